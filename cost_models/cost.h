@@ -1,0 +1,76 @@
+/*
+ * cost.h: what one instruction costs on one machine: seconds when alone, and
+ * what it takes of the resources that it may have to share.
+ *
+ * A measured profile wins over a fit, a fit over extrapolation, that over the
+ * datasheet; every cost knows which it is and how far it may be off.
+ */
+#ifndef FR_COST_MODELS_COST_H
+#define FR_COST_MODELS_COST_H
+
+#include "core/err.h"
+#include "plan/op.h"
+#include "plan/plan.h"
+#include "spec/cluster.h"
+#include "spec/profile.h"
+
+typedef enum fr_cost_source {
+    FR_COST_MEASURED,     /* this very shape was timed */
+    FR_COST_FITTED,       /* inside the range of a fit */
+    FR_COST_EXTRAPOLATED, /* outside of it */
+    FR_COST_DATASHEET,    /* nothing was measured */
+    FR_COST_SOURCE_N
+} fr_cost_source;
+
+const char *fr_cost_source_name(fr_cost_source source);
+
+/*
+ * Simulated as a flow of `work_s` seconds of work whose rate is at most 1 and
+ * that, at rate 1, takes `cores` of its rank's cores and `memory_frac` of its
+ * node's memory channels; it begins `latency_s` after its start.
+ */
+typedef struct fr_cost {
+    double latency_s; /* fixed, takes no resource */
+    double work_s;
+    double cores;       /* per member for communication */
+    double memory_frac; /* of the node, 0..1 */
+    double link_bytes;  /* communication: through each member's network link,
+                           each direction; 0 inside a node */
+    double rel_err;     /* one standard error, relative */
+    fr_cost_source source;
+} fr_cost;
+
+/* Where the members of a group sit. */
+typedef struct fr_comm_scope {
+    int64_t n_group;
+    int64_t n_nodes;       /* distinct nodes of the group */
+    int64_t ranks_on_node; /* busy ranks of a node: who shares memory */
+} fr_comm_scope;
+
+typedef struct fr_cost_model fr_cost_model;
+
+/*
+ * Borrows profile (may be NULL: datasheet of the cluster) and cluster for its
+ * life; precomputes the fits.  Destroy takes NULL.
+ */
+FR_CHECKED fr_status fr_cost_model_create(const fr_profile *profile,
+                                          const fr_cluster *cluster,
+                                          fr_cost_model **out, fr_err *err);
+void fr_cost_model_destroy(fr_cost_model *model);
+
+/* A compute or I/O instruction on n_threads threads of one rank. */
+FR_CHECKED fr_status fr_cost_compute(const fr_cost_model *model,
+                                     const fr_instr *instr, int n_threads,
+                                     fr_cost *out, fr_err *err);
+
+/*
+ * A collective or a point-to-point transfer (n_group = 2).  `is_async`: run
+ * by the communication thread beside compute, else by the rank itself.
+ */
+FR_CHECKED fr_status fr_cost_communicate(const fr_cost_model *model,
+                                         const fr_instr *instr,
+                                         const fr_comm_scope *scope,
+                                         bool is_async, fr_cost *out,
+                                         fr_err *err);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * collective.h: collective algorithms as lists of transfers.
+ *
+ * One emit per algorithm: the CPU runtime executes it, the simulator replays
+ * it, the closed form is bound to it by a contract test.
+ */
+#ifndef FR_PLAN_COLLECTIVE_H
+#define FR_PLAN_COLLECTIVE_H
+
+#include "core/err.h"
+#include "plan/op.h"
+#include "plan/plan.h"
+
+typedef struct fr_transfer {
+    uint32_t phase; /* a member enters phase p+1 when its p-th is done */
+    uint32_t src, dst; /* positions in the group; data move src -> dst */
+    uint64_t src_first, dst_first; /* elements, in the source's and the
+                                      destination's working buffer */
+    uint64_t n;                    /* elements */
+    bool is_reduce; /* dst += src (or max), else dst = src */
+} fr_transfer;
+
+typedef struct fr_transfer_list {
+    fr_transfer *at;
+    size_t n, cap;
+    uint32_t n_phases;
+} fr_transfer_list;
+
+void fr_transfer_list_release(fr_transfer_list *list);
+
+/* The link as a closed form sees it. */
+typedef struct fr_link_cost {
+    double latency_s;
+    double s_per_byte;
+    double reduce_s_per_byte; /* adding the received bytes in */
+} fr_link_cost;
+
+/*
+ * Working buffer of each member: ALL_REDUCE n elements in place;
+ * REDUCE_SCATTER n elements, result of member i at [i*n/g, (i+1)*n/g);
+ * ALL_GATHER the same layout, member i's part filled at the start.
+ * n need not divide by g for ALL_REDUCE; it must for the others.
+ */
+typedef struct fr_collective {
+    fr_collective_kind kind;
+    const char *name;
+    const char *summary;
+    /* Does it implement `op` for a group of this size? */
+    bool (*fits)(fr_op op, int64_t n_group);
+    FR_CHECKED fr_status (*emit)(fr_op op, int64_t n_group, uint64_t n,
+                                 fr_transfer_list *list, fr_err *err);
+    /* Seconds with all links idle and equal (source: Thakur, Rabenseifner,
+     * Gropp, IJHPCA 19(1), 2005), element_bytes per element. */
+    double (*idle_s)(fr_op op, int64_t n_group, uint64_t n,
+                     uint64_t element_bytes, const fr_link_cost *link);
+} fr_collective;
+
+extern const fr_collective *const fr_collectives[FR_COLLECTIVE_N];
+
+#endif

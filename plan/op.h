@@ -1,0 +1,286 @@
+/*
+ * op.h: the vocabulary of a program: operations, instructions, operands.
+ *
+ * An operation is described once, here and in the table of op.c; the runtime
+ * has a kernel for each, calibration times those kernels, the cost models look
+ * them up by (op, dtype, flags, dim) and the simulator replays them.  All
+ * tensors are dense and row-major; `rows` are tokens of one micro-batch on
+ * this rank, in [sequence][position] order.
+ */
+#ifndef FR_PLAN_OP_H
+#define FR_PLAN_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum fr_dtype {
+    FR_DTYPE_F32,
+    FR_DTYPE_BF16,
+    FR_DTYPE_F16,
+    FR_DTYPE_TF32,
+    FR_DTYPE_FP8,
+    FR_DTYPE_F64,
+    FR_DTYPE_I32,
+    FR_DTYPE_U8,
+    FR_DTYPE_N
+} fr_dtype;
+
+/* Bytes of one element in memory (TF32 is stored as four bytes). */
+uint64_t fr_dtype_bytes(fr_dtype dtype);
+const char *fr_dtype_name(fr_dtype dtype);
+
+/*
+ * Axes of the process grid.  The group of a rank on an axis is the ordered
+ * list of ranks that differ from it in that coordinate only; MODEL varies tp
+ * and pp (all ranks that hold one replica), WORLD is everyone, EMBED is the
+ * first and the last pipeline stage (tied embedding).
+ */
+typedef enum fr_axis {
+    FR_AXIS_NONE,
+    FR_AXIS_TP,
+    FR_AXIS_CP,
+    FR_AXIS_EP,
+    FR_AXIS_DP,
+    FR_AXIS_PP,
+    FR_AXIS_EMBED,
+    FR_AXIS_MODEL,
+    FR_AXIS_WORLD,
+    FR_AXIS_N
+} fr_axis;
+
+const char *fr_axis_name(fr_axis axis);
+
+/*
+ * Lanes of a rank: each executes its calls in program order; different lanes
+ * overlap.  COMPUTE is the rank's main thread (or main stream), the others
+ * are driven by its communication thread (or streams of their own).
+ */
+typedef enum fr_lane {
+    FR_LANE_COMPUTE,
+    FR_LANE_DP,      /* gradient reduction, parameter gather */
+    FR_LANE_PP_SEND, /* activations and gradients to the neighbour stages */
+    FR_LANE_PP_RECV,
+    FR_LANE_IO, /* data loading, checkpoints, offload */
+    FR_LANE_N
+} fr_lane;
+
+const char *fr_lane_name(fr_lane lane);
+
+/*
+ * Base registers: an operand is base_bytes[space] of its call plus an offset.
+ * So one segment serves every layer and micro-batch.
+ */
+typedef enum fr_space {
+    FR_SPACE_NONE,   /* no operand */
+    FR_SPACE_WEIGHT, /* parameters of the layer */
+    FR_SPACE_GRAD,   /* their gradients, same layout */
+    FR_SPACE_OPT,    /* optimizer state */
+    FR_SPACE_IN,     /* activation (backward: gradient) that comes in */
+    FR_SPACE_OUT,    /* activation (backward: gradient) that goes out */
+    FR_SPACE_INPUT,  /* backward only: the saved activation that came in */
+    FR_SPACE_SAVED,  /* what forward keeps for backward */
+    FR_SPACE_TEMP,   /* scratch, dead after the call */
+    FR_SPACE_TOKENS, /* int32 tokens[rows], then int32 targets[rows] */
+    FR_SPACE_STEP,   /* fr_step_scalars of the rank */
+    FR_SPACE_WIRE,   /* compressed gradients: own and gathered payloads */
+    FR_SPACE_ERROR,  /* error feedback and other compressor state */
+    FR_SPACE_N
+} fr_space;
+
+typedef struct fr_ref {
+    uint8_t space;        /* fr_space; NONE: the operand is absent */
+    uint8_t is_sharded;   /* add coordinate(instr.axis) * instr.shard_bytes */
+    uint64_t offset_bytes;
+} fr_ref;
+
+/*
+ * Scalars of one rank and step, at the start of space STEP.  Everything is
+ * double so that sums over ranks keep their digits.
+ */
+typedef struct fr_step_scalars {
+    double loss_sum;       /* mean-scaled loss of this rank's tokens */
+    double grad_sq_sum;    /* squared gradient norm */
+    double clip_factor;    /* min(1, max_norm / norm) */
+    double grad_norm;
+} fr_step_scalars;
+
+/*
+ * The list: symbol, name, class, operand access ("r" read, "w" written, "m"
+ * read and written; position = fr_instr.ref index).  Dimensions and operands
+ * of each are given here once, everything else refers to this table.
+ *
+ * dtype F32 unless said.  R = rows.  [..] shapes; ? = may be NONE.
+ *
+ * EMBED_FWD    dim R,C,V_local,T,V      axis TP: vocab shard = coordinate
+ *              ref tokens, wte[V_local,C], wpe?[T..,C], out[R,C]
+ *              out = wte[token] (0 when not in this shard) + wpe[pos] (added
+ *              on coordinate 0 only, so that the sum over TP has it once)
+ * EMBED_BWD    same dims; ref tokens, dout[R,C], dwte[V_local,C](+=),
+ *              dwpe?(+=, every coordinate the same)
+ * NORM_FWD     dim R,C; scalar eps; flag RMS
+ *              ref x[R,C], w[C], b?[C], y[R,C], stats[2,R] (mean, rstd)
+ * NORM_BWD     dim R,C; flags RMS, ACCUMULATE (dx += instead of =)
+ *              ref dy, x, w, stats, dx, dw(+=), db?(+=)
+ * LINEAR_FWD   dim M,N,K: y[M,N] = x[M,K] * w[N,K]^T (+ bias[N])
+ *              ref x, w, bias?, y
+ * LINEAR_DGRAD dim M,N,K: dx[M,K] (+)= dy[M,N] * w[N,K]; flag ACCUMULATE
+ *              ref dy, w, dx
+ * LINEAR_WGRAD dim M,N,K: dw[N,K] += dy[M,N]^T * x[M,K]; dbias[N] += colsum
+ *              ref dy, x, dw, dbias?
+ * BIAS_GRAD    dim R,C: db[C] += colsum(dy)      ref dy, db
+ * ROPE_FWD     dim R,T,n_q,n_kv,head_dim; scalar theta; in place on the q and
+ *              k parts of qkv[R,(n_q+2 n_kv)*head_dim]; position = row % T;
+ *              pairs (i, i+head_dim/2) as in Hugging Face    ref qkv
+ * ROPE_BWD     the inverse rotation                          ref dqkv
+ * ATTN_FWD     causal; dim B,T,n_q,n_kv,head_dim; qkv row = q heads, then k
+ *              heads, then v heads.  flag SAVE_PROBS: probs[B,n_q,T,T] kept
+ *              for backward, else only lse[B,n_q,T]
+ *              ref qkv, o[R,n_q*head_dim], probs_or_lse, temp?
+ * ATTN_BWD     ref do, qkv, o, probs_or_lse, dqkv, temp?
+ * GELU_FWD     dim n (tanh form)    ref x, y
+ * GELU_BWD     ref dy, x, dx
+ * SWIGLU_FWD   dim R,F: y[R,F] = silu(h[:, :F]) * h[:, F:]     ref h[R,2F], y
+ * SWIGLU_BWD   ref dy[R,F], h, dh[R,2F]
+ * RESIDUAL_ADD dim R,C: out = a + b (+ bias[C])      ref a, b, bias?, out
+ * XENT         fused softmax cross entropy: dim R,V_local,V; scalar 1/global
+ *              tokens; logits become their gradients; loss_sum += scaled loss
+ *              ref logits, tokens, step
+ * XENT_MAX     axis TP; dim R,V_local,V; ref logits(r), tokens, rowmax[R](w)
+ * XENT_SUM     ref logits(r), tokens, rowmax[R], sums[2,R](w): sum of
+ *              exp(l-max), and l[target] if the target is in this shard
+ * XENT_GRAD    ref logits(m), tokens, rowmax, sums, step; loss_sum is
+ *              added on coordinate 0 only
+ * ZERO         dim n_bytes                          ref dst
+ * COPY         dim n_bytes                          ref src, dst
+ * ADD          dim n: dst += src                    ref src, dst
+ * LOAD_TOKENS  dim B,T: fills TOKENS with micro-batch call.micro_batch of
+ *              this step                            ref tokens
+ * GRAD_SQSUM   dim n, first: grad_sq_sum += squares of g[n], element `first`
+ *              of the rank's parameter list onward (tensor table); tensors
+ *              replicated over TP count on coordinate 0 only, tied copies
+ *              once                                 ref g, step
+ * CLIP         scalar max_norm (<= 0: factor 1); grad_norm, clip_factor from
+ *              grad_sq_sum                          ref step
+ * OPT_NORMS    LARS/LAMB: dim n, first: partial ||w||^2 and ||update||^2 per
+ *              tensor that meets [first, first+n) into norms[2*n_tensors]
+ *              (F64, +=); also advances the moments
+ *              ref g, w, opt, step, norms
+ * OPT_STEP     dim n, first: update of the range by job's optimizer
+ *              ref g, w, opt, step, norms?
+ * COMPRESS     dim n, payload bytes, stage, first; compressor of the plan
+ *              ref g, error?, payload               (per compressor, see
+ * DECOMPRESS   compressor.h)  ref payloads, error?, g
+ *
+ * Collectives (class COLLECTIVE), over the group of `axis`, `algorithm` an
+ * index of the table in collective.h, flag MAX: maximum instead of sum:
+ * ALL_REDUCE     dim n                    ref src, dst (same ref: in place)
+ * REDUCE_SCATTER dim n (total)            ref src[n], dst[n/group]
+ * ALL_GATHER     dim n (total)            ref src[n/group], dst[n]
+ * ALL_TO_ALL     dim n (total)            ref src[n], dst[n]
+ * BROADCAST      dim n, root              ref src, dst
+ * BARRIER
+ * In place scatter and gather: src (dst) sharded inside the other one.
+ *
+ * Point to point (class P2P); peer = coordinate on `axis`, tag must match:
+ * SEND           dim n                    ref src
+ * RECV           dim n                    ref dst
+ */
+#define FR_OP_LIST(X)                                                          \
+    X(EMBED_FWD, "embed_fwd", COMPUTE, "rrrw")                                 \
+    X(EMBED_BWD, "embed_bwd", COMPUTE, "rrmm")                                 \
+    X(NORM_FWD, "norm_fwd", COMPUTE, "rrrww")                                  \
+    X(NORM_BWD, "norm_bwd", COMPUTE, "rrrrwmm")                                \
+    X(LINEAR_FWD, "linear_fwd", COMPUTE, "rrrw")                               \
+    X(LINEAR_DGRAD, "linear_dgrad", COMPUTE, "rrw")                            \
+    X(LINEAR_WGRAD, "linear_wgrad", COMPUTE, "rrmm")                           \
+    X(BIAS_GRAD, "bias_grad", COMPUTE, "rm")                                   \
+    X(ROPE_FWD, "rope_fwd", COMPUTE, "m")                                      \
+    X(ROPE_BWD, "rope_bwd", COMPUTE, "m")                                      \
+    X(ATTN_FWD, "attn_fwd", COMPUTE, "rwww")                                   \
+    X(ATTN_BWD, "attn_bwd", COMPUTE, "rrrrww")                                 \
+    X(GELU_FWD, "gelu_fwd", COMPUTE, "rw")                                     \
+    X(GELU_BWD, "gelu_bwd", COMPUTE, "rrw")                                    \
+    X(SWIGLU_FWD, "swiglu_fwd", COMPUTE, "rw")                                 \
+    X(SWIGLU_BWD, "swiglu_bwd", COMPUTE, "rrw")                                \
+    X(RESIDUAL_ADD, "residual_add", COMPUTE, "rrrw")                           \
+    X(XENT, "xent", COMPUTE, "mrm")                                            \
+    X(XENT_MAX, "xent_max", COMPUTE, "rrw")                                    \
+    X(XENT_SUM, "xent_sum", COMPUTE, "rrrw")                                   \
+    X(XENT_GRAD, "xent_grad", COMPUTE, "mrrrm")                                \
+    X(ZERO, "zero", COMPUTE, "w")                                              \
+    X(COPY, "copy", COMPUTE, "rw")                                             \
+    X(ADD, "add", COMPUTE, "rm")                                               \
+    X(LOAD_TOKENS, "load_tokens", IO, "w")                                     \
+    X(GRAD_SQSUM, "grad_sqsum", COMPUTE, "rm")                                 \
+    X(CLIP, "clip", COMPUTE, "m")                                              \
+    X(OPT_NORMS, "opt_norms", COMPUTE, "rrmrm")                                \
+    X(OPT_STEP, "opt_step", COMPUTE, "rmmrr")                                  \
+    X(COMPRESS, "compress", COMPUTE, "mmm")                                    \
+    X(DECOMPRESS, "decompress", COMPUTE, "mmm")                                \
+    X(ALL_REDUCE, "all_reduce", COLLECTIVE, "rw")                              \
+    X(REDUCE_SCATTER, "reduce_scatter", COLLECTIVE, "rw")                      \
+    X(ALL_GATHER, "all_gather", COLLECTIVE, "rw")                              \
+    X(ALL_TO_ALL, "all_to_all", COLLECTIVE, "rw")                              \
+    X(BROADCAST, "broadcast", COLLECTIVE, "rw")                                \
+    X(BARRIER, "barrier", COLLECTIVE, "")                                      \
+    X(SEND, "send", P2P, "r")                                                  \
+    X(RECV, "recv", P2P, "w")
+
+typedef enum fr_op {
+#define FR_OP_ENUM(symbol, name, op_class, access) FR_OP_##symbol,
+    FR_OP_LIST(FR_OP_ENUM)
+#undef FR_OP_ENUM
+        FR_OP_N
+} fr_op;
+
+typedef enum fr_op_class {
+    FR_OP_CLASS_COMPUTE,
+    FR_OP_CLASS_COLLECTIVE,
+    FR_OP_CLASS_P2P,
+    FR_OP_CLASS_IO
+} fr_op_class;
+
+enum {
+    FR_INSTR_RMS = 1 << 0,
+    FR_INSTR_ACCUMULATE = 1 << 1, /* the written operand is added to */
+    FR_INSTR_SAVE_PROBS = 1 << 2,
+    FR_INSTR_MAX = 1 << 3, /* reduce with max instead of sum */
+    FR_INSTR_LAST_STAGE = 1 << 4
+};
+
+#define FR_INSTR_REFS 8
+#define FR_INSTR_DIMS 6
+
+typedef struct fr_instr {
+    uint8_t op;        /* fr_op */
+    uint8_t dtype;     /* fr_dtype of the payload */
+    uint8_t axis;      /* fr_axis */
+    uint8_t algorithm; /* collective algorithm, index in collective.h */
+    uint16_t flags;
+    int16_t peer;      /* SEND, RECV: coordinate on `axis` */
+    uint32_t tag;      /* SEND, RECV */
+    int64_t dim[FR_INSTR_DIMS];
+    double scalar;     /* eps, theta, scale, max_norm: see the list above */
+    uint64_t shard_bytes; /* stride of sharded operands */
+    fr_ref ref[FR_INSTR_REFS];
+} fr_instr;
+
+const char *fr_op_name(fr_op op);
+fr_op_class fr_op_class_of(fr_op op);
+
+/* 'r', 'w', 'm', or 0 past the last operand. */
+char fr_op_access(fr_op op, int i_ref);
+
+/* Floating-point operations of one execution (multiply-add counts two). */
+uint64_t fr_instr_flop(const fr_instr *instr);
+
+/* Bytes that operand i_ref spans (0 if absent); group = ranks on its axis. */
+uint64_t fr_instr_ref_bytes(const fr_instr *instr, int i_ref, int n_group);
+
+/* Bytes read plus written once each: the memory floor of the kernel. */
+uint64_t fr_instr_moved_bytes(const fr_instr *instr, int n_group);
+
+/* Bytes that a collective or a transfer carries (its dim n in bytes). */
+uint64_t fr_instr_payload_bytes(const fr_instr *instr);
+
+#endif

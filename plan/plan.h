@@ -1,0 +1,130 @@
+/*
+ * plan.h: every decision about how a job is laid out over ranks, and nothing
+ * that follows from them (that is the program, see lower.h).
+ */
+#ifndef FR_PLAN_PLAN_H
+#define FR_PLAN_PLAN_H
+
+#include "core/err.h"
+#include "plan/op.h"
+#include "spec/job.h"
+#include "spec/model.h"
+
+typedef enum fr_recompute {
+    FR_RECOMPUTE_NONE,
+    FR_RECOMPUTE_SELECTIVE, /* attention probabilities are made again */
+    FR_RECOMPUTE_FULL,      /* only each layer's input is kept */
+    FR_RECOMPUTE_N
+} fr_recompute;
+
+/* Index into the table of schedule.h. */
+typedef enum fr_schedule_kind {
+    FR_SCHEDULE_GPIPE,
+    FR_SCHEDULE_1F1B,
+    FR_SCHEDULE_INTERLEAVED, /* interleaved 1F1B, vpp > 1 */
+    FR_SCHEDULE_N
+} fr_schedule_kind;
+
+/* Which axis changes fastest as the rank number grows. */
+typedef enum fr_rank_order {
+    FR_RANK_ORDER_TP_DP_PP, /* tp fastest, then dp, then pp */
+    FR_RANK_ORDER_TP_PP_DP,
+    FR_RANK_ORDER_DP_TP_PP,
+    FR_RANK_ORDER_DP_PP_TP,
+    FR_RANK_ORDER_PP_TP_DP,
+    FR_RANK_ORDER_PP_DP_TP,
+    FR_RANK_ORDER_N
+} fr_rank_order;
+
+/* Index into the table of compressor.h. */
+typedef enum fr_compressor_kind {
+    FR_COMPRESSOR_NONE,
+    FR_COMPRESSOR_BF16,
+    FR_COMPRESSOR_INT8,
+    FR_COMPRESSOR_TOPK,
+    FR_COMPRESSOR_POWERSGD,
+    FR_COMPRESSOR_N
+} fr_compressor_kind;
+
+/* Index into the table of collective.h; AUTO is resolved by lowering. */
+typedef enum fr_collective_kind {
+    FR_COLLECTIVE_AUTO,
+    FR_COLLECTIVE_RING,
+    FR_COLLECTIVE_HALVING_DOUBLING,
+    FR_COLLECTIVE_TREE,
+    FR_COLLECTIVE_DIRECT, /* everybody pulls from everybody: shared memory */
+    FR_COLLECTIVE_N
+} fr_collective_kind;
+
+#define FR_PLAN_MAX_STAGES 512 /* pp * vpp */
+
+typedef struct fr_plan {
+    int32_t tp, pp, dp, cp, ep;
+    int32_t vpp;         /* model chunks per pipeline rank, 1: plain */
+    int64_t micro_batch; /* sequences */
+    fr_schedule_kind schedule;
+    int32_t zero_stage; /* 0 or 1 (2, 3: simulation only) */
+    fr_recompute recompute;
+    bool is_sequence_parallel;
+    bool is_overlap; /* gradient reduction beside backward */
+    uint64_t bucket_bytes; /* of gradients; 0: one bucket */
+    fr_compressor_kind compressor;
+    int64_t compressor_rank;   /* PowerSGD */
+    double compressor_density; /* top-k: kept share of the elements */
+    bool has_error_feedback;
+    fr_collective_kind collective; /* of gradient reduction */
+    fr_rank_order rank_order;
+    fr_dtype precision;
+    int32_t n_threads; /* compute threads per rank */
+    /* Layers per stage (virtual stages in model order); n_split == 0: even,
+     * the remainder on the first stages. */
+    int32_t n_split;
+    int32_t layer_split[FR_PLAN_MAX_STAGES];
+} fr_plan;
+
+/* One rank, every axis 1, no recompute, fp32, bucket 25 MB, overlap. */
+void fr_plan_init(fr_plan *plan);
+
+int64_t fr_plan_world(const fr_plan *plan); /* tp*pp*dp*cp */
+/* Micro-batches per data-parallel rank and step; 0 if it does not divide. */
+int64_t fr_plan_micro_batches(const fr_plan *plan, const fr_job *job);
+
+/*
+ * Is this a legal plan for the model and job?  FR_INPUT with the reason and
+ * the mend in err ("heads 12 % tp 5 != 0; choose tp from 1,2,3,4,6,12").
+ */
+FR_CHECKED fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
+                                   const fr_job *job, fr_err *err);
+
+/* "dp2 tp1 pp2 mb4 1f1b zero1": stable, unique, short; returns buf. */
+char *fr_plan_describe(const fr_plan *plan, char *buf, size_t n_buf);
+
+const char *fr_recompute_name(fr_recompute recompute);
+const char *fr_schedule_kind_name(fr_schedule_kind kind);
+const char *fr_rank_order_name(fr_rank_order order);
+const char *fr_compressor_kind_name(fr_compressor_kind kind);
+const char *fr_collective_kind_name(fr_collective_kind kind);
+/* -1 when the name is unknown. */
+int fr_recompute_find(const char *name);
+int fr_schedule_kind_find(const char *name);
+int fr_rank_order_find(const char *name);
+int fr_compressor_kind_find(const char *name);
+int fr_collective_kind_find(const char *name);
+
+/* Coordinates of a rank on TP, CP, DP, PP, and back (grid.c). */
+typedef struct fr_coord {
+    int32_t tp, cp, dp, pp;
+} fr_coord;
+
+fr_coord fr_plan_coord(const fr_plan *plan, int64_t rank);
+int64_t fr_plan_rank(const fr_plan *plan, fr_coord coord);
+
+/*
+ * The group of `rank` on `axis`, in coordinate order; returns its size and
+ * writes the ranks to `ranks` (room for the world) and the position of
+ * `rank` in it.  EMBED: first and last stage, size 1 elsewhere.
+ */
+int64_t fr_plan_group(const fr_plan *plan, int64_t rank, fr_axis axis,
+                      int64_t *ranks, int64_t *position);
+
+#endif

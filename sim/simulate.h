@@ -1,0 +1,27 @@
+/*
+ * simulate.h: interpreter 1: runs a program in virtual time.
+ */
+#ifndef FR_SIM_SIMULATE_H
+#define FR_SIM_SIMULATE_H
+
+#include "cost_models/cost.h"
+#include "plan/lower.h"
+#include "plan/program.h"
+#include "spec/cluster.h"
+#include "spec/prediction.h"
+#include "spec/timeline.h"
+
+/*
+ * Simulates one steady-state step of `program` with ranks placed as in
+ * `placement` (NULL: all on one node) and writes the prediction; `timeline`
+ * may be NULL.  Deterministic.  Errors: FR_NO_MEMORY, FR_CHECK (the program
+ * deadlocks: names rank, call and what it waits for).
+ */
+FR_CHECKED fr_status fr_simulate(const fr_program *program,
+                                 const fr_cost_model *costs,
+                                 const fr_cluster *cluster,
+                                 const fr_placement *placement,
+                                 fr_timeline *timeline, fr_prediction *out,
+                                 fr_err *err);
+
+#endif

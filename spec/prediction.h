@@ -1,0 +1,50 @@
+/*
+ * prediction.h: the answer of simulate: time with an interval, its parts,
+ * memory by component.  `breakdown_s` adds up to step_s.
+ */
+#ifndef FR_SPEC_PREDICTION_H
+#define FR_SPEC_PREDICTION_H
+
+#include "core/err.h"
+
+typedef enum fr_part {
+    FR_PART_COMPUTE,
+    FR_PART_EXPOSED_TP,
+    FR_PART_EXPOSED_CP,
+    FR_PART_EXPOSED_EP,
+    FR_PART_EXPOSED_PP,
+    FR_PART_EXPOSED_DP,
+    FR_PART_BUBBLE,
+    FR_PART_OPTIMIZER,
+    FR_PART_DATA,
+    FR_PART_OTHER,
+    FR_PART_N
+} fr_part;
+
+const char *fr_part_name(fr_part part); /* the JSON key */
+
+typedef struct fr_prediction {
+    double step_s, step_s_p5, step_s_p95;
+    double tokens_per_s;
+    double mfu, hfu;
+    double breakdown_s[FR_PART_N];
+    struct {
+        bool fits;
+        double p_fits;
+        uint64_t peak_bytes, capacity_bytes;
+        uint64_t parameters_bytes, gradients_bytes, optimizer_bytes;
+        uint64_t activations_bytes, buffers_bytes, overhead_bytes;
+        uint64_t reserved_bytes, device_bytes;
+    } memory;
+    struct {
+        double usd_per_hour, usd_total, kwh;
+    } cost;
+    const char *source; /* worst cost source that the step rests on */
+    struct {
+        uint64_t events;
+        double wall_s;
+        int64_t ranks_simulated, ranks_total;
+    } sim;
+} fr_prediction;
+
+#endif
