@@ -1,0 +1,182 @@
+/*
+ * profile.h: what calibration measured on one machine: seconds of kernels and
+ * of communication, how they slow each other down, storage, overheads, and
+ * whose machine it was.  JSON, schema "forerun.profile/1" (docs/calibration.md).
+ *
+ * Raw points, no fits: a fit is made from them where it is used
+ * (cost_models/), so a reader can always see what was measured and how well.
+ * Operations stand by name, so a profile outlives the order of an enum.
+ */
+#ifndef FR_SPEC_PROFILE_H
+#define FR_SPEC_PROFILE_H
+
+#include "core/err.h"
+
+#define FR_PROFILE_NAME 32
+#define FR_PROFILE_DIMS 6 /* as FR_INSTR_DIMS */
+#define FR_PROFILE_SCOPE_SHM "shm"
+#define FR_PROFILE_SCOPE_NET "net"
+
+/* Whose machine.  Two machines with equal hash() may share a profile. */
+typedef struct fr_fingerprint {
+    char cpu[128];
+    char kernel[128];   /* operating system */
+    char blas[128];     /* OpenBLAS's own configuration string */
+    char mpi[128];      /* "" without */
+    char compiler[128];
+    int32_t n_cores;    /* logical cores that this process may use */
+    int32_t n_nodes;    /* hosts that were measured together */
+    uint64_t l2_bytes;  /* per core; 0: unknown */
+    uint64_t llc_bytes; /* last level, shared; 0: unknown */
+    uint64_t memory_bytes;
+} fr_fingerprint;
+
+uint64_t fr_fingerprint_hash(const fr_fingerprint *fingerprint);
+
+/*
+ * "" when `now` is the machine of `then`, else one line that names what
+ * differs first and the mend; returns buf.
+ */
+char *fr_fingerprint_difference(const fr_fingerprint *then,
+                                const fr_fingerprint *now, char *buf,
+                                size_t n_buf);
+
+/* A time and how well it is known. */
+typedef struct fr_sample {
+    double median_s;
+    double rel_err;     /* standard error of the median, relative */
+    int32_t n_samples;  /* that the median rests on */
+    int32_t n_outliers; /* thrown out: beyond 5 median absolute deviations */
+} fr_sample;
+
+/* Where the operands were when the kernel began. */
+typedef enum fr_profile_cache {
+    FR_PROFILE_WARM,   /* everything recently used */
+    FR_PROFILE_COLD,   /* everything in memory (DRAM) */
+    FR_PROFILE_CONTEXT, /* as in a step: weights, gradients, optimizer state
+                           and what backward reads again cold, the rest warm */
+    FR_PROFILE_CACHE_N
+} fr_profile_cache;
+
+const char *fr_profile_cache_name(fr_profile_cache cache);
+int fr_profile_cache_find(const char *name); /* -1: unknown */
+
+/* One kernel on one shape. */
+typedef struct fr_compute_point {
+    char op[FR_PROFILE_NAME];    /* fr_op_name */
+    char dtype[8];               /* fr_dtype_name */
+    char variant[FR_PROFILE_NAME]; /* optimizer or compressor kind, else "" */
+    uint32_t flags;              /* fr_instr.flags */
+    int64_t dim[FR_PROFILE_DIMS];
+    uint32_t absent;    /* bit i: operand i was not given */
+    uint32_t cold;      /* bit i: operand i was in memory, not in a cache */
+    int32_t n_threads;  /* of the rank */
+    int32_t n_busy;     /* ranks of the node that computed at the same time */
+    fr_profile_cache cache;
+    bool is_held_out;   /* measured to check the fits, never used in one */
+    uint64_t flop, moved_bytes;
+    fr_sample sample;
+} fr_compute_point;
+
+/* One collective or transfer at one size. */
+typedef struct fr_comm_point {
+    char op[FR_PROFILE_NAME];        /* fr_op_name; "send": one way */
+    char algorithm[FR_PROFILE_NAME]; /* fr_collective_kind_name, "" for send */
+    char scope[FR_PROFILE_NAME];     /* "shm" inside a node, "net" between */
+    int32_t n_group;
+    uint64_t n_bytes;    /* fr_instr_payload_bytes */
+    bool is_async;       /* by the communication thread, else by the rank */
+    bool is_beside;      /* the compute thread was busy meanwhile */
+    bool is_held_out;
+    double cpu_frac;     /* thread CPU time / wall time of who drives it */
+    fr_sample sample;
+} fr_comm_point;
+
+/* How much slower `victim` is while `beside` runs: ratio of medians. */
+typedef struct fr_sharing_point {
+    char victim[FR_PROFILE_NAME]; /* "linear_fwd", "axpy", "all_reduce" ... */
+    char beside[FR_PROFILE_NAME]; /* "same" (other ranks), "all_reduce" ... */
+    int32_t n_busy;
+    double slowdown; /* >= 1 up to noise */
+    double rel_err;
+} fr_sharing_point;
+
+/* A rate of the machine, for reports and roofline fall-backs. */
+typedef struct fr_rate_point {
+    char name[FR_PROFILE_NAME]; /* "sgemm" flop/s; "axpy", "write", "read" B/s */
+    int32_t n_threads;
+    int32_t n_busy;
+    double rate; /* flop/s or bytes/s */
+    double rel_err;
+} fr_rate_point;
+
+/* Fits against sizes that they never saw. */
+typedef struct fr_held_out {
+    char what[2 * FR_PROFILE_NAME]; /* "compute linear_fwd", "shm all_reduce" */
+    int32_t n;
+    double mean_ape, worst_ape;
+} fr_held_out;
+
+typedef struct fr_profile {
+    fr_fingerprint fingerprint;
+    char model[128];        /* that the shapes come from; "": grids only */
+    double wall_s;          /* that calibration took */
+    uint64_t baseline_bytes; /* of a rank before its slab: code, MPI, BLAS */
+    uint64_t shared_bytes_per_rank; /* windows of the transport, each rank */
+    double instr_overhead_s; /* the runtime's own, per instruction */
+    double call_overhead_s;  /* per call: dependencies, lane hand-over */
+    double wake_s;           /* until a waiting lane sees its dependency */
+    double jitter_frac;      /* spread (p95 - p5) / median of the sentinel */
+    int32_t n_disturbed;     /* phases repeated because the sentinel moved */
+    fr_compute_point *compute;
+    size_t n_compute, cap_compute;
+    fr_comm_point *comm;
+    size_t n_comm, cap_comm;
+    fr_sharing_point *sharing;
+    size_t n_sharing, cap_sharing;
+    fr_rate_point *rate;
+    size_t n_rate, cap_rate;
+    fr_held_out *held_out;
+    size_t n_held_out, cap_held_out;
+} fr_profile;
+
+void fr_profile_init(fr_profile *profile);
+void fr_profile_release(fr_profile *profile);
+
+FR_CHECKED fr_status fr_profile_add_compute(fr_profile *profile,
+                                            const fr_compute_point *point,
+                                            fr_err *err);
+FR_CHECKED fr_status fr_profile_add_comm(fr_profile *profile,
+                                         const fr_comm_point *point,
+                                         fr_err *err);
+FR_CHECKED fr_status fr_profile_add_sharing(fr_profile *profile,
+                                            const fr_sharing_point *point,
+                                            fr_err *err);
+FR_CHECKED fr_status fr_profile_add_rate(fr_profile *profile,
+                                         const fr_rate_point *point,
+                                         fr_err *err);
+FR_CHECKED fr_status fr_profile_add_held_out(fr_profile *profile,
+                                             const fr_held_out *check,
+                                             fr_err *err);
+
+/* NULL if absent; n_threads 0 or n_busy 0: any. */
+const fr_rate_point *fr_profile_find_rate(const fr_profile *profile,
+                                          const char *name, int n_threads,
+                                          int n_busy);
+
+/*
+ * Strict JSON: unknown, missing or doubled keys, numbers that are not finite,
+ * times that are not positive are FR_INPUT with "path:line: ...".
+ */
+FR_CHECKED fr_status fr_profile_load(const char *path, fr_profile *out,
+                                     fr_err *err);
+FR_CHECKED fr_status fr_profile_parse(const char *name, const char *text,
+                                      size_t n_text, fr_profile *out,
+                                      fr_err *err);
+FR_CHECKED fr_status fr_profile_save(const fr_profile *profile,
+                                     const char *path, fr_err *err);
+
+/* A hash of everything in it (plans record which profile they rest on). */
+uint64_t fr_profile_hash(const fr_profile *profile);
+
+#endif
