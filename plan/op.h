@@ -90,6 +90,10 @@ typedef enum fr_space {
 typedef struct fr_ref {
     uint8_t space;        /* fr_space; NONE: the operand is absent */
     uint8_t is_sharded;   /* add coordinate(instr.axis) * instr.shard_bytes */
+    uint8_t reuse_log2;   /* log2 of the bytes that its rank touches between
+                             the operand's previous use and this one: what a
+                             cache must hold to still have it; 0: unknown
+                             (fr_program_mark_reuse) */
     uint64_t offset_bytes;
 } fr_ref;
 
@@ -255,7 +259,9 @@ typedef struct fr_instr {
     uint8_t op;        /* fr_op */
     uint8_t dtype;     /* fr_dtype of the payload */
     uint8_t axis;      /* fr_axis */
-    uint8_t algorithm; /* collective algorithm, index in collective.h */
+    uint8_t algorithm; /* collectives: index in collective.h; OPT_NORMS,
+                          OPT_STEP: fr_optimizer_kind; COMPRESS, DECOMPRESS:
+                          fr_compressor_kind */
     uint16_t flags;
     int16_t peer;      /* SEND, RECV: coordinate on `axis` */
     uint32_t tag;      /* SEND, RECV */
