@@ -49,17 +49,15 @@ typedef struct fr_sample {
     int32_t n_outliers; /* thrown out: beyond 5 median absolute deviations */
 } fr_sample;
 
-/* Where the operands were when the kernel began. */
-typedef enum fr_profile_cache {
-    FR_PROFILE_WARM,   /* everything recently used */
-    FR_PROFILE_COLD,   /* everything in memory (DRAM) */
-    FR_PROFILE_CONTEXT, /* as in a step: weights, gradients, optimizer state
-                           and what backward reads again cold, the rest warm */
-    FR_PROFILE_CACHE_N
-} fr_profile_cache;
-
-const char *fr_profile_cache_name(fr_profile_cache cache);
-int fr_profile_cache_find(const char *name); /* -1: unknown */
+/*
+ * Where an operand was when the kernel began, one letter for each operand in
+ * the order of op.h: '-' absent, FR_PROFILE_NEAR in the core's own caches,
+ * FR_PROFILE_LLC in the last-level cache, FR_PROFILE_MEMORY in DRAM.
+ */
+#define FR_PROFILE_NEAR 'n'
+#define FR_PROFILE_LLC 'l'
+#define FR_PROFILE_MEMORY 'm'
+#define FR_PROFILE_REFS 8 /* as FR_INSTR_REFS */
 
 /* One kernel on one shape. */
 typedef struct fr_compute_point {
@@ -68,11 +66,9 @@ typedef struct fr_compute_point {
     char variant[FR_PROFILE_NAME]; /* optimizer or compressor kind, else "" */
     uint32_t flags;              /* fr_instr.flags */
     int64_t dim[FR_PROFILE_DIMS];
-    uint32_t absent;    /* bit i: operand i was not given */
-    uint32_t cold;      /* bit i: operand i was in memory, not in a cache */
+    char where[FR_PROFILE_REFS + 1]; /* e.g. "nm-l" */
     int32_t n_threads;  /* of the rank */
     int32_t n_busy;     /* ranks of the node that computed at the same time */
-    fr_profile_cache cache;
     bool is_held_out;   /* measured to check the fits, never used in one */
     uint64_t flop, moved_bytes;
     fr_sample sample;
