@@ -71,7 +71,7 @@ typedef struct fr_plan {
     fr_compressor_kind compressor;
     int64_t compressor_rank;   /* PowerSGD */
     double compressor_density; /* top-k: kept share of the elements */
-    bool has_error_feedback;
+    bool has_error_feedback;   /* INT8, TOPK, POWERSGD; else ignored */
     fr_collective_kind collective; /* of gradient reduction */
     fr_rank_order rank_order;
     fr_dtype precision;
@@ -96,6 +96,16 @@ int64_t fr_plan_micro_batches(const fr_plan *plan, const fr_job *job);
 FR_CHECKED fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
                                    const fr_job *job, fr_err *err);
 
+/* Can the CPU runtime train it?  A legal plan that only the simulator knows
+ * (experts, context parallel, ZeRO 2/3, half precision ...) is FR_INPUT. */
+FR_CHECKED fr_status fr_plan_check_executable(const fr_plan *plan,
+                                              const fr_model *model,
+                                              const fr_job *job, fr_err *err);
+
+/* Layers of stage i (virtual stages in model order: chunk * pp + pp rank). */
+int32_t fr_plan_stage_layers(const fr_plan *plan, const fr_model *model,
+                             int32_t i_stage);
+
 /* "dp2 tp1 pp2 mb4 1f1b zero1": stable, unique, short; returns buf. */
 char *fr_plan_describe(const fr_plan *plan, char *buf, size_t n_buf);
 
@@ -111,7 +121,8 @@ int fr_rank_order_find(const char *name);
 int fr_compressor_kind_find(const char *name);
 int fr_collective_kind_find(const char *name);
 
-/* Coordinates of a rank on TP, CP, DP, PP, and back (grid.c). */
+/* Coordinates of a rank on TP, CP, DP, PP, and back (grid.c).  cp changes
+ * right after tp in every order. */
 typedef struct fr_coord {
     int32_t tp, cp, dp, pp;
 } fr_coord;
@@ -122,7 +133,8 @@ int64_t fr_plan_rank(const fr_plan *plan, fr_coord coord);
 /*
  * The group of `rank` on `axis`, in coordinate order; returns its size and
  * writes the ranks to `ranks` (room for the world) and the position of
- * `rank` in it.  EMBED: first and last stage, size 1 elsewhere.
+ * `rank` in it (may be NULL).  EMBED: first and last stage, size 1 elsewhere.
+ * EP: blocks of ep neighbours on DP.  MODEL: tp fastest.  WORLD: rank order.
  */
 int64_t fr_plan_group(const fr_plan *plan, int64_t rank, fr_axis axis,
                       int64_t *ranks, int64_t *position);

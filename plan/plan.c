@@ -1,0 +1,239 @@
+/* plan.c: a plan's defaults, names, sizes and its one-line description. */
+#include "plan/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const recompute_names[FR_RECOMPUTE_N] = {
+    [FR_RECOMPUTE_NONE] = "none",
+    [FR_RECOMPUTE_SELECTIVE] = "selective",
+    [FR_RECOMPUTE_FULL] = "full",
+};
+
+static const char *const schedule_names[FR_SCHEDULE_N] = {
+    [FR_SCHEDULE_GPIPE] = "gpipe",
+    [FR_SCHEDULE_1F1B] = "1f1b",
+    [FR_SCHEDULE_INTERLEAVED] = "interleaved",
+};
+
+static const char *const order_names[FR_RANK_ORDER_N] = {
+    [FR_RANK_ORDER_TP_DP_PP] = "tp-dp-pp",
+    [FR_RANK_ORDER_TP_PP_DP] = "tp-pp-dp",
+    [FR_RANK_ORDER_DP_TP_PP] = "dp-tp-pp",
+    [FR_RANK_ORDER_DP_PP_TP] = "dp-pp-tp",
+    [FR_RANK_ORDER_PP_TP_DP] = "pp-tp-dp",
+    [FR_RANK_ORDER_PP_DP_TP] = "pp-dp-tp",
+};
+
+static const char *const compressor_names[FR_COMPRESSOR_N] = {
+    [FR_COMPRESSOR_NONE] = "none",
+    [FR_COMPRESSOR_BF16] = "bf16",
+    [FR_COMPRESSOR_INT8] = "int8",
+    [FR_COMPRESSOR_TOPK] = "topk",
+    [FR_COMPRESSOR_POWERSGD] = "powersgd",
+};
+
+static const char *const collective_names[FR_COLLECTIVE_N] = {
+    [FR_COLLECTIVE_AUTO] = "auto",
+    [FR_COLLECTIVE_RING] = "ring",
+    [FR_COLLECTIVE_HALVING_DOUBLING] = "halving-doubling",
+    [FR_COLLECTIVE_TREE] = "tree",
+    [FR_COLLECTIVE_DIRECT] = "direct",
+};
+
+static const char *name_at(const char *const *names, int n, unsigned i)
+{
+    return i < (unsigned)n ? names[i] : "unknown";
+}
+
+static int find_name(const char *const *names, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+const char *fr_recompute_name(fr_recompute recompute)
+{
+    return name_at(recompute_names, FR_RECOMPUTE_N, recompute);
+}
+
+const char *fr_schedule_kind_name(fr_schedule_kind kind)
+{
+    return name_at(schedule_names, FR_SCHEDULE_N, kind);
+}
+
+const char *fr_rank_order_name(fr_rank_order order)
+{
+    return name_at(order_names, FR_RANK_ORDER_N, order);
+}
+
+const char *fr_compressor_kind_name(fr_compressor_kind kind)
+{
+    return name_at(compressor_names, FR_COMPRESSOR_N, kind);
+}
+
+const char *fr_collective_kind_name(fr_collective_kind kind)
+{
+    return name_at(collective_names, FR_COLLECTIVE_N, kind);
+}
+
+int fr_recompute_find(const char *name)
+{
+    return find_name(recompute_names, FR_RECOMPUTE_N, name);
+}
+
+int fr_schedule_kind_find(const char *name)
+{
+    return find_name(schedule_names, FR_SCHEDULE_N, name);
+}
+
+int fr_rank_order_find(const char *name)
+{
+    return find_name(order_names, FR_RANK_ORDER_N, name);
+}
+
+int fr_compressor_kind_find(const char *name)
+{
+    return find_name(compressor_names, FR_COMPRESSOR_N, name);
+}
+
+int fr_collective_kind_find(const char *name)
+{
+    return find_name(collective_names, FR_COLLECTIVE_N, name);
+}
+
+void fr_plan_init(fr_plan *plan)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->tp = plan->pp = plan->dp = plan->cp = plan->ep = 1;
+    plan->vpp = 1;
+    plan->micro_batch = 1;
+    plan->schedule = FR_SCHEDULE_1F1B;
+    plan->recompute = FR_RECOMPUTE_NONE;
+    plan->is_overlap = true;
+    plan->bucket_bytes = 25000000; /* PyTorch DDP's 25 MB */
+    plan->compressor_rank = 4;
+    plan->compressor_density = 0.01;
+    plan->has_error_feedback = true;
+    plan->collective = FR_COLLECTIVE_AUTO;
+    plan->precision = FR_DTYPE_F32;
+    plan->n_threads = 1;
+}
+
+int64_t fr_plan_world(const fr_plan *plan)
+{
+    return (int64_t)plan->tp * plan->pp * plan->dp * plan->cp;
+}
+
+int64_t fr_plan_micro_batches(const fr_plan *plan, const fr_job *job)
+{
+    int64_t per_round = plan->micro_batch * plan->dp;
+    if (per_round < 1 || job->global_batch % per_round != 0)
+        return 0;
+    return job->global_batch / per_round;
+}
+
+int32_t fr_plan_stage_layers(const fr_plan *plan, const fr_model *model,
+                             int32_t i_stage)
+{
+    if (plan->n_split > 0)
+        return plan->layer_split[i_stage];
+    int64_t n_stages = (int64_t)plan->pp * plan->vpp;
+    int64_t rest = model->n_layers % n_stages;
+    return (int32_t)(model->n_layers / n_stages + (i_stage < rest));
+}
+
+/* A buffer that is appended to and cut where it ends. */
+typedef struct text {
+    char *buf;
+    size_t n, used;
+} text;
+
+static void add(text *t, const char *format, ...) FR_PRINTF(2, 3);
+
+static void add(text *t, const char *format, ...)
+{
+    if (t->used >= t->n)
+        return;
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(t->buf + t->used, t->n - t->used, format, args);
+    va_end(args);
+    if (n > 0)
+        t->used += (size_t)n;
+}
+
+/* The shortest digits that read back as the same number. */
+static void add_double(text *t, const char *key, double value)
+{
+    char digits[40];
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    add(t, " %s%s", key, digits);
+}
+
+static void add_compressor(text *t, const fr_plan *plan)
+{
+    if (plan->compressor == FR_COMPRESSOR_NONE)
+        return;
+    add(t, " %s", fr_compressor_kind_name(plan->compressor));
+    if (plan->compressor == FR_COMPRESSOR_POWERSGD)
+        add(t, "-r%lld", (long long)plan->compressor_rank);
+    if (plan->compressor == FR_COMPRESSOR_TOPK)
+        add_double(t, "density", plan->compressor_density);
+    if (plan->compressor != FR_COMPRESSOR_BF16 && !plan->has_error_feedback)
+        add(t, " no-ef");
+}
+
+/* What differs from the defaults of fr_plan_init() only. */
+static void add_rest(text *t, const fr_plan *plan)
+{
+    fr_plan plain;
+    fr_plan_init(&plain);
+    if (plan->is_overlap != plain.is_overlap)
+        add(t, " no-overlap");
+    if (plan->bucket_bytes != plain.bucket_bytes)
+        add(t, " bucket%llu", (unsigned long long)plan->bucket_bytes);
+    if (plan->collective != plain.collective)
+        add(t, " %s", fr_collective_kind_name(plan->collective));
+    if (plan->rank_order != plain.rank_order)
+        add(t, " %s", fr_rank_order_name(plan->rank_order));
+    if (plan->precision != plain.precision)
+        add(t, " %s", fr_dtype_name(plan->precision));
+    if (plan->n_threads != plain.n_threads)
+        add(t, " th%d", plan->n_threads);
+    for (int32_t i = 0; i < plan->n_split; i++)
+        add(t, "%s%d", i == 0 ? " split" : "-", plan->layer_split[i]);
+}
+
+char *fr_plan_describe(const fr_plan *plan, char *buf, size_t n_buf)
+{
+    text t = {.buf = buf, .n = n_buf};
+    if (n_buf > 0)
+        buf[0] = '\0';
+    add(&t, "dp%d tp%d pp%d", plan->dp, plan->tp, plan->pp);
+    if (plan->cp != 1)
+        add(&t, " cp%d", plan->cp);
+    if (plan->ep != 1)
+        add(&t, " ep%d", plan->ep);
+    add(&t, " mb%lld", (long long)plan->micro_batch);
+    add(&t, " %s", fr_schedule_kind_name(plan->schedule));
+    if (plan->vpp != 1)
+        add(&t, " vpp%d", plan->vpp);
+    if (plan->zero_stage != 0)
+        add(&t, " zero%d", plan->zero_stage);
+    if (plan->is_sequence_parallel)
+        add(&t, " sp");
+    if (plan->recompute != FR_RECOMPUTE_NONE)
+        add(&t, " rc-%s", fr_recompute_name(plan->recompute));
+    add_compressor(&t, plan);
+    add_rest(&t, plan);
+    return buf;
+}

@@ -1,0 +1,328 @@
+/*
+ * plan_check.c: which plans are legal for a model and a job, and which of
+ * those the CPU runtime can train.  Every refusal says the reason and the mend.
+ */
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "1,2,3,4,6,12": the tensor-parallel degrees that divide all three. */
+static void list_divisors(const int64_t n[3], char *buf, size_t n_buf)
+{
+    size_t used = 0;
+    int64_t least = n[0];
+    for (int i = 1; i < 3; i++)
+        least = n[i] < least ? n[i] : least;
+    buf[0] = '\0';
+    for (int64_t d = 1; d <= least && used + 8 < n_buf; d++) {
+        if (n[0] % d != 0 || n[1] % d != 0 || n[2] % d != 0)
+            continue;
+        int wrote = snprintf(buf + used, n_buf - used, "%s%lld",
+                             used ? "," : "", (long long)d);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+/* The MLP width that tensor parallelism splits. */
+static int64_t split_ffn(const fr_model *model)
+{
+    return model->n_experts > 0 && model->expert_ffn_hidden > 0
+               ? model->expert_ffn_hidden
+               : model->ffn_hidden;
+}
+
+static fr_status check_ranges(const fr_plan *plan, fr_err *err)
+{
+    const struct {
+        const char *name;
+        int64_t value, high;
+    } counts[] = {
+        {"tp", plan->tp, 1 << 20},          {"pp", plan->pp, 1 << 20},
+        {"dp", plan->dp, 1 << 20},          {"cp", plan->cp, 1 << 20},
+        {"ep", plan->ep, 1 << 20},          {"vpp", plan->vpp, 1 << 20},
+        {"threads", plan->n_threads, 4096}, {"micro_batch", plan->micro_batch,
+                                             1 << 30},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        if (counts[i].value < 1 || counts[i].value > counts[i].high)
+            return fr_fail(err, FR_INPUT, "%s is %lld; give 1 to %lld",
+                           counts[i].name, (long long)counts[i].value,
+                           (long long)counts[i].high);
+    double world = (double)plan->tp * plan->pp * plan->dp * plan->cp;
+    if (world > (double)INT32_MAX)
+        return fr_fail(err, FR_INPUT,
+                       "tp x pp x dp x cp = %.0f ranks; at most %d", world,
+                       INT32_MAX);
+    if ((int64_t)plan->pp * plan->vpp > FR_PLAN_MAX_STAGES)
+        return fr_fail(err, FR_INPUT, "pp %d x vpp %d stages; at most %d",
+                       plan->pp, plan->vpp, FR_PLAN_MAX_STAGES);
+    if ((unsigned)plan->schedule >= FR_SCHEDULE_N ||
+        (unsigned)plan->recompute >= FR_RECOMPUTE_N ||
+        (unsigned)plan->compressor >= FR_COMPRESSOR_N ||
+        (unsigned)plan->collective >= FR_COLLECTIVE_N ||
+        (unsigned)plan->rank_order >= FR_RANK_ORDER_N ||
+        (unsigned)plan->precision >= FR_DTYPE_N)
+        return fr_fail(err, FR_INPUT,
+                       "schedule, recompute, compressor, collective, rank "
+                       "order or precision is not one of its kinds");
+    return FR_OK;
+}
+
+static fr_status check_tp(const fr_plan *plan, const fr_model *model,
+                          const fr_job *job, fr_err *err)
+{
+    if (plan->is_sequence_parallel && plan->tp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "sequence parallel does nothing at tp 1; leave it out "
+                       "or choose tp > 1");
+    if (plan->tp == 1)
+        return FR_OK;
+    if (model->kind == FR_MODEL_LAYERS)
+        return fr_fail(err, FR_INPUT,
+                       "tp %d: a list of layers has no heads to split; choose "
+                       "tp 1",
+                       plan->tp);
+    const int64_t n[3] = {model->n_heads, model->n_kv_heads, split_ffn(model)};
+    const char *const names[3] = {"heads", "kv heads", "ffn"};
+    for (int i = 0; i < 3; i++) {
+        if (n[i] % plan->tp == 0)
+            continue;
+        char choices[256];
+        list_divisors(n, choices, sizeof choices);
+        return fr_fail(err, FR_INPUT, "%s %lld %% tp %d != 0; choose tp from %s",
+                       names[i], (long long)n[i], plan->tp, choices);
+    }
+    int64_t rows = plan->micro_batch * (job->seq / plan->cp);
+    if (plan->is_sequence_parallel && rows % plan->tp != 0)
+        return fr_fail(err, FR_INPUT,
+                       "sequence parallel: rows %lld (micro_batch %lld x seq "
+                       "%lld / cp %d) %% tp %d != 0; choose micro_batch or seq "
+                       "a multiple of tp",
+                       (long long)rows, (long long)plan->micro_batch,
+                       (long long)job->seq, plan->cp, plan->tp);
+    return FR_OK;
+}
+
+static fr_status check_batch(const fr_plan *plan, const fr_job *job,
+                             fr_err *err)
+{
+    if (fr_plan_micro_batches(plan, job) > 0)
+        return FR_OK;
+    if (job->global_batch % plan->dp != 0)
+        return fr_fail(err, FR_INPUT,
+                       "global_batch %lld %% dp %d != 0; choose a global batch "
+                       "that is a multiple of dp",
+                       (long long)job->global_batch, plan->dp);
+    const int64_t share = job->global_batch / plan->dp;
+    const int64_t n[3] = {share, share, share};
+    char choices[256];
+    list_divisors(n, choices, sizeof choices);
+    return fr_fail(err, FR_INPUT,
+                   "global_batch %lld %% (dp %d x micro_batch %lld) != 0; "
+                   "choose micro_batch from %s",
+                   (long long)job->global_batch, plan->dp,
+                   (long long)plan->micro_batch, choices);
+}
+
+static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
+                                fr_err *err)
+{
+    bool is_interleaved = plan->schedule == FR_SCHEDULE_INTERLEAVED;
+    if (plan->vpp > 1 && !is_interleaved)
+        return fr_fail(err, FR_INPUT,
+                       "vpp %d needs the interleaved schedule, not %s; choose "
+                       "vpp 1 or schedule interleaved",
+                       plan->vpp, fr_schedule_kind_name(plan->schedule));
+    if (!is_interleaved)
+        return FR_OK;
+    if (plan->vpp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "the interleaved schedule at vpp 1 is 1f1b; choose "
+                       "schedule 1f1b or vpp > 1");
+    if (plan->pp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "vpp %d at pp 1 has no pipeline to interleave; choose "
+                       "vpp 1 or pp > 1",
+                       plan->vpp);
+    int64_t n_micro = fr_plan_micro_batches(plan, job);
+    if (n_micro % plan->pp != 0)
+        return fr_fail(err, FR_INPUT,
+                       "interleaved: micro-batches %lld %% pp %d != 0; choose "
+                       "global_batch / (dp x micro_batch) a multiple of pp",
+                       (long long)n_micro, plan->pp);
+    return FR_OK;
+}
+
+static fr_status check_stages(const fr_plan *plan, const fr_model *model,
+                              fr_err *err)
+{
+    int64_t n_stages = (int64_t)plan->pp * plan->vpp;
+    if (model->n_layers < n_stages)
+        return fr_fail(err, FR_INPUT,
+                       "layers %lld < pp %d x vpp %d; choose pp x vpp of at "
+                       "most %lld",
+                       (long long)model->n_layers, plan->pp, plan->vpp,
+                       (long long)model->n_layers);
+    if (plan->n_split == 0)
+        return FR_OK;
+    if (plan->n_split != n_stages)
+        return fr_fail(err, FR_INPUT,
+                       "layer_split has %d entries for pp %d x vpp %d stages; "
+                       "give %lld",
+                       plan->n_split, plan->pp, plan->vpp, (long long)n_stages);
+    int64_t sum = 0;
+    for (int32_t i = 0; i < plan->n_split; i++) {
+        if (plan->layer_split[i] < 1)
+            return fr_fail(err, FR_INPUT,
+                           "layer_split: stage %d has %d layers; give at least "
+                           "1",
+                           i, plan->layer_split[i]);
+        sum += plan->layer_split[i];
+    }
+    if (sum != model->n_layers)
+        return fr_fail(err, FR_INPUT,
+                       "layer_split adds up to %lld layers, the model has "
+                       "%lld; make them equal",
+                       (long long)sum, (long long)model->n_layers);
+    return FR_OK;
+}
+
+static fr_status check_compressor(const fr_plan *plan, fr_err *err)
+{
+    if (plan->compressor == FR_COMPRESSOR_NONE)
+        return FR_OK;
+    const char *name = fr_compressor_kind_name(plan->compressor);
+    if (plan->dp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "compressor %s at dp 1 has no gradients to send; choose "
+                       "compressor none or dp > 1",
+                       name);
+    if (plan->zero_stage > 0 && plan->compressor != FR_COMPRESSOR_BF16)
+        return fr_fail(err, FR_INPUT,
+                       "compressor %s gathers every rank's whole payload, zero "
+                       "%d scatters reduced gradients, and a compressed sum "
+                       "cannot be cut into shards; choose zero 0 or compressor "
+                       "none or bf16",
+                       name, plan->zero_stage);
+    if (plan->compressor == FR_COMPRESSOR_POWERSGD &&
+        (plan->compressor_rank < 1 || plan->compressor_rank > 1024))
+        return fr_fail(err, FR_INPUT,
+                       "powersgd: compressor_rank is %lld; give 1 to 1024",
+                       (long long)plan->compressor_rank);
+    if (plan->compressor == FR_COMPRESSOR_TOPK &&
+        !(plan->compressor_density > 0.0 && plan->compressor_density <= 1.0))
+        return fr_fail(err, FR_INPUT,
+                       "topk: compressor_density is %g; give a share in (0, 1]",
+                       plan->compressor_density);
+    return FR_OK;
+}
+
+static fr_status check_data_parallel(const fr_plan *plan, fr_err *err)
+{
+    if (plan->zero_stage < 0 || plan->zero_stage > 3)
+        return fr_fail(err, FR_INPUT, "zero is %d; choose 0, 1, 2 or 3",
+                       plan->zero_stage);
+    if (plan->zero_stage > 0 && plan->dp * (int64_t)plan->cp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "zero %d at dp 1 has nobody to share the optimizer "
+                       "state with and is the same as zero 0; choose zero 0 or "
+                       "dp > 1",
+                       plan->zero_stage);
+    return check_compressor(plan, err);
+}
+
+static fr_status check_experts_and_context(const fr_plan *plan,
+                                           const fr_model *model,
+                                           const fr_job *job, fr_err *err)
+{
+    if (plan->cp > 1 && job->seq % (2 * (int64_t)plan->cp) != 0)
+        return fr_fail(err, FR_INPUT,
+                       "seq %lld %% (2 x cp %d) != 0; causal load is balanced "
+                       "over 2 cp pieces: choose seq a multiple of %lld",
+                       (long long)job->seq, plan->cp,
+                       2 * (long long)plan->cp);
+    if (plan->ep == 1)
+        return FR_OK;
+    if (model->n_experts == 0)
+        return fr_fail(err, FR_INPUT,
+                       "ep %d: the model has no experts; choose ep 1",
+                       plan->ep);
+    if (model->n_experts % plan->ep != 0)
+        return fr_fail(err, FR_INPUT,
+                       "experts %lld %% ep %d != 0; choose ep a divisor",
+                       (long long)model->n_experts, plan->ep);
+    if (plan->dp % plan->ep != 0)
+        return fr_fail(err, FR_INPUT,
+                       "dp %d %% ep %d != 0: experts are spread over "
+                       "data-parallel ranks; choose dp a multiple of ep",
+                       plan->dp, plan->ep);
+    return FR_OK;
+}
+
+static fr_status check_sequence(const fr_model *model, const fr_job *job,
+                                fr_err *err)
+{
+    if (model->kind == FR_MODEL_LAYERS || model->is_rope ||
+        model->max_seq == 0 || job->seq <= model->max_seq)
+        return FR_OK;
+    return fr_fail(err, FR_INPUT,
+                   "seq %lld > max_seq %lld of the learned positions; choose "
+                   "seq of at most %lld",
+                   (long long)job->seq, (long long)model->max_seq,
+                   (long long)model->max_seq);
+}
+
+fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
+                        const fr_job *job, fr_err *err)
+{
+    FR_TRY(fr_job_check(job, err));
+    FR_TRY(check_ranges(plan, err));
+    FR_TRY(check_batch(plan, job, err));
+    FR_TRY(check_sequence(model, job, err));
+    FR_TRY(check_experts_and_context(plan, model, job, err));
+    FR_TRY(check_tp(plan, model, job, err));
+    FR_TRY(check_stages(plan, model, err));
+    FR_TRY(check_schedule(plan, job, err));
+    return check_data_parallel(plan, err);
+}
+
+static fr_status refuse(fr_err *err, const char *what, const char *mend)
+{
+    return fr_fail(err, FR_INPUT,
+                   "the CPU runtime cannot train %s; %s (simulate can predict "
+                   "it)",
+                   what, mend);
+}
+
+fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
+                                   const fr_job *job, fr_err *err)
+{
+    FR_TRY(fr_plan_check(plan, model, job, err));
+    if (model->kind == FR_MODEL_LAYERS)
+        return refuse(err, "a plain list of layers",
+                      "choose a decoder transformer");
+    if (model->kind == FR_MODEL_ENCODER)
+        return refuse(err, "an encoder", "choose a decoder transformer");
+    if (model->n_experts > 0)
+        return refuse(err, "a mixture of experts", "choose a dense model");
+    if (model->kv_lora_rank > 0)
+        return refuse(err, "multi-head latent attention",
+                      "choose a model with plain or grouped-query attention");
+    if (model->has_qk_norm)
+        return refuse(err, "q and k norms (qwen3)",
+                      "choose a model without them");
+    if (model->sliding_window > 0 && model->sliding_window < job->seq)
+        return refuse(err, "a sliding window that is shorter than seq",
+                      "choose a shorter seq");
+    if (plan->cp > 1)
+        return refuse(err, "context parallel plans", "choose cp 1");
+    if (plan->ep > 1)
+        return refuse(err, "expert parallel plans", "choose ep 1");
+    if (plan->zero_stage > 1)
+        return refuse(err, "zero 2 and 3", "choose zero 0 or 1");
+    if (plan->precision != FR_DTYPE_F32)
+        return refuse(err, "in other precisions than f32",
+                      "choose precision f32");
+    return FR_OK;
+}
