@@ -139,8 +139,9 @@ typedef struct fr_step_scalars {
  * ATTN_FWD     causal; dim B,T,n_q,n_kv,head_dim; qkv row = q heads, then k
  *              heads, then v heads.  flag SAVE_PROBS: probs[B,n_q,T,T] kept
  *              for backward, else only lse[B,n_q,T]
- *              ref qkv, o[R,n_q*head_dim], probs_or_lse, temp?
- * ATTN_BWD     ref do, qkv, o, probs_or_lse, dqkv, temp?
+ *              ref qkv, o[R,n_q*head_dim], probs_or_lse, temp (NONE: the
+ *              CPU kernels work in tiles on the stack)
+ * ATTN_BWD     ref do, qkv, o, probs_or_lse, dqkv, temp (NONE)
  * GELU_FWD     dim n (tanh form)    ref x, y
  * GELU_BWD     ref dy, x, dx
  * SWIGLU_FWD   dim R,F: y[R,F] = silu(h[:, :F]) * h[:, F:]     ref h[R,2F], y
@@ -171,9 +172,9 @@ typedef struct fr_step_scalars {
  *              ref g, w, opt, step, norms
  * OPT_STEP     dim n, first: update of the range by job's optimizer
  *              ref g, w, opt, step, norms?
- * COMPRESS     dim n, payload bytes, stage, first; compressor of the plan
- *              ref g, error?, payload               (per compressor, see
- * DECOMPRESS   compressor.h)  ref payloads, error?, g
+ * COMPRESS     dim n, payload bytes, stage, first, state bytes, n_payloads;
+ * DECOMPRESS   compressor of the plan, see compressor.h
+ *              ref g, state?, payload    and   ref payloads, state?, g
  *
  * Collectives (class COLLECTIVE), over the group of `axis`, `algorithm` an
  * index of the table in collective.h, flag MAX: maximum instead of sum:
@@ -219,8 +220,8 @@ typedef struct fr_step_scalars {
     X(CLIP, "clip", COMPUTE, "m")                                              \
     X(OPT_NORMS, "opt_norms", COMPUTE, "rrmrm")                                \
     X(OPT_STEP, "opt_step", COMPUTE, "rmmrr")                                  \
-    X(COMPRESS, "compress", COMPUTE, "mmm")                                    \
-    X(DECOMPRESS, "decompress", COMPUTE, "mmm")                                \
+    X(COMPRESS, "compress", COMPUTE, "rmw")                                    \
+    X(DECOMPRESS, "decompress", COMPUTE, "rmw")                                \
     X(ALL_REDUCE, "all_reduce", COLLECTIVE, "rw")                              \
     X(REDUCE_SCATTER, "reduce_scatter", COLLECTIVE, "rw")                      \
     X(ALL_GATHER, "all_gather", COLLECTIVE, "rw")                              \
