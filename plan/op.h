@@ -87,6 +87,8 @@ typedef enum fr_space {
     FR_SPACE_N
 } fr_space;
 
+const char *fr_space_name(fr_space space);
+
 typedef struct fr_ref {
     uint8_t space;        /* fr_space; NONE: the operand is absent */
     uint8_t is_sharded;   /* add coordinate(instr.axis) * instr.shard_bytes */
@@ -189,6 +191,13 @@ typedef struct fr_step_scalars {
  * Point to point (class P2P); peer = coordinate on `axis`, tag must match:
  * SEND           dim n                    ref src
  * RECV           dim n                    ref dst
+ * The tag of an execution is instr.tag + call.micro_batch: unique per (stage
+ * boundary, direction, micro-batch) of a step.
+ *
+ * Operands may be the same memory where a kernel goes element by element:
+ * RESIDUAL_ADD out = a or b, GELU_BWD dx = dy.  Optimizer ranges: dim n,
+ * first, opt bytes, norms bytes; `first` counts from coordinate 0, a sharded g
+ * begins coordinate * shard_bytes / 4 elements later (opt is never sharded).
  */
 #define FR_OP_LIST(X)                                                          \
     X(EMBED_FWD, "embed_fwd", COMPUTE, "rrrw")                                 \
@@ -250,7 +259,10 @@ enum {
     FR_INSTR_ACCUMULATE = 1 << 1, /* the written operand is added to */
     FR_INSTR_SAVE_PROBS = 1 << 2,
     FR_INSTR_MAX = 1 << 3, /* reduce with max instead of sum */
-    FR_INSTR_LAST_STAGE = 1 << 4
+    FR_INSTR_LAST_STAGE = 1 << 4,
+    FR_INSTR_OVERWRITE = 1 << 5 /* LINEAR_WGRAD, NORM_BWD, BIAS_GRAD: weight
+                                   and bias gradients are set, not added to
+                                   (the first micro-batch of a step) */
 };
 
 #define FR_INSTR_REFS 8
