@@ -128,37 +128,45 @@ static fr_status write_special(const char *path, const void *bytes, size_t n,
     return status;
 }
 
-/* What mkstemp's 0600 hides: the mode the file had, or that of umask. */
-static mode_t wanted_mode(const char *path)
+/* Beside `path`, made by us alone; not mkstemp, whose mode ignores umask. */
+static int open_temporary(const char *path, char *temporary, size_t n,
+                          fr_err *err)
 {
-    struct stat info;
-    mode_t mask;
+    int fd = -1;
 
-    if (stat(path, &info) == 0)
-        return info.st_mode & 07777;
-    mask = umask(0);
-    umask(mask);
-    return 0666 & ~mask;
+    for (int i = 0; i < 100; i++) {
+        int n_text = snprintf(temporary, n, "%s.%ld-%d.tmp", path,
+                              (long)getpid(), i);
+        if (n_text < 0 || (size_t)n_text >= n) {
+            fr_fail(err, FR_IO, "%.100s...: the path is too long", path);
+            return -1;
+        }
+        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            break;
+    }
+    if (fd < 0)
+        fail_errno(err, path);
+    return fd;
 }
 
 fr_status fr_file_write(const char *path, const void *bytes, size_t n,
                         fr_err *err)
 {
     char temporary[PATH_MAX], dir[PATH_MAX];
+    struct stat old;
     fr_status status;
-    int fd, n_text;
+    int fd;
 
     if (is_special(path))
         return write_special(path, bytes, n, err);
     FR_TRY(fr_path_dir(path, dir, sizeof dir, err));
-    n_text = snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-    if (n_text < 0 || (size_t)n_text >= sizeof temporary)
-        return fr_fail(err, FR_IO, "%.100s...: the path is too long", path);
-    fd = mkostemp(temporary, O_CLOEXEC);
+    fd = open_temporary(path, temporary, sizeof temporary, err);
     if (fd < 0)
-        return fail_errno(err, path);
+        return FR_IO;
     status = write_all(fd, path, bytes, n, err);
-    if (status == FR_OK && fchmod(fd, wanted_mode(path)) != 0)
+    if (status == FR_OK && stat(path, &old) == 0 &&
+        fchmod(fd, old.st_mode & 07777) != 0)
         status = fail_errno(err, path);
     if (status == FR_OK && fsync(fd) != 0)
         status = fail_errno(err, path);

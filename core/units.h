@@ -71,11 +71,11 @@ FR_CHECKED fr_status fr_parse_bool(const char *text, bool *out, fr_err *err);
  * the NUL and returns `out`; 32 bytes are always enough.  NaN gives "-".
  */
 enum { FR_FORMAT_MAX = 32 };
-char *fr_format_bytes(char *out, size_t n, double bytes);
-char *fr_format_s(char *out, size_t n, double seconds);
-char *fr_format_Bps(char *out, size_t n, double rate_Bps);
-char *fr_format_flops(char *out, size_t n, double rate_flops);
-char *fr_format_count(char *out, size_t n, double count);
+char *fr_format_bytes(char *out, size_t n, double value);
+char *fr_format_s(char *out, size_t n, double value);
+char *fr_format_Bps(char *out, size_t n, double value);
+char *fr_format_flops(char *out, size_t n, double value);
+char *fr_format_count(char *out, size_t n, double value);
 /* Whole numbers with separators: "124,439,808". */
 char *fr_format_u64(char *out, size_t n, uint64_t value);
 
