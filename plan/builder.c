@@ -1,0 +1,392 @@
+/*
+ * builder.c: lifetimes, offsets and dependencies from lists of accesses.
+ */
+#include "plan/builder.h"
+
+#include "core/vec.h"
+#include "plan/memory_pack.h"
+
+#include <string.h>
+
+enum { BLOCK_ALIGN = 64, PAGE = 4096 };
+
+/* Calls are numbered from 1 here; 0: none. */
+typedef struct lane_marks {
+    uint32_t at[FR_LANE_N];
+} lane_marks;
+
+typedef struct builder_block {
+    uint64_t n_bytes, offset_bytes;
+    uint32_t first_call, last_call; /* from 1 */
+    fr_memory_kind kind;
+    bool is_persistent, is_page_aligned;
+    uint32_t writer;    /* last call that wrote */
+    lane_marks readers; /* last reader of each lane since then */
+    lane_marks users;   /* last user of each lane */
+} builder_block;
+
+typedef struct builder_use {
+    uint32_t block;
+    char access;
+} builder_use;
+
+typedef struct builder_call {
+    fr_call call;
+    fr_lane lane;
+    uint32_t first_use, n_uses;
+    uint32_t base[FR_SPACE_N]; /* blocks */
+} builder_call;
+
+/* Memory that has been used and is dead: who used it last. */
+typedef struct dead_range {
+    uint64_t begin, end;
+    lane_marks users;
+} dead_range;
+
+struct fr_builder {
+    fr_vec(builder_block) blocks;
+    fr_vec(builder_call) calls;
+    fr_vec(builder_use) uses;
+    fr_vec(dead_range) dead; /* ascending, disjoint */
+    fr_vec(uint32_t) deps;
+    lane_marks *clocks; /* per call: what is done once it is done */
+    uint64_t slab_bytes;
+    bool is_next_page_aligned, is_out_of_memory;
+};
+
+fr_status fr_builder_create(fr_builder **out, fr_err *err)
+{
+    fr_builder *builder = calloc(1, sizeof *builder);
+    if (!builder)
+        return fr_fail_no_memory(err);
+    *out = builder;
+    return FR_OK;
+}
+
+void fr_builder_destroy(fr_builder *builder)
+{
+    if (!builder)
+        return;
+    fr_vec_release(&builder->blocks);
+    fr_vec_release(&builder->calls);
+    fr_vec_release(&builder->uses);
+    fr_vec_release(&builder->dead);
+    fr_vec_release(&builder->deps);
+    free(builder->clocks);
+    free(builder);
+}
+
+uint32_t fr_builder_add_block(fr_builder *builder, fr_memory_kind kind,
+                              bool is_persistent, uint64_t n_bytes)
+{
+    builder_block block = {
+        .n_bytes = (n_bytes + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN,
+        .kind = kind,
+        .is_persistent = is_persistent,
+        .is_page_aligned = is_persistent && builder->is_next_page_aligned,
+    };
+    if (is_persistent)
+        builder->is_next_page_aligned = false;
+    if (fr_vec_push(&builder->blocks, block) != FR_OK) {
+        builder->is_out_of_memory = true;
+        return FR_BLOCK_NONE;
+    }
+    return (uint32_t)(builder->blocks.n - 1);
+}
+
+void fr_builder_align_page(fr_builder *builder)
+{
+    builder->is_next_page_aligned = true;
+}
+
+void fr_builder_add_call(fr_builder *builder, uint32_t i_segment, fr_lane lane,
+                         int32_t layer, int64_t micro_batch, int32_t chunk)
+{
+    builder_call call = {
+        .call = {.i_segment = i_segment,
+                 .layer = layer,
+                 .micro_batch = (int32_t)micro_batch,
+                 .chunk = chunk},
+        .lane = lane,
+        .first_use = (uint32_t)builder->uses.n,
+    };
+    memset(call.base, 0xff, sizeof call.base); /* FR_BLOCK_NONE */
+    if (fr_vec_push(&builder->calls, call) != FR_OK)
+        builder->is_out_of_memory = true;
+}
+
+void fr_builder_use(fr_builder *builder, uint32_t block, char access)
+{
+    builder_use use = {block, access};
+    if (builder->is_out_of_memory || block == FR_BLOCK_NONE ||
+        fr_vec_push(&builder->uses, use) != FR_OK) {
+        builder->is_out_of_memory |= block != FR_BLOCK_NONE;
+        return;
+    }
+    uint32_t now = (uint32_t)builder->calls.n;
+    builder_block *used = &builder->blocks.items[block];
+    builder->calls.items[now - 1].n_uses++;
+    if (used->first_call == 0)
+        used->first_call = now;
+    used->last_call = now;
+}
+
+void fr_builder_bind(fr_builder *builder, fr_space space, uint32_t block,
+                     char access)
+{
+    if (builder->is_out_of_memory || block == FR_BLOCK_NONE)
+        return;
+    builder->calls.items[builder->calls.n - 1].base[space] = block;
+    fr_builder_use(builder, block, access);
+}
+
+uint64_t fr_builder_offset(const fr_builder *builder, uint32_t block)
+{
+    return block < builder->blocks.n ? builder->blocks.items[block].offset_bytes
+                                     : 0;
+}
+
+static fr_status place_blocks(fr_builder *builder, fr_err *err)
+{
+    fr_pack_item *items = calloc(builder->blocks.n + 1, sizeof *items);
+    uint64_t bottom = 0, top = 0;
+    size_t n_items = 0;
+    if (!items)
+        return fr_fail_no_memory(err);
+    for (size_t i = 0; i < builder->blocks.n; i++) {
+        builder_block *block = &builder->blocks.items[i];
+        if (block->is_persistent) {
+            if (block->is_page_aligned)
+                bottom = (bottom + PAGE - 1) / PAGE * PAGE;
+            block->offset_bytes = bottom;
+            bottom += block->n_bytes;
+        } else if (block->first_call > 0 && block->n_bytes > 0) {
+            items[n_items++] = (fr_pack_item){.n_bytes = block->n_bytes,
+                                              .first = block->first_call,
+                                              .last = block->last_call};
+        }
+    }
+    bottom = (bottom + PAGE - 1) / PAGE * PAGE;
+    fr_status status = fr_memory_pack(items, n_items, &top, err);
+    n_items = 0;
+    for (size_t i = 0; status == FR_OK && i < builder->blocks.n; i++) {
+        builder_block *block = &builder->blocks.items[i];
+        if (!block->is_persistent && block->first_call > 0 &&
+            block->n_bytes > 0)
+            block->offset_bytes = bottom + items[n_items++].offset_bytes;
+    }
+    builder->slab_bytes = (bottom + top + PAGE - 1) / PAGE * PAGE;
+    free(items);
+    return status;
+}
+
+static void raise_marks(lane_marks *marks, const lane_marks *other)
+{
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        if (other->at[lane] > marks->at[lane])
+            marks->at[lane] = other->at[lane];
+}
+
+static void raise_mark(lane_marks *marks, fr_lane lane, uint32_t call)
+{
+    if (call > marks->at[lane])
+        marks->at[lane] = call;
+}
+
+/* First dead range that ends after `begin`. */
+static size_t find_dead(const fr_builder *builder, uint64_t begin)
+{
+    size_t low = 0, high = builder->dead.n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (builder->dead.items[middle].end <= begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A new block takes [begin, end): it waits for those who used it last. */
+static void take_memory(const fr_builder *builder, const builder_block *block,
+                        lane_marks *wanted)
+{
+    uint64_t end = block->offset_bytes + block->n_bytes;
+    for (size_t i = find_dead(builder, block->offset_bytes);
+         i < builder->dead.n && builder->dead.items[i].begin < end; i++)
+        raise_marks(wanted, &builder->dead.items[i].users);
+}
+
+/* A block has died: its memory now belongs to its last users. */
+static void leave_memory(fr_builder *builder, const builder_block *block)
+{
+    dead_range fresh = {block->offset_bytes,
+                        block->offset_bytes + block->n_bytes, block->users};
+    if (block->n_bytes == 0)
+        return;
+    if (fr_vec_reserve(&builder->dead, 2) != FR_OK) {
+        builder->is_out_of_memory = true;
+        return;
+    }
+    size_t first = find_dead(builder, fresh.begin), last = first;
+    dead_range *at = builder->dead.items;
+    while (last < builder->dead.n && at[last].begin < fresh.end)
+        last++;
+    dead_range kept[3];
+    size_t n_kept = 0;
+    if (first < last && at[first].begin < fresh.begin) {
+        kept[n_kept] = at[first];
+        kept[n_kept++].end = fresh.begin;
+    }
+    kept[n_kept++] = fresh;
+    if (first < last && at[last - 1].end > fresh.end) {
+        kept[n_kept] = at[last - 1];
+        kept[n_kept++].begin = fresh.end;
+    }
+    memmove(at + first + n_kept, at + last,
+            (builder->dead.n - last) * sizeof *at);
+    memcpy(at + first, kept, n_kept * sizeof *at);
+    builder->dead.n = builder->dead.n - (last - first) + n_kept;
+}
+
+/* The calls that call `now` has to wait for because of its accesses. */
+static void collect_wanted(fr_builder *builder, uint32_t now,
+                           lane_marks *wanted)
+{
+    const builder_call *call = &builder->calls.items[now - 1];
+    for (uint32_t u = 0; u < call->n_uses; u++) {
+        builder_use use = builder->uses.items[call->first_use + u];
+        builder_block *block = &builder->blocks.items[use.block];
+        if (block->first_call == now && !block->is_persistent)
+            take_memory(builder, block, wanted);
+        if (block->writer > 0)
+            raise_mark(wanted, builder->calls.items[block->writer - 1].lane,
+                       block->writer);
+        if (use.access != 'r')
+            raise_marks(wanted, &block->readers);
+    }
+    for (uint32_t u = 0; u < call->n_uses; u++) {
+        builder_use use = builder->uses.items[call->first_use + u];
+        builder_block *block = &builder->blocks.items[use.block];
+        block->users.at[call->lane] = now;
+        if (use.access != 'r') {
+            block->writer = now;
+            memset(&block->readers, 0, sizeof block->readers);
+        } else if (block->writer != now) {
+            block->readers.at[call->lane] = now;
+        }
+    }
+    for (uint32_t u = 0; u < call->n_uses; u++) {
+        const builder_block *block =
+            &builder->blocks
+                 .items[builder->uses.items[call->first_use + u].block];
+        if (block->last_call == now && !block->is_persistent)
+            leave_memory(builder, block);
+    }
+}
+
+/* Leaves out what the lane's order or another dependency already says. */
+static void add_deps(fr_builder *builder, uint32_t now, uint32_t previous,
+                     const lane_marks *wanted)
+{
+    builder_call *call = &builder->calls.items[now - 1];
+    lane_marks *clock = &builder->clocks[now];
+    *clock = builder->clocks[previous];
+    call->call.first_dep = (uint32_t)builder->deps.n;
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        uint32_t dep = wanted->at[lane];
+        if (lane == (int)call->lane ||
+            dep <= builder->clocks[previous].at[lane])
+            continue;
+        bool is_implied = false;
+        for (int other = 0; other < FR_LANE_N && !is_implied; other++)
+            is_implied = other != lane && other != (int)call->lane &&
+                         builder->clocks[wanted->at[other]].at[lane] >= dep;
+        if (is_implied)
+            continue;
+        if (fr_vec_push(&builder->deps, dep - 1) != FR_OK)
+            builder->is_out_of_memory = true;
+        call->call.n_deps++;
+    }
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        raise_marks(clock, &builder->clocks[wanted->at[lane]]);
+    clock->at[call->lane] = now;
+}
+
+static fr_status order_calls(fr_builder *builder, fr_err *err)
+{
+    uint32_t previous[FR_LANE_N] = {0};
+    builder->clocks = calloc(builder->calls.n + 1, sizeof *builder->clocks);
+    if (!builder->clocks)
+        return fr_fail_no_memory(err);
+    for (uint32_t now = 1; now <= builder->calls.n; now++) {
+        lane_marks wanted = {{0}};
+        fr_lane lane = builder->calls.items[now - 1].lane;
+        collect_wanted(builder, now, &wanted);
+        add_deps(builder, now, previous[lane], &wanted);
+        previous[lane] = now;
+    }
+    return builder->is_out_of_memory ? fr_fail_no_memory(err) : FR_OK;
+}
+
+/* Neighbouring persistent blocks of one kind become one. */
+static uint32_t merge_blocks(const fr_builder *builder, fr_block *out)
+{
+    uint32_t n = 0, n_calls = (uint32_t)builder->calls.n;
+    for (size_t i = 0; i < builder->blocks.n; i++) {
+        const builder_block *block = &builder->blocks.items[i];
+        if (block->n_bytes == 0 ||
+            (!block->is_persistent && block->first_call == 0))
+            continue;
+        fr_block *last = n > 0 ? &out[n - 1] : NULL;
+        if (block->is_persistent && last && last->is_persistent &&
+            last->kind == (uint8_t)block->kind &&
+            last->offset_bytes + last->n_bytes == block->offset_bytes) {
+            last->n_bytes += block->n_bytes;
+            continue;
+        }
+        out[n++] = (fr_block){
+            .kind = (uint8_t)block->kind,
+            .is_persistent = block->is_persistent,
+            .offset_bytes = block->offset_bytes,
+            .n_bytes = block->n_bytes,
+            .first_call = block->is_persistent ? 0 : block->first_call - 1,
+            .last_call = block->is_persistent ? n_calls - 1
+                                              : block->last_call - 1,
+        };
+    }
+    return n;
+}
+
+fr_status fr_builder_finish(fr_builder *builder, fr_class *out, fr_err *err)
+{
+    if (builder->is_out_of_memory)
+        return fr_fail_no_memory(err);
+    FR_TRY(place_blocks(builder, err));
+    FR_TRY(order_calls(builder, err));
+    fr_call *calls = calloc(builder->calls.n + 1, sizeof *calls);
+    uint32_t *deps = calloc(builder->deps.n + 1, sizeof *deps);
+    fr_block *blocks = calloc(builder->blocks.n + 1, sizeof *blocks);
+    if (!calls || !deps || !blocks) {
+        free(calls);
+        free(deps);
+        free(blocks);
+        return fr_fail_no_memory(err);
+    }
+    for (size_t i = 0; i < builder->calls.n; i++) {
+        calls[i] = builder->calls.items[i].call;
+        for (int space = 0; space < FR_SPACE_N; space++)
+            calls[i].base_bytes[space] = fr_builder_offset(
+                builder, builder->calls.items[i].base[space]);
+    }
+    if (builder->deps.n)
+        memcpy(deps, builder->deps.items, builder->deps.n * sizeof *deps);
+    out->calls = calls;
+    out->n_calls = (uint32_t)builder->calls.n;
+    out->deps = deps;
+    out->n_deps = (uint32_t)builder->deps.n;
+    out->blocks = blocks;
+    out->n_blocks = merge_blocks(builder, blocks);
+    out->slab_bytes = builder->slab_bytes;
+    return FR_OK;
+}

@@ -1,0 +1,51 @@
+/*
+ * builder.h: makes one class of a program out of calls in program order.
+ *
+ * A caller adds blocks (pieces of memory) and calls, and says which blocks
+ * each call reads and writes.  From that alone the builder derives lifetimes,
+ * static offsets, and the dependencies between lanes: read after write, write
+ * after read, write after write, and reuse of the memory of a dead block.  So
+ * what it builds is free of races by construction.
+ *
+ * Errors stick (out of memory) and are reported by fr_builder_finish().
+ */
+#ifndef FR_PLAN_BUILDER_H
+#define FR_PLAN_BUILDER_H
+
+#include "plan/program.h"
+
+typedef struct fr_builder fr_builder;
+
+#define FR_BLOCK_NONE UINT32_MAX
+
+FR_CHECKED fr_status fr_builder_create(fr_builder **out, fr_err *err);
+void fr_builder_destroy(fr_builder *builder);
+
+/*
+ * A block of the class; its number.  Persistent blocks lie at the bottom of
+ * the slab in the order of their making, each at a multiple of 64 bytes,
+ * after fr_builder_align_page() the next at a multiple of 4096.  The others
+ * live from the first to the last call that uses them.
+ */
+uint32_t fr_builder_add_block(fr_builder *builder, fr_memory_kind kind,
+                              bool is_persistent, uint64_t n_bytes);
+void fr_builder_align_page(fr_builder *builder);
+
+/* Appends a call; the functions below are about the last one. */
+void fr_builder_add_call(fr_builder *builder, uint32_t i_segment, fr_lane lane,
+                         int32_t layer, int64_t micro_batch, int32_t chunk);
+
+/* The base of `space` is the block; access 'r', 'w' or 'm' (both). */
+void fr_builder_bind(fr_builder *builder, fr_space space, uint32_t block,
+                     char access);
+/* The call uses a block that another space's base reaches. */
+void fr_builder_use(fr_builder *builder, uint32_t block, char access);
+
+/* Fills calls, deps, blocks and slab_bytes of *out, which owns them. */
+FR_CHECKED fr_status fr_builder_finish(fr_builder *builder, fr_class *out,
+                                       fr_err *err);
+
+/* Where a block lies; after finish. */
+uint64_t fr_builder_offset(const fr_builder *builder, uint32_t block);
+
+#endif

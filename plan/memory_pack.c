@@ -1,0 +1,103 @@
+/*
+ * memory_pack.c: offline packing of buffers with known lifetimes.
+ */
+#include "plan/memory_pack.h"
+
+#include <stdlib.h>
+
+typedef struct slot {
+    uint64_t n_bytes, offset_bytes;
+    uint32_t first, last;
+    uint32_t i_item;
+} slot;
+
+static int by_item(uint32_t a, uint32_t b) { return a < b ? -1 : a > b; }
+
+static int compare_size(const void *va, const void *vb)
+{
+    const slot *a = va, *b = vb;
+    if (a->n_bytes != b->n_bytes)
+        return a->n_bytes > b->n_bytes ? -1 : 1;
+    if (a->first != b->first)
+        return a->first < b->first ? -1 : 1;
+    return by_item(a->i_item, b->i_item);
+}
+
+/* Longest life first: activations that wait for backward lie at the bottom,
+ * what comes and goes on top of them. */
+static int compare_life(const void *va, const void *vb)
+{
+    const slot *a = va, *b = vb;
+    uint32_t life_a = a->last - a->first, life_b = b->last - b->first;
+    if (life_a != life_b)
+        return life_a > life_b ? -1 : 1;
+    return compare_size(va, vb);
+}
+
+/*
+ * Places the items in order.  `placed` holds those that are placed, ascending
+ * by offset; the gaps between the ones that live at the same time are tried.
+ */
+static uint64_t place_all(const slot *order, size_t n, slot *placed)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < n; i++) {
+        slot item = order[i];
+        uint64_t low = 0, best = UINT64_MAX, best_gap = UINT64_MAX;
+        for (size_t k = 0; k < i; k++) {
+            const slot *other = &placed[k];
+            if (other->last < item.first || other->first > item.last)
+                continue;
+            if (other->offset_bytes > low) {
+                uint64_t gap = other->offset_bytes - low;
+                if (gap >= item.n_bytes && gap < best_gap) {
+                    best = low;
+                    best_gap = gap;
+                }
+            }
+            uint64_t end = other->offset_bytes + other->n_bytes;
+            low = end > low ? end : low;
+        }
+        item.offset_bytes = best != UINT64_MAX ? best : low;
+        size_t at = i;
+        while (at > 0 && placed[at - 1].offset_bytes > item.offset_bytes) {
+            placed[at] = placed[at - 1];
+            at--;
+        }
+        placed[at] = item;
+        if (item.offset_bytes + item.n_bytes > total)
+            total = item.offset_bytes + item.n_bytes;
+    }
+    return total;
+}
+
+fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
+                         fr_err *err)
+{
+    static int (*const orders[])(const void *, const void *) = {compare_size,
+                                                                compare_life};
+    slot *order = malloc((n + 1) * sizeof *order);
+    slot *placed = malloc((n + 1) * sizeof *placed);
+    uint64_t best = UINT64_MAX;
+    if (!order || !placed) {
+        free(order);
+        free(placed);
+        return fr_fail_no_memory(err);
+    }
+    for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
+        for (size_t i = 0; i < n; i++)
+            order[i] = (slot){items[i].n_bytes, 0, items[i].first,
+                              items[i].last, (uint32_t)i};
+        qsort(order, n, sizeof *order, orders[o]);
+        uint64_t total = place_all(order, n, placed);
+        if (total >= best)
+            continue;
+        best = total;
+        for (size_t i = 0; i < n; i++)
+            items[placed[i].i_item].offset_bytes = placed[i].offset_bytes;
+    }
+    *total_bytes = n ? best : 0;
+    free(order);
+    free(placed);
+    return FR_OK;
+}
