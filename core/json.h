@@ -129,32 +129,32 @@ typedef struct fr_json_writer {
     bool has_key; /* a key was written, its value is due */
 } fr_json_writer;
 
-void fr_json_writer_init(fr_json_writer *writer, fr_buffer *buffer);
-void fr_json_begin_object(fr_json_writer *writer);
-void fr_json_end_object(fr_json_writer *writer);
-void fr_json_begin_array(fr_json_writer *writer);
-void fr_json_begin_row(fr_json_writer *writer); /* array on one line */
-void fr_json_end_array(fr_json_writer *writer); /* ends either */
-void fr_json_key(fr_json_writer *writer, const char *key);
+void fr_json_writer_init(fr_json_writer *w, fr_buffer *buffer);
+void fr_json_begin_object(fr_json_writer *w);
+void fr_json_end_object(fr_json_writer *w);
+void fr_json_begin_array(fr_json_writer *w);
+void fr_json_begin_row(fr_json_writer *w); /* array on one line */
+void fr_json_end_array(fr_json_writer *w); /* ends either */
+void fr_json_key(fr_json_writer *w, const char *key);
 /* Escaped; NULL writes null; broken UTF-8 becomes U+FFFD. */
-void fr_json_string(fr_json_writer *writer, const char *text);
+void fr_json_string(fr_json_writer *w, const char *text);
 /* Shortest text that reads back the same; NaN and infinities write null. */
-void fr_json_double(fr_json_writer *writer, double value);
-void fr_json_u64(fr_json_writer *writer, uint64_t value);
-void fr_json_i64(fr_json_writer *writer, int64_t value);
-void fr_json_bool(fr_json_writer *writer, bool value);
-void fr_json_null(fr_json_writer *writer);
+void fr_json_double(fr_json_writer *w, double value);
+void fr_json_u64(fr_json_writer *w, uint64_t value);
+void fr_json_i64(fr_json_writer *w, int64_t value);
+void fr_json_bool(fr_json_writer *w, bool value);
+void fr_json_null(fr_json_writer *w);
 /* Copies a value that was read, numbers as they stood in the file. */
-void fr_json_copy(fr_json_writer *writer, const fr_json_value *value);
+void fr_json_copy(fr_json_writer *w, const fr_json_value *value);
 /* key + value in one call */
-void fr_json_put_string(fr_json_writer *writer, const char *key,
+void fr_json_put_string(fr_json_writer *w, const char *key,
                         const char *text);
-void fr_json_put_double(fr_json_writer *writer, const char *key, double value);
-void fr_json_put_u64(fr_json_writer *writer, const char *key, uint64_t value);
-void fr_json_put_i64(fr_json_writer *writer, const char *key, int64_t value);
-void fr_json_put_bool(fr_json_writer *writer, const char *key, bool value);
-void fr_json_put_null(fr_json_writer *writer, const char *key);
-void fr_json_put_doubles(fr_json_writer *writer, const char *key,
+void fr_json_put_double(fr_json_writer *w, const char *key, double value);
+void fr_json_put_u64(fr_json_writer *w, const char *key, uint64_t value);
+void fr_json_put_i64(fr_json_writer *w, const char *key, int64_t value);
+void fr_json_put_bool(fr_json_writer *w, const char *key, bool value);
+void fr_json_put_null(fr_json_writer *w, const char *key);
+void fr_json_put_doubles(fr_json_writer *w, const char *key,
                          const double *values, size_t n); /* a row */
 
 #endif
