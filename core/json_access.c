@@ -154,26 +154,29 @@ fr_status fr_json_as_bool(const fr_json_value *value, bool *out, fr_err *err)
     return FR_OK;
 }
 
-static fr_status get(const fr_json_value *object, const char *key,
-                     const fr_json_value **out, fr_err *err)
+/* NULL, and err written, when it is not there. */
+static const fr_json_value *get(const fr_json_value *object, const char *key,
+                                fr_err *err)
 {
     const fr_json_value *value;
 
-    if (object->kind != FR_JSON_OBJECT)
-        return fail_kind(object, "an object", err);
+    if (object->kind != FR_JSON_OBJECT) {
+        fail_kind(object, "an object", err);
+        return NULL;
+    }
     value = fr_json_find(object, key);
     if (!value)
-        return fr_json_fail(object, err, "'%s' is missing", key);
-    *out = value;
-    return FR_OK;
+        fr_json_fail(object, err, "'%s' is missing", key);
+    return value;
 }
 
 fr_status fr_json_get_array(const fr_json_value *object, const char *key,
                             const fr_json_value **out, fr_err *err)
 {
-    const fr_json_value *value;
+    const fr_json_value *value = get(object, key, err);
 
-    FR_TRY(get(object, key, &value, err));
+    if (!value)
+        return FR_INPUT;
     if (value->kind != FR_JSON_ARRAY)
         return fail_kind(value, "an array", err);
     *out = value;
@@ -183,9 +186,10 @@ fr_status fr_json_get_array(const fr_json_value *object, const char *key,
 fr_status fr_json_get_object(const fr_json_value *object, const char *key,
                              const fr_json_value **out, fr_err *err)
 {
-    const fr_json_value *value;
+    const fr_json_value *value = get(object, key, err);
 
-    FR_TRY(get(object, key, &value, err));
+    if (!value)
+        return FR_INPUT;
     if (value->kind != FR_JSON_OBJECT)
         return fail_kind(value, "an object", err);
     *out = value;
@@ -197,9 +201,8 @@ fr_status fr_json_get_object(const fr_json_value *object, const char *key,
     fr_status fr_json_get_##suffix(const fr_json_value *object,                \
                                    const char *key, type *out, fr_err *err)    \
     {                                                                          \
-        const fr_json_value *value;                                            \
-        FR_TRY(get(object, key, &value, err));                                 \
-        return fr_json_as_##suffix(value, out, err);                           \
+        const fr_json_value *value = get(object, key, err);                    \
+        return value ? fr_json_as_##suffix(value, out, err) : FR_INPUT;        \
     }                                                                          \
     fr_status fr_json_get_##suffix##_or(const fr_json_value *object,           \
                                         const char *key, type otherwise,       \
