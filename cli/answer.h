@@ -1,0 +1,27 @@
+/*
+ * answer.h: the one JSON object that --json prints, made whole in memory
+ * first, so that a failure half way prints nothing.
+ */
+#ifndef FR_CLI_ANSWER_H
+#define FR_CLI_ANSWER_H
+
+#include "cli/command.h"
+#include "core/json.h"
+
+typedef struct fr_answer {
+    fr_buffer buffer;
+    fr_json_writer json;
+} fr_answer;
+
+/* Opens the object and writes its schema; borrow the writer for the rest. */
+fr_json_writer *fr_answer_begin(fr_answer *answer, const char *schema);
+
+/* Closes the object, prints it to cli->out, releases the answer. */
+FR_CHECKED fr_status fr_answer_print(fr_answer *answer, const fr_cli *cli,
+                                     fr_err *err);
+
+/* Prints the text of a buffer and releases it. */
+FR_CHECKED fr_status fr_answer_text(fr_buffer *buffer, const fr_cli *cli,
+                                    fr_err *err);
+
+#endif

@@ -1,0 +1,103 @@
+/* cli.c: from the words of the command line to an exit code. */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "core/text.h"
+
+const fr_command *fr_command_find(const char *name)
+{
+    for (const fr_command *c = fr_commands; c->name != NULL; c++)
+        if (!strcmp(c->name, name))
+            return c;
+    return NULL;
+}
+
+bool fr_command_takes(const fr_command *command, fr_option option)
+{
+    if (option == FR_OPT_HELP || option == FR_OPT_JSON ||
+        option == FR_OPT_QUIET)
+        return true;
+    for (const fr_option *o = command->options; *o != FR_OPT_N; o++)
+        if (*o == option)
+            return true;
+    return false;
+}
+
+void fr_cli_note(const fr_cli *cli, const char *format, ...)
+{
+    if (fr_cli_on(cli, FR_OPT_QUIET))
+        return;
+    va_list args;
+    va_start(args, format);
+    vfprintf(cli->chatter, format, args);
+    va_end(args);
+    fputc('\n', cli->chatter);
+}
+
+#define MAX_COMMANDS 32
+
+fr_status fr_command_get(const char *word, const fr_command **out,
+                         fr_err *err)
+{
+    if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+        word = "help";
+    if (!strcmp(word, "--version") || !strcmp(word, "-V"))
+        word = "version";
+    const fr_command *command = fr_command_find(word);
+    if (command == NULL) {
+        const char *names[MAX_COMMANDS];
+        size_t n = 0;
+        for (; n < MAX_COMMANDS && fr_commands[n].name != NULL; n++)
+            names[n] = fr_commands[n].name;
+        const char *near = fr_text_nearest(word, names, n);
+        return fr_fail(err, FR_USAGE, "unknown %s '%.80s'%s%s%s",
+                       word[0] == '-' ? "option" : "command", word,
+                       near ? "; did you mean '" : "", near ? near : "",
+                       near ? "'?" : "");
+    }
+    *out = command;
+    return FR_OK;
+}
+
+static fr_status run_command(fr_cli *cli, fr_err *err)
+{
+    if (cli->argc < 2)
+        return fr_fail(err, FR_USAGE, "which command?");
+    FR_TRY(fr_command_get(cli->argv[1], &cli->command, err));
+    FR_TRY(fr_cli_parse(cli, cli->argc - 2, cli->argv + 2, err));
+    if (fr_cli_on(cli, FR_OPT_HELP)) {
+        fr_help_print(cli->out, cli->command);
+        return FR_OK;
+    }
+    return cli->command->run(cli, err);
+}
+
+/* A full disk must not look like success. */
+static fr_status flush_answer(FILE *out, fr_err *err)
+{
+    errno = 0;
+    if (fflush(out) != 0 || ferror(out))
+        return fr_fail(err, FR_IO, "standard output: %s",
+                       errno != 0 ? strerror(errno) : "write failed");
+    return FR_OK;
+}
+
+int fr_cli_main(int argc, char **argv, FILE *out, FILE *chatter)
+{
+    fr_cli cli = {.argc = argc, .argv = argv, .out = out, .chatter = chatter};
+    fr_err err = {FR_OK, ""};
+    fr_status status = run_command(&cli, &err);
+    if (status == FR_OK)
+        status = flush_answer(out, &err);
+    else
+        fflush(out);
+    if (status != FR_OK && err.text[0] != '\0')
+        fprintf(chatter, "forerun: %s\n", err.text);
+    if (status == FR_USAGE)
+        fprintf(chatter, "Try 'forerun %s%s--help'.\n",
+                cli.command != NULL ? cli.command->name : "",
+                cli.command != NULL ? " " : "");
+    return fr_status_exit_code(status);
+}

@@ -1,0 +1,128 @@
+/*
+ * command.h: a command is one row (commands.c) and one file (cmd_NAME.c).
+ *
+ * A command gets its parsed arguments and two streams: `out` for the answer,
+ * `chatter` for everything else.  It returns a status; main prints the error
+ * text and turns the status into the exit code of err.h.
+ */
+#ifndef FR_CLI_COMMAND_H
+#define FR_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "cli/options.h"
+#include "core/err.h"
+
+#define FR_MAX_POSITIONAL 4
+#define FR_MAX_COMMAND_OPTIONS 56
+
+/* What a positional argument is: for completion. */
+typedef enum fr_positional_kind {
+    FR_POSITIONAL_NONE,
+    FR_POSITIONAL_MODEL,
+    FR_POSITIONAL_CLUSTER,
+    FR_POSITIONAL_FILE,
+    FR_POSITIONAL_COMMAND,
+    FR_POSITIONAL_WORD /* one of the command's `words` */
+} fr_positional_kind;
+
+typedef enum fr_option_source {
+    FR_SOURCE_UNSET,
+    FR_SOURCE_ENV,
+    FR_SOURCE_FLAG
+} fr_option_source;
+
+typedef struct fr_option_value {
+    fr_option_source source;
+    const char *text; /* TEXT, PATH and for messages; borrowed */
+    bool is_on;       /* FLAG */
+    int64_t count;    /* COUNT; CHOICE: its index */
+    double real;
+    uint64_t n_bytes;
+} fr_option_value;
+
+struct fr_command;
+
+typedef struct fr_cli {
+    const struct fr_command *command;
+    fr_option_value option[FR_OPT_N];
+    const char *positional[FR_MAX_POSITIONAL];
+    int n_positional;
+    int argc; /* as main got them: run starts itself again under mpirun */
+    char **argv;
+    FILE *out, *chatter;
+} fr_cli;
+
+typedef struct fr_command {
+    const char *name;
+    const char *summary;  /* one line, lower case, no full stop */
+    const char *synopsis; /* positional part of the usage line */
+    int n_required, n_positional;
+    fr_positional_kind positional[FR_MAX_POSITIONAL];
+    const char *const *words;  /* FR_POSITIONAL_WORD, NULL at the end */
+    const fr_option *options;  /* FR_OPT_N at the end; COMMON is implied */
+    const char *description;   /* paragraphs of the help text; may be NULL */
+    const char *examples;      /* 2 or 3 lines, indented by two */
+    fr_status (*run)(const fr_cli *cli, fr_err *err);
+} fr_command;
+
+/* The table, NULL name at the end. */
+extern const fr_command fr_commands[];
+const fr_command *fr_command_find(const char *name); /* NULL: unknown */
+/* The same, and FR_USAGE with a suggestion. */
+FR_CHECKED fr_status fr_command_get(const char *word, const fr_command **out,
+                                    fr_err *err);
+
+static inline bool fr_cli_has(const fr_cli *cli, fr_option option)
+{
+    return cli->option[option].source != FR_SOURCE_UNSET;
+}
+
+static inline bool fr_cli_on(const fr_cli *cli, fr_option option)
+{
+    return cli->option[option].is_on;
+}
+
+/* The text of a TEXT or PATH option, NULL when it was not given. */
+static inline const char *fr_cli_text(const fr_cli *cli, fr_option option)
+{
+    return cli->option[option].text;
+}
+
+/* Does the command take this option?  HELP, JSON and QUIET: always. */
+bool fr_command_takes(const fr_command *command, fr_option option);
+
+/*
+ * Fills `cli` from the words after the command's name and from FORERUN_*
+ * (flags win).  FR_USAGE with a suggestion for anything unknown.
+ */
+FR_CHECKED fr_status fr_cli_parse(fr_cli *cli, int n_words, char **words,
+                                  fr_err *err);
+
+/* Help of one command, or of the program (command NULL). */
+void fr_help_print(FILE *out, const fr_command *command);
+
+/* One chatter line on stderr unless --quiet. */
+void fr_cli_note(const fr_cli *cli, const char *format, ...) FR_PRINTF(2, 3);
+
+/* The whole program; returns the exit code. */
+int fr_cli_main(int argc, char **argv, FILE *out, FILE *chatter);
+
+#define FR_COMMAND_FUNCTION(name)                                              \
+    fr_status fr_cmd_##name(const fr_cli *cli, fr_err *err)
+
+FR_COMMAND_FUNCTION(calibrate);
+FR_COMMAND_FUNCTION(simulate);
+FR_COMMAND_FUNCTION(tune);
+FR_COMMAND_FUNCTION(run);
+FR_COMMAND_FUNCTION(explain);
+FR_COMMAND_FUNCTION(compare);
+FR_COMMAND_FUNCTION(flows);
+FR_COMMAND_FUNCTION(catalog);
+FR_COMMAND_FUNCTION(report);
+FR_COMMAND_FUNCTION(help);
+FR_COMMAND_FUNCTION(version);
+FR_COMMAND_FUNCTION(completions);
+
+#endif

@@ -1,0 +1,120 @@
+/* help_text.c: the help of the program and of each command, from the tables. */
+#include <string.h>
+
+#include "cli/command.h"
+
+#define HELP_COLUMN 32 /* where the explanation of an option begins */
+#define HELP_WIDTH 80
+
+/* Prints text from column `column` on, broken between words. */
+static void print_wrapped(FILE *out, const char *text, int column)
+{
+    int at = column;
+    while (*text != '\0') {
+        int n_word = (int)strcspn(text, " ");
+        if (at > column && at + 1 + n_word > HELP_WIDTH) {
+            fprintf(out, "\n%*s", column, "");
+            at = column;
+        } else if (at > column) {
+            fputc(' ', out);
+            at++;
+        }
+        fprintf(out, "%.*s", n_word, text);
+        at += n_word;
+        text += n_word;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}
+
+static void describe_choice(const fr_option_row *row, char *buf, size_t n_buf)
+{
+    snprintf(buf, n_buf, "%s", row->help);
+    if (row->choice == NULL)
+        return;
+    const char *name;
+    for (int i = 0; (name = row->choice(i)) != NULL; i++) {
+        size_t used = strlen(buf);
+        if (used + strlen(name) + 3 > n_buf)
+            return;
+        snprintf(buf + used, n_buf - used, "%s%s", i ? ", " : ": ", name);
+    }
+}
+
+static void print_option(FILE *out, const fr_option_row *row)
+{
+    char left[64], right[512];
+    const char *dash = row->kind == FR_OPTION_FLAG &&
+                               row->group == FR_GROUP_PLAN
+                           ? "[no-]"
+                           : "";
+    int n;
+    if (row->letter != 0)
+        n = snprintf(left, sizeof left, "  -%c, --%s%s", row->letter, dash,
+                     row->name);
+    else
+        n = snprintf(left, sizeof left, "      --%s%s", dash, row->name);
+    if (row->metavar != NULL)
+        n += snprintf(left + n, sizeof left - (size_t)n, " %s", row->metavar);
+    fputs(left, out);
+    if (n + 2 > HELP_COLUMN)
+        fprintf(out, "\n%*s", HELP_COLUMN, "");
+    else
+        fprintf(out, "%*s", HELP_COLUMN - n, "");
+    describe_choice(row, right, sizeof right);
+    print_wrapped(out, right, HELP_COLUMN);
+}
+
+static void print_group(FILE *out, const fr_command *command,
+                        fr_option_group group)
+{
+    bool has_title = false;
+    for (int i = 0; i < FR_OPT_N; i++) {
+        const fr_option_row *row = &fr_options[i];
+        if (row->group != group || !fr_command_takes(command, (fr_option)i))
+            continue;
+        if (!has_title)
+            fprintf(out, "\n%s:\n", fr_option_group_title(group));
+        has_title = true;
+        print_option(out, row);
+    }
+}
+
+static void print_command(FILE *out, const fr_command *command)
+{
+    bool has_options = command->options[0] != FR_OPT_N;
+    fprintf(out, "forerun %s: %s\n\nUsage: forerun %s%s%s%s\n", command->name,
+            command->summary, command->name,
+            command->synopsis[0] != '\0' ? " " : "", command->synopsis,
+            has_options ? " [options]" : "");
+    if (command->description != NULL)
+        fprintf(out, "\n%s\n", command->description);
+    for (int group = 0; group < FR_GROUP_N; group++)
+        print_group(out, command, (fr_option_group)group);
+    fprintf(out, "\nExamples:\n%s\n", command->examples);
+}
+
+static void print_program(FILE *out)
+{
+    fputs("forerun: know your training run before you launch it\n\n"
+          "Usage: forerun COMMAND [arguments] [options]\n\nCommands:\n",
+          out);
+    for (const fr_command *c = fr_commands; c->name != NULL; c++)
+        fprintf(out, "  %-12s %s\n", c->name, c->summary);
+    fputs("\n'forerun COMMAND --help' explains a command.  Every option can "
+          "be given as an\nenvironment variable: --micro-batch 2 is "
+          "FORERUN_MICRO_BATCH=2; flags win.\n\nExamples:\n"
+          "  forerun calibrate gpt2-demo -o machine.json\n"
+          "  forerun tune gpt2-demo this-machine -p machine.json "
+          "-o plan.json\n"
+          "  forerun run plan.json --steps 50 --trace trace.json\n",
+          out);
+}
+
+void fr_help_print(FILE *out, const fr_command *command)
+{
+    if (command != NULL)
+        print_command(out, command);
+    else
+        print_program(out);
+}

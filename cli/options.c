@@ -1,0 +1,95 @@
+/* options.c: the table of options.h and the names that choices accept. */
+#include "cli/options.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+#include "plan/plan.h"
+#include "tuner/tune.h"
+
+const fr_option_row fr_options[FR_OPT_N] = {
+#define FR_OPTION_ROW(symbol, name, letter, kind, metavar, group, choice, low, \
+                      high, help)                                              \
+    {name,   letter, FR_OPTION_##kind, metavar, FR_GROUP_##group,              \
+     choice, low,    high,             help},
+    FR_OPTION_LIST(FR_OPTION_ROW)
+#undef FR_OPTION_ROW
+};
+
+const char *fr_option_group_title(fr_option_group group)
+{
+    static const char *const titles[FR_GROUP_N] = {
+        [FR_GROUP_INPUT] = "Input",
+        [FR_GROUP_MACHINE] = "Machine",
+        [FR_GROUP_SEARCH] = "Search",
+        [FR_GROUP_PLAN] = "Plan",
+        [FR_GROUP_JOB] = "Job",
+        [FR_GROUP_OUTPUT] = "Output",
+        [FR_GROUP_COMMON] = "Common",
+    };
+    return titles[group];
+}
+
+char *fr_option_env_name(fr_option option, char *buf, int n_buf)
+{
+    int n = snprintf(buf, (size_t)n_buf, "FORERUN_%s",
+                     fr_options[option].name);
+    for (int i = 0; i < n && i < n_buf; i++)
+        buf[i] = buf[i] == '-' ? '_' : (char)toupper((unsigned char)buf[i]);
+    return buf;
+}
+
+const char *fr_choice_schedule(int i)
+{
+    return i < FR_SCHEDULE_N ? fr_schedule_kind_name((fr_schedule_kind)i)
+                             : NULL;
+}
+
+const char *fr_choice_recompute(int i)
+{
+    return i < FR_RECOMPUTE_N ? fr_recompute_name((fr_recompute)i) : NULL;
+}
+
+const char *fr_choice_rank_order(int i)
+{
+    return i < FR_RANK_ORDER_N ? fr_rank_order_name((fr_rank_order)i) : NULL;
+}
+
+const char *fr_choice_collective(int i)
+{
+    return i < FR_COLLECTIVE_N
+               ? fr_collective_kind_name((fr_collective_kind)i)
+               : NULL;
+}
+
+const char *fr_choice_optimizer(int i)
+{
+    return i < FR_OPTIMIZER_N ? fr_optimizer_kind_name((fr_optimizer_kind)i)
+                              : NULL;
+}
+
+const char *fr_choice_lr_schedule(int i)
+{
+    return i < FR_LR_N ? fr_lr_schedule_name((fr_lr_schedule)i) : NULL;
+}
+
+/* The floating-point types come first in fr_dtype. */
+const char *fr_choice_precision(int i)
+{
+    return i <= FR_DTYPE_FP8 ? fr_dtype_name((fr_dtype)i) : NULL;
+}
+
+const char *fr_choice_allow(int i)
+{
+    return i == 0 ? "lossy" : NULL;
+}
+
+const char *fr_choice_backend(int i)
+{
+    return i == 0 ? "cpu" : NULL;
+}
+
+const char *fr_choice_search(int i)
+{
+    return fr_search_name(i);
+}

@@ -1,0 +1,165 @@
+/*
+ * options.h: every option of the program, one row each: the parser, the help
+ * text, the completions and the manual page are made from this list alone.
+ * A command names the rows that it takes (commands.c).
+ */
+#ifndef FR_CLI_OPTIONS_H
+#define FR_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum fr_option_kind {
+    FR_OPTION_FLAG,   /* --x, or --no-x */
+    FR_OPTION_COUNT,  /* integer in [min, max] */
+    FR_OPTION_REAL,   /* finite number in [min, max] */
+    FR_OPTION_BYTES,  /* "25MB" */
+    FR_OPTION_TEXT,   /* checked by who uses it */
+    FR_OPTION_PATH,   /* completes to files */
+    FR_OPTION_CHOICE  /* one of a list of names */
+} fr_option_kind;
+
+/* Name i of a choice, NULL past the last. */
+typedef const char *(*fr_choice_fn)(int i);
+
+const char *fr_choice_schedule(int i);
+const char *fr_choice_recompute(int i);
+const char *fr_choice_rank_order(int i);
+const char *fr_choice_collective(int i);
+const char *fr_choice_optimizer(int i);
+const char *fr_choice_lr_schedule(int i);
+const char *fr_choice_precision(int i);
+const char *fr_choice_allow(int i);
+const char *fr_choice_backend(int i);
+const char *fr_choice_search(int i);
+
+#define FR_BIG 1e15 /* "no upper limit" of a COUNT, exact in a double */
+
+/* symbol, name, letter, kind, metavar, group, choice, min, max, help */
+#define FR_OPTION_LIST(X)                                                      \
+    X(HELP, "help", 'h', FLAG, 0, COMMON, 0, 0, 0, "print this help")          \
+    X(JSON, "json", 0, FLAG, 0, COMMON, 0, 0, 0,                               \
+      "print one JSON object, nothing else, on stdout")                        \
+    X(QUIET, "quiet", 'q', FLAG, 0, COMMON, 0, 0, 0,                           \
+      "no chatter on stderr; errors are still printed")                        \
+    X(PROFILE, "profile", 'p', PATH, "FILE", INPUT, 0, 0, 0,                   \
+      "measurements of this machine (forerun calibrate)")                      \
+    X(OUTPUT, "output", 'o', PATH, "FILE", OUTPUT, 0, 0, 0,                    \
+      "write the result to FILE")                                              \
+    X(TRACE, "trace", 0, PATH, "FILE", OUTPUT, 0, 0, 0,                        \
+      "write a timeline for ui.perfetto.dev or chrome://tracing")              \
+    X(GANTT, "gantt", 0, FLAG, 0, OUTPUT, 0, 0, 0,                             \
+      "draw the step, one line per rank and lane")                             \
+    X(TOP, "top", 0, COUNT, "N", OUTPUT, 0, 1, 1000,                           \
+      "how many alternatives to print (10)")                                   \
+    X(DP, "dp", 0, COUNT, "N", PLAN, 0, 1, 1 << 20, "data-parallel ranks")     \
+    X(TP, "tp", 0, COUNT, "N", PLAN, 0, 1, 1 << 20, "tensor-parallel ranks")   \
+    X(PP, "pp", 0, COUNT, "N", PLAN, 0, 1, 512, "pipeline stages")             \
+    X(CP, "cp", 0, COUNT, "N", PLAN, 0, 1, 1 << 20, "context-parallel ranks")  \
+    X(EP, "ep", 0, COUNT, "N", PLAN, 0, 1, 1 << 20, "expert-parallel ranks")   \
+    X(VPP, "vpp", 0, COUNT, "N", PLAN, 0, 1, 512,                              \
+      "virtual stages (model chunks) per pipeline rank")                       \
+    X(MICRO_BATCH, "micro-batch", 0, COUNT, "N", PLAN, 0, 1, FR_BIG,           \
+      "sequences per micro-batch")                                             \
+    X(SCHEDULE, "schedule", 0, CHOICE, "NAME", PLAN, fr_choice_schedule, 0, 0, \
+      "pipeline schedule")                                                     \
+    X(ZERO, "zero", 0, COUNT, "N", PLAN, 0, 0, 3,                              \
+      "ZeRO stage: 1 shards the optimizer state over dp")                      \
+    X(RECOMPUTE, "recompute", 0, CHOICE, "NAME", PLAN, fr_choice_recompute, 0, \
+      0, "activations made again in backward")                                 \
+    X(SEQUENCE_PARALLEL, "sequence-parallel", 0, FLAG, 0, PLAN, 0, 0, 0,       \
+      "shard norms and residuals along the sequence over tp")                  \
+    X(OVERLAP, "overlap", 0, FLAG, 0, PLAN, 0, 0, 0,                           \
+      "reduce gradients while backward still runs")                            \
+    X(BUCKET, "bucket", 0, BYTES, "BYTES", PLAN, 0, 0, 0,                      \
+      "gradient bucket, 25MB; 0B: one bucket")                                 \
+    X(COMPRESS, "compress", 0, TEXT, "NAME", PLAN, 0, 0, 0,                    \
+      "gradients on the wire: none, bf16, int8, topk[:DENSITY], "              \
+      "powersgd[:RANK]")                                                       \
+    X(ERROR_FEEDBACK, "error-feedback", 0, FLAG, 0, PLAN, 0, 0, 0,             \
+      "carry what compression dropped into the next step")                     \
+    X(COLLECTIVE, "collective", 0, CHOICE, "NAME", PLAN, fr_choice_collective, \
+      0, 0, "algorithm of the gradient reduction")                             \
+    X(RANK_ORDER, "rank-order", 0, CHOICE, "NAME", PLAN, fr_choice_rank_order, \
+      0, 0, "which axis changes fastest along the ranks")                      \
+    X(LAYER_SPLIT, "layer-split", 0, TEXT, "N,N,..", PLAN, 0, 0, 0,            \
+      "layers of each stage, in model order")                                  \
+    X(PRECISION, "precision", 0, CHOICE, "NAME", PLAN, fr_choice_precision, 0, \
+      0, "data type of weights and activations")                               \
+    X(THREADS, "threads", 0, COUNT, "N", PLAN, 0, 1, 4096,                     \
+      "compute threads per rank")                                              \
+    X(GLOBAL_BATCH, "global-batch", 0, COUNT, "N", JOB, 0, 1, FR_BIG,          \
+      "sequences per step")                                                    \
+    X(SEQ, "seq", 0, COUNT, "N", JOB, 0, 1, FR_BIG, "tokens per sequence")     \
+    X(STEPS, "steps", 0, COUNT, "N", JOB, 0, 1, FR_BIG, "training steps")      \
+    X(SEED, "seed", 0, COUNT, "N", JOB, 0, 0, FR_BIG,                          \
+      "of weights and data order")                                             \
+    X(OPTIMIZER, "optimizer", 0, CHOICE, "NAME", JOB, fr_choice_optimizer, 0,  \
+      0, "update rule")                                                        \
+    X(LR, "lr", 0, REAL, "X", JOB, 0, 0, FR_BIG, "peak learning rate")         \
+    X(LR_SCHEDULE, "lr-schedule", 0, CHOICE, "NAME", JOB,                      \
+      fr_choice_lr_schedule, 0, 0, "decay after warm-up")                      \
+    X(WARMUP, "warmup", 0, COUNT, "N", JOB, 0, 0, FR_BIG, "warm-up steps")     \
+    X(CLIP, "clip", 0, REAL, "X", JOB, 0, 0, FR_BIG,                           \
+      "largest global gradient norm; 0: no clipping")                          \
+    X(WEIGHT_DECAY, "weight-decay", 0, REAL, "X", JOB, 0, 0, FR_BIG,           \
+      "decoupled decay of matrices")                                           \
+    X(DATA, "data", 0, PATH, "FILE", JOB, 0, 0, 0,                             \
+      "text or GPT-2 token file to train on")                                  \
+    X(RANKS, "ranks", 0, COUNT, "N", MACHINE, 0, 1, 1 << 20,                   \
+      "number of ranks")                                                       \
+    X(BACKEND, "backend", 0, CHOICE, "NAME", MACHINE, fr_choice_backend, 0, 0, \
+      "what computes")                                                         \
+    X(HOSTFILE, "hostfile", 0, PATH, "FILE", MACHINE, 0, 0, 0,                 \
+      "hosts, as mpirun reads them")                                           \
+    X(TIMEOUT, "timeout", 0, REAL, "SECONDS", MACHINE, 0, 0.1, 1e9,            \
+      "give up on a rank that is silent for so long")                          \
+    X(QUICK, "quick", 0, FLAG, 0, MACHINE, 0, 0, 0,                            \
+      "fewer repetitions and sizes")                                           \
+    X(ALLOW, "allow", 0, CHOICE, "WHAT", SEARCH, fr_choice_allow, 0, 0,        \
+      "lossy: also plans that change the result")                              \
+    X(SEARCH, "search", 0, CHOICE, "NAME", SEARCH, fr_choice_search, 0, 0,     \
+      "how the space is walked")                                               \
+    X(JOBS, "jobs", 'j', COUNT, "N", SEARCH, 0, 1, 4096,                       \
+      "threads of the search; any number gives the same answer")
+
+typedef enum fr_option {
+#define FR_OPTION_ENUM(symbol, name, letter, kind, metavar, group, choice,     \
+                       low, high, help)                                        \
+    FR_OPT_##symbol,
+    FR_OPTION_LIST(FR_OPTION_ENUM)
+#undef FR_OPTION_ENUM
+        FR_OPT_N
+} fr_option;
+
+/* Headings of the help text, in order. */
+typedef enum fr_option_group {
+    FR_GROUP_INPUT,
+    FR_GROUP_MACHINE,
+    FR_GROUP_SEARCH,
+    FR_GROUP_PLAN,
+    FR_GROUP_JOB,
+    FR_GROUP_OUTPUT,
+    FR_GROUP_COMMON,
+    FR_GROUP_N
+} fr_option_group;
+
+const char *fr_option_group_title(fr_option_group group);
+
+typedef struct fr_option_row {
+    const char *name; /* without dashes */
+    char letter;      /* 0: none */
+    fr_option_kind kind;
+    const char *metavar;
+    fr_option_group group;
+    fr_choice_fn choice;
+    double min, max;
+    const char *help;
+} fr_option_row;
+
+extern const fr_option_row fr_options[FR_OPT_N];
+
+/* "FORERUN_MICRO_BATCH"; returns buf. */
+char *fr_option_env_name(fr_option option, char *buf, int n_buf);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * prediction_report.h: a prediction as text and as the JSON of
+ * "forerun.prediction/1" (docs/cli.md); also read back from plan files and
+ * from what simulate printed.
+ */
+#ifndef FR_REPORT_PREDICTION_REPORT_H
+#define FR_REPORT_PREDICTION_REPORT_H
+
+#include "core/json.h"
+#include "spec/prediction.h"
+
+/* Members of an object that is already open, `schema` not among them. */
+void fr_report_prediction_json(const fr_prediction *prediction,
+                               fr_json_writer *json);
+
+/* "step_s": {"compute": ...}: all parts, zeros too. */
+void fr_report_breakdown_json(const char *key,
+                              const double breakdown_s[FR_PART_N],
+                              fr_json_writer *json);
+
+/* Time by part, then memory by component. */
+FR_CHECKED fr_status fr_report_prediction_text(const fr_prediction *prediction,
+                                               fr_buffer *out, fr_err *err);
+
+/* "exposed_dp" -> "exposed dp"; returns buf. */
+char *fr_report_part_title(fr_part part, char *buf, size_t n_buf);
+
+#endif

@@ -1,0 +1,63 @@
+/* tuning.c: ownership of the answer of tune. */
+#include "spec/tuning.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fr_tuning_init(fr_tuning *tuning)
+{
+    memset(tuning, 0, sizeof *tuning);
+}
+
+static void release_list(fr_tuned_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        free(list->at[i].plan);
+    free(list->at);
+}
+
+void fr_tuning_release(fr_tuning *tuning)
+{
+    free(tuning->best.plan);
+    free(tuning->baseline.plan);
+    free(tuning->nearest.plan);
+    release_list(&tuning->alternatives);
+    release_list(&tuning->layouts);
+    release_list(&tuning->pareto);
+    memset(tuning, 0, sizeof *tuning);
+}
+
+fr_status fr_tuned_list_add(fr_tuned_list *list, fr_tuned entry, fr_err *err)
+{
+    if (list->n == list->cap) {
+        size_t cap = list->cap ? 2 * list->cap : 16;
+        fr_tuned *at = realloc(list->at, cap * sizeof *at);
+        if (at == NULL) {
+            free(entry.plan);
+            return fr_fail_no_memory(err);
+        }
+        list->at = at;
+        list->cap = cap;
+    }
+    list->at[list->n++] = entry;
+    return FR_OK;
+}
+
+void fr_tuning_count_reason(fr_tuning *tuning, const char *text)
+{
+    size_t n_kind = strcspn(text, "0123456789");
+    for (size_t i = 0; i < tuning->n_reasons; i++) {
+        fr_tuning_reason *reason = &tuning->reasons[i];
+        if (strcspn(reason->text, "0123456789") == n_kind &&
+            strncmp(reason->text, text, n_kind) == 0) {
+            reason->n++;
+            return;
+        }
+    }
+    if (tuning->n_reasons == FR_TUNING_REASONS)
+        return;
+    fr_tuning_reason *reason = &tuning->reasons[tuning->n_reasons++];
+    snprintf(reason->text, sizeof reason->text, "%s", text);
+    reason->n = 1;
+}

@@ -1,0 +1,107 @@
+/*
+ * plan_space.h: all plans that tune looks at.
+ *
+ * A plan is one choice per axis (plan_space_axes.c, a table); which values an
+ * axis has depends on the axes before it, so what would make no difference (a
+ * bucket size without data parallelism, a schedule without a pipeline) has a
+ * single value and is counted once.  A candidate is its choices, 16 bytes.
+ */
+#ifndef FR_TUNER_PLAN_SPACE_H
+#define FR_TUNER_PLAN_SPACE_H
+
+#include "plan/plan.h"
+#include "spec/cluster.h"
+
+typedef enum fr_plan_space_axis {
+    FR_SPACE_AXIS_WORLD,
+    FR_SPACE_AXIS_THREADS,
+    FR_SPACE_AXIS_TP,
+    FR_SPACE_AXIS_PP, /* and with it dp */
+    FR_SPACE_AXIS_VPP,
+    FR_SPACE_AXIS_MICRO_BATCH,
+    FR_SPACE_AXIS_SCHEDULE,
+    FR_SPACE_AXIS_SPLIT,
+    FR_SPACE_AXIS_RECOMPUTE,
+    FR_SPACE_AXIS_SEQUENCE_PARALLEL,
+    FR_SPACE_AXIS_ZERO,
+    FR_SPACE_AXIS_COMPRESSOR,
+    FR_SPACE_AXIS_OVERLAP,
+    FR_SPACE_AXIS_BUCKET,
+    FR_SPACE_AXIS_RANK_ORDER,
+    FR_SPACE_AXIS_PRECISION,
+    FR_SPACE_AXIS_N
+} fr_plan_space_axis;
+
+/* Plan fields that the user has fixed: bits of fr_plan_space_request.pins. */
+typedef enum fr_pin {
+    FR_PIN_DP = 1 << 0,
+    FR_PIN_TP = 1 << 1,
+    FR_PIN_PP = 1 << 2,
+    FR_PIN_VPP = 1 << 3,
+    FR_PIN_MICRO_BATCH = 1 << 4,
+    FR_PIN_SCHEDULE = 1 << 5,
+    FR_PIN_SPLIT = 1 << 6,
+    FR_PIN_RECOMPUTE = 1 << 7,
+    FR_PIN_SEQUENCE_PARALLEL = 1 << 8,
+    FR_PIN_ZERO = 1 << 9,
+    FR_PIN_COMPRESSOR = 1 << 10,
+    FR_PIN_OVERLAP = 1 << 11,
+    FR_PIN_BUCKET = 1 << 12,
+    FR_PIN_RANK_ORDER = 1 << 13,
+    FR_PIN_PRECISION = 1 << 14,
+    FR_PIN_THREADS = 1 << 15
+} fr_pin;
+
+typedef struct fr_plan_space_request {
+    const fr_model *model;
+    const fr_job *job;
+    const fr_cluster *cluster;
+    fr_plan base;     /* pinned fields; what is no axis stays as here */
+    unsigned pins;    /* fr_pin */
+    int64_t world;    /* 0: every divisor of the cluster's slots */
+    bool allow_lossy; /* compressors, precision */
+} fr_plan_space_request;
+
+/* Values of one axis given the axes before it. */
+#define FR_SPACE_VALUES 64
+typedef struct fr_plan_space_values {
+    int n;
+    int64_t at[FR_SPACE_VALUES];
+} fr_plan_space_values;
+
+/* One row per axis. */
+typedef struct fr_plan_space_axis_row {
+    const char *name;
+    void (*list)(const fr_plan_space_request *request, const fr_plan *plan,
+                 fr_plan_space_values *values);
+    void (*set)(const fr_plan_space_request *request, fr_plan *plan,
+                int64_t value);
+} fr_plan_space_axis_row;
+
+extern const fr_plan_space_axis_row fr_plan_space_axes[FR_SPACE_AXIS_N];
+
+typedef struct fr_candidate {
+    uint8_t choice[FR_SPACE_AXIS_N];
+} fr_candidate;
+
+typedef struct fr_plan_space {
+    fr_plan_space_request request;
+    fr_candidate *at;
+    size_t n, cap;
+    uint64_t n_illegal; /* combinations that fr_plan_check refused */
+} fr_plan_space;
+
+/* Called for every illegal combination with the reason; may be NULL. */
+typedef void (*fr_illegal_fn)(void *context, const char *reason);
+
+/* Walks all combinations; borrows what the request points at. */
+FR_CHECKED fr_status fr_plan_space_create(const fr_plan_space_request *request,
+                                          fr_illegal_fn on_illegal,
+                                          void *context, fr_plan_space *out,
+                                          fr_err *err);
+void fr_plan_space_release(fr_plan_space *space);
+
+/* The plan of candidate i. */
+void fr_plan_space_at(const fr_plan_space *space, size_t i, fr_plan *out);
+
+#endif

@@ -1,0 +1,242 @@
+/* rank_plans.c: order by time, ties by name; then cut the lists from it. */
+#include "tuner/rank_plans.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner/tune.h"
+
+typedef struct ranked {
+    size_t i;
+    double step_s;
+    char name[FR_TUNED_NAME];
+} ranked;
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->step_s != y->step_s)
+        return x->step_s < y->step_s ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* The candidates that fit, fastest first; NULL when out of memory. */
+static ranked *sort_candidates(const fr_plan_space *space,
+                               const fr_evaluation *evaluations, size_t *n)
+{
+    ranked *order = malloc((space->n + 1) * sizeof *order);
+    if (order == NULL)
+        return NULL;
+    *n = 0;
+    for (size_t i = 0; i < space->n; i++) {
+        if (evaluations[i].outcome != FR_OUTCOME_SIMULATED)
+            continue;
+        fr_plan plan;
+        fr_plan_space_at(space, i, &plan);
+        ranked *r = &order[(*n)++];
+        r->i = i;
+        r->step_s = evaluations[i].prediction.step_s;
+        fr_plan_describe(&plan, r->name, sizeof r->name);
+    }
+    qsort(order, *n, sizeof *order, compare_ranked);
+    return order;
+}
+
+static fr_status make_tuned(const fr_plan_space *space, size_t i,
+                            const fr_evaluation *evaluation, fr_tuned *out,
+                            fr_err *err)
+{
+    fr_tuned tuned;
+    memset(&tuned, 0, sizeof tuned);
+    tuned.plan = malloc(sizeof *tuned.plan);
+    if (tuned.plan == NULL)
+        return fr_fail_no_memory(err);
+    fr_plan_space_at(space, i, tuned.plan);
+    fr_plan_describe(tuned.plan, tuned.name, sizeof tuned.name);
+    tuned.prediction = evaluation->prediction;
+    *out = tuned;
+    return FR_OK;
+}
+
+/* Slower by less than half the interval of the best: the model cannot tell. */
+static bool is_tie(const fr_prediction *best, const fr_prediction *other)
+{
+    return other->step_s - best->step_s <=
+           0.5 * (best->step_s_p95 - best->step_s_p5);
+}
+
+static fr_status add_loser(const fr_plan_space *space, size_t i,
+                           const fr_evaluation *evaluation,
+                           const fr_tuning *tuning, fr_tuned_list *list,
+                           fr_err *err)
+{
+    fr_tuned tuned;
+    const fr_prediction *best = &tuning->best.prediction;
+    FR_TRY(make_tuned(space, i, evaluation, &tuned, err));
+    tuned.is_tie = is_tie(best, &tuned.prediction);
+    fr_tune_why(best, &tuned.prediction, tuned.why, sizeof tuned.why);
+    return fr_tuned_list_add(list, tuned, err);
+}
+
+static bool has_layout(const fr_tuned_list *list, const fr_plan *plan)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const fr_plan *p = list->at[i].plan;
+        if (p->dp == plan->dp && p->tp == plan->tp && p->pp == plan->pp)
+            return true;
+    }
+    return false;
+}
+
+static fr_status fill_lists(const fr_plan_space *space,
+                            const fr_evaluation *evaluations,
+                            const ranked *order, size_t n_order,
+                            size_t n_alternatives, fr_tuning *t, fr_err *err)
+{
+    uint64_t least_bytes = UINT64_MAX;
+    for (size_t k = 0; k < n_order; k++) {
+        size_t i = order[k].i;
+        const fr_evaluation *e = &evaluations[i];
+        fr_plan plan;
+        fr_plan_space_at(space, i, &plan);
+        if (k > 0 && k <= n_alternatives)
+            FR_TRY(add_loser(space, i, e, t, &t->alternatives, err));
+        if (!has_layout(&t->layouts, &plan))
+            FR_TRY(add_loser(space, i, e, t, &t->layouts, err));
+        if (e->prediction.memory.peak_bytes < least_bytes) {
+            least_bytes = e->prediction.memory.peak_bytes;
+            FR_TRY(add_loser(space, i, e, t, &t->pareto, err));
+        }
+    }
+    return FR_OK;
+}
+
+static fr_status fill_nearest(const fr_plan_space *space,
+                              const fr_evaluation *evaluations,
+                              fr_tuning *tuning, fr_err *err)
+{
+    size_t nearest = space->n;
+    for (size_t i = 0; i < space->n; i++) {
+        const fr_evaluation *e = &evaluations[i];
+        if (e->outcome == FR_OUTCOME_TOO_LARGE &&
+            (nearest == space->n ||
+             e->short_by_bytes < evaluations[nearest].short_by_bytes))
+            nearest = i;
+    }
+    if (nearest == space->n)
+        return FR_OK;
+    tuning->short_by_bytes = evaluations[nearest].short_by_bytes;
+    return make_tuned(space, nearest, &evaluations[nearest], &tuning->nearest,
+                      err);
+}
+
+static void count_outcomes(const fr_plan_space *space,
+                           const fr_evaluation *evaluations, fr_tuning *t)
+{
+    for (size_t i = 0; i < space->n; i++) {
+        const fr_evaluation *e = &evaluations[i];
+        switch (e->outcome) {
+        case FR_OUTCOME_NONE:
+            t->space.pruned_by_bound++;
+            break;
+        case FR_OUTCOME_SIMULATED:
+            t->space.simulated++;
+            break;
+        case FR_OUTCOME_TOO_LARGE:
+            t->space.infeasible_memory++;
+            fr_tuning_count_reason(t, "does not fit in memory");
+            break;
+        case FR_OUTCOME_UNPLACEABLE:
+            t->space.illegal++;
+            t->space.plans--;
+            fr_tuning_count_reason(t, e->why);
+            break;
+        }
+    }
+}
+
+fr_status fr_rank_plans(const fr_plan_space *space,
+                        const fr_evaluation *evaluations, bool is_exhaustive,
+                        int n_alternatives, fr_tuning *tuning, fr_err *err)
+{
+    size_t n_order;
+    ranked *order = sort_candidates(space, evaluations, &n_order);
+    if (order == NULL)
+        return fr_fail_no_memory(err);
+    fr_status status = FR_OK;
+    count_outcomes(space, evaluations, tuning);
+    if (n_order == 0) {
+        status = fill_nearest(space, evaluations, tuning, err);
+        goto out_order;
+    }
+    FR_TRY_GOTO(status,
+                make_tuned(space, order[0].i, &evaluations[order[0].i],
+                           &tuning->best, err),
+                out_order);
+    FR_TRY_GOTO(status,
+                fill_lists(space, evaluations, order, n_order,
+                           (size_t)n_alternatives, tuning, err),
+                out_order);
+    tuning->certificate.optimal_in_space = is_exhaustive;
+    tuning->certificate.bound_s = is_exhaustive ? order[0].step_s : 0.0;
+    tuning->certificate.gap = is_exhaustive ? 0.0 : HUGE_VAL;
+out_order:
+    free(order);
+    return status;
+}
+
+fr_status fr_rank_baseline(const fr_plan_space *space,
+                           const fr_evaluation *evaluations, fr_tuning *tuning,
+                           fr_err *err)
+{
+    size_t n_order;
+    ranked *order = sort_candidates(space, evaluations, &n_order);
+    if (order == NULL)
+        return fr_fail_no_memory(err);
+    fr_status status = FR_OK;
+    if (n_order > 0)
+        status = make_tuned(space, order[0].i, &evaluations[order[0].i],
+                            &tuning->baseline, err);
+    if (status == FR_OK && n_order > 0 && tuning->best.plan != NULL) {
+        fr_tuned *b = &tuning->baseline;
+        b->is_tie = is_tie(&tuning->best.prediction, &b->prediction);
+        fr_tune_why(&tuning->best.prediction, &b->prediction, b->why,
+                    sizeof b->why);
+    }
+    free(order);
+    return status;
+}
+
+char *fr_tune_why(const fr_prediction *best, const fr_prediction *other,
+                  char *buf, size_t n_buf)
+{
+    enum { SHOWN = 3 };
+    bool is_shown[FR_PART_N] = {false};
+    size_t used = 0;
+    if (n_buf > 0)
+        buf[0] = '\0';
+    for (int k = 0; k < SHOWN && best->step_s > 0; k++) {
+        int most = -1;
+        double most_s = 0.005 * best->step_s; /* half a percent is no reason */
+        for (int i = 0; i < FR_PART_N; i++) {
+            double more_s = other->breakdown_s[i] - best->breakdown_s[i];
+            if (!is_shown[i] && more_s > most_s) {
+                most = i;
+                most_s = more_s;
+            }
+        }
+        if (most < 0 || used >= n_buf)
+            break;
+        is_shown[most] = true;
+        char part[32];
+        snprintf(part, sizeof part, "%s", fr_part_name((fr_part)most));
+        for (char *c = part; *c != '\0'; c++)
+            *c = *c == '_' ? ' ' : *c;
+        int n = snprintf(buf + used, n_buf - used, "%s+%.0f %% %s",
+                         k > 0 ? ", " : "", 100 * most_s / best->step_s, part);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return buf;
+}

@@ -1,0 +1,16 @@
+/* search_list.c: the list of search strategies. */
+#include <stddef.h>
+
+#include "tuner/search.h"
+#include "tuner/search_exhaustive.h"
+#include "tuner/tune.h"
+
+const fr_search *const fr_searches[] = {&fr_search_exhaustive, NULL};
+
+const char *fr_search_name(int i)
+{
+    for (int k = 0; k <= i; k++)
+        if (fr_searches[k] == NULL)
+            return NULL;
+    return fr_searches[i]->name;
+}

@@ -1,0 +1,38 @@
+/*
+ * tune.h: finds the fastest plan of a space and says why the others lose.
+ */
+#ifndef FR_TUNER_TUNE_H
+#define FR_TUNER_TUNE_H
+
+#include "core/log.h"
+#include "cost_models/cost.h"
+#include "spec/tuning.h"
+#include "tuner/plan_space.h"
+
+typedef struct fr_tune_options {
+    fr_plan_space_request space;
+    const char *search; /* NULL: the first of the list */
+    int n_alternatives;
+    int n_threads;     /* of the search; 0: as many as OpenMP has */
+    const fr_log *log; /* progress; may be NULL */
+} fr_tune_options;
+
+/*
+ * Everything in `options` and `costs` is borrowed.  Where nothing fits,
+ * out->best.plan is NULL and out->nearest says what is missing; FR_INPUT when
+ * the pinned axes leave no legal plan, with the first reason.  The same bytes
+ * for any n_threads (wall_s apart).  fr_tuning_release() frees *out.
+ */
+FR_CHECKED fr_status fr_tune(const fr_tune_options *options,
+                             const fr_cost_model *costs, fr_tuning *out,
+                             fr_err *err);
+
+/* "+12 % exposed dp, +3 % bubble": growth of parts against `best`, in shares
+ * of its step; returns buf. */
+char *fr_tune_why(const fr_prediction *best, const fr_prediction *other,
+                  char *buf, size_t n_buf);
+
+/* Name of search strategy i, NULL past the last. */
+const char *fr_search_name(int i);
+
+#endif
