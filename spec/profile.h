@@ -24,7 +24,7 @@ typedef struct fr_fingerprint {
     char blas[128];     /* OpenBLAS's own configuration string */
     char mpi[128];      /* "" without */
     char compiler[128];
-    int32_t n_cores;    /* logical cores that this process may use */
+    int32_t n_cores;    /* logical cores that are online */
     int32_t n_nodes;    /* hosts that were measured together */
     uint64_t l2_bytes;  /* per core; 0: unknown */
     uint64_t llc_bytes; /* last level, shared; 0: unknown */

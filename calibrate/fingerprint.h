@@ -1,0 +1,13 @@
+/*
+ * fingerprint.h: which machine this is (spec/profile.h says what counts).
+ */
+#ifndef FR_CALIBRATE_FINGERPRINT_H
+#define FR_CALIBRATE_FINGERPRINT_H
+
+#include "spec/profile.h"
+
+/* Of the machine and the libraries that this process runs on; what cannot be
+ * found out stays "" or 0.  n_nodes is 1. */
+void fr_fingerprint_detect(fr_fingerprint *out);
+
+#endif

@@ -1,0 +1,222 @@
+#include "calibrate/sampler.h"
+
+#include "core/clock.h"
+#include "core/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    N_SENTINEL = 3,   /* executions of one look at the sentinel */
+    N_DISTURBED = 8,  /* rounds in a row that are thrown away at most */
+    N_LEAST = 3       /* samples of a point, whatever the budget */
+};
+
+void fr_schedule_init(fr_schedule *schedule)
+{
+    memset(schedule, 0, sizeof *schedule);
+    schedule->budget_s = 10.0;
+    schedule->target_rel_err = 0.01;
+    schedule->n_min = 5;
+    schedule->n_max = 64;
+    schedule->sentinel_slack = 0.03;
+}
+
+fr_sample fr_sample_of(double *seconds, size_t n)
+{
+    fr_sample sample = {0};
+    double median = fr_stats_median(seconds, n);
+    /* The clock's own steps are no deviation to judge others by. */
+    double mad = fmax(fr_stats_mad(seconds, n), 0.002 * median);
+    size_t first = 0, last = n;
+    fr_interval interval;
+
+    fr_stats_sort(seconds, n);
+    while (first < n && seconds[first] < median - 5.0 * mad)
+        first++;
+    while (last > first && seconds[last - 1] > median + 5.0 * mad)
+        last--;
+    sample.n_samples = (int32_t)(last - first);
+    sample.n_outliers = (int32_t)(n - (last - first));
+    sample.median_s = fr_stats_median(seconds + first, last - first);
+    interval =
+        fr_stats_median_interval(seconds + first, last - first, 0.95);
+    sample.rel_err =
+        (interval.high - interval.low) / (2.0 * 1.96) / sample.median_s;
+    /* One or two samples have an interval that means nothing. */
+    if (last - first < 3)
+        sample.rel_err = fmax(sample.rel_err, 0.1);
+    return sample;
+}
+
+typedef struct point_state {
+    double *seconds; /* [n_max] */
+    int n;
+    double spent_s;
+    bool is_done;
+} point_state;
+
+typedef struct rounds {
+    const fr_bench *bench;
+    const fr_schedule *schedule;
+    point_state *points;
+    double *storage;
+    double *fresh;        /* [n_points] of this round */
+    unsigned char *todo;  /* [n_points], rank 0's decision */
+    double *scratch;      /* [n_max] */
+    double sentinel_best_s;
+    double begin_s;
+    int n_in_a_row, n_disturbed;
+} rounds;
+
+static double now_s(const fr_schedule *schedule)
+{
+    return schedule->now_s != NULL ? schedule->now_s(schedule->now_context)
+                                   : fr_clock_s();
+}
+
+static fr_status look_at_sentinel(rounds *r, double *out_s, fr_err *err)
+{
+    double seconds[N_SENTINEL];
+
+    *out_s = 0.0;
+    if (r->schedule->sentinel == NULL)
+        return FR_OK;
+    for (int i = 0; i < N_SENTINEL; i++)
+        FR_TRY(r->schedule->sentinel(r->schedule->sentinel_context,
+                                     &seconds[i], err));
+    *out_s = fr_stats_median(seconds, N_SENTINEL);
+    return FR_OK;
+}
+
+static fr_status share(const rounds *r, void *bytes, size_t n, fr_err *err)
+{
+    if (r->schedule->share == NULL)
+        return FR_OK;
+    return r->schedule->share(r->schedule->share_context, bytes, n, err);
+}
+
+/* Which points the next round times; *any: is there one? */
+static fr_status choose(rounds *r, bool *any, fr_err *err)
+{
+    const fr_schedule *schedule = r->schedule;
+    size_t n_points = r->bench->n_points;
+    double spent_s = now_s(schedule) - r->begin_s;
+    /* No single slow point may eat the time of all others. */
+    double fair_s = 4.0 * schedule->budget_s / (double)n_points;
+    unsigned char is_any = 0;
+
+    for (size_t i = 0; i < n_points; i++) {
+        point_state *p = &r->points[i];
+        bool is_enough = p->n >= schedule->n_min;
+        if (!p->is_done && is_enough && p->n > 0) {
+            memcpy(r->scratch, p->seconds, (size_t)p->n * sizeof(double));
+            p->is_done = fr_sample_of(r->scratch, (size_t)p->n).rel_err <=
+                         schedule->target_rel_err;
+        }
+        if (p->n >= schedule->n_max ||
+            (p->n >= N_LEAST &&
+             (spent_s >= schedule->budget_s || p->spent_s > fair_s)))
+            p->is_done = true;
+        r->todo[i] = !p->is_done;
+        is_any |= r->todo[i];
+    }
+    FR_TRY(share(r, r->todo, n_points, err));
+    FR_TRY(share(r, &is_any, sizeof is_any, err));
+    *any = is_any != 0;
+    return FR_OK;
+}
+
+static fr_status run_round(rounds *r, fr_err *err)
+{
+    const fr_schedule *schedule = r->schedule;
+    double before_s, after_s, worst_s;
+    unsigned char is_spoilt = 0;
+
+    FR_TRY(look_at_sentinel(r, &before_s, err));
+    for (size_t i = 0; i < r->bench->n_points; i++) {
+        double begin_s = now_s(schedule);
+        if (!r->todo[i])
+            continue;
+        FR_TRY(r->bench->run(r->bench->context, i, &r->fresh[i], err));
+        r->points[i].spent_s += now_s(schedule) - begin_s;
+    }
+    FR_TRY(look_at_sentinel(r, &after_s, err));
+    if (schedule->sentinel != NULL) {
+        double best_s = fmin(before_s, after_s);
+        if (r->sentinel_best_s == 0.0 || best_s < r->sentinel_best_s)
+            r->sentinel_best_s = best_s;
+        worst_s = fmax(before_s, after_s);
+        is_spoilt = worst_s >
+                        r->sentinel_best_s * (1.0 + schedule->sentinel_slack) &&
+                    r->n_in_a_row < N_DISTURBED &&
+                    now_s(schedule) - r->begin_s < schedule->budget_s;
+    }
+    FR_TRY(share(r, &is_spoilt, sizeof is_spoilt, err));
+    if (is_spoilt) {
+        r->n_in_a_row++;
+        r->n_disturbed++;
+        return FR_OK;
+    }
+    r->n_in_a_row = 0;
+    for (size_t i = 0; i < r->bench->n_points; i++)
+        if (r->todo[i])
+            r->points[i].seconds[r->points[i].n++] = r->fresh[i];
+    return FR_OK;
+}
+
+static void release(rounds *r)
+{
+    free(r->points);
+    free(r->storage);
+    free(r->fresh);
+    free(r->todo);
+    free(r->scratch);
+}
+
+static fr_status prepare(rounds *r, fr_err *err)
+{
+    size_t n_points = r->bench->n_points;
+    size_t n_max = (size_t)r->schedule->n_max;
+
+    r->points = calloc(n_points, sizeof *r->points);
+    r->storage = calloc(n_points * n_max, sizeof *r->storage);
+    r->fresh = calloc(n_points, sizeof *r->fresh);
+    r->todo = calloc(n_points, sizeof *r->todo);
+    r->scratch = calloc(n_max, sizeof *r->scratch);
+    if (r->points == NULL || r->storage == NULL || r->fresh == NULL ||
+        r->todo == NULL || r->scratch == NULL)
+        return fr_fail_no_memory(err);
+    for (size_t i = 0; i < n_points; i++)
+        r->points[i].seconds = r->storage + i * n_max;
+    return FR_OK;
+}
+
+fr_status fr_bench_measure(const fr_bench *bench, const fr_schedule *schedule,
+                           fr_sample *out, int *n_disturbed, fr_err *err)
+{
+    fr_status status;
+    rounds r = {.bench = bench, .schedule = schedule};
+    bool any = true;
+
+    if (bench->n_points == 0)
+        return FR_OK;
+    FR_TRY_GOTO(status, prepare(&r, err), out_rounds);
+    r.begin_s = now_s(schedule);
+    for (;;) {
+        FR_TRY_GOTO(status, choose(&r, &any, err), out_rounds);
+        if (!any)
+            break;
+        FR_TRY_GOTO(status, run_round(&r, err), out_rounds);
+    }
+    for (size_t i = 0; i < bench->n_points; i++)
+        out[i] = fr_sample_of(r.points[i].seconds, (size_t)r.points[i].n);
+    if (n_disturbed != NULL)
+        *n_disturbed += r.n_disturbed;
+out_rounds:
+    if (status != FR_OK)
+        fr_err_prefix(err, "calibrating %s", bench->name);
+    release(&r);
+    return status;
+}

@@ -1,0 +1,64 @@
+/*
+ * sampler.h: how often to time what.  Points are timed in interleaved rounds,
+ * so that a slow phase of the machine hits all of them alike; a sentinel (a
+ * fixed piece of work) brackets every round, and a round in which it moved is
+ * thrown away and made again; a point is left alone once the interval of its
+ * median is tight, and all end when the time is used up.
+ *
+ * With several ranks every rank runs the same rounds; rank 0 decides and
+ * `share` tells the others.
+ */
+#ifndef FR_CALIBRATE_SAMPLER_H
+#define FR_CALIBRATE_SAMPLER_H
+
+#include "core/err.h"
+#include "spec/profile.h"
+
+/* What is timed: a table of points behind callbacks; see bench_*.c. */
+typedef struct fr_bench {
+    const char *name;
+    void *context;
+    size_t n_points;
+    /* One timed execution of a point, prepared as it should be. */
+    fr_status (*run)(void *context, size_t i_point, double *out_s,
+                     fr_err *err);
+} fr_bench;
+
+typedef struct fr_schedule {
+    double budget_s;       /* for all points together */
+    double target_rel_err; /* of the median: a point is done below it */
+    int n_min, n_max;      /* samples of a point */
+    /* Seconds since any zero; NULL: the monotonic clock. */
+    double (*now_s)(void *context);
+    void *now_context;
+    /* Fixed work, seconds; NULL: no sentinel. */
+    fr_status (*sentinel)(void *context, double *out_s, fr_err *err);
+    void *sentinel_context;
+    double sentinel_slack; /* relative movement that spoils a round */
+    /* Rank 0's bytes to everybody; NULL: one rank. */
+    fr_status (*share)(void *context, void *bytes, size_t n_bytes,
+                       fr_err *err);
+    void *share_context;
+} fr_schedule;
+
+/* budget 10 s, 1 % target, 5 to 64 samples, slack 3 %. */
+void fr_schedule_init(fr_schedule *schedule);
+
+/*
+ * Times every point; out[n_points] is written on success only.  Every point
+ * gets at least n_min samples (3 when the budget is over before that).
+ * *n_disturbed (may be NULL) counts rounds that were thrown away.
+ */
+FR_CHECKED fr_status fr_bench_measure(const fr_bench *bench,
+                                      const fr_schedule *schedule,
+                                      fr_sample *out, int *n_disturbed,
+                                      fr_err *err);
+
+/*
+ * Median without outliers (beyond 5 median absolute deviations), and the
+ * standard error of it from the distribution-free 95 % interval.  Sorts
+ * seconds[n]; n >= 1.
+ */
+fr_sample fr_sample_of(double *seconds, size_t n);
+
+#endif
