@@ -65,6 +65,9 @@ FR_CHECKED fr_status fr_xml_get_i64(const fr_xml_node *node,
 FR_CHECKED fr_status fr_xml_get_double(const fr_xml_node *node,
                                        const char *attribute, double *out,
                                        fr_err *err);
+FR_CHECKED fr_status fr_xml_get_bool(const fr_xml_node *node,
+                                     const char *attribute, bool *out,
+                                     fr_err *err);
 FR_CHECKED fr_status fr_xml_get_bytes(const fr_xml_node *node,
                                       const char *attribute, uint64_t *out,
                                       fr_err *err);
