@@ -82,8 +82,8 @@ fr_status fr_contenders_load(const char *path, fr_contender **out, size_t *n,
 
 /* ---- running the program ------------------------------------------------ */
 
-/* Runs a shell command, returns its standard output as JSON. */
-static fr_status command_json(const char *command, fr_json **out, fr_err *err)
+fr_status fr_command_json(const char *command, fr_json **out,
+                          fr_err *err)
 {
     FILE *pipe = popen(command, "r");
     if (pipe == NULL)
@@ -129,7 +129,7 @@ fr_status fr_contender_predict(const fr_rounds *rounds,
              net ? rounds->profile_net : rounds->profile_shm,
              contender->plan_path);
     fr_json *json = NULL;
-    FR_TRY(command_json(command, &json, err));
+    FR_TRY(fr_command_json(command, &json, err));
     const fr_json_value *root = fr_json_root(json);
     const fr_json_value *memory = NULL;
     fr_status status =
@@ -162,7 +162,7 @@ static fr_status contender_run(const fr_rounds *rounds,
              is_net(contender) ? rounds->profile_net : rounds->profile_shm,
              n_steps + 3, hosts);
     fr_json *json = NULL;
-    FR_TRY(command_json(command, &json, err));
+    FR_TRY(fr_command_json(command, &json, err));
     const fr_json_value *root = fr_json_root(json);
     const fr_json_value *times = NULL;
     fr_status status = fr_json_get_object(root, "step_s", &times, err);
@@ -182,20 +182,24 @@ static fr_status contender_run(const fr_rounds *rounds,
  */
 static fr_status sentinel_s(double *out, fr_err *err)
 {
-    enum { n = 512 };
-    float *buffer = calloc(3 * (size_t)n * n, sizeof *buffer);
+    return fr_sgemm_s(512, 12, out, err);
+}
+
+fr_status fr_sgemm_s(int n, int n_tries, double *out, fr_err *err)
+{
+    float *buffer = calloc(3 * (size_t)n * (size_t)n, sizeof *buffer);
     if (buffer == NULL)
         return fr_fail_no_memory(err);
-    for (size_t i = 0; i < 2 * (size_t)n * n; i++)
+    for (size_t i = 0; i < 2 * (size_t)n * (size_t)n; i++)
         buffer[i] = (float)(i % 31) * 0.03125f;
     fr_instr instr = {.op = FR_OP_LINEAR_FWD, .dim = {n, n, n}};
     fr_kernel_call call = {.instr = &instr, .n_threads = 2};
     call.ptr[0] = buffer;
-    call.ptr[1] = buffer + (size_t)n * n;
-    call.ptr[3] = buffer + 2 * (size_t)n * n;
+    call.ptr[1] = buffer + (size_t)n * (size_t)n;
+    call.ptr[3] = buffer + 2 * (size_t)n * (size_t)n;
     fr_kernels_cpu_set_threads(2);
     double best = 1e9;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < n_tries; i++) {
         double begin = fr_clock_s();
         fr_kernels_cpu[FR_OP_LINEAR_FWD](&call);
         double elapsed = fr_clock_s() - begin;

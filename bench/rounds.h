@@ -7,6 +7,7 @@
 #define FR_BENCH_ROUNDS_H
 
 #include "core/err.h"
+#include "core/json.h"
 
 #define FR_ROUNDS_MAX 16
 
@@ -47,6 +48,13 @@ FR_CHECKED fr_status fr_contenders_load(const char *path, fr_contender **out,
 FR_CHECKED fr_status fr_contender_predict(const fr_rounds *rounds,
                                           fr_contender *contender,
                                           fr_err *err);
+
+/* Runs a shell command and reads its standard output as one JSON object. */
+FR_CHECKED fr_status fr_command_json(const char *command, fr_json **out,
+                                     fr_err *err);
+
+/* Best of n_tries products of n x n matrices on two threads, seconds. */
+FR_CHECKED fr_status fr_sgemm_s(int n, int n_tries, double *out, fr_err *err);
 
 /* Runs all contenders n_rounds times, interleaved. */
 FR_CHECKED fr_status fr_rounds_measure(fr_rounds *rounds,
