@@ -78,8 +78,8 @@ char *fr_report_part_title(fr_part part, char *buf, size_t n_buf)
 /* A bar of eighths of a character. */
 static const char *bar(double frac, char *buf, size_t n_buf)
 {
-    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌",
-                                          "▋", "▊", "▉"};
+    static const char *const eighths[] = {"",  "▏", "▎", "▍",
+                                          "▌", "▋", "▊", "▉"};
     double clean = isfinite(frac) ? fmin(fmax(frac, 0.0), 1.0) : 0.0;
     int n = (int)lround(clean * BAR_CELLS * 8);
     size_t used = 0;
@@ -94,8 +94,7 @@ static const char *bar(double frac, char *buf, size_t n_buf)
 static fr_status print_parts(const fr_prediction *p, fr_buffer *out,
                              fr_err *err)
 {
-    static const char *const headings[] = {"part", ">time", ">share", "",
-                                           NULL};
+    static const char *const headings[] = {"part", ">time", ">share", "", NULL};
     char time[FR_FORMAT_MAX], title[32], blocks[4 * BAR_CELLS];
     fr_table table;
     fr_table_init(&table, headings);
@@ -140,9 +139,9 @@ static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
         if (rows[i].n_bytes == 0)
             continue;
         fr_table_cell(&table, "%s", rows[i].name);
-        fr_table_cell(&table, "%s",
-                      fr_format_bytes(bytes, sizeof bytes,
-                                      (double)rows[i].n_bytes));
+        fr_table_cell(
+            &table, "%s",
+            fr_format_bytes(bytes, sizeof bytes, (double)rows[i].n_bytes));
     }
     fr_status status = fr_table_print(&table, 0, out, err);
     fr_table_release(&table);
@@ -154,8 +153,7 @@ static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
 static void print_head(const fr_prediction *p, fr_buffer *out)
 {
     char step[FR_FORMAT_MAX], low[FR_FORMAT_MAX], high[FR_FORMAT_MAX];
-    fr_buffer_printf(out, "step %s",
-                     fr_format_s(step, sizeof step, p->step_s));
+    fr_buffer_printf(out, "step %s", fr_format_s(step, sizeof step, p->step_s));
     if (p->step_s_p95 > p->step_s_p5)
         fr_buffer_printf(out, " (90 %% between %s and %s)",
                          fr_format_s(low, sizeof low, p->step_s_p5),

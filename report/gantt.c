@@ -1,0 +1,177 @@
+/* gantt.c: spans are summed into cells, the largest kind gives the glyph. */
+#include "report/gantt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/units.h"
+#include "report/breakdown.h"
+
+typedef enum cell_kind {
+    CELL_IDLE,
+    CELL_FORWARD,
+    CELL_BACKWARD,
+    CELL_OPTIMIZER,
+    CELL_COMMUNICATION,
+    CELL_OTHER,
+    CELL_N
+} cell_kind;
+
+static const struct {
+    const char *unicode, *ascii, *title;
+} cells[CELL_N] = {
+    [CELL_IDLE] = {"·", ".", "idle"},
+    [CELL_FORWARD] = {"▒", "f", "forward"},
+    [CELL_BACKWARD] = {"█", "b", "backward"},
+    [CELL_OPTIMIZER] = {"◆", "o", "optimizer"},
+    [CELL_COMMUNICATION] = {"━", "=", "communication"},
+    [CELL_OTHER] = {"░", "x", "other"},
+};
+
+static cell_kind kind_of(const fr_program *program, const fr_span *span)
+{
+    const fr_instr *instr = &program->instrs[span->i_instr];
+    fr_op_class class = fr_op_class_of((fr_op)instr->op);
+    if (class == FR_OP_CLASS_COLLECTIVE || class == FR_OP_CLASS_P2P)
+        return CELL_COMMUNICATION;
+    if (fr_report_part_of(instr) == FR_PART_OPTIMIZER)
+        return CELL_OPTIMIZER;
+    const fr_class *klass = fr_program_class(program, span->rank);
+    const fr_call *call = &klass->calls[span->i_call];
+    const char *name = program->segments[call->i_segment].name;
+    if (strstr(name, "bwd") != NULL)
+        return CELL_BACKWARD;
+    if (strstr(name, "fwd") != NULL)
+        return CELL_FORWARD;
+    /* Segments that do both: by the instruction. */
+    const char *op = fr_op_name((fr_op)instr->op);
+    if (strstr(op, "_bwd") || strstr(op, "grad"))
+        return CELL_BACKWARD;
+    return strstr(op, "_fwd") || strstr(op, "xent") ? CELL_FORWARD : CELL_OTHER;
+}
+
+typedef struct picture {
+    int n_cells;
+    int n_ranks;
+    int64_t end_ps;
+    int64_t *busy_ps; /* [n_ranks][FR_LANE_N][n_cells][CELL_N] */
+    bool *is_used;    /* [n_ranks][FR_LANE_N] */
+} picture;
+
+static int64_t *cell_at(const picture *p, int rank, int lane, int cell)
+{
+    return p->busy_ps +
+           (((size_t)rank * FR_LANE_N + (size_t)lane) * (size_t)p->n_cells +
+            (size_t)cell) *
+               CELL_N;
+}
+
+/* Where cell i begins: end * i / n without overflow. */
+static int64_t edge_ps(const picture *p, int i)
+{
+    return p->end_ps / p->n_cells * i + p->end_ps % p->n_cells * i / p->n_cells;
+}
+
+static void paint(picture *p, const fr_span *span, cell_kind kind)
+{
+    double frac = (double)span->begin_ps / (double)p->end_ps;
+    int first = (int)(frac * p->n_cells) - 1; /* one early: rounding */
+    for (int i = first < 0 ? 0 : first; i < p->n_cells; i++) {
+        int64_t low_ps = edge_ps(p, i), high_ps = edge_ps(p, i + 1);
+        if (low_ps >= span->end_ps)
+            break;
+        int64_t from = span->begin_ps > low_ps ? span->begin_ps : low_ps;
+        int64_t to = span->end_ps < high_ps ? span->end_ps : high_ps;
+        if (to > from)
+            cell_at(p, span->rank, span->lane, i)[kind] += to - from;
+    }
+    p->is_used[span->rank * FR_LANE_N + span->lane] = true;
+}
+
+static cell_kind longest(const picture *p, int rank, int lane, int cell)
+{
+    const int64_t *busy_ps = cell_at(p, rank, lane, cell);
+    int best = CELL_IDLE;
+    int64_t all_ps = 0;
+    for (int k = 1; k < CELL_N; k++) {
+        all_ps += busy_ps[k];
+        if (busy_ps[k] > busy_ps[best])
+            best = k;
+    }
+    /* Idle wins where the lane stood still for most of the cell. */
+    return 2 * all_ps * p->n_cells < p->end_ps ? CELL_IDLE : (cell_kind)best;
+}
+
+static void print_line(const picture *p, int rank, int lane, bool is_unicode,
+                       bool *is_seen, fr_buffer *out)
+{
+    fr_buffer_printf(out, "%4d %-8s ", rank, fr_lane_name((fr_lane)lane));
+    for (int i = 0; i < p->n_cells; i++) {
+        cell_kind kind = longest(p, rank, lane, i);
+        is_seen[kind] = true;
+        fr_buffer_puts(out,
+                       is_unicode ? cells[kind].unicode : cells[kind].ascii);
+    }
+    fr_buffer_putc(out, '\n');
+}
+
+static void print_picture(const picture *p, const fr_gantt_options *options,
+                          int64_t world, fr_buffer *out)
+{
+    char time[FR_FORMAT_MAX];
+    bool is_seen[CELL_N] = {false};
+    fr_buffer_printf(out, "rank lane     0%*s\n", p->n_cells - 1,
+                     fr_format_s(time, sizeof time, 1e-12 * (double)p->end_ps));
+    for (int rank = 0; rank < p->n_ranks; rank++)
+        for (int lane = 0; lane < FR_LANE_N; lane++)
+            if (p->is_used[rank * FR_LANE_N + lane])
+                print_line(p, rank, lane, options->is_unicode, is_seen, out);
+    if (world > p->n_ranks)
+        fr_buffer_printf(out, "... and %lld ranks more\n",
+                         (long long)(world - p->n_ranks));
+    fr_buffer_puts(out, "             ");
+    for (int k = 0; k < CELL_N; k++)
+        if (is_seen[k])
+            fr_buffer_printf(out, " %s %s",
+                             options->is_unicode ? cells[k].unicode
+                                                 : cells[k].ascii,
+                             cells[k].title);
+    fr_buffer_putc(out, '\n');
+}
+
+fr_status fr_gantt_text(const fr_program *program, const fr_timeline *timeline,
+                        const fr_gantt_options *options, fr_buffer *out,
+                        fr_err *err)
+{
+    enum { LABEL_COLUMNS = 14 };
+    int64_t world = fr_plan_world(&program->plan);
+    picture p = {.n_cells = options->n_columns - LABEL_COLUMNS,
+                 .n_ranks = world < options->n_ranks_max
+                                ? (int)world
+                                : options->n_ranks_max};
+    for (size_t i = 0; i < timeline->n; i++)
+        if (timeline->at[i].step == options->step &&
+            timeline->at[i].end_ps > p.end_ps)
+            p.end_ps = timeline->at[i].end_ps;
+    if (p.end_ps == 0)
+        return fr_fail(err, FR_INPUT, "the timeline has no step %d",
+                       options->step);
+    size_t n_lines = (size_t)p.n_ranks * FR_LANE_N;
+    p.busy_ps = calloc(n_lines * (size_t)p.n_cells * CELL_N, sizeof *p.busy_ps);
+    p.is_used = calloc(n_lines, sizeof *p.is_used);
+    if (p.busy_ps == NULL || p.is_used == NULL) {
+        free(p.busy_ps);
+        free(p.is_used);
+        return fr_fail_no_memory(err);
+    }
+    for (size_t i = 0; i < timeline->n; i++) {
+        const fr_span *span = &timeline->at[i];
+        if (span->step == options->step && span->rank < p.n_ranks)
+            paint(&p, span, kind_of(program, span));
+    }
+    print_picture(&p, options, world, out);
+    free(p.busy_ps);
+    free(p.is_used);
+    return fr_buffer_check(out, err);
+}

@@ -1,0 +1,119 @@
+/* run_report.c: predicted beside measured. */
+#include "report/run_report.h"
+
+#include <stdio.h>
+
+#include "core/units.h"
+#include "report/prediction_report.h"
+#include "report/table.h"
+
+double fr_run_report_rel_err(const fr_run_report *r)
+{
+    if (!r->has_prediction || r->step_s_median <= 0)
+        return 0;
+    return r->predicted_step_s / r->step_s_median - 1;
+}
+
+void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
+{
+    fr_json_put_string(json, "plan", r->plan);
+    fr_json_put_i64(json, "world_size", r->world_size);
+    fr_json_key(json, "step_s");
+    fr_json_begin_object(json);
+    fr_json_put_double(json, "median", r->step_s_median);
+    fr_json_put_double(json, "p5", r->step_s_p5);
+    fr_json_put_double(json, "p95", r->step_s_p95);
+    fr_json_end_object(json);
+    fr_json_put_double(json, "tokens_per_s", r->tokens_per_s);
+    fr_json_put_doubles(json, "loss", r->loss, (size_t)r->n_steps);
+    fr_json_put_u64(json, "peak_bytes", r->peak_bytes);
+    fr_json_key(json, "predicted");
+    if (r->has_prediction) {
+        fr_json_begin_object(json);
+        fr_json_put_double(json, "step_s", r->predicted_step_s);
+        fr_json_put_u64(json, "peak_bytes", r->predicted_peak_bytes);
+        fr_report_breakdown_json("breakdown_s", r->predicted_breakdown_s, json);
+        fr_json_end_object(json);
+    } else {
+        fr_json_null(json);
+    }
+    if (r->has_breakdown)
+        fr_report_breakdown_json("breakdown_s", r->breakdown_s, json);
+    else
+        fr_json_put_null(json, "breakdown_s");
+    if (r->has_prediction)
+        fr_json_put_double(json, "rel_err", fr_run_report_rel_err(r));
+    else
+        fr_json_put_null(json, "rel_err");
+    if (r->resumed_from_step > 0)
+        fr_json_put_i64(json, "resumed_from_step", r->resumed_from_step);
+    else
+        fr_json_put_null(json, "resumed_from_step");
+}
+
+/* A time or bytes as text, "" for an unknown or empty one. */
+static const char *shown(double value, bool is_bytes, char *buf, size_t n_buf)
+{
+    if (value == 0)
+        return "";
+    return is_bytes ? fr_format_bytes(buf, n_buf, value)
+                    : fr_format_s(buf, n_buf, value);
+}
+
+static void add_row(fr_table *table, const char *name, double predicted,
+                    double measured, bool is_bytes)
+{
+    char buf[FR_FORMAT_MAX];
+    fr_table_cell(table, "%s", name);
+    fr_table_cell(table, "%s", shown(predicted, is_bytes, buf, sizeof buf));
+    fr_table_cell(table, "%s", shown(measured, is_bytes, buf, sizeof buf));
+    if (predicted > 0 && measured > 0)
+        fr_table_cell(table, "%+.1f %%", 100 * (predicted / measured - 1));
+    else
+        fr_table_cell(table, "%s", "");
+}
+
+static fr_status print_table(const fr_run_report *r, fr_buffer *out,
+                             fr_err *err)
+{
+    static const char *const headings[] = {"", ">predicted", ">measured",
+                                           ">error", NULL};
+    fr_table table;
+    char title[32];
+    fr_table_init(&table, headings);
+    for (int i = 0; i < FR_PART_N; i++) {
+        double predicted_s =
+            r->has_prediction ? r->predicted_breakdown_s[i] : 0;
+        double measured_s = r->has_breakdown ? r->breakdown_s[i] : 0;
+        if (predicted_s == 0 && measured_s == 0)
+            continue;
+        add_row(&table, fr_report_part_title((fr_part)i, title, sizeof title),
+                predicted_s, measured_s, false);
+    }
+    add_row(&table, "step", r->has_prediction ? r->predicted_step_s : 0,
+            r->step_s_median, false);
+    add_row(&table, "peak memory",
+            r->has_prediction ? (double)r->predicted_peak_bytes : 0,
+            (double)r->peak_bytes, true);
+    fr_status status = fr_table_print(&table, 0, out, err);
+    fr_table_release(&table);
+    return status;
+}
+
+fr_status fr_report_run_text(const fr_run_report *r, fr_buffer *out,
+                             fr_err *err)
+{
+    char low[FR_FORMAT_MAX], high[FR_FORMAT_MAX];
+    fr_buffer_printf(out, "%s: %lld steps on %lld rank%s, %.0f tokens/s\n",
+                     r->plan, (long long)r->n_steps, (long long)r->world_size,
+                     r->world_size == 1 ? "" : "s", r->tokens_per_s);
+    if (r->n_steps > 0)
+        fr_buffer_printf(out, "loss %.4f -> %.4f\n", r->loss[0],
+                         r->loss[r->n_steps - 1]);
+    fr_buffer_putc(out, '\n');
+    FR_TRY(print_table(r, out, err));
+    fr_buffer_printf(out, "\nmeasured steps: 90 %% between %s and %s\n",
+                     fr_format_s(low, sizeof low, r->step_s_p5),
+                     fr_format_s(high, sizeof high, r->step_s_p95));
+    return fr_buffer_check(out, err);
+}

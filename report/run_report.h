@@ -1,0 +1,36 @@
+/*
+ * run_report.h: what a training run measured beside what was predicted, as
+ * text and as the members of "forerun.run/1".
+ */
+#ifndef FR_REPORT_RUN_REPORT_H
+#define FR_REPORT_RUN_REPORT_H
+
+#include "core/json.h"
+#include "spec/prediction.h"
+
+typedef struct fr_run_report {
+    const char *plan; /* fr_plan_describe */
+    int64_t world_size, n_steps;
+    const double *loss; /* [n_steps], borrowed */
+    double step_s_median, step_s_p5, step_s_p95;
+    double tokens_per_s;
+    uint64_t peak_bytes;
+    int64_t resumed_from_step;
+    double breakdown_s[FR_PART_N]; /* measured; adds up to the median */
+    bool has_breakdown;
+    bool has_prediction;
+    double predicted_step_s;
+    uint64_t predicted_peak_bytes;
+    double predicted_breakdown_s[FR_PART_N]; /* of the simulated timeline, by
+                                                the same code as measured */
+} fr_run_report;
+
+/* predicted / measured - 1; 0 without a prediction. */
+double fr_run_report_rel_err(const fr_run_report *report);
+
+/* Members of an object that is already open, `schema` not among them. */
+void fr_report_run_json(const fr_run_report *report, fr_json_writer *json);
+FR_CHECKED fr_status fr_report_run_text(const fr_run_report *report,
+                                        fr_buffer *out, fr_err *err);
+
+#endif
