@@ -30,6 +30,12 @@ static fr_status get_or(const fr_json_value *config, const char *key,
     return fr_json_get_i64_or(config, key, otherwise, out, err);
 }
 
+/* Of a list or object that may be absent. */
+static size_t count(const fr_json_value *value)
+{
+    return value ? fr_json_n(value) : 0;
+}
+
 /* hidden_act and its like. */
 static fr_status get_activation(const fr_json_value *config, const char *key,
                                 const char *otherwise, fr_model *model,
@@ -178,7 +184,7 @@ static fr_status read_qwen_window(const fr_json_value *config,
     (void)model;
     FR_TRY(refuse_unless(config, "use_sliding_window", false, err));
     const fr_json_value *types = fr_json_find(config, "layer_types");
-    for (size_t i = 0; i < fr_json_n(types); i++) {
+    for (size_t i = 0; i < count(types); i++) {
         const char *type;
         const fr_json_value *at = fr_json_at(types, i);
         FR_TRY(fr_json_as_string(at, &type, err));
@@ -238,7 +244,7 @@ static fr_status read_mlp_only(const fr_json_value *config, fr_model *model,
                                fr_err *err)
 {
     const fr_json_value *list = fr_json_find(config, "mlp_only_layers");
-    for (size_t i = 0; i < fr_json_n(list); i++) {
+    for (size_t i = 0; i < count(list); i++) {
         int64_t layer;
         const fr_json_value *at = fr_json_at(list, i);
         FR_TRY(fr_json_as_i64(at, &layer, err));
@@ -247,7 +253,7 @@ static fr_status read_mlp_only(const fr_json_value *config, fr_model *model,
                                 "mlp_only_layers other than the first ones "
                                 "are not modelled");
     }
-    model->first_dense_layers = (int64_t)fr_json_n(list);
+    model->first_dense_layers = (int64_t)count(list);
     return FR_OK;
 }
 
@@ -388,7 +394,7 @@ static fr_status read_bert_heads(const fr_json_value *config, fr_model *model,
 {
     const fr_json_value *names = fr_json_find(config, "architectures");
     const char *name = "BertModel";
-    if (fr_json_n(names) > 0)
+    if (count(names) > 0)
         FR_TRY(fr_json_as_string(fr_json_at(names, 0), &name, err));
     bool is_pretraining = strcmp(name, "BertForPreTraining") == 0;
     model->has_mlm_head =
@@ -433,7 +439,7 @@ static fr_status read_vit(const fr_json_value *config, fr_model *model,
                                err));
     model->has_out_bias = model->has_mlp_bias = true;
     const fr_json_value *labels = fr_json_find(config, "id2label");
-    FR_TRY(get_or(config, "num_labels", (int64_t)fr_json_n(labels),
+    FR_TRY(get_or(config, "num_labels", (int64_t)count(labels),
                   &model->n_labels, err));
     model->has_pooler = model->n_labels == 0;
     if (model->patch_size < 1 || model->image_size < model->patch_size ||
