@@ -1,0 +1,20 @@
+/*
+ * ranks.h: what the ranks of a calibration say to each other.
+ */
+#ifndef FR_CALIBRATE_RANKS_H
+#define FR_CALIBRATE_RANKS_H
+
+#include "runtime/transport.h"
+
+/* Nobody leaves before everybody came; at once where the world is 1. */
+FR_CHECKED fr_status fr_ranks_barrier(fr_transport *transport, fr_err *err);
+
+/* Everybody gets rank 0's bytes; the signature of fr_schedule.share. */
+FR_CHECKED fr_status fr_ranks_share(void *transport, void *bytes,
+                                    size_t n_bytes, fr_err *err);
+
+/* Everybody gets the largest value of all ranks. */
+FR_CHECKED fr_status fr_ranks_max(fr_transport *transport, double *value,
+                                  fr_err *err);
+
+#endif
