@@ -1,0 +1,105 @@
+/*
+ * maxmin_state.h: what the parts of the max-min solver share: maxmin.c (who
+ * uses what), maxmin_level.c (rates), maxmin_clock.c (when flows end).
+ * Nobody else includes it.
+ */
+#ifndef FR_SIM_MAXMIN_STATE_H
+#define FR_SIM_MAXMIN_STATE_H
+
+#include "sim/maxmin.h"
+#include "sim/time_heap.h"
+
+#define FR_NO_LEVEL INT64_MAX   /* the link never fills up */
+#define FR_UNKNOWN_RATE INT64_MAX /* the flow waits for the solver */
+#define FR_NOBODY UINT32_MAX
+#define FR_OWN_CAP (UINT32_MAX - 1) /* bound by its own cap */
+
+/* A flow on a link. */
+typedef struct fr_member {
+    uint32_t flow, coefficient, i_use;
+} fr_member;
+
+/* A link in a flow; position: in the link's members. */
+typedef struct fr_use {
+    uint32_t link, coefficient, position;
+} fr_use;
+
+typedef enum fr_link_state {
+    FR_LINK_CLEAN,
+    FR_LINK_QUEUED, /* in the queue of levels */
+    FR_LINK_DONE    /* decided in this solve */
+} fr_link_state;
+
+/* What the search for levels looks at. */
+typedef struct fr_level {
+    int64_t capacity;
+    int64_t level;     /* at which it is full, FR_NO_LEVEL: it is not */
+    int64_t min_level; /* capacity over the sum of all coefficients */
+    int64_t fastest;   /* no flow that has its rate is above */
+    fr_member *members;
+    uint32_t n_members, cap_members;
+    uint32_t n_odd; /* members whose coefficient is not 1 */
+    uint8_t state;  /* fr_link_state */
+    bool is_changed; /* members came or went since the last solve */
+    bool is_listed;  /* in `dirty` */
+} fr_level;
+
+/* The clock of the flows that a full link holds back. */
+typedef struct fr_link_clock {
+    fr_work progress; /* of each of its flows since they are there */
+    int64_t since_ps; /* when progress was right */
+    int64_t rate;     /* since then */
+    uint32_t root;    /* heap of its flows by mark */
+} fr_link_clock;
+
+typedef struct fr_flow {
+    fr_work mark;   /* progress of the clock at its end; capped or new: work
+                       left at since_ps */
+    int64_t since_ps;
+    int64_t cap;
+    fr_use *uses;
+    uint32_t n_uses, cap_uses;
+    uint32_t home; /* link whose clock it runs on, OWN_CAP, NOBODY: new */
+    uint32_t child, next, previous; /* heap: previous sibling or parent */
+    uint32_t tag;
+    bool is_alive, is_listed;
+} fr_flow;
+
+typedef struct fr_u32s {
+    uint32_t *items; /* room for all links, or all flows */
+    size_t n;
+} fr_u32s;
+
+struct fr_maxmin {
+    size_t n_links;
+    fr_level *levels;
+    uint64_t *coefficient_sum; /* per link */
+    fr_link_clock *clocks;
+    /* flows: parallel arrays, cap_flows each */
+    size_t n_flows, n_used, cap_flows;
+    int64_t *rate;   /* FR_UNKNOWN_RATE while released */
+    uint32_t *bound; /* link that holds it back, OWN_CAP, NOBODY */
+    fr_flow *flows;
+    fr_u32s free_flows;
+    fr_u32s changed; /* links whose members came or went since the solve */
+    fr_u32s listed;  /* flows that are new, released or held elsewhere */
+    fr_u32s dirty;   /* links that the solve has looked at */
+    fr_u32s stack;
+    fr_time_heap queue; /* of links, by the key of their level */
+    int64_t least_removed; /* rate of the slowest flow that went away */
+    int64_t now_ps;
+    fr_time_heap ends; /* ids: links, then n_links + flow */
+    fr_maxmin_counts counts;
+};
+
+/* maxmin_level.c: rates and bounds of all flows; lists what it looked at. */
+void fr_maxmin_find_levels(fr_maxmin *maxmin, bool is_all);
+
+/* maxmin_clock.c */
+fr_work fr_link_clock_progress(const fr_link_clock *clock, int64_t now_ps);
+/* Takes the flow off its clock; returns the work that it has left. */
+fr_work fr_maxmin_detach(fr_maxmin *maxmin, uint32_t flow, int64_t now_ps);
+/* Moves flows to the clocks that bind them, clocks to their new rates. */
+void fr_maxmin_commit(fr_maxmin *maxmin, int64_t now_ps);
+
+#endif
