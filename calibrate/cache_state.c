@@ -3,7 +3,6 @@
 #include "core/rng.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,15 +47,14 @@ void fr_cache_state_destroy(fr_cache_state *state)
     free(state);
 }
 
-/* Thread i of n works on bytes [first, last) of n_bytes, whole lines. */
-static void part_of(uint64_t n_bytes, uint64_t *first, uint64_t *last)
+/* Part i of n of n_bytes: bytes [first, last), whole lines. */
+static void part_of(uint64_t n_bytes, int i, int n, uint64_t *first,
+                    uint64_t *last)
 {
-    uint64_t n = (uint64_t)omp_get_num_threads();
-    uint64_t i = (uint64_t)omp_get_thread_num();
     uint64_t n_lines = (n_bytes + LINE_BYTES - 1) / LINE_BYTES;
 
-    *first = n_lines * i / n * LINE_BYTES;
-    *last = n_lines * (i + 1) / n * LINE_BYTES;
+    *first = n_lines * (uint64_t)i / (uint64_t)n * LINE_BYTES;
+    *last = n_lines * ((uint64_t)i + 1) / (uint64_t)n * LINE_BYTES;
     if (*last > n_bytes)
         *last = n_bytes;
 }
@@ -64,10 +62,10 @@ static void part_of(uint64_t n_bytes, uint64_t *first, uint64_t *last)
 void fr_cache_write(const fr_cache_state *state, void *bytes,
                     uint64_t n_bytes, int n_threads)
 {
-#pragma omp parallel num_threads(n_threads)
-    {
+#pragma omp parallel for num_threads(n_threads) schedule(static, 1)
+    for (int i = 0; i < n_threads; i++) {
         uint64_t first, last;
-        part_of(n_bytes, &first, &last);
+        part_of(n_bytes, i, n_threads, &first, &last);
         while (first < last) {
             uint64_t n = last - first;
             if (n > sizeof state->pattern)
@@ -112,10 +110,10 @@ void fr_cache_evict(void *bytes, uint64_t n_bytes, int n_threads)
 {
     if (!has_flush())
         return;
-#pragma omp parallel num_threads(n_threads)
-    {
+#pragma omp parallel for num_threads(n_threads) schedule(static, 1)
+    for (int i = 0; i < n_threads; i++) {
         uint64_t first, last;
-        part_of(n_bytes, &first, &last);
+        part_of(n_bytes, i, n_threads, &first, &last);
         flush_lines(bytes, first, last);
     }
 }
@@ -126,10 +124,10 @@ void fr_cache_dirty(fr_cache_state *state, uint64_t n_bytes, int n_threads)
 
     if (!has_flush() || n_bytes > size)
         n_bytes = size;
-#pragma omp parallel num_threads(n_threads)
-    {
+#pragma omp parallel for num_threads(n_threads) schedule(static, 1)
+    for (int i = 0; i < n_threads; i++) {
         uint64_t first, last;
-        part_of(n_bytes, &first, &last);
+        part_of(n_bytes, i, n_threads, &first, &last);
         for (; first < last; first += LINE_BYTES) {
             volatile unsigned char *line =
                 &state->pool[(begin + first) % size];
