@@ -43,8 +43,8 @@ static fr_status set_count(const fr_option_row *row, const char *shown,
     int64_t count;
     fr_err why;
     if (fr_parse_i64(text, &count, &why) != FR_OK)
-        return fr_fail(err, FR_USAGE, "%s '%.80s' is not a whole number",
-                       shown, text);
+        return fr_fail(err, FR_USAGE, "%s '%.80s' is not a whole number", shown,
+                       text);
     if ((double)count < row->min || (double)count > row->max) {
         if (row->max >= FR_BIG)
             return fr_fail(err, FR_USAGE, "%s %lld: must be at least %.0f",
@@ -57,8 +57,7 @@ static fr_status set_count(const fr_option_row *row, const char *shown,
 }
 
 static fr_status set_real(const fr_option_row *row, const char *shown,
-                          const char *text, fr_option_value *value,
-                          fr_err *err)
+                          const char *text, fr_option_value *value, fr_err *err)
 {
     double real;
     fr_err why;
@@ -66,8 +65,8 @@ static fr_status set_real(const fr_option_row *row, const char *shown,
         return fr_fail(err, FR_USAGE, "%s '%.80s' is not a number", shown,
                        text);
     if (real < row->min || real > row->max)
-        return fr_fail(err, FR_USAGE, "%s %.80s: must be at least %g",
-                       shown, text, row->min);
+        return fr_fail(err, FR_USAGE, "%s %.80s: must be at least %g", shown,
+                       text, row->min);
     value->real = real;
     return FR_OK;
 }
@@ -146,8 +145,7 @@ static fr_status fail_unknown(const fr_command *command, const char *word,
     for (int i = 0; i < FR_OPT_N; i++)
         is_elsewhere |= !strcmp(fr_options[i].name, name);
     return fr_fail(err, FR_USAGE, "%s option '%.80s'%s",
-                   is_elsewhere ? "this command does not take the"
-                                : "unknown",
+                   is_elsewhere ? "this command does not take the" : "unknown",
                    word, hint);
 }
 
@@ -190,8 +188,7 @@ static fr_status parse_option(fr_cli *cli, int n_words, char **words,
                            shown, fr_options[option].metavar);
         value = words[++*i_word];
     }
-    return set_value((fr_option)option, shown, value, FR_SOURCE_FLAG, cli,
-                     err);
+    return set_value((fr_option)option, shown, value, FR_SOURCE_FLAG, cli, err);
 }
 
 static fr_status parse_environment(fr_cli *cli, fr_err *err)
@@ -222,8 +219,7 @@ fr_status fr_cli_parse(fr_cli *cli, int n_words, char **words, fr_err *err)
         } else if (cli->n_positional < command->n_positional) {
             cli->positional[cli->n_positional++] = word;
         } else {
-            return fr_fail(err, FR_USAGE, "unexpected argument '%.200s'",
-                           word);
+            return fr_fail(err, FR_USAGE, "unexpected argument '%.200s'", word);
         }
     }
     if (fr_cli_on(cli, FR_OPT_HELP))

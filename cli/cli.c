@@ -38,8 +38,7 @@ void fr_cli_note(const fr_cli *cli, const char *format, ...)
 
 #define MAX_COMMANDS 32
 
-fr_status fr_command_get(const char *word, const fr_command **out,
-                         fr_err *err)
+fr_status fr_command_get(const char *word, const fr_command **out, fr_err *err)
 {
     if (!strcmp(word, "--help") || !strcmp(word, "-h"))
         word = "help";

@@ -60,10 +60,10 @@ typedef struct fr_command {
     const char *synopsis; /* positional part of the usage line */
     int n_required, n_positional;
     fr_positional_kind positional[FR_MAX_POSITIONAL];
-    const char *const *words;  /* FR_POSITIONAL_WORD, NULL at the end */
-    const fr_option *options;  /* FR_OPT_N at the end; COMMON is implied */
-    const char *description;   /* paragraphs of the help text; may be NULL */
-    const char *examples;      /* 2 or 3 lines, indented by two */
+    const char *const *words; /* FR_POSITIONAL_WORD, NULL at the end */
+    const fr_option *options; /* FR_OPT_N at the end; COMMON is implied */
+    const char *description;  /* paragraphs of the help text; may be NULL */
+    const char *examples;     /* 2 or 3 lines, indented by two */
     fr_status (*run)(const fr_cli *cli, fr_err *err);
 } fr_command;
 

@@ -10,23 +10,24 @@
         FR_OPT_THREADS
 #define JOB_OPTIONS                                                            \
     FR_OPT_GLOBAL_BATCH, FR_OPT_SEQ, FR_OPT_STEPS, FR_OPT_SEED,                \
-        FR_OPT_OPTIMIZER, FR_OPT_LR, FR_OPT_LR_SCHEDULE, FR_OPT_WARMUP,        \
-        FR_OPT_CLIP, FR_OPT_WEIGHT_DECAY, FR_OPT_DATA
+        FR_OPT_OPTIMIZER, FR_OPT_LR, FR_OPT_LR_SCHEDULE, FR_OPT_LR_RULE,       \
+        FR_OPT_LR_BASE_BATCH, FR_OPT_WARMUP, FR_OPT_CLIP, FR_OPT_WEIGHT_DECAY, \
+        FR_OPT_DATA
 
 static const fr_option no_options[] = {FR_OPT_N};
 static const fr_option calibrate_options[] = {
-    FR_OPT_BACKEND, FR_OPT_RANKS, FR_OPT_HOSTFILE, FR_OPT_QUICK,
-    FR_OPT_SEQ,     FR_OPT_GLOBAL_BATCH, FR_OPT_OUTPUT, FR_OPT_N};
+    FR_OPT_BACKEND, FR_OPT_RANKS,        FR_OPT_HOSTFILE, FR_OPT_QUICK,
+    FR_OPT_SEQ,     FR_OPT_GLOBAL_BATCH, FR_OPT_OUTPUT,   FR_OPT_N};
 static const fr_option simulate_options[] = {
-    PLAN_OPTIONS,  JOB_OPTIONS,  FR_OPT_PROFILE, FR_OPT_OUTPUT,
+    PLAN_OPTIONS, JOB_OPTIONS,  FR_OPT_PROFILE, FR_OPT_OUTPUT,
     FR_OPT_TRACE, FR_OPT_GANTT, FR_OPT_N};
 static const fr_option tune_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
     FR_OPT_ALLOW, FR_OPT_SEARCH, FR_OPT_JOBS,    FR_OPT_TOP,    FR_OPT_N};
 static const fr_option run_options[] = {
-    FR_OPT_DATA,    FR_OPT_STEPS,   FR_OPT_BACKEND, FR_OPT_HOSTFILE,
-    FR_OPT_PROFILE, FR_OPT_TIMEOUT, FR_OPT_TRACE,   FR_OPT_OUTPUT,
-    FR_OPT_N};
+    FR_OPT_DATA,     FR_OPT_STEPS,   FR_OPT_BACKEND,
+    FR_OPT_HOSTFILE, FR_OPT_PROFILE, FR_OPT_TIMEOUT,
+    FR_OPT_TRACE,    FR_OPT_OUTPUT,  FR_OPT_N};
 static const fr_option explain_options[] = {FR_OPT_PROFILE, FR_OPT_GANTT,
                                             FR_OPT_TRACE, FR_OPT_N};
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
@@ -37,16 +38,26 @@ static const char *const report_words[] = {"trace", "check-trace", NULL};
 static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
 
 const fr_command fr_commands[] = {
-    {"calibrate", "measure this machine: kernels, memory, links, storage",
-     "[MODEL]", 0, 1, {FR_POSITIONAL_MODEL}, NULL, calibrate_options,
+    {"calibrate",
+     "measure this machine: kernels, memory, links, storage",
+     "[MODEL]",
+     0,
+     1,
+     {FR_POSITIONAL_MODEL},
+     NULL,
+     calibrate_options,
      "Times the very kernels and collectives that 'forerun run' calls, over "
      "the shapes\nthat MODEL needs (default: gpt2-demo).",
      "  forerun calibrate gpt2-demo -o machine.json\n"
      "  forerun calibrate --quick --ranks 2 -o machine.json",
      fr_cmd_calibrate},
-    {"simulate", "predict one plan: time of a step by part, memory, cost",
-     "MODEL CLUSTER [PLAN]", 2, 3,
-     {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER, FR_POSITIONAL_FILE}, NULL,
+    {"simulate",
+     "predict one plan: time of a step by part, memory, cost",
+     "MODEL CLUSTER [PLAN]",
+     2,
+     3,
+     {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER, FR_POSITIONAL_FILE},
+     NULL,
      simulate_options,
      "Plan and job options change what the PLAN file says; without one they "
      "start\nfrom a single rank.  -o writes the plan with its prediction.",
@@ -55,9 +66,14 @@ const fr_command fr_commands[] = {
      "--micro-batch 1 --gantt\n"
      "  forerun simulate gpt2-124m this-machine plan.json --json",
      fr_cmd_simulate},
-    {"tune", "find the fastest plan that fits, and say why the others lose",
-     "MODEL CLUSTER", 2, 2, {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER},
-     NULL, tune_options,
+    {"tune",
+     "find the fastest plan that fits, and say why the others lose",
+     "MODEL CLUSTER",
+     2,
+     2,
+     {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER},
+     NULL,
+     tune_options,
      "A plan option pins its axis.  Plans that change the result (lossy "
      "compression)\nenter only with --allow lossy; the one-process plan is "
      "always in the answer.",
@@ -66,8 +82,14 @@ const fr_command fr_commands[] = {
      "--pp 1\n"
      "  forerun tune gpt2-124m two-hosts-1gbit --allow lossy --top 5",
      fr_cmd_tune},
-    {"run", "train under a plan and compare with its prediction", "PLAN", 1,
-     1, {FR_POSITIONAL_FILE}, NULL, run_options,
+    {"run",
+     "train under a plan and compare with its prediction",
+     "PLAN",
+     1,
+     1,
+     {FR_POSITIONAL_FILE},
+     NULL,
+     run_options,
      "Started by itself it starts its ranks with mpirun and watches them; "
      "inside\nmpirun, srun or a torchrun-style environment it is one of the "
      "ranks.",
@@ -75,53 +97,113 @@ const fr_command fr_commands[] = {
      "  forerun run plan.json --trace trace.json -p machine.json\n"
      "  mpirun -n 2 forerun run plan.json --json",
      fr_cmd_run},
-    {"explain", "say what a plan does and where its time and memory go",
-     "PLAN [CLUSTER]", 1, 2, {FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
-     NULL, explain_options,
+    {"explain",
+     "say what a plan does and where its time and memory go",
+     "PLAN [CLUSTER]",
+     1,
+     2,
+     {FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
+     NULL,
+     explain_options,
      "Without CLUSTER the prediction that the plan carries is shown.",
      "  forerun explain plan.json\n"
      "  forerun explain plan.json this-machine -p machine.json --gantt",
      fr_cmd_explain},
-    {"compare", "two plans, predictions or runs beside each other", "A B", 2,
-     2, {FR_POSITIONAL_FILE, FR_POSITIONAL_FILE}, NULL, no_options,
+    {"compare",
+     "two plans, predictions or runs beside each other",
+     "A B",
+     2,
+     2,
+     {FR_POSITIONAL_FILE, FR_POSITIONAL_FILE},
+     NULL,
+     no_options,
      "A and B: plan files, or what simulate and run print with --json.",
      "  forerun compare plan.json other.json\n"
      "  forerun run plan.json --json > run.json && "
      "forerun compare plan.json run.json",
      fr_cmd_compare},
-    {"flows", "finish times of data flows that share a network",
-     "PLATFORM.xml FLOWS.csv", 2, 2,
-     {FR_POSITIONAL_FILE, FR_POSITIONAL_FILE}, NULL, no_options,
+    {"flows",
+     "finish times of data flows that share a network",
+     "PLATFORM.xml FLOWS.csv",
+     2,
+     2,
+     {FR_POSITIONAL_FILE, FR_POSITIONAL_FILE},
+     NULL,
+     no_options,
      "PLATFORM: a SimGrid platform.  FLOWS: id,src,dst,bytes,start_s,delay_s,"
      "deps\n(deps: ids joined by ';').  Links are shared max-min fairly.",
      "  forerun flows platform.xml flows.csv\n"
      "  forerun flows platform.xml flows.csv --json",
      fr_cmd_flows},
-    {"catalog", "the models and clusters that have names", "[models|clusters]",
-     0, 1, {FR_POSITIONAL_WORD}, catalog_words, no_options, NULL,
-     "  forerun catalog\n  forerun catalog models --json", fr_cmd_catalog},
-    {"report", "timelines as files",
-     "trace PLAN CLUSTER | check-trace FILE", 2, 3,
+    {"catalog",
+     "the models and clusters that have names",
+     "[models|clusters]",
+     0,
+     1,
+     {FR_POSITIONAL_WORD},
+     catalog_words,
+     no_options,
+     NULL,
+     "  forerun catalog\n  forerun catalog models --json",
+     fr_cmd_catalog},
+    {"report",
+     "timelines as files",
+     "trace PLAN CLUSTER | check-trace FILE",
+     2,
+     3,
      {FR_POSITIONAL_WORD, FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
-     report_words, report_options,
+     report_words,
+     report_options,
      "trace: the simulated step as a Chrome trace.  check-trace: exit 4 unless "
      "every\ntrack of a trace file is properly nested.",
      "  forerun report trace plan.json this-machine -p machine.json "
      "-o trace.json\n"
      "  forerun report check-trace trace.json",
      fr_cmd_report},
-    {"help", "explain a command", "[COMMAND]", 0, 1, {FR_POSITIONAL_COMMAND},
-     NULL, no_options, NULL, "  forerun help\n  forerun help tune",
+    {"help",
+     "explain a command",
+     "[COMMAND]",
+     0,
+     1,
+     {FR_POSITIONAL_COMMAND},
+     NULL,
+     no_options,
+     NULL,
+     "  forerun help\n  forerun help tune",
      fr_cmd_help},
-    {"version", "version and what was built in", "", 0, 0,
-     {FR_POSITIONAL_NONE}, NULL, no_options, NULL,
-     "  forerun version\n  forerun version --json", fr_cmd_version},
-    {"completions", "completion script of a shell", "bash|zsh|fish", 1, 1,
-     {FR_POSITIONAL_WORD}, shell_words, no_options, NULL,
+    {"version",
+     "version and what was built in",
+     "",
+     0,
+     0,
+     {FR_POSITIONAL_NONE},
+     NULL,
+     no_options,
+     NULL,
+     "  forerun version\n  forerun version --json",
+     fr_cmd_version},
+    {"completions",
+     "completion script of a shell",
+     "bash|zsh|fish",
+     1,
+     1,
+     {FR_POSITIONAL_WORD},
+     shell_words,
+     no_options,
+     NULL,
      "  source <(forerun completions bash)\n"
      "  forerun completions fish > "
      "~/.config/fish/completions/forerun.fish",
      fr_cmd_completions},
-    {NULL, NULL, NULL, 0, 0, {FR_POSITIONAL_NONE}, NULL, NULL, NULL, NULL,
+    {NULL,
+     NULL,
+     NULL,
+     0,
+     0,
+     {FR_POSITIONAL_NONE},
+     NULL,
+     NULL,
+     NULL,
+     NULL,
      NULL},
 };

@@ -44,10 +44,9 @@ static void describe_choice(const fr_option_row *row, char *buf, size_t n_buf)
 static void print_option(FILE *out, const fr_option_row *row)
 {
     char left[64], right[512];
-    const char *dash = row->kind == FR_OPTION_FLAG &&
-                               row->group == FR_GROUP_PLAN
-                           ? "[no-]"
-                           : "";
+    const char *dash =
+        row->kind == FR_OPTION_FLAG && row->group == FR_GROUP_PLAN ? "[no-]"
+                                                                   : "";
     int n;
     if (row->letter != 0)
         n = snprintf(left, sizeof left, "  -%c, --%s%s", row->letter, dash,

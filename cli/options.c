@@ -10,8 +10,8 @@
 const fr_option_row fr_options[FR_OPT_N] = {
 #define FR_OPTION_ROW(symbol, name, letter, kind, metavar, group, choice, low, \
                       high, help)                                              \
-    {name,   letter, FR_OPTION_##kind, metavar, FR_GROUP_##group,              \
-     choice, low,    high,             help},
+    {name, letter, FR_OPTION_##kind, metavar, FR_GROUP_##group, choice, low,   \
+     high, help},
     FR_OPTION_LIST(FR_OPTION_ROW)
 #undef FR_OPTION_ROW
 };
@@ -19,12 +19,9 @@ const fr_option_row fr_options[FR_OPT_N] = {
 const char *fr_option_group_title(fr_option_group group)
 {
     static const char *const titles[FR_GROUP_N] = {
-        [FR_GROUP_INPUT] = "Input",
-        [FR_GROUP_MACHINE] = "Machine",
-        [FR_GROUP_SEARCH] = "Search",
-        [FR_GROUP_PLAN] = "Plan",
-        [FR_GROUP_JOB] = "Job",
-        [FR_GROUP_OUTPUT] = "Output",
+        [FR_GROUP_INPUT] = "Input",   [FR_GROUP_MACHINE] = "Machine",
+        [FR_GROUP_SEARCH] = "Search", [FR_GROUP_PLAN] = "Plan",
+        [FR_GROUP_JOB] = "Job",       [FR_GROUP_OUTPUT] = "Output",
         [FR_GROUP_COMMON] = "Common",
     };
     return titles[group];
@@ -32,8 +29,7 @@ const char *fr_option_group_title(fr_option_group group)
 
 char *fr_option_env_name(fr_option option, char *buf, int n_buf)
 {
-    int n = snprintf(buf, (size_t)n_buf, "FORERUN_%s",
-                     fr_options[option].name);
+    int n = snprintf(buf, (size_t)n_buf, "FORERUN_%s", fr_options[option].name);
     for (int i = 0; i < n && i < n_buf; i++)
         buf[i] = buf[i] == '-' ? '_' : (char)toupper((unsigned char)buf[i]);
     return buf;
@@ -57,9 +53,8 @@ const char *fr_choice_rank_order(int i)
 
 const char *fr_choice_collective(int i)
 {
-    return i < FR_COLLECTIVE_N
-               ? fr_collective_kind_name((fr_collective_kind)i)
-               : NULL;
+    return i < FR_COLLECTIVE_N ? fr_collective_kind_name((fr_collective_kind)i)
+                               : NULL;
 }
 
 const char *fr_choice_optimizer(int i)
@@ -71,6 +66,11 @@ const char *fr_choice_optimizer(int i)
 const char *fr_choice_lr_schedule(int i)
 {
     return i < FR_LR_N ? fr_lr_schedule_name((fr_lr_schedule)i) : NULL;
+}
+
+const char *fr_choice_lr_rule(int i)
+{
+    return i < FR_LR_RULE_N ? fr_lr_rule_name((fr_lr_rule)i) : NULL;
 }
 
 /* The floating-point types come first in fr_dtype. */

@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 typedef enum fr_option_kind {
-    FR_OPTION_FLAG,   /* --x, or --no-x */
-    FR_OPTION_COUNT,  /* integer in [min, max] */
-    FR_OPTION_REAL,   /* finite number in [min, max] */
-    FR_OPTION_BYTES,  /* "25MB" */
-    FR_OPTION_TEXT,   /* checked by who uses it */
-    FR_OPTION_PATH,   /* completes to files */
-    FR_OPTION_CHOICE  /* one of a list of names */
+    FR_OPTION_FLAG,  /* --x, or --no-x */
+    FR_OPTION_COUNT, /* integer in [min, max] */
+    FR_OPTION_REAL,  /* finite number in [min, max] */
+    FR_OPTION_BYTES, /* "25MB" */
+    FR_OPTION_TEXT,  /* checked by who uses it */
+    FR_OPTION_PATH,  /* completes to files */
+    FR_OPTION_CHOICE /* one of a list of names */
 } fr_option_kind;
 
 /* Name i of a choice, NULL past the last. */
@@ -28,6 +28,7 @@ const char *fr_choice_rank_order(int i);
 const char *fr_choice_collective(int i);
 const char *fr_choice_optimizer(int i);
 const char *fr_choice_lr_schedule(int i);
+const char *fr_choice_lr_rule(int i);
 const char *fr_choice_precision(int i);
 const char *fr_choice_allow(int i);
 const char *fr_choice_backend(int i);
@@ -99,6 +100,10 @@ const char *fr_choice_search(int i);
     X(LR, "lr", 0, REAL, "X", JOB, 0, 0, FR_BIG, "peak learning rate")         \
     X(LR_SCHEDULE, "lr-schedule", 0, CHOICE, "NAME", JOB,                      \
       fr_choice_lr_schedule, 0, 0, "decay after warm-up")                      \
+    X(LR_RULE, "lr-rule", 0, CHOICE, "NAME", JOB, fr_choice_lr_rule, 0, 0,     \
+      "how the learning rate follows the batch")                               \
+    X(LR_BASE_BATCH, "lr-base-batch", 0, COUNT, "N", JOB, 0, 1, FR_BIG,        \
+      "global batch that --lr was chosen for")                                 \
     X(WARMUP, "warmup", 0, COUNT, "N", JOB, 0, 0, FR_BIG, "warm-up steps")     \
     X(CLIP, "clip", 0, REAL, "X", JOB, 0, 0, FR_BIG,                           \
       "largest global gradient norm; 0: no clipping")                          \

@@ -1,0 +1,140 @@
+/*
+ * cmd_completions.c: completion scripts made from the tables: commands,
+ * options, values of choices, names of models and clusters, files.
+ */
+#include <string.h>
+
+#include "cli/answer.h"
+#include "cli/command.h"
+
+static void put_options(const fr_command *command, fr_buffer *out)
+{
+    for (int i = 0; i < FR_OPT_N; i++) {
+        const fr_option_row *row = &fr_options[i];
+        if (!fr_command_takes(command, (fr_option)i))
+            continue;
+        fr_buffer_printf(out, " --%s", row->name);
+        if (row->kind == FR_OPTION_FLAG && row->group == FR_GROUP_PLAN)
+            fr_buffer_printf(out, " --no-%s", row->name);
+    }
+}
+
+static void put_choices(const fr_option_row *row, fr_buffer *out)
+{
+    const char *name;
+    for (int i = 0; (name = row->choice(i)) != NULL; i++)
+        fr_buffer_printf(out, "%s%s", i ? " " : "", name);
+}
+
+/* Words after a command that are neither options nor files. */
+static void put_words(const fr_command *command, fr_buffer *out)
+{
+    for (int i = 0; command->words != NULL && command->words[i] != NULL; i++)
+        fr_buffer_printf(out, " %s", command->words[i]);
+    for (int i = 0; i < command->n_positional; i++) {
+        if (command->positional[i] == FR_POSITIONAL_MODEL)
+            fr_buffer_puts(out, " $(forerun catalog models -q 2>/dev/null | "
+                                "awk 'NR > 1 {print $1}')");
+        if (command->positional[i] == FR_POSITIONAL_CLUSTER)
+            fr_buffer_puts(out, " $(forerun catalog clusters -q 2>/dev/null "
+                                "| awk 'NR > 1 {print $1}')");
+        if (command->positional[i] == FR_POSITIONAL_COMMAND)
+            for (const fr_command *c = fr_commands; c->name != NULL; c++)
+                fr_buffer_printf(out, " %s", c->name);
+    }
+}
+
+static void put_bash(fr_buffer *out)
+{
+    fr_buffer_puts(out, "_forerun() {\n"
+                        "    local word=${COMP_WORDS[COMP_CWORD]}\n"
+                        "    local last=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+                        "    COMPREPLY=()\n"
+                        "    case $last in\n");
+    for (int i = 0; i < FR_OPT_N; i++) {
+        if (fr_options[i].kind != FR_OPTION_CHOICE)
+            continue;
+        fr_buffer_printf(out, "    --%s) words='", fr_options[i].name);
+        put_choices(&fr_options[i], out);
+        fr_buffer_puts(out, "' ;;\n");
+    }
+    fr_buffer_puts(out, "    esac\n"
+                        "    if [ -z \"$words\" ] && [ $COMP_CWORD -eq 1 ]; "
+                        "then\n        words='");
+    for (const fr_command *c = fr_commands; c->name != NULL; c++)
+        fr_buffer_printf(out, "%s ", c->name);
+    fr_buffer_puts(out, "'\n    elif [ -z \"$words\" ]; then\n"
+                        "        case ${COMP_WORDS[1]} in\n");
+    for (const fr_command *c = fr_commands; c->name != NULL; c++) {
+        fr_buffer_printf(out, "        %s) words=\"", c->name);
+        put_options(c, out);
+        put_words(c, out);
+        fr_buffer_puts(out, "\" ;;\n");
+    }
+    fr_buffer_puts(out, "        esac\n    fi\n"
+                        "    COMPREPLY=($(compgen -W \"$words\" -- "
+                        "\"$word\"))\n}\n"
+                        "complete -o default -F _forerun forerun\n");
+}
+
+static void put_fish(fr_buffer *out)
+{
+    for (const fr_command *c = fr_commands; c->name != NULL; c++)
+        fr_buffer_printf(out,
+                         "complete -c forerun -n __fish_use_subcommand -a %s "
+                         "-d '%s'\n",
+                         c->name, c->summary);
+    for (const fr_command *c = fr_commands; c->name != NULL; c++)
+        for (int i = 0; i < FR_OPT_N; i++) {
+            const fr_option_row *row = &fr_options[i];
+            if (!fr_command_takes(c, (fr_option)i))
+                continue;
+            fr_buffer_printf(out,
+                             "complete -c forerun -n "
+                             "'__fish_seen_subcommand_from %s' -l %s",
+                             c->name, row->name);
+            if (row->letter != 0)
+                fr_buffer_printf(out, " -s %c", row->letter);
+            if (row->kind == FR_OPTION_PATH)
+                fr_buffer_puts(out, " -r");
+            else if (row->kind != FR_OPTION_FLAG)
+                fr_buffer_puts(out, " -x");
+            if (row->choice != NULL) {
+                fr_buffer_puts(out, " -a '");
+                put_choices(row, out);
+                fr_buffer_puts(out, "'");
+            }
+            fr_buffer_printf(out, " -d '%s'\n", row->help);
+        }
+}
+
+FR_COMMAND_FUNCTION(completions)
+{
+    const char *shell = cli->positional[0];
+    fr_buffer script;
+    fr_buffer_init(&script);
+    if (strcmp(shell, "bash") == 0) {
+        put_bash(&script);
+    } else if (strcmp(shell, "zsh") == 0) {
+        fr_buffer_puts(&script, "autoload -Uz bashcompinit && bashcompinit\n");
+        put_bash(&script);
+    } else if (strcmp(shell, "fish") == 0) {
+        put_fish(&script);
+    } else {
+        return fr_fail(err, FR_USAGE, "shell '%.80s': give bash, zsh or fish",
+                       shell);
+    }
+    if (!fr_cli_on(cli, FR_OPT_JSON))
+        return fr_answer_text(&script, cli, err);
+    fr_answer answer;
+    fr_json_writer *json = fr_answer_begin(&answer, "forerun.completions/1");
+    fr_json_put_string(json, "shell", shell);
+    fr_json_put_string(json, "script", fr_buffer_text(&script));
+    fr_status status = fr_buffer_check(&script, err);
+    fr_buffer_release(&script);
+    if (status != FR_OK) {
+        fr_buffer_release(&answer.buffer);
+        return status;
+    }
+    return fr_answer_print(&answer, cli, err);
+}

@@ -1,0 +1,149 @@
+/* inputs.c: loading, and one plan's way from options to a prediction. */
+#include "cli/inputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "calibrate/fingerprint.h"
+#include "core/fileio.h"
+#include "plan/lower.h"
+#include "plan/reuse.h"
+#include "report/gantt.h"
+#include "report/trace_json.h"
+#include "sim/simulate.h"
+
+static void warn_if_stale(const fr_cli *cli, const fr_inputs *inputs)
+{
+    fr_fingerprint now;
+    char difference[512];
+    if (!inputs->cluster.is_this_machine)
+        return;
+    fr_fingerprint_detect(&now);
+    /* Hosts cannot be counted from here, and need not be. */
+    now.n_nodes = inputs->profile.fingerprint.n_nodes;
+    fr_fingerprint_difference(&inputs->profile.fingerprint, &now, difference,
+                              sizeof difference);
+    if (difference[0] != '\0')
+        fr_cli_note(cli, "forerun: warning: stale profile: %s", difference);
+}
+
+fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
+                         fr_err *err)
+{
+    const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
+    memset(out, 0, sizeof *out);
+    FR_TRY(fr_cluster_load(cluster, &out->cluster, err));
+    out->has_cluster = true;
+    if (path != NULL) {
+        FR_TRY(fr_profile_load(path, &out->profile, err));
+        out->has_profile = true;
+        warn_if_stale(cli, out);
+    } else {
+        fr_cli_note(cli, "forerun: no --profile: costs are those of the "
+                         "datasheet");
+    }
+    return fr_cost_model_create(out->has_profile ? &out->profile : NULL,
+                                &out->cluster, &out->costs, err);
+}
+
+void fr_inputs_release(fr_inputs *inputs)
+{
+    fr_cost_model_destroy(inputs->costs);
+    if (inputs->has_profile)
+        fr_profile_release(&inputs->profile);
+    if (inputs->has_cluster)
+        fr_cluster_release(&inputs->cluster);
+    memset(inputs, 0, sizeof *inputs);
+}
+
+static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
+                                 const fr_job *job, const fr_plan *plan,
+                                 fr_forecast *out, fr_err *err)
+{
+    int64_t n_ranks = fr_plan_world(plan);
+    int32_t *node_of_rank = malloc((size_t)n_ranks * sizeof *node_of_rank);
+    if (node_of_rank == NULL)
+        return fr_fail_no_memory(err);
+    fr_placement placement = {n_ranks, node_of_rank};
+    fr_status status;
+    FR_TRY_GOTO(status,
+                fr_cluster_place(&inputs->cluster, n_ranks, plan->n_threads, 0,
+                                 node_of_rank, err),
+                out_nodes);
+    FR_TRY_GOTO(status,
+                fr_lower(model, job, plan, &placement, &out->program, err),
+                out_nodes);
+    status = fr_simulate(out->program, inputs->costs, &inputs->cluster,
+                         &placement, &out->timeline, &out->prediction, err);
+out_nodes:
+    free(node_of_rank);
+    return status;
+}
+
+fr_status fr_forecast_make(const fr_inputs *inputs, const fr_model *model,
+                           const fr_job *job, const fr_plan *plan,
+                           fr_forecast *out, fr_err *err)
+{
+    memset(out, 0, sizeof *out);
+    fr_timeline_init(&out->timeline);
+    FR_TRY(fr_plan_check(plan, model, job, err));
+    return simulate_placed(inputs, model, job, plan, out, err);
+}
+
+void fr_forecast_release(fr_forecast *forecast)
+{
+    fr_program_destroy(forecast->program);
+    fr_timeline_release(&forecast->timeline);
+    memset(forecast, 0, sizeof *forecast);
+}
+
+fr_status fr_forecast_write_trace(const fr_forecast *forecast, const char *path,
+                                  fr_err *err)
+{
+    fr_trace_part part = {&forecast->timeline, "predicted", 0};
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_status status = fr_trace_json(forecast->program, &part, 1, &text, err);
+    if (status == FR_OK)
+        status = fr_file_write(path, text.data, text.n, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+/* COLUMNS, the terminal, else 80. */
+static int terminal_columns(void)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    int n = columns != NULL ? atoi(columns) : 0;
+    if (n == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+        n = size.ws_col;
+    if (n == 0)
+        n = 80;
+    return n < 40 ? 40 : n > 240 ? 240 : n;
+}
+
+/* UTF-8 unless the locale says otherwise (LC_ALL=C). */
+static bool is_utf8_terminal(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (int i = 0; i < 3; i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && value[0] != '\0')
+            return strcasestr(value, "utf") != NULL;
+    }
+    return true;
+}
+
+fr_status fr_forecast_gantt(const fr_forecast *forecast, fr_buffer *out,
+                            fr_err *err)
+{
+    fr_gantt_options options = {.n_columns = terminal_columns(),
+                                .n_ranks_max = 16,
+                                .is_unicode = is_utf8_terminal(),
+                                .step = 0};
+    return fr_gantt_text(forecast->program, &forecast->timeline, &options, out,
+                         err);
+}

@@ -1,0 +1,52 @@
+/*
+ * inputs.h: model, cluster, profile and the cost model made from them, loaded
+ * as the command line names them.
+ */
+#ifndef FR_CLI_INPUTS_H
+#define FR_CLI_INPUTS_H
+
+#include "cli/command.h"
+#include "cost_models/cost.h"
+#include "plan/program.h"
+#include "spec/timeline.h"
+
+typedef struct fr_inputs {
+    fr_cluster cluster;
+    fr_profile profile;
+    bool has_cluster, has_profile;
+    fr_cost_model *costs;
+} fr_inputs;
+
+/*
+ * Loads the cluster and --profile, and makes the cost model.  Says on stderr
+ * when there is no profile, or when it was measured on another machine.
+ * fr_inputs_release() frees, also after a failure.
+ */
+FR_CHECKED fr_status fr_inputs_load(const fr_cli *cli, const char *cluster,
+                                    fr_inputs *out, fr_err *err);
+void fr_inputs_release(fr_inputs *inputs);
+
+/* One plan lowered and simulated. */
+typedef struct fr_forecast {
+    fr_program *program;
+    fr_timeline timeline;
+    fr_prediction prediction;
+} fr_forecast;
+
+/* FR_INPUT: illegal plan; FR_INFEASIBLE: more ranks than the cluster has
+ * places for.  fr_forecast_release() frees, also after a failure. */
+FR_CHECKED fr_status fr_forecast_make(const fr_inputs *inputs,
+                                      const fr_model *model, const fr_job *job,
+                                      const fr_plan *plan, fr_forecast *out,
+                                      fr_err *err);
+void fr_forecast_release(fr_forecast *forecast);
+
+/* Writes the simulated step as a Chrome trace. */
+FR_CHECKED fr_status fr_forecast_write_trace(const fr_forecast *forecast,
+                                             const char *path, fr_err *err);
+
+/* Appends the picture of the simulated step, as wide as the terminal. */
+FR_CHECKED fr_status fr_forecast_gantt(const fr_forecast *forecast,
+                                       fr_buffer *out, fr_err *err);
+
+#endif

@@ -1,0 +1,186 @@
+/* plan_options.c: option values -> fields, by a table where they are plain. */
+#include "cli/plan_options.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "core/units.h"
+
+/* Plain integer fields of fr_plan. */
+static const struct {
+    fr_option option;
+    fr_pin pin;
+    size_t offset;
+} int_fields[] = {
+    {FR_OPT_DP, FR_PIN_DP, offsetof(fr_plan, dp)},
+    {FR_OPT_TP, FR_PIN_TP, offsetof(fr_plan, tp)},
+    {FR_OPT_PP, FR_PIN_PP, offsetof(fr_plan, pp)},
+    {FR_OPT_CP, (fr_pin)0, offsetof(fr_plan, cp)},
+    {FR_OPT_EP, (fr_pin)0, offsetof(fr_plan, ep)},
+    {FR_OPT_VPP, FR_PIN_VPP, offsetof(fr_plan, vpp)},
+    {FR_OPT_ZERO, FR_PIN_ZERO, offsetof(fr_plan, zero_stage)},
+    {FR_OPT_THREADS, FR_PIN_THREADS, offsetof(fr_plan, n_threads)},
+};
+
+static bool take(const fr_cli *cli, fr_option option, fr_pin pin,
+                 unsigned *pins)
+{
+    if (!fr_cli_has(cli, option))
+        return false;
+    *pins |= (unsigned)pin;
+    return true;
+}
+
+/* "topk:0.01", "powersgd:4", "bf16" */
+static fr_status apply_compress(const char *text, fr_plan *plan, fr_err *err)
+{
+    char name[32], number[32] = "";
+    const char *colon = strchr(text, ':');
+    size_t n_name = colon != NULL ? (size_t)(colon - text) : strlen(text);
+    fr_err why;
+    if (n_name >= sizeof name)
+        n_name = sizeof name - 1;
+    memcpy(name, text, n_name);
+    name[n_name] = '\0';
+    int kind = fr_compressor_kind_find(name);
+    if (kind < 0)
+        return fr_fail(err, FR_USAGE,
+                       "--compress '%.80s' is not one of none, bf16, int8, "
+                       "topk, powersgd",
+                       name);
+    plan->compressor = (fr_compressor_kind)kind;
+    if (colon == NULL)
+        return FR_OK;
+    fr_text_copy_cut(number, sizeof number, colon + 1);
+    if (kind == FR_COMPRESSOR_TOPK &&
+        fr_parse_double(number, &plan->compressor_density, &why) == FR_OK)
+        return FR_OK;
+    if (kind == FR_COMPRESSOR_POWERSGD &&
+        fr_parse_i64(number, &plan->compressor_rank, &why) == FR_OK)
+        return FR_OK;
+    return fr_fail(err, FR_USAGE,
+                   "--compress '%.80s': only topk:DENSITY and powersgd:RANK "
+                   "take a number",
+                   text);
+}
+
+/* "3,3,2" */
+static fr_status apply_split(const char *text, fr_plan *plan, fr_err *err)
+{
+    int32_t n = 0;
+    for (const char *at = text;; at++) {
+        char *end;
+        long layers = strtol(at, &end, 10);
+        if (end == at || layers < 1 || layers > INT32_MAX ||
+            (*end != ',' && *end != '\0') || n == FR_PLAN_MAX_STAGES)
+            return fr_fail(err, FR_USAGE,
+                           "--layer-split '%.80s': give the layers of each "
+                           "stage, such as 3,3,2",
+                           text);
+        plan->layer_split[n++] = (int32_t)layers;
+        at = end;
+        if (*at == '\0')
+            break;
+    }
+    plan->n_split = n;
+    return FR_OK;
+}
+
+static void apply_names(const fr_cli *cli, fr_plan *plan, unsigned *pins)
+{
+    const fr_option_value *v = cli->option;
+    if (take(cli, FR_OPT_SCHEDULE, FR_PIN_SCHEDULE, pins))
+        plan->schedule = (fr_schedule_kind)v[FR_OPT_SCHEDULE].count;
+    else if (plan->vpp > 1)
+        plan->schedule = FR_SCHEDULE_INTERLEAVED; /* the only one that can */
+    if (take(cli, FR_OPT_RECOMPUTE, FR_PIN_RECOMPUTE, pins))
+        plan->recompute = (fr_recompute)v[FR_OPT_RECOMPUTE].count;
+    if (take(cli, FR_OPT_RANK_ORDER, FR_PIN_RANK_ORDER, pins))
+        plan->rank_order = (fr_rank_order)v[FR_OPT_RANK_ORDER].count;
+    if (take(cli, FR_OPT_PRECISION, FR_PIN_PRECISION, pins))
+        plan->precision = (fr_dtype)v[FR_OPT_PRECISION].count;
+    if (fr_cli_has(cli, FR_OPT_COLLECTIVE))
+        plan->collective = (fr_collective_kind)v[FR_OPT_COLLECTIVE].count;
+    if (take(cli, FR_OPT_SEQUENCE_PARALLEL, FR_PIN_SEQUENCE_PARALLEL, pins))
+        plan->is_sequence_parallel = v[FR_OPT_SEQUENCE_PARALLEL].is_on;
+    if (take(cli, FR_OPT_OVERLAP, FR_PIN_OVERLAP, pins))
+        plan->is_overlap = v[FR_OPT_OVERLAP].is_on;
+    if (take(cli, FR_OPT_BUCKET, FR_PIN_BUCKET, pins))
+        plan->bucket_bytes = v[FR_OPT_BUCKET].n_bytes;
+    if (take(cli, FR_OPT_MICRO_BATCH, FR_PIN_MICRO_BATCH, pins))
+        plan->micro_batch = v[FR_OPT_MICRO_BATCH].count;
+    if (fr_cli_has(cli, FR_OPT_ERROR_FEEDBACK))
+        plan->has_error_feedback = v[FR_OPT_ERROR_FEEDBACK].is_on;
+}
+
+fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, unsigned *pins,
+                            fr_err *err)
+{
+    fr_plan changed = *plan;
+    unsigned given = 0;
+    for (size_t i = 0; i < sizeof int_fields / sizeof int_fields[0]; i++) {
+        if (!take(cli, int_fields[i].option, int_fields[i].pin, &given))
+            continue;
+        int32_t value = (int32_t)cli->option[int_fields[i].option].count;
+        memcpy((char *)&changed + int_fields[i].offset, &value, sizeof value);
+    }
+    apply_names(cli, &changed, &given);
+    if (take(cli, FR_OPT_COMPRESS, FR_PIN_COMPRESSOR, &given))
+        FR_TRY(
+            apply_compress(fr_cli_text(cli, FR_OPT_COMPRESS), &changed, err));
+    if (take(cli, FR_OPT_LAYER_SPLIT, FR_PIN_SPLIT, &given))
+        FR_TRY(
+            apply_split(fr_cli_text(cli, FR_OPT_LAYER_SPLIT), &changed, err));
+    *plan = changed;
+    if (pins != NULL)
+        *pins = given;
+    return FR_OK;
+}
+
+fr_status fr_cli_apply_job(const fr_cli *cli, fr_job *job, fr_err *err)
+{
+    const fr_option_value *v = cli->option;
+    fr_job changed = *job;
+    if (fr_cli_has(cli, FR_OPT_GLOBAL_BATCH))
+        changed.global_batch = v[FR_OPT_GLOBAL_BATCH].count;
+    if (fr_cli_has(cli, FR_OPT_SEQ))
+        changed.seq = v[FR_OPT_SEQ].count;
+    if (fr_cli_has(cli, FR_OPT_STEPS))
+        changed.n_steps = v[FR_OPT_STEPS].count;
+    if (fr_cli_has(cli, FR_OPT_SEED))
+        changed.seed = (uint64_t)v[FR_OPT_SEED].count;
+    if (fr_cli_has(cli, FR_OPT_OPTIMIZER))
+        changed.optimizer = (fr_optimizer_kind)v[FR_OPT_OPTIMIZER].count;
+    if (fr_cli_has(cli, FR_OPT_LR))
+        changed.lr = v[FR_OPT_LR].real;
+    if (fr_cli_has(cli, FR_OPT_LR_SCHEDULE))
+        changed.lr_schedule = (fr_lr_schedule)v[FR_OPT_LR_SCHEDULE].count;
+    if (fr_cli_has(cli, FR_OPT_LR_RULE))
+        changed.lr_rule = (fr_lr_rule)v[FR_OPT_LR_RULE].count;
+    if (fr_cli_has(cli, FR_OPT_LR_BASE_BATCH))
+        changed.lr_base_batch = v[FR_OPT_LR_BASE_BATCH].count;
+    if (fr_cli_has(cli, FR_OPT_WARMUP))
+        changed.warmup_steps = v[FR_OPT_WARMUP].count;
+    if (fr_cli_has(cli, FR_OPT_CLIP))
+        changed.clip_norm = v[FR_OPT_CLIP].real;
+    if (fr_cli_has(cli, FR_OPT_WEIGHT_DECAY))
+        changed.weight_decay = v[FR_OPT_WEIGHT_DECAY].real;
+    const char *data = fr_cli_text(cli, FR_OPT_DATA);
+    if (data != NULL && !fr_text_copy(changed.data, sizeof changed.data, data))
+        return fr_fail(err, FR_USAGE, "--data: the path is too long");
+    *job = changed;
+    return FR_OK;
+}
+
+int32_t fr_cli_default_threads(const fr_cluster *cluster, int64_t n_ranks)
+{
+    const fr_device_type *device = fr_cluster_device(cluster, 0);
+    if (device->kind != FR_DEVICE_CPU || n_ranks < 1)
+        return 1;
+    int64_t n_nodes = fr_cluster_n_nodes(cluster);
+    int64_t n_per_node = (n_ranks + n_nodes - 1) / n_nodes;
+    int64_t n_threads = device->n_cores / n_per_node;
+    return n_threads > 1 ? (int32_t)n_threads : 1;
+}

@@ -1,0 +1,27 @@
+/*
+ * plan_options.h: the plan and job options of the command line, laid over
+ * what a plan file or the defaults say.
+ */
+#ifndef FR_CLI_PLAN_OPTIONS_H
+#define FR_CLI_PLAN_OPTIONS_H
+
+#include "cli/command.h"
+#include "plan/plan.h"
+#include "tuner/plan_space.h"
+
+/*
+ * FR_USAGE on a value that cannot be read; whether the plan is legal is for
+ * fr_plan_check().  *pins (may be NULL) gets the fr_pin of what was given.
+ */
+FR_CHECKED fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan,
+                                       unsigned *pins, fr_err *err);
+FR_CHECKED fr_status fr_cli_apply_job(const fr_cli *cli, fr_job *job,
+                                      fr_err *err);
+
+/*
+ * Compute threads per rank when nobody chose them: the cores of a node over
+ * the ranks that it must take; 1 on GPUs.
+ */
+int32_t fr_cli_default_threads(const fr_cluster *cluster, int64_t n_ranks);
+
+#endif
