@@ -131,12 +131,16 @@ void fr_builder_use(fr_builder *builder, uint32_t block, char access)
     used->last_call = now;
 }
 
+void fr_builder_set_base(fr_builder *builder, fr_space space, uint32_t block)
+{
+    if (!builder->is_out_of_memory && block != FR_BLOCK_NONE)
+        builder->calls.items[builder->calls.n - 1].base[space] = block;
+}
+
 void fr_builder_bind(fr_builder *builder, fr_space space, uint32_t block,
                      char access)
 {
-    if (builder->is_out_of_memory || block == FR_BLOCK_NONE)
-        return;
-    builder->calls.items[builder->calls.n - 1].base[space] = block;
+    fr_builder_set_base(builder, space, block);
     fr_builder_use(builder, block, access);
 }
 

@@ -38,6 +38,8 @@ void fr_builder_add_call(fr_builder *builder, uint32_t i_segment, fr_lane lane,
 /* The base of `space` is the block; access 'r', 'w' or 'm' (both). */
 void fr_builder_bind(fr_builder *builder, fr_space space, uint32_t block,
                      char access);
+/* The base alone: what is used is told by fr_builder_use(). */
+void fr_builder_set_base(fr_builder *builder, fr_space space, uint32_t block);
 /* The call uses a block that another space's base reaches. */
 void fr_builder_use(fr_builder *builder, uint32_t block, char access);
 

@@ -27,6 +27,12 @@ typedef struct fr_transfer_list {
 } fr_transfer_list;
 
 void fr_transfer_list_release(fr_transfer_list *list);
+/* Appends; a transfer of no elements is left out. */
+FR_CHECKED fr_status fr_transfer_list_add(fr_transfer_list *list,
+                                          fr_transfer transfer, fr_err *err);
+
+/* Where slice i of n elements begins, i = 0 .. n_group (the end). */
+uint64_t fr_collective_part(uint64_t n, int64_t n_group, int64_t i);
 
 /* The link as a closed form sees it. */
 typedef struct fr_link_cost {
@@ -55,6 +61,22 @@ typedef struct fr_collective {
                      uint64_t element_bytes, const fr_link_cost *link);
 } fr_collective;
 
+/* Indexed by fr_collective_kind; AUTO has no entry (NULL). */
 extern const fr_collective *const fr_collectives[FR_COLLECTIVE_N];
+
+/* The entries, one file each. */
+extern const fr_collective fr_collective_ring;
+extern const fr_collective fr_collective_halving_doubling;
+extern const fr_collective fr_collective_tree;
+extern const fr_collective fr_collective_direct;
+
+/*
+ * The algorithm of one collective: `wanted` where it does `op` for n_group
+ * members; else (and for AUTO) DIRECT when the members share a node, halving
+ * and doubling for small payloads, and the ring.
+ */
+fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,
+                                        int64_t n_group, uint64_t n_bytes,
+                                        bool is_on_one_node);
 
 #endif

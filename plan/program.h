@@ -130,8 +130,12 @@ const fr_class *fr_program_class(const fr_program *program, int64_t rank);
 FR_CHECKED fr_status fr_program_check(const fr_program *program,
                                       int *n_problems, fr_err *err);
 
-/* Live bytes by kind at the instant of the peak of a class. */
-void fr_class_peak(const fr_class *klass, uint64_t bytes[FR_MEMORY_N],
-                   uint64_t *peak_bytes);
+/*
+ * Live bytes by kind at the instant of the peak of a class, and their sum.
+ * slab_bytes is larger by what packing at fixed offsets loses.  FR_NO_MEMORY.
+ */
+FR_CHECKED fr_status fr_class_peak(const fr_class *klass,
+                                   uint64_t bytes[FR_MEMORY_N],
+                                   uint64_t *peak_bytes, fr_err *err);
 
 #endif

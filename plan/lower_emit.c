@@ -1,0 +1,176 @@
+/*
+ * lower_emit.c: segments and instructions under construction, and which
+ * algorithm a collective gets.
+ */
+#include "plan/lower_internal.h"
+
+#include "plan/collective.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+uint32_t lower_segment_begin(lower_context *context, fr_lane lane,
+                             const char *format, ...)
+{
+    fr_segment segment = {.lane = (uint8_t)lane,
+                          .first_instr = (uint32_t)context->instrs.n};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(segment.name, sizeof segment.name, format, args);
+    va_end(args);
+    context->temp_used = 0;
+    if (fr_vec_push(&context->segments, segment) != FR_OK) {
+        context->is_out_of_memory = true;
+        return 0;
+    }
+    return (uint32_t)(context->segments.n - 1);
+}
+
+fr_instr *lower_emit(lower_context *context, fr_op op)
+{
+    fr_instr instr;
+    memset(&instr, 0, sizeof instr);
+    instr.op = (uint8_t)op;
+    instr.dtype = FR_DTYPE_F32;
+    if (context->segments.n == 0 ||
+        fr_vec_push(&context->instrs, instr) != FR_OK) {
+        context->is_out_of_memory = true;
+        context->spill = instr;
+        return &context->spill;
+    }
+    context->segments.items[context->segments.n - 1].n_instrs++;
+    return &context->instrs.items[context->instrs.n - 1];
+}
+
+fr_ref lower_ref(fr_space space, uint64_t offset_bytes)
+{
+    return (fr_ref){.space = (uint8_t)space, .offset_bytes = offset_bytes};
+}
+
+fr_ref lower_parameter(fr_space space, uint64_t first)
+{
+    return first == LOWER_ABSENT ? lower_ref(FR_SPACE_NONE, 0)
+                                 : lower_ref(space, first * sizeof(float));
+}
+
+fr_ref lower_temp(lower_context *context, uint64_t n_bytes)
+{
+    uint64_t at = context->temp_used;
+    context->temp_used += (n_bytes + 63) / 64 * 64;
+    if (context->segments.n > 0) {
+        fr_segment *segment =
+            &context->segments.items[context->segments.n - 1];
+        if (context->temp_used > segment->temp_bytes)
+            segment->temp_bytes = context->temp_used;
+    }
+    return lower_ref(FR_SPACE_TEMP, at);
+}
+
+uint64_t lower_temp_mark(const lower_context *context)
+{
+    return context->temp_used;
+}
+
+void lower_temp_reset(lower_context *context, uint64_t mark)
+{
+    context->temp_used = mark;
+}
+
+int64_t lower_axis_size(const fr_plan *plan, fr_axis axis)
+{
+    switch (axis) {
+    case FR_AXIS_TP:
+        return plan->tp;
+    case FR_AXIS_DP:
+        return plan->dp;
+    case FR_AXIS_PP:
+        return plan->pp;
+    case FR_AXIS_EMBED:
+        return plan->pp > 1 ? 2 : 1;
+    case FR_AXIS_MODEL:
+        return (int64_t)plan->tp * plan->pp;
+    case FR_AXIS_WORLD:
+        return fr_plan_world(plan);
+    default:
+        return 1;
+    }
+}
+
+/* Do all members of each group of the axis share a node? */
+static bool is_axis_local(const lower_context *context, fr_axis axis)
+{
+    const fr_plan *plan = context->plan;
+    const fr_placement *placement = context->placement;
+    if (!placement || !placement->node_of_rank)
+        return true;
+    int64_t n_ranks = fr_plan_world(plan);
+    for (int64_t rank = 0; rank < n_ranks; rank++) {
+        fr_coord first = fr_plan_coord(plan, rank);
+        bool is_member = true;
+        switch (axis) {
+        case FR_AXIS_TP:
+            first.tp = 0;
+            break;
+        case FR_AXIS_DP:
+            first.dp = 0;
+            break;
+        case FR_AXIS_EMBED:
+            is_member = first.pp == plan->pp - 1;
+            first.pp = 0;
+            break;
+        case FR_AXIS_PP:
+            first.pp = 0;
+            break;
+        case FR_AXIS_MODEL:
+            first.tp = first.pp = 0;
+            break;
+        default:
+            first = fr_plan_coord(plan, 0);
+            break;
+        }
+        if (is_member && placement->node_of_rank[rank] !=
+                             placement->node_of_rank[fr_plan_rank(plan, first)])
+            return false;
+    }
+    return true;
+}
+
+void lower_find_local_axes(lower_context *context)
+{
+    for (int axis = 0; axis < FR_AXIS_N; axis++)
+        context->is_local[axis] = is_axis_local(context, (fr_axis)axis);
+}
+
+fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
+                           fr_dtype dtype, uint64_t n)
+{
+    fr_instr *instr = lower_emit(context, op);
+    instr->axis = (uint8_t)axis;
+    instr->dtype = (uint8_t)dtype;
+    instr->dim[0] = (int64_t)n;
+    instr->algorithm = (uint8_t)fr_collective_choose(
+        axis == FR_AXIS_DP ? context->plan->collective : FR_COLLECTIVE_AUTO,
+        op, lower_axis_size(context->plan, axis), n * fr_dtype_bytes(dtype),
+        context->is_local[axis]);
+    return instr;
+}
+
+fr_status lower_check_collective(const lower_context *context, fr_err *err)
+{
+    const fr_plan *plan = context->plan;
+    static const fr_op plain[] = {FR_OP_ALL_REDUCE, FR_OP_N};
+    static const fr_op sharded[] = {FR_OP_REDUCE_SCATTER, FR_OP_ALL_GATHER,
+                                    FR_OP_N};
+    const fr_op *ops = plan->zero_stage > 0 ? sharded : plain;
+    if (plan->collective == FR_COLLECTIVE_AUTO || plan->dp == 1)
+        return FR_OK;
+    const fr_collective *entry = fr_collectives[plan->collective];
+    for (int i = 0; ops[i] != FR_OP_N; i++)
+        if (!entry->fits(ops[i], plan->dp))
+            return fr_fail(err, FR_INPUT,
+                           "collective %s does not do %s over dp %d; choose "
+                           "ring or auto",
+                           entry->name, fr_op_name(ops[i]), (int)plan->dp);
+    return FR_OK;
+}

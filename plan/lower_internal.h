@@ -1,0 +1,176 @@
+/*
+ * lower_internal.h: what the files lower*.c share; nobody else includes it.
+ *
+ *   lower_layout.c   sizes on one rank, the flat parameter list, buckets
+ *   lower_emit.c     segments and instructions, collective algorithms
+ *   lower_layer.c    a transformer layer, forward and backward
+ *   lower_ends.c     embedding, head and loss
+ *   lower_reduce.c   gradient reduction, compressed or not
+ *   lower_update.c   norm, clip, optimizer, loss
+ *   lower_stage.c    the calls of one pipeline rank
+ *   lower.c          the program
+ */
+#ifndef FR_PLAN_LOWER_INTERNAL_H
+#define FR_PLAN_LOWER_INTERNAL_H
+
+#include "core/vec.h"
+#include "plan/builder.h"
+#include "plan/compressor.h"
+#include "plan/lower.h"
+
+/* Sizes of one rank.  rows: tokens of a micro-batch. */
+typedef struct lower_shape {
+    int64_t batch, seq, rows;
+    int64_t stream_rows; /* of the residual stream: rows / tp with sequence
+                            parallelism, else rows */
+    int64_t hidden, q_heads, kv_heads, head_dim;
+    int64_t attn; /* q_heads * head_dim */
+    int64_t qkv;  /* (q_heads + 2 kv_heads) * head_dim */
+    int64_t ffn;  /* width after the activation */
+    int64_t fc1;  /* width before it: 2 ffn if gated */
+    int64_t vocab, vocab_local;
+    uint64_t stream_bytes; /* of stream_rows x hidden */
+} lower_shape;
+
+#define LOWER_ABSENT UINT64_MAX
+
+/* Offsets within a layer's parameters, in elements; LOWER_ABSENT: none. */
+typedef struct lower_layer_layout {
+    uint64_t ln1_w, ln1_b, ln2_w, ln2_b;
+    uint64_t qkv_w, qkv_b, out_w, out_b, fc1_w, fc1_b, fc2_w, fc2_b;
+    uint64_t n_norm; /* the norms stand first */
+    uint64_t n;
+} lower_layer_layout;
+
+/* Offsets of what a layer's forward keeps, in bytes. */
+typedef struct lower_saved {
+    uint64_t n1, stats1, qkv, o, kept, mid, n2, stats2, fc1, act;
+    uint64_t n_bytes;
+} lower_saved;
+
+typedef enum lower_unit_kind {
+    LOWER_UNIT_TIED,  /* wte of first and last stage */
+    LOWER_UNIT_EMBED, /* wte and wpe, or wpe alone */
+    LOWER_UNIT_LAYER,
+    LOWER_UNIT_FINAL /* last norm and head */
+} lower_unit_kind;
+
+/* Parameters whose gradients are complete at the same time. */
+typedef struct lower_unit {
+    lower_unit_kind kind;
+    int32_t layer; /* global */
+    uint64_t first, n; /* elements in the flat list, padding included */
+    uint64_t n_norm;   /* leading elements that are norms */
+    uint32_t i_bucket;
+    uint32_t weight, grad; /* blocks */
+} lower_unit;
+
+/* Parameters that are reduced and updated together; n divides by dp. */
+typedef struct lower_bucket {
+    uint64_t first, n;
+    uint32_t first_unit, n_units, n_pending;
+    bool is_tied;
+    uint32_t opt, error, wire; /* blocks */
+} lower_bucket;
+
+/* Where the tensors outside layers begin in a class's flat list. */
+typedef struct lower_ends {
+    uint64_t wte, wpe, norm_w, norm_b, head;
+} lower_ends;
+
+typedef struct lower_context {
+    const fr_model *model;
+    const fr_job *job;
+    const fr_plan *plan;
+    const fr_placement *placement;
+    fr_program *program;
+    lower_shape shape;
+    lower_layer_layout layer;
+    lower_saved saved;       /* as forward keeps it */
+    bool is_probs_saved;
+    int64_t n_micro;
+    bool is_local[FR_AXIS_N]; /* each group of the axis on one node */
+    /* Segments under construction. */
+    fr_vec(fr_instr) instrs;
+    fr_vec(fr_segment) segments;
+    uint64_t temp_used;
+    fr_instr spill; /* written in place of an instruction without memory */
+    bool is_out_of_memory;
+    /* Segments that all classes share. */
+    uint32_t i_layer_fwd, i_layer_bwd, i_layer_remake, i_norm_reduce, i_load;
+} lower_context;
+
+/* One pipeline rank under construction. */
+typedef struct lower_class {
+    lower_context *context;
+    fr_class *klass;
+    fr_builder *builder;
+    int32_t stage;                /* pipeline coordinate */
+    bool is_first, is_last;       /* holds the first, the last stage */
+    fr_vec(fr_tensor) tensors;
+    fr_vec(lower_unit) units;     /* in the order of the flat list */
+    fr_vec(lower_bucket) buckets; /* in the order of their completion */
+    lower_ends ends;
+    int32_t *chunk_layers;     /* [vpp] number of layers */
+    int32_t *chunk_first;      /* [vpp] first layer, global */
+    uint32_t *chunk_slot;      /* [vpp] first slot in `inputs` */
+    uint32_t n_slots;          /* layers + vpp */
+    uint32_t *inputs;          /* [n_micro][n_slots] blocks */
+    uint32_t *saved;           /* [n_micro][n_slots] blocks */
+    uint32_t *tokens;          /* [n_micro] blocks */
+    int64_t n_loaded;          /* micro-batches whose tokens are there */
+    uint32_t step;             /* block */
+    uint32_t i_head, i_embed_fwd, i_embed_bwd; /* segments */
+    uint32_t i_pending_bucket; /* waits for its second stage */
+    uint32_t first_transfer;   /* first segment of this class */
+} lower_class;
+
+/* lower_layout.c */
+void lower_shape_init(lower_context *context);
+FR_CHECKED fr_status lower_layout_class(lower_class *lc, fr_err *err);
+/* Elements of a tensor in the flat list. */
+uint64_t lower_padded(uint64_t n);
+
+/* lower_emit.c */
+uint32_t lower_segment_begin(lower_context *context, fr_lane lane,
+                             const char *format, ...) FR_PRINTF(3, 4);
+/* Never NULL; op and dtype are set, the rest is zero. */
+fr_instr *lower_emit(lower_context *context, fr_op op);
+fr_ref lower_ref(fr_space space, uint64_t offset_bytes);
+/* WEIGHT or GRAD at an element; absent where `first` is LOWER_ABSENT. */
+fr_ref lower_parameter(fr_space space, uint64_t first);
+/* Scratch of the segment; `mark` takes back what was made after it. */
+fr_ref lower_temp(lower_context *context, uint64_t n_bytes);
+uint64_t lower_temp_mark(const lower_context *context);
+void lower_temp_reset(lower_context *context, uint64_t mark);
+int64_t lower_axis_size(const fr_plan *plan, fr_axis axis);
+/* A collective of n elements in place (src == dst). */
+fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
+                           fr_dtype dtype, uint64_t n);
+FR_CHECKED fr_status lower_check_collective(const lower_context *context,
+                                            fr_err *err);
+void lower_find_local_axes(lower_context *context);
+
+/* lower_layer.c */
+void lower_layer_segments(lower_context *context);
+
+/* lower_ends.c */
+void lower_ends_segments(lower_class *lc);
+
+/* lower_reduce.c */
+void lower_reduce_tied(lower_class *lc);
+void lower_reduce_bucket(lower_class *lc, uint32_t i_bucket);
+void lower_reduce_finish(lower_class *lc);
+
+/* lower_update.c */
+void lower_zero(lower_class *lc);
+void lower_update(lower_class *lc);
+
+/* lower_stage.c */
+FR_CHECKED fr_status lower_stage(lower_class *lc, fr_err *err);
+void lower_bind_flat(lower_class *lc, fr_space space, const lower_bucket *only,
+                     char access);
+void lower_add_call(lower_class *lc, uint32_t i_segment, int32_t layer,
+                    int64_t micro_batch, int32_t chunk);
+
+#endif

@@ -1,0 +1,224 @@
+/*
+ * lower_reduce.c: gradients are summed over the data-parallel ranks, bucket
+ * by bucket, compressed or not; and the two copies of a tied matrix over the
+ * first and the last stage.
+ *
+ * With overlap the sums run on lane DP beside backward, else on COMPUTE after
+ * it.
+ */
+#include "plan/lower_internal.h"
+
+static fr_lane reduce_lane(const lower_class *lc)
+{
+    return lc->context->plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE;
+}
+
+static fr_ref flat(fr_space space, uint64_t first)
+{
+    return lower_parameter(space, first);
+}
+
+/* Part of the bucket that this rank's coordinate on DP owns. */
+static fr_ref flat_shard(fr_space space, uint64_t first)
+{
+    fr_ref ref = lower_parameter(space, first);
+    ref.is_sharded = 1;
+    return ref;
+}
+
+static void add_call(lower_class *lc, uint32_t i_segment,
+                     const lower_bucket *bucket, char grad_access)
+{
+    lower_add_call(lc, i_segment, -1, -1, -1);
+    lower_bind_flat(lc, FR_SPACE_GRAD, bucket, grad_access);
+}
+
+void lower_reduce_tied(lower_class *lc)
+{
+    lower_context *context = lc->context;
+    for (size_t b = 0; b < lc->buckets.n; b++) {
+        const lower_bucket *bucket = &lc->buckets.items[b];
+        if (!bucket->is_tied)
+            continue;
+        uint32_t i_segment = lower_segment_begin(context, reduce_lane(lc),
+                                                 "tied_grad_reduce");
+        fr_instr *instr =
+            lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_EMBED,
+                             FR_DTYPE_F32, bucket->n);
+        instr->ref[0] = instr->ref[1] = flat(FR_SPACE_GRAD, bucket->first);
+        add_call(lc, i_segment, bucket, 'm');
+    }
+}
+
+static void reduce_plain(lower_class *lc, uint32_t i_bucket)
+{
+    lower_context *context = lc->context;
+    const lower_bucket *bucket = &lc->buckets.items[i_bucket];
+    bool is_scattered = context->plan->zero_stage > 0;
+    uint32_t i_segment = lower_segment_begin(
+        context, reduce_lane(lc), "dp_reduce_%u_%u",
+        (unsigned)lc->stage, (unsigned)i_bucket);
+    fr_instr *instr = lower_collective(
+        context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
+        FR_AXIS_DP, FR_DTYPE_F32, bucket->n);
+    instr->shard_bytes =
+        bucket->n / (uint64_t)context->plan->dp * sizeof(float);
+    instr->ref[0] = flat(FR_SPACE_GRAD, bucket->first);
+    instr->ref[1] = is_scattered ? flat_shard(FR_SPACE_GRAD, bucket->first)
+                                 : instr->ref[0];
+    add_call(lc, i_segment, bucket, 'm');
+}
+
+static fr_bucket describe(const lower_class *lc, const lower_bucket *bucket)
+{
+    return (fr_bucket){.first = bucket->first,
+                       .n = bucket->n,
+                       .tensors = lc->tensors.items,
+                       .n_tensors = (uint32_t)lc->tensors.n};
+}
+
+/* COMPRESS or DECOMPRESS with the dims of compressor.h. */
+static fr_instr *coder(lower_class *lc, fr_op op, const lower_bucket *bucket,
+                       int stage)
+{
+    lower_context *context = lc->context;
+    const fr_plan *plan = context->plan;
+    const fr_compressor *compressor = fr_compressor_of(plan);
+    fr_bucket b = describe(lc, bucket);
+    uint64_t payload = fr_compressor_payload_bytes(plan, &b);
+    uint64_t state = compressor->state_bytes(plan, &b);
+    bool is_gather = compressor->wire == FR_WIRE_GATHER;
+    fr_instr *instr = lower_emit(context, op);
+    instr->algorithm = (uint8_t)plan->compressor;
+    instr->axis = FR_AXIS_DP;
+    instr->dim[FR_COMPRESS_DIM_N] = (int64_t)bucket->n;
+    instr->dim[FR_COMPRESS_DIM_PAYLOAD_BYTES] = (int64_t)payload;
+    instr->dim[FR_COMPRESS_DIM_STAGE] = stage;
+    instr->dim[FR_COMPRESS_DIM_FIRST] = (int64_t)bucket->first;
+    instr->dim[FR_COMPRESS_DIM_STATE_BYTES] = (int64_t)state;
+    instr->dim[FR_COMPRESS_DIM_N_PAYLOADS] = is_gather ? plan->dp : 1;
+    if (state > 0)
+        instr->ref[1] = lower_ref(FR_SPACE_ERROR, 0);
+    return instr;
+}
+
+static void compress(lower_class *lc, uint32_t i_bucket, int stage)
+{
+    lower_context *context = lc->context;
+    const lower_bucket *bucket = &lc->buckets.items[i_bucket];
+    bool is_gather =
+        fr_compressor_of(context->plan)->wire == FR_WIRE_GATHER;
+    uint32_t i_segment =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "compress%d_%u_%u",
+                            stage, (unsigned)lc->stage, (unsigned)i_bucket);
+    fr_instr *instr = coder(lc, FR_OP_COMPRESS, bucket, stage);
+    instr->ref[0] = flat(FR_SPACE_GRAD, bucket->first);
+    instr->ref[2] = lower_ref(FR_SPACE_WIRE, 0);
+    instr->ref[2].is_sharded = is_gather;
+    instr->shard_bytes =
+        (uint64_t)instr->dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
+    add_call(lc, i_segment, bucket, 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_WIRE, bucket->wire,
+                    stage == 0 ? 'w' : 'm');
+    fr_builder_bind(lc->builder, FR_SPACE_ERROR, bucket->error, 'm');
+}
+
+/* The payloads of a stage go round. */
+static void exchange(lower_class *lc, uint32_t i_bucket, int stage)
+{
+    lower_context *context = lc->context;
+    const fr_plan *plan = context->plan;
+    const fr_compressor *compressor = fr_compressor_of(plan);
+    const lower_bucket *bucket = &lc->buckets.items[i_bucket];
+    fr_bucket b = describe(lc, bucket);
+    uint64_t bytes = compressor->stage_bytes(plan, &b, stage), before = 0;
+    fr_instr *instr;
+    for (int s = 0; s < stage; s++)
+        before += compressor->stage_bytes(plan, &b, s);
+    if (bytes == 0)
+        return;
+    uint32_t i_segment = lower_segment_begin(
+        context, reduce_lane(lc), "dp_wire%d_%u_%u", stage,
+        (unsigned)lc->stage, (unsigned)i_bucket);
+    if (compressor->wire == FR_WIRE_GATHER) {
+        instr = lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_DP,
+                                 FR_DTYPE_U8, bytes * (uint64_t)plan->dp);
+        instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_WIRE, 0);
+        instr->ref[0].is_sharded = 1;
+        instr->shard_bytes = bytes;
+    } else {
+        instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_DP,
+                                 FR_DTYPE_F32, bytes / sizeof(float));
+        instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_WIRE, before);
+    }
+    lower_add_call(lc, i_segment, -1, -1, -1);
+    fr_builder_bind(lc->builder, FR_SPACE_WIRE, bucket->wire, 'm');
+}
+
+static void decompress(lower_class *lc, uint32_t i_bucket)
+{
+    const lower_bucket *bucket = &lc->buckets.items[i_bucket];
+    uint32_t i_segment = lower_segment_begin(
+        lc->context, FR_LANE_COMPUTE, "decompress_%u_%u",
+        (unsigned)lc->stage, (unsigned)i_bucket);
+    fr_instr *instr = coder(lc, FR_OP_DECOMPRESS, bucket, 0);
+    instr->ref[0] = lower_ref(FR_SPACE_WIRE, 0);
+    instr->ref[2] = flat(FR_SPACE_GRAD, bucket->first);
+    add_call(lc, i_segment, bucket, 'w');
+    fr_builder_bind(lc->builder, FR_SPACE_WIRE, bucket->wire, 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_ERROR, bucket->error, 'm');
+}
+
+/* The stages after the first of the bucket that waits for them. */
+static void finish_pending(lower_class *lc)
+{
+    const fr_compressor *compressor = fr_compressor_of(lc->context->plan);
+    uint32_t i_bucket = lc->i_pending_bucket;
+    if (i_bucket == UINT32_MAX)
+        return;
+    for (int stage = 1; stage < compressor->n_stages; stage++) {
+        compress(lc, i_bucket, stage);
+        exchange(lc, i_bucket, stage);
+    }
+    lc->i_pending_bucket = UINT32_MAX;
+}
+
+void lower_reduce_bucket(lower_class *lc, uint32_t i_bucket)
+{
+    lower_context *context = lc->context;
+    const fr_plan *plan = context->plan;
+    const fr_compressor *compressor = fr_compressor_of(plan);
+    lower_bucket *bucket = &lc->buckets.items[i_bucket];
+    if (plan->dp == 1)
+        return;
+    if (compressor->wire == FR_WIRE_PLAIN) {
+        reduce_plain(lc, i_bucket);
+        return;
+    }
+    fr_bucket b = describe(lc, bucket);
+    uint64_t payload = fr_compressor_payload_bytes(plan, &b);
+    if (compressor->wire == FR_WIRE_GATHER)
+        payload *= (uint64_t)plan->dp;
+    bucket->wire = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false,
+                                        payload);
+    compress(lc, i_bucket, 0);
+    exchange(lc, i_bucket, 0);
+    /* While this payload travels, the one before is worked on. */
+    finish_pending(lc);
+    lc->i_pending_bucket = i_bucket;
+    if (!plan->is_overlap) {
+        finish_pending(lc);
+        decompress(lc, i_bucket);
+    }
+}
+
+void lower_reduce_finish(lower_class *lc)
+{
+    const fr_plan *plan = lc->context->plan;
+    if (plan->dp == 1 || fr_compressor_of(plan)->wire == FR_WIRE_PLAIN ||
+        !plan->is_overlap)
+        return;
+    finish_pending(lc);
+    for (uint32_t b = 0; b < lc->buckets.n; b++)
+        decompress(lc, b);
+}

@@ -1,0 +1,193 @@
+/*
+ * lower_update.c: the begin of a step (zero) and its end: gradient norm, clip,
+ * optimizer, gathering of what ZeRO has scattered, and the loss.
+ */
+#include "plan/lower_internal.h"
+
+#include "plan/optimizer.h"
+
+#include <stddef.h>
+
+/* The norms of LARS and LAMB stand behind the step's scalars. */
+enum { NORMS_OFFSET = 64 };
+
+static uint64_t norms_bytes(const lower_class *lc)
+{
+    bool has = fr_optimizers[lc->context->job->optimizer]->has_norms;
+    return has ? 2 * sizeof(double) * lc->tensors.n : 0;
+}
+
+static uint32_t begin(lower_class *lc, fr_lane lane, const char *name,
+                      size_t i_bucket)
+{
+    return lower_segment_begin(lc->context, lane, "%s_%u_%u", name,
+                               (unsigned)lc->stage, (unsigned)i_bucket);
+}
+
+static void add_step_call(lower_class *lc, uint32_t i_segment, char access)
+{
+    lower_add_call(lc, i_segment, -1, -1, -1);
+    fr_builder_bind(lc->builder, FR_SPACE_STEP, lc->step, access);
+}
+
+void lower_zero(lower_class *lc)
+{
+    lower_context *context = lc->context;
+    uint32_t i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
+                                             "zero_%u", (unsigned)lc->stage);
+    fr_instr *instr = lower_emit(context, FR_OP_ZERO);
+    instr->dim[0] = (int64_t)(NORMS_OFFSET + norms_bytes(lc));
+    instr->ref[0] = lower_ref(FR_SPACE_STEP, 0);
+    instr = lower_emit(context, FR_OP_ZERO);
+    instr->dim[0] = (int64_t)(lc->klass->n_parameters * sizeof(float));
+    instr->ref[0] = lower_ref(FR_SPACE_GRAD, 0);
+    lc->step = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, true,
+                                    NORMS_OFFSET + norms_bytes(lc));
+    add_step_call(lc, i_segment, 'w');
+    lower_bind_flat(lc, FR_SPACE_GRAD, NULL, 'w');
+}
+
+/* This rank's part of a bucket; ZeRO gives each DP rank a shard. */
+static uint64_t own_elements(const lower_class *lc, const lower_bucket *bucket)
+{
+    const fr_plan *plan = lc->context->plan;
+    return plan->zero_stage > 0 ? bucket->n / (uint64_t)plan->dp : bucket->n;
+}
+
+/* dims n, first and the shard of an instruction over a bucket. */
+static void set_range(const lower_class *lc, const lower_bucket *bucket,
+                      fr_instr *instr)
+{
+    uint64_t n = own_elements(lc, bucket);
+    instr->dim[0] = (int64_t)n;
+    instr->dim[1] = (int64_t)bucket->first;
+    instr->axis = FR_AXIS_DP;
+    instr->shard_bytes = n * sizeof(float);
+}
+
+static fr_ref own_range(const lower_class *lc, const lower_bucket *bucket,
+                        fr_space space)
+{
+    fr_ref ref = lower_parameter(space, bucket->first);
+    ref.is_sharded = lc->context->plan->zero_stage > 0;
+    return ref;
+}
+
+/* Sum of one double of the step's scalars over an axis. */
+static void sum_scalar(lower_class *lc, const char *name, fr_axis axis,
+                       uint64_t offset_bytes, uint64_t n)
+{
+    lower_context *context = lc->context;
+    if (lower_axis_size(context->plan, axis) == 1)
+        return;
+    uint32_t i_segment = lower_segment_begin(
+        context, FR_LANE_COMPUTE, "%s_%u", name, (unsigned)lc->stage);
+    fr_instr *instr =
+        lower_collective(context, FR_OP_ALL_REDUCE, axis, FR_DTYPE_F64, n);
+    instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_STEP, offset_bytes);
+    add_step_call(lc, i_segment, 'm');
+}
+
+static void reduce_loss(lower_class *lc)
+{
+    sum_scalar(lc, "loss_reduce", FR_AXIS_WORLD,
+               offsetof(fr_step_scalars, loss_sum), 1);
+}
+
+static void clip(lower_class *lc)
+{
+    lower_context *context = lc->context;
+    bool is_clipped = context->job->clip_norm > 0;
+    for (size_t b = 0; is_clipped && b < lc->buckets.n; b++) {
+        const lower_bucket *bucket = &lc->buckets.items[b];
+        uint32_t i_segment = begin(lc, FR_LANE_COMPUTE, "grad_sqsum", b);
+        fr_instr *instr = lower_emit(context, FR_OP_GRAD_SQSUM);
+        set_range(lc, bucket, instr);
+        instr->ref[0] = own_range(lc, bucket, FR_SPACE_GRAD);
+        instr->ref[1] = lower_ref(FR_SPACE_STEP, 0);
+        add_step_call(lc, i_segment, 'm');
+        lower_bind_flat(lc, FR_SPACE_GRAD, bucket, 'r');
+    }
+    if (is_clipped) {
+        sum_scalar(lc, "grad_norm_reduce",
+                   context->plan->zero_stage > 0 ? FR_AXIS_WORLD
+                                                 : FR_AXIS_MODEL,
+                   offsetof(fr_step_scalars, grad_sq_sum), 1);
+        /* Everybody has just met: the loss costs one more latency only. */
+        reduce_loss(lc);
+    }
+    uint32_t i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
+                                             "clip_%u", (unsigned)lc->stage);
+    fr_instr *instr = lower_emit(context, FR_OP_CLIP);
+    instr->scalar = context->job->clip_norm;
+    instr->ref[0] = lower_ref(FR_SPACE_STEP, 0);
+    add_step_call(lc, i_segment, 'm');
+}
+
+/* OPT_NORMS or OPT_STEP of one bucket. */
+static void optimize(lower_class *lc, fr_op op, size_t i_bucket)
+{
+    lower_context *context = lc->context;
+    const lower_bucket *bucket = &lc->buckets.items[i_bucket];
+    uint64_t n_norms = norms_bytes(lc);
+    bool is_step = op == FR_OP_OPT_STEP;
+    uint32_t i_segment = begin(lc, FR_LANE_COMPUTE,
+                               is_step ? "opt_step" : "opt_norms", i_bucket);
+    fr_instr *instr = lower_emit(context, op);
+    set_range(lc, bucket, instr);
+    instr->algorithm = (uint8_t)context->job->optimizer;
+    instr->dim[2] = (int64_t)fr_optimizer_state_bytes(
+        context->job->optimizer, own_elements(lc, bucket));
+    instr->dim[3] = (int64_t)n_norms;
+    instr->ref[0] = own_range(lc, bucket, FR_SPACE_GRAD);
+    instr->ref[1] = own_range(lc, bucket, FR_SPACE_WEIGHT);
+    if (instr->dim[2] > 0)
+        instr->ref[2] = lower_ref(FR_SPACE_OPT, 0);
+    instr->ref[3] = lower_ref(FR_SPACE_STEP, 0);
+    if (n_norms > 0)
+        instr->ref[4] = lower_ref(FR_SPACE_STEP, NORMS_OFFSET);
+    add_step_call(lc, i_segment, is_step ? 'r' : 'm');
+    lower_bind_flat(lc, FR_SPACE_GRAD, bucket, 'r');
+    lower_bind_flat(lc, FR_SPACE_WEIGHT, bucket, is_step ? 'm' : 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_OPT, bucket->opt, 'm');
+}
+
+static void gather_weights(lower_class *lc, size_t i_bucket)
+{
+    lower_context *context = lc->context;
+    const fr_plan *plan = context->plan;
+    const lower_bucket *bucket = &lc->buckets.items[i_bucket];
+    uint32_t i_segment =
+        begin(lc, plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE,
+              "param_gather", i_bucket);
+    fr_instr *instr = lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_DP,
+                                       FR_DTYPE_F32, bucket->n);
+    instr->shard_bytes = own_elements(lc, bucket) * sizeof(float);
+    instr->ref[0] = own_range(lc, bucket, FR_SPACE_WEIGHT);
+    instr->ref[1] = lower_parameter(FR_SPACE_WEIGHT, bucket->first);
+    lower_add_call(lc, i_segment, -1, -1, -1);
+    lower_bind_flat(lc, FR_SPACE_WEIGHT, bucket, 'm');
+}
+
+void lower_update(lower_class *lc)
+{
+    lower_context *context = lc->context;
+    const fr_plan *plan = context->plan;
+    uint64_t n_norms = norms_bytes(lc) / sizeof(double);
+    clip(lc);
+    if (n_norms > 0) {
+        for (size_t b = 0; b < lc->buckets.n; b++)
+            optimize(lc, FR_OP_OPT_NORMS, b);
+        sum_scalar(lc, "norms_reduce_tp", FR_AXIS_TP, NORMS_OFFSET, n_norms);
+        if (plan->zero_stage > 0)
+            sum_scalar(lc, "norms_reduce_dp", FR_AXIS_DP, NORMS_OFFSET,
+                       n_norms);
+    }
+    for (size_t b = 0; b < lc->buckets.n; b++) {
+        optimize(lc, FR_OP_OPT_STEP, b);
+        if (plan->zero_stage > 0)
+            gather_weights(lc, b);
+    }
+    if (!(context->job->clip_norm > 0))
+        reduce_loss(lc);
+}
