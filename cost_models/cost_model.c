@@ -1,0 +1,432 @@
+/*
+ * cost_model.c: which source answers, and what a cost takes of the resources.
+ */
+#include "cost_models/cost.h"
+
+#include "cost_models/comm_fit.h"
+#include "cost_models/compute_fit.h"
+#include "cost_models/compute_key.h"
+#include "cost_models/datasheet.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct indexed_point {
+    uint64_t hash;
+    const fr_compute_point *point;
+} indexed_point;
+
+/* One fit for what shares op, dtype, variant, flags, threads, busy ranks. */
+typedef struct fit_group {
+    const fr_compute_point *like;
+    fr_compute_fit *fit;
+} fit_group;
+
+struct fr_cost_model {
+    const fr_profile *profile; /* NULL: none */
+    const fr_cluster *cluster;
+    fr_device_rates rates;
+    double node_memory_Bps; /* all channels of a node */
+    indexed_point *points;  /* by hash, then n_threads, then n_busy */
+    size_t n_points;
+    fit_group *groups;
+    size_t n_groups;
+    fr_comm_fits *comm;
+    int n_busy_max; /* most ranks that were busy at once */
+};
+
+const char *fr_cost_source_name(fr_cost_source source)
+{
+    static const char *const names[FR_COST_SOURCE_N] = {
+        "measured", "fitted", "extrapolated", "datasheet"};
+
+    return (unsigned)source < FR_COST_SOURCE_N ? names[source] : "?";
+}
+
+static int compare_points(const void *left, const void *right)
+{
+    const indexed_point *a = left, *b = right;
+
+    if (a->hash != b->hash)
+        return a->hash < b->hash ? -1 : 1;
+    if (a->point->n_threads != b->point->n_threads)
+        return a->point->n_threads < b->point->n_threads ? -1 : 1;
+    return (a->point->n_busy > b->point->n_busy) -
+           (a->point->n_busy < b->point->n_busy);
+}
+
+static bool in_group(const fr_compute_point *a, const fr_compute_point *b)
+{
+    return a->n_threads == b->n_threads && a->n_busy == b->n_busy &&
+           a->flags == b->flags && strcmp(a->op, b->op) == 0 &&
+           strcmp(a->dtype, b->dtype) == 0 &&
+           strcmp(a->variant, b->variant) == 0;
+}
+
+static const fit_group *find_group(const fr_cost_model *model,
+                                   const fr_compute_point *key)
+{
+    for (size_t i = 0; i < model->n_groups; i++)
+        if (in_group(model->groups[i].like, key))
+            return &model->groups[i];
+    return NULL;
+}
+
+static fr_status make_groups(fr_cost_model *model, fr_err *err)
+{
+    const fr_profile *profile = model->profile;
+    const fr_compute_point **members =
+        calloc(profile->n_compute + 1, sizeof *members);
+    fr_status status = FR_OK;
+
+    model->groups = calloc(profile->n_compute + 1, sizeof *model->groups);
+    if (members == NULL || model->groups == NULL) {
+        status = fr_fail_no_memory(err);
+        goto out_members;
+    }
+    for (size_t i = 0; i < profile->n_compute; i++) {
+        const fr_compute_point *like = &profile->compute[i];
+        fit_group *group = &model->groups[model->n_groups];
+        size_t n = 0;
+        if (like->is_held_out || find_group(model, like) != NULL)
+            continue;
+        for (size_t k = i; k < profile->n_compute; k++)
+            if (in_group(like, &profile->compute[k]))
+                members[n++] = &profile->compute[k];
+        group->like = like;
+        status = fr_compute_fit_create(members, n, &group->fit, err);
+        if (status == FR_INPUT) { /* ops that this version does not know */
+            status = FR_OK;
+            continue;
+        }
+        if (status != FR_OK)
+            goto out_members;
+        model->n_groups++;
+    }
+out_members:
+    free(members);
+    return status;
+}
+
+static fr_status take_profile(fr_cost_model *model, fr_err *err)
+{
+    const fr_profile *profile = model->profile;
+
+    model->points = calloc(profile->n_compute + 1, sizeof *model->points);
+    if (model->points == NULL)
+        return fr_fail_no_memory(err);
+    for (size_t i = 0; i < profile->n_compute; i++) {
+        const fr_compute_point *point = &profile->compute[i];
+        if (point->n_busy > model->n_busy_max)
+            model->n_busy_max = point->n_busy;
+        if (point->is_held_out)
+            continue;
+        model->points[model->n_points].hash = fr_compute_key_hash(point);
+        model->points[model->n_points++].point = point;
+    }
+    qsort(model->points, model->n_points, sizeof *model->points,
+          compare_points);
+    for (size_t i = 0; i < profile->n_rate; i++) {
+        const fr_rate_point *rate = &profile->rate[i];
+        if (strcmp(rate->name, "axpy") == 0)
+            model->node_memory_Bps = fmax(model->node_memory_Bps,
+                                          rate->rate * rate->n_busy);
+    }
+    FR_TRY(make_groups(model, err));
+    return fr_comm_fits_create(profile, &model->comm, err);
+}
+
+fr_status fr_cost_model_create(const fr_profile *profile,
+                               const fr_cluster *cluster,
+                               fr_cost_model **out, fr_err *err)
+{
+    fr_cost_model *model = calloc(1, sizeof *model);
+
+    if (model == NULL)
+        return fr_fail_no_memory(err);
+    model->profile = profile;
+    model->cluster = cluster;
+    model->rates = fr_device_rates_of(cluster, 0);
+    model->n_busy_max = 1;
+    if (profile != NULL) {
+        fr_status status = take_profile(model, err);
+        if (status != FR_OK) {
+            fr_cost_model_destroy(model);
+            return status;
+        }
+    }
+    if (model->node_memory_Bps <= 0.0)
+        model->node_memory_Bps = model->rates.memory_Bps;
+    *out = model;
+    return FR_OK;
+}
+
+void fr_cost_model_destroy(fr_cost_model *model)
+{
+    if (model == NULL)
+        return;
+    for (size_t i = 0; i < model->n_groups; i++)
+        fr_compute_fit_destroy(model->groups[i].fit);
+    free(model->groups);
+    free(model->points);
+    fr_comm_fits_destroy(model->comm);
+    free(model);
+}
+
+/* ---- compute ---------------------------------------------------------------- */
+
+static const fr_compute_point *find_exact(const fr_cost_model *model,
+                                          const fr_compute_point *key)
+{
+    uint64_t hash = fr_compute_key_hash(key);
+    size_t low = 0, high = model->n_points;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (model->points[middle].hash < hash)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < model->n_points && model->points[low].hash == hash; low++) {
+        const fr_compute_point *point = model->points[low].point;
+        if (point->n_threads == key->n_threads &&
+            point->n_busy == key->n_busy && fr_compute_key_equal(point, key))
+            return point;
+    }
+    return NULL;
+}
+
+/* Seconds of the key with its n_threads and n_busy; false: nothing alike. */
+static bool ask_profile(const fr_cost_model *model,
+                        const fr_compute_point *key, fr_cost *out)
+{
+    const fr_compute_point *point = find_exact(model, key);
+    const fit_group *group;
+    bool is_inside;
+
+    if (point != NULL) {
+        out->work_s = point->sample.median_s;
+        out->rel_err = point->sample.rel_err;
+        out->source = FR_COST_MEASURED;
+        return true;
+    }
+    group = find_group(model, key);
+    if (group == NULL)
+        return false;
+    out->work_s =
+        fr_compute_fit_at(group->fit, key, &is_inside, &out->rel_err);
+    out->source = is_inside ? FR_COST_FITTED : FR_COST_EXTRAPOLATED;
+    return true;
+}
+
+/* Another number of threads: work shared evenly, nothing known better. */
+static bool ask_other_threads(const fr_cost_model *model,
+                              const fr_compute_point *key, fr_cost *out)
+{
+    for (int n = key->n_threads * 2; n >= 1; n--) {
+        fr_compute_point other = *key;
+        other.n_threads = n;
+        if (n == key->n_threads || !ask_profile(model, &other, out))
+            continue;
+        out->work_s *= (double)n / key->n_threads;
+        out->rel_err = fmax(out->rel_err, 0.2);
+        out->source = FR_COST_EXTRAPOLATED;
+        return true;
+    }
+    return false;
+}
+
+/*
+ * Share of the node's memory channels.  k ranks that run the same kernel at
+ * once and take d times as long must find the link full: demand d / k each.
+ * Where that shows no contention, the kernel's own traffic from DRAM is what
+ * it takes, but never so much that k of them would collide.
+ */
+static double memory_share(const fr_cost_model *model,
+                           const fr_compute_point *key, double solo_s)
+{
+    double share = fr_compute_key_memory_bytes(key) / solo_s /
+                   model->node_memory_Bps;
+
+    for (int k = model->n_busy_max; k > 1; k--) {
+        fr_compute_point alone = *key, busy = *key;
+        fr_cost at_once = {0}, by_itself = {0};
+        double dilation;
+        busy.n_busy = k;
+        alone.n_busy = 1;
+        if (!ask_profile(model, &busy, &at_once) ||
+            !ask_profile(model, &alone, &by_itself))
+            continue;
+        dilation = at_once.work_s / by_itself.work_s;
+        if (dilation > 1.0)
+            return fmin(dilation / k, 1.0);
+        return fmin(share, 1.0 / k);
+    }
+    return fmin(share, 1.0);
+}
+
+fr_status fr_cost_compute(const fr_cost_model *model, const fr_instr *instr,
+                          int n_threads, fr_cost *out, fr_err *err)
+{
+    fr_cost cost = {.cores = (double)n_threads};
+    fr_compute_point key;
+
+    if (n_threads < 1)
+        return fr_fail(err, FR_FAILURE, "a cost for %d threads", n_threads);
+    if (model->profile != NULL) {
+        fr_compute_key(instr, &model->profile->fingerprint, n_threads, &key);
+        key.n_busy = 1;
+        if (ask_profile(model, &key, &cost) ||
+            ask_other_threads(model, &key, &cost)) {
+            cost.latency_s = model->profile->instr_overhead_s;
+            cost.memory_frac = memory_share(model, &key, cost.work_s);
+            *out = cost;
+            return FR_OK;
+        }
+    }
+    cost.latency_s = model->rates.is_gpu ? 0.0 : model->rates.launch_s;
+    cost.work_s = fr_device_compute_s(&model->rates, instr, n_threads);
+    cost.memory_frac =
+        fmin(1.0, (double)fr_instr_moved_bytes(instr, 1) / cost.work_s /
+                      model->node_memory_Bps);
+    if (model->rates.is_gpu)
+        cost.memory_frac = 0.0; /* a device's memory is its own */
+    cost.rel_err = 0.25;
+    cost.source = FR_COST_DATASHEET;
+    *out = cost;
+    return FR_OK;
+}
+
+/* ---- communication ----------------------------------------------------------- */
+
+/*
+ * Bytes through one member's link in each direction, of a payload of n bytes
+ * in a group of g (Thakur, Rabenseifner, Gropp 2005: the lower bounds, which
+ * ring, halving-doubling and direct reach; a tree's inner members carry all).
+ */
+static double link_bytes(const fr_instr *instr, int64_t n_group)
+{
+    double n = (double)fr_instr_payload_bytes(instr);
+    double part = (double)(n_group - 1) / (double)n_group;
+
+    switch ((fr_op)instr->op) {
+    case FR_OP_ALL_REDUCE:
+        return instr->algorithm == FR_COLLECTIVE_TREE ? 2.0 * n
+                                                      : 2.0 * n * part;
+    case FR_OP_REDUCE_SCATTER:
+    case FR_OP_ALL_GATHER:
+    case FR_OP_ALL_TO_ALL:
+        return n * part;
+    case FR_OP_BROADCAST:
+    case FR_OP_SEND:
+    case FR_OP_RECV:
+        return n;
+    default:
+        return 0.0;
+    }
+}
+
+/* Bytes that a member reads and writes in memory: for an all-reduce the two
+ * operands of each sum and its result, then the copies of the others' parts. */
+static double memory_bytes(const fr_instr *instr, int64_t n_group)
+{
+    double n = (double)fr_instr_payload_bytes(instr);
+    double part = 1.0 / (double)n_group;
+
+    switch ((fr_op)instr->op) {
+    case FR_OP_ALL_REDUCE:
+        return n * (2.0 + part);
+    case FR_OP_REDUCE_SCATTER:
+        return n * (1.0 + part);
+    default:
+        return 2.0 * n;
+    }
+}
+
+static void ask_datasheet(const fr_cost_model *model, const fr_instr *instr,
+                          const fr_comm_scope *scope, fr_cost *out)
+{
+    bool is_net = scope->n_nodes > 1;
+    fr_link_cost link = fr_cluster_link_cost(model->cluster, is_net);
+    uint64_t element = fr_dtype_bytes((fr_dtype)instr->dtype);
+    uint64_t n_bytes = fr_instr_payload_bytes(instr);
+    const fr_collective *algorithm = fr_collectives[instr->algorithm];
+    double seconds;
+
+    if (is_net && model->comm != NULL)
+        (void)fr_comm_fits_link(model->comm, true, &link);
+    if (algorithm == NULL || algorithm->idle_s == NULL)
+        algorithm = fr_collectives[FR_COLLECTIVE_RING];
+    if (instr->op == FR_OP_SEND || instr->op == FR_OP_RECV)
+        seconds = link.latency_s + (double)n_bytes * link.s_per_byte;
+    else if (instr->op == FR_OP_BARRIER)
+        seconds = link.latency_s * ceil(log2((double)scope->n_group));
+    else
+        seconds = algorithm->idle_s((fr_op)instr->op, scope->n_group,
+                                    n_bytes / element, element, &link);
+    out->latency_s = fmin(link.latency_s, seconds);
+    out->work_s = seconds - out->latency_s;
+    out->cores = model->rates.is_gpu ? 0.0 : 1.0;
+    out->rel_err = 0.3;
+    out->source = FR_COST_DATASHEET;
+}
+
+static bool ask_measured(const fr_cost_model *model, const fr_instr *instr,
+                         const fr_comm_scope *scope, bool is_async,
+                         fr_cost *out)
+{
+    fr_comm_query query = {
+        .op = (fr_op)instr->op,
+        .algorithm = (fr_collective_kind)instr->algorithm,
+        .is_net = scope->n_nodes > 1,
+        .is_async = is_async,
+        .n_group = scope->n_group,
+        .n_bytes = fr_instr_payload_bytes(instr),
+        .element_bytes = fr_dtype_bytes((fr_dtype)instr->dtype)};
+    fr_comm_answer answer;
+
+    if (model->comm == NULL || !fr_comm_fits_ask(model->comm, &query, &answer))
+        return false;
+    out->latency_s = answer.latency_s;
+    out->work_s = answer.seconds - answer.latency_s;
+    out->cores = answer.cpu_frac;
+    out->rel_err = answer.rel_err;
+    out->source = answer.is_measured ? FR_COST_MEASURED
+                  : answer.is_inside ? FR_COST_FITTED
+                                     : FR_COST_EXTRAPOLATED;
+    return true;
+}
+
+fr_status fr_cost_communicate(const fr_cost_model *model,
+                              const fr_instr *instr,
+                              const fr_comm_scope *scope, bool is_async,
+                              fr_cost *out, fr_err *err)
+{
+    fr_cost cost = {0};
+    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
+
+    if (op_class != FR_OP_CLASS_COLLECTIVE && op_class != FR_OP_CLASS_P2P)
+        return fr_fail(err, FR_FAILURE, "%s does not communicate",
+                       fr_op_name((fr_op)instr->op));
+    if (scope->n_group <= 1) {
+        *out = cost;
+        return FR_OK;
+    }
+    if (!ask_measured(model, instr, scope, is_async, &cost))
+        ask_datasheet(model, instr, scope, &cost);
+    if (scope->n_nodes > 1)
+        cost.link_bytes = link_bytes(instr, scope->n_group);
+    if (cost.work_s > 0.0 && !model->rates.is_gpu)
+        cost.memory_frac =
+            fmin(1.0 / (double)(scope->ranks_on_node > 0
+                                    ? scope->ranks_on_node
+                                    : 1),
+                 memory_bytes(instr, scope->n_group) / cost.work_s /
+                     model->node_memory_Bps);
+    if (is_async && model->profile != NULL)
+        cost.latency_s += 2.0 * model->profile->wake_s;
+    *out = cost;
+    return FR_OK;
+}
