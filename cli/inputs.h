@@ -6,8 +6,10 @@
 #define FR_CLI_INPUTS_H
 
 #include "cli/command.h"
+#include "core/buffer.h"
 #include "cost_models/cost.h"
 #include "plan/program.h"
+#include "spec/prediction.h"
 #include "spec/timeline.h"
 
 typedef struct fr_inputs {
