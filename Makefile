@@ -1,71 +1,283 @@
 # forerun: one non-recursive makefile.
-# make            build/forerun          make check   all tests
-# make CUDA=0     leave the GPU backend out; =1 fail if it cannot be built
-# make SAN=address,undefined   DEBUG=1   V=1   BUILD=dir   CC=clang
+#
+#   make                build/forerun            make demo     see it work
+#   make check          all tests                make clean
+#   make fidelity | regret | bench-runtime | bench-sim | bench-tuner | validate
+#   make check-gpu      the GPU backend (exit 77: there is none here)
+#   make check-san | check-valgrind | check-clang | tidy | fuzz | format
+#
+#   CUDA=auto|0|1 MPI=auto|0|1 OPENMP=auto|0|1   0: leave out, 1: fail without
+#   SAN=address,undefined  DEBUG=1  WERROR=1  V=1  BUILD=dir  CC=clang
 
 CUDA   ?= auto
 MPI    ?= auto
 OPENMP ?= auto
 BUILD  ?= build
 V      ?= 0
-Q       = $(if $(filter 1,$(V)),,@)
+Q      := $(if $(filter 1,$(V)),,@)
+NPROC  := $(shell nproc 2>/dev/null || echo 2)
+comma  := ,
+hash   := \#
+# Sub-makes of the targets that set things up first.
+PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(NPROC))
 
+# Lower floors first; tests/lint/check_layers.sh says who may include whom.
 FLOORS := core spec plan cost_models sim tuner runtime calibrate report cli
 
-PKGS   := gsl libxml-2.0 libcjson
-CFLAGS_WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
-    -Wstrict-prototypes -Wmissing-prototypes -Wvla
-OPT    := $(if $(DEBUG),-O1 -g3,-O2 -g)
-SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
-CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. $(OPT) $(CFLAGS_WARN) \
-    -ffp-contract=off $(SANFLAGS) $(shell pkg-config --cflags $(PKGS) | \
-    sed 's/-I/-isystem /g') $(OPENMP_CFLAGS) $(MPI_CFLAGS) $(BLAS_CFLAGS) $(CFLAGS)
-LIBS = $(shell pkg-config --libs $(PKGS) | sed 's/-lgslcblas//') \
-    $(BLAS_LIBS) $(MPI_LIBS) $(OPENMP_LIBS) -lm -lpthread
+# ---- what is on this machine ------------------------------------------------
+has_package = $(shell pkg-config --exists $(1) 2>/dev/null && echo yes)
+as_system   = $(patsubst -I%,-isystem %,$(1))
+can_compile = $(shell printf '$(1)\n' | \
+    $(CC) $(2) -xc -fsyntax-only - 2>/dev/null && echo yes)
+flags_of    = $(shell pkg-config $(1) $(2) 2>/dev/null)
 
-OPENMP_CFLAGS := -fopenmp
-OPENMP_LIBS   := -fopenmp
-MPI_CFLAGS := $(shell pkg-config --cflags ompi-c 2>/dev/null | sed 's/-I/-isystem /g') -DFR_HAVE_MPI
-MPI_LIBS   := $(shell pkg-config --libs ompi-c 2>/dev/null)
-BLAS_DIR   := $(firstword $(wildcard /usr/lib/*/openblas-openmp))
-BLAS_CFLAGS := $(addprefix -isystem ,$(wildcard /usr/include/*/openblas-openmp))
-BLAS_LIBS  := $(if $(BLAS_DIR),-L$(BLAS_DIR) -Wl$(comma)-rpath$(comma)$(BLAS_DIR)) -lopenblas
-comma := ,
+PKGS := gsl libxml-2.0 libcjson
+MISSING_PKGS := $(strip $(foreach p,$(PKGS),$(if \
+    $(call has_package,$(p)),,$(p))))
 
-SRC := $(filter-out cli/main.c,$(foreach f,$(FLOORS),$(wildcard $(f)/*.c)))
-OBJ := $(SRC:%.c=$(BUILD)/%.o)
+HAVE_MPI := $(if $(filter 0,$(MPI)),,$(call has_package,ompi-c))
+MPI_CFLAGS := $(if $(HAVE_MPI),-DFR_HAVE_MPI \
+    $(call as_system,$(call flags_of,--cflags,ompi-c)))
+MPI_LIBS := $(if $(HAVE_MPI),$(call flags_of,--libs,ompi-c))
+
+HAVE_OPENMP := $(if $(filter 0,$(OPENMP)),,$(call \
+    can_compile,$(hash)include <omp.h>,-fopenmp))
+OPENMP_FLAGS := $(if $(HAVE_OPENMP),-fopenmp)
+
+# The OpenMP variant shares its team of threads with our own kernels; the
+# pthread one would fight them for the cores.
+BLAS_LIB_DIR := $(firstword $(wildcard /usr/lib/*/openblas-openmp))
+BLAS_INC_DIR := $(firstword $(wildcard /usr/include/*/openblas-openmp))
+BLAS_CFLAGS := $(addprefix -isystem ,$(BLAS_INC_DIR))
+BLAS_LIBS := $(if $(BLAS_LIB_DIR),-L$(BLAS_LIB_DIR) \
+    -Wl$(comma)-rpath$(comma)$(BLAS_LIB_DIR)) -lopenblas
+
+HAVE_HWLOC := $(call has_package,hwloc)
+HWLOC_CFLAGS := $(if $(HAVE_HWLOC),-DFR_HAVE_HWLOC \
+    $(call as_system,$(call flags_of,--cflags,hwloc)))
+HWLOC_LIBS := $(if $(HAVE_HWLOC),$(call flags_of,--libs,hwloc))
+
+CUDA_HOME ?= $(firstword $(wildcard /usr/local/cuda /usr/lib/cuda) /usr)
+NVCC := $(if $(filter 0,$(CUDA)),,$(firstword \
+    $(wildcard $(CUDA_HOME)/bin/nvcc) $(shell command -v nvcc 2>/dev/null)))
+CUDA_INC := $(wildcard $(CUDA_HOME)/include)
+HAVE_CUDA := $(if $(NVCC),$(call can_compile,$(hash)include \
+    <cuda_runtime.h>\n$(hash)include <cublas_v2.h>,$(addprefix -I,$(CUDA_INC))))
+HAVE_NCCL := $(if $(HAVE_CUDA),$(call can_compile,$(hash)include \
+    <nccl.h>,$(addprefix -I,$(CUDA_INC))))
+CUDA_CFLAGS := $(if $(HAVE_CUDA),-DFR_HAVE_CUDA \
+    $(addprefix -isystem ,$(CUDA_INC))) $(if $(HAVE_NCCL),-DFR_HAVE_NCCL)
+CUDA_LIB_DIR := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
+NVCC_FLAGS ?= -O2 -arch=all-major
+
+# ---- files ------------------------------------------------------------------
+# *_cuda.c, *_nccl.c and *.cu are left out with their library; a *_mpi.c holds
+# its own answer for builds without MPI.
+ALL_C := $(filter-out cli/main.c,$(foreach f,$(FLOORS),$(wildcard $(f)/*.c)))
+SRC   := $(filter-out $(if $(HAVE_CUDA),,%_cuda.c) \
+    $(if $(HAVE_NCCL),,%_nccl.c),$(ALL_C))
+CU    := $(if $(HAVE_CUDA),$(foreach f,$(FLOORS),$(wildcard $(f)/*.cu)))
+GPU_FILES := $(wildcard runtime/*_cuda.c runtime/*.cu)
+USES_CUDA := $(if $(HAVE_CUDA),$(GPU_FILES))
+CUDA_LIBS := $(if $(USES_CUDA),$(addprefix -L,$(CUDA_LIB_DIR)) \
+    $(addprefix -Wl$(comma)-rpath$(comma),$(CUDA_LIB_DIR)) \
+    -lcublas -lcudart $(if $(HAVE_NCCL),-lnccl) -lstdc++)
+
+OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU:%.cu=$(BUILD)/%.cu.o)
 LIB := $(BUILD)/libforerun.a
-TEST_SRC := $(wildcard tests/unit/test_*.c tests/contract/test_*.c)
-TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
-BENCH_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 
-.PHONY: all check clean unit
+TEST_SRC  := $(wildcard tests/unit/test_*.c tests/contract/test_*.c)
+TEST_BIN  := $(TEST_SRC:%.c=$(BUILD)/%)
+BENCH_SRC := $(wildcard bench/bench_*.c)
+BENCH_BIN := $(BENCH_SRC:%.c=$(BUILD)/%)
+FUZZ_SRC  := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_BIN  := $(FUZZ_SRC:%.c=$(BUILD)/%)
+# What several programs of one folder share.
+BENCH_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out \
+    $(BENCH_SRC),$(wildcard bench/*.c)))
+TEST_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out \
+    $(TEST_SRC),$(wildcard tests/unit/*.c tests/contract/*.c)))
+
+# ---- flags ------------------------------------------------------------------
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
+    -Wstrict-prototypes -Wmissing-prototypes -Wvla $(if $(WERROR),-Werror) \
+    $(if $(HAVE_OPENMP),,-Wno-unknown-pragmas)
+OPT      := $(if $(DEBUG),-O1 -g3,-O2 -g)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. $(OPT) $(WARNINGS) \
+    -ffp-contract=off $(SANFLAGS) \
+    $(call as_system,$(call flags_of,--cflags,$(PKGS))) $(OPENMP_FLAGS) \
+    $(MPI_CFLAGS) $(BLAS_CFLAGS) $(HWLOC_CFLAGS) $(CUDA_CFLAGS) $(CFLAGS)
+# Expanded once, not for every file.
+CFLAGS_ALL := $(CFLAGS_ALL)
+# GSL without its slow BLAS: OpenBLAS answers for it.
+LIBS := $(filter-out -lgslcblas,$(call flags_of,--libs,$(PKGS))) \
+    $(BLAS_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(CUDA_LIBS) $(OPENMP_FLAGS) \
+    -lm -lpthread
+LINK = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+# ---- building ---------------------------------------------------------------
+.PHONY: all lib unit clean features format
 all: $(BUILD)/forerun
+lib: $(LIB)
+unit: $(TEST_BIN)
+
+# Changes when the compiler, a flag or what was found does: all is made anew.
+FLAGS_NOW := $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS) $(NVCC) $(NVCC_FLAGS)
+ifneq ($(FLAGS_NOW),$(shell cat $(BUILD)/flags 2>/dev/null))
+$(BUILD)/flags: FORCE
+endif
+.PHONY: FORCE
+FORCE:
+$(BUILD)/flags:
+	@$(MAKE) --no-print-directory features
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' >$@
+
+found = $(if $(1),yes$(2),no $(3))
+features:
+	@echo "building in $(BUILD) with:"
+	@echo "  MPI       $(call found,$(HAVE_MPI),,$(if $(filter \
+	    0,$(MPI)),(MPI=0),(apt-get install libopenmpi-dev openmpi-bin)))"
+	@echo "  OpenMP    $(call found,$(HAVE_OPENMP),,$(if $(filter \
+	    0,$(OPENMP)),(OPENMP=0),(apt-get install libomp-dev for clang)))"
+	@echo "  OpenBLAS  $(if $(BLAS_LIB_DIR),yes (openmp variant),$(strip \
+	    system's) (apt-get install libopenblas-openmp-dev for the fast one))"
+	@echo "  hwloc     $(call found,$(HAVE_HWLOC),,(apt-get install \
+	    libhwloc-dev))"
+	@echo "  CUDA      $(call found,$(HAVE_CUDA),,$(if $(filter \
+	    0,$(CUDA)),(CUDA=0),(apt-get install nvidia-cuda-toolkit)))"
+	@echo "  NCCL      $(call found,$(HAVE_NCCL),,$(if $(filter \
+	    0,$(CUDA)),(CUDA=0),(apt-get install libnccl-dev)))"
+	@echo "  GPU backend: $(if $(GPU_FILES),$(if \
+	    $(HAVE_CUDA),built,left out),not written yet$(strip ,) CPU only)"
+	$(if $(MISSING_PKGS),@echo "missing: $(MISSING_PKGS):" \
+	    "run ./setup.sh" >&2; exit 1)
+	$(if $(and $(filter 1,$(MPI)),$(if $(HAVE_MPI),,1)),\
+	    @echo "MPI=1: there is no MPI" >&2; exit 1)
+	$(if $(and $(filter 1,$(OPENMP)),$(if $(HAVE_OPENMP),,1)),\
+	    @echo "OPENMP=1: $(CC) has no OpenMP" >&2; exit 1)
+	$(if $(and $(filter 1,$(CUDA)),$(if $(USES_CUDA),,1)),\
+	    @echo "CUDA=1: the GPU backend cannot be built" >&2; exit 1)
 
 $(BUILD)/forerun: $(BUILD)/cli/main.o $(LIB)
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+	$(LINK)
 
 $(LIB): $(OBJ)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/%.o: %.c
+$(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+$(BUILD)/%.cu.o: %.cu $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -I. -MMD -c -o $@ $<
 
 # Kernels: loops that vectorise; neither option changes a result.
 $(BUILD)/runtime/kernels_%.o $(BUILD)/runtime/%_blas.o: \
     CFLAGS_ALL += $(if $(DEBUG),,-O3) -fno-math-errno -fno-trapping-math
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIB)
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+# Allocation fails on purpose in this one.
+$(BUILD)/tests/unit/test_no_memory: LDFLAGS += $(foreach f,malloc calloc \
+    realloc strdup cJSON_ParseWithLength,-Wl$(comma)--wrap=$(f))
 
-$(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIB)
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+$(TEST_BIN): %: %.o $(TEST_AIDS) $(LIB)
+	$(LINK)
 
-unit: $(TEST_BIN)
+$(BENCH_BIN): %: %.o $(BENCH_AIDS) $(LIB)
+	$(LINK)
+
+# In `make check` a fuzz target is a program that replays its corpus; in
+# `make fuzz` libFuzzer brings the main.
+$(FUZZ_BIN): %: %.o $(if $(FUZZER),,$(BUILD)/tests/fuzz/replay.o) $(LIB)
+	$(LINK)
 
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+# ---- tests ------------------------------------------------------------------
+.PHONY: check check-now check-san check-valgrind check-clang check-gpu tidy
+.PHONY: fuzz test-programs
+check:
+	@./setup.sh check
+	@$(MAKE) --no-print-directory $(PARALLEL) check-now
+
+test-programs: $(BUILD)/forerun $(TEST_BIN) $(FUZZ_BIN)
+
+check-now: test-programs
+	@BUILD=$(BUILD) tests/run.sh lint $(TEST_BIN) golden $(FUZZ_BIN)
+
+SAN_OPTIONS := ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 \
+    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+check-san:
+	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-san \
+	    SAN=address,undefined DEBUG=1 check-san-now
+.PHONY: check-san-now
+check-san-now: test-programs
+	@$(SAN_OPTIONS) BUILD=$(BUILD) TEST_TIMEOUT=600 tests/run.sh \
+	    $(filter $(BUILD)/tests/unit/%,$(TEST_BIN)) $(FUZZ_BIN)
+
+# Unit tests without OpenMP, BLAS and MPI, which valgrind knows too little of.
+VALGRIND_SRC = $(shell grep -LE '"(runtime|calibrate|tuner|cli)/|<mpi.h>' \
+    $(wildcard tests/unit/test_*.c) /dev/null)
+check-valgrind: test-programs
+	@WRAP="valgrind -q --error-exitcode=99 --leak-check=full" \
+	    BUILD=$(BUILD) TEST_TIMEOUT=900 tests/run.sh \
+	    $(VALGRIND_SRC:%.c=$(BUILD)/%)
+
+check-clang:
+	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-clang CC=clang \
+	    WERROR=1 test-programs
+	@echo "clang: no warnings"
+
+tidy:
+	$(Q)printf '%s\n' $(SRC) cli/main.c | xargs -P $(NPROC) -n 4 \
+	    tests/lint/tidy.sh '$(filter-out -fopenmp,$(CFLAGS_ALL))'
+
+FUZZ_S ?= 20
+fuzz:
+	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-fuzz CC=clang \
+	    SAN=address,undefined,fuzzer-no-link FUZZER=1 \
+	    LDFLAGS=-fsanitize=fuzzer DEBUG=1 fuzz-now
+.PHONY: fuzz-now
+fuzz-now: $(FUZZ_BIN)
+	@BUILD=$(BUILD) FUZZ_S=$(FUZZ_S) tests/fuzz/run.sh $(FUZZ_BIN)
+
+format:
+	clang-format -i $(wildcard $(addsuffix /*.[ch],$(FLOORS)) bench/*.[ch] \
+	    tests/*.[ch] tests/*/*.[ch])
+
+# ---- demonstrations and benchmarks ------------------------------------------
+# Each is a script of its own; it prints a table and leaves JSON in $(BUILD).
+.PHONY: demo demo-now fidelity regret bench-runtime bench-sim bench-tuner
+.PHONY: validate bench-programs
+bench-programs: $(BUILD)/forerun $(BENCH_BIN)
+
+run_script = $(if $(wildcard $(1)),BUILD=$(BUILD) $(1),\
+    echo "make $@: $(1) does not exist yet" >&2; exit 1)
+
+demo:
+	@./setup.sh demo
+	@$(MAKE) --no-print-directory $(PARALLEL) demo-now
+demo-now: bench-programs
+	@$(call run_script,bench/demo.sh)
+fidelity: bench-programs
+	@$(call run_script,bench/fidelity.sh)
+regret: bench-programs
+	@$(call run_script,bench/regret.sh)
+bench-runtime: bench-programs
+	@$(call run_script,bench/runtime.sh)
+bench-sim: bench-programs
+	@$(call run_script,bench/sim.sh)
+bench-tuner: bench-programs
+	@$(call run_script,bench/tuner.sh)
+validate: bench-programs
+	@$(call run_script,tests/validate/run.sh)
+check-gpu: $(if $(USES_CUDA),test-programs)
+	@$(if $(USES_CUDA),$(call run_script,tests/gpu/run.sh),\
+	    echo "skipped: no GPU backend in this build" >&2; exit 77)
+
+-include $(OBJ:.o=.d) $(TEST_BIN:=.d) $(BENCH_BIN:=.d) $(FUZZ_BIN:=.d)
+-include $(TEST_AIDS:.o=.d) $(BENCH_AIDS:.o=.d) $(BUILD)/cli/main.d
 .SECONDARY:

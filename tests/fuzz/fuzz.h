@@ -1,0 +1,25 @@
+/*
+ * fuzz.h: a fuzz target is one file fuzz_NAME.c with this function, and a
+ * folder corpus/NAME of inputs.  A reader must end with FR_OK or with one
+ * line of error for any bytes: fuzz_check_error() says so.
+ */
+#ifndef FR_TESTS_FUZZ_H
+#define FR_TESTS_FUZZ_H
+
+#include "core/err.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+static inline void fuzz_check_error(fr_status status, const fr_err *err)
+{
+    if (status == FR_OK)
+        return;
+    if (err->status != status || err->text[0] == '\0' ||
+        strchr(err->text, '\n'))
+        abort();
+}
+
+#endif

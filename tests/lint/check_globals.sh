@@ -1,0 +1,27 @@
+#!/bin/bash
+# check_globals.sh: the library has no mutable globals, visible or static.
+# (Relocated constant tables live in .data.rel.ro and are fine.)
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+library=${BUILD:-build}/libforerun.a
+if [ ! -e "$library" ]; then
+    echo "$library is not built"
+    exit 77
+fi
+if objdump -t "$library" | grep -q '__asan\|__ubsan'; then
+    echo "a sanitizer adds its own"
+    exit 77
+fi
+found=$(objdump -t "$library" | awk '
+    /^[a-z0-9_]+\.(cu\.)?o:/ { object = $1 }
+    # value flags section size name: objects (O) of a writable section
+    $0 ~ / O / {
+        for (i = 1; i <= NF; i++)
+            if ($i ~ /^(\.data|\.bss|\*COM\*|\.tdata|\.tbss)/ &&
+                $i !~ /^\.data\.rel\.ro/)
+                print object, $NF
+    }')
+[ -z "$found" ] && exit 0
+echo "mutable globals:"
+echo "$found"
+exit 1

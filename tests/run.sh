@@ -1,0 +1,123 @@
+#!/bin/bash
+# run.sh: runs tests, two at a time, and closes with
+#     N passed, N failed, N skipped
+# alone on its line; fails when something failed.
+#   run.sh lint | golden | PROGRAM ...
+# A program tells its counts in a line "# N passed, N failed, N skipped"; one
+# without it counts as one test by its exit status (77: skipped).
+#   BUILD=dir  TEST_TIMEOUT=seconds  WRAP="valgrind ..."  TEST_JOBS=2
+set -u
+cd "$(dirname "$0")/.." || exit 1
+export BUILD=${BUILD:-build}
+log_dir=$BUILD/tests/log
+rm -rf "$log_dir"
+mkdir -p "$log_dir"
+
+# Output of test number $1 goes to a file; the verdict to another.
+run_one() {
+    local i=$1 name=$2 out status counts start passed=0 failed=0 skipped=0
+    shift 2
+    out=$log_dir/${name//\//-}.txt
+    start=$(date +%s%N)
+    timeout -k 10 "${TEST_TIMEOUT:-300}" "$@" >"$out" 2>&1 </dev/null
+    status=$?
+    counts=$(grep -aE '^# [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' \
+        "$out" | tail -n 1)
+    if [ -n "$counts" ]; then
+        read -r _ passed _ failed _ skipped _ <<<"$counts"
+        case $status in
+        0 | 1 | 77) [ $status != 1 ] || [ "$failed" != 0 ] || failed=1 ;;
+        *) failed=$((failed + 1)) ;;
+        esac
+    elif [ $status = 0 ]; then
+        passed=1
+    elif [ $status = 77 ]; then
+        skipped=1
+    else
+        failed=1
+    fi
+    {
+        echo "$passed $failed $skipped"
+        if [ "$failed" = 0 ] && [ "$passed" = 0 ]; then
+            printf 'skip'
+        elif [ "$failed" = 0 ]; then
+            printf 'ok  '
+        else
+            printf 'FAIL'
+        fi
+        printf ' %-38s %4d passed' "$name" "$passed"
+        [ "$failed" = 0 ] || printf ', %d failed' "$failed"
+        [ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
+        printf ', %d ms\n' $((($(date +%s%N) - start) / 1000000))
+        grep -aE '^SKIP ' "$out" | sed 's/^/     /'
+        if [ "$failed" != 0 ]; then
+            case $status in
+            0 | 1 | 77) ;;
+            124 | 137) echo "     ran longer than ${TEST_TIMEOUT:-300} s" ;;
+            *) echo "     ended with status $status" ;;
+            esac
+            grep -av '^# ' "$out" | head -n 40 | sed 's/^/     /'
+            echo "     (all of it: $out)"
+        fi
+    } >"$log_dir/$i.verdict"
+}
+
+names=()
+commands=()
+add() {
+    names+=("$1")
+    commands+=("$2")
+}
+for what in "$@"; do
+    case $what in
+    lint)
+        for script in tests/lint/check_*.sh; do
+            base=${script##*/check_}
+            add "lint/${base%.sh}" "$script"
+        done
+        ;;
+    golden) add golden tests/golden/run.sh ;;
+    */tests/fuzz/fuzz_*)
+        base=${what##*/fuzz_}
+        add "fuzz/$base" "${WRAP:-} $what tests/fuzz/corpus/$base"
+        ;;
+    *) add "${what##*/tests/}" "${WRAP:-} $what" ;;
+    esac
+done
+
+n_passed=0 n_failed=0 n_skipped=0
+report() {
+    local passed failed skipped
+    {
+        read -r passed failed skipped
+        cat
+    } <"$log_dir/$1.verdict"
+    n_passed=$((n_passed + passed))
+    n_failed=$((n_failed + failed))
+    n_skipped=$((n_skipped + skipped))
+}
+
+# Verdicts are printed in order, as soon as all before them are there.
+n=${#names[@]} next=0 running=0
+for ((i = 0; i < n; i++)); do
+    if ((running >= ${TEST_JOBS:-2})); then
+        wait -n
+        running=$((running - 1))
+        while [ -e "$log_dir/$next.done" ]; do
+            report $next
+            next=$((next + 1))
+        done
+    fi
+    # shellcheck disable=SC2086
+    (
+        run_one $i "${names[i]}" ${commands[i]}
+        : >"$log_dir/$i.done"
+    ) &
+    running=$((running + 1))
+done
+wait
+for (( ; next < n; next++)); do
+    report $next
+done
+echo "$n_passed passed, $n_failed failed, $n_skipped skipped"
+[ "$n_failed" = 0 ]
