@@ -75,6 +75,7 @@ static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
     FR_TRY_GOTO(status,
                 fr_lower(model, job, plan, &placement, &out->program, err),
                 out_nodes);
+    FR_TRY_GOTO(status, fr_program_mark_reuse(out->program, err), out_nodes);
     status = fr_simulate(out->program, inputs->costs, &inputs->cluster,
                          &placement, &out->timeline, &out->prediction, err);
 out_nodes:

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan/lower.h"
+#include "plan/reuse.h"
 #include "sim/simulate.h"
 
 /* The most ranks on any node. */
@@ -97,6 +98,7 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
         status,
         fr_lower(request->model, request->job, plan, &placement, &program, err),
         out_done);
+    FR_TRY_GOTO(status, fr_program_mark_reuse(program, err), out_done);
     status =
         evaluate_program(request, costs, program, &placement, &result, err);
 out_done:
