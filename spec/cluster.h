@@ -239,7 +239,7 @@ double fr_cluster_nic_Bps(const fr_cluster *cluster, int64_t node);
 /*
  * Between two nodes with the network otherwise idle; the same node: its
  * intra-node fabric.  Bandwidth of one pair of devices over one NIC and of
- * all NICs.  bandwidth 0: there is no path.
+ * all NICs.  bandwidth 0: there is no path (or no memory to look for one).
  */
 typedef struct fr_path {
     double bandwidth_Bps;     /* all NICs of both nodes */
@@ -252,7 +252,8 @@ fr_path fr_cluster_path(const fr_cluster *cluster, int64_t from, int64_t to);
 
 /*
  * Bandwidth per node when all n nodes [0, n) send across the middle of the
- * network at once: NICs, divided by the oversubscription that they meet.
+ * network at once: NICs, divided by the oversubscription that they meet (a
+ * list of links: the worst path from node 0).
  */
 double fr_cluster_bisection_Bps(const fr_cluster *cluster, int64_t n_nodes);
 
