@@ -201,6 +201,9 @@ static fr_status serve(fr_interpreter *it, fr_err *err)
         }
         waiter.sleep_ns = has_messages(it) ? POLL_NS : BEAT_NS;
         fr_waiter_pause(&waiter);
+        if (it->options.beat_ns)
+            atomic_store_explicit(it->options.beat_ns, waiter.now_ns,
+                                  memory_order_relaxed);
         if (fr_waiter_waited_s(&waiter) > 0.01)
             FR_TRY(check_limits(it, waiter.now_ns, err));
     }

@@ -38,6 +38,8 @@ typedef struct fr_interpreter_options {
     void *on_instr_context;
     fr_status_fn on_status; /* may be NULL */
     void *on_status_context;
+    /* Clock of the communication thread's last round; may be NULL. */
+    _Atomic int64_t *beat_ns;
 } fr_interpreter_options;
 
 /*

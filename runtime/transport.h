@@ -55,12 +55,9 @@ struct fr_transport {
 /* Largest message; longer data go in pieces. */
 #define FR_TRANSPORT_MAX_BYTES ((uint64_t)1 << 30)
 
-/* Tags: setup and step exchange, collectives, point to point. */
-enum {
-    FR_TAG_SETUP = 1,
-    FR_TAG_COLLECTIVE = 64, /* + axis * FR_LANE_N + lane */
-    FR_TAG_P2P = 256        /* + the instruction's tag */
-};
+/* Tags: setup and step exchange; above them even ones for point to point (the
+ * instruction's tag), odd ones for collectives (axis, lane, transfer). */
+enum { FR_TAG_SETUP = 1, FR_TAG_FIRST = 64 };
 
 /*
  * Joins the world of the launcher (MPI_Init_thread when nobody did), as many

@@ -1,0 +1,33 @@
+/*
+ * checkpoint.h: what training needs to go on: weights, optimizer state, error
+ * feedback, step.
+ *
+ * A checkpoint is a directory DIR/step-N: rank-R files with the persistent
+ * blocks of each rank's slab but the gradients (which every step clears), and
+ * manifest.json, written last, with the hash of each file.  DIR/latest holds
+ * the name of the newest complete one.  Each file is written beside its place, synced and
+ * renamed, so a crash leaves the older one usable.  Resuming needs the same
+ * plan, model and job; then it is bit-identical.
+ */
+#ifndef FR_RUNTIME_CHECKPOINT_H
+#define FR_RUNTIME_CHECKPOINT_H
+
+#include "plan/program.h"
+#include "runtime/transport.h"
+
+/* Collective: saves the state after n_steps_done steps. */
+FR_CHECKED fr_status fr_checkpoint_save(const char *dir,
+                                        const fr_program *program,
+                                        fr_transport *transport,
+                                        int64_t n_steps_done, fr_err *err);
+
+/*
+ * Collective: loads the newest one into the slab.  *n_steps_done is 0 when
+ * there is none.  FR_INPUT: of another plan, model or job, or damaged.
+ */
+FR_CHECKED fr_status fr_checkpoint_load(const char *dir,
+                                        const fr_program *program,
+                                        fr_transport *transport,
+                                        int64_t *n_steps_done, fr_err *err);
+
+#endif
