@@ -24,7 +24,10 @@ static fr_status create_links(fr_maxmin *m, const int64_t *capacity,
     m->levels = calloc(n, sizeof *m->levels);
     m->coefficient_sum = calloc(n, sizeof *m->coefficient_sum);
     m->clocks = calloc(n, sizeof *m->clocks);
-    if (!m->levels || !m->coefficient_sum || !m->clocks)
+    m->safe = calloc(n, sizeof *m->safe);
+    m->is_full = calloc(n, sizeof *m->is_full);
+    if (!m->levels || !m->coefficient_sum || !m->clocks || !m->safe ||
+        !m->is_full)
         return fr_fail_no_memory(err);
     for (size_t l = 0; l < m->n_links; l++) {
         assert(capacity[l] >= 0 && capacity[l] <= FR_MAXMIN_MAX_RATE);
@@ -63,13 +66,21 @@ void fr_maxmin_destroy(fr_maxmin *m)
         return;
     for (size_t l = 0; m->levels && l < m->n_links; l++)
         free(m->levels[l].members);
-    for (size_t i = 0; i < m->n_used; i++)
+    for (size_t i = 0; i < m->n_used; i++) {
         free(m->flows[i].uses);
+        free(m->flows[i].far);
+    }
     free(m->levels);
     free(m->coefficient_sum);
     free(m->clocks);
+    free(m->safe);
+    free(m->is_full);
+    free(m->held);
     free(m->rate);
+    free(m->paths);
     free(m->bound);
+    free(m->home);
+    free(m->is_listed);
     free(m->flows);
     free(m->free_flows.items);
     free(m->changed.items);
@@ -96,10 +107,26 @@ static fr_status grow_flows(fr_maxmin *m, fr_err *err)
     if (!bound)
         return fr_fail_no_memory(err);
     m->bound = bound;
+    uint32_t *home = realloc(m->home, n * sizeof *home);
+    if (!home)
+        return fr_fail_no_memory(err);
+    m->home = home;
+    bool *is_listed = realloc(m->is_listed, n * sizeof *is_listed);
+    if (!is_listed)
+        return fr_fail_no_memory(err);
+    m->is_listed = is_listed;
+    fr_flow_path *paths = realloc(m->paths, n * sizeof *paths);
+    if (!paths)
+        return fr_fail_no_memory(err);
+    m->paths = paths;
     fr_flow *flows = realloc(m->flows, n * sizeof *flows);
     if (!flows)
         return fr_fail_no_memory(err);
     m->flows = flows;
+    uint32_t *held = realloc(m->held, n * sizeof *held);
+    if (!held)
+        return fr_fail_no_memory(err);
+    m->held = held;
     FR_TRY(u32s_reserve(&m->free_flows, n, err));
     FR_TRY(u32s_reserve(&m->listed, n, err));
     FR_TRY(fr_time_heap_reserve(&m->ends, m->n_links + n, err));
@@ -121,7 +148,8 @@ static fr_status take_slot(fr_maxmin *m, size_t n_uses, uint32_t *out,
         i = (uint32_t)m->n_used;
         memset(&m->flows[i], 0, sizeof m->flows[i]);
         m->bound[i] = FR_NOBODY;
-        m->flows[i].home = FR_NOBODY;
+        m->home[i] = FR_NOBODY;
+        m->is_listed[i] = false;
         m->free_flows.items[m->free_flows.n++] = i;
         m->n_used++;
     }
@@ -131,6 +159,10 @@ static fr_status take_slot(fr_maxmin *m, size_t n_uses, uint32_t *out,
         if (!uses)
             return fr_fail_no_memory(err);
         flow->uses = uses;
+        uint32_t *far = realloc(flow->far, n_uses * sizeof *far);
+        if (!far)
+            return fr_fail_no_memory(err);
+        flow->far = far;
         flow->cap_uses = (uint32_t)n_uses;
     }
     *out = i;
@@ -161,8 +193,11 @@ static void set_min_level(fr_maxmin *m, uint32_t link)
     fr_level *level = &m->levels[link];
     uint64_t sum = m->coefficient_sum[link];
 
+    if (level->min_level > level->fastest && level->min_level != FR_NO_LEVEL)
+        level->fastest = level->min_level;
     if (level->n_members == 0) {
         level->min_level = FR_NO_LEVEL;
+        level->fastest = 0;
     } else if (level->n_odd == 0) {
         level->min_level = level->capacity / level->n_members;
     } else {
@@ -171,6 +206,7 @@ static void set_min_level(fr_maxmin *m, uint32_t link)
                                ? FR_MAXMIN_MAX_RATE + 1
                                : (int64_t)least;
     }
+    fr_maxmin_set_safe(m, link);
 }
 
 static void note_change(fr_maxmin *m, uint32_t link)
@@ -185,8 +221,8 @@ static void note_change(fr_maxmin *m, uint32_t link)
 
 static void list_flow(fr_maxmin *m, uint32_t flow)
 {
-    if (!m->flows[flow].is_listed) {
-        m->flows[flow].is_listed = true;
+    if (!m->is_listed[flow]) {
+        m->is_listed[flow] = true;
         m->listed.items[m->listed.n++] = flow;
     }
 }
@@ -202,9 +238,14 @@ fr_status fr_maxmin_add(fr_maxmin *m, fr_work work, int64_t cap,
     FR_TRY(reserve_members(m, uses, n_uses, err));
     m->free_flows.n--;
     fr_flow *flow = &m->flows[i];
+    fr_flow_path *path = &m->paths[i];
+    uint32_t *links = n_uses <= FR_NEAR_LINKS ? path->near : flow->far;
+    path->cap = cap;
+    path->n_links = (uint32_t)n_uses;
     for (size_t u = 0; u < n_uses; u++) {
         uint32_t link = uses[u].link, coefficient = uses[u].coefficient;
         fr_level *level = &m->levels[link];
+        links[u] = link;
         flow->uses[u] = (fr_use){link, coefficient, level->n_members};
         level->members[level->n_members++] =
             (fr_member){i, coefficient, (uint32_t)u};
@@ -213,9 +254,7 @@ fr_status fr_maxmin_add(fr_maxmin *m, fr_work work, int64_t cap,
         note_change(m, link);
     }
     flow->mark = work;
-    flow->cap = cap;
-    flow->n_uses = (uint32_t)n_uses;
-    flow->home = FR_NOBODY;
+    m->home[i] = FR_NOBODY;
     flow->tag = tag;
     flow->is_alive = true;
     m->rate[i] = FR_UNKNOWN_RATE;
@@ -231,7 +270,7 @@ static void leave_links(fr_maxmin *m, uint32_t i)
 {
     const fr_flow *flow = &m->flows[i];
 
-    for (uint32_t u = 0; u < flow->n_uses; u++) {
+    for (uint32_t u = 0; u < m->paths[i].n_links; u++) {
         const fr_use *use = &flow->uses[u];
         fr_level *level = &m->levels[use->link];
         fr_member last = level->members[--level->n_members];
@@ -331,10 +370,10 @@ fr_work fr_maxmin_remaining(const fr_maxmin *m, uint32_t i, int64_t now_ps)
     const fr_flow *flow = &m->flows[i];
     fr_work done = 0;
 
-    if (flow->home == FR_OWN_CAP)
-        done = (fr_work)flow->cap * (fr_work)(now_ps - flow->since_ps);
-    else if (flow->home != FR_NOBODY)
-        done = fr_link_clock_progress(&m->clocks[flow->home], now_ps);
+    if (m->home[i] == FR_OWN_CAP)
+        done = (fr_work)m->paths[i].cap * (fr_work)(now_ps - flow->since_ps);
+    else if (m->home[i] != FR_NOBODY)
+        done = fr_link_clock_progress(&m->clocks[m->home[i]], now_ps);
     return flow->mark > done ? flow->mark - done : 0;
 }
 

@@ -117,7 +117,7 @@ static void set_end(fr_maxmin *m, uint32_t link, int64_t now_ps)
 
 static void detach_from_link(fr_maxmin *m, uint32_t i, int64_t now_ps)
 {
-    uint32_t link = m->flows[i].home;
+    uint32_t link = m->home[i];
     fr_link_clock *clock = &m->clocks[link];
     bool is_first = clock->root == i;
 
@@ -128,14 +128,13 @@ static void detach_from_link(fr_maxmin *m, uint32_t i, int64_t now_ps)
 
 fr_work fr_maxmin_detach(fr_maxmin *m, uint32_t i, int64_t now_ps)
 {
-    fr_flow *flow = &m->flows[i];
     fr_work left = fr_maxmin_remaining(m, i, now_ps);
 
-    if (flow->home == FR_OWN_CAP)
+    if (m->home[i] == FR_OWN_CAP)
         fr_time_heap_set(&m->ends, (uint32_t)m->n_links + i, INT64_MAX);
-    else if (flow->home != FR_NOBODY)
+    else if (m->home[i] != FR_NOBODY)
         detach_from_link(m, i, now_ps);
-    flow->home = FR_NOBODY;
+    m->home[i] = FR_NOBODY;
     return left;
 }
 
@@ -144,12 +143,12 @@ static void attach(fr_maxmin *m, uint32_t i, fr_work left, int64_t now_ps)
     fr_flow *flow = &m->flows[i];
     uint32_t home = m->bound[i];
 
-    flow->home = home;
+    m->home[i] = home;
     if (home == FR_OWN_CAP) {
         flow->mark = left;
         flow->since_ps = now_ps;
         fr_time_heap_set(&m->ends, (uint32_t)m->n_links + i,
-                         end_ps(now_ps, left, flow->cap));
+                         end_ps(now_ps, left, m->paths[i].cap));
         return;
     }
     fr_link_clock *clock = &m->clocks[home];
@@ -170,9 +169,8 @@ void fr_maxmin_commit(fr_maxmin *m, int64_t now_ps)
     }
     for (size_t j = 0; j < m->listed.n; j++) {
         uint32_t i = m->listed.items[j];
-        fr_flow *flow = &m->flows[i];
-        flow->is_listed = false;
-        if (!flow->is_alive || m->bound[i] == flow->home)
+        m->is_listed[i] = false;
+        if (m->bound[i] == m->home[i]) /* dead ones have neither */
             continue;
         m->counts.n_moves++;
         attach(m, i, fr_maxmin_detach(m, i, now_ps), now_ps);

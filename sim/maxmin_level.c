@@ -73,18 +73,33 @@ static void list_link(fr_maxmin *m, uint32_t link)
     }
 }
 
+void fr_maxmin_set_safe(fr_maxmin *m, uint32_t link)
+{
+    const fr_level *level = &m->levels[link];
+
+    if (m->is_full[link] || level->state == FR_LINK_QUEUED)
+        m->safe[link] = INT64_MAX; /* the queue sees to it */
+    else if (level->n_members == 1)
+        m->safe[link] = level->min_level; /* nobody to slow down but it */
+    else
+        m->safe[link] =
+            level->min_level >= level->fastest ? level->min_level - 1 : -1;
+}
+
 static void enqueue(fr_maxmin *m, uint32_t link, int64_t key)
 {
     m->levels[link].state = FR_LINK_QUEUED;
     m->levels[link].level = FR_NO_LEVEL;
+    m->is_full[link] = false;
+    m->safe[link] = INT64_MAX;
     fr_time_heap_set(&m->queue, link, key);
     list_link(m, link);
 }
 
 static void list_flow(fr_maxmin *m, uint32_t flow)
 {
-    if (!m->flows[flow].is_listed) {
-        m->flows[flow].is_listed = true;
+    if (!m->is_listed[flow]) {
+        m->is_listed[flow] = true;
         m->listed.items[m->listed.n++] = flow;
     }
 }
@@ -109,13 +124,14 @@ static void reopen(fr_maxmin *m, uint32_t link, int64_t key)
             uint32_t i = level->members[j].flow;
             if (m->bound[i] != from)
                 continue;
-            const fr_flow *flow = &m->flows[i];
+            const uint32_t *links = fr_maxmin_links(m, i);
+            uint32_t n_links = m->paths[i].n_links;
             m->rate[i] = FR_UNKNOWN_RATE;
             m->bound[i] = FR_NOBODY;
             list_flow(m, i);
-            for (uint32_t u = 0; u < flow->n_uses; u++) {
-                uint32_t to = flow->uses[u].link;
-                if (levels[to].level == FR_NO_LEVEL)
+            for (uint32_t u = 0; u < n_links; u++) {
+                uint32_t to = links[u];
+                if (!m->is_full[to])
                     continue;
                 enqueue(m, to, key > levels[to].min_level
                                    ? key
@@ -156,102 +172,115 @@ static int64_t find_fastest(const fr_maxmin *m, const fr_level *level)
 }
 
 /*
- * May the flow get `level`?  Looks at links outside of the queue that could
- * be full by then; those that are go into the queue, and those that could
- * have to slow down a flow that nobody else asks about.
+ * May a flow of this link get `level`?  A link outside of the queue that is
+ * full by then goes into the queue, and one that could have to slow down a
+ * flow that nobody else asks about.
  */
-static bool is_open(fr_maxmin *m, const fr_flow *flow, int64_t level)
+static bool ask(fr_maxmin *m, uint32_t link, int64_t level)
 {
+    fr_level *other = &m->levels[link];
+    int64_t bound = bound_level(m, other, level);
+    int64_t fastest = find_fastest(m, other);
+
+    if (bound > level && bound >= fastest) {
+        other->fastest = fastest > level ? fastest : level;
+        fr_maxmin_set_safe(m, link);
+        return true;
+    }
+    enqueue(m, link, bound);
+    return bound >= level;
+}
+
+static bool is_open(fr_maxmin *m, uint32_t i, int64_t level)
+{
+    const uint32_t *links = fr_maxmin_links(m, i);
+    uint32_t n_links = m->paths[i].n_links;
     bool is_free = true;
 
-    for (uint32_t u = 0; u < flow->n_uses; u++) {
-        uint32_t link = flow->uses[u].link;
-        fr_level *other = &m->levels[link];
-        if ((other->min_level > level && other->min_level >= other->fastest) ||
-            other->state == FR_LINK_QUEUED || other->level != FR_NO_LEVEL)
-            continue;
-        int64_t bound = bound_level(m, other, level);
-        other->fastest = find_fastest(m, other);
-        if (bound > level && bound >= other->fastest)
-            continue;
-        enqueue(m, link, bound);
-        is_free = is_free && bound >= level;
-    }
+    for (uint32_t u = 0; u < n_links; u++)
+        if (m->safe[links[u]] < level)
+            is_free = ask(m, links[u], level) && is_free;
     return is_free;
 }
 
 static void give_cap(fr_maxmin *m, uint32_t i)
 {
-    const fr_flow *flow = &m->flows[i];
-
-    m->rate[i] = flow->cap;
+    m->rate[i] = m->paths[i].cap;
     m->bound[i] = FR_OWN_CAP;
     list_flow(m, i);
-    for (uint32_t u = 0; u < flow->n_uses; u++) {
-        fr_level *level = &m->levels[flow->uses[u].link];
-        if (flow->cap > level->fastest)
-            level->fastest = flow->cap;
-    }
 }
 
 /*
- * The link fills up at `level` unless something comes first: flows with a
- * lower cap, which get it here, or another link, which is queued here.
+ * Collects the flows that the link holds back if it fills up at `key`.
+ * UINT32_MAX when something comes first: flows with a lower cap, which get it
+ * here, or another link, which is queued here.
  */
-static bool is_first(fr_maxmin *m, const fr_level *level, int64_t key)
+static uint32_t collect_held(fr_maxmin *m, const fr_level *level, int64_t key)
 {
-    bool is_it = true;
+    bool is_first = true;
+    uint32_t n = 0;
 
     for (uint32_t j = 0; j < level->n_members; j++) {
         uint32_t i = level->members[j].flow;
-        const fr_flow *flow = &m->flows[i];
         if (m->rate[i] <= key)
             continue;
-        bool is_capped = flow->cap < key;
-        if (!is_open(m, flow, is_capped ? flow->cap : key)) {
-            is_it = false;
+        int64_t cap = m->paths[i].cap;
+        bool is_capped = cap < key;
+        if (!is_open(m, i, is_capped ? cap : key)) {
+            is_first = false;
         } else if (is_capped) {
             give_cap(m, i);
-            is_it = false;
+            is_first = false;
         }
+        m->held[n++] = i;
     }
-    return is_it;
+    return is_first ? n : UINT32_MAX;
 }
 
-/* The link is full at `key`: it holds back all that are not below. */
-static void fill(fr_maxmin *m, uint32_t link, int64_t key)
+/* The link is full at `key`: it holds back the n flows in `held`. */
+static void fill(fr_maxmin *m, uint32_t link, int64_t key, uint32_t n)
 {
     fr_level *level = &m->levels[link];
 
     fr_time_heap_set(&m->queue, link, INT64_MAX);
     level->state = FR_LINK_DONE;
-    for (uint32_t j = 0; j < level->n_members; j++) {
-        uint32_t i = level->members[j].flow;
-        if (m->rate[i] <= key)
-            continue;
-        const fr_flow *flow = &m->flows[i];
+    for (uint32_t j = 0; j < n; j++) {
+        uint32_t i = m->held[j];
+        /* One that waits for its rate has no full link left. */
+        uint32_t n_links = 0;
+        if (m->rate[i] != FR_UNKNOWN_RATE)
+            n_links = m->paths[i].n_links;
+        const uint32_t *links = fr_maxmin_links(m, i);
         m->rate[i] = key;
         m->bound[i] = link;
         list_flow(m, i);
-        for (uint32_t u = 0; u < flow->n_uses; u++) {
-            fr_level *other = &m->levels[flow->uses[u].link];
-            if (other->level != FR_NO_LEVEL)
-                reopen(m, flow->uses[u].link, key);
-            if (key > other->fastest)
-                other->fastest = key;
-        }
+        for (uint32_t u = 0; u < n_links; u++)
+            if (m->is_full[links[u]])
+                reopen(m, links[u], key);
     }
     level->level = key;
+    m->is_full[link] = true;
+}
+
+/* Its flows are all held back elsewhere. */
+static void leave_open(fr_maxmin *m, uint32_t link)
+{
+    fr_level *level = &m->levels[link];
+
+    fr_time_heap_set(&m->queue, link, INT64_MAX);
+    level->state = FR_LINK_DONE;
+    level->fastest = find_fastest(m, level);
+    fr_maxmin_set_safe(m, link);
 }
 
 /* A new flow must be seen by a link of the queue, or be free. */
 static void place_new_flow(fr_maxmin *m, uint32_t i)
 {
-    const fr_flow *flow = &m->flows[i];
+    const uint32_t *links = fr_maxmin_links(m, i);
     uint32_t narrowest = FR_NOBODY;
 
-    for (uint32_t u = 0; u < flow->n_uses; u++) {
-        uint32_t link = flow->uses[u].link;
+    for (uint32_t u = 0; u < m->paths[i].n_links; u++) {
+        uint32_t link = links[u];
         if (m->levels[link].state == FR_LINK_QUEUED)
             return;
         if (narrowest == FR_NOBODY ||
@@ -267,7 +296,7 @@ static void place_new_flow(fr_maxmin *m, uint32_t i)
 
 static bool is_new(const fr_maxmin *m, uint32_t i)
 {
-    return m->flows[i].is_alive && m->flows[i].home == FR_NOBODY;
+    return m->flows[i].is_alive && m->home[i] == FR_NOBODY;
 }
 
 /* Nothing is held back at a lower level than before below this one. */
@@ -277,12 +306,12 @@ static int64_t least_change(const fr_maxmin *m)
 
     for (size_t j = 0; j < m->listed.n; j++) {
         uint32_t i = m->listed.items[j];
-        const fr_flow *flow = &m->flows[i];
+        const uint32_t *links = fr_maxmin_links(m, i);
         if (!is_new(m, i))
             continue;
-        least = flow->cap < least ? flow->cap : least;
-        for (uint32_t u = 0; u < flow->n_uses; u++) {
-            int64_t level = m->levels[flow->uses[u].link].min_level;
+        least = m->paths[i].cap < least ? m->paths[i].cap : least;
+        for (uint32_t u = 0; u < m->paths[i].n_links; u++) {
+            int64_t level = m->levels[links[u]].min_level;
             least = level < least ? level : least;
         }
     }
@@ -298,7 +327,7 @@ static void open_changed(fr_maxmin *m)
         uint32_t link = m->changed.items[c];
         fr_level *level = &m->levels[link];
         level->is_changed = false;
-        if (level->level != FR_NO_LEVEL)
+        if (m->is_full[link])
             reopen(m, link, least);
     }
     m->changed.n = 0;
@@ -313,18 +342,18 @@ static void open_all(fr_maxmin *m)
         m->levels[m->changed.items[c]].is_changed = false;
     m->changed.n = 0;
     for (uint32_t i = 0; i < m->n_used; i++) {
-        const fr_flow *flow = &m->flows[i];
-        if (!flow->is_alive)
+        bool has_links = m->paths[i].n_links > 0;
+        if (!m->flows[i].is_alive)
             continue;
         list_flow(m, i);
-        m->rate[i] = flow->n_uses ? FR_UNKNOWN_RATE : flow->cap;
-        m->bound[i] = flow->n_uses ? FR_NOBODY : FR_OWN_CAP;
+        m->rate[i] = has_links ? FR_UNKNOWN_RATE : m->paths[i].cap;
+        m->bound[i] = has_links ? FR_NOBODY : FR_OWN_CAP;
     }
     for (uint32_t link = 0; link < m->n_links; link++)
         if (m->levels[link].n_members || m->levels[link].is_listed)
             enqueue(m, link, m->levels[link].min_level);
         else
-            m->levels[link].level = FR_NO_LEVEL;
+            m->is_full[link] = false, m->levels[link].level = FR_NO_LEVEL;
 }
 
 /* Decides the links of the queue; false when it takes too many looks. */
@@ -336,12 +365,13 @@ static bool drain(fr_maxmin *m, uint64_t max_scans)
         fr_level *level = &m->levels[link];
         int64_t x = scan(m, level, key);
         if (x == FR_NO_LEVEL) {
-            fr_time_heap_set(&m->queue, link, INT64_MAX);
-            level->state = FR_LINK_DONE;
+            leave_open(m, link);
         } else if (x != key) {
             fr_time_heap_set(&m->queue, link, x);
-        } else if (is_first(m, level, key)) {
-            fill(m, link, key);
+        } else {
+            uint32_t n_held = collect_held(m, level, key);
+            if (n_held != UINT32_MAX)
+                fill(m, link, key, n_held);
         }
         if (m->counts.n_scans > max_scans)
             return false;

@@ -24,6 +24,15 @@ typedef struct fr_use {
     uint32_t link, coefficient, position;
 } fr_use;
 
+enum { FR_NEAR_LINKS = 5 };
+
+/* What the search for levels looks at of a flow: half a cache line. */
+typedef struct fr_flow_path {
+    int64_t cap;
+    uint32_t n_links;
+    uint32_t near[FR_NEAR_LINKS]; /* if n_links <= FR_NEAR_LINKS */
+} fr_flow_path;
+
 typedef enum fr_link_state {
     FR_LINK_CLEAN,
     FR_LINK_QUEUED, /* in the queue of levels */
@@ -35,7 +44,8 @@ typedef struct fr_level {
     int64_t capacity;
     int64_t level;     /* at which it is full, FR_NO_LEVEL: it is not */
     int64_t min_level; /* capacity over the sum of all coefficients */
-    int64_t fastest;   /* no flow that has its rate is above */
+    int64_t fastest;   /* neither full nor queued: no flow that has its rate
+                          is above the larger of this and min_level */
     fr_member *members;
     uint32_t n_members, cap_members;
     uint32_t n_odd; /* members whose coefficient is not 1 */
@@ -56,13 +66,12 @@ typedef struct fr_flow {
     fr_work mark;   /* progress of the clock at its end; capped or new: work
                        left at since_ps */
     int64_t since_ps;
-    int64_t cap;
     fr_use *uses;
-    uint32_t n_uses, cap_uses;
-    uint32_t home; /* link whose clock it runs on, OWN_CAP, NOBODY: new */
+    uint32_t *far; /* links, if more than FR_NEAR_LINKS */
+    uint32_t cap_uses;
     uint32_t child, next, previous; /* heap: previous sibling or parent */
     uint32_t tag;
-    bool is_alive, is_listed;
+    bool is_alive;
 } fr_flow;
 
 typedef struct fr_u32s {
@@ -73,18 +82,24 @@ typedef struct fr_u32s {
 struct fr_maxmin {
     size_t n_links;
     fr_level *levels;
+    int64_t *safe; /* per link: flows up to this level need not ask it */
+    bool *is_full; /* per link: level is not FR_NO_LEVEL */
     uint64_t *coefficient_sum; /* per link */
     fr_link_clock *clocks;
     /* flows: parallel arrays, cap_flows each */
     size_t n_flows, n_used, cap_flows;
     int64_t *rate;   /* FR_UNKNOWN_RATE while released */
     uint32_t *bound; /* link that holds it back, OWN_CAP, NOBODY */
+    uint32_t *home;  /* link whose clock it runs on, OWN_CAP, NOBODY: new */
+    bool *is_listed; /* in `listed` */
+    fr_flow_path *paths;
     fr_flow *flows;
     fr_u32s free_flows;
     fr_u32s changed; /* links whose members came or went since the solve */
     fr_u32s listed;  /* flows that are new, released or held elsewhere */
     fr_u32s dirty;   /* links that the solve has looked at */
     fr_u32s stack;
+    uint32_t *held; /* scratch: room for all flows */
     fr_time_heap queue; /* of links, by the key of their level */
     int64_t least_removed; /* rate of the slowest flow that went away */
     int64_t now_ps;
@@ -92,7 +107,16 @@ struct fr_maxmin {
     fr_maxmin_counts counts;
 };
 
-/* maxmin_level.c: rates and bounds of all flows; lists what it looked at. */
+/* The links that a flow uses, paths[flow].n_links of them. */
+static inline const uint32_t *fr_maxmin_links(const fr_maxmin *m, uint32_t i)
+{
+    return m->paths[i].n_links <= FR_NEAR_LINKS ? m->paths[i].near
+                                                : m->flows[i].far;
+}
+
+/* maxmin_level.c: `safe` anew, after any change of the link. */
+void fr_maxmin_set_safe(fr_maxmin *maxmin, uint32_t link);
+/* Rates and bounds of all flows; lists what it looked at. */
 void fr_maxmin_find_levels(fr_maxmin *maxmin, bool is_all);
 
 /* maxmin_clock.c */
