@@ -30,8 +30,7 @@ FR_SIMD static void gelu_grad(float *dx, const float *dy, const float *x,
     for (int64_t i = 0; i < n; i++) {
         /* beyond 16 the slope is 0 or 1 to the last bit, but the saturated
          * sigmoid times v^3 would not be */
-        float v = x[i] > 16.0F ? 16.0F : x[i];
-        v = v < -16.0F ? -16.0F : v;
+        float v = fr_clampf(x[i], -16.0F, 16.0F);
         float s = fr_fast_sigmoidf(GELU_A * (v + GELU_B * (v * v * v)));
         float inner = GELU_A * (1.0F + 3.0F * GELU_B * (v * v));
         dx[i] = dy[i] * (s + v * s * (1.0F - s) * inner);

@@ -263,18 +263,22 @@ typedef struct radix {
     uint64_t bins[RADIX_MAX_BINS];
 } radix;
 
+/* Two histograms in turn: neighbours tend to fall into the same bin, and an
+ * increment that waits for the one before is slow. */
 static void radix_count(radix *at, const float *x, fr_range part)
 {
-    uint32_t bins[RADIX_MAX_BINS] = {0};
+    uint32_t bins[2][RADIX_MAX_BINS] = {{0}};
     uint32_t last = (uint32_t)at->n_bins - 1;
+    uint32_t prefix = at->prefix, mask = at->mask;
+    int shift = at->shift;
     for (int64_t i = part.first; i < part.last; i++) {
         uint32_t bits = fr_bits_of_float(x[i]) & 0x7fffffffU;
-        if ((bits & at->mask) == at->prefix)
-            bins[(bits >> at->shift) & last]++;
+        if ((bits & mask) == prefix)
+            bins[i & 1][(bits >> shift) & last]++;
     }
 #pragma omp critical(fr_radix_count)
     for (int i = 0; i < at->n_bins; i++)
-        at->bins[i] += bins[i];
+        at->bins[i] += bins[0][i] + (uint64_t)bins[1][i];
 }
 
 /* Fixes the next bits of the threshold. */

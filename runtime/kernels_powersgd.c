@@ -61,6 +61,29 @@ FR_SIMD static void add_scaled(float *restrict y, const float *restrict x,
         y[i] += a * x[i];
 }
 
+/* y += a[0] x[0] + ... + a[3] x[3], the rows of x `stride` apart */
+FR_SIMD static void add_scaled_4(float *restrict y, const float *restrict x,
+                                 int64_t stride, int64_t n, const float a[4])
+{
+    const float *restrict x1 = x + stride, *restrict x2 = x1 + stride;
+    const float *restrict x3 = x2 + stride;
+    float a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3];
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] += (a0 * x[i] + a1 * x1[i]) + (a2 * x2[i] + a3 * x3[i]);
+}
+
+/* y += sum over k of a[k] x[k], n_k rows of x */
+static void add_combination(float *y, const float *x, int64_t stride,
+                            int64_t n, const float *a, int64_t n_k)
+{
+    int64_t k = 0;
+    for (; k + 4 <= n_k; k += 4)
+        add_scaled_4(y, x + k * stride, stride, n, a + k);
+    for (; k < n_k; k++)
+        add_scaled(y, x + k * stride, n, a[k]);
+}
+
 FR_SIMD static void add_to(float *restrict y, const float *restrict x,
                            int64_t n)
 {
@@ -105,8 +128,10 @@ static void multiply_q(const factors *f, float *p_t, int n_team)
 
 #define COLUMN_BLOCK 512 /* columns of q^T that stay in the first cache */
 
-/* q^T[k, cols] = sum over rows of p^T[k, row] m[row, cols]; the threads share
- * the columns, rows are added in order. */
+/*
+ * q^T[k, cols] = sum over rows of p^T[k, row] m[row, cols].  The threads
+ * share the columns; rows are added in order, four at a time.
+ */
 static void multiply_p(const factors *f, float *q_t, int n_team)
 {
     int64_t n_blocks = (f->cols + COLUMN_BLOCK - 1) / COLUMN_BLOCK;
@@ -116,11 +141,13 @@ static void multiply_p(const factors *f, float *q_t, int n_team)
         int64_t left = f->cols - first, n = left < block ? left : block;
         for (int64_t k = 0; k < f->rank; k++)
             memset(q_t + k * f->cols + first, 0, (size_t)n * sizeof *q_t);
-        for (int64_t row = 0; row < f->rows; row++)
+        for (int64_t row = 0; row < f->rows; row += 4) {
+            int64_t n_rows = f->rows - row < 4 ? f->rows - row : 4;
             for (int64_t k = 0; k < f->rank; k++)
-                add_scaled(q_t + k * f->cols + first,
-                           f->m + row * f->cols + first, n,
-                           f->p[k * f->rows + row]);
+                add_combination(q_t + k * f->cols + first,
+                                f->m + row * f->cols + first, f->cols, n,
+                                f->p + k * f->rows + row, n_rows);
+        }
     }
 }
 
@@ -130,11 +157,12 @@ static void add_product(const factors *f, const float *q_t, float *y,
 {
 #pragma omp parallel for num_threads(n_team) schedule(static)
     for (int64_t row = 0; row < f->rows; row++) {
+        float p[FR_POWERSGD_MAX_RANK];
+        for (int64_t k = 0; k < f->rank; k++)
+            p[k] = sign * f->p[k * f->rows + row];
         if (sign > 0)
             memset(y + row * f->cols, 0, (size_t)f->cols * sizeof *y);
-        for (int64_t k = 0; k < f->rank; k++)
-            add_scaled(y + row * f->cols, q_t + k * f->cols, f->cols,
-                       sign * f->p[k * f->rows + row]);
+        add_combination(y + row * f->cols, q_t, f->cols, f->cols, p, f->rank);
     }
 }
 

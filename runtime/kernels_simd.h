@@ -95,6 +95,23 @@ FR_INLINE uint32_t fr_bits_of_float(float x)
 }
 
 /*
+ * x within [low, high], low < 0 < high; a NaN stays one.  By integer minima:
+ * signed, large positive floats come after `high`; unsigned, large negative
+ * ones after `low`.  (Float comparisons would not become single instructions,
+ * as their order of NaNs has to be kept.)
+ */
+FR_INLINE float fr_clampf(float x, float low, float high)
+{
+    int32_t top = (int32_t)fr_bits_of_float(high);
+    uint32_t bottom = fr_bits_of_float(low);
+    int32_t bits = (int32_t)fr_bits_of_float(x);
+    bits = bits < top ? bits : top;
+    uint32_t ubits = (uint32_t)bits;
+    ubits = ubits < bottom ? ubits : bottom;
+    return x != x ? x : fr_float_of_bits(ubits);
+}
+
+/*
  * exp(x), relative error <= 2e-7 for -87.3 <= x <= 88.7; saturates outside
  * (1.2e-38 and 3.3e38), NaN stays NaN.  Cody-Waite reduction by ln 2 in two
  * parts, then the degree-6 polynomial of exp on [-ln2/2, ln2/2].
@@ -102,8 +119,7 @@ FR_INLINE uint32_t fr_bits_of_float(float x)
 FR_INLINE float fr_fast_expf(float x)
 {
     const float magic = 12582912.0F; /* 1.5 * 2^23: rounds to an integer */
-    x = x > 88.7F ? 88.7F : x;
-    x = x < -87.3F ? -87.3F : x;
+    x = fr_clampf(x, -87.3F, 88.7F);
     float shifted = x * 1.44269504F + magic;
     float n = shifted - magic;
     float r = x - n * 0.693359375F;
