@@ -135,6 +135,8 @@ static fr_status run_round(rounds *r, fr_err *err)
     unsigned char is_spoilt = 0;
 
     FR_TRY(look_at_sentinel(r, &before_s, err));
+    if (r->bench->begin_round != NULL)
+        FR_TRY(r->bench->begin_round(r->bench->context, err));
     for (size_t i = 0; i < r->bench->n_points; i++) {
         double begin_s = now_s(schedule);
         if (!r->todo[i])

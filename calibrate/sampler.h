@@ -19,6 +19,8 @@ typedef struct fr_bench {
     const char *name;
     void *context;
     size_t n_points;
+    /* Before the points of each round; NULL: nothing to do. */
+    fr_status (*begin_round)(void *context, fr_err *err);
     /* One timed execution of a point, prepared as it should be. */
     fr_status (*run)(void *context, size_t i_point, double *out_s,
                      fr_err *err);

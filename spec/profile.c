@@ -73,6 +73,7 @@ static const fr_field comm_fields[] = {
     FIELD(fr_comm_point, n_bytes, U64, false),
     FIELD(fr_comm_point, is_async, BOOL, false),
     FIELD(fr_comm_point, is_beside, BOOL, false),
+    FIELD(fr_comm_point, is_cold, BOOL, false),
     FIELD(fr_comm_point, is_held_out, BOOL, false),
     FIELD(fr_comm_point, cpu_frac, DOUBLE, false),
     SAMPLE(fr_comm_point, median_s, DOUBLE, true),

@@ -83,6 +83,7 @@ typedef struct fr_comm_point {
     uint64_t n_bytes;    /* fr_instr_payload_bytes */
     bool is_async;       /* by the communication thread, else by the rank */
     bool is_beside;      /* the compute thread was busy meanwhile */
+    bool is_cold;        /* the payload came from memory, not from caches */
     bool is_held_out;
     double cpu_frac;     /* thread CPU time / wall time of who drives it */
     fr_sample sample;
