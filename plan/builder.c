@@ -144,6 +144,12 @@ void fr_builder_bind(fr_builder *builder, fr_space space, uint32_t block,
     fr_builder_use(builder, block, access);
 }
 
+void fr_builder_keep(fr_builder *builder, uint32_t block)
+{
+    if (!builder->is_out_of_memory && block != FR_BLOCK_NONE)
+        builder->blocks.items[block].last_call = (uint32_t)builder->calls.n;
+}
+
 uint64_t fr_builder_offset(const fr_builder *builder, uint32_t block)
 {
     return block < builder->blocks.n ? builder->blocks.items[block].offset_bytes
@@ -280,13 +286,6 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
             block->readers.at[call->lane] = now;
         }
     }
-    for (uint32_t u = 0; u < call->n_uses; u++) {
-        const builder_block *block =
-            &builder->blocks
-                 .items[builder->uses.items[call->first_use + u].block];
-        if (block->last_call == now && !block->is_persistent)
-            leave_memory(builder, block);
-    }
 }
 
 /* Leaves out what the lane's order or another dependency already says. */
@@ -317,19 +316,52 @@ static void add_deps(fr_builder *builder, uint32_t now, uint32_t previous,
     clock->at[call->lane] = now;
 }
 
+/* Transient blocks by the end of their life; FR_BLOCK_NONE ends the list. */
+static uint32_t *sort_by_last_call(const fr_builder *builder)
+{
+    size_t n_calls = builder->calls.n, n_blocks = builder->blocks.n;
+    uint32_t *list = malloc((n_blocks + 1) * sizeof *list);
+    uint32_t *end = calloc(n_calls + 2, sizeof *end); /* counting sort */
+    if (!list || !end) {
+        free(list);
+        free(end);
+        return NULL;
+    }
+    for (size_t i = 0; i < n_blocks; i++)
+        if (!builder->blocks.items[i].is_persistent)
+            end[builder->blocks.items[i].last_call]++;
+    for (size_t i = 1; i <= n_calls; i++)
+        end[i] += end[i - 1];
+    list[end[n_calls]] = FR_BLOCK_NONE;
+    for (size_t i = n_blocks; i-- > 0;)
+        if (!builder->blocks.items[i].is_persistent)
+            list[--end[builder->blocks.items[i].last_call]] = (uint32_t)i;
+    free(end);
+    return list;
+}
+
 static fr_status order_calls(fr_builder *builder, fr_err *err)
 {
     uint32_t previous[FR_LANE_N] = {0};
+    uint32_t *leaving = sort_by_last_call(builder);
+    uint32_t *next = leaving;
     builder->clocks = calloc(builder->calls.n + 1, sizeof *builder->clocks);
-    if (!builder->clocks)
+    if (!builder->clocks || !leaving) {
+        free(leaving);
         return fr_fail_no_memory(err);
+    }
     for (uint32_t now = 1; now <= builder->calls.n; now++) {
         lane_marks wanted = {{0}};
         fr_lane lane = builder->calls.items[now - 1].lane;
+        for (; *next != FR_BLOCK_NONE &&
+               builder->blocks.items[*next].last_call < now;
+             next++)
+            leave_memory(builder, &builder->blocks.items[*next]);
         collect_wanted(builder, now, &wanted);
         add_deps(builder, now, previous[lane], &wanted);
         previous[lane] = now;
     }
+    free(leaving);
     return builder->is_out_of_memory ? fr_fail_no_memory(err) : FR_OK;
 }
 

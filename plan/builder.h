@@ -43,6 +43,10 @@ void fr_builder_set_base(fr_builder *builder, fr_space space, uint32_t block);
 /* The call uses a block that another space's base reaches. */
 void fr_builder_use(fr_builder *builder, uint32_t block, char access);
 
+/* The block's memory is not given away before the last call is over, though
+ * nobody waits for that: a send in flight keeps its data. */
+void fr_builder_keep(fr_builder *builder, uint32_t block);
+
 /* Fills calls, deps, blocks and slab_bytes of *out, which owns them. */
 FR_CHECKED fr_status fr_builder_finish(fr_builder *builder, fr_class *out,
                                        fr_err *err);

@@ -3,8 +3,6 @@
  */
 #include "plan/lower_internal.h"
 
-#include "plan/schedule.h"
-
 #include <string.h>
 
 /* Shared segments come first, so that one layer stands once. */
@@ -33,6 +31,7 @@ static void release_class(lower_class *lc)
     free(lc->inputs);
     free(lc->saved);
     free(lc->tokens);
+    free(lc->gradients);
 }
 
 /* Which layers the rank's chunks hold, and the tables that follow from it. */
@@ -61,7 +60,8 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
     lc->inputs = calloc(n_micro * lc->n_slots, sizeof *lc->inputs);
     lc->saved = calloc(n_micro * lc->n_slots, sizeof *lc->saved);
     lc->tokens = calloc(n_micro, sizeof *lc->tokens);
-    if (!lc->inputs || !lc->saved || !lc->tokens)
+    lc->gradients = calloc(n_micro * vpp, sizeof *lc->gradients);
+    if (!lc->inputs || !lc->saved || !lc->tokens || !lc->gradients)
         return fr_fail_no_memory(err);
     return FR_OK;
 }
@@ -108,6 +108,7 @@ static fr_status fill_program(lower_context *context, fr_err *err)
     fr_program *program = context->program;
     const fr_plan *plan = context->plan;
     FR_TRY(copy_model(context->model, &program->model, err));
+    FR_TRY(lower_pipeline(context, err));
     program->plan = *plan;
     program->job = *context->job;
     program->n_micro_batches = context->n_micro;
@@ -161,6 +162,9 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     fr_status status = fill_program(&context, err);
     fr_vec_release(&context.instrs);
     fr_vec_release(&context.segments);
+    free(context.tasks);
+    free(context.arrivals);
+    free(context.n_arrivals);
     if (status != FR_OK) {
         fr_program_destroy(context.program);
         return status;

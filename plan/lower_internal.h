@@ -7,6 +7,7 @@
  *   lower_ends.c     embedding, head and loss
  *   lower_reduce.c   gradient reduction, compressed or not
  *   lower_update.c   norm, clip, optimizer, loss
+ *   lower_pipeline.c the order of receives
  *   lower_stage.c    the calls of one pipeline rank
  *   lower.c          the program
  */
@@ -17,6 +18,7 @@
 #include "plan/builder.h"
 #include "plan/compressor.h"
 #include "plan/lower.h"
+#include "plan/schedule.h"
 
 /* Sizes of one rank.  rows: tokens of a micro-batch. */
 typedef struct lower_shape {
@@ -78,6 +80,16 @@ typedef struct lower_ends {
     uint64_t wte, wpe, norm_w, norm_b, head;
 } lower_ends;
 
+/* Something that a pipeline rank receives. */
+typedef struct lower_arrival {
+    int64_t time;        /* virtual, when it was made */
+    size_t before_task;  /* of the receiver: place of the receive */
+    int32_t boundary;    /* before this global stage */
+    int32_t chunk;       /* of the receiver */
+    int64_t micro_batch;
+    bool is_gradient;
+} lower_arrival;
+
 typedef struct lower_context {
     const fr_model *model;
     const fr_job *job;
@@ -89,6 +101,10 @@ typedef struct lower_context {
     lower_saved saved;       /* as forward keeps it */
     bool is_probs_saved;
     int64_t n_micro;
+    size_t n_tasks;          /* of each pipeline rank */
+    fr_task *tasks;          /* [pp][n_tasks] */
+    lower_arrival *arrivals; /* [pp][n_tasks], n_arrivals of them */
+    size_t *n_arrivals;      /* [pp] */
     bool is_local[FR_AXIS_N]; /* each group of the axis on one node */
     /* Segments under construction. */
     fr_vec(fr_instr) instrs;
@@ -118,6 +134,8 @@ typedef struct lower_class {
     uint32_t *inputs;          /* [n_micro][n_slots] blocks */
     uint32_t *saved;           /* [n_micro][n_slots] blocks */
     uint32_t *tokens;          /* [n_micro] blocks */
+    uint32_t *gradients;       /* [n_micro][vpp] received blocks */
+    uint32_t sent[2];          /* blocks that this and the last task sent */
     int64_t n_loaded;          /* micro-batches whose tokens are there */
     uint32_t step;             /* block */
     uint32_t i_head, i_embed_fwd, i_embed_bwd; /* segments */
@@ -165,6 +183,9 @@ void lower_reduce_finish(lower_class *lc);
 /* lower_update.c */
 void lower_zero(lower_class *lc);
 void lower_update(lower_class *lc);
+
+/* lower_pipeline.c */
+FR_CHECKED fr_status lower_pipeline(lower_context *context, fr_err *err);
 
 /* lower_stage.c */
 FR_CHECKED fr_status lower_stage(lower_class *lc, fr_err *err);

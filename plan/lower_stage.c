@@ -8,7 +8,6 @@
 #include "plan/lower_internal.h"
 
 #include "plan/optimizer.h"
-#include "plan/schedule.h"
 
 #include <string.h>
 
@@ -144,14 +143,50 @@ static uint32_t transfer_segment(lower_class *lc, fr_op op, int32_t boundary,
     return i_segment;
 }
 
-static void transfer(lower_class *lc, fr_op op, int32_t boundary,
-                     bool is_gradient, const fr_task *task, uint32_t block)
+static uint32_t *slot(const lower_class *lc, uint32_t *table,
+                      const fr_task *task, int32_t layer)
 {
-    bool is_send = op == FR_OP_SEND;
-    uint32_t i_segment = transfer_segment(lc, op, boundary, is_gradient);
-    lower_add_call(lc, i_segment, -1, task->micro_batch, task->chunk);
-    fr_builder_bind(lc->builder, is_send ? FR_SPACE_IN : FR_SPACE_OUT, block,
-                    is_send ? 'r' : 'w');
+    return &table[(size_t)task->micro_batch * lc->n_slots +
+                  lc->chunk_slot[task->chunk] + (size_t)layer];
+}
+
+static uint32_t *gradient_of(const lower_class *lc, const fr_task *task)
+{
+    return &lc->gradients[task->micro_batch * lc->context->plan->vpp +
+                          task->chunk];
+}
+
+static void send(lower_class *lc, int32_t boundary, bool is_gradient,
+                 const fr_task *task, uint32_t block)
+{
+    lower_add_call(lc,
+                   transfer_segment(lc, FR_OP_SEND, boundary, is_gradient), -1,
+                   task->micro_batch, task->chunk);
+    fr_builder_bind(lc->builder, FR_SPACE_IN, block, 'r');
+    lc->sent[0] = block;
+}
+
+/* What arrives while the rank works on its task i. */
+static void receive(lower_class *lc, size_t i_task, size_t *i_arrival)
+{
+    lower_context *context = lc->context;
+    const lower_arrival *all =
+        &context->arrivals[(size_t)lc->stage * context->n_tasks];
+    while (*i_arrival < context->n_arrivals[lc->stage] &&
+           all[*i_arrival].before_task <= i_task) {
+        const lower_arrival *a = &all[(*i_arrival)++];
+        uint32_t block = add_activation(lc, context->shape.stream_bytes);
+        fr_task task = {a->is_gradient, a->chunk, a->micro_batch};
+        lower_add_call(lc,
+                       transfer_segment(lc, FR_OP_RECV, a->boundary,
+                                        a->is_gradient),
+                       -1, a->micro_batch, a->chunk);
+        fr_builder_bind(lc->builder, FR_SPACE_OUT, block, 'w');
+        if (a->is_gradient)
+            *gradient_of(lc, &task) = block;
+        else
+            *slot(lc, lc->inputs, &task, 0) = block;
+    }
 }
 
 /* Tokens of this micro-batch, and already those of the next. */
@@ -169,13 +204,6 @@ static uint32_t load_tokens(lower_class *lc, int64_t micro_batch)
         lc->n_loaded++;
     }
     return lc->tokens[micro_batch];
-}
-
-static uint32_t *slot(const lower_class *lc, uint32_t *table,
-                      const fr_task *task, int32_t layer)
-{
-    return &table[(size_t)task->micro_batch * lc->n_slots +
-                  lc->chunk_slot[task->chunk] + (size_t)layer];
 }
 
 static lower_unit *layer_unit(lower_class *lc, int32_t layer)
@@ -220,19 +248,17 @@ static void forward(lower_class *lc, const fr_task *task)
     const int32_t n_layers = lc->chunk_layers[task->chunk];
     const uint64_t stream_bytes = context->shape.stream_bytes;
     bool is_full = context->plan->recompute == FR_RECOMPUTE_FULL;
-    uint32_t block = add_activation(lc, stream_bytes);
+    uint32_t block = *slot(lc, lc->inputs, task, 0);
     if (is_first_stage(lc, task->chunk)) {
         uint32_t tokens = load_tokens(lc, task->micro_batch);
+        block = add_activation(lc, stream_bytes);
         lower_add_call(lc, lc->i_embed_fwd, -1, task->micro_batch,
                        task->chunk);
         bind_ends(lc, false, FR_SPACE_WEIGHT, 'r');
         fr_builder_bind(lc->builder, FR_SPACE_TOKENS, tokens, 'r');
         fr_builder_bind(lc->builder, FR_SPACE_OUT, block, 'w');
-    } else {
-        transfer(lc, FR_OP_RECV, stage_of(lc, task->chunk), false, task,
-                 block);
+        *slot(lc, lc->inputs, task, 0) = block;
     }
-    *slot(lc, lc->inputs, task, 0) = block;
     for (int32_t i = 0; i < n_layers; i++) {
         int32_t layer = lc->chunk_first[task->chunk] + i;
         uint32_t saved = add_activation(lc, context->saved.n_bytes);
@@ -248,8 +274,7 @@ static void forward(lower_class *lc, const fr_task *task)
         *slot(lc, lc->inputs, task, i + 1) = block = out;
     }
     if (!is_last_stage(lc, task->chunk))
-        transfer(lc, FR_OP_SEND, stage_of(lc, task->chunk) + 1, false, task,
-                 block);
+        send(lc, stage_of(lc, task->chunk) + 1, false, task, block);
 }
 
 /* A unit's gradients are complete: the last micro-batch has been there. */
@@ -336,14 +361,12 @@ static void backward(lower_class *lc, const fr_task *task)
 {
     const lower_context *context = lc->context;
     bool is_last_micro = task->micro_batch == context->n_micro - 1;
-    uint32_t gradient = add_activation(lc, context->shape.stream_bytes);
+    uint32_t gradient = *gradient_of(lc, task);
     if (is_last_stage(lc, task->chunk)) {
+        gradient = add_activation(lc, context->shape.stream_bytes);
         head(lc, task, gradient);
         if (is_last_micro)
             finish_ends(lc, true);
-    } else {
-        transfer(lc, FR_OP_RECV, stage_of(lc, task->chunk) + 1, true, task,
-                 gradient);
     }
     for (int32_t i = lc->chunk_layers[task->chunk]; i-- > 0;) {
         layer_backward(lc, task, i, gradient);
@@ -355,8 +378,7 @@ static void backward(lower_class *lc, const fr_task *task)
         finish_unit(lc, unit);
     }
     if (!is_first_stage(lc, task->chunk)) {
-        transfer(lc, FR_OP_SEND, stage_of(lc, task->chunk), true, task,
-                 gradient);
+        send(lc, stage_of(lc, task->chunk), true, task, gradient);
         return;
     }
     lower_add_call(lc, lc->i_embed_bwd, -1, task->micro_batch, task->chunk);
@@ -383,30 +405,38 @@ static void finish_reductions(lower_class *lc)
     lower_reduce_finish(lc);
 }
 
+/* All forwards and backwards, with what comes and goes. */
+static void run_tasks(lower_class *lc)
+{
+    const lower_context *context = lc->context;
+    const fr_task *tasks = &context->tasks[(size_t)lc->stage *
+                                           context->n_tasks];
+    size_t i_arrival = 0;
+    lc->sent[0] = lc->sent[1] = FR_BLOCK_NONE;
+    for (size_t i = 0; i < context->n_tasks; i++) {
+        receive(lc, i, &i_arrival);
+        if (tasks[i].is_backward)
+            backward(lc, &tasks[i]);
+        else
+            forward(lc, &tasks[i]);
+        /* A send has the time of the next task before its memory is taken. */
+        fr_builder_keep(lc->builder, lc->sent[1]);
+        lc->sent[1] = lc->sent[0];
+        lc->sent[0] = FR_BLOCK_NONE;
+    }
+}
+
 fr_status lower_stage(lower_class *lc, fr_err *err)
 {
     lower_context *context = lc->context;
-    const fr_plan *plan = context->plan;
-    const fr_schedule *schedule = fr_schedules[plan->schedule];
-    size_t n_tasks = 2 * (size_t)context->n_micro * (size_t)plan->vpp;
-    fr_task *tasks = calloc(n_tasks, sizeof *tasks);
-    if (!tasks)
-        return fr_fail_no_memory(err);
-    schedule->emit(lc->stage, plan->pp, context->n_micro, plan->vpp, tasks);
     lc->first_transfer = (uint32_t)context->segments.n;
     lc->i_pending_bucket = UINT32_MAX;
     add_persistent_blocks(lc);
     lower_ends_segments(lc);
     lower_zero(lc);
-    for (size_t i = 0; i < n_tasks; i++) {
-        if (tasks[i].is_backward)
-            backward(lc, &tasks[i]);
-        else
-            forward(lc, &tasks[i]);
-    }
+    run_tasks(lc);
     finish_reductions(lc);
     lower_update(lc);
-    free(tasks);
     if (context->is_out_of_memory)
         return fr_fail_no_memory(err);
     FR_TRY(fr_builder_finish(lc->builder, lc->klass, err));
