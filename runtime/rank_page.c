@@ -52,10 +52,11 @@ void fr_rank_page_close(fr_rank_page *page)
         (void)munmap(page, sizeof *page);
 }
 
-void fr_rank_page_fail(fr_rank_page *page, const char *text)
+void fr_rank_page_fail(fr_rank_page *page, const fr_err *err)
 {
     if (!page || atomic_load(&page->state) == FR_RANK_FAILED)
         return;
-    fr_text_copy_cut(page->failure, sizeof page->failure, text);
+    fr_text_copy_cut(page->failure, sizeof page->failure, err->text);
+    page->status = (int32_t)err->status;
     atomic_store_explicit(&page->state, FR_RANK_FAILED, memory_order_release);
 }

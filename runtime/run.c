@@ -7,6 +7,7 @@
 #include "runtime/gradient_dump.h"
 #include "runtime/interpreter.h"
 #include "runtime/kernels_cpu.h"
+#include "runtime/launch.h"
 #include "runtime/measure.h"
 #include "runtime/rank_page.h"
 
@@ -365,7 +366,7 @@ static void announce_failure(const run *r, const fr_err *err)
 {
     const fr_transport *transport = r->transport;
 
-    fr_rank_page_fail(r->page, err->text);
+    fr_rank_page_fail(r->page, err);
     if (!transport->control[transport->rank])
         return;
     fr_shm_set_failure(transport->control[transport->rank], err->text);
@@ -445,6 +446,8 @@ fr_status fr_run(const fr_program *program, const fr_run_options *options,
 
     if (world == 1)
         return run_alone(program, options, timeline, out, err);
+    if (getenv(FR_STATUS_DIR_ENV))
+        fr_launch_follow_parent();
     FR_TRY(fr_transport_mpi_create(world, options->timeout_s, &transport,
                                    err));
     if (!transport) /* more ranks were started than the plan has */
