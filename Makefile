@@ -83,7 +83,8 @@ CUDA_LIBS := $(if $(USES_CUDA),$(addprefix -L,$(CUDA_LIB_DIR)) \
     $(addprefix -Wl$(comma)-rpath$(comma),$(CUDA_LIB_DIR)) \
     -lcublas -lcudart $(if $(HAVE_NCCL),-lnccl) -lstdc++)
 
-OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU:%.cu=$(BUILD)/%.cu.o)
+OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU:%.cu=$(BUILD)/%.cu.o) \
+    $(BUILD)/spec/cluster_xsd.o
 LIB := $(BUILD)/libforerun.a
 
 TEST_SRC  := $(wildcard tests/unit/test_*.c tests/contract/test_*.c)
@@ -168,6 +169,18 @@ $(LIB): $(OBJ)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# The schema of cluster files is compiled in.
+$(BUILD)/spec/cluster_xsd.c: configs/schema/cluster.xsd
+	@mkdir -p $(@D)
+	$(Q)(echo '#include "spec/cluster_reader.h"'; \
+	    echo 'const unsigned char fr_cluster_xsd[] = {'; \
+	    od -An -v -tu1 $< | sed 's/\([0-9][0-9]*\)/\1,/g'; \
+	    echo '0};'; \
+	    echo 'const size_t fr_cluster_xsd_n = sizeof fr_cluster_xsd - 1;' \
+	    ) >$@
+$(BUILD)/spec/cluster_xsd.o: $(BUILD)/spec/cluster_xsd.c $(BUILD)/flags
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.cu.o: %.cu $(BUILD)/flags

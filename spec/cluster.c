@@ -1,9 +1,6 @@
 /* cluster.c: what a cluster consists of: names, counts, places, prices. */
 #include "spec/cluster.h"
 
-#include "core/hash.h"
-#include "core/text.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,10 +130,10 @@ static int64_t index_in_group(const fr_node_group *group, const char *name)
     size_t n = strlen(group->id);
     if (strncmp(group->id, name, n) != 0)
         return -1;
-    if (name[n] == '\0' && group->n_nodes == 1)
-        return 0;
+    if (name[n] != '-')
+        return -1;
     const char *digits = name + n + 1;
-    if (name[n] != '-' || digits[0] == '\0' || strlen(digits) > 9 ||
+    if (digits[0] == '\0' || strlen(digits) > 9 ||
         strspn(digits, "0123456789") != strlen(digits) ||
         (digits[0] == '0' && digits[1] != '\0'))
         return -1;
@@ -176,19 +173,24 @@ fr_slot fr_cluster_slot(const fr_cluster *cluster, int64_t slot)
                      .local = (int32_t)(at % per_node)};
 }
 
+/* Ranks that fr_cluster_place() puts on a node. */
+static int64_t ranks_on(const fr_cluster *cluster, int64_t node, int n_threads,
+                        int64_t ranks_per_node)
+{
+    int64_t room = fr_cluster_node_slots(cluster, node, n_threads);
+    bool is_gpu = fr_cluster_device(cluster, node)->kind == FR_DEVICE_GPU;
+    bool is_asked =
+        ranks_per_node > 0 && (!is_gpu || ranks_per_node < room);
+    return is_asked ? ranks_per_node : room;
+}
+
 fr_status fr_cluster_place(const fr_cluster *cluster, int64_t n_ranks,
                            int n_threads, int64_t ranks_per_node,
                            int32_t *node_of_rank, fr_err *err)
 {
     int64_t n_nodes = fr_cluster_n_nodes(cluster), n_fit = 0;
-    for (int64_t node = 0; node < n_nodes && n_fit < n_ranks; node++) {
-        int64_t room = fr_cluster_node_slots(cluster, node, n_threads);
-        bool is_gpu =
-            fr_cluster_device(cluster, node)->kind == FR_DEVICE_GPU;
-        if (ranks_per_node > 0 && (!is_gpu || ranks_per_node < room))
-            room = ranks_per_node;
-        n_fit += room;
-    }
+    for (int64_t node = 0; node < n_nodes && n_fit < n_ranks; node++)
+        n_fit += ranks_on(cluster, node, n_threads, ranks_per_node);
     if (n_fit < n_ranks)
         return fr_fail(err, FR_INFEASIBLE,
                        "%lld ranks of %d threads do not fit: cluster '%s' has "
@@ -197,11 +199,7 @@ fr_status fr_cluster_place(const fr_cluster *cluster, int64_t n_ranks,
                        (long long)n_fit);
     int64_t rank = 0;
     for (int64_t node = 0; rank < n_ranks; node++) {
-        int64_t room = fr_cluster_node_slots(cluster, node, n_threads);
-        bool is_gpu =
-            fr_cluster_device(cluster, node)->kind == FR_DEVICE_GPU;
-        if (ranks_per_node > 0 && (!is_gpu || ranks_per_node < room))
-            room = ranks_per_node;
+        int64_t room = ranks_on(cluster, node, n_threads, ranks_per_node);
         for (int64_t i = 0; i < room && rank < n_ranks; i++)
             node_of_rank[rank++] = (int32_t)node;
     }
