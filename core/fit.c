@@ -134,7 +134,7 @@ fr_status fr_fit_least_squares(const double *design, const double *y,
                                double *coef, double *std_err, fr_err *err)
 {
     problem p = {design, y, w, n, n_columns};
-    size_t all[FR_FIT_COLUMNS_MAX], rank;
+    size_t all[FR_FIT_COLUMNS_MAX] = {0}, rank;
     double coef_new[FR_FIT_COLUMNS_MAX], err_new[FR_FIT_COLUMNS_MAX];
     solver s;
 

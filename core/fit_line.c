@@ -122,8 +122,8 @@ static void measure_line(const points *p, const double *u, fr_line *line)
     line->max_rel = 0;
     for (size_t i = 0; i < p->n; i++) {
         double rest = scaled_rest(p, line, i);
-        double rel =
-            fabs(p->y[i] - line->a - line->b * p->x[i]) / fabs(p->y[i]);
+        double off = fabs(p->y[i] - line->a - line->b * p->x[i]);
+        double rel = off > 0 ? off / fabs(p->y[i]) : 0;
         sum_rest += u[i] * rest * rest;
         sum_u += u[i];
         sum_rel += rel * rel;

@@ -279,30 +279,40 @@ fr_status fr_parse_quantity(fr_quantity quantity, const char *text,
     return FR_OK;
 }
 
-/* Digits alone are read exactly; the rest through double, below 2^64. */
+/* "18446744073709551615B": more digits than a double holds, times a unit. */
+static bool read_exact(const char *text, double value, uint64_t *out)
+{
+    size_t n = n_digits(text);
+    uint64_t number = 0, worth;
+
+    if (n == 0 || text[n] == '.' || text[n] == 'e' || text[n] == 'E')
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(text[i] - '0'), &number))
+            return false;
+    if (number == 0 || value / (double)number >= 0x1p63)
+        return false;
+    worth = (uint64_t)nearbyint(value / (double)number);
+    return worth > 0 && (double)number * (double)worth == value &&
+           !__builtin_mul_overflow(number, worth, out);
+}
+
 static fr_status parse_whole(fr_quantity quantity, const char *text,
                              uint64_t *out, fr_err *err)
 {
-    double value;
-    size_t n = n_digits(text);
-    uint64_t exact = 0, worth;
+    double value = 0;
+    uint64_t exact;
 
     FR_TRY(fr_parse_quantity(quantity, text, 0, &value, err));
+    if (read_exact(text, value, &exact)) {
+        *out = exact;
+        return FR_OK;
+    }
     if (value >= 0x1p64)
         return fr_fail(err, FR_INPUT, "'%.60s' is too large: expected %s",
                        text, rows[quantity].expected);
     *out = (uint64_t)value;
-    /* "18446744073709551615B" does not fit a double: digits times unit. */
-    if (n == 0 || text[n] == '.' || text[n] == 'e' || text[n] == 'E')
-        return FR_OK;
-    for (size_t i = 0; i < n; i++)
-        if (__builtin_mul_overflow(exact, 10, &exact) ||
-            __builtin_add_overflow(exact, (uint64_t)(text[i] - '0'), &exact))
-            return FR_OK;
-    worth = exact ? (uint64_t)nearbyint(value / (double)exact) : 0;
-    if (worth && (double)exact * (double)worth == value &&
-        !__builtin_mul_overflow(exact, worth, &exact))
-        *out = exact;
     return FR_OK;
 }
 

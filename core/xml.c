@@ -171,56 +171,68 @@ static void on_schema_error(void *context, xmlErrorPtr error)
         write_parse_error(state, (int)line, error->message);
 }
 
-static fr_status load_schema(const char *xsd, size_t n_xsd,
-                             xmlSchemaPtr *schema, fr_err *err)
+/* The schema looks into `doc` as long as it lives. */
+static fr_status read_schema(xmlDocPtr doc, xmlSchemaPtr *out, fr_err *err)
 {
     parse_state state = {.name = "schema", .err = err};
-    xmlSchemaParserCtxtPtr parser;
+    xmlSchemaParserCtxtPtr parser = xmlSchemaNewDocParserCtxt(doc);
+    xmlSchemaPtr schema;
 
-    if (n_xsd > xml_bytes_max)
-        return fr_fail(err, FR_FAILURE, "schema: larger than 64 MiB");
-    parser = xmlSchemaNewMemParserCtxt(xsd, (int)n_xsd);
     if (!parser)
         return fr_fail_no_memory(err);
     xmlSchemaSetParserStructuredErrors(parser, on_schema_error, &state);
-    *schema = xmlSchemaParse(parser);
+    schema = xmlSchemaParse(parser);
     xmlSchemaFreeParserCtxt(parser);
-    if (*schema)
-        return FR_OK;
-    if (!state.has_failed)
+    if (!schema)
+        return state.has_failed ? FR_INPUT : fr_fail_no_memory(err);
+    *out = schema;
+    return FR_OK;
+}
+
+static fr_status validate(const fr_xml *xml, xmlSchemaPtr schema, fr_err *err)
+{
+    parse_state state = {.name = xml->path, .err = err};
+    xmlSchemaValidCtxtPtr validator = xmlSchemaNewValidCtxt(schema);
+    int result;
+
+    if (!validator)
         return fr_fail_no_memory(err);
-    if (err)
-        err->status = FR_FAILURE;
-    return FR_FAILURE;
+    xmlSchemaSetValidStructuredErrors(validator, on_schema_error, &state);
+    result = xmlSchemaValidateDoc(validator, xml->doc);
+    xmlSchemaFreeValidCtxt(validator);
+    if (result == 0)
+        return FR_OK;
+    if (result < 0)
+        return fr_fail_no_memory(err);
+    if (!state.has_failed)
+        return fr_fail(err, FR_INPUT, "%s:1: does not follow the schema",
+                       xml->path);
+    return FR_INPUT;
 }
 
 fr_status fr_xml_validate(const fr_xml *xml, const char *xsd, size_t n_xsd,
                           fr_err *err)
 {
-    parse_state state = {.name = xml->path, .err = err};
+    xmlDocPtr doc = NULL;
     xmlSchemaPtr schema = NULL;
-    xmlSchemaValidCtxtPtr validator;
-    fr_status status = FR_OK;
-    int result;
+    fr_status status = FR_INPUT;
 
-    FR_TRY(load_schema(xsd, n_xsd, &schema, err));
-    validator = xmlSchemaNewValidCtxt(schema);
-    if (!validator) {
-        status = fr_fail_no_memory(err);
-        goto out_schema;
+    if (n_xsd <= xml_bytes_max)
+        status = read_doc("schema", xsd, n_xsd, &doc, err);
+    else
+        fr_fail(err, FR_INPUT, "schema: larger than 64 MiB");
+    if (status == FR_OK)
+        status = read_schema(doc, &schema, err);
+    /* A wrong schema is no fault of the file. */
+    if (status == FR_INPUT) {
+        status = FR_FAILURE;
+        if (err)
+            err->status = status;
     }
-    xmlSchemaSetValidStructuredErrors(validator, on_schema_error, &state);
-    result = xmlSchemaValidateDoc(validator, xml->doc);
-    if (result > 0 && state.has_failed)
-        status = FR_INPUT;
-    else if (result > 0)
-        status = fr_fail(err, FR_INPUT, "%s:1: does not follow the schema",
-                         xml->path);
-    else if (result < 0)
-        status = fr_fail_no_memory(err);
-    xmlSchemaFreeValidCtxt(validator);
-out_schema:
+    if (status == FR_OK)
+        status = validate(xml, schema, err);
     xmlSchemaFree(schema);
+    xmlFreeDoc(doc);
     return status;
 }
 

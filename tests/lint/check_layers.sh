@@ -23,12 +23,12 @@ BEGIN {
     only["^mpi\\.h$"] = "_mpi\\.c$"
     only["^(cuda|cublas|curand|nvml|nvrtc)"] = "(_cuda\\.c|\\.cu)$"
     only["^nccl"] = "_nccl\\.c$"
-    only["^(cblas|openblas|f77blas|lapacke)"] = "^runtime/[a-z0-9_]*_blas\\.c$"
+    only["^(cblas|openblas|f77blas|lapacke)"] = "^(runtime|calibrate)/[a-z0-9_]*_blas\\.c$"
     only["^hwloc"] = "_hwloc\\.c$"
     # the C library and POSIX; omp.h belongs to the compiler
     system_headers = "^(assert|complex|ctype|dirent|dlfcn|errno|fcntl|fenv|" \
         "float|inttypes|limits|locale|math|omp|poll|pthread|sched|" \
-        "semaphore|setjmp|signal|spawn|stdalign|stdarg|stdatomic|stdbool|" \
+        "semaphore|setjmp|cpuid|signal|spawn|stdalign|stdarg|stdatomic|stdbool|" \
         "stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|termios|" \
         "time|unistd|wchar|immintrin|malloc|netdb|ifaddrs|" \
         "(sys|linux|netinet|arpa|net)/[a-z0-9_]+)\\.h$"

@@ -14,8 +14,10 @@ done
 for file in $files; do
     case $file in
     *.h)
+        # The folders of tests/ may be left out of it.
         guard=FR_$(tr 'a-z/.' 'A-Z__' <<<"$file")
-        grep -q "^#define $guard\$" "$file" || {
+        short=FR_TESTS_$(tr 'a-z/.' 'A-Z__' <<<"${file##*/}")
+        grep -qE "^#define ($guard|$short)\$" "$file" || {
             echo "$file:1: has no guard $guard"
             bad=1
         }

@@ -1,0 +1,200 @@
+/*
+ * test_no_memory.c: out of memory at the n-th allocation, for every n: each
+ * reader ends with FR_NO_MEMORY, leaks nothing (the sanitizer run sees that)
+ * and succeeds once nothing fails any more.  The linker puts the __wrap_
+ * functions in place (Makefile); what libraries allocate inside themselves is
+ * not seen, so the call into cJSON counts as one allocation.
+ */
+#include "core/arena.h"
+#include "core/fit.h"
+#include "core/json.h"
+#include "core/units.h"
+#include "core/vec.h"
+#include "core/xml.h"
+#include "tests/check.h"
+
+#include <stdlib.h>
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t item_bytes);
+void *__real_realloc(void *old, size_t n);
+char *__real_strdup(const char *text);
+void *__real_cJSON_ParseWithLength(const char *text, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t item_bytes);
+void *__wrap_realloc(void *old, size_t n);
+char *__wrap_strdup(const char *text);
+void *__wrap_cJSON_ParseWithLength(const char *text, size_t n);
+
+/* Allocations until the one that fails; negative: none does. */
+static long countdown = -1;
+
+static bool is_failing(void)
+{
+    return countdown >= 0 && countdown-- == 0;
+}
+
+void *__wrap_malloc(size_t n)
+{
+    return is_failing() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t item_bytes)
+{
+    return is_failing() ? NULL : __real_calloc(n, item_bytes);
+}
+
+void *__wrap_realloc(void *old, size_t n)
+{
+    return is_failing() ? NULL : __real_realloc(old, n);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return is_failing() ? NULL : __real_strdup(text);
+}
+
+void *__wrap_cJSON_ParseWithLength(const char *text, size_t n)
+{
+    return is_failing() ? NULL : __real_cJSON_ParseWithLength(text, n);
+}
+
+/* Runs `attempt` with the n-th allocation failing, for n = 0, 1 ... until it
+ * gets through. */
+static void check_every_failure(fr_status (*attempt)(fr_err *err),
+                                long n_expected_least)
+{
+    for (long n = 0; n < 100000; n++) {
+        fr_err err = {FR_OK, ""};
+        fr_status status;
+        bool has_failed;
+
+        countdown = n;
+        status = attempt(&err);
+        has_failed = countdown < 0;
+        countdown = -1;
+        if (!has_failed) {
+            CHECK_OK(status, &err);
+            CHECK(n >= n_expected_least);
+            return;
+        }
+        CHECK_FAILS(status, FR_NO_MEMORY, &err);
+    }
+    CHECK(!"it never got through");
+}
+
+static fr_status use_arena(fr_err *err)
+{
+    fr_arena arena;
+    fr_status status = FR_OK;
+
+    fr_arena_init(&arena);
+    for (size_t i = 1; i < 60 && status == FR_OK; i++)
+        if (!fr_arena_alloc(&arena, i * i * 37) ||
+            !fr_arena_printf(&arena, "host %zu", i))
+            status = fr_fail_no_memory(err);
+    fr_arena_release(&arena);
+    return status;
+}
+
+static fr_status use_vec(fr_err *err)
+{
+    fr_vec(double) vec = {0};
+    fr_status status = FR_OK;
+
+    for (size_t i = 0; i < 1000 && status == FR_OK; i++) {
+        status = fr_vec_push(&vec, (double)i);
+        CHECK(vec.n == i + (status == FR_OK));
+    }
+    fr_vec_release(&vec);
+    return status == FR_OK ? FR_OK : fr_fail_no_memory(err);
+}
+
+static fr_status use_json(fr_err *err)
+{
+    static const char text[] =
+        "{\"layers\": [1, 2.5, \"three\", [4, {\"five\": null}]],\n"
+        " \"name\": \"gpt2\", \"more\": {\"a\": 1, \"b\": 2, \"c\": 3}}";
+    fr_json *json;
+
+    FR_TRY(fr_json_parse("t", text, strlen(text), &json, err));
+    fr_json_destroy(json);
+    return FR_OK;
+}
+
+static fr_status use_writer(fr_err *err)
+{
+    fr_buffer buffer;
+    fr_json_writer w;
+    fr_status status;
+
+    fr_buffer_init(&buffer);
+    fr_json_writer_init(&w, &buffer);
+    fr_json_begin_array(&w);
+    for (int i = 0; i < 500; i++)
+        fr_json_double(&w, i * 2.385);
+    fr_json_end_array(&w);
+    status = fr_buffer_check(&buffer, err);
+    fr_buffer_release(&buffer);
+    return status;
+}
+
+static fr_status use_xml(fr_err *err)
+{
+    static const char text[] = "<a><b x='1'/><c>text</c></a>";
+    fr_xml *xml;
+
+    FR_TRY(fr_xml_parse("t", text, strlen(text), &xml, err));
+    fr_xml_destroy(xml);
+    return FR_OK;
+}
+
+static fr_status use_fits(fr_err *err)
+{
+    double x[20], y[20];
+    fr_pieces pieces;
+    fr_curve *curve;
+
+    for (int i = 0; i < 20; i++) {
+        x[i] = 1 << i;
+        y[i] = 3e-6 + x[i] * (i < 10 ? 1e-9 : 7e-10);
+    }
+    FR_TRY(fr_fit_pieces(x, y, 20, 4, &pieces, err));
+    FR_TRY(fr_fit_isotonic(y, NULL, 20, err));
+    FR_TRY(fr_curve_create(x, y, 20, &curve, err));
+    fr_curve_destroy(curve);
+    return FR_OK;
+}
+
+static void test_arena(void)
+{
+    check_every_failure(use_arena, 10);
+}
+
+static void test_vec(void)
+{
+    check_every_failure(use_vec, 10);
+}
+
+static void test_json(void)
+{
+    check_every_failure(use_json, 5);
+}
+
+static void test_writer(void)
+{
+    check_every_failure(use_writer, 4);
+}
+
+static void test_xml(void)
+{
+    check_every_failure(use_xml, 2);
+}
+
+static void test_fits(void)
+{
+    check_every_failure(use_fits, 6);
+}
+
+CHECK_MAIN({"arena", test_arena}, {"vec", test_vec}, {"json", test_json},
+           {"writer", test_writer}, {"xml", test_xml}, {"fits", test_fits})
