@@ -69,7 +69,7 @@ void fr_launch_follow_parent(void)
     pid_t parent = getppid();
 
     (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0UL, 0UL, 0UL);
-    if (parent == 1 || getppid() != parent)
+    if (getppid() != parent)
         (void)raise(SIGKILL); /* it died before we asked */
 }
 
