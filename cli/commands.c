@@ -25,9 +25,9 @@ static const fr_option tune_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
     FR_OPT_ALLOW, FR_OPT_SEARCH, FR_OPT_JOBS,    FR_OPT_TOP,    FR_OPT_N};
 static const fr_option run_options[] = {
-    FR_OPT_DATA,     FR_OPT_STEPS,   FR_OPT_BACKEND,
-    FR_OPT_HOSTFILE, FR_OPT_PROFILE, FR_OPT_TIMEOUT,
-    FR_OPT_TRACE,    FR_OPT_OUTPUT,  FR_OPT_N};
+    FR_OPT_DATA,    FR_OPT_STEPS,      FR_OPT_BACKEND,          FR_OPT_HOSTFILE,
+    FR_OPT_PROFILE, FR_OPT_TIMEOUT,    FR_OPT_TRACE,            FR_OPT_OUTPUT,
+    FR_OPT_RESUME,  FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY, FR_OPT_N};
 static const fr_option explain_options[] = {FR_OPT_PROFILE, FR_OPT_GANTT,
                                             FR_OPT_TRACE, FR_OPT_N};
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
@@ -40,14 +40,15 @@ static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
 const fr_command fr_commands[] = {
     {"calibrate",
      "measure this machine: kernels, memory, links, storage",
-     "[MODEL]",
+     "[MODEL...]",
      0,
-     1,
-     {FR_POSITIONAL_MODEL},
+     4,
+     {FR_POSITIONAL_MODEL, FR_POSITIONAL_MODEL, FR_POSITIONAL_MODEL,
+      FR_POSITIONAL_MODEL},
      NULL,
      calibrate_options,
      "Times the very kernels and collectives that 'forerun run' calls, over "
-     "the shapes\nthat MODEL needs (default: gpt2-demo).",
+     "the shapes\nthat the models need (default: gpt2-demo).",
      "  forerun calibrate gpt2-demo -o machine.json\n"
      "  forerun calibrate --quick --ranks 2 -o machine.json",
      fr_cmd_calibrate},

@@ -119,6 +119,12 @@ const char *fr_choice_search(int i);
       "hosts, as mpirun reads them")                                           \
     X(TIMEOUT, "timeout", 0, REAL, "SECONDS", MACHINE, 0, 0.1, 1e9,            \
       "give up on a rank that is silent for so long")                          \
+    X(CHECKPOINT, "checkpoint", 0, PATH, "DIR", MACHINE, 0, 0, 0,              \
+      "save weights and optimizer state there")                                \
+    X(CHECKPOINT_EVERY, "checkpoint-every", 0, COUNT, "N", MACHINE, 0, 1,      \
+      FR_BIG, "steps between checkpoints; default: only the last")             \
+    X(RESUME, "resume", 0, FLAG, 0, MACHINE, 0, 0, 0,                          \
+      "go on from --checkpoint if it holds one")                               \
     X(QUICK, "quick", 0, FLAG, 0, MACHINE, 0, 0, 0,                            \
       "fewer repetitions and sizes")                                           \
     X(ALLOW, "allow", 0, CHOICE, "WHAT", SEARCH, fr_choice_allow, 0, 0,        \

@@ -1,0 +1,106 @@
+/* cmd_tune.c: the best plan of the space. */
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "cli/plan_choice.h"
+#include "plan/plan_json.h"
+#include "report/tuning_report.h"
+#include "tuner/tune.h"
+
+static void put_plan(void *context, const fr_plan *plan, fr_json_writer *json)
+{
+    (void)context;
+    fr_plan_json_write(plan, json);
+}
+
+static fr_status print_answer(const fr_cli *cli, const fr_tuning *tuning,
+                              fr_err *err)
+{
+    if (fr_cli_on(cli, FR_OPT_JSON)) {
+        fr_answer answer;
+        fr_json_writer *json = fr_answer_begin(&answer, "forerun.tuning/1");
+        fr_report_tuning_json(tuning, put_plan, NULL, json);
+        return fr_answer_print(&answer, cli, err);
+    }
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_status status = fr_report_tuning_text(tuning, &text, err);
+    if (status == FR_OK)
+        return fr_answer_text(&text, cli, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
+                         fr_plan_choice *choice, const fr_tuning *tuning,
+                         fr_err *err)
+{
+    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    FR_TRY(print_answer(cli, tuning, err));
+    if (tuning->best.plan == NULL)
+        return fr_fail(err, FR_INFEASIBLE,
+                       "no plan fits: the nearest, %s, lacks %llu bytes on a "
+                       "rank; more ranks, a smaller --global-batch or --seq "
+                       "need less",
+                       tuning->nearest.name,
+                       (unsigned long long)tuning->short_by_bytes);
+    if (output == NULL)
+        return FR_OK;
+    choice->plan = *tuning->best.plan;
+    FR_TRY(fr_plan_choice_save(choice, inputs, cli->positional[1],
+                               &tuning->best.prediction, output, err));
+    fr_cli_note(cli, "forerun: wrote %s", output);
+    return FR_OK;
+}
+
+static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
+                                    const fr_plan_choice *choice,
+                                    const fr_log *log)
+{
+    const fr_option_value *v = cli->option;
+    fr_tune_options options = {
+        .space = {.model = &choice->model,
+                  .job = &choice->job,
+                  .cluster = &inputs->cluster,
+                  .base = choice->plan,
+                  .pins = choice->pins,
+                  .world = v[FR_OPT_RANKS].count,
+                  .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW)},
+        .search = fr_cli_has(cli, FR_OPT_SEARCH)
+                      ? fr_search_name((int)v[FR_OPT_SEARCH].count)
+                      : NULL,
+        .n_alternatives =
+            fr_cli_has(cli, FR_OPT_TOP) ? (int)v[FR_OPT_TOP].count : 10,
+        .n_threads = (int)v[FR_OPT_JOBS].count,
+        .log = log,
+    };
+    return options;
+}
+
+FR_COMMAND_FUNCTION(tune)
+{
+    fr_inputs inputs = {0};
+    fr_plan_choice choice = {0};
+    fr_tuning tuning;
+    fr_log log;
+    fr_status status;
+    fr_log_init_stream(&log, cli->chatter);
+    fr_tuning_init(&tuning);
+    FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
+                out_inputs);
+    FR_TRY_GOTO(status,
+                fr_plan_choice_load(cli, cli->positional[0], NULL, &inputs,
+                                    &choice, err),
+                out_inputs);
+    fr_tune_options options =
+        make_options(cli, &inputs, &choice,
+                     fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
+    FR_TRY_GOTO(status, fr_tune(&options, inputs.costs, &tuning, err),
+                out_inputs);
+    status = deliver(cli, &inputs, &choice, &tuning, err);
+out_inputs:
+    fr_tuning_release(&tuning);
+    fr_plan_choice_release(&choice);
+    fr_inputs_release(&inputs);
+    return status;
+}

@@ -1,0 +1,25 @@
+/*
+ * run_answer.h: what rank 0 prints after training: the measurement beside the
+ * prediction, and both timelines in one trace.
+ */
+#ifndef FR_CLI_RUN_ANSWER_H
+#define FR_CLI_RUN_ANSWER_H
+
+#include "cli/command.h"
+#include "plan/lower.h"
+#include "plan/plan_json.h"
+#include "runtime/run.h"
+#include "spec/timeline.h"
+
+/*
+ * The prediction is simulated anew when --profile is given (and the cluster
+ * of the plan can be loaded), else it is the one that the plan carries; only
+ * the former has a timeline for the trace.
+ */
+FR_CHECKED fr_status fr_run_answer(const fr_cli *cli, const fr_plan_file *file,
+                                   const fr_program *program,
+                                   const fr_placement *placement,
+                                   const fr_timeline *timeline,
+                                   const fr_run_result *result, fr_err *err);
+
+#endif
