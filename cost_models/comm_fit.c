@@ -10,7 +10,7 @@
 /* All sizes of one (op, algorithm, scope, group, sync or async). */
 typedef struct comm_curve {
     int op, algorithm;
-    bool is_net, is_async;
+    bool is_net, is_async, is_cold;
     int64_t n_group;
     size_t n;
     double *bytes, *seconds, *cpu_frac, *rel_err; /* [n], ascending bytes */
@@ -51,6 +51,7 @@ static void identify(const fr_comm_point *point, comm_curve *out)
     out->algorithm = algorithm < 0 ? FR_COLLECTIVE_AUTO : algorithm;
     out->is_net = strcmp(point->scope, FR_PROFILE_SCOPE_SHM) != 0;
     out->is_async = point->is_async;
+    out->is_cold = point->is_cold;
     out->n_group = point->n_group;
 }
 
@@ -58,6 +59,7 @@ static bool is_same(const comm_curve *a, const comm_curve *b)
 {
     return a->op == b->op && a->algorithm == b->algorithm &&
            a->is_net == b->is_net && a->is_async == b->is_async &&
+           a->is_cold == b->is_cold &&
            a->n_group == b->n_group;
 }
 
@@ -184,6 +186,12 @@ static const comm_curve *find_curve(const fr_comm_fits *fits,
             away += 1 << 20;
         if (curve->is_async != query->is_async)
             away += 1 << 18;
+        /* Small payloads were measured warm only: there it is all one. */
+        if (curve->is_cold &&
+            (!query->is_cold || (double)query->n_bytes < curve->bytes[0]))
+            away += 1 << 19;
+        if (!curve->is_cold && query->is_cold)
+            away += 1 << 17;
         if (op != FR_OP_SEND)
             away += (int)fmin(fabs((double)(curve->n_group - query->n_group)),
                               1e5);
@@ -246,9 +254,9 @@ bool fr_comm_fits_ask(const fr_comm_fits *fits, const fr_comm_query *query,
     memset(out, 0, sizeof *out);
     nearest = nearest_point(curve, bytes);
     factor = group_factor(fits, curve, query);
-    out->is_measured = distance == 0 && curve->bytes[nearest] == bytes;
-    out->is_inside = (distance & ((1 << 18) - 1)) == 0 &&
-                     distance < (1 << 20) && bytes >= curve->bytes[0] &&
+    out->is_measured = (distance & ~(1 << 17)) == 0 && curve->bytes[nearest] == bytes;
+    out->is_inside = (distance & ((1 << 17) - 1)) == 0 &&
+                     distance < (1 << 18) && bytes >= curve->bytes[0] &&
                      bytes <= curve->bytes[curve->n - 1] * 1.25;
     out->seconds = out->is_measured ? curve->seconds[nearest]
                                     : fr_curve_at(curve->curve, bytes);

@@ -22,6 +22,7 @@ typedef struct fr_comm_query {
     fr_op op; /* SEND and RECV are one */
     fr_collective_kind algorithm;
     bool is_net, is_async;
+    bool is_cold; /* the payload is in memory, not in a cache */
     int64_t n_group;
     uint64_t n_bytes;
     uint64_t element_bytes;

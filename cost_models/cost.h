@@ -58,6 +58,10 @@ FR_CHECKED fr_status fr_cost_model_create(const fr_profile *profile,
                                           fr_cost_model **out, fr_err *err);
 void fr_cost_model_destroy(fr_cost_model *model);
 
+/* What a rank of a world of n_ranks uses besides its slab: code, libraries,
+ * MPI; 0 without a profile. */
+uint64_t fr_cost_baseline_bytes(const fr_cost_model *model, int64_t n_ranks);
+
 /* A compute or I/O instruction on n_threads threads of one rank. */
 FR_CHECKED fr_status fr_cost_compute(const fr_cost_model *model,
                                      const fr_instr *instr, int n_threads,

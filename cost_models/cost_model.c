@@ -174,6 +174,17 @@ void fr_cost_model_destroy(fr_cost_model *model)
     free(model);
 }
 
+uint64_t fr_cost_baseline_bytes(const fr_cost_model *model, int64_t n_ranks)
+{
+    const fr_profile *profile = model->profile;
+
+    if (profile == NULL)
+        return 0;
+    if (n_ranks > 1 && profile->baseline_bytes > 0)
+        return profile->baseline_bytes;
+    return profile->baseline_alone_bytes;
+}
+
 /* ---- compute ---------------------------------------------------------------- */
 
 static const fr_compute_point *find_exact(const fr_cost_model *model,
@@ -373,6 +384,15 @@ static void ask_datasheet(const fr_cost_model *model, const fr_instr *instr,
     out->source = FR_COST_DATASHEET;
 }
 
+/* Does the payload come from memory?  As for the operands of a kernel. */
+static bool is_cold(const fr_cost_model *model, const fr_instr *instr)
+{
+    fr_compute_point key;
+
+    fr_compute_key(instr, &model->profile->fingerprint, 1, &key);
+    return key.where[0] == FR_PROFILE_MEMORY;
+}
+
 static bool ask_measured(const fr_cost_model *model, const fr_instr *instr,
                          const fr_comm_scope *scope, bool is_async,
                          fr_cost *out)
@@ -382,6 +402,7 @@ static bool ask_measured(const fr_cost_model *model, const fr_instr *instr,
         .algorithm = (fr_collective_kind)instr->algorithm,
         .is_net = scope->n_nodes > 1,
         .is_async = is_async,
+        .is_cold = is_cold(model, instr),
         .n_group = scope->n_group,
         .n_bytes = fr_instr_payload_bytes(instr),
         .element_bytes = fr_dtype_bytes((fr_dtype)instr->dtype)};

@@ -38,7 +38,7 @@ const fr_field fr_profile_scalars[] = {
     FIELD(fr_profile, model, TEXT, false),
     FIELD(fr_profile, wall_s, DOUBLE, false),
     FIELD(fr_profile, baseline_bytes, U64, false),
-    FIELD(fr_profile, shared_bytes_per_rank, U64, false),
+    FIELD(fr_profile, baseline_alone_bytes, U64, false),
     FIELD(fr_profile, instr_overhead_s, DOUBLE, false),
     FIELD(fr_profile, call_overhead_s, DOUBLE, false),
     FIELD(fr_profile, wake_s, DOUBLE, false),

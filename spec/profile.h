@@ -118,8 +118,9 @@ typedef struct fr_profile {
     fr_fingerprint fingerprint;
     char model[128];        /* that the shapes come from; "": grids only */
     double wall_s;          /* that calibration took */
-    uint64_t baseline_bytes; /* of a rank before its slab: code, MPI, BLAS */
-    uint64_t shared_bytes_per_rank; /* windows of the transport, each rank */
+    uint64_t baseline_bytes; /* of a rank besides its slab: code, MPI, BLAS;
+                                0: no second rank was there */
+    uint64_t baseline_alone_bytes; /* of a single rank, without MPI */
     double instr_overhead_s; /* the runtime's own, per instruction */
     double call_overhead_s;  /* per call: dependencies, lane hand-over */
     double wake_s;           /* until a waiting lane sees its dependency */

@@ -1,0 +1,325 @@
+#include "calibrate/bench_comm.h"
+
+#include "calibrate/cache_state.h"
+#include "calibrate/micro_program.h"
+#include "calibrate/ranks.h"
+#include "core/clock.h"
+#include "cost_models/compute_key.h"
+#include "runtime/interpreter.h"
+#include "runtime/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct fr_comm_bench {
+    const fr_comm_point *points;
+    size_t n_points;
+    fr_transport *transport;
+    fr_program *program;
+    fr_interpreter *interpreter;
+    fr_cores cores;
+    fr_core_mask previous_cores;
+    bool is_slab_open;
+    uint32_t *i_instr;  /* [n_points] whose span is the answer */
+    uint32_t *i_second; /* transfers: of the way back */
+    double *seconds;    /* [n_points] of the last round */
+    fr_span *spans;
+    int64_t n_steps, n_max;
+    double busy_s, cpu_s; /* summed over rounds */
+};
+
+/* ---- the micro-program ------------------------------------------------------ */
+
+typedef struct layout {
+    uint64_t src_bytes, dst_bytes, pool_bytes; /* offsets in the slab */
+    uint64_t largest_bytes, pool_size_bytes, slab_bytes;
+} layout;
+
+static layout lay_out(const fr_comm_bench *bench,
+                      const fr_fingerprint *machine)
+{
+    layout at = {0};
+    bool has_cold = false;
+
+    for (size_t i = 0; i < bench->n_points; i++) {
+        if (bench->points[i].n_bytes > at.largest_bytes)
+            at.largest_bytes = bench->points[i].n_bytes;
+        has_cold = has_cold || bench->points[i].is_cold;
+    }
+    at.largest_bytes = (at.largest_bytes / 4096 + 2) * 4096;
+    if (has_cold)
+        at.pool_size_bytes = fr_cache_pool_bytes(machine);
+    at.dst_bytes = at.largest_bytes;
+    at.pool_bytes = 2 * at.largest_bytes;
+    at.slab_bytes = at.pool_bytes + at.pool_size_bytes;
+    return at;
+}
+
+static fr_op op_of(const fr_comm_point *point)
+{
+    return (fr_op)fr_op_find(point->op);
+}
+
+/* The writes that come before a point, as one call; returns its number. */
+static uint32_t add_prelude(fr_micro *micro, const layout *at,
+                            const fr_comm_point *point, uint32_t i_class,
+                            uint32_t dep)
+{
+    fr_instr instrs[2] = {
+        fr_micro_zero(at->src_bytes, point->n_bytes + 4),
+        fr_micro_zero(at->pool_bytes, at->pool_size_bytes)};
+    uint32_t segment =
+        fr_micro_segment(micro, FR_LANE_COMPUTE, "prelude", instrs,
+                         point->is_cold ? 2 : 1);
+
+    return fr_micro_call(micro, i_class, segment, dep);
+}
+
+static fr_status build_collectives(fr_comm_bench *bench, const layout *at,
+                                   fr_err *err)
+{
+    fr_plan plan;
+    fr_micro *micro;
+    uint32_t last = UINT32_MAX, n_instrs = 0;
+
+    fr_plan_init(&plan);
+    plan.dp = (int32_t)bench->transport->world;
+    FR_TRY(fr_micro_create(&plan, &micro, err));
+    for (size_t i = 0; i < bench->n_points; i++) {
+        const fr_comm_point *point = &bench->points[i];
+        fr_lane lane = point->is_async ? FR_LANE_DP : FR_LANE_COMPUTE;
+        fr_collective_kind algorithm = FR_COLLECTIVE_DIRECT;
+        fr_instr instrs[2];
+        int found = fr_collective_kind_find(point->algorithm);
+        if (found > 0)
+            algorithm = (fr_collective_kind)found;
+        instrs[0] = fr_micro_communicate(FR_OP_BARRIER, FR_AXIS_DP, algorithm,
+                                         0, 0, 0);
+        instrs[1] = fr_micro_communicate(op_of(point), FR_AXIS_DP, algorithm,
+                                         point->n_bytes / 4, at->src_bytes,
+                                         at->dst_bytes);
+        last = add_prelude(micro, at, point, 0, last);
+        n_instrs += point->is_cold ? 2 : 1;
+        last = fr_micro_call(micro, 0,
+                             fr_micro_segment(micro, lane, "measured",
+                                              instrs, 2),
+                             last);
+        bench->i_instr[i] = bench->i_second[i] = n_instrs + 1;
+        n_instrs += 2;
+    }
+    return fr_micro_finish(micro, at->slab_bytes, &bench->program, err);
+}
+
+/* There by stages 0 -> 1, and back again. */
+static fr_status build_transfers(fr_comm_bench *bench, const layout *at,
+                                 fr_err *err)
+{
+    fr_plan plan;
+    fr_micro *micro;
+    uint32_t last[2] = {UINT32_MAX, UINT32_MAX}, n_instrs = 0;
+
+    fr_plan_init(&plan);
+    plan.pp = (int32_t)bench->transport->world;
+    FR_TRY(fr_micro_create(&plan, &micro, err));
+    for (size_t i = 0; i < bench->n_points; i++) {
+        const fr_comm_point *point = &bench->points[i];
+        for (uint32_t side = 0; side < 2; side++) {
+            fr_instr send = fr_micro_communicate(
+                FR_OP_SEND, FR_AXIS_PP, FR_COLLECTIVE_AUTO,
+                point->n_bytes / 4, at->src_bytes, at->dst_bytes);
+            fr_instr receive = fr_micro_communicate(
+                FR_OP_RECV, FR_AXIS_PP, FR_COLLECTIVE_AUTO,
+                point->n_bytes / 4, at->src_bytes, at->dst_bytes);
+            uint32_t i_send, i_receive;
+            send.peer = receive.peer = (int16_t)(1 - side);
+            send.tag = (uint32_t)(2 * i) + side;
+            receive.tag = (uint32_t)(2 * i) + 1 - side;
+            last[side] = add_prelude(micro, at, point, side, last[side]);
+            n_instrs += point->is_cold ? 2 : 1;
+            i_send = fr_micro_segment(micro, FR_LANE_PP_SEND, "send", &send,
+                                      1);
+            i_receive = fr_micro_segment(micro, FR_LANE_PP_RECV, "recv",
+                                         &receive, 1);
+            if (side == 0) {
+                bench->i_instr[i] = n_instrs;
+                bench->i_second[i] = n_instrs + 1;
+            }
+            n_instrs += 2;
+            last[side] = fr_micro_call(micro, side,
+                                       side == 0 ? i_send : i_receive,
+                                       last[side]);
+            last[side] = fr_micro_call(micro, side,
+                                       side == 0 ? i_receive : i_send,
+                                       last[side]);
+        }
+    }
+    return fr_micro_finish(micro, at->slab_bytes, &bench->program, err);
+}
+
+/* ---- rounds ------------------------------------------------------------------- */
+
+static double cpu_clock_s(clockid_t clock)
+{
+    struct timespec t;
+
+    if (clock_gettime(clock, &t) != 0)
+        return 0.0;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/*
+ * The answer of a collective is its span; of a transfer half of the time from
+ * the begin of the send to the end of the receive of the way back.  Ranks
+ * that measured differently: the slowest counts.
+ */
+static void read_spans(fr_comm_bench *bench)
+{
+    size_t n = fr_interpreter_n_spans(bench->interpreter);
+    int32_t step = (int32_t)bench->n_steps;
+
+    fr_interpreter_copy_spans(bench->interpreter, bench->spans);
+    for (size_t i = 0; i < bench->n_points; i++) {
+        int64_t begin_ps = 0, end_ps = 0;
+        bool is_transfer = bench->i_instr[i] != bench->i_second[i];
+        for (size_t k = 0; k < n; k++) {
+            const fr_span *span = &bench->spans[k];
+            if (span->step != step)
+                continue;
+            if (span->i_instr == bench->i_instr[i])
+                begin_ps = span->begin_ps;
+            if (span->i_instr == bench->i_second[i])
+                end_ps = span->end_ps;
+        }
+        bench->seconds[i] = (double)(end_ps - begin_ps) * 1e-12;
+        bench->busy_s += bench->seconds[i];
+        if (is_transfer)
+            bench->seconds[i] *= 0.5;
+    }
+}
+
+static fr_status begin_round(void *context, fr_err *err)
+{
+    fr_comm_bench *bench = context;
+    double step_s, process_s, main_s;
+
+    if (bench->n_steps >= bench->n_max)
+        return FR_OK; /* a round after a disturbed one: keep the last */
+    FR_TRY(fr_ranks_barrier(bench->transport, err));
+    process_s = cpu_clock_s(CLOCK_PROCESS_CPUTIME_ID);
+    main_s = cpu_clock_s(CLOCK_THREAD_CPUTIME_ID);
+    FR_TRY(fr_interpreter_step(bench->interpreter, bench->n_steps, true,
+                               &step_s, err));
+    /* What the process used besides this thread, its communication thread
+     * did; meanwhile this one waits or computes. */
+    bench->cpu_s += cpu_clock_s(CLOCK_PROCESS_CPUTIME_ID) - process_s -
+                    (cpu_clock_s(CLOCK_THREAD_CPUTIME_ID) - main_s);
+    read_spans(bench);
+    bench->n_steps++;
+    return FR_OK;
+}
+
+static fr_status run_point(void *context, size_t i_point, double *out_s,
+                           fr_err *err)
+{
+    fr_comm_bench *bench = context;
+
+    (void)err;
+    *out_s = bench->seconds[i_point] > 1e-9 ? bench->seconds[i_point] : 1e-9;
+    return FR_OK;
+}
+
+fr_bench fr_comm_bench_table(fr_comm_bench *bench)
+{
+    fr_bench table = {.name = "communication",
+                      .context = bench,
+                      .n_points = bench->n_points,
+                      .begin_round = begin_round,
+                      .run = run_point};
+    return table;
+}
+
+double fr_comm_bench_cpu_frac(const fr_comm_bench *bench)
+{
+    double frac = bench->busy_s > 0.0 ? bench->cpu_s / bench->busy_s : 0.0;
+
+    return frac < 0.0 ? 0.0 : frac > 1.0 ? 1.0 : frac;
+}
+
+/* ---- set-up -------------------------------------------------------------------- */
+
+static fr_status open_interpreter(fr_comm_bench *bench, const layout *at,
+                                  fr_err *err)
+{
+    fr_transport *transport = bench->transport;
+    fr_interpreter_options options = {.timeout_s = 60.0};
+    size_t n_spans = bench->program->n_instrs * (size_t)bench->n_max * 2;
+
+    fr_cores_deal(transport->n_local, transport->i_local, 1, &bench->cores);
+    options.trace_steps = bench->n_max;
+    options.is_core_shared = bench->cores.is_core_shared;
+    options.is_crowded = bench->cores.is_crowded;
+    options.comm_core = bench->cores.comm;
+    bench->spans = calloc(n_spans + 1, sizeof *bench->spans);
+    if (bench->spans == NULL)
+        return fr_fail_no_memory(err);
+    FR_TRY(transport->ops->open_slab(transport, at->slab_bytes, err));
+    bench->is_slab_open = true;
+    fr_cores_pin(&bench->cores, &bench->previous_cores);
+    return fr_interpreter_create(bench->program, transport, NULL, &options,
+                                 &bench->interpreter, err);
+}
+
+fr_status fr_comm_bench_create(const fr_comm_point *points, size_t n,
+                               const fr_fingerprint *machine,
+                               fr_transport *transport, int n_max,
+                               fr_comm_bench **out, fr_err *err)
+{
+    fr_status status;
+    fr_comm_bench *bench = calloc(1, sizeof *bench);
+    layout at;
+
+    if (bench == NULL)
+        return fr_fail_no_memory(err);
+    bench->points = points;
+    bench->n_points = n;
+    bench->transport = transport;
+    bench->n_max = n_max;
+    bench->i_instr = calloc(n + 1, sizeof *bench->i_instr);
+    bench->i_second = calloc(n + 1, sizeof *bench->i_second);
+    bench->seconds = calloc(n + 1, sizeof *bench->seconds);
+    if (bench->i_instr == NULL || bench->i_second == NULL ||
+        bench->seconds == NULL) {
+        status = fr_fail_no_memory(err);
+        goto out_bench;
+    }
+    at = lay_out(bench, machine);
+    status = op_of(&points[0]) == FR_OP_SEND
+                 ? build_transfers(bench, &at, err)
+                 : build_collectives(bench, &at, err);
+    if (status == FR_OK)
+        status = open_interpreter(bench, &at, err);
+    if (status == FR_OK) {
+        *out = bench;
+        return FR_OK;
+    }
+out_bench:
+    fr_comm_bench_destroy(bench);
+    return status;
+}
+
+void fr_comm_bench_destroy(fr_comm_bench *bench)
+{
+    if (bench == NULL)
+        return;
+    fr_interpreter_destroy(bench->interpreter);
+    fr_cores_restore(&bench->previous_cores);
+    if (bench->is_slab_open)
+        bench->transport->ops->close_slab(bench->transport);
+    fr_program_destroy(bench->program);
+    free(bench->spans);
+    free(bench->seconds);
+    free(bench->i_second);
+    free(bench->i_instr);
+    free(bench);
+}

@@ -1,0 +1,117 @@
+/* hold_out.c: how well the fits meet what they never saw. */
+#include "calibrate/calibrate.h"
+#include "cost_models/comm_fit.h"
+#include "cost_models/compute_fit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void note_error(fr_held_out *check, double fitted_s, double measured_s)
+{
+    double ape = fabs(fitted_s - measured_s) / measured_s;
+
+    check->mean_ape = (check->mean_ape * check->n + ape) / (check->n + 1);
+    check->worst_ape = fmax(check->worst_ape, ape);
+    check->n++;
+}
+
+static bool is_alike(const fr_compute_point *a, const fr_compute_point *b)
+{
+    return a->n_threads == b->n_threads && a->n_busy == b->n_busy &&
+           a->flags == b->flags && strcmp(a->op, b->op) == 0 &&
+           strcmp(a->dtype, b->dtype) == 0 &&
+           strcmp(a->variant, b->variant) == 0;
+}
+
+/* The fit that a cost model would make for this point. */
+static fr_status fit_like(const fr_profile *profile,
+                          const fr_compute_point *like, fr_compute_fit **out,
+                          fr_err *err)
+{
+    fr_status status;
+    size_t n = 0;
+    const fr_compute_point **members =
+        calloc(profile->n_compute + 1, sizeof *members);
+
+    if (members == NULL)
+        return fr_fail_no_memory(err);
+    for (size_t i = 0; i < profile->n_compute; i++)
+        if (is_alike(&profile->compute[i], like))
+            members[n++] = &profile->compute[i];
+    status = fr_compute_fit_create(members, n, out, err);
+    free(members);
+    return status;
+}
+
+static fr_status check_op(fr_profile *profile, const char *op, fr_err *err)
+{
+    fr_held_out check = {0};
+
+    for (size_t i = 0; i < profile->n_compute; i++) {
+        const fr_compute_point *point = &profile->compute[i];
+        fr_compute_fit *fit;
+        fr_status status;
+        if (!point->is_held_out || strcmp(point->op, op) != 0)
+            continue;
+        status = fit_like(profile, point, &fit, err);
+        if (status == FR_INPUT)
+            continue;
+        FR_TRY(status);
+        note_error(&check, fr_compute_fit_at(fit, point, NULL, NULL),
+                   point->sample.median_s);
+        fr_compute_fit_destroy(fit);
+    }
+    if (check.n == 0)
+        return FR_OK;
+    snprintf(check.what, sizeof check.what, "compute %s", op);
+    return fr_profile_add_held_out(profile, &check, err);
+}
+
+static fr_status check_scope(fr_profile *profile, const fr_comm_fits *fits,
+                             bool is_net, fr_op op, fr_err *err)
+{
+    const char *scope = is_net ? FR_PROFILE_SCOPE_NET : FR_PROFILE_SCOPE_SHM;
+    fr_held_out check = {0};
+
+    for (size_t i = 0; i < profile->n_comm; i++) {
+        const fr_comm_point *point = &profile->comm[i];
+        int algorithm = fr_collective_kind_find(point->algorithm);
+        fr_comm_query query = {
+            .op = op,
+            .algorithm = algorithm < 0 ? FR_COLLECTIVE_AUTO
+                                       : (fr_collective_kind)algorithm,
+            .is_net = is_net,
+            .is_async = point->is_async,
+            .is_cold = point->is_cold,
+            .n_group = point->n_group,
+            .n_bytes = point->n_bytes,
+            .element_bytes = 4};
+        fr_comm_answer answer;
+        if (!point->is_held_out || strcmp(point->scope, scope) != 0 ||
+            strcmp(point->op, fr_op_name(op)) != 0 ||
+            !fr_comm_fits_ask(fits, &query, &answer))
+            continue;
+        note_error(&check, answer.seconds, point->sample.median_s);
+    }
+    if (check.n == 0)
+        return FR_OK;
+    snprintf(check.what, sizeof check.what, "%s %s", scope, fr_op_name(op));
+    return fr_profile_add_held_out(profile, &check, err);
+}
+
+fr_status fr_calibrate_hold_out(fr_profile *profile, fr_err *err)
+{
+    fr_status status = FR_OK;
+    fr_comm_fits *fits;
+
+    for (int op = 0; op < FR_OP_N; op++)
+        FR_TRY(check_op(profile, fr_op_name((fr_op)op), err));
+    FR_TRY(fr_comm_fits_create(profile, &fits, err));
+    for (int op = 0; op < FR_OP_N && status == FR_OK; op++)
+        for (int net = 0; net < 2 && status == FR_OK; net++)
+            status = check_scope(profile, fits, net == 1, (fr_op)op, err);
+    fr_comm_fits_destroy(fits);
+    return status;
+}
