@@ -2,6 +2,7 @@
  * plan_check.c: which plans are legal for a model and a job, and which of
  * those the CPU runtime can train.  Every refusal says the reason and the mend.
  */
+#include "plan/compressor.h"
 #include "plan/plan.h"
 
 #include <stdio.h>
@@ -198,24 +199,7 @@ static fr_status check_compressor(const fr_plan *plan, fr_err *err)
                        "compressor %s at dp 1 has no gradients to send; choose "
                        "compressor none or dp > 1",
                        name);
-    if (plan->zero_stage > 0 && plan->compressor != FR_COMPRESSOR_BF16)
-        return fr_fail(err, FR_INPUT,
-                       "compressor %s gathers every rank's whole payload, zero "
-                       "%d scatters reduced gradients, and a compressed sum "
-                       "cannot be cut into shards; choose zero 0 or compressor "
-                       "none or bf16",
-                       name, plan->zero_stage);
-    if (plan->compressor == FR_COMPRESSOR_POWERSGD &&
-        (plan->compressor_rank < 1 || plan->compressor_rank > 1024))
-        return fr_fail(err, FR_INPUT,
-                       "powersgd: compressor_rank is %lld; give 1 to 1024",
-                       (long long)plan->compressor_rank);
-    if (plan->compressor == FR_COMPRESSOR_TOPK &&
-        !(plan->compressor_density > 0.0 && plan->compressor_density <= 1.0))
-        return fr_fail(err, FR_INPUT,
-                       "topk: compressor_density is %g; give a share in (0, 1]",
-                       plan->compressor_density);
-    return FR_OK;
+    return fr_compressors[plan->compressor]->check(plan, err);
 }
 
 static fr_status check_data_parallel(const fr_plan *plan, fr_err *err)
