@@ -59,11 +59,6 @@ static void product(mat a, mat b, float *c, int64_t c_stride,
                 (blasint)c_stride);
 }
 
-FR_SIMD static float row_max(const float *x, int64_t n, float max)
-{
-    return fr_max_of(x, n, max);
-}
-
 /* x = exp(x - shift); returns the sum. */
 FR_SIMD static float row_exp(float *x, int64_t n, float shift)
 {
@@ -75,13 +70,6 @@ FR_SIMD static float row_exp(float *x, int64_t n, float shift)
         sum += e;
     }
     return sum;
-}
-
-FR_SIMD static void row_scale(float *x, int64_t n, float factor)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        x[i] *= factor;
 }
 
 FR_SIMD static float row_dot(const float *restrict a, const float *restrict b,
@@ -186,8 +174,8 @@ static void forward_saved(const attn_shape *shape, const attn_head *head,
     for (int64_t i = 0; i < m; i++) {
         int64_t n = n_open(&at, i);
         float *x = p + i * seq;
-        float sum = row_exp(x, n, row_max(x, n, x[0]));
-        row_scale(x, n, 1.0F / sum);
+        float sum = row_exp(x, n, fr_floats_max(x, n, x[0]));
+        fr_floats_scale(x, n, 1.0F / sum);
         row_clear(x, n, at.n);
     }
     tile_output(shape, head, &at, (mat){p, seq, false}, 0.0F);
@@ -208,12 +196,12 @@ static void tile_softmax(const attn_shape *shape, const attn_head *head,
         row_clear(x, n, at->n);
         if (n == 0)
             continue;
-        float max = row_max(x, n, at->col == 0 ? x[0] : run->max[i]);
+        float max = fr_floats_max(x, n, at->col == 0 ? x[0] : run->max[i]);
         float sum = row_exp(x, n, max);
         if (at->col > 0) {
             float factor = fr_fast_expf(run->max[i] - max);
             sum += run->sum[i] * factor;
-            row_scale(head->o + (at->row + i) * shape->o_stride,
+            fr_floats_scale(head->o + (at->row + i) * shape->o_stride,
                       shape->head_dim, factor);
         }
         run->max[i] = max;
@@ -236,7 +224,7 @@ static void forward_tiled(const attn_shape *shape, const attn_head *head,
                     col > 0 ? 1.0F : 0.0F);
     }
     for (int64_t i = 0; i < m; i++) {
-        row_scale(head->o + (row + i) * shape->o_stride, shape->head_dim,
+        fr_floats_scale(head->o + (row + i) * shape->o_stride, shape->head_dim,
                   1.0F / run.sum[i]);
         head->lse[row + i] = run.max[i] + logf(run.sum[i]);
     }

@@ -13,14 +13,6 @@
 #include "runtime/kernels_list.h"
 #include "runtime/kernels_simd.h"
 
-FR_SIMD static void add_to(float *restrict y, const float *restrict x,
-                           int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        y[i] += x[i];
-}
-
 /* ---- bf16 --------------------------------------------------------------- */
 
 /* Round to nearest, ties to even; a NaN stays a (quiet) NaN. */
@@ -198,7 +190,7 @@ static void int8_encode_block(const fr_kernel_call *call, int64_t i,
     float *g = call->ptr[0], *scales = call->ptr[2];
     int8_block at = block_at(error ? error : g, call->ptr[2], n, i);
     if (error)
-        add_to(at.x, g + i * FR_INT8_BLOCK, at.n);
+        fr_floats_add(at.x, g + i * FR_INT8_BLOCK, at.n);
     float max = largest(at.x, at.n);
     /* Below this the inverse would overflow: all codes are 0. */
     bool is_tiny = max < 1e-35F;
@@ -383,7 +375,7 @@ static void topk_compress(const fr_kernel_call *call)
 #pragma omp parallel num_threads(fr_team(call, n))
         {
             fr_range part = fr_range_mine(n, 16);
-            add_to(error + part.first, g + part.first,
+            fr_floats_add(error + part.first, g + part.first,
                    part.last - part.first);
         }
     }

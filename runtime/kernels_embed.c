@@ -4,14 +4,6 @@
 #include "runtime/kernels_list.h"
 #include "runtime/kernels_simd.h"
 
-FR_SIMD static void add_to(float *restrict y, const float *restrict x,
-                           int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        y[i] += x[i];
-}
-
 /* Row of the local shard that holds a token; -1: another shard's. */
 static int64_t local_row(const fr_kernel_call *call, int32_t token)
 {
@@ -38,7 +30,7 @@ void fr_kernel_embed_fwd(const fr_kernel_call *call)
         else
             memset(out + i * cols, 0, row_bytes);
         if (wpe)
-            add_to(out + i * cols, wpe + i % seq * cols, cols);
+            fr_floats_add(out + i * cols, wpe + i % seq * cols, cols);
     }
 }
 
@@ -61,9 +53,9 @@ void fr_kernel_embed_bwd(const fr_kernel_call *call)
             const float *from = dout + i * cols + part.first;
             int64_t row = local_row(call, tokens[i]);
             if (row >= 0)
-                add_to(dwte + row * cols + part.first, from, n);
+                fr_floats_add(dwte + row * cols + part.first, from, n);
             if (dwpe)
-                add_to(dwpe + i % seq * cols + part.first, from, n);
+                fr_floats_add(dwpe + i % seq * cols + part.first, from, n);
         }
     }
 }

@@ -84,21 +84,6 @@ static void add_combination(float *y, const float *x, int64_t stride,
         add_scaled(y, x + k * stride, n, a[k]);
 }
 
-FR_SIMD static void add_to(float *restrict y, const float *restrict x,
-                           int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        y[i] += x[i];
-}
-
-FR_SIMD static void scale_by(float *x, int64_t n, float a)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        x[i] *= a;
-}
-
 FR_SIMD static double dot(const float *a, const float *b, int64_t n)
 {
     double sum = 0;
@@ -200,12 +185,12 @@ static void orthonormalise(float *p, int64_t rows, int64_t rank, int n_team)
         float *column = p + k * rows;
         double before = sqrt(dot(column, column, rows));
         if (before > 0 && isfinite(before))
-            scale_by(column, rows, (float)(1 / before));
+            fr_floats_scale(column, rows, (float)(1 / before));
         for (int pass = 0; pass < 2 && k > 0; pass++)
             project_out(p, rows, k, n_team);
         double length = sqrt(dot(column, column, rows));
         /* written so that a NaN is not taken for 0 */
-        scale_by(column, rows, length < 1e-5 ? 0.0F : (float)(1 / length));
+        fr_floats_scale(column, rows, length < 1e-5 ? 0.0F : (float)(1 / length));
     }
 }
 
@@ -277,7 +262,7 @@ static void stage_p(const fr_kernel_call *call, const factors *f, float *p_t)
 #pragma omp parallel num_threads(n_team)
         {
             fr_range part = fr_range_mine(f->rows * f->cols, 16);
-            add_to(f->error + part.first, f->g + part.first,
+            fr_floats_add(f->error + part.first, f->g + part.first,
                    part.last - part.first);
         }
     }

@@ -136,28 +136,17 @@ FR_INLINE float fr_fast_expf(float x)
     return p + (x - x); /* a NaN's payload may have upset the exponent */
 }
 
-/* Largest of `max` and x[0..n); lanes by hand, as compilers will not
- * vectorise a maximum that must keep the order of NaNs. */
-FR_INLINE float fr_max_of(const float *x, int64_t n, float max)
-{
-    float lane[16];
-    int64_t i = 0;
-    for (int j = 0; j < 16; j++)
-        lane[j] = max;
-    for (; i + 16 <= n; i += 16)
-        for (int j = 0; j < 16; j++)
-            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-    for (int j = 0; j < 16; j++)
-        max = lane[j] > max ? lane[j] : max;
-    for (; i < n; i++)
-        max = x[i] > max ? x[i] : max;
-    return max;
-}
-
 /* 1 / (1 + exp(-x)); tanh(x) = 2 sigmoid(2x) - 1. */
 FR_INLINE float fr_fast_sigmoidf(float x)
 {
     return 1.0F / (1.0F + fr_fast_expf(-x));
 }
+
+/* y += x;  x *= factor;  the largest of `max` and x[0..n) (kernels_simd.c).
+ * Static clones need names of their own in all files: clang lets the
+ * resolvers of static functions clash. */
+void fr_floats_add(float *y, const float *x, int64_t n);
+void fr_floats_scale(float *x, int64_t n, float factor);
+float fr_floats_max(const float *x, int64_t n, float max);
 
 #endif

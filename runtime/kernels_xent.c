@@ -15,11 +15,6 @@
 
 #define SUM_BLOCK 1024 /* exponentials added in fp32 before double */
 
-FR_SIMD static float row_max(const float *restrict x, int64_t n)
-{
-    return fr_max_of(x, n, x[0]);
-}
-
 /* y = exp(x - shift), y may be x */
 FR_SIMD static float block_exp(float *y, const float *x, int64_t n,
                                float shift)
@@ -41,13 +36,6 @@ FR_SIMD static float block_exp_sum(const float *x, int64_t n, float shift)
     for (int64_t i = 0; i < n; i++)
         sum += fr_fast_expf(x[i] - shift);
     return sum;
-}
-
-FR_SIMD static void row_scale(float *x, int64_t n, float factor)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        x[i] *= factor;
 }
 
 /* x = exp(x - shift) if is_written; returns the sum. */
@@ -107,7 +95,7 @@ static void row_finish(const xent_shape *shape, float *x, int64_t row,
     if (is_ignored(shape, row))
         memset(x, 0, (size_t)shape->n_valid * sizeof *x);
     else
-        row_scale(x, shape->n_valid, (float)(scale / sum));
+        fr_floats_scale(x, shape->n_valid, (float)(scale / sum));
     if (column >= 0)
         x[column] -= (float)scale;
     memset(x + shape->n_valid, 0, n_padding * sizeof *x);
@@ -117,7 +105,7 @@ static double xent_row(const xent_shape *shape, float *x, int64_t row,
                        double scale)
 {
     int64_t column = target_column(shape, row);
-    float max = row_max(x, shape->n_valid);
+    float max = fr_floats_max(x, shape->n_valid, x[0]);
     float target = column >= 0 ? x[column] : 0.0F;
     double sum = row_exp(x, shape->n_valid, max, true);
     row_finish(shape, x, row, sum, scale);
@@ -154,9 +142,8 @@ void fr_kernel_xent_max(const fr_kernel_call *call)
 #pragma omp parallel for schedule(static)                                      \
     num_threads(fr_team(call, shape.rows * shape.cols))
     for (int64_t row = 0; row < shape.rows; row++)
-        max[row] = shape.n_valid > 0
-                       ? row_max(logits + row * shape.cols, shape.n_valid)
-                       : -INFINITY;
+        max[row] = fr_floats_max(logits + row * shape.cols, shape.n_valid,
+                                 -INFINITY);
 }
 
 void fr_kernel_xent_sum(const fr_kernel_call *call)

@@ -266,7 +266,8 @@ static void forward_backward(tiny *t)
 }
 
 /* Tolerances: PyTorch in fp32 is as far (3e-6 of a tensor's norm, 2e-6 of the
- * largest element) from these float64 numbers. */
+ * largest element) from these float64 numbers; AdamW's first steps, which
+ * have the sign of a gradient however small, spread that over the losses. */
 static void check_gradients(const tiny *t)
 {
     const golden_model *m = t->m;
@@ -280,14 +281,15 @@ static void check_gradients(const tiny *t)
         for (int j = 0; j < tensor->rows * tensor->cols; j++)
             sum += (double)g[j] * (double)g[j];
         total += sum;
-        CHECK_NEAR(sqrt(sum), tensor->gradient_norm, 1e-5);
+        CHECK_WITHIN(sqrt(sum), tensor->gradient_norm,
+                     5e-6 * tensor->gradient_norm + 1e-6 * m->gradient_norm);
         for (int j = 0; j < GOLDEN_SAMPLES; j++) {
             const golden_sample *s = &tensor->samples[j];
             CHECK_WITHIN(g[s->row * tensor->cols + s->col], s->gradient,
                          5e-6 * largest);
         }
     }
-    CHECK_NEAR(sqrt(total), m->gradient_norm, 1e-6);
+    CHECK_NEAR(sqrt(total), m->gradient_norm, 5e-6);
 }
 
 static void optimizer_step(tiny *t, int64_t i_step)
@@ -329,7 +331,7 @@ static void check_model(const golden_model *m, bool is_saved)
     fr_kernels_cpu_set_threads(2);
     for (int i = 0; i < GOLDEN_STEPS; i++) {
         forward_backward(&t);
-        CHECK_NEAR(t.step.loss_sum, m->losses[i], i == 0 ? 3e-7 : 1e-5);
+        CHECK_NEAR(t.step.loss_sum, m->losses[i], i == 0 ? 3e-7 : 5e-5);
         if (i == 0)
             check_gradients(&t);
         optimizer_step(&t, i);
