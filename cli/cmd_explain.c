@@ -10,13 +10,12 @@ static fr_status print_text(const fr_cli *cli, const fr_plan_file *file,
                             const fr_forecast *forecast, fr_err *err)
 {
     const fr_prediction *prediction = forecast ? &forecast->prediction
-                                      : file->has_prediction
-                                          ? &file->prediction
-                                          : NULL;
+                                      : file->has_prediction ? &file->prediction
+                                                             : NULL;
     fr_buffer text;
     fr_buffer_init(&text);
-    fr_status status = fr_report_plan_text(&file->model, &file->job,
-                                           &file->plan, &text, err);
+    fr_status status =
+        fr_report_plan_text(&file->model, &file->job, &file->plan, &text, err);
     fr_buffer_putc(&text, '\n');
     if (status == FR_OK && prediction != NULL)
         status = fr_report_prediction_text(prediction, &text, err);
@@ -42,16 +41,15 @@ static fr_status print_json(const fr_cli *cli, const fr_plan_file *file,
                        fr_plan_describe(&file->plan, name, sizeof name));
     fr_json_put_string(json, "model", file->model.name);
     fr_json_key(json, "plan");
-    fr_plan_put_json(&file->plan, json);
+    fr_plan_json_write(&file->plan, json);
     fr_json_key(json, "prediction");
     if (forecast == NULL && !file->has_prediction) {
         fr_json_null(json);
         return fr_answer_print(&answer, cli, err);
     }
     fr_json_begin_object(json);
-    fr_report_prediction_json(forecast != NULL ? &forecast->prediction
-                                               : &file->prediction,
-                              json);
+    fr_report_prediction_json(
+        forecast != NULL ? &forecast->prediction : &file->prediction, json);
     fr_json_end_object(json);
     return fr_answer_print(&answer, cli, err);
 }

@@ -8,10 +8,10 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/run_answer.h"
+#include "cli/supervise.h"
 #include "core/text.h"
 #include "plan/lower.h"
 #include "plan/plan_json.h"
-#include "runtime/launch.h"
 #include "runtime/run.h"
 
 #define TRACED_STEPS 5 /* the parts are their mean, the trace their median */
@@ -23,45 +23,27 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
     const char *data = fr_cli_text(cli, FR_OPT_DATA);
     if (fr_cli_has(cli, FR_OPT_STEPS))
         file->job.n_steps = cli->option[FR_OPT_STEPS].count;
-    if (data != NULL && !fr_text_copy(file->job.data, sizeof file->job.data,
-                                      data))
+    if (data != NULL &&
+        !fr_text_copy(file->job.data, sizeof file->job.data, data))
         return fr_fail(err, FR_USAGE, "--data: the path is too long");
     if (fr_cli_has(cli, FR_OPT_RESUME) && !fr_cli_has(cli, FR_OPT_CHECKPOINT))
         return fr_fail(err, FR_USAGE, "--resume needs --checkpoint DIR");
-    return fr_plan_check_executable(&file->plan, &file->model, &file->job,
-                                    err);
-}
-
-/* ---- supervisor ---------------------------------------------------------- */
-static void pass_line(void *context, const char *line)
-{
-    const fr_cli *cli = context;
-    fr_cli_note(cli, "%s", line);
-}
-
-static fr_status supervise(const fr_cli *cli, const fr_plan *plan, fr_err *err)
-{
-    fr_launch_options options;
-    fr_launch_options_init(&options);
-    options.world = fr_plan_world(plan);
-    options.n_threads = plan->n_threads;
-    options.hostfile = fr_cli_text(cli, FR_OPT_HOSTFILE);
-    options.on_line = pass_line;
-    options.context = (void *)(uintptr_t)cli;
-    return fr_launch_supervise(cli->argv, &options, err);
+    return fr_plan_check_executable(&file->plan, &file->model, &file->job, err);
 }
 
 /* ---- rank ---------------------------------------------------------------- */
 typedef struct progress {
     const fr_cli *cli;
     int64_t n_steps;
+    bool is_shown;
 } progress;
 
 /* About twenty lines, whatever the number of steps. */
-static void show_step(void *context, int64_t i_step, double loss,
-                      double step_s)
+static void show_step(void *context, int64_t i_step, double loss, double step_s)
 {
     const progress *p = context;
+    if (!p->is_shown)
+        return;
     int64_t every = (p->n_steps + 19) / 20;
     if (i_step % every == 0 || i_step + 1 == p->n_steps)
         fr_cli_note(p->cli, "step %5lld  loss %8.4f  %8.1f ms",
@@ -73,7 +55,7 @@ static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
 {
     fr_run_options options;
     fr_run_options_init(&options);
-    *shown = (progress){cli, job->n_steps};
+    *shown = (progress){cli, job->n_steps, fr_cli_shows_progress(cli)};
     options.trace_steps =
         job->n_steps < TRACED_STEPS ? job->n_steps : TRACED_STEPS;
     options.checkpoint_dir = fr_cli_text(cli, FR_OPT_CHECKPOINT);
@@ -102,8 +84,7 @@ static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
     if (status != FR_OK)
         goto out_program;
     if (rank == 0)
-        status = fr_run_answer(cli, file, program, placement, &timeline,
-                               &result, err);
+        status = fr_run_answer(cli, file, program, &timeline, &result, err);
     fr_run_result_release(&result);
     fr_run_leave();
 out_program:
@@ -112,58 +93,39 @@ out_program:
     return status;
 }
 
-static fr_status run_rank(const fr_cli *cli, const fr_plan_file *file,
-                          fr_err *err)
+static fr_status load_file(const fr_cli *cli, fr_plan_file *out, fr_err *err)
 {
-    int64_t world = fr_plan_world(&file->plan), rank;
+    FR_TRY(fr_plan_file_load(cli->positional[0], out, err));
+    fr_status status = apply_options(cli, out, err);
+    if (status != FR_OK)
+        fr_plan_file_release(out);
+    return status;
+}
+
+static fr_status run_rank(const fr_cli *cli, int64_t world, fr_err *err)
+{
+    fr_plan_file file;
+    int64_t rank;
+    FR_TRY(load_file(cli, &file, err));
     int32_t *node_of_rank = calloc((size_t)world, sizeof *node_of_rank);
-    if (node_of_rank == NULL)
-        return fr_fail_no_memory(err);
-    fr_status status = fr_run_join(world, &rank, node_of_rank, err);
+    fr_status status = node_of_rank != NULL ? FR_OK : fr_fail_no_memory(err);
+    if (status == FR_OK)
+        status = fr_run_join(world, &rank, node_of_rank, err);
     fr_placement placement = {world, node_of_rank};
     if (status == FR_OK)
-        status = lower_and_run(cli, file, &placement, rank, err);
+        status = lower_and_run(cli, &file, &placement, rank, err);
     free(node_of_rank);
+    fr_plan_file_release(&file);
     return status;
 }
 
-/* A rank that fails leaves its line to the supervisor, if there is one. */
-static fr_status run_launched(const fr_cli *cli, const fr_plan_file *file,
-                              const fr_launch *launch, fr_err *err)
-{
-    fr_status status = FR_OK;
-    fr_launch_follow_parent();
-    if (launch->world != fr_plan_world(&file->plan))
-        status = fr_fail(err, FR_INPUT,
-                         "%s: the plan needs %lld ranks, %s started %lld",
-                         cli->positional[0],
-                         (long long)fr_plan_world(&file->plan),
-                         launch->launcher, (long long)launch->world);
-    else
-        status = run_rank(cli, file, err);
-    if (status != FR_OK && fr_launch_report(err))
-        err->text[0] = '\0'; /* somebody else prints it */
-    return status;
-}
-
+/* The plan is read before anything is started: a bad one costs nothing. */
 FR_COMMAND_FUNCTION(run)
 {
     fr_plan_file file;
-    fr_launch launch;
-    FR_TRY(fr_plan_file_load(cli->positional[0], &file, err));
-    fr_status status = apply_options(cli, &file, err);
-    if (status != FR_OK)
-        goto out_file;
-    fr_launch_detect(&launch);
-    if (launch.role == FR_LAUNCH_RANK)
-        status = run_launched(cli, &file, &launch, err);
-    else if (launch.role == FR_LAUNCH_BYSTANDER)
-        status = FR_OK;
-    else if (fr_plan_world(&file.plan) == 1)
-        status = run_rank(cli, &file, err);
-    else
-        status = supervise(cli, &file.plan, err);
-out_file:
+    FR_TRY(load_file(cli, &file, err));
+    int64_t world = fr_plan_world(&file.plan);
+    int n_threads = file.plan.n_threads;
     fr_plan_file_release(&file);
-    return status;
+    return fr_supervised(cli, world, n_threads, run_rank, err);
 }

@@ -63,12 +63,12 @@ FR_COMMAND_FUNCTION(simulate)
     fr_status status;
     FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
                 out_inputs);
-    FR_TRY_GOTO(status,
-                fr_plan_choice_load(
-                    cli, cli->positional[0],
-                    cli->n_positional > 2 ? cli->positional[2] : NULL, &inputs,
-                    &choice, err),
-                out_inputs);
+    FR_TRY_GOTO(
+        status,
+        fr_plan_choice_load(cli, cli->positional[0],
+                            cli->n_positional > 2 ? cli->positional[2] : NULL,
+                            &inputs, &choice, err),
+        out_inputs);
     FR_TRY_GOTO(status,
                 fr_forecast_make(&inputs, &choice.model, &choice.job,
                                  &choice.plan, &forecast, err),

@@ -37,6 +37,9 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     FR_TRY(print_answer(cli, tuning, err));
+    if (tuning->best.plan == NULL && tuning->nearest.plan == NULL)
+        return fr_fail(err, FR_INFEASIBLE, "no plan can be placed: %s",
+                       tuning->n_reasons > 0 ? tuning->reasons[0].text : "");
     if (tuning->best.plan == NULL)
         return fr_fail(err, FR_INFEASIBLE,
                        "no plan fits: the nearest, %s, lacks %llu bytes on a "
@@ -92,9 +95,8 @@ FR_COMMAND_FUNCTION(tune)
                 fr_plan_choice_load(cli, cli->positional[0], NULL, &inputs,
                                     &choice, err),
                 out_inputs);
-    fr_tune_options options =
-        make_options(cli, &inputs, &choice,
-                     fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
+    fr_tune_options options = make_options(
+        cli, &inputs, &choice, fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
     FR_TRY_GOTO(status, fr_tune(&options, inputs.costs, &tuning, err),
                 out_inputs);
     status = deliver(cli, &inputs, &choice, &tuning, err);

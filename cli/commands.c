@@ -16,18 +16,27 @@
 
 static const fr_option no_options[] = {FR_OPT_N};
 static const fr_option calibrate_options[] = {
-    FR_OPT_BACKEND, FR_OPT_RANKS,        FR_OPT_HOSTFILE, FR_OPT_QUICK,
-    FR_OPT_SEQ,     FR_OPT_GLOBAL_BATCH, FR_OPT_OUTPUT,   FR_OPT_N};
+    FR_OPT_BACKEND, FR_OPT_RANKS,  FR_OPT_HOSTFILE,
+    FR_OPT_QUICK,   FR_OPT_SEQ,    FR_OPT_GLOBAL_BATCH,
+    FR_OPT_TIMEOUT, FR_OPT_OUTPUT, FR_OPT_N};
 static const fr_option simulate_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,  FR_OPT_PROFILE, FR_OPT_OUTPUT,
     FR_OPT_TRACE, FR_OPT_GANTT, FR_OPT_N};
 static const fr_option tune_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
     FR_OPT_ALLOW, FR_OPT_SEARCH, FR_OPT_JOBS,    FR_OPT_TOP,    FR_OPT_N};
-static const fr_option run_options[] = {
-    FR_OPT_DATA,    FR_OPT_STEPS,      FR_OPT_BACKEND,          FR_OPT_HOSTFILE,
-    FR_OPT_PROFILE, FR_OPT_TIMEOUT,    FR_OPT_TRACE,            FR_OPT_OUTPUT,
-    FR_OPT_RESUME,  FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY, FR_OPT_N};
+static const fr_option run_options[] = {FR_OPT_DATA,
+                                        FR_OPT_STEPS,
+                                        FR_OPT_BACKEND,
+                                        FR_OPT_HOSTFILE,
+                                        FR_OPT_PROFILE,
+                                        FR_OPT_TIMEOUT,
+                                        FR_OPT_TRACE,
+                                        FR_OPT_OUTPUT,
+                                        FR_OPT_RESUME,
+                                        FR_OPT_CHECKPOINT,
+                                        FR_OPT_CHECKPOINT_EVERY,
+                                        FR_OPT_N};
 static const fr_option explain_options[] = {FR_OPT_PROFILE, FR_OPT_GANTT,
                                             FR_OPT_TRACE, FR_OPT_N};
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,

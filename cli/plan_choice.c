@@ -1,9 +1,11 @@
 /* plan_choice.c: defaults < plan file < environment < flags. */
 #include "cli/plan_choice.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/plan_options.h"
+#include "core/text.h"
 #include "plan/plan_json.h"
 
 /* The file's plan and job; its model gives way to the named one. */
@@ -24,15 +26,16 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
     memset(out, 0, sizeof *out);
     FR_TRY(fr_model_load(model, &out->model, err));
     out->has_model = true;
-    fr_job_init(&out->job);
+    FR_TRY(fr_cli_make_job(cli, &out->model, &out->job, err));
     fr_plan_init(&out->plan);
-    if (plan_path != NULL)
+    if (plan_path != NULL) {
         FR_TRY(take_file(plan_path, out, err));
+        FR_TRY(fr_cli_apply_job(cli, &out->job, err));
+    }
     FR_TRY(fr_cli_apply_plan(cli, &out->plan, &out->pins, err));
-    FR_TRY(fr_cli_apply_job(cli, &out->job, err));
     if (plan_path == NULL && !fr_cli_has(cli, FR_OPT_THREADS))
-        out->plan.n_threads = fr_cli_default_threads(
-            &inputs->cluster, fr_plan_world(&out->plan));
+        out->plan.n_threads =
+            fr_cli_default_threads(&inputs->cluster, fr_plan_world(&out->plan));
     return FR_OK;
 }
 
@@ -41,4 +44,55 @@ void fr_plan_choice_release(fr_plan_choice *choice)
     if (choice->has_model)
         fr_model_release(&choice->model);
     memset(choice, 0, sizeof *choice);
+}
+
+static fr_status place_ranks(const fr_plan *plan, const fr_cluster *cluster,
+                             int32_t **out, fr_err *err)
+{
+    int64_t n_ranks = fr_plan_world(plan);
+    int32_t *node_of_rank = malloc((size_t)n_ranks * sizeof *node_of_rank);
+    if (node_of_rank == NULL)
+        return fr_fail_no_memory(err);
+    fr_status status = fr_cluster_place(cluster, n_ranks, plan->n_threads, 0,
+                                        node_of_rank, err);
+    if (status == FR_OK)
+        *out = node_of_rank;
+    else
+        free(node_of_rank);
+    return status;
+}
+
+/* The data file by its full path: the plan may be run from elsewhere. */
+static void make_data_absolute(fr_job *job)
+{
+    char *path = job->data[0] != '\0' ? realpath(job->data, NULL) : NULL;
+    if (path != NULL)
+        (void)fr_text_copy(job->data, sizeof job->data, path);
+    free(path);
+}
+
+fr_status fr_plan_choice_save(const fr_plan_choice *choice,
+                              const fr_inputs *inputs, const char *cluster,
+                              const fr_prediction *prediction, const char *path,
+                              fr_err *err)
+{
+    fr_plan_file file;
+    fr_plan_file_init(&file);
+    file.plan = choice->plan;
+    file.job = choice->job;
+    make_data_absolute(&file.job);
+    fr_text_copy_cut(file.cluster, sizeof file.cluster, cluster);
+    file.cluster_hash = fr_cluster_hash(&inputs->cluster);
+    if (inputs->has_profile)
+        file.profile_hash = fr_profile_hash(&inputs->profile);
+    file.has_prediction = true;
+    file.prediction = *prediction;
+    fr_status status = fr_model_copy(&choice->model, &file.model, err);
+    if (status == FR_OK)
+        status =
+            place_ranks(&file.plan, &inputs->cluster, &file.node_of_rank, err);
+    if (status == FR_OK)
+        status = fr_plan_file_save(&file, path, err);
+    fr_plan_file_release(&file);
+    return status;
 }

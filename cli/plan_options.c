@@ -174,6 +174,18 @@ fr_status fr_cli_apply_job(const fr_cli *cli, fr_job *job, fr_err *err)
     return FR_OK;
 }
 
+fr_status fr_cli_make_job(const fr_cli *cli, const fr_model *model, fr_job *out,
+                          fr_err *err)
+{
+    fr_job job;
+    fr_job_init(&job);
+    if (model->max_seq > 0 && job.seq > model->max_seq)
+        job.seq = model->max_seq;
+    FR_TRY(fr_cli_apply_job(cli, &job, err));
+    *out = job;
+    return FR_OK;
+}
+
 int32_t fr_cli_default_threads(const fr_cluster *cluster, int64_t n_ranks)
 {
     const fr_device_type *device = fr_cluster_device(cluster, 0);

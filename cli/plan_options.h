@@ -19,6 +19,13 @@ FR_CHECKED fr_status fr_cli_apply_job(const fr_cli *cli, fr_job *job,
                                       fr_err *err);
 
 /*
+ * Defaults for a model (a sequence no longer than it can take), then the
+ * options.
+ */
+FR_CHECKED fr_status fr_cli_make_job(const fr_cli *cli, const fr_model *model,
+                                     fr_job *out, fr_err *err);
+
+/*
  * Compute threads per rank when nobody chose them: the cores of a node over
  * the ranks that it must take; 1 on GPUs.
  */

@@ -6,7 +6,6 @@
 #define FR_CLI_RUN_ANSWER_H
 
 #include "cli/command.h"
-#include "plan/lower.h"
 #include "plan/plan_json.h"
 #include "runtime/run.h"
 #include "spec/timeline.h"
@@ -18,7 +17,6 @@
  */
 FR_CHECKED fr_status fr_run_answer(const fr_cli *cli, const fr_plan_file *file,
                                    const fr_program *program,
-                                   const fr_placement *placement,
                                    const fr_timeline *timeline,
                                    const fr_run_result *result, fr_err *err);
 

@@ -1,0 +1,160 @@
+/* run_answer.c: the prediction found again, laid over what was measured. */
+#include "cli/run_answer.h"
+
+#include <string.h>
+
+#include "cli/answer.h"
+#include "cli/inputs.h"
+#include "core/fileio.h"
+#include "report/breakdown.h"
+#include "report/run_report.h"
+#include "report/trace_json.h"
+
+typedef struct answer_parts {
+    const fr_cli *cli;
+    const fr_plan_file *file;
+    const fr_program *program;
+    const fr_timeline *measured;
+    const fr_run_result *result;
+    fr_forecast forecast; /* program NULL: nothing was simulated */
+} answer_parts;
+
+/* Simulates the plan again on the cluster that it names, with --profile. */
+static fr_status predict(answer_parts *parts, fr_err *err)
+{
+    const fr_plan_file *file = parts->file;
+    const fr_cli *cli = parts->cli;
+    fr_inputs inputs = {0};
+    if (fr_cli_text(cli, FR_OPT_PROFILE) == NULL)
+        return FR_OK;
+    if (file->cluster[0] == '\0')
+        return fr_fail(err, FR_INPUT, "%s names no cluster to simulate",
+                       cli->positional[0]);
+    fr_status status = fr_inputs_load(cli, file->cluster, &inputs, err);
+    if (status == FR_OK)
+        status = fr_forecast_make(&inputs, &file->model, &file->job,
+                                  &file->plan, &parts->forecast, err);
+    fr_inputs_release(&inputs);
+    return status;
+}
+
+static fr_status fill_prediction(const answer_parts *parts,
+                                 fr_run_report *report, fr_err *err)
+{
+    const fr_prediction *prediction = NULL;
+    if (parts->forecast.program != NULL)
+        prediction = &parts->forecast.prediction;
+    else if (parts->file->has_prediction)
+        prediction = &parts->file->prediction;
+    if (prediction == NULL)
+        return FR_OK;
+    report->has_prediction = true;
+    report->predicted_step_s = prediction->step_s;
+    report->predicted_peak_bytes = prediction->memory.peak_bytes;
+    memcpy(report->predicted_breakdown_s, prediction->breakdown_s,
+           sizeof report->predicted_breakdown_s);
+    /* By the code that the measured parts come from, where there is a
+     * timeline to apply it to. */
+    if (parts->forecast.timeline.n == 0)
+        return FR_OK;
+    return fr_report_breakdown_mean(
+        parts->forecast.program, &parts->forecast.timeline, prediction->step_s,
+        report->predicted_breakdown_s, err);
+}
+
+static fr_status fill_report(const answer_parts *parts, char *name,
+                             size_t n_name, fr_run_report *out, fr_err *err)
+{
+    const fr_run_result *result = parts->result;
+    const fr_job *job = &parts->file->job;
+    fr_run_report report = {
+        .plan = fr_plan_describe(&parts->file->plan, name, n_name),
+        .world_size = result->world_size,
+        .n_steps = result->n_steps,
+        .loss = result->loss,
+        .step_s_median = result->step_s_median,
+        .step_s_p5 = result->step_s_p5,
+        .step_s_p95 = result->step_s_p95,
+        .peak_bytes = result->peak_bytes,
+        .resumed_from_step = result->resumed_from_step,
+    };
+    if (result->step_s_median > 0)
+        report.tokens_per_s =
+            (double)(job->global_batch * job->seq) / result->step_s_median;
+    if (parts->measured->n > 0) {
+        FR_TRY(fr_report_breakdown_mean(parts->program, parts->measured,
+                                        result->step_s_median,
+                                        report.breakdown_s, err));
+        report.has_breakdown = true;
+    }
+    FR_TRY(fill_prediction(parts, &report, err));
+    *out = report;
+    return FR_OK;
+}
+
+/* The measured step that is nearest to the median, over the simulated one. */
+static fr_status write_trace(const answer_parts *parts, const char *path,
+                             fr_err *err)
+{
+    fr_trace_part traced[2];
+    int n = 0;
+    fr_buffer text;
+    if (parts->forecast.timeline.n > 0)
+        traced[n++] =
+            (fr_trace_part){&parts->forecast.timeline, "predicted", 0};
+    if (parts->measured->n > 0)
+        traced[n++] = (fr_trace_part){parts->measured, "measured",
+                                      fr_report_median_step(parts->measured)};
+    if (n == 0)
+        return fr_fail(err, FR_FAILURE, "no step was recorded");
+    fr_buffer_init(&text);
+    fr_status status = fr_trace_json(parts->program, traced, n, &text, err);
+    if (status == FR_OK)
+        status = fr_file_write(path, text.data, text.n, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+static fr_status print_report(const fr_cli *cli, const fr_run_report *report,
+                              fr_err *err)
+{
+    if (fr_cli_on(cli, FR_OPT_JSON)) {
+        fr_answer answer;
+        fr_json_writer *json = fr_answer_begin(&answer, "forerun.run/1");
+        fr_report_run_json(report, json);
+        return fr_answer_print(&answer, cli, err);
+    }
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_status status = fr_report_run_text(report, &text, err);
+    if (status == FR_OK)
+        return fr_answer_text(&text, cli, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+fr_status fr_run_answer(const fr_cli *cli, const fr_plan_file *file,
+                        const fr_program *program, const fr_timeline *timeline,
+                        const fr_run_result *result, fr_err *err)
+{
+    char name[256];
+    fr_run_report report;
+    const char *trace = fr_cli_text(cli, FR_OPT_TRACE);
+    if (trace == NULL)
+        trace = fr_cli_text(cli, FR_OPT_OUTPUT);
+    answer_parts parts = {.cli = cli,
+                          .file = file,
+                          .program = program,
+                          .measured = timeline,
+                          .result = result};
+    fr_status status;
+    FR_TRY_GOTO(status, predict(&parts, err), out_forecast);
+    FR_TRY_GOTO(status, fill_report(&parts, name, sizeof name, &report, err),
+                out_forecast);
+    if (trace != NULL)
+        FR_TRY_GOTO(status, write_trace(&parts, trace, err), out_forecast);
+    status = print_report(cli, &report, err);
+out_forecast:
+    fr_forecast_release(&parts.forecast);
+    return status;
+}

@@ -1,0 +1,114 @@
+/* supervise.c: who am I: the user's process, or one of the ranks? */
+#include "cli/supervise.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/fileio.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "runtime/launch.h"
+
+/* Set by a supervisor whose stderr is a terminal, for its ranks. */
+#define PROGRESS_ENV "FORERUN_SHOW_PROGRESS"
+
+static void pass_line(void *context, const char *line)
+{
+    const fr_cli *cli = context;
+    fr_cli_note(cli, "%s", line);
+}
+
+static fr_status start_ranks(const fr_cli *cli, int64_t n_ranks, int n_threads,
+                             fr_err *err)
+{
+    fr_launch_options options;
+    fr_launch_options_init(&options);
+    options.world = n_ranks;
+    options.n_threads = n_threads;
+    options.hostfile = fr_cli_text(cli, FR_OPT_HOSTFILE);
+    if (fr_cli_has(cli, FR_OPT_TIMEOUT))
+        options.hung_s = cli->option[FR_OPT_TIMEOUT].real;
+    options.on_line = pass_line;
+    options.context = (void *)(uintptr_t)cli;
+    if (isatty(fileno(cli->chatter)))
+        setenv(PROGRESS_ENV, "1", 1);
+    return fr_launch_supervise(cli->argv, &options, err);
+}
+
+bool fr_cli_shows_progress(const fr_cli *cli)
+{
+    const char *is_asked = getenv(PROGRESS_ENV);
+    return !fr_cli_on(cli, FR_OPT_QUIET) &&
+           (isatty(fileno(cli->chatter)) ||
+            (is_asked != NULL && strcmp(is_asked, "1") == 0));
+}
+
+fr_status fr_supervised(const fr_cli *cli, int64_t n_ranks, int n_threads,
+                        fr_status (*work)(const fr_cli *cli, int64_t n_ranks,
+                                          fr_err *err),
+                        fr_err *err)
+{
+    fr_launch launch;
+    fr_launch_detect(&launch);
+    if (launch.role == FR_LAUNCH_BYSTANDER)
+        return FR_OK;
+    if (launch.role == FR_LAUNCH_STANDALONE)
+        return n_ranks == 1 ? work(cli, n_ranks, err)
+                            : start_ranks(cli, n_ranks, n_threads, err);
+    fr_status status;
+    fr_launch_follow_parent();
+    if (launch.world != n_ranks)
+        status = fr_fail(
+            err, FR_USAGE, "%lld ranks are needed, %s started %lld",
+            (long long)n_ranks, launch.launcher, (long long)launch.world);
+    else
+        status = work(cli, n_ranks, err);
+    if (status != FR_OK && fr_launch_report(err))
+        err->text[0] = '\0'; /* the supervisor prints it */
+    return status;
+}
+
+/* "host slots=2 max_slots=4"; a host without slots counts once. */
+static fr_status add_host(const char *path, int line_number, char *line,
+                          int64_t *n_slots, fr_err *err)
+{
+    char *comment = strchr(line, '#');
+    if (comment != NULL)
+        *comment = '\0';
+    line = fr_text_trim(line);
+    if (line[0] == '\0')
+        return FR_OK;
+    int64_t n = 1;
+    fr_err why;
+    char *slots = strstr(line, " slots=");
+    if (slots != NULL) {
+        slots += strlen(" slots=");
+        slots[strcspn(slots, " \t")] = '\0';
+        if (fr_parse_i64(slots, &n, &why) != FR_OK || n < 1)
+            return fr_fail(err, FR_INPUT, "%s:%d: slots=%.40s is no number",
+                           path, line_number, slots);
+    }
+    *n_slots += n;
+    return FR_OK;
+}
+
+fr_status fr_hostfile_slots(const char *path, int64_t *out, fr_err *err)
+{
+    char *text;
+    int64_t n_slots = 0;
+    int line_number = 0;
+    FR_TRY(fr_file_read(path, 1 << 20, &text, NULL, err));
+    fr_status status = FR_OK;
+    for (char *at = text; status == FR_OK && at != NULL;) {
+        char *line = strsep(&at, "\n");
+        status = add_host(path, ++line_number, line, &n_slots, err);
+    }
+    free(text);
+    if (status != FR_OK)
+        return status;
+    if (n_slots == 0)
+        return fr_fail(err, FR_INPUT, "%s: no hosts", path);
+    *out = n_slots;
+    return FR_OK;
+}

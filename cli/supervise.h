@@ -1,0 +1,28 @@
+/*
+ * supervise.h: commands whose work is done by several ranks: this process is
+ * their supervisor, or one of them.
+ */
+#ifndef FR_CLI_SUPERVISE_H
+#define FR_CLI_SUPERVISE_H
+
+#include "cli/command.h"
+
+/*
+ * Calls `work` here when this process is a rank (or n_ranks is 1), else
+ * starts the same command line as n_ranks ranks of n_threads threads and
+ * waits for them.  A launcher that started another number is FR_USAGE.
+ */
+FR_CHECKED fr_status fr_supervised(
+    const fr_cli *cli, int64_t n_ranks, int n_threads,
+    fr_status (*work)(const fr_cli *cli, int64_t n_ranks, fr_err *err),
+    fr_err *err);
+
+/* Should this process draw progress?  On a terminal only, also through the
+ * supervisor's. */
+bool fr_cli_shows_progress(const fr_cli *cli);
+
+/* The slots of all hosts of an mpirun hostfile. */
+FR_CHECKED fr_status fr_hostfile_slots(const char *path, int64_t *out,
+                                       fr_err *err);
+
+#endif
