@@ -95,9 +95,9 @@ FUZZ_SRC  := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_BIN  := $(FUZZ_SRC:%.c=$(BUILD)/%)
 # What several programs of one folder share.
 BENCH_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out \
-    $(BENCH_SRC),$(wildcard bench/*.c)))
-TEST_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out \
-    $(TEST_SRC),$(wildcard tests/unit/*.c tests/contract/*.c)))
+    bench/bench_%,$(wildcard bench/*.c)))
+TEST_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/unit/test_% \
+    tests/contract/test_%,$(wildcard tests/unit/*.c tests/contract/*.c)))
 
 # ---- flags ------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion \

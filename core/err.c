@@ -22,25 +22,19 @@ static void make_one_line(char *text)
             *text = ' ';
 }
 
-fr_status fr_fail(fr_err *err, fr_status status, const char *format, ...)
+void fr_err_write(fr_err *err, fr_status status, const char *format, ...)
 {
-    if (err) {
-        va_list args;
-        char text[sizeof err->text]; /* err->text may be an argument */
+    va_list args;
+    char text[sizeof err->text]; /* err->text may be an argument */
 
-        va_start(args, format);
-        vsnprintf(text, sizeof text, format, args);
-        va_end(args);
-        make_one_line(text);
-        memcpy(err->text, text, sizeof text);
-        err->status = status;
-    }
-    return status;
-}
-
-fr_status fr_fail_no_memory(fr_err *err)
-{
-    return fr_fail(err, FR_NO_MEMORY, "out of memory");
+    if (!err)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    make_one_line(text);
+    memcpy(err->text, text, strlen(text) + 1);
+    err->status = status;
 }
 
 void fr_err_prefix(fr_err *err, const char *format, ...)

@@ -40,12 +40,29 @@ typedef struct fr_err {
 #define FR_PRINTF(format_index, first_index)                                   \
     __attribute__((format(printf, format_index, first_index)))
 
-/* Writes the message (cut to fit) and returns `status`; err may be NULL. */
-fr_status fr_fail(fr_err *err, fr_status status, const char *format, ...)
+/* Writes the message (cut to fit, control characters made blanks); err may be
+ * NULL.  Mostly called through fr_fail. */
+void fr_err_write(fr_err *err, fr_status status, const char *format, ...)
     FR_PRINTF(3, 4);
 
+static inline fr_status fr_status_same(fr_status status)
+{
+    return status;
+}
+
+/*
+ * fr_status fr_fail(fr_err *err, fr_status status, const char *format, ...):
+ * writes the message and returns `status`.  A macro, so that compilers see
+ * what comes back and know that outputs are set wherever it is FR_OK.
+ */
+#define fr_fail(err, status, ...)                                              \
+    (fr_err_write((err), (status), __VA_ARGS__), fr_status_same(status))
+
 /* Out of memory is an ordinary error. */
-fr_status fr_fail_no_memory(fr_err *err);
+static inline fr_status fr_fail_no_memory(fr_err *err)
+{
+    return fr_fail(err, FR_NO_MEMORY, "out of memory");
+}
 
 /* Puts "prefix: " before the text of an error that is already written. */
 void fr_err_prefix(fr_err *err, const char *format, ...) FR_PRINTF(2, 3);

@@ -84,27 +84,30 @@ static fr_status table_init(table *t, size_t n, size_t n_max, fr_err *err)
     return FR_OK;
 }
 
+/* A piece first..last-1 after the best ways to cut what is before it. */
+static void table_offer(table *t, size_t first, size_t last, double rest)
+{
+    for (size_t k = 1; k <= t->n_max; k++) {
+        double sum = t->rest[at(t, k - 1, first)] + rest;
+        if (sum < t->rest[at(t, k, last)]) {
+            t->rest[at(t, k, last)] = sum;
+            t->from[at(t, k, last)] = first;
+        }
+    }
+}
+
 static void table_fill(table *t, const double *x, const double *y)
 {
-    /* Pieces first..last-1; sums only grow, so nothing cancels. */
     for (size_t first = 0; first < t->n; first++) {
-        sums s = {0};
+        sums s = {0}; /* only grow, so that nothing cancels */
         if (first > 0 && x[first] == x[first - 1])
             continue;
         for (size_t last = first + 1; last <= t->n; last++) {
-            double rest;
+            bool is_cut_inside = last < t->n && x[last] == x[last - 1];
             sums_add(&s, x[last - 1], y[last - 1]);
-            if (last - first < POINTS_PER_PIECE || x[last - 1] == x[first] ||
-                (last < t->n && x[last] == x[last - 1]))
-                continue;
-            rest = sums_rest(&s);
-            for (size_t k = 1; k <= t->n_max; k++) {
-                double sum = t->rest[at(t, k - 1, first)] + rest;
-                if (sum < t->rest[at(t, k, last)]) {
-                    t->rest[at(t, k, last)] = sum;
-                    t->from[at(t, k, last)] = first;
-                }
-            }
+            if (last - first >= POINTS_PER_PIECE && !is_cut_inside &&
+                x[last - 1] > x[first])
+                table_offer(t, first, last, sums_rest(&s));
         }
     }
 }

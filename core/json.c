@@ -193,7 +193,7 @@ const fr_json_value *fr_json_root(const fr_json *json)
     return &json->root;
 }
 
-fr_status fr_json_fail(const fr_json_value *value, fr_err *err,
+void fr_json_err_write(const fr_json_value *value, fr_err *err,
                        const char *format, ...)
 {
     char text[sizeof err->text];
@@ -202,6 +202,6 @@ fr_status fr_json_fail(const fr_json_value *value, fr_err *err,
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return fr_fail(err, FR_INPUT, "%s:%d: %s", value->json->name, value->line,
-                   text);
+    fr_err_write(err, FR_INPUT, "%s:%d: %s", value->json->name, value->line,
+                 text);
 }

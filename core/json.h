@@ -48,9 +48,14 @@ const char *fr_json_key_at(const fr_json_value *object, size_t i);
 /* Is it a number without fraction that fits 64 bits (1e3, 5.0 are not). */
 bool fr_json_is_integer(const fr_json_value *value);
 
-/* Writes "path:line: ..." and returns FR_INPUT. */
-fr_status fr_json_fail(const fr_json_value *value, fr_err *err,
+void fr_json_err_write(const fr_json_value *value, fr_err *err,
                        const char *format, ...) FR_PRINTF(3, 4);
+/*
+ * fr_status fr_json_fail(const fr_json_value *, fr_err *, const char *format,
+ * ...): writes "path:line: ..." and returns FR_INPUT.
+ */
+#define fr_json_fail(value, err, ...)                                          \
+    (fr_json_err_write((value), (err), __VA_ARGS__), fr_status_same(FR_INPUT))
 
 /* ---- typed access: FR_INPUT says path:line, key and what was expected --- */
 FR_CHECKED fr_status fr_json_as_string(const fr_json_value *value,

@@ -67,7 +67,7 @@ static void on_parse_error(void *context, xmlErrorPtr error)
  */
 static void on_entity(void *context, const xmlChar *entity, int type,
                       const xmlChar *public_id, const xmlChar *system_id,
-                      xmlChar *content)
+                      xmlChar *content) /* NOLINT: libxml2's signature */
 {
     xmlParserCtxtPtr parser = context;
     char text[160];
@@ -310,7 +310,7 @@ const char *fr_xml_text(const fr_xml_node *node)
     return NULL;
 }
 
-fr_status fr_xml_fail(const fr_xml_node *node, fr_err *err, const char *format,
+void fr_xml_err_write(const fr_xml_node *node, fr_err *err, const char *format,
                       ...)
 {
     const fr_xml *xml = node_of(node)->doc->_private;
@@ -320,8 +320,8 @@ fr_status fr_xml_fail(const fr_xml_node *node, fr_err *err, const char *format,
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return fr_fail(err, FR_INPUT, "%s:%d: %s", xml->path, fr_xml_line(node),
-                   text);
+    fr_err_write(err, FR_INPUT, "%s:%d: %s", xml->path, fr_xml_line(node),
+                 text);
 }
 
 /* ---- attributes -------------------------------------------------------- */

@@ -45,9 +45,14 @@ int fr_xml_line(const fr_xml_node *node);
 /* Text directly inside the element, NULL when there is none; borrowed. */
 const char *fr_xml_text(const fr_xml_node *node);
 
-/* Writes "path:line: ..." and returns FR_INPUT. */
-fr_status fr_xml_fail(const fr_xml_node *node, fr_err *err, const char *format,
+void fr_xml_err_write(const fr_xml_node *node, fr_err *err, const char *format,
                       ...) FR_PRINTF(3, 4);
+/*
+ * fr_status fr_xml_fail(const fr_xml_node *, fr_err *, const char *format,
+ * ...): writes "path:line: ..." and returns FR_INPUT.
+ */
+#define fr_xml_fail(node, err, ...)                                            \
+    (fr_xml_err_write((node), (err), __VA_ARGS__), fr_status_same(FR_INPUT))
 
 /* ---- attributes; strings are borrowed ---------------------------------- */
 /* NULL when absent. */

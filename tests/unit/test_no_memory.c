@@ -80,7 +80,7 @@ static void check_every_failure(fr_status (*attempt)(fr_err *err),
         }
         CHECK_FAILS(status, FR_NO_MEMORY, &err);
     }
-    CHECK(!"it never got through");
+    check_that(false, __FILE__, __LINE__, "it never got through");
 }
 
 static fr_status use_arena(fr_err *err)
