@@ -57,7 +57,9 @@ static void on_parse_error(void *context, xmlErrorPtr error)
 {
     xmlParserCtxtPtr parser = context;
 
-    if (error->level >= XML_ERR_ERROR)
+    /* A mere warning where a DTD, which is not read, could declare it. */
+    if (error->level >= XML_ERR_ERROR ||
+        error->code == XML_WAR_UNDECLARED_ENTITY)
         write_parse_error(parser->_private, error->line, error->message);
 }
 
@@ -84,8 +86,7 @@ static void on_entity(void *context, const xmlChar *entity, int type,
 static fr_status read_doc(const char *name, const char *text, size_t n,
                           xmlDocPtr *out, fr_err *err)
 {
-    const int options = XML_PARSE_NONET | XML_PARSE_NOWARNING |
-                        XML_PARSE_NOCDATA | XML_PARSE_BIG_LINES;
+    const int options = XML_PARSE_NONET | XML_PARSE_NOCDATA | XML_PARSE_BIG_LINES;
     parse_state state = {.name = name, .err = err};
     xmlParserCtxtPtr parser = xmlNewParserCtxt();
     xmlDocPtr doc;
