@@ -279,10 +279,10 @@ static fr_status refuse(fr_err *err, const char *what, const char *mend)
                    what, mend);
 }
 
-fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
-                                   const fr_job *job, fr_err *err)
+/* What of the model's arithmetic has kernels. */
+static fr_status check_model_executable(const fr_model *model, int64_t seq,
+                                        fr_err *err)
 {
-    FR_TRY(fr_plan_check(plan, model, job, err));
     if (model->kind == FR_MODEL_LAYERS)
         return refuse(err, "a plain list of layers",
                       "choose a decoder transformer");
@@ -296,9 +296,35 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
     if (model->has_qk_norm)
         return refuse(err, "q and k norms (qwen3)",
                       "choose a model without them");
-    if (model->sliding_window > 0 && model->sliding_window < job->seq)
+    if (model->is_parallel_block || model->rope_frac < 1.0)
+        return refuse(err, "attention and MLP side by side (gpt_neox)",
+                      "choose gpt2 or llama");
+    if (model->has_rope_scaling)
+        return refuse(err, "rescaled rotary frequencies",
+                      "leave rope scaling out");
+    if (model->has_scaled_embedding)
+        return refuse(err, "a scaled embedding (gemma)",
+                      "choose gpt2 or llama");
+    fr_activation expected = model->is_gated_mlp ? FR_ACTIVATION_SILU
+                                                 : FR_ACTIVATION_GELU_TANH;
+    if (model->activation != expected)
+        return fr_fail(err, FR_INPUT,
+                       "the CPU runtime has %s in %s MLPs, not %s; change the "
+                       "activation",
+                       fr_activation_name(expected),
+                       model->is_gated_mlp ? "gated" : "plain",
+                       fr_activation_name(model->activation));
+    if (model->sliding_window > 0 && model->sliding_window < seq)
         return refuse(err, "a sliding window that is shorter than seq",
                       "choose a shorter seq");
+    return FR_OK;
+}
+
+fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
+                                   const fr_job *job, fr_err *err)
+{
+    FR_TRY(fr_plan_check(plan, model, job, err));
+    FR_TRY(check_model_executable(model, job->seq, err));
     if (plan->cp > 1)
         return refuse(err, "context parallel plans", "choose cp 1");
     if (plan->ep > 1)
