@@ -45,6 +45,7 @@ static fr_status add_cases(calibration *c, fr_err *err)
         FR_TRY(fr_shapes_add_candidates(&c->shapes, &candidates,
                                         &c->profile.fingerprint, err));
     }
+    fr_shapes_thin(&c->shapes, 2);
     return fr_shapes_add_held_out(&c->shapes, c->options->is_quick ? 1 : 2,
                                   &c->profile.fingerprint, err);
 }

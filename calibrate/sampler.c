@@ -9,7 +9,8 @@
 
 enum {
     N_SENTINEL = 3,   /* executions of one look at the sentinel */
-    N_DISTURBED = 8,  /* rounds in a row that are thrown away at most */
+    N_CHUNK = 32,     /* points between two looks at it */
+    N_TRIES = 3,      /* of a chunk in one round */
     N_LEAST = 3       /* samples of a point, whatever the budget */
 };
 
@@ -67,7 +68,7 @@ typedef struct rounds {
     double *scratch;      /* [n_max] */
     double sentinel_best_s;
     double begin_s;
-    int n_in_a_row, n_disturbed;
+    int n_disturbed;
 } rounds;
 
 static double now_s(const fr_schedule *schedule)
@@ -128,16 +129,17 @@ static fr_status choose(rounds *r, bool *any, fr_err *err)
     return FR_OK;
 }
 
-static fr_status run_round(rounds *r, fr_err *err)
+static fr_status run_chunk(rounds *r, size_t first, size_t last,
+                           bool *is_spoilt, fr_err *err)
 {
     const fr_schedule *schedule = r->schedule;
-    double before_s, after_s, worst_s;
-    unsigned char is_spoilt = 0;
+    double before_s, after_s, best_s;
+    unsigned char spoilt = 0;
 
     FR_TRY(look_at_sentinel(r, &before_s, err));
-    if (r->bench->begin_round != NULL)
+    if (first == 0 && r->bench->begin_round != NULL)
         FR_TRY(r->bench->begin_round(r->bench->context, err));
-    for (size_t i = 0; i < r->bench->n_points; i++) {
+    for (size_t i = first; i < last; i++) {
         double begin_s = now_s(schedule);
         if (!r->todo[i])
             continue;
@@ -146,25 +148,39 @@ static fr_status run_round(rounds *r, fr_err *err)
     }
     FR_TRY(look_at_sentinel(r, &after_s, err));
     if (schedule->sentinel != NULL) {
-        double best_s = fmin(before_s, after_s);
+        best_s = fmin(before_s, after_s);
         if (r->sentinel_best_s == 0.0 || best_s < r->sentinel_best_s)
             r->sentinel_best_s = best_s;
-        worst_s = fmax(before_s, after_s);
-        is_spoilt = worst_s >
-                        r->sentinel_best_s * (1.0 + schedule->sentinel_slack) &&
-                    r->n_in_a_row < N_DISTURBED &&
-                    now_s(schedule) - r->begin_s < schedule->budget_s;
+        spoilt = fmax(before_s, after_s) >
+                     r->sentinel_best_s * (1.0 + schedule->sentinel_slack) &&
+                 now_s(schedule) - r->begin_s < schedule->budget_s;
     }
-    FR_TRY(share(r, &is_spoilt, sizeof is_spoilt, err));
-    if (is_spoilt) {
-        r->n_in_a_row++;
-        r->n_disturbed++;
-        return FR_OK;
+    FR_TRY(share(r, &spoilt, sizeof spoilt, err));
+    *is_spoilt = spoilt != 0;
+    return FR_OK;
+}
+
+/* A chunk that stays disturbed gives no sample in this round. */
+static fr_status run_round(rounds *r, fr_err *err)
+{
+    size_t n_points = r->bench->n_points;
+    size_t n_chunk = r->bench->begin_round != NULL ? n_points : N_CHUNK;
+
+    for (size_t first = 0; first < n_points; first += n_chunk) {
+        size_t last = first + n_chunk < n_points ? first + n_chunk : n_points;
+        bool is_spoilt = true, any = false;
+        for (size_t i = first; i < last; i++)
+            any = any || r->todo[i];
+        if (!any)
+            continue;
+        for (int k = 0; k < N_TRIES && is_spoilt; k++) {
+            FR_TRY(run_chunk(r, first, last, &is_spoilt, err));
+            r->n_disturbed += is_spoilt;
+        }
+        for (size_t i = first; i < last && !is_spoilt; i++)
+            if (r->todo[i])
+                r->points[i].seconds[r->points[i].n++] = r->fresh[i];
     }
-    r->n_in_a_row = 0;
-    for (size_t i = 0; i < r->bench->n_points; i++)
-        if (r->todo[i])
-            r->points[i].seconds[r->points[i].n++] = r->fresh[i];
     return FR_OK;
 }
 

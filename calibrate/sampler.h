@@ -1,8 +1,8 @@
 /*
  * sampler.h: how often to time what.  Points are timed in interleaved rounds,
  * so that a slow phase of the machine hits all of them alike; a sentinel (a
- * fixed piece of work) brackets every round, and a round in which it moved is
- * thrown away and made again; a point is left alone once the interval of its
+ * fixed piece of work) brackets every few points, and what was timed while it
+ * moved is thrown away and made again; a point is left alone once the interval of its
  * median is tight, and all end when the time is used up.
  *
  * With several ranks every rank runs the same rounds; rank 0 decides and
@@ -49,7 +49,7 @@ void fr_schedule_init(fr_schedule *schedule);
 /*
  * Times every point; out[n_points] is written on success only.  Every point
  * gets at least n_min samples (3 when the budget is over before that).
- * *n_disturbed (may be NULL) counts rounds that were thrown away.
+ * *n_disturbed (may be NULL) is raised by what was thrown away.
  */
 FR_CHECKED fr_status fr_bench_measure(const fr_bench *bench,
                                       const fr_schedule *schedule,

@@ -250,6 +250,40 @@ fr_status fr_shapes_add_candidates(fr_shapes *shapes,
     }
 }
 
+/* ---- thinning ---------------------------------------------------------------- */
+
+static bool is_more_used(const fr_shape *a, const fr_shape *b)
+{
+    if (a->n_uses != b->n_uses)
+        return a->n_uses > b->n_uses;
+    return a < b;
+}
+
+void fr_shapes_thin(fr_shapes *shapes, int n_kept)
+{
+    bool *is_kept = calloc(shapes->n + 1, sizeof *is_kept);
+    size_t n = 0;
+
+    if (is_kept == NULL)
+        return; /* nothing is lost but time */
+    for (size_t i = 0; i < shapes->n; i++) {
+        const fr_shape *shape = &shapes->at[i];
+        int n_before = 0;
+        for (size_t k = 0; k < shapes->n; k++)
+            n_before += k != i &&
+                        shapes->at[k].key.n_threads == shape->key.n_threads &&
+                        is_more_used(&shapes->at[k], shape) &&
+                        fr_compute_key_same_shape(&shapes->at[k].key,
+                                                  &shape->key);
+        is_kept[i] = n_before < n_kept;
+    }
+    for (size_t i = 0; i < shapes->n; i++)
+        if (is_kept[i])
+            shapes->at[n++] = shapes->at[i];
+    shapes->n = n;
+    free(is_kept);
+}
+
 /* ---- held-out neighbours --------------------------------------------------- */
 
 /* The dimension that scales with the micro-batch, or the element count. */

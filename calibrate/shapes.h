@@ -58,6 +58,12 @@ FR_CHECKED fr_status fr_shapes_add_candidates(fr_shapes *shapes,
                                               fr_err *err);
 
 /*
+ * Keeps of the shapes that differ only in where their operands are the n_kept
+ * that occur most; the fits know the others.
+ */
+void fr_shapes_thin(fr_shapes *shapes, int n_kept);
+
+/*
  * Adds for every key that there is neighbours that differ in size: halved
  * and three-halves rows or elements, held out from the fits, at most
  * n_per_op of each op.
