@@ -42,53 +42,80 @@ typedef struct kernel_case {
     fr_compressor_kind compressor;
 } kernel_case;
 
+/* y[ROWS, n] = x[ROWS, k] w[n, k]^T and its two gradients */
+#define LINEAR(name, n, k, n_calls)                                            \
+    {name " fwd", {.op = FR_OP_LINEAR_FWD, .dim = {ROWS, n, k}}, n_calls, 0},  \
+        {name " dgrad",                                                        \
+         {.op = FR_OP_LINEAR_DGRAD, .dim = {ROWS, n, k}},                      \
+         n_calls,                                                              \
+         0},                                                                   \
+    {                                                                          \
+        name " wgrad", {.op = FR_OP_LINEAR_WGRAD, .dim = {ROWS, n, k}},        \
+            n_calls, 0                                                         \
+    }
+#define KERNEL(name, symbol, n_calls, ...)                                     \
+    {                                                                          \
+        name, {.op = FR_OP_##symbol, .dim = {__VA_ARGS__}}, n_calls, 0         \
+    }
+#define ATTENTION(name, symbol, n_calls, batch, seq, is_saved)                 \
+    {                                                                          \
+        name,                                                                  \
+            {.op = FR_OP_##symbol,                                             \
+             .flags = (is_saved) ? FR_INSTR_SAVE_PROBS : 0,                    \
+             .dim = {batch, seq, HEADS, HEADS, COLS / HEADS}},                 \
+            n_calls, 0                                                         \
+    }
+#define OPTIMIZER(name, symbol, optimizer, n_calls, n_moments)                 \
+    {                                                                          \
+        name,                                                                  \
+            {.op = FR_OP_##symbol,                                             \
+             .algorithm = FR_OPTIMIZER_##optimizer,                            \
+             .dim = {N_PARAMETERS, 0, 4L * (n_moments) * N_PARAMETERS, 16}},   \
+            n_calls, 0                                                         \
+    }
+#define COMPRESSOR(name, symbol, stage, compressor)                            \
+    {                                                                          \
+        name, {.op = FR_OP_##symbol, .dim = {BUCKET, 0, stage}}, 0,            \
+            FR_COMPRESSOR_##compressor                                         \
+    }
+
 static const kernel_case cases[] = {
-    {"embed_fwd", {.op = FR_OP_EMBED_FWD, .dim = {ROWS, COLS, VOCAB, SEQ, VOCAB}}, 1, 0},
-    {"embed_bwd", {.op = FR_OP_EMBED_BWD, .dim = {ROWS, COLS, VOCAB, SEQ, VOCAB}}, 1, 0},
-    {"norm_fwd", {.op = FR_OP_NORM_FWD, .dim = {ROWS, COLS}, .scalar = 1e-5}, 2 * LAYERS + 1, 0},
-    {"norm_bwd", {.op = FR_OP_NORM_BWD, .dim = {ROWS, COLS}}, 2 * LAYERS + 1, 0},
-    {"qkv fwd", {.op = FR_OP_LINEAR_FWD, .dim = {ROWS, 3 * COLS, COLS}}, LAYERS, 0},
-    {"qkv dgrad", {.op = FR_OP_LINEAR_DGRAD, .dim = {ROWS, 3 * COLS, COLS}}, LAYERS, 0},
-    {"qkv wgrad", {.op = FR_OP_LINEAR_WGRAD, .dim = {ROWS, 3 * COLS, COLS}}, LAYERS, 0},
-    {"proj fwd", {.op = FR_OP_LINEAR_FWD, .dim = {ROWS, COLS, COLS}}, LAYERS, 0},
-    {"proj dgrad", {.op = FR_OP_LINEAR_DGRAD, .dim = {ROWS, COLS, COLS}}, LAYERS, 0},
-    {"proj wgrad", {.op = FR_OP_LINEAR_WGRAD, .dim = {ROWS, COLS, COLS}}, LAYERS, 0},
-    {"fc fwd", {.op = FR_OP_LINEAR_FWD, .dim = {ROWS, FFN, COLS}}, LAYERS, 0},
-    {"fc dgrad", {.op = FR_OP_LINEAR_DGRAD, .dim = {ROWS, FFN, COLS}}, LAYERS, 0},
-    {"fc wgrad", {.op = FR_OP_LINEAR_WGRAD, .dim = {ROWS, FFN, COLS}}, LAYERS, 0},
-    {"fc2 fwd", {.op = FR_OP_LINEAR_FWD, .dim = {ROWS, COLS, FFN}}, LAYERS, 0},
-    {"fc2 dgrad", {.op = FR_OP_LINEAR_DGRAD, .dim = {ROWS, COLS, FFN}}, LAYERS, 0},
-    {"fc2 wgrad", {.op = FR_OP_LINEAR_WGRAD, .dim = {ROWS, COLS, FFN}}, LAYERS, 0},
-    {"head fwd", {.op = FR_OP_LINEAR_FWD, .dim = {ROWS, VOCAB, COLS}}, 1, 0},
-    {"head dgrad", {.op = FR_OP_LINEAR_DGRAD, .dim = {ROWS, VOCAB, COLS}}, 1, 0},
-    {"head wgrad", {.op = FR_OP_LINEAR_WGRAD, .dim = {ROWS, VOCAB, COLS}}, 1, 0},
-    {"attn_fwd", {.op = FR_OP_ATTN_FWD, .flags = FR_INSTR_SAVE_PROBS, .dim = {ROWS / SEQ, SEQ, HEADS, HEADS, COLS / HEADS}}, LAYERS, 0},
-    {"attn_bwd", {.op = FR_OP_ATTN_BWD, .flags = FR_INSTR_SAVE_PROBS, .dim = {ROWS / SEQ, SEQ, HEADS, HEADS, COLS / HEADS}}, LAYERS, 0},
-    {"attn_fwd lse T1024", {.op = FR_OP_ATTN_FWD, .dim = {1, 1024, HEADS, HEADS, COLS / HEADS}}, 0, 0},
-    {"attn_bwd lse T1024", {.op = FR_OP_ATTN_BWD, .dim = {1, 1024, HEADS, HEADS, COLS / HEADS}}, 0, 0},
-    {"rope_fwd", {.op = FR_OP_ROPE_FWD, .dim = {ROWS, SEQ, HEADS, HEADS, COLS / HEADS}, .scalar = 1e4}, 0, 0},
-    {"gelu_fwd", {.op = FR_OP_GELU_FWD, .dim = {ROWS * FFN}}, LAYERS, 0},
-    {"gelu_bwd", {.op = FR_OP_GELU_BWD, .dim = {ROWS * FFN}}, LAYERS, 0},
-    {"swiglu_fwd", {.op = FR_OP_SWIGLU_FWD, .dim = {ROWS, FFN}}, 0, 0},
-    {"swiglu_bwd", {.op = FR_OP_SWIGLU_BWD, .dim = {ROWS, FFN}}, 0, 0},
-    {"residual_add", {.op = FR_OP_RESIDUAL_ADD, .dim = {ROWS, COLS}}, 2 * LAYERS, 0},
-    {"bias_grad", {.op = FR_OP_BIAS_GRAD, .dim = {ROWS, FFN}}, 0, 0},
-    {"xent", {.op = FR_OP_XENT, .dim = {ROWS, VOCAB, VOCAB}, .scalar = 1.0 / ROWS}, 1, 0},
-    {"zero grads", {.op = FR_OP_ZERO, .dim = {N_PARAMETERS * 4L}}, 1, 0},
-    {"grad_sqsum", {.op = FR_OP_GRAD_SQSUM, .dim = {N_PARAMETERS, 0}}, 1, 0},
-    {"adamw", {.op = FR_OP_OPT_STEP, .algorithm = FR_OPTIMIZER_ADAMW, .dim = {N_PARAMETERS, 0, 8L * N_PARAMETERS, 16}}, 1, 0},
-    {"sgd", {.op = FR_OP_OPT_STEP, .algorithm = FR_OPTIMIZER_SGD, .dim = {N_PARAMETERS, 0, 4L * N_PARAMETERS, 16}}, 0, 0},
-    {"lamb norms", {.op = FR_OP_OPT_NORMS, .algorithm = FR_OPTIMIZER_LAMB, .dim = {N_PARAMETERS, 0, 8L * N_PARAMETERS, 16}}, 0, 0},
-    {"lamb step", {.op = FR_OP_OPT_STEP, .algorithm = FR_OPTIMIZER_LAMB, .dim = {N_PARAMETERS, 0, 8L * N_PARAMETERS, 16}}, 0, 0},
-    {"bf16 compress", {.op = FR_OP_COMPRESS, .dim = {BUCKET}}, 0, FR_COMPRESSOR_BF16},
-    {"bf16 decompress 2", {.op = FR_OP_DECOMPRESS, .dim = {BUCKET}}, 0, FR_COMPRESSOR_BF16},
-    {"int8 compress", {.op = FR_OP_COMPRESS, .dim = {BUCKET}}, 0, FR_COMPRESSOR_INT8},
-    {"int8 decompress 2", {.op = FR_OP_DECOMPRESS, .dim = {BUCKET}}, 0, FR_COMPRESSOR_INT8},
-    {"topk compress", {.op = FR_OP_COMPRESS, .dim = {BUCKET}}, 0, FR_COMPRESSOR_TOPK},
-    {"topk decompress 2", {.op = FR_OP_DECOMPRESS, .dim = {BUCKET}}, 0, FR_COMPRESSOR_TOPK},
-    {"powersgd compress P", {.op = FR_OP_COMPRESS, .dim = {BUCKET}}, 0, FR_COMPRESSOR_POWERSGD},
-    {"powersgd compress Q", {.op = FR_OP_COMPRESS, .dim = {BUCKET, 0, 1}}, 0, FR_COMPRESSOR_POWERSGD},
-    {"powersgd decompress", {.op = FR_OP_DECOMPRESS, .dim = {BUCKET}}, 0, FR_COMPRESSOR_POWERSGD},
+    KERNEL("embed_fwd", EMBED_FWD, 1, ROWS, COLS, VOCAB, SEQ, VOCAB),
+    KERNEL("embed_bwd", EMBED_BWD, 1, ROWS, COLS, VOCAB, SEQ, VOCAB),
+    KERNEL("norm_fwd", NORM_FWD, 2 * LAYERS + 1, ROWS, COLS),
+    KERNEL("norm_bwd", NORM_BWD, 2 * LAYERS + 1, ROWS, COLS),
+    LINEAR("qkv", 3 * COLS, COLS, LAYERS),
+    LINEAR("proj", COLS, COLS, LAYERS),
+    LINEAR("fc", FFN, COLS, LAYERS),
+    LINEAR("fc2", COLS, FFN, LAYERS),
+    LINEAR("head", VOCAB, COLS, 1),
+    ATTENTION("attn_fwd", ATTN_FWD, LAYERS, ROWS / SEQ, SEQ, true),
+    ATTENTION("attn_bwd", ATTN_BWD, LAYERS, ROWS / SEQ, SEQ, true),
+    ATTENTION("attn_fwd lse T1024", ATTN_FWD, 0, 1, 1024, false),
+    ATTENTION("attn_bwd lse T1024", ATTN_BWD, 0, 1, 1024, false),
+    KERNEL("rope_fwd", ROPE_FWD, 0, ROWS, SEQ, HEADS, HEADS, COLS / HEADS),
+    KERNEL("gelu_fwd", GELU_FWD, LAYERS, ROWS * FFN),
+    KERNEL("gelu_bwd", GELU_BWD, LAYERS, ROWS * FFN),
+    KERNEL("swiglu_fwd", SWIGLU_FWD, 0, ROWS, FFN),
+    KERNEL("swiglu_bwd", SWIGLU_BWD, 0, ROWS, FFN),
+    KERNEL("residual_add", RESIDUAL_ADD, 2 * LAYERS, ROWS, COLS),
+    KERNEL("bias_grad", BIAS_GRAD, 0, ROWS, FFN),
+    KERNEL("xent", XENT, 1, ROWS, VOCAB, VOCAB),
+    KERNEL("zero grads", ZERO, 1, N_PARAMETERS * 4L),
+    KERNEL("grad_sqsum", GRAD_SQSUM, 1, N_PARAMETERS, 0),
+    OPTIMIZER("adamw", OPT_STEP, ADAMW, 1, 2),
+    OPTIMIZER("sgd", OPT_STEP, SGD, 0, 1),
+    OPTIMIZER("lamb norms", OPT_NORMS, LAMB, 0, 2),
+    OPTIMIZER("lamb step", OPT_STEP, LAMB, 0, 2),
+    COMPRESSOR("bf16 compress", COMPRESS, 0, BF16),
+    COMPRESSOR("bf16 decompress 2", DECOMPRESS, 0, BF16),
+    COMPRESSOR("int8 compress", COMPRESS, 0, INT8),
+    COMPRESSOR("int8 decompress 2", DECOMPRESS, 0, INT8),
+    COMPRESSOR("topk compress", COMPRESS, 0, TOPK),
+    COMPRESSOR("topk decompress 2", DECOMPRESS, 0, TOPK),
+    COMPRESSOR("powersgd compress P", COMPRESS, 0, POWERSGD),
+    COMPRESSOR("powersgd compress Q", COMPRESS, 1, POWERSGD),
+    COMPRESSOR("powersgd decompress", DECOMPRESS, 0, POWERSGD),
 };
 
 #define N_CASES (sizeof cases / sizeof cases[0])

@@ -190,7 +190,8 @@ static void orthonormalise(float *p, int64_t rows, int64_t rank, int n_team)
             project_out(p, rows, k, n_team);
         double length = sqrt(dot(column, column, rows));
         /* written so that a NaN is not taken for 0 */
-        fr_floats_scale(column, rows, length < 1e-5 ? 0.0F : (float)(1 / length));
+        fr_floats_scale(column, rows,
+                        length < 1e-5 ? 0.0F : (float)(1 / length));
     }
 }
 

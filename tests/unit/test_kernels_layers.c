@@ -222,7 +222,8 @@ static void test_bias_grad(void)
 
 static double gelu_of(double x)
 {
-    return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+    double inner = sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x);
+    return 0.5 * x * (1 + tanh(inner));
 }
 
 static void test_gelu(void)
@@ -344,9 +345,11 @@ static void test_embed(void)
 {
     enum { B = 3, T = 29, C = 131, SHARD = 23, V = 41, R = B * T };
     int32_t tokens[R];
-    float *wte = kf_floats(2 * SHARD * C, 81, 1), *wpe = kf_floats(T * C, 82, 1);
+    float *wte = kf_floats(2 * SHARD * C, 81, 1);
+    float *wpe = kf_floats(T * C, 82, 1);
     float *dout = kf_floats(R * C, 83, 1);
-    float *dwte = kf_floats(2 * SHARD * C, 84, 1), *dwpe = kf_floats(T * C, 8, 1);
+    float *dwte = kf_floats(2 * SHARD * C, 84, 1);
+    float *dwpe = kf_floats(T * C, 85, 1);
     double *e_wte = kf_doubles(dwte, 2 * SHARD * C);
     double *e_wpe = kf_doubles(dwpe, T * C);
     float *out[2] = {kf_floats(R * C, 86, 9), kf_floats(R * C, 87, 9)};
