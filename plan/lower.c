@@ -88,26 +88,11 @@ out_release:
     return status;
 }
 
-static fr_status copy_model(const fr_model *model, fr_model *out, fr_err *err)
-{
-    fr_model copy = *model;
-    copy.layers = NULL;
-    if (model->n_layer_entries > 0) {
-        copy.layers = calloc(model->n_layer_entries, sizeof *copy.layers);
-        if (!copy.layers)
-            return fr_fail_no_memory(err);
-        memcpy(copy.layers, model->layers,
-               model->n_layer_entries * sizeof *copy.layers);
-    }
-    *out = copy;
-    return FR_OK;
-}
-
 static fr_status fill_program(lower_context *context, fr_err *err)
 {
     fr_program *program = context->program;
     const fr_plan *plan = context->plan;
-    FR_TRY(copy_model(context->model, &program->model, err));
+    FR_TRY(fr_model_copy(context->model, &program->model, err));
     FR_TRY(lower_pipeline(context, err));
     program->plan = *plan;
     program->job = *context->job;
@@ -139,6 +124,11 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                              .plan = plan,
                              .placement = placement};
     FR_TRY(fr_plan_check_executable(plan, model, job, err));
+    if (!model->has_final_norm || model->has_embed_norm)
+        return fr_fail(err, FR_INPUT,
+                       "model %s: a decoder without a last norm or with a "
+                       "normed embedding is not executable",
+                       model->name);
     if (placement && placement->node_of_rank &&
         placement->n_ranks < fr_plan_world(plan))
         return fr_fail(err, FR_INPUT,

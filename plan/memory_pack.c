@@ -34,6 +34,46 @@ static int compare_life(const void *va, const void *vb)
     return compare_size(va, vb);
 }
 
+static int compare_area(const void *va, const void *vb)
+{
+    const slot *a = va, *b = vb;
+    double area_a = (double)a->n_bytes * (double)(a->last - a->first + 1);
+    double area_b = (double)b->n_bytes * (double)(b->last - b->first + 1);
+    if (area_a < area_b || area_a > area_b)
+        return area_a > area_b ? -1 : 1;
+    return compare_size(va, vb);
+}
+
+static int compare_first(const void *va, const void *vb)
+{
+    const slot *a = va, *b = vb;
+    if (a->first != b->first)
+        return a->first < b->first ? -1 : 1;
+    return compare_size(va, vb);
+}
+
+static int compare_last(const void *va, const void *vb)
+{
+    const slot *a = va, *b = vb;
+    if (a->last != b->last)
+        return a->last < b->last ? -1 : 1;
+    return by_item(a->i_item, b->i_item);
+}
+
+/* Most bytes that live at once: no packing needs less. */
+static uint64_t live_peak(const slot *by_first, const slot *by_last, size_t n)
+{
+    uint64_t live = 0, peak = 0;
+    size_t gone = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (; by_last[gone].last < by_first[i].first; gone++)
+            live -= by_last[gone].n_bytes;
+        live += by_first[i].n_bytes;
+        peak = live > peak ? live : peak;
+    }
+    return peak;
+}
+
 /*
  * Places the items in order.  `placed` holds those that are placed, ascending
  * by offset; the gaps between the ones that live at the same time are tried.
@@ -71,11 +111,22 @@ static uint64_t place_all(const slot *order, size_t n, slot *placed)
     return total;
 }
 
+typedef int (*compare_fn)(const void *, const void *);
+
+static void sort_items(const fr_pack_item *items, size_t n, compare_fn compare,
+                       slot *out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = (slot){items[i].n_bytes, 0, items[i].first, items[i].last,
+                        (uint32_t)i};
+    qsort(out, n, sizeof *out, compare);
+}
+
 fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
                          fr_err *err)
 {
-    static int (*const orders[])(const void *, const void *) = {compare_size,
-                                                                compare_life};
+    static const compare_fn orders[] = {compare_life, compare_size,
+                                        compare_area, compare_first};
     slot *order = malloc((n + 1) * sizeof *order);
     slot *placed = malloc((n + 1) * sizeof *placed);
     uint64_t best = UINT64_MAX;
@@ -84,17 +135,18 @@ fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
         free(placed);
         return fr_fail_no_memory(err);
     }
+    sort_items(items, n, compare_first, order);
+    sort_items(items, n, compare_last, placed);
+    const uint64_t least = live_peak(order, placed, n);
     for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
-        for (size_t i = 0; i < n; i++)
-            order[i] = (slot){items[i].n_bytes, 0, items[i].first,
-                              items[i].last, (uint32_t)i};
-        qsort(order, n, sizeof *order, orders[o]);
+        sort_items(items, n, orders[o], order);
         uint64_t total = place_all(order, n, placed);
-        if (total >= best)
-            continue;
-        best = total;
-        for (size_t i = 0; i < n; i++)
-            items[placed[i].i_item].offset_bytes = placed[i].offset_bytes;
+        if (total < best)
+            for (size_t i = 0; i < n; i++)
+                items[placed[i].i_item].offset_bytes = placed[i].offset_bytes;
+        best = total < best ? total : best;
+        if ((double)best <= 1.002 * (double)least)
+            break; /* good enough: the slab is rounded to pages anyway */
     }
     *total_bytes = n ? best : 0;
     free(order);

@@ -15,9 +15,9 @@ typedef struct fr_pack_item {
 /*
  * Gives every item an offset such that items that live at the same time do
  * not overlap; returns in *total_bytes the end of the highest one.  The
- * problem (dynamic storage allocation) is NP-hard; here items are placed
- * largest first, each into the smallest gap that holds it, with the order
- * repeated by lifetime, and the better of the two is taken.
+ * problem (dynamic storage allocation) is NP-hard; here items are placed one
+ * after the other, each into the smallest gap that holds it, in four orders
+ * (longest life, largest, largest area, first come), and the best is taken.
  */
 FR_CHECKED fr_status fr_memory_pack(fr_pack_item *items, size_t n,
                                     uint64_t *total_bytes, fr_err *err);

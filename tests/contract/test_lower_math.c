@@ -16,24 +16,28 @@ typedef struct outcome {
 
 static fr_model tiny_model(bool is_llama)
 {
-    fr_model model = {.kind = FR_MODEL_DECODER,
-                      .n_layers = 4,
-                      .hidden = 24,
-                      .n_heads = 4,
-                      .n_kv_heads = is_llama ? 2 : 4,
-                      .head_dim = 6,
-                      .ffn_hidden = is_llama ? 44 : 96,
-                      .vocab = 71,
-                      .max_seq = 20,
-                      .is_gated_mlp = is_llama,
-                      .is_rms_norm = is_llama,
-                      .is_rope = is_llama,
-                      .is_tied = !is_llama,
-                      .has_qkv_bias = !is_llama,
-                      .has_out_bias = !is_llama,
-                      .has_mlp_bias = !is_llama,
-                      .norm_eps = 1e-5,
-                      .rope_theta = 1e4};
+    fr_model model;
+    fr_model_init(&model);
+    model.kind = FR_MODEL_DECODER;
+    model.n_layers = 4;
+    model.hidden = 24;
+    model.n_heads = 4;
+    model.n_kv_heads = is_llama ? 2 : 4;
+    model.head_dim = 6;
+    model.ffn_hidden = is_llama ? 44 : 96;
+    model.vocab = 71;
+    model.max_seq = 20;
+    model.is_gated_mlp = is_llama;
+    model.activation =
+        is_llama ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH;
+    model.is_rms_norm = is_llama;
+    model.is_rope = is_llama;
+    model.is_tied = !is_llama;
+    model.has_qkv_bias = !is_llama;
+    model.has_out_bias = !is_llama;
+    model.has_mlp_bias = !is_llama;
+    model.norm_eps = 1e-5;
+    model.rope_theta = 1e4;
     return model;
 }
 
