@@ -8,6 +8,7 @@
 #include "calibrate/calibrate.h"
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/inputs.h"
 #include "cli/plan_options.h"
 #include "cli/supervise.h"
 #include "core/units.h"
@@ -37,7 +38,7 @@ static fr_status load_cases(const fr_cli *cli, cases *out, fr_err *err)
     for (size_t i = 0; i < n; i++) {
         const char *name =
             cli->n_positional > 0 ? cli->positional[i] : DEFAULT_MODEL;
-        FR_TRY(fr_model_load(name, &out->models[i], err));
+        FR_TRY(fr_as_input(fr_model_load(name, &out->models[i], err), err));
         out->n = i + 1;
         FR_TRY(fr_cli_make_job(cli, &out->models[i], &out->jobs[i], err));
         out->at[i] = (fr_calibrate_case){&out->models[i], &out->jobs[i]};

@@ -6,6 +6,7 @@
 
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/inputs.h"
 #include "core/units.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
@@ -83,7 +84,7 @@ static fr_status read_side(const char *path, side *out, fr_err *err)
 {
     fr_json *json;
     side result = {.path = path};
-    FR_TRY(fr_json_load(path, &json, err));
+    FR_TRY(fr_as_input(fr_json_load(path, &json, err), err));
     fr_status status = read_numbers(fr_json_root(json), &result, err);
     fr_json_destroy(json);
     if (status == FR_OK)

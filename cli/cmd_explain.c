@@ -74,7 +74,7 @@ FR_COMMAND_FUNCTION(explain)
     fr_forecast forecast = {0};
     bool is_simulated = cli->n_positional > 1;
     FR_TRY(check_options(cli, err));
-    FR_TRY(fr_plan_file_load(cli->positional[0], &file, err));
+    FR_TRY(fr_as_input(fr_plan_file_load(cli->positional[0], &file, err), err));
     fr_status status = FR_OK;
     if (is_simulated) {
         FR_TRY_GOTO(status,

@@ -35,7 +35,7 @@ static fr_status report_trace(const fr_cli *cli, fr_err *err)
         return fr_fail(err, FR_USAGE,
                        "missing argument; usage: forerun report trace PLAN "
                        "CLUSTER");
-    FR_TRY(fr_plan_file_load(cli->positional[1], &file, err));
+    FR_TRY(fr_as_input(fr_plan_file_load(cli->positional[1], &file, err), err));
     fr_status status;
     FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[2], &inputs, err),
                 out_file);
@@ -57,7 +57,8 @@ static fr_status report_check_trace(const fr_cli *cli, fr_err *err)
     if (cli->n_positional > 2)
         return fr_fail(err, FR_USAGE, "unexpected argument '%.200s'",
                        cli->positional[2]);
-    FR_TRY(fr_trace_check(cli->positional[1], &n_events, err));
+    FR_TRY(
+        fr_as_input(fr_trace_check(cli->positional[1], &n_events, err), err));
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json =

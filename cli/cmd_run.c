@@ -7,6 +7,7 @@
 
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/inputs.h"
 #include "cli/run_answer.h"
 #include "cli/supervise.h"
 #include "core/text.h"
@@ -95,7 +96,7 @@ out_program:
 
 static fr_status load_file(const fr_cli *cli, fr_plan_file *out, fr_err *err)
 {
-    FR_TRY(fr_plan_file_load(cli->positional[0], out, err));
+    FR_TRY(fr_as_input(fr_plan_file_load(cli->positional[0], out, err), err));
     fr_status status = apply_options(cli, out, err);
     if (status != FR_OK)
         fr_plan_file_release(out);

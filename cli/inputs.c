@@ -14,6 +14,14 @@
 #include "report/trace_json.h"
 #include "sim/simulate.h"
 
+fr_status fr_as_input(fr_status status, fr_err *err)
+{
+    if (status != FR_IO)
+        return status;
+    err->status = FR_INPUT;
+    return FR_INPUT;
+}
+
 static void warn_if_stale(const fr_cli *cli, const fr_inputs *inputs)
 {
     fr_fingerprint now;
@@ -34,10 +42,10 @@ fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
 {
     const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
     memset(out, 0, sizeof *out);
-    FR_TRY(fr_cluster_load(cluster, &out->cluster, err));
+    FR_TRY(fr_as_input(fr_cluster_load(cluster, &out->cluster, err), err));
     out->has_cluster = true;
     if (path != NULL) {
-        FR_TRY(fr_profile_load(path, &out->profile, err));
+        FR_TRY(fr_as_input(fr_profile_load(path, &out->profile, err), err));
         out->has_profile = true;
         warn_if_stale(cli, out);
     } else {

@@ -28,6 +28,9 @@ FR_CHECKED fr_status fr_inputs_load(const fr_cli *cli, const char *cluster,
                                     fr_inputs *out, fr_err *err);
 void fr_inputs_release(fr_inputs *inputs);
 
+/* An input file that cannot be read is a bad input file: exit 5, not 1. */
+fr_status fr_as_input(fr_status status, fr_err *err);
+
 /* One plan lowered and simulated. */
 typedef struct fr_forecast {
     fr_program *program;

@@ -12,7 +12,7 @@
 static fr_status take_file(const char *path, fr_plan_choice *out, fr_err *err)
 {
     fr_plan_file file;
-    FR_TRY(fr_plan_file_load(path, &file, err));
+    FR_TRY(fr_as_input(fr_plan_file_load(path, &file, err), err));
     out->plan = file.plan;
     out->job = file.job;
     fr_plan_file_release(&file);
@@ -24,7 +24,7 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
                               fr_plan_choice *out, fr_err *err)
 {
     memset(out, 0, sizeof *out);
-    FR_TRY(fr_model_load(model, &out->model, err));
+    FR_TRY(fr_as_input(fr_model_load(model, &out->model, err), err));
     out->has_model = true;
     FR_TRY(fr_cli_make_job(cli, &out->model, &out->job, err));
     fr_plan_init(&out->plan);
