@@ -145,16 +145,33 @@ typedef struct access {
     int space;
 } access;
 
+/* An operand lies in one block that lives. */
+static bool is_in_one_block(shadow *s, uint32_t now, access a, size_t first,
+                            size_t past)
+{
+    for (size_t i = first; i < past; i++) {
+        const cell *c = &s->cells.items[i];
+        if (!is_owned(s, c, now)) {
+            complain(s, now, "operand outside any living block at", a.space,
+                     c->begin, 0);
+            return false;
+        }
+        if (c->block != s->cells.items[first].block) {
+            complain(s, now, "operand leaves its block at", a.space, c->begin,
+                     0);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void read_range(shadow *s, uint32_t now, access a)
 {
-    size_t past;
-    for (size_t i = cut(s, a.begin, a.end, &past); i < past; i++) {
+    size_t past, first = cut(s, a.begin, a.end, &past);
+    if (!is_in_one_block(s, now, a, first, past))
+        return;
+    for (size_t i = first; i < past; i++) {
         cell *c = &s->cells.items[i];
-        if (!is_owned(s, c, now)) {
-            complain(s, now, "reads outside any living block at", a.space,
-                     c->begin, 0);
-            return;
-        }
         if (!c->is_written) {
             complain(s, now, "reads before it is written", a.space, c->begin,
                      0);
@@ -172,15 +189,12 @@ static void read_range(shadow *s, uint32_t now, access a)
 
 static void write_range(shadow *s, uint32_t now, access a)
 {
-    size_t past;
-    for (size_t i = cut(s, a.begin, a.end, &past); i < past; i++) {
+    size_t past, first = cut(s, a.begin, a.end, &past);
+    if (!is_in_one_block(s, now, a, first, past))
+        return;
+    for (size_t i = first; i < past; i++) {
         cell *c = &s->cells.items[i];
         uint32_t racing = is_ordered(s, c->writer, now) ? 0 : c->writer;
-        if (!is_owned(s, c, now)) {
-            complain(s, now, "writes outside any living block at", a.space,
-                     c->begin, 0);
-            return;
-        }
         for (int lane = 0; lane < FR_LANE_N; lane++)
             if (!is_ordered(s, c->readers.at[lane], now))
                 racing = c->readers.at[lane];
