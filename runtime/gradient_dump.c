@@ -63,22 +63,25 @@ void fr_gradient_dump_note(fr_gradient_dump *dump, const fr_instr_view *view)
     memset(dump->has + first, 1, n);
 }
 
-/* Global row of a local one: parts are stacked and sharded one by one. */
-static int64_t global_row(const fr_tensor *tensor, int64_t row, int tp,
-                          int n_tp)
+/*
+ * Global index of a local one along the sharded dimension: parts are stacked
+ * and sharded one by one.  A vector (bias) has its parts along its columns.
+ */
+static int64_t global_index(const fr_tensor *tensor, int64_t local,
+                            int64_t n_local, int tp, int n_tp)
 {
-    int64_t first = 0;
+    int64_t first = 0, n_parts_sum = 0;
 
-    if (tensor->sharded_dim != 1)
-        return row;
-    if (tensor->n_parts <= 1)
-        return tp * tensor->rows + row;
+    for (int part = 0; part < tensor->n_parts; part++)
+        n_parts_sum += tensor->part_rows[part];
+    if (tensor->n_parts <= 1 || n_parts_sum != n_local)
+        return tp * n_local + local;
     for (int part = 0; part < tensor->n_parts; part++) {
-        int64_t rows = tensor->part_rows[part];
-        if (row < rows)
-            return first + tp * rows + row;
-        row -= rows;
-        first += rows * n_tp;
+        int64_t n = tensor->part_rows[part];
+        if (local < n)
+            return first + tp * n + local;
+        local -= n;
+        first += n * n_tp;
     }
     return first;
 }
@@ -98,16 +101,20 @@ static void add_tensor(const fr_tensor *tensor, const float *flat,
                        const unsigned char *has, int tp, int n_tp, whole *to)
 {
     int64_t cols = tensor->cols, global_cols = tensor->global_cols;
-    int64_t first_col = tensor->sharded_dim == 2 ? tp * cols : 0;
+    bool is_row_cut = tensor->sharded_dim == 1;
+    bool is_col_cut = tensor->sharded_dim == 2;
 
     for (int64_t row = 0; row < tensor->rows; row++) {
-        int64_t whole_row = global_row(tensor, row, tp, n_tp);
+        int64_t whole_row =
+            is_row_cut ? global_index(tensor, row, tensor->rows, tp, n_tp)
+                       : row;
         if (whole_row >= tensor->global_rows)
             continue; /* padding of the vocabulary */
         for (int64_t col = 0; col < cols; col++) {
             uint64_t from = tensor->first + (uint64_t)(row * cols + col);
-            uint64_t into =
-                (uint64_t)(whole_row * global_cols + first_col + col);
+            int64_t whole_col =
+                is_col_cut ? global_index(tensor, col, cols, tp, n_tp) : col;
+            uint64_t into = (uint64_t)(whole_row * global_cols + whole_col);
             if (!has[from])
                 continue;
             to->at[into] = flat[from];
