@@ -8,6 +8,7 @@
 
 #include "calibrate/fingerprint.h"
 #include "core/fileio.h"
+#include "core/units.h"
 #include "plan/lower.h"
 #include "plan/reuse.h"
 #include "report/gantt.h"
@@ -126,12 +127,15 @@ static int terminal_columns(void)
 {
     struct winsize size;
     const char *columns = getenv("COLUMNS");
-    int n = columns != NULL ? atoi(columns) : 0;
+    int64_t n = 0;
+    fr_err unused;
+    if (columns == NULL || fr_parse_i64(columns, &n, &unused) != FR_OK)
+        n = 0;
     if (n == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
         n = size.ws_col;
     if (n == 0)
         n = 80;
-    return n < 40 ? 40 : n > 240 ? 240 : n;
+    return n < 40 ? 40 : n > 240 ? 240 : (int)n;
 }
 
 /* UTF-8 unless the locale says otherwise (LC_ALL=C). */
