@@ -1,0 +1,174 @@
+/*
+ * test_report_answers.c: predictions and runs as JSON and text: every key that
+ * scripts rely on is there, numbers come back exactly, texts say the rest.
+ */
+#include <stdlib.h>
+
+#include "report/plan_report.h"
+#include "report/prediction_report.h"
+#include "report/run_report.h"
+#include "tests/check.h"
+
+static fr_json *parse(fr_buffer *text)
+{
+    fr_json *json = NULL;
+    fr_err err;
+    CHECK_OK(fr_json_parse("text", fr_buffer_text(text), text->n, &json, &err),
+             &err);
+    return json;
+}
+
+static double number(const fr_json_value *object, const char *key)
+{
+    double value = NAN;
+    fr_err err;
+    CHECK_OK(fr_json_get_double(object, key, &value, &err), &err);
+    return value;
+}
+
+static void test_prediction_json(void)
+{
+    static const char *const keys[] = {
+        "step_s", "step_s_p5",   "step_s_p95", "tokens_per_s", "mfu", "hfu",
+        "source", "breakdown_s", "memory",     "cost",         "sim"};
+    static const char *const memory_keys[] = {"fits",
+                                              "peak_bytes",
+                                              "capacity_bytes",
+                                              "parameters_bytes",
+                                              "gradients_bytes",
+                                              "optimizer_bytes",
+                                              "activations_bytes",
+                                              "buffers_bytes",
+                                              "overhead_bytes",
+                                              "reserved_bytes",
+                                              "device_bytes",
+                                              "p_fits"};
+    fr_prediction p = {.step_s = 0.3171, .source = "fitted"};
+    fr_buffer text;
+    fr_json_writer writer;
+    double sum_s = 0;
+    p.breakdown_s[FR_PART_COMPUTE] = 0.3;
+    p.breakdown_s[FR_PART_BUBBLE] = 0.0171;
+    p.memory.peak_bytes = 9007199254740993; /* no double can hold it */
+    fr_buffer_init(&text);
+    fr_json_writer_init(&writer, &text);
+    fr_json_begin_object(&writer);
+    fr_report_prediction_json(&p, &writer);
+    fr_json_end_object(&writer);
+    fr_json *json = parse(&text);
+    const fr_json_value *root = fr_json_root(json);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (!CHECK(fr_json_find(root, keys[i]) != NULL))
+            printf("no %s\n", keys[i]);
+    const fr_json_value *memory = fr_json_find(root, "memory");
+    for (size_t i = 0; i < sizeof memory_keys / sizeof memory_keys[0]; i++)
+        CHECK(fr_json_find(memory, memory_keys[i]) != NULL);
+    const fr_json_value *parts = fr_json_find(root, "breakdown_s");
+    CHECK_INT(fr_json_n(parts), FR_PART_N);
+    for (size_t i = 0; i < fr_json_n(parts); i++)
+        sum_s += number(parts, fr_json_key_at(parts, i));
+    CHECK_NEAR(sum_s, 0.3171, 1e-15);
+    uint64_t peak_bytes = 0;
+    fr_err err;
+    CHECK_OK(fr_json_get_u64(memory, "peak_bytes", &peak_bytes, &err), &err);
+    CHECK(peak_bytes == 9007199254740993);
+    fr_json_destroy(json);
+    fr_buffer_release(&text);
+}
+
+static void test_prediction_text(void)
+{
+    fr_prediction p = {.step_s = 0.25, .tokens_per_s = 4096, .mfu = 0.385};
+    fr_buffer text;
+    fr_err err;
+    p.breakdown_s[FR_PART_EXPOSED_DP] = 0.0625;
+    p.breakdown_s[FR_PART_COMPUTE] = 0.1875;
+    p.memory.fits = true;
+    p.memory.peak_bytes = 3 << 20;
+    fr_buffer_init(&text);
+    CHECK_OK(fr_report_prediction_text(&p, &text, &err), &err);
+    CHECK_HAS(fr_buffer_text(&text), "step 250 ms, 4096 tokens/s, MFU 38.5 %");
+    CHECK_HAS(fr_buffer_text(&text), "exposed dp");
+    CHECK_HAS(fr_buffer_text(&text), "25.0 %  ██████\n");
+    CHECK(strstr(fr_buffer_text(&text), "bubble") == NULL);
+    CHECK(strstr(fr_buffer_text(&text), "does not fit") == NULL);
+    p.memory.fits = false;
+    CHECK_OK(fr_report_prediction_text(&p, &text, &err), &err);
+    CHECK_HAS(fr_buffer_text(&text), "does not fit");
+    fr_buffer_release(&text);
+}
+
+static void test_run(void)
+{
+    static const double loss[] = {5.5418, 4.0721, 3.6581};
+    fr_run_report r = {.plan = "dp2 tp1 pp1 mb2 1f1b",
+                       .world_size = 2,
+                       .n_steps = 3,
+                       .loss = loss,
+                       .step_s_median = 0.08,
+                       .tokens_per_s = 6400,
+                       .peak_bytes = 38797312,
+                       .has_breakdown = true,
+                       .has_prediction = true,
+                       .predicted_step_s = 0.076,
+                       .predicted_peak_bytes = 37748736};
+    fr_buffer text;
+    fr_json_writer writer;
+    fr_err err;
+    CHECK_NEAR(fr_run_report_rel_err(&r), -0.05, 1e-12);
+    fr_buffer_init(&text);
+    CHECK_OK(fr_report_run_text(&r, &text, &err), &err);
+    CHECK_HAS(fr_buffer_text(&text), "loss 5.5418 -> 3.6581");
+    CHECK_HAS(fr_buffer_text(&text), "-5.0 %");
+    fr_buffer_release(&text);
+    fr_json_writer_init(&writer, &text);
+    fr_json_begin_object(&writer);
+    fr_report_run_json(&r, &writer);
+    fr_json_end_object(&writer);
+    fr_json *json = parse(&text);
+    const fr_json_value *root = fr_json_root(json);
+    CHECK_NEAR(number(root, "rel_err"), -0.05, 1e-12);
+    CHECK_NEAR(number(fr_json_find(root, "step_s"), "median"), 0.08, 0);
+    CHECK_NEAR(number(fr_json_find(root, "predicted"), "peak_bytes"), 37748736,
+               0);
+    CHECK_INT(fr_json_n(fr_json_find(root, "loss")), 3);
+    CHECK_INT(fr_json_n(fr_json_find(root, "breakdown_s")), FR_PART_N);
+    fr_json_destroy(json);
+    fr_buffer_release(&text);
+}
+
+static void test_plan_in_words(void)
+{
+    fr_model model;
+    fr_job job;
+    fr_plan plan;
+    fr_buffer text;
+    fr_err err;
+    fr_model_init(&model);
+    snprintf(model.name, sizeof model.name, "small");
+    model.n_layers = 7;
+    model.hidden = 64;
+    model.n_heads = model.n_kv_heads = 4;
+    model.head_dim = 16;
+    model.ffn_hidden = 256;
+    model.vocab = 301;
+    fr_job_init(&job);
+    job.global_batch = 12;
+    fr_plan_init(&plan);
+    plan.dp = 2;
+    plan.pp = 2;
+    plan.micro_batch = 2;
+    plan.compressor = FR_COMPRESSOR_INT8;
+    fr_buffer_init(&text);
+    CHECK_OK(fr_report_plan_text(&model, &job, &plan, &text, &err), &err);
+    CHECK_HAS(fr_buffer_text(&text), "4 = dp 2 x tp 1 x pp 2");
+    CHECK_HAS(fr_buffer_text(&text), "3 of 2 sequences");
+    /* 1 idle slot of 3 + 1 */
+    CHECK_HAS(fr_buffer_text(&text), "layers 4-3, ideal bubble 25.0 %");
+    CHECK_HAS(fr_buffer_text(&text), "int8 with error feedback");
+    fr_buffer_release(&text);
+}
+
+CHECK_MAIN({"prediction_json", test_prediction_json},
+           {"prediction_text", test_prediction_text}, {"run", test_run},
+           {"plan", test_plan_in_words})
