@@ -11,6 +11,7 @@ enum {
     N_SENTINEL = 3,   /* executions of one look at the sentinel */
     N_CHUNK = 32,     /* points between two looks at it */
     N_TRIES = 3,      /* of a chunk in one round */
+    N_PREEMPTED = 6,  /* samples in vain before a point is given up */
     N_LEAST = 3       /* samples of a point, whatever the budget */
 };
 
@@ -54,6 +55,8 @@ fr_sample fr_sample_of(double *seconds, size_t n)
 typedef struct point_state {
     double *seconds; /* [n_max] */
     int n;
+    int n_preempted;
+    double preempted_s; /* the shortest of those */
     double spent_s;
     bool is_done;
 } point_state;
@@ -117,7 +120,7 @@ static fr_status choose(rounds *r, bool *any, fr_err *err)
                          schedule->target_rel_err;
         }
         if (p->n >= schedule->n_max ||
-            (p->n >= N_LEAST &&
+            ((p->n >= N_LEAST || p->n_preempted >= N_PREEMPTED) &&
              (spent_s >= schedule->budget_s || p->spent_s > fair_s)))
             p->is_done = true;
         r->todo[i] = !p->is_done;
@@ -160,6 +163,16 @@ static fr_status run_chunk(rounds *r, size_t first, size_t last,
     return FR_OK;
 }
 
+static void keep_sample(point_state *point, double seconds)
+{
+    if (seconds > 0.0) {
+        point->seconds[point->n++] = seconds;
+        return;
+    }
+    if (point->n_preempted++ == 0 || -seconds < point->preempted_s)
+        point->preempted_s = -seconds;
+}
+
 /* A chunk that stays disturbed gives no sample in this round. */
 static fr_status run_round(rounds *r, fr_err *err)
 {
@@ -179,7 +192,7 @@ static fr_status run_round(rounds *r, fr_err *err)
         }
         for (size_t i = first; i < last && !is_spoilt; i++)
             if (r->todo[i])
-                r->points[i].seconds[r->points[i].n++] = r->fresh[i];
+                keep_sample(&r->points[i], r->fresh[i]);
     }
     return FR_OK;
 }
@@ -228,8 +241,13 @@ fr_status fr_bench_measure(const fr_bench *bench, const fr_schedule *schedule,
             break;
         FR_TRY_GOTO(status, run_round(&r, err), out_rounds);
     }
-    for (size_t i = 0; i < bench->n_points; i++)
-        out[i] = fr_sample_of(r.points[i].seconds, (size_t)r.points[i].n);
+    for (size_t i = 0; i < bench->n_points; i++) {
+        point_state *p = &r.points[i];
+        if (p->n == 0)
+            p->seconds[p->n++] = p->preempted_s;
+        out[i] = fr_sample_of(p->seconds, (size_t)p->n);
+        out[i].n_outliers += p->n_preempted;
+    }
     if (n_disturbed != NULL)
         *n_disturbed += r.n_disturbed;
 out_rounds:

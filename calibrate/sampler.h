@@ -21,7 +21,9 @@ typedef struct fr_bench {
     size_t n_points;
     /* Before the points of each round; NULL: nothing to do. */
     fr_status (*begin_round)(void *context, fr_err *err);
-    /* One timed execution of a point, prepared as it should be. */
+    /* One timed execution of a point, prepared as it should be.  Negative
+     * seconds: somebody else had the core meanwhile; such a sample counts
+     * only where there is no other. */
     fr_status (*run)(void *context, size_t i_point, double *out_s,
                      fr_err *err);
 } fr_bench;

@@ -10,6 +10,7 @@
 #ifndef FR_SPEC_PROFILE_H
 #define FR_SPEC_PROFILE_H
 
+#include "core/buffer.h"
 #include "core/err.h"
 
 #define FR_PROFILE_NAME 32
@@ -173,6 +174,10 @@ FR_CHECKED fr_status fr_profile_parse(const char *name, const char *text,
                                       fr_err *err);
 FR_CHECKED fr_status fr_profile_save(const fr_profile *profile,
                                      const char *path, fr_err *err);
+
+/* Appends the same JSON, without a newline at the end. */
+FR_CHECKED fr_status fr_profile_format(const fr_profile *profile,
+                                       fr_buffer *out, fr_err *err);
 
 /* A hash of everything in it (plans record which profile they rest on). */
 uint64_t fr_profile_hash(const fr_profile *profile);

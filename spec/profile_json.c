@@ -90,16 +90,13 @@ static void write_record(fr_json_writer *json, const fr_profile *profile,
     fr_json_end_array(json);
 }
 
-fr_status fr_profile_save(const fr_profile *profile, const char *path,
-                          fr_err *err)
+fr_status fr_profile_format(const fr_profile *profile, fr_buffer *out,
+                            fr_err *err)
 {
-    fr_status status;
-    fr_buffer buffer;
     fr_json_writer json;
     char hash[17];
 
-    fr_buffer_init(&buffer);
-    fr_json_writer_init(&json, &buffer);
+    fr_json_writer_init(&json, out);
     fr_json_begin_object(&json);
     fr_json_put_string(&json, "schema", FR_PROFILE_SCHEMA);
     fr_hash_format(fr_fingerprint_hash(&profile->fingerprint), hash);
@@ -113,10 +110,22 @@ fr_status fr_profile_save(const fr_profile *profile, const char *path,
     for (size_t i = 0; i < FR_RECORDS_N; i++)
         write_record(&json, profile, &fr_profile_records[i]);
     fr_json_end_object(&json);
+    return fr_buffer_check(out, err);
+}
+
+fr_status fr_profile_save(const fr_profile *profile, const char *path,
+                          fr_err *err)
+{
+    fr_status status;
+    fr_buffer buffer;
+
+    fr_buffer_init(&buffer);
+    status = fr_profile_format(profile, &buffer, err);
     fr_buffer_putc(&buffer, '\n');
-    FR_TRY_GOTO(status, fr_buffer_check(&buffer, err), out_buffer);
-    status = fr_file_write(path, fr_buffer_text(&buffer), buffer.n, err);
-out_buffer:
+    if (status == FR_OK)
+        status = fr_buffer_check(&buffer, err);
+    if (status == FR_OK)
+        status = fr_file_write(path, fr_buffer_text(&buffer), buffer.n, err);
     fr_buffer_release(&buffer);
     return status;
 }
