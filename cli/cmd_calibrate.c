@@ -196,7 +196,8 @@ out_cases:
     return status;
 }
 
-/* --ranks, else the hostfile's slots, else one rank per core. */
+/* --ranks, else as many as a launcher started, else the hostfile's slots,
+ * else one rank per core. */
 static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
 {
     const char *hostfile = fr_cli_text(cli, FR_OPT_HOSTFILE);
@@ -204,6 +205,9 @@ static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
         *out = cli->option[FR_OPT_RANKS].count;
         return FR_OK;
     }
+    *out = fr_launched_ranks();
+    if (*out > 0)
+        return FR_OK;
     if (hostfile != NULL)
         return fr_hostfile_slots(hostfile, out, err);
     fr_machine machine;

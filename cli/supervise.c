@@ -36,6 +36,13 @@ static fr_status start_ranks(const fr_cli *cli, int64_t n_ranks, int n_threads,
     return fr_launch_supervise(cli->argv, &options, err);
 }
 
+int64_t fr_launched_ranks(void)
+{
+    fr_launch launch;
+    fr_launch_detect(&launch);
+    return launch.role == FR_LAUNCH_RANK ? launch.world : 0;
+}
+
 bool fr_cli_shows_progress(const fr_cli *cli)
 {
     const char *is_asked = getenv(PROGRESS_ENV);
@@ -56,16 +63,21 @@ fr_status fr_supervised(const fr_cli *cli, int64_t n_ranks, int n_threads,
     if (launch.role == FR_LAUNCH_STANDALONE)
         return n_ranks == 1 ? work(cli, n_ranks, err)
                             : start_ranks(cli, n_ranks, n_threads, err);
-    fr_status status;
     fr_launch_follow_parent();
-    if (launch.world != n_ranks)
-        status = fr_fail(
-            err, FR_USAGE, "%lld ranks are needed, %s started %lld",
-            (long long)n_ranks, launch.launcher, (long long)launch.world);
-    else
-        status = work(cli, n_ranks, err);
-    if (status != FR_OK && fr_launch_report(err))
-        err->text[0] = '\0'; /* the supervisor prints it */
+    fr_status status =
+        launch.world == n_ranks
+            ? work(cli, n_ranks, err)
+            : fr_fail(err, FR_INPUT,
+                      "%lld rank%s needed, %s started %lld; start %lld, or "
+                      "leave the launcher out",
+                      (long long)n_ranks, n_ranks == 1 ? " is" : "s are",
+                      launch.launcher, (long long)launch.world,
+                      (long long)n_ranks);
+    /* One line for all: the supervisor prints it, or the rank that failed;
+     * what every rank finds out alike, the first one says. */
+    bool is_alike = launch.world != n_ranks && launch.rank != 0;
+    if (status != FR_OK && (fr_launch_report(err) || is_alike))
+        err->text[0] = '\0';
     return status;
 }
 

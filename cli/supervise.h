@@ -10,12 +10,15 @@
 /*
  * Calls `work` here when this process is a rank (or n_ranks is 1), else
  * starts the same command line as n_ranks ranks of n_threads threads and
- * waits for them.  A launcher that started another number is FR_USAGE.
+ * waits for them.  A launcher that started another number is FR_INPUT.
  */
 FR_CHECKED fr_status fr_supervised(
     const fr_cli *cli, int64_t n_ranks, int n_threads,
     fr_status (*work)(const fr_cli *cli, int64_t n_ranks, fr_err *err),
     fr_err *err);
+
+/* Ranks that a launcher started, this one among them; 0: nobody did. */
+int64_t fr_launched_ranks(void);
 
 /* Should this process draw progress?  On a terminal only, also through the
  * supervisor's. */
