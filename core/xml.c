@@ -86,7 +86,8 @@ static void on_entity(void *context, const xmlChar *entity, int type,
 static fr_status read_doc(const char *name, const char *text, size_t n,
                           xmlDocPtr *out, fr_err *err)
 {
-    const int options = XML_PARSE_NONET | XML_PARSE_NOCDATA | XML_PARSE_BIG_LINES;
+    const int options =
+        XML_PARSE_NONET | XML_PARSE_NOCDATA | XML_PARSE_BIG_LINES;
     parse_state state = {.name = name, .err = err};
     xmlParserCtxtPtr parser = xmlNewParserCtxt();
     xmlDocPtr doc;

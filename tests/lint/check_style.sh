@@ -7,6 +7,11 @@ cd "$(dirname "$0")/../.." || exit 1
 export LC_ALL=C.UTF-8
 files=$(find core spec plan cost_models sim tuner runtime calibrate report \
     cli bench tests \( -name '*.[ch]' -o -name '*.cu' \) | sort)
+bad=0
+# Characters, not bytes, which awk would count.  (oracle: generated numbers.)
+grep -nE '^.{81,}' $(grep -v '^tests/oracle/' <<<"$files") /dev/null |
+    sed -E 's/^([^:]*:[0-9]+):.*/\1: more than 80 characters/'
+[ "${PIPESTATUS[0]}" != 0 ] || bad=1
 awk '
 function complain(line, text) {
     printf "%s:%d: %s\n", file, line, text
@@ -18,10 +23,9 @@ function end_file() {
 }
 FNR == 1 { end_file(); file = FILENAME; start = 0 }
 { n_lines = FNR }
-length($0) > 80 { complain(FNR, length($0) " characters, 80 are the limit") }
 /\t/ { complain(FNR, "a tab") }
 /[ \t\r]$/ { complain(FNR, "a blank at the end of the line") }
-/(TODO|FIXME|XXX|HACK)/ { complain(FNR, "something is left open") }
+/(TODO|FIXME|HACK|(^|[^X])XXX([^X]|$))/ { complain(FNR, "something is left open") }
 /^{/ { start = FNR }
 /^}/ {
     if (start && FNR - start - 1 > 80)
@@ -30,4 +34,5 @@ length($0) > 80 { complain(FNR, length($0) " characters, 80 are the limit") }
     start = 0
 }
 END { end_file(); exit n_bad > 0 }
-' $files
+' $files || bad=1
+exit $bad
