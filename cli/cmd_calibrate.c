@@ -11,6 +11,7 @@
 #include "cli/inputs.h"
 #include "cli/plan_options.h"
 #include "cli/supervise.h"
+#include "core/fileio.h"
 #include "core/units.h"
 #include "report/table.h"
 #include "runtime/run.h"
@@ -160,23 +161,27 @@ static fr_status print_text(const fr_cli *cli, const fr_profile *profile,
 static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
 {
     const char *path = fr_cli_text(cli, FR_OPT_OUTPUT);
+    char scratch[4096];
     cases c = {.n = 0};
     fr_profile profile;
     fr_log log;
     bool is_first = false;
     if (path == NULL)
         path = DEFAULT_OUTPUT;
+    /* The disk that is timed is the one that the profile goes to. */
+    FR_TRY(fr_path_dir(path, scratch, sizeof scratch, err));
     fr_status status = load_cases(cli, &c, err);
     if (status != FR_OK)
         goto out_cases;
+    bool is_silent = fr_cli_on(cli, FR_OPT_QUIET) || !fr_is_first_rank();
     fr_log_init_stream(&log, cli->chatter);
     fr_calibrate_options options = {
         .cases = c.at,
         .n_cases = c.n,
         .is_quick = fr_cli_on(cli, FR_OPT_QUICK),
         .timeout_s = cli->option[FR_OPT_TIMEOUT].real,
-        .scratch_dir = ".",
-        .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
+        .scratch_dir = scratch,
+        .log = is_silent ? NULL : &log,
     };
     FR_TRY_GOTO(status,
                 fr_calibrate(&options, n_ranks, &profile, &is_first, err),

@@ -43,6 +43,13 @@ int64_t fr_launched_ranks(void)
     return launch.role == FR_LAUNCH_RANK ? launch.world : 0;
 }
 
+bool fr_is_first_rank(void)
+{
+    fr_launch launch;
+    fr_launch_detect(&launch);
+    return launch.role != FR_LAUNCH_RANK || launch.rank == 0;
+}
+
 bool fr_cli_shows_progress(const fr_cli *cli)
 {
     const char *is_asked = getenv(PROGRESS_ENV);

@@ -20,6 +20,9 @@ FR_CHECKED fr_status fr_supervised(
 /* Ranks that a launcher started, this one among them; 0: nobody did. */
 int64_t fr_launched_ranks(void);
 
+/* Is this the one that speaks for all ranks? */
+bool fr_is_first_rank(void);
+
 /* Should this process draw progress?  On a terminal only, also through the
  * supervisor's. */
 bool fr_cli_shows_progress(const fr_cli *cli);
