@@ -224,6 +224,12 @@ static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
 FR_COMMAND_FUNCTION(calibrate)
 {
     int64_t n_ranks;
+    cases c = {.n = 0};
+    /* Before anything is started: a bad model costs nothing. */
+    fr_status status = load_cases(cli, &c, err);
+    release_cases(&c);
+    if (status != FR_OK)
+        return status;
     FR_TRY(count_ranks(cli, &n_ranks, err));
     return fr_supervised(cli, n_ranks, 1, measure, err);
 }
