@@ -388,8 +388,6 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
     fr_run_result result = {0};
 
     r.n_steps = options->n_steps > 0 ? options->n_steps : program->job.n_steps;
-    if (!timeline)
-        r.options.trace_steps = 0;
     fr_measure_reset_peak();
     fr_cores_deal(transport->n_local, transport->i_local,
                   program->plan.n_threads, &r.cores);

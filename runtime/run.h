@@ -14,7 +14,8 @@
 typedef struct fr_run_options {
     int64_t n_steps;       /* 0: as the job says */
     int64_t n_warmup;      /* steps left out of the statistics */
-    int64_t trace_steps;   /* last k steps recorded in the timeline */
+    int64_t trace_steps;   /* last k steps recorded in the timeline; the same
+                              on all ranks, 0: none */
     double timeout_s;      /* a wait longer than this ends the run */
     bool is_gradient_dump; /* write the gradients of the first step ... */
     const char *gradient_path; /* ... here, see gradient_dump.h */
