@@ -389,6 +389,8 @@ static bool is_cold(const fr_cost_model *model, const fr_instr *instr)
 {
     fr_compute_point key;
 
+    if (model->profile == NULL)
+        return false;
     fr_compute_key(instr, &model->profile->fingerprint, 1, &key);
     return key.where[0] == FR_PROFILE_MEMORY;
 }
