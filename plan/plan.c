@@ -28,10 +28,8 @@ static const char *const order_names[FR_RANK_ORDER_N] = {
 };
 
 static const char *const compressor_names[FR_COMPRESSOR_N] = {
-    [FR_COMPRESSOR_NONE] = "none",
-    [FR_COMPRESSOR_BF16] = "bf16",
-    [FR_COMPRESSOR_INT8] = "int8",
-    [FR_COMPRESSOR_TOPK] = "topk",
+    [FR_COMPRESSOR_NONE] = "none",         [FR_COMPRESSOR_BF16] = "bf16",
+    [FR_COMPRESSOR_INT8] = "int8",         [FR_COMPRESSOR_TOPK] = "topk",
     [FR_COMPRESSOR_POWERSGD] = "powersgd",
 };
 

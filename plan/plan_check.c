@@ -39,11 +39,14 @@ static fr_status check_ranges(const fr_plan *plan, fr_err *err)
         const char *name;
         int64_t value, high;
     } counts[] = {
-        {"tp", plan->tp, 1 << 20},          {"pp", plan->pp, 1 << 20},
-        {"dp", plan->dp, 1 << 20},          {"cp", plan->cp, 1 << 20},
-        {"ep", plan->ep, 1 << 20},          {"vpp", plan->vpp, 1 << 20},
-        {"threads", plan->n_threads, 4096}, {"micro_batch", plan->micro_batch,
-                                             1 << 30},
+        {"tp", plan->tp, 1 << 20},
+        {"pp", plan->pp, 1 << 20},
+        {"dp", plan->dp, 1 << 20},
+        {"cp", plan->cp, 1 << 20},
+        {"ep", plan->ep, 1 << 20},
+        {"vpp", plan->vpp, 1 << 20},
+        {"threads", plan->n_threads, 4096},
+        {"micro_batch", plan->micro_batch, 1 << 30},
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         if (counts[i].value < 1 || counts[i].value > counts[i].high)
@@ -91,8 +94,9 @@ static fr_status check_tp(const fr_plan *plan, const fr_model *model,
             continue;
         char choices[256];
         list_divisors(n, choices, sizeof choices);
-        return fr_fail(err, FR_INPUT, "%s %lld %% tp %d != 0; choose tp from %s",
-                       names[i], (long long)n[i], plan->tp, choices);
+        return fr_fail(err, FR_INPUT,
+                       "%s %lld %% tp %d != 0; choose tp from %s", names[i],
+                       (long long)n[i], plan->tp, choices);
     }
     int64_t rows = plan->micro_batch * (job->seq / plan->cp);
     if (plan->is_sequence_parallel && rows % plan->tp != 0)
@@ -224,8 +228,7 @@ static fr_status check_experts_and_context(const fr_plan *plan,
         return fr_fail(err, FR_INPUT,
                        "seq %lld %% (2 x cp %d) != 0; causal load is balanced "
                        "over 2 cp pieces: choose seq a multiple of %lld",
-                       (long long)job->seq, plan->cp,
-                       2 * (long long)plan->cp);
+                       (long long)job->seq, plan->cp, 2 * (long long)plan->cp);
     if (plan->ep == 1)
         return FR_OK;
     if (model->n_experts == 0)
@@ -305,8 +308,8 @@ static fr_status check_model_executable(const fr_model *model, int64_t seq,
     if (model->has_scaled_embedding)
         return refuse(err, "a scaled embedding (gemma)",
                       "choose gpt2 or llama");
-    fr_activation expected = model->is_gated_mlp ? FR_ACTIVATION_SILU
-                                                 : FR_ACTIVATION_GELU_TANH;
+    fr_activation expected =
+        model->is_gated_mlp ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH;
     if (model->activation != expected)
         return fr_fail(err, FR_INPUT,
                        "the CPU runtime has %s in %s MLPs, not %s; change the "

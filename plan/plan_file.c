@@ -30,27 +30,36 @@ void fr_plan_file_release(fr_plan_file *file)
     file->node_of_rank = NULL;
 }
 
-/* ---- the prediction ------------------------------------------------------- */
+/* ---- the prediction -------------------------------------------------------
+ */
 
 typedef struct number {
     const char *key;
     size_t offset;
 } number;
 
-#define TOP(name) {#name, offsetof(fr_prediction, name)}
-#define MEMORY(name) {#name, offsetof(fr_prediction, memory.name)}
-#define COST(name) {#name, offsetof(fr_prediction, cost.name)}
+#define TOP(name)                                                              \
+    {                                                                          \
+#name, offsetof(fr_prediction, name)                                   \
+    }
+#define MEMORY(name)                                                           \
+    {                                                                          \
+#name, offsetof(fr_prediction, memory.name)                            \
+    }
+#define COST(name)                                                             \
+    {                                                                          \
+#name, offsetof(fr_prediction, cost.name)                              \
+    }
 
 static const number top_numbers[] = {
-    TOP(step_s), TOP(step_s_p5), TOP(step_s_p95),
-    TOP(tokens_per_s), TOP(mfu), TOP(hfu),
+    TOP(step_s),       TOP(step_s_p5), TOP(step_s_p95),
+    TOP(tokens_per_s), TOP(mfu),       TOP(hfu),
 };
 static const number memory_numbers[] = {
-    MEMORY(peak_bytes),       MEMORY(capacity_bytes),
-    MEMORY(parameters_bytes), MEMORY(gradients_bytes),
-    MEMORY(optimizer_bytes),  MEMORY(activations_bytes),
-    MEMORY(buffers_bytes),    MEMORY(overhead_bytes),
-    MEMORY(reserved_bytes),   MEMORY(device_bytes),
+    MEMORY(peak_bytes),      MEMORY(capacity_bytes),  MEMORY(parameters_bytes),
+    MEMORY(gradients_bytes), MEMORY(optimizer_bytes), MEMORY(activations_bytes),
+    MEMORY(buffers_bytes),   MEMORY(overhead_bytes),  MEMORY(reserved_bytes),
+    MEMORY(device_bytes),
 };
 static const number cost_numbers[] = {
     COST(usd_per_hour),
@@ -83,8 +92,8 @@ static fr_status check_keys(const fr_json_value *object, const number *numbers,
     return fr_json_check_keys(object, known, n_known, err);
 }
 
-static fr_status read_breakdown(const fr_json_value *object,
-                                fr_prediction *out, fr_err *err)
+static fr_status read_breakdown(const fr_json_value *object, fr_prediction *out,
+                                fr_err *err)
 {
     const char *known[FR_PART_N];
     for (int i = 0; i < FR_PART_N; i++)
@@ -100,11 +109,11 @@ static fr_status read_memory(const fr_json_value *object, fr_prediction *out,
                              fr_err *err)
 {
     static const char *const more[] = {"fits", "p_fits"};
-    FR_TRY(check_keys(object, memory_numbers, N_OF(memory_numbers), more, 2,
-                      err));
+    FR_TRY(
+        check_keys(object, memory_numbers, N_OF(memory_numbers), more, 2, err));
     FR_TRY(fr_json_get_bool_or(object, "fits", true, &out->memory.fits, err));
-    FR_TRY(fr_json_get_double_or(object, "p_fits", 1.0, &out->memory.p_fits,
-                                 err));
+    FR_TRY(
+        fr_json_get_double_or(object, "p_fits", 1.0, &out->memory.p_fits, err));
     for (size_t i = 0; i < N_OF(memory_numbers); i++) {
         void *at = (char *)out + memory_numbers[i].offset;
         FR_TRY(fr_json_get_u64_or(object, memory_numbers[i].key, 0, at, err));
@@ -125,9 +134,10 @@ static fr_status read_source(const fr_json_value *object, fr_prediction *out,
     FR_TRY(fr_json_as_string(value, &text, err));
     int i = fr_text_find(text, names, N_OF(names));
     if (i < 0)
-        return fr_json_fail(value, err, "unknown source '%s'; choose from "
-                                        "measured, fitted, extrapolated, "
-                                        "datasheet",
+        return fr_json_fail(value, err,
+                            "unknown source '%s'; choose from "
+                            "measured, fitted, extrapolated, "
+                            "datasheet",
                             text);
     out->source = names[i];
     return FR_OK;
@@ -165,16 +175,15 @@ static fr_status read_prediction(const fr_json_value *object,
     part = fr_json_find(object, "cost");
     if (part) {
         FR_TRY(need_object(part, "cost", err));
-        FR_TRY(check_keys(part, cost_numbers, N_OF(cost_numbers), NULL, 0,
-                          err));
+        FR_TRY(
+            check_keys(part, cost_numbers, N_OF(cost_numbers), NULL, 0, err));
         FR_TRY(read_doubles(part, cost_numbers, N_OF(cost_numbers), out, err));
     }
     return read_source(object, out, err);
 }
 
 static void write_doubles(const number *numbers, size_t n,
-                          const fr_prediction *prediction,
-                          fr_json_writer *json)
+                          const fr_prediction *prediction, fr_json_writer *json)
 {
     for (size_t i = 0; i < n; i++) {
         const void *at = (const char *)prediction + numbers[i].offset;
@@ -210,7 +219,8 @@ static void write_prediction(const fr_prediction *prediction,
     fr_json_end_object(json);
 }
 
-/* ---- the file ------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------
+ */
 
 static fr_status read_hash(const fr_json_value *root, const char *key,
                            uint64_t *out, fr_err *err)
@@ -221,8 +231,8 @@ static fr_status read_hash(const fr_json_value *root, const char *key,
         return FR_OK;
     FR_TRY(fr_json_as_string(value, &text, err));
     if (!fr_hash_parse(text, out))
-        return fr_json_fail(value, err,
-                            "%s '%s' is not 16 hexadecimal digits", key, text);
+        return fr_json_fail(value, err, "%s '%s' is not 16 hexadecimal digits",
+                            key, text);
     return FR_OK;
 }
 
@@ -240,10 +250,9 @@ static fr_status copy_text(const fr_json_value *root, const char *key,
 static fr_status read_backend(const fr_json_value *root, fr_plan_file *file,
                               fr_err *err)
 {
-    FR_TRY(copy_text(root, "backend", file->backend, sizeof file->backend,
-                     err));
-    if (strcmp(file->backend, "cpu") != 0 &&
-        strcmp(file->backend, "cuda") != 0)
+    FR_TRY(
+        copy_text(root, "backend", file->backend, sizeof file->backend, err));
+    if (strcmp(file->backend, "cpu") != 0 && strcmp(file->backend, "cuda") != 0)
         return fr_json_fail(fr_json_find(root, "backend"), err,
                             "unknown backend '%s'; choose cpu or cuda",
                             file->backend);
@@ -295,13 +304,12 @@ static fr_status read_plan(const fr_json_value *root, fr_plan_file *file,
         return fr_json_fail(plan, err, "%s", broken.text);
     FR_TRY(fr_json_get_i64(root, "world", &world, err));
     if (world != fr_plan_world(&file->plan))
-        return fr_json_fail(fr_json_find(root, "world"), err,
-                            "tp %d x pp %d x dp %d x cp %d = %lld ranks, but "
-                            "world is %lld; make them equal",
-                            file->plan.tp, file->plan.pp, file->plan.dp,
-                            file->plan.cp,
-                            (long long)fr_plan_world(&file->plan),
-                            (long long)world);
+        return fr_json_fail(
+            fr_json_find(root, "world"), err,
+            "tp %d x pp %d x dp %d x cp %d = %lld ranks, but "
+            "world is %lld; make them equal",
+            file->plan.tp, file->plan.pp, file->plan.dp, file->plan.cp,
+            (long long)fr_plan_world(&file->plan), (long long)world);
     return FR_OK;
 }
 
@@ -309,8 +317,8 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
                            fr_err *err)
 {
     static const char *const known[] = {
-        "schema",       "world",        "backend",      "cluster",
-        "cluster_hash", "profile_hash", "plan",         "job",
+        "schema",       "world",        "backend",   "cluster",
+        "cluster_hash", "profile_hash", "plan",      "job",
         "model",        "node_of_rank", "prediction"};
     const char *schema;
     FR_TRY(need_object(root, "a plan file", err));
@@ -321,8 +329,8 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
     FR_TRY(fr_json_check_keys(root, known, N_OF(known), err));
     FR_TRY(read_plan(root, file, err));
     FR_TRY(read_backend(root, file, err));
-    FR_TRY(copy_text(root, "cluster", file->cluster, sizeof file->cluster,
-                     err));
+    FR_TRY(
+        copy_text(root, "cluster", file->cluster, sizeof file->cluster, err));
     FR_TRY(read_hash(root, "cluster_hash", &file->cluster_hash, err));
     FR_TRY(read_hash(root, "profile_hash", &file->profile_hash, err));
     FR_TRY(read_rank_map(root, file, err));

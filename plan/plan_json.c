@@ -16,7 +16,7 @@ typedef enum field_kind {
     FIELD_U64,
     FIELD_BOOL,
     FIELD_DOUBLE,
-    FIELD_NAME, /* an enum, by name */
+    FIELD_NAME,  /* an enum, by name */
     FIELD_SPLIT, /* layer_split with n_split */
     FIELD_TEXT   /* job.data */
 } field_kind;
@@ -70,9 +70,13 @@ _Static_assert(sizeof(fr_schedule_kind) == sizeof(unsigned) &&
                "enums are as wide as unsigned");
 
 #define PLAN(key, kind, member)                                                \
-    {key, FIELD_##kind, offsetof(fr_plan, member), NULL}
+    {                                                                          \
+        key, FIELD_##kind, offsetof(fr_plan, member), NULL                     \
+    }
 #define PLAN_NAME(key, member, names)                                          \
-    {key, FIELD_NAME, offsetof(fr_plan, member), names}
+    {                                                                          \
+        key, FIELD_NAME, offsetof(fr_plan, member), names                      \
+    }
 
 static const field plan_fields[] = {
     PLAN("tp", I32, tp),
@@ -101,9 +105,13 @@ static const field plan_fields[] = {
 enum { N_PLAN_FIELDS = sizeof plan_fields / sizeof plan_fields[0] };
 
 #define JOB(key, kind, member)                                                 \
-    {key, FIELD_##kind, offsetof(fr_job, member), NULL}
+    {                                                                          \
+        key, FIELD_##kind, offsetof(fr_job, member), NULL                      \
+    }
 #define JOB_NAME(key, member, names)                                           \
-    {key, FIELD_NAME, offsetof(fr_job, member), names}
+    {                                                                          \
+        key, FIELD_NAME, offsetof(fr_job, member), names                       \
+    }
 
 static const field job_fields[] = {
     JOB("global_batch", I64, global_batch),
@@ -129,7 +137,8 @@ enum { N_JOB_FIELDS = sizeof job_fields / sizeof job_fields[0] };
 enum { N_FIELDS_MAX = N_PLAN_FIELDS };
 _Static_assert((int)N_JOB_FIELDS <= (int)N_FIELDS_MAX, "room for the keys");
 
-/* ---- reading -------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------
+ */
 
 static fr_status read_i32(const fr_json_value *value, const char *key,
                           int32_t *out, fr_err *err)
@@ -172,12 +181,14 @@ static fr_status read_split(const fr_json_value *value, fr_plan *plan,
                             fr_err *err)
 {
     if (fr_json_kind_of(value) != FR_JSON_ARRAY)
-        return fr_json_fail(value, err, "layer_split must be an array of "
-                                        "layers per stage");
+        return fr_json_fail(value, err,
+                            "layer_split must be an array of "
+                            "layers per stage");
     size_t n = fr_json_n(value);
     if (n > FR_PLAN_MAX_STAGES)
-        return fr_json_fail(value, err, "layer_split has %zu stages; at most "
-                                        "%d",
+        return fr_json_fail(value, err,
+                            "layer_split has %zu stages; at most "
+                            "%d",
                             n, FR_PLAN_MAX_STAGES);
     for (size_t i = 0; i < n; i++)
         FR_TRY(read_i32(fr_json_at(value, i), "layer_split",
@@ -266,7 +277,8 @@ fr_status fr_job_json_read(const fr_json_value *object, fr_job *out,
     return FR_OK;
 }
 
-/* ---- writing -------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------
+ */
 
 static void write_split(const fr_plan *plan, fr_json_writer *json)
 {
@@ -277,8 +289,7 @@ static void write_split(const fr_plan *plan, fr_json_writer *json)
     fr_json_end_array(json);
 }
 
-static void write_field(const field *f, const void *owner,
-                        fr_json_writer *json)
+static void write_field(const field *f, const void *owner, fr_json_writer *json)
 {
     const void *at = (const char *)owner + f->offset;
     switch (f->kind) {

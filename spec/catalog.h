@@ -16,8 +16,8 @@ typedef struct fr_catalog_device {
 } fr_catalog_device;
 
 typedef struct fr_catalog_node {
-    fr_node_type type;  /* i_device is 0 and means nothing */
-    const char *device; /* id of its device */
+    fr_node_type type;     /* i_device is 0 and means nothing */
+    const char *device;    /* id of its device */
     fr_fabric_kind fabric; /* what joins several of them */
     const char *summary;
     const char *source;

@@ -24,12 +24,9 @@ const char *fr_intra_kind_name(fr_intra_kind kind)
 const char *fr_fabric_kind_name(fr_fabric_kind kind)
 {
     static const char *const names[FR_FABRIC_N] = {
-        [FR_FABRIC_NONE] = "none",
-        [FR_FABRIC_SWITCH] = "switch",
-        [FR_FABRIC_FAT_TREE] = "fat-tree",
-        [FR_FABRIC_RAIL] = "rail",
-        [FR_FABRIC_TORUS] = "torus",
-        [FR_FABRIC_DRAGONFLY] = "dragonfly",
+        [FR_FABRIC_NONE] = "none",         [FR_FABRIC_SWITCH] = "switch",
+        [FR_FABRIC_FAT_TREE] = "fat-tree", [FR_FABRIC_RAIL] = "rail",
+        [FR_FABRIC_TORUS] = "torus",       [FR_FABRIC_DRAGONFLY] = "dragonfly",
         [FR_FABRIC_LINKS] = "links",
     };
     return (unsigned)kind < FR_FABRIC_N ? names[kind] : "unknown";
@@ -108,11 +105,9 @@ const fr_node_type *fr_cluster_node_type(const fr_cluster *cluster,
     return type_of(cluster, fr_cluster_group_of(cluster, node));
 }
 
-const fr_device_type *fr_cluster_device(const fr_cluster *cluster,
-                                        int64_t node)
+const fr_device_type *fr_cluster_device(const fr_cluster *cluster, int64_t node)
 {
-    return &cluster
-                ->devices[fr_cluster_node_type(cluster, node)->i_device];
+    return &cluster->devices[fr_cluster_node_type(cluster, node)->i_device];
 }
 
 char *fr_cluster_node_name(const fr_cluster *cluster, int64_t node, char *buf,
@@ -179,8 +174,7 @@ static int64_t ranks_on(const fr_cluster *cluster, int64_t node, int n_threads,
 {
     int64_t room = fr_cluster_node_slots(cluster, node, n_threads);
     bool is_gpu = fr_cluster_device(cluster, node)->kind == FR_DEVICE_GPU;
-    bool is_asked =
-        ranks_per_node > 0 && (!is_gpu || ranks_per_node < room);
+    bool is_asked = ranks_per_node > 0 && (!is_gpu || ranks_per_node < room);
     return is_asked ? ranks_per_node : room;
 }
 
@@ -289,8 +283,8 @@ double fr_cluster_power_w(const fr_cluster *cluster, int64_t n_nodes,
     for (size_t i = 0; i < cluster->n_groups; i++) {
         const fr_node_type *type = type_of(cluster, &cluster->groups[i]);
         const fr_device_type *device = &cluster->devices[type->i_device];
-        double each = device->idle_w +
-                      (device->power_w - device->idle_w) * load_frac;
+        double each =
+            device->idle_w + (device->power_w - device->idle_w) * load_frac;
         sum += (double)nodes_in(&cluster->groups[i], n_nodes) *
                (type->power_w + type->n_devices * each);
     }

@@ -36,8 +36,8 @@ typedef struct fr_device_type {
     uint64_t cache_bytes;  /* last level, 0: unknown */
     fr_device_peak peaks[FR_CLUSTER_PEAKS];
     int32_t n_peaks;
-    double power_w, idle_w;  /* 0: unknown */
-    double price_usd_per_h;  /* of one device, 0: unknown */
+    double power_w, idle_w; /* 0: unknown */
+    double price_usd_per_h; /* of one device, 0: unknown */
 } fr_device_type;
 
 typedef enum fr_intra_kind {
@@ -53,15 +53,15 @@ typedef struct fr_node_type {
     int32_t i_device;  /* in cluster->devices */
     int32_t n_devices; /* CPU: 1 */
     fr_intra_kind intra_kind;
-    double intra_Bps;       /* of one device into the fabric; 0: unknown */
-    double intra_p2p_Bps;   /* between one pair of devices; <= intra_Bps */
+    double intra_Bps;     /* of one device into the fabric; 0: unknown */
+    double intra_p2p_Bps; /* between one pair of devices; <= intra_Bps */
     double intra_latency_s;
-    double host_link_Bps;   /* PCIe or C2C of one device to the host, 0: none */
-    int32_t n_nics;         /* 0: the node has no network */
-    double nic_Bps;         /* of one NIC */
-    double nic_latency_s;   /* one message, end to end through one switch */
-    int32_t n_rails;        /* NICs that go to switches of their own, 1: all
-                               to the same */
+    double host_link_Bps; /* PCIe or C2C of one device to the host, 0: none */
+    int32_t n_nics;       /* 0: the node has no network */
+    double nic_Bps;       /* of one NIC */
+    double nic_latency_s; /* one message, end to end through one switch */
+    int32_t n_rails;      /* NICs that go to switches of their own, 1: all
+                             to the same */
     int32_t n_sockets;
     uint64_t host_memory_bytes;
     double storage_read_Bps, storage_write_Bps; /* 0: unknown */
@@ -126,18 +126,18 @@ typedef struct fr_fabric {
 
 /* A part that is known to be slower than its type says. */
 typedef struct fr_slow {
-    int64_t node;          /* -1: a link */
-    int32_t device;        /* local index, -1: all of the node */
-    int64_t link;          /* index of fabric.links, -1: none */
-    double compute_frac;   /* of the normal rate, (0, 1] */
+    int64_t node;        /* -1: a link */
+    int32_t device;      /* local index, -1: all of the node */
+    int64_t link;        /* index of fabric.links, -1: none */
+    double compute_frac; /* of the normal rate, (0, 1] */
     double network_frac;
 } fr_slow;
 
 typedef struct fr_cluster {
     char name[FR_CLUSTER_ID];
-    bool is_this_machine; /* detected: what calibrate measures */
-    bool is_one_machine;  /* its nodes are parts of one machine (namespaces,
-                             containers): they share its memory channels */
+    bool is_this_machine;    /* detected: what calibrate measures */
+    bool is_one_machine;     /* its nodes are parts of one machine (namespaces,
+                                containers): they share its memory channels */
     fr_device_type *devices; /* all arrays owned */
     size_t n_devices;
     fr_node_type *node_types;
@@ -151,9 +151,9 @@ typedef struct fr_cluster {
     double jitter_network_frac;
     double device_mtbf_s; /* mean time between failures, 0: never fails */
     double node_mtbf_s;
-    double restart_s;           /* from a failure to training again */
+    double restart_s;               /* from a failure to training again */
     double spot_interruption_per_h; /* of one node */
-    double pue;                 /* power usage effectiveness, 1: none known */
+    double pue; /* power usage effectiveness, 1: none known */
     double carbon_g_per_kwh;
 } fr_cluster;
 
@@ -242,10 +242,10 @@ double fr_cluster_nic_Bps(const fr_cluster *cluster, int64_t node);
  * all NICs.  bandwidth 0: there is no path (or no memory to look for one).
  */
 typedef struct fr_path {
-    double bandwidth_Bps;     /* all NICs of both nodes */
-    double one_nic_Bps;       /* one NIC of each */
+    double bandwidth_Bps; /* all NICs of both nodes */
+    double one_nic_Bps;   /* one NIC of each */
     double latency_s;
-    int32_t n_hops;           /* links on the way */
+    int32_t n_hops; /* links on the way */
 } fr_path;
 
 fr_path fr_cluster_path(const fr_cluster *cluster, int64_t from, int64_t to);

@@ -30,16 +30,14 @@ static fr_status check_device(const fr_device_type *device, fr_err *err)
 static fr_status check_node_type(const fr_cluster *cluster,
                                  const fr_node_type *type, fr_err *err)
 {
-    const double rates[] = {
-        type->intra_Bps,        type->intra_p2p_Bps,
-        type->intra_latency_s,  type->host_link_Bps,
-        type->nic_Bps,          type->nic_latency_s,
-        type->storage_read_Bps, type->storage_write_Bps,
-        type->price_usd_per_h,  type->spot_usd_per_h,
-        type->power_w};
+    const double rates[] = {type->intra_Bps,        type->intra_p2p_Bps,
+                            type->intra_latency_s,  type->host_link_Bps,
+                            type->nic_Bps,          type->nic_latency_s,
+                            type->storage_read_Bps, type->storage_write_Bps,
+                            type->price_usd_per_h,  type->spot_usd_per_h,
+                            type->power_w};
     if (type->i_device < 0 || (size_t)type->i_device >= cluster->n_devices)
-        return fr_fail(err, FR_INPUT, "node-type '%s' has no device",
-                       type->id);
+        return fr_fail(err, FR_INPUT, "node-type '%s' has no device", type->id);
     if (type->n_devices < 1 || type->n_nics < 0 || type->n_rails < 1)
         return fr_fail(err, FR_INPUT,
                        "node-type '%s' has %d devices, %d NICs, %d rails",
@@ -67,13 +65,11 @@ static fr_status check_groups(const fr_cluster *cluster, fr_err *err)
         if (group->i_node_type < 0 ||
             (size_t)group->i_node_type >= cluster->n_node_types ||
             group->n_nodes < 1)
-            return fr_fail(err, FR_INPUT, "group '%s' has no nodes",
-                           group->id);
+            return fr_fail(err, FR_INPUT, "group '%s' has no nodes", group->id);
         if (group->first_node != n_nodes)
-            return fr_fail(err, FR_INPUT,
-                           "group '%s' starts at node %lld, not %lld",
-                           group->id, (long long)group->first_node,
-                           (long long)n_nodes);
+            return fr_fail(
+                err, FR_INPUT, "group '%s' starts at node %lld, not %lld",
+                group->id, (long long)group->first_node, (long long)n_nodes);
         n_nodes += group->n_nodes;
     }
     return FR_OK;

@@ -68,8 +68,7 @@ static fr_status read_levels(const fr_xml_node *node, int64_t n_nodes,
         if (level->n_down < 1 || level->n_down > FR_CLUSTER_MAX_NODES)
             return fr_xml_fail(at, err, "down is %lld; give 1 to %d",
                                (long long)level->n_down, FR_CLUSTER_MAX_NODES);
-        if (!(level->oversubscription >= 1.0 &&
-              level->oversubscription <= 1e6))
+        if (!(level->oversubscription >= 1.0 && level->oversubscription <= 1e6))
             return fr_xml_fail(at, err,
                                "oversubscription is %g; give 1 (none) or more",
                                level->oversubscription);
@@ -77,8 +76,9 @@ static fr_status read_levels(const fr_xml_node *node, int64_t n_nodes,
         fabric->n_levels++;
     }
     if (fabric->n_levels == 0)
-        return fr_xml_fail(node, err, "a fabric of kind %s needs <level "
-                                      "down=\"...\"/> from the leaves up",
+        return fr_xml_fail(node, err,
+                           "a fabric of kind %s needs <level "
+                           "down=\"...\"/> from the leaves up",
                            fr_fabric_kind_name(fabric->kind));
     if (below < (double)n_nodes)
         return fr_xml_fail(node, err,
@@ -118,8 +118,8 @@ static fr_status read_dragonfly(const fr_xml_node *node, int64_t n_nodes,
 {
     FR_TRY(fr_xml_get_i64(node, "groups", &fabric->n_groups, err));
     FR_TRY(fr_xml_get_i64(node, "routers", &fabric->n_routers, err));
-    FR_TRY(fr_xml_get_i64(node, "nodes-per-router", &fabric->n_per_router,
-                          err));
+    FR_TRY(
+        fr_xml_get_i64(node, "nodes-per-router", &fabric->n_per_router, err));
     const int64_t counts[] = {fabric->n_groups, fabric->n_routers,
                               fabric->n_per_router};
     double product = 1.0;
@@ -181,8 +181,8 @@ static fr_status fail_unknown_host(const fr_xml_node *node,
     return fr_xml_fail(node, err,
                        "link to unknown host '%s'; nodes are called '%s' and "
                        "so on, switches need a <switch id=\"...\"/>",
-                       id, fr_cluster_node_name(cluster, 0, first,
-                                                sizeof first));
+                       id,
+                       fr_cluster_node_name(cluster, 0, first, sizeof first));
 }
 
 static fr_status find_vertex(const fr_xml_node *node, const char *attribute,
@@ -210,8 +210,8 @@ static fr_status read_link(const fr_xml_node *node, fr_cluster *cluster,
     FR_TRY(fr_xml_get_string(node, "id", &id, err));
     for (size_t i = 0; i < fabric->n_links; i++)
         if (strcmp(fabric->links[i].id, id) == 0)
-            return fr_xml_fail(node, err,
-                               "duplicate link id '%s'; rename one", id);
+            return fr_xml_fail(node, err, "duplicate link id '%s'; rename one",
+                               id);
     fr_text_copy_cut(link.id, sizeof link.id, id);
     FR_TRY(find_vertex(node, "from", cluster, &link.from, err));
     FR_TRY(find_vertex(node, "to", cluster, &link.to, err));

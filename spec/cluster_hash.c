@@ -32,8 +32,8 @@ static uint64_t hash_doubles(const double *values, size_t n, uint64_t seed)
 
 static uint64_t hash_device(const fr_device_type *device, uint64_t h)
 {
-    const double rates[] = {device->memory_Bps, device->power_w,
-                            device->idle_w, device->price_usd_per_h};
+    const double rates[] = {device->memory_Bps, device->power_w, device->idle_w,
+                            device->price_usd_per_h};
     h = hash_i64(device->kind, h);
     h = hash_i64(device->n_cores, h);
     h = hash_u64(device->memory_bytes, h);
@@ -48,16 +48,14 @@ static uint64_t hash_device(const fr_device_type *device, uint64_t h)
 
 static uint64_t hash_node_type(const fr_node_type *type, uint64_t h)
 {
-    const int64_t counts[] = {type->i_device,   type->n_devices,
-                              type->intra_kind, type->n_nics,
-                              type->n_rails,    type->n_sockets};
-    const double rates[] = {
-        type->intra_Bps,        type->intra_p2p_Bps,
-        type->intra_latency_s,  type->host_link_Bps,
-        type->nic_Bps,          type->nic_latency_s,
-        type->storage_read_Bps, type->storage_write_Bps,
-        type->price_usd_per_h,  type->spot_usd_per_h,
-        type->power_w};
+    const int64_t counts[] = {type->i_device, type->n_devices, type->intra_kind,
+                              type->n_nics,   type->n_rails,   type->n_sockets};
+    const double rates[] = {type->intra_Bps,        type->intra_p2p_Bps,
+                            type->intra_latency_s,  type->host_link_Bps,
+                            type->nic_Bps,          type->nic_latency_s,
+                            type->storage_read_Bps, type->storage_write_Bps,
+                            type->price_usd_per_h,  type->spot_usd_per_h,
+                            type->power_w};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         h = hash_i64(counts[i], h);
     h = hash_u64(type->host_memory_bytes, h);
@@ -94,11 +92,14 @@ static uint64_t hash_fabric(const fr_fabric *fabric, uint64_t h)
 
 uint64_t fr_cluster_hash(const fr_cluster *cluster)
 {
-    const double rates[] = {
-        cluster->jitter_compute_frac, cluster->jitter_network_frac,
-        cluster->device_mtbf_s,       cluster->node_mtbf_s,
-        cluster->restart_s,           cluster->spot_interruption_per_h,
-        cluster->pue,                 cluster->carbon_g_per_kwh};
+    const double rates[] = {cluster->jitter_compute_frac,
+                            cluster->jitter_network_frac,
+                            cluster->device_mtbf_s,
+                            cluster->node_mtbf_s,
+                            cluster->restart_s,
+                            cluster->spot_interruption_per_h,
+                            cluster->pue,
+                            cluster->carbon_g_per_kwh};
     uint64_t h = fr_hash_text("forerun.cluster/1", 0);
     h = hash_i64(cluster->is_this_machine, h);
     h = hash_i64(cluster->is_one_machine, h);

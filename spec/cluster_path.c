@@ -33,9 +33,9 @@ static void tree_path(const fr_cluster *cluster, int64_t from, int64_t to,
     for (int32_t i = 0; i < top; i++) {
         share *= fabric->levels[i].oversubscription;
         below *= (double)fabric->levels[i].n_down;
-        path->bandwidth_Bps = least(
-            path->bandwidth_Bps, below / share *
-                                     fr_cluster_nic_Bps(cluster, from));
+        path->bandwidth_Bps =
+            least(path->bandwidth_Bps,
+                  below / share * fr_cluster_nic_Bps(cluster, from));
     }
     path->one_nic_Bps = least(path->one_nic_Bps, path->bandwidth_Bps);
     path->n_hops = 2 * (top + 1);
@@ -57,8 +57,8 @@ static void torus_path(const fr_fabric *fabric, int64_t from, int64_t to,
     }
     double all = fabric->link_Bps * (double)n_differ;
     path->bandwidth_Bps = has_nic ? least(path->bandwidth_Bps, all) : all;
-    path->one_nic_Bps = has_nic ? least(path->one_nic_Bps, fabric->link_Bps)
-                                : fabric->link_Bps;
+    path->one_nic_Bps =
+        has_nic ? least(path->one_nic_Bps, fabric->link_Bps) : fabric->link_Bps;
     path->latency_s += (double)n_hops * fabric->link_latency_s;
     path->n_hops = (int32_t)n_hops;
 }
@@ -83,8 +83,8 @@ static void dragonfly_path(const fr_fabric *fabric, int64_t from, int64_t to,
     if (n_global > 0)
         path->bandwidth_Bps = least(path->bandwidth_Bps, fabric->global_Bps);
     path->one_nic_Bps = least(path->one_nic_Bps, path->bandwidth_Bps);
-    path->latency_s += n_local * fabric->link_latency_s +
-                       n_global * fabric->global_latency_s;
+    path->latency_s +=
+        n_local * fabric->link_latency_s + n_global * fabric->global_latency_s;
     path->n_hops = 2 + n_local + n_global;
 }
 
@@ -142,9 +142,9 @@ static void links_path(const fr_cluster *cluster, int64_t from, int64_t to,
     path->n_hops = (int32_t)hops[to];
     for (int64_t at = to; at != from;) {
         const fr_fabric_link *link = &fabric->links[via[at]];
-        bandwidth_Bps = least(bandwidth_Bps,
-                              link->bandwidth_Bps *
-                                  link_frac(cluster, (size_t)via[at]));
+        bandwidth_Bps =
+            least(bandwidth_Bps,
+                  link->bandwidth_Bps * link_frac(cluster, (size_t)via[at]));
         path->latency_s += link->latency_s;
         at = link->from == at ? link->to : link->from;
     }

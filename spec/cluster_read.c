@@ -30,9 +30,9 @@ void fr_cluster_count(fr_cluster *cluster)
         group->first_slot = n_slots;
         n_nodes += group->n_nodes;
         n_devices += group->n_nodes * type->n_devices;
-        n_slots += group->n_nodes * (device->kind == FR_DEVICE_CPU
-                                         ? device->n_cores
-                                         : type->n_devices);
+        n_slots +=
+            group->n_nodes *
+            (device->kind == FR_DEVICE_CPU ? device->n_cores : type->n_devices);
     }
 }
 
@@ -73,9 +73,8 @@ static fr_status find_node_type(const fr_xml_node *node, const char *id,
     if (!types)
         return fr_fail_no_memory(err);
     cluster->node_types = types;
-    fr_device_type *devices =
-        realloc(cluster->devices,
-                (cluster->n_devices + 1) * sizeof *cluster->devices);
+    fr_device_type *devices = realloc(
+        cluster->devices, (cluster->n_devices + 1) * sizeof *cluster->devices);
     if (!devices)
         return fr_fail_no_memory(err);
     cluster->devices = devices;
@@ -96,8 +95,8 @@ static fr_status read_group(const fr_xml_node *node, fr_cluster *cluster,
     FR_TRY(fr_xml_get_string(node, "node-type", &type, err));
     for (size_t i = 0; i < cluster->n_groups; i++)
         if (strcmp(cluster->groups[i].id, id) == 0)
-            return fr_xml_fail(node, err,
-                               "duplicate group id '%s'; rename one", id);
+            return fr_xml_fail(node, err, "duplicate group id '%s'; rename one",
+                               id);
     fr_text_copy_cut(group->id, sizeof group->id, id);
     FR_TRY(find_node_type(node, type, cluster, &group->i_node_type, err));
     FR_TRY(fr_xml_maybe_i64(node, "count", &group->n_nodes, err));
@@ -136,10 +135,9 @@ static fr_status read_slow_node(const fr_xml_node *node,
     slow->node = fr_cluster_node_find(cluster, name);
     if (slow->node < 0) {
         char first[FR_CLUSTER_ID + 32];
-        return fr_xml_fail(node, err,
-                           "unknown node '%s'; nodes are called '%s' and so on",
-                           name, fr_cluster_node_name(cluster, 0, first,
-                                                      sizeof first));
+        return fr_xml_fail(
+            node, err, "unknown node '%s'; nodes are called '%s' and so on",
+            name, fr_cluster_node_name(cluster, 0, first, sizeof first));
     }
     FR_TRY(fr_xml_maybe_i64(node, "device", &device, err));
     int64_t n_slots = fr_cluster_node_slots(cluster, slow->node, 1);
@@ -160,27 +158,31 @@ static fr_status read_slow(const fr_xml_node *node, fr_cluster *cluster,
     const char *link = fr_xml_find(node, "link");
     *slow = (fr_slow){-1, -1, -1, 1.0, 1.0};
     if (link && fr_xml_find(node, "node"))
-        return fr_xml_fail(node, err, "<slow> names a node or a link, not "
-                                      "both");
+        return fr_xml_fail(node, err,
+                           "<slow> names a node or a link, not "
+                           "both");
     if (!link)
         FR_TRY(read_slow_node(node, cluster, slow, err));
     for (size_t i = 0; link && i < cluster->fabric.n_links; i++)
         if (strcmp(cluster->fabric.links[i].id, link) == 0)
             slow->link = (int64_t)i;
     if (link && slow->link < 0)
-        return fr_xml_fail(node, err, "unknown link '%s'; only links of a "
-                                      "fabric of kind links have names",
+        return fr_xml_fail(node, err,
+                           "unknown link '%s'; only links of a "
+                           "fabric of kind links have names",
                            link);
     FR_TRY(fr_xml_maybe_quantity(node, "compute", FR_QUANTITY_FRAC, 0,
                                  &slow->compute_frac, err));
     FR_TRY(fr_xml_maybe_quantity(node, "network", FR_QUANTITY_FRAC, 0,
                                  &slow->network_frac, err));
     if (slow->compute_frac <= 0.0 || slow->network_frac <= 0.0)
-        return fr_xml_fail(node, err, "a speed of 0; give what is left of the "
-                                      "normal one, e.g. 80%%");
+        return fr_xml_fail(node, err,
+                           "a speed of 0; give what is left of the "
+                           "normal one, e.g. 80%%");
     if (slow->compute_frac == 1.0 && slow->network_frac == 1.0)
-        return fr_xml_fail(node, err, "<slow> needs compute=\"80%%\" or "
-                                      "network=\"50%%\"");
+        return fr_xml_fail(node, err,
+                           "<slow> needs compute=\"80%%\" or "
+                           "network=\"50%%\"");
     cluster->n_slow++;
     return FR_OK;
 }
@@ -210,8 +212,8 @@ static fr_status read_reliability(const fr_xml_node *node, fr_cluster *cluster,
                                  &cluster->node_mtbf_s, err));
     FR_TRY(fr_xml_maybe_quantity(node, "restart", FR_QUANTITY_S, 0,
                                  &cluster->restart_s, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "spot-interruption-every",
-                                 FR_QUANTITY_S, 0, &every_s, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "spot-interruption-every", FR_QUANTITY_S,
+                                 0, &every_s, err));
     if (every_s > 0.0)
         cluster->spot_interruption_per_h = 3600.0 / every_s;
     return FR_OK;
@@ -326,8 +328,8 @@ fr_status fr_cluster_load(const char *name_or_path, fr_cluster *out,
     char path[FR_CONFIG_PATH];
     fr_xml *xml;
     const char *colon = strrchr(name_or_path, ':');
-    bool is_path = strchr(name_or_path, '/') ||
-                   fr_text_ends(name_or_path, ".xml");
+    bool is_path =
+        strchr(name_or_path, '/') || fr_text_ends(name_or_path, ".xml");
     if (colon && !is_path)
         return load_catalog(name_or_path, colon, out, err);
     if (!is_path && fr_catalog_node_find(name_or_path))

@@ -16,8 +16,8 @@ static fr_status read_peak(const fr_xml_node *node, fr_device_type *device,
     const char *dtype;
     double flops;
     FR_TRY(fr_xml_get_string(node, "dtype", &dtype, err));
-    FR_TRY(fr_xml_get_quantity(node, "rate", FR_QUANTITY_FLOPS, 0, &flops,
-                               err));
+    FR_TRY(
+        fr_xml_get_quantity(node, "rate", FR_QUANTITY_FLOPS, 0, &flops, err));
     int32_t i = 0;
     while (i < device->n_peaks && strcmp(device->peaks[i].dtype, dtype) != 0)
         i++;
@@ -81,8 +81,7 @@ static fr_status read_device_attributes(const fr_xml_node *node,
 {
     const char *kind = fr_xml_find(node, "kind");
     if (kind)
-        device->kind =
-            strcmp(kind, "cpu") == 0 ? FR_DEVICE_CPU : FR_DEVICE_GPU;
+        device->kind = strcmp(kind, "cpu") == 0 ? FR_DEVICE_CPU : FR_DEVICE_GPU;
     FR_TRY(fr_xml_maybe_i64(node, "cores", &device->n_cores, err));
     FR_TRY(fr_xml_maybe_bytes(node, "memory", &device->memory_bytes, err));
     FR_TRY(fr_xml_maybe_quantity(node, "memory-bandwidth", FR_QUANTITY_BPS, 0,
@@ -104,8 +103,10 @@ static fr_status read_device(const fr_xml_node *node, chain links,
     if (like)
         FR_TRY(read_like(node, links, like, device, err));
     else if (!fr_xml_find(node, "kind"))
-        return fr_xml_fail(node, err, "<device id=\"%s\"> needs kind=\"cpu\" "
-                                      "or \"gpu\", or like=\"...\"", id);
+        return fr_xml_fail(node, err,
+                           "<device id=\"%s\"> needs kind=\"cpu\" "
+                           "or \"gpu\", or like=\"...\"",
+                           id);
     fr_text_copy_cut(device->id, sizeof device->id, id);
     FR_TRY(read_device_attributes(node, device, err));
     for (const fr_xml_node *peak = fr_xml_first_named(node, "peak"); peak;
@@ -114,12 +115,14 @@ static fr_status read_device(const fr_xml_node *node, chain links,
     if (device->memory_bytes == 0)
         return fr_xml_fail(node, err,
                            "<device id=\"%s\"> needs memory=\"80GiB\" or "
-                           "like", id);
+                           "like",
+                           id);
     if (device->kind == FR_DEVICE_CPU &&
         (device->n_cores < 1 || device->n_cores > 65536))
         return fr_xml_fail(node, err,
                            "<device id=\"%s\"> of kind cpu needs "
-                           "cores=\"1\" to \"65536\"", id);
+                           "cores=\"1\" to \"65536\"",
+                           id);
     if (device->n_cores > 1 << 20)
         return fr_xml_fail(node, err, "cores is %lld; at most %d",
                            (long long)device->n_cores, 1 << 20);
@@ -204,8 +207,8 @@ static fr_status read_intra(const fr_xml_node *node, fr_node_type *type,
                                  &type->host_link_Bps, err);
 }
 
-static fr_status read_node_children(const fr_xml_node *node,
-                                    fr_node_type *type, fr_err *err)
+static fr_status read_node_children(const fr_xml_node *node, fr_node_type *type,
+                                    fr_err *err)
 {
     const fr_xml_node *intra = fr_xml_first_named(node, "intra");
     const fr_xml_node *nic = fr_xml_first_named(node, "nic");
@@ -234,8 +237,8 @@ static fr_status find_device(const fr_xml_node *node, const char *id,
     }
     const char *nearest = fr_catalog_device_nearest(id);
     return fr_xml_fail(node, err,
-                       "no device '%s' in this file or the catalogue%s%s%s",
-                       id, nearest ? ": did you mean '" : "",
+                       "no device '%s' in this file or the catalogue%s%s%s", id,
+                       nearest ? ": did you mean '" : "",
                        nearest ? nearest : "", nearest ? "'?" : "");
 }
 
@@ -248,8 +251,9 @@ static fr_status start_node_type(const fr_xml_node *node, fr_cluster *cluster,
     *device = fr_xml_find(node, "device");
     type->n_devices = type->n_rails = type->n_sockets = 1;
     if (!like && !*device)
-        return fr_xml_fail(node, err, "<node-type id=\"%s\"> needs "
-                                      "device=\"...\" or like=\"...\"",
+        return fr_xml_fail(node, err,
+                           "<node-type id=\"%s\"> needs "
+                           "device=\"...\" or like=\"...\"",
                            fr_xml_find(node, "id"));
     if (!like)
         return FR_OK;
@@ -308,13 +312,12 @@ static fr_status read_node_type(const fr_xml_node *node, fr_cluster *cluster,
     int64_t n_devices = type->n_devices, n_sockets = type->n_sockets;
     FR_TRY(fr_xml_maybe_i64(node, "devices", &n_devices, err));
     FR_TRY(fr_xml_maybe_i64(node, "sockets", &n_sockets, err));
-    if (n_devices < 1 || n_devices > 4096 || n_sockets < 1 ||
-        n_sockets > 4096)
+    if (n_devices < 1 || n_devices > 4096 || n_sockets < 1 || n_sockets > 4096)
         return fr_xml_fail(node, err, "give 1 to 4096 devices and sockets");
     type->n_devices = (int32_t)n_devices;
     type->n_sockets = (int32_t)n_sockets;
-    FR_TRY(fr_xml_maybe_bytes(node, "host-memory", &type->host_memory_bytes,
-                              err));
+    FR_TRY(
+        fr_xml_maybe_bytes(node, "host-memory", &type->host_memory_bytes, err));
     FR_TRY(fr_xml_maybe_quantity(node, "price", FR_QUANTITY_USD_PER_H, 0,
                                  &type->price_usd_per_h, err));
     FR_TRY(fr_xml_maybe_quantity(node, "spot-price", FR_QUANTITY_USD_PER_H, 0,
@@ -333,9 +336,8 @@ static fr_status read_node_types(const fr_xml_node *root, fr_cluster *cluster,
         const char *id = fr_xml_find(at, "id");
         for (size_t i = 0; i < cluster->n_node_types; i++)
             if (fr_text_equal(cluster->node_types[i].id, id))
-                return fr_xml_fail(at, err,
-                                   "duplicate node-type id '%s'; rename one",
-                                   id);
+                return fr_xml_fail(
+                    at, err, "duplicate node-type id '%s'; rename one", id);
         fr_node_type *type = &cluster->node_types[cluster->n_node_types];
         FR_TRY(read_node_type(at, cluster, type, err));
         cluster->n_node_types++;
@@ -357,10 +359,10 @@ static void describe_machine(const fr_machine *machine, int64_t n_parts,
     device->cache_bytes = machine->llc_bytes;
     if (machine->peak_fp32_flops > 0.0) {
         device->n_peaks = 1;
-        fr_text_copy_cut(device->peaks[0].dtype,
-                         sizeof device->peaks[0].dtype, "fp32");
-        device->peaks[0].flops = machine->peak_fp32_flops /
-                                 machine->n_cores * (double)device->n_cores;
+        fr_text_copy_cut(device->peaks[0].dtype, sizeof device->peaks[0].dtype,
+                         "fp32");
+        device->peaks[0].flops = machine->peak_fp32_flops / machine->n_cores *
+                                 (double)device->n_cores;
     }
 }
 
@@ -377,8 +379,9 @@ static fr_status read_machine(const fr_xml_node *node, fr_cluster *cluster,
                            "run on");
     FR_TRY(fr_xml_maybe_bool(node, "detect", &is_detected, err));
     if (!is_detected)
-        return fr_xml_fail(node, err, "<machine> must have detect=\"yes\"; "
-                                      "other machines are a <node-type>");
+        return fr_xml_fail(node, err,
+                           "<machine> must have detect=\"yes\"; "
+                           "other machines are a <node-type>");
     FR_TRY(fr_xml_maybe_i64(node, "parts", &n_parts, err));
     if (n_parts < 1 || n_parts > 1024)
         return fr_xml_fail(node, err, "parts is %lld; give 1 to 1024",

@@ -40,8 +40,7 @@ static bool find_beside_program(const char *kind, char out[FR_CONFIG_PATH])
     return false;
 }
 
-fr_status fr_config_dir(const char *kind, char out[FR_CONFIG_PATH],
-                        fr_err *err)
+fr_status fr_config_dir(const char *kind, char out[FR_CONFIG_PATH], fr_err *err)
 {
     const char *configs = getenv("FORERUN_CONFIGS");
     if (configs && configs[0]) {
@@ -109,8 +108,9 @@ fr_status fr_config_resolve(const char *name_or_path, const char *kind,
 {
     char path[FR_CONFIG_PATH], dir[FR_CONFIG_PATH], file[512];
     if (!name_or_path[0])
-        return fr_fail(err, FR_INPUT, "empty name; give a path or a name in "
-                                      "configs/%s",
+        return fr_fail(err, FR_INPUT,
+                       "empty name; give a path or a name in "
+                       "configs/%s",
                        kind);
     if (strlen(name_or_path) >= FR_CONFIG_PATH)
         return fr_fail(err, FR_INPUT, "a path longer than %d bytes",

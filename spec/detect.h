@@ -9,11 +9,11 @@
 #include "core/err.h"
 
 typedef struct fr_machine {
-    char cpu[128]; /* model name, "" if unknown */
-    int32_t n_cores;   /* physical cores that may be used, >= 1 */
-    int32_t n_sockets; /* >= 1 */
-    uint64_t memory_bytes; /* that may be used */
-    uint64_t llc_bytes;    /* last-level cache, one of them; 0: unknown */
+    char cpu[128];          /* model name, "" if unknown */
+    int32_t n_cores;        /* physical cores that may be used, >= 1 */
+    int32_t n_sockets;      /* >= 1 */
+    uint64_t memory_bytes;  /* that may be used */
+    uint64_t llc_bytes;     /* last-level cache, one of them; 0: unknown */
     double peak_fp32_flops; /* nominal: clock x vector units, 0: unknown */
 } fr_machine;
 

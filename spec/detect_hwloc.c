@@ -27,9 +27,8 @@ static void detect_topology(fr_machine *out)
         out->n_cores = n_cores;
     if (n_packages > 0)
         out->n_sockets = n_packages;
-    static const hwloc_obj_type_t caches[] = {HWLOC_OBJ_L4CACHE,
-                                              HWLOC_OBJ_L3CACHE,
-                                              HWLOC_OBJ_L2CACHE};
+    static const hwloc_obj_type_t caches[] = {
+        HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE};
     for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
         hwloc_obj_t cache = hwloc_get_obj_by_type(topology, caches[i], 0);
         if (cache && cache->attr && cache->attr->cache.size > 0) {

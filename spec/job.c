@@ -117,9 +117,9 @@ double fr_job_lr(const fr_job *job, int64_t i_step)
     double frac = 1.0;
     switch (job->lr_schedule) {
     case FR_LR_COSINE:
-        frac = floor_frac + (1.0 - floor_frac) * 0.5 *
-                                (1.0 + cos(acos(-1.0) *
-                                           decay_progress(job, i_step)));
+        frac = floor_frac +
+               (1.0 - floor_frac) * 0.5 *
+                   (1.0 + cos(acos(-1.0) * decay_progress(job, i_step)));
         break;
     case FR_LR_LINEAR:
         frac = 1.0 - (1.0 - floor_frac) * decay_progress(job, i_step);

@@ -104,8 +104,7 @@ static fr_status check_layer_list(const fr_model *model, fr_err *err)
         n_parameters += (double)layer->n_parameters * (double)layer->repeat;
     }
     if (n_layers != model->n_layers)
-        return fr_fail(err, FR_INPUT,
-                       "n_layers is %lld but the list has %lld",
+        return fr_fail(err, FR_INPUT, "n_layers is %lld but the list has %lld",
                        (long long)model->n_layers, (long long)n_layers);
     if (n_parameters > 1e18)
         return fr_fail(err, FR_INPUT, "%.3g parameters are more than 1e18",
@@ -152,14 +151,15 @@ static fr_status check_total(const fr_model *model, fr_err *err)
         (double)(model->kv_lora_rank + model->q_lora_rank) *
             (double)model->n_heads *
             (double)(model->qk_rope_head_dim + model->qk_nope_head_dim +
-                     model->v_head_dim) + hidden * 65536.0;
-    double mlp = 3.0 * hidden *
-                 ((double)model->ffn_hidden +
-                  (double)model->shared_expert_ffn_hidden +
-                  (double)model->n_experts * (double)model->expert_ffn_hidden);
-    double total = (double)model->n_layers * (attention + mlp) +
-                   2.0 * hidden * ((double)model->vocab +
-                                   (double)model->max_seq);
+                     model->v_head_dim) +
+        hidden * 65536.0;
+    double mlp =
+        3.0 * hidden *
+        ((double)model->ffn_hidden + (double)model->shared_expert_ffn_hidden +
+         (double)model->n_experts * (double)model->expert_ffn_hidden);
+    double total =
+        (double)model->n_layers * (attention + mlp) +
+        2.0 * hidden * ((double)model->vocab + (double)model->max_seq);
     if (total > 1e18)
         return fr_fail(err, FR_INPUT, "about %.3g parameters: more than 1e18",
                        total);
@@ -172,8 +172,7 @@ static fr_status check_attention(const fr_model *model, fr_err *err)
         return fr_fail(err, FR_INPUT,
                        "n_heads %lld %% n_kv_heads %lld != 0; every kv head "
                        "serves the same number of heads",
-                       (long long)model->n_heads,
-                       (long long)model->n_kv_heads);
+                       (long long)model->n_heads, (long long)model->n_kv_heads);
     if (model->is_rope && model->head_dim % 2 != 0)
         return fr_fail(err, FR_INPUT,
                        "head_dim %lld is odd; rotary positions turn pairs",
@@ -208,8 +207,8 @@ fr_status fr_model_check(const fr_model *model, fr_err *err)
         {"n_heads", model->n_heads, 1, 1 << 20},
         {"n_kv_heads", model->n_kv_heads, 1, 1 << 20},
         {"head_dim", model->head_dim, 1, 1 << 16},
-        {"ffn_hidden", model->ffn_hidden,
-         model->n_experts > 0 ? 0 : 1, 1 << 28},
+        {"ffn_hidden", model->ffn_hidden, model->n_experts > 0 ? 0 : 1,
+         1 << 28},
         {"vocab", model->vocab, is_image ? 0 : 1, 1 << 28},
         {"max_seq", model->max_seq, 0, 1 << 30},
         {"sliding_window", model->sliding_window, 0, INT64_MAX},

@@ -20,9 +20,9 @@ static uint64_t attention_matrices(const fr_model *m)
         uint64_t q = m->q_lora_rank > 0
                          ? u(m->q_lora_rank) * (hidden + heads * qk)
                          : hidden * heads * qk;
-        uint64_t kv = hidden * u(m->kv_lora_rank + m->qk_rope_head_dim) +
-                      u(m->kv_lora_rank) * heads *
-                          u(m->qk_nope_head_dim + m->v_head_dim);
+        uint64_t kv =
+            hidden * u(m->kv_lora_rank + m->qk_rope_head_dim) +
+            u(m->kv_lora_rank) * heads * u(m->qk_nope_head_dim + m->v_head_dim);
         return q + kv + heads * u(m->v_head_dim) * hidden;
     }
     uint64_t q = heads * u(m->head_dim);
@@ -151,8 +151,8 @@ static uint64_t count(const fr_model *m, int64_t n_used)
 {
     if (m->kind == FR_MODEL_LAYERS)
         return layer_list_parameters(m);
-    return embedding(m) + block_matrices(m, n_used) +
-           block_vectors(m, n_used) + outputs(m);
+    return embedding(m) + block_matrices(m, n_used) + block_vectors(m, n_used) +
+           outputs(m);
 }
 
 uint64_t fr_model_parameters(const fr_model *model)
@@ -197,18 +197,16 @@ double fr_model_flop_per_token(const fr_model *model, int64_t seq,
     if (model->kind == FR_MODEL_LAYERS) {
         double forward = 0.0;
         for (size_t i = 0; i < model->n_layer_entries; i++)
-            forward += model->layers[i].forward_flop *
-                       (double)model->layers[i].repeat;
+            forward +=
+                model->layers[i].forward_flop * (double)model->layers[i].repeat;
         return 3.0 * forward / (double)seq;
     }
     double width = 2.0 * (double)model->head_dim;
     if (model->kv_lora_rank > 0)
         width = (double)(model->qk_nope_head_dim + model->qk_rope_head_dim +
                          model->v_head_dim);
-    bool is_causal =
-        is_causal_counted && model->kind == FR_MODEL_DECODER;
-    double attention = 6.0 * (double)model->n_layers *
-                       (double)model->n_heads * width *
-                       attention_span(model, seq, is_causal);
+    bool is_causal = is_causal_counted && model->kind == FR_MODEL_DECODER;
+    double attention = 6.0 * (double)model->n_layers * (double)model->n_heads *
+                       width * attention_span(model, seq, is_causal);
     return 6.0 * matmul_parameters(model) + attention;
 }

@@ -18,8 +18,8 @@ typedef struct hf_type {
                       fr_err *err);
 } hf_type;
 
-static fr_status get(const fr_json_value *config, const char *key,
-                     int64_t *out, fr_err *err)
+static fr_status get(const fr_json_value *config, const char *key, int64_t *out,
+                     fr_err *err)
 {
     return fr_json_get_i64(config, key, out, err);
 }
@@ -108,12 +108,12 @@ static fr_status get_rope(const fr_json_value *config, fr_model *model,
     model->is_rope = true;
     if (scaling) {
         const char *type, *old_type;
-        FR_TRY(fr_json_get_string_or(scaling, "type", "default", &old_type,
-                                     err));
-        FR_TRY(fr_json_get_string_or(scaling, "rope_type", old_type, &type,
-                                     err));
-        FR_TRY(fr_json_get_double_or(scaling, "rope_theta", theta, &theta,
-                                     err));
+        FR_TRY(
+            fr_json_get_string_or(scaling, "type", "default", &old_type, err));
+        FR_TRY(
+            fr_json_get_string_or(scaling, "rope_type", old_type, &type, err));
+        FR_TRY(
+            fr_json_get_double_or(scaling, "rope_theta", theta, &theta, err));
         model->has_rope_scaling = strcmp(type, "default") != 0;
     }
     return fr_json_get_double_or(config, "rope_theta", theta,
@@ -140,10 +140,10 @@ static fr_status read_llama_like(const fr_json_value *config, fr_model *model,
     FR_TRY(get(config, "vocab_size", &model->vocab, err));
     FR_TRY(get_or(config, "num_key_value_heads", model->n_heads,
                   &model->n_kv_heads, err));
-    FR_TRY(get_or(config, "max_position_embeddings", 2048, &model->max_seq,
-                  err));
-    FR_TRY(fr_json_get_double_or(config, "rms_norm_eps", 1e-6,
-                                 &model->norm_eps, err));
+    FR_TRY(
+        get_or(config, "max_position_embeddings", 2048, &model->max_seq, err));
+    FR_TRY(fr_json_get_double_or(config, "rms_norm_eps", 1e-6, &model->norm_eps,
+                                 err));
     FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", false,
                                &model->is_tied, err));
     FR_TRY(get_activation(config, "hidden_act", "silu", model, err));
@@ -178,8 +178,8 @@ static fr_status read_mistral(const fr_json_value *config, fr_model *model,
 
 /* Qwen's window holds for some layers only; layer_types or the first
  * max_window_layers say which.  Off in all published base models. */
-static fr_status read_qwen_window(const fr_json_value *config,
-                                  fr_model *model, fr_err *err)
+static fr_status read_qwen_window(const fr_json_value *config, fr_model *model,
+                                  fr_err *err)
 {
     (void)model;
     FR_TRY(refuse_unless(config, "use_sliding_window", false, err));
@@ -233,8 +233,8 @@ static fr_status read_mixtral(const fr_json_value *config, fr_model *model,
 {
     FR_TRY(read_mistral(config, model, err));
     FR_TRY(get(config, "num_local_experts", &model->n_experts, err));
-    FR_TRY(get_or(config, "num_experts_per_tok", 2,
-                  &model->n_experts_per_token, err));
+    FR_TRY(get_or(config, "num_experts_per_tok", 2, &model->n_experts_per_token,
+                  err));
     model->expert_ffn_hidden = model->ffn_hidden;
     return FR_OK;
 }
@@ -257,14 +257,14 @@ static fr_status read_mlp_only(const fr_json_value *config, fr_model *model,
     return FR_OK;
 }
 
-static fr_status read_qwen_experts(const fr_json_value *config,
-                                   fr_model *model, fr_err *err)
+static fr_status read_qwen_experts(const fr_json_value *config, fr_model *model,
+                                   fr_err *err)
 {
     FR_TRY(get(config, "num_experts", &model->n_experts, err));
-    FR_TRY(get(config, "num_experts_per_tok", &model->n_experts_per_token,
-               err));
-    FR_TRY(get(config, "moe_intermediate_size", &model->expert_ffn_hidden,
-               err));
+    FR_TRY(
+        get(config, "num_experts_per_tok", &model->n_experts_per_token, err));
+    FR_TRY(
+        get(config, "moe_intermediate_size", &model->expert_ffn_hidden, err));
     FR_TRY(get_or(config, "decoder_sparse_step", 1, &model->moe_every, err));
     return read_mlp_only(config, model, err);
 }
@@ -306,10 +306,10 @@ static fr_status read_deepseek_v3(const fr_json_value *config, fr_model *model,
     FR_TRY(get(config, "kv_lora_rank", &model->kv_lora_rank, err));
     FR_TRY(get_or(config, "q_lora_rank", 0, &model->q_lora_rank, err));
     FR_TRY(get(config, "n_routed_experts", &model->n_experts, err));
-    FR_TRY(get(config, "num_experts_per_tok", &model->n_experts_per_token,
-               err));
-    FR_TRY(get(config, "moe_intermediate_size", &model->expert_ffn_hidden,
-               err));
+    FR_TRY(
+        get(config, "num_experts_per_tok", &model->n_experts_per_token, err));
+    FR_TRY(
+        get(config, "moe_intermediate_size", &model->expert_ffn_hidden, err));
     FR_TRY(get_or(config, "n_shared_experts", 0, &n_shared, err));
     FR_TRY(get_or(config, "first_k_dense_replace", 0,
                   &model->first_dense_layers, err));
@@ -344,17 +344,17 @@ static fr_status read_gpt2(const fr_json_value *config, fr_model *model,
         return fr_json_fail(fr_json_find(config, "n_embd"), err,
                             "n_embd is %lld; give 1 to %d",
                             (long long)model->hidden, 1 << 24);
-    FR_TRY(get_or(config, "n_inner", 4 * model->hidden, &model->ffn_hidden,
-                  err));
+    FR_TRY(
+        get_or(config, "n_inner", 4 * model->hidden, &model->ffn_hidden, err));
     FR_TRY(fr_json_get_double_or(config, "layer_norm_epsilon", 1e-5,
                                  &model->norm_eps, err));
     FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", true,
                                &model->is_tied, err));
-    FR_TRY(get_activation(config, "activation_function", "gelu_new", model,
-                          err));
+    FR_TRY(
+        get_activation(config, "activation_function", "gelu_new", model, err));
     FR_TRY(refuse_unless(config, "scale_attn_weights", true, err));
-    FR_TRY(refuse_unless(config, "scale_attn_by_inverse_layer_idx", false,
-                         err));
+    FR_TRY(
+        refuse_unless(config, "scale_attn_by_inverse_layer_idx", false, err));
     FR_TRY(refuse_unless(config, "add_cross_attention", false, err));
     model->n_kv_heads = model->n_heads;
     model->has_qkv_bias = model->has_out_bias = model->has_mlp_bias = true;
@@ -367,22 +367,21 @@ static fr_status read_gpt_neox(const fr_json_value *config, fr_model *model,
     bool has_bias;
     FR_TRY(read_sizes(config, model, err));
     FR_TRY(get(config, "vocab_size", &model->vocab, err));
-    FR_TRY(get_or(config, "max_position_embeddings", 2048, &model->max_seq,
-                  err));
+    FR_TRY(
+        get_or(config, "max_position_embeddings", 2048, &model->max_seq, err));
     FR_TRY(fr_json_get_double_or(config, "layer_norm_eps", 1e-5,
                                  &model->norm_eps, err));
     FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", false,
                                &model->is_tied, err));
     FR_TRY(fr_json_get_bool_or(config, "use_parallel_residual", true,
                                &model->is_parallel_block, err));
-    FR_TRY(fr_json_get_bool_or(config, "attention_bias", true, &has_bias,
-                               err));
+    FR_TRY(fr_json_get_bool_or(config, "attention_bias", true, &has_bias, err));
     FR_TRY(get_activation(config, "hidden_act", "gelu", model, err));
     FR_TRY(get_rope(config, model, err));
     FR_TRY(fr_json_get_double_or(config, "rotary_emb_base", model->rope_theta,
                                  &model->rope_theta, err));
-    FR_TRY(fr_json_get_double_or(config, "rotary_pct", 0.25,
-                                 &model->rope_frac, err));
+    FR_TRY(fr_json_get_double_or(config, "rotary_pct", 0.25, &model->rope_frac,
+                                 err));
     model->has_qkv_bias = model->has_out_bias = has_bias;
     model->has_mlp_bias = true;
     return FR_OK;
@@ -409,8 +408,8 @@ static fr_status read_bert(const fr_json_value *config, fr_model *model,
     model->kind = FR_MODEL_ENCODER;
     FR_TRY(read_sizes(config, model, err));
     FR_TRY(get(config, "vocab_size", &model->vocab, err));
-    FR_TRY(get_or(config, "max_position_embeddings", 512, &model->max_seq,
-                  err));
+    FR_TRY(
+        get_or(config, "max_position_embeddings", 512, &model->max_seq, err));
     FR_TRY(get_or(config, "type_vocab_size", 2, &model->n_token_types, err));
     FR_TRY(fr_json_get_double_or(config, "layer_norm_eps", 1e-12,
                                  &model->norm_eps, err));
@@ -499,8 +498,8 @@ static fr_status read_config(const fr_json_value *object, const char *name,
     const fr_json_value *config = text ? text : object;
     const char *type, *own_name;
     FR_TRY(fr_json_get_string(config, "model_type", &type, err));
-    FR_TRY(fr_json_get_string_or(object, "_name_or_path", name, &own_name,
-                                 err));
+    FR_TRY(
+        fr_json_get_string_or(object, "_name_or_path", name, &own_name, err));
     fr_text_copy_cut(model->name, sizeof model->name,
                      own_name[0] ? own_name : name);
     for (size_t i = 0; i < N_TYPES; i++) {

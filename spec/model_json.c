@@ -12,11 +12,7 @@
 
 #define SCHEMA "forerun.model/1"
 
-typedef enum field_kind {
-    FIELD_I64,
-    FIELD_BOOL,
-    FIELD_DOUBLE
-} field_kind;
+typedef enum field_kind { FIELD_I64, FIELD_BOOL, FIELD_DOUBLE } field_kind;
 
 /* A member of fr_model; what is absent keeps fr_model_init()'s value. */
 typedef struct field {
@@ -27,11 +23,17 @@ typedef struct field {
 } field;
 
 #define I64(name, required)                                                    \
-    {#name, FIELD_I64, offsetof(fr_model, name), required}
+    {                                                                          \
+#name, FIELD_I64, offsetof(fr_model, name), required                   \
+    }
 #define BOOL(key, name)                                                        \
-    {key, FIELD_BOOL, offsetof(fr_model, name), false}
+    {                                                                          \
+        key, FIELD_BOOL, offsetof(fr_model, name), false                       \
+    }
 #define DOUBLE(name)                                                           \
-    {#name, FIELD_DOUBLE, offsetof(fr_model, name), false}
+    {                                                                          \
+#name, FIELD_DOUBLE, offsetof(fr_model, name), false                   \
+    }
 
 static const field fields[] = {
     I64(n_layers, true),
@@ -161,23 +163,23 @@ static fr_status read_transformer(const fr_json_value *object, fr_model *model,
 static fr_status read_layer(const fr_json_value *object, fr_model_layer *layer,
                             fr_err *err)
 {
-    static const char *const known[] = {"name",       "forward_flop",
-                                        "parameters", "activation_bytes",
+    static const char *const known[] = {"name",         "forward_flop",
+                                        "parameters",   "activation_bytes",
                                         "output_bytes", "repeat"};
     const char *name;
     if (fr_json_kind_of(object) != FR_JSON_OBJECT)
         return fr_json_fail(object, err, "a layer must be an object");
-    FR_TRY(fr_json_check_keys(object, known, sizeof known / sizeof known[0],
-                              err));
+    FR_TRY(
+        fr_json_check_keys(object, known, sizeof known / sizeof known[0], err));
     FR_TRY(fr_json_get_string(object, "name", &name, err));
     if (!fr_text_copy(layer->name, sizeof layer->name, name))
         return fr_json_fail(object, err, "layer name is longer than %zu bytes",
                             sizeof layer->name - 1);
-    FR_TRY(fr_json_get_double(object, "forward_flop", &layer->forward_flop,
-                              err));
+    FR_TRY(
+        fr_json_get_double(object, "forward_flop", &layer->forward_flop, err));
     FR_TRY(fr_json_get_u64(object, "parameters", &layer->n_parameters, err));
-    FR_TRY(fr_json_get_u64(object, "activation_bytes",
-                           &layer->activation_bytes, err));
+    FR_TRY(fr_json_get_u64(object, "activation_bytes", &layer->activation_bytes,
+                           err));
     FR_TRY(fr_json_get_u64(object, "output_bytes", &layer->output_bytes, err));
     return fr_json_get_i64_or(object, "repeat", 1, &layer->repeat, err);
 }
@@ -187,8 +189,8 @@ static fr_status read_layers(const fr_json_value *object, fr_model *model,
 {
     static const char *const known[] = {"schema", "name", "kind", "layers"};
     const fr_json_value *list;
-    FR_TRY(fr_json_check_keys(object, known, sizeof known / sizeof known[0],
-                              err));
+    FR_TRY(
+        fr_json_check_keys(object, known, sizeof known / sizeof known[0], err));
     FR_TRY(read_name(object, model, err));
     FR_TRY(fr_json_get_array(object, "layers", &list, err));
     size_t n = fr_json_n(list);

@@ -14,8 +14,8 @@ FR_CHECKED fr_status fr_model_from_json(const fr_json_value *object,
 
 /* Reads a Hugging Face config.json; `name` when it has none of its own. */
 FR_CHECKED fr_status fr_model_from_hugging_face(const fr_json_value *object,
-                                                const char *name,
-                                                fr_model *out, fr_err *err);
+                                                const char *name, fr_model *out,
+                                                fr_err *err);
 
 /* Writes every key in one order: the same model gives the same bytes. */
 void fr_model_to_json(const fr_model *model, fr_json_writer *writer);

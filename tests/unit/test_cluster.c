@@ -158,8 +158,8 @@ static void test_values(void)
     CHECK_NEAR(fr_cluster_usd_per_h(&c, 5, false), 3 * 4 * 3.25 + 2 * 17.5,
                1e-14);
     CHECK_NEAR(fr_cluster_usd_per_h(&c, 4, true), 3 * 4 * 3.25 + 6.25, 1e-14);
-    CHECK_NEAR(fr_cluster_power_w(&c, 2, 0.8),
-               2 * (725 + 4 * (60 + 330 * 0.8)), 1e-14);
+    CHECK_NEAR(fr_cluster_power_w(&c, 2, 0.8), 2 * (725 + 4 * (60 + 330 * 0.8)),
+               1e-14);
     CHECK_NEAR(fr_cluster_compute_frac(&c, 1, 2), 0.9, 1e-15);
     CHECK_NEAR(fr_cluster_compute_frac(&c, 3, 3), 0.75, 1e-15);
     CHECK_NEAR(fr_cluster_compute_frac(&c, 3, 2), 1.0, 0);
@@ -177,8 +177,7 @@ static void test_nodes_and_slots(void)
     fr_cluster c = {0};
     fr_err err = {0};
     char name[96];
-    const char *text =
-        HEAD GPU NODE
+    const char *text = HEAD GPU NODE
         "<device id=\"p\" kind=\"cpu\" cores=\"7\" memory=\"10GiB\"/>"
         "<node-type id=\"q\" device=\"p\"><nic bandwidth=\"1GB/s\" "
         "latency=\"9us\"/></node-type>"
@@ -213,12 +212,12 @@ static void test_place(void)
     fr_cluster c = {0};
     fr_err err = {0};
     int32_t nodes[16];
-    const char *text = HEAD
-        "<device id=\"p\" kind=\"cpu\" cores=\"5\" memory=\"10GiB\"/>"
-        "<node-type id=\"q\" device=\"p\"><nic bandwidth=\"1GB/s\" "
-        "latency=\"9us\"/></node-type>"
-        "<group id=\"h\" node-type=\"q\" count=\"3\"/>"
-        "<fabric kind=\"switch\"/>" TAIL;
+    const char *text =
+        HEAD "<device id=\"p\" kind=\"cpu\" cores=\"5\" memory=\"10GiB\"/>"
+             "<node-type id=\"q\" device=\"p\"><nic bandwidth=\"1GB/s\" "
+             "latency=\"9us\"/></node-type>"
+             "<group id=\"h\" node-type=\"q\" count=\"3\"/>"
+             "<fabric kind=\"switch\"/>" TAIL;
     if (!CHECK_OK(parse(text, &c, &err), &err))
         return;
     static const int32_t packed[] = {0, 0, 1, 1, 2, 2};
@@ -318,7 +317,8 @@ static void test_bisection(void)
     CHECK_NEAR(bisection(tree, 12, 8), 2.5e9, 1e-14);
     /* 4x2x2: two cuts of 4 links over 8 nodes on a side. */
     CHECK_NEAR(bisection("<fabric kind=\"torus\" dims=\"4x2x2\" "
-                         "bandwidth=\"3GB/s\" latency=\"1us\"/>", 16, 16),
+                         "bandwidth=\"3GB/s\" latency=\"1us\"/>",
+                         16, 16),
                3e9, 1e-14);
 }
 
@@ -386,15 +386,13 @@ static const bad bad_clusters[] = {
     {HEAD TAIL, "c.xml:1:"},
     {HEAD "<devise id=\"g\"/>" TAIL,
      "c.xml:2: unknown element <devise> in <cluster>: did you mean <device>?"},
-    {HEAD "<device id=\"g\" kind=\"gpu\" memroy=\"1GiB\"/>" TAIL,
-     "c.xml:2: "},
+    {HEAD "<device id=\"g\" kind=\"gpu\" memroy=\"1GiB\"/>" TAIL, "c.xml:2: "},
     {HEAD "<device id=\"g\" kind=\"gpu\" memroy=\"1GiB\"/>" TAIL, "'memory'"},
     {HEAD "<device id=\"g\" kind=\"tpu\" memory=\"1GiB\"/>" TAIL, "c.xml:2:"},
     {HEAD "<device id=\"g\" kind=\"gpu\"/>" TAIL,
      "c.xml:2: <device id=\"g\"> needs memory"},
     {HEAD "<device id=\"g\" memory=\"1GiB\"/>" TAIL, "needs kind"},
-    {HEAD "<device id=\"g\" kind=\"gpu\" memory=\"80\"/>" TAIL,
-     "c.xml:2: "},
+    {HEAD "<device id=\"g\" kind=\"gpu\" memory=\"80\"/>" TAIL, "c.xml:2: "},
     {HEAD "<device id=\"g\" kind=\"gpu\" memory=\"80\"/>" TAIL, "no unit"},
     {HEAD "<device id=\"p\" kind=\"cpu\" memory=\"8GiB\"/>" TAIL,
      "needs cores"},
@@ -409,8 +407,7 @@ static const bad bad_clusters[] = {
     {HEAD GPU GPU TAIL, "c.xml:4: duplicate device id 'g'"},
     {HEAD GPU NODE NODE GROUP SWITCH TAIL,
      "c.xml:5: duplicate node-type id 'n'"},
-    {HEAD GPU NODE GROUP GROUP SWITCH TAIL,
-     "c.xml:6: duplicate group id 'h'"},
+    {HEAD GPU NODE GROUP GROUP SWITCH TAIL, "c.xml:6: duplicate group id 'h'"},
     {HEAD GPU NODE "<group id=\"h\" node-type=\"m\"/>" TAIL,
      "c.xml:5: no node-type 'm'"},
     {HEAD GPU NODE "<group id=\"h\" node-type=\"n\" count=\"-2\"/>" TAIL,
@@ -476,8 +473,7 @@ static const bad bad_clusters[] = {
      "c.xml:7: unknown link 'l'"},
     {HEAD GPU NODE GROUP SWITCH "<site pue=\"0.5\"/>" TAIL,
      "c.xml:7: pue is 0.5"},
-    {HEAD GPU NODE GROUP SWITCH "<jitter compute=\"120%\"/>" TAIL,
-     "c.xml:7:"},
+    {HEAD GPU NODE GROUP SWITCH "<jitter compute=\"120%\"/>" TAIL, "c.xml:7:"},
     {HEAD "<machine detect=\"no\"/>" TAIL, "c.xml:2: <machine> must have"},
     {HEAD "<machine detect=\"yes\" parts=\"0\"/>" TAIL, "c.xml:2:"},
     {HEAD "<machine detect=\"yes\"/><machine detect=\"yes\"/>" TAIL,

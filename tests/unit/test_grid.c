@@ -80,8 +80,7 @@ static void test_orders(void)
 }
 
 /* Do two ranks share a group of this axis? */
-static bool is_together(const fr_plan *plan, fr_axis axis, int64_t a,
-                        int64_t b)
+static bool is_together(const fr_plan *plan, fr_axis axis, int64_t a, int64_t b)
 {
     fr_coord x = fr_plan_coord(plan, a), y = fr_plan_coord(plan, b);
     bool tp = x.tp == y.tp, cp = x.cp == y.cp;

@@ -74,7 +74,8 @@ static void test_names(void)
 {
     for (int i = 0; i < FR_OPTIMIZER_N; i++)
         CHECK_INT(fr_optimizer_kind_find(
-                      fr_optimizer_kind_name((fr_optimizer_kind)i)), i);
+                      fr_optimizer_kind_name((fr_optimizer_kind)i)),
+                  i);
     for (int i = 0; i < FR_LR_N; i++)
         CHECK_INT(fr_lr_schedule_find(fr_lr_schedule_name((fr_lr_schedule)i)),
                   i);

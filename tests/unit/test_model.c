@@ -39,8 +39,8 @@ static void test_configs(void)
     check_count("gpt2-mini", 6 * (12 * 256 * 256 + 13 * 256) + 514 * 256);
     check_count("gpt2-demo", 6 * (12 * 384 * 384 + 13 * 384) + 514 * 384);
     check_count("llama-tiny",
-                4 * (128 * (2 * 128 + 2 * 64) + 3 * 128 * 352 + 2 * 128) +
-                    128 + 2 * 256 * 128);
+                4 * (128 * (2 * 128 + 2 * 64) + 3 * 128 * 352 + 2 * 128) + 128 +
+                    2 * 256 * 128);
 }
 
 static void check_hf(const char *name, const char *text, uint64_t expected,
@@ -61,12 +61,13 @@ static void check_hf(const char *name, const char *text, uint64_t expected,
 
 static void test_hugging_face(void)
 {
-    check_hf("gpt2",
-             "{\"model_type\":\"gpt2\",\"n_layer\":12,\"n_embd\":768,"
-             "\"n_head\":12,\"vocab_size\":50257,\"n_positions\":1024,"
-             "\"n_ctx\":1024,\"n_inner\":null,"
-             "\"activation_function\":\"gelu_new\",\"layer_norm_epsilon\":1e-5}",
-             124439808, 124439808);
+    check_hf(
+        "gpt2",
+        "{\"model_type\":\"gpt2\",\"n_layer\":12,\"n_embd\":768,"
+        "\"n_head\":12,\"vocab_size\":50257,\"n_positions\":1024,"
+        "\"n_ctx\":1024,\"n_inner\":null,"
+        "\"activation_function\":\"gelu_new\",\"layer_norm_epsilon\":1e-5}",
+        124439808, 124439808);
     check_hf("gpt2-large",
              "{\"model_type\":\"gpt2\",\"n_layer\":36,\"n_embd\":1280,"
              "\"n_head\":20,\"vocab_size\":50257,\"n_positions\":1024}",
@@ -207,8 +208,8 @@ static void test_fields(void)
     CHECK(model.is_tied && model.has_qkv_bias && !model.has_out_bias);
     CHECK_INT(model.sliding_window, 0);
     /* 6 * matmul parameters + 12 * layers * hidden * seq, by hand. */
-    double matmul = 7.0 * (448.0 * (2 * 448 + 2 * 64) + 3.0 * 448 * 1216) +
-                    1519.0 * 448;
+    double matmul =
+        7.0 * (448.0 * (2 * 448 + 2 * 64) + 3.0 * 448 * 1216) + 1519.0 * 448;
     CHECK_NEAR(fr_model_flop_per_token(&model, 311, false),
                6.0 * matmul + 12.0 * 7 * 448 * 311, 1e-15);
     CHECK_NEAR(fr_model_flop_per_token(&model, 311, true),
@@ -227,9 +228,8 @@ static void write_model(const fr_model *model, fr_buffer *buffer)
 /* Write, read, write: the same bytes and the same counts. */
 static void test_round_trip(void)
 {
-    static const char *const names[] = {"gpt2-124m", "llama-3-405b",
-                                        "mixtral-8x7b", "bert-large",
-                                        "resnet-50"};
+    static const char *const names[] = {
+        "gpt2-124m", "llama-3-405b", "mixtral-8x7b", "bert-large", "resnet-50"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         fr_model first = {0}, copy = {0}, second = {0};
         fr_err err = {0};
@@ -238,8 +238,7 @@ static void test_round_trip(void)
             continue;
         CHECK_OK(fr_model_copy(&first, &copy, &err), &err);
         write_model(&copy, &one);
-        CHECK_OK(fr_model_parse("again", one.data, one.n, &second, &err),
-                 &err);
+        CHECK_OK(fr_model_parse("again", one.data, one.n, &second, &err), &err);
         write_model(&second, &two);
         CHECK_STR(fr_buffer_text(&one), fr_buffer_text(&two));
         CHECK_INT(fr_model_parameters(&first), fr_model_parameters(&second));

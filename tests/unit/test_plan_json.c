@@ -126,8 +126,8 @@ static void test_round_trip(void)
 
 static void test_file(void)
 {
-    char path[] = "/tmp/forerun-plan-XXXXXX";
-    int fd = mkstemp(path);
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/forerun-plan-%d.json", (int)getpid());
     fr_plan_file first, second = {0};
     fr_err err = {0};
     char *one = NULL, *two = NULL;
@@ -146,7 +146,6 @@ static void test_file(void)
     CHECK_STR(one, two);
     free(one);
     free(two);
-    close(fd);
     unlink(path);
     fr_plan_file_release(&first);
     fr_plan_file_release(&second);
@@ -157,8 +156,8 @@ static void test_file(void)
     "\"n_layers\": 3, \"hidden\": 96, \"n_heads\": 6, \"ffn_hidden\": 384, "   \
     "\"vocab\": 311, \"max_seq\": 64}"
 #define FILE_WITH(world, plan, job, rest)                                      \
-    "{\"schema\": \"forerun.plan/1\",\n\"world\": " world ",\n\"plan\": {"     \
-    plan "},\n\"job\": {" job "},\n" MODEL rest "}"
+    "{\"schema\": \"forerun.plan/1\",\n\"world\": " world                      \
+    ",\n\"plan\": {" plan "},\n\"job\": {" job "},\n" MODEL rest "}"
 #define JOB "\"global_batch\": 6, \"seq\": 33"
 
 /* What is left out has its default. */
@@ -216,11 +215,11 @@ static const bad bad_plans[] = {
     {FILE_WITH("1", "", JOB, ",\n\"node_of_rank\": [0, 1]"),
      "p.json:6: node_of_rank must list one node for each of the 1 ranks"},
     {FILE_WITH("1", "", JOB, ",\n\"node_of_rank\": [-1]"), "p.json:6:"},
-    {FILE_WITH("1", "", JOB, ",\n\"prediction\": {\"step_s\": 0, "
-                             "\"memory\": {}}"),
+    {FILE_WITH("1", "", JOB,
+               ",\n\"prediction\": {\"step_s\": 0, "
+               "\"memory\": {}}"),
      "p.json:6: step_s is 0"},
-    {FILE_WITH("1", "", JOB, ",\n\"prediction\": {\"step_s\": 1}"),
-     "'memory'"},
+    {FILE_WITH("1", "", JOB, ",\n\"prediction\": {\"step_s\": 1}"), "'memory'"},
     {FILE_WITH("1", "", JOB, ",\n\"prediction\": 3"), "p.json:6:"},
     {FILE_WITH("1", "", JOB, ",\n\"comment\": 3"), "p.json:6: unknown key"},
     {"{\"schema\": \"forerun.plan/1\", \"world\": 1, \"plan\": {}, "
@@ -236,9 +235,9 @@ static void test_bad(void)
         memset(&file, 0x5a, sizeof file);
         const fr_plan_file before = file;
         const char *text = bad_plans[i].text;
-        CHECK_FAILS(fr_plan_file_parse("p.json", text, strlen(text), &file,
-                                       &err),
-                    FR_INPUT, &err);
+        CHECK_FAILS(
+            fr_plan_file_parse("p.json", text, strlen(text), &file, &err),
+            FR_INPUT, &err);
         if (!CHECK_HAS(err.text, bad_plans[i].says))
             printf("  case %zu\n", i);
         CHECK_HAS(err.text, "p.json:");
