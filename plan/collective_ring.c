@@ -6,8 +6,9 @@
 
 static bool fits(fr_op op, int64_t n_group)
 {
-    return n_group >= 1 && (op == FR_OP_ALL_REDUCE ||
-                            op == FR_OP_REDUCE_SCATTER || op == FR_OP_ALL_GATHER);
+    return n_group >= 1 &&
+           (op == FR_OP_ALL_REDUCE || op == FR_OP_REDUCE_SCATTER ||
+            op == FR_OP_ALL_GATHER);
 }
 
 /* In step s member i passes slice (i - s + shift) to i + 1. */
@@ -39,7 +40,7 @@ static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
 {
     list->n = 0;
     list->n_phases = 0;
-    /* After the reducing half member i holds slice i, as REDUCE_SCATTER asks. */
+    /* After the first half member i holds slice i, as REDUCE_SCATTER asks. */
     if (op != FR_OP_ALL_GATHER)
         FR_TRY(rotate(n_group, n, -1, true, list, err));
     if (op != FR_OP_REDUCE_SCATTER)

@@ -164,7 +164,8 @@ static const uint64_t F32 = 4;
 static uint64_t embed_elements(const fr_instr *instr, int i_ref)
 {
     const int64_t *d = instr->dim;
-    const uint64_t matrix = product(d[2], d[1]), positions = product(d[3], d[1]);
+    const uint64_t matrix = product(d[2], d[1]);
+    const uint64_t positions = product(d[3], d[1]);
     const uint64_t forward[4] = {product(d[0], 2), matrix, positions,
                                  product(d[0], d[1])};
     const uint64_t backward[4] = {forward[0], forward[3], matrix, positions};

@@ -259,10 +259,7 @@ enum {
     FR_INSTR_ACCUMULATE = 1 << 1, /* the written operand is added to */
     FR_INSTR_SAVE_PROBS = 1 << 2,
     FR_INSTR_MAX = 1 << 3, /* reduce with max instead of sum */
-    FR_INSTR_LAST_STAGE = 1 << 4,
-    FR_INSTR_OVERWRITE = 1 << 5 /* LINEAR_WGRAD, NORM_BWD, BIAS_GRAD: weight
-                                   and bias gradients are set, not added to
-                                   (the first micro-batch of a step) */
+    FR_INSTR_LAST_STAGE = 1 << 4
 };
 
 #define FR_INSTR_REFS 8

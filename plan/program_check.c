@@ -136,7 +136,8 @@ static void check_class(const fr_program *program, uint32_t i_class,
     }
     for (uint32_t i = 0; i < klass->n_blocks; i++) {
         const fr_block *block = &klass->blocks[i];
-        if (block->kind >= FR_MEMORY_N || block->first_call > block->last_call ||
+        if (block->kind >= FR_MEMORY_N ||
+            block->first_call > block->last_call ||
             block->last_call >= klass->n_calls ||
             block->offset_bytes > klass->slab_bytes ||
             block->n_bytes > klass->slab_bytes - block->offset_bytes)
@@ -147,10 +148,10 @@ static void check_class(const fr_program *program, uint32_t i_class,
     }
     for (uint32_t i = 0; i < klass->n_tensors; i++) {
         const fr_tensor *tensor = &klass->tensors[i];
+        const fr_tensor *before = i > 0 ? tensor - 1 : NULL;
         if (tensor->first > klass->n_parameters ||
             tensor->n > klass->n_parameters - tensor->first ||
-            (i > 0 && tensor->first <
-                          klass->tensors[i - 1].first + klass->tensors[i - 1].n))
+            (before && tensor->first < before->first + before->n))
             check_problem(report, "class %u tensor %.47s: out of place",
                           (unsigned)i_class, tensor->name);
     }

@@ -3,7 +3,7 @@
  * run rank by rank in this process, and losses and weights after three steps
  * are compared with those of one rank.
  */
-#include "program_runner.h"
+#include "tests/contract/program_runner.h"
 
 enum { N_STEPS = 3, MAX_IDS = 16 + 16 * 8 };
 
@@ -97,8 +97,8 @@ static void gather(program_runner *run, double *out[MAX_IDS],
     const fr_plan *plan = &run->program->plan;
     for (int64_t r = 0; r < run->world; r++) {
         const fr_class *klass = run->ranks[r].klass;
-        const float *weights = (const float *)(const void *)(run->ranks[r].slab +
-                                              klass->weight_offset_bytes);
+        const void *flat = run->ranks[r].slab + klass->weight_offset_bytes;
+        const float *weights = flat;
         for (uint32_t i = 0; i < klass->n_tensors; i++) {
             const fr_tensor *t = &klass->tensors[i];
             int64_t n = t->global_rows * t->global_cols;

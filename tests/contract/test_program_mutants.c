@@ -149,7 +149,10 @@ static void shorten_life(fr_program *program, tally *t)
         }
 }
 
-static void test_short_life(void) { over_bases(shorten_life, 1.0, "late block"); }
+static void test_short_life(void)
+{
+    over_bases(shorten_life, 1.0, "late block");
+}
 
 static void wrong_tag(fr_program *program, tally *t)
 {
