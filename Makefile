@@ -232,8 +232,9 @@ check-san-now: test-programs
 	    $(filter $(BUILD)/tests/unit/%,$(TEST_BIN)) $(FUZZ_BIN)
 
 # Unit tests without OpenMP, BLAS and MPI, which valgrind knows too little of.
-VALGRIND_SRC = $(shell grep -LE '"(runtime|calibrate|tuner|cli)/|<mpi.h>' \
-    $(wildcard tests/unit/test_*.c) /dev/null)
+VALGRIND_SRC = $(filter %.c,$(shell grep -LE \
+    '"(runtime|calibrate|tuner|cli)/|<mpi.h>' \
+    $(wildcard tests/unit/test_*.c) /dev/null))
 check-valgrind: test-programs
 	@WRAP="valgrind -q --error-exitcode=99 --leak-check=full" \
 	    BUILD=$(BUILD) TEST_TIMEOUT=900 tests/run.sh \
