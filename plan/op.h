@@ -75,8 +75,10 @@ typedef enum fr_space {
     FR_SPACE_WEIGHT, /* parameters of the layer */
     FR_SPACE_GRAD,   /* their gradients, same layout */
     FR_SPACE_OPT,    /* optimizer state */
-    FR_SPACE_IN,     /* activation (backward: gradient) that comes in */
-    FR_SPACE_OUT,    /* activation (backward: gradient) that goes out */
+    FR_SPACE_IN,     /* activation that comes in, or what is sent; backward:
+                        the gradient, which a layer updates in place */
+    FR_SPACE_OUT,    /* activation that goes out, or what is received; head:
+                        the gradient that it makes */
     FR_SPACE_INPUT,  /* backward only: the saved activation that came in */
     FR_SPACE_SAVED,  /* what forward keeps for backward */
     FR_SPACE_TEMP,   /* scratch, dead after the call */

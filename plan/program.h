@@ -17,7 +17,9 @@
  *
  * Memory: all buffers are blocks of one slab per rank at static offsets; a
  * block lives from call `first_call` to call `last_call`.  The peak is the
- * slab.  All arrays belong to the program.
+ * slab.  Persistent blocks are zero before the first step (weights apart);
+ * of them parameters and optimizer state outlive a step.  An operand lies in
+ * one block.  All arrays belong to the program.  More in docs/program.md.
  */
 #ifndef FR_PLAN_PROGRAM_H
 #define FR_PLAN_PROGRAM_H
@@ -66,11 +68,13 @@ typedef struct fr_tensor {
     char name[48];          /* "h.3.attn.qkv.weight" */
     uint64_t first, n;      /* elements, in the class's flat parameter list */
     int64_t rows, cols;     /* local shape, a vector has rows 1 */
-    int64_t global_rows, global_cols;
+    int64_t global_rows, global_cols; /* local rows beyond: zero (the vocabulary
+                                         is padded to 64 tp) */
     uint8_t sharded_dim;    /* 0: replicated over TP, 1: rows, 2: columns */
     uint8_t n_parts;        /* rows are n_parts stacked matrices (q, k, v; gate,
                                up), each sharded by itself */
-    int64_t part_rows[3];   /* local rows of each part */
+    int64_t part_rows[3];   /* local rows of each part; of the bias of a
+                               stacked matrix: its elements */
     bool is_decayed;        /* weight decay applies (matrices) */
     bool is_tied_copy;      /* second holder of a tied matrix: not counted */
     uint8_t init;           /* fr_tensor_init */
