@@ -232,7 +232,8 @@ check-san-now: test-programs
 	    $(filter $(BUILD)/tests/unit/%,$(TEST_BIN)) $(FUZZ_BIN)
 
 # Unit tests without OpenMP, BLAS and MPI, which valgrind knows too little of.
-VALGRIND_SRC = $(filter %.c,$(shell grep -LE \
+VALGRIND_SRC = $(filter-out tests/unit/test_kernels% /dev/null,$(shell \
+    grep -LE \
     '"(runtime|calibrate|tuner|cli)/|<mpi.h>' \
     $(wildcard tests/unit/test_*.c) /dev/null))
 check-valgrind: test-programs
