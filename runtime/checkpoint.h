@@ -5,9 +5,10 @@
  * A checkpoint is a directory DIR/step-N: rank-R files with the persistent
  * blocks of each rank's slab but the gradients (which every step clears), and
  * manifest.json, written last, with the hash of each file.  DIR/latest holds
- * the name of the newest complete one.  Each file is written beside its place, synced and
- * renamed, so a crash leaves the older one usable.  Resuming needs the same
- * plan, model and job; then it is bit-identical.
+ * the name of the newest complete one.  Each file is written beside its place,
+ * synced and renamed, so a crash leaves the older one usable.  Resuming needs
+ * the same plan, model and job; then it is bit-identical.  The two newest
+ * checkpoints are kept.
  */
 #ifndef FR_RUNTIME_CHECKPOINT_H
 #define FR_RUNTIME_CHECKPOINT_H

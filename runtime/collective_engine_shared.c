@@ -37,7 +37,7 @@ static void publish(fr_engine *engine, fr_carrier *carrier)
     for (int64_t i = 0; i < recipe->n_group; i++)
         if (i != recipe->position)
             fr_shm_ring(&engine->transport->control[recipe->ranks[i]]
-                             ->bell[bell_of_lane(carrier->lane)]);
+                             ->bell[bell_of_lane(recipe->lane)]);
 }
 
 static bool is_everybody_there(const fr_engine *engine, fr_carrier *carrier)

@@ -109,11 +109,11 @@ static fr_status check_shm_room(mpi_transport *self, uint64_t n_bytes,
     if (n_total <= n_free)
         return FR_OK;
     return fr_fail(err, FR_NO_MEMORY,
-                   "the ranks of this node need %llu MB of shared memory, " SHM_DIR
-                   " has %llu MB free; enlarge it (mount -o remount,size=N " SHM_DIR
-                   ") or use fewer ranks per node",
-                   (unsigned long long)(n_total >> 20),
-                   (unsigned long long)(n_free >> 20));
+                   "the ranks of this node need %llu MB of shared memory, %s "
+                   "has %llu MB free; enlarge it (mount -o remount,size=N %s) "
+                   "or use fewer ranks per node",
+                   (unsigned long long)(n_total >> 20), SHM_DIR,
+                   (unsigned long long)(n_free >> 20), SHM_DIR);
 }
 
 /*
