@@ -132,8 +132,8 @@ static void links_path(const fr_cluster *cluster, int64_t from, int64_t to,
 {
     const fr_fabric *fabric = &cluster->fabric;
     int64_t n = fr_cluster_n_nodes(cluster) + (int64_t)fabric->n_switches;
-    int64_t *hops = malloc((size_t)n * sizeof *hops);
-    int64_t *via = malloc((size_t)n * sizeof *via);
+    int64_t *hops = calloc((size_t)n, sizeof *hops);
+    int64_t *via = calloc((size_t)n, sizeof *via);
     double bandwidth_Bps = INFINITY;
     if (!hops || !via || !find_route(fabric, from, to, hops, via, n)) {
         *path = (fr_path){0};

@@ -17,22 +17,22 @@ typedef enum field_kind { FIELD_I64, FIELD_BOOL, FIELD_DOUBLE } field_kind;
 /* A member of fr_model; what is absent keeps fr_model_init()'s value. */
 typedef struct field {
     const char *key;
-    field_kind kind;
     size_t offset;
+    field_kind kind;
     bool is_required;
 } field;
 
 #define I64(name, required)                                                    \
     {                                                                          \
-#name, FIELD_I64, offsetof(fr_model, name), required                   \
+#name, offsetof(fr_model, name), FIELD_I64, required                   \
     }
 #define BOOL(key, name)                                                        \
     {                                                                          \
-        key, FIELD_BOOL, offsetof(fr_model, name), false                       \
+        key, offsetof(fr_model, name), FIELD_BOOL, false                       \
     }
 #define DOUBLE(name)                                                           \
     {                                                                          \
-#name, FIELD_DOUBLE, offsetof(fr_model, name), false                   \
+#name, offsetof(fr_model, name), FIELD_DOUBLE, false                   \
     }
 
 static const field fields[] = {
