@@ -8,6 +8,7 @@
 #include "calibrate/ranks.h"
 #include "calibrate/shapes.h"
 #include "core/clock.h"
+#include "core/stats.h"
 #include "runtime/kernels_cpu.h"
 #include "runtime/measure.h"
 
@@ -271,6 +272,37 @@ static void note_sharing(fr_profile *profile, const char *name, fr_err *err)
     }
 }
 
+/* Spread of a fixed piece of work, p5 to p95: how calm the machine is. */
+static fr_status measure_jitter(calibration *c, fr_err *err)
+{
+    enum { N = 101 };
+    double seconds[N];
+
+    for (int i = 0; i < N; i++)
+        FR_TRY(fr_sentinel_run(c->sentinel, &seconds[i], err));
+    fr_stats_sort(seconds, N);
+    c->profile.jitter_frac = (fr_stats_quantile_sorted(seconds, N, 0.95) -
+                              fr_stats_quantile_sorted(seconds, N, 0.05)) /
+                             fr_stats_quantile_sorted(seconds, N, 0.5);
+    return FR_OK;
+}
+
+/*
+ * Makes this thread's OpenMP team while it may run everywhere: helpers keep
+ * the cores that their maker had, and a team on one core crawls.
+ */
+static void start_team(int n_threads)
+{
+    volatile int n = 0;
+
+#pragma omp parallel for num_threads(n_threads) schedule(static, 1)
+    for (int i = 0; i < n_threads; i++) {
+#pragma omp atomic
+        n += 1;
+    }
+    (void)n;
+}
+
 static fr_status measure_all(calibration *c, fr_err *err)
 {
     fr_cores cores;
@@ -280,12 +312,12 @@ static fr_status measure_all(calibration *c, fr_err *err)
     FR_TRY(fr_bench_baseline(c->transport, &c->profile.baseline_bytes, err));
     FR_TRY(fr_bench_overheads(c->transport, &c->profile, err));
     FR_TRY(add_cases(c, err));
-    fr_cores_deal(c->transport->n_local, c->transport->i_local,
-                  c->transport->world == 1 ? c->profile.fingerprint.n_cores
-                                           : 1,
-                  &cores);
+    start_team(c->profile.fingerprint.n_cores);
+    fr_cores_deal(c->transport->n_local, c->transport->i_local, 1, &cores);
     fr_cores_pin(&cores, &previous);
-    status = measure_rates(c, err);
+    status = measure_jitter(c, err);
+    if (status == FR_OK)
+        status = measure_rates(c, err);
     if (status == FR_OK)
         status = measure_compute(c, err);
     fr_cores_restore(&previous);
