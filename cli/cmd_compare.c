@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "core/units.h"
+#include "plan/plan_json.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
 
@@ -50,6 +51,12 @@ static fr_status read_name(const fr_json_value *root, side *out, fr_err *err)
     const fr_json_value *name = fr_json_find(root, "name");
     const fr_json_value *plan = fr_json_find(root, "plan");
     const char *text = "";
+    fr_plan decisions;
+    if (plan != NULL && fr_json_kind_of(plan) == FR_JSON_OBJECT) {
+        FR_TRY(fr_plan_json_read(plan, &decisions, err));
+        fr_plan_describe(&decisions, out->plan, sizeof out->plan);
+        return FR_OK;
+    }
     if (name == NULL && plan != NULL && fr_json_kind_of(plan) == FR_JSON_STRING)
         name = plan;
     if (name == NULL)

@@ -116,26 +116,40 @@ static fr_status search_space(const fr_tune_options *options,
 }
 
 /*
- * The baseline: one process, same job, everything else free.  It is looked
- * for on its own when the pins keep it out of the space.
+ * The baseline: one process, same job.  Pins that one process can obey hold,
+ * unless no plan is left with them.
  */
+static fr_status baseline_space(const fr_tune_options *options,
+                                fr_plan_space *out, fr_err *err)
+{
+    fr_plan_space_request alone = options->space;
+    alone.world = 1;
+    alone.base.dp = alone.base.tp = alone.base.pp = 1;
+    alone.base.vpp = alone.base.cp = alone.base.ep = 1;
+    alone.base.n_split = 0;
+    alone.pins &= FR_PIN_RECOMPUTE | FR_PIN_PRECISION | FR_PIN_MICRO_BATCH |
+                  FR_PIN_THREADS;
+    FR_TRY(fr_plan_space_create(&alone, NULL, NULL, out, err));
+    if (out->n > 0 || alone.pins == 0)
+        return FR_OK;
+    fr_plan_space_release(out);
+    alone.pins = 0;
+    return fr_plan_space_create(&alone, NULL, NULL, out, err);
+}
+
+/* Looked for on its own, because pins may keep it out of the space. */
 static fr_status find_baseline(const fr_tune_options *options,
                                const fr_cost_model *costs, fr_tuning *tuning,
                                fr_err *err)
 {
-    fr_tune_options alone = *options;
-    alone.space.world = 1;
-    alone.space.base.dp = alone.space.base.tp = alone.space.base.pp = 1;
-    alone.space.base.vpp = alone.space.base.cp = alone.space.base.ep = 1;
-    alone.space.base.n_split = 0;
-    alone.space.pins &= FR_PIN_RECOMPUTE | FR_PIN_PRECISION;
-    alone.search = NULL;
+    fr_tune_options all = *options;
     fr_plan_space space;
     fr_evaluation *evaluations = NULL;
-    FR_TRY(fr_plan_space_create(&alone.space, NULL, NULL, &space, err));
+    all.search = NULL;
+    FR_TRY(baseline_space(options, &space, err));
     fr_status status = FR_OK;
     if (space.n > 0)
-        status = search_space(&alone, costs, &space, &evaluations, err);
+        status = search_space(&all, costs, &space, &evaluations, err);
     if (status == FR_OK && space.n > 0)
         status = fr_rank_baseline(&space, evaluations, tuning, err);
     free(evaluations);
