@@ -64,7 +64,8 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 {
     uint64_t g = (uint64_t)n_group;
     double others = (double)(n_group - 1);
-    double slice_bytes = (double)((n + g - 1) / g * element_bytes);
+    uint64_t slice = (n + g - 1) / g; /* the largest one */
+    double slice_bytes = (double)slice * (double)element_bytes;
     if (n_group == 1)
         return 0;
     if (op == FR_OP_BROADCAST)

@@ -69,7 +69,8 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
     double move_s = 0, reduce_s = 0;
     for (int bit = 0; bit < bits; bit++) {
         uint64_t slices = (uint64_t)1 << bit, g = (uint64_t)n_group;
-        double bytes = (double)((n * slices + g - 1) / g * element_bytes);
+        uint64_t largest = (n * slices + g - 1) / g;
+        double bytes = (double)largest * (double)element_bytes;
         move_s += link->latency_s + bytes * link->s_per_byte;
         reduce_s += bytes * link->reduce_s_per_byte;
     }

@@ -53,7 +53,8 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 {
     double steps = (double)(n_group - 1);
     uint64_t g = (uint64_t)n_group;
-    double slice_bytes = (double)((n + g - 1) / g * element_bytes);
+    uint64_t slice = (n + g - 1) / g; /* the largest one */
+    double slice_bytes = (double)slice * (double)element_bytes;
     double move_s = steps * (link->latency_s + slice_bytes * link->s_per_byte);
     double reduce_s = steps * slice_bytes * link->reduce_s_per_byte;
     return op == FR_OP_ALL_REDUCE       ? 2 * move_s + reduce_s

@@ -41,9 +41,9 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
     const fr_plan *plan = context->plan;
     size_t n_micro = (size_t)context->n_micro, vpp = (size_t)plan->vpp;
     int32_t first = 0;
-    lc->chunk_layers = calloc(vpp, sizeof *lc->chunk_layers);
-    lc->chunk_first = calloc(vpp, sizeof *lc->chunk_first);
-    lc->chunk_slot = calloc(vpp, sizeof *lc->chunk_slot);
+    lc->chunk_layers = calloc(vpp + 1, sizeof *lc->chunk_layers);
+    lc->chunk_first = calloc(vpp + 1, sizeof *lc->chunk_first);
+    lc->chunk_slot = calloc(vpp + 1, sizeof *lc->chunk_slot);
     if (!lc->chunk_layers || !lc->chunk_first || !lc->chunk_slot)
         return fr_fail_no_memory(err);
     for (int32_t stage = 0; stage < plan->pp * plan->vpp; stage++) {
@@ -57,10 +57,10 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
         }
         first += n;
     }
-    lc->inputs = calloc(n_micro * lc->n_slots, sizeof *lc->inputs);
-    lc->saved = calloc(n_micro * lc->n_slots, sizeof *lc->saved);
-    lc->tokens = calloc(n_micro, sizeof *lc->tokens);
-    lc->gradients = calloc(n_micro * vpp, sizeof *lc->gradients);
+    lc->inputs = calloc(n_micro * lc->n_slots + 1, sizeof *lc->inputs);
+    lc->saved = calloc(n_micro * lc->n_slots + 1, sizeof *lc->saved);
+    lc->tokens = calloc(n_micro + 1, sizeof *lc->tokens);
+    lc->gradients = calloc(n_micro * vpp + 1, sizeof *lc->gradients);
     if (!lc->inputs || !lc->saved || !lc->tokens || !lc->gradients)
         return fr_fail_no_memory(err);
     return FR_OK;
@@ -97,7 +97,7 @@ static fr_status fill_program(lower_context *context, fr_err *err)
     program->plan = *plan;
     program->job = *context->job;
     program->n_micro_batches = context->n_micro;
-    program->classes = calloc((size_t)plan->pp, sizeof *program->classes);
+    program->classes = calloc((size_t)plan->pp + 1, sizeof *program->classes);
     if (!program->classes)
         return fr_fail_no_memory(err);
     program->n_classes = (uint32_t)plan->pp;

@@ -154,9 +154,9 @@ static bool push_tensor(lower_class *lc, const tensor_spec *spec,
 /* A weight (out x in) and its bias. */
 typedef struct linear_spec {
     uint32_t id;
+    uint8_t sharded_dim; /* of the weight */
     uint64_t w, b;
     int64_t out, in, global_out, global_in;
-    uint8_t sharded_dim; /* of the weight */
     double std;
     const char *gpt2_name, *llama_name;
 } linear_spec;
@@ -230,13 +230,13 @@ static bool push_layer(lower_class *lc, const lower_unit *unit)
         model->is_rms_norm ? std : std / sqrt(2.0 * (double)model->n_layers);
     const int64_t tp = context->plan->tp, c = s->hidden;
     const linear_spec linears[] = {
-        {id + 4, l->qkv_w, l->qkv_b, s->qkv, c, s->qkv * tp, c, 1, std,
+        {id + 4, 1, l->qkv_w, l->qkv_b, s->qkv, c, s->qkv * tp, c, std,
          "attn.c_attn", "self_attn.qkv_proj"},
-        {id + 6, l->out_w, l->out_b, c, s->attn, c, s->attn * tp, 2,
+        {id + 6, 2, l->out_w, l->out_b, c, s->attn, c, s->attn * tp,
          residual_std, "attn.c_proj", "self_attn.o_proj"},
-        {id + 8, l->fc1_w, l->fc1_b, s->fc1, c, s->fc1 * tp, c, 1, std,
+        {id + 8, 1, l->fc1_w, l->fc1_b, s->fc1, c, s->fc1 * tp, c, std,
          "mlp.c_fc", model->is_gated_mlp ? "mlp.gate_up_proj" : "mlp.up_proj"},
-        {id + 10, l->fc2_w, l->fc2_b, c, s->ffn, c, s->ffn * tp, 2,
+        {id + 10, 2, l->fc2_w, l->fc2_b, c, s->ffn, c, s->ffn * tp,
          residual_std, "mlp.c_proj", "mlp.down_proj"},
     };
     const int64_t q = s->attn, kv = s->kv_heads * s->head_dim;

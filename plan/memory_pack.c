@@ -75,30 +75,35 @@ static uint64_t live_peak(const slot *by_first, const slot *by_last, size_t n)
 }
 
 /*
- * Places the items in order.  `placed` holds those that are placed, ascending
- * by offset; the gaps between the ones that live at the same time are tried.
+ * The smallest gap that holds the item.  `placed` is ascending by offset; the
+ * gaps are those between the ones that live at the same time.
  */
+static uint64_t find_gap(const slot *placed, size_t n, const slot *item)
+{
+    uint64_t low = 0, best = UINT64_MAX, best_gap = UINT64_MAX;
+    for (size_t k = 0; k < n; k++) {
+        const slot *other = &placed[k];
+        if (other->last < item->first || other->first > item->last)
+            continue;
+        uint64_t gap =
+            other->offset_bytes > low ? other->offset_bytes - low : 0;
+        if (gap >= item->n_bytes && gap < best_gap) {
+            best = low;
+            best_gap = gap;
+        }
+        uint64_t end = other->offset_bytes + other->n_bytes;
+        low = end > low ? end : low;
+    }
+    return best != UINT64_MAX ? best : low;
+}
+
+/* Places the items in order; they end up in `placed`. */
 static uint64_t place_all(const slot *order, size_t n, slot *placed)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < n; i++) {
         slot item = order[i];
-        uint64_t low = 0, best = UINT64_MAX, best_gap = UINT64_MAX;
-        for (size_t k = 0; k < i; k++) {
-            const slot *other = &placed[k];
-            if (other->last < item.first || other->first > item.last)
-                continue;
-            if (other->offset_bytes > low) {
-                uint64_t gap = other->offset_bytes - low;
-                if (gap >= item.n_bytes && gap < best_gap) {
-                    best = low;
-                    best_gap = gap;
-                }
-            }
-            uint64_t end = other->offset_bytes + other->n_bytes;
-            low = end > low ? end : low;
-        }
-        item.offset_bytes = best != UINT64_MAX ? best : low;
+        item.offset_bytes = find_gap(placed, i, &item);
         size_t at = i;
         while (at > 0 && placed[at - 1].offset_bytes > item.offset_bytes) {
             placed[at] = placed[at - 1];

@@ -97,8 +97,8 @@ fr_status fr_program_dump(const fr_program *program, uint32_t i_class,
                          fr_memory_kind_name((fr_memory_kind)block->kind),
                          block->is_persistent ? " persistent" : "",
                          (unsigned long long)block->offset_bytes,
-                         (unsigned long long)(block->offset_bytes +
-                                              block->n_bytes),
+                         (unsigned long long)block->offset_bytes +
+                             block->n_bytes,
                          (unsigned)block->first_call,
                          (unsigned)block->last_call);
     }
