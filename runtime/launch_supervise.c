@@ -250,6 +250,33 @@ static void remove_dir(const char *dir)
     (void)rmdir(dir);
 }
 
+/*
+ * A killed rank leaves Open MPI's message buffers behind, as files of memory:
+ * vader_segment.HOST.UID.JOB.RANK.
+ */
+static void remove_segments(const fr_supervisor *sv)
+{
+    char tail[64];
+    DIR *list = opendir("/dev/shm");
+
+    if (!list)
+        return;
+    for (const struct dirent *entry; (entry = readdir(list));) {
+        if (!fr_text_starts(entry->d_name, "vader_segment."))
+            continue;
+        for (int64_t rank = 0; rank < sv->options->world; rank++) {
+            const fr_rank_page *page = sv->pages[rank];
+            if (!page || page->job == 0)
+                continue;
+            (void)snprintf(tail, sizeof tail, ".%u.%x.%lld",
+                           (unsigned)geteuid(), page->job, (long long)rank);
+            if (fr_text_ends(entry->d_name, tail))
+                (void)unlinkat(dirfd(list), entry->d_name, 0);
+        }
+    }
+    (void)closedir(list);
+}
+
 static fr_status judge(const fr_supervisor *sv, int wait_status, fr_err *err)
 {
     if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 &&
@@ -290,6 +317,8 @@ static fr_status supervise(fr_supervisor *sv, char *const *argv, fr_err *err)
     fr_status status = start_mpirun(sv, argv, err);
     if (status == FR_OK)
         status = judge(sv, watch(sv), err);
+    if (status != FR_OK)
+        remove_segments(sv);
     if (sv->signal_fd >= 0)
         (void)close(sv->signal_fd);
     if (sv->stderr_fd >= 0)

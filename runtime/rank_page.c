@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -36,6 +37,8 @@ fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner)
     if (is_owner) {
         page->pid = (int32_t)getpid();
         page->rank = (int32_t)rank;
+        const char *job = getenv("PMIX_NAMESPACE");
+        page->job = job ? (uint32_t)strtoul(job, NULL, 10) : 0;
         atomic_store(&page->step, -1);
         atomic_store(&page->op, FR_OP_N);
         atomic_store(&page->beat_ns, fr_clock_ns());

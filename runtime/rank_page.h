@@ -27,6 +27,7 @@ typedef struct fr_rank_page {
     _Atomic uint32_t layer; /* + 1; 0: none */
     _Atomic int64_t beat_ns; /* CLOCK_MONOTONIC of the last sign of life */
     int32_t status; /* fr_status of the failure */
+    uint32_t job;   /* Open MPI's number of this job, 0: unknown */
     char host[64];
     char failure[512];
 } fr_rank_page;
