@@ -1,6 +1,7 @@
 /* run_report.c: predicted beside measured. */
 #include "report/run_report.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "core/units.h"
@@ -100,6 +101,30 @@ static fr_status print_table(const fr_run_report *r, fr_buffer *out,
     return status;
 }
 
+/* The loss curve in one line: means of equal stretches, lowest to highest. */
+static void print_curve(const fr_run_report *r, fr_buffer *out)
+{
+    enum { CELLS = 40 };
+    static const char *const heights[] = {"▁", "▂", "▃", "▄",
+                                          "▅", "▆", "▇", "█"};
+    double means[CELLS], low = HUGE_VAL, high = -HUGE_VAL;
+    int n = r->n_steps < CELLS ? (int)r->n_steps : CELLS;
+    for (int i = 0; i < n; i++) {
+        int64_t first = r->n_steps * i / n, end = r->n_steps * (i + 1) / n;
+        means[i] = 0;
+        for (int64_t k = first; k < end; k++)
+            means[i] += r->loss[k] / (double)(end - first);
+        low = fmin(low, means[i]);
+        high = fmax(high, means[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        double frac = high > low ? (means[i] - low) / (high - low) : 0;
+        fr_buffer_puts(out,
+                       isfinite(frac) ? heights[(int)(7.999 * frac)] : "?");
+    }
+    fr_buffer_putc(out, '\n');
+}
+
 fr_status fr_report_run_text(const fr_run_report *r, fr_buffer *out,
                              fr_err *err)
 {
@@ -107,9 +132,11 @@ fr_status fr_report_run_text(const fr_run_report *r, fr_buffer *out,
     fr_buffer_printf(out, "%s: %lld steps on %lld rank%s, %.0f tokens/s\n",
                      r->plan, (long long)r->n_steps, (long long)r->world_size,
                      r->world_size == 1 ? "" : "s", r->tokens_per_s);
-    if (r->n_steps > 0)
-        fr_buffer_printf(out, "loss %.4f -> %.4f\n", r->loss[0],
+    if (r->n_steps > 0) {
+        fr_buffer_printf(out, "loss %.4f -> %.4f  ", r->loss[0],
                          r->loss[r->n_steps - 1]);
+        print_curve(r, out);
+    }
     fr_buffer_putc(out, '\n');
     FR_TRY(print_table(r, out, err));
     fr_buffer_printf(out, "\nmeasured steps: 90 %% between %s and %s\n",
