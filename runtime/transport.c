@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#define HUGE_PAGE_MIN_BYTES ((uint64_t)64 << 20)
 #define POLL_NS 50000 /* messages ring no bell */
 
 void fr_transport_destroy(fr_transport *transport)
@@ -38,6 +40,20 @@ void fr_transport_release(fr_transport *transport)
     transport->node_of_rank = NULL;
     transport->slab = NULL;
     transport->control = NULL;
+}
+
+unsigned char *fr_transport_map_private(uint64_t window_bytes)
+{
+    unsigned char *window =
+        mmap(NULL, window_bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (window == MAP_FAILED)
+        return NULL;
+    /* Of a small slab huge pages would make a large one. */
+    if (window_bytes >= HUGE_PAGE_MIN_BYTES)
+        (void)madvise(window, window_bytes, MADV_HUGEPAGE);
+    return window;
 }
 
 int64_t fr_transport_failed_rank(const fr_transport *transport)

@@ -46,6 +46,7 @@ struct fr_transport {
     int64_t n_local;        /* ranks of this machine (not node) and ... */
     int64_t i_local;        /* ... which of them this is: for pinning */
     uint64_t slab_bytes;    /* of this rank */
+    bool is_slab_shared;    /* it is shared memory, not private */
     unsigned char **slab;   /* [world]; NULL: not on this node */
     fr_shm_control **control; /* [world]; NULL likewise */
     double timeout_s;       /* of the blocking calls below */
@@ -86,6 +87,9 @@ FR_CHECKED fr_status fr_transport_loopback_create(fr_loopback *hub,
                                                   fr_err *err);
 
 void fr_transport_destroy(fr_transport *transport); /* takes NULL */
+
+/* For backends: private zeroed memory for a control block and a slab. */
+unsigned char *fr_transport_map_private(uint64_t window_bytes);
 
 /* For backends: allocates the arrays of the struct; and frees them. */
 FR_CHECKED fr_status fr_transport_init(fr_transport *transport, int64_t rank,

@@ -113,13 +113,10 @@ static fr_status loopback_open_slab(fr_transport *transport, uint64_t n_bytes,
     uint64_t control_bytes = fr_shm_control_bytes();
     uint64_t window_bytes = control_bytes + n_bytes;
 
-    unsigned char *window = mmap(NULL, window_bytes, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                                 -1, 0);
-    if (window == MAP_FAILED)
+    unsigned char *window = fr_transport_map_private(window_bytes);
+    if (!window)
         return fr_fail(err, FR_NO_MEMORY, "no memory for a slab of %llu bytes",
                        (unsigned long long)n_bytes);
-    (void)madvise(window, window_bytes, MADV_HUGEPAGE);
     pthread_mutex_lock(&hub->mutex);
     hub->window[transport->rank] = window;
     hub->n_open++;

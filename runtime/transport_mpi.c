@@ -18,6 +18,7 @@
 
 #include <mpi.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/statvfs.h>
 
 #define PAGE_BYTES 4096
@@ -28,6 +29,7 @@ typedef struct mpi_transport {
     MPI_Comm world, node;
     MPI_Win window;
     bool has_window;
+    uint64_t private_bytes; /* alone on its node: no window, own memory */
     int *world_rank_of_node_rank;
     int n_node;
 } mpi_transport;
@@ -67,10 +69,14 @@ static void mpi_close_slab(fr_transport *transport)
 {
     mpi_transport *self = (mpi_transport *)transport;
 
-    if (!self->has_window)
-        return;
-    (void)MPI_Win_unlock_all(self->window);
-    (void)MPI_Win_free(&self->window);
+    if (self->private_bytes > 0)
+        (void)munmap(transport->control[transport->rank],
+                     self->private_bytes);
+    self->private_bytes = 0;
+    if (self->has_window) {
+        (void)MPI_Win_unlock_all(self->window);
+        (void)MPI_Win_free(&self->window);
+    }
     self->has_window = false;
     for (int64_t rank = 0; rank < transport->world; rank++) {
         transport->slab[rank] = NULL;
@@ -127,6 +133,22 @@ static unsigned char *align_window(unsigned char *base)
     return base + ((at + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES - at);
 }
 
+static fr_status open_private(mpi_transport *self, uint64_t n_bytes,
+                              fr_err *err)
+{
+    fr_transport *transport = &self->base;
+    uint64_t control_bytes = fr_shm_control_bytes();
+    unsigned char *base = fr_transport_map_private(control_bytes + n_bytes);
+
+    if (!base)
+        return fr_fail(err, FR_NO_MEMORY, "no memory for a slab of %llu bytes",
+                       (unsigned long long)n_bytes);
+    self->private_bytes = control_bytes + n_bytes;
+    transport->control[transport->rank] = (fr_shm_control *)(void *)base;
+    transport->slab[transport->rank] = base + control_bytes;
+    return FR_OK;
+}
+
 static fr_status mpi_open_slab(fr_transport *transport, uint64_t n_bytes,
                                fr_err *err)
 {
@@ -136,6 +158,10 @@ static fr_status mpi_open_slab(fr_transport *transport, uint64_t n_bytes,
     MPI_Info info = MPI_INFO_NULL;
     void *mine = NULL;
 
+    transport->slab_bytes = n_bytes;
+    transport->is_slab_shared = self->n_node > 1;
+    if (!transport->is_slab_shared)
+        return open_private(self, n_bytes, err);
     FR_TRY(check_shm_room(self, window_bytes, err));
     TRY_MPI(MPI_Info_create(&info), "info");
     (void)MPI_Info_set(info, "alloc_shared_noncontig", "true");
@@ -146,7 +172,6 @@ static fr_status mpi_open_slab(fr_transport *transport, uint64_t n_bytes,
         return mpi_fail(code, "shared window", err);
     self->has_window = true;
     TRY_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, self->window), "lock");
-    transport->slab_bytes = n_bytes;
     for (int i = 0; i < self->n_node; i++) {
         MPI_Aint size = 0;
         int unit = 0;
