@@ -263,7 +263,7 @@ static fr_status open_interpreter(fr_comm_bench *bench, const layout *at,
     bench->spans = calloc(n_spans + 1, sizeof *bench->spans);
     if (bench->spans == NULL)
         return fr_fail_no_memory(err);
-    FR_TRY(transport->ops->open_slab(transport, at->slab_bytes, err));
+    FR_TRY(fr_ranks_open_slab(transport, at->slab_bytes, err));
     bench->is_slab_open = true;
     fr_cores_pin(&bench->cores, &bench->previous_cores);
     return fr_interpreter_create(bench->program, transport, NULL, &options,

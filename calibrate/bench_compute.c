@@ -80,7 +80,7 @@ fr_status fr_compute_bench_create(const fr_shapes *shapes,
     FR_TRY_GOTO(status, list_points(bench, shapes, err), out_bench);
     pool_bytes = fr_cache_pool_bytes(machine);
     FR_TRY_GOTO(status,
-                transport->ops->open_slab(
+                fr_ranks_open_slab(
                     transport, pool_bytes + bench->operands_bytes, err),
                 out_bench);
     bench->operands = transport->slab[transport->rank] + pool_bytes;

@@ -5,6 +5,7 @@
 #include "calibrate/bench_machine.h"
 
 #include "calibrate/micro_program.h"
+#include "calibrate/ranks.h"
 #include "core/clock.h"
 #include "core/stats.h"
 #include "runtime/interpreter.h"
@@ -124,7 +125,7 @@ fr_status fr_bench_overheads(fr_transport *transport, fr_profile *profile,
     fr_cores cores;
     fr_core_mask previous;
 
-    FR_TRY(transport->ops->open_slab(transport, SLAB_BYTES, err));
+    FR_TRY(fr_ranks_open_slab(transport, SLAB_BYTES, err));
     fr_cores_deal(transport->n_local, transport->i_local, 1, &cores);
     fr_cores_pin(&cores, &previous);
     status = time_all(transport, profile, err);
@@ -146,7 +147,10 @@ fr_status fr_bench_baseline(fr_transport *transport, uint64_t *out_bytes,
     fr_run_options_init(&options);
     options.n_steps = 3;
     options.is_checked = false;
-    status = fr_run_over(transport, program, &options, NULL, &result, err);
+    status = fr_ranks_barrier(transport, err);
+    if (status == FR_OK)
+        status =
+            fr_run_over(transport, program, &options, NULL, &result, err);
     if (status == FR_OK && transport->rank == 0)
         *out_bytes = result.peak_bytes > SLAB_BYTES
                          ? result.peak_bytes - SLAB_BYTES

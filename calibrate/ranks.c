@@ -1,7 +1,60 @@
 #include "calibrate/ranks.h"
 
+#include "core/clock.h"
+
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { TAG_GATE = FR_TAG_SETUP + 1 };
+
+/* Polled this long, then looked at twice in a millisecond. */
+static const double busy_s = 300e-6;
+static const double nap_s = 500e-6;
+
+static fr_status await_gate(fr_transport *transport, fr_err *err)
+{
+    fr_request request = {0};
+    double begin_s = fr_clock_s();
+    char token;
+
+    FR_TRY(transport->ops->irecv(transport, 0, TAG_GATE, &token, 1, &request,
+                                 err));
+    for (;;) {
+        bool is_done = false;
+        double waited_s = fr_clock_s() - begin_s;
+        FR_TRY(transport->ops->test(transport, &request, &is_done, err));
+        if (is_done)
+            return FR_OK;
+        if (waited_s > transport->timeout_s ||
+            fr_transport_failed_rank(transport) >= 0)
+            return fr_fail(err, FR_FAILURE,
+                           "rank %lld: calibrating: waited %.3g s for rank 0",
+                           (long long)transport->rank, waited_s);
+        if (waited_s < busy_s)
+            (void)sched_yield();
+        else
+            fr_sleep_s(nap_s);
+    }
+}
+
+/*
+ * Ranks that wait while rank 0 measures alone must not take time from its
+ * threads, as polling would: they come through here first.
+ */
+static fr_status gate(fr_transport *transport, fr_err *err)
+{
+    if (transport->rank != 0)
+        return await_gate(transport, err);
+    for (int64_t peer = 1; peer < transport->world; peer++) {
+        char token = 0;
+        fr_request request = {0};
+        FR_TRY(transport->ops->isend(transport, peer, TAG_GATE, &token, 1,
+                                     &request, err));
+        FR_TRY(fr_transport_wait(transport, &request, peer, "gate", err));
+    }
+    return FR_OK;
+}
 
 static fr_status gather(fr_transport *transport, const void *bytes,
                         size_t n_bytes, unsigned char **out, fr_err *err)
@@ -28,6 +81,7 @@ fr_status fr_ranks_share(void *transport, void *bytes, size_t n_bytes,
 
     if (ranks->world == 1)
         return FR_OK;
+    FR_TRY(gate(ranks, err));
     FR_TRY(gather(ranks, bytes, n_bytes, &all, err));
     memcpy(bytes, all, n_bytes);
     free(all);
@@ -39,6 +93,13 @@ fr_status fr_ranks_barrier(fr_transport *transport, fr_err *err)
     char nothing = 0;
 
     return fr_ranks_share(transport, &nothing, sizeof nothing, err);
+}
+
+fr_status fr_ranks_open_slab(fr_transport *transport, uint64_t n_bytes,
+                             fr_err *err)
+{
+    FR_TRY(fr_ranks_barrier(transport, err));
+    return transport->ops->open_slab(transport, n_bytes, err);
 }
 
 fr_status fr_ranks_max(fr_transport *transport, double *value, fr_err *err)

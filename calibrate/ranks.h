@@ -13,6 +13,10 @@ FR_CHECKED fr_status fr_ranks_barrier(fr_transport *transport, fr_err *err);
 FR_CHECKED fr_status fr_ranks_share(void *transport, void *bytes,
                                     size_t n_bytes, fr_err *err);
 
+/* The transport's open_slab, after everybody has left the slab before. */
+FR_CHECKED fr_status fr_ranks_open_slab(fr_transport *transport,
+                                        uint64_t n_bytes, fr_err *err);
+
 /* Everybody gets the largest value of all ranks. */
 FR_CHECKED fr_status fr_ranks_max(fr_transport *transport, double *value,
                                   fr_err *err);
