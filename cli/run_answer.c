@@ -6,7 +6,7 @@
 #include "cli/answer.h"
 #include "cli/inputs.h"
 #include "core/fileio.h"
-#include "report/breakdown.h"
+#include "plan/step_breakdown.h"
 #include "report/run_report.h"
 #include "report/trace_json.h"
 
@@ -57,7 +57,7 @@ static fr_status fill_prediction(const answer_parts *parts,
      * timeline to apply it to. */
     if (parts->forecast.timeline.n == 0)
         return FR_OK;
-    return fr_report_breakdown_mean(
+    return fr_step_breakdown_mean(
         parts->forecast.program, &parts->forecast.timeline, prediction->step_s,
         report->predicted_breakdown_s, err);
 }
@@ -82,7 +82,7 @@ static fr_status fill_report(const answer_parts *parts, char *name,
         report.tokens_per_s =
             (double)(job->global_batch * job->seq) / result->step_s_median;
     if (parts->measured->n > 0) {
-        FR_TRY(fr_report_breakdown_mean(parts->program, parts->measured,
+        FR_TRY(fr_step_breakdown_mean(parts->program, parts->measured,
                                         result->step_s_median,
                                         report.breakdown_s, err));
         report.has_breakdown = true;
@@ -104,7 +104,7 @@ static fr_status write_trace(const answer_parts *parts, const char *path,
             (fr_trace_part){&parts->forecast.timeline, "predicted", 0};
     if (parts->measured->n > 0)
         traced[n++] = (fr_trace_part){parts->measured, "measured",
-                                      fr_report_median_step(parts->measured)};
+                                      fr_step_median(parts->measured)};
     if (n == 0)
         return fr_fail(err, FR_FAILURE, "no step was recorded");
     fr_buffer_init(&text);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/units.h"
-#include "report/breakdown.h"
+#include "plan/step_breakdown.h"
 
 typedef enum cell_kind {
     CELL_IDLE,
@@ -35,7 +35,7 @@ static cell_kind kind_of(const fr_program *program, const fr_span *span)
     fr_op_class class = fr_op_class_of((fr_op)instr->op);
     if (class == FR_OP_CLASS_COLLECTIVE || class == FR_OP_CLASS_P2P)
         return CELL_COMMUNICATION;
-    if (fr_report_part_of(instr) == FR_PART_OPTIMIZER)
+    if (fr_step_part_of(instr) == FR_PART_OPTIMIZER)
         return CELL_OPTIMIZER;
     const fr_class *klass = fr_program_class(program, span->rank);
     const fr_call *call = &klass->calls[span->i_call];

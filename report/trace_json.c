@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/breakdown.h"
+#include "plan/step_breakdown.h"
 
 typedef struct writer {
     const fr_program *program;
@@ -87,7 +87,7 @@ static void put_instr(const writer *w, const fr_span *span)
     fr_op_class class = fr_op_class_of((fr_op)instr->op);
     begin_event(w, fr_op_name((fr_op)instr->op), "X", span->lane);
     fr_buffer_printf(w->out, ",\"cat\":\"%s\"",
-                     fr_part_name(fr_report_part_of(instr)));
+                     fr_part_name(fr_step_part_of(instr)));
     put_us(w->out, "ts", span->begin_ps);
     put_us(w->out, "dur", span->end_ps - span->begin_ps);
     if (class == FR_OP_CLASS_COMPUTE) {

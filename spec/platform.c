@@ -300,9 +300,9 @@ static fr_status read_xml(const fr_xml *xml, fr_platform **out, fr_err *err)
     if (!p)
         return fr_fail_no_memory(err);
     fr_arena_init(&p->arena);
-    /* SimGrid's network/loopback-bw and network/loopback-lat. */
-    p->loopback_Bps = 498e6;
-    p->loopback_s = 15e-6;
+    /* network/loopback-bw and network/loopback-lat of SimGrid 3.32. */
+    p->loopback_Bps = 10e9;
+    p->loopback_s = 0.0;
     p->loopback_link = FR_NO_INDEX;
     status = fr_platform_read(p, xml, err);
     if (status != FR_OK) {

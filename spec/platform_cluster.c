@@ -269,7 +269,7 @@ static fr_status make_private_links(const cluster_maker *c,
                                     fr_topology *topology)
 {
     fr_arena *arena = &c->p->arena;
-    size_t n_switches = fr_topology_n_switches(topology);
+    size_t n_switches = fr_topology_n_switches(c->t->kind, topology);
 
     if (has_loopback(c->t)) {
         topology->loopback = fr_arena_array(arena, radical->n, 4);

@@ -73,7 +73,7 @@ typedef struct fr_topology {
     uint32_t n_hosts;
     uint32_t *loopback;       /* per host, or NULL */
     uint32_t *limiter;        /* per host, or NULL */
-    uint32_t *switch_limiter; /* FAT_TREE: per switch, or NULL */
+    uint32_t *switch_limiter; /* per switch or router, or NULL */
     fr_link_name *cables;         /* as platform_topology.c numbers them */
     uint32_t n_cables;
 } fr_topology;
@@ -162,7 +162,8 @@ FR_CHECKED fr_status fr_topology_parse(fr_zone_kind kind, const char *text,
 /* n_hosts and n_cables. */
 FR_CHECKED fr_status fr_topology_count(fr_zone_kind kind, fr_topology *topology,
                                        fr_err *err);
-uint32_t fr_topology_n_switches(const fr_topology *topology);
+uint32_t fr_topology_n_switches(fr_zone_kind kind,
+                                const fr_topology *topology);
 /* Cables side by side that cable i stands for (DRAGONFLY), else 1. */
 double fr_topology_cable_scale(fr_zone_kind kind, const fr_topology *topology,
                                uint32_t i_cable);

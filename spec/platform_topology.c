@@ -114,18 +114,20 @@ static uint64_t n_on_level(const fr_topology *t, uint32_t level)
     return n;
 }
 
-uint32_t fr_topology_n_switches(const fr_topology *t)
-{
-    uint64_t n = 0;
-
-    for (uint32_t level = 1; t->c[0] && level <= t->n_levels; level++)
-        n += n_on_level(t, level);
-    return (uint32_t)n;
-}
-
 static uint64_t n_routers(const fr_topology *t)
 {
     return (uint64_t)t->a[GROUPS] * t->a[CHASSIS] * t->a[BLADES];
+}
+
+uint32_t fr_topology_n_switches(fr_zone_kind kind, const fr_topology *t)
+{
+    uint64_t n = 0;
+
+    if (kind == FR_ZONE_DRAGONFLY)
+        return (uint32_t)n_routers(t);
+    for (uint32_t l = 1; kind == FR_ZONE_FAT_TREE && l <= t->n_levels; l++)
+        n += n_on_level(t, l);
+    return (uint32_t)n;
 }
 
 static uint64_t n_green(const fr_topology *t)
@@ -283,7 +285,8 @@ static bool is_above(const fr_topology *t, const tree_node *node,
     return node->level > 0;
 }
 
-/* Up by d-mod-k (Zahavi et al., 2010): the destination picks the port. */
+/* Up by d-mod-k (Zahavi et al., 2010): the destination picks the port.  As
+ * SimGrid 3.32 does; later versions divide by the parallel cables too. */
 static fr_status climb(const trip *r, tree_node *at, const tree_node *host,
                        uint32_t to)
 {
@@ -292,7 +295,7 @@ static fr_status climb(const trip *r, tree_node *at, const tree_node *host,
     while (!is_above(t, at, host)) {
         uint32_t l = at->level, d = to;
         for (uint32_t i = 0; i < l; i++)
-            d /= t->b[i] * t->c[i];
+            d /= t->b[i];
         d %= t->b[l] * t->c[l];
         FR_TRY(limit_node(r, at));
         FR_TRY(take(r, tree_cable(t, at, d % t->b[l], d / t->b[l]), true));
@@ -399,23 +402,42 @@ static fr_status hop_blue(const trip *r, router *at, uint32_t group)
     return take(r, t->n_hosts + n_green(t) + n_black(t) + pair, is_up);
 }
 
+static fr_status limit_router(const trip *r, const router *at)
+{
+    const fr_topology *t = r->t;
+
+    if (!t->switch_limiter)
+        return FR_OK;
+    uint32_t i = (at->group * t->a[CHASSIS] + at->chassis) * t->a[BLADES] +
+                 at->blade;
+    return fr_platform_append(r->p, r->path, t->switch_limiter[i], r->err);
+}
+
 /* Between the routers: green in a chassis, black in a group, blue between. */
 static fr_status walk_routers(const trip *r, router at, const router *target)
 {
+    FR_TRY(limit_router(r, &at));
     if (at.group != target->group) {
-        if (at.blade != target->group)
+        if (at.blade != target->group) {
             FR_TRY(hop_green(r, &at, target->group));
-        if (at.chassis != 0)
+            FR_TRY(limit_router(r, &at));
+        }
+        if (at.chassis != 0) {
             FR_TRY(hop_black(r, &at, 0));
+            FR_TRY(limit_router(r, &at));
+        }
         FR_TRY(hop_blue(r, &at, target->group));
+        FR_TRY(limit_router(r, &at));
     }
     if (at.blade != target->blade) {
         FR_TRY(hop_green(r, &at, target->blade));
         at.chassis = 0; /* SimGrid goes on as if from the first chassis */
+        FR_TRY(limit_router(r, &at));
     }
-    if (at.chassis != target->chassis)
-        FR_TRY(hop_black(r, &at, target->chassis));
-    return FR_OK;
+    if (at.chassis == target->chassis)
+        return FR_OK;
+    FR_TRY(hop_black(r, &at, target->chassis));
+    return limit_router(r, &at);
 }
 
 static fr_status walk_dragonfly(const trip *r, uint32_t from, uint32_t to)
@@ -429,8 +451,7 @@ static fr_status walk_dragonfly(const trip *r, uint32_t from, uint32_t to)
 
     FR_TRY(take(r, from, true));
     FR_TRY(limit(r, from));
-    if (a != b)
-        FR_TRY(walk_routers(r, at, &target));
+    FR_TRY(walk_routers(r, at, &target));
     FR_TRY(limit(r, to));
     return take(r, to, false);
 }

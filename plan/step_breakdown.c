@@ -1,10 +1,10 @@
-/* breakdown.c: one rank's step, walked back where its compute lane waits. */
-#include "report/breakdown.h"
+/* step_breakdown.c: one rank's step, walked back where its compute lane waits. */
+#include "plan/step_breakdown.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-fr_part fr_report_part_of(const fr_instr *instr)
+fr_part fr_step_part_of(const fr_instr *instr)
 {
     switch ((fr_op)instr->op) {
     case FR_OP_OPT_NORMS:
@@ -159,7 +159,7 @@ static void attribute(const rank_spans *s, const fr_span *span, int64_t low_ps,
                       int64_t high_ps, double *breakdown_s)
 {
     const fr_instr *instr = &s->program->instrs[span->i_instr];
-    fr_part part = fr_report_part_of(instr);
+    fr_part part = fr_step_part_of(instr);
     int64_t from_ps = span->begin_ps > low_ps ? span->begin_ps : low_ps;
     if (instr->op == FR_OP_RECV && instr->axis == FR_AXIS_PP) {
         int64_t peer_ps = peer_begin_ps(s, span);
@@ -242,7 +242,7 @@ static void walk(const rank_spans *s, double *breakdown_s)
     explain_gap(s, last, done_ps, s->at[last]->end_ps, breakdown_s);
 }
 
-fr_status fr_report_breakdown(const fr_program *program,
+fr_status fr_step_breakdown(const fr_program *program,
                               const fr_timeline *timeline, int32_t step,
                               double breakdown_s[FR_PART_N], double *step_s,
                               fr_err *err)
@@ -282,7 +282,7 @@ static int32_t next_step(const fr_timeline *timeline, int64_t step)
     return next;
 }
 
-fr_status fr_report_breakdown_mean(const fr_program *program,
+fr_status fr_step_breakdown_mean(const fr_program *program,
                                    const fr_timeline *timeline, double step_s,
                                    double breakdown_s[FR_PART_N], fr_err *err)
 {
@@ -290,7 +290,7 @@ fr_status fr_report_breakdown_mean(const fr_program *program,
     int n_steps = 0;
     for (int32_t step = next_step(timeline, INT64_MIN); step != INT32_MAX;
          step = next_step(timeline, step)) {
-        FR_TRY(fr_report_breakdown(program, timeline, step, one_s, &length_s,
+        FR_TRY(fr_step_breakdown(program, timeline, step, one_s, &length_s,
                                    err));
         for (int i = 0; i < FR_PART_N; i++)
             sum_s[i] += one_s[i];
@@ -318,7 +318,7 @@ static int compare_lengths(const void *a, const void *b)
     return x->step < y->step ? -1 : x->step > y->step;
 }
 
-int32_t fr_report_median_step(const fr_timeline *timeline)
+int32_t fr_step_median(const fr_timeline *timeline)
 {
     enum { MANY = 256 }; /* the first steps; a trace of more is no use */
     step_length at[MANY];
