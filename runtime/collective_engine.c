@@ -300,7 +300,7 @@ static fr_status equip(fr_engine *engine, fr_lane lane, fr_err *err)
         size_t n_bytes = FR_ENGINE_WINDOW * FR_ENGINE_PIECE_BYTES;
         carrier->staging = malloc(n_bytes);
         if (carrier->staging) /* touched: it counts as the baseline's */
-            memset(carrier->staging, 0, n_bytes);
+            memset(carrier->staging, 0xff, n_bytes);
     }
     if (!carrier->peer_src || !carrier->peer_dst || !carrier->sources ||
         !carrier->streams || (has_sums && !carrier->staging))

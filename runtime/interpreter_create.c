@@ -32,8 +32,9 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
         state->spans = malloc(state->cap_spans * sizeof *state->spans);
         if (!state->spans)
             return fr_fail_no_memory(err);
-        /* Touched now: a page fault would be in the trace. */
-        memset(state->spans, 0, state->cap_spans * sizeof *state->spans);
+        /* Touched now, else a page fault would be in the trace; not with
+         * zeros, which a compiler may leave to the kernel. */
+        memset(state->spans, 0xff, state->cap_spans * sizeof *state->spans);
     }
     return FR_OK;
 }

@@ -359,8 +359,8 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
                             .resumed_from_step = r->first_step,
                             .is_oversubscribed = r->cores.is_crowded};
 
+    FR_TRY(gather_memory(r, &result, err)); /* gathering takes memory too */
     FR_TRY(gather_timeline(r, timeline, err));
-    FR_TRY(gather_memory(r, &result, err));
     for (int64_t i = 0; i < r->transport->world; i++)
         if (r->transport->node_of_rank[i] >= result.n_nodes)
             result.n_nodes = r->transport->node_of_rank[i] + 1;
