@@ -115,7 +115,7 @@ static void add_tensor(const fr_tensor *tensor, const float *flat,
             int64_t whole_col =
                 is_col_cut ? global_index(tensor, col, cols, tp, n_tp) : col;
             uint64_t into = (uint64_t)(whole_row * global_cols + whole_col);
-            if (!has[from])
+            if (!has[from] || !to->at)
                 continue;
             to->at[into] = flat[from];
             to->has[into] = 1;
@@ -287,7 +287,8 @@ static fr_status parse(const char *path, const char *bytes, size_t n,
         at += size;
         out->at[out->n++] = next;
     }
-    qsort(out->at, out->n, sizeof *out->at, compare_names);
+    if (out->n > 1)
+        qsort(out->at, out->n, sizeof *out->at, compare_names);
     return FR_OK;
 }
 

@@ -36,7 +36,7 @@ static int n_allowed_cores(void)
  * Cores are dealt by the ranks themselves (measure.h): two emulated nodes on
  * one machine would both be bound to core 0 by mpirun.
  */
-static char **mpirun_args(const fr_launch_options *options, char *const *argv,
+static const char **mpirun_args(const fr_launch_options *options, char *const *argv,
                           char *world, size_t n_world)
 {
     static const char *const passed_on[] = {
@@ -46,12 +46,11 @@ static char **mpirun_args(const fr_launch_options *options, char *const *argv,
 
     while (argv[n_argv])
         n_argv++;
-    char **args = calloc(MAX_ARGS + n_argv, sizeof *args);
+    const char **args = calloc(MAX_ARGS + n_argv, sizeof *args);
     if (!args)
         return NULL;
     (void)snprintf(world, n_world, "%lld", (long long)options->world);
-    /* execvp wants pointers to char; it does not write through them. */
-#define ARG(text) (args[n++] = (char *)(uintptr_t)(text))
+#define ARG(text) (args[n++] = (text))
     ARG("mpirun");
     ARG("-np");
     ARG(world);
@@ -90,7 +89,7 @@ static void set_environment(const fr_launch_options *options, const char *dir)
 }
 
 /* In the child: becomes mpirun, or tells why not. */
-static void become_mpirun(char **args, const fr_launch_options *options,
+static void become_mpirun(const char **args, const fr_launch_options *options,
                           const char *dir, pid_t parent, int stderr_fd,
                           int errno_fd)
 {
@@ -101,7 +100,8 @@ static void become_mpirun(char **args, const fr_launch_options *options,
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (getppid() == parent && dup2(stderr_fd, STDERR_FILENO) >= 0) {
         set_environment(options, dir);
-        (void)execvp(args[0], args);
+        /* It does not write through the pointers. */
+        (void)execvp(args[0], (char *const *)args);
     }
     int code = errno;
     ssize_t ignored = write(errno_fd, &code, sizeof code);
@@ -114,18 +114,18 @@ static fr_status start_mpirun(fr_supervisor *sv, char *const *argv,
 {
     int lines[2], errnos[2], code = 0;
     char world[32];
-    char **args = mpirun_args(sv->options, argv, world, sizeof world);
+    const char **args = mpirun_args(sv->options, argv, world, sizeof world);
 
     if (!args)
         return fr_fail_no_memory(err);
     if (pipe2(lines, O_CLOEXEC) != 0) {
-        free(args);
+        free((void *)args);
         return fr_fail(err, FR_FAILURE, "pipe: %s", strerror(errno));
     }
     if (pipe2(errnos, O_CLOEXEC) != 0) {
         (void)close(lines[0]);
         (void)close(lines[1]);
-        free(args);
+        free((void *)args);
         return fr_fail(err, FR_FAILURE, "pipe: %s", strerror(errno));
     }
     pid_t self = getpid();
@@ -134,7 +134,7 @@ static fr_status start_mpirun(fr_supervisor *sv, char *const *argv,
         become_mpirun(args, sv->options, sv->dir, self, lines[1], errnos[1]);
     (void)close(lines[1]);
     (void)close(errnos[1]);
-    free(args);
+    free((void *)args);
     bool has_failed =
         child < 0 || read(errnos[0], &code, sizeof code) == sizeof code;
     (void)close(errnos[0]);

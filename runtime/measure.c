@@ -28,18 +28,19 @@ static uint64_t proc_kb(const char *path, const char *key)
     return kb;
 }
 
-static fr_status resident_bytes(const void *window, uint64_t n_bytes,
+static fr_status resident_bytes(void *window, uint64_t n_bytes,
                                 uint64_t *out, fr_err *err)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t begin = (uintptr_t)window / page * page;
-    uint64_t n_pages = ((uintptr_t)window + n_bytes - begin + page - 1) / page;
+    uint64_t before = (uintptr_t)window % page;
+    unsigned char *begin = (unsigned char *)window - before;
+    uint64_t n_pages = (before + n_bytes + page - 1) / page;
     unsigned char *is_there = malloc(n_pages ? n_pages : 1);
     uint64_t n = 0;
 
     if (!is_there)
         return fr_fail_no_memory(err);
-    if (mincore((void *)(uintptr_t)begin, n_pages * page, is_there) != 0) {
+    if (mincore(begin, n_pages * page, is_there) != 0) {
         free(is_there);
         return fr_fail(err, FR_FAILURE, "mincore failed on the slab");
     }
@@ -50,7 +51,7 @@ static fr_status resident_bytes(const void *window, uint64_t n_bytes,
     return FR_OK;
 }
 
-fr_status fr_measure_peak(const void *window, uint64_t n_bytes,
+fr_status fr_measure_peak(void *window, uint64_t n_bytes,
                           uint64_t *peak_bytes, fr_err *err)
 {
     uint64_t own = 0;

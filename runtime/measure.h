@@ -13,7 +13,7 @@
  * the slab is private memory and is in VmHWM already).  So a window counts
  * once, with the rank that owns it.
  */
-FR_CHECKED fr_status fr_measure_peak(const void *window, uint64_t n_bytes,
+FR_CHECKED fr_status fr_measure_peak(void *window, uint64_t n_bytes,
                                      uint64_t *peak_bytes, fr_err *err);
 
 /* Forgets the peak so far (Linux: clear_refs); best effort. */

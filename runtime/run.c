@@ -138,7 +138,7 @@ static fr_status warm_up_messages(const run *r, fr_err *err)
 }
 
 /* The slab where its pages are shared memory, else NULL. */
-static const void *shared_window(const run *r)
+static void *shared_window(const run *r)
 {
     const fr_transport *transport = r->transport;
     return transport->is_slab_shared ? transport->slab[transport->rank] : NULL;

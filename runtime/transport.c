@@ -143,23 +143,35 @@ fr_status fr_transport_all_gather(fr_transport *transport, const void *bytes,
     return status;
 }
 
-static fr_status move_pieces(fr_transport *transport, int64_t peer,
-                             unsigned char *bytes, uint64_t n_bytes,
-                             bool is_send, fr_err *err)
+static uint64_t piece_bytes(uint64_t n_bytes, uint64_t at)
 {
-    for (uint64_t at = 0; at < n_bytes;) {
-        uint64_t n = n_bytes - at < FR_TRANSPORT_MAX_BYTES
-                         ? n_bytes - at
-                         : FR_TRANSPORT_MAX_BYTES;
+    uint64_t n_left = n_bytes - at;
+
+    return n_left < FR_TRANSPORT_MAX_BYTES ? n_left : FR_TRANSPORT_MAX_BYTES;
+}
+
+static fr_status send_pieces(fr_transport *transport, int64_t peer,
+                             const unsigned char *bytes, uint64_t n_bytes,
+                             fr_err *err)
+{
+    for (uint64_t at = 0; at < n_bytes; at += piece_bytes(n_bytes, at)) {
         fr_request request = {0};
-        if (is_send)
-            FR_TRY(transport->ops->isend(transport, peer, FR_TAG_SETUP,
-                                         bytes + at, n, &request, err));
-        else
-            FR_TRY(transport->ops->irecv(transport, peer, FR_TAG_SETUP,
-                                         bytes + at, n, &request, err));
+        FR_TRY(transport->ops->isend(transport, peer, FR_TAG_SETUP, bytes + at,
+                                     piece_bytes(n_bytes, at), &request, err));
         FR_TRY(fr_transport_wait(transport, &request, peer, "gather", err));
-        at += n;
+    }
+    return FR_OK;
+}
+
+static fr_status receive_pieces(fr_transport *transport, int64_t peer,
+                                unsigned char *bytes, uint64_t n_bytes,
+                                fr_err *err)
+{
+    for (uint64_t at = 0; at < n_bytes; at += piece_bytes(n_bytes, at)) {
+        fr_request request = {0};
+        FR_TRY(transport->ops->irecv(transport, peer, FR_TAG_SETUP, bytes + at,
+                                     piece_bytes(n_bytes, at), &request, err));
+        FR_TRY(fr_transport_wait(transport, &request, peer, "gather", err));
     }
     return FR_OK;
 }
@@ -177,9 +189,7 @@ fr_status fr_transport_gather(fr_transport *transport, const void *bytes,
     fr_status status = fr_transport_all_gather(transport, &n_bytes,
                                                sizeof n_bytes, sizes, err);
     if (status == FR_OK && transport->rank != 0) {
-        /* Sending only reads; the pieces' mover serves both directions. */
-        status = move_pieces(transport, 0, (unsigned char *)(uintptr_t)bytes,
-                             n_bytes, true, err);
+        status = send_pieces(transport, 0, bytes, n_bytes, err);
         free(sizes);
         return status;
     }
@@ -195,8 +205,8 @@ fr_status fr_transport_gather(fr_transport *transport, const void *bytes,
     if (status == FR_OK && n_bytes > 0)
         memcpy(all, bytes, n_bytes);
     for (int64_t i = 1; status == FR_OK && i < world; i++)
-        status = move_pieces(transport, i, all + sizes[i],
-                             sizes[i + 1] - sizes[i], false, err);
+        status = receive_pieces(transport, i, all + sizes[i],
+                                sizes[i + 1] - sizes[i], err);
     if (status == FR_OK) {
         memcpy(first_bytes, sizes, ((size_t)world + 1) * sizeof *sizes);
         *out = all;

@@ -124,7 +124,7 @@ static void test_killed(void)
     CHECK_FAILS(launch("--as-rank=killed", &took_s, &err), FR_FAILURE, &err);
     CHECK_HAS(err.text, "rank 1 (pid ");
     CHECK_HAS(err.text, "signal 9");
-    CHECK(took_s < 15);
+    CHECK(took_s < 60);
 }
 
 static void test_reported(void)
@@ -136,7 +136,7 @@ static void test_reported(void)
         SKIP("no mpirun");
     CHECK_FAILS(launch("--as-rank=reports", &took_s, &err), FR_INPUT, &err);
     CHECK_STR(err.text, "rank 2: the well is dry");
-    CHECK(took_s < 15);
+    CHECK(took_s < 60);
 }
 
 static void test_exits(void)
@@ -160,7 +160,7 @@ static void test_hangs(void)
     CHECK_FAILS(launch("--as-rank=hangs", &took_s, &err), FR_FAILURE, &err);
     CHECK_HAS(err.text, "rank 1 (pid ");
     CHECK_HAS(err.text, "no sign of life");
-    CHECK(took_s < 20);
+    CHECK(took_s < 60);
 }
 
 static void test_not_there(void)
