@@ -166,7 +166,7 @@ static void print_head(const fr_prediction *p, fr_buffer *out)
     if (p->cost.usd_per_hour > 0)
         fr_buffer_printf(out, ", %.2f USD/h", p->cost.usd_per_hour);
     if (p->source != NULL)
-        fr_buffer_printf(out, "\ncosts are %s", p->source);
+        fr_buffer_printf(out, "\nworst source of a cost: %s", p->source);
     fr_buffer_puts(out, "\n\n");
 }
 

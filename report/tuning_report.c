@@ -115,10 +115,10 @@ static void add_row(fr_table *table, const char *label, const fr_tuned *tuned,
         fr_format_bytes(bytes, sizeof bytes, (double)p->memory.peak_bytes));
     if (tuned == best)
         fr_table_cell(table, "%s", "");
-    else if (tuned->is_tie)
-        fr_table_cell(table, "%s", "tie: the model cannot tell");
     else
-        fr_table_cell(table, "%s", tuned->why);
+        fr_table_cell(table, "%s%s%s", tuned->is_tie ? "tie" : "",
+                      tuned->is_tie && tuned->why[0] != '\0' ? ": " : "",
+                      tuned->why);
 }
 
 static fr_status print_losers(const fr_tuning *t, fr_buffer *out, fr_err *err)
@@ -159,7 +159,7 @@ static void print_space(const fr_tuning *t, fr_buffer *out)
 {
     char time[FR_FORMAT_MAX];
     fr_buffer_printf(out,
-                     "\n%llu plans: %llu simulated, %llu do not fit in "
+                     "%llu plans: %llu simulated, %llu do not fit in "
                      "memory, %llu pruned; %s\n",
                      (unsigned long long)t->space.plans,
                      (unsigned long long)t->space.simulated,
@@ -194,6 +194,7 @@ fr_status fr_report_tuning_text(const fr_tuning *t, fr_buffer *out, fr_err *err)
     FR_TRY(print_losers(t, out, err));
     if (t->layouts.n > 1)
         FR_TRY(print_layouts(t, out, err));
+    fr_buffer_puts(out, "\ntie: slower by less than the model's error\n");
     print_space(t, out);
     return fr_buffer_check(out, err);
 }
