@@ -62,6 +62,10 @@ void fr_cost_model_destroy(fr_cost_model *model);
  * MPI; 0 without a profile. */
 uint64_t fr_cost_baseline_bytes(const fr_cost_model *model, int64_t n_ranks);
 
+/* Flop/s of large matrix products on n_threads threads, as measured; 0
+ * without a profile. */
+double fr_cost_measured_flops(const fr_cost_model *model, int n_threads);
+
 /* A compute or I/O instruction on n_threads threads of one rank. */
 FR_CHECKED fr_status fr_cost_compute(const fr_cost_model *model,
                                      const fr_instr *instr, int n_threads,

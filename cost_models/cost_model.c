@@ -185,6 +185,15 @@ uint64_t fr_cost_baseline_bytes(const fr_cost_model *model, int64_t n_ranks)
     return profile->baseline_alone_bytes;
 }
 
+double fr_cost_measured_flops(const fr_cost_model *model, int n_threads)
+{
+    if (model->profile == NULL)
+        return 0;
+    const fr_rate_point *rate =
+        fr_profile_find_rate(model->profile, "sgemm", n_threads, 1);
+    return rate != NULL ? rate->rate : 0;
+}
+
 /* ---- compute ---------------------------------------------------------------- */
 
 static const fr_compute_point *find_exact(const fr_cost_model *model,

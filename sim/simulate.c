@@ -63,39 +63,72 @@ static void path_error(const fr_program *program, const fr_replay *replay,
     *sigma_s = sqrt(sum);
 }
 
-/* Floating-point operations that all ranks execute, recompute included. */
-static double executed_flop(const fr_program *program, int64_t n_ranks)
+static double call_flop(const fr_program *program, const fr_call *call)
 {
+    const fr_segment *s = &program->segments[call->i_segment];
     double sum = 0;
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
-        double of_class = 0;
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
-            const fr_segment *s =
-                &program->segments[klass->calls[i].i_segment];
-            for (uint32_t k = 0; k < s->n_instrs; k++) {
-                const fr_instr *instr =
-                    &program->instrs[s->first_instr + k];
-                if (fr_step_part_of(instr) == FR_PART_COMPUTE)
-                    of_class += (double)fr_instr_flop(instr);
-            }
-        }
-        sum += of_class * (double)n_ranks / (double)program->n_classes;
+    for (uint32_t k = 0; k < s->n_instrs; k++) {
+        const fr_instr *instr = &program->instrs[s->first_instr + k];
+        if (fr_step_part_of(instr) == FR_PART_COMPUTE)
+            sum += (double)fr_instr_flop(instr);
     }
     return sum;
 }
 
-/* Dense peak of what the ranks occupy, all together; 0: unknown. */
-static double peak_flops(const fr_program *program, const fr_cluster *cluster,
-                         const int32_t *node_of_rank, int64_t n_ranks)
+/*
+ * Executed flop over those that a step without recompute executes: a segment
+ * that runs again for the same layer and micro-batch recomputes.
+ */
+static fr_status recompute_ratio(const fr_program *program, double *out,
+                                 fr_err *err)
 {
+    size_t n_micro = (size_t)program->n_micro_batches;
+    size_t n_layers = (size_t)program->model.n_layers;
+    uint32_t *forward = calloc(n_layers * n_micro + 1, sizeof *forward);
+    if (forward == NULL)
+        return fr_fail_no_memory(err);
+    double all = 0, again = 0;
+    for (uint32_t c = 0; c < program->n_classes; c++) {
+        const fr_class *klass = &program->classes[c];
+        for (uint32_t i = 0; i < klass->n_calls; i++) {
+            const fr_call *call = &klass->calls[i];
+            double flop = call_flop(program, call);
+            all += flop;
+            if (call->layer < 0 || call->micro_batch < 0 ||
+                (size_t)call->layer >= n_layers)
+                continue;
+            uint32_t *first = &forward[(size_t)call->layer * n_micro +
+                                       (size_t)call->micro_batch];
+            if (*first == call->i_segment + 1)
+                again += flop;
+            else if (*first == 0)
+                *first = call->i_segment + 1;
+        }
+    }
+    free(forward);
+    *out = all > again ? all / (all - again) : 1.0;
+    return FR_OK;
+}
+
+/*
+ * Dense peak of what the ranks occupy, all together: the datasheet's, on CPUs
+ * the measured rate of large matrix products where there is one (a nominal
+ * clock says little); 0: unknown.
+ */
+static double peak_flops(const fr_program *program, const fr_cost_model *costs,
+                         const fr_cluster *cluster,
+                         const int32_t *node_of_rank)
+{
+    double measured = fr_cost_measured_flops(costs, program->plan.n_threads);
     double sum = 0;
-    for (int64_t r = 0; r < n_ranks; r++) {
+    for (int64_t r = 0; r < fr_plan_world(&program->plan); r++) {
         const fr_device_type *device =
             fr_cluster_device(cluster, node_of_rank[r]);
         double peak = fr_device_peak_flops(
             device, fr_dtype_name(program->plan.precision));
-        if (device->kind == FR_DEVICE_CPU && device->n_cores > 0)
+        if (device->kind == FR_DEVICE_CPU && measured > 0)
+            peak = measured;
+        else if (device->kind == FR_DEVICE_CPU && device->n_cores > 0)
             peak *= fmin(1.0, (double)program->plan.n_threads /
                                   (double)device->n_cores);
         sum += peak;
@@ -103,20 +136,25 @@ static double peak_flops(const fr_program *program, const fr_cluster *cluster,
     return sum;
 }
 
-static void predict_rates(const fr_program *program, const fr_cluster *cluster,
-                          const int32_t *node_of_rank, fr_prediction *out)
+static fr_status predict_rates(const fr_program *program,
+                               const fr_cost_model *costs,
+                               const fr_cluster *cluster,
+                               const int32_t *node_of_rank,
+                               fr_prediction *out, fr_err *err)
 {
     const fr_job *job = &program->job;
-    int64_t n_ranks = fr_plan_world(&program->plan);
     double tokens = (double)(job->global_batch * job->seq);
-    double peak = peak_flops(program, cluster, node_of_rank, n_ranks);
+    double peak = peak_flops(program, costs, cluster, node_of_rank);
+    double ratio;
+    FR_TRY(recompute_ratio(program, &ratio, err));
     out->tokens_per_s = tokens / out->step_s;
     if (peak <= 0)
-        return;
+        return FR_OK;
     out->mfu = tokens *
                fr_model_flop_per_token(&program->model, job->seq, false) /
                out->step_s / peak;
-    out->hfu = executed_flop(program, n_ranks) / out->step_s / peak;
+    out->hfu = out->mfu * ratio;
+    return FR_OK;
 }
 
 /* Ranks of the node that holds rank r. */
@@ -229,8 +267,10 @@ static fr_status simulate_placed(const fr_program *program,
     if (status == FR_OK)
         status = predict_memory(program, costs, cluster, node_of_rank,
                                 &result, err);
+    if (status == FR_OK)
+        status = predict_rates(program, costs, cluster, node_of_rank, &result,
+                               err);
     if (status == FR_OK) {
-        predict_rates(program, cluster, node_of_rank, &result);
         predict_cost(program, cluster, node_of_rank, &result);
         result.sim.events = replay.n_events;
         result.sim.ranks_simulated = result.sim.ranks_total = n_ranks;
