@@ -35,9 +35,8 @@ FR_CHECKED fr_status fr_event_queue_reserve(fr_event_queue *queue, size_t n,
  * time_ps >= 0, payload <= FR_EVENT_MAX_PAYLOAD.  FR_NO_MEMORY; FR_FAILURE
  * after 2^38 pushes without the queue ever running empty.
  */
-FR_CHECKED fr_status fr_event_queue_push(fr_event_queue *queue,
-                                         int64_t time_ps, uint32_t payload,
-                                         fr_err *err);
+FR_CHECKED fr_status fr_event_queue_push(fr_event_queue *queue, int64_t time_ps,
+                                         uint32_t payload, fr_err *err);
 
 /* Time of the next event, INT64_MAX when there is none. */
 int64_t fr_event_queue_next_ps(const fr_event_queue *queue);

@@ -122,8 +122,8 @@ fr_status fr_flow_set_run(const fr_flow_set *set, int64_t *end_ps,
     if (!run.n_waiting || !run.ready_ps)
         status = fr_fail_no_memory(err);
     else
-        status = fr_maxmin_create(set->n_links, set->capacity, &run.maxmin,
-                                  err);
+        status =
+            fr_maxmin_create(set->n_links, set->capacity, &run.maxmin, err);
     if (status == FR_OK)
         status = run_all(&run);
     if (status == FR_OK)

@@ -29,7 +29,7 @@ typedef struct fr_flow_item {
     fr_work work; /* quanta */
     int64_t start_ps, delay_ps;
     uint32_t route;
-    uint32_t n_deps;       /* how many items must end before */
+    uint32_t n_deps;                  /* how many items must end before */
     uint32_t first_child, n_children; /* in children: who waits for it */
 } fr_flow_item;
 

@@ -58,20 +58,21 @@ typedef struct flows_file {
     fr_vec(uint32_t) deps; /* of the items one after the other */
     uint32_t *first_dep;
     uint32_t *children;
-    uint32_t *ids; /* open addressing: rows by id */
+    uint32_t *ids;   /* open addressing: rows by id */
     uint32_t *pairs; /* the same: first row of each (src, dst) */
     size_t n_slots;
+    fr_vec(double) caps_Bps; /* of the routes */
     int64_t *capacity;
-    int scale_bits; /* quanta = bytes/s times 2 to this */
+    double fastest_Bps; /* link that any flow takes */
+    int scale_bits;     /* quanta = bytes/s times 2 to this */
     fr_platform_path path;
     fr_err *err;
 } flows_file;
 
-static fr_status fail_at(const flows_file *f, int line, const char *format,
-                         ...) FR_PRINTF(3, 4);
+static fr_status fail_at(const flows_file *f, int line, const char *format, ...)
+    FR_PRINTF(3, 4);
 
-static fr_status fail_at(const flows_file *f, int line, const char *format,
-                         ...)
+static fr_status fail_at(const flows_file *f, int line, const char *format, ...)
 {
     char text[512];
     va_list args;
@@ -124,8 +125,7 @@ static fr_status read_header(flows_file *f, char *text, int line,
     }
     for (int c = 0; c <= COLUMN_BYTES; c++)
         if (column_of[c] < 0)
-            return fail_at(f, line, "there is no column '%s'",
-                           column_names[c]);
+            return fail_at(f, line, "there is no column '%s'", column_names[c]);
     *n_fields = n;
     return FR_OK;
 }
@@ -179,8 +179,7 @@ static fr_status read_row(flows_file *f, char *text, int line,
     fr_flow_item item = {0};
 
     if (n != n_columns)
-        return fail_at(f, line, "%zu fields, the header has %zu", n,
-                       n_columns);
+        return fail_at(f, line, "%zu fields, the header has %zu", n, n_columns);
     for (int c = 0; c < N_COLUMNS; c++)
         field[c] = column_of[c] < 0 ? "" : fr_text_trim(fields[column_of[c]]);
     r.id = field[COLUMN_ID];
@@ -190,10 +189,10 @@ static fr_status read_row(flows_file *f, char *text, int line,
     FR_TRY(read_host(f, line, COLUMN_SRC, field[COLUMN_SRC], &r.src));
     FR_TRY(read_host(f, line, COLUMN_DST, field[COLUMN_DST], &r.dst));
     FR_TRY(read_number(f, line, COLUMN_BYTES, field[COLUMN_BYTES], &r.bytes));
-    FR_TRY(read_time(f, line, COLUMN_START, field[COLUMN_START],
-                     &item.start_ps));
-    FR_TRY(read_time(f, line, COLUMN_DELAY, field[COLUMN_DELAY],
-                     &item.delay_ps));
+    FR_TRY(
+        read_time(f, line, COLUMN_START, field[COLUMN_START], &item.start_ps));
+    FR_TRY(
+        read_time(f, line, COLUMN_DELAY, field[COLUMN_DELAY], &item.delay_ps));
     if (f->rows.n >= FR_EVENT_MAX_PAYLOAD)
         return fail_at(f, line, "more than %u flows", FR_EVENT_MAX_PAYLOAD);
     if (fr_vec_push(&f->rows, r) != FR_OK ||
@@ -210,8 +209,9 @@ static fr_status read_rows(flows_file *f)
     char *text = next_line(&rest, &line);
 
     if (!text)
-        return fail_at(f, 1, "the file is empty; it begins with "
-                             "id,src,dst,bytes,start_s,delay_s,deps");
+        return fail_at(f, 1,
+                       "the file is empty; it begins with "
+                       "id,src,dst,bytes,start_s,delay_s,deps");
     if (strchr(rest, '"') || strchr(text, '"'))
         return fail_at(f, line, "quotes are not supported");
     FR_TRY(read_header(f, text, line, column_of, &n_columns));
@@ -367,13 +367,9 @@ static int64_t quanta(const flows_file *f, double rate_Bps)
 static fr_status scale_links(flows_file *f)
 {
     size_t n = fr_platform_n_links(f->platform);
-    double fastest_Bps = 1.0;
     int exponent;
 
-    for (uint32_t l = 0; l < n; l++)
-        fastest_Bps = fmax(fastest_Bps,
-                           fr_platform_link_at(f->platform, l)->bandwidth_Bps);
-    (void)frexp(fastest_Bps, &exponent);
+    (void)frexp(fmax(f->fastest_Bps, 1.0), &exponent);
     f->scale_bits = RATE_BITS - exponent;
     f->capacity = malloc((n + 1) * sizeof *f->capacity);
     if (!f->capacity)
@@ -381,6 +377,9 @@ static fr_status scale_links(flows_file *f)
     for (uint32_t l = 0; l < n; l++)
         f->capacity[l] =
             quanta(f, fr_platform_link_at(f->platform, l)->bandwidth_Bps);
+    for (size_t r = 0; r < f->routes.n; r++)
+        if (isfinite(f->caps_Bps.items[r]))
+            f->routes.items[r].cap = quanta(f, f->caps_Bps.items[r]);
     return FR_OK;
 }
 
@@ -419,6 +418,7 @@ static fr_status add_route(flows_file *f, const row *r, uint32_t *out)
 {
     fr_flow_route route = {.first_use = (uint32_t)f->uses.n,
                            .cap = FR_MAXMIN_NO_CAP};
+    double cap_Bps = INFINITY;
     fr_err inner = {0};
     fr_status status =
         fr_platform_route(f->platform, r->src, r->dst, &f->path, &inner);
@@ -433,13 +433,16 @@ static fr_status add_route(flows_file *f, const row *r, uint32_t *out)
         return fail_at(f, r->line, "a latency of more than 106 days");
     route.latency_ps = llround(f->path.latency_s * PS_PER_S);
     for (size_t i = 0; i < f->path.n; i++) {
-        uint32_t link = f->path.links[i];
-        if (!fr_platform_link_at(f->platform, link)->is_fatpipe)
-            FR_TRY(add_use(f, &route, link));
-        else if (f->capacity[link] < route.cap)
-            route.cap = f->capacity[link];
+        const fr_platform_link *link =
+            fr_platform_link_at(f->platform, f->path.links[i]);
+        f->fastest_Bps = fmax(f->fastest_Bps, link->bandwidth_Bps);
+        if (link->is_fatpipe)
+            cap_Bps = fmin(cap_Bps, link->bandwidth_Bps);
+        else
+            FR_TRY(add_use(f, &route, f->path.links[i]));
     }
-    if (fr_vec_push(&f->routes, route) != FR_OK)
+    if (fr_vec_push(&f->routes, route) != FR_OK ||
+        fr_vec_push(&f->caps_Bps, cap_Bps) != FR_OK)
         return fr_fail_no_memory(f->err);
     *out = (uint32_t)(f->routes.n - 1);
     return FR_OK;
@@ -447,17 +450,25 @@ static fr_status add_route(flows_file *f, const row *r, uint32_t *out)
 
 static fr_status route_rows(flows_file *f)
 {
+    for (uint32_t i = 0; i < f->rows.n; i++) {
+        const row *r = &f->rows.items[i];
+        uint32_t *slot = find_pair(f, r);
+        if (*slot == UINT32_MAX) {
+            *slot = i;
+            FR_TRY(add_route(f, r, &f->items.items[i].route));
+        } else {
+            f->items.items[i].route = f->items.items[*slot].route;
+        }
+    }
+    return FR_OK;
+}
+
+static fr_status set_work(flows_file *f)
+{
     FR_TRY(scale_links(f));
     for (uint32_t i = 0; i < f->rows.n; i++) {
         const row *r = &f->rows.items[i];
         fr_flow_item *item = &f->items.items[i];
-        uint32_t *slot = find_pair(f, r);
-        if (*slot == UINT32_MAX) {
-            *slot = i;
-            FR_TRY(add_route(f, r, &item->route));
-        } else {
-            item->route = f->items.items[*slot].route;
-        }
         const fr_flow_route *route = &f->routes.items[item->route];
         int64_t slowest = route->cap;
         for (uint32_t u = 0; u < route->n_uses; u++) {
@@ -465,8 +476,9 @@ static fr_status route_rows(flows_file *f)
             slowest = f->capacity[link] < slowest ? f->capacity[link] : slowest;
         }
         if (ldexp(r->bytes, f->scale_bits) / (double)slowest > MAX_S)
-            return fail_at(f, r->line, "bytes: the flow lasts longer than 106 "
-                                       "days");
+            return fail_at(f, r->line,
+                           "bytes: the flow lasts longer than 106 "
+                           "days");
         item->work = work_of(f, r->bytes);
     }
     return FR_OK;
@@ -511,6 +523,7 @@ static fr_status run_file(flows_file *f, fr_flows_result *out)
     FR_TRY(index_rows(f));
     FR_TRY(connect_rows(f));
     FR_TRY(route_rows(f));
+    FR_TRY(set_work(f));
     fr_flow_set set = {.n_links = fr_platform_n_links(f->platform),
                        .n_items = f->rows.n,
                        .capacity = f->capacity,
@@ -538,8 +551,8 @@ static fr_status run_file(flows_file *f, fr_flows_result *out)
 }
 
 fr_status fr_flows_run_text(fr_platform *platform, const char *csv_name,
-                            const char *csv, size_t n_csv,
-                            fr_flows_result *out, fr_err *err)
+                            const char *csv, size_t n_csv, fr_flows_result *out,
+                            fr_err *err)
 {
     flows_file f = {.platform = platform, .name = csv_name, .err = err};
     fr_status status;
@@ -554,6 +567,7 @@ fr_status fr_flows_run_text(fr_platform *platform, const char *csv_name,
     fr_vec_release(&f.routes);
     fr_vec_release(&f.uses);
     fr_vec_release(&f.deps);
+    fr_vec_release(&f.caps_Bps);
     free(f.first_dep);
     free(f.children);
     free(f.ids);
@@ -571,8 +585,8 @@ fr_status fr_flows_run(const char *platform_path, const char *csv_path,
     size_t n_csv = 0;
 
     FR_TRY(fr_platform_load(platform_path, &platform, err));
-    fr_status status = fr_file_read(csv_path, (size_t)1 << 30, &csv, &n_csv,
-                                    err);
+    fr_status status =
+        fr_file_read(csv_path, (size_t)1 << 30, &csv, &n_csv, err);
     if (status == FR_OK)
         status = fr_flows_run_text(platform, csv_path, csv, n_csv, out, err);
     free(csv);

@@ -202,9 +202,8 @@ static void set_min_level(fr_maxmin *m, uint32_t link)
         level->min_level = level->capacity / level->n_members;
     } else {
         fr_work least = (fr_work)level->capacity * FR_MAXMIN_ONE / sum;
-        level->min_level = least > FR_MAXMIN_MAX_RATE
-                               ? FR_MAXMIN_MAX_RATE + 1
-                               : (int64_t)least;
+        level->min_level = least > FR_MAXMIN_MAX_RATE ? FR_MAXMIN_MAX_RATE + 1
+                                                      : (int64_t)least;
     }
     fr_maxmin_set_safe(m, link);
 }

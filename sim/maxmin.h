@@ -53,10 +53,9 @@ void fr_maxmin_destroy(fr_maxmin *maxmin);
  * handle until it is removed or taken as finished.  No allocation once the
  * largest number of flows has been seen.  FR_NO_MEMORY changes nothing.
  */
-FR_CHECKED fr_status fr_maxmin_add(fr_maxmin *maxmin, fr_work work,
-                                   int64_t cap, const fr_maxmin_use *uses,
-                                   size_t n_uses, uint32_t tag, uint32_t *flow,
-                                   fr_err *err);
+FR_CHECKED fr_status fr_maxmin_add(fr_maxmin *maxmin, fr_work work, int64_t cap,
+                                   const fr_maxmin_use *uses, size_t n_uses,
+                                   uint32_t tag, uint32_t *flow, fr_err *err);
 
 /* Takes a flow away before its end, at the time of the last call. */
 void fr_maxmin_remove(fr_maxmin *maxmin, uint32_t flow);

@@ -115,8 +115,8 @@ static void reopen(fr_maxmin *m, uint32_t link, int64_t key)
 
     m->stack.n = 0;
     m->stack.items[m->stack.n++] = link;
-    enqueue(m, link, key > levels[link].min_level ? key
-                                                  : levels[link].min_level);
+    enqueue(m, link,
+            key > levels[link].min_level ? key : levels[link].min_level);
     while (m->stack.n) {
         uint32_t from = m->stack.items[--m->stack.n];
         const fr_level *level = &levels[from];
@@ -133,9 +133,9 @@ static void reopen(fr_maxmin *m, uint32_t link, int64_t key)
                 uint32_t to = links[u];
                 if (!m->is_full[to])
                     continue;
-                enqueue(m, to, key > levels[to].min_level
-                                   ? key
-                                   : levels[to].min_level);
+                enqueue(m, to,
+                        key > levels[to].min_level ? key
+                                                   : levels[to].min_level);
                 m->stack.items[m->stack.n++] = to;
             }
         }

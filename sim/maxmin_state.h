@@ -9,7 +9,7 @@
 #include "sim/maxmin.h"
 #include "sim/time_heap.h"
 
-#define FR_NO_LEVEL INT64_MAX   /* the link never fills up */
+#define FR_NO_LEVEL INT64_MAX     /* the link never fills up */
 #define FR_UNKNOWN_RATE INT64_MAX /* the flow waits for the solver */
 #define FR_NOBODY UINT32_MAX
 #define FR_OWN_CAP (UINT32_MAX - 1) /* bound by its own cap */
@@ -48,8 +48,8 @@ typedef struct fr_level {
                           is above the larger of this and min_level */
     fr_member *members;
     uint32_t n_members, cap_members;
-    uint32_t n_odd; /* members whose coefficient is not 1 */
-    uint8_t state;  /* fr_link_state */
+    uint32_t n_odd;  /* members whose coefficient is not 1 */
+    uint8_t state;   /* fr_link_state */
     bool is_changed; /* members came or went since the last solve */
     bool is_listed;  /* in `dirty` */
 } fr_level;
@@ -63,8 +63,8 @@ typedef struct fr_link_clock {
 } fr_link_clock;
 
 typedef struct fr_flow {
-    fr_work mark;   /* progress of the clock at its end; capped or new: work
-                       left at since_ps */
+    fr_work mark; /* progress of the clock at its end; capped or new: work
+                     left at since_ps */
     int64_t since_ps;
     fr_use *uses;
     uint32_t *far; /* links, if more than FR_NEAR_LINKS */
@@ -99,8 +99,8 @@ struct fr_maxmin {
     fr_u32s listed;  /* flows that are new, released or held elsewhere */
     fr_u32s dirty;   /* links that the solve has looked at */
     fr_u32s stack;
-    uint32_t *held; /* scratch: room for all flows */
-    fr_time_heap queue; /* of links, by the key of their level */
+    uint32_t *held;        /* scratch: room for all flows */
+    fr_time_heap queue;    /* of links, by the key of their level */
     int64_t least_removed; /* rate of the slowest flow that went away */
     int64_t now_ps;
     fr_time_heap ends; /* ids: links, then n_links + flow */

@@ -11,8 +11,8 @@ enum { MAX_ITEMS = 1 << 26 };
 
 /* ---- index -------------------------------------------------------------- */
 
-static fr_status index_grow(fr_index *index, uint64_t (*hash)(const void *,
-                                                              uint32_t),
+static fr_status index_grow(fr_index *index,
+                            uint64_t (*hash)(const void *, uint32_t),
                             const void *context, fr_err *err)
 {
     size_t n_slots = index->n_slots ? 2 * index->n_slots : 64;

@@ -52,8 +52,8 @@ static fr_status read_radical(const fr_xml_node *node, fr_u32_list *out,
     }
 }
 
-static fr_status read_cluster_policies(const fr_xml_node *node,
-                                       cluster_text *t, fr_err *err)
+static fr_status read_cluster_policies(const fr_xml_node *node, cluster_text *t,
+                                       fr_err *err)
 {
     static const char *const policies[] = {"SPLITDUPLEX", "SHARED", "FATPIPE",
                                            "FULLDUPLEX"};
@@ -61,8 +61,9 @@ static fr_status read_cluster_policies(const fr_xml_node *node,
     int i = policy ? fr_text_find(policy, policies, N_OF(policies)) : 0;
 
     if (i < 0)
-        return fr_xml_fail(node, err, "sharing_policy '%s' is not SHARED, "
-                                      "SPLITDUPLEX or FATPIPE",
+        return fr_xml_fail(node, err,
+                           "sharing_policy '%s' is not SHARED, "
+                           "SPLITDUPLEX or FATPIPE",
                            policy);
     t->is_split = i == 0 || i == 3;
     t->is_fatpipe = i == 2;
@@ -105,12 +106,15 @@ static fr_status read_numbers(const fr_xml_node *node, cluster_text *t,
 static fr_status read_text(const fr_xml_node *node, cluster_text *t,
                            fr_err *err)
 {
-    static const char *const known[] = {
-        "id",           "prefix",        "suffix",     "radical",
-        "speed",        "core",          "bw",         "lat",
-        "bb_bw",        "bb_lat",        "router_id",  "sharing_policy",
-        "topology",     "topo_parameters", "loopback_bw", "loopback_lat",
-        "limiter_link", "bb_sharing_policy"};
+    static const char *const known[] = {"id",           "prefix",
+                                        "suffix",       "radical",
+                                        "speed",        "core",
+                                        "bw",           "lat",
+                                        "bb_bw",        "bb_lat",
+                                        "router_id",    "sharing_policy",
+                                        "topology",     "topo_parameters",
+                                        "loopback_bw",  "loopback_lat",
+                                        "limiter_link", "bb_sharing_policy"};
     static const char *const topologies[] = {"FLAT", "TORUS", "FAT_TREE",
                                              "DRAGONFLY"};
     static const fr_zone_kind kinds[] = {FR_ZONE_STAR, FR_ZONE_TORUS,
@@ -120,8 +124,9 @@ static fr_status read_text(const fr_xml_node *node, cluster_text *t,
 
     FR_TRY(fr_xml_check_attributes(node, known, N_OF(known), err));
     if (i < 0)
-        return fr_xml_fail(node, err, "topology '%s' is not FLAT, TORUS, "
-                                      "FAT_TREE or DRAGONFLY",
+        return fr_xml_fail(node, err,
+                           "topology '%s' is not FLAT, TORUS, "
+                           "FAT_TREE or DRAGONFLY",
                            topology);
     t->kind = kinds[i];
     FR_TRY(fr_xml_get_string(node, "id", &t->id, err));
@@ -152,8 +157,8 @@ static fr_status make_link(const cluster_maker *c, const char *id,
     return fr_platform_add_link(c->p, c->node, &link, is_split, out, c->err);
 }
 
-static fr_status name_it(const cluster_maker *c, char **out,
-                         const char *format, uint32_t number)
+static fr_status name_it(const cluster_maker *c, char **out, const char *format,
+                         uint32_t number)
 {
     *out = fr_arena_printf(&c->p->arena, format, c->t->id, number);
     return *out ? FR_OK : fr_fail_no_memory(c->err);
@@ -276,8 +281,7 @@ static fr_status make_private_links(const cluster_maker *c,
         if (!topology->loopback)
             return fr_fail_no_memory(c->err);
         for (size_t i = 0; i < radical->n; i++)
-            FR_TRY(make_loopback(c, radical->items[i],
-                                 &topology->loopback[i]));
+            FR_TRY(make_loopback(c, radical->items[i], &topology->loopback[i]));
     }
     if (c->t->limiter_Bps <= 0.0)
         return FR_OK;
@@ -317,10 +321,9 @@ static fr_status make_topology(const cluster_maker *c,
     for (uint32_t i = 0; i < topology.n_cables; i++) {
         char *id = NULL;
         FR_TRY(name_it(c, &id, "%s_cable_%u", i));
-        FR_TRY(make_link(c, id,
-                         t->bw_Bps * fr_topology_cable_scale(t->kind,
-                                                             &topology, i),
-                         t->lat_s, false, t->is_split, &topology.cables[i]));
+        FR_TRY(make_link(
+            c, id, t->bw_Bps * fr_topology_cable_scale(t->kind, &topology, i),
+            t->lat_s, false, t->is_split, &topology.cables[i]));
     }
     c->p->zones.items[c->zone].topology = topology;
     return FR_OK;
@@ -361,8 +364,7 @@ static fr_status find_link(const fr_platform *p, const fr_xml_node *node,
 }
 
 static fr_status read_host_link(fr_platform *p, const fr_xml_node *node,
-                                uint32_t zone, uint32_t backbone,
-                                fr_err *err)
+                                uint32_t zone, uint32_t backbone, fr_err *err)
 {
     static const char *const known[] = {"id", "up", "down"};
     const char *id = NULL;
@@ -372,8 +374,7 @@ static fr_status read_host_link(fr_platform *p, const fr_xml_node *node,
     FR_TRY(fr_xml_get_string(node, "id", &id, err));
     uint32_t i = fr_platform_point_find(p, id);
     if (i == FR_NO_INDEX || p->points.items[i].zone != zone)
-        return fr_xml_fail(node, err, "there is no host '%s' in this zone",
-                           id);
+        return fr_xml_fail(node, err, "there is no host '%s' in this zone", id);
     fr_spoke *spoke = &p->zones.items[zone].spokes[p->points.items[i].rank];
     if (spoke->n_up)
         return fr_xml_fail(node, err, "a second <host_link> of '%s'", id);

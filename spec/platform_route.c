@@ -189,8 +189,8 @@ static fr_status walk_shortest(walk *w, fr_zone *zone, uint32_t from,
         if (i == stops.n)
             gates->from = route.gateway_from;
         else if (last_gate != route.gateway_from)
-            FR_TRY_GOTO(status,
-                        walk_between(w, last_gate, route.gateway_from), out);
+            FR_TRY_GOTO(status, walk_between(w, last_gate, route.gateway_from),
+                        out);
         FR_TRY_GOTO(status, take_links(w, route.links, route.n_links), out);
         gates->to = last_gate = route.gateway_to;
         at = stops.items[i - 1];
@@ -311,8 +311,8 @@ static fr_status walk_between(walk *w, uint32_t from, uint32_t to)
     w->path = &inner;
     fr_status status = walk_in_zone(w, zone, a, b, &gates);
     w->path = outer;
-    if (status == FR_OK && (gates.from == FR_NO_INDEX ||
-                            gates.to == FR_NO_INDEX))
+    if (status == FR_OK &&
+        (gates.from == FR_NO_INDEX || gates.to == FR_NO_INDEX))
         status = no_route(w, from, to);
     if (status == FR_OK && gates.from != from)
         status = walk_between(w, from, gates.from);

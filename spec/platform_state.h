@@ -74,7 +74,7 @@ typedef struct fr_topology {
     uint32_t *loopback;       /* per host, or NULL */
     uint32_t *limiter;        /* per host, or NULL */
     uint32_t *switch_limiter; /* per switch or router, or NULL */
-    fr_link_name *cables;         /* as platform_topology.c numbers them */
+    fr_link_name *cables;     /* as platform_topology.c numbers them */
     uint32_t n_cables;
 } fr_topology;
 
@@ -138,8 +138,7 @@ FR_CHECKED fr_status fr_platform_add_zone(fr_platform *p,
 /* Refuses a second route between the same points. */
 FR_CHECKED fr_status fr_platform_add_route(fr_platform *p,
                                            const fr_xml_node *node,
-                                           uint32_t zone,
-                                           const fr_route *route,
+                                           uint32_t zone, const fr_route *route,
                                            fr_err *err);
 /* Appends to a path. */
 FR_CHECKED fr_status fr_platform_append(const fr_platform *p,
@@ -162,8 +161,7 @@ FR_CHECKED fr_status fr_topology_parse(fr_zone_kind kind, const char *text,
 /* n_hosts and n_cables. */
 FR_CHECKED fr_status fr_topology_count(fr_zone_kind kind, fr_topology *topology,
                                        fr_err *err);
-uint32_t fr_topology_n_switches(fr_zone_kind kind,
-                                const fr_topology *topology);
+uint32_t fr_topology_n_switches(fr_zone_kind kind, const fr_topology *topology);
 /* Cables side by side that cable i stands for (DRAGONFLY), else 1. */
 double fr_topology_cable_scale(fr_zone_kind kind, const fr_topology *topology,
                                uint32_t i_cable);

@@ -43,32 +43,36 @@ static fr_status parse_fat_tree(char **parts, size_t n_parts, fr_topology *out,
     uint32_t n = 0, levels = 0, n_a = 0, n_b = 0, n_c = 0;
 
     if (n_parts != 4)
-        return fr_fail(err, FR_INPUT, "expected levels;children;parents;"
-                                      "cables such as 2;4,4;1,2;1,2");
+        return fr_fail(err, FR_INPUT,
+                       "expected levels;children;parents;"
+                       "cables such as 2;4,4;1,2;1,2");
     FR_TRY(parse_row(parts[0], &levels, &n, err));
     FR_TRY(parse_row(parts[1], out->a, &n_a, err));
     FR_TRY(parse_row(parts[2], out->b, &n_b, err));
     FR_TRY(parse_row(parts[3], out->c, &n_c, err));
     if (n != 1 || n_a != levels || n_b != levels || n_c != levels)
-        return fr_fail(err, FR_INPUT, "expected one number for each of the "
-                                      "levels in each list");
+        return fr_fail(err, FR_INPUT,
+                       "expected one number for each of the "
+                       "levels in each list");
     out->n_levels = levels;
     return FR_OK;
 }
 
-static fr_status parse_dragonfly(char **parts, size_t n_parts,
-                                 fr_topology *out, fr_err *err)
+static fr_status parse_dragonfly(char **parts, size_t n_parts, fr_topology *out,
+                                 fr_err *err)
 {
     uint32_t pair[FR_TOPOLOGY_LEVELS], n = 0;
 
     if (n_parts != 4)
-        return fr_fail(err, FR_INPUT, "expected groups,cables;chassis,cables;"
-                                      "blades,cables;nodes");
+        return fr_fail(err, FR_INPUT,
+                       "expected groups,cables;chassis,cables;"
+                       "blades,cables;nodes");
     for (int i = GROUPS; i <= BLADES; i++) {
         FR_TRY(parse_row(parts[i], pair, &n, err));
         if (n != 2)
-            return fr_fail(err, FR_INPUT, "expected groups,cables;chassis,"
-                                          "cables;blades,cables;nodes");
+            return fr_fail(err, FR_INPUT,
+                           "expected groups,cables;chassis,"
+                           "cables;blades,cables;nodes");
         out->a[i] = pair[0];
         out->b[i] = pair[1];
     }
@@ -93,8 +97,7 @@ fr_status fr_topology_parse(fr_zone_kind kind, const char *text,
         return parse_row(copy, out->a, &out->n_levels, err);
     size_t n_parts = fr_text_split(copy, ';', parts, 4);
     return kind == FR_ZONE_FAT_TREE ? parse_fat_tree(parts, n_parts, out, err)
-                                    : parse_dragonfly(parts, n_parts, out,
-                                                      err);
+                                    : parse_dragonfly(parts, n_parts, out, err);
 }
 
 /* ---- numbers of things -------------------------------------------------- */
@@ -366,8 +369,8 @@ typedef struct router {
 static fr_status hop_green(const trip *r, router *at, uint32_t blade)
 {
     const fr_topology *t = r->t;
-    uint64_t n = t->a[BLADES], in = (uint64_t)at->group * t->a[CHASSIS] +
-                                    at->chassis;
+    uint64_t n = t->a[BLADES],
+             in = (uint64_t)at->group * t->a[CHASSIS] + at->chassis;
     bool is_up = at->blade < blade;
     uint64_t pair = is_up ? pair_number(n, at->blade, blade)
                           : pair_number(n, blade, at->blade);
@@ -379,8 +382,8 @@ static fr_status hop_green(const trip *r, router *at, uint32_t blade)
 static fr_status hop_black(const trip *r, router *at, uint32_t chassis)
 {
     const fr_topology *t = r->t;
-    uint64_t n = t->a[CHASSIS], in = (uint64_t)at->group * t->a[BLADES] +
-                                     at->blade;
+    uint64_t n = t->a[CHASSIS],
+             in = (uint64_t)at->group * t->a[BLADES] + at->blade;
     bool is_up = at->chassis < chassis;
     uint64_t pair = is_up ? pair_number(n, at->chassis, chassis)
                           : pair_number(n, chassis, at->chassis);
@@ -408,8 +411,8 @@ static fr_status limit_router(const trip *r, const router *at)
 
     if (!t->switch_limiter)
         return FR_OK;
-    uint32_t i = (at->group * t->a[CHASSIS] + at->chassis) * t->a[BLADES] +
-                 at->blade;
+    uint32_t i =
+        (at->group * t->a[CHASSIS] + at->chassis) * t->a[BLADES] + at->blade;
     return fr_platform_append(r->p, r->path, t->switch_limiter[i], r->err);
 }
 

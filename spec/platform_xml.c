@@ -64,8 +64,7 @@ static fr_status read_host(fr_platform *p, const fr_xml_node *node,
     for (const fr_xml_node *c = fr_xml_first(node); c; c = fr_xml_next(c))
         if (!is_ignored(c))
             return refuse(c, err);
-    return fr_platform_add_point(p, node, id, FR_POINT_HOST, zone, &point,
-                                 err);
+    return fr_platform_add_point(p, node, id, FR_POINT_HOST, zone, &point, err);
 }
 
 static fr_status read_router(fr_platform *p, const fr_xml_node *node,
@@ -101,8 +100,7 @@ static fr_status read_policy(const fr_xml_node *node, bool *is_fatpipe,
 }
 
 /* <link>, <backbone> */
-static fr_status read_link(fr_platform *p, const fr_xml_node *node,
-                           fr_err *err)
+static fr_status read_link(fr_platform *p, const fr_xml_node *node, fr_err *err)
 {
     static const char *const known[] = {"id", "bandwidth", "latency",
                                         "sharing_policy"};
@@ -126,11 +124,11 @@ static fr_status read_link(fr_platform *p, const fr_xml_node *node,
 static fr_status read_routing(const fr_xml_node *node, fr_zone_kind *out,
                               fr_err *err)
 {
-    static const char *const names[] = {"Full", "Floyd", "Dijkstra",
-                                        "DijkstraCache", "None", "Cluster"};
-    static const fr_zone_kind kinds[] = {FR_ZONE_FULL, FR_ZONE_FLOYD,
+    static const char *const names[] = {"Full",          "Floyd", "Dijkstra",
+                                        "DijkstraCache", "None",  "Cluster"};
+    static const fr_zone_kind kinds[] = {FR_ZONE_FULL,     FR_ZONE_FLOYD,
                                          FR_ZONE_DIJKSTRA, FR_ZONE_DIJKSTRA,
-                                         FR_ZONE_NONE, FR_ZONE_STAR};
+                                         FR_ZONE_NONE,     FR_ZONE_STAR};
     const char *routing = NULL;
 
     FR_TRY(fr_xml_get_string(node, "routing", &routing, err));
@@ -147,8 +145,8 @@ static fr_status read_routing(const fr_xml_node *node, fr_zone_kind *out,
 static fr_status declare_zone(fr_platform *p, const fr_xml_node *node,
                               uint32_t parent, fr_err *err);
 
-static fr_status declare(fr_platform *p, const fr_xml_node *node,
-                         uint32_t zone, fr_err *err)
+static fr_status declare(fr_platform *p, const fr_xml_node *node, uint32_t zone,
+                         fr_err *err)
 {
     if (fr_xml_is(node, "host"))
         return read_host(p, node, zone, err);
@@ -314,10 +312,10 @@ static fr_status read_route(fr_platform *p, const fr_xml_node *node,
     FR_TRY(find_end(p, node, "src", zone, is_zone, &there.from, err));
     FR_TRY(find_end(p, node, "dst", zone, is_zone, &there.to, err));
     if (is_zone) {
-        FR_TRY(find_gateway(p, node, "gw_src", there.from,
-                            &there.gateway_from, err));
-        FR_TRY(find_gateway(p, node, "gw_dst", there.to, &there.gateway_to,
+        FR_TRY(find_gateway(p, node, "gw_src", there.from, &there.gateway_from,
                             err));
+        FR_TRY(
+            find_gateway(p, node, "gw_dst", there.to, &there.gateway_to, err));
     }
     FR_TRY(read_links(p, node, false, &there, err));
     FR_TRY(fr_platform_add_route(p, node, zone, &there, err));
@@ -348,10 +346,11 @@ static fr_status connect_zone(fr_platform *p, const fr_xml_node *node,
             FR_TRY(read_route(p, c, zone, is_zone, err));
         else if (is_zone || fr_xml_is(c, "route"))
             return refuse(c, err);
-        else if (kind != FR_ZONE_STAR && (fr_xml_is(c, "host_link") ||
-                                          fr_xml_is(c, "backbone")))
-            return fr_xml_fail(c, err, "<%s> needs a zone with routing "
-                                       "Cluster",
+        else if (kind != FR_ZONE_STAR &&
+                 (fr_xml_is(c, "host_link") || fr_xml_is(c, "backbone")))
+            return fr_xml_fail(c, err,
+                               "<%s> needs a zone with routing "
+                               "Cluster",
                                fr_xml_name(c));
     }
     if (kind == FR_ZONE_STAR)
@@ -370,8 +369,7 @@ static fr_status read_config(fr_platform *p, const fr_xml_node *config,
         FR_TRY(fr_xml_get_string(c, "id", &id, err));
         if (!strcmp(id, "network/loopback-bw"))
             FR_TRY(fr_xml_get_quantity(c, "value", FR_QUANTITY_BPS,
-                                       FR_UNIT_SIMGRID, &p->loopback_Bps,
-                                       err));
+                                       FR_UNIT_SIMGRID, &p->loopback_Bps, err));
         else if (!strcmp(id, "network/loopback-lat"))
             FR_TRY(fr_xml_get_quantity(c, "value", FR_QUANTITY_S,
                                        FR_UNIT_SIMGRID, &p->loopback_s, err));
@@ -412,8 +410,9 @@ fr_status fr_platform_read(fr_platform *p, const fr_xml *xml, fr_err *err)
         else if (!fr_xml_is(c, "zone") && !fr_xml_is(c, "cluster"))
             FR_TRY(is_ignored(c) ? FR_OK : refuse(c, err));
         else if (top)
-            return fr_xml_fail(c, err, "a second outermost zone; put both "
-                                       "into one");
+            return fr_xml_fail(c, err,
+                               "a second outermost zone; put both "
+                               "into one");
         else
             top = c;
     }

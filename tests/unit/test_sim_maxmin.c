@@ -120,9 +120,9 @@ static void draw_net(plain_net *net, bool is_equal)
     memset(net, 0, sizeof *net);
     net->n_links = 2 + below(MAX_LINKS - 2);
     for (size_t l = 0; l < net->n_links; l++)
-        net->capacity[l] = is_equal ? INT64_C(4400000000007)
-                                    : (INT64_C(1) << 42) +
-                                          below(1u << 30) * INT64_C(4093);
+        net->capacity[l] =
+            is_equal ? INT64_C(4400000000007)
+                     : (INT64_C(1) << 42) + below(1u << 30) * INT64_C(4093);
 }
 
 static void check_rates(plain_net *net, fr_maxmin *a, fr_maxmin *b)
@@ -284,8 +284,7 @@ static void test_by_hand(void)
     CHECK_OK(fr_maxmin_add(m, 100000000, FR_MAXMIN_NO_CAP, both + 1, 1, 2,
                            &f[2], &err),
              &err);
-    CHECK_OK(fr_maxmin_add(m, 8000000, 4000000, both, 1, 3, &f[3], &err),
-             &err);
+    CHECK_OK(fr_maxmin_add(m, 8000000, 4000000, both, 1, 3, &f[3], &err), &err);
     fr_maxmin_solve(m, 5);
     CHECK_INT(fr_maxmin_rate(m, f[0]), 3333333);
     CHECK_INT(fr_maxmin_rate(m, f[2]), 3333333);
