@@ -12,6 +12,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Writing them takes a core some milliseconds. */
+enum { REST_BYTES = 32 << 20 };
+
 struct fr_comm_bench {
     const fr_comm_point *points;
     size_t n_points;
@@ -36,20 +39,28 @@ typedef struct layout {
     uint64_t largest_bytes, pool_size_bytes, slab_bytes;
 } layout;
 
+static bool is_shm(const fr_comm_point *point)
+{
+    return strcmp(point->scope, FR_PROFILE_SCOPE_SHM) == 0;
+}
+
 static layout lay_out(const fr_comm_bench *bench,
                       const fr_fingerprint *machine)
 {
     layout at = {0};
-    bool has_cold = false;
+    bool has_cold = false, is_net = false;
 
     for (size_t i = 0; i < bench->n_points; i++) {
         if (bench->points[i].n_bytes > at.largest_bytes)
             at.largest_bytes = bench->points[i].n_bytes;
         has_cold = has_cold || bench->points[i].is_cold;
+        is_net = is_net || !is_shm(&bench->points[i]);
     }
     at.largest_bytes = (at.largest_bytes / 4096 + 2) * 4096;
     if (has_cold)
         at.pool_size_bytes = fr_cache_pool_bytes(machine);
+    else if (is_net)
+        at.pool_size_bytes = REST_BYTES;
     at.dst_bytes = at.largest_bytes;
     at.pool_bytes = 2 * at.largest_bytes;
     at.slab_bytes = at.pool_bytes + at.pool_size_bytes;
@@ -59,6 +70,16 @@ static layout lay_out(const fr_comm_bench *bench,
 static fr_op op_of(const fr_comm_point *point)
 {
     return (fr_op)fr_op_find(point->op);
+}
+
+/*
+ * A network gets a rest first, some milliseconds of other work, as between
+ * the collectives of a step: what buffers and shapers have to give, they
+ * give then too.
+ */
+static uint32_t n_prelude(const fr_comm_point *point)
+{
+    return point->is_cold || !is_shm(point) ? 2 : 1;
 }
 
 /* The writes that come before a point, as one call; returns its number. */
@@ -71,7 +92,7 @@ static uint32_t add_prelude(fr_micro *micro, const layout *at,
         fr_micro_zero(at->pool_bytes, at->pool_size_bytes)};
     uint32_t segment =
         fr_micro_segment(micro, FR_LANE_COMPUTE, "prelude", instrs,
-                         point->is_cold ? 2 : 1);
+                         n_prelude(point));
 
     return fr_micro_call(micro, i_class, segment, dep);
 }
@@ -100,7 +121,7 @@ static fr_status build_collectives(fr_comm_bench *bench, const layout *at,
                                          point->n_bytes / 4, at->src_bytes,
                                          at->dst_bytes);
         last = add_prelude(micro, at, point, 0, last);
-        n_instrs += point->is_cold ? 2 : 1;
+        n_instrs += n_prelude(point);
         last = fr_micro_call(micro, 0,
                              fr_micro_segment(micro, lane, "measured",
                                               instrs, 2),
@@ -136,7 +157,7 @@ static fr_status build_transfers(fr_comm_bench *bench, const layout *at,
             send.tag = (uint32_t)(2 * i) + side;
             receive.tag = (uint32_t)(2 * i) + 1 - side;
             last[side] = add_prelude(micro, at, point, side, last[side]);
-            n_instrs += point->is_cold ? 2 : 1;
+            n_instrs += n_prelude(point);
             i_send = fr_micro_segment(micro, FR_LANE_PP_SEND, "send", &send,
                                       1);
             i_receive = fr_micro_segment(micro, FR_LANE_PP_RECV, "recv",

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 typedef struct bench_point {
@@ -24,6 +25,9 @@ struct fr_compute_bench {
     size_t n_points;
     fr_cache_state *caches;
     unsigned char *operands; /* in the slab */
+    /* Where a rank that is alone has its operands: memory of its own, with
+     * huge pages, while neighbours share theirs. */
+    unsigned char *own_operands;
     uint64_t operands_bytes;
     uint64_t n_runs; /* draws other tokens each time */
 };
@@ -84,6 +88,14 @@ fr_status fr_compute_bench_create(const fr_shapes *shapes,
                     transport, pool_bytes + bench->operands_bytes, err),
                 out_bench);
     bench->operands = transport->slab[transport->rank] + pool_bytes;
+    if (transport->is_slab_shared) {
+        bench->own_operands =
+            fr_transport_map_private(bench->operands_bytes + 1);
+        if (bench->own_operands == NULL) {
+            status = fr_fail_no_memory(err);
+            goto out_bench;
+        }
+    }
     FR_TRY_GOTO(status,
                 fr_cache_state_create(machine,
                                       transport->slab[transport->rank],
@@ -102,6 +114,8 @@ void fr_compute_bench_destroy(fr_compute_bench *bench)
         return;
     if (bench->operands != NULL)
         bench->transport->ops->close_slab(bench->transport);
+    if (bench->own_operands != NULL)
+        (void)munmap(bench->own_operands, bench->operands_bytes + 1);
     fr_cache_state_destroy(bench->caches);
     free(bench->points);
     free(bench);
@@ -150,14 +164,19 @@ static void place_operands(fr_compute_bench *bench, const fr_shape *shape,
 {
     const fr_instr *instr = &shape->instr;
     uint64_t offset = 0;
+    unsigned char *base = bench->operands;
 
+    /* One thread's shapes are shared with plans of more ranks. */
+    if (bench->own_operands != NULL && shape->key.n_threads > 1 &&
+        fr_plan_world(&shape->program->plan) == 1)
+        base = bench->own_operands;
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         n_bytes[i] = 0;
         call->ptr[i] = NULL;
         if (instr->ref[i].space == FR_SPACE_NONE)
             continue;
         n_bytes[i] = fr_instr_ref_bytes(instr, i, 1);
-        call->ptr[i] = bench->operands + offset;
+        call->ptr[i] = base + offset;
         offset += (n_bytes[i] + 4095) / 4096 * 4096 + 4096;
     }
 }

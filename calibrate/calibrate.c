@@ -33,19 +33,34 @@ typedef struct calibration {
     fr_profile profile;
 } calibration;
 
+/* The job, and the same tokens in sequences of twice the length: attention
+ * is the one cost that knows how tokens are cut. */
+static fr_status add_case(calibration *c, const fr_calibrate_case *one,
+                          fr_err *err)
+{
+    fr_job job = *one->job;
+    fr_candidates candidates = {
+        .model = one->model,
+        .job = &job,
+        .n_ranks = c->transport->world,
+        .n_cores = c->profile.fingerprint.n_cores,
+        .is_quick = c->options->is_quick};
+
+    FR_TRY(fr_shapes_add_candidates(&c->shapes, &candidates,
+                                    &c->profile.fingerprint, err));
+    job.seq *= 2;
+    job.global_batch /= 2;
+    if (c->options->is_quick || job.global_batch < 1 ||
+        (one->model->max_seq > 0 && job.seq > one->model->max_seq))
+        return FR_OK;
+    return fr_shapes_add_candidates(&c->shapes, &candidates,
+                                    &c->profile.fingerprint, err);
+}
+
 static fr_status add_cases(calibration *c, fr_err *err)
 {
-    for (size_t i = 0; i < c->options->n_cases; i++) {
-        const fr_calibrate_case *one = &c->options->cases[i];
-        fr_candidates candidates = {
-            .model = one->model,
-            .job = one->job,
-            .n_ranks = c->transport->world,
-            .n_cores = c->profile.fingerprint.n_cores,
-            .is_quick = c->options->is_quick};
-        FR_TRY(fr_shapes_add_candidates(&c->shapes, &candidates,
-                                        &c->profile.fingerprint, err));
-    }
+    for (size_t i = 0; i < c->options->n_cases; i++)
+        FR_TRY(add_case(c, &c->options->cases[i], err));
     fr_shapes_thin(&c->shapes, 2);
     return fr_shapes_add_held_out(&c->shapes, c->options->is_quick ? 1 : 2,
                                   &c->profile.fingerprint, err);
@@ -120,6 +135,7 @@ static fr_status measure_tier(calibration *c, const fr_comm_point *points,
     table = fr_comm_bench_table(bench);
     schedule.budget_s = budget_s;
     schedule.target_rel_err = 0.02;
+    schedule.n_min = 3;
     schedule.n_max = N_MAX;
     status = fr_bench_measure(&table, &schedule, samples,
                               &c->profile.n_disturbed, err);
@@ -200,7 +216,7 @@ static fr_status measure_comm(calibration *c, fr_err *err)
 {
     static const uint64_t tiers[] = {0, 1 << 16, 1 << 20, 1 << 23, 1 << 26};
     enum { N_TIERS = sizeof tiers / sizeof tiers[0] - 1 };
-    static const double slowest_s = 0.4;
+    static const double slowest_s = 0.1;
     fr_status status = FR_OK;
     fr_payloads payloads = {0};
 

@@ -65,33 +65,37 @@ static fr_status add_size(fr_comm_list *list, const fr_comm_wanted *wanted,
     return FR_OK;
 }
 
+/*
+ * What lowering takes at this size, and for gradients also what a plan may
+ * ask for by name; one algorithm's shape says the rest.
+ */
 static bool is_wanted(const fr_comm_wanted *wanted, fr_op op,
-                      fr_collective_kind algorithm)
+                      fr_collective_kind algorithm, uint64_t n_bytes)
 {
     const fr_collective *entry = fr_collectives[algorithm];
 
     if (entry == NULL || !entry->fits(op, wanted->n_group))
         return false;
-    /* On one node lowering takes the shared windows, by messages only what
-     * a plan asks for by name. */
-    if (!wanted->is_net)
-        return algorithm == FR_COLLECTIVE_DIRECT ||
-               (!wanted->is_quick && algorithm == FR_COLLECTIVE_RING &&
-                op == FR_OP_ALL_REDUCE);
-    return true;
+    if (algorithm == fr_collective_choose(FR_COLLECTIVE_AUTO, op,
+                                          wanted->n_group, n_bytes,
+                                          !wanted->is_net))
+        return true;
+    return op == FR_OP_ALL_REDUCE && !wanted->is_quick &&
+           (algorithm == FR_COLLECTIVE_RING ||
+            (wanted->is_net && algorithm == FR_COLLECTIVE_HALVING_DOUBLING));
 }
 
 static fr_status add_op(fr_comm_list *list, const fr_comm_wanted *wanted,
-                        fr_op op, fr_collective_kind algorithm, fr_err *err)
+                        fr_op op, uint64_t n_bytes, fr_err *err)
 {
-    for (uint64_t n = 16; n <= wanted->max_bytes; n *= 4)
-        if (n > wanted->min_bytes)
-            FR_TRY(add_size(list, wanted, op, algorithm, n, err));
-    for (size_t i = 0; i < wanted->n_sizes; i++)
-        if (wanted->sizes[i] > wanted->min_bytes &&
-            wanted->sizes[i] <= wanted->max_bytes)
-            FR_TRY(add_size(list, wanted, op, algorithm, wanted->sizes[i],
-                            err));
+    if (n_bytes <= wanted->min_bytes || n_bytes > wanted->max_bytes)
+        return FR_OK;
+    if (op == FR_OP_SEND)
+        return add_size(list, wanted, op, FR_COLLECTIVE_AUTO, n_bytes, err);
+    for (int kind = 1; kind < FR_COLLECTIVE_N; kind++)
+        if (is_wanted(wanted, op, (fr_collective_kind)kind, n_bytes))
+            FR_TRY(add_size(list, wanted, op, (fr_collective_kind)kind,
+                            n_bytes, err));
     return FR_OK;
 }
 
@@ -120,14 +124,14 @@ fr_status fr_comm_list_fill(fr_comm_list *list, const fr_comm_wanted *wanted,
 {
     static const fr_op ops[] = {FR_OP_ALL_REDUCE, FR_OP_REDUCE_SCATTER,
                                 FR_OP_ALL_GATHER, FR_OP_ALL_TO_ALL,
-                                FR_OP_BROADCAST};
+                                FR_OP_BROADCAST,  FR_OP_SEND};
 
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        for (int kind = 1; kind < FR_COLLECTIVE_N; kind++)
-            if (is_wanted(wanted, ops[i], (fr_collective_kind)kind))
-                FR_TRY(add_op(list, wanted, ops[i], (fr_collective_kind)kind,
-                              err));
-    FR_TRY(add_op(list, wanted, FR_OP_SEND, FR_COLLECTIVE_AUTO, err));
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        for (uint64_t n = 16; n <= wanted->max_bytes; n *= 4)
+            FR_TRY(add_op(list, wanted, ops[i], n, err));
+        for (size_t k = 0; k < wanted->n_sizes; k++)
+            FR_TRY(add_op(list, wanted, ops[i], wanted->sizes[k], err));
+    }
     if (wanted->min_bytes == 0)
         FR_TRY(add_size(list, wanted, FR_OP_BARRIER, FR_COLLECTIVE_DIRECT, 4,
                         err));

@@ -308,7 +308,8 @@ fr_status fr_shapes_add_held_out(fr_shapes *shapes, int n_per_op,
     int n_added[FR_OP_N] = {0};
     size_t n_known = shapes->n;
 
-    for (size_t i = 0; i < n_known; i++) {
+    /* From the back: there are the shapes of the largest world. */
+    for (size_t i = n_known; i-- > 0;) {
         fr_shape shape = shapes->at[i];
         fr_op op = (fr_op)shape.instr.op;
         int dim = scaled_dim(op);

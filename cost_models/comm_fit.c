@@ -192,6 +192,9 @@ static const comm_curve *find_curve(const fr_comm_fits *fits,
             away += 1 << 19;
         if (!curve->is_cold && query->is_cold)
             away += 1 << 17;
+        /* Measured for far larger payloads only. */
+        if ((double)query->n_bytes * 8.0 < curve->bytes[0])
+            away += 1 << 22;
         if (op != FR_OP_SEND)
             away += (int)fmin(fabs((double)(curve->n_group - query->n_group)),
                               1e5);
@@ -241,6 +244,19 @@ static double group_factor(const fr_comm_fits *fits, const comm_curve *curve,
     return there > 0.0 && here > 0.0 ? here / there : 1.0;
 }
 
+/* Seconds per byte at the end, from points that are not too close. */
+static double last_slope(const comm_curve *curve)
+{
+    size_t last = curve->n - 1;
+
+    for (size_t i = last; i-- > 0;)
+        if (curve->bytes[i] * 2.0 <= curve->bytes[last] &&
+            curve->seconds[i] < curve->seconds[last])
+            return (curve->seconds[last] - curve->seconds[i]) /
+                   (curve->bytes[last] - curve->bytes[i]);
+    return curve->line.b;
+}
+
 bool fr_comm_fits_ask(const fr_comm_fits *fits, const fr_comm_query *query,
                       fr_comm_answer *out)
 {
@@ -260,9 +276,14 @@ bool fr_comm_fits_ask(const fr_comm_fits *fits, const fr_comm_query *query,
                      bytes <= curve->bytes[curve->n - 1] * 1.25;
     out->seconds = out->is_measured ? curve->seconds[nearest]
                                     : fr_curve_at(curve->curve, bytes);
-    /* Below the smallest size there is only the latency. */
+    /* Below the smallest size there is only the latency, above the largest
+     * bandwidth alone decides. */
     if (bytes < curve->bytes[0])
         out->seconds = curve->seconds[0];
+    if (bytes > curve->bytes[curve->n - 1])
+        out->seconds = curve->seconds[curve->n - 1] +
+                       last_slope(curve) *
+                           (bytes - curve->bytes[curve->n - 1]);
     out->seconds *= factor;
     out->latency_s = fmin(curve->seconds[0] * factor, out->seconds);
     out->cpu_frac = curve->cpu_frac[nearest];

@@ -45,6 +45,10 @@ static void add_places(const fr_compute_point *key, const fr_instr *instr,
 {
     for (int i = 0; i < FR_PROFILE_REFS && key->where[i] != '\0'; i++) {
         double n_bytes = (double)fr_instr_ref_bytes(instr, i, 1);
+        /* Of an embedding table only the rows of the tokens are touched. */
+        if (instr->op == FR_OP_EMBED_FWD || instr->op == FR_OP_EMBED_BWD)
+            n_bytes = fmin(n_bytes,
+                           4.0 * (double)instr->dim[0] * (double)instr->dim[1]);
         if (fr_op_access((fr_op)instr->op, i) == 'm')
             n_bytes *= 2.0;
         if (key->where[i] == FR_PROFILE_MEMORY)
@@ -99,9 +103,11 @@ static bool amounts_of(const fr_compute_point *key, double *amount)
     if (!fr_compute_key_instr(key, &instr))
         return false;
     amount[AMOUNT_ONE] = 1.0;
-    amount[AMOUNT_WORK] =
-        key->flop > 0 ? (double)key->flop : (double)key->moved_bytes;
     add_places(key, &instr, amount);
+    amount[AMOUNT_WORK] = key->flop > 0
+                              ? (double)key->flop
+                              : amount[AMOUNT_MEMORY] + amount[AMOUNT_LLC] +
+                                    amount[AMOUNT_NEAR];
     op_amounts(&instr, amount);
     return true;
 }
