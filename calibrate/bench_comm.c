@@ -8,6 +8,7 @@
 #include "runtime/interpreter.h"
 #include "runtime/measure.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,6 +29,10 @@ struct fr_comm_bench {
     uint32_t *i_second; /* transfers: of the way back */
     double *seconds;    /* [n_points] of the last round */
     fr_span *spans;
+    double clock_offset_s; /* of rank 0's clock against this one */
+    double step_begin_s;   /* on rank 0's clock */
+    double *times;         /* [n_points][2] begin and end of the last round */
+    double *all_times;     /* [world][n_points][2] */
     int64_t n_steps, n_max;
     double busy_s, cpu_s; /* summed over rounds */
 };
@@ -189,53 +194,92 @@ static double cpu_clock_s(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/*
- * The answer of a collective is its span; of a transfer half of the time from
- * the begin of the send to the end of the receive of the way back.  Ranks
- * that measured differently: the slowest counts.
- */
-static void read_spans(fr_comm_bench *bench)
+/* When an instruction ran in the last step, on the common clock. */
+static void find_span(const fr_comm_bench *bench, size_t n_spans,
+                      uint32_t i_instr, double *begin_s, double *end_s)
 {
-    size_t n = fr_interpreter_n_spans(bench->interpreter);
     int32_t step = (int32_t)bench->n_steps;
 
-    fr_interpreter_copy_spans(bench->interpreter, bench->spans);
-    for (size_t i = 0; i < bench->n_points; i++) {
-        int64_t begin_ps = 0, end_ps = 0;
-        bool is_transfer = bench->i_instr[i] != bench->i_second[i];
-        for (size_t k = 0; k < n; k++) {
-            const fr_span *span = &bench->spans[k];
-            if (span->step != step)
-                continue;
-            if (span->i_instr == bench->i_instr[i])
-                begin_ps = span->begin_ps;
-            if (span->i_instr == bench->i_second[i])
-                end_ps = span->end_ps;
-        }
-        bench->seconds[i] = (double)(end_ps - begin_ps) * 1e-12;
-        bench->busy_s += bench->seconds[i];
-        if (is_transfer)
-            bench->seconds[i] *= 0.5;
+    for (size_t i = n_spans; i-- > 0;) {
+        const fr_span *span = &bench->spans[i];
+        if (span->step != step || span->i_instr != i_instr)
+            continue;
+        *begin_s = bench->step_begin_s + (double)span->begin_ps * 1e-12;
+        *end_s = bench->step_begin_s + (double)span->end_ps * 1e-12;
+        return;
     }
+}
+
+/* Half of the time from the begin of the send to the end of the receive of
+ * the way back: one clock is enough. */
+static void read_transfers(fr_comm_bench *bench, size_t n_spans)
+{
+    for (size_t i = 0; i < bench->n_points; i++) {
+        double begin_s = 0.0, end_s = 0.0, ignored_s;
+        find_span(bench, n_spans, bench->i_instr[i], &begin_s, &ignored_s);
+        find_span(bench, n_spans, bench->i_second[i], &ignored_s, &end_s);
+        bench->seconds[i] = 0.5 * (end_s - begin_s);
+        bench->busy_s += end_s - begin_s;
+    }
+}
+
+/*
+ * From the begin on the rank that began last to the end on the rank that
+ * ended last: whoever came early only waited, and a rank that has sent its
+ * part may be through long before the others have it.
+ */
+static fr_status read_collectives(fr_comm_bench *bench, size_t n_spans,
+                                  fr_err *err)
+{
+    size_t n = bench->n_points, world = (size_t)bench->transport->world;
+
+    for (size_t i = 0; i < n; i++) {
+        double *mine = bench->times + 2 * i, barrier_s = 0.0, ignored_s;
+        mine[0] = mine[1] = 0.0;
+        find_span(bench, n_spans, bench->i_instr[i], &mine[0], &mine[1]);
+        find_span(bench, n_spans, bench->i_instr[i] - 1, &barrier_s,
+                  &ignored_s);
+        bench->busy_s += mine[1] - barrier_s;
+    }
+    FR_TRY(fr_transport_all_gather(bench->transport, bench->times,
+                                   2 * n * sizeof(double), bench->all_times,
+                                   err));
+    for (size_t i = 0; i < n; i++) {
+        double begin_s = -INFINITY, end_s = -INFINITY;
+        for (size_t rank = 0; rank < world; rank++) {
+            const double *there = bench->all_times + 2 * (rank * n + i);
+            begin_s = fmax(begin_s, there[0]);
+            end_s = fmax(end_s, there[1]);
+        }
+        bench->seconds[i] = end_s - begin_s;
+    }
+    return FR_OK;
 }
 
 static fr_status begin_round(void *context, fr_err *err)
 {
     fr_comm_bench *bench = context;
     double step_s, process_s, main_s;
+    size_t n_spans;
 
     if (bench->n_steps >= bench->n_max)
         return FR_OK; /* a round after a disturbed one: keep the last */
     FR_TRY(fr_ranks_barrier(bench->transport, err));
     process_s = cpu_clock_s(CLOCK_PROCESS_CPUTIME_ID);
     main_s = cpu_clock_s(CLOCK_THREAD_CPUTIME_ID);
+    bench->step_begin_s = fr_clock_s() + bench->clock_offset_s;
     FR_TRY(fr_interpreter_step(bench->interpreter, bench->n_steps, true,
                                &step_s, err));
     /* What the process used besides this thread, its communication thread
      * did; meanwhile this one waits or computes. */
     bench->cpu_s += cpu_clock_s(CLOCK_PROCESS_CPUTIME_ID) - process_s -
                     (cpu_clock_s(CLOCK_THREAD_CPUTIME_ID) - main_s);
-    read_spans(bench);
+    n_spans = fr_interpreter_n_spans(bench->interpreter);
+    fr_interpreter_copy_spans(bench->interpreter, bench->spans);
+    if (op_of(&bench->points[0]) == FR_OP_SEND)
+        read_transfers(bench, n_spans);
+    else
+        FR_TRY(read_collectives(bench, n_spans, err));
     bench->n_steps++;
     return FR_OK;
 }
@@ -309,8 +353,12 @@ fr_status fr_comm_bench_create(const fr_comm_point *points, size_t n,
     bench->i_instr = calloc(n + 1, sizeof *bench->i_instr);
     bench->i_second = calloc(n + 1, sizeof *bench->i_second);
     bench->seconds = calloc(n + 1, sizeof *bench->seconds);
+    bench->times = calloc(2 * n + 1, sizeof *bench->times);
+    bench->all_times = calloc(2 * n * (size_t)transport->world + 1,
+                              sizeof *bench->all_times);
     if (bench->i_instr == NULL || bench->i_second == NULL ||
-        bench->seconds == NULL) {
+        bench->seconds == NULL || bench->times == NULL ||
+        bench->all_times == NULL) {
         status = fr_fail_no_memory(err);
         goto out_bench;
     }
@@ -318,6 +366,9 @@ fr_status fr_comm_bench_create(const fr_comm_point *points, size_t n,
     status = op_of(&points[0]) == FR_OP_SEND
                  ? build_transfers(bench, &at, err)
                  : build_collectives(bench, &at, err);
+    if (status == FR_OK)
+        status = fr_ranks_clock_offset(transport, &bench->clock_offset_s,
+                                       err);
     if (status == FR_OK)
         status = open_interpreter(bench, &at, err);
     if (status == FR_OK) {
@@ -339,6 +390,8 @@ void fr_comm_bench_destroy(fr_comm_bench *bench)
         bench->transport->ops->close_slab(bench->transport);
     fr_program_destroy(bench->program);
     free(bench->spans);
+    free(bench->all_times);
+    free(bench->times);
     free(bench->seconds);
     free(bench->i_second);
     free(bench->i_instr);

@@ -6,7 +6,8 @@
  * Each execution is preceded by a write of the payload (as the kernel that
  * made it would have done; cold: followed by dirtying a pool, so that the
  * payload is in memory again) and by a barrier of the same group on the same
- * lane, so that a late rank is not counted.
+ * lane; what a collective takes is counted from the last rank that began to
+ * the last one that ended, on one clock.
  */
 #ifndef FR_CALIBRATE_BENCH_COMM_H
 #define FR_CALIBRATE_BENCH_COMM_H

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 typedef struct bench_point {
     const fr_shape *shape;
@@ -257,14 +256,6 @@ static void set_the_stage(fr_compute_bench *bench, const fr_shape *shape,
         make_payload(call);
 }
 
-/* Times that somebody else got a core of this process. */
-static long n_preemptions(void)
-{
-    struct rusage usage;
-
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
-}
-
 static fr_status run_point(void *context, size_t i_point, double *out_s,
                            fr_err *err)
 {
@@ -291,7 +282,7 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
         return FR_OK;
     place_operands(bench, shape, &call, n_bytes);
     fr_kernels_cpu_set_threads(call.n_threads);
-    n_before = n_preemptions();
+    n_before = fr_preemptions();
     set_the_stage(bench, shape, &call, n_bytes);
     bench->n_runs++;
     if (point->key.n_busy > 1)
@@ -299,7 +290,7 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
     begin_s = fr_clock_s();
     fr_kernels_cpu[shape->instr.op](&call);
     *out_s = fmax(fr_clock_s() - begin_s, 1e-9);
-    if (n_preemptions() != n_before)
+    if (fr_preemptions() != n_before)
         *out_s = -*out_s;
     return FR_OK;
 }

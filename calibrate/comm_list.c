@@ -53,6 +53,9 @@ static fr_status add_size(fr_comm_list *list, const fr_comm_wanted *wanted,
     if (op == FR_OP_SEND)
         point.n_group = 2;
     for (int async = op == FR_OP_SEND; async < 2; async++) {
+        /* Messages are the communication thread's either way. */
+        if (wanted->is_net && !async && n_bytes > (1 << 20))
+            continue;
         point.is_async = async;
         point.is_cold = false;
         FR_TRY(add(list, &point, err));

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG_GATE = FR_TAG_SETUP + 1 };
+enum { TAG_GATE = FR_TAG_SETUP + 1, N_CLOCKS = 32 };
 
 /* Polled this long, then looked at twice in a millisecond. */
 static const double busy_s = 300e-6;
@@ -100,6 +100,59 @@ fr_status fr_ranks_open_slab(fr_transport *transport, uint64_t n_bytes,
 {
     FR_TRY(fr_ranks_barrier(transport, err));
     return transport->ops->open_slab(transport, n_bytes, err);
+}
+
+/* ---- clocks ------------------------------------------------------------------- */
+
+static fr_status pass_clock(fr_transport *transport, int64_t peer,
+                            bool is_send, double *clock_s, fr_err *err)
+{
+    fr_request request = {0};
+
+    if (is_send)
+        FR_TRY(transport->ops->isend(transport, peer, TAG_GATE, clock_s,
+                                     sizeof *clock_s, &request, err));
+    else
+        FR_TRY(transport->ops->irecv(transport, peer, TAG_GATE, clock_s,
+                                     sizeof *clock_s, &request, err));
+    return fr_transport_wait(transport, &request, peer, "clocks", err);
+}
+
+/* Rank 0's part: answers with its clock. */
+static fr_status serve_clock(fr_transport *transport, fr_err *err)
+{
+    for (int64_t peer = 1; peer < transport->world; peer++) {
+        for (int i = 0; i < N_CLOCKS; i++) {
+            double clock_s;
+            FR_TRY(pass_clock(transport, peer, false, &clock_s, err));
+            clock_s = fr_clock_s();
+            FR_TRY(pass_clock(transport, peer, true, &clock_s, err));
+        }
+    }
+    return FR_OK;
+}
+
+fr_status fr_ranks_clock_offset(fr_transport *transport, double *out_s,
+                                fr_err *err)
+{
+    double fastest_s = 0.0;
+
+    *out_s = 0.0;
+    if (transport->n_local == transport->world)
+        return FR_OK;
+    if (transport->rank == 0)
+        return serve_clock(transport, err);
+    for (int i = 0; i < N_CLOCKS; i++) {
+        double begin_s = fr_clock_s(), end_s, there_s = begin_s;
+        FR_TRY(pass_clock(transport, 0, true, &there_s, err));
+        FR_TRY(pass_clock(transport, 0, false, &there_s, err));
+        end_s = fr_clock_s();
+        if (i == 0 || end_s - begin_s < fastest_s) {
+            fastest_s = end_s - begin_s;
+            *out_s = there_s - 0.5 * (begin_s + end_s);
+        }
+    }
+    return FR_OK;
 }
 
 fr_status fr_ranks_max(fr_transport *transport, double *value, fr_err *err)

@@ -17,6 +17,14 @@ FR_CHECKED fr_status fr_ranks_share(void *transport, void *bytes,
 FR_CHECKED fr_status fr_ranks_open_slab(fr_transport *transport,
                                         uint64_t n_bytes, fr_err *err);
 
+/*
+ * What to add to this rank's clock (fr_clock_s) to have rank 0's: 0 where all
+ * ranks are on one machine; else from the fastest of some exchanges (Cristian,
+ * Distributed Computing 3, 1989), good to half of what that one took.
+ */
+FR_CHECKED fr_status fr_ranks_clock_offset(fr_transport *transport,
+                                           double *out_s, fr_err *err);
+
 /* Everybody gets the largest value of all ranks. */
 FR_CHECKED fr_status fr_ranks_max(fr_transport *transport, double *value,
                                   fr_err *err);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum {
     N_SENTINEL = 3,   /* executions of one look at the sentinel */
@@ -50,6 +51,13 @@ fr_sample fr_sample_of(double *seconds, size_t n)
     if (last - first < 3)
         sample.rel_err = fmax(sample.rel_err, 0.1);
     return sample;
+}
+
+long fr_preemptions(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
 typedef struct point_state {

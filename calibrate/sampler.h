@@ -58,6 +58,9 @@ FR_CHECKED fr_status fr_bench_measure(const fr_bench *bench,
                                       fr_sample *out, int *n_disturbed,
                                       fr_err *err);
 
+/* Times so far that somebody else got a core of this process. */
+long fr_preemptions(void);
+
 /*
  * Median without outliers (beyond 5 median absolute deviations), and the
  * standard error of it from the distribution-free 95 % interval.  Sorts

@@ -184,8 +184,9 @@ static const comm_curve *find_curve(const fr_comm_fits *fits,
         if (op != FR_OP_SEND && op != FR_OP_BARRIER &&
             curve->algorithm != (int)query->algorithm)
             away += 1 << 20;
+        /* Messages are the communication thread's either way. */
         if (curve->is_async != query->is_async)
-            away += 1 << 18;
+            away += query->is_net ? 1 << 16 : 1 << 18;
         /* Small payloads were measured warm only: there it is all one. */
         if (curve->is_cold &&
             (!query->is_cold || (double)query->n_bytes < curve->bytes[0]))
@@ -195,9 +196,11 @@ static const comm_curve *find_curve(const fr_comm_fits *fits,
         /* Measured for far larger payloads only. */
         if ((double)query->n_bytes * 8.0 < curve->bytes[0])
             away += 1 << 22;
+        if ((double)query->n_bytes > 4.0 * curve->bytes[curve->n - 1])
+            away += 1 << 17;
         if (op != FR_OP_SEND)
             away += (int)fmin(fabs((double)(curve->n_group - query->n_group)),
-                              1e5);
+                              6e4);
         if (best == NULL || away < *distance) {
             best = curve;
             *distance = away;
@@ -270,8 +273,8 @@ bool fr_comm_fits_ask(const fr_comm_fits *fits, const fr_comm_query *query,
     memset(out, 0, sizeof *out);
     nearest = nearest_point(curve, bytes);
     factor = group_factor(fits, curve, query);
-    out->is_measured = (distance & ~(1 << 17)) == 0 && curve->bytes[nearest] == bytes;
-    out->is_inside = (distance & ((1 << 17) - 1)) == 0 &&
+    out->is_measured = (distance & ~(3 << 16)) == 0 && curve->bytes[nearest] == bytes;
+    out->is_inside = (distance & ((1 << 16) - 1)) == 0 &&
                      distance < (1 << 18) && bytes >= curve->bytes[0] &&
                      bytes <= curve->bytes[curve->n - 1] * 1.25;
     out->seconds = out->is_measured ? curve->seconds[nearest]
