@@ -203,7 +203,7 @@ $(BENCH_BIN): %: %.o $(BENCH_AIDS) $(LIB)
 
 # In `make check` a fuzz target is a program that replays its corpus; in
 # `make fuzz` libFuzzer brings the main.
-$(FUZZ_BIN): %: %.o $(if $(FUZZER),,$(BUILD)/tests/fuzz/replay.o) $(LIB)
+$(FUZZ_BIN): %: %.o $(if $(FUZZER),,$(BUILD)/tests/fuzz/corpus.o) $(LIB)
 	$(LINK)
 
 clean:
@@ -221,7 +221,11 @@ test-programs: $(BUILD)/forerun $(TEST_BIN) $(FUZZ_BIN)
 check-now: test-programs
 	@BUILD=$(BUILD) tests/run.sh lint $(TEST_BIN) golden $(FUZZ_BIN)
 
-SAN_OPTIONS := ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 \
+# Whole stacks: the plugins of MPI are gone when leaks are looked for, so that
+# only their callers can be named.
+SAN_OPTIONS := \
+    ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:fast_unwind_on_malloc=0 \
+    LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 check-san:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-san \

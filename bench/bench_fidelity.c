@@ -143,14 +143,13 @@ static fr_status write_json(const char *path, const fr_contender *list,
     fr_buffer_putc(&buffer, '\n');
     fr_status status = fr_buffer_check(&buffer, err);
     if (status == FR_OK)
-        status = fr_file_write(path, fr_buffer_text(&buffer), buffer.n,
-                                      err);
+        status = fr_file_write(path, fr_buffer_text(&buffer), buffer.n, err);
     fr_buffer_release(&buffer);
     return status;
 }
 
-static fr_status fidelity(const char *cases, fr_rounds *rounds,
-                          const char *out, fr_err *err)
+static fr_status fidelity(const char *cases, fr_rounds *rounds, const char *out,
+                          fr_err *err)
 {
     fr_contender *list;
     size_t n, n_kept = 0;

@@ -70,7 +70,7 @@ typedef struct kernel_case {
         name,                                                                  \
             {.op = FR_OP_##symbol,                                             \
              .algorithm = FR_OPTIMIZER_##optimizer,                            \
-             .dim = {N_PARAMETERS, 0, 4L * (n_moments) * N_PARAMETERS, 16}},   \
+             .dim = {N_PARAMETERS, 0, 4L * (n_moments)*N_PARAMETERS, 16}},     \
             n_calls, 0                                                         \
     }
 #define COMPRESSOR(name, symbol, stage, compressor)                            \
@@ -94,8 +94,8 @@ static const kernel_case cases[] = {
     ATTENTION("attn_fwd lse T1024", ATTN_FWD, 0, 1, 1024, false),
     ATTENTION("attn_bwd lse T1024", ATTN_BWD, 0, 1, 1024, false),
     KERNEL("rope_fwd", ROPE_FWD, 0, ROWS, SEQ, HEADS, HEADS, COLS / HEADS),
-    KERNEL("gelu_fwd", GELU_FWD, LAYERS, ROWS * FFN),
-    KERNEL("gelu_bwd", GELU_BWD, LAYERS, ROWS * FFN),
+    KERNEL("gelu_fwd", GELU_FWD, LAYERS, ROWS *FFN),
+    KERNEL("gelu_bwd", GELU_BWD, LAYERS, ROWS *FFN),
     KERNEL("swiglu_fwd", SWIGLU_FWD, 0, ROWS, FFN),
     KERNEL("swiglu_bwd", SWIGLU_BWD, 0, ROWS, FFN),
     KERNEL("residual_add", RESIDUAL_ADD, 2 * LAYERS, ROWS, COLS),
@@ -139,8 +139,7 @@ static void size_compressor(setup *at, const kernel_case *c)
                          .compressor_density = 0.01,
                          .compressor_rank = 4,
                          .has_error_feedback = true};
-    at->tensor = (fr_tensor){.n = BUCKET, .rows = BUCKET / 1000,
-                             .cols = 1000};
+    at->tensor = (fr_tensor){.n = BUCKET, .rows = BUCKET / 1000, .cols = 1000};
     fr_bucket bucket = {0, BUCKET, &at->tensor, 1};
     const fr_compressor *compressor = fr_compressor_of(&at->plan);
     int64_t *dim = at->instr.dim;
@@ -202,8 +201,10 @@ static bool setup_init(setup *at, const kernel_case *c)
     if (at->instr.op == FR_OP_COMPRESS || at->instr.op == FR_OP_DECOMPRESS)
         size_compressor(at, c);
     else
-        at->tensor = (fr_tensor){.n = N_PARAMETERS, .rows = 1,
-                                 .cols = N_PARAMETERS, .is_decayed = true};
+        at->tensor = (fr_tensor){.n = N_PARAMETERS,
+                                 .rows = 1,
+                                 .cols = N_PARAMETERS,
+                                 .is_decayed = true};
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         offset[i] = n_bytes;
         if (!has_operand(at, i))
@@ -216,9 +217,12 @@ static bool setup_init(setup *at, const kernel_case *c)
     at->memory = calloc(1, n_bytes);
     if (!at->memory)
         return false;
-    at->call = (fr_kernel_call){.instr = &at->instr, .n_group = 1,
-                                .job = &at->job, .plan = &at->plan,
-                                .tensors = &at->tensor, .n_tensors = 1};
+    at->call = (fr_kernel_call){.instr = &at->instr,
+                                .n_group = 1,
+                                .job = &at->job,
+                                .plan = &at->plan,
+                                .tensors = &at->tensor,
+                                .n_tensors = 1};
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         if (!has_operand(at, i))
             continue;
@@ -263,8 +267,8 @@ static double sgemm_flops(int n_threads)
     fr_kernels_cpu_set_threads(n_threads);
     for (int i = 0; x && i < N_REPEATS; i++) {
         double begin_s = fr_clock_s();
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1.0F,
-                    x, N, x + N * N, N, 0.0F, x + 2 * N * N, N);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1.0F, x,
+                    N, x + N * N, N, 0.0F, x + 2 * N * N, N);
         times[i] = fr_clock_s() - begin_s;
     }
     free(x);
@@ -354,8 +358,8 @@ int main(int argc, char **argv)
     printf("%-20s %-23s  %-23s  %-19s %4s %8s\n", "", "        GFLOP/s",
            "          GB/s", "   ms of a call", "", "ms/step");
     printf("%-20s %7s %7s %7s  %7s %7s %7s  %9s %9s %4s %8s\n", "kernel",
-           "1 warm", "n warm", "n cold", "1 warm", "n warm", "n cold",
-           "n warm", "n cold", "x", "cold");
+           "1 warm", "n warm", "n cold", "1 warm", "n warm", "n cold", "n warm",
+           "n cold", "x", "cold");
     for (size_t i = 0; i < N_CASES; i++) {
         if (!strstr(cases[i].name, only))
             continue;

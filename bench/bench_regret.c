@@ -103,8 +103,8 @@ static fr_status add_contender(const fr_json_value *entry, const char *link,
     fr_buffer_init(&options);
     fr_status status = plan_options(plan, &options, err);
     if (status == FR_OK && options.n >= sizeof out->options)
-        status = fr_fail(err, FR_FAILURE, "plan '%s' needs too many options",
-                         name);
+        status =
+            fr_fail(err, FR_FAILURE, "plan '%s' needs too many options", name);
     if (status == FR_OK)
         memcpy(out->options, fr_buffer_text(&options), options.n + 1);
     fr_buffer_release(&options);

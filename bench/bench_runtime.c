@@ -50,11 +50,11 @@ static fr_status measure_round(char **argv, runtime_series *s, size_t i,
     double seconds;
     FR_TRY(fr_sgemm_s(sgemm_n, 10, &seconds, err));
     s->sgemm_flops[i] = 2.0 * sgemm_n * sgemm_n * sgemm_n / seconds;
-    snprintf(command, sizeof command, "'%s' run '%s' --steps 8 --json",
-             argv[1], argv[2]);
+    snprintf(command, sizeof command, "'%s' run '%s' --steps 8 --json", argv[1],
+             argv[2]);
     FR_TRY(tokens_per_s(command, &s->single[i], err));
-    snprintf(command, sizeof command, "'%s' run '%s' --steps 8 --json",
-             argv[1], argv[3]);
+    snprintf(command, sizeof command, "'%s' run '%s' --steps 8 --json", argv[1],
+             argv[3]);
     FR_TRY(tokens_per_s(command, &s->dp2[i], err));
     if (s->pytorch_reason == NULL)
         FR_TRY(tokens_per_s(argv[4], &s->pytorch[i], err));

@@ -334,7 +334,6 @@ static fr_status simulate_256(double *wall_s, double *step_s, fr_err *err)
     plan.tp = plan.pp = 8;
     plan.dp = 4;
     plan.is_sequence_parallel = true;
-    plan.precision = FR_DTYPE_BF16;
     fr_job_init(&job);
     job.global_batch = 64;
     job.seq = 2048;

@@ -38,8 +38,7 @@ static bool contender_parse(char *line, fr_contender *out)
     return fr_text_copy(out->name, sizeof out->name, fields[0]) &&
            fr_text_copy(out->link, sizeof out->link, fields[1]) &&
            fr_text_copy(out->model, sizeof out->model, fields[2]) &&
-           fr_text_copy(out->options, sizeof out->options,
-                        fr_text_trim(rest));
+           fr_text_copy(out->options, sizeof out->options, fr_text_trim(rest));
 }
 
 fr_status fr_contenders_load(const char *path, fr_contender **out, size_t *n,
@@ -82,8 +81,7 @@ fr_status fr_contenders_load(const char *path, fr_contender **out, size_t *n,
 
 /* ---- running the program ------------------------------------------------ */
 
-fr_status fr_command_json(const char *command, fr_json **out,
-                          fr_err *err)
+fr_status fr_command_json(const char *command, fr_json **out, fr_err *err)
 {
     FILE *pipe = popen(command, "r");
     if (pipe == NULL)
@@ -98,12 +96,11 @@ fr_status fr_command_json(const char *command, fr_json **out,
     fr_status status = fr_buffer_check(&text, err);
     if (status == FR_OK && wait_status != 0)
         status = fr_fail(err, FR_FAILURE, "exit code %d of: %s",
-                         WIFEXITED(wait_status) ? WEXITSTATUS(wait_status)
-                                                : -1,
+                         WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1,
                          command);
     if (status == FR_OK)
-        status = fr_json_parse(command, fr_buffer_text(&text), text.n, out,
-                               err);
+        status =
+            fr_json_parse(command, fr_buffer_text(&text), text.n, out, err);
     fr_buffer_release(&text);
     return status;
 }
@@ -113,21 +110,19 @@ static bool is_net(const fr_contender *contender)
     return strcmp(contender->link, "shm") != 0;
 }
 
-fr_status fr_contender_predict(const fr_rounds *rounds,
-                               fr_contender *contender, fr_err *err)
+fr_status fr_contender_predict(const fr_rounds *rounds, fr_contender *contender,
+                               fr_err *err)
 {
     bool net = is_net(contender);
-    snprintf(contender->plan_path, sizeof contender->plan_path,
-             "%s/%s-%s.json", rounds->directory, contender->name,
-             contender->link);
+    snprintf(contender->plan_path, sizeof contender->plan_path, "%s/%s-%s.json",
+             rounds->directory, contender->name, contender->link);
     char command[4096];
-    snprintf(command, sizeof command,
-             "'%s' simulate %s '%s' %s --profile '%s' -o '%s' --json",
-             rounds->forerun, contender->model,
-             net ? rounds->cluster_net : rounds->cluster_shm,
-             contender->options,
-             net ? rounds->profile_net : rounds->profile_shm,
-             contender->plan_path);
+    snprintf(
+        command, sizeof command,
+        "'%s' simulate %s '%s' %s --profile '%s' -o '%s' --json",
+        rounds->forerun, contender->model,
+        net ? rounds->cluster_net : rounds->cluster_shm, contender->options,
+        net ? rounds->profile_net : rounds->profile_shm, contender->plan_path);
     fr_json *json = NULL;
     FR_TRY(fr_command_json(command, &json, err));
     const fr_json_value *root = fr_json_root(json);
@@ -265,8 +260,8 @@ fr_status fr_rounds_measure(fr_rounds *rounds, fr_contender *contenders,
             if (peak_bytes > c->measured_bytes)
                 c->measured_bytes = peak_bytes;
             if (isatty(STDERR_FILENO))
-                fprintf(stderr, "\rround %d of %d: %3zu/%zu %-40s",
-                        round + 1, rounds->n_rounds, i + 1, n, c->name);
+                fprintf(stderr, "\rround %d of %d: %3zu/%zu %-40s", round + 1,
+                        rounds->n_rounds, i + 1, n, c->name);
         }
     }
     if (isatty(STDERR_FILENO))

@@ -13,13 +13,13 @@
 
 typedef struct fr_contender {
     char name[64];
-    char link[16];          /* "shm", or the rate of the emulated network */
+    char link[16]; /* "shm", or the rate of the emulated network */
     char model[64];
-    char options[512];      /* plan options as on the command line */
-    char plan_path[512];    /* written by fr_contender_predict */
+    char options[512];   /* plan options as on the command line */
+    char plan_path[512]; /* written by fr_contender_predict */
     double predicted_s, predicted_bytes;
-    double measured_s;      /* median over rounds of each run's median step */
-    double measured_bytes;  /* largest over rounds */
+    double measured_s;     /* median over rounds of each run's median step */
+    double measured_bytes; /* largest over rounds */
     double round_s[FR_ROUNDS_MAX];
     int n_rounds;
     bool is_oversubscribed; /* more ranks than cores: reported, not scored */
@@ -32,9 +32,10 @@ typedef struct fr_rounds {
     const char *cluster_shm, *cluster_net;
     const char *profile_shm, *profile_net;
     int n_rounds;
-    double sentinel_s;      /* out: best time of the matrix product */
-    double sentinel_spread; /* out: worst beside a run that was kept / best - 1 */
-    int n_repeated;         /* out: runs thrown away */
+    double sentinel_s; /* out: best time of the matrix product */
+    double
+        sentinel_spread; /* out: worst beside a run that was kept / best - 1 */
+    int n_repeated;      /* out: runs thrown away */
 } fr_rounds;
 
 /*
@@ -46,8 +47,7 @@ FR_CHECKED fr_status fr_contenders_load(const char *path, fr_contender **out,
 
 /* Writes the plan file of a contender and its prediction. */
 FR_CHECKED fr_status fr_contender_predict(const fr_rounds *rounds,
-                                          fr_contender *contender,
-                                          fr_err *err);
+                                          fr_contender *contender, fr_err *err);
 
 /* Runs a shell command and reads its standard output as one JSON object. */
 FR_CHECKED fr_status fr_command_json(const char *command, fr_json **out,

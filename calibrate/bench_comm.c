@@ -37,7 +37,8 @@ struct fr_comm_bench {
     double busy_s, cpu_s; /* summed over rounds */
 };
 
-/* ---- the micro-program ------------------------------------------------------ */
+/* ---- the micro-program ------------------------------------------------------
+ */
 
 typedef struct layout {
     uint64_t src_bytes, dst_bytes, pool_bytes; /* offsets in the slab */
@@ -49,8 +50,7 @@ static bool is_shm(const fr_comm_point *point)
     return strcmp(point->scope, FR_PROFILE_SCOPE_SHM) == 0;
 }
 
-static layout lay_out(const fr_comm_bench *bench,
-                      const fr_fingerprint *machine)
+static layout lay_out(const fr_comm_bench *bench, const fr_fingerprint *machine)
 {
     layout at = {0};
     bool has_cold = false, is_net = false;
@@ -92,12 +92,10 @@ static uint32_t add_prelude(fr_micro *micro, const layout *at,
                             const fr_comm_point *point, uint32_t i_class,
                             uint32_t dep)
 {
-    fr_instr instrs[2] = {
-        fr_micro_zero(at->src_bytes, point->n_bytes + 4),
-        fr_micro_zero(at->pool_bytes, at->pool_size_bytes)};
-    uint32_t segment =
-        fr_micro_segment(micro, FR_LANE_COMPUTE, "prelude", instrs,
-                         n_prelude(point));
+    fr_instr instrs[2] = {fr_micro_zero(at->src_bytes, point->n_bytes + 4),
+                          fr_micro_zero(at->pool_bytes, at->pool_size_bytes)};
+    uint32_t segment = fr_micro_segment(micro, FR_LANE_COMPUTE, "prelude",
+                                        instrs, n_prelude(point));
 
     return fr_micro_call(micro, i_class, segment, dep);
 }
@@ -120,17 +118,16 @@ static fr_status build_collectives(fr_comm_bench *bench, const layout *at,
         int found = fr_collective_kind_find(point->algorithm);
         if (found > 0)
             algorithm = (fr_collective_kind)found;
-        instrs[0] = fr_micro_communicate(FR_OP_BARRIER, FR_AXIS_DP, algorithm,
-                                         0, 0, 0);
+        instrs[0] =
+            fr_micro_communicate(FR_OP_BARRIER, FR_AXIS_DP, algorithm, 0, 0, 0);
         instrs[1] = fr_micro_communicate(op_of(point), FR_AXIS_DP, algorithm,
                                          point->n_bytes / 4, at->src_bytes,
                                          at->dst_bytes);
         last = add_prelude(micro, at, point, 0, last);
         n_instrs += n_prelude(point);
-        last = fr_micro_call(micro, 0,
-                             fr_micro_segment(micro, lane, "measured",
-                                              instrs, 2),
-                             last);
+        last = fr_micro_call(
+            micro, 0, fr_micro_segment(micro, lane, "measured", instrs, 2),
+            last);
         bench->i_instr[i] = bench->i_second[i] = n_instrs + 1;
         n_instrs += 2;
     }
@@ -152,38 +149,36 @@ static fr_status build_transfers(fr_comm_bench *bench, const layout *at,
         const fr_comm_point *point = &bench->points[i];
         for (uint32_t side = 0; side < 2; side++) {
             fr_instr send = fr_micro_communicate(
-                FR_OP_SEND, FR_AXIS_PP, FR_COLLECTIVE_AUTO,
-                point->n_bytes / 4, at->src_bytes, at->dst_bytes);
+                FR_OP_SEND, FR_AXIS_PP, FR_COLLECTIVE_AUTO, point->n_bytes / 4,
+                at->src_bytes, at->dst_bytes);
             fr_instr receive = fr_micro_communicate(
-                FR_OP_RECV, FR_AXIS_PP, FR_COLLECTIVE_AUTO,
-                point->n_bytes / 4, at->src_bytes, at->dst_bytes);
+                FR_OP_RECV, FR_AXIS_PP, FR_COLLECTIVE_AUTO, point->n_bytes / 4,
+                at->src_bytes, at->dst_bytes);
             uint32_t i_send, i_receive;
             send.peer = receive.peer = (int16_t)(1 - side);
             send.tag = (uint32_t)(2 * i) + side;
             receive.tag = (uint32_t)(2 * i) + 1 - side;
             last[side] = add_prelude(micro, at, point, side, last[side]);
             n_instrs += n_prelude(point);
-            i_send = fr_micro_segment(micro, FR_LANE_PP_SEND, "send", &send,
-                                      1);
-            i_receive = fr_micro_segment(micro, FR_LANE_PP_RECV, "recv",
-                                         &receive, 1);
+            i_send = fr_micro_segment(micro, FR_LANE_PP_SEND, "send", &send, 1);
+            i_receive =
+                fr_micro_segment(micro, FR_LANE_PP_RECV, "recv", &receive, 1);
             if (side == 0) {
                 bench->i_instr[i] = n_instrs;
                 bench->i_second[i] = n_instrs + 1;
             }
             n_instrs += 2;
-            last[side] = fr_micro_call(micro, side,
-                                       side == 0 ? i_send : i_receive,
-                                       last[side]);
-            last[side] = fr_micro_call(micro, side,
-                                       side == 0 ? i_receive : i_send,
-                                       last[side]);
+            last[side] = fr_micro_call(
+                micro, side, side == 0 ? i_send : i_receive, last[side]);
+            last[side] = fr_micro_call(
+                micro, side, side == 0 ? i_receive : i_send, last[side]);
         }
     }
     return fr_micro_finish(micro, at->slab_bytes, &bench->program, err);
 }
 
-/* ---- rounds ------------------------------------------------------------------- */
+/* ---- rounds
+ * ------------------------------------------------------------------- */
 
 static double cpu_clock_s(clockid_t clock)
 {
@@ -311,7 +306,8 @@ double fr_comm_bench_cpu_frac(const fr_comm_bench *bench)
     return frac < 0.0 ? 0.0 : frac > 1.0 ? 1.0 : frac;
 }
 
-/* ---- set-up -------------------------------------------------------------------- */
+/* ---- set-up
+ * -------------------------------------------------------------------- */
 
 static fr_status open_interpreter(fr_comm_bench *bench, const layout *at,
                                   fr_err *err)
@@ -354,8 +350,8 @@ fr_status fr_comm_bench_create(const fr_comm_point *points, size_t n,
     bench->i_second = calloc(n + 1, sizeof *bench->i_second);
     bench->seconds = calloc(n + 1, sizeof *bench->seconds);
     bench->times = calloc(2 * n + 1, sizeof *bench->times);
-    bench->all_times = calloc(2 * n * (size_t)transport->world + 1,
-                              sizeof *bench->all_times);
+    bench->all_times =
+        calloc(2 * n * (size_t)transport->world + 1, sizeof *bench->all_times);
     if (bench->i_instr == NULL || bench->i_second == NULL ||
         bench->seconds == NULL || bench->times == NULL ||
         bench->all_times == NULL) {
@@ -367,8 +363,7 @@ fr_status fr_comm_bench_create(const fr_comm_point *points, size_t n,
                  ? build_transfers(bench, &at, err)
                  : build_collectives(bench, &at, err);
     if (status == FR_OK)
-        status = fr_ranks_clock_offset(transport, &bench->clock_offset_s,
-                                       err);
+        status = fr_ranks_clock_offset(transport, &bench->clock_offset_s, err);
     if (status == FR_OK)
         status = open_interpreter(bench, &at, err);
     if (status == FR_OK) {

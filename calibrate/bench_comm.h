@@ -45,8 +45,7 @@ typedef struct fr_comm_bench fr_comm_bench;
  * should be alike, for a round times all of them.  Opens the transport's
  * slab; collective.  Borrows the points and the transport.
  */
-FR_CHECKED fr_status fr_comm_bench_create(const fr_comm_point *points,
-                                          size_t n,
+FR_CHECKED fr_status fr_comm_bench_create(const fr_comm_point *points, size_t n,
                                           const fr_fingerprint *machine,
                                           fr_transport *transport, int n_max,
                                           fr_comm_bench **out, fr_err *err);

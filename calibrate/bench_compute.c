@@ -82,10 +82,10 @@ fr_status fr_compute_bench_create(const fr_shapes *shapes,
     bench->transport = transport;
     FR_TRY_GOTO(status, list_points(bench, shapes, err), out_bench);
     pool_bytes = fr_cache_pool_bytes(machine);
-    FR_TRY_GOTO(status,
-                fr_ranks_open_slab(
-                    transport, pool_bytes + bench->operands_bytes, err),
-                out_bench);
+    FR_TRY_GOTO(
+        status,
+        fr_ranks_open_slab(transport, pool_bytes + bench->operands_bytes, err),
+        out_bench);
     bench->operands = transport->slab[transport->rank] + pool_bytes;
     if (transport->is_slab_shared) {
         bench->own_operands =
@@ -96,8 +96,7 @@ fr_status fr_compute_bench_create(const fr_shapes *shapes,
         }
     }
     FR_TRY_GOTO(status,
-                fr_cache_state_create(machine,
-                                      transport->slab[transport->rank],
+                fr_cache_state_create(machine, transport->slab[transport->rank],
                                       &bench->caches, err),
                 out_bench);
     *out = bench;
@@ -126,7 +125,8 @@ const fr_compute_point *fr_compute_bench_key(const fr_compute_bench *bench,
     return &bench->points[i_point].key;
 }
 
-/* ---- one timed execution --------------------------------------------------- */
+/* ---- one timed execution ---------------------------------------------------
+ */
 
 static int axis_group(const fr_plan *plan, fr_axis axis)
 {
@@ -247,8 +247,7 @@ static void set_the_stage(fr_compute_bench *bench, const fr_shape *shape,
     if (llc_bytes > 0) {
         write_place(bench, shape, call, n_bytes, FR_PROFILE_LLC);
         fr_cache_dirty(bench->caches,
-                       2 * bench->machine->l2_bytes *
-                           (uint64_t)call->n_threads,
+                       2 * bench->machine->l2_bytes * (uint64_t)call->n_threads,
                        call->n_threads);
     }
     write_place(bench, shape, call, n_bytes, FR_PROFILE_NEAR);
@@ -266,8 +265,8 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
     uint64_t n_bytes[FR_INSTR_REFS];
     fr_kernel_call call = {
         .instr = &shape->instr,
-        .n_group = axis_group(&shape->program->plan,
-                              (fr_axis)shape->instr.axis),
+        .n_group =
+            axis_group(&shape->program->plan, (fr_axis)shape->instr.axis),
         .n_threads = shape->key.n_threads,
         .i_step = 7, /* past the bias correction's first steps */
         .job = &shape->program->job,

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 enum {
-    SENTINEL_N = 192,         /* 442 kB of operands, 0.15 ms */
+    SENTINEL_N = 192, /* 442 kB of operands, 0.15 ms */
     SGEMM_N = 768,
-    AXPY_FLOATS = 8 << 20,    /* two arrays of 32 MiB */
+    AXPY_FLOATS = 8 << 20, /* two arrays of 32 MiB */
     FILE_BYTES = 32 << 20,
     N_RATES = 6
 };
@@ -62,7 +62,8 @@ fr_status fr_sentinel_run(void *context, double *out_s, fr_err *err)
     return FR_OK;
 }
 
-/* ---- rates ------------------------------------------------------------------- */
+/* ---- rates
+ * ------------------------------------------------------------------- */
 
 typedef struct rate_bench rate_bench;
 
@@ -230,10 +231,10 @@ fr_status fr_bench_rates(fr_transport *transport, const char *dir,
     fill(memory, 2 * AXPY_FLOATS);
     fill_rows(&bench, profile->fingerprint.n_cores);
     table.n_points = bench.n_rows;
-    FR_TRY_GOTO(status,
-                fr_bench_measure(&table, schedule, samples,
-                                 &profile->n_disturbed, err),
-                out_memory);
+    FR_TRY_GOTO(
+        status,
+        fr_bench_measure(&table, schedule, samples, &profile->n_disturbed, err),
+        out_memory);
     for (size_t i = 0; i < bench.n_rows; i++) {
         const rate_row *row = &bench.rows[i];
         fr_rate_point point = {.n_threads = row->n_threads,

@@ -71,10 +71,10 @@ static fr_status time_shape(overhead_shape shape, fr_transport *transport,
                                       &interpreter, err),
                 out_program);
     for (int64_t i = 0; i < N_STEPS; i++)
-        FR_TRY_GOTO(status,
-                    fr_interpreter_step(interpreter, i, false, &seconds[i],
-                                        err),
-                    out_program);
+        FR_TRY_GOTO(
+            status,
+            fr_interpreter_step(interpreter, i, false, &seconds[i], err),
+            out_program);
     *median_s = fr_stats_median(seconds, N_STEPS);
 out_program:
     fr_interpreter_destroy(interpreter);
@@ -113,8 +113,7 @@ static fr_status time_all(fr_transport *transport, fr_profile *profile,
     FR_TRY(time_shape(OVERHEAD_TWO_LANES, transport, &lanes_s, err));
     profile->instr_overhead_s = fmax(0.0, (one_s - bare_s) / N_INSTRS);
     profile->call_overhead_s = fmax(0.0, (many_s - one_s) / N_INSTRS);
-    profile->wake_s = fmax(0.0, lanes_s / (2 * N_HANDS) -
-                                    many_s / N_INSTRS);
+    profile->wake_s = fmax(0.0, lanes_s / (2 * N_HANDS) - many_s / N_INSTRS);
     return FR_OK;
 }
 
@@ -142,19 +141,16 @@ fr_status fr_bench_baseline(fr_transport *transport, uint64_t *out_bytes,
     fr_run_options options;
     fr_run_result result = {0};
 
-    FR_TRY(build(OVERHEAD_TWO_LANES, (int32_t)transport->world, &program,
-                 err));
+    FR_TRY(build(OVERHEAD_TWO_LANES, (int32_t)transport->world, &program, err));
     fr_run_options_init(&options);
     options.n_steps = 3;
     options.is_checked = false;
     status = fr_ranks_barrier(transport, err);
     if (status == FR_OK)
-        status =
-            fr_run_over(transport, program, &options, NULL, &result, err);
+        status = fr_run_over(transport, program, &options, NULL, &result, err);
     if (status == FR_OK && transport->rank == 0)
-        *out_bytes = result.peak_bytes > SLAB_BYTES
-                         ? result.peak_bytes - SLAB_BYTES
-                         : 0;
+        *out_bytes =
+            result.peak_bytes > SLAB_BYTES ? result.peak_bytes - SLAB_BYTES : 0;
     fr_run_result_release(&result);
     fr_program_destroy(program);
     return status;

@@ -59,8 +59,8 @@ static void part_of(uint64_t n_bytes, int i, int n, uint64_t *first,
         *last = n_bytes;
 }
 
-void fr_cache_write(const fr_cache_state *state, void *bytes,
-                    uint64_t n_bytes, int n_threads)
+void fr_cache_write(const fr_cache_state *state, void *bytes, uint64_t n_bytes,
+                    int n_threads)
 {
 #pragma omp parallel for num_threads(n_threads) schedule(static, 1)
     for (int i = 0; i < n_threads; i++) {
@@ -129,8 +129,7 @@ void fr_cache_dirty(fr_cache_state *state, uint64_t n_bytes, int n_threads)
         uint64_t first, last;
         part_of(n_bytes, i, n_threads, &first, &last);
         for (; first < last; first += LINE_BYTES) {
-            volatile unsigned char *line =
-                &state->pool[(begin + first) % size];
+            volatile unsigned char *line = &state->pool[(begin + first) % size];
             *line = (unsigned char)(*line + 1);
         }
     }

@@ -19,8 +19,8 @@ FR_CHECKED fr_status fr_cache_state_create(const fr_fingerprint *machine,
 void fr_cache_state_destroy(fr_cache_state *state); /* takes NULL */
 
 /* Fills bytes with fp32 data: positive, half-normal, deviation 0.02. */
-void fr_cache_write(const fr_cache_state *state, void *bytes,
-                    uint64_t n_bytes, int n_threads);
+void fr_cache_write(const fr_cache_state *state, void *bytes, uint64_t n_bytes,
+                    int n_threads);
 
 /* Out of every cache, written back.  Does nothing where the CPU has no such
  * instruction (then fr_cache_dirty of the pool is all that there is). */

@@ -39,12 +39,11 @@ static fr_status add_case(calibration *c, const fr_calibrate_case *one,
                           fr_err *err)
 {
     fr_job job = *one->job;
-    fr_candidates candidates = {
-        .model = one->model,
-        .job = &job,
-        .n_ranks = c->transport->world,
-        .n_cores = c->profile.fingerprint.n_cores,
-        .is_quick = c->options->is_quick};
+    fr_candidates candidates = {.model = one->model,
+                                .job = &job,
+                                .n_ranks = c->transport->world,
+                                .n_cores = c->profile.fingerprint.n_cores,
+                                .is_quick = c->options->is_quick};
 
     FR_TRY(fr_shapes_add_candidates(&c->shapes, &candidates,
                                     &c->profile.fingerprint, err));
@@ -66,7 +65,8 @@ static fr_status add_cases(calibration *c, fr_err *err)
                                   &c->profile.fingerprint, err);
 }
 
-/* ---- compute ----------------------------------------------------------------- */
+/* ---- compute
+ * ----------------------------------------------------------------- */
 
 static fr_status keep_compute(calibration *c, const fr_compute_bench *bench,
                               const fr_sample *samples, size_t n, fr_err *err)
@@ -97,8 +97,8 @@ static fr_status measure_compute(calibration *c, fr_err *err)
         status = fr_fail_no_memory(err);
         goto out_bench;
     }
-    fr_log_write(c->options->log, FR_LOG_INFO,
-                 "timing %zu kernels and shapes", table.n_points);
+    fr_log_write(c->options->log, FR_LOG_INFO, "timing %zu kernels and shapes",
+                 table.n_points);
     schedule.budget_s = compute_frac * c->budget_s;
     schedule.target_rel_err = 0.006;
     schedule.n_max = 41;
@@ -113,7 +113,8 @@ out_bench:
     return status;
 }
 
-/* ---- communication ------------------------------------------------------------ */
+/* ---- communication
+ * ------------------------------------------------------------ */
 
 static fr_status measure_tier(calibration *c, const fr_comm_point *points,
                               size_t n, double budget_s, fr_err *err)
@@ -180,8 +181,7 @@ static fr_status measure_sizes(calibration *c, const fr_comm_wanted *wanted,
             if (kind_of(&list.at[i]) == kind)
                 chosen[n++] = list.at[i];
         if (n > 0)
-            FR_TRY_GOTO(status,
-                        measure_tier(c, chosen, n, budget_s / 3.0, err),
+            FR_TRY_GOTO(status, measure_tier(c, chosen, n, budget_s / 3.0, err),
                         out_list);
     }
 out_list:
@@ -191,8 +191,7 @@ out_list:
 }
 
 /* Seconds per byte of the largest transfer so far, the same on all ranks. */
-static fr_status link_s_per_byte(const calibration *c, double *out,
-                                 fr_err *err)
+static fr_status link_s_per_byte(const calibration *c, double *out, fr_err *err)
 {
     const fr_profile *profile = &c->profile;
     uint64_t largest = 0;
@@ -232,8 +231,7 @@ static fr_status measure_comm(calibration *c, fr_err *err)
                                  .sizes = payloads.n_bytes,
                                  .n_sizes = payloads.n};
         double s_per_byte;
-        FR_TRY_GOTO(status, link_s_per_byte(c, &s_per_byte, err),
-                    out_payloads);
+        FR_TRY_GOTO(status, link_s_per_byte(c, &s_per_byte, err), out_payloads);
         if (s_per_byte * (double)wanted.max_bytes > slowest_s)
             wanted.max_bytes = (uint64_t)(slowest_s / s_per_byte);
         if (wanted.max_bytes <= wanted.min_bytes)
@@ -241,24 +239,24 @@ static fr_status measure_comm(calibration *c, fr_err *err)
         fr_log_write(c->options->log, FR_LOG_INFO,
                      "timing collectives up to %llu bytes",
                      (unsigned long long)wanted.max_bytes);
-        FR_TRY_GOTO(status,
-                    measure_sizes(c, &wanted,
-                                  comm_frac * c->budget_s / N_TIERS, err),
-                    out_payloads);
+        FR_TRY_GOTO(
+            status,
+            measure_sizes(c, &wanted, comm_frac * c->budget_s / N_TIERS, err),
+            out_payloads);
     }
 out_payloads:
     fr_payloads_release(&payloads);
     return status;
 }
 
-/* ---- all of it ----------------------------------------------------------------- */
+/* ---- all of it
+ * ----------------------------------------------------------------- */
 
 /* Rank 0 has the file; the others run the same rows. */
 static fr_status measure_rates(calibration *c, fr_err *err)
 {
     fr_schedule schedule = c->schedule;
-    const char *dir =
-        c->transport->rank == 0 ? c->options->scratch_dir : NULL;
+    const char *dir = c->transport->rank == 0 ? c->options->scratch_dir : NULL;
     char has_dir = dir != NULL;
 
     FR_TRY(fr_ranks_share(c->transport, &has_dir, 1, err));

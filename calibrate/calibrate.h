@@ -23,9 +23,9 @@ typedef struct fr_calibrate_case {
 typedef struct fr_calibrate_options {
     const fr_calibrate_case *cases; /* none: link, memory, storage only */
     size_t n_cases;
-    bool is_quick;        /* a third of the time, no compressors */
-    double budget_s;      /* 0: 45 s, quick 15 s; a goal, not a promise */
-    double timeout_s;     /* of a wait for another rank; 0: 60 s */
+    bool is_quick;           /* a third of the time, no compressors */
+    double budget_s;         /* 0: 45 s, quick 15 s; a goal, not a promise */
+    double timeout_s;        /* of a wait for another rank; 0: 60 s */
     const char *scratch_dir; /* for the storage test; NULL: none is done */
     const fr_log *log;       /* progress, disturbances; NULL: silence */
 } fr_calibrate_options;

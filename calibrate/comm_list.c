@@ -97,14 +97,14 @@ static fr_status add_op(fr_comm_list *list, const fr_comm_wanted *wanted,
         return add_size(list, wanted, op, FR_COLLECTIVE_AUTO, n_bytes, err);
     for (int kind = 1; kind < FR_COLLECTIVE_N; kind++)
         if (is_wanted(wanted, op, (fr_collective_kind)kind, n_bytes))
-            FR_TRY(add_size(list, wanted, op, (fr_collective_kind)kind,
-                            n_bytes, err));
+            FR_TRY(add_size(list, wanted, op, (fr_collective_kind)kind, n_bytes,
+                            err));
     return FR_OK;
 }
 
 /* Between two powers of four: 2.5 of the lower one. */
-static fr_status add_held_out(fr_comm_list *list,
-                              const fr_comm_wanted *wanted, fr_err *err)
+static fr_status add_held_out(fr_comm_list *list, const fr_comm_wanted *wanted,
+                              fr_err *err)
 {
     size_t n_known = list->n;
     uint64_t unit = 4 * (uint64_t)wanted->n_group;

@@ -1,6 +1,7 @@
 #include "calibrate/fingerprint.h"
 
 #include "core/text.h"
+#include "core/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,8 @@ static uint64_t parse_cache_size(const char *text)
 
 static void read_caches(uint64_t *l2_bytes, uint64_t *llc_bytes)
 {
-    int deepest = 0;
+    int64_t deepest = 0, depth;
+    fr_err err;
 
     for (int i = 0; i < 8; i++) {
         char path[128], level[16], type[32], size[32];
@@ -65,10 +67,12 @@ static void read_caches(uint64_t *l2_bytes, uint64_t *llc_bytes)
         snprintf(path, sizeof path, "%s%d/size", dir, i);
         if (!read_line(path, size, sizeof size))
             continue;
-        if (atoi(level) == 2)
+        if (fr_parse_i64(level, &depth, &err) != FR_OK)
+            continue;
+        if (depth == 2)
             *l2_bytes = parse_cache_size(size);
-        if (atoi(level) > deepest) {
-            deepest = atoi(level);
+        if (depth > deepest) {
+            deepest = depth;
             *llc_bytes = parse_cache_size(size);
         }
     }
@@ -81,14 +85,14 @@ void fr_fingerprint_detect(fr_fingerprint *out)
     memset(out, 0, sizeof *out);
     read_cpu_name(out->cpu, sizeof out->cpu);
     if (uname(&system) == 0)
-        snprintf(out->kernel, sizeof out->kernel, "%.40s %.80s",
-                 system.sysname, system.release);
+        snprintf(out->kernel, sizeof out->kernel, "%.40s %.80s", system.sysname,
+                 system.release);
     fr_text_copy_cut(out->blas, sizeof out->blas, fr_version_blas());
     fr_version_mpi(out->mpi, sizeof out->mpi);
     fr_text_copy_cut(out->compiler, sizeof out->compiler, __VERSION__);
     out->n_cores = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
     out->n_nodes = 1;
     read_caches(&out->l2_bytes, &out->llc_bytes);
-    out->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) *
-                        (uint64_t)sysconf(_SC_PAGESIZE);
+    out->memory_bytes =
+        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }

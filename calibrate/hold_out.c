@@ -78,16 +78,16 @@ static fr_status check_scope(fr_profile *profile, const fr_comm_fits *fits,
     for (size_t i = 0; i < profile->n_comm; i++) {
         const fr_comm_point *point = &profile->comm[i];
         int algorithm = fr_collective_kind_find(point->algorithm);
-        fr_comm_query query = {
-            .op = op,
-            .algorithm = algorithm < 0 ? FR_COLLECTIVE_AUTO
-                                       : (fr_collective_kind)algorithm,
-            .is_net = is_net,
-            .is_async = point->is_async,
-            .is_cold = point->is_cold,
-            .n_group = point->n_group,
-            .n_bytes = point->n_bytes,
-            .element_bytes = 4};
+        fr_comm_query query = {.op = op,
+                               .algorithm = algorithm < 0
+                                                ? FR_COLLECTIVE_AUTO
+                                                : (fr_collective_kind)algorithm,
+                               .is_net = is_net,
+                               .is_async = point->is_async,
+                               .is_cold = point->is_cold,
+                               .n_group = point->n_group,
+                               .n_bytes = point->n_bytes,
+                               .element_bytes = 4};
         fr_comm_answer answer;
         if (!point->is_held_out || strcmp(point->scope, scope) != 0 ||
             strcmp(point->op, fr_op_name(op)) != 0 ||

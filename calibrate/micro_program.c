@@ -141,8 +141,7 @@ fr_instr fr_micro_zero(uint64_t offset_bytes, uint64_t n_bytes)
     return instr;
 }
 
-fr_instr fr_micro_copy(uint64_t src_bytes, uint64_t dst_bytes,
-                       uint64_t n_bytes)
+fr_instr fr_micro_copy(uint64_t src_bytes, uint64_t dst_bytes, uint64_t n_bytes)
 {
     fr_instr instr = {.op = FR_OP_COPY, .dtype = FR_DTYPE_F32};
 
@@ -166,7 +165,6 @@ fr_instr fr_micro_communicate(fr_op op, fr_axis axis,
     instr.dim[0] = (int64_t)n;
     instr.ref[0] = slab_ref(op == FR_OP_RECV ? dst_bytes : src_bytes);
     if (op != FR_OP_SEND && op != FR_OP_RECV)
-        instr.ref[1] = slab_ref(op == FR_OP_ALL_REDUCE ? src_bytes
-                                                       : dst_bytes);
+        instr.ref[1] = slab_ref(op == FR_OP_ALL_REDUCE ? src_bytes : dst_bytes);
     return instr;
 }

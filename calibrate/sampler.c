@@ -9,11 +9,11 @@
 #include <sys/resource.h>
 
 enum {
-    N_SENTINEL = 3,   /* executions of one look at the sentinel */
-    N_CHUNK = 32,     /* points between two looks at it */
-    N_TRIES = 3,      /* of a chunk in one round */
-    N_PREEMPTED = 6,  /* samples in vain before a point is given up */
-    N_LEAST = 3       /* samples of a point, whatever the budget */
+    N_SENTINEL = 3,  /* executions of one look at the sentinel */
+    N_CHUNK = 32,    /* points between two looks at it */
+    N_TRIES = 3,     /* of a chunk in one round */
+    N_PREEMPTED = 6, /* samples in vain before a point is given up */
+    N_LEAST = 3      /* samples of a point, whatever the budget */
 };
 
 void fr_schedule_init(fr_schedule *schedule)
@@ -43,8 +43,7 @@ fr_sample fr_sample_of(double *seconds, size_t n)
     sample.n_samples = (int32_t)(last - first);
     sample.n_outliers = (int32_t)(n - (last - first));
     sample.median_s = fr_stats_median(seconds + first, last - first);
-    interval =
-        fr_stats_median_interval(seconds + first, last - first, 0.95);
+    interval = fr_stats_median_interval(seconds + first, last - first, 0.95);
     sample.rel_err =
         (interval.high - interval.low) / (2.0 * 1.96) / sample.median_s;
     /* One or two samples have an interval that means nothing. */
@@ -74,9 +73,9 @@ typedef struct rounds {
     const fr_schedule *schedule;
     point_state *points;
     double *storage;
-    double *fresh;        /* [n_points] of this round */
-    unsigned char *todo;  /* [n_points], rank 0's decision */
-    double *scratch;      /* [n_max] */
+    double *fresh;       /* [n_points] of this round */
+    unsigned char *todo; /* [n_points], rank 0's decision */
+    double *scratch;     /* [n_max] */
     double sentinel_best_s;
     double begin_s;
     int n_disturbed;
@@ -96,8 +95,8 @@ static fr_status look_at_sentinel(rounds *r, double *out_s, fr_err *err)
     if (r->schedule->sentinel == NULL)
         return FR_OK;
     for (int i = 0; i < N_SENTINEL; i++)
-        FR_TRY(r->schedule->sentinel(r->schedule->sentinel_context,
-                                     &seconds[i], err));
+        FR_TRY(r->schedule->sentinel(r->schedule->sentinel_context, &seconds[i],
+                                     err));
     *out_s = fr_stats_median(seconds, N_SENTINEL);
     return FR_OK;
 }

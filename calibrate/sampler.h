@@ -2,8 +2,8 @@
  * sampler.h: how often to time what.  Points are timed in interleaved rounds,
  * so that a slow phase of the machine hits all of them alike; a sentinel (a
  * fixed piece of work) brackets every few points, and what was timed while it
- * moved is thrown away and made again; a point is left alone once the interval of its
- * median is tight, and all end when the time is used up.
+ * moved is thrown away and made again; a point is left alone once the interval
+ * of its median is tight, and all end when the time is used up.
  *
  * With several ranks every rank runs the same rounds; rank 0 decides and
  * `share` tells the others.
@@ -24,8 +24,7 @@ typedef struct fr_bench {
     /* One timed execution of a point, prepared as it should be.  Negative
      * seconds: somebody else had the core meanwhile; such a sample counts
      * only where there is no other. */
-    fr_status (*run)(void *context, size_t i_point, double *out_s,
-                     fr_err *err);
+    fr_status (*run)(void *context, size_t i_point, double *out_s, fr_err *err);
 } fr_bench;
 
 typedef struct fr_schedule {
@@ -40,8 +39,7 @@ typedef struct fr_schedule {
     void *sentinel_context;
     double sentinel_slack; /* relative movement that spoils a round */
     /* Rank 0's bytes to everybody; NULL: one rank. */
-    fr_status (*share)(void *context, void *bytes, size_t n_bytes,
-                       fr_err *err);
+    fr_status (*share)(void *context, void *bytes, size_t n_bytes, fr_err *err);
     void *share_context;
 } fr_schedule;
 

@@ -26,8 +26,7 @@ static fr_status keep_program(fr_shapes *shapes, fr_program *program,
 {
     if (shapes->n_programs == shapes->cap_programs) {
         size_t cap = shapes->cap_programs > 0 ? 2 * shapes->cap_programs : 16;
-        fr_program **grown =
-            realloc(shapes->programs, cap * sizeof *grown);
+        fr_program **grown = realloc(shapes->programs, cap * sizeof *grown);
         if (grown == NULL) {
             fr_program_destroy(program);
             return fr_fail_no_memory(err);
@@ -69,10 +68,8 @@ static fr_status add_instr(fr_shapes *shapes, const fr_program *program,
                            uint32_t i_class, const fr_instr *instr,
                            const fr_fingerprint *machine, fr_err *err)
 {
-    fr_shape shape = {.instr = *instr,
-                      .program = program,
-                      .i_class = i_class,
-                      .n_uses = 1};
+    fr_shape shape = {
+        .instr = *instr, .program = program, .i_class = i_class, .n_uses = 1};
     fr_shape *known;
 
     if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
@@ -110,8 +107,7 @@ fr_status fr_shapes_add_program(fr_shapes *shapes, fr_program *program,
                 is_seen[i_instr] = true;
                 FR_TRY_GOTO(status,
                             add_instr(shapes, program, c,
-                                      &program->instrs[i_instr], machine,
-                                      err),
+                                      &program->instrs[i_instr], machine, err),
                             out_seen);
             }
         }
@@ -121,7 +117,8 @@ out_seen:
     return status;
 }
 
-/* ---- candidate plans ------------------------------------------------------ */
+/* ---- candidate plans ------------------------------------------------------
+ */
 
 static fr_status add_plan(fr_shapes *shapes, const fr_candidates *wanted,
                           const fr_job *job, const fr_plan *plan,
@@ -138,8 +135,7 @@ static fr_status add_plan(fr_shapes *shapes, const fr_candidates *wanted,
 }
 
 /* What is varied one at a time, from the plan with all of it off. */
-static fr_status add_variations(fr_shapes *shapes,
-                                const fr_candidates *wanted,
+static fr_status add_variations(fr_shapes *shapes, const fr_candidates *wanted,
                                 const fr_plan *base,
                                 const fr_fingerprint *machine, fr_err *err)
 {
@@ -173,8 +169,7 @@ static fr_status add_variations(fr_shapes *shapes,
     return FR_OK;
 }
 
-static fr_status add_optimizers(fr_shapes *shapes,
-                                const fr_candidates *wanted,
+static fr_status add_optimizers(fr_shapes *shapes, const fr_candidates *wanted,
                                 const fr_plan *plan,
                                 const fr_fingerprint *machine, fr_err *err)
 {
@@ -198,8 +193,7 @@ static fr_status add_layout(fr_shapes *shapes, const fr_candidates *wanted,
          plan.micro_batch *= 2) {
         for (int r = 0; r < FR_RECOMPUTE_N; r++) {
             plan.recompute = (fr_recompute)r;
-            FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine,
-                            err));
+            FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine, err));
         }
         plan.recompute = FR_RECOMPUTE_NONE;
         if (plan.micro_batch == 1 || plan.micro_batch * 2 > largest)
@@ -250,7 +244,8 @@ fr_status fr_shapes_add_candidates(fr_shapes *shapes,
     }
 }
 
-/* ---- thinning ---------------------------------------------------------------- */
+/* ---- thinning
+ * ---------------------------------------------------------------- */
 
 static bool is_more_used(const fr_shape *a, const fr_shape *b)
 {
@@ -270,11 +265,10 @@ void fr_shapes_thin(fr_shapes *shapes, int n_kept)
         const fr_shape *shape = &shapes->at[i];
         int n_before = 0;
         for (size_t k = 0; k < shapes->n; k++)
-            n_before += k != i &&
-                        shapes->at[k].key.n_threads == shape->key.n_threads &&
-                        is_more_used(&shapes->at[k], shape) &&
-                        fr_compute_key_same_shape(&shapes->at[k].key,
-                                                  &shape->key);
+            n_before +=
+                k != i && shapes->at[k].key.n_threads == shape->key.n_threads &&
+                is_more_used(&shapes->at[k], shape) &&
+                fr_compute_key_same_shape(&shapes->at[k].key, &shape->key);
         is_kept[i] = n_before < n_kept;
     }
     for (size_t i = 0; i < shapes->n; i++)
@@ -284,7 +278,8 @@ void fr_shapes_thin(fr_shapes *shapes, int n_kept)
     free(is_kept);
 }
 
-/* ---- held-out neighbours --------------------------------------------------- */
+/* ---- held-out neighbours ---------------------------------------------------
+ */
 
 /* The dimension that scales with the micro-batch, or the element count. */
 static int scaled_dim(fr_op op)

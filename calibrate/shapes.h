@@ -40,10 +40,10 @@ FR_CHECKED fr_status fr_shapes_add_program(fr_shapes *shapes,
 
 typedef struct fr_candidates {
     const fr_model *model;
-    const fr_job *job;  /* optimizer, and batch limits */
-    int64_t n_ranks;    /* largest world */
-    int n_cores;        /* ranks * threads never exceeds it */
-    bool is_quick;      /* fewer micro-batches, no compressors */
+    const fr_job *job; /* optimizer, and batch limits */
+    int64_t n_ranks;   /* largest world */
+    int n_cores;       /* ranks * threads never exceeds it */
+    bool is_quick;     /* fewer micro-batches, no compressors */
 } fr_candidates;
 
 /*

@@ -13,6 +13,6 @@ void fr_sgemm_square(int n, const float *a, const float *b, float *c,
                      int n_threads)
 {
     fr_kernels_cpu_set_threads(n_threads);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1.0F, a,
-                n, b, n, 0.0F, c, n);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1.0F, a, n,
+                b, n, 0.0F, c, n);
 }

@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-const char *fr_version_blas(void);              /* OpenBLAS's configuration */
-void fr_version_mpi(char *out, size_t n);       /* "" without MPI */
+const char *fr_version_blas(void);        /* OpenBLAS's configuration */
+void fr_version_mpi(char *out, size_t n); /* "" without MPI */
 
 /* c[n,n] = a * b on n_threads threads. */
 void fr_sgemm_square(int n, const float *a, const float *b, float *c,

@@ -57,9 +57,9 @@ static fr_status fill_prediction(const answer_parts *parts,
      * timeline to apply it to. */
     if (parts->forecast.timeline.n == 0)
         return FR_OK;
-    return fr_step_breakdown_mean(
-        parts->forecast.program, &parts->forecast.timeline, prediction->step_s,
-        report->predicted_breakdown_s, err);
+    return fr_step_breakdown_mean(parts->forecast.program,
+                                  &parts->forecast.timeline, prediction->step_s,
+                                  report->predicted_breakdown_s, err);
 }
 
 static fr_status fill_report(const answer_parts *parts, char *name,
@@ -83,8 +83,8 @@ static fr_status fill_report(const answer_parts *parts, char *name,
             (double)(job->global_batch * job->seq) / result->step_s_median;
     if (parts->measured->n > 0) {
         FR_TRY(fr_step_breakdown_mean(parts->program, parts->measured,
-                                        result->step_s_median,
-                                        report.breakdown_s, err));
+                                      result->step_s_median, report.breakdown_s,
+                                      err));
         report.has_breakdown = true;
     }
     FR_TRY(fill_prediction(parts, &report, err));

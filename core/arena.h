@@ -32,7 +32,7 @@ char *fr_arena_strdup(fr_arena *arena, const char *text)
 /* n bytes of text and a terminating NUL. */
 char *fr_arena_strndup(fr_arena *arena, const char *text, size_t n)
     __attribute__((warn_unused_result));
-char *fr_arena_printf(fr_arena *arena, const char *format, ...)
-    FR_PRINTF(2, 3) __attribute__((warn_unused_result));
+char *fr_arena_printf(fr_arena *arena, const char *format, ...) FR_PRINTF(2, 3)
+    __attribute__((warn_unused_result));
 
 #endif

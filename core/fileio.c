@@ -135,8 +135,8 @@ static int open_temporary(const char *path, char *temporary, size_t n,
     int fd = -1;
 
     for (int i = 0; i < 100; i++) {
-        int n_text = snprintf(temporary, n, "%s.%ld-%d.tmp", path,
-                              (long)getpid(), i);
+        int n_text =
+            snprintf(temporary, n, "%s.%ld-%d.tmp", path, (long)getpid(), i);
         if (n_text < 0 || (size_t)n_text >= n) {
             fr_fail(err, FR_IO, "%.100s...: the path is too long", path);
             return -1;

@@ -41,8 +41,7 @@ static void solver_release(solver *s)
         gsl_multifit_linear_free(s->work);
 }
 
-static fr_status solver_init(solver *s, size_t n, size_t n_columns,
-                             fr_err *err)
+static fr_status solver_init(solver *s, size_t n, size_t n_columns, fr_err *err)
 {
     gsl_set_error_handler_off();
     memset(s, 0, sizeof *s);

@@ -62,8 +62,8 @@ typedef struct fr_curve fr_curve;
  * y > 0, n >= 1.  Outside, the slope (log-log) of the last two points goes
  * on.  Reading is thread-safe.
  */
-FR_CHECKED fr_status fr_curve_create(const double *x, const double *y,
-                                     size_t n, fr_curve **out, fr_err *err);
+FR_CHECKED fr_status fr_curve_create(const double *x, const double *y, size_t n,
+                                     fr_curve **out, fr_err *err);
 void fr_curve_destroy(fr_curve *curve); /* takes NULL */
 double fr_curve_at(const fr_curve *curve, double x);
 bool fr_curve_contains(const fr_curve *curve, double x);
@@ -80,11 +80,10 @@ enum { FR_FIT_COLUMNS_MAX = 32 };
  * y ~ design * coef; design is [n][n_columns] row by row, w NULL: all 1.
  * std_err may be NULL.  Rank-deficient designs are an error.
  */
-FR_CHECKED fr_status fr_fit_least_squares(const double *design,
-                                          const double *y, const double *w,
-                                          size_t n, size_t n_columns,
-                                          double *coef, double *std_err,
-                                          fr_err *err);
+FR_CHECKED fr_status fr_fit_least_squares(const double *design, const double *y,
+                                          const double *w, size_t n,
+                                          size_t n_columns, double *coef,
+                                          double *std_err, fr_err *err);
 /* The same with coef >= 0 (Lawson and Hanson 1974). */
 FR_CHECKED fr_status fr_fit_nonnegative(const double *design, const double *y,
                                         const double *w, size_t n,

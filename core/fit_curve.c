@@ -19,8 +19,8 @@ static fr_status check(const double *x, const double *y, size_t n, fr_err *err)
     for (size_t i = 0; i < n; i++) {
         if (!(x[i] > 0 && y[i] > 0 && isfinite(x[i]) && isfinite(y[i])))
             return fr_fail(err, FR_INPUT,
-                           "curve: point %zu (%g, %g) is not positive", i,
-                           x[i], y[i]);
+                           "curve: point %zu (%g, %g) is not positive", i, x[i],
+                           y[i]);
         if (i && !(x[i] > x[i - 1]))
             return fr_fail(err, FR_INPUT,
                            "curve: x of point %zu (%g) is not above the one "
@@ -51,9 +51,8 @@ fr_status fr_curve_create(const double *x, const double *y, size_t n,
     if (n >= 3) {
         gsl_set_error_handler_off();
         curve->interp = gsl_interp_alloc(gsl_interp_steffen, n);
-        if (!curve->interp ||
-            gsl_interp_init(curve->interp, curve->log_x, curve->log_y, n) !=
-                GSL_SUCCESS)
+        if (!curve->interp || gsl_interp_init(curve->interp, curve->log_x,
+                                              curve->log_y, n) != GSL_SUCCESS)
             goto out_no_memory;
     }
     *out = curve;
@@ -95,8 +94,8 @@ double fr_curve_at(const fr_curve *curve, double x)
         return exp(line_at(curve, 0, log_x));
     if (log_x >= curve->log_x[n - 1] || n == 2)
         return exp(line_at(curve, n - 2, log_x));
-    return exp(gsl_interp_eval(curve->interp, curve->log_x, curve->log_y,
-                               log_x, NULL));
+    return exp(gsl_interp_eval(curve->interp, curve->log_x, curve->log_y, log_x,
+                               NULL));
 }
 
 bool fr_curve_contains(const fr_curve *curve, double x)

@@ -197,8 +197,7 @@ fr_status fr_fit_linear_robust(const double *x, const double *y,
 fr_status fr_fit_alpha_beta(const double *bytes, const double *seconds,
                             size_t n, fr_line *out, fr_err *err)
 {
-    return fit_points(&(points){bytes, seconds, NULL, n, true}, true, out,
-                      err);
+    return fit_points(&(points){bytes, seconds, NULL, n, true}, true, out, err);
 }
 
 fr_status fr_fit_isotonic(double *y, const double *w, size_t n, fr_err *err)

@@ -60,8 +60,8 @@ bool fr_hash_parse(const char *text, uint64_t *out)
 
     for (int i = 0; i < 16; i++) {
         static const char digits[] = "0123456789abcdef";
-        char c = text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] + 32)
-                                                  : text[i];
+        char c =
+            text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] + 32) : text[i];
         const char *digit = c ? strchr(digits, c) : NULL;
         if (!digit)
             return false;

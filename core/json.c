@@ -101,8 +101,8 @@ static fr_status build_value(builder *b, const cJSON *from, const char *key,
         out->truth = cJSON_IsTrue(from);
         break;
     case FR_JSON_NUMBER:
-        out->text = fr_arena_strndup(&b->json->arena, b->text + place->first,
-                                     place->n);
+        out->text =
+            fr_arena_strndup(&b->json->arena, b->text + place->first, place->n);
         if (!out->text)
             return fr_fail_no_memory(b->err);
         out->number = strtod(out->text, NULL);

@@ -26,11 +26,10 @@ typedef enum fr_json_kind {
 } fr_json_kind;
 
 /* FR_IO when unreadable, FR_INPUT "path:line: what" when not strict JSON. */
-FR_CHECKED fr_status fr_json_load(const char *path, fr_json **out,
-                                  fr_err *err);
+FR_CHECKED fr_status fr_json_load(const char *path, fr_json **out, fr_err *err);
 /* The same from text (n bytes, no NUL needed); `name` stands in messages. */
-FR_CHECKED fr_status fr_json_parse(const char *name, const char *text,
-                                   size_t n, fr_json **out, fr_err *err);
+FR_CHECKED fr_status fr_json_parse(const char *name, const char *text, size_t n,
+                                   fr_json **out, fr_err *err);
 void fr_json_destroy(fr_json *json); /* takes NULL */
 const fr_json_value *fr_json_root(const fr_json *json);
 
@@ -39,8 +38,7 @@ fr_json_kind fr_json_kind_of(const fr_json_value *value);
 const char *fr_json_kind_name(fr_json_kind kind); /* "an array" */
 int fr_json_line(const fr_json_value *value);
 /* NULL when `object` is no object, or the key is absent or null. */
-const fr_json_value *fr_json_find(const fr_json_value *object,
-                                  const char *key);
+const fr_json_value *fr_json_find(const fr_json_value *object, const char *key);
 /* Elements of an array or members of an object, in file order; else 0. */
 size_t fr_json_n(const fr_json_value *value);
 const fr_json_value *fr_json_at(const fr_json_value *value, size_t i);
@@ -89,8 +87,7 @@ FR_CHECKED fr_status fr_json_get_array(const fr_json_value *object,
                                        const fr_json_value **out, fr_err *err);
 FR_CHECKED fr_status fr_json_get_object(const fr_json_value *object,
                                         const char *key,
-                                        const fr_json_value **out,
-                                        fr_err *err);
+                                        const fr_json_value **out, fr_err *err);
 
 /* Optional members: absent or null gives `otherwise`; a wrong kind fails. */
 FR_CHECKED fr_status fr_json_get_string_or(const fr_json_value *object,
@@ -152,8 +149,7 @@ void fr_json_null(fr_json_writer *w);
 /* Copies a value that was read, numbers as they stood in the file. */
 void fr_json_copy(fr_json_writer *w, const fr_json_value *value);
 /* key + value in one call */
-void fr_json_put_string(fr_json_writer *w, const char *key,
-                        const char *text);
+void fr_json_put_string(fr_json_writer *w, const char *key, const char *text);
 void fr_json_put_double(fr_json_writer *w, const char *key, double value);
 void fr_json_put_u64(fr_json_writer *w, const char *key, uint64_t value);
 void fr_json_put_i64(fr_json_writer *w, const char *key, int64_t value);

@@ -109,8 +109,8 @@ static fr_status fail_kind(const fr_json_value *value, const char *wanted,
     else
         snprintf(found, sizeof found, "%s", fr_json_kind_name(value->kind));
     if (value->key)
-        return fr_json_fail(value, err, "'%.80s' must be %s, is %s",
-                            value->key, wanted, found);
+        return fr_json_fail(value, err, "'%.80s' must be %s, is %s", value->key,
+                            wanted, found);
     return fr_json_fail(value, err, "expected %s, found %s", wanted, found);
 }
 
@@ -138,8 +138,7 @@ fr_status fr_json_as_i64(const fr_json_value *value, int64_t *out, fr_err *err)
                                 : fail_kind(value, "a whole number", err);
 }
 
-fr_status fr_json_as_u64(const fr_json_value *value, uint64_t *out,
-                         fr_err *err)
+fr_status fr_json_as_u64(const fr_json_value *value, uint64_t *out, fr_err *err)
 {
     return read_u64(value, out)
                ? FR_OK

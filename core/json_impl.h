@@ -12,8 +12,8 @@
 
 struct fr_json_value {
     const fr_json *json;
-    const char *key;    /* NULL: not a member */
-    const char *text;   /* string, or the number as it stands in the file */
+    const char *key;  /* NULL: not a member */
+    const char *text; /* string, or the number as it stands in the file */
     fr_json_value *items;
     size_t n;
     double number;

@@ -121,9 +121,8 @@ static fr_status scan_string(scanner *s)
     for (;;) {
         unsigned char c = (unsigned char)peek(s);
         if (s->at >= s->n)
-            return fr_fail(s->err, FR_INPUT,
-                           "%s:%d: the string never ends", s->name,
-                           first_line);
+            return fr_fail(s->err, FR_INPUT, "%s:%d: the string never ends",
+                           s->name, first_line);
         if (c < 0x20)
             return scan_fail(s, c == '\n' ? "line break inside a string"
                                           : "control character inside a "

@@ -18,7 +18,7 @@ double fr_hash_normal(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);
 
 typedef struct fr_rng fr_rng;
 FR_CHECKED fr_status fr_rng_create(uint64_t seed, fr_rng **out, fr_err *err);
-void fr_rng_destroy(fr_rng *rng); /* takes NULL */
+void fr_rng_destroy(fr_rng *rng);               /* takes NULL */
 uint64_t fr_rng_below(fr_rng *rng, uint64_t n); /* 0..n-1, n >= 1, unbiased */
 double fr_rng_uniform(fr_rng *rng);             /* [0, 1) */
 double fr_rng_normal(fr_rng *rng);              /* mean 0, deviation 1 */

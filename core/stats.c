@@ -150,8 +150,7 @@ fr_interval fr_stats_median_interval(double *x, size_t n, double confidence)
     return out;
 }
 
-fr_interval fr_stats_mean_interval(const double *x, size_t n,
-                                   double confidence)
+fr_interval fr_stats_mean_interval(const double *x, size_t n, double confidence)
 {
     fr_interval out = {-INFINITY, INFINITY, confidence};
     double half;

@@ -45,11 +45,9 @@ size_t fr_stats_outliers(const double *x, size_t n, double median, double mad,
 /* ---- predictions against measurements ---------------------------------- */
 /* Mean of |predicted - measured| / measured; rows with measured <= 0 or a
  * NaN on either side are left out. */
-double fr_stats_mape(const double *predicted, const double *measured,
-                     size_t n);
+double fr_stats_mape(const double *predicted, const double *measured, size_t n);
 /* Mean of (predicted - measured) / measured. */
-double fr_stats_bias(const double *predicted, const double *measured,
-                     size_t n);
+double fr_stats_bias(const double *predicted, const double *measured, size_t n);
 /* Kendall's tau-b, O(n^2); NaN when a side is constant. */
 double fr_stats_kendall_tau(const double *x, const double *y, size_t n);
 /*

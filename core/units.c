@@ -13,8 +13,8 @@
 typedef struct unit_word {
     const char *word; /* after the prefix */
     double worth;
-    bool has_prefix;   /* k, M, G ... may stand before it */
-    bool is_simgrid;   /* only where the reader asked for SimGrid's */
+    bool has_prefix; /* k, M, G ... may stand before it */
+    bool is_simgrid; /* only where the reader asked for SimGrid's */
 } unit_word;
 
 #define UNIT_WORDS_MAX 12
@@ -22,59 +22,58 @@ typedef struct unit_word {
 typedef struct quantity_row {
     const char *expected;
     bool is_zero_refused;
-    bool has_binary;     /* Ki, Mi, Gi ... */
-    bool has_small;      /* m, u, n, p (milli ...) */
-    bool is_bare_fine;   /* a number without a unit is one of it */
+    bool has_binary;   /* Ki, Mi, Gi ... */
+    bool has_small;    /* m, u, n, p (milli ...) */
+    bool is_bare_fine; /* a number without a unit is one of it */
     bool is_whole;
     bool is_bare_simgrid; /* SimGrid writes it without a unit */
     unit_word words[UNIT_WORDS_MAX];
 } quantity_row;
 
 static const quantity_row rows[FR_QUANTITY_N] = {
-    [FR_QUANTITY_BYTES] =
-        {.expected = "an amount of bytes such as 80GiB or 25MB",
-         .has_binary = true,
-         .is_whole = true,
-         .is_bare_simgrid = true,
-         .words = {{"B", 1, true, false}, {"b", 0.125, true, false}}},
-    [FR_QUANTITY_BPS] =
-        {.expected = "a rate such as 25GB/s (bytes) or 200Gb/s (bits)",
-         .is_zero_refused = true,
-         .has_binary = true,
-         .is_bare_simgrid = true,
-         .words = {{"B/s", 1, true, false},
-                   {"Bps", 1, true, false},
-                   {"b/s", 0.125, true, false},
-                   {"bps", 0.125, true, false},
-                   {"bit/s", 0.125, true, false}}},
-    [FR_QUANTITY_S] =
-        {.expected = "a time such as 3us, 2.5ms, 10s or 1h",
-         .has_small = true,
-         .is_bare_simgrid = true,
-         .words = {{"s", 1, true, false},
-                   {"min", 60, false, false},
-                   {"h", 3600, false, false},
-                   {"d", 86400, false, false},
-                   {"m", 60, false, true},
-                   {"w", 604800, false, true}}},
-    [FR_QUANTITY_FLOPS] =
-        {.expected = "a rate such as 312TFLOP/s",
-         .is_zero_refused = true,
-         .is_bare_simgrid = true,
-         .words = {{"FLOP/s", 1, true, false},
-                   {"FLOPS", 1, true, false},
-                   {"FLOPs", 1, true, false},
-                   {"Flop/s", 1, true, false},
-                   {"Flops", 1, true, false},
-                   {"flop/s", 1, true, false},
-                   {"flops", 1, true, false},
-                   {"f", 1, true, false}}},
+    [FR_QUANTITY_BYTES] = {.expected =
+                               "an amount of bytes such as 80GiB or 25MB",
+                           .has_binary = true,
+                           .is_whole = true,
+                           .is_bare_simgrid = true,
+                           .words = {{"B", 1, true, false},
+                                     {"b", 0.125, true, false}}},
+    [FR_QUANTITY_BPS] = {.expected =
+                             "a rate such as 25GB/s (bytes) or 200Gb/s (bits)",
+                         .is_zero_refused = true,
+                         .has_binary = true,
+                         .is_bare_simgrid = true,
+                         .words = {{"B/s", 1, true, false},
+                                   {"Bps", 1, true, false},
+                                   {"b/s", 0.125, true, false},
+                                   {"bps", 0.125, true, false},
+                                   {"bit/s", 0.125, true, false}}},
+    [FR_QUANTITY_S] = {.expected = "a time such as 3us, 2.5ms, 10s or 1h",
+                       .has_small = true,
+                       .is_bare_simgrid = true,
+                       .words = {{"s", 1, true, false},
+                                 {"min", 60, false, false},
+                                 {"h", 3600, false, false},
+                                 {"d", 86400, false, false},
+                                 {"m", 60, false, true},
+                                 {"w", 604800, false, true}}},
+    [FR_QUANTITY_FLOPS] = {.expected = "a rate such as 312TFLOP/s",
+                           .is_zero_refused = true,
+                           .is_bare_simgrid = true,
+                           .words = {{"FLOP/s", 1, true, false},
+                                     {"FLOPS", 1, true, false},
+                                     {"FLOPs", 1, true, false},
+                                     {"Flop/s", 1, true, false},
+                                     {"Flops", 1, true, false},
+                                     {"flop/s", 1, true, false},
+                                     {"flops", 1, true, false},
+                                     {"f", 1, true, false}}},
     [FR_QUANTITY_W] = {.expected = "a power such as 700W or 1.2kW",
                        .has_small = true,
                        .words = {{"W", 1, true, false}}},
-    [FR_QUANTITY_USD_PER_H] =
-        {.expected = "a price such as 2.5USD/h",
-         .words = {{"USD/h", 1, false, false}, {"$/h", 1, false, false}}},
+    [FR_QUANTITY_USD_PER_H] = {.expected = "a price such as 2.5USD/h",
+                               .words = {{"USD/h", 1, false, false},
+                                         {"$/h", 1, false, false}}},
     [FR_QUANTITY_COUNT] = {.expected = "a count such as 42, 8k, 7B or 1.5M",
                            .is_bare_fine = true,
                            .is_whole = true,
@@ -108,8 +107,8 @@ static const struct {
     const char *text;
     double worth;
 } small_prefixes[] = {
-    {"m", 1e-3}, {"u", 1e-6}, {"\xc2\xb5", 1e-6}, {"\xce\xbc", 1e-6},
-    {"n", 1e-9}, {"p", 1e-12},
+    {"m", 1e-3},        {"u", 1e-6}, {"\xc2\xb5", 1e-6},
+    {"\xce\xbc", 1e-6}, {"n", 1e-9}, {"p", 1e-12},
 };
 
 static const char *skip_blanks(const char *text)
@@ -183,8 +182,8 @@ static double unit_worth(const quantity_row *row, const char *unit,
         const unit_word *word = &row->words[i];
         if (!word->has_prefix)
             continue;
-        for (size_t k = 0;
-             k < sizeof large_prefixes / sizeof large_prefixes[0]; k++) {
+        for (size_t k = 0; k < sizeof large_prefixes / sizeof large_prefixes[0];
+             k++) {
             if (unit[0] != large_prefixes[k].letter)
                 continue;
             if (strcmp(unit + 1, word->word) == 0)
@@ -193,8 +192,8 @@ static double unit_worth(const quantity_row *row, const char *unit,
                 strcmp(unit + 2, word->word) == 0)
                 return word->worth * large_prefixes[k].binary;
         }
-        for (size_t k = 0; row->has_small && k < sizeof small_prefixes /
-                                                     sizeof small_prefixes[0];
+        for (size_t k = 0; row->has_small &&
+                           k < sizeof small_prefixes / sizeof small_prefixes[0];
              k++) {
             size_t n = strlen(small_prefixes[k].text);
             if (strncmp(unit, small_prefixes[k].text, n) == 0 &&
@@ -220,22 +219,20 @@ static fr_status read_quantity(const quantity_row *row, const char *text,
     if (is_dollar)
         start++;
     if (!read_number(start, &number, &unit))
-        return fr_fail(err, FR_INPUT, "'%.60s' is no number: expected %s",
-                       text, row->expected);
+        return fr_fail(err, FR_INPUT, "'%.60s' is no number: expected %s", text,
+                       row->expected);
     unit = skip_blanks(unit);
     n = strlen(unit);
     while (n > 0 && (unit[n - 1] == ' ' || unit[n - 1] == '\t'))
         n--;
     if (n == 0) {
         if (!row->is_bare_fine && !(is_simgrid && row->is_bare_simgrid))
-            return fr_fail(err, FR_INPUT,
-                           "'%.60s' has no unit: expected %s", text,
-                           row->expected);
+            return fr_fail(err, FR_INPUT, "'%.60s' has no unit: expected %s",
+                           text, row->expected);
         *out = number;
         return FR_OK;
     }
-    snprintf(unit_text, sizeof unit_text, "%.*s", (int)(n < 23 ? n : 23),
-             unit);
+    snprintf(unit_text, sizeof unit_text, "%.*s", (int)(n < 23 ? n : 23), unit);
     if (is_dollar)
         worth = strcmp(unit_text, "/h") == 0 ? 1 : 0;
     else
@@ -256,8 +253,8 @@ fr_status fr_parse_quantity(fr_quantity quantity, const char *text,
 
     FR_TRY(read_quantity(row, text, flags, &value, err));
     if (!isfinite(value))
-        return fr_fail(err, FR_INPUT, "'%.60s' is too large: expected %s",
-                       text, row->expected);
+        return fr_fail(err, FR_INPUT, "'%.60s' is too large: expected %s", text,
+                       row->expected);
     if (value < 0)
         return fr_fail(err, FR_INPUT, "'%.60s' is negative: expected %s", text,
                        row->expected);
@@ -310,8 +307,8 @@ static fr_status parse_whole(fr_quantity quantity, const char *text,
         return FR_OK;
     }
     if (value >= 0x1p64)
-        return fr_fail(err, FR_INPUT, "'%.60s' is too large: expected %s",
-                       text, rows[quantity].expected);
+        return fr_fail(err, FR_INPUT, "'%.60s' is too large: expected %s", text,
+                       rows[quantity].expected);
     *out = (uint64_t)value;
     return FR_OK;
 }
@@ -397,8 +394,7 @@ fr_status fr_parse_u64(const char *text, uint64_t *out, fr_err *err)
 
     if (n == 0 || text[n] != '\0')
         return fr_fail(err, FR_INPUT,
-                       "'%.60s' is no whole number that is not negative",
-                       text);
+                       "'%.60s' is no whole number that is not negative", text);
     errno = 0;
     value = strtoull(text, NULL, 10);
     if (errno == ERANGE)

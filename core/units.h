@@ -46,8 +46,7 @@ FR_CHECKED fr_status fr_parse_bytes(const char *text, uint64_t *out,
                                     fr_err *err);
 FR_CHECKED fr_status fr_parse_Bps(const char *text, double *out, fr_err *err);
 FR_CHECKED fr_status fr_parse_s(const char *text, double *out, fr_err *err);
-FR_CHECKED fr_status fr_parse_flops(const char *text, double *out,
-                                    fr_err *err);
+FR_CHECKED fr_status fr_parse_flops(const char *text, double *out, fr_err *err);
 FR_CHECKED fr_status fr_parse_w(const char *text, double *out, fr_err *err);
 FR_CHECKED fr_status fr_parse_usd_per_h(const char *text, double *out,
                                         fr_err *err);
@@ -60,8 +59,7 @@ FR_CHECKED fr_status fr_parse_hz(const char *text, double *out, fr_err *err);
 FR_CHECKED fr_status fr_parse_double(const char *text, double *out,
                                      fr_err *err);
 FR_CHECKED fr_status fr_parse_i64(const char *text, int64_t *out, fr_err *err);
-FR_CHECKED fr_status fr_parse_u64(const char *text, uint64_t *out,
-                                  fr_err *err);
+FR_CHECKED fr_status fr_parse_u64(const char *text, uint64_t *out, fr_err *err);
 /* "true" "false" "yes" "no" "on" "off" "1" "0". */
 FR_CHECKED fr_status fr_parse_bool(const char *text, bool *out, fr_err *err);
 

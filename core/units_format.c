@@ -21,8 +21,7 @@ static void write_number(char *out, size_t n, double value, const char *word)
     else if (value == floor(value))
         snprintf(out, n, "%.0f%s%s", value, *word ? " " : "", word);
     else
-        snprintf(out, n, "%.*f%s%s", n_decimals, value, *word ? " " : "",
-                 word);
+        snprintf(out, n, "%.*f%s%s", n_decimals, value, *word ? " " : "", word);
 }
 
 /* The largest step that the value, as rounded, reaches; else the last. */
@@ -54,15 +53,14 @@ static char *format_steps(char *out, size_t n, double value, const step *steps,
     return out;
 }
 
-#define FORMAT(steps) format_steps(out, n, value, steps, \
-                                   sizeof steps / sizeof steps[0])
+#define FORMAT(steps)                                                          \
+    format_steps(out, n, value, steps, sizeof steps / sizeof steps[0])
 
 char *fr_format_bytes(char *out, size_t n, double value)
 {
-    static const step steps[] = {{0x1p60, "EiB"}, {0x1p50, "PiB"},
-                                 {0x1p40, "TiB"}, {0x1p30, "GiB"},
-                                 {0x1p20, "MiB"}, {0x1p10, "KiB"},
-                                 {1, "B"}};
+    static const step steps[] = {
+        {0x1p60, "EiB"}, {0x1p50, "PiB"}, {0x1p40, "TiB"}, {0x1p30, "GiB"},
+        {0x1p20, "MiB"}, {0x1p10, "KiB"}, {1, "B"}};
 
     return FORMAT(steps);
 }
@@ -81,9 +79,8 @@ char *fr_format_s(char *out, size_t n, double value)
 
 char *fr_format_Bps(char *out, size_t n, double value)
 {
-    static const step steps[] = {{1e15, "PB/s"}, {1e12, "TB/s"},
-                                 {1e9, "GB/s"},  {1e6, "MB/s"},
-                                 {1e3, "kB/s"},  {1, "B/s"}};
+    static const step steps[] = {{1e15, "PB/s"}, {1e12, "TB/s"}, {1e9, "GB/s"},
+                                 {1e6, "MB/s"},  {1e3, "kB/s"},  {1, "B/s"}};
 
     return FORMAT(steps);
 }
@@ -100,8 +97,8 @@ char *fr_format_flops(char *out, size_t n, double value)
 
 char *fr_format_count(char *out, size_t n, double value)
 {
-    static const step steps[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"},
-                                 {1e3, "k"},  {1, ""}};
+    static const step steps[] = {
+        {1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}, {1, ""}};
 
     return FORMAT(steps);
 }
@@ -110,8 +107,8 @@ char *fr_format_u64(char *out, size_t n, uint64_t value)
 {
     char digits[24];
     size_t n_written = 0;
-    int n_digits = snprintf(digits, sizeof digits, "%llu",
-                            (unsigned long long)value);
+    int n_digits =
+        snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
 
     for (int i = 0; i < n_digits && n_written + 1 < n; i++) {
         if (i && (n_digits - i) % 3 == 0)

@@ -40,8 +40,7 @@ static const fr_xml_node *element(const xmlNode *node)
 }
 
 /* The last newline of libxml2's messages goes. */
-static void write_parse_error(parse_state *state, int line,
-                              const char *message)
+static void write_parse_error(parse_state *state, int line, const char *message)
 {
     char text[512];
 
@@ -269,8 +268,7 @@ const fr_xml_node *fr_xml_parent(const fr_xml_node *node)
                : NULL;
 }
 
-const fr_xml_node *fr_xml_first_named(const fr_xml_node *node,
-                                      const char *name)
+const fr_xml_node *fr_xml_first_named(const fr_xml_node *node, const char *name)
 {
     const fr_xml_node *child = fr_xml_first(node);
 

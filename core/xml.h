@@ -31,14 +31,13 @@ const fr_xml_node *fr_xml_root(const fr_xml *xml);
 const char *fr_xml_path(const fr_xml *xml);
 
 /* Elements only (text, comments passed over); NULL at the end. */
-const fr_xml_node *fr_xml_first(const fr_xml_node *node); /* first child */
-const fr_xml_node *fr_xml_next(const fr_xml_node *node);  /* sibling */
+const fr_xml_node *fr_xml_first(const fr_xml_node *node);  /* first child */
+const fr_xml_node *fr_xml_next(const fr_xml_node *node);   /* sibling */
 const fr_xml_node *fr_xml_parent(const fr_xml_node *node); /* NULL: root */
 /* First child, next sibling of that name; NULL when there is none. */
 const fr_xml_node *fr_xml_first_named(const fr_xml_node *node,
                                       const char *name);
-const fr_xml_node *fr_xml_next_named(const fr_xml_node *node,
-                                     const char *name);
+const fr_xml_node *fr_xml_next_named(const fr_xml_node *node, const char *name);
 const char *fr_xml_name(const fr_xml_node *node);
 bool fr_xml_is(const fr_xml_node *node, const char *name);
 int fr_xml_line(const fr_xml_node *node);
@@ -62,8 +61,8 @@ const char *fr_xml_attribute_name(const fr_xml_node *node, size_t i);
 
 /* Required: "path:line: <link> needs the attribute 'bandwidth'". */
 FR_CHECKED fr_status fr_xml_get_string(const fr_xml_node *node,
-                                       const char *attribute,
-                                       const char **out, fr_err *err);
+                                       const char *attribute, const char **out,
+                                       fr_err *err);
 FR_CHECKED fr_status fr_xml_get_i64(const fr_xml_node *node,
                                     const char *attribute, int64_t *out,
                                     fr_err *err);
@@ -103,9 +102,8 @@ FR_CHECKED fr_status fr_xml_maybe_count(const fr_xml_node *node,
                                         fr_err *err);
 FR_CHECKED fr_status fr_xml_maybe_quantity(const fr_xml_node *node,
                                            const char *attribute,
-                                           fr_quantity quantity,
-                                           unsigned flags, double *out,
-                                           fr_err *err);
+                                           fr_quantity quantity, unsigned flags,
+                                           double *out, fr_err *err);
 
 /* Refuses attributes that are not known, with the nearest known one. */
 FR_CHECKED fr_status fr_xml_check_attributes(const fr_xml_node *node,

@@ -39,8 +39,8 @@ fr_status fr_xml_maybe_quantity(const fr_xml_node *node, const char *attribute,
 }
 
 fr_status fr_xml_get_quantity(const fr_xml_node *node, const char *attribute,
-                              fr_quantity quantity, unsigned flags,
-                              double *out, fr_err *err)
+                              fr_quantity quantity, unsigned flags, double *out,
+                              fr_err *err)
 {
     const char *text;
 

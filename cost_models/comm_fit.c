@@ -59,8 +59,7 @@ static bool is_same(const comm_curve *a, const comm_curve *b)
 {
     return a->op == b->op && a->algorithm == b->algorithm &&
            a->is_net == b->is_net && a->is_async == b->is_async &&
-           a->is_cold == b->is_cold &&
-           a->n_group == b->n_group;
+           a->is_cold == b->is_cold && a->n_group == b->n_group;
 }
 
 static bool is_used(const fr_comm_point *point)
@@ -121,15 +120,15 @@ static fr_status fill_curve(comm_curve *curve, const fr_profile *profile,
     for (size_t i = 0; i < curve->n; i++)
         smooth[i] = exp(smooth[i]);
     if (status == FR_OK)
-        status = fr_curve_create(curve->bytes, smooth, curve->n,
-                                 &curve->curve, err);
+        status =
+            fr_curve_create(curve->bytes, smooth, curve->n, &curve->curve, err);
     free(smooth);
     FR_TRY(status);
     if (curve->n < 2 ||
-        fr_fit_alpha_beta(curve->bytes, curve->seconds, curve->n,
-                          &curve->line, NULL) != FR_OK)
-        curve->line.b = curve->seconds[curve->n - 1] /
-                        curve->bytes[curve->n - 1];
+        fr_fit_alpha_beta(curve->bytes, curve->seconds, curve->n, &curve->line,
+                          NULL) != FR_OK)
+        curve->line.b =
+            curve->seconds[curve->n - 1] / curve->bytes[curve->n - 1];
     return FR_OK;
 }
 
@@ -199,8 +198,8 @@ static const comm_curve *find_curve(const fr_comm_fits *fits,
         if ((double)query->n_bytes > 4.0 * curve->bytes[curve->n - 1])
             away += 1 << 17;
         if (op != FR_OP_SEND)
-            away += (int)fmin(fabs((double)(curve->n_group - query->n_group)),
-                              6e4);
+            away +=
+                (int)fmin(fabs((double)(curve->n_group - query->n_group)), 6e4);
         if (best == NULL || away < *distance) {
             best = curve;
             *distance = away;
@@ -233,8 +232,8 @@ static double group_factor(const fr_comm_fits *fits, const comm_curve *curve,
     fr_link_cost link;
     double there, here;
 
-    if (query->op == FR_OP_SEND || query->op == FR_OP_RECV ||
-        wanted == NULL || measured == NULL ||
+    if (query->op == FR_OP_SEND || query->op == FR_OP_RECV || wanted == NULL ||
+        measured == NULL ||
         (wanted == measured && curve->n_group == query->n_group))
         return 1.0;
     if (!fr_comm_fits_link(fits, query->is_net, &link)) {
@@ -273,7 +272,8 @@ bool fr_comm_fits_ask(const fr_comm_fits *fits, const fr_comm_query *query,
     memset(out, 0, sizeof *out);
     nearest = nearest_point(curve, bytes);
     factor = group_factor(fits, curve, query);
-    out->is_measured = (distance & ~(3 << 16)) == 0 && curve->bytes[nearest] == bytes;
+    out->is_measured =
+        (distance & ~(3 << 16)) == 0 && curve->bytes[nearest] == bytes;
     out->is_inside = (distance & ((1 << 16) - 1)) == 0 &&
                      distance < (1 << 18) && bytes >= curve->bytes[0] &&
                      bytes <= curve->bytes[curve->n - 1] * 1.25;
@@ -285,8 +285,7 @@ bool fr_comm_fits_ask(const fr_comm_fits *fits, const fr_comm_query *query,
         out->seconds = curve->seconds[0];
     if (bytes > curve->bytes[curve->n - 1])
         out->seconds = curve->seconds[curve->n - 1] +
-                       last_slope(curve) *
-                           (bytes - curve->bytes[curve->n - 1]);
+                       last_slope(curve) * (bytes - curve->bytes[curve->n - 1]);
     out->seconds *= factor;
     out->latency_s = fmin(curve->seconds[0] * factor, out->seconds);
     out->cpu_frac = curve->cpu_frac[nearest];
@@ -296,8 +295,7 @@ bool fr_comm_fits_ask(const fr_comm_fits *fits, const fr_comm_query *query,
     return true;
 }
 
-bool fr_comm_fits_link(const fr_comm_fits *fits, bool is_net,
-                       fr_link_cost *out)
+bool fr_comm_fits_link(const fr_comm_fits *fits, bool is_net, fr_link_cost *out)
 {
     fr_comm_query query = {.op = FR_OP_SEND, .is_net = is_net, .n_group = 2};
     int distance = 0;

@@ -33,8 +33,8 @@ typedef struct fr_comm_answer {
     double latency_s; /* of these, what the smallest message takes too */
     double cpu_frac;
     double rel_err;
-    bool is_measured;  /* this very size and group */
-    bool is_inside;    /* of the measured range and group */
+    bool is_measured; /* this very size and group */
+    bool is_inside;   /* of the measured range and group */
 } fr_comm_answer;
 
 /* False when nothing of the kind was measured. */

@@ -80,10 +80,10 @@ static void op_amounts(const fr_instr *instr, double *amount)
         break;
     case FR_OP_ATTN_FWD:
     case FR_OP_ATTN_BWD:
-        amount[AMOUNT_OP] = (double)dim[0] * (double)dim[2] *
-                            (double)dim[1] * (double)dim[1];
-        amount[AMOUNT_OP + 1] = (double)dim[0] * (double)dim[2] *
-                                (double)dim[1] * (double)dim[4];
+        amount[AMOUNT_OP] =
+            (double)dim[0] * (double)dim[2] * (double)dim[1] * (double)dim[1];
+        amount[AMOUNT_OP + 1] =
+            (double)dim[0] * (double)dim[2] * (double)dim[1] * (double)dim[4];
         break;
     case FR_OP_COMPRESS:
     case FR_OP_DECOMPRESS:
@@ -104,10 +104,10 @@ static bool amounts_of(const fr_compute_point *key, double *amount)
         return false;
     amount[AMOUNT_ONE] = 1.0;
     add_places(key, &instr, amount);
-    amount[AMOUNT_WORK] = key->flop > 0
-                              ? (double)key->flop
-                              : amount[AMOUNT_MEMORY] + amount[AMOUNT_LLC] +
-                                    amount[AMOUNT_NEAR];
+    amount[AMOUNT_WORK] =
+        key->flop > 0
+            ? (double)key->flop
+            : amount[AMOUNT_MEMORY] + amount[AMOUNT_LLC] + amount[AMOUNT_NEAR];
     op_amounts(&instr, amount);
     return true;
 }
@@ -161,7 +161,8 @@ static fr_status solve(const double *amounts, const double *seconds, size_t n,
     for (int c = 0; c < FR_COMPUTE_AMOUNTS && n_columns < n; c++) {
         double largest = 0.0;
         for (size_t i = 0; i < n; i++)
-            largest = fmax(largest, amounts[i * FR_COMPUTE_AMOUNTS + (size_t)c]);
+            largest =
+                fmax(largest, amounts[i * FR_COMPUTE_AMOUNTS + (size_t)c]);
         if (largest > 0.0) {
             scale[n_columns] = largest;
             column[n_columns++] = c;
@@ -171,8 +172,8 @@ static fr_status solve(const double *amounts, const double *seconds, size_t n,
         ones[i] = 1.0;
         for (size_t c = 0; c < n_columns; c++)
             design[i * n_columns + c] =
-                amounts[i * FR_COMPUTE_AMOUNTS + (size_t)column[c]] /
-                scale[c] / seconds[i];
+                amounts[i * FR_COMPUTE_AMOUNTS + (size_t)column[c]] / scale[c] /
+                seconds[i];
     }
     status = fr_fit_nonnegative(design, ones, NULL, n, n_columns, found, err);
     if (status != FR_OK)
@@ -227,8 +228,8 @@ static void finish(fr_compute_fit *fit, const double *amounts,
         fit->rms_rel = fmax(fit->rms_rel, 0.3);
 }
 
-fr_status fr_compute_fit_create(const fr_compute_point *const *points,
-                                size_t n, fr_compute_fit **out, fr_err *err)
+fr_status fr_compute_fit_create(const fr_compute_point *const *points, size_t n,
+                                fr_compute_fit **out, fr_err *err)
 {
     fr_status status = FR_OK;
     fr_compute_fit *fit = calloc(1, sizeof *fit);
@@ -252,8 +253,7 @@ fr_status fr_compute_fit_create(const fr_compute_point *const *points,
         status = fr_fail(err, FR_INPUT, "no point to fit");
         goto out_arrays;
     }
-    if (fit->n < 2 ||
-        solve(amounts, seconds, fit->n, fit->coef, NULL) != FR_OK)
+    if (fit->n < 2 || solve(amounts, seconds, fit->n, fit->coef, NULL) != FR_OK)
         solve_one(amounts, seconds, fit->n, fit->coef);
     finish(fit, amounts, seconds);
     *out = fit;
@@ -294,9 +294,8 @@ static double smooth_residual(const fr_compute_fit *fit,
     return sum / (weights + 0.1);
 }
 
-double fr_compute_fit_at(const fr_compute_fit *fit,
-                         const fr_compute_point *key, bool *is_inside,
-                         double *rel_err)
+double fr_compute_fit_at(const fr_compute_fit *fit, const fr_compute_point *key,
+                         bool *is_inside, double *rel_err)
 {
     double amount[FR_COMPUTE_AMOUNTS], nearness, sum, residual;
     fitted_point here = {0};

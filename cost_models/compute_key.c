@@ -53,8 +53,7 @@ static char place_of(const fr_instr *instr, int i_ref,
     if (ref->space == FR_SPACE_NONE)
         return '-';
     if (ref->reuse_log2 == 0)
-        return is_far_space(instr, i_ref) ? FR_PROFILE_MEMORY
-                                          : FR_PROFILE_NEAR;
+        return is_far_space(instr, i_ref) ? FR_PROFILE_MEMORY : FR_PROFILE_NEAR;
     reuse_bytes = exp2((double)ref->reuse_log2);
     near_bytes = (double)machine->l2_bytes * n_threads;
     llc_bytes = (double)machine->llc_bytes * n_threads /
@@ -88,8 +87,7 @@ static const char *variant_of(const fr_instr *instr)
     case FR_OP_OPT_NORMS:
     case FR_OP_OPT_STEP:
         return instr->algorithm < FR_OPTIMIZER_N
-                   ? fr_optimizer_kind_name(
-                         (fr_optimizer_kind)instr->algorithm)
+                   ? fr_optimizer_kind_name((fr_optimizer_kind)instr->algorithm)
                    : "";
     case FR_OP_COMPRESS:
     case FR_OP_DECOMPRESS:
@@ -112,8 +110,8 @@ void fr_compute_key(const fr_instr *instr, const fr_fingerprint *fingerprint,
     snprintf(out->dtype, sizeof out->dtype, "%s",
              fr_dtype_name((fr_dtype)instr->dtype));
     snprintf(out->variant, sizeof out->variant, "%s", variant_of(instr));
-    out->flags = instr->flags & (FR_INSTR_RMS | FR_INSTR_ACCUMULATE |
-                                 FR_INSTR_SAVE_PROBS);
+    out->flags = instr->flags &
+                 (FR_INSTR_RMS | FR_INSTR_ACCUMULATE | FR_INSTR_SAVE_PROBS);
     for (int i = 0; i < FR_PROFILE_DIMS; i++)
         out->dim[i] = instr->dim[i];
     drop_positions(instr, out->dim);
@@ -133,8 +131,7 @@ bool fr_compute_key_same_shape(const fr_compute_point *a,
            strcmp(a->variant, b->variant) == 0;
 }
 
-bool fr_compute_key_equal(const fr_compute_point *a,
-                          const fr_compute_point *b)
+bool fr_compute_key_equal(const fr_compute_point *a, const fr_compute_point *b)
 {
     return fr_compute_key_same_shape(a, b) && strcmp(a->where, b->where) == 0;
 }
@@ -178,8 +175,7 @@ bool fr_compute_key_instr(const fr_compute_point *key, fr_instr *out)
     for (int i = 0; i < FR_PROFILE_DIMS; i++)
         instr.dim[i] = key->dim[i];
     for (int i = 0; i < FR_PROFILE_REFS && key->where[i] != '\0'; i++)
-        instr.ref[i].space =
-            key->where[i] == '-' ? FR_SPACE_NONE : FR_SPACE_IN;
+        instr.ref[i].space = key->where[i] == '-' ? FR_SPACE_NONE : FR_SPACE_IN;
     *out = instr;
     return true;
 }

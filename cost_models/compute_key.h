@@ -25,8 +25,7 @@ void fr_compute_key(const fr_instr *instr, const fr_fingerprint *fingerprint,
                     int n_threads, fr_compute_point *out);
 
 /* Same op, dtype, variant, flags, dimensions and places. */
-bool fr_compute_key_equal(const fr_compute_point *a,
-                          const fr_compute_point *b);
+bool fr_compute_key_equal(const fr_compute_point *a, const fr_compute_point *b);
 /* The same but for the places. */
 bool fr_compute_key_same_shape(const fr_compute_point *a,
                                const fr_compute_point *b);

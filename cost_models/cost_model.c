@@ -130,16 +130,16 @@ static fr_status take_profile(fr_cost_model *model, fr_err *err)
     for (size_t i = 0; i < profile->n_rate; i++) {
         const fr_rate_point *rate = &profile->rate[i];
         if (strcmp(rate->name, "axpy") == 0)
-            model->node_memory_Bps = fmax(model->node_memory_Bps,
-                                          rate->rate * rate->n_busy);
+            model->node_memory_Bps =
+                fmax(model->node_memory_Bps, rate->rate * rate->n_busy);
     }
     FR_TRY(make_groups(model, err));
     return fr_comm_fits_create(profile, &model->comm, err);
 }
 
 fr_status fr_cost_model_create(const fr_profile *profile,
-                               const fr_cluster *cluster,
-                               fr_cost_model **out, fr_err *err)
+                               const fr_cluster *cluster, fr_cost_model **out,
+                               fr_err *err)
 {
     fr_cost_model *model = calloc(1, sizeof *model);
 
@@ -194,7 +194,8 @@ double fr_cost_measured_flops(const fr_cost_model *model, int n_threads)
     return rate != NULL ? rate->rate : 0;
 }
 
-/* ---- compute ---------------------------------------------------------------- */
+/* ---- compute ----------------------------------------------------------------
+ */
 
 static const fr_compute_point *find_exact(const fr_cost_model *model,
                                           const fr_compute_point *key)
@@ -219,8 +220,8 @@ static const fr_compute_point *find_exact(const fr_cost_model *model,
 }
 
 /* Seconds of the key with its n_threads and n_busy; false: nothing alike. */
-static bool ask_profile(const fr_cost_model *model,
-                        const fr_compute_point *key, fr_cost *out)
+static bool ask_profile(const fr_cost_model *model, const fr_compute_point *key,
+                        fr_cost *out)
 {
     const fr_compute_point *point = find_exact(model, key);
     const fit_group *group;
@@ -235,8 +236,7 @@ static bool ask_profile(const fr_cost_model *model,
     group = find_group(model, key);
     if (group == NULL)
         return false;
-    out->work_s =
-        fr_compute_fit_at(group->fit, key, &is_inside, &out->rel_err);
+    out->work_s = fr_compute_fit_at(group->fit, key, &is_inside, &out->rel_err);
     out->source = is_inside ? FR_COST_FITTED : FR_COST_EXTRAPOLATED;
     return true;
 }
@@ -267,8 +267,8 @@ static bool ask_other_threads(const fr_cost_model *model,
 static double memory_share(const fr_cost_model *model,
                            const fr_compute_point *key, double solo_s)
 {
-    double share = fr_compute_key_memory_bytes(key) / solo_s /
-                   model->node_memory_Bps;
+    double share =
+        fr_compute_key_memory_bytes(key) / solo_s / model->node_memory_Bps;
 
     for (int k = model->n_busy_max; k > 1; k--) {
         fr_compute_point alone = *key, busy = *key;
@@ -308,9 +308,8 @@ fr_status fr_cost_compute(const fr_cost_model *model, const fr_instr *instr,
     }
     cost.latency_s = model->rates.is_gpu ? 0.0 : model->rates.launch_s;
     cost.work_s = fr_device_compute_s(&model->rates, instr, n_threads);
-    cost.memory_frac =
-        fmin(1.0, (double)fr_instr_moved_bytes(instr, 1) / cost.work_s /
-                      model->node_memory_Bps);
+    cost.memory_frac = fmin(1.0, (double)fr_instr_moved_bytes(instr, 1) /
+                                     cost.work_s / model->node_memory_Bps);
     if (model->rates.is_gpu)
         cost.memory_frac = 0.0; /* a device's memory is its own */
     cost.rel_err = 0.25;
@@ -319,7 +318,8 @@ fr_status fr_cost_compute(const fr_cost_model *model, const fr_instr *instr,
     return FR_OK;
 }
 
-/* ---- communication ----------------------------------------------------------- */
+/* ---- communication
+ * ----------------------------------------------------------- */
 
 /*
  * Bytes through one member's link in each direction, of a payload of n bytes
@@ -408,15 +408,15 @@ static bool ask_measured(const fr_cost_model *model, const fr_instr *instr,
                          const fr_comm_scope *scope, bool is_async,
                          fr_cost *out)
 {
-    fr_comm_query query = {
-        .op = (fr_op)instr->op,
-        .algorithm = (fr_collective_kind)instr->algorithm,
-        .is_net = scope->n_nodes > 1,
-        .is_async = is_async,
-        .is_cold = is_cold(model, instr),
-        .n_group = scope->n_group,
-        .n_bytes = fr_instr_payload_bytes(instr),
-        .element_bytes = fr_dtype_bytes((fr_dtype)instr->dtype)};
+    fr_comm_query query = {.op = (fr_op)instr->op,
+                           .algorithm = (fr_collective_kind)instr->algorithm,
+                           .is_net = scope->n_nodes > 1,
+                           .is_async = is_async,
+                           .is_cold = is_cold(model, instr),
+                           .n_group = scope->n_group,
+                           .n_bytes = fr_instr_payload_bytes(instr),
+                           .element_bytes =
+                               fr_dtype_bytes((fr_dtype)instr->dtype)};
     fr_comm_answer answer;
 
     if (model->comm == NULL || !fr_comm_fits_ask(model->comm, &query, &answer))
@@ -431,8 +431,7 @@ static bool ask_measured(const fr_cost_model *model, const fr_instr *instr,
     return true;
 }
 
-fr_status fr_cost_communicate(const fr_cost_model *model,
-                              const fr_instr *instr,
+fr_status fr_cost_communicate(const fr_cost_model *model, const fr_instr *instr,
                               const fr_comm_scope *scope, bool is_async,
                               fr_cost *out, fr_err *err)
 {
@@ -451,12 +450,10 @@ fr_status fr_cost_communicate(const fr_cost_model *model,
     if (scope->n_nodes > 1)
         cost.link_bytes = link_bytes(instr, scope->n_group);
     if (cost.work_s > 0.0 && !model->rates.is_gpu)
-        cost.memory_frac =
-            fmin(1.0 / (double)(scope->ranks_on_node > 0
-                                    ? scope->ranks_on_node
-                                    : 1),
-                 memory_bytes(instr, scope->n_group) / cost.work_s /
-                     model->node_memory_Bps);
+        cost.memory_frac = fmin(
+            1.0 / (double)(scope->ranks_on_node > 0 ? scope->ranks_on_node : 1),
+            memory_bytes(instr, scope->n_group) / cost.work_s /
+                model->node_memory_Bps);
     if (is_async && model->profile != NULL)
         cost.latency_s += 2.0 * model->profile->wake_s;
     *out = cost;

@@ -24,9 +24,8 @@ static const double unknown_core_flops = 60e9;
 static const double unknown_memory_Bps = 15e9;
 
 static const char *const dtype_peaks[FR_DTYPE_N] = {
-    [FR_DTYPE_F32] = "fp32",  [FR_DTYPE_BF16] = "bf16",
-    [FR_DTYPE_F16] = "fp16",  [FR_DTYPE_TF32] = "tf32",
-    [FR_DTYPE_FP8] = "fp8",   [FR_DTYPE_F64] = "fp64",
+    [FR_DTYPE_F32] = "fp32",  [FR_DTYPE_BF16] = "bf16", [FR_DTYPE_F16] = "fp16",
+    [FR_DTYPE_TF32] = "tf32", [FR_DTYPE_FP8] = "fp8",   [FR_DTYPE_F64] = "fp64",
     [FR_DTYPE_I32] = "fp32",  [FR_DTYPE_U8] = "fp32",
 };
 
@@ -39,28 +38,28 @@ fr_device_rates fr_device_rates_of(const fr_cluster *cluster, int64_t node)
     if (!rates.is_gpu && device->n_cores > 0)
         rates.n_cores = device->n_cores;
     for (int i = 0; i < FR_DTYPE_N; i++)
-        rates.flops[i] = gemm_efficiency *
-                         fr_device_peak_flops(device, dtype_peaks[i]);
+        rates.flops[i] =
+            gemm_efficiency * fr_device_peak_flops(device, dtype_peaks[i]);
     if (rates.flops[FR_DTYPE_F32] <= 0.0)
-        rates.flops[FR_DTYPE_F32] = gemm_efficiency * unknown_core_flops *
-                                    (double)rates.n_cores;
+        rates.flops[FR_DTYPE_F32] =
+            gemm_efficiency * unknown_core_flops * (double)rates.n_cores;
     for (int i = 0; i < FR_DTYPE_N; i++)
         if (rates.flops[i] <= 0.0)
             rates.flops[i] = rates.flops[FR_DTYPE_F32];
     rates.vector_flops = rates.flops[FR_DTYPE_F32] / 4.0;
-    rates.memory_Bps = memory_efficiency * (device->memory_Bps > 0.0
-                                                ? device->memory_Bps
-                                                : unknown_memory_Bps);
+    rates.memory_Bps =
+        memory_efficiency *
+        (device->memory_Bps > 0.0 ? device->memory_Bps : unknown_memory_Bps);
     rates.launch_s = rates.is_gpu ? gpu_launch_s : cpu_launch_s;
     return rates;
 }
 
-double fr_device_compute_s(const fr_device_rates *rates,
-                           const fr_instr *instr, int n_threads)
+double fr_device_compute_s(const fr_device_rates *rates, const fr_instr *instr,
+                           int n_threads)
 {
-    double share = rates->is_gpu ? 1.0
-                                 : fmin(1.0, (double)n_threads /
-                                                 (double)rates->n_cores);
+    double share = rates->is_gpu
+                       ? 1.0
+                       : fmin(1.0, (double)n_threads / (double)rates->n_cores);
     double flop = (double)fr_instr_flop(instr);
     double bytes = (double)fr_instr_moved_bytes(instr, 1);
     double rate;
@@ -73,8 +72,8 @@ double fr_device_compute_s(const fr_device_rates *rates,
         break;
     case FR_OP_ATTN_FWD:
     case FR_OP_ATTN_BWD:
-        rate = rates->flops[instr->dtype] * attention_efficiency /
-               gemm_efficiency;
+        rate =
+            rates->flops[instr->dtype] * attention_efficiency / gemm_efficiency;
         break;
     default:
         rate = rates->vector_flops;
@@ -98,8 +97,8 @@ fr_link_cost fr_cluster_link_cost(const fr_cluster *cluster, bool is_net)
         if (path.bandwidth_Bps > 0.0)
             link.s_per_byte = 1.0 / path.bandwidth_Bps;
     } else {
-        double Bps = node->intra_p2p_Bps > 0.0 ? node->intra_p2p_Bps
-                                               : node->intra_Bps;
+        double Bps =
+            node->intra_p2p_Bps > 0.0 ? node->intra_p2p_Bps : node->intra_Bps;
         link.latency_s = node->intra_latency_s;
         if (Bps <= 0.0)
             /* Shared memory: a copy reads and writes. */

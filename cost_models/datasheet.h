@@ -24,8 +24,8 @@ typedef struct fr_device_rates {
 fr_device_rates fr_device_rates_of(const fr_cluster *cluster, int64_t node);
 
 /* Seconds of a compute or I/O instruction on n_threads of the n_cores. */
-double fr_device_compute_s(const fr_device_rates *rates,
-                           const fr_instr *instr, int n_threads);
+double fr_device_compute_s(const fr_device_rates *rates, const fr_instr *instr,
+                           int n_threads);
 
 /* The link between two ranks of a node, or (is_net) of two nodes. */
 fr_link_cost fr_cluster_link_cost(const fr_cluster *cluster, bool is_net);

@@ -387,8 +387,8 @@ static uint32_t merge_blocks(const fr_builder *builder, fr_block *out)
             .offset_bytes = block->offset_bytes,
             .n_bytes = block->n_bytes,
             .first_call = block->is_persistent ? 0 : block->first_call - 1,
-            .last_call = block->is_persistent ? n_calls - 1
-                                              : block->last_call - 1,
+            .last_call =
+                block->is_persistent ? n_calls - 1 : block->last_call - 1,
         };
     }
     return n;
@@ -412,8 +412,8 @@ fr_status fr_builder_finish(fr_builder *builder, fr_class *out, fr_err *err)
     for (size_t i = 0; i < builder->calls.n; i++) {
         calls[i] = builder->calls.items[i].call;
         for (int space = 0; space < FR_SPACE_N; space++)
-            calls[i].base_bytes[space] = fr_builder_offset(
-                builder, builder->calls.items[i].base[space]);
+            calls[i].base_bytes[space] =
+                fr_builder_offset(builder, builder->calls.items[i].base[space]);
     }
     if (builder->deps.n)
         memcpy(deps, builder->deps.items, builder->deps.n * sizeof *deps);

@@ -12,12 +12,12 @@
 #include "plan/plan.h"
 
 typedef struct fr_transfer {
-    uint32_t phase; /* a member enters phase p+1 when its p-th is done */
+    uint32_t phase;    /* a member enters phase p+1 when its p-th is done */
     uint32_t src, dst; /* positions in the group; data move src -> dst */
     uint64_t src_first, dst_first; /* elements, in the source's and the
                                       destination's working buffer */
     uint64_t n;                    /* elements */
-    bool is_reduce; /* dst += src (or max), else dst = src */
+    bool is_reduce;                /* dst += src (or max), else dst = src */
 } fr_transfer;
 
 typedef struct fr_transfer_list {

@@ -5,7 +5,10 @@
 
 #include "plan/compressor.h"
 
-static uint64_t round_up_4(uint64_t n) { return (n + 3) / 4 * 4; }
+static uint64_t round_up_4(uint64_t n)
+{
+    return (n + 3) / 4 * 4;
+}
 
 static uint64_t error_bytes(const fr_plan *plan, const fr_bucket *bucket)
 {
@@ -162,8 +165,10 @@ static fr_status topk_check(const fr_plan *plan, fr_err *err)
                        "compressor topk: density %g is not in (0, 1]; choose "
                        "for example 0.01",
                        plan->compressor_density);
-    return check_no_zero(plan, "topk", "a bucket's largest elements lie in "
-                         "any slice", err);
+    return check_no_zero(plan, "topk",
+                         "a bucket's largest elements lie in "
+                         "any slice",
+                         err);
 }
 
 static double topk_compress_flop(const fr_plan *plan)
@@ -273,8 +278,8 @@ static uint64_t powersgd_bytes(const fr_plan *plan, const fr_bucket *bucket,
                                int stage)
 {
     fr_powersgd_piece total = powersgd_totals(plan, bucket);
-    return sizeof(float) * (stage == 0 ? total.raw + total.p
-                                       : (stage == 1 ? total.q : 0));
+    return sizeof(float) *
+           (stage == 0 ? total.raw + total.p : (stage == 1 ? total.q : 0));
 }
 
 static uint64_t powersgd_state(const fr_plan *plan, const fr_bucket *bucket)
@@ -290,8 +295,7 @@ static fr_status powersgd_check(const fr_plan *plan, fr_err *err)
         return fr_fail(err, FR_INPUT,
                        "compressor powersgd: rank %lld is not in 1..%d; "
                        "choose for example 4",
-                       (long long)plan->compressor_rank,
-                       FR_POWERSGD_MAX_RANK);
+                       (long long)plan->compressor_rank, FR_POWERSGD_MAX_RANK);
     return check_no_zero(plan, "powersgd", "its factors need whole matrices",
                          err);
 }

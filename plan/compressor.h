@@ -38,13 +38,9 @@ typedef struct fr_bucket {
     uint32_t n_tensors;
 } fr_bucket;
 
-typedef enum fr_wire {
-    FR_WIRE_PLAIN,
-    FR_WIRE_GATHER,
-    FR_WIRE_REDUCE
-} fr_wire;
+typedef enum fr_wire { FR_WIRE_PLAIN, FR_WIRE_GATHER, FR_WIRE_REDUCE } fr_wire;
 
-#define FR_INT8_BLOCK 256       /* elements that share one scale */
+#define FR_INT8_BLOCK 256 /* elements that share one scale */
 #define FR_POWERSGD_MAX_RANK 64
 
 /*
@@ -105,7 +101,7 @@ uint64_t fr_topk_kept(double density, uint64_t n);
  * stage 1: all Q[cols, rank].  State: error[n] if kept, all P, all Q.
  */
 typedef struct fr_powersgd_piece {
-    uint64_t first, n;     /* elements, relative to the bucket */
+    uint64_t first, n; /* elements, relative to the bucket */
     bool is_matrix;
     int64_t rows, cols, rank;
     uint32_t tensor_id;

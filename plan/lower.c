@@ -10,8 +10,7 @@ static void shared_segments(lower_context *context)
 {
     const lower_shape *s = &context->shape;
     lower_layer_segments(context);
-    context->i_load =
-        lower_segment_begin(context, FR_LANE_IO, "load_tokens");
+    context->i_load = lower_segment_begin(context, FR_LANE_IO, "load_tokens");
     fr_instr *instr = lower_emit(context, FR_OP_LOAD_TOKENS);
     instr->dtype = FR_DTYPE_I32;
     instr->dim[0] = s->batch;
@@ -119,10 +118,8 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                    const fr_plan *plan, const fr_placement *placement,
                    fr_program **out, fr_err *err)
 {
-    lower_context context = {.model = model,
-                             .job = job,
-                             .plan = plan,
-                             .placement = placement};
+    lower_context context = {
+        .model = model, .job = job, .plan = plan, .placement = placement};
     FR_TRY(fr_plan_check_executable(plan, model, job, err));
     if (!model->has_final_norm || model->has_embed_norm)
         return fr_fail(err, FR_INPUT,
@@ -131,10 +128,9 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                        model->name);
     if (placement && placement->node_of_rank &&
         placement->n_ranks < fr_plan_world(plan))
-        return fr_fail(err, FR_INPUT,
-                       "the plan has %lld ranks, the placement %lld",
-                       (long long)fr_plan_world(plan),
-                       (long long)placement->n_ranks);
+        return fr_fail(
+            err, FR_INPUT, "the plan has %lld ranks, the placement %lld",
+            (long long)fr_plan_world(plan), (long long)placement->n_ranks);
     FR_TRY(lower_check_collective(&context, err));
     context.n_micro = fr_plan_micro_batches(plan, job);
     if (!fr_schedules[plan->schedule]->fits(plan->pp, context.n_micro,

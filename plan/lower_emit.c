@@ -59,8 +59,7 @@ fr_ref lower_temp(lower_context *context, uint64_t n_bytes)
     uint64_t at = context->temp_used;
     context->temp_used += (n_bytes + 63) / 64 * 64;
     if (context->segments.n > 0) {
-        fr_segment *segment =
-            &context->segments.items[context->segments.n - 1];
+        fr_segment *segment = &context->segments.items[context->segments.n - 1];
         if (context->temp_used > segment->temp_bytes)
             segment->temp_bytes = context->temp_used;
     }
@@ -150,8 +149,8 @@ fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
     instr->dtype = (uint8_t)dtype;
     instr->dim[0] = (int64_t)n;
     instr->algorithm = (uint8_t)fr_collective_choose(
-        axis == FR_AXIS_DP ? context->plan->collective : FR_COLLECTIVE_AUTO,
-        op, lower_axis_size(context->plan, axis), n * fr_dtype_bytes(dtype),
+        axis == FR_AXIS_DP ? context->plan->collective : FR_COLLECTIVE_AUTO, op,
+        lower_axis_size(context->plan, axis), n * fr_dtype_bytes(dtype),
         context->is_local[axis]);
     return instr;
 }

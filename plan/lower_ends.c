@@ -54,8 +54,8 @@ static void embed_segments(lower_class *lc)
     instr->ref[2] = lower_parameter(FR_SPACE_WEIGHT, lc->ends.wpe);
     instr->ref[3] = whole;
     if (context->plan->tp > 1)
-        tp_rows(context, is_sp ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
-                whole, out);
+        tp_rows(context, is_sp ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE, whole,
+                out);
 
     lc->i_embed_bwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_bwd");
@@ -78,8 +78,8 @@ static fr_instr *xent(lower_context *context, fr_op op, fr_ref logits)
     fr_instr *instr = lower_emit(context, op);
     set_dims(instr, dims, 3);
     /* The mean over the global batch: gradients are then plain sums. */
-    instr->scalar = 1.0 / ((double)context->job->global_batch *
-                           (double)context->job->seq);
+    instr->scalar =
+        1.0 / ((double)context->job->global_batch * (double)context->job->seq);
     instr->axis = FR_AXIS_TP;
     instr->ref[0] = logits;
     instr->ref[1] = lower_ref(FR_SPACE_TOKENS, 0);
@@ -169,8 +169,8 @@ static void head_segment(lower_class *lc)
     fr_ref logits = lower_temp(context, f32_bytes(s->rows, s->vocab_local));
     fr_ref stats = lower_temp(context, f32_bytes(2, s->stream_rows));
     fr_ref shard = lower_temp(context, s->stream_bytes);
-    fr_ref y = is_sp ? lower_temp(context, f32_bytes(s->rows, s->hidden))
-                     : shard;
+    fr_ref y =
+        is_sp ? lower_temp(context, f32_bytes(s->rows, s->hidden)) : shard;
     fr_instr *instr = norm(context, FR_OP_NORM_FWD);
     instr->ref[0] = in;
     instr->ref[1] = lower_parameter(FR_SPACE_WEIGHT, e->norm_w);

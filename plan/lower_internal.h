@@ -60,7 +60,7 @@ typedef enum lower_unit_kind {
 /* Parameters whose gradients are complete at the same time. */
 typedef struct lower_unit {
     lower_unit_kind kind;
-    int32_t layer; /* global */
+    int32_t layer;     /* global */
     uint64_t first, n; /* elements in the flat list, padding included */
     uint64_t n_norm;   /* leading elements that are norms */
     uint32_t i_bucket;
@@ -82,10 +82,10 @@ typedef struct lower_ends {
 
 /* Something that a pipeline rank receives. */
 typedef struct lower_arrival {
-    int64_t time;        /* virtual, when it was made */
-    size_t before_task;  /* of the receiver: place of the receive */
-    int32_t boundary;    /* before this global stage */
-    int32_t chunk;       /* of the receiver */
+    int64_t time;       /* virtual, when it was made */
+    size_t before_task; /* of the receiver: place of the receive */
+    int32_t boundary;   /* before this global stage */
+    int32_t chunk;      /* of the receiver */
     int64_t micro_batch;
     bool is_gradient;
 } lower_arrival;
@@ -98,13 +98,13 @@ typedef struct lower_context {
     fr_program *program;
     lower_shape shape;
     lower_layer_layout layer;
-    lower_saved saved;       /* as forward keeps it */
+    lower_saved saved; /* as forward keeps it */
     bool is_probs_saved;
     int64_t n_micro;
-    size_t n_tasks;          /* of each pipeline rank */
-    fr_task *tasks;          /* [pp][n_tasks] */
-    lower_arrival *arrivals; /* [pp][n_tasks], n_arrivals of them */
-    size_t *n_arrivals;      /* [pp] */
+    size_t n_tasks;           /* of each pipeline rank */
+    fr_task *tasks;           /* [pp][n_tasks] */
+    lower_arrival *arrivals;  /* [pp][n_tasks], n_arrivals of them */
+    size_t *n_arrivals;       /* [pp] */
     bool is_local[FR_AXIS_N]; /* each group of the axis on one node */
     /* Segments under construction. */
     fr_vec(fr_instr) instrs;
@@ -121,26 +121,26 @@ typedef struct lower_class {
     lower_context *context;
     fr_class *klass;
     fr_builder *builder;
-    int32_t stage;                /* pipeline coordinate */
-    bool is_first, is_last;       /* holds the first, the last stage */
+    int32_t stage;          /* pipeline coordinate */
+    bool is_first, is_last; /* holds the first, the last stage */
     fr_vec(fr_tensor) tensors;
     fr_vec(lower_unit) units;     /* in the order of the flat list */
     fr_vec(lower_bucket) buckets; /* in the order of their completion */
     lower_ends ends;
-    int32_t *chunk_layers;     /* [vpp] number of layers */
-    int32_t *chunk_first;      /* [vpp] first layer, global */
-    uint32_t *chunk_slot;      /* [vpp] first slot in `inputs` */
-    uint32_t n_slots;          /* layers + vpp */
-    uint32_t *inputs;          /* [n_micro][n_slots] blocks */
-    uint32_t *saved;           /* [n_micro][n_slots] blocks */
-    uint32_t *tokens;          /* [n_micro] blocks */
-    uint32_t *gradients;       /* [n_micro][vpp] received blocks */
-    uint32_t sent[2];          /* blocks that this and the last task sent */
-    int64_t n_loaded;          /* micro-batches whose tokens are there */
-    uint32_t step;             /* block */
+    int32_t *chunk_layers; /* [vpp] number of layers */
+    int32_t *chunk_first;  /* [vpp] first layer, global */
+    uint32_t *chunk_slot;  /* [vpp] first slot in `inputs` */
+    uint32_t n_slots;      /* layers + vpp */
+    uint32_t *inputs;      /* [n_micro][n_slots] blocks */
+    uint32_t *saved;       /* [n_micro][n_slots] blocks */
+    uint32_t *tokens;      /* [n_micro] blocks */
+    uint32_t *gradients;   /* [n_micro][vpp] received blocks */
+    uint32_t sent[2];      /* blocks that this and the last task sent */
+    int64_t n_loaded;      /* micro-batches whose tokens are there */
+    uint32_t step;         /* block */
     uint32_t i_head, i_embed_fwd, i_embed_bwd; /* segments */
-    uint32_t i_pending_bucket; /* waits for its second stage */
-    uint32_t first_transfer;   /* first segment of this class */
+    uint32_t i_pending_bucket;                 /* waits for its second stage */
+    uint32_t first_transfer;                   /* first segment of this class */
 } lower_class;
 
 /* lower_layout.c */

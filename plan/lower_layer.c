@@ -192,11 +192,10 @@ static fr_instr *activation(lower_context *context, bool is_backward)
 {
     const lower_shape *s = &context->shape;
     bool is_gated = context->model->is_gated_mlp;
-    fr_instr *instr =
-        lower_emit(context, is_gated ? is_backward ? FR_OP_SWIGLU_BWD
-                                                   : FR_OP_SWIGLU_FWD
-                            : is_backward ? FR_OP_GELU_BWD
-                                          : FR_OP_GELU_FWD);
+    fr_instr *instr = lower_emit(
+        context, is_gated ? is_backward ? FR_OP_SWIGLU_BWD : FR_OP_SWIGLU_FWD
+                 : is_backward ? FR_OP_GELU_BWD
+                               : FR_OP_GELU_FWD);
     instr->dim[0] = is_gated ? s->rows : s->rows * s->ffn;
     instr->dim[1] = is_gated ? s->ffn : 0;
     return instr;
@@ -211,8 +210,8 @@ static void emit_kept_forward(lower_context *context)
     const fr_ref in = lower_ref(FR_SPACE_IN, 0), mid = saved(k->mid);
     uint64_t mark = lower_temp_mark(context);
 
-    norm_fwd(context, in, (const uint64_t[2]){l->ln1_w, l->ln1_b},
-             saved(k->n1), saved(k->stats1));
+    norm_fwd(context, in, (const uint64_t[2]){l->ln1_w, l->ln1_b}, saved(k->n1),
+             saved(k->stats1));
     fr_ref n1 = gather_rows(context, saved(k->n1));
     linear_fwd(context, (const int64_t[3]){s->rows, s->qkv, s->hidden}, n1,
                weight(l->qkv_w), weight(l->qkv_b), saved(k->qkv));
@@ -304,8 +303,7 @@ static void emit_attention_backward(lower_context *context)
     fr_ref d_o = lower_temp(context, f32_bytes(s->rows, s->attn));
     fr_ref dy = gather_rows(context, lower_ref(FR_SPACE_IN, 0));
     linear_dgrad(context, out, dy, weight(l->out_w), d_o);
-    linear_wgrad(context, out, dy, saved(k->o), grad(l->out_w),
-                 grad(l->out_b));
+    linear_wgrad(context, out, dy, saved(k->o), grad(l->out_w), grad(l->out_b));
     fr_instr *instr = attention(context, FR_OP_ATTN_BWD);
     instr->ref[0] = d_o;
     instr->ref[1] = saved(k->qkv);
@@ -348,8 +346,7 @@ void lower_layer_segments(lower_context *context)
     /* Each TP rank's norms have seen its own rows only. */
     context->i_norm_reduce =
         lower_segment_begin(context, FR_LANE_COMPUTE, "norm_grad_reduce");
-    fr_instr *instr =
-        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP, FR_DTYPE_F32,
-                         context->layer.n_norm);
+    fr_instr *instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
+                                       FR_DTYPE_F32, context->layer.n_norm);
     instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_GRAD, 0);
 }

@@ -70,8 +70,8 @@ static void init_saved(lower_context *context)
     k->stats1 = keep(&used, 2, s->stream_rows);
     k->qkv = keep(&used, s->rows, s->qkv);
     k->o = keep(&used, s->rows, s->attn);
-    k->kept = keep(&used, s->rows * s->q_heads,
-                   context->is_probs_saved ? s->seq : 1);
+    k->kept =
+        keep(&used, s->rows * s->q_heads, context->is_probs_saved ? s->seq : 1);
     k->mid = keep(&used, s->stream_rows, s->hidden);
     k->n2 = keep(&used, s->stream_rows, s->hidden);
     k->stats2 = keep(&used, 2, s->stream_rows);
@@ -89,8 +89,7 @@ void lower_shape_init(lower_context *context)
     s->batch = plan->micro_batch;
     s->seq = context->job->seq;
     s->rows = s->batch * s->seq;
-    s->stream_rows =
-        plan->is_sequence_parallel ? s->rows / plan->tp : s->rows;
+    s->stream_rows = plan->is_sequence_parallel ? s->rows / plan->tp : s->rows;
     s->hidden = model->hidden;
     s->q_heads = model->n_heads / plan->tp;
     s->kv_heads = model->n_kv_heads / plan->tp;
@@ -100,8 +99,7 @@ void lower_shape_init(lower_context *context)
     s->ffn = model->ffn_hidden / plan->tp;
     s->fc1 = model->is_gated_mlp ? 2 * s->ffn : s->ffn;
     s->vocab = model->vocab;
-    s->vocab_local =
-        (model->vocab + vocab_unit - 1) / vocab_unit * VOCAB_ALIGN;
+    s->vocab_local = (model->vocab + vocab_unit - 1) / vocab_unit * VOCAB_ALIGN;
     s->stream_bytes =
         (uint64_t)s->stream_rows * (uint64_t)s->hidden * sizeof(float);
     context->is_probs_saved = plan->recompute == FR_RECOMPUTE_NONE;
@@ -170,14 +168,24 @@ static bool push_linear(lower_class *lc, const linear_spec *spec,
         snprintf(gpt2[i], sizeof gpt2[i], "%s.%s", spec->gpt2_name, part);
         snprintf(llama[i], sizeof llama[i], "%s.%s", spec->llama_name, part);
     }
-    tensor_spec weight = {spec->id,         spec->w,         spec->out,
-                          spec->in,         spec->global_out, spec->global_in,
+    tensor_spec weight = {spec->id,          spec->w,
+                          spec->out,         spec->in,
+                          spec->global_out,  spec->global_in,
                           spec->sharded_dim, FR_TENSOR_INIT_NORMAL,
-                          spec->std,        gpt2[0],         llama[0]};
+                          spec->std,         gpt2[0],
+                          llama[0]};
     /* A row-parallel linear's bias is added after the sum over TP. */
-    tensor_spec bias = {spec->id + 1, spec->b, 1, spec->out, 1,
-                        spec->global_out, spec->sharded_dim == 1 ? 2 : 0,
-                        FR_TENSOR_INIT_ZERO, 0, gpt2[1], llama[1]};
+    tensor_spec bias = {spec->id + 1,
+                        spec->b,
+                        1,
+                        spec->out,
+                        1,
+                        spec->global_out,
+                        spec->sharded_dim == 1 ? 2 : 0,
+                        FR_TENSOR_INIT_ZERO,
+                        0,
+                        gpt2[1],
+                        llama[1]};
     return push_tensor(lc, &weight, unit_first, layer) &&
            push_tensor(lc, &bias, unit_first, layer);
 }
@@ -193,10 +201,10 @@ static bool push_norm(lower_class *lc, uint32_t id, uint64_t w, uint64_t b,
         snprintf(gpt2[i], sizeof gpt2[i], "%s.%s", names[0], part);
         snprintf(llama[i], sizeof llama[i], "%s.%s", names[1], part);
     }
-    tensor_spec weight = {id, w, 1, c, 1, c, 0, FR_TENSOR_INIT_ONE,
+    tensor_spec weight = {id, w,       1,       c, 1, c, 0, FR_TENSOR_INIT_ONE,
                           0,  gpt2[0], llama[0]};
-    tensor_spec bias = {id + 1, b, 1, c, 1, c, 0, FR_TENSOR_INIT_ZERO,
-                        0,      gpt2[1], llama[1]};
+    tensor_spec bias = {id + 1,  b,       1, c, 1, c, 0, FR_TENSOR_INIT_ZERO, 0,
+                        gpt2[1], llama[1]};
     return push_tensor(lc, &weight, unit_first, layer) &&
            push_tensor(lc, &bias, unit_first, layer);
 }
@@ -240,8 +248,8 @@ static bool push_layer(lower_class *lc, const lower_unit *unit)
          residual_std, "mlp.c_proj", "mlp.down_proj"},
     };
     const int64_t q = s->attn, kv = s->kv_heads * s->head_dim;
-    bool is_ok = push_norm(lc, id, l->ln1_w, l->ln1_b, unit->first,
-                           unit->layer, norm1) &&
+    bool is_ok = push_norm(lc, id, l->ln1_w, l->ln1_b, unit->first, unit->layer,
+                           norm1) &&
                  push_norm(lc, id + 2, l->ln2_w, l->ln2_b, unit->first,
                            unit->layer, norm2);
     for (size_t i = 0; is_ok && i < sizeof linears / sizeof linears[0]; i++)
@@ -260,12 +268,28 @@ static bool push_ends(lower_class *lc, const lower_unit *unit)
     const lower_ends *e = &lc->ends;
     static const char *const norm[2] = {"ln_f", "norm"};
     bool is_split = model->is_tied && lc->context->plan->pp > 1;
-    tensor_spec wte = {ID_WTE, e->wte, s->vocab_local, s->hidden, s->vocab,
-                       s->hidden, 1, FR_TENSOR_INIT_NORMAL, 0.02,
-                       "wte.weight", "embed_tokens.weight"};
-    tensor_spec wpe = {ID_WPE, e->wpe, model->max_seq, s->hidden,
-                       model->max_seq, s->hidden, 0, FR_TENSOR_INIT_NORMAL,
-                       0.02, "wpe.weight", "position_embeddings.weight"};
+    tensor_spec wte = {ID_WTE,
+                       e->wte,
+                       s->vocab_local,
+                       s->hidden,
+                       s->vocab,
+                       s->hidden,
+                       1,
+                       FR_TENSOR_INIT_NORMAL,
+                       0.02,
+                       "wte.weight",
+                       "embed_tokens.weight"};
+    tensor_spec wpe = {ID_WPE,
+                       e->wpe,
+                       model->max_seq,
+                       s->hidden,
+                       model->max_seq,
+                       s->hidden,
+                       0,
+                       FR_TENSOR_INIT_NORMAL,
+                       0.02,
+                       "wpe.weight",
+                       "position_embeddings.weight"};
     switch (unit->kind) {
     case LOWER_UNIT_TIED:
         wte.at = lc->is_first ? e->wte : e->head;
@@ -385,8 +409,8 @@ static bool add_buckets(lower_class *lc)
         bucket->n_pending++;
         bucket->n += unit->n;
         unit->i_bucket = (uint32_t)(lc->buckets.n - 1);
-        is_open = !is_tied &&
-                  (wanted == 0 || bucket->n * sizeof(float) < wanted);
+        is_open =
+            !is_tied && (wanted == 0 || bucket->n * sizeof(float) < wanted);
     }
     return true;
 }

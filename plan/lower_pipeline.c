@@ -44,8 +44,7 @@ static int64_t *end_of(const pipeline *p, bool is_backward, int32_t stage,
 }
 
 /* When the input of a task is there; -1: its maker has not run yet. */
-static int64_t input_time(const pipeline *p, int32_t stage,
-                          const fr_task *task)
+static int64_t input_time(const pipeline *p, int32_t stage, const fr_task *task)
 {
     int64_t m = task->micro_batch;
     if (!task->is_backward)
@@ -67,11 +66,10 @@ static bool run_next(pipeline *p, int32_t rank)
         return false;
     int64_t free_at =
         p->next[rank] > 0 ? task_at(p, rank, p->next[rank] - 1)->end : 0;
-    int64_t n_layers =
-        fr_plan_stage_layers(plan, p->context->model, stage);
-    int64_t cost = !now->task.is_backward                       ? 1
+    int64_t n_layers = fr_plan_stage_layers(plan, p->context->model, stage);
+    int64_t cost = !now->task.is_backward                 ? 1
                    : plan->recompute == FR_RECOMPUTE_FULL ? 3
-                                                                : 2;
+                                                          : 2;
     now->end = (begin > free_at ? begin : free_at) +
                cost * (n_layers > 0 ? n_layers : 1);
     *end_of(p, now->task.is_backward, stage, now->task.micro_batch) = now->end;
@@ -188,8 +186,7 @@ fr_status lower_pipeline(lower_context *context, fr_err *err)
         for (size_t i = 0; i < p.n_tasks; i++)
             context->tasks[(size_t)rank * p.n_tasks + i] =
                 task_at(&p, rank, i)->task;
-        list_arrivals(&p, rank,
-                      &context->arrivals[(size_t)rank * p.n_tasks],
+        list_arrivals(&p, rank, &context->arrivals[(size_t)rank * p.n_tasks],
                       &context->n_arrivals[rank]);
     }
 out_release:

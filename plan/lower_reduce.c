@@ -40,11 +40,10 @@ void lower_reduce_tied(lower_class *lc)
         const lower_bucket *bucket = &lc->buckets.items[b];
         if (!bucket->is_tied)
             continue;
-        uint32_t i_segment = lower_segment_begin(context, reduce_lane(lc),
-                                                 "tied_grad_reduce");
-        fr_instr *instr =
-            lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_EMBED,
-                             FR_DTYPE_F32, bucket->n);
+        uint32_t i_segment =
+            lower_segment_begin(context, reduce_lane(lc), "tied_grad_reduce");
+        fr_instr *instr = lower_collective(
+            context, FR_OP_ALL_REDUCE, FR_AXIS_EMBED, FR_DTYPE_F32, bucket->n);
         instr->ref[0] = instr->ref[1] = flat(FR_SPACE_GRAD, bucket->first);
         add_call(lc, i_segment, bucket, 'm');
     }
@@ -55,17 +54,17 @@ static void reduce_plain(lower_class *lc, uint32_t i_bucket)
     lower_context *context = lc->context;
     const lower_bucket *bucket = &lc->buckets.items[i_bucket];
     bool is_scattered = context->plan->zero_stage > 0;
-    uint32_t i_segment = lower_segment_begin(
-        context, reduce_lane(lc), "dp_reduce_%u_%u",
-        (unsigned)lc->stage, (unsigned)i_bucket);
+    uint32_t i_segment =
+        lower_segment_begin(context, reduce_lane(lc), "dp_reduce_%u_%u",
+                            (unsigned)lc->stage, (unsigned)i_bucket);
     fr_instr *instr = lower_collective(
         context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
         FR_AXIS_DP, FR_DTYPE_F32, bucket->n);
     instr->shard_bytes =
         bucket->n / (uint64_t)context->plan->dp * sizeof(float);
     instr->ref[0] = flat(FR_SPACE_GRAD, bucket->first);
-    instr->ref[1] = is_scattered ? flat_shard(FR_SPACE_GRAD, bucket->first)
-                                 : instr->ref[0];
+    instr->ref[1] =
+        is_scattered ? flat_shard(FR_SPACE_GRAD, bucket->first) : instr->ref[0];
     add_call(lc, i_segment, bucket, 'm');
 }
 
@@ -106,17 +105,15 @@ static void compress(lower_class *lc, uint32_t i_bucket, int stage)
 {
     lower_context *context = lc->context;
     const lower_bucket *bucket = &lc->buckets.items[i_bucket];
-    bool is_gather =
-        fr_compressor_of(context->plan)->wire == FR_WIRE_GATHER;
+    bool is_gather = fr_compressor_of(context->plan)->wire == FR_WIRE_GATHER;
     uint32_t i_segment =
-        lower_segment_begin(context, FR_LANE_COMPUTE, "compress%d_%u_%u",
-                            stage, (unsigned)lc->stage, (unsigned)i_bucket);
+        lower_segment_begin(context, FR_LANE_COMPUTE, "compress%d_%u_%u", stage,
+                            (unsigned)lc->stage, (unsigned)i_bucket);
     fr_instr *instr = coder(lc, FR_OP_COMPRESS, bucket, stage);
     instr->ref[0] = flat(FR_SPACE_GRAD, bucket->first);
     instr->ref[2] = lower_ref(FR_SPACE_WIRE, 0);
     instr->ref[2].is_sharded = is_gather;
-    instr->shard_bytes =
-        (uint64_t)instr->dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
+    instr->shard_bytes = (uint64_t)instr->dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
     add_call(lc, i_segment, bucket, 'r');
     fr_builder_bind(lc->builder, FR_SPACE_WIRE, bucket->wire,
                     stage == 0 ? 'w' : 'm');
@@ -137,9 +134,9 @@ static void exchange(lower_class *lc, uint32_t i_bucket, int stage)
         before += compressor->stage_bytes(plan, &b, s);
     if (bytes == 0)
         return;
-    uint32_t i_segment = lower_segment_begin(
-        context, reduce_lane(lc), "dp_wire%d_%u_%u", stage,
-        (unsigned)lc->stage, (unsigned)i_bucket);
+    uint32_t i_segment =
+        lower_segment_begin(context, reduce_lane(lc), "dp_wire%d_%u_%u", stage,
+                            (unsigned)lc->stage, (unsigned)i_bucket);
     if (compressor->wire == FR_WIRE_GATHER) {
         instr = lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_DP,
                                  FR_DTYPE_U8, bytes * (uint64_t)plan->dp);
@@ -158,9 +155,9 @@ static void exchange(lower_class *lc, uint32_t i_bucket, int stage)
 static void decompress(lower_class *lc, uint32_t i_bucket)
 {
     const lower_bucket *bucket = &lc->buckets.items[i_bucket];
-    uint32_t i_segment = lower_segment_begin(
-        lc->context, FR_LANE_COMPUTE, "decompress_%u_%u",
-        (unsigned)lc->stage, (unsigned)i_bucket);
+    uint32_t i_segment =
+        lower_segment_begin(lc->context, FR_LANE_COMPUTE, "decompress_%u_%u",
+                            (unsigned)lc->stage, (unsigned)i_bucket);
     fr_instr *instr = coder(lc, FR_OP_DECOMPRESS, bucket, 0);
     instr->ref[0] = lower_ref(FR_SPACE_WIRE, 0);
     instr->ref[2] = flat(FR_SPACE_GRAD, bucket->first);
@@ -199,8 +196,8 @@ void lower_reduce_bucket(lower_class *lc, uint32_t i_bucket)
     uint64_t payload = fr_compressor_payload_bytes(plan, &b);
     if (compressor->wire == FR_WIRE_GATHER)
         payload *= (uint64_t)plan->dp;
-    bucket->wire = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false,
-                                        payload);
+    bucket->wire =
+        fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false, payload);
     compress(lc, i_bucket, 0);
     exchange(lc, i_bucket, 0);
     /* While this payload travels, the one before is worked on. */

@@ -37,9 +37,8 @@ void lower_bind_flat(lower_class *lc, fr_space space, const lower_bucket *only,
         return;
     /* A base alone is no access. */
     const lower_unit *origin = &lc->units.items[0];
-    fr_builder_set_base(lc->builder, space, space == FR_SPACE_GRAD
-                                                ? origin->grad
-                                                : origin->weight);
+    fr_builder_set_base(lc->builder, space,
+                        space == FR_SPACE_GRAD ? origin->grad : origin->weight);
     for (uint32_t i = first; i < end; i++) {
         const lower_unit *unit = &lc->units.items[i];
         fr_builder_use(lc->builder,
@@ -76,8 +75,8 @@ static void add_persistent_blocks(lower_class *lc)
         uint64_t n = is_sharded ? bucket->n / (uint64_t)plan->dp : bucket->n;
         uint64_t state = fr_optimizer_state_bytes(context->job->optimizer, n);
         if (state > 0)
-            bucket->opt = fr_builder_add_block(
-                lc->builder, FR_MEMORY_OPTIMIZER, true, state);
+            bucket->opt = fr_builder_add_block(lc->builder, FR_MEMORY_OPTIMIZER,
+                                               true, state);
     }
     for (size_t b = 0; plan->dp > 1 && b < lc->buckets.n; b++) {
         lower_bucket *bucket = &lc->buckets.items[b];
@@ -119,8 +118,8 @@ static uint32_t transfer_segment(lower_class *lc, fr_op op, int32_t boundary,
     lower_context *context = lc->context;
     const fr_plan *plan = context->plan;
     const lower_shape *s = &context->shape;
-    uint32_t tag = (uint32_t)(2 * boundary + is_gradient) *
-                   (uint32_t)context->n_micro;
+    uint32_t tag =
+        (uint32_t)(2 * boundary + is_gradient) * (uint32_t)context->n_micro;
     bool is_send = op == FR_OP_SEND;
     fr_lane lane = is_send ? FR_LANE_PP_SEND : FR_LANE_PP_RECV;
     /* Activations go up over the boundary, gradients down. */
@@ -159,9 +158,8 @@ static uint32_t *gradient_of(const lower_class *lc, const fr_task *task)
 static void send(lower_class *lc, int32_t boundary, bool is_gradient,
                  const fr_task *task, uint32_t block)
 {
-    lower_add_call(lc,
-                   transfer_segment(lc, FR_OP_SEND, boundary, is_gradient), -1,
-                   task->micro_batch, task->chunk);
+    lower_add_call(lc, transfer_segment(lc, FR_OP_SEND, boundary, is_gradient),
+                   -1, task->micro_batch, task->chunk);
     fr_builder_bind(lc->builder, FR_SPACE_IN, block, 'r');
     lc->sent[0] = block;
 }
@@ -177,10 +175,9 @@ static void receive(lower_class *lc, size_t i_task, size_t *i_arrival)
         const lower_arrival *a = &all[(*i_arrival)++];
         uint32_t block = add_activation(lc, context->shape.stream_bytes);
         fr_task task = {a->is_gradient, a->chunk, a->micro_batch};
-        lower_add_call(lc,
-                       transfer_segment(lc, FR_OP_RECV, a->boundary,
-                                        a->is_gradient),
-                       -1, a->micro_batch, a->chunk);
+        lower_add_call(
+            lc, transfer_segment(lc, FR_OP_RECV, a->boundary, a->is_gradient),
+            -1, a->micro_batch, a->chunk);
         fr_builder_bind(lc->builder, FR_SPACE_OUT, block, 'w');
         if (a->is_gradient)
             *gradient_of(lc, &task) = block;
@@ -193,8 +190,7 @@ static void receive(lower_class *lc, size_t i_task, size_t *i_arrival)
 static uint32_t load_tokens(lower_class *lc, int64_t micro_batch)
 {
     const lower_context *context = lc->context;
-    while (lc->n_loaded < context->n_micro &&
-           lc->n_loaded <= micro_batch + 1) {
+    while (lc->n_loaded < context->n_micro && lc->n_loaded <= micro_batch + 1) {
         uint32_t block = fr_builder_add_block(
             lc->builder, FR_MEMORY_BUFFERS, false,
             2 * sizeof(int32_t) * (uint64_t)context->shape.rows);
@@ -252,8 +248,7 @@ static void forward(lower_class *lc, const fr_task *task)
     if (is_first_stage(lc, task->chunk)) {
         uint32_t tokens = load_tokens(lc, task->micro_batch);
         block = add_activation(lc, stream_bytes);
-        lower_add_call(lc, lc->i_embed_fwd, -1, task->micro_batch,
-                       task->chunk);
+        lower_add_call(lc, lc->i_embed_fwd, -1, task->micro_batch, task->chunk);
         bind_ends(lc, false, FR_SPACE_WEIGHT, 'r');
         fr_builder_bind(lc->builder, FR_SPACE_TOKENS, tokens, 'r');
         fr_builder_bind(lc->builder, FR_SPACE_OUT, block, 'w');
@@ -296,9 +291,8 @@ static void finish_norms(lower_class *lc, const lower_unit *unit)
     if (unit->kind == LOWER_UNIT_FINAL) {
         i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
                                         "final_norm_grad_reduce");
-        fr_instr *instr =
-            lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
-                             FR_DTYPE_F32, unit->n_norm);
+        fr_instr *instr = lower_collective(
+            context, FR_OP_ALL_REDUCE, FR_AXIS_TP, FR_DTYPE_F32, unit->n_norm);
         instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_GRAD, 0);
     }
     lower_add_call(lc, i_segment, unit->layer, -1, -1);
@@ -383,8 +377,8 @@ static void backward(lower_class *lc, const fr_task *task)
     }
     lower_add_call(lc, lc->i_embed_bwd, -1, task->micro_batch, task->chunk);
     bind_ends(lc, false, FR_SPACE_GRAD, 'm');
-    fr_builder_bind(lc->builder, FR_SPACE_TOKENS,
-                    lc->tokens[task->micro_batch], 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_TOKENS, lc->tokens[task->micro_batch],
+                    'r');
     fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'r');
     if (is_last_micro)
         finish_ends(lc, false);
@@ -409,8 +403,8 @@ static void finish_reductions(lower_class *lc)
 static void run_tasks(lower_class *lc)
 {
     const lower_context *context = lc->context;
-    const fr_task *tasks = &context->tasks[(size_t)lc->stage *
-                                           context->n_tasks];
+    const fr_task *tasks =
+        &context->tasks[(size_t)lc->stage * context->n_tasks];
     size_t i_arrival = 0;
     lc->sent[0] = lc->sent[1] = FR_BLOCK_NONE;
     for (size_t i = 0; i < context->n_tasks; i++) {

@@ -80,8 +80,8 @@ static void sum_scalar(lower_class *lc, const char *name, fr_axis axis,
     lower_context *context = lc->context;
     if (lower_axis_size(context->plan, axis) == 1)
         return;
-    uint32_t i_segment = lower_segment_begin(
-        context, FR_LANE_COMPUTE, "%s_%u", name, (unsigned)lc->stage);
+    uint32_t i_segment = lower_segment_begin(context, FR_LANE_COMPUTE, "%s_%u",
+                                             name, (unsigned)lc->stage);
     fr_instr *instr =
         lower_collective(context, FR_OP_ALL_REDUCE, axis, FR_DTYPE_F64, n);
     instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_STEP, offset_bytes);
@@ -136,8 +136,8 @@ static void optimize(lower_class *lc, fr_op op, size_t i_bucket)
     fr_instr *instr = lower_emit(context, op);
     set_range(lc, bucket, instr);
     instr->algorithm = (uint8_t)context->job->optimizer;
-    instr->dim[2] = (int64_t)fr_optimizer_state_bytes(
-        context->job->optimizer, own_elements(lc, bucket));
+    instr->dim[2] = (int64_t)fr_optimizer_state_bytes(context->job->optimizer,
+                                                      own_elements(lc, bucket));
     instr->dim[3] = (int64_t)n_norms;
     instr->ref[0] = own_range(lc, bucket, FR_SPACE_GRAD);
     instr->ref[1] = own_range(lc, bucket, FR_SPACE_WEIGHT);

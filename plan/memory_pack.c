@@ -11,7 +11,10 @@ typedef struct slot {
     uint32_t i_item;
 } slot;
 
-static int by_item(uint32_t a, uint32_t b) { return a < b ? -1 : a > b; }
+static int by_item(uint32_t a, uint32_t b)
+{
+    return a < b ? -1 : a > b;
+}
 
 static int compare_size(const void *va, const void *vb)
 {

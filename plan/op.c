@@ -31,10 +31,10 @@ uint64_t fr_dtype_bytes(fr_dtype dtype)
 const char *fr_dtype_name(fr_dtype dtype)
 {
     static const char *const names[FR_DTYPE_N] = {
-        [FR_DTYPE_F32] = "f32",   [FR_DTYPE_BF16] = "bf16",
-        [FR_DTYPE_F16] = "f16",   [FR_DTYPE_TF32] = "tf32",
-        [FR_DTYPE_FP8] = "fp8",   [FR_DTYPE_F64] = "f64",
-        [FR_DTYPE_I32] = "i32",   [FR_DTYPE_U8] = "u8",
+        [FR_DTYPE_F32] = "f32", [FR_DTYPE_BF16] = "bf16",
+        [FR_DTYPE_F16] = "f16", [FR_DTYPE_TF32] = "tf32",
+        [FR_DTYPE_FP8] = "fp8", [FR_DTYPE_F64] = "f64",
+        [FR_DTYPE_I32] = "i32", [FR_DTYPE_U8] = "u8",
     };
     return (unsigned)dtype < FR_DTYPE_N ? names[dtype] : "?";
 }
@@ -64,12 +64,12 @@ const char *fr_lane_name(fr_lane lane)
 const char *fr_space_name(fr_space space)
 {
     static const char *const names[FR_SPACE_N] = {
-        [FR_SPACE_NONE] = "none",     [FR_SPACE_WEIGHT] = "weight",
-        [FR_SPACE_GRAD] = "grad",     [FR_SPACE_OPT] = "opt",
-        [FR_SPACE_IN] = "in",         [FR_SPACE_OUT] = "out",
-        [FR_SPACE_INPUT] = "input",   [FR_SPACE_SAVED] = "saved",
-        [FR_SPACE_TEMP] = "temp",     [FR_SPACE_TOKENS] = "tokens",
-        [FR_SPACE_STEP] = "step",     [FR_SPACE_WIRE] = "wire",
+        [FR_SPACE_NONE] = "none",   [FR_SPACE_WEIGHT] = "weight",
+        [FR_SPACE_GRAD] = "grad",   [FR_SPACE_OPT] = "opt",
+        [FR_SPACE_IN] = "in",       [FR_SPACE_OUT] = "out",
+        [FR_SPACE_INPUT] = "input", [FR_SPACE_SAVED] = "saved",
+        [FR_SPACE_TEMP] = "temp",   [FR_SPACE_TOKENS] = "tokens",
+        [FR_SPACE_STEP] = "step",   [FR_SPACE_WIRE] = "wire",
         [FR_SPACE_ERROR] = "error",
     };
     return (unsigned)space < FR_SPACE_N ? names[space] : "?";
@@ -129,9 +129,9 @@ uint64_t fr_instr_flop(const fr_instr *instr)
     case FR_OP_ATTN_FWD: /* two products, and the softmax */
         return attention_pairs(instr) * (4 * (uint64_t)d[4] + 5);
     case FR_OP_ATTN_BWD: /* four products; one more where probs are remade */
-        return attention_pairs(instr) *
-               (instr->flags & FR_INSTR_SAVE_PROBS ? 8 * (uint64_t)d[4] + 4
-                                                   : 10 * (uint64_t)d[4] + 8);
+        return attention_pairs(instr) * (instr->flags & FR_INSTR_SAVE_PROBS
+                                             ? 8 * (uint64_t)d[4] + 4
+                                             : 10 * (uint64_t)d[4] + 8);
     case FR_OP_GELU_FWD:
         return (uint64_t)d[0] * 12;
     case FR_OP_GELU_BWD:

@@ -92,12 +92,12 @@ typedef enum fr_space {
 const char *fr_space_name(fr_space space);
 
 typedef struct fr_ref {
-    uint8_t space;        /* fr_space; NONE: the operand is absent */
-    uint8_t is_sharded;   /* add coordinate(instr.axis) * instr.shard_bytes */
-    uint8_t reuse_log2;   /* log2 of the bytes that its rank touches between
-                             the operand's previous use and this one: what a
-                             cache must hold to still have it; 0: unknown
-                             (fr_program_mark_reuse) */
+    uint8_t space;      /* fr_space; NONE: the operand is absent */
+    uint8_t is_sharded; /* add coordinate(instr.axis) * instr.shard_bytes */
+    uint8_t reuse_log2; /* log2 of the bytes that its rank touches between
+                           the operand's previous use and this one: what a
+                           cache must hold to still have it; 0: unknown
+                           (fr_program_mark_reuse) */
     uint64_t offset_bytes;
 } fr_ref;
 
@@ -106,9 +106,9 @@ typedef struct fr_ref {
  * double so that sums over ranks keep their digits.
  */
 typedef struct fr_step_scalars {
-    double loss_sum;       /* mean-scaled loss of this rank's tokens */
-    double grad_sq_sum;    /* squared gradient norm */
-    double clip_factor;    /* min(1, max_norm / norm) */
+    double loss_sum;    /* mean-scaled loss of this rank's tokens */
+    double grad_sq_sum; /* squared gradient norm */
+    double clip_factor; /* min(1, max_norm / norm) */
     double grad_norm;
 } fr_step_scalars;
 
@@ -275,10 +275,10 @@ typedef struct fr_instr {
                           OPT_STEP: fr_optimizer_kind; COMPRESS, DECOMPRESS:
                           fr_compressor_kind */
     uint16_t flags;
-    int16_t peer;      /* SEND, RECV: coordinate on `axis` */
-    uint32_t tag;      /* SEND, RECV */
+    int16_t peer; /* SEND, RECV: coordinate on `axis` */
+    uint32_t tag; /* SEND, RECV */
     int64_t dim[FR_INSTR_DIMS];
-    double scalar;     /* eps, theta, scale, max_norm: see the list above */
+    double scalar;        /* eps, theta, scale, max_norm: see the list above */
     uint64_t shard_bytes; /* stride of sharded operands */
     fr_ref ref[FR_INSTR_REFS];
 } fr_instr;

@@ -66,12 +66,12 @@ typedef struct fr_plan {
     int32_t zero_stage; /* 0 or 1 (2, 3: simulation only) */
     fr_recompute recompute;
     bool is_sequence_parallel;
-    bool is_overlap; /* gradient reduction beside backward */
+    bool is_overlap;       /* gradient reduction beside backward */
     uint64_t bucket_bytes; /* of gradients; 0: one bucket */
     fr_compressor_kind compressor;
-    int64_t compressor_rank;   /* PowerSGD */
-    double compressor_density; /* top-k: kept share of the elements */
-    bool has_error_feedback;   /* INT8, TOPK, POWERSGD; else ignored */
+    int64_t compressor_rank;       /* PowerSGD */
+    double compressor_density;     /* top-k: kept share of the elements */
+    bool has_error_feedback;       /* INT8, TOPK, POWERSGD; else ignored */
     fr_collective_kind collective; /* of gradient reduction */
     fr_rank_order rank_order;
     fr_dtype precision;

@@ -37,9 +37,9 @@ typedef struct fr_segment {
 
 typedef struct fr_call {
     uint32_t i_segment;
-    int32_t layer;       /* global layer number, -1: none */
-    int32_t micro_batch; /* of this data-parallel rank, -1: none */
-    int32_t chunk;       /* virtual stage of the rank, -1: none */
+    int32_t layer;              /* global layer number, -1: none */
+    int32_t micro_batch;        /* of this data-parallel rank, -1: none */
+    int32_t chunk;              /* virtual stage of the rank, -1: none */
     uint32_t first_dep, n_deps; /* in class->deps: earlier calls */
     uint64_t base_bytes[FR_SPACE_N];
 } fr_call;
@@ -57,7 +57,7 @@ typedef enum fr_memory_kind {
 const char *fr_memory_kind_name(fr_memory_kind kind);
 
 typedef struct fr_block {
-    uint8_t kind; /* fr_memory_kind */
+    uint8_t kind;       /* fr_memory_kind */
     bool is_persistent; /* lives over all steps */
     uint64_t offset_bytes, n_bytes;
     uint32_t first_call, last_call;
@@ -65,21 +65,21 @@ typedef struct fr_block {
 
 /* One parameter tensor of a class, as this rank class holds it. */
 typedef struct fr_tensor {
-    char name[48];          /* "h.3.attn.qkv.weight" */
-    uint64_t first, n;      /* elements, in the class's flat parameter list */
-    int64_t rows, cols;     /* local shape, a vector has rows 1 */
+    char name[48];      /* "h.3.attn.qkv.weight" */
+    uint64_t first, n;  /* elements, in the class's flat parameter list */
+    int64_t rows, cols; /* local shape, a vector has rows 1 */
     int64_t global_rows, global_cols; /* local rows beyond: zero (the vocabulary
                                          is padded to 64 tp) */
-    uint8_t sharded_dim;    /* 0: replicated over TP, 1: rows, 2: columns */
-    uint8_t n_parts;        /* rows are n_parts stacked matrices (q, k, v; gate,
-                               up), each sharded by itself */
-    int64_t part_rows[3];   /* local rows of each part; of the bias of a
-                               stacked matrix: its elements */
-    bool is_decayed;        /* weight decay applies (matrices) */
-    bool is_tied_copy;      /* second holder of a tied matrix: not counted */
-    uint8_t init;           /* fr_tensor_init */
+    uint8_t sharded_dim;  /* 0: replicated over TP, 1: rows, 2: columns */
+    uint8_t n_parts;      /* rows are n_parts stacked matrices (q, k, v; gate,
+                             up), each sharded by itself */
+    int64_t part_rows[3]; /* local rows of each part; of the bias of a
+                             stacked matrix: its elements */
+    bool is_decayed;      /* weight decay applies (matrices) */
+    bool is_tied_copy;    /* second holder of a tied matrix: not counted */
+    uint8_t init;         /* fr_tensor_init */
     double init_std;
-    uint32_t id;            /* global: the same tensor on any layout */
+    uint32_t id; /* global: the same tensor on any layout */
 } fr_tensor;
 
 typedef enum fr_tensor_init {
@@ -98,7 +98,7 @@ typedef struct fr_class {
     fr_block *blocks;
     uint32_t n_tensors;
     fr_tensor *tensors;
-    uint64_t n_parameters;     /* flat list, padding included */
+    uint64_t n_parameters;        /* flat list, padding included */
     uint64_t weight_offset_bytes; /* the flat list in the slab ... */
     uint64_t grad_offset_bytes;   /* ... and that of the gradients */
     uint64_t step_offset_bytes;   /* fr_step_scalars */

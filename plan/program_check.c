@@ -57,19 +57,18 @@ int64_t check_group_size(const fr_plan *plan, int axis)
 static unsigned optional_refs(int op)
 {
     static const uint8_t optional[FR_OP_N] = {
-        [FR_OP_EMBED_FWD] = 1 << 2,    [FR_OP_EMBED_BWD] = 1 << 3,
-        [FR_OP_NORM_FWD] = 1 << 2,     [FR_OP_NORM_BWD] = 1 << 6,
-        [FR_OP_LINEAR_FWD] = 1 << 2,   [FR_OP_LINEAR_WGRAD] = 1 << 3,
-        [FR_OP_ATTN_FWD] = 1 << 3,     [FR_OP_ATTN_BWD] = 1 << 5,
-        [FR_OP_RESIDUAL_ADD] = 1 << 2, [FR_OP_OPT_NORMS] = 1 << 2,
-        [FR_OP_OPT_STEP] = 1 << 2 | 1 << 4,
-        [FR_OP_COMPRESS] = 1 << 1,     [FR_OP_DECOMPRESS] = 1 << 1,
+        [FR_OP_EMBED_FWD] = 1 << 2,         [FR_OP_EMBED_BWD] = 1 << 3,
+        [FR_OP_NORM_FWD] = 1 << 2,          [FR_OP_NORM_BWD] = 1 << 6,
+        [FR_OP_LINEAR_FWD] = 1 << 2,        [FR_OP_LINEAR_WGRAD] = 1 << 3,
+        [FR_OP_ATTN_FWD] = 1 << 3,          [FR_OP_ATTN_BWD] = 1 << 5,
+        [FR_OP_RESIDUAL_ADD] = 1 << 2,      [FR_OP_OPT_NORMS] = 1 << 2,
+        [FR_OP_OPT_STEP] = 1 << 2 | 1 << 4, [FR_OP_COMPRESS] = 1 << 1,
+        [FR_OP_DECOMPRESS] = 1 << 1,
     };
     return optional[op];
 }
 
-static const char *wrong_instr(const fr_program *program,
-                               const fr_instr *instr)
+static const char *wrong_instr(const fr_program *program, const fr_instr *instr)
 {
     const int64_t dim_limit = (int64_t)1 << 48;
     if (instr->op >= FR_OP_N || instr->dtype >= FR_DTYPE_N ||
@@ -167,8 +166,8 @@ void check_structure(const fr_program *program, check_report *report)
         if (segment->lane >= FR_LANE_N ||
             segment->first_instr > program->n_instrs ||
             segment->n_instrs > program->n_instrs - segment->first_instr)
-            check_problem(report, "segment %u %.32s: out of range",
-                          (unsigned)i, segment->name);
+            check_problem(report, "segment %u %.32s: out of range", (unsigned)i,
+                          segment->name);
     }
     for (uint32_t i = 0; i < program->n_instrs; i++) {
         const char *wrong = wrong_instr(program, &program->instrs[i]);

@@ -122,8 +122,8 @@ static void complain(shadow *s, uint32_t now, const char *what, int space,
         check_place(s->program, s->i_class, other - 1, there, sizeof there);
     uint64_t base = s->klass->calls[now - 1].base_bytes[space];
     check_problem(s->report, "%s: %s %s+%lld%s%s", here, what,
-                  fr_space_name((fr_space)space),
-                  (long long)(at - base), other > 0 ? " of " : "", there);
+                  fr_space_name((fr_space)space), (long long)(at - base),
+                  other > 0 ? " of " : "", there);
 }
 
 /* Is `other` done before `now` starts (or the same call)? */
@@ -249,8 +249,8 @@ static void run_instr(shadow *s, uint32_t now, const fr_instr *instr)
             char access_kind = fr_op_access((fr_op)instr->op, i);
             if (access_kind == 0)
                 break;
-            bool is_added = access_kind == 'w' &&
-                            instr->flags & FR_INSTR_ACCUMULATE;
+            bool is_added =
+                access_kind == 'w' && instr->flags & FR_INSTR_ACCUMULATE;
             bool is_read = access_kind != 'w' || is_added;
             if (!(pass == 0 ? is_read : access_kind != 'r') ||
                 !locate(s, now, instr, i, &at))
@@ -274,18 +274,17 @@ static void start_block(shadow *s, uint32_t i_block, uint32_t now)
     if (block->n_bytes == 0)
         return;
     /* Parameters and optimizer state come from the step before. */
-    bool is_kept = block->is_persistent &&
-                   (block->kind == FR_MEMORY_PARAMETERS ||
-                    block->kind == FR_MEMORY_OPTIMIZER);
+    bool is_kept =
+        block->is_persistent && (block->kind == FR_MEMORY_PARAMETERS ||
+                                 block->kind == FR_MEMORY_OPTIMIZER);
     for (size_t i = cut(s, block->offset_bytes,
                         block->offset_bytes + block->n_bytes, &past);
          i < past; i++) {
         cell *c = &s->cells.items[i];
         if (is_owned(s, c, now))
-            check_problem(s->report,
-                          "class %u: blocks %u and %u overlap while both live",
-                          (unsigned)s->i_class, (unsigned)c->block,
-                          (unsigned)i_block);
+            check_problem(
+                s->report, "class %u: blocks %u and %u overlap while both live",
+                (unsigned)s->i_class, (unsigned)c->block, (unsigned)i_block);
         c->block = i_block;
         c->is_written = is_kept;
     }
@@ -307,8 +306,7 @@ static void walk(shadow *s, const uint64_t *starts)
         while (next < klass->n_blocks && starts[next] >> 32 < now)
             start_block(s, (uint32_t)starts[next++], now);
         for (uint32_t i = 0; i < segment->n_instrs; i++)
-            run_instr(s, now,
-                      &s->program->instrs[segment->first_instr + i]);
+            run_instr(s, now, &s->program->instrs[segment->first_instr + i]);
         if (s->report->is_out_of_memory ||
             s->report->n_problems > CHECK_MAX_PROBLEMS)
             return;
@@ -327,8 +325,7 @@ void check_memory(const fr_program *program, uint32_t i_class, bool is_last,
     const cell empty = {.block = NO_BLOCK};
     uint64_t *starts = calloc((size_t)klass->n_blocks + 1, sizeof *starts);
     /* The second cell is the end of the slab and never looked at. */
-    if (!starts || fr_vec_push(&s.cells, empty) != FR_OK ||
-        !make_clocks(&s)) {
+    if (!starts || fr_vec_push(&s.cells, empty) != FR_OK || !make_clocks(&s)) {
         report->is_out_of_memory = true;
     } else {
         for (uint32_t i = 0; i < klass->n_blocks; i++)

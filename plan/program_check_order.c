@@ -50,8 +50,7 @@ static bool are_deps_done(const order_run *run, uint32_t i_class,
 }
 
 /* The instruction that a lane stands before; NULL: ended or must wait. */
-static const fr_instr *head_of(const order_run *run, uint32_t i_class,
-                               int lane)
+static const fr_instr *head_of(const order_run *run, uint32_t i_class, int lane)
 {
     const lane_state *at = state(run, i_class, lane);
     if (at->i_call == at->n_calls)
@@ -170,8 +169,8 @@ static bool transfer(order_run *run, uint32_t i_class, int lane,
                           "class %u sends or receives %lld %s, class %u "
                           "answers with %lld %s, tag %u",
                           (unsigned)i_class, (long long)instr->dim[0],
-                          fr_dtype_name((fr_dtype)instr->dtype),
-                          (unsigned)peer, (long long)head->dim[0],
+                          fr_dtype_name((fr_dtype)instr->dtype), (unsigned)peer,
+                          (long long)head->dim[0],
                           fr_dtype_name((fr_dtype)head->dtype), (unsigned)tag);
         step(run, peer, other);
         step(run, i_class, lane);
@@ -275,17 +274,16 @@ static void check_tags(const order_run *run, uint32_t i_class)
             const fr_instr *instr =
                 &run->program->instrs[segment->first_instr + k];
             if (instr->op == FR_OP_SEND)
-                tags[n++] = (used_tag){instr->peer,
-                                       tag_of(instr, &klass->calls[i])};
+                tags[n++] =
+                    (used_tag){instr->peer, tag_of(instr, &klass->calls[i])};
         }
     }
     qsort(tags, n, sizeof *tags, compare_tags);
     for (size_t i = 1; i < n; i++)
         if (compare_tags(&tags[i - 1], &tags[i]) == 0)
-            check_problem(run->report,
-                          "class %u sends tag %u to class %d twice",
-                          (unsigned)i_class, (unsigned)tags[i].tag,
-                          (int)tags[i].peer);
+            check_problem(
+                run->report, "class %u sends tag %u to class %d twice",
+                (unsigned)i_class, (unsigned)tags[i].tag, (int)tags[i].peer);
     free(tags);
 }
 

@@ -25,8 +25,7 @@ static void dump_instr(const fr_instr *instr, fr_buffer *out)
     while (n_dims > 1 && instr->dim[n_dims - 1] == 0)
         n_dims--;
     for (int i = 0; i < n_dims; i++)
-        fr_buffer_printf(out, "%s%lld", i ? "," : "",
-                         (long long)instr->dim[i]);
+        fr_buffer_printf(out, "%s%lld", i ? "," : "", (long long)instr->dim[i]);
     fr_buffer_puts(out, "]");
     if (instr->flags)
         fr_buffer_printf(out, " flags 0x%x", (unsigned)instr->flags);
@@ -85,22 +84,19 @@ fr_status fr_program_dump(const fr_program *program, uint32_t i_class,
         uint32_t i_segment = klass->calls[i].i_segment;
         const fr_segment *segment = &program->segments[i_segment];
         dump_call(program, klass, i, out);
-        for (uint32_t k = 0; k < segment->n_instrs && !is_shown[i_segment];
-             k++)
+        for (uint32_t k = 0; k < segment->n_instrs && !is_shown[i_segment]; k++)
             dump_instr(&program->instrs[segment->first_instr + k], out);
         is_shown[i_segment] = 1;
     }
     for (uint32_t i = 0; i < klass->n_blocks; i++) {
         const fr_block *block = &klass->blocks[i];
-        fr_buffer_printf(out, "block %u %s%s [%llu, %llu) calls %u..%u\n",
-                         (unsigned)i,
-                         fr_memory_kind_name((fr_memory_kind)block->kind),
-                         block->is_persistent ? " persistent" : "",
-                         (unsigned long long)block->offset_bytes,
-                         (unsigned long long)block->offset_bytes +
-                             block->n_bytes,
-                         (unsigned)block->first_call,
-                         (unsigned)block->last_call);
+        fr_buffer_printf(
+            out, "block %u %s%s [%llu, %llu) calls %u..%u\n", (unsigned)i,
+            fr_memory_kind_name((fr_memory_kind)block->kind),
+            block->is_persistent ? " persistent" : "",
+            (unsigned long long)block->offset_bytes,
+            (unsigned long long)block->offset_bytes + block->n_bytes,
+            (unsigned)block->first_call, (unsigned)block->last_call);
     }
     free(is_shown);
     return fr_buffer_check(out, err);

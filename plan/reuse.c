@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    REUSE_PIECES = 4096,     /* of a slab, at most */
+    REUSE_PIECES = 4096,      /* of a slab, at most */
     REUSE_PIECE_BYTES = 4096, /* at least: a page */
     REUSE_INSTANCES = 100000,
     REUSE_SAMPLES = 4 /* pieces of an operand that are looked at */
@@ -65,8 +65,7 @@ static fr_status stack_init(reuse_stack *stack, uint64_t slab_bytes,
         stack_release(stack);
         return fr_fail_no_memory(err);
     }
-    memset(stack->piece_of_slot, 0xff,
-           (stack->n_slots + 1) * sizeof(uint32_t));
+    memset(stack->piece_of_slot, 0xff, (stack->n_slots + 1) * sizeof(uint32_t));
     return FR_OK;
 }
 
@@ -198,16 +197,14 @@ static void record(reuse_walk *walk, reuse_mean *mean, int i_ref,
 
 /* An operand that was just made by the same instruction is not its reuse:
  * all distances are taken before anything is touched. */
-static void walk_instr(reuse_walk *walk, const fr_call *call,
-                       uint32_t i_instr)
+static void walk_instr(reuse_walk *walk, const fr_call *call, uint32_t i_instr)
 {
     const fr_instr *instr = &walk->program->instrs[i_instr];
     uint32_t first[FR_INSTR_REFS], last[FR_INSTR_REFS];
     bool is_there[FR_INSTR_REFS];
 
     for (int i = 0; i < FR_INSTR_REFS; i++) {
-        is_there[i] =
-            operand_pieces(walk, call, instr, i, &first[i], &last[i]);
+        is_there[i] = operand_pieces(walk, call, instr, i, &first[i], &last[i]);
         if (is_there[i] && walk->mean != NULL)
             record(walk, &walk->mean[i_instr], i, first[i], last[i]);
     }
@@ -223,8 +220,7 @@ static void walk_class(reuse_walk *walk)
 
     for (uint32_t c = 0; c < klass->n_calls; c++) {
         const fr_call *call = &klass->calls[c];
-        const fr_segment *segment =
-            &walk->program->segments[call->i_segment];
+        const fr_segment *segment = &walk->program->segments[call->i_segment];
         for (uint32_t i = 0; i < segment->n_instrs; i++) {
             if (n_instances++ >= REUSE_INSTANCES)
                 return;
@@ -241,8 +237,7 @@ fr_status fr_program_mark_reuse(fr_program *program, fr_err *err)
         return fr_fail_no_memory(err);
     for (uint32_t i = 0; i < program->n_classes; i++) {
         reuse_walk walk = {.program = program, .klass = &program->classes[i]};
-        fr_status status =
-            stack_init(&walk.stack, walk.klass->slab_bytes, err);
+        fr_status status = stack_init(&walk.stack, walk.klass->slab_bytes, err);
         if (status != FR_OK) {
             free(mean);
             return status;
@@ -255,8 +250,8 @@ fr_status fr_program_mark_reuse(fr_program *program, fr_err *err)
     for (uint32_t i = 0; i < program->n_instrs; i++)
         for (int r = 0; r < FR_INSTR_REFS; r++)
             if (mean[i].n[r] > 0)
-                program->instrs[i].ref[r].reuse_log2 = (uint8_t)lround(
-                    mean[i].sum[r] / (double)mean[i].n[r]);
+                program->instrs[i].ref[r].reuse_log2 =
+                    (uint8_t)lround(mean[i].sum[r] / (double)mean[i].n[r]);
     free(mean);
     return FR_OK;
 }

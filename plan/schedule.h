@@ -29,8 +29,8 @@ typedef struct fr_schedule {
     void (*emit)(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
                  fr_task *tasks);
     /* Most (chunk, micro-batch) pairs that a rank keeps at once. */
-    int64_t (*peak_live_micro)(int64_t stage, int64_t n_stages,
-                               int64_t n_micro, int64_t vpp);
+    int64_t (*peak_live_micro)(int64_t stage, int64_t n_stages, int64_t n_micro,
+                               int64_t vpp);
     /* Idle share of a rank's time with equal stages and free links (Narayanan
      * et al., SC 2021, section 2.2, who divide by the busy time instead). */
     double (*bubble_frac)(int64_t n_stages, int64_t n_micro, int64_t vpp);

@@ -26,8 +26,8 @@ static void emit(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
     }
 }
 
-static int64_t peak_live_micro(int64_t stage, int64_t n_stages,
-                               int64_t n_micro, int64_t vpp)
+static int64_t peak_live_micro(int64_t stage, int64_t n_stages, int64_t n_micro,
+                               int64_t vpp)
 {
     (void)vpp;
     return n_micro < n_stages - stage ? n_micro : n_stages - stage;

@@ -21,8 +21,8 @@ static void emit(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
     }
 }
 
-static int64_t peak_live_micro(int64_t stage, int64_t n_stages,
-                               int64_t n_micro, int64_t vpp)
+static int64_t peak_live_micro(int64_t stage, int64_t n_stages, int64_t n_micro,
+                               int64_t vpp)
 {
     (void)stage;
     (void)n_stages;

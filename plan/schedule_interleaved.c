@@ -42,8 +42,8 @@ static void emit(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
     }
 }
 
-static int64_t peak_live_micro(int64_t stage, int64_t n_stages,
-                               int64_t n_micro, int64_t vpp)
+static int64_t peak_live_micro(int64_t stage, int64_t n_stages, int64_t n_micro,
+                               int64_t vpp)
 {
     int64_t live = n_warmup(stage, n_stages, n_micro, vpp) + 1;
     return live < n_micro * vpp ? live : n_micro * vpp;
@@ -51,8 +51,7 @@ static int64_t peak_live_micro(int64_t stage, int64_t n_stages,
 
 static double bubble_frac(int64_t n_stages, int64_t n_micro, int64_t vpp)
 {
-    return (double)(n_stages - 1) /
-           (double)(n_micro * vpp + n_stages - 1);
+    return (double)(n_stages - 1) / (double)(n_micro * vpp + n_stages - 1);
 }
 
 const fr_schedule fr_schedule_interleaved = {

@@ -1,4 +1,5 @@
-/* step_breakdown.c: one rank's step, walked back where its compute lane waits. */
+/* step_breakdown.c: one rank's step, walked back where its compute lane waits.
+ */
 #include "plan/step_breakdown.h"
 
 #include <stdlib.h>
@@ -243,9 +244,9 @@ static void walk(const rank_spans *s, double *breakdown_s)
 }
 
 fr_status fr_step_breakdown(const fr_program *program,
-                              const fr_timeline *timeline, int32_t step,
-                              double breakdown_s[FR_PART_N], double *step_s,
-                              fr_err *err)
+                            const fr_timeline *timeline, int32_t step,
+                            double breakdown_s[FR_PART_N], double *step_s,
+                            fr_err *err)
 {
     const fr_span *last = NULL;
     int64_t world = fr_plan_world(&program->plan);
@@ -283,15 +284,15 @@ static int32_t next_step(const fr_timeline *timeline, int64_t step)
 }
 
 fr_status fr_step_breakdown_mean(const fr_program *program,
-                                   const fr_timeline *timeline, double step_s,
-                                   double breakdown_s[FR_PART_N], fr_err *err)
+                                 const fr_timeline *timeline, double step_s,
+                                 double breakdown_s[FR_PART_N], fr_err *err)
 {
     double sum_s[FR_PART_N] = {0}, all_s = 0, one_s[FR_PART_N], length_s;
     int n_steps = 0;
     for (int32_t step = next_step(timeline, INT64_MIN); step != INT32_MAX;
          step = next_step(timeline, step)) {
-        FR_TRY(fr_step_breakdown(program, timeline, step, one_s, &length_s,
-                                   err));
+        FR_TRY(
+            fr_step_breakdown(program, timeline, step, one_s, &length_s, err));
         for (int i = 0; i < FR_PART_N; i++)
             sum_s[i] += one_s[i];
         all_s += length_s;

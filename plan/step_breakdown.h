@@ -1,7 +1,7 @@
 /*
- * step_breakdown.h: a timeline's step time by part, for measured and for simulated
- * timelines alike: the same code for both, so that they can be laid beside
- * each other.
+ * step_breakdown.h: a timeline's step time by part, for measured and for
+ * simulated timelines alike: the same code for both, so that they can be laid
+ * beside each other.
  *
  * It looks at the rank that ends last.  What its compute lane does goes to
  * the part of the instruction; while the compute lane stands still, the chain
@@ -25,20 +25,20 @@ fr_part fr_step_part_of(const fr_instr *instr);
  * spans or they do not belong to the program.
  */
 FR_CHECKED fr_status fr_step_breakdown(const fr_program *program,
-                                         const fr_timeline *timeline,
-                                         int32_t step,
-                                         double breakdown_s[FR_PART_N],
-                                         double *step_s, fr_err *err);
+                                       const fr_timeline *timeline,
+                                       int32_t step,
+                                       double breakdown_s[FR_PART_N],
+                                       double *step_s, fr_err *err);
 
 /*
  * Mean over all steps of the timeline, scaled so that it adds up to `step_s`
  * (0: not scaled).
  */
 FR_CHECKED fr_status fr_step_breakdown_mean(const fr_program *program,
-                                              const fr_timeline *timeline,
-                                              double step_s,
-                                              double breakdown_s[FR_PART_N],
-                                              fr_err *err);
+                                            const fr_timeline *timeline,
+                                            double step_s,
+                                            double breakdown_s[FR_PART_N],
+                                            fr_err *err);
 
 /* The recorded step whose length is the median; -1: there is none. */
 int32_t fr_step_median(const fr_timeline *timeline);

@@ -139,9 +139,8 @@ static attn_head head_of(const attn_shape *shape, const fr_kernel_call *call,
 }
 
 /* s = scale q k^T over the tile */
-static void tile_scores(const attn_shape *shape, const float *q,
-                        const float *k, const tile *at, float *s,
-                        int64_t s_stride)
+static void tile_scores(const attn_shape *shape, const float *q, const float *k,
+                        const tile *at, float *s, int64_t s_stride)
 {
     int64_t stride = shape->qkv_stride;
     product((mat){q + at->row * stride, stride, false},
@@ -154,12 +153,11 @@ static void tile_scores(const attn_shape *shape, const float *q,
 static void tile_output(const attn_shape *shape, const attn_head *head,
                         const tile *at, mat p, float beta)
 {
-    product(p,
-            (mat){head->v + at->col * shape->qkv_stride, shape->qkv_stride,
-                  false},
-            head->o + at->row * shape->o_stride, shape->o_stride,
-            (int64_t[]){at->m, shape->head_dim, at->n},
-            (float[]){1.0F, beta});
+    product(
+        p,
+        (mat){head->v + at->col * shape->qkv_stride, shape->qkv_stride, false},
+        head->o + at->row * shape->o_stride, shape->o_stride,
+        (int64_t[]){at->m, shape->head_dim, at->n}, (float[]){1.0F, beta});
 }
 
 /* Probabilities kept: one tile of all columns, in place. */
@@ -202,7 +200,7 @@ static void tile_softmax(const attn_shape *shape, const attn_head *head,
             float factor = fr_fast_expf(run->max[i] - max);
             sum += run->sum[i] * factor;
             fr_floats_scale(head->o + (at->row + i) * shape->o_stride,
-                      shape->head_dim, factor);
+                            shape->head_dim, factor);
         }
         run->max[i] = max;
         run->sum[i] = sum;
@@ -225,7 +223,7 @@ static void forward_tiled(const attn_shape *shape, const attn_head *head,
     }
     for (int64_t i = 0; i < m; i++) {
         fr_floats_scale(head->o + (row + i) * shape->o_stride, shape->head_dim,
-                  1.0F / run.sum[i]);
+                        1.0F / run.sum[i]);
         head->lse[row + i] = run.max[i] + logf(run.sum[i]);
     }
 }
@@ -344,9 +342,9 @@ static void backward_head(const attn_shape *shape, const attn_grad *grad)
         int64_t left = shape->seq - row;
         int64_t m = left < TILE_ROWS ? left : TILE_ROWS;
         for (int64_t i = 0; i < m; i++)
-            delta[i] = row_dot(grad->d_o + (row + i) * shape->o_stride,
-                               grad->o + (row + i) * shape->o_stride,
-                               shape->head_dim);
+            delta[i] =
+                row_dot(grad->d_o + (row + i) * shape->o_stride,
+                        grad->o + (row + i) * shape->o_stride, shape->head_dim);
         for (int64_t col = 0; col < row + m; col += TILE_COLS) {
             int64_t n = row + m - col;
             tile at = {row, m, col, n < TILE_COLS ? n : TILE_COLS};

@@ -58,8 +58,7 @@ static fr_status fingerprint(const fr_program *program, int64_t rank,
     fr_buffer text;
 
     fr_buffer_init(&text);
-    fr_buffer_puts(&text,
-                   fr_plan_describe(&program->plan, plan, sizeof plan));
+    fr_buffer_puts(&text, fr_plan_describe(&program->plan, plan, sizeof plan));
     fr_buffer_printf(&text, " %d %d %d %d", coord.tp, coord.cp, coord.dp,
                      coord.pp);
     append_job(&text, &program->job);
@@ -69,9 +68,8 @@ static fr_status fingerprint(const fr_program *program, int64_t rank,
                          (unsigned long long)klass->tensors[i].n);
     for (uint32_t i = 0; i < klass->n_blocks; i++)
         if (klass->blocks[i].is_persistent)
-            fr_buffer_printf(
-                &text, " %d %llu", klass->blocks[i].kind,
-                (unsigned long long)klass->blocks[i].n_bytes);
+            fr_buffer_printf(&text, " %d %llu", klass->blocks[i].kind,
+                             (unsigned long long)klass->blocks[i].n_bytes);
     fr_status status = fr_buffer_check(&text, err);
     if (status == FR_OK)
         *out = fr_hash_bytes(text.data, text.n, 0);
@@ -100,8 +98,8 @@ static fr_status write_all(FILE *file, const fr_class *klass,
         const fr_block *block = &klass->blocks[i];
         if (!is_kept(block))
             continue;
-        *hash = fr_hash_bytes(slab + block->offset_bytes, block->n_bytes,
-                              *hash);
+        *hash =
+            fr_hash_bytes(slab + block->offset_bytes, block->n_bytes, *hash);
         if (fwrite(slab + block->offset_bytes, 1, block->n_bytes, file) !=
             block->n_bytes)
             return FR_IO;
@@ -126,8 +124,8 @@ static fr_status save_rank(const char *path, const fr_program *program,
     FILE *file = fopen(temporary, "wb");
     if (!file)
         return fail_io(temporary, err);
-    fr_status status = write_all(file, klass, transport->slab[transport->rank],
-                                 &first, hash);
+    fr_status status =
+        write_all(file, klass, transport->slab[transport->rank], &first, hash);
     if (fclose(file) != 0)
         status = FR_IO;
     if (status == FR_OK && rename(temporary, path) != 0)
@@ -242,18 +240,18 @@ fr_status fr_checkpoint_save(const char *dir, const fr_program *program,
     uint64_t *hashes = malloc((size_t)transport->world * sizeof *hashes);
     if (!hashes)
         return fr_fail_no_memory(err);
-    fr_status status = fr_transport_all_gather(transport, &hash, sizeof hash,
-                                               hashes, err);
+    fr_status status =
+        fr_transport_all_gather(transport, &hash, sizeof hash, hashes, err);
     if (status == FR_OK && transport->rank == 0)
-        status = publish(dir, step_dir, n_steps_done, hashes, transport->world,
-                         err);
+        status =
+            publish(dir, step_dir, n_steps_done, hashes, transport->world, err);
     free(hashes);
     return status;
 }
 
-static fr_status read_manifest(const char *dir, const char *name,
-                               int64_t world, int64_t *n_steps_done,
-                               uint64_t *hashes, fr_err *err)
+static fr_status read_manifest(const char *dir, const char *name, int64_t world,
+                               int64_t *n_steps_done, uint64_t *hashes,
+                               fr_err *err)
 {
     char path[PATH_BYTES];
     fr_json *json = NULL;
@@ -263,8 +261,7 @@ static fr_status read_manifest(const char *dir, const char *name,
     (void)snprintf(path, sizeof path, "%s/%s/manifest.json", dir, name);
     FR_TRY(fr_json_load(path, &json, err));
     const fr_json_value *root = fr_json_root(json);
-    fr_status status =
-        fr_json_get_i64(root, "n_steps_done", n_steps_done, err);
+    fr_status status = fr_json_get_i64(root, "n_steps_done", n_steps_done, err);
     if (status == FR_OK)
         status = fr_json_get_array(root, "rank_hashes", &list, err);
     if (status == FR_OK && fr_json_n(list) != (size_t)world)
@@ -298,8 +295,7 @@ static fr_status find_newest(const char *dir, int64_t world,
     fr_status status =
         fr_text_starts(trimmed, "step-") && !strchr(trimmed, '/')
             ? read_manifest(dir, trimmed, world, n_steps_done, hashes, err)
-            : fr_fail(err, FR_INPUT, "%s: no name of a checkpoint in it",
-                      path);
+            : fr_fail(err, FR_INPUT, "%s: no name of a checkpoint in it", path);
     free(name);
     return status;
 }
@@ -315,8 +311,8 @@ static fr_status read_blocks(const char *path, FILE *file,
         if (fread(slab + block->offset_bytes, 1, block->n_bytes, file) !=
             block->n_bytes)
             return fr_fail(err, FR_INPUT, "%s: cut off", path);
-        *hash = fr_hash_bytes(slab + block->offset_bytes, block->n_bytes,
-                              *hash);
+        *hash =
+            fr_hash_bytes(slab + block->offset_bytes, block->n_bytes, *hash);
     }
     return FR_OK;
 }
@@ -389,8 +385,8 @@ fr_status fr_checkpoint_load(const char *dir, const fr_program *program,
         (void)snprintf(path, sizeof path, "%s/step-%lld/rank-%lld", dir,
                        (long long)found.n_steps_done,
                        (long long)transport->rank);
-        status = load_rank(path, program, transport, hashes[transport->rank],
-                           err);
+        status =
+            load_rank(path, program, transport, hashes[transport->rank], err);
     }
     if (status == FR_OK)
         *n_steps_done = found.n_steps_done;

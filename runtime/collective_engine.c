@@ -35,7 +35,9 @@ static fr_status emit_simple(const fr_recipe *recipe, fr_transfer_list *list,
     list->n_phases = 1;
     for (uint32_t src = 0; src < g; src++) {
         for (uint32_t dst = 0; dst < g; dst++) {
-            fr_transfer move = {.src = src, .dst = dst, .n = part,
+            fr_transfer move = {.src = src,
+                                .dst = dst,
+                                .n = part,
                                 .src_first = dst * part,
                                 .dst_first = src * part};
             if (recipe->op == FR_OP_BROADCAST)
@@ -60,8 +62,8 @@ static fr_status emit(const fr_recipe *recipe, fr_collective_kind kind,
     }
     if (recipe->op == FR_OP_ALL_TO_ALL || recipe->op == FR_OP_BROADCAST)
         return emit_simple(recipe, list, err);
-    fr_op op = recipe->op == FR_OP_BARRIER ? FR_OP_ALL_REDUCE
-                                           : (fr_op)recipe->op;
+    fr_op op =
+        recipe->op == FR_OP_BARRIER ? FR_OP_ALL_REDUCE : (fr_op)recipe->op;
     if (op != FR_OP_ALL_REDUCE && recipe->n % g != 0)
         return fr_fail(err, FR_CHECK, "%s of %llu elements over %llu ranks",
                        fr_op_name(op), (unsigned long long)recipe->n,
@@ -95,7 +97,9 @@ static fr_transfer own_part(const fr_recipe *recipe)
     uint64_t part = recipe->n / (uint64_t)recipe->n_group;
     uint64_t first = (uint64_t)recipe->position * part;
     uint32_t position = (uint32_t)recipe->position;
-    fr_transfer move = {.src = position, .dst = position, .src_first = first,
+    fr_transfer move = {.src = position,
+                        .dst = position,
+                        .src_first = first,
                         .dst_first = first};
 
     if (recipe->op == FR_OP_ALL_GATHER || recipe->op == FR_OP_ALL_TO_ALL ||
@@ -136,8 +140,7 @@ static fr_status keep_own(fr_recipe *recipe, const fr_transfer_list *list,
 }
 
 static fr_status cook_point_to_point(fr_recipe *recipe, const fr_instr *instr,
-                                     const fr_transport *transport,
-                                     fr_err *err)
+                                     const fr_transport *transport, fr_err *err)
 {
     if (instr->peer < 0 || instr->peer >= recipe->n_group)
         return fr_fail(err, FR_CHECK, "%s: no peer %d on axis %s",
@@ -147,10 +150,10 @@ static fr_status cook_point_to_point(fr_recipe *recipe, const fr_instr *instr,
     recipe->tag = instr->tag;
     recipe->is_shared = transport->slab[recipe->peer] != NULL;
     fr_transfer move = {.n = recipe->n};
-    move.src = (uint32_t)(recipe->op == FR_OP_SEND ? recipe->position
-                                                   : instr->peer);
-    move.dst = (uint32_t)(recipe->op == FR_OP_SEND ? instr->peer
-                                                   : recipe->position);
+    move.src =
+        (uint32_t)(recipe->op == FR_OP_SEND ? recipe->position : instr->peer);
+    move.dst =
+        (uint32_t)(recipe->op == FR_OP_SEND ? instr->peer : recipe->position);
     recipe->moves = malloc(sizeof *recipe->moves);
     if (!recipe->moves)
         return fr_fail_no_memory(err);
@@ -187,11 +190,10 @@ static fr_status cook(fr_recipe *recipe, const fr_instr *instr,
         return cook_point_to_point(recipe, instr, transport, err);
     recipe->peer = recipe->op == FR_OP_BROADCAST ? instr->dim[1] : -1;
     fr_collective_kind kind = (fr_collective_kind)instr->algorithm;
-    bool is_direct = kind == FR_COLLECTIVE_DIRECT ||
-                     kind == FR_COLLECTIVE_AUTO ||
-                     recipe->op == FR_OP_ALL_TO_ALL ||
-                     recipe->op == FR_OP_BROADCAST ||
-                     recipe->op == FR_OP_BARRIER;
+    bool is_direct =
+        kind == FR_COLLECTIVE_DIRECT || kind == FR_COLLECTIVE_AUTO ||
+        recipe->op == FR_OP_ALL_TO_ALL || recipe->op == FR_OP_BROADCAST ||
+        recipe->op == FR_OP_BARRIER;
     recipe->is_shared = recipe->n_group == 1 ||
                         (is_direct && is_on_one_node(transport, recipe));
     fr_status status = FR_OK;
@@ -323,9 +325,9 @@ fr_status fr_engine_create(const fr_program *program, fr_transport *transport,
     if (!engine->recipes)
         status = fr_fail_no_memory(err);
     for (uint32_t i = 0; status == FR_OK && i < klass->n_calls; i++)
-        status = cook_segment(engine, program,
-                              &program->segments[klass->calls[i].i_segment],
-                              err);
+        status =
+            cook_segment(engine, program,
+                         &program->segments[klass->calls[i].i_segment], err);
     for (int lane = 0; status == FR_OK && lane < FR_LANE_N; lane++)
         status = equip(engine, (fr_lane)lane, err);
     if (status != FR_OK) {

@@ -27,12 +27,12 @@
 typedef struct fr_recipe {
     uint8_t op, dtype, axis, lane;
     bool is_max;
-    bool is_shared;   /* pulls from slabs; else messages */
+    bool is_shared; /* pulls from slabs; else messages */
     int64_t n_group, position;
-    int64_t *ranks;   /* [n_group] */
-    int64_t peer;     /* P2P: the other rank; BROADCAST: root's position */
+    int64_t *ranks; /* [n_group] */
+    int64_t peer;   /* P2P: the other rank; BROADCAST: root's position */
     uint32_t tag;
-    uint64_t n;       /* elements of the instruction */
+    uint64_t n; /* elements of the instruction */
     uint64_t element_bytes;
     uint32_t n_phases, n_moves;
     fr_transfer *moves; /* by phase: those that this rank pulls, or sends and
@@ -47,16 +47,15 @@ typedef struct fr_engine fr_engine;
  * borrowed.  All memory is made here.
  */
 FR_CHECKED fr_status fr_engine_create(const fr_program *program,
-                                      fr_transport *transport,
-                                      fr_engine **out, fr_err *err);
+                                      fr_transport *transport, fr_engine **out,
+                                      fr_err *err);
 void fr_engine_destroy(fr_engine *engine); /* takes NULL */
 
 /* NULL: not a communication instruction of this rank. */
 const fr_recipe *fr_engine_recipe(const fr_engine *engine, uint32_t i_instr);
 
 /* Operands as addresses in the own slab; dst of SEND and src of RECV NULL. */
-void fr_engine_start(fr_engine *engine, uint32_t i_instr, void *src,
-                     void *dst);
+void fr_engine_start(fr_engine *engine, uint32_t i_instr, void *src, void *dst);
 
 /*
  * Goes on with the lane's instruction for about one slice of work.

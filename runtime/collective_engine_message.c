@@ -55,11 +55,11 @@ static void open_phase(fr_carrier *carrier)
            recipe->moves[carrier->i_move].phase == carrier->phase;
          carrier->i_move++) {
         const fr_transfer *move = &recipe->moves[carrier->i_move];
-        carrier->streams[carrier->n_streams] = (fr_stream){
-            .move = move,
-            .is_send = move->src == (uint32_t)recipe->position,
-            .tag = stream_tag(carrier, move),
-            .n_pieces = (move->n + piece - 1) / piece};
+        carrier->streams[carrier->n_streams] =
+            (fr_stream){.move = move,
+                        .is_send = move->src == (uint32_t)recipe->position,
+                        .tag = stream_tag(carrier, move),
+                        .n_pieces = (move->n + piece - 1) / piece};
         carrier->n_streams++;
     }
 }
@@ -77,14 +77,13 @@ static fr_status post_piece(fr_engine *engine, fr_carrier *carrier,
         piece_n(recipe, stream, stream->i_posted) * recipe->element_bytes;
 
     if (stream->is_send) {
-        FR_TRY(ops->isend(engine->transport, recipe->ranks[move->dst],
-                          stream->tag,
-                          carrier->send_base +
-                              move->src_first * recipe->element_bytes + at,
-                          n_bytes, request, err));
+        FR_TRY(ops->isend(
+            engine->transport, recipe->ranks[move->dst], stream->tag,
+            carrier->send_base + move->src_first * recipe->element_bytes + at,
+            n_bytes, request, err));
     } else {
-        unsigned char *to = carrier->recv_base +
-                            move->dst_first * recipe->element_bytes + at;
+        unsigned char *to =
+            carrier->recv_base + move->dst_first * recipe->element_bytes + at;
         if (move->is_reduce)
             to = carrier->staging + i_slot * FR_ENGINE_PIECE_BYTES;
         FR_TRY(ops->irecv(engine->transport, recipe->ranks[move->src],
@@ -101,8 +100,8 @@ static void add_piece(fr_carrier *carrier, const fr_stream *stream)
     unsigned char *to = carrier->recv_base +
                         stream->move->dst_first * recipe->element_bytes +
                         stream->i_done * FR_ENGINE_PIECE_BYTES;
-    const void *summands[2] = {
-        to, carrier->staging + i_slot * FR_ENGINE_PIECE_BYTES};
+    const void *summands[2] = {to, carrier->staging +
+                                       i_slot * FR_ENGINE_PIECE_BYTES};
 
     fr_reduce(to, summands, 2, piece_n(recipe, stream, stream->i_done),
               (fr_dtype)recipe->dtype, recipe->is_max);
@@ -140,8 +139,7 @@ static void finish(const fr_carrier *carrier)
     if (recipe->op != FR_OP_REDUCE_SCATTER)
         return;
     uint64_t part = fr_recipe_part_bytes(recipe);
-    const unsigned char *own =
-        carrier->src + (uint64_t)recipe->position * part;
+    const unsigned char *own = carrier->src + (uint64_t)recipe->position * part;
     if (own != carrier->dst)
         memmove(carrier->dst, own, part);
 }

@@ -28,8 +28,7 @@ static int bell_of_lane(uint8_t lane)
 static void publish(fr_engine *engine, fr_carrier *carrier)
 {
     const fr_recipe *recipe = carrier->recipe;
-    fr_shm_sync *sync =
-        &own_control(engine)->sync[recipe->axis][carrier->lane];
+    fr_shm_sync *sync = &own_control(engine)->sync[recipe->axis][carrier->lane];
 
     carrier->count = ++carrier->sync_count[recipe->axis];
     carrier->i_member = 0;
@@ -61,9 +60,8 @@ static void read_offsets(const fr_engine *engine, fr_carrier *carrier)
     const fr_recipe *recipe = carrier->recipe;
 
     for (int64_t i = 0; i < recipe->n_group; i++) {
-        const fr_shm_sync *sync =
-            &engine->transport->control[recipe->ranks[i]]
-                 ->sync[recipe->axis][carrier->lane];
+        const fr_shm_sync *sync = &engine->transport->control[recipe->ranks[i]]
+                                       ->sync[recipe->axis][carrier->lane];
         carrier->peer_src[i] = sync->src_offset;
         carrier->peer_dst[i] = sync->dst_offset;
     }
@@ -75,8 +73,7 @@ static const unsigned char *read_address(const fr_engine *engine,
                                          int64_t member)
 {
     const fr_recipe *recipe = carrier->recipe;
-    const unsigned char *slab =
-        engine->transport->slab[recipe->ranks[member]];
+    const unsigned char *slab = engine->transport->slab[recipe->ranks[member]];
     uint64_t first = move->src_first * recipe->element_bytes;
 
     if (recipe->op == FR_OP_ALL_REDUCE && !move->is_reduce &&
@@ -128,8 +125,8 @@ static void pull_reduce(const fr_engine *engine, fr_carrier *carrier,
     while (n_before < n_fused && moves[n_before].src < recipe->position)
         n_before++;
     for (uint32_t i = 0; i <= n_fused; i++) {
-        int64_t member = i == n_before ? recipe->position
-                                       : moves[i - (i > n_before)].src;
+        int64_t member =
+            i == n_before ? recipe->position : moves[i - (i > n_before)].src;
         fr_transfer view = moves[0];
         if (i == n_before)
             view.src_first = view.dst_first; /* the own summand */
@@ -154,14 +151,13 @@ static bool pull_slice(const fr_engine *engine, fr_carrier *carrier)
     const fr_transfer *move = &recipe->moves[carrier->i_move];
     uint32_t n_fused = fused_moves(recipe, carrier->i_move);
     uint64_t n_left = move->n * recipe->element_bytes - carrier->moved_bytes;
-    uint64_t n = n_left < FR_ENGINE_SLICE_BYTES ? n_left
-                                                : FR_ENGINE_SLICE_BYTES;
+    uint64_t n =
+        n_left < FR_ENGINE_SLICE_BYTES ? n_left : FR_ENGINE_SLICE_BYTES;
 
     if (n > 0 && move->is_reduce) {
         pull_reduce(engine, carrier, n_fused, n);
     } else if (n > 0) {
-        unsigned char *to =
-            write_address(carrier, move) + carrier->moved_bytes;
+        unsigned char *to = write_address(carrier, move) + carrier->moved_bytes;
         const unsigned char *from =
             read_address(engine, carrier, move, move->src) +
             carrier->moved_bytes;
@@ -191,8 +187,7 @@ static void start_send(fr_engine *engine, fr_carrier *carrier)
     post->n_bytes = recipe->n * recipe->element_bytes;
     carrier->count =
         atomic_load_explicit(&post->posted, memory_order_relaxed) + 1;
-    atomic_store_explicit(&post->posted, carrier->count,
-                          memory_order_release);
+    atomic_store_explicit(&post->posted, carrier->count, memory_order_release);
     fr_shm_ring(&peer->bell[FR_BELL_MAIN]);
     fr_shm_ring(&peer->bell[FR_BELL_COMM]);
 }
@@ -216,8 +211,8 @@ static fr_shm_post *find_post(const fr_engine *engine,
     return NULL;
 }
 
-static void progress_recv(fr_engine *engine, fr_carrier *carrier,
-                          bool *is_done, bool *has_moved)
+static void progress_recv(fr_engine *engine, fr_carrier *carrier, bool *is_done,
+                          bool *has_moved)
 {
     const fr_recipe *recipe = carrier->recipe;
     fr_shm_control *peer = engine->transport->control[recipe->peer];
@@ -228,8 +223,8 @@ static void progress_recv(fr_engine *engine, fr_carrier *carrier,
         return;
     fr_shm_post *post = carrier->found;
     uint64_t n_left = post->n_bytes - carrier->moved_bytes;
-    uint64_t n = n_left < FR_ENGINE_SLICE_BYTES ? n_left
-                                                : FR_ENGINE_SLICE_BYTES;
+    uint64_t n =
+        n_left < FR_ENGINE_SLICE_BYTES ? n_left : FR_ENGINE_SLICE_BYTES;
     memcpy(carrier->dst + carrier->moved_bytes,
            engine->transport->slab[recipe->peer] + post->offset_bytes +
                carrier->moved_bytes,
@@ -246,8 +241,8 @@ static void progress_recv(fr_engine *engine, fr_carrier *carrier,
     *is_done = true;
 }
 
-static void progress_send(fr_engine *engine, fr_carrier *carrier,
-                          bool *is_done, bool *has_moved)
+static void progress_send(fr_engine *engine, fr_carrier *carrier, bool *is_done,
+                          bool *has_moved)
 {
     const fr_shm_post *post = &own_control(engine)->post[carrier->lane];
 
@@ -271,8 +266,7 @@ void fr_shared_start(fr_engine *engine, fr_carrier *carrier)
     }
     if (recipe->op == FR_OP_RECV)
         return;
-    fr_shm_sync *sync =
-        &own_control(engine)->sync[recipe->axis][carrier->lane];
+    fr_shm_sync *sync = &own_control(engine)->sync[recipe->axis][carrier->lane];
     sync->src_offset = (uint64_t)(carrier->src - slab);
     sync->dst_offset = (uint64_t)(carrier->dst - slab);
     publish(engine, carrier);

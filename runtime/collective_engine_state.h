@@ -25,12 +25,12 @@ typedef struct fr_carrier {
     uint32_t i_move; /* next move of the recipe */
     /* shared */
     uint8_t stage;
-    uint64_t moved_bytes;   /* of the current move */
+    uint64_t moved_bytes;          /* of the current move */
     uint64_t *peer_src, *peer_dst; /* [world] operand offsets of members */
-    uint64_t count;         /* of the synchronisation waited for */
-    int64_t i_member;       /* first member not seen there yet */
-    const void **sources;   /* [world] of one fused reduction */
-    fr_shm_post *found;     /* the neighbour's post, being copied */
+    uint64_t count;                /* of the synchronisation waited for */
+    int64_t i_member;              /* first member not seen there yet */
+    const void **sources;          /* [world] of one fused reduction */
+    fr_shm_post *found;            /* the neighbour's post, being copied */
     /* messages */
     unsigned char *send_base, *recv_base;
     fr_stream *streams; /* [max_streams] */
@@ -60,13 +60,12 @@ static inline uint64_t fr_recipe_part_bytes(const fr_recipe *recipe)
 void fr_shared_start(fr_engine *engine, fr_carrier *carrier);
 void fr_shared_progress(fr_engine *engine, fr_carrier *carrier, bool *is_done,
                         bool *has_moved);
-int64_t fr_shared_waits_for(const fr_engine *engine,
-                            const fr_carrier *carrier);
+int64_t fr_shared_waits_for(const fr_engine *engine, const fr_carrier *carrier);
 
 void fr_message_start(fr_engine *engine, fr_carrier *carrier);
-FR_CHECKED fr_status fr_message_progress(fr_engine *engine,
-                                         fr_carrier *carrier, bool *is_done,
-                                         bool *has_moved, fr_err *err);
+FR_CHECKED fr_status fr_message_progress(fr_engine *engine, fr_carrier *carrier,
+                                         bool *is_done, bool *has_moved,
+                                         fr_err *err);
 int64_t fr_message_waits_for(const fr_carrier *carrier);
 
 #endif

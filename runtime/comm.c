@@ -72,8 +72,8 @@ static fr_status progress_lane(fr_interpreter *it, fr_lane lane,
         if (!state->is_started)
             state->begin_ns = state->moved_ns = fr_clock_ns();
         if (is_communication(&it->program->instrs[i_instr])) {
-            FR_TRY(go_on(it, lane, i_call, i_instr, &is_done, &has_gone_on,
-                         err));
+            FR_TRY(
+                go_on(it, lane, i_call, i_instr, &is_done, &has_gone_on, err));
         } else {
             FR_TRY(fr_interpreter_execute(it, i_call, i_instr, 1, err));
             is_done = has_gone_on = true;

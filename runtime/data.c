@@ -93,10 +93,10 @@ static fr_status scan(const fr_data *data, fr_err *err)
     uint64_t n_piece = SCAN_BYTES / data->token_bytes;
     for (uint64_t at = 0; status == FR_OK && at < data->n_tokens;
          at += n_piece) {
-        uint64_t n = data->n_tokens - at < n_piece ? data->n_tokens - at
-                                                   : n_piece;
-        status = read_at(data, data->first_byte + at * data->token_bytes,
-                         piece, n * data->token_bytes, err);
+        uint64_t n =
+            data->n_tokens - at < n_piece ? data->n_tokens - at : n_piece;
+        status = read_at(data, data->first_byte + at * data->token_bytes, piece,
+                         n * data->token_bytes, err);
         for (uint64_t i = 0; status == FR_OK && i < n; i++)
             if ((int64_t)token_at(data, piece, i) >= data->vocab)
                 status = fr_fail(
@@ -228,8 +228,8 @@ fr_status fr_data_load(fr_data *data, int64_t i_step, int64_t first, int64_t n,
     for (int64_t i = 0; i < n; i++) {
         int32_t *to = tokens + i * data->seq;
         int32_t *next = targets + i * data->seq;
-        uint64_t draw = fr_hash_u64(data->seed, (uint64_t)i_step,
-                                    (uint64_t)(first + i), 0);
+        uint64_t draw =
+            fr_hash_u64(data->seed, (uint64_t)i_step, (uint64_t)(first + i), 0);
         if (data->fd < 0) {
             make_up(data, draw, to, next);
             continue;

@@ -14,8 +14,8 @@ struct fr_gradient_dump {
     const fr_class *klass;
     int64_t rank;
     int dp;
-    float *flat;             /* [n_parameters] */
-    unsigned char *has;      /* [n_parameters] */
+    float *flat;        /* [n_parameters] */
+    unsigned char *has; /* [n_parameters] */
 };
 
 fr_status fr_gradient_dump_create(const fr_program *program, int64_t rank,
@@ -149,8 +149,7 @@ static fr_status wholes_init(const fr_program *program, wholes *all,
         for (uint32_t i = 0; i < program->classes[c].n_tensors; i++) {
             const fr_tensor *tensor = &program->classes[c].tensors[i];
             whole *to = &all->at[tensor->id];
-            size_t size =
-                (size_t)(tensor->global_rows * tensor->global_cols);
+            size_t size = (size_t)(tensor->global_rows * tensor->global_cols);
             if (to->tensor)
                 continue;
             to->tensor = tensor;
@@ -241,8 +240,8 @@ fr_status fr_gradient_dump_write(fr_gradient_dump *dump,
     memcpy(mine + n * sizeof *dump->flat, dump->has, n);
     status = fr_transport_gather(transport, mine, n_bytes, &all, first, err);
     if (status == FR_OK && transport->rank == 0)
-        status = assemble(dump->program, transport->world, all, first, path,
-                          err);
+        status =
+            assemble(dump->program, transport->world, all, first, path, err);
     free(all);
     free(mine);
     free(first);
@@ -274,8 +273,7 @@ static fr_status parse(const char *path, const char *bytes, size_t n,
         uint64_t size = (uint64_t)(next.rows * next.cols) * sizeof(float);
         if (next.rows < 0 || next.cols < 0 || n - at < size)
             return fr_fail(err, FR_INPUT, "%s: cut off", path);
-        fr_gradient *grown =
-            realloc(out->at, (out->n + 1) * sizeof *out->at);
+        fr_gradient *grown = realloc(out->at, (out->n + 1) * sizeof *out->at);
         if (grown)
             out->at = grown;
         next.at = malloc(size + 1);

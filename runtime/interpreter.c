@@ -214,8 +214,7 @@ static fr_status hand_over(fr_interpreter *it, uint32_t i_call,
                           memory_order_release);
     fr_shm_ring(&it->control->bell[FR_BELL_COMM]);
     FR_TRY(wait_for(it, i_call, is_handoff_done, err));
-    atomic_store_explicit(&it->handoff, FR_HANDOFF_NONE,
-                          memory_order_relaxed);
+    atomic_store_explicit(&it->handoff, FR_HANDOFF_NONE, memory_order_relaxed);
     return FR_OK;
 }
 
@@ -299,9 +298,9 @@ fr_status fr_interpreter_step(fr_interpreter *it, int64_t i_step,
 
 const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it)
 {
-    return (const fr_step_scalars *)(const void *)(it->slab +
-                                                   it->klass
-                                                       ->step_offset_bytes);
+    return (
+        const fr_step_scalars *)(const void *)(it->slab +
+                                               it->klass->step_offset_bytes);
 }
 
 size_t fr_interpreter_n_spans(const fr_interpreter *it)

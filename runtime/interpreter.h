@@ -65,7 +65,6 @@ const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it);
 
 /* Spans of the traced steps so far. */
 size_t fr_interpreter_n_spans(const fr_interpreter *interpreter);
-void fr_interpreter_copy_spans(const fr_interpreter *interpreter,
-                               fr_span *out);
+void fr_interpreter_copy_spans(const fr_interpreter *interpreter, fr_span *out);
 
 #endif

@@ -72,17 +72,16 @@ const fr_segment *fr_interpreter_segment(const fr_interpreter *it,
 void fr_interpreter_resolve(const fr_interpreter *it, uint32_t i_call,
                             const fr_instr *instr, void *ptr[FR_INSTR_REFS]);
 /* Runs a compute or I/O instruction on this thread. */
-FR_CHECKED fr_status fr_interpreter_execute(fr_interpreter *it,
-                                            uint32_t i_call, uint32_t i_instr,
-                                            int n_threads, fr_err *err);
+FR_CHECKED fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
+                                            uint32_t i_instr, int n_threads,
+                                            fr_err *err);
 bool fr_interpreter_is_ready(const fr_interpreter *it, uint32_t i_call);
 void fr_interpreter_record(fr_interpreter *it, fr_lane lane, uint32_t i_call,
                            uint32_t i_instr, int64_t begin_ns, int64_t end_ns);
 /* "rank 1: step 7, all_reduce over dp (call 41 dp_reduce): waited 30 s for
  * rank 0", or the failure that a rank of this node has left. */
 FR_CHECKED fr_status fr_interpreter_fail_wait(const fr_interpreter *it,
-                                              uint32_t i_call,
-                                              uint32_t i_instr, int64_t peer,
-                                              fr_err *err);
+                                              uint32_t i_call, uint32_t i_instr,
+                                              int64_t peer, fr_err *err);
 
 #endif

@@ -88,7 +88,7 @@ void fr_kernel_swiglu_fwd(const fr_kernel_call *call)
     int64_t rows = call->instr->dim[0], n = call->instr->dim[1];
     const float *h = call->ptr[0];
     float *y = call->ptr[1];
-#pragma omp parallel for num_threads(fr_team(call, rows * n)) schedule(static)
+#pragma omp parallel for num_threads(fr_team(call, rows *n)) schedule(static)
     for (int64_t i = 0; i < rows; i++)
         swiglu(y + i * n, h + 2 * i * n, h + 2 * i * n + n, n);
 }
@@ -98,7 +98,7 @@ void fr_kernel_swiglu_bwd(const fr_kernel_call *call)
     int64_t rows = call->instr->dim[0], n = call->instr->dim[1];
     const float *dy = call->ptr[0], *h = call->ptr[1];
     float *dh = call->ptr[2];
-#pragma omp parallel for num_threads(fr_team(call, rows * n)) schedule(static)
+#pragma omp parallel for num_threads(fr_team(call, rows *n)) schedule(static)
     for (int64_t i = 0; i < rows; i++)
         swiglu_grad(dh + 2 * i * n, dy + i * n, h + 2 * i * n, n);
 }
@@ -125,8 +125,7 @@ static void angles_begin(rope_angles *at, int64_t position, double theta,
                          int64_t half)
 {
     for (int64_t i = 0; i < at->n; i++) {
-        double frequency =
-            pow(theta, -(double)(at->first + i) / (double)half);
+        double frequency = pow(theta, -(double)(at->first + i) / (double)half);
         sincos((double)position * frequency, &at->s[i], &at->c[i]);
         sincos(frequency, &at->step_s[i], &at->step_c[i]);
     }
@@ -199,6 +198,12 @@ static void rope(const fr_kernel_call *call, float sign)
     }
 }
 
-void fr_kernel_rope_fwd(const fr_kernel_call *call) { rope(call, 1.0F); }
+void fr_kernel_rope_fwd(const fr_kernel_call *call)
+{
+    rope(call, 1.0F);
+}
 
-void fr_kernel_rope_bwd(const fr_kernel_call *call) { rope(call, -1.0F); }
+void fr_kernel_rope_bwd(const fr_kernel_call *call)
+{
+    rope(call, -1.0F);
+}

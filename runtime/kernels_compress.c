@@ -16,8 +16,8 @@
 /* ---- bf16 --------------------------------------------------------------- */
 
 /* Round to nearest, ties to even; a NaN stays a (quiet) NaN. */
-FR_SIMD static void bf16_encode(uint16_t *restrict out,
-                                const float *restrict x, int64_t n)
+FR_SIMD static void bf16_encode(uint16_t *restrict out, const float *restrict x,
+                                int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
@@ -212,10 +212,10 @@ static void int8_compress(const fr_kernel_call *call)
 {
     const int64_t *dim = call->instr->dim;
     int64_t n = dim[FR_COMPRESS_DIM_N], n_blocks = n_int8_blocks(n);
-    uint64_t key = fr_hash_u64(
-        call->job->seed, (uint64_t)call->i_step, (uint64_t)call->coordinate,
-        (uint64_t)dim[FR_COMPRESS_DIM_FIRST] + ((uint64_t)call->tp_coordinate
-                                                << 48));
+    uint64_t key = fr_hash_u64(call->job->seed, (uint64_t)call->i_step,
+                               (uint64_t)call->coordinate,
+                               (uint64_t)dim[FR_COMPRESS_DIM_FIRST] +
+                                   ((uint64_t)call->tp_coordinate << 48));
 #pragma omp parallel for num_threads(fr_team(call, n)) schedule(static)
     for (int64_t i = 0; i < n_blocks; i++)
         int8_encode_block(call, i, key);
@@ -323,8 +323,8 @@ typedef struct topk_out {
     uint64_t at, n_ties;
 } topk_out;
 
-static void take_part(float *x, fr_range part, uint32_t threshold,
-                      topk_out out, bool is_cleared)
+static void take_part(float *x, fr_range part, uint32_t threshold, topk_out out,
+                      bool is_cleared)
 {
     for (int64_t i = part.first; i < part.last; i++) {
         uint32_t bits = fr_bits_of_float(x[i]) & 0x7fffffffU;
@@ -350,8 +350,8 @@ static void topk_take(float *x, const fr_kernel_call *call, const radix *at,
     int n_team = fr_team(call, n);
 #pragma omp parallel for num_threads(n_team) schedule(static)
     for (int i = 0; i < FR_SUM_PIECES; i++)
-        count[i] = count_part(x, fr_range_part(n, 16, i, FR_SUM_PIECES),
-                              at->prefix);
+        count[i] =
+            count_part(x, fr_range_part(n, 16, i, FR_SUM_PIECES), at->prefix);
     for (int i = 0; i < FR_SUM_PIECES; i++) {
         uint64_t mine = count[i].n_equal < n_ties ? count[i].n_equal : n_ties;
         out[i] = (topk_out){indices, (float *)(indices + k), n_before, mine};
@@ -360,8 +360,8 @@ static void topk_take(float *x, const fr_kernel_call *call, const radix *at,
     }
 #pragma omp parallel for num_threads(n_team) schedule(static)
     for (int i = 0; i < FR_SUM_PIECES; i++)
-        take_part(x, fr_range_part(n, 16, i, FR_SUM_PIECES), at->prefix,
-                  out[i], is_cleared);
+        take_part(x, fr_range_part(n, 16, i, FR_SUM_PIECES), at->prefix, out[i],
+                  is_cleared);
 }
 
 static void topk_compress(const fr_kernel_call *call)
@@ -376,7 +376,7 @@ static void topk_compress(const fr_kernel_call *call)
         {
             fr_range part = fr_range_mine(n, 16);
             fr_floats_add(error + part.first, g + part.first,
-                   part.last - part.first);
+                          part.last - part.first);
         }
     }
     radix_select(&at, error ? error : g, n, k, fr_team(call, n));
@@ -394,8 +394,7 @@ static void topk_decompress(const fr_kernel_call *call)
 #pragma omp parallel num_threads(fr_team(call, n))
     {
         fr_range part = fr_range_mine(n, 16);
-        memset(g + part.first, 0,
-               (size_t)(part.last - part.first) * sizeof *g);
+        memset(g + part.first, 0, (size_t)(part.last - part.first) * sizeof *g);
 #pragma omp barrier
         for (int64_t i = 0; i < dim[FR_COMPRESS_DIM_N_PAYLOADS]; i++) {
             const void *at = payloads + i * dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];

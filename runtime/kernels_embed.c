@@ -21,8 +21,7 @@ void fr_kernel_embed_fwd(const fr_kernel_call *call)
     const float *wpe = call->coordinate == 0 ? call->ptr[2] : NULL;
     float *out = call->ptr[3];
     size_t row_bytes = (size_t)cols * sizeof *out;
-#pragma omp parallel for num_threads(fr_team(call, rows * cols))               \
-    schedule(static)
+#pragma omp parallel for num_threads(fr_team(call, rows *cols)) schedule(static)
     for (int64_t i = 0; i < rows; i++) {
         int64_t row = local_row(call, tokens[i]);
         if (row >= 0)
@@ -45,7 +44,7 @@ void fr_kernel_embed_bwd(const fr_kernel_call *call)
     const int32_t *tokens = call->ptr[0];
     const float *dout = call->ptr[1];
     float *dwte = call->ptr[2], *dwpe = call->ptr[3];
-#pragma omp parallel num_threads(fr_team(call, rows * cols))
+#pragma omp parallel num_threads(fr_team(call, rows *cols))
     {
         fr_range part = fr_range_mine(cols, 16);
         int64_t n = part.last - part.first;

@@ -59,7 +59,7 @@ FR_SIMD static void fill_normal(float *restrict w, int64_t n, uint64_t key,
     for (int64_t i = 0; i < n; i++) {
         uint64_t word =
             mix64(key + (counter + (uint64_t)i) * 0x9e3779b97f4a7c15U);
-        int32_t high = (int32_t)(uint32_t)(word >> 41); /* 23 bits */
+        int32_t high = (int32_t)(uint32_t)(word >> 41);      /* 23 bits */
         int32_t low = (int32_t)(uint32_t)(word & 0xffffffU); /* 24 bits */
         float u = ((float)high + 0.5F) * 0x1p-23F; /* exact, in (0, 1) */
         float turn = (float)low * 0x1p-24F - 0.5F; /* in [-1/2, 1/2) */

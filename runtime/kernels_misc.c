@@ -64,8 +64,7 @@ void fr_kernel_residual_add(const fr_kernel_call *call)
     int64_t rows = call->instr->dim[0], cols = call->instr->dim[1];
     const float *a = call->ptr[0], *b = call->ptr[1], *bias = call->ptr[2];
     float *out = call->ptr[3];
-#pragma omp parallel for num_threads(fr_team(call, rows * cols))               \
-    schedule(static)
+#pragma omp parallel for num_threads(fr_team(call, rows *cols)) schedule(static)
     for (int64_t i = 0; i < rows; i++)
         sum_row(out + i * cols, a + i * cols, b + i * cols, bias, cols);
 }

@@ -60,8 +60,7 @@ void fr_kernel_norm_fwd(const fr_kernel_call *call)
     float *y = call->ptr[3], *stats = call->ptr[4];
     bool is_rms = call->instr->flags & FR_INSTR_RMS;
     double eps = call->instr->scalar;
-#pragma omp parallel for num_threads(fr_team(call, rows * cols))               \
-    schedule(static)
+#pragma omp parallel for num_threads(fr_team(call, rows *cols)) schedule(static)
     for (int64_t i = 0; i < rows; i++) {
         norm_row row = {.x = x + i * cols,
                         .w = call->ptr[1],
@@ -104,13 +103,13 @@ FR_SIMD static void row_grad(const norm_row *row, int64_t n, bool is_added)
     if (is_added) {
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
-            dx[i] += rstd * (dy[i] * w[i] - mean_g -
-                             (x[i] - mean) * rstd * mean_gx);
+            dx[i] +=
+                rstd * (dy[i] * w[i] - mean_g - (x[i] - mean) * rstd * mean_gx);
     } else {
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
-            dx[i] = rstd * (dy[i] * w[i] - mean_g -
-                            (x[i] - mean) * rstd * mean_gx);
+            dx[i] =
+                rstd * (dy[i] * w[i] - mean_g - (x[i] - mean) * rstd * mean_gx);
     }
 }
 

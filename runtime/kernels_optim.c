@@ -37,8 +37,7 @@ static fr_range overlap(const fr_tensor *tensor, int64_t first, int64_t last)
     int64_t begin = (int64_t)tensor->first, end = begin + (int64_t)tensor->n;
     begin = begin > first ? begin : first;
     end = end < last ? end : last;
-    return (fr_range){begin - first, end > begin ? end - first
-                                                 : begin - first};
+    return (fr_range){begin - first, end > begin ? end - first : begin - first};
 }
 
 /* ---- gradient norm ------------------------------------------------------ */
@@ -66,8 +65,8 @@ static double counted_sq_sum(const fr_kernel_call *call, flat_range range,
     double sum = 0;
     for (uint32_t i = 0; i < call->n_tensors; i++) {
         const fr_tensor *tensor = &call->tensors[i];
-        fr_range in = overlap(tensor, range.first + part.first,
-                              range.first + part.last);
+        fr_range in =
+            overlap(tensor, range.first + part.first, range.first + part.last);
         if (in.last > in.first && is_counted(call, tensor))
             sum += sq_sum(g + in.first, in.last - in.first);
     }
@@ -81,8 +80,8 @@ void fr_kernel_grad_sqsum(const fr_kernel_call *call)
     double sums[FR_SUM_PIECES];
 #pragma omp parallel for num_threads(fr_team(call, range.n)) schedule(static)
     for (int i = 0; i < FR_SUM_PIECES; i++)
-        sums[i] = counted_sq_sum(
-            call, range, fr_range_part(range.n, 16, i, FR_SUM_PIECES));
+        sums[i] = counted_sq_sum(call, range,
+                                 fr_range_part(range.n, 16, i, FR_SUM_PIECES));
     double sum = 0;
     for (int i = 0; i < FR_SUM_PIECES; i++)
         sum += sums[i];
@@ -216,8 +215,7 @@ static update update_of(const fr_kernel_call *call)
                     .one_beta2 = (float)(1 - job->beta2),
                     .lr = (float)fr_job_lr(job, call->i_step),
                     .m_scale = m_left > 0 ? (float)(1 / m_left) : 1,
-                    .v_root_scale =
-                        v_left > 0 ? (float)(1 / sqrt(v_left)) : 1,
+                    .v_root_scale = v_left > 0 ? (float)(1 / sqrt(v_left)) : 1,
                     .eps = (float)job->optimizer_eps,
                     .trust = 1};
 }
@@ -255,8 +253,8 @@ static void step_tensor(const fr_kernel_call *call, const update *shared,
     const double *norms = call->ptr[4];
     update at = update_at(call, shared, tensor, in);
     if (fr_optimizers[call->job->optimizer]->has_norms)
-        at.trust = (float)trust_ratio(call->job, tensor,
-                                      norms + 2 * (size_t)i_tensor);
+        at.trust =
+            (float)trust_ratio(call->job, tensor, norms + 2 * (size_t)i_tensor);
     switch (call->job->optimizer) {
     case FR_OPTIMIZER_SGD:
         sgd(&at);
@@ -333,8 +331,7 @@ void fr_kernel_opt_norms(const fr_kernel_call *call)
     double *norms = call->ptr[4];
     for (uint32_t i = 0; i < call->n_tensors; i++) {
         const fr_tensor *tensor = &call->tensors[i];
-        fr_range in =
-            overlap(tensor, range.first, range.first + range.n);
+        fr_range in = overlap(tensor, range.first, range.first + range.n);
         if (in.last > in.first)
             norms_of_tensor(call, &shared, tensor, in, norms + 2 * (size_t)i);
     }

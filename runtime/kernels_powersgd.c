@@ -74,8 +74,8 @@ FR_SIMD static void add_scaled_4(float *restrict y, const float *restrict x,
 }
 
 /* y += sum over k of a[k] x[k], n_k rows of x */
-static void add_combination(float *y, const float *x, int64_t stride,
-                            int64_t n, const float *a, int64_t n_k)
+static void add_combination(float *y, const float *x, int64_t stride, int64_t n,
+                            const float *a, int64_t n_k)
 {
     int64_t k = 0;
     for (; k + 4 <= n_k; k += 4)
@@ -200,7 +200,7 @@ static void orthonormalise(float *p, int64_t rows, int64_t rank, int n_team)
 /* Where the parts of a bucket's wire area and state begin. */
 typedef struct layout {
     fr_bucket bucket;
-    float *error, *p, *q;             /* state */
+    float *error, *p, *q;              /* state */
     float *wire_raw, *wire_p, *wire_q; /* payload */
 } layout;
 
@@ -264,7 +264,7 @@ static void stage_p(const fr_kernel_call *call, const factors *f, float *p_t)
         {
             fr_range part = fr_range_mine(f->rows * f->cols, 16);
             fr_floats_add(f->error + part.first, f->g + part.first,
-                   part.last - part.first);
+                          part.last - part.first);
         }
     }
     multiply_q(f, p_t, n_team);
@@ -313,7 +313,6 @@ void fr_powersgd_decompress(const fr_kernel_call *call)
         factors f = factors_of(&at, &piece, g);
         memcpy(f.q, at.wire_q + piece.q,
                (size_t)(f.cols * f.rank) * sizeof *f.q);
-        add_product(&f, f.q, f.out, 1.0F,
-                    fr_team(call, f.rows * f.cols));
+        add_product(&f, f.q, f.out, 1.0F, fr_team(call, f.rows * f.cols));
     }
 }

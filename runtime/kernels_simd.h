@@ -70,8 +70,7 @@ FR_INLINE fr_range fr_range_part(int64_t n, int64_t grain, int64_t i,
 /* The calling thread's part, inside a parallel region. */
 FR_INLINE fr_range fr_range_mine(int64_t n, int64_t grain)
 {
-    return fr_range_part(n, grain, omp_get_thread_num(),
-                         omp_get_num_threads());
+    return fr_range_part(n, grain, omp_get_thread_num(), omp_get_num_threads());
 }
 
 /*

@@ -16,8 +16,7 @@
 #define SUM_BLOCK 1024 /* exponentials added in fp32 before double */
 
 /* y = exp(x - shift), y may be x */
-FR_SIMD static float block_exp(float *y, const float *x, int64_t n,
-                               float shift)
+FR_SIMD static float block_exp(float *y, const float *x, int64_t n, float shift)
 {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -120,7 +119,7 @@ void fr_kernel_xent(const fr_kernel_call *call)
     double scale = call->instr->scalar;
     double losses[FR_SUM_PIECES];
 #pragma omp parallel for schedule(static)                                      \
-    num_threads(fr_team(call, shape.rows * shape.cols))
+    num_threads(fr_team(call, shape.rows *shape.cols))
     for (int piece = 0; piece < FR_SUM_PIECES; piece++) {
         fr_range part = fr_range_part(shape.rows, 1, piece, FR_SUM_PIECES);
         double loss = 0;
@@ -140,10 +139,10 @@ void fr_kernel_xent_max(const fr_kernel_call *call)
     const float *logits = call->ptr[0];
     float *max = call->ptr[2];
 #pragma omp parallel for schedule(static)                                      \
-    num_threads(fr_team(call, shape.rows * shape.cols))
+    num_threads(fr_team(call, shape.rows *shape.cols))
     for (int64_t row = 0; row < shape.rows; row++)
-        max[row] = fr_floats_max(logits + row * shape.cols, shape.n_valid,
-                                 -INFINITY);
+        max[row] =
+            fr_floats_max(logits + row * shape.cols, shape.n_valid, -INFINITY);
 }
 
 void fr_kernel_xent_sum(const fr_kernel_call *call)
@@ -153,7 +152,7 @@ void fr_kernel_xent_sum(const fr_kernel_call *call)
     const float *max = call->ptr[2];
     float *sums = call->ptr[3];
 #pragma omp parallel for schedule(static)                                      \
-    num_threads(fr_team(call, shape.rows * shape.cols))
+    num_threads(fr_team(call, shape.rows *shape.cols))
     for (int64_t row = 0; row < shape.rows; row++) {
         float *x = logits + row * shape.cols;
         int64_t column = target_column(&shape, row);
@@ -182,7 +181,7 @@ void fr_kernel_xent_grad(const fr_kernel_call *call)
     fr_step_scalars *step = call->ptr[4];
     double losses[FR_SUM_PIECES];
 #pragma omp parallel for schedule(static)                                      \
-    num_threads(fr_team(call, shape.rows * shape.cols))
+    num_threads(fr_team(call, shape.rows *shape.cols))
     for (int piece = 0; piece < FR_SUM_PIECES; piece++) {
         fr_range part = fr_range_part(shape.rows, 1, piece, FR_SUM_PIECES);
         double loss = 0;

@@ -39,8 +39,10 @@ void fr_launch_detect(fr_launch *out)
 {
     int64_t step = 0;
 
-    *out = (fr_launch){.role = FR_LAUNCH_STANDALONE, .launcher = "none",
-                       .rank = 0, .world = 1};
+    *out = (fr_launch){.role = FR_LAUNCH_STANDALONE,
+                       .launcher = "none",
+                       .rank = 0,
+                       .world = 1};
     if (detect_pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", out) ||
         detect_pair("PMI_RANK", "PMI_SIZE", out)) {
         out->role = FR_LAUNCH_RANK;
@@ -48,13 +50,11 @@ void fr_launch_detect(fr_launch *out)
     } else if (env_number("SLURM_STEP_ID", &step) &&
                detect_pair("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", out)) {
         /* A shell within a step of one task is somebody's terminal. */
-        out->role =
-            out->world > 1 ? FR_LAUNCH_RANK : FR_LAUNCH_STANDALONE;
+        out->role = out->world > 1 ? FR_LAUNCH_RANK : FR_LAUNCH_STANDALONE;
         out->launcher = "srun";
     } else if (getenv("MASTER_ADDR") &&
                detect_pair("RANK", "WORLD_SIZE", out)) {
-        out->role =
-            out->rank > 0 ? FR_LAUNCH_BYSTANDER : FR_LAUNCH_STANDALONE;
+        out->role = out->rank > 0 ? FR_LAUNCH_BYSTANDER : FR_LAUNCH_STANDALONE;
         out->launcher = "torchrun";
     }
 }

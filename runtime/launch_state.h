@@ -21,7 +21,7 @@ enum {
 
 typedef struct fr_supervisor {
     const fr_launch_options *options;
-    char dir[256]; /* status pages */
+    char dir[256];        /* status pages */
     fr_rank_page **pages; /* [world]; NULL: not there yet */
     pid_t mpirun;
     int stderr_fd;

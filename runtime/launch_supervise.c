@@ -19,9 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LOOK_MS 100      /* between two looks at the ranks */
-#define GRACE_S 2.0      /* for mpirun to end after something went wrong */
-#define MAX_ARGS 64      /* of mpirun itself */
+#define LOOK_MS 100 /* between two looks at the ranks */
+#define GRACE_S 2.0 /* for mpirun to end after something went wrong */
+#define MAX_ARGS 64 /* of mpirun itself */
 
 static int n_allowed_cores(void)
 {
@@ -36,8 +36,8 @@ static int n_allowed_cores(void)
  * Cores are dealt by the ranks themselves (measure.h): two emulated nodes on
  * one machine would both be bound to core 0 by mpirun.
  */
-static const char **mpirun_args(const fr_launch_options *options, char *const *argv,
-                          char *world, size_t n_world)
+static const char **mpirun_args(const fr_launch_options *options,
+                                char *const *argv, char *world, size_t n_world)
 {
     static const char *const passed_on[] = {
         FR_STATUS_DIR_ENV, "OMP_NUM_THREADS", "OMP_WAIT_POLICY",
@@ -109,8 +109,7 @@ static void become_mpirun(const char **args, const fr_launch_options *options,
     _exit(127);
 }
 
-static fr_status start_mpirun(fr_supervisor *sv, char *const *argv,
-                              fr_err *err)
+static fr_status start_mpirun(fr_supervisor *sv, char *const *argv, fr_err *err)
 {
     int lines[2], errnos[2], code = 0;
     char world[32];
@@ -286,8 +285,7 @@ static fr_status judge(const fr_supervisor *sv, int wait_status, fr_err *err)
         return fr_fail(err, sv->blame_status, "%s", sv->blame_text);
     if (WIFSIGNALED(wait_status))
         return fr_fail(err, FR_FAILURE, "mpirun was killed by signal %d (%s)",
-                       WTERMSIG(wait_status),
-                       strsignal(WTERMSIG(wait_status)));
+                       WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
     return fr_fail(err, FR_FAILURE, "mpirun ended with exit code %d",
                    WEXITSTATUS(wait_status));
 }
@@ -340,8 +338,7 @@ fr_status fr_launch_supervise(char *const *argv,
     sv->options = &own;
     sv->stderr_fd = sv->signal_fd = -1;
     sv->pages = calloc((size_t)own.world, sizeof(fr_rank_page *));
-    fr_status status =
-        sv->pages ? make_dir(sv, err) : fr_fail_no_memory(err);
+    fr_status status = sv->pages ? make_dir(sv, err) : fr_fail_no_memory(err);
     if (status == FR_OK) {
         status = supervise(sv, argv, err);
         for (int64_t rank = 0; rank < own.world; rank++)

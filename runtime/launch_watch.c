@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static FR_PRINTF(4, 5) void blame(fr_supervisor *sv, int kind,
-                                  fr_status status, const char *format, ...)
+static FR_PRINTF(4, 5) void blame(fr_supervisor *sv, int kind, fr_status status,
+                                  const char *format, ...)
 {
     va_list args;
 
@@ -31,9 +31,9 @@ static fr_rank_page *find_page(fr_supervisor *sv, int64_t rank)
     if (!sv->pages[rank])
         sv->pages[rank] = fr_rank_page_open(sv->dir, rank, false);
     fr_rank_page *page = sv->pages[rank];
-    bool is_there = page && atomic_load_explicit(&page->state,
-                                                 memory_order_acquire) !=
-                                FR_RANK_ABSENT;
+    bool is_there =
+        page && atomic_load_explicit(&page->state, memory_order_acquire) !=
+                    FR_RANK_ABSENT;
     return is_there ? page : NULL;
 }
 
@@ -48,11 +48,10 @@ void fr_watch_describe(fr_supervisor *sv, int64_t rank, char *out, size_t n)
         return;
     }
     uint32_t layer = atomic_load(&page->layer);
-    int used = snprintf(out, n, ", at step %d in %s",
-                        atomic_load(&page->step), fr_op_name((fr_op)op));
+    int used = snprintf(out, n, ", at step %d in %s", atomic_load(&page->step),
+                        fr_op_name((fr_op)op));
     if (layer > 0 && used > 0 && (size_t)used < n)
-        (void)snprintf(out + used, n - (size_t)used, " of layer %u",
-                       layer - 1);
+        (void)snprintf(out + used, n - (size_t)used, " of layer %u", layer - 1);
 }
 
 /* The number after `key` in mpirun's notice; false when it is not there. */
@@ -153,8 +152,7 @@ void fr_watch_pages(fr_supervisor *sv)
         if (state == FR_RANK_FAILED)
             blame(sv, FR_BLAME_REPORT, (fr_status)page->status, "%s",
                   page->failure);
-        double silent_s =
-            (double)(now_ns - atomic_load(&page->beat_ns)) * 1e-9;
+        double silent_s = (double)(now_ns - atomic_load(&page->beat_ns)) * 1e-9;
         if (state != FR_RANK_RUNNING || silent_s < sv->options->hung_s)
             continue;
         fr_watch_describe(sv, rank, doing, sizeof doing);

@@ -47,8 +47,8 @@ void fr_kernel_linear_fwd(const fr_kernel_call *call)
     if (bias)
         fill_rows(y, bias, m, n, fr_team(call, (int64_t)m * n));
     use_threads(call);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0F, x, k,
-                w, k, bias ? 1.0F : 0.0F, y, n);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0F, x, k, w,
+                k, bias ? 1.0F : 0.0F, y, n);
 }
 
 void fr_kernel_linear_dgrad(const fr_kernel_call *call)
@@ -59,8 +59,8 @@ void fr_kernel_linear_dgrad(const fr_kernel_call *call)
     float *dx = call->ptr[2];
     bool is_added = call->instr->flags & FR_INSTR_ACCUMULATE;
     use_threads(call);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, k, n, 1.0F, dy,
-                n, w, k, is_added ? 1.0F : 0.0F, dx, k);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, k, n, 1.0F, dy, n,
+                w, k, is_added ? 1.0F : 0.0F, dx, k);
 }
 
 void fr_kernel_linear_wgrad(const fr_kernel_call *call)

@@ -28,8 +28,8 @@ static uint64_t proc_kb(const char *path, const char *key)
     return kb;
 }
 
-static fr_status resident_bytes(void *window, uint64_t n_bytes,
-                                uint64_t *out, fr_err *err)
+static fr_status resident_bytes(void *window, uint64_t n_bytes, uint64_t *out,
+                                fr_err *err)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t before = (uintptr_t)window % page;
@@ -51,8 +51,8 @@ static fr_status resident_bytes(void *window, uint64_t n_bytes,
     return FR_OK;
 }
 
-fr_status fr_measure_peak(void *window, uint64_t n_bytes,
-                          uint64_t *peak_bytes, fr_err *err)
+fr_status fr_measure_peak(void *window, uint64_t n_bytes, uint64_t *peak_bytes,
+                          fr_err *err)
 {
     uint64_t own = 0;
 
@@ -64,8 +64,7 @@ fr_status fr_measure_peak(void *window, uint64_t n_bytes,
     peak = now > peak ? now : peak;
     if (peak == 0)
         return fr_fail(err, FR_FAILURE, "no VmHWM in /proc/self/status");
-    uint64_t shared =
-        window ? proc_kb("/proc/self/status", "RssShmem") : 0;
+    uint64_t shared = window ? proc_kb("/proc/self/status", "RssShmem") : 0;
     *peak_bytes = (peak > shared ? peak - shared : 0) * 1024 + own;
     return FR_OK;
 }
@@ -110,8 +109,7 @@ void fr_cores_pin(const fr_cores *cores, fr_core_mask *previous)
     cpu_set_t set;
 
     *previous = (fr_core_mask){0};
-    if (cores->n_main == 0 ||
-        sched_getaffinity(0, sizeof set, &set) != 0)
+    if (cores->n_main == 0 || sched_getaffinity(0, sizeof set, &set) != 0)
         return;
     memcpy(previous->words, &set,
            sizeof set < sizeof previous->words ? sizeof set

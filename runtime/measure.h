@@ -21,9 +21,9 @@ void fr_measure_reset_peak(void);
 
 /* Cores that a rank's threads run on. */
 typedef struct fr_cores {
-    int n_main;      /* of the compute threads; 0: not pinned */
+    int n_main; /* of the compute threads; 0: not pinned */
     int main[256];
-    int comm;        /* of the communication thread; -1: like the main ones */
+    int comm; /* of the communication thread; -1: like the main ones */
     bool is_core_shared; /* computing and communication share cores */
     bool is_crowded;     /* more compute threads than cores */
 } fr_cores;

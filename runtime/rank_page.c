@@ -29,8 +29,8 @@ fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner)
         (void)close(fd);
         return NULL;
     }
-    fr_rank_page *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE,
-                              MAP_SHARED, fd, 0);
+    fr_rank_page *page =
+        mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     (void)close(fd);
     if (page == MAP_FAILED)
         return NULL;

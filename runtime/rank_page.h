@@ -24,10 +24,10 @@ typedef struct fr_rank_page {
     _Atomic int32_t step; /* -1: before the first */
     _Atomic uint32_t op;  /* fr_op, FR_OP_N: none */
     _Atomic uint32_t call;
-    _Atomic uint32_t layer; /* + 1; 0: none */
+    _Atomic uint32_t layer;  /* + 1; 0: none */
     _Atomic int64_t beat_ns; /* CLOCK_MONOTONIC of the last sign of life */
-    int32_t status; /* fr_status of the failure */
-    uint32_t job;   /* Open MPI's number of this job, 0: unknown */
+    int32_t status;          /* fr_status of the failure */
+    uint32_t job;            /* Open MPI's number of this job, 0: unknown */
     char host[64];
     char failure[512];
 } fr_rank_page;
@@ -36,7 +36,7 @@ typedef struct fr_rank_page {
 
 /* Maps DIR/rank-N, made when `is_owner`; NULL when that cannot be. */
 fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner);
-void fr_rank_page_close(fr_rank_page *page); /* takes NULL */
+void fr_rank_page_close(fr_rank_page *page);                   /* takes NULL */
 void fr_rank_page_fail(fr_rank_page *page, const fr_err *err); /* likewise */
 
 #endif

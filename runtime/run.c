@@ -39,10 +39,8 @@ typedef struct step_news {
 
 void fr_run_options_init(fr_run_options *options)
 {
-    *options = (fr_run_options){.n_warmup = 2,
-                                .trace_steps = 1,
-                                .timeout_s = 60,
-                                .is_checked = true};
+    *options = (fr_run_options){
+        .n_warmup = 2, .trace_steps = 1, .timeout_s = 60, .is_checked = true};
 }
 
 void fr_run_result_release(fr_run_result *result)
@@ -93,17 +91,16 @@ static void warm_up_blas(int n_threads)
 {
     enum { N = 512 };
     size_t n_bytes = (size_t)N * N * sizeof(float);
-    unsigned char *memory =
-        mmap(NULL, 3 * n_bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *memory = mmap(NULL, 3 * n_bytes, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return;
     fr_instr instr = {.op = FR_OP_LINEAR_FWD, .dim = {N, N, N}};
-    fr_kernel_call call = {.instr = &instr,
-                           .ptr = {memory, memory + n_bytes, NULL,
-                                   memory + 2 * n_bytes},
-                           .n_group = 1,
-                           .n_threads = n_threads};
+    fr_kernel_call call = {
+        .instr = &instr,
+        .ptr = {memory, memory + n_bytes, NULL, memory + 2 * n_bytes},
+        .n_group = 1,
+        .n_threads = n_threads};
     fr_kernels_cpu_set_threads(n_threads);
     fr_kernels_cpu[FR_OP_LINEAR_FWD](&call);
     (void)munmap(memory, 3 * n_bytes);
@@ -130,9 +127,8 @@ static fr_status warm_up_messages(const run *r, fr_err *err)
     if (memory == MAP_FAILED)
         return fr_fail_no_memory(err);
     memset(memory, 1, MESSAGE_BYTES);
-    fr_status status =
-        fr_transport_all_gather(transport, memory, MESSAGE_BYTES,
-                                memory + MESSAGE_BYTES, err);
+    fr_status status = fr_transport_all_gather(transport, memory, MESSAGE_BYTES,
+                                               memory + MESSAGE_BYTES, err);
     (void)munmap(memory, n_all + MESSAGE_BYTES);
     return status;
 }
@@ -164,16 +160,16 @@ static fr_status set_up(run *r, fr_err *err)
     if (r->options.is_checked)
         FR_TRY(fr_program_check(r->program, NULL, err));
     if (loads_tokens(r))
-        FR_TRY(fr_data_open(&r->program->job, r->program->model.vocab,
-                            &r->data, err));
+        FR_TRY(fr_data_open(&r->program->job, r->program->model.vocab, &r->data,
+                            err));
     if (r->options.is_gradient_dump) {
-        FR_TRY(fr_gradient_dump_create(r->program, r->transport->rank,
-                                       &r->dump, err));
+        FR_TRY(fr_gradient_dump_create(r->program, r->transport->rank, &r->dump,
+                                       err));
         options.on_instr = note_instr;
         options.on_instr_context = r;
     }
-    r->page = fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), r->transport->rank,
-                                true);
+    r->page =
+        fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), r->transport->rank, true);
     if (r->page) {
         options.on_status = note_status;
         options.on_status_context = r;
@@ -225,8 +221,8 @@ static fr_status agree(run *r, fr_status mine, fr_err *err)
     if (!all)
         return fr_fail_no_memory(err);
     fr_err ignored = {0};
-    fr_status status = fr_transport_all_gather(
-        transport, &own, sizeof own, all, mine == FR_OK ? err : &ignored);
+    fr_status status = fr_transport_all_gather(transport, &own, sizeof own, all,
+                                               mine == FR_OK ? err : &ignored);
     for (size_t i = 0; status == FR_OK && mine == FR_OK && i < world; i++)
         if (all[i].status != FR_OK)
             status = fr_fail(err, (fr_status)all[i].status, "rank %zu: %s", i,
@@ -284,8 +280,7 @@ static fr_status train(run *r, fr_err *err)
 static fr_status gather_timeline(run *r, fr_timeline *timeline, fr_err *err)
 {
     size_t n = fr_interpreter_n_spans(r->interpreter);
-    uint64_t *first =
-        calloc((size_t)r->transport->world + 1, sizeof *first);
+    uint64_t *first = calloc((size_t)r->transport->world + 1, sizeof *first);
     fr_span *mine = malloc((n + 1) * sizeof *mine);
     unsigned char *all = NULL;
     fr_status status = FR_OK;
@@ -294,8 +289,8 @@ static fr_status gather_timeline(run *r, fr_timeline *timeline, fr_err *err)
         status = fr_fail_no_memory(err);
     if (status == FR_OK) {
         fr_interpreter_copy_spans(r->interpreter, mine);
-        status = fr_transport_gather(r->transport, mine, n * sizeof *mine,
-                                     &all, first, err);
+        status = fr_transport_gather(r->transport, mine, n * sizeof *mine, &all,
+                                     first, err);
     }
     if (status == FR_OK && r->transport->rank == 0 && timeline) {
         size_t n_all = first[r->transport->world] / sizeof(fr_span);
@@ -320,11 +315,11 @@ static fr_status gather_memory(run *r, fr_run_result *out, fr_err *err)
 
     if (!all)
         return fr_fail_no_memory(err);
-    fr_status status = fr_measure_peak(shared_window(r), transport->slab_bytes,
-                                       &mine[0], err);
+    fr_status status =
+        fr_measure_peak(shared_window(r), transport->slab_bytes, &mine[0], err);
     if (status == FR_OK)
-        status = fr_transport_all_gather(transport, mine, sizeof mine, all,
-                                         err);
+        status =
+            fr_transport_all_gather(transport, mine, sizeof mine, all, err);
     for (int64_t i = 0; status == FR_OK && i < transport->world; i++) {
         if (all[i][0] <= out->peak_bytes)
             continue;
@@ -447,16 +442,15 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
 }
 
 static fr_status run_alone(const fr_program *program,
-                           const fr_run_options *options,
-                           fr_timeline *timeline, fr_run_result *out,
-                           fr_err *err)
+                           const fr_run_options *options, fr_timeline *timeline,
+                           fr_run_result *out, fr_err *err)
 {
     fr_loopback *hub = NULL;
     fr_transport *transport = NULL;
 
     FR_TRY(fr_loopback_create(1, NULL, &hub, err));
-    fr_status status = fr_transport_loopback_create(
-        hub, 0, options->timeout_s, &transport, err);
+    fr_status status = fr_transport_loopback_create(hub, 0, options->timeout_s,
+                                                    &transport, err);
     if (status == FR_OK)
         status = fr_run_over(transport, program, options, timeline, out, err);
     fr_transport_destroy(transport);
@@ -474,8 +468,7 @@ fr_status fr_run(const fr_program *program, const fr_run_options *options,
         return run_alone(program, options, timeline, out, err);
     if (getenv(FR_STATUS_DIR_ENV))
         fr_launch_follow_parent();
-    FR_TRY(fr_transport_mpi_create(world, options->timeout_s, &transport,
-                                   err));
+    FR_TRY(fr_transport_mpi_create(world, options->timeout_s, &transport, err));
     if (!transport) /* more ranks were started than the plan has */
         return FR_OK;
     /* Not destroyed after a failure: that is collective and would hang. */

@@ -18,7 +18,7 @@ typedef struct fr_run_options {
                               on all ranks, 0: none */
     double timeout_s;      /* a wait longer than this ends the run */
     bool is_gradient_dump; /* write the gradients of the first step ... */
-    const char *gradient_path; /* ... here, see gradient_dump.h */
+    const char *gradient_path;  /* ... here, see gradient_dump.h */
     const char *checkpoint_dir; /* NULL: none, see checkpoint.h */
     int64_t checkpoint_every;   /* steps; 0: after the last one only */
     bool is_resumed;            /* go on from checkpoint_dir if it has one */
@@ -36,9 +36,9 @@ typedef struct fr_run_result {
     double *loss;   /* [n_steps], from resumed_from_step on */
     double *step_s; /* [n_steps], slowest rank */
     double step_s_median, step_s_p5, step_s_p95; /* after warm-up */
-    uint64_t peak_bytes;     /* of the peak rank, from the operating system */
-    uint64_t baseline_bytes; /* the same before the slab was touched */
-    uint64_t slab_bytes;     /* of the peak rank: what was predicted */
+    uint64_t peak_bytes;       /* of the peak rank, from the operating system */
+    uint64_t baseline_bytes;   /* the same before the slab was touched */
+    uint64_t slab_bytes;       /* of the peak rank: what was predicted */
     int64_t resumed_from_step; /* 0: from the beginning */
     int64_t n_nodes;
     bool is_oversubscribed; /* more compute threads than cores */

@@ -30,8 +30,8 @@ typedef struct fr_transport_ops {
     /* Buffers stay the caller's and untouched until test() says done.
      * Messages of one (source, destination, tag) arrive in order. */
     fr_status (*isend)(fr_transport *transport, int64_t peer, int tag,
-                       const void *bytes, uint64_t n_bytes,
-                       fr_request *request, fr_err *err);
+                       const void *bytes, uint64_t n_bytes, fr_request *request,
+                       fr_err *err);
     fr_status (*irecv)(fr_transport *transport, int64_t peer, int tag,
                        void *bytes, uint64_t n_bytes, fr_request *request,
                        fr_err *err);
@@ -42,15 +42,15 @@ typedef struct fr_transport_ops {
 struct fr_transport {
     const fr_transport_ops *ops;
     int64_t rank, world;
-    int32_t *node_of_rank;  /* [world], numbered in rank order from 0 */
-    int64_t n_local;        /* ranks of this machine (not node) and ... */
-    int64_t i_local;        /* ... which of them this is: for pinning */
-    uint64_t slab_bytes;    /* of this rank */
-    bool is_slab_shared;    /* it is shared memory, not private */
-    unsigned char **slab;   /* [world]; NULL: not on this node */
+    int32_t *node_of_rank;    /* [world], numbered in rank order from 0 */
+    int64_t n_local;          /* ranks of this machine (not node) and ... */
+    int64_t i_local;          /* ... which of them this is: for pinning */
+    uint64_t slab_bytes;      /* of this rank */
+    bool is_slab_shared;      /* it is shared memory, not private */
+    unsigned char **slab;     /* [world]; NULL: not on this node */
     fr_shm_control **control; /* [world]; NULL likewise */
-    double timeout_s;       /* of the blocking calls below */
-    fr_shm_bell idle_bell;  /* nobody rings it: naps while polling */
+    double timeout_s;         /* of the blocking calls below */
+    fr_shm_bell idle_bell;    /* nobody rings it: naps while polling */
 };
 
 /* Largest message; longer data go in pieces. */

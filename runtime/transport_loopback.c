@@ -180,8 +180,12 @@ static fr_status loopback_isend(fr_transport *transport, int64_t peer, int tag,
                                 const void *bytes, uint64_t n_bytes,
                                 fr_request *request, fr_err *err)
 {
-    parcel parts = {.src = transport->rank, .dst = peer, .tag = tag,
-                    .is_send = true, .from = bytes, .n_bytes = n_bytes};
+    parcel parts = {.src = transport->rank,
+                    .dst = peer,
+                    .tag = tag,
+                    .is_send = true,
+                    .from = bytes,
+                    .n_bytes = n_bytes};
 
     return loopback_post(transport, &parts, request, err);
 }
@@ -190,8 +194,12 @@ static fr_status loopback_irecv(fr_transport *transport, int64_t peer, int tag,
                                 void *bytes, uint64_t n_bytes,
                                 fr_request *request, fr_err *err)
 {
-    parcel parts = {.src = peer, .dst = transport->rank, .tag = tag,
-                    .is_send = false, .to = bytes, .n_bytes = n_bytes};
+    parcel parts = {.src = peer,
+                    .dst = transport->rank,
+                    .tag = tag,
+                    .is_send = false,
+                    .to = bytes,
+                    .n_bytes = n_bytes};
 
     return loopback_post(transport, &parts, request, err);
 }

@@ -70,8 +70,7 @@ static void mpi_close_slab(fr_transport *transport)
     mpi_transport *self = (mpi_transport *)transport;
 
     if (self->private_bytes > 0)
-        (void)munmap(transport->control[transport->rank],
-                     self->private_bytes);
+        (void)munmap(transport->control[transport->rank], self->private_bytes);
     self->private_bytes = 0;
     if (self->has_window) {
         (void)MPI_Win_unlock_all(self->window);
@@ -106,9 +105,9 @@ static fr_status check_shm_room(mpi_transport *self, uint64_t n_bytes,
     struct statvfs fs;
     uint64_t n_total = 0;
 
-    TRY_MPI(MPI_Allreduce(&n_bytes, &n_total, 1, MPI_UINT64_T, MPI_SUM,
-                          self->node),
-            "sum of slabs");
+    TRY_MPI(
+        MPI_Allreduce(&n_bytes, &n_total, 1, MPI_UINT64_T, MPI_SUM, self->node),
+        "sum of slabs");
     if (self->n_node < 2 || statvfs(SHM_DIR, &fs) != 0)
         return FR_OK;
     uint64_t n_free = (uint64_t)fs.f_bavail * fs.f_frsize;
@@ -188,8 +187,7 @@ static fr_status mpi_open_slab(fr_transport *transport, uint64_t n_bytes,
 }
 
 /* MPI_Request is a pointer or an int, depending on the implementation. */
-static fr_status keep_request(MPI_Request mpi, fr_request *request,
-                              fr_err *err)
+static fr_status keep_request(MPI_Request mpi, fr_request *request, fr_err *err)
 {
     if (sizeof mpi <= sizeof request->handle) {
         request->handle = NULL;
@@ -315,8 +313,7 @@ static fr_status find_nodes(mpi_transport *self, fr_err *err)
     (void)MPI_Comm_free(&shared);
     TRY_MPI(MPI_Comm_size(self->node, &self->n_node), "size");
     TRY_MPI(MPI_Comm_rank(self->node, &node_rank), "rank");
-    self->world_rank_of_node_rank =
-        malloc((size_t)self->n_node * sizeof(int));
+    self->world_rank_of_node_rank = malloc((size_t)self->n_node * sizeof(int));
     if (!self->world_rank_of_node_rank)
         return fr_fail_no_memory(err);
     TRY_MPI(MPI_Allgather(&my_rank, 1, MPI_INT, self->world_rank_of_node_rank,

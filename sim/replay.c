@@ -51,13 +51,13 @@ typedef struct replayer {
     int64_t n_ranks;
     fr_replay_links links;
     fr_event_queue queue;
-    replay_order *orders;    /* [n_classes] */
-    replay_lane *lanes;      /* [n_ranks][FR_LANE_N] */
-    uint32_t **done;         /* [n_ranks][n_calls]: last record of the call */
-    uint32_t *done_records;  /* what `done` points into */
+    replay_order *orders;     /* [n_classes] */
+    replay_lane *lanes;       /* [n_ranks][FR_LANE_N] */
+    uint32_t **done;          /* [n_ranks][n_calls]: last record of the call */
+    uint32_t *done_records;   /* what `done` points into */
     replay_meeting *meetings; /* [n_ranks][FR_LANE_N][FR_AXIS_N], at the
                                  group's first rank */
-    replay_cost *known;      /* [n_instrs] */
+    replay_cost *known;       /* [n_instrs] */
     fr_vec(replay_activity) activities;
     fr_vec(uint32_t) free_activities;
     fr_vec(int32_t) ready; /* ranks whose lanes may go on */
@@ -113,8 +113,8 @@ static fr_status cost_of(replayer *r, uint32_t record, const int32_t *members,
     const fr_instr *instr = &r->program->instrs[rec->i_instr];
     fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
     replay_cost *known = &r->known[rec->i_instr];
-    bool is_communication = op_class == FR_OP_CLASS_COLLECTIVE ||
-                            op_class == FR_OP_CLASS_P2P;
+    bool is_communication =
+        op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P;
     fr_comm_scope scope = {0};
     if (is_communication)
         scope = scope_of(r, members, n);
@@ -124,11 +124,10 @@ static fr_status cost_of(replayer *r, uint32_t record, const int32_t *members,
                                        rec->lane != FR_LANE_COMPUTE,
                                        &known->cost, err));
         else
-            FR_TRY(fr_cost_compute(r->costs, instr,
-                                   rec->lane == FR_LANE_COMPUTE
-                                       ? r->links.n_threads
-                                       : 1,
-                                   &known->cost, err));
+            FR_TRY(fr_cost_compute(
+                r->costs, instr,
+                rec->lane == FR_LANE_COMPUTE ? r->links.n_threads : 1,
+                &known->cost, err));
         known->scope = scope;
         known->is_known = true;
     }
@@ -173,8 +172,7 @@ static int64_t ps_of(double seconds)
 }
 
 /* Everybody is there: the instruction starts now. */
-static fr_status activity_start(replayer *r, uint32_t first_record,
-                                fr_err *err)
+static fr_status activity_start(replayer *r, uint32_t first_record, fr_err *err)
 {
     int64_t n = list_members(r, first_record);
     fr_cost cost;
@@ -216,8 +214,7 @@ static fr_status activity_end(replayer *r, uint32_t activity, fr_err *err)
         fr_replay_record *rec = &r->out.records.items[i];
         replay_lane *lane = lane_of(r, rec->rank, rec->lane);
         const fr_call *call = call_of(r, i);
-        const fr_segment *segment =
-            &r->program->segments[call->i_segment];
+        const fr_segment *segment = &r->program->segments[call->i_segment];
         rec->end_ps = r->now_ps;
         lane->last = i;
         lane->record = FR_REPLAY_NONE;
@@ -226,8 +223,7 @@ static fr_status activity_end(replayer *r, uint32_t activity, fr_err *err)
             lane->i_instr = 0;
             lane->next++;
         }
-        if (r->now_ps > r->out.makespan_ps ||
-            r->out.last == FR_REPLAY_NONE) {
+        if (r->now_ps > r->out.makespan_ps || r->out.last == FR_REPLAY_NONE) {
             r->out.makespan_ps = r->now_ps;
             r->out.last = i;
         }
@@ -288,8 +284,7 @@ static int64_t peer_of(const replayer *r, uint32_t record)
 
 static uint32_t tag_of(const replayer *r, uint32_t record)
 {
-    return instr_of(r, record)->tag +
-           (uint32_t)call_of(r, record)->micro_batch;
+    return instr_of(r, record)->tag + (uint32_t)call_of(r, record)->micro_batch;
 }
 
 static fr_status meet_peer(replayer *r, uint32_t record, fr_err *err)
@@ -318,7 +313,8 @@ static fr_status meet_peer(replayer *r, uint32_t record, fr_err *err)
     return FR_OK;
 }
 
-/* ---- lanes ---------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------
+ */
 
 /* The latest of what the next instruction of a lane waited for. */
 static bool is_ready(const replayer *r, int32_t rank, const replay_lane *lane,
@@ -333,9 +329,8 @@ static bool is_ready(const replayer *r, int32_t rank, const replay_lane *lane,
         uint32_t dep = r->done[rank][klass->deps[call->first_dep + d]];
         if (dep == FR_REPLAY_NONE)
             return false;
-        if (*cause == FR_REPLAY_NONE ||
-            r->out.records.items[dep].end_ps >
-                r->out.records.items[*cause].end_ps)
+        if (*cause == FR_REPLAY_NONE || r->out.records.items[dep].end_ps >
+                                            r->out.records.items[*cause].end_ps)
             *cause = dep;
     }
     return true;
@@ -356,8 +351,7 @@ static fr_status lane_advance(replayer *r, int32_t rank, int i_lane,
     fr_replay_record record = {.ready_ps = r->now_ps,
                                .start_ps = -1,
                                .i_call = i_call,
-                               .i_instr = segment->first_instr +
-                                          lane->i_instr,
+                               .i_instr = segment->first_instr + lane->i_instr,
                                .rank = rank,
                                .cause = cause,
                                .next_member = FR_REPLAY_NONE,
@@ -388,7 +382,8 @@ static fr_status advance_ready(replayer *r, fr_err *err)
     return FR_OK;
 }
 
-/* ---- the loop -------------------------------------------------------------- */
+/* ---- the loop --------------------------------------------------------------
+ */
 
 static int compare_u32(const void *a, const void *b)
 {
@@ -452,15 +447,15 @@ static fr_status check_finished(const replayer *r, fr_err *err)
                            "%u %s waits for %s",
                            (long long)rank, fr_lane_name((fr_lane)i), i_call,
                            segment->name,
-                           lane->record == FR_REPLAY_NONE
-                               ? "its dependencies"
-                               : "its peers");
+                           lane->record == FR_REPLAY_NONE ? "its dependencies"
+                                                          : "its peers");
         }
     }
     return FR_OK;
 }
 
-/* ---- set-up ---------------------------------------------------------------- */
+/* ---- set-up ----------------------------------------------------------------
+ */
 
 static fr_status order_class(const fr_program *program, const fr_class *klass,
                              replay_order *out, fr_err *err)
@@ -506,8 +501,7 @@ static fr_status replayer_init(replayer *r, fr_err *err)
     r->lanes = calloc(n_ranks * FR_LANE_N, sizeof *r->lanes);
     r->done = calloc(n_ranks, sizeof *r->done);
     r->done_records = malloc((n_calls + 1) * sizeof *r->done_records);
-    r->meetings =
-        calloc(n_ranks * FR_LANE_N * FR_AXIS_N, sizeof *r->meetings);
+    r->meetings = calloc(n_ranks * FR_LANE_N * FR_AXIS_N, sizeof *r->meetings);
     r->known = calloc(program->n_instrs + 1, sizeof *r->known);
     r->group = malloc(n_ranks * sizeof *r->group);
     r->members = malloc(n_ranks * sizeof *r->members);
@@ -516,8 +510,7 @@ static fr_status replayer_init(replayer *r, fr_err *err)
         return fr_fail_no_memory(err);
     memset(r->done_records, 0xff, (n_calls + 1) * sizeof *r->done_records);
     for (uint32_t i = 0; i < program->n_classes; i++)
-        FR_TRY(order_class(program, &program->classes[i], &r->orders[i],
-                           err));
+        FR_TRY(order_class(program, &program->classes[i], &r->orders[i], err));
     init_lanes(r);
     return fr_replay_links_init(r->cluster, r->node_of_rank, r->n_ranks,
                                 program->plan.n_threads, &r->links, err);

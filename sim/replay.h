@@ -26,11 +26,11 @@ typedef struct fr_replay_record {
     int64_t end_ps;
     uint32_t i_call, i_instr;
     int32_t rank;
-    uint32_t cause; /* record that ended when this one started; NONE: the
-                       begin of the step */
+    uint32_t cause;       /* record that ended when this one started; NONE: the
+                             begin of the step */
     uint32_t next_member; /* of the same collective or transfer */
     uint8_t lane;
-    uint8_t source;  /* fr_cost_source */
+    uint8_t source; /* fr_cost_source */
     float rel_err;
 } fr_replay_record;
 
@@ -48,8 +48,8 @@ typedef struct fr_replay {
 FR_CHECKED fr_status fr_replay_run(const fr_program *program,
                                    const fr_cost_model *costs,
                                    const fr_cluster *cluster,
-                                   const int32_t *node_of_rank,
-                                   fr_replay *out, fr_err *err);
+                                   const int32_t *node_of_rank, fr_replay *out,
+                                   fr_err *err);
 void fr_replay_release(fr_replay *replay);
 
 #endif

@@ -33,8 +33,7 @@ static int64_t memory_node(const fr_replay_links *links, int64_t node)
 
 static fr_status create_solver(fr_replay_links *links, fr_err *err)
 {
-    size_t n_links =
-        (size_t)(links->n_ranks + NODE_KINDS * links->n_nodes);
+    size_t n_links = (size_t)(links->n_ranks + NODE_KINDS * links->n_nodes);
     int64_t *capacity = malloc(n_links * sizeof *capacity);
     if (capacity == NULL)
         return fr_fail_no_memory(err);
@@ -51,16 +50,14 @@ static fr_status create_solver(fr_replay_links *links, fr_err *err)
         capacity[link_node(links, NODE_CORES, n)] =
             full_rate * (n_cores > 0 ? n_cores : 1);
     }
-    fr_status status =
-        fr_maxmin_create(n_links, capacity, &links->maxmin, err);
+    fr_status status = fr_maxmin_create(n_links, capacity, &links->maxmin, err);
     free(capacity);
     return status;
 }
 
 fr_status fr_replay_links_init(const fr_cluster *cluster,
                                const int32_t *node_of_rank, int64_t n_ranks,
-                               int n_threads, fr_replay_links *out,
-                               fr_err *err)
+                               int n_threads, fr_replay_links *out, fr_err *err)
 {
     fr_replay_links links = {.cluster = cluster,
                              .node_of_rank = node_of_rank,
@@ -149,8 +146,8 @@ static size_t list_uses(fr_replay_links *links, const fr_cost *cost,
 }
 
 fr_status fr_replay_links_start(fr_replay_links *links, const fr_cost *cost,
-                                const int32_t *members, int64_t n,
-                                uint32_t tag, fr_err *err)
+                                const int32_t *members, int64_t n, uint32_t tag,
+                                fr_err *err)
 {
     double unit_cores = cost->cores > least_cores ? cost->cores : 1.0;
     size_t n_uses = list_uses(links, cost, unit_cores, members, n);

@@ -52,8 +52,8 @@ static void path_error(const fr_program *program, const fr_replay *replay,
          i = replay->records.items[i].cause) {
         const fr_replay_record *rec = &replay->records.items[i];
         double seconds = 1e-12 * (double)(rec->end_ps - rec->start_ps);
-        by_op_s[program->instrs[rec->i_instr].op] += seconds *
-                                                     (double)rec->rel_err;
+        by_op_s[program->instrs[rec->i_instr].op] +=
+            seconds * (double)rec->rel_err;
         if (rec->source > *worst)
             *worst = (fr_cost_source)rec->source;
     }
@@ -116,8 +116,7 @@ static fr_status recompute_ratio(const fr_program *program, double *out,
  * clock says little); 0: unknown.
  */
 static double peak_flops(const fr_program *program, const fr_cost_model *costs,
-                         const fr_cluster *cluster,
-                         const int32_t *node_of_rank)
+                         const fr_cluster *cluster, const int32_t *node_of_rank)
 {
     double measured = fr_cost_measured_flops(costs, program->plan.n_threads);
     double sum = 0;
@@ -139,8 +138,8 @@ static double peak_flops(const fr_program *program, const fr_cost_model *costs,
 static fr_status predict_rates(const fr_program *program,
                                const fr_cost_model *costs,
                                const fr_cluster *cluster,
-                               const int32_t *node_of_rank,
-                               fr_prediction *out, fr_err *err)
+                               const int32_t *node_of_rank, fr_prediction *out,
+                               fr_err *err)
 {
     const fr_job *job = &program->job;
     double tokens = (double)(job->global_batch * job->seq);
@@ -174,8 +173,8 @@ static int64_t ranks_beside(const int32_t *node_of_rank, int64_t n_ranks,
 static fr_status predict_memory(const fr_program *program,
                                 const fr_cost_model *costs,
                                 const fr_cluster *cluster,
-                                const int32_t *node_of_rank,
-                                fr_prediction *out, fr_err *err)
+                                const int32_t *node_of_rank, fr_prediction *out,
+                                fr_err *err)
 {
     int64_t n_ranks = fr_plan_world(&program->plan), tightest = 0;
     double least = INFINITY;
@@ -244,20 +243,17 @@ static fr_status predict(const fr_program *program, const fr_replay *replay,
     return FR_OK;
 }
 
-static fr_status simulate_placed(const fr_program *program,
-                                 const fr_cost_model *costs,
-                                 const fr_cluster *cluster,
-                                 const int32_t *node_of_rank,
-                                 fr_timeline *timeline, fr_prediction *out,
-                                 fr_err *err)
+static fr_status
+simulate_placed(const fr_program *program, const fr_cost_model *costs,
+                const fr_cluster *cluster, const int32_t *node_of_rank,
+                fr_timeline *timeline, fr_prediction *out, fr_err *err)
 {
     double begin_s = fr_clock_s();
     int64_t n_ranks = fr_plan_world(&program->plan);
     fr_prediction result = {0};
     fr_timeline spans;
     fr_replay replay;
-    FR_TRY(fr_replay_run(program, costs, cluster, node_of_rank, &replay,
-                         err));
+    FR_TRY(fr_replay_run(program, costs, cluster, node_of_rank, &replay, err));
     fr_timeline_init(&spans);
     fr_status status = fill_timeline(&replay, (int32_t)n_ranks, &spans, err);
     if (status == FR_OK) {
@@ -265,11 +261,11 @@ static fr_status simulate_placed(const fr_program *program,
         status = predict(program, &replay, &spans, &result, err);
     }
     if (status == FR_OK)
-        status = predict_memory(program, costs, cluster, node_of_rank,
-                                &result, err);
+        status =
+            predict_memory(program, costs, cluster, node_of_rank, &result, err);
     if (status == FR_OK)
-        status = predict_rates(program, costs, cluster, node_of_rank, &result,
-                               err);
+        status =
+            predict_rates(program, costs, cluster, node_of_rank, &result, err);
     if (status == FR_OK) {
         predict_cost(program, cluster, node_of_rank, &result);
         result.sim.events = replay.n_events;
@@ -293,13 +289,13 @@ fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
 {
     int64_t n_ranks = fr_plan_world(&program->plan);
     if (placement != NULL && placement->node_of_rank != NULL)
-        return simulate_placed(program, costs, cluster,
-                               placement->node_of_rank, timeline, out, err);
+        return simulate_placed(program, costs, cluster, placement->node_of_rank,
+                               timeline, out, err);
     int32_t *one_node = calloc((size_t)n_ranks, sizeof *one_node);
     if (one_node == NULL)
         return fr_fail_no_memory(err);
-    fr_status status = simulate_placed(program, costs, cluster, one_node,
-                                       timeline, out, err);
+    fr_status status =
+        simulate_placed(program, costs, cluster, one_node, timeline, out, err);
     free(one_node);
     return status;
 }

@@ -41,7 +41,7 @@ typedef struct fr_job {
     double beta1; /* SGD, LARS: momentum */
     double beta2;
     double optimizer_eps;
-    double weight_decay; /* matrices only, never norms and biases */
+    double weight_decay;      /* matrices only, never norms and biases */
     double trust_coefficient; /* LARS */
     double clip_norm;         /* global gradient norm; 0: no clipping */
     fr_lr_schedule lr_schedule;

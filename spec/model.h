@@ -44,14 +44,14 @@ typedef struct fr_model {
     int64_t vocab;
     int64_t max_seq;
     fr_activation activation;
-    bool is_gated_mlp;  /* three matrices (SwiGLU with SILU), else two */
-    bool is_rms_norm;   /* else LayerNorm with bias */
-    bool is_rope;       /* else learned positions */
-    bool is_tied;       /* head shares the embedding matrix */
+    bool is_gated_mlp; /* three matrices (SwiGLU with SILU), else two */
+    bool is_rms_norm;  /* else LayerNorm with bias */
+    bool is_rope;      /* else learned positions */
+    bool is_tied;      /* head shares the embedding matrix */
     bool has_qkv_bias;
-    bool has_out_bias;  /* attention output projection */
+    bool has_out_bias; /* attention output projection */
     bool has_mlp_bias;
-    bool has_qk_norm;   /* qwen3: RMS norm of each q and k head */
+    bool has_qk_norm; /* qwen3: RMS norm of each q and k head */
     double norm_eps;
     double rope_theta;
     int64_t sliding_window; /* 0: none */
@@ -60,8 +60,8 @@ typedef struct fr_model {
     int64_t n_experts_per_token;
     int64_t expert_ffn_hidden;
     int64_t shared_expert_ffn_hidden; /* 0: none */
-    int64_t first_dense_layers; /* the first k layers stay dense */
-    int64_t moe_every;          /* a MoE layer every k layers, 1: all */
+    int64_t first_dense_layers;       /* the first k layers stay dense */
+    int64_t moe_every;                /* a MoE layer every k layers, 1: all */
     bool has_shared_expert_gate;
     /* Multi-head latent attention (deepseek); kv_lora_rank == 0: none. */
     int64_t q_lora_rank;

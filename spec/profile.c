@@ -12,12 +12,16 @@
 #include <string.h>
 
 #define FIELD(type, member, field_kind, positive)                              \
-    {#member, FR_FIELD_##field_kind, positive, offsetof(type, member),         \
-     sizeof(((type *)0)->member)}
+    {                                                                          \
+#member, FR_FIELD_##field_kind, positive, offsetof(type, member),      \
+            sizeof(((type *)0)->member)                                        \
+    }
 #define SAMPLE(type, member, field_kind, positive)                             \
-    {#member, FR_FIELD_##field_kind, positive,                                 \
-     offsetof(type, sample) + offsetof(fr_sample, member),                     \
-     sizeof(((fr_sample *)0)->member)}
+    {                                                                          \
+#member, FR_FIELD_##field_kind, positive,                              \
+            offsetof(type, sample) + offsetof(fr_sample, member),              \
+            sizeof(((fr_sample *)0)->member)                                   \
+    }
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 const fr_field fr_fingerprint_fields[] = {
@@ -106,9 +110,11 @@ static const fr_field held_out_fields[] = {
 };
 
 #define RECORD(member, type)                                                   \
-    {#member, member##_fields, COUNT(member##_fields), sizeof(type),           \
-     offsetof(fr_profile, member), offsetof(fr_profile, n_##member),           \
-     offsetof(fr_profile, cap_##member)}
+    {                                                                          \
+#member, member##_fields, COUNT(member##_fields), sizeof(type),        \
+            offsetof(fr_profile, member), offsetof(fr_profile, n_##member),    \
+            offsetof(fr_profile, cap_##member)                                 \
+    }
 
 const fr_record fr_profile_records[FR_RECORDS_N] = {
     RECORD(compute, fr_compute_point), RECORD(comm, fr_comm_point),
@@ -154,8 +160,8 @@ fr_status fr_profile_append(fr_profile *profile, const fr_record *record,
     return FR_OK;
 }
 
-const void *fr_profile_items(const fr_profile *profile,
-                             const fr_record *record, size_t *n)
+const void *fr_profile_items(const fr_profile *profile, const fr_record *record,
+                             size_t *n)
 {
     const char *base = (const char *)profile;
     const void *items;
@@ -189,8 +195,8 @@ fr_status fr_profile_add_rate(fr_profile *profile, const fr_rate_point *point,
     return fr_profile_append(profile, &fr_profile_records[3], point, err);
 }
 
-fr_status fr_profile_add_held_out(fr_profile *profile,
-                                  const fr_held_out *check, fr_err *err)
+fr_status fr_profile_add_held_out(fr_profile *profile, const fr_held_out *check,
+                                  fr_err *err)
 {
     return fr_profile_append(profile, &fr_profile_records[4], check, err);
 }
@@ -231,8 +237,7 @@ uint64_t fr_profile_hash(const fr_profile *profile)
 {
     uint64_t hash = fr_fingerprint_hash(&profile->fingerprint);
 
-    hash = hash_fields(profile, fr_profile_scalars, fr_profile_scalars_n,
-                       hash);
+    hash = hash_fields(profile, fr_profile_scalars, fr_profile_scalars_n, hash);
     for (size_t i = 0; i < FR_RECORDS_N; i++) {
         const fr_record *record = &fr_profile_records[i];
         size_t n;

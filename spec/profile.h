@@ -1,7 +1,8 @@
 /*
  * profile.h: what calibration measured on one machine: seconds of kernels and
  * of communication, how they slow each other down, storage, overheads, and
- * whose machine it was.  JSON, schema "forerun.profile/1" (docs/calibration.md).
+ * whose machine it was.  JSON, schema "forerun.profile/1"
+ * (docs/calibration.md).
  *
  * Raw points, no fits: a fit is made from them where it is used
  * (cost_models/), so a reader can always see what was measured and how well.
@@ -21,9 +22,9 @@
 /* Whose machine.  Two machines with equal hash() may share a profile. */
 typedef struct fr_fingerprint {
     char cpu[128];
-    char kernel[128];   /* operating system */
-    char blas[128];     /* OpenBLAS's own configuration string */
-    char mpi[128];      /* "" without */
+    char kernel[128]; /* operating system */
+    char blas[128];   /* OpenBLAS's own configuration string */
+    char mpi[128];    /* "" without */
     char compiler[128];
     int32_t n_cores;    /* logical cores that are online */
     int32_t n_nodes;    /* hosts that were measured together */
@@ -62,15 +63,15 @@ typedef struct fr_sample {
 
 /* One kernel on one shape. */
 typedef struct fr_compute_point {
-    char op[FR_PROFILE_NAME];    /* fr_op_name */
-    char dtype[8];               /* fr_dtype_name */
+    char op[FR_PROFILE_NAME];      /* fr_op_name */
+    char dtype[8];                 /* fr_dtype_name */
     char variant[FR_PROFILE_NAME]; /* optimizer or compressor kind, else "" */
-    uint32_t flags;              /* fr_instr.flags */
+    uint32_t flags;                /* fr_instr.flags */
     int64_t dim[FR_PROFILE_DIMS];
     char where[FR_PROFILE_REFS + 1]; /* e.g. "nm-l" */
-    int32_t n_threads;  /* of the rank */
-    int32_t n_busy;     /* ranks of the node that computed at the same time */
-    bool is_held_out;   /* measured to check the fits, never used in one */
+    int32_t n_threads;               /* of the rank */
+    int32_t n_busy;   /* ranks of the node that computed at the same time */
+    bool is_held_out; /* measured to check the fits, never used in one */
     uint64_t flop, moved_bytes;
     fr_sample sample;
 } fr_compute_point;
@@ -81,12 +82,12 @@ typedef struct fr_comm_point {
     char algorithm[FR_PROFILE_NAME]; /* fr_collective_kind_name, "" for send */
     char scope[FR_PROFILE_NAME];     /* "shm" inside a node, "net" between */
     int32_t n_group;
-    uint64_t n_bytes;    /* fr_instr_payload_bytes */
-    bool is_async;       /* by the communication thread, else by the rank */
-    bool is_beside;      /* the compute thread was busy meanwhile */
-    bool is_cold;        /* the payload came from memory, not from caches */
+    uint64_t n_bytes; /* fr_instr_payload_bytes */
+    bool is_async;    /* by the communication thread, else by the rank */
+    bool is_beside;   /* the compute thread was busy meanwhile */
+    bool is_cold;     /* the payload came from memory, not from caches */
     bool is_held_out;
-    double cpu_frac;     /* thread CPU time / wall time of who drives it */
+    double cpu_frac; /* thread CPU time / wall time of who drives it */
     fr_sample sample;
 } fr_comm_point;
 
@@ -101,7 +102,8 @@ typedef struct fr_sharing_point {
 
 /* A rate of the machine, for reports and roofline fall-backs. */
 typedef struct fr_rate_point {
-    char name[FR_PROFILE_NAME]; /* "sgemm" flop/s; "axpy", "write", "read" B/s */
+    char
+        name[FR_PROFILE_NAME]; /* "sgemm" flop/s; "axpy", "write", "read" B/s */
     int32_t n_threads;
     int32_t n_busy;
     double rate; /* flop/s or bytes/s */
@@ -117,16 +119,16 @@ typedef struct fr_held_out {
 
 typedef struct fr_profile {
     fr_fingerprint fingerprint;
-    char model[128];        /* that the shapes come from; "": grids only */
-    double wall_s;          /* that calibration took */
+    char model[128];         /* that the shapes come from; "": grids only */
+    double wall_s;           /* that calibration took */
     uint64_t baseline_bytes; /* of a rank besides its slab: code, MPI, BLAS;
                                 0: no second rank was there */
     uint64_t baseline_alone_bytes; /* of a single rank, without MPI */
-    double instr_overhead_s; /* the runtime's own, per instruction */
-    double call_overhead_s;  /* per call: dependencies, lane hand-over */
-    double wake_s;           /* until a waiting lane sees its dependency */
-    double jitter_frac;      /* spread (p95 - p5) / median of the sentinel */
-    int32_t n_disturbed;     /* phases repeated because the sentinel moved */
+    double instr_overhead_s;       /* the runtime's own, per instruction */
+    double call_overhead_s;        /* per call: dependencies, lane hand-over */
+    double wake_s;       /* until a waiting lane sees its dependency */
+    double jitter_frac;  /* spread (p95 - p5) / median of the sentinel */
+    int32_t n_disturbed; /* phases repeated because the sentinel moved */
     fr_compute_point *compute;
     size_t n_compute, cap_compute;
     fr_comm_point *comm;

@@ -49,7 +49,7 @@ FR_CHECKED fr_status fr_profile_append(fr_profile *profile,
                                        const void *item, fr_err *err);
 
 /* Array of a record and the number of its items. */
-const void *fr_profile_items(const fr_profile *profile,
-                             const fr_record *record, size_t *n);
+const void *fr_profile_items(const fr_profile *profile, const fr_record *record,
+                             size_t *n);
 
 #endif

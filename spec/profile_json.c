@@ -187,8 +187,8 @@ static fr_status read_whole(const fr_json_value *value, const fr_field *field,
     return FR_OK;
 }
 
-static fr_status read_number(const fr_json_value *value,
-                             const fr_field *field, void *at, fr_err *err)
+static fr_status read_number(const fr_json_value *value, const fr_field *field,
+                             void *at, fr_err *err)
 {
     double number;
 
@@ -200,8 +200,8 @@ static fr_status read_number(const fr_json_value *value,
     return FR_OK;
 }
 
-static fr_status read_field(const fr_json_value *object,
-                            const fr_field *field, void *item, fr_err *err)
+static fr_status read_field(const fr_json_value *object, const fr_field *field,
+                            void *item, fr_err *err)
 {
     void *at = (char *)item + field->offset;
     const fr_json_value *value = fr_json_find(object, field->key);
@@ -230,8 +230,8 @@ enum { KEYS_MAX = 32 };
 /* The members of `object` are those of the table and the `more` keys. */
 static fr_status read_fields(const fr_json_value *object,
                              const fr_field *fields, size_t n_fields,
-                             const char *const *more, size_t n_more,
-                             void *item, fr_err *err)
+                             const char *const *more, size_t n_more, void *item,
+                             fr_err *err)
 {
     const char *keys[KEYS_MAX];
     size_t n_keys = 0;
@@ -246,9 +246,8 @@ static fr_status read_fields(const fr_json_value *object,
     return FR_OK;
 }
 
-static fr_status read_record(const fr_json_value *root,
-                             const fr_record *record, fr_profile *profile,
-                             fr_err *err)
+static fr_status read_record(const fr_json_value *root, const fr_record *record,
+                             fr_profile *profile, fr_err *err)
 {
     const fr_json_value *array;
     union {
@@ -291,8 +290,8 @@ static fr_status read_root(const fr_json_value *root, fr_profile *profile,
                            fr_err *err)
 {
     static const char *const more[] = {
-        "schema",  "fingerprint_hash", "fingerprint", "compute",
-        "comm",    "sharing",          "rate",        "held_out"};
+        "schema", "fingerprint_hash", "fingerprint", "compute",
+        "comm",   "sharing",          "rate",        "held_out"};
     const char *schema, *text;
     const fr_json_value *fingerprint;
     uint64_t hash;
@@ -307,8 +306,8 @@ static fr_status read_root(const fr_json_value *root, fr_profile *profile,
                        sizeof more / sizeof more[0], profile, err));
     FR_TRY(fr_json_get_object(root, "fingerprint", &fingerprint, err));
     FR_TRY(read_fields(fingerprint, fr_fingerprint_fields,
-                       fr_fingerprint_fields_n, NULL, 0,
-                       &profile->fingerprint, err));
+                       fr_fingerprint_fields_n, NULL, 0, &profile->fingerprint,
+                       err));
     FR_TRY(fr_json_get_string(root, "fingerprint_hash", &text, err));
     if (!fr_hash_parse(text, &hash) ||
         hash != fr_fingerprint_hash(&profile->fingerprint))

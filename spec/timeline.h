@@ -9,11 +9,11 @@
 
 typedef struct fr_span {
     int32_t rank;
-    uint8_t lane;      /* fr_lane */
-    uint8_t op;        /* fr_op */
-    uint32_t i_call;   /* of the rank's class */
-    uint32_t i_instr;  /* of the program */
-    int32_t step;      /* measured: training step, simulated: 0 */
+    uint8_t lane;             /* fr_lane */
+    uint8_t op;               /* fr_op */
+    uint32_t i_call;          /* of the rank's class */
+    uint32_t i_instr;         /* of the program */
+    int32_t step;             /* measured: training step, simulated: 0 */
     int64_t begin_ps, end_ps; /* since the begin of the step */
 } fr_span;
 

@@ -40,8 +40,8 @@ typedef struct fr_tuning {
     fr_tuned nearest;  /* only when nothing fits: least memory missing */
     uint64_t short_by_bytes;
     fr_tuned_list alternatives; /* the next best, by time */
-    fr_tuned_list layouts; /* the best of every (dp, tp, pp), by time */
-    fr_tuned_list pareto;  /* by time, each with less memory than the last */
+    fr_tuned_list layouts;      /* the best of every (dp, tp, pp), by time */
+    fr_tuned_list pareto; /* by time, each with less memory than the last */
     struct {
         uint64_t plans; /* legal, neutral choices counted once */
         uint64_t infeasible_memory, pruned_by_bound, simulated;

@@ -42,13 +42,10 @@ static struct {
     check_within((double)(a), (double)(b), (double)(tolerance), __FILE__,      \
                  __LINE__, #a " near " #b)
 #define CHECK_INT(a, b)                                                        \
-    check_int((long long)(a), (long long)(b), __FILE__, __LINE__,              \
-              #a " == " #b)
-#define CHECK_STR(a, b)                                                        \
-    check_str((a), (b), __FILE__, __LINE__, #a " == " #b)
+    check_int((long long)(a), (long long)(b), __FILE__, __LINE__, #a " == " #b)
+#define CHECK_STR(a, b) check_str((a), (b), __FILE__, __LINE__, #a " == " #b)
 /* `needle` is somewhere in `text`. */
-#define CHECK_HAS(text, needle)                                                \
-    check_has((text), (needle), __FILE__, __LINE__)
+#define CHECK_HAS(text, needle) check_has((text), (needle), __FILE__, __LINE__)
 /* The expression is FR_OK; else the text of *err (fr_err *) is printed. */
 #define CHECK_OK(expression, err)                                              \
     check_status((expression), FR_OK, (err), __FILE__, __LINE__, #expression)
@@ -66,8 +63,10 @@ static struct {
 
 #define CHECK_MAYBE_UNUSED __attribute__((unused))
 
-CHECK_MAYBE_UNUSED FR_PRINTF(4, 5) static bool
-check_that(bool is_true, const char *file, int line, const char *format, ...)
+CHECK_MAYBE_UNUSED
+FR_PRINTF(4, 5)
+static bool check_that(bool is_true, const char *file, int line,
+                       const char *format, ...)
 {
     va_list args;
     if (is_true)
@@ -88,8 +87,8 @@ CHECK_MAYBE_UNUSED static bool check_near(double a, double b, double rel,
 {
     double larger = fabs(a) > fabs(b) ? fabs(a) : fabs(b);
     bool is_near = fabs(a - b) <= rel * larger || (isinf(a) && a == b);
-    return check_that(is_near, file, line, "%s: %.17g and %.17g (rel %g)",
-                      what, a, b, larger > 0 ? fabs(a - b) / larger : 0.0);
+    return check_that(is_near, file, line, "%s: %.17g and %.17g (rel %g)", what,
+                      a, b, larger > 0 ? fabs(a - b) / larger : 0.0);
 }
 
 CHECK_MAYBE_UNUSED static bool check_within(double a, double b,
@@ -126,14 +125,12 @@ CHECK_MAYBE_UNUSED static bool check_has(const char *text, const char *needle,
 
 CHECK_MAYBE_UNUSED static bool check_status(fr_status status,
                                             fr_status expected,
-                                            const fr_err *err,
-                                            const char *file, int line,
-                                            const char *what)
+                                            const fr_err *err, const char *file,
+                                            int line, const char *what)
 {
     const char *text = err && status != FR_OK ? err->text : "";
-    if (!check_that(status == expected, file, line,
-                    "%s: status %d, not %d: %s", what, (int)status,
-                    (int)expected, text))
+    if (!check_that(status == expected, file, line, "%s: status %d, not %d: %s",
+                    what, (int)status, (int)expected, text))
         return false;
     if (expected == FR_OK || !err)
         return true;

@@ -51,8 +51,8 @@ static void pr_open(program_runner *run, const fr_program *program,
     for (int64_t r = 0; r < run->world; r++) {
         pr_rank *rank = &run->ranks[r];
         rank->klass = fr_program_class(program, r);
-        rank->slab = aligned_alloc(4096, (rank->klass->slab_bytes + 4095) /
-                                             4096 * 4096);
+        rank->slab =
+            aligned_alloc(4096, (rank->klass->slab_bytes + 4095) / 4096 * 4096);
         memset(rank->slab, 0, rank->klass->slab_bytes);
         rank->is_done = calloc((size_t)rank->klass->n_calls + 1, 1);
         fr_kernels_cpu_init_weights(
@@ -127,9 +127,9 @@ static void *pr_operand(program_runner *run, int64_t r, int lane,
     int64_t position;
     if (ref->space == FR_SPACE_NONE)
         return NULL;
-    uint64_t at = ref->offset_bytes +
-                  rank->klass->calls[rank->lanes[lane].i_call]
-                      .base_bytes[ref->space];
+    uint64_t at =
+        ref->offset_bytes +
+        rank->klass->calls[rank->lanes[lane].i_call].base_bytes[ref->space];
     pr_group(run, r, instr, &position);
     if (ref->is_sharded)
         at += (uint64_t)position * instr->shard_bytes;
@@ -139,8 +139,8 @@ static void *pr_operand(program_runner *run, int64_t r, int lane,
 /* Token p of sequence s of the step: any fixed function will do. */
 static int32_t pr_token(const program_runner *run, int64_t s, int64_t p)
 {
-    uint64_t x = (uint64_t)((run->i_step * 131 + s) * 257 + p) *
-                 0x9e3779b97f4a7c15U;
+    uint64_t x =
+        (uint64_t)((run->i_step * 131 + s) * 257 + p) * 0x9e3779b97f4a7c15U;
     return (int32_t)((x >> 33) % (uint64_t)run->program->model.vocab);
 }
 
@@ -150,8 +150,7 @@ static void pr_load(program_runner *run, int64_t r, int lane,
     pr_rank *rank = &run->ranks[r];
     int32_t *tokens = pr_operand(run, r, lane, instr, 0);
     int64_t b = instr->dim[0], t = instr->dim[1];
-    int64_t micro =
-        rank->klass->calls[rank->lanes[lane].i_call].micro_batch;
+    int64_t micro = rank->klass->calls[rank->lanes[lane].i_call].micro_batch;
     int64_t dp = fr_plan_coord(&run->program->plan, r).dp;
     for (int64_t i = 0; i < b * t; i++) {
         int64_t s = (dp * run->program->n_micro_batches + micro) * b + i / t;
@@ -274,10 +273,10 @@ static bool pr_try_send(program_runner *run, int64_t r, int lane,
         const fr_instr *head = pr_head(run, peer, other);
         if (!head || head->op != FR_OP_RECV || head->peer != own_pp)
             continue;
-        int32_t peer_mb = run->ranks[peer]
-                              .klass->calls[run->ranks[peer].lanes[other]
-                                                .i_call]
-                              .micro_batch;
+        int32_t peer_mb =
+            run->ranks[peer]
+                .klass->calls[run->ranks[peer].lanes[other].i_call]
+                .micro_batch;
         if (head->tag + (uint32_t)peer_mb != instr->tag + (uint32_t)mb)
             continue;
         memcpy(pr_operand(run, peer, other, head, 0),
@@ -325,8 +324,7 @@ static double pr_step(program_runner *run)
         memset(rank->is_done, 0, rank->klass->n_calls);
         pr_poison(rank);
         for (int lane = 0; lane < FR_LANE_N; lane++)
-            rank->lanes[lane] =
-                (pr_lane){pr_next_call(run, rank, 0, lane), 0};
+            rank->lanes[lane] = (pr_lane){pr_next_call(run, rank, 0, lane), 0};
     }
     uint64_t n = (uint64_t)run->world * FR_LANE_N, n_idle = 0;
     while (n_idle < n) {
@@ -335,8 +333,8 @@ static double pr_step(program_runner *run)
         bool has_moved = false;
         for (uint64_t k = 0; k < (n_idle < n / 2 ? 1 : n) && !has_moved; k++) {
             uint64_t at = (i + k) % n;
-            has_moved = pr_try(run, (int64_t)(at / FR_LANE_N),
-                               (int)(at % FR_LANE_N));
+            has_moved =
+                pr_try(run, (int64_t)(at / FR_LANE_N), (int)(at % FR_LANE_N));
         }
         if (n_idle >= n / 2 && !has_moved)
             break;

@@ -131,8 +131,8 @@ static double replay_s(const fr_transfer_list *list, int64_t g,
 static void check_time(const fr_collective *c, fr_op op, int64_t g, uint64_t n,
                        const fr_transfer_list *list)
 {
-    static const fr_link_cost links[] = {
-        {2.385e-6, 1.13e-10, 3.71e-11}, {5.17e-5, 8.39e-9, 4.21e-10}};
+    static const fr_link_cost links[] = {{2.385e-6, 1.13e-10, 3.71e-11},
+                                         {5.17e-5, 8.39e-9, 4.21e-10}};
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         CHECK_NEAR(c->idle_s(op, g, n, 4, &links[i]),
                    replay_s(list, g, 4, &links[i]), 0.02);
@@ -156,8 +156,8 @@ static void test_every_entry(void)
             for (size_t k = 0; k < sizeof groups / sizeof groups[0]; k++)
                 for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
                     int64_t g = groups[k];
-                    bool is_whole = ops[o] == FR_OP_ALL_REDUCE ||
-                                    ops[o] == FR_OP_BROADCAST;
+                    bool is_whole =
+                        ops[o] == FR_OP_ALL_REDUCE || ops[o] == FR_OP_BROADCAST;
                     uint64_t n = is_whole ? sizes[s] : sizes[s] * (uint64_t)g;
                     if (!c->fits(ops[o], g))
                         continue;
@@ -177,18 +177,18 @@ static void test_textbook(void)
 {
     const fr_link_cost link = {1e-5, 1e-9, 0};
     /* Ring all-reduce of 8 members: 2 * 7 steps of 1/8 of 4 MB. */
-    CHECK_NEAR(fr_collectives[FR_COLLECTIVE_RING]->idle_s(
-                   FR_OP_ALL_REDUCE, 8, 1000000, 4, &link),
+    CHECK_NEAR(fr_collectives[FR_COLLECTIVE_RING]->idle_s(FR_OP_ALL_REDUCE, 8,
+                                                          1000000, 4, &link),
                14 * (1e-5 + 0.5e6 * 1e-9), 1e-9);
     /* Rabenseifner: 2 log2 8 latencies, 2 * 7/8 of the bytes. */
     CHECK_NEAR(fr_collectives[FR_COLLECTIVE_HALVING_DOUBLING]->idle_s(
                    FR_OP_ALL_REDUCE, 8, 1000000, 4, &link),
                6 * 1e-5 + 2 * 7.0 / 8 * 4e6 * 1e-9, 1e-9);
-    CHECK_NEAR(fr_collectives[FR_COLLECTIVE_TREE]->idle_s(
-                   FR_OP_ALL_REDUCE, 5, 100, 4, &link),
+    CHECK_NEAR(fr_collectives[FR_COLLECTIVE_TREE]->idle_s(FR_OP_ALL_REDUCE, 5,
+                                                          100, 4, &link),
                6 * (1e-5 + 400e-9), 1e-9);
-    CHECK_NEAR(fr_collectives[FR_COLLECTIVE_RING]->idle_s(
-                   FR_OP_ALL_GATHER, 4, 1000, 4, &link),
+    CHECK_NEAR(fr_collectives[FR_COLLECTIVE_RING]->idle_s(FR_OP_ALL_GATHER, 4,
+                                                          1000, 4, &link),
                3 * (1e-5 + 1000e-9), 1e-9);
 }
 
@@ -200,22 +200,22 @@ static void test_choice(void)
     CHECK_INT(fr_collective_choose(FR_COLLECTIVE_AUTO, FR_OP_ALL_REDUCE, 4,
                                    1 << 30, false),
               FR_COLLECTIVE_RING);
-    CHECK_INT(fr_collective_choose(FR_COLLECTIVE_AUTO, FR_OP_ALL_REDUCE, 4, 8,
-                                   false),
-              FR_COLLECTIVE_HALVING_DOUBLING);
-    CHECK_INT(fr_collective_choose(FR_COLLECTIVE_AUTO, FR_OP_ALL_REDUCE, 6, 8,
-                                   false),
-              FR_COLLECTIVE_RING);
-    CHECK_INT(fr_collective_choose(FR_COLLECTIVE_TREE, FR_OP_ALL_REDUCE, 6, 8,
-                                   true),
-              FR_COLLECTIVE_TREE);
+    CHECK_INT(
+        fr_collective_choose(FR_COLLECTIVE_AUTO, FR_OP_ALL_REDUCE, 4, 8, false),
+        FR_COLLECTIVE_HALVING_DOUBLING);
+    CHECK_INT(
+        fr_collective_choose(FR_COLLECTIVE_AUTO, FR_OP_ALL_REDUCE, 6, 8, false),
+        FR_COLLECTIVE_RING);
+    CHECK_INT(
+        fr_collective_choose(FR_COLLECTIVE_TREE, FR_OP_ALL_REDUCE, 6, 8, true),
+        FR_COLLECTIVE_TREE);
     /* What was asked for does not exist: fall back. */
     CHECK_INT(fr_collective_choose(FR_COLLECTIVE_TREE, FR_OP_ALL_GATHER, 6,
                                    1 << 30, false),
               FR_COLLECTIVE_RING);
-    CHECK_INT(fr_collective_choose(FR_COLLECTIVE_AUTO, FR_OP_BROADCAST, 6, 8,
-                                   false),
-              FR_COLLECTIVE_TREE);
+    CHECK_INT(
+        fr_collective_choose(FR_COLLECTIVE_AUTO, FR_OP_BROADCAST, 6, 8, false),
+        FR_COLLECTIVE_TREE);
 }
 
 static void test_parts(void)
@@ -230,8 +230,8 @@ static void test_parts(void)
                   n == 1000003U / (uint64_t)g + 1);
         }
     }
-    CHECK(fr_collective_part((uint64_t)1 << 62, 1024, 1024) ==
-          (uint64_t)1 << 62);
+    CHECK(fr_collective_part((uint64_t)1 << 62, 1024, 1024) == (uint64_t)1
+                                                                   << 62);
 }
 
 CHECK_MAIN({"every_entry", test_every_entry}, {"textbook", test_textbook},

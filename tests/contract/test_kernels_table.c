@@ -19,8 +19,8 @@ static void test_ops(void)
 static void test_optimizers(void)
 {
     enum { N = 977 };
-    static const fr_tensor tensor = {.n = N, .rows = 1, .cols = N,
-                                     .is_decayed = true};
+    static const fr_tensor tensor = {
+        .n = N, .rows = 1, .cols = N, .is_decayed = true};
     for (int kind = 0; kind < FR_OPTIMIZER_N; kind++) {
         const fr_optimizer *optimizer = fr_optimizers[kind];
         CHECK(optimizer && (int)optimizer->kind == kind);
@@ -70,8 +70,8 @@ static void run_compressor(const fr_compressor *compressor, int64_t n,
                     .has_error_feedback = has_error};
     fr_job job = {.seed = 3};
     int64_t cols = n % 7 ? 13 : 7;
-    fr_tensor tensor = {.n = (uint64_t)n, .rows = (n + cols - 1) / cols,
-                        .cols = cols};
+    fr_tensor tensor = {
+        .n = (uint64_t)n, .rows = (n + cols - 1) / cols, .cols = cols};
     fr_bucket bucket = {0, (uint64_t)n, &tensor, 1};
     uint64_t n_payload = fr_compressor_payload_bytes(&plan, &bucket);
     uint64_t n_state = compressor->state_bytes(&plan, &bucket);
@@ -80,8 +80,8 @@ static void run_compressor(const fr_compressor *compressor, int64_t n,
     float *g = kf_floats(n, 5, 1), *out = kf_floats(n + 1, 6, 1);
     float *state = calloc(1, n_state + 4), *wire = calloc(1, n_payload + 4);
     out[n] = state[n_state / 4] = wire[n_payload / 4] = 4321.5F;
-    fr_instr instr = {.dim = {n, (int64_t)n_payload, 0, 0, (int64_t)n_state,
-                              1}};
+    fr_instr instr = {
+        .dim = {n, (int64_t)n_payload, 0, 0, (int64_t)n_state, 1}};
     fr_kernel_call call =
         kf_call(&instr, 1, (void *[]){g, n_state ? state : NULL, wire}, 3);
     call.plan = &plan;

@@ -47,66 +47,155 @@ typedef struct layout {
 static const layout layouts[] = {
     /* one rank */
     {.name = "accumulate 4", .micro_batch = 2, .optimizer = ADAMW},
-    {.name = "accumulate 8, full recompute", .micro_batch = 1,
-     .optimizer = ADAMW, .recompute = FR_RECOMPUTE_FULL},
-    {.name = "selective recompute", .micro_batch = 8, .optimizer = SGD,
+    {.name = "accumulate 8, full recompute",
+     .micro_batch = 1,
+     .optimizer = ADAMW,
+     .recompute = FR_RECOMPUTE_FULL},
+    {.name = "selective recompute",
+     .micro_batch = 8,
+     .optimizer = SGD,
      .recompute = FR_RECOMPUTE_SELECTIVE},
-    {.name = "llama full recompute", .is_llama = true, .micro_batch = 4,
-     .optimizer = ADAMW, .recompute = FR_RECOMPUTE_FULL},
+    {.name = "llama full recompute",
+     .is_llama = true,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
+     .recompute = FR_RECOMPUTE_FULL},
     /* two ranks */
     {.name = "dp2", .dp = 2, .micro_batch = 4, .optimizer = ADAMW},
-    {.name = "dp2 small buckets", .dp = 2, .micro_batch = 2,
-     .optimizer = LAMB, .bucket_bytes = 40000},
-    {.name = "dp2 serial lars", .dp = 2, .micro_batch = 4, .optimizer = LARS,
+    {.name = "dp2 small buckets",
+     .dp = 2,
+     .micro_batch = 2,
+     .optimizer = LAMB,
+     .bucket_bytes = 40000},
+    {.name = "dp2 serial lars",
+     .dp = 2,
+     .micro_batch = 4,
+     .optimizer = LARS,
      .is_serial = true},
-    {.name = "dp2 ring over messages", .dp = 2, .micro_batch = 4,
-     .optimizer = SGD, .collective = FR_COLLECTIVE_RING},
-    {.name = "dp2 zero1", .dp = 2, .micro_batch = 4, .optimizer = ADAMW,
+    {.name = "dp2 ring over messages",
+     .dp = 2,
+     .micro_batch = 4,
+     .optimizer = SGD,
+     .collective = FR_COLLECTIVE_RING},
+    {.name = "dp2 zero1",
+     .dp = 2,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
      .zero = 1},
-    {.name = "dp2 zero1 lamb buckets", .dp = 2, .micro_batch = 2,
-     .optimizer = LAMB, .zero = 1, .bucket_bytes = 60000},
-    {.name = "llama dp2 zero1 lars", .is_llama = true, .dp = 2,
-     .micro_batch = 2, .optimizer = LARS, .zero = 1},
+    {.name = "dp2 zero1 lamb buckets",
+     .dp = 2,
+     .micro_batch = 2,
+     .optimizer = LAMB,
+     .zero = 1,
+     .bucket_bytes = 60000},
+    {.name = "llama dp2 zero1 lars",
+     .is_llama = true,
+     .dp = 2,
+     .micro_batch = 2,
+     .optimizer = LARS,
+     .zero = 1},
     {.name = "tp2", .tp = 2, .micro_batch = 8, .optimizer = ADAMW},
-    {.name = "tp2 sequence parallel", .tp = 2, .micro_batch = 4,
-     .optimizer = ADAMW, .is_sequence_parallel = true},
-    {.name = "llama tp2 lamb", .is_llama = true, .tp = 2, .micro_batch = 4,
+    {.name = "tp2 sequence parallel",
+     .tp = 2,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
+     .is_sequence_parallel = true},
+    {.name = "llama tp2 lamb",
+     .is_llama = true,
+     .tp = 2,
+     .micro_batch = 4,
      .optimizer = LAMB},
-    {.name = "llama tp2 sp full recompute", .is_llama = true, .tp = 2,
-     .micro_batch = 4, .optimizer = ADAMW, .is_sequence_parallel = true,
+    {.name = "llama tp2 sp full recompute",
+     .is_llama = true,
+     .tp = 2,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
+     .is_sequence_parallel = true,
      .recompute = FR_RECOMPUTE_FULL},
-    {.name = "pp2 gpipe", .pp = 2, .micro_batch = 2, .optimizer = ADAMW,
+    {.name = "pp2 gpipe",
+     .pp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
      .schedule = GPIPE},
-    {.name = "pp2 1f1b", .pp = 2, .micro_batch = 1, .optimizer = SGD,
+    {.name = "pp2 1f1b",
+     .pp = 2,
+     .micro_batch = 1,
+     .optimizer = SGD,
      .schedule = F1B},
-    {.name = "pp2 uneven", .pp = 2, .micro_batch = 2, .optimizer = ADAMW,
-     .schedule = F1B, .split = {1, 3}},
-    {.name = "pp2 interleaved", .pp = 2, .vpp = 2, .micro_batch = 2,
-     .optimizer = ADAMW, .schedule = INTERLEAVED},
-    {.name = "llama pp2 selective", .is_llama = true, .pp = 2,
-     .micro_batch = 2, .optimizer = ADAMW, .schedule = F1B,
+    {.name = "pp2 uneven",
+     .pp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .schedule = F1B,
+     .split = {1, 3}},
+    {.name = "pp2 interleaved",
+     .pp = 2,
+     .vpp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .schedule = INTERLEAVED},
+    {.name = "llama pp2 selective",
+     .is_llama = true,
+     .pp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .schedule = F1B,
      .recompute = FR_RECOMPUTE_SELECTIVE},
     /* four ranks */
-    {.name = "dp4 zero1", .dp = 4, .micro_batch = 1, .optimizer = ADAMW,
+    {.name = "dp4 zero1",
+     .dp = 4,
+     .micro_batch = 1,
+     .optimizer = ADAMW,
      .zero = 1},
-    {.name = "dp2 tp2", .dp = 2, .tp = 2, .micro_batch = 4,
-     .optimizer = LAMB},
-    {.name = "dp2 tp2 sp zero1", .dp = 2, .tp = 2, .micro_batch = 2,
-     .optimizer = ADAMW, .zero = 1, .is_sequence_parallel = true,
+    {.name = "dp2 tp2", .dp = 2, .tp = 2, .micro_batch = 4, .optimizer = LAMB},
+    {.name = "dp2 tp2 sp zero1",
+     .dp = 2,
+     .tp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .zero = 1,
+     .is_sequence_parallel = true,
      .order = FR_RANK_ORDER_DP_TP_PP},
-    {.name = "dp2 pp2", .dp = 2, .pp = 2, .micro_batch = 1,
-     .optimizer = ADAMW, .schedule = F1B},
-    {.name = "llama dp2 pp2 zero1", .is_llama = true, .dp = 2, .pp = 2,
-     .micro_batch = 2, .optimizer = LAMB, .schedule = F1B, .zero = 1,
+    {.name = "dp2 pp2",
+     .dp = 2,
+     .pp = 2,
+     .micro_batch = 1,
+     .optimizer = ADAMW,
+     .schedule = F1B},
+    {.name = "llama dp2 pp2 zero1",
+     .is_llama = true,
+     .dp = 2,
+     .pp = 2,
+     .micro_batch = 2,
+     .optimizer = LAMB,
+     .schedule = F1B,
+     .zero = 1,
      .order = FR_RANK_ORDER_PP_DP_TP},
-    {.name = "tp2 pp2", .tp = 2, .pp = 2, .micro_batch = 2,
-     .optimizer = LARS, .schedule = F1B},
-    {.name = "llama tp2 pp2 interleaved sp", .is_llama = true, .tp = 2,
-     .pp = 2, .vpp = 2, .micro_batch = 2, .optimizer = ADAMW,
-     .schedule = INTERLEAVED, .is_sequence_parallel = true},
-    {.name = "pp4 1f1b", .pp = 4, .micro_batch = 1, .optimizer = ADAMW,
-     .schedule = F1B, .recompute = FR_RECOMPUTE_FULL},
-    {.name = "tp4 sp", .tp = 4, .micro_batch = 4, .optimizer = ADAMW,
+    {.name = "tp2 pp2",
+     .tp = 2,
+     .pp = 2,
+     .micro_batch = 2,
+     .optimizer = LARS,
+     .schedule = F1B},
+    {.name = "llama tp2 pp2 interleaved sp",
+     .is_llama = true,
+     .tp = 2,
+     .pp = 2,
+     .vpp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .schedule = INTERLEAVED,
+     .is_sequence_parallel = true},
+    {.name = "pp4 1f1b",
+     .pp = 4,
+     .micro_batch = 1,
+     .optimizer = ADAMW,
+     .schedule = F1B,
+     .recompute = FR_RECOMPUTE_FULL},
+    {.name = "tp4 sp",
+     .tp = 4,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
      .is_sequence_parallel = true},
 };
 
@@ -142,8 +231,8 @@ static const char llama_text[] =
 static fr_status make_model(bool is_llama, fr_model *out, fr_err *err)
 {
     if (is_llama)
-        return fr_model_parse("tiny-llama", llama_text, strlen(llama_text),
-                              out, err);
+        return fr_model_parse("tiny-llama", llama_text, strlen(llama_text), out,
+                              err);
     return fr_model_parse("tiny-gpt2", gpt2_text, strlen(gpt2_text), out, err);
 }
 
@@ -257,8 +346,10 @@ static fr_status run_layout(const layout *l, double loss[N_STEPS],
 static const reference *find_reference(const layout *l)
 {
     reference *r = &self.references[l->is_llama][l->optimizer];
-    layout alone = {.name = "alone", .is_llama = l->is_llama,
-                    .optimizer = l->optimizer, .micro_batch = 8};
+    layout alone = {.name = "alone",
+                    .is_llama = l->is_llama,
+                    .optimizer = l->optimizer,
+                    .micro_batch = 8};
     fr_err err = {0};
 
     if (r->is_there)
@@ -330,9 +421,9 @@ static void check_layout(const layout *l)
                    "%s: step %d: loss %.9g, alone %.9g", l->name, i, loss[i],
                    expected->loss[i]);
     }
-    check_that(expected->loss[N_STEPS - 1] < 0.97 * expected->loss[0],
-               __FILE__, __LINE__, "%s: the loss fell from %g to %g only",
-               l->name, expected->loss[0], expected->loss[N_STEPS - 1]);
+    check_that(expected->loss[N_STEPS - 1] < 0.97 * expected->loss[0], __FILE__,
+               __LINE__, "%s: the loss fell from %g to %g only", l->name,
+               expected->loss[0], expected->loss[N_STEPS - 1]);
     check_that(memcmp(loss, again, sizeof loss) == 0, __FILE__, __LINE__,
                "%s: the second run has other bits", l->name);
     if (CHECK_OK(fr_gradients_load(path, &gradients, &err), &err))
@@ -350,8 +441,8 @@ static void test_layouts(void)
 /* Different data must give different losses: the comparison can fail. */
 static void test_negative_control(void)
 {
-    const layout other = {.name = "other batch cut", .micro_batch = 8,
-                          .optimizer = SGD};
+    const layout other = {
+        .name = "other batch cut", .micro_batch = 8, .optimizer = SGD};
 
     if (self.rank != 0)
         return;
@@ -364,9 +455,15 @@ static void test_negative_control(void)
 static int start_ranks(char **argv)
 {
     static char path[512];
-    char *args[] = {"mpirun",    "--allow-run-as-root", "--oversubscribe",
-                    "--bind-to", "none",                "-np",
-                    "4",         path,                  argv[1],
+    char *args[] = {"mpirun",
+                    "--allow-run-as-root",
+                    "--oversubscribe",
+                    "--bind-to",
+                    "none",
+                    "-np",
+                    "4",
+                    path,
+                    argv[1],
                     NULL};
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
 
@@ -380,8 +477,7 @@ static int start_ranks(char **argv)
 int main(int argc, char **argv)
 {
     static const check_test tests[] = {
-        {"layouts", test_layouts},
-        {"negative_control", test_negative_control}};
+        {"layouts", test_layouts}, {"negative_control", test_negative_control}};
     fr_launch launch;
     int64_t rank = 0;
     fr_err err = {0};

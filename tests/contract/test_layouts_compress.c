@@ -41,11 +41,11 @@ static void *work(void *context)
 
     fr_run_options_init(&options);
     options.timeout_s = 30;
-    fr_status status = fr_transport_loopback_create(w->t->hub, w->rank, 30,
-                                                    &transport, &err);
+    fr_status status =
+        fr_transport_loopback_create(w->t->hub, w->rank, 30, &transport, &err);
     if (status == FR_OK)
-        status = fr_run_over(transport, w->t->program, &options, NULL,
-                             &result, &err);
+        status = fr_run_over(transport, w->t->program, &options, NULL, &result,
+                             &err);
     if (CHECK_OK(status, &err) && w->rank == 0) {
         w->t->first_loss = result.loss[0];
         for (int i = N_STEPS - N_LAST; i < N_STEPS; i++)
@@ -70,8 +70,8 @@ static fr_status prepare(const fr_plan *plan, fr_program **out, fr_err *err)
     job.clip_norm = 1;
     job.warmup_steps = 10;
     job.lr_schedule = FR_LR_COSINE;
-    FR_TRY(fr_model_parse("tiny", model_text, sizeof model_text - 1, &model,
-                          err));
+    FR_TRY(
+        fr_model_parse("tiny", model_text, sizeof model_text - 1, &model, err));
     fr_status status = fr_lower(&model, &job, plan, NULL, out, err);
     fr_model_release(&model);
     return status;

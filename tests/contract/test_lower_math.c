@@ -28,8 +28,7 @@ static fr_model tiny_model(bool is_llama)
     model.vocab = 71;
     model.max_seq = 20;
     model.is_gated_mlp = is_llama;
-    model.activation =
-        is_llama ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH;
+    model.activation = is_llama ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH;
     model.is_rms_norm = is_llama;
     model.is_rope = is_llama;
     model.is_tied = !is_llama;
@@ -112,9 +111,8 @@ static void gather(program_runner *run, double *out[MAX_IDS],
             }
             int n_wrong = 0;
             for (int64_t k = 0; k < (int64_t)t->n; k++) {
-                int64_t at =
-                    global_index(t, k / t->cols, k % t->cols,
-                                 fr_plan_coord(plan, r).tp, plan->tp);
+                int64_t at = global_index(t, k / t->cols, k % t->cols,
+                                          fr_plan_coord(plan, r).tp, plan->tp);
                 double value = (double)weights[t->first + (uint64_t)k];
                 if (at < 0) {
                     n_wrong += value != 0; /* padding of the vocabulary */
@@ -130,8 +128,8 @@ static void gather(program_runner *run, double *out[MAX_IDS],
     }
 }
 
-static bool train(const fr_model *model, const fr_job *job,
-                  const fr_plan *plan, outcome *out)
+static bool train(const fr_model *model, const fr_job *job, const fr_plan *plan,
+                  outcome *out)
 {
     fr_program *program = NULL;
     program_runner run;

@@ -23,8 +23,7 @@ static fr_model tiny_model(bool is_llama)
     model.vocab = 613;
     model.max_seq = 40;
     model.is_gated_mlp = is_llama;
-    model.activation =
-        is_llama ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH;
+    model.activation = is_llama ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH;
     model.is_rms_norm = is_llama;
     model.is_rope = is_llama;
     model.is_tied = !is_llama;
@@ -137,7 +136,9 @@ static void plan_number(int64_t i, fr_plan *plan, int *optimizer)
     static const int degrees[] = {1, 2, 4};
     fr_plan_init(plan);
     plan->n_threads = 1;
-#define PICK(n) (int)(i % (n)); i /= (n)
+#define PICK(n)                                                                \
+    (int)(i % (n));                                                            \
+    i /= (n)
     int dp = PICK(3);
     int tp = PICK(3);
     int pp = PICK(3);
@@ -159,15 +160,16 @@ static void plan_number(int64_t i, fr_plan *plan, int *optimizer)
     plan->schedule = (fr_schedule_kind)schedule;
     plan->vpp = plan->schedule == FR_SCHEDULE_INTERLEAVED && plan->pp < 4
                     ? vpp + 2
-                    : plan->schedule == FR_SCHEDULE_INTERLEAVED ? 2 : 1;
+                : plan->schedule == FR_SCHEDULE_INTERLEAVED ? 2
+                                                            : 1;
     plan->micro_batch = micros[micro];
     plan->zero_stage = plan->dp > 1 ? zero : 0;
     plan->recompute = (fr_recompute)recompute;
     plan->is_sequence_parallel = plan->tp > 1 && sp;
     plan->is_overlap = !serial;
     plan->bucket_bytes = buckets[bucket];
-    plan->compressor = plan->dp > 1 ? (fr_compressor_kind)compressor
-                                    : FR_COMPRESSOR_NONE;
+    plan->compressor =
+        plan->dp > 1 ? (fr_compressor_kind)compressor : FR_COMPRESSOR_NONE;
     plan->compressor_rank = 3;
     plan->compressor_density = 0.017;
     plan->has_error_feedback = i % 2 == 0;
@@ -289,8 +291,8 @@ static void test_placement(void)
         bool is_direct = instr->algorithm == FR_COLLECTIVE_DIRECT;
         if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COLLECTIVE)
             continue;
-        CHECK_INT(is_direct, instr->axis == FR_AXIS_TP ||
-                                 instr->axis == FR_AXIS_MODEL);
+        CHECK_INT(is_direct,
+                  instr->axis == FR_AXIS_TP || instr->axis == FR_AXIS_MODEL);
         n_direct += is_direct;
         n_other += !is_direct;
     }

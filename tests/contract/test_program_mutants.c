@@ -64,8 +64,8 @@ static bool is_found(const fr_program *program)
     fr_err err = {0};
     int n_problems = 0;
     fr_status status = fr_program_check(program, &n_problems, &err);
-    CHECK(status == FR_OK || (status == FR_CHECK && n_problems > 0 &&
-                              err.text[0] != '\0'));
+    CHECK(status == FR_OK ||
+          (status == FR_CHECK && n_problems > 0 && err.text[0] != '\0'));
     return status == FR_CHECK;
 }
 
@@ -116,7 +116,10 @@ static void drop_dep(fr_program *program, tally *t)
     }
 }
 
-static void test_dropped_dep(void) { over_bases(drop_dep, 1.0, "dropped dep"); }
+static void test_dropped_dep(void)
+{
+    over_bases(drop_dep, 1.0, "dropped dep");
+}
 
 static void shrink_block(fr_program *program, tally *t)
 {
@@ -168,12 +171,15 @@ static void wrong_tag(fr_program *program, tally *t)
         instr->dim[0] += 16;
         instr->peer = (int16_t)((instr->peer + 1) % program->plan.pp);
         count(t, program);
-        instr->peer = (int16_t)((instr->peer + program->plan.pp - 1) %
-                                program->plan.pp);
+        instr->peer =
+            (int16_t)((instr->peer + program->plan.pp - 1) % program->plan.pp);
     }
 }
 
-static void test_wrong_tag(void) { over_bases(wrong_tag, 1.0, "transfer"); }
+static void test_wrong_tag(void)
+{
+    over_bases(wrong_tag, 1.0, "transfer");
+}
 
 static void wrong_offset(fr_program *program, tally *t)
 {
@@ -201,8 +207,8 @@ static void shifted_base(fr_program *program, tally *t)
     for (uint32_t c = 0; c < program->n_classes; c++)
         for (uint32_t i = 0; i < program->classes[c].n_calls; i++)
             for (size_t s = 0; s < sizeof spaces / sizeof spaces[0]; s++) {
-                uint64_t *base = &program->classes[c].calls[i]
-                                      .base_bytes[spaces[s]];
+                uint64_t *base =
+                    &program->classes[c].calls[i].base_bytes[spaces[s]];
                 if (*base == 0)
                     continue;
                 *base += 64;
@@ -226,8 +232,8 @@ static void swap_collectives(fr_program *program, tally *t)
             const fr_segment *segment =
                 &program->segments[klass->calls[i].i_segment];
             const fr_instr *instr = &program->instrs[segment->first_instr];
-            bool is_global = instr->axis == FR_AXIS_WORLD ||
-                             instr->axis == FR_AXIS_MODEL;
+            bool is_global =
+                instr->axis == FR_AXIS_WORLD || instr->axis == FR_AXIS_MODEL;
             if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COLLECTIVE ||
                 !is_global || program->n_classes == 1)
                 continue;
@@ -391,9 +397,8 @@ static void test_random_damage(void)
 }
 
 CHECK_MAIN({"dropped_dep", test_dropped_dep},
-           {"shrunk_block", test_shrunk_block},
-           {"short_life", test_short_life}, {"wrong_tag", test_wrong_tag},
-           {"wrong_offset", test_wrong_offset},
+           {"shrunk_block", test_shrunk_block}, {"short_life", test_short_life},
+           {"wrong_tag", test_wrong_tag}, {"wrong_offset", test_wrong_offset},
            {"shifted_base", test_shifted_base}, {"swapped", test_swapped},
            {"changed_collective", test_changed_collective},
            {"dropped_call", test_dropped_call},

@@ -30,11 +30,10 @@ static double makespan(replay *r)
             const fr_task *t = &r->tasks[s][next[s]];
             int64_t stage = t->chunk * r->p + s, top = r->p * r->v - 1;
             double ready =
-                !t->is_backward ? stage == 0 ? 0
-                                             : r->end[0][stage - 1]
-                                                     [t->micro_batch]
-                : stage == top  ? r->end[0][stage][t->micro_batch]
-                                : r->end[1][stage + 1][t->micro_batch];
+                !t->is_backward
+                    ? stage == 0 ? 0 : r->end[0][stage - 1][t->micro_batch]
+                : stage == top ? r->end[0][stage][t->micro_batch]
+                               : r->end[1][stage + 1][t->micro_batch];
             if (ready < 0)
                 continue;
             clock[s] = fmax(clock[s], ready) +
@@ -122,8 +121,7 @@ static void test_by_hand(void)
     check_order(one, 3, 4, 3, 1, "F0.0 B0.0 F0.1 B0.1 F0.2 B0.2");
     check_order(one, 0, 4, 2, 1, "F0.0 F0.1 B0.0 B0.1");
     /* The same, figure 4 (bottom), two chunks, here with two devices. */
-    check_order(inter, 1, 2, 2, 2,
-                "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 B0.0 B0.1");
+    check_order(inter, 1, 2, 2, 2, "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 B0.0 B0.1");
     check_order(inter, 0, 2, 4, 2,
                 "F0.0 F0.1 F1.0 F1.1 F0.2 B1.0 F0.3 B1.1 F1.2 B0.0 F1.3 B0.1 "
                 "B1.2 B1.3 B0.2 B0.3");
@@ -134,8 +132,8 @@ static void test_values(void)
     /* p 4, m 8: bubble / busy = 3/8, halved by two chunks. */
     CHECK_NEAR(fr_schedules[FR_SCHEDULE_GPIPE]->bubble_frac(4, 8, 1),
                3.0 / 11.0, 1e-12);
-    CHECK_NEAR(fr_schedules[FR_SCHEDULE_1F1B]->bubble_frac(4, 8, 1),
-               3.0 / 11.0, 1e-12);
+    CHECK_NEAR(fr_schedules[FR_SCHEDULE_1F1B]->bubble_frac(4, 8, 1), 3.0 / 11.0,
+               1e-12);
     CHECK_NEAR(fr_schedules[FR_SCHEDULE_INTERLEAVED]->bubble_frac(4, 8, 2),
                3.0 / 19.0, 1e-12);
     CHECK_INT(fr_schedules[FR_SCHEDULE_1F1B]->peak_live_micro(1, 4, 8, 1), 3);

@@ -49,9 +49,8 @@ CHECK_MAYBE_UNUSED static double *kf_doubles(const float *from, int64_t n)
 }
 
 /* Everything but the operands; a test changes what it needs. */
-CHECK_MAYBE_UNUSED static fr_kernel_call kf_call(const fr_instr *instr,
-                                                 int n_threads,
-                                                 void *const *ptr, int n_ptr)
+CHECK_MAYBE_UNUSED static fr_kernel_call
+kf_call(const fr_instr *instr, int n_threads, void *const *ptr, int n_ptr)
 {
     static const fr_job job = {.global_batch = 4};
     static const fr_plan plan = {.tp = 1};

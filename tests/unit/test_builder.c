@@ -76,11 +76,11 @@ static void test_reuse(void)
     uint32_t old = fr_builder_add_block(b, FR_MEMORY_BUFFERS, false, 8192);
     uint32_t fresh = fr_builder_add_block(b, FR_MEMORY_BUFFERS, false, 8192);
     uint32_t kept = fr_builder_add_block(b, FR_MEMORY_BUFFERS, false, 8192);
-    add(b, FR_LANE_COMPUTE, old, 'w');     /* 0 */
-    add(b, FR_LANE_PP_SEND, old, 'r');     /* 1: last user of old */
-    add(b, FR_LANE_COMPUTE, fresh, 'w');   /* 2: takes its memory */
+    add(b, FR_LANE_COMPUTE, old, 'w');   /* 0 */
+    add(b, FR_LANE_PP_SEND, old, 'r');   /* 1: last user of old */
+    add(b, FR_LANE_COMPUTE, fresh, 'w'); /* 2: takes its memory */
     fr_builder_keep(b, fresh);
-    add(b, FR_LANE_COMPUTE, kept, 'w');    /* 3: does not: fresh is kept */
+    add(b, FR_LANE_COMPUTE, kept, 'w'); /* 3: does not: fresh is kept */
     fr_builder_keep(b, fresh);
     CHECK_OK(fr_builder_finish(b, &klass, &err), &err);
     CHECK(fr_builder_offset(b, old) == fr_builder_offset(b, fresh));
@@ -113,10 +113,10 @@ static void test_pack_random(void)
             random ^= random >> 7;
             random ^= random << 17;
             uint32_t first = (uint32_t)(random >> 8) % 300;
-            items[i] = (fr_pack_item){
-                .n_bytes = 64 * (1 + (random >> 40) % 900),
-                .first = first,
-                .last = first + (uint32_t)(random >> 20) % 40};
+            items[i] =
+                (fr_pack_item){.n_bytes = 64 * (1 + (random >> 40) % 900),
+                               .first = first,
+                               .last = first + (uint32_t)(random >> 20) % 40};
         }
         CHECK_OK(fr_memory_pack(items, N, &total, &err), &err);
         for (int i = 0; i < N; i++) {
@@ -143,9 +143,8 @@ static void test_pack_stack(void)
     fr_pack_item items[12];
     uint64_t total = 0;
     for (uint32_t i = 0; i < 12; i++)
-        items[i] = (fr_pack_item){.n_bytes = 64 * (i % 5 + 1),
-                                  .first = i,
-                                  .last = 40 - i};
+        items[i] = (fr_pack_item){
+            .n_bytes = 64 * (i % 5 + 1), .first = i, .last = 40 - i};
     CHECK_OK(fr_memory_pack(items, 12, &total, &err), &err);
     CHECK_INT(total, 64 * (1 + 2 + 3 + 4 + 5 + 1 + 2 + 3 + 4 + 5 + 1 + 2));
     CHECK_OK(fr_memory_pack(items, 0, &total, &err), &err);

@@ -92,8 +92,7 @@ static void test_alone(void)
             continue;
         fr_compute_key(&instr, &profile.fingerprint, point->n_threads, &key);
         CHECK(fr_compute_key_equal(&key, point));
-        CHECK_OK(fr_cost_compute(costs, &instr, point->n_threads, &cost,
-                                 &err),
+        CHECK_OK(fr_cost_compute(costs, &instr, point->n_threads, &cost, &err),
                  &err);
         CHECK_INT(cost.source, FR_COST_MEASURED);
         if (point->n_busy == 1)
@@ -119,11 +118,11 @@ static void *run_rank(void *context)
     rank_thread *r = context;
     fr_transport *transport = NULL;
 
-    r->status = fr_transport_loopback_create(r->hub, r->rank, 60.0,
-                                             &transport, &r->err);
+    r->status = fr_transport_loopback_create(r->hub, r->rank, 60.0, &transport,
+                                             &r->err);
     if (r->status == FR_OK)
-        r->status = fr_calibrate_over(transport, &r->t->options, &r->profile,
-                                      &r->err);
+        r->status =
+            fr_calibrate_over(transport, &r->t->options, &r->profile, &r->err);
     fr_transport_destroy(transport);
     return NULL;
 }

@@ -17,7 +17,7 @@ typedef struct fake_machine {
     double clock_s;
     uint64_t n_calls, fail_at; /* UINT64_MAX: never */
     double alpha_s, beta_s_per_byte;
-    double noise;       /* relative, half-normal */
+    double noise; /* relative, half-normal */
     double outlier_frac;
     double preempt_frac;
     double slow_from_s, slow_until_s; /* twice as slow meanwhile */
@@ -50,8 +50,7 @@ static fr_status fake_run(void *context, size_t i_point, double *out_s,
     uint64_t n = machine->n_calls;
     double seconds =
         machine->alpha_s + machine->beta_s_per_byte * bytes_of(i_point);
-    bool is_preempted =
-        fr_hash_uniform(5, n, 2, 0) < machine->preempt_frac;
+    bool is_preempted = fr_hash_uniform(5, n, 2, 0) < machine->preempt_frac;
 
     FR_TRY(count_call(machine, err));
     seconds *= 1.0 + machine->noise * fabs(fr_hash_normal(5, n, 0, 0));

@@ -30,8 +30,8 @@ static fr_instr linear(int64_t m, int64_t n, int64_t k, int weight_log2)
     fr_instr instr = {.op = FR_OP_LINEAR_FWD, .dim = {m, n, k}};
 
     instr.ref[0] = (fr_ref){.space = FR_SPACE_IN, .reuse_log2 = 14};
-    instr.ref[1] = (fr_ref){.space = FR_SPACE_WEIGHT,
-                            .reuse_log2 = (uint8_t)weight_log2};
+    instr.ref[1] =
+        (fr_ref){.space = FR_SPACE_WEIGHT, .reuse_log2 = (uint8_t)weight_log2};
     instr.ref[3] = (fr_ref){.space = FR_SPACE_OUT, .reuse_log2 = 14};
     return instr;
 }
@@ -54,22 +54,20 @@ static void add_linear(fr_profile *profile, const fr_instr *instr, int n_busy)
 
     fr_compute_key(instr, &profile->fingerprint, 1, &point);
     point.n_busy = n_busy;
-    point.sample =
-        (fr_sample){law_s(instr, n_busy), 0.004, 11, 0};
+    point.sample = (fr_sample){law_s(instr, n_busy), 0.004, 11, 0};
     CHECK(fr_profile_add_compute(profile, &point, NULL) == FR_OK);
 }
 
-static void add_comm(fr_profile *profile, const char *op,
-                     const char *algorithm, const char *scope,
-                     double n_alphas, double n_betas)
+static void add_comm(fr_profile *profile, const char *op, const char *algorithm,
+                     const char *scope, double n_alphas, double n_betas)
 {
     for (uint64_t n = 16; n <= (1 << 24); n *= 4) {
-        fr_comm_point point = {.n_group = 2,
-                               .n_bytes = n,
-                               .cpu_frac = 0.71,
-                               .sample = {n_alphas * alpha_s +
-                                              n_betas * beta_s * (double)n,
-                                          0.01, 9, 0}};
+        fr_comm_point point = {
+            .n_group = 2,
+            .n_bytes = n,
+            .cpu_frac = 0.71,
+            .sample = {n_alphas * alpha_s + n_betas * beta_s * (double)n, 0.01,
+                       9, 0}};
         snprintf(point.op, sizeof point.op, "%s", op);
         snprintf(point.algorithm, sizeof point.algorithm, "%s", algorithm);
         snprintf(point.scope, sizeof point.scope, "%s", scope);
@@ -176,8 +174,7 @@ static void test_sharing(void)
                              linear(80, 1300, 1500, far)}; /* not */
         for (int i = 0; i < 2; i++) {
             fr_cost cost = ask(model, &shapes[i], 1);
-            double together_s =
-                cost.work_s * fmax(1.0, 2.0 * cost.memory_frac);
+            double together_s = cost.work_s * fmax(1.0, 2.0 * cost.memory_frac);
             CHECK_NEAR(together_s, law_s(&shapes[i], 2), 0.02);
         }
     }
@@ -199,8 +196,7 @@ static fr_cost communicate(const fr_cost_model *model, fr_op op,
 
     instr.ref[0] = instr.ref[1] =
         (fr_ref){.space = FR_SPACE_GRAD, .reuse_log2 = 20};
-    CHECK_OK(fr_cost_communicate(model, &instr, &scope, is_async, &cost,
-                                 &err),
+    CHECK_OK(fr_cost_communicate(model, &instr, &scope, is_async, &cost, &err),
              &err);
     return cost;
 }
@@ -239,17 +235,17 @@ static void test_communicate(void)
                        net, false);
     CHECK_NEAR(cost.link_bytes, 4.0 * (1 << 20), 1e-12);
     /* 8 instead of 2 hosts: 2 n (g-1)/g of bytes and 2 (g-1) steps. */
-    CHECK_NEAR(total_s(communicate(model, FR_OP_ALL_REDUCE,
-                                   FR_COLLECTIVE_RING, 1 << 22, net8, false)),
+    CHECK_NEAR(total_s(communicate(model, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING,
+                                   1 << 22, net8, false)),
                2 * 7 * alpha_s + 2.0 * 7 / 8 * beta_s * 4 * (1 << 22), 0.03);
-    cost = communicate(model, FR_OP_RECV, FR_COLLECTIVE_AUTO, 1 << 10, net,
-                       true);
+    cost =
+        communicate(model, FR_OP_RECV, FR_COLLECTIVE_AUTO, 1 << 10, net, true);
     CHECK_NEAR(cost.link_bytes, 4096.0, 1e-12);
     cost = communicate(model, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, 1 << 20,
                        alone, false);
     CHECK(total_s(cost) == 0.0);
-    CHECK(fr_cost_communicate(model, &(fr_instr){.op = FR_OP_ZERO}, &shm,
-                              false, &cost, &err) == FR_FAILURE);
+    CHECK(fr_cost_communicate(model, &(fr_instr){.op = FR_OP_ZERO}, &shm, false,
+                              &cost, &err) == FR_FAILURE);
     fr_cost_model_destroy(model);
     fr_cluster_release(&cluster);
     fr_profile_release(&profile);
@@ -263,8 +259,7 @@ static void test_datasheet(void)
     fr_instr instr = linear(8192, 8192, 8192, 26);
     fr_comm_scope net = {2, 2, 1};
     fr_cost cost;
-    double peak =
-        fr_device_peak_flops(fr_cluster_device(&cluster, 0), "bf16");
+    double peak = fr_device_peak_flops(fr_cluster_device(&cluster, 0), "bf16");
 
     instr.dtype = FR_DTYPE_BF16;
     CHECK_OK(fr_cost_model_create(NULL, &cluster, &model, &err), &err);
@@ -295,9 +290,8 @@ static void test_monotone(void)
 
     CHECK_OK(fr_cost_model_create(&profile, &cluster, &model, &err), &err);
     for (int64_t n = 1; n < (1 << 25); n += n / 3 + 1) {
-        double now_s = total_s(communicate(model, FR_OP_ALL_REDUCE,
-                                           FR_COLLECTIVE_DIRECT, n, shm,
-                                           false));
+        double now_s = total_s(communicate(
+            model, FR_OP_ALL_REDUCE, FR_COLLECTIVE_DIRECT, n, shm, false));
         CHECK(now_s >= before_s * (1 - 1e-12));
         before_s = now_s;
     }

@@ -97,8 +97,8 @@ static void test_paths(void)
     CHECK_STR(out, ".");
     CHECK_OK(fr_path_dir("/b", out, sizeof out, &err), &err);
     CHECK_STR(out, "/");
-    CHECK_FAILS(fr_path_dir("abcdefghijklmnop/b", out, sizeof out, &err),
-                FR_IO, &err);
+    CHECK_FAILS(fr_path_dir("abcdefghijklmnop/b", out, sizeof out, &err), FR_IO,
+                &err);
     CHECK_STR(fr_path_name("a/b.json"), "b.json");
     CHECK_STR(fr_path_name("b.json"), "b.json");
 }

@@ -64,8 +64,8 @@ static void test_alpha_beta(void)
 
     make_sizes(x, N, 8, 1 << 27);
     for (uint64_t i = 0; i < N; i++)
-        y[i] = (3.7e-6 + x[i] / 11.3e9) *
-               (1 + 0.01 * fr_hash_normal(11, i, 0, 0));
+        y[i] =
+            (3.7e-6 + x[i] / 11.3e9) * (1 + 0.01 * fr_hash_normal(11, i, 0, 0));
     y[4] *= 9; /* an interrupt */
     y[33] *= 4;
     CHECK_OK(fr_fit_alpha_beta(x, y, N, &line, &err), &err);
@@ -227,16 +227,16 @@ static void test_least_squares(void)
             y[i] += truth[j] * design[i * COLUMNS + j];
         }
     }
-    CHECK_OK(fr_fit_least_squares(design, y, NULL, ROWS, COLUMNS, coef,
-                                  std_err, &err),
+    CHECK_OK(fr_fit_least_squares(design, y, NULL, ROWS, COLUMNS, coef, std_err,
+                                  &err),
              &err);
     for (size_t j = 0; j < COLUMNS; j++)
         CHECK_NEAR(coef[j], truth[j], 1e-8);
     /* Noise: within four standard errors, which are not silly. */
     for (uint64_t i = 0; i < ROWS; i++)
         y[i] += 1e-4 * fr_hash_normal(8, i, 0, 0);
-    CHECK_OK(fr_fit_least_squares(design, y, NULL, ROWS, COLUMNS, coef,
-                                  std_err, &err),
+    CHECK_OK(fr_fit_least_squares(design, y, NULL, ROWS, COLUMNS, coef, std_err,
+                                  &err),
              &err);
     for (size_t j = 0; j < COLUMNS; j++)
         CHECK(fabs(coef[j] - truth[j]) < 4 * std_err[j]);
@@ -247,9 +247,9 @@ static void test_least_squares(void)
     CHECK_FAILS(fr_fit_least_squares(design, y, NULL, ROWS, COLUMNS, coef,
                                      std_err, &err),
                 FR_INPUT, &err);
-    CHECK_FAILS(fr_fit_least_squares(design, y, NULL, 3, COLUMNS, coef, NULL,
-                                     &err),
-                FR_INPUT, &err);
+    CHECK_FAILS(
+        fr_fit_least_squares(design, y, NULL, 3, COLUMNS, coef, NULL, &err),
+        FR_INPUT, &err);
 }
 
 /* Karush-Kuhn-Tucker decides: no slope at free columns, none downhill at the
@@ -266,9 +266,9 @@ static void test_nonnegative(void)
             design[i] = fr_hash_normal(trial, i, 1, 0);
         for (uint64_t i = 0; i < ROWS; i++)
             y[i] = fr_hash_normal(trial, i, 2, 0);
-        if (!CHECK_OK(fr_fit_nonnegative(design, y, NULL, ROWS, COLUMNS, coef,
-                                         &err),
-                      &err))
+        if (!CHECK_OK(
+                fr_fit_nonnegative(design, y, NULL, ROWS, COLUMNS, coef, &err),
+                &err))
             return;
         for (size_t j = 0; j < COLUMNS; j++) {
             double slope = 0;

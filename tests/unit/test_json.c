@@ -89,22 +89,21 @@ static void test_nul_and_depth(void)
     CHECK_HAS(err.text, "nested deeper than 64");
 }
 
-static const char sample[] =
-    "{\n"
-    "  \"name\": \"caf\\u00e9 \\ud83d\\ude00\\n\",\n"
-    "  \"big\": 18446744073709551615,\n"
-    "  \"least\": -9223372036854775808,\n"
-    "  \"over\": 18446744073709551616,\n"
-    "  \"odd\": 9007199254740993,\n"
-    "  \"pi\": 3.141592653589793,\n"
-    "  \"thousand\": 1e3,\n"
-    "  \"yes\": true,\n"
-    "  \"nothing\": null,\n"
-    "  \"Name\": \"other case\",\n"
-    "  \"list\": [1, \"two\",\n"
-    "    3.5],\n"
-    "  \"empty\": {}\n"
-    "}\n";
+static const char sample[] = "{\n"
+                             "  \"name\": \"caf\\u00e9 \\ud83d\\ude00\\n\",\n"
+                             "  \"big\": 18446744073709551615,\n"
+                             "  \"least\": -9223372036854775808,\n"
+                             "  \"over\": 18446744073709551616,\n"
+                             "  \"odd\": 9007199254740993,\n"
+                             "  \"pi\": 3.141592653589793,\n"
+                             "  \"thousand\": 1e3,\n"
+                             "  \"yes\": true,\n"
+                             "  \"nothing\": null,\n"
+                             "  \"Name\": \"other case\",\n"
+                             "  \"list\": [1, \"two\",\n"
+                             "    3.5],\n"
+                             "  \"empty\": {}\n"
+                             "}\n";
 
 static void test_values(void)
 {
@@ -309,8 +308,7 @@ static void test_large(void)
     fr_buffer_puts(&buffer, "\"k777\":1}");
     CHECK_FAILS(fr_json_parse("t", buffer.data, buffer.n, &json, &err),
                 FR_INPUT, &err);
-    CHECK_STR(err.text,
-              "t:200001: duplicate key 'k777', first on line 778");
+    CHECK_STR(err.text, "t:200001: duplicate key 'k777', first on line 778");
     fr_buffer_release(&buffer);
 }
 

@@ -65,16 +65,15 @@ static attn_run run_attention(const attn_ref *ref, float *qkv, float *d_o,
                               bool is_saved, int n_threads)
 {
     int64_t rows = ref->batch * ref->seq;
-    fr_instr fwd = {.op = FR_OP_ATTN_FWD,
-                    .flags = is_saved ? FR_INSTR_SAVE_PROBS : 0,
-                    .dim = {ref->batch, ref->seq, ref->n_q, ref->n_kv,
-                            ref->head_dim}};
+    fr_instr fwd = {
+        .op = FR_OP_ATTN_FWD,
+        .flags = is_saved ? FR_INSTR_SAVE_PROBS : 0,
+        .dim = {ref->batch, ref->seq, ref->n_q, ref->n_kv, ref->head_dim}};
     fr_instr bwd = fwd;
     bwd.op = FR_OP_ATTN_BWD;
     attn_run run = {.n_o = rows * ref->n_q * ref->head_dim,
                     .n_kept = rows * ref->n_q * (is_saved ? ref->seq : 1),
-                    .n_qkv = rows * (ref->n_q + 2 * ref->n_kv) *
-                             ref->head_dim};
+                    .n_qkv = rows * (ref->n_q + 2 * ref->n_kv) * ref->head_dim};
     run.o = kf_floats(run.n_o, 3, 9);
     run.kept = kf_floats(run.n_kept, 4, 9);
     run.dqkv = kf_floats(run.n_qkv, 5, 9);

@@ -36,8 +36,8 @@ static float *param(const tiny *t, float *base, int layer, const char *gpt2,
     if (layer < 0)
         snprintf(name, sizeof name, "%s", part);
     else
-        snprintf(name, sizeof name, "%s.%d.%s",
-                 t->m->is_llama ? "layers" : "h", layer, part);
+        snprintf(name, sizeof name, "%s.%d.%s", t->m->is_llama ? "layers" : "h",
+                 layer, part);
     const golden_tensor *tensor = golden_find(t->m, name);
     CHECK(tensor != NULL);
     return tensor ? base + t->at[tensor - t->m->tensors] : base;
@@ -74,9 +74,8 @@ static void tiny_create(tiny *t, const golden_model *m, bool is_saved)
     t->opt = calloc(2 * (size_t)t->n_weights, sizeof(float));
     for (int i = 0; i < m->n_tensors; i++)
         for (int j = 0; j < m->tensors[i].rows * m->tensors[i].cols; j++)
-            t->w[t->at[i] + j] =
-                golden_weight(&m->tensors[i], j / m->tensors[i].cols,
-                              j % m->tensors[i].cols);
+            t->w[t->at[i] + j] = golden_weight(
+                &m->tensors[i], j / m->tensors[i].cols, j % m->tensors[i].cols);
     t->tokens = calloc(2 * (size_t)t->rows, sizeof *t->tokens);
     for (int64_t i = 0; i < t->rows; i++) {
         int64_t at = i / s * (s + 1) + i % s;
@@ -85,19 +84,21 @@ static void tiny_create(tiny *t, const golden_model *m, bool is_saved)
     }
     for (int i = 0; i < m->n_layers; i++) {
         layer_state *l = &t->layers[i];
-        float **lists[] = {&l->in, &l->n1, &l->stats1, &l->qkv, &l->o,
-                           &l->kept, &l->mid, &l->n2, &l->stats2, &l->fc,
-                           &l->act};
-        int64_t widths[] = {t->c, t->c, 2, t->qkv, t->q,
-                            m->n_heads * (is_saved ? s : 1), t->c, t->c, 2,
-                            t->fc, m->ffn_hidden};
+        float **lists[] = {&l->in,     &l->n1,   &l->stats1, &l->qkv,
+                           &l->o,      &l->kept, &l->mid,    &l->n2,
+                           &l->stats2, &l->fc,   &l->act};
+        int64_t widths[] = {
+            t->c,   t->c,         2,
+            t->qkv, t->q,         m->n_heads * (is_saved ? s : 1),
+            t->c,   t->c,         2,
+            t->fc,  m->ffn_hidden};
         for (int j = 0; j < 11; j++)
             *lists[j] = calloc((size_t)(t->rows * widths[j]), sizeof(float));
     }
-    float **lists[] = {&t->out, &t->last, &t->stats, &t->logits, &t->d,
-                       &t->d2, &t->d_wide, &t->d_qkv};
-    int64_t widths[] = {t->c, t->c, 2, m->vocab, t->c, t->q + t->c, t->fc * 2,
-                        t->qkv};
+    float **lists[] = {&t->out, &t->last, &t->stats,  &t->logits,
+                       &t->d,   &t->d2,   &t->d_wide, &t->d_qkv};
+    int64_t widths[] = {t->c, t->c,        2,         m->vocab,
+                        t->c, t->q + t->c, t->fc * 2, t->qkv};
     for (int j = 0; j < 8; j++)
         *lists[j] = calloc((size_t)(t->rows * widths[j]), sizeof(float));
 }
@@ -106,13 +107,13 @@ static void tiny_destroy(tiny *t)
 {
     for (int i = 0; i < t->m->n_layers; i++) {
         layer_state *l = &t->layers[i];
-        float *lists[] = {l->in, l->n1, l->stats1, l->qkv, l->o, l->kept,
-                          l->mid, l->n2, l->stats2, l->fc, l->act};
+        float *lists[] = {l->in,  l->n1, l->stats1, l->qkv, l->o,  l->kept,
+                          l->mid, l->n2, l->stats2, l->fc,  l->act};
         for (int j = 0; j < 11; j++)
             free(lists[j]);
     }
-    float *lists[] = {t->out, t->last, t->stats, t->logits, t->d, t->d2,
-                      t->d_wide, t->d_qkv, t->w, t->g, t->opt};
+    float *lists[] = {t->out,    t->last,  t->stats, t->logits, t->d,  t->d2,
+                      t->d_wide, t->d_qkv, t->w,     t->g,      t->opt};
     for (int j = 0; j < 11; j++)
         free(lists[j]);
     free(t->tokens);
@@ -124,28 +125,31 @@ static void layer_forward(tiny *t, int i, float *out)
     layer_state *l = &t->layers[i];
     int64_t r = t->rows, c = t->c, f = m->ffn_hidden;
 #define W(gpt2, llama) param(t, t->w, i, gpt2, llama)
-    RUN(t, I(.op = FR_OP_NORM_FWD, .dim = {r, c}, .scalar = m->norm_eps,
-             .flags = t->norm_flags),
-        l->in, W("ln_1.weight", "input_layernorm.weight"),
-        W("ln_1.bias", NULL), l->n1, l->stats1);
+    RUN(t,
+        I(.op = FR_OP_NORM_FWD, .dim = {r, c}, .scalar = m->norm_eps,
+          .flags = t->norm_flags),
+        l->in, W("ln_1.weight", "input_layernorm.weight"), W("ln_1.bias", NULL),
+        l->n1, l->stats1);
     RUN(t, I(.op = FR_OP_LINEAR_FWD, .dim = {r, t->qkv, c}), l->n1,
         W("attn.c_attn.weight", "self_attn.qkv_proj.weight"),
         W("attn.c_attn.bias", NULL), l->qkv);
     if (m->is_llama)
-        RUN(t, I(.op = FR_OP_ROPE_FWD, .scalar = m->rope_theta,
-                 .dim = {r, m->seq, m->n_heads, m->n_kv_heads, m->head_dim}),
+        RUN(t,
+            I(.op = FR_OP_ROPE_FWD, .scalar = m->rope_theta,
+              .dim = {r, m->seq, m->n_heads, m->n_kv_heads, m->head_dim}),
             l->qkv);
-    RUN(t, I(.op = FR_OP_ATTN_FWD, .flags = t->attn_flags,
-             .dim = {m->batch, m->seq, m->n_heads, m->n_kv_heads,
-                     m->head_dim}),
+    RUN(t,
+        I(.op = FR_OP_ATTN_FWD, .flags = t->attn_flags,
+          .dim = {m->batch, m->seq, m->n_heads, m->n_kv_heads, m->head_dim}),
         l->qkv, l->o, l->kept);
     RUN(t, I(.op = FR_OP_LINEAR_FWD, .dim = {r, c, t->q}), l->o,
         W("attn.c_proj.weight", "self_attn.o_proj.weight"),
         W("attn.c_proj.bias", NULL), l->mid);
     RUN(t, I(.op = FR_OP_RESIDUAL_ADD, .dim = {r, c}), l->in, l->mid, NULL,
         l->mid);
-    RUN(t, I(.op = FR_OP_NORM_FWD, .dim = {r, c}, .scalar = m->norm_eps,
-             .flags = t->norm_flags),
+    RUN(t,
+        I(.op = FR_OP_NORM_FWD, .dim = {r, c}, .scalar = m->norm_eps,
+          .flags = t->norm_flags),
         l->mid, W("ln_2.weight", "post_attention_layernorm.weight"),
         W("ln_2.bias", NULL), l->n2, l->stats2);
     RUN(t, I(.op = FR_OP_LINEAR_FWD, .dim = {r, t->fc, c}), l->n2,
@@ -162,8 +166,8 @@ static void layer_forward(tiny *t, int i, float *out)
         W("mlp.c_proj.bias", NULL), out);
 }
 
-static void linear_backward(tiny *t, const int64_t mnk[3], float *dy,
-                            float *x, float *const wgb[3], float *dx)
+static void linear_backward(tiny *t, const int64_t mnk[3], float *dy, float *x,
+                            float *const wgb[3], float *dx)
 {
     fr_instr instr = {.op = FR_OP_LINEAR_WGRAD,
                       .dim = {mnk[0], mnk[1], mnk[2]}};
@@ -180,7 +184,8 @@ static void layer_backward(tiny *t, int i)
     layer_state *l = &t->layers[i];
     int64_t r = t->rows, c = t->c, f = m->ffn_hidden;
     float *d_act = t->d_wide, *d_fc = t->d_wide + r * t->fc;
-    fr_instr norm = {.op = FR_OP_NORM_BWD, .dim = {r, c},
+    fr_instr norm = {.op = FR_OP_NORM_BWD,
+                     .dim = {r, c},
                      .flags = (uint16_t)(t->norm_flags | FR_INSTR_ACCUMULATE)};
     linear_backward(t, (int64_t[]){r, c, f}, t->d, l->act,
                     (float *[]){W("mlp.c_proj.weight", "mlp.down_proj.weight"),
@@ -194,12 +199,11 @@ static void layer_backward(tiny *t, int i)
         RUN(t, I(.op = FR_OP_SWIGLU_BWD, .dim = {r, f}), d_act, l->fc, d_fc);
     else
         RUN(t, I(.op = FR_OP_GELU_BWD, .dim = {r * f}), d_act, l->fc, d_fc);
-    linear_backward(
-        t, (int64_t[]){r, t->fc, c}, d_fc, l->n2,
-        (float *[]){W("mlp.c_fc.weight", "mlp.gate_up_proj.weight"),
-                    G("mlp.c_fc.weight", "mlp.gate_up_proj.weight"),
-                    G("mlp.c_fc.bias", NULL)},
-        t->d2);
+    linear_backward(t, (int64_t[]){r, t->fc, c}, d_fc, l->n2,
+                    (float *[]){W("mlp.c_fc.weight", "mlp.gate_up_proj.weight"),
+                                G("mlp.c_fc.weight", "mlp.gate_up_proj.weight"),
+                                G("mlp.c_fc.bias", NULL)},
+                    t->d2);
     RUN(t, norm, t->d2, l->mid,
         W("ln_2.weight", "post_attention_layernorm.weight"), l->stats2, t->d,
         G("ln_2.weight", "post_attention_layernorm.weight"),
@@ -210,13 +214,14 @@ static void layer_backward(tiny *t, int i)
                     G("attn.c_proj.weight", "self_attn.o_proj.weight"),
                     G("attn.c_proj.bias", NULL)},
         t->d2);
-    RUN(t, I(.op = FR_OP_ATTN_BWD, .flags = t->attn_flags,
-             .dim = {m->batch, m->seq, m->n_heads, m->n_kv_heads,
-                     m->head_dim}),
+    RUN(t,
+        I(.op = FR_OP_ATTN_BWD, .flags = t->attn_flags,
+          .dim = {m->batch, m->seq, m->n_heads, m->n_kv_heads, m->head_dim}),
         t->d2, l->qkv, l->o, l->kept, t->d_qkv);
     if (m->is_llama)
-        RUN(t, I(.op = FR_OP_ROPE_BWD, .scalar = m->rope_theta,
-                 .dim = {r, m->seq, m->n_heads, m->n_kv_heads, m->head_dim}),
+        RUN(t,
+            I(.op = FR_OP_ROPE_BWD, .scalar = m->rope_theta,
+              .dim = {r, m->seq, m->n_heads, m->n_kv_heads, m->head_dim}),
             t->d_qkv);
     linear_backward(
         t, (int64_t[]){r, t->qkv, c}, t->d_qkv, l->n1,
@@ -243,18 +248,18 @@ static void forward_backward(tiny *t)
         W("wpe.weight", NULL), t->layers[0].in);
     for (int j = 0; j < m->n_layers; j++)
         layer_forward(t, j, j + 1 < m->n_layers ? t->layers[j + 1].in : t->out);
-    RUN(t, I(.op = FR_OP_NORM_FWD, .dim = {r, c}, .scalar = m->norm_eps,
-             .flags = t->norm_flags),
-        t->out, W("ln_f.weight", "norm.weight"), W("ln_f.bias", NULL),
-        t->last, t->stats);
+    RUN(t,
+        I(.op = FR_OP_NORM_FWD, .dim = {r, c}, .scalar = m->norm_eps,
+          .flags = t->norm_flags),
+        t->out, W("ln_f.weight", "norm.weight"), W("ln_f.bias", NULL), t->last,
+        t->stats);
     RUN(t, I(.op = FR_OP_LINEAR_FWD, .dim = {r, v, c}), t->last,
         W("wte.weight", head), NULL, t->logits);
     RUN(t, I(.op = FR_OP_XENT, .dim = {r, v, v}, .scalar = 1.0 / (double)r),
         t->logits, t->tokens, &t->step);
     linear_backward(
         t, (int64_t[]){r, v, c}, t->logits, t->last,
-        (float *[]){W("wte.weight", head), G("wte.weight", head), NULL},
-        t->d2);
+        (float *[]){W("wte.weight", head), G("wte.weight", head), NULL}, t->d2);
     RUN(t, I(.op = FR_OP_NORM_BWD, .dim = {r, c}, .flags = t->norm_flags),
         t->d2, t->out, W("ln_f.weight", "norm.weight"), t->stats, t->d,
         G("ln_f.weight", "norm.weight"), G("ln_f.bias", NULL));
@@ -339,10 +344,22 @@ static void check_model(const golden_model *m, bool is_saved)
     tiny_destroy(&t);
 }
 
-static void test_gpt2(void) { check_model(&golden_gpt2_tiny, true); }
-static void test_gpt2_lse(void) { check_model(&golden_gpt2_tiny, false); }
-static void test_llama(void) { check_model(&golden_llama_tiny, true); }
-static void test_llama_lse(void) { check_model(&golden_llama_tiny, false); }
+static void test_gpt2(void)
+{
+    check_model(&golden_gpt2_tiny, true);
+}
+static void test_gpt2_lse(void)
+{
+    check_model(&golden_gpt2_tiny, false);
+}
+static void test_llama(void)
+{
+    check_model(&golden_llama_tiny, true);
+}
+static void test_llama_lse(void)
+{
+    check_model(&golden_llama_tiny, false);
+}
 
 static float walk(const golden_weight_path *path, fr_optimizer_kind kind)
 {
@@ -375,8 +392,8 @@ static void test_optimizers(void)
 {
     for (size_t i = 0; i < sizeof golden_paths / sizeof golden_paths[0]; i++) {
         const golden_weight_path *path = &golden_paths[i];
-        double moved = fabs(path->w_adamw - path->w0) +
-                       fabs(path->w_sgd - path->w0);
+        double moved =
+            fabs(path->w_adamw - path->w0) + fabs(path->w_sgd - path->w0);
         CHECK_WITHIN(walk(path, FR_OPTIMIZER_SGD), path->w_sgd,
                      1e-6 * moved + 3e-7);
         CHECK_WITHIN(walk(path, FR_OPTIMIZER_ADAMW), path->w_adamw,

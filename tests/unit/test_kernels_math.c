@@ -49,17 +49,35 @@ enum { N_TENSORS = 5 };
 static uint64_t make_tensors(fr_tensor tensors[N_TENSORS], int64_t n_tp)
 {
     static const fr_tensor whole[N_TENSORS] = {
-        {.global_rows = 101, .global_cols = 24, .sharded_dim = 1, .id = 3,
-         .init = FR_TENSOR_INIT_NORMAL, .init_std = 0.37}, /* padded */
-        {.global_rows = 48, .global_cols = 20, .sharded_dim = 1, .id = 4,
-         .n_parts = 3, .part_rows = {24, 12, 12},
-         .init = FR_TENSOR_INIT_NORMAL, .init_std = 0.02}, /* q, k, v */
-        {.global_rows = 20, .global_cols = 36, .sharded_dim = 2, .id = 5,
-         .init = FR_TENSOR_INIT_NORMAL, .init_std = 1.9},
-        {.global_rows = 1, .global_cols = 20, .id = 6,
+        {.global_rows = 101,
+         .global_cols = 24,
+         .sharded_dim = 1,
+         .id = 3,
+         .init = FR_TENSOR_INIT_NORMAL,
+         .init_std = 0.37}, /* padded */
+        {.global_rows = 48,
+         .global_cols = 20,
+         .sharded_dim = 1,
+         .id = 4,
+         .n_parts = 3,
+         .part_rows = {24, 12, 12},
+         .init = FR_TENSOR_INIT_NORMAL,
+         .init_std = 0.02}, /* q, k, v */
+        {.global_rows = 20,
+         .global_cols = 36,
+         .sharded_dim = 2,
+         .id = 5,
+         .init = FR_TENSOR_INIT_NORMAL,
+         .init_std = 1.9},
+        {.global_rows = 1,
+         .global_cols = 20,
+         .id = 6,
          .init = FR_TENSOR_INIT_ONE},
-        {.global_rows = 7, .global_cols = 20, .id = 7,
-         .init = FR_TENSOR_INIT_NORMAL, .init_std = 0.5},
+        {.global_rows = 7,
+         .global_cols = 20,
+         .id = 7,
+         .init = FR_TENSOR_INIT_NORMAL,
+         .init_std = 0.5},
     };
     uint64_t at = 0;
     for (int i = 0; i < N_TENSORS; i++) {
@@ -67,8 +85,7 @@ static uint64_t make_tensors(fr_tensor tensors[N_TENSORS], int64_t n_tp)
         *t = whole[i];
         t->rows = t->sharded_dim == 1 ? (t->global_rows + n_tp - 1) / n_tp
                                       : t->global_rows;
-        t->cols = t->sharded_dim == 2 ? t->global_cols / n_tp
-                                      : t->global_cols;
+        t->cols = t->sharded_dim == 2 ? t->global_cols / n_tp : t->global_cols;
         for (int j = 0; j < t->n_parts; j++)
             t->part_rows[j] /= n_tp;
         t->first = at;
@@ -94,10 +111,10 @@ static void check_place(const fr_tensor *part, const fr_tensor *whole,
                   : row < q + k ? 24 + tp * k + (row - q)
                                 : 36 + tp * k + (row - q - k);
         }
-        float want = row < whole->global_rows
-                         ? all[whole->first + (uint64_t)(row * whole->cols +
-                                                         col)]
-                         : 0.0F;
+        float want =
+            row < whole->global_rows
+                ? all[whole->first + (uint64_t)(row * whole->cols + col)]
+                : 0.0F;
         CHECK(w[part->first + i] == want);
     }
 }
@@ -129,9 +146,14 @@ static void test_init_layouts(void)
 static void test_init_moments(void)
 {
     enum { ROWS = 700, COLS = 900, N = ROWS * COLS };
-    fr_tensor tensor = {.n = N, .rows = ROWS, .cols = COLS,
-                        .global_rows = ROWS, .global_cols = COLS, .id = 9,
-                        .init = FR_TENSOR_INIT_NORMAL, .init_std = 0.02};
+    fr_tensor tensor = {.n = N,
+                        .rows = ROWS,
+                        .cols = COLS,
+                        .global_rows = ROWS,
+                        .global_cols = COLS,
+                        .id = 9,
+                        .init = FR_TENSOR_INIT_NORMAL,
+                        .init_std = 0.02};
     float *w = calloc(N, sizeof *w);
     double sums[5] = {0}, beside = 0;
     fr_kernels_cpu_init_weights(w, &tensor, 1, 0, 1, 42, 2);

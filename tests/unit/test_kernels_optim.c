@@ -12,9 +12,18 @@ enum { N_TENSORS = 4, N_FLAT = 12000 };
 static const fr_tensor tensors[N_TENSORS] = {
     {.first = 0, .n = 8470, .rows = 110, .cols = 77, .is_decayed = true},
     {.first = 8480, .n = 131, .rows = 1, .cols = 131},
-    {.first = 8611, .n = 1000, .rows = 10, .cols = 100, .is_decayed = true,
-     .is_tied_copy = true, .sharded_dim = 1},
-    {.first = 9611, .n = 2200, .rows = 22, .cols = 100, .is_decayed = true,
+    {.first = 8611,
+     .n = 1000,
+     .rows = 10,
+     .cols = 100,
+     .is_decayed = true,
+     .is_tied_copy = true,
+     .sharded_dim = 1},
+    {.first = 9611,
+     .n = 2200,
+     .rows = 22,
+     .cols = 100,
+     .is_decayed = true,
      .sharded_dim = 2},
 };
 
@@ -59,8 +68,8 @@ static double lamb_direction(const reference *ref, const fr_job *job, int i,
     return m / (sqrt(v) + job->optimizer_eps) + decay * ref->w[i];
 }
 
-static double ratio_of(const reference *ref, const fr_job *job,
-                       const double *g, const fr_tensor *tensor, double t)
+static double ratio_of(const reference *ref, const fr_job *job, const double *g,
+                       const fr_tensor *tensor, double t)
 {
     double w = 0, u = 0;
     if (!tensor->is_decayed)
@@ -90,8 +99,7 @@ static void reference_step(reference *ref, const fr_job *job, const double *g,
                        job->optimizer == FR_OPTIMIZER_LAMB;
         for (int i = first; i < last && is_adam; i++) {
             ref->m[i] = job->beta1 * ref->m[i] + (1 - job->beta1) * g[i];
-            ref->v[i] =
-                job->beta2 * ref->v[i] + (1 - job->beta2) * g[i] * g[i];
+            ref->v[i] = job->beta2 * ref->v[i] + (1 - job->beta2) * g[i] * g[i];
         }
         double ratio = ratio_of(ref, job, g, &tensors[j], t);
         for (int i = first; i < last; i++) {
@@ -105,8 +113,7 @@ static void reference_step(reference *ref, const fr_job *job, const double *g,
             } else if (job->optimizer == FR_OPTIMIZER_ADAMW) {
                 ref->w[i] -= lr * lamb_direction(ref, job, i, decay, t);
             } else {
-                ref->w[i] -=
-                    lr * ratio * lamb_direction(ref, job, i, decay, t);
+                ref->w[i] -= lr * ratio * lamb_direction(ref, job, i, decay, t);
             }
         }
     }
@@ -145,8 +152,8 @@ static void run_step(state *at, const fr_job *job, int64_t i_step,
     static const int64_t cuts[] = {0, 3001, 8500, 9000, 11000, N_FLAT};
     memset(at->norms, 0, sizeof at->norms);
     for (int i = 0; i < 5 && fr_optimizers[job->optimizer]->has_norms; i++)
-        run_op(at, job, FR_OP_OPT_NORMS, cuts[i], cuts[i + 1] - cuts[i],
-               i_step, n_threads);
+        run_op(at, job, FR_OP_OPT_NORMS, cuts[i], cuts[i + 1] - cuts[i], i_step,
+               n_threads);
     for (int i = 0; i < 5; i++)
         run_op(at, job, FR_OP_OPT_STEP, cuts[i], cuts[i + 1] - cuts[i], i_step,
                n_threads);
@@ -197,24 +204,37 @@ static void check_optimizer(fr_optimizer_kind kind)
     free(b.opt);
 }
 
-static void test_sgd(void) { check_optimizer(FR_OPTIMIZER_SGD); }
-static void test_adamw(void) { check_optimizer(FR_OPTIMIZER_ADAMW); }
-static void test_lars(void) { check_optimizer(FR_OPTIMIZER_LARS); }
-static void test_lamb(void) { check_optimizer(FR_OPTIMIZER_LAMB); }
+static void test_sgd(void)
+{
+    check_optimizer(FR_OPTIMIZER_SGD);
+}
+static void test_adamw(void)
+{
+    check_optimizer(FR_OPTIMIZER_ADAMW);
+}
+static void test_lars(void)
+{
+    check_optimizer(FR_OPTIMIZER_LARS);
+}
+static void test_lamb(void)
+{
+    check_optimizer(FR_OPTIMIZER_LAMB);
+}
 
 /* Sharded operands: coordinate c works on [first + c n, first + (c+1) n). */
 static void test_sharded_range(void)
 {
     fr_job job = job_of(FR_OPTIMIZER_ADAMW);
-    state a = {.w = kf_floats(N_FLAT, 1, 0.3), .g = kf_floats(N_FLAT, 2, 1),
+    state a = {.w = kf_floats(N_FLAT, 1, 0.3),
+               .g = kf_floats(N_FLAT, 2, 1),
                .opt = calloc(2 * N_FLAT, sizeof(float)),
                .step = {.clip_factor = 1}};
     float *w = kf_copy(a.w, N_FLAT);
     run_step(&a, &job, 3, 1);
     for (int c = 0; c < 3; c++) {
         float *opt = calloc(2 * N_FLAT / 3, sizeof *opt);
-        fr_instr instr = {.op = FR_OP_OPT_STEP, .axis = FR_AXIS_DP,
-                          .dim = {N_FLAT / 3, 0}};
+        fr_instr instr = {
+            .op = FR_OP_OPT_STEP, .axis = FR_AXIS_DP, .dim = {N_FLAT / 3, 0}};
         instr.ref[1].is_sharded = 1;
         fr_kernel_call call = kf_call(&instr, 2, NULL, 0);
         call.job = &job;
@@ -240,7 +260,8 @@ static void test_sharded_range(void)
 static void test_counting(void)
 {
     fr_job job = job_of(FR_OPTIMIZER_LARS);
-    state at = {.w = kf_floats(N_FLAT, 3, 0.3), .g = kf_floats(N_FLAT, 4, 1),
+    state at = {.w = kf_floats(N_FLAT, 3, 0.3),
+                .g = kf_floats(N_FLAT, 4, 1),
                 .opt = calloc(2 * N_FLAT, sizeof(float)),
                 .step = {.clip_factor = 0.5}};
     for (int tp = 0; tp < 2; tp++) {
@@ -257,8 +278,7 @@ static void test_counting(void)
             }
         }
         fr_instr instr = {.op = FR_OP_GRAD_SQSUM, .dim = {N_FLAT, 0}};
-        fr_kernel_call call =
-            kf_call(&instr, 2, (void *[]){at.g, &at.step}, 2);
+        fr_kernel_call call = kf_call(&instr, 2, (void *[]){at.g, &at.step}, 2);
         call.tensors = tensors;
         call.n_tensors = N_TENSORS;
         call.tp_coordinate = tp;
@@ -275,8 +295,7 @@ static void test_counting(void)
         memset(at.norms, 0, sizeof at.norms);
         call.job = &job;
         for (int i = 0; i < 5; i++)
-            call.ptr[i] = (void *[]){at.g, at.w, at.opt, &at.step,
-                                     at.norms}[i];
+            call.ptr[i] = (void *[]){at.g, at.w, at.opt, &at.step, at.norms}[i];
         fr_kernels_cpu[FR_OP_OPT_NORMS](&call);
         for (int i = 0; i < 2 * N_TENSORS; i++)
             CHECK_NEAR(at.norms[i], norms[i], 1e-13);

@@ -113,8 +113,8 @@ static void test_sharded(void)
         logits[tp] = kf_floats(ROWS * SHARD, 4, 1e3);
         for (int i = 0; i < ROWS * SHARD; i++)
             if (tp * SHARD + i % SHARD < VOCAB)
-                logits[tp][i] = whole[i / SHARD * VOCAB + tp * SHARD +
-                                      i % SHARD];
+                logits[tp][i] =
+                    whole[i / SHARD * VOCAB + tp * SHARD + i % SHARD];
     }
     run_shards(FR_OP_XENT_MAX, logits, (void *[]){tokens, max}, 2, NULL);
     for (int i = 0; i < ROWS; i++)
@@ -127,17 +127,16 @@ static void test_sharded(void)
     run_shards(FR_OP_XENT_GRAD, logits, (void *[]){tokens, max, sums, NULL}, 4,
                steps);
 
-    fr_instr instr = {.op = FR_OP_XENT, .dim = {ROWS, VOCAB, VOCAB},
-                      .scalar = 0.0091};
+    fr_instr instr = {
+        .op = FR_OP_XENT, .dim = {ROWS, VOCAB, VOCAB}, .scalar = 0.0091};
     KF_RUN(&instr, 1, whole, tokens, &one);
     CHECK_NEAR(steps[0].loss_sum, one.loss_sum, 2e-7);
     CHECK(steps[1].loss_sum == 0 && steps[2].loss_sum == 0);
     for (int tp = 0; tp < N_TP; tp++) {
         for (int i = 0; i < ROWS * SHARD; i++) {
             int column = tp * SHARD + i % SHARD;
-            double want = column < VOCAB
-                              ? (double)whole[i / SHARD * VOCAB + column]
-                              : 0;
+            double want =
+                column < VOCAB ? (double)whole[i / SHARD * VOCAB + column] : 0;
             CHECK_WITHIN(logits[tp][i], want, 5e-9);
         }
         free(logits[tp]);

@@ -77,8 +77,10 @@ static void test_embedding(void)
 
 static void test_communication(void)
 {
-    fr_instr gather = {.op = FR_OP_ALL_GATHER, .dtype = FR_DTYPE_U8,
-                       .axis = FR_AXIS_DP, .dim = {1200}};
+    fr_instr gather = {.op = FR_OP_ALL_GATHER,
+                       .dtype = FR_DTYPE_U8,
+                       .axis = FR_AXIS_DP,
+                       .dim = {1200}};
     gather.ref[0].space = gather.ref[1].space = FR_SPACE_WIRE;
     CHECK_INT(fr_instr_payload_bytes(&gather), 1200);
     CHECK_INT(fr_instr_ref_bytes(&gather, 0, 4), 300);

@@ -133,8 +133,8 @@ static void test_missing_file(void)
     fr_err err = {0};
     fr_profile profile;
 
-    CHECK_FAILS(fr_profile_load("/no/such/profile.json", &profile, &err),
-                FR_IO, &err);
+    CHECK_FAILS(fr_profile_load("/no/such/profile.json", &profile, &err), FR_IO,
+                &err);
 }
 
 static void test_fingerprint(void)

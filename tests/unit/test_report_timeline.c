@@ -136,9 +136,9 @@ static void test_breakdown(void)
     little *l = make_little();
     fr_err err;
     double parts_s[FR_PART_N], step_s, sum_s = 0;
-    CHECK_OK(fr_step_breakdown(&l->program, &l->timeline, 7, parts_s, &step_s,
-                                 &err),
-             &err);
+    CHECK_OK(
+        fr_step_breakdown(&l->program, &l->timeline, 7, parts_s, &step_s, &err),
+        &err);
     for (int i = 0; i < FR_PART_N; i++)
         sum_s += parts_s[i];
     CHECK_NEAR(step_s, 55e-6, 1e-12);
@@ -149,9 +149,9 @@ static void test_breakdown(void)
     CHECK_NEAR(parts_s[FR_PART_EXPOSED_PP], 5e-6, 1e-9);
     CHECK_NEAR(parts_s[FR_PART_BUBBLE], (31.25 - 13.5) * 1e-6, 1e-9);
     CHECK_NEAR(parts_s[FR_PART_OTHER], (0.5 + 0.75 + 0.875) * 1e-6, 1e-9);
-    CHECK_FAILS(fr_step_breakdown(&l->program, &l->timeline, 6, parts_s,
-                                    &step_s, &err),
-                FR_INPUT, &err);
+    CHECK_FAILS(
+        fr_step_breakdown(&l->program, &l->timeline, 6, parts_s, &step_s, &err),
+        FR_INPUT, &err);
     free_little(l);
 }
 
@@ -163,8 +163,8 @@ static void test_mean_is_scaled(void)
     add_span(l, 0, 0, 0, 20);
     l->timeline.at[l->timeline.n - 1].step = 8;
     CHECK_INT(fr_step_median(&l->timeline), 8); /* the shorter of two */
-    CHECK_OK(fr_step_breakdown_mean(&l->program, &l->timeline, 0.0375,
-                                      parts_s, &err),
+    CHECK_OK(fr_step_breakdown_mean(&l->program, &l->timeline, 0.0375, parts_s,
+                                    &err),
              &err);
     for (int i = 0; i < FR_PART_N; i++)
         sum_s += parts_s[i];
@@ -179,14 +179,14 @@ static void test_foreign_timeline(void)
     fr_err err;
     double parts_s[FR_PART_N], step_s;
     l->timeline.at[0].i_call = 99;
-    CHECK_FAILS(fr_step_breakdown(&l->program, &l->timeline, 7, parts_s,
-                                    &step_s, &err),
-                FR_INPUT, &err);
+    CHECK_FAILS(
+        fr_step_breakdown(&l->program, &l->timeline, 7, parts_s, &step_s, &err),
+        FR_INPUT, &err);
     l->timeline.at[0].i_call = 0;
     l->timeline.at[0].rank = 2;
-    CHECK_FAILS(fr_step_breakdown(&l->program, &l->timeline, 7, parts_s,
-                                    &step_s, &err),
-                FR_INPUT, &err);
+    CHECK_FAILS(
+        fr_step_breakdown(&l->program, &l->timeline, 7, parts_s, &step_s, &err),
+        FR_INPUT, &err);
     free_little(l);
 }
 

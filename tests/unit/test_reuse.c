@@ -93,8 +93,7 @@ static fr_program *lower_tiny(fr_model *model)
     fr_plan plan;
     fr_program *program = NULL;
 
-    CHECK_OK(fr_model_load("configs/models/gpt2-tiny.json", model, &err),
-             &err);
+    CHECK_OK(fr_model_load("configs/models/gpt2-tiny.json", model, &err), &err);
     fr_job_init(&job);
     job.global_batch = 2;
     job.seq = 16;
@@ -146,8 +145,8 @@ static void test_order(void)
     for (uint32_t i = 0; i < program->n_instrs; i++) {
         const fr_instr *instr = &program->instrs[i];
         if (instr->op == FR_OP_OPT_STEP)
-            far = instr->ref[2].reuse_log2 > far ? instr->ref[2].reuse_log2
-                                                 : far;
+            far =
+                instr->ref[2].reuse_log2 > far ? instr->ref[2].reuse_log2 : far;
         if (instr->op == FR_OP_GELU_FWD)
             near = instr->ref[0].reuse_log2 < near ? instr->ref[0].reuse_log2
                                                    : near;

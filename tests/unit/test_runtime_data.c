@@ -51,8 +51,8 @@ static void check_windows(fr_data *data, const int32_t *text, int n_text)
     for (int64_t step = 0; step < 20; step++) {
         CHECK_OK(fr_data_load(data, step, 3, 5, tokens, &err), &err);
         for (int i = 0; i < 5; i++)
-            CHECK(is_window(tokens + 13 * i, tokens + 5 * 13 + 13 * i, 13,
-                            text, n_text));
+            CHECK(is_window(tokens + 13 * i, tokens + 5 * 13 + 13 * i, 13, text,
+                            n_text));
         /* A sample is the same however the batch is cut. */
         CHECK_OK(fr_data_load(data, step, 6, 1, one, &err), &err);
         CHECK(memcmp(one, tokens + 3 * 13, 13 * sizeof *one) == 0);

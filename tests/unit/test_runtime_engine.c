@@ -190,8 +190,8 @@ static void play(scene *s, fr_transport *transport)
             put(slab + src, s->dtype, i, value_of(s, transport->rank, i));
         drive(s, engine, slab + src, slab + dst);
         for (uint64_t i = 0; i < n_dst; i++)
-            s->n_bad += get(slab + dst, s->dtype, i) !=
-                        expected(s, transport->rank, i);
+            s->n_bad +=
+                get(slab + dst, s->dtype, i) != expected(s, transport->rank, i);
     }
     fr_engine_destroy(engine);
 }
@@ -243,9 +243,9 @@ static void perform(scene *s)
     fr_err err = {0};
 
     build(s);
-    if (!CHECK_OK(fr_loopback_create(s->n_ranks, s->node_of_rank, &s->hub,
-                                     &err),
-                  &err))
+    if (!CHECK_OK(
+            fr_loopback_create(s->n_ranks, s->node_of_rank, &s->hub, &err),
+            &err))
         return;
     for (int64_t i = 0; i < s->n_ranks; i++) {
         actors[i] = (actor){s, i};
@@ -333,9 +333,8 @@ static void test_other_collectives(void)
 
 static void test_element_types(void)
 {
-    static const fr_dtype dtypes[] = {FR_DTYPE_F32, FR_DTYPE_F64,
-                                      FR_DTYPE_BF16, FR_DTYPE_I32,
-                                      FR_DTYPE_U8};
+    static const fr_dtype dtypes[] = {FR_DTYPE_F32, FR_DTYPE_F64, FR_DTYPE_BF16,
+                                      FR_DTYPE_I32, FR_DTYPE_U8};
 
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         for (int is_max = dtypes[i] == FR_DTYPE_U8; is_max < 2; is_max++)
@@ -377,8 +376,8 @@ static void test_reduce_order(void)
     for (int j = 0; j < SOURCES; j++) {
         pointers[j] = source[j];
         for (int i = 0; i < N; i++)
-            source[j][i] = (float)fr_hash_normal(5, (uint64_t)j, (uint64_t)i,
-                                                 0);
+            source[j][i] =
+                (float)fr_hash_normal(5, (uint64_t)j, (uint64_t)i, 0);
     }
     fr_reduce(sum, pointers, SOURCES, N, FR_DTYPE_F32, false);
     int n_different = 0;
@@ -387,8 +386,8 @@ static void test_reduce_order(void)
         expect += source[2][i];
         expect += source[3][i];
         n_different += expect != sum[i];
-        double exact = (double)source[0][i] + source[1][i] + source[2][i] +
-                       source[3][i];
+        double exact =
+            (double)source[0][i] + source[1][i] + source[2][i] + source[3][i];
         worst = fmax(worst, fabs(exact - sum[i]));
     }
     CHECK_INT(n_different, 0);

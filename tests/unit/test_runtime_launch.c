@@ -18,10 +18,16 @@
 
 static void clear_environment(void)
 {
-    static const char *const names[] = {
-        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
-        "PMI_SIZE", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
-        "RANK", "WORLD_SIZE", "MASTER_ADDR"};
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK",
+                                        "OMPI_COMM_WORLD_SIZE",
+                                        "PMI_RANK",
+                                        "PMI_SIZE",
+                                        "SLURM_STEP_ID",
+                                        "SLURM_PROCID",
+                                        "SLURM_STEP_NUM_TASKS",
+                                        "RANK",
+                                        "WORLD_SIZE",
+                                        "MASTER_ADDR"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         (void)unsetenv(names[i]);
@@ -167,7 +173,7 @@ static void test_not_there(void)
 {
     fr_err err = {0};
     fr_launch_options options;
-    char *argv[] = {(char *)(uintptr_t)"/nowhere/program", NULL};
+    char *argv[] = {(char *)(uintptr_t) "/nowhere/program", NULL};
 
     fr_launch_options_init(&options);
     options.world = 2;

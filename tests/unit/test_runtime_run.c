@@ -81,10 +81,9 @@ static void *play(void *context)
     s->status[p->rank] = fr_transport_loopback_create(
         s->hub, p->rank, 20, &transport, &s->err[p->rank]);
     if (s->status[p->rank] == FR_OK)
-        s->status[p->rank] =
-            fr_run_over(transport, &own, &s->options,
-                        p->rank == 0 ? &s->timeline : NULL, &result,
-                        &s->err[p->rank]);
+        s->status[p->rank] = fr_run_over(transport, &own, &s->options,
+                                         p->rank == 0 ? &s->timeline : NULL,
+                                         &result, &s->err[p->rank]);
     if (p->rank == 0)
         s->result = result;
     else
@@ -106,12 +105,12 @@ static bool perform(show *s)
                                  &model, &err),
                   &err))
         return false;
-    bool is_ok = CHECK_OK(fr_lower(&model, &s->job, &s->plan, &placement,
-                                   &s->program, &err),
-                          &err) &&
-                 CHECK_OK(fr_loopback_create(world, s->node_of_rank, &s->hub,
-                                             &err),
-                          &err);
+    bool is_ok =
+        CHECK_OK(
+            fr_lower(&model, &s->job, &s->plan, &placement, &s->program, &err),
+            &err) &&
+        CHECK_OK(fr_loopback_create(world, s->node_of_rank, &s->hub, &err),
+                 &err);
     fr_model_release(&model);
     if (!is_ok)
         return false;
@@ -167,8 +166,7 @@ static void check_resume(const fr_plan *plan, fr_optimizer_kind optimizer)
     first.options.checkpoint_dir = second.options.checkpoint_dir =
         scratch_dir();
     second.options.is_resumed = true;
-    if (perform_well(&whole) && perform_well(&first) &&
-        perform_well(&second)) {
+    if (perform_well(&whole) && perform_well(&first) && perform_well(&second)) {
         CHECK_INT(second.result.resumed_from_step, 5);
         CHECK_INT(second.result.n_steps, 7);
         CHECK(memcmp(whole.result.loss, first.result.loss,
@@ -341,13 +339,13 @@ static void *wait_for_nobody(void *context)
     uint64_t first[3];
     int64_t word = 1;
 
-    if (!CHECK_OK(fr_transport_loopback_create(s->hub, 0, 0.3, &transport,
-                                               &err),
-                  &err))
+    if (!CHECK_OK(
+            fr_transport_loopback_create(s->hub, 0, 0.3, &transport, &err),
+            &err))
         return NULL;
-    CHECK_FAILS(fr_transport_gather(transport, &word, sizeof word, &all, first,
-                                    &err),
-                FR_FAILURE, &err);
+    CHECK_FAILS(
+        fr_transport_gather(transport, &word, sizeof word, &all, first, &err),
+        FR_FAILURE, &err);
     CHECK_HAS(err.text, "rank 0:");
     CHECK_HAS(err.text, "for rank 1");
     fr_transport_destroy(transport);

@@ -22,8 +22,8 @@ static void test_order(void)
     CHECK(isnan(fr_stats_median(x, 0)) && isnan(fr_stats_mean(x, 0)));
     fr_stats_sort(with_nan, 3);
     CHECK(with_nan[0] == 1 && with_nan[1] == 2 && isnan(with_nan[2]));
-    CHECK_NEAR(fr_stats_trimmed_mean(x, 7, 0.2), (0.5 + 2.385 + 3.1 + 4 + 7.25)
-                                                     / 5, 1e-15);
+    CHECK_NEAR(fr_stats_trimmed_mean(x, 7, 0.2),
+               (0.5 + 2.385 + 3.1 + 4 + 7.25) / 5, 1e-15);
 }
 
 /* Against the definition, with a second array. */

@@ -59,11 +59,11 @@ static void test_good(void)
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         double value = -1;
         fr_err err = {FR_OK, "untouched"};
-        CHECK_OK(fr_parse_quantity(good[i].quantity, good[i].text, 0, &value,
-                                   &err),
-                 &err);
-        check_that(value == good[i].value, __FILE__, __LINE__,
-                   "%s gives %.17g", good[i].text, value);
+        CHECK_OK(
+            fr_parse_quantity(good[i].quantity, good[i].text, 0, &value, &err),
+            &err);
+        check_that(value == good[i].value, __FILE__, __LINE__, "%s gives %.17g",
+                   good[i].text, value);
         CHECK_STR(err.text, "untouched");
     }
 }
@@ -114,8 +114,8 @@ static void test_bad(void)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         double value = 2.385;
         fr_err err;
-        fr_status status = fr_parse_quantity(bad[i].quantity, bad[i].text, 0,
-                                             &value, &err);
+        fr_status status =
+            fr_parse_quantity(bad[i].quantity, bad[i].text, 0, &value, &err);
         if (!bad[i].says) {
             CHECK_OK(status, &err);
             continue;
@@ -137,18 +137,18 @@ static void test_flags(void)
                                &value, &err),
              &err);
     CHECK(value == 125e6);
-    CHECK_OK(fr_parse_quantity(FR_QUANTITY_S, "2m", FR_UNIT_SIMGRID, &value,
-                               &err),
-             &err);
+    CHECK_OK(
+        fr_parse_quantity(FR_QUANTITY_S, "2m", FR_UNIT_SIMGRID, &value, &err),
+        &err);
     CHECK(value == 120);
-    CHECK_FAILS(fr_parse_quantity(FR_QUANTITY_W, "7", FR_UNIT_SIMGRID, &value,
-                                  &err),
-                FR_INPUT, &err);
+    CHECK_FAILS(
+        fr_parse_quantity(FR_QUANTITY_W, "7", FR_UNIT_SIMGRID, &value, &err),
+        FR_INPUT, &err);
     CHECK_FAILS(fr_parse_quantity(FR_QUANTITY_BPS, "0B/s", FR_UNIT_SIMGRID,
                                   &value, &err),
                 FR_INPUT, &err);
-    CHECK_OK(fr_parse_quantity(FR_QUANTITY_BPS, "0B/s", FR_ZERO_IS_FINE,
-                               &value, &err),
+    CHECK_OK(fr_parse_quantity(FR_QUANTITY_BPS, "0B/s", FR_ZERO_IS_FINE, &value,
+                               &err),
              &err);
     CHECK(value == 0);
 }

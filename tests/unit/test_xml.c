@@ -135,8 +135,8 @@ static void test_bad(void)
         fr_xml *xml = NULL;
         fr_err err = {FR_OK, ""};
         fr_status status = parse(bad[i].text, &xml, &err);
-        check_that(status == FR_INPUT && !xml, __FILE__, __LINE__,
-                   "passes: %s", bad[i].text);
+        check_that(status == FR_INPUT && !xml, __FILE__, __LINE__, "passes: %s",
+                   bad[i].text);
         CHECK_HAS(err.text, bad[i].says);
         if (status == FR_OK)
             fr_xml_destroy(xml);

@@ -1,5 +1,5 @@
 /*
- * replay.c: gives each file of a corpus to a fuzz target, for builds without
+ * corpus.c: gives each file of a corpus to a fuzz target, for builds without
  * libFuzzer.  Arguments are files and folders of files.
  */
 #include "core/fileio.h"
@@ -66,8 +66,7 @@ int main(int argc, char **argv)
         printf("nothing to replay\n");
         n_bad++;
     }
-    printf("# %d passed, %d failed, 0 skipped\n", n_files - n_bad < 0 ? 0
-                                                  : n_files - n_bad,
-           n_bad);
+    printf("# %d passed, %d failed, 0 skipped\n",
+           n_files - n_bad < 0 ? 0 : n_files - n_bad, n_bad);
     return n_bad ? 1 : 0;
 }
