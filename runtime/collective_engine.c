@@ -391,3 +391,9 @@ bool fr_engine_has_messages(const fr_engine *engine, fr_lane lane)
 
     return recipe && !recipe->is_shared;
 }
+
+bool fr_engine_awaits_message(const fr_engine *engine, fr_lane lane)
+{
+    return fr_engine_has_messages(engine, lane) &&
+           engine->carriers[lane].is_awaited;
+}

@@ -71,6 +71,8 @@ int64_t fr_engine_waits_for(const fr_engine *engine, fr_lane lane);
 
 /* Does the lane wait for messages (which ring no doorbell)? */
 bool fr_engine_has_messages(const fr_engine *engine, fr_lane lane);
+/* Does it only wait for a message that nobody has begun to send? */
+bool fr_engine_awaits_message(const fr_engine *engine, fr_lane lane);
 
 /* dst[i] = sum (max) over src[j][i] in order of j; dst may be one of them.
  * BF16 adds in fp32 and rounds once.  U8: max only. */

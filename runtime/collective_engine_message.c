@@ -107,10 +107,28 @@ static void add_piece(fr_carrier *carrier, const fr_stream *stream)
               (fr_dtype)recipe->dtype, recipe->is_max);
 }
 
+/* Looks whether the message that is awaited is on its way. */
+static fr_status has_come(fr_engine *engine, fr_carrier *carrier,
+                          const fr_stream *stream, fr_err *err)
+{
+    bool is_there = false;
+
+    FR_TRY(engine->transport->ops->probe(
+        engine->transport, carrier->recipe->ranks[stream->move->src],
+        stream->tag, &is_there, err));
+    carrier->is_awaited = !is_there;
+    return FR_OK;
+}
+
 static fr_status progress_stream(fr_engine *engine, fr_carrier *carrier,
                                  fr_stream *stream, bool *has_moved,
                                  fr_err *err)
 {
+    if (carrier->is_awaited) {
+        FR_TRY(has_come(engine, carrier, stream, err));
+        if (carrier->is_awaited)
+            return FR_OK;
+    }
     while (stream->i_posted < stream->n_pieces &&
            stream->i_posted - stream->i_done < FR_ENGINE_WINDOW) {
         FR_TRY(post_piece(engine, carrier, stream, err));
@@ -184,6 +202,8 @@ void fr_message_start(fr_engine *engine, fr_carrier *carrier)
         carrier->send_base = carrier->recv_base = carrier->src;
     if (recipe->op == FR_OP_ALL_TO_ALL || recipe->op == FR_OP_SEND)
         carrier->send_base = carrier->src;
+    /* Its sender may compute for long: until then looks can be rare. */
+    carrier->is_awaited = recipe->op == FR_OP_RECV;
     open_phase(carrier);
 }
 

@@ -33,6 +33,7 @@ typedef struct fr_carrier {
     fr_shm_post *found;            /* the neighbour's post, being copied */
     /* messages */
     unsigned char *send_base, *recv_base;
+    bool is_awaited;    /* RECV: nothing of the message is there yet */
     fr_stream *streams; /* [max_streams] */
     uint32_t n_streams;
     unsigned char *staging; /* FR_ENGINE_WINDOW pieces; NULL: no reductions */

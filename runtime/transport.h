@@ -37,6 +37,9 @@ typedef struct fr_transport_ops {
                        fr_err *err);
     fr_status (*test)(fr_transport *transport, fr_request *request,
                       bool *is_done, fr_err *err);
+    /* Has a message from `peer` with that tag begun to come? */
+    fr_status (*probe)(fr_transport *transport, int64_t peer, int tag,
+                       bool *is_there, fr_err *err);
 } fr_transport_ops;
 
 struct fr_transport {

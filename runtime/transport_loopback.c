@@ -224,6 +224,21 @@ static fr_status loopback_test(fr_transport *transport, fr_request *request,
     return FR_OK;
 }
 
+static fr_status loopback_probe(fr_transport *transport, int64_t peer, int tag,
+                                bool *is_there, fr_err *err)
+{
+    fr_loopback *hub = ((loopback_transport *)transport)->hub;
+
+    (void)err;
+    *is_there = false;
+    pthread_mutex_lock(&hub->mutex);
+    for (const parcel *p = hub->first; p && !*is_there; p = p->next)
+        *is_there = p->is_send && p->src == peer && p->dst == transport->rank &&
+                    p->tag == tag;
+    pthread_mutex_unlock(&hub->mutex);
+    return FR_OK;
+}
+
 static const fr_transport_ops loopback_ops = {
     .name = "loopback",
     .destroy = loopback_destroy,
@@ -232,6 +247,7 @@ static const fr_transport_ops loopback_ops = {
     .isend = loopback_isend,
     .irecv = loopback_irecv,
     .test = loopback_test,
+    .probe = loopback_probe,
 };
 
 fr_status fr_transport_loopback_create(fr_loopback *hub, int64_t rank,

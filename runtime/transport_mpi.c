@@ -242,6 +242,18 @@ static fr_status mpi_test(fr_transport *transport, fr_request *request,
     return FR_OK;
 }
 
+static fr_status mpi_probe(fr_transport *transport, int64_t peer, int tag,
+                           bool *is_there, fr_err *err)
+{
+    mpi_transport *self = (mpi_transport *)transport;
+    int flag = 0;
+
+    TRY_MPI(MPI_Iprobe((int)peer, tag, self->world, &flag, MPI_STATUS_IGNORE),
+            "probe");
+    *is_there = flag != 0;
+    return FR_OK;
+}
+
 static const fr_transport_ops mpi_ops = {
     .name = "mpi",
     .destroy = mpi_destroy,
@@ -249,6 +261,7 @@ static const fr_transport_ops mpi_ops = {
     .close_slab = mpi_close_slab,
     .isend = mpi_isend,
     .irecv = mpi_irecv,
+    .probe = mpi_probe,
     .test = mpi_test,
 };
 
