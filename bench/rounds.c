@@ -8,10 +8,12 @@
 #include "core/text.h"
 #include "runtime/kernels_cpu.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A run must last this long for its median to mean something. */
@@ -105,6 +107,12 @@ fr_status fr_command_json(const char *command, fr_json **out, fr_err *err)
     return status;
 }
 
+/* Do its ranks and threads outnumber the cores? */
+static bool is_oversubscribed(const fr_contender *contender)
+{
+    return strstr(contender->options, "--ranks-per-node") != NULL;
+}
+
 static bool is_net(const fr_contender *contender)
 {
     return strcmp(contender->link, "shm") != 0;
@@ -114,6 +122,7 @@ fr_status fr_contender_predict(const fr_rounds *rounds, fr_contender *contender,
                                fr_err *err)
 {
     bool net = is_net(contender);
+    contender->is_oversubscribed = is_oversubscribed(contender);
     snprintf(contender->plan_path, sizeof contender->plan_path, "%s/%s-%s.json",
              rounds->directory, contender->name, contender->link);
     char command[4096];
@@ -172,12 +181,15 @@ static fr_status contender_run(const fr_rounds *rounds,
 /* ---- rounds ------------------------------------------------------------- */
 
 /*
- * Seconds of a fixed matrix product: what the machine gives us just now.
- * The best of a few, so that one interrupt does not condemn a round.
+ * Seconds of a fixed matrix product: what the machine gives us just now.  The
+ * best in a tenth of a second, after what the run before it left behind is
+ * gone, so that one interrupt does not condemn a round.
  */
 static fr_status sentinel_s(double *out, fr_err *err)
 {
-    return fr_sgemm_s(512, 12, out, err);
+    const struct timespec rest = {.tv_nsec = 50 * 1000 * 1000};
+    (void)nanosleep(&rest, NULL);
+    return fr_sgemm_s(512, 64, out, err);
 }
 
 fr_status fr_sgemm_s(int n, int n_tries, double *out, fr_err *err)
@@ -207,30 +219,35 @@ fr_status fr_sgemm_s(int n, int n_tries, double *out, fr_err *err)
 
 /*
  * One undisturbed run: the sentinel before and after must agree with the best
- * one seen.  A machine that never rests must still end: so many tries.
+ * one seen.  A machine that never rests must still end: so many tries, of
+ * which the least disturbed one counts.
  */
 static fr_status undisturbed_run(fr_rounds *rounds, fr_contender *contender,
                                  double *step_s, double *peak_bytes,
                                  fr_err *err)
 {
     enum { n_tries = 4 };
-    double before, after, worst = 0;
+    double before, after, least = INFINITY;
     FR_TRY(sentinel_s(&before, err));
     for (int i = 0; i < n_tries; i++) {
-        FR_TRY(contender_run(rounds, contender, step_s, peak_bytes, err));
+        double try_s, try_bytes;
+        FR_TRY(contender_run(rounds, contender, &try_s, &try_bytes, err));
         FR_TRY(sentinel_s(&after, err));
-        worst = before > after ? before : after;
-        double best = before < after ? before : after;
+        double worst = fmax(before, after), best = fmin(before, after);
         if (rounds->sentinel_s == 0 || best < rounds->sentinel_s)
             rounds->sentinel_s = best;
+        if (worst < least) {
+            least = worst;
+            *step_s = try_s;
+            *peak_bytes = try_bytes;
+        }
         if (worst <= rounds->sentinel_s * (1 + sentinel_tolerance))
             break;
         before = after;
         rounds->n_repeated++;
     }
-    double spread = worst / rounds->sentinel_s - 1;
-    if (spread > rounds->sentinel_spread)
-        rounds->sentinel_spread = spread;
+    rounds->sentinel_spread =
+        fmax(rounds->sentinel_spread, least / rounds->sentinel_s - 1);
     return FR_OK;
 }
 
@@ -253,7 +270,7 @@ fr_status fr_rounds_measure(fr_rounds *rounds, fr_contender *contenders,
     for (int round = 0; round < rounds->n_rounds; round++) {
         for (size_t i = 0; i < n; i++) {
             fr_contender *c = &contenders[i];
-            double peak_bytes;
+            double peak_bytes = 0;
             FR_TRY(undisturbed_run(rounds, c, &c->round_s[c->n_rounds],
                                    &peak_bytes, err));
             c->n_rounds++;

@@ -134,13 +134,23 @@ static fr_status build_collectives(fr_comm_bench *bench, const layout *at,
     return fr_micro_finish(micro, at->slab_bytes, &bench->program, err);
 }
 
-/* There by stages 0 -> 1, and back again. */
+/* The first rank of another host; of one host alone: rank 1. */
+static int64_t find_far_rank(const fr_transport *transport)
+{
+    for (int64_t rank = 1; rank < transport->world; rank++)
+        if (transport->node_of_rank[rank] != transport->node_of_rank[0])
+            return rank;
+    return 1;
+}
+
+/* There by stages 0 -> far, and back again. */
 static fr_status build_transfers(fr_comm_bench *bench, const layout *at,
                                  fr_err *err)
 {
     fr_plan plan;
     fr_micro *micro;
     uint32_t last[2] = {UINT32_MAX, UINT32_MAX}, n_instrs = 0;
+    const uint32_t stage[2] = {0, (uint32_t)find_far_rank(bench->transport)};
 
     fr_plan_init(&plan);
     plan.pp = (int32_t)bench->transport->world;
@@ -155,10 +165,10 @@ static fr_status build_transfers(fr_comm_bench *bench, const layout *at,
                 FR_OP_RECV, FR_AXIS_PP, FR_COLLECTIVE_AUTO, point->n_bytes / 4,
                 at->src_bytes, at->dst_bytes);
             uint32_t i_send, i_receive;
-            send.peer = receive.peer = (int16_t)(1 - side);
+            send.peer = receive.peer = (int16_t)stage[1 - side];
             send.tag = (uint32_t)(2 * i) + side;
             receive.tag = (uint32_t)(2 * i) + 1 - side;
-            last[side] = add_prelude(micro, at, point, side, last[side]);
+            last[side] = add_prelude(micro, at, point, stage[side], last[side]);
             n_instrs += n_prelude(point);
             i_send = fr_micro_segment(micro, FR_LANE_PP_SEND, "send", &send, 1);
             i_receive =
@@ -169,16 +179,15 @@ static fr_status build_transfers(fr_comm_bench *bench, const layout *at,
             }
             n_instrs += 2;
             last[side] = fr_micro_call(
-                micro, side, side == 0 ? i_send : i_receive, last[side]);
+                micro, stage[side], side == 0 ? i_send : i_receive, last[side]);
             last[side] = fr_micro_call(
-                micro, side, side == 0 ? i_receive : i_send, last[side]);
+                micro, stage[side], side == 0 ? i_receive : i_send, last[side]);
         }
     }
     return fr_micro_finish(micro, at->slab_bytes, &bench->program, err);
 }
 
-/* ---- rounds
- * ------------------------------------------------------------------- */
+/* ---- rounds ------------------------------------------------------------- */
 
 static double cpu_clock_s(clockid_t clock)
 {
@@ -306,8 +315,7 @@ double fr_comm_bench_cpu_frac(const fr_comm_bench *bench)
     return frac < 0.0 ? 0.0 : frac > 1.0 ? 1.0 : frac;
 }
 
-/* ---- set-up
- * -------------------------------------------------------------------- */
+/* ---- set-up ------------------------------------------------------------- */
 
 static fr_status open_interpreter(fr_comm_bench *bench, const layout *at,
                                   fr_err *err)

@@ -62,8 +62,7 @@ fr_status fr_sentinel_run(void *context, double *out_s, fr_err *err)
     return FR_OK;
 }
 
-/* ---- rates
- * ------------------------------------------------------------------- */
+/* ---- rates -------------------------------------------------------------- */
 
 typedef struct rate_bench rate_bench;
 
@@ -140,6 +139,7 @@ static fr_status time_file(rate_bench *bench, bool is_read, double *out_s,
     if (file < 0)
         return io_failed(path, file, err);
     begin_s = fr_clock_s();
+    errno = ENOSPC; /* what a short write means */
     if (write(file, bytes, FILE_BYTES) != FILE_BYTES || fdatasync(file) != 0)
         return io_failed(path, file, err);
     if (is_read) {

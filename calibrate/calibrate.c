@@ -65,8 +65,7 @@ static fr_status add_cases(calibration *c, fr_err *err)
                                   &c->profile.fingerprint, err);
 }
 
-/* ---- compute
- * ----------------------------------------------------------------- */
+/* ---- compute ------------------------------------------------------------ */
 
 static fr_status keep_compute(calibration *c, const fr_compute_bench *bench,
                               const fr_sample *samples, size_t n, fr_err *err)
@@ -113,8 +112,7 @@ out_bench:
     return status;
 }
 
-/* ---- communication
- * ------------------------------------------------------------ */
+/* ---- communication ------------------------------------------------------ */
 
 static fr_status measure_tier(calibration *c, const fr_comm_point *points,
                               size_t n, double budget_s, fr_err *err)
@@ -249,8 +247,7 @@ out_payloads:
     return status;
 }
 
-/* ---- all of it
- * ----------------------------------------------------------------- */
+/* ---- all of it ---------------------------------------------------------- */
 
 /* Rank 0 has the file; the others run the same rows. */
 static fr_status measure_rates(calibration *c, fr_err *err)

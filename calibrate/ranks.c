@@ -102,8 +102,7 @@ fr_status fr_ranks_open_slab(fr_transport *transport, uint64_t n_bytes,
     return transport->ops->open_slab(transport, n_bytes, err);
 }
 
-/* ---- clocks
- * ------------------------------------------------------------------- */
+/* ---- clocks ------------------------------------------------------------- */
 
 static fr_status pass_clock(fr_transport *transport, int64_t peer, bool is_send,
                             double *clock_s, fr_err *err)

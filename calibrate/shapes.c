@@ -244,8 +244,7 @@ fr_status fr_shapes_add_candidates(fr_shapes *shapes,
     }
 }
 
-/* ---- thinning
- * ---------------------------------------------------------------- */
+/* ---- thinning ----------------------------------------------------------- */
 
 static bool is_more_used(const fr_shape *a, const fr_shape *b)
 {

@@ -20,8 +20,8 @@ static const fr_option calibrate_options[] = {
     FR_OPT_QUICK,   FR_OPT_SEQ,    FR_OPT_GLOBAL_BATCH,
     FR_OPT_TIMEOUT, FR_OPT_OUTPUT, FR_OPT_N};
 static const fr_option simulate_options[] = {
-    PLAN_OPTIONS, JOB_OPTIONS,  FR_OPT_PROFILE, FR_OPT_OUTPUT,
-    FR_OPT_TRACE, FR_OPT_GANTT, FR_OPT_N};
+    PLAN_OPTIONS, JOB_OPTIONS,  FR_OPT_PROFILE,        FR_OPT_OUTPUT,
+    FR_OPT_TRACE, FR_OPT_GANTT, FR_OPT_RANKS_PER_NODE, FR_OPT_N};
 static const fr_option tune_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
     FR_OPT_ALLOW, FR_OPT_SEARCH, FR_OPT_JOBS,    FR_OPT_TOP,    FR_OPT_N};

@@ -43,6 +43,7 @@ fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
 {
     const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
     memset(out, 0, sizeof *out);
+    out->ranks_per_node = cli->option[FR_OPT_RANKS_PER_NODE].count;
     FR_TRY(fr_as_input(fr_cluster_load(cluster, &out->cluster, err), err));
     out->has_cluster = true;
     if (path != NULL) {
@@ -78,8 +79,8 @@ static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
     fr_placement placement = {n_ranks, node_of_rank};
     fr_status status;
     FR_TRY_GOTO(status,
-                fr_cluster_place(&inputs->cluster, n_ranks, plan->n_threads, 0,
-                                 node_of_rank, err),
+                fr_cluster_place(&inputs->cluster, n_ranks, plan->n_threads,
+                                 inputs->ranks_per_node, node_of_rank, err),
                 out_nodes);
     FR_TRY_GOTO(status,
                 fr_lower(model, job, plan, &placement, &out->program, err),

@@ -17,6 +17,7 @@ typedef struct fr_inputs {
     fr_profile profile;
     bool has_cluster, has_profile;
     fr_cost_model *costs;
+    int64_t ranks_per_node; /* 0: as many as there are cores for */
 } fr_inputs;
 
 /*

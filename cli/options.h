@@ -113,6 +113,8 @@ const char *fr_choice_search(int i);
       "text or GPT-2 token file to train on")                                  \
     X(RANKS, "ranks", 0, COUNT, "N", MACHINE, 0, 1, 1 << 20,                   \
       "number of ranks")                                                       \
+    X(RANKS_PER_NODE, "ranks-per-node", 0, COUNT, "N", MACHINE, 0, 1, 4096,    \
+      "default: as many as a node has cores for; more share them")             \
     X(BACKEND, "backend", 0, CHOICE, "NAME", MACHINE, fr_choice_backend, 0, 0, \
       "what computes")                                                         \
     X(HOSTFILE, "hostfile", 0, PATH, "FILE", MACHINE, 0, 0, 0,                 \

@@ -46,15 +46,16 @@ void fr_plan_choice_release(fr_plan_choice *choice)
     memset(choice, 0, sizeof *choice);
 }
 
-static fr_status place_ranks(const fr_plan *plan, const fr_cluster *cluster,
+static fr_status place_ranks(const fr_plan *plan, const fr_inputs *inputs,
                              int32_t **out, fr_err *err)
 {
     int64_t n_ranks = fr_plan_world(plan);
     int32_t *node_of_rank = malloc((size_t)n_ranks * sizeof *node_of_rank);
     if (node_of_rank == NULL)
         return fr_fail_no_memory(err);
-    fr_status status = fr_cluster_place(cluster, n_ranks, plan->n_threads, 0,
-                                        node_of_rank, err);
+    fr_status status =
+        fr_cluster_place(&inputs->cluster, n_ranks, plan->n_threads,
+                         inputs->ranks_per_node, node_of_rank, err);
     if (status == FR_OK)
         *out = node_of_rank;
     else
@@ -89,8 +90,7 @@ fr_status fr_plan_choice_save(const fr_plan_choice *choice,
     file.prediction = *prediction;
     fr_status status = fr_model_copy(&choice->model, &file.model, err);
     if (status == FR_OK)
-        status =
-            place_ranks(&file.plan, &inputs->cluster, &file.node_of_rank, err);
+        status = place_ranks(&file.plan, inputs, &file.node_of_rank, err);
     if (status == FR_OK)
         status = fr_plan_file_save(&file, path, err);
     fr_plan_file_release(&file);

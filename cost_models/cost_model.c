@@ -318,8 +318,7 @@ fr_status fr_cost_compute(const fr_cost_model *model, const fr_instr *instr,
     return FR_OK;
 }
 
-/* ---- communication
- * ----------------------------------------------------------- */
+/* ---- communication ------------------------------------------------------ */
 
 /*
  * Bytes through one member's link in each direction, of a payload of n bytes

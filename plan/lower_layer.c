@@ -335,6 +335,7 @@ void lower_layer_segments(lower_context *context)
     if (context->plan->recompute == FR_RECOMPUTE_FULL) {
         context->i_layer_remake =
             lower_segment_begin(context, FR_LANE_COMPUTE, "layer_recompute");
+        context->segments.items[context->i_layer_remake].is_recompute = true;
         emit_kept_forward(context);
     }
     context->i_layer_bwd =

@@ -63,7 +63,7 @@ typedef struct fr_plan {
     int32_t vpp;         /* model chunks per pipeline rank, 1: plain */
     int64_t micro_batch; /* sequences */
     fr_schedule_kind schedule;
-    int32_t zero_stage; /* 0 or 1 (2, 3: simulation only) */
+    int32_t zero_stage; /* 0 or 1 (2, 3: planned only, not lowered yet) */
     fr_recompute recompute;
     bool is_sequence_parallel;
     bool is_overlap;       /* gradient reduction beside backward */
@@ -96,7 +96,7 @@ int64_t fr_plan_micro_batches(const fr_plan *plan, const fr_job *job);
 FR_CHECKED fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
                                    const fr_job *job, fr_err *err);
 
-/* Can the CPU runtime train it?  A legal plan that only the simulator knows
+/* Is there a lowering for it?  A legal plan that programs cannot say yet
  * (experts, context parallel, ZeRO 2/3, half precision ...) is FR_INPUT. */
 FR_CHECKED fr_status fr_plan_check_executable(const fr_plan *plan,
                                               const fr_model *model,

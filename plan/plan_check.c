@@ -276,9 +276,7 @@ fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
 
 static fr_status refuse(fr_err *err, const char *what, const char *mend)
 {
-    return fr_fail(err, FR_INPUT,
-                   "the CPU runtime cannot train %s; %s (simulate can predict "
-                   "it)",
+    return fr_fail(err, FR_INPUT, "there are no instructions yet for %s; %s",
                    what, mend);
 }
 

@@ -30,8 +30,7 @@ void fr_plan_file_release(fr_plan_file *file)
     file->node_of_rank = NULL;
 }
 
-/* ---- the prediction -------------------------------------------------------
- */
+/* ---- the prediction ----------------------------------------------------- */
 
 typedef struct number {
     const char *key;
@@ -219,8 +218,7 @@ static void write_prediction(const fr_prediction *prediction,
     fr_json_end_object(json);
 }
 
-/* ---- the file -------------------------------------------------------------
- */
+/* ---- the file ----------------------------------------------------------- */
 
 static fr_status read_hash(const fr_json_value *root, const char *key,
                            uint64_t *out, fr_err *err)

@@ -137,8 +137,7 @@ enum { N_JOB_FIELDS = sizeof job_fields / sizeof job_fields[0] };
 enum { N_FIELDS_MAX = N_PLAN_FIELDS };
 _Static_assert((int)N_JOB_FIELDS <= (int)N_FIELDS_MAX, "room for the keys");
 
-/* ---- reading --------------------------------------------------------------
- */
+/* ---- reading ------------------------------------------------------------ */
 
 static fr_status read_i32(const fr_json_value *value, const char *key,
                           int32_t *out, fr_err *err)
@@ -277,8 +276,7 @@ fr_status fr_job_json_read(const fr_json_value *object, fr_job *out,
     return FR_OK;
 }
 
-/* ---- writing --------------------------------------------------------------
- */
+/* ---- writing ------------------------------------------------------------ */
 
 static void write_split(const fr_plan *plan, fr_json_writer *json)
 {

@@ -32,6 +32,7 @@ typedef struct fr_segment {
     char name[32]; /* "layer_fwd", "layer_bwd", "head", "dp_reduce" ... */
     uint32_t first_instr, n_instrs; /* in program->instrs */
     uint8_t lane;                   /* fr_lane */
+    bool is_recompute;              /* makes again what forward made */
     uint64_t temp_bytes;            /* scratch that a call of it needs */
 } fr_segment;
 

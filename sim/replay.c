@@ -5,6 +5,7 @@
 #include "sim/maxmin.h"
 #include "sim/replay_links.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,6 +84,12 @@ static const fr_call *call_of(const replayer *r, uint32_t record)
     return &fr_program_class(r->program, rec->rank)->calls[rec->i_call];
 }
 
+static bool is_communication(const fr_instr *instr)
+{
+    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
+    return op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P;
+}
+
 /* ---- costs --------------------------------------------------------------- */
 
 static fr_comm_scope scope_of(const replayer *r, const int32_t *members,
@@ -111,15 +118,13 @@ static fr_status cost_of(replayer *r, uint32_t record, const int32_t *members,
 {
     const fr_replay_record *rec = &r->out.records.items[record];
     const fr_instr *instr = &r->program->instrs[rec->i_instr];
-    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
     replay_cost *known = &r->known[rec->i_instr];
-    bool is_communication =
-        op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P;
+    bool is_comm = is_communication(instr);
     fr_comm_scope scope = {0};
-    if (is_communication)
+    if (is_comm)
         scope = scope_of(r, members, n);
     if (!known->is_known || !is_same_scope(&known->scope, &scope)) {
-        if (is_communication)
+        if (is_comm)
             FR_TRY(fr_cost_communicate(r->costs, instr, &scope,
                                        rec->lane != FR_LANE_COMPUTE,
                                        &known->cost, err));
@@ -132,7 +137,7 @@ static fr_status cost_of(replayer *r, uint32_t record, const int32_t *members,
         known->is_known = true;
     }
     *out = known->cost;
-    if (!is_communication) {
+    if (!is_comm) {
         int32_t node = r->node_of_rank[rec->rank];
         out->work_s /= fr_cluster_compute_frac(r->cluster, node, -1);
     }
@@ -166,9 +171,10 @@ static int64_t list_members(replayer *r, uint32_t first_record)
     return n;
 }
 
+/* Up to 50 days, far beyond any step; the clock itself ends at 106. */
 static int64_t ps_of(double seconds)
 {
-    return (int64_t)(seconds * 1e12 + 0.5);
+    return (int64_t)(fmin(seconds, 50 * 86400.0) * 1e12 + 0.5);
 }
 
 /* Everybody is there: the instruction starts now. */
@@ -239,10 +245,13 @@ static fr_status activity_flow(replayer *r, uint32_t activity, fr_err *err)
     replay_activity *a = &r->activities.items[activity];
     if (ps_of(a->cost.work_s) <= 0)
         return activity_end(r, activity, err);
+    bool is_comm_thread =
+        is_communication(instr_of(r, a->first_record)) ||
+        r->out.records.items[a->first_record].lane != FR_LANE_COMPUTE;
     int64_t n = list_members(r, a->first_record);
     a->is_flowing = true;
-    return fr_replay_links_start(&r->links, &a->cost, r->members, n, activity,
-                                 err);
+    return fr_replay_links_start(&r->links, &a->cost, is_comm_thread,
+                                 r->members, n, activity, err);
 }
 
 /* ---- meeting others ------------------------------------------------------ */

@@ -30,9 +30,13 @@ FR_CHECKED fr_status fr_replay_links_init(const fr_cluster *cluster,
                                           fr_replay_links *out, fr_err *err);
 void fr_replay_links_release(fr_replay_links *links);
 
-/* Starts a flow for members[n]; `tag` comes back when it ends. */
+/*
+ * Starts a flow for members[n]; `tag` comes back when it ends.  Communication
+ * and what asynchronous lanes compute is the communication thread's.
+ */
 FR_CHECKED fr_status fr_replay_links_start(fr_replay_links *links,
                                            const fr_cost *cost,
+                                           bool is_comm_thread,
                                            const int32_t *members, int64_t n,
                                            uint32_t tag, fr_err *err);
 

@@ -75,18 +75,9 @@ static double call_flop(const fr_program *program, const fr_call *call)
     return sum;
 }
 
-/*
- * Executed flop over those that a step without recompute executes: a segment
- * that runs again for the same layer and micro-batch recomputes.
- */
-static fr_status recompute_ratio(const fr_program *program, double *out,
-                                 fr_err *err)
+/* Executed flop over those that a step without recompute executes. */
+static double recompute_ratio(const fr_program *program)
 {
-    size_t n_micro = (size_t)program->n_micro_batches;
-    size_t n_layers = (size_t)program->model.n_layers;
-    uint32_t *forward = calloc(n_layers * n_micro + 1, sizeof *forward);
-    if (forward == NULL)
-        return fr_fail_no_memory(err);
     double all = 0, again = 0;
     for (uint32_t c = 0; c < program->n_classes; c++) {
         const fr_class *klass = &program->classes[c];
@@ -94,20 +85,21 @@ static fr_status recompute_ratio(const fr_program *program, double *out,
             const fr_call *call = &klass->calls[i];
             double flop = call_flop(program, call);
             all += flop;
-            if (call->layer < 0 || call->micro_batch < 0 ||
-                (size_t)call->layer >= n_layers)
-                continue;
-            uint32_t *first = &forward[(size_t)call->layer * n_micro +
-                                       (size_t)call->micro_batch];
-            if (*first == call->i_segment + 1)
+            if (program->segments[call->i_segment].is_recompute)
                 again += flop;
-            else if (*first == 0)
-                *first = call->i_segment + 1;
         }
     }
-    free(forward);
-    *out = all > again ? all / (all - again) : 1.0;
-    return FR_OK;
+    return all > again ? all / (all - again) : 1.0;
+}
+
+/* Ranks of the node that holds rank r. */
+static int64_t ranks_beside(const int32_t *node_of_rank, int64_t n_ranks,
+                            int64_t rank)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < n_ranks; i++)
+        n += node_of_rank[i] == node_of_rank[rank];
+    return n;
 }
 
 /*
@@ -119,51 +111,40 @@ static double peak_flops(const fr_program *program, const fr_cost_model *costs,
                          const fr_cluster *cluster, const int32_t *node_of_rank)
 {
     double measured = fr_cost_measured_flops(costs, program->plan.n_threads);
+    int64_t n_ranks = fr_plan_world(&program->plan);
     double sum = 0;
-    for (int64_t r = 0; r < fr_plan_world(&program->plan); r++) {
+    for (int64_t r = 0; r < n_ranks; r++) {
         const fr_device_type *device =
             fr_cluster_device(cluster, node_of_rank[r]);
         double peak = fr_device_peak_flops(
             device, fr_dtype_name(program->plan.precision));
-        if (device->kind == FR_DEVICE_CPU && measured > 0)
-            peak = measured;
-        else if (device->kind == FR_DEVICE_CPU && device->n_cores > 0)
-            peak *= fmin(1.0, (double)program->plan.n_threads /
-                                  (double)device->n_cores);
+        if (device->kind == FR_DEVICE_CPU && device->n_cores > 0) {
+            double threads = program->plan.n_threads;
+            double n_cores = (double)device->n_cores;
+            double n_wanted =
+                threads * (double)ranks_beside(node_of_rank, n_ranks, r);
+            peak = measured > 0 ? measured : peak * fmin(1, threads / n_cores);
+            peak *= fmin(1, n_cores / n_wanted);
+        }
         sum += peak;
     }
     return sum;
 }
 
-static fr_status predict_rates(const fr_program *program,
-                               const fr_cost_model *costs,
-                               const fr_cluster *cluster,
-                               const int32_t *node_of_rank, fr_prediction *out,
-                               fr_err *err)
+static void predict_rates(const fr_program *program, const fr_cost_model *costs,
+                          const fr_cluster *cluster,
+                          const int32_t *node_of_rank, fr_prediction *out)
 {
     const fr_job *job = &program->job;
     double tokens = (double)(job->global_batch * job->seq);
     double peak = peak_flops(program, costs, cluster, node_of_rank);
-    double ratio;
-    FR_TRY(recompute_ratio(program, &ratio, err));
     out->tokens_per_s = tokens / out->step_s;
     if (peak <= 0)
-        return FR_OK;
+        return;
     out->mfu = tokens *
                fr_model_flop_per_token(&program->model, job->seq, false) /
                out->step_s / peak;
-    out->hfu = out->mfu * ratio;
-    return FR_OK;
-}
-
-/* Ranks of the node that holds rank r. */
-static int64_t ranks_beside(const int32_t *node_of_rank, int64_t n_ranks,
-                            int64_t rank)
-{
-    int64_t n = 0;
-    for (int64_t i = 0; i < n_ranks; i++)
-        n += node_of_rank[i] == node_of_rank[rank];
-    return n;
+    out->hfu = out->mfu * recompute_ratio(program);
 }
 
 /*
@@ -263,10 +244,8 @@ simulate_placed(const fr_program *program, const fr_cost_model *costs,
     if (status == FR_OK)
         status =
             predict_memory(program, costs, cluster, node_of_rank, &result, err);
-    if (status == FR_OK)
-        status =
-            predict_rates(program, costs, cluster, node_of_rank, &result, err);
     if (status == FR_OK) {
+        predict_rates(program, costs, cluster, node_of_rank, &result);
         predict_cost(program, cluster, node_of_rank, &result);
         result.sim.events = replay.n_events;
         result.sim.ranks_simulated = result.sim.ranks_total = n_ranks;

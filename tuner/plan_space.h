@@ -63,7 +63,7 @@ typedef struct fr_plan_space_request {
 } fr_plan_space_request;
 
 /* Values of one axis given the axes before it. */
-#define FR_SPACE_VALUES 64
+#define FR_SPACE_VALUES 256
 typedef struct fr_plan_space_values {
     int n;
     int64_t at[FR_SPACE_VALUES];

@@ -420,17 +420,12 @@ static void set_rank_order(const fr_plan_space_request *request, fr_plan *plan,
     plan->rank_order = (fr_rank_order)value;
 }
 
+/* As asked for: programs compute in f32 only. */
 static void list_precision(const fr_plan_space_request *request,
                            const fr_plan *plan, fr_plan_space_values *values)
 {
     (void)plan;
     push(values, (int64_t)request->base.precision);
-    const fr_device_type *device = fr_cluster_device(request->cluster, 0);
-    if (!is_pinned(request, FR_PIN_PRECISION) && request->allow_lossy &&
-        device->kind == FR_DEVICE_GPU &&
-        request->base.precision == FR_DTYPE_F32 &&
-        fr_device_peak_flops(device, "bf16") > 0)
-        push(values, FR_DTYPE_BF16);
 }
 
 static void set_precision(const fr_plan_space_request *request, fr_plan *plan,
