@@ -81,8 +81,7 @@ FR_COMMAND_FUNCTION(explain)
                     fr_inputs_load(cli, cli->positional[1], &inputs, err),
                     out_file);
         FR_TRY_GOTO(status,
-                    fr_forecast_make(&inputs, &file.model, &file.job,
-                                     &file.plan, &forecast, err),
+                    fr_forecast_make_file(&inputs, &file, &forecast, err),
                     out_file);
     }
     const char *trace = fr_cli_text(cli, FR_OPT_TRACE);

@@ -103,6 +103,25 @@ fr_status fr_forecast_make(const fr_inputs *inputs, const fr_model *model,
     return simulate_placed(inputs, model, job, plan, out, err);
 }
 
+fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,
+                                fr_forecast *out, fr_err *err)
+{
+    /* Placed on this very cluster, maybe more densely than its cores. */
+    if (inputs->ranks_per_node == 0 && file->node_of_rank != NULL &&
+        file->cluster_hash == fr_cluster_hash(&inputs->cluster)) {
+        int64_t n_ranks = fr_plan_world(&file->plan), n_here = 0;
+        for (int64_t r = 0; r < n_ranks; r++) {
+            bool is_same =
+                r > 0 && file->node_of_rank[r] == file->node_of_rank[r - 1];
+            n_here = is_same ? n_here + 1 : 1;
+            if (n_here > inputs->ranks_per_node)
+                inputs->ranks_per_node = n_here;
+        }
+    }
+    return fr_forecast_make(inputs, &file->model, &file->job, &file->plan, out,
+                            err);
+}
+
 void fr_forecast_release(fr_forecast *forecast)
 {
     fr_program_destroy(forecast->program);

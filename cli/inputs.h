@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "core/buffer.h"
 #include "cost_models/cost.h"
+#include "plan/plan_json.h"
 #include "plan/program.h"
 #include "spec/prediction.h"
 #include "spec/timeline.h"
@@ -45,6 +46,11 @@ FR_CHECKED fr_status fr_forecast_make(const fr_inputs *inputs,
                                       const fr_model *model, const fr_job *job,
                                       const fr_plan *plan, fr_forecast *out,
                                       fr_err *err);
+/* The plan of a file, placed as the file says where it was made for this very
+ * cluster; notes that in inputs->ranks_per_node. */
+FR_CHECKED fr_status fr_forecast_make_file(fr_inputs *inputs,
+                                           const fr_plan_file *file,
+                                           fr_forecast *out, fr_err *err);
 void fr_forecast_release(fr_forecast *forecast);
 
 /* Writes the simulated step as a Chrome trace. */
