@@ -16,6 +16,10 @@
 /* Writing them takes a core some milliseconds. */
 enum { REST_BYTES = 32 << 20 };
 
+/* Writing them N_BUSY times takes a core a tenth of a millisecond, and leaves
+ * a payload that is written then in its cache. */
+enum { BUSY_BYTES = 512 << 10, N_BUSY = 8 };
+
 struct fr_comm_bench {
     const fr_comm_point *points;
     size_t n_points;
@@ -37,8 +41,7 @@ struct fr_comm_bench {
     double busy_s, cpu_s; /* summed over rounds */
 };
 
-/* ---- the micro-program ------------------------------------------------------
- */
+/* ---- the micro-program --------------------------------------------------- */
 
 typedef struct layout {
     uint64_t src_bytes, dst_bytes, pool_bytes; /* offsets in the slab */
@@ -64,8 +67,8 @@ static layout lay_out(const fr_comm_bench *bench, const fr_fingerprint *machine)
     at.largest_bytes = (at.largest_bytes / 4096 + 2) * 4096;
     if (has_cold)
         at.pool_size_bytes = fr_cache_pool_bytes(machine);
-    else if (is_net)
-        at.pool_size_bytes = REST_BYTES;
+    else
+        at.pool_size_bytes = is_net ? REST_BYTES : BUSY_BYTES;
     at.dst_bytes = at.largest_bytes;
     at.pool_bytes = 2 * at.largest_bytes;
     at.slab_bytes = at.pool_bytes + at.pool_size_bytes;
@@ -80,11 +83,19 @@ static fr_op op_of(const fr_comm_point *point)
 /*
  * A network gets a rest first, some milliseconds of other work, as between
  * the collectives of a step: what buffers and shapers have to give, they
- * give then too.
+ * give then too.  Inside a node the communication thread must have gone to
+ * sleep, as it has beside the kernels of a step: a tenth of a millisecond.
  */
+static bool has_rest(const fr_comm_point *point)
+{
+    return point->is_cold || !is_shm(point);
+}
+
 static uint32_t n_prelude(const fr_comm_point *point)
 {
-    return point->is_cold || !is_shm(point) ? 2 : 1;
+    if (has_rest(point))
+        return 2;
+    return point->is_async ? 1 + N_BUSY : 1;
 }
 
 /* The writes that come before a point, as one call; returns its number. */
@@ -92,12 +103,20 @@ static uint32_t add_prelude(fr_micro *micro, const layout *at,
                             const fr_comm_point *point, uint32_t i_class,
                             uint32_t dep)
 {
-    fr_instr instrs[2] = {fr_micro_zero(at->src_bytes, point->n_bytes + 4),
-                          fr_micro_zero(at->pool_bytes, at->pool_size_bytes)};
-    uint32_t segment = fr_micro_segment(micro, FR_LANE_COMPUTE, "prelude",
-                                        instrs, n_prelude(point));
+    fr_instr instrs[1 + N_BUSY], *payload = instrs;
+    uint32_t n = n_prelude(point);
 
-    return fr_micro_call(micro, i_class, segment, dep);
+    if (has_rest(point)) {
+        instrs[1] = fr_micro_zero(at->pool_bytes, at->pool_size_bytes);
+    } else {
+        for (uint32_t i = 0; i + 1 < n; i++)
+            instrs[i] = fr_micro_zero(at->pool_bytes, BUSY_BYTES);
+        payload = &instrs[n - 1]; /* last, so that it is in a cache */
+    }
+    *payload = fr_micro_zero(at->src_bytes, point->n_bytes + 4);
+    return fr_micro_call(
+        micro, i_class,
+        fr_micro_segment(micro, FR_LANE_COMPUTE, "prelude", instrs, n), dep);
 }
 
 static fr_status build_collectives(fr_comm_bench *bench, const layout *at,
