@@ -5,11 +5,10 @@
  *
  * "warm": the operands of the call before; "cold": operands that the last
  * 96 MB of other work have pushed out of the caches.  Weights are cold in a
- * step, activations mostly warm.  Usage: bench_kernels [threads
+ * step, activations mostly warm.  Usage: bench_kernels [threads (2)
  * [kernel names that contain this]]
  */
 #include <cblas.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,6 +277,7 @@ static double sgemm_flops(int n_threads)
 /* Bytes per second of y += a x, two reads and a write. */
 static double axpy_Bps(int n_threads)
 {
+    (void)n_threads; /* without OpenMP */
     enum { N = 64 << 20 };
     float *x = malloc(2UL * N * sizeof *x);
     double times[N_REPEATS];
@@ -344,7 +344,7 @@ static void print_case(const kernel_case *c, int n_threads, char *cold,
 
 int main(int argc, char **argv)
 {
-    int n_threads = argc > 1 ? atoi(argv[1]) : omp_get_num_procs();
+    int n_threads = argc > 1 ? atoi(argv[1]) : 2;
     const char *only = argc > 2 ? argv[2] : "";
     double step_ms[2] = {0, 0};
     char *cold = calloc(1, (size_t)COLD_BYTES);

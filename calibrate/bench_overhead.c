@@ -83,8 +83,9 @@ out_program:
 }
 
 /* The kernels of OVERHEAD_ONE_CALL without the runtime around them. */
-static double time_kernels(unsigned char *slab)
+static double time_kernels(void *slab)
 {
+    unsigned char *bytes = slab;
     double seconds[N_STEPS];
 
     for (int k = 0; k < N_STEPS; k++) {
@@ -92,7 +93,7 @@ static double time_kernels(unsigned char *slab)
         for (uint64_t i = 0; i < N_INSTRS; i++) {
             fr_instr instr = fr_micro_zero(64 * i, 4);
             fr_kernel_call call = {.instr = &instr,
-                                   .ptr = {slab + 64 * i},
+                                   .ptr = {bytes + 64 * i},
                                    .n_group = 1,
                                    .n_threads = 1};
             fr_kernels_cpu[FR_OP_ZERO](&call);

@@ -43,6 +43,20 @@ static fr_status note(payload_list *list, uint64_t n_bytes)
     return fr_vec_push(list, fresh);
 }
 
+static fr_status note_program(payload_list *list, const fr_program *program)
+{
+    for (uint32_t k = 0; k < program->n_instrs; k++) {
+        const fr_instr *instr = &program->instrs[k];
+        fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
+        uint64_t n_bytes = fr_instr_payload_bytes(instr);
+        bool is_comm =
+            op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P;
+        if (is_comm && n_bytes > 0)
+            FR_TRY(note(list, n_bytes));
+    }
+    return FR_OK;
+}
+
 fr_status fr_payloads_collect(const fr_shapes *shapes, fr_payloads *out,
                               fr_err *err)
 {
@@ -50,19 +64,9 @@ fr_status fr_payloads_collect(const fr_shapes *shapes, fr_payloads *out,
     fr_payloads payloads = {0};
 
     for (size_t i = 0; i < shapes->n_programs; i++) {
-        const fr_program *program = shapes->programs[i];
-        for (uint32_t k = 0; k < program->n_instrs; k++) {
-            const fr_instr *instr = &program->instrs[k];
-            fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
-            uint64_t n_bytes = fr_instr_payload_bytes(instr);
-            if ((op_class != FR_OP_CLASS_COLLECTIVE &&
-                 op_class != FR_OP_CLASS_P2P) ||
-                n_bytes == 0)
-                continue;
-            if (note(&list, n_bytes) != FR_OK) {
-                fr_vec_release(&list);
-                return fr_fail_no_memory(err);
-            }
+        if (note_program(&list, shapes->programs[i]) != FR_OK) {
+            fr_vec_release(&list);
+            return fr_fail_no_memory(err);
         }
     }
     if (list.n > 0)

@@ -84,6 +84,28 @@ static fr_status add_instr(fr_shapes *shapes, const fr_program *program,
     return add_shape(shapes, &shape, err);
 }
 
+/* Instructions of one class, each once. */
+static fr_status add_class(fr_shapes *shapes, const fr_program *program,
+                           uint32_t i_class, bool *is_seen,
+                           const fr_fingerprint *machine, fr_err *err)
+{
+    const fr_class *klass = &program->classes[i_class];
+
+    for (uint32_t i = 0; i < klass->n_calls; i++) {
+        const fr_segment *segment =
+            &program->segments[klass->calls[i].i_segment];
+        for (uint32_t k = 0; k < segment->n_instrs; k++) {
+            uint32_t i_instr = segment->first_instr + k;
+            if (is_seen[i_instr])
+                continue;
+            is_seen[i_instr] = true;
+            FR_TRY(add_instr(shapes, program, i_class,
+                             &program->instrs[i_instr], machine, err));
+        }
+    }
+    return FR_OK;
+}
+
 fr_status fr_shapes_add_program(fr_shapes *shapes, fr_program *program,
                                 const fr_fingerprint *machine, fr_err *err)
 {
@@ -95,30 +117,13 @@ fr_status fr_shapes_add_program(fr_shapes *shapes, fr_program *program,
     is_seen = calloc(program->n_instrs + 1, sizeof *is_seen);
     if (is_seen == NULL)
         return fr_fail_no_memory(err);
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
-            const fr_segment *segment =
-                &program->segments[klass->calls[i].i_segment];
-            for (uint32_t k = 0; k < segment->n_instrs; k++) {
-                uint32_t i_instr = segment->first_instr + k;
-                if (is_seen[i_instr])
-                    continue;
-                is_seen[i_instr] = true;
-                FR_TRY_GOTO(status,
-                            add_instr(shapes, program, c,
-                                      &program->instrs[i_instr], machine, err),
-                            out_seen);
-            }
-        }
-    }
-out_seen:
+    for (uint32_t c = 0; status == FR_OK && c < program->n_classes; c++)
+        status = add_class(shapes, program, c, is_seen, machine, err);
     free(is_seen);
     return status;
 }
 
-/* ---- candidate plans ------------------------------------------------------
- */
+/* ---- candidate plans ----------------------------------------------------- */
 
 static fr_status add_plan(fr_shapes *shapes, const fr_candidates *wanted,
                           const fr_job *job, const fr_plan *plan,

@@ -15,8 +15,8 @@
 
 static void pass_line(void *context, const char *line)
 {
-    const fr_cli *cli = context;
-    fr_cli_note(cli, "%s", line);
+    const fr_cli *const *cli = context;
+    fr_cli_note(*cli, "%s", line);
 }
 
 static fr_status start_ranks(const fr_cli *cli, int64_t n_ranks, int n_threads,
@@ -30,7 +30,7 @@ static fr_status start_ranks(const fr_cli *cli, int64_t n_ranks, int n_threads,
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))
         options.hung_s = cli->option[FR_OPT_TIMEOUT].real;
     options.on_line = pass_line;
-    options.context = (void *)(uintptr_t)cli;
+    options.context = &cli;
     if (isatty(fileno(cli->chatter)))
         setenv(PROGRESS_ENV, "1", 1);
     return fr_launch_supervise(cli->argv, &options, err);

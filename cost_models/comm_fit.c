@@ -111,7 +111,7 @@ static fr_status fill_curve(comm_curve *curve, const fr_profile *profile,
             insert_point(curve, &profile->comm[i]);
     }
     /* More bytes never take less time: what looks so is noise. */
-    smooth = malloc(curve->n * sizeof *smooth);
+    smooth = calloc(curve->n + 1, sizeof *smooth);
     if (smooth == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < curve->n; i++)

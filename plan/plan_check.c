@@ -333,7 +333,6 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
     if (plan->zero_stage > 1)
         return refuse(err, "zero 2 and 3", "choose zero 0 or 1");
     if (plan->precision != FR_DTYPE_F32)
-        return refuse(err, "precisions other than f32",
-                      "choose precision f32");
+        return refuse(err, "precisions other than f32", "choose precision f32");
     return FR_OK;
 }

@@ -11,6 +11,7 @@
  * With SAVE_PROBS probs[b,h,t,s] is written for s < the end of t's row block
  * (0 above the diagonal); what lies beyond is neither written nor read.
  */
+#include <assert.h>
 #include <cblas.h>
 #include <math.h>
 
@@ -211,7 +212,7 @@ static void forward_tiled(const attn_shape *shape, const attn_head *head,
                           int64_t row)
 {
     float s[TILE_ROWS * TILE_COLS];
-    running run;
+    running run = {0};
     int64_t m = shape->seq - row < TILE_ROWS ? shape->seq - row : TILE_ROWS;
     for (int64_t col = 0; col < row + m; col += TILE_COLS) {
         int64_t left = row + m - col;
@@ -221,6 +222,7 @@ static void forward_tiled(const attn_shape *shape, const attn_head *head,
         tile_output(shape, head, &at, (mat){s, at.n, false},
                     col > 0 ? 1.0F : 0.0F);
     }
+    assert(head->lse != NULL); /* or else the probabilities are kept */
     for (int64_t i = 0; i < m; i++) {
         fr_floats_scale(head->o + (row + i) * shape->o_stride, shape->head_dim,
                         1.0F / run.sum[i]);
@@ -247,8 +249,9 @@ void fr_kernel_attn_fwd(const fr_kernel_call *call)
     int64_t n_tasks = n_heads * n_blocks;
     int64_t n_work = n_heads * shape.seq * (shape.seq + shape.head_dim);
     /* The last row blocks have the most columns: they go first. */
-#pragma omp parallel for num_threads(head_team(call, n_tasks, n_work))         \
-    schedule(dynamic)
+    int n_team = head_team(call, n_tasks, n_work);
+    FR_FOR_TEAM(n_team);
+#pragma omp parallel for num_threads(n_team) schedule(dynamic)
     for (int64_t i = 0; i < n_tasks; i++) {
         int64_t i_head = i % n_heads;
         int64_t row = (n_blocks - 1 - i / n_heads) * TILE_ROWS;
@@ -298,6 +301,7 @@ static mat tile_probs(const attn_shape *shape, const attn_grad *grad,
     if (grad->probs)
         return (mat){grad->probs + at->row * shape->seq + at->col, shape->seq,
                      true};
+    assert(grad->lse != NULL);
     tile_scores(shape, grad->q, grad->k, at, scratch, at->n);
     for (int64_t i = 0; i < at->m; i++) {
         int64_t n = n_open(at, i);
@@ -373,8 +377,9 @@ void fr_kernel_attn_bwd(const fr_kernel_call *call)
     int64_t n_tasks = shape.batch * shape.n_kv;
     int64_t n_work =
         shape.batch * shape.n_q * shape.seq * (shape.seq + shape.head_dim);
-#pragma omp parallel for num_threads(head_team(call, n_tasks, n_work))         \
-    schedule(dynamic)
+    int n_team = head_team(call, n_tasks, n_work);
+    FR_FOR_TEAM(n_team);
+#pragma omp parallel for num_threads(n_team) schedule(dynamic)
     for (int64_t i = 0; i < n_tasks; i++)
         backward_group(&shape, call, i / shape.n_kv, i % shape.n_kv);
 }

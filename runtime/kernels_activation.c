@@ -184,7 +184,9 @@ static void rope(const fr_kernel_call *call, float sign)
     int64_t rows = dim[0], half = dim[4] / 2;
     int64_t n_blocks = (dim[1] + ROPE_BLOCK - 1) / ROPE_BLOCK;
     int64_t n_work = rows * (dim[2] + dim[3]) * dim[4];
-#pragma omp parallel num_threads(fr_team(call, n_work))
+    int n_team = fr_team(call, n_work);
+    FR_FOR_TEAM(n_team);
+#pragma omp parallel num_threads(n_team)
     {
         rope_angles at;
         fr_range part = fr_range_mine(n_blocks, 1);

@@ -288,6 +288,7 @@ static void radix_select(radix *at, const float *x, int64_t n, uint64_t k,
                          int n_team)
 {
     static const int shifts[] = {20, 10, 0}, bins[] = {2048, 1024, 1024};
+    FR_FOR_TEAM(n_team);
     at->prefix = at->mask = 0;
     at->n_wanted = k;
     for (int pass = 0; pass < 3; pass++) {
@@ -348,6 +349,7 @@ static void topk_take(float *x, const fr_kernel_call *call, const radix *at,
     uint32_t *indices = call->ptr[2];
     uint64_t n_before = 0, n_ties = at->n_wanted;
     int n_team = fr_team(call, n);
+    FR_FOR_TEAM(n_team);
 #pragma omp parallel for num_threads(n_team) schedule(static)
     for (int i = 0; i < FR_SUM_PIECES; i++)
         count[i] =

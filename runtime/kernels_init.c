@@ -118,6 +118,7 @@ void fr_kernels_cpu_init_weights(float *weights, const fr_tensor *tensors,
                                  uint32_t n_tensors, int tp, int n_tp,
                                  uint64_t seed, int n_threads)
 {
+    FR_FOR_TEAM(n_threads);
     for (uint32_t i = 0; i < n_tensors; i++) {
         const fr_tensor *tensor = &tensors[i];
         init_place at = {tensor, tp, n_tp,

@@ -24,6 +24,7 @@ FR_SIMD static void add_rows(float *restrict sums, const float *restrict x,
 void fr_kernel_add_column_sums(const float *x, float *sums, int64_t rows,
                                int64_t cols, int n_threads)
 {
+    FR_FOR_TEAM(n_threads);
 #pragma omp parallel num_threads(n_threads)
     {
         fr_range part = fr_range_mine(cols, 16);

@@ -11,6 +11,7 @@
  * loop runs along memory.  The skinny products are memory-bound: plain loops
  * (the communication thread, which must not enter OpenBLAS, runs them too).
  */
+#include <assert.h>
 #include <math.h>
 
 #include "core/rng.h"
@@ -98,6 +99,7 @@ FR_SIMD static double dot(const float *a, const float *b, int64_t n)
 /* p^T[k, row] = m[row, :] . q^T[k, :] */
 static void multiply_q(const factors *f, float *p_t, int n_team)
 {
+    FR_FOR_TEAM(n_team);
 #pragma omp parallel for num_threads(n_team) schedule(static)
     for (int64_t row = 0; row < f->rows; row++) {
         for (int64_t k = 0; k < f->rank; k += 4) {
@@ -140,6 +142,7 @@ static void multiply_p(const factors *f, float *q_t, int n_team)
 static void add_product(const factors *f, const float *q_t, float *y,
                         float sign, int n_team)
 {
+    FR_FOR_TEAM(n_team);
 #pragma omp parallel for num_threads(n_team) schedule(static)
     for (int64_t row = 0; row < f->rows; row++) {
         float p[FR_POWERSGD_MAX_RANK];
@@ -162,6 +165,7 @@ static void project_out(float *p, int64_t rows, int64_t k, int n_team)
 {
     float along[FR_POWERSGD_MAX_RANK];
     float *column = p + k * rows;
+    FR_FOR_TEAM(n_team);
 #pragma omp parallel num_threads(n_team)
     {
 #pragma omp for schedule(static)
@@ -303,6 +307,7 @@ void fr_powersgd_decompress(const fr_kernel_call *call)
 {
     float *g = call->ptr[2];
     layout at = layout_of(call, call->ptr[0]);
+    assert(g != NULL);
     fr_powersgd_piece piece = {0};
     while (fr_powersgd_next(&at.bucket, call->plan->compressor_rank, &piece)) {
         if (!piece.is_matrix) {
@@ -311,6 +316,7 @@ void fr_powersgd_decompress(const fr_kernel_call *call)
             continue;
         }
         factors f = factors_of(&at, &piece, g);
+        assert(f.q != NULL);
         memcpy(f.q, at.wire_q + piece.q,
                (size_t)(f.cols * f.rank) * sizeof *f.q);
         add_product(&f, f.q, f.out, 1.0F, fr_team(call, f.rows * f.cols));

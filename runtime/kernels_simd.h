@@ -8,11 +8,11 @@
 #ifndef FR_RUNTIME_KERNELS_SIMD_H
 #define FR_RUNTIME_KERNELS_SIMD_H
 
-#include <omp.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "runtime/kernels_cpu.h"
+#include "runtime/team.h"
 
 /*
  * Put before a function that is one loop over a range; a loop inside an
@@ -70,7 +70,7 @@ FR_INLINE fr_range fr_range_part(int64_t n, int64_t grain, int64_t i,
 /* The calling thread's part, inside a parallel region. */
 FR_INLINE fr_range fr_range_mine(int64_t n, int64_t grain)
 {
-    return fr_range_part(n, grain, omp_get_thread_num(), omp_get_num_threads());
+    return fr_range_part(n, grain, fr_team_member(), fr_team_size());
 }
 
 /*

@@ -7,7 +7,6 @@
  * run these kernels with more than one thread; others must have set 1.
  */
 #include <cblas.h>
-#include <omp.h>
 
 #include "runtime/kernels_list.h"
 #include "runtime/kernels_simd.h"
@@ -15,17 +14,14 @@
 void fr_kernels_cpu_set_threads(int n_threads)
 {
     int n = n_threads < 1 ? 1 : n_threads;
-    omp_set_dynamic(0);
-    omp_set_num_threads(n);
+    fr_team_set(n);
     openblas_set_num_threads(n);
 }
 
 /* The team of the next product: an OpenMP setting of the calling thread. */
 static void use_threads(const fr_kernel_call *call)
 {
-    int n = call->n_threads < 1 ? 1 : call->n_threads;
-    if (omp_get_max_threads() != n)
-        omp_set_num_threads(n);
+    fr_team_set(call->n_threads < 1 ? 1 : call->n_threads);
 }
 
 /* y[rows, cols] = bias in every row: the product is then added to it, which
@@ -33,6 +29,7 @@ static void use_threads(const fr_kernel_call *call)
 static void fill_rows(float *y, const float *bias, int64_t rows, int64_t cols,
                       int n_team)
 {
+    FR_FOR_TEAM(n_team);
 #pragma omp parallel for num_threads(n_team) schedule(static)
     for (int64_t i = 0; i < rows; i++)
         memcpy(y + i * cols, bias, (size_t)cols * sizeof *y);

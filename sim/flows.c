@@ -110,13 +110,14 @@ fr_status fr_flow_set_run(const fr_flow_set *set, int64_t *end_ps,
                           uint64_t *n_events, fr_err *err)
 {
     size_t n = set->n_items ? set->n_items : 1;
-    flow_run run = {.set = set, .end_ps = end_ps, .err = err};
+    flow_run run = {.set = set, .err = err};
     fr_status status;
 
     if (set->n_items > FR_EVENT_MAX_PAYLOAD)
         return fr_fail(err, FR_INPUT, "more than %u flows",
                        FR_EVENT_MAX_PAYLOAD);
     fr_event_queue_init(&run.queue);
+    run.end_ps = end_ps;
     run.n_waiting = malloc(n * sizeof *run.n_waiting);
     run.ready_ps = malloc(n * sizeof *run.ready_ps);
     if (!run.n_waiting || !run.ready_ps)

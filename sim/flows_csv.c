@@ -172,7 +172,7 @@ static fr_status read_host(const flows_file *f, int line, int column,
 static fr_status read_row(flows_file *f, char *text, int line,
                           const int column_of[N_COLUMNS], size_t n_columns)
 {
-    char *fields[MAX_FIELDS];
+    char *fields[MAX_FIELDS] = {NULL};
     const char *field[N_COLUMNS];
     size_t n = fr_text_split(text, ',', fields, MAX_FIELDS);
     row r = {.line = line};
@@ -204,7 +204,7 @@ static fr_status read_row(flows_file *f, char *text, int line,
 static fr_status read_rows(flows_file *f)
 {
     char *rest = f->text;
-    int line = 0, column_of[N_COLUMNS];
+    int line = 0, column_of[N_COLUMNS] = {0};
     size_t n_columns = 0;
     char *text = next_line(&rest, &line);
 

@@ -73,8 +73,8 @@ static void set_capacities(const fr_replay_links *links,
 static fr_status create_solver(fr_replay_links *links, fr_err *err)
 {
     size_t n_links = count_links(links);
-    int64_t *capacity = malloc(n_links * sizeof *capacity);
-    int64_t *n_beside = calloc((size_t)links->n_nodes, sizeof *n_beside);
+    int64_t *capacity = calloc(n_links + 1, sizeof *capacity);
+    int64_t *n_beside = calloc((size_t)links->n_nodes + 1, sizeof *n_beside);
     fr_status status = FR_OK;
     if (capacity == NULL || n_beside == NULL) {
         status = fr_fail_no_memory(err);
@@ -101,7 +101,7 @@ fr_status fr_replay_links_init(const fr_cluster *cluster,
     for (int64_t r = 0; r < n_ranks; r++)
         if (node_of_rank[r] >= links.n_nodes)
             links.n_nodes = node_of_rank[r] + 1;
-    links.nic_Bps = malloc((size_t)links.n_nodes * sizeof *links.nic_Bps);
+    links.nic_Bps = calloc((size_t)links.n_nodes + 1, sizeof *links.nic_Bps);
     links.uses = malloc(count_links(&links) * sizeof *links.uses);
     fr_status status = FR_OK;
     if (links.nic_Bps == NULL || links.uses == NULL)

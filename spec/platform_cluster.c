@@ -197,9 +197,9 @@ static fr_status make_limiter(const cluster_maker *c, uint32_t number,
 static fr_status make_spoke(const cluster_maker *c, uint32_t number,
                             const fr_link_name *backbone, fr_spoke *spoke)
 {
-    fr_link_name own;
+    fr_link_name own = {0};
     char *id = NULL;
-    uint32_t n = 0;
+    uint32_t up[3] = {0}, n = 0;
 
     spoke->up = fr_arena_array(&c->p->arena, 3, sizeof *spoke->up);
     spoke->down = fr_arena_array(&c->p->arena, 3, sizeof *spoke->down);
@@ -211,17 +211,18 @@ static fr_status make_spoke(const cluster_maker *c, uint32_t number,
         spoke->n_loopback = 1;
     }
     if (c->t->limiter_Bps > 0.0)
-        FR_TRY(make_limiter(c, number, &spoke->up[n++]));
+        FR_TRY(make_limiter(c, number, &up[n++]));
     FR_TRY(name_it(c, &id, "%s_link_%u", number));
     /* SimGrid makes a shared link of FATPIPE here too. */
     FR_TRY(make_link(c, id, c->t->bw_Bps, c->t->lat_s, false, c->t->is_split,
                      &own));
-    spoke->up[n++] = own.up;
+    up[n++] = own.up;
     if (backbone)
-        spoke->up[n++] = backbone->up;
+        up[n++] = backbone->up;
     spoke->n_up = spoke->n_down = n;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t link = spoke->up[n - 1 - i];
+        uint32_t link = up[n - 1 - i];
+        spoke->up[i] = up[i];
         spoke->down[i] = link == own.up ? own.down : link;
     }
     return FR_OK;
@@ -245,7 +246,7 @@ static fr_status make_flat(const cluster_maker *c, const fr_u32_list *radical)
 {
     const cluster_text *t = c->t;
     const char *router = fr_xml_find(c->node, "router_id");
-    fr_link_name backbone;
+    fr_link_name backbone = {0};
     uint32_t point;
 
     if (!router || !*router)

@@ -2,7 +2,6 @@
 #include "tuner/tune.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,12 @@
 #include "core/clock.h"
 #include "tuner/evaluate.h"
 #include "tuner/rank_plans.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#else
+#define omp_get_max_threads() 1
+#endif
 #include "tuner/search.h"
 
 typedef struct pass {
