@@ -73,10 +73,15 @@ const char *fr_choice_lr_rule(int i)
     return i < FR_LR_RULE_N ? fr_lr_rule_name((fr_lr_rule)i) : NULL;
 }
 
+const char *fr_choice_cp_kind(int i)
+{
+    return i < FR_CP_N ? fr_cp_kind_name((fr_cp_kind)i) : NULL;
+}
+
 /* The floating-point types come first in fr_dtype. */
 const char *fr_choice_precision(int i)
 {
-    return i <= FR_DTYPE_FP8 ? fr_dtype_name((fr_dtype)i) : NULL;
+    return i <= FR_DTYPE_FP4 ? fr_dtype_name((fr_dtype)i) : NULL;
 }
 
 const char *fr_choice_allow(int i)

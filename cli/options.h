@@ -26,6 +26,7 @@ const char *fr_choice_schedule(int i);
 const char *fr_choice_recompute(int i);
 const char *fr_choice_rank_order(int i);
 const char *fr_choice_collective(int i);
+const char *fr_choice_cp_kind(int i);
 const char *fr_choice_optimizer(int i);
 const char *fr_choice_lr_schedule(int i);
 const char *fr_choice_lr_rule(int i);
@@ -87,6 +88,34 @@ const char *fr_choice_search(int i);
       "layers of each stage, in model order")                                  \
     X(PRECISION, "precision", 0, CHOICE, "NAME", PLAN, fr_choice_precision, 0, \
       0, "data type of weights and activations")                               \
+    X(GRAD_DTYPE, "grad-dtype", 0, CHOICE, "NAME", PLAN, fr_choice_precision,  \
+      0, 0, "data type in which gradients add up and are reduced")             \
+    X(FLASH_ATTENTION, "flash-attention", 0, FLAG, 0, PLAN, 0, 0, 0,           \
+      "fused attention, no probabilities in memory (on GPUs: on)")             \
+    X(RECOMPUTE_PARTS, "recompute-parts", 0, TEXT, "NAME,..", PLAN, 0, 0, 0,   \
+      "of selective: attention, norm, activation, mlp, experts")               \
+    X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,\
+      "of full: layers of each chunk, 0: all")                                 \
+    X(ZERO_GROUP, "zero-group", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,            \
+      "ranks that share one copy, 0: all of dp x cp")                          \
+    X(ZERO_RESHARD, "zero-reshard", 0, FLAG, 0, PLAN, 0, 0, 0,                 \
+      "ZeRO 3: drop gathered weights after forward")                           \
+    X(ZERO_PREFETCH, "zero-prefetch", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,      \
+      "ZeRO 3: layers gathered ahead of their use")                            \
+    X(GATHER_OVERLAP, "gather-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,             \
+      "ZeRO 1, 2: gather parameters beside the next forward")                  \
+    X(TP_OVERLAP, "tp-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,                     \
+      "tensor-parallel collectives in pieces beside the products")             \
+    X(CP_KIND, "cp-kind", 0, CHOICE, "NAME", PLAN, fr_choice_cp_kind, 0, 0,    \
+      "how context-parallel ranks exchange keys and values")                   \
+    X(ETP, "etp", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,                          \
+      "ranks that split one expert, 0: tp")                                    \
+    X(EXPERT_IMBALANCE, "expert-imbalance", 0, REAL, "X", PLAN, 0, 1, 1e6,     \
+      "tokens of the busiest expert-parallel rank over the mean")              \
+    X(OFFLOAD_OPTIMIZER, "offload-optimizer", 0, FLAG, 0, PLAN, 0, 0, 0,       \
+      "optimizer state and step on the host")                                  \
+    X(OFFLOAD_ACTIVATIONS, "offload-activations", 0, REAL, "X", PLAN, 0, 0, 1, \
+      "share of what forward keeps that waits in host memory")                 \
     X(THREADS, "threads", 0, COUNT, "N", PLAN, 0, 1, 4096,                     \
       "compute threads per rank")                                              \
     X(GLOBAL_BATCH, "global-batch", 0, COUNT, "N", JOB, 0, 1, FR_BIG,          \

@@ -28,6 +28,10 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
     out->has_model = true;
     FR_TRY(fr_cli_make_job(cli, &out->model, &out->job, err));
     fr_plan_init(&out->plan);
+    if (fr_cluster_device(&inputs->cluster, 0)->kind == FR_DEVICE_GPU) {
+        out->plan.is_flash = true;
+        out->plan.precision = FR_DTYPE_BF16;
+    }
     if (plan_path != NULL) {
         FR_TRY(take_file(plan_path, out, err));
         FR_TRY(fr_cli_apply_job(cli, &out->job, err));

@@ -21,7 +21,29 @@ static const struct {
     {FR_OPT_EP, (fr_pin)0, offsetof(fr_plan, ep)},
     {FR_OPT_VPP, FR_PIN_VPP, offsetof(fr_plan, vpp)},
     {FR_OPT_ZERO, FR_PIN_ZERO, offsetof(fr_plan, zero_stage)},
+    {FR_OPT_ZERO_GROUP, (fr_pin)0, offsetof(fr_plan, zero_group)},
+    {FR_OPT_ZERO_PREFETCH, (fr_pin)0, offsetof(fr_plan, n_prefetch)},
+    {FR_OPT_RECOMPUTE_LAYERS, (fr_pin)0, offsetof(fr_plan, recompute_layers)},
+    {FR_OPT_ETP, (fr_pin)0, offsetof(fr_plan, etp)},
     {FR_OPT_THREADS, FR_PIN_THREADS, offsetof(fr_plan, n_threads)},
+};
+
+/* Plain switches of fr_plan. */
+static const struct {
+    fr_option option;
+    fr_pin pin;
+    size_t offset;
+} bool_fields[] = {
+    {FR_OPT_SEQUENCE_PARALLEL, FR_PIN_SEQUENCE_PARALLEL,
+     offsetof(fr_plan, is_sequence_parallel)},
+    {FR_OPT_OVERLAP, FR_PIN_OVERLAP, offsetof(fr_plan, is_overlap)},
+    {FR_OPT_ERROR_FEEDBACK, (fr_pin)0, offsetof(fr_plan, has_error_feedback)},
+    {FR_OPT_FLASH_ATTENTION, (fr_pin)0, offsetof(fr_plan, is_flash)},
+    {FR_OPT_ZERO_RESHARD, (fr_pin)0, offsetof(fr_plan, is_resharded)},
+    {FR_OPT_GATHER_OVERLAP, (fr_pin)0, offsetof(fr_plan, is_gather_overlap)},
+    {FR_OPT_TP_OVERLAP, (fr_pin)0, offsetof(fr_plan, is_tp_overlap)},
+    {FR_OPT_OFFLOAD_OPTIMIZER, (fr_pin)0,
+     offsetof(fr_plan, is_optimizer_offloaded)},
 };
 
 static bool take(const fr_cli *cli, fr_option option, fr_pin pin,
@@ -66,6 +88,30 @@ static fr_status apply_compress(const char *text, fr_plan *plan, fr_err *err)
                    text);
 }
 
+/* "attention,norm" */
+static fr_status apply_parts(const char *text, fr_plan *plan, fr_err *err)
+{
+    static const char *const names[] = {"attention", "norm", "activation",
+                                        "mlp", "experts"};
+    uint32_t parts = 0;
+    for (const char *at = text;; at++) {
+        size_t n = strcspn(at, ","), i = 0;
+        while (i < 5 && (strlen(names[i]) != n || memcmp(names[i], at, n) != 0))
+            i++;
+        if (i == 5)
+            return fr_fail(err, FR_USAGE,
+                           "--recompute-parts '%.80s': choose from attention, "
+                           "norm, activation, mlp, experts, with commas",
+                           text);
+        parts |= 1U << i;
+        at += n;
+        if (*at == '\0')
+            break;
+    }
+    plan->recompute_parts = parts;
+    return FR_OK;
+}
+
 /* "3,3,2" */
 static fr_status apply_split(const char *text, fr_plan *plan, fr_err *err)
 {
@@ -103,16 +149,18 @@ static void apply_names(const fr_cli *cli, fr_plan *plan, unsigned *pins)
         plan->precision = (fr_dtype)v[FR_OPT_PRECISION].count;
     if (fr_cli_has(cli, FR_OPT_COLLECTIVE))
         plan->collective = (fr_collective_kind)v[FR_OPT_COLLECTIVE].count;
-    if (take(cli, FR_OPT_SEQUENCE_PARALLEL, FR_PIN_SEQUENCE_PARALLEL, pins))
-        plan->is_sequence_parallel = v[FR_OPT_SEQUENCE_PARALLEL].is_on;
-    if (take(cli, FR_OPT_OVERLAP, FR_PIN_OVERLAP, pins))
-        plan->is_overlap = v[FR_OPT_OVERLAP].is_on;
+    if (fr_cli_has(cli, FR_OPT_GRAD_DTYPE))
+        plan->grad_dtype = (fr_dtype)v[FR_OPT_GRAD_DTYPE].count;
+    if (fr_cli_has(cli, FR_OPT_CP_KIND))
+        plan->cp_kind = (fr_cp_kind)v[FR_OPT_CP_KIND].count;
+    if (fr_cli_has(cli, FR_OPT_EXPERT_IMBALANCE))
+        plan->expert_imbalance = v[FR_OPT_EXPERT_IMBALANCE].real;
+    if (fr_cli_has(cli, FR_OPT_OFFLOAD_ACTIVATIONS))
+        plan->activation_offload_frac = v[FR_OPT_OFFLOAD_ACTIVATIONS].real;
     if (take(cli, FR_OPT_BUCKET, FR_PIN_BUCKET, pins))
         plan->bucket_bytes = v[FR_OPT_BUCKET].n_bytes;
     if (take(cli, FR_OPT_MICRO_BATCH, FR_PIN_MICRO_BATCH, pins))
         plan->micro_batch = v[FR_OPT_MICRO_BATCH].count;
-    if (fr_cli_has(cli, FR_OPT_ERROR_FEEDBACK))
-        plan->has_error_feedback = v[FR_OPT_ERROR_FEEDBACK].is_on;
 }
 
 fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, unsigned *pins,
@@ -126,7 +174,16 @@ fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, unsigned *pins,
         int32_t value = (int32_t)cli->option[int_fields[i].option].count;
         memcpy((char *)&changed + int_fields[i].offset, &value, sizeof value);
     }
+    for (size_t i = 0; i < sizeof bool_fields / sizeof bool_fields[0]; i++) {
+        if (!take(cli, bool_fields[i].option, bool_fields[i].pin, &given))
+            continue;
+        bool value = cli->option[bool_fields[i].option].is_on;
+        memcpy((char *)&changed + bool_fields[i].offset, &value, sizeof value);
+    }
     apply_names(cli, &changed, &given);
+    if (fr_cli_has(cli, FR_OPT_RECOMPUTE_PARTS))
+        FR_TRY(apply_parts(fr_cli_text(cli, FR_OPT_RECOMPUTE_PARTS), &changed,
+                           err));
     if (take(cli, FR_OPT_COMPRESS, FR_PIN_COMPRESSOR, &given))
         FR_TRY(
             apply_compress(fr_cli_text(cli, FR_OPT_COMPRESS), &changed, err));

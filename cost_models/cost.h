@@ -34,8 +34,11 @@ typedef struct fr_cost {
     double work_s;
     double cores;       /* per member for communication */
     double memory_frac; /* of the node, 0..1 */
-    double link_bytes;  /* communication: through each member's network link,
-                           each direction; 0 inside a node */
+    double link_bytes;  /* communication: through the NIC of each member, each
+                           direction, those of one node add up; 0 inside a
+                           node */
+    double port_bytes;  /* through each member's port into the fabric of its
+                           node (NVLink, PCIe), each direction */
     double rel_err;     /* one standard error, relative */
     fr_cost_source source;
 } fr_cost;

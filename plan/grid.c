@@ -137,6 +137,10 @@ int64_t fr_plan_group(const fr_plan *plan, int64_t rank, fr_axis axis,
         return world_group(plan, rank, ranks, position);
     case FR_AXIS_EMBED:
         return embed_group(plan, rank, at, ranks, position);
+    case FR_AXIS_SHARD:
+    case FR_AXIS_REPLICA:
+    case FR_AXIS_ETP:
+    case FR_AXIS_EDP:
     case FR_AXIS_NONE:
     case FR_AXIS_N:
         break;

@@ -1,7 +1,9 @@
 /*
  * lower_internal.h: what the files lower*.c share; nobody else includes it.
  *
- *   lower_layout.c   sizes on one rank, the flat parameter list, buckets
+ *   lower_shape.c    sizes on one rank, a layer's parameters, what it keeps
+ *   lower_tensors.c  parameter tensors: names, shapes, shards
+ *   lower_layout.c   the flat parameter list, buckets
  *   lower_emit.c     segments and instructions, collective algorithms
  *   lower_layer.c    a transformer layer, forward and backward
  *   lower_ends.c     embedding, head and loss
@@ -35,6 +37,8 @@ typedef struct lower_shape {
 } lower_shape;
 
 #define LOWER_ABSENT UINT64_MAX
+
+enum { LOWER_TENSOR_ALIGN = 16 }; /* elements */
 
 /* Offsets within a layer's parameters, in elements; LOWER_ABSENT: none. */
 typedef struct lower_layer_layout {
@@ -143,11 +147,20 @@ typedef struct lower_class {
     uint32_t first_transfer;                   /* first segment of this class */
 } lower_class;
 
-/* lower_layout.c */
+/* lower_shape.c */
 void lower_shape_init(lower_context *context);
-FR_CHECKED fr_status lower_layout_class(lower_class *lc, fr_err *err);
 /* Elements of a tensor in the flat list. */
 uint64_t lower_padded(uint64_t n);
+/* Takes the place of a tensor in a unit; LOWER_ABSENT if it is not there. */
+uint64_t lower_place(uint64_t *used, bool is_there, int64_t rows, int64_t cols);
+
+/* lower_tensors.c; false: out of memory */
+bool lower_push_layer(lower_class *lc, const lower_unit *unit);
+/* wte, wpe, last norm and head, as far as the unit has them. */
+bool lower_push_ends(lower_class *lc, const lower_unit *unit);
+
+/* lower_layout.c */
+FR_CHECKED fr_status lower_layout_class(lower_class *lc, fr_err *err);
 
 /* lower_emit.c */
 uint32_t lower_segment_begin(lower_context *context, fr_lane lane,

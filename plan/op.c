@@ -14,7 +14,7 @@ typedef struct op_row {
 static const op_row rows[FR_OP_N] = {
 #define OP_ROW(symbol, op_name, klass, op_access)                              \
     [FR_OP_##symbol] = {op_name, op_access, FR_OP_CLASS_##klass},
-    FR_OP_LIST(OP_ROW)
+    FR_OP_LIST(OP_ROW) FR_OP_PLANNED_LIST(OP_ROW)
 #undef OP_ROW
 };
 
@@ -22,8 +22,8 @@ uint64_t fr_dtype_bytes(fr_dtype dtype)
 {
     static const uint8_t bytes[FR_DTYPE_N] = {
         [FR_DTYPE_F32] = 4,  [FR_DTYPE_BF16] = 2, [FR_DTYPE_F16] = 2,
-        [FR_DTYPE_TF32] = 4, [FR_DTYPE_FP8] = 1,  [FR_DTYPE_F64] = 8,
-        [FR_DTYPE_I32] = 4,  [FR_DTYPE_U8] = 1,
+        [FR_DTYPE_TF32] = 4, [FR_DTYPE_FP8] = 1,  [FR_DTYPE_FP4] = 1,
+        [FR_DTYPE_F64] = 8,  [FR_DTYPE_I32] = 4,  [FR_DTYPE_U8] = 1,
     };
     return (unsigned)dtype < FR_DTYPE_N ? bytes[dtype] : 0;
 }
@@ -33,8 +33,9 @@ const char *fr_dtype_name(fr_dtype dtype)
     static const char *const names[FR_DTYPE_N] = {
         [FR_DTYPE_F32] = "f32", [FR_DTYPE_BF16] = "bf16",
         [FR_DTYPE_F16] = "f16", [FR_DTYPE_TF32] = "tf32",
-        [FR_DTYPE_FP8] = "fp8", [FR_DTYPE_F64] = "f64",
-        [FR_DTYPE_I32] = "i32", [FR_DTYPE_U8] = "u8",
+        [FR_DTYPE_FP8] = "fp8", [FR_DTYPE_FP4] = "fp4",
+        [FR_DTYPE_F64] = "f64", [FR_DTYPE_I32] = "i32",
+        [FR_DTYPE_U8] = "u8",
     };
     return (unsigned)dtype < FR_DTYPE_N ? names[dtype] : "?";
 }
@@ -46,7 +47,9 @@ const char *fr_axis_name(fr_axis axis)
         [FR_AXIS_CP] = "cp",       [FR_AXIS_EP] = "ep",
         [FR_AXIS_DP] = "dp",       [FR_AXIS_PP] = "pp",
         [FR_AXIS_EMBED] = "embed", [FR_AXIS_MODEL] = "model",
-        [FR_AXIS_WORLD] = "world",
+        [FR_AXIS_WORLD] = "world", [FR_AXIS_SHARD] = "shard",
+        [FR_AXIS_REPLICA] = "replica", [FR_AXIS_ETP] = "etp",
+        [FR_AXIS_EDP] = "edp",
     };
     return (unsigned)axis < FR_AXIS_N ? names[axis] : "?";
 }
@@ -56,7 +59,8 @@ const char *fr_lane_name(fr_lane lane)
     static const char *const names[FR_LANE_N] = {
         [FR_LANE_COMPUTE] = "compute", [FR_LANE_DP] = "dp",
         [FR_LANE_PP_SEND] = "send",    [FR_LANE_PP_RECV] = "recv",
-        [FR_LANE_IO] = "io",
+        [FR_LANE_IO] = "io",           [FR_LANE_GATHER] = "gather",
+        [FR_LANE_TP] = "tp",
     };
     return (unsigned)lane < FR_LANE_N ? names[lane] : "?";
 }
@@ -83,6 +87,11 @@ const char *fr_op_name(fr_op op)
 fr_op_class fr_op_class_of(fr_op op)
 {
     return rows[op].op_class;
+}
+
+bool fr_op_is_executable(fr_op op)
+{
+    return op < FR_OP_CAST;
 }
 
 char fr_op_access(fr_op op, int i_ref)

@@ -19,13 +19,15 @@ typedef enum fr_dtype {
     FR_DTYPE_F16,
     FR_DTYPE_TF32,
     FR_DTYPE_FP8,
+    FR_DTYPE_FP4, /* two elements in a byte, block scales apart */
     FR_DTYPE_F64,
     FR_DTYPE_I32,
     FR_DTYPE_U8,
     FR_DTYPE_N
 } fr_dtype;
 
-/* Bytes of one element in memory (TF32 is stored as four bytes). */
+/* Bytes of one element in memory (TF32 is stored as four bytes, FP4 counts
+ * as one: only operands that are packed for one product have it). */
 uint64_t fr_dtype_bytes(fr_dtype dtype);
 const char *fr_dtype_name(fr_dtype dtype);
 
@@ -34,6 +36,13 @@ const char *fr_dtype_name(fr_dtype dtype);
  * list of ranks that differ from it in that coordinate only; MODEL varies tp
  * and pp (all ranks that hold one replica), WORLD is everyone, EMBED is the
  * first and the last pipeline stage (tied embedding).
+ *
+ * DP holds all ranks with the same dense parameters: dp and cp vary, cp
+ * fastest.  ZeRO may share a copy among fewer: DP is then cut into blocks of
+ * zero_group neighbours (SHARD), REPLICA joins the same place of all blocks.
+ * Experts lie on a grid of their own over the ranks of a stage in the order
+ * tp, cp, dp: etp ranks split an expert (ETP), ep ranks share the experts
+ * (EP), the rest hold the same experts (EDP).
  */
 typedef enum fr_axis {
     FR_AXIS_NONE,
@@ -45,6 +54,10 @@ typedef enum fr_axis {
     FR_AXIS_EMBED,
     FR_AXIS_MODEL,
     FR_AXIS_WORLD,
+    FR_AXIS_SHARD,
+    FR_AXIS_REPLICA,
+    FR_AXIS_ETP,
+    FR_AXIS_EDP,
     FR_AXIS_N
 } fr_axis;
 
@@ -60,7 +73,9 @@ typedef enum fr_lane {
     FR_LANE_DP,      /* gradient reduction, parameter gather */
     FR_LANE_PP_SEND, /* activations and gradients to the neighbour stages */
     FR_LANE_PP_RECV,
-    FR_LANE_IO, /* data loading, checkpoints, offload */
+    FR_LANE_IO,     /* data loading, checkpoints, offload */
+    FR_LANE_GATHER, /* parameters gathered ahead of their use */
+    FR_LANE_TP,     /* collectives of a layer that run beside its products */
     FR_LANE_N
 } fr_lane;
 
@@ -196,6 +211,26 @@ typedef struct fr_step_scalars {
  * The tag of an execution is instr.tag + call.micro_batch: unique per (stage
  * boundary, direction, micro-batch) of a step.
  *
+ * Simulated only (no CPU kernel yet; FR_OP_PLANNED_LIST):
+ * CAST           dim n; dtype: that of dst, scalar bytes of a src element;
+ *                flag TRANSPOSE: dst and its transpose (fp8 operands of the
+ *                three products)                      ref src, dst
+ * ROUTER_FWD/BWD dim R,E,k: scores, top-k, softmax over R x E
+ *                ref logits, out / ref dout, dlogits
+ * PERMUTE        dim R_in,R_out,C: rows to the order of their experts
+ * UNPERMUTE      dim R_in,R_out,C: back, weighted sums of k rows
+ *                ref src, dst
+ * GROUPED_FWD, GROUPED_DGRAD, GROUPED_WGRAD
+ *                dim M,N,K,G: as LINEAR_*, M rows over G experts of N x K
+ *                ref as LINEAR_*, bias absent
+ * LAYER_FWD/BWD  an entry of a list of layers: dim bytes moved, bytes kept;
+ *                scalar flop                          ref in, kept, out
+ * HOST_COPY      dim n_bytes, 1: to the host, 0: back (lane IO)  ref buffer
+ *
+ * Attention besides: dim[5] head_dim of v (0: head_dim), dim[6] rows of k and
+ * v per sequence (0: T), dim[7] window (0: none); flag NONCAUSAL.  Without
+ * SAVE_PROBS it is one fused kernel, with it products and softmax apart.
+ *
  * Operands may be the same memory where a kernel goes element by element:
  * RESIDUAL_ADD out = a or b, GELU_BWD dx = dy.  Optimizer ranges: dim n,
  * first, opt bytes, norms bytes; `first` counts from coordinate 0, a sharded g
@@ -242,9 +277,22 @@ typedef struct fr_step_scalars {
     X(SEND, "send", P2P, "r")                                                  \
     X(RECV, "recv", P2P, "w")
 
+#define FR_OP_PLANNED_LIST(X)                                                  \
+    X(CAST, "cast", COMPUTE, "rw")                                             \
+    X(ROUTER_FWD, "router_fwd", COMPUTE, "rw")                                 \
+    X(ROUTER_BWD, "router_bwd", COMPUTE, "rw")                                 \
+    X(PERMUTE, "permute", COMPUTE, "rw")                                       \
+    X(UNPERMUTE, "unpermute", COMPUTE, "rw")                                   \
+    X(GROUPED_FWD, "grouped_fwd", COMPUTE, "rrrw")                             \
+    X(GROUPED_DGRAD, "grouped_dgrad", COMPUTE, "rrw")                          \
+    X(GROUPED_WGRAD, "grouped_wgrad", COMPUTE, "rrmm")                         \
+    X(LAYER_FWD, "layer_fwd", COMPUTE, "rww")                                  \
+    X(LAYER_BWD, "layer_bwd", COMPUTE, "rrw")                                  \
+    X(HOST_COPY, "host_copy", IO, "m")
+
 typedef enum fr_op {
 #define FR_OP_ENUM(symbol, name, op_class, access) FR_OP_##symbol,
-    FR_OP_LIST(FR_OP_ENUM)
+    FR_OP_LIST(FR_OP_ENUM) FR_OP_PLANNED_LIST(FR_OP_ENUM)
 #undef FR_OP_ENUM
         FR_OP_N
 } fr_op;
@@ -261,11 +309,14 @@ enum {
     FR_INSTR_ACCUMULATE = 1 << 1, /* the written operand is added to */
     FR_INSTR_SAVE_PROBS = 1 << 2,
     FR_INSTR_MAX = 1 << 3, /* reduce with max instead of sum */
-    FR_INSTR_LAST_STAGE = 1 << 4
+    FR_INSTR_LAST_STAGE = 1 << 4,
+    FR_INSTR_NONCAUSAL = 1 << 5, /* attention: every query sees every key */
+    FR_INSTR_TRANSPOSE = 1 << 6,
+    FR_INSTR_DROPOUT = 1 << 7 /* draws or reads a mask, a byte an element */
 };
 
 #define FR_INSTR_REFS 8
-#define FR_INSTR_DIMS 6
+#define FR_INSTR_DIMS 8
 
 typedef struct fr_instr {
     uint8_t op;        /* fr_op */
@@ -285,6 +336,8 @@ typedef struct fr_instr {
 
 const char *fr_op_name(fr_op op);
 fr_op_class fr_op_class_of(fr_op op);
+/* Is there a kernel in the runtime's CPU backend? */
+bool fr_op_is_executable(fr_op op);
 
 /* 'r', 'w', 'm', or 0 past the last operand. */
 char fr_op_access(fr_op op, int i_ref);

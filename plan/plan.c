@@ -41,6 +41,12 @@ static const char *const collective_names[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_DIRECT] = "direct",
 };
 
+static const char *const cp_names[FR_CP_N] = {
+    [FR_CP_RING] = "ring",
+    [FR_CP_ALL_GATHER] = "all-gather",
+    [FR_CP_ALL_TO_ALL] = "all-to-all",
+};
+
 static const char *name_at(const char *const *names, int n, unsigned i)
 {
     return i < (unsigned)n ? names[i] : "unknown";
@@ -79,6 +85,16 @@ const char *fr_collective_kind_name(fr_collective_kind kind)
     return name_at(collective_names, FR_COLLECTIVE_N, kind);
 }
 
+const char *fr_cp_kind_name(fr_cp_kind kind)
+{
+    return name_at(cp_names, FR_CP_N, kind);
+}
+
+int fr_cp_kind_find(const char *name)
+{
+    return find_name(cp_names, FR_CP_N, name);
+}
+
 int fr_recompute_find(const char *name)
 {
     return find_name(recompute_names, FR_RECOMPUTE_N, name);
@@ -112,19 +128,44 @@ void fr_plan_init(fr_plan *plan)
     plan->micro_batch = 1;
     plan->schedule = FR_SCHEDULE_1F1B;
     plan->recompute = FR_RECOMPUTE_NONE;
+    plan->recompute_parts = FR_RECOMPUTE_PART_ATTENTION;
+    plan->is_resharded = true;
+    plan->n_prefetch = 1;
+    plan->expert_imbalance = 1.0;
     plan->is_overlap = true;
+    plan->is_gather_overlap = true;
     plan->bucket_bytes = 25000000; /* PyTorch DDP's 25 MB */
     plan->compressor_rank = 4;
     plan->compressor_density = 0.01;
     plan->has_error_feedback = true;
     plan->collective = FR_COLLECTIVE_AUTO;
     plan->precision = FR_DTYPE_F32;
+    plan->grad_dtype = FR_DTYPE_F32;
     plan->n_threads = 1;
 }
 
 int64_t fr_plan_world(const fr_plan *plan)
 {
     return (int64_t)plan->tp * plan->pp * plan->dp * plan->cp;
+}
+
+fr_dtype fr_plan_storage_dtype(const fr_plan *plan)
+{
+    switch (plan->precision) {
+    case FR_DTYPE_F16:
+        return FR_DTYPE_F16;
+    case FR_DTYPE_BF16:
+    case FR_DTYPE_FP8:
+    case FR_DTYPE_FP4:
+        return FR_DTYPE_BF16;
+    default:
+        return FR_DTYPE_F32;
+    }
+}
+
+bool fr_plan_has_master(const fr_plan *plan)
+{
+    return fr_plan_storage_dtype(plan) != FR_DTYPE_F32;
 }
 
 int64_t fr_plan_micro_batches(const fr_plan *plan, const fr_job *job)
@@ -205,6 +246,30 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, " %s", fr_rank_order_name(plan->rank_order));
     if (plan->precision != plain.precision)
         add(t, " %s", fr_dtype_name(plan->precision));
+    if (plan->grad_dtype != plain.grad_dtype)
+        add(t, " grad-%s", fr_dtype_name(plan->grad_dtype));
+    if (plan->is_flash)
+        add(t, " flash");
+    if (plan->zero_group != plain.zero_group)
+        add(t, " zg%d", plan->zero_group);
+    if (plan->zero_stage == 3 && !plan->is_resharded)
+        add(t, " no-reshard");
+    if (plan->n_prefetch != plain.n_prefetch)
+        add(t, " prefetch%d", plan->n_prefetch);
+    if (plan->is_gather_overlap != plain.is_gather_overlap)
+        add(t, " no-gather-overlap");
+    if (plan->is_tp_overlap)
+        add(t, " tp-overlap");
+    if (plan->cp_kind != plain.cp_kind)
+        add(t, " cp-%s", fr_cp_kind_name(plan->cp_kind));
+    if (plan->etp != plain.etp)
+        add(t, " etp%d", plan->etp);
+    if (plan->expert_imbalance != plain.expert_imbalance)
+        add_double(t, "imbalance", plan->expert_imbalance);
+    if (plan->is_optimizer_offloaded)
+        add(t, " offload-optimizer");
+    if (plan->activation_offload_frac > 0)
+        add_double(t, "offload-activations", plan->activation_offload_frac);
     if (plan->n_threads != plain.n_threads)
         add(t, " th%d", plan->n_threads);
     for (int32_t i = 0; i < plan->n_split; i++)
@@ -231,6 +296,11 @@ char *fr_plan_describe(const fr_plan *plan, char *buf, size_t n_buf)
         add(&t, " sp");
     if (plan->recompute != FR_RECOMPUTE_NONE)
         add(&t, " rc-%s", fr_recompute_name(plan->recompute));
+    if (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+        plan->recompute_parts != FR_RECOMPUTE_PART_ATTENTION)
+        add(&t, "-%x", (unsigned)plan->recompute_parts);
+    if (plan->recompute == FR_RECOMPUTE_FULL && plan->recompute_layers > 0)
+        add(&t, "-%d", plan->recompute_layers);
     add_compressor(&t, plan);
     add_rest(&t, plan);
     return buf;

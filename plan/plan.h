@@ -17,6 +17,24 @@ typedef enum fr_recompute {
     FR_RECOMPUTE_N
 } fr_recompute;
 
+/* What selective recompute makes again; a mask. */
+enum {
+    FR_RECOMPUTE_PART_ATTENTION = 1 << 0, /* scores and probabilities */
+    FR_RECOMPUTE_PART_NORM = 1 << 1,
+    FR_RECOMPUTE_PART_ACTIVATION = 1 << 2, /* of MLPs and experts */
+    FR_RECOMPUTE_PART_MLP = 1 << 3,        /* all of a dense MLP */
+    FR_RECOMPUTE_PART_EXPERTS = 1 << 4,    /* all of a MoE layer */
+    FR_RECOMPUTE_PARTS_ALL = (1 << 5) - 1
+};
+
+/* How context-parallel ranks see each other's keys and values. */
+typedef enum fr_cp_kind {
+    FR_CP_RING,       /* kv blocks go round beside attention (arXiv 2310.01889) */
+    FR_CP_ALL_GATHER, /* kv gathered before attention */
+    FR_CP_ALL_TO_ALL, /* heads for sequence (Ulysses, arXiv 2309.14509) */
+    FR_CP_N
+} fr_cp_kind;
+
 /* Index into the table of schedule.h. */
 typedef enum fr_schedule_kind {
     FR_SCHEDULE_GPIPE,
@@ -63,10 +81,23 @@ typedef struct fr_plan {
     int32_t vpp;         /* model chunks per pipeline rank, 1: plain */
     int64_t micro_batch; /* sequences */
     fr_schedule_kind schedule;
-    int32_t zero_stage; /* 0 or 1 (2, 3: planned only, not lowered yet) */
+    int32_t zero_stage;  /* 0 to 3 */
+    int32_t zero_group;  /* ranks that share one copy; 0: all of dp x cp */
+    bool is_resharded;   /* ZeRO 3: gathered weights are dropped after forward */
+    int32_t n_prefetch;  /* ZeRO 3: layers gathered ahead of their use */
     fr_recompute recompute;
+    uint32_t recompute_parts; /* of SELECTIVE */
+    int32_t recompute_layers; /* FULL: of each chunk, from its first; 0: all */
+    bool is_flash;            /* fused attention: no probabilities in memory */
     bool is_sequence_parallel;
-    bool is_overlap;       /* gradient reduction beside backward */
+    bool is_overlap;        /* gradient reduction beside backward */
+    bool is_gather_overlap; /* ZeRO 1, 2: parameters gathered beside forward */
+    bool is_tp_overlap;     /* TP collectives in pieces beside products */
+    fr_cp_kind cp_kind;
+    int32_t etp;             /* ranks that split one expert; 0: tp */
+    double expert_imbalance; /* busiest rank's tokens over the mean, >= 1 */
+    bool is_optimizer_offloaded;    /* state and step on the host */
+    double activation_offload_frac; /* of what forward keeps, 0..1 */
     uint64_t bucket_bytes; /* of gradients; 0: one bucket */
     fr_compressor_kind compressor;
     int64_t compressor_rank;       /* PowerSGD */
@@ -74,7 +105,8 @@ typedef struct fr_plan {
     bool has_error_feedback;       /* INT8, TOPK, POWERSGD; else ignored */
     fr_collective_kind collective; /* of gradient reduction */
     fr_rank_order rank_order;
-    fr_dtype precision;
+    fr_dtype precision;  /* of matrix products; below 16 bits the rest is bf16 */
+    fr_dtype grad_dtype; /* in which gradients add up and are reduced */
     int32_t n_threads; /* compute threads per rank */
     /* Layers per stage (virtual stages in model order); n_split == 0: even,
      * the remainder on the first stages. */
@@ -86,6 +118,11 @@ typedef struct fr_plan {
 void fr_plan_init(fr_plan *plan);
 
 int64_t fr_plan_world(const fr_plan *plan); /* tp*pp*dp*cp */
+/* dtype of parameters and activations: that of the precision, at least bf16;
+ * f32 for tf32. */
+fr_dtype fr_plan_storage_dtype(const fr_plan *plan);
+/* Is there a float32 master copy beside the parameters? */
+bool fr_plan_has_master(const fr_plan *plan);
 /* Micro-batches per data-parallel rank and step; 0 if it does not divide. */
 int64_t fr_plan_micro_batches(const fr_plan *plan, const fr_job *job);
 
@@ -96,8 +133,14 @@ int64_t fr_plan_micro_batches(const fr_plan *plan, const fr_job *job);
 FR_CHECKED fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
                                    const fr_job *job, fr_err *err);
 
-/* Is there a lowering for it?  A legal plan that programs cannot say yet
- * (experts, context parallel, ZeRO 2/3, half precision ...) is FR_INPUT. */
+/* Is there a lowering for it?  What simulation can say: FR_INPUT names what it
+ * cannot. */
+FR_CHECKED fr_status fr_plan_check_lowerable(const fr_plan *plan,
+                                             const fr_model *model,
+                                             const fr_job *job, fr_err *err);
+
+/* Can the CPU runtime train it?  A plan that only simulation knows (experts,
+ * context parallel, ZeRO 2/3, half precision ...) is FR_INPUT. */
 FR_CHECKED fr_status fr_plan_check_executable(const fr_plan *plan,
                                               const fr_model *model,
                                               const fr_job *job, fr_err *err);
@@ -114,12 +157,14 @@ const char *fr_schedule_kind_name(fr_schedule_kind kind);
 const char *fr_rank_order_name(fr_rank_order order);
 const char *fr_compressor_kind_name(fr_compressor_kind kind);
 const char *fr_collective_kind_name(fr_collective_kind kind);
+const char *fr_cp_kind_name(fr_cp_kind kind);
 /* -1 when the name is unknown. */
 int fr_recompute_find(const char *name);
 int fr_schedule_kind_find(const char *name);
 int fr_rank_order_find(const char *name);
 int fr_compressor_kind_find(const char *name);
 int fr_collective_kind_find(const char *name);
+int fr_cp_kind_find(const char *name);
 
 /* Coordinates of a rank on TP, CP, DP, PP, and back (grid.c).  cp changes
  * right after tp in every order. */
@@ -134,7 +179,7 @@ int64_t fr_plan_rank(const fr_plan *plan, fr_coord coord);
  * The group of `rank` on `axis`, in coordinate order; returns its size and
  * writes the ranks to `ranks` (room for the world) and the position of
  * `rank` in it (may be NULL).  EMBED: first and last stage, size 1 elsewhere.
- * EP: blocks of ep neighbours on DP.  MODEL: tp fastest.  WORLD: rank order.
+ * ETP, EP, EDP: see fr_axis.  MODEL: tp fastest.  WORLD: rank order.
  */
 int64_t fr_plan_group(const fr_plan *plan, int64_t rank, fr_axis axis,
                       int64_t *ranks, int64_t *position);

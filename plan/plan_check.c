@@ -260,6 +260,39 @@ static fr_status check_sequence(const fr_model *model, const fr_job *job,
                    (long long)model->max_seq);
 }
 
+/* What has a range of its own, whatever else is chosen. */
+static fr_status check_fractions(const fr_plan *plan, fr_err *err)
+{
+    int64_t n_data = (int64_t)plan->dp * plan->cp;
+    if ((unsigned)plan->cp_kind >= FR_CP_N ||
+        (unsigned)plan->grad_dtype >= FR_DTYPE_N ||
+        plan->recompute_parts > FR_RECOMPUTE_PARTS_ALL)
+        return fr_fail(err, FR_INPUT,
+                       "cp_kind, grad_dtype or recompute_parts is not one of "
+                       "its kinds");
+    if (plan->zero_group < 0 ||
+        (plan->zero_group > 0 && n_data % plan->zero_group != 0))
+        return fr_fail(err, FR_INPUT,
+                       "zero_group %d: choose a divisor of dp x cp = %lld, or "
+                       "0 for all of them",
+                       plan->zero_group, (long long)n_data);
+    if (plan->n_prefetch < 0 || plan->recompute_layers < 0 || plan->etp < 0)
+        return fr_fail(err, FR_INPUT,
+                       "zero_prefetch, recompute_layers and etp: give 0 or "
+                       "more");
+    if (!(plan->expert_imbalance >= 1.0 && plan->expert_imbalance <= 1e6))
+        return fr_fail(err, FR_INPUT,
+                       "expert_imbalance %g: the busiest rank's tokens over "
+                       "the mean, at least 1",
+                       plan->expert_imbalance);
+    if (!(plan->activation_offload_frac >= 0.0 &&
+          plan->activation_offload_frac <= 1.0))
+        return fr_fail(err, FR_INPUT,
+                       "offload_activations %g: choose 0 to 1",
+                       plan->activation_offload_frac);
+    return FR_OK;
+}
+
 fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
                         const fr_job *job, fr_err *err)
 {
@@ -271,6 +304,7 @@ fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
     FR_TRY(check_tp(plan, model, job, err));
     FR_TRY(check_stages(plan, model, err));
     FR_TRY(check_schedule(plan, job, err));
+    FR_TRY(check_fractions(plan, err));
     return check_data_parallel(plan, err);
 }
 
@@ -332,7 +366,26 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
         return refuse(err, "expert parallel plans", "choose ep 1");
     if (plan->zero_stage > 1)
         return refuse(err, "zero 2 and 3", "choose zero 0 or 1");
-    if (plan->precision != FR_DTYPE_F32)
+    if (plan->precision != FR_DTYPE_F32 || plan->grad_dtype != FR_DTYPE_F32)
         return refuse(err, "precisions other than f32", "choose precision f32");
+    if (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+        plan->recompute_parts != FR_RECOMPUTE_PART_ATTENTION)
+        return refuse(err, "selective recompute of other parts",
+                      "choose the attention alone");
+    if (plan->recompute == FR_RECOMPUTE_FULL && plan->recompute_layers > 0)
+        return refuse(err, "recompute of some layers",
+                      "choose recompute_layers 0, all of them");
+    if (plan->zero_group > 0)
+        return refuse(err, "ZeRO over a part of dp", "choose zero_group 0");
+    if (plan->is_tp_overlap)
+        return refuse(err, "tensor-parallel overlap", "leave it out");
+    if (plan->is_optimizer_offloaded || plan->activation_offload_frac > 0)
+        return refuse(err, "offload to the host", "leave it out");
     return FR_OK;
+}
+
+fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
+                                  const fr_job *job, fr_err *err)
+{
+    return fr_plan_check_executable(plan, model, job, err);
 }

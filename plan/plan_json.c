@@ -13,6 +13,7 @@
 typedef enum field_kind {
     FIELD_I32,
     FIELD_I64,
+    FIELD_U32,
     FIELD_U64,
     FIELD_BOOL,
     FIELD_DOUBLE,
@@ -45,6 +46,7 @@ NAMING(fr_recompute_name, fr_recompute)
 NAMING(fr_compressor_kind_name, fr_compressor_kind)
 NAMING(fr_collective_kind_name, fr_collective_kind)
 NAMING(fr_rank_order_name, fr_rank_order)
+NAMING(fr_cp_kind_name, fr_cp_kind)
 NAMING(fr_dtype_name, fr_dtype)
 NAMING(fr_optimizer_kind_name, fr_optimizer_kind)
 NAMING(fr_lr_schedule_name, fr_lr_schedule)
@@ -56,6 +58,7 @@ static const naming compressors = {name_of_fr_compressor_kind_name,
                                    FR_COMPRESSOR_N};
 static const naming collectives = {name_of_fr_collective_kind_name,
                                    FR_COLLECTIVE_N};
+static const naming cp_kinds = {name_of_fr_cp_kind_name, FR_CP_N};
 static const naming orders = {name_of_fr_rank_order_name, FR_RANK_ORDER_N};
 static const naming dtypes = {name_of_fr_dtype_name, FR_DTYPE_N};
 static const naming optimizers = {name_of_fr_optimizer_kind_name,
@@ -88,9 +91,22 @@ static const field plan_fields[] = {
     PLAN("micro_batch", I64, micro_batch),
     PLAN_NAME("schedule", schedule, &schedules),
     PLAN("zero", I32, zero_stage),
+    PLAN("zero_group", I32, zero_group),
+    PLAN("zero_reshard", BOOL, is_resharded),
+    PLAN("zero_prefetch", I32, n_prefetch),
     PLAN_NAME("recompute", recompute, &recomputes),
+    PLAN("recompute_parts", U32, recompute_parts),
+    PLAN("recompute_layers", I32, recompute_layers),
+    PLAN("flash_attention", BOOL, is_flash),
     PLAN("sequence_parallel", BOOL, is_sequence_parallel),
     PLAN("overlap", BOOL, is_overlap),
+    PLAN("gather_overlap", BOOL, is_gather_overlap),
+    PLAN("tp_overlap", BOOL, is_tp_overlap),
+    PLAN_NAME("cp_kind", cp_kind, &cp_kinds),
+    PLAN("etp", I32, etp),
+    PLAN("expert_imbalance", DOUBLE, expert_imbalance),
+    PLAN("offload_optimizer", BOOL, is_optimizer_offloaded),
+    PLAN("offload_activations", DOUBLE, activation_offload_frac),
     PLAN("bucket_bytes", U64, bucket_bytes),
     PLAN_NAME("compressor", compressor, &compressors),
     PLAN("compressor_rank", I64, compressor_rank),
@@ -99,6 +115,7 @@ static const field plan_fields[] = {
     PLAN_NAME("collective", collective, &collectives),
     PLAN_NAME("rank_order", rank_order, &orders),
     PLAN_NAME("precision", precision, &dtypes),
+    PLAN_NAME("grad_dtype", grad_dtype, &dtypes),
     PLAN("threads", I32, n_threads),
     PLAN("layer_split", SPLIT, layer_split),
 };
@@ -148,6 +165,18 @@ static fr_status read_i32(const fr_json_value *value, const char *key,
         return fr_json_fail(value, err, "%s is %lld: out of range", key,
                             (long long)wide);
     *out = (int32_t)wide;
+    return FR_OK;
+}
+
+static fr_status read_u32(const fr_json_value *value, const char *key,
+                          uint32_t *out, fr_err *err)
+{
+    uint64_t wide;
+    FR_TRY(fr_json_as_u64(value, &wide, err));
+    if (wide > UINT32_MAX)
+        return fr_json_fail(value, err, "%s is %llu: out of range", key,
+                            (unsigned long long)wide);
+    *out = (uint32_t)wide;
     return FR_OK;
 }
 
@@ -216,6 +245,8 @@ static fr_status read_field(const fr_json_value *value, const field *f,
         return read_i32(value, f->key, at, err);
     case FIELD_I64:
         return fr_json_as_i64(value, at, err);
+    case FIELD_U32:
+        return read_u32(value, f->key, at, err);
     case FIELD_U64:
         return fr_json_as_u64(value, at, err);
     case FIELD_BOOL:
@@ -296,6 +327,9 @@ static void write_field(const field *f, const void *owner, fr_json_writer *json)
         break;
     case FIELD_I64:
         fr_json_put_i64(json, f->key, *(const int64_t *)at);
+        break;
+    case FIELD_U32:
+        fr_json_put_u64(json, f->key, *(const uint32_t *)at);
         break;
     case FIELD_U64:
         fr_json_put_u64(json, f->key, *(const uint64_t *)at);

@@ -1,0 +1,217 @@
+/*
+ * lower_tensors.c: the parameter tensors of a unit: names, shapes, how they
+ * are sharded and how they begin.
+ */
+#include "plan/lower_internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Tensor ids, the same on any layout; layers follow, 16 ids each. */
+enum { ID_WTE, ID_WPE, ID_NORM_W, ID_NORM_B, ID_HEAD, ID_LAYERS = 16 };
+
+/* What a tensor is, before it is placed. */
+typedef struct tensor_spec {
+    uint32_t id;
+    uint64_t at; /* in the unit; LOWER_ABSENT: not there */
+    int64_t rows, cols, global_rows, global_cols;
+    uint8_t sharded_dim;
+    fr_tensor_init init;
+    double std;
+    const char *gpt2_name, *llama_name;
+} tensor_spec;
+
+static bool push_tensor(lower_class *lc, const tensor_spec *spec,
+                        uint64_t unit_first, int32_t layer)
+{
+    const fr_model *model = lc->context->model;
+    bool is_llama = model->is_rms_norm;
+    fr_tensor tensor = {
+        .first = unit_first + spec->at,
+        .n = (uint64_t)spec->rows * (uint64_t)spec->cols,
+        .rows = spec->rows,
+        .cols = spec->cols,
+        .global_rows = spec->global_rows,
+        .global_cols = spec->global_cols,
+        .sharded_dim = lc->context->plan->tp > 1 ? spec->sharded_dim : 0,
+        .n_parts = 1,
+        .part_rows = {spec->rows},
+        .is_decayed = spec->rows > 1,
+        .init = (uint8_t)spec->init,
+        .init_std = spec->std,
+        .id = spec->id,
+    };
+    if (spec->at == LOWER_ABSENT)
+        return true;
+    const char *name = is_llama ? spec->llama_name : spec->gpt2_name;
+    if (layer >= 0)
+        snprintf(tensor.name, sizeof tensor.name, "%s.%d.%s",
+                 is_llama ? "layers" : "h", (int)layer, name);
+    else
+        snprintf(tensor.name, sizeof tensor.name, "%s", name);
+    return fr_vec_push(&lc->tensors, tensor) == FR_OK;
+}
+
+/* A weight (out x in) and its bias. */
+typedef struct linear_spec {
+    uint32_t id;
+    uint8_t sharded_dim; /* of the weight */
+    uint64_t w, b;
+    int64_t out, in, global_out, global_in;
+    double std;
+    const char *gpt2_name, *llama_name;
+} linear_spec;
+
+static bool push_linear(lower_class *lc, const linear_spec *spec,
+                        uint64_t unit_first, int32_t layer)
+{
+    char gpt2[2][32], llama[2][32];
+    for (int i = 0; i < 2; i++) {
+        const char *part = i == 0 ? "weight" : "bias";
+        snprintf(gpt2[i], sizeof gpt2[i], "%s.%s", spec->gpt2_name, part);
+        snprintf(llama[i], sizeof llama[i], "%s.%s", spec->llama_name, part);
+    }
+    tensor_spec weight = {spec->id,          spec->w,
+                          spec->out,         spec->in,
+                          spec->global_out,  spec->global_in,
+                          spec->sharded_dim, FR_TENSOR_INIT_NORMAL,
+                          spec->std,         gpt2[0],
+                          llama[0]};
+    /* A row-parallel linear's bias is added after the sum over TP. */
+    tensor_spec bias = {spec->id + 1,
+                        spec->b,
+                        1,
+                        spec->out,
+                        1,
+                        spec->global_out,
+                        spec->sharded_dim == 1 ? 2 : 0,
+                        FR_TENSOR_INIT_ZERO,
+                        0,
+                        gpt2[1],
+                        llama[1]};
+    return push_tensor(lc, &weight, unit_first, layer) &&
+           push_tensor(lc, &bias, unit_first, layer);
+}
+
+static bool push_norm(lower_class *lc, uint32_t id, uint64_t w, uint64_t b,
+                      uint64_t unit_first, int32_t layer,
+                      const char *const names[2])
+{
+    int64_t c = lc->context->shape.hidden;
+    char gpt2[2][32], llama[2][48];
+    for (int i = 0; i < 2; i++) {
+        const char *part = i == 0 ? "weight" : "bias";
+        snprintf(gpt2[i], sizeof gpt2[i], "%s.%s", names[0], part);
+        snprintf(llama[i], sizeof llama[i], "%s.%s", names[1], part);
+    }
+    tensor_spec weight = {id, w,       1,       c, 1, c, 0, FR_TENSOR_INIT_ONE,
+                          0,  gpt2[0], llama[0]};
+    tensor_spec bias = {id + 1,  b,       1, c, 1, c, 0, FR_TENSOR_INIT_ZERO, 0,
+                        gpt2[1], llama[1]};
+    return push_tensor(lc, &weight, unit_first, layer) &&
+           push_tensor(lc, &bias, unit_first, layer);
+}
+
+/* Stacked matrices, each sharded by itself: q, k, v; gate, up. */
+static void mark_parts(lower_class *lc, uint32_t id, uint8_t n_parts,
+                       const int64_t part_rows[3])
+{
+    for (size_t i = 0; i < lc->tensors.n; i++) {
+        fr_tensor *tensor = &lc->tensors.items[i];
+        if (tensor->id != id && tensor->id != id + 1)
+            continue;
+        tensor->n_parts = n_parts;
+        memcpy(tensor->part_rows, part_rows, 3 * sizeof part_rows[0]);
+    }
+}
+
+bool lower_push_layer(lower_class *lc, const lower_unit *unit)
+{
+    const lower_context *context = lc->context;
+    const fr_model *model = context->model;
+    const lower_shape *s = &context->shape;
+    const lower_layer_layout *l = &context->layer;
+    static const char *const norm1[2] = {"ln_1", "input_layernorm"};
+    static const char *const norm2[2] = {"ln_2", "post_attention_layernorm"};
+    const uint32_t id = ID_LAYERS + 16 * (uint32_t)unit->layer;
+    const double std = 0.02;
+    /* GPT-2 (Radford et al. 2019, section 2.3): residual projections are
+     * scaled by 1/sqrt(2 layers); Llama does not. */
+    const double residual_std =
+        model->is_rms_norm ? std : std / sqrt(2.0 * (double)model->n_layers);
+    const int64_t tp = context->plan->tp, c = s->hidden;
+    const linear_spec linears[] = {
+        {id + 4, 1, l->qkv_w, l->qkv_b, s->qkv, c, s->qkv * tp, c, std,
+         "attn.c_attn", "self_attn.qkv_proj"},
+        {id + 6, 2, l->out_w, l->out_b, c, s->attn, c, s->attn * tp,
+         residual_std, "attn.c_proj", "self_attn.o_proj"},
+        {id + 8, 1, l->fc1_w, l->fc1_b, s->fc1, c, s->fc1 * tp, c, std,
+         "mlp.c_fc", model->is_gated_mlp ? "mlp.gate_up_proj" : "mlp.up_proj"},
+        {id + 10, 2, l->fc2_w, l->fc2_b, c, s->ffn, c, s->ffn * tp,
+         residual_std, "mlp.c_proj", "mlp.down_proj"},
+    };
+    const int64_t q = s->attn, kv = s->kv_heads * s->head_dim;
+    bool is_ok = push_norm(lc, id, l->ln1_w, l->ln1_b, unit->first, unit->layer,
+                           norm1) &&
+                 push_norm(lc, id + 2, l->ln2_w, l->ln2_b, unit->first,
+                           unit->layer, norm2);
+    for (size_t i = 0; is_ok && i < sizeof linears / sizeof linears[0]; i++)
+        is_ok = push_linear(lc, &linears[i], unit->first, unit->layer);
+    mark_parts(lc, id + 4, 3, (const int64_t[3]){q, kv, kv});
+    if (model->is_gated_mlp)
+        mark_parts(lc, id + 8, 2, (const int64_t[3]){s->ffn, s->ffn, 0});
+    return is_ok;
+}
+
+/* wte, wpe, last norm and head, as far as the unit has them. */
+bool lower_push_ends(lower_class *lc, const lower_unit *unit)
+{
+    const fr_model *model = lc->context->model;
+    const lower_shape *s = &lc->context->shape;
+    const lower_ends *e = &lc->ends;
+    static const char *const norm[2] = {"ln_f", "norm"};
+    bool is_split = model->is_tied && lc->context->plan->pp > 1;
+    tensor_spec wte = {ID_WTE,
+                       e->wte,
+                       s->vocab_local,
+                       s->hidden,
+                       s->vocab,
+                       s->hidden,
+                       1,
+                       FR_TENSOR_INIT_NORMAL,
+                       0.02,
+                       "wte.weight",
+                       "embed_tokens.weight"};
+    tensor_spec wpe = {ID_WPE,
+                       e->wpe,
+                       model->max_seq,
+                       s->hidden,
+                       model->max_seq,
+                       s->hidden,
+                       0,
+                       FR_TENSOR_INIT_NORMAL,
+                       0.02,
+                       "wpe.weight",
+                       "position_embeddings.weight"};
+    switch (unit->kind) {
+    case LOWER_UNIT_TIED:
+        wte.at = lc->is_first ? e->wte : e->head;
+        if (!push_tensor(lc, &wte, 0, -1))
+            return false;
+        lc->tensors.items[lc->tensors.n - 1].is_tied_copy = !lc->is_first;
+        return true;
+    case LOWER_UNIT_EMBED:
+        return (is_split || push_tensor(lc, &wte, 0, -1)) &&
+               push_tensor(lc, &wpe, 0, -1);
+    case LOWER_UNIT_FINAL:
+        wte.id = ID_HEAD;
+        wte.at = e->head;
+        wte.gpt2_name = wte.llama_name = "lm_head.weight";
+        return push_norm(lc, ID_NORM_W, e->norm_w, e->norm_b, 0, -1, norm) &&
+               (model->is_tied || push_tensor(lc, &wte, 0, -1));
+    case LOWER_UNIT_LAYER:
+        break;
+    }
+    return true;
+}
