@@ -48,10 +48,20 @@ fr_ref lower_ref(fr_space space, uint64_t offset_bytes)
     return (fr_ref){.space = (uint8_t)space, .offset_bytes = offset_bytes};
 }
 
-fr_ref lower_parameter(fr_space space, uint64_t first)
+uint64_t lower_element_bytes(const lower_context *context, fr_space space)
 {
-    return first == LOWER_ABSENT ? lower_ref(FR_SPACE_NONE, 0)
-                                 : lower_ref(space, first * sizeof(float));
+    const fr_plan *plan = context->plan;
+    return fr_dtype_bytes(space == FR_SPACE_GRAD ? plan->grad_dtype
+                                                 : fr_plan_storage_dtype(plan));
+}
+
+fr_ref lower_parameter(const lower_context *context, fr_space space,
+                       uint64_t first)
+{
+    return first == LOWER_ABSENT
+               ? lower_ref(FR_SPACE_NONE, 0)
+               : lower_ref(space,
+                           first * lower_element_bytes(context, space));
 }
 
 fr_ref lower_temp(lower_context *context, uint64_t n_bytes)

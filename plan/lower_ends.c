@@ -50,8 +50,8 @@ static void embed_segments(lower_class *lc)
     set_dims(instr, dims, 5);
     instr->axis = FR_AXIS_TP;
     instr->ref[0] = tokens;
-    instr->ref[1] = lower_parameter(FR_SPACE_WEIGHT, lc->ends.wte);
-    instr->ref[2] = lower_parameter(FR_SPACE_WEIGHT, lc->ends.wpe);
+    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, lc->ends.wte);
+    instr->ref[2] = lower_parameter(context, FR_SPACE_WEIGHT, lc->ends.wpe);
     instr->ref[3] = whole;
     if (context->plan->tp > 1)
         tp_rows(context, is_sp ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE, whole,
@@ -67,8 +67,8 @@ static void embed_segments(lower_class *lc)
     instr->axis = FR_AXIS_TP;
     instr->ref[0] = tokens;
     instr->ref[1] = whole;
-    instr->ref[2] = lower_parameter(FR_SPACE_GRAD, lc->ends.wte);
-    instr->ref[3] = lower_parameter(FR_SPACE_GRAD, lc->ends.wpe);
+    instr->ref[2] = lower_parameter(context, FR_SPACE_GRAD, lc->ends.wte);
+    instr->ref[3] = lower_parameter(context, FR_SPACE_GRAD, lc->ends.wpe);
 }
 
 static fr_instr *xent(lower_context *context, fr_op op, fr_ref logits)
@@ -143,13 +143,13 @@ static void head_backward(lower_class *lc, fr_ref logits, fr_ref y, fr_ref dy)
     set_dims(instr, mnk, 3);
     instr->ref[0] = logits;
     instr->ref[1] = y;
-    instr->ref[2] = lower_parameter(FR_SPACE_GRAD, lc->ends.head);
+    instr->ref[2] = lower_parameter(context, FR_SPACE_GRAD, lc->ends.head);
     /* y is dead: its memory takes the partial sums. */
     fr_ref partial = is_sp ? y : dy;
     instr = lower_emit(context, FR_OP_LINEAR_DGRAD);
     set_dims(instr, mnk, 3);
     instr->ref[0] = logits;
-    instr->ref[1] = lower_parameter(FR_SPACE_WEIGHT, lc->ends.head);
+    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, lc->ends.head);
     instr->ref[2] = partial;
     if (context->plan->tp > 1)
         tp_rows(context, is_sp ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
@@ -173,8 +173,8 @@ static void head_segment(lower_class *lc)
         is_sp ? lower_temp(context, f32_bytes(s->rows, s->hidden)) : shard;
     fr_instr *instr = norm(context, FR_OP_NORM_FWD);
     instr->ref[0] = in;
-    instr->ref[1] = lower_parameter(FR_SPACE_WEIGHT, e->norm_w);
-    instr->ref[2] = lower_parameter(FR_SPACE_WEIGHT, e->norm_b);
+    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->norm_w);
+    instr->ref[2] = lower_parameter(context, FR_SPACE_WEIGHT, e->norm_b);
     instr->ref[3] = shard;
     instr->ref[4] = stats;
     if (is_sp)
@@ -182,7 +182,7 @@ static void head_segment(lower_class *lc)
     instr = lower_emit(context, FR_OP_LINEAR_FWD);
     set_dims(instr, mnk, 3);
     instr->ref[0] = y;
-    instr->ref[1] = lower_parameter(FR_SPACE_WEIGHT, e->head);
+    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->head);
     instr->ref[3] = logits;
     loss(context, logits);
     /* The gradient of the norm's output takes the place of that output. */
@@ -190,11 +190,11 @@ static void head_segment(lower_class *lc)
     instr = norm(context, FR_OP_NORM_BWD);
     instr->ref[0] = shard;
     instr->ref[1] = in;
-    instr->ref[2] = lower_parameter(FR_SPACE_WEIGHT, e->norm_w);
+    instr->ref[2] = lower_parameter(context, FR_SPACE_WEIGHT, e->norm_w);
     instr->ref[3] = stats;
     instr->ref[4] = lower_ref(FR_SPACE_OUT, 0);
-    instr->ref[5] = lower_parameter(FR_SPACE_GRAD, e->norm_w);
-    instr->ref[6] = lower_parameter(FR_SPACE_GRAD, e->norm_b);
+    instr->ref[5] = lower_parameter(context, FR_SPACE_GRAD, e->norm_w);
+    instr->ref[6] = lower_parameter(context, FR_SPACE_GRAD, e->norm_b);
 }
 
 void lower_ends_segments(lower_class *lc)

@@ -168,8 +168,12 @@ uint32_t lower_segment_begin(lower_context *context, fr_lane lane,
 /* Never NULL; op and dtype are set, the rest is zero. */
 fr_instr *lower_emit(lower_context *context, fr_op op);
 fr_ref lower_ref(fr_space space, uint64_t offset_bytes);
+/* Bytes of an element of the flat list: WEIGHT has the storage dtype of the
+ * plan, GRAD its grad_dtype. */
+uint64_t lower_element_bytes(const lower_context *context, fr_space space);
 /* WEIGHT or GRAD at an element; absent where `first` is LOWER_ABSENT. */
-fr_ref lower_parameter(fr_space space, uint64_t first);
+fr_ref lower_parameter(const lower_context *context, fr_space space,
+                       uint64_t first);
 /* Scratch of the segment; `mark` takes back what was made after it. */
 fr_ref lower_temp(lower_context *context, uint64_t n_bytes);
 uint64_t lower_temp_mark(const lower_context *context);

@@ -22,14 +22,14 @@ static fr_ref saved(uint64_t offset_bytes)
     return lower_ref(FR_SPACE_SAVED, offset_bytes);
 }
 
-static fr_ref weight(uint64_t first)
+static fr_ref weight(const lower_context *context, uint64_t first)
 {
-    return lower_parameter(FR_SPACE_WEIGHT, first);
+    return lower_parameter(context, FR_SPACE_WEIGHT, first);
 }
 
-static fr_ref grad(uint64_t first)
+static fr_ref grad(const lower_context *context, uint64_t first)
 {
-    return lower_parameter(FR_SPACE_GRAD, first);
+    return lower_parameter(context, FR_SPACE_GRAD, first);
 }
 
 static uint64_t f32_bytes(int64_t rows, int64_t cols)
@@ -124,8 +124,8 @@ static void norm_fwd(lower_context *context, fr_ref x, const uint64_t wb[2],
     instr->scalar = context->model->norm_eps;
     instr->flags = context->model->is_rms_norm ? FR_INSTR_RMS : 0;
     instr->ref[0] = x;
-    instr->ref[1] = weight(wb[0]);
-    instr->ref[2] = weight(wb[1]);
+    instr->ref[1] = weight(context, wb[0]);
+    instr->ref[2] = weight(context, wb[1]);
     instr->ref[3] = y;
     instr->ref[4] = stats;
 }
@@ -142,11 +142,11 @@ static void norm_bwd(lower_context *context, fr_ref dy, fr_ref x,
                               FR_INSTR_ACCUMULATE);
     instr->ref[0] = dy;
     instr->ref[1] = x;
-    instr->ref[2] = weight(wb[0]);
+    instr->ref[2] = weight(context, wb[0]);
     instr->ref[3] = stats;
     instr->ref[4] = lower_ref(FR_SPACE_IN, 0);
-    instr->ref[5] = grad(wb[0]);
-    instr->ref[6] = grad(wb[1]);
+    instr->ref[5] = grad(context, wb[0]);
+    instr->ref[6] = grad(context, wb[1]);
 }
 
 /* sum = a + sum (+ bias) */
@@ -158,7 +158,7 @@ static void residual_add(lower_context *context, fr_ref a, uint64_t bias,
     instr->dim[1] = context->shape.hidden;
     instr->ref[0] = a;
     instr->ref[1] = sum;
-    instr->ref[2] = weight(bias);
+    instr->ref[2] = weight(context, bias);
     instr->ref[3] = sum;
 }
 
@@ -214,7 +214,7 @@ static void emit_kept_forward(lower_context *context)
              saved(k->stats1));
     fr_ref n1 = gather_rows(context, saved(k->n1));
     linear_fwd(context, (const int64_t[3]){s->rows, s->qkv, s->hidden}, n1,
-               weight(l->qkv_w), weight(l->qkv_b), saved(k->qkv));
+               weight(context, l->qkv_w), weight(context, l->qkv_b), saved(k->qkv));
     lower_temp_reset(context, mark);
     rope(context, FR_OP_ROPE_FWD, saved(k->qkv));
     fr_instr *instr = attention(context, FR_OP_ATTN_FWD);
@@ -223,7 +223,7 @@ static void emit_kept_forward(lower_context *context)
     instr->ref[2] = saved(k->kept);
     fr_ref partial = partial_rows(context, mid);
     linear_fwd(context, (const int64_t[3]){s->rows, s->hidden, s->attn},
-               saved(k->o), weight(l->out_w), absent, partial);
+               saved(k->o), weight(context, l->out_w), absent, partial);
     sum_rows(context, partial, mid);
     lower_temp_reset(context, mark);
     residual_add(context, in, l->out_b, mid);
@@ -232,7 +232,7 @@ static void emit_kept_forward(lower_context *context)
              saved(k->n2), saved(k->stats2));
     fr_ref n2 = gather_rows(context, saved(k->n2));
     linear_fwd(context, (const int64_t[3]){s->rows, s->fc1, s->hidden}, n2,
-               weight(l->fc1_w), weight(l->fc1_b), saved(k->fc1));
+               weight(context, l->fc1_w), weight(context, l->fc1_b), saved(k->fc1));
     lower_temp_reset(context, mark);
     instr = activation(context, false);
     instr->ref[0] = saved(k->fc1);
@@ -247,7 +247,7 @@ static void finish_forward(lower_context *context)
     const fr_ref out = lower_ref(FR_SPACE_OUT, 0);
     fr_ref partial = partial_rows(context, out);
     linear_fwd(context, (const int64_t[3]){s->rows, s->hidden, s->ffn},
-               saved(k->act), weight(l->fc2_w), absent, partial);
+               saved(k->act), weight(context, l->fc2_w), absent, partial);
     sum_rows(context, partial, out);
     residual_add(context, saved(k->mid), l->fc2_b, out);
 }
@@ -267,9 +267,9 @@ static void emit_mlp_backward(lower_context *context)
     fr_ref dact =
         is_gated ? lower_temp(context, f32_bytes(s->rows, s->ffn)) : dfc1;
     fr_ref dy = gather_rows(context, lower_ref(FR_SPACE_IN, 0));
-    linear_dgrad(context, fc2, dy, weight(l->fc2_w), dact);
-    linear_wgrad(context, fc2, dy, saved(k->act), grad(l->fc2_w),
-                 grad(l->fc2_b));
+    linear_dgrad(context, fc2, dy, weight(context, l->fc2_w), dact);
+    linear_wgrad(context, fc2, dy, saved(k->act), grad(context, l->fc2_w),
+                 grad(context, l->fc2_b));
     fr_instr *instr = activation(context, true);
     instr->ref[0] = dact;
     instr->ref[1] = saved(k->fc1);
@@ -279,11 +279,11 @@ static void emit_mlp_backward(lower_context *context)
     fr_ref dn2 = lower_temp(context, s->stream_bytes);
     uint64_t after_dn2 = lower_temp_mark(context);
     fr_ref partial = partial_rows(context, dn2);
-    linear_dgrad(context, fc1, dfc1, weight(l->fc1_w), partial);
+    linear_dgrad(context, fc1, dfc1, weight(context, l->fc1_w), partial);
     sum_rows(context, partial, dn2);
     lower_temp_reset(context, after_dn2);
     fr_ref n2 = gather_rows(context, saved(k->n2));
-    linear_wgrad(context, fc1, dfc1, n2, grad(l->fc1_w), grad(l->fc1_b));
+    linear_wgrad(context, fc1, dfc1, n2, grad(context, l->fc1_w), grad(context, l->fc1_b));
     norm_bwd(context, dn2, saved(k->mid),
              (const uint64_t[2]){l->ln2_w, l->ln2_b}, saved(k->stats2));
     lower_temp_reset(context, mark);
@@ -302,8 +302,8 @@ static void emit_attention_backward(lower_context *context)
     uint64_t after_dqkv = lower_temp_mark(context);
     fr_ref d_o = lower_temp(context, f32_bytes(s->rows, s->attn));
     fr_ref dy = gather_rows(context, lower_ref(FR_SPACE_IN, 0));
-    linear_dgrad(context, out, dy, weight(l->out_w), d_o);
-    linear_wgrad(context, out, dy, saved(k->o), grad(l->out_w), grad(l->out_b));
+    linear_dgrad(context, out, dy, weight(context, l->out_w), d_o);
+    linear_wgrad(context, out, dy, saved(k->o), grad(context, l->out_w), grad(context, l->out_b));
     fr_instr *instr = attention(context, FR_OP_ATTN_BWD);
     instr->ref[0] = d_o;
     instr->ref[1] = saved(k->qkv);
@@ -316,11 +316,11 @@ static void emit_attention_backward(lower_context *context)
     fr_ref dn1 = lower_temp(context, s->stream_bytes);
     uint64_t after_dn1 = lower_temp_mark(context);
     fr_ref partial = partial_rows(context, dn1);
-    linear_dgrad(context, qkv, dqkv, weight(l->qkv_w), partial);
+    linear_dgrad(context, qkv, dqkv, weight(context, l->qkv_w), partial);
     sum_rows(context, partial, dn1);
     lower_temp_reset(context, after_dn1);
     fr_ref n1 = gather_rows(context, saved(k->n1));
-    linear_wgrad(context, qkv, dqkv, n1, grad(l->qkv_w), grad(l->qkv_b));
+    linear_wgrad(context, qkv, dqkv, n1, grad(context, l->qkv_w), grad(context, l->qkv_b));
     norm_bwd(context, dn1, lower_ref(FR_SPACE_INPUT, 0),
              (const uint64_t[2]){l->ln1_w, l->ln1_b}, saved(k->stats1));
     lower_temp_reset(context, mark);

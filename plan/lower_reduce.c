@@ -13,15 +13,15 @@ static fr_lane reduce_lane(const lower_class *lc)
     return lc->context->plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE;
 }
 
-static fr_ref flat(fr_space space, uint64_t first)
+static fr_ref flat(const lower_class *lc, fr_space space, uint64_t first)
 {
-    return lower_parameter(space, first);
+    return lower_parameter(lc->context, space, first);
 }
 
 /* Part of the bucket that this rank's coordinate on DP owns. */
-static fr_ref flat_shard(fr_space space, uint64_t first)
+static fr_ref flat_shard(const lower_class *lc, fr_space space, uint64_t first)
 {
-    fr_ref ref = lower_parameter(space, first);
+    fr_ref ref = lower_parameter(lc->context, space, first);
     ref.is_sharded = 1;
     return ref;
 }
@@ -44,7 +44,7 @@ void lower_reduce_tied(lower_class *lc)
             lower_segment_begin(context, reduce_lane(lc), "tied_grad_reduce");
         fr_instr *instr = lower_collective(
             context, FR_OP_ALL_REDUCE, FR_AXIS_EMBED, FR_DTYPE_F32, bucket->n);
-        instr->ref[0] = instr->ref[1] = flat(FR_SPACE_GRAD, bucket->first);
+        instr->ref[0] = instr->ref[1] = flat(lc, FR_SPACE_GRAD, bucket->first);
         add_call(lc, i_segment, bucket, 'm');
     }
 }
@@ -62,9 +62,9 @@ static void reduce_plain(lower_class *lc, uint32_t i_bucket)
         FR_AXIS_DP, FR_DTYPE_F32, bucket->n);
     instr->shard_bytes =
         bucket->n / (uint64_t)context->plan->dp * sizeof(float);
-    instr->ref[0] = flat(FR_SPACE_GRAD, bucket->first);
+    instr->ref[0] = flat(lc, FR_SPACE_GRAD, bucket->first);
     instr->ref[1] =
-        is_scattered ? flat_shard(FR_SPACE_GRAD, bucket->first) : instr->ref[0];
+        is_scattered ? flat_shard(lc, FR_SPACE_GRAD, bucket->first) : instr->ref[0];
     add_call(lc, i_segment, bucket, 'm');
 }
 
@@ -110,7 +110,7 @@ static void compress(lower_class *lc, uint32_t i_bucket, int stage)
         lower_segment_begin(context, FR_LANE_COMPUTE, "compress%d_%u_%u", stage,
                             (unsigned)lc->stage, (unsigned)i_bucket);
     fr_instr *instr = coder(lc, FR_OP_COMPRESS, bucket, stage);
-    instr->ref[0] = flat(FR_SPACE_GRAD, bucket->first);
+    instr->ref[0] = flat(lc, FR_SPACE_GRAD, bucket->first);
     instr->ref[2] = lower_ref(FR_SPACE_WIRE, 0);
     instr->ref[2].is_sharded = is_gather;
     instr->shard_bytes = (uint64_t)instr->dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
@@ -160,7 +160,7 @@ static void decompress(lower_class *lc, uint32_t i_bucket)
                             (unsigned)lc->stage, (unsigned)i_bucket);
     fr_instr *instr = coder(lc, FR_OP_DECOMPRESS, bucket, 0);
     instr->ref[0] = lower_ref(FR_SPACE_WIRE, 0);
-    instr->ref[2] = flat(FR_SPACE_GRAD, bucket->first);
+    instr->ref[2] = flat(lc, FR_SPACE_GRAD, bucket->first);
     add_call(lc, i_segment, bucket, 'w');
     fr_builder_bind(lc->builder, FR_SPACE_WIRE, bucket->wire, 'r');
     fr_builder_bind(lc->builder, FR_SPACE_ERROR, bucket->error, 'm');

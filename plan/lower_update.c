@@ -68,7 +68,7 @@ static void set_range(const lower_class *lc, const lower_bucket *bucket,
 static fr_ref own_range(const lower_class *lc, const lower_bucket *bucket,
                         fr_space space)
 {
-    fr_ref ref = lower_parameter(space, bucket->first);
+    fr_ref ref = lower_parameter(lc->context, space, bucket->first);
     ref.is_sharded = lc->context->plan->zero_stage > 0;
     return ref;
 }
@@ -164,7 +164,7 @@ static void gather_weights(lower_class *lc, size_t i_bucket)
                                        FR_DTYPE_F32, bucket->n);
     instr->shard_bytes = own_elements(lc, bucket) * sizeof(float);
     instr->ref[0] = own_range(lc, bucket, FR_SPACE_WEIGHT);
-    instr->ref[1] = lower_parameter(FR_SPACE_WEIGHT, bucket->first);
+    instr->ref[1] = lower_parameter(lc->context, FR_SPACE_WEIGHT, bucket->first);
     lower_add_call(lc, i_segment, -1, -1, -1);
     lower_bind_flat(lc, FR_SPACE_WEIGHT, bucket, 'm');
 }
