@@ -306,6 +306,8 @@ typedef enum fr_op_class {
 } fr_op_class;
 
 enum {
+    FR_INSTR_HOST = 1 << 15, /* on the host's processor, with what lies in the
+                                host's memory: OPT_STEP without its state */
     FR_INSTR_RMS = 1 << 0,
     FR_INSTR_ACCUMULATE = 1 << 1, /* the written operand is added to */
     FR_INSTR_SAVE_PROBS = 1 << 2,
@@ -313,8 +315,6 @@ enum {
     FR_INSTR_LAST_STAGE = 1 << 4,
     FR_INSTR_NONCAUSAL = 1 << 5, /* attention: every query sees every key */
     FR_INSTR_TRANSPOSE = 1 << 6,
-    FR_INSTR_HOST = 1 << 15, /* on the host's processor, with what lies in the
-                                host's memory: OPT_STEP without its state */
     FR_INSTR_DROPOUT = 1 << 7 /* draws or reads a mask, a byte an element */
 };
 
