@@ -143,6 +143,7 @@ static bool is_owned(const shadow *s, const cell *c, uint32_t now)
 typedef struct access {
     uint64_t begin, end;
     int space;
+    bool is_padded; /* holes between what is written do no harm */
 } access;
 
 /* An operand lies in one block that lives. */
@@ -170,9 +171,12 @@ static void read_range(shadow *s, uint32_t now, access a)
     size_t past, first = cut(s, a.begin, a.end, &past);
     if (!is_in_one_block(s, now, a, first, past))
         return;
+    bool is_any_written = false;
+    for (size_t i = first; i < past; i++)
+        is_any_written = is_any_written || s->cells.items[i].is_written;
     for (size_t i = first; i < past; i++) {
         cell *c = &s->cells.items[i];
-        if (!c->is_written) {
+        if (!c->is_written && (!a.is_padded || !is_any_written)) {
             complain(s, now, "reads before it is written", a.space, c->begin,
                      0);
             return;
@@ -243,7 +247,8 @@ static bool locate(shadow *s, uint32_t now, const fr_instr *instr, int i_ref,
         return false;
     }
     begin += ref->offset_bytes;
-    *out = (access){begin, begin + bytes, ref->space};
+    *out = (access){begin, begin + bytes, ref->space,
+                    instr->op == FR_OP_HOST_COPY};
     return true;
 }
 

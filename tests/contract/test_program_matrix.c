@@ -343,7 +343,13 @@ static void state_plan(uint64_t i, fr_plan *plan)
     int prefetch = PICK(4);
     int micro = PICK(2);
     int offload = PICK(3);
+    int precision = PICK(6);
 #undef PICK
+    static const fr_dtype precisions[] = {FR_DTYPE_F32,  FR_DTYPE_BF16,
+                                          FR_DTYPE_F16,  FR_DTYPE_TF32,
+                                          FR_DTYPE_BF16, FR_DTYPE_F32};
+    plan->precision = precisions[precision];
+    plan->grad_dtype = precision >= 4 ? FR_DTYPE_BF16 : FR_DTYPE_F32;
     plan->dp = degrees[dp];
     plan->tp = 1 + tp;
     plan->pp = 1 << pp;
