@@ -397,6 +397,9 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
         return refuse(err, "context parallel plans", "choose cp 1");
     if (plan->ep > 1)
         return refuse(err, "expert parallel plans", "choose ep 1");
+    if (plan->precision != FR_DTYPE_F32 || plan->grad_dtype != FR_DTYPE_F32)
+        return refuse(err, "layers in precisions other than f32",
+                      "choose precision f32");
     if (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
         plan->recompute_parts != FR_RECOMPUTE_PART_ATTENTION)
         return refuse(err, "selective recompute of other parts",

@@ -370,12 +370,14 @@ static void state_plan(uint64_t i, fr_plan *plan)
     plan->bucket_bytes = 150000;
 }
 
-static void try_states(const fr_model *model, const fr_job *job,
-                       const fr_plan *plan, totals *sums)
+static void try_states(const fr_model *model, const fr_job *job, fr_plan *plan,
+                       totals *sums)
 {
     fr_program *program = NULL;
     fr_err err = {0};
     char name[160];
+    if (fr_plan_check_lowerable(plan, model, job, &err) != FR_OK)
+        plan->precision = plan->grad_dtype = FR_DTYPE_F32;
     if (fr_plan_check_lowerable(plan, model, job, &err) != FR_OK) {
         sums->n_illegal++;
         return;
@@ -411,6 +413,7 @@ static void test_states(void)
     CHECK(sums.n_legal >= 300);
 }
 
-CHECK_MAIN({"matrix", test_matrix}, {"states", test_states}, {"peak_order", test_peak_order},
+CHECK_MAIN({"matrix", test_matrix}, {"states", test_states},
+           {"peak_order", test_peak_order},
            {"check_is_quick", test_check_is_quick},
            {"placement", test_placement}, {"refusals", test_refusals})
