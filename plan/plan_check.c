@@ -25,10 +25,17 @@ static void list_divisors(const int64_t n[3], char *buf, size_t n_buf)
     }
 }
 
-/* The MLP width that tensor parallelism splits. */
-static int64_t split_ffn(const fr_model *model)
+static int64_t expert_tp(const fr_plan *plan)
 {
-    return model->n_experts > 0 && model->expert_ffn_hidden > 0
+    return plan->etp > 0 ? plan->etp : plan->tp;
+}
+
+/* The MLP width that tensor parallelism splits: that of experts, where their
+ * matrices are split alike. */
+static int64_t split_ffn(const fr_plan *plan, const fr_model *model)
+{
+    return model->n_experts > 0 && model->expert_ffn_hidden > 0 &&
+                   expert_tp(plan) == plan->tp
                ? model->expert_ffn_hidden
                : model->ffn_hidden;
 }
@@ -87,7 +94,8 @@ static fr_status check_tp(const fr_plan *plan, const fr_model *model,
                        "tp %d: a list of layers has no heads to split; choose "
                        "tp 1",
                        plan->tp);
-    const int64_t n[3] = {model->n_heads, model->n_kv_heads, split_ffn(model)};
+    const int64_t n[3] = {model->n_heads, model->n_kv_heads,
+                          split_ffn(plan, model)};
     const char *const names[3] = {"heads", "kv heads", "ffn"};
     for (int i = 0; i < 3; i++) {
         if (n[i] % plan->tp == 0)
@@ -240,7 +248,11 @@ static fr_status check_experts_and_context(const fr_plan *plan,
                        "experts %lld %% ep %d != 0; choose ep a divisor",
                        (long long)model->n_experts, plan->ep);
     int64_t n_stage = (int64_t)plan->tp * plan->cp * plan->dp;
-    int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
+    int64_t etp = expert_tp(plan);
+    if (model->expert_ffn_hidden % etp != 0)
+        return fr_fail(err, FR_INPUT,
+                       "expert ffn %lld %% etp %lld != 0; choose etp a divisor",
+                       (long long)model->expert_ffn_hidden, (long long)etp);
     if (n_stage % (etp * plan->ep) != 0)
         return fr_fail(err, FR_INPUT,
                        "tp %d x cp %d x dp %d %% (etp %lld x ep %d) != 0: "
