@@ -47,8 +47,8 @@ static bool add_unit(lower_class *lc, lower_unit_kind kind, int32_t layer)
                        .weight = FR_BLOCK_NONE,
                        .grad = FR_BLOCK_NONE};
     if (kind == LOWER_UNIT_LAYER) {
-        unit.n = context->layer.n;
-        unit.n_norm = context->layer.n_norm;
+        unit.n = lower_layout_of(context, layer)->n;
+        unit.n_norm = lower_layout_of(context, layer)->n_norm;
     } else {
         unit.n = place_ends(lc, &unit);
         if (kind == LOWER_UNIT_FINAL)

@@ -256,9 +256,9 @@ static void forward(lower_class *lc, const fr_task *task)
     }
     for (int32_t i = 0; i < n_layers; i++) {
         int32_t layer = lc->chunk_first[task->chunk] + i;
-        uint32_t saved = add_activation(lc, context->saved.n_bytes);
+        uint32_t saved = add_activation(lc, lower_saved_bytes(context, layer));
         uint32_t out = add_activation(lc, stream_bytes);
-        lower_add_call(lc, context->i_layer_fwd, layer, task->micro_batch,
+        lower_add_call(lc, lower_calls_of(context, layer).i_fwd, layer, task->micro_batch,
                        task->chunk);
         fr_builder_bind(lc->builder, FR_SPACE_WEIGHT,
                         layer_unit(lc, layer)->weight, 'r');
@@ -287,7 +287,9 @@ static void finish_norms(lower_class *lc, const lower_unit *unit)
     lower_context *context = lc->context;
     if (!context->plan->is_sequence_parallel || unit->n_norm == 0)
         return;
-    uint32_t i_segment = context->i_norm_reduce;
+    uint32_t i_segment = unit->layer < 0
+                             ? 0
+                             : lower_calls_of(context, unit->layer).i_norm_reduce;
     if (unit->kind == LOWER_UNIT_FINAL) {
         i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
                                         "final_norm_grad_reduce");
@@ -335,14 +337,14 @@ static void layer_backward(lower_class *lc, const fr_task *task, int32_t i,
     uint32_t input = *slot(lc, lc->inputs, task, i);
     uint32_t saved = *slot(lc, lc->saved, task, i);
     if (context->plan->recompute == FR_RECOMPUTE_FULL) {
-        saved = add_activation(lc, context->saved.n_bytes);
-        lower_add_call(lc, context->i_layer_remake, layer, task->micro_batch,
+        saved = add_activation(lc, lower_saved_bytes(context, layer));
+        lower_add_call(lc, lower_calls_of(context, layer).i_remake, layer, task->micro_batch,
                        task->chunk);
         fr_builder_bind(lc->builder, FR_SPACE_WEIGHT, unit->weight, 'r');
         fr_builder_bind(lc->builder, FR_SPACE_IN, input, 'r');
         fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
     }
-    lower_add_call(lc, context->i_layer_bwd, layer, task->micro_batch,
+    lower_add_call(lc, lower_calls_of(context, layer).i_bwd, layer, task->micro_batch,
                    task->chunk);
     fr_builder_bind(lc->builder, FR_SPACE_WEIGHT, unit->weight, 'r');
     fr_builder_bind(lc->builder, FR_SPACE_GRAD, unit->grad, 'm');

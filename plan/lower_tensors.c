@@ -131,7 +131,7 @@ bool lower_push_layer(lower_class *lc, const lower_unit *unit)
     const lower_context *context = lc->context;
     const fr_model *model = context->model;
     const lower_shape *s = &context->shape;
-    const lower_layer_layout *l = &context->layer;
+    const lower_layer_layout *l = lower_layout_of(context, unit->layer);
     static const char *const norm1[2] = {"ln_1", "input_layernorm"};
     static const char *const norm2[2] = {"ln_2", "post_attention_layernorm"};
     const uint32_t id = ID_LAYERS + 16 * (uint32_t)unit->layer;
