@@ -27,10 +27,10 @@ static fr_instr *core(lower_context *context, fr_op op)
         instr->dim[i] = dims[i];
     instr->dim[5] = s->v_dim == s->head_dim ? 0 : s->v_dim;
     instr->dim[7] = is_apart ? 0 : window_of(context);
-    instr->flags = (uint16_t)((context->is_fused ? 0 : FR_INSTR_SAVE_PROBS) |
-                              (is_causal ? 0 : FR_INSTR_NONCAUSAL) |
-                              (context->job->dropout > 0 ? FR_INSTR_DROPOUT
-                                                         : 0));
+    instr->flags =
+        (uint16_t)((context->is_fused ? 0 : FR_INSTR_SAVE_PROBS) |
+                   (is_causal ? 0 : FR_INSTR_NONCAUSAL) |
+                   (context->job->dropout > 0 ? FR_INSTR_DROPOUT : 0));
     return instr;
 }
 
@@ -99,7 +99,8 @@ static lower_matrix out_matrix(const lower_context *context,
                           .b = is_forward ? LOWER_ABSENT : kind->layout.out_b};
 }
 
-/* ---- norms of the heads (qwen3) -------------------------------------------- */
+/* ---- norms of the heads (qwen3) --------------------------------------------
+ */
 
 /* The norms of q (i 0) and k (i 1): where they begin in the qkv operand, in
  * its normed copy and in the statistics. */
@@ -115,10 +116,10 @@ static head_norm head_norm_of(const lower_context *context,
     const lower_layer_layout *l = &kind->layout;
     int64_t before = i == 0 ? 0 : s->rows * s->q_heads;
     int64_t rows = s->rows * (i == 0 ? s->q_heads : s->kv_heads);
-    return (head_norm){{rows, s->head_dim, i == 0 ? l->q_norm : l->k_norm,
-                        LOWER_ABSENT, true},
-                       lower_bytes(context, before, s->head_dim),
-                       2 * sizeof(float) * (uint64_t)before};
+    return (head_norm){
+        {rows, s->head_dim, i == 0 ? l->q_norm : l->k_norm, LOWER_ABSENT, true},
+        lower_bytes(context, before, s->head_dim),
+        2 * sizeof(float) * (uint64_t)before};
 }
 
 static void norm_heads(lower_context *context, const lower_kind *kind)
@@ -145,7 +146,8 @@ static void norm_heads_backward(lower_context *context, const lower_kind *kind,
     }
 }
 
-/* ---- forward ---------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------
+ */
 
 static void project(lower_context *context, const lower_kind *kind, fr_ref x)
 {
@@ -154,9 +156,8 @@ static void project(lower_context *context, const lower_kind *kind, fr_ref x)
     const lower_matrix matrix = qkv_matrix(context, kind);
     uint64_t mark = lower_temp_mark(context);
     fr_ref whole = lower_gather_rows(
-        context,
-        lower_operand(context, x, k->n1, s->stream_rows, s->hidden), s->hidden,
-        lower_product_dtype(context));
+        context, lower_operand(context, x, k->n1, s->stream_rows, s->hidden),
+        s->hidden, lower_product_dtype(context));
     lower_product_fwd(context, kind, &matrix, whole, lower_saved_at(k->qkv));
     lower_temp_reset(context, mark);
     norm_heads(context, kind);
@@ -174,22 +175,21 @@ void lower_attention_forward(lower_context *context, const lower_kind *kind,
         lower_latent_forward(context, kind, x);
     else
         project(context, kind, x);
-    fr_ref kept =
-        lower_place_kept(context, k->kept, lower_core_bytes(context));
+    fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
     core_forward(context, lower_saved_at(k->qkv), lower_saved_at(k->o.wide),
                  kept);
     lower_temp_reset(context, mark);
     fr_ref o = lower_operand(context, lower_saved_at(k->o.wide), k->o, s->rows,
                              s->attn);
-    fr_ref partial =
-        is_partial ? target : lower_partial_rows(context, target);
+    fr_ref partial = is_partial ? target : lower_partial_rows(context, target);
     lower_product_fwd(context, kind, &out, o, partial);
     if (!is_partial)
         lower_sum_rows(context, partial, target);
     lower_temp_reset(context, mark);
 }
 
-/* ---- backward --------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------
+ */
 
 static void core_backward(lower_context *context, const lower_kind *kind,
                           fr_ref d_o, fr_ref dqkv)
@@ -198,8 +198,7 @@ static void core_backward(lower_context *context, const lower_kind *kind,
     const lower_saved *k = &kind->saved;
     const fr_ref qkv = lower_saved_at(k->qkv);
     fr_ref o = lower_saved_at(k->o.wide);
-    fr_ref kept =
-        lower_place_kept(context, k->kept, lower_core_bytes(context));
+    fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
     if (context->is_core_remade) {
         size_t first = context->instrs.n;
         o = lower_temp(context, lower_bytes(context, s->rows, s->attn));
@@ -226,14 +225,14 @@ static fr_ref project_backward(lower_context *context, const lower_kind *kind,
     fr_ref dx = lower_temp(context, s->stream_bytes);
     uint64_t after_dx = lower_temp_mark(context);
     lower_gradient d =
-        lower_gradient_of(context, dqkv, false, s->rows, s->qkv);
+        lower_gradient_operand(context, dqkv, false, s->rows, s->qkv);
     uint64_t after_d = lower_temp_mark(context);
     fr_ref partial = lower_partial_rows(context, dx);
     lower_product_dgrad(context, kind, &matrix, d.rows, partial);
     lower_sum_rows(context, partial, dx);
     lower_temp_reset(context, after_d);
-    fr_ref whole = lower_gather_rows(context, x, s->hidden,
-                                     lower_product_dtype(context));
+    fr_ref whole =
+        lower_gather_rows(context, x, s->hidden, lower_product_dtype(context));
     lower_product_wgrad(context, &matrix, d.columns, whole);
     lower_temp_reset(context, after_dx);
     return dx;
@@ -248,9 +247,9 @@ fr_ref lower_attention_backward(lower_context *context, const lower_kind *kind,
     fr_ref dqkv = lower_temp(context, lower_bytes(context, s->rows, s->qkv));
     uint64_t after_dqkv = lower_temp_mark(context);
     fr_ref d_o = lower_temp(context, lower_bytes(context, s->rows, s->attn));
-    lower_gradient d = lower_gradient_of(
-        context, lower_dropped(context, dy, k->mask1), true, s->rows,
-        s->hidden);
+    lower_gradient d =
+        lower_gradient_operand(context, lower_dropped(context, dy, k->mask1),
+                               true, s->rows, s->hidden);
     lower_product_dgrad(context, kind, &out, d.rows, d_o);
     lower_product_wgrad(context, &out, d.columns, lower_kept_operand(k->o));
     core_backward(context, kind, d_o, dqkv);

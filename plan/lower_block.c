@@ -57,7 +57,8 @@ void lower_mark_remade(lower_context *context, size_t first)
         context->instrs.items[i].flags |= FR_INSTR_REMADE;
 }
 
-/* ---- rows over tensor parallel ranks -------------------------------------- */
+/* ---- rows over tensor parallel ranks --------------------------------------
+ */
 
 fr_ref lower_gather_rows(lower_context *context, fr_ref shard, int64_t cols,
                          fr_dtype dtype)
@@ -106,7 +107,8 @@ void lower_sum_rows(lower_context *context, fr_ref partial, fr_ref target)
     lower_sum_cols(context, partial, target, context->shape.hidden);
 }
 
-/* ---- operands of products -------------------------------------------------- */
+/* ---- operands of products --------------------------------------------------
+ */
 
 fr_dtype lower_product_dtype(const lower_context *context)
 {
@@ -151,8 +153,8 @@ fr_ref lower_kept_operand(lower_kept kept)
     return lower_saved_at(kept.low != LOWER_ABSENT ? kept.low : kept.wide);
 }
 
-lower_gradient lower_gradient_of(lower_context *context, fr_ref dy,
-                                 bool is_shard, int64_t rows, int64_t cols)
+lower_gradient lower_gradient_operand(lower_context *context, fr_ref dy,
+                                      bool is_shard, int64_t rows, int64_t cols)
 {
     const uint64_t wide = lower_bytes(context, 1, 1);
     bool is_gathered = is_shard && context->plan->is_sequence_parallel;
@@ -165,7 +167,8 @@ lower_gradient lower_gradient_of(lower_context *context, fr_ref dy,
     lower_gradient out;
     if (is_gathered) {
         int64_t shard_rows = rows / context->plan->tp;
-        fr_ref shard = lower_temp(context, low_bytes(context, shard_rows, cols));
+        fr_ref shard =
+            lower_temp(context, low_bytes(context, shard_rows, cols));
         cast(context, dy, wide, shard, lower_absent, shard_rows * cols);
         out.rows = lower_gather_rows(context, shard, cols, dtype);
         out.columns = lower_temp(context, low_bytes(context, rows, cols));
@@ -223,7 +226,7 @@ void lower_cast_segment(lower_context *context, lower_kind *kind)
         return;
     kind->calls.i_cast =
         lower_segment_begin(context, FR_LANE_COMPUTE, "weight_cast");
-    cast_weights(context, kind, l->n_norm, l->n_dense - l->n_norm);
+    cast_weights(context, kind, 0, l->n_dense);
     cast_weights(context, kind, l->n_dense, l->n - l->n_dense);
 }
 
@@ -254,7 +257,7 @@ void lower_product_fwd(lower_context *context, const lower_kind *kind,
 }
 
 fr_instr *lower_product_dgrad(lower_context *context, const lower_kind *kind,
-                         const lower_matrix *matrix, fr_ref dy, fr_ref dx)
+                              const lower_matrix *matrix, fr_ref dy, fr_ref dx)
 {
     fr_ref w = product_weight(context, kind, matrix, true);
     fr_instr *instr =
@@ -276,7 +279,8 @@ void lower_product_wgrad(lower_context *context, const lower_matrix *matrix,
     instr->ref[3] = lower_grad(context, matrix->b);
 }
 
-/* ---- element by element ---------------------------------------------------- */
+/* ---- element by element ----------------------------------------------------
+ */
 
 lower_norm lower_stream_norm(const lower_context *context, uint64_t w,
                              uint64_t b)

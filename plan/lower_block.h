@@ -76,8 +76,9 @@ fr_ref lower_operand(lower_context *context, fr_ref x, lower_kept kept,
 /* The same, of what forward has kept. */
 fr_ref lower_kept_operand(lower_kept kept);
 /* dy for products; `is_shard`: of the stream, to be gathered. */
-lower_gradient lower_gradient_of(lower_context *context, fr_ref dy,
-                                 bool is_shard, int64_t rows, int64_t cols);
+lower_gradient lower_gradient_operand(lower_context *context, fr_ref dy,
+                                      bool is_shard, int64_t rows,
+                                      int64_t cols);
 
 void lower_product_fwd(lower_context *context, const lower_kind *kind,
                        const lower_matrix *matrix, fr_ref x, fr_ref y);

@@ -32,9 +32,9 @@ static void set_dims(fr_instr *instr, const int64_t *dims, int n)
 static void tp_rows(lower_context *context, fr_op op, fr_ref src, fr_ref dst)
 {
     const lower_shape *s = &context->shape;
-    fr_instr *instr = lower_collective(
-        context, op, FR_AXIS_TP, fr_plan_storage_dtype(context->plan),
-        (uint64_t)(s->rows * s->hidden));
+    fr_instr *instr = lower_collective(context, op, FR_AXIS_TP,
+                                       fr_plan_storage_dtype(context->plan),
+                                       (uint64_t)(s->rows * s->hidden));
     instr->ref[0] = src;
     instr->ref[1] = dst;
 }
@@ -53,7 +53,8 @@ static void embed_segments(lower_class *lc)
     lc->i_embed_fwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_fwd");
     fr_ref whole =
-        is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden)) : out;
+        is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
+              : out;
     fr_instr *instr = lower_emit(context, FR_OP_EMBED_FWD);
     set_dims(instr, dims, 5);
     instr->axis = FR_AXIS_TP;
@@ -67,7 +68,8 @@ static void embed_segments(lower_class *lc)
 
     lc->i_embed_bwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_bwd");
-    whole = is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden)) : in;
+    whole = is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
+                  : in;
     if (is_sp)
         tp_rows(context, FR_OP_ALL_GATHER, in, whole);
     instr = lower_emit(context, FR_OP_EMBED_BWD);
@@ -174,7 +176,6 @@ static void head_backward(lower_class *lc, fr_ref logits, fr_ref y, fr_ref dy)
                 partial, dy);
 }
 
-
 static void cast_logits(lower_context *context, fr_ref src, fr_ref dst,
                         fr_dtype from, fr_dtype to)
 {
@@ -225,9 +226,9 @@ static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
         lower_temp(context, wide_bytes(context, s->rows, s->vocab_local));
     fr_ref stats = lower_temp(context, f32_bytes(2, s->stream_rows));
     fr_ref shard = lower_temp(context, s->stream_bytes);
-    fr_ref y = is_sp ? lower_temp(context,
-                                  wide_bytes(context, s->rows, s->hidden))
-                     : shard;
+    fr_ref y =
+        is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
+              : shard;
     fr_instr *instr = norm(context, FR_OP_NORM_FWD);
     instr->ref[0] = in;
     instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->norm_w);

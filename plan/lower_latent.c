@@ -12,10 +12,10 @@
 /* Where things lie in `latent` and in the qkv operand. */
 typedef struct latent_plan {
     int64_t rows, q_rank, kv_rank, rope; /* rows of the stream */
-    int64_t q, kv;      /* widths of the heads: q; k without rope, and v */
-    uint64_t kv_at;     /* of the kv latent, bytes */
-    uint64_t key_at;    /* of k and v in the qkv operand, bytes */
-    uint64_t key_bytes; /* of what kv_up gives */
+    int64_t q, kv;       /* widths of the heads: q; k without rope, and v */
+    uint64_t kv_at;      /* of the kv latent, bytes */
+    uint64_t key_at;     /* of k and v in the qkv operand, bytes */
+    uint64_t key_bytes;  /* of what kv_up gives */
     uint64_t rope_bytes; /* of the rotated part in all keys */
     uint64_t kv_stats;
 } latent_plan;
@@ -91,8 +91,7 @@ static void half_forward(lower_context *context, const lower_kind *kind,
     fr_ref normed = lower_place_kept(
         context, h.kept.wide, lower_bytes(context, h.norm.rows, h.norm.cols));
     lower_norm_fwd(context, &h.norm, h.raw, normed, h.stats);
-    fr_ref x =
-        lower_operand(context, normed, h.kept, h.norm.rows, h.norm.cols);
+    fr_ref x = lower_operand(context, normed, h.kept, h.norm.rows, h.norm.cols);
     x = lower_gather_rows(context, x, h.norm.cols,
                           lower_product_dtype(context));
     lower_product_fwd(context, kind, &h.up, x, y);
@@ -106,7 +105,7 @@ static void half_backward(lower_context *context, const lower_kind *kind,
     const latent_half h = half_of(context, kind, is_q);
     int64_t rank = h.norm.cols;
     lower_gradient d =
-        lower_gradient_of(context, dy, false, s->rows, h.up.n);
+        lower_gradient_operand(context, dy, false, s->rows, h.up.n);
     fr_ref dnormed =
         lower_temp(context, lower_bytes(context, h.norm.rows, rank));
     fr_ref partial = lower_partial_cols(context, dnormed, rank);
@@ -176,22 +175,22 @@ fr_ref lower_latent_backward(lower_context *context, const lower_kind *kind,
     copy(context, at(dqkv, p.key_at + p.key_bytes),
          at(dlatent, lower_bytes(context, p.rows, p.kv_rank)),
          lower_bytes(context, p.rows, p.rope));
-    lower_gradient d = lower_gradient_of(context, dlatent, false, p.rows,
-                                         p.kv_rank + p.rope);
+    lower_gradient d = lower_gradient_operand(context, dlatent, false, p.rows,
+                                              p.kv_rank + p.rope);
     lower_product_dgrad(context, kind, &kv_down, d.rows, dx);
     lower_product_wgrad(context, &kv_down, d.columns, x);
     lower_temp_reset(context, after_dx);
     if (p.q_rank > 0) {
         dlatent = lower_temp(context, lower_bytes(context, p.rows, p.q_rank));
         half_backward(context, kind, true, dqkv, dlatent);
-        d = lower_gradient_of(context, dlatent, false, p.rows, p.q_rank);
+        d = lower_gradient_operand(context, dlatent, false, p.rows, p.q_rank);
         lower_product_dgrad(context, kind, &q_down, d.rows, dx)->flags |=
             FR_INSTR_ACCUMULATE;
         lower_product_wgrad(context, &q_down, d.columns, x);
     } else {
         const lower_matrix q =
             matrix_of(s->rows, p.q, s->hidden, kind->layout.q_up);
-        d = lower_gradient_of(context, dqkv, false, s->rows, p.q);
+        d = lower_gradient_operand(context, dqkv, false, s->rows, p.q);
         fr_ref dq = lower_temp(context, s->stream_bytes);
         fr_ref partial = lower_partial_rows(context, dq);
         lower_product_dgrad(context, kind, &q, d.rows, partial);

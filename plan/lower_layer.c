@@ -25,7 +25,8 @@ static lower_norm second_norm(const lower_context *context,
     return lower_stream_norm(context, kind->layout.ln2_w, kind->layout.ln2_b);
 }
 
-/* ---- forward ---------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------
+ */
 
 /* A norm of the stream to where it is kept, or to scratch. */
 static fr_ref norm_rows(lower_context *context, const lower_norm *norm,
@@ -134,17 +135,17 @@ static void join_forward(lower_context *context, const lower_kind *kind,
     fr_ref both = lower_place_kept(context, k->joined.wide,
                                    2 * context->shape.stream_bytes);
     for (uint64_t i = 0; i < 2; i++) {
-        lower_norm norm = lower_stream_norm(
-            context, kind->layout.mtp_norm[i], LOWER_ABSENT);
+        lower_norm norm =
+            lower_stream_norm(context, kind->layout.mtp_norm[i], LOWER_ABSENT);
         fr_ref half = both;
         half.offset_bytes += i * s->stream_bytes;
-        lower_norm_fwd(context, &norm, in, half,
-                       lower_saved_at(k->join_stats +
-                                      i * 2 * sizeof(float) *
-                                          (uint64_t)s->stream_rows));
+        lower_norm_fwd(
+            context, &norm, in, half,
+            lower_saved_at(k->join_stats +
+                           i * 2 * sizeof(float) * (uint64_t)s->stream_rows));
     }
-    fr_ref x = lower_operand(context, both, k->joined, s->stream_rows,
-                             2 * s->hidden);
+    fr_ref x =
+        lower_operand(context, both, k->joined, s->stream_rows, 2 * s->hidden);
     lower_product_fwd(context, kind, &matrix, x, lower_saved_at(k->join_out));
     lower_temp_reset(context, mark);
 }
@@ -159,20 +160,20 @@ static void join_backward(lower_context *context, const lower_kind *kind)
     uint64_t mark = lower_temp_mark(context);
     fr_ref dboth = lower_temp(context, 2 * s->stream_bytes);
     lower_gradient d =
-        lower_gradient_of(context, grad, false, s->stream_rows, s->hidden);
+        lower_gradient_operand(context, grad, false, s->stream_rows, s->hidden);
     lower_product_dgrad(context, kind, &matrix, d.rows, dboth);
     lower_product_wgrad(context, &matrix, d.columns,
                         lower_kept_operand(k->joined));
     for (uint64_t i = 0; i < 2; i++) {
-        lower_norm norm = lower_stream_norm(
-            context, kind->layout.mtp_norm[i], LOWER_ABSENT);
+        lower_norm norm =
+            lower_stream_norm(context, kind->layout.mtp_norm[i], LOWER_ABSENT);
         fr_ref half = dboth;
         half.offset_bytes += i * s->stream_bytes;
-        lower_norm_bwd(context, &norm, half, lower_ref(FR_SPACE_INPUT, 0),
-                       lower_saved_at(k->join_stats +
-                                      i * 2 * sizeof(float) *
-                                          (uint64_t)s->stream_rows),
-                       i == 0 ? grad : half);
+        lower_norm_bwd(
+            context, &norm, half, lower_ref(FR_SPACE_INPUT, 0),
+            lower_saved_at(k->join_stats +
+                           i * 2 * sizeof(float) * (uint64_t)s->stream_rows),
+            i == 0 ? grad : half);
     }
     lower_temp_reset(context, mark);
 }
@@ -194,7 +195,8 @@ static void emit_forward(lower_context *context, const lower_kind *kind,
         forward_pre_norm(context, kind, in, out, is_whole);
 }
 
-/* ---- backward --------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------
+ */
 
 static fr_ref remake_norm(lower_context *context, const lower_norm *norm,
                           fr_ref x)
@@ -319,14 +321,8 @@ static void emit_backward(lower_context *context, const lower_kind *kind)
         join_backward(context, kind);
 }
 
-/* ---- segments --------------------------------------------------------------- */
-
-bool lower_is_layer_kept(const lower_context *context, int32_t i)
-{
-    const fr_plan *plan = context->plan;
-    return plan->recompute != FR_RECOMPUTE_FULL ||
-           (plan->recompute_layers > 0 && i >= plan->recompute_layers);
-}
+/* ---- segments ---------------------------------------------------------------
+ */
 
 /*
  * Full recompute is the whole forward again: frameworks that checkpoint a
@@ -340,8 +336,8 @@ static void remake_segment(lower_context *context, lower_kind *kind,
     bool is_whole = context->plan->precision != FR_DTYPE_F32 || kind->is_moe ||
                     lower_is_post_norm(context) ||
                     context->model->is_parallel_block;
-    kind->calls.i_remake = lower_segment_begin(context, FR_LANE_COMPUTE,
-                                         "%s_recompute", name);
+    kind->calls.i_remake =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "%s_recompute", name);
     if (context->is_out_of_memory)
         return;
     context->segments.items[kind->calls.i_remake].is_recompute = true;
@@ -367,9 +363,9 @@ static void kind_segments(lower_context *context, lower_kind *kind,
     /* Each TP rank's norms have seen its own rows only. */
     kind->calls.i_norm_reduce =
         lower_segment_begin(context, FR_LANE_COMPUTE, "norm_grad_reduce");
-    fr_instr *instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
-                                       context->plan->grad_dtype,
-                                       kind->layout.n_norm);
+    fr_instr *instr =
+        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
+                         context->plan->grad_dtype, kind->layout.n_norm);
     instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_GRAD, 0);
 }
 

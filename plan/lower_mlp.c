@@ -67,8 +67,7 @@ void lower_mlp_finish(lower_context *context, const lower_kind *kind,
     const lower_matrix matrix = fc2_matrix(context, kind, true);
     fr_ref act =
         lower_operand(context, at.act, kind->saved.act, s->rows, s->ffn);
-    fr_ref partial =
-        is_partial ? target : lower_partial_rows(context, target);
+    fr_ref partial = is_partial ? target : lower_partial_rows(context, target);
     lower_product_fwd(context, kind, &matrix, act, partial);
     if (!is_partial)
         lower_sum_rows(context, partial, target);
@@ -111,7 +110,7 @@ fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,
     fr_ref dact =
         is_gated ? lower_temp(context, lower_bytes(context, s->rows, s->ffn))
                  : dfc1;
-    lower_gradient d = lower_gradient_of(
+    lower_gradient d = lower_gradient_operand(
         context, lower_dropped(context, dy, kind->saved.mask2), true, s->rows,
         s->hidden);
     lower_product_dgrad(context, kind, &fc2, d.rows, dact);
@@ -124,14 +123,14 @@ fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,
 
     fr_ref dx = lower_temp(context, s->stream_bytes);
     uint64_t after_dx = lower_temp_mark(context);
-    d = lower_gradient_of(context, dfc1, false, s->rows, s->fc1);
+    d = lower_gradient_operand(context, dfc1, false, s->rows, s->fc1);
     uint64_t after_d = lower_temp_mark(context);
     fr_ref partial = lower_partial_rows(context, dx);
     lower_product_dgrad(context, kind, &fc1, d.rows, partial);
     lower_sum_rows(context, partial, dx);
     lower_temp_reset(context, after_d);
-    fr_ref whole = lower_gather_rows(context, x, s->hidden,
-                                     lower_product_dtype(context));
+    fr_ref whole =
+        lower_gather_rows(context, x, s->hidden, lower_product_dtype(context));
     lower_product_wgrad(context, &fc1, d.columns, whole);
     lower_temp_reset(context, after_dx);
     return dx;

@@ -63,7 +63,8 @@ static lower_matrix small_matrix(const lower_context *context, int64_t n,
                           .is_wide = true};
 }
 
-/* ---- to the experts and back ----------------------------------------------- */
+/* ---- to the experts and back -----------------------------------------------
+ */
 
 static void permute(lower_context *context, fr_op op, int64_t from, int64_t to,
                     fr_ref src, fr_ref dst)
@@ -108,9 +109,11 @@ static fr_ref temp_rows(lower_context *context, int64_t rows)
 static void dispatch(lower_context *context, fr_ref x, fr_ref out)
 {
     const lower_shape *s = &context->shape;
-    bool is_sent = context->plan->ep > 1, is_last_sort = is_sorted_again(context);
+    bool is_sent = context->plan->ep > 1,
+         is_last_sort = is_sorted_again(context);
     bool is_joined = is_gathered(context);
-    fr_ref now = is_sent || is_joined ? temp_rows(context, s->routed_rows) : out;
+    fr_ref now =
+        is_sent || is_joined ? temp_rows(context, s->routed_rows) : out;
     permute(context, FR_OP_PERMUTE, s->stream_rows, s->routed_rows, x, now);
     if (is_sent) {
         fr_ref next = is_joined || is_last_sort
@@ -121,8 +124,7 @@ static void dispatch(lower_context *context, fr_ref x, fr_ref out)
         now = next;
     }
     if (is_joined) {
-        fr_ref next =
-            is_last_sort ? temp_rows(context, s->expert_rows) : out;
+        fr_ref next = is_last_sort ? temp_rows(context, s->expert_rows) : out;
         exchange(context, FR_OP_ALL_GATHER, FR_AXIS_ETP, s->expert_rows, now,
                  next);
         now = next;
@@ -159,7 +161,8 @@ static void combine(lower_context *context, fr_ref y, fr_ref out)
         lower_sum_rows(context, out, out);
 }
 
-/* ---- forward ---------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------
+ */
 
 static fr_ref route(lower_context *context, const lower_kind *kind, fr_ref x)
 {
@@ -247,7 +250,8 @@ static void add_shared(lower_context *context, const lower_kind *kind,
 {
     const lower_shape *s = &context->shape;
     const lower_matrix shared = shared_matrix(context, kind, false);
-    const lower_matrix gate = small_matrix(context, 1, kind->layout.shared_gate);
+    const lower_matrix gate =
+        small_matrix(context, 1, kind->layout.shared_gate);
     const int64_t n = s->stream_rows * s->hidden;
     fr_ref act = lower_operand(context, at->shared_act, kind->saved.shared_act,
                                s->rows, s->shared_ffn);
@@ -271,8 +275,8 @@ void lower_moe_forward(lower_context *context, const lower_kind *kind, fr_ref x,
     uint64_t mark = lower_temp_mark(context);
     const moe_place at = begin(context, kind, x);
     uint64_t after_begin = lower_temp_mark(context);
-    fr_ref act = lower_operand(context, at.act, kind->saved.expert_act, fc2.m,
-                               fc2.k);
+    fr_ref act =
+        lower_operand(context, at.act, kind->saved.expert_act, fc2.m, fc2.k);
     fr_ref y = temp_rows(context, s->expert_rows);
     lower_product_fwd(context, kind, &fc2, act, y);
     combine(context, y, target);
@@ -282,7 +286,8 @@ void lower_moe_forward(lower_context *context, const lower_kind *kind, fr_ref x,
     lower_temp_reset(context, mark);
 }
 
-/* ---- backward --------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------
+ */
 
 /* What backward needs, kept or made again from x. */
 static moe_place places_again(lower_context *context, const lower_kind *kind,
@@ -316,9 +321,8 @@ static moe_place places_again(lower_context *context, const lower_kind *kind,
         at.act_operand = lower_operand(context, at.act, k->expert_act,
                                        s->expert_rows, s->expert_ffn);
         if (s->shared_ffn > 0)
-            at.shared_operand =
-                lower_operand(context, at.shared_act, k->shared_act, s->rows,
-                              s->shared_ffn);
+            at.shared_operand = lower_operand(
+                context, at.shared_act, k->shared_act, s->rows, s->shared_ffn);
     }
     lower_mark_remade(context, first);
     return at;
@@ -345,17 +349,16 @@ static void experts_backward(lower_context *context, const lower_kind *kind,
     lower_temp_reset(context, after_dout);
     fr_ref dfc1 = lower_temp(context, lower_bytes(context, fc1.m, fc1.n));
     uint64_t after_dfc1 = lower_temp_mark(context);
-    fr_ref dact =
-        context->model->is_gated_mlp
-            ? lower_temp(context, lower_bytes(context, fc2.m, fc2.k))
-            : dfc1;
+    fr_ref dact = context->model->is_gated_mlp
+                      ? lower_temp(context, lower_bytes(context, fc2.m, fc2.k))
+                      : dfc1;
     lower_gradient d =
-        lower_gradient_of(context, dout, false, fc2.m, fc2.n);
+        lower_gradient_operand(context, dout, false, fc2.m, fc2.n);
     lower_product_dgrad(context, kind, &fc2, d.rows, dact);
     lower_product_wgrad(context, &fc2, d.columns, at->act_operand);
     activate_backward(context, fc1.m, s->expert_ffn, dact, at->fc1, dfc1);
     lower_temp_reset(context, after_dfc1);
-    d = lower_gradient_of(context, dfc1, false, fc1.m, fc1.n);
+    d = lower_gradient_operand(context, dfc1, false, fc1.m, fc1.n);
     /* dout is dead: its memory takes the gradient of what came in. */
     lower_product_dgrad(context, kind, &fc1, d.rows, dout);
     lower_product_wgrad(context, &fc1, d.columns, at->in);
@@ -390,22 +393,22 @@ static void shared_backward(lower_context *context, const lower_kind *kind,
     const lower_shape *s = &context->shape;
     const lower_matrix fc1 = shared_matrix(context, kind, true);
     const lower_matrix fc2 = shared_matrix(context, kind, false);
-    const lower_matrix gate = small_matrix(context, 1, kind->layout.shared_gate);
+    const lower_matrix gate =
+        small_matrix(context, 1, kind->layout.shared_gate);
     fr_ref dfc1 = lower_temp(context, lower_bytes(context, fc1.m, fc1.n));
     uint64_t after_dfc1 = lower_temp_mark(context);
-    fr_ref dact =
-        context->model->is_gated_mlp
-            ? lower_temp(context, lower_bytes(context, fc2.m, fc2.k))
-            : dfc1;
+    fr_ref dact = context->model->is_gated_mlp
+                      ? lower_temp(context, lower_bytes(context, fc2.m, fc2.k))
+                      : dfc1;
     lower_gradient d =
-        lower_gradient_of(context, dy, true, s->rows, s->hidden);
+        lower_gradient_operand(context, dy, true, s->rows, s->hidden);
     lower_product_dgrad(context, kind, &fc2, d.rows, dact);
     lower_product_wgrad(context, &fc2, d.columns, at->shared_operand);
     activate_backward(context, s->rows, s->shared_ffn, dact, at->shared_fc1,
                       dfc1);
     lower_temp_reset(context, after_dfc1);
     fr_ref part = lower_temp(context, s->stream_bytes);
-    d = lower_gradient_of(context, dfc1, false, fc1.m, fc1.n);
+    d = lower_gradient_operand(context, dfc1, false, fc1.m, fc1.n);
     fr_ref partial = lower_partial_rows(context, part);
     lower_product_dgrad(context, kind, &fc1, d.rows, partial);
     lower_sum_rows(context, partial, part);

@@ -47,9 +47,9 @@ static lower_kept keep_operand(const lower_context *context, uint64_t *used,
     if (is_there && (is_wide_needed || !context->is_low))
         kept.wide = keep(context, used, true, rows, cols);
     if (is_there && context->is_low)
-        kept.low = keep_bytes(used, (uint64_t)rows * (uint64_t)cols *
-                                        fr_dtype_bytes(
-                                            context->plan->precision));
+        kept.low =
+            keep_bytes(used, (uint64_t)rows * (uint64_t)cols *
+                                 fr_dtype_bytes(context->plan->precision));
     return kept;
 }
 
@@ -73,8 +73,9 @@ static void init_attention(const lower_context *context, lower_saved *k,
     bool is_latent = model->kv_lora_rank > 0;
     k->qkv = keep(context, used, true, s->rows, s->qkv);
     k->o = keep_operand(context, used, true, true, s->rows, s->attn);
-    k->kept = context->is_core_remade ? LOWER_ABSENT
-                                      : keep_bytes(used, lower_core_bytes(context));
+    k->kept = context->is_core_remade
+                  ? LOWER_ABSENT
+                  : keep_bytes(used, lower_core_bytes(context));
     bool is_normed = model->has_qk_norm && !is_latent;
     int64_t heads = s->q_heads + s->kv_heads;
     k->normed = keep(context, used, is_normed, s->rows, heads * s->head_dim);
@@ -85,8 +86,8 @@ static void init_attention(const lower_context *context, lower_saved *k,
     k->latent_stats = keep_stats(used, is_latent, 4, s->stream_rows);
     k->q_latent = keep_operand(context, used, is_latent && model->q_lora_rank,
                                false, s->stream_rows, model->q_lora_rank);
-    k->kv_latent = keep_operand(context, used, is_latent, false,
-                                s->stream_rows, model->kv_lora_rank);
+    k->kv_latent = keep_operand(context, used, is_latent, false, s->stream_rows,
+                                model->kv_lora_rank);
 }
 
 static void init_experts(const lower_context *context, lower_saved *k,
@@ -98,20 +99,18 @@ static void init_experts(const lower_context *context, lower_saved *k,
     bool is_act_kept =
         is_kept && !is_remade(context, FR_RECOMPUTE_PART_ACTIVATION);
     bool is_shared = s->shared_ffn > 0;
-    k->scores =
-        keep(context, used, is_kept, s->stream_rows, model->n_experts);
+    k->scores = keep(context, used, is_kept, s->stream_rows, model->n_experts);
     k->chosen = keep_stats(used, is_kept, s->stream_rows,
                            2 * model->n_experts_per_token);
-    k->expert_in = keep_operand(context, used, is_kept, false, s->expert_rows,
-                                s->hidden);
-    k->expert_fc1 =
-        keep(context, used, is_kept, s->expert_rows, s->expert_fc1);
+    k->expert_in =
+        keep_operand(context, used, is_kept, false, s->expert_rows, s->hidden);
+    k->expert_fc1 = keep(context, used, is_kept, s->expert_rows, s->expert_fc1);
     k->expert_act = keep_operand(context, used, is_act_kept, false,
                                  s->expert_rows, s->expert_ffn);
     k->shared_fc1 =
         keep(context, used, is_kept && is_shared, s->rows, s->shared_fc1);
-    k->shared_act = keep_operand(context, used, is_act_kept && is_shared,
-                                 false, s->rows, s->shared_ffn);
+    k->shared_act = keep_operand(context, used, is_act_kept && is_shared, false,
+                                 s->rows, s->shared_ffn);
 }
 
 static void init_mlp(const lower_context *context, lower_saved *k,
@@ -152,13 +151,12 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
         init_experts(context, k, &used);
     else
         init_mlp(context, k, &used);
-    k->mask1 = is_dropped ? keep_bytes(&used, (uint64_t)(rows * c))
-                          : LOWER_ABSENT;
-    k->mask2 = is_dropped ? keep_bytes(&used, (uint64_t)(rows * c))
-                          : LOWER_ABSENT;
+    k->mask1 =
+        is_dropped ? keep_bytes(&used, (uint64_t)(rows * c)) : LOWER_ABSENT;
+    k->mask2 =
+        is_dropped ? keep_bytes(&used, (uint64_t)(rows * c)) : LOWER_ABSENT;
     k->last = keep(context, &used, is_post, rows, c);
-    k->joined =
-        keep_operand(context, &used, kind->is_mtp, false, rows, 2 * c);
+    k->joined = keep_operand(context, &used, kind->is_mtp, false, rows, 2 * c);
     k->join_stats = keep_stats(&used, kind->is_mtp, 4, rows);
     k->join_out = keep(context, &used, kind->is_mtp, rows, c);
     k->n_bytes = used;

@@ -32,8 +32,9 @@ static lower_linear place_linear(uint64_t *used, bool is_there, bool has_bias,
     return linear;
 }
 
-static void place_norms(const lower_context *context, const lower_kind *kind,
-                        lower_layer_layout *l, uint64_t *used)
+static void place_replicated(const lower_context *context,
+                             const lower_kind *kind, lower_layer_layout *l,
+                             uint64_t *used)
 {
     const fr_model *model = context->model;
     const lower_shape *s = &context->shape;
@@ -48,15 +49,26 @@ static void place_norms(const lower_context *context, const lower_kind *kind,
                             is_latent ? model->kv_lora_rank : s->head_dim);
     for (int i = 0; i < 2; i++) {
         l->mtp_norm[i] = lower_place(used, kind->is_mtp, 1, s->hidden);
-        l->mtp_last[i] =
-            lower_place(used, kind->is_mtp && (i == 0 || has_bias), 1,
-                        s->hidden);
+        l->mtp_last[i] = lower_place(used, kind->is_mtp && (i == 0 || has_bias),
+                                     1, s->hidden);
     }
+    /* Matrices that see a TP rank's own rows of the stream, as norms do. */
+    l->q_down = lower_place(used, is_latent && model->q_lora_rank > 0,
+                            model->q_lora_rank, s->hidden);
+    l->kv_down =
+        lower_place(used, is_latent,
+                    model->kv_lora_rank + model->qk_rope_head_dim, s->hidden);
+    l->router = lower_place(used, kind->is_moe, model->n_experts, s->hidden);
+    l->shared_gate = lower_place(used,
+                                 kind->is_moe && s->shared_ffn > 0 &&
+                                     model->has_shared_expert_gate,
+                                 1, s->hidden);
+    l->mtp_join = lower_place(used, kind->is_mtp, s->hidden, 2 * s->hidden);
     l->n_norm = *used;
 }
 
-static void place_attention(const lower_context *context,
-                            lower_layer_layout *l, uint64_t *used)
+static void place_attention(const lower_context *context, lower_layer_layout *l,
+                            uint64_t *used)
 {
     const fr_model *model = context->model;
     const lower_shape *s = &context->shape;
@@ -65,13 +77,10 @@ static void place_attention(const lower_context *context,
     int64_t q = s->q_heads * s->head_dim, c = s->hidden;
     l->qkv_w = lower_place(used, !is_latent, s->qkv, c);
     l->qkv_b = lower_place(used, !is_latent && model->has_qkv_bias, 1, s->qkv);
-    l->q_down = lower_place(used, q_rank > 0, q_rank, c);
     l->q_up = lower_place(used, is_latent, q, q_rank > 0 ? q_rank : c);
-    l->kv_down = lower_place(used, is_latent,
-                             model->kv_lora_rank + model->qk_rope_head_dim, c);
-    l->kv_up = lower_place(
-        used, is_latent, s->q_heads * (model->qk_nope_head_dim + s->v_dim),
-        model->kv_lora_rank);
+    l->kv_up = lower_place(used, is_latent,
+                           s->q_heads * (model->qk_nope_head_dim + s->v_dim),
+                           model->kv_lora_rank);
     l->out_w = lower_place(used, true, c, s->attn);
     l->out_b = lower_place(used, model->has_out_bias, 1, c);
 }
@@ -88,19 +97,20 @@ static void place_mlp(const lower_context *context, const lower_kind *kind,
     l->fc1_b = lower_place(used, is_dense && has_bias, 1, s->fc1);
     l->fc2_w = lower_place(used, is_dense, c, s->ffn);
     l->fc2_b = lower_place(used, is_dense && has_bias, 1, c);
-    l->router = lower_place(used, kind->is_moe, model->n_experts, c);
     l->shared_fc1 =
         place_linear(used, is_shared, has_bias, 1, s->shared_fc1, c);
     l->shared_fc2 =
         place_linear(used, is_shared, has_bias, 1, c, s->shared_ffn);
-    l->shared_gate = lower_place(
-        used, is_shared && model->has_shared_expert_gate, 1, c);
-    l->mtp_join = lower_place(used, kind->is_mtp, c, 2 * c);
+    if (kind->is_moe) /* others share the experts: both parts are sharded */
+        *used = lower_part_padded(context, false, *used);
     l->n_dense = *used;
     l->expert_fc1 =
         place_linear(used, kind->is_moe, has_bias, n, s->expert_fc1, c);
     l->expert_fc2 =
         place_linear(used, kind->is_moe, has_bias, n, c, s->expert_ffn);
+    if (kind->is_moe)
+        *used =
+            l->n_dense + lower_part_padded(context, true, *used - l->n_dense);
     l->n = *used;
 }
 
@@ -108,15 +118,15 @@ static void init_layer_layout(const lower_context *context, lower_kind *kind)
 {
     lower_layer_layout *l = &kind->layout;
     uint64_t used = 0;
-    place_norms(context, kind, l, &used);
+    place_replicated(context, kind, l, &used);
     place_attention(context, l, &used);
     place_mlp(context, kind, l, &used);
     if (context->is_low && context->plan->zero_stage < 3)
-        kind->low_bytes =
-            2 * l->n * fr_dtype_bytes(context->plan->precision);
+        kind->low_bytes = 2 * l->n * fr_dtype_bytes(context->plan->precision);
 }
 
-/* ---- kinds ---------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------
+ */
 
 enum { KIND_DENSE, KIND_MOE, KIND_MTP, N_KINDS };
 
@@ -164,8 +174,7 @@ uint64_t lower_stream_bytes(const lower_context *context, int32_t layer)
 static uint64_t entry_bytes(const lower_context *context, uint64_t n_bytes)
 {
     return n_bytes * (uint64_t)context->shape.batch *
-           fr_dtype_bytes(fr_plan_storage_dtype(context->plan)) /
-           sizeof(float);
+           fr_dtype_bytes(fr_plan_storage_dtype(context->plan)) / sizeof(float);
 }
 
 static void init_entries(lower_context *context)

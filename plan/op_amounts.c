@@ -178,7 +178,8 @@ static uint64_t norm_bytes(const fr_instr *instr, int i_ref)
 }
 
 /* LINEAR_* and GROUPED_*: one weight, or one of each expert. */
-static uint64_t linear_bytes(const fr_instr *instr, int i_ref, uint64_t n_groups)
+static uint64_t linear_bytes(const fr_instr *instr, int i_ref,
+                             uint64_t n_groups)
 {
     const int64_t *d = instr->dim;
     const widths w = widths_of(instr);
@@ -206,8 +207,8 @@ static uint64_t attention_bytes(const fr_instr *instr, int i_ref)
 {
     const int64_t *d = instr->dim;
     const uint64_t width = widths_of(instr).stored;
-    const uint64_t rows = product(d[0], d[1]), keys = (uint64_t)d[0] *
-                                                      key_rows(instr);
+    const uint64_t rows = product(d[0], d[1]),
+                   keys = (uint64_t)d[0] * key_rows(instr);
     const uint64_t v = value_dim(instr), heads = (uint64_t)d[2];
     const uint64_t qkv = (rows * heads * (uint64_t)d[4] +
                           keys * (uint64_t)d[3] * ((uint64_t)d[4] + v)) *
@@ -216,8 +217,8 @@ static uint64_t attention_bytes(const fr_instr *instr, int i_ref)
     const uint64_t scores = rows * heads * key_rows(instr);
     uint64_t kept = rows * heads * FOUR; /* lse */
     if (instr->flags & FR_INSTR_SAVE_PROBS)
-        kept = scores *
-               (instr->flags & FR_INSTR_DROPOUT ? 2 * width + 1 : width);
+        kept =
+            scores * (instr->flags & FR_INSTR_DROPOUT ? 2 * width + 1 : width);
     const uint64_t forward[4] = {qkv, o, kept, scores * width};
     const uint64_t backward[6] = {o, qkv, o, kept, qkv, scores * width};
     return instr->op == FR_OP_ATTN_FWD ? forward[i_ref] : backward[i_ref];
@@ -226,8 +227,8 @@ static uint64_t attention_bytes(const fr_instr *instr, int i_ref)
 static uint64_t loss_bytes(const fr_instr *instr, int i_ref)
 {
     const uint64_t r = (uint64_t)instr->dim[0];
-    const uint64_t logits = r * (uint64_t)instr->dim[1] *
-                            widths_of(instr).stored;
+    const uint64_t logits =
+        r * (uint64_t)instr->dim[1] * widths_of(instr).stored;
     const uint64_t step = sizeof(fr_step_scalars);
     const uint64_t xent[3] = {logits, 2 * r * FOUR, step};
     const uint64_t sharded[5] = {logits, 2 * r * FOUR, r * FOUR, 2 * r * FOUR,
