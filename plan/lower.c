@@ -158,8 +158,10 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     context.is_executable =
         fr_plan_check_executable(plan, model, job, &unused) == FR_OK;
     lower_find_local_axes(&context);
-    lower_shape_init(&context);
-    fr_status status = fill_program(&context, err);
+    fr_status status = lower_shape_init(&context, err);
+    if (status == FR_OK)
+        status = fill_program(&context, err);
+    free(context.kinds);
     fr_vec_release(&context.instrs);
     fr_vec_release(&context.segments);
     fr_vec_release(&context.known);

@@ -375,6 +375,8 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
 {
     FR_TRY(fr_plan_check(plan, model, job, err));
     FR_TRY(check_model_executable(model, job->seq, err));
+    if (job->dropout > 0)
+        return refuse(err, "dropout", "choose dropout 0");
     if (plan->cp > 1)
         return refuse(err, "context parallel plans", "choose cp 1");
     if (plan->ep > 1)
@@ -401,21 +403,25 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
 
 /* What lowering of layers does not have. */
 static fr_status check_layers_lowerable(const fr_plan *plan,
-                                        const fr_model *model,
-                                        const fr_job *job, fr_err *err)
+                                        const fr_model *model, fr_err *err)
 {
-    FR_TRY(check_model_executable(model, job->seq, err));
+    int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
+    if (model->kind == FR_MODEL_LAYERS)
+        return refuse(err, "a plain list of layers",
+                      "choose a decoder transformer");
+    if (model->kind == FR_MODEL_ENCODER)
+        return refuse(err, "an encoder", "choose a decoder transformer");
+    if (model->n_experts > 0 && !plan->is_sequence_parallel && etp != plan->tp)
+        return refuse(err,
+                      "experts split otherwise than the layer without sequence "
+                      "parallelism",
+                      "choose sequence parallel, or etp = tp");
+    if (etp > plan->tp)
+        return fr_fail(err, FR_INPUT,
+                       "etp %d > tp %d; choose etp of at most tp", plan->etp,
+                       plan->tp);
     if (plan->cp > 1)
         return refuse(err, "context parallel plans", "choose cp 1");
-    if (plan->ep > 1)
-        return refuse(err, "expert parallel plans", "choose ep 1");
-    if (plan->precision != FR_DTYPE_F32 || plan->grad_dtype != FR_DTYPE_F32)
-        return refuse(err, "layers in precisions other than f32",
-                      "choose precision f32");
-    if (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
-        plan->recompute_parts != FR_RECOMPUTE_PART_ATTENTION)
-        return refuse(err, "selective recompute of other parts",
-                      "choose the attention alone");
     if (plan->is_tp_overlap)
         return refuse(err, "tensor-parallel overlap", "leave it out");
     return FR_OK;
@@ -461,6 +467,6 @@ fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
                                   const fr_job *job, fr_err *err)
 {
     FR_TRY(fr_plan_check(plan, model, job, err));
-    FR_TRY(check_layers_lowerable(plan, model, job, err));
+    FR_TRY(check_layers_lowerable(plan, model, err));
     return check_states_lowerable(plan, model, job, err);
 }
