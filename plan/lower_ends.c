@@ -264,4 +264,6 @@ void lower_ends_segments(lower_class *lc)
         embed_segments(lc);
     if (lc->is_last)
         lc->i_head = head_segment(lc, "head", false);
+    if (lc->is_last && lc->context->model->n_mtp_layers > 0)
+        lc->i_head_again = head_segment(lc, "head_again", true);
 }

@@ -169,14 +169,19 @@ fr_status lower_uses_init(lower_class *lc, fr_err *err)
         bool is_back = task->is_backward;
         if (!is_back && stage == 0)
             is_ok = is_ok && push_use(lc, lc->i_embed_set, false);
-        if (is_back && stage == plan->pp * plan->vpp - 1)
-            is_ok = is_ok && push_use(lc, lc->i_head_set, true);
-        for (int32_t i = 0; i < n; i++)
-            is_ok =
-                is_ok &&
-                push_use(lc,
-                         lc->units.items[units[is_back ? n - 1 - i : i]].i_set,
-                         is_back);
+        bool is_last = stage == plan->pp * plan->vpp - 1;
+        int64_t n_heads =
+            is_back && is_last ? 1 + context->model->n_mtp_layers : 0;
+        for (int32_t i = 0; i <= n; i++) {
+            if (i < n_heads)
+                is_ok = is_ok && push_use(lc, lc->i_head_set, true);
+            if (i < n)
+                is_ok = is_ok &&
+                        push_use(lc,
+                                 lc->units.items[units[is_back ? n - 1 - i : i]]
+                                     .i_set,
+                                 is_back);
+        }
     }
     uint32_t *next = malloc((lc->sets.n + 1) * sizeof *next);
     if (!is_ok || !next) {

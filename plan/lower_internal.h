@@ -253,12 +253,14 @@ typedef struct lower_class {
     uint32_t n_slots;      /* layers + vpp */
     uint32_t *inputs;      /* [n_micro][n_slots] blocks */
     uint32_t *saved;       /* [n_micro][n_slots] blocks */
+    uint32_t *low;         /* [n_slots] blocks of weights that were cast */
     uint32_t *tokens;      /* [n_micro] blocks */
     uint32_t *gradients;   /* [n_micro][vpp] received blocks */
     uint32_t sent[2];      /* blocks that this and the last task sent */
     int64_t n_loaded;      /* micro-batches whose tokens are there */
     uint32_t step;         /* block */
     uint32_t i_head, i_embed_fwd, i_embed_bwd; /* segments */
+    uint32_t i_head_again; /* onto a gradient that is there */
     uint32_t i_pending_bucket;                 /* waits for its second stage */
     uint32_t *transfers; /* [boundary][is_gradient][is_send] segments */
     /* ZeRO 2, 3 */
