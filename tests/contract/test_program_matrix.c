@@ -314,8 +314,8 @@ static void test_refusals(void)
     CHECK_FAILS(fr_lower(&model, &job, &plan, NULL, &program, &err), FR_INPUT,
                 &err);
     CHECK_HAS(err.text, "tree");
-    model.n_experts = 4;
     fr_plan_init(&plan);
+    plan.tp = 3; /* of 8 heads */
     CHECK_FAILS(fr_lower(&model, &job, &plan, NULL, &program, &err), FR_INPUT,
                 &err);
     CHECK(program == NULL);
@@ -388,8 +388,38 @@ static void try_states(const fr_model *model, const fr_job *job, fr_plan *plan,
         return;
     if (!CHECK_OK(fr_program_check(program, NULL, &err), &err))
         printf("    %s\n", name);
-    CHECK_INT(count_parameters(program), fr_model_parameters(model));
+    if (model->n_experts == 0) /* a rank holds a part of the experts */
+        CHECK_INT(count_parameters(program), fr_model_parameters(model));
     fr_program_destroy(program);
+}
+
+/* Experts on grids of their own; some layers have none. */
+static void test_experts(void)
+{
+    totals sums = {0};
+    uint64_t random = 88172645463325252U;
+    for (int i = 0; i < 900; i++) {
+        fr_plan plan;
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        state_plan(random >> 3, &plan);
+        fr_model model = tiny_model(true);
+        model.n_experts = 8;
+        model.n_experts_per_token = 2;
+        model.expert_ffn_hidden = 64;
+        model.shared_expert_ffn_hidden = random >> 20 & 1 ? 128 : 0;
+        model.first_dense_layers = (int64_t)(random >> 21) % 3;
+        model.moe_every = 1 + (int64_t)(random >> 24) % 3;
+        plan.ep = 1 << (random >> 27) % 4;
+        plan.etp = (int32_t)((random >> 33) % 3);
+        plan.zero_group = 0;
+        fr_job job = tiny_job((int)((random >> 30) % FR_OPTIMIZER_N));
+        try_states(&model, &job, &plan, &sums);
+    }
+    printf("# %d plans of experts lowered and checked, %d illegal\n",
+           sums.n_legal, sums.n_illegal);
+    CHECK(sums.n_legal >= 200);
 }
 
 static void test_states(void)
@@ -414,6 +444,6 @@ static void test_states(void)
 }
 
 CHECK_MAIN({"matrix", test_matrix}, {"states", test_states},
-           {"peak_order", test_peak_order},
+           {"experts", test_experts}, {"peak_order", test_peak_order},
            {"check_is_quick", test_check_is_quick},
            {"placement", test_placement}, {"refusals", test_refusals})
