@@ -94,8 +94,8 @@ const char *fr_choice_search(int i);
       "fused attention, no probabilities in memory (on GPUs: on)")             \
     X(RECOMPUTE_PARTS, "recompute-parts", 0, TEXT, "NAME,..", PLAN, 0, 0, 0,   \
       "of selective: attention, norm, activation, mlp, experts")               \
-    X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,\
-      "of full: layers of each chunk, 0: all")                                 \
+    X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0,         \
+      1 << 20, "of full: layers of each chunk, 0: all")                        \
     X(ZERO_GROUP, "zero-group", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,            \
       "ranks that share one copy, 0: all of dp x cp")                          \
     X(ZERO_RESHARD, "zero-reshard", 0, FLAG, 0, PLAN, 0, 0, 0,                 \

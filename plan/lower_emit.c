@@ -60,8 +60,7 @@ fr_ref lower_parameter(const lower_context *context, fr_space space,
 {
     return first == LOWER_ABSENT
                ? lower_ref(FR_SPACE_NONE, 0)
-               : lower_ref(space,
-                           first * lower_element_bytes(context, space));
+               : lower_ref(space, first * lower_element_bytes(context, space));
 }
 
 fr_ref lower_temp(lower_context *context, uint64_t n_bytes)

@@ -214,7 +214,8 @@ static void emit_kept_forward(lower_context *context)
              saved(k->stats1));
     fr_ref n1 = gather_rows(context, saved(k->n1));
     linear_fwd(context, (const int64_t[3]){s->rows, s->qkv, s->hidden}, n1,
-               weight(context, l->qkv_w), weight(context, l->qkv_b), saved(k->qkv));
+               weight(context, l->qkv_w), weight(context, l->qkv_b),
+               saved(k->qkv));
     lower_temp_reset(context, mark);
     rope(context, FR_OP_ROPE_FWD, saved(k->qkv));
     fr_instr *instr = attention(context, FR_OP_ATTN_FWD);
@@ -232,7 +233,8 @@ static void emit_kept_forward(lower_context *context)
              saved(k->n2), saved(k->stats2));
     fr_ref n2 = gather_rows(context, saved(k->n2));
     linear_fwd(context, (const int64_t[3]){s->rows, s->fc1, s->hidden}, n2,
-               weight(context, l->fc1_w), weight(context, l->fc1_b), saved(k->fc1));
+               weight(context, l->fc1_w), weight(context, l->fc1_b),
+               saved(k->fc1));
     lower_temp_reset(context, mark);
     instr = activation(context, false);
     instr->ref[0] = saved(k->fc1);
@@ -283,7 +285,8 @@ static void emit_mlp_backward(lower_context *context)
     sum_rows(context, partial, dn2);
     lower_temp_reset(context, after_dn2);
     fr_ref n2 = gather_rows(context, saved(k->n2));
-    linear_wgrad(context, fc1, dfc1, n2, grad(context, l->fc1_w), grad(context, l->fc1_b));
+    linear_wgrad(context, fc1, dfc1, n2, grad(context, l->fc1_w),
+                 grad(context, l->fc1_b));
     norm_bwd(context, dn2, saved(k->mid),
              (const uint64_t[2]){l->ln2_w, l->ln2_b}, saved(k->stats2));
     lower_temp_reset(context, mark);
@@ -303,7 +306,8 @@ static void emit_attention_backward(lower_context *context)
     fr_ref d_o = lower_temp(context, f32_bytes(s->rows, s->attn));
     fr_ref dy = gather_rows(context, lower_ref(FR_SPACE_IN, 0));
     linear_dgrad(context, out, dy, weight(context, l->out_w), d_o);
-    linear_wgrad(context, out, dy, saved(k->o), grad(context, l->out_w), grad(context, l->out_b));
+    linear_wgrad(context, out, dy, saved(k->o), grad(context, l->out_w),
+                 grad(context, l->out_b));
     fr_instr *instr = attention(context, FR_OP_ATTN_BWD);
     instr->ref[0] = d_o;
     instr->ref[1] = saved(k->qkv);
@@ -320,7 +324,8 @@ static void emit_attention_backward(lower_context *context)
     sum_rows(context, partial, dn1);
     lower_temp_reset(context, after_dn1);
     fr_ref n1 = gather_rows(context, saved(k->n1));
-    linear_wgrad(context, qkv, dqkv, n1, grad(context, l->qkv_w), grad(context, l->qkv_b));
+    linear_wgrad(context, qkv, dqkv, n1, grad(context, l->qkv_w),
+                 grad(context, l->qkv_b));
     norm_bwd(context, dn1, lower_ref(FR_SPACE_INPUT, 0),
              (const uint64_t[2]){l->ln1_w, l->ln1_b}, saved(k->stats1));
     lower_temp_reset(context, mark);

@@ -63,8 +63,8 @@ static void reduce_plain(lower_class *lc, uint32_t i_bucket)
     instr->shard_bytes =
         bucket->n / (uint64_t)context->plan->dp * sizeof(float);
     instr->ref[0] = flat(lc, FR_SPACE_GRAD, bucket->first);
-    instr->ref[1] =
-        is_scattered ? flat_shard(lc, FR_SPACE_GRAD, bucket->first) : instr->ref[0];
+    instr->ref[1] = is_scattered ? flat_shard(lc, FR_SPACE_GRAD, bucket->first)
+                                 : instr->ref[0];
     add_call(lc, i_segment, bucket, 'm');
 }
 

@@ -164,7 +164,8 @@ static void gather_weights(lower_class *lc, size_t i_bucket)
                                        FR_DTYPE_F32, bucket->n);
     instr->shard_bytes = own_elements(lc, bucket) * sizeof(float);
     instr->ref[0] = own_range(lc, bucket, FR_SPACE_WEIGHT);
-    instr->ref[1] = lower_parameter(lc->context, FR_SPACE_WEIGHT, bucket->first);
+    instr->ref[1] =
+        lower_parameter(lc->context, FR_SPACE_WEIGHT, bucket->first);
     lower_add_call(lc, i_segment, -1, -1, -1);
     lower_bind_flat(lc, FR_SPACE_WEIGHT, bucket, 'm');
 }
