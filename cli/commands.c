@@ -46,7 +46,8 @@ static const fr_option explain_options[] = {FR_OPT_PROFILE, FR_OPT_GANTT,
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
                                            FR_OPT_N};
 
-static const char *const catalog_words[] = {"models", "clusters", NULL};
+static const char *const catalog_words[] = {"models",  "clusters", "nodes",
+                                            "devices", "sources",  NULL};
 static const char *const report_words[] = {"trace", "check-trace", NULL};
 static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
 
@@ -150,15 +151,17 @@ const fr_command fr_commands[] = {
      "  forerun flows platform.xml flows.csv --json",
      fr_cmd_flows},
     {"catalog",
-     "the models and clusters that have names",
-     "[models|clusters]",
+     "models, clusters, nodes and devices that have names, with sources",
+     "[models|clusters|nodes|devices|sources]",
      0,
      1,
      {FR_POSITIONAL_WORD},
      catalog_words,
      no_options,
-     NULL,
-     "  forerun catalog\n  forerun catalog models --json",
+     "A node times a count is a cluster: dgx-h100:16.  Bandwidths are one "
+     "direction,\npeaks dense.",
+     "  forerun catalog\n  forerun catalog devices\n"
+     "  forerun catalog nodes --json",
      fr_cmd_catalog},
     {"report",
      "timelines as files",
