@@ -57,28 +57,28 @@ static fr_status read_step_time(const fr_case *row, fr_case_setup *setup,
     return FR_OK;
 }
 
-static fr_memory_kind memory_kind_of(const char *text)
+static fr_memory_count memory_count_of(const char *text)
 {
     static const struct {
         const char *word;
-        fr_memory_kind kind;
+        fr_memory_count kind;
     } words[] = {
-        {"formula", FR_MEMORY_KIND_NONE},
-        {"estimat", FR_MEMORY_KIND_NONE},
-        {"theor", FR_MEMORY_KIND_NONE},
-        {"comput", FR_MEMORY_KIND_NONE},
-        {"reserved", FR_MEMORY_KIND_RESERVED},
-        {"allocated", FR_MEMORY_KIND_ALLOCATED},
-        {"smi", FR_MEMORY_KIND_DEVICE},
-        {"nvml", FR_MEMORY_KIND_DEVICE},
-        {"driver", FR_MEMORY_KIND_DEVICE},
-        {"device", FR_MEMORY_KIND_DEVICE},
-        {"cudamemgetinfo", FR_MEMORY_KIND_DEVICE},
+        {"formula", FR_MEMORY_COUNT_NONE},
+        {"estimat", FR_MEMORY_COUNT_NONE},
+        {"theor", FR_MEMORY_COUNT_NONE},
+        {"comput", FR_MEMORY_COUNT_NONE},
+        {"reserved", FR_MEMORY_COUNT_RESERVED},
+        {"allocated", FR_MEMORY_COUNT_ALLOCATED},
+        {"smi", FR_MEMORY_COUNT_DEVICE},
+        {"nvml", FR_MEMORY_COUNT_DEVICE},
+        {"driver", FR_MEMORY_COUNT_DEVICE},
+        {"device", FR_MEMORY_COUNT_DEVICE},
+        {"cudamemgetinfo", FR_MEMORY_COUNT_DEVICE},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (fr_case_has(text, words[i].word))
             return words[i].kind;
-    return FR_MEMORY_KIND_NONE;
+    return FR_MEMORY_COUNT_NONE;
 }
 
 /* Allocators and drivers count in powers of two, whatever the column says. */
@@ -90,7 +90,7 @@ static fr_status read_memory(const fr_case *row, fr_case_setup *setup,
     FR_TRY(fr_case_real(row, FR_CASE_PEAK_MEM_GB, &gib, err));
     FR_TRY(fr_case_real(row, FR_CASE_PEAK_MEM_GIB, &gib, err));
     setup->peak_bytes = gib * GIB;
-    setup->memory_kind = memory_kind_of(row->field[FR_CASE_MEM_KIND]);
+    setup->memory_count = memory_count_of(row->field[FR_CASE_MEM_KIND]);
     if (fr_case_has(status, "oom") || fr_case_has(status, "out of memory") ||
         fr_case_has(status, "does not fit"))
         setup->status = FR_CASE_STATUS_OOM;
@@ -135,7 +135,7 @@ static void judge_memory(fr_case_setup *setup)
     why[0] = '\0';
     if (setup->peak_bytes <= 0)
         snprintf(why, n, "no memory measured");
-    else if (setup->memory_kind == FR_MEMORY_KIND_NONE)
+    else if (setup->memory_count == FR_MEMORY_COUNT_NONE)
         snprintf(why, n,
                  "mem_kind names neither allocated, reserved nor nvidia-smi");
     else if (setup->guessed[0] != '\0' && strcmp(setup->guessed, "gbs") != 0)
@@ -154,7 +154,7 @@ fr_status fr_case_read(const fr_case *row, fr_case_setup *out, fr_err *err)
     FR_TRY_GOTO(status, fr_case_read_measured(row, &setup, err), out_failed);
     status = fr_model_check(&setup.model, err);
     if (status != FR_OK) {
-        fr_case_fail_at(row, status, err);
+        status = fr_case_fail_at(row, status, err);
         goto out_failed;
     }
     FR_TRY_GOTO(status, fr_case_read_cluster(row, &setup, err), out_failed);

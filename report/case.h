@@ -15,13 +15,13 @@
 #include "spec/model.h"
 
 /* What a measured number of bytes counts. */
-typedef enum fr_memory_kind {
-    FR_MEMORY_KIND_NONE,      /* not measured, or a formula, or not said */
-    FR_MEMORY_KIND_ALLOCATED, /* by the framework's tensors */
-    FR_MEMORY_KIND_RESERVED,  /* by its caching allocator */
-    FR_MEMORY_KIND_DEVICE,    /* as the driver sees it */
-    FR_MEMORY_KIND_N
-} fr_memory_kind;
+typedef enum fr_memory_count {
+    FR_MEMORY_COUNT_NONE,      /* not measured, or a formula, or not said */
+    FR_MEMORY_COUNT_ALLOCATED, /* by the framework's tensors */
+    FR_MEMORY_COUNT_RESERVED,  /* by its caching allocator */
+    FR_MEMORY_COUNT_DEVICE,    /* as the driver sees it */
+    FR_MEMORY_COUNT_N
+} fr_memory_count;
 
 typedef enum fr_case_status {
     FR_CASE_STATUS_UNKNOWN,
@@ -36,7 +36,7 @@ typedef struct fr_case_setup {
     fr_job job;
     double measured_s; /* of one step; 0: not measured */
     double peak_bytes; /* 0: not measured */
-    fr_memory_kind memory_kind;
+    fr_memory_count memory_count;
     fr_case_status status;
     /* May its step time (its memory) be scored?  Why not, "" if it may: the
      * grade, an incomplete configuration, something that had to be guessed. */

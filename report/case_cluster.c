@@ -72,35 +72,59 @@ static void apply_device_text(const fr_case_gpu *gpu, double memory_gb,
         type->power_w = gpu->power_w;
 }
 
-/* The vendor's own node: the catalogue lists it before those of clouds. */
-static const fr_catalog_node *find_node(const fr_catalog_device *device,
-                                        const char *family)
+/* GPUs of one server: a rack-scale node consists of several. */
+static int64_t host_gpus(const fr_node_type *node)
 {
-    for (size_t i = 0; i < fr_catalog_n_nodes(); i++)
-        if (is_family(fr_catalog_node_at(i)->device, family))
-            return fr_catalog_node_at(i);
-    for (size_t i = 0; i < fr_catalog_n_nodes(); i++)
-        if (strcmp(fr_catalog_node_at(i)->device, device->type.id) == 0)
-            return fr_catalog_node_at(i);
-    return NULL;
+    int32_t n_hosts = node->n_hosts > 0 ? node->n_hosts : 1;
+    return node->n_devices / n_hosts;
 }
 
-/* One host's share of `value` where the node is `n_hosts` of them. */
+/*
+ * The node type that has most in common with the row: the very device, its
+ * family, as many GPUs in a server, the same kind of network.  The first of
+ * equals: the catalogue lists vendors' own nodes before those of clouds.
+ */
+static const fr_catalog_node *find_node(const fr_catalog_device *device,
+                                        const fr_case_gpu *gpu,
+                                        fr_nic_kind nic_kind, int64_t n_host)
+{
+    const fr_catalog_node *best = NULL;
+    int best_score = 0;
+    for (size_t i = 0; i < fr_catalog_n_nodes(); i++) {
+        const fr_catalog_node *node = fr_catalog_node_at(i);
+        if (!is_family(node->device, gpu->family))
+            continue;
+        int score = 1;
+        if (strcmp(node->device, device->type.id) == 0)
+            score += 4;
+        if (n_host == 0 || host_gpus(&node->type) == n_host)
+            score += 2;
+        if (nic_kind == FR_NIC_UNKNOWN || node->type.nic_kind == nic_kind)
+            score += 1;
+        if (score > best_score) {
+            best_score = score;
+            best = node;
+        }
+    }
+    return best;
+}
+
+/* A part of `value`, at least one where there was one. */
 static int32_t scale(int32_t value, double ratio)
 {
     int32_t scaled = (int32_t)lround(value * ratio);
-    return scaled < 1 ? 1 : scaled;
+    return scaled < 1 && value > 0 ? 1 : scaled;
 }
 
 /*
  * Devices that reach each other over the node's fabric.  A rack-scale NVLink
- * domain spans hosts; jobs take equal parts of as few domains as they need.
+ * domain spans servers; jobs take equal parts of as few domains as they need.
  */
 static int32_t domain_size(const fr_case_intra *intra, const fr_node_type *node,
                            int64_t n_host, int64_t n_gpus)
 {
     int64_t domain = intra->domain;
-    if (domain == 0 && node->n_devices > 16)
+    if (domain == 0 && node->n_hosts > 1)
         domain = node->n_devices;
     if (domain <= n_host)
         return (int32_t)n_host;
@@ -131,13 +155,15 @@ static void apply_intra(const fr_case_intra *intra, fr_node_type *node)
     }
 }
 
-static void apply_inter(const fr_case_inter *inter, int64_t n_host,
-                        fr_node_type *node)
+static void apply_inter(const fr_case_inter *inter, fr_node_type *node)
 {
-    int64_t n_hosts = node->n_devices / n_host;
-    n_hosts = n_hosts < 1 ? 1 : n_hosts;
+    int32_t n_hosts = node->n_hosts > 0 ? node->n_hosts : 1;
+    if (inter->kind != FR_NIC_UNKNOWN && inter->kind != node->nic_kind) {
+        node->nic_kind = inter->kind;
+        node->nic_efficiency_frac = 0; /* was that of the other kind */
+    }
     if (inter->n_nics > 0)
-        node->n_nics = (int32_t)(inter->n_nics * n_hosts);
+        node->n_nics = (int32_t)inter->n_nics * n_hosts;
     if (inter->device_Bps > 0) {
         node->n_nics = node->n_devices;
         node->nic_Bps = inter->device_Bps;
@@ -147,10 +173,10 @@ static void apply_inter(const fr_case_inter *inter, int64_t n_host,
     if (inter->nic_Bps > 0)
         node->nic_Bps = inter->nic_Bps;
     if (inter->host_Bps > 0)
-        node->nic_Bps = inter->host_Bps * (double)n_hosts / node->n_nics;
-    /* Rail r joins the r-th NIC of every host. */
+        node->nic_Bps = inter->host_Bps * n_hosts / node->n_nics;
+    /* Rail r joins the r-th NIC of every server. */
     if (node->n_rails > 1)
-        node->n_rails = (int32_t)(node->n_nics / n_hosts);
+        node->n_rails = node->n_nics / n_hosts;
     if (node->n_rails < 1)
         node->n_rails = 1;
 }
@@ -160,29 +186,31 @@ static fr_status make_node(const fr_case *row, const fr_case_gpu *gpu,
                            fr_node_type *out, fr_fabric_kind *fabric,
                            fr_err *err)
 {
-    const fr_catalog_node *found = find_node(device, gpu->family);
     fr_case_intra intra;
     fr_case_inter inter;
-    if (found == NULL)
-        return fr_fail(err, FR_INPUT,
-                       "%s:%d: no node type of the catalogue holds a '%s'",
-                       row->file, row->line, device->type.id);
-    fr_node_type node = found->type;
+    int64_t n_host = 0;
     fr_case_parse_intra(row->field[FR_CASE_INTRA_NODE], &intra);
     fr_case_parse_inter(row->field[FR_CASE_INTER_NODE], &inter);
-    int64_t n_host = node.n_devices > 16 ? 4 : node.n_devices;
     FR_TRY(fr_case_count(row, FR_CASE_GPUS_PER_NODE, 1, &n_host, err));
-    if (n_host > 4096)
-        return fr_fail(err, FR_INPUT, "%s:%d: gpus_per_node %lld is too large",
-                       row->file, row->line, (long long)n_host);
+    const fr_catalog_node *found = find_node(device, gpu, inter.kind, n_host);
+    if (found == NULL || n_host > 4096)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: no node type of the catalogue holds %lld '%s'",
+                       row->file, row->line, (long long)n_host,
+                       device->type.id);
+    fr_node_type node = found->type;
+    if (n_host == 0)
+        n_host = host_gpus(&node);
     int32_t n_devices = domain_size(&intra, &node, n_host, n_gpus);
     double ratio = (double)n_devices / node.n_devices;
+    node.n_hosts = (int32_t)(n_devices / n_host);
     node.n_nics = scale(node.n_nics, ratio);
     node.n_sockets = scale(node.n_sockets, ratio);
+    node.n_pcie_switches = scale(node.n_pcie_switches, ratio);
     node.host_memory_bytes = (uint64_t)((double)node.host_memory_bytes * ratio);
     node.n_devices = n_devices;
     apply_intra(&intra, &node);
-    apply_inter(&inter, n_host, &node);
+    apply_inter(&inter, &node);
     *out = node;
     *fabric = found->fabric;
     return FR_OK;
@@ -212,7 +240,7 @@ fr_status fr_case_read_cluster(const fr_case *row, fr_case_setup *setup,
                                fr_err *err)
 {
     int64_t n_gpus = fr_plan_world(&setup->plan);
-    const fr_catalog_device *device;
+    const fr_catalog_device *device = NULL;
     fr_case_gpu gpu;
     double memory_gb;
     fr_node_type node;

@@ -211,9 +211,36 @@ static int64_t count_before(const char *text, const char *rate)
     return rate < end ? strtol(rate, NULL, 10) : 0;
 }
 
+static fr_nic_kind find_nic_kind(const char *text)
+{
+    static const struct {
+        const char *word;
+        fr_nic_kind kind;
+    } words[] = {
+        {"infiniband", FR_NIC_INFINIBAND},
+        {"roce", FR_NIC_ROCE},
+        {"omni", FR_NIC_OMNI_PATH},
+        {"opa", FR_NIC_OMNI_PATH},
+        {"efa", FR_NIC_EFA},
+        {"slingshot", FR_NIC_SLINGSHOT},
+        {"tcpx", FR_NIC_TCPX},
+        {"rdma", FR_NIC_ROCE},
+        {"ethernet", FR_NIC_ETHERNET},
+        {"gbe", FR_NIC_ETHERNET},
+        {"hdr", FR_NIC_INFINIBAND},
+        {"ndr", FR_NIC_INFINIBAND},
+        {"edr", FR_NIC_INFINIBAND},
+        {"xdr", FR_NIC_INFINIBAND},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (fr_case_has(text, words[i].word))
+            return words[i].kind;
+    return FR_NIC_UNKNOWN;
+}
+
 void fr_case_parse_inter(const char *text, fr_case_inter *out)
 {
-    fr_case_inter inter = {0, 0, 0, 0};
+    fr_case_inter inter = {.kind = find_nic_kind(text)};
     const char *where = NULL;
     double rate_Bps = find_rate_Bps(text, &where);
     if (rate_Bps > 0) {

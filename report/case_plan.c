@@ -113,6 +113,7 @@ static fr_status read_batch(const fr_case *row, const fr_case_framework *how,
  * Layers that do not divide by the stages: embedding and loss stand for a
  * layer each where that makes them even (Megatron's
  * --account-for-embedding-in-pipeline-split and -loss-), else only the loss.
+ * At one layer a stage the first and the last hold nothing else.
  */
 static void split_layers(const fr_case_setup *setup, fr_plan *plan)
 {
@@ -125,7 +126,7 @@ static void split_layers(const fr_case_setup *setup, fr_plan *plan)
                       : (n_layers + 1) % n_stages == 0 ? 1
                                                        : 0;
     int64_t each = (n_layers + n_extra) / n_stages;
-    if (n_extra == 0 || each < 2)
+    if (n_extra == 0)
         return;
     plan->n_split = (int32_t)n_stages;
     for (int32_t i = 0; i < plan->n_split; i++)

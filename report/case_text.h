@@ -8,6 +8,7 @@
 
 #include "core/err.h"
 #include "plan/plan.h"
+#include "spec/cluster.h"
 
 /* Does `word` stand in the text, case ignored? */
 bool fr_case_has(const char *text, const char *word);
@@ -77,6 +78,7 @@ void fr_case_parse_intra(const char *text, fr_case_intra *out);
 /* "InfiniBand HDR 8x200Gb/s", "RoCE 1600Gb/s per node", "RDMA 400Gb/s per
  * GPU", "InfiniBand 8x50GB/s", "InfiniBand NDR"; all 0: not said. */
 typedef struct fr_case_inter {
+    fr_nic_kind kind;
     int64_t n_nics;    /* of a host; 0: not said */
     double nic_Bps;    /* of one NIC */
     double host_Bps;   /* of all NICs of a host together */
