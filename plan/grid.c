@@ -45,29 +45,122 @@ int64_t fr_plan_rank(const fr_plan *plan, fr_coord coord)
     return rank;
 }
 
-/* The ranks of a box of coordinates, pp slowest, then dp, cp, tp. */
-typedef struct box {
-    fr_coord first, n;
-} box;
+/*
+ * Every axis but PP, EMBED, MODEL and WORLD stays within a stage, and its
+ * groups are evenly spaced in the stage's order tp, cp, dp (tp fastest):
+ * place = tp + n_tp (cp + n_cp dp).
+ */
+typedef struct line {
+    int64_t first, step, n;
+} line;
 
-static int64_t list_box(const fr_plan *plan, const box *b, int64_t self,
-                        int64_t *ranks, int64_t *position)
+static int64_t stage_size(const fr_plan *plan)
 {
+    return (int64_t)plan->tp * plan->cp * plan->dp;
+}
+
+static int64_t rank_at(const fr_plan *plan, int64_t place, int32_t pp)
+{
+    int64_t rest = place / plan->tp;
+    return fr_plan_rank(plan, (fr_coord){.tp = (int32_t)(place % plan->tp),
+                                         .cp = (int32_t)(rest % plan->cp),
+                                         .dp = (int32_t)(rest / plan->cp),
+                                         .pp = pp});
+}
+
+/* The line of `axis` through a place; what is no line has one member. */
+static line line_of(const fr_plan *plan, fr_axis axis, int64_t place)
+{
+    const int64_t tp = plan->tp, n = fr_plan_group_size(plan, axis);
+    const int64_t etp = fr_plan_group_size(plan, FR_AXIS_ETP);
+    int64_t step;
+    switch (axis) {
+    case FR_AXIS_TP:
+    case FR_AXIS_ETP:
+        step = 1;
+        break;
+    case FR_AXIS_CP:
+    case FR_AXIS_DP:
+    case FR_AXIS_SHARD:
+        step = tp;
+        break;
+    case FR_AXIS_REPLICA:
+        step = tp * fr_plan_group_size(plan, FR_AXIS_SHARD);
+        break;
+    case FR_AXIS_EP:
+        step = etp;
+        break;
+    case FR_AXIS_EDP:
+        step = etp * plan->ep;
+        break;
+    default:
+        return (line){place, 1, 1};
+    }
+    return (line){place - place / step % n * step, step, n};
+}
+
+int64_t fr_plan_group_size(const fr_plan *plan, fr_axis axis)
+{
+    const int64_t n_data = (int64_t)plan->dp * plan->cp;
+    const int64_t n_shard = plan->zero_group > 0 ? plan->zero_group : n_data;
+    const int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
+    switch (axis) {
+    case FR_AXIS_TP:
+        return plan->tp;
+    case FR_AXIS_CP:
+        return plan->cp;
+    case FR_AXIS_EP:
+        return plan->ep;
+    case FR_AXIS_DP:
+        return n_data;
+    case FR_AXIS_PP:
+        return plan->pp;
+    case FR_AXIS_EMBED:
+        return plan->pp > 1 ? 2 : 1;
+    case FR_AXIS_MODEL:
+        return (int64_t)plan->tp * plan->pp;
+    case FR_AXIS_WORLD:
+        return fr_plan_world(plan);
+    case FR_AXIS_SHARD:
+        return n_shard;
+    case FR_AXIS_REPLICA:
+        return n_data / n_shard;
+    case FR_AXIS_ETP:
+        return etp;
+    case FR_AXIS_EDP:
+        return stage_size(plan) / (etp * plan->ep);
+    case FR_AXIS_NONE:
+    case FR_AXIS_N:
+        break;
+    }
+    return 1;
+}
+
+static int64_t list_line(const fr_plan *plan, const line *l, fr_coord at,
+                         int64_t *ranks, int64_t *position)
+{
+    int64_t self = at.tp + plan->tp * (at.cp + (int64_t)plan->cp * at.dp);
+    for (int64_t i = 0; i < l->n; i++)
+        ranks[i] = rank_at(plan, l->first + i * l->step, at.pp);
+    if (position)
+        *position = (self - l->first) / l->step;
+    return l->n;
+}
+
+/* All stages, and all of tp where `is_tp_varied`; tp fastest. */
+static int64_t model_group(const fr_plan *plan, fr_coord at, bool is_tp_varied,
+                           int64_t *ranks, int64_t *position)
+{
+    const int32_t n_tp = is_tp_varied ? plan->tp : 1;
     int64_t count = 0;
-    int64_t n_total = (int64_t)b->n.pp * b->n.dp * b->n.cp * b->n.tp;
-    for (int64_t i = 0; i < n_total; i++) {
-        int64_t rest = i;
-        fr_coord c = b->first;
-        c.tp += (int32_t)(rest % b->n.tp);
-        rest /= b->n.tp;
-        c.cp += (int32_t)(rest % b->n.cp);
-        rest /= b->n.cp;
-        c.dp += (int32_t)(rest % b->n.dp);
-        c.pp += (int32_t)(rest / b->n.dp);
-        int64_t rank = fr_plan_rank(plan, c);
-        if (rank == self && position)
-            *position = count;
-        ranks[count++] = rank;
+    fr_coord c = at;
+    for (c.pp = 0; c.pp < plan->pp; c.pp++) {
+        for (int32_t tp = 0; tp < n_tp; tp++) {
+            c.tp = is_tp_varied ? tp : at.tp;
+            if (position && c.pp == at.pp && c.tp == at.tp)
+                *position = count;
+            ranks[count++] = fr_plan_rank(plan, c);
+        }
     }
     return count;
 }
@@ -106,44 +199,61 @@ int64_t fr_plan_group(const fr_plan *plan, int64_t rank, fr_axis axis,
                       int64_t *ranks, int64_t *position)
 {
     fr_coord at = fr_plan_coord(plan, rank);
-    box b = {.first = at, .n = {1, 1, 1, 1}};
+    line l;
     switch (axis) {
-    case FR_AXIS_TP:
-        b.first.tp = 0;
-        b.n.tp = plan->tp;
-        break;
-    case FR_AXIS_CP:
-        b.first.cp = 0;
-        b.n.cp = plan->cp;
-        break;
-    case FR_AXIS_EP: /* ep neighbours among the data-parallel ranks */
-        b.first.dp = at.dp - at.dp % plan->ep;
-        b.n.dp = plan->ep;
-        break;
-    case FR_AXIS_DP:
-        b.first.dp = 0;
-        b.n.dp = plan->dp;
-        break;
     case FR_AXIS_PP:
-        b.first.pp = 0;
-        b.n.pp = plan->pp;
-        break;
+        return model_group(plan, at, false, ranks, position);
     case FR_AXIS_MODEL:
-        b.first.tp = b.first.pp = 0;
-        b.n.tp = plan->tp;
-        b.n.pp = plan->pp;
-        break;
+        return model_group(plan, at, true, ranks, position);
     case FR_AXIS_WORLD:
         return world_group(plan, rank, ranks, position);
     case FR_AXIS_EMBED:
         return embed_group(plan, rank, at, ranks, position);
-    case FR_AXIS_SHARD:
-    case FR_AXIS_REPLICA:
-    case FR_AXIS_ETP:
-    case FR_AXIS_EDP:
-    case FR_AXIS_NONE:
-    case FR_AXIS_N:
-        break;
+    default:
+        l = line_of(plan, axis,
+                    at.tp + plan->tp * (at.cp + (int64_t)plan->cp * at.dp));
+        return list_line(plan, &l, at, ranks, position);
     }
-    return list_box(plan, &b, rank, ranks, position);
+}
+
+/* Do the ranks of a group over stages share a node?  From tp 0 of stage 0. */
+static bool is_column_local(const fr_plan *plan, fr_axis axis, int64_t place,
+                            const int32_t *node_of_rank)
+{
+    int64_t first = axis == FR_AXIS_MODEL ? place - place % plan->tp : place;
+    int32_t node = node_of_rank[rank_at(plan, first, 0)];
+    int32_t pp = axis == FR_AXIS_EMBED ? plan->pp - 1 : 0;
+    for (; pp < plan->pp; pp++)
+        if (node_of_rank[rank_at(plan, place, pp)] != node)
+            return false;
+    return true;
+}
+
+bool fr_plan_axis_is_local(const fr_plan *plan, fr_axis axis,
+                           const int32_t *node_of_rank)
+{
+    const int64_t n_places = stage_size(plan), world = fr_plan_world(plan);
+    if (!node_of_rank || fr_plan_group_size(plan, axis) == 1)
+        return true;
+    if (axis == FR_AXIS_WORLD) {
+        for (int64_t rank = 1; rank < world; rank++)
+            if (node_of_rank[rank] != node_of_rank[0])
+                return false;
+        return true;
+    }
+    bool is_column =
+        axis == FR_AXIS_PP || axis == FR_AXIS_MODEL || axis == FR_AXIS_EMBED;
+    for (int64_t place = 0; place < n_places; place++) {
+        if (is_column) {
+            if (!is_column_local(plan, axis, place, node_of_rank))
+                return false;
+            continue;
+        }
+        line l = line_of(plan, axis, place);
+        for (int32_t pp = 0; l.first != place && pp < plan->pp; pp++)
+            if (node_of_rank[rank_at(plan, place, pp)] !=
+                node_of_rank[rank_at(plan, l.first, pp)])
+                return false;
+    }
+    return true;
 }

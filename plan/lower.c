@@ -24,6 +24,8 @@ static void release_class(lower_class *lc)
     fr_vec_release(&lc->tensors);
     fr_vec_release(&lc->units);
     fr_vec_release(&lc->buckets);
+    fr_vec_release(&lc->sets);
+    fr_vec_release(&lc->uses);
     free(lc->chunk_layers);
     free(lc->chunk_first);
     free(lc->chunk_slot);
@@ -31,6 +33,9 @@ static void release_class(lower_class *lc)
     free(lc->saved);
     free(lc->tokens);
     free(lc->gradients);
+    free(lc->layer_unit);
+    free(lc->transfers);
+    free(lc->is_offloaded);
 }
 
 /* Which layers the rank's chunks hold, and the tables that follow from it. */
@@ -60,7 +65,13 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
     lc->saved = calloc(n_micro * lc->n_slots + 1, sizeof *lc->saved);
     lc->tokens = calloc(n_micro + 1, sizeof *lc->tokens);
     lc->gradients = calloc(n_micro * vpp + 1, sizeof *lc->gradients);
-    if (!lc->inputs || !lc->saved || !lc->tokens || !lc->gradients)
+    lc->layer_unit = calloc(lc->n_slots + 1, sizeof *lc->layer_unit);
+    lc->transfers = calloc(4 * ((size_t)plan->pp * vpp + 1),
+                           sizeof *lc->transfers);
+    lc->is_offloaded =
+        calloc(n_micro * lc->n_slots + 1, sizeof *lc->is_offloaded);
+    if (!lc->inputs || !lc->saved || !lc->tokens || !lc->gradients ||
+        !lc->layer_unit || !lc->transfers || !lc->is_offloaded)
         return fr_fail_no_memory(err);
     return FR_OK;
 }
@@ -143,11 +154,15 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     context.program = calloc(1, sizeof *context.program);
     if (!context.program)
         return fr_fail_no_memory(err);
+    fr_err unused = {0};
+    context.is_executable =
+        fr_plan_check_executable(plan, model, job, &unused) == FR_OK;
     lower_find_local_axes(&context);
     lower_shape_init(&context);
     fr_status status = fill_program(&context, err);
     fr_vec_release(&context.instrs);
     fr_vec_release(&context.segments);
+    fr_vec_release(&context.known);
     free(context.tasks);
     free(context.arrivals);
     free(context.n_arrivals);

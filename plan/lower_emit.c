@@ -87,67 +87,23 @@ void lower_temp_reset(lower_context *context, uint64_t mark)
 
 int64_t lower_axis_size(const fr_plan *plan, fr_axis axis)
 {
-    switch (axis) {
-    case FR_AXIS_TP:
-        return plan->tp;
-    case FR_AXIS_DP:
-        return plan->dp;
-    case FR_AXIS_PP:
-        return plan->pp;
-    case FR_AXIS_EMBED:
-        return plan->pp > 1 ? 2 : 1;
-    case FR_AXIS_MODEL:
-        return (int64_t)plan->tp * plan->pp;
-    case FR_AXIS_WORLD:
-        return fr_plan_world(plan);
-    default:
-        return 1;
-    }
-}
-
-/* Do all members of each group of the axis share a node? */
-static bool is_axis_local(const lower_context *context, fr_axis axis)
-{
-    const fr_plan *plan = context->plan;
-    const fr_placement *placement = context->placement;
-    if (!placement || !placement->node_of_rank)
-        return true;
-    int64_t n_ranks = fr_plan_world(plan);
-    for (int64_t rank = 0; rank < n_ranks; rank++) {
-        fr_coord first = fr_plan_coord(plan, rank);
-        bool is_member = true;
-        switch (axis) {
-        case FR_AXIS_TP:
-            first.tp = 0;
-            break;
-        case FR_AXIS_DP:
-            first.dp = 0;
-            break;
-        case FR_AXIS_EMBED:
-            is_member = first.pp == plan->pp - 1;
-            first.pp = 0;
-            break;
-        case FR_AXIS_PP:
-            first.pp = 0;
-            break;
-        case FR_AXIS_MODEL:
-            first.tp = first.pp = 0;
-            break;
-        default:
-            first = fr_plan_coord(plan, 0);
-            break;
-        }
-        if (is_member && placement->node_of_rank[rank] !=
-                             placement->node_of_rank[fr_plan_rank(plan, first)])
-            return false;
-    }
-    return true;
+    return fr_plan_group_size(plan, axis);
 }
 
 void lower_find_local_axes(lower_context *context)
 {
+    const fr_placement *placement = context->placement;
     for (int axis = 0; axis < FR_AXIS_N; axis++)
-        context->is_local[axis] = is_axis_local(context, (fr_axis)axis);
+        context->is_local[axis] =
+            !placement || fr_plan_axis_is_local(context->plan, (fr_axis)axis,
+                                                placement->node_of_rank);
+}
+
+/* Axes that gradients and parameters travel over. */
+static bool is_data_axis(fr_axis axis)
+{
+    return axis == FR_AXIS_DP || axis == FR_AXIS_SHARD ||
+           axis == FR_AXIS_REPLICA || axis == FR_AXIS_EDP;
 }
 
 fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
@@ -158,7 +114,7 @@ fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
     instr->dtype = (uint8_t)dtype;
     instr->dim[0] = (int64_t)n;
     instr->algorithm = (uint8_t)fr_collective_choose(
-        axis == FR_AXIS_DP ? context->plan->collective : FR_COLLECTIVE_AUTO, op,
+        is_data_axis(axis) ? context->plan->collective : FR_COLLECTIVE_AUTO, op,
         lower_axis_size(context->plan, axis), n * fr_dtype_bytes(dtype),
         context->is_local[axis]);
     return instr;
@@ -171,14 +127,16 @@ fr_status lower_check_collective(const lower_context *context, fr_err *err)
     static const fr_op sharded[] = {FR_OP_REDUCE_SCATTER, FR_OP_ALL_GATHER,
                                     FR_OP_N};
     const fr_op *ops = plan->zero_stage > 0 ? sharded : plain;
-    if (plan->collective == FR_COLLECTIVE_AUTO || plan->dp == 1)
+    int64_t n_group = fr_plan_group_size(
+        plan, plan->zero_stage > 0 ? FR_AXIS_SHARD : FR_AXIS_DP);
+    if (plan->collective == FR_COLLECTIVE_AUTO || n_group == 1)
         return FR_OK;
     const fr_collective *entry = fr_collectives[plan->collective];
     for (int i = 0; ops[i] != FR_OP_N; i++)
-        if (!entry->fits(ops[i], plan->dp))
+        if (!entry->fits(ops[i], n_group))
             return fr_fail(err, FR_INPUT,
                            "collective %s does not do %s over dp %d; choose "
                            "ring or auto",
-                           entry->name, fr_op_name(ops[i]), (int)plan->dp);
+                           entry->name, fr_op_name(ops[i]), (int)n_group);
     return FR_OK;
 }

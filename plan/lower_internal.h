@@ -7,10 +7,13 @@
  *   lower_emit.c     segments and instructions, collective algorithms
  *   lower_layer.c    a transformer layer, forward and backward
  *   lower_ends.c     embedding, head and loss
+ *   lower_gather.c   ZeRO 2 and 3: what is whole only while it is used
  *   lower_reduce.c   gradient reduction, compressed or not
  *   lower_update.c   norm, clip, optimizer, loss
  *   lower_pipeline.c the order of receives
+ *   lower_offload.c  what waits in the host's memory
  *   lower_stage.c    the calls of one pipeline rank
+ *   lower_transfer.c sends and receives between stages
  *   lower.c          the program
  */
 #ifndef FR_PLAN_LOWER_INTERNAL_H
@@ -40,13 +43,24 @@ typedef struct lower_shape {
 
 enum { LOWER_TENSOR_ALIGN = 16 }; /* elements */
 
-/* Offsets within a layer's parameters, in elements; LOWER_ABSENT: none. */
+/*
+ * Offsets within a layer's parameters, in elements; LOWER_ABSENT: none.  The
+ * parameters of experts stand in [n_dense, n): other ranks share them, so they
+ * are reduced and sharded apart (axis EDP).  Where n_dense < n both parts end
+ * at lower_part_padded().
+ */
 typedef struct lower_layer_layout {
     uint64_t ln1_w, ln1_b, ln2_w, ln2_b;
     uint64_t qkv_w, qkv_b, out_w, out_b, fc1_w, fc1_b, fc2_w, fc2_b;
-    uint64_t n_norm; /* the norms stand first */
+    uint64_t n_norm;  /* the norms stand first */
+    uint64_t n_dense; /* n: no experts */
     uint64_t n;
 } lower_layer_layout;
+
+/* Segments of one layer. */
+typedef struct lower_layer_calls {
+    uint32_t i_fwd, i_bwd, i_remake, i_norm_reduce;
+} lower_layer_calls;
 
 /* Offsets of what a layer's forward keeps, in bytes. */
 typedef struct lower_saved {
@@ -64,20 +78,46 @@ typedef enum lower_unit_kind {
 /* Parameters whose gradients are complete at the same time. */
 typedef struct lower_unit {
     lower_unit_kind kind;
+    bool is_expert;    /* of a layer: its experts, not the rest */
     int32_t layer;     /* global */
     uint64_t first, n; /* elements in the flat list, padding included */
     uint64_t n_norm;   /* leading elements that are norms */
     uint32_t i_bucket;
-    uint32_t weight, grad; /* blocks */
+    uint32_t i_set;        /* ZeRO 2, 3 */
+    uint32_t weight, grad; /* blocks; ZeRO 3: the own shard; ZeRO 2, 3: no
+                              gradients, the set has them */
 } lower_unit;
 
-/* Parameters that are reduced and updated together; n divides by dp. */
+/* Parameters that are reduced and updated together; n divides by the ranks
+ * that hold them.  ZeRO 2, 3: each unit is a bucket. */
 typedef struct lower_bucket {
     uint64_t first, n;
     uint32_t first_unit, n_units, n_pending;
-    bool is_tied;
+    bool is_tied, is_expert;
     uint32_t opt, error, wire; /* blocks */
 } lower_bucket;
+
+/*
+ * ZeRO 2, 3: units that one call uses together, so that their whole gradients
+ * (ZeRO 3: and whole weights) are one block: a layer, the embedding, or last
+ * norm and head.  The units are neighbours in the flat list.
+ */
+typedef struct lower_set {
+    uint32_t first_unit, n_units;
+    bool is_tied;     /* waits for the other end of the pipeline */
+    uint64_t n;       /* elements */
+    uint64_t n_shard; /* elements of the own shards */
+    uint32_t weight;  /* gathered parameters while they are there */
+    uint32_t grad;    /* whole gradients while they are there */
+    uint32_t shard;   /* own shard of the gradients, once reduced */
+} lower_set;
+
+/* ZeRO 3: one use of a set's weights, in the order of the calls. */
+typedef struct lower_use {
+    uint32_t i_set;
+    uint32_t next; /* use of the same set; UINT32_MAX: none */
+    bool is_backward;
+} lower_use;
 
 /* Where the tensors outside layers begin in a class's flat list. */
 typedef struct lower_ends {
@@ -94,6 +134,13 @@ typedef struct lower_arrival {
     bool is_gradient;
 } lower_arrival;
 
+/* A segment over sets of the same shape, made once for all of them. */
+typedef struct lower_known {
+    int what;
+    uint64_t key[3];
+    uint32_t i_segment;
+} lower_known;
+
 typedef struct lower_context {
     const fr_model *model;
     const fr_job *job;
@@ -104,6 +151,7 @@ typedef struct lower_context {
     lower_layer_layout layer;
     lower_saved saved; /* as forward keeps it */
     bool is_probs_saved;
+    bool is_executable; /* by the CPU runtime */
     int64_t n_micro;
     size_t n_tasks;           /* of each pipeline rank */
     fr_task *tasks;           /* [pp][n_tasks] */
@@ -118,6 +166,7 @@ typedef struct lower_context {
     bool is_out_of_memory;
     /* Segments that all classes share. */
     uint32_t i_layer_fwd, i_layer_bwd, i_layer_remake, i_norm_reduce, i_load;
+    fr_vec(lower_known) known;
 } lower_context;
 
 /* One pipeline rank under construction. */
@@ -134,6 +183,7 @@ typedef struct lower_class {
     int32_t *chunk_layers; /* [vpp] number of layers */
     int32_t *chunk_first;  /* [vpp] first layer, global */
     uint32_t *chunk_slot;  /* [vpp] first slot in `inputs` */
+    uint32_t *layer_unit;  /* [n_slots] the layer's (first) unit */
     uint32_t n_slots;      /* layers + vpp */
     uint32_t *inputs;      /* [n_micro][n_slots] blocks */
     uint32_t *saved;       /* [n_micro][n_slots] blocks */
@@ -144,7 +194,16 @@ typedef struct lower_class {
     uint32_t step;         /* block */
     uint32_t i_head, i_embed_fwd, i_embed_bwd; /* segments */
     uint32_t i_pending_bucket;                 /* waits for its second stage */
-    uint32_t first_transfer;                   /* first segment of this class */
+    uint32_t *transfers; /* [boundary][is_gradient][is_send] segments */
+    /* ZeRO 2, 3 */
+    fr_vec(lower_set) sets;
+    fr_vec(lower_use) uses;
+    uint32_t i_embed_set, i_head_set; /* UINT32_MAX: none */
+    uint32_t i_use, n_gathered;       /* uses that are over, provided for */
+    uint32_t gate;                    /* block that the last use wrote */
+    uint32_t left_grad, left_kept[2]; /* blocks on their way out */
+    uint32_t n_offloadable;           /* layers x micro-batches so far */
+    bool *is_offloaded;               /* [n_micro][n_slots] */
 } lower_class;
 
 /* lower_shape.c */
@@ -161,6 +220,19 @@ bool lower_push_ends(lower_class *lc, const lower_unit *unit);
 
 /* lower_layout.c */
 FR_CHECKED fr_status lower_layout_class(lower_class *lc, fr_err *err);
+const lower_layer_layout *lower_layout_of(const lower_context *context,
+                                          int32_t layer);
+lower_layer_calls lower_calls_of(const lower_context *context, int32_t layer);
+/* Bytes that the layer's forward keeps. */
+uint64_t lower_saved_bytes(const lower_context *context, int32_t layer);
+/* Who sums a gradient, who shares its optimizer state, and how many do. */
+fr_axis lower_reduce_axis(const lower_context *context, bool is_expert);
+fr_axis lower_shard_axis(const lower_context *context, bool is_expert);
+uint64_t lower_n_shards(const lower_context *context, bool is_expert);
+/* Elements of a part of a layer, such that each of its ranks gets a whole
+ * number of cache lines. */
+uint64_t lower_part_padded(const lower_context *context, bool is_expert,
+                           uint64_t n);
 
 /* lower_emit.c */
 uint32_t lower_segment_begin(lower_context *context, fr_lane lane,
@@ -192,14 +264,51 @@ void lower_layer_segments(lower_context *context);
 /* lower_ends.c */
 void lower_ends_segments(lower_class *lc);
 
+/* lower_gather.c; "set" functions only where lower_is_by_unit() */
+bool lower_is_by_unit(const lower_context *context);
+bool lower_is_gathered(const lower_context *context); /* ZeRO 3 */
+FR_CHECKED fr_status lower_sets_init(lower_class *lc, fr_err *err);
+FR_CHECKED fr_status lower_uses_init(lower_class *lc, fr_err *err);
+/* Around the calls that use the weights of the next set in `uses`: gathers it
+ * and those to come; lets go what is not used soon. */
+void lower_before_use(lower_class *lc);
+void lower_after_use(lower_class *lc, uint32_t gate);
+void lower_bind_set(lower_class *lc, fr_space space, uint32_t i_set,
+                    char access);
+/* Before a call that adds to the gradients of a set: they are there, zeroed if
+ * they are new. */
+void lower_open_grads(lower_class *lc, uint32_t i_set);
+/* They are complete: summed over the ranks that have them too, each of which
+ * keeps its shard. */
+void lower_reduce_set(lower_class *lc, uint32_t i_set);
+/* Own gradients or weights of a bucket, whatever ZeRO has left of them: the
+ * operand, and the access of the last call. */
+fr_ref lower_own(const lower_class *lc, const lower_bucket *bucket,
+                 fr_space space);
+void lower_bind_own(lower_class *lc, const lower_bucket *bucket, fr_space space,
+                    char access);
+
 /* lower_reduce.c */
+fr_lane lower_reduce_lane(const lower_context *context);
 void lower_reduce_tied(lower_class *lc);
 void lower_reduce_bucket(lower_class *lc, uint32_t i_bucket);
 void lower_reduce_finish(lower_class *lc);
 
 /* lower_update.c */
 void lower_zero(lower_class *lc);
+/* ZeRO 1, 2 with overlap: parameters of the step before, ahead of forward. */
+void lower_gather_early(lower_class *lc);
 void lower_update(lower_class *lc);
+
+/* lower_offload.c */
+void lower_offload_layer(lower_class *lc, const fr_task *task, int32_t i);
+void lower_fetch_layer(lower_class *lc, const fr_task *task, int32_t i);
+void lower_offload_grads(lower_class *lc, uint32_t i_bucket);
+
+/* lower_transfer.c */
+void lower_send(lower_class *lc, int32_t boundary, bool is_gradient,
+                const fr_task *task, uint32_t block);
+void lower_receive(lower_class *lc, size_t i_task, size_t *i_arrival);
 
 /* lower_pipeline.c */
 FR_CHECKED fr_status lower_pipeline(lower_context *context, fr_err *err);
@@ -208,6 +317,11 @@ FR_CHECKED fr_status lower_pipeline(lower_context *context, fr_err *err);
 FR_CHECKED fr_status lower_stage(lower_class *lc, fr_err *err);
 void lower_bind_flat(lower_class *lc, fr_space space, const lower_bucket *only,
                      char access);
+uint32_t lower_add_activation(lower_class *lc, uint64_t n_bytes);
+/* Place of a layer (or what follows the last one) in inputs and saved. */
+size_t lower_slot(const lower_class *lc, const fr_task *task, int32_t layer);
+uint32_t *lower_gradient_of(const lower_class *lc, const fr_task *task);
+bool lower_is_remade(const lower_context *context, int32_t i);
 void lower_add_call(lower_class *lc, uint32_t i_segment, int32_t layer,
                     int64_t micro_batch, int32_t chunk);
 

@@ -2,10 +2,77 @@
  * lower_layout.c: the flat parameter list of a class and its buckets.
  *
  * The flat list holds a class's tensors in forward order.  Each begins at a
- * multiple of 16 elements, each bucket at one of 16 dp, so that a shard of a
- * bucket is a whole number of cache lines.
+ * multiple of 16 elements, each bucket at one of 16 dp (32 dp for elements of
+ * two bytes), so that a shard of a bucket is a whole number of cache lines.
+ *
+ * ZeRO 2 and 3 reduce by layer, as FSDP does: every unit is a bucket.
  */
 #include "plan/lower_internal.h"
+
+const lower_layer_layout *lower_layout_of(const lower_context *context,
+                                          int32_t layer)
+{
+    (void)layer; /* all are alike so far */
+    return &context->layer;
+}
+
+lower_layer_calls lower_calls_of(const lower_context *context, int32_t layer)
+{
+    (void)layer;
+    return (lower_layer_calls){.i_fwd = context->i_layer_fwd,
+                               .i_bwd = context->i_layer_bwd,
+                               .i_remake = context->i_layer_remake,
+                               .i_norm_reduce = context->i_norm_reduce};
+}
+
+uint64_t lower_saved_bytes(const lower_context *context, int32_t layer)
+{
+    (void)layer;
+    return context->saved.n_bytes;
+}
+
+fr_axis lower_reduce_axis(const lower_context *context, bool is_expert)
+{
+    (void)context;
+    return is_expert ? FR_AXIS_EDP : FR_AXIS_DP;
+}
+
+fr_axis lower_shard_axis(const lower_context *context, bool is_expert)
+{
+    bool is_whole = lower_axis_size(context->plan, FR_AXIS_REPLICA) == 1;
+    return is_expert ? FR_AXIS_EDP : is_whole ? FR_AXIS_DP : FR_AXIS_SHARD;
+}
+
+uint64_t lower_n_shards(const lower_context *context, bool is_expert)
+{
+    const fr_plan *plan = context->plan;
+    return plan->zero_stage == 0
+               ? 1
+               : (uint64_t)lower_axis_size(
+                     plan, lower_shard_axis(context, is_expert));
+}
+
+/* Elements that fill a cache line whichever space they lie in. */
+static uint64_t line_elements(const lower_context *context)
+{
+    uint64_t weight = lower_element_bytes(context, FR_SPACE_WEIGHT);
+    uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
+    return 64 / (weight < grad ? weight : grad);
+}
+
+static uint64_t round_up(uint64_t n, uint64_t quantum)
+{
+    return (n + quantum - 1) / quantum * quantum;
+}
+
+uint64_t lower_part_padded(const lower_context *context, bool is_expert,
+                           uint64_t n)
+{
+    return round_up(
+        n, line_elements(context) *
+               (uint64_t)lower_axis_size(
+                   context->plan, lower_reduce_axis(context, is_expert)));
+}
 
 /* Positions in the flat list of what lies outside layers. */
 static uint64_t place_ends(lower_class *lc, const lower_unit *unit)
@@ -39,59 +106,88 @@ static uint64_t place_ends(lower_class *lc, const lower_unit *unit)
     return used - unit->first;
 }
 
-static bool add_unit(lower_class *lc, lower_unit_kind kind, int32_t layer)
+static bool add_unit(lower_class *lc, lower_unit_kind kind)
 {
     const lower_context *context = lc->context;
     lower_unit unit = {.kind = kind,
-                       .layer = layer,
+                       .layer = -1,
                        .weight = FR_BLOCK_NONE,
                        .grad = FR_BLOCK_NONE};
-    if (kind == LOWER_UNIT_LAYER) {
-        unit.n = context->layer.n;
-        unit.n_norm = context->layer.n_norm;
-    } else {
-        unit.n = place_ends(lc, &unit);
-        if (kind == LOWER_UNIT_FINAL)
-            unit.n_norm = (context->model->is_rms_norm ? 1U : 2U) *
-                          lower_padded((uint64_t)context->shape.hidden);
-    }
+    unit.n = round_up(place_ends(lc, &unit), line_elements(context));
+    if (kind == LOWER_UNIT_FINAL)
+        unit.n_norm = (context->model->is_rms_norm ? 1U : 2U) *
+                      lower_padded((uint64_t)context->shape.hidden);
     return fr_vec_push(&lc->units, unit) == FR_OK;
+}
+
+/* A layer: one unit, or two where it has experts. */
+static bool add_layer_units(lower_class *lc, uint32_t slot, int32_t layer)
+{
+    const lower_context *context = lc->context;
+    const lower_layer_layout *layout = lower_layout_of(context, layer);
+    lower_unit dense = {.kind = LOWER_UNIT_LAYER,
+                        .layer = layer,
+                        .n = round_up(layout->n_dense, line_elements(context)),
+                        .n_norm = layout->n_norm,
+                        .weight = FR_BLOCK_NONE,
+                        .grad = FR_BLOCK_NONE};
+    lower_unit experts = dense;
+    lc->layer_unit[slot] = (uint32_t)lc->units.n;
+    if (fr_vec_push(&lc->units, dense) != FR_OK)
+        return false;
+    if (layout->n_dense == layout->n)
+        return true;
+    experts.is_expert = true;
+    experts.n = layout->n - layout->n_dense;
+    experts.n_norm = 0;
+    return fr_vec_push(&lc->units, experts) == FR_OK;
 }
 
 static bool add_units(lower_class *lc)
 {
     const lower_context *context = lc->context;
     bool is_split = context->model->is_tied && context->plan->pp > 1;
+    /* What one call uses must stand together (see lower_set). */
+    bool is_final_early = lower_is_by_unit(context) && lc->is_first &&
+                          lc->is_last && context->model->is_tied;
     bool is_ok = true;
     if (lc->is_first && is_split)
-        is_ok = is_ok && add_unit(lc, LOWER_UNIT_TIED, -1);
+        is_ok = is_ok && add_unit(lc, LOWER_UNIT_TIED);
     if (lc->is_first && (!is_split || !context->model->is_rope))
-        is_ok = is_ok && add_unit(lc, LOWER_UNIT_EMBED, -1);
+        is_ok = is_ok && add_unit(lc, LOWER_UNIT_EMBED);
+    if (is_final_early)
+        is_ok = is_ok && add_unit(lc, LOWER_UNIT_FINAL);
     for (int32_t chunk = 0; chunk < context->plan->vpp; chunk++)
         for (int32_t i = 0; i < lc->chunk_layers[chunk]; i++)
             is_ok = is_ok &&
-                    add_unit(lc, LOWER_UNIT_LAYER, lc->chunk_first[chunk] + i);
-    if (lc->is_last)
-        is_ok = is_ok && add_unit(lc, LOWER_UNIT_FINAL, -1);
+                    add_layer_units(lc, lc->chunk_slot[chunk] + (uint32_t)i,
+                                    lc->chunk_first[chunk] + i);
+    if (lc->is_last && !is_final_early)
+        is_ok = is_ok && add_unit(lc, LOWER_UNIT_FINAL);
     if (lc->is_last && is_split)
-        is_ok = is_ok && add_unit(lc, LOWER_UNIT_TIED, -1);
+        is_ok = is_ok && add_unit(lc, LOWER_UNIT_TIED);
     return is_ok;
 }
 
 /*
  * Buckets: units in the order in which backward completes them (from the end
  * of the list), until bucket_bytes are reached.  The tied matrix is alone, so
- * that both of its holders sum it in the same order.
+ * that both of its holders sum it in the same order; experts are alone, since
+ * others sum them.
  */
 static bool add_buckets(lower_class *lc)
 {
-    const uint64_t wanted = lc->context->plan->bucket_bytes;
+    const lower_context *context = lc->context;
+    const uint64_t wanted = context->plan->bucket_bytes;
+    const uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
     bool is_open = false;
     for (size_t i = lc->units.n; i-- > 0;) {
         lower_unit *unit = &lc->units.items[i];
         bool is_tied = unit->kind == LOWER_UNIT_TIED;
-        if (!is_open || is_tied) {
+        if (!is_open || is_tied ||
+            unit->is_expert != lc->buckets.items[lc->buckets.n - 1].is_expert) {
             lower_bucket fresh = {.is_tied = is_tied,
+                                  .is_expert = unit->is_expert,
                                   .opt = FR_BLOCK_NONE,
                                   .error = FR_BLOCK_NONE,
                                   .wire = FR_BLOCK_NONE};
@@ -104,8 +200,8 @@ static bool add_buckets(lower_class *lc)
         bucket->n_pending++;
         bucket->n += unit->n;
         unit->i_bucket = (uint32_t)(lc->buckets.n - 1);
-        is_open =
-            !is_tied && (wanted == 0 || bucket->n * sizeof(float) < wanted);
+        is_open = !is_tied && !lower_is_by_unit(context) &&
+                  (wanted == 0 || bucket->n * grad < wanted);
     }
     return true;
 }
@@ -113,8 +209,6 @@ static bool add_buckets(lower_class *lc)
 /* Now that the buckets are known: positions, padding, tensors. */
 static bool place_units(lower_class *lc)
 {
-    const uint64_t quantum =
-        (uint64_t)LOWER_TENSOR_ALIGN * (uint64_t)lc->context->plan->dp;
     uint64_t used = 0;
     for (size_t b = lc->buckets.n; b-- > 0;) {
         lower_bucket *bucket = &lc->buckets.items[b];
@@ -124,7 +218,8 @@ static bool place_units(lower_class *lc)
             unit->first = used;
             used += unit->n;
         }
-        bucket->n = (used - bucket->first + quantum - 1) / quantum * quantum;
+        bucket->n = lower_part_padded(lc->context, bucket->is_expert,
+                                      used - bucket->first);
         used = bucket->first + bucket->n;
         lower_unit *last =
             &lc->units.items[bucket->first_unit + bucket->n_units - 1];
@@ -136,6 +231,8 @@ static bool place_units(lower_class *lc)
     for (size_t i = 0; i < lc->units.n; i++) {
         const lower_unit *unit = &lc->units.items[i];
         place_ends(lc, unit);
+        if (unit->is_expert) /* lower_push_layer() has done both parts */
+            continue;
         if (!(unit->kind == LOWER_UNIT_LAYER ? lower_push_layer(lc, unit)
                                              : lower_push_ends(lc, unit)))
             return false;
@@ -147,5 +244,5 @@ fr_status lower_layout_class(lower_class *lc, fr_err *err)
 {
     if (!add_units(lc) || !add_buckets(lc) || !place_units(lc))
         return fr_fail_no_memory(err);
-    return FR_OK;
+    return lower_is_by_unit(lc->context) ? lower_sets_init(lc, err) : FR_OK;
 }

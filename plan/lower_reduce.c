@@ -8,22 +8,29 @@
  */
 #include "plan/lower_internal.h"
 
+fr_lane lower_reduce_lane(const lower_context *context)
+{
+    return context->plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE;
+}
+
 static fr_lane reduce_lane(const lower_class *lc)
 {
-    return lc->context->plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE;
+    return lower_reduce_lane(lc->context);
+}
+
+static fr_axis axis_of(const lower_class *lc, const lower_bucket *bucket)
+{
+    return lower_reduce_axis(lc->context, bucket->is_expert);
+}
+
+static int64_t group_size(const lower_class *lc, const lower_bucket *bucket)
+{
+    return lower_axis_size(lc->context->plan, axis_of(lc, bucket));
 }
 
 static fr_ref flat(const lower_class *lc, fr_space space, uint64_t first)
 {
     return lower_parameter(lc->context, space, first);
-}
-
-/* Part of the bucket that this rank's coordinate on DP owns. */
-static fr_ref flat_shard(const lower_class *lc, fr_space space, uint64_t first)
-{
-    fr_ref ref = lower_parameter(lc->context, space, first);
-    ref.is_sharded = 1;
-    return ref;
 }
 
 static void add_call(lower_class *lc, uint32_t i_segment,
@@ -40,13 +47,43 @@ void lower_reduce_tied(lower_class *lc)
         const lower_bucket *bucket = &lc->buckets.items[b];
         if (!bucket->is_tied)
             continue;
+        const lower_unit *unit = &lc->units.items[bucket->first_unit];
         uint32_t i_segment =
             lower_segment_begin(context, reduce_lane(lc), "tied_grad_reduce");
-        fr_instr *instr = lower_collective(
-            context, FR_OP_ALL_REDUCE, FR_AXIS_EMBED, FR_DTYPE_F32, bucket->n);
-        instr->ref[0] = instr->ref[1] = flat(lc, FR_SPACE_GRAD, bucket->first);
-        add_call(lc, i_segment, bucket, 'm');
+        fr_instr *instr =
+            lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_EMBED,
+                             context->plan->grad_dtype, bucket->n);
+        if (!lower_is_by_unit(context)) {
+            instr->ref[0] = instr->ref[1] =
+                flat(lc, FR_SPACE_GRAD, bucket->first);
+            add_call(lc, i_segment, bucket, 'm');
+            continue;
+        }
+        const lower_set *set = &lc->sets.items[unit->i_set];
+        uint64_t first = lc->units.items[set->first_unit].first;
+        instr->ref[0] = instr->ref[1] =
+            flat(lc, FR_SPACE_GRAD, bucket->first - first);
+        lower_add_call(lc, i_segment, -1, -1, -1);
+        lower_bind_set(lc, FR_SPACE_GRAD, unit->i_set, 'm');
     }
+}
+
+/* ZeRO 1 over a part of the ranks: the shards of all parts are summed. */
+static void reduce_replicas(lower_class *lc, const lower_bucket *bucket)
+{
+    lower_context *context = lc->context;
+    uint64_t shard = bucket->n / lower_n_shards(context, bucket->is_expert);
+    if (bucket->is_expert ||
+        lower_axis_size(context->plan, FR_AXIS_REPLICA) == 1)
+        return;
+    fr_instr *instr =
+        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
+                         context->plan->grad_dtype, shard);
+    instr->tag = FR_AXIS_SHARD;
+    instr->shard_bytes = shard * lower_element_bytes(context, FR_SPACE_GRAD);
+    instr->ref[0] = flat(lc, FR_SPACE_GRAD, bucket->first);
+    instr->ref[0].is_sharded = 1;
+    instr->ref[1] = instr->ref[0];
 }
 
 static void reduce_plain(lower_class *lc, uint32_t i_bucket)
@@ -54,17 +91,22 @@ static void reduce_plain(lower_class *lc, uint32_t i_bucket)
     lower_context *context = lc->context;
     const lower_bucket *bucket = &lc->buckets.items[i_bucket];
     bool is_scattered = context->plan->zero_stage > 0;
+    fr_axis axis = is_scattered ? lower_shard_axis(context, bucket->is_expert)
+                                : axis_of(lc, bucket);
     uint32_t i_segment =
         lower_segment_begin(context, reduce_lane(lc), "dp_reduce_%u_%u",
                             (unsigned)lc->stage, (unsigned)i_bucket);
     fr_instr *instr = lower_collective(
-        context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
-        FR_AXIS_DP, FR_DTYPE_F32, bucket->n);
-    instr->shard_bytes =
-        bucket->n / (uint64_t)context->plan->dp * sizeof(float);
+        context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE, axis,
+        context->plan->grad_dtype, bucket->n);
+    instr->shard_bytes = bucket->n /
+                         (uint64_t)lower_axis_size(context->plan, axis) *
+                         lower_element_bytes(context, FR_SPACE_GRAD);
     instr->ref[0] = flat(lc, FR_SPACE_GRAD, bucket->first);
-    instr->ref[1] = is_scattered ? flat_shard(lc, FR_SPACE_GRAD, bucket->first)
-                                 : instr->ref[0];
+    instr->ref[1] = instr->ref[0];
+    instr->ref[1].is_sharded = is_scattered;
+    if (is_scattered)
+        reduce_replicas(lc, bucket);
     add_call(lc, i_segment, bucket, 'm');
 }
 
@@ -89,13 +131,14 @@ static fr_instr *coder(lower_class *lc, fr_op op, const lower_bucket *bucket,
     bool is_gather = compressor->wire == FR_WIRE_GATHER;
     fr_instr *instr = lower_emit(context, op);
     instr->algorithm = (uint8_t)plan->compressor;
-    instr->axis = FR_AXIS_DP;
+    instr->axis = (uint8_t)axis_of(lc, bucket);
     instr->dim[FR_COMPRESS_DIM_N] = (int64_t)bucket->n;
     instr->dim[FR_COMPRESS_DIM_PAYLOAD_BYTES] = (int64_t)payload;
     instr->dim[FR_COMPRESS_DIM_STAGE] = stage;
     instr->dim[FR_COMPRESS_DIM_FIRST] = (int64_t)bucket->first;
     instr->dim[FR_COMPRESS_DIM_STATE_BYTES] = (int64_t)state;
-    instr->dim[FR_COMPRESS_DIM_N_PAYLOADS] = is_gather ? plan->dp : 1;
+    instr->dim[FR_COMPRESS_DIM_N_PAYLOADS] =
+        is_gather ? group_size(lc, bucket) : 1;
     if (state > 0)
         instr->ref[1] = lower_ref(FR_SPACE_ERROR, 0);
     return instr;
@@ -138,13 +181,14 @@ static void exchange(lower_class *lc, uint32_t i_bucket, int stage)
         lower_segment_begin(context, reduce_lane(lc), "dp_wire%d_%u_%u", stage,
                             (unsigned)lc->stage, (unsigned)i_bucket);
     if (compressor->wire == FR_WIRE_GATHER) {
-        instr = lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_DP,
-                                 FR_DTYPE_U8, bytes * (uint64_t)plan->dp);
+        instr = lower_collective(context, FR_OP_ALL_GATHER, axis_of(lc, bucket),
+                                 FR_DTYPE_U8,
+                                 bytes * (uint64_t)group_size(lc, bucket));
         instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_WIRE, 0);
         instr->ref[0].is_sharded = 1;
         instr->shard_bytes = bytes;
     } else {
-        instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_DP,
+        instr = lower_collective(context, FR_OP_ALL_REDUCE, axis_of(lc, bucket),
                                  FR_DTYPE_F32, bytes / sizeof(float));
         instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_WIRE, before);
     }
@@ -186,7 +230,7 @@ void lower_reduce_bucket(lower_class *lc, uint32_t i_bucket)
     const fr_plan *plan = context->plan;
     const fr_compressor *compressor = fr_compressor_of(plan);
     lower_bucket *bucket = &lc->buckets.items[i_bucket];
-    if (plan->dp == 1)
+    if (group_size(lc, bucket) == 1)
         return;
     if (compressor->wire == FR_WIRE_PLAIN) {
         reduce_plain(lc, i_bucket);
@@ -195,7 +239,7 @@ void lower_reduce_bucket(lower_class *lc, uint32_t i_bucket)
     fr_bucket b = describe(lc, bucket);
     uint64_t payload = fr_compressor_payload_bytes(plan, &b);
     if (compressor->wire == FR_WIRE_GATHER)
-        payload *= (uint64_t)plan->dp;
+        payload *= (uint64_t)group_size(lc, bucket);
     bucket->wire =
         fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false, payload);
     compress(lc, i_bucket, 0);
@@ -212,10 +256,10 @@ void lower_reduce_bucket(lower_class *lc, uint32_t i_bucket)
 void lower_reduce_finish(lower_class *lc)
 {
     const fr_plan *plan = lc->context->plan;
-    if (plan->dp == 1 || fr_compressor_of(plan)->wire == FR_WIRE_PLAIN ||
-        !plan->is_overlap)
+    if (fr_compressor_of(plan)->wire == FR_WIRE_PLAIN || !plan->is_overlap)
         return;
     finish_pending(lc);
     for (uint32_t b = 0; b < lc->buckets.n; b++)
-        decompress(lc, b);
+        if (group_size(lc, &lc->buckets.items[b]) > 1)
+            decompress(lc, b);
 }

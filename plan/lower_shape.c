@@ -41,7 +41,7 @@ static void init_layer_layout(lower_context *context)
     l->fc1_b = lower_place(&used, model->has_mlp_bias, 1, s->fc1);
     l->fc2_w = lower_place(&used, true, s->hidden, s->ffn);
     l->fc2_b = lower_place(&used, model->has_mlp_bias, 1, s->hidden);
-    l->n = used;
+    l->n = l->n_dense = used;
 }
 
 static uint64_t keep(uint64_t *used, int64_t rows, int64_t cols)

@@ -47,10 +47,28 @@ void lower_bind_flat(lower_class *lc, fr_space space, const lower_bucket *only,
     }
 }
 
-static uint32_t add_activation(lower_class *lc, uint64_t n_bytes)
+uint32_t lower_add_activation(lower_class *lc, uint64_t n_bytes)
 {
     return fr_builder_add_block(lc->builder, FR_MEMORY_ACTIVATIONS, false,
                                 n_bytes);
+}
+
+/* Weights (ZeRO 3: the own shards), or gradients. */
+static void add_flat_blocks(lower_class *lc, fr_space space)
+{
+    const lower_context *context = lc->context;
+    bool is_weight = space == FR_SPACE_WEIGHT;
+    bool is_sharded = is_weight && lower_is_gathered(context);
+    fr_builder_align_page(lc->builder);
+    for (size_t i = 0; i < lc->units.n; i++) {
+        lower_unit *unit = &lc->units.items[i];
+        uint64_t n =
+            unit->n /
+            (is_sharded ? lower_n_shards(context, unit->is_expert) : 1);
+        *(is_weight ? &unit->weight : &unit->grad) = fr_builder_add_block(
+            lc->builder, is_weight ? FR_MEMORY_PARAMETERS : FR_MEMORY_GRADIENTS,
+            true, n * lower_element_bytes(context, space));
+    }
 }
 
 static void add_persistent_blocks(lower_class *lc)
@@ -58,34 +76,30 @@ static void add_persistent_blocks(lower_class *lc)
     const lower_context *context = lc->context;
     const fr_plan *plan = context->plan;
     const fr_compressor *compressor = fr_compressor_of(plan);
-    bool is_sharded = plan->zero_stage > 0;
-    for (int pass = 0; pass < 2; pass++) {
-        fr_builder_align_page(lc->builder);
-        for (size_t i = 0; i < lc->units.n; i++) {
-            lower_unit *unit = &lc->units.items[i];
-            *(pass == 0 ? &unit->weight : &unit->grad) = fr_builder_add_block(
-                lc->builder,
-                pass == 0 ? FR_MEMORY_PARAMETERS : FR_MEMORY_GRADIENTS, true,
-                unit->n * sizeof(float));
-        }
-    }
+    add_flat_blocks(lc, FR_SPACE_WEIGHT);
+    if (!lower_is_by_unit(context))
+        add_flat_blocks(lc, FR_SPACE_GRAD);
     fr_builder_align_page(lc->builder);
     for (size_t b = 0; b < lc->buckets.n; b++) {
         lower_bucket *bucket = &lc->buckets.items[b];
-        uint64_t n = is_sharded ? bucket->n / (uint64_t)plan->dp : bucket->n;
-        uint64_t state = fr_optimizer_state_bytes(context->job->optimizer, n);
-        if (state > 0)
+        uint64_t state = fr_optimizer_resident_bytes(
+            context->job->optimizer,
+            bucket->n / lower_n_shards(context, bucket->is_expert),
+            fr_plan_has_master(plan));
+        if (state > 0 && !plan->is_optimizer_offloaded)
             bucket->opt = fr_builder_add_block(lc->builder, FR_MEMORY_OPTIMIZER,
                                                true, state);
     }
-    for (size_t b = 0; plan->dp > 1 && b < lc->buckets.n; b++) {
+    for (size_t b = 0; b < lc->buckets.n; b++) {
         lower_bucket *bucket = &lc->buckets.items[b];
         fr_bucket described = {.first = bucket->first,
                                .n = bucket->n,
                                .tensors = lc->tensors.items,
                                .n_tensors = (uint32_t)lc->tensors.n};
+        fr_axis axis = lower_reduce_axis(context, bucket->is_expert);
         uint64_t state = compressor->state_bytes(plan, &described);
-        if (compressor->wire != FR_WIRE_PLAIN && state > 0)
+        if (compressor->wire != FR_WIRE_PLAIN && state > 0 &&
+            lower_axis_size(plan, axis) > 1)
             bucket->error = fr_builder_add_block(
                 lc->builder, FR_MEMORY_OPTIMIZER, true, state);
     }
@@ -108,82 +122,23 @@ static bool is_last_stage(const lower_class *lc, int32_t chunk)
     return stage_of(lc, chunk) == plan->pp * plan->vpp - 1;
 }
 
-/*
- * A transfer over the boundary before global stage `boundary`; the segment is
- * made the first time and found by its tag afterwards.
- */
-static uint32_t transfer_segment(lower_class *lc, fr_op op, int32_t boundary,
-                                 bool is_gradient)
+size_t lower_slot(const lower_class *lc, const fr_task *task, int32_t layer)
 {
-    lower_context *context = lc->context;
-    const fr_plan *plan = context->plan;
-    const lower_shape *s = &context->shape;
-    uint32_t tag =
-        (uint32_t)(2 * boundary + is_gradient) * (uint32_t)context->n_micro;
-    bool is_send = op == FR_OP_SEND;
-    fr_lane lane = is_send ? FR_LANE_PP_SEND : FR_LANE_PP_RECV;
-    /* Activations go up over the boundary, gradients down. */
-    int32_t peer = is_send == is_gradient ? boundary - 1 : boundary;
-    for (uint32_t i = lc->first_transfer; i < context->segments.n; i++) {
-        const fr_segment *segment = &context->segments.items[i];
-        const fr_instr *instr = &context->instrs.items[segment->first_instr];
-        if (instr->op == op && instr->tag == tag)
-            return i;
-    }
-    uint32_t i_segment = lower_segment_begin(
-        context, lane, "%s_%s_%d", is_send ? "send" : "recv",
-        is_gradient ? "grad" : "act", (int)boundary);
-    fr_instr *instr = lower_emit(context, op);
-    instr->axis = FR_AXIS_PP;
-    instr->peer = (int16_t)(peer % plan->pp);
-    instr->tag = tag;
-    instr->dim[0] = s->stream_rows * s->hidden;
-    instr->ref[0] = lower_ref(is_send ? FR_SPACE_IN : FR_SPACE_OUT, 0);
-    return i_segment;
+    return (size_t)task->micro_batch * lc->n_slots +
+           lc->chunk_slot[task->chunk] + (size_t)layer;
 }
 
-static uint32_t *slot(const lower_class *lc, uint32_t *table,
-                      const fr_task *task, int32_t layer)
-{
-    return &table[(size_t)task->micro_batch * lc->n_slots +
-                  lc->chunk_slot[task->chunk] + (size_t)layer];
-}
-
-static uint32_t *gradient_of(const lower_class *lc, const fr_task *task)
+uint32_t *lower_gradient_of(const lower_class *lc, const fr_task *task)
 {
     return &lc->gradients[task->micro_batch * lc->context->plan->vpp +
                           task->chunk];
 }
 
-static void send(lower_class *lc, int32_t boundary, bool is_gradient,
-                 const fr_task *task, uint32_t block)
+bool lower_is_remade(const lower_context *context, int32_t i)
 {
-    lower_add_call(lc, transfer_segment(lc, FR_OP_SEND, boundary, is_gradient),
-                   -1, task->micro_batch, task->chunk);
-    fr_builder_bind(lc->builder, FR_SPACE_IN, block, 'r');
-    lc->sent[0] = block;
-}
-
-/* What arrives while the rank works on its task i. */
-static void receive(lower_class *lc, size_t i_task, size_t *i_arrival)
-{
-    lower_context *context = lc->context;
-    const lower_arrival *all =
-        &context->arrivals[(size_t)lc->stage * context->n_tasks];
-    while (*i_arrival < context->n_arrivals[lc->stage] &&
-           all[*i_arrival].before_task <= i_task) {
-        const lower_arrival *a = &all[(*i_arrival)++];
-        uint32_t block = add_activation(lc, context->shape.stream_bytes);
-        fr_task task = {a->is_gradient, a->chunk, a->micro_batch};
-        lower_add_call(
-            lc, transfer_segment(lc, FR_OP_RECV, a->boundary, a->is_gradient),
-            -1, a->micro_batch, a->chunk);
-        fr_builder_bind(lc->builder, FR_SPACE_OUT, block, 'w');
-        if (a->is_gradient)
-            *gradient_of(lc, &task) = block;
-        else
-            *slot(lc, lc->inputs, &task, 0) = block;
-    }
+    const fr_plan *plan = context->plan;
+    return plan->recompute == FR_RECOMPUTE_FULL &&
+           (plan->recompute_layers == 0 || i < plan->recompute_layers);
 }
 
 /* Tokens of this micro-batch, and already those of the next. */
@@ -202,13 +157,37 @@ static uint32_t load_tokens(lower_class *lc, int64_t micro_batch)
     return lc->tokens[micro_batch];
 }
 
-static lower_unit *layer_unit(lower_class *lc, int32_t layer)
+/* The (first) unit of layer i of the task's chunk. */
+static const lower_unit *layer_unit(const lower_class *lc, const fr_task *task,
+                                    int32_t i)
 {
-    for (size_t i = 0; i < lc->units.n; i++)
-        if (lc->units.items[i].kind == LOWER_UNIT_LAYER &&
-            lc->units.items[i].layer == layer)
-            return &lc->units.items[i];
-    return NULL;
+    return &lc->units.items[lc->layer_unit[lc->chunk_slot[task->chunk] +
+                                           (uint32_t)i]];
+}
+
+/* The unit of the layer's experts; NULL: none. */
+static const lower_unit *expert_unit(const lower_class *lc,
+                                     const lower_unit *unit)
+{
+    bool is_there =
+        unit + 1 < lc->units.items + lc->units.n && unit[1].is_expert;
+    return is_there ? unit + 1 : NULL;
+}
+
+static void bind_layer(lower_class *lc, fr_space space, const lower_unit *unit,
+                       char access)
+{
+    const lower_unit *experts = expert_unit(lc, unit);
+    bool is_grad = space == FR_SPACE_GRAD;
+    if (lower_is_by_unit(lc->context)) {
+        lower_bind_set(lc, space, unit->i_set, access);
+        return;
+    }
+    fr_builder_bind(lc->builder, space, is_grad ? unit->grad : unit->weight,
+                    access);
+    if (experts)
+        fr_builder_use(lc->builder, is_grad ? experts->grad : experts->weight,
+                       access);
 }
 
 /*
@@ -222,6 +201,11 @@ static void bind_ends(lower_class *lc, bool is_head, fr_space space,
     bool is_shared = context->model->is_tied && context->plan->pp == 1;
     bool is_grad = space == FR_SPACE_GRAD;
     const lower_unit *units = lc->units.items;
+    if (lower_is_by_unit(context)) {
+        lower_bind_set(lc, space, is_head ? lc->i_head_set : lc->i_embed_set,
+                       access);
+        return;
+    }
     fr_builder_set_base(lc->builder, space,
                         is_grad ? units[0].grad : units[0].weight);
     for (size_t i = 0; i < lc->units.n; i++) {
@@ -238,69 +222,141 @@ static void bind_ends(lower_class *lc, bool is_head, fr_space space,
     }
 }
 
-static void forward(lower_class *lc, const fr_task *task)
+static void embed(lower_class *lc, const fr_task *task)
+{
+    uint32_t tokens = load_tokens(lc, task->micro_batch);
+    uint32_t block = lower_add_activation(lc, lc->context->shape.stream_bytes);
+    lower_before_use(lc);
+    lower_add_call(lc, lc->i_embed_fwd, -1, task->micro_batch, task->chunk);
+    bind_ends(lc, false, FR_SPACE_WEIGHT, 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_TOKENS, tokens, 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_OUT, block, 'w');
+    lower_after_use(lc, block);
+    lc->inputs[lower_slot(lc, task, 0)] = block;
+}
+
+static void layer_forward(lower_class *lc, const fr_task *task, int32_t i)
 {
     const lower_context *context = lc->context;
+    const int32_t layer = lc->chunk_first[task->chunk] + i;
+    const size_t at = lower_slot(lc, task, i);
+    uint32_t saved =
+        lower_add_activation(lc, lower_saved_bytes(context, layer));
+    uint32_t out = lower_add_activation(lc, context->shape.stream_bytes);
+    lower_before_use(lc);
+    lower_add_call(lc, lower_calls_of(context, layer).i_fwd, layer,
+                   task->micro_batch, task->chunk);
+    bind_layer(lc, FR_SPACE_WEIGHT, layer_unit(lc, task, i), 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_IN, lc->inputs[at], 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
+    fr_builder_bind(lc->builder, FR_SPACE_OUT, out, 'w');
+    lower_after_use(lc, out);
+    lc->saved[at] = lower_is_remade(context, i) ? FR_BLOCK_NONE : saved;
+    lc->inputs[at + 1] = out;
+    lower_offload_layer(lc, task, i);
+}
+
+static void forward(lower_class *lc, const fr_task *task)
+{
     const int32_t n_layers = lc->chunk_layers[task->chunk];
-    const uint64_t stream_bytes = context->shape.stream_bytes;
-    bool is_full = context->plan->recompute == FR_RECOMPUTE_FULL;
-    uint32_t block = *slot(lc, lc->inputs, task, 0);
-    if (is_first_stage(lc, task->chunk)) {
-        uint32_t tokens = load_tokens(lc, task->micro_batch);
-        block = add_activation(lc, stream_bytes);
-        lower_add_call(lc, lc->i_embed_fwd, -1, task->micro_batch, task->chunk);
-        bind_ends(lc, false, FR_SPACE_WEIGHT, 'r');
-        fr_builder_bind(lc->builder, FR_SPACE_TOKENS, tokens, 'r');
-        fr_builder_bind(lc->builder, FR_SPACE_OUT, block, 'w');
-        *slot(lc, lc->inputs, task, 0) = block;
-    }
-    for (int32_t i = 0; i < n_layers; i++) {
-        int32_t layer = lc->chunk_first[task->chunk] + i;
-        uint32_t saved = add_activation(lc, context->saved.n_bytes);
-        uint32_t out = add_activation(lc, stream_bytes);
-        lower_add_call(lc, context->i_layer_fwd, layer, task->micro_batch,
-                       task->chunk);
-        fr_builder_bind(lc->builder, FR_SPACE_WEIGHT,
-                        layer_unit(lc, layer)->weight, 'r');
-        fr_builder_bind(lc->builder, FR_SPACE_IN, block, 'r');
-        fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
-        fr_builder_bind(lc->builder, FR_SPACE_OUT, out, 'w');
-        *slot(lc, lc->saved, task, i) = is_full ? FR_BLOCK_NONE : saved;
-        *slot(lc, lc->inputs, task, i + 1) = block = out;
-    }
+    if (is_first_stage(lc, task->chunk))
+        embed(lc, task);
+    for (int32_t i = 0; i < n_layers; i++)
+        layer_forward(lc, task, i);
     if (!is_last_stage(lc, task->chunk))
-        send(lc, stage_of(lc, task->chunk) + 1, false, task, block);
+        lower_send(lc, stage_of(lc, task->chunk) + 1, false, task,
+                   lc->inputs[lower_slot(lc, task, n_layers)]);
+}
+
+/* Are a unit's gradients reduced after this task? */
+static bool is_reduced_after(const lower_class *lc, const fr_task *task)
+{
+    const lower_context *context = lc->context;
+    return task->micro_batch == context->n_micro - 1 ||
+           (lower_is_by_unit(context) && context->plan->pp == 1);
+}
+
+/* With overlap the gradients leave for the host as soon as they are whole. */
+static void offload_bucket(lower_class *lc, uint32_t i_bucket)
+{
+    if (fr_compressor_of(lc->context->plan)->wire == FR_WIRE_PLAIN)
+        lower_offload_grads(lc, i_bucket);
+}
+
+static void reduce_set(lower_class *lc, uint32_t i_set, bool is_last_micro)
+{
+    const lower_set *set = &lc->sets.items[i_set];
+    lower_reduce_set(lc, i_set);
+    for (uint32_t i = 0; is_last_micro && i < set->n_units; i++)
+        offload_bucket(lc, lc->units.items[set->first_unit + i].i_bucket);
 }
 
 /* A unit's gradients are complete: the last micro-batch has been there. */
 static void finish_unit(lower_class *lc, const lower_unit *unit)
 {
     lower_bucket *bucket = &lc->buckets.items[unit->i_bucket];
-    if (--bucket->n_pending == 0 && !bucket->is_tied &&
-        lc->context->plan->is_overlap)
-        lower_reduce_bucket(lc, unit->i_bucket);
+    if (--bucket->n_pending > 0 || bucket->is_tied ||
+        !lc->context->plan->is_overlap)
+        return;
+    lower_reduce_bucket(lc, unit->i_bucket);
+    offload_bucket(lc, unit->i_bucket);
 }
 
 /* With sequence parallelism the norms' gradients are partial sums. */
 static void finish_norms(lower_class *lc, const lower_unit *unit)
 {
     lower_context *context = lc->context;
+    bool is_by_unit = lower_is_by_unit(context);
     if (!context->plan->is_sequence_parallel || unit->n_norm == 0)
         return;
-    uint32_t i_segment = context->i_norm_reduce;
+    uint32_t i_segment;
     if (unit->kind == LOWER_UNIT_FINAL) {
+        uint64_t first =
+            is_by_unit
+                ? unit->first -
+                      lc->units.items[lc->sets.items[unit->i_set].first_unit]
+                          .first
+                : 0;
         i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
                                         "final_norm_grad_reduce");
-        fr_instr *instr = lower_collective(
-            context, FR_OP_ALL_REDUCE, FR_AXIS_TP, FR_DTYPE_F32, unit->n_norm);
-        instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_GRAD, 0);
+        fr_instr *instr =
+            lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
+                             context->plan->grad_dtype, unit->n_norm);
+        instr->ref[0] = instr->ref[1] =
+            lower_parameter(context, FR_SPACE_GRAD, first);
+    } else {
+        i_segment = lower_calls_of(context, unit->layer).i_norm_reduce;
     }
     lower_add_call(lc, i_segment, unit->layer, -1, -1);
-    fr_builder_bind(lc->builder, FR_SPACE_GRAD, unit->grad, 'm');
+    if (is_by_unit)
+        lower_bind_set(lc, FR_SPACE_GRAD, unit->i_set, 'm');
+    else
+        fr_builder_bind(lc->builder, FR_SPACE_GRAD, unit->grad, 'm');
 }
 
-static void finish_ends(lower_class *lc, bool is_head)
+static void finish_layer(lower_class *lc, const fr_task *task, int32_t i)
 {
+    const lower_unit *unit = layer_unit(lc, task, i);
+    const lower_unit *experts = expert_unit(lc, unit);
+    bool is_last_micro = task->micro_batch == lc->context->n_micro - 1;
+    if (!is_reduced_after(lc, task))
+        return;
+    finish_norms(lc, unit);
+    if (lower_is_by_unit(lc->context)) {
+        reduce_set(lc, unit->i_set, is_last_micro);
+        return;
+    }
+    if (experts)
+        finish_unit(lc, experts);
+    finish_unit(lc, unit);
+}
+
+static void finish_ends(lower_class *lc, const fr_task *task, bool is_head)
+{
+    bool is_by_unit = lower_is_by_unit(lc->context);
+    bool is_last_micro = task->micro_batch == lc->context->n_micro - 1;
+    if (!is_reduced_after(lc, task))
+        return;
     for (size_t i = lc->units.n; i-- > 0;) {
         const lower_unit *unit = &lc->units.items[i];
         bool is_of_head = unit->kind == LOWER_UNIT_FINAL ||
@@ -308,22 +364,35 @@ static void finish_ends(lower_class *lc, bool is_head)
         if (unit->kind == LOWER_UNIT_LAYER || is_of_head != is_head)
             continue;
         finish_norms(lc, unit);
-        finish_unit(lc, unit);
+        if (!is_by_unit)
+            finish_unit(lc, unit);
     }
+    uint32_t i_set = is_head ? lc->i_head_set : lc->i_embed_set;
+    /* What both ends share is complete after the embedding's backward. */
+    if (is_by_unit && !lc->sets.items[i_set].is_tied &&
+        !(is_head && i_set == lc->i_embed_set))
+        reduce_set(lc, i_set, is_last_micro);
 }
 
 static void head(lower_class *lc, const fr_task *task, uint32_t gradient)
 {
     uint32_t tokens = load_tokens(lc, task->micro_batch);
+    lower_before_use(lc);
+    if (lower_is_by_unit(lc->context))
+        lower_open_grads(lc, lc->i_head_set);
     lower_add_call(lc, lc->i_head, -1, task->micro_batch, task->chunk);
     bind_ends(lc, true, FR_SPACE_WEIGHT, 'r');
     bind_ends(lc, true, FR_SPACE_GRAD, 'm');
-    fr_builder_bind(lc->builder, FR_SPACE_IN,
-                    *slot(lc, lc->inputs, task, lc->chunk_layers[task->chunk]),
-                    'r');
+    fr_builder_bind(
+        lc->builder, FR_SPACE_IN,
+        lc->inputs[lower_slot(lc, task, lc->chunk_layers[task->chunk])], 'r');
     fr_builder_bind(lc->builder, FR_SPACE_OUT, gradient, 'w');
     fr_builder_bind(lc->builder, FR_SPACE_TOKENS, tokens, 'r');
     fr_builder_bind(lc->builder, FR_SPACE_STEP, lc->step, 'm');
+    lower_after_use(lc, lower_is_by_unit(lc->context)
+                            ? lc->sets.items[lc->i_head_set].grad
+                            : FR_BLOCK_NONE);
+    finish_ends(lc, task, true);
 }
 
 static void layer_backward(lower_class *lc, const fr_task *task, int32_t i,
@@ -331,57 +400,62 @@ static void layer_backward(lower_class *lc, const fr_task *task, int32_t i,
 {
     const lower_context *context = lc->context;
     const int32_t layer = lc->chunk_first[task->chunk] + i;
-    const lower_unit *unit = layer_unit(lc, layer);
-    uint32_t input = *slot(lc, lc->inputs, task, i);
-    uint32_t saved = *slot(lc, lc->saved, task, i);
-    if (context->plan->recompute == FR_RECOMPUTE_FULL) {
-        saved = add_activation(lc, context->saved.n_bytes);
-        lower_add_call(lc, context->i_layer_remake, layer, task->micro_batch,
+    const lower_layer_calls calls = lower_calls_of(context, layer);
+    const lower_unit *unit = layer_unit(lc, task, i);
+    const size_t at = lower_slot(lc, task, i);
+    bool is_by_unit = lower_is_by_unit(context);
+    uint32_t saved = lc->saved[at];
+    lower_before_use(lc);
+    lower_fetch_layer(lc, task, i - 1);
+    if (lower_is_remade(context, i)) {
+        saved = lower_add_activation(lc, lower_saved_bytes(context, layer));
+        lower_add_call(lc, calls.i_remake, layer, task->micro_batch,
                        task->chunk);
-        fr_builder_bind(lc->builder, FR_SPACE_WEIGHT, unit->weight, 'r');
-        fr_builder_bind(lc->builder, FR_SPACE_IN, input, 'r');
+        bind_layer(lc, FR_SPACE_WEIGHT, unit, 'r');
+        fr_builder_bind(lc->builder, FR_SPACE_IN, lc->inputs[at], 'r');
         fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
     }
-    lower_add_call(lc, context->i_layer_bwd, layer, task->micro_batch,
-                   task->chunk);
-    fr_builder_bind(lc->builder, FR_SPACE_WEIGHT, unit->weight, 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_GRAD, unit->grad, 'm');
+    if (is_by_unit)
+        lower_open_grads(lc, unit->i_set);
+    lower_add_call(lc, calls.i_bwd, layer, task->micro_batch, task->chunk);
+    bind_layer(lc, FR_SPACE_WEIGHT, unit, 'r');
+    bind_layer(lc, FR_SPACE_GRAD, unit, 'm');
     fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'm');
-    fr_builder_bind(lc->builder, FR_SPACE_INPUT, input, 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_INPUT, lc->inputs[at], 'r');
     fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'r');
+    lower_after_use(lc,
+                    is_by_unit ? lc->sets.items[unit->i_set].grad : unit->grad);
+    /* The reduction before had the time of this layer. */
+    fr_builder_keep(lc->builder, lc->left_grad);
+    lc->left_grad = FR_BLOCK_NONE;
 }
 
 static void backward(lower_class *lc, const fr_task *task)
 {
     const lower_context *context = lc->context;
-    bool is_last_micro = task->micro_batch == context->n_micro - 1;
-    uint32_t gradient = *gradient_of(lc, task);
+    const int32_t n_layers = lc->chunk_layers[task->chunk];
+    uint32_t gradient = *lower_gradient_of(lc, task);
+    lower_fetch_layer(lc, task, n_layers - 1);
     if (is_last_stage(lc, task->chunk)) {
-        gradient = add_activation(lc, context->shape.stream_bytes);
+        gradient = lower_add_activation(lc, context->shape.stream_bytes);
         head(lc, task, gradient);
-        if (is_last_micro)
-            finish_ends(lc, true);
     }
-    for (int32_t i = lc->chunk_layers[task->chunk]; i-- > 0;) {
+    for (int32_t i = n_layers; i-- > 0;) {
         layer_backward(lc, task, i, gradient);
-        if (!is_last_micro)
-            continue;
-        const lower_unit *unit =
-            layer_unit(lc, lc->chunk_first[task->chunk] + i);
-        finish_norms(lc, unit);
-        finish_unit(lc, unit);
+        finish_layer(lc, task, i);
     }
     if (!is_first_stage(lc, task->chunk)) {
-        send(lc, stage_of(lc, task->chunk), true, task, gradient);
+        lower_send(lc, stage_of(lc, task->chunk), true, task, gradient);
         return;
     }
+    if (lower_is_by_unit(context))
+        lower_open_grads(lc, lc->i_embed_set);
     lower_add_call(lc, lc->i_embed_bwd, -1, task->micro_batch, task->chunk);
     bind_ends(lc, false, FR_SPACE_GRAD, 'm');
     fr_builder_bind(lc->builder, FR_SPACE_TOKENS, lc->tokens[task->micro_batch],
                     'r');
     fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'r');
-    if (is_last_micro)
-        finish_ends(lc, false);
+    finish_ends(lc, task, false);
 }
 
 /* The tied matrix waits for the other end of the pipeline, so it comes last;
@@ -389,14 +463,22 @@ static void backward(lower_class *lc, const fr_task *task)
 static void finish_reductions(lower_class *lc)
 {
     bool is_overlap = lc->context->plan->is_overlap;
-    for (uint32_t b = 0; b < lc->buckets.n; b++)
+    bool is_by_unit = lower_is_by_unit(lc->context);
+    bool is_plain = fr_compressor_of(lc->context->plan)->wire == FR_WIRE_PLAIN;
+    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
         if (!is_overlap && !lc->buckets.items[b].is_tied)
             lower_reduce_bucket(lc, b);
     lower_reduce_tied(lc);
-    for (uint32_t b = 0; b < lc->buckets.n; b++)
+    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
         if (lc->buckets.items[b].is_tied)
             lower_reduce_bucket(lc, b);
+    for (uint32_t i = 0; i < lc->sets.n; i++)
+        if (lc->sets.items[i].is_tied)
+            reduce_set(lc, i, true);
     lower_reduce_finish(lc);
+    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
+        if (!is_overlap || !is_plain || lc->buckets.items[b].is_tied)
+            lower_offload_grads(lc, b);
 }
 
 /* All forwards and backwards, with what comes and goes. */
@@ -408,7 +490,7 @@ static void run_tasks(lower_class *lc)
     size_t i_arrival = 0;
     lc->sent[0] = lc->sent[1] = FR_BLOCK_NONE;
     for (size_t i = 0; i < context->n_tasks; i++) {
-        receive(lc, i, &i_arrival);
+        lower_receive(lc, i, &i_arrival);
         if (tasks[i].kind == FR_TASK_BACKWARD)
             backward(lc, &tasks[i]);
         else
@@ -423,11 +505,13 @@ static void run_tasks(lower_class *lc)
 fr_status lower_stage(lower_class *lc, fr_err *err)
 {
     lower_context *context = lc->context;
-    lc->first_transfer = (uint32_t)context->segments.n;
+    lc->left_kept[0] = lc->left_kept[1] = FR_BLOCK_NONE;
     lc->i_pending_bucket = UINT32_MAX;
     add_persistent_blocks(lc);
     lower_ends_segments(lc);
     lower_zero(lc);
+    FR_TRY(lower_uses_init(lc, err));
+    lower_gather_early(lc);
     run_tasks(lc);
     finish_reductions(lc);
     lower_update(lc);

@@ -3,7 +3,9 @@
  */
 #include "plan/memory_pack.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct slot {
     uint64_t n_bytes, offset_bytes;
@@ -78,43 +80,132 @@ static uint64_t live_peak(const slot *by_first, const slot *by_last, size_t n)
 }
 
 /*
- * The smallest gap that holds the item.  `placed` is ascending by offset; the
- * gaps are those between the ones that live at the same time.
+ * What has been placed, ascending by offset: all of it, and cut by time into
+ * spans, so that a short life is compared with its neighbours in time only.
  */
-static uint64_t find_gap(const slot *placed, size_t n, const slot *item)
+enum { N_SPANS = 128 };
+
+typedef struct placed_list {
+    uint32_t *at; /* indices of slots */
+    size_t n;
+} placed_list;
+
+typedef struct placement {
+    slot *slots;         /* in the order of placing */
+    uint32_t span_calls; /* calls of a span */
+    placed_list all, spans[N_SPANS];
+    uint32_t *memory;
+} placement;
+
+/* A scan over placed slots, in ascending offset. */
+typedef struct gap_search {
+    uint64_t low, best, best_gap;
+} gap_search;
+
+static void meet(gap_search *g, const slot *other, const slot *item)
 {
-    uint64_t low = 0, best = UINT64_MAX, best_gap = UINT64_MAX;
-    for (size_t k = 0; k < n; k++) {
-        const slot *other = &placed[k];
-        if (other->last < item->first || other->first > item->last)
-            continue;
-        uint64_t gap =
-            other->offset_bytes > low ? other->offset_bytes - low : 0;
-        if (gap >= item->n_bytes && gap < best_gap) {
-            best = low;
-            best_gap = gap;
-        }
-        uint64_t end = other->offset_bytes + other->n_bytes;
-        low = end > low ? end : low;
+    if (other->last < item->first || other->first > item->last)
+        return;
+    uint64_t gap =
+        other->offset_bytes > g->low ? other->offset_bytes - g->low : 0;
+    if (gap >= item->n_bytes && gap < g->best_gap) {
+        g->best = g->low;
+        g->best_gap = gap;
     }
-    return best != UINT64_MAX ? best : low;
+    uint64_t end = other->offset_bytes + other->n_bytes;
+    g->low = end > g->low ? end : g->low;
 }
 
-/* Places the items in order; they end up in `placed`. */
-static uint64_t place_all(const slot *order, size_t n, slot *placed)
+/*
+ * The smallest gap that holds the item, between the placed ones that live at
+ * the same time.  (Who stands in two spans is met twice, which changes
+ * nothing.)
+ */
+static uint64_t find_gap(const placement *p, const slot *item)
+{
+    uint32_t first = item->first / p->span_calls;
+    uint32_t last = item->last / p->span_calls;
+    static const placed_list none = {0};
+    const placed_list *a = last - first > 1 ? &p->all : &p->spans[first];
+    const placed_list *b = last - first == 1 ? &p->spans[last] : &none;
+    gap_search g = {0, UINT64_MAX, UINT64_MAX};
+    size_t i = 0, k = 0;
+    while (i < a->n || k < b->n) {
+        const slot *x = i < a->n ? &p->slots[a->at[i]] : NULL;
+        const slot *y = k < b->n ? &p->slots[b->at[k]] : NULL;
+        bool is_x = !y || (x && x->offset_bytes <= y->offset_bytes);
+        meet(&g, is_x ? x : y, item);
+        i += is_x;
+        k += !is_x;
+    }
+    return g.best != UINT64_MAX ? g.best : g.low;
+}
+
+/* First place in a list whose offset is larger. */
+static size_t place_after(const placement *p, const placed_list *list,
+                          uint64_t offset_bytes)
+{
+    size_t low = 0, high = list->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->slots[list->at[middle]].offset_bytes <= offset_bytes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void insert(const placement *p, placed_list *list, uint32_t i_slot)
+{
+    size_t at = place_after(p, list, p->slots[i_slot].offset_bytes);
+    memmove(list->at + at + 1, list->at + at,
+            (list->n - at) * sizeof *list->at);
+    list->at[at] = i_slot;
+    list->n++;
+}
+
+/* Room in every list for what will stand there. */
+static bool init_placement(placement *p, const fr_pack_item *items, size_t n)
+{
+    size_t n_in[N_SPANS] = {0}, n_total = n + 1;
+    uint32_t last = 0;
+    for (size_t i = 0; i < n; i++)
+        last = items[i].last > last ? items[i].last : last;
+    p->span_calls = last / N_SPANS + 1;
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t s = items[i].first / p->span_calls;
+             s <= items[i].last / p->span_calls; s++, n_total++)
+            n_in[s]++;
+    p->slots = malloc((n + 1) * sizeof *p->slots);
+    p->memory = malloc(n_total * sizeof *p->memory);
+    if (!p->slots || !p->memory)
+        return false;
+    p->all.at = p->memory;
+    uint32_t *next = p->memory + n + 1;
+    for (int s = 0; s < N_SPANS; s++) {
+        p->spans[s].at = next;
+        next += n_in[s];
+    }
+    return true;
+}
+
+/* Places the slots in their order; returns the end of the highest. */
+static uint64_t place_all(placement *p, size_t n)
 {
     uint64_t total = 0;
+    p->all.n = 0;
+    for (int s = 0; s < N_SPANS; s++)
+        p->spans[s].n = 0;
     for (size_t i = 0; i < n; i++) {
-        slot item = order[i];
-        item.offset_bytes = find_gap(placed, i, &item);
-        size_t at = i;
-        while (at > 0 && placed[at - 1].offset_bytes > item.offset_bytes) {
-            placed[at] = placed[at - 1];
-            at--;
-        }
-        placed[at] = item;
-        if (item.offset_bytes + item.n_bytes > total)
-            total = item.offset_bytes + item.n_bytes;
+        slot *item = &p->slots[i];
+        item->offset_bytes = find_gap(p, item);
+        insert(p, &p->all, (uint32_t)i);
+        for (uint32_t s = item->first / p->span_calls;
+             s <= item->last / p->span_calls; s++)
+            insert(p, &p->spans[s], (uint32_t)i);
+        if (item->offset_bytes + item->n_bytes > total)
+            total = item->offset_bytes + item->n_bytes;
     }
     return total;
 }
@@ -135,29 +226,31 @@ fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
 {
     static const compare_fn orders[] = {compare_life, compare_size,
                                         compare_area, compare_first};
-    slot *order = malloc((n + 1) * sizeof *order);
-    slot *placed = malloc((n + 1) * sizeof *placed);
+    slot *by_last = malloc((n + 1) * sizeof *by_last);
+    placement p = {0};
     uint64_t best = UINT64_MAX;
-    if (!order || !placed) {
-        free(order);
-        free(placed);
+    if (!by_last || !init_placement(&p, items, n)) {
+        free(by_last);
+        free(p.slots);
+        free(p.memory);
         return fr_fail_no_memory(err);
     }
-    sort_items(items, n, compare_first, order);
-    sort_items(items, n, compare_last, placed);
-    const uint64_t least = live_peak(order, placed, n);
+    sort_items(items, n, compare_first, p.slots);
+    sort_items(items, n, compare_last, by_last);
+    const uint64_t least = live_peak(p.slots, by_last, n);
     for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
-        sort_items(items, n, orders[o], order);
-        uint64_t total = place_all(order, n, placed);
+        sort_items(items, n, orders[o], p.slots);
+        uint64_t total = place_all(&p, n);
         if (total < best)
             for (size_t i = 0; i < n; i++)
-                items[placed[i].i_item].offset_bytes = placed[i].offset_bytes;
+                items[p.slots[i].i_item].offset_bytes = p.slots[i].offset_bytes;
         best = total < best ? total : best;
         if ((double)best <= 1.002 * (double)least)
             break; /* good enough: the slab is rounded to pages anyway */
     }
     *total_bytes = n ? best : 0;
-    free(order);
-    free(placed);
+    free(by_last);
+    free(p.slots);
+    free(p.memory);
     return FR_OK;
 }

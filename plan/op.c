@@ -270,6 +270,7 @@ static uint64_t small_bytes(const fr_instr *instr, int i_ref)
         return F32 * n01 * (i_ref == 0 ? 1 : 2);
     case FR_OP_ZERO:
     case FR_OP_COPY:
+    case FR_OP_HOST_COPY:
         return n0;
     case FR_OP_LOAD_TOKENS:
         return F32 * n01 * 2;

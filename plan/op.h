@@ -108,7 +108,8 @@ const char *fr_space_name(fr_space space);
 
 typedef struct fr_ref {
     uint8_t space;      /* fr_space; NONE: the operand is absent */
-    uint8_t is_sharded; /* add coordinate(instr.axis) * instr.shard_bytes */
+    uint8_t is_sharded; /* 1: add coordinate(instr.axis) * instr.shard_bytes;
+                           k: that divided by 2^(k-1) */
     uint8_t reuse_log2; /* log2 of the bytes that its rank touches between
                            the operand's previous use and this one: what a
                            cache must hold to still have it; 0: unknown
@@ -305,6 +306,8 @@ typedef enum fr_op_class {
 } fr_op_class;
 
 enum {
+    FR_INSTR_HOST = 1 << 15, /* on the host's processor, with what lies in the
+                                host's memory: OPT_STEP without its state */
     FR_INSTR_RMS = 1 << 0,
     FR_INSTR_ACCUMULATE = 1 << 1, /* the written operand is added to */
     FR_INSTR_SAVE_PROBS = 1 << 2,
@@ -327,7 +330,8 @@ typedef struct fr_instr {
                           fr_compressor_kind */
     uint16_t flags;
     int16_t peer; /* SEND, RECV: coordinate on `axis` */
-    uint32_t tag; /* SEND, RECV */
+    uint32_t tag; /* SEND, RECV; else the fr_axis whose coordinate places
+                     sharded operands, if that is not `axis` */
     int64_t dim[FR_INSTR_DIMS];
     double scalar;        /* eps, theta, scale, max_norm: see the list above */
     uint64_t shard_bytes; /* stride of sharded operands */

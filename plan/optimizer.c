@@ -60,3 +60,10 @@ uint64_t fr_optimizer_state_bytes(fr_optimizer_kind kind, uint64_t n)
 {
     return (uint64_t)fr_optimizers[kind]->n_moments * n * sizeof(float);
 }
+
+uint64_t fr_optimizer_resident_bytes(fr_optimizer_kind kind, uint64_t n,
+                                     bool has_master)
+{
+    return fr_optimizer_state_bytes(kind, n) +
+           (has_master ? n * sizeof(float) : 0);
+}

@@ -58,6 +58,10 @@ typedef struct fr_optimizer {
 /* Indexed by fr_optimizer_kind. */
 extern const fr_optimizer *const fr_optimizers[FR_OPTIMIZER_N];
 
+/* The state, and behind it the float32 master copy if there is one. */
+uint64_t fr_optimizer_resident_bytes(fr_optimizer_kind kind, uint64_t n,
+                                     bool has_master);
+
 /* Bytes of state of a range of n parameters. */
 uint64_t fr_optimizer_state_bytes(fr_optimizer_kind kind, uint64_t n);
 

@@ -177,6 +177,14 @@ typedef struct fr_coord {
 fr_coord fr_plan_coord(const fr_plan *plan, int64_t rank);
 int64_t fr_plan_rank(const fr_plan *plan, fr_coord coord);
 
+/* Ranks of a group of the axis; EMBED: of one that has an end. */
+int64_t fr_plan_group_size(const fr_plan *plan, fr_axis axis);
+
+/* Does every group of the axis lie on one node?  node_of_rank NULL: yes.
+ * O(ranks). */
+bool fr_plan_axis_is_local(const fr_plan *plan, fr_axis axis,
+                           const int32_t *node_of_rank);
+
 /*
  * The group of `rank` on `axis`, in coordinate order; returns its size and
  * writes the ranks to `ranks` (room for the world) and the position of

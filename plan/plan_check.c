@@ -257,7 +257,7 @@ static fr_status check_experts_and_context(const fr_plan *plan,
                        "seq %lld %% (2 x cp %d) != 0; causal load is balanced "
                        "over 2 cp pieces: choose seq a multiple of %lld",
                        (long long)job->seq, plan->cp, 2 * (long long)plan->cp);
-    if (plan->ep == 1)
+    if (model->n_experts == 0 && plan->ep == 1)
         return FR_OK;
     if (model->n_experts == 0)
         return fr_fail(err, FR_INPUT,
@@ -267,11 +267,15 @@ static fr_status check_experts_and_context(const fr_plan *plan,
         return fr_fail(err, FR_INPUT,
                        "experts %lld %% ep %d != 0; choose ep a divisor",
                        (long long)model->n_experts, plan->ep);
-    if (plan->dp % plan->ep != 0)
+    int64_t n_stage = (int64_t)plan->tp * plan->cp * plan->dp;
+    int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
+    if (n_stage % (etp * plan->ep) != 0)
         return fr_fail(err, FR_INPUT,
-                       "dp %d %% ep %d != 0: experts are spread over "
-                       "data-parallel ranks; choose dp a multiple of ep",
-                       plan->dp, plan->ep);
+                       "tp %d x cp %d x dp %d %% (etp %lld x ep %d) != 0: "
+                       "experts are spread over the ranks of a stage; choose "
+                       "etp x ep a divisor of %lld",
+                       plan->tp, plan->cp, plan->dp, (long long)etp, plan->ep,
+                       (long long)n_stage);
     return FR_OK;
 }
 
@@ -415,8 +419,68 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
     return FR_OK;
 }
 
+/* What lowering of layers does not have. */
+static fr_status check_layers_lowerable(const fr_plan *plan,
+                                        const fr_model *model,
+                                        const fr_job *job, fr_err *err)
+{
+    FR_TRY(check_model_executable(model, job->seq, err));
+    if (plan->cp > 1)
+        return refuse(err, "context parallel plans", "choose cp 1");
+    if (plan->ep > 1)
+        return refuse(err, "expert parallel plans", "choose ep 1");
+    if (plan->precision != FR_DTYPE_F32 || plan->grad_dtype != FR_DTYPE_F32)
+        return refuse(err, "layers in precisions other than f32",
+                      "choose precision f32");
+    if (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+        plan->recompute_parts != FR_RECOMPUTE_PART_ATTENTION)
+        return refuse(err, "selective recompute of other parts",
+                      "choose the attention alone");
+    if (plan->is_tp_overlap)
+        return refuse(err, "tensor-parallel overlap", "leave it out");
+    return FR_OK;
+}
+
+/* What lowering of parameters, gradients and optimizer does not have. */
+static fr_status check_states_lowerable(const fr_plan *plan,
+                                        const fr_model *model,
+                                        const fr_job *job, fr_err *err)
+{
+    bool is_grad_known = plan->grad_dtype == FR_DTYPE_F32 ||
+                         plan->grad_dtype == FR_DTYPE_BF16 ||
+                         plan->grad_dtype == FR_DTYPE_F16;
+    bool has_norms = job->optimizer == FR_OPTIMIZER_LARS ||
+                     job->optimizer == FR_OPTIMIZER_LAMB;
+    int64_t n_shards = fr_plan_group_size(plan, FR_AXIS_SHARD);
+    if (plan->precision > FR_DTYPE_FP4)
+        return refuse(err, "products in this precision",
+                      "choose f32, tf32, bf16, f16, fp8 or fp4");
+    if (!is_grad_known)
+        return refuse(err, "gradients in this dtype",
+                      "choose grad_dtype f32, bf16 or f16");
+    if (plan->compressor != FR_COMPRESSOR_NONE &&
+        plan->grad_dtype != FR_DTYPE_F32)
+        return refuse(err, "compressors of gradients other than f32",
+                      "choose grad_dtype f32 or compressor none");
+    if (plan->zero_stage > 0 && n_shards == 1)
+        return fr_fail(err, FR_INPUT,
+                       "zero %d over groups of one rank shards nothing; choose "
+                       "zero 0 or a zero_group of more",
+                       plan->zero_stage);
+    if (plan->zero_stage > 0 && model->n_experts > 0 &&
+        fr_plan_group_size(plan, FR_AXIS_REPLICA) > 1)
+        return refuse(err, "ZeRO over a part of dp with experts",
+                      "choose zero_group 0");
+    if (plan->is_optimizer_offloaded && has_norms)
+        return refuse(err, "LARS and LAMB on the host",
+                      "choose adamw or sgd, or leave the offload out");
+    return FR_OK;
+}
+
 fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
                                   const fr_job *job, fr_err *err)
 {
-    return fr_plan_check_executable(plan, model, job, err);
+    FR_TRY(fr_plan_check(plan, model, job, err));
+    FR_TRY(check_layers_lowerable(plan, model, job, err));
+    return check_states_lowerable(plan, model, job, err);
 }

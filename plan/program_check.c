@@ -39,16 +39,23 @@ char *check_place(const fr_program *program, uint32_t i_class, uint32_t i_call,
 
 int64_t check_group_size(const fr_plan *plan, int axis)
 {
+    const int64_t data = (int64_t)plan->dp * plan->cp;
+    const int64_t shard = plan->zero_group > 0 ? plan->zero_group : data;
+    const int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
     const int64_t sizes[FR_AXIS_N] = {
         [FR_AXIS_NONE] = 1,
         [FR_AXIS_TP] = plan->tp,
         [FR_AXIS_CP] = plan->cp,
         [FR_AXIS_EP] = plan->ep,
-        [FR_AXIS_DP] = plan->dp,
+        [FR_AXIS_DP] = data,
         [FR_AXIS_PP] = plan->pp,
         [FR_AXIS_EMBED] = plan->pp > 1 ? 2 : 1,
         [FR_AXIS_MODEL] = (int64_t)plan->tp * plan->pp,
-        [FR_AXIS_WORLD] = (int64_t)plan->tp * plan->pp * plan->dp * plan->cp,
+        [FR_AXIS_WORLD] = data * plan->tp * plan->pp,
+        [FR_AXIS_SHARD] = shard,
+        [FR_AXIS_REPLICA] = data / shard,
+        [FR_AXIS_ETP] = etp,
+        [FR_AXIS_EDP] = data * plan->tp / (etp * plan->ep),
     };
     return sizes[axis];
 }
@@ -83,8 +90,8 @@ static const char *wrong_instr(const fr_program *program, const fr_instr *instr)
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         is_over = is_over || fr_op_access((fr_op)instr->op, i) == 0;
         bool is_there = instr->ref[i].space != FR_SPACE_NONE;
-        if (instr->ref[i].space >= FR_SPACE_N)
-            return "an operand's space is out of range";
+        if (instr->ref[i].space >= FR_SPACE_N || instr->ref[i].is_sharded > 4)
+            return "an operand's space or shard is out of range";
         if (is_over ? is_there
                     : !is_there && !(optional_refs(instr->op) >> i & 1))
             return is_over ? "an operand too many" : "an operand is missing";
@@ -99,6 +106,8 @@ static const char *wrong_instr(const fr_program *program, const fr_instr *instr)
         instr->op != FR_OP_BROADCAST &&
         instr->dim[0] % check_group_size(&program->plan, instr->axis) != 0)
         return "the elements do not divide by the group";
+    if (op_class != FR_OP_CLASS_P2P && instr->tag >= FR_AXIS_N)
+        return "the axis of sharded operands is out of range";
     if (op_class == FR_OP_CLASS_P2P &&
         (instr->axis != FR_AXIS_PP || instr->peer < 0 ||
          instr->peer >= program->plan.pp))

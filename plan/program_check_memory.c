@@ -143,6 +143,7 @@ static bool is_owned(const shadow *s, const cell *c, uint32_t now)
 typedef struct access {
     uint64_t begin, end;
     int space;
+    bool is_padded; /* holes between what is written do no harm */
 } access;
 
 /* An operand lies in one block that lives. */
@@ -170,9 +171,12 @@ static void read_range(shadow *s, uint32_t now, access a)
     size_t past, first = cut(s, a.begin, a.end, &past);
     if (!is_in_one_block(s, now, a, first, past))
         return;
+    bool is_any_written = false;
+    for (size_t i = first; i < past; i++)
+        is_any_written = is_any_written || s->cells.items[i].is_written;
     for (size_t i = first; i < past; i++) {
         cell *c = &s->cells.items[i];
-        if (!c->is_written) {
+        if (!c->is_written && (!a.is_padded || !is_any_written)) {
             complain(s, now, "reads before it is written", a.space, c->begin,
                      0);
             return;
@@ -223,13 +227,19 @@ static bool locate(shadow *s, uint32_t now, const fr_instr *instr, int i_ref,
 {
     const fr_ref *ref = &instr->ref[i_ref];
     int64_t n_group = check_group_size(&s->program->plan, instr->axis);
+    bool is_p2p = fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P;
+    int64_t n_owners =
+        !is_p2p && instr->tag > 0
+            ? check_group_size(&s->program->plan, (int)instr->tag)
+            : n_group;
     uint64_t bytes = fr_instr_ref_bytes(instr, i_ref, (int)n_group);
     uint64_t slab = s->klass->slab_bytes;
     uint64_t begin = s->klass->calls[now - 1].base_bytes[ref->space];
     if (ref->space == FR_SPACE_NONE || bytes == 0)
         return false;
     if (ref->is_sharded && s->is_last)
-        begin += (uint64_t)(n_group - 1) * instr->shard_bytes;
+        begin += (uint64_t)(n_owners - 1) *
+                 (instr->shard_bytes >> (ref->is_sharded - 1));
     if (ref->offset_bytes > slab || begin > slab - ref->offset_bytes ||
         bytes > slab - ref->offset_bytes - begin) {
         complain(s, now, "operand outside the slab at", ref->space,
@@ -237,8 +247,18 @@ static bool locate(shadow *s, uint32_t now, const fr_instr *instr, int i_ref,
         return false;
     }
     begin += ref->offset_bytes;
-    *out = (access){begin, begin + bytes, ref->space};
+    *out = (access){begin, begin + bytes, ref->space,
+                    instr->op == FR_OP_HOST_COPY};
     return true;
+}
+
+/* To the host a buffer is read, back from there it is written. */
+static char access_of(const fr_instr *instr, int i_ref)
+{
+    char access_kind = fr_op_access((fr_op)instr->op, i_ref);
+    if (instr->op == FR_OP_HOST_COPY && access_kind != 0)
+        return instr->dim[1] ? 'r' : 'w';
+    return access_kind;
 }
 
 static void run_instr(shadow *s, uint32_t now, const fr_instr *instr)
@@ -246,7 +266,7 @@ static void run_instr(shadow *s, uint32_t now, const fr_instr *instr)
     access at;
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < FR_INSTR_REFS; i++) {
-            char access_kind = fr_op_access((fr_op)instr->op, i);
+            char access_kind = access_of(instr, i);
             if (access_kind == 0)
                 break;
             bool is_added =

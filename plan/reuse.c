@@ -126,30 +126,6 @@ typedef struct reuse_mean {
     uint32_t n[FR_INSTR_REFS];
 } reuse_mean;
 
-static int axis_size(const fr_plan *plan, fr_axis axis)
-{
-    switch (axis) {
-    case FR_AXIS_TP:
-        return plan->tp;
-    case FR_AXIS_CP:
-        return plan->cp;
-    case FR_AXIS_EP:
-        return plan->ep;
-    case FR_AXIS_DP:
-        return plan->dp;
-    case FR_AXIS_PP:
-        return plan->pp;
-    case FR_AXIS_EMBED:
-        return plan->pp > 1 ? 2 : 1;
-    case FR_AXIS_MODEL:
-        return plan->tp * plan->pp;
-    case FR_AXIS_WORLD:
-        return (int)fr_plan_world(plan);
-    default:
-        return 1;
-    }
-}
-
 typedef struct reuse_walk {
     const fr_program *program;
     const fr_class *klass;
@@ -162,7 +138,8 @@ static bool operand_pieces(const reuse_walk *walk, const fr_call *call,
                            uint32_t *last)
 {
     const fr_ref *ref = &instr->ref[i_ref];
-    int group = axis_size(&walk->program->plan, (fr_axis)instr->axis);
+    int group =
+        (int)fr_plan_group_size(&walk->program->plan, (fr_axis)instr->axis);
     uint64_t n_bytes, begin;
 
     if (ref->space == FR_SPACE_NONE || ref->space >= FR_SPACE_N)

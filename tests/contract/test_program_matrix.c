@@ -321,6 +321,99 @@ static void test_refusals(void)
     CHECK(program == NULL);
 }
 
-CHECK_MAIN({"matrix", test_matrix}, {"peak_order", test_peak_order},
+/* ---- what only simulation knows ------------------------------------------ */
+
+/* Plans over the axes of parameters and gradients; world up to 64. */
+static void state_plan(uint64_t i, fr_plan *plan)
+{
+    static const int degrees[] = {2, 4, 8};
+#define PICK(n)                                                                \
+    (int)(i % (n));                                                            \
+    i /= (n)
+    fr_plan_init(plan);
+    int dp = PICK(3);
+    int tp = PICK(2);
+    int pp = PICK(3);
+    int zero = PICK(4);
+    int group = PICK(3);
+    int schedule = PICK(3);
+    int recompute = PICK(3);
+    int layers = PICK(3);
+    int bits = PICK(16);
+    int prefetch = PICK(4);
+    int micro = PICK(2);
+    int offload = PICK(3);
+    int precision = PICK(6);
+#undef PICK
+    static const fr_dtype precisions[] = {FR_DTYPE_F32,  FR_DTYPE_BF16,
+                                          FR_DTYPE_F16,  FR_DTYPE_TF32,
+                                          FR_DTYPE_BF16, FR_DTYPE_F32};
+    plan->precision = precisions[precision];
+    plan->grad_dtype = precision >= 4 ? FR_DTYPE_BF16 : FR_DTYPE_F32;
+    plan->dp = degrees[dp];
+    plan->tp = 1 + tp;
+    plan->pp = 1 << pp;
+    plan->zero_stage = zero;
+    plan->zero_group = group == 0 ? 0 : plan->dp / group;
+    plan->schedule = (fr_schedule_kind)schedule;
+    plan->vpp = plan->schedule == FR_SCHEDULE_INTERLEAVED ? 2 : 1;
+    plan->recompute = (fr_recompute)recompute;
+    plan->recompute_layers = recompute == FR_RECOMPUTE_FULL ? layers : 0;
+    plan->is_overlap = bits & 1;
+    plan->is_gather_overlap = bits >> 1 & 1;
+    plan->is_resharded = bits >> 2 & 1;
+    plan->is_sequence_parallel = plan->tp > 1 && bits >> 3 & 1;
+    plan->n_prefetch = prefetch;
+    plan->micro_batch = 1 + micro;
+    plan->is_optimizer_offloaded = offload == 1;
+    plan->activation_offload_frac = offload == 2 ? 0.37 : 0.0;
+    plan->bucket_bytes = 150000;
+}
+
+static void try_states(const fr_model *model, const fr_job *job, fr_plan *plan,
+                       totals *sums)
+{
+    fr_program *program = NULL;
+    fr_err err = {0};
+    char name[160];
+    if (fr_plan_check_lowerable(plan, model, job, &err) != FR_OK)
+        plan->precision = plan->grad_dtype = FR_DTYPE_F32;
+    if (fr_plan_check_lowerable(plan, model, job, &err) != FR_OK) {
+        sums->n_illegal++;
+        return;
+    }
+    sums->n_legal++;
+    fr_plan_describe(plan, name, sizeof name);
+    if (!CHECK_OK(fr_lower(model, job, plan, NULL, &program, &err), &err))
+        return;
+    if (!CHECK_OK(fr_program_check(program, NULL, &err), &err))
+        printf("    %s\n", name);
+    CHECK_INT(count_parameters(program), fr_model_parameters(model));
+    fr_program_destroy(program);
+}
+
+static void test_states(void)
+{
+    totals sums = {0};
+    uint64_t random = 88172645463325252U;
+    for (int i = 0; i < 900; i++) {
+        fr_plan plan;
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        state_plan(random >> 3, &plan);
+        fr_model model = tiny_model(i % 2 == 1);
+        model.is_tied = (random >> 40) % 2 == 0;
+        fr_job job = tiny_job((int)((random >> 30) % FR_OPTIMIZER_N));
+        job.clip_norm = (random >> 50) % 3 ? 1.0 : 0.0;
+        try_states(&model, &job, &plan, &sums);
+    }
+    printf("# %d plans of states lowered and checked, %d illegal\n",
+           sums.n_legal, sums.n_illegal);
+    CHECK(sums.n_legal >= 300);
+}
+
+CHECK_MAIN({"matrix", test_matrix}, {"states", test_states},
+           {"peak_order", test_peak_order},
            {"check_is_quick", test_check_is_quick},
            {"placement", test_placement}, {"refusals", test_refusals})

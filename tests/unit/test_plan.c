@@ -264,7 +264,7 @@ static void test_experts_and_context(void)
         model.n_experts_per_token = 2;
         model.expert_ffn_hidden = 720;
         CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
-        CHECK_HAS(err.text, "dp 3 % ep 2 != 0");
+        CHECK_HAS(err.text, "cp 1 x dp 3 % (etp 1 x ep 2) != 0");
         plan.ep = 3;
         CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
         CHECK_HAS(err.text, "experts 10 % ep 3 != 0");
