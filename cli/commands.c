@@ -172,7 +172,7 @@ const fr_command fr_commands[] = {
      "  forerun flows platform.xml flows.csv --json",
      fr_cmd_flows},
     {"catalog",
-     "models, clusters, nodes and devices that have names, with sources",
+     "models, clusters, nodes and devices with names and sources",
      "[models|clusters|nodes|devices|sources]",
      0,
      1,
