@@ -31,6 +31,7 @@ static void release_class(lower_class *lc)
     free(lc->chunk_slot);
     free(lc->inputs);
     free(lc->saved);
+    free(lc->low);
     free(lc->tokens);
     free(lc->gradients);
     free(lc->layer_unit);
@@ -53,6 +54,8 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
     for (int32_t stage = 0; stage < plan->pp * plan->vpp; stage++) {
         int32_t n = fr_plan_stage_layers(plan, context->model, stage);
         int32_t chunk = stage / plan->pp;
+        if (stage == plan->pp * plan->vpp - 1)
+            n += (int32_t)context->model->n_mtp_layers;
         if (stage % plan->pp == lc->stage) {
             lc->chunk_layers[chunk] = n;
             lc->chunk_first[chunk] = first;
@@ -63,6 +66,7 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
     }
     lc->inputs = calloc(n_micro * lc->n_slots + 1, sizeof *lc->inputs);
     lc->saved = calloc(n_micro * lc->n_slots + 1, sizeof *lc->saved);
+    lc->low = calloc((size_t)lc->n_slots + 1, sizeof *lc->low);
     lc->tokens = calloc(n_micro + 1, sizeof *lc->tokens);
     lc->gradients = calloc(n_micro * vpp + 1, sizeof *lc->gradients);
     lc->layer_unit = calloc(lc->n_slots + 1, sizeof *lc->layer_unit);
@@ -70,7 +74,7 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
                            sizeof *lc->transfers);
     lc->is_offloaded =
         calloc(n_micro * lc->n_slots + 1, sizeof *lc->is_offloaded);
-    if (!lc->inputs || !lc->saved || !lc->tokens || !lc->gradients ||
+    if (!lc->inputs || !lc->saved || !lc->low || !lc->tokens || !lc->gradients ||
         !lc->layer_unit || !lc->transfers || !lc->is_offloaded)
         return fr_fail_no_memory(err);
     return FR_OK;
@@ -158,8 +162,10 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     context.is_executable =
         fr_plan_check_executable(plan, model, job, &unused) == FR_OK;
     lower_find_local_axes(&context);
-    lower_shape_init(&context);
-    fr_status status = fill_program(&context, err);
+    fr_status status = lower_shape_init(&context, err);
+    if (status == FR_OK)
+        status = fill_program(&context, err);
+    free(context.kinds);
     fr_vec_release(&context.instrs);
     fr_vec_release(&context.segments);
     fr_vec_release(&context.known);

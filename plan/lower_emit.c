@@ -32,7 +32,8 @@ fr_instr *lower_emit(lower_context *context, fr_op op)
     fr_instr instr;
     memset(&instr, 0, sizeof instr);
     instr.op = (uint8_t)op;
-    instr.dtype = FR_DTYPE_F32;
+    instr.dtype = (uint8_t)fr_plan_storage_dtype(context->plan);
+    instr.grad_dtype = (uint8_t)context->plan->grad_dtype;
     if (context->segments.n == 0 ||
         fr_vec_push(&context->instrs, instr) != FR_OK) {
         context->is_out_of_memory = true;

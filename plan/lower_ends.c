@@ -15,6 +15,13 @@ static uint64_t f32_bytes(int64_t rows, int64_t cols)
     return (uint64_t)rows * (uint64_t)cols * sizeof(float);
 }
 
+static uint64_t wide_bytes(const lower_context *context, int64_t rows,
+                           int64_t cols)
+{
+    return f32_bytes(rows, cols) / sizeof(float) *
+           fr_dtype_bytes(fr_plan_storage_dtype(context->plan));
+}
+
 static void set_dims(fr_instr *instr, const int64_t *dims, int n)
 {
     for (int i = 0; i < n; i++)
@@ -25,7 +32,8 @@ static void set_dims(fr_instr *instr, const int64_t *dims, int n)
 static void tp_rows(lower_context *context, fr_op op, fr_ref src, fr_ref dst)
 {
     const lower_shape *s = &context->shape;
-    fr_instr *instr = lower_collective(context, op, FR_AXIS_TP, FR_DTYPE_F32,
+    fr_instr *instr = lower_collective(context, op, FR_AXIS_TP,
+                                       fr_plan_storage_dtype(context->plan),
                                        (uint64_t)(s->rows * s->hidden));
     instr->ref[0] = src;
     instr->ref[1] = dst;
@@ -45,7 +53,8 @@ static void embed_segments(lower_class *lc)
     lc->i_embed_fwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_fwd");
     fr_ref whole =
-        is_sp ? lower_temp(context, f32_bytes(s->rows, s->hidden)) : out;
+        is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
+              : out;
     fr_instr *instr = lower_emit(context, FR_OP_EMBED_FWD);
     set_dims(instr, dims, 5);
     instr->axis = FR_AXIS_TP;
@@ -59,7 +68,8 @@ static void embed_segments(lower_class *lc)
 
     lc->i_embed_bwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_bwd");
-    whole = is_sp ? lower_temp(context, f32_bytes(s->rows, s->hidden)) : in;
+    whole = is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
+                  : in;
     if (is_sp)
         tp_rows(context, FR_OP_ALL_GATHER, in, whole);
     instr = lower_emit(context, FR_OP_EMBED_BWD);
@@ -76,6 +86,7 @@ static fr_instr *xent(lower_context *context, fr_op op, fr_ref logits)
     const lower_shape *s = &context->shape;
     const int64_t dims[3] = {s->rows, s->vocab_local, s->vocab};
     fr_instr *instr = lower_emit(context, op);
+    instr->dtype = FR_DTYPE_F32;
     set_dims(instr, dims, 3);
     /* The mean over the global batch: gradients are then plain sums. */
     instr->scalar =
@@ -131,6 +142,15 @@ static fr_instr *norm(lower_context *context, fr_op op)
     return instr;
 }
 
+/* The head's products have at least 16 bits (tf32 where the plan says so). */
+static void set_product(const lower_context *context, fr_instr *instr,
+                        const int64_t mnk[3])
+{
+    if (context->plan->precision == FR_DTYPE_TF32)
+        instr->dtype = FR_DTYPE_TF32;
+    set_dims(instr, mnk, 3);
+}
+
 /* The two products of the head's backward; dy: whole rows or the stream's. */
 static void head_backward(lower_class *lc, fr_ref logits, fr_ref y, fr_ref dy)
 {
@@ -140,14 +160,14 @@ static void head_backward(lower_class *lc, fr_ref logits, fr_ref y, fr_ref dy)
     bool is_sp = context->plan->is_sequence_parallel;
 
     fr_instr *instr = lower_emit(context, FR_OP_LINEAR_WGRAD);
-    set_dims(instr, mnk, 3);
+    set_product(context, instr, mnk);
     instr->ref[0] = logits;
     instr->ref[1] = y;
     instr->ref[2] = lower_parameter(context, FR_SPACE_GRAD, lc->ends.head);
     /* y is dead: its memory takes the partial sums. */
     fr_ref partial = is_sp ? y : dy;
     instr = lower_emit(context, FR_OP_LINEAR_DGRAD);
-    set_dims(instr, mnk, 3);
+    set_product(context, instr, mnk);
     instr->ref[0] = logits;
     instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, lc->ends.head);
     instr->ref[2] = partial;
@@ -156,7 +176,42 @@ static void head_backward(lower_class *lc, fr_ref logits, fr_ref y, fr_ref dy)
                 partial, dy);
 }
 
-static void head_segment(lower_class *lc)
+static void cast_logits(lower_context *context, fr_ref src, fr_ref dst,
+                        fr_dtype from, fr_dtype to)
+{
+    const lower_shape *s = &context->shape;
+    fr_instr *instr = lower_emit(context, FR_OP_CAST);
+    instr->dtype = (uint8_t)to;
+    instr->scalar = (double)fr_dtype_bytes(from);
+    instr->dim[0] = s->rows * s->vocab_local;
+    instr->ref[0] = src;
+    instr->ref[1] = dst;
+}
+
+/*
+ * The loss is computed in float32: logits of 16 bits are cast to a copy, in
+ * which they become their gradients, and these are cast back (Megatron-LM's
+ * vocabulary-parallel cross entropy: 6 bytes per logit at the peak).
+ */
+static void loss_of(lower_context *context, fr_ref logits)
+{
+    const lower_shape *s = &context->shape;
+    fr_dtype dtype = fr_plan_storage_dtype(context->plan);
+    if (dtype == FR_DTYPE_F32) {
+        loss(context, logits);
+        return;
+    }
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref whole = lower_temp(context, f32_bytes(s->rows, s->vocab_local));
+    cast_logits(context, logits, whole, dtype, FR_DTYPE_F32);
+    loss(context, whole);
+    cast_logits(context, whole, logits, FR_DTYPE_F32, dtype);
+    lower_temp_reset(context, mark);
+}
+
+/* The head's forward, loss and backward; `is_added`: onto a gradient that is
+ * there. */
+static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
 {
     lower_context *context = lc->context;
     const lower_shape *s = &context->shape;
@@ -165,12 +220,15 @@ static void head_segment(lower_class *lc)
     const fr_ref in = lower_ref(FR_SPACE_IN, 0);
     bool is_sp = context->plan->is_sequence_parallel;
 
-    lc->i_head = lower_segment_begin(context, FR_LANE_COMPUTE, "head");
-    fr_ref logits = lower_temp(context, f32_bytes(s->rows, s->vocab_local));
+    uint32_t i_segment =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "%s", name);
+    fr_ref logits =
+        lower_temp(context, wide_bytes(context, s->rows, s->vocab_local));
     fr_ref stats = lower_temp(context, f32_bytes(2, s->stream_rows));
     fr_ref shard = lower_temp(context, s->stream_bytes);
     fr_ref y =
-        is_sp ? lower_temp(context, f32_bytes(s->rows, s->hidden)) : shard;
+        is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
+              : shard;
     fr_instr *instr = norm(context, FR_OP_NORM_FWD);
     instr->ref[0] = in;
     instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->norm_w);
@@ -180,14 +238,16 @@ static void head_segment(lower_class *lc)
     if (is_sp)
         tp_rows(context, FR_OP_ALL_GATHER, shard, y);
     instr = lower_emit(context, FR_OP_LINEAR_FWD);
-    set_dims(instr, mnk, 3);
+    set_product(context, instr, mnk);
     instr->ref[0] = y;
     instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->head);
     instr->ref[3] = logits;
-    loss(context, logits);
+    loss_of(context, logits);
     /* The gradient of the norm's output takes the place of that output. */
     head_backward(lc, logits, y, shard);
     instr = norm(context, FR_OP_NORM_BWD);
+    if (is_added)
+        instr->flags |= FR_INSTR_ACCUMULATE;
     instr->ref[0] = shard;
     instr->ref[1] = in;
     instr->ref[2] = lower_parameter(context, FR_SPACE_WEIGHT, e->norm_w);
@@ -195,6 +255,7 @@ static void head_segment(lower_class *lc)
     instr->ref[4] = lower_ref(FR_SPACE_OUT, 0);
     instr->ref[5] = lower_parameter(context, FR_SPACE_GRAD, e->norm_w);
     instr->ref[6] = lower_parameter(context, FR_SPACE_GRAD, e->norm_b);
+    return i_segment;
 }
 
 void lower_ends_segments(lower_class *lc)
@@ -202,5 +263,7 @@ void lower_ends_segments(lower_class *lc)
     if (lc->is_first)
         embed_segments(lc);
     if (lc->is_last)
-        head_segment(lc);
+        lc->i_head = head_segment(lc, "head", false);
+    if (lc->is_last && lc->context->model->n_mtp_layers > 0)
+        lc->i_head_again = head_segment(lc, "head_again", true);
 }

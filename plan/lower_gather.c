@@ -6,9 +6,10 @@
  * Gathers run on lane GATHER.  While the calls of one use run, those of the
  * n_prefetch uses after it may be gathered, and none before: a gather waits
  * for what the use before has written (lc->gate).  What is used again within
- * that reach stays; else it is dropped after each use (is_resharded), or after
- * backward (not is_resharded).  Under a pipeline what is not dropped after
- * forward stays for the whole step, as in PyTorch's pipeline stages.
+ * that reach of the same micro-batch stays; else it is dropped after each use
+ * (is_resharded), or after backward (not is_resharded).  Under a pipeline what
+ * is not dropped after forward stays for the whole step, as in PyTorch's
+ * pipeline stages.
  *
  * Whole gradients of a set are made when backward comes to it.  Without a
  * pipeline they are reduced after every micro-batch and the shards add up
@@ -168,14 +169,19 @@ fr_status lower_uses_init(lower_class *lc, fr_err *err)
         bool is_back = task->kind == FR_TASK_BACKWARD;
         if (!is_back && stage == 0)
             is_ok = is_ok && push_use(lc, lc->i_embed_set, false);
-        if (is_back && stage == plan->pp * plan->vpp - 1)
-            is_ok = is_ok && push_use(lc, lc->i_head_set, true);
-        for (int32_t i = 0; i < n; i++)
-            is_ok =
-                is_ok &&
-                push_use(lc,
-                         lc->units.items[units[is_back ? n - 1 - i : i]].i_set,
-                         is_back);
+        bool is_last = stage == plan->pp * plan->vpp - 1;
+        int64_t n_heads =
+            is_back && is_last ? 1 + context->model->n_mtp_layers : 0;
+        for (int32_t i = 0; i <= n; i++) {
+            if (i < n_heads)
+                is_ok = is_ok && push_use(lc, lc->i_head_set, true);
+            if (i < n)
+                is_ok = is_ok &&
+                        push_use(lc,
+                                 lc->units.items[units[is_back ? n - 1 - i : i]]
+                                     .i_set,
+                                 is_back);
+        }
     }
     uint32_t *next = malloc((lc->sets.n + 1) * sizeof *next);
     if (!is_ok || !next) {
@@ -256,7 +262,11 @@ void lower_after_use(lower_class *lc, uint32_t gate)
     if (!lower_is_gathered(lc->context) || lc->context->is_out_of_memory)
         return;
     const lower_use *use = &lc->uses.items[lc->i_use++];
-    bool is_near = use->next != NO_USE && use->next <= reach(lc, lc->i_use);
+    bool is_next_round = use->next != NO_USE && use->is_backward &&
+                         !lc->uses.items[use->next].is_backward;
+    bool is_near = use->next != NO_USE &&
+                   (use->next < lc->n_gathered ||
+                    (use->next <= reach(lc, lc->i_use) && !is_next_round));
     bool is_dropped = plan->is_resharded ||
                       (use->is_backward && plan->pp == 1) ||
                       use->next == NO_USE ||

@@ -1,11 +1,15 @@
 /*
  * lower_internal.h: what the files lower*.c share; nobody else includes it.
  *
- *   lower_shape.c    sizes on one rank, a layer's parameters, what it keeps
+ *   lower_shape.c    sizes on one rank, kinds of layers, their parameters
  *   lower_tensors.c  parameter tensors: names, shapes, shards
  *   lower_layout.c   the flat parameter list, buckets
  *   lower_emit.c     segments and instructions, collective algorithms
- *   lower_layer.c    a transformer layer, forward and backward
+ *   lower_saved.c    what a layer's forward keeps
+ *   lower_block.c    products, norms and sums that layers are made of
+ *   lower_attention.c, lower_mlp.c, lower_moe.c: their forward and backward
+ *   lower_layer.c    a layer, forward and backward
+ *   lower_list.c     an entry of a list of layers
  *   lower_ends.c     embedding, head and loss
  *   lower_gather.c   ZeRO 2 and 3: what is whole only while it is used
  *   lower_reduce.c   gradient reduction, compressed or not
@@ -27,21 +31,35 @@
 
 /* Sizes of one rank.  rows: tokens of a micro-batch. */
 typedef struct lower_shape {
-    int64_t batch, seq, rows;
+    int64_t batch;
+    int64_t seq;         /* of this rank: a cp-th of the job's */
+    int64_t rows;        /* batch x seq */
     int64_t stream_rows; /* of the residual stream: rows / tp with sequence
                             parallelism, else rows */
     int64_t hidden, q_heads, kv_heads, head_dim;
-    int64_t attn; /* q_heads * head_dim */
-    int64_t qkv;  /* (q_heads + 2 kv_heads) * head_dim */
-    int64_t ffn;  /* width after the activation */
-    int64_t fc1;  /* width before it: 2 ffn if gated */
+    int64_t v_dim; /* of a head: head_dim but in latent attention */
+    int64_t attn;  /* q_heads * v_dim: what the output projection gets */
+    int64_t qkv;   /* q_heads * head_dim + kv_heads * (head_dim + v_dim) */
+    int64_t ffn;   /* width after the activation */
+    int64_t fc1;   /* width before it: 2 ffn if gated */
     int64_t vocab, vocab_local;
     uint64_t stream_bytes; /* of stream_rows x hidden */
+    /* Experts. */
+    int64_t experts_local;          /* that this rank holds (a part of) */
+    int64_t expert_ffn, expert_fc1; /* widths of its part of one */
+    int64_t shared_ffn, shared_fc1; /* of the expert that all tokens see */
+    int64_t routed_rows;            /* stream rows x experts per token */
+    int64_t expert_rows;            /* that come to its experts */
 } lower_shape;
 
 #define LOWER_ABSENT UINT64_MAX
 
 enum { LOWER_TENSOR_ALIGN = 16 }; /* elements */
+
+/* A matrix and its bias. */
+typedef struct lower_linear {
+    uint64_t w, b;
+} lower_linear;
 
 /*
  * Offsets within a layer's parameters, in elements; LOWER_ABSENT: none.  The
@@ -51,22 +69,68 @@ enum { LOWER_TENSOR_ALIGN = 16 }; /* elements */
  */
 typedef struct lower_layer_layout {
     uint64_t ln1_w, ln1_b, ln2_w, ln2_b;
+    uint64_t q_norm, k_norm; /* of heads; in latent attention of the latents */
+    uint64_t mtp_norm[2], mtp_last[2]; /* a later token's: both inputs, end */
+    uint64_t q_down, kv_down;          /* latent attention, no qkv */
+    uint64_t router, shared_gate;
+    uint64_t mtp_join; /* 2 hidden -> hidden */
+    uint64_t n_norm;   /* up to here whole on each TP rank, which sees its own
+                          rows with sequence parallelism */
     uint64_t qkv_w, qkv_b, out_w, out_b, fc1_w, fc1_b, fc2_w, fc2_b;
-    uint64_t n_norm;  /* the norms stand first */
-    uint64_t n_dense; /* n: no experts */
-    uint64_t n;
+    uint64_t q_up, kv_up; /* latent attention, no qkv */
+    lower_linear shared_fc1, shared_fc2;
+    lower_linear expert_fc1, expert_fc2; /* all local experts, stacked */
+    uint64_t n_dense, n;
 } lower_layer_layout;
 
-/* Segments of one layer. */
-typedef struct lower_layer_calls {
-    uint32_t i_fwd, i_bwd, i_remake, i_norm_reduce;
-} lower_layer_calls;
+/*
+ * Where forward keeps an operand of a product: `wide` in the storage dtype,
+ * `low` in that of the products where it has less than 16 bits.  Offsets in
+ * bytes; LOWER_ABSENT: not kept.
+ */
+typedef struct lower_kept {
+    uint64_t wide, low;
+} lower_kept;
 
 /* Offsets of what a layer's forward keeps, in bytes. */
 typedef struct lower_saved {
-    uint64_t n1, stats1, qkv, o, kept, mid, n2, stats2, fc1, act;
+    lower_kept n1, o, n2, act;
+    uint64_t stats1, qkv, kept, mid, stats2, fc1;
+    uint64_t mask1, mask2;         /* of dropout */
+    uint64_t normed, normed_stats; /* q and k after their norm */
+    uint64_t last, last_stats;     /* post-norm: sum before the last norm */
+    /* Latent attention: the latents before and after their norms. */
+    uint64_t latent, latent_stats;
+    lower_kept q_latent, kv_latent;
+    /* Experts. */
+    uint64_t scores, chosen, expert_fc1, shared_fc1;
+    lower_kept expert_in, expert_act, shared_act;
+    /* A later token's: both normed inputs, side by side. */
+    lower_kept joined;
+    uint64_t join_stats, join_out;
     uint64_t n_bytes;
 } lower_saved;
+
+/* Segments of one layer. */
+typedef struct lower_layer_calls {
+    uint32_t i_fwd, i_bwd, i_remake, i_norm_reduce, i_cast;
+} lower_layer_calls;
+
+/*
+ * A kind of layer: its parameters, what it keeps, its segments.  Transformers
+ * have a dense one, one with experts, one that predicts a later token; a list
+ * of layers has one for each entry.
+ */
+typedef struct lower_kind {
+    bool is_moe, is_mtp;
+    const fr_model_layer *entry;  /* of a list of layers; else NULL */
+    uint64_t in_bytes, out_bytes; /* of a micro-batch */
+    lower_layer_layout layout;
+    lower_saved saved;
+    uint64_t low_bytes; /* of its weights in the dtype of the products, cast
+                           once per step (segment i_cast, space LOW) */
+    lower_layer_calls calls;
+} lower_kind;
 
 typedef enum lower_unit_kind {
     LOWER_UNIT_TIED,  /* wte of first and last stage */
@@ -148,10 +212,12 @@ typedef struct lower_context {
     const fr_placement *placement;
     fr_program *program;
     lower_shape shape;
-    lower_layer_layout layer;
-    lower_saved saved; /* as forward keeps it */
-    bool is_probs_saved;
-    bool is_executable; /* by the CPU runtime */
+    lower_kind *kinds;
+    uint32_t n_kinds;
+    bool is_executable;  /* by the CPU runtime */
+    bool is_low;         /* products have less than 16 bits */
+    bool is_fused;       /* attention never writes its probabilities */
+    bool is_core_remade; /* attention's core runs again in backward */
     int64_t n_micro;
     size_t n_tasks;           /* of each pipeline rank */
     fr_task *tasks;           /* [pp][n_tasks] */
@@ -165,7 +231,7 @@ typedef struct lower_context {
     fr_instr spill; /* written in place of an instruction without memory */
     bool is_out_of_memory;
     /* Segments that all classes share. */
-    uint32_t i_layer_fwd, i_layer_bwd, i_layer_remake, i_norm_reduce, i_load;
+    uint32_t i_load;
     fr_vec(lower_known) known;
 } lower_context;
 
@@ -187,12 +253,14 @@ typedef struct lower_class {
     uint32_t n_slots;      /* layers + vpp */
     uint32_t *inputs;      /* [n_micro][n_slots] blocks */
     uint32_t *saved;       /* [n_micro][n_slots] blocks */
+    uint32_t *low;         /* [n_slots] blocks of weights that were cast */
     uint32_t *tokens;      /* [n_micro] blocks */
     uint32_t *gradients;   /* [n_micro][vpp] received blocks */
     uint32_t sent[2];      /* blocks that this and the last task sent */
     int64_t n_loaded;      /* micro-batches whose tokens are there */
     uint32_t step;         /* block */
     uint32_t i_head, i_embed_fwd, i_embed_bwd; /* segments */
+    uint32_t i_head_again; /* onto a gradient that is there */
     uint32_t i_pending_bucket;                 /* waits for its second stage */
     uint32_t *transfers; /* [boundary][is_gradient][is_send] segments */
     /* ZeRO 2, 3 */
@@ -207,7 +275,16 @@ typedef struct lower_class {
 } lower_class;
 
 /* lower_shape.c */
-void lower_shape_init(lower_context *context);
+FR_CHECKED fr_status lower_shape_init(lower_context *context, fr_err *err);
+/* Of a global layer; those that predict later tokens follow the model's. */
+lower_kind *lower_kind_of(const lower_context *context, int32_t layer);
+const lower_layer_layout *lower_layout_of(const lower_context *context,
+                                          int32_t layer);
+lower_layer_calls lower_calls_of(const lower_context *context, int32_t layer);
+/* Bytes that the layer's forward keeps. */
+uint64_t lower_saved_bytes(const lower_context *context, int32_t layer);
+/* Bytes of a micro-batch's activation before a global layer. */
+uint64_t lower_stream_bytes(const lower_context *context, int32_t layer);
 /* Elements of a tensor in the flat list. */
 uint64_t lower_padded(uint64_t n);
 /* Takes the place of a tensor in a unit; LOWER_ABSENT if it is not there. */
@@ -220,11 +297,6 @@ bool lower_push_ends(lower_class *lc, const lower_unit *unit);
 
 /* lower_layout.c */
 FR_CHECKED fr_status lower_layout_class(lower_class *lc, fr_err *err);
-const lower_layer_layout *lower_layout_of(const lower_context *context,
-                                          int32_t layer);
-lower_layer_calls lower_calls_of(const lower_context *context, int32_t layer);
-/* Bytes that the layer's forward keeps. */
-uint64_t lower_saved_bytes(const lower_context *context, int32_t layer);
 /* Who sums a gradient, who shares its optimizer state, and how many do. */
 fr_axis lower_reduce_axis(const lower_context *context, bool is_expert);
 fr_axis lower_shard_axis(const lower_context *context, bool is_expert);

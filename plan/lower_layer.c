@@ -1,9 +1,9 @@
 /*
- * lower_layer.c: one transformer layer, forward and backward.
+ * lower_layer.c: a transformer layer, forward and backward.
  *
- * Bases of a call: WEIGHT and GRAD at the layer's first parameter, SAVED, TEMP;
- * forward IN -> OUT; backward INPUT is what came in, and IN is the gradient of
- * the residual stream, which the layer updates in place.
+ * Bases of a call: WEIGHT and GRAD at the layer's first parameter, SAVED, TEMP,
+ * LOW; forward IN -> OUT; backward INPUT is what came in, and IN is the
+ * gradient of the residual stream, which the layer updates in place.
  *
  * Tensor parallelism (Shoeybi et al. 2019, arXiv 1909.08053): qkv and fc1 are
  * split by output, out and fc2 by input, whose partial sums are all-reduced.
@@ -11,348 +11,377 @@
  * residual stream and the norms hold 1/tp of the rows: an all-gather stands
  * before the former and a reduce-scatter after the latter.
  */
-#include "plan/lower_internal.h"
+#include "plan/lower_block.h"
 
-#include <stddef.h>
-
-static const fr_ref absent = {0};
-
-static fr_ref saved(uint64_t offset_bytes)
+static lower_norm first_norm(const lower_context *context,
+                             const lower_kind *kind)
 {
-    return lower_ref(FR_SPACE_SAVED, offset_bytes);
+    return lower_stream_norm(context, kind->layout.ln1_w, kind->layout.ln1_b);
 }
 
-static fr_ref weight(const lower_context *context, uint64_t first)
+static lower_norm second_norm(const lower_context *context,
+                              const lower_kind *kind)
 {
-    return lower_parameter(context, FR_SPACE_WEIGHT, first);
+    return lower_stream_norm(context, kind->layout.ln2_w, kind->layout.ln2_b);
 }
 
-static fr_ref grad(const lower_context *context, uint64_t first)
+/* ---- forward ----------------------------------------------------------------
+ */
+
+/* A norm of the stream to where it is kept, or to scratch. */
+static fr_ref norm_rows(lower_context *context, const lower_norm *norm,
+                        fr_ref x, lower_kept kept, uint64_t stats)
 {
-    return lower_parameter(context, FR_SPACE_GRAD, first);
+    fr_ref y =
+        lower_place_kept(context, kept.wide, context->shape.stream_bytes);
+    lower_norm_fwd(context, norm, x, y, lower_saved_at(stats));
+    return y;
 }
 
-static uint64_t f32_bytes(int64_t rows, int64_t cols)
+/* The MLP, or the experts, from x to the sum of it and `residual`. */
+static void second_half(lower_context *context, const lower_kind *kind,
+                        fr_ref x, fr_ref residual, fr_ref out)
 {
-    return (uint64_t)rows * (uint64_t)cols * sizeof(float);
+    if (kind->is_moe)
+        lower_moe_forward(context, kind, x, out);
+    else
+        lower_mlp_finish(context, kind, lower_mlp_begin(context, kind, x), out,
+                         false);
+    lower_residual(context, residual, kind->layout.fc2_b, out,
+                   kind->saved.mask2);
 }
 
-static bool is_split(const lower_context *context)
+static void forward_pre_norm(lower_context *context, const lower_kind *kind,
+                             fr_ref in, fr_ref out, bool is_whole)
 {
-    return context->plan->tp > 1;
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref mid = lower_saved_at(k->mid);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
+    lower_attention_forward(context, kind, x, mid, false);
+    lower_residual(context, in, kind->layout.out_b, mid, k->mask1);
+    lower_temp_reset(context, mark);
+    x = norm_rows(context, &norm2, mid, k->n2, k->stats2);
+    if (is_whole)
+        second_half(context, kind, x, mid, out);
+    else
+        (void)lower_mlp_begin(context, kind, x);
+    lower_temp_reset(context, mark);
 }
 
-/* The whole rows of a stream-sharded operand; itself where nothing is. */
-static fr_ref gather_rows(lower_context *context, fr_ref shard)
+/* Attention and MLP side by side (GPT-NeoX): one sum over TP for both. */
+static void forward_parallel(lower_context *context, const lower_kind *kind,
+                             fr_ref in, fr_ref out)
 {
     const lower_shape *s = &context->shape;
-    if (!context->plan->is_sequence_parallel)
-        return shard;
-    fr_ref whole = lower_temp(context, f32_bytes(s->rows, s->hidden));
-    fr_instr *instr =
-        lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP, FR_DTYPE_F32,
-                         (uint64_t)(s->rows * s->hidden));
-    instr->ref[0] = shard;
-    instr->ref[1] = whole;
-    return whole;
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const int64_t n = s->rows * s->hidden;
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref sum = lower_partial_rows(context, out);
+    fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
+    lower_attention_forward(context, kind, x, sum, true);
+    x = norm_rows(context, &norm2, in, k->n2, k->stats2);
+    lower_mlp_place at = lower_mlp_begin(context, kind, x);
+    fr_ref mlp = lower_temp(context, lower_bytes(context, s->rows, s->hidden));
+    lower_mlp_finish(context, kind, at, mlp, true);
+    lower_add(context, mlp, sum, n);
+    lower_sum_rows(context, sum, out);
+    lower_residual(context, in, kind->layout.fc2_b, out, k->mask2);
+    lower_temp_reset(context, mark);
 }
 
-/* Where a partial sum is to be written that sum_rows() will finish. */
-static fr_ref partial_rows(lower_context *context, fr_ref target)
+/* Norms after the sums (BERT); n2 is the first one's output. */
+static void forward_post_norm(lower_context *context, const lower_kind *kind,
+                              fr_ref in, fr_ref out)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref mid = lower_saved_at(k->mid), n2 = lower_saved_at(k->n2.wide);
+    const fr_ref last = lower_saved_at(k->last);
+    uint64_t mark = lower_temp_mark(context);
+    lower_attention_forward(context, kind, in, mid, false);
+    lower_residual(context, in, kind->layout.out_b, mid, k->mask1);
+    lower_norm_fwd(context, &norm1, mid, n2, lower_saved_at(k->stats1));
+    second_half(context, kind, n2, n2, last);
+    lower_norm_fwd(context, &norm2, last, out, lower_saved_at(k->stats2));
+    lower_temp_reset(context, mark);
+}
+
+/* Norms and joins what came in with the next token (DeepSeek-V3, section 2.2
+ * of arXiv 2412.19437; its embedding is the shared one and left out). */
+static lower_matrix join_matrix(const lower_context *context,
+                                const lower_kind *kind)
 {
     const lower_shape *s = &context->shape;
-    return context->plan->is_sequence_parallel
-               ? lower_temp(context, f32_bytes(s->rows, s->hidden))
-               : target;
+    return (lower_matrix){.m = s->stream_rows,
+                          .n = s->hidden,
+                          .k = 2 * s->hidden,
+                          .w = kind->layout.mtp_join,
+                          .b = LOWER_ABSENT};
 }
 
-/* Sums the partial results of the TP ranks into `target`. */
-static void sum_rows(lower_context *context, fr_ref partial, fr_ref target)
+static void join_forward(lower_context *context, const lower_kind *kind,
+                         fr_ref in)
 {
     const lower_shape *s = &context->shape;
-    bool is_scattered = context->plan->is_sequence_parallel;
-    if (!is_split(context))
-        return;
-    fr_instr *instr = lower_collective(
-        context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
-        FR_AXIS_TP, FR_DTYPE_F32, (uint64_t)(s->rows * s->hidden));
-    instr->ref[0] = partial;
-    instr->ref[1] = target;
+    const lower_saved *k = &kind->saved;
+    const lower_matrix matrix = join_matrix(context, kind);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref both = lower_place_kept(context, k->joined.wide,
+                                   2 * context->shape.stream_bytes);
+    for (uint64_t i = 0; i < 2; i++) {
+        lower_norm norm =
+            lower_stream_norm(context, kind->layout.mtp_norm[i], LOWER_ABSENT);
+        fr_ref half = both;
+        half.offset_bytes += i * s->stream_bytes;
+        lower_norm_fwd(
+            context, &norm, in, half,
+            lower_saved_at(k->join_stats +
+                           i * 2 * sizeof(float) * (uint64_t)s->stream_rows));
+    }
+    fr_ref x =
+        lower_operand(context, both, k->joined, s->stream_rows, 2 * s->hidden);
+    lower_product_fwd(context, kind, &matrix, x, lower_saved_at(k->join_out));
+    lower_temp_reset(context, mark);
 }
 
-static void linear_fwd(lower_context *context, const int64_t mnk[3], fr_ref x,
-                       fr_ref w, fr_ref bias, fr_ref y)
+/* Onto the gradient of what came in; the embedding's share is left out. */
+static void join_backward(lower_context *context, const lower_kind *kind)
 {
-    fr_instr *instr = lower_emit(context, FR_OP_LINEAR_FWD);
-    for (int i = 0; i < 3; i++)
-        instr->dim[i] = mnk[i];
-    instr->ref[0] = x;
-    instr->ref[1] = w;
-    instr->ref[2] = bias;
-    instr->ref[3] = y;
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    const lower_matrix matrix = join_matrix(context, kind);
+    const fr_ref grad = lower_ref(FR_SPACE_IN, 0);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref dboth = lower_temp(context, 2 * s->stream_bytes);
+    lower_gradient d =
+        lower_gradient_operand(context, grad, false, s->stream_rows, s->hidden);
+    lower_product_dgrad(context, kind, &matrix, d.rows, dboth);
+    lower_product_wgrad(context, &matrix, d.columns,
+                        lower_kept_operand(k->joined));
+    for (uint64_t i = 0; i < 2; i++) {
+        lower_norm norm =
+            lower_stream_norm(context, kind->layout.mtp_norm[i], LOWER_ABSENT);
+        fr_ref half = dboth;
+        half.offset_bytes += i * s->stream_bytes;
+        lower_norm_bwd(
+            context, &norm, half, lower_ref(FR_SPACE_INPUT, 0),
+            lower_saved_at(k->join_stats +
+                           i * 2 * sizeof(float) * (uint64_t)s->stream_rows),
+            i == 0 ? grad : half);
+    }
+    lower_temp_reset(context, mark);
 }
 
-static void linear_dgrad(lower_context *context, const int64_t mnk[3],
-                         fr_ref dy, fr_ref w, fr_ref dx)
+/* `is_whole`: to its output, else as far as backward needs. */
+static void emit_forward(lower_context *context, const lower_kind *kind,
+                         fr_ref out, bool is_whole)
 {
-    fr_instr *instr = lower_emit(context, FR_OP_LINEAR_DGRAD);
-    for (int i = 0; i < 3; i++)
-        instr->dim[i] = mnk[i];
-    instr->ref[0] = dy;
-    instr->ref[1] = w;
-    instr->ref[2] = dx;
+    fr_ref in = lower_ref(FR_SPACE_IN, 0);
+    if (kind->is_mtp) {
+        join_forward(context, kind, in);
+        in = lower_saved_at(kind->saved.join_out);
+    }
+    if (lower_is_post_norm(context))
+        forward_post_norm(context, kind, in, out);
+    else if (context->model->is_parallel_block)
+        forward_parallel(context, kind, in, out);
+    else
+        forward_pre_norm(context, kind, in, out, is_whole);
 }
 
-static void linear_wgrad(lower_context *context, const int64_t mnk[3],
-                         fr_ref dy, fr_ref x, fr_ref dw, fr_ref dbias)
+/* ---- backward ---------------------------------------------------------------
+ */
+
+static fr_ref remake_norm(lower_context *context, const lower_norm *norm,
+                          fr_ref x)
 {
-    fr_instr *instr = lower_emit(context, FR_OP_LINEAR_WGRAD);
-    for (int i = 0; i < 3; i++)
-        instr->dim[i] = mnk[i];
-    instr->ref[0] = dy;
-    instr->ref[1] = x;
-    instr->ref[2] = dw;
-    instr->ref[3] = dbias;
+    const lower_shape *s = &context->shape;
+    const size_t first = context->instrs.n;
+    fr_ref y = lower_temp(context, s->stream_bytes);
+    fr_ref stats =
+        lower_temp(context, 2 * sizeof(float) * (uint64_t)s->stream_rows);
+    lower_norm_fwd(context, norm, x, y, stats);
+    lower_mark_remade(context, first);
+    return y;
 }
 
-static void norm_fwd(lower_context *context, fr_ref x, const uint64_t wb[2],
-                     fr_ref y, fr_ref stats)
+/* A norm's output as an operand of products: kept, or made again. */
+static fr_ref normed_again(lower_context *context, const lower_norm *norm,
+                           fr_ref x, lower_kept kept)
 {
-    fr_instr *instr = lower_emit(context, FR_OP_NORM_FWD);
-    instr->dim[0] = context->shape.stream_rows;
-    instr->dim[1] = context->shape.hidden;
-    instr->scalar = context->model->norm_eps;
-    instr->flags = context->model->is_rms_norm ? FR_INSTR_RMS : 0;
-    instr->ref[0] = x;
-    instr->ref[1] = weight(context, wb[0]);
-    instr->ref[2] = weight(context, wb[1]);
-    instr->ref[3] = y;
-    instr->ref[4] = stats;
+    const lower_shape *s = &context->shape;
+    fr_ref y = lower_kept_operand(kept);
+    if (y.space != FR_SPACE_NONE)
+        return y;
+    y = remake_norm(context, norm, x);
+    const size_t first = context->instrs.n;
+    y = lower_operand(context, y, kept, s->stream_rows, s->hidden);
+    lower_mark_remade(context, first);
+    return y;
 }
 
 /* Adds onto the gradient of the stream. */
-static void norm_bwd(lower_context *context, fr_ref dy, fr_ref x,
-                     const uint64_t wb[2], fr_ref stats)
+static void add_norm(lower_context *context, const lower_norm *norm, fr_ref dy,
+                     fr_ref x, uint64_t stats)
 {
-    fr_instr *instr = lower_emit(context, FR_OP_NORM_BWD);
-    instr->dim[0] = context->shape.stream_rows;
-    instr->dim[1] = context->shape.hidden;
-    instr->scalar = context->model->norm_eps;
-    instr->flags = (uint16_t)((context->model->is_rms_norm ? FR_INSTR_RMS : 0) |
-                              FR_INSTR_ACCUMULATE);
-    instr->ref[0] = dy;
-    instr->ref[1] = x;
-    instr->ref[2] = weight(context, wb[0]);
-    instr->ref[3] = stats;
-    instr->ref[4] = lower_ref(FR_SPACE_IN, 0);
-    instr->ref[5] = grad(context, wb[0]);
-    instr->ref[6] = grad(context, wb[1]);
+    lower_norm_bwd(context, norm, dy, x, lower_saved_at(stats),
+                   lower_ref(FR_SPACE_IN, 0))
+        ->flags |= FR_INSTR_ACCUMULATE;
 }
 
-/* sum = a + sum (+ bias) */
-static void residual_add(lower_context *context, fr_ref a, uint64_t bias,
-                         fr_ref sum)
+/* The router reads the wide copy of the norm; experts cast their own rows. */
+static fr_ref second_backward(lower_context *context, const lower_kind *kind,
+                              const lower_norm *norm, fr_ref mid)
 {
-    fr_instr *instr = lower_emit(context, FR_OP_RESIDUAL_ADD);
-    instr->dim[0] = context->shape.stream_rows;
-    instr->dim[1] = context->shape.hidden;
-    instr->ref[0] = a;
-    instr->ref[1] = sum;
-    instr->ref[2] = weight(context, bias);
-    instr->ref[3] = sum;
+    const fr_ref dy = lower_ref(FR_SPACE_IN, 0);
+    const lower_kept kept = kind->saved.n2;
+    if (!kind->is_moe)
+        return lower_mlp_backward(context, kind, dy,
+                                  normed_again(context, norm, mid, kept));
+    fr_ref x = lower_saved_at(kept.wide);
+    if (x.space == FR_SPACE_NONE)
+        x = remake_norm(context, norm, mid);
+    return lower_moe_backward(context, kind, dy, x);
 }
 
-static void rope(lower_context *context, fr_op op, fr_ref qkv)
+static void backward_pre_norm(lower_context *context, const lower_kind *kind,
+                              fr_ref input)
 {
-    const lower_shape *s = &context->shape;
-    const int64_t dims[5] = {s->rows, s->seq, s->q_heads, s->kv_heads,
-                             s->head_dim};
-    if (!context->model->is_rope)
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref mid = lower_saved_at(k->mid);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref dx = second_backward(context, kind, &norm2, mid);
+    add_norm(context, &norm2, dx, mid, k->stats2);
+    lower_temp_reset(context, mark);
+    fr_ref x = normed_again(context, &norm1, input, k->n1);
+    dx = lower_attention_backward(context, kind, lower_ref(FR_SPACE_IN, 0), x);
+    add_norm(context, &norm1, dx, input, k->stats1);
+    lower_temp_reset(context, mark);
+}
+
+static void backward_parallel(lower_context *context, const lower_kind *kind,
+                              fr_ref input)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref dy = lower_ref(FR_SPACE_IN, 0);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref x = normed_again(context, &norm2, input, k->n2);
+    fr_ref dx2 = lower_mlp_backward(context, kind, dy, x);
+    x = normed_again(context, &norm1, input, k->n1);
+    fr_ref dx1 = lower_attention_backward(context, kind, dy, x);
+    add_norm(context, &norm2, dx2, input, k->stats2);
+    add_norm(context, &norm1, dx1, input, k->stats1);
+    lower_temp_reset(context, mark);
+}
+
+static void backward_post_norm(lower_context *context, const lower_kind *kind,
+                               fr_ref input)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref grad = lower_ref(FR_SPACE_IN, 0);
+    const int64_t n = context->shape.stream_rows * context->shape.hidden;
+    uint64_t mark = lower_temp_mark(context);
+    lower_norm_bwd(context, &norm2, grad, lower_saved_at(k->last),
+                   lower_saved_at(k->stats2), grad);
+    fr_ref dx = second_backward(context, kind, &norm1, lower_saved_at(k->mid));
+    lower_add(context, dx, grad, n);
+    lower_temp_reset(context, mark);
+    lower_norm_bwd(context, &norm1, grad, lower_saved_at(k->mid),
+                   lower_saved_at(k->stats1), grad);
+    dx = lower_attention_backward(context, kind, grad,
+                                  context->is_low ? lower_kept_operand(k->n1)
+                                                  : input);
+    lower_add(context, dx, grad, n);
+    lower_temp_reset(context, mark);
+}
+
+static void emit_backward(lower_context *context, const lower_kind *kind)
+{
+    fr_ref input = kind->is_mtp ? lower_saved_at(kind->saved.join_out)
+                                : lower_ref(FR_SPACE_INPUT, 0);
+    if (lower_is_post_norm(context))
+        backward_post_norm(context, kind, input);
+    else if (context->model->is_parallel_block)
+        backward_parallel(context, kind, input);
+    else
+        backward_pre_norm(context, kind, input);
+    if (kind->is_mtp)
+        join_backward(context, kind);
+}
+
+/* ---- segments ---------------------------------------------------------------
+ */
+
+/*
+ * Full recompute is the whole forward again: frameworks that checkpoint a
+ * layer as one function (Megatron-LM; the 96 B s l h^2 of Narayanan et al.
+ * 2021, arXiv 2104.04473, appendix) run its last product too.  The CPU
+ * runtime, in f32, stops when it has what backward needs.
+ */
+static void remake_segment(lower_context *context, lower_kind *kind,
+                           const char *name)
+{
+    bool is_whole = context->plan->precision != FR_DTYPE_F32 || kind->is_moe ||
+                    lower_is_post_norm(context) ||
+                    context->model->is_parallel_block;
+    kind->calls.i_remake =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "%s_recompute", name);
+    if (context->is_out_of_memory)
         return;
-    fr_instr *instr = lower_emit(context, op);
-    for (int i = 0; i < 5; i++)
-        instr->dim[i] = dims[i];
-    instr->scalar = context->model->rope_theta;
-    instr->ref[0] = qkv;
+    context->segments.items[kind->calls.i_remake].is_recompute = true;
+    fr_ref out = is_whole ? lower_temp(context, context->shape.stream_bytes)
+                          : lower_absent;
+    emit_forward(context, kind, out, is_whole);
 }
 
-static fr_instr *attention(lower_context *context, fr_op op)
+static void kind_segments(lower_context *context, lower_kind *kind,
+                          const char *name)
 {
-    const lower_shape *s = &context->shape;
-    const int64_t dims[5] = {s->batch, s->seq, s->q_heads, s->kv_heads,
-                             s->head_dim};
-    fr_instr *instr = lower_emit(context, op);
-    for (int i = 0; i < 5; i++)
-        instr->dim[i] = dims[i];
-    instr->flags = context->is_probs_saved ? FR_INSTR_SAVE_PROBS : 0;
-    return instr;
-}
-
-static fr_instr *activation(lower_context *context, bool is_backward)
-{
-    const lower_shape *s = &context->shape;
-    bool is_gated = context->model->is_gated_mlp;
-    fr_instr *instr = lower_emit(
-        context, is_gated ? is_backward ? FR_OP_SWIGLU_BWD : FR_OP_SWIGLU_FWD
-                 : is_backward ? FR_OP_GELU_BWD
-                               : FR_OP_GELU_FWD);
-    instr->dim[0] = is_gated ? s->rows : s->rows * s->ffn;
-    instr->dim[1] = is_gated ? s->ffn : 0;
-    return instr;
-}
-
-/* Everything that backward needs; the rest is finish_forward(). */
-static void emit_kept_forward(lower_context *context)
-{
-    const lower_shape *s = &context->shape;
-    const lower_layer_layout *l = &context->layer;
-    const lower_saved *k = &context->saved;
-    const fr_ref in = lower_ref(FR_SPACE_IN, 0), mid = saved(k->mid);
-    uint64_t mark = lower_temp_mark(context);
-
-    norm_fwd(context, in, (const uint64_t[2]){l->ln1_w, l->ln1_b}, saved(k->n1),
-             saved(k->stats1));
-    fr_ref n1 = gather_rows(context, saved(k->n1));
-    linear_fwd(context, (const int64_t[3]){s->rows, s->qkv, s->hidden}, n1,
-               weight(context, l->qkv_w), weight(context, l->qkv_b),
-               saved(k->qkv));
-    lower_temp_reset(context, mark);
-    rope(context, FR_OP_ROPE_FWD, saved(k->qkv));
-    fr_instr *instr = attention(context, FR_OP_ATTN_FWD);
-    instr->ref[0] = saved(k->qkv);
-    instr->ref[1] = saved(k->o);
-    instr->ref[2] = saved(k->kept);
-    fr_ref partial = partial_rows(context, mid);
-    linear_fwd(context, (const int64_t[3]){s->rows, s->hidden, s->attn},
-               saved(k->o), weight(context, l->out_w), absent, partial);
-    sum_rows(context, partial, mid);
-    lower_temp_reset(context, mark);
-    residual_add(context, in, l->out_b, mid);
-
-    norm_fwd(context, mid, (const uint64_t[2]){l->ln2_w, l->ln2_b},
-             saved(k->n2), saved(k->stats2));
-    fr_ref n2 = gather_rows(context, saved(k->n2));
-    linear_fwd(context, (const int64_t[3]){s->rows, s->fc1, s->hidden}, n2,
-               weight(context, l->fc1_w), weight(context, l->fc1_b),
-               saved(k->fc1));
-    lower_temp_reset(context, mark);
-    instr = activation(context, false);
-    instr->ref[0] = saved(k->fc1);
-    instr->ref[1] = saved(k->act);
-}
-
-static void finish_forward(lower_context *context)
-{
-    const lower_shape *s = &context->shape;
-    const lower_layer_layout *l = &context->layer;
-    const lower_saved *k = &context->saved;
-    const fr_ref out = lower_ref(FR_SPACE_OUT, 0);
-    fr_ref partial = partial_rows(context, out);
-    linear_fwd(context, (const int64_t[3]){s->rows, s->hidden, s->ffn},
-               saved(k->act), weight(context, l->fc2_w), absent, partial);
-    sum_rows(context, partial, out);
-    residual_add(context, saved(k->mid), l->fc2_b, out);
-}
-
-static void emit_mlp_backward(lower_context *context)
-{
-    const lower_shape *s = &context->shape;
-    const lower_layer_layout *l = &context->layer;
-    const lower_saved *k = &context->saved;
-    const int64_t fc1[3] = {s->rows, s->fc1, s->hidden};
-    const int64_t fc2[3] = {s->rows, s->hidden, s->ffn};
-    bool is_gated = context->model->is_gated_mlp;
-    uint64_t mark = lower_temp_mark(context);
-
-    fr_ref dfc1 = lower_temp(context, f32_bytes(s->rows, s->fc1));
-    uint64_t after_dfc1 = lower_temp_mark(context);
-    fr_ref dact =
-        is_gated ? lower_temp(context, f32_bytes(s->rows, s->ffn)) : dfc1;
-    fr_ref dy = gather_rows(context, lower_ref(FR_SPACE_IN, 0));
-    linear_dgrad(context, fc2, dy, weight(context, l->fc2_w), dact);
-    linear_wgrad(context, fc2, dy, saved(k->act), grad(context, l->fc2_w),
-                 grad(context, l->fc2_b));
-    fr_instr *instr = activation(context, true);
-    instr->ref[0] = dact;
-    instr->ref[1] = saved(k->fc1);
-    instr->ref[2] = dfc1;
-    lower_temp_reset(context, after_dfc1);
-
-    fr_ref dn2 = lower_temp(context, s->stream_bytes);
-    uint64_t after_dn2 = lower_temp_mark(context);
-    fr_ref partial = partial_rows(context, dn2);
-    linear_dgrad(context, fc1, dfc1, weight(context, l->fc1_w), partial);
-    sum_rows(context, partial, dn2);
-    lower_temp_reset(context, after_dn2);
-    fr_ref n2 = gather_rows(context, saved(k->n2));
-    linear_wgrad(context, fc1, dfc1, n2, grad(context, l->fc1_w),
-                 grad(context, l->fc1_b));
-    norm_bwd(context, dn2, saved(k->mid),
-             (const uint64_t[2]){l->ln2_w, l->ln2_b}, saved(k->stats2));
-    lower_temp_reset(context, mark);
-}
-
-static void emit_attention_backward(lower_context *context)
-{
-    const lower_shape *s = &context->shape;
-    const lower_layer_layout *l = &context->layer;
-    const lower_saved *k = &context->saved;
-    const int64_t qkv[3] = {s->rows, s->qkv, s->hidden};
-    const int64_t out[3] = {s->rows, s->hidden, s->attn};
-    uint64_t mark = lower_temp_mark(context);
-
-    fr_ref dqkv = lower_temp(context, f32_bytes(s->rows, s->qkv));
-    uint64_t after_dqkv = lower_temp_mark(context);
-    fr_ref d_o = lower_temp(context, f32_bytes(s->rows, s->attn));
-    fr_ref dy = gather_rows(context, lower_ref(FR_SPACE_IN, 0));
-    linear_dgrad(context, out, dy, weight(context, l->out_w), d_o);
-    linear_wgrad(context, out, dy, saved(k->o), grad(context, l->out_w),
-                 grad(context, l->out_b));
-    fr_instr *instr = attention(context, FR_OP_ATTN_BWD);
-    instr->ref[0] = d_o;
-    instr->ref[1] = saved(k->qkv);
-    instr->ref[2] = saved(k->o);
-    instr->ref[3] = saved(k->kept);
-    instr->ref[4] = dqkv;
-    rope(context, FR_OP_ROPE_BWD, dqkv);
-    lower_temp_reset(context, after_dqkv);
-
-    fr_ref dn1 = lower_temp(context, s->stream_bytes);
-    uint64_t after_dn1 = lower_temp_mark(context);
-    fr_ref partial = partial_rows(context, dn1);
-    linear_dgrad(context, qkv, dqkv, weight(context, l->qkv_w), partial);
-    sum_rows(context, partial, dn1);
-    lower_temp_reset(context, after_dn1);
-    fr_ref n1 = gather_rows(context, saved(k->n1));
-    linear_wgrad(context, qkv, dqkv, n1, grad(context, l->qkv_w),
-                 grad(context, l->qkv_b));
-    norm_bwd(context, dn1, lower_ref(FR_SPACE_INPUT, 0),
-             (const uint64_t[2]){l->ln1_w, l->ln1_b}, saved(k->stats1));
-    lower_temp_reset(context, mark);
+    lower_cast_segment(context, kind);
+    kind->calls.i_fwd =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "%s_fwd", name);
+    emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
+    if (context->plan->recompute == FR_RECOMPUTE_FULL)
+        remake_segment(context, kind, name);
+    kind->calls.i_bwd =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd", name);
+    emit_backward(context, kind);
+    if (!context->plan->is_sequence_parallel)
+        return;
+    /* Each TP rank's norms have seen its own rows only. */
+    kind->calls.i_norm_reduce =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "norm_grad_reduce");
+    fr_instr *instr =
+        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
+                         context->plan->grad_dtype, kind->layout.n_norm);
+    instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_GRAD, 0);
 }
 
 void lower_layer_segments(lower_context *context)
 {
-    context->i_layer_fwd =
-        lower_segment_begin(context, FR_LANE_COMPUTE, "layer_fwd");
-    emit_kept_forward(context);
-    finish_forward(context);
-    if (context->plan->recompute == FR_RECOMPUTE_FULL) {
-        context->i_layer_remake =
-            lower_segment_begin(context, FR_LANE_COMPUTE, "layer_recompute");
-        context->segments.items[context->i_layer_remake].is_recompute = true;
-        emit_kept_forward(context);
+    const fr_model *model = context->model;
+    static const char *const names[] = {"layer", "moe_layer", "mtp_layer"};
+    int64_t n_layers = model->n_layers + model->n_mtp_layers;
+    for (uint32_t i = 0; i < context->n_kinds; i++) {
+        lower_kind *kind = &context->kinds[i];
+        bool is_used = model->kind == FR_MODEL_LAYERS;
+        for (int64_t k = 0; k < n_layers && !is_used; k++)
+            is_used = lower_kind_of(context, (int32_t)k) == kind;
+        if (model->kind == FR_MODEL_LAYERS)
+            lower_entry_segments(context, kind, i);
+        else if (is_used)
+            kind_segments(context, kind, names[i]);
     }
-    context->i_layer_bwd =
-        lower_segment_begin(context, FR_LANE_COMPUTE, "layer_bwd");
-    emit_mlp_backward(context);
-    emit_attention_backward(context);
-    if (!context->plan->is_sequence_parallel)
-        return;
-    /* Each TP rank's norms have seen its own rows only. */
-    context->i_norm_reduce =
-        lower_segment_begin(context, FR_LANE_COMPUTE, "norm_grad_reduce");
-    fr_instr *instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
-                                       FR_DTYPE_F32, context->layer.n_norm);
-    instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_GRAD, 0);
 }

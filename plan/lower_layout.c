@@ -9,28 +9,6 @@
  */
 #include "plan/lower_internal.h"
 
-const lower_layer_layout *lower_layout_of(const lower_context *context,
-                                          int32_t layer)
-{
-    (void)layer; /* all are alike so far */
-    return &context->layer;
-}
-
-lower_layer_calls lower_calls_of(const lower_context *context, int32_t layer)
-{
-    (void)layer;
-    return (lower_layer_calls){.i_fwd = context->i_layer_fwd,
-                               .i_bwd = context->i_layer_bwd,
-                               .i_remake = context->i_layer_remake,
-                               .i_norm_reduce = context->i_norm_reduce};
-}
-
-uint64_t lower_saved_bytes(const lower_context *context, int32_t layer)
-{
-    (void)layer;
-    return context->saved.n_bytes;
-}
-
 fr_axis lower_reduce_axis(const lower_context *context, bool is_expert)
 {
     (void)context;

@@ -222,10 +222,23 @@ static void bind_ends(lower_class *lc, bool is_head, fr_space space,
     }
 }
 
+/* A gradient is worked on in place: room for the largest of the chunk. */
+static uint64_t lower_gradient_bytes(const lower_class *lc, int32_t chunk)
+{
+    uint64_t most = 0;
+    for (int32_t i = 0; i <= lc->chunk_layers[chunk]; i++) {
+        uint64_t bytes =
+            lower_stream_bytes(lc->context, lc->chunk_first[chunk] + i);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 static void embed(lower_class *lc, const fr_task *task)
 {
     uint32_t tokens = load_tokens(lc, task->micro_batch);
-    uint32_t block = lower_add_activation(lc, lc->context->shape.stream_bytes);
+    uint32_t block =
+        lower_add_activation(lc, lower_stream_bytes(lc->context, 0));
     lower_before_use(lc);
     lower_add_call(lc, lc->i_embed_fwd, -1, task->micro_batch, task->chunk);
     bind_ends(lc, false, FR_SPACE_WEIGHT, 'r');
@@ -235,6 +248,32 @@ static void embed(lower_class *lc, const fr_task *task)
     lc->inputs[lower_slot(lc, task, 0)] = block;
 }
 
+/* The layer's weights in the dtype of its products, made once per step; later
+ * calls read them. */
+static void bind_low(lower_class *lc, const fr_task *task, int32_t i)
+{
+    uint32_t block = lc->low[lc->chunk_slot[task->chunk] + (uint32_t)i];
+    fr_builder_bind(lc->builder, FR_SPACE_LOW, block, 'r');
+}
+
+static void cast_weights(lower_class *lc, const fr_task *task, int32_t i)
+{
+    const lower_context *context = lc->context;
+    const int32_t layer = lc->chunk_first[task->chunk] + i;
+    const uint64_t n_bytes = lower_kind_of(context, layer)->low_bytes;
+    uint32_t *block = &lc->low[lc->chunk_slot[task->chunk] + (uint32_t)i];
+    if (task->micro_batch == 0)
+        *block = n_bytes == 0 ? FR_BLOCK_NONE
+                              : fr_builder_add_block(lc->builder,
+                                                     FR_MEMORY_BUFFERS, true,
+                                                     n_bytes);
+    if (*block == FR_BLOCK_NONE || task->micro_batch > 0)
+        return;
+    lower_add_call(lc, lower_calls_of(context, layer).i_cast, layer, -1, -1);
+    bind_layer(lc, FR_SPACE_WEIGHT, layer_unit(lc, task, i), 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_LOW, *block, 'w');
+}
+
 static void layer_forward(lower_class *lc, const fr_task *task, int32_t i)
 {
     const lower_context *context = lc->context;
@@ -242,11 +281,14 @@ static void layer_forward(lower_class *lc, const fr_task *task, int32_t i)
     const size_t at = lower_slot(lc, task, i);
     uint32_t saved =
         lower_add_activation(lc, lower_saved_bytes(context, layer));
-    uint32_t out = lower_add_activation(lc, context->shape.stream_bytes);
+    uint32_t out =
+        lower_add_activation(lc, lower_stream_bytes(context, layer + 1));
     lower_before_use(lc);
+    cast_weights(lc, task, i);
     lower_add_call(lc, lower_calls_of(context, layer).i_fwd, layer,
                    task->micro_batch, task->chunk);
     bind_layer(lc, FR_SPACE_WEIGHT, layer_unit(lc, task, i), 'r');
+    bind_low(lc, task, i);
     fr_builder_bind(lc->builder, FR_SPACE_IN, lc->inputs[at], 'r');
     fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
     fr_builder_bind(lc->builder, FR_SPACE_OUT, out, 'w');
@@ -374,25 +416,27 @@ static void finish_ends(lower_class *lc, const fr_task *task, bool is_head)
         reduce_set(lc, i_set, is_last_micro);
 }
 
-static void head(lower_class *lc, const fr_task *task, uint32_t gradient)
+/* The head on what comes before layer i of the chunk; `is_added`: onto the
+ * gradient of a later token's layer. */
+static void head(lower_class *lc, const fr_task *task, int32_t i,
+                 uint32_t gradient, bool is_added)
 {
     uint32_t tokens = load_tokens(lc, task->micro_batch);
     lower_before_use(lc);
     if (lower_is_by_unit(lc->context))
         lower_open_grads(lc, lc->i_head_set);
-    lower_add_call(lc, lc->i_head, -1, task->micro_batch, task->chunk);
+    lower_add_call(lc, is_added ? lc->i_head_again : lc->i_head, -1,
+                   task->micro_batch, task->chunk);
     bind_ends(lc, true, FR_SPACE_WEIGHT, 'r');
     bind_ends(lc, true, FR_SPACE_GRAD, 'm');
-    fr_builder_bind(
-        lc->builder, FR_SPACE_IN,
-        lc->inputs[lower_slot(lc, task, lc->chunk_layers[task->chunk])], 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_OUT, gradient, 'w');
+    fr_builder_bind(lc->builder, FR_SPACE_IN,
+                    lc->inputs[lower_slot(lc, task, i)], 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_OUT, gradient, is_added ? 'm' : 'w');
     fr_builder_bind(lc->builder, FR_SPACE_TOKENS, tokens, 'r');
     fr_builder_bind(lc->builder, FR_SPACE_STEP, lc->step, 'm');
     lower_after_use(lc, lower_is_by_unit(lc->context)
                             ? lc->sets.items[lc->i_head_set].grad
                             : FR_BLOCK_NONE);
-    finish_ends(lc, task, true);
 }
 
 static void layer_backward(lower_class *lc, const fr_task *task, int32_t i,
@@ -412,6 +456,7 @@ static void layer_backward(lower_class *lc, const fr_task *task, int32_t i,
         lower_add_call(lc, calls.i_remake, layer, task->micro_batch,
                        task->chunk);
         bind_layer(lc, FR_SPACE_WEIGHT, unit, 'r');
+        bind_low(lc, task, i);
         fr_builder_bind(lc->builder, FR_SPACE_IN, lc->inputs[at], 'r');
         fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
     }
@@ -420,6 +465,7 @@ static void layer_backward(lower_class *lc, const fr_task *task, int32_t i,
     lower_add_call(lc, calls.i_bwd, layer, task->micro_batch, task->chunk);
     bind_layer(lc, FR_SPACE_WEIGHT, unit, 'r');
     bind_layer(lc, FR_SPACE_GRAD, unit, 'm');
+    bind_low(lc, task, i);
     fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'm');
     fr_builder_bind(lc->builder, FR_SPACE_INPUT, lc->inputs[at], 'r');
     fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'r');
@@ -436,13 +482,21 @@ static void backward(lower_class *lc, const fr_task *task)
     const int32_t n_layers = lc->chunk_layers[task->chunk];
     uint32_t gradient = *lower_gradient_of(lc, task);
     lower_fetch_layer(lc, task, n_layers - 1);
-    if (is_last_stage(lc, task->chunk)) {
-        gradient = lower_add_activation(lc, context->shape.stream_bytes);
-        head(lc, task, gradient);
-    }
-    for (int32_t i = n_layers; i-- > 0;) {
-        layer_backward(lc, task, i, gradient);
-        finish_layer(lc, task, i);
+    bool is_last = is_last_stage(lc, task->chunk);
+    const int32_t n_later = is_last ? (int32_t)context->model->n_mtp_layers : 0;
+    if (is_last)
+        gradient = lower_add_activation(
+            lc, lower_gradient_bytes(lc, task->chunk));
+    for (int32_t i = n_layers; i >= 0; i--) {
+        /* Each token ahead has its loss, the next one's too. */
+        if (is_last && i >= n_layers - n_later)
+            head(lc, task, i, gradient, i < n_layers);
+        if (is_last && i == n_layers - n_later)
+            finish_ends(lc, task, true);
+        if (i == 0)
+            break;
+        layer_backward(lc, task, i - 1, gradient);
+        finish_layer(lc, task, i - 1);
     }
     if (!is_first_stage(lc, task->chunk)) {
         lower_send(lc, stage_of(lc, task->chunk), true, task, gradient);

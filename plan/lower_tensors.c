@@ -8,8 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Tensor ids, the same on any layout; layers follow, 16 ids each. */
-enum { ID_WTE, ID_WPE, ID_NORM_W, ID_NORM_B, ID_HEAD, ID_LAYERS = 16 };
+/* Tensor ids, the same on any layout; layers follow, 16 ids each, and what
+ * plain decoders do not have, 32 each. */
+enum {
+    ID_WTE,
+    ID_WPE,
+    ID_NORM_W,
+    ID_NORM_B,
+    ID_HEAD,
+    ID_LAYERS = 16,
+    ID_MORE = 1 << 24
+};
 
 /* What a tensor is, before it is placed. */
 typedef struct tensor_spec {
@@ -126,12 +135,101 @@ static void mark_parts(lower_class *lc, uint32_t id, uint8_t n_parts,
     }
 }
 
+/* A matrix or vector that only larger models have. */
+typedef struct more_spec {
+    uint64_t at;
+    uint8_t sharded_dim;
+    int64_t rows, cols, global_rows, global_cols;
+    const char *name;
+} more_spec;
+
+/* Heads' and latents' norms, latent projections, router, experts, what joins a
+ * later token; experts are stacked, sharded over EP and ETP. */
+static bool push_more(lower_class *lc, const lower_unit *unit)
+{
+    const lower_context *context = lc->context;
+    const fr_model *m = context->model;
+    const lower_shape *s = &context->shape;
+    const lower_layer_layout *l = lower_layout_of(context, unit->layer);
+    const int64_t c = s->hidden, e = s->experts_local, tp = context->plan->tp;
+    const int64_t all = m->n_experts, gate = m->is_gated_mlp ? 2 : 1;
+    const int64_t shared = m->shared_expert_ffn_hidden;
+    const int64_t wide = m->expert_ffn_hidden;
+    const int64_t q_in = m->q_lora_rank > 0 ? m->q_lora_rank : c;
+    const int64_t kv_out = s->q_heads * (m->qk_nope_head_dim + s->v_dim);
+    const int64_t kv_in = m->kv_lora_rank + m->qk_rope_head_dim;
+    bool is_latent = m->kv_lora_rank > 0;
+    const int64_t qn = is_latent ? m->q_lora_rank : s->head_dim;
+    const int64_t kn = is_latent ? m->kv_lora_rank : s->head_dim;
+    const int64_t q = s->q_heads * s->head_dim;
+    const more_spec specs[] = {
+        {l->q_norm, 0, 1, qn, 1, qn, "q_norm"},
+        {l->k_norm, 0, 1, kn, 1, kn, "k_norm"},
+        {l->q_down, 0, m->q_lora_rank, c, m->q_lora_rank, c, "q_a_proj"},
+        {l->q_up, 1, q, q_in, q * tp, q_in, "q_b_proj"},
+        {l->kv_down, 0, kv_in, c, kv_in, c, "kv_a_proj"},
+        {l->kv_up, 1, kv_out, m->kv_lora_rank, kv_out * tp, m->kv_lora_rank,
+         "kv_b_proj"},
+        {l->router, 0, all, c, all, c, "router"},
+        {l->shared_gate, 0, 1, c, 1, c, "shared_gate"},
+        {l->shared_fc1.w, 1, s->shared_fc1, c, gate * shared, c, "shared_up"},
+        {l->shared_fc1.b, 2, 1, s->shared_fc1, 1, gate * shared,
+         "shared_up_bias"},
+        {l->shared_fc2.w, 2, c, s->shared_ffn, c, shared, "shared_down"},
+        {l->shared_fc2.b, 0, 1, c, 1, c, "shared_down_bias"},
+        {l->mtp_norm[0], 0, 1, c, 1, c, "hnorm"},
+        {l->mtp_norm[1], 0, 1, c, 1, c, "enorm"},
+        {l->mtp_last[0], 0, 1, c, 1, c, "last_norm"},
+        {l->mtp_last[1], 0, 1, c, 1, c, "last_norm_bias"},
+        {l->mtp_join, 0, c, 2 * c, c, 2 * c, "eh_proj"},
+        {l->expert_fc1.w, 1, e * s->expert_fc1, c, all * gate * wide, c,
+         "experts_up"},
+        {l->expert_fc1.b, 1, e, s->expert_fc1, all, gate * wide,
+         "experts_up_bias"},
+        {l->expert_fc2.w, 1, e * c, s->expert_ffn, all * c, wide,
+         "experts_down"},
+        {l->expert_fc2.b, 1, e, c, all, c, "experts_down_bias"},
+    };
+    bool is_ok = true;
+    for (size_t i = 0; is_ok && i < sizeof specs / sizeof specs[0]; i++) {
+        const more_spec *p = &specs[i];
+        tensor_spec tensor = {.id = ID_MORE + 32 * (uint32_t)unit->layer +
+                                    (uint32_t)i,
+                              .at = p->at,
+                              .rows = p->rows,
+                              .cols = p->cols,
+                              .global_rows = p->global_rows,
+                              .global_cols = p->global_cols,
+                              .sharded_dim = p->sharded_dim,
+                              .init = p->rows == 1 ? FR_TENSOR_INIT_ONE
+                                                   : FR_TENSOR_INIT_NORMAL,
+                              .std = 0.02,
+                              .gpt2_name = p->name,
+                              .llama_name = p->name};
+        is_ok = push_tensor(lc, &tensor, unit->first, unit->layer);
+    }
+    return is_ok;
+}
+
+static int compare_places(const void *va, const void *vb)
+{
+    const fr_tensor *a = va, *b = vb;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static void sort_from(lower_class *lc, size_t first)
+{
+    if (lc->tensors.n > first)
+        qsort(&lc->tensors.items[first], lc->tensors.n - first,
+              sizeof lc->tensors.items[0], compare_places);
+}
+
 bool lower_push_layer(lower_class *lc, const lower_unit *unit)
 {
     const lower_context *context = lc->context;
     const fr_model *model = context->model;
     const lower_shape *s = &context->shape;
-    const lower_layer_layout *l = &context->layer;
+    const lower_layer_layout *l = lower_layout_of(context, unit->layer);
     static const char *const norm1[2] = {"ln_1", "input_layernorm"};
     static const char *const norm2[2] = {"ln_2", "post_attention_layernorm"};
     const uint32_t id = ID_LAYERS + 16 * (uint32_t)unit->layer;
@@ -152,6 +250,7 @@ bool lower_push_layer(lower_class *lc, const lower_unit *unit)
          residual_std, "mlp.c_proj", "mlp.down_proj"},
     };
     const int64_t q = s->attn, kv = s->kv_heads * s->head_dim;
+    const size_t n_before = lc->tensors.n;
     bool is_ok = push_norm(lc, id, l->ln1_w, l->ln1_b, unit->first, unit->layer,
                            norm1) &&
                  push_norm(lc, id + 2, l->ln2_w, l->ln2_b, unit->first,
@@ -161,6 +260,9 @@ bool lower_push_layer(lower_class *lc, const lower_unit *unit)
     mark_parts(lc, id + 4, 3, (const int64_t[3]){q, kv, kv});
     if (model->is_gated_mlp)
         mark_parts(lc, id + 8, 2, (const int64_t[3]){s->ffn, s->ffn, 0});
+    /* The list is in the order of the tensors' places. */
+    is_ok = is_ok && push_more(lc, unit);
+    sort_from(lc, n_before);
     return is_ok;
 }
 

@@ -29,6 +29,9 @@ typedef enum fr_dtype {
 /* Bytes of one element in memory (TF32 is stored as four bytes, FP4 counts
  * as one: only operands that are packed for one product have it). */
 uint64_t fr_dtype_bytes(fr_dtype dtype);
+/* In what the result of a product of this dtype is stored: BF16 below 16
+ * bits, F32 for TF32, else the dtype itself. */
+fr_dtype fr_dtype_storage(fr_dtype dtype);
 const char *fr_dtype_name(fr_dtype dtype);
 
 /*
@@ -101,6 +104,7 @@ typedef enum fr_space {
     FR_SPACE_STEP,   /* fr_step_scalars of the rank */
     FR_SPACE_WIRE,   /* compressed gradients: own and gathered payloads */
     FR_SPACE_ERROR,  /* error feedback and other compressor state */
+    FR_SPACE_LOW,    /* a layer's weights in the dtype of its products */
     FR_SPACE_N
 } fr_space;
 
@@ -133,7 +137,11 @@ typedef struct fr_step_scalars {
  * read and written; position = fr_instr.ref index).  Dimensions and operands
  * of each are given here once, everything else refers to this table.
  *
- * dtype F32 unless said.  R = rows.  [..] shapes; ? = may be NONE.
+ * R = rows.  [..] shapes; ? = may be NONE.  Elements have the instruction's
+ * dtype, except: statistics, lse, sums and rowmax are F32, tokens I32, masks
+ * U8; gradients of parameters (those added to in space GRAD, and what the
+ * optimizer reads) have instr.grad_dtype; LINEAR_* and GROUPED_* multiply
+ * operands of `dtype`, their results and biases have its storage dtype.
  *
  * EMBED_FWD    dim R,C,V_local,T,V      axis TP: vocab shard = coordinate
  *              ref tokens, wte[V_local,C], wpe?[T..,C], out[R,C]
@@ -181,7 +189,8 @@ typedef struct fr_step_scalars {
  * LOAD_TOKENS  dim B,T: fills TOKENS with micro-batch call.micro_batch of
  *              this step                            ref tokens
  * GRAD_SQSUM   dim n, first: grad_sq_sum += squares of g[n], element `first`
- *              of the rank's parameter list onward (tensor table); tensors
+ *              of the rank's parameter list onward (tensor table); scalar:
+ *              weight of the sum (0: 1), where ranks hold copies; tensors
  *              replicated over TP count on coordinate 0 only, tied copies
  *              once                                 ref g, step
  * CLIP         scalar max_norm (<= 0: factor 1); grad_norm, clip_factor from
@@ -214,23 +223,38 @@ typedef struct fr_step_scalars {
  *
  * Simulated only (no CPU kernel yet; FR_OP_PLANNED_LIST):
  * CAST           dim n; dtype: that of dst, scalar bytes of a src element;
- *                flag TRANSPOSE: dst and its transpose (fp8 operands of the
- *                three products)                      ref src, dst
- * ROUTER_FWD/BWD dim R,E,k: scores, top-k, softmax over R x E
- *                ref logits, out / ref dout, dlogits
+ *                flag TRANSPOSE: the transpose too (fp8 operands of the three
+ *                products)                            ref src, dst, dst_t?
+ * ROUTER_FWD     dim R,E,k: softmax over R x E, the k best, their weights
+ *                ref logits, chosen[R,k] (weight F32, expert I32)
+ * ROUTER_BWD     ref dchosen, dlogits
  * PERMUTE        dim R_in,R_out,C: rows to the order of their experts
- * UNPERMUTE      dim R_in,R_out,C: back, weighted sums of k rows
+ * UNPERMUTE      dim R_in,R_out,C: back, weighted sums of the copies
  *                ref src, dst
  * GROUPED_FWD, GROUPED_DGRAD, GROUPED_WGRAD
  *                dim M,N,K,G: as LINEAR_*, M rows over G experts of N x K
- *                ref as LINEAR_*, bias absent
- * LAYER_FWD/BWD  an entry of a list of layers: dim bytes moved, bytes kept;
- *                scalar flop                          ref in, kept, out
+ *                ref as LINEAR_*
+ * LAYER_FWD      an entry of a list of layers: dim bytes moved, bytes kept,
+ * LAYER_BWD      bytes of ref 0, bytes of ref 2; scalar flop
+ *                ref in, kept, out; dout, kept, din
  * HOST_COPY      dim n_bytes, 1: to the host, 0: back (lane IO)  ref buffer
+ * DROPOUT_ADD    dim R,C: out = a (+ bias[C]) with elements dropped, + b
+ *                ref a, b?, bias?, out, mask
+ * DROPOUT_BWD    dim R,C                              ref dy, mask, dx
+ * ATTN_MERGE     dim R,n_q,head_dim of v: o and lse of some keys into those
+ *                of others (context parallel)          ref o, lse, acc, acc_lse
+ * SHIFT          collective: every member sends n elements to the next
+ *                coordinate and has those of the one before; dim n
+ *                ref src, dst
  *
  * Attention besides: dim[5] head_dim of v (0: head_dim), dim[6] rows of k and
- * v per sequence (0: T), dim[7] window (0: none); flag NONCAUSAL.  Without
- * SAVE_PROBS it is one fused kernel, with it products and softmax apart.
+ * v per sequence (0: T), dim[7] window (0: none); flag NONCAUSAL.  Causal with
+ * dim[6] > T: T of the dim[6] rows, spread so that each rank has its share of
+ * the pairs.  Without SAVE_PROBS it is one fused kernel, with it products and
+ * softmax apart; they then compute all pairs and say NONCAUSAL (the CPU's own,
+ * in F32, does not).  With SAVE_PROBS and DROPOUT the kept operand holds
+ * probabilities, a mask and the dropped probabilities; the temp, if there,
+ * the scores [B,n_q,T,T].
  *
  * Operands may be the same memory where a kernel goes element by element:
  * RESIDUAL_ADD out = a or b, GELU_BWD dx = dy.  Optimizer ranges: dim n,
@@ -279,7 +303,7 @@ typedef struct fr_step_scalars {
     X(RECV, "recv", P2P, "w")
 
 #define FR_OP_PLANNED_LIST(X)                                                  \
-    X(CAST, "cast", COMPUTE, "rw")                                             \
+    X(CAST, "cast", COMPUTE, "rww")                                            \
     X(ROUTER_FWD, "router_fwd", COMPUTE, "rw")                                 \
     X(ROUTER_BWD, "router_bwd", COMPUTE, "rw")                                 \
     X(PERMUTE, "permute", COMPUTE, "rw")                                       \
@@ -289,7 +313,11 @@ typedef struct fr_step_scalars {
     X(GROUPED_WGRAD, "grouped_wgrad", COMPUTE, "rrmm")                         \
     X(LAYER_FWD, "layer_fwd", COMPUTE, "rww")                                  \
     X(LAYER_BWD, "layer_bwd", COMPUTE, "rrw")                                  \
-    X(HOST_COPY, "host_copy", IO, "m")
+    X(HOST_COPY, "host_copy", IO, "m")                                         \
+    X(DROPOUT_ADD, "dropout_add", COMPUTE, "rrrww")                            \
+    X(DROPOUT_BWD, "dropout_bwd", COMPUTE, "rrw")                              \
+    X(ATTN_MERGE, "attn_merge", COMPUTE, "rrmm")                               \
+    X(SHIFT, "shift", COLLECTIVE, "rw")
 
 typedef enum fr_op {
 #define FR_OP_ENUM(symbol, name, op_class, access) FR_OP_##symbol,
@@ -315,7 +343,9 @@ enum {
     FR_INSTR_LAST_STAGE = 1 << 4,
     FR_INSTR_NONCAUSAL = 1 << 5, /* attention: every query sees every key */
     FR_INSTR_TRANSPOSE = 1 << 6,
-    FR_INSTR_DROPOUT = 1 << 7 /* draws or reads a mask, a byte an element */
+    FR_INSTR_DROPOUT = 1 << 7, /* draws or reads a mask, a byte an element */
+    FR_INSTR_REMADE = 1 << 8   /* makes again what forward made: its flop count
+                                  for the hardware, not for the model */
 };
 
 #define FR_INSTR_REFS 8
@@ -328,6 +358,7 @@ typedef struct fr_instr {
     uint8_t algorithm; /* collectives: index in collective.h; OPT_NORMS,
                           OPT_STEP: fr_optimizer_kind; COMPRESS, DECOMPRESS:
                           fr_compressor_kind */
+    uint8_t grad_dtype; /* fr_dtype of the gradients of parameters */
     uint16_t flags;
     int16_t peer; /* SEND, RECV: coordinate on `axis` */
     uint32_t tag; /* SEND, RECV; else the fr_axis whose coordinate places

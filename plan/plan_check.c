@@ -25,10 +25,17 @@ static void list_divisors(const int64_t n[3], char *buf, size_t n_buf)
     }
 }
 
-/* The MLP width that tensor parallelism splits. */
-static int64_t split_ffn(const fr_model *model)
+static int64_t expert_tp(const fr_plan *plan)
 {
-    return model->n_experts > 0 && model->expert_ffn_hidden > 0
+    return plan->etp > 0 ? plan->etp : plan->tp;
+}
+
+/* The MLP width that tensor parallelism splits: that of experts, where their
+ * matrices are split alike. */
+static int64_t split_ffn(const fr_plan *plan, const fr_model *model)
+{
+    return model->n_experts > 0 && model->expert_ffn_hidden > 0 &&
+                   expert_tp(plan) == plan->tp
                ? model->expert_ffn_hidden
                : model->ffn_hidden;
 }
@@ -87,7 +94,8 @@ static fr_status check_tp(const fr_plan *plan, const fr_model *model,
                        "tp %d: a list of layers has no heads to split; choose "
                        "tp 1",
                        plan->tp);
-    const int64_t n[3] = {model->n_heads, model->n_kv_heads, split_ffn(model)};
+    const int64_t n[3] = {model->n_heads, model->n_kv_heads,
+                          split_ffn(plan, model)};
     const char *const names[3] = {"heads", "kv heads", "ffn"};
     for (int i = 0; i < 3; i++) {
         if (n[i] % plan->tp == 0)
@@ -268,7 +276,11 @@ static fr_status check_experts_and_context(const fr_plan *plan,
                        "experts %lld %% ep %d != 0; choose ep a divisor",
                        (long long)model->n_experts, plan->ep);
     int64_t n_stage = (int64_t)plan->tp * plan->cp * plan->dp;
-    int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
+    int64_t etp = expert_tp(plan);
+    if (model->expert_ffn_hidden % etp != 0)
+        return fr_fail(err, FR_INPUT,
+                       "expert ffn %lld %% etp %lld != 0; choose etp a divisor",
+                       (long long)model->expert_ffn_hidden, (long long)etp);
     if (n_stage % (etp * plan->ep) != 0)
         return fr_fail(err, FR_INPUT,
                        "tp %d x cp %d x dp %d %% (etp %lld x ep %d) != 0: "
@@ -391,6 +403,8 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
 {
     FR_TRY(fr_plan_check(plan, model, job, err));
     FR_TRY(check_model_executable(model, job->seq, err));
+    if (job->dropout > 0)
+        return refuse(err, "dropout", "choose dropout 0");
     if (plan->cp > 1)
         return refuse(err, "context parallel plans", "choose cp 1");
     if (plan->ep > 1)
@@ -421,21 +435,25 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
 
 /* What lowering of layers does not have. */
 static fr_status check_layers_lowerable(const fr_plan *plan,
-                                        const fr_model *model,
-                                        const fr_job *job, fr_err *err)
+                                        const fr_model *model, fr_err *err)
 {
-    FR_TRY(check_model_executable(model, job->seq, err));
+    int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
+    if (model->kind == FR_MODEL_LAYERS)
+        return refuse(err, "a plain list of layers",
+                      "choose a decoder transformer");
+    if (model->kind == FR_MODEL_ENCODER)
+        return refuse(err, "an encoder", "choose a decoder transformer");
+    if (model->n_experts > 0 && !plan->is_sequence_parallel && etp != plan->tp)
+        return refuse(err,
+                      "experts split otherwise than the layer without sequence "
+                      "parallelism",
+                      "choose sequence parallel, or etp = tp");
+    if (etp > plan->tp)
+        return fr_fail(err, FR_INPUT,
+                       "etp %d > tp %d; choose etp of at most tp", plan->etp,
+                       plan->tp);
     if (plan->cp > 1)
         return refuse(err, "context parallel plans", "choose cp 1");
-    if (plan->ep > 1)
-        return refuse(err, "expert parallel plans", "choose ep 1");
-    if (plan->precision != FR_DTYPE_F32 || plan->grad_dtype != FR_DTYPE_F32)
-        return refuse(err, "layers in precisions other than f32",
-                      "choose precision f32");
-    if (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
-        plan->recompute_parts != FR_RECOMPUTE_PART_ATTENTION)
-        return refuse(err, "selective recompute of other parts",
-                      "choose the attention alone");
     if (plan->is_tp_overlap)
         return refuse(err, "tensor-parallel overlap", "leave it out");
     return FR_OK;
@@ -481,6 +499,6 @@ fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
                                   const fr_job *job, fr_err *err)
 {
     FR_TRY(fr_plan_check(plan, model, job, err));
-    FR_TRY(check_layers_lowerable(plan, model, job, err));
+    FR_TRY(check_layers_lowerable(plan, model, err));
     return check_states_lowerable(plan, model, job, err);
 }

@@ -143,6 +143,7 @@ static const field job_fields[] = {
     JOB("weight_decay", DOUBLE, weight_decay),
     JOB("trust_coefficient", DOUBLE, trust_coefficient),
     JOB("clip_norm", DOUBLE, clip_norm),
+    JOB("dropout", DOUBLE, dropout),
     JOB_NAME("lr_schedule", lr_schedule, &lr_schedules),
     JOB("warmup_steps", I64, warmup_steps),
     JOB("lr_min_frac", DOUBLE, lr_min_frac),

@@ -71,7 +71,8 @@ static unsigned optional_refs(int op)
         [FR_OP_RESIDUAL_ADD] = 1 << 2,      [FR_OP_OPT_NORMS] = 1 << 2,
         [FR_OP_OPT_STEP] = 1 << 2 | 1 << 4, [FR_OP_COMPRESS] = 1 << 1,
         [FR_OP_DECOMPRESS] = 1 << 1,        [FR_OP_GROUPED_FWD] = 1 << 2,
-        [FR_OP_GROUPED_WGRAD] = 1 << 3,
+        [FR_OP_GROUPED_WGRAD] = 1 << 3,     [FR_OP_CAST] = 1 << 2,
+        [FR_OP_DROPOUT_ADD] = 1 << 1 | 1 << 2,
     };
     return optional[op];
 }

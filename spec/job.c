@@ -189,6 +189,7 @@ fr_status fr_job_check(const fr_job *job, fr_err *err)
         {"weight_decay", job->weight_decay, 0.0, HUGE_VAL, false, true},
         {"trust_coefficient", job->trust_coefficient, 0.0, HUGE_VAL, true,
          true},
+        {"dropout", job->dropout, 0.0, 1.0, false, true},
         {"clip_norm", job->clip_norm, 0.0, HUGE_VAL, false, true},
         {"lr_min_frac", job->lr_min_frac, 0.0, 1.0, false, false},
     };

@@ -43,6 +43,7 @@ typedef struct fr_job {
     double optimizer_eps;
     double weight_decay;      /* matrices only, never norms and biases */
     double trust_coefficient; /* LARS */
+    double dropout;           /* of residual sums and attention; 0: none */
     double clip_norm;         /* global gradient norm; 0: no clipping */
     fr_lr_schedule lr_schedule;
     int64_t warmup_steps;

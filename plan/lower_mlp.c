@@ -1,0 +1,137 @@
+/* lower_mlp.c: a dense MLP, forward and backward. */
+#include "plan/lower_block.h"
+
+static lower_matrix fc1_matrix(const lower_context *context,
+                               const lower_kind *kind)
+{
+    const lower_shape *s = &context->shape;
+    return (lower_matrix){.m = s->rows,
+                          .n = s->fc1,
+                          .k = s->hidden,
+                          .w = kind->layout.fc1_w,
+                          .b = kind->layout.fc1_b};
+}
+
+static lower_matrix fc2_matrix(const lower_context *context,
+                               const lower_kind *kind, bool is_forward)
+{
+    const lower_shape *s = &context->shape;
+    return (lower_matrix){.m = s->rows,
+                          .n = s->hidden,
+                          .k = s->ffn,
+                          .w = kind->layout.fc2_w,
+                          .b = is_forward ? LOWER_ABSENT : kind->layout.fc2_b};
+}
+
+/* The first product, from an operand that is whole. */
+static void first_product(lower_context *context, const lower_kind *kind,
+                          fr_ref whole, fr_ref fc1)
+{
+    const lower_matrix matrix = fc1_matrix(context, kind);
+    lower_product_fwd(context, kind, &matrix, whole, fc1);
+}
+
+static void activate(lower_context *context, fr_ref fc1, fr_ref act)
+{
+    const lower_shape *s = &context->shape;
+    fr_instr *instr = lower_activation(context, false, s->rows, s->ffn);
+    instr->ref[0] = fc1;
+    instr->ref[1] = act;
+}
+
+/* Scratch for what is not kept stays until the last product. */
+lower_mlp_place lower_mlp_begin(lower_context *context, const lower_kind *kind,
+                                fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    lower_mlp_place at;
+    at.fc1 = lower_place_kept(context, k->fc1,
+                              lower_bytes(context, s->rows, s->fc1));
+    at.act = lower_place_kept(context, k->act.wide,
+                              lower_bytes(context, s->rows, s->ffn));
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref whole = lower_gather_rows(
+        context, lower_operand(context, x, k->n2, s->stream_rows, s->hidden),
+        s->hidden, lower_product_dtype(context));
+    first_product(context, kind, whole, at.fc1);
+    lower_temp_reset(context, mark);
+    activate(context, at.fc1, at.act);
+    return at;
+}
+
+void lower_mlp_finish(lower_context *context, const lower_kind *kind,
+                      lower_mlp_place at, fr_ref target, bool is_partial)
+{
+    const lower_shape *s = &context->shape;
+    const lower_matrix matrix = fc2_matrix(context, kind, true);
+    fr_ref act =
+        lower_operand(context, at.act, kind->saved.act, s->rows, s->ffn);
+    fr_ref partial = is_partial ? target : lower_partial_rows(context, target);
+    lower_product_fwd(context, kind, &matrix, act, partial);
+    if (!is_partial)
+        lower_sum_rows(context, partial, target);
+}
+
+/* What selective recompute has dropped: x is there. */
+static lower_mlp_place remake(lower_context *context, const lower_kind *kind,
+                              fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    const size_t first = context->instrs.n;
+    lower_mlp_place at = {lower_saved_at(k->fc1), lower_kept_operand(k->act)};
+    if (k->fc1 == LOWER_ABSENT) {
+        at.fc1 = lower_temp(context, lower_bytes(context, s->rows, s->fc1));
+        fr_ref whole = lower_gather_rows(context, x, s->hidden,
+                                         lower_product_dtype(context));
+        first_product(context, kind, whole, at.fc1);
+    }
+    if (at.act.space == FR_SPACE_NONE) {
+        fr_ref act = lower_temp(context, lower_bytes(context, s->rows, s->ffn));
+        activate(context, at.fc1, act);
+        at.act = lower_operand(context, act, k->act, s->rows, s->ffn);
+    }
+    lower_mark_remade(context, first);
+    return at;
+}
+
+fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,
+                          fr_ref dy, fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    const lower_matrix fc1 = fc1_matrix(context, kind);
+    const lower_matrix fc2 = fc2_matrix(context, kind, false);
+    const lower_mlp_place at = remake(context, kind, x);
+    bool is_gated = context->model->is_gated_mlp;
+
+    fr_ref dfc1 = lower_temp(context, lower_bytes(context, s->rows, s->fc1));
+    uint64_t after_dfc1 = lower_temp_mark(context);
+    fr_ref dact =
+        is_gated ? lower_temp(context, lower_bytes(context, s->rows, s->ffn))
+                 : dfc1;
+    lower_gradient d = lower_gradient_operand(
+        context, lower_dropped(context, dy, kind->saved.mask2), true, s->rows,
+        s->hidden);
+    lower_product_dgrad(context, kind, &fc2, d.rows, dact);
+    lower_product_wgrad(context, &fc2, d.columns, at.act);
+    fr_instr *instr = lower_activation(context, true, s->rows, s->ffn);
+    instr->ref[0] = dact;
+    instr->ref[1] = at.fc1;
+    instr->ref[2] = dfc1;
+    lower_temp_reset(context, after_dfc1);
+
+    fr_ref dx = lower_temp(context, s->stream_bytes);
+    uint64_t after_dx = lower_temp_mark(context);
+    d = lower_gradient_operand(context, dfc1, false, s->rows, s->fc1);
+    uint64_t after_d = lower_temp_mark(context);
+    fr_ref partial = lower_partial_rows(context, dx);
+    lower_product_dgrad(context, kind, &fc1, d.rows, partial);
+    lower_sum_rows(context, partial, dx);
+    lower_temp_reset(context, after_d);
+    fr_ref whole =
+        lower_gather_rows(context, x, s->hidden, lower_product_dtype(context));
+    lower_product_wgrad(context, &fc1, d.columns, whole);
+    lower_temp_reset(context, after_dx);
+    return dx;
+}
