@@ -39,8 +39,7 @@ static void print_constants(const fr_gpu_constants *c)
     print_list("attention_core_s", c->attention_core_s, FR_GPU_ATTENTION_N);
     printf("    .attention_bwd_core_ratio = %.5g,\n",
            c->attention_bwd_core_ratio);
-    print_list("attention_bwd_rate", c->attention_bwd_rate,
-               FR_GPU_ATTENTION_N);
+    print_list("attention_bwd_rate", c->attention_bwd_rate, FR_GPU_ATTENTION_N);
     print_list("attention_tile_s", c->attention_tile_s, 2);
     print_list("rel_err", c->rel_err, FR_GPU_FAMILY_N);
     printf("    .guess_err = %.5g,\n", c->guess_err);
@@ -88,8 +87,7 @@ static void print_tables(const fr_gpu_rows *rows, const fr_gpu_constants *c)
         printf("%-28.28s %-14s %-13s%-7s %-5s %-5s ", row->source, row->gpu,
                row->op == FR_GPU_ROW_GEMM ? "product"
                : row->is_apart            ? "attention"
-                                          : fr_gpu_family_name(
-                                     fr_gpu_row_family(row)),
+                               : fr_gpu_family_name(fr_gpu_row_family(row)),
                row->is_apart ? " apart" : "", fr_dtype_name(row->dtype),
                row->is_fitted ? "fit" : "check");
         if (n > 0)

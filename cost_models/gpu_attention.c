@@ -27,7 +27,8 @@ static double squared(double x)
 static double mean_keys(const fr_gpu_attention *a)
 {
     double n = (double)a->keys;
-    double window = a->window > 0 && a->window < a->keys ? (double)a->window : n;
+    double window =
+        a->window > 0 && a->window < a->keys ? (double)a->window : n;
 
     if (!a->is_causal)
         return window;
@@ -79,8 +80,8 @@ double fr_gpu_attention_fused_s(const fr_gpu_model *model,
                                 const fr_gpu_attention *a)
 {
     const fr_gpu_constants *c = model->constants;
-    double n_blocks = (double)a->batch * (double)a->heads *
-                      ceil((double)a->queries / block);
+    double n_blocks =
+        (double)a->batch * (double)a->heads * ceil((double)a->queries / block);
     double one_s = pair_s(model, a) * model->n_cores * block;
     double fixed_s = c->attention_tile_s[a->is_backward];
     double mean_s = computed_keys(a) * one_s + fixed_s;
@@ -88,17 +89,17 @@ double fr_gpu_attention_fused_s(const fr_gpu_model *model,
 
     if (a->is_causal) {
         /* Blocks of unlike length, the long ones first: little tail. */
-        double longest = (double)(a->window > 0 && a->window < a->keys
-                                      ? a->window
-                                      : a->keys);
-        work_s = fmax(mean_s * n_blocks / model->n_cores,
-                      longest * one_s + fixed_s);
+        double longest =
+            (double)(a->window > 0 && a->window < a->keys ? a->window
+                                                          : a->keys);
+        work_s =
+            fmax(mean_s * n_blocks / model->n_cores, longest * one_s + fixed_s);
     } else {
         work_s = mean_s * ceil(n_blocks / model->n_cores);
     }
-    total_s = c->kernel_s +
-              fmax(work_s, fused_bytes(a) / (c->stream_frac *
-                                             model->memory_Bps));
+    total_s =
+        c->kernel_s +
+        fmax(work_s, fused_bytes(a) / (c->stream_frac * model->memory_Bps));
     if (a->is_backward) {
         /* Before: row sums of dO o.  After: dQ from fp32. */
         double rows = (double)a->batch * (double)a->heads * (double)a->queries;

@@ -107,8 +107,8 @@ static fr_status price_product(const fr_gpu_model *model, const fr_instr *instr,
     shape_product(instr, is_grouped, &p);
     out->seconds = fr_gpu_product_s(model, &p);
     elements = (double)p.groups * ((double)p.m + (double)p.n) * (double)p.k;
-    out->bytes = elements * p.in_bytes + (double)p.groups * (double)p.m *
-                                             (double)p.n * p.out_bytes;
+    out->bytes = elements * p.in_bytes +
+                 (double)p.groups * (double)p.m * (double)p.n * p.out_bytes;
     out->family = is_grouped ? FR_GPU_GROUPED : FR_GPU_PRODUCT;
     out->is_guessed = model->is_guessed[p.math];
     out->n_kernels = 1;
@@ -130,19 +130,19 @@ static fr_status price_attention(const fr_gpu_model *model,
     const int64_t *d = instr->dim;
     fr_dtype dtype = (fr_dtype)instr->dtype;
     bool is_apart = (instr->flags & FR_INSTR_SAVE_PROBS) != 0;
-    fr_gpu_attention a = {
-        .batch = d[0],
-        .heads = d[2],
-        .kv_heads = d[3],
-        .queries = d[1],
-        .keys = d[6] > 0 ? d[6] : d[1],
-        .qk_dim = d[4],
-        .v_dim = d[5] > 0 ? d[5] : d[4],
-        .window = d[7],
-        .bytes = stored_element_bytes(dtype),
-        .is_causal = (instr->flags & FR_INSTR_NONCAUSAL) == 0,
-        .is_backward = instr->op == FR_OP_ATTN_BWD,
-        .has_dropout = (instr->flags & FR_INSTR_DROPOUT) != 0};
+    fr_gpu_attention a = {.batch = d[0],
+                          .heads = d[2],
+                          .kv_heads = d[3],
+                          .queries = d[1],
+                          .keys = d[6] > 0 ? d[6] : d[1],
+                          .qk_dim = d[4],
+                          .v_dim = d[5] > 0 ? d[5] : d[4],
+                          .window = d[7],
+                          .bytes = stored_element_bytes(dtype),
+                          .is_causal = (instr->flags & FR_INSTR_NONCAUSAL) == 0,
+                          .is_backward = instr->op == FR_OP_ATTN_BWD,
+                          .has_dropout =
+                              (instr->flags & FR_INSTR_DROPOUT) != 0};
 
     /* Products of attention stay in 16 bits where the layers' have fewer. */
     if (dtype == FR_DTYPE_FP8 || dtype == FR_DTYPE_FP4)
@@ -151,10 +151,9 @@ static fr_status price_attention(const fr_gpu_model *model,
     out->seconds = is_apart ? fr_gpu_attention_apart_s(model, &a)
                             : fr_gpu_attention_fused_s(model, &a);
     out->bytes = (double)fr_instr_moved_bytes(instr, 1);
-    out->family =
-        a.is_backward ? FR_GPU_ATTENTION_BWD : FR_GPU_ATTENTION_FWD;
-    out->is_guessed = model->is_guessed[a.math] ||
-                      (!is_apart && a.math != FR_GPU_MATH_16);
+    out->family = a.is_backward ? FR_GPU_ATTENTION_BWD : FR_GPU_ATTENTION_FWD;
+    out->is_guessed =
+        model->is_guessed[a.math] || (!is_apart && a.math != FR_GPU_MATH_16);
     if (is_apart) {
         out->family = FR_GPU_ROWS;
         out->n_kernels = a.is_backward ? 6 : 4;
@@ -286,8 +285,7 @@ fr_status fr_gpu_cost_compute(const fr_gpu_model *model, const fr_instr *instr,
                        fr_op_name((fr_op)instr->op));
     FR_TRY(price_instr(model, instr, &p, err));
     cost.work_s = fmax(p.seconds, p.n_kernels * host_launch_s);
-    cost.memory_frac =
-        fmin(1.0, p.bytes / cost.work_s / model->memory_Bps);
+    cost.memory_frac = fmin(1.0, p.bytes / cost.work_s / model->memory_Bps);
     cost.rel_err = model->constants->rel_err[p.family];
     cost.source = FR_COST_FITTED;
     if (!is_measured(model, &p)) {

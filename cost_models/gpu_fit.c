@@ -24,8 +24,8 @@ static fr_gpu_constants prior_constants(void)
 {
     fr_gpu_constants c = {
         .power_exponent = 1.0 / 3.0, /* power ~ f V^2 with V ~ f gives 1/3 */
-        .tile_traffic = 0.2,   /* caches have some 2.5 times the bandwidth,
-                                  half of it hidden */
+        .tile_traffic = 0.2, /* caches have some 2.5 times the bandwidth,
+                                half of it hidden */
         .tile_s = 1e-6,
         .kernel_s = 3e-6,
         .stream_frac = 0.85,
@@ -210,9 +210,9 @@ static void residuals(const double *x, double *out, void *context)
         const fr_gpu_row *row = &fit->rows->items[i];
         if (row->weight <= 0.0)
             continue;
-        out[n++] = sqrt(row->weight) *
-                   damped(log(fr_gpu_row_s(&fit->constants, row) /
-                              row->seconds));
+        out[n++] =
+            sqrt(row->weight) *
+            damped(log(fr_gpu_row_s(&fit->constants, row) / row->seconds));
     }
     for (size_t i = 0; i < fit->unknowns.n; i++)
         out[n++] = (x[i] - fit->prior[i]) / fit->spread[i];
@@ -235,8 +235,8 @@ static size_t find_shares(const fr_gpu_rows *rows, fr_gpu_constants *c,
         fr_gpu_model_init_with(row->device, c, &model);
         c->n_rows[model.generation][fr_gpu_row_family(row)]++;
         math = fr_gpu_math_of(&model, row->dtype);
-        if (math != FR_GPU_MATH_N && (row->op == FR_GPU_ROW_GEMM ||
-                                      row->op == FR_GPU_ROW_GROUPED))
+        if (math != FR_GPU_MATH_N &&
+            (row->op == FR_GPU_ROW_GEMM || row->op == FR_GPU_ROW_GROUPED))
             shares[model.generation][math] = true;
     }
     return n;
@@ -295,10 +295,9 @@ fr_status fr_gpu_fit(const fr_gpu_rows *rows, fr_gpu_constants *out,
                 fit->constants.achievable[g][m] = 0.75;
     for (size_t i = 0; i < fit->unknowns.n; i++) {
         x[i] = fit->prior[i] = log(*fit->unknowns.at[i]);
-        fit->spread[i] =
-            fit->unknowns.at[i] == &fit->constants.power_exponent
-                ? power_spread
-                : prior_spread;
+        fit->spread[i] = fit->unknowns.at[i] == &fit->constants.power_exponent
+                             ? power_spread
+                             : prior_spread;
     }
     status = fr_fit_nonlinear(residuals, fit, n + fit->unknowns.n, x,
                               fit->unknowns.n, err);

@@ -12,8 +12,8 @@
 #include "cost_models/gpu_model.h"
 
 typedef enum fr_gpu_row_op {
-    FR_GPU_ROW_GEMM,    /* dims m n k */
-    FR_GPU_ROW_GROUPED, /* m n k groups; m of all */
+    FR_GPU_ROW_GEMM,     /* dims m n k */
+    FR_GPU_ROW_GROUPED,  /* m n k groups; m of all */
     FR_GPU_ROW_ATTN_FWD, /* batch, queries = keys, heads, head_dim */
     FR_GPU_ROW_ATTN_BWD,
     FR_GPU_ROW_STREAM, /* bytes */
@@ -28,10 +28,10 @@ typedef struct fr_gpu_row {
     fr_dtype dtype;
     int64_t dim[4];
     bool is_causal, is_apart;
-    bool is_fitted;   /* else it is a check only */
-    double seconds;   /* measured */
-    double weight;    /* among the fitted */
-    int line;         /* of the file */
+    bool is_fitted; /* else it is a check only */
+    double seconds; /* measured */
+    double weight;  /* among the fitted */
+    int line;       /* of the file */
 } fr_gpu_row;
 
 typedef struct fr_gpu_rows {

@@ -8,24 +8,23 @@
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 /* Watts per peak 16-bit TFLOP/s of the card whose share of the peak stands in
  * the constants: V100 SXM2, A100 SXM, L40S, H100 SXM, B200, one die of MI250X,
  * MI300X, MI355X (their datasheets). */
 static const double reference_w_per_tflops[FR_GPU_GENERATION_N] = {
-    [FR_GPU_VOLTA] = 300.0 / 125.0,      [FR_GPU_AMPERE] = 400.0 / 312.0,
-    [FR_GPU_ADA] = 350.0 / 362.0,        [FR_GPU_HOPPER] = 700.0 / 989.0,
+    [FR_GPU_VOLTA] = 300.0 / 125.0,       [FR_GPU_AMPERE] = 400.0 / 312.0,
+    [FR_GPU_ADA] = 350.0 / 362.0,         [FR_GPU_HOPPER] = 700.0 / 989.0,
     [FR_GPU_BLACKWELL] = 1000.0 / 2250.0, [FR_GPU_CDNA2] = 280.0 / 191.5,
-    [FR_GPU_CDNA3] = 750.0 / 1300.0,     [FR_GPU_CDNA4] = 1400.0 / 2500.0,
+    [FR_GPU_CDNA3] = 750.0 / 1300.0,      [FR_GPU_CDNA4] = 1400.0 / 2500.0,
 };
 
 /* Whose share stands in where a generation has none of its own. */
 static const fr_gpu_generation stands_in[FR_GPU_GENERATION_N] = {
-    [FR_GPU_VOLTA] = FR_GPU_AMPERE,  [FR_GPU_AMPERE] = FR_GPU_HOPPER,
-    [FR_GPU_ADA] = FR_GPU_AMPERE,    [FR_GPU_HOPPER] = FR_GPU_BLACKWELL,
+    [FR_GPU_VOLTA] = FR_GPU_AMPERE,     [FR_GPU_AMPERE] = FR_GPU_HOPPER,
+    [FR_GPU_ADA] = FR_GPU_AMPERE,       [FR_GPU_HOPPER] = FR_GPU_BLACKWELL,
     [FR_GPU_BLACKWELL] = FR_GPU_HOPPER, [FR_GPU_CDNA2] = FR_GPU_CDNA3,
-    [FR_GPU_CDNA3] = FR_GPU_CDNA3,   [FR_GPU_CDNA4] = FR_GPU_CDNA3,
+    [FR_GPU_CDNA3] = FR_GPU_CDNA3,      [FR_GPU_CDNA4] = FR_GPU_CDNA3,
     [FR_GPU_OTHER] = FR_GPU_HOPPER,
 };
 
@@ -41,9 +40,12 @@ static const char *const generation_names[FR_GPU_GENERATION_N] = {
     "cdna2", "cdna3",  "cdna4", "other"};
 static const char *const math_names[FR_GPU_MATH_N] = {"f32", "tf32", "16 bit",
                                                       "fp8", "fp4"};
-static const char *const family_names[FR_GPU_FAMILY_N] = {
-    "product",       "grouped product", "attention forward",
-    "attention backward", "stream",     "rows"};
+static const char *const family_names[FR_GPU_FAMILY_N] = {"product",
+                                                          "grouped product",
+                                                          "attention forward",
+                                                          "attention backward",
+                                                          "stream",
+                                                          "rows"};
 
 const char *fr_gpu_generation_name(fr_gpu_generation generation)
 {
@@ -62,35 +64,13 @@ const char *fr_gpu_family_name(fr_gpu_family family)
     return (unsigned)family < FR_GPU_FAMILY_N ? family_names[family] : "?";
 }
 
-/* What a name begins with says whose it is. */
-static const struct {
-    const char *prefix;
-    fr_gpu_generation generation;
-} prefixes[] = {
-    {"v100", FR_GPU_VOLTA},      {"titan-v", FR_GPU_VOLTA},
-    {"a100", FR_GPU_AMPERE},     {"a800", FR_GPU_AMPERE},
-    {"a10", FR_GPU_AMPERE},      {"a30", FR_GPU_AMPERE},
-    {"a40", FR_GPU_AMPERE},      {"a6000", FR_GPU_AMPERE},
-    {"rtx-a", FR_GPU_AMPERE},    {"rtx-30", FR_GPU_AMPERE},
-    {"l40", FR_GPU_ADA},         {"l4", FR_GPU_ADA},
-    {"l20", FR_GPU_ADA},         {"rtx-40", FR_GPU_ADA},
-    {"h100", FR_GPU_HOPPER},     {"h200", FR_GPU_HOPPER},
-    {"h800", FR_GPU_HOPPER},     {"h20", FR_GPU_HOPPER},
-    {"gh200", FR_GPU_HOPPER},    {"b100", FR_GPU_BLACKWELL},
-    {"b200", FR_GPU_BLACKWELL},  {"b300", FR_GPU_BLACKWELL},
-    {"gb200", FR_GPU_BLACKWELL}, {"gb300", FR_GPU_BLACKWELL},
-    {"mi210", FR_GPU_CDNA2},     {"mi250", FR_GPU_CDNA2},
-    {"mi300", FR_GPU_CDNA3},     {"mi325", FR_GPU_CDNA3},
-    {"mi350", FR_GPU_CDNA4},     {"mi355", FR_GPU_CDNA4},
-    {"tpu", FR_GPU_OTHER},       {"gaudi", FR_GPU_OTHER},
-    {"trainium", FR_GPU_OTHER}};
-
 fr_gpu_generation fr_gpu_generation_of(const fr_device_type *device)
 {
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (strncasecmp(device->id, prefixes[i].prefix,
-                        strlen(prefixes[i].prefix)) == 0)
-            return prefixes[i].generation;
+    for (int i = 0; i < FR_GPU_OTHER; i++)
+        if (strcmp(device->generation, generation_names[i]) == 0)
+            return (fr_gpu_generation)i;
+    if (device->generation[0] != '\0')
+        return FR_GPU_OTHER;
     if (fr_device_peak_flops(device, "fp4") > 0.0)
         return FR_GPU_BLACKWELL;
     if (fr_device_peak_flops(device, "fp8") > 0.0)
@@ -156,24 +136,23 @@ void fr_gpu_model_init_with(const fr_device_type *device,
 
     fr_text_copy_cut(model.id, sizeof model.id, device->id);
     model.generation = fr_gpu_generation_of(device);
-    model.attention = model.generation == FR_GPU_BLACKWELL
-                          ? FR_GPU_ATTENTION_TMEM
-                      : model.generation == FR_GPU_HOPPER
-                          ? FR_GPU_ATTENTION_ASYNC
-                          : FR_GPU_ATTENTION_SYNC;
+    model.attention =
+        model.generation == FR_GPU_BLACKWELL ? FR_GPU_ATTENTION_TMEM
+        : model.generation == FR_GPU_HOPPER  ? FR_GPU_ATTENTION_ASYNC
+                                             : FR_GPU_ATTENTION_SYNC;
     factor = power_factor(&model, device);
     for (int i = 0; i < FR_GPU_MATH_N; i++) {
         double share = share_of(constants, model.generation, (fr_gpu_math)i,
                                 &model.is_guessed[i]);
         if (i != FR_GPU_MATH_F32)
             share *= factor;
-        model.flops[i] = fmin(share, most_of_the_peak) *
-                         peak_of(device, (fr_gpu_math)i);
+        model.flops[i] =
+            fmin(share, most_of_the_peak) * peak_of(device, (fr_gpu_math)i);
     }
-    model.n_cores = device->n_cores > 0 ? (double)device->n_cores
-                                        : unknown_cores;
-    model.memory_Bps = device->memory_Bps > 0.0 ? device->memory_Bps
-                                                : unknown_memory_Bps;
+    model.n_cores =
+        device->n_cores > 0 ? (double)device->n_cores : unknown_cores;
+    model.memory_Bps =
+        device->memory_Bps > 0.0 ? device->memory_Bps : unknown_memory_Bps;
     model.cache_bytes = device->cache_bytes > 0 ? (double)device->cache_bytes
                                                 : unknown_cache_bytes;
     *out = model;

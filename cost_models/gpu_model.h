@@ -15,7 +15,7 @@ typedef struct fr_gpu_model {
     char id[FR_CLUSTER_ID];
     fr_gpu_generation generation;
     fr_gpu_attention_kind attention;
-    double flops[FR_GPU_MATH_N]; /* that products sustain; 0: no such unit */
+    double flops[FR_GPU_MATH_N];    /* that products sustain; 0: no such unit */
     bool is_guessed[FR_GPU_MATH_N]; /* of its share nothing was measured */
     double n_cores;                 /* multiprocessors */
     double memory_Bps, cache_bytes;
@@ -28,7 +28,7 @@ void fr_gpu_model_init_with(const fr_device_type *device,
                             const fr_gpu_constants *constants,
                             fr_gpu_model *out);
 
-/* By its name ("h100-sxm"), else by what it can multiply. */
+/* Its own, or where the cluster file names none, by what it can multiply. */
 fr_gpu_generation fr_gpu_generation_of(const fr_device_type *device);
 
 /* The unit for a dtype.  An older one where there is none of its own (bf16 on

@@ -49,8 +49,7 @@ static double operand_bytes(const fr_gpu_model *model, const fr_gpu_product *p,
                             double n_tiles, double tile_area)
 {
     double groups = (double)p->groups, k = (double)p->k;
-    double once =
-        groups * ((double)p->m + (double)p->n) * k * p->in_bytes;
+    double once = groups * ((double)p->m + (double)p->n) * k * p->in_bytes;
     double waves = n_tiles / model->n_cores;
 
     if (once <= model->cache_bytes || waves <= 1.0)
@@ -71,19 +70,19 @@ double fr_gpu_product_s(const fr_gpu_model *model, const fr_gpu_product *p)
     for (int i = 0; i < N_TILES; i++) {
         double area = (double)(tiles[i].m * tiles[i].n);
         double edge = (double)(tiles[i].m + tiles[i].n);
-        double n_tiles = (double)p->groups * up(p->m, tiles[i].m) *
-                         up(p->n, tiles[i].n);
+        double n_tiles =
+            (double)p->groups * up(p->m, tiles[i].m) * up(p->n, tiles[i].n);
         double per_k = 2.0 * area / core_flops +
                        c->tile_traffic * edge * p->in_bytes / core_Bps;
-        double bytes = operand_bytes(model, p, n_tiles, area) +
-                       c_elements * p->out_bytes;
+        double bytes =
+            operand_bytes(model, p, n_tiles, area) + c_elements * p->out_bytes;
         for (int s = 1; s <= MOST_SPLITS; s *= 2) {
             double waves = ceil(n_tiles * s / model->n_cores);
             double work_s = waves * (per_k * up(p->k, s) + c->tile_s);
             /* Parts are written and read again in fp32. */
             double parts = s > 1 ? 8.0 * s * c_elements : 0.0;
-            best = fmin(best, overlapped_4(work_s,
-                                           (bytes + parts) / memory_Bps));
+            best =
+                fmin(best, overlapped_4(work_s, (bytes + parts) / memory_Bps));
             if (n_tiles * s >= model->n_cores)
                 break;
         }

@@ -121,8 +121,8 @@ static fr_status read_value(const place *at, char **fields, fr_gpu_row *row,
                        at->path, at->line, fields[UNIT], fields[OP]);
     row->is_fitted = strcmp(fields[USE], "fit") == 0;
     if (!row->is_fitted && strcmp(fields[USE], "check") != 0)
-        return fr_fail(err, FR_INPUT, "%s:%d: use '%s'; fit or check",
-                       at->path, at->line, fields[USE]);
+        return fr_fail(err, FR_INPUT, "%s:%d: use '%s'; fit or check", at->path,
+                       at->line, fields[USE]);
     return FR_OK;
 }
 
