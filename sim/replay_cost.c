@@ -306,6 +306,25 @@ static void note_jitter(run_sum *sum, bool is_meeting, int64_t ps)
     sum->since_meeting_ps = 0;
 }
 
+fr_status fr_replay_cost_solo(fr_replay_costs *c, int32_t color,
+                              uint32_t i_instr, int64_t *out_ps, fr_err *err)
+{
+    const fr_instr *instr = &c->program->instrs[i_instr];
+    const fr_instr_cost *one;
+    const int32_t *members;
+    int64_t n;
+    FR_TRY(fr_replay_cost_instr(c, color, i_instr, FR_LANE_COMPUTE, &one, err));
+    *out_ps = one->solo_ps;
+    if (!fr_is_communication(instr))
+        return FR_OK;
+    *out_ps = one->latency_ps;
+    if (!one->has_work)
+        return FR_OK;
+    FR_TRY(find_members(c, color, instr->axis, &members, &n, err));
+    *out_ps += fr_replay_links_solo_ps(&c->links, &one->demand, members, n);
+    return FR_OK;
+}
+
 static fr_status add_instr(fr_replay_costs *c, int32_t color, uint32_t i_instr,
                            run_sum *sum, fr_err *err)
 {
@@ -313,16 +332,9 @@ static fr_status add_instr(fr_replay_costs *c, int32_t color, uint32_t i_instr,
     fr_run_cost *cost = sum->cost;
     const fr_instr_cost *one;
     FR_TRY(fr_replay_cost_instr(c, color, i_instr, FR_LANE_COMPUTE, &one, err));
-    int64_t ps = one->solo_ps;
+    int64_t ps;
     bool is_comm = fr_is_communication(instr);
-    if (is_comm) {
-        const int32_t *members;
-        int64_t n;
-        FR_TRY(find_members(c, color, instr->axis, &members, &n, err));
-        ps = one->latency_ps;
-        if (one->has_work)
-            ps += fr_replay_links_solo_ps(&c->links, &one->demand, members, n);
-    }
+    FR_TRY(fr_replay_cost_solo(c, color, i_instr, &ps, err));
     if (cost->i_collective == UINT32_MAX && is_comm)
         cost->i_collective = i_instr;
     if (!is_comm)

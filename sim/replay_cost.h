@@ -85,6 +85,10 @@ FR_CHECKED fr_status fr_replay_cost_transfer(fr_replay_costs *costs,
                                              bool is_same_node,
                                              const fr_instr_cost **out,
                                              fr_err *err);
+/* How long an instruction of a run takes with nothing but its like beside. */
+FR_CHECKED fr_status fr_replay_cost_solo(fr_replay_costs *costs, int32_t color,
+                                         uint32_t i_instr, int64_t *out_ps,
+                                         fr_err *err);
 /* Of a run of the colour's class. */
 FR_CHECKED fr_status fr_replay_cost_run(fr_replay_costs *costs, int32_t color,
                                         const fr_replay_step *step,
