@@ -261,6 +261,19 @@ static fr_status deliver(const fr_cli *cli, const fr_validation *v, fr_err *err)
     return bounds != NULL ? fr_validation_check(v, bounds, err) : FR_OK;
 }
 
+/* Bounds that are not understood are said before anything runs. */
+static fr_status check_bounds(const fr_cli *cli, fr_err *err)
+{
+    const char *bounds = fr_cli_text(cli, FR_OPT_CHECK);
+    const fr_validation nothing = {0};
+    fr_err why;
+    if (bounds == NULL ||
+        fr_validation_check(&nothing, bounds, &why) != FR_USAGE)
+        return FR_OK;
+    *err = why;
+    return FR_USAGE;
+}
+
 FR_COMMAND_FUNCTION(validate)
 {
     fr_status status;
@@ -272,6 +285,7 @@ FR_COMMAND_FUNCTION(validate)
     int n_threads = fr_cli_has(cli, FR_OPT_JOBS)
                         ? (int)cli->option[FR_OPT_JOBS].count
                         : omp_get_max_threads();
+    FR_TRY(check_bounds(cli, err));
     if (!fr_cli_on(cli, FR_OPT_QUIET))
         fr_log_init_stream(&b.log, cli->chatter);
     if (path != NULL) {

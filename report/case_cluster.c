@@ -22,15 +22,17 @@ static bool is_family(const char *id, const char *family)
     return strncasecmp(id, family, n) == 0 && (id[n] == '\0' || id[n] == '-');
 }
 
-/* Gigabytes as products are named: 80 of 80 GiB, 141 of 141e9 bytes. */
-static double unit_of(const fr_device_type *type)
+/*
+ * How far a device's memory is from what a product's name says (a logarithm):
+ * 80 GB are nearly 80 GiB to the driver, 141 GB are 141e9 bytes.
+ */
+static double size_distance(const fr_device_type *type, double memory_gb)
 {
-    return type->memory_bytes % (uint64_t)GIB == 0 ? GIB : 1e9;
-}
-
-static double size_gb(const fr_device_type *type)
-{
-    return (double)type->memory_bytes / unit_of(type);
+    double bytes = (double)type->memory_bytes;
+    if (memory_gb <= 0)
+        return 0;
+    return fmin(fabs(log(bytes / GIB / memory_gb)),
+                fabs(log(bytes / 1e9 / memory_gb)));
 }
 
 /* The device of the family whose form fits and whose memory is nearest. */
@@ -44,8 +46,7 @@ static const fr_catalog_device *find_device(const fr_case_gpu *gpu,
         const char *id = device->type.id;
         if (device->type.kind != FR_DEVICE_GPU || !is_family(id, gpu->family))
             continue;
-        double score =
-            memory_gb > 0 ? fabs(log(size_gb(&device->type) / memory_gb)) : 0;
+        double score = size_distance(&device->type, memory_gb);
         /* The form counts before the size; SXM where nothing is said. */
         const char *form = gpu->form[0] != '\0' ? gpu->form : "sxm";
         bool has_form = strstr(id, "sxm") != NULL ||
@@ -64,8 +65,8 @@ static void apply_device_text(const fr_case_gpu *gpu, double memory_gb,
                               fr_device_type *type)
 {
     /* Within 10 % it is the same product, counted differently. */
-    if (memory_gb > 0 && fabs(memory_gb / size_gb(type) - 1) > 0.1)
-        type->memory_bytes = (uint64_t)llround(memory_gb * unit_of(type));
+    if (size_distance(type, memory_gb) > 0.1)
+        type->memory_bytes = (uint64_t)llround(memory_gb * GIB);
     if (gpu->memory_Bps > 0)
         type->memory_Bps = gpu->memory_Bps;
     if (gpu->power_w > 0)

@@ -327,6 +327,11 @@ static fr_status read_experts(const fr_case *row, fr_model *model, fr_err *err)
     FR_TRY(fr_case_count(row, FR_CASE_SHARED_EXPERTS, 0, &n_shared, err));
     if (model->ffn_hidden == 0)
         model->ffn_hidden = model->expert_ffn_hidden;
+    if (n_shared > 1024 || model->expert_ffn_hidden > 1 << 28)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: shared_experts or moe_ffn is too "
+                       "large",
+                       row->file, row->line);
     model->shared_expert_ffn_hidden = n_shared * model->expert_ffn_hidden;
     return FR_OK;
 }

@@ -39,6 +39,13 @@ static fr_status read_degrees(const fr_case *row, fr_case_setup *setup,
     FR_TRY(read_degree(row, FR_CASE_DP, &plan->dp, err));
     FR_TRY(fr_case_count(row, FR_CASE_NUM_GPUS, 1, &n_gpus, err));
     FR_TRY(fr_case_count(row, FR_CASE_GPUS_PER_NODE, 1, &per_node, err));
+    double world = (double)plan->tp * plan->pp * plan->cp;
+    world *= plan->dp > 0 ? plan->dp : 1;
+    if (world > INT32_MAX || n_gpus > INT32_MAX || per_node > 4096)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: more than %d ranks, or more than 4096 GPUs in a "
+                       "node",
+                       row->file, row->line, INT32_MAX);
     int64_t n_model = (int64_t)plan->tp * plan->pp * plan->cp;
     if (n_gpus == 0 && plan->dp == 0) {
         /* One node, or as many replicas as the experts are spread over. */
@@ -72,7 +79,8 @@ static fr_status read_global_batch(const fr_case *row, fr_case_setup *setup,
     if (!isdigit((unsigned char)colon[1]))
         return fr_fail(err, FR_INPUT, "%s:%d: gbs '%.60s' is not understood",
                        row->file, row->line, text);
-    setup->job.global_batch = strtol(colon + 1, NULL, 10);
+    long first = strtol(colon + 1, NULL, 10);
+    setup->job.global_batch = first < 1 ? 1 : first;
     fr_case_guess(setup, FR_CASE_GBS);
     return FR_OK;
 }
@@ -86,6 +94,16 @@ static fr_status read_batch(const fr_case *row, const fr_case_framework *how,
     FR_TRY(fr_case_count(row, FR_CASE_MBS, 1, &mbs, err));
     FR_TRY(fr_case_count(row, FR_CASE_GRAD_ACCUM, 1, &n_accum, err));
     int64_t gbs = setup->job.global_batch;
+    if (mbs > 1 << 20 || n_accum > 1 << 20 || gbs > 1 << 30)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: mbs, grad_accum or gbs is too large", row->file,
+                       row->line);
+    double given = (double)mbs * (double)n_accum * plan->dp;
+    if (gbs == 0 && given > 1 << 30)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: a global batch of %.3g is too "
+                       "large",
+                       row->file, row->line, given);
     if (mbs == 0 && gbs > 0 && n_accum > 0)
         mbs = gbs / (plan->dp * n_accum);
     if (mbs == 0) {
