@@ -166,7 +166,7 @@ fr_status lower_uses_init(lower_class *lc, fr_err *err)
         int32_t n = lc->chunk_layers[task->chunk];
         int32_t stage = task->chunk * plan->pp + lc->stage;
         const uint32_t *units = &lc->layer_unit[lc->chunk_slot[task->chunk]];
-        bool is_back = task->is_backward;
+        bool is_back = task->kind == FR_TASK_BACKWARD;
         if (!is_back && stage == 0)
             is_ok = is_ok && push_use(lc, lc->i_embed_set, false);
         bool is_last = stage == plan->pp * plan->vpp - 1;

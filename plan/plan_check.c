@@ -138,10 +138,38 @@ static fr_status check_batch(const fr_plan *plan, const fr_job *job,
                    (long long)plan->micro_batch, choices);
 }
 
+/* Split backward needs enough micro-batches to fill the bubble with. */
+static fr_status check_zero_bubble(const fr_plan *plan, const fr_job *job,
+                                   fr_err *err)
+{
+    const char *name = fr_schedule_kind_name(plan->schedule);
+    int32_t vpp = plan->schedule == FR_SCHEDULE_ZB_V ? 2 : 1;
+    int64_t least = (int64_t)plan->pp * vpp - vpp + 1;
+    if (plan->pp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "%s at pp 1 has no pipeline; choose schedule 1f1b or "
+                       "pp > 1",
+                       name);
+    if (plan->vpp != vpp)
+        return fr_fail(err, FR_INPUT,
+                       "%s has %d chunks per rank; choose vpp %d", name, vpp,
+                       vpp);
+    if (fr_plan_micro_batches(plan, job) < least)
+        return fr_fail(err, FR_INPUT,
+                       "%s needs at least %lld micro-batches at pp %d, not "
+                       "%lld; choose a larger global_batch or another schedule",
+                       name, (long long)least, plan->pp,
+                       (long long)fr_plan_micro_batches(plan, job));
+    return FR_OK;
+}
+
 static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
                                 fr_err *err)
 {
     bool is_interleaved = plan->schedule == FR_SCHEDULE_INTERLEAVED;
+    if (plan->schedule == FR_SCHEDULE_ZB_H1 ||
+        plan->schedule == FR_SCHEDULE_ZB_V)
+        return check_zero_bubble(plan, job, err);
     if (plan->vpp > 1 && !is_interleaved)
         return fr_fail(err, FR_INPUT,
                        "vpp %d needs the interleaved schedule, not %s; choose "
@@ -398,6 +426,10 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
         return refuse(err, "tensor-parallel overlap", "leave it out");
     if (plan->is_optimizer_offloaded || plan->activation_offload_frac > 0)
         return refuse(err, "offload to the host", "leave it out");
+    if (plan->schedule == FR_SCHEDULE_ZB_H1 ||
+        plan->schedule == FR_SCHEDULE_ZB_V)
+        return refuse(err, "a backward in two parts",
+                      "choose schedule 1f1b or interleaved");
     return FR_OK;
 }
 
