@@ -151,10 +151,12 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
         init_experts(context, k, &used);
     else
         init_mlp(context, k, &used);
-    k->mask1 =
-        is_dropped ? keep_bytes(&used, (uint64_t)(rows * c)) : LOWER_ABSENT;
-    k->mask2 =
-        is_dropped ? keep_bytes(&used, (uint64_t)(rows * c)) : LOWER_ABSENT;
+    if (is_dropped && !is_parallel)
+        k->mask1 = keep_bytes(&used, (uint64_t)(rows * c));
+    if (is_dropped)
+        k->mask2 = keep_bytes(&used, (uint64_t)(rows * c));
+    if (is_parallel) /* one sum, one mask */
+        k->mask1 = k->mask2;
     k->last = keep(context, &used, is_post, rows, c);
     k->joined = keep_operand(context, &used, kind->is_mtp, false, rows, 2 * c);
     k->join_stats = keep_stats(&used, kind->is_mtp, 4, rows);
