@@ -293,6 +293,10 @@ bench-tuner: bench-programs
 	@$(call run_script,bench/tuner.sh)
 validate: bench-programs
 	@$(call run_script,tests/validate/run.sh)
+# The constants of cost_models/gpu_constants.c, from measured kernels.
+.PHONY: fit-gpu
+fit-gpu: $(BUILD)/bench/bench_gpu_fit
+	@$(BUILD)/bench/bench_gpu_fit configs/kernels/published.csv
 check-gpu: $(if $(USES_CUDA),test-programs)
 	@$(if $(USES_CUDA),$(call run_script,tests/gpu/run.sh),\
 	    echo "skipped: no GPU backend in this build" >&2; exit 77)

@@ -1,9 +1,13 @@
-/* cmd_catalog.c: the names under configs/, with what they stand for. */
+/*
+ * cmd_catalog.c: what has a name: models and clusters under configs/, nodes
+ * and devices that are built in.
+ */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/answer.h"
+#include "cli/catalog_rows.h"
 #include "cli/command.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -148,26 +152,56 @@ static fr_status put_kind(bool is_models, fr_json_writer *json, fr_buffer *text,
     return status;
 }
 
+/* The parts in the order they are printed; `word` names one. */
+typedef struct part {
+    const char *word;
+    void (*put)(fr_json_writer *json);
+    fr_status (*print)(fr_buffer *out, fr_err *err);
+} part;
+
+static const part parts[] = {
+    {"models", NULL, NULL},
+    {"clusters", NULL, NULL},
+    {"nodes", fr_catalog_put_nodes, fr_catalog_print_nodes},
+    {"devices", fr_catalog_put_devices, fr_catalog_print_devices},
+    {"sources", fr_catalog_put_sources, fr_catalog_print_sources},
+};
+enum { N_PARTS = sizeof parts / sizeof parts[0] };
+
+static fr_status put_part(const part *at, fr_json_writer *json, fr_buffer *text,
+                          fr_err *err)
+{
+    if (at->put == NULL)
+        return put_kind(at == &parts[0], json, text, err);
+    if (json == NULL)
+        return at->print(text, err);
+    at->put(json);
+    return FR_OK;
+}
+
 FR_COMMAND_FUNCTION(catalog)
 {
     const char *word = cli->n_positional > 0 ? cli->positional[0] : NULL;
-    bool has_models = word == NULL || strcmp(word, "models") == 0;
-    bool has_clusters = word == NULL || strcmp(word, "clusters") == 0;
-    bool is_json = fr_cli_on(cli, FR_OPT_JSON);
-    if (!has_models && !has_clusters)
+    bool is_json = fr_cli_on(cli, FR_OPT_JSON), is_known = word == NULL;
+    for (size_t i = 0; i < N_PARTS; i++)
+        is_known = is_known || strcmp(parts[i].word, word) == 0;
+    if (!is_known)
         return fr_fail(err, FR_USAGE,
-                       "catalog of '%.80s'? give models or clusters", word);
+                       "catalog of '%.80s'? give models, clusters, nodes, "
+                       "devices or sources",
+                       word);
     fr_answer answer;
     fr_buffer text;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.catalog/1");
     fr_buffer_init(&text);
     fr_status status = FR_OK;
-    if (has_models)
-        status = put_kind(true, is_json ? json : NULL, &text, err);
-    if (status == FR_OK && has_models && has_clusters)
-        fr_buffer_putc(&text, '\n');
-    if (status == FR_OK && has_clusters)
-        status = put_kind(false, is_json ? json : NULL, &text, err);
+    for (size_t i = 0; i < N_PARTS && status == FR_OK; i++) {
+        if (word != NULL && strcmp(parts[i].word, word) != 0)
+            continue;
+        if (word == NULL && i > 0)
+            fr_buffer_putc(&text, '\n');
+        status = put_part(&parts[i], is_json ? json : NULL, &text, err);
+    }
     if (status == FR_OK && is_json) {
         fr_buffer_release(&text);
         return fr_answer_print(&answer, cli, err);

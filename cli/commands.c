@@ -46,7 +46,12 @@ static const fr_option explain_options[] = {FR_OPT_PROFILE, FR_OPT_GANTT,
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
                                            FR_OPT_N};
 
-static const char *const catalog_words[] = {"models", "clusters", NULL};
+static const fr_option validate_options[] = {
+    FR_OPT_PROFILE, FR_OPT_SOURCE, FR_OPT_MAX_RANKS, FR_OPT_ALL,    FR_OPT_JOBS,
+    FR_OPT_ROWS,    FR_OPT_TOP,    FR_OPT_CHECK,     FR_OPT_OUTPUT, FR_OPT_N};
+
+static const char *const catalog_words[] = {"models",  "clusters", "nodes",
+                                            "devices", "sources",  NULL};
 static const char *const report_words[] = {"trace", "check-trace", NULL};
 static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
 
@@ -136,6 +141,23 @@ const fr_command fr_commands[] = {
      "  forerun run plan.json --json > run.json && "
      "forerun compare plan.json run.json",
      fr_cmd_compare},
+    {"validate",
+     "predict a file of measured runs, and print the errors",
+     "CASES.csv...",
+     1,
+     4,
+     {FR_POSITIONAL_FILE, FR_POSITIONAL_FILE, FR_POSITIONAL_FILE,
+      FR_POSITIONAL_FILE},
+     NULL,
+     validate_options,
+     "One measured run a row: model, gpu, num_gpus, tp, pp, mbs, gbs, "
+     "precision,\nrecompute, step_time_s, peak_mem_gib ... (docs/validation.md "
+     "has all columns and\nhow they are read).  Rows graded A or B with a full "
+     "configuration are scored;\nwithout such columns all rows are.",
+     "  forerun validate runs.csv\n"
+     "  forerun validate llm_steps.csv memory.csv --rows -o errors.json\n"
+     "  forerun validate runs.csv --check 'mape<=10%,bias<=3%'",
+     fr_cmd_validate},
     {"flows",
      "finish times of data flows that share a network",
      "PLATFORM.xml FLOWS.csv",
@@ -150,15 +172,17 @@ const fr_command fr_commands[] = {
      "  forerun flows platform.xml flows.csv --json",
      fr_cmd_flows},
     {"catalog",
-     "the models and clusters that have names",
-     "[models|clusters]",
+     "models, clusters, nodes and devices with names and sources",
+     "[models|clusters|nodes|devices|sources]",
      0,
      1,
      {FR_POSITIONAL_WORD},
      catalog_words,
      no_options,
-     NULL,
-     "  forerun catalog\n  forerun catalog models --json",
+     "A node times a count is a cluster: dgx-h100:16.  Bandwidths are one "
+     "direction,\npeaks dense.",
+     "  forerun catalog\n  forerun catalog devices\n"
+     "  forerun catalog nodes --json",
      fr_cmd_catalog},
     {"report",
      "timelines as files",

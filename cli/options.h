@@ -94,8 +94,8 @@ const char *fr_choice_search(int i);
       "fused attention, no probabilities in memory (on GPUs: on)")             \
     X(RECOMPUTE_PARTS, "recompute-parts", 0, TEXT, "NAME,..", PLAN, 0, 0, 0,   \
       "of selective: attention, norm, activation, mlp, experts")               \
-    X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,\
-      "of full: layers of each chunk, 0: all")                                 \
+    X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0,         \
+      1 << 20, "of full: layers of each chunk, 0: all")                        \
     X(ZERO_GROUP, "zero-group", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,            \
       "ranks that share one copy, 0: all of dp x cp")                          \
     X(ZERO_RESHARD, "zero-reshard", 0, FLAG, 0, PLAN, 0, 0, 0,                 \
@@ -163,7 +163,16 @@ const char *fr_choice_search(int i);
     X(SEARCH, "search", 0, CHOICE, "NAME", SEARCH, fr_choice_search, 0, 0,     \
       "how the space is walked")                                               \
     X(JOBS, "jobs", 'j', COUNT, "N", SEARCH, 0, 1, 4096,                       \
-      "threads of the search; any number gives the same answer")
+      "threads of the search; any number gives the same answer")             \
+    X(SOURCE, "source", 0, TEXT, "NAME", INPUT, 0, 0, 0,                       \
+      "only rows whose source has NAME in it")                                 \
+    X(MAX_RANKS, "max-ranks", 0, COUNT, "N", INPUT, 0, 1, 1 << 20,             \
+      "do not run rows of more ranks")                                         \
+    X(ALL, "all", 0, FLAG, 0, INPUT, 0, 0, 0,                                  \
+      "score every row that runs, whatever its grade")                         \
+    X(ROWS, "rows", 0, FLAG, 0, OUTPUT, 0, 0, 0, "print every row that ran")   \
+    X(CHECK, "check", 0, TEXT, "BOUND,..", OUTPUT, 0, 0, 0,                    \
+      "exit 4 unless all hold, such as mape<=10%,concordance>=0.88")
 
 typedef enum fr_option {
 #define FR_OPTION_ENUM(symbol, name, letter, kind, metavar, group, choice,     \

@@ -90,4 +90,17 @@ FR_CHECKED fr_status fr_fit_nonnegative(const double *design, const double *y,
                                         size_t n_columns, double *coef,
                                         fr_err *err);
 
+/* ---- nonlinear least squares ------------------------------------------- */
+
+/* Writes the n residuals at x. */
+typedef void (*fr_residual_fn)(const double *x, double *out, void *context);
+
+/*
+ * Moves x[n_x] from where it is to the nearest least sum of squares of n >=
+ * n_x residuals.  Deterministic.  x is untouched on failure.
+ */
+FR_CHECKED fr_status fr_fit_nonlinear(fr_residual_fn residuals, void *context,
+                                      size_t n, double *x, size_t n_x,
+                                      fr_err *err);
+
 #endif

@@ -16,7 +16,8 @@
 
 typedef enum fr_cost_source {
     FR_COST_MEASURED,     /* this very shape was timed */
-    FR_COST_FITTED,       /* inside the range of a fit */
+    FR_COST_FITTED,       /* inside the range of a fit; GPUs: kernels of this
+                             generation and dtype were measured */
     FR_COST_EXTRAPOLATED, /* outside of it */
     FR_COST_DATASHEET,    /* nothing was measured */
     FR_COST_SOURCE_N
@@ -69,7 +70,17 @@ uint64_t fr_cost_baseline_bytes(const fr_cost_model *model, int64_t n_ranks);
  * without a profile. */
 double fr_cost_measured_flops(const fr_cost_model *model, int n_threads);
 
-/* A compute or I/O instruction on n_threads threads of one rank. */
+/*
+ * A compute or I/O instruction on n_threads threads of one rank of a node: the
+ * profile's, else of the node's own device: CPUs by their roofline
+ * (datasheet.h), GPUs by the model of their kernels (gpu_model.h).
+ * FR_INFEASIBLE when the device cannot do it at all.
+ */
+FR_CHECKED fr_status fr_cost_compute_on(const fr_cost_model *model,
+                                        const fr_instr *instr, int n_threads,
+                                        int64_t node, fr_cost *out,
+                                        fr_err *err);
+/* The same on node 0. */
 FR_CHECKED fr_status fr_cost_compute(const fr_cost_model *model,
                                      const fr_instr *instr, int n_threads,
                                      fr_cost *out, fr_err *err);

@@ -7,6 +7,7 @@
 #include "cost_models/compute_fit.h"
 #include "cost_models/compute_key.h"
 #include "cost_models/datasheet.h"
+#include "cost_models/gpu_model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@ struct fr_cost_model {
     const fr_cluster *cluster;
     fr_device_rates rates;
     double node_memory_Bps; /* all channels of a node */
+    fr_gpu_model *gpus;     /* of each device type of the cluster */
+    fr_device_rates *cpus;  /* likewise; only those of the right kind count */
     indexed_point *points;  /* by hash, then n_threads, then n_busy */
     size_t n_points;
     fit_group *groups;
@@ -35,6 +38,9 @@ struct fr_cost_model {
     fr_comm_fits *comm;
     int n_busy_max; /* most ranks that were busy at once */
 };
+
+/* Of a copy to or from the host (Zhang, Meng, Liu, IISWC 2019: launches). */
+static const double copy_launch_s = 5e-6;
 
 const char *fr_cost_source_name(fr_cost_source source)
 {
@@ -137,11 +143,31 @@ static fr_status take_profile(fr_cost_model *model, fr_err *err)
     return fr_comm_fits_create(profile, &model->comm, err);
 }
 
+/* Every device type of the cluster has a price list of its own. */
+static fr_status take_devices(fr_cost_model *model, fr_err *err)
+{
+    const fr_cluster *cluster = model->cluster;
+    size_t n = cluster->n_devices;
+
+    model->gpus = calloc(n > 0 ? n : 1, sizeof *model->gpus);
+    model->cpus = calloc(n > 0 ? n : 1, sizeof *model->cpus);
+    if (model->gpus == NULL || model->cpus == NULL)
+        return fr_fail_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        if (cluster->devices[i].kind == FR_DEVICE_GPU)
+            fr_gpu_model_init(&cluster->devices[i], &model->gpus[i]);
+        else
+            model->cpus[i] = fr_device_rates_of_type(&cluster->devices[i]);
+    }
+    return FR_OK;
+}
+
 fr_status fr_cost_model_create(const fr_profile *profile,
                                const fr_cluster *cluster, fr_cost_model **out,
                                fr_err *err)
 {
     fr_cost_model *model = calloc(1, sizeof *model);
+    fr_status status;
 
     if (model == NULL)
         return fr_fail_no_memory(err);
@@ -149,12 +175,12 @@ fr_status fr_cost_model_create(const fr_profile *profile,
     model->cluster = cluster;
     model->rates = fr_device_rates_of(cluster, 0);
     model->n_busy_max = 1;
-    if (profile != NULL) {
-        fr_status status = take_profile(model, err);
-        if (status != FR_OK) {
-            fr_cost_model_destroy(model);
-            return status;
-        }
+    status = take_devices(model, err);
+    if (status == FR_OK && profile != NULL)
+        status = take_profile(model, err);
+    if (status != FR_OK) {
+        fr_cost_model_destroy(model);
+        return status;
     }
     if (model->node_memory_Bps <= 0.0)
         model->node_memory_Bps = model->rates.memory_Bps;
@@ -170,6 +196,8 @@ void fr_cost_model_destroy(fr_cost_model *model)
         fr_compute_fit_destroy(model->groups[i].fit);
     free(model->groups);
     free(model->points);
+    free(model->gpus);
+    free(model->cpus);
     fr_comm_fits_destroy(model->comm);
     free(model);
 }
@@ -287,8 +315,56 @@ static double memory_share(const fr_cost_model *model,
     return fmin(share, 1.0);
 }
 
-fr_status fr_cost_compute(const fr_cost_model *model, const fr_instr *instr,
-                          int n_threads, fr_cost *out, fr_err *err)
+/* To or from the host over the device's link, whose figure is what copies
+ * from pinned memory reach (spec/catalog.h). */
+static fr_status ask_host_link(const fr_cost_model *model,
+                               const fr_instr *instr, int64_t node,
+                               fr_cost *out, fr_err *err)
+{
+    const fr_node_type *type = fr_cluster_node_type(model->cluster, node);
+
+    if (type->host_link_Bps <= 0.0)
+        return fr_fail(err, FR_INFEASIBLE,
+                       "%s: how fast its devices reach the host is not known; "
+                       "give host-link, or do not offload",
+                       type->id);
+    out->latency_s = copy_launch_s;
+    out->work_s = (double)instr->dim[0] / type->host_link_Bps;
+    out->cores = 0.0;
+    out->rel_err = 0.15;
+    out->source = FR_COST_DATASHEET;
+    return FR_OK;
+}
+
+static fr_status ask_device(const fr_cost_model *model, const fr_instr *instr,
+                            int n_threads, int64_t node, fr_cost *out,
+                            fr_err *err)
+{
+    int32_t i_device = fr_cluster_node_type(model->cluster, node)->i_device;
+    const fr_device_rates *rates = &model->cpus[i_device];
+    fr_cost cost = {.cores = (double)n_threads};
+
+    if (model->cluster->devices[i_device].kind == FR_DEVICE_GPU) {
+        if (instr->op == FR_OP_HOST_COPY)
+            return ask_host_link(model, instr, node, out, err);
+        FR_TRY(fr_gpu_cost_compute(&model->gpus[i_device], instr, &cost, err));
+        cost.memory_frac = 0.0; /* its memory is its own, not the node's */
+        *out = cost;
+        return FR_OK;
+    }
+    cost.latency_s = rates->launch_s;
+    cost.work_s = fr_device_compute_s(rates, instr, n_threads);
+    cost.memory_frac = fmin(1.0, (double)fr_instr_moved_bytes(instr, 1) /
+                                     cost.work_s / model->node_memory_Bps);
+    cost.rel_err = 0.25;
+    cost.source = FR_COST_DATASHEET;
+    *out = cost;
+    return FR_OK;
+}
+
+fr_status fr_cost_compute_on(const fr_cost_model *model, const fr_instr *instr,
+                             int n_threads, int64_t node, fr_cost *out,
+                             fr_err *err)
 {
     fr_cost cost = {.cores = (double)n_threads};
     fr_compute_point key;
@@ -306,16 +382,13 @@ fr_status fr_cost_compute(const fr_cost_model *model, const fr_instr *instr,
             return FR_OK;
         }
     }
-    cost.latency_s = model->rates.is_gpu ? 0.0 : model->rates.launch_s;
-    cost.work_s = fr_device_compute_s(&model->rates, instr, n_threads);
-    cost.memory_frac = fmin(1.0, (double)fr_instr_moved_bytes(instr, 1) /
-                                     cost.work_s / model->node_memory_Bps);
-    if (model->rates.is_gpu)
-        cost.memory_frac = 0.0; /* a device's memory is its own */
-    cost.rel_err = 0.25;
-    cost.source = FR_COST_DATASHEET;
-    *out = cost;
-    return FR_OK;
+    return ask_device(model, instr, n_threads, node, out, err);
+}
+
+fr_status fr_cost_compute(const fr_cost_model *model, const fr_instr *instr,
+                          int n_threads, fr_cost *out, fr_err *err)
+{
+    return fr_cost_compute_on(model, instr, n_threads, 0, out, err);
 }
 
 /* ---- communication ------------------------------------------------------ */

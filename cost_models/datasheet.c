@@ -25,13 +25,12 @@ static const double unknown_memory_Bps = 15e9;
 
 static const char *const dtype_peaks[FR_DTYPE_N] = {
     [FR_DTYPE_F32] = "fp32",  [FR_DTYPE_BF16] = "bf16", [FR_DTYPE_F16] = "fp16",
-    [FR_DTYPE_TF32] = "tf32", [FR_DTYPE_FP8] = "fp8",   [FR_DTYPE_F64] = "fp64",
-    [FR_DTYPE_I32] = "fp32",  [FR_DTYPE_U8] = "fp32",
+    [FR_DTYPE_TF32] = "tf32", [FR_DTYPE_FP8] = "fp8",   [FR_DTYPE_FP4] = "fp4",
+    [FR_DTYPE_F64] = "fp64",  [FR_DTYPE_I32] = "fp32",  [FR_DTYPE_U8] = "fp32",
 };
 
-fr_device_rates fr_device_rates_of(const fr_cluster *cluster, int64_t node)
+fr_device_rates fr_device_rates_of_type(const fr_device_type *device)
 {
-    const fr_device_type *device = fr_cluster_device(cluster, node);
     fr_device_rates rates = {.n_cores = 1};
 
     rates.is_gpu = device->kind == FR_DEVICE_GPU;
@@ -52,6 +51,11 @@ fr_device_rates fr_device_rates_of(const fr_cluster *cluster, int64_t node)
         (device->memory_Bps > 0.0 ? device->memory_Bps : unknown_memory_Bps);
     rates.launch_s = rates.is_gpu ? gpu_launch_s : cpu_launch_s;
     return rates;
+}
+
+fr_device_rates fr_device_rates_of(const fr_cluster *cluster, int64_t node)
+{
+    return fr_device_rates_of_type(fr_cluster_device(cluster, node));
 }
 
 double fr_device_compute_s(const fr_device_rates *rates, const fr_instr *instr,

@@ -22,8 +22,10 @@ typedef struct fr_device_rates {
 
 /* Of the device of a node; efficiencies and their sources: datasheet.c. */
 fr_device_rates fr_device_rates_of(const fr_cluster *cluster, int64_t node);
+fr_device_rates fr_device_rates_of_type(const fr_device_type *device);
 
-/* Seconds of a compute or I/O instruction on n_threads of the n_cores. */
+/* Seconds of a compute or I/O instruction on n_threads of the n_cores of a CPU
+ * (GPUs: gpu_model.h). */
 double fr_device_compute_s(const fr_device_rates *rates, const fr_instr *instr,
                            int n_threads);
 

@@ -6,9 +6,10 @@
  * Gathers run on lane GATHER.  While the calls of one use run, those of the
  * n_prefetch uses after it may be gathered, and none before: a gather waits
  * for what the use before has written (lc->gate).  What is used again within
- * that reach stays; else it is dropped after each use (is_resharded), or after
- * backward (not is_resharded).  Under a pipeline what is not dropped after
- * forward stays for the whole step, as in PyTorch's pipeline stages.
+ * that reach of the same micro-batch stays; else it is dropped after each use
+ * (is_resharded), or after backward (not is_resharded).  Under a pipeline what
+ * is not dropped after forward stays for the whole step, as in PyTorch's
+ * pipeline stages.
  *
  * Whole gradients of a set are made when backward comes to it.  Without a
  * pipeline they are reduced after every micro-batch and the shards add up
@@ -165,7 +166,7 @@ fr_status lower_uses_init(lower_class *lc, fr_err *err)
         int32_t n = lc->chunk_layers[task->chunk];
         int32_t stage = task->chunk * plan->pp + lc->stage;
         const uint32_t *units = &lc->layer_unit[lc->chunk_slot[task->chunk]];
-        bool is_back = task->is_backward;
+        bool is_back = task->kind == FR_TASK_BACKWARD;
         if (!is_back && stage == 0)
             is_ok = is_ok && push_use(lc, lc->i_embed_set, false);
         bool is_last = stage == plan->pp * plan->vpp - 1;
@@ -261,7 +262,11 @@ void lower_after_use(lower_class *lc, uint32_t gate)
     if (!lower_is_gathered(lc->context) || lc->context->is_out_of_memory)
         return;
     const lower_use *use = &lc->uses.items[lc->i_use++];
-    bool is_near = use->next != NO_USE && use->next <= reach(lc, lc->i_use);
+    bool is_next_round = use->next != NO_USE && use->is_backward &&
+                         !lc->uses.items[use->next].is_backward;
+    bool is_near = use->next != NO_USE &&
+                   (use->next < lc->n_gathered ||
+                    (use->next <= reach(lc, lc->i_use) && !is_next_round));
     bool is_dropped = plan->is_resharded ||
                       (use->is_backward && plan->pp == 1) ||
                       use->next == NO_USE ||

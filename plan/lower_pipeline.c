@@ -29,7 +29,8 @@ typedef struct pipeline {
     size_t n_tasks;
     timed_task *tasks; /* [pp][n_tasks] */
     size_t *next;      /* [pp] */
-    int64_t *end[2];   /* forward, backward: [n_stages][n_micro], -1: not yet */
+    const fr_schedule *schedule;
+    int64_t *end[2]; /* forward, backward: [n_stages][n_micro], -1: not yet */
 } pipeline;
 
 static timed_task *task_at(const pipeline *p, int32_t rank, size_t i)
@@ -37,20 +38,23 @@ static timed_task *task_at(const pipeline *p, int32_t rank, size_t i)
     return &p->tasks[(size_t)rank * p->n_tasks + i];
 }
 
-static int64_t *end_of(const pipeline *p, bool is_backward, int32_t stage,
+static int64_t *end_of(const pipeline *p, fr_task_kind kind, int32_t stage,
                        int64_t micro_batch)
 {
-    return &p->end[is_backward][(int64_t)stage * p->n_micro + micro_batch];
+    return &p->end[kind][(int64_t)stage * p->n_micro + micro_batch];
 }
 
 /* When the input of a task is there; -1: its maker has not run yet. */
 static int64_t input_time(const pipeline *p, int32_t stage, const fr_task *task)
 {
     int64_t m = task->micro_batch;
-    if (!task->is_backward)
-        return stage == 0 ? 0 : *end_of(p, false, stage - 1, m);
-    return stage == p->n_stages - 1 ? *end_of(p, false, stage, m)
-                                    : *end_of(p, true, stage + 1, m);
+    if (task->kind == FR_TASK_FORWARD)
+        return stage == 0 ? 0 : *end_of(p, FR_TASK_FORWARD, stage - 1, m);
+    if (task->kind == FR_TASK_WEIGHTS)
+        return *end_of(p, FR_TASK_BACKWARD, stage, m);
+    return stage == p->n_stages - 1
+               ? *end_of(p, FR_TASK_FORWARD, stage, m)
+               : *end_of(p, FR_TASK_BACKWARD, stage + 1, m);
 }
 
 /* Runs the next task of a rank if it can. */
@@ -60,19 +64,22 @@ static bool run_next(pipeline *p, int32_t rank)
     if (p->next[rank] == p->n_tasks)
         return false;
     timed_task *now = task_at(p, rank, p->next[rank]);
-    int32_t stage = now->task.chunk * p->pp + rank;
+    int32_t stage =
+        fr_schedule_stage(p->schedule, rank, now->task.chunk, p->pp);
     int64_t begin = input_time(p, stage, &now->task);
     if (begin < 0)
         return false;
     int64_t free_at =
         p->next[rank] > 0 ? task_at(p, rank, p->next[rank] - 1)->end : 0;
     int64_t n_layers = fr_plan_stage_layers(plan, p->context->model, stage);
-    int64_t cost = !now->task.is_backward                 ? 1
-                   : plan->recompute == FR_RECOMPUTE_FULL ? 3
-                                                          : 2;
+    int64_t cost = 1;
+    if (now->task.kind == FR_TASK_BACKWARD)
+        cost = (p->schedule->is_split ? 1 : 2) +
+               (plan->recompute == FR_RECOMPUTE_FULL);
     now->end = (begin > free_at ? begin : free_at) +
                cost * (n_layers > 0 ? n_layers : 1);
-    *end_of(p, now->task.is_backward, stage, now->task.micro_batch) = now->end;
+    if (now->task.kind != FR_TASK_WEIGHTS)
+        *end_of(p, now->task.kind, stage, now->task.micro_batch) = now->end;
     p->next[rank]++;
     return true;
 }
@@ -111,13 +118,18 @@ static void list_arrivals(const pipeline *p, int32_t rank,
     size_t n = 0;
     for (size_t i = 0; i < p->n_tasks; i++) {
         const fr_task *task = &task_at(p, rank, i)->task;
-        int32_t stage = task->chunk * p->pp + rank;
-        if (stage == (task->is_backward ? p->n_stages - 1 : 0))
+        int32_t stage =
+            fr_schedule_stage(p->schedule, rank, task->chunk, p->pp);
+        bool is_gradient = task->kind == FR_TASK_BACKWARD;
+        int32_t from = is_gradient ? stage + 1 : stage - 1;
+        /* What the rank itself makes is there already. */
+        if (task->kind == FR_TASK_WEIGHTS || from < 0 || from == p->n_stages ||
+            fr_schedule_rank(p->schedule, from, p->pp) == rank)
             continue;
         arrivals[n++] = (lower_arrival){
             .time = input_time(p, stage, task),
-            .boundary = task->is_backward ? stage + 1 : stage,
-            .is_gradient = task->is_backward,
+            .boundary = is_gradient ? stage + 1 : stage,
+            .is_gradient = is_gradient,
             .chunk = task->chunk,
             .micro_batch = task->micro_batch,
         };
@@ -139,9 +151,11 @@ static fr_status init_pipeline(pipeline *p, const lower_context *context,
     *p = (pipeline){.context = context,
                     .pp = plan->pp,
                     .n_stages = plan->pp * plan->vpp,
+                    .schedule = fr_schedules[plan->schedule],
                     .n_micro = context->n_micro};
     size_t n_ends = (size_t)p->n_stages * (size_t)p->n_micro;
-    p->n_tasks = 2 * (size_t)p->n_micro * (size_t)plan->vpp;
+    p->n_tasks =
+        (size_t)fr_schedule_n_tasks(p->schedule, p->n_micro, plan->vpp);
     p->tasks = calloc((size_t)p->pp * p->n_tasks, sizeof *p->tasks);
     p->next = calloc((size_t)p->pp, sizeof *p->next);
     p->end[0] = malloc(n_ends * sizeof *p->end[0]);
@@ -154,8 +168,7 @@ static fr_status init_pipeline(pipeline *p, const lower_context *context,
     for (size_t i = 0; i < n_ends; i++)
         p->end[0][i] = p->end[1][i] = -1;
     for (int32_t rank = 0; rank < p->pp; rank++) {
-        fr_schedules[plan->schedule]->emit(rank, p->pp, p->n_micro, plan->vpp,
-                                           tasks);
+        p->schedule->emit(rank, p->pp, p->n_micro, plan->vpp, tasks);
         for (size_t i = 0; i < p->n_tasks; i++)
             task_at(p, rank, i)->task = tasks[i];
     }

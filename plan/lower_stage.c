@@ -545,7 +545,7 @@ static void run_tasks(lower_class *lc)
     lc->sent[0] = lc->sent[1] = FR_BLOCK_NONE;
     for (size_t i = 0; i < context->n_tasks; i++) {
         lower_receive(lc, i, &i_arrival);
-        if (tasks[i].is_backward)
+        if (tasks[i].kind == FR_TASK_BACKWARD)
             backward(lc, &tasks[i]);
         else
             forward(lc, &tasks[i]);

@@ -98,12 +98,20 @@ static void reduce_loss(lower_class *lc)
                offsetof(fr_step_scalars, loss_sum), 1);
 }
 
-/* Who holds different gradients.  Whole replicas of what ZeRO shards count
- * once: their ranks weigh their part by 1 / replicas. */
+/* The norm is summed over all who hold different gradients. */
 static fr_axis norm_axis(const lower_context *context)
 {
     bool is_spread = context->plan->zero_stage > 0 || context->plan->ep > 1;
     return is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL;
+}
+
+/* Ranks of a sum over the world that hold the same gradients of a bucket. */
+static uint64_t n_copies(const lower_context *context,
+                         const lower_bucket *bucket)
+{
+    fr_axis axis = lower_reduce_axis(context, bucket->is_expert);
+    return (uint64_t)lower_axis_size(context->plan, axis) /
+           lower_n_shards(context, bucket->is_expert);
 }
 
 static void clip(lower_class *lc)
@@ -115,6 +123,9 @@ static void clip(lower_class *lc)
         uint32_t i_segment = begin(lc, FR_LANE_COMPUTE, "grad_sqsum", b);
         fr_instr *instr = lower_emit(context, FR_OP_GRAD_SQSUM);
         set_range(lc, bucket, instr);
+        if (norm_axis(context) == FR_AXIS_WORLD &&
+            n_copies(context, bucket) > 1)
+            instr->scalar = 1.0 / (double)n_copies(context, bucket);
         instr->ref[0] = lower_own(lc, bucket, FR_SPACE_GRAD);
         instr->ref[1] = lower_ref(FR_SPACE_STEP, 0);
         add_step_call(lc, i_segment, 'm');

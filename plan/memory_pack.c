@@ -57,23 +57,18 @@ static int compare_first(const void *va, const void *vb)
     return compare_size(va, vb);
 }
 
-static int compare_last(const void *va, const void *vb)
-{
-    const slot *a = va, *b = vb;
-    if (a->last != b->last)
-        return a->last < b->last ? -1 : 1;
-    return by_item(a->i_item, b->i_item);
-}
-
 /* Most bytes that live at once: no packing needs less. */
-static uint64_t live_peak(const slot *by_first, const slot *by_last, size_t n)
+static uint64_t live_peak(const fr_pack_item *items, size_t n, uint64_t *change,
+                          size_t n_calls)
 {
     uint64_t live = 0, peak = 0;
-    size_t gone = 0;
-    for (size_t i = 0; i < n; i++) {
-        for (; by_last[gone].last < by_first[i].first; gone++)
-            live -= by_last[gone].n_bytes;
-        live += by_first[i].n_bytes;
+    memset(change, 0, (n_calls + 1) * sizeof *change);
+    for (size_t i = 0; i < n; i++) { /* modulo 2^64 */
+        change[items[i].first] += items[i].n_bytes;
+        change[items[i].last + 1] -= items[i].n_bytes;
+    }
+    for (size_t i = 0; i < n_calls; i++) {
+        live += change[i];
         peak = live > peak ? live : peak;
     }
     return peak;
@@ -226,18 +221,19 @@ fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
 {
     static const compare_fn orders[] = {compare_life, compare_size,
                                         compare_area, compare_first};
-    slot *by_last = malloc((n + 1) * sizeof *by_last);
     placement p = {0};
     uint64_t best = UINT64_MAX;
-    if (!by_last || !init_placement(&p, items, n)) {
-        free(by_last);
+    size_t n_calls = 1;
+    for (size_t i = 0; i < n; i++)
+        n_calls = items[i].last >= n_calls ? items[i].last + 1U : n_calls;
+    uint64_t *change = malloc((n_calls + 1) * sizeof *change);
+    if (!change || !init_placement(&p, items, n)) {
+        free(change);
         free(p.slots);
         free(p.memory);
         return fr_fail_no_memory(err);
     }
-    sort_items(items, n, compare_first, p.slots);
-    sort_items(items, n, compare_last, by_last);
-    const uint64_t least = live_peak(p.slots, by_last, n);
+    const uint64_t least = live_peak(items, n, change, n_calls);
     for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
         sort_items(items, n, orders[o], p.slots);
         uint64_t total = place_all(&p, n);
@@ -249,7 +245,7 @@ fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
             break; /* good enough: the slab is rounded to pages anyway */
     }
     *total_bytes = n ? best : 0;
-    free(by_last);
+    free(change);
     free(p.slots);
     free(p.memory);
     return FR_OK;

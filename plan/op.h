@@ -189,7 +189,8 @@ typedef struct fr_step_scalars {
  * LOAD_TOKENS  dim B,T: fills TOKENS with micro-batch call.micro_batch of
  *              this step                            ref tokens
  * GRAD_SQSUM   dim n, first: grad_sq_sum += squares of g[n], element `first`
- *              of the rank's parameter list onward (tensor table); tensors
+ *              of the rank's parameter list onward (tensor table); scalar:
+ *              weight of the sum (0: 1), where ranks hold copies; tensors
  *              replicated over TP count on coordinate 0 only, tied copies
  *              once                                 ref g, step
  * CLIP         scalar max_norm (<= 0: factor 1); grad_norm, clip_factor from

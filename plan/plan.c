@@ -16,6 +16,8 @@ static const char *const schedule_names[FR_SCHEDULE_N] = {
     [FR_SCHEDULE_GPIPE] = "gpipe",
     [FR_SCHEDULE_1F1B] = "1f1b",
     [FR_SCHEDULE_INTERLEAVED] = "interleaved",
+    [FR_SCHEDULE_ZB_H1] = "zb-h1",
+    [FR_SCHEDULE_ZB_V] = "zb-v",
 };
 
 static const char *const order_names[FR_RANK_ORDER_N] = {

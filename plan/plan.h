@@ -29,7 +29,7 @@ enum {
 
 /* How context-parallel ranks see each other's keys and values. */
 typedef enum fr_cp_kind {
-    FR_CP_RING,       /* kv blocks go round beside attention (arXiv 2310.01889) */
+    FR_CP_RING, /* kv blocks go round beside attention (arXiv 2310.01889) */
     FR_CP_ALL_GATHER, /* kv gathered before attention */
     FR_CP_ALL_TO_ALL, /* heads for sequence (Ulysses, arXiv 2309.14509) */
     FR_CP_N
@@ -40,6 +40,8 @@ typedef enum fr_schedule_kind {
     FR_SCHEDULE_GPIPE,
     FR_SCHEDULE_1F1B,
     FR_SCHEDULE_INTERLEAVED, /* interleaved 1F1B, vpp > 1 */
+    FR_SCHEDULE_ZB_H1,       /* 1F1B, backward split in two */
+    FR_SCHEDULE_ZB_V,        /* two chunks per rank in V shape, the same */
     FR_SCHEDULE_N
 } fr_schedule_kind;
 
@@ -81,10 +83,10 @@ typedef struct fr_plan {
     int32_t vpp;         /* model chunks per pipeline rank, 1: plain */
     int64_t micro_batch; /* sequences */
     fr_schedule_kind schedule;
-    int32_t zero_stage;  /* 0 to 3 */
-    int32_t zero_group;  /* ranks that share one copy; 0: all of dp x cp */
-    bool is_resharded;   /* ZeRO 3: gathered weights are dropped after forward */
-    int32_t n_prefetch;  /* ZeRO 3: layers gathered ahead of their use */
+    int32_t zero_stage; /* 0 to 3 */
+    int32_t zero_group; /* ranks that share one copy; 0: all of dp x cp */
+    bool is_resharded;  /* ZeRO 3: gathered weights are dropped after forward */
+    int32_t n_prefetch; /* ZeRO 3: layers gathered ahead of their use */
     fr_recompute recompute;
     uint32_t recompute_parts; /* of SELECTIVE */
     int32_t recompute_layers; /* FULL: of each chunk, from its first; 0: all */
@@ -94,20 +96,20 @@ typedef struct fr_plan {
     bool is_gather_overlap; /* ZeRO 1, 2: parameters gathered beside forward */
     bool is_tp_overlap;     /* TP collectives in pieces beside products */
     fr_cp_kind cp_kind;
-    int32_t etp;             /* ranks that split one expert; 0: tp */
-    double expert_imbalance; /* busiest rank's tokens over the mean, >= 1 */
-    bool is_optimizer_offloaded;    /* state and step on the host */
+    int32_t etp;                 /* ranks that split one expert; 0: tp */
+    double expert_imbalance;     /* busiest rank's tokens over the mean, >= 1 */
+    bool is_optimizer_offloaded; /* state and step on the host */
     double activation_offload_frac; /* of what forward keeps, 0..1 */
-    uint64_t bucket_bytes; /* of gradients; 0: one bucket */
+    uint64_t bucket_bytes;          /* of gradients; 0: one bucket */
     fr_compressor_kind compressor;
     int64_t compressor_rank;       /* PowerSGD */
     double compressor_density;     /* top-k: kept share of the elements */
     bool has_error_feedback;       /* INT8, TOPK, POWERSGD; else ignored */
     fr_collective_kind collective; /* of gradient reduction */
     fr_rank_order rank_order;
-    fr_dtype precision;  /* of matrix products; below 16 bits the rest is bf16 */
+    fr_dtype precision; /* of matrix products; below 16 bits the rest is bf16 */
     fr_dtype grad_dtype; /* in which gradients add up and are reduced */
-    int32_t n_threads; /* compute threads per rank */
+    int32_t n_threads;   /* compute threads per rank */
     /* Layers per stage (virtual stages in model order); n_split == 0: even,
      * the remainder on the first stages. */
     int32_t n_split;

@@ -25,10 +25,17 @@ static void list_divisors(const int64_t n[3], char *buf, size_t n_buf)
     }
 }
 
-/* The MLP width that tensor parallelism splits. */
-static int64_t split_ffn(const fr_model *model)
+static int64_t expert_tp(const fr_plan *plan)
 {
-    return model->n_experts > 0 && model->expert_ffn_hidden > 0
+    return plan->etp > 0 ? plan->etp : plan->tp;
+}
+
+/* The MLP width that tensor parallelism splits: that of experts, where their
+ * matrices are split alike. */
+static int64_t split_ffn(const fr_plan *plan, const fr_model *model)
+{
+    return model->n_experts > 0 && model->expert_ffn_hidden > 0 &&
+                   expert_tp(plan) == plan->tp
                ? model->expert_ffn_hidden
                : model->ffn_hidden;
 }
@@ -87,7 +94,8 @@ static fr_status check_tp(const fr_plan *plan, const fr_model *model,
                        "tp %d: a list of layers has no heads to split; choose "
                        "tp 1",
                        plan->tp);
-    const int64_t n[3] = {model->n_heads, model->n_kv_heads, split_ffn(model)};
+    const int64_t n[3] = {model->n_heads, model->n_kv_heads,
+                          split_ffn(plan, model)};
     const char *const names[3] = {"heads", "kv heads", "ffn"};
     for (int i = 0; i < 3; i++) {
         if (n[i] % plan->tp == 0)
@@ -130,10 +138,38 @@ static fr_status check_batch(const fr_plan *plan, const fr_job *job,
                    (long long)plan->micro_batch, choices);
 }
 
+/* Split backward needs enough micro-batches to fill the bubble with. */
+static fr_status check_zero_bubble(const fr_plan *plan, const fr_job *job,
+                                   fr_err *err)
+{
+    const char *name = fr_schedule_kind_name(plan->schedule);
+    int32_t vpp = plan->schedule == FR_SCHEDULE_ZB_V ? 2 : 1;
+    int64_t least = (int64_t)plan->pp * vpp - vpp + 1;
+    if (plan->pp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "%s at pp 1 has no pipeline; choose schedule 1f1b or "
+                       "pp > 1",
+                       name);
+    if (plan->vpp != vpp)
+        return fr_fail(err, FR_INPUT,
+                       "%s has %d chunks per rank; choose vpp %d", name, vpp,
+                       vpp);
+    if (fr_plan_micro_batches(plan, job) < least)
+        return fr_fail(err, FR_INPUT,
+                       "%s needs at least %lld micro-batches at pp %d, not "
+                       "%lld; choose a larger global_batch or another schedule",
+                       name, (long long)least, plan->pp,
+                       (long long)fr_plan_micro_batches(plan, job));
+    return FR_OK;
+}
+
 static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
                                 fr_err *err)
 {
     bool is_interleaved = plan->schedule == FR_SCHEDULE_INTERLEAVED;
+    if (plan->schedule == FR_SCHEDULE_ZB_H1 ||
+        plan->schedule == FR_SCHEDULE_ZB_V)
+        return check_zero_bubble(plan, job, err);
     if (plan->vpp > 1 && !is_interleaved)
         return fr_fail(err, FR_INPUT,
                        "vpp %d needs the interleaved schedule, not %s; choose "
@@ -240,7 +276,11 @@ static fr_status check_experts_and_context(const fr_plan *plan,
                        "experts %lld %% ep %d != 0; choose ep a divisor",
                        (long long)model->n_experts, plan->ep);
     int64_t n_stage = (int64_t)plan->tp * plan->cp * plan->dp;
-    int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
+    int64_t etp = expert_tp(plan);
+    if (model->expert_ffn_hidden % etp != 0)
+        return fr_fail(err, FR_INPUT,
+                       "expert ffn %lld %% etp %lld != 0; choose etp a divisor",
+                       (long long)model->expert_ffn_hidden, (long long)etp);
     if (n_stage % (etp * plan->ep) != 0)
         return fr_fail(err, FR_INPUT,
                        "tp %d x cp %d x dp %d %% (etp %lld x ep %d) != 0: "
@@ -386,6 +426,10 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
         return refuse(err, "tensor-parallel overlap", "leave it out");
     if (plan->is_optimizer_offloaded || plan->activation_offload_frac > 0)
         return refuse(err, "offload to the host", "leave it out");
+    if (plan->schedule == FR_SCHEDULE_ZB_H1 ||
+        plan->schedule == FR_SCHEDULE_ZB_V)
+        return refuse(err, "a backward in two parts",
+                      "choose schedule 1f1b or interleaved");
     return FR_OK;
 }
 

@@ -17,7 +17,7 @@ static void emit(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
     (void)vpp;
     for (int64_t i = 0; i < n_micro; i++) {
         tasks[i] = (fr_task){.micro_batch = i};
-        tasks[n_micro + i] = (fr_task){.is_backward = true, .micro_batch = i};
+        tasks[n_micro + i] = (fr_task){FR_TASK_BACKWARD, 0, i};
     }
 }
 
@@ -30,10 +30,14 @@ static int64_t peak_live_micro(int64_t stage, int64_t n_stages, int64_t n_micro,
     return n_micro;
 }
 
-static double bubble_frac(int64_t n_stages, int64_t n_micro, int64_t vpp)
+/* Filling and draining (Narayanan et al., SC 2021, section 2.2). */
+static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
+                       const fr_pass_times *times)
 {
+    (void)n_micro;
     (void)vpp;
-    return (double)(n_stages - 1) / (double)(n_micro + n_stages - 1);
+    return (double)(n_stages - 1) *
+           (times->forward_s + times->input_s + times->weights_s);
 }
 
 const fr_schedule fr_schedule_gpipe = {
@@ -43,5 +47,5 @@ const fr_schedule fr_schedule_gpipe = {
     .fits = fits,
     .emit = emit,
     .peak_live_micro = peak_live_micro,
-    .bubble_frac = bubble_frac,
+    .bubble_s = bubble_s,
 };

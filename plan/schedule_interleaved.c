@@ -12,13 +12,13 @@ static bool fits(int64_t n_stages, int64_t n_micro, int64_t vpp)
 }
 
 /* The i-th forward (backward) pass of a rank. */
-static fr_task pass(int64_t i, bool is_backward, int64_t p, int64_t v)
+static fr_task pass(int64_t i, fr_task_kind kind, int64_t p, int64_t v)
 {
     int64_t in_group = i % (p * v);
     int64_t chunk = in_group / p;
     return (fr_task){
-        .is_backward = is_backward,
-        .chunk = (int32_t)(is_backward ? v - 1 - chunk : chunk),
+        .kind = kind,
+        .chunk = (int32_t)(kind == FR_TASK_FORWARD ? chunk : v - 1 - chunk),
         .micro_batch = i / (p * v) * p + in_group % p,
     };
 }
@@ -34,11 +34,11 @@ static void emit(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
 {
     int64_t total = n_micro * vpp, n = 0, forward = 0, backward = 0;
     while (forward < n_warmup(stage, n_stages, n_micro, vpp))
-        tasks[n++] = pass(forward++, false, n_stages, vpp);
+        tasks[n++] = pass(forward++, FR_TASK_FORWARD, n_stages, vpp);
     while (backward < total) {
         if (forward < total)
-            tasks[n++] = pass(forward++, false, n_stages, vpp);
-        tasks[n++] = pass(backward++, true, n_stages, vpp);
+            tasks[n++] = pass(forward++, FR_TASK_FORWARD, n_stages, vpp);
+        tasks[n++] = pass(backward++, FR_TASK_BACKWARD, n_stages, vpp);
     }
 }
 
@@ -49,9 +49,13 @@ static int64_t peak_live_micro(int64_t stage, int64_t n_stages, int64_t n_micro,
     return live < n_micro * vpp ? live : n_micro * vpp;
 }
 
-static double bubble_frac(int64_t n_stages, int64_t n_micro, int64_t vpp)
+/* Filling and draining (Narayanan et al., SC 2021, section 2.2). */
+static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
+                       const fr_pass_times *times)
 {
-    return (double)(n_stages - 1) / (double)(n_micro * vpp + n_stages - 1);
+    (void)n_micro;
+    return (double)(n_stages - 1) *
+           (times->forward_s + times->input_s + times->weights_s) / (double)vpp;
 }
 
 const fr_schedule fr_schedule_interleaved = {
@@ -61,5 +65,5 @@ const fr_schedule fr_schedule_interleaved = {
     .fits = fits,
     .emit = emit,
     .peak_live_micro = peak_live_micro,
-    .bubble_frac = bubble_frac,
+    .bubble_s = bubble_s,
 };

@@ -51,6 +51,8 @@ typedef struct rank_spans {
     const fr_span **at;
     size_t n;
     size_t *first_of_call, *last_of_call; /* [n_calls], NO_SPAN: none */
+    const fr_span **sends; /* of all ranks in this step, by rank, then begin */
+    size_t n_sends;
 } rank_spans;
 
 static int compare_spans(const void *a, const void *b)
@@ -73,6 +75,34 @@ static void rank_spans_release(rank_spans *spans)
     free(spans->at);
     free(spans->first_of_call);
     free(spans->last_of_call);
+    free(spans->sends);
+}
+
+static int compare_sends(const void *a, const void *b)
+{
+    const fr_span *x = *(const fr_span *const *)a;
+    const fr_span *y = *(const fr_span *const *)b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (x->begin_ps != y->begin_ps)
+        return x->begin_ps < y->begin_ps ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static fr_status list_sends(rank_spans *s, fr_err *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->timeline->n; i++)
+        n += s->timeline->at[i].op == FR_OP_SEND;
+    s->sends = malloc((n + 1) * sizeof *s->sends);
+    if (s->sends == NULL)
+        return fr_fail_no_memory(err);
+    for (size_t i = 0; i < s->timeline->n; i++)
+        if (s->timeline->at[i].op == FR_OP_SEND &&
+            s->timeline->at[i].step == s->step)
+            s->sends[s->n_sends++] = &s->timeline->at[i];
+    qsort(s->sends, s->n_sends, sizeof *s->sends, compare_sends);
+    return FR_OK;
 }
 
 static fr_status index_calls(rank_spans *s, fr_err *err)
@@ -116,7 +146,9 @@ static fr_status rank_spans_init(const fr_program *program,
         if (timeline->at[i].rank == rank && timeline->at[i].step == step)
             s.at[s.n++] = &timeline->at[i];
     qsort(s.at, s.n, sizeof *s.at, compare_spans);
-    status = index_calls(&s, err);
+    status = list_sends(&s, err);
+    if (status == FR_OK)
+        status = index_calls(&s, err);
 out_spans:
     if (status != FR_OK)
         rank_spans_release(&s);
@@ -134,20 +166,31 @@ static int64_t peer_begin_ps(const rank_spans *s, const fr_span *recv)
     int32_t own = coord.pp;
     coord.pp = instr->peer;
     int32_t peer = (int32_t)fr_plan_rank(plan, coord);
-    int64_t begin_ps = recv->begin_ps;
+    if (s->timeline->spans_of_rank != NULL)
+        peer = s->timeline->spans_of_rank[peer];
+    /* Behind the last send that the peer began before this ended. */
+    size_t low = 0, high = s->n_sends;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const fr_span *span = s->sends[middle];
+        if (span->rank < peer ||
+            (span->rank == peer && span->begin_ps <= recv->end_ps))
+            low = middle + 1;
+        else
+            high = middle;
+    }
     /* A send that is matched ends within its receive; of those with the tag
      * take the last one that began before this receive ended. */
-    for (size_t i = 0; i < s->timeline->n; i++) {
-        const fr_span *span = &s->timeline->at[i];
-        if (span->rank != peer || span->step != s->step ||
-            span->op != FR_OP_SEND || span->begin_ps > recv->end_ps)
-            continue;
+    while (low-- > 0 && s->sends[low]->rank == peer &&
+           s->sends[low]->begin_ps > recv->begin_ps) {
+        const fr_span *span = s->sends[low];
         const fr_instr *send = &s->program->instrs[span->i_instr];
         if (send->tag == instr->tag && send->peer == own &&
-            send->axis == instr->axis && span->begin_ps > begin_ps)
-            begin_ps = span->begin_ps;
+            send->axis == instr->axis)
+            return span->begin_ps < recv->end_ps ? span->begin_ps
+                                                 : recv->end_ps;
     }
-    return begin_ps < recv->end_ps ? begin_ps : recv->end_ps;
+    return recv->begin_ps;
 }
 
 static double seconds(int64_t ps)

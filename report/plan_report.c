@@ -66,8 +66,9 @@ static void add_pipeline(const words *w)
     fr_table_cell(w->table, "pipeline");
     fr_table_cell(w->table, "%s, layers %s, ideal bubble %.1f %%",
                   fr_schedule_kind_name(p->schedule), layers,
-                  100 * fr_schedules[p->schedule]->bubble_frac(
-                            p->pp, fr_plan_micro_batches(p, w->job), p->vpp));
+                  100 * fr_schedule_bubble_frac(
+                            fr_schedules[p->schedule], p->pp,
+                            fr_plan_micro_batches(p, w->job), p->vpp));
 }
 
 static void add_gradients(const words *w)

@@ -3,7 +3,7 @@
 
 #include "core/clock.h"
 #include "plan/step_breakdown.h"
-#include "sim/replay.h"
+#include "sim/replay_spans.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,57 +15,54 @@ static const double z_90 = 1.6448536269514722;
 /* What a rank uses besides its slab differs from run to run by so much. */
 static const double baseline_rel_err = 0.1;
 
-static fr_status fill_timeline(const fr_replay *replay, int32_t n_ranks,
-                               fr_timeline *out, fr_err *err)
-{
-    for (size_t i = 0; i < replay->records.n; i++) {
-        const fr_replay_record *rec = &replay->records.items[i];
-        fr_span span = {.rank = rec->rank,
-                        .lane = rec->lane,
-                        .i_call = rec->i_call,
-                        .i_instr = rec->i_instr,
-                        .begin_ps = rec->ready_ps,
-                        .end_ps = rec->end_ps};
-        FR_TRY(fr_timeline_add(out, span, err));
-    }
-    out->n_ranks = n_ranks;
-    return FR_OK;
-}
+/* Whoever is simulated rank by rank for a timeline: what CPUs run. */
+enum { MOST_RANKS_SHOWN = 64 };
 
-static void set_ops(const fr_program *program, fr_timeline *timeline)
+/* What instruction or run `rec` adds to the errors by key, in seconds. */
+static void add_errors(const fr_replay_record *rec, double *by_key_s)
 {
-    for (size_t i = 0; i < timeline->n; i++)
-        timeline->at[i].op = program->instrs[timeline->at[i].i_instr].op;
+    double seconds = 1e-12 * (double)(rec->end_ps - rec->start_ps);
+    if (rec->run == NULL) {
+        by_key_s[rec->error_key] += seconds * (double)rec->rel_err;
+        return;
+    }
+    for (uint32_t i = 0; i < rec->run->n_errors; i++)
+        by_key_s[rec->run->errors[i].key] +=
+            seconds * rec->run->errors[i].ps /
+            fmax((double)rec->run->solo_ps, 1.0);
 }
 
 /*
- * Walks the critical path back.  Errors of one op are the same in all its
- * instances, those of different ops are independent: seconds on the path times
- * relative error add up by op, their squares over ops.
+ * Walks the critical path back.  Errors of one operation on one type of
+ * device, and of one kind of link, are the same in all their instances; those
+ * of others are independent: seconds on the path times relative error add up
+ * by key, their squares over keys.
  */
-static void path_error(const fr_program *program, const fr_replay *replay,
-                       double *sigma_s, fr_cost_source *worst)
+static fr_status path_error(const fr_replay *replay, double *sigma_s,
+                            fr_cost_source *worst, fr_err *err)
 {
-    double by_op_s[FR_OP_N] = {0};
+    size_t n_keys =
+        2 + replay->context->layout.cluster->n_devices * (size_t)FR_OP_N;
+    double *by_key_s = calloc(n_keys, sizeof *by_key_s), sum = 0;
+    if (by_key_s == NULL)
+        return fr_fail_no_memory(err);
     *worst = FR_COST_MEASURED;
     for (uint32_t i = replay->last; i != FR_REPLAY_NONE;
          i = replay->records.items[i].cause) {
         const fr_replay_record *rec = &replay->records.items[i];
-        double seconds = 1e-12 * (double)(rec->end_ps - rec->start_ps);
-        by_op_s[program->instrs[rec->i_instr].op] +=
-            seconds * (double)rec->rel_err;
+        add_errors(rec, by_key_s);
         if (rec->source > *worst)
             *worst = (fr_cost_source)rec->source;
     }
-    double sum = 0;
-    for (int op = 0; op < FR_OP_N; op++)
-        sum += by_op_s[op] * by_op_s[op];
+    for (size_t i = 0; i < n_keys; i++)
+        sum += by_key_s[i] * by_key_s[i];
+    free(by_key_s);
     *sigma_s = sqrt(sum);
+    return FR_OK;
 }
 
-static double call_flop(const fr_program *program, const fr_call *call)
+static double segment_flop(const fr_program *program, const fr_segment *s)
 {
-    const fr_segment *s = &program->segments[call->i_segment];
     double sum = 0;
     for (uint32_t k = 0; k < s->n_instrs; k++) {
         const fr_instr *instr = &program->instrs[s->first_instr + k];
@@ -76,30 +73,33 @@ static double call_flop(const fr_program *program, const fr_call *call)
 }
 
 /* Executed flop over those that a step without recompute executes. */
-static double recompute_ratio(const fr_program *program)
+static fr_status recompute_ratio(const fr_program *program, double *ratio,
+                                 fr_err *err)
 {
     double all = 0, again = 0;
+    double *flop = malloc((program->n_segments + 1) * sizeof *flop);
+    if (flop == NULL)
+        return fr_fail_no_memory(err);
+    for (uint32_t i = 0; i < program->n_segments; i++)
+        flop[i] = segment_flop(program, &program->segments[i]);
     for (uint32_t c = 0; c < program->n_classes; c++) {
         const fr_class *klass = &program->classes[c];
         for (uint32_t i = 0; i < klass->n_calls; i++) {
-            const fr_call *call = &klass->calls[i];
-            double flop = call_flop(program, call);
-            all += flop;
-            if (program->segments[call->i_segment].is_recompute)
-                again += flop;
+            uint32_t s = klass->calls[i].i_segment;
+            all += flop[s];
+            if (program->segments[s].is_recompute)
+                again += flop[s];
         }
     }
-    return all > again ? all / (all - again) : 1.0;
+    free(flop);
+    *ratio = all > again ? all / (all - again) : 1.0;
+    return FR_OK;
 }
 
-/* Ranks of the node that holds rank r. */
-static int64_t ranks_beside(const int32_t *node_of_rank, int64_t n_ranks,
-                            int64_t rank)
+/* Ranks of the node that holds a rank. */
+static int64_t ranks_beside(const fr_rank_layout *layout, int32_t rank)
 {
-    int64_t n = 0;
-    for (int64_t i = 0; i < n_ranks; i++)
-        n += node_of_rank[i] == node_of_rank[rank];
-    return n;
+    return fr_partition_size(&layout->node, layout->node.group_of_rank[rank]);
 }
 
 /*
@@ -107,74 +107,80 @@ static int64_t ranks_beside(const int32_t *node_of_rank, int64_t n_ranks,
  * the measured rate of large matrix products where there is one (a nominal
  * clock says little); 0: unknown.
  */
-static double peak_flops(const fr_program *program, const fr_cost_model *costs,
-                         const fr_cluster *cluster, const int32_t *node_of_rank)
+static double peak_flops(const fr_replay_context *context,
+                         const fr_cost_model *costs)
 {
-    double measured = fr_cost_measured_flops(costs, program->plan.n_threads);
-    int64_t n_ranks = fr_plan_world(&program->plan);
+    const fr_rank_layout *layout = &context->layout;
+    const fr_plan *plan = &layout->program->plan;
+    double measured = fr_cost_measured_flops(costs, plan->n_threads);
     double sum = 0;
-    for (int64_t r = 0; r < n_ranks; r++) {
-        const fr_device_type *device =
-            fr_cluster_device(cluster, node_of_rank[r]);
-        double peak = fr_device_peak_flops(
-            device, fr_dtype_name(program->plan.precision));
+    for (int32_t c = 0; c < context->fold.n_colors; c++) {
+        int32_t rank = context->fold.rank_of_color[c];
+        const fr_device_type *device = fr_cluster_device(
+            layout->cluster, fr_rank_layout_node(layout, rank));
+        double peak =
+            fr_device_peak_flops(device, fr_dtype_name(plan->precision));
         if (device->kind == FR_DEVICE_CPU && device->n_cores > 0) {
-            double threads = program->plan.n_threads;
             double n_cores = (double)device->n_cores;
             double n_wanted =
-                threads * (double)ranks_beside(node_of_rank, n_ranks, r);
-            peak = measured > 0 ? measured : peak * fmin(1, threads / n_cores);
+                plan->n_threads * (double)ranks_beside(layout, rank);
+            peak = measured > 0 ? measured
+                                : peak * fmin(1, plan->n_threads / n_cores);
             peak *= fmin(1, n_cores / n_wanted);
         }
-        sum += peak;
+        sum += peak * context->fold.n_alike[c];
     }
     return sum;
 }
 
-static void predict_rates(const fr_program *program, const fr_cost_model *costs,
-                          const fr_cluster *cluster,
-                          const int32_t *node_of_rank, fr_prediction *out)
+static fr_status predict_rates(const fr_replay_context *context,
+                               const fr_cost_model *costs, fr_prediction *out,
+                               fr_err *err)
 {
+    const fr_program *program = context->layout.program;
     const fr_job *job = &program->job;
-    double tokens = (double)(job->global_batch * job->seq);
-    double peak = peak_flops(program, costs, cluster, node_of_rank);
+    double tokens = (double)(job->global_batch * job->seq), ratio;
+    double peak = peak_flops(context, costs);
     out->tokens_per_s = tokens / out->step_s;
     if (peak <= 0)
-        return;
+        return FR_OK;
+    FR_TRY(recompute_ratio(program, &ratio, err));
     out->mfu = tokens *
                fr_model_flop_per_token(&program->model, job->seq, false) /
                out->step_s / peak;
-    out->hfu = out->mfu * recompute_ratio(program);
+    out->hfu = out->mfu * ratio;
+    return FR_OK;
 }
 
 /*
  * The rank with the least room.  The slab is exact by construction; what the
  * process uses besides is measured and varies.
  */
-static fr_status predict_memory(const fr_program *program,
-                                const fr_cost_model *costs,
-                                const fr_cluster *cluster,
-                                const int32_t *node_of_rank, fr_prediction *out,
+static fr_status predict_memory(const fr_replay_context *context,
+                                const fr_cost_model *costs, fr_prediction *out,
                                 fr_err *err)
 {
-    int64_t n_ranks = fr_plan_world(&program->plan), tightest = 0;
+    const fr_rank_layout *layout = &context->layout;
+    const fr_class *klass = NULL;
     double least = INFINITY;
     uint64_t capacity_bytes = 0;
-    for (int64_t r = 0; r < n_ranks; r++) {
-        const fr_class *klass = fr_program_class(program, r);
+    for (int32_t c = 0; c < context->fold.n_colors; c++) {
+        int32_t rank = context->fold.rank_of_color[c];
+        const fr_class *other =
+            &layout->program->classes[layout->class_of_rank[rank]];
         uint64_t capacity = fr_cluster_rank_memory_bytes(
-            cluster, node_of_rank[r], ranks_beside(node_of_rank, n_ranks, r));
-        double room = (double)capacity - (double)klass->slab_bytes;
+            layout->cluster, fr_rank_layout_node(layout, rank),
+            ranks_beside(layout, rank));
+        double room = (double)capacity - (double)other->slab_bytes;
         if (room < least) {
             least = room;
-            tightest = r;
+            klass = other;
             capacity_bytes = capacity;
         }
     }
-    const fr_class *klass = fr_program_class(program, tightest);
     uint64_t parts[FR_MEMORY_N], live_bytes;
     FR_TRY(fr_class_peak(klass, parts, &live_bytes, err));
-    uint64_t baseline = fr_cost_baseline_bytes(costs, n_ranks);
+    uint64_t baseline = fr_cost_baseline_bytes(costs, layout->n_ranks);
     out->memory.parameters_bytes = parts[FR_MEMORY_PARAMETERS];
     out->memory.gradients_bytes = parts[FR_MEMORY_GRADIENTS];
     out->memory.optimizer_bytes = parts[FR_MEMORY_OPTIMIZER];
@@ -192,73 +198,103 @@ static fr_status predict_memory(const fr_program *program,
     return FR_OK;
 }
 
-static void predict_cost(const fr_program *program, const fr_cluster *cluster,
-                         const int32_t *node_of_rank, fr_prediction *out)
+static void predict_cost(const fr_replay_context *context, fr_prediction *out)
 {
-    int64_t n_ranks = fr_plan_world(&program->plan), n_nodes = 0;
-    for (int64_t r = 0; r < n_ranks; r++)
-        if (node_of_rank[r] >= n_nodes)
-            n_nodes = node_of_rank[r] + 1;
-    double hours = out->step_s * (double)program->job.n_steps / 3600;
+    const fr_rank_layout *layout = &context->layout;
+    const fr_cluster *cluster = layout->cluster;
+    int64_t n_nodes = 0;
+    for (int32_t g = 0; g < layout->node.n_groups; g++)
+        if (layout->node_of_group[g] >= n_nodes)
+            n_nodes = layout->node_of_group[g] + 1;
+    double hours = out->step_s * (double)layout->program->job.n_steps / 3600;
     out->cost.usd_per_hour = fr_cluster_usd_per_h(cluster, n_nodes, false);
     out->cost.usd_total = out->cost.usd_per_hour * hours;
     out->cost.kwh = fr_cluster_power_w(cluster, n_nodes, 1.0) * hours / 1000;
 }
 
-static fr_status predict(const fr_program *program, const fr_replay *replay,
-                         const fr_timeline *timeline, fr_prediction *out,
-                         fr_err *err)
+static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
+                              fr_err *err)
 {
+    double sigma_s;
+    fr_cost_source worst;
+    fr_status status = FR_OK;
     out->step_s = 1e-12 * (double)replay->makespan_ps;
     if (replay->records.n > 0) {
         double step_s;
-        FR_TRY(fr_step_breakdown(program, timeline, 0, out->breakdown_s,
-                                 &step_s, err));
+        fr_timeline spans;
+        fr_timeline_init(&spans);
+        status = fr_replay_spans_of_last(replay, &spans, err);
+        if (status == FR_OK)
+            status = fr_step_breakdown(replay->context->layout.program, &spans,
+                                       0, out->breakdown_s, &step_s, err);
+        fr_timeline_release(&spans);
     }
-    double sigma_s;
-    fr_cost_source worst;
-    path_error(program, replay, &sigma_s, &worst);
+    if (status != FR_OK)
+        return status;
+    FR_TRY(path_error(replay, &sigma_s, &worst, err));
     out->step_s_p5 = fmax(0, out->step_s - z_90 * sigma_s);
     out->step_s_p95 = out->step_s + z_90 * sigma_s;
     out->source = fr_cost_source_name(worst);
     return FR_OK;
 }
 
-static fr_status
-simulate_placed(const fr_program *program, const fr_cost_model *costs,
-                const fr_cluster *cluster, const int32_t *node_of_rank,
-                fr_timeline *timeline, fr_prediction *out, fr_err *err)
+/* Of a finished replay; *timeline (may be NULL) is replaced. */
+static fr_status predict(const fr_replay *replay, const fr_cost_model *costs,
+                         fr_timeline *timeline, fr_prediction *out, fr_err *err)
+{
+    fr_timeline spans;
+    FR_TRY(predict_time(replay, out, err));
+    FR_TRY(predict_memory(replay->context, costs, out, err));
+    FR_TRY(predict_rates(replay->context, costs, out, err));
+    predict_cost(replay->context, out);
+    out->sim.events = replay->n_events;
+    out->sim.ranks_simulated = replay->n_simulated;
+    out->sim.ranks_total = replay->context->layout.n_ranks;
+    if (timeline == NULL)
+        return FR_OK;
+    fr_timeline_init(&spans);
+    fr_status status = fr_replay_spans(replay, &spans, err);
+    if (status != FR_OK) {
+        fr_timeline_release(&spans);
+        return status;
+    }
+    fr_timeline_release(timeline);
+    *timeline = spans;
+    return FR_OK;
+}
+
+fr_status
+fr_simulate_with(const fr_program *program, const fr_cost_model *costs,
+                 const fr_cluster *cluster, const fr_placement *placement,
+                 const fr_replay_options *options, fr_timeline *timeline,
+                 fr_prediction *out, fr_err *err)
 {
     double begin_s = fr_clock_s();
     int64_t n_ranks = fr_plan_world(&program->plan);
+    const int32_t *nodes = placement != NULL ? placement->node_of_rank : NULL;
+    int32_t *one_node = NULL;
     fr_prediction result = {0};
-    fr_timeline spans;
-    fr_replay replay;
-    FR_TRY(fr_replay_run(program, costs, cluster, node_of_rank, &replay, err));
-    fr_timeline_init(&spans);
-    fr_status status = fill_timeline(&replay, (int32_t)n_ranks, &spans, err);
-    if (status == FR_OK) {
-        set_ops(program, &spans);
-        status = predict(program, &replay, &spans, &result, err);
+    fr_replay replay = {0};
+    if (nodes == NULL) {
+        nodes = one_node = calloc((size_t)n_ranks, sizeof *one_node);
+        if (one_node == NULL)
+            return fr_fail_no_memory(err);
     }
+    bool is_cpu = fr_cluster_device(cluster, nodes[0])->kind == FR_DEVICE_CPU;
+    const fr_replay_options usual = {.is_unfolded =
+                                         timeline != NULL && is_cpu &&
+                                         n_ranks <= MOST_RANKS_SHOWN};
+    fr_status status =
+        fr_replay_run_with(program, costs, cluster, nodes,
+                           options != NULL ? options : &usual, &replay, err);
     if (status == FR_OK)
-        status =
-            predict_memory(program, costs, cluster, node_of_rank, &result, err);
+        status = predict(&replay, costs, timeline, &result, err);
     if (status == FR_OK) {
-        predict_rates(program, costs, cluster, node_of_rank, &result);
-        predict_cost(program, cluster, node_of_rank, &result);
-        result.sim.events = replay.n_events;
-        result.sim.ranks_simulated = result.sim.ranks_total = n_ranks;
         result.sim.wall_s = fr_clock_s() - begin_s;
         *out = result;
-        if (timeline != NULL) {
-            fr_timeline_release(timeline);
-            *timeline = spans;
-            fr_timeline_init(&spans);
-        }
     }
-    fr_timeline_release(&spans);
     fr_replay_release(&replay);
+    free(one_node);
     return status;
 }
 
@@ -266,15 +302,6 @@ fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
                       const fr_cluster *cluster, const fr_placement *placement,
                       fr_timeline *timeline, fr_prediction *out, fr_err *err)
 {
-    int64_t n_ranks = fr_plan_world(&program->plan);
-    if (placement != NULL && placement->node_of_rank != NULL)
-        return simulate_placed(program, costs, cluster, placement->node_of_rank,
-                               timeline, out, err);
-    int32_t *one_node = calloc((size_t)n_ranks, sizeof *one_node);
-    if (one_node == NULL)
-        return fr_fail_no_memory(err);
-    fr_status status =
-        simulate_placed(program, costs, cluster, one_node, timeline, out, err);
-    free(one_node);
-    return status;
+    return fr_simulate_with(program, costs, cluster, placement, NULL, timeline,
+                            out, err);
 }

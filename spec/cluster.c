@@ -32,6 +32,21 @@ const char *fr_fabric_kind_name(fr_fabric_kind kind)
     return (unsigned)kind < FR_FABRIC_N ? names[kind] : "unknown";
 }
 
+const char *fr_nic_kind_name(fr_nic_kind kind)
+{
+    static const char *const names[FR_NIC_N] = {
+        [FR_NIC_UNKNOWN] = "unknown",
+        [FR_NIC_INFINIBAND] = "infiniband",
+        [FR_NIC_ROCE] = "roce",
+        [FR_NIC_ETHERNET] = "ethernet",
+        [FR_NIC_EFA] = "efa",
+        [FR_NIC_OMNI_PATH] = "omni-path",
+        [FR_NIC_SLINGSHOT] = "slingshot",
+        [FR_NIC_TCPX] = "tcpx",
+    };
+    return (unsigned)kind < FR_NIC_N ? names[kind] : "unknown";
+}
+
 void fr_cluster_release(fr_cluster *cluster)
 {
     if (!cluster)

@@ -29,6 +29,8 @@ typedef struct fr_device_peak {
 
 typedef struct fr_device_type {
     char id[FR_CLUSTER_ID];
+    char generation[16]; /* "hopper": what models of kernels are keyed by; ""
+                            unknown */
     fr_device_kind kind;
     int64_t n_cores;       /* CPU: physical cores; GPU: multiprocessors or 0 */
     uint64_t memory_bytes; /* CPU: of the node */
@@ -48,6 +50,25 @@ typedef enum fr_intra_kind {
     FR_INTRA_N
 } fr_intra_kind;
 
+/* What the NICs speak. */
+typedef enum fr_nic_kind {
+    FR_NIC_UNKNOWN,
+    FR_NIC_INFINIBAND,
+    FR_NIC_ROCE, /* RDMA over Ethernet */
+    FR_NIC_ETHERNET,
+    FR_NIC_EFA, /* AWS */
+    FR_NIC_OMNI_PATH,
+    FR_NIC_SLINGSHOT,
+    FR_NIC_TCPX, /* Google's GPUDirect-TCPX and TCPXO */
+    FR_NIC_N
+} fr_nic_kind;
+
+/*
+ * A node is what one fast fabric joins: usually a server, for a rack with one
+ * NVLink domain (NVL72) the rack: n_hosts counts its servers.  GPUs and NICs
+ * are spread evenly over the PCIe switches: what goes between those of one
+ * switch does not use its uplink.
+ */
 typedef struct fr_node_type {
     char id[FR_CLUSTER_ID];
     int32_t i_device;  /* in cluster->devices */
@@ -58,11 +79,17 @@ typedef struct fr_node_type {
     double intra_latency_s;
     double host_link_Bps; /* PCIe or C2C of one device to the host, 0: none */
     int32_t n_nics;       /* 0: the node has no network */
-    double nic_Bps;       /* of one NIC */
-    double nic_latency_s; /* one message, end to end through one switch */
-    int32_t n_rails;      /* NICs that go to switches of their own, 1: all
-                             to the same */
+    fr_nic_kind nic_kind;
+    double nic_Bps;             /* of one NIC, on the wire */
+    double nic_efficiency_frac; /* of it that transfers can reach, (0, 1]; 0:
+                                   not stated, the cost model knows kinds */
+    double nic_latency_s;       /* one message, end to end through one switch */
+    int32_t n_rails;            /* NICs that go to switches of their own, 1: all
+                                   to the same */
     int32_t n_sockets;
+    int32_t n_hosts;         /* servers that the node consists of; 0: one */
+    int32_t n_pcie_switches; /* 0: devices hang on the sockets, or unknown */
+    double pcie_uplink_Bps;  /* of one PCIe switch to its socket */
     uint64_t host_memory_bytes;
     double storage_read_Bps, storage_write_Bps; /* 0: unknown */
     double price_usd_per_h, spot_usd_per_h;     /* of the node, 0: unknown */
@@ -269,5 +296,6 @@ double fr_cluster_power_w(const fr_cluster *cluster, int64_t n_nodes,
 const char *fr_device_kind_name(fr_device_kind kind);
 const char *fr_intra_kind_name(fr_intra_kind kind);
 const char *fr_fabric_kind_name(fr_fabric_kind kind);
+const char *fr_nic_kind_name(fr_nic_kind kind);
 
 #endif

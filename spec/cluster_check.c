@@ -30,12 +30,11 @@ static fr_status check_device(const fr_device_type *device, fr_err *err)
 static fr_status check_node_type(const fr_cluster *cluster,
                                  const fr_node_type *type, fr_err *err)
 {
-    const double rates[] = {type->intra_Bps,        type->intra_p2p_Bps,
-                            type->intra_latency_s,  type->host_link_Bps,
-                            type->nic_Bps,          type->nic_latency_s,
-                            type->storage_read_Bps, type->storage_write_Bps,
-                            type->price_usd_per_h,  type->spot_usd_per_h,
-                            type->power_w};
+    const double rates[] = {
+        type->intra_Bps,        type->intra_p2p_Bps,     type->intra_latency_s,
+        type->host_link_Bps,    type->nic_Bps,           type->nic_latency_s,
+        type->storage_read_Bps, type->storage_write_Bps, type->price_usd_per_h,
+        type->spot_usd_per_h,   type->power_w,           type->pcie_uplink_Bps};
     if (type->i_device < 0 || (size_t)type->i_device >= cluster->n_devices)
         return fr_fail(err, FR_INPUT, "node-type '%s' has no device", type->id);
     if (type->n_devices < 1 || type->n_nics < 0 || type->n_rails < 1)
@@ -48,6 +47,15 @@ static fr_status check_node_type(const fr_cluster *cluster,
                            "node-type '%s' has a rate that is negative or not "
                            "finite",
                            type->id);
+    if (type->n_hosts < 0 || type->n_pcie_switches < 0)
+        return fr_fail(err, FR_INPUT,
+                       "node-type '%s' has %d hosts, %d PCIe switches",
+                       type->id, type->n_hosts, type->n_pcie_switches);
+    if (!(type->nic_efficiency_frac >= 0.0 && type->nic_efficiency_frac <= 1.0))
+        return fr_fail(err, FR_INPUT,
+                       "node-type '%s' has NICs of efficiency "
+                       "%g",
+                       type->id, type->nic_efficiency_frac);
     if (type->n_nics > 0 && type->nic_Bps <= 0.0)
         return fr_fail(err, FR_INPUT, "node-type '%s' has NICs of 0 B/s",
                        type->id);

@@ -35,6 +35,8 @@ static uint64_t hash_device(const fr_device_type *device, uint64_t h)
     const double rates[] = {device->memory_Bps, device->power_w, device->idle_w,
                             device->price_usd_per_h};
     h = hash_i64(device->kind, h);
+    if (device->generation[0] != '\0')
+        h = fr_hash_text(device->generation, h);
     h = hash_i64(device->n_cores, h);
     h = hash_u64(device->memory_bytes, h);
     h = hash_u64(device->cache_bytes, h);
@@ -43,6 +45,22 @@ static uint64_t hash_device(const fr_device_type *device, uint64_t h)
         h = fr_hash_text(device->peaks[i].dtype, h);
         h = hash_double(device->peaks[i].flops, h);
     }
+    return h;
+}
+
+/* What may be left unsaid: where it is, hashes are as they always were. */
+static uint64_t hash_stated(const fr_node_type *type, uint64_t h)
+{
+    if (type->n_hosts > 1)
+        h = hash_i64(type->n_hosts, hash_i64('h', h));
+    if (type->n_pcie_switches > 0) {
+        h = hash_i64(type->n_pcie_switches, hash_i64('p', h));
+        h = hash_double(type->pcie_uplink_Bps, h);
+    }
+    if (type->nic_kind != FR_NIC_UNKNOWN)
+        h = hash_i64(type->nic_kind, hash_i64('n', h));
+    if (type->nic_efficiency_frac > 0.0)
+        h = hash_double(type->nic_efficiency_frac, hash_i64('e', h));
     return h;
 }
 
@@ -59,7 +77,8 @@ static uint64_t hash_node_type(const fr_node_type *type, uint64_t h)
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         h = hash_i64(counts[i], h);
     h = hash_u64(type->host_memory_bytes, h);
-    return hash_doubles(rates, sizeof rates / sizeof rates[0], h);
+    h = hash_doubles(rates, sizeof rates / sizeof rates[0], h);
+    return hash_stated(type, h);
 }
 
 static uint64_t hash_fabric(const fr_fabric *fabric, uint64_t h)

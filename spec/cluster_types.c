@@ -80,6 +80,10 @@ static fr_status read_device_attributes(const fr_xml_node *node,
                                         fr_device_type *device, fr_err *err)
 {
     const char *kind = fr_xml_find(node, "kind");
+    const char *generation = fr_xml_find(node, "generation");
+    if (generation)
+        fr_text_copy_cut(device->generation, sizeof device->generation,
+                         generation);
     if (kind)
         device->kind = strcmp(kind, "cpu") == 0 ? FR_DEVICE_CPU : FR_DEVICE_GPU;
     FR_TRY(fr_xml_maybe_i64(node, "cores", &device->n_cores, err));
@@ -168,8 +172,28 @@ static fr_status read_nic(const fr_xml_node *node, fr_node_type *type,
                                &type->nic_Bps, err));
     FR_TRY(fr_xml_get_quantity(node, "latency", FR_QUANTITY_S, 0,
                                &type->nic_latency_s, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "efficiency", FR_QUANTITY_FRAC, 0,
+                                 &type->nic_efficiency_frac, err));
+    const char *kind = fr_xml_find(node, "kind");
+    for (int i = 0; kind && i < FR_NIC_N; i++)
+        if (strcmp(kind, fr_nic_kind_name((fr_nic_kind)i)) == 0)
+            type->nic_kind = (fr_nic_kind)i;
     type->n_nics = (int32_t)n_nics;
     type->n_rails = (int32_t)n_rails;
+    return FR_OK;
+}
+
+static fr_status read_pcie(const fr_xml_node *node, fr_node_type *type,
+                           fr_err *err)
+{
+    int64_t n_switches;
+    FR_TRY(fr_xml_get_i64(node, "switches", &n_switches, err));
+    FR_TRY(fr_xml_get_quantity(node, "uplink", FR_QUANTITY_BPS, 0,
+                               &type->pcie_uplink_Bps, err));
+    if (n_switches < 1 || n_switches > 4096)
+        return fr_xml_fail(node, err, "switches is %lld; give 1 to 4096",
+                           (long long)n_switches);
+    type->n_pcie_switches = (int32_t)n_switches;
     return FR_OK;
 }
 
@@ -215,8 +239,11 @@ static fr_status read_node_children(const fr_xml_node *node, fr_node_type *type,
     const fr_xml_node *storage = fr_xml_first_named(node, "storage");
     if (intra)
         FR_TRY(read_intra(intra, type, err));
+    const fr_xml_node *pcie = fr_xml_first_named(node, "pcie");
     if (nic)
         FR_TRY(read_nic(nic, type, err));
+    if (pcie)
+        FR_TRY(read_pcie(pcie, type, err));
     return storage ? read_storage(storage, type, err) : FR_OK;
 }
 
@@ -249,7 +276,7 @@ static fr_status start_node_type(const fr_xml_node *node, fr_cluster *cluster,
 {
     const char *like = fr_xml_find(node, "like");
     *device = fr_xml_find(node, "device");
-    type->n_devices = type->n_rails = type->n_sockets = 1;
+    type->n_devices = type->n_rails = type->n_sockets = type->n_hosts = 1;
     if (!like && !*device)
         return fr_xml_fail(node, err,
                            "<node-type id=\"%s\"> needs "
@@ -310,10 +337,15 @@ static fr_status read_node_type(const fr_xml_node *node, fr_cluster *cluster,
     fr_text_copy_cut(type->id, sizeof type->id, id);
     FR_TRY(find_device(node, device, cluster, &type->i_device, err));
     int64_t n_devices = type->n_devices, n_sockets = type->n_sockets;
+    int64_t n_hosts = type->n_hosts;
     FR_TRY(fr_xml_maybe_i64(node, "devices", &n_devices, err));
     FR_TRY(fr_xml_maybe_i64(node, "sockets", &n_sockets, err));
-    if (n_devices < 1 || n_devices > 4096 || n_sockets < 1 || n_sockets > 4096)
-        return fr_xml_fail(node, err, "give 1 to 4096 devices and sockets");
+    FR_TRY(fr_xml_maybe_i64(node, "hosts", &n_hosts, err));
+    if (n_devices < 1 || n_devices > 4096 || n_sockets < 1 ||
+        n_sockets > 4096 || n_hosts < 1 || n_hosts > 4096)
+        return fr_xml_fail(node, err,
+                           "give 1 to 4096 devices, sockets and hosts");
+    type->n_hosts = (int32_t)n_hosts;
     type->n_devices = (int32_t)n_devices;
     type->n_sockets = (int32_t)n_sockets;
     FR_TRY(
@@ -392,7 +424,7 @@ static fr_status read_machine(const fr_xml_node *node, fr_cluster *cluster,
     type->i_device = (int32_t)cluster->n_devices++;
     describe_machine(&machine, n_parts, &cluster->devices[type->i_device]);
     fr_text_copy_cut(type->id, sizeof type->id, "this-machine");
-    type->n_devices = type->n_rails = 1;
+    type->n_devices = type->n_rails = type->n_hosts = 1;
     type->n_sockets = machine.n_sockets;
     type->intra_kind = FR_INTRA_SHARED_MEMORY;
     FR_TRY(read_node_children(node, type, err));

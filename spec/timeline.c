@@ -14,6 +14,7 @@ void fr_timeline_release(fr_timeline *timeline)
     if (!timeline)
         return;
     free(timeline->at);
+    free(timeline->spans_of_rank);
     fr_timeline_init(timeline);
 }
 

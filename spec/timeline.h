@@ -21,6 +21,9 @@ typedef struct fr_timeline {
     fr_span *at;
     size_t n, cap;
     int32_t n_ranks;
+    /* [n_ranks], owned: the rank whose spans stand for each rank's, where
+     * ranks that do the same were simulated as one; NULL: all have theirs. */
+    int32_t *spans_of_rank;
 } fr_timeline;
 
 void fr_timeline_init(fr_timeline *timeline);

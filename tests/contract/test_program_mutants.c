@@ -16,7 +16,8 @@ typedef struct base_plan {
 static const base_plan bases[] = {
     {2, 1, 1, 1, 1, 0, 1, 0, false}, {1, 1, 2, 2, 0, 0, 2, 0, false},
     {2, 2, 2, 1, 1, 2, 1, 0, true},  {2, 1, 2, 1, 0, 1, 1, 4, false},
-    {2, 1, 4, 1, 0, 0, 0, 1, false},
+    {2, 1, 4, 1, 0, 0, 0, 1, false}, {4, 1, 1, 1, 2, 0, 1, 0, false},
+    {2, 2, 2, 1, 2, 2, 1, 0, true},
 };
 enum { N_BASES = sizeof bases / sizeof bases[0] };
 

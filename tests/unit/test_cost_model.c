@@ -264,7 +264,7 @@ static void test_datasheet(void)
     instr.dtype = FR_DTYPE_BF16;
     CHECK_OK(fr_cost_model_create(NULL, &cluster, &model, &err), &err);
     cost = ask(model, &instr, 1);
-    CHECK_INT(cost.source, FR_COST_DATASHEET);
+    CHECK_INT(cost.source, FR_COST_FITTED); /* on kernels of its generation */
     CHECK(cost.work_s > 2.0 * pow(8192, 3) / peak);
     CHECK(cost.work_s < 2.0 * 2.0 * pow(8192, 3) / peak);
     cost = communicate(model, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, 1 << 26,
@@ -275,6 +275,36 @@ static void test_datasheet(void)
     CHECK(fr_cost_compute(model, &instr, 0, &cost, &err) == FR_FAILURE);
     fr_cost_model_destroy(model);
     fr_cost_model_destroy(NULL);
+    fr_cluster_release(&cluster);
+}
+
+/* Every node has the costs of its own device. */
+static void test_devices_of_nodes(void)
+{
+    fr_err err = {0};
+    fr_cluster cluster = load_cluster("mixed-a100-v100");
+    fr_cost_model *model;
+    fr_instr instr = linear(4096, 5120, 5120, 26);
+    fr_cost first, last;
+    int64_t n = fr_cluster_n_nodes(&cluster);
+    const fr_device_type *a, *b;
+
+    instr.dtype = FR_DTYPE_F16;
+    CHECK_OK(fr_cost_model_create(NULL, &cluster, &model, &err), &err);
+    CHECK_OK(fr_cost_compute_on(model, &instr, 1, 0, &first, &err), &err);
+    CHECK_OK(fr_cost_compute_on(model, &instr, 1, n - 1, &last, &err), &err);
+    a = fr_cluster_device(&cluster, 0);
+    b = fr_cluster_device(&cluster, n - 1);
+    CHECK(a != b);
+    CHECK((first.work_s < last.work_s) ==
+          (fr_device_peak_flops(a, "fp16") > fr_device_peak_flops(b, "fp16")));
+    CHECK(first.work_s == ask(model, &instr, 1).work_s);
+    instr = (fr_instr){.op = FR_OP_HOST_COPY, .dim = {1 << 30, 1}};
+    CHECK_OK(fr_cost_compute_on(model, &instr, 1, 0, &first, &err), &err);
+    CHECK_NEAR(first.work_s,
+               (1 << 30) / fr_cluster_node_type(&cluster, 0)->host_link_Bps,
+               1e-12);
+    fr_cost_model_destroy(model);
     fr_cluster_release(&cluster);
 }
 
@@ -309,4 +339,5 @@ static void test_monotone(void)
 
 CHECK_MAIN({"compute", test_compute}, {"sharing", test_sharing},
            {"communicate", test_communicate}, {"datasheet", test_datasheet},
+           {"devices of nodes", test_devices_of_nodes},
            {"monotone", test_monotone})

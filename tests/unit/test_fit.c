@@ -286,8 +286,37 @@ static void test_nonnegative(void)
     }
 }
 
-CHECK_MAIN({"linear", test_linear}, {"robust", test_robust},
-           {"alpha_beta", test_alpha_beta}, {"pieces", test_pieces},
-           {"curve", test_curve}, {"curve_power_law", test_curve_power_law},
+/* y = a exp(-b t) + c, with derivatives by differences. */
+static void decay_residuals(const double *x, double *out, void *context)
+{
+    const double *y = context;
+
+    for (int i = 0; i < 20; i++)
+        out[i] = x[0] * exp(-x[1] * 0.3 * i) + x[2] - y[i];
+}
+
+static void test_nonlinear(void)
+{
+    fr_err err = {0};
+    double y[20], x[3] = {1.0, 1.0, 0.0};
+
+    for (int i = 0; i < 20; i++)
+        y[i] = 2.385 * exp(-0.717 * 0.3 * i) + 0.419;
+    CHECK_OK(fr_fit_nonlinear(decay_residuals, y, 20, x, 3, &err), &err);
+    CHECK_NEAR(x[0], 2.385, 1e-6);
+    CHECK_NEAR(x[1], 0.717, 1e-6);
+    CHECK_NEAR(x[2], 0.419, 1e-6);
+    CHECK_FAILS(fr_fit_nonlinear(decay_residuals, y, 2, x, 3, &err), FR_INPUT,
+                &err);
+    y[3] = NAN;
+    CHECK_FAILS(fr_fit_nonlinear(decay_residuals, y, 20, x, 3, &err), FR_INPUT,
+                &err);
+    CHECK_NEAR(x[0], 2.385, 1e-6);
+}
+
+CHECK_MAIN({"nonlinear", test_nonlinear}, {"linear", test_linear},
+           {"robust", test_robust}, {"alpha_beta", test_alpha_beta},
+           {"pieces", test_pieces}, {"curve", test_curve},
+           {"curve_power_law", test_curve_power_law},
            {"isotonic", test_isotonic}, {"least_squares", test_least_squares},
            {"nonnegative", test_nonnegative})

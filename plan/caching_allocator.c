@@ -1,0 +1,250 @@
+#include "plan/caching_allocator.h"
+
+#include "core/vec.h"
+
+#include <string.h>
+
+#define MIB ((uint64_t)1 << 20)
+#define NONE UINT32_MAX
+
+static const uint64_t round_bytes = 512, small_limit_bytes = MIB,
+                      small_segment_bytes = 2 * MIB,
+                      large_segment_bytes = 20 * MIB,
+                      own_segment_limit_bytes = 10 * MIB,
+                      segment_round_bytes = 2 * MIB;
+
+/* A stretch of a segment, free or in use. */
+typedef struct piece {
+    uint64_t n_bytes;
+    uint32_t before, after; /* neighbours in the segment */
+    bool is_free, is_small;
+} piece;
+
+typedef struct allocator {
+    fr_vec(piece) pieces;
+    fr_vec(uint32_t) unused;  /* pieces that were joined to others */
+    fr_vec(uint32_t) free[2]; /* large, small; by size, then by number */
+    uint64_t allocated_bytes, reserved_bytes, peak_bytes;
+} allocator;
+
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+static bool is_before(const allocator *a, uint32_t left, uint64_t n_bytes,
+                      uint32_t number)
+{
+    uint64_t n = a->pieces.items[left].n_bytes;
+    return n != n_bytes ? n < n_bytes : left < number;
+}
+
+/* Where in its list a free piece of that size and number stands. */
+static size_t free_at(const allocator *a, bool is_small, uint64_t n_bytes,
+                      uint32_t number)
+{
+    size_t low = 0, high = a->free[is_small].n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (is_before(a, a->free[is_small].items[middle], n_bytes, number))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool list_free(allocator *a, uint32_t i)
+{
+    piece *p = &a->pieces.items[i];
+    size_t at = free_at(a, p->is_small, p->n_bytes, i);
+    if (fr_vec_push(&a->free[p->is_small], i) != FR_OK)
+        return false;
+    uint32_t *items = a->free[p->is_small].items;
+    memmove(&items[at + 1], &items[at],
+            (a->free[p->is_small].n - 1 - at) * sizeof *items);
+    items[at] = i;
+    p->is_free = true;
+    return true;
+}
+
+static void unlist_free(allocator *a, uint32_t i)
+{
+    piece *p = &a->pieces.items[i];
+    size_t at = free_at(a, p->is_small, p->n_bytes, i);
+    uint32_t *items = a->free[p->is_small].items;
+    memmove(&items[at], &items[at + 1],
+            (--a->free[p->is_small].n - at) * sizeof *items);
+    p->is_free = false;
+}
+
+static uint32_t new_piece(allocator *a, const piece *like)
+{
+    if (a->unused.n > 0) {
+        uint32_t i = a->unused.items[--a->unused.n];
+        a->pieces.items[i] = *like;
+        return i;
+    }
+    if (fr_vec_push(&a->pieces, *like) != FR_OK ||
+        fr_vec_reserve(&a->unused, a->pieces.n) != FR_OK)
+        return NONE;
+    return (uint32_t)(a->pieces.n - 1);
+}
+
+static uint32_t new_segment(allocator *a, uint64_t n_bytes, bool is_small)
+{
+    piece whole = {.before = NONE, .after = NONE, .is_small = is_small};
+    whole.n_bytes = is_small ? small_segment_bytes
+                    : n_bytes < own_segment_limit_bytes
+                        ? large_segment_bytes
+                        : round_up(n_bytes, segment_round_bytes);
+    a->reserved_bytes += whole.n_bytes;
+    return new_piece(a, &whole);
+}
+
+/* Leaves n_bytes in piece i, the rest becomes a free neighbour. */
+static bool split(allocator *a, uint32_t i, uint64_t n_bytes)
+{
+    piece rest = a->pieces.items[i];
+    rest.n_bytes -= n_bytes;
+    if (rest.is_small ? rest.n_bytes < round_bytes
+                      : rest.n_bytes <= small_limit_bytes)
+        return true;
+    rest.before = i;
+    uint32_t i_rest = new_piece(a, &rest);
+    if (i_rest == NONE)
+        return false;
+    if (rest.after != NONE)
+        a->pieces.items[rest.after].before = i_rest;
+    a->pieces.items[i].after = i_rest;
+    a->pieces.items[i].n_bytes = n_bytes;
+    return list_free(a, i_rest);
+}
+
+/* The piece that holds n_bytes; NONE: out of memory. */
+static uint32_t allocate(allocator *a, uint64_t n_bytes)
+{
+    n_bytes = round_up(n_bytes > 0 ? n_bytes : 1, round_bytes);
+    bool is_small = n_bytes <= small_limit_bytes;
+    size_t at = free_at(a, is_small, n_bytes, 0);
+    uint32_t i;
+    if (at < a->free[is_small].n) {
+        i = a->free[is_small].items[at];
+        unlist_free(a, i);
+    } else {
+        i = new_segment(a, n_bytes, is_small);
+    }
+    if (i == NONE || !split(a, i, n_bytes))
+        return NONE;
+    a->allocated_bytes += a->pieces.items[i].n_bytes;
+    if (a->allocated_bytes > a->peak_bytes)
+        a->peak_bytes = a->allocated_bytes;
+    return i;
+}
+
+/* Joins the free neighbour `i_right` to `i_left`. */
+static void join(allocator *a, uint32_t i_left, uint32_t i_right)
+{
+    piece *left = &a->pieces.items[i_left];
+    const piece *right = &a->pieces.items[i_right];
+    left->n_bytes += right->n_bytes;
+    left->after = right->after;
+    if (right->after != NONE)
+        a->pieces.items[right->after].before = i_left;
+    a->unused.items[a->unused.n++] = i_right;
+}
+
+static bool give_back(allocator *a, uint32_t i)
+{
+    const piece *p = &a->pieces.items[i];
+    uint32_t before = p->before, after = p->after;
+    a->allocated_bytes -= p->n_bytes;
+    if (after != NONE && a->pieces.items[after].is_free) {
+        unlist_free(a, after);
+        join(a, i, after);
+    }
+    if (before != NONE && a->pieces.items[before].is_free) {
+        unlist_free(a, before);
+        join(a, before, i);
+        i = before;
+    }
+    return list_free(a, i);
+}
+
+/* Blocks by first and by last call: lists begin at heads[call]. */
+typedef struct lifetimes {
+    uint32_t *first, *last;           /* [n_calls + 1] */
+    uint32_t *next_first, *next_last; /* [n_blocks] */
+    uint32_t *piece_of;               /* [n_blocks] */
+} lifetimes;
+
+static void release_lifetimes(lifetimes *l)
+{
+    free(l->first);
+    free(l->last);
+    free(l->next_first);
+    free(l->next_last);
+    free(l->piece_of);
+}
+
+static bool list_lifetimes(const fr_class *klass, lifetimes *l)
+{
+    size_t n_calls = klass->n_calls + 1, n_blocks = klass->n_blocks + 1;
+    l->first = malloc(n_calls * sizeof *l->first);
+    l->last = malloc(n_calls * sizeof *l->last);
+    l->next_first = malloc(n_blocks * sizeof *l->next_first);
+    l->next_last = malloc(n_blocks * sizeof *l->next_last);
+    l->piece_of = malloc(n_blocks * sizeof *l->piece_of);
+    if (!l->first || !l->last || !l->next_first || !l->next_last ||
+        !l->piece_of)
+        return false;
+    memset(l->first, 0xff, n_calls * sizeof *l->first);
+    memset(l->last, 0xff, n_calls * sizeof *l->last);
+    for (uint32_t i = klass->n_blocks; i-- > 0;) {
+        const fr_block *block = &klass->blocks[i];
+        if (block->is_persistent || block->last_call >= klass->n_calls)
+            continue;
+        l->next_first[i] = l->first[block->first_call];
+        l->first[block->first_call] = i;
+        l->next_last[i] = l->last[block->last_call];
+        l->last[block->last_call] = i;
+    }
+    return true;
+}
+
+static bool run_step(allocator *a, const fr_class *klass, lifetimes *l)
+{
+    for (uint32_t call = 0; call < klass->n_calls; call++) {
+        for (uint32_t i = l->first[call]; i != NONE; i = l->next_first[i])
+            if ((l->piece_of[i] = allocate(a, klass->blocks[i].n_bytes)) ==
+                NONE)
+                return false;
+        for (uint32_t i = l->last[call]; i != NONE; i = l->next_last[i])
+            if (!give_back(a, l->piece_of[i]))
+                return false;
+    }
+    return true;
+}
+
+fr_status fr_class_reserve(const fr_class *klass, fr_allocator_use *out,
+                           fr_err *err)
+{
+    enum { N_STEPS = 2 };
+    allocator a = {0};
+    lifetimes l = {0};
+    bool is_ok = list_lifetimes(klass, &l);
+    for (uint32_t i = 0; is_ok && i < klass->n_blocks; i++)
+        if (klass->blocks[i].is_persistent)
+            is_ok = allocate(&a, klass->blocks[i].n_bytes) != NONE;
+    for (int step = 0; is_ok && step < N_STEPS; step++)
+        is_ok = run_step(&a, klass, &l);
+    release_lifetimes(&l);
+    fr_vec_release(&a.pieces);
+    fr_vec_release(&a.unused);
+    fr_vec_release(&a.free[0]);
+    fr_vec_release(&a.free[1]);
+    if (!is_ok)
+        return fr_fail_no_memory(err);
+    *out = (fr_allocator_use){a.peak_bytes, a.reserved_bytes};
+    return FR_OK;
+}

@@ -1,0 +1,377 @@
+/* validation_report.c: errors by source, worst rows, reasons. */
+#include "report/validation_report.h"
+
+#include "core/units.h"
+#include "report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+static void put_source(const fr_validation_source *s, fr_json_writer *json)
+{
+    fr_json_key(json, s->name[0] != '\0' ? s->name : "?");
+    fr_json_begin_object(json);
+    fr_json_put_u64(json, "cases", s->n_rows);
+    fr_json_put_u64(json, "scored", s->step.n);
+    fr_json_put_double(json, "mape", s->step.mape);
+    fr_json_put_double(json, "bias", s->step.bias);
+    fr_json_put_double(json, "median_ape", s->step.median_ape);
+    fr_json_put_double(json, "worst_ape", s->step.worst_ape);
+    fr_json_put_double(json, "kendall_tau", s->step.kendall_tau);
+    fr_json_put_double(json, "concordance", s->step.concordance);
+    fr_json_put_double(json, "coverage_90", s->step.coverage_90);
+    fr_json_put_double(json, "interval_scale", s->interval_scale);
+    fr_json_put_u64(json, "memory_scored", s->memory.n);
+    fr_json_put_double(json, "memory_mape", s->memory.mape);
+    fr_json_put_double(json, "memory_bias", s->memory.bias);
+    fr_json_end_object(json);
+}
+
+static void put_step_row(const fr_validation_row *row, fr_json_writer *json)
+{
+    fr_json_begin_object(json);
+    fr_json_put_string(json, "id", row->name);
+    fr_json_put_string(json, "source", row->source);
+    fr_json_put_string(json, "plan", row->plan);
+    fr_json_put_i64(json, "num_gpus", row->n_gpus);
+    fr_json_put_double(json, "measured_s", row->measured_s);
+    fr_json_put_double(json, "predicted_s", row->predicted_s);
+    fr_json_put_double(json, "predicted_s_p5", row->p5_s);
+    fr_json_put_double(json, "predicted_s_p95", row->p95_s);
+    fr_json_put_double(json, "rel_err", fr_validation_step_err(row));
+    if (!row->is_step_scored)
+        fr_json_put_string(json, "why", row->why);
+    fr_json_end_object(json);
+}
+
+static void put_memory_row(const fr_validation_row *row, fr_json_writer *json)
+{
+    fr_json_begin_object(json);
+    fr_json_put_string(json, "id", row->name);
+    fr_json_put_string(json, "source", row->source);
+    fr_json_put_double(json, "measured_bytes", row->measured_bytes);
+    fr_json_put_double(json, "predicted_bytes", row->predicted_bytes);
+    fr_json_put_double(json, "rel_err", fr_validation_memory_err(row));
+    if (row->fits != FR_FITS_UNKNOWN)
+        fr_json_put_bool(json, "fits", row->fits == FR_FITS_YES);
+    fr_json_put_bool(json, "predicted_fits",
+                     row->predicted_fits == FR_FITS_YES);
+    fr_json_put_double(json, "p_fits", row->p_fits);
+    fr_json_end_object(json);
+}
+
+static void put_memory(const fr_validation *v, fr_json_writer *json)
+{
+    fr_json_key(json, "memory");
+    fr_json_begin_object(json);
+    fr_json_put_u64(json, "scored", v->memory.n);
+    fr_json_put_double(json, "mape", v->memory.mape);
+    fr_json_put_double(json, "median_ape", v->memory.median_ape);
+    fr_json_put_double(json, "worst_ape", v->memory.worst_ape);
+    fr_json_put_double(json, "bias", v->memory.bias);
+    fr_json_put_double(json, "macro_mape", v->memory_macro_mape);
+    fr_json_put_double(json, "concordance", v->memory.concordance);
+    fr_json_put_u64(json, "fits_right", v->fits_right[0] + v->fits_right[1]);
+    fr_json_put_u64(json, "fits_wrong", v->fits_wrong[0] + v->fits_wrong[1]);
+    fr_json_put_u64(json, "feasible_right", v->fits_right[FR_FITS_YES]);
+    fr_json_put_u64(json, "feasible_wrong", v->fits_wrong[FR_FITS_YES]);
+    fr_json_put_u64(json, "infeasible_right", v->fits_right[FR_FITS_NO]);
+    fr_json_put_u64(json, "infeasible_wrong", v->fits_wrong[FR_FITS_NO]);
+    fr_json_put_double(json, "fits_balanced", v->fits_balanced);
+    fr_json_key(json, "rows");
+    fr_json_begin_array(json);
+    for (size_t i = 0; i < v->n_rows; i++)
+        if (v->rows[i].is_memory_scored)
+            put_memory_row(&v->rows[i], json);
+    fr_json_end_array(json);
+    fr_json_end_object(json);
+}
+
+static void put_skipped(const fr_validation *v, fr_json_writer *json)
+{
+    fr_json_key(json, "skipped");
+    fr_json_begin_array(json);
+    for (size_t i = 0; i < v->n_rows; i++) {
+        if (v->rows[i].has_run)
+            continue;
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "id", v->rows[i].name);
+        fr_json_put_string(json, "why", v->rows[i].why);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+}
+
+/* Rows that ran with a time to compare, those that count or the others. */
+static void put_rows(const fr_validation *v, bool is_scored,
+                     fr_json_writer *json)
+{
+    fr_json_key(json, is_scored ? "rows" : "unscored");
+    fr_json_begin_array(json);
+    for (size_t i = 0; i < v->n_rows; i++) {
+        const fr_validation_row *row = &v->rows[i];
+        if (row->has_run && row->measured_s > 0 &&
+            row->is_step_scored == is_scored)
+            put_step_row(row, json);
+    }
+    fr_json_end_array(json);
+}
+
+void fr_report_validation_json(const fr_validation *v, fr_json_writer *json)
+{
+    fr_json_put_u64(json, "cases", v->n_rows);
+    fr_json_put_u64(json, "scored", v->step.n);
+    fr_json_put_double(json, "mape", v->step.mape);
+    fr_json_put_double(json, "macro_mape", v->macro_mape);
+    fr_json_put_double(json, "median_ape", v->step.median_ape);
+    fr_json_put_double(json, "worst_ape", v->step.worst_ape);
+    fr_json_put_double(json, "bias", v->step.bias);
+    fr_json_put_double(json, "concordance", v->step.concordance);
+    fr_json_put_u64(json, "pairs", v->step.n_pairs);
+    fr_json_put_double(json, "coverage_90", v->step.coverage_90);
+    fr_json_put_double(json, "half_width_median", v->step.half_width_median);
+    fr_json_put_double(json, "interval_scale", v->interval_scale);
+    fr_json_put_double(json, "coverage_90_scaled", v->coverage_90_scaled);
+    fr_json_put_double(json, "half_width_median_scaled",
+                       v->half_width_median_scaled);
+    fr_json_key(json, "by_source");
+    fr_json_begin_object(json);
+    for (size_t i = 0; i < v->n_sources; i++)
+        put_source(&v->sources[i], json);
+    fr_json_end_object(json);
+    put_memory(v, json);
+    put_skipped(v, json);
+    put_rows(v, true, json);
+    put_rows(v, false, json);
+}
+
+/* ---- text ---------------------------------------------------------------- */
+
+/* "12.3 %", "-" for NaN. */
+static const char *percent(double frac, char buf[16])
+{
+    if (isnan(frac))
+        return "-";
+    snprintf(buf, 16, "%.1f %%", 100 * frac);
+    return buf;
+}
+
+static fr_status finish(fr_table *table, fr_buffer *out, fr_err *err)
+{
+    fr_status status = fr_table_print(table, 0, out, err);
+    fr_table_release(table);
+    return status;
+}
+
+static void add_score(fr_table *table, const char *name, size_t n_rows,
+                      const fr_validation_score *s)
+{
+    char a[16];
+    fr_table_cell(table, "%.44s", name);
+    fr_table_cell(table, "%zu", n_rows);
+    fr_table_cell(table, "%zu", s->n);
+    fr_table_cell(table, "%s", percent(s->mape, a));
+    fr_table_cell(table, "%s", percent(s->median_ape, a));
+    fr_table_cell(table, "%s", percent(s->worst_ape, a));
+    fr_table_cell(table, "%s", percent(s->bias, a));
+    if (isnan(s->kendall_tau))
+        fr_table_cell(table, "-");
+    else
+        fr_table_cell(table, "%.2f", s->kendall_tau);
+    fr_table_cell(table, "%s", percent(s->concordance, a));
+    fr_table_cell(table, "%s", percent(s->coverage_90, a));
+}
+
+static fr_status print_sources(const fr_validation *v, bool is_time,
+                               fr_buffer *out, fr_err *err)
+{
+    const char *const headings[] = {is_time ? "step time" : "peak memory",
+                                    ">rows",
+                                    ">scored",
+                                    ">MAPE",
+                                    ">median",
+                                    ">worst",
+                                    ">bias",
+                                    ">tau",
+                                    ">pairs right",
+                                    ">in interval",
+                                    NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < v->n_sources; i++) {
+        const fr_validation_source *s = &v->sources[i];
+        const fr_validation_score *score = is_time ? &s->step : &s->memory;
+        if (score->n > 0)
+            add_score(&table, s->name[0] != '\0' ? s->name : "(no source)",
+                      s->n_rows, score);
+    }
+    add_score(&table, "all", v->n_rows, is_time ? &v->step : &v->memory);
+    return finish(&table, out, err);
+}
+
+static void print_summary(const fr_validation *v, fr_buffer *out)
+{
+    char a[16], b[16], c[16];
+    size_t right = v->fits_right[0] + v->fits_right[1];
+    size_t wrong = v->fits_wrong[0] + v->fits_wrong[1];
+    fr_buffer_printf(out, "mean over sources: step time %s, memory %s\n",
+                     percent(v->macro_mape, a),
+                     percent(v->memory_macro_mape, b));
+    fr_buffer_printf(out,
+                     "intervals of 90 %%: %s of the rows inside, median "
+                     "half-width %s\n",
+                     percent(v->step.coverage_90, a),
+                     percent(v->step.half_width_median, b));
+    if (!isnan(v->coverage_90_scaled))
+        fr_buffer_printf(out,
+                         "  scaled by what the other sources need (%.2f from "
+                         "all): %s inside, half-width %s\n",
+                         v->interval_scale, percent(v->coverage_90_scaled, a),
+                         percent(v->half_width_median_scaled, b));
+    if (right + wrong > 0)
+        fr_buffer_printf(
+            out, "fits or not: %zu right, %zu wrong; both kinds alike: %s\n",
+            right, wrong, percent(v->fits_balanced, c));
+    fr_buffer_printf(out, "%zu rows, %zu run, %zu not\n", v->n_rows,
+                     v->n_rows - v->n_skipped, v->n_skipped);
+}
+
+static const fr_validation_row **list_rows(const fr_validation *v,
+                                           bool is_scored_only, size_t *n)
+{
+    const fr_validation_row **rows = malloc((v->n_rows + 1) * sizeof *rows);
+    *n = 0;
+    for (size_t i = 0; rows != NULL && i < v->n_rows; i++) {
+        const fr_validation_row *row = &v->rows[i];
+        bool is_shown = is_scored_only
+                            ? row->is_step_scored || row->is_memory_scored
+                            : row->has_run;
+        if (is_shown)
+            rows[(*n)++] = row;
+    }
+    return rows;
+}
+
+static double worst_of(const fr_validation_row *row)
+{
+    double step = row->is_step_scored ? fabs(fr_validation_step_err(row)) : 0;
+    double memory =
+        row->is_memory_scored ? fabs(fr_validation_memory_err(row)) : 0;
+    return step > memory ? step : memory;
+}
+
+static int by_error(const void *a, const void *b)
+{
+    const fr_validation_row *x = *(const fr_validation_row *const *)a;
+    const fr_validation_row *y = *(const fr_validation_row *const *)b;
+    double left = worst_of(x), right = worst_of(y);
+    if (left != right)
+        return left < right ? 1 : -1;
+    return x < y ? -1 : x > y;
+}
+
+static void add_row(fr_table *table, const fr_validation_row *row)
+{
+    char a[FR_FORMAT_MAX], b[16];
+    bool has_time = row->measured_s > 0, has_memory = row->measured_bytes > 0;
+    fr_table_cell(table, "%.56s", row->name);
+    fr_table_cell(table, "%.40s", row->plan);
+    fr_table_cell(table, "%s",
+                  has_time ? fr_format_s(a, sizeof a, row->measured_s) : "-");
+    fr_table_cell(table, "%s", fr_format_s(a, sizeof a, row->predicted_s));
+    fr_table_cell(table, "%s%s",
+                  has_time ? percent(fr_validation_step_err(row), b) : "-",
+                  has_time && !row->is_step_scored ? "*" : "");
+    fr_table_cell(table, "%s",
+                  has_memory ? fr_format_bytes(a, sizeof a, row->measured_bytes)
+                             : "-");
+    fr_table_cell(table, "%s%s",
+                  has_memory ? percent(fr_validation_memory_err(row), b) : "-",
+                  has_memory && !row->is_memory_scored ? "*" : "");
+}
+
+static fr_status print_rows(const fr_validation *v, size_t n_worst,
+                            bool is_every_row, fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {"row",        "plan",   ">measured",
+                                           ">predicted", ">error", ">memory",
+                                           ">error",     NULL};
+    size_t n;
+    const fr_validation_row **rows = list_rows(v, !is_every_row, &n);
+    if (rows == NULL)
+        return fr_fail_no_memory(err);
+    if (!is_every_row) {
+        qsort(rows, n, sizeof *rows, by_error);
+        n = n < n_worst ? n : n_worst;
+    }
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < n; i++)
+        add_row(&table, rows[i]);
+    free(rows);
+    if (n == 0) {
+        fr_table_release(&table);
+        return FR_OK;
+    }
+    fr_buffer_printf(out, "\n%s\n",
+                     is_every_row ? "all rows that ran (*: not scored)"
+                                  : "furthest off");
+    return finish(&table, out, err);
+}
+
+/* The reason without what stands before it in a message and without numbers:
+ * rows with one reason are counted together. */
+static const char *reason_of(const fr_validation_row *row)
+{
+    const char *at = row->why;
+    const char *line = strstr(at, ".csv:");
+    if (line != NULL && strchr(line + 5, ' ') != NULL)
+        at = strchr(line + 5, ' ') + 1;
+    return at;
+}
+
+static bool is_same_reason(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "0123456789'");
+    return n == strcspn(b, "0123456789'") && memcmp(a, b, n) == 0;
+}
+
+static void print_skipped(const fr_validation *v, fr_buffer *out)
+{
+    if (v->n_skipped > 0)
+        fr_buffer_puts(out, "\nnot run\n");
+    for (size_t i = 0; i < v->n_rows; i++) {
+        size_t n = 0;
+        bool is_first = !v->rows[i].has_run;
+        for (size_t j = 0; j < v->n_rows && is_first; j++) {
+            if (v->rows[j].has_run ||
+                !is_same_reason(reason_of(&v->rows[i]), reason_of(&v->rows[j])))
+                continue;
+            is_first = j >= i;
+            n++;
+        }
+        if (is_first)
+            fr_buffer_printf(out, "%5zu  %s (%s)\n", n, reason_of(&v->rows[i]),
+                             v->rows[i].name);
+    }
+}
+
+fr_status fr_report_validation_text(const fr_validation *v, size_t n_worst,
+                                    bool is_every_row, fr_buffer *out,
+                                    fr_err *err)
+{
+    FR_TRY(print_sources(v, true, out, err));
+    if (v->memory.n > 0) {
+        fr_buffer_putc(out, '\n');
+        FR_TRY(print_sources(v, false, out, err));
+    }
+    fr_buffer_putc(out, '\n');
+    print_summary(v, out);
+    FR_TRY(print_rows(v, n_worst, is_every_row, out, err));
+    print_skipped(v, out);
+    return FR_OK;
+}

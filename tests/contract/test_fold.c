@@ -1,0 +1,214 @@
+/*
+ * test_fold.c: ranks that are folded into one change nothing: makespan,
+ * parts, interval and critical path of a folded replay are those of every
+ * rank by itself, to the picosecond, whatever the plan and the cluster; and
+ * what is not alike is not folded.
+ */
+#include "tests/contract/sim_fixture.h"
+
+typedef struct fold_case {
+    int dp, tp, pp, vpp, zero, nodes;
+    bool is_sp, has_no_overlap, is_uneven;
+    fr_rank_order order;
+    const char *more; /* of the cluster */
+} fold_case;
+
+static const char *const slow_cpu =
+    "  <slow node=\"host-1\" compute=\"0.83\" network=\"0.71\"/>\n";
+static const char *const slow_gpu =
+    "  <fabric kind=\"switch\"/>\n"
+    "  <slow node=\"box-1\" compute=\"0.83\" network=\"0.71\"/>\n";
+
+static const fold_case cases[] = {
+    {.dp = 4, .tp = 1, .pp = 1, .nodes = 1},
+    {.dp = 8, .tp = 1, .pp = 1, .nodes = 2, .zero = 1},
+    {.dp = 2, .tp = 4, .pp = 1, .nodes = 1, .is_sp = true},
+    {.dp = 4, .tp = 2, .pp = 2, .nodes = 2, .order = FR_RANK_ORDER_TP_PP_DP},
+    {.dp = 2, .tp = 2, .pp = 4, .nodes = 4, .order = FR_RANK_ORDER_DP_TP_PP},
+    {.dp = 2, .tp = 8, .pp = 2, .nodes = 4, .order = FR_RANK_ORDER_DP_PP_TP},
+    {.dp = 8, .tp = 2, .pp = 2, .nodes = 4, .order = FR_RANK_ORDER_PP_TP_DP},
+    {.dp = 4, .tp = 4, .pp = 2, .nodes = 8, .order = FR_RANK_ORDER_PP_DP_TP},
+    {.dp = 4, .tp = 2, .pp = 2, .vpp = 2, .nodes = 2, .zero = 1},
+    {.dp = 3, .tp = 2, .pp = 4, .nodes = 3, .is_uneven = true},
+    {.dp = 6, .tp = 1, .pp = 4, .nodes = 4, .has_no_overlap = true},
+    {.dp = 4, .tp = 2, .pp = 4, .nodes = 4, .more = "slow"},
+    {.dp = 8, .tp = 4, .pp = 1, .nodes = 4, .more = "slow", .zero = 1},
+    {.dp = 8, .tp = 4, .pp = 2, .nodes = 8, .is_sp = true, .zero = 1},
+    {.dp = 16, .tp = 8, .pp = 8, .nodes = 128, .is_sp = true, .zero = 1},
+    {.dp = 32, .tp = 4, .pp = 8, .nodes = 128, .more = "slow"},
+};
+
+static bool setup(sim_fixture *f, const fold_case *c, bool is_gpu)
+{
+    char xml[2048];
+    int n_nodes = c->nodes > 8 ? c->nodes : 8;
+    sim_fixture_init(f);
+    if (is_gpu)
+        snprintf(xml, sizeof xml, sim_gpu_xml, 4, "200Gb/s", n_nodes,
+                 c->more ? slow_gpu : "  <fabric kind=\"switch\"/>\n");
+    else
+        snprintf(xml, sizeof xml, sim_cpu_xml, 24, n_nodes,
+                 c->more ? slow_cpu : "");
+    f->plan.dp = c->dp;
+    f->plan.tp = c->tp;
+    f->plan.pp = c->pp;
+    f->plan.vpp = c->vpp > 0 ? c->vpp : 1;
+    f->plan.schedule = c->vpp > 1 ? FR_SCHEDULE_INTERLEAVED : FR_SCHEDULE_1F1B;
+    f->plan.zero_stage = c->zero;
+    f->plan.is_sequence_parallel = c->is_sp;
+    f->plan.is_overlap = !c->has_no_overlap;
+    f->plan.rank_order = c->order;
+    f->plan.bucket_bytes = 4 << 20;
+    f->job.global_batch = (c->pp > 1 ? 8 : 2) * c->dp;
+    if (c->is_uneven) {
+        const int32_t split[] = {3, 2, 2, 1};
+        f->plan.n_split = 4;
+        memcpy(f->plan.layer_split, split, sizeof split);
+    }
+    int64_t world = (int64_t)c->dp * c->tp * c->pp;
+    return sim_fixture_cluster(f, "test.xml", xml) &&
+           sim_fixture_lower(f, (world + c->nodes - 1) / c->nodes);
+}
+
+static bool replay(const sim_fixture *f, fr_replay_detail detail,
+                   bool is_unfolded, fr_replay *out)
+{
+    fr_err err;
+    fr_replay_options options = {detail, is_unfolded};
+    return CHECK_OK(fr_replay_run_with(f->program, f->costs, &f->cluster,
+                                       f->node_of_rank, &options, out, &err),
+                    &err);
+}
+
+static const fr_replay_record *at(const fr_replay *r, uint32_t i)
+{
+    return &r->records.items[i];
+}
+
+/* Step by step back from the end: the same calls at the same time. */
+static void compare_paths(const fr_replay *a, const fr_replay *b)
+{
+    uint32_t i = a->last, k = b->last;
+    while (i != FR_REPLAY_NONE && k != FR_REPLAY_NONE) {
+        const fr_replay_record *x = at(a, i), *y = at(b, k);
+        const int32_t *color = b->context->fold.color_of_rank;
+        if (!CHECK_INT(x->start_ps, y->start_ps) ||
+            !CHECK_INT(x->end_ps, y->end_ps) ||
+            !CHECK_INT(x->ready_ps, y->ready_ps) ||
+            !CHECK_INT(x->i_call, y->i_call) ||
+            !CHECK_INT(x->i_instr, y->i_instr) ||
+            !CHECK_INT(color[x->rank], color[y->rank]))
+            return;
+        i = x->cause;
+        k = y->cause;
+    }
+    CHECK(i == FR_REPLAY_NONE && k == FR_REPLAY_NONE);
+}
+
+/* Every record of a rank is that of its colour's. */
+static void compare_records(const fr_replay *folded, const fr_replay *all)
+{
+    const fr_fold *fold = &folded->context->fold;
+    size_t n = 0;
+    int64_t sum = 0, sum_all = 0;
+    for (size_t i = 0; i < folded->records.n; i++) {
+        const fr_replay_record *r = &folded->records.items[i];
+        int32_t n_alike = fold->n_alike[fold->color_of_rank[r->rank]];
+        n += (size_t)n_alike;
+        sum += n_alike * (r->start_ps + 3 * r->end_ps);
+    }
+    for (size_t i = 0; i < all->records.n; i++) {
+        const fr_replay_record *r = &all->records.items[i];
+        sum_all += r->start_ps + 3 * r->end_ps;
+    }
+    CHECK_INT(n, all->records.n);
+    CHECK_INT(sum, sum_all);
+}
+
+static void compare_predictions(const sim_fixture *f, fr_replay_detail detail)
+{
+    fr_prediction a, b;
+    if (!sim_fixture_predict(f, detail, false, &a) ||
+        !sim_fixture_predict(f, detail, true, &b))
+        return;
+    CHECK(a.step_s == b.step_s);
+    for (int part = 0; part < FR_PART_N; part++)
+        CHECK(a.breakdown_s[part] == b.breakdown_s[part]);
+    CHECK_NEAR(a.step_s_p5, b.step_s_p5, 1e-12);
+    CHECK_NEAR(a.step_s_p95, b.step_s_p95, 1e-12);
+    CHECK_NEAR(a.mfu, b.mfu, 1e-12);
+    CHECK_INT(a.memory.peak_bytes, b.memory.peak_bytes);
+    CHECK_STR(a.source, b.source);
+    CHECK_INT(a.sim.ranks_total, b.sim.ranks_simulated);
+}
+
+static void compare(const fold_case *c, bool is_gpu, fr_replay_detail detail)
+{
+    sim_fixture f;
+    fr_replay folded = {0}, all = {0};
+    if (setup(&f, c, is_gpu) && replay(&f, detail, false, &folded) &&
+        replay(&f, detail, true, &all)) {
+        bool is_same = CHECK_INT(folded.makespan_ps, all.makespan_ps);
+        compare_paths(&folded, &all);
+        compare_records(&folded, &all);
+        compare_predictions(&f, detail);
+        CHECK(folded.n_simulated < all.n_simulated);
+        CHECK_INT(all.n_simulated, fr_plan_world(&f.plan));
+        if (!is_same)
+            printf("  dp %d tp %d pp %d order %s %s\n", c->dp, c->tp, c->pp,
+                   fr_rank_order_name(c->order), is_gpu ? "gpu" : "cpu");
+    }
+    fr_replay_release(&folded);
+    fr_replay_release(&all);
+    sim_fixture_release(&f);
+}
+
+static void test_cpu(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        compare(&cases[i], false, FR_REPLAY_INSTRUCTIONS);
+}
+
+static void test_gpu_instructions(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        compare(&cases[i], true, FR_REPLAY_INSTRUCTIONS);
+}
+
+static void test_gpu_calls(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        compare(&cases[i], true, FR_REPLAY_CALLS);
+}
+
+/* ---- how much is folded -----------------------------------------------------
+ */
+
+static int64_t colors(const fold_case *c)
+{
+    sim_fixture f;
+    fr_replay folded = {0};
+    int64_t n = -1;
+    if (setup(&f, c, true) && replay(&f, FR_REPLAY_AUTO, false, &folded))
+        n = folded.n_simulated;
+    fr_replay_release(&folded);
+    sim_fixture_release(&f);
+    return n;
+}
+
+/* A regular grid folds to its stages; one slow node of eight in one replica
+ * unfolds that replica and no more. */
+static void test_counts(void)
+{
+    fold_case even = {.dp = 8, .tp = 8, .pp = 1, .nodes = 8};
+    CHECK_INT(colors(&even), 1);
+    even.more = "slow";
+    CHECK_INT(colors(&even), 2);
+    fold_case stages = {.dp = 4, .tp = 4, .pp = 4, .nodes = 8};
+    CHECK_INT(colors(&stages), 4);
+    stages.more = "slow"; /* box 1: one stage's half, replicas 2 and 3 */
+    CHECK_INT(colors(&stages), 8);
+}
+
+CHECK_MAIN({"cpu", test_cpu}, {"gpu instructions", test_gpu_instructions},
+           {"gpu calls", test_gpu_calls}, {"counts", test_counts})
