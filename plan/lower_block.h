@@ -115,6 +115,26 @@ void lower_attention_forward(lower_context *context, const lower_kind *kind,
 fr_ref lower_attention_backward(lower_context *context, const lower_kind *kind,
                                 fr_ref dy, fr_ref x);
 
+/* The same in parts, for a ring of context parallel ranks (lower_ring.c):
+ * projection, core, output; output's backward, core, projection's. */
+bool lower_is_ring(const lower_context *context);
+/* Bytes of k and v in the qkv operand, which has them last. */
+uint64_t lower_key_bytes(const lower_context *context);
+void lower_attention_project(lower_context *context, const lower_kind *kind,
+                             fr_ref x);
+void lower_ring_core(lower_context *context, const lower_kind *kind,
+                     bool is_own);
+void lower_attention_finish(lower_context *context, const lower_kind *kind,
+                            fr_ref target, bool is_partial);
+void lower_attention_open(lower_context *context, const lower_kind *kind,
+                          fr_ref dy, fr_ref d_o);
+void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
+                              fr_ref d_o, fr_ref dqkv, bool is_own);
+fr_ref lower_attention_close(lower_context *context, const lower_kind *kind,
+                             fr_ref dqkv, fr_ref x);
+
+void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
+                uint64_t n_bytes);
 /* Rotary positions of the qkv operand, in place; nothing without them. */
 void lower_rope(lower_context *context, fr_op op, fr_ref qkv);
 

@@ -96,6 +96,7 @@ typedef struct lower_kept {
 typedef struct lower_saved {
     lower_kept n1, o, n2, act;
     uint64_t stats1, qkv, kept, mid, stats2, fc1;
+    uint64_t o_by_head;    /* context parallel, all-to-all: o of its heads */
     uint64_t mask1, mask2;         /* of dropout */
     uint64_t normed, normed_stats; /* q and k after their norm */
     uint64_t last, last_stats;     /* post-norm: sum before the last norm */

@@ -334,7 +334,7 @@ static void remake_segment(lower_context *context, lower_kind *kind,
                            const char *name)
 {
     bool is_whole = context->plan->precision != FR_DTYPE_F32 || kind->is_moe ||
-                    lower_is_post_norm(context) ||
+                    lower_is_post_norm(context) || context->job->dropout > 0 ||
                     context->model->is_parallel_block;
     kind->calls.i_remake =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_recompute", name);
