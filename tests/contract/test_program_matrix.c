@@ -345,17 +345,19 @@ static void state_plan(uint64_t i, fr_plan *plan)
     int micro = PICK(2);
     int offload = PICK(3);
     int precision = PICK(6);
+    int cp = PICK(3);
 #undef PICK
     static const fr_dtype precisions[] = {FR_DTYPE_F32,  FR_DTYPE_BF16,
                                           FR_DTYPE_F16,  FR_DTYPE_TF32,
                                           FR_DTYPE_BF16, FR_DTYPE_F32};
+    plan->cp = cp == 2 ? 2 : 1;
     plan->precision = precisions[precision];
     plan->grad_dtype = precision >= 4 ? FR_DTYPE_BF16 : FR_DTYPE_F32;
     plan->dp = degrees[dp];
     plan->tp = 1 + tp;
     plan->pp = 1 << pp;
     plan->zero_stage = zero;
-    plan->zero_group = group == 0 ? 0 : plan->dp / group;
+    plan->zero_group = group == 0 ? 0 : plan->dp * plan->cp / group;
     plan->schedule = (fr_schedule_kind)schedule;
     plan->vpp = plan->schedule == FR_SCHEDULE_INTERLEAVED ? 2 : 1;
     plan->recompute = (fr_recompute)recompute;
@@ -378,7 +380,7 @@ static void try_states(const fr_model *model, const fr_job *job, fr_plan *plan,
     fr_err err = {0};
     char name[160];
     if (fr_plan_check_lowerable(plan, model, job, &err) != FR_OK)
-        plan->precision = plan->grad_dtype = FR_DTYPE_F32;
+        plan->cp = 1;
     if (fr_plan_check_lowerable(plan, model, job, &err) != FR_OK) {
         sums->n_illegal++;
         return;
