@@ -9,6 +9,7 @@
  *   lower_block.c    products, norms and sums that layers are made of
  *   lower_attention.c, lower_mlp.c, lower_moe.c: their forward and backward
  *   lower_layer.c    a layer, forward and backward
+ *   lower_split.c    a backward in two parts
  *   lower_list.c     an entry of a list of layers
  *   lower_ends.c     embedding, head and loss
  *   lower_gather.c   ZeRO 2 and 3: what is whole only while it is used
@@ -97,7 +98,7 @@ typedef struct lower_saved {
     lower_kept n1, o, n2, act;
     uint64_t stats1, qkv, kept, mid, stats2, fc1;
     uint64_t o_by_head;    /* context parallel, all-to-all: o of its heads */
-    uint64_t mask1, mask2;         /* of dropout */
+    uint64_t mask1, mask2; /* of dropout */
     uint64_t normed, normed_stats; /* q and k after their norm */
     uint64_t last, last_stats;     /* post-norm: sum before the last norm */
     /* Latent attention: the latents before and after their norms. */
@@ -115,6 +116,7 @@ typedef struct lower_saved {
 /* Segments of one layer. */
 typedef struct lower_layer_calls {
     uint32_t i_fwd, i_bwd, i_remake, i_norm_reduce, i_cast;
+    uint32_t i_input, i_weights; /* backward in two parts; 0: whole */
 } lower_layer_calls;
 
 /*
@@ -131,6 +133,7 @@ typedef struct lower_kind {
     uint64_t low_bytes; /* of its weights in the dtype of the products, cast
                            once per step (segment i_cast, space LOW) */
     lower_layer_calls calls;
+    uint64_t split_bytes; /* that the second part of backward reads */
 } lower_kind;
 
 typedef enum lower_unit_kind {
@@ -207,11 +210,17 @@ typedef struct lower_known {
     uint32_t i_segment;
 } lower_known;
 
+/* A piece of a segment's scratch, in bytes. */
+typedef struct lower_temp_range {
+    uint64_t first, n;
+} lower_temp_range;
+
 typedef struct lower_context {
     const fr_model *model;
     const fr_job *job;
     const fr_plan *plan;
     const fr_placement *placement;
+    const fr_schedule *schedule;
     fr_program *program;
     lower_shape shape;
     lower_kind *kinds;
@@ -230,6 +239,8 @@ typedef struct lower_context {
     fr_vec(fr_instr) instrs;
     fr_vec(fr_segment) segments;
     uint64_t temp_used;
+    bool is_temp_kept;              /* no scratch is used twice ... */
+    fr_vec(lower_temp_range) temps; /* ... and each piece is noted */
     fr_instr spill; /* written in place of an instruction without memory */
     bool is_out_of_memory;
     /* Segments that all classes share. */
@@ -242,7 +253,7 @@ typedef struct lower_class {
     lower_context *context;
     fr_class *klass;
     fr_builder *builder;
-    int32_t stage;          /* pipeline coordinate */
+    int32_t stage;          /* pipeline coordinate: a rank, that is */
     bool is_first, is_last; /* holds the first, the last stage */
     fr_vec(fr_tensor) tensors;
     fr_vec(lower_unit) units;     /* in the order of the flat list */
@@ -258,13 +269,15 @@ typedef struct lower_class {
     uint32_t *low;         /* [n_slots] blocks of weights that were cast */
     uint32_t *tokens;      /* [n_micro] blocks */
     uint32_t *gradients;   /* [n_micro][vpp] received blocks */
+    uint32_t *split;       /* [n_micro][n_slots] blocks, between both parts of
+                              backward */
     uint32_t sent[2];      /* blocks that this and the last task sent */
     int64_t n_loaded;      /* micro-batches whose tokens are there */
     uint32_t step;         /* block */
     uint32_t i_head, i_embed_fwd, i_embed_bwd; /* segments */
-    uint32_t i_head_again; /* onto a gradient that is there */
-    uint32_t i_pending_bucket;                 /* waits for its second stage */
-    uint32_t *transfers; /* [boundary][is_gradient][is_send] segments */
+    uint32_t i_head_again;     /* onto a gradient that is there */
+    uint32_t i_pending_bucket; /* waits for its second stage */
+    uint32_t *transfers;       /* [boundary][is_gradient][is_send] segments */
     /* ZeRO 2, 3 */
     fr_vec(lower_set) sets;
     fr_vec(lower_use) uses;
@@ -298,6 +311,8 @@ bool lower_push_layer(lower_class *lc, const lower_unit *unit);
 bool lower_push_ends(lower_class *lc, const lower_unit *unit);
 
 /* lower_layout.c */
+/* Is the tied matrix held by two pipeline ranks? */
+bool lower_is_tied_apart(const lower_context *context);
 FR_CHECKED fr_status lower_layout_class(lower_class *lc, fr_err *err);
 /* Who sums a gradient, who shares its optimizer state, and how many do. */
 fr_axis lower_reduce_axis(const lower_context *context, bool is_expert);
@@ -334,6 +349,11 @@ void lower_find_local_axes(lower_context *context);
 
 /* lower_layer.c */
 void lower_layer_segments(lower_context *context);
+
+/* lower_split.c; before and after a layer's backward is written */
+void lower_keep_temps(lower_context *context);
+void lower_split_backward(lower_context *context, lower_kind *kind,
+                          const char *name);
 
 /* lower_ends.c */
 void lower_ends_segments(lower_class *lc);

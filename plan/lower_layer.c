@@ -355,9 +355,11 @@ static void kind_segments(lower_context *context, lower_kind *kind,
     emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
     if (context->plan->recompute == FR_RECOMPUTE_FULL)
         remake_segment(context, kind, name);
+    lower_keep_temps(context);
     kind->calls.i_bwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd", name);
     emit_backward(context, kind);
+    lower_split_backward(context, kind, name);
     if (!context->plan->is_sequence_parallel)
         return;
     /* Each TP rank's norms have seen its own rows only. */

@@ -108,7 +108,8 @@ static void add_persistent_blocks(lower_class *lc)
 
 static int32_t stage_of(const lower_class *lc, int32_t chunk)
 {
-    return chunk * lc->context->plan->pp + lc->stage;
+    return fr_schedule_stage(lc->context->schedule, lc->stage, chunk,
+                             lc->context->plan->pp);
 }
 
 static bool is_first_stage(const lower_class *lc, int32_t chunk)
@@ -198,7 +199,7 @@ static void bind_ends(lower_class *lc, bool is_head, fr_space space,
                       char access)
 {
     const lower_context *context = lc->context;
-    bool is_shared = context->model->is_tied && context->plan->pp == 1;
+    bool is_shared = context->model->is_tied && !lower_is_tied_apart(context);
     bool is_grad = space == FR_SPACE_GRAD;
     const lower_unit *units = lc->units.items;
     if (lower_is_by_unit(context)) {
@@ -263,10 +264,10 @@ static void cast_weights(lower_class *lc, const fr_task *task, int32_t i)
     const uint64_t n_bytes = lower_kind_of(context, layer)->low_bytes;
     uint32_t *block = &lc->low[lc->chunk_slot[task->chunk] + (uint32_t)i];
     if (task->micro_batch == 0)
-        *block = n_bytes == 0 ? FR_BLOCK_NONE
-                              : fr_builder_add_block(lc->builder,
-                                                     FR_MEMORY_BUFFERS, true,
-                                                     n_bytes);
+        *block = n_bytes == 0
+                     ? FR_BLOCK_NONE
+                     : fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS,
+                                            true, n_bytes);
     if (*block == FR_BLOCK_NONE || task->micro_batch > 0)
         return;
     lower_add_call(lc, lower_calls_of(context, layer).i_cast, layer, -1, -1);
@@ -298,6 +299,25 @@ static void layer_forward(lower_class *lc, const fr_task *task, int32_t i)
     lower_offload_layer(lc, task, i);
 }
 
+/* To the next stage, or the one before: by a send, unless it is here too. */
+static void hand_on(lower_class *lc, const fr_task *task, uint32_t block)
+{
+    const fr_plan *plan = lc->context->plan;
+    bool is_gradient = task->kind == FR_TASK_BACKWARD;
+    int32_t stage = stage_of(lc, task->chunk);
+    int32_t to = is_gradient ? stage - 1 : stage + 1;
+    fr_task next = *task;
+    if (fr_schedule_rank(lc->context->schedule, to, plan->pp) != lc->stage) {
+        lower_send(lc, is_gradient ? stage : to, is_gradient, task, block);
+        return;
+    }
+    next.chunk = to / plan->pp;
+    if (is_gradient)
+        *lower_gradient_of(lc, &next) = block;
+    else
+        lc->inputs[lower_slot(lc, &next, 0)] = block;
+}
+
 static void forward(lower_class *lc, const fr_task *task)
 {
     const int32_t n_layers = lc->chunk_layers[task->chunk];
@@ -306,8 +326,7 @@ static void forward(lower_class *lc, const fr_task *task)
     for (int32_t i = 0; i < n_layers; i++)
         layer_forward(lc, task, i);
     if (!is_last_stage(lc, task->chunk))
-        lower_send(lc, stage_of(lc, task->chunk) + 1, false, task,
-                   lc->inputs[lower_slot(lc, task, n_layers)]);
+        hand_on(lc, task, lc->inputs[lower_slot(lc, task, n_layers)]);
 }
 
 /* Are a unit's gradients reduced after this task? */
@@ -462,7 +481,15 @@ static void layer_backward(lower_class *lc, const fr_task *task, int32_t i,
     }
     if (is_by_unit)
         lower_open_grads(lc, unit->i_set);
-    lower_add_call(lc, calls.i_bwd, layer, task->micro_batch, task->chunk);
+    bool is_split = calls.i_weights > 0;
+    lower_add_call(lc, is_split ? calls.i_input : calls.i_bwd, layer,
+                   task->micro_batch, task->chunk);
+    if (is_split) {
+        lc->saved[at] = saved;
+        lc->split[at] = lower_add_activation(
+            lc, lower_kind_of(context, layer)->split_bytes);
+        fr_builder_bind(lc->builder, FR_SPACE_WIRE, lc->split[at], 'w');
+    }
     bind_layer(lc, FR_SPACE_WEIGHT, unit, 'r');
     bind_layer(lc, FR_SPACE_GRAD, unit, 'm');
     bind_low(lc, task, i);
@@ -485,8 +512,8 @@ static void backward(lower_class *lc, const fr_task *task)
     bool is_last = is_last_stage(lc, task->chunk);
     const int32_t n_later = is_last ? (int32_t)context->model->n_mtp_layers : 0;
     if (is_last)
-        gradient = lower_add_activation(
-            lc, lower_gradient_bytes(lc, task->chunk));
+        gradient =
+            lower_add_activation(lc, lower_gradient_bytes(lc, task->chunk));
     for (int32_t i = n_layers; i >= 0; i--) {
         /* Each token ahead has its loss, the next one's too. */
         if (is_last && i >= n_layers - n_later)
@@ -496,10 +523,11 @@ static void backward(lower_class *lc, const fr_task *task)
         if (i == 0)
             break;
         layer_backward(lc, task, i - 1, gradient);
-        finish_layer(lc, task, i - 1);
+        if (!context->schedule->is_split)
+            finish_layer(lc, task, i - 1);
     }
     if (!is_first_stage(lc, task->chunk)) {
-        lower_send(lc, stage_of(lc, task->chunk), true, task, gradient);
+        hand_on(lc, task, gradient);
         return;
     }
     if (lower_is_by_unit(context))
@@ -510,6 +538,30 @@ static void backward(lower_class *lc, const fr_task *task)
                     'r');
     fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'r');
     finish_ends(lc, task, false);
+}
+
+/* The second part of backward: nobody waits for it but the reductions. */
+static void weights(lower_class *lc, const fr_task *task)
+{
+    const lower_context *context = lc->context;
+    for (int32_t i = lc->chunk_layers[task->chunk]; i-- > 0;) {
+        const int32_t layer = lc->chunk_first[task->chunk] + i;
+        const lower_layer_calls calls = lower_calls_of(context, layer);
+        const size_t at = lower_slot(lc, task, i);
+        if (calls.i_weights > 0) {
+            if (lower_is_by_unit(context))
+                lower_open_grads(lc, layer_unit(lc, task, i)->i_set);
+            lower_add_call(lc, calls.i_weights, layer, task->micro_batch,
+                           task->chunk);
+            bind_layer(lc, FR_SPACE_GRAD, layer_unit(lc, task, i), 'm');
+            fr_builder_bind(lc->builder, FR_SPACE_INPUT, lc->inputs[at], 'r');
+            fr_builder_bind(lc->builder, FR_SPACE_SAVED, lc->saved[at], 'r');
+            fr_builder_bind(lc->builder, FR_SPACE_WIRE, lc->split[at], 'r');
+            fr_builder_keep(lc->builder, lc->left_grad);
+            lc->left_grad = FR_BLOCK_NONE;
+        }
+        finish_layer(lc, task, i);
+    }
 }
 
 /* The tied matrix waits for the other end of the pipeline, so it comes last;
@@ -545,7 +597,9 @@ static void run_tasks(lower_class *lc)
     lc->sent[0] = lc->sent[1] = FR_BLOCK_NONE;
     for (size_t i = 0; i < context->n_tasks; i++) {
         lower_receive(lc, i, &i_arrival);
-        if (tasks[i].kind == FR_TASK_BACKWARD)
+        if (tasks[i].kind == FR_TASK_WEIGHTS)
+            weights(lc, &tasks[i]);
+        else if (tasks[i].kind == FR_TASK_BACKWARD)
             backward(lc, &tasks[i]);
         else
             forward(lc, &tasks[i]);
