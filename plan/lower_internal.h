@@ -16,6 +16,7 @@
  *   lower_reduce.c   gradient reduction, compressed or not
  *   lower_update.c   norm, clip, optimizer, loss
  *   lower_pipeline.c the order of receives
+ *   lower_finish.c   what follows complete gradients
  *   lower_offload.c  what waits in the host's memory
  *   lower_stage.c    the calls of one pipeline rank
  *   lower_transfer.c sends and receives between stages
@@ -394,6 +395,12 @@ void lower_zero(lower_class *lc);
 void lower_gather_early(lower_class *lc);
 void lower_update(lower_class *lc);
 
+/* lower_finish.c; after a task has made the gradients of a layer, or of the
+ * embedding or the head; after all tasks */
+void lower_finish_layer(lower_class *lc, const fr_task *task, int32_t i);
+void lower_finish_ends(lower_class *lc, const fr_task *task, bool is_head);
+void lower_finish_reductions(lower_class *lc);
+
 /* lower_offload.c */
 void lower_offload_layer(lower_class *lc, const fr_task *task, int32_t i);
 void lower_fetch_layer(lower_class *lc, const fr_task *task, int32_t i);
@@ -414,6 +421,12 @@ void lower_bind_flat(lower_class *lc, fr_space space, const lower_bucket *only,
 uint32_t lower_add_activation(lower_class *lc, uint64_t n_bytes);
 /* Place of a layer (or what follows the last one) in inputs and saved. */
 size_t lower_slot(const lower_class *lc, const fr_task *task, int32_t layer);
+/* The (first) unit of layer i of the task's chunk, and that of the layer's
+ * experts (NULL: none). */
+const lower_unit *lower_layer_unit(const lower_class *lc, const fr_task *task,
+                                   int32_t i);
+const lower_unit *lower_expert_unit(const lower_class *lc,
+                                    const lower_unit *unit);
 uint32_t *lower_gradient_of(const lower_class *lc, const fr_task *task);
 bool lower_is_remade(const lower_context *context, int32_t i);
 void lower_add_call(lower_class *lc, uint32_t i_segment, int32_t layer,

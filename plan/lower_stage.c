@@ -158,17 +158,15 @@ static uint32_t load_tokens(lower_class *lc, int64_t micro_batch)
     return lc->tokens[micro_batch];
 }
 
-/* The (first) unit of layer i of the task's chunk. */
-static const lower_unit *layer_unit(const lower_class *lc, const fr_task *task,
-                                    int32_t i)
+const lower_unit *lower_layer_unit(const lower_class *lc, const fr_task *task,
+                                   int32_t i)
 {
     return &lc->units.items[lc->layer_unit[lc->chunk_slot[task->chunk] +
                                            (uint32_t)i]];
 }
 
-/* The unit of the layer's experts; NULL: none. */
-static const lower_unit *expert_unit(const lower_class *lc,
-                                     const lower_unit *unit)
+const lower_unit *lower_expert_unit(const lower_class *lc,
+                                    const lower_unit *unit)
 {
     bool is_there =
         unit + 1 < lc->units.items + lc->units.n && unit[1].is_expert;
@@ -178,7 +176,7 @@ static const lower_unit *expert_unit(const lower_class *lc,
 static void bind_layer(lower_class *lc, fr_space space, const lower_unit *unit,
                        char access)
 {
-    const lower_unit *experts = expert_unit(lc, unit);
+    const lower_unit *experts = lower_expert_unit(lc, unit);
     bool is_grad = space == FR_SPACE_GRAD;
     if (lower_is_by_unit(lc->context)) {
         lower_bind_set(lc, space, unit->i_set, access);
@@ -271,7 +269,7 @@ static void cast_weights(lower_class *lc, const fr_task *task, int32_t i)
     if (*block == FR_BLOCK_NONE || task->micro_batch > 0)
         return;
     lower_add_call(lc, lower_calls_of(context, layer).i_cast, layer, -1, -1);
-    bind_layer(lc, FR_SPACE_WEIGHT, layer_unit(lc, task, i), 'r');
+    bind_layer(lc, FR_SPACE_WEIGHT, lower_layer_unit(lc, task, i), 'r');
     fr_builder_bind(lc->builder, FR_SPACE_LOW, *block, 'w');
 }
 
@@ -288,7 +286,7 @@ static void layer_forward(lower_class *lc, const fr_task *task, int32_t i)
     cast_weights(lc, task, i);
     lower_add_call(lc, lower_calls_of(context, layer).i_fwd, layer,
                    task->micro_batch, task->chunk);
-    bind_layer(lc, FR_SPACE_WEIGHT, layer_unit(lc, task, i), 'r');
+    bind_layer(lc, FR_SPACE_WEIGHT, lower_layer_unit(lc, task, i), 'r');
     bind_low(lc, task, i);
     fr_builder_bind(lc->builder, FR_SPACE_IN, lc->inputs[at], 'r');
     fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
@@ -329,112 +327,6 @@ static void forward(lower_class *lc, const fr_task *task)
         hand_on(lc, task, lc->inputs[lower_slot(lc, task, n_layers)]);
 }
 
-/* Are a unit's gradients reduced after this task? */
-static bool is_reduced_after(const lower_class *lc, const fr_task *task)
-{
-    const lower_context *context = lc->context;
-    return task->micro_batch == context->n_micro - 1 ||
-           (lower_is_by_unit(context) && context->plan->pp == 1);
-}
-
-/* With overlap the gradients leave for the host as soon as they are whole. */
-static void offload_bucket(lower_class *lc, uint32_t i_bucket)
-{
-    if (fr_compressor_of(lc->context->plan)->wire == FR_WIRE_PLAIN)
-        lower_offload_grads(lc, i_bucket);
-}
-
-static void reduce_set(lower_class *lc, uint32_t i_set, bool is_last_micro)
-{
-    const lower_set *set = &lc->sets.items[i_set];
-    lower_reduce_set(lc, i_set);
-    for (uint32_t i = 0; is_last_micro && i < set->n_units; i++)
-        offload_bucket(lc, lc->units.items[set->first_unit + i].i_bucket);
-}
-
-/* A unit's gradients are complete: the last micro-batch has been there. */
-static void finish_unit(lower_class *lc, const lower_unit *unit)
-{
-    lower_bucket *bucket = &lc->buckets.items[unit->i_bucket];
-    if (--bucket->n_pending > 0 || bucket->is_tied ||
-        !lc->context->plan->is_overlap)
-        return;
-    lower_reduce_bucket(lc, unit->i_bucket);
-    offload_bucket(lc, unit->i_bucket);
-}
-
-/* With sequence parallelism the norms' gradients are partial sums. */
-static void finish_norms(lower_class *lc, const lower_unit *unit)
-{
-    lower_context *context = lc->context;
-    bool is_by_unit = lower_is_by_unit(context);
-    if (!context->plan->is_sequence_parallel || unit->n_norm == 0)
-        return;
-    uint32_t i_segment;
-    if (unit->kind == LOWER_UNIT_FINAL) {
-        uint64_t first =
-            is_by_unit
-                ? unit->first -
-                      lc->units.items[lc->sets.items[unit->i_set].first_unit]
-                          .first
-                : 0;
-        i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
-                                        "final_norm_grad_reduce");
-        fr_instr *instr =
-            lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
-                             context->plan->grad_dtype, unit->n_norm);
-        instr->ref[0] = instr->ref[1] =
-            lower_parameter(context, FR_SPACE_GRAD, first);
-    } else {
-        i_segment = lower_calls_of(context, unit->layer).i_norm_reduce;
-    }
-    lower_add_call(lc, i_segment, unit->layer, -1, -1);
-    if (is_by_unit)
-        lower_bind_set(lc, FR_SPACE_GRAD, unit->i_set, 'm');
-    else
-        fr_builder_bind(lc->builder, FR_SPACE_GRAD, unit->grad, 'm');
-}
-
-static void finish_layer(lower_class *lc, const fr_task *task, int32_t i)
-{
-    const lower_unit *unit = layer_unit(lc, task, i);
-    const lower_unit *experts = expert_unit(lc, unit);
-    bool is_last_micro = task->micro_batch == lc->context->n_micro - 1;
-    if (!is_reduced_after(lc, task))
-        return;
-    finish_norms(lc, unit);
-    if (lower_is_by_unit(lc->context)) {
-        reduce_set(lc, unit->i_set, is_last_micro);
-        return;
-    }
-    if (experts)
-        finish_unit(lc, experts);
-    finish_unit(lc, unit);
-}
-
-static void finish_ends(lower_class *lc, const fr_task *task, bool is_head)
-{
-    bool is_by_unit = lower_is_by_unit(lc->context);
-    bool is_last_micro = task->micro_batch == lc->context->n_micro - 1;
-    if (!is_reduced_after(lc, task))
-        return;
-    for (size_t i = lc->units.n; i-- > 0;) {
-        const lower_unit *unit = &lc->units.items[i];
-        bool is_of_head = unit->kind == LOWER_UNIT_FINAL ||
-                          (unit->kind == LOWER_UNIT_TIED && !lc->is_first);
-        if (unit->kind == LOWER_UNIT_LAYER || is_of_head != is_head)
-            continue;
-        finish_norms(lc, unit);
-        if (!is_by_unit)
-            finish_unit(lc, unit);
-    }
-    uint32_t i_set = is_head ? lc->i_head_set : lc->i_embed_set;
-    /* What both ends share is complete after the embedding's backward. */
-    if (is_by_unit && !lc->sets.items[i_set].is_tied &&
-        !(is_head && i_set == lc->i_embed_set))
-        reduce_set(lc, i_set, is_last_micro);
-}
-
 /* The head on what comes before layer i of the chunk; `is_added`: onto the
  * gradient of a later token's layer. */
 static void head(lower_class *lc, const fr_task *task, int32_t i,
@@ -464,7 +356,7 @@ static void layer_backward(lower_class *lc, const fr_task *task, int32_t i,
     const lower_context *context = lc->context;
     const int32_t layer = lc->chunk_first[task->chunk] + i;
     const lower_layer_calls calls = lower_calls_of(context, layer);
-    const lower_unit *unit = layer_unit(lc, task, i);
+    const lower_unit *unit = lower_layer_unit(lc, task, i);
     const size_t at = lower_slot(lc, task, i);
     bool is_by_unit = lower_is_by_unit(context);
     uint32_t saved = lc->saved[at];
@@ -519,12 +411,12 @@ static void backward(lower_class *lc, const fr_task *task)
         if (is_last && i >= n_layers - n_later)
             head(lc, task, i, gradient, i < n_layers);
         if (is_last && i == n_layers - n_later)
-            finish_ends(lc, task, true);
+            lower_finish_ends(lc, task, true);
         if (i == 0)
             break;
         layer_backward(lc, task, i - 1, gradient);
         if (!context->schedule->is_split)
-            finish_layer(lc, task, i - 1);
+            lower_finish_layer(lc, task, i - 1);
     }
     if (!is_first_stage(lc, task->chunk)) {
         hand_on(lc, task, gradient);
@@ -537,7 +429,7 @@ static void backward(lower_class *lc, const fr_task *task)
     fr_builder_bind(lc->builder, FR_SPACE_TOKENS, lc->tokens[task->micro_batch],
                     'r');
     fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'r');
-    finish_ends(lc, task, false);
+    lower_finish_ends(lc, task, false);
 }
 
 /* The second part of backward: nobody waits for it but the reductions. */
@@ -550,41 +442,18 @@ static void weights(lower_class *lc, const fr_task *task)
         const size_t at = lower_slot(lc, task, i);
         if (calls.i_weights > 0) {
             if (lower_is_by_unit(context))
-                lower_open_grads(lc, layer_unit(lc, task, i)->i_set);
+                lower_open_grads(lc, lower_layer_unit(lc, task, i)->i_set);
             lower_add_call(lc, calls.i_weights, layer, task->micro_batch,
                            task->chunk);
-            bind_layer(lc, FR_SPACE_GRAD, layer_unit(lc, task, i), 'm');
+            bind_layer(lc, FR_SPACE_GRAD, lower_layer_unit(lc, task, i), 'm');
             fr_builder_bind(lc->builder, FR_SPACE_INPUT, lc->inputs[at], 'r');
             fr_builder_bind(lc->builder, FR_SPACE_SAVED, lc->saved[at], 'r');
             fr_builder_bind(lc->builder, FR_SPACE_WIRE, lc->split[at], 'r');
             fr_builder_keep(lc->builder, lc->left_grad);
             lc->left_grad = FR_BLOCK_NONE;
         }
-        finish_layer(lc, task, i);
+        lower_finish_layer(lc, task, i);
     }
-}
-
-/* The tied matrix waits for the other end of the pipeline, so it comes last;
- * without overlap all buckets come now. */
-static void finish_reductions(lower_class *lc)
-{
-    bool is_overlap = lc->context->plan->is_overlap;
-    bool is_by_unit = lower_is_by_unit(lc->context);
-    bool is_plain = fr_compressor_of(lc->context->plan)->wire == FR_WIRE_PLAIN;
-    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
-        if (!is_overlap && !lc->buckets.items[b].is_tied)
-            lower_reduce_bucket(lc, b);
-    lower_reduce_tied(lc);
-    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
-        if (lc->buckets.items[b].is_tied)
-            lower_reduce_bucket(lc, b);
-    for (uint32_t i = 0; i < lc->sets.n; i++)
-        if (lc->sets.items[i].is_tied)
-            reduce_set(lc, i, true);
-    lower_reduce_finish(lc);
-    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
-        if (!is_overlap || !is_plain || lc->buckets.items[b].is_tied)
-            lower_offload_grads(lc, b);
 }
 
 /* All forwards and backwards, with what comes and goes. */
@@ -621,7 +490,7 @@ fr_status lower_stage(lower_class *lc, fr_err *err)
     FR_TRY(lower_uses_init(lc, err));
     lower_gather_early(lc);
     run_tasks(lc);
-    finish_reductions(lc);
+    lower_finish_reductions(lc);
     lower_update(lc);
     if (context->is_out_of_memory)
         return fr_fail_no_memory(err);
