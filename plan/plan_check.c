@@ -309,11 +309,13 @@ static fr_status check_fractions(const fr_plan *plan, fr_err *err)
 {
     int64_t n_data = (int64_t)plan->dp * plan->cp;
     if ((unsigned)plan->cp_kind >= FR_CP_N ||
+        (unsigned)plan->flash_kind >= FR_FLASH_N ||
+        (unsigned)plan->kernels >= FR_KERNELS_N ||
         (unsigned)plan->grad_dtype >= FR_DTYPE_N ||
         plan->recompute_parts > FR_RECOMPUTE_PARTS_ALL)
         return fr_fail(err, FR_INPUT,
-                       "cp_kind, grad_dtype or recompute_parts is not one of "
-                       "its kinds");
+                       "cp_kind, flash_kind, kernels, grad_dtype or "
+                       "recompute_parts is not one of its kinds");
     if (plan->zero_group < 0 ||
         (plan->zero_group > 0 && n_data % plan->zero_group != 0))
         return fr_fail(err, FR_INPUT,
