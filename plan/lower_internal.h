@@ -112,9 +112,16 @@ typedef struct lower_saved {
     uint64_t n_bytes;
 } lower_saved;
 
+/* Segments of a layer whose keys go round a ring. */
+typedef struct lower_ring_calls {
+    uint32_t i_begin, i_own, i_other, i_end; /* i_other: each other rank's */
+    uint32_t i_shift, i_home;
+} lower_ring_calls;
+
 /* Segments of one layer. */
 typedef struct lower_layer_calls {
     uint32_t i_fwd, i_bwd, i_remake, i_norm_reduce, i_cast;
+    lower_ring_calls ring_fwd, ring_remake, ring_bwd;
 } lower_layer_calls;
 
 /*
@@ -333,6 +340,26 @@ void lower_find_local_axes(lower_context *context);
 
 /* lower_layer.c */
 void lower_layer_segments(lower_context *context);
+
+/* A layer of a task, as its calls see it. */
+typedef struct lower_layer_at {
+    const fr_task *task;
+    int32_t i, layer; /* in the chunk, global */
+    uint32_t input;   /* block */
+} lower_layer_at;
+
+/* lower_stage.c: a call that reads the layer's weights; their gradients. */
+void lower_add_layer_call(lower_class *lc, const lower_layer_at *at,
+                          uint32_t i_segment);
+void lower_bind_layer_grads(lower_class *lc, const lower_layer_at *at);
+
+/* lower_ring.c */
+bool lower_is_ring(const lower_context *context);
+void lower_ring_forward(lower_class *lc, const lower_layer_at *at,
+                        const lower_ring_calls *calls, uint32_t saved,
+                        uint32_t out);
+void lower_ring_backward(lower_class *lc, const lower_layer_at *at,
+                         uint32_t saved, uint32_t gradient);
 
 /* lower_ends.c */
 void lower_ends_segments(lower_class *lc);

@@ -248,53 +248,77 @@ static void embed(lower_class *lc, const fr_task *task)
     lc->inputs[lower_slot(lc, task, 0)] = block;
 }
 
-/* The layer's weights in the dtype of its products, made once per step; later
- * calls read them. */
-static void bind_low(lower_class *lc, const fr_task *task, int32_t i)
+static lower_layer_at layer_at(const lower_class *lc, const fr_task *task,
+                               int32_t i)
 {
-    uint32_t block = lc->low[lc->chunk_slot[task->chunk] + (uint32_t)i];
-    fr_builder_bind(lc->builder, FR_SPACE_LOW, block, 'r');
+    return (lower_layer_at){.task = task,
+                            .i = i,
+                            .layer = lc->chunk_first[task->chunk] + i,
+                            .input = lc->inputs[lower_slot(lc, task, i)]};
 }
 
-static void cast_weights(lower_class *lc, const fr_task *task, int32_t i)
+/* The block of the layer's weights in the dtype of its products. */
+static uint32_t *low_block(const lower_class *lc, const lower_layer_at *at)
+{
+    return &lc->low[lc->chunk_slot[at->task->chunk] + (uint32_t)at->i];
+}
+
+void lower_add_layer_call(lower_class *lc, const lower_layer_at *at,
+                          uint32_t i_segment)
+{
+    lower_add_call(lc, i_segment, at->layer, at->task->micro_batch,
+                   at->task->chunk);
+    bind_layer(lc, FR_SPACE_WEIGHT, layer_unit(lc, at->task, at->i), 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_LOW, *low_block(lc, at), 'r');
+}
+
+void lower_bind_layer_grads(lower_class *lc, const lower_layer_at *at)
+{
+    bind_layer(lc, FR_SPACE_GRAD, layer_unit(lc, at->task, at->i), 'm');
+}
+
+/* Once per step, before the first micro-batch. */
+static void cast_weights(lower_class *lc, const lower_layer_at *at)
 {
     const lower_context *context = lc->context;
-    const int32_t layer = lc->chunk_first[task->chunk] + i;
-    const uint64_t n_bytes = lower_kind_of(context, layer)->low_bytes;
-    uint32_t *block = &lc->low[lc->chunk_slot[task->chunk] + (uint32_t)i];
-    if (task->micro_batch == 0)
-        *block = n_bytes == 0 ? FR_BLOCK_NONE
-                              : fr_builder_add_block(lc->builder,
-                                                     FR_MEMORY_BUFFERS, true,
-                                                     n_bytes);
-    if (*block == FR_BLOCK_NONE || task->micro_batch > 0)
+    const uint64_t n_bytes = lower_kind_of(context, at->layer)->low_bytes;
+    uint32_t *block = low_block(lc, at);
+    if (at->task->micro_batch > 0)
         return;
-    lower_add_call(lc, lower_calls_of(context, layer).i_cast, layer, -1, -1);
-    bind_layer(lc, FR_SPACE_WEIGHT, layer_unit(lc, task, i), 'r');
+    *block = FR_BLOCK_NONE;
+    if (n_bytes == 0)
+        return;
+    *block =
+        fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, true, n_bytes);
+    lower_add_call(lc, lower_calls_of(context, at->layer).i_cast, at->layer, -1,
+                   -1);
+    bind_layer(lc, FR_SPACE_WEIGHT, layer_unit(lc, at->task, at->i), 'r');
     fr_builder_bind(lc->builder, FR_SPACE_LOW, *block, 'w');
 }
 
 static void layer_forward(lower_class *lc, const fr_task *task, int32_t i)
 {
     const lower_context *context = lc->context;
-    const int32_t layer = lc->chunk_first[task->chunk] + i;
-    const size_t at = lower_slot(lc, task, i);
+    const lower_layer_at at = layer_at(lc, task, i);
+    const lower_layer_calls calls = lower_calls_of(context, at.layer);
+    const size_t slot = lower_slot(lc, task, i);
     uint32_t saved =
-        lower_add_activation(lc, lower_saved_bytes(context, layer));
+        lower_add_activation(lc, lower_saved_bytes(context, at.layer));
     uint32_t out =
-        lower_add_activation(lc, lower_stream_bytes(context, layer + 1));
+        lower_add_activation(lc, lower_stream_bytes(context, at.layer + 1));
     lower_before_use(lc);
-    cast_weights(lc, task, i);
-    lower_add_call(lc, lower_calls_of(context, layer).i_fwd, layer,
-                   task->micro_batch, task->chunk);
-    bind_layer(lc, FR_SPACE_WEIGHT, layer_unit(lc, task, i), 'r');
-    bind_low(lc, task, i);
-    fr_builder_bind(lc->builder, FR_SPACE_IN, lc->inputs[at], 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
-    fr_builder_bind(lc->builder, FR_SPACE_OUT, out, 'w');
+    cast_weights(lc, &at);
+    if (lower_is_ring(context)) {
+        lower_ring_forward(lc, &at, &calls.ring_fwd, saved, out);
+    } else {
+        lower_add_layer_call(lc, &at, calls.i_fwd);
+        fr_builder_bind(lc->builder, FR_SPACE_IN, at.input, 'r');
+        fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
+        fr_builder_bind(lc->builder, FR_SPACE_OUT, out, 'w');
+    }
     lower_after_use(lc, out);
-    lc->saved[at] = lower_is_remade(context, i) ? FR_BLOCK_NONE : saved;
-    lc->inputs[at + 1] = out;
+    lc->saved[slot] = lower_is_remade(context, i) ? FR_BLOCK_NONE : saved;
+    lc->inputs[slot + 1] = out;
     lower_offload_layer(lc, task, i);
 }
 
@@ -439,36 +463,47 @@ static void head(lower_class *lc, const fr_task *task, int32_t i,
                             : FR_BLOCK_NONE);
 }
 
+/* Makes again what the layer's forward has not kept. */
+static uint32_t remake_layer(lower_class *lc, const lower_layer_at *at)
+{
+    const lower_context *context = lc->context;
+    const lower_layer_calls calls = lower_calls_of(context, at->layer);
+    uint32_t saved =
+        lower_add_activation(lc, lower_saved_bytes(context, at->layer));
+    if (lower_is_ring(context)) {
+        lower_ring_forward(lc, at, &calls.ring_remake, saved, FR_BLOCK_NONE);
+        return saved;
+    }
+    lower_add_layer_call(lc, at, calls.i_remake);
+    fr_builder_bind(lc->builder, FR_SPACE_IN, at->input, 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
+    return saved;
+}
+
 static void layer_backward(lower_class *lc, const fr_task *task, int32_t i,
                            uint32_t gradient)
 {
     const lower_context *context = lc->context;
-    const int32_t layer = lc->chunk_first[task->chunk] + i;
-    const lower_layer_calls calls = lower_calls_of(context, layer);
     const lower_unit *unit = layer_unit(lc, task, i);
-    const size_t at = lower_slot(lc, task, i);
+    const size_t slot = lower_slot(lc, task, i);
     bool is_by_unit = lower_is_by_unit(context);
-    uint32_t saved = lc->saved[at];
+    uint32_t saved = lc->saved[slot];
     lower_before_use(lc);
     lower_fetch_layer(lc, task, i - 1);
-    if (lower_is_remade(context, i)) {
-        saved = lower_add_activation(lc, lower_saved_bytes(context, layer));
-        lower_add_call(lc, calls.i_remake, layer, task->micro_batch,
-                       task->chunk);
-        bind_layer(lc, FR_SPACE_WEIGHT, unit, 'r');
-        bind_low(lc, task, i);
-        fr_builder_bind(lc->builder, FR_SPACE_IN, lc->inputs[at], 'r');
-        fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
-    }
+    const lower_layer_at at = layer_at(lc, task, i);
+    if (lower_is_remade(context, i))
+        saved = remake_layer(lc, &at);
     if (is_by_unit)
         lower_open_grads(lc, unit->i_set);
-    lower_add_call(lc, calls.i_bwd, layer, task->micro_batch, task->chunk);
-    bind_layer(lc, FR_SPACE_WEIGHT, unit, 'r');
-    bind_layer(lc, FR_SPACE_GRAD, unit, 'm');
-    bind_low(lc, task, i);
-    fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'm');
-    fr_builder_bind(lc->builder, FR_SPACE_INPUT, lc->inputs[at], 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'r');
+    if (lower_is_ring(context)) {
+        lower_ring_backward(lc, &at, saved, gradient);
+    } else {
+        lower_add_layer_call(lc, &at, lower_calls_of(context, at.layer).i_bwd);
+        lower_bind_layer_grads(lc, &at);
+        fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'm');
+        fr_builder_bind(lc->builder, FR_SPACE_INPUT, at.input, 'r');
+        fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'r');
+    }
     lower_after_use(lc,
                     is_by_unit ? lc->sets.items[unit->i_set].grad : unit->grad);
     /* The reduction before had the time of this layer. */
@@ -485,8 +520,8 @@ static void backward(lower_class *lc, const fr_task *task)
     bool is_last = is_last_stage(lc, task->chunk);
     const int32_t n_later = is_last ? (int32_t)context->model->n_mtp_layers : 0;
     if (is_last)
-        gradient = lower_add_activation(
-            lc, lower_gradient_bytes(lc, task->chunk));
+        gradient =
+            lower_add_activation(lc, lower_gradient_bytes(lc, task->chunk));
     for (int32_t i = n_layers; i >= 0; i--) {
         /* Each token ahead has its loss, the next one's too. */
         if (is_last && i >= n_layers - n_later)
