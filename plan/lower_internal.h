@@ -16,6 +16,8 @@
  *   lower_update.c   norm, clip, optimizer, loss
  *   lower_pipeline.c the order of receives
  *   lower_offload.c  what waits in the host's memory
+ *   lower_calls.c    the calls of one layer
+ *   lower_ring.c     the same where keys go round a ring
  *   lower_stage.c    the calls of one pipeline rank
  *   lower_transfer.c sends and receives between stages
  *   lower.c          the program
@@ -348,7 +350,17 @@ typedef struct lower_layer_at {
     uint32_t input;   /* block */
 } lower_layer_at;
 
-/* lower_stage.c: a call that reads the layer's weights; their gradients. */
+/* lower_calls.c */
+/* The (first) unit of layer i of the task's chunk. */
+const lower_unit *lower_layer_unit(const lower_class *lc, const fr_task *task,
+                                   int32_t i);
+/* The unit of the layer's experts; NULL: none. */
+const lower_unit *lower_expert_unit(const lower_class *lc,
+                                    const lower_unit *unit);
+void lower_layer_forward(lower_class *lc, const fr_task *task, int32_t i);
+void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
+                          uint32_t gradient);
+/* A call that reads the layer's weights; their gradients. */
 void lower_add_layer_call(lower_class *lc, const lower_layer_at *at,
                           uint32_t i_segment);
 void lower_bind_layer_grads(lower_class *lc, const lower_layer_at *at);
