@@ -412,6 +412,7 @@ static double link_bytes(const fr_instr *instr, int64_t n_group)
     case FR_OP_ALL_TO_ALL:
         return n * part;
     case FR_OP_BROADCAST:
+    case FR_OP_SHIFT:
     case FR_OP_SEND:
     case FR_OP_RECV:
         return n;

@@ -10,6 +10,7 @@ const fr_collective *const fr_collectives[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_HALVING_DOUBLING] = &fr_collective_halving_doubling,
     [FR_COLLECTIVE_TREE] = &fr_collective_tree,
     [FR_COLLECTIVE_DIRECT] = &fr_collective_direct,
+    [FR_COLLECTIVE_SHIFT] = &fr_collective_shift,
 };
 
 /*
@@ -30,6 +31,8 @@ fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,
 {
     if (does(wanted, op, n_group))
         return wanted;
+    if (does(FR_COLLECTIVE_SHIFT, op, n_group))
+        return FR_COLLECTIVE_SHIFT;
     if (is_on_one_node && does(FR_COLLECTIVE_DIRECT, op, n_group))
         return FR_COLLECTIVE_DIRECT;
     if (n_bytes <= short_bytes &&

@@ -69,6 +69,7 @@ extern const fr_collective fr_collective_ring;
 extern const fr_collective fr_collective_halving_doubling;
 extern const fr_collective fr_collective_tree;
 extern const fr_collective fr_collective_direct;
+extern const fr_collective fr_collective_shift;
 
 /*
  * The algorithm of one collective: `wanted` where it does `op` for n_group

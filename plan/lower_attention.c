@@ -15,22 +15,60 @@ static int64_t window_of(const lower_context *context)
     return window < context->job->seq ? window : 0;
 }
 
-static fr_instr *core(lower_context *context, fr_op op)
+/* Which keys a call of the core sees. */
+typedef enum core_part {
+    CORE_WHOLE, /* all of the sequence that this rank has to do with */
+    CORE_OWN,   /* ring: own queries, own keys */
+    CORE_OTHER  /* ring: those of another rank, of which half matter */
+} core_part;
+
+static bool is_cp(const lower_context *context, fr_cp_kind kind)
+{
+    return context->plan->cp > 1 && context->plan->cp_kind == kind;
+}
+
+bool lower_is_ring(const lower_context *context)
+{
+    return is_cp(context, FR_CP_RING);
+}
+
+/*
+ * Causal attention over cp ranks is balanced by giving each two pieces of the
+ * sequence, one from the front and one from the back (Megatron-LM, Llama 3:
+ * arXiv 2407.21783, section 3.3.2).  In a ring every rank then has half of the
+ * pairs with each other rank's keys: all queries with half of the keys, or
+ * half of the queries with all.
+ */
+static void set_core_dims(const lower_context *context, core_part part,
+                          bool is_apart, fr_instr *instr)
 {
     const lower_shape *s = &context->shape;
-    const int64_t dims[5] = {s->batch, s->seq, s->q_heads, s->kv_heads,
-                             s->head_dim};
-    bool is_apart = !context->is_fused && !lower_is_cpu_attention(context);
+    const int64_t cp = context->plan->cp;
+    bool is_swapped = is_cp(context, FR_CP_ALL_TO_ALL);
     bool is_causal = context->model->kind == FR_MODEL_DECODER && !is_apart;
-    fr_instr *instr = lower_emit(context, op);
-    for (int i = 0; i < 5; i++)
-        instr->dim[i] = dims[i];
+    instr->dim[0] = s->batch;
+    instr->dim[1] = is_swapped ? s->seq * cp : s->seq;
+    instr->dim[2] = is_swapped ? s->q_heads / cp : s->q_heads;
+    instr->dim[3] = is_swapped ? s->kv_heads / cp : s->kv_heads;
+    instr->dim[4] = s->head_dim;
     instr->dim[5] = s->v_dim == s->head_dim ? 0 : s->v_dim;
+    if (is_cp(context, FR_CP_ALL_GATHER))
+        instr->dim[6] = s->seq * cp;
+    if (part == CORE_OTHER && is_causal)
+        instr->dim[6] = s->seq / 2;
     instr->dim[7] = is_apart ? 0 : window_of(context);
+    if (!is_causal || part == CORE_OTHER)
+        instr->flags |= FR_INSTR_NONCAUSAL;
+}
+
+static fr_instr *core(lower_context *context, fr_op op, core_part part)
+{
+    bool is_apart = !context->is_fused && !lower_is_cpu_attention(context);
+    fr_instr *instr = lower_emit(context, op);
     instr->flags =
         (uint16_t)((context->is_fused ? 0 : FR_INSTR_SAVE_PROBS) |
-                   (is_causal ? 0 : FR_INSTR_NONCAUSAL) |
                    (context->job->dropout > 0 ? FR_INSTR_DROPOUT : 0));
+    set_core_dims(context, part, is_apart, instr);
     return instr;
 }
 
@@ -40,19 +78,92 @@ static fr_ref scores(lower_context *context)
     const lower_shape *s = &context->shape;
     if (context->is_fused || lower_is_cpu_attention(context))
         return lower_absent;
-    return lower_temp(context,
-                      lower_bytes(context, s->rows * s->q_heads, s->seq));
+    return lower_temp(context, lower_bytes(context, s->rows * s->q_heads,
+                                           s->seq * context->plan->cp));
 }
 
-static void core_forward(lower_context *context, fr_ref qkv, fr_ref o,
-                         fr_ref kept)
+/* Bytes of q, and of k and v, in the qkv operand. */
+static uint64_t query_bytes(const lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    return lower_bytes(context, s->rows, s->q_heads * s->head_dim);
+}
+
+uint64_t lower_key_bytes(const lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    return lower_bytes(context, s->rows, s->qkv) - query_bytes(context);
+}
+
+static fr_ref moved(fr_ref ref, uint64_t offset_bytes)
+{
+    ref.offset_bytes += offset_bytes;
+    return ref;
+}
+
+void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
+                uint64_t n_bytes)
+{
+    fr_instr *instr = lower_emit(context, FR_OP_COPY);
+    instr->dim[0] = (int64_t)n_bytes;
+    instr->ref[0] = src;
+    instr->ref[1] = dst;
+}
+
+/* A collective over the context parallel ranks. */
+static void exchange(lower_context *context, fr_op op, uint64_t n_bytes,
+                     fr_ref src, fr_ref dst)
+{
+    fr_instr *instr = lower_collective(context, op, FR_AXIS_CP,
+                                       fr_plan_storage_dtype(context->plan),
+                                       n_bytes / lower_bytes(context, 1, 1));
+    instr->ref[0] = src;
+    instr->ref[1] = dst;
+}
+
+/* The operand with the keys of all ranks. */
+static fr_ref gather_keys(lower_context *context, fr_ref qkv)
+{
+    const uint64_t q = query_bytes(context), kv = lower_key_bytes(context);
+    const uint64_t all = kv * (uint64_t)context->plan->cp;
+    if (!is_cp(context, FR_CP_ALL_GATHER))
+        return qkv;
+    fr_ref whole = lower_temp(context, q + all);
+    lower_copy(context, qkv, whole, q);
+    exchange(context, FR_OP_ALL_GATHER, all, moved(qkv, q), moved(whole, q));
+    return whole;
+}
+
+static void core_call(lower_context *context, core_part part, fr_ref qkv,
+                      fr_ref o, fr_ref kept)
 {
     fr_ref temp = scores(context);
-    fr_instr *instr = core(context, FR_OP_ATTN_FWD);
+    fr_instr *instr = core(context, FR_OP_ATTN_FWD, part);
     instr->ref[0] = qkv;
     instr->ref[1] = o;
     instr->ref[2] = kept;
     instr->ref[3] = temp;
+}
+
+static uint64_t output_bytes(const lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    return lower_bytes(context, s->rows, s->attn);
+}
+
+/* `by_head`: where the output is kept before heads go back to their ranks. */
+static void core_forward(lower_context *context, fr_ref qkv, fr_ref o,
+                         fr_ref by_head, fr_ref kept)
+{
+    if (is_cp(context, FR_CP_ALL_TO_ALL)) {
+        const lower_shape *s = &context->shape;
+        exchange(context, FR_OP_ALL_TO_ALL,
+                 lower_bytes(context, s->rows, s->qkv), qkv, qkv);
+        core_call(context, CORE_WHOLE, qkv, by_head, kept);
+        exchange(context, FR_OP_ALL_TO_ALL, output_bytes(context), by_head, o);
+        return;
+    }
+    core_call(context, CORE_WHOLE, gather_keys(context, qkv), o, kept);
 }
 
 void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
@@ -164,21 +275,22 @@ static void project(lower_context *context, const lower_kind *kind, fr_ref x)
     lower_rope(context, FR_OP_ROPE_FWD, lower_saved_at(k->qkv));
 }
 
-void lower_attention_forward(lower_context *context, const lower_kind *kind,
-                             fr_ref x, fr_ref target, bool is_partial)
+void lower_attention_project(lower_context *context, const lower_kind *kind,
+                             fr_ref x)
+{
+    if (context->model->kv_lora_rank > 0)
+        lower_latent_forward(context, kind, x);
+    else
+        project(context, kind, x);
+}
+
+void lower_attention_finish(lower_context *context, const lower_kind *kind,
+                            fr_ref target, bool is_partial)
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
     const lower_matrix out = out_matrix(context, kind, true);
     uint64_t mark = lower_temp_mark(context);
-    if (context->model->kv_lora_rank > 0)
-        lower_latent_forward(context, kind, x);
-    else
-        project(context, kind, x);
-    fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
-    core_forward(context, lower_saved_at(k->qkv), lower_saved_at(k->o.wide),
-                 kept);
-    lower_temp_reset(context, mark);
     fr_ref o = lower_operand(context, lower_saved_at(k->o.wide), k->o, s->rows,
                              s->attn);
     fr_ref partial = is_partial ? target : lower_partial_rows(context, target);
@@ -188,31 +300,107 @@ void lower_attention_forward(lower_context *context, const lower_kind *kind,
     lower_temp_reset(context, mark);
 }
 
+void lower_attention_forward(lower_context *context, const lower_kind *kind,
+                             fr_ref x, fr_ref target, bool is_partial)
+{
+    const lower_saved *k = &kind->saved;
+    uint64_t mark = lower_temp_mark(context);
+    lower_attention_project(context, kind, x);
+    fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
+    core_forward(context, lower_saved_at(k->qkv), lower_saved_at(k->o.wide),
+                 lower_saved_at(k->o_by_head), kept);
+    lower_temp_reset(context, mark);
+    lower_attention_finish(context, kind, target, is_partial);
+}
+
+/* One step of the ring; others' results are merged into the own. */
+void lower_ring_core(lower_context *context, const lower_kind *kind,
+                     bool is_own)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    const fr_ref qkv = lower_saved_at(k->qkv);
+    const fr_ref o = lower_saved_at(k->o.wide), lse = lower_saved_at(k->kept);
+    if (is_own) {
+        core_call(context, CORE_OWN, qkv, o, lse);
+        return;
+    }
+    fr_ref part = lower_temp(context, output_bytes(context));
+    fr_ref part_lse = lower_temp(context, lower_core_bytes(context));
+    core_call(context, CORE_OTHER, qkv, part, part_lse);
+    fr_instr *instr = lower_emit(context, FR_OP_ATTN_MERGE);
+    instr->dim[0] = s->rows;
+    instr->dim[1] = s->q_heads;
+    instr->dim[2] = s->v_dim;
+    instr->ref[0] = part;
+    instr->ref[1] = part_lse;
+    instr->ref[2] = o;
+    instr->ref[3] = lse;
+}
+
 /* ---- backward ---------------------------------------------------------------
  */
+
+static void core_gradient(lower_context *context, core_part part,
+                          const fr_ref refs[5])
+{
+    fr_ref temp = scores(context);
+    fr_instr *instr = core(context, FR_OP_ATTN_BWD, part);
+    for (int i = 0; i < 5; i++)
+        instr->ref[i] = refs[i];
+    instr->ref[5] = temp;
+}
 
 static void core_backward(lower_context *context, const lower_kind *kind,
                           fr_ref d_o, fr_ref dqkv)
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
-    const fr_ref qkv = lower_saved_at(k->qkv);
-    fr_ref o = lower_saved_at(k->o.wide);
+    const uint64_t q = query_bytes(context), kv = lower_key_bytes(context);
+    bool is_swapped = is_cp(context, FR_CP_ALL_TO_ALL);
+    fr_ref o = lower_saved_at(is_swapped ? k->o_by_head : k->o.wide);
     fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
+    if (is_swapped)
+        exchange(context, FR_OP_ALL_TO_ALL, output_bytes(context), d_o, d_o);
+    const size_t first = context->instrs.n;
+    fr_ref qkv = gather_keys(context, lower_saved_at(k->qkv));
     if (context->is_core_remade) {
-        size_t first = context->instrs.n;
-        o = lower_temp(context, lower_bytes(context, s->rows, s->attn));
-        core_forward(context, qkv, o, kept);
+        o = lower_temp(context, output_bytes(context));
+        core_call(context, CORE_WHOLE, qkv, o, kept);
         lower_mark_remade(context, first);
     }
-    fr_ref temp = scores(context);
-    fr_instr *instr = core(context, FR_OP_ATTN_BWD);
-    instr->ref[0] = d_o;
-    instr->ref[1] = qkv;
-    instr->ref[2] = o;
-    instr->ref[3] = kept;
-    instr->ref[4] = dqkv;
-    instr->ref[5] = temp;
+    fr_ref gradient = dqkv;
+    if (is_cp(context, FR_CP_ALL_GATHER))
+        gradient = lower_temp(context, q + kv * (uint64_t)context->plan->cp);
+    core_gradient(context, CORE_WHOLE,
+                  (const fr_ref[5]){d_o, qkv, o, kept, gradient});
+    if (is_cp(context, FR_CP_ALL_GATHER)) {
+        lower_copy(context, gradient, dqkv, q);
+        exchange(context, FR_OP_REDUCE_SCATTER,
+                 kv * (uint64_t)context->plan->cp, moved(gradient, q),
+                 moved(dqkv, q));
+    }
+    if (is_swapped)
+        exchange(context, FR_OP_ALL_TO_ALL,
+                 lower_bytes(context, s->rows, s->qkv), dqkv, dqkv);
+}
+
+/* One step of the ring: gradients of q add up here, those of k and v travel
+ * with their keys. */
+void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
+                              fr_ref d_o, fr_ref dqkv, bool is_own)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    fr_ref part =
+        is_own ? dqkv
+               : lower_temp(context, lower_bytes(context, s->rows, s->qkv));
+    core_gradient(context, is_own ? CORE_OWN : CORE_OTHER,
+                  (const fr_ref[5]){d_o, lower_saved_at(k->qkv),
+                                    lower_saved_at(k->o.wide),
+                                    lower_saved_at(k->kept), part});
+    if (!is_own)
+        lower_add(context, part, dqkv, s->rows * s->q_heads * s->head_dim);
 }
 
 /* From dqkv to the gradient of the stream's rows. */
@@ -238,24 +426,37 @@ static fr_ref project_backward(lower_context *context, const lower_kind *kind,
     return dx;
 }
 
-fr_ref lower_attention_backward(lower_context *context, const lower_kind *kind,
-                                fr_ref dy, fr_ref x)
+void lower_attention_open(lower_context *context, const lower_kind *kind,
+                          fr_ref dy, fr_ref d_o)
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
     const lower_matrix out = out_matrix(context, kind, false);
-    fr_ref dqkv = lower_temp(context, lower_bytes(context, s->rows, s->qkv));
-    uint64_t after_dqkv = lower_temp_mark(context);
-    fr_ref d_o = lower_temp(context, lower_bytes(context, s->rows, s->attn));
     lower_gradient d =
         lower_gradient_operand(context, lower_dropped(context, dy, k->mask1),
                                true, s->rows, s->hidden);
     lower_product_dgrad(context, kind, &out, d.rows, d_o);
     lower_product_wgrad(context, &out, d.columns, lower_kept_operand(k->o));
-    core_backward(context, kind, d_o, dqkv);
-    lower_rope(context, FR_OP_ROPE_BWD, dqkv);
-    lower_temp_reset(context, after_dqkv);
+}
+
+fr_ref lower_attention_close(lower_context *context, const lower_kind *kind,
+                             fr_ref dqkv, fr_ref x)
+{
     return context->model->kv_lora_rank > 0
                ? lower_latent_backward(context, kind, dqkv, x)
                : project_backward(context, kind, dqkv, x);
+}
+
+fr_ref lower_attention_backward(lower_context *context, const lower_kind *kind,
+                                fr_ref dy, fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    fr_ref dqkv = lower_temp(context, lower_bytes(context, s->rows, s->qkv));
+    uint64_t after_dqkv = lower_temp_mark(context);
+    fr_ref d_o = lower_temp(context, output_bytes(context));
+    lower_attention_open(context, kind, dy, d_o);
+    core_backward(context, kind, d_o, dqkv);
+    lower_rope(context, FR_OP_ROPE_BWD, dqkv);
+    lower_temp_reset(context, after_dqkv);
+    return lower_attention_close(context, kind, dqkv, x);
 }

@@ -115,6 +115,38 @@ void lower_attention_forward(lower_context *context, const lower_kind *kind,
 fr_ref lower_attention_backward(lower_context *context, const lower_kind *kind,
                                 fr_ref dy, fr_ref x);
 
+/* The same in parts, for a ring of context parallel ranks (lower_ring.c):
+ * projection, core, output; output's backward, core, projection's. */
+/* Bytes of k and v in the qkv operand, which has them last. */
+uint64_t lower_key_bytes(const lower_context *context);
+void lower_attention_project(lower_context *context, const lower_kind *kind,
+                             fr_ref x);
+void lower_ring_core(lower_context *context, const lower_kind *kind,
+                     bool is_own);
+void lower_attention_finish(lower_context *context, const lower_kind *kind,
+                            fr_ref target, bool is_partial);
+void lower_attention_open(lower_context *context, const lower_kind *kind,
+                          fr_ref dy, fr_ref d_o);
+void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
+                              fr_ref d_o, fr_ref dqkv, bool is_own);
+fr_ref lower_attention_close(lower_context *context, const lower_kind *kind,
+                             fr_ref dqkv, fr_ref x);
+
+/* lower_layer.c: a layer in two, before attention's core and after it;
+ * backward likewise. */
+void lower_layer_before(lower_context *context, const lower_kind *kind);
+void lower_layer_after(lower_context *context, const lower_kind *kind,
+                       fr_ref out);
+void lower_layer_backward_before(lower_context *context, const lower_kind *kind,
+                                 fr_ref d_o);
+void lower_layer_backward_after(lower_context *context, const lower_kind *kind,
+                                fr_ref dqkv);
+/* lower_ring.c */
+void lower_ring_segments(lower_context *context, lower_kind *kind,
+                         const char *name);
+
+void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
+                uint64_t n_bytes);
 /* Rotary positions of the qkv operand, in place; nothing without them. */
 void lower_rope(lower_context *context, fr_op op, fr_ref qkv);
 

@@ -176,11 +176,12 @@ fr_status lower_uses_init(lower_class *lc, fr_err *err)
             if (i < n_heads)
                 is_ok = is_ok && push_use(lc, lc->i_head_set, true);
             if (i < n)
-                is_ok = is_ok &&
-                        push_use(lc,
-                                 lc->units.items[units[is_back ? n - 1 - i : i]]
-                                     .i_set,
-                                 is_back);
+                is_ok =
+                    is_ok &&
+                    push_use(
+                        lc,
+                        lc->units.items[units[is_back ? n - 1 - i : i]].i_set,
+                        is_back);
         }
     }
     uint32_t *next = malloc((lc->sets.n + 1) * sizeof *next);

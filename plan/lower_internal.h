@@ -16,6 +16,8 @@
  *   lower_update.c   norm, clip, optimizer, loss
  *   lower_pipeline.c the order of receives
  *   lower_offload.c  what waits in the host's memory
+ *   lower_calls.c    the calls of one layer
+ *   lower_ring.c     the same where keys go round a ring
  *   lower_stage.c    the calls of one pipeline rank
  *   lower_transfer.c sends and receives between stages
  *   lower.c          the program
@@ -96,6 +98,7 @@ typedef struct lower_kept {
 typedef struct lower_saved {
     lower_kept n1, o, n2, act;
     uint64_t stats1, qkv, kept, mid, stats2, fc1;
+    uint64_t o_by_head;    /* context parallel, all-to-all: o of its heads */
     uint64_t mask1, mask2;         /* of dropout */
     uint64_t normed, normed_stats; /* q and k after their norm */
     uint64_t last, last_stats;     /* post-norm: sum before the last norm */
@@ -111,9 +114,16 @@ typedef struct lower_saved {
     uint64_t n_bytes;
 } lower_saved;
 
+/* Segments of a layer whose keys go round a ring. */
+typedef struct lower_ring_calls {
+    uint32_t i_begin, i_own, i_other, i_end; /* i_other: each other rank's */
+    uint32_t i_shift, i_home;
+} lower_ring_calls;
+
 /* Segments of one layer. */
 typedef struct lower_layer_calls {
     uint32_t i_fwd, i_bwd, i_remake, i_norm_reduce, i_cast;
+    lower_ring_calls ring_fwd, ring_remake, ring_bwd;
 } lower_layer_calls;
 
 /*
@@ -332,6 +342,36 @@ void lower_find_local_axes(lower_context *context);
 
 /* lower_layer.c */
 void lower_layer_segments(lower_context *context);
+
+/* A layer of a task, as its calls see it. */
+typedef struct lower_layer_at {
+    const fr_task *task;
+    int32_t i, layer; /* in the chunk, global */
+    uint32_t input;   /* block */
+} lower_layer_at;
+
+/* lower_calls.c */
+/* The (first) unit of layer i of the task's chunk. */
+const lower_unit *lower_layer_unit(const lower_class *lc, const fr_task *task,
+                                   int32_t i);
+/* The unit of the layer's experts; NULL: none. */
+const lower_unit *lower_expert_unit(const lower_class *lc,
+                                    const lower_unit *unit);
+void lower_layer_forward(lower_class *lc, const fr_task *task, int32_t i);
+void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
+                          uint32_t gradient);
+/* A call that reads the layer's weights; their gradients. */
+void lower_add_layer_call(lower_class *lc, const lower_layer_at *at,
+                          uint32_t i_segment);
+void lower_bind_layer_grads(lower_class *lc, const lower_layer_at *at);
+
+/* lower_ring.c */
+bool lower_is_ring(const lower_context *context);
+void lower_ring_forward(lower_class *lc, const lower_layer_at *at,
+                        const lower_ring_calls *calls, uint32_t saved,
+                        uint32_t out);
+void lower_ring_backward(lower_class *lc, const lower_layer_at *at,
+                         uint32_t saved, uint32_t gradient);
 
 /* lower_ends.c */
 void lower_ends_segments(lower_class *lc);

@@ -43,15 +43,6 @@ static lower_matrix matrix_of(int64_t m, int64_t n, int64_t k, uint64_t w)
     return (lower_matrix){.m = m, .n = n, .k = k, .w = w, .b = LOWER_ABSENT};
 }
 
-static void copy(lower_context *context, fr_ref src, fr_ref dst,
-                 uint64_t n_bytes)
-{
-    fr_instr *instr = lower_emit(context, FR_OP_COPY);
-    instr->dim[0] = (int64_t)n_bytes;
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
-}
-
 static fr_ref at(fr_ref ref, uint64_t offset_bytes)
 {
     ref.offset_bytes += offset_bytes;
@@ -152,8 +143,8 @@ void lower_latent_forward(lower_context *context, const lower_kind *kind,
     fr_ref kv = lower_temp(context, p.key_bytes);
     half_forward(context, kind, false, kv);
     /* Keys: each head's own part, and the rotated one that they share. */
-    copy(context, kv, at(qkv, p.key_at), p.key_bytes);
-    copy(context, kv, at(qkv, p.key_at + p.key_bytes), p.rope_bytes);
+    lower_copy(context, kv, at(qkv, p.key_at), p.key_bytes);
+    lower_copy(context, kv, at(qkv, p.key_at + p.key_bytes), p.rope_bytes);
     lower_rope(context, FR_OP_ROPE_FWD, qkv);
     lower_temp_reset(context, mark);
 }
@@ -168,13 +159,13 @@ fr_ref lower_latent_backward(lower_context *context, const lower_kind *kind,
     fr_ref dx = lower_temp(context, s->stream_bytes);
     uint64_t after_dx = lower_temp_mark(context);
     fr_ref dkv = lower_temp(context, p.key_bytes);
-    copy(context, at(dqkv, p.key_at), dkv, p.key_bytes);
+    lower_copy(context, at(dqkv, p.key_at), dkv, p.key_bytes);
     fr_ref dlatent =
         lower_temp(context, lower_bytes(context, p.rows, p.kv_rank + p.rope));
     half_backward(context, kind, false, dkv, dlatent);
-    copy(context, at(dqkv, p.key_at + p.key_bytes),
-         at(dlatent, lower_bytes(context, p.rows, p.kv_rank)),
-         lower_bytes(context, p.rows, p.rope));
+    lower_copy(context, at(dqkv, p.key_at + p.key_bytes),
+               at(dlatent, lower_bytes(context, p.rows, p.kv_rank)),
+               lower_bytes(context, p.rows, p.rope));
     lower_gradient d = lower_gradient_operand(context, dlatent, false, p.rows,
                                               p.kv_rank + p.rope);
     lower_product_dgrad(context, kind, &kv_down, d.rows, dx);

@@ -62,7 +62,8 @@ uint64_t lower_core_bytes(const lower_context *context)
         return rows * sizeof(float);
     if (context->job->dropout > 0)
         width = 2 * width + 1;
-    return rows * (uint64_t)s->seq * width;
+    /* Gathered keys, or the whole sequence of fewer heads. */
+    return rows * (uint64_t)(s->seq * context->plan->cp) * width;
 }
 
 static void init_attention(const lower_context *context, lower_saved *k,
@@ -76,6 +77,10 @@ static void init_attention(const lower_context *context, lower_saved *k,
     k->kept = context->is_core_remade
                   ? LOWER_ABSENT
                   : keep_bytes(used, lower_core_bytes(context));
+    k->o_by_head = keep(context, used,
+                        context->plan->cp > 1 &&
+                            context->plan->cp_kind == FR_CP_ALL_TO_ALL,
+                        s->rows, s->attn);
     bool is_normed = model->has_qk_norm && !is_latent;
     int64_t heads = s->q_heads + s->kv_heads;
     k->normed = keep(context, used, is_normed, s->rows, heads * s->head_dim);
@@ -151,10 +156,12 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
         init_experts(context, k, &used);
     else
         init_mlp(context, k, &used);
-    k->mask1 =
-        is_dropped ? keep_bytes(&used, (uint64_t)(rows * c)) : LOWER_ABSENT;
-    k->mask2 =
-        is_dropped ? keep_bytes(&used, (uint64_t)(rows * c)) : LOWER_ABSENT;
+    if (is_dropped && !is_parallel)
+        k->mask1 = keep_bytes(&used, (uint64_t)(rows * c));
+    if (is_dropped)
+        k->mask2 = keep_bytes(&used, (uint64_t)(rows * c));
+    if (is_parallel) /* one sum, one mask */
+        k->mask1 = k->mask2;
     k->last = keep(context, &used, is_post, rows, c);
     k->joined = keep_operand(context, &used, kind->is_mtp, false, rows, 2 * c);
     k->join_stats = keep_stats(&used, kind->is_mtp, 4, rows);

@@ -41,6 +41,7 @@ static const char *const collective_names[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_HALVING_DOUBLING] = "halving-doubling",
     [FR_COLLECTIVE_TREE] = "tree",
     [FR_COLLECTIVE_DIRECT] = "direct",
+    [FR_COLLECTIVE_SHIFT] = "shift",
 };
 
 static const char *const cp_names[FR_CP_N] = {

@@ -92,6 +92,7 @@ typedef enum fr_collective_kind {
     FR_COLLECTIVE_HALVING_DOUBLING,
     FR_COLLECTIVE_TREE,
     FR_COLLECTIVE_DIRECT, /* everybody pulls from everybody: shared memory */
+    FR_COLLECTIVE_SHIFT,  /* one step of a ring: all to the next member */
     FR_COLLECTIVE_N
 } fr_collective_kind;
 

@@ -435,6 +435,40 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
     return FR_OK;
 }
 
+static fr_status check_context_lowerable(const fr_plan *plan,
+                                         const fr_model *model, fr_err *err)
+{
+    bool is_latent = model->kv_lora_rank > 0;
+    int64_t heads = is_latent ? model->n_heads : model->n_kv_heads;
+    bool is_core_remade = plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+                          plan->recompute_parts & FR_RECOMPUTE_PART_ATTENTION;
+    bool is_plain = model->kind == FR_MODEL_DECODER &&
+                    !model->is_parallel_block && model->sliding_window == 0;
+    if (plan->cp == 1)
+        return FR_OK;
+    if (plan->cp_kind == FR_CP_ALL_TO_ALL &&
+        heads % ((int64_t)plan->tp * plan->cp) != 0)
+        return fr_fail(err, FR_INPUT,
+                       "kv heads %lld %% (tp %d x cp %d) != 0: all-to-all "
+                       "gives each rank whole heads; choose cp-kind ring or "
+                       "all-gather",
+                       (long long)heads, plan->tp, plan->cp);
+    if (plan->cp_kind != FR_CP_RING)
+        return FR_OK;
+    if (!plan->is_flash)
+        return refuse(err, "a ring of keys with unfused attention",
+                      "choose flash attention, or cp-kind all-gather");
+    if (is_core_remade)
+        return refuse(err, "recompute of attention's core in a ring",
+                      "choose cp-kind all-gather, or other parts");
+    if (!is_plain)
+        return refuse(err,
+                      "a ring of keys with sliding windows, parallel blocks or "
+                      "encoders",
+                      "choose cp-kind all-gather");
+    return FR_OK;
+}
+
 /* What lowering of layers does not have. */
 static fr_status check_layers_lowerable(const fr_plan *plan,
                                         const fr_model *model, fr_err *err)
@@ -454,8 +488,7 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
         return fr_fail(err, FR_INPUT,
                        "etp %d > tp %d; choose etp of at most tp", plan->etp,
                        plan->tp);
-    if (plan->cp > 1)
-        return refuse(err, "context parallel plans", "choose cp 1");
+    FR_TRY(check_context_lowerable(plan, model, err));
     if (plan->is_tp_overlap)
         return refuse(err, "tensor-parallel overlap", "leave it out");
     return FR_OK;
