@@ -66,7 +66,9 @@ typedef struct fr_gpu_constants {
     double attention_core_s[FR_GPU_ATTENTION_N]; /* softmax of one pair on one
                                                     multiprocessor, forward */
     double attention_bwd_core_ratio;             /* backward against forward */
-    double attention_bwd_rate[FR_GPU_ATTENTION_N]; /* of products, backward */
+    double attention_rate[2][FR_GPU_ATTENTION_N]; /* its products against
+                                                     large ones: forward,
+                                                     backward */
     double attention_tile_s[2];      /* of 128 queries: forward, backward */
     double rel_err[FR_GPU_FAMILY_N]; /* root mean square of the residuals */
     double guess_err; /* spread of the shares between generations: what is
