@@ -13,10 +13,10 @@
 /* Residuals beyond this (of the logarithm) count linearly. */
 static const double huber = 0.15;
 /* Pull of the prior: one residual of x / prior_spread, x the logarithm of
- * constant over prior.  Weak: an error of 10 % in one row weighs as much as a
- * constant four times its prior.  Rows of few cards tell power from the
- * cooling, software and age of the cards: there physics has a say. */
-static const double prior_spread = 14.0;
+ * constant over prior.  Weak: it only says where to stay what no row tells.
+ * Few cards of one generation differ in power, and also in cooling, software
+ * and age: there physics has a say. */
+static const double prior_spread = 40.0;
 static const double power_spread = 0.5;
 
 /* Where the constants start: what documents and first principles say. */
@@ -185,10 +185,22 @@ double fr_gpu_row_s(const fr_gpu_constants *constants, const fr_gpu_row *row)
 
 typedef struct fitting {
     const fr_gpu_rows *rows;
+    const char *left_out;       /* a source, NULL: none */
     fr_gpu_constants constants; /* what the unknowns point into */
     unknowns unknowns;
     double prior[MOST_UNKNOWNS], spread[MOST_UNKNOWNS];
 } fitting;
+
+static bool is_used(const fitting *fit, const fr_gpu_row *row)
+{
+    return row->weight > 0.0 &&
+           (fit->left_out == NULL || strcmp(fit->left_out, row->source) != 0);
+}
+
+static double residual_of(const fr_gpu_constants *c, const fr_gpu_row *row)
+{
+    return log(fr_gpu_row_s(c, row) / row->seconds);
+}
 
 /* Its square is Huber's loss. */
 static double damped(double residual)
@@ -209,28 +221,27 @@ static void residuals(const double *x, double *out, void *context)
         *fit->unknowns.at[i] = exp(x[i]);
     for (size_t i = 0; i < fit->rows->n; i++) {
         const fr_gpu_row *row = &fit->rows->items[i];
-        if (row->weight <= 0.0)
-            continue;
-        out[n++] =
-            sqrt(row->weight) *
-            damped(log(fr_gpu_row_s(&fit->constants, row) / row->seconds));
+        if (is_used(fit, row))
+            out[n++] =
+                sqrt(row->weight) * damped(residual_of(&fit->constants, row));
     }
     for (size_t i = 0; i < fit->unknowns.n; i++)
         out[n++] = (x[i] - fit->prior[i]) / fit->spread[i];
 }
 
 /* Which shares have rows of their own; returns the rows that are fitted. */
-static size_t find_shares(const fr_gpu_rows *rows, fr_gpu_constants *c,
+static size_t find_shares(fitting *fit,
                           bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N])
 {
+    fr_gpu_constants *c = &fit->constants;
     size_t n = 0;
 
     memset(shares, 0, sizeof(bool) * FR_GPU_GENERATION_N * FR_GPU_MATH_N);
-    for (size_t i = 0; i < rows->n; i++) {
-        const fr_gpu_row *row = &rows->items[i];
+    for (size_t i = 0; i < fit->rows->n; i++) {
+        const fr_gpu_row *row = &fit->rows->items[i];
         fr_gpu_model model;
         fr_gpu_math math;
-        if (row->weight <= 0.0)
+        if (!is_used(fit, row))
             continue;
         n++;
         fr_gpu_model_init_with(row->device, c, &model);
@@ -243,40 +254,34 @@ static size_t find_shares(const fr_gpu_rows *rows, fr_gpu_constants *c,
     return n;
 }
 
-/* Root mean square of the residuals by family, every row alike: what one
- * kernel may be off. */
-static void measure_errors(const fr_gpu_rows *rows, fr_gpu_constants *c)
+/* The prior, and where the search starts: from `start`, if there is one. */
+static void set_start(fitting *fit,
+                      bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N],
+                      const fr_gpu_constants *start, double *x)
 {
-    double sum[FR_GPU_FAMILY_N] = {0}, n[FR_GPU_FAMILY_N] = {0};
-    double mean = 0.0, squares = 0.0, n_shares = 0.0;
+    unknowns from;
+    fr_gpu_constants copy;
 
-    for (size_t i = 0; i < rows->n; i++) {
-        const fr_gpu_row *row = &rows->items[i];
-        double residual;
-        if (row->weight <= 0.0)
-            continue;
-        residual = log(fr_gpu_row_s(c, row) / row->seconds);
-        sum[fr_gpu_row_family(row)] += residual * residual;
-        n[fr_gpu_row_family(row)] += 1.0;
-    }
-    for (int i = 0; i < FR_GPU_FAMILY_N; i++)
-        c->rel_err[i] = n[i] > 0.0 ? sqrt(sum[i] / n[i]) : 0.3;
     for (int g = 0; g < FR_GPU_GENERATION_N; g++)
         for (int m = 0; m < FR_GPU_MATH_N; m++)
-            if (c->achievable[g][m] > 0.0) {
-                double share = log(c->achievable[g][m]);
-                mean += share;
-                squares += share * share;
-                n_shares += 1.0;
-            }
-    if (n_shares > 1.0) {
-        mean /= n_shares;
-        c->guess_err = sqrt(fmax(0.0, squares / n_shares - mean * mean));
+            if (shares[g][m])
+                fit->constants.achievable[g][m] = 0.75;
+    copy = start != NULL ? *start : fit->constants;
+    fit->unknowns = unknowns_of(&fit->constants, shares);
+    from = unknowns_of(&copy, shares);
+    for (size_t i = 0; i < fit->unknowns.n; i++) {
+        x[i] = log(*from.at[i]);
+        fit->prior[i] = log(*fit->unknowns.at[i]);
+        fit->spread[i] = fit->unknowns.at[i] == &fit->constants.power_exponent
+                             ? power_spread
+                             : prior_spread;
     }
 }
 
-fr_status fr_gpu_fit(const fr_gpu_rows *rows, fr_gpu_constants *out,
-                     fr_err *err)
+/* Fits what is not left out; the errors in *out are not set. */
+static fr_status fit_once(const fr_gpu_rows *rows, const char *left_out,
+                          const fr_gpu_constants *start, fr_gpu_constants *out,
+                          fr_err *err)
 {
     bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
     fitting *fit = calloc(1, sizeof *fit);
@@ -287,27 +292,108 @@ fr_status fr_gpu_fit(const fr_gpu_rows *rows, fr_gpu_constants *out,
     if (fit == NULL)
         return fr_fail_no_memory(err);
     fit->rows = rows;
+    fit->left_out = left_out;
     fit->constants = prior_constants();
-    n = find_shares(rows, &fit->constants, shares);
-    fit->unknowns = unknowns_of(&fit->constants, shares);
-    for (int g = 0; g < FR_GPU_GENERATION_N; g++)
-        for (int m = 0; m < FR_GPU_MATH_N; m++)
-            if (shares[g][m])
-                fit->constants.achievable[g][m] = 0.75;
-    for (size_t i = 0; i < fit->unknowns.n; i++) {
-        x[i] = fit->prior[i] = log(*fit->unknowns.at[i]);
-        fit->spread[i] = fit->unknowns.at[i] == &fit->constants.power_exponent
-                             ? power_spread
-                             : prior_spread;
-    }
+    n = find_shares(fit, shares);
+    set_start(fit, shares, start, x);
     status = fr_fit_nonlinear(residuals, fit, n + fit->unknowns.n, x,
                               fit->unknowns.n, err);
     if (status == FR_OK) {
         for (size_t i = 0; i < fit->unknowns.n; i++)
             *fit->unknowns.at[i] = exp(x[i]);
-        measure_errors(rows, &fit->constants);
         *out = fit->constants;
     }
     free(fit);
     return status;
+}
+
+/* ---- its errors ---------------------------------------------------------- */
+
+/* Sums of squares; `guess`: kernels of which the others had none alike. */
+typedef struct errors {
+    double sum[FR_GPU_FAMILY_N], n[FR_GPU_FAMILY_N];
+    double guess_sum, guess_n;
+} errors;
+
+static bool is_known(const fr_gpu_constants *c, const fr_gpu_row *row)
+{
+    fr_gpu_family family = fr_gpu_row_family(row);
+    fr_gpu_model model;
+
+    fr_gpu_model_init_with(row->device, c, &model);
+    if (family == FR_GPU_PRODUCT || family == FR_GPU_GROUPED)
+        return !model.is_guessed[fr_gpu_math_of(&model, row->dtype)];
+    return c->n_rows[model.generation][family] > 0;
+}
+
+/* What the fit without a source says of that source. */
+static fr_status leave_out(const fr_gpu_rows *rows, const char *source,
+                           const fr_gpu_constants *all, errors *sums,
+                           fr_err *err)
+{
+    fr_gpu_constants c;
+
+    FR_TRY(fit_once(rows, source, all, &c, err));
+    for (size_t i = 0; i < rows->n; i++) {
+        const fr_gpu_row *row = &rows->items[i];
+        fr_gpu_family family = fr_gpu_row_family(row);
+        double squared;
+        if (row->weight <= 0.0 || strcmp(row->source, source) != 0)
+            continue;
+        squared = pow(residual_of(&c, row), 2.0);
+        if (is_known(&c, row)) {
+            sums->sum[family] += squared;
+            sums->n[family] += 1.0;
+        } else {
+            sums->guess_sum += squared;
+            sums->guess_n += 1.0;
+        }
+    }
+    return FR_OK;
+}
+
+static bool is_first_of_source(const fr_gpu_rows *rows, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (rows->items[k].weight > 0.0 &&
+            strcmp(rows->items[k].source, rows->items[i].source) == 0)
+            return false;
+    return rows->items[i].weight > 0.0;
+}
+
+/* Of the rows themselves, for kinds that one source alone has measured. */
+static double own_error(const fr_gpu_rows *rows, const fr_gpu_constants *c,
+                        fr_gpu_family family)
+{
+    double sum = 0.0, n = 0.0;
+
+    for (size_t i = 0; i < rows->n; i++) {
+        const fr_gpu_row *row = &rows->items[i];
+        if (row->weight <= 0.0 || fr_gpu_row_family(row) != family)
+            continue;
+        sum += pow(residual_of(c, row), 2.0);
+        n += 1.0;
+    }
+    return n > 0.0 ? sqrt(sum / n) : 0.3;
+}
+
+fr_status fr_gpu_fit(const fr_gpu_rows *rows, fr_gpu_constants *out,
+                     fr_err *err)
+{
+    fr_gpu_constants c;
+    errors sums = {.guess_n = 0.0};
+
+    FR_TRY(fit_once(rows, NULL, NULL, &c, err));
+    for (size_t i = 0; i < rows->n; i++)
+        if (is_first_of_source(rows, i))
+            FR_TRY(leave_out(rows, rows->items[i].source, &c, &sums, err));
+    for (int i = 0; i < FR_GPU_FAMILY_N; i++) {
+        double own = own_error(rows, &c, (fr_gpu_family)i);
+        double left_out = sums.n[i] > 0.0 ? sqrt(sums.sum[i] / sums.n[i]) : own;
+        c.rel_err[i] = fmax(own, left_out);
+    }
+    c.guess_err =
+        sums.guess_n > 0.0 ? sqrt(sums.guess_sum / sums.guess_n) : 0.3;
+    *out = c;
+    return FR_OK;
 }
