@@ -70,9 +70,10 @@ typedef struct fr_gpu_constants {
                                                      large ones: forward,
                                                      backward */
     double attention_tile_s[2];      /* of 128 queries: forward, backward */
-    double rel_err[FR_GPU_FAMILY_N]; /* root mean square of the logarithm of
-                                        model over measured, each source
-                                        predicted from the others */
+    double rel_err[FR_GPU_FAMILY_N]; /* of many kernels of a kind together:
+                                        two of three tables of a source are
+                                        nearer to what the fit to the other
+                                        sources says of them */
     double guess_err; /* the same where the others had no such kernel */
     int n_rows[FR_GPU_GENERATION_N][FR_GPU_FAMILY_N]; /* measurements */
 } fr_gpu_constants;

