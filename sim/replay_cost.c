@@ -185,6 +185,10 @@ static fr_status ask_communicate(fr_replay_costs *c, const fr_instr *instr,
     out->demand = fr_demand_of(
         &cost, true, is_transfer,
         scope->n_nodes > 1 ? fr_fabric_uses_find(c->fabric, instr) : NULL);
+    out->solo_ps = out->latency_ps; /* alone, not beside its like */
+    if (out->has_work)
+        out->solo_ps +=
+            fr_maxmin_duration_ps(out->demand.work, out->demand.cap);
     return FR_OK;
 }
 

@@ -18,6 +18,10 @@ static const char *const slow_cpu =
 static const char *const slow_gpu =
     "  <fabric kind=\"switch\"/>\n"
     "  <slow node=\"box-1\" compute=\"0.83\" network=\"0.71\"/>\n";
+static const char *const jittery =
+    "  <fabric kind=\"switch\"/>\n"
+    "  <slow node=\"box-1\" compute=\"0.83\"/>\n"
+    "  <jitter compute=\"0.023\" network=\"0.017\"/>\n";
 
 static const fold_case cases[] = {
     {.dp = 4, .tp = 1, .pp = 1, .nodes = 1},
@@ -231,6 +235,17 @@ static const char *const fabrics[] = {
     "  </fabric>\n",
 };
 
+/* The expected straggler waits the same for folded ranks and for all. */
+static void test_jitter(void)
+{
+    for (size_t i = 0; i + 2 < sizeof cases / sizeof cases[0]; i++) {
+        fold_case c = cases[i];
+        c.more = jittery;
+        compare(&c, true, FR_REPLAY_INSTRUCTIONS);
+        compare(&c, true, FR_REPLAY_CALLS);
+    }
+}
+
 static void test_fabrics(void)
 {
     static const fold_case plans[] = {
@@ -288,5 +303,5 @@ static void test_counts(void)
 }
 
 CHECK_MAIN({"cpu", test_cpu}, {"gpu instructions", test_gpu_instructions},
-           {"gpu calls", test_gpu_calls}, {"fabrics", test_fabrics},
-           {"counts", test_counts})
+           {"gpu calls", test_gpu_calls}, {"jitter", test_jitter},
+           {"fabrics", test_fabrics}, {"counts", test_counts})
