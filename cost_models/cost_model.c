@@ -7,6 +7,7 @@
 #include "cost_models/compute_fit.h"
 #include "cost_models/compute_key.h"
 #include "cost_models/datasheet.h"
+#include "cost_models/gpu_comm.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ struct fr_cost_model {
     fit_group *groups;
     size_t n_groups;
     fr_comm_fits *comm;
+    fr_gpu_comm *gpu_comm; /* of a cluster of GPUs, else NULL */
     int n_busy_max; /* most ranks that were busy at once */
 };
 
@@ -149,12 +151,14 @@ fr_status fr_cost_model_create(const fr_profile *profile,
     model->cluster = cluster;
     model->rates = fr_device_rates_of(cluster, 0);
     model->n_busy_max = 1;
-    if (profile != NULL) {
-        fr_status status = take_profile(model, err);
-        if (status != FR_OK) {
-            fr_cost_model_destroy(model);
-            return status;
-        }
+    fr_status status = FR_OK;
+    if (profile != NULL)
+        status = take_profile(model, err);
+    if (status == FR_OK && model->rates.is_gpu)
+        status = fr_gpu_comm_create(cluster, model->comm, &model->gpu_comm, err);
+    if (status != FR_OK) {
+        fr_cost_model_destroy(model);
+        return status;
     }
     if (model->node_memory_Bps <= 0.0)
         model->node_memory_Bps = model->rates.memory_Bps;
@@ -171,6 +175,7 @@ void fr_cost_model_destroy(fr_cost_model *model)
     free(model->groups);
     free(model->points);
     fr_comm_fits_destroy(model->comm);
+    fr_gpu_comm_destroy(model->gpu_comm);
     free(model);
 }
 
@@ -387,7 +392,7 @@ static void ask_datasheet(const fr_cost_model *model, const fr_instr *instr,
                                     n_bytes / element, element, &link);
     out->latency_s = fmin(link.latency_s, seconds);
     out->work_s = seconds - out->latency_s;
-    out->cores = model->rates.is_gpu ? 0.0 : 1.0;
+    out->cores = 1.0;
     out->rel_err = 0.3;
     out->source = FR_COST_DATASHEET;
 }
@@ -413,6 +418,7 @@ static bool ask_measured(const fr_cost_model *model, const fr_instr *instr,
                            .is_async = is_async,
                            .is_cold = is_cold(model, instr),
                            .n_group = scope->n_group,
+                           .n_nodes = scope->n_nodes,
                            .n_bytes = fr_instr_payload_bytes(instr),
                            .element_bytes =
                                fr_dtype_bytes((fr_dtype)instr->dtype)};
@@ -444,11 +450,13 @@ fr_status fr_cost_communicate(const fr_cost_model *model, const fr_instr *instr,
         *out = cost;
         return FR_OK;
     }
+    if (model->gpu_comm != NULL)
+        return fr_gpu_comm_cost(model->gpu_comm, instr, scope, out, err);
     if (!ask_measured(model, instr, scope, is_async, &cost))
         ask_datasheet(model, instr, scope, &cost);
     if (scope->n_nodes > 1)
         cost.link_bytes = link_bytes(instr, scope->n_group);
-    if (cost.work_s > 0.0 && !model->rates.is_gpu)
+    if (cost.work_s > 0.0)
         cost.memory_frac = fmin(
             1.0 / (double)(scope->ranks_on_node > 0 ? scope->ranks_on_node : 1),
             memory_bytes(instr, scope->n_group) / cost.work_s /

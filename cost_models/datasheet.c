@@ -26,7 +26,7 @@ static const double unknown_memory_Bps = 15e9;
 static const char *const dtype_peaks[FR_DTYPE_N] = {
     [FR_DTYPE_F32] = "fp32",  [FR_DTYPE_BF16] = "bf16", [FR_DTYPE_F16] = "fp16",
     [FR_DTYPE_TF32] = "tf32", [FR_DTYPE_FP8] = "fp8",   [FR_DTYPE_F64] = "fp64",
-    [FR_DTYPE_I32] = "fp32",  [FR_DTYPE_U8] = "fp32",
+    [FR_DTYPE_I32] = "fp32",  [FR_DTYPE_U8] = "fp32", [FR_DTYPE_FP4] = "fp4",
 };
 
 fr_device_rates fr_device_rates_of(const fr_cluster *cluster, int64_t node)

@@ -312,7 +312,8 @@ enum {
     FR_INSTR_LAST_STAGE = 1 << 4,
     FR_INSTR_NONCAUSAL = 1 << 5, /* attention: every query sees every key */
     FR_INSTR_TRANSPOSE = 1 << 6,
-    FR_INSTR_DROPOUT = 1 << 7 /* draws or reads a mask, a byte an element */
+    FR_INSTR_DROPOUT = 1 << 7, /* draws or reads a mask, a byte an element */
+    FR_INSTR_GIVEN = 1 << 8 /* collectives: the plan names the algorithm */
 };
 
 #define FR_INSTR_REFS 8
