@@ -85,6 +85,10 @@ static void set_nic_rate(const fr_import_text *in, const fr_import_node *node,
         type->nic_Bps = row->type.nic_Bps;
         fr_import_note(in, "NICs as those of %s in the catalogue: %g Gb/s",
                        row->type.id, type->nic_Bps * 8e-9);
+    } else if (type->nic_Bps <= 0.0 && node->nic_rated_Bps > 0.0) {
+        type->nic_Bps = node->nic_rated_Bps;
+        fr_import_note(in, "NICs at the full rate of their model: %g Gb/s",
+                       type->nic_Bps * 8e-9);
     } else if (type->nic_Bps <= 0.0) {
         type->nic_Bps = node->nic_pcie_Bps > 0.0
                             ? node->nic_pcie_Bps

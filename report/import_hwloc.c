@@ -18,7 +18,7 @@ typedef struct hwloc_file {
     const fr_xml_node *gpu_bridges[MAX_GPUS];
     int32_t n_gpus, n_other_displays;
     int32_t n_nics, n_fabric_nics; /* all, with an OpenFabrics name */
-    uint32_t nic_vendor;
+    uint32_t nic_vendor, nic_device;
     double nic_pcie_Bps, gpu_pcie_Bps;
     int32_t n_packages, n_cores;
     uint64_t memory_bytes, cache_bytes;
@@ -90,10 +90,17 @@ static fr_status read_pci(hwloc_file *file, const fr_xml_node *object,
         file->gpus[file->n_gpus++] = object;
         file->gpu_pcie_Bps = slower(file->gpu_pcie_Bps, link_Bps(object));
     } else if (class >> 8 == 0x02) {
+        bool is_fabric = has_fabric_name(object);
+        bool is_first = is_fabric && file->n_fabric_nics == 0;
         file->n_nics++;
-        file->n_fabric_nics += has_fabric_name(object);
+        file->n_fabric_nics += is_fabric;
+        if (file->n_fabric_nics > 0 && !is_fabric)
+            return FR_OK; /* those with RDMA carry the traffic */
         file->nic_vendor = vendor;
-        file->nic_pcie_Bps = slower(file->nic_pcie_Bps, link_Bps(object));
+        file->nic_device = device;
+        file->nic_pcie_Bps = is_first
+                                 ? link_Bps(object)
+                                 : slower(file->nic_pcie_Bps, link_Bps(object));
     }
     return FR_OK;
 }
@@ -308,6 +315,7 @@ static void set_nics(const hwloc_file *file, fr_import_node *node)
 {
     node->n_nics = file->n_fabric_nics > 0 ? file->n_fabric_nics : file->n_nics;
     node->nic_pcie_Bps = file->nic_pcie_Bps;
+    node->nic_rated_Bps = fr_import_nic_Bps(file->nic_vendor, file->nic_device);
     if (file->nic_vendor == 0x1d0f)
         node->nic_kind = FR_NIC_EFA;
     else if (file->n_fabric_nics > 0)

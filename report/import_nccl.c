@@ -301,7 +301,7 @@ static fr_status read_nets(const nccl_file *file, fr_import_node *node,
         if (rate_Bps > node->nic_Bps) {
             node->nic_Bps = rate_Bps;
             node->n_nics = 0;
-            node->nic_latency_s = latency_us * 1e-6;
+            node->nic_latency_s = latency_us / 1e6;
             node->nic_kind = kind_of_pci(fr_xml_parent(fr_xml_parent(net)));
             if (name && fr_text_starts(name, "eth"))
                 node->nic_kind = FR_NIC_ETHERNET;
@@ -322,6 +322,9 @@ static fr_status read_nics(const nccl_file *file, fr_import_node *node,
     node->n_nics = file->n_nic_pcis;
     node->nic_kind = kind_of_pci(file->nic_pci);
     node->nic_pcie_Bps = file->nic_pcie_Bps;
+    if (file->nic_pci)
+        node->nic_rated_Bps = fr_import_nic_Bps(hex(file->nic_pci, "vendor"),
+                                                hex(file->nic_pci, "device"));
     if (file->n_nic_pcis > 0 && !file->has_no_classes)
         fr_import_note(file->in,
                        "no <net> elements: %d PCI functions of class "

@@ -12,7 +12,7 @@ static fr_status read_side(const fr_json_value *result, const char *key,
     const fr_json_value *side, *wrong;
     FR_TRY(fr_json_get_object(result, key, &side, err));
     FR_TRY(fr_json_get_double(side, "time", time_s, err));
-    *time_s *= 1e-6;
+    *time_s /= 1e6;
     wrong = fr_json_find(side, "nwrong");
     if (!wrong || fr_json_kind_of(wrong) == FR_JSON_STRING)
         return FR_OK; /* not checked */

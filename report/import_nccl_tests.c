@@ -246,7 +246,7 @@ static fr_status read_row(text_file *file, char *line, int n_line, fr_err *err)
         const char *text = words[at->wrong[i]];
         FR_TRY(
             read_number(file, words[at->time[i]], n_line, &row.time_s[i], err));
-        row.time_s[i] *= 1e-6;
+        row.time_s[i] /= 1e6;
         if (strcmp(text, "N/A") == 0 || at->counts_errors)
             continue;
         FR_TRY(read_number(file, text, n_line, &wrong, err));

@@ -1,10 +1,8 @@
 /* import_parts.c: what readers share: notes, choices, the finished cluster. */
 #include "report/import_parts.h"
 
-#include "core/fileio.h"
 #include "core/text.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +66,29 @@ double fr_import_pcie_Bps(const char *speed, int64_t n_lanes)
     for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++)
         if (rate == generations[i][0])
             return (double)n_lanes * generations[i][1] / 80.0 * 1e9;
+    return 0.0;
+}
+
+/* NVIDIA's (Mellanox's) NICs: ids of pci-ids.ucw.cz, rates of the datasheets.
+ */
+double fr_import_nic_Bps(uint32_t vendor, uint32_t device)
+{
+    static const struct {
+        uint32_t device;
+        double Gbps;
+    } nics[] = {
+        {0x1013, 100}, /* ConnectX-4 */
+        {0x1017, 100}, /* ConnectX-5 */
+        {0x1019, 100}, /* ConnectX-5 Ex */
+        {0x101b, 200}, /* ConnectX-6 */
+        {0x101d, 200}, /* ConnectX-6 Dx */
+        {0x1021, 400}, /* ConnectX-7 */
+        {0x1023, 800}, /* ConnectX-8 */
+        {0xa2dc, 400}, /* BlueField-3 */
+    };
+    for (size_t i = 0; i < sizeof nics / sizeof nics[0]; i++)
+        if (vendor == 0x15b3 && nics[i].device == device)
+            return nics[i].Gbps * 1e9 / 8.0;
     return 0.0;
 }
 

@@ -63,7 +63,8 @@ typedef struct fr_import_node {
     int32_t n_nics;
     fr_nic_kind nic_kind;
     double nic_Bps, nic_latency_s;
-    double nic_pcie_Bps; /* PCIe of a NIC: no NIC is faster */
+    double nic_rated_Bps; /* what its model can at most */
+    double nic_pcie_Bps;  /* PCIe of a NIC: no NIC is faster */
     int32_t n_sockets;
     int32_t n_switches; /* PCIe switches that GPUs hang on */
     double uplink_Bps;
@@ -89,6 +90,9 @@ FR_CHECKED fr_status fr_import_finish(const fr_import_text *in,
  * the GT/s; 0 when it is not known.
  */
 double fr_import_pcie_Bps(const char *speed, int64_t n_lanes);
+
+/* The fastest port of a NIC of this PCI id; 0: unknown. */
+double fr_import_nic_Bps(uint32_t vendor, uint32_t device);
 
 /* What joins n_gpus GPUs whose pairs have n_links[i * n_gpus + j] NVLinks. */
 void fr_import_nvlinks(const fr_import_text *in, const int32_t *n_links,

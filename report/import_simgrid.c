@@ -81,8 +81,10 @@ static bool walk(graph *g, const fr_platform_path *path, uint32_t from,
     for (size_t k = 0; k < path->n; k++) {
         uint32_t link = path->links[is_back ? path->n - 1 - k : k];
         uint32_t i = g->cable_of[link];
-        if (g->cables[i].is_fatpipe)
+        if (g->cables[i].is_fatpipe) {
+            g->cables[i].is_used = true;
             continue;
+        }
         int end = entry_end(g, link, at);
         if (end < 0)
             return false;
@@ -160,7 +162,7 @@ static fr_status check_ends(graph *g, fr_err *err)
                     fr_platform_host_id(g->platform, g->hosts[a]),
                     fr_platform_host_id(g->platform, g->hosts[b]));
     for (uint32_t i = 0; i < g->n_cables; i++)
-        if (g->cables[i].is_used &&
+        if (g->cables[i].is_used && !g->cables[i].is_fatpipe &&
             find(g, end_of(g, i, 0)) == find(g, end_of(g, i, 1)))
             return fr_import_fail(
                 g->in, 1, err,
@@ -201,7 +203,8 @@ static bool pair_up(graph *g, const cable *c, fr_fabric *fabric,
         const fr_platform_link *at =
             fr_platform_link_at(g->platform, other->link);
         if (other == c || !other->is_used || other->is_paired ||
-            other->is_split || at->bandwidth_Bps != link->bandwidth_Bps ||
+            other->is_fatpipe || other->is_split ||
+            at->bandwidth_Bps != link->bandwidth_Bps ||
             at->latency_s != link->latency_s ||
             vertex_of(g, end_of(g, i, 0), fabric) != link->to ||
             vertex_of(g, end_of(g, i, 1), fabric) != link->from)
@@ -228,7 +231,7 @@ static fr_status make_links(graph *g, fr_fabric *fabric, fr_err *err)
         cable *c = &g->cables[i];
         const fr_platform_link *from =
             fr_platform_link_at(g->platform, c->link);
-        if (!c->is_used || c->is_paired)
+        if (!c->is_used || c->is_paired || c->is_fatpipe)
             continue;
         c->is_paired = true;
         fr_fabric_link *link = &fabric->links[fabric->n_links++];
@@ -322,7 +325,7 @@ static fr_status make_cluster(graph *g, const fr_catalog_node *row,
     type->nic_Bps = fastest_host(g, &out->fabric);
     type->nic_latency_s = 0.0;
     for (size_t i = 0; i < g->n_cables; i++)
-        if (g->cables[i].is_fatpipe)
+        if (g->cables[i].is_fatpipe && g->cables[i].is_used)
             fr_import_note(
                 g->in, "FATPIPE link '%s' is left out",
                 fr_platform_link_at(g->platform, g->cables[i].link)->id);

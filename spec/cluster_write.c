@@ -54,7 +54,7 @@ static const unit units_flops[] = {
     {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}, {"FLOP/s", 1.0}, {NULL, 0}};
 static const unit units_w[] = {{"W", 1.0}, {NULL, 0}};
 static const unit units_usd[] = {{"USD/h", 1.0}, {NULL, 0}};
-static const unit units_frac[] = {{"", 1.0}, {NULL, 0}};
+static const unit units_frac[] = {{"", 1.0}, {"%", 0.01}, {NULL, 0}};
 
 /* The fewest digits of this unit that are read back as `value`, without an
  * exponent unless all 17 are needed. */
@@ -77,18 +77,22 @@ static bool format_in(const unit *u, fr_quantity quantity, double value,
 
 /*
  * The shortest decimal with one of the units that is read back as `value`; 17
- * digits of the smallest unit where none is.
+ * digits of the plain unit where none is.
  */
 static void put_quantity(fr_buffer *out, const char *name, fr_quantity quantity,
                          const unit *units, double value)
 {
     char best[FR_FORMAT_MAX * 2] = "", text[FR_FORMAT_MAX * 2];
     for (const unit *u = units; u->name; u++) {
-        bool is_same = format_in(u, quantity, value, text, sizeof text);
-        bool is_last = !u[1].name && !best[0];
-        if ((is_same && (!best[0] || strlen(text) < strlen(best))) || is_last)
+        if (value < u->factor && u[1].name)
+            continue;
+        if (format_in(u, quantity, value, text, sizeof text) &&
+            (!best[0] || strlen(text) < strlen(best)))
             memcpy(best, text, sizeof best);
     }
+    for (const unit *u = units; u->name && !best[0]; u++)
+        if (u->factor == 1.0)
+            snprintf(best, sizeof best, "%.17g%s", value, u->name);
     put_text(out, name, best);
 }
 
