@@ -252,8 +252,8 @@ static fr_status make_links(graph *g, fr_fabric *fabric, fr_err *err)
     return FR_OK;
 }
 
-/* How far our paths are from SimGrid's routes. */
-static void compare(graph *g, const fr_cluster *cluster)
+/* How far our paths are from SimGrid's routes: not more than rounding. */
+static fr_status compare(graph *g, const fr_cluster *cluster, fr_err *err)
 {
     fr_platform_path path = {0};
     double worst_rate = 0.0, worst_s = 0.0;
@@ -276,10 +276,18 @@ static void compare(graph *g, const fr_cluster *cluster)
             worst_s = fmax(worst_s, fabs(ours.latency_s - path.latency_s));
         }
     fr_platform_path_release(&path);
+    if (worst_rate > 0.01)
+        return fr_import_fail(
+            g->in, 1, err,
+            "as a list of links the bandwidth between hosts would be off by "
+            "%.0f %%: links that are faster one way than the other, or routes "
+            "that are not the shortest, have no place in it",
+            100.0 * worst_rate);
     fr_import_note(g->in,
-                   "paths against SimGrid's routes: bandwidth within %.3g "
-                   "%%, latency within %.3g us",
+                   "paths against SimGrid's routes: bandwidth within %.3g %%, "
+                   "latency within %.3g us",
                    100.0 * worst_rate, worst_s * 1e6);
+    return FR_OK;
 }
 
 /* ---- the cluster ----------------------------------------------------------
@@ -334,9 +342,7 @@ static fr_status make_cluster(graph *g, const fr_catalog_node *row,
                    "'%s'; their links are the network, not its NICs",
                    g->n_hosts, row->type.id,
                    fr_platform_host_id(g->platform, g->hosts[0]));
-    if (g->n_hosts > 1)
-        compare(g, out);
-    return FR_OK;
+    return g->n_hosts > 1 ? compare(g, out, err) : FR_OK;
 }
 
 /* Links in file order; UP and DOWN of a split one follow each other. */
