@@ -54,6 +54,11 @@ static const fr_option validate_options[] = {
 static const char *const catalog_words[] = {"models",  "clusters", "nodes",
                                             "devices", "sources",  NULL};
 static const char *const report_words[] = {"trace", "check-trace", NULL};
+static const fr_option import_options[] = {
+    FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES, FR_OPT_OUTPUT, FR_OPT_N};
+static const char *const import_words[] = {
+    "simgrid",    "nccl",  "nccl-graph", "hwloc",
+    "nccl-tests", "slurm", "topo-m",     NULL};
 static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
 
 const fr_command fr_commands[] = {
@@ -185,6 +190,23 @@ const fr_command fr_commands[] = {
      "  forerun catalog\n  forerun catalog devices\n"
      "  forerun catalog nodes --json",
      fr_cmd_catalog},
+    {"import",
+     "read what other tools say of machines and links",
+     "[KIND] FILE",
+     1,
+     2,
+     {FR_POSITIONAL_WORD, FR_POSITIONAL_FILE},
+     import_words,
+     import_options,
+     "KIND: nccl (topology XML), hwloc (lstopo XML), topo-m (nvidia-smi topo "
+     "-m),\nslurm (topology.conf), simgrid (platform XML): a cluster file; "
+     "nccl-tests\n(text or JSON): a profile for --profile.  Without KIND it is "
+     "guessed.  What\nthe file does not say is taken from the catalogue and "
+     "said on stderr.",
+     "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
+     "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
+     "  forerun import all_reduce.txt -o links.json",
+     fr_cmd_import},
     {"report",
      "timelines as files",
      "trace PLAN CLUSTER | check-trace FILE",

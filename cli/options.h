@@ -48,6 +48,12 @@ const char *fr_choice_search(int i);
       "no chatter on stderr; errors are still printed")                        \
     X(PROFILE, "profile", 'p', PATH, "FILE", INPUT, 0, 0, 0,                   \
       "measurements of this machine (forerun calibrate)")                      \
+    X(GPU, "gpu", 0, TEXT, "NAME", INPUT, 0, 0, 0,                             \
+      "model of the GPUs (forerun catalog devices)")                           \
+    X(NODE_TYPE, "node-type", 0, TEXT, "NAME", INPUT, 0, 0, 0,                 \
+      "what the nodes are, where the file is silent (forerun catalog nodes)")  \
+    X(NODES, "nodes", 0, COUNT, "N", INPUT, 0, 1, 1000000,                     \
+      "how many such nodes (1)")                                               \
     X(OUTPUT, "output", 'o', PATH, "FILE", OUTPUT, 0, 0, 0,                    \
       "write the result to FILE")                                              \
     X(TRACE, "trace", 0, PATH, "FILE", OUTPUT, 0, 0, 0,                        \
