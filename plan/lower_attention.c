@@ -65,9 +65,9 @@ static fr_instr *core(lower_context *context, fr_op op, core_part part)
 {
     bool is_apart = !context->is_fused && !lower_is_cpu_attention(context);
     fr_instr *instr = lower_emit(context, op);
-    instr->flags = (uint16_t)((context->is_fused ? 0 : FR_INSTR_SAVE_PROBS) |
-                              (context->job->dropout > 0 ? FR_INSTR_DROPOUT
-                                                         : 0));
+    instr->flags =
+        (uint16_t)((context->is_fused ? 0 : FR_INSTR_SAVE_PROBS) |
+                   (context->job->dropout > 0 ? FR_INSTR_DROPOUT : 0));
     set_core_dims(context, part, is_apart, instr);
     return instr;
 }
@@ -114,9 +114,9 @@ void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
 static void exchange(lower_context *context, fr_op op, uint64_t n_bytes,
                      fr_ref src, fr_ref dst)
 {
-    fr_instr *instr = lower_collective(
-        context, op, FR_AXIS_CP, fr_plan_storage_dtype(context->plan),
-        n_bytes / lower_bytes(context, 1, 1));
+    fr_instr *instr = lower_collective(context, op, FR_AXIS_CP,
+                                       fr_plan_storage_dtype(context->plan),
+                                       n_bytes / lower_bytes(context, 1, 1));
     instr->ref[0] = src;
     instr->ref[1] = dst;
 }
@@ -293,8 +293,7 @@ void lower_attention_finish(lower_context *context, const lower_kind *kind,
     uint64_t mark = lower_temp_mark(context);
     fr_ref o = lower_operand(context, lower_saved_at(k->o.wide), k->o, s->rows,
                              s->attn);
-    fr_ref partial =
-        is_partial ? target : lower_partial_rows(context, target);
+    fr_ref partial = is_partial ? target : lower_partial_rows(context, target);
     lower_product_fwd(context, kind, &out, o, partial);
     if (!is_partial)
         lower_sum_rows(context, partial, target);
@@ -307,8 +306,7 @@ void lower_attention_forward(lower_context *context, const lower_kind *kind,
     const lower_saved *k = &kind->saved;
     uint64_t mark = lower_temp_mark(context);
     lower_attention_project(context, kind, x);
-    fr_ref kept =
-        lower_place_kept(context, k->kept, lower_core_bytes(context));
+    fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
     core_forward(context, lower_saved_at(k->qkv), lower_saved_at(k->o.wide),
                  lower_saved_at(k->o_by_head), kept);
     lower_temp_reset(context, mark);
@@ -361,8 +359,7 @@ static void core_backward(lower_context *context, const lower_kind *kind,
     const uint64_t q = query_bytes(context), kv = lower_key_bytes(context);
     bool is_swapped = is_cp(context, FR_CP_ALL_TO_ALL);
     fr_ref o = lower_saved_at(is_swapped ? k->o_by_head : k->o.wide);
-    fr_ref kept =
-        lower_place_kept(context, k->kept, lower_core_bytes(context));
+    fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
     if (is_swapped)
         exchange(context, FR_OP_ALL_TO_ALL, output_bytes(context), d_o, d_o);
     const size_t first = context->instrs.n;
@@ -395,16 +392,15 @@ void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
-    fr_ref part = is_own ? dqkv
-                         : lower_temp(context,
-                                      lower_bytes(context, s->rows, s->qkv));
+    fr_ref part =
+        is_own ? dqkv
+               : lower_temp(context, lower_bytes(context, s->rows, s->qkv));
     core_gradient(context, is_own ? CORE_OWN : CORE_OTHER,
                   (const fr_ref[5]){d_o, lower_saved_at(k->qkv),
                                     lower_saved_at(k->o.wide),
                                     lower_saved_at(k->kept), part});
     if (!is_own)
-        lower_add(context, part, dqkv,
-                  s->rows * s->q_heads * s->head_dim);
+        lower_add(context, part, dqkv, s->rows * s->q_heads * s->head_dim);
 }
 
 /* From dqkv to the gradient of the stream's rows. */

@@ -117,7 +117,6 @@ fr_ref lower_attention_backward(lower_context *context, const lower_kind *kind,
 
 /* The same in parts, for a ring of context parallel ranks (lower_ring.c):
  * projection, core, output; output's backward, core, projection's. */
-bool lower_is_ring(const lower_context *context);
 /* Bytes of k and v in the qkv operand, which has them last. */
 uint64_t lower_key_bytes(const lower_context *context);
 void lower_attention_project(lower_context *context, const lower_kind *kind,
@@ -132,6 +131,19 @@ void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
                               fr_ref d_o, fr_ref dqkv, bool is_own);
 fr_ref lower_attention_close(lower_context *context, const lower_kind *kind,
                              fr_ref dqkv, fr_ref x);
+
+/* lower_layer.c: a layer in two, before attention's core and after it;
+ * backward likewise. */
+void lower_layer_before(lower_context *context, const lower_kind *kind);
+void lower_layer_after(lower_context *context, const lower_kind *kind,
+                       fr_ref out);
+void lower_layer_backward_before(lower_context *context, const lower_kind *kind,
+                                 fr_ref d_o);
+void lower_layer_backward_after(lower_context *context, const lower_kind *kind,
+                                fr_ref dqkv);
+/* lower_ring.c */
+void lower_ring_segments(lower_context *context, lower_kind *kind,
+                         const char *name);
 
 void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
                 uint64_t n_bytes);

@@ -18,6 +18,8 @@
  *   lower_pipeline.c the order of receives
  *   lower_finish.c   what follows complete gradients
  *   lower_offload.c  what waits in the host's memory
+ *   lower_calls.c    the calls of one layer
+ *   lower_ring.c     the same where keys go round a ring
  *   lower_stage.c    the calls of one pipeline rank
  *   lower_transfer.c sends and receives between stages
  *   lower.c          the program
@@ -114,10 +116,17 @@ typedef struct lower_saved {
     uint64_t n_bytes;
 } lower_saved;
 
+/* Segments of a layer whose keys go round a ring. */
+typedef struct lower_ring_calls {
+    uint32_t i_begin, i_own, i_other, i_end; /* i_other: each other rank's */
+    uint32_t i_shift, i_home;
+} lower_ring_calls;
+
 /* Segments of one layer. */
 typedef struct lower_layer_calls {
     uint32_t i_fwd, i_bwd, i_remake, i_norm_reduce, i_cast;
     uint32_t i_input, i_weights; /* backward in two parts; 0: whole */
+    lower_ring_calls ring_fwd, ring_remake, ring_bwd;
 } lower_layer_calls;
 
 /*
@@ -355,6 +364,37 @@ void lower_layer_segments(lower_context *context);
 void lower_keep_temps(lower_context *context);
 void lower_split_backward(lower_context *context, lower_kind *kind,
                           const char *name);
+/* A layer of a task, as its calls see it. */
+typedef struct lower_layer_at {
+    const fr_task *task;
+    int32_t i, layer; /* in the chunk, global */
+    uint32_t input;   /* block */
+} lower_layer_at;
+
+/* lower_calls.c */
+/* The (first) unit of layer i of the task's chunk. */
+const lower_unit *lower_layer_unit(const lower_class *lc, const fr_task *task,
+                                   int32_t i);
+/* The unit of the layer's experts; NULL: none. */
+const lower_unit *lower_expert_unit(const lower_class *lc,
+                                    const lower_unit *unit);
+void lower_layer_forward(lower_class *lc, const fr_task *task, int32_t i);
+void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
+                          uint32_t gradient);
+/* The second part of a backward that is cut in two. */
+void lower_layer_weights(lower_class *lc, const fr_task *task, int32_t i);
+/* A call that reads the layer's weights; their gradients. */
+void lower_add_layer_call(lower_class *lc, const lower_layer_at *at,
+                          uint32_t i_segment);
+void lower_bind_layer_grads(lower_class *lc, const lower_layer_at *at);
+
+/* lower_ring.c */
+bool lower_is_ring(const lower_context *context);
+void lower_ring_forward(lower_class *lc, const lower_layer_at *at,
+                        const lower_ring_calls *calls, uint32_t saved,
+                        uint32_t out);
+void lower_ring_backward(lower_class *lc, const lower_layer_at *at,
+                         uint32_t saved, uint32_t gradient);
 
 /* lower_ends.c */
 void lower_ends_segments(lower_class *lc);
@@ -421,12 +461,6 @@ void lower_bind_flat(lower_class *lc, fr_space space, const lower_bucket *only,
 uint32_t lower_add_activation(lower_class *lc, uint64_t n_bytes);
 /* Place of a layer (or what follows the last one) in inputs and saved. */
 size_t lower_slot(const lower_class *lc, const fr_task *task, int32_t layer);
-/* The (first) unit of layer i of the task's chunk, and that of the layer's
- * experts (NULL: none). */
-const lower_unit *lower_layer_unit(const lower_class *lc, const fr_task *task,
-                                   int32_t i);
-const lower_unit *lower_expert_unit(const lower_class *lc,
-                                    const lower_unit *unit);
 uint32_t *lower_gradient_of(const lower_class *lc, const fr_task *task);
 bool lower_is_remade(const lower_context *context, int32_t i);
 void lower_add_call(lower_class *lc, uint32_t i_segment, int32_t layer,

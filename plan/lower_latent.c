@@ -164,8 +164,8 @@ fr_ref lower_latent_backward(lower_context *context, const lower_kind *kind,
         lower_temp(context, lower_bytes(context, p.rows, p.kv_rank + p.rope));
     half_backward(context, kind, false, dkv, dlatent);
     lower_copy(context, at(dqkv, p.key_at + p.key_bytes),
-         at(dlatent, lower_bytes(context, p.rows, p.kv_rank)),
-         lower_bytes(context, p.rows, p.rope));
+               at(dlatent, lower_bytes(context, p.rows, p.kv_rank)),
+               lower_bytes(context, p.rows, p.rope));
     lower_gradient d = lower_gradient_operand(context, dlatent, false, p.rows,
                                               p.kv_rank + p.rope);
     lower_product_dgrad(context, kind, &kv_down, d.rows, dx);

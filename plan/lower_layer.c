@@ -321,6 +321,69 @@ static void emit_backward(lower_context *context, const lower_kind *kind)
         join_backward(context, kind);
 }
 
+/* ---- in parts, for a ring
+ * ----------------------------------------------------
+ */
+
+static fr_ref layer_input(lower_context *context, const lower_kind *kind,
+                          fr_space space)
+{
+    (void)context;
+    return kind->is_mtp ? lower_saved_at(kind->saved.join_out)
+                        : lower_ref(space, 0);
+}
+
+void lower_layer_before(lower_context *context, const lower_kind *kind)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    if (kind->is_mtp)
+        join_forward(context, kind, lower_ref(FR_SPACE_IN, 0));
+    fr_ref in = layer_input(context, kind, FR_SPACE_IN);
+    fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
+    lower_attention_project(context, kind, x);
+}
+
+void lower_layer_after(lower_context *context, const lower_kind *kind,
+                       fr_ref out)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref mid = lower_saved_at(k->mid);
+    lower_attention_finish(context, kind, mid, false);
+    lower_residual(context, layer_input(context, kind, FR_SPACE_IN),
+                   kind->layout.out_b, mid, k->mask1);
+    fr_ref x = norm_rows(context, &norm2, mid, k->n2, k->stats2);
+    second_half(context, kind, x, mid, out);
+}
+
+void lower_layer_backward_before(lower_context *context, const lower_kind *kind,
+                                 fr_ref d_o)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref mid = lower_saved_at(k->mid);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref dx = second_backward(context, kind, &norm2, mid);
+    add_norm(context, &norm2, dx, mid, k->stats2);
+    lower_temp_reset(context, mark);
+    lower_attention_open(context, kind, lower_ref(FR_SPACE_IN, 0), d_o);
+}
+
+void lower_layer_backward_after(lower_context *context, const lower_kind *kind,
+                                fr_ref dqkv)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    fr_ref input = layer_input(context, kind, FR_SPACE_INPUT);
+    lower_rope(context, FR_OP_ROPE_BWD, dqkv);
+    fr_ref x = normed_again(context, &norm1, input, k->n1);
+    fr_ref dx = lower_attention_close(context, kind, dqkv, x);
+    add_norm(context, &norm1, dx, input, k->stats1);
+    if (kind->is_mtp)
+        join_backward(context, kind);
+}
+
 /* ---- segments ---------------------------------------------------------------
  */
 
@@ -346,10 +409,10 @@ static void remake_segment(lower_context *context, lower_kind *kind,
     emit_forward(context, kind, out, is_whole);
 }
 
-static void kind_segments(lower_context *context, lower_kind *kind,
-                          const char *name)
+/* A layer of one call each way. */
+static void whole_segments(lower_context *context, lower_kind *kind,
+                           const char *name)
 {
-    lower_cast_segment(context, kind);
     kind->calls.i_fwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_fwd", name);
     emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
@@ -360,6 +423,16 @@ static void kind_segments(lower_context *context, lower_kind *kind,
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd", name);
     emit_backward(context, kind);
     lower_split_backward(context, kind, name);
+}
+
+static void kind_segments(lower_context *context, lower_kind *kind,
+                          const char *name)
+{
+    lower_cast_segment(context, kind);
+    if (lower_is_ring(context))
+        lower_ring_segments(context, kind, name);
+    else
+        whole_segments(context, kind, name);
     if (!context->plan->is_sequence_parallel)
         return;
     /* Each TP rank's norms have seen its own rows only. */

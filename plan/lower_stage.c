@@ -158,37 +158,6 @@ static uint32_t load_tokens(lower_class *lc, int64_t micro_batch)
     return lc->tokens[micro_batch];
 }
 
-const lower_unit *lower_layer_unit(const lower_class *lc, const fr_task *task,
-                                   int32_t i)
-{
-    return &lc->units.items[lc->layer_unit[lc->chunk_slot[task->chunk] +
-                                           (uint32_t)i]];
-}
-
-const lower_unit *lower_expert_unit(const lower_class *lc,
-                                    const lower_unit *unit)
-{
-    bool is_there =
-        unit + 1 < lc->units.items + lc->units.n && unit[1].is_expert;
-    return is_there ? unit + 1 : NULL;
-}
-
-static void bind_layer(lower_class *lc, fr_space space, const lower_unit *unit,
-                       char access)
-{
-    const lower_unit *experts = lower_expert_unit(lc, unit);
-    bool is_grad = space == FR_SPACE_GRAD;
-    if (lower_is_by_unit(lc->context)) {
-        lower_bind_set(lc, space, unit->i_set, access);
-        return;
-    }
-    fr_builder_bind(lc->builder, space, is_grad ? unit->grad : unit->weight,
-                    access);
-    if (experts)
-        fr_builder_use(lc->builder, is_grad ? experts->grad : experts->weight,
-                       access);
-}
-
 /*
  * The units that the head or the embedding touches, and the flat base.  Exact,
  * lest the embedding's backward waits for a sum of the head's gradients.
@@ -247,56 +216,6 @@ static void embed(lower_class *lc, const fr_task *task)
     lc->inputs[lower_slot(lc, task, 0)] = block;
 }
 
-/* The layer's weights in the dtype of its products, made once per step; later
- * calls read them. */
-static void bind_low(lower_class *lc, const fr_task *task, int32_t i)
-{
-    uint32_t block = lc->low[lc->chunk_slot[task->chunk] + (uint32_t)i];
-    fr_builder_bind(lc->builder, FR_SPACE_LOW, block, 'r');
-}
-
-static void cast_weights(lower_class *lc, const fr_task *task, int32_t i)
-{
-    const lower_context *context = lc->context;
-    const int32_t layer = lc->chunk_first[task->chunk] + i;
-    const uint64_t n_bytes = lower_kind_of(context, layer)->low_bytes;
-    uint32_t *block = &lc->low[lc->chunk_slot[task->chunk] + (uint32_t)i];
-    if (task->micro_batch == 0)
-        *block = n_bytes == 0
-                     ? FR_BLOCK_NONE
-                     : fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS,
-                                            true, n_bytes);
-    if (*block == FR_BLOCK_NONE || task->micro_batch > 0)
-        return;
-    lower_add_call(lc, lower_calls_of(context, layer).i_cast, layer, -1, -1);
-    bind_layer(lc, FR_SPACE_WEIGHT, lower_layer_unit(lc, task, i), 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_LOW, *block, 'w');
-}
-
-static void layer_forward(lower_class *lc, const fr_task *task, int32_t i)
-{
-    const lower_context *context = lc->context;
-    const int32_t layer = lc->chunk_first[task->chunk] + i;
-    const size_t at = lower_slot(lc, task, i);
-    uint32_t saved =
-        lower_add_activation(lc, lower_saved_bytes(context, layer));
-    uint32_t out =
-        lower_add_activation(lc, lower_stream_bytes(context, layer + 1));
-    lower_before_use(lc);
-    cast_weights(lc, task, i);
-    lower_add_call(lc, lower_calls_of(context, layer).i_fwd, layer,
-                   task->micro_batch, task->chunk);
-    bind_layer(lc, FR_SPACE_WEIGHT, lower_layer_unit(lc, task, i), 'r');
-    bind_low(lc, task, i);
-    fr_builder_bind(lc->builder, FR_SPACE_IN, lc->inputs[at], 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
-    fr_builder_bind(lc->builder, FR_SPACE_OUT, out, 'w');
-    lower_after_use(lc, out);
-    lc->saved[at] = lower_is_remade(context, i) ? FR_BLOCK_NONE : saved;
-    lc->inputs[at + 1] = out;
-    lower_offload_layer(lc, task, i);
-}
-
 /* To the next stage, or the one before: by a send, unless it is here too. */
 static void hand_on(lower_class *lc, const fr_task *task, uint32_t block)
 {
@@ -322,7 +241,7 @@ static void forward(lower_class *lc, const fr_task *task)
     if (is_first_stage(lc, task->chunk))
         embed(lc, task);
     for (int32_t i = 0; i < n_layers; i++)
-        layer_forward(lc, task, i);
+        lower_layer_forward(lc, task, i);
     if (!is_last_stage(lc, task->chunk))
         hand_on(lc, task, lc->inputs[lower_slot(lc, task, n_layers)]);
 }
@@ -350,51 +269,6 @@ static void head(lower_class *lc, const fr_task *task, int32_t i,
                             : FR_BLOCK_NONE);
 }
 
-static void layer_backward(lower_class *lc, const fr_task *task, int32_t i,
-                           uint32_t gradient)
-{
-    const lower_context *context = lc->context;
-    const int32_t layer = lc->chunk_first[task->chunk] + i;
-    const lower_layer_calls calls = lower_calls_of(context, layer);
-    const lower_unit *unit = lower_layer_unit(lc, task, i);
-    const size_t at = lower_slot(lc, task, i);
-    bool is_by_unit = lower_is_by_unit(context);
-    uint32_t saved = lc->saved[at];
-    lower_before_use(lc);
-    lower_fetch_layer(lc, task, i - 1);
-    if (lower_is_remade(context, i)) {
-        saved = lower_add_activation(lc, lower_saved_bytes(context, layer));
-        lower_add_call(lc, calls.i_remake, layer, task->micro_batch,
-                       task->chunk);
-        bind_layer(lc, FR_SPACE_WEIGHT, unit, 'r');
-        bind_low(lc, task, i);
-        fr_builder_bind(lc->builder, FR_SPACE_IN, lc->inputs[at], 'r');
-        fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
-    }
-    if (is_by_unit)
-        lower_open_grads(lc, unit->i_set);
-    bool is_split = calls.i_weights > 0;
-    lower_add_call(lc, is_split ? calls.i_input : calls.i_bwd, layer,
-                   task->micro_batch, task->chunk);
-    if (is_split) {
-        lc->saved[at] = saved;
-        lc->split[at] = lower_add_activation(
-            lc, lower_kind_of(context, layer)->split_bytes);
-        fr_builder_bind(lc->builder, FR_SPACE_WIRE, lc->split[at], 'w');
-    }
-    bind_layer(lc, FR_SPACE_WEIGHT, unit, 'r');
-    bind_layer(lc, FR_SPACE_GRAD, unit, 'm');
-    bind_low(lc, task, i);
-    fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'm');
-    fr_builder_bind(lc->builder, FR_SPACE_INPUT, lc->inputs[at], 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'r');
-    lower_after_use(lc,
-                    is_by_unit ? lc->sets.items[unit->i_set].grad : unit->grad);
-    /* The reduction before had the time of this layer. */
-    fr_builder_keep(lc->builder, lc->left_grad);
-    lc->left_grad = FR_BLOCK_NONE;
-}
-
 static void backward(lower_class *lc, const fr_task *task)
 {
     const lower_context *context = lc->context;
@@ -414,7 +288,7 @@ static void backward(lower_class *lc, const fr_task *task)
             lower_finish_ends(lc, task, true);
         if (i == 0)
             break;
-        layer_backward(lc, task, i - 1, gradient);
+        lower_layer_backward(lc, task, i - 1, gradient);
         if (!context->schedule->is_split)
             lower_finish_layer(lc, task, i - 1);
     }
@@ -435,23 +309,8 @@ static void backward(lower_class *lc, const fr_task *task)
 /* The second part of backward: nobody waits for it but the reductions. */
 static void weights(lower_class *lc, const fr_task *task)
 {
-    const lower_context *context = lc->context;
     for (int32_t i = lc->chunk_layers[task->chunk]; i-- > 0;) {
-        const int32_t layer = lc->chunk_first[task->chunk] + i;
-        const lower_layer_calls calls = lower_calls_of(context, layer);
-        const size_t at = lower_slot(lc, task, i);
-        if (calls.i_weights > 0) {
-            if (lower_is_by_unit(context))
-                lower_open_grads(lc, lower_layer_unit(lc, task, i)->i_set);
-            lower_add_call(lc, calls.i_weights, layer, task->micro_batch,
-                           task->chunk);
-            bind_layer(lc, FR_SPACE_GRAD, lower_layer_unit(lc, task, i), 'm');
-            fr_builder_bind(lc->builder, FR_SPACE_INPUT, lc->inputs[at], 'r');
-            fr_builder_bind(lc->builder, FR_SPACE_SAVED, lc->saved[at], 'r');
-            fr_builder_bind(lc->builder, FR_SPACE_WIRE, lc->split[at], 'r');
-            fr_builder_keep(lc->builder, lc->left_grad);
-            lc->left_grad = FR_BLOCK_NONE;
-        }
+        lower_layer_weights(lc, task, i);
         lower_finish_layer(lc, task, i);
     }
 }

@@ -193,19 +193,18 @@ static bool push_more(lower_class *lc, const lower_unit *unit)
     bool is_ok = true;
     for (size_t i = 0; is_ok && i < sizeof specs / sizeof specs[0]; i++) {
         const more_spec *p = &specs[i];
-        tensor_spec tensor = {.id = ID_MORE + 32 * (uint32_t)unit->layer +
-                                    (uint32_t)i,
-                              .at = p->at,
-                              .rows = p->rows,
-                              .cols = p->cols,
-                              .global_rows = p->global_rows,
-                              .global_cols = p->global_cols,
-                              .sharded_dim = p->sharded_dim,
-                              .init = p->rows == 1 ? FR_TENSOR_INIT_ONE
-                                                   : FR_TENSOR_INIT_NORMAL,
-                              .std = 0.02,
-                              .gpt2_name = p->name,
-                              .llama_name = p->name};
+        tensor_spec tensor = {
+            .id = ID_MORE + 32 * (uint32_t)unit->layer + (uint32_t)i,
+            .at = p->at,
+            .rows = p->rows,
+            .cols = p->cols,
+            .global_rows = p->global_rows,
+            .global_cols = p->global_cols,
+            .sharded_dim = p->sharded_dim,
+            .init = p->rows == 1 ? FR_TENSOR_INIT_ONE : FR_TENSOR_INIT_NORMAL,
+            .std = 0.02,
+            .gpt2_name = p->name,
+            .llama_name = p->name};
         is_ok = push_tensor(lc, &tensor, unit->first, unit->layer);
     }
     return is_ok;

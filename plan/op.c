@@ -76,6 +76,9 @@ const char *fr_space_name(fr_space space)
         [FR_SPACE_TEMP] = "temp",   [FR_SPACE_TOKENS] = "tokens",
         [FR_SPACE_STEP] = "step",   [FR_SPACE_WIRE] = "wire",
         [FR_SPACE_ERROR] = "error", [FR_SPACE_LOW] = "low",
+        [FR_SPACE_PIECE_IN] = "piece_in",
+        [FR_SPACE_PIECE_OUT] = "piece_out",
+        [FR_SPACE_CARRY] = "carry",
     };
     return (unsigned)space < FR_SPACE_N ? names[space] : "?";
 }

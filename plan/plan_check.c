@@ -2,8 +2,10 @@
  * plan_check.c: which plans are legal for a model and a job, and which of
  * those the CPU runtime can train.  Every refusal says the reason and the mend.
  */
+#include "plan/collective.h"
 #include "plan/compressor.h"
 #include "plan/plan.h"
+#include "plan/schedule.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -309,11 +311,13 @@ static fr_status check_fractions(const fr_plan *plan, fr_err *err)
 {
     int64_t n_data = (int64_t)plan->dp * plan->cp;
     if ((unsigned)plan->cp_kind >= FR_CP_N ||
+        (unsigned)plan->flash_kind >= FR_FLASH_N ||
+        (unsigned)plan->kernels >= FR_KERNELS_N ||
         (unsigned)plan->grad_dtype >= FR_DTYPE_N ||
         plan->recompute_parts > FR_RECOMPUTE_PARTS_ALL)
         return fr_fail(err, FR_INPUT,
-                       "cp_kind, grad_dtype or recompute_parts is not one of "
-                       "its kinds");
+                       "cp_kind, flash_kind, kernels, grad_dtype or "
+                       "recompute_parts is not one of its kinds");
     if (plan->zero_group < 0 ||
         (plan->zero_group > 0 && n_data % plan->zero_group != 0))
         return fr_fail(err, FR_INPUT,
@@ -430,6 +434,43 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
         plan->schedule == FR_SCHEDULE_ZB_V)
         return refuse(err, "a backward in two parts",
                       "choose schedule 1f1b or interleaved");
+    if (fr_collectives[plan->collective] != NULL &&
+        !fr_collectives[plan->collective]->is_executable)
+        return refuse(err, "adding in the switch", "choose collective auto");
+    return FR_OK;
+}
+
+static fr_status check_context_lowerable(const fr_plan *plan,
+                                         const fr_model *model, fr_err *err)
+{
+    bool is_latent = model->kv_lora_rank > 0;
+    int64_t heads = is_latent ? model->n_heads : model->n_kv_heads;
+    bool is_core_remade = plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+                          plan->recompute_parts & FR_RECOMPUTE_PART_ATTENTION;
+    bool is_plain = model->kind == FR_MODEL_DECODER &&
+                    !model->is_parallel_block && model->sliding_window == 0;
+    if (plan->cp == 1)
+        return FR_OK;
+    if (plan->cp_kind == FR_CP_ALL_TO_ALL &&
+        heads % ((int64_t)plan->tp * plan->cp) != 0)
+        return fr_fail(err, FR_INPUT,
+                       "kv heads %lld %% (tp %d x cp %d) != 0: all-to-all "
+                       "gives each rank whole heads; choose cp-kind ring or "
+                       "all-gather",
+                       (long long)heads, plan->tp, plan->cp);
+    if (plan->cp_kind != FR_CP_RING)
+        return FR_OK;
+    if (!plan->is_flash)
+        return refuse(err, "a ring of keys with unfused attention",
+                      "choose flash attention, or cp-kind all-gather");
+    if (is_core_remade)
+        return refuse(err, "recompute of attention's core in a ring",
+                      "choose cp-kind all-gather, or other parts");
+    if (!is_plain)
+        return refuse(err,
+                      "a ring of keys with sliding windows, parallel blocks or "
+                      "encoders",
+                      "choose cp-kind all-gather");
     return FR_OK;
 }
 
@@ -452,8 +493,7 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
         return fr_fail(err, FR_INPUT,
                        "etp %d > tp %d; choose etp of at most tp", plan->etp,
                        plan->tp);
-    if (plan->cp > 1)
-        return refuse(err, "context parallel plans", "choose cp 1");
+    FR_TRY(check_context_lowerable(plan, model, err));
     if (plan->is_tp_overlap)
         return refuse(err, "tensor-parallel overlap", "leave it out");
     return FR_OK;
@@ -489,6 +529,10 @@ static fr_status check_states_lowerable(const fr_plan *plan,
         fr_plan_group_size(plan, FR_AXIS_REPLICA) > 1)
         return refuse(err, "ZeRO over a part of dp with experts",
                       "choose zero_group 0");
+    if (fr_schedules[plan->schedule]->is_split && plan->cp > 1 &&
+        plan->cp_kind == FR_CP_RING)
+        return refuse(err, "a backward in two parts around a ring of keys",
+                      "choose cp-kind all-gather, or schedule 1f1b");
     if (plan->is_optimizer_offloaded && has_norms)
         return refuse(err, "LARS and LAMB on the host",
                       "choose adamw or sgd, or leave the offload out");

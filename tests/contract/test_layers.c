@@ -183,6 +183,8 @@ static void set_plan(fr_plan *plan, unsigned i)
     unsigned flash = PICK(2);
     unsigned etp = PICK(2);
     unsigned grad = PICK(2);
+    unsigned cp = PICK(3);
+    unsigned cp_kind = PICK(FR_CP_N);
 #undef PICK
     fr_plan_init(plan);
     plan->precision = dtypes[dtype];
@@ -197,6 +199,8 @@ static void set_plan(fr_plan *plan, unsigned i)
     plan->is_flash = flash;
     plan->grad_dtype = grad ? FR_DTYPE_BF16 : FR_DTYPE_F32;
     plan->expert_imbalance = 1.25;
+    plan->cp = 1 << cp;
+    plan->cp_kind = (fr_cp_kind)cp_kind;
     if (recompute == 1)
         plan->recompute = FR_RECOMPUTE_FULL;
     if (recompute == 2) {
@@ -207,6 +211,21 @@ static void set_plan(fr_plan *plan, unsigned i)
         plan->recompute = FR_RECOMPUTE_SELECTIVE;
     if (recompute == 4)
         plan->recompute_parts = (i * 7 + dtype) % (FR_RECOMPUTE_PARTS_ALL + 1);
+}
+
+/* A way to see each other's keys that the plan can have. */
+static void choose_context(fr_plan *plan, const fr_model *model)
+{
+    bool is_core_remade = plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+                          plan->recompute_parts & FR_RECOMPUTE_PART_ATTENTION;
+    int64_t heads =
+        model->kv_lora_rank > 0 ? model->n_heads : model->n_kv_heads;
+    if (plan->cp_kind == FR_CP_ALL_TO_ALL && heads % (plan->tp * plan->cp) != 0)
+        plan->cp_kind = FR_CP_RING;
+    if (plan->cp_kind == FR_CP_RING &&
+        (!plan->is_flash || is_core_remade || model->sliding_window > 0 ||
+         model->is_parallel_block))
+        plan->cp_kind = FR_CP_ALL_GATHER;
 }
 
 static void test_matrix(void)
@@ -227,6 +246,7 @@ static void test_matrix(void)
             plan.ep = 1;
         if (model.n_experts == 0 || !plan.is_sequence_parallel)
             plan.etp = 0;
+        choose_context(&plan, &model);
         job.dropout = (random >> 50) % 3 ? 0.0 : 0.1;
         fr_program *program = lower(&model, &job, &plan);
         if (!program) {
@@ -347,6 +367,28 @@ static void test_attention_flop(void)
     CHECK_NEAR(sum_flop(program).attention,
                pairs * (4 * 40 + 5 + 10 * 40 + 8), 1e-12);
     fr_program_destroy(program);
+}
+
+/* Context parallel ranks share the flop, exactly, however they see keys. */
+static void test_context(void)
+{
+    fr_model m = llama();
+    fr_job job = small_job();
+    fr_plan plan = bf16_plan();
+    fr_program *program = lower(&m, &job, &plan);
+    const amounts one = sum_flop(program);
+    fr_program_destroy(program);
+    plan.cp = 4;
+    for (int kind = 0; kind < FR_CP_N; kind++) {
+        plan.cp_kind = (fr_cp_kind)kind;
+        program = lower(&m, &job, &plan);
+        if (!program)
+            continue;
+        amounts a = sum_flop(program);
+        CHECK_NEAR(4 * a.products, one.products, 1e-12);
+        CHECK_NEAR(4 * a.attention, one.attention, 1e-12);
+        fr_program_destroy(program);
+    }
 }
 
 /* ---- memory ------------------------------------------------------------------ */
@@ -489,6 +531,6 @@ static void test_catalogue(void)
 
 CHECK_MAIN({"matrix", test_matrix}, {"products", test_products},
            {"narayanan", test_narayanan},
-           {"attention_flop", test_attention_flop},
+           {"attention_flop", test_attention_flop}, {"context", test_context},
            {"korthikanti", test_korthikanti}, {"parts", test_parts},
            {"remade_flop", test_remade_flop}, {"catalogue", test_catalogue})
