@@ -143,7 +143,10 @@ typedef struct lower_kind {
     uint64_t low_bytes; /* of its weights in the dtype of the products, cast
                            once per step (segment i_cast, space LOW) */
     lower_layer_calls calls;
-    uint64_t split_bytes; /* that the second part of backward reads */
+    uint64_t split_bytes; /* that the second part of backward reads of the
+                             first, and ... */
+    uint64_t late_bytes;  /* ... of forward, not among the saved */
+    bool is_input_late, is_saved_late; /* does it read these too? */
 } lower_kind;
 
 typedef enum lower_unit_kind {
@@ -281,6 +284,7 @@ typedef struct lower_class {
     uint32_t *gradients;   /* [n_micro][vpp] received blocks */
     uint32_t *split;       /* [n_micro][n_slots] blocks, between both parts of
                               backward */
+    uint32_t *late;        /* [n_micro][n_slots] blocks, from forward on */
     uint32_t sent[2];      /* blocks that this and the last task sent */
     int64_t n_loaded;      /* micro-batches whose tokens are there */
     uint32_t step;         /* block */
