@@ -70,12 +70,13 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
     lc->tokens = calloc(n_micro + 1, sizeof *lc->tokens);
     lc->gradients = calloc(n_micro * vpp + 1, sizeof *lc->gradients);
     lc->layer_unit = calloc(lc->n_slots + 1, sizeof *lc->layer_unit);
-    lc->transfers = calloc(4 * ((size_t)plan->pp * vpp + 1),
-                           sizeof *lc->transfers);
+    lc->transfers =
+        calloc(4 * ((size_t)plan->pp * vpp + 1), sizeof *lc->transfers);
     lc->is_offloaded =
         calloc(n_micro * lc->n_slots + 1, sizeof *lc->is_offloaded);
-    if (!lc->inputs || !lc->saved || !lc->low || !lc->tokens || !lc->gradients ||
-        !lc->layer_unit || !lc->transfers || !lc->is_offloaded)
+    if (!lc->inputs || !lc->saved || !lc->low || !lc->tokens ||
+        !lc->gradients || !lc->layer_unit || !lc->transfers ||
+        !lc->is_offloaded)
         return fr_fail_no_memory(err);
     return FR_OK;
 }
@@ -136,7 +137,8 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     lower_context context = {
         .model = model, .job = job, .plan = plan, .placement = placement};
     FR_TRY(fr_plan_check_lowerable(plan, model, job, err));
-    if (!model->has_final_norm || model->has_embed_norm)
+    bool is_decoder = model->kind == FR_MODEL_DECODER;
+    if (is_decoder && (!model->has_final_norm || model->has_embed_norm))
         return fr_fail(err, FR_INPUT,
                        "model %s: a decoder without a last norm or with a "
                        "normed embedding is not executable",

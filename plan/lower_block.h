@@ -145,6 +145,9 @@ void lower_layer_backward_after(lower_context *context, const lower_kind *kind,
 void lower_ring_segments(lower_context *context, lower_kind *kind,
                          const char *name);
 
+/* lower_ends.c: the loss; logits become their gradients. */
+void lower_loss(lower_context *context, fr_ref logits);
+
 void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
                 uint64_t n_bytes);
 /* Rotary positions of the qkv operand, in place; nothing without them. */

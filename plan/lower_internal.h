@@ -11,6 +11,7 @@
  *   lower_layer.c    a layer, forward and backward
  *   lower_list.c     an entry of a list of layers
  *   lower_ends.c     embedding, head and loss
+ *   lower_encoder.c  those of encoders
  *   lower_gather.c   ZeRO 2 and 3: what is whole only while it is used
  *   lower_reduce.c   gradient reduction, compressed or not
  *   lower_update.c   norm, clip, optimizer, loss
@@ -99,7 +100,7 @@ typedef struct lower_saved {
     lower_kept n1, o, n2, act;
     uint64_t stats1, qkv, kept, mid, stats2, fc1;
     uint64_t o_by_head;    /* context parallel, all-to-all: o of its heads */
-    uint64_t mask1, mask2;         /* of dropout */
+    uint64_t mask1, mask2; /* of dropout */
     uint64_t normed, normed_stats; /* q and k after their norm */
     uint64_t last, last_stats;     /* post-norm: sum before the last norm */
     /* Latent attention: the latents before and after their norms. */
@@ -194,8 +195,15 @@ typedef struct lower_use {
 } lower_use;
 
 /* Where the tensors outside layers begin in a class's flat list. */
+typedef struct lower_encoder_ends {
+    uint64_t types, norm_w, norm_b, patch, patch_b, first_token;
+    uint64_t pooler, pooler_b, dense, dense_b, dense_norm_w, dense_norm_b;
+    uint64_t vocab_b, pair, pair_b, labels, labels_b;
+} lower_encoder_ends;
+
 typedef struct lower_ends {
     uint64_t wte, wpe, norm_w, norm_b, head;
+    lower_encoder_ends encoder;
 } lower_ends;
 
 /* Something that a pipeline rank receives. */
@@ -270,9 +278,9 @@ typedef struct lower_class {
     int64_t n_loaded;      /* micro-batches whose tokens are there */
     uint32_t step;         /* block */
     uint32_t i_head, i_embed_fwd, i_embed_bwd; /* segments */
-    uint32_t i_head_again; /* onto a gradient that is there */
-    uint32_t i_pending_bucket;                 /* waits for its second stage */
-    uint32_t *transfers; /* [boundary][is_gradient][is_send] segments */
+    uint32_t i_head_again;     /* onto a gradient that is there */
+    uint32_t i_pending_bucket; /* waits for its second stage */
+    uint32_t *transfers;       /* [boundary][is_gradient][is_send] segments */
     /* ZeRO 2, 3 */
     fr_vec(lower_set) sets;
     fr_vec(lower_use) uses;
@@ -295,6 +303,8 @@ lower_layer_calls lower_calls_of(const lower_context *context, int32_t layer);
 uint64_t lower_saved_bytes(const lower_context *context, int32_t layer);
 /* Bytes of a micro-batch's activation before a global layer. */
 uint64_t lower_stream_bytes(const lower_context *context, int32_t layer);
+/* The first layer of a global stage. */
+int32_t lower_first_layer(const lower_context *context, int32_t stage);
 /* Elements of a tensor in the flat list. */
 uint64_t lower_padded(uint64_t n);
 /* Takes the place of a tensor in a unit; LOWER_ABSENT if it is not there. */
@@ -400,6 +410,13 @@ fr_ref lower_own(const lower_class *lc, const lower_bucket *bucket,
 void lower_bind_own(lower_class *lc, const lower_bucket *bucket, fr_space space,
                     char access);
 
+/* lower_encoder.c */
+void lower_place_encoder_ends(lower_class *lc, bool is_final, uint64_t *used);
+void lower_encoder_embed(lower_class *lc);
+void lower_encoder_head(lower_class *lc);
+/* lower_list.c */
+void lower_list_ends(lower_class *lc);
+
 /* lower_reduce.c */
 fr_lane lower_reduce_lane(const lower_context *context);
 void lower_reduce_tied(lower_class *lc);
@@ -421,6 +438,9 @@ void lower_offload_grads(lower_class *lc, uint32_t i_bucket);
 void lower_send(lower_class *lc, int32_t boundary, bool is_gradient,
                 const fr_task *task, uint32_t block);
 void lower_receive(lower_class *lc, size_t i_task, size_t *i_arrival);
+
+/* A gradient is worked on in place: room for the largest of the chunk. */
+uint64_t lower_gradient_bytes(const lower_class *lc, int32_t chunk);
 
 /* lower_pipeline.c */
 FR_CHECKED fr_status lower_pipeline(lower_context *context, fr_err *err);

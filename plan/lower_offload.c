@@ -27,7 +27,7 @@ static uint32_t layer_segment(lower_class *lc, int32_t layer, bool has_saved,
     enum { KNOWN_OFFLOAD = 100 };
     lower_context *context = lc->context;
     const uint64_t saved = has_saved ? lower_saved_bytes(context, layer) : 0;
-    const uint64_t input = context->shape.stream_bytes;
+    const uint64_t input = lower_stream_bytes(context, layer);
     lower_known fresh = {.what = KNOWN_OFFLOAD + is_out,
                          .key = {saved, input, 0}};
     for (size_t i = 0; i < context->known.n; i++) {
@@ -83,7 +83,8 @@ void lower_fetch_layer(lower_class *lc, const fr_task *task, int32_t i)
     if (!lc->is_offloaded[at])
         return;
     lc->is_offloaded[at] = false;
-    lc->inputs[at] = lower_add_activation(lc, context->shape.stream_bytes);
+    lc->inputs[at] =
+        lower_add_activation(lc, lower_stream_bytes(context, layer));
     lower_add_call(lc, layer_segment(lc, layer, has_saved, false), layer,
                    task->micro_batch, task->chunk);
     fr_builder_bind(lc->builder, FR_SPACE_INPUT, lc->inputs[at], 'w');

@@ -189,8 +189,7 @@ static void bind_ends(lower_class *lc, bool is_head, fr_space space,
     }
 }
 
-/* A gradient is worked on in place: room for the largest of the chunk. */
-static uint64_t lower_gradient_bytes(const lower_class *lc, int32_t chunk)
+uint64_t lower_gradient_bytes(const lower_class *lc, int32_t chunk)
 {
     uint64_t most = 0;
     for (int32_t i = 0; i <= lc->chunk_layers[chunk]; i++) {

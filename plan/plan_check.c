@@ -472,11 +472,8 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
                                         const fr_model *model, fr_err *err)
 {
     int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
-    if (model->kind == FR_MODEL_LAYERS)
-        return refuse(err, "a plain list of layers",
-                      "choose a decoder transformer");
-    if (model->kind == FR_MODEL_ENCODER)
-        return refuse(err, "an encoder", "choose a decoder transformer");
+    if (model->kind == FR_MODEL_LAYERS && plan->cp > 1)
+        return refuse(err, "context parallel lists of layers", "choose cp 1");
     if (model->n_experts > 0 && !plan->is_sequence_parallel && etp != plan->tp)
         return refuse(err,
                       "experts split otherwise than the layer without sequence "

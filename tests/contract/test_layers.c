@@ -93,6 +93,47 @@ static fr_model neox(void)
     return m;
 }
 
+static fr_model bert(void)
+{
+    fr_model m = gpt();
+    m.kind = FR_MODEL_ENCODER;
+    m.activation = FR_ACTIVATION_GELU;
+    m.has_final_norm = false;
+    m.has_embed_norm = m.has_pooler = m.has_mlm_head = true;
+    m.n_token_types = 2;
+    return m;
+}
+
+static fr_model vit(void)
+{
+    fr_model m = gpt();
+    m.kind = FR_MODEL_ENCODER;
+    m.activation = FR_ACTIVATION_GELU;
+    m.is_tied = false;
+    m.vocab = 0;
+    m.image_size = 224;
+    m.patch_size = 16;
+    m.n_channels = 3;
+    m.n_labels = 10;
+    m.max_seq = 197;
+    return m;
+}
+
+static fr_model list(void)
+{
+    static fr_model_layer entries[3] = {
+        {"stem", 236027904.0, 9536, 7024640, 802816, 1},
+        {"body", 462422016.0, 75008, 11239424, 3211264, 4},
+        {"end", 4096000.0, 2049000, 8192, 4000, 1}};
+    fr_model m;
+    fr_model_init(&m);
+    m.kind = FR_MODEL_LAYERS;
+    m.layers = entries;
+    m.n_layer_entries = 3;
+    m.n_layers = 6;
+    return m;
+}
+
 static const struct {
     const char *name;
     fr_model (*make)(void);
@@ -100,7 +141,8 @@ static const struct {
     {"gpt", gpt},           {"llama", llama},
     {"mixtral", mixtral},   {"qwen_moe", qwen_moe},
     {"deepseek", deepseek}, {"deepseek_mtp", deepseek_mtp},
-    {"neox", neox},
+    {"neox", neox},         {"bert", bert},
+    {"vit", vit},           {"list", list},
 };
 
 enum { N_MODELS = sizeof models / sizeof models[0] };
@@ -222,8 +264,12 @@ static void choose_context(fr_plan *plan, const fr_model *model)
         model->kv_lora_rank > 0 ? model->n_heads : model->n_kv_heads;
     if (plan->cp_kind == FR_CP_ALL_TO_ALL && heads % (plan->tp * plan->cp) != 0)
         plan->cp_kind = FR_CP_RING;
+    if (model->kind == FR_MODEL_LAYERS) {
+        plan->cp = plan->tp = 1;
+        plan->is_sequence_parallel = false;
+    }
     if (plan->cp_kind == FR_CP_RING &&
-        (!plan->is_flash || is_core_remade || model->sliding_window > 0 ||
+        (model->kind == FR_MODEL_ENCODER || !plan->is_flash || is_core_remade || model->sliding_window > 0 ||
          model->is_parallel_block))
         plan->cp_kind = FR_CP_ALL_GATHER;
 }
@@ -305,7 +351,7 @@ static void test_products(void)
     for (int i = 0; i < N_MODELS; i++) {
         fr_model model = models[i].make();
         fr_plan plan = bf16_plan();
-        if (model.n_mtp_layers > 0)
+        if (model.n_mtp_layers > 0 || model.kind == FR_MODEL_LAYERS)
             continue;
         fr_program *program = lower(&model, &job, &plan);
         if (!program)
@@ -315,11 +361,20 @@ static void test_products(void)
         if (model.kv_lora_rank > 0)
             width = 48 + 24;
         double span = model.sliding_window > 0 ? 96.0 : 128.0;
+        /* What only the first token of a sequence meets is not in the model's
+         * flop: pooler, next sentence, labels. */
+        double first = 6.0 * (double)job.global_batch * 256.0 *
+                       (model.has_pooler     ? 256 + 2
+                        : model.n_labels > 0 ? 10
+                                             : 0);
+        /* Images are not differentiated. */
+        double patches = model.n_channels > 0 ? 2.0 * 768 * 256 : 0;
         double attention = 6.0 * (double)model.n_layers *
                            (double)model.n_heads * width * span;
         double expected =
             tokens * (fr_model_flop_per_token(&model, job.seq, false) -
-                      attention);
+                      attention - patches) +
+            first;
         check_that(fabs(sum_flop(program).products / expected - 1) < 1e-9,
                    __FILE__, __LINE__, "%s: %g flop, not %g", models[i].name,
                    sum_flop(program).products, expected);
