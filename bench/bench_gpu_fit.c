@@ -39,7 +39,10 @@ static void print_constants(const fr_gpu_constants *c)
     print_list("attention_core_s", c->attention_core_s, FR_GPU_ATTENTION_N);
     printf("    .attention_bwd_core_ratio = %.5g,\n",
            c->attention_bwd_core_ratio);
-    print_list("attention_bwd_rate", c->attention_bwd_rate, FR_GPU_ATTENTION_N);
+    printf("    .attention_rate = {{%.5g, %.5g, %.5g}, {%.5g, %.5g, %.5g}},\n",
+           c->attention_rate[0][0], c->attention_rate[0][1],
+           c->attention_rate[0][2], c->attention_rate[1][0],
+           c->attention_rate[1][1], c->attention_rate[1][2]);
     print_list("attention_tile_s", c->attention_tile_s, 2);
     print_list("rel_err", c->rel_err, FR_GPU_FAMILY_N);
     printf("    .guess_err = %.5g,\n", c->guess_err);

@@ -1,5 +1,5 @@
 /*
- * bench_sim.c: the simulator by the clock: bench_sim [RESULT.json].
+ * bench_sim.c: the simulator by the clock: bench_sim [RESULT.json [programs]].
  *
  * Event queue: the hold model (pop the next event, push it again at its time
  * plus a random increment) with increments drawn beforehand from several
@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum { N_RUNS = 5, N_DRAWS = 1 << 16 };
 
@@ -316,51 +317,107 @@ static fr_status bench_coupled(bench *b)
 
 /* ---- programs ----------------------------------------------------------- */
 
-/* GPT-3 175B on 32 nodes of 8 H100: every rank simulated by itself. */
-static fr_status simulate_256(double *wall_s, double *step_s, fr_err *err)
-{
-    fr_cluster cluster = {0};
-    fr_cost_model *costs = NULL;
-    fr_program *program = NULL;
-    fr_model model = {0};
-    fr_prediction prediction;
+typedef struct scene {
+    const char *model, *cluster;
+    int32_t n_layers; /* 0: the model's */
+    int32_t tp, pp, dp;
+    int64_t n_micro, seq; /* of each pipeline */
+    bool is_unfolded;
+} scene;
+
+typedef struct timing {
+    double lower_s, simulate_s, step_s;
+    int64_t ranks_simulated;
+    uint64_t n_events;
+} timing;
+
+typedef struct stage_set {
+    fr_cluster cluster;
+    fr_cost_model *costs;
+    fr_model model;
     fr_plan plan;
     fr_job job;
-    int32_t nodes[256];
-    double runs[N_RUNS];
-    fr_status status;
+    fr_placement placement;
+    int32_t *node_of_rank;
+} stage_set;
 
-    fr_plan_init(&plan);
-    plan.tp = plan.pp = 8;
-    plan.dp = 4;
-    plan.is_sequence_parallel = true;
-    fr_job_init(&job);
-    job.global_batch = 64;
-    job.seq = 2048;
-    for (int i = 0; i < 256; i++)
-        nodes[i] = i / 8;
-    const fr_placement placement = {256, nodes};
-    FR_TRY_GOTO(status, fr_model_load("gpt3-175b", &model, err), out);
-    FR_TRY_GOTO(status, fr_cluster_load("dgx-h100:32", &cluster, err), out);
-    FR_TRY_GOTO(status, fr_cost_model_create(NULL, &cluster, &costs, err), out);
-    FR_TRY_GOTO(status,
-                fr_lower(&model, &job, &plan, &placement, &program, err), out);
-    for (int i = 0; i < N_RUNS; i++) {
-        double begin_s = fr_clock_s();
-        FR_TRY_GOTO(status,
-                    fr_simulate(program, costs, &cluster, &placement, NULL,
-                                &prediction, err),
-                    out);
-        runs[i] = fr_clock_s() - begin_s;
-    }
-    *wall_s = fr_stats_median(runs, N_RUNS);
-    *step_s = prediction.step_s;
-out:
+static void stage_set_release(stage_set *set)
+{
+    fr_cost_model_destroy(set->costs);
+    fr_cluster_release(&set->cluster);
+    fr_model_release(&set->model);
+    free(set->node_of_rank);
+}
+
+static fr_status stage_set_init(const scene *of, stage_set *out, fr_err *err)
+{
+    memset(out, 0, sizeof *out);
+    fr_plan_init(&out->plan);
+    out->plan.tp = of->tp;
+    out->plan.pp = of->pp;
+    out->plan.dp = of->dp;
+    out->plan.micro_batch = 1;
+    out->plan.is_sequence_parallel = of->tp > 1;
+    fr_job_init(&out->job);
+    out->job.global_batch = of->dp * of->n_micro;
+    out->job.seq = of->seq;
+    int64_t n = fr_plan_world(&out->plan);
+    FR_TRY(fr_model_load(of->model, &out->model, err));
+    if (of->n_layers > 0)
+        out->model.n_layers = of->n_layers;
+    out->model.has_rope_scaling = false; /* costs no time */
+    FR_TRY(fr_cluster_load(of->cluster, &out->cluster, err));
+    FR_TRY(fr_cost_model_create(NULL, &out->cluster, &out->costs, err));
+    out->node_of_rank = malloc((size_t)n * sizeof *out->node_of_rank);
+    if (out->node_of_rank == NULL)
+        return fr_fail_no_memory(err);
+    out->placement = (fr_placement){n, out->node_of_rank};
+    return fr_cluster_place(&out->cluster, n, 1, 0, out->node_of_rank, err);
+}
+
+/* From the plan to the prediction, and both halves of it. */
+static fr_status simulate_once(const scene *of, const stage_set *set,
+                               timing *out, fr_err *err)
+{
+    const fr_replay_options options = {.is_unfolded = of->is_unfolded};
+    fr_prediction prediction;
+    fr_program *program = NULL;
+    double begin_s = fr_clock_s();
+    FR_TRY(fr_lower(&set->model, &set->job, &set->plan, &set->placement,
+                    &program, err));
+    double lowered_s = fr_clock_s();
+    fr_status status =
+        fr_simulate_with(program, set->costs, &set->cluster, &set->placement,
+                         &options, NULL, &prediction, err);
+    double end_s = fr_clock_s();
     fr_program_destroy(program);
-    fr_cost_model_destroy(costs);
-    fr_cluster_release(&cluster);
-    fr_model_release(&model);
-    return status;
+    if (status != FR_OK)
+        return status;
+    out->lower_s = lowered_s - begin_s;
+    out->simulate_s = end_s - lowered_s;
+    out->step_s = prediction.step_s;
+    out->ranks_simulated = prediction.sim.ranks_simulated;
+    out->n_events = prediction.sim.events;
+    return FR_OK;
+}
+
+static fr_status simulate_scene(const scene *of, int n_runs, timing *out,
+                                fr_err *err)
+{
+    double lower_s[N_RUNS], simulate_s[N_RUNS];
+    stage_set set;
+    fr_status status = stage_set_init(of, &set, err);
+    for (int i = 0; status == FR_OK && i < n_runs; i++) {
+        status = simulate_once(of, &set, out, err);
+        lower_s[i] = out->lower_s;
+        simulate_s[i] = out->simulate_s;
+    }
+    stage_set_release(&set);
+    if (status != FR_OK)
+        return status;
+    out->lower_s = fr_stats_median(lower_s, (size_t)n_runs);
+    out->simulate_s = fr_stats_median(simulate_s, (size_t)n_runs);
+    return FR_OK;
 }
 
 static void put_absent(bench *b, const char *key, const char *why)
@@ -372,22 +429,56 @@ static void put_absent(bench *b, const char *key, const char *why)
     fr_json_put_string(&b->json, text, why);
 }
 
-static void bench_programs(bench *b)
+/* One scene; its time in `unit_s`. */
+static bool bench_scene(bench *b, const scene *of, int n_runs, const char *key,
+                        double unit_s)
 {
-    double wall_s = 0.0, step_s = 0.0;
+    timing t = {0};
     fr_err err = {0};
 
-    printf("gpt3-175b, tp 8 pp 8 dp 4 on dgx-h100:32, each of 256 ranks\n");
-    if (simulate_256(&wall_s, &step_s, &err) == FR_OK) {
-        printf("  step of %.3f s simulated in %.3f s\n", step_s, wall_s);
-        fr_json_put_double(&b->json, "unfolded256_s", wall_s);
-    } else {
+    printf("%s, tp %d pp %d dp %d, %lld micro-batches on %s%s\n", of->model,
+           (int)of->tp, (int)of->pp, (int)of->dp, (long long)of->n_micro,
+           of->cluster, of->is_unfolded ? ", each rank" : "");
+    if (simulate_scene(of, n_runs, &t, &err) != FR_OK) {
         printf("  not possible: %s\n", err.text);
-        put_absent(b, "unfolded256_s", err.text);
+        put_absent(b, key, err.text);
+        return false;
     }
-    put_absent(b, "folded_405b_ms", "ranks are not folded yet");
-    put_absent(b, "unfolded131072_s", "ranks are not folded yet");
-    put_absent(b, "unfolded131072_peak_bytes", "ranks are not folded yet");
+    printf("  step of %.3f s, %lld ranks simulated, %llu events:\n"
+           "  lowering %.2f ms, simulation %.2f ms, together %.2f ms\n",
+           t.step_s, (long long)t.ranks_simulated,
+           (unsigned long long)t.n_events, 1e3 * t.lower_s, 1e3 * t.simulate_s,
+           1e3 * (t.lower_s + t.simulate_s));
+    fr_json_put_double(&b->json, key, (t.lower_s + t.simulate_s) / unit_s);
+    return true;
+}
+
+/* The most memory that this process has had. */
+static double peak_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0
+               ? 1024.0 * (double)usage.ru_maxrss
+               : 0.0;
+}
+
+static void bench_programs(bench *b)
+{
+    static const scene folded = {
+        "llama-3-405b", "dgx-h100:2048", 0, 8, 16, 128, 64, 8192, false};
+    static const scene small = {"gpt3-175b", "dgx-h100:32", 8,   8, 8, 4,
+                                16,          2048,          true};
+    static const scene wave = {
+        "llama-3-405b", "dgx-h100:16384", 0, 8, 16, 1024, 1, 8192, true};
+
+    bench_scene(b, &folded, N_RUNS, "folded_405b_ms", 1e-3);
+    bench_scene(b, &small, N_RUNS, "unfolded256_s", 1.0);
+    if (bench_scene(b, &wave, 1, "unfolded131072_s", 1.0)) {
+        printf("  %.2f GiB at most\n", peak_bytes() / 0x1p30);
+        fr_json_put_double(&b->json, "unfolded131072_peak_bytes", peak_bytes());
+    } else {
+        put_absent(b, "unfolded131072_peak_bytes", "not simulated");
+    }
     put_absent(b, "estimate_us", "there is no estimate yet");
 }
 
@@ -395,14 +486,15 @@ int main(int argc, char **argv)
 {
     fr_buffer text;
     bench b = {0};
+    bool is_whole = argc < 3 || strcmp(argv[2], "programs") != 0;
 
     fr_buffer_init(&text);
     fr_json_writer_init(&b.json, &text);
     fr_json_begin_object(&b.json);
-    fr_status status = bench_hold(&b);
-    if (status == FR_OK)
+    fr_status status = is_whole ? bench_hold(&b) : FR_OK;
+    if (status == FR_OK && is_whole)
         status = bench_ring(&b);
-    if (status == FR_OK)
+    if (status == FR_OK && is_whole)
         status = bench_coupled(&b);
     if (status == FR_OK) {
         bench_programs(&b);

@@ -76,20 +76,11 @@ static void fill_row(const batch *b, const fr_case_setup *setup,
 static fr_status forecast(const batch *b, const fr_case_setup *setup,
                           fr_prediction *out, fr_err *err)
 {
-    fr_status status;
-    fr_forecast result = {0};
     fr_inputs inputs = {.cluster = setup->cluster};
-    if (b->profile != NULL)
-        inputs.profile = *b->profile;
     FR_TRY(
         fr_cost_model_create(b->profile, &inputs.cluster, &inputs.costs, err));
-    FR_TRY_GOTO(status,
-                fr_forecast_make(&inputs, &setup->model, &setup->job,
-                                 &setup->plan, &result, err),
-                out_forecast);
-    *out = result.prediction;
-out_forecast:
-    fr_forecast_release(&result);
+    fr_status status = fr_forecast_predict(&inputs, &setup->model, &setup->job,
+                                           &setup->plan, out, err);
     fr_cost_model_destroy(inputs.costs);
     return status;
 }

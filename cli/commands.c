@@ -7,11 +7,12 @@
         FR_OPT_SEQUENCE_PARALLEL, FR_OPT_OVERLAP, FR_OPT_BUCKET,               \
         FR_OPT_COMPRESS, FR_OPT_ERROR_FEEDBACK, FR_OPT_COLLECTIVE,             \
         FR_OPT_RANK_ORDER, FR_OPT_LAYER_SPLIT, FR_OPT_PRECISION,               \
-        FR_OPT_GRAD_DTYPE, FR_OPT_FLASH_ATTENTION, FR_OPT_RECOMPUTE_PARTS,     \
-        FR_OPT_RECOMPUTE_LAYERS, FR_OPT_ZERO_GROUP, FR_OPT_ZERO_RESHARD,       \
-        FR_OPT_ZERO_PREFETCH, FR_OPT_GATHER_OVERLAP, FR_OPT_TP_OVERLAP,        \
-        FR_OPT_CP_KIND, FR_OPT_ETP, FR_OPT_EXPERT_IMBALANCE,                   \
-        FR_OPT_OFFLOAD_OPTIMIZER, FR_OPT_OFFLOAD_ACTIVATIONS, FR_OPT_THREADS
+        FR_OPT_GRAD_DTYPE, FR_OPT_FLASH_ATTENTION, FR_OPT_FLASH_KIND,          \
+        FR_OPT_KERNELS, FR_OPT_RECOMPUTE_PARTS, FR_OPT_RECOMPUTE_LAYERS,       \
+        FR_OPT_ZERO_GROUP, FR_OPT_ZERO_RESHARD, FR_OPT_ZERO_PREFETCH,          \
+        FR_OPT_GATHER_OVERLAP, FR_OPT_TP_OVERLAP, FR_OPT_CP_KIND, FR_OPT_ETP,  \
+        FR_OPT_EXPERT_IMBALANCE, FR_OPT_OFFLOAD_OPTIMIZER,                     \
+        FR_OPT_OFFLOAD_ACTIVATIONS, FR_OPT_THREADS
 #define JOB_OPTIONS                                                            \
     FR_OPT_GLOBAL_BATCH, FR_OPT_SEQ, FR_OPT_STEPS, FR_OPT_SEED,                \
         FR_OPT_OPTIMIZER, FR_OPT_LR, FR_OPT_LR_SCHEDULE, FR_OPT_LR_RULE,       \
@@ -53,6 +54,11 @@ static const fr_option validate_options[] = {
 static const char *const catalog_words[] = {"models",  "clusters", "nodes",
                                             "devices", "sources",  NULL};
 static const char *const report_words[] = {"trace", "check-trace", NULL};
+static const fr_option import_options[] = {
+    FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES, FR_OPT_OUTPUT, FR_OPT_N};
+static const char *const import_words[] = {
+    "simgrid",    "nccl",  "nccl-graph", "hwloc",
+    "nccl-tests", "slurm", "topo-m",     NULL};
 static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
 
 const fr_command fr_commands[] = {
@@ -184,6 +190,23 @@ const fr_command fr_commands[] = {
      "  forerun catalog\n  forerun catalog devices\n"
      "  forerun catalog nodes --json",
      fr_cmd_catalog},
+    {"import",
+     "read what other tools say of machines and links",
+     "[KIND] FILE",
+     1,
+     2,
+     {FR_POSITIONAL_WORD, FR_POSITIONAL_FILE},
+     import_words,
+     import_options,
+     "KIND: nccl (topology XML), hwloc (lstopo XML), topo-m (nvidia-smi topo "
+     "-m),\nslurm (topology.conf), simgrid (platform XML): a cluster file; "
+     "nccl-tests\n(text or JSON): a profile for --profile.  Without KIND it is "
+     "guessed.  What\nthe file does not say is taken from the catalogue and "
+     "said on stderr.",
+     "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
+     "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
+     "  forerun import all_reduce.txt -o links.json",
+     fr_cmd_import},
     {"report",
      "timelines as files",
      "trace PLAN CLUSTER | check-trace FILE",

@@ -70,7 +70,8 @@ void fr_inputs_release(fr_inputs *inputs)
 
 static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
                                  const fr_job *job, const fr_plan *plan,
-                                 fr_forecast *out, fr_err *err)
+                                 bool has_timeline, fr_forecast *out,
+                                 fr_err *err)
 {
     int64_t n_ranks = fr_plan_world(plan);
     int32_t *node_of_rank = malloc((size_t)n_ranks * sizeof *node_of_rank);
@@ -87,7 +88,8 @@ static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
                 out_nodes);
     FR_TRY_GOTO(status, fr_program_mark_reuse(out->program, err), out_nodes);
     status = fr_simulate(out->program, inputs->costs, &inputs->cluster,
-                         &placement, &out->timeline, &out->prediction, err);
+                         &placement, has_timeline ? &out->timeline : NULL,
+                         &out->prediction, err);
 out_nodes:
     free(node_of_rank);
     return status;
@@ -100,7 +102,21 @@ fr_status fr_forecast_make(const fr_inputs *inputs, const fr_model *model,
     memset(out, 0, sizeof *out);
     fr_timeline_init(&out->timeline);
     FR_TRY(fr_plan_check(plan, model, job, err));
-    return simulate_placed(inputs, model, job, plan, out, err);
+    return simulate_placed(inputs, model, job, plan, true, out, err);
+}
+
+fr_status fr_forecast_predict(const fr_inputs *inputs, const fr_model *model,
+                              const fr_job *job, const fr_plan *plan,
+                              fr_prediction *out, fr_err *err)
+{
+    fr_forecast forecast = {0};
+    FR_TRY(fr_plan_check(plan, model, job, err));
+    fr_status status =
+        simulate_placed(inputs, model, job, plan, false, &forecast, err);
+    if (status == FR_OK)
+        *out = forecast.prediction;
+    fr_program_destroy(forecast.program);
+    return status;
 }
 
 fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,

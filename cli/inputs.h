@@ -46,6 +46,11 @@ FR_CHECKED fr_status fr_forecast_make(const fr_inputs *inputs,
                                       const fr_model *model, const fr_job *job,
                                       const fr_plan *plan, fr_forecast *out,
                                       fr_err *err);
+/* The prediction alone, without the memory that a timeline takes. */
+FR_CHECKED fr_status fr_forecast_predict(const fr_inputs *inputs,
+                                         const fr_model *model,
+                                         const fr_job *job, const fr_plan *plan,
+                                         fr_prediction *out, fr_err *err);
 /* The plan of a file, placed as the file says where it was made for this very
  * cluster; notes that in inputs->ranks_per_node. */
 FR_CHECKED fr_status fr_forecast_make_file(fr_inputs *inputs,

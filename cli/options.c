@@ -78,6 +78,16 @@ const char *fr_choice_cp_kind(int i)
     return i < FR_CP_N ? fr_cp_kind_name((fr_cp_kind)i) : NULL;
 }
 
+const char *fr_choice_flash_kind(int i)
+{
+    return i < FR_FLASH_N ? fr_flash_kind_name((fr_flash_kind)i) : NULL;
+}
+
+const char *fr_choice_kernels(int i)
+{
+    return i < FR_KERNELS_N ? fr_kernel_set_name((fr_kernel_set)i) : NULL;
+}
+
 /* The floating-point types come first in fr_dtype. */
 const char *fr_choice_precision(int i)
 {

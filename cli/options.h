@@ -27,6 +27,8 @@ const char *fr_choice_recompute(int i);
 const char *fr_choice_rank_order(int i);
 const char *fr_choice_collective(int i);
 const char *fr_choice_cp_kind(int i);
+const char *fr_choice_flash_kind(int i);
+const char *fr_choice_kernels(int i);
 const char *fr_choice_optimizer(int i);
 const char *fr_choice_lr_schedule(int i);
 const char *fr_choice_lr_rule(int i);
@@ -46,6 +48,12 @@ const char *fr_choice_search(int i);
       "no chatter on stderr; errors are still printed")                        \
     X(PROFILE, "profile", 'p', PATH, "FILE", INPUT, 0, 0, 0,                   \
       "measurements of this machine (forerun calibrate)")                      \
+    X(GPU, "gpu", 0, TEXT, "NAME", INPUT, 0, 0, 0,                             \
+      "model of the GPUs (forerun catalog devices)")                           \
+    X(NODE_TYPE, "node-type", 0, TEXT, "NAME", INPUT, 0, 0, 0,                 \
+      "what the nodes are, where the file is silent (forerun catalog nodes)")  \
+    X(NODES, "nodes", 0, COUNT, "N", INPUT, 0, 1, 1000000,                     \
+      "how many such nodes (1)")                                               \
     X(OUTPUT, "output", 'o', PATH, "FILE", OUTPUT, 0, 0, 0,                    \
       "write the result to FILE")                                              \
     X(TRACE, "trace", 0, PATH, "FILE", OUTPUT, 0, 0, 0,                        \
@@ -92,8 +100,12 @@ const char *fr_choice_search(int i);
       0, 0, "data type in which gradients add up and are reduced")             \
     X(FLASH_ATTENTION, "flash-attention", 0, FLAG, 0, PLAN, 0, 0, 0,           \
       "fused attention, no probabilities in memory (on GPUs: on)")             \
+    X(FLASH_KIND, "flash-kind", 0, CHOICE, "NAME", PLAN, fr_choice_flash_kind, \
+      0, 0, "which fused attention kernel runs")                               \
+    X(KERNELS, "kernels", 0, CHOICE, "NAME", PLAN, fr_choice_kernels, 0, 0,    \
+      "how the framework runs what is no matrix product")                      \
     X(RECOMPUTE_PARTS, "recompute-parts", 0, TEXT, "NAME,..", PLAN, 0, 0, 0,   \
-      "of selective: attention, norm, activation, mlp, experts")               \
+      "of selective: attention, norm, activation, mlp, experts, products")     \
     X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0,         \
       1 << 20, "of full: layers of each chunk, 0: all")                        \
     X(ZERO_GROUP, "zero-group", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,            \
@@ -163,7 +175,7 @@ const char *fr_choice_search(int i);
     X(SEARCH, "search", 0, CHOICE, "NAME", SEARCH, fr_choice_search, 0, 0,     \
       "how the space is walked")                                               \
     X(JOBS, "jobs", 'j', COUNT, "N", SEARCH, 0, 1, 4096,                       \
-      "threads of the search; any number gives the same answer")             \
+      "threads of the search; any number gives the same answer")               \
     X(SOURCE, "source", 0, TEXT, "NAME", INPUT, 0, 0, 0,                       \
       "only rows whose source has NAME in it")                                 \
     X(MAX_RANKS, "max-ranks", 0, COUNT, "N", INPUT, 0, 1, 1 << 20,             \

@@ -91,18 +91,21 @@ static fr_status apply_compress(const char *text, fr_plan *plan, fr_err *err)
 /* "attention,norm" */
 static fr_status apply_parts(const char *text, fr_plan *plan, fr_err *err)
 {
-    static const char *const names[] = {"attention", "norm", "activation",
-                                        "mlp", "experts"};
+    static const char *const names[] = {"attention", "norm",    "activation",
+                                        "mlp",       "experts", "products"};
+    const size_t n_names = sizeof names / sizeof names[0];
     uint32_t parts = 0;
     for (const char *at = text;; at++) {
         size_t n = strcspn(at, ","), i = 0;
-        while (i < 5 && (strlen(names[i]) != n || memcmp(names[i], at, n) != 0))
+        while (i < n_names &&
+               (strlen(names[i]) != n || memcmp(names[i], at, n) != 0))
             i++;
-        if (i == 5)
-            return fr_fail(err, FR_USAGE,
-                           "--recompute-parts '%.80s': choose from attention, "
-                           "norm, activation, mlp, experts, with commas",
-                           text);
+        if (i == n_names)
+            return fr_fail(
+                err, FR_USAGE,
+                "--recompute-parts '%.80s': choose from attention, "
+                "norm, activation, mlp, experts, products, with commas",
+                text);
         parts |= 1U << i;
         at += n;
         if (*at == '\0')
@@ -151,6 +154,10 @@ static void apply_names(const fr_cli *cli, fr_plan *plan, unsigned *pins)
         plan->collective = (fr_collective_kind)v[FR_OPT_COLLECTIVE].count;
     if (fr_cli_has(cli, FR_OPT_GRAD_DTYPE))
         plan->grad_dtype = (fr_dtype)v[FR_OPT_GRAD_DTYPE].count;
+    if (fr_cli_has(cli, FR_OPT_FLASH_KIND))
+        plan->flash_kind = (fr_flash_kind)v[FR_OPT_FLASH_KIND].count;
+    if (fr_cli_has(cli, FR_OPT_KERNELS))
+        plan->kernels = (fr_kernel_set)v[FR_OPT_KERNELS].count;
     if (fr_cli_has(cli, FR_OPT_CP_KIND))
         plan->cp_kind = (fr_cp_kind)v[FR_OPT_CP_KIND].count;
     if (fr_cli_has(cli, FR_OPT_EXPERT_IMBALANCE))

@@ -5,8 +5,9 @@
  * FlashAttention-3, arXiv 2407.08608): a block of 128 queries of one head
  * meets the keys in blocks of 128; a pair costs 2 (d_qk + d_v) flop of
  * products and one softmax on the special-function units, of which each
- * multiprocessor has as many since Volta.  They overlap in part:
- *     pair_s = sqrt((flop / F)^2 + (core_s / S)^2)
+ * multiprocessor has as many since Volta.  In FlashAttention-2 one waits for
+ * the other; later ones overlap them in part:
+ *     pair_s = flop / F + core_s / S, sqrt((flop / F)^2 + (core_s / S)^2)
  * and a block of queries costs its pairs and a fixed time for what surrounds
  * its loop.  Backward makes five products, 2 (3 d_qk + 2 d_v) flop, at a rate
  * of its own (dQ is summed by all blocks of keys).  A causal mask halves the
@@ -54,15 +55,17 @@ static double pair_s(const fr_gpu_model *model, const fr_gpu_attention *a)
 {
     const fr_gpu_constants *c = model->constants;
     double qk = (double)a->qk_dim, v = (double)a->v_dim;
-    double rate = model->flops[a->math];
+    double rate = model->flops[a->math] *
+                  c->attention_rate[a->is_backward][model->attention];
     double core_s = c->attention_core_s[model->attention];
     double flop = 2.0 * (qk + v);
 
     if (a->is_backward) {
         flop = 2.0 * (3.0 * qk + 2.0 * v);
-        rate *= c->attention_bwd_rate[model->attention];
         core_s *= c->attention_bwd_core_ratio;
     }
+    if (model->attention == FR_GPU_ATTENTION_SYNC)
+        return flop / rate + core_s / model->n_cores;
     return sqrt(squared(flop / rate) + squared(core_s / model->n_cores));
 }
 

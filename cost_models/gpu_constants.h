@@ -63,14 +63,18 @@ typedef struct fr_gpu_constants {
     double kernel_s;       /* start to start of dependent kernels, less work */
     double stream_frac;    /* of the memory's bandwidth */
     double rows_frac;
-    double attention_core_s[FR_GPU_ATTENTION_N]; /* softmax of one pair on one
-                                                    multiprocessor, forward */
-    double attention_bwd_core_ratio;             /* backward against forward */
-    double attention_bwd_rate[FR_GPU_ATTENTION_N]; /* of products, backward */
+    double attention_core_s[FR_GPU_ATTENTION_N];  /* softmax of one pair on one
+                                                     multiprocessor, forward */
+    double attention_bwd_core_ratio;              /* backward against forward */
+    double attention_rate[2][FR_GPU_ATTENTION_N]; /* its products against
+                                                     large ones: forward,
+                                                     backward */
     double attention_tile_s[2];      /* of 128 queries: forward, backward */
-    double rel_err[FR_GPU_FAMILY_N]; /* root mean square of the residuals */
-    double guess_err; /* spread of the shares between generations: what is
-                         added where one was not measured */
+    double rel_err[FR_GPU_FAMILY_N]; /* of many kernels of a kind together:
+                                        two of three tables of a source are
+                                        nearer to what the fit to the other
+                                        sources says of them */
+    double guess_err; /* the same where the others had no such kernel */
     int n_rows[FR_GPU_GENERATION_N][FR_GPU_FAMILY_N]; /* measurements */
 } fr_gpu_constants;
 

@@ -5,6 +5,8 @@
 #include "cost_models/gpu_fit.h"
 
 #include "core/fit.h"
+#include "core/stats.h"
+#include "core/vec.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,10 +15,10 @@
 /* Residuals beyond this (of the logarithm) count linearly. */
 static const double huber = 0.15;
 /* Pull of the prior: one residual of x / prior_spread, x the logarithm of
- * constant over prior.  Weak: an error of 10 % in one row weighs as much as a
- * constant four times its prior.  Rows of few cards tell power from the
- * cooling, software and age of the cards: there physics has a say. */
-static const double prior_spread = 14.0;
+ * constant over prior.  Weak: it only says where to stay what no row tells.
+ * Few cards of one generation differ in power, and also in cooling, software
+ * and age: there physics has a say. */
+static const double prior_spread = 40.0;
 static const double power_spread = 0.5;
 
 /* Where the constants start: what documents and first principles say. */
@@ -30,11 +32,11 @@ static fr_gpu_constants prior_constants(void)
         .kernel_s = 3e-6,
         .stream_frac = 0.85,
         .rows_frac = 0.7,
-        /* 128 threads' worth of 16 exponentials a clock at 1.5 GHz, and as
-         * long again for maxima, sums and conversions. */
-        .attention_core_s = {80e-12, 60e-12, 30e-12},
+        /* 16 exponentials a clock at 1.5 GHz are 42 ps, and half as
+         * long again for maxima, sums, conversions; polynomials less. */
+        .attention_core_s = {60e-12, 60e-12, 30e-12},
         .attention_bwd_core_ratio = 2.0,
-        .attention_bwd_rate = {0.8, 0.8, 0.8},
+        .attention_rate = {{1.0, 0.9, 0.9}, {0.8, 0.8, 0.8}},
         .attention_tile_s = {2e-6, 4e-6}};
 
     return c;
@@ -73,7 +75,8 @@ static unknowns unknowns_of(fr_gpu_constants *c,
     add(&u, &c->rows_frac);
     for (int i = 0; i < FR_GPU_ATTENTION_N; i++) {
         add(&u, &c->attention_core_s[i]);
-        add(&u, &c->attention_bwd_rate[i]);
+        add(&u, &c->attention_rate[0][i]);
+        add(&u, &c->attention_rate[1][i]);
     }
     add(&u, &c->attention_bwd_core_ratio);
     add(&u, &c->attention_tile_s[0]);
@@ -184,10 +187,22 @@ double fr_gpu_row_s(const fr_gpu_constants *constants, const fr_gpu_row *row)
 
 typedef struct fitting {
     const fr_gpu_rows *rows;
+    const char *left_out;       /* a source, NULL: none */
     fr_gpu_constants constants; /* what the unknowns point into */
     unknowns unknowns;
     double prior[MOST_UNKNOWNS], spread[MOST_UNKNOWNS];
 } fitting;
+
+static bool is_used(const fitting *fit, const fr_gpu_row *row)
+{
+    return row->weight > 0.0 &&
+           (fit->left_out == NULL || strcmp(fit->left_out, row->source) != 0);
+}
+
+static double residual_of(const fr_gpu_constants *c, const fr_gpu_row *row)
+{
+    return log(fr_gpu_row_s(c, row) / row->seconds);
+}
 
 /* Its square is Huber's loss. */
 static double damped(double residual)
@@ -208,28 +223,27 @@ static void residuals(const double *x, double *out, void *context)
         *fit->unknowns.at[i] = exp(x[i]);
     for (size_t i = 0; i < fit->rows->n; i++) {
         const fr_gpu_row *row = &fit->rows->items[i];
-        if (row->weight <= 0.0)
-            continue;
-        out[n++] =
-            sqrt(row->weight) *
-            damped(log(fr_gpu_row_s(&fit->constants, row) / row->seconds));
+        if (is_used(fit, row))
+            out[n++] =
+                sqrt(row->weight) * damped(residual_of(&fit->constants, row));
     }
     for (size_t i = 0; i < fit->unknowns.n; i++)
         out[n++] = (x[i] - fit->prior[i]) / fit->spread[i];
 }
 
 /* Which shares have rows of their own; returns the rows that are fitted. */
-static size_t find_shares(const fr_gpu_rows *rows, fr_gpu_constants *c,
+static size_t find_shares(fitting *fit,
                           bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N])
 {
+    fr_gpu_constants *c = &fit->constants;
     size_t n = 0;
 
     memset(shares, 0, sizeof(bool) * FR_GPU_GENERATION_N * FR_GPU_MATH_N);
-    for (size_t i = 0; i < rows->n; i++) {
-        const fr_gpu_row *row = &rows->items[i];
+    for (size_t i = 0; i < fit->rows->n; i++) {
+        const fr_gpu_row *row = &fit->rows->items[i];
         fr_gpu_model model;
         fr_gpu_math math;
-        if (row->weight <= 0.0)
+        if (!is_used(fit, row))
             continue;
         n++;
         fr_gpu_model_init_with(row->device, c, &model);
@@ -242,40 +256,34 @@ static size_t find_shares(const fr_gpu_rows *rows, fr_gpu_constants *c,
     return n;
 }
 
-/* Root mean square of the residuals by family, every row alike: what one
- * kernel may be off. */
-static void measure_errors(const fr_gpu_rows *rows, fr_gpu_constants *c)
+/* The prior, and where the search starts: from `start`, if there is one. */
+static void set_start(fitting *fit,
+                      bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N],
+                      const fr_gpu_constants *start, double *x)
 {
-    double sum[FR_GPU_FAMILY_N] = {0}, n[FR_GPU_FAMILY_N] = {0};
-    double mean = 0.0, squares = 0.0, n_shares = 0.0;
+    unknowns from;
+    fr_gpu_constants copy;
 
-    for (size_t i = 0; i < rows->n; i++) {
-        const fr_gpu_row *row = &rows->items[i];
-        double residual;
-        if (row->weight <= 0.0)
-            continue;
-        residual = log(fr_gpu_row_s(c, row) / row->seconds);
-        sum[fr_gpu_row_family(row)] += residual * residual;
-        n[fr_gpu_row_family(row)] += 1.0;
-    }
-    for (int i = 0; i < FR_GPU_FAMILY_N; i++)
-        c->rel_err[i] = n[i] > 0.0 ? sqrt(sum[i] / n[i]) : 0.3;
     for (int g = 0; g < FR_GPU_GENERATION_N; g++)
         for (int m = 0; m < FR_GPU_MATH_N; m++)
-            if (c->achievable[g][m] > 0.0) {
-                double share = log(c->achievable[g][m]);
-                mean += share;
-                squares += share * share;
-                n_shares += 1.0;
-            }
-    if (n_shares > 1.0) {
-        mean /= n_shares;
-        c->guess_err = sqrt(fmax(0.0, squares / n_shares - mean * mean));
+            if (shares[g][m])
+                fit->constants.achievable[g][m] = 0.75;
+    copy = start != NULL ? *start : fit->constants;
+    fit->unknowns = unknowns_of(&fit->constants, shares);
+    from = unknowns_of(&copy, shares);
+    for (size_t i = 0; i < fit->unknowns.n; i++) {
+        x[i] = log(*from.at[i]);
+        fit->prior[i] = log(*fit->unknowns.at[i]);
+        fit->spread[i] = fit->unknowns.at[i] == &fit->constants.power_exponent
+                             ? power_spread
+                             : prior_spread;
     }
 }
 
-fr_status fr_gpu_fit(const fr_gpu_rows *rows, fr_gpu_constants *out,
-                     fr_err *err)
+/* Fits what is not left out; the errors in *out are not set. */
+static fr_status fit_once(const fr_gpu_rows *rows, const char *left_out,
+                          const fr_gpu_constants *start, fr_gpu_constants *out,
+                          fr_err *err)
 {
     bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
     fitting *fit = calloc(1, sizeof *fit);
@@ -286,27 +294,146 @@ fr_status fr_gpu_fit(const fr_gpu_rows *rows, fr_gpu_constants *out,
     if (fit == NULL)
         return fr_fail_no_memory(err);
     fit->rows = rows;
+    fit->left_out = left_out;
     fit->constants = prior_constants();
-    n = find_shares(rows, &fit->constants, shares);
-    fit->unknowns = unknowns_of(&fit->constants, shares);
-    for (int g = 0; g < FR_GPU_GENERATION_N; g++)
-        for (int m = 0; m < FR_GPU_MATH_N; m++)
-            if (shares[g][m])
-                fit->constants.achievable[g][m] = 0.75;
-    for (size_t i = 0; i < fit->unknowns.n; i++) {
-        x[i] = fit->prior[i] = log(*fit->unknowns.at[i]);
-        fit->spread[i] = fit->unknowns.at[i] == &fit->constants.power_exponent
-                             ? power_spread
-                             : prior_spread;
-    }
+    n = find_shares(fit, shares);
+    set_start(fit, shares, start, x);
     status = fr_fit_nonlinear(residuals, fit, n + fit->unknowns.n, x,
                               fit->unknowns.n, err);
     if (status == FR_OK) {
         for (size_t i = 0; i < fit->unknowns.n; i++)
             *fit->unknowns.at[i] = exp(x[i]);
-        measure_errors(rows, &fit->constants);
         *out = fit->constants;
     }
     free(fit);
+    return status;
+}
+
+/* ---- its errors ---------------------------------------------------------- */
+
+/* Sizes of residuals; the last list: kernels of which the others had none
+ * alike. */
+typedef fr_vec(double) sizes;
+enum { GUESSES = FR_GPU_FAMILY_N, N_LISTS };
+
+static bool is_known(const fr_gpu_constants *c, const fr_gpu_row *row)
+{
+    fr_gpu_family family = fr_gpu_row_family(row);
+    fr_gpu_model model;
+
+    fr_gpu_model_init_with(row->device, c, &model);
+    if (family == FR_GPU_PRODUCT || family == FR_GPU_GROUPED)
+        return !model.is_guessed[fr_gpu_math_of(&model, row->dtype)];
+    return c->n_rows[model.generation][family] > 0;
+}
+
+static bool is_one_table(const fr_gpu_row *a, const fr_gpu_row *b)
+{
+    return a->weight > 0.0 && b->weight > 0.0 && a->device == b->device &&
+           a->op == b->op && a->dtype == b->dtype &&
+           strcmp(a->source, b->source) == 0;
+}
+
+/* Mean residual of the rows that are one table with row i; false: it is not
+ * the first of them. */
+static bool table_residual(const fr_gpu_rows *rows, const fr_gpu_constants *c,
+                           size_t i, double *out)
+{
+    double sum = 0.0, n = 0.0;
+
+    for (size_t k = 0; k < rows->n; k++) {
+        if (!is_one_table(&rows->items[i], &rows->items[k]))
+            continue;
+        if (k < i)
+            return false;
+        sum += residual_of(c, &rows->items[k]);
+        n += 1.0;
+    }
+    if (n > 0.0)
+        *out = sum / n;
+    return n > 0.0;
+}
+
+/* What the fit without a source says of that source. */
+static fr_status leave_out(const fr_gpu_rows *rows, const char *source,
+                           const fr_gpu_constants *all, sizes *lists,
+                           fr_err *err)
+{
+    fr_gpu_constants c;
+
+    FR_TRY(fit_once(rows, source, all, &c, err));
+    for (size_t i = 0; i < rows->n; i++) {
+        const fr_gpu_row *row = &rows->items[i];
+        fr_gpu_family family = fr_gpu_row_family(row);
+        double residual;
+        if (strcmp(row->source, source) != 0 ||
+            !table_residual(rows, &c, i, &residual))
+            continue;
+        if (!is_known(&c, row))
+            family = (fr_gpu_family)GUESSES;
+        if (fr_vec_push(&lists[family], fabs(residual)) != FR_OK)
+            return fr_fail_no_memory(err);
+    }
+    return FR_OK;
+}
+
+static bool is_first_of_source(const fr_gpu_rows *rows, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (rows->items[k].weight > 0.0 &&
+            strcmp(rows->items[k].source, rows->items[i].source) == 0)
+            return false;
+    return rows->items[i].weight > 0.0;
+}
+
+/* Of the tables themselves, for kinds that one source alone has measured. */
+static fr_status add_own(const fr_gpu_rows *rows, const fr_gpu_constants *c,
+                         fr_gpu_family family, sizes *list, fr_err *err)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        double residual;
+        if (fr_gpu_row_family(&rows->items[i]) != family ||
+            !table_residual(rows, c, i, &residual))
+            continue;
+        if (fr_vec_push(list, fabs(residual)) != FR_OK)
+            return fr_fail_no_memory(err);
+    }
+    return FR_OK;
+}
+
+/* One standard error: two of three are smaller. */
+static double standard_error(sizes *list)
+{
+    return list->n > 0 ? fr_stats_quantile(list->items, list->n, 0.683) : 0.3;
+}
+
+static fr_status measure_errors(const fr_gpu_rows *rows, fr_gpu_constants *c,
+                                sizes *lists, fr_err *err)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        if (is_first_of_source(rows, i))
+            FR_TRY(leave_out(rows, rows->items[i].source, c, lists, err));
+    for (int i = 0; i < FR_GPU_FAMILY_N; i++) {
+        if (lists[i].n == 0)
+            FR_TRY(add_own(rows, c, (fr_gpu_family)i, &lists[i], err));
+        c->rel_err[i] = standard_error(&lists[i]);
+    }
+    c->guess_err = standard_error(&lists[GUESSES]);
+    return FR_OK;
+}
+
+fr_status fr_gpu_fit(const fr_gpu_rows *rows, fr_gpu_constants *out,
+                     fr_err *err)
+{
+    fr_gpu_constants c;
+    sizes lists[N_LISTS] = {{NULL, 0, 0}};
+    fr_status status = fit_once(rows, NULL, NULL, &c, err);
+
+    if (status == FR_OK)
+        status = measure_errors(rows, &c, lists, err);
+    for (int i = 0; i < N_LISTS; i++)
+        fr_vec_release(&lists[i]);
+    if (status == FR_OK)
+        *out = c;
     return status;
 }

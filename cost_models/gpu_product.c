@@ -19,19 +19,32 @@
 
 #include <math.h>
 
+/* Shapes of CUTLASS and cuBLAS: m, n, m n, m + n, root of m n. */
 static const struct {
-    int m, n;
-} tiles[] = {{256, 128}, {128, 256}, {192, 128}, {128, 192}, {160, 128},
-             {128, 160}, {128, 128}, {256, 64},  {64, 256},  {128, 96},
-             {96, 128},  {128, 64},  {64, 128},  {64, 64}};
-enum { N_TILES = sizeof tiles / sizeof tiles[0], MOST_SPLITS = 8 };
+    double m, n, area, edge, side;
+} tiles[] = {{256, 128, 32768, 384, 181.0193}, {128, 256, 32768, 384, 181.0193},
+             {192, 128, 24576, 320, 156.7673}, {128, 192, 24576, 320, 156.7673},
+             {160, 128, 20480, 288, 143.1084}, {128, 160, 20480, 288, 143.1084},
+             {128, 128, 16384, 256, 128.0},    {256, 64, 16384, 320, 128.0},
+             {64, 256, 16384, 320, 128.0},     {128, 96, 12288, 224, 110.8513},
+             {96, 128, 12288, 224, 110.8513},  {128, 64, 8192, 192, 90.50967},
+             {64, 128, 8192, 192, 90.50967},   {64, 64, 4096, 128, 64.0}};
+enum { N_TILES = sizeof tiles / sizeof tiles[0] };
+static const double most_splits = 8.0;
 
-static double up(int64_t n, int64_t unit)
+/* Without the library: this is where the time of a price goes. */
+static double rounded_up(double x)
 {
-    return (double)((n + unit - 1) / unit);
+    double down = (double)(int64_t)x;
+    return down < x ? down + 1.0 : down;
 }
 
-/* Fourth powers of what must not be added: the longer hides the other. */
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Fourth power of the mean: the longer hides most of the shorter. */
 static double overlapped_4(double a, double b)
 {
     a *= a;
@@ -39,55 +52,48 @@ static double overlapped_4(double a, double b)
     return a * a + b * b;
 }
 
-static double root_4(double x)
+/* The memory's part, C apart: operands at least once, or what each wave needs
+ * of them when the cache cannot keep them. */
+static double operand_bytes(const fr_gpu_model *model, double once,
+                            double n_tiles, double wave_bytes)
 {
-    return sqrt(sqrt(x));
-}
-
-/* The memory's part, C apart: operands at least once. */
-static double operand_bytes(const fr_gpu_model *model, const fr_gpu_product *p,
-                            double n_tiles, double tile_area)
-{
-    double groups = (double)p->groups, k = (double)p->k;
-    double once = groups * ((double)p->m + (double)p->n) * k * p->in_bytes;
-    double waves = n_tiles / model->n_cores;
-
-    if (once <= model->cache_bytes || waves <= 1.0)
+    if (once <= model->cache_bytes)
         return once;
-    return fmax(once, waves * 2.0 * sqrt(model->n_cores * tile_area) * k *
-                          p->in_bytes);
+    return larger(once, n_tiles / model->n_cores * wave_bytes);
 }
 
 double fr_gpu_product_s(const fr_gpu_model *model, const fr_gpu_product *p)
 {
     const fr_gpu_constants *c = model->constants;
-    double core_flops = model->flops[p->math] / model->n_cores;
-    double core_Bps = model->memory_Bps / model->n_cores;
-    double memory_Bps = c->stream_frac * model->memory_Bps;
-    double c_elements = (double)p->groups * (double)p->m * (double)p->n;
+    double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+    double groups = (double)p->groups, cores = model->n_cores;
+    double s_per_flop = 2.0 * cores / model->flops[p->math];
+    double s_per_load =
+        c->tile_traffic * p->in_bytes * cores / model->memory_Bps;
+    double s_per_byte = 1.0 / (c->stream_frac * model->memory_Bps);
+    double result_bytes = groups * m * n * p->out_bytes;
+    double once = groups * (m + n) * k * p->in_bytes;
+    double wave_bytes = 2.0 * sqrt(cores) * k * p->in_bytes;
     double best = INFINITY;
 
     for (int i = 0; i < N_TILES; i++) {
-        double area = (double)(tiles[i].m * tiles[i].n);
-        double edge = (double)(tiles[i].m + tiles[i].n);
         double n_tiles =
-            (double)p->groups * up(p->m, tiles[i].m) * up(p->n, tiles[i].n);
-        double per_k = 2.0 * area / core_flops +
-                       c->tile_traffic * edge * p->in_bytes / core_Bps;
-        double bytes =
-            operand_bytes(model, p, n_tiles, area) + c_elements * p->out_bytes;
-        for (int s = 1; s <= MOST_SPLITS; s *= 2) {
-            double waves = ceil(n_tiles * s / model->n_cores);
-            double work_s = waves * (per_k * up(p->k, s) + c->tile_s);
+            groups * rounded_up(m / tiles[i].m) * rounded_up(n / tiles[i].n);
+        double per_k = s_per_flop * tiles[i].area + s_per_load * tiles[i].edge;
+        double bytes = result_bytes + operand_bytes(model, once, n_tiles,
+                                                    wave_bytes * tiles[i].side);
+        for (double s = 1.0; s <= most_splits; s *= 2.0) {
+            double waves = rounded_up(n_tiles * s / cores);
+            double work_s = waves * (per_k * rounded_up(k / s) + c->tile_s);
             /* Parts are written and read again in fp32. */
-            double parts = s > 1 ? 8.0 * s * c_elements : 0.0;
-            best =
-                fmin(best, overlapped_4(work_s, (bytes + parts) / memory_Bps));
-            if (n_tiles * s >= model->n_cores)
+            double parts = s > 1.0 ? 8.0 * s * groups * m * n : 0.0;
+            double both = overlapped_4(work_s, (bytes + parts) * s_per_byte);
+            best = both < best ? both : best;
+            if (n_tiles * s >= cores)
                 break;
         }
     }
-    return c->kernel_s + root_4(best);
+    return c->kernel_s + sqrt(sqrt(best));
 }
 
 /*

@@ -11,6 +11,10 @@
  * is not dropped after forward stays for the whole step, as in PyTorch's
  * pipeline stages.
  *
+ * FSDP2 shards each parameter by itself, so that what was gathered is copied to
+ * where it is used, in the way of the products (PyTorch, FSDP2's
+ * all_gather_copy_out).
+ *
  * Whole gradients of a set are made when backward comes to it.  Without a
  * pipeline they are reduced after every micro-batch and the shards add up
  * (FSDP without no_sync); under a pipeline they add up whole and are reduced
@@ -21,7 +25,13 @@
 #define NO_SET UINT32_MAX
 #define NO_USE UINT32_MAX
 
-enum { KNOWN_GATHER, KNOWN_ZERO, KNOWN_REDUCE, KNOWN_REDUCE_ADD };
+enum {
+    KNOWN_GATHER,
+    KNOWN_COPY_OUT,
+    KNOWN_ZERO,
+    KNOWN_REDUCE,
+    KNOWN_REDUCE_ADD
+};
 
 bool lower_is_by_unit(const lower_context *context)
 {
@@ -90,6 +100,7 @@ fr_status lower_sets_init(lower_class *lc, fr_err *err)
         if (i == 0 || !is_joined(lc, unit - 1, unit)) {
             lower_set fresh = {.first_unit = i,
                                .weight = FR_BLOCK_NONE,
+                               .wire = FR_BLOCK_NONE,
                                .grad = FR_BLOCK_NONE,
                                .shard = FR_BLOCK_NONE};
             if (fr_vec_push(&lc->sets, fresh) != FR_OK)
@@ -117,6 +128,7 @@ static uint32_t known_segment(lower_class *lc, int what, fr_lane lane,
 {
     static const char *const names[] = {
         [KNOWN_GATHER] = "param_gather",
+        [KNOWN_COPY_OUT] = "param_copy_out",
         [KNOWN_ZERO] = "grad_zero",
         [KNOWN_REDUCE] = "grad_reduce",
         [KNOWN_REDUCE_ADD] = "grad_reduce_add",
@@ -227,15 +239,39 @@ static void gather(lower_class *lc, uint32_t i_set)
         from += shard;
         to += unit->n;
     }
-    set->weight = fr_builder_add_block(lc->builder, FR_MEMORY_PARAMETERS, false,
-                                       set->n * weight_bytes);
+    set->wire = fr_builder_add_block(lc->builder, FR_MEMORY_PARAMETERS, false,
+                                     set->n * weight_bytes);
     lower_add_call(lc, i_segment, unit_of(lc, set, 0)->layer, -1, -1);
     fr_builder_set_base(lc->builder, FR_SPACE_WEIGHT,
                         unit_of(lc, set, 0)->weight);
     for (uint32_t i = 0; i < set->n_units; i++)
         fr_builder_use(lc->builder, unit_of(lc, set, i)->weight, 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_OUT, set->weight, 'w');
+    fr_builder_bind(lc->builder, FR_SPACE_OUT, set->wire, 'w');
     fr_builder_use(lc->builder, lc->gate, 'r');
+}
+
+/* Shards of each parameter lie apart in what was gathered. */
+static void copy_out(lower_class *lc, uint32_t i_set)
+{
+    lower_context *context = lc->context;
+    lower_set *set = &lc->sets.items[i_set];
+    const uint64_t n_bytes =
+        set->n * lower_element_bytes(context, FR_SPACE_WEIGHT);
+    bool is_new;
+    uint32_t i_segment =
+        known_segment(lc, KNOWN_COPY_OUT, FR_LANE_COMPUTE, set, &is_new);
+    if (is_new) {
+        fr_instr *instr = lower_emit(context, FR_OP_COPY);
+        instr->dim[0] = (int64_t)n_bytes;
+        instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
+        instr->ref[1] = lower_ref(FR_SPACE_OUT, 0);
+    }
+    set->weight =
+        fr_builder_add_block(lc->builder, FR_MEMORY_PARAMETERS, false, n_bytes);
+    lower_add_call(lc, i_segment, unit_of(lc, set, 0)->layer, -1, -1);
+    fr_builder_bind(lc->builder, FR_SPACE_IN, set->wire, 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_OUT, set->weight, 'w');
+    set->wire = FR_BLOCK_NONE;
 }
 
 /* The last use that may be provided for while use `now` runs. */
@@ -245,15 +281,26 @@ static uint32_t reach(const lower_class *lc, uint32_t now)
     return last < lc->uses.n ? (uint32_t)last : (uint32_t)lc->uses.n - 1;
 }
 
+/* Gathers what the uses up to `last` need. */
+static void provide(lower_class *lc, uint32_t last)
+{
+    for (; lc->n_gathered <= last; lc->n_gathered++) {
+        uint32_t i_set = lc->uses.items[lc->n_gathered].i_set;
+        const lower_set *set = &lc->sets.items[i_set];
+        if (set->weight == FR_BLOCK_NONE && set->wire == FR_BLOCK_NONE)
+            gather(lc, i_set);
+    }
+}
+
 void lower_before_use(lower_class *lc)
 {
     if (!lower_is_gathered(lc->context) || lc->context->is_out_of_memory)
         return;
-    for (; lc->n_gathered <= reach(lc, lc->i_use); lc->n_gathered++) {
-        uint32_t i_set = lc->uses.items[lc->n_gathered].i_set;
-        if (lc->sets.items[i_set].weight == FR_BLOCK_NONE)
-            gather(lc, i_set);
-    }
+    const uint32_t i_set = lc->uses.items[lc->i_use].i_set;
+    provide(lc, lc->i_use);
+    if (lc->sets.items[i_set].weight == FR_BLOCK_NONE)
+        copy_out(lc, i_set);
+    provide(lc, reach(lc, lc->i_use));
 }
 
 void lower_after_use(lower_class *lc, uint32_t gate)

@@ -182,7 +182,8 @@ typedef struct lower_set {
     bool is_tied;     /* waits for the other end of the pipeline */
     uint64_t n;       /* elements */
     uint64_t n_shard; /* elements of the own shards */
-    uint32_t weight;  /* gathered parameters while they are there */
+    uint32_t wire;    /* gathered parameters on their way to ... */
+    uint32_t weight;  /* ... where they are used, while they are there */
     uint32_t grad;    /* whole gradients while they are there */
     uint32_t shard;   /* own shard of the gradients, once reduced */
 } lower_set;

@@ -72,12 +72,16 @@ static bool run_next(pipeline *p, int32_t rank)
     int64_t free_at =
         p->next[rank] > 0 ? task_at(p, rank, p->next[rank] - 1)->end : 0;
     int64_t n_layers = fr_plan_stage_layers(plan, p->context->model, stage);
-    int64_t cost = 1;
+    n_layers = n_layers > 0 ? n_layers : 1;
+    int64_t n_remade =
+        plan->recompute != FR_RECOMPUTE_FULL ? 0
+        : plan->recompute_layers == 0 || plan->recompute_layers > n_layers
+            ? n_layers
+            : plan->recompute_layers;
+    int64_t cost = n_layers;
     if (now->task.kind == FR_TASK_BACKWARD)
-        cost = (p->schedule->is_split ? 1 : 2) +
-               (plan->recompute == FR_RECOMPUTE_FULL);
-    now->end = (begin > free_at ? begin : free_at) +
-               cost * (n_layers > 0 ? n_layers : 1);
+        cost = (p->schedule->is_split ? 1 : 2) * n_layers + n_remade;
+    now->end = (begin > free_at ? begin : free_at) + cost;
     if (now->task.kind != FR_TASK_WEIGHTS)
         *end_of(p, now->task.kind, stage, now->task.micro_batch) = now->end;
     p->next[rank]++;

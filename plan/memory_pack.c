@@ -3,9 +3,15 @@
  */
 #include "plan/memory_pack.h"
 
+#include "plan/memory_pools.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* From so many items on pools are tried before the careful orders, whose cost
+ * grows faster than their number. */
+enum { MANY_ITEMS = 768 };
 
 typedef struct slot {
     uint64_t n_bytes, offset_bytes;
@@ -205,6 +211,9 @@ static uint64_t place_all(placement *p, size_t n)
     return total;
 }
 
+/* ---- orders ---------------------------------------------------------------
+ */
+
 typedef int (*compare_fn)(const void *, const void *);
 
 static void sort_items(const fr_pack_item *items, size_t n, compare_fn compare,
@@ -221,6 +230,12 @@ fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
 {
     static const compare_fn orders[] = {compare_life, compare_size,
                                         compare_area, compare_first};
+    if (n >= MANY_ITEMS) {
+        bool is_good;
+        FR_TRY(fr_memory_pools(items, n, total_bytes, &is_good, err));
+        if (is_good)
+            return FR_OK;
+    }
     placement p = {0};
     uint64_t best = UINT64_MAX;
     size_t n_calls = 1;

@@ -89,22 +89,22 @@ const char *fr_lane_name(fr_lane lane);
  * So one segment serves every layer and micro-batch.
  */
 typedef enum fr_space {
-    FR_SPACE_NONE,   /* no operand */
-    FR_SPACE_WEIGHT, /* parameters of the layer */
-    FR_SPACE_GRAD,   /* their gradients, same layout */
-    FR_SPACE_OPT,    /* optimizer state */
-    FR_SPACE_IN,     /* activation that comes in, or what is sent; backward:
-                        the gradient, which a layer updates in place */
-    FR_SPACE_OUT,    /* activation that goes out, or what is received; head:
-                        the gradient that it makes */
-    FR_SPACE_INPUT,  /* backward only: the saved activation that came in */
-    FR_SPACE_SAVED,  /* what forward keeps for backward */
-    FR_SPACE_TEMP,   /* scratch, dead after the call */
-    FR_SPACE_TOKENS, /* int32 tokens[rows], then int32 targets[rows] */
-    FR_SPACE_STEP,   /* fr_step_scalars of the rank */
-    FR_SPACE_WIRE,   /* compressed gradients: own and gathered payloads */
-    FR_SPACE_ERROR,  /* error feedback and other compressor state */
-    FR_SPACE_LOW,    /* a layer's weights in the dtype of its products */
+    FR_SPACE_NONE,      /* no operand */
+    FR_SPACE_WEIGHT,    /* parameters of the layer */
+    FR_SPACE_GRAD,      /* their gradients, same layout */
+    FR_SPACE_OPT,       /* optimizer state */
+    FR_SPACE_IN,        /* activation that comes in, or what is sent; backward:
+                           the gradient, which a layer updates in place */
+    FR_SPACE_OUT,       /* activation that goes out, or what is received; head:
+                           the gradient that it makes */
+    FR_SPACE_INPUT,     /* backward only: the saved activation that came in */
+    FR_SPACE_SAVED,     /* what forward keeps for backward */
+    FR_SPACE_TEMP,      /* scratch, dead after the call */
+    FR_SPACE_TOKENS,    /* int32 tokens[rows], then int32 targets[rows] */
+    FR_SPACE_STEP,      /* fr_step_scalars of the rank */
+    FR_SPACE_WIRE,      /* compressed gradients: own and gathered payloads */
+    FR_SPACE_ERROR,     /* error feedback and other compressor state */
+    FR_SPACE_LOW,       /* a layer's weights in the dtype of its products */
     FR_SPACE_PIECE_IN,  /* a piece of an activation that is sent on ... */
     FR_SPACE_PIECE_OUT, /* ... and one that arrives */
     FR_SPACE_CARRY,     /* what the calls of one layer hand to each other */
@@ -347,20 +347,21 @@ enum {
     FR_INSTR_NONCAUSAL = 1 << 5, /* attention: every query sees every key */
     FR_INSTR_TRANSPOSE = 1 << 6,
     FR_INSTR_DROPOUT = 1 << 7, /* draws or reads a mask, a byte an element */
-    FR_INSTR_REMADE = 1 << 8   /* makes again what forward made: its flop count
+    FR_INSTR_REMADE = 1 << 8,  /* makes again what forward made: its flop count
                                   for the hardware, not for the model */
+    FR_INSTR_GIVEN = 1 << 9    /* collectives: the plan names the algorithm */
 };
 
 #define FR_INSTR_REFS 8
 #define FR_INSTR_DIMS 8
 
 typedef struct fr_instr {
-    uint8_t op;        /* fr_op */
-    uint8_t dtype;     /* fr_dtype of the payload */
-    uint8_t axis;      /* fr_axis */
-    uint8_t algorithm; /* collectives: index in collective.h; OPT_NORMS,
-                          OPT_STEP: fr_optimizer_kind; COMPRESS, DECOMPRESS:
-                          fr_compressor_kind */
+    uint8_t op;         /* fr_op */
+    uint8_t dtype;      /* fr_dtype of the payload */
+    uint8_t axis;       /* fr_axis */
+    uint8_t algorithm;  /* collectives: index in collective.h; OPT_NORMS,
+                           OPT_STEP: fr_optimizer_kind; COMPRESS, DECOMPRESS:
+                           fr_compressor_kind */
     uint8_t grad_dtype; /* fr_dtype of the gradients of parameters */
     uint16_t flags;
     int16_t peer; /* SEND, RECV: coordinate on `axis` */

@@ -42,12 +42,28 @@ static const char *const collective_names[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_TREE] = "tree",
     [FR_COLLECTIVE_DIRECT] = "direct",
     [FR_COLLECTIVE_SHIFT] = "shift",
+    [FR_COLLECTIVE_DOUBLE_TREE] = "double-tree",
+    [FR_COLLECTIVE_HIERARCHICAL] = "hierarchical",
+    [FR_COLLECTIVE_NVLS] = "nvls",
+    [FR_COLLECTIVE_PAIRWISE] = "pairwise",
 };
 
 static const char *const cp_names[FR_CP_N] = {
     [FR_CP_RING] = "ring",
     [FR_CP_ALL_GATHER] = "all-gather",
     [FR_CP_ALL_TO_ALL] = "all-to-all",
+};
+
+static const char *const flash_names[FR_FLASH_N] = {
+    [FR_FLASH_NATIVE] = "native",
+    [FR_FLASH_2] = "flash-2",
+    [FR_FLASH_1] = "flash-1",
+};
+
+static const char *const kernel_set_names[FR_KERNELS_N] = {
+    [FR_KERNELS_FUSED] = "fused",
+    [FR_KERNELS_COMPILED] = "compiled",
+    [FR_KERNELS_EAGER] = "eager",
 };
 
 static const char *name_at(const char *const *names, int n, unsigned i)
@@ -96,6 +112,26 @@ const char *fr_cp_kind_name(fr_cp_kind kind)
 int fr_cp_kind_find(const char *name)
 {
     return find_name(cp_names, FR_CP_N, name);
+}
+
+const char *fr_flash_kind_name(fr_flash_kind kind)
+{
+    return name_at(flash_names, FR_FLASH_N, kind);
+}
+
+const char *fr_kernel_set_name(fr_kernel_set kernels)
+{
+    return name_at(kernel_set_names, FR_KERNELS_N, kernels);
+}
+
+int fr_flash_kind_find(const char *name)
+{
+    return find_name(flash_names, FR_FLASH_N, name);
+}
+
+int fr_kernel_set_find(const char *name)
+{
+    return find_name(kernel_set_names, FR_KERNELS_N, name);
 }
 
 int fr_recompute_find(const char *name)
@@ -253,6 +289,10 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, " grad-%s", fr_dtype_name(plan->grad_dtype));
     if (plan->is_flash)
         add(t, " flash");
+    if (plan->is_flash && plan->flash_kind != plain.flash_kind)
+        add(t, "%s", plan->flash_kind == FR_FLASH_2 ? "2" : "1");
+    if (plan->kernels != plain.kernels)
+        add(t, " %s", fr_kernel_set_name(plan->kernels));
     if (plan->zero_group != plain.zero_group)
         add(t, " zg%d", plan->zero_group);
     if (plan->zero_stage == 3 && !plan->is_resharded)

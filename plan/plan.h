@@ -24,8 +24,27 @@ enum {
     FR_RECOMPUTE_PART_ACTIVATION = 1 << 2, /* of MLPs and experts */
     FR_RECOMPUTE_PART_MLP = 1 << 3,        /* all of a dense MLP */
     FR_RECOMPUTE_PART_EXPERTS = 1 << 4,    /* all of a MoE layer */
-    FR_RECOMPUTE_PARTS_ALL = (1 << 5) - 1
+    FR_RECOMPUTE_PART_PRODUCTS = 1 << 5,   /* every second matrix product, and
+                                              all that is no product */
+    FR_RECOMPUTE_PARTS_ALL = (1 << 6) - 1
 };
+
+/* Which fused attention kernel runs. */
+typedef enum fr_flash_kind {
+    FR_FLASH_NATIVE, /* written for the device: cuDNN, FlashAttention-3 */
+    FR_FLASH_2, /* FlashAttention-2, instructions of Ampere on any device */
+    FR_FLASH_1,
+    FR_FLASH_N
+} fr_flash_kind;
+
+/* How a framework runs what is no matrix product. */
+typedef enum fr_kernel_set {
+    FR_KERNELS_FUSED,    /* hand-written fused kernels (Megatron, Apex, TE) */
+    FR_KERNELS_COMPILED, /* torch.compile: neighbours element by element fused
+                          */
+    FR_KERNELS_EAGER,    /* one kernel per operator of the framework */
+    FR_KERNELS_N
+} fr_kernel_set;
 
 /* How context-parallel ranks see each other's keys and values. */
 typedef enum fr_cp_kind {
@@ -74,6 +93,10 @@ typedef enum fr_collective_kind {
     FR_COLLECTIVE_TREE,
     FR_COLLECTIVE_DIRECT, /* everybody pulls from everybody: shared memory */
     FR_COLLECTIVE_SHIFT,  /* one step of a ring: all to the next member */
+    FR_COLLECTIVE_DOUBLE_TREE,  /* two trees with half of the payload each */
+    FR_COLLECTIVE_HIERARCHICAL, /* inside the nodes, then between them */
+    FR_COLLECTIVE_NVLS,         /* the switch adds; GPUs only */
+    FR_COLLECTIVE_PAIRWISE,     /* all-to-all, one partner after the other */
     FR_COLLECTIVE_N
 } fr_collective_kind;
 
@@ -92,6 +115,8 @@ typedef struct fr_plan {
     uint32_t recompute_parts; /* of SELECTIVE */
     int32_t recompute_layers; /* FULL: of each chunk, from its first; 0: all */
     bool is_flash;            /* fused attention: no probabilities in memory */
+    fr_flash_kind flash_kind;
+    fr_kernel_set kernels;
     bool is_sequence_parallel;
     bool is_overlap;        /* gradient reduction beside backward */
     bool is_gather_overlap; /* ZeRO 1, 2: parameters gathered beside forward */
@@ -161,6 +186,8 @@ const char *fr_rank_order_name(fr_rank_order order);
 const char *fr_compressor_kind_name(fr_compressor_kind kind);
 const char *fr_collective_kind_name(fr_collective_kind kind);
 const char *fr_cp_kind_name(fr_cp_kind kind);
+const char *fr_flash_kind_name(fr_flash_kind kind);
+const char *fr_kernel_set_name(fr_kernel_set kernels);
 /* -1 when the name is unknown. */
 int fr_recompute_find(const char *name);
 int fr_schedule_kind_find(const char *name);
@@ -168,6 +195,8 @@ int fr_rank_order_find(const char *name);
 int fr_compressor_kind_find(const char *name);
 int fr_collective_kind_find(const char *name);
 int fr_cp_kind_find(const char *name);
+int fr_flash_kind_find(const char *name);
+int fr_kernel_set_find(const char *name);
 
 /* Coordinates of a rank on TP, CP, DP, PP, and back (grid.c).  cp changes
  * right after tp in every order. */

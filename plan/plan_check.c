@@ -2,6 +2,7 @@
  * plan_check.c: which plans are legal for a model and a job, and which of
  * those the CPU runtime can train.  Every refusal says the reason and the mend.
  */
+#include "plan/collective.h"
 #include "plan/compressor.h"
 #include "plan/plan.h"
 
@@ -309,11 +310,13 @@ static fr_status check_fractions(const fr_plan *plan, fr_err *err)
 {
     int64_t n_data = (int64_t)plan->dp * plan->cp;
     if ((unsigned)plan->cp_kind >= FR_CP_N ||
+        (unsigned)plan->flash_kind >= FR_FLASH_N ||
+        (unsigned)plan->kernels >= FR_KERNELS_N ||
         (unsigned)plan->grad_dtype >= FR_DTYPE_N ||
         plan->recompute_parts > FR_RECOMPUTE_PARTS_ALL)
         return fr_fail(err, FR_INPUT,
-                       "cp_kind, grad_dtype or recompute_parts is not one of "
-                       "its kinds");
+                       "cp_kind, flash_kind, kernels, grad_dtype or "
+                       "recompute_parts is not one of its kinds");
     if (plan->zero_group < 0 ||
         (plan->zero_group > 0 && n_data % plan->zero_group != 0))
         return fr_fail(err, FR_INPUT,
@@ -430,6 +433,9 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
         plan->schedule == FR_SCHEDULE_ZB_V)
         return refuse(err, "a backward in two parts",
                       "choose schedule 1f1b or interleaved");
+    if (fr_collectives[plan->collective] != NULL &&
+        !fr_collectives[plan->collective]->is_executable)
+        return refuse(err, "adding in the switch", "choose collective auto");
     return FR_OK;
 }
 

@@ -47,6 +47,8 @@ NAMING(fr_compressor_kind_name, fr_compressor_kind)
 NAMING(fr_collective_kind_name, fr_collective_kind)
 NAMING(fr_rank_order_name, fr_rank_order)
 NAMING(fr_cp_kind_name, fr_cp_kind)
+NAMING(fr_flash_kind_name, fr_flash_kind)
+NAMING(fr_kernel_set_name, fr_kernel_set)
 NAMING(fr_dtype_name, fr_dtype)
 NAMING(fr_optimizer_kind_name, fr_optimizer_kind)
 NAMING(fr_lr_schedule_name, fr_lr_schedule)
@@ -58,6 +60,8 @@ static const naming compressors = {name_of_fr_compressor_kind_name,
                                    FR_COMPRESSOR_N};
 static const naming collectives = {name_of_fr_collective_kind_name,
                                    FR_COLLECTIVE_N};
+static const naming flash_kinds = {name_of_fr_flash_kind_name, FR_FLASH_N};
+static const naming kernel_sets = {name_of_fr_kernel_set_name, FR_KERNELS_N};
 static const naming cp_kinds = {name_of_fr_cp_kind_name, FR_CP_N};
 static const naming orders = {name_of_fr_rank_order_name, FR_RANK_ORDER_N};
 static const naming dtypes = {name_of_fr_dtype_name, FR_DTYPE_N};
@@ -98,6 +102,8 @@ static const field plan_fields[] = {
     PLAN("recompute_parts", U32, recompute_parts),
     PLAN("recompute_layers", I32, recompute_layers),
     PLAN("flash_attention", BOOL, is_flash),
+    PLAN_NAME("flash_kind", flash_kind, &flash_kinds),
+    PLAN_NAME("kernels", kernels, &kernel_sets),
     PLAN("sequence_parallel", BOOL, is_sequence_parallel),
     PLAN("overlap", BOOL, is_overlap),
     PLAN("gather_overlap", BOOL, is_gather_overlap),

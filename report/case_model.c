@@ -311,7 +311,8 @@ static fr_status read_vocab(const fr_case *row, const family *f,
     return FR_OK;
 }
 
-static fr_status read_experts(const fr_case *row, fr_model *model, fr_err *err)
+static fr_status read_experts(const fr_case *row, int64_t default_ffn,
+                              fr_model *model, fr_err *err)
 {
     int64_t n_shared = 0;
     FR_TRY(fr_case_count(row, FR_CASE_EXPERTS, 0, &model->n_experts, err));
@@ -319,14 +320,13 @@ static fr_status read_experts(const fr_case *row, fr_model *model, fr_err *err)
         return FR_OK;
     /* Megatron: --moe-router-topk 2, --moe-ffn-hidden-size as the MLP's. */
     model->n_experts_per_token = model->n_experts > 1 ? 2 : 1;
-    model->expert_ffn_hidden = model->ffn_hidden;
+    model->expert_ffn_hidden =
+        model->ffn_hidden > 0 ? model->ffn_hidden : default_ffn;
     FR_TRY(
         fr_case_count(row, FR_CASE_TOPK, 1, &model->n_experts_per_token, err));
     FR_TRY(
         fr_case_count(row, FR_CASE_MOE_FFN, 1, &model->expert_ffn_hidden, err));
     FR_TRY(fr_case_count(row, FR_CASE_SHARED_EXPERTS, 0, &n_shared, err));
-    if (model->ffn_hidden == 0)
-        model->ffn_hidden = model->expert_ffn_hidden;
     if (n_shared > 1024 || model->expert_ffn_hidden > 1 << 28)
         return fr_fail(err, FR_INPUT,
                        "%s:%d: shared_experts or moe_ffn is too "
@@ -398,12 +398,14 @@ fr_status fr_case_read_model(const fr_case *row, fr_case_setup *setup,
         if (!model->is_rope && model->max_seq < seq)
             model->max_seq = seq;
     } else {
-        FR_TRY(read_experts(row, model, err));
         const family *f = find_family(name, model, n_matrices);
-        if (model->ffn_hidden == 0) /* 4 h, or 8/3 h where there is a gate */
-            model->ffn_hidden = f->is_gated
-                                    ? (model->hidden * 8 / 3 + 255) / 256 * 256
-                                    : 4 * model->hidden;
+        /* 4 h, or 8/3 h where there is a gate. */
+        int64_t ffn = f->is_gated ? (model->hidden * 8 / 3 + 255) / 256 * 256
+                                  : 4 * model->hidden;
+        FR_TRY(read_experts(row, ffn, model, err));
+        if (model->ffn_hidden == 0)
+            model->ffn_hidden =
+                model->n_experts > 0 ? model->expert_ffn_hidden : ffn;
         apply_family(f, name, n_matrices, seq, model);
         FR_TRY(read_vocab(row, f, setup, err));
         snprintf(model->name, sizeof model->name, "%.100s",

@@ -305,6 +305,19 @@ static void read_bucket(const fr_case_framework *how, fr_plan *plan)
     plan->bucket_bytes = plan->is_overlap ? (uint64_t)n * grad_bytes : 0;
 }
 
+/* Experts are split as tp is (Megatron's default), as far as the ranks of a
+ * stage go round: etp x ep divides them. */
+static void read_expert_split(const fr_case *row, fr_plan *plan)
+{
+    int64_t n_ranks = (int64_t)plan->tp * plan->cp * plan->dp;
+    bool is_given = row->field[FR_CASE_ETP][0] != '\0';
+    int64_t etp = is_given ? plan->etp : plan->tp;
+    while (!is_given && plan->ep > 1 && etp > 1 &&
+           (plan->tp % etp != 0 || n_ranks % (etp * plan->ep) != 0))
+        etp--;
+    plan->etp = etp == plan->tp ? 0 : (int32_t)etp;
+}
+
 fr_status fr_case_read_plan(const fr_case *row, fr_case_setup *setup,
                             fr_err *err)
 {
@@ -321,8 +334,7 @@ fr_status fr_case_read_plan(const fr_case *row, fr_case_setup *setup,
     read_switches(row, how, plan);
     read_bucket(how, plan);
     plan->cp_kind = how->cp_kind;
-    if (plan->etp == plan->tp)
-        plan->etp = 0;
+    read_expert_split(row, plan);
     if (how->is_vocab_padded && model->kind != FR_MODEL_LAYERS) {
         int64_t unit = 128 * (int64_t)plan->tp;
         model->vocab = (model->vocab + unit - 1) / unit * unit;

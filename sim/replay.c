@@ -269,6 +269,10 @@ static fr_status replayer_init(replayer *r, fr_err *err)
     memset(r->done_memory, 0xff, (n_slots + 1) * sizeof *r->done_memory);
     init_lanes(r);
     FR_TRY(init_meetings(r, err));
+    const fr_cluster *cluster = r->context->layout.cluster;
+    FR_TRY(fr_jitter_init(cluster->jitter_compute_frac,
+                          cluster->jitter_network_frac, r->actors->n,
+                          r->actors->n_tables, &r->jitter, err));
     return fr_replay_links_init(r->actors, &r->context->fabric,
                                 r->program->plan.n_threads, true, &r->links,
                                 err);
@@ -282,7 +286,7 @@ static void replayer_release(replayer *r)
     for (int i = 0; i < FR_ACTORS_TABLES; i++)
         free(r->n_arrived[i]);
     free(r->members);
-    free(r->jitter_ps2);
+    fr_jitter_release(&r->jitter);
     fr_vec_release(&r->activities);
     fr_vec_release(&r->free_activities);
     fr_vec_release(&r->ready);

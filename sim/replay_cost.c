@@ -155,7 +155,9 @@ static fr_status ask_compute(fr_replay_costs *c, const fr_instr *instr,
     bool is_gpu = fr_rank_layout_is_gpu(c->layout, rank);
     int n_threads = lane == FR_LANE_COMPUTE && !is_gpu ? c->n_threads : 1;
     fr_cost cost;
-    FR_TRY(fr_cost_compute(c->model, instr, n_threads, &cost, err));
+    FR_TRY(fr_cost_compute_on(c->model, instr, n_threads,
+                              fr_rank_layout_node(c->layout, rank), &cost,
+                              err));
     cost.work_s /= fr_rank_layout_compute_frac(c->layout, rank);
     /* Copy engines of a GPU need no multiprocessors. */
     if (is_gpu && fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_IO)
@@ -183,6 +185,10 @@ static fr_status ask_communicate(fr_replay_costs *c, const fr_instr *instr,
     out->demand = fr_demand_of(
         &cost, true, is_transfer,
         scope->n_nodes > 1 ? fr_fabric_uses_find(c->fabric, instr) : NULL);
+    out->solo_ps = out->latency_ps; /* alone, not beside its like */
+    if (out->has_work)
+        out->solo_ps +=
+            fr_maxmin_duration_ps(out->demand.work, out->demand.cap);
     return FR_OK;
 }
 

@@ -63,8 +63,7 @@ typedef struct replay_price {
     uint8_t source;
     fr_error_key error_key;
     float rel_err;
-    int64_t compute_ps;
-    int64_t n_ranks; /* that meet */
+    int64_t solo_ps, compute_ps;
 } replay_price;
 
 static fr_status price_run(replayer *r, uint32_t first_record,
@@ -85,6 +84,7 @@ static fr_status price_run(replayer *r, uint32_t first_record,
     }
     out->demand = out->run->solo_ps > 0 ? &out->run->demand : NULL;
     out->source = out->run->source;
+    out->solo_ps = out->run->solo_ps;
     out->compute_ps = out->run->compute_ps;
     return FR_OK;
 }
@@ -103,13 +103,13 @@ static fr_status price_instr(replayer *r, uint32_t first_record,
                             layout->node.group_of_rank[peer];
         FR_TRY(fr_replay_cost_transfer(&r->context->costs, rec->i_instr,
                                        rec->lane, is_same_node, &cost, err));
-        out->n_ranks = 2;
     } else {
         int32_t color = r->context->fold.color_of_rank[rec->rank];
         FR_TRY(fr_replay_cost_instr(&r->context->costs, color, rec->i_instr,
                                     rec->lane, &cost, err));
         out->compute_ps = fr_is_communication(instr) ? 0 : cost->solo_ps;
     }
+    out->solo_ps = cost->solo_ps;
     out->latency_ps = cost->latency_ps;
     out->demand = cost->has_work ? &cost->demand : NULL;
     out->source = cost->source;
@@ -118,15 +118,57 @@ static fr_status price_instr(replayer *r, uint32_t first_record,
     return FR_OK;
 }
 
+/* Ranks that meet through groups of these axes. */
+static int64_t count_ranks(const replayer *r, int32_t i_table, int32_t rank)
+{
+    int64_t n = 1;
+    for (int axis = 0; axis < FR_AXIS_N; axis++) {
+        const fr_partition *p = &r->context->layout.axes[axis];
+        if (r->actors->tables[i_table].axes >> axis & 1u)
+            n *= p->scopes[p->group_of_rank[rank]].n_group;
+    }
+    return n;
+}
+
+/* Waiting for the slowest of those that meet at table i_table; -1: none. */
+static int64_t jitter_delay(replayer *r, uint32_t first_record, int32_t i_table,
+                            const replay_price *price)
+{
+    const fr_replay_record *rec = record_at(r, first_record);
+    fr_jitter_work work = {0};
+    if (!fr_jitter_is_on(&r->jitter))
+        return 0;
+    int64_t n = list_members(r, first_record);
+    if (i_table < 0 && n == 1) {
+        if (rec->lane == FR_LANE_COMPUTE)
+            fr_jitter_compute(&r->jitter, r->members[0], price->compute_ps);
+        return 0;
+    }
+    if (i_table < 0) {
+        fr_jitter_transfer(&r->jitter, r->members[0], r->members[1],
+                           price->solo_ps);
+        return 0;
+    }
+    work.network_ps = (double)(price->solo_ps - price->compute_ps);
+    if (price->run != NULL) {
+        work.compute_ps = (double)price->compute_ps;
+        work.squares = price->run->compute_squares;
+    }
+    return fr_jitter_meet(&r->jitter, i_table,
+                          count_ranks(r, i_table, rec->rank), r->members, n,
+                          &work);
+}
+
 /* Everybody is there: it starts now. */
-static fr_status start(replayer *r, uint32_t first_record,
+static fr_status start(replayer *r, uint32_t first_record, int32_t i_table,
                        const fr_replay_step *step, fr_err *err)
 {
-    replay_price price = {.n_ranks = 1};
+    replay_price price = {0};
     if (step->n_calls > 0)
         FR_TRY(price_run(r, first_record, step, &price, err));
     else
         FR_TRY(price_instr(r, first_record, &price, err));
+    price.latency_ps += jitter_delay(r, first_record, i_table, &price);
     uint32_t cause = record_at(r, find_latest(r, first_record))->cause;
     for (uint32_t i = first_record; i != FR_REPLAY_NONE;
          i = record_at(r, i)->next_member) {
@@ -179,7 +221,7 @@ static fr_status meet_party(replayer *r, uint32_t record, int32_t i_table,
         r->out.records.items[at].next_member = next;
         next = at;
     }
-    return start(r, next, step, err);
+    return start(r, next, i_table, step, err);
 }
 
 static int32_t peer_of(const replayer *r, uint32_t record)
@@ -218,7 +260,7 @@ static fr_status meet_peer(replayer *r, uint32_t record,
         uint32_t second = is_sender ? other->record : record;
         r->out.records.items[first].next_member = second;
         r->out.records.items[second].next_member = FR_REPLAY_NONE;
-        return start(r, first, step, err);
+        return start(r, first, -1, step, err);
     }
     lane_of(r, actor, record_at(r, record)->lane)->is_waiting = true;
     return FR_OK;
@@ -230,7 +272,7 @@ fr_status replay_meet(replayer *r, uint32_t record, const fr_replay_step *step,
     const fr_instr *instr = instr_of(r, record);
     if (step->n_calls > 0)
         return step->i_table < 0
-                   ? start(r, record, step, err)
+                   ? start(r, record, -1, step, err)
                    : meet_party(r, record, step->i_table, step, err);
     switch (fr_op_class_of((fr_op)instr->op)) {
     case FR_OP_CLASS_COLLECTIVE:
@@ -241,5 +283,5 @@ fr_status replay_meet(replayer *r, uint32_t record, const fr_replay_step *step,
     case FR_OP_CLASS_IO:
         break;
     }
-    return start(r, record, step, err);
+    return start(r, record, -1, step, err);
 }

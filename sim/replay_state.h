@@ -7,6 +7,7 @@
 #define FR_SIM_REPLAY_STATE_H
 
 #include "sim/event_queue.h"
+#include "sim/jitter.h"
 #include "sim/replay.h"
 
 typedef struct replay_lane {
@@ -43,8 +44,7 @@ typedef struct replayer {
     fr_vec(uint32_t) free_activities;
     fr_vec(replay_ready) ready; /* lanes that may go on */
     int32_t *members;           /* scratch [n actors] */
-    double *jitter_ps2;         /* [n actors] variance of their compute time
-                                   since they met; NULL: no jitter */
+    fr_jitter jitter;
     int64_t now_ps;
     fr_replay out;
 } replayer;

@@ -99,15 +99,25 @@ static fr_status check_node(const fr_xml_node *node, const element *kind,
     return FR_OK;
 }
 
+/* Roots of files that 'forerun import' reads. */
+static const char *const foreign[][2] = {
+    {"platform", "SimGrid"},
+    {"system", "NCCL"},
+    {"topology", "hwloc"},
+};
+
 fr_status fr_cluster_check_structure(const fr_xml_node *root, fr_err *err)
 {
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+        if (fr_xml_is(root, foreign[i][0]))
+            return fr_xml_fail(root, err,
+                               "the root is <%s>, a file of %s: make a cluster "
+                               "of it with 'forerun import FILE -o "
+                               "cluster.xml'",
+                               foreign[i][0], foreign[i][1]);
     if (!fr_xml_is(root, "cluster"))
         return fr_xml_fail(root, err,
-                           "the root is <%s>, a cluster file has <cluster>%s",
-                           fr_xml_name(root),
-                           fr_xml_is(root, "platform")
-                               ? " (SimGrid platforms go to 'forerun flows' "
-                                 "and 'forerun import')"
-                               : "");
+                           "the root is <%s>, a cluster file has <cluster>",
+                           fr_xml_name(root));
     return check_node(root, &elements[0], err);
 }

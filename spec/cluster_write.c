@@ -54,31 +54,45 @@ static const unit units_flops[] = {
     {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}, {"FLOP/s", 1.0}, {NULL, 0}};
 static const unit units_w[] = {{"W", 1.0}, {NULL, 0}};
 static const unit units_usd[] = {{"USD/h", 1.0}, {NULL, 0}};
-static const unit units_frac[] = {{"", 1.0}, {NULL, 0}};
+static const unit units_frac[] = {{"", 1.0}, {"%", 0.01}, {NULL, 0}};
+
+/* The fewest digits of this unit that are read back as `value`, without an
+ * exponent unless all 17 are needed. */
+static bool format_in(const unit *u, fr_quantity quantity, double value,
+                      char *text, size_t n_text)
+{
+    for (int n_digits = 1; n_digits <= 17; n_digits++) {
+        double back;
+        snprintf(text, n_text, "%.*g", n_digits, value / u->factor);
+        bool has_exponent = strchr(text, 'e') != NULL;
+        strncat(text, u->name, n_text - strlen(text) - 1);
+        if ((!has_exponent || n_digits == 17) &&
+            fr_parse_quantity(quantity, text, FR_ZERO_IS_FINE, &back, NULL) ==
+                FR_OK &&
+            back == value)
+            return true;
+    }
+    return false;
+}
 
 /*
  * The shortest decimal with one of the units that is read back as `value`; 17
- * digits of the smallest unit where none is.
+ * digits of the plain unit where none is.
  */
 static void put_quantity(fr_buffer *out, const char *name, fr_quantity quantity,
                          const unit *units, double value)
 {
     char best[FR_FORMAT_MAX * 2] = "", text[FR_FORMAT_MAX * 2];
-    for (const unit *u = units; u->name; u++)
-        for (int n_digits = 1; n_digits <= 17; n_digits++) {
-            double back;
-            snprintf(text, sizeof text, "%.*g%s", n_digits, value / u->factor,
-                     u->name);
-            bool is_last = !u[1].name && n_digits == 17 && !best[0];
-            bool is_same = fr_parse_quantity(quantity, text, FR_ZERO_IS_FINE,
-                                             &back, NULL) == FR_OK &&
-                           back == value;
-            if (!is_same && !is_last)
-                continue;
-            if (!best[0] || strlen(text) < strlen(best))
-                memcpy(best, text, sizeof best);
-            break;
-        }
+    for (const unit *u = units; u->name; u++) {
+        if (value < u->factor && u[1].name)
+            continue;
+        if (format_in(u, quantity, value, text, sizeof text) &&
+            (!best[0] || strlen(text) < strlen(best)))
+            memcpy(best, text, sizeof best);
+    }
+    for (const unit *u = units; u->name && !best[0]; u++)
+        if (u->factor == 1.0)
+            snprintf(best, sizeof best, "%.17g%s", value, u->name);
     put_text(out, name, best);
 }
 
@@ -91,7 +105,10 @@ static void put_Bps(fr_buffer *out, const char *name, double value)
 /* Latencies are always said, other times when they are known. */
 static void put_s(fr_buffer *out, const char *name, double value)
 {
-    put_quantity(out, name, FR_QUANTITY_S, units_s, value);
+    if (value == 0.0)
+        put_text(out, name, "0s");
+    else
+        put_quantity(out, name, FR_QUANTITY_S, units_s, value);
 }
 
 static void put_known_s(fr_buffer *out, const char *name, double value)

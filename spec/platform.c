@@ -244,6 +244,27 @@ const fr_platform_link *fr_platform_link_at(const fr_platform *p,
     return &p->links.items[i_link];
 }
 
+size_t fr_platform_n_hosts(const fr_platform *platform)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < platform->points.n; i++)
+        n += platform->points.items[i].kind == FR_POINT_HOST;
+    return n;
+}
+
+int64_t fr_platform_host_at(const fr_platform *platform, size_t i)
+{
+    for (size_t k = 0; k < platform->points.n; k++)
+        if (platform->points.items[k].kind == FR_POINT_HOST && i-- == 0)
+            return (int64_t)k;
+    return -1;
+}
+
+const char *fr_platform_host_id(const fr_platform *platform, int64_t host)
+{
+    return platform->points.items[host].id;
+}
+
 int64_t fr_platform_host_find(const fr_platform *p, const char *id)
 {
     uint32_t i = fr_platform_point_find(p, id);

@@ -43,6 +43,11 @@ size_t fr_platform_n_links(const fr_platform *platform);
 const fr_platform_link *fr_platform_link_at(const fr_platform *platform,
                                             uint32_t i_link);
 
+/* Hosts in file order: index in [0, n) to what fr_platform_route takes. */
+size_t fr_platform_n_hosts(const fr_platform *platform);
+int64_t fr_platform_host_at(const fr_platform *platform, size_t i);
+const char *fr_platform_host_id(const fr_platform *platform, int64_t host);
+
 /* -1 when there is no such host; the nearest name, NULL if none is near. */
 int64_t fr_platform_host_find(const fr_platform *platform, const char *id);
 const char *fr_platform_host_nearest(const fr_platform *platform,

@@ -209,6 +209,69 @@ static void test_hybrid(void)
     }
 }
 
+/*
+ * Experts: each rank holds E / ep of them, 1 / etp of each, and shares their
+ * optimizer state with those that hold the same; all the rest as ever.
+ */
+static void test_experts(void)
+{
+    static const int grids[][5] = {
+        /* tp dp ep etp zero */
+        {1, 8, 4, 1, 1}, {1, 8, 8, 1, 1}, {2, 4, 4, 1, 1}, {2, 4, 2, 2, 0},
+        {1, 8, 2, 1, 3}, {4, 2, 8, 1, 2}, {1, 4, 1, 1, 3}, {2, 8, 8, 1, 3},
+    };
+    fr_model model = small_model(false);
+    model.n_experts = 8;
+    model.n_experts_per_token = 2;
+    model.expert_ffn_hidden = 640;
+    for (size_t g = 0; g < sizeof grids / sizeof grids[0]; g++) {
+        const int tp = grids[g][0], dp = grids[g][1], ep = grids[g][2];
+        const int etp = grids[g][3], zero = grids[g][4];
+        const double routers = 8.0 * (8 * 256), norms = 256.0 * 17;
+        const double experts = 8.0 * 8 * 3 * 256 * 640;
+        const double split =
+            (double)fr_model_parameters(&model) - experts - routers - norms;
+        const double dense = split / tp + routers + norms;
+        const double mine = experts / (ep * etp);
+        const double n_edp = (double)tp * dp / (ep * etp);
+        fr_job job = small_job(dp);
+        fr_plan plan;
+        fr_err err = {0};
+        fr_plan_init(&plan);
+        plan.tp = tp;
+        plan.dp = dp;
+        plan.ep = ep;
+        plan.etp = etp;
+        plan.zero_stage = zero;
+        plan.is_sequence_parallel = tp > 1;
+        widths w = choose_precision(&plan, &model, &job);
+        fr_program *program = NULL;
+        if (!CHECK_OK(fr_lower(&model, &job, &plan, NULL, &program, &err),
+                      &err))
+            continue;
+        const fr_class *klass = &program->classes[0];
+        CHECK_NEAR(peak_of(klass, FR_MEMORY_PARAMETERS, true),
+                   w.weight *
+                       (zero == 3 ? dense / dp + mine / n_edp : dense + mine),
+                   0.006);
+        CHECK_NEAR(peak_of(klass, FR_MEMORY_OPTIMIZER, true),
+                   w.state * (zero ? dense / dp + mine / n_edp : dense + mine),
+                   0.006);
+        double reduced =
+            carried(program, 0, zero ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
+                    FR_AXIS_EDP, -1);
+        if (n_edp > 1)
+            CHECK_NEAR(reduced, w.grad * mine, 0.006);
+        else
+            CHECK(reduced <= 0);
+        CHECK_NEAR(carried(program, 0,
+                           zero ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
+                           FR_AXIS_DP, -1),
+                   w.grad * dense, 0.006);
+        fr_program_destroy(program);
+    }
+}
+
 /* ZeRO 1 that the runtime cannot execute gathers at the begin, on its lane. */
 static void test_gather_lane(void)
 {
@@ -308,5 +371,6 @@ static void test_recompute_layers(void)
 
 CHECK_MAIN({"bytes_per_parameter", test_bytes_per_parameter},
            {"traffic", test_traffic}, {"hybrid", test_hybrid},
-           {"gather_lane", test_gather_lane}, {"offload", test_offload},
+           {"experts", test_experts}, {"gather_lane", test_gather_lane},
+           {"offload", test_offload},
            {"recompute_layers", test_recompute_layers})

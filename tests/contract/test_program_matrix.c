@@ -2,6 +2,7 @@
  * A large matrix of plans: each is lowered, checked, and its parameters and
  * memory are compared with what they must be.
  */
+#include "plan/collective.h"
 #include "plan/lower.h"
 #include "plan/optimizer.h"
 #include "tests/check.h"
@@ -314,8 +315,8 @@ static void test_refusals(void)
     CHECK_FAILS(fr_lower(&model, &job, &plan, NULL, &program, &err), FR_INPUT,
                 &err);
     CHECK_HAS(err.text, "tree");
-    model.n_experts = 4;
     fr_plan_init(&plan);
+    plan.tp = 3; /* of 8 heads */
     CHECK_FAILS(fr_lower(&model, &job, &plan, NULL, &program, &err), FR_INPUT,
                 &err);
     CHECK(program == NULL);
@@ -344,17 +345,19 @@ static void state_plan(uint64_t i, fr_plan *plan)
     int micro = PICK(2);
     int offload = PICK(3);
     int precision = PICK(6);
+    int cp = PICK(3);
 #undef PICK
     static const fr_dtype precisions[] = {FR_DTYPE_F32,  FR_DTYPE_BF16,
                                           FR_DTYPE_F16,  FR_DTYPE_TF32,
                                           FR_DTYPE_BF16, FR_DTYPE_F32};
+    plan->cp = cp == 2 ? 2 : 1;
     plan->precision = precisions[precision];
     plan->grad_dtype = precision >= 4 ? FR_DTYPE_BF16 : FR_DTYPE_F32;
     plan->dp = degrees[dp];
     plan->tp = 1 + tp;
     plan->pp = 1 << pp;
     plan->zero_stage = zero;
-    plan->zero_group = group == 0 ? 0 : plan->dp / group;
+    plan->zero_group = group == 0 ? 0 : plan->dp * plan->cp / group;
     plan->schedule = (fr_schedule_kind)schedule;
     plan->vpp = plan->schedule == FR_SCHEDULE_INTERLEAVED ? 2 : 1;
     plan->recompute = (fr_recompute)recompute;
@@ -377,7 +380,7 @@ static void try_states(const fr_model *model, const fr_job *job, fr_plan *plan,
     fr_err err = {0};
     char name[160];
     if (fr_plan_check_lowerable(plan, model, job, &err) != FR_OK)
-        plan->precision = plan->grad_dtype = FR_DTYPE_F32;
+        plan->cp = 1;
     if (fr_plan_check_lowerable(plan, model, job, &err) != FR_OK) {
         sums->n_illegal++;
         return;
@@ -388,8 +391,47 @@ static void try_states(const fr_model *model, const fr_job *job, fr_plan *plan,
         return;
     if (!CHECK_OK(fr_program_check(program, NULL, &err), &err))
         printf("    %s\n", name);
-    CHECK_INT(count_parameters(program), fr_model_parameters(model));
+    if (model->n_experts == 0) /* a rank holds a part of the experts */
+        CHECK_INT(count_parameters(program), fr_model_parameters(model));
     fr_program_destroy(program);
+}
+
+/* Is there an algorithm for all-to-all yet? */
+static bool has_all_to_all(void)
+{
+    for (int i = 0; i < FR_COLLECTIVE_N; i++)
+        if (fr_collectives[i] && fr_collectives[i]->fits(FR_OP_ALL_TO_ALL, 4))
+            return true;
+    return false;
+}
+
+/* Experts on grids of their own; some layers have none. */
+static void test_experts(void)
+{
+    totals sums = {0};
+    uint64_t random = 88172645463325252U;
+    for (int i = 0; i < 900; i++) {
+        fr_plan plan;
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        state_plan(random >> 3, &plan);
+        fr_model model = tiny_model(true);
+        model.n_experts = 8;
+        model.n_experts_per_token = 2;
+        model.expert_ffn_hidden = 64;
+        model.shared_expert_ffn_hidden = random >> 20 & 1 ? 128 : 0;
+        model.first_dense_layers = (int64_t)(random >> 21) % 3;
+        model.moe_every = 1 + (int64_t)(random >> 24) % 3;
+        plan.ep = has_all_to_all() ? 1 << (random >> 27) % 4 : 1;
+        plan.etp = (int32_t)((random >> 33) % 3);
+        plan.zero_group = 0;
+        fr_job job = tiny_job((int)((random >> 30) % FR_OPTIMIZER_N));
+        try_states(&model, &job, &plan, &sums);
+    }
+    printf("# %d plans of experts lowered and checked, %d illegal\n",
+           sums.n_legal, sums.n_illegal);
+    CHECK(sums.n_legal >= 200);
 }
 
 static void test_states(void)
@@ -414,6 +456,6 @@ static void test_states(void)
 }
 
 CHECK_MAIN({"matrix", test_matrix}, {"states", test_states},
-           {"peak_order", test_peak_order},
+           {"experts", test_experts}, {"peak_order", test_peak_order},
            {"check_is_quick", test_check_is_quick},
            {"placement", test_placement}, {"refusals", test_refusals})

@@ -165,6 +165,7 @@ static void test_experts(void)
                   "bf16",
                   &s, &err),
              &err);
+    CHECK_INT(s.plan.etp, 0);
     CHECK(s.model.has_qk_norm);
     CHECK_INT(s.model.head_dim, 128);
     CHECK_INT(s.model.ffn_hidden, 768);
@@ -199,6 +200,29 @@ static void test_layers_that_do_not_divide(void)
             CHECK_INT(s.plan.layer_split[1], want[i].second);
             CHECK_INT(s.plan.layer_split[s.plan.n_split - 1], want[i].last);
         }
+        fr_case_setup_release(&s);
+    }
+}
+
+/* Where nothing is said experts are split like the rest, if they can be. */
+static void test_expert_split(void)
+{
+    static const struct {
+        const char *gpus, *tp, *ep;
+        int32_t etp;
+    } want[] = {{"16", "2", "8", 0}, {"8", "2", "8", 1}, {"16", "8", "4", 4}};
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        char values[256];
+        fr_case_setup s;
+        fr_err err;
+        snprintf(values, sizeof values,
+                 "mixtral,4,512,8,512,8,2,H100,%s,%s,%s,1,16,bf16",
+                 want[i].gpus, want[i].tp, want[i].ep);
+        CHECK_OK(read("model,layers,hidden,heads,seq,experts,topk,gpu,num_gpus,"
+                      "tp,ep,mbs,gbs,precision",
+                      values, &s, &err),
+                 &err);
+        CHECK_INT(s.plan.etp, want[i].etp);
         fr_case_setup_release(&s);
     }
 }
@@ -349,6 +373,6 @@ CHECK_MAIN({"llama", test_llama}, {"gpt", test_gpt},
            {"rack_domain", test_rack_domain}, {"overrides", test_overrides},
            {"experts", test_experts},
            {"layers_that_do_not_divide", test_layers_that_do_not_divide},
-           {"measured", test_measured}, {"memory", test_memory},
-           {"guessed", test_guessed}, {"named_model", test_named_model},
-           {"refused", test_refused})
+           {"expert_split", test_expert_split}, {"measured", test_measured},
+           {"memory", test_memory}, {"guessed", test_guessed},
+           {"named_model", test_named_model}, {"refused", test_refused})
