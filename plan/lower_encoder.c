@@ -42,6 +42,22 @@ void lower_place_encoder_ends(lower_class *lc, bool is_final, uint64_t *used)
     e->labels_b = lower_place(used, m->n_labels > 0, 1, m->n_labels);
 }
 
+void lower_rebase_encoder_ends(lower_class *lc, bool is_final, uint64_t first)
+{
+    lower_encoder_ends *e = &lc->ends.encoder;
+    uint64_t *const early[] = {&e->types, &e->norm_w,  &e->norm_b,
+                               &e->patch, &e->patch_b, &e->first_token};
+    uint64_t *const late[] = {&e->pooler,  &e->pooler_b,     &e->dense,
+                              &e->dense_b, &e->dense_norm_w, &e->dense_norm_b,
+                              &e->vocab_b, &e->pair,         &e->pair_b,
+                              &e->labels,  &e->labels_b};
+    uint64_t *const *all = is_final ? late : early;
+    size_t n = is_final ? sizeof late / sizeof late[0]
+                        : sizeof early / sizeof early[0];
+    for (size_t i = 0; i < n; i++)
+        *all[i] -= *all[i] == LOWER_ABSENT ? 0 : first;
+}
+
 static lower_matrix matrix_of(int64_t m, int64_t n, int64_t k, uint64_t w,
                               uint64_t b)
 {
@@ -111,8 +127,8 @@ static void embed_sum(lower_class *lc, fr_ref sum)
         return;
     fr_ref types =
         lower_temp(context, lower_bytes(context, s->rows, s->hidden));
-    instr = look_up(context, FR_OP_EMBED_FWD, m->n_token_types,
-                    m->n_token_types);
+    instr =
+        look_up(context, FR_OP_EMBED_FWD, m->n_token_types, m->n_token_types);
     instr->ref[1] = lower_weight(context, e->types);
     instr->ref[3] = types;
     lower_add(context, types, sum, s->rows * s->hidden);

@@ -413,6 +413,7 @@ void lower_bind_own(lower_class *lc, const lower_bucket *bucket, fr_space space,
 
 /* lower_encoder.c */
 void lower_place_encoder_ends(lower_class *lc, bool is_final, uint64_t *used);
+void lower_rebase_encoder_ends(lower_class *lc, bool is_final, uint64_t first);
 void lower_encoder_embed(lower_class *lc);
 void lower_encoder_head(lower_class *lc);
 /* lower_list.c */
