@@ -18,6 +18,7 @@
  *   lower_pipeline.c the order of receives
  *   lower_offload.c  what waits in the host's memory
  *   lower_calls.c    the calls of one layer
+ *   lower_pass.c     a layer's pass in several calls
  *   lower_ring.c     the same where keys go round a ring
  *   lower_stage.c    the calls of one pipeline rank
  *   lower_transfer.c sends and receives between stages
@@ -127,6 +128,25 @@ typedef struct lower_layer_calls {
     lower_ring_calls ring_fwd, ring_remake, ring_bwd;
 } lower_layer_calls;
 
+enum { LOWER_STEPS = 32, LOWER_NO_PIECE = 255 };
+
+/* A call of a pass; pieces that it reads and makes. */
+typedef struct lower_step {
+    fr_lane lane;
+    uint32_t i_segment;
+    uint8_t in, out;
+    bool reads_saved, reads_carry, reads_input; /* on other lanes */
+} lower_step;
+
+/* A layer's pass in several calls (lower_pass.c). */
+typedef struct lower_pass {
+    char name[24];
+    uint8_t n_steps, n_pieces;
+    lower_step steps[LOWER_STEPS];
+    uint64_t piece_bytes[LOWER_STEPS];
+    uint64_t carry_bytes;
+} lower_pass;
+
 /*
  * A kind of layer: its parameters, what it keeps, its segments.  Transformers
  * have a dense one, one with experts, one that predicts a later token; a list
@@ -141,6 +161,7 @@ typedef struct lower_kind {
     uint64_t low_bytes; /* of its weights in the dtype of the products, cast
                            once per step (segment i_cast, space LOW) */
     lower_layer_calls calls;
+    lower_pass backward; /* where it is cut; else no steps */
 } lower_kind;
 
 typedef enum lower_unit_kind {
@@ -247,7 +268,8 @@ typedef struct lower_context {
     fr_vec(fr_instr) instrs;
     fr_vec(fr_segment) segments;
     uint64_t temp_used;
-    fr_instr spill; /* written in place of an instruction without memory */
+    lower_pass *pass; /* that is being cut; else NULL */
+    fr_instr spill;   /* written in place of an instruction without memory */
     bool is_out_of_memory;
     /* Segments that all classes share. */
     uint32_t i_load;
@@ -375,6 +397,11 @@ void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
 void lower_add_layer_call(lower_class *lc, const lower_layer_at *at,
                           uint32_t i_segment);
 void lower_bind_layer_grads(lower_class *lc, const lower_layer_at *at);
+
+/* lower_pass.c */
+void lower_pass_calls(lower_class *lc, const lower_layer_at *at,
+                      const lower_pass *pass, uint32_t saved,
+                      uint32_t gradient);
 
 /* lower_ring.c */
 bool lower_is_ring(const lower_context *context);
