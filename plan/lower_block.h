@@ -150,10 +150,11 @@ void lower_layer_backward_after(lower_context *context, const lower_kind *kind,
 void lower_ring_segments(lower_context *context, lower_kind *kind,
                          const char *name);
 
-/* lower_pass.c */
+/* lower_pass.c; scratch begins at first_bytes of CARRY. */
 bool lower_is_pass_cut(const lower_context *context);
 void lower_pass_begin(lower_context *context, lower_pass *pass,
-                      const char *name, const char *direction);
+                      const char *name, const char *direction,
+                      uint64_t first_bytes);
 void lower_pass_end(lower_context *context);
 /* The next call, on the rank's own lane or beside it. */
 void lower_pass_compute(lower_context *context, uint8_t in, uint8_t out);

@@ -147,7 +147,7 @@ void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
         lower_ring_backward(lc, &at, saved, gradient);
     } else if (lower_kind_of(context, at.layer)->backward.n_steps > 0) {
         lower_pass_calls(lc, &at, &lower_kind_of(context, at.layer)->backward,
-                         saved, gradient);
+                         saved, gradient, FR_BLOCK_NONE);
     } else {
         lower_add_layer_call(lc, &at, lower_calls_of(context, at.layer).i_bwd);
         lower_bind_layer_grads(lc, &at);

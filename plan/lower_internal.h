@@ -119,7 +119,7 @@ typedef struct lower_saved {
 /* Segments of a layer whose keys go round a ring. */
 typedef struct lower_ring_calls {
     uint32_t i_begin, i_own, i_other, i_end; /* i_other: each other rank's */
-    uint32_t i_shift, i_home;
+    uint32_t i_shift, i_keys, i_home;
 } lower_ring_calls;
 
 /* Segments of one layer. */
@@ -161,7 +161,8 @@ typedef struct lower_kind {
     uint64_t low_bytes; /* of its weights in the dtype of the products, cast
                            once per step (segment i_cast, space LOW) */
     lower_layer_calls calls;
-    lower_pass backward; /* where it is cut; else no steps */
+    /* Where it is cut, else no steps; of a ring before and after it. */
+    lower_pass backward, backward_end;
 } lower_kind;
 
 typedef enum lower_unit_kind {
@@ -399,9 +400,10 @@ void lower_add_layer_call(lower_class *lc, const lower_layer_at *at,
 void lower_bind_layer_grads(lower_class *lc, const lower_layer_at *at);
 
 /* lower_pass.c */
+/* `carry`: the block of CARRY, FR_BLOCK_NONE: one of the pass's own. */
 void lower_pass_calls(lower_class *lc, const lower_layer_at *at,
-                      const lower_pass *pass, uint32_t saved,
-                      uint32_t gradient);
+                      const lower_pass *pass, uint32_t saved, uint32_t gradient,
+                      uint32_t carry);
 
 /* lower_ring.c */
 bool lower_is_ring(const lower_context *context);

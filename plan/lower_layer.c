@@ -419,7 +419,7 @@ static void whole_segments(lower_context *context, lower_kind *kind,
     if (context->plan->recompute == FR_RECOMPUTE_FULL)
         remake_segment(context, kind, name);
     if (lower_is_pass_cut(context)) {
-        lower_pass_begin(context, &kind->backward, name, "bwd");
+        lower_pass_begin(context, &kind->backward, name, "bwd", 0);
         emit_backward(context, kind);
         lower_pass_end(context);
         return;

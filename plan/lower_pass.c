@@ -19,7 +19,8 @@
 bool lower_is_pass_cut(const lower_context *context)
 {
     const fr_plan *plan = context->plan;
-    return plan->tp > 1 && plan->precision != FR_DTYPE_F32;
+    return plan->tp > 1 && plan->precision != FR_DTYPE_F32 &&
+           !context->model->is_parallel_block;
 }
 
 static void add_step(lower_context *context, fr_lane lane, uint8_t in,
@@ -39,10 +40,11 @@ static void add_step(lower_context *context, fr_lane lane, uint8_t in,
 }
 
 void lower_pass_begin(lower_context *context, lower_pass *pass,
-                      const char *name, const char *direction)
+                      const char *name, const char *direction,
+                      uint64_t first_bytes)
 {
     context->pass = pass;
-    context->temp_used = 0;
+    context->temp_used = first_bytes;
     snprintf(pass->name, sizeof pass->name, "%s_%s", name, direction);
     add_step(context, FR_LANE_COMPUTE, LOWER_NO_PIECE, LOWER_NO_PIECE);
 }
@@ -153,20 +155,23 @@ static void bind_compute(lower_class *lc, const lower_layer_at *at,
 }
 
 void lower_pass_calls(lower_class *lc, const lower_layer_at *at,
-                      const lower_pass *pass, uint32_t saved, uint32_t gradient)
+                      const lower_pass *pass, uint32_t saved, uint32_t gradient,
+                      uint32_t carry)
 {
-    uint32_t pieces[LOWER_STEPS], carry;
+    uint32_t pieces[LOWER_STEPS];
+    bool is_carry_new = carry == FR_BLOCK_NONE;
     for (uint8_t i = 0; i < pass->n_pieces; i++)
         pieces[i] = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false,
                                          pass->piece_bytes[i]);
-    carry = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false,
-                                 pass->carry_bytes);
+    if (is_carry_new)
+        carry = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false,
+                                     pass->carry_bytes);
     for (uint8_t i = 0; i < pass->n_steps; i++) {
         const lower_step *step = &pass->steps[i];
         if (step->lane == FR_LANE_COMPUTE) {
             bind_compute(lc, at, step->i_segment, saved, gradient);
             fr_builder_bind(lc->builder, FR_SPACE_CARRY, carry,
-                            i == 0 ? 'w' : 'm');
+                            i == 0 && is_carry_new ? 'w' : 'm');
         } else {
             lower_add_call(lc, step->i_segment, at->layer,
                            at->task->micro_batch, at->task->chunk);
