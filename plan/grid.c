@@ -229,6 +229,23 @@ static bool is_column_local(const fr_plan *plan, fr_axis axis, int64_t place,
     return true;
 }
 
+/* In each stage, does the rank at a place share a node with the first of its
+ * group? */
+static bool is_line_local(const fr_plan *plan, fr_axis axis, int64_t place,
+                          int64_t stride, const int32_t *node_of_rank)
+{
+    const line l = line_of(plan, axis, place);
+    if (l.first == place)
+        return true;
+    int64_t rank = rank_at(plan, place, 0);
+    int64_t first = rank_at(plan, l.first, 0);
+    for (int32_t pp = 0; pp < plan->pp; pp++)
+        if (node_of_rank[rank + pp * stride] !=
+            node_of_rank[first + pp * stride])
+            return false;
+    return true;
+}
+
 bool fr_plan_axis_is_local(const fr_plan *plan, fr_axis axis,
                            const int32_t *node_of_rank)
 {
@@ -243,17 +260,11 @@ bool fr_plan_axis_is_local(const fr_plan *plan, fr_axis axis,
     }
     bool is_column =
         axis == FR_AXIS_PP || axis == FR_AXIS_MODEL || axis == FR_AXIS_EMBED;
-    for (int64_t place = 0; place < n_places; place++) {
-        if (is_column) {
-            if (!is_column_local(plan, axis, place, node_of_rank))
-                return false;
-            continue;
-        }
-        line l = line_of(plan, axis, place);
-        for (int32_t pp = 0; l.first != place && pp < plan->pp; pp++)
-            if (node_of_rank[rank_at(plan, place, pp)] !=
-                node_of_rank[rank_at(plan, l.first, pp)])
-                return false;
-    }
+    int64_t stride = plan->pp > 1 ? rank_at(plan, 0, 1) : 0;
+    for (int64_t place = 0; place < n_places; place++)
+        if (!(is_column
+                  ? is_column_local(plan, axis, place, node_of_rank)
+                  : is_line_local(plan, axis, place, stride, node_of_rank)))
+            return false;
     return true;
 }
