@@ -52,9 +52,11 @@ typedef enum fr_gpu_family {
 } fr_gpu_family;
 
 typedef struct fr_gpu_constants {
-    /* Share of the dense peak that large products sustain at the power per
-     * flop/s of the generation's reference card; 0: nothing was measured. */
+    /* Share of the dense peak that large products reach in the first tens of
+     * milliseconds, at the power per flop/s of the generation's reference
+     * card; 0: nothing was measured. */
     double achievable[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
+    double sustained;      /* of that, once the clock follows the power limit */
     double power_exponent; /* of rate over power */
     double tile_traffic;   /* time of a tile's operands that does not hide
                               behind its products, in units of its bytes over

@@ -39,13 +39,6 @@ static double stored_element_bytes(fr_dtype dtype)
     return bytes < 2.0 ? 2.0 : bytes;
 }
 
-/* Width of the gradients that a product adds to. */
-static double gradient_element_bytes(const fr_instr *instr, double n_elements)
-{
-    double bytes = (double)fr_instr_ref_bytes(instr, 2, 1);
-    return bytes > 0.0 && n_elements > 0.0 ? bytes / n_elements : 4.0;
-}
-
 static fr_status unit_of(const fr_gpu_model *model, fr_dtype dtype,
                          fr_gpu_math *out, fr_err *err)
 {
@@ -90,8 +83,7 @@ static void shape_product(const fr_instr *instr, bool is_grouped,
         p->n = d[2];
         p->k = rows;
         p->out_bytes =
-            2.0 * gradient_element_bytes(instr, (double)groups * (double)d[1] *
-                                                    (double)d[2]);
+            2.0 * (double)fr_dtype_bytes((fr_dtype)instr->grad_dtype);
         break;
     }
 }

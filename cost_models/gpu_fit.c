@@ -25,6 +25,7 @@ static const double power_spread = 0.5;
 static fr_gpu_constants prior_constants(void)
 {
     fr_gpu_constants c = {
+        .sustained = 0.9,
         .power_exponent = 1.0 / 3.0, /* power ~ f V^2 with V ~ f gives 1/3 */
         .tile_traffic = 0.2, /* caches have some 2.5 times the bandwidth,
                                 half of it hidden */
@@ -67,6 +68,7 @@ static unknowns unknowns_of(fr_gpu_constants *c,
         for (int m = 0; m < FR_GPU_MATH_N; m++)
             if (shares[g][m])
                 add(&u, &c->achievable[g][m]);
+    add(&u, &c->sustained);
     add(&u, &c->power_exponent);
     add(&u, &c->tile_traffic);
     add(&u, &c->tile_s);
@@ -136,6 +138,11 @@ static double product_s(const fr_gpu_model *model, const fr_gpu_row *row,
                                         : (double)fr_dtype_bytes(row->dtype),
                         .out_bytes = stored_bytes(row->dtype)};
 
+    if (!row->is_sustained && math != FR_GPU_MATH_F32) {
+        fr_gpu_model fresh = *model;
+        fresh.flops[math] /= model->constants->sustained;
+        return fr_gpu_product_s(&fresh, &p);
+    }
     return fr_gpu_product_s(model, &p);
 }
 
