@@ -37,6 +37,7 @@ static void print_constants(const fr_gpu_constants *c)
     printf("    .kernel_s = %.5g,\n", c->kernel_s);
     printf("    .stream_frac = %.5g,\n", c->stream_frac);
     printf("    .rows_frac = %.5g,\n", c->rows_frac);
+    print_list("layers_rate", c->layers_rate, 2);
     print_list("attention_core_s", c->attention_core_s, FR_GPU_ATTENTION_N);
     printf("    .attention_bwd_core_ratio = %.5g,\n",
            c->attention_bwd_core_ratio);

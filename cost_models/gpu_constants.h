@@ -48,6 +48,7 @@ typedef enum fr_gpu_family {
     FR_GPU_ATTENTION_BWD,
     FR_GPU_STREAM, /* element by element */
     FR_GPU_ROWS,   /* reductions along rows: norms, softmax */
+    FR_GPU_LAYERS, /* convolutions: entries of lists of layers */
     FR_GPU_FAMILY_N
 } fr_gpu_family;
 
@@ -65,6 +66,8 @@ typedef struct fr_gpu_constants {
     double kernel_s;       /* start to start of dependent kernels, less work */
     double stream_frac;    /* of the memory's bandwidth */
     double rows_frac;
+    double layers_rate[2]; /* of convolutions against products: on the vector
+                              units, on the tensor cores */
     double attention_core_s[FR_GPU_ATTENTION_N];  /* softmax of one pair on one
                                                      multiprocessor, forward */
     double attention_bwd_core_ratio;              /* backward against forward */

@@ -13,10 +13,6 @@
  */
 static const double host_launch_s = 5e-6;
 
-/* Convolutions against products of the same flop: the implicit products of
- * small channel counts fill tiles badly.  Not measured: extrapolated. */
-static const double convolution_share = 0.6;
-
 /* A price in the making. */
 typedef struct price {
     double seconds, bytes;
@@ -155,21 +151,24 @@ static fr_status price_attention(const fr_gpu_model *model,
     return FR_OK;
 }
 
+/*
+ * dim: bytes moved, of them kept.  What is kept is written by one kernel and
+ * read by the next; backward its gradient is written and read besides.
+ */
 static fr_status price_layer(const fr_gpu_model *model, const fr_instr *instr,
                              price *out, fr_err *err)
 {
+    bool is_backward = instr->op == FR_OP_LAYER_BWD;
+    double bytes = (double)instr->dim[0];
+    double extra = (is_backward ? 2.0 : 1.0) * (double)instr->dim[1];
     fr_gpu_math math;
-    double flop_s;
 
     FR_TRY(unit_of(model, (fr_dtype)instr->dtype, &math, err));
-    flop_s = instr->scalar / (convolution_share * model->flops[math]);
-    out->bytes = (double)instr->dim[0];
-    out->seconds = fmax(flop_s + model->constants->kernel_s,
-                        fr_gpu_memory_s(model, out->bytes, FR_GPU_STREAM));
-    out->family = FR_GPU_STREAM;
-    out->is_guessed = true;
-    /* Backward: for the input and for the weights. */
-    out->n_kernels = instr->op == FR_OP_LAYER_BWD ? 2 : 1;
+    out->seconds = fr_gpu_layers_s(model, math, instr->scalar, bytes, extra);
+    out->bytes = bytes + extra;
+    out->family = FR_GPU_LAYERS;
+    out->is_guessed = model->is_guessed[math];
+    out->n_kernels = is_backward ? 2 : 1;
     return FR_OK;
 }
 

@@ -18,6 +18,7 @@ typedef enum fr_gpu_row_op {
     FR_GPU_ROW_ATTN_BWD,
     FR_GPU_ROW_STREAM, /* bytes */
     FR_GPU_ROW_ROWS,
+    FR_GPU_ROW_LAYERS, /* flop, bytes of what convolutions read and write */
     FR_GPU_ROW_N
 } fr_gpu_row_op;
 

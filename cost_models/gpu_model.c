@@ -45,7 +45,8 @@ static const char *const family_names[FR_GPU_FAMILY_N] = {"product",
                                                           "attention forward",
                                                           "attention backward",
                                                           "stream",
-                                                          "rows"};
+                                                          "rows",
+                                                          "layers"};
 
 const char *fr_gpu_generation_name(fr_gpu_generation generation)
 {
