@@ -379,7 +379,7 @@ static fr_status leave_out(const fr_gpu_rows *rows, const char *source,
     for (size_t i = 0; i < rows->n; i++) {
         const fr_gpu_row *row = &rows->items[i];
         fr_gpu_family family = fr_gpu_row_family(row);
-        double residual;
+        double residual = 0.0;
         if (strcmp(row->source, source) != 0 ||
             !table_residual(rows, &c, i, &residual))
             continue;
