@@ -145,7 +145,8 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     lower_context context = {
         .model = model, .job = job, .plan = plan, .placement = placement};
     FR_TRY(fr_plan_check_lowerable(plan, model, job, err));
-    if (!model->has_final_norm || model->has_embed_norm)
+    bool is_decoder = model->kind == FR_MODEL_DECODER;
+    if (is_decoder && (!model->has_final_norm || model->has_embed_norm))
         return fr_fail(err, FR_INPUT,
                        "model %s: a decoder without a last norm or with a "
                        "normed embedding is not executable",

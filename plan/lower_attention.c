@@ -407,23 +407,9 @@ void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
 static fr_ref project_backward(lower_context *context, const lower_kind *kind,
                                fr_ref dqkv, fr_ref x)
 {
-    const lower_shape *s = &context->shape;
     const lower_matrix matrix = qkv_matrix(context, kind);
     norm_heads_backward(context, kind, dqkv);
-    fr_ref dx = lower_temp(context, s->stream_bytes);
-    uint64_t after_dx = lower_temp_mark(context);
-    lower_gradient d =
-        lower_gradient_operand(context, dqkv, false, s->rows, s->qkv);
-    uint64_t after_d = lower_temp_mark(context);
-    fr_ref partial = lower_partial_rows(context, dx);
-    lower_product_dgrad(context, kind, &matrix, d.rows, partial);
-    lower_sum_rows(context, partial, dx);
-    lower_temp_reset(context, after_d);
-    fr_ref whole =
-        lower_gather_rows(context, x, s->hidden, lower_product_dtype(context));
-    lower_product_wgrad(context, &matrix, d.columns, whole);
-    lower_temp_reset(context, after_dx);
-    return dx;
+    return lower_column_backward(context, kind, &matrix, dqkv, x);
 }
 
 void lower_attention_open(lower_context *context, const lower_kind *kind,

@@ -279,6 +279,28 @@ void lower_product_wgrad(lower_context *context, const lower_matrix *matrix,
     instr->ref[3] = lower_grad(context, matrix->b);
 }
 
+fr_ref lower_column_backward(lower_context *context, const lower_kind *kind,
+                             const lower_matrix *matrix, fr_ref dy, fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    if (context->pass)
+        return lower_pass_column_backward(context, kind, matrix, dy, x);
+    fr_ref dx = lower_temp(context, s->stream_bytes);
+    uint64_t after_dx = lower_temp_mark(context);
+    lower_gradient d =
+        lower_gradient_operand(context, dy, false, s->rows, matrix->n);
+    uint64_t after_d = lower_temp_mark(context);
+    fr_ref partial = lower_partial_rows(context, dx);
+    lower_product_dgrad(context, kind, matrix, d.rows, partial);
+    lower_sum_rows(context, partial, dx);
+    lower_temp_reset(context, after_d);
+    fr_ref whole =
+        lower_gather_rows(context, x, matrix->k, lower_product_dtype(context));
+    lower_product_wgrad(context, matrix, d.columns, whole);
+    lower_temp_reset(context, after_dx);
+    return dx;
+}
+
 /* ---- element by element ----------------------------------------------------
  */
 

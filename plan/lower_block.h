@@ -86,6 +86,11 @@ fr_instr *lower_product_dgrad(lower_context *context, const lower_kind *kind,
                               const lower_matrix *matrix, fr_ref dy, fr_ref dx);
 void lower_product_wgrad(lower_context *context, const lower_matrix *matrix,
                          fr_ref dy, fr_ref x);
+/* Backward of a product that is split by its output: from dy to the gradient
+ * of the stream's rows, in scratch; x: the operand of forward, of the stream.
+ */
+fr_ref lower_column_backward(lower_context *context, const lower_kind *kind,
+                             const lower_matrix *matrix, fr_ref dy, fr_ref x);
 /* The segment that casts a kind's weights; none where nothing is kept. */
 void lower_cast_segment(lower_context *context, lower_kind *kind);
 
@@ -144,6 +149,25 @@ void lower_layer_backward_after(lower_context *context, const lower_kind *kind,
 /* lower_ring.c */
 void lower_ring_segments(lower_context *context, lower_kind *kind,
                          const char *name);
+
+/* lower_pass.c; scratch begins at first_bytes of CARRY. */
+bool lower_is_pass_cut(const lower_context *context);
+void lower_pass_begin(lower_context *context, lower_pass *pass,
+                      const char *name, const char *direction,
+                      uint64_t first_bytes);
+void lower_pass_end(lower_context *context);
+/* The next call, on the rank's own lane or beside it. */
+void lower_pass_compute(lower_context *context, uint8_t in, uint8_t out);
+void lower_pass_beside(lower_context *context, uint8_t in, uint8_t out);
+uint8_t lower_pass_piece(lower_context *context, uint64_t n_bytes);
+/* As lower_column_backward(), in a pass that is cut. */
+fr_ref lower_pass_column_backward(lower_context *context,
+                                  const lower_kind *kind,
+                                  const lower_matrix *matrix, fr_ref dy,
+                                  fr_ref x);
+
+/* lower_ends.c: the loss; logits become their gradients. */
+void lower_loss(lower_context *context, fr_ref logits);
 
 void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
                 uint64_t n_bytes);

@@ -172,6 +172,9 @@ void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
         lower_open_grads(lc, unit->i_set);
     if (lower_is_ring(context)) {
         lower_ring_backward(lc, &at, saved, gradient);
+    } else if (lower_kind_of(context, at.layer)->backward.n_steps > 0) {
+        lower_pass_calls(lc, &at, &lower_kind_of(context, at.layer)->backward,
+                         saved, gradient, FR_BLOCK_NONE);
     } else {
         bool is_split = calls.i_weights > 0;
         lower_add_layer_call(lc, &at, is_split ? calls.i_input : calls.i_bwd);

@@ -6,7 +6,7 @@
  * flat lists.  The head's forward and backward are one segment that runs when
  * the micro-batch's backward begins: the logits live only that long.
  */
-#include "plan/lower_internal.h"
+#include "plan/lower_block.h"
 
 #include <stddef.h>
 
@@ -193,7 +193,7 @@ static void cast_logits(lower_context *context, fr_ref src, fr_ref dst,
  * which they become their gradients, and these are cast back (Megatron-LM's
  * vocabulary-parallel cross entropy: 6 bytes per logit at the peak).
  */
-static void loss_of(lower_context *context, fr_ref logits)
+void lower_loss(lower_context *context, fr_ref logits)
 {
     const lower_shape *s = &context->shape;
     fr_dtype dtype = fr_plan_storage_dtype(context->plan);
@@ -242,7 +242,7 @@ static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
     instr->ref[0] = y;
     instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->head);
     instr->ref[3] = logits;
-    loss_of(context, logits);
+    lower_loss(context, logits);
     /* The gradient of the norm's output takes the place of that output. */
     head_backward(lc, logits, y, shard);
     instr = norm(context, FR_OP_NORM_BWD);
@@ -260,6 +260,18 @@ static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
 
 void lower_ends_segments(lower_class *lc)
 {
+    fr_model_kind kind = lc->context->model->kind;
+    if (kind == FR_MODEL_LAYERS) {
+        lower_list_ends(lc);
+        return;
+    }
+    if (kind == FR_MODEL_ENCODER) {
+        if (lc->is_first)
+            lower_encoder_embed(lc);
+        if (lc->is_last)
+            lower_encoder_head(lc);
+        return;
+    }
     if (lc->is_first)
         embed_segments(lc);
     if (lc->is_last)

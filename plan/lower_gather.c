@@ -82,6 +82,7 @@ static void rebase_ends(lower_class *lc)
         uint64_t first = unit_of(lc, set, 0)->first;
         rebase(&e->wte, first);
         rebase(&e->wpe, first);
+        lower_rebase_encoder_ends(lc, false, first);
     }
     if (lc->i_head_set != NO_SET) {
         const lower_set *set = &lc->sets.items[lc->i_head_set];
@@ -89,6 +90,7 @@ static void rebase_ends(lower_class *lc)
         rebase(&e->norm_w, first);
         rebase(&e->norm_b, first);
         rebase(&e->head, first);
+        lower_rebase_encoder_ends(lc, true, first);
     }
 }
 
@@ -198,6 +200,9 @@ fr_status lower_uses_init(lower_class *lc, fr_err *err)
                         lc->units.items[units[is_back ? n - 1 - i : i]].i_set,
                         is_back);
         }
+        /* Of its weights only a norm matters in backward. */
+        if (is_back && stage == 0 && context->model->has_embed_norm)
+            is_ok = is_ok && push_use(lc, lc->i_embed_set, true);
     }
     uint32_t *next = malloc((lc->sets.n + 1) * sizeof *next);
     if (!is_ok || !next) {

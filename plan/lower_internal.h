@@ -12,6 +12,7 @@
  *   lower_split.c    a backward in two parts
  *   lower_list.c     an entry of a list of layers
  *   lower_ends.c     embedding, head and loss
+ *   lower_encoder.c  those of encoders
  *   lower_gather.c   ZeRO 2 and 3: what is whole only while it is used
  *   lower_reduce.c   gradient reduction, compressed or not
  *   lower_update.c   norm, clip, optimizer, loss
@@ -19,6 +20,7 @@
  *   lower_finish.c   what follows complete gradients
  *   lower_offload.c  what waits in the host's memory
  *   lower_calls.c    the calls of one layer
+ *   lower_pass.c     a layer's pass in several calls
  *   lower_ring.c     the same where keys go round a ring
  *   lower_stage.c    the calls of one pipeline rank
  *   lower_transfer.c sends and receives between stages
@@ -119,7 +121,7 @@ typedef struct lower_saved {
 /* Segments of a layer whose keys go round a ring. */
 typedef struct lower_ring_calls {
     uint32_t i_begin, i_own, i_other, i_end; /* i_other: each other rank's */
-    uint32_t i_shift, i_home;
+    uint32_t i_shift, i_keys, i_home;
 } lower_ring_calls;
 
 /* Segments of one layer. */
@@ -128,6 +130,25 @@ typedef struct lower_layer_calls {
     uint32_t i_input, i_weights; /* backward in two parts; 0: whole */
     lower_ring_calls ring_fwd, ring_remake, ring_bwd;
 } lower_layer_calls;
+
+enum { LOWER_STEPS = 32, LOWER_NO_PIECE = 255 };
+
+/* A call of a pass; pieces that it reads and makes. */
+typedef struct lower_step {
+    fr_lane lane;
+    uint32_t i_segment;
+    uint8_t in, out;
+    bool reads_saved, reads_carry, reads_input; /* on other lanes */
+} lower_step;
+
+/* A layer's pass in several calls (lower_pass.c). */
+typedef struct lower_pass {
+    char name[24];
+    uint8_t n_steps, n_pieces;
+    lower_step steps[LOWER_STEPS];
+    uint64_t piece_bytes[LOWER_STEPS];
+    uint64_t carry_bytes;
+} lower_pass;
 
 /*
  * A kind of layer: its parameters, what it keeps, its segments.  Transformers
@@ -143,6 +164,8 @@ typedef struct lower_kind {
     uint64_t low_bytes; /* of its weights in the dtype of the products, cast
                            once per step (segment i_cast, space LOW) */
     lower_layer_calls calls;
+    /* Where it is cut, else no steps; of a ring before and after it. */
+    lower_pass backward, backward_end;
     uint64_t split_bytes; /* that the second part of backward reads of the
                              first, and ... */
     uint64_t late_bytes;  /* ... of forward, not among the saved */
@@ -202,8 +225,15 @@ typedef struct lower_use {
 } lower_use;
 
 /* Where the tensors outside layers begin in a class's flat list. */
+typedef struct lower_encoder_ends {
+    uint64_t types, norm_w, norm_b, patch, patch_b, first_token;
+    uint64_t pooler, pooler_b, dense, dense_b, dense_norm_w, dense_norm_b;
+    uint64_t vocab_b, pair, pair_b, labels, labels_b;
+} lower_encoder_ends;
+
 typedef struct lower_ends {
     uint64_t wte, wpe, norm_w, norm_b, head;
+    lower_encoder_ends encoder;
 } lower_ends;
 
 /* Something that a pipeline rank receives. */
@@ -252,6 +282,7 @@ typedef struct lower_context {
     fr_vec(fr_instr) instrs;
     fr_vec(fr_segment) segments;
     uint64_t temp_used;
+    lower_pass *pass;               /* that is being cut; else NULL */
     bool is_temp_kept;              /* no scratch is used twice ... */
     fr_vec(lower_temp_range) temps; /* ... and each piece is noted */
     fr_instr spill; /* written in place of an instruction without memory */
@@ -314,6 +345,8 @@ lower_layer_calls lower_calls_of(const lower_context *context, int32_t layer);
 uint64_t lower_saved_bytes(const lower_context *context, int32_t layer);
 /* Bytes of a micro-batch's activation before a global layer. */
 uint64_t lower_stream_bytes(const lower_context *context, int32_t layer);
+/* The first layer of a global stage. */
+int32_t lower_first_layer(const lower_context *context, int32_t stage);
 /* Elements of a tensor in the flat list. */
 uint64_t lower_padded(uint64_t n);
 /* Takes the place of a tensor in a unit; LOWER_ABSENT if it is not there. */
@@ -392,6 +425,12 @@ void lower_add_layer_call(lower_class *lc, const lower_layer_at *at,
                           uint32_t i_segment);
 void lower_bind_layer_grads(lower_class *lc, const lower_layer_at *at);
 
+/* lower_pass.c */
+/* `carry`: the block of CARRY, FR_BLOCK_NONE: one of the pass's own. */
+void lower_pass_calls(lower_class *lc, const lower_layer_at *at,
+                      const lower_pass *pass, uint32_t saved, uint32_t gradient,
+                      uint32_t carry);
+
 /* lower_ring.c */
 bool lower_is_ring(const lower_context *context);
 void lower_ring_forward(lower_class *lc, const lower_layer_at *at,
@@ -427,6 +466,14 @@ fr_ref lower_own(const lower_class *lc, const lower_bucket *bucket,
 void lower_bind_own(lower_class *lc, const lower_bucket *bucket, fr_space space,
                     char access);
 
+/* lower_encoder.c */
+void lower_place_encoder_ends(lower_class *lc, bool is_final, uint64_t *used);
+void lower_rebase_encoder_ends(lower_class *lc, bool is_final, uint64_t first);
+void lower_encoder_embed(lower_class *lc);
+void lower_encoder_head(lower_class *lc);
+/* lower_list.c */
+void lower_list_ends(lower_class *lc);
+
 /* lower_reduce.c */
 fr_lane lower_reduce_lane(const lower_context *context);
 void lower_reduce_tied(lower_class *lc);
@@ -454,6 +501,9 @@ void lower_offload_grads(lower_class *lc, uint32_t i_bucket);
 void lower_send(lower_class *lc, int32_t boundary, bool is_gradient,
                 const fr_task *task, uint32_t block);
 void lower_receive(lower_class *lc, size_t i_task, size_t *i_arrival);
+
+/* A gradient is worked on in place: room for the largest of the chunk. */
+uint64_t lower_gradient_bytes(const lower_class *lc, int32_t chunk);
 
 /* lower_pipeline.c */
 FR_CHECKED fr_status lower_pipeline(lower_context *context, fr_err *err);

@@ -418,6 +418,12 @@ static void whole_segments(lower_context *context, lower_kind *kind,
     emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
     if (context->plan->recompute == FR_RECOMPUTE_FULL)
         remake_segment(context, kind, name);
+    if (lower_is_pass_cut(context)) {
+        lower_pass_begin(context, &kind->backward, name, "bwd", 0);
+        emit_backward(context, kind);
+        lower_pass_end(context);
+        return;
+    }
     lower_keep_temps(context);
     kind->calls.i_bwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd", name);

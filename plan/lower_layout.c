@@ -9,6 +9,8 @@
  */
 #include "plan/lower_internal.h"
 
+#include <string.h>
+
 bool lower_is_tied_apart(const lower_context *context)
 {
     const int32_t pp = context->plan->pp;
@@ -69,23 +71,37 @@ static uint64_t place_ends(lower_class *lc, const lower_unit *unit)
     lower_ends *e = &lc->ends;
     uint64_t used = unit->first;
     bool is_split = lower_is_tied_apart(lc->context);
+    bool is_list = model->kind == FR_MODEL_LAYERS;
     switch (unit->kind) {
     case LOWER_UNIT_TIED:
         *(lc->is_first ? &e->wte : &e->head) =
             lower_place(&used, true, s->vocab_local, s->hidden);
         break;
     case LOWER_UNIT_EMBED:
+        if (is_list) { /* nothing, but the unit has to be somewhere */
+            lower_place(&used, true, 1, 1);
+            break;
+        }
         if (!is_split)
-            e->wte = lower_place(&used, true, s->vocab_local, s->hidden);
+            e->wte =
+                lower_place(&used, model->vocab > 0, s->vocab_local, s->hidden);
         e->wpe = lower_place(&used, !model->is_rope, model->max_seq, s->hidden);
+        lower_place_encoder_ends(lc, false, &used);
         break;
     case LOWER_UNIT_FINAL:
-        e->norm_w = lower_place(&used, true, 1, s->hidden);
-        e->norm_b = lower_place(&used, !model->is_rms_norm, 1, s->hidden);
+        if (is_list) {
+            lower_place(&used, true, 1, 1);
+            break;
+        }
+        e->norm_w = lower_place(&used, model->has_final_norm, 1, s->hidden);
+        e->norm_b = lower_place(
+            &used, model->has_final_norm && !model->is_rms_norm, 1, s->hidden);
         if (!model->is_tied)
-            e->head = lower_place(&used, true, s->vocab_local, s->hidden);
+            e->head = lower_place(&used, model->kind == FR_MODEL_DECODER,
+                                  s->vocab_local, s->hidden);
         else if (!is_split)
             e->head = e->wte;
+        lower_place_encoder_ends(lc, true, &used);
         break;
     case LOWER_UNIT_LAYER:
         break;
@@ -101,7 +117,7 @@ static bool add_unit(lower_class *lc, lower_unit_kind kind)
                        .weight = FR_BLOCK_NONE,
                        .grad = FR_BLOCK_NONE};
     unit.n = round_up(place_ends(lc, &unit), line_elements(context));
-    if (kind == LOWER_UNIT_FINAL)
+    if (kind == LOWER_UNIT_FINAL && context->model->has_final_norm)
         unit.n_norm = (context->model->is_rms_norm ? 1U : 2U) *
                       lower_padded((uint64_t)context->shape.hidden);
     return fr_vec_push(&lc->units, unit) == FR_OK;
@@ -213,8 +229,7 @@ static bool place_units(lower_class *lc)
         last->n = used - last->first;
     }
     lc->klass->n_parameters = used;
-    lc->ends = (lower_ends){LOWER_ABSENT, LOWER_ABSENT, LOWER_ABSENT,
-                            LOWER_ABSENT, LOWER_ABSENT};
+    memset(&lc->ends, 0xff, sizeof lc->ends); /* LOWER_ABSENT */
     for (size_t i = 0; i < lc->units.n; i++) {
         const lower_unit *unit = &lc->units.items[i];
         place_ends(lc, unit);

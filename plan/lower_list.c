@@ -59,3 +59,25 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
     instr->ref[1] = kept;
     instr->ref[2] = lower_ref(FR_SPACE_IN, 0);
 }
+
+/* What comes in and the loss are small beside the layers. */
+void lower_list_ends(lower_class *lc)
+{
+    lower_context *context = lc->context;
+    const lower_kind *kinds = context->kinds;
+    if (lc->is_first) {
+        lc->i_embed_fwd =
+            lower_segment_begin(context, FR_LANE_COMPUTE, "input");
+        fr_instr *instr = lower_emit(context, FR_OP_ZERO);
+        instr->dim[0] = (int64_t)kinds[0].in_bytes;
+        instr->ref[0] = lower_ref(FR_SPACE_OUT, 0);
+        lc->i_embed_bwd =
+            lower_segment_begin(context, FR_LANE_COMPUTE, "input_bwd");
+    }
+    if (lc->is_last) {
+        lc->i_head = lower_segment_begin(context, FR_LANE_COMPUTE, "loss");
+        lower_copy(context, lower_ref(FR_SPACE_IN, 0),
+                   lower_ref(FR_SPACE_OUT, 0),
+                   kinds[context->n_kinds - 1].out_bytes);
+    }
+}

@@ -121,17 +121,5 @@ fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,
     instr->ref[2] = dfc1;
     lower_temp_reset(context, after_dfc1);
 
-    fr_ref dx = lower_temp(context, s->stream_bytes);
-    uint64_t after_dx = lower_temp_mark(context);
-    d = lower_gradient_operand(context, dfc1, false, s->rows, s->fc1);
-    uint64_t after_d = lower_temp_mark(context);
-    fr_ref partial = lower_partial_rows(context, dx);
-    lower_product_dgrad(context, kind, &fc1, d.rows, partial);
-    lower_sum_rows(context, partial, dx);
-    lower_temp_reset(context, after_d);
-    fr_ref whole =
-        lower_gather_rows(context, x, s->hidden, lower_product_dtype(context));
-    lower_product_wgrad(context, &fc1, d.columns, whole);
-    lower_temp_reset(context, after_dx);
-    return dx;
+    return lower_column_backward(context, kind, &fc1, dfc1, x);
 }

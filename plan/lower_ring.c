@@ -86,8 +86,15 @@ static void backward_segments(lower_context *context, lower_kind *kind,
     const fr_ref d_o = lower_ref(FR_SPACE_CARRY, dqkv_bytes(context));
     const fr_ref in = lower_ref(FR_SPACE_PIECE_IN, 0);
     const fr_ref out = lower_ref(FR_SPACE_PIECE_OUT, 0);
-    calls->i_begin = segment(context, name, "bwd", "begin");
+    bool is_cut = lower_is_pass_cut(context);
+    if (is_cut)
+        lower_pass_begin(context, &kind->backward, name, "bwd",
+                         carry_bytes(context));
+    else
+        calls->i_begin = segment(context, name, "bwd", "begin");
     lower_layer_backward_before(context, kind, d_o);
+    lower_pass_end(context);
+    calls->i_keys = segment(context, name, "bwd", "keys");
     fr_ref kept = lower_saved_at(k->qkv);
     kept.offset_bytes += query_bytes(context);
     lower_copy(context, kept, out, keys);
@@ -105,8 +112,13 @@ static void backward_segments(lower_context *context, lower_kind *kind,
         lower_segment_begin(context, FR_LANE_TP, "%s_bwd_home", name);
     shift(context, keys, lower_ref(FR_SPACE_PIECE_IN, keys),
           lower_ref(FR_SPACE_CARRY, query_bytes(context)));
-    calls->i_end = segment(context, name, "bwd", "end");
+    if (is_cut)
+        lower_pass_begin(context, &kind->backward_end, name, "bwd_end",
+                         carry_bytes(context));
+    else
+        calls->i_end = segment(context, name, "bwd", "end");
     lower_layer_backward_after(context, kind, dqkv);
+    lower_pass_end(context);
 }
 
 void lower_ring_segments(lower_context *context, lower_kind *kind,
@@ -165,6 +177,12 @@ void lower_ring_forward(lower_class *lc, const lower_layer_at *at,
     fr_builder_bind(lc->builder, FR_SPACE_OUT, out, 'w');
 }
 
+static uint64_t largest(uint64_t a, uint64_t b, uint64_t c)
+{
+    uint64_t most = a > b ? a : b;
+    return most > c ? most : c;
+}
+
 /* A call of backward: all that it may touch but pieces. */
 static void add_backward_call(lower_class *lc, const lower_layer_at *at,
                               uint32_t i_segment, uint32_t saved,
@@ -184,10 +202,20 @@ void lower_ring_backward(lower_class *lc, const lower_layer_at *at,
     const lower_layer_calls all = lower_calls_of(context, at->layer);
     const lower_ring_calls *calls = &all.ring_bwd;
     const uint64_t n_bytes = 2 * lower_key_bytes(context);
-    uint32_t carry = add_piece(lc, carry_bytes(context));
+    const lower_kind *kind = lower_kind_of(context, at->layer);
+    bool is_cut = kind->backward.n_steps > 0;
     uint32_t piece = add_piece(lc, n_bytes);
-    add_backward_call(lc, at, calls->i_begin, saved, gradient);
-    fr_builder_bind(lc->builder, FR_SPACE_CARRY, carry, 'w');
+    uint32_t carry =
+        add_piece(lc, largest(carry_bytes(context), kind->backward.carry_bytes,
+                              kind->backward_end.carry_bytes));
+    if (is_cut) {
+        lower_pass_calls(lc, at, &kind->backward, saved, gradient, carry);
+    } else {
+        add_backward_call(lc, at, calls->i_begin, saved, gradient);
+        fr_builder_bind(lc->builder, FR_SPACE_CARRY, carry, 'w');
+    }
+    lower_add_layer_call(lc, at, calls->i_keys);
+    fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'r');
     fr_builder_bind(lc->builder, FR_SPACE_PIECE_OUT, piece, 'w');
     for (int32_t step = 0; step < context->plan->cp; step++) {
         uint32_t next = piece;
@@ -203,6 +231,10 @@ void lower_ring_backward(lower_class *lc, const lower_layer_at *at,
                    at->task->chunk);
     fr_builder_bind(lc->builder, FR_SPACE_PIECE_IN, piece, 'r');
     fr_builder_bind(lc->builder, FR_SPACE_CARRY, carry, 'm');
+    if (is_cut) {
+        lower_pass_calls(lc, at, &kind->backward_end, saved, gradient, carry);
+        return;
+    }
     add_backward_call(lc, at, calls->i_end, saved, gradient);
     fr_builder_bind(lc->builder, FR_SPACE_CARRY, carry, 'm');
 }

@@ -170,6 +170,14 @@ uint64_t lower_stream_bytes(const lower_context *context, int32_t layer)
                       : lower_kind_of(context, layer - 1)->out_bytes;
 }
 
+int32_t lower_first_layer(const lower_context *context, int32_t stage)
+{
+    int32_t first = 0;
+    for (int32_t i = 0; i < stage; i++)
+        first += fr_plan_stage_layers(context->plan, context->model, i);
+    return first;
+}
+
 /* Bytes of a list are those of float32 and of one sample. */
 static uint64_t entry_bytes(const lower_context *context, uint64_t n_bytes)
 {
@@ -185,9 +193,9 @@ static void init_entries(lower_context *context)
         lower_kind *kind = &context->kinds[i];
         kind->entry = entry;
         kind->out_bytes = entry_bytes(context, entry->output_bytes);
-        /* What the first gets, its list does not say: as much as it gives. */
-        kind->in_bytes =
-            i == 0 ? kind->out_bytes : context->kinds[i - 1].out_bytes;
+        /* What the first gets, the list does not say. */
+        kind->in_bytes = i == 0 ? lower_bytes(context, 16, 1)
+                                : context->kinds[i - 1].out_bytes;
         kind->saved.n_bytes = entry_bytes(context, entry->activation_bytes);
         kind->layout.n = lower_padded(entry->n_parameters);
         kind->layout.n_dense = kind->layout.n;

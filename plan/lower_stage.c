@@ -190,8 +190,7 @@ static void bind_ends(lower_class *lc, bool is_head, fr_space space,
     }
 }
 
-/* A gradient is worked on in place: room for the largest of the chunk. */
-static uint64_t lower_gradient_bytes(const lower_class *lc, int32_t chunk)
+uint64_t lower_gradient_bytes(const lower_class *lc, int32_t chunk)
 {
     uint64_t most = 0;
     for (int32_t i = 0; i <= lc->chunk_layers[chunk]; i++) {
@@ -298,11 +297,18 @@ static void backward(lower_class *lc, const fr_task *task)
     }
     if (lower_is_by_unit(context))
         lower_open_grads(lc, lc->i_embed_set);
+    bool is_normed = context->model->has_embed_norm;
+    if (is_normed)
+        lower_before_use(lc);
     lower_add_call(lc, lc->i_embed_bwd, -1, task->micro_batch, task->chunk);
+    if (is_normed)
+        bind_ends(lc, false, FR_SPACE_WEIGHT, 'r');
     bind_ends(lc, false, FR_SPACE_GRAD, 'm');
     fr_builder_bind(lc->builder, FR_SPACE_TOKENS, lc->tokens[task->micro_batch],
                     'r');
     fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'r');
+    if (is_normed)
+        lower_after_use(lc, gradient);
     lower_finish_ends(lc, task, false);
 }
 

@@ -17,6 +17,7 @@ enum {
     ID_NORM_B,
     ID_HEAD,
     ID_LAYERS = 16,
+    ID_ENDS = 1 << 23,
     ID_MORE = 1 << 24
 };
 
@@ -143,6 +144,29 @@ typedef struct more_spec {
     const char *name;
 } more_spec;
 
+static bool push_specs(lower_class *lc, const more_spec *specs, size_t n,
+                       uint32_t first_id, uint64_t unit_first, int32_t layer)
+{
+    bool is_ok = true;
+    for (size_t i = 0; is_ok && i < n; i++) {
+        const more_spec *p = &specs[i];
+        const tensor_spec tensor = {
+            .id = first_id + (uint32_t)i,
+            .at = p->at,
+            .rows = p->rows,
+            .cols = p->cols,
+            .global_rows = p->global_rows,
+            .global_cols = p->global_cols,
+            .sharded_dim = p->sharded_dim,
+            .init = p->rows == 1 ? FR_TENSOR_INIT_ONE : FR_TENSOR_INIT_NORMAL,
+            .std = 0.02,
+            .gpt2_name = p->name,
+            .llama_name = p->name};
+        is_ok = push_tensor(lc, &tensor, unit_first, layer);
+    }
+    return is_ok;
+}
+
 /* Heads' and latents' norms, latent projections, router, experts, what joins a
  * later token; experts are stacked, sharded over EP and ETP. */
 static bool push_more(lower_class *lc, const lower_unit *unit)
@@ -190,24 +214,9 @@ static bool push_more(lower_class *lc, const lower_unit *unit)
          "experts_down"},
         {l->expert_fc2.b, 1, e, c, all, c, "experts_down_bias"},
     };
-    bool is_ok = true;
-    for (size_t i = 0; is_ok && i < sizeof specs / sizeof specs[0]; i++) {
-        const more_spec *p = &specs[i];
-        tensor_spec tensor = {
-            .id = ID_MORE + 32 * (uint32_t)unit->layer + (uint32_t)i,
-            .at = p->at,
-            .rows = p->rows,
-            .cols = p->cols,
-            .global_rows = p->global_rows,
-            .global_cols = p->global_cols,
-            .sharded_dim = p->sharded_dim,
-            .init = p->rows == 1 ? FR_TENSOR_INIT_ONE : FR_TENSOR_INIT_NORMAL,
-            .std = 0.02,
-            .gpt2_name = p->name,
-            .llama_name = p->name};
-        is_ok = push_tensor(lc, &tensor, unit->first, unit->layer);
-    }
-    return is_ok;
+    return push_specs(lc, specs, sizeof specs / sizeof specs[0],
+                      ID_MORE + 32 * (uint32_t)unit->layer, unit->first,
+                      unit->layer);
 }
 
 static int compare_places(const void *va, const void *vb)
@@ -223,10 +232,30 @@ static void sort_from(lower_class *lc, size_t first)
               sizeof lc->tensors.items[0], compare_places);
 }
 
+static bool push_entry(lower_class *lc, const lower_unit *unit)
+{
+    const fr_model_layer *entry =
+        lower_kind_of(lc->context, unit->layer)->entry;
+    const int64_t n = (int64_t)entry->n_parameters;
+    const tensor_spec spec = {.id = ID_MORE + 32 * (uint32_t)unit->layer,
+                              .at = n > 0 ? 0 : LOWER_ABSENT,
+                              .rows = 1,
+                              .cols = n,
+                              .global_rows = 1,
+                              .global_cols = n,
+                              .init = FR_TENSOR_INIT_NORMAL,
+                              .std = 0.02,
+                              .gpt2_name = "weights",
+                              .llama_name = "weights"};
+    return push_tensor(lc, &spec, unit->first, unit->layer);
+}
+
 bool lower_push_layer(lower_class *lc, const lower_unit *unit)
 {
     const lower_context *context = lc->context;
     const fr_model *model = context->model;
+    if (model->kind == FR_MODEL_LAYERS)
+        return push_entry(lc, unit);
     const lower_shape *s = &context->shape;
     const lower_layer_layout *l = lower_layout_of(context, unit->layer);
     static const char *const norm1[2] = {"ln_1", "input_layernorm"};
@@ -263,6 +292,39 @@ bool lower_push_layer(lower_class *lc, const lower_unit *unit)
     is_ok = is_ok && push_more(lc, unit);
     sort_from(lc, n_before);
     return is_ok;
+}
+
+/* What encoders have at their ends. */
+static bool push_encoder_ends(lower_class *lc, bool is_final)
+{
+    const fr_model *m = lc->context->model;
+    const lower_shape *s = &lc->context->shape;
+    const lower_encoder_ends *e = &lc->ends.encoder;
+    const int64_t c = s->hidden;
+    const int64_t patch = m->n_channels * m->patch_size * m->patch_size;
+    const more_spec specs[] = {
+        {e->types, 0, m->n_token_types, c, m->n_token_types, c, "types"},
+        {e->norm_w, 0, 1, c, 1, c, "embed_norm"},
+        {e->norm_b, 0, 1, c, 1, c, "embed_norm_bias"},
+        {e->patch, 0, c, patch, c, patch, "patch"},
+        {e->patch_b, 0, 1, c, 1, c, "patch_bias"},
+        {e->first_token, 0, 1, c, 1, c, "first_token"},
+        {e->pooler, 0, c, c, c, c, "pooler"},
+        {e->pooler_b, 0, 1, c, 1, c, "pooler_bias"},
+        {e->dense, 0, c, c, c, c, "dense"},
+        {e->dense_b, 0, 1, c, 1, c, "dense_bias"},
+        {e->dense_norm_w, 0, 1, c, 1, c, "dense_norm"},
+        {e->dense_norm_b, 0, 1, c, 1, c, "dense_norm_bias"},
+        {e->vocab_b, 2, 1, s->vocab_local, 1, s->vocab, "vocab_bias"},
+        {e->pair, 0, 2, c, 2, c, "pair"},
+        {e->pair_b, 0, 1, 2, 1, 2, "pair_bias"},
+        {e->labels, 0, m->n_labels, c, m->n_labels, c, "labels"},
+        {e->labels_b, 0, 1, m->n_labels, 1, m->n_labels, "labels_bias"},
+    };
+    const size_t n_first = 6, n_all = sizeof specs / sizeof specs[0];
+    return push_specs(lc, &specs[is_final ? n_first : 0],
+                      is_final ? n_all - n_first : n_first,
+                      ID_ENDS + (is_final ? 32U : 0U), 0, -1);
 }
 
 /* wte, wpe, last norm and head, as far as the unit has them. */
@@ -304,13 +366,14 @@ bool lower_push_ends(lower_class *lc, const lower_unit *unit)
         return true;
     case LOWER_UNIT_EMBED:
         return (is_split || push_tensor(lc, &wte, 0, -1)) &&
-               push_tensor(lc, &wpe, 0, -1);
+               push_tensor(lc, &wpe, 0, -1) && push_encoder_ends(lc, false);
     case LOWER_UNIT_FINAL:
         wte.id = ID_HEAD;
         wte.at = e->head;
         wte.gpt2_name = wte.llama_name = "lm_head.weight";
         return push_norm(lc, ID_NORM_W, e->norm_w, e->norm_b, 0, -1, norm) &&
-               (model->is_tied || push_tensor(lc, &wte, 0, -1));
+               (model->is_tied || push_tensor(lc, &wte, 0, -1)) &&
+               push_encoder_ends(lc, true);
     case LOWER_UNIT_LAYER:
         break;
     }

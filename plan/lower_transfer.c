@@ -12,7 +12,6 @@ static uint32_t transfer_segment(lower_class *lc, fr_op op, int32_t boundary,
 {
     lower_context *context = lc->context;
     const fr_plan *plan = context->plan;
-    const lower_shape *s = &context->shape;
     uint32_t tag =
         (uint32_t)(2 * boundary + is_gradient) * (uint32_t)context->n_micro;
     bool is_send = op == FR_OP_SEND;
@@ -31,7 +30,10 @@ static uint32_t transfer_segment(lower_class *lc, fr_op op, int32_t boundary,
     instr->axis = FR_AXIS_PP;
     instr->peer = (int16_t)fr_schedule_rank(context->schedule, peer, plan->pp);
     instr->tag = tag;
-    instr->dim[0] = s->stream_rows * s->hidden;
+    instr->dim[0] =
+        (int64_t)(lower_stream_bytes(context,
+                                     lower_first_layer(context, boundary)) /
+                  fr_dtype_bytes(fr_plan_storage_dtype(plan)));
     instr->ref[0] = lower_ref(is_send ? FR_SPACE_IN : FR_SPACE_OUT, 0);
     return i_segment;
 }
@@ -54,7 +56,10 @@ void lower_receive(lower_class *lc, size_t i_task, size_t *i_arrival)
     while (*i_arrival < context->n_arrivals[lc->stage] &&
            all[*i_arrival].before_task <= i_task) {
         const lower_arrival *a = &all[(*i_arrival)++];
-        uint32_t block = lower_add_activation(lc, context->shape.stream_bytes);
+        uint32_t block = lower_add_activation(
+            lc, a->is_gradient
+                    ? lower_gradient_bytes(lc, a->chunk)
+                    : lower_stream_bytes(context, lc->chunk_first[a->chunk]));
         fr_task task = {a->is_gradient, a->chunk, a->micro_batch};
         lower_add_call(
             lc, transfer_segment(lc, FR_OP_RECV, a->boundary, a->is_gradient),

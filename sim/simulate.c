@@ -61,13 +61,19 @@ static fr_status path_error(const fr_replay *replay, double *sigma_s,
     return FR_OK;
 }
 
-static double segment_flop(const fr_program *program, const fr_segment *s)
+/* Flop of a segment, and those of them that make something again. */
+static double segment_flop(const fr_program *program, const fr_segment *s,
+                           double *again)
 {
     double sum = 0;
+    *again = 0;
     for (uint32_t k = 0; k < s->n_instrs; k++) {
         const fr_instr *instr = &program->instrs[s->first_instr + k];
-        if (fr_step_part_of(instr) == FR_PART_COMPUTE)
-            sum += (double)fr_instr_flop(instr);
+        if (fr_step_part_of(instr) != FR_PART_COMPUTE)
+            continue;
+        sum += (double)fr_instr_flop(instr);
+        if (s->is_recompute || instr->flags & FR_INSTR_REMADE)
+            *again += (double)fr_instr_flop(instr);
     }
     return sum;
 }
@@ -77,18 +83,18 @@ static fr_status recompute_ratio(const fr_program *program, double *ratio,
                                  fr_err *err)
 {
     double all = 0, again = 0;
-    double *flop = malloc((program->n_segments + 1) * sizeof *flop);
+    double *flop = malloc((2 * program->n_segments + 1) * sizeof *flop);
     if (flop == NULL)
         return fr_fail_no_memory(err);
     for (uint32_t i = 0; i < program->n_segments; i++)
-        flop[i] = segment_flop(program, &program->segments[i]);
+        flop[2 * i] =
+            segment_flop(program, &program->segments[i], &flop[2 * i + 1]);
     for (uint32_t c = 0; c < program->n_classes; c++) {
         const fr_class *klass = &program->classes[c];
         for (uint32_t i = 0; i < klass->n_calls; i++) {
             uint32_t s = klass->calls[i].i_segment;
-            all += flop[s];
-            if (program->segments[s].is_recompute)
-                again += flop[s];
+            all += flop[2 * s];
+            again += flop[2 * s + 1];
         }
     }
     free(flop);

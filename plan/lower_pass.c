@@ -1,0 +1,192 @@
+/*
+ * lower_pass.c: a layer's pass in several calls, so that tensor parallel
+ * collectives run beside products.
+ *
+ * Frameworks hide two of a column-parallel product's three collectives in
+ * backward (Megatron-LM's "async communication" of its linear layers): while
+ * the gradient of the input is computed the input's rows are gathered, while
+ * that of the weight is computed the gradient of the input is summed.
+ *
+ * The code that emits the pass cuts it where a collective stands.  From there
+ * on scratch lies in CARRY, one block for all calls of the pass; what goes
+ * between lanes has a block of its own, a piece, which the call that makes it
+ * sees as PIECE_OUT and the others as PIECE_IN.
+ */
+#include "plan/lower_block.h"
+
+#include <stdio.h>
+
+bool lower_is_pass_cut(const lower_context *context)
+{
+    const fr_plan *plan = context->plan;
+    return plan->tp > 1 && plan->precision != FR_DTYPE_F32 &&
+           !context->model->is_parallel_block;
+}
+
+static void add_step(lower_context *context, fr_lane lane, uint8_t in,
+                     uint8_t out)
+{
+    lower_pass *pass = context->pass;
+    if (pass->n_steps == LOWER_STEPS) {
+        context->is_out_of_memory = true; /* more than any layer has */
+        return;
+    }
+    uint64_t used = context->temp_used; /* scratch lives on */
+    lower_step step = {.lane = lane, .in = in, .out = out};
+    step.i_segment = lower_segment_begin(context, lane, "%s_%u", pass->name,
+                                         (unsigned)pass->n_steps);
+    context->temp_used = used;
+    pass->steps[pass->n_steps++] = step;
+}
+
+void lower_pass_begin(lower_context *context, lower_pass *pass,
+                      const char *name, const char *direction,
+                      uint64_t first_bytes)
+{
+    context->pass = pass;
+    context->temp_used = first_bytes;
+    snprintf(pass->name, sizeof pass->name, "%s_%s", name, direction);
+    add_step(context, FR_LANE_COMPUTE, LOWER_NO_PIECE, LOWER_NO_PIECE);
+}
+
+void lower_pass_end(lower_context *context)
+{
+    context->pass = NULL;
+    context->temp_used = 0;
+}
+
+void lower_pass_compute(lower_context *context, uint8_t in, uint8_t out)
+{
+    add_step(context, FR_LANE_COMPUTE, in, out);
+}
+
+void lower_pass_beside(lower_context *context, uint8_t in, uint8_t out)
+{
+    add_step(context, FR_LANE_TP, in, out);
+}
+
+uint8_t lower_pass_piece(lower_context *context, uint64_t n_bytes)
+{
+    lower_pass *pass = context->pass;
+    if (pass->n_pieces == LOWER_STEPS) {
+        context->is_out_of_memory = true;
+        return 0;
+    }
+    pass->piece_bytes[pass->n_pieces] = n_bytes;
+    return pass->n_pieces++;
+}
+
+/* What a step on another lane touches besides its pieces. */
+static void note_space(lower_context *context, fr_space space)
+{
+    lower_step *step = &context->pass->steps[context->pass->n_steps - 1];
+    step->reads_saved = step->reads_saved || space == FR_SPACE_SAVED;
+    step->reads_carry = step->reads_carry || space == FR_SPACE_CARRY;
+    step->reads_input = step->reads_input || space == FR_SPACE_INPUT;
+}
+
+/* x of all ranks, gathered beside what follows; the piece it is in. */
+static uint8_t gather_beside(lower_context *context, fr_ref x, int64_t cols)
+{
+    const lower_shape *s = &context->shape;
+    fr_dtype dtype = lower_product_dtype(context);
+    uint64_t n = (uint64_t)(s->rows * cols);
+    uint8_t piece = lower_pass_piece(context, n * fr_dtype_bytes(dtype));
+    lower_pass_beside(context, LOWER_NO_PIECE, piece);
+    note_space(context, (fr_space)x.space);
+    fr_instr *instr =
+        lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP, dtype, n);
+    instr->ref[0] = x;
+    instr->ref[1] = lower_ref(FR_SPACE_PIECE_OUT, 0);
+    return piece;
+}
+
+/* Sums a piece over TP beside what follows; the piece with the result. */
+static uint8_t sum_beside(lower_context *context, uint8_t partial)
+{
+    const lower_shape *s = &context->shape;
+    bool is_scattered = context->plan->is_sequence_parallel;
+    uint8_t piece = lower_pass_piece(context, s->stream_bytes);
+    lower_pass_beside(context, partial, piece);
+    fr_instr *instr = lower_collective(
+        context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
+        FR_AXIS_TP, fr_plan_storage_dtype(context->plan),
+        (uint64_t)(s->rows * s->hidden));
+    instr->ref[0] = lower_ref(FR_SPACE_PIECE_IN, 0);
+    instr->ref[1] = lower_ref(FR_SPACE_PIECE_OUT, 0);
+    return piece;
+}
+
+fr_ref lower_pass_column_backward(lower_context *context,
+                                  const lower_kind *kind,
+                                  const lower_matrix *matrix, fr_ref dy,
+                                  fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    bool is_gathered = context->plan->is_sequence_parallel;
+    lower_gradient d =
+        lower_gradient_operand(context, dy, false, s->rows, matrix->n);
+    uint8_t whole =
+        is_gathered ? gather_beside(context, x, matrix->k) : LOWER_NO_PIECE;
+    uint8_t partial =
+        lower_pass_piece(context, lower_bytes(context, s->rows, s->hidden));
+    lower_pass_compute(context, LOWER_NO_PIECE, partial);
+    lower_product_dgrad(context, kind, matrix, d.rows,
+                        lower_ref(FR_SPACE_PIECE_OUT, 0));
+    uint8_t sum = sum_beside(context, partial);
+    lower_pass_compute(context, whole, LOWER_NO_PIECE);
+    lower_product_wgrad(context, matrix, d.columns,
+                        is_gathered ? lower_ref(FR_SPACE_PIECE_IN, 0) : x);
+    lower_pass_compute(context, sum, LOWER_NO_PIECE);
+    return lower_ref(FR_SPACE_PIECE_IN, 0);
+}
+
+/* ---- calls
+ * ------------------------------------------------------------------- */
+
+static void bind_compute(lower_class *lc, const lower_layer_at *at,
+                         uint32_t i_segment, uint32_t saved, uint32_t gradient)
+{
+    lower_add_layer_call(lc, at, i_segment);
+    lower_bind_layer_grads(lc, at);
+    fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'm');
+    fr_builder_bind(lc->builder, FR_SPACE_INPUT, at->input, 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'r');
+}
+
+void lower_pass_calls(lower_class *lc, const lower_layer_at *at,
+                      const lower_pass *pass, uint32_t saved, uint32_t gradient,
+                      uint32_t carry)
+{
+    uint32_t pieces[LOWER_STEPS];
+    bool is_carry_new = carry == FR_BLOCK_NONE;
+    for (uint8_t i = 0; i < pass->n_pieces; i++)
+        pieces[i] = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false,
+                                         pass->piece_bytes[i]);
+    if (is_carry_new)
+        carry = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false,
+                                     pass->carry_bytes);
+    for (uint8_t i = 0; i < pass->n_steps; i++) {
+        const lower_step *step = &pass->steps[i];
+        if (step->lane == FR_LANE_COMPUTE) {
+            bind_compute(lc, at, step->i_segment, saved, gradient);
+            fr_builder_bind(lc->builder, FR_SPACE_CARRY, carry,
+                            i == 0 && is_carry_new ? 'w' : 'm');
+        } else {
+            lower_add_call(lc, step->i_segment, at->layer,
+                           at->task->micro_batch, at->task->chunk);
+            if (step->reads_saved)
+                fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'r');
+            if (step->reads_input)
+                fr_builder_bind(lc->builder, FR_SPACE_INPUT, at->input, 'r');
+            if (step->reads_carry)
+                fr_builder_bind(lc->builder, FR_SPACE_CARRY, carry, 'r');
+        }
+        if (step->in != LOWER_NO_PIECE)
+            fr_builder_bind(lc->builder, FR_SPACE_PIECE_IN, pieces[step->in],
+                            'r');
+        if (step->out != LOWER_NO_PIECE)
+            fr_builder_bind(lc->builder, FR_SPACE_PIECE_OUT, pieces[step->out],
+                            'w');
+    }
+}
