@@ -118,6 +118,8 @@ static fr_status lane_advance(replayer *r, int32_t actor, int i_lane,
     uint32_t i_record = (uint32_t)r->out.records.n;
     if (fr_vec_push(&r->out.records, record) != FR_OK)
         return fr_fail_no_memory(err);
+    if (r->jitter.is_on)
+        FR_TRY(fr_jitter_add(&r->jitter, cause, err));
     lane->record = i_record;
     r->out.n_events++;
     return replay_meet(r, i_record, step, err);
@@ -264,15 +266,15 @@ static fr_status replayer_init(replayer *r, fr_err *err)
     r->done = calloc(n, sizeof *r->done);
     r->done_memory = malloc((n_slots + 1) * sizeof *r->done_memory);
     r->members = malloc(n * sizeof *r->members);
-    if (!r->lanes || !r->done || !r->done_memory || !r->members)
+    r->states = malloc(n * sizeof *r->states);
+    if (!r->lanes || !r->done || !r->done_memory || !r->members || !r->states)
         return fr_fail_no_memory(err);
     memset(r->done_memory, 0xff, (n_slots + 1) * sizeof *r->done_memory);
     init_lanes(r);
     FR_TRY(init_meetings(r, err));
     const fr_cluster *cluster = r->context->layout.cluster;
-    FR_TRY(fr_jitter_init(cluster->jitter_compute_frac,
-                          cluster->jitter_network_frac, r->actors->n,
-                          r->actors->n_tables, &r->jitter, err));
+    fr_jitter_init(cluster->jitter_compute_frac, cluster->jitter_network_frac,
+                   r->actors->n_tables, &r->jitter);
     return fr_replay_links_init(r->actors, &r->context->fabric,
                                 r->program->plan.n_threads, true, &r->links,
                                 err);
@@ -286,6 +288,7 @@ static void replayer_release(replayer *r)
     for (int i = 0; i < FR_ACTORS_TABLES; i++)
         free(r->n_arrived[i]);
     free(r->members);
+    free(r->states);
     fr_jitter_release(&r->jitter);
     fr_vec_release(&r->activities);
     fr_vec_release(&r->free_activities);
