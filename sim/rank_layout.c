@@ -281,6 +281,21 @@ static fr_status list_axes(fr_rank_layout *layout, fr_err *err)
     return FR_OK;
 }
 
+/* A rank's class is its coordinate on PP, which changes every `step` ranks. */
+static void find_classes(fr_rank_layout *layout)
+{
+    const fr_plan *plan = &layout->program->plan;
+    int64_t step = fr_plan_rank(plan, (fr_coord){.pp = plan->pp > 1 ? 1 : 0});
+    int32_t pp = 0;
+    for (int64_t r = 0, i = 0; r < layout->n_ranks; r++) {
+        layout->class_of_rank[r] = pp;
+        if (++i == step) {
+            i = 0;
+            pp = pp + 1 < plan->pp ? pp + 1 : 0;
+        }
+    }
+}
+
 fr_status fr_rank_layout_init(const fr_program *program,
                               const fr_cluster *cluster,
                               const int32_t *node_of_rank, fr_rank_layout *out,
@@ -294,9 +309,7 @@ fr_status fr_rank_layout_init(const fr_program *program,
         malloc((size_t)layout.n_ranks * sizeof *layout.class_of_rank);
     if (layout.class_of_rank == NULL)
         return fr_fail_no_memory(err);
-    for (int64_t r = 0; r < layout.n_ranks; r++)
-        layout.class_of_rank[r] =
-            (int32_t)(fr_program_class(program, r) - program->classes);
+    find_classes(&layout);
     FR_TRY_GOTO(status, number_nodes(&layout, node_of_rank, err), out_release);
     FR_TRY_GOTO(status, number_rails(&layout, err), out_release);
     FR_TRY_GOTO(status, note_uses(&layout, err), out_release);
