@@ -242,14 +242,14 @@ fr_demand fr_demand_of(const fr_cost *cost, bool is_comm_thread,
 static size_t add_use(fr_replay_links *links, size_t n_uses, uint32_t link,
                       double amount, uint32_t n)
 {
-    const double most = 255.0 * FR_MAXMIN_ONE;
+    const double most = (double)FR_MAXMIN_MAX_COEFFICIENT;
     double coefficient = fmin(amount * FR_MAXMIN_ONE, most);
     if (!(coefficient >= 1) || n == 0)
         return n_uses;
     uint32_t at = links->place_in_uses[link];
     double sum = (double)n * floor(coefficient);
     if (at != UINT32_MAX)
-        sum += links->uses[at].coefficient;
+        sum += (double)links->uses[at].coefficient;
     if (sum > most && links->actors->is_folded)
         links->is_exceeded = true;
     if (at == UINT32_MAX) {
@@ -257,7 +257,7 @@ static size_t add_use(fr_replay_links *links, size_t n_uses, uint32_t link,
         links->place_in_uses[link] = at;
         links->uses[at].link = link;
     }
-    links->uses[at].coefficient = (uint32_t)fmin(sum, most);
+    links->uses[at].coefficient = (uint64_t)fmin(sum, most);
     return n_uses;
 }
 

@@ -133,9 +133,11 @@ static fr_program *lower(const fr_model *model, const fr_job *job,
     return program;
 }
 
-/* ---- parameters ------------------------------------------------------------- */
+/* ---- parameters -------------------------------------------------------------
+ */
 
-/* Unique tensors at their global size; layers after the model's are left out. */
+/* Unique tensors at their global size; layers after the model's are left out.
+ */
 static uint64_t count_parameters(const fr_program *program)
 {
     enum { MOST = 4096 };
@@ -164,12 +166,13 @@ static uint64_t count_parameters(const fr_program *program)
     return sum;
 }
 
-/* ---- every plan is legal ----------------------------------------------------- */
+/* ---- every plan is legal
+ * ----------------------------------------------------- */
 
 static void set_plan(fr_plan *plan, unsigned i)
 {
     static const fr_dtype dtypes[] = {FR_DTYPE_BF16, FR_DTYPE_FP8,
-                                      FR_DTYPE_F32, FR_DTYPE_F16,
+                                      FR_DTYPE_F32,  FR_DTYPE_F16,
                                       FR_DTYPE_TF32, FR_DTYPE_FP4};
 #define PICK(n)                                                                \
     (i % (n));                                                                 \
@@ -265,7 +268,8 @@ static void test_matrix(void)
     CHECK(n_legal > 300);
 }
 
-/* ---- flop -------------------------------------------------------------------- */
+/* ---- flop
+ * -------------------------------------------------------------------- */
 
 typedef struct amounts {
     double products, attention, remade;
@@ -281,13 +285,12 @@ static amounts sum_flop(const fr_program *program)
             for (uint32_t k = 0; k < s->n_instrs; k++) {
                 const fr_instr *instr = &program->instrs[s->first_instr + k];
                 double flop = (double)fr_instr_flop(instr);
-                bool is_product =
-                    (instr->op >= FR_OP_LINEAR_FWD &&
-                     instr->op <= FR_OP_LINEAR_WGRAD) ||
-                    (instr->op >= FR_OP_GROUPED_FWD &&
-                     instr->op <= FR_OP_GROUPED_WGRAD);
-                bool is_attention = instr->op == FR_OP_ATTN_FWD ||
-                                    instr->op == FR_OP_ATTN_BWD;
+                bool is_product = (instr->op >= FR_OP_LINEAR_FWD &&
+                                   instr->op <= FR_OP_LINEAR_WGRAD) ||
+                                  (instr->op >= FR_OP_GROUPED_FWD &&
+                                   instr->op <= FR_OP_GROUPED_WGRAD);
+                bool is_attention =
+                    instr->op == FR_OP_ATTN_FWD || instr->op == FR_OP_ATTN_BWD;
                 a.products += is_product ? flop : 0;
                 a.attention += is_attention ? flop : 0;
                 if (instr->flags & FR_INSTR_REMADE || s->is_recompute)
@@ -315,11 +318,11 @@ static void test_products(void)
         if (model.kv_lora_rank > 0)
             width = 48 + 24;
         double span = model.sliding_window > 0 ? 96.0 : 128.0;
-        double attention = 6.0 * (double)model.n_layers *
-                           (double)model.n_heads * width * span;
+        double attention =
+            6.0 * (double)model.n_layers * (double)model.n_heads * width * span;
         double expected =
-            tokens * (fr_model_flop_per_token(&model, job.seq, false) -
-                      attention);
+            tokens *
+            (fr_model_flop_per_token(&model, job.seq, false) - attention);
         check_that(fabs(sum_flop(program).products / expected - 1) < 1e-9,
                    __FILE__, __LINE__, "%s: %g flop, not %g", models[i].name,
                    sum_flop(program).products, expected);
@@ -342,11 +345,10 @@ static void test_narayanan(void)
            v = 1024;
     amounts a = sum_flop(program);
     CHECK_NEAR(a.products + a.attention,
-               96 * b * s * l * h * h *
-                   (1 + s / (6 * h) + v / (16 * l * h)),
+               96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h)),
                0.02); /* and the softmax */
-    CHECK_NEAR(a.products,
-               96 * b * s * l * h * h * (1 + v / (16 * l * h)), 1e-12);
+    CHECK_NEAR(a.products, 96 * b * s * l * h * h * (1 + v / (16 * l * h)),
+               1e-12);
     fr_program_destroy(program);
 }
 
@@ -358,14 +360,14 @@ static void test_attention_flop(void)
     fr_plan plan = bf16_plan();
     fr_program *program = lower(&m, &job, &plan);
     double pairs = 16.0 * 8 * 4 * (128.0 * 129 / 2);
-    CHECK_NEAR(sum_flop(program).attention,
-               pairs * (4 * 40 + 5 + 10 * 40 + 8), 1e-12);
+    CHECK_NEAR(sum_flop(program).attention, pairs * (4 * 40 + 5 + 10 * 40 + 8),
+               1e-12);
     fr_program_destroy(program);
     m.sliding_window = 32;
     program = lower(&m, &job, &plan);
     pairs = 16.0 * 8 * 4 * (32.0 * 33 / 2 + 96 * 32);
-    CHECK_NEAR(sum_flop(program).attention,
-               pairs * (4 * 40 + 5 + 10 * 40 + 8), 1e-12);
+    CHECK_NEAR(sum_flop(program).attention, pairs * (4 * 40 + 5 + 10 * 40 + 8),
+               1e-12);
     fr_program_destroy(program);
 }
 
@@ -391,7 +393,8 @@ static void test_context(void)
     }
 }
 
-/* ---- memory ------------------------------------------------------------------ */
+/* ---- memory
+ * ------------------------------------------------------------------ */
 
 /* Bytes that one more layer adds to the activations at the peak. */
 static double layer_bytes(fr_model model, const fr_plan *plan, double dropout)
