@@ -91,6 +91,7 @@ static void add_partition(refinement *f, const fr_partition *p, uint64_t salt,
             h = add_salt(h, (uint64_t)s->n_group);
             h = add_salt(h, (uint64_t)s->n_nodes << 20 |
                                 (uint64_t)s->ranks_on_node);
+            h = add_salt(h, s->node_types);
         }
         keys[g] = h;
     }

@@ -160,12 +160,26 @@ double fr_rank_layout_rail_Bps(const fr_rank_layout *layout, int32_t rank)
 /* ---- axes ------------------------------------------------------------------
  */
 
+uint32_t fr_rank_layout_type_bit(const fr_rank_layout *layout, int32_t rank)
+{
+    int32_t node = fr_rank_layout_node(layout, rank);
+    int32_t type = fr_cluster_group_of(layout->cluster, node)->i_node_type;
+    return type < 32 ? UINT32_C(1) << type : 0;
+}
+
 /* Groups list their ranks node by node. */
 static fr_comm_scope scope_of(const fr_rank_layout *layout,
                               const int32_t *ranks, int64_t n)
 {
     const int32_t *node = layout->node.group_of_rank;
-    fr_comm_scope scope = {.n_group = n, .n_nodes = 1};
+    bool is_mixed = layout->cluster->n_node_types > 1;
+    fr_comm_scope scope = {.n_group = n,
+                           .n_nodes = 1,
+                           .node_types =
+                               fr_rank_layout_type_bit(layout, ranks[0])};
+    for (int64_t i = 1; is_mixed && i < n; i++)
+        if (node[ranks[i]] != node[ranks[i - 1]])
+            scope.node_types |= fr_rank_layout_type_bit(layout, ranks[i]);
     for (int64_t i = 0; i < n; i++) {
         scope.ranks_on_node += node[ranks[i]] == node[ranks[0]];
         scope.n_nodes += i > 0 && node[ranks[i]] != node[ranks[i - 1]];

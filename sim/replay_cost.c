@@ -40,6 +40,7 @@ static uint64_t kind_key(const fr_rank_layout *layout, int32_t rank)
         h = fr_hash_mix(h + (uint64_t)s->n_group);
         h = fr_hash_mix(h + ((uint64_t)s->n_nodes << 20) +
                         (uint64_t)s->ranks_on_node);
+        h = fr_hash_mix(h + s->node_types);
     }
     return h;
 }
@@ -63,11 +64,9 @@ static fr_status number_kinds(fr_replay_costs *c, fr_err *err)
 
 static fr_status alloc_costs(fr_replay_costs *c, fr_err *err)
 {
-    size_t n_instrs = (size_t)c->program->n_instrs + 1;
     c->instrs = calloc((size_t)c->n_kinds + 1, sizeof *c->instrs);
-    c->transfers = calloc(2 * n_instrs, sizeof *c->transfers);
     c->runs = calloc((size_t)c->fold->n_colors + 1, sizeof *c->runs);
-    if (!c->instrs || !c->transfers || !c->runs)
+    if (!c->instrs || !c->runs)
         return fr_fail_no_memory(err);
     return FR_OK;
 }
@@ -120,7 +119,9 @@ void fr_replay_costs_release(fr_replay_costs *c)
     for (int32_t i = 0; c->instrs && i < c->n_kinds; i++)
         free(c->instrs[i]);
     free(c->instrs);
-    free(c->transfers);
+    for (size_t i = 0; i < c->transfers.n; i++)
+        free(c->transfers.items[i].instrs);
+    fr_vec_release(&c->transfers);
     free(c->kind_of_color);
     fr_replay_links_release(&c->links);
     fr_actors_release(&c->colors);
@@ -229,19 +230,50 @@ fr_status fr_replay_cost_instr(fr_replay_costs *c, int32_t color,
                            cost, err);
 }
 
+/* Costs of transfers between nodes of these types. */
+static fr_status find_transfers(fr_replay_costs *c, uint32_t node_types,
+                                bool is_same_node, fr_transfer_costs **out,
+                                fr_err *err)
+{
+    for (size_t i = 0; i < c->transfers.n; i++) {
+        *out = &c->transfers.items[i];
+        if ((*out)->node_types == node_types &&
+            (*out)->is_same_node == is_same_node)
+            return FR_OK;
+    }
+    fr_transfer_costs costs = {
+        .node_types = node_types,
+        .is_same_node = is_same_node,
+        .instrs =
+            calloc((size_t)c->program->n_instrs + 1, sizeof *costs.instrs)};
+    if (costs.instrs == NULL || fr_vec_push(&c->transfers, costs) != FR_OK) {
+        free(costs.instrs);
+        return fr_fail_no_memory(err);
+    }
+    *out = &c->transfers.items[c->transfers.n - 1];
+    return FR_OK;
+}
+
 fr_status fr_replay_cost_transfer(fr_replay_costs *c, uint32_t i_instr,
-                                  int lane, bool is_same_node,
+                                  int lane, int32_t rank, int32_t peer,
                                   const fr_instr_cost **out, fr_err *err)
 {
-    const fr_instr *instr = &c->program->instrs[i_instr];
-    fr_instr_cost *cost = &c->transfers[2 * i_instr + !is_same_node];
+    const fr_rank_layout *layout = c->layout;
+    bool is_same_node =
+        layout->node.group_of_rank[rank] == layout->node.group_of_rank[peer];
     fr_comm_scope scope = {.n_group = 2,
                            .n_nodes = is_same_node ? 1 : 2,
-                           .ranks_on_node = is_same_node ? 2 : 1};
+                           .ranks_on_node = is_same_node ? 2 : 1,
+                           .node_types = fr_rank_layout_type_bit(layout, rank) |
+                                         fr_rank_layout_type_bit(layout, peer)};
+    fr_transfer_costs *costs;
+    FR_TRY(find_transfers(c, scope.node_types, is_same_node, &costs, err));
+    fr_instr_cost *cost = &costs->instrs[i_instr];
     *out = cost;
     if (cost->is_known)
         return FR_OK;
-    return ask_communicate(c, instr, &scope, lane, cost, err);
+    return ask_communicate(c, &c->program->instrs[i_instr], &scope, lane, cost,
+                           err);
 }
 
 /* ---- runs -------------------------------------------------------------------

@@ -99,10 +99,8 @@ static fr_status price_instr(replayer *r, uint32_t first_record,
     if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P) {
         int32_t peer =
             fr_rank_layout_peer(layout, rec->rank, instr->axis, instr->peer);
-        bool is_same_node = layout->node.group_of_rank[rec->rank] ==
-                            layout->node.group_of_rank[peer];
         FR_TRY(fr_replay_cost_transfer(&r->context->costs, rec->i_instr,
-                                       rec->lane, is_same_node, &cost, err));
+                                       rec->lane, rec->rank, peer, &cost, err));
     } else {
         int32_t color = r->context->fold.color_of_rank[rec->rank];
         FR_TRY(fr_replay_cost_instr(&r->context->costs, color, rec->i_instr,
