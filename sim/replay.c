@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the end of an activity
- * --------------------------------------------------- */
+/* ---- the end of an activity --------------------------------------------- */
 
 static fr_status wake(replayer *r, int32_t actor, int lane, fr_err *err)
 {
@@ -69,8 +68,7 @@ fr_status replay_activity_end(replayer *r, uint32_t activity, fr_err *err)
     return FR_OK;
 }
 
-/* ---- lanes
- * --------------------------------------------------------------------- */
+/* ---- lanes -------------------------------------------------------------- */
 
 /* The latest of what the next step of a lane waited for. */
 static bool is_ready(const replayer *r, int32_t actor, const replay_lane *lane,
@@ -140,8 +138,7 @@ static fr_status advance_ready(replayer *r, fr_err *err)
     return FR_OK;
 }
 
-/* ---- the loop
- * -------------------------------------------------------------------- */
+/* ---- the loop ----------------------------------------------------------- */
 
 static int compare_u32(const void *a, const void *b)
 {
@@ -214,8 +211,7 @@ static fr_status check_finished(const replayer *r, fr_err *err)
     return FR_OK;
 }
 
-/* ---- set-up
- * ------------------------------------------------------------------------ */
+/* ---- set-up ------------------------------------------------------------- */
 
 static void init_lanes(replayer *r)
 {

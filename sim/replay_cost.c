@@ -19,8 +19,7 @@ int64_t fr_ps_of(double seconds)
     return (int64_t)(fmin(seconds, 50 * 86400.0) * 1e12 + 0.5);
 }
 
-/* ---- set-up
- * ------------------------------------------------------------------ */
+/* ---- set-up ------------------------------------------------------------- */
 
 /* Where the groups of a rank sit, and what it runs on. */
 static uint64_t kind_key(const fr_rank_layout *layout, int32_t rank)
@@ -128,8 +127,7 @@ void fr_replay_costs_release(fr_replay_costs *c)
     *c = (fr_replay_costs){0};
 }
 
-/* ---- instructions
- * ------------------------------------------------------------ */
+/* ---- instructions ------------------------------------------------------- */
 
 static fr_error_key compute_key(const fr_replay_costs *c, const fr_instr *instr,
                                 int32_t rank)
@@ -166,6 +164,9 @@ static fr_status ask_compute(fr_replay_costs *c, const fr_instr *instr,
     set_cost(out, &cost);
     out->error_key = compute_key(c, instr, rank);
     out->demand = fr_demand_of(&cost, lane != FR_LANE_COMPUTE, false, NULL);
+    if (instr->op == FR_OP_HOST_COPY && out->has_work)
+        fr_demand_add_local(&out->demand, (double)instr->dim[0] / cost.work_s,
+                            fr_fabric_uses_local(c->fabric, instr));
     out->solo_ps = out->latency_ps;
     if (out->has_work)
         out->solo_ps +=
@@ -186,6 +187,8 @@ static fr_status ask_communicate(fr_replay_costs *c, const fr_instr *instr,
     out->demand = fr_demand_of(
         &cost, true, is_transfer,
         scope->n_nodes > 1 ? fr_fabric_uses_find(c->fabric, instr) : NULL);
+    fr_demand_add_local(&out->demand, out->demand.port_Bps,
+                        fr_fabric_uses_local(c->fabric, instr));
     out->solo_ps = out->latency_ps; /* alone, not beside its like */
     if (out->has_work)
         out->solo_ps +=
@@ -276,8 +279,7 @@ fr_status fr_replay_cost_transfer(fr_replay_costs *c, uint32_t i_instr,
                            err);
 }
 
-/* ---- runs -------------------------------------------------------------------
- */
+/* ---- runs --------------------------------------------------------------- */
 
 /* Sums over the instructions of a run: amount times picoseconds. */
 typedef struct run_sum {
@@ -309,15 +311,19 @@ static bool add_error(run_sum *sum, fr_error_key key, double ps)
 }
 
 /* The place of the instruction's traffic among those of the run. */
-static int find_net(fr_demand *demand, const fr_fabric_flow *fabric)
+static int find_net(fr_demand *demand, const fr_demand *one, int i_net)
 {
+    const fr_fabric_flow *fabric = one->nets[i_net].fabric;
     int i = 0;
     while (i < demand->n_nets && demand->nets[i].fabric != fabric)
         i++;
     if (i == FR_DEMAND_NETS)
         return i - 1; /* the last one stands for more */
-    if (i == demand->n_nets)
-        demand->nets[demand->n_nets++].fabric = fabric;
+    if (i == demand->n_nets) {
+        demand->nets[i].fabric = fabric;
+        demand->nets[i].is_local = one->nets[i_net].is_local;
+        demand->n_nets++;
+    }
     return i;
 }
 
@@ -330,7 +336,7 @@ static void add_demand(run_sum *sum, const fr_instr_cost *one)
     sum->memory_ps += d->memory * d->unit_cores * alone_ps;
     sum->port_ps += d->port_Bps * alone_ps;
     for (int i = 0; i < d->n_nets; i++)
-        sum->net_ps[find_net(&sum->cost->demand, d->nets[i].fabric)] +=
+        sum->net_ps[find_net(&sum->cost->demand, d, i)] +=
             d->nets[i].Bps * alone_ps;
 }
 
@@ -406,7 +412,7 @@ static void finish_run(run_sum *sum)
     demand.port_Bps = sum->port_ps / ps;
     demand.n_nets = d->n_nets;
     for (int i = 0; i < d->n_nets; i++) {
-        demand.nets[i].fabric = d->nets[i].fabric;
+        demand.nets[i] = d->nets[i];
         demand.nets[i].Bps = nets[i] / ps;
     }
     demand.work = (fr_work)cost->solo_ps * (fr_work)demand.cap;

@@ -50,8 +50,7 @@ static bool is_one_machine(const fr_replay_links *links)
     return links->actors->layout->cluster->is_one_machine;
 }
 
-/* ---- places and rails -------------------------------------------------------
- */
+/* ---- places and rails --------------------------------------------------- */
 
 /* Ranks of the actor's colour among the members of a group. */
 static int32_t count_alike(const fr_actors *actors, int32_t actor,
@@ -214,8 +213,7 @@ void fr_replay_links_release(fr_replay_links *links)
     *links = (fr_replay_links){0};
 }
 
-/* ---- flows
- * ------------------------------------------------------------------- */
+/* ---- flows -------------------------------------------------------------- */
 
 fr_demand fr_demand_of(const fr_cost *cost, bool is_comm_thread,
                        bool is_transfer, const fr_fabric_flow *traffic)
@@ -236,6 +234,16 @@ fr_demand fr_demand_of(const fr_cost *cost, bool is_comm_thread,
         demand.n_nets = 1;
     }
     return demand;
+}
+
+void fr_demand_add_local(fr_demand *demand, double Bps,
+                         const fr_fabric_flow *traffic)
+{
+    if (traffic == NULL || !(Bps > 0) || demand->n_nets == FR_DEMAND_NETS)
+        return;
+    demand->nets[demand->n_nets].Bps = Bps;
+    demand->nets[demand->n_nets].fabric = traffic;
+    demand->nets[demand->n_nets++].is_local = true;
 }
 
 /* Adds n times the amount that one rank takes of a link. */
@@ -271,7 +279,9 @@ static size_t add_network(fr_replay_links *links, size_t n_uses,
     for (int k = 0; k < d->n_nets; k++) {
         double Bps = d->nets[k].Bps;
         bool is_out = !d->is_transfer || i == 0;
-        if (links->nic_Bps[place] > 0) {
+        if (d->nets[k].is_local) {
+            /* no NIC */
+        } else if (links->nic_Bps[place] > 0) {
             double share = Bps / links->nic_Bps[place] / d->unit_cores;
             n_uses = add_use(links, n_uses, link_node(links, NODE_OUT, place),
                              share, on_place);

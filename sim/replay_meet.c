@@ -6,8 +6,7 @@ static const fr_instr *instr_of(const replayer *r, uint32_t record)
     return &r->program->instrs[record_at(r, record)->i_instr];
 }
 
-/* ---- activities
- * --------------------------------------------------------------- */
+/* ---- activities --------------------------------------------------------- */
 
 static fr_status activity_add(replayer *r, uint32_t first_record,
                               const fr_demand *demand, uint32_t *out,
@@ -198,8 +197,7 @@ fr_status replay_activity_flow(replayer *r, uint32_t activity, fr_err *err)
                                  err);
 }
 
-/* ---- meeting others
- * -------------------------------------------------------------- */
+/* ---- meeting others ----------------------------------------------------- */
 
 /* Waits for the rest of the party; its records are linked in its order. */
 static fr_status meet_party(replayer *r, uint32_t record, int32_t i_table,

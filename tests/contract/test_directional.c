@@ -116,8 +116,7 @@ static void test_idle_link(void)
     CHECK(step_s(&c, 16, 1, 1, FR_RANK_ORDER_TP_DP_PP, true) > a_s);
 }
 
-/* ---- scaling ---------------------------------------------------------------
- */
+/* ---- scaling ------------------------------------------------------------ */
 
 static const char scaled_xml[] =
     "<cluster name=\"hosts\">\n"

@@ -194,8 +194,7 @@ static void test_gpu_calls(void)
         compare(&cases[i], true, FR_REPLAY_CALLS);
 }
 
-/* ---- narrow networks --------------------------------------------------------
- */
+/* ---- narrow networks ---------------------------------------------------- */
 
 static const char *const fabrics[] = {
     "  <fabric kind=\"fat-tree\">\n"
@@ -273,8 +272,7 @@ static void test_fabrics(void)
     }
 }
 
-/* ---- how much is folded -----------------------------------------------------
- */
+/* ---- how much is folded ------------------------------------------------- */
 
 static int64_t colors(const fold_case *c)
 {
