@@ -116,6 +116,44 @@ static void test_idle_link(void)
     CHECK(step_s(&c, 16, 1, 1, FR_RANK_ORDER_TP_DP_PP, true) > a_s);
 }
 
+/* ---- PCIe ---------------------------------------------------------------- */
+
+static const char pcie_xml[] =
+    "<cluster name=\"pcie\">\n"
+    "  <device id=\"gpu\" like=\"a100-pcie-80g\"/>\n"
+    "  <node-type id=\"box\" device=\"gpu\" devices=\"8\">\n"
+    "    <intra kind=\"pcie\" bandwidth=\"24GB/s\" latency=\"4us\"/>\n"
+    "    <nic count=\"1\" bandwidth=\"400Gb/s\" latency=\"5us\"/>\n"
+    "    <pcie switches=\"%d\" uplink=\"%s\"/>\n"
+    "  </node-type>\n"
+    "  <group id=\"box\" node-type=\"box\" count=\"2\"/>\n"
+    "  <fabric kind=\"switch\"/>\n"
+    "</cluster>\n";
+
+static double pcie_s(int n_switches, const char *uplink)
+{
+    sim_fixture f;
+    char xml[2048];
+    fr_prediction out = {0};
+    sim_fixture_init(&f);
+    snprintf(xml, sizeof xml, pcie_xml, n_switches, uplink);
+    f.plan.dp = 16;
+    f.job.global_batch = 16;
+    if (sim_fixture_cluster(&f, "pcie.xml", xml) && sim_fixture_lower(&f, 8))
+        (void)sim_fixture_predict(&f, FR_REPLAY_AUTO, false, &out);
+    sim_fixture_release(&f);
+    CHECK(out.step_s > 0);
+    return out.step_s;
+}
+
+/* What leaves the node goes up from the switches without the NIC. */
+static void test_pcie(void)
+{
+    CHECK(pcie_s(4, "5GB/s") > 1.05 * pcie_s(4, "10GB/s"));
+    CHECK(pcie_s(4, "10GB/s") > pcie_s(4, "200GB/s"));
+    CHECK(pcie_s(1, "5GB/s") == pcie_s(1, "200GB/s"));
+}
+
 /* ---- scaling ------------------------------------------------------------ */
 
 static const char scaled_xml[] =
@@ -183,4 +221,5 @@ static void test_doubled(void)
 CHECK_MAIN({"more bandwidth", test_more_bandwidth},
            {"bottleneck", test_bottleneck},
            {"tp across nodes", test_tp_across_nodes},
-           {"idle link", test_idle_link}, {"doubled", test_doubled})
+           {"idle link", test_idle_link}, {"pcie", test_pcie},
+           {"doubled", test_doubled})
