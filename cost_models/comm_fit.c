@@ -12,6 +12,7 @@ typedef struct comm_curve {
     int op, algorithm;
     bool is_net, is_async, is_cold;
     int64_t n_group;
+    int64_t n_nodes; /* 0: the scope names none */
     size_t n;
     double *bytes, *seconds, *cpu_frac, *rel_err; /* [n], ascending bytes */
     fr_curve *curve;
@@ -42,6 +43,16 @@ void fr_comm_fits_destroy(fr_comm_fits *fits)
     free(fits);
 }
 
+/* 4 of "net:4"; 0 of "net". */
+static int64_t scope_nodes(const char *scope)
+{
+    size_t n = strlen(FR_PROFILE_SCOPE_NET);
+
+    if (strncmp(scope, FR_PROFILE_SCOPE_NET, n) != 0 || scope[n] != ':')
+        return 0;
+    return strtoll(scope + n + 1, NULL, 10);
+}
+
 static void identify(const fr_comm_point *point, comm_curve *out)
 {
     int algorithm = fr_collective_kind_find(point->algorithm);
@@ -53,13 +64,15 @@ static void identify(const fr_comm_point *point, comm_curve *out)
     out->is_async = point->is_async;
     out->is_cold = point->is_cold;
     out->n_group = point->n_group;
+    out->n_nodes = scope_nodes(point->scope);
 }
 
 static bool is_same(const comm_curve *a, const comm_curve *b)
 {
     return a->op == b->op && a->algorithm == b->algorithm &&
            a->is_net == b->is_net && a->is_async == b->is_async &&
-           a->is_cold == b->is_cold && a->n_group == b->n_group;
+           a->is_cold == b->is_cold && a->n_group == b->n_group &&
+           a->n_nodes == b->n_nodes;
 }
 
 static bool is_used(const fr_comm_point *point)
@@ -178,7 +191,8 @@ static const comm_curve *find_curve(const fr_comm_fits *fits,
     for (size_t i = 0; i < fits->n; i++) {
         const comm_curve *curve = &fits->at[i];
         int away = 0;
-        if (curve->op != op || curve->is_net != query->is_net)
+        if (curve->op != op || curve->is_net != query->is_net ||
+            (curve->n_nodes > 0 && curve->n_nodes != query->n_nodes))
             continue;
         if (op != FR_OP_SEND && op != FR_OP_BARRIER &&
             curve->algorithm != (int)query->algorithm)

@@ -4,6 +4,11 @@
  * Measured sizes are joined by a monotone curve (log over log); a group of
  * another size than the measured ones takes the shape of the algorithm's
  * closed form (plan/collective.h), through the measured curve.
+ *
+ * Scopes of the profile's points: FR_PROFILE_SCOPE_SHM inside a node,
+ * FR_PROFILE_SCOPE_NET between nodes, and "net:4" between just 4 nodes, where
+ * groups of the same size lie differently (n_group 32 on 4 and on 32 nodes).
+ * Points without an algorithm (nccl-tests) are the library's own choice: AUTO.
  */
 #ifndef FR_COST_MODELS_COMM_FIT_H
 #define FR_COST_MODELS_COMM_FIT_H
@@ -24,6 +29,7 @@ typedef struct fr_comm_query {
     bool is_net, is_async;
     bool is_cold; /* the payload is in memory, not in a cache */
     int64_t n_group;
+    int64_t n_nodes; /* 0: as few as there are members on the network */
     uint64_t n_bytes;
     uint64_t element_bytes;
 } fr_comm_query;

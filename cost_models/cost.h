@@ -33,7 +33,9 @@ const char *fr_cost_source_name(fr_cost_source source);
 typedef struct fr_cost {
     double latency_s; /* fixed, takes no resource */
     double work_s;
-    double cores;       /* per member for communication */
+    double cores;       /* per member for communication; of a GPU, which is
+                           one core: the multiprocessors that NCCL's kernels
+                           take from it */
     double memory_frac; /* of the node, 0..1 */
     double link_bytes;  /* communication: through the NIC of each member, each
                            direction, those of one node add up; 0 inside a
@@ -49,6 +51,9 @@ typedef struct fr_comm_scope {
     int64_t n_group;
     int64_t n_nodes;       /* distinct nodes of the group */
     int64_t ranks_on_node; /* busy ranks of a node: who shares memory */
+    uint32_t node_types;   /* of its nodes: bit i for cluster->node_types[i];
+                              0: unknown, the slowest of the cluster.  Heard
+                              for GPUs only */
 } fr_comm_scope;
 
 typedef struct fr_cost_model fr_cost_model;
@@ -88,6 +93,10 @@ FR_CHECKED fr_status fr_cost_compute(const fr_cost_model *model,
 /*
  * A collective or a point-to-point transfer (n_group = 2).  `is_async`: run
  * by the communication thread beside compute, else by the rank itself.
+ * GPUs: a profile wins for the groups (op, members, nodes) that it measured
+ * (comm_fit.h), the rest is NCCL's model (nccl_model.h); of an instruction
+ * with FR_INSTR_GIVEN the algorithm is taken as it stands, else NCCL chooses.
+ * FR_INPUT when GPUs of different nodes have no network.
  */
 FR_CHECKED fr_status fr_cost_communicate(const fr_cost_model *model,
                                          const fr_instr *instr,

@@ -7,6 +7,7 @@
 #include "cost_models/compute_fit.h"
 #include "cost_models/compute_key.h"
 #include "cost_models/datasheet.h"
+#include "cost_models/gpu_comm.h"
 #include "cost_models/gpu_model.h"
 
 #include <math.h>
@@ -36,6 +37,7 @@ struct fr_cost_model {
     fit_group *groups;
     size_t n_groups;
     fr_comm_fits *comm;
+    fr_gpu_comm *gpu_comm; /* of a cluster of GPUs, else NULL */
     int n_busy_max; /* most ranks that were busy at once */
 };
 
@@ -178,6 +180,9 @@ fr_status fr_cost_model_create(const fr_profile *profile,
     status = take_devices(model, err);
     if (status == FR_OK && profile != NULL)
         status = take_profile(model, err);
+    if (status == FR_OK && model->rates.is_gpu)
+        status =
+            fr_gpu_comm_create(cluster, model->comm, &model->gpu_comm, err);
     if (status != FR_OK) {
         fr_cost_model_destroy(model);
         return status;
@@ -199,6 +204,7 @@ void fr_cost_model_destroy(fr_cost_model *model)
     free(model->gpus);
     free(model->cpus);
     fr_comm_fits_destroy(model->comm);
+    fr_gpu_comm_destroy(model->gpu_comm);
     free(model);
 }
 
@@ -460,7 +466,7 @@ static void ask_datasheet(const fr_cost_model *model, const fr_instr *instr,
                                     n_bytes / element, element, &link);
     out->latency_s = fmin(link.latency_s, seconds);
     out->work_s = seconds - out->latency_s;
-    out->cores = model->rates.is_gpu ? 0.0 : 1.0;
+    out->cores = 1.0;
     out->rel_err = 0.3;
     out->source = FR_COST_DATASHEET;
 }
@@ -486,6 +492,7 @@ static bool ask_measured(const fr_cost_model *model, const fr_instr *instr,
                            .is_async = is_async,
                            .is_cold = is_cold(model, instr),
                            .n_group = scope->n_group,
+                           .n_nodes = scope->n_nodes,
                            .n_bytes = fr_instr_payload_bytes(instr),
                            .element_bytes =
                                fr_dtype_bytes((fr_dtype)instr->dtype)};
@@ -517,11 +524,13 @@ fr_status fr_cost_communicate(const fr_cost_model *model, const fr_instr *instr,
         *out = cost;
         return FR_OK;
     }
+    if (model->gpu_comm != NULL)
+        return fr_gpu_comm_cost(model->gpu_comm, instr, scope, out, err);
     if (!ask_measured(model, instr, scope, is_async, &cost))
         ask_datasheet(model, instr, scope, &cost);
     if (scope->n_nodes > 1)
         cost.link_bytes = link_bytes(instr, scope->n_group);
-    if (cost.work_s > 0.0 && !model->rates.is_gpu)
+    if (cost.work_s > 0.0)
         cost.memory_frac = fmin(
             1.0 / (double)(scope->ranks_on_node > 0 ? scope->ranks_on_node : 1),
             memory_bytes(instr, scope->n_group) / cost.work_s /

@@ -10,6 +10,10 @@ const fr_collective *const fr_collectives[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_HALVING_DOUBLING] = &fr_collective_halving_doubling,
     [FR_COLLECTIVE_TREE] = &fr_collective_tree,
     [FR_COLLECTIVE_DIRECT] = &fr_collective_direct,
+    [FR_COLLECTIVE_DOUBLE_TREE] = &fr_collective_double_tree,
+    [FR_COLLECTIVE_HIERARCHICAL] = &fr_collective_hierarchical,
+    [FR_COLLECTIVE_NVLS] = &fr_collective_nvls,
+    [FR_COLLECTIVE_PAIRWISE] = &fr_collective_pairwise,
 };
 
 /*
@@ -39,6 +43,8 @@ fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,
         return FR_COLLECTIVE_RING;
     if (does(FR_COLLECTIVE_TREE, op, n_group))
         return FR_COLLECTIVE_TREE;
+    if (does(FR_COLLECTIVE_PAIRWISE, op, n_group))
+        return FR_COLLECTIVE_PAIRWISE;
     return FR_COLLECTIVE_DIRECT;
 }
 

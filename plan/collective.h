@@ -13,7 +13,9 @@
 
 typedef struct fr_transfer {
     uint32_t phase;    /* a member enters phase p+1 when its p-th is done */
-    uint32_t src, dst; /* positions in the group; data move src -> dst */
+    uint32_t src, dst; /* positions in the group; data move src -> dst.
+                          n_group itself: the switch, whose working buffer
+                          begins as the neutral element (NVLS) */
     uint64_t src_first, dst_first; /* elements, in the source's and the
                                       destination's working buffer */
     uint64_t n;                    /* elements */
@@ -45,12 +47,15 @@ typedef struct fr_link_cost {
  * Working buffer of each member: ALL_REDUCE n elements in place;
  * REDUCE_SCATTER n elements, result of member i at [i*n/g, (i+1)*n/g);
  * ALL_GATHER the same layout, member i's part filled at the start.
+ * ALL_TO_ALL src and dst are two buffers of n elements: src_first is in the
+ * source's src, dst_first in the destination's dst; the own slice stays out.
  * n need not divide by g for ALL_REDUCE; it must for the others.
  */
 typedef struct fr_collective {
     fr_collective_kind kind;
     const char *name;
     const char *summary;
+    bool is_executable; /* by the CPU runtime; others are simulated only */
     /* Does it implement `op` for a group of this size? */
     bool (*fits)(fr_op op, int64_t n_group);
     FR_CHECKED fr_status (*emit)(fr_op op, int64_t n_group, uint64_t n,
@@ -69,11 +74,28 @@ extern const fr_collective fr_collective_ring;
 extern const fr_collective fr_collective_halving_doubling;
 extern const fr_collective fr_collective_tree;
 extern const fr_collective fr_collective_direct;
+extern const fr_collective fr_collective_double_tree;
+extern const fr_collective fr_collective_hierarchical;
+extern const fr_collective fr_collective_nvls;
+extern const fr_collective fr_collective_pairwise;
+
+/*
+ * Hierarchical over n_nodes nodes of n_local members, which come node by node
+ * (the table's entry takes nodes of the greatest divisor up to eight).
+ */
+FR_CHECKED fr_status fr_hierarchical_emit(fr_op op, int64_t n_nodes,
+                                          int64_t n_local, uint64_t n,
+                                          fr_transfer_list *list, fr_err *err);
+/* With one link inside the nodes and another one between them. */
+double fr_hierarchical_idle_s(fr_op op, int64_t n_nodes, int64_t n_local,
+                              double n_bytes, const fr_link_cost *inside,
+                              const fr_link_cost *between);
 
 /*
  * The algorithm of one collective: `wanted` where it does `op` for n_group
- * members; else (and for AUTO) DIRECT when the members share a node, halving
- * and doubling for small payloads, and the ring.
+ * members; else (and for AUTO) one that the runtime can execute: DIRECT when
+ * the members share a node, halving and doubling for small payloads, and the
+ * ring.  GPUs: NCCL chooses when it runs (cost_models/nccl_model.h).
  */
 fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,
                                         int64_t n_group, uint64_t n_bytes,

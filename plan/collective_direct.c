@@ -82,6 +82,7 @@ const fr_collective fr_collective_direct = {
     .kind = FR_COLLECTIVE_DIRECT,
     .name = "direct",
     .summary = "everybody pulls from everybody: shared memory",
+    .is_executable = true,
     .fits = fits,
     .emit = emit,
     .idle_s = idle_s,

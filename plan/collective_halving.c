@@ -83,6 +83,7 @@ const fr_collective fr_collective_halving_doubling = {
     .kind = FR_COLLECTIVE_HALVING_DOUBLING,
     .name = "halving-doubling",
     .summary = "pairs at distance 1, 2, 4 ...: few steps, groups of 2^k",
+    .is_executable = true,
     .fits = fits,
     .emit = emit,
     .idle_s = idle_s,

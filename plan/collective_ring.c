@@ -66,6 +66,7 @@ const fr_collective fr_collective_ring = {
     .kind = FR_COLLECTIVE_RING,
     .name = "ring",
     .summary = "slices go round a ring: full bandwidth, many steps",
+    .is_executable = true,
     .fits = fits,
     .emit = emit,
     .idle_s = idle_s,

@@ -64,6 +64,7 @@ const fr_collective fr_collective_tree = {
     .kind = FR_COLLECTIVE_TREE,
     .name = "tree",
     .summary = "binomial tree up and down: for tiny payloads",
+    .is_executable = true,
     .fits = fits,
     .emit = emit,
     .idle_s = idle_s,

@@ -118,6 +118,8 @@ fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
         is_data_axis(axis) ? context->plan->collective : FR_COLLECTIVE_AUTO, op,
         lower_axis_size(context->plan, axis), n * fr_dtype_bytes(dtype),
         context->is_local[axis]);
+    if (axis == FR_AXIS_DP && instr->algorithm == context->plan->collective)
+        instr->flags |= FR_INSTR_GIVEN; /* never AUTO here */
     return instr;
 }
 

@@ -344,8 +344,9 @@ enum {
     FR_INSTR_NONCAUSAL = 1 << 5, /* attention: every query sees every key */
     FR_INSTR_TRANSPOSE = 1 << 6,
     FR_INSTR_DROPOUT = 1 << 7, /* draws or reads a mask, a byte an element */
-    FR_INSTR_REMADE = 1 << 8   /* makes again what forward made: its flop count
+    FR_INSTR_REMADE = 1 << 8,  /* makes again what forward made: its flop count
                                   for the hardware, not for the model */
+    FR_INSTR_GIVEN = 1 << 9    /* collectives: the plan names the algorithm */
 };
 
 #define FR_INSTR_REFS 8

@@ -41,6 +41,10 @@ static const char *const collective_names[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_HALVING_DOUBLING] = "halving-doubling",
     [FR_COLLECTIVE_TREE] = "tree",
     [FR_COLLECTIVE_DIRECT] = "direct",
+    [FR_COLLECTIVE_DOUBLE_TREE] = "double-tree",
+    [FR_COLLECTIVE_HIERARCHICAL] = "hierarchical",
+    [FR_COLLECTIVE_NVLS] = "nvls",
+    [FR_COLLECTIVE_PAIRWISE] = "pairwise",
 };
 
 static const char *const cp_names[FR_CP_N] = {

@@ -109,6 +109,23 @@ static fr_cluster load_cluster(const char *name)
     return cluster;
 }
 
+/* Eight hosts without GPUs. */
+static fr_cluster cpu_cluster(void)
+{
+    static const char text[] =
+        "<cluster name=\"cpus\"><device id=\"p\" kind=\"cpu\" cores=\"2\" "
+        "memory=\"16GiB\"/><node-type id=\"n\" device=\"p\">"
+        "<nic bandwidth=\"10Gb/s\" latency=\"20us\"/></node-type>"
+        "<group id=\"n\" node-type=\"n\" count=\"8\"/>"
+        "<fabric kind=\"switch\"/></cluster>";
+    fr_err err = {0};
+    fr_cluster cluster = {0};
+
+    CHECK_OK(fr_cluster_parse("c.xml", text, strlen(text), &cluster, &err),
+             &err);
+    return cluster;
+}
+
 static fr_cost ask(const fr_cost_model *model, const fr_instr *instr, int n)
 {
     fr_err err = {0};
@@ -210,9 +227,10 @@ static void test_communicate(void)
 {
     fr_err err = {0};
     fr_profile profile = make_profile();
-    fr_cluster cluster = load_cluster("dgx-h100:2");
-    fr_comm_scope shm = {2, 1, 2}, net = {2, 2, 1}, alone = {1, 1, 1};
-    fr_comm_scope net8 = {8, 8, 1};
+    fr_cluster cluster = cpu_cluster();
+    fr_comm_scope shm = {2, 1, 2, 0}, net = {2, 2, 1, 0},
+                  alone = {1, 1, 1, 0};
+    fr_comm_scope net8 = {8, 8, 1, 0};
     fr_cost_model *model;
     fr_cost cost;
 
@@ -251,13 +269,54 @@ static void test_communicate(void)
     fr_profile_release(&profile);
 }
 
+/* GPUs: what was measured of just this group wins, the rest is NCCL's model. */
+static void test_gpu_profile(void)
+{
+    fr_err err = {0};
+    fr_profile profile;
+    fr_cluster cluster = load_cluster("dgx-h100:4");
+    fr_comm_scope near = {8, 1, 8, 0}, two = {16, 2, 8, 0}, far = {16, 4, 4, 0};
+    fr_cost_model *model = NULL;
+    fr_cost cost, free_cost;
+
+    fr_profile_init(&profile);
+    for (uint64_t n = 1 << 20; n <= (1 << 26); n *= 4) {
+        fr_comm_point point = {.op = "all_reduce",
+                               .scope = "net:2",
+                               .n_group = 16,
+                               .n_bytes = n,
+                               .sample = {7.13e-5 + 9.1e-12 * (double)n, 0.01,
+                                          20, 0}};
+        CHECK(fr_profile_add_comm(&profile, &point, NULL) == FR_OK);
+    }
+    CHECK_OK(fr_cost_model_create(&profile, &cluster, &model, &err), &err);
+    cost = communicate(model, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, 1 << 20,
+                       two, true);
+    CHECK_INT(cost.source, FR_COST_MEASURED);
+    CHECK_NEAR(total_s(cost), 7.13e-5 + 9.1e-12 * (1 << 22), 1e-9);
+    /* Through NVLS in the nodes and a tree between: S / k per NIC. */
+    CHECK_NEAR(cost.link_bytes, 4.0 * (1 << 20) / 8, 1e-12);
+    CHECK(cost.cores > 0.0 && cost.cores < 0.3 && cost.memory_frac == 0.0);
+    /* The same ranks on four nodes, and eight on one, were not measured. */
+    free_cost = communicate(model, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING,
+                            1 << 20, far, true);
+    CHECK(free_cost.source == FR_COST_EXTRAPOLATED);
+    cost = communicate(model, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, 1 << 20,
+                       near, true);
+    CHECK_INT(cost.source, FR_COST_FITTED);
+    CHECK(cost.link_bytes == 0.0 && cost.port_bytes > 4.0 * (1 << 20));
+    fr_cost_model_destroy(model);
+    fr_cluster_release(&cluster);
+    fr_profile_release(&profile);
+}
+
 static void test_datasheet(void)
 {
     fr_err err = {0};
     fr_cluster cluster = load_cluster("dgx-h100:2");
     fr_cost_model *model;
     fr_instr instr = linear(8192, 8192, 8192, 26);
-    fr_comm_scope net = {2, 2, 1};
+    fr_comm_scope net = {2, 2, 1, 0};
     fr_cost cost;
     double peak = fr_device_peak_flops(fr_cluster_device(&cluster, 0), "bf16");
 
@@ -269,7 +328,7 @@ static void test_datasheet(void)
     CHECK(cost.work_s < 2.0 * 2.0 * pow(8192, 3) / peak);
     cost = communicate(model, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, 1 << 26,
                        net, true);
-    CHECK_INT(cost.source, FR_COST_DATASHEET);
+    CHECK_INT(cost.source, FR_COST_EXTRAPOLATED);
     CHECK(cost.work_s > 0.0 && cost.link_bytes > 0.0);
     CHECK(fr_cost_baseline_bytes(model, 2) == 0);
     CHECK(fr_cost_compute(model, &instr, 0, &cost, &err) == FR_FAILURE);
@@ -313,8 +372,8 @@ static void test_monotone(void)
 {
     fr_err err = {0};
     fr_profile profile = make_profile();
-    fr_cluster cluster = load_cluster("dgx-h100:2");
-    fr_comm_scope shm = {2, 1, 2};
+    fr_cluster cluster = cpu_cluster();
+    fr_comm_scope shm = {2, 1, 2, 0};
     fr_cost_model *model;
     double before_s = 0.0;
 
@@ -338,6 +397,7 @@ static void test_monotone(void)
 }
 
 CHECK_MAIN({"compute", test_compute}, {"sharing", test_sharing},
-           {"communicate", test_communicate}, {"datasheet", test_datasheet},
+           {"communicate", test_communicate},
+           {"gpu_profile", test_gpu_profile}, {"datasheet", test_datasheet},
            {"devices of nodes", test_devices_of_nodes},
            {"monotone", test_monotone})

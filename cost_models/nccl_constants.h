@@ -1,0 +1,72 @@
+/*
+ * nccl_constants.h: the numbers in NCCL's own tuner, and the few that were
+ * fitted to measured collectives because the tuner leaves them out or is far
+ * from what is measured.  Latencies in seconds, rates in bytes per second.
+ */
+#ifndef FR_COST_MODELS_NCCL_CONSTANTS_H
+#define FR_COST_MODELS_NCCL_CONSTANTS_H
+
+#include "cost_models/fabric_links.h"
+
+/* LL: a flag beside every 4 bytes of data; LL128: beside every 120; SIMPLE:
+ * a fence and a counter for each slice. */
+typedef enum fr_nccl_protocol {
+    FR_NCCL_LL,
+    FR_NCCL_LL128,
+    FR_NCCL_SIMPLE,
+    FR_NCCL_PROTOCOL_N
+} fr_nccl_protocol;
+
+typedef enum fr_nccl_wire {
+    FR_NCCL_NVLINK,
+    FR_NCCL_PCI,
+    FR_NCCL_NET,
+    FR_NCCL_WIRE_N
+} fr_nccl_wire;
+
+/* NCCL 2.30, src/graph/tuning.cc (in microseconds there). */
+extern const double fr_nccl_ring_base_s[FR_NCCL_PROTOCOL_N];
+extern const double fr_nccl_tree_base_s[FR_NCCL_PROTOCOL_N];
+extern const double fr_nccl_ring_hop_s[FR_NCCL_WIRE_N][FR_NCCL_PROTOCOL_N];
+extern const double fr_nccl_tree_hop_s[FR_NCCL_WIRE_N][FR_NCCL_PROTOCOL_N];
+extern const double fr_nccl_nvls_s;          /* one node */
+extern const double fr_nccl_nvls_tree_hop_s; /* per level between nodes */
+extern const double fr_nccl_pat_base_s, fr_nccl_pat_hop_s, fr_nccl_pat_rank_s;
+/* LL's busbw at most, on 1, 2 and more nodes. */
+extern const double fr_nccl_ll_most_Bps[FR_GPU_GENERATION_N][3];
+extern const double fr_nccl_nvls_share[FR_GPU_GENERATION_N];
+extern const double fr_nccl_tree_share; /* of the ring's rate */
+extern const double fr_nccl_pat_share;
+/* A tree's LL and LL128 (one node, several). */
+extern const double fr_nccl_tree_ll_share;
+extern const double fr_nccl_tree_ll128_share[2];
+/* Trees fall behind their model between 1 KB and 64 MB: the share by the
+ * logarithm of bytes / 64. */
+enum { FR_NCCL_TREE_SIZES = 22 };
+extern const double fr_nccl_tree_size_share[FR_NCCL_PROTOCOL_N]
+                                           [FR_NCCL_TREE_SIZES];
+/* The proxy thread's time for one more message. */
+extern const double fr_nccl_proxy_s;
+
+/*
+ * Fitted together (least mean relative error) to the all-reduce and all-to-all
+ * rows of tests/validate/collectives.csv; see tests/contract/test_nccl_model.c
+ * for what is left of it.
+ */
+/* From the call to the kernel and back to the waiting stream. */
+extern const double fr_nccl_launch_s;
+/* SIMPLE inside a node: fences and counters of a step's two slices (the
+ * tuner's 3.4 us give half of what is measured on A100). */
+extern const double fr_nccl_simple_step_s;
+/* LL128's share of the ring's rate; the tuner's 120/128 is the bound. */
+extern const double fr_nccl_ll128_share;
+/* How much longer the first loop of NVLS takes, whose two halves do not
+ * overlap yet, and the bytes of a loop per member. */
+extern const double fr_nccl_nvls_fill;
+extern const double fr_nccl_nvls_loop_bytes;
+/* A slice of all channels: must arrive before the first one is passed on. */
+extern const double fr_nccl_slice_bytes;
+/* Three peers and more, of the port's rate. */
+extern const double fr_nccl_peers_share;
+
+#endif
