@@ -125,9 +125,9 @@ static fr_status add_held_out(fr_comm_list *list, const fr_comm_wanted *wanted,
 fr_status fr_comm_list_fill(fr_comm_list *list, const fr_comm_wanted *wanted,
                             fr_err *err)
 {
+    /* No plan that runs has an all-to-all. */
     static const fr_op ops[] = {FR_OP_ALL_REDUCE, FR_OP_REDUCE_SCATTER,
-                                FR_OP_ALL_GATHER, FR_OP_ALL_TO_ALL,
-                                FR_OP_BROADCAST,  FR_OP_SEND};
+                                FR_OP_ALL_GATHER, FR_OP_BROADCAST, FR_OP_SEND};
 
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         for (uint64_t n = 16; n <= wanted->max_bytes; n *= 4)

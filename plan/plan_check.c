@@ -2,6 +2,7 @@
  * plan_check.c: which plans are legal for a model and a job, and which of
  * those the CPU runtime can train.  Every refusal says the reason and the mend.
  */
+#include "plan/collective.h"
 #include "plan/compressor.h"
 #include "plan/plan.h"
 
@@ -430,6 +431,9 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
         plan->schedule == FR_SCHEDULE_ZB_V)
         return refuse(err, "a backward in two parts",
                       "choose schedule 1f1b or interleaved");
+    if (fr_collectives[plan->collective] != NULL &&
+        !fr_collectives[plan->collective]->is_executable)
+        return refuse(err, "adding in the switch", "choose collective auto");
     return FR_OK;
 }
 

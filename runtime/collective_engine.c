@@ -71,7 +71,8 @@ static fr_status emit(const fr_recipe *recipe, fr_collective_kind kind,
     if (kind == FR_COLLECTIVE_AUTO)
         kind = recipe->is_shared ? FR_COLLECTIVE_DIRECT : FR_COLLECTIVE_RING;
     const fr_collective *collective = fr_collectives[kind];
-    if (!collective || !collective->fits(op, recipe->n_group))
+    if (!collective || !collective->is_executable ||
+        !collective->fits(op, recipe->n_group))
         return fr_fail(err, FR_CHECK, "%s over %llu ranks cannot be made by %s",
                        fr_op_name(op), (unsigned long long)g,
                        fr_collective_kind_name(kind));

@@ -300,6 +300,9 @@ static void test_executable(void)
     plan.dp = plan.zero_stage = 2;
     expect_refused(plan, &model, "zero 2 and 3");
     fr_plan_init(&plan);
+    plan.collective = FR_COLLECTIVE_NVLS;
+    expect_refused(plan, &model, "collective auto");
+    fr_plan_init(&plan);
     model.kind = FR_MODEL_ENCODER;
     expect_refused(plan, &model, "an encoder");
     model = make_model();
