@@ -53,9 +53,9 @@ fr_status fr_gpu_comm_create(const fr_cluster *cluster,
         comm->of_type[i] = fr_gpu_fabric_of(cluster, i);
         if (!is_used(cluster, i))
             continue;
-        comm->worst = is_first ? comm->of_type[i]
-                               : fr_gpu_fabric_worse(&comm->worst,
-                                                     &comm->of_type[i]);
+        comm->worst =
+            is_first ? comm->of_type[i]
+                     : fr_gpu_fabric_worse(&comm->worst, &comm->of_type[i]);
         is_first = false;
     }
     *out = comm;
@@ -94,13 +94,12 @@ static void judge(const fr_gpu_fabric *fabric, const fr_comm_scope *scope,
     out->rel_err = fabric->is_known ? known_err[is_small] : other_err[is_small];
     if (is_net)
         out->rel_err = hypot(out->rel_err, net_err);
-    /* EFA is the network that was measured. */
     if (!fabric->is_known)
         out->source = fabric->kind == FR_INTRA_NVLINK ? FR_COST_EXTRAPOLATED
                                                       : FR_COST_DATASHEET;
     else
-        out->source = is_net && fabric->is_ordered_net ? FR_COST_EXTRAPOLATED
-                                                       : FR_COST_FITTED;
+        out->source = is_net && !fabric->is_known_net ? FR_COST_EXTRAPOLATED
+                                                      : FR_COST_FITTED;
 }
 
 /* A measured curve of this very group: its time instead of the model's. */
@@ -136,9 +135,8 @@ fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,
     fr_group_links links = fr_group_links_of(&fabric, scope);
     bool is_given = (instr->flags & FR_INSTR_GIVEN) != 0;
     fr_nccl_ask ask = {.op = (fr_op)instr->op,
-                       .wanted = is_given
-                                     ? (fr_collective_kind)instr->algorithm
-                                     : FR_COLLECTIVE_AUTO,
+                       .wanted = is_given ? (fr_collective_kind)instr->algorithm
+                                          : FR_COLLECTIVE_AUTO,
                        .n_bytes = (double)fr_instr_payload_bytes(instr)};
     fr_nccl_time time;
 

@@ -17,14 +17,6 @@ enum { N_COLUMNS = 17, LINE = 1024 };
 enum { SOURCE, REF, ROW, VERIFIED, OP, TOOL, NODES, GPUS, GPU, INTRA, INTER };
 enum { ALGO = 11, SIZE, TIME, ALGBW, BUSBW, NOTES };
 
-/* AWS p6-b200: eight EFAv4 ports of 400 Gb/s; the latency that AWS's plugin
- * tells NCCL for this family (aws-ofi-nccl, src/platform-aws.cpp: 35 us). */
-static const char p6_b200[] =
-    "<cluster name=\"p6\"><node-type id=\"n\" like=\"dgx-b200\">"
-    "<nic count=\"8\" bandwidth=\"400Gb/s\" latency=\"35us\"/></node-type>"
-    "<group id=\"n\" node-type=\"n\" count=\"4\"/>"
-    "<fabric kind=\"switch\"/></cluster>";
-
 /* A guess for rows that name no hardware: eight A100, four HDR ports (their
  * busbw ends at 92 GB/s). */
 static const char hdr_4[] =
@@ -37,16 +29,17 @@ static const char hdr_4[] =
 typedef struct machine {
     const char *label;
     const char *source, *gpu, *op;
-    int nodes; /* 0: any */
+    int nodes;           /* 0: any */
     const char *cluster; /* name or XML */
-    bool is_guess; /* the rows do not say: printed, not scored */
+    bool is_guess;       /* the rows do not say: printed, not scored */
 } machine;
 
 static const machine machines[] = {
     {"A100, ring", "ml-eng", "A100-SXM", "all_reduce", 1, "dgx-a100:1", false},
     {"H200, NVLS", "ml-eng", "H200-SXM", "all_reduce", 1, "dgx-h200:1", false},
     {"B200, NVLS", "ml-eng", "B200", "all_reduce", 1, "dgx-b200:1", false},
-    {"4 x B200, EFA", "ml-eng", "B200", "all_reduce", 4, p6_b200, false},
+    {"4 x B200, EFA", "ml-eng", "B200", "all_reduce", 4, "p6-b200.48xlarge:4",
+     false},
     /* Galvatron's A100 (arXiv 2211.13878, section 5); so fast is no other. */
     {"Galvatron", "Galv", "", "all_reduce", 1, "dgx-a100:1", false},
     {"Galvatron a2a", "Galv", "", "all_to_all", 1, "dgx-a100:1", false},
@@ -174,8 +167,8 @@ static void score(fr_cost_model *const *models, char *const *row, outcome *out)
         row[OP][4] == 't' ? FR_OP_ALL_TO_ALL : FR_OP_ALL_REDUCE; /* all_t... */
     bool is_ring = strcmp(row[ALGO], "RING") == 0;
     double got =
-        predict(models[i], op, is_ring ? FR_COLLECTIVE_RING : FR_COLLECTIVE_AUTO,
-                size, scope);
+        predict(models[i], op,
+                is_ring ? FR_COLLECTIVE_RING : FR_COLLECTIVE_AUTO, size, scope);
     tally_add(&out->of[i][is_large], got / want - 1);
     if (!machines[i].is_guess)
         tally_add(&out->all[is_large], got / want - 1);
@@ -278,11 +271,26 @@ static const struct {
     {"dgx-b200:1", FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, {8, 1, 8, 0}, 682, .1},
     {"dgx-h100:1", FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, {8, 1, 8, 0}, 480, .1},
     {"dgx-h100:1", FR_OP_ALL_GATHER, FR_COLLECTIVE_AUTO, {8, 1, 8, 0}, 370, .1},
-    {"dgx-h100:2", FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, {16, 2, 8, 0}, 470, .1},
+    {"dgx-h100:2",
+     FR_OP_ALL_REDUCE,
+     FR_COLLECTIVE_AUTO,
+     {16, 2, 8, 0},
+     470,
+     .1},
     {"dgx-h100:4", FR_OP_ALL_GATHER, FR_COLLECTIVE_RING, {4, 4, 1, 0}, 47, .1},
     {hdr_4, FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, {24, 3, 8, 0}, 96, .1},
-    {"mi300x-8:1", FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, {2, 1, 2, 0}, 47.7, .1},
-    {"mi300x-8:1", FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, {8, 1, 8, 0}, 312.9, .1},
+    {"mi300x-8:1",
+     FR_OP_ALL_REDUCE,
+     FR_COLLECTIVE_AUTO,
+     {2, 1, 2, 0},
+     47.7,
+     .1},
+    {"mi300x-8:1",
+     FR_OP_ALL_REDUCE,
+     FR_COLLECTIVE_AUTO,
+     {8, 1, 8, 0},
+     312.9,
+     .1},
 };
 
 static void test_peaks(void)

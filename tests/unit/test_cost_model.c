@@ -228,8 +228,7 @@ static void test_communicate(void)
     fr_err err = {0};
     fr_profile profile = make_profile();
     fr_cluster cluster = cpu_cluster();
-    fr_comm_scope shm = {2, 1, 2, 0}, net = {2, 2, 1, 0},
-                  alone = {1, 1, 1, 0};
+    fr_comm_scope shm = {2, 1, 2, 0}, net = {2, 2, 1, 0}, alone = {1, 1, 1, 0};
     fr_comm_scope net8 = {8, 8, 1, 0};
     fr_cost_model *model;
     fr_cost cost;
@@ -281,12 +280,12 @@ static void test_gpu_profile(void)
 
     fr_profile_init(&profile);
     for (uint64_t n = 1 << 20; n <= (1 << 26); n *= 4) {
-        fr_comm_point point = {.op = "all_reduce",
-                               .scope = "net:2",
-                               .n_group = 16,
-                               .n_bytes = n,
-                               .sample = {7.13e-5 + 9.1e-12 * (double)n, 0.01,
-                                          20, 0}};
+        fr_comm_point point = {
+            .op = "all_reduce",
+            .scope = "net:2",
+            .n_group = 16,
+            .n_bytes = n,
+            .sample = {7.13e-5 + 9.1e-12 * (double)n, 0.01, 20, 0}};
         CHECK(fr_profile_add_comm(&profile, &point, NULL) == FR_OK);
     }
     CHECK_OK(fr_cost_model_create(&profile, &cluster, &model, &err), &err);
@@ -397,7 +396,7 @@ static void test_monotone(void)
 }
 
 CHECK_MAIN({"compute", test_compute}, {"sharing", test_sharing},
-           {"communicate", test_communicate},
-           {"gpu_profile", test_gpu_profile}, {"datasheet", test_datasheet},
+           {"communicate", test_communicate}, {"gpu_profile", test_gpu_profile},
+           {"datasheet", test_datasheet},
            {"devices of nodes", test_devices_of_nodes},
            {"monotone", test_monotone})
