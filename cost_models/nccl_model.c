@@ -82,7 +82,9 @@ static double ring_rate(const question *q, fr_nccl_protocol protocol)
     if (protocol == FR_NCCL_LL)
         return fmin(rate / 2.0,
                     fr_nccl_ll_most_Bps[q->fabric->generation][i_nodes]);
-    return protocol == FR_NCCL_LL128 ? rate * fr_nccl_ll128_share : rate;
+    return protocol == FR_NCCL_LL128
+               ? rate * fr_nccl_ll128_share[q->fabric->generation]
+               : rate;
 }
 
 static double ring_latency_s(const question *q, fr_nccl_protocol protocol)
@@ -93,7 +95,7 @@ static double ring_latency_s(const question *q, fr_nccl_protocol protocol)
     double step_s = fr_nccl_ring_hop_s[q->wire][protocol];
 
     if (protocol == FR_NCCL_SIMPLE)
-        step_s *= fr_nccl_simple_step_s /
+        step_s *= fr_nccl_simple_step_s[q->fabric->generation] /
                   fr_nccl_ring_hop_s[FR_NCCL_NVLINK][FR_NCCL_SIMPLE];
     /* Between nodes the slowest step paces all. */
     if (n_inter > 0.0)
@@ -284,7 +286,7 @@ static fr_nccl_time pairs_time(const question *q)
     double n_near = q->k - 1.0, n_far = q->n - q->k;
     double port_Bps = n_near > 1.0 ? q->links->line_Bps * fr_nccl_peers_share
                                    : q->links->pair_Bps;
-    double step_s = fr_nccl_simple_step_s;
+    double step_s = fr_nccl_simple_step_s[q->fabric->generation];
     fr_nccl_time time = {
         .protocol = protocol_names[FR_NCCL_SIMPLE],
         .latency_s = fr_nccl_launch_s + fr_nccl_ring_base_s[FR_NCCL_SIMPLE],
