@@ -12,12 +12,11 @@
 #include "cost_models/cost.h"
 #include "spec/cluster.h"
 
-/* Told apart by what the tensor cores can do, so that a device of a cluster
- * file needs no more than its peaks. */
+/* By the device's name for it, else by what its tensor cores can do. */
 typedef enum fr_gpu_generation {
     FR_GPU_VOLTA,     /* fp16: V100 */
-    FR_GPU_AMPERE,    /* bf16: A100; also what is not NVIDIA's */
-    FR_GPU_HOPPER,    /* fp8: H100, H200 (and Ada, on PCIe) */
+    FR_GPU_AMPERE,    /* bf16: A100; also what is not NVIDIA's, and Ada */
+    FR_GPU_HOPPER,    /* fp8: H100, H200 */
     FR_GPU_BLACKWELL, /* fp4: B200, GB200 */
     FR_GPU_GENERATION_N
 } fr_gpu_generation;
@@ -28,17 +27,22 @@ typedef struct fr_gpu_fabric {
     fr_intra_kind kind;
     bool has_switch_sum; /* NVLink SHARP: the switch adds */
     bool is_known;       /* collectives on this kind of link were measured */
+    bool is_known_net;   /* and on this kind of network */
     bool is_ordered_net; /* the network keeps the order of 128-byte writes, as
                             protocols with flags in the data need (LL, LL128) */
     double line_Bps;     /* of one device into the fabric, on the wire after
                             its own headers */
     double pair_Bps;     /* towards one other device */
     int64_t n_devices, n_nics;
-    double nic_Bps;       /* achieved by one NIC; 0: there is none */
-    double net_node_Bps;  /* limit of the network behind the NICs, per node */
-    double net_extra_s;   /* latency of a message above InfiniBand's */
-    double n_processors;  /* multiprocessors of the device */
+    double nic_Bps;      /* achieved by one NIC; 0: there is none */
+    double net_node_Bps; /* limit of the network behind the NICs, per node */
+    double net_extra_s;  /* latency of a message above InfiniBand's */
+    double n_processors; /* multiprocessors of the device */
 } fr_gpu_fabric;
+
+/* Share of a NIC's line rate that collectives reach: the cluster's word, else
+ * by its kind. */
+double fr_nic_share(const fr_node_type *node);
 
 /* Of one node type of a cluster. */
 fr_gpu_fabric fr_gpu_fabric_of(const fr_cluster *cluster, size_t i_node_type);

@@ -49,17 +49,16 @@ extern const double fr_nccl_tree_size_share[FR_NCCL_PROTOCOL_N]
 extern const double fr_nccl_proxy_s;
 
 /*
- * Fitted together (least mean relative error) to the all-reduce and all-to-all
- * rows of tests/validate/collectives.csv; see tests/contract/test_nccl_model.c
- * for what is left of it.
+ * Measured.  Volta's and Ampere's are fitted (least mean relative error) to
+ * the rows of tests/validate/collectives.csv; on Hopper and after it NCCL's
+ * own numbers hold (tests/contract/test_nccl_model.c prints what is left).
  */
-/* From the call to the kernel and back to the waiting stream. */
+/* From the stream's turn to the kernel's first step, and back. */
 extern const double fr_nccl_launch_s;
-/* SIMPLE inside a node: fences and counters of a step's two slices (the
- * tuner's 3.4 us give half of what is measured on A100). */
-extern const double fr_nccl_simple_step_s;
-/* LL128's share of the ring's rate; the tuner's 120/128 is the bound. */
-extern const double fr_nccl_ll128_share;
+/* SIMPLE inside a node: fences and counters of a step's two slices. */
+extern const double fr_nccl_simple_step_s[FR_GPU_GENERATION_N];
+/* LL128's share of the ring's rate. */
+extern const double fr_nccl_ll128_share[FR_GPU_GENERATION_N];
 /* How much longer the first loop of NVLS takes, whose two halves do not
  * overlap yet, and the bytes of a loop per member. */
 extern const double fr_nccl_nvls_fill;

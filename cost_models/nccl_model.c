@@ -16,7 +16,7 @@ typedef struct question {
 
 typedef struct nccl_algorithm {
     const char *name;
-    uint32_t kinds; /* of fr_collective_kind that mean it: a mask */
+    uint32_t kinds;    /* of fr_collective_kind that mean it: a mask */
     bool is_automatic; /* one of those that NCCL chooses from */
     bool (*fits)(const question *q);
     fr_nccl_time (*time)(const question *q);
@@ -82,7 +82,9 @@ static double ring_rate(const question *q, fr_nccl_protocol protocol)
     if (protocol == FR_NCCL_LL)
         return fmin(rate / 2.0,
                     fr_nccl_ll_most_Bps[q->fabric->generation][i_nodes]);
-    return protocol == FR_NCCL_LL128 ? rate * fr_nccl_ll128_share : rate;
+    return protocol == FR_NCCL_LL128
+               ? rate * fr_nccl_ll128_share[q->fabric->generation]
+               : rate;
 }
 
 static double ring_latency_s(const question *q, fr_nccl_protocol protocol)
@@ -93,7 +95,7 @@ static double ring_latency_s(const question *q, fr_nccl_protocol protocol)
     double step_s = fr_nccl_ring_hop_s[q->wire][protocol];
 
     if (protocol == FR_NCCL_SIMPLE)
-        step_s *= fr_nccl_simple_step_s /
+        step_s *= fr_nccl_simple_step_s[q->fabric->generation] /
                   fr_nccl_ring_hop_s[FR_NCCL_NVLINK][FR_NCCL_SIMPLE];
     /* Between nodes the slowest step paces all. */
     if (n_inter > 0.0)
@@ -116,7 +118,8 @@ static fr_nccl_time ring_with(const question *q, fr_nccl_protocol protocol)
     };
 
     if (protocol == FR_NCCL_SIMPLE)
-        time.work_s += fmin(q->bytes / (2.0 * q->n), fr_nccl_slice_bytes) / rate;
+        time.work_s +=
+            fmin(q->bytes / (2.0 * q->n), fr_nccl_slice_bytes) / rate;
     return time;
 }
 
@@ -220,10 +223,10 @@ static fr_nccl_time pat_time(const question *q)
 
     return (fr_nccl_time){
         .protocol = protocol_names[FR_NCCL_SIMPLE],
-        .latency_s = fr_nccl_launch_s + fr_nccl_pat_base_s +
-                     log2(q->n) * (fr_nccl_pat_hop_s +
-                                   extra_s(q, FR_NCCL_SIMPLE)) +
-                     q->n * fr_nccl_pat_rank_s,
+        .latency_s =
+            fr_nccl_launch_s + fr_nccl_pat_base_s +
+            log2(q->n) * (fr_nccl_pat_hop_s + extra_s(q, FR_NCCL_SIMPLE)) +
+            q->n * fr_nccl_pat_rank_s,
         .work_s = bytes / (q->links->net_Bps * fr_nccl_pat_share),
         .net_bytes = bytes,
     };
@@ -257,9 +260,9 @@ static fr_nccl_time nvls_time(const question *q)
 
     if (q->n_nodes > 1.0) {
         double net = tree_net_passes(q->n_nodes);
-        time.latency_s += 2.0 * log2(q->n_nodes) *
-                          (fr_nccl_nvls_tree_hop_s +
-                           extra_s(q, FR_NCCL_SIMPLE));
+        time.latency_s +=
+            2.0 * log2(q->n_nodes) *
+            (fr_nccl_nvls_tree_hop_s + extra_s(q, FR_NCCL_SIMPLE));
         time.work_s = fmax(time.work_s / fr_nccl_tree_share,
                            q->bytes * net / q->links->net_Bps);
         time.net_bytes = net * q->bytes / q->k;
@@ -283,7 +286,7 @@ static fr_nccl_time pairs_time(const question *q)
     double n_near = q->k - 1.0, n_far = q->n - q->k;
     double port_Bps = n_near > 1.0 ? q->links->line_Bps * fr_nccl_peers_share
                                    : q->links->pair_Bps;
-    double step_s = fr_nccl_simple_step_s;
+    double step_s = fr_nccl_simple_step_s[q->fabric->generation];
     fr_nccl_time time = {
         .protocol = protocol_names[FR_NCCL_SIMPLE],
         .latency_s = fr_nccl_launch_s + fr_nccl_ring_base_s[FR_NCCL_SIMPLE],
@@ -294,8 +297,8 @@ static fr_nccl_time pairs_time(const question *q)
     if (q->fabric->kind == FR_INTRA_NVLINK) /* shares are in its rates */
         port_Bps = q->links->line_Bps;
     /* Eight peers go side by side. */
-    time.latency_s += fmin(n_near, 7.0) * step_s +
-                      fmax(n_near - 7.0, 0.0) / 8.0 * step_s;
+    time.latency_s +=
+        fmin(n_near, 7.0) * step_s + fmax(n_near - 7.0, 0.0) / 8.0 * step_s;
     if (n_far > 0.0) {
         time.latency_s += fr_nccl_ring_hop_s[FR_NCCL_NET][FR_NCCL_SIMPLE] +
                           extra_s(q, FR_NCCL_SIMPLE) +
@@ -354,8 +357,7 @@ static const nccl_algorithm algorithms[] = {
     {"PAT", 0, true, pat_fits, pat_time},
     {"NVLS", KIND(NVLS), true, nvls_fits, nvls_time},
     {"pairs", KIND(PAIRWISE), true, pairs_fit, pairs_time},
-    {"hierarchical", KIND(HIERARCHICAL), false, hierarchy_fits,
-     hierarchy_time},
+    {"hierarchical", KIND(HIERARCHICAL), false, hierarchy_fits, hierarchy_time},
 };
 
 enum { N_ALGORITHMS = sizeof algorithms / sizeof algorithms[0] };
@@ -392,16 +394,15 @@ bool fr_nccl_time_of(const fr_gpu_fabric *fabric, const fr_group_links *links,
         .n = (double)links->n,
         .n_nodes = (double)links->n_nodes,
         .k = links->per_node,
-        .wire = fabric->kind == FR_INTRA_NVLINK ||
-                        fabric->kind == FR_INTRA_NVSWITCH
-                    ? FR_NCCL_NVLINK
-                    : FR_NCCL_PCI,
+        .wire =
+            fabric->kind == FR_INTRA_NVLINK || fabric->kind == FR_INTRA_NVSWITCH
+                ? FR_NCCL_NVLINK
+                : FR_NCCL_PCI,
     };
 
     if (links->n_nodes > 1 && !(links->net_Bps > 0.0))
         return false;
-    if (ask->wanted != FR_COLLECTIVE_AUTO &&
-        choose(&q, 1u << ask->wanted, out))
+    if (ask->wanted != FR_COLLECTIVE_AUTO && choose(&q, 1u << ask->wanted, out))
         return true;
     return choose(&q, 0, out);
 }
