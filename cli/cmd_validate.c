@@ -54,7 +54,7 @@ static void fill_row(const batch *b, const fr_case_setup *setup,
     row->predicted_s = prediction->step_s;
     row->p5_s = prediction->step_s_p5;
     row->p95_s = prediction->step_s_p95;
-    row->wall_s = prediction->sim.wall_s;
+    row->prediction = *prediction;
     row->is_step_scored = setup->measured_s > 0 &&
                           (b->is_all || setup->why_unscored_step[0] == '\0');
     if (!row->is_step_scored)
