@@ -220,7 +220,9 @@ static fr_status make_links(graph *g, fr_fabric *fabric, fr_err *err)
     size_t n_alone = 0;
     fabric->kind = FR_FABRIC_LINKS;
     fabric->links = calloc(g->n_cables + 1, sizeof *fabric->links);
-    fabric->switches = calloc(2 * g->n_cables + 1, sizeof *fabric->switches);
+    size_t n_ends = 2 * g->n_cables;
+    fabric->switches =
+        calloc(n_ends > 0 ? n_ends : 1, sizeof *fabric->switches);
     if (!fabric->links || !fabric->switches)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < g->n_hosts + 2 * g->n_cables; i++)

@@ -90,6 +90,8 @@ static void put_quantity(fr_buffer *out, const char *name, fr_quantity quantity,
         if (format_in(u, quantity, value, text, sizeof text) &&
             (!best[0] || strlen(text) < strlen(best)))
             memcpy(best, text, sizeof best);
+        if (best[0] && strlen(best) < 10)
+            break; /* short enough */
     }
     for (const unit *u = units; u->name && !best[0]; u++)
         if (u->factor == 1.0)
