@@ -273,7 +273,7 @@ static fr_nccl_time nvls_time(const question *q)
 static bool pairs_fit(const question *q)
 {
     return q->op == FR_OP_ALL_TO_ALL || q->op == FR_OP_SEND ||
-           q->op == FR_OP_RECV;
+           q->op == FR_OP_RECV || q->op == FR_OP_SHIFT;
 }
 
 static fr_nccl_time pairs_time(const question *q)
@@ -281,6 +281,10 @@ static fr_nccl_time pairs_time(const question *q)
     bool is_all = q->op == FR_OP_ALL_TO_ALL;
     double each = is_all ? q->bytes / q->n : q->bytes;
     double n_near = q->k - 1.0, n_far = q->n - q->k;
+    if (q->op == FR_OP_SHIFT) { /* one neighbour; of the slowest member */
+        n_near = fmin(n_near, 1.0);
+        n_far = fmin(n_far, 1.0);
+    }
     double port_Bps = n_near > 1.0 ? q->links->line_Bps * fr_nccl_peers_share
                                    : q->links->pair_Bps;
     double step_s = fr_nccl_simple_step_s;

@@ -337,5 +337,10 @@ void lower_pass_calls(lower_class *lc, const lower_layer_at *at,
         if (step->out != LOWER_NO_PIECE)
             fr_builder_bind(lc->builder, FR_SPACE_PIECE_OUT, pieces[step->out],
                             step->is_added ? 'm' : 'w');
+        /* What is still on its way keeps its memory beside this call. */
+        if (i > 0 && step->lane == FR_LANE_COMPUTE &&
+            pass->steps[i - 1].lane != FR_LANE_COMPUTE &&
+            pass->steps[i - 1].in != LOWER_NO_PIECE)
+            fr_builder_keep(lc->builder, pieces[pass->steps[i - 1].in]);
     }
 }
