@@ -300,6 +300,10 @@ static fr_nccl_time pairs_time(const question *q)
     /* Eight peers go side by side. */
     time.latency_s += fmin(n_near, 7.0) * step_s +
                       fmax(n_near - 7.0, 0.0) / 8.0 * step_s;
+    /* Between neighbours in a node the copy engines do it, without a kernel
+     * (Transformer Engine's userbuffers, PyTorch's symmetric memory). */
+    if (q->op == FR_OP_SHIFT && n_far == 0.0)
+        time.latency_s = step_s;
     if (n_far > 0.0) {
         time.latency_s += fr_nccl_ring_hop_s[FR_NCCL_NET][FR_NCCL_SIMPLE] +
                           extra_s(q, FR_NCCL_SIMPLE) +
