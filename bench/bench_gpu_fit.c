@@ -30,12 +30,14 @@ static void print_constants(const fr_gpu_constants *c)
         printf("}, /* %s */\n", fr_gpu_generation_name((fr_gpu_generation)g));
     }
     printf("        },\n");
+    printf("    .sustained = %.5g,\n", c->sustained);
     printf("    .power_exponent = %.5g,\n", c->power_exponent);
     printf("    .tile_traffic = %.5g,\n", c->tile_traffic);
     printf("    .tile_s = %.5g,\n", c->tile_s);
     printf("    .kernel_s = %.5g,\n", c->kernel_s);
     printf("    .stream_frac = %.5g,\n", c->stream_frac);
     printf("    .rows_frac = %.5g,\n", c->rows_frac);
+    print_list("layers_rate", c->layers_rate, 2);
     print_list("attention_core_s", c->attention_core_s, FR_GPU_ATTENTION_N);
     printf("    .attention_bwd_core_ratio = %.5g,\n",
            c->attention_bwd_core_ratio);
@@ -60,7 +62,8 @@ static bool is_alike(const fr_gpu_row *a, const fr_gpu_row *b)
 {
     return strcmp(a->source, b->source) == 0 && strcmp(a->gpu, b->gpu) == 0 &&
            a->op == b->op && a->dtype == b->dtype &&
-           a->is_fitted == b->is_fitted && a->is_apart == b->is_apart;
+           a->is_fitted == b->is_fitted && a->is_sustained == b->is_sustained &&
+           a->is_apart == b->is_apart;
 }
 
 /* One line for what one source says of one kind of kernel on one GPU. */

@@ -53,9 +53,9 @@ fr_status fr_gpu_comm_create(const fr_cluster *cluster,
         comm->of_type[i] = fr_gpu_fabric_of(cluster, i);
         if (!is_used(cluster, i))
             continue;
-        comm->worst = is_first ? comm->of_type[i]
-                               : fr_gpu_fabric_worse(&comm->worst,
-                                                     &comm->of_type[i]);
+        comm->worst =
+            is_first ? comm->of_type[i]
+                     : fr_gpu_fabric_worse(&comm->worst, &comm->of_type[i]);
         is_first = false;
     }
     *out = comm;
@@ -136,9 +136,8 @@ fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,
     fr_group_links links = fr_group_links_of(&fabric, scope);
     bool is_given = (instr->flags & FR_INSTR_GIVEN) != 0;
     fr_nccl_ask ask = {.op = (fr_op)instr->op,
-                       .wanted = is_given
-                                     ? (fr_collective_kind)instr->algorithm
-                                     : FR_COLLECTIVE_AUTO,
+                       .wanted = is_given ? (fr_collective_kind)instr->algorithm
+                                          : FR_COLLECTIVE_AUTO,
                        .n_bytes = (double)fr_instr_payload_bytes(instr)};
     fr_nccl_time time;
 

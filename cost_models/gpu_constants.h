@@ -48,13 +48,16 @@ typedef enum fr_gpu_family {
     FR_GPU_ATTENTION_BWD,
     FR_GPU_STREAM, /* element by element */
     FR_GPU_ROWS,   /* reductions along rows: norms, softmax */
+    FR_GPU_LAYERS, /* convolutions: entries of lists of layers */
     FR_GPU_FAMILY_N
 } fr_gpu_family;
 
 typedef struct fr_gpu_constants {
-    /* Share of the dense peak that large products sustain at the power per
-     * flop/s of the generation's reference card; 0: nothing was measured. */
+    /* Share of the dense peak that large products reach in the first tens of
+     * milliseconds, at the power per flop/s of the generation's reference
+     * card; 0: nothing was measured. */
     double achievable[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
+    double sustained;      /* of that, once the clock follows the power limit */
     double power_exponent; /* of rate over power */
     double tile_traffic;   /* time of a tile's operands that does not hide
                               behind its products, in units of its bytes over
@@ -63,6 +66,8 @@ typedef struct fr_gpu_constants {
     double kernel_s;       /* start to start of dependent kernels, less work */
     double stream_frac;    /* of the memory's bandwidth */
     double rows_frac;
+    double layers_rate[2]; /* of convolutions against products: on the vector
+                              units, on the tensor cores */
     double attention_core_s[FR_GPU_ATTENTION_N];  /* softmax of one pair on one
                                                      multiprocessor, forward */
     double attention_bwd_core_ratio;              /* backward against forward */

@@ -13,10 +13,6 @@
  */
 static const double host_launch_s = 5e-6;
 
-/* Convolutions against products of the same flop: the implicit products of
- * small channel counts fill tiles badly.  Not measured: extrapolated. */
-static const double convolution_share = 0.6;
-
 /* A price in the making. */
 typedef struct price {
     double seconds, bytes;
@@ -37,13 +33,6 @@ static double stored_element_bytes(fr_dtype dtype)
 {
     double bytes = (double)fr_dtype_bytes(dtype);
     return bytes < 2.0 ? 2.0 : bytes;
-}
-
-/* Width of the gradients that a product adds to. */
-static double gradient_element_bytes(const fr_instr *instr, double n_elements)
-{
-    double bytes = (double)fr_instr_ref_bytes(instr, 2, 1);
-    return bytes > 0.0 && n_elements > 0.0 ? bytes / n_elements : 4.0;
 }
 
 static fr_status unit_of(const fr_gpu_model *model, fr_dtype dtype,
@@ -90,8 +79,7 @@ static void shape_product(const fr_instr *instr, bool is_grouped,
         p->n = d[2];
         p->k = rows;
         p->out_bytes =
-            2.0 * gradient_element_bytes(instr, (double)groups * (double)d[1] *
-                                                    (double)d[2]);
+            2.0 * (double)fr_dtype_bytes((fr_dtype)instr->grad_dtype);
         break;
     }
 }
@@ -163,21 +151,24 @@ static fr_status price_attention(const fr_gpu_model *model,
     return FR_OK;
 }
 
+/*
+ * dim: bytes moved, of them kept.  What is kept is written by one kernel and
+ * read by the next; backward its gradient is written and read besides.
+ */
 static fr_status price_layer(const fr_gpu_model *model, const fr_instr *instr,
                              price *out, fr_err *err)
 {
+    bool is_backward = instr->op == FR_OP_LAYER_BWD;
+    double bytes = (double)instr->dim[0];
+    double extra = (is_backward ? 2.0 : 1.0) * (double)instr->dim[1];
     fr_gpu_math math;
-    double flop_s;
 
     FR_TRY(unit_of(model, (fr_dtype)instr->dtype, &math, err));
-    flop_s = instr->scalar / (convolution_share * model->flops[math]);
-    out->bytes = (double)instr->dim[0];
-    out->seconds = fmax(flop_s + model->constants->kernel_s,
-                        fr_gpu_memory_s(model, out->bytes, FR_GPU_STREAM));
-    out->family = FR_GPU_STREAM;
-    out->is_guessed = true;
-    /* Backward: for the input and for the weights. */
-    out->n_kernels = instr->op == FR_OP_LAYER_BWD ? 2 : 1;
+    out->seconds = fr_gpu_layers_s(model, math, instr->scalar, bytes, extra);
+    out->bytes = bytes + extra;
+    out->family = FR_GPU_LAYERS;
+    out->is_guessed = model->is_guessed[math];
+    out->n_kernels = is_backward ? 2 : 1;
     return FR_OK;
 }
 

@@ -25,6 +25,7 @@ static const double power_spread = 0.5;
 static fr_gpu_constants prior_constants(void)
 {
     fr_gpu_constants c = {
+        .sustained = 0.9,
         .power_exponent = 1.0 / 3.0, /* power ~ f V^2 with V ~ f gives 1/3 */
         .tile_traffic = 0.2, /* caches have some 2.5 times the bandwidth,
                                 half of it hidden */
@@ -32,6 +33,7 @@ static fr_gpu_constants prior_constants(void)
         .kernel_s = 3e-6,
         .stream_frac = 0.85,
         .rows_frac = 0.7,
+        .layers_rate = {1.0, 0.6},
         /* 16 exponentials a clock at 1.5 GHz are 42 ps, and half as
          * long again for maxima, sums, conversions; polynomials less. */
         .attention_core_s = {60e-12, 60e-12, 30e-12},
@@ -67,12 +69,15 @@ static unknowns unknowns_of(fr_gpu_constants *c,
         for (int m = 0; m < FR_GPU_MATH_N; m++)
             if (shares[g][m])
                 add(&u, &c->achievable[g][m]);
+    add(&u, &c->sustained);
     add(&u, &c->power_exponent);
     add(&u, &c->tile_traffic);
     add(&u, &c->tile_s);
     add(&u, &c->kernel_s);
     add(&u, &c->stream_frac);
     add(&u, &c->rows_frac);
+    add(&u, &c->layers_rate[0]);
+    add(&u, &c->layers_rate[1]);
     for (int i = 0; i < FR_GPU_ATTENTION_N; i++) {
         add(&u, &c->attention_core_s[i]);
         add(&u, &c->attention_rate[0][i]);
@@ -111,7 +116,8 @@ fr_gpu_family fr_gpu_row_family(const fr_gpu_row *row)
 {
     static const fr_gpu_family families[FR_GPU_ROW_N] = {
         FR_GPU_PRODUCT,       FR_GPU_GROUPED, FR_GPU_ATTENTION_FWD,
-        FR_GPU_ATTENTION_BWD, FR_GPU_STREAM,  FR_GPU_ROWS};
+        FR_GPU_ATTENTION_BWD, FR_GPU_STREAM,  FR_GPU_ROWS,
+        FR_GPU_LAYERS};
 
     return families[row->op];
 }
@@ -136,6 +142,11 @@ static double product_s(const fr_gpu_model *model, const fr_gpu_row *row,
                                         : (double)fr_dtype_bytes(row->dtype),
                         .out_bytes = stored_bytes(row->dtype)};
 
+    if (!row->is_sustained && math != FR_GPU_MATH_F32) {
+        fr_gpu_model fresh = *model;
+        fresh.flops[math] /= model->constants->sustained;
+        return fr_gpu_product_s(&fresh, &p);
+    }
     return fr_gpu_product_s(model, &p);
 }
 
@@ -168,6 +179,9 @@ static double row_on_model_s(const fr_gpu_model *model, const fr_gpu_row *row)
     math = fr_gpu_math_of(model, row->dtype);
     if (math == FR_GPU_MATH_N)
         return 0.0;
+    if (row->op == FR_GPU_ROW_LAYERS)
+        return fr_gpu_layers_s(model, math, (double)row->dim[0],
+                               (double)row->dim[1], 0.0);
     if (row->op == FR_GPU_ROW_GEMM || row->op == FR_GPU_ROW_GROUPED)
         return product_s(model, row, math);
     return attention_s(model, row, math);
@@ -365,7 +379,7 @@ static fr_status leave_out(const fr_gpu_rows *rows, const char *source,
     for (size_t i = 0; i < rows->n; i++) {
         const fr_gpu_row *row = &rows->items[i];
         fr_gpu_family family = fr_gpu_row_family(row);
-        double residual;
+        double residual = 0.0;
         if (strcmp(row->source, source) != 0 ||
             !table_residual(rows, &c, i, &residual))
             continue;
@@ -386,16 +400,15 @@ static bool is_first_of_source(const fr_gpu_rows *rows, size_t i)
     return rows->items[i].weight > 0.0;
 }
 
-/* Of the tables themselves, for kinds that one source alone has measured. */
+/* Of single rows, for kinds that one source alone has measured. */
 static fr_status add_own(const fr_gpu_rows *rows, const fr_gpu_constants *c,
                          fr_gpu_family family, sizes *list, fr_err *err)
 {
     for (size_t i = 0; i < rows->n; i++) {
-        double residual;
-        if (fr_gpu_row_family(&rows->items[i]) != family ||
-            !table_residual(rows, c, i, &residual))
+        const fr_gpu_row *row = &rows->items[i];
+        if (row->weight <= 0.0 || fr_gpu_row_family(row) != family)
             continue;
-        if (fr_vec_push(list, fabs(residual)) != FR_OK)
+        if (fr_vec_push(list, fabs(residual_of(c, row))) != FR_OK)
             return fr_fail_no_memory(err);
     }
     return FR_OK;

@@ -18,6 +18,7 @@ typedef enum fr_gpu_row_op {
     FR_GPU_ROW_ATTN_BWD,
     FR_GPU_ROW_STREAM, /* bytes */
     FR_GPU_ROW_ROWS,
+    FR_GPU_ROW_LAYERS, /* flop, bytes of what convolutions read and write */
     FR_GPU_ROW_N
 } fr_gpu_row_op;
 
@@ -28,10 +29,11 @@ typedef struct fr_gpu_row {
     fr_dtype dtype;
     int64_t dim[4];
     bool is_causal, is_apart;
-    bool is_fitted; /* else it is a check only */
-    double seconds; /* measured */
-    double weight;  /* among the fitted */
-    int line;       /* of the file */
+    bool is_sustained; /* products: timed over 0.1 s of load and more */
+    bool is_fitted;    /* else it is a check only */
+    double seconds;    /* measured */
+    double weight;     /* among the fitted */
+    int line;          /* of the file */
 } fr_gpu_row;
 
 typedef struct fr_gpu_rows {

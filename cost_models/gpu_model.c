@@ -45,7 +45,8 @@ static const char *const family_names[FR_GPU_FAMILY_N] = {"product",
                                                           "attention forward",
                                                           "attention backward",
                                                           "stream",
-                                                          "rows"};
+                                                          "rows",
+                                                          "layers"};
 
 const char *fr_gpu_generation_name(fr_gpu_generation generation)
 {
@@ -144,10 +145,10 @@ void fr_gpu_model_init_with(const fr_device_type *device,
     for (int i = 0; i < FR_GPU_MATH_N; i++) {
         double share = share_of(constants, model.generation, (fr_gpu_math)i,
                                 &model.is_guessed[i]);
-        if (i != FR_GPU_MATH_F32)
-            share *= factor;
-        model.flops[i] =
-            fmin(share, most_of_the_peak) * peak_of(device, (fr_gpu_math)i);
+        if (i != FR_GPU_MATH_F32) /* tensor cores alone meet the limit */
+            share =
+                fmin(share * factor, most_of_the_peak) * constants->sustained;
+        model.flops[i] = share * peak_of(device, (fr_gpu_math)i);
     }
     model.n_cores =
         device->n_cores > 0 ? (double)device->n_cores : unknown_cores;

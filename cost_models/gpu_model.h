@@ -66,6 +66,13 @@ double fr_gpu_attention_apart_s(const fr_gpu_model *model,
 double fr_gpu_memory_s(const fr_gpu_model *model, double bytes,
                        fr_gpu_family family);
 
+/*
+ * Layers of convolutions of so much flop that read and write `bytes`; and
+ * what moves `extra_bytes` between them.
+ */
+double fr_gpu_layers_s(const fr_gpu_model *model, fr_gpu_math math, double flop,
+                       double bytes, double extra_bytes);
+
 /* ---- instructions ------------------------------------------------------- */
 
 /*

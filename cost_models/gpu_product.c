@@ -97,6 +97,22 @@ double fr_gpu_product_s(const fr_gpu_model *model, const fr_gpu_product *p)
 }
 
 /*
+ * Convolutions are products too (implicit ones), on shapes that fill tiles
+ * less well; on the vector units Winograd's algorithm makes up for that
+ * (Lavin and Gray, arXiv 1509.09308).
+ */
+double fr_gpu_layers_s(const fr_gpu_model *model, fr_gpu_math math, double flop,
+                       double bytes, double extra_bytes)
+{
+    const fr_gpu_constants *c = model->constants;
+    double flops = c->layers_rate[math != FR_GPU_MATH_F32] * model->flops[math];
+    double memory_Bps = c->stream_frac * model->memory_Bps;
+
+    return c->kernel_s + larger(flop / flops, bytes / memory_Bps) +
+           extra_bytes / memory_Bps;
+}
+
+/*
  * A roofline of memory alone.  What fills the device late and empties it
  * early is in kernel_s.
  */

@@ -35,7 +35,8 @@ static const struct {
     const char *name;
     int n_dims;
 } ops[FR_GPU_ROW_N] = {{"gemm", 3},     {"grouped", 4}, {"attn_fwd", 4},
-                       {"attn_bwd", 4}, {"stream", 1},  {"rows", 1}};
+                       {"attn_bwd", 4}, {"stream", 1},  {"rows", 1},
+                       {"layers", 2}};
 
 static const struct {
     const char *name;
@@ -90,6 +91,8 @@ static double counted_flop(const fr_gpu_row *row)
 
     for (int i = 0; i < 4; i++)
         d[i] = (double)row->dim[i];
+    if (row->op == FR_GPU_ROW_LAYERS)
+        return d[0];
     if (row->op == FR_GPU_ROW_GEMM || row->op == FR_GPU_ROW_GROUPED)
         return 2.0 * d[0] * d[1] * d[2];
     forward = 4.0 * d[0] * d[1] * d[1] * d[2] * d[3];
@@ -140,6 +143,7 @@ static fr_status read_row(const place *at, char *line, fr_gpu_row *out,
     FR_TRY(read_op(at, fields, &row, err));
     row.is_causal = strstr(fields[FLAGS], "causal") != NULL;
     row.is_apart = strstr(fields[FLAGS], "unfused") != NULL;
+    row.is_sustained = strstr(fields[FLAGS], "sustained") != NULL;
     FR_TRY(read_value(at, fields, &row, err));
     row.source = fields[SOURCE];
     row.source_ref = fields[SOURCE_REF];

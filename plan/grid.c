@@ -136,12 +136,31 @@ int64_t fr_plan_group_size(const fr_plan *plan, fr_axis axis)
     return 1;
 }
 
+/* Places in the mixed radix of tp, cp, dp, so that a step is an addition. */
 static int64_t list_line(const fr_plan *plan, const line *l, fr_coord at,
                          int64_t *ranks, int64_t *position)
 {
-    int64_t self = at.tp + plan->tp * (at.cp + (int64_t)plan->cp * at.dp);
-    for (int64_t i = 0; i < l->n; i++)
-        ranks[i] = rank_at(plan, l->first + i * l->step, at.pp);
+    const int64_t tp = plan->tp, cp = plan->cp;
+    const int64_t origin = rank_at(plan, 0, at.pp);
+    const int64_t by_tp = tp > 1 ? rank_at(plan, 1, at.pp) - origin : 0;
+    const int64_t by_cp = cp > 1 ? rank_at(plan, tp, at.pp) - origin : 0;
+    const int64_t by_dp =
+        plan->dp > 1 ? rank_at(plan, tp * cp, at.pp) - origin : 0;
+    int64_t self = at.tp + tp * (at.cp + cp * at.dp);
+    int64_t i_tp = l->first % tp, i_cp = l->first / tp % cp;
+    int64_t i_dp = l->first / tp / cp;
+    for (int64_t i = 0; i < l->n; i++) {
+        ranks[i] = origin + i_tp * by_tp + i_cp * by_cp + i_dp * by_dp;
+        i_tp += l->step;
+        if (i_tp >= tp) {
+            i_cp += i_tp / tp;
+            i_tp %= tp;
+        }
+        if (i_cp >= cp) {
+            i_dp += i_cp / cp;
+            i_cp %= cp;
+        }
+    }
     if (position)
         *position = (self - l->first) / l->step;
     return l->n;
@@ -229,6 +248,23 @@ static bool is_column_local(const fr_plan *plan, fr_axis axis, int64_t place,
     return true;
 }
 
+/* In each stage, does the rank at a place share a node with the first of its
+ * group? */
+static bool is_line_local(const fr_plan *plan, fr_axis axis, int64_t place,
+                          int64_t stride, const int32_t *node_of_rank)
+{
+    const line l = line_of(plan, axis, place);
+    if (l.first == place)
+        return true;
+    int64_t rank = rank_at(plan, place, 0);
+    int64_t first = rank_at(plan, l.first, 0);
+    for (int32_t pp = 0; pp < plan->pp; pp++)
+        if (node_of_rank[rank + pp * stride] !=
+            node_of_rank[first + pp * stride])
+            return false;
+    return true;
+}
+
 bool fr_plan_axis_is_local(const fr_plan *plan, fr_axis axis,
                            const int32_t *node_of_rank)
 {
@@ -243,17 +279,11 @@ bool fr_plan_axis_is_local(const fr_plan *plan, fr_axis axis,
     }
     bool is_column =
         axis == FR_AXIS_PP || axis == FR_AXIS_MODEL || axis == FR_AXIS_EMBED;
-    for (int64_t place = 0; place < n_places; place++) {
-        if (is_column) {
-            if (!is_column_local(plan, axis, place, node_of_rank))
-                return false;
-            continue;
-        }
-        line l = line_of(plan, axis, place);
-        for (int32_t pp = 0; l.first != place && pp < plan->pp; pp++)
-            if (node_of_rank[rank_at(plan, place, pp)] !=
-                node_of_rank[rank_at(plan, l.first, pp)])
-                return false;
-    }
+    int64_t stride = plan->pp > 1 ? rank_at(plan, 0, 1) : 0;
+    for (int64_t place = 0; place < n_places; place++)
+        if (!(is_column
+                  ? is_column_local(plan, axis, place, node_of_rank)
+                  : is_line_local(plan, axis, place, stride, node_of_rank)))
+            return false;
     return true;
 }

@@ -37,6 +37,7 @@ static void release_class(lower_class *lc)
     free(lc->layer_unit);
     free(lc->transfers);
     free(lc->is_offloaded);
+    free(lc->split);
 }
 
 /* Which layers the rank's chunks hold, and the tables that follow from it. */
@@ -54,9 +55,10 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
     for (int32_t stage = 0; stage < plan->pp * plan->vpp; stage++) {
         int32_t n = fr_plan_stage_layers(plan, context->model, stage);
         int32_t chunk = stage / plan->pp;
+        int32_t rank = fr_schedule_rank(context->schedule, stage, plan->pp);
         if (stage == plan->pp * plan->vpp - 1)
             n += (int32_t)context->model->n_mtp_layers;
-        if (stage % plan->pp == lc->stage) {
+        if (rank == lc->stage) {
             lc->chunk_layers[chunk] = n;
             lc->chunk_first[chunk] = first;
             lc->chunk_slot[chunk] = lc->n_slots;
@@ -74,7 +76,8 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
         calloc(4 * ((size_t)plan->pp * vpp + 1), sizeof *lc->transfers);
     lc->is_offloaded =
         calloc(n_micro * lc->n_slots + 1, sizeof *lc->is_offloaded);
-    if (!lc->inputs || !lc->saved || !lc->low || !lc->tokens ||
+    lc->split = calloc(n_micro * lc->n_slots + 1, sizeof *lc->split);
+    if (!lc->split || !lc->inputs || !lc->saved || !lc->low || !lc->tokens ||
         !lc->gradients || !lc->layer_unit || !lc->transfers ||
         !lc->is_offloaded)
         return fr_fail_no_memory(err);
@@ -84,11 +87,14 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
 static fr_status lower_class_of(lower_context *context, int32_t stage,
                                 fr_class *klass, fr_err *err)
 {
+    const int32_t n_stages = context->plan->pp * context->plan->vpp;
     lower_class lc = {.context = context,
                       .klass = klass,
                       .stage = stage,
                       .is_first = stage == 0,
-                      .is_last = stage == context->plan->pp - 1};
+                      .is_last = stage == fr_schedule_rank(context->schedule,
+                                                           n_stages - 1,
+                                                           context->plan->pp)};
     klass->pp = stage;
     fr_status status;
     FR_TRY_GOTO(status, init_chunks(&lc, err), out_release);
@@ -163,6 +169,7 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     fr_err unused = {0};
     context.is_executable =
         fr_plan_check_executable(plan, model, job, &unused) == FR_OK;
+    context.schedule = fr_schedules[plan->schedule];
     lower_find_local_axes(&context);
     fr_status status = lower_shape_init(&context, err);
     if (status == FR_OK)
@@ -171,6 +178,7 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     fr_vec_release(&context.instrs);
     fr_vec_release(&context.segments);
     fr_vec_release(&context.known);
+    fr_vec_release(&context.temps);
     free(context.tasks);
     free(context.arrivals);
     free(context.n_arrivals);

@@ -141,6 +141,17 @@ static uint32_t remake_layer(lower_class *lc, const lower_layer_at *at)
     return saved;
 }
 
+/* What the second part of backward needs of the first. */
+static void keep_for_weights(lower_class *lc, const lower_layer_at *at,
+                             uint32_t saved)
+{
+    const size_t slot = lower_slot(lc, at->task, at->i);
+    lc->saved[slot] = saved;
+    lc->split[slot] = lower_add_activation(
+        lc, lower_kind_of(lc->context, at->layer)->split_bytes);
+    fr_builder_bind(lc->builder, FR_SPACE_WIRE, lc->split[slot], 'w');
+}
+
 void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
                           uint32_t gradient)
 {
@@ -153,6 +164,7 @@ void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
     lower_fetch_layer(lc, task, i - 1);
     const lower_layer_at at = layer_at(lc, task, i);
     const lower_kind *kind = lower_kind_of(context, at.layer);
+    const lower_layer_calls calls = kind->calls;
     if (lower_is_remade(context, i))
         saved = remake_layer(lc, &at);
     if (is_by_unit)
@@ -164,7 +176,10 @@ void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
                          (lower_pass_blocks){saved, gradient, FR_BLOCK_NONE,
                                              FR_BLOCK_NONE, false});
     } else {
-        lower_add_layer_call(lc, &at, kind->calls.i_bwd);
+        bool is_split = calls.i_weights > 0;
+        lower_add_layer_call(lc, &at, is_split ? calls.i_input : calls.i_bwd);
+        if (is_split)
+            keep_for_weights(lc, &at, saved);
         lower_bind_layer_grads(lc, &at);
         fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'm');
         fr_builder_bind(lc->builder, FR_SPACE_INPUT, at.input, 'r');
@@ -173,6 +188,25 @@ void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
     lower_after_use(lc,
                     is_by_unit ? lc->sets.items[unit->i_set].grad : unit->grad);
     /* The reduction before had the time of this layer. */
+    fr_builder_keep(lc->builder, lc->left_grad);
+    lc->left_grad = FR_BLOCK_NONE;
+}
+
+void lower_layer_weights(lower_class *lc, const fr_task *task, int32_t i)
+{
+    const lower_layer_at at = layer_at(lc, task, i);
+    const lower_layer_calls calls = lower_calls_of(lc->context, at.layer);
+    const size_t slot = lower_slot(lc, task, i);
+    if (calls.i_weights == 0)
+        return;
+    if (lower_is_by_unit(lc->context))
+        lower_open_grads(lc, lower_layer_unit(lc, task, i)->i_set);
+    lower_add_call(lc, calls.i_weights, at.layer, task->micro_batch,
+                   task->chunk);
+    lower_bind_layer_grads(lc, &at);
+    fr_builder_bind(lc->builder, FR_SPACE_INPUT, at.input, 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_SAVED, lc->saved[slot], 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_WIRE, lc->split[slot], 'r');
     fr_builder_keep(lc->builder, lc->left_grad);
     lc->left_grad = FR_BLOCK_NONE;
 }

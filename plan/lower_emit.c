@@ -73,6 +73,10 @@ fr_ref lower_temp(lower_context *context, uint64_t n_bytes)
             context->pass->carry_bytes = context->temp_used;
         return lower_ref(FR_SPACE_CARRY, at);
     }
+    lower_temp_range range = {at, context->temp_used - at};
+    if (context->is_temp_kept && range.n > 0 &&
+        fr_vec_push(&context->temps, range) != FR_OK)
+        context->is_out_of_memory = true;
     if (context->segments.n > 0) {
         fr_segment *segment = &context->segments.items[context->segments.n - 1];
         if (context->temp_used > segment->temp_bytes)
@@ -88,7 +92,8 @@ uint64_t lower_temp_mark(const lower_context *context)
 
 void lower_temp_reset(lower_context *context, uint64_t mark)
 {
-    context->temp_used = mark;
+    if (!context->is_temp_kept)
+        context->temp_used = mark;
 }
 
 int64_t lower_axis_size(const fr_plan *plan, fr_axis axis)

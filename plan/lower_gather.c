@@ -178,7 +178,10 @@ fr_status lower_uses_init(lower_class *lc, fr_err *err)
          t++) {
         const fr_task *task = &tasks[t];
         int32_t n = lc->chunk_layers[task->chunk];
-        int32_t stage = task->chunk * plan->pp + lc->stage;
+        int32_t stage = fr_schedule_stage(context->schedule, lc->stage,
+                                          task->chunk, plan->pp);
+        if (task->kind == FR_TASK_WEIGHTS) /* reads no weights */
+            continue;
         const uint32_t *units = &lc->layer_unit[lc->chunk_slot[task->chunk]];
         bool is_back = task->kind == FR_TASK_BACKWARD;
         if (!is_back && stage == 0)

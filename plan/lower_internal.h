@@ -9,6 +9,7 @@
  *   lower_block.c    products, norms and sums that layers are made of
  *   lower_attention.c, lower_mlp.c, lower_moe.c: their forward and backward
  *   lower_layer.c    a layer, forward and backward
+ *   lower_split.c    a backward in two parts
  *   lower_list.c     an entry of a list of layers
  *   lower_ends.c     embedding, head and loss
  *   lower_encoder.c  those of encoders
@@ -16,6 +17,7 @@
  *   lower_reduce.c   gradient reduction, compressed or not
  *   lower_update.c   norm, clip, optimizer, loss
  *   lower_pipeline.c the order of receives
+ *   lower_finish.c   what follows complete gradients
  *   lower_offload.c  what waits in the host's memory
  *   lower_calls.c    the calls of one layer
  *   lower_pass.c     a layer's pass in several calls
@@ -125,6 +127,7 @@ typedef struct lower_ring_calls {
 /* Segments of one layer. */
 typedef struct lower_layer_calls {
     uint32_t i_fwd, i_bwd, i_remake, i_norm_reduce, i_cast;
+    uint32_t i_input, i_weights; /* backward in two parts; 0: whole */
     lower_ring_calls ring_fwd, ring_remake, ring_bwd;
 } lower_layer_calls;
 
@@ -165,6 +168,7 @@ typedef struct lower_kind {
     lower_layer_calls calls;
     /* Where it is cut, else no steps; of a ring before and after it. */
     lower_pass forward, remake, backward, backward_end;
+    uint64_t split_bytes; /* that the second part of backward reads */
 } lower_kind;
 
 typedef enum lower_unit_kind {
@@ -248,11 +252,17 @@ typedef struct lower_known {
     uint32_t i_segment;
 } lower_known;
 
+/* A piece of a segment's scratch, in bytes. */
+typedef struct lower_temp_range {
+    uint64_t first, n;
+} lower_temp_range;
+
 typedef struct lower_context {
     const fr_model *model;
     const fr_job *job;
     const fr_plan *plan;
     const fr_placement *placement;
+    const fr_schedule *schedule;
     fr_program *program;
     lower_shape shape;
     lower_kind *kinds;
@@ -272,7 +282,9 @@ typedef struct lower_context {
     fr_vec(fr_segment) segments;
     uint64_t temp_used;
     lower_pass *pass; /* that is being cut; else NULL */
-    fr_instr spill;   /* written in place of an instruction without memory */
+    bool is_temp_kept;              /* no scratch is used twice ... */
+    fr_vec(lower_temp_range) temps; /* ... and each piece is noted */
+    fr_instr spill; /* written in place of an instruction without memory */
     bool is_out_of_memory;
     /* Segments that all classes share. */
     uint32_t i_load;
@@ -284,7 +296,7 @@ typedef struct lower_class {
     lower_context *context;
     fr_class *klass;
     fr_builder *builder;
-    int32_t stage;          /* pipeline coordinate */
+    int32_t stage;          /* pipeline coordinate: a rank, that is */
     bool is_first, is_last; /* holds the first, the last stage */
     fr_vec(fr_tensor) tensors;
     fr_vec(lower_unit) units;     /* in the order of the flat list */
@@ -300,6 +312,8 @@ typedef struct lower_class {
     uint32_t *low;         /* [n_slots] blocks of weights that were cast */
     uint32_t *tokens;      /* [n_micro] blocks */
     uint32_t *gradients;   /* [n_micro][vpp] received blocks */
+    uint32_t *split;       /* [n_micro][n_slots] blocks, between both parts of
+                              backward */
     uint32_t sent[2];      /* blocks that this and the last task sent */
     int64_t n_loaded;      /* micro-batches whose tokens are there */
     uint32_t step;         /* block */
@@ -342,6 +356,8 @@ bool lower_push_layer(lower_class *lc, const lower_unit *unit);
 bool lower_push_ends(lower_class *lc, const lower_unit *unit);
 
 /* lower_layout.c */
+/* Is the tied matrix held by two pipeline ranks? */
+bool lower_is_tied_apart(const lower_context *context);
 FR_CHECKED fr_status lower_layout_class(lower_class *lc, fr_err *err);
 /* Who sums a gradient, who shares its optimizer state, and how many do. */
 fr_axis lower_reduce_axis(const lower_context *context, bool is_expert);
@@ -379,6 +395,10 @@ void lower_find_local_axes(lower_context *context);
 /* lower_layer.c */
 void lower_layer_segments(lower_context *context);
 
+/* lower_split.c; before and after a layer's backward is written */
+void lower_keep_temps(lower_context *context);
+void lower_split_backward(lower_context *context, lower_kind *kind,
+                          const char *name);
 /* A layer of a task, as its calls see it. */
 typedef struct lower_layer_at {
     const fr_task *task;
@@ -396,6 +416,8 @@ const lower_unit *lower_expert_unit(const lower_class *lc,
 void lower_layer_forward(lower_class *lc, const fr_task *task, int32_t i);
 void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
                           uint32_t gradient);
+/* The second part of a backward that is cut in two. */
+void lower_layer_weights(lower_class *lc, const fr_task *task, int32_t i);
 /* A call that reads the layer's weights; their gradients. */
 void lower_add_layer_call(lower_class *lc, const lower_layer_at *at,
                           uint32_t i_segment);
@@ -466,6 +488,12 @@ void lower_zero(lower_class *lc);
 /* ZeRO 1, 2 with overlap: parameters of the step before, ahead of forward. */
 void lower_gather_early(lower_class *lc);
 void lower_update(lower_class *lc);
+
+/* lower_finish.c; after a task has made the gradients of a layer, or of the
+ * embedding or the head; after all tasks */
+void lower_finish_layer(lower_class *lc, const fr_task *task, int32_t i);
+void lower_finish_ends(lower_class *lc, const fr_task *task, bool is_head);
+void lower_finish_reductions(lower_class *lc);
 
 /* lower_offload.c */
 void lower_offload_layer(lower_class *lc, const fr_task *task, int32_t i);

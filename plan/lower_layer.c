@@ -446,9 +446,11 @@ static void whole_segments(lower_context *context, lower_kind *kind,
         lower_pass_end(context);
         return;
     }
+    lower_keep_temps(context);
     kind->calls.i_bwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd", name);
     emit_backward(context, kind);
+    lower_split_backward(context, kind, name);
 }
 
 static void kind_segments(lower_context *context, lower_kind *kind,

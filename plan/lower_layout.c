@@ -11,6 +11,15 @@
 
 #include <string.h>
 
+bool lower_is_tied_apart(const lower_context *context)
+{
+    const int32_t pp = context->plan->pp;
+    const int32_t last = pp * context->plan->vpp - 1;
+    return context->model->is_tied &&
+           fr_schedule_rank(context->schedule, 0, pp) !=
+               fr_schedule_rank(context->schedule, last, pp);
+}
+
 fr_axis lower_reduce_axis(const lower_context *context, bool is_expert)
 {
     (void)context;
@@ -61,7 +70,7 @@ static uint64_t place_ends(lower_class *lc, const lower_unit *unit)
     const lower_shape *s = &lc->context->shape;
     lower_ends *e = &lc->ends;
     uint64_t used = unit->first;
-    bool is_split = model->is_tied && lc->context->plan->pp > 1;
+    bool is_split = lower_is_tied_apart(lc->context);
     bool is_list = model->kind == FR_MODEL_LAYERS;
     switch (unit->kind) {
     case LOWER_UNIT_TIED:
@@ -140,7 +149,7 @@ static bool add_layer_units(lower_class *lc, uint32_t slot, int32_t layer)
 static bool add_units(lower_class *lc)
 {
     const lower_context *context = lc->context;
-    bool is_split = context->model->is_tied && context->plan->pp > 1;
+    bool is_split = lower_is_tied_apart(context);
     /* What one call uses must stand together (see lower_set). */
     bool is_final_early = lower_is_by_unit(context) && lc->is_first &&
                           lc->is_last && context->model->is_tied;

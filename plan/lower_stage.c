@@ -108,7 +108,8 @@ static void add_persistent_blocks(lower_class *lc)
 
 static int32_t stage_of(const lower_class *lc, int32_t chunk)
 {
-    return chunk * lc->context->plan->pp + lc->stage;
+    return fr_schedule_stage(lc->context->schedule, lc->stage, chunk,
+                             lc->context->plan->pp);
 }
 
 static bool is_first_stage(const lower_class *lc, int32_t chunk)
@@ -165,7 +166,7 @@ static void bind_ends(lower_class *lc, bool is_head, fr_space space,
                       char access)
 {
     const lower_context *context = lc->context;
-    bool is_shared = context->model->is_tied && context->plan->pp == 1;
+    bool is_shared = context->model->is_tied && !lower_is_tied_apart(context);
     bool is_grad = space == FR_SPACE_GRAD;
     const lower_unit *units = lc->units.items;
     if (lower_is_by_unit(context)) {
@@ -214,6 +215,25 @@ static void embed(lower_class *lc, const fr_task *task)
     lc->inputs[lower_slot(lc, task, 0)] = block;
 }
 
+/* To the next stage, or the one before: by a send, unless it is here too. */
+static void hand_on(lower_class *lc, const fr_task *task, uint32_t block)
+{
+    const fr_plan *plan = lc->context->plan;
+    bool is_gradient = task->kind == FR_TASK_BACKWARD;
+    int32_t stage = stage_of(lc, task->chunk);
+    int32_t to = is_gradient ? stage - 1 : stage + 1;
+    fr_task next = *task;
+    if (fr_schedule_rank(lc->context->schedule, to, plan->pp) != lc->stage) {
+        lower_send(lc, is_gradient ? stage : to, is_gradient, task, block);
+        return;
+    }
+    next.chunk = to / plan->pp;
+    if (is_gradient)
+        *lower_gradient_of(lc, &next) = block;
+    else
+        lc->inputs[lower_slot(lc, &next, 0)] = block;
+}
+
 static void forward(lower_class *lc, const fr_task *task)
 {
     const int32_t n_layers = lc->chunk_layers[task->chunk];
@@ -222,114 +242,7 @@ static void forward(lower_class *lc, const fr_task *task)
     for (int32_t i = 0; i < n_layers; i++)
         lower_layer_forward(lc, task, i);
     if (!is_last_stage(lc, task->chunk))
-        lower_send(lc, stage_of(lc, task->chunk) + 1, false, task,
-                   lc->inputs[lower_slot(lc, task, n_layers)]);
-}
-
-/* Are a unit's gradients reduced after this task? */
-static bool is_reduced_after(const lower_class *lc, const fr_task *task)
-{
-    const lower_context *context = lc->context;
-    return task->micro_batch == context->n_micro - 1 ||
-           (lower_is_by_unit(context) && context->plan->pp == 1);
-}
-
-/* With overlap the gradients leave for the host as soon as they are whole. */
-static void offload_bucket(lower_class *lc, uint32_t i_bucket)
-{
-    if (fr_compressor_of(lc->context->plan)->wire == FR_WIRE_PLAIN)
-        lower_offload_grads(lc, i_bucket);
-}
-
-static void reduce_set(lower_class *lc, uint32_t i_set, bool is_last_micro)
-{
-    const lower_set *set = &lc->sets.items[i_set];
-    lower_reduce_set(lc, i_set);
-    for (uint32_t i = 0; is_last_micro && i < set->n_units; i++)
-        offload_bucket(lc, lc->units.items[set->first_unit + i].i_bucket);
-}
-
-/* A unit's gradients are complete: the last micro-batch has been there. */
-static void finish_unit(lower_class *lc, const lower_unit *unit)
-{
-    lower_bucket *bucket = &lc->buckets.items[unit->i_bucket];
-    if (--bucket->n_pending > 0 || bucket->is_tied ||
-        !lc->context->plan->is_overlap)
-        return;
-    lower_reduce_bucket(lc, unit->i_bucket);
-    offload_bucket(lc, unit->i_bucket);
-}
-
-/* With sequence parallelism the norms' gradients are partial sums. */
-static void finish_norms(lower_class *lc, const lower_unit *unit)
-{
-    lower_context *context = lc->context;
-    bool is_by_unit = lower_is_by_unit(context);
-    if (!context->plan->is_sequence_parallel || unit->n_norm == 0)
-        return;
-    uint32_t i_segment;
-    if (unit->kind == LOWER_UNIT_FINAL) {
-        uint64_t first =
-            is_by_unit
-                ? unit->first -
-                      lc->units.items[lc->sets.items[unit->i_set].first_unit]
-                          .first
-                : 0;
-        i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
-                                        "final_norm_grad_reduce");
-        fr_instr *instr =
-            lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
-                             context->plan->grad_dtype, unit->n_norm);
-        instr->ref[0] = instr->ref[1] =
-            lower_parameter(context, FR_SPACE_GRAD, first);
-    } else {
-        i_segment = lower_calls_of(context, unit->layer).i_norm_reduce;
-    }
-    lower_add_call(lc, i_segment, unit->layer, -1, -1);
-    if (is_by_unit)
-        lower_bind_set(lc, FR_SPACE_GRAD, unit->i_set, 'm');
-    else
-        fr_builder_bind(lc->builder, FR_SPACE_GRAD, unit->grad, 'm');
-}
-
-static void finish_layer(lower_class *lc, const fr_task *task, int32_t i)
-{
-    const lower_unit *unit = lower_layer_unit(lc, task, i);
-    const lower_unit *experts = lower_expert_unit(lc, unit);
-    bool is_last_micro = task->micro_batch == lc->context->n_micro - 1;
-    if (!is_reduced_after(lc, task))
-        return;
-    finish_norms(lc, unit);
-    if (lower_is_by_unit(lc->context)) {
-        reduce_set(lc, unit->i_set, is_last_micro);
-        return;
-    }
-    if (experts)
-        finish_unit(lc, experts);
-    finish_unit(lc, unit);
-}
-
-static void finish_ends(lower_class *lc, const fr_task *task, bool is_head)
-{
-    bool is_by_unit = lower_is_by_unit(lc->context);
-    bool is_last_micro = task->micro_batch == lc->context->n_micro - 1;
-    if (!is_reduced_after(lc, task))
-        return;
-    for (size_t i = lc->units.n; i-- > 0;) {
-        const lower_unit *unit = &lc->units.items[i];
-        bool is_of_head = unit->kind == LOWER_UNIT_FINAL ||
-                          (unit->kind == LOWER_UNIT_TIED && !lc->is_first);
-        if (unit->kind == LOWER_UNIT_LAYER || is_of_head != is_head)
-            continue;
-        finish_norms(lc, unit);
-        if (!is_by_unit)
-            finish_unit(lc, unit);
-    }
-    uint32_t i_set = is_head ? lc->i_head_set : lc->i_embed_set;
-    /* What both ends share is complete after the embedding's backward. */
-    if (is_by_unit && !lc->sets.items[i_set].is_tied &&
-        !(is_head && i_set == lc->i_embed_set))
-        reduce_set(lc, i_set, is_last_micro);
+        hand_on(lc, task, lc->inputs[lower_slot(lc, task, n_layers)]);
 }
 
 /* The head on what comes before layer i of the chunk; `is_added`: onto the
@@ -371,14 +284,15 @@ static void backward(lower_class *lc, const fr_task *task)
         if (is_last && i >= n_layers - n_later)
             head(lc, task, i, gradient, i < n_layers);
         if (is_last && i == n_layers - n_later)
-            finish_ends(lc, task, true);
+            lower_finish_ends(lc, task, true);
         if (i == 0)
             break;
         lower_layer_backward(lc, task, i - 1, gradient);
-        finish_layer(lc, task, i - 1);
+        if (!context->schedule->is_split)
+            lower_finish_layer(lc, task, i - 1);
     }
     if (!is_first_stage(lc, task->chunk)) {
-        lower_send(lc, stage_of(lc, task->chunk), true, task, gradient);
+        hand_on(lc, task, gradient);
         return;
     }
     if (lower_is_by_unit(context))
@@ -395,30 +309,16 @@ static void backward(lower_class *lc, const fr_task *task)
     fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'r');
     if (is_normed)
         lower_after_use(lc, gradient);
-    finish_ends(lc, task, false);
+    lower_finish_ends(lc, task, false);
 }
 
-/* The tied matrix waits for the other end of the pipeline, so it comes last;
- * without overlap all buckets come now. */
-static void finish_reductions(lower_class *lc)
+/* The second part of backward: nobody waits for it but the reductions. */
+static void weights(lower_class *lc, const fr_task *task)
 {
-    bool is_overlap = lc->context->plan->is_overlap;
-    bool is_by_unit = lower_is_by_unit(lc->context);
-    bool is_plain = fr_compressor_of(lc->context->plan)->wire == FR_WIRE_PLAIN;
-    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
-        if (!is_overlap && !lc->buckets.items[b].is_tied)
-            lower_reduce_bucket(lc, b);
-    lower_reduce_tied(lc);
-    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
-        if (lc->buckets.items[b].is_tied)
-            lower_reduce_bucket(lc, b);
-    for (uint32_t i = 0; i < lc->sets.n; i++)
-        if (lc->sets.items[i].is_tied)
-            reduce_set(lc, i, true);
-    lower_reduce_finish(lc);
-    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
-        if (!is_overlap || !is_plain || lc->buckets.items[b].is_tied)
-            lower_offload_grads(lc, b);
+    for (int32_t i = lc->chunk_layers[task->chunk]; i-- > 0;) {
+        lower_layer_weights(lc, task, i);
+        lower_finish_layer(lc, task, i);
+    }
 }
 
 /* All forwards and backwards, with what comes and goes. */
@@ -431,7 +331,9 @@ static void run_tasks(lower_class *lc)
     lc->sent[0] = lc->sent[1] = FR_BLOCK_NONE;
     for (size_t i = 0; i < context->n_tasks; i++) {
         lower_receive(lc, i, &i_arrival);
-        if (tasks[i].kind == FR_TASK_BACKWARD)
+        if (tasks[i].kind == FR_TASK_WEIGHTS)
+            weights(lc, &tasks[i]);
+        else if (tasks[i].kind == FR_TASK_BACKWARD)
             backward(lc, &tasks[i]);
         else
             forward(lc, &tasks[i]);
@@ -453,7 +355,7 @@ fr_status lower_stage(lower_class *lc, fr_err *err)
     FR_TRY(lower_uses_init(lc, err));
     lower_gather_early(lc);
     run_tasks(lc);
-    finish_reductions(lc);
+    lower_finish_reductions(lc);
     lower_update(lc);
     if (context->is_out_of_memory)
         return fr_fail_no_memory(err);

@@ -334,7 +334,7 @@ bool lower_push_ends(lower_class *lc, const lower_unit *unit)
     const lower_shape *s = &lc->context->shape;
     const lower_ends *e = &lc->ends;
     static const char *const norm[2] = {"ln_f", "norm"};
-    bool is_split = model->is_tied && lc->context->plan->pp > 1;
+    bool is_split = lower_is_tied_apart(lc->context);
     tensor_spec wte = {ID_WTE,
                        e->wte,
                        s->vocab_local,

@@ -28,7 +28,7 @@ static uint32_t transfer_segment(lower_class *lc, fr_op op, int32_t boundary,
     *known = i_segment + 1;
     fr_instr *instr = lower_emit(context, op);
     instr->axis = FR_AXIS_PP;
-    instr->peer = (int16_t)(peer % plan->pp);
+    instr->peer = (int16_t)fr_schedule_rank(context->schedule, peer, plan->pp);
     instr->tag = tag;
     instr->dim[0] =
         (int64_t)(lower_stream_bytes(context,

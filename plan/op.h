@@ -102,7 +102,8 @@ typedef enum fr_space {
     FR_SPACE_TEMP,      /* scratch, dead after the call */
     FR_SPACE_TOKENS,    /* int32 tokens[rows], then int32 targets[rows] */
     FR_SPACE_STEP,      /* fr_step_scalars of the rank */
-    FR_SPACE_WIRE,      /* compressed gradients: own and gathered payloads */
+    FR_SPACE_WIRE,      /* compressed gradients: own and gathered payloads;
+                           from one part of a backward in two to the other */
     FR_SPACE_ERROR,     /* error feedback and other compressor state */
     FR_SPACE_LOW,       /* a layer's weights in the dtype of its products */
     FR_SPACE_PIECE_IN,  /* a piece of an activation that is sent on ... */

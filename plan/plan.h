@@ -107,7 +107,8 @@ typedef struct fr_plan {
     int32_t vpp;         /* model chunks per pipeline rank, 1: plain */
     int64_t micro_batch; /* sequences */
     fr_schedule_kind schedule;
-    int32_t zero_stage; /* 0 to 3 */
+    int32_t zero_stage; /* 0 to 3; 2 and 3 reduce by layer, after every
+                           micro-batch without a pipeline, once with one */
     int32_t zero_group; /* ranks that share one copy; 0: all of dp x cp */
     bool is_resharded;  /* ZeRO 3: gathered weights are dropped after forward */
     int32_t n_prefetch; /* ZeRO 3: layers gathered ahead of their use */
@@ -119,14 +120,16 @@ typedef struct fr_plan {
     fr_kernel_set kernels;
     bool is_sequence_parallel;
     bool is_overlap;        /* gradient reduction beside backward */
-    bool is_gather_overlap; /* ZeRO 1, 2: parameters gathered beside forward */
+    bool is_gather_overlap; /* ZeRO 1, 2: parameters gathered beside forward,
+                               but at the end of the step where the CPU
+                               runtime can train it */
     bool is_tp_overlap;     /* TP collectives in pieces beside products */
     fr_cp_kind cp_kind;
     int32_t etp;                 /* ranks that split one expert; 0: tp */
     double expert_imbalance;     /* busiest rank's tokens over the mean, >= 1 */
     bool is_optimizer_offloaded; /* state and step on the host */
     double activation_offload_frac; /* of what forward keeps, 0..1 */
-    uint64_t bucket_bytes;          /* of gradients; 0: one bucket */
+    uint64_t bucket_bytes; /* of gradients, ZeRO 0 and 1; 0: one bucket */
     fr_compressor_kind compressor;
     int64_t compressor_rank;       /* PowerSGD */
     double compressor_density;     /* top-k: kept share of the elements */

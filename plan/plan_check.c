@@ -5,6 +5,7 @@
 #include "plan/collective.h"
 #include "plan/compressor.h"
 #include "plan/plan.h"
+#include "plan/schedule.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -526,6 +527,10 @@ static fr_status check_states_lowerable(const fr_plan *plan,
         fr_plan_group_size(plan, FR_AXIS_REPLICA) > 1)
         return refuse(err, "ZeRO over a part of dp with experts",
                       "choose zero_group 0");
+    if (fr_schedules[plan->schedule]->is_split && plan->cp > 1 &&
+        plan->cp_kind == FR_CP_RING)
+        return refuse(err, "a backward in two parts around a ring of keys",
+                      "choose cp-kind all-gather, or schedule 1f1b");
     if (plan->is_optimizer_offloaded && has_norms)
         return refuse(err, "LARS and LAMB on the host",
                       "choose adamw or sgd, or leave the offload out");

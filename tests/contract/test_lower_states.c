@@ -349,6 +349,55 @@ static void test_offload(void)
     fr_program_destroy(program);
 }
 
+static double flop_of(const fr_program *program)
+{
+    double sum = 0;
+    for (uint32_t c = 0; c < program->n_classes; c++) {
+        const fr_class *klass = &program->classes[c];
+        for (uint32_t i = 0; i < klass->n_calls; i++) {
+            const fr_segment *segment =
+                &program->segments[klass->calls[i].i_segment];
+            for (uint32_t k = 0; k < segment->n_instrs; k++)
+                sum += (double)fr_instr_flop(
+                    &program->instrs[segment->first_instr + k]);
+        }
+    }
+    return sum;
+}
+
+/* A backward in two parts does the same work, whoever holds which stage. */
+static void test_split_backward(void)
+{
+    static const fr_schedule_kind kinds[] = {FR_SCHEDULE_ZB_H1,
+                                             FR_SCHEDULE_ZB_V};
+    for (int i = 0; i < 8; i++) {
+        fr_model model = small_model(i & 1);
+        fr_job job = small_job(8);
+        fr_plan plan;
+        fr_plan_init(&plan);
+        plan.pp = 4;
+        plan.tp = 1 + (i >> 1 & 1);
+        plan.is_sequence_parallel = plan.tp > 1;
+        fr_program *whole = lower(&model, &job, &plan);
+        plan.schedule = kinds[i >> 2];
+        plan.vpp = 1 + (i >> 2);
+        fr_program *parts = lower(&model, &job, &plan);
+        if (whole && parts) {
+            /* A tied matrix is held, and summed for the norm, once. */
+            CHECK_NEAR(flop_of(parts), flop_of(whole),
+                       model.is_tied ? 1e-4 : 1e-9);
+            CHECK_INT(count_calls(parts, "layer_bwd_input"), 8 * 2);
+            CHECK_INT(count_calls(parts, "layer_bwd_weights"), 8 * 2);
+            /* In V shape both ends are rank 0's, which shares what is tied. */
+            CHECK_INT(count_calls(parts, "tied_grad_reduce"),
+                      model.is_tied && plan.vpp == 1);
+            CHECK_INT(count_calls(parts, "head") > 0, plan.vpp == 2);
+        }
+        fr_program_destroy(whole);
+        fr_program_destroy(parts);
+    }
+}
+
 /* Full recompute of the first layers of each chunk. */
 static void test_recompute_layers(void)
 {
@@ -372,5 +421,5 @@ static void test_recompute_layers(void)
 CHECK_MAIN({"bytes_per_parameter", test_bytes_per_parameter},
            {"traffic", test_traffic}, {"hybrid", test_hybrid},
            {"experts", test_experts}, {"gather_lane", test_gather_lane},
-           {"offload", test_offload},
+           {"offload", test_offload}, {"split_backward", test_split_backward},
            {"recompute_layers", test_recompute_layers})

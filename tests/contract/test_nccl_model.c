@@ -37,9 +37,9 @@ static const char hdr_4[] =
 typedef struct machine {
     const char *label;
     const char *source, *gpu, *op;
-    int nodes; /* 0: any */
+    int nodes;           /* 0: any */
     const char *cluster; /* name or XML */
-    bool is_guess; /* the rows do not say: printed, not scored */
+    bool is_guess;       /* the rows do not say: printed, not scored */
 } machine;
 
 static const machine machines[] = {
@@ -174,8 +174,8 @@ static void score(fr_cost_model *const *models, char *const *row, outcome *out)
         row[OP][4] == 't' ? FR_OP_ALL_TO_ALL : FR_OP_ALL_REDUCE; /* all_t... */
     bool is_ring = strcmp(row[ALGO], "RING") == 0;
     double got =
-        predict(models[i], op, is_ring ? FR_COLLECTIVE_RING : FR_COLLECTIVE_AUTO,
-                size, scope);
+        predict(models[i], op,
+                is_ring ? FR_COLLECTIVE_RING : FR_COLLECTIVE_AUTO, size, scope);
     tally_add(&out->of[i][is_large], got / want - 1);
     if (!machines[i].is_guess)
         tally_add(&out->all[is_large], got / want - 1);
@@ -278,11 +278,26 @@ static const struct {
     {"dgx-b200:1", FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, {8, 1, 8, 0}, 682, .1},
     {"dgx-h100:1", FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, {8, 1, 8, 0}, 480, .1},
     {"dgx-h100:1", FR_OP_ALL_GATHER, FR_COLLECTIVE_AUTO, {8, 1, 8, 0}, 370, .1},
-    {"dgx-h100:2", FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, {16, 2, 8, 0}, 470, .1},
+    {"dgx-h100:2",
+     FR_OP_ALL_REDUCE,
+     FR_COLLECTIVE_AUTO,
+     {16, 2, 8, 0},
+     470,
+     .1},
     {"dgx-h100:4", FR_OP_ALL_GATHER, FR_COLLECTIVE_RING, {4, 4, 1, 0}, 47, .1},
     {hdr_4, FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, {24, 3, 8, 0}, 96, .1},
-    {"mi300x-8:1", FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, {2, 1, 2, 0}, 47.7, .1},
-    {"mi300x-8:1", FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, {8, 1, 8, 0}, 312.9, .1},
+    {"mi300x-8:1",
+     FR_OP_ALL_REDUCE,
+     FR_COLLECTIVE_AUTO,
+     {2, 1, 2, 0},
+     47.7,
+     .1},
+    {"mi300x-8:1",
+     FR_OP_ALL_REDUCE,
+     FR_COLLECTIVE_AUTO,
+     {8, 1, 8, 0},
+     312.9,
+     .1},
 };
 
 static void test_peaks(void)

@@ -337,7 +337,7 @@ static void state_plan(uint64_t i, fr_plan *plan)
     int pp = PICK(3);
     int zero = PICK(4);
     int group = PICK(3);
-    int schedule = PICK(3);
+    int schedule = PICK(5);
     int recompute = PICK(3);
     int layers = PICK(3);
     int bits = PICK(16);
@@ -359,7 +359,10 @@ static void state_plan(uint64_t i, fr_plan *plan)
     plan->zero_stage = zero;
     plan->zero_group = group == 0 ? 0 : plan->dp * plan->cp / group;
     plan->schedule = (fr_schedule_kind)schedule;
-    plan->vpp = plan->schedule == FR_SCHEDULE_INTERLEAVED ? 2 : 1;
+    plan->vpp = plan->schedule == FR_SCHEDULE_INTERLEAVED ||
+                        plan->schedule == FR_SCHEDULE_ZB_V
+                    ? 2
+                    : 1;
     plan->recompute = (fr_recompute)recompute;
     plan->recompute_layers = recompute == FR_RECOMPUTE_FULL ? layers : 0;
     plan->is_overlap = bits & 1;

@@ -49,8 +49,8 @@ static void test_table_is_the_fit(void)
 static void test_measured_kernels(void)
 {
     /* Mean absolute errors that must not be passed. */
-    static const double most[FR_GPU_FAMILY_N] = {0.12, 0.10, 0.12,
-                                                 0.10, 0.15, 0.25};
+    static const double most[FR_GPU_FAMILY_N] = {0.12, 0.10, 0.12, 0.10,
+                                                 0.15, 0.25, 0.40};
     fr_gpu_rows rows = load();
     double sum[FR_GPU_FAMILY_N] = {0}, bias[FR_GPU_FAMILY_N] = {0};
     double n[FR_GPU_FAMILY_N] = {0}, inside[FR_GPU_FAMILY_N] = {0};

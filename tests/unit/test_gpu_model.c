@@ -268,6 +268,7 @@ static void test_sources(void)
     check_source("b200-sxm", flash, FR_COST_FITTED);
     check_source("mi300x", flash, FR_COST_EXTRAPOLATED);
     check_source("a100-sxm-80g", layer, FR_COST_EXTRAPOLATED);
+    check_source("v100-sxm2-32g", layer, FR_COST_FITTED);
     model = model_of("a100-sxm-80g");
     CHECK_FAILS(fr_gpu_cost_compute(&model, &p8, &cost, &err), FR_INFEASIBLE,
                 &err);

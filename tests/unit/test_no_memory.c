@@ -12,6 +12,7 @@
 #include "core/vec.h"
 #include "core/xml.h"
 #include "tests/check.h"
+#include "tests/contract/sim_fixture.h"
 
 #include <stdlib.h>
 
@@ -166,6 +167,45 @@ static fr_status use_fits(fr_err *err)
     return FR_OK;
 }
 
+/* ---- a simulation ------------------------------------------------------- */
+
+static sim_fixture simulated;
+
+static fr_status use_simulator(fr_err *err)
+{
+    const sim_fixture *f = &simulated;
+    fr_placement placement = {fr_plan_world(&f->plan), f->node_of_rank};
+    fr_timeline timeline;
+    fr_prediction prediction;
+    fr_timeline_init(&timeline);
+    fr_status status = fr_simulate(f->program, f->costs, &f->cluster,
+                                   &placement, &timeline, &prediction, err);
+    fr_timeline_release(&timeline);
+    return status;
+}
+
+static void test_simulator(void)
+{
+    static const char more[] =
+        "  <fabric kind=\"fat-tree\">\n"
+        "    <level down=\"2\" oversubscription=\"2.385\"/>\n"
+        "    <level down=\"2\"/>\n"
+        "  </fabric>\n"
+        "  <jitter compute=\"0.01\"/>\n";
+    char xml[2048];
+    sim_fixture_init(&simulated);
+    snprintf(xml, sizeof xml, sim_gpu_xml, 4, "200Gb/s", 4, more);
+    simulated.model.n_layers = 2;
+    simulated.plan.dp = 4;
+    simulated.plan.tp = 2;
+    simulated.plan.pp = 2;
+    simulated.job.global_batch = 8;
+    if (sim_fixture_cluster(&simulated, "gpus.xml", xml) &&
+        sim_fixture_lower(&simulated, 4))
+        check_every_failure(use_simulator, 100);
+    sim_fixture_release(&simulated);
+}
+
 static void test_arena(void)
 {
     check_every_failure(use_arena, 10);
@@ -197,4 +237,5 @@ static void test_fits(void)
 }
 
 CHECK_MAIN({"arena", test_arena}, {"vec", test_vec}, {"json", test_json},
-           {"writer", test_writer}, {"xml", test_xml}, {"fits", test_fits})
+           {"writer", test_writer}, {"xml", test_xml}, {"fits", test_fits},
+           {"simulator", test_simulator})
