@@ -276,7 +276,7 @@ static fr_nccl_time nvls_time(const question *q)
 static bool pairs_fit(const question *q)
 {
     return q->op == FR_OP_ALL_TO_ALL || q->op == FR_OP_SEND ||
-           q->op == FR_OP_RECV;
+           q->op == FR_OP_RECV || q->op == FR_OP_SHIFT;
 }
 
 static fr_nccl_time pairs_time(const question *q)
@@ -284,6 +284,10 @@ static fr_nccl_time pairs_time(const question *q)
     bool is_all = q->op == FR_OP_ALL_TO_ALL;
     double each = is_all ? q->bytes / q->n : q->bytes;
     double n_near = q->k - 1.0, n_far = q->n - q->k;
+    if (q->op == FR_OP_SHIFT) { /* one neighbour; of the slowest member */
+        n_near = fmin(n_near, 1.0);
+        n_far = fmin(n_far, 1.0);
+    }
     double port_Bps = n_near > 1.0 ? q->links->line_Bps * fr_nccl_peers_share
                                    : q->links->pair_Bps;
     double step_s = fr_nccl_simple_step_s[q->fabric->generation];
@@ -297,8 +301,12 @@ static fr_nccl_time pairs_time(const question *q)
     if (q->fabric->kind == FR_INTRA_NVLINK) /* shares are in its rates */
         port_Bps = q->links->line_Bps;
     /* Eight peers go side by side. */
-    time.latency_s +=
-        fmin(n_near, 7.0) * step_s + fmax(n_near - 7.0, 0.0) / 8.0 * step_s;
+    time.latency_s += fmin(n_near, 7.0) * step_s +
+                      fmax(n_near - 7.0, 0.0) / 8.0 * step_s;
+    /* Between neighbours in a node the copy engines do it, without a kernel
+     * (Transformer Engine's userbuffers, PyTorch's symmetric memory). */
+    if (q->op == FR_OP_SHIFT && n_far == 0.0)
+        time.latency_s = step_s;
     if (n_far > 0.0) {
         time.latency_s += fr_nccl_ring_hop_s[FR_NCCL_NET][FR_NCCL_SIMPLE] +
                           extra_s(q, FR_NCCL_SIMPLE) +

@@ -497,8 +497,9 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
                        "etp %d > tp %d; choose etp of at most tp", plan->etp,
                        plan->tp);
     FR_TRY(check_context_lowerable(plan, model, err));
-    if (plan->is_tp_overlap)
-        return refuse(err, "tensor-parallel overlap", "leave it out");
+    if (plan->is_tp_overlap && plan->tp > 8)
+        return refuse(err, "tensor-parallel overlap over more than 8 ranks",
+                      "leave it out");
     return FR_OK;
 }
 
