@@ -19,11 +19,25 @@ static const double nvlink_share[FR_GPU_GENERATION_N] = {
 };
 
 /*
- * Of that a ring or NVLink SHARP reaches 0.97: A100 0.979 and H200 0.991 at
- * 16 GiB, B200 0.945 at 8 GiB (nccl-tests in Stas Bekman, Machine Learning
- * Engineering, network/README.md).
+ * link_share: A100 0.979 and H200 0.991 at 16 GiB, B200 0.945 at 8 GiB
+ * (nccl-tests in Stas Bekman, Machine Learning Engineering,
+ * network/README.md).  pair_share, peers_share: all-to-all over 2, 4, 8 A100
+ * (Hetu-Galvatron, sp_time_1nodes_8gpus_per_node.json).  launch_s: 8 H20, one
+ * process each, 18.7 us for 32 KB where NCCL's tuner counts 15 (nccl-tests
+ * with NCCL 2.30, kvcache-ai/Mooncake pull request 3484).  step_s,
+ * ll128_share: the tuner has 3.4 us and 0.92 for all; so do 8 H20 (same
+ * place), while 8, 4 and 2 A100 need three times as long a step.  nvls_fill:
+ * H200 from 2 to 32 MB.
  */
-static const double link_share = 0.97;
+const fr_link_fit fr_link_fit_known = {
+    .link_share = 0.965,
+    .pair_share = 0.62,
+    .peers_share = 0.80,
+    .launch_s = 4e-6,
+    .step_s = {10.5e-6, 3.4e-6},
+    .ll128_share = {0.60, 0.92},
+    .nvls_fill = 0.65,
+};
 
 /* xGMI: MI300X 47.7 of 64 GB/s between two, 312.9 of 448 GB/s among eight
  * (same book, accelerator and network chapters). */
@@ -59,13 +73,6 @@ static const struct {
     [FR_NIC_SLINGSHOT] = {0.90, 0.0, true},
     [FR_NIC_TCPX] = {0.85, 0.0, false},
 };
-
-/*
- * One pair of a point-to-point exchange: 0.65 of the port, three peers and
- * more together 0.82 (A100, all-to-all over 2, 4, 8 GPUs: Hetu-Galvatron,
- * sp_time_1nodes_8gpus_per_node.json).
- */
-static const double pair_share = 0.65;
 
 /* A cluster file that says nothing: PCIe 3 with 16 lanes, as NCCL counts. */
 static const double unknown_Bps = 12e9;
@@ -179,6 +186,7 @@ fr_gpu_fabric fr_gpu_fabric_of(const fr_cluster *cluster, size_t i_node_type)
     double pair_Bps =
         node->intra_p2p_Bps > 0.0 ? node->intra_p2p_Bps : intra_Bps;
     fr_gpu_fabric out = {
+        .fit = &fr_link_fit_known,
         .generation = is_xgmi(node, device) ? FR_GPU_AMPERE : generation,
         .kind = node->intra_kind,
         .has_switch_sum = is_switched && generation >= FR_GPU_HOPPER,
@@ -256,8 +264,9 @@ fr_group_links fr_group_links_of(const fr_gpu_fabric *fabric,
     if (is_direct)
         out.line_Bps =
             fmin(fabric->line_Bps, fmax(near - 1.0, 1.0) * fabric->pair_Bps);
-    out.port_Bps = out.line_Bps * (is_direct ? 1.0 : link_share);
-    out.pair_Bps = is_direct ? fabric->pair_Bps : fabric->pair_Bps * pair_share;
+    out.port_Bps = out.line_Bps * (is_direct ? 1.0 : fabric->fit->link_share);
+    out.pair_Bps = is_direct ? fabric->pair_Bps
+                             : fabric->pair_Bps * fabric->fit->pair_share;
     if (scope->n_nodes > 1)
         out.net_Bps = fmin(n_nics * fabric->nic_Bps, fabric->net_node_Bps);
     out.n_channels = count_channels(fabric, scope->n_nodes, n_nics);

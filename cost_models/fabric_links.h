@@ -21,8 +21,28 @@ typedef enum fr_gpu_generation {
     FR_GPU_GENERATION_N
 } fr_gpu_generation;
 
+/*
+ * What is fitted to measured collectives: the rows of one node (and of four
+ * B200 nodes) of tests/validate/collectives.csv, by least squares;
+ * tests/contract/test_nccl_fit.c fits them again.
+ */
+typedef struct fr_link_fit {
+    double link_share;  /* of a port's rate that rings and NVLS reach */
+    double pair_share;  /* that one pair of a switch's ports reaches */
+    double peers_share; /* three peers and more together */
+    double launch_s;    /* from the stream's turn to the kernel's first step */
+    /* Up to Ampere, and from Hopper on, [0] and [1]: SIMPLE's step inside a
+     * node (fences and counters of two slices); LL128's share of a ring. */
+    double step_s[2], ll128_share[2];
+    double nvls_fill; /* how much longer the first loop of NVLS takes, whose
+                         halves do not overlap yet */
+} fr_link_fit;
+
+extern const fr_link_fit fr_link_fit_known;
+
 /* One node type, or the worst of several. */
 typedef struct fr_gpu_fabric {
+    const fr_link_fit *fit; /* borrowed: fr_link_fit_known */
     fr_gpu_generation generation;
     fr_intra_kind kind;
     bool has_switch_sum; /* NVLink SHARP: the switch adds */

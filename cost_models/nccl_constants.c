@@ -1,7 +1,5 @@
 #include "cost_models/nccl_constants.h"
 
-/* ---- NCCL's ---------------------------------------------------------------
- */
 const double fr_nccl_ring_base_s[] = {6.6e-6, 14e-6, 8.4e-6};
 const double fr_nccl_tree_base_s[] = {6.8e-6, 14e-6, 8.4e-6};
 
@@ -52,31 +50,6 @@ const double fr_nccl_tree_size_share[][FR_NCCL_TREE_SIZES] = {
 };
 
 const double fr_nccl_proxy_s = 1e-6;
-
-/* ---- measured -------------------------------------------------------------
- */
-/* 8 H20, one process each: 18.7 us for 32 KB where the tuner counts 15
- * (nccl-tests 2.19 with NCCL 2.30, kvcache-ai/Mooncake pull request 3484). */
-const double fr_nccl_launch_s = 4e-6;
-
-/* The tuner has 3.4 us and 0.92 for all; so do 8 H20 (same place), while 8, 4
- * and 2 A100 need 2.6 times as long a step. */
-const double fr_nccl_simple_step_s[] = {
-    [FR_GPU_VOLTA] = 9e-6,
-    [FR_GPU_AMPERE] = 9e-6,
-    [FR_GPU_HOPPER] = 3.4e-6,
-    [FR_GPU_BLACKWELL] = 3.4e-6,
-};
-
-const double fr_nccl_ll128_share[] = {
-    [FR_GPU_VOLTA] = 0.65,
-    [FR_GPU_AMPERE] = 0.65,
-    [FR_GPU_HOPPER] = 0.92,
-    [FR_GPU_BLACKWELL] = 0.92,
-};
-
-const double fr_nccl_nvls_fill = 0.4;
-const double fr_nccl_peers_share = 0.82;
 
 /* NCCL's defaults: 24 channels times slices of 1 MiB (a quarter of a 4 MiB
  * buffer), and times NVLS chunks of 128 KiB. */

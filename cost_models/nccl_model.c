@@ -7,6 +7,8 @@
 /* What every algorithm is asked with. */
 typedef struct question {
     const fr_gpu_fabric *fabric;
+    const fr_link_fit *fit;
+    bool is_new; /* from Hopper on */
     const fr_group_links *links;
     fr_op op;
     double bytes;
@@ -82,9 +84,8 @@ static double ring_rate(const question *q, fr_nccl_protocol protocol)
     if (protocol == FR_NCCL_LL)
         return fmin(rate / 2.0,
                     fr_nccl_ll_most_Bps[q->fabric->generation][i_nodes]);
-    return protocol == FR_NCCL_LL128
-               ? rate * fr_nccl_ll128_share[q->fabric->generation]
-               : rate;
+    return protocol == FR_NCCL_LL128 ? rate * q->fit->ll128_share[q->is_new]
+                                     : rate;
 }
 
 static double ring_latency_s(const question *q, fr_nccl_protocol protocol)
@@ -95,12 +96,12 @@ static double ring_latency_s(const question *q, fr_nccl_protocol protocol)
     double step_s = fr_nccl_ring_hop_s[q->wire][protocol];
 
     if (protocol == FR_NCCL_SIMPLE)
-        step_s *= fr_nccl_simple_step_s[q->fabric->generation] /
+        step_s *= q->fit->step_s[q->is_new] /
                   fr_nccl_ring_hop_s[FR_NCCL_NVLINK][FR_NCCL_SIMPLE];
     /* Between nodes the slowest step paces all. */
     if (n_inter > 0.0)
         step_s = fmax(step_s, fr_nccl_proxy_s);
-    return fr_nccl_launch_s + fr_nccl_ring_base_s[protocol] + n_intra * step_s +
+    return q->fit->launch_s + fr_nccl_ring_base_s[protocol] + n_intra * step_s +
            n_inter * (fr_nccl_ring_hop_s[FR_NCCL_NET][protocol] +
                       extra_s(q, protocol));
 }
@@ -193,7 +194,7 @@ static fr_nccl_time tree_with(const question *q, fr_nccl_protocol protocol)
     return (fr_nccl_time){
         .protocol = protocol_names[protocol],
         .latency_s =
-            fr_nccl_launch_s + fr_nccl_tree_base_s[protocol] +
+            q->fit->launch_s + fr_nccl_tree_base_s[protocol] +
             2.0 * (q->k - 1.0) * fr_nccl_tree_hop_s[q->wire][protocol] +
             2.0 * log2(q->n_nodes) *
                 (fr_nccl_tree_hop_s[FR_NCCL_NET][protocol] +
@@ -224,7 +225,7 @@ static fr_nccl_time pat_time(const question *q)
     return (fr_nccl_time){
         .protocol = protocol_names[FR_NCCL_SIMPLE],
         .latency_s =
-            fr_nccl_launch_s + fr_nccl_pat_base_s +
+            q->fit->launch_s + fr_nccl_pat_base_s +
             log2(q->n) * (fr_nccl_pat_hop_s + extra_s(q, FR_NCCL_SIMPLE)) +
             q->n * fr_nccl_pat_rank_s,
         .work_s = bytes / (q->links->net_Bps * fr_nccl_pat_share),
@@ -253,7 +254,7 @@ static fr_nccl_time nvls_time(const question *q)
     double s_per_byte = (1.0 + 1.0 / q->k) / (q->links->port_Bps * share);
     fr_nccl_time time = {
         .protocol = protocol_names[FR_NCCL_SIMPLE],
-        .latency_s = fr_nccl_launch_s + fr_nccl_nvls_s,
+        .latency_s = q->fit->launch_s + fr_nccl_nvls_s,
         .work_s = q->bytes * s_per_byte,
         .port_bytes = port_bytes,
     };
@@ -267,7 +268,7 @@ static fr_nccl_time nvls_time(const question *q)
                            q->bytes * net / q->links->net_Bps);
         time.net_bytes = net * q->bytes / q->k;
     }
-    time.work_s += fr_nccl_nvls_fill * loop_bytes * s_per_byte;
+    time.work_s += q->fit->nvls_fill * loop_bytes * s_per_byte;
     return time;
 }
 
@@ -288,12 +289,12 @@ static fr_nccl_time pairs_time(const question *q)
         n_near = fmin(n_near, 1.0);
         n_far = fmin(n_far, 1.0);
     }
-    double port_Bps = n_near > 1.0 ? q->links->line_Bps * fr_nccl_peers_share
+    double port_Bps = n_near > 1.0 ? q->links->line_Bps * q->fit->peers_share
                                    : q->links->pair_Bps;
-    double step_s = fr_nccl_simple_step_s[q->fabric->generation];
+    double step_s = q->fit->step_s[q->is_new];
     fr_nccl_time time = {
         .protocol = protocol_names[FR_NCCL_SIMPLE],
-        .latency_s = fr_nccl_launch_s + fr_nccl_ring_base_s[FR_NCCL_SIMPLE],
+        .latency_s = q->fit->launch_s + fr_nccl_ring_base_s[FR_NCCL_SIMPLE],
         .net_bytes = n_far * each,
         .port_bytes = n_near * each,
     };
@@ -348,7 +349,7 @@ static fr_nccl_time hierarchy_time(const question *q)
     rails.k = 1.0;
     between = ring_time(&rails);
     time = between;
-    time.latency_s += 2.0 * (half.latency_s - fr_nccl_launch_s);
+    time.latency_s += 2.0 * (half.latency_s - q->fit->launch_s);
     time.work_s += 2.0 * half.work_s;
     time.net_bytes = between.net_bytes / q->k;
     time.port_bytes = 2.0 * half.port_bytes;
@@ -396,6 +397,8 @@ bool fr_nccl_time_of(const fr_gpu_fabric *fabric, const fr_group_links *links,
 {
     question q = {
         .fabric = fabric,
+        .fit = fabric->fit,
+        .is_new = fabric->generation >= FR_GPU_HOPPER,
         .links = links,
         .op = ask->op,
         .bytes = fmax(ask->n_bytes, 1.0),

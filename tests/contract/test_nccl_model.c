@@ -8,54 +8,9 @@
 #include "core/fileio.h"
 #include "plan/collective.h"
 #include "tests/check.h"
+#include "tests/contract/collective_rows.h"
 
 #include <stdlib.h>
-#include <time.h>
-
-#define CSV "tests/validate/collectives.csv"
-enum { N_COLUMNS = 17, LINE = 1024 };
-enum { SOURCE, REF, ROW, VERIFIED, OP, TOOL, NODES, GPUS, GPU, INTRA, INTER };
-enum { ALGO = 11, SIZE, TIME, ALGBW, BUSBW, NOTES };
-
-/* A guess for rows that name no hardware: eight A100, four HDR ports (their
- * busbw ends at 92 GB/s). */
-static const char hdr_4[] =
-    "<cluster name=\"hdr\"><node-type id=\"n\" like=\"dgx-a100\">"
-    "<nic count=\"4\" bandwidth=\"200Gb/s\" latency=\"5us\"/></node-type>"
-    "<group id=\"n\" node-type=\"n\" count=\"4\"/>"
-    "<fabric kind=\"switch\"/></cluster>";
-
-/*
- * The rows time a call from the host while the GPU waits for it: Python with
- * events around each call, or one thread that launches eight kernels in turn.
- * That time of the host is no part of a step, whose kernels are queued ahead.
- * One number for all rows: between H200's 40 us and B200's 48 us below 512 KB
- * (44 us on A100) and the 19 us that nccl-tests needs with a process per GPU.
- */
-static const double host_call_s = 25e-6;
-
-/* How rows are told apart, and what they ran on. */
-typedef struct machine {
-    const char *label;
-    const char *source, *gpu, *op;
-    int nodes;           /* 0: any */
-    const char *cluster; /* name or XML */
-    bool is_guess;       /* the rows do not say: printed, not scored */
-} machine;
-
-static const machine machines[] = {
-    {"A100, ring", "ml-eng", "A100-SXM", "all_reduce", 1, "dgx-a100:1", false},
-    {"H200, NVLS", "ml-eng", "H200-SXM", "all_reduce", 1, "dgx-h200:1", false},
-    {"B200, NVLS", "ml-eng", "B200", "all_reduce", 1, "dgx-b200:1", false},
-    {"4 x B200, EFA", "ml-eng", "B200", "all_reduce", 4, "p6-b200.48xlarge:4",
-     false},
-    /* Galvatron's A100 (arXiv 2211.13878, section 5); so fast is no other. */
-    {"Galvatron", "Galv", "", "all_reduce", 1, "dgx-a100:1", false},
-    {"Galvatron a2a", "Galv", "", "all_to_all", 1, "dgx-a100:1", false},
-    {"4 nodes, guess", "ml-eng", "not stated", "all_reduce", 4, hdr_4, true},
-};
-
-enum { N_MACHINES = sizeof machines / sizeof machines[0] };
 
 typedef struct tally {
     int n;
@@ -82,31 +37,6 @@ static fr_cluster load(const char *text)
     return cluster;
 }
 
-/* One line of CSV into fields, quotes taken off; the number of fields. */
-static int split(char *line, char *fields[N_COLUMNS])
-{
-    int n = 0;
-    char *at = line;
-    while (n < N_COLUMNS) {
-        char *to = at;
-        bool is_quoted = *at == '"';
-        char *from = at + is_quoted;
-        fields[n++] = to;
-        while (*from && (is_quoted || *from != ',')) {
-            if (*from == '"' && is_quoted && *++from != '"')
-                is_quoted = false;
-            else
-                *to++ = *from++;
-        }
-        at = from + 1;
-        bool is_last = *from == '\0';
-        *to = '\0';
-        if (is_last)
-            break;
-    }
-    return n;
-}
-
 static double predict(const fr_cost_model *model, fr_op op,
                       fr_collective_kind kind, double n_bytes,
                       fr_comm_scope scope)
@@ -126,52 +56,25 @@ static double predict(const fr_cost_model *model, fr_op op,
     return cost.latency_s + cost.work_s;
 }
 
-/* Seconds; 0 and why when the row does not say. */
-static double measured_s(char *const *row, const char **why)
-{
-    double bus = atof(row[BUSBW]), n = atof(row[GPUS]);
-    *why = NULL;
-    if (row[SIZE][0] == '\0')
-        *why = "no size: a mean over sizes that are not stated";
-    else if (row[TIME][0] == '\0' && bus < 0.1)
-        *why = "busbw printed with one digit";
-    if (*why)
-        return 0;
-    if (row[TIME][0] != '\0')
-        return atof(row[TIME]) * 1e-6;
-    return atof(row[SIZE]) * 2.0 * (n - 1) / n / (bus * 1e9);
-}
-
-static int machine_of(char *const *row)
-{
-    for (int i = 0; i < N_MACHINES; i++)
-        if (strncmp(row[SOURCE], machines[i].source,
-                    strlen(machines[i].source)) == 0 &&
-            strncmp(row[GPU], machines[i].gpu, strlen(machines[i].gpu)) == 0 &&
-            strcmp(row[OP], machines[i].op) == 0 &&
-            (machines[i].nodes == 0 || machines[i].nodes == atoi(row[NODES])))
-            return i;
-    return -1;
-}
-
 typedef struct outcome {
     tally all[2], of[N_MACHINES][2]; /* [0]: below 16 MB, [1]: from 16 MB on */
-    int n_rows, n_skipped;
+    int n_rows, n_no_size, n_no_digits, n_unknown;
 } outcome;
 
 static void score(fr_cost_model *const *models, char *const *row, outcome *out)
 {
-    const char *why;
+    flaw why;
     double want = measured_s(row, &why), size = atof(row[SIZE]);
     int i = machine_of(row), is_large = size >= 16e6;
     fr_comm_scope scope = {.n_group = atoi(row[GPUS]),
                            .n_nodes = atoi(row[NODES]),
                            .ranks_on_node = atoi(row[GPUS]) / atoi(row[NODES])};
     out->n_rows++;
-    if (why || i < 0) {
-        out->n_skipped++;
+    out->n_no_size += why == NO_SIZE;
+    out->n_no_digits += why == NO_DIGITS;
+    out->n_unknown += why == USABLE && i < 0;
+    if (why != USABLE || i < 0)
         return;
-    }
     fr_op op =
         row[OP][4] == 't' ? FR_OP_ALL_TO_ALL : FR_OP_ALL_REDUCE; /* all_t... */
     bool is_ring = strcmp(row[ALGO], "RING") == 0;
@@ -233,7 +136,9 @@ static void test_published(void)
     }
     print_tally("all", &out.all[0], false);
     print_tally("all", &out.all[1], true);
-    printf("# %d rows, %d skipped\n", out.n_rows, out.n_skipped);
+    printf("# %d rows: %d without a size, %d with one digit\n", out.n_rows,
+           out.n_no_size, out.n_no_digits);
+    CHECK_INT(out.n_unknown, 0);
     CHECK(out.all[0].n >= 50 && out.all[1].n >= 80);
     CHECK(out.all[0].sum_ape / out.all[0].n <= 0.25);
     CHECK(out.all[1].sum_ape / out.all[1].n <= 0.10);
