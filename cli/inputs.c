@@ -86,7 +86,11 @@ static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
     FR_TRY_GOTO(status,
                 fr_lower(model, job, plan, &placement, &out->program, err),
                 out_nodes);
-    FR_TRY_GOTO(status, fr_program_mark_reuse(out->program, err), out_nodes);
+    /* What a cache still has is asked for on CPUs only. */
+    if (fr_cluster_device(&inputs->cluster, node_of_rank[0])->kind ==
+        FR_DEVICE_CPU)
+        FR_TRY_GOTO(status, fr_program_mark_reuse(out->program, err),
+                    out_nodes);
     status = fr_simulate(out->program, inputs->costs, &inputs->cluster,
                          &placement, has_timeline ? &out->timeline : NULL,
                          &out->prediction, err);

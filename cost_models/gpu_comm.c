@@ -94,13 +94,12 @@ static void judge(const fr_gpu_fabric *fabric, const fr_comm_scope *scope,
     out->rel_err = fabric->is_known ? known_err[is_small] : other_err[is_small];
     if (is_net)
         out->rel_err = hypot(out->rel_err, net_err);
-    /* EFA is the network that was measured. */
     if (!fabric->is_known)
         out->source = fabric->kind == FR_INTRA_NVLINK ? FR_COST_EXTRAPOLATED
                                                       : FR_COST_DATASHEET;
     else
-        out->source = is_net && fabric->is_ordered_net ? FR_COST_EXTRAPOLATED
-                                                       : FR_COST_FITTED;
+        out->source = is_net && !fabric->is_known_net ? FR_COST_EXTRAPOLATED
+                                                      : FR_COST_FITTED;
 }
 
 /* A measured curve of this very group: its time instead of the model's. */

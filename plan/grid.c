@@ -136,12 +136,31 @@ int64_t fr_plan_group_size(const fr_plan *plan, fr_axis axis)
     return 1;
 }
 
+/* Places in the mixed radix of tp, cp, dp, so that a step is an addition. */
 static int64_t list_line(const fr_plan *plan, const line *l, fr_coord at,
                          int64_t *ranks, int64_t *position)
 {
-    int64_t self = at.tp + plan->tp * (at.cp + (int64_t)plan->cp * at.dp);
-    for (int64_t i = 0; i < l->n; i++)
-        ranks[i] = rank_at(plan, l->first + i * l->step, at.pp);
+    const int64_t tp = plan->tp, cp = plan->cp;
+    const int64_t origin = rank_at(plan, 0, at.pp);
+    const int64_t by_tp = tp > 1 ? rank_at(plan, 1, at.pp) - origin : 0;
+    const int64_t by_cp = cp > 1 ? rank_at(plan, tp, at.pp) - origin : 0;
+    const int64_t by_dp =
+        plan->dp > 1 ? rank_at(plan, tp * cp, at.pp) - origin : 0;
+    int64_t self = at.tp + tp * (at.cp + cp * at.dp);
+    int64_t i_tp = l->first % tp, i_cp = l->first / tp % cp;
+    int64_t i_dp = l->first / tp / cp;
+    for (int64_t i = 0; i < l->n; i++) {
+        ranks[i] = origin + i_tp * by_tp + i_cp * by_cp + i_dp * by_dp;
+        i_tp += l->step;
+        if (i_tp >= tp) {
+            i_cp += i_tp / tp;
+            i_tp %= tp;
+        }
+        if (i_cp >= cp) {
+            i_dp += i_cp / cp;
+            i_cp %= cp;
+        }
+    }
     if (position)
         *position = (self - l->first) / l->step;
     return l->n;

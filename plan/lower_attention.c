@@ -262,15 +262,10 @@ static void norm_heads_backward(lower_context *context, const lower_kind *kind,
 
 static void project(lower_context *context, const lower_kind *kind, fr_ref x)
 {
-    const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
     const lower_matrix matrix = qkv_matrix(context, kind);
-    uint64_t mark = lower_temp_mark(context);
-    fr_ref whole = lower_gather_rows(
-        context, lower_operand(context, x, k->n1, s->stream_rows, s->hidden),
-        s->hidden, lower_product_dtype(context));
-    lower_product_fwd(context, kind, &matrix, whole, lower_saved_at(k->qkv));
-    lower_temp_reset(context, mark);
+    lower_column_forward(context, kind, &matrix, x, k->n1,
+                         lower_saved_at(k->qkv));
     norm_heads(context, kind);
     lower_rope(context, FR_OP_ROPE_FWD, lower_saved_at(k->qkv));
 }
@@ -293,10 +288,10 @@ void lower_attention_finish(lower_context *context, const lower_kind *kind,
     uint64_t mark = lower_temp_mark(context);
     fr_ref o = lower_operand(context, lower_saved_at(k->o.wide), k->o, s->rows,
                              s->attn);
-    fr_ref partial = is_partial ? target : lower_partial_rows(context, target);
-    lower_product_fwd(context, kind, &out, o, partial);
-    if (!is_partial)
-        lower_sum_rows(context, partial, target);
+    if (is_partial)
+        lower_product_fwd(context, kind, &out, o, target);
+    else
+        lower_row_forward(context, kind, &out, o, target);
     lower_temp_reset(context, mark);
 }
 
@@ -415,14 +410,11 @@ static fr_ref project_backward(lower_context *context, const lower_kind *kind,
 void lower_attention_open(lower_context *context, const lower_kind *kind,
                           fr_ref dy, fr_ref d_o)
 {
-    const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
     const lower_matrix out = out_matrix(context, kind, false);
-    lower_gradient d =
-        lower_gradient_operand(context, lower_dropped(context, dy, k->mask1),
-                               true, s->rows, s->hidden);
-    lower_product_dgrad(context, kind, &out, d.rows, d_o);
-    lower_product_wgrad(context, &out, d.columns, lower_kept_operand(k->o));
+    lower_row_backward(context, kind, &out,
+                       lower_dropped(context, dy, k->mask1),
+                       lower_kept_operand(k->o), d_o);
 }
 
 fr_ref lower_attention_close(lower_context *context, const lower_kind *kind,

@@ -153,6 +153,29 @@ fr_ref lower_kept_operand(lower_kept kept)
     return lower_saved_at(kept.low != LOWER_ABSENT ? kept.low : kept.wide);
 }
 
+fr_ref lower_gradient_shard(lower_context *context, fr_ref dy, int64_t rows,
+                            int64_t cols)
+{
+    if (!context->is_low)
+        return dy;
+    fr_ref shard = lower_temp(context, low_bytes(context, rows, cols));
+    cast(context, dy, lower_bytes(context, 1, 1), shard, lower_absent,
+         rows * cols);
+    return shard;
+}
+
+lower_gradient lower_gradient_columns(lower_context *context, fr_ref whole,
+                                      int64_t rows, int64_t cols)
+{
+    lower_gradient out = {whole, whole};
+    if (!context->is_low)
+        return out;
+    out.columns = lower_temp(context, low_bytes(context, rows, cols));
+    cast(context, whole, fr_dtype_bytes(context->plan->precision), out.columns,
+         lower_absent, rows * cols);
+    return out;
+}
+
 lower_gradient lower_gradient_operand(lower_context *context, fr_ref dy,
                                       bool is_shard, int64_t rows, int64_t cols)
 {
@@ -164,18 +187,13 @@ lower_gradient lower_gradient_operand(lower_context *context, fr_ref dy,
             is_shard ? lower_gather_rows(context, dy, cols, dtype) : dy;
         return (lower_gradient){whole, whole};
     }
-    lower_gradient out;
     if (is_gathered) {
-        int64_t shard_rows = rows / context->plan->tp;
         fr_ref shard =
-            lower_temp(context, low_bytes(context, shard_rows, cols));
-        cast(context, dy, wide, shard, lower_absent, shard_rows * cols);
-        out.rows = lower_gather_rows(context, shard, cols, dtype);
-        out.columns = lower_temp(context, low_bytes(context, rows, cols));
-        cast(context, out.rows, fr_dtype_bytes(dtype), out.columns,
-             lower_absent, rows * cols);
-        return out;
+            lower_gradient_shard(context, dy, rows / context->plan->tp, cols);
+        fr_ref whole = lower_gather_rows(context, shard, cols, dtype);
+        return lower_gradient_columns(context, whole, rows, cols);
     }
+    lower_gradient out;
     out.rows = lower_temp(context, low_bytes(context, rows, cols));
     out.columns = lower_temp(context, low_bytes(context, rows, cols));
     cast(context, dy, wide, out.rows, out.columns, rows * cols);
@@ -277,6 +295,49 @@ void lower_product_wgrad(lower_context *context, const lower_matrix *matrix,
     instr->ref[1] = x;
     instr->ref[2] = lower_grad(context, matrix->w);
     instr->ref[3] = lower_grad(context, matrix->b);
+}
+
+void lower_column_forward(lower_context *context, const lower_kind *kind,
+                          const lower_matrix *matrix, fr_ref x, lower_kept kept,
+                          fr_ref y)
+{
+    const int64_t rows = context->shape.stream_rows;
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref shard = lower_operand(context, x, kept, rows, matrix->k);
+    if (lower_is_in_pieces(context)) {
+        lower_pass_gather_product(context, kind, matrix, shard, y);
+    } else {
+        fr_ref whole = lower_gather_rows(context, shard, matrix->k,
+                                         lower_product_dtype(context));
+        lower_product_fwd(context, kind, matrix, whole, y);
+    }
+    lower_temp_reset(context, mark);
+}
+
+void lower_row_forward(lower_context *context, const lower_kind *kind,
+                       const lower_matrix *matrix, fr_ref x, fr_ref target)
+{
+    if (lower_is_in_pieces(context)) {
+        lower_pass_product_scatter(context, kind, matrix, x, target);
+        return;
+    }
+    fr_ref partial = lower_partial_rows(context, target);
+    lower_product_fwd(context, kind, matrix, x, partial);
+    lower_sum_rows(context, partial, target);
+}
+
+void lower_row_backward(lower_context *context, const lower_kind *kind,
+                        const lower_matrix *matrix, fr_ref dy, fr_ref x,
+                        fr_ref dx)
+{
+    lower_gradient d;
+    if (lower_is_in_pieces(context)) {
+        d = lower_pass_gather_dgrad(context, kind, matrix, dy, dx);
+    } else {
+        d = lower_gradient_operand(context, dy, true, matrix->m, matrix->n);
+        lower_product_dgrad(context, kind, matrix, d.rows, dx);
+    }
+    lower_product_wgrad(context, matrix, d.columns, x);
 }
 
 fr_ref lower_column_backward(lower_context *context, const lower_kind *kind,

@@ -80,6 +80,24 @@ lower_gradient lower_gradient_operand(lower_context *context, fr_ref dy,
                                       bool is_shard, int64_t rows,
                                       int64_t cols);
 
+/* Its two steps: the stream's rows of dy in the dtype of products; whole rows
+ * of that for both products. */
+fr_ref lower_gradient_shard(lower_context *context, fr_ref dy, int64_t rows,
+                            int64_t cols);
+lower_gradient lower_gradient_columns(lower_context *context, fr_ref whole,
+                                      int64_t rows, int64_t cols);
+
+/* A product that is split by its output, from the stream's rows of x. */
+void lower_column_forward(lower_context *context, const lower_kind *kind,
+                          const lower_matrix *matrix, fr_ref x, lower_kept kept,
+                          fr_ref y);
+/* One that is split by its input, summed over TP into the stream's rows. */
+void lower_row_forward(lower_context *context, const lower_kind *kind,
+                       const lower_matrix *matrix, fr_ref x, fr_ref target);
+/* Its gradients from the stream's dy. */
+void lower_row_backward(lower_context *context, const lower_kind *kind,
+                        const lower_matrix *matrix, fr_ref dy, fr_ref x,
+                        fr_ref dx);
 void lower_product_fwd(lower_context *context, const lower_kind *kind,
                        const lower_matrix *matrix, fr_ref x, fr_ref y);
 fr_instr *lower_product_dgrad(lower_context *context, const lower_kind *kind,
@@ -165,6 +183,20 @@ fr_ref lower_pass_column_backward(lower_context *context,
                                   const lower_kind *kind,
                                   const lower_matrix *matrix, fr_ref dy,
                                   fr_ref x);
+
+/* In pieces over the TP ranks: whole rows from a shard of them, times the
+ * matrix; the product, summed into a shard; gradients of whole rows. */
+bool lower_is_in_pieces(const lower_context *context);
+void lower_pass_gather_product(lower_context *context, const lower_kind *kind,
+                               const lower_matrix *matrix, fr_ref shard,
+                               fr_ref y);
+void lower_pass_product_scatter(lower_context *context, const lower_kind *kind,
+                                const lower_matrix *matrix, fr_ref x,
+                                fr_ref target);
+lower_gradient lower_pass_gather_dgrad(lower_context *context,
+                                       const lower_kind *kind,
+                                       const lower_matrix *matrix, fr_ref dy,
+                                       fr_ref dx);
 
 /* lower_ends.c: the loss; logits become their gradients. */
 void lower_loss(lower_context *context, fr_ref logits);

@@ -101,7 +101,8 @@ void lower_layer_forward(lower_class *lc, const fr_task *task, int32_t i)
 {
     const lower_context *context = lc->context;
     const lower_layer_at at = layer_at(lc, task, i);
-    const lower_layer_calls calls = lower_calls_of(context, at.layer);
+    const lower_kind *kind = lower_kind_of(context, at.layer);
+    const lower_layer_calls calls = kind->calls;
     const size_t slot = lower_slot(lc, task, i);
     uint32_t saved =
         lower_add_activation(lc, lower_saved_bytes(context, at.layer));
@@ -111,6 +112,10 @@ void lower_layer_forward(lower_class *lc, const fr_task *task, int32_t i)
     cast_weights(lc, &at);
     if (lower_is_ring(context)) {
         lower_ring_forward(lc, &at, &calls.ring_fwd, saved, out);
+    } else if (kind->forward.n_steps > 0) {
+        lower_pass_calls(lc, &at, &kind->forward,
+                         (lower_pass_blocks){saved, FR_BLOCK_NONE, out,
+                                             FR_BLOCK_NONE, false});
     } else {
         lower_add_layer_call(lc, &at, calls.i_fwd);
         fr_builder_bind(lc->builder, FR_SPACE_IN, at.input, 'r');
@@ -133,6 +138,14 @@ static uint32_t remake_layer(lower_class *lc, const lower_layer_at *at)
         lower_add_activation(lc, lower_saved_bytes(context, at->layer));
     if (lower_is_ring(context)) {
         lower_ring_forward(lc, at, &calls.ring_remake, saved, FR_BLOCK_NONE);
+        return saved;
+    }
+    const lower_kind *kind = lower_kind_of(context, at->layer);
+    if (kind->remake.n_steps > 0) {
+        lower_pass_calls(lc, at, &kind->remake,
+                         (lower_pass_blocks){saved, FR_BLOCK_NONE,
+                                             FR_BLOCK_NONE, FR_BLOCK_NONE,
+                                             false});
         return saved;
     }
     lower_add_layer_call(lc, at, calls.i_remake);
@@ -165,16 +178,18 @@ void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
     lower_before_use(lc);
     lower_fetch_layer(lc, task, i - 1);
     const lower_layer_at at = layer_at(lc, task, i);
-    const lower_layer_calls calls = lower_calls_of(context, at.layer);
+    const lower_kind *kind = lower_kind_of(context, at.layer);
+    const lower_layer_calls calls = kind->calls;
     if (lower_is_remade(context, i))
         saved = remake_layer(lc, &at);
     if (is_by_unit)
         lower_open_grads(lc, unit->i_set);
     if (lower_is_ring(context)) {
         lower_ring_backward(lc, &at, saved, gradient);
-    } else if (lower_kind_of(context, at.layer)->backward.n_steps > 0) {
-        lower_pass_calls(lc, &at, &lower_kind_of(context, at.layer)->backward,
-                         saved, gradient, FR_BLOCK_NONE);
+    } else if (kind->backward.n_steps > 0) {
+        lower_pass_calls(lc, &at, &kind->backward,
+                         (lower_pass_blocks){saved, gradient, FR_BLOCK_NONE,
+                                             FR_BLOCK_NONE, false});
     } else {
         bool is_split = calls.i_weights > 0;
         lower_add_layer_call(lc, &at, is_split ? calls.i_input : calls.i_bwd);

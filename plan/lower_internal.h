@@ -131,22 +131,24 @@ typedef struct lower_layer_calls {
     lower_ring_calls ring_fwd, ring_remake, ring_bwd;
 } lower_layer_calls;
 
-enum { LOWER_STEPS = 32, LOWER_NO_PIECE = 255 };
+enum { LOWER_STEPS = 160, LOWER_PIECES = 128, LOWER_NO_PIECE = 255 };
 
 /* A call of a pass; pieces that it reads and makes. */
 typedef struct lower_step {
     fr_lane lane;
     uint32_t i_segment;
     uint8_t in, out;
+    bool is_added;                              /* to the piece that it makes */
     bool reads_saved, reads_carry, reads_input; /* on other lanes */
 } lower_step;
 
 /* A layer's pass in several calls (lower_pass.c). */
 typedef struct lower_pass {
     char name[24];
-    uint8_t n_steps, n_pieces;
+    uint16_t n_steps;
+    uint8_t n_pieces;
     lower_step steps[LOWER_STEPS];
-    uint64_t piece_bytes[LOWER_STEPS];
+    uint64_t piece_bytes[LOWER_PIECES];
     uint64_t carry_bytes;
 } lower_pass;
 
@@ -165,7 +167,7 @@ typedef struct lower_kind {
                            once per step (segment i_cast, space LOW) */
     lower_layer_calls calls;
     /* Where it is cut, else no steps; of a ring before and after it. */
-    lower_pass backward, backward_end;
+    lower_pass forward, remake, backward, backward_end;
     uint64_t split_bytes; /* that the second part of backward reads of the
                              first, and ... */
     uint64_t late_bytes;  /* ... of forward, not among the saved */
@@ -426,10 +428,15 @@ void lower_add_layer_call(lower_class *lc, const lower_layer_at *at,
 void lower_bind_layer_grads(lower_class *lc, const lower_layer_at *at);
 
 /* lower_pass.c */
-/* `carry`: the block of CARRY, FR_BLOCK_NONE: one of the pass's own. */
+/* The blocks of a pass; FR_BLOCK_NONE: forward has no gradient, a layer that
+ * is made again no output; no carry: one of the pass's own. */
+typedef struct lower_pass_blocks {
+    uint32_t saved, gradient, out, carry;
+    bool is_carry_new;
+} lower_pass_blocks;
+
 void lower_pass_calls(lower_class *lc, const lower_layer_at *at,
-                      const lower_pass *pass, uint32_t saved, uint32_t gradient,
-                      uint32_t carry);
+                      const lower_pass *pass, lower_pass_blocks blocks);
 
 /* lower_ring.c */
 bool lower_is_ring(const lower_context *context);

@@ -409,15 +409,37 @@ static void remake_segment(lower_context *context, lower_kind *kind,
     emit_forward(context, kind, out, is_whole);
 }
 
-/* A layer of one call each way. */
+static void forward_passes(lower_context *context, lower_kind *kind,
+                           const char *name, bool is_remade)
+{
+    lower_pass_begin(context, &kind->forward, name, "fwd", 0);
+    emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
+    lower_pass_end(context);
+    if (!is_remade)
+        return;
+    const size_t first = context->segments.n;
+    lower_pass_begin(context, &kind->remake, name, "recompute", 0);
+    fr_ref out = lower_temp(context, context->shape.stream_bytes);
+    emit_forward(context, kind, out, true);
+    lower_pass_end(context);
+    for (size_t i = first; i < context->segments.n; i++)
+        context->segments.items[i].is_recompute = true;
+}
+
+/* A layer of one call each way, or of a pass. */
 static void whole_segments(lower_context *context, lower_kind *kind,
                            const char *name)
 {
-    kind->calls.i_fwd =
-        lower_segment_begin(context, FR_LANE_COMPUTE, "%s_fwd", name);
-    emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
-    if (context->plan->recompute == FR_RECOMPUTE_FULL)
-        remake_segment(context, kind, name);
+    bool is_remade = context->plan->recompute == FR_RECOMPUTE_FULL;
+    if (lower_is_pass_cut(context) && context->plan->is_tp_overlap) {
+        forward_passes(context, kind, name, is_remade);
+    } else {
+        kind->calls.i_fwd =
+            lower_segment_begin(context, FR_LANE_COMPUTE, "%s_fwd", name);
+        emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
+        if (is_remade)
+            remake_segment(context, kind, name);
+    }
     if (lower_is_pass_cut(context)) {
         lower_pass_begin(context, &kind->backward, name, "bwd", 0);
         emit_backward(context, kind);

@@ -45,17 +45,13 @@ lower_mlp_place lower_mlp_begin(lower_context *context, const lower_kind *kind,
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
+    const lower_matrix matrix = fc1_matrix(context, kind);
     lower_mlp_place at;
     at.fc1 = lower_place_kept(context, k->fc1,
                               lower_bytes(context, s->rows, s->fc1));
     at.act = lower_place_kept(context, k->act.wide,
                               lower_bytes(context, s->rows, s->ffn));
-    uint64_t mark = lower_temp_mark(context);
-    fr_ref whole = lower_gather_rows(
-        context, lower_operand(context, x, k->n2, s->stream_rows, s->hidden),
-        s->hidden, lower_product_dtype(context));
-    first_product(context, kind, whole, at.fc1);
-    lower_temp_reset(context, mark);
+    lower_column_forward(context, kind, &matrix, x, k->n2, at.fc1);
     activate(context, at.fc1, at.act);
     return at;
 }
@@ -67,10 +63,10 @@ void lower_mlp_finish(lower_context *context, const lower_kind *kind,
     const lower_matrix matrix = fc2_matrix(context, kind, true);
     fr_ref act =
         lower_operand(context, at.act, kind->saved.act, s->rows, s->ffn);
-    fr_ref partial = is_partial ? target : lower_partial_rows(context, target);
-    lower_product_fwd(context, kind, &matrix, act, partial);
-    if (!is_partial)
-        lower_sum_rows(context, partial, target);
+    if (is_partial)
+        lower_product_fwd(context, kind, &matrix, act, target);
+    else
+        lower_row_forward(context, kind, &matrix, act, target);
 }
 
 /* What selective recompute has dropped: x is there. */
@@ -110,11 +106,9 @@ fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,
     fr_ref dact =
         is_gated ? lower_temp(context, lower_bytes(context, s->rows, s->ffn))
                  : dfc1;
-    lower_gradient d = lower_gradient_operand(
-        context, lower_dropped(context, dy, kind->saved.mask2), true, s->rows,
-        s->hidden);
-    lower_product_dgrad(context, kind, &fc2, d.rows, dact);
-    lower_product_wgrad(context, &fc2, d.columns, at.act);
+    lower_row_backward(context, kind, &fc2,
+                       lower_dropped(context, dy, kind->saved.mask2), at.act,
+                       dact);
     fr_instr *instr = lower_activation(context, true, s->rows, s->ffn);
     instr->ref[0] = dact;
     instr->ref[1] = at.fc1;

@@ -20,11 +20,12 @@ bool lower_is_pass_cut(const lower_context *context)
 {
     const fr_plan *plan = context->plan;
     return plan->tp > 1 && plan->precision != FR_DTYPE_F32 &&
-           !context->model->is_parallel_block;
+           !context->model->is_parallel_block &&
+           !context->schedule->is_split; /* which cuts it otherwise */
 }
 
 static void add_step(lower_context *context, fr_lane lane, uint8_t in,
-                     uint8_t out)
+                     uint8_t out, bool is_added)
 {
     lower_pass *pass = context->pass;
     if (pass->n_steps == LOWER_STEPS) {
@@ -32,7 +33,8 @@ static void add_step(lower_context *context, fr_lane lane, uint8_t in,
         return;
     }
     uint64_t used = context->temp_used; /* scratch lives on */
-    lower_step step = {.lane = lane, .in = in, .out = out};
+    lower_step step = {
+        .lane = lane, .in = in, .out = out, .is_added = is_added};
     step.i_segment = lower_segment_begin(context, lane, "%s_%u", pass->name,
                                          (unsigned)pass->n_steps);
     context->temp_used = used;
@@ -46,7 +48,7 @@ void lower_pass_begin(lower_context *context, lower_pass *pass,
     context->pass = pass;
     context->temp_used = first_bytes;
     snprintf(pass->name, sizeof pass->name, "%s_%s", name, direction);
-    add_step(context, FR_LANE_COMPUTE, LOWER_NO_PIECE, LOWER_NO_PIECE);
+    add_step(context, FR_LANE_COMPUTE, LOWER_NO_PIECE, LOWER_NO_PIECE, false);
 }
 
 void lower_pass_end(lower_context *context)
@@ -57,18 +59,18 @@ void lower_pass_end(lower_context *context)
 
 void lower_pass_compute(lower_context *context, uint8_t in, uint8_t out)
 {
-    add_step(context, FR_LANE_COMPUTE, in, out);
+    add_step(context, FR_LANE_COMPUTE, in, out, false);
 }
 
 void lower_pass_beside(lower_context *context, uint8_t in, uint8_t out)
 {
-    add_step(context, FR_LANE_TP, in, out);
+    add_step(context, FR_LANE_TP, in, out, false);
 }
 
 uint8_t lower_pass_piece(lower_context *context, uint64_t n_bytes)
 {
     lower_pass *pass = context->pass;
-    if (pass->n_pieces == LOWER_STEPS) {
+    if (pass->n_pieces == LOWER_PIECES) {
         context->is_out_of_memory = true;
         return 0;
     }
@@ -141,52 +143,205 @@ fr_ref lower_pass_column_backward(lower_context *context,
     return lower_ref(FR_SPACE_PIECE_IN, 0);
 }
 
+/* ---- products in pieces
+ * ------------------------------------------------------ */
+
+/*
+ * With is_tp_overlap a product takes the rows of one rank at a time while
+ * those of the next are on their way, and its sums go round the same way
+ * (Transformer Engine's userbuffers, PyTorch's async TP; Wang et al., ASPLOS
+ * 2023, doi 10.1145/3567955.3567959).
+ */
+bool lower_is_in_pieces(const lower_context *context)
+{
+    return context->pass && context->plan->is_tp_overlap &&
+           context->plan->is_sequence_parallel;
+}
+
+static void shift(lower_context *context, uint64_t n, fr_dtype dtype,
+                  uint8_t from, uint8_t to)
+{
+    lower_pass_beside(context, from, to);
+    fr_instr *instr =
+        lower_collective(context, FR_OP_SHIFT, FR_AXIS_TP, dtype, n);
+    instr->ref[0] = lower_ref(FR_SPACE_PIECE_IN, 0);
+    instr->ref[1] = lower_ref(FR_SPACE_PIECE_OUT, 0);
+}
+
+static fr_ref row_of(fr_ref ref, int64_t i, uint64_t n_bytes)
+{
+    ref.offset_bytes += (uint64_t)i * n_bytes;
+    return ref;
+}
+
+/* Piece i of what goes round, while i + 1 is on its way. */
+static uint8_t next_piece(lower_context *context, int64_t i, uint8_t now,
+                          uint64_t n, fr_dtype dtype)
+{
+    if (i + 1 == context->plan->tp)
+        return now;
+    uint8_t next = lower_pass_piece(context, n * fr_dtype_bytes(dtype));
+    shift(context, n, dtype, now, next);
+    return next;
+}
+
+/* The own rows become the first piece. */
+static uint8_t first_piece(lower_context *context, fr_ref shard,
+                           uint64_t n_bytes)
+{
+    uint8_t piece = lower_pass_piece(context, n_bytes);
+    lower_pass_compute(context, LOWER_NO_PIECE, piece);
+    lower_copy(context, shard, lower_ref(FR_SPACE_PIECE_OUT, 0), n_bytes);
+    return piece;
+}
+
+void lower_pass_gather_product(lower_context *context, const lower_kind *kind,
+                               const lower_matrix *matrix, fr_ref shard,
+                               fr_ref y)
+{
+    const int64_t tp = context->plan->tp;
+    const fr_dtype dtype = lower_product_dtype(context);
+    lower_matrix part = *matrix;
+    part.m = matrix->m / tp;
+    const uint64_t n = (uint64_t)(part.m * part.k);
+    uint8_t now = first_piece(context, shard, n * fr_dtype_bytes(dtype));
+    for (int64_t i = 0; i < tp; i++) {
+        uint8_t next = next_piece(context, i, now, n, dtype);
+        lower_pass_compute(context, now, LOWER_NO_PIECE);
+        lower_product_fwd(context, kind, &part, lower_ref(FR_SPACE_PIECE_IN, 0),
+                          row_of(y, i, lower_bytes(context, part.m, part.n)));
+        now = next;
+    }
+    lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);
+}
+
+void lower_pass_product_scatter(lower_context *context, const lower_kind *kind,
+                                const lower_matrix *matrix, fr_ref x,
+                                fr_ref target)
+{
+    const int64_t tp = context->plan->tp;
+    const fr_dtype dtype = fr_plan_storage_dtype(context->plan);
+    const uint64_t width = fr_dtype_bytes(lower_product_dtype(context));
+    lower_matrix part = *matrix;
+    part.m = matrix->m / tp;
+    const int64_t n = part.m * part.n;
+    const uint64_t n_bytes = lower_bytes(context, part.m, part.n);
+    uint8_t arrived = LOWER_NO_PIECE;
+    for (int64_t i = 0; i < tp; i++) {
+        bool is_last = i + 1 == tp;
+        uint8_t made =
+            is_last ? LOWER_NO_PIECE : lower_pass_piece(context, n_bytes);
+        fr_ref y = is_last ? target : lower_ref(FR_SPACE_PIECE_OUT, 0);
+        lower_pass_compute(context, LOWER_NO_PIECE, made);
+        lower_product_fwd(context, kind, &part,
+                          row_of(x, i, (uint64_t)(part.m * part.k) * width), y);
+        if (i > 0) {
+            add_step(context, FR_LANE_COMPUTE, arrived, made, true);
+            lower_add(context, lower_ref(FR_SPACE_PIECE_IN, 0), y, n);
+        }
+        if (is_last)
+            break;
+        arrived = lower_pass_piece(context, n_bytes);
+        shift(context, (uint64_t)n, dtype, made, arrived);
+    }
+    lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);
+}
+
+/* The weight's gradient reads all rows: they are put together on the way. */
+lower_gradient lower_pass_gather_dgrad(lower_context *context,
+                                       const lower_kind *kind,
+                                       const lower_matrix *matrix, fr_ref dy,
+                                       fr_ref dx)
+{
+    const int64_t tp = context->plan->tp;
+    const fr_dtype dtype = lower_product_dtype(context);
+    lower_matrix part = *matrix;
+    part.m = matrix->m / tp;
+    const uint64_t n = (uint64_t)(part.m * part.n);
+    const uint64_t n_bytes = n * fr_dtype_bytes(dtype);
+    fr_ref whole = lower_temp(context, n_bytes * (uint64_t)tp);
+    fr_ref shard = lower_gradient_shard(context, dy, part.m, part.n);
+    uint8_t now = first_piece(context, shard, n_bytes);
+    for (int64_t i = 0; i < tp; i++) {
+        uint8_t next = next_piece(context, i, now, n, dtype);
+        lower_pass_compute(context, now, LOWER_NO_PIECE);
+        lower_product_dgrad(
+            context, kind, &part, lower_ref(FR_SPACE_PIECE_IN, 0),
+            row_of(dx, i, lower_bytes(context, part.m, part.k)));
+        lower_copy(context, lower_ref(FR_SPACE_PIECE_IN, 0),
+                   row_of(whole, i, n_bytes), n_bytes);
+        now = next;
+    }
+    lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);
+    return lower_gradient_columns(context, whole, matrix->m, matrix->n);
+}
+
 /* ---- calls
  * ------------------------------------------------------------------- */
 
 static void bind_compute(lower_class *lc, const lower_layer_at *at,
-                         uint32_t i_segment, uint32_t saved, uint32_t gradient)
+                         const lower_step *step,
+                         const lower_pass_blocks *blocks, bool is_first)
 {
-    lower_add_layer_call(lc, at, i_segment);
-    lower_bind_layer_grads(lc, at);
-    fr_builder_bind(lc->builder, FR_SPACE_IN, gradient, 'm');
-    fr_builder_bind(lc->builder, FR_SPACE_INPUT, at->input, 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'r');
+    bool is_backward = blocks->gradient != FR_BLOCK_NONE;
+    lower_add_layer_call(lc, at, step->i_segment);
+    if (is_backward)
+        lower_bind_layer_grads(lc, at);
+    fr_builder_bind(lc->builder, FR_SPACE_IN,
+                    is_backward ? blocks->gradient : at->input,
+                    is_backward ? 'm' : 'r');
+    if (is_backward)
+        fr_builder_bind(lc->builder, FR_SPACE_INPUT, at->input, 'r');
+    fr_builder_bind(lc->builder, FR_SPACE_SAVED, blocks->saved,
+                    is_backward ? 'r'
+                    : is_first  ? 'w'
+                                : 'm');
+    fr_builder_bind(lc->builder, FR_SPACE_OUT, blocks->out,
+                    is_first ? 'w' : 'm');
+    fr_builder_bind(lc->builder, FR_SPACE_CARRY, blocks->carry,
+                    is_first && blocks->is_carry_new ? 'w' : 'm');
+}
+
+static void bind_beside(lower_class *lc, const lower_layer_at *at,
+                        const lower_step *step, const lower_pass_blocks *blocks)
+{
+    lower_add_call(lc, step->i_segment, at->layer, at->task->micro_batch,
+                   at->task->chunk);
+    if (step->reads_saved)
+        fr_builder_bind(lc->builder, FR_SPACE_SAVED, blocks->saved, 'r');
+    if (step->reads_input)
+        fr_builder_bind(lc->builder, FR_SPACE_INPUT, at->input, 'r');
+    if (step->reads_carry)
+        fr_builder_bind(lc->builder, FR_SPACE_CARRY, blocks->carry, 'r');
 }
 
 void lower_pass_calls(lower_class *lc, const lower_layer_at *at,
-                      const lower_pass *pass, uint32_t saved, uint32_t gradient,
-                      uint32_t carry)
+                      const lower_pass *pass, lower_pass_blocks blocks)
 {
-    uint32_t pieces[LOWER_STEPS];
-    bool is_carry_new = carry == FR_BLOCK_NONE;
+    uint32_t pieces[LOWER_PIECES];
     for (uint8_t i = 0; i < pass->n_pieces; i++)
         pieces[i] = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false,
                                          pass->piece_bytes[i]);
-    if (is_carry_new)
-        carry = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false,
-                                     pass->carry_bytes);
-    for (uint8_t i = 0; i < pass->n_steps; i++) {
+    blocks.is_carry_new = blocks.carry == FR_BLOCK_NONE;
+    if (blocks.is_carry_new)
+        blocks.carry = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS,
+                                            false, pass->carry_bytes);
+    for (uint16_t i = 0; i < pass->n_steps; i++) {
         const lower_step *step = &pass->steps[i];
-        if (step->lane == FR_LANE_COMPUTE) {
-            bind_compute(lc, at, step->i_segment, saved, gradient);
-            fr_builder_bind(lc->builder, FR_SPACE_CARRY, carry,
-                            i == 0 && is_carry_new ? 'w' : 'm');
-        } else {
-            lower_add_call(lc, step->i_segment, at->layer,
-                           at->task->micro_batch, at->task->chunk);
-            if (step->reads_saved)
-                fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'r');
-            if (step->reads_input)
-                fr_builder_bind(lc->builder, FR_SPACE_INPUT, at->input, 'r');
-            if (step->reads_carry)
-                fr_builder_bind(lc->builder, FR_SPACE_CARRY, carry, 'r');
-        }
+        if (step->lane == FR_LANE_COMPUTE)
+            bind_compute(lc, at, step, &blocks, i == 0);
+        else
+            bind_beside(lc, at, step, &blocks);
         if (step->in != LOWER_NO_PIECE)
             fr_builder_bind(lc->builder, FR_SPACE_PIECE_IN, pieces[step->in],
                             'r');
         if (step->out != LOWER_NO_PIECE)
             fr_builder_bind(lc->builder, FR_SPACE_PIECE_OUT, pieces[step->out],
-                            'w');
+                            step->is_added ? 'm' : 'w');
+        /* What is still on its way keeps its memory beside this call. */
+        if (i > 0 && step->lane == FR_LANE_COMPUTE &&
+            pass->steps[i - 1].lane != FR_LANE_COMPUTE &&
+            pass->steps[i - 1].in != LOWER_NO_PIECE)
+            fr_builder_keep(lc->builder, pieces[pass->steps[i - 1].in]);
     }
 }

@@ -209,7 +209,9 @@ void lower_ring_backward(lower_class *lc, const lower_layer_at *at,
         add_piece(lc, largest(carry_bytes(context), kind->backward.carry_bytes,
                               kind->backward_end.carry_bytes));
     if (is_cut) {
-        lower_pass_calls(lc, at, &kind->backward, saved, gradient, carry);
+        lower_pass_calls(
+            lc, at, &kind->backward,
+            (lower_pass_blocks){saved, gradient, FR_BLOCK_NONE, carry, false});
     } else {
         add_backward_call(lc, at, calls->i_begin, saved, gradient);
         fr_builder_bind(lc->builder, FR_SPACE_CARRY, carry, 'w');
@@ -232,7 +234,9 @@ void lower_ring_backward(lower_class *lc, const lower_layer_at *at,
     fr_builder_bind(lc->builder, FR_SPACE_PIECE_IN, piece, 'r');
     fr_builder_bind(lc->builder, FR_SPACE_CARRY, carry, 'm');
     if (is_cut) {
-        lower_pass_calls(lc, at, &kind->backward_end, saved, gradient, carry);
+        lower_pass_calls(
+            lc, at, &kind->backward_end,
+            (lower_pass_blocks){saved, gradient, FR_BLOCK_NONE, carry, false});
         return;
     }
     add_backward_call(lc, at, calls->i_end, saved, gradient);

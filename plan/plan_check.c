@@ -201,7 +201,7 @@ static fr_status check_stages(const fr_plan *plan, const fr_model *model,
                               fr_err *err)
 {
     int64_t n_stages = (int64_t)plan->pp * plan->vpp;
-    if (model->n_layers < n_stages)
+    if (model->n_layers < n_stages && plan->n_split == 0)
         return fr_fail(err, FR_INPUT,
                        "layers %lld < pp %d x vpp %d; choose pp x vpp of at "
                        "most %lld",
@@ -216,11 +216,13 @@ static fr_status check_stages(const fr_plan *plan, const fr_model *model,
                        plan->n_split, plan->pp, plan->vpp, (long long)n_stages);
     int64_t sum = 0;
     for (int32_t i = 0; i < plan->n_split; i++) {
-        if (plan->layer_split[i] < 1)
+        /* The embedding or the loss may have a stage of its own. */
+        int32_t least = i == 0 || i + 1 == plan->n_split ? 0 : 1;
+        if (plan->layer_split[i] < least)
             return fr_fail(err, FR_INPUT,
                            "layer_split: stage %d has %d layers; give at least "
-                           "1",
-                           i, plan->layer_split[i]);
+                           "%d",
+                           i, plan->layer_split[i], least);
         sum += plan->layer_split[i];
     }
     if (sum != model->n_layers)
@@ -407,6 +409,10 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
 {
     FR_TRY(fr_plan_check(plan, model, job, err));
     FR_TRY(check_model_executable(model, job->seq, err));
+    if (plan->n_split > 1 && (plan->layer_split[0] == 0 ||
+                              plan->layer_split[plan->n_split - 1] == 0))
+        return refuse(err, "a stage of the embedding or the loss alone",
+                      "give every stage a layer");
     if (job->dropout > 0)
         return refuse(err, "dropout", "choose dropout 0");
     if (plan->cp > 1)
@@ -491,8 +497,9 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
                        "etp %d > tp %d; choose etp of at most tp", plan->etp,
                        plan->tp);
     FR_TRY(check_context_lowerable(plan, model, err));
-    if (plan->is_tp_overlap)
-        return refuse(err, "tensor-parallel overlap", "leave it out");
+    if (plan->is_tp_overlap && plan->tp > 8)
+        return refuse(err, "tensor-parallel overlap over more than 8 ranks",
+                      "leave it out");
     return FR_OK;
 }
 

@@ -53,7 +53,9 @@ static cell_kind kind_of(const fr_program *program, const fr_span *span)
 
 typedef struct picture {
     int n_cells;
-    int n_ranks;
+    int n_ranks;      /* that have a line */
+    int32_t *ranks;   /* [n_ranks] */
+    int64_t n_others; /* that would have one */
     int64_t end_ps;
     int64_t *busy_ps; /* [n_ranks][FR_LANE_N][n_cells][CELL_N] */
     bool *is_used;    /* [n_ranks][FR_LANE_N] */
@@ -73,7 +75,21 @@ static int64_t edge_ps(const picture *p, int i)
     return p->end_ps / p->n_cells * i + p->end_ps % p->n_cells * i / p->n_cells;
 }
 
-static void paint(picture *p, const fr_span *span, cell_kind kind)
+/* The line of a rank; -1: it has none. */
+static int line_of(const picture *p, int32_t rank)
+{
+    int low = 0, high = p->n_ranks;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (p->ranks[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < p->n_ranks && p->ranks[low] == rank ? low : -1;
+}
+
+static void paint(picture *p, int line, const fr_span *span, cell_kind kind)
 {
     double frac = (double)span->begin_ps / (double)p->end_ps;
     int first = (int)(frac * p->n_cells) - 1; /* one early: rounding */
@@ -84,9 +100,9 @@ static void paint(picture *p, const fr_span *span, cell_kind kind)
         int64_t from = span->begin_ps > low_ps ? span->begin_ps : low_ps;
         int64_t to = span->end_ps < high_ps ? span->end_ps : high_ps;
         if (to > from)
-            cell_at(p, span->rank, span->lane, i)[kind] += to - from;
+            cell_at(p, line, span->lane, i)[kind] += to - from;
     }
-    p->is_used[span->rank * FR_LANE_N + span->lane] = true;
+    p->is_used[line * FR_LANE_N + span->lane] = true;
 }
 
 static cell_kind longest(const picture *p, int rank, int lane, int cell)
@@ -103,12 +119,13 @@ static cell_kind longest(const picture *p, int rank, int lane, int cell)
     return 2 * all_ps * p->n_cells < p->end_ps ? CELL_IDLE : (cell_kind)best;
 }
 
-static void print_line(const picture *p, int rank, int lane, bool is_unicode,
+static void print_line(const picture *p, int line, int lane, bool is_unicode,
                        bool *is_seen, fr_buffer *out)
 {
-    fr_buffer_printf(out, "%4d %-8s ", rank, fr_lane_name((fr_lane)lane));
+    fr_buffer_printf(out, "%4d %-8s ", (int)p->ranks[line],
+                     fr_lane_name((fr_lane)lane));
     for (int i = 0; i < p->n_cells; i++) {
-        cell_kind kind = longest(p, rank, lane, i);
+        cell_kind kind = longest(p, line, lane, i);
         is_seen[kind] = true;
         fr_buffer_puts(out,
                        is_unicode ? cells[kind].unicode : cells[kind].ascii);
@@ -117,19 +134,21 @@ static void print_line(const picture *p, int rank, int lane, bool is_unicode,
 }
 
 static void print_picture(const picture *p, const fr_gantt_options *options,
-                          int64_t world, fr_buffer *out)
+                          bool is_folded, fr_buffer *out)
 {
     char time[FR_FORMAT_MAX];
     bool is_seen[CELL_N] = {false};
     fr_buffer_printf(out, "rank lane     0%*s\n", p->n_cells - 1,
                      fr_format_s(time, sizeof time, 1e-12 * (double)p->end_ps));
-    for (int rank = 0; rank < p->n_ranks; rank++)
+    for (int line = 0; line < p->n_ranks; line++)
         for (int lane = 0; lane < FR_LANE_N; lane++)
-            if (p->is_used[rank * FR_LANE_N + lane])
-                print_line(p, rank, lane, options->is_unicode, is_seen, out);
-    if (world > p->n_ranks)
+            if (p->is_used[line * FR_LANE_N + lane])
+                print_line(p, line, lane, options->is_unicode, is_seen, out);
+    if (p->n_others > 0)
         fr_buffer_printf(out, "... and %lld ranks more\n",
-                         (long long)(world - p->n_ranks));
+                         (long long)p->n_others);
+    if (is_folded)
+        fr_buffer_puts(out, "(one rank for all that do the same)\n");
     fr_buffer_puts(out, "             ");
     for (int k = 0; k < CELL_N; k++)
         if (is_seen[k])
@@ -146,10 +165,7 @@ fr_status fr_gantt_text(const fr_program *program, const fr_timeline *timeline,
 {
     enum { LABEL_COLUMNS = 14 };
     int64_t world = fr_plan_world(&program->plan);
-    picture p = {.n_cells = options->n_columns - LABEL_COLUMNS,
-                 .n_ranks = world < options->n_ranks_max
-                                ? (int)world
-                                : options->n_ranks_max};
+    picture p = {.n_cells = options->n_columns - LABEL_COLUMNS};
     for (size_t i = 0; i < timeline->n; i++)
         if (timeline->at[i].step == options->step &&
             timeline->at[i].end_ps > p.end_ps)
@@ -157,20 +173,35 @@ fr_status fr_gantt_text(const fr_program *program, const fr_timeline *timeline,
     if (p.end_ps == 0)
         return fr_fail(err, FR_INPUT, "the timeline has no step %d",
                        options->step);
+    p.ranks = malloc(((size_t)options->n_ranks_max + 1) * sizeof *p.ranks);
+    if (p.ranks == NULL)
+        return fr_fail_no_memory(err);
+    const int32_t *spans_of_rank = timeline->spans_of_rank;
+    for (int32_t rank = 0; rank < world; rank++) {
+        if (spans_of_rank != NULL && spans_of_rank[rank] != rank)
+            continue;
+        if (p.n_ranks < options->n_ranks_max)
+            p.ranks[p.n_ranks++] = rank;
+        else
+            p.n_others++;
+    }
     size_t n_lines = (size_t)p.n_ranks * FR_LANE_N;
     p.busy_ps = calloc(n_lines * (size_t)p.n_cells * CELL_N, sizeof *p.busy_ps);
     p.is_used = calloc(n_lines, sizeof *p.is_used);
     if (p.busy_ps == NULL || p.is_used == NULL) {
+        free(p.ranks);
         free(p.busy_ps);
         free(p.is_used);
         return fr_fail_no_memory(err);
     }
     for (size_t i = 0; i < timeline->n; i++) {
         const fr_span *span = &timeline->at[i];
-        if (span->step == options->step && span->rank < p.n_ranks)
-            paint(&p, span, kind_of(program, span));
+        int line = span->step == options->step ? line_of(&p, span->rank) : -1;
+        if (line >= 0)
+            paint(&p, line, span, kind_of(program, span));
     }
-    print_picture(&p, options, world, out);
+    print_picture(&p, options, spans_of_rank != NULL, out);
+    free(p.ranks);
     free(p.busy_ps);
     free(p.is_used);
     return fr_buffer_check(out, err);

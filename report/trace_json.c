@@ -114,6 +114,8 @@ static void put_flow(const writer *w, const fr_span *span)
     fr_coord coord = fr_plan_coord(&w->program->plan, span->rank);
     coord.pp = instr->peer;
     int64_t peer = fr_plan_rank(&w->program->plan, coord);
+    if (w->part->timeline->spans_of_rank != NULL)
+        peer = w->part->timeline->spans_of_rank[peer];
     begin_event(w, "pp", is_send ? "s" : "f", span->lane);
     fr_buffer_printf(w->out, ",\"cat\":\"pp\",\"id\":\"%s.%u.%lld.%lld\"",
                      w->part->label, instr->tag,

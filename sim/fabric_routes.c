@@ -23,8 +23,7 @@ static fr_status alloc_links(fr_fabric_routes *r, int64_t n, fr_err *err)
     return r->link_Bps != NULL ? FR_OK : fr_fail_no_memory(err);
 }
 
-/* ---- trees ------------------------------------------------------------------
- */
+/* ---- trees -------------------------------------------------------------- */
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -100,8 +99,7 @@ static fr_status list_tree(const fr_fabric_routes *r, int64_t from, int64_t to,
     return FR_OK;
 }
 
-/* ---- torus ------------------------------------------------------------------
- */
+/* ---- torus -------------------------------------------------------------- */
 
 static fr_status init_torus(fr_fabric_routes *r, fr_err *err)
 {
@@ -133,8 +131,7 @@ static fr_status list_torus(const fr_fabric_routes *r, int64_t from, int64_t to,
     return FR_OK;
 }
 
-/* ---- dragonfly --------------------------------------------------------------
- */
+/* ---- dragonfly ---------------------------------------------------------- */
 
 static fr_status init_dragonfly(fr_fabric_routes *r, fr_err *err)
 {
@@ -178,8 +175,7 @@ static fr_status list_dragonfly(const fr_fabric_routes *r, int64_t from,
     return add_local(fabric, gateway(fabric, group_b, group_a), b, out, err);
 }
 
-/* ---- a list of links
- * ---------------------------------------------------------- */
+/* ---- a list of links ---------------------------------------------------- */
 
 static double slow_frac(const fr_cluster *cluster, int64_t link)
 {
@@ -251,10 +247,47 @@ static fr_status list_links(fr_fabric_routes *r, int64_t from, int64_t to,
     return FR_OK;
 }
 
-/* ---- all kinds
- * ---------------------------------------------------------------- */
+/* ---- PCIe --------------------------------------------------------------- */
 
-fr_status fr_fabric_routes_init(const fr_cluster *cluster,
+/* After the links of the fabric. */
+static fr_status init_pcie(fr_fabric_routes *r, fr_err *err)
+{
+    const fr_cluster *cluster = r->cluster;
+    int64_t n_nodes = fr_cluster_n_nodes(cluster);
+    for (size_t i = 0; i < cluster->n_node_types; i++)
+        if (cluster->node_types[i].n_pcie_switches > r->n_pcie)
+            r->n_pcie = cluster->node_types[i].n_pcie_switches;
+    int64_t n = r->n_links + n_nodes * r->n_pcie * N_WAYS;
+    if (n > INT32_MAX / 4)
+        return fr_fail(err, FR_INPUT, "cluster %s: more than %d PCIe links",
+                       cluster->name, INT32_MAX / 4);
+    double *link_Bps = realloc(r->link_Bps, ((size_t)n + 1) * sizeof *link_Bps);
+    if (link_Bps == NULL)
+        return fr_fail_no_memory(err);
+    r->link_Bps = link_Bps;
+    r->first_pcie = r->n_links;
+    r->n_links = (int32_t)n;
+    for (int64_t node = 0; node < n_nodes; node++)
+        for (int32_t k = 0; k < r->n_pcie * N_WAYS; k++)
+            link_Bps[r->first_pcie + node * r->n_pcie * N_WAYS + k] =
+                fr_cluster_node_type(cluster, node)->pcie_uplink_Bps;
+    return FR_OK;
+}
+
+fr_status fr_fabric_routes_pcie(const fr_fabric_routes *r, int64_t node,
+                                int32_t from, int32_t to, fr_route *out,
+                                fr_err *err)
+{
+    int64_t first = r->first_pcie + node * r->n_pcie * N_WAYS;
+    if (from == to)
+        return FR_OK;
+    FR_TRY(add_link(out, first + from * N_WAYS + UP, err));
+    return to < 0 ? FR_OK : add_link(out, first + to * N_WAYS + DOWN, err);
+}
+
+/* ---- all kinds ---------------------------------------------------------- */
+
+fr_status fr_fabric_routes_init(const fr_cluster *cluster, bool has_pcie,
                                 fr_fabric_routes *out, fr_err *err)
 {
     fr_fabric_routes routes = {.cluster = cluster, .n_rails = 1, .from = -1};
@@ -282,6 +315,8 @@ fr_status fr_fabric_routes_init(const fr_cluster *cluster,
     case FR_FABRIC_N:
         break;
     }
+    if (status == FR_OK && has_pcie)
+        status = init_pcie(&routes, err);
     if (status != FR_OK) {
         fr_fabric_routes_release(&routes);
         return status;

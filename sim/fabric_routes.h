@@ -8,6 +8,9 @@
  *   dragonfly  minimal routing: local, global, local
  *   links      fewest links
  *
+ * And inside nodes, where asked for, the way up of each PCIe switch to its
+ * socket and the way down.
+ *
  * Every direction is a link of its own.
  */
 #ifndef FR_SIM_FABRIC_ROUTES_H
@@ -24,6 +27,7 @@ typedef struct fr_fabric_routes {
     int32_t n_links;
     double *link_Bps;
     int32_t first_of_level[FR_CLUSTER_LEVELS]; /* trees; -1: never narrow */
+    int32_t first_pcie, n_pcie; /* n_pcie switches for every node; 0: none */
     /* LINKS: the ways from one node, found last */
     int64_t from;
     int64_t *hops, *via;
@@ -31,7 +35,8 @@ typedef struct fr_fabric_routes {
 
 /* n_links is 0 where nothing is narrower than the NICs. */
 FR_CHECKED fr_status fr_fabric_routes_init(const fr_cluster *cluster,
-                                           fr_fabric_routes *out, fr_err *err);
+                                           bool has_pcie, fr_fabric_routes *out,
+                                           fr_err *err);
 void fr_fabric_routes_release(fr_fabric_routes *routes);
 
 /* Appends the links on the way between two nodes of the cluster to *out;
@@ -39,6 +44,12 @@ void fr_fabric_routes_release(fr_fabric_routes *routes);
 FR_CHECKED fr_status fr_fabric_routes_list(fr_fabric_routes *routes,
                                            int64_t from, int64_t to,
                                            int32_t rail, fr_route *out,
+                                           fr_err *err);
+
+/* From one PCIe switch of a node to another; to -1: to the socket. */
+FR_CHECKED fr_status fr_fabric_routes_pcie(const fr_fabric_routes *routes,
+                                           int64_t node, int32_t from,
+                                           int32_t to, fr_route *out,
                                            fr_err *err);
 
 #endif

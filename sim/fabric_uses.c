@@ -11,6 +11,7 @@
 typedef struct builder {
     const fr_rank_layout *layout;
     fr_fabric_routes routes;
+    bool has_port;    /* GPUs talk over PCIe switches */
     fr_route route;   /* scratch */
     double *weight;   /* [n_links] of the rank at hand, 0: not crossed */
     fr_route crossed; /* links with a weight */
@@ -37,14 +38,45 @@ static int32_t rail_of(const builder *b, int32_t rank)
     return local * b->routes.n_rails / n_devices;
 }
 
-/* A share of what `rank` sends goes to another node. */
-static fr_status add_way(builder *b, int32_t rank, int32_t to_group,
-                         double weight, fr_err *err)
+static const fr_node_type *type_of(const builder *b, int32_t rank)
 {
-    b->route.n = 0;
-    FR_TRY(fr_fabric_routes_list(
-        &b->routes, fr_rank_layout_node(b->layout, rank),
-        b->layout->node_of_group[to_group], rail_of(b, rank), &b->route, err));
+    return fr_cluster_node_type(b->layout->cluster,
+                                fr_rank_layout_node(b->layout, rank));
+}
+
+static int32_t least(int32_t x, int32_t y)
+{
+    return x < y ? x : y;
+}
+
+/* The PCIe switch of the rank's device, and that of its NIC. */
+static int32_t switch_of(const builder *b, int32_t rank)
+{
+    const fr_node_type *type = type_of(b, rank);
+    int32_t local = least(b->layout->local[rank], type->n_devices - 1);
+    return local * type->n_pcie_switches / type->n_devices;
+}
+
+static int32_t nic_switch_of(const builder *b, int32_t rank)
+{
+    const fr_node_type *type = type_of(b, rank);
+    int32_t local = least(b->layout->local[rank], type->n_devices - 1);
+    if (type->n_nics < 1)
+        return switch_of(b, rank);
+    int32_t nic = local * type->n_nics / type->n_devices;
+    return nic * type->n_pcie_switches / type->n_nics;
+}
+
+static bool has_switches(const builder *b, int32_t rank)
+{
+    const fr_node_type *type = type_of(b, rank);
+    return b->routes.n_pcie > 0 && type->n_pcie_switches > 1 &&
+           type->pcie_uplink_Bps > 0 && type->n_devices > 0;
+}
+
+/* The links in `route` get a share of what the rank sends. */
+static fr_status add_route(builder *b, double weight, fr_err *err)
+{
     for (size_t i = 0; i < b->route.n; i++) {
         int32_t link = b->route.items[i];
         if (b->weight[link] == 0 && fr_vec_push(&b->crossed, link) != FR_OK)
@@ -52,6 +84,52 @@ static fr_status add_way(builder *b, int32_t rank, int32_t to_group,
         b->weight[link] += weight;
     }
     return FR_OK;
+}
+
+/* A share of what `rank` sends goes to another node. */
+static fr_status add_way(builder *b, int32_t rank, int32_t to_group,
+                         double weight, fr_err *err)
+{
+    int32_t node = fr_rank_layout_node(b->layout, rank);
+    int32_t to = b->layout->node_of_group[to_group];
+    b->route.n = 0;
+    FR_TRY(fr_fabric_routes_list(&b->routes, node, to, rail_of(b, rank),
+                                 &b->route, err));
+    if (node != to && has_switches(b, rank))
+        FR_TRY(fr_fabric_routes_pcie(&b->routes, node, switch_of(b, rank),
+                                     nic_switch_of(b, rank), &b->route, err));
+    return add_route(b, weight, err);
+}
+
+/* To the next member on the same node, if it hangs on another switch. */
+static fr_status add_port(builder *b, int32_t rank, const int32_t *members,
+                          int32_t n, int32_t position, fr_err *err)
+{
+    const int32_t *node = b->layout->node.group_of_rank;
+    if (!has_switches(b, rank) || type_of(b, rank)->intra_kind != FR_INTRA_PCIE)
+        return FR_OK;
+    for (int32_t i = 1; i < n; i++) {
+        int32_t next = members[(position + i) % n];
+        if (node[next] != node[rank])
+            continue;
+        b->route.n = 0;
+        FR_TRY(fr_fabric_routes_pcie(
+            &b->routes, fr_rank_layout_node(b->layout, rank),
+            switch_of(b, rank), switch_of(b, next), &b->route, err));
+        return add_route(b, 1.0, err);
+    }
+    return FR_OK;
+}
+
+static fr_status add_host(builder *b, int32_t rank, fr_err *err)
+{
+    if (!has_switches(b, rank))
+        return FR_OK;
+    b->route.n = 0;
+    FR_TRY(fr_fabric_routes_pcie(&b->routes,
+                                 fr_rank_layout_node(b->layout, rank),
+                                 switch_of(b, rank), -1, &b->route, err));
+    return add_route(b, 1.0, err);
 }
 
 /* What the rank crosses becomes its uses. */
@@ -110,6 +188,8 @@ static fr_status add_rank(builder *b, const fr_fabric_flow *flow, int32_t rank,
                           int32_t position, fr_err *err)
 {
     const fr_partition *p = &b->layout->axes[flow->axis];
+    if (flow->traffic == FR_TRAFFIC_HOST)
+        return add_host(b, rank, err);
     int32_t group = p->group_of_rank[rank];
     const int32_t *members = &p->members[p->first[group]];
     int32_t n = fr_partition_size(p, group);
@@ -117,8 +197,13 @@ static fr_status add_rank(builder *b, const fr_fabric_flow *flow, int32_t rank,
         if (!has_peer(b->layout, rank, flow))
             return FR_OK;
         int32_t peer = members[flow->coordinate];
+        const int32_t pair[] = {rank, peer};
+        if (flow->traffic == FR_TRAFFIC_PORT)
+            return add_port(b, rank, pair, 2, 0, err);
         return add_way(b, rank, b->layout->node.group_of_rank[peer], 1.0, err);
     }
+    if (flow->traffic == FR_TRAFFIC_PORT)
+        return add_port(b, rank, members, n, position, err);
     if (p->scopes[group].n_nodes < 2)
         return FR_OK;
     return flow->traffic == FR_TRAFFIC_RING
@@ -131,7 +216,7 @@ static fr_status fill_flow(builder *b, fr_fabric_flow *flow, fr_err *err)
     const fr_partition *p = &b->layout->axes[flow->axis];
     int64_t n_ranks = b->layout->n_ranks;
     fr_status status = FR_OK;
-    int32_t *position = malloc((size_t)n_ranks * sizeof *position);
+    int32_t *position = calloc((size_t)n_ranks, sizeof *position);
     flow->first = malloc(((size_t)n_ranks + 1) * sizeof *flow->first);
     if (position == NULL || flow->first == NULL) {
         free(position);
@@ -183,10 +268,21 @@ const fr_fabric_flow *fr_fabric_uses_find(const fr_fabric_uses *uses,
     return find_flow(uses, instr->axis, -1, traffic_of(instr));
 }
 
+const fr_fabric_flow *fr_fabric_uses_local(const fr_fabric_uses *uses,
+                                           const fr_instr *instr)
+{
+    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
+    if (instr->op == FR_OP_HOST_COPY)
+        return find_flow(uses, FR_AXIS_NONE, -1, FR_TRAFFIC_HOST);
+    if (op_class == FR_OP_CLASS_P2P)
+        return find_flow(uses, instr->axis, instr->peer, FR_TRAFFIC_PORT);
+    return find_flow(uses, instr->axis, -1, FR_TRAFFIC_PORT);
+}
+
 static fr_status add_flow(builder *b, fr_fabric_uses *uses, int axis,
                           int coordinate, fr_traffic traffic, fr_err *err)
 {
-    if (b->layout->axes[axis].n_groups == 0 ||
+    if ((b->layout->axes[axis].n_groups == 0 && traffic != FR_TRAFFIC_HOST) ||
         find_flow(uses, axis, coordinate, traffic) != NULL)
         return FR_OK;
     fr_fabric_flow *flows =
@@ -206,15 +302,46 @@ static fr_status add_flows(builder *b, fr_fabric_uses *uses, fr_err *err)
     const fr_program *program = b->layout->program;
     for (uint32_t i = 0; i < program->n_instrs; i++) {
         const fr_instr *instr = &program->instrs[i];
-        if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_COLLECTIVE)
+        bool is_there =
+            fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_COLLECTIVE;
+        if (is_there)
             FR_TRY(add_flow(b, uses, instr->axis, -1, traffic_of(instr), err));
+        if (is_there && b->has_port)
+            FR_TRY(add_flow(b, uses, instr->axis, -1, FR_TRAFFIC_PORT, err));
+        if (instr->op == FR_OP_HOST_COPY && b->routes.n_pcie > 0)
+            FR_TRY(add_flow(b, uses, FR_AXIS_NONE, -1, FR_TRAFFIC_HOST, err));
     }
     for (size_t i = 0; i < b->layout->peers.n; i++) {
         fr_peer peer = b->layout->peers.items[i];
         FR_TRY(add_flow(b, uses, peer.axis, peer.coordinate, FR_TRAFFIC_RING,
                         err));
+        if (b->has_port)
+            FR_TRY(add_flow(b, uses, peer.axis, peer.coordinate,
+                            FR_TRAFFIC_PORT, err));
     }
     return FR_OK;
+}
+
+/* Are there uplinks of PCIe switches that something crosses? */
+static bool has_pcie(builder *b)
+{
+    const fr_rank_layout *layout = b->layout;
+    bool has_uplink = false, is_crossed = false;
+    for (int32_t g = 0; g < layout->node.n_groups; g++) {
+        const fr_node_type *type =
+            fr_cluster_node_type(layout->cluster, layout->node_of_group[g]);
+        if (type->n_pcie_switches < 2 || type->pcie_uplink_Bps <= 0)
+            continue;
+        has_uplink = true;
+        b->has_port = b->has_port || type->intra_kind == FR_INTRA_PCIE;
+        is_crossed = is_crossed || b->has_port ||
+                     (type->n_nics > 0 && layout->node.n_groups > 1 &&
+                      type->n_nics < type->n_pcie_switches);
+    }
+    for (uint32_t i = 0; i < layout->program->n_instrs; i++)
+        is_crossed =
+            is_crossed || layout->program->instrs[i].op == FR_OP_HOST_COPY;
+    return has_uplink && is_crossed;
 }
 
 fr_status fr_fabric_uses_init(const fr_rank_layout *layout, fr_fabric_uses *out,
@@ -223,8 +350,10 @@ fr_status fr_fabric_uses_init(const fr_rank_layout *layout, fr_fabric_uses *out,
     fr_fabric_uses uses = {0};
     builder b = {.layout = layout};
     fr_status status = FR_OK;
-    if (layout->node.n_groups > 1)
-        status = fr_fabric_routes_init(layout->cluster, &b.routes, err);
+    bool is_wanted = has_pcie(&b);
+    if (layout->node.n_groups > 1 || is_wanted)
+        status =
+            fr_fabric_routes_init(layout->cluster, is_wanted, &b.routes, err);
     if (status != FR_OK || b.routes.n_links == 0)
         goto out_release;
     uses.n_links = b.routes.n_links;

@@ -7,6 +7,10 @@
  * itself.  What a member of a group sends goes, for the algorithms that move
  * data in rings, to the next node of the group; for all-to-all a share of it
  * goes to every other node.  A transfer goes to its peer.
+ *
+ * Inside nodes the uplinks of PCIe switches: for a GPU whose NIC hangs on
+ * another switch, for GPUs that talk over PCIe (to the next member on their
+ * node), and for copies to the host.
  */
 #ifndef FR_SIM_FABRIC_USES_H
 #define FR_SIM_FABRIC_USES_H
@@ -15,8 +19,10 @@
 
 /* How a group's traffic spreads over its nodes. */
 typedef enum fr_traffic {
-    FR_TRAFFIC_RING,  /* to the next node in the order of members */
-    FR_TRAFFIC_SPREAD /* evenly to all other nodes */
+    FR_TRAFFIC_RING,   /* to the next node in the order of members */
+    FR_TRAFFIC_SPREAD, /* evenly to all other nodes */
+    FR_TRAFFIC_PORT,   /* inside the node, over PCIe */
+    FR_TRAFFIC_HOST    /* to the host's memory */
 } fr_traffic;
 
 /* Of what a rank sends into the network, weight / FR_FABRIC_ONE goes over
@@ -47,6 +53,10 @@ typedef struct fr_fabric_uses {
 FR_CHECKED fr_status fr_fabric_uses_init(const fr_rank_layout *layout,
                                          fr_fabric_uses *out, fr_err *err);
 void fr_fabric_uses_release(fr_fabric_uses *uses);
+
+/* What an instruction's bytes inside the node cross; NULL: nothing. */
+const fr_fabric_flow *fr_fabric_uses_local(const fr_fabric_uses *uses,
+                                           const fr_instr *instr);
 
 /* The traffic of a communicating instruction; NULL: it crosses no link. */
 const fr_fabric_flow *fr_fabric_uses_find(const fr_fabric_uses *uses,

@@ -38,8 +38,7 @@ static uint64_t bits_of(double x)
     return bits;
 }
 
-/* ---- the begin ------------------------------------------------------------
- */
+/* ---- the begin ---------------------------------------------------------- */
 
 /* What a node is, apart from who runs on it. */
 static uint64_t node_hash(const fr_rank_layout *layout, int32_t group)
@@ -72,8 +71,7 @@ static void begin_colors(refinement *f)
     }
 }
 
-/* ---- a round ---------------------------------------------------------------
- */
+/* ---- a round ------------------------------------------------------------ */
 
 /* Adds to every rank what its group is; keys[g] is left as that. */
 static void add_partition(refinement *f, const fr_partition *p, uint64_t salt,
@@ -91,6 +89,7 @@ static void add_partition(refinement *f, const fr_partition *p, uint64_t salt,
             h = add_salt(h, (uint64_t)s->n_group);
             h = add_salt(h, (uint64_t)s->n_nodes << 20 |
                                 (uint64_t)s->ranks_on_node);
+            h = add_salt(h, s->node_types);
         }
         keys[g] = h;
     }
@@ -190,8 +189,7 @@ static void refine_once(refinement *f)
     f->next = last;
 }
 
-/* ---- set-up ----------------------------------------------------------------
- */
+/* ---- set-up ------------------------------------------------------------- */
 
 static uint64_t *alloc_keys(int64_t n)
 {

@@ -23,37 +23,42 @@ fr_largest fr_largest_of(int64_t n)
     return (fr_largest){n, mean, square / mass - mean * mean};
 }
 
-fr_status fr_jitter_init(double compute_frac, double network_frac,
-                         int32_t n_actors, int32_t n_tables, fr_jitter *out,
-                         fr_err *err)
+void fr_jitter_init(double compute_frac, double network_frac, int32_t n_tables,
+                    fr_jitter *out)
 {
-    fr_jitter jitter = {.compute_frac = compute_frac,
-                        .network_frac = network_frac,
-                        .n_tables = n_tables};
-    size_t n = (size_t)n_actors;
-    if (compute_frac > 0 || network_frac > 0) {
-        jitter.stretch_ps = calloc(n + 1, sizeof *jitter.stretch_ps);
-        jitter.carried_ps2 =
-            calloc(n * (size_t)n_tables + 1, sizeof *jitter.carried_ps2);
-        if (!jitter.stretch_ps || !jitter.carried_ps2) {
-            fr_jitter_release(&jitter);
-            return fr_fail_no_memory(err);
-        }
-    }
-    *out = jitter;
-    return FR_OK;
+    *out = (fr_jitter){.compute_frac = compute_frac,
+                       .network_frac = network_frac,
+                       .is_on = compute_frac > 0 || network_frac > 0,
+                       .n_tables = n_tables};
 }
 
 void fr_jitter_release(fr_jitter *jitter)
 {
-    free(jitter->stretch_ps);
-    free(jitter->carried_ps2);
+    fr_vec_release(&jitter->states);
     *jitter = (fr_jitter){0};
 }
 
-static double *carried(fr_jitter *jitter, int32_t actor, int32_t i_table)
+static double *stretch(const fr_jitter *jitter, uint32_t state)
 {
-    return &jitter->carried_ps2[(int64_t)actor * jitter->n_tables + i_table];
+    return &jitter->states
+                .items[(size_t)state * (size_t)(jitter->n_tables + 1)];
+}
+
+static double *carried(const fr_jitter *jitter, uint32_t state, int32_t i_table)
+{
+    return stretch(jitter, state) + 1 + i_table;
+}
+
+fr_status fr_jitter_add(fr_jitter *jitter, uint32_t cause, fr_err *err)
+{
+    size_t n = (size_t)jitter->n_tables + 1;
+    if (fr_vec_reserve(&jitter->states, n) != FR_OK)
+        return fr_fail_no_memory(err);
+    double *state = jitter->states.items + jitter->states.n;
+    for (size_t i = 0; i < n; i++)
+        state[i] = cause != UINT32_MAX ? stretch(jitter, cause)[i] : 0.0;
+    jitter->states.n += n;
+    return FR_OK;
 }
 
 static fr_largest largest(fr_jitter *jitter, int64_t n)
@@ -67,20 +72,20 @@ static fr_largest largest(fr_jitter *jitter, int64_t n)
     return found;
 }
 
-void fr_jitter_compute(fr_jitter *jitter, int32_t actor, int64_t ps)
+void fr_jitter_compute(fr_jitter *jitter, uint32_t state, int64_t ps)
 {
-    jitter->stretch_ps[actor] += (double)ps;
+    *stretch(jitter, state) += (double)ps;
 }
 
 int64_t fr_jitter_meet(fr_jitter *jitter, int32_t i_table, int64_t n_ranks,
-                       const int32_t *members, int64_t n_members,
+                       const uint32_t *members, int64_t n_members,
                        const fr_jitter_work *work)
 {
     const fr_largest of = largest(jitter, n_ranks);
     const double sigma = jitter->compute_frac;
     double most_ps2 = 0;
     for (int64_t i = 0; i < n_members; i++) {
-        double stretch_ps = sigma * jitter->stretch_ps[members[i]];
+        double stretch_ps = sigma * *stretch(jitter, members[i]);
         double ps2 =
             stretch_ps * stretch_ps + *carried(jitter, members[i], i_table);
         most_ps2 = ps2 > most_ps2 ? ps2 : most_ps2;
@@ -89,7 +94,7 @@ int64_t fr_jitter_meet(fr_jitter *jitter, int32_t i_table, int64_t n_ranks,
     double left_ps2 = of.variance * (most_ps2 + sigma * sigma * work->squares) +
                       network_ps * network_ps;
     for (int64_t i = 0; i < n_members; i++) {
-        jitter->stretch_ps[members[i]] = 0;
+        *stretch(jitter, members[i]) = 0;
         for (int32_t k = 0; k < jitter->n_tables; k++)
             *carried(jitter, members[i], k) += left_ps2;
         *carried(jitter, members[i], i_table) = 0;
@@ -98,7 +103,8 @@ int64_t fr_jitter_meet(fr_jitter *jitter, int32_t i_table, int64_t n_ranks,
                      0.5);
 }
 
-void fr_jitter_transfer(fr_jitter *jitter, int32_t from, int32_t to, int64_t ps)
+void fr_jitter_transfer(fr_jitter *jitter, uint32_t from, uint32_t to,
+                        int64_t ps)
 {
     double network_ps = jitter->network_frac * (double)ps;
     for (int32_t k = 0; k < jitter->n_tables; k++) {

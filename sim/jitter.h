@@ -21,7 +21,7 @@
 #ifndef FR_SIM_JITTER_H
 #define FR_SIM_JITTER_H
 
-#include "core/err.h"
+#include "core/vec.h"
 
 /* Mean and variance of the largest of n standard normal draws. */
 typedef struct fr_largest {
@@ -33,28 +33,32 @@ fr_largest fr_largest_of(int64_t n);
 
 enum { FR_JITTER_SIZES = 32 };
 
+/*
+ * States of instructions: each begins with that of its cause (what ended last
+ * before it), so nothing depends on who is looked at first.  A state is the
+ * time computed since any meeting, then for every way to meet the variance
+ * left over since that.
+ */
 typedef struct fr_jitter {
     double compute_frac, network_frac;
-    int32_t n_tables;    /* ways to meet */
-    double *stretch_ps;  /* [n_actors] computed since any meeting */
-    double *carried_ps2; /* [n_actors][n_tables] variance since that */
+    bool is_on;
+    int32_t n_tables; /* ways to meet */
+    fr_vec(double) states;
     int32_t n_known;
     fr_largest known[FR_JITTER_SIZES];
 } fr_jitter;
 
 /* compute_frac and network_frac 0: nothing is kept, nothing is delayed. */
-FR_CHECKED fr_status fr_jitter_init(double compute_frac, double network_frac,
-                                    int32_t n_actors, int32_t n_tables,
-                                    fr_jitter *out, fr_err *err);
+void fr_jitter_init(double compute_frac, double network_frac, int32_t n_tables,
+                    fr_jitter *out);
 void fr_jitter_release(fr_jitter *jitter);
 
-static inline bool fr_jitter_is_on(const fr_jitter *jitter)
-{
-    return jitter->stretch_ps != NULL;
-}
+/* The next state, numbered from 0: that of `cause`, or none (UINT32_MAX). */
+FR_CHECKED fr_status fr_jitter_add(fr_jitter *jitter, uint32_t cause,
+                                   fr_err *err);
 
-/* The actor has computed by itself. */
-void fr_jitter_compute(fr_jitter *jitter, int32_t actor, int64_t ps);
+/* It has computed by itself. */
+void fr_jitter_compute(fr_jitter *jitter, uint32_t state, int64_t ps);
 
 /* What is done by those that meet, from their meeting on. */
 typedef struct fr_jitter_work {
@@ -65,11 +69,11 @@ typedef struct fr_jitter_work {
 
 /* Members of a table meet, n_ranks in all; returns the expected delay. */
 int64_t fr_jitter_meet(fr_jitter *jitter, int32_t i_table, int64_t n_ranks,
-                       const int32_t *members, int64_t n_members,
+                       const uint32_t *members, int64_t n_members,
                        const fr_jitter_work *work);
 
 /* A transfer makes the two as late as the later one. */
-void fr_jitter_transfer(fr_jitter *jitter, int32_t from, int32_t to,
+void fr_jitter_transfer(fr_jitter *jitter, uint32_t from, uint32_t to,
                         int64_t ps);
 
 #endif

@@ -242,12 +242,13 @@ fr_status fr_maxmin_add(fr_maxmin *m, fr_work work, int64_t cap,
     path->cap = cap;
     path->n_links = (uint32_t)n_uses;
     for (size_t u = 0; u < n_uses; u++) {
-        uint32_t link = uses[u].link, coefficient = uses[u].coefficient;
+        uint32_t link = uses[u].link;
+        uint64_t coefficient = uses[u].coefficient;
         fr_level *level = &m->levels[link];
         links[u] = link;
-        flow->uses[u] = (fr_use){link, coefficient, level->n_members};
+        flow->uses[u] = (fr_use){link, level->n_members, coefficient};
         level->members[level->n_members++] =
-            (fr_member){i, coefficient, (uint32_t)u};
+            (fr_member){i, (uint32_t)u, coefficient};
         level->n_odd += coefficient != FR_MAXMIN_ONE;
         m->coefficient_sum[link] += coefficient;
         note_change(m, link);

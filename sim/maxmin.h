@@ -27,11 +27,13 @@
 
 #include "core/err.h"
 
-/* Coefficients are fixed point: FR_MAXMIN_ONE is 1, the largest just 256. */
+/* Coefficients are fixed point: FR_MAXMIN_ONE is 1. */
 #define FR_MAXMIN_ONE (UINT32_C(1) << 24)
 /* Capacities and caps lie in [0, FR_MAXMIN_MAX_RATE]. */
 #define FR_MAXMIN_MAX_RATE (INT64_C(1) << 53)
 #define FR_MAXMIN_NO_CAP FR_MAXMIN_MAX_RATE
+/* The largest coefficient: 2^20, so that those of a link add up. */
+#define FR_MAXMIN_MAX_COEFFICIENT ((uint64_t)FR_MAXMIN_ONE << 20)
 
 __extension__ typedef unsigned __int128 fr_work;
 
@@ -39,7 +41,7 @@ typedef struct fr_maxmin fr_maxmin;
 
 typedef struct fr_maxmin_use {
     uint32_t link;
-    uint32_t coefficient; /* > 0; a link stands at most once in a flow */
+    uint64_t coefficient; /* > 0; a link stands at most once in a flow */
 } fr_maxmin_use;
 
 /* capacity[n_links] is copied.  Destroy takes NULL. */

@@ -16,12 +16,14 @@
 
 /* A flow on a link. */
 typedef struct fr_member {
-    uint32_t flow, coefficient, i_use;
+    uint32_t flow, i_use;
+    uint64_t coefficient;
 } fr_member;
 
 /* A link in a flow; position: in the link's members. */
 typedef struct fr_use {
-    uint32_t link, coefficient, position;
+    uint32_t link, position;
+    uint64_t coefficient;
 } fr_use;
 
 enum { FR_NEAR_LINKS = 5 };

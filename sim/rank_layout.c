@@ -56,8 +56,7 @@ static void partition_fill(fr_partition *p, int64_t n_ranks)
     p->first[0] = 0;
 }
 
-/* ---- nodes and rails ------------------------------------------------------
- */
+/* ---- nodes and rails ---------------------------------------------------- */
 
 /* Nodes that hold ranks are numbered in the order of their first ranks. */
 static fr_status number_nodes(fr_rank_layout *layout,
@@ -157,15 +156,28 @@ double fr_rank_layout_rail_Bps(const fr_rank_layout *layout, int32_t rank)
     return n > 0 ? fr_cluster_nic_Bps(layout->cluster, node) / n : 0.0;
 }
 
-/* ---- axes ------------------------------------------------------------------
- */
+/* ---- axes --------------------------------------------------------------- */
+
+uint32_t fr_rank_layout_type_bit(const fr_rank_layout *layout, int32_t rank)
+{
+    int32_t node = fr_rank_layout_node(layout, rank);
+    int32_t type = fr_cluster_group_of(layout->cluster, node)->i_node_type;
+    return type < 32 ? UINT32_C(1) << type : 0;
+}
 
 /* Groups list their ranks node by node. */
 static fr_comm_scope scope_of(const fr_rank_layout *layout,
                               const int32_t *ranks, int64_t n)
 {
     const int32_t *node = layout->node.group_of_rank;
-    fr_comm_scope scope = {.n_group = n, .n_nodes = 1};
+    bool is_mixed = layout->cluster->n_node_types > 1;
+    fr_comm_scope scope = {.n_group = n,
+                           .n_nodes = 1,
+                           .node_types =
+                               fr_rank_layout_type_bit(layout, ranks[0])};
+    for (int64_t i = 1; is_mixed && i < n; i++)
+        if (node[ranks[i]] != node[ranks[i - 1]])
+            scope.node_types |= fr_rank_layout_type_bit(layout, ranks[i]);
     for (int64_t i = 0; i < n; i++) {
         scope.ranks_on_node += node[ranks[i]] == node[ranks[0]];
         scope.n_nodes += i > 0 && node[ranks[i]] != node[ranks[i - 1]];
@@ -208,8 +220,7 @@ out_free:
     return status;
 }
 
-/* ---- what the program uses ------------------------------------------------
- */
+/* ---- what the program uses ---------------------------------------------- */
 
 static fr_status note_instr(fr_rank_layout *layout, uint32_t i_class,
                             const fr_instr *instr, fr_err *err)
@@ -281,6 +292,21 @@ static fr_status list_axes(fr_rank_layout *layout, fr_err *err)
     return FR_OK;
 }
 
+/* A rank's class is its coordinate on PP, which changes every `step` ranks. */
+static void find_classes(fr_rank_layout *layout)
+{
+    const fr_plan *plan = &layout->program->plan;
+    int64_t step = fr_plan_rank(plan, (fr_coord){.pp = plan->pp > 1 ? 1 : 0});
+    int32_t pp = 0;
+    for (int64_t r = 0, i = 0; r < layout->n_ranks; r++) {
+        layout->class_of_rank[r] = pp;
+        if (++i == step) {
+            i = 0;
+            pp = pp + 1 < plan->pp ? pp + 1 : 0;
+        }
+    }
+}
+
 fr_status fr_rank_layout_init(const fr_program *program,
                               const fr_cluster *cluster,
                               const int32_t *node_of_rank, fr_rank_layout *out,
@@ -294,9 +320,7 @@ fr_status fr_rank_layout_init(const fr_program *program,
         malloc((size_t)layout.n_ranks * sizeof *layout.class_of_rank);
     if (layout.class_of_rank == NULL)
         return fr_fail_no_memory(err);
-    for (int64_t r = 0; r < layout.n_ranks; r++)
-        layout.class_of_rank[r] =
-            (int32_t)(fr_program_class(program, r) - program->classes);
+    find_classes(&layout);
     FR_TRY_GOTO(status, number_nodes(&layout, node_of_rank, err), out_release);
     FR_TRY_GOTO(status, number_rails(&layout, err), out_release);
     FR_TRY_GOTO(status, note_uses(&layout, err), out_release);

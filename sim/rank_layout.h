@@ -77,6 +77,9 @@ bool fr_rank_layout_is_gpu(const fr_rank_layout *layout, int32_t rank);
 /* Of normal compute speed: of the node, on GPU nodes of the device too. */
 double fr_rank_layout_compute_frac(const fr_rank_layout *layout, int32_t rank);
 
+/* The bit of its node's type in the node_types of a scope. */
+uint32_t fr_rank_layout_type_bit(const fr_rank_layout *layout, int32_t rank);
+
 /* All NICs of the rank's rail together, one direction; 0: none. */
 double fr_rank_layout_rail_Bps(const fr_rank_layout *layout, int32_t rank);
 

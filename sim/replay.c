@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the end of an activity
- * --------------------------------------------------- */
+/* ---- the end of an activity --------------------------------------------- */
 
 static fr_status wake(replayer *r, int32_t actor, int lane, fr_err *err)
 {
@@ -69,8 +68,7 @@ fr_status replay_activity_end(replayer *r, uint32_t activity, fr_err *err)
     return FR_OK;
 }
 
-/* ---- lanes
- * --------------------------------------------------------------------- */
+/* ---- lanes -------------------------------------------------------------- */
 
 /* The latest of what the next step of a lane waited for. */
 static bool is_ready(const replayer *r, int32_t actor, const replay_lane *lane,
@@ -118,6 +116,8 @@ static fr_status lane_advance(replayer *r, int32_t actor, int i_lane,
     uint32_t i_record = (uint32_t)r->out.records.n;
     if (fr_vec_push(&r->out.records, record) != FR_OK)
         return fr_fail_no_memory(err);
+    if (r->jitter.is_on)
+        FR_TRY(fr_jitter_add(&r->jitter, cause, err));
     lane->record = i_record;
     r->out.n_events++;
     return replay_meet(r, i_record, step, err);
@@ -138,8 +138,7 @@ static fr_status advance_ready(replayer *r, fr_err *err)
     return FR_OK;
 }
 
-/* ---- the loop
- * -------------------------------------------------------------------- */
+/* ---- the loop ----------------------------------------------------------- */
 
 static int compare_u32(const void *a, const void *b)
 {
@@ -212,8 +211,7 @@ static fr_status check_finished(const replayer *r, fr_err *err)
     return FR_OK;
 }
 
-/* ---- set-up
- * ------------------------------------------------------------------------ */
+/* ---- set-up ------------------------------------------------------------- */
 
 static void init_lanes(replayer *r)
 {
@@ -264,15 +262,15 @@ static fr_status replayer_init(replayer *r, fr_err *err)
     r->done = calloc(n, sizeof *r->done);
     r->done_memory = malloc((n_slots + 1) * sizeof *r->done_memory);
     r->members = malloc(n * sizeof *r->members);
-    if (!r->lanes || !r->done || !r->done_memory || !r->members)
+    r->states = malloc(n * sizeof *r->states);
+    if (!r->lanes || !r->done || !r->done_memory || !r->members || !r->states)
         return fr_fail_no_memory(err);
     memset(r->done_memory, 0xff, (n_slots + 1) * sizeof *r->done_memory);
     init_lanes(r);
     FR_TRY(init_meetings(r, err));
     const fr_cluster *cluster = r->context->layout.cluster;
-    FR_TRY(fr_jitter_init(cluster->jitter_compute_frac,
-                          cluster->jitter_network_frac, r->actors->n,
-                          r->actors->n_tables, &r->jitter, err));
+    fr_jitter_init(cluster->jitter_compute_frac, cluster->jitter_network_frac,
+                   r->actors->n_tables, &r->jitter);
     return fr_replay_links_init(r->actors, &r->context->fabric,
                                 r->program->plan.n_threads, true, &r->links,
                                 err);
@@ -286,6 +284,7 @@ static void replayer_release(replayer *r)
     for (int i = 0; i < FR_ACTORS_TABLES; i++)
         free(r->n_arrived[i]);
     free(r->members);
+    free(r->states);
     fr_jitter_release(&r->jitter);
     fr_vec_release(&r->activities);
     fr_vec_release(&r->free_activities);

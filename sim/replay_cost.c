@@ -19,8 +19,7 @@ int64_t fr_ps_of(double seconds)
     return (int64_t)(fmin(seconds, 50 * 86400.0) * 1e12 + 0.5);
 }
 
-/* ---- set-up
- * ------------------------------------------------------------------ */
+/* ---- set-up ------------------------------------------------------------- */
 
 /* Where the groups of a rank sit, and what it runs on. */
 static uint64_t kind_key(const fr_rank_layout *layout, int32_t rank)
@@ -40,6 +39,7 @@ static uint64_t kind_key(const fr_rank_layout *layout, int32_t rank)
         h = fr_hash_mix(h + (uint64_t)s->n_group);
         h = fr_hash_mix(h + ((uint64_t)s->n_nodes << 20) +
                         (uint64_t)s->ranks_on_node);
+        h = fr_hash_mix(h + s->node_types);
     }
     return h;
 }
@@ -63,11 +63,9 @@ static fr_status number_kinds(fr_replay_costs *c, fr_err *err)
 
 static fr_status alloc_costs(fr_replay_costs *c, fr_err *err)
 {
-    size_t n_instrs = (size_t)c->program->n_instrs + 1;
     c->instrs = calloc((size_t)c->n_kinds + 1, sizeof *c->instrs);
-    c->transfers = calloc(2 * n_instrs, sizeof *c->transfers);
     c->runs = calloc((size_t)c->fold->n_colors + 1, sizeof *c->runs);
-    if (!c->instrs || !c->transfers || !c->runs)
+    if (!c->instrs || !c->runs)
         return fr_fail_no_memory(err);
     return FR_OK;
 }
@@ -120,15 +118,16 @@ void fr_replay_costs_release(fr_replay_costs *c)
     for (int32_t i = 0; c->instrs && i < c->n_kinds; i++)
         free(c->instrs[i]);
     free(c->instrs);
-    free(c->transfers);
+    for (size_t i = 0; i < c->transfers.n; i++)
+        free(c->transfers.items[i].instrs);
+    fr_vec_release(&c->transfers);
     free(c->kind_of_color);
     fr_replay_links_release(&c->links);
     fr_actors_release(&c->colors);
     *c = (fr_replay_costs){0};
 }
 
-/* ---- instructions
- * ------------------------------------------------------------ */
+/* ---- instructions ------------------------------------------------------- */
 
 static fr_error_key compute_key(const fr_replay_costs *c, const fr_instr *instr,
                                 int32_t rank)
@@ -165,6 +164,9 @@ static fr_status ask_compute(fr_replay_costs *c, const fr_instr *instr,
     set_cost(out, &cost);
     out->error_key = compute_key(c, instr, rank);
     out->demand = fr_demand_of(&cost, lane != FR_LANE_COMPUTE, false, NULL);
+    if (instr->op == FR_OP_HOST_COPY && out->has_work)
+        fr_demand_add_local(&out->demand, (double)instr->dim[0] / cost.work_s,
+                            fr_fabric_uses_local(c->fabric, instr));
     out->solo_ps = out->latency_ps;
     if (out->has_work)
         out->solo_ps +=
@@ -185,6 +187,8 @@ static fr_status ask_communicate(fr_replay_costs *c, const fr_instr *instr,
     out->demand = fr_demand_of(
         &cost, true, is_transfer,
         scope->n_nodes > 1 ? fr_fabric_uses_find(c->fabric, instr) : NULL);
+    fr_demand_add_local(&out->demand, out->demand.port_Bps,
+                        fr_fabric_uses_local(c->fabric, instr));
     out->solo_ps = out->latency_ps; /* alone, not beside its like */
     if (out->has_work)
         out->solo_ps +=
@@ -229,23 +233,53 @@ fr_status fr_replay_cost_instr(fr_replay_costs *c, int32_t color,
                            cost, err);
 }
 
+/* Costs of transfers between nodes of these types. */
+static fr_status find_transfers(fr_replay_costs *c, uint32_t node_types,
+                                bool is_same_node, fr_transfer_costs **out,
+                                fr_err *err)
+{
+    for (size_t i = 0; i < c->transfers.n; i++) {
+        *out = &c->transfers.items[i];
+        if ((*out)->node_types == node_types &&
+            (*out)->is_same_node == is_same_node)
+            return FR_OK;
+    }
+    fr_transfer_costs costs = {
+        .node_types = node_types,
+        .is_same_node = is_same_node,
+        .instrs =
+            calloc((size_t)c->program->n_instrs + 1, sizeof *costs.instrs)};
+    if (costs.instrs == NULL || fr_vec_push(&c->transfers, costs) != FR_OK) {
+        free(costs.instrs);
+        return fr_fail_no_memory(err);
+    }
+    *out = &c->transfers.items[c->transfers.n - 1];
+    return FR_OK;
+}
+
 fr_status fr_replay_cost_transfer(fr_replay_costs *c, uint32_t i_instr,
-                                  int lane, bool is_same_node,
+                                  int lane, int32_t rank, int32_t peer,
                                   const fr_instr_cost **out, fr_err *err)
 {
-    const fr_instr *instr = &c->program->instrs[i_instr];
-    fr_instr_cost *cost = &c->transfers[2 * i_instr + !is_same_node];
+    const fr_rank_layout *layout = c->layout;
+    bool is_same_node =
+        layout->node.group_of_rank[rank] == layout->node.group_of_rank[peer];
     fr_comm_scope scope = {.n_group = 2,
                            .n_nodes = is_same_node ? 1 : 2,
-                           .ranks_on_node = is_same_node ? 2 : 1};
+                           .ranks_on_node = is_same_node ? 2 : 1,
+                           .node_types = fr_rank_layout_type_bit(layout, rank) |
+                                         fr_rank_layout_type_bit(layout, peer)};
+    fr_transfer_costs *costs;
+    FR_TRY(find_transfers(c, scope.node_types, is_same_node, &costs, err));
+    fr_instr_cost *cost = &costs->instrs[i_instr];
     *out = cost;
     if (cost->is_known)
         return FR_OK;
-    return ask_communicate(c, instr, &scope, lane, cost, err);
+    return ask_communicate(c, &c->program->instrs[i_instr], &scope, lane, cost,
+                           err);
 }
 
-/* ---- runs -------------------------------------------------------------------
- */
+/* ---- runs --------------------------------------------------------------- */
 
 /* Sums over the instructions of a run: amount times picoseconds. */
 typedef struct run_sum {
@@ -277,15 +311,19 @@ static bool add_error(run_sum *sum, fr_error_key key, double ps)
 }
 
 /* The place of the instruction's traffic among those of the run. */
-static int find_net(fr_demand *demand, const fr_fabric_flow *fabric)
+static int find_net(fr_demand *demand, const fr_demand *one, int i_net)
 {
+    const fr_fabric_flow *fabric = one->nets[i_net].fabric;
     int i = 0;
     while (i < demand->n_nets && demand->nets[i].fabric != fabric)
         i++;
     if (i == FR_DEMAND_NETS)
         return i - 1; /* the last one stands for more */
-    if (i == demand->n_nets)
-        demand->nets[demand->n_nets++].fabric = fabric;
+    if (i == demand->n_nets) {
+        demand->nets[i].fabric = fabric;
+        demand->nets[i].is_local = one->nets[i_net].is_local;
+        demand->n_nets++;
+    }
     return i;
 }
 
@@ -298,7 +336,7 @@ static void add_demand(run_sum *sum, const fr_instr_cost *one)
     sum->memory_ps += d->memory * d->unit_cores * alone_ps;
     sum->port_ps += d->port_Bps * alone_ps;
     for (int i = 0; i < d->n_nets; i++)
-        sum->net_ps[find_net(&sum->cost->demand, d->nets[i].fabric)] +=
+        sum->net_ps[find_net(&sum->cost->demand, d, i)] +=
             d->nets[i].Bps * alone_ps;
 }
 
@@ -374,7 +412,7 @@ static void finish_run(run_sum *sum)
     demand.port_Bps = sum->port_ps / ps;
     demand.n_nets = d->n_nets;
     for (int i = 0; i < d->n_nets; i++) {
-        demand.nets[i].fabric = d->nets[i].fabric;
+        demand.nets[i] = d->nets[i];
         demand.nets[i].Bps = nets[i] / ps;
     }
     demand.work = (fr_work)cost->solo_ps * (fr_work)demand.cap;

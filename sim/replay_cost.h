@@ -31,6 +31,13 @@ typedef struct fr_instr_cost {
     fr_demand demand;
 } fr_instr_cost;
 
+/* Transfers between nodes of certain types, or within one. */
+typedef struct fr_transfer_costs {
+    uint32_t node_types;
+    bool is_same_node;
+    fr_instr_cost *instrs; /* [n_instrs] */
+} fr_transfer_costs;
+
 typedef struct fr_run_error {
     fr_error_key key;
     double ps; /* one standard error */
@@ -62,9 +69,9 @@ typedef struct fr_replay_costs {
     fr_replay_order *orders; /* [n_classes] */
     int32_t n_kinds;
     int32_t *kind_of_color;
-    fr_instr_cost **instrs;   /* [n_kinds][n_instrs] */
-    fr_instr_cost *transfers; /* [n_instrs][2]: on one node, between two */
-    fr_run_cost ***runs;      /* [n_colors][runs of the class] */
+    fr_instr_cost **instrs;              /* [n_kinds][n_instrs] */
+    fr_vec(fr_transfer_costs) transfers; /* by types of nodes */
+    fr_run_cost ***runs;                 /* [n_colors][runs of the class] */
 } fr_replay_costs;
 
 /* Borrows all but out. */
@@ -80,9 +87,10 @@ FR_CHECKED fr_status fr_replay_cost_instr(fr_replay_costs *costs, int32_t color,
                                           uint32_t i_instr, int lane,
                                           const fr_instr_cost **out,
                                           fr_err *err);
+/* A send of `rank` to its peer. */
 FR_CHECKED fr_status fr_replay_cost_transfer(fr_replay_costs *costs,
                                              uint32_t i_instr, int lane,
-                                             bool is_same_node,
+                                             int32_t rank, int32_t peer,
                                              const fr_instr_cost **out,
                                              fr_err *err);
 /* How long an instruction of a run takes with nothing but its like beside. */

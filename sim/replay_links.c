@@ -50,8 +50,7 @@ static bool is_one_machine(const fr_replay_links *links)
     return links->actors->layout->cluster->is_one_machine;
 }
 
-/* ---- places and rails -------------------------------------------------------
- */
+/* ---- places and rails --------------------------------------------------- */
 
 /* Ranks of the actor's colour among the members of a group. */
 static int32_t count_alike(const fr_actors *actors, int32_t actor,
@@ -214,8 +213,7 @@ void fr_replay_links_release(fr_replay_links *links)
     *links = (fr_replay_links){0};
 }
 
-/* ---- flows
- * ------------------------------------------------------------------- */
+/* ---- flows -------------------------------------------------------------- */
 
 fr_demand fr_demand_of(const fr_cost *cost, bool is_comm_thread,
                        bool is_transfer, const fr_fabric_flow *traffic)
@@ -238,18 +236,28 @@ fr_demand fr_demand_of(const fr_cost *cost, bool is_comm_thread,
     return demand;
 }
 
+void fr_demand_add_local(fr_demand *demand, double Bps,
+                         const fr_fabric_flow *traffic)
+{
+    if (traffic == NULL || !(Bps > 0) || demand->n_nets == FR_DEMAND_NETS)
+        return;
+    demand->nets[demand->n_nets].Bps = Bps;
+    demand->nets[demand->n_nets].fabric = traffic;
+    demand->nets[demand->n_nets++].is_local = true;
+}
+
 /* Adds n times the amount that one rank takes of a link. */
 static size_t add_use(fr_replay_links *links, size_t n_uses, uint32_t link,
                       double amount, uint32_t n)
 {
-    const double most = 255.0 * FR_MAXMIN_ONE;
+    const double most = (double)FR_MAXMIN_MAX_COEFFICIENT;
     double coefficient = fmin(amount * FR_MAXMIN_ONE, most);
     if (!(coefficient >= 1) || n == 0)
         return n_uses;
     uint32_t at = links->place_in_uses[link];
     double sum = (double)n * floor(coefficient);
     if (at != UINT32_MAX)
-        sum += links->uses[at].coefficient;
+        sum += (double)links->uses[at].coefficient;
     if (sum > most && links->actors->is_folded)
         links->is_exceeded = true;
     if (at == UINT32_MAX) {
@@ -257,7 +265,7 @@ static size_t add_use(fr_replay_links *links, size_t n_uses, uint32_t link,
         links->place_in_uses[link] = at;
         links->uses[at].link = link;
     }
-    links->uses[at].coefficient = (uint32_t)fmin(sum, most);
+    links->uses[at].coefficient = (uint64_t)fmin(sum, most);
     return n_uses;
 }
 
@@ -271,7 +279,9 @@ static size_t add_network(fr_replay_links *links, size_t n_uses,
     for (int k = 0; k < d->n_nets; k++) {
         double Bps = d->nets[k].Bps;
         bool is_out = !d->is_transfer || i == 0;
-        if (links->nic_Bps[place] > 0) {
+        if (d->nets[k].is_local) {
+            /* no NIC */
+        } else if (links->nic_Bps[place] > 0) {
             double share = Bps / links->nic_Bps[place] / d->unit_cores;
             n_uses = add_use(links, n_uses, link_node(links, NODE_OUT, place),
                              share, on_place);

@@ -18,7 +18,7 @@
 #include "sim/actors.h"
 #include "sim/maxmin.h"
 
-enum { FR_DEMAND_NETS = 4 };
+enum { FR_DEMAND_NETS = 6 };
 
 /* What each member of a flow takes at its highest rate. */
 typedef struct fr_demand {
@@ -34,6 +34,7 @@ typedef struct fr_demand {
     struct {
         double Bps;                   /* through the NIC */
         const fr_fabric_flow *fabric; /* NULL: nothing beyond it */
+        bool is_local;                /* inside the node, through no NIC */
     } nets[FR_DEMAND_NETS];
 } fr_demand;
 
@@ -72,6 +73,10 @@ void fr_replay_links_release(fr_replay_links *links);
 /* What a cost takes; traffic: NULL or where its bytes go beyond the NIC. */
 fr_demand fr_demand_of(const fr_cost *cost, bool is_comm_thread,
                        bool is_transfer, const fr_fabric_flow *traffic);
+
+/* Adds bytes that stay inside the node and cross `traffic` there. */
+void fr_demand_add_local(fr_demand *demand, double Bps,
+                         const fr_fabric_flow *traffic);
 
 /* Starts a flow for members[n] (actors); `tag` comes back when it ends. */
 FR_CHECKED fr_status fr_replay_links_start(fr_replay_links *links,

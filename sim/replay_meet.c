@@ -6,8 +6,7 @@ static const fr_instr *instr_of(const replayer *r, uint32_t record)
     return &r->program->instrs[record_at(r, record)->i_instr];
 }
 
-/* ---- activities
- * --------------------------------------------------------------- */
+/* ---- activities --------------------------------------------------------- */
 
 static fr_status activity_add(replayer *r, uint32_t first_record,
                               const fr_demand *demand, uint32_t *out,
@@ -99,10 +98,8 @@ static fr_status price_instr(replayer *r, uint32_t first_record,
     if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P) {
         int32_t peer =
             fr_rank_layout_peer(layout, rec->rank, instr->axis, instr->peer);
-        bool is_same_node = layout->node.group_of_rank[rec->rank] ==
-                            layout->node.group_of_rank[peer];
         FR_TRY(fr_replay_cost_transfer(&r->context->costs, rec->i_instr,
-                                       rec->lane, is_same_node, &cost, err));
+                                       rec->lane, rec->rank, peer, &cost, err));
     } else {
         int32_t color = r->context->fold.color_of_rank[rec->rank];
         FR_TRY(fr_replay_cost_instr(&r->context->costs, color, rec->i_instr,
@@ -136,16 +133,16 @@ static int64_t jitter_delay(replayer *r, uint32_t first_record, int32_t i_table,
 {
     const fr_replay_record *rec = record_at(r, first_record);
     fr_jitter_work work = {0};
-    if (!fr_jitter_is_on(&r->jitter))
-        return 0;
-    int64_t n = list_members(r, first_record);
+    int64_t n = 0;
+    for (uint32_t i = first_record; i != FR_REPLAY_NONE;
+         i = record_at(r, i)->next_member)
+        r->states[n++] = i;
     if (i_table < 0 && n == 1) {
-        if (rec->lane == FR_LANE_COMPUTE)
-            fr_jitter_compute(&r->jitter, r->members[0], price->compute_ps);
+        fr_jitter_compute(&r->jitter, first_record, price->compute_ps);
         return 0;
     }
     if (i_table < 0) {
-        fr_jitter_transfer(&r->jitter, r->members[0], r->members[1],
+        fr_jitter_transfer(&r->jitter, r->states[0], r->states[1],
                            price->solo_ps);
         return 0;
     }
@@ -155,7 +152,7 @@ static int64_t jitter_delay(replayer *r, uint32_t first_record, int32_t i_table,
         work.squares = price->run->compute_squares;
     }
     return fr_jitter_meet(&r->jitter, i_table,
-                          count_ranks(r, i_table, rec->rank), r->members, n,
+                          count_ranks(r, i_table, rec->rank), r->states, n,
                           &work);
 }
 
@@ -168,7 +165,8 @@ static fr_status start(replayer *r, uint32_t first_record, int32_t i_table,
         FR_TRY(price_run(r, first_record, step, &price, err));
     else
         FR_TRY(price_instr(r, first_record, &price, err));
-    price.latency_ps += jitter_delay(r, first_record, i_table, &price);
+    if (r->jitter.is_on)
+        price.latency_ps += jitter_delay(r, first_record, i_table, &price);
     uint32_t cause = record_at(r, find_latest(r, first_record))->cause;
     for (uint32_t i = first_record; i != FR_REPLAY_NONE;
          i = record_at(r, i)->next_member) {
@@ -199,8 +197,7 @@ fr_status replay_activity_flow(replayer *r, uint32_t activity, fr_err *err)
                                  err);
 }
 
-/* ---- meeting others
- * -------------------------------------------------------------- */
+/* ---- meeting others ----------------------------------------------------- */
 
 /* Waits for the rest of the party; its records are linked in its order. */
 static fr_status meet_party(replayer *r, uint32_t record, int32_t i_table,

@@ -44,7 +44,8 @@ typedef struct replayer {
     fr_vec(uint32_t) free_activities;
     fr_vec(replay_ready) ready; /* lanes that may go on */
     int32_t *members;           /* scratch [n actors] */
-    fr_jitter jitter;
+    uint32_t *states;           /* scratch [n actors] */
+    fr_jitter jitter;           /* its states are those of the records */
     int64_t now_ps;
     fr_replay out;
 } replayer;

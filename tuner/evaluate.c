@@ -98,7 +98,10 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
         status,
         fr_lower(request->model, request->job, plan, &placement, &program, err),
         out_done);
-    FR_TRY_GOTO(status, fr_program_mark_reuse(program, err), out_done);
+    /* What a cache still has is asked for on CPUs only. */
+    if (fr_cluster_device(request->cluster, node_of_rank[0])->kind ==
+        FR_DEVICE_CPU)
+        FR_TRY_GOTO(status, fr_program_mark_reuse(program, err), out_done);
     status =
         evaluate_program(request, costs, program, &placement, &result, err);
 out_done:

@@ -75,8 +75,8 @@ static void fill(fr_op op, int64_t g, uint64_t n, double **buffers)
     for (int64_t m = 0; m <= g; m++) {
         buffers[m] = malloc((n + 1) * sizeof(double));
         for (uint64_t i = 0; i < n; i++) {
-            bool has = op != FR_OP_ALL_GATHER ||
-                       (int64_t)(i / (n / (uint64_t)g)) == m;
+            bool has =
+                op != FR_OP_ALL_GATHER || (int64_t)(i / (n / (uint64_t)g)) == m;
             buffers[m][i] = m == g ? 0 : has ? value(m, i) : (double)NAN;
         }
     }
@@ -262,9 +262,9 @@ static void test_textbook_new(void)
     const fr_link_cost link = {1e-5, 1e-9, 0}, slow = {3e-5, 7e-9, 0};
     /* Two nodes of four, 8 MB: 3 steps of a quarter and 1 of an eighth, each
      * way. */
-    CHECK_NEAR(fr_hierarchical_idle_s(FR_OP_ALL_REDUCE, 2, 4, 8e6, &link,
-                                      &slow),
-               2 * (3 * (1e-5 + 2e6 * 1e-9) + 3e-5 + 1e6 * 7e-9), 1e-9);
+    CHECK_NEAR(
+        fr_hierarchical_idle_s(FR_OP_ALL_REDUCE, 2, 4, 8e6, &link, &slow),
+        2 * (3 * (1e-5 + 2e6 * 1e-9) + 3e-5 + 1e6 * 7e-9), 1e-9);
     /* All-to-all of 4: three slices of 1 MB. */
     CHECK_NEAR(fr_collectives[FR_COLLECTIVE_PAIRWISE]->idle_s(
                    FR_OP_ALL_TO_ALL, 4, 1000000, 4, &link),
@@ -275,8 +275,8 @@ static void test_textbook_new(void)
                    FR_OP_ALL_REDUCE, 8, 1000000, 4, &link),
                6 * 1e-5 + 2 * (4e6 + 4e6 + 2e6) * 1e-9, 1e-9);
     /* NVLS moves (1 + 1/g) payloads: near that when chunks overlap. */
-    CHECK_NEAR(fr_collectives[FR_COLLECTIVE_NVLS]->idle_s(
-                   FR_OP_ALL_REDUCE, 8, 100000000, 4, &link),
+    CHECK_NEAR(fr_collectives[FR_COLLECTIVE_NVLS]->idle_s(FR_OP_ALL_REDUCE, 8,
+                                                          100000000, 4, &link),
                4e8 * (1 + 1.0 / 8) * 1e-9, 0.2);
 }
 
@@ -332,6 +332,5 @@ static void test_parts(void)
 }
 
 CHECK_MAIN({"every_entry", test_every_entry}, {"long", test_long},
-           {"textbook", test_textbook},
-           {"textbook_new", test_textbook_new},
+           {"textbook", test_textbook}, {"textbook_new", test_textbook_new},
            {"choice", test_choice}, {"parts", test_parts})

@@ -11,6 +11,7 @@ typedef struct fold_case {
     bool is_sp, has_no_overlap, is_uneven;
     fr_rank_order order;
     const char *more; /* "slow": one node is; else a <fabric> of GPU nodes */
+    const char *xml;  /* of the whole cluster, if not NULL */
 } fold_case;
 
 static const char *const slow_cpu =
@@ -62,6 +63,8 @@ static bool setup(sim_fixture *f, const fold_case *c, bool is_gpu)
                  more_of(c, is_gpu));
     else
         snprintf(xml, sizeof xml, sim_cpu_xml, 24, n_nodes, more_of(c, is_gpu));
+    if (c->xml)
+        snprintf(xml, sizeof xml, "%s", c->xml);
     f->plan.dp = c->dp;
     f->plan.tp = c->tp;
     f->plan.pp = c->pp;
@@ -194,8 +197,7 @@ static void test_gpu_calls(void)
         compare(&cases[i], true, FR_REPLAY_CALLS);
 }
 
-/* ---- narrow networks --------------------------------------------------------
- */
+/* ---- narrow networks ---------------------------------------------------- */
 
 static const char *const fabrics[] = {
     "  <fabric kind=\"fat-tree\">\n"
@@ -273,8 +275,60 @@ static void test_fabrics(void)
     }
 }
 
-/* ---- how much is folded -----------------------------------------------------
- */
+/* GPUs and one NIC behind PCIe switches; old nodes beside new ones. */
+static const char *const clusters[] = {
+    "<cluster name=\"pcie\">\n"
+    "  <device id=\"gpu\" like=\"a100-pcie-80g\"/>\n"
+    "  <node-type id=\"box\" device=\"gpu\" devices=\"8\">\n"
+    "    <intra kind=\"pcie\" bandwidth=\"24GB/s\" latency=\"4us\"/>\n"
+    "    <nic count=\"1\" bandwidth=\"100Gb/s\" latency=\"5us\"/>\n"
+    "    <pcie switches=\"4\" uplink=\"17GB/s\"/>\n"
+    "  </node-type>\n"
+    "  <group id=\"box\" node-type=\"box\" count=\"4\"/>\n"
+    "  <fabric kind=\"switch\"/>\n"
+    "</cluster>\n",
+    "<cluster name=\"mixed\">\n"
+    "  <device id=\"new\" like=\"a100-sxm-80g\"/>\n"
+    "  <device id=\"old\" like=\"v100-sxm2-32g\"/>\n"
+    "  <node-type id=\"new\" device=\"new\" devices=\"8\">\n"
+    "    <intra kind=\"nvswitch\" bandwidth=\"300GB/s\" latency=\"2us\"/>\n"
+    "    <nic count=\"4\" bandwidth=\"200Gb/s\" latency=\"5us\"/>\n"
+    "  </node-type>\n"
+    "  <node-type id=\"old\" device=\"old\" devices=\"8\">\n"
+    "    <intra kind=\"nvlink\" bandwidth=\"150GB/s\" latency=\"2us\"/>\n"
+    "    <nic count=\"1\" bandwidth=\"100Gb/s\" latency=\"5us\"/>\n"
+    "  </node-type>\n"
+    "  <group id=\"new\" node-type=\"new\" count=\"2\"/>\n"
+    "  <group id=\"old\" node-type=\"old\" count=\"2\"/>\n"
+    "  <fabric kind=\"switch\"/>\n"
+    "  <slow node=\"old-1\" device=\"3\" compute=\"0.8\"/>\n"
+    "</cluster>\n",
+};
+
+static void test_clusters(void)
+{
+    static const fold_case plans[] = {
+        {.dp = 4, .tp = 8, .pp = 1, .nodes = 4},
+        {.dp = 32, .tp = 1, .pp = 1, .nodes = 4},
+        {.dp = 4, .tp = 2, .pp = 4, .nodes = 4},
+        {.dp = 4,
+         .tp = 4,
+         .pp = 2,
+         .nodes = 4,
+         .zero = 1,
+         .order = FR_RANK_ORDER_PP_DP_TP},
+    };
+    for (size_t k = 0; k < sizeof clusters / sizeof clusters[0]; k++) {
+        for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+            fold_case c = plans[i];
+            c.xml = clusters[k];
+            compare(&c, true, FR_REPLAY_INSTRUCTIONS);
+            compare(&c, true, FR_REPLAY_CALLS);
+        }
+    }
+}
+
+/* ---- how much is folded ------------------------------------------------- */
 
 static int64_t colors(const fold_case *c)
 {
@@ -304,4 +358,5 @@ static void test_counts(void)
 
 CHECK_MAIN({"cpu", test_cpu}, {"gpu instructions", test_gpu_instructions},
            {"gpu calls", test_gpu_calls}, {"jitter", test_jitter},
-           {"fabrics", test_fabrics}, {"counts", test_counts})
+           {"fabrics", test_fabrics}, {"clusters", test_clusters},
+           {"counts", test_counts})

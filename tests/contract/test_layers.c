@@ -75,6 +75,7 @@ static void set_plan(fr_plan *plan, unsigned i)
     plan->is_flash = flash;
     plan->grad_dtype = grad ? FR_DTYPE_BF16 : FR_DTYPE_F32;
     plan->expert_imbalance = 1.25;
+    plan->is_tp_overlap = i % 2 == 0;
     plan->cp = 1 << cp;
     plan->cp_kind = (fr_cp_kind)cp_kind;
     if (recompute == 1)
@@ -257,6 +258,33 @@ static void test_attention_flop(void)
     fr_program_destroy(program);
 }
 
+/* Tensor parallel ranks share the flop, in pieces or not; experts too. */
+static void test_tensor(void)
+{
+    for (int i = 0; i < n_layer_models; i++) {
+        fr_model m = layer_models[i].make();
+        fr_job job = layer_small_job();
+        fr_plan plan = layer_bf16_plan();
+        if (m.kind != FR_MODEL_DECODER || m.kv_lora_rank > 0 || m.n_experts > 0)
+            continue;
+        fr_program *program = layer_lower(&m, &job, &plan);
+        const amounts one = sum_flop(program);
+        fr_program_destroy(program);
+        plan.tp = 4;
+        plan.is_sequence_parallel = true;
+        for (int k = 0; k < 2; k++) {
+            plan.is_tp_overlap = k == 1;
+            program = layer_lower(&m, &job, &plan);
+            if (!program)
+                continue;
+            amounts a = sum_flop(program);
+            CHECK_NEAR(4 * a.products, one.products, 1e-12);
+            CHECK_NEAR(4 * a.attention, one.attention, 1e-12);
+            fr_program_destroy(program);
+        }
+    }
+}
+
 /* Context parallel ranks share the flop, exactly, however they see keys. */
 static void test_context(void)
 {
@@ -367,5 +395,5 @@ static void test_deepseek_v3(void)
 CHECK_MAIN({"matrix", test_matrix}, {"products", test_products},
            {"narayanan", test_narayanan},
            {"attention_flop", test_attention_flop}, {"context", test_context},
-           {"remade_flop", test_remade_flop}, {"catalogue", test_catalogue},
-           {"deepseek_v3", test_deepseek_v3})
+           {"tensor", test_tensor}, {"remade_flop", test_remade_flop},
+           {"catalogue", test_catalogue}, {"deepseek_v3", test_deepseek_v3})

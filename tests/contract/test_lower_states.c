@@ -386,6 +386,8 @@ static void test_split_backward(void)
         fr_plan_init(&plan);
         plan.pp = 4;
         plan.tp = 1 + (i >> 1 & 1);
+        plan.precision = i & 1 ? FR_DTYPE_BF16 : FR_DTYPE_F32;
+        plan.is_flash = true;
         plan.is_sequence_parallel = plan.tp > 1;
         fr_program *whole = lower(&model, &job, &plan);
         plan.schedule = kinds[i >> 2];

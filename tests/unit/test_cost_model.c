@@ -396,7 +396,7 @@ static void test_monotone(void)
 }
 
 CHECK_MAIN({"compute", test_compute}, {"sharing", test_sharing},
-           {"communicate", test_communicate}, {"datasheet", test_datasheet},
-           {"gpu_profile", test_gpu_profile},
+           {"communicate", test_communicate}, {"gpu_profile", test_gpu_profile},
+           {"datasheet", test_datasheet},
            {"devices of nodes", test_devices_of_nodes},
            {"monotone", test_monotone})
