@@ -46,6 +46,8 @@ fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,
         return FR_COLLECTIVE_TREE;
     if (does(FR_COLLECTIVE_PAIRWISE, op, n_group))
         return FR_COLLECTIVE_PAIRWISE;
+    if (does(FR_COLLECTIVE_SHIFT, op, n_group))
+        return FR_COLLECTIVE_SHIFT;
     return FR_COLLECTIVE_DIRECT;
 }
 
