@@ -237,6 +237,7 @@ fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
             return FR_OK;
     }
     placement p = {0};
+    const double tolerance = n >= MANY_ITEMS ? 1.02 : 1.002; /* as of pools */
     uint64_t best = UINT64_MAX;
     size_t n_calls = 1;
     for (size_t i = 0; i < n; i++)
@@ -256,7 +257,7 @@ fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
             for (size_t i = 0; i < n; i++)
                 items[p.slots[i].i_item].offset_bytes = p.slots[i].offset_bytes;
         best = total < best ? total : best;
-        if ((double)best <= 1.002 * (double)least)
+        if ((double)best <= tolerance * (double)least)
             break; /* good enough: the slab is rounded to pages anyway */
     }
     *total_bytes = n ? best : 0;

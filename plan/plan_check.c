@@ -503,6 +503,24 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
     return FR_OK;
 }
 
+/* Where a layer is one call forward and one backward, the latter can be cut. */
+static fr_status check_split_lowerable(const fr_plan *plan,
+                                       const fr_model *model, fr_err *err)
+{
+    if (!fr_schedules[plan->schedule]->is_split)
+        return FR_OK;
+    if (plan->cp > 1 && plan->cp_kind == FR_CP_RING)
+        return refuse(err, "a backward in two parts around a ring of keys",
+                      "choose cp-kind all-gather, or schedule 1f1b");
+    if (plan->is_tp_overlap)
+        return refuse(err, "a backward in two parts with TP overlap",
+                      "leave the overlap out, or choose schedule 1f1b");
+    if (model->kind == FR_MODEL_LAYERS)
+        return refuse(err, "a backward in two parts of a list of layers",
+                      "choose schedule 1f1b");
+    return FR_OK;
+}
+
 /* What lowering of parameters, gradients and optimizer does not have. */
 static fr_status check_states_lowerable(const fr_plan *plan,
                                         const fr_model *model,
@@ -533,10 +551,6 @@ static fr_status check_states_lowerable(const fr_plan *plan,
         fr_plan_group_size(plan, FR_AXIS_REPLICA) > 1)
         return refuse(err, "ZeRO over a part of dp with experts",
                       "choose zero_group 0");
-    if (fr_schedules[plan->schedule]->is_split && plan->cp > 1 &&
-        plan->cp_kind == FR_CP_RING)
-        return refuse(err, "a backward in two parts around a ring of keys",
-                      "choose cp-kind all-gather, or schedule 1f1b");
     if (plan->is_optimizer_offloaded && has_norms)
         return refuse(err, "LARS and LAMB on the host",
                       "choose adamw or sgd, or leave the offload out");
@@ -548,5 +562,6 @@ fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
 {
     FR_TRY(fr_plan_check(plan, model, job, err));
     FR_TRY(check_layers_lowerable(plan, model, err));
+    FR_TRY(check_split_lowerable(plan, model, err));
     return check_states_lowerable(plan, model, job, err);
 }
