@@ -171,46 +171,6 @@ static fr_status use_fits(fr_err *err)
     return FR_OK;
 }
 
-/* Experts under ZeRO 3, and a backward in two parts with offload. */
-static fr_status use_lower(fr_err *err)
-{
-    for (int i = 0; i < 2; i++) {
-        fr_model model;
-        fr_job job;
-        fr_plan plan;
-        fr_program *program = NULL;
-        fr_model_init(&model);
-        model.n_layers = 2;
-        model.hidden = 32;
-        model.n_heads = model.n_kv_heads = 4;
-        model.head_dim = 8;
-        model.ffn_hidden = 64;
-        model.vocab = 64;
-        model.is_gated_mlp = model.is_rms_norm = model.is_rope = true;
-        model.activation = FR_ACTIVATION_SILU;
-        model.n_experts = i == 0 ? 4 : 0;
-        model.n_experts_per_token = 2;
-        model.expert_ffn_hidden = 32;
-        fr_job_init(&job);
-        job.global_batch = 4;
-        job.seq = 8;
-        fr_plan_init(&plan);
-        plan.dp = 2;
-        plan.zero_stage = i == 0 ? 3 : 1;
-        plan.pp = i == 0 ? 1 : 2;
-        plan.schedule = i == 0 ? FR_SCHEDULE_1F1B : FR_SCHEDULE_ZB_H1;
-        plan.activation_offload_frac = i == 0 ? 0 : 0.5;
-        FR_TRY(fr_lower(&model, &job, &plan, NULL, &program, err));
-        fr_program_destroy(program);
-    }
-    return FR_OK;
-}
-
-static void test_lower(void)
-{
-    check_every_failure(use_lower, 50);
-}
-
 /* ---- a simulation ------------------------------------------------------- */
 
 static sim_fixture simulated;
@@ -342,6 +302,46 @@ static void test_imports(void)
     check_every_failure(use_simgrid, 8);
     check_every_failure(use_hwloc, 6);
     check_every_failure(use_nccl, 6);
+}
+
+/* Experts under ZeRO 3, and a backward in two parts with offload. */
+static fr_status use_lower(fr_err *err)
+{
+    for (int i = 0; i < 2; i++) {
+        fr_model model;
+        fr_job job;
+        fr_plan plan;
+        fr_program *program = NULL;
+        fr_model_init(&model);
+        model.n_layers = 2;
+        model.hidden = 32;
+        model.n_heads = model.n_kv_heads = 4;
+        model.head_dim = 8;
+        model.ffn_hidden = 64;
+        model.vocab = 64;
+        model.is_gated_mlp = model.is_rms_norm = model.is_rope = true;
+        model.activation = FR_ACTIVATION_SILU;
+        model.n_experts = i == 0 ? 4 : 0;
+        model.n_experts_per_token = 2;
+        model.expert_ffn_hidden = 32;
+        fr_job_init(&job);
+        job.global_batch = 4;
+        job.seq = 8;
+        fr_plan_init(&plan);
+        plan.dp = 2;
+        plan.zero_stage = i == 0 ? 3 : 1;
+        plan.pp = i == 0 ? 1 : 2;
+        plan.schedule = i == 0 ? FR_SCHEDULE_1F1B : FR_SCHEDULE_ZB_H1;
+        plan.activation_offload_frac = i == 0 ? 0 : 0.5;
+        FR_TRY(fr_lower(&model, &job, &plan, NULL, &program, err));
+        fr_program_destroy(program);
+    }
+    return FR_OK;
+}
+
+static void test_lower(void)
+{
+    check_every_failure(use_lower, 50);
 }
 
 static void test_arena(void)
