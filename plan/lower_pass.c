@@ -19,7 +19,9 @@
 bool lower_is_pass_cut(const lower_context *context)
 {
     const fr_plan *plan = context->plan;
+    /* A backward that is split by schedule is one segment before. */
     return plan->tp > 1 && plan->precision != FR_DTYPE_F32 &&
+           !context->schedule->is_split &&
            !context->model->is_parallel_block;
 }
 
