@@ -497,6 +497,10 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
                        "etp %d > tp %d; choose etp of at most tp", plan->etp,
                        plan->tp);
     FR_TRY(check_context_lowerable(plan, model, err));
+    bool is_split = fr_schedules[plan->schedule]->is_split;
+    if (is_split && plan->is_tp_overlap)
+        return refuse(err, "a split backward with products in pieces",
+                      "leave tp-overlap out or choose schedule 1f1b");
     if (plan->is_tp_overlap && plan->tp > 8)
         return refuse(err, "tensor-parallel overlap over more than 8 ranks",
                       "leave it out");
