@@ -276,12 +276,40 @@ static fr_nccl_time nvls_time(const question *q)
 
 static bool pairs_fit(const question *q)
 {
-    return q->op == FR_OP_ALL_TO_ALL || q->op == FR_OP_SEND ||
-           q->op == FR_OP_RECV || q->op == FR_OP_SHIFT;
+    return q->op == FR_OP_ALL_TO_ALL || q->op == FR_OP_SHIFT ||
+           q->op == FR_OP_SEND || q->op == FR_OP_RECV;
+}
+
+/* Everybody to the next: between nodes one member of each, over its NICs. */
+static fr_nccl_time shift_time(const question *q)
+{
+    bool is_net = q->n_nodes > 1.0;
+    double crossing = is_net ? 1.0 / q->k : 0.0;
+    double step_s = q->fit->step_s[q->is_new];
+    fr_nccl_time time = {
+        .protocol = protocol_names[FR_NCCL_SIMPLE],
+        .latency_s =
+            q->fit->launch_s + fr_nccl_ring_base_s[FR_NCCL_SIMPLE] + step_s,
+        .net_bytes = q->bytes * crossing,
+        .port_bytes = q->bytes * (1.0 - crossing),
+    };
+
+    if (q->k > 1.0)
+        time.work_s = q->bytes / q->links->pair_Bps;
+    if (is_net) {
+        time.latency_s +=
+            fmax(0.0,
+                 fr_nccl_ring_hop_s[FR_NCCL_NET][FR_NCCL_SIMPLE] - step_s) +
+            extra_s(q, FR_NCCL_SIMPLE);
+        time.work_s = fmax(time.work_s, q->bytes * q->k / q->links->net_Bps);
+    }
+    return time;
 }
 
 static fr_nccl_time pairs_time(const question *q)
 {
+    if (q->op == FR_OP_SHIFT)
+        return shift_time(q);
     bool is_all = q->op == FR_OP_ALL_TO_ALL;
     double each = is_all ? q->bytes / q->n : q->bytes;
     double n_near = q->k - 1.0, n_far = q->n - q->k;

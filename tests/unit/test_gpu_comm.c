@@ -8,9 +8,9 @@
 #include "cost_models/nccl_model.h"
 #include "tests/check.h"
 
-static const fr_op ops[] = {FR_OP_ALL_REDUCE, FR_OP_REDUCE_SCATTER,
-                            FR_OP_ALL_GATHER, FR_OP_ALL_TO_ALL,
-                            FR_OP_BROADCAST,  FR_OP_SEND};
+static const fr_op ops[] = {
+    FR_OP_ALL_REDUCE, FR_OP_REDUCE_SCATTER, FR_OP_ALL_GATHER, FR_OP_ALL_TO_ALL,
+    FR_OP_BROADCAST,  FR_OP_SHIFT,          FR_OP_SEND};
 enum { N_OPS = sizeof ops / sizeof ops[0] };
 
 typedef struct scene {
@@ -157,6 +157,11 @@ static void test_traffic(void)
     CHECK_NEAR(cost.link_bytes, n * 7 / 8, 1e-9);
     CHECK(cost.link_bytes / cost.work_s < 50e9 &&
           cost.link_bytes / cost.work_s > 45e9);
+    /* All to the next: one of a node's eight leaves it. */
+    cost = ask(&s, FR_OP_SHIFT, FR_COLLECTIVE_AUTO, n, four);
+    CHECK_NEAR(cost.link_bytes, n / 8, 1e-9);
+    CHECK_NEAR(cost.port_bytes, n * 7 / 8, 1e-9);
+    CHECK_NEAR(cost.work_s, n / (50e9 * 0.95), 1e-9);
     cost = ask(&s, FR_OP_SEND, FR_COLLECTIVE_AUTO, n, pair);
     CHECK_NEAR(cost.link_bytes, n, 1e-9);
     CHECK_NEAR(cost.work_s, n / (50e9 * 0.95), 1e-9);
