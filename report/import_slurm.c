@@ -341,7 +341,7 @@ static fr_status make_groups(const slurm_file *file, fr_cluster *out,
         snprintf(group->id, sizeof group->id, "%.50s", id);
         for (size_t k = 0; k < i; k++)
             if (strcmp(out->groups[k].id, group->id) == 0)
-                snprintf(group->id, sizeof group->id, "%.50s_%zu", id, i);
+                snprintf(group->id, sizeof group->id, "%.40s_%zu", id, i);
         group->n_nodes = is_one ? (int64_t)file->nodes.n : leaf->n_below;
         group->first_node = leaf->first;
         group->first_device = leaf->first * out->node_types[0].n_devices;
