@@ -54,7 +54,7 @@ static void fill_row(const batch *b, const fr_case_setup *setup,
     row->predicted_s = prediction->step_s;
     row->p5_s = prediction->step_s_p5;
     row->p95_s = prediction->step_s_p95;
-    row->wall_s = prediction->sim.wall_s;
+    row->prediction = *prediction;
     row->is_step_scored = setup->measured_s > 0 &&
                           (b->is_all || setup->why_unscored_step[0] == '\0');
     if (!row->is_step_scored)
@@ -145,33 +145,38 @@ static fr_status run_rows(batch *b, int n_threads, fr_err *err)
     return status;
 }
 
-/* The same measurement stands in two files (step time and memory): once. */
-static bool is_repeated(const batch *b, size_t i)
+/* How much of the configuration a row says. */
+static size_t n_filled(const fr_case *text)
 {
-    const fr_validation_row *row = &b->rows[i];
-    const fr_case *text = b->cases[i];
-    if (!row->is_memory_scored || *text->field[FR_CASE_ROW] == '\0')
-        return false;
-    for (size_t j = 0; j < b->n; j++) {
-        const fr_case *other = b->cases[j];
-        if (other->file == text->file || !b->rows[j].is_memory_scored)
-            continue;
-        /* The row of the file that is about memory alone stays. */
-        if (strcmp(other->field[FR_CASE_ROW], text->field[FR_CASE_ROW]) == 0 &&
-            strcmp(other->field[FR_CASE_SOURCE], text->field[FR_CASE_SOURCE]) ==
-                0 &&
-            b->rows[j].measured_s <= 0 && row->measured_s > 0)
-            return true;
-    }
-    return false;
+    size_t n = 0;
+    for (int c = 0; c < FR_CASE_COLUMN_N; c++)
+        n += text->field[c][0] != '\0';
+    return n;
 }
 
+/* Do both say the memory of one measured row, each in a file of its own? */
+static bool is_same_memory(const batch *b, size_t i, size_t j)
+{
+    const fr_case *x = b->cases[i], *y = b->cases[j];
+    return x->file != y->file && *x->field[FR_CASE_ROW] != '\0' &&
+           b->rows[i].is_memory_scored && b->rows[j].is_memory_scored &&
+           fr_text_equal(x->field[FR_CASE_ROW], y->field[FR_CASE_ROW]) &&
+           fr_text_equal(x->field[FR_CASE_SOURCE], y->field[FR_CASE_SOURCE]);
+}
+
+/*
+ * A file of times and a file of memory may hold the same measurement: it
+ * counts once, where the configuration is said more fully.
+ */
 static void drop_repeated(batch *b)
 {
     for (size_t i = 0; i < b->n; i++)
-        if (is_repeated(b, i)) {
-            b->rows[i].is_memory_scored = false;
-            snprintf(b->rows[i].why_memory, sizeof b->rows[i].why_memory,
+        for (size_t j = i + 1; j < b->n; j++) {
+            if (!is_same_memory(b, i, j))
+                continue;
+            size_t k = n_filled(b->cases[i]) < n_filled(b->cases[j]) ? i : j;
+            b->rows[k].is_memory_scored = false;
+            snprintf(b->rows[k].why_memory, sizeof b->rows[k].why_memory,
                      "the same row stands in another file");
         }
 }

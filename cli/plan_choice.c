@@ -19,6 +19,19 @@ static fr_status take_file(const char *path, fr_plan_choice *out, fr_err *err)
     return FR_OK;
 }
 
+/* GPUs train in 16 bits with fused attention, where they have that. */
+static void default_device(const fr_device_type *device, fr_plan *plan)
+{
+    bool has_bf16 = fr_device_peak_flops(device, "bf16") > 0;
+    bool has_f16 = fr_device_peak_flops(device, "fp16") > 0;
+    if (device->kind != FR_DEVICE_GPU)
+        return;
+    plan->is_flash = true;
+    plan->precision = has_bf16  ? FR_DTYPE_BF16
+                      : has_f16 ? FR_DTYPE_F16
+                                : FR_DTYPE_F32;
+}
+
 fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
                               const char *plan_path, const fr_inputs *inputs,
                               fr_plan_choice *out, fr_err *err)
@@ -28,10 +41,7 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
     out->has_model = true;
     FR_TRY(fr_cli_make_job(cli, &out->model, &out->job, err));
     fr_plan_init(&out->plan);
-    if (fr_cluster_device(&inputs->cluster, 0)->kind == FR_DEVICE_GPU) {
-        out->plan.is_flash = true;
-        out->plan.precision = FR_DTYPE_BF16;
-    }
+    default_device(fr_cluster_device(&inputs->cluster, 0), &out->plan);
     if (plan_path != NULL) {
         FR_TRY(take_file(plan_path, out, err));
         FR_TRY(fr_cli_apply_job(cli, &out->job, err));

@@ -122,7 +122,7 @@ static fr_status apply_split(const char *text, fr_plan *plan, fr_err *err)
     for (const char *at = text;; at++) {
         char *end;
         long layers = strtol(at, &end, 10);
-        if (end == at || layers < 1 || layers > INT32_MAX ||
+        if (end == at || layers < 0 || layers > INT32_MAX ||
             (*end != ',' && *end != '\0') || n == FR_PLAN_MAX_STAGES)
             return fr_fail(err, FR_USAGE,
                            "--layer-split '%.80s': give the layers of each "

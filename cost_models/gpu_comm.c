@@ -94,16 +94,16 @@ static void judge(const fr_gpu_fabric *fabric, const fr_comm_scope *scope,
     out->rel_err = fabric->is_known ? known_err[is_small] : other_err[is_small];
     if (is_net)
         out->rel_err = hypot(out->rel_err, net_err);
-    /* EFA is the network that was measured. */
     if (!fabric->is_known)
         out->source = fabric->kind == FR_INTRA_NVLINK ? FR_COST_EXTRAPOLATED
                                                       : FR_COST_DATASHEET;
     else
-        out->source = is_net && fabric->is_ordered_net ? FR_COST_EXTRAPOLATED
-                                                       : FR_COST_FITTED;
+        out->source = is_net && !fabric->is_known_net ? FR_COST_EXTRAPOLATED
+                                                      : FR_COST_FITTED;
 }
 
-/* A measured curve of this very group: its time instead of the model's. */
+/* A measured curve of this very group: its time instead of the model's.
+ * Kernels are asynchronous, however a file marks them. */
 static void ask_measured(const fr_gpu_comm *comm, const fr_instr *instr,
                          const fr_comm_scope *scope, fr_cost *out)
 {
@@ -117,15 +117,19 @@ static void ask_measured(const fr_gpu_comm *comm, const fr_instr *instr,
         .n_nodes = scope->n_nodes,
         .n_bytes = fr_instr_payload_bytes(instr),
         .element_bytes = fr_dtype_bytes((fr_dtype)instr->dtype)};
-    fr_comm_answer answer;
 
-    if (comm->fits == NULL || !fr_comm_fits_ask(comm->fits, &query, &answer) ||
-        !(answer.is_measured || answer.is_inside))
+    for (int i = 0; comm->fits != NULL && i < 2; i++) {
+        fr_comm_answer answer;
+        query.is_async = i == 0;
+        if (!fr_comm_fits_ask(comm->fits, &query, &answer) ||
+            !(answer.is_measured || answer.is_inside))
+            continue;
+        out->latency_s = fmin(answer.latency_s, answer.seconds);
+        out->work_s = answer.seconds - out->latency_s;
+        out->rel_err = answer.rel_err;
+        out->source = answer.is_measured ? FR_COST_MEASURED : FR_COST_FITTED;
         return;
-    out->latency_s = fmin(answer.latency_s, answer.seconds);
-    out->work_s = answer.seconds - out->latency_s;
-    out->rel_err = answer.rel_err;
-    out->source = answer.is_measured ? FR_COST_MEASURED : FR_COST_FITTED;
+    }
 }
 
 fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,

@@ -49,6 +49,10 @@ typedef struct fr_gpu_rows {
  */
 FR_CHECKED fr_status fr_gpu_rows_load(const char *path, fr_gpu_rows *out,
                                       fr_err *err);
+/* The same from text; `name` stands in messages. */
+FR_CHECKED fr_status fr_gpu_rows_parse(const char *name, const char *text,
+                                       size_t n_text, fr_gpu_rows *out,
+                                       fr_err *err);
 void fr_gpu_rows_release(fr_gpu_rows *rows);
 
 fr_gpu_family fr_gpu_row_family(const fr_gpu_row *row);

@@ -30,6 +30,7 @@ enum {
 static const char header[] =
     "source,source_ref,gpu,op,dtype,dims,flags,value,unit,use,note";
 static const size_t most_bytes = 4 << 20;
+static const int64_t most_dim = INT64_C(1) << 50;
 
 static const struct {
     const char *name;
@@ -70,7 +71,7 @@ static fr_status read_op(const place *at, char **fields, fr_gpu_row *row,
     for (size_t i = 0; i < n; i++) {
         char *end;
         row->dim[i] = strtoll(words[i], &end, 10);
-        if (*end != '\0' || row->dim[i] < 1)
+        if (*end != '\0' || row->dim[i] < 1 || row->dim[i] > most_dim)
             return fr_fail(err, FR_INPUT, "%s:%d: '%s' is not a dim", at->path,
                            at->line, words[i]);
     }
@@ -108,7 +109,7 @@ static fr_status read_value(const place *at, char **fields, fr_gpu_row *row,
     char *end;
     double value = strtod(fields[VALUE], &end);
 
-    if (*end != '\0' || !(value > 0.0))
+    if (*end != '\0' || !(value > 0.0 && isfinite(value)))
         return fr_fail(err, FR_INPUT, "%s:%d: '%s' is not a value", at->path,
                        at->line, fields[VALUE]);
     if (strcmp(fields[UNIT], "us") == 0)
@@ -122,6 +123,9 @@ static fr_status read_value(const place *at, char **fields, fr_gpu_row *row,
                        "%s:%d: unit '%s' with %s; there are us, TFLOPS of "
                        "products, GBps of bytes",
                        at->path, at->line, fields[UNIT], fields[OP]);
+    if (!(row->seconds > 1e-9 && row->seconds < 1e9))
+        return fr_fail(err, FR_INPUT, "%s:%d: %s %s is no time of a kernel",
+                       at->path, at->line, fields[VALUE], fields[UNIT]);
     row->is_fitted = strcmp(fields[USE], "fit") == 0;
     if (!row->is_fitted && strcmp(fields[USE], "check") != 0)
         return fr_fail(err, FR_INPUT, "%s:%d: use '%s'; fit or check", at->path,
@@ -208,19 +212,44 @@ static fr_status read_lines(const char *path, fr_gpu_rows *rows, fr_err *err)
     return FR_OK;
 }
 
-fr_status fr_gpu_rows_load(const char *path, fr_gpu_rows *out, fr_err *err)
+/* Takes the text. */
+static fr_status take_text(const char *name, char *text, fr_gpu_rows *out,
+                           fr_err *err)
 {
-    fr_gpu_rows rows = {0};
-    fr_status status;
+    fr_gpu_rows rows = {.text = text};
+    fr_status status = read_lines(name, &rows, err);
 
-    FR_TRY(fr_file_read(path, most_bytes, &rows.text, NULL, err));
-    status = read_lines(path, &rows, err);
     if (status != FR_OK) {
         fr_gpu_rows_release(&rows);
         return status;
     }
     *out = rows;
     return FR_OK;
+}
+
+fr_status fr_gpu_rows_parse(const char *name, const char *text, size_t n_text,
+                            fr_gpu_rows *out, fr_err *err)
+{
+    char *copy = malloc(n_text + 1);
+
+    if (copy == NULL)
+        return fr_fail_no_memory(err);
+    if (n_text > 0)
+        memcpy(copy, text, n_text);
+    copy[n_text] = '\0';
+    if (strlen(copy) != n_text) {
+        free(copy);
+        return fr_fail(err, FR_INPUT, "%s: a NUL in it", name);
+    }
+    return take_text(name, copy, out, err);
+}
+
+fr_status fr_gpu_rows_load(const char *path, fr_gpu_rows *out, fr_err *err)
+{
+    char *text;
+
+    FR_TRY(fr_file_read(path, most_bytes, &text, NULL, err));
+    return take_text(path, text, out, err);
 }
 
 void fr_gpu_rows_release(fr_gpu_rows *rows)

@@ -1,7 +1,5 @@
 #include "cost_models/nccl_constants.h"
 
-/* ---- NCCL's ---------------------------------------------------------------
- */
 const double fr_nccl_ring_base_s[] = {6.6e-6, 14e-6, 8.4e-6};
 const double fr_nccl_tree_base_s[] = {6.8e-6, 14e-6, 8.4e-6};
 
@@ -43,23 +41,15 @@ const double fr_nccl_tree_ll_share = 1.0 / 3.8;
 const double fr_nccl_tree_ll128_share[] = {7.0 / 9.0, 120.0 / 128.0};
 
 const double fr_nccl_tree_size_share[][FR_NCCL_TREE_SIZES] = {
-    {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6,
-     .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1},
-    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6,
+    {1,  1,  1,  1,  .9, .8, .7, .7, .7, .7, .6,
+     .5, .4, .4, .5, .6, .7, .8, .9, 1,  1,  1},
+    {1,  1,  1,  1,  1,  .9, .8, .8, .8, .7, .6,
      .6, .6, .5, .6, .6, .7, .7, .8, .9, .9, 1},
     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6,
      .5, .5, .5, .5, .5, .5, .6, .6, .7, .8, .9},
 };
 
 const double fr_nccl_proxy_s = 1e-6;
-
-/* ---- fitted ---------------------------------------------------------------
- */
-const double fr_nccl_launch_s = 30e-6;
-const double fr_nccl_simple_step_s = 9e-6;
-const double fr_nccl_ll128_share = 0.65;
-const double fr_nccl_nvls_fill = 0.4;
-const double fr_nccl_peers_share = 0.82;
 
 /* NCCL's defaults: 24 channels times slices of 1 MiB (a quarter of a 4 MiB
  * buffer), and times NVLS chunks of 128 KiB. */

@@ -1,7 +1,7 @@
 /*
- * nccl_constants.h: the numbers in NCCL's own tuner, and the few that were
- * fitted to measured collectives because the tuner leaves them out or is far
- * from what is measured.  Latencies in seconds, rates in bytes per second.
+ * nccl_constants.h: the numbers in NCCL's own tuner, latencies in seconds,
+ * rates in bytes per second.  The few that are fitted to measurements instead,
+ * as the tuner leaves them out or is far off: fr_link_fit (fabric_links.h).
  */
 #ifndef FR_COST_MODELS_NCCL_CONSTANTS_H
 #define FR_COST_MODELS_NCCL_CONSTANTS_H
@@ -48,25 +48,9 @@ extern const double fr_nccl_tree_size_share[FR_NCCL_PROTOCOL_N]
 /* The proxy thread's time for one more message. */
 extern const double fr_nccl_proxy_s;
 
-/*
- * Fitted together (least mean relative error) to the all-reduce and all-to-all
- * rows of tests/validate/collectives.csv; see tests/contract/test_nccl_model.c
- * for what is left of it.
- */
-/* From the call to the kernel and back to the waiting stream. */
-extern const double fr_nccl_launch_s;
-/* SIMPLE inside a node: fences and counters of a step's two slices (the
- * tuner's 3.4 us give half of what is measured on A100). */
-extern const double fr_nccl_simple_step_s;
-/* LL128's share of the ring's rate; the tuner's 120/128 is the bound. */
-extern const double fr_nccl_ll128_share;
-/* How much longer the first loop of NVLS takes, whose two halves do not
- * overlap yet, and the bytes of a loop per member. */
-extern const double fr_nccl_nvls_fill;
+/* Bytes of a loop of NVLS per member: NCCL's 24 channels times chunks. */
 extern const double fr_nccl_nvls_loop_bytes;
 /* A slice of all channels: must arrive before the first one is passed on. */
 extern const double fr_nccl_slice_bytes;
-/* Three peers and more, of the port's rate. */
-extern const double fr_nccl_peers_share;
 
 #endif

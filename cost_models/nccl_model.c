@@ -7,6 +7,8 @@
 /* What every algorithm is asked with. */
 typedef struct question {
     const fr_gpu_fabric *fabric;
+    const fr_link_fit *fit;
+    bool is_new; /* from Hopper on */
     const fr_group_links *links;
     fr_op op;
     double bytes;
@@ -16,7 +18,7 @@ typedef struct question {
 
 typedef struct nccl_algorithm {
     const char *name;
-    uint32_t kinds; /* of fr_collective_kind that mean it: a mask */
+    uint32_t kinds;    /* of fr_collective_kind that mean it: a mask */
     bool is_automatic; /* one of those that NCCL chooses from */
     bool (*fits)(const question *q);
     fr_nccl_time (*time)(const question *q);
@@ -82,7 +84,8 @@ static double ring_rate(const question *q, fr_nccl_protocol protocol)
     if (protocol == FR_NCCL_LL)
         return fmin(rate / 2.0,
                     fr_nccl_ll_most_Bps[q->fabric->generation][i_nodes]);
-    return protocol == FR_NCCL_LL128 ? rate * fr_nccl_ll128_share : rate;
+    return protocol == FR_NCCL_LL128 ? rate * q->fit->ll128_share[q->is_new]
+                                     : rate;
 }
 
 static double ring_latency_s(const question *q, fr_nccl_protocol protocol)
@@ -93,12 +96,12 @@ static double ring_latency_s(const question *q, fr_nccl_protocol protocol)
     double step_s = fr_nccl_ring_hop_s[q->wire][protocol];
 
     if (protocol == FR_NCCL_SIMPLE)
-        step_s *= fr_nccl_simple_step_s /
+        step_s *= q->fit->step_s[q->is_new] /
                   fr_nccl_ring_hop_s[FR_NCCL_NVLINK][FR_NCCL_SIMPLE];
     /* Between nodes the slowest step paces all. */
     if (n_inter > 0.0)
         step_s = fmax(step_s, fr_nccl_proxy_s);
-    return fr_nccl_launch_s + fr_nccl_ring_base_s[protocol] + n_intra * step_s +
+    return q->fit->launch_s + fr_nccl_ring_base_s[protocol] + n_intra * step_s +
            n_inter * (fr_nccl_ring_hop_s[FR_NCCL_NET][protocol] +
                       extra_s(q, protocol));
 }
@@ -116,7 +119,8 @@ static fr_nccl_time ring_with(const question *q, fr_nccl_protocol protocol)
     };
 
     if (protocol == FR_NCCL_SIMPLE)
-        time.work_s += fmin(q->bytes / (2.0 * q->n), fr_nccl_slice_bytes) / rate;
+        time.work_s +=
+            fmin(q->bytes / (2.0 * q->n), fr_nccl_slice_bytes) / rate;
     return time;
 }
 
@@ -190,7 +194,7 @@ static fr_nccl_time tree_with(const question *q, fr_nccl_protocol protocol)
     return (fr_nccl_time){
         .protocol = protocol_names[protocol],
         .latency_s =
-            fr_nccl_launch_s + fr_nccl_tree_base_s[protocol] +
+            q->fit->launch_s + fr_nccl_tree_base_s[protocol] +
             2.0 * (q->k - 1.0) * fr_nccl_tree_hop_s[q->wire][protocol] +
             2.0 * log2(q->n_nodes) *
                 (fr_nccl_tree_hop_s[FR_NCCL_NET][protocol] +
@@ -220,10 +224,10 @@ static fr_nccl_time pat_time(const question *q)
 
     return (fr_nccl_time){
         .protocol = protocol_names[FR_NCCL_SIMPLE],
-        .latency_s = fr_nccl_launch_s + fr_nccl_pat_base_s +
-                     log2(q->n) * (fr_nccl_pat_hop_s +
-                                   extra_s(q, FR_NCCL_SIMPLE)) +
-                     q->n * fr_nccl_pat_rank_s,
+        .latency_s =
+            q->fit->launch_s + fr_nccl_pat_base_s +
+            log2(q->n) * (fr_nccl_pat_hop_s + extra_s(q, FR_NCCL_SIMPLE)) +
+            q->n * fr_nccl_pat_rank_s,
         .work_s = bytes / (q->links->net_Bps * fr_nccl_pat_share),
         .net_bytes = bytes,
     };
@@ -250,21 +254,21 @@ static fr_nccl_time nvls_time(const question *q)
     double s_per_byte = (1.0 + 1.0 / q->k) / (q->links->port_Bps * share);
     fr_nccl_time time = {
         .protocol = protocol_names[FR_NCCL_SIMPLE],
-        .latency_s = fr_nccl_launch_s + fr_nccl_nvls_s,
+        .latency_s = q->fit->launch_s + fr_nccl_nvls_s,
         .work_s = q->bytes * s_per_byte,
         .port_bytes = port_bytes,
     };
 
     if (q->n_nodes > 1.0) {
         double net = tree_net_passes(q->n_nodes);
-        time.latency_s += 2.0 * log2(q->n_nodes) *
-                          (fr_nccl_nvls_tree_hop_s +
-                           extra_s(q, FR_NCCL_SIMPLE));
+        time.latency_s +=
+            2.0 * log2(q->n_nodes) *
+            (fr_nccl_nvls_tree_hop_s + extra_s(q, FR_NCCL_SIMPLE));
         time.work_s = fmax(time.work_s / fr_nccl_tree_share,
                            q->bytes * net / q->links->net_Bps);
         time.net_bytes = net * q->bytes / q->k;
     }
-    time.work_s += fr_nccl_nvls_fill * loop_bytes * s_per_byte;
+    time.work_s += q->fit->nvls_fill * loop_bytes * s_per_byte;
     return time;
 }
 
@@ -272,12 +276,40 @@ static fr_nccl_time nvls_time(const question *q)
 
 static bool pairs_fit(const question *q)
 {
-    return q->op == FR_OP_ALL_TO_ALL || q->op == FR_OP_SEND ||
-           q->op == FR_OP_RECV || q->op == FR_OP_SHIFT;
+    return q->op == FR_OP_ALL_TO_ALL || q->op == FR_OP_SHIFT ||
+           q->op == FR_OP_SEND || q->op == FR_OP_RECV;
+}
+
+/* Everybody to the next: between nodes one member of each, over its NICs. */
+static fr_nccl_time shift_time(const question *q)
+{
+    bool is_net = q->n_nodes > 1.0;
+    double crossing = is_net ? 1.0 / q->k : 0.0;
+    double step_s = q->fit->step_s[q->is_new];
+    fr_nccl_time time = {
+        .protocol = protocol_names[FR_NCCL_SIMPLE],
+        .latency_s =
+            q->fit->launch_s + fr_nccl_ring_base_s[FR_NCCL_SIMPLE] + step_s,
+        .net_bytes = q->bytes * crossing,
+        .port_bytes = q->bytes * (1.0 - crossing),
+    };
+
+    if (q->k > 1.0)
+        time.work_s = q->bytes / q->links->pair_Bps;
+    if (is_net) {
+        time.latency_s +=
+            fmax(0.0,
+                 fr_nccl_ring_hop_s[FR_NCCL_NET][FR_NCCL_SIMPLE] - step_s) +
+            extra_s(q, FR_NCCL_SIMPLE);
+        time.work_s = fmax(time.work_s, q->bytes * q->k / q->links->net_Bps);
+    }
+    return time;
 }
 
 static fr_nccl_time pairs_time(const question *q)
 {
+    if (q->op == FR_OP_SHIFT)
+        return shift_time(q);
     bool is_all = q->op == FR_OP_ALL_TO_ALL;
     double each = is_all ? q->bytes / q->n : q->bytes;
     double n_near = q->k - 1.0, n_far = q->n - q->k;
@@ -285,12 +317,12 @@ static fr_nccl_time pairs_time(const question *q)
         n_near = fmin(n_near, 1.0);
         n_far = fmin(n_far, 1.0);
     }
-    double port_Bps = n_near > 1.0 ? q->links->line_Bps * fr_nccl_peers_share
+    double port_Bps = n_near > 1.0 ? q->links->line_Bps * q->fit->peers_share
                                    : q->links->pair_Bps;
-    double step_s = fr_nccl_simple_step_s;
+    double step_s = q->fit->step_s[q->is_new];
     fr_nccl_time time = {
         .protocol = protocol_names[FR_NCCL_SIMPLE],
-        .latency_s = fr_nccl_launch_s + fr_nccl_ring_base_s[FR_NCCL_SIMPLE],
+        .latency_s = q->fit->launch_s + fr_nccl_ring_base_s[FR_NCCL_SIMPLE],
         .net_bytes = n_far * each,
         .port_bytes = n_near * each,
     };
@@ -345,7 +377,7 @@ static fr_nccl_time hierarchy_time(const question *q)
     rails.k = 1.0;
     between = ring_time(&rails);
     time = between;
-    time.latency_s += 2.0 * (half.latency_s - fr_nccl_launch_s);
+    time.latency_s += 2.0 * (half.latency_s - q->fit->launch_s);
     time.work_s += 2.0 * half.work_s;
     time.net_bytes = between.net_bytes / q->k;
     time.port_bytes = 2.0 * half.port_bytes;
@@ -362,8 +394,7 @@ static const nccl_algorithm algorithms[] = {
     {"PAT", 0, true, pat_fits, pat_time},
     {"NVLS", KIND(NVLS), true, nvls_fits, nvls_time},
     {"pairs", KIND(PAIRWISE), true, pairs_fit, pairs_time},
-    {"hierarchical", KIND(HIERARCHICAL), false, hierarchy_fits,
-     hierarchy_time},
+    {"hierarchical", KIND(HIERARCHICAL), false, hierarchy_fits, hierarchy_time},
 };
 
 enum { N_ALGORITHMS = sizeof algorithms / sizeof algorithms[0] };
@@ -394,22 +425,23 @@ bool fr_nccl_time_of(const fr_gpu_fabric *fabric, const fr_group_links *links,
 {
     question q = {
         .fabric = fabric,
+        .fit = fabric->fit,
+        .is_new = fabric->generation >= FR_GPU_HOPPER,
         .links = links,
         .op = ask->op,
         .bytes = fmax(ask->n_bytes, 1.0),
         .n = (double)links->n,
         .n_nodes = (double)links->n_nodes,
         .k = links->per_node,
-        .wire = fabric->kind == FR_INTRA_NVLINK ||
-                        fabric->kind == FR_INTRA_NVSWITCH
-                    ? FR_NCCL_NVLINK
-                    : FR_NCCL_PCI,
+        .wire =
+            fabric->kind == FR_INTRA_NVLINK || fabric->kind == FR_INTRA_NVSWITCH
+                ? FR_NCCL_NVLINK
+                : FR_NCCL_PCI,
     };
 
     if (links->n_nodes > 1 && !(links->net_Bps > 0.0))
         return false;
-    if (ask->wanted != FR_COLLECTIVE_AUTO &&
-        choose(&q, 1u << ask->wanted, out))
+    if (ask->wanted != FR_COLLECTIVE_AUTO && choose(&q, 1u << ask->wanted, out))
         return true;
     return choose(&q, 0, out);
 }

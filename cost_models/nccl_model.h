@@ -13,7 +13,7 @@
  *   PAT        gather and scatter with one member per node in log2 steps
  *   NVLS       the switch adds: S (1 + 1/n) through each port
  *   NVLS tree  NVLS inside the nodes, a double tree per rail between them
- *   pairs      all-to-all and point to point
+ *   pairs      all-to-all, point to point, and all to the next one
  *   hierarchy  (when asked for) scatter in the node, ring between, gather
  */
 #ifndef FR_COST_MODELS_NCCL_MODEL_H

@@ -118,8 +118,8 @@ void fr_builder_add_call(fr_builder *builder, uint32_t i_segment, fr_lane lane,
 void fr_builder_use(fr_builder *builder, uint32_t block, char access)
 {
     builder_use use = {block, access};
-    if (builder->is_out_of_memory || block == FR_BLOCK_NONE ||
-        fr_vec_push(&builder->uses, use) != FR_OK) {
+    if (builder->is_out_of_memory || builder->calls.n == 0 ||
+        block == FR_BLOCK_NONE || fr_vec_push(&builder->uses, use) != FR_OK) {
         builder->is_out_of_memory |= block != FR_BLOCK_NONE;
         return;
     }
@@ -133,7 +133,8 @@ void fr_builder_use(fr_builder *builder, uint32_t block, char access)
 
 void fr_builder_set_base(fr_builder *builder, fr_space space, uint32_t block)
 {
-    if (!builder->is_out_of_memory && block != FR_BLOCK_NONE)
+    if (!builder->is_out_of_memory && builder->calls.n > 0 &&
+        block != FR_BLOCK_NONE)
         builder->calls.items[builder->calls.n - 1].base[space] = block;
 }
 

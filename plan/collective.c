@@ -35,8 +35,6 @@ fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,
 {
     if (does(wanted, op, n_group))
         return wanted;
-    if (does(FR_COLLECTIVE_SHIFT, op, n_group))
-        return FR_COLLECTIVE_SHIFT;
     if (is_on_one_node && does(FR_COLLECTIVE_DIRECT, op, n_group))
         return FR_COLLECTIVE_DIRECT;
     if (n_bytes <= short_bytes &&
@@ -48,6 +46,8 @@ fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,
         return FR_COLLECTIVE_TREE;
     if (does(FR_COLLECTIVE_PAIRWISE, op, n_group))
         return FR_COLLECTIVE_PAIRWISE;
+    if (does(FR_COLLECTIVE_SHIFT, op, n_group))
+        return FR_COLLECTIVE_SHIFT;
     return FR_COLLECTIVE_DIRECT;
 }
 

@@ -56,8 +56,8 @@ static fr_status inside(const shape *s, fr_transfer_list *list, fr_err *err)
             for (int64_t j = 0; j < k; j++) {
                 int64_t set = (j - t + shift + 2 * k) % k;
                 for (int64_t at = 0; at < s->n_nodes; at++)
-                    FR_TRY(pass(s, at * k + set, m * k + j,
-                                m * k + (j + 1) % k, list, err));
+                    FR_TRY(pass(s, at * k + set, m * k + j, m * k + (j + 1) % k,
+                                list, err));
             }
     return FR_OK;
 }
@@ -71,8 +71,8 @@ static fr_status between(const shape *s, fr_transfer_list *list, fr_err *err)
         for (int64_t m = 0; m < n_nodes; m++)
             for (int64_t j = 0; j < k; j++) {
                 int64_t at = (m - t + shift + 2 * n_nodes) % n_nodes;
-                FR_TRY(pass(s, at * k + j, m * k + j,
-                            (m + 1) % n_nodes * k + j, list, err));
+                FR_TRY(pass(s, at * k + j, m * k + j, (m + 1) % n_nodes * k + j,
+                            list, err));
             }
     return FR_OK;
 }
@@ -138,9 +138,8 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
     uint64_t g = (uint64_t)n_group;
     uint64_t slice = (n + g - 1) / g; /* the largest one */
 
-    return fr_hierarchical_idle_s(op, n_group / k, k,
-                                  (double)(slice * g * element_bytes), link,
-                                  link);
+    return fr_hierarchical_idle_s(
+        op, n_group / k, k, (double)(slice * g * element_bytes), link, link);
 }
 
 const fr_collective fr_collective_hierarchical = {

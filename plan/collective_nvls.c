@@ -73,8 +73,8 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
     /* Phases 0 and 1: up alone; 2 to N-1: up and the result; then N_STAGES-1
      * phases of what is still to come down. */
     return (N_CHUNKS + N_STAGES - 1) * link->latency_s +
-           link->s_per_byte * (2 * down + (N_CHUNKS - 2) * up +
-                               (down + chunk / g) + 2 * down);
+           link->s_per_byte *
+               (2 * down + (N_CHUNKS - 2) * up + (down + chunk / g) + 2 * down);
 }
 
 const fr_collective fr_collective_nvls = {

@@ -38,6 +38,7 @@ static void release_class(lower_class *lc)
     free(lc->transfers);
     free(lc->is_offloaded);
     free(lc->split);
+    free(lc->late);
 }
 
 /* Which layers the rank's chunks hold, and the tables that follow from it. */
@@ -77,8 +78,9 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
     lc->is_offloaded =
         calloc(n_micro * lc->n_slots + 1, sizeof *lc->is_offloaded);
     lc->split = calloc(n_micro * lc->n_slots + 1, sizeof *lc->split);
-    if (!lc->split || !lc->inputs || !lc->saved || !lc->low || !lc->tokens ||
-        !lc->gradients || !lc->layer_unit || !lc->transfers ||
+    lc->late = calloc(n_micro * lc->n_slots + 1, sizeof *lc->late);
+    if (!lc->split || !lc->late || !lc->inputs || !lc->saved || !lc->low ||
+        !lc->tokens || !lc->gradients || !lc->layer_unit || !lc->transfers ||
         !lc->is_offloaded)
         return fr_fail_no_memory(err);
     return FR_OK;

@@ -85,6 +85,18 @@ static void cast_weights(lower_class *lc, const lower_layer_at *at)
     fr_builder_bind(lc->builder, FR_SPACE_LOW, *block, 'w');
 }
 
+/* What forward keeps for the second part of a backward in two. */
+static void bind_late(lower_class *lc, const lower_layer_at *at, bool is_new)
+{
+    const uint64_t n_bytes = lower_kind_of(lc->context, at->layer)->late_bytes;
+    uint32_t *block = &lc->late[lower_slot(lc, at->task, at->i)];
+    if (n_bytes == 0)
+        return;
+    if (is_new)
+        *block = lower_add_activation(lc, n_bytes);
+    fr_builder_bind(lc->builder, FR_SPACE_CARRY, *block, is_new ? 'w' : 'r');
+}
+
 void lower_layer_forward(lower_class *lc, const fr_task *task, int32_t i)
 {
     const lower_context *context = lc->context;
@@ -109,6 +121,7 @@ void lower_layer_forward(lower_class *lc, const fr_task *task, int32_t i)
         fr_builder_bind(lc->builder, FR_SPACE_IN, at.input, 'r');
         fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
         fr_builder_bind(lc->builder, FR_SPACE_OUT, out, 'w');
+        bind_late(lc, &at, true);
     }
     lower_after_use(lc, out);
     lc->saved[slot] = lower_is_remade(context, i) ? FR_BLOCK_NONE : saved;
@@ -138,6 +151,7 @@ static uint32_t remake_layer(lower_class *lc, const lower_layer_at *at)
     lower_add_layer_call(lc, at, calls.i_remake);
     fr_builder_bind(lc->builder, FR_SPACE_IN, at->input, 'r');
     fr_builder_bind(lc->builder, FR_SPACE_SAVED, saved, 'w');
+    bind_late(lc, at, true);
     return saved;
 }
 
@@ -150,6 +164,7 @@ static void keep_for_weights(lower_class *lc, const lower_layer_at *at,
     lc->split[slot] = lower_add_activation(
         lc, lower_kind_of(lc->context, at->layer)->split_bytes);
     fr_builder_bind(lc->builder, FR_SPACE_WIRE, lc->split[slot], 'w');
+    bind_late(lc, at, false);
 }
 
 void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
@@ -195,7 +210,8 @@ void lower_layer_backward(lower_class *lc, const fr_task *task, int32_t i,
 void lower_layer_weights(lower_class *lc, const fr_task *task, int32_t i)
 {
     const lower_layer_at at = layer_at(lc, task, i);
-    const lower_layer_calls calls = lower_calls_of(lc->context, at.layer);
+    const lower_kind *kind = lower_kind_of(lc->context, at.layer);
+    const lower_layer_calls calls = kind->calls;
     const size_t slot = lower_slot(lc, task, i);
     if (calls.i_weights == 0)
         return;
@@ -204,9 +220,12 @@ void lower_layer_weights(lower_class *lc, const fr_task *task, int32_t i)
     lower_add_call(lc, calls.i_weights, at.layer, task->micro_batch,
                    task->chunk);
     lower_bind_layer_grads(lc, &at);
-    fr_builder_bind(lc->builder, FR_SPACE_INPUT, at.input, 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_SAVED, lc->saved[slot], 'r');
+    if (kind->is_input_late)
+        fr_builder_bind(lc->builder, FR_SPACE_INPUT, at.input, 'r');
+    if (kind->is_saved_late)
+        fr_builder_bind(lc->builder, FR_SPACE_SAVED, lc->saved[slot], 'r');
     fr_builder_bind(lc->builder, FR_SPACE_WIRE, lc->split[slot], 'r');
+    bind_late(lc, &at, false);
     fr_builder_keep(lc->builder, lc->left_grad);
     lc->left_grad = FR_BLOCK_NONE;
 }

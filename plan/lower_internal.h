@@ -168,7 +168,10 @@ typedef struct lower_kind {
     lower_layer_calls calls;
     /* Where it is cut, else no steps; of a ring before and after it. */
     lower_pass forward, remake, backward, backward_end;
-    uint64_t split_bytes; /* that the second part of backward reads */
+    uint64_t split_bytes; /* that the second part of backward reads of the
+                             first, and ... */
+    uint64_t late_bytes;  /* ... of forward, not among the saved */
+    bool is_input_late, is_saved_late; /* does it read these too? */
 } lower_kind;
 
 typedef enum lower_unit_kind {
@@ -281,7 +284,7 @@ typedef struct lower_context {
     fr_vec(fr_instr) instrs;
     fr_vec(fr_segment) segments;
     uint64_t temp_used;
-    lower_pass *pass; /* that is being cut; else NULL */
+    lower_pass *pass;               /* that is being cut; else NULL */
     bool is_temp_kept;              /* no scratch is used twice ... */
     fr_vec(lower_temp_range) temps; /* ... and each piece is noted */
     fr_instr spill; /* written in place of an instruction without memory */
@@ -314,6 +317,7 @@ typedef struct lower_class {
     uint32_t *gradients;   /* [n_micro][vpp] received blocks */
     uint32_t *split;       /* [n_micro][n_slots] blocks, between both parts of
                               backward */
+    uint32_t *late;        /* [n_micro][n_slots] blocks, from forward on */
     uint32_t sent[2];      /* blocks that this and the last task sent */
     int64_t n_loaded;      /* micro-batches whose tokens are there */
     uint32_t step;         /* block */

@@ -7,11 +7,19 @@
  * second segment.  Scratch that they read lives from the first part to the
  * second (space WIRE); all other scratch is packed again by its lifetime.  The
  * gradient of the stream is worked on in place, so what the second part needs
- * of it is copied.
+ * of it is copied.  What forward keeps is cut the same way: what the second
+ * part reads (space CARRY) outlives the rest, which dies after the first.
  */
 #include "plan/lower_internal.h"
 
 #include "plan/memory_pack.h"
+
+/* A piece of what forward keeps that the second part reads. */
+typedef struct late_piece {
+    uint64_t first, n, at; /* in SAVED; in CARRY */
+} late_piece;
+
+enum { MAX_LATE_PIECES = 32 };
 
 typedef struct split {
     lower_context *context;
@@ -20,6 +28,8 @@ typedef struct split {
     bool *is_kept;         /* [scratch] */
     uint64_t (*copied)[2]; /* [instruction][operand] place of a copy */
     uint64_t n_kept_bytes;
+    late_piece late[MAX_LATE_PIECES]; /* ascending */
+    size_t n_late;
 } split;
 
 void lower_keep_temps(lower_context *context)
@@ -53,6 +63,71 @@ static uint64_t keep(split *s, uint64_t n_bytes)
     uint64_t at = s->n_kept_bytes;
     s->n_kept_bytes += (n_bytes + 63) / 64 * 64;
     return at;
+}
+
+/* A piece that reaches into one that is there already is part of it. */
+static void add_late(split *s, uint64_t first, uint64_t n_bytes)
+{
+    size_t i = 0;
+    n_bytes = (n_bytes + 63) / 64 * 64;
+    while (i < s->n_late && s->late[i].first + s->late[i].n <= first)
+        i++;
+    if (i < s->n_late && s->late[i].first < first + n_bytes) {
+        uint64_t end = s->late[i].first + s->late[i].n;
+        end = first + n_bytes > end ? first + n_bytes : end;
+        if (first < s->late[i].first)
+            s->late[i].first = first;
+        s->late[i].n = end - s->late[i].first;
+        return;
+    }
+    if (s->n_late == MAX_LATE_PIECES)
+        return; /* it stays with the rest (is_saved_late) */
+    for (size_t k = s->n_late++; k > i; k--)
+        s->late[k] = s->late[k - 1];
+    s->late[i] = (late_piece){first, n_bytes, 0};
+}
+
+static void find_late(split *s)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        fr_instr instr = instr_at(s, i);
+        for (int r = 0; is_of_weights(&instr) && r < 2; r++)
+            if (instr.ref[r].space == FR_SPACE_SAVED)
+                add_late(s, instr.ref[r].offset_bytes,
+                         fr_instr_ref_bytes(&instr, r, 1));
+    }
+    for (size_t i = 1; i < s->n_late; i++)
+        s->late[i].at = s->late[i - 1].at + s->late[i - 1].n;
+}
+
+/* An operand in SAVED at its new place. */
+static void move_saved(const split *s, fr_ref *ref)
+{
+    uint64_t gone = 0;
+    if (ref->space != FR_SPACE_SAVED)
+        return;
+    for (size_t i = 0; i < s->n_late; i++) {
+        const late_piece *piece = &s->late[i];
+        if (ref->offset_bytes < piece->first)
+            break;
+        if (ref->offset_bytes < piece->first + piece->n) {
+            ref->space = FR_SPACE_CARRY;
+            ref->offset_bytes += piece->at - piece->first;
+            return;
+        }
+        gone += piece->n;
+    }
+    ref->offset_bytes -= gone;
+}
+
+/* Forward, and what is made again, write to the new places. */
+static void move_forward(const split *s, uint32_t i_segment)
+{
+    const fr_segment *segment = &s->context->segments.items[i_segment];
+    for (uint32_t i = 0; i < segment->n_instrs; i++)
+        for (int r = 0; r < FR_INSTR_REFS; r++)
+            move_saved(
+                s, &s->context->instrs.items[segment->first_instr + i].ref[r]);
 }
 
 /* Lifetimes of the scratch, and which of it the second part reads. */
@@ -115,6 +190,7 @@ static void move(const split *s, uint32_t i)
             if (s->is_kept[t])
                 ref->space = FR_SPACE_WIRE;
         }
+        move_saved(s, ref);
     }
     *lower_emit(s->context, (fr_op)instr.op) = instr;
 }
@@ -151,10 +227,22 @@ static void write_parts(const split *s, lower_kind *kind, const char *name,
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd_weights", name);
     for (uint32_t i = 0; i < s->n; i++) {
         fr_instr instr = instr_at(s, i);
-        if (is_of_weights(&instr))
-            move(s, i);
+        if (!is_of_weights(&instr))
+            continue;
+        move(s, i);
+        instr = context->instrs.items[context->instrs.n - 1];
+        for (int r = 0; r < FR_INSTR_REFS; r++) {
+            kind->is_input_late |= instr.ref[r].space == FR_SPACE_INPUT;
+            kind->is_saved_late |= instr.ref[r].space == FR_SPACE_SAVED;
+        }
     }
     kind->split_bytes = s->n_kept_bytes;
+    for (size_t i = 0; i < s->n_late; i++)
+        kind->late_bytes += s->late[i].n;
+    kind->saved.n_bytes -= kind->late_bytes;
+    move_forward(s, kind->calls.i_fwd);
+    if (context->plan->recompute == FR_RECOMPUTE_FULL)
+        move_forward(s, kind->calls.i_remake);
 }
 
 void lower_split_backward(lower_context *context, lower_kind *kind,
@@ -173,6 +261,7 @@ void lower_split_backward(lower_context *context, lower_kind *kind,
     s.copied = calloc((size_t)s.n + 1, sizeof *s.copied);
     if (s.items && s.is_kept && s.copied) {
         find_lives(&s);
+        find_late(&s);
         if (pack(&s, &temp_bytes, &unused) == FR_OK)
             write_parts(&s, kind, name, temp_bytes);
         else

@@ -13,6 +13,10 @@
  * grows faster than their number. */
 enum { MANY_ITEMS = 768 };
 
+/* Calls: what lives as long waits for backward, what does not comes and goes.
+ */
+enum { SHORT_LIFE = 8 };
+
 typedef struct slot {
     uint64_t n_bytes, offset_bytes;
     uint32_t first, last;
@@ -225,17 +229,14 @@ static void sort_items(const fr_pack_item *items, size_t n, compare_fn compare,
     qsort(out, n, sizeof *out, compare);
 }
 
-fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
-                         fr_err *err)
+/* Places the items by careful orders until the total is within `tolerance` of
+ * what lives at once, which it returns too. */
+static fr_status pack_carefully(fr_pack_item *items, size_t n, double tolerance,
+                                uint64_t *total_bytes, uint64_t *least_bytes,
+                                fr_err *err)
 {
     static const compare_fn orders[] = {compare_life, compare_size,
                                         compare_area, compare_first};
-    if (n >= MANY_ITEMS) {
-        bool is_good;
-        FR_TRY(fr_memory_pools(items, n, total_bytes, &is_good, err));
-        if (is_good)
-            return FR_OK;
-    }
     placement p = {0};
     uint64_t best = UINT64_MAX;
     size_t n_calls = 1;
@@ -248,7 +249,7 @@ fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
         free(p.memory);
         return fr_fail_no_memory(err);
     }
-    const uint64_t least = live_peak(items, n, change, n_calls);
+    *least_bytes = live_peak(items, n, change, n_calls);
     for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
         sort_items(items, n, orders[o], p.slots);
         uint64_t total = place_all(&p, n);
@@ -256,7 +257,7 @@ fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
             for (size_t i = 0; i < n; i++)
                 items[p.slots[i].i_item].offset_bytes = p.slots[i].offset_bytes;
         best = total < best ? total : best;
-        if ((double)best <= 1.002 * (double)least)
+        if ((double)best <= tolerance * (double)*least_bytes)
             break; /* good enough: the slab is rounded to pages anyway */
     }
     *total_bytes = n ? best : 0;
@@ -264,4 +265,75 @@ fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
     free(p.slots);
     free(p.memory);
     return FR_OK;
+}
+
+/* Long lives in pools, short ones carefully on top of them. */
+static fr_status pack_mixed(const fr_pack_item *items, size_t n,
+                            fr_pack_item *mixed, uint64_t *total_bytes,
+                            fr_err *err)
+{
+    size_t n_long = 0, at = 0;
+    uint64_t bottom = 0, top = 0, least;
+    bool is_good;
+    for (size_t i = 0; i < n; i++)
+        if (items[i].last - items[i].first >= SHORT_LIFE)
+            mixed[n_long++] = items[i];
+    for (size_t i = 0; i < n; i++)
+        if (items[i].last - items[i].first < SHORT_LIFE)
+            mixed[n_long + at++] = items[i];
+    FR_TRY(fr_memory_pools(mixed, n_long, &bottom, &is_good, err));
+    if (!is_good)
+        bottom = UINT64_MAX / 4; /* too much */
+    else
+        FR_TRY(pack_carefully(mixed + n_long, n - n_long, 1.02, &top, &least,
+                              err));
+    for (size_t i = n_long; i < n; i++)
+        mixed[i].offset_bytes += bottom;
+    *total_bytes = bottom + top;
+    return FR_OK;
+}
+
+/* Pools, then the mixture, if they are near what lives at once. */
+static fr_status pack_many(fr_pack_item *items, size_t n, uint64_t *total_bytes,
+                           bool *is_good, fr_err *err)
+{
+    FR_TRY(fr_memory_pools(items, n, total_bytes, is_good, err));
+    if (*is_good)
+        return FR_OK;
+    size_t n_calls = 1, n_long = 0, at = 0;
+    for (size_t i = 0; i < n; i++) {
+        n_calls = items[i].last >= n_calls ? items[i].last + 1U : n_calls;
+        n_long += items[i].last - items[i].first >= SHORT_LIFE;
+    }
+    fr_status status = FR_OK;
+    fr_pack_item *mixed = malloc((n + 1) * sizeof *mixed);
+    uint64_t *change = malloc((n_calls + 1) * sizeof *change);
+    if (!mixed || !change)
+        status = fr_fail_no_memory(err);
+    else
+        status = pack_mixed(items, n, mixed, total_bytes, err);
+    if (status == FR_OK)
+        *is_good = (double)*total_bytes <=
+                   1.02 * (double)live_peak(items, n, change, n_calls);
+    for (size_t i = 0; status == FR_OK && *is_good && i < n; i++) {
+        bool is_long = items[i].last - items[i].first >= SHORT_LIFE;
+        items[i].offset_bytes = mixed[is_long ? at++ : n_long++].offset_bytes;
+    }
+    free(mixed);
+    free(change);
+    return status;
+}
+
+fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
+                         fr_err *err)
+{
+    uint64_t least;
+    if (n >= MANY_ITEMS) {
+        bool is_good;
+        FR_TRY(pack_many(items, n, total_bytes, &is_good, err));
+        if (is_good)
+            return FR_OK;
+    }
+    return pack_carefully(items, n, n >= MANY_ITEMS ? 1.02 : 1.002, total_bytes,
+                          &least, err);
 }

@@ -108,7 +108,8 @@ typedef enum fr_space {
     FR_SPACE_LOW,       /* a layer's weights in the dtype of its products */
     FR_SPACE_PIECE_IN,  /* a piece of an activation that is sent on ... */
     FR_SPACE_PIECE_OUT, /* ... and one that arrives */
-    FR_SPACE_CARRY,     /* what the calls of one layer hand to each other */
+    FR_SPACE_CARRY,     /* what the calls of one layer hand to each other: parts
+                           of a ring; forward to the second part of backward */
     FR_SPACE_N
 } fr_space;
 

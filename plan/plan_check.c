@@ -201,7 +201,7 @@ static fr_status check_stages(const fr_plan *plan, const fr_model *model,
                               fr_err *err)
 {
     int64_t n_stages = (int64_t)plan->pp * plan->vpp;
-    if (model->n_layers < n_stages)
+    if (model->n_layers < n_stages && plan->n_split == 0)
         return fr_fail(err, FR_INPUT,
                        "layers %lld < pp %d x vpp %d; choose pp x vpp of at "
                        "most %lld",
@@ -216,11 +216,13 @@ static fr_status check_stages(const fr_plan *plan, const fr_model *model,
                        plan->n_split, plan->pp, plan->vpp, (long long)n_stages);
     int64_t sum = 0;
     for (int32_t i = 0; i < plan->n_split; i++) {
-        if (plan->layer_split[i] < 1)
+        /* The embedding or the loss may have a stage of its own. */
+        int32_t least = i == 0 || i + 1 == plan->n_split ? 0 : 1;
+        if (plan->layer_split[i] < least)
             return fr_fail(err, FR_INPUT,
                            "layer_split: stage %d has %d layers; give at least "
-                           "1",
-                           i, plan->layer_split[i]);
+                           "%d",
+                           i, plan->layer_split[i], least);
         sum += plan->layer_split[i];
     }
     if (sum != model->n_layers)
@@ -407,6 +409,10 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
 {
     FR_TRY(fr_plan_check(plan, model, job, err));
     FR_TRY(check_model_executable(model, job->seq, err));
+    if (plan->n_split > 1 && (plan->layer_split[0] == 0 ||
+                              plan->layer_split[plan->n_split - 1] == 0))
+        return refuse(err, "a stage of the embedding or the loss alone",
+                      "give every stage a layer");
     if (job->dropout > 0)
         return refuse(err, "dropout", "choose dropout 0");
     if (plan->cp > 1)
@@ -501,6 +507,24 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
     return FR_OK;
 }
 
+/* Where a layer is one call forward and one backward, the latter can be cut. */
+static fr_status check_split_lowerable(const fr_plan *plan,
+                                       const fr_model *model, fr_err *err)
+{
+    if (!fr_schedules[plan->schedule]->is_split)
+        return FR_OK;
+    if (plan->cp > 1 && plan->cp_kind == FR_CP_RING)
+        return refuse(err, "a backward in two parts around a ring of keys",
+                      "choose cp-kind all-gather, or schedule 1f1b");
+    if (plan->is_tp_overlap)
+        return refuse(err, "a backward in two parts with TP overlap",
+                      "leave the overlap out, or choose schedule 1f1b");
+    if (model->kind == FR_MODEL_LAYERS)
+        return refuse(err, "a backward in two parts of a list of layers",
+                      "choose schedule 1f1b");
+    return FR_OK;
+}
+
 /* What lowering of parameters, gradients and optimizer does not have. */
 static fr_status check_states_lowerable(const fr_plan *plan,
                                         const fr_model *model,
@@ -531,10 +555,6 @@ static fr_status check_states_lowerable(const fr_plan *plan,
         fr_plan_group_size(plan, FR_AXIS_REPLICA) > 1)
         return refuse(err, "ZeRO over a part of dp with experts",
                       "choose zero_group 0");
-    if (fr_schedules[plan->schedule]->is_split && plan->cp > 1 &&
-        plan->cp_kind == FR_CP_RING)
-        return refuse(err, "a backward in two parts around a ring of keys",
-                      "choose cp-kind all-gather, or schedule 1f1b");
     if (plan->is_optimizer_offloaded && has_norms)
         return refuse(err, "LARS and LAMB on the host",
                       "choose adamw or sgd, or leave the offload out");
@@ -546,5 +566,6 @@ fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
 {
     FR_TRY(fr_plan_check(plan, model, job, err));
     FR_TRY(check_layers_lowerable(plan, model, err));
+    FR_TRY(check_split_lowerable(plan, model, err));
     return check_states_lowerable(plan, model, job, err);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST = 4096 }; /* as cluster files allow */
+
 /* Does the file contradict that it is this node? */
 static bool may_be(const fr_import_node *node, const fr_catalog_node *row)
 {
@@ -192,6 +194,13 @@ fr_status fr_import_finish(const fr_import_text *in, const fr_import_node *node,
     FR_TRY(fr_import_choose_node(in, &row, err));
     if (!row)
         row = find_row(node);
+    if (node->n_nics > MOST || node->n_sockets > MOST ||
+        node->cpu.n_cores > 65536)
+        return fr_import_fail(in, 1, err,
+                              "%d NICs, %d sockets, %lld cores in one node; "
+                              "%d, %d and 65536 are the most",
+                              node->n_nics, node->n_sockets,
+                              (long long)node->cpu.n_cores, MOST, MOST);
     type.n_sockets = node->n_sockets > 0 ? node->n_sockets : 1;
     type.host_memory_bytes = node->host_memory_bytes;
     if (node->host_memory_bytes == 0 && row) {

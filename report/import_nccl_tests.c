@@ -50,9 +50,17 @@ fr_status fr_nccl_finish(const fr_import_text *in, const fr_nccl_run *run,
     for (size_t i = 0; i < profile->n_comm; i++) {
         fr_comm_point *point = &profile->comm[i];
         fr_text_copy_cut(point->op, sizeof point->op, run->op);
+        bool is_send = strcmp(run->op, "send") == 0;
         fr_text_copy_cut(point->scope, sizeof point->scope,
                          is_net ? FR_PROFILE_SCOPE_NET : FR_PROFILE_SCOPE_SHM);
-        point->n_group = strcmp(run->op, "send") == 0 ? 2 : run->n_ranks;
+        /* As many ranks on other nodes are another measurement: "net:4"
+         * (cost_models/comm_fit.h). */
+        if (is_net && !is_send)
+            snprintf(point->scope, sizeof point->scope, "%s:%lld",
+                     FR_PROFILE_SCOPE_NET,
+                     (long long)(run->n_hosts > 1 ? run->n_hosts
+                                                  : in->options->n_nodes));
+        point->n_group = is_send ? 2 : run->n_ranks;
         point->sample.n_samples = run->n_iterations > 0 ? run->n_iterations : 1;
     }
     fr_fingerprint *print = &profile->fingerprint;

@@ -220,7 +220,9 @@ static fr_status make_links(graph *g, fr_fabric *fabric, fr_err *err)
     size_t n_alone = 0;
     fabric->kind = FR_FABRIC_LINKS;
     fabric->links = calloc(g->n_cables + 1, sizeof *fabric->links);
-    fabric->switches = calloc(2 * g->n_cables + 1, sizeof *fabric->switches);
+    size_t n_ends = 2 * g->n_cables;
+    fabric->switches =
+        calloc(n_ends > 0 ? n_ends : 1, sizeof *fabric->switches);
     if (!fabric->links || !fabric->switches)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < g->n_hosts + 2 * g->n_cables; i++)
@@ -257,13 +259,17 @@ static fr_status compare(graph *g, const fr_cluster *cluster, fr_err *err)
 {
     fr_platform_path path = {0};
     double worst_rate = 0.0, worst_s = 0.0;
+    fr_status status;
     size_t step = g->n_hosts / 16 + 1;
     for (size_t a = 0; a < g->n_hosts; a += step)
         for (size_t b = 0; b < g->n_hosts; b += step) {
             if (a == b)
                 continue;
-            if (fr_platform_route(g->platform, g->hosts[a], g->hosts[b], &path,
-                                  NULL) != FR_OK)
+            status = fr_platform_route(g->platform, g->hosts[a], g->hosts[b],
+                                       &path, NULL);
+            if (status == FR_NO_MEMORY)
+                goto out_path;
+            if (status != FR_OK)
                 continue;
             double rate_Bps = INFINITY;
             for (size_t k = 0; k < path.n; k++)
@@ -271,11 +277,19 @@ static fr_status compare(graph *g, const fr_cluster *cluster, fr_err *err)
                                 fr_platform_link_at(g->platform, path.links[k])
                                     ->bandwidth_Bps);
             fr_path ours = fr_cluster_path(cluster, (int64_t)a, (int64_t)b);
+            if (ours.n_hops == 0) { /* there is a way: no memory for it */
+                status = FR_NO_MEMORY;
+                goto out_path;
+            }
             worst_rate =
                 fmax(worst_rate, fabs(ours.bandwidth_Bps / rate_Bps - 1.0));
             worst_s = fmax(worst_s, fabs(ours.latency_s - path.latency_s));
         }
+    status = FR_OK;
+out_path:
     fr_platform_path_release(&path);
+    if (status != FR_OK)
+        return fr_fail_no_memory(err);
     if (worst_rate > 0.01)
         return fr_import_fail(
             g->in, 1, err,
@@ -287,6 +301,25 @@ static fr_status compare(graph *g, const fr_cluster *cluster, fr_err *err)
                    "paths against SimGrid's routes: bandwidth within %.3g %%, "
                    "latency within %.3g us",
                    100.0 * worst_rate, worst_s * 1e6);
+    return FR_OK;
+}
+
+/* ---- the cluster ----------------------------------------------------------
+ */
+
+/* Every host must be reachable; joins what was kept apart, so it is the last
+ * thing to be asked. */
+static fr_status check_connected(graph *g, fr_err *err)
+{
+    for (uint32_t i = 0; i < g->n_cables; i++)
+        if (g->cables[i].is_used && !g->cables[i].is_fatpipe)
+            meet(g, end_of(g, i, 0), end_of(g, i, 1));
+    for (uint32_t h = 1; h < g->n_hosts; h++)
+        if (find(g, h) != find(g, 0))
+            return fr_import_fail(
+                g->in, 1, err, "no way from '%.60s' to '%.60s'",
+                fr_platform_host_id(g->platform, g->hosts[0]),
+                fr_platform_host_id(g->platform, g->hosts[h]));
     return FR_OK;
 }
 
@@ -327,10 +360,13 @@ static fr_status make_cluster(graph *g, const fr_catalog_node *row,
     fr_text_copy_cut(out->name, sizeof out->name, "simgrid");
     fr_text_copy_cut(out->groups[0].id, sizeof out->groups[0].id, "host");
     FR_TRY(make_links(g, &out->fabric, err));
+    FR_TRY(check_connected(g, err));
     fr_node_type *type = &out->node_types[0];
     type->n_nics = type->n_rails = 1;
     type->nic_kind = FR_NIC_UNKNOWN;
     type->nic_Bps = fastest_host(g, &out->fabric);
+    if (g->n_hosts == 1) /* nothing to reach */
+        type->n_nics = 0;
     type->nic_latency_s = 0.0;
     for (size_t i = 0; i < g->n_cables; i++)
         if (g->cables[i].is_fatpipe && g->cables[i].is_used)

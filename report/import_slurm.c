@@ -43,6 +43,10 @@ static fr_status read_pair(slurm_file *file, entry *at, char *key, char *value,
 {
     if (strcasecmp(key, "SwitchName") == 0 ||
         strcasecmp(key, "BlockName") == 0) {
+        if (at->name)
+            return fr_import_fail(file->in, at->line, err,
+                                  "two names in one line: '%.40s' and '%.40s'",
+                                  at->name, value);
         at->is_block = strcasecmp(key, "BlockName") == 0;
         at->name = value;
         return FR_OK;
@@ -82,33 +86,43 @@ static fr_status check_entry(const slurm_file *file, const entry *at,
     return FR_OK;
 }
 
-static fr_status read_line(slurm_file *file, char *line, int n_line,
-                           fr_err *err)
+static fr_status read_pairs(slurm_file *file, entry *at, char *line,
+                            fr_err *err)
 {
-    entry at = {.line = n_line, .parent = -1};
     char *save = NULL;
-    bool has_sizes = false;
     line[strcspn(line, "#")] = '\0';
     for (char *pair = strtok_r(line, " \t\r", &save); pair;
          pair = strtok_r(NULL, " \t\r", &save)) {
         char *value = strchr(pair, '=');
         if (!value || value[1] == '\0')
-            return fr_import_fail(file->in, n_line, err,
+            return fr_import_fail(file->in, at->line, err,
                                   "'%.60s' is not KEY=VALUE", pair);
         *value++ = '\0';
-        has_sizes |= strcasecmp(pair, "BlockSizes") == 0;
-        FR_TRY(read_pair(file, &at, pair, value, err));
+        FR_TRY(read_pair(file, at, pair, value, err));
     }
-    if (!at.name && (at.nodes.n > 0 || at.children.n > 0))
-        return fr_import_fail(file->in, n_line, err,
+    if (!at->name && (at->nodes.n > 0 || at->children.n > 0))
+        return fr_import_fail(file->in, at->line, err,
                               "no SwitchName or BlockName in this line");
-    if (!at.name || (has_sizes && at.nodes.n == 0))
-        return FR_OK;
-    FR_TRY(check_entry(file, &at, err));
-    file->has_blocks |= at.is_block;
-    file->has_switches |= !at.is_block;
-    return fr_vec_push(&file->entries, at) == FR_OK ? FR_OK
-                                                    : fr_fail_no_memory(err);
+    return at->name ? check_entry(file, at, err) : FR_OK;
+}
+
+/* A line without a name, such as BlockSizes, adds nothing. */
+static fr_status read_line(slurm_file *file, char *line, int n_line,
+                           fr_err *err)
+{
+    entry at = {.line = n_line, .parent = -1};
+    fr_status status = read_pairs(file, &at, line, err);
+    if (status == FR_OK && at.name) {
+        file->has_blocks |= at.is_block;
+        file->has_switches |= !at.is_block;
+        status = fr_vec_push(&file->entries, at);
+        if (status == FR_OK)
+            return FR_OK;
+        (void)fr_fail_no_memory(err);
+    }
+    fr_vec_release(&at.nodes);
+    fr_vec_release(&at.children);
+    return status;
 }
 
 static fr_status read_lines(slurm_file *file, char *text, fr_err *err)
@@ -327,7 +341,7 @@ static fr_status make_groups(const slurm_file *file, fr_cluster *out,
         snprintf(group->id, sizeof group->id, "%.50s", id);
         for (size_t k = 0; k < i; k++)
             if (strcmp(out->groups[k].id, group->id) == 0)
-                snprintf(group->id, sizeof group->id, "%.50s_%zu", id, i);
+                snprintf(group->id, sizeof group->id, "%.40s_%zu", id, i);
         group->n_nodes = is_one ? (int64_t)file->nodes.n : leaf->n_below;
         group->first_node = leaf->first;
         group->first_device = leaf->first * out->node_types[0].n_devices;

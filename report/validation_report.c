@@ -43,9 +43,36 @@ static void put_step_row(const fr_validation_row *row, fr_json_writer *json)
     fr_json_put_double(json, "predicted_s_p5", row->p5_s);
     fr_json_put_double(json, "predicted_s_p95", row->p95_s);
     fr_json_put_double(json, "rel_err", fr_validation_step_err(row));
+    fr_json_put_string(json, "cost_source", row->prediction.source);
+    fr_json_key(json, "breakdown_s");
+    fr_json_begin_object(json);
+    for (int i = 0; i < FR_PART_N; i++)
+        if (row->prediction.breakdown_s[i] > 0)
+            fr_json_put_double(json, fr_part_name((fr_part)i),
+                               row->prediction.breakdown_s[i]);
+    fr_json_end_object(json);
     if (!row->is_step_scored)
         fr_json_put_string(json, "why", row->why);
     fr_json_end_object(json);
+}
+
+static void put_memory_parts(const fr_prediction *p, fr_json_writer *json)
+{
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } parts[] = {
+        {"parameters_bytes", p->memory.parameters_bytes},
+        {"gradients_bytes", p->memory.gradients_bytes},
+        {"optimizer_bytes", p->memory.optimizer_bytes},
+        {"activations_bytes", p->memory.activations_bytes},
+        {"buffers_bytes", p->memory.buffers_bytes},
+        {"overhead_bytes", p->memory.overhead_bytes},
+        {"reserved_bytes", p->memory.reserved_bytes},
+        {"device_bytes", p->memory.device_bytes},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        fr_json_put_u64(json, parts[i].name, parts[i].bytes);
 }
 
 static void put_memory_row(const fr_validation_row *row, fr_json_writer *json)
@@ -56,6 +83,7 @@ static void put_memory_row(const fr_validation_row *row, fr_json_writer *json)
     fr_json_put_double(json, "measured_bytes", row->measured_bytes);
     fr_json_put_double(json, "predicted_bytes", row->predicted_bytes);
     fr_json_put_double(json, "rel_err", fr_validation_memory_err(row));
+    put_memory_parts(&row->prediction, json);
     if (row->fits != FR_FITS_UNKNOWN)
         fr_json_put_bool(json, "fits", row->fits == FR_FITS_YES);
     fr_json_put_bool(json, "predicted_fits",

@@ -153,7 +153,7 @@ static fr_status ask_compute(fr_replay_costs *c, const fr_instr *instr,
 {
     bool is_gpu = fr_rank_layout_is_gpu(c->layout, rank);
     int n_threads = lane == FR_LANE_COMPUTE && !is_gpu ? c->n_threads : 1;
-    fr_cost cost;
+    fr_cost cost = {0};
     FR_TRY(fr_cost_compute_on(c->model, instr, n_threads,
                               fr_rank_layout_node(c->layout, rank), &cost,
                               err));
@@ -178,7 +178,7 @@ static fr_status ask_communicate(fr_replay_costs *c, const fr_instr *instr,
                                  const fr_comm_scope *scope, int lane,
                                  fr_instr_cost *out, fr_err *err)
 {
-    fr_cost cost;
+    fr_cost cost = {0};
     bool is_transfer = fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P;
     FR_TRY(fr_cost_communicate(c->model, instr, scope, lane != FR_LANE_COMPUTE,
                                &cost, err));

@@ -98,18 +98,25 @@ const fr_catalog_device *fr_catalog_device_find_pci(uint32_t vendor,
     return NULL;
 }
 
-/* Is the n-letter word among the words of the name?  Case is ignored. */
+/* Do the first n letters of a name make the word?  Case is ignored. */
+static bool is_word(const char *name, const char *word, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int letter = tolower((unsigned char)name[i]);
+        if (letter != word[i])
+            return false;
+    }
+    return true;
+}
+
+/* Is the n-letter word among the words of the name? */
 static bool has_word(const char *name, const char *word, size_t n)
 {
     while (*name) {
         size_t length = 0;
         while (isalnum((unsigned char)name[length]))
             length++;
-        size_t same = 0;
-        while (length == n && same < n &&
-               tolower((unsigned char)name[same]) == word[same])
-            same++;
-        if (length == n && same == n)
+        if (length == n && is_word(name, word, n))
             return true;
         name += length > 0 ? length : 1;
     }

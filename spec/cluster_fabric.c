@@ -208,10 +208,6 @@ static fr_status read_link(const fr_xml_node *node, fr_cluster *cluster,
     fr_fabric_link link = {0};
     const char *id, *duplex = fr_xml_find(node, "duplex");
     FR_TRY(fr_xml_get_string(node, "id", &id, err));
-    for (size_t i = 0; i < fabric->n_links; i++)
-        if (strcmp(fabric->links[i].id, id) == 0)
-            return fr_xml_fail(node, err, "duplicate link id '%s'; rename one",
-                               id);
     fr_text_copy_cut(link.id, sizeof link.id, id);
     FR_TRY(find_vertex(node, "from", cluster, &link.from, err));
     FR_TRY(find_vertex(node, "to", cluster, &link.to, err));
@@ -227,6 +223,41 @@ static fr_status read_link(const fr_xml_node *node, fr_cluster *cluster,
     link.is_half_duplex = duplex && strcmp(duplex, "half") == 0;
     fabric->links[fabric->n_links++] = link;
     return FR_OK;
+}
+
+typedef struct link_name {
+    const char *id;
+    const fr_xml_node *node;
+} link_name;
+
+/* By id, then by line. */
+static int compare_names(const void *a, const void *b)
+{
+    const link_name *x = a, *y = b;
+    int by_id = strcmp(x->id, y->id);
+    return by_id != 0 ? by_id : fr_xml_line(x->node) - fr_xml_line(y->node);
+}
+
+/* Lists may be long: names are sorted, not compared with each other. */
+static fr_status check_link_names(const fr_xml_node *node, size_t n_links,
+                                  fr_err *err)
+{
+    link_name *names = calloc(n_links + 1, sizeof *names);
+    fr_status status = FR_OK;
+    size_t n = 0;
+    if (!names)
+        return fr_fail_no_memory(err);
+    for (const fr_xml_node *at = fr_xml_first_named(node, "link"); at;
+         at = fr_xml_next_named(at, "link"))
+        names[n++] = (link_name){fr_xml_find(at, "id"), at};
+    qsort(names, n, sizeof *names, compare_names);
+    for (size_t i = 1; i < n && status == FR_OK; i++)
+        if (strcmp(names[i - 1].id, names[i].id) == 0)
+            status =
+                fr_xml_fail(names[i].node, err,
+                            "duplicate link id '%s'; rename one", names[i].id);
+    free(names);
+    return status;
 }
 
 /* Every node must be reachable from the first one: flood along the links. */
@@ -277,6 +308,7 @@ static fr_status read_links(const fr_xml_node *node, fr_cluster *cluster,
     for (const fr_xml_node *at = fr_xml_first_named(node, "link"); at;
          at = fr_xml_next_named(at, "link"))
         FR_TRY(read_link(at, cluster, err));
+    FR_TRY(check_link_names(node, n_links, err));
     return check_connected(node, cluster, err);
 }
 

@@ -1,6 +1,7 @@
 /* cluster_write.c: clusters as XML. */
 #include "spec/cluster_write.h"
 
+#include "core/text.h"
 #include "core/units.h"
 
 #include <stdio.h>
@@ -89,6 +90,8 @@ static void put_quantity(fr_buffer *out, const char *name, fr_quantity quantity,
         if (format_in(u, quantity, value, text, sizeof text) &&
             (!best[0] || strlen(text) < strlen(best)))
             memcpy(best, text, sizeof best);
+        if (best[0] && strlen(best) < 10)
+            break; /* short enough */
     }
     for (const unit *u = units; u->name && !best[0]; u++)
         if (u->factor == 1.0)
@@ -435,16 +438,36 @@ static void put_rest(fr_buffer *out, const fr_cluster *cluster)
     }
 }
 
+/* Bytes at `at` that XML may hold, as one character; 0: none. */
+static size_t xml_character(const char *at)
+{
+    size_t n = 1;
+    unsigned char first = (unsigned char)at[0];
+    if (first < 0x80)
+        return first >= 0x20 || first == '\n' || first == '\t' ? 1 : 0;
+    while (n < 4 && ((unsigned char)at[n] & 0xc0) == 0x80)
+        n++;
+    bool is_valid = fr_text_utf8_valid(at, n) == n;
+    bool is_none = strncmp(at, "\xef\xbf\xbe", 3) == 0 ||
+                   strncmp(at, "\xef\xbf\xbf", 3) == 0;
+    return is_valid && !is_none ? n : 0;
+}
+
 /* Two hyphens may not stand in a comment. */
 static void put_comment(fr_buffer *out, const char *comment)
 {
     fr_buffer_puts(out, "<!-- ");
-    for (const char *at = comment; *at; at++) {
-        fr_buffer_putc(out, *at);
+    for (const char *at = comment; *at;) {
+        size_t n = xml_character(at);
+        if (n > 0)
+            fr_buffer_append(out, at, n);
+        else
+            fr_buffer_putc(out, '?');
         if (at[0] == '-' && (at[1] == '-' || at[1] == '\0'))
             fr_buffer_putc(out, ' ');
         if (at[0] == '\n' && at[1] != '\0')
             fr_buffer_puts(out, "     ");
+        at += n > 0 ? n : 1;
     }
     fr_buffer_puts(out, " -->\n");
 }

@@ -7,6 +7,7 @@
 #define FR_SPEC_VALIDATION_H
 
 #include "core/err.h"
+#include "spec/prediction.h"
 
 typedef enum fr_fits {
     FR_FITS_UNKNOWN = -1,
@@ -20,7 +21,7 @@ typedef struct fr_validation_row {
     int64_t n_gpus;
     bool has_run;
     char why[320]; /* it did not run; else why its time is not scored */
-    double wall_s; /* that the prediction took */
+    fr_prediction prediction; /* zeros when it did not run */
     bool is_step_scored;
     double measured_s, predicted_s; /* measured 0: not measured */
     double p5_s, p95_s;             /* of the prediction */

@@ -12,7 +12,7 @@ typedef enum replay_order { IN_ORDER, REVERSED, N_ORDERS } replay_order;
 
 static const fr_op ops[] = {FR_OP_ALL_REDUCE, FR_OP_REDUCE_SCATTER,
                             FR_OP_ALL_GATHER, FR_OP_ALL_TO_ALL,
-                            FR_OP_BROADCAST};
+                            FR_OP_BROADCAST,  FR_OP_SHIFT};
 enum { MOST = 33 }; /* members, and a switch */
 
 /* Whole numbers, so that sums are exact in any order. */
@@ -63,6 +63,8 @@ static bool expected(fr_op op, int64_t g, uint64_t n, int64_t m, uint64_t i,
                ? value((int64_t)(i / part), part * (uint64_t)m + i % part)
            : is_max ? most
                     : sum;
+    if (op == FR_OP_SHIFT)
+        *out = value((m + g - 1) % g, i);
     if (op == FR_OP_ALL_TO_ALL) /* the own slice is nobody's transfer */
         return (int64_t)(i / part) != m;
     return op != FR_OP_REDUCE_SCATTER ||
@@ -86,13 +88,14 @@ static void check_meaning(const fr_collective *c, fr_op op, int64_t g,
                           uint64_t n, const fr_transfer_list *list)
 {
     double *buffers[MOST], *sources[MOST];
+    bool is_apart = op == FR_OP_ALL_TO_ALL || op == FR_OP_SHIFT;
     for (int variant = 0; variant < 2 * N_ORDERS; variant++) {
         bool is_max = variant >= N_ORDERS;
         int n_wrong = 0;
         fill(op, g, n, buffers);
         fill(op, g, n, sources);
-        execute(list, op == FR_OP_ALL_TO_ALL ? sources : buffers, buffers,
-                is_max, (replay_order)(variant % N_ORDERS));
+        execute(list, is_apart ? sources : buffers, buffers, is_max,
+                (replay_order)(variant % N_ORDERS));
         for (int64_t m = 0; m < g; m++)
             for (uint64_t i = 0; i < n; i++) {
                 double want;
@@ -202,8 +205,9 @@ static void test_every_entry(void)
             for (size_t k = 0; k < sizeof groups / sizeof groups[0]; k++)
                 for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
                     int64_t g = groups[k];
-                    bool is_whole =
-                        ops[o] == FR_OP_ALL_REDUCE || ops[o] == FR_OP_BROADCAST;
+                    bool is_whole = ops[o] == FR_OP_ALL_REDUCE ||
+                                    ops[o] == FR_OP_BROADCAST ||
+                                    ops[o] == FR_OP_SHIFT;
                     uint64_t n = is_whole ? sizes[s] : sizes[s] * (uint64_t)g;
                     if (!c->fits(ops[o], g))
                         continue;
@@ -284,7 +288,7 @@ static void test_choice(void)
 {
     for (int kind = 1; kind < FR_COLLECTIVE_N; kind++)
         for (int64_t g = 2; g < 20; g++)
-            for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++)
+            for (size_t o = 0; ops[o] != FR_OP_SHIFT; o++) /* simulated only */
                 for (int near = 0; near < 2; near++)
                     CHECK(fr_collectives[fr_collective_choose(
                                              FR_COLLECTIVE_AUTO, ops[o], g,

@@ -328,6 +328,70 @@ static void test_clusters(void)
     }
 }
 
+/* ---- plans that only simulation knows ----------------------------------- */
+
+typedef struct feature_case {
+    const char *model;
+    int dp, tp, pp, ep, zero, zero_group, vpp;
+    fr_schedule_kind schedule;
+    bool is_offloaded;
+} feature_case;
+
+static bool setup_feature(sim_fixture *f, const feature_case *c)
+{
+    fr_err err;
+    sim_fixture_init(f);
+    if (!CHECK_OK(fr_model_load(c->model, &f->model, &err), &err))
+        return false;
+    f->model.n_layers = 8;
+    f->job.seq = 512;
+    f->job.global_batch = 8 * c->dp;
+    f->plan.dp = c->dp;
+    f->plan.tp = c->tp;
+    f->plan.pp = c->pp;
+    f->plan.ep = c->ep > 0 ? c->ep : 1;
+    f->plan.vpp = c->vpp > 0 ? c->vpp : 1;
+    f->plan.schedule = c->schedule;
+    f->plan.zero_stage = c->zero;
+    f->plan.zero_group = c->zero_group;
+    f->plan.is_resharded = c->zero == 3;
+    f->plan.n_prefetch = c->zero == 3 ? 1 : 0;
+    f->plan.is_sequence_parallel = c->tp > 1;
+    f->plan.is_optimizer_offloaded = c->is_offloaded;
+    f->plan.precision = FR_DTYPE_BF16;
+    return sim_fixture_cluster(f, "dgx-a100:4", NULL) &&
+           sim_fixture_lower(f, 0);
+}
+
+static void test_features(void)
+{
+    static const feature_case features[] = {
+        {"llama-3-8b", .dp = 16, .tp = 2, .pp = 1, .zero = 3},
+        {"llama-3-8b", .dp = 32, .tp = 1, .pp = 1, .zero = 3, .zero_group = 8},
+        {"llama-3-8b", .dp = 16, .tp = 1, .pp = 2, .zero = 2},
+        {"llama-3-8b", .dp = 8, .tp = 1, .pp = 4, .vpp = 2,
+         .schedule = FR_SCHEDULE_INTERLEAVED},
+        {"llama-3-8b", .dp = 4, .tp = 4, .pp = 2, .is_offloaded = true,
+         .zero = 1},
+        {"mixtral-8x7b", .dp = 16, .tp = 2, .pp = 1, .ep = 8},
+        {"mixtral-8x7b", .dp = 8, .tp = 1, .pp = 4, .ep = 4},
+    };
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
+        const feature_case *c = &features[i];
+        sim_fixture f;
+        fr_prediction calls = {0}, instrs = {0};
+        if (setup_feature(&f, c)) {
+            compare_predictions(&f, FR_REPLAY_CALLS);
+            compare_predictions(&f, FR_REPLAY_INSTRUCTIONS);
+            if (sim_fixture_predict(&f, FR_REPLAY_CALLS, false, &calls) &&
+                sim_fixture_predict(&f, FR_REPLAY_INSTRUCTIONS, false, &instrs))
+                CHECK_NEAR(calls.step_s, instrs.step_s, 0.02);
+        }
+        fr_model_release(&f.model);
+        sim_fixture_release(&f);
+    }
+}
+
 /* ---- how much is folded ------------------------------------------------- */
 
 static int64_t colors(const fold_case *c)
@@ -359,4 +423,4 @@ static void test_counts(void)
 CHECK_MAIN({"cpu", test_cpu}, {"gpu instructions", test_gpu_instructions},
            {"gpu calls", test_gpu_calls}, {"jitter", test_jitter},
            {"fabrics", test_fabrics}, {"clusters", test_clusters},
-           {"counts", test_counts})
+           {"features", test_features}, {"counts", test_counts})

@@ -365,6 +365,15 @@ static double flop_of(const fr_program *program)
     return sum;
 }
 
+static double worst_activations(const fr_program *program)
+{
+    double worst = 0;
+    for (uint32_t c = 0; c < program->n_classes; c++)
+        worst = fmax(
+            worst, peak_of(&program->classes[c], FR_MEMORY_ACTIVATIONS, false));
+    return worst;
+}
+
 /* A backward in two parts does the same work, whoever holds which stage. */
 static void test_split_backward(void)
 {
@@ -377,6 +386,8 @@ static void test_split_backward(void)
         fr_plan_init(&plan);
         plan.pp = 4;
         plan.tp = 1 + (i >> 1 & 1);
+        plan.precision = i & 1 ? FR_DTYPE_BF16 : FR_DTYPE_F32;
+        plan.is_flash = true;
         plan.is_sequence_parallel = plan.tp > 1;
         fr_program *whole = lower(&model, &job, &plan);
         plan.schedule = kinds[i >> 2];
@@ -386,6 +397,9 @@ static void test_split_backward(void)
             /* A tied matrix is held, and summed for the norm, once. */
             CHECK_NEAR(flop_of(parts), flop_of(whole),
                        model.is_tied ? 1e-4 : 1e-9);
+            /* Qi et al.: as much memory as 1F1B's first rank, and what the
+             * second part of backward waits with. */
+            CHECK(worst_activations(parts) < 1.35 * worst_activations(whole));
             CHECK_INT(count_calls(parts, "layer_bwd_input"), 8 * 2);
             CHECK_INT(count_calls(parts, "layer_bwd_weights"), 8 * 2);
             /* In V shape both ends are rank 0's, which shares what is tied. */

@@ -8,52 +8,9 @@
 #include "core/fileio.h"
 #include "plan/collective.h"
 #include "tests/check.h"
+#include "tests/contract/collective_rows.h"
 
 #include <stdlib.h>
-#include <time.h>
-
-#define CSV "tests/validate/collectives.csv"
-enum { N_COLUMNS = 17, LINE = 1024 };
-enum { SOURCE, REF, ROW, VERIFIED, OP, TOOL, NODES, GPUS, GPU, INTRA, INTER };
-enum { ALGO = 11, SIZE, TIME, ALGBW, BUSBW, NOTES };
-
-/* AWS p6-b200: eight EFAv4 ports of 400 Gb/s; the latency that AWS's plugin
- * tells NCCL for this family (aws-ofi-nccl, src/platform-aws.cpp: 35 us). */
-static const char p6_b200[] =
-    "<cluster name=\"p6\"><node-type id=\"n\" like=\"dgx-b200\">"
-    "<nic count=\"8\" bandwidth=\"400Gb/s\" latency=\"35us\"/></node-type>"
-    "<group id=\"n\" node-type=\"n\" count=\"4\"/>"
-    "<fabric kind=\"switch\"/></cluster>";
-
-/* A guess for rows that name no hardware: eight A100, four HDR ports (their
- * busbw ends at 92 GB/s). */
-static const char hdr_4[] =
-    "<cluster name=\"hdr\"><node-type id=\"n\" like=\"dgx-a100\">"
-    "<nic count=\"4\" bandwidth=\"200Gb/s\" latency=\"5us\"/></node-type>"
-    "<group id=\"n\" node-type=\"n\" count=\"4\"/>"
-    "<fabric kind=\"switch\"/></cluster>";
-
-/* How rows are told apart, and what they ran on. */
-typedef struct machine {
-    const char *label;
-    const char *source, *gpu, *op;
-    int nodes;           /* 0: any */
-    const char *cluster; /* name or XML */
-    bool is_guess;       /* the rows do not say: printed, not scored */
-} machine;
-
-static const machine machines[] = {
-    {"A100, ring", "ml-eng", "A100-SXM", "all_reduce", 1, "dgx-a100:1", false},
-    {"H200, NVLS", "ml-eng", "H200-SXM", "all_reduce", 1, "dgx-h200:1", false},
-    {"B200, NVLS", "ml-eng", "B200", "all_reduce", 1, "dgx-b200:1", false},
-    {"4 x B200, EFA", "ml-eng", "B200", "all_reduce", 4, p6_b200, false},
-    /* Galvatron's A100 (arXiv 2211.13878, section 5); so fast is no other. */
-    {"Galvatron", "Galv", "", "all_reduce", 1, "dgx-a100:1", false},
-    {"Galvatron a2a", "Galv", "", "all_to_all", 1, "dgx-a100:1", false},
-    {"4 nodes, guess", "ml-eng", "not stated", "all_reduce", 4, hdr_4, true},
-};
-
-enum { N_MACHINES = sizeof machines / sizeof machines[0] };
 
 typedef struct tally {
     int n;
@@ -80,31 +37,6 @@ static fr_cluster load(const char *text)
     return cluster;
 }
 
-/* One line of CSV into fields, quotes taken off; the number of fields. */
-static int split(char *line, char *fields[N_COLUMNS])
-{
-    int n = 0;
-    char *at = line;
-    while (n < N_COLUMNS) {
-        char *to = at;
-        bool is_quoted = *at == '"';
-        char *from = at + is_quoted;
-        fields[n++] = to;
-        while (*from && (is_quoted || *from != ',')) {
-            if (*from == '"' && is_quoted && *++from != '"')
-                is_quoted = false;
-            else
-                *to++ = *from++;
-        }
-        at = from + 1;
-        bool is_last = *from == '\0';
-        *to = '\0';
-        if (is_last)
-            break;
-    }
-    return n;
-}
-
 static double predict(const fr_cost_model *model, fr_op op,
                       fr_collective_kind kind, double n_bytes,
                       fr_comm_scope scope)
@@ -124,58 +56,32 @@ static double predict(const fr_cost_model *model, fr_op op,
     return cost.latency_s + cost.work_s;
 }
 
-/* Seconds; 0 and why when the row does not say. */
-static double measured_s(char *const *row, const char **why)
-{
-    double bus = atof(row[BUSBW]), n = atof(row[GPUS]);
-    *why = NULL;
-    if (row[SIZE][0] == '\0')
-        *why = "no size: a mean over sizes that are not stated";
-    else if (row[TIME][0] == '\0' && bus < 0.1)
-        *why = "busbw printed with one digit";
-    if (*why)
-        return 0;
-    if (row[TIME][0] != '\0')
-        return atof(row[TIME]) * 1e-6;
-    return atof(row[SIZE]) * 2.0 * (n - 1) / n / (bus * 1e9);
-}
-
-static int machine_of(char *const *row)
-{
-    for (int i = 0; i < N_MACHINES; i++)
-        if (strncmp(row[SOURCE], machines[i].source,
-                    strlen(machines[i].source)) == 0 &&
-            strncmp(row[GPU], machines[i].gpu, strlen(machines[i].gpu)) == 0 &&
-            strcmp(row[OP], machines[i].op) == 0 &&
-            (machines[i].nodes == 0 || machines[i].nodes == atoi(row[NODES])))
-            return i;
-    return -1;
-}
-
 typedef struct outcome {
     tally all[2], of[N_MACHINES][2]; /* [0]: below 16 MB, [1]: from 16 MB on */
-    int n_rows, n_skipped;
+    int n_rows, n_no_size, n_no_digits, n_unknown;
 } outcome;
 
 static void score(fr_cost_model *const *models, char *const *row, outcome *out)
 {
-    const char *why;
+    flaw why;
     double want = measured_s(row, &why), size = atof(row[SIZE]);
     int i = machine_of(row), is_large = size >= 16e6;
     fr_comm_scope scope = {.n_group = atoi(row[GPUS]),
                            .n_nodes = atoi(row[NODES]),
                            .ranks_on_node = atoi(row[GPUS]) / atoi(row[NODES])};
     out->n_rows++;
-    if (why || i < 0) {
-        out->n_skipped++;
+    out->n_no_size += why == NO_SIZE;
+    out->n_no_digits += why == NO_DIGITS;
+    out->n_unknown += why == USABLE && i < 0;
+    if (why != USABLE || i < 0)
         return;
-    }
     fr_op op =
         row[OP][4] == 't' ? FR_OP_ALL_TO_ALL : FR_OP_ALL_REDUCE; /* all_t... */
     bool is_ring = strcmp(row[ALGO], "RING") == 0;
     double got =
-        predict(models[i], op,
-                is_ring ? FR_COLLECTIVE_RING : FR_COLLECTIVE_AUTO, size, scope);
+        host_call_s + predict(models[i], op,
+                              is_ring ? FR_COLLECTIVE_RING : FR_COLLECTIVE_AUTO,
+                              size, scope);
     tally_add(&out->of[i][is_large], got / want - 1);
     if (!machines[i].is_guess)
         tally_add(&out->all[is_large], got / want - 1);
@@ -230,7 +136,9 @@ static void test_published(void)
     }
     print_tally("all", &out.all[0], false);
     print_tally("all", &out.all[1], true);
-    printf("# %d rows, %d skipped\n", out.n_rows, out.n_skipped);
+    printf("# %d rows: %d without a size, %d with one digit\n", out.n_rows,
+           out.n_no_size, out.n_no_digits);
+    CHECK_INT(out.n_unknown, 0);
     CHECK(out.all[0].n >= 50 && out.all[1].n >= 80);
     CHECK(out.all[0].sum_ape / out.all[0].n <= 0.25);
     CHECK(out.all[1].sum_ape / out.all[1].n <= 0.10);
@@ -324,4 +232,39 @@ static void test_peaks(void)
     }
 }
 
-CHECK_MAIN({"published", test_published}, {"peaks", test_peaks})
+/*
+ * nccl-tests with a process per GPU, which queues its calls: 8 H20 (Hopper,
+ * 18 NVLinks), NCCL 2.30 without NVLS, out of place (kvcache-ai/Mooncake pull
+ * request 3484).
+ */
+static void test_queued(void)
+{
+    static const struct {
+        double bytes, us;
+    } rows[] = {
+        {32768, 18.66},       {65536, 18.95},       {131072, 19.25},
+        {262144, 19.54},      {524288, 20.39},      {1048576, 27.76},
+        {2097152, 40.66},     {4194304, 53.24},     {8388608, 81.16},
+        {16777216, 121.33},   {33554432, 195.40},   {134217728, 700.25},
+        {268435456, 1366.17}, {536870912, 2671.60}, {1073741824, 5252.64}};
+    const fr_comm_scope scope = {8, 1, 8, 0};
+    fr_err err = {0};
+    fr_cluster cluster = load("dgx-h100:1");
+    fr_cost_model *model = NULL;
+    tally all[2] = {{0}};
+    CHECK_OK(fr_cost_model_create(NULL, &cluster, &model, &err), &err);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        double got = predict(model, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING,
+                             rows[i].bytes, scope);
+        tally_add(&all[rows[i].bytes >= 16e6], got / rows[i].us * 1e6 - 1);
+    }
+    print_tally("8 H20, ring", &all[0], false);
+    print_tally("8 H20, ring", &all[1], true);
+    CHECK(all[0].sum_ape / all[0].n <= 0.15);
+    CHECK(all[1].sum_ape / all[1].n <= 0.10);
+    fr_cost_model_destroy(model);
+    fr_cluster_release(&cluster);
+}
+
+CHECK_MAIN({"queued", test_queued}, {"published", test_published},
+           {"peaks", test_peaks})

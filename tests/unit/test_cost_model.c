@@ -288,7 +288,24 @@ static void test_gpu_profile(void)
             .sample = {7.13e-5 + 9.1e-12 * (double)n, 0.01, 20, 0}};
         CHECK(fr_profile_add_comm(&profile, &point, NULL) == FR_OK);
     }
+    for (int i = 0; i < 2; i++) { /* as imported: asynchronous, or not */
+        fr_comm_point point = {.scope = "shm",
+                               .n_group = 8,
+                               .n_bytes = 1 << 22,
+                               .is_async = i == 1,
+                               .sample = {3.31e-5 + i, 0.01, 20, 0}};
+        snprintf(point.op, sizeof point.op, "%s",
+                 i == 1 ? "all_gather" : "reduce_scatter");
+        CHECK(fr_profile_add_comm(&profile, &point, NULL) == FR_OK);
+    }
     CHECK_OK(fr_cost_model_create(&profile, &cluster, &model, &err), &err);
+    cost = communicate(model, FR_OP_ALL_GATHER, FR_COLLECTIVE_RING, 1 << 20,
+                       near, true);
+    CHECK_NEAR(total_s(cost), 1 + 3.31e-5, 1e-9);
+    cost = communicate(model, FR_OP_REDUCE_SCATTER, FR_COLLECTIVE_RING, 1 << 20,
+                       near, true);
+    CHECK_NEAR(total_s(cost), 3.31e-5, 1e-9);
+    CHECK_INT(cost.source, FR_COST_MEASURED);
     cost = communicate(model, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, 1 << 20,
                        two, true);
     CHECK_INT(cost.source, FR_COST_MEASURED);
@@ -396,7 +413,7 @@ static void test_monotone(void)
 }
 
 CHECK_MAIN({"compute", test_compute}, {"sharing", test_sharing},
-           {"communicate", test_communicate}, {"datasheet", test_datasheet},
-           {"gpu_profile", test_gpu_profile},
+           {"communicate", test_communicate}, {"gpu_profile", test_gpu_profile},
+           {"datasheet", test_datasheet},
            {"devices of nodes", test_devices_of_nodes},
            {"monotone", test_monotone})

@@ -223,7 +223,7 @@ static void test_nccl_tests(void)
     }
     if (import_file("all_gather.json", (how){NULL, NULL, 2}, &a)) {
         CHECK_STR(a.profile.comm[0].op, "all_gather");
-        CHECK_STR(a.profile.comm[0].scope, "net"); /* as --nodes says */
+        CHECK_STR(a.profile.comm[0].scope, "net:2"); /* as --nodes says */
         CHECK_NEAR(a.profile.comm[0].sample.median_s, 24e-6, 1e-14);
         CHECK_INT(a.profile.comm[0].sample.n_samples, 37);
         fr_import_release(&a);
@@ -242,7 +242,7 @@ static void test_old_nccl_tests(void)
     if (CHECK_OK(import_text("x/all_reduce_2.log", text, (how){0}, &a, &err),
                  &err)) {
         CHECK_INT(a.profile.n_comm, 2);
-        CHECK_STR(a.profile.comm[0].scope, "net");
+        CHECK_STR(a.profile.comm[0].scope, "net:2");
         CHECK_INT(a.profile.comm[0].n_group, 2);
         CHECK_NEAR(a.profile.comm[0].sample.median_s, 15.2e-6, 1e-12);
         fr_import_release(&a);

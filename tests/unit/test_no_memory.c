@@ -11,10 +11,14 @@
 #include "core/units.h"
 #include "core/vec.h"
 #include "core/xml.h"
+#include "plan/lower.h"
+#include "report/import.h"
+#include "spec/cluster_write.h"
 #include "tests/check.h"
 #include "tests/contract/sim_fixture.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t item_bytes);
@@ -206,6 +210,140 @@ static void test_simulator(void)
     sim_fixture_release(&simulated);
 }
 
+/* What came out is written, too. */
+static fr_status import_one(const char *kind, const char *text, fr_err *err)
+{
+    fr_import_options options = {"v100-sxm2-32g", "dgx-1-v100", 0};
+    fr_import import;
+    fr_buffer out;
+    fr_status status = fr_import_parse(fr_import_kind_find(kind), "x.txt", text,
+                                       strlen(text), &options, &import, err);
+    if (status != FR_OK)
+        return status;
+    fr_buffer_init(&out);
+    status = import.is_profile
+                 ? fr_profile_format(&import.profile, &out, err)
+                 : fr_cluster_format(&import.cluster, NULL, &out, err);
+    fr_buffer_release(&out);
+    fr_import_release(&import);
+    return status;
+}
+
+static fr_status use_matrix(fr_err *err)
+{
+    return import_one("topo-m",
+                      "\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\n"
+                      "GPU0\tX\tNV2\tPIX\t0-3\nGPU1\tNV2\tX\tSYS\t0-3\n"
+                      "mlx5_0\tPIX\tSYS\tX\n",
+                      err);
+}
+
+static fr_status use_slurm(fr_err *err)
+{
+    return import_one("slurm",
+                      "SwitchName=a Nodes=x[0-2]\nSwitchName=b Nodes=y[1-2]\n"
+                      "SwitchName=c Switches=a,b\n",
+                      err);
+}
+
+static fr_status use_nccl_tests(fr_err *err)
+{
+    return import_one(
+        "nccl-tests",
+        "# Collective test starting: all_reduce_perf\n"
+        "#  Rank  0 Group  0 Pid 1 on a device 0 [0x8d] NVIDIA H200\n"
+        "#  Rank  1 Group  0 Pid 1 on b device 1 [0x8e] NVIDIA H200\n"
+        "# size count type redop root time algbw busbw #wrong time algbw "
+        "busbw #wrong\n8 2 float sum -1 5.5 1 1 0 6.5 1 1 0\n",
+        err);
+}
+
+static fr_status use_simgrid(fr_err *err)
+{
+    return import_one(
+        "simgrid",
+        "<platform version=\"4.1\"><zone id=\"z\" routing=\"Full\"><host "
+        "id=\"a\" speed=\"1Gf\"/><host id=\"b\" speed=\"1Gf\"/><link "
+        "id=\"l\" bandwidth=\"1GBps\" latency=\"1us\"/><route src=\"a\" "
+        "dst=\"b\"><link_ctn id=\"l\"/></route></zone></platform>",
+        err);
+}
+
+static fr_status use_hwloc(fr_err *err)
+{
+    return import_one(
+        "hwloc",
+        "<topology version=\"2.0\"><object type=\"Machine\"><object "
+        "type=\"Core\"/><object type=\"NUMANode\" local_memory=\"4096\"/>"
+        "<object type=\"PCIDev\" gp_index=\"1\" pci_type=\"0302 "
+        "[10de:1db5]\"/><object type=\"PCIDev\" gp_index=\"2\" "
+        "pci_type=\"0302 [10de:1db5]\"/></object><distances2hetero "
+        "name=\"NVLinkBandwidth\"><indexes>PCIDev:1 PCIDev:2</indexes>"
+        "<u64values>0 50000 50000 0</u64values></distances2hetero></topology>",
+        err);
+}
+
+static fr_status use_nccl(fr_err *err)
+{
+    return import_one(
+        "nccl",
+        "<system version=\"1\"><cpu><pci busid=\"1\" class=\"0x0302\"><gpu "
+        "dev=\"0\" rank=\"0\"><nvlink target=\"2\" count=\"2\" "
+        "tclass=\"0x0302\"/></gpu></pci><pci busid=\"2\" class=\"0x0302\">"
+        "<gpu dev=\"1\" rank=\"1\"/></pci></cpu></system>",
+        err);
+}
+
+static void test_imports(void)
+{
+    check_every_failure(use_matrix, 4);
+    check_every_failure(use_slurm, 6);
+    check_every_failure(use_nccl_tests, 4);
+    check_every_failure(use_simgrid, 8);
+    check_every_failure(use_hwloc, 6);
+    check_every_failure(use_nccl, 6);
+}
+
+/* Experts under ZeRO 3, and a backward in two parts with offload. */
+static fr_status use_lower(fr_err *err)
+{
+    for (int i = 0; i < 2; i++) {
+        fr_model model;
+        fr_job job;
+        fr_plan plan;
+        fr_program *program = NULL;
+        fr_model_init(&model);
+        model.n_layers = 2;
+        model.hidden = 32;
+        model.n_heads = model.n_kv_heads = 4;
+        model.head_dim = 8;
+        model.ffn_hidden = 64;
+        model.vocab = 64;
+        model.is_gated_mlp = model.is_rms_norm = model.is_rope = true;
+        model.activation = FR_ACTIVATION_SILU;
+        model.n_experts = i == 0 ? 4 : 0;
+        model.n_experts_per_token = 2;
+        model.expert_ffn_hidden = 32;
+        fr_job_init(&job);
+        job.global_batch = 4;
+        job.seq = 8;
+        fr_plan_init(&plan);
+        plan.dp = 2;
+        plan.zero_stage = i == 0 ? 3 : 1;
+        plan.pp = i == 0 ? 1 : 2;
+        plan.schedule = i == 0 ? FR_SCHEDULE_1F1B : FR_SCHEDULE_ZB_H1;
+        plan.activation_offload_frac = i == 0 ? 0 : 0.5;
+        FR_TRY(fr_lower(&model, &job, &plan, NULL, &program, err));
+        fr_program_destroy(program);
+    }
+    return FR_OK;
+}
+
+static void test_lower(void)
+{
+    check_every_failure(use_lower, 50);
+}
+
 static void test_arena(void)
 {
     check_every_failure(use_arena, 10);
@@ -237,5 +375,6 @@ static void test_fits(void)
 }
 
 CHECK_MAIN({"arena", test_arena}, {"vec", test_vec}, {"json", test_json},
-           {"writer", test_writer}, {"xml", test_xml}, {"fits", test_fits},
-           {"simulator", test_simulator})
+           {"writer", test_writer}, {"imports", test_imports},
+           {"xml", test_xml}, {"fits", test_fits},
+           {"simulator", test_simulator}, {"lower", test_lower})

@@ -169,9 +169,18 @@ static void test_split(void)
         expect(&plan, NULL);
         fr_model model = make_model();
         CHECK_INT(fr_plan_stage_layers(&plan, &model, 1), 5);
+        plan.layer_split[1] = 0;
+        plan.layer_split[0] = 9;
+        expect(&plan, "layer_split: stage 1 has 0 layers; give at least 1");
+        /* The embedding may have a stage of its own, to simulate. */
         plan.layer_split[0] = 0;
         plan.layer_split[1] = 9;
-        expect(&plan, "layer_split: stage 0 has 0 layers");
+        fr_job job = make_job();
+        fr_err err;
+        CHECK_OK(fr_plan_check(&plan, &model, &job, &err), &err);
+        CHECK_FAILS(fr_plan_check_executable(&plan, &model, &job, &err),
+                    FR_INPUT, &err);
+        CHECK_HAS(err.text, "give every stage a layer");
     }
     {
         PLAN(plan.pp = 2, plan.vpp = 2);

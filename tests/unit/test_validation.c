@@ -1,4 +1,5 @@
 /* test_validation.c: statistics of rows worked out by hand. */
+#include "report/validation_report.h"
 #include "spec/validation.h"
 
 #include "tests/check.h"
@@ -130,6 +131,58 @@ static void test_bounds(void)
     fr_validation_release(&v);
 }
 
+static double number(const fr_json_value *object, const char *key)
+{
+    double value = -1;
+    fr_err err;
+    CHECK_OK(fr_json_get_double(object, key, &value, &err), &err);
+    return value;
+}
+
+static void test_json(void)
+{
+    fr_validation v;
+    fr_validation_row rows[] = {step_row("a", 10, 9, 0.5),
+                                step_row("b", 20, 18, 4),
+                                step_row("b", 30, 33, 4),
+                                {.name = "r4", .why = "x.csv:7: no \"gpu\""}};
+    rows[2].is_step_scored = false;
+    rows[0].is_memory_scored = true;
+    rows[0].measured_bytes = 4e9;
+    rows[0].predicted_bytes = 5e9;
+    make(rows, 4, &v);
+    fr_buffer text;
+    fr_json_writer w;
+    fr_json *json = NULL;
+    fr_err err;
+    fr_buffer_init(&text);
+    fr_json_writer_init(&w, &text);
+    fr_json_begin_object(&w);
+    fr_report_validation_json(&v, &w);
+    fr_json_end_object(&w);
+    CHECK_OK(fr_json_parse("v", text.data, text.n, &json, &err), &err);
+    const fr_json_value *root = fr_json_root(json);
+    CHECK_NEAR(number(root, "cases"), 4, 0);
+    CHECK_NEAR(number(root, "scored"), 2, 0);
+    CHECK_NEAR(number(root, "mape"), 0.1, 1e-12);
+    CHECK_NEAR(number(root, "bias"), -0.1, 1e-12);
+    CHECK_INT(fr_json_n(fr_json_find(root, "rows")), 2);
+    CHECK_INT(fr_json_n(fr_json_find(root, "unscored")), 1);
+    CHECK_INT(fr_json_n(fr_json_find(root, "skipped")), 1);
+    CHECK(fr_json_find(root, "concordance") == NULL); /* null: no pairs */
+    const fr_json_value *b = fr_json_find(fr_json_find(root, "by_source"), "b");
+    CHECK_NEAR(number(b, "scored"), 1, 0);
+    CHECK_NEAR(number(fr_json_find(root, "memory"), "mape"), 0.25, 1e-12);
+    fr_json_destroy(json);
+    fr_buffer_release(&text);
+    fr_buffer_init(&text);
+    CHECK_OK(fr_report_validation_text(&v, 1, false, &text, &err), &err);
+    CHECK_HAS(fr_buffer_text(&text), "4 rows, 3 run, 1 not");
+    CHECK_HAS(fr_buffer_text(&text), "no \"gpu\" (r4)");
+    fr_buffer_release(&text);
+    fr_validation_release(&v);
+}
+
 CHECK_MAIN({"two_sources", test_two_sources},
            {"memory_and_fits", test_memory_and_fits}, {"nothing", test_nothing},
-           {"bounds", test_bounds})
+           {"json", test_json}, {"bounds", test_bounds})
