@@ -64,6 +64,56 @@ static void test_attention(void)
     CHECK_INT(fr_instr_flop(&fwd), 2 * 6 * 15 * (2 * 2 * 7 + 5));
 }
 
+/* Operands of a product have its dtype, results its storage dtype, gradients
+ * of parameters one of their own. */
+static void test_dtypes(void)
+{
+    fr_instr fwd = linear(FR_OP_LINEAR_FWD), wgrad = linear(FR_OP_LINEAR_WGRAD);
+    fwd.dtype = wgrad.dtype = FR_DTYPE_FP8;
+    wgrad.grad_dtype = FR_DTYPE_F32;
+    CHECK_INT(fr_instr_moved_bytes(&fwd, 1), 91 + 143 + 2 * 11 + 2 * 77);
+    CHECK_INT(fr_instr_moved_bytes(&wgrad, 1), 77 + 91 + 8 * 143 + 8 * 11);
+    wgrad.dtype = wgrad.grad_dtype = FR_DTYPE_BF16;
+    CHECK_INT(fr_instr_moved_bytes(&wgrad, 1), 2 * (77 + 91) + 4 * (143 + 11));
+    fr_instr norm = {
+        .op = FR_OP_NORM_FWD, .dtype = FR_DTYPE_BF16, .dim = {7, 11}};
+    for (int i = 0; i < 5; i++)
+        norm.ref[i].space = FR_SPACE_TEMP;
+    CHECK_INT(fr_instr_moved_bytes(&norm, 1), 2 * (77 + 11 + 11 + 77) + 56);
+    fr_instr cast = {
+        .op = FR_OP_CAST, .dtype = FR_DTYPE_FP8, .dim = {1000}, .scalar = 2};
+    for (int i = 0; i < 3; i++)
+        cast.ref[i].space = FR_SPACE_TEMP;
+    CHECK_INT(fr_instr_moved_bytes(&cast, 1), 4000);
+    fr_instr grouped = {
+        .op = FR_OP_GROUPED_FWD, .dtype = FR_DTYPE_BF16, .dim = {7, 11, 13, 3}};
+    for (int i = 0; i < 4; i++)
+        grouped.ref[i].space = i == 2 ? FR_SPACE_NONE : FR_SPACE_TEMP;
+    CHECK_INT(fr_instr_flop(&grouped), 2 * 7 * 11 * 13);
+    CHECK_INT(fr_instr_moved_bytes(&grouped, 1), 2 * (91 + 3 * 143 + 77));
+}
+
+/* Latent heads, other ranks' keys, windows. */
+static void test_attention_shapes(void)
+{
+    fr_instr fwd = {.op = FR_OP_ATTN_FWD,
+                    .dtype = FR_DTYPE_BF16,
+                    .dim = {2, 8, 6, 3, 7, 5, 32, 16}};
+    for (int i = 0; i < 3; i++)
+        fwd.ref[i].space = FR_SPACE_SAVED;
+    CHECK_INT(fr_instr_ref_bytes(&fwd, 0, 1),
+              2 * 2 * (8 * 6 * 7 + 32 * 3 * (7 + 5)));
+    CHECK_INT(fr_instr_ref_bytes(&fwd, 1, 1), 2 * 2 * 8 * 6 * 5);
+    CHECK_INT(fr_instr_ref_bytes(&fwd, 2, 1), 4 * 2 * 8 * 6);
+    /* A quarter of 136 + 16 x 16 pairs. */
+    CHECK_INT(fr_instr_flop(&fwd), 2 * 6 * 98 * (2 * 7 + 2 * 5 + 5));
+    fwd.flags = FR_INSTR_NONCAUSAL;
+    fwd.dim[7] = 0;
+    CHECK_INT(fr_instr_flop(&fwd), 2 * 6 * 8 * 32 * (2 * 7 + 2 * 5 + 5));
+    fwd.flags = FR_INSTR_SAVE_PROBS | FR_INSTR_DROPOUT;
+    CHECK_INT(fr_instr_ref_bytes(&fwd, 2, 1), 2 * 8 * 6 * 32 * 5);
+}
+
 static void test_embedding(void)
 {
     fr_instr fwd = {.op = FR_OP_EMBED_FWD, .dim = {6, 8, 1000, 3, 990}};
@@ -108,5 +158,7 @@ static void test_names(void)
 }
 
 CHECK_MAIN({"access", test_access}, {"linear", test_linear},
-           {"attention", test_attention}, {"embedding", test_embedding},
-           {"communication", test_communication}, {"names", test_names})
+           {"attention", test_attention}, {"dtypes", test_dtypes},
+           {"attention_shapes", test_attention_shapes},
+           {"embedding", test_embedding}, {"communication", test_communication},
+           {"names", test_names})
