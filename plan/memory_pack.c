@@ -4,6 +4,7 @@
 #include "plan/memory_pack.h"
 
 #include "plan/memory_pools.h"
+#include "plan/memory_sweep.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@
 /* From so many items on pools are tried before the careful orders, whose cost
  * grows faster than their number. */
 enum { MANY_ITEMS = 768 };
+
+/* From so many on careful orders take seconds. */
+enum { TOO_MANY_ITEMS = 8192 };
 
 /* Calls: what lives as long waits for backward, what does not comes and goes.
  */
@@ -328,6 +332,11 @@ fr_status fr_memory_pack(fr_pack_item *items, size_t n, uint64_t *total_bytes,
                          fr_err *err)
 {
     uint64_t least;
+    if (n >= TOO_MANY_ITEMS) {
+        bool is_good;
+        FR_TRY(fr_memory_pools(items, n, total_bytes, &is_good, err));
+        return is_good ? FR_OK : fr_memory_sweep(items, n, total_bytes, err);
+    }
     if (n >= MANY_ITEMS) {
         bool is_good;
         FR_TRY(pack_many(items, n, total_bytes, &is_good, err));
