@@ -16,8 +16,8 @@
 #define JOB_OPTIONS                                                            \
     FR_OPT_GLOBAL_BATCH, FR_OPT_SEQ, FR_OPT_STEPS, FR_OPT_SEED,                \
         FR_OPT_OPTIMIZER, FR_OPT_LR, FR_OPT_LR_SCHEDULE, FR_OPT_LR_RULE,       \
-        FR_OPT_LR_BASE_BATCH, FR_OPT_WARMUP, FR_OPT_CLIP, FR_OPT_WEIGHT_DECAY, \
-        FR_OPT_DATA
+        FR_OPT_LR_BASE_BATCH, FR_OPT_WARMUP, FR_OPT_CLIP, FR_OPT_DROPOUT,      \
+        FR_OPT_WEIGHT_DECAY, FR_OPT_DATA
 
 static const fr_option no_options[] = {FR_OPT_N};
 static const fr_option calibrate_options[] = {

@@ -53,8 +53,9 @@ const char *fr_choice_rank_order(int i)
 
 const char *fr_choice_collective(int i)
 {
-    return i < FR_COLLECTIVE_N ? fr_collective_kind_name((fr_collective_kind)i)
-                               : NULL;
+    return i < FR_COLLECTIVE_SHIFT
+               ? fr_collective_kind_name((fr_collective_kind)i)
+               : NULL;
 }
 
 const char *fr_choice_optimizer(int i)

@@ -146,6 +146,8 @@ const char *fr_choice_search(int i);
     X(LR_BASE_BATCH, "lr-base-batch", 0, COUNT, "N", JOB, 0, 1, FR_BIG,        \
       "global batch that --lr was chosen for")                                 \
     X(WARMUP, "warmup", 0, COUNT, "N", JOB, 0, 0, FR_BIG, "warm-up steps")     \
+    X(DROPOUT, "dropout", 0, REAL, "X", JOB, 0, 0, 1,                          \
+      "share of activations that are dropped in training")                     \
     X(CLIP, "clip", 0, REAL, "X", JOB, 0, 0, FR_BIG,                           \
       "largest global gradient norm; 0: no clipping")                          \
     X(WEIGHT_DECAY, "weight-decay", 0, REAL, "X", JOB, 0, 0, FR_BIG,           \

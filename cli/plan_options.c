@@ -227,6 +227,8 @@ fr_status fr_cli_apply_job(const fr_cli *cli, fr_job *job, fr_err *err)
         changed.lr_base_batch = v[FR_OPT_LR_BASE_BATCH].count;
     if (fr_cli_has(cli, FR_OPT_WARMUP))
         changed.warmup_steps = v[FR_OPT_WARMUP].count;
+    if (fr_cli_has(cli, FR_OPT_DROPOUT))
+        changed.dropout = v[FR_OPT_DROPOUT].real;
     if (fr_cli_has(cli, FR_OPT_CLIP))
         changed.clip_norm = v[FR_OPT_CLIP].real;
     if (fr_cli_has(cli, FR_OPT_WEIGHT_DECAY))

@@ -92,11 +92,12 @@ typedef enum fr_collective_kind {
     FR_COLLECTIVE_HALVING_DOUBLING,
     FR_COLLECTIVE_TREE,
     FR_COLLECTIVE_DIRECT, /* everybody pulls from everybody: shared memory */
-    FR_COLLECTIVE_SHIFT,  /* one step of a ring: all to the next member */
     FR_COLLECTIVE_DOUBLE_TREE,  /* two trees with half of the payload each */
     FR_COLLECTIVE_HIERARCHICAL, /* inside the nodes, then between them */
     FR_COLLECTIVE_NVLS,         /* the switch adds; GPUs only */
     FR_COLLECTIVE_PAIRWISE,     /* all-to-all, one partner after the other */
+    FR_COLLECTIVE_SHIFT,        /* one step of a ring: no reduction, lowering
+                                   alone uses it */
     FR_COLLECTIVE_N
 } fr_collective_kind;
 
