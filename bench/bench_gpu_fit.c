@@ -41,10 +41,14 @@ static void print_constants(const fr_gpu_constants *c)
     print_list("attention_core_s", c->attention_core_s, FR_GPU_ATTENTION_N);
     printf("    .attention_bwd_core_ratio = %.5g,\n",
            c->attention_bwd_core_ratio);
-    printf("    .attention_rate = {{%.5g, %.5g, %.5g}, {%.5g, %.5g, %.5g}},\n",
-           c->attention_rate[0][0], c->attention_rate[0][1],
-           c->attention_rate[0][2], c->attention_rate[1][0],
-           c->attention_rate[1][1], c->attention_rate[1][2]);
+    printf("    .attention_rate = {\n");
+    for (int i = 0; i < 2; i++) {
+        printf("        {");
+        for (int k = 0; k < FR_GPU_ATTENTION_N; k++)
+            printf("%s%.5g", k > 0 ? ", " : "", c->attention_rate[i][k]);
+        printf("},\n");
+    }
+    printf("    },\n");
     print_list("attention_tile_s", c->attention_tile_s, 2);
     print_list("rel_err", c->rel_err, FR_GPU_FAMILY_N);
     printf("    .guess_err = %.5g,\n", c->guess_err);
@@ -63,7 +67,7 @@ static bool is_alike(const fr_gpu_row *a, const fr_gpu_row *b)
     return strcmp(a->source, b->source) == 0 && strcmp(a->gpu, b->gpu) == 0 &&
            a->op == b->op && a->dtype == b->dtype &&
            a->is_fitted == b->is_fitted && a->is_sustained == b->is_sustained &&
-           a->is_apart == b->is_apart;
+           a->flash == b->flash && a->is_apart == b->is_apart;
 }
 
 /* One line for what one source says of one kind of kernel on one GPU. */

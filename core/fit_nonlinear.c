@@ -12,8 +12,8 @@
 /* Models with a choice in them (the best of several kernels) have kinks: a
  * step of a thousandth looks over the small ones. */
 static const double difference_step = 1e-3;
-static const double tolerance = 1e-7;
-static const size_t most_steps = 200;
+static const double tolerance = 1e-6;
+static const size_t most_steps = 25;
 
 typedef struct problem {
     fr_residual_fn residuals;

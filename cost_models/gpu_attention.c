@@ -55,16 +55,16 @@ static double pair_s(const fr_gpu_model *model, const fr_gpu_attention *a)
 {
     const fr_gpu_constants *c = model->constants;
     double qk = (double)a->qk_dim, v = (double)a->v_dim;
-    double rate = model->flops[a->math] *
-                  c->attention_rate[a->is_backward][model->attention];
-    double core_s = c->attention_core_s[model->attention];
+    double rate =
+        model->flops[a->math] * c->attention_rate[a->is_backward][a->kind];
+    double core_s = c->attention_core_s[a->kind];
     double flop = 2.0 * (qk + v);
 
     if (a->is_backward) {
         flop = 2.0 * (3.0 * qk + 2.0 * v);
         core_s *= c->attention_bwd_core_ratio;
     }
-    if (model->attention == FR_GPU_ATTENTION_SYNC)
+    if (a->kind != FR_GPU_ATTENTION_ASYNC && a->kind != FR_GPU_ATTENTION_TMEM)
         return flop / rate + core_s / model->n_cores;
     return sqrt(squared(flop / rate) + squared(core_s / model->n_cores));
 }

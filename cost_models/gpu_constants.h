@@ -37,6 +37,9 @@ typedef enum fr_gpu_attention_kind {
     FR_GPU_ATTENTION_SYNC,  /* FlashAttention-2: products wait for softmax */
     FR_GPU_ATTENTION_ASYNC, /* FlashAttention-3, cuDNN 9: two blocks at once */
     FR_GPU_ATTENTION_TMEM,  /* FlashAttention-4: part of exp by polynomial */
+    FR_GPU_ATTENTION_LATER, /* FlashAttention-2 on what came after Ampere, in
+                               Ampere's instructions */
+    FR_GPU_ATTENTION_FIRST, /* FlashAttention of 2022 */
     FR_GPU_ATTENTION_N
 } fr_gpu_attention_kind;
 

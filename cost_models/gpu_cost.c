@@ -136,6 +136,7 @@ static fr_status price_attention(const fr_gpu_model *model,
     if (dtype == FR_DTYPE_FP8 || dtype == FR_DTYPE_FP4)
         dtype = FR_DTYPE_BF16;
     FR_TRY(unit_of(model, dtype, &a.math, err));
+    a.kind = fr_gpu_attention_kind_of(model, (fr_flash_kind)instr->algorithm);
     out->seconds = is_apart ? fr_gpu_attention_apart_s(model, &a)
                             : fr_gpu_attention_fused_s(model, &a);
     out->bytes = (double)fr_instr_moved_bytes(instr, 1);

@@ -36,9 +36,10 @@ static fr_gpu_constants prior_constants(void)
         .layers_rate = {1.0, 0.6},
         /* 16 exponentials a clock at 1.5 GHz are 42 ps, and half as
          * long again for maxima, sums, conversions; polynomials less. */
-        .attention_core_s = {60e-12, 60e-12, 30e-12},
+        .attention_core_s = {60e-12, 60e-12, 30e-12, 60e-12, 60e-12},
         .attention_bwd_core_ratio = 2.0,
-        .attention_rate = {{1.0, 0.9, 0.9}, {0.8, 0.8, 0.8}},
+        .attention_rate = {{1.0, 0.9, 0.9, 0.6, 0.6},
+                           {0.8, 0.8, 0.8, 0.5, 0.5}},
         .attention_tile_s = {2e-6, 4e-6}};
 
     return c;
@@ -46,7 +47,7 @@ static fr_gpu_constants prior_constants(void)
 
 /* ---- unknowns ------------------------------------------------------------ */
 
-enum { MOST_UNKNOWNS = FR_GPU_GENERATION_N * FR_GPU_MATH_N + 24 };
+enum { MOST_UNKNOWNS = FR_GPU_GENERATION_N * FR_GPU_MATH_N + 40 };
 
 /* Addresses of what is fitted in a set of constants. */
 typedef struct unknowns {
@@ -161,6 +162,7 @@ static double attention_s(const fr_gpu_model *model, const fr_gpu_row *row,
                           .qk_dim = row->dim[3],
                           .v_dim = row->dim[3],
                           .math = math,
+                          .kind = fr_gpu_attention_kind_of(model, row->flash),
                           .bytes = stored_bytes(row->dtype),
                           .is_causal = row->is_causal,
                           .is_backward = row->op == FR_GPU_ROW_ATTN_BWD};

@@ -29,6 +29,7 @@ typedef struct fr_gpu_row {
     fr_dtype dtype;
     int64_t dim[4];
     bool is_causal, is_apart;
+    fr_flash_kind flash;
     bool is_sustained; /* products: timed over 0.1 s of load and more */
     bool is_fitted;    /* else it is a check only */
     double seconds;    /* measured */

@@ -197,3 +197,13 @@ fr_gpu_math fr_gpu_math_of(const fr_gpu_model *model, fr_dtype dtype)
         math = FR_GPU_MATH_16;
     return model->flops[math] > 0.0 ? math : FR_GPU_MATH_N;
 }
+
+fr_gpu_attention_kind fr_gpu_attention_kind_of(const fr_gpu_model *model,
+                                               fr_flash_kind flash)
+{
+    if (flash == FR_FLASH_1)
+        return FR_GPU_ATTENTION_FIRST;
+    if (flash == FR_FLASH_2 && model->attention != FR_GPU_ATTENTION_SYNC)
+        return FR_GPU_ATTENTION_LATER;
+    return model->attention;
+}

@@ -35,6 +35,10 @@ fr_gpu_generation fr_gpu_generation_of(const fr_device_type *device);
  * Volta runs on the vector units); FR_GPU_MATH_N: none can do it. */
 fr_gpu_math fr_gpu_math_of(const fr_gpu_model *model, fr_dtype dtype);
 
+/* Which fused attention runs on it when the plan says `flash`. */
+fr_gpu_attention_kind fr_gpu_attention_kind_of(const fr_gpu_model *model,
+                                               fr_flash_kind flash);
+
 /* ---- kernels, in seconds ------------------------------------------------ */
 
 /* C[m,n] (+)= A[m,k] B[k,n], `groups` of them at once. */
@@ -51,7 +55,8 @@ typedef struct fr_gpu_attention {
     int64_t batch, heads, kv_heads, queries, keys, qk_dim, v_dim;
     int64_t window; /* 0: none */
     fr_gpu_math math;
-    double bytes; /* of an element */
+    fr_gpu_attention_kind kind; /* of the fused kernel */
+    double bytes;               /* of an element */
     bool is_causal, is_backward, has_dropout;
 } fr_gpu_attention;
 

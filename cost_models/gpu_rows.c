@@ -147,6 +147,10 @@ static fr_status read_row(const place *at, char *line, fr_gpu_row *out,
     FR_TRY(read_op(at, fields, &row, err));
     row.is_causal = strstr(fields[FLAGS], "causal") != NULL;
     row.is_apart = strstr(fields[FLAGS], "unfused") != NULL;
+    if (strstr(fields[FLAGS], "fa2") != NULL)
+        row.flash = FR_FLASH_2;
+    else if (strstr(fields[FLAGS], "fa1") != NULL)
+        row.flash = FR_FLASH_1;
     row.is_sustained = strstr(fields[FLAGS], "sustained") != NULL;
     FR_TRY(read_value(at, fields, &row, err));
     row.source = fields[SOURCE];

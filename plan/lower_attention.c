@@ -68,6 +68,8 @@ static fr_instr *core(lower_context *context, fr_op op, core_part part)
     instr->flags =
         (uint16_t)((context->is_fused ? 0 : FR_INSTR_SAVE_PROBS) |
                    (context->job->dropout > 0 ? FR_INSTR_DROPOUT : 0));
+    if (context->is_fused)
+        instr->algorithm = (uint8_t)context->plan->flash_kind;
     set_core_dims(context, part, is_apart, instr);
     return instr;
 }

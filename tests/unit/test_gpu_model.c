@@ -211,6 +211,13 @@ static void test_attention_shapes(void)
     causal.dim[1] = 4096;
     causal.dim[6] = 16384;
     CHECK_NEAR(seconds(&model, causal), causal_s / 4.0, 0.03);
+    /* Older kernels are slower; FlashAttention-2 is Ampere's own. */
+    full = attention(FR_OP_ATTN_BWD, 2, 4096, 32, 128, 0);
+    causal = full;
+    causal.algorithm = FR_FLASH_2;
+    CHECK(seconds(&model, causal) > 1.2 * seconds(&model, full));
+    full.algorithm = FR_FLASH_1;
+    CHECK(seconds(&model, full) > 1.2 * seconds(&model, causal));
     /* Apart, the probabilities travel: slower, and dropout slower still. */
     causal = attention(FR_OP_ATTN_FWD, 8, 2048, 32, 64, FR_INSTR_SAVE_PROBS);
     full = attention(FR_OP_ATTN_FWD, 8, 2048, 32, 64, 0);
