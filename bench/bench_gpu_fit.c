@@ -20,16 +20,24 @@ static void print_list(const char *name, const double *x, int n)
     printf("},\n");
 }
 
-static void print_constants(const fr_gpu_constants *c)
+static void
+print_shares(const char *name,
+             const double shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N])
 {
-    printf("    .achievable =\n        {\n");
+    printf("    .%s =\n        {\n", name);
     for (int g = 0; g < FR_GPU_GENERATION_N; g++) {
         printf("            {");
         for (int m = 0; m < FR_GPU_MATH_N; m++)
-            printf("%s%.4g", m > 0 ? ", " : "", c->achievable[g][m]);
+            printf("%s%.4g", m > 0 ? ", " : "", shares[g][m]);
         printf("}, /* %s */\n", fr_gpu_generation_name((fr_gpu_generation)g));
     }
     printf("        },\n");
+}
+
+static void print_constants(const fr_gpu_constants *c)
+{
+    print_shares("achievable", c->achievable);
+    print_shares("searched", c->searched);
     printf("    .sustained = %.5g,\n", c->sustained);
     printf("    .power_exponent = %.5g,\n", c->power_exponent);
     printf("    .tile_traffic = %.5g,\n", c->tile_traffic);
@@ -67,7 +75,8 @@ static bool is_alike(const fr_gpu_row *a, const fr_gpu_row *b)
     return strcmp(a->source, b->source) == 0 && strcmp(a->gpu, b->gpu) == 0 &&
            a->op == b->op && a->dtype == b->dtype &&
            a->is_fitted == b->is_fitted && a->is_sustained == b->is_sustained &&
-           a->flash == b->flash && a->is_apart == b->is_apart;
+           a->is_searched == b->is_searched && a->flash == b->flash &&
+           a->is_apart == b->is_apart;
 }
 
 /* One line for what one source says of one kind of kernel on one GPU. */

@@ -60,7 +60,11 @@ typedef struct fr_gpu_constants {
      * milliseconds, at the power per flop/s of the generation's reference
      * card; 0: nothing was measured. */
     double achievable[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
-    double sustained;      /* of that, once the clock follows the power limit */
+    /* Share that the fastest of all shapes reaches where somebody has searched
+     * for it, at the same power: no product is faster; 0: no search. */
+    double searched[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
+    double
+        sustained; /* of `achievable`, once the clock follows the power limit */
     double power_exponent; /* of rate over power */
     double tile_traffic;   /* time of a tile's operands that does not hide
                               behind its products, in units of its bytes over

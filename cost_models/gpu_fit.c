@@ -103,6 +103,10 @@ size_t fr_gpu_constants_list(const fr_gpu_constants *constants, double *out,
     for (size_t i = 0; i < u.n; i++, n++)
         if (n < n_max)
             out[n] = *u.at[i];
+    for (int g = 0; g < FR_GPU_GENERATION_N; g++)
+        for (int m = 0; m < FR_GPU_MATH_N; m++, n++)
+            if (n < n_max)
+                out[n] = c.searched[g][m];
     for (int i = 0; i < FR_GPU_FAMILY_N; i++, n++)
         if (n < n_max)
             out[n] = c.rel_err[i];
@@ -272,6 +276,37 @@ static size_t find_shares(fitting *fit,
     return n;
 }
 
+/* Mean of what searches over shapes have found, brought to one power. */
+static void find_searched(fitting *fit)
+{
+    fr_gpu_constants *c = &fit->constants;
+    int n[FR_GPU_GENERATION_N][FR_GPU_MATH_N] = {{0}};
+
+    for (size_t i = 0; i < fit->rows->n; i++) {
+        const fr_gpu_row *row = &fit->rows->items[i];
+        fr_gpu_model model;
+        fr_gpu_math math;
+        double flop = 2.0 * (double)row->dim[0] * (double)row->dim[1] *
+                      (double)row->dim[2];
+        double peak;
+        if (!row->is_searched || !is_used(fit, row))
+            continue;
+        fr_gpu_model_init_with(row->device, c, &model);
+        math = fr_gpu_math_of(&model, row->dtype);
+        if (math == FR_GPU_MATH_N)
+            continue;
+        peak = fr_gpu_peak_flops(row->device, math);
+        c->searched[model.generation][math] +=
+            flop / row->seconds / peak /
+            fr_gpu_power_factor(row->device, c->power_exponent);
+        n[model.generation][math]++;
+    }
+    for (int g = 0; g < FR_GPU_GENERATION_N; g++)
+        for (int m = 0; m < FR_GPU_MATH_N; m++)
+            if (n[g][m] > 0)
+                c->searched[g][m] /= n[g][m];
+}
+
 /* The prior, and where the search starts: from `start`, if there is one. */
 static void set_start(fitting *fit,
                       bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N],
@@ -314,6 +349,9 @@ static fr_status fit_once(const fr_gpu_rows *rows, const char *left_out,
     fit->constants = prior_constants();
     n = find_shares(fit, shares);
     set_start(fit, shares, start, x);
+    fit->constants.power_exponent = prior_constants().power_exponent;
+    memset(fit->constants.searched, 0, sizeof fit->constants.searched);
+    find_searched(fit);
     status = fr_fit_nonlinear(residuals, fit, n + fit->unknowns.n, x,
                               fit->unknowns.n, err);
     if (status == FR_OK) {

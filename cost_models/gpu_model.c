@@ -83,7 +83,7 @@ fr_gpu_generation fr_gpu_generation_of(const fr_device_type *device)
     return FR_GPU_OTHER;
 }
 
-static double peak_of(const fr_device_type *device, fr_gpu_math math)
+double fr_gpu_peak_flops(const fr_device_type *device, fr_gpu_math math)
 {
     static const char *const names[FR_GPU_MATH_N] = {"fp32", "tf32", "fp16",
                                                      "fp8", "fp4"};
@@ -116,16 +116,14 @@ static double share_of(const fr_gpu_constants *c, fr_gpu_generation generation,
  * clock through large products.  (The published maxima of A100 at 250, 300
  * and 400 W, of H100 at 700 W and GH200 at 900 W differ by it.)
  */
-static double power_factor(const fr_gpu_model *model,
-                           const fr_device_type *device)
+double fr_gpu_power_factor(const fr_device_type *device, double power_exponent)
 {
-    double reference = reference_w_per_tflops[model->generation];
-    double peak = peak_of(device, FR_GPU_MATH_16);
+    double reference = reference_w_per_tflops[fr_gpu_generation_of(device)];
+    double peak = fr_gpu_peak_flops(device, FR_GPU_MATH_16);
 
     if (reference <= 0.0 || device->power_w <= 0.0 || peak <= 0.0)
         return 1.0;
-    return pow(device->power_w / (peak / 1e12) / reference,
-               model->constants->power_exponent);
+    return pow(device->power_w / (peak / 1e12) / reference, power_exponent);
 }
 
 void fr_gpu_model_init_with(const fr_device_type *device,
@@ -141,14 +139,17 @@ void fr_gpu_model_init_with(const fr_device_type *device,
         model.generation == FR_GPU_BLACKWELL ? FR_GPU_ATTENTION_TMEM
         : model.generation == FR_GPU_HOPPER  ? FR_GPU_ATTENTION_ASYNC
                                              : FR_GPU_ATTENTION_SYNC;
-    factor = power_factor(&model, device);
+    factor = fr_gpu_power_factor(device, constants->power_exponent);
     for (int i = 0; i < FR_GPU_MATH_N; i++) {
         double share = share_of(constants, model.generation, (fr_gpu_math)i,
                                 &model.is_guessed[i]);
+        double searched = constants->searched[model.generation][i] * factor;
         if (i != FR_GPU_MATH_F32) /* tensor cores alone meet the limit */
             share =
                 fmin(share * factor, most_of_the_peak) * constants->sustained;
-        model.flops[i] = share * peak_of(device, (fr_gpu_math)i);
+        if (searched > 0.0)
+            share = fmin(share, searched);
+        model.flops[i] = share * fr_gpu_peak_flops(device, (fr_gpu_math)i);
     }
     model.n_cores =
         device->n_cores > 0 ? (double)device->n_cores : unknown_cores;

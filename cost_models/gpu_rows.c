@@ -151,6 +151,7 @@ static fr_status read_row(const place *at, char *line, fr_gpu_row *out,
         row.flash = FR_FLASH_2;
     else if (strstr(fields[FLAGS], "fa1") != NULL)
         row.flash = FR_FLASH_1;
+    row.is_searched = strstr(fields[FLAGS], "searched") != NULL;
     row.is_sustained = strstr(fields[FLAGS], "sustained") != NULL;
     FR_TRY(read_value(at, fields, &row, err));
     row.source = fields[SOURCE];
