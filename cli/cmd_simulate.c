@@ -69,10 +69,17 @@ FR_COMMAND_FUNCTION(simulate)
                             cli->n_positional > 2 ? cli->positional[2] : NULL,
                             &inputs, &choice, err),
         out_inputs);
-    FR_TRY_GOTO(status,
-                fr_forecast_make(&inputs, &choice.model, &choice.job,
-                                 &choice.plan, &forecast, err),
-                out_inputs);
+    /* A timeline of thousands of ranks takes longer than all the rest. */
+    bool has_timeline =
+        fr_cli_has(cli, FR_OPT_TRACE) || fr_cli_on(cli, FR_OPT_GANTT);
+    if (has_timeline)
+        status = fr_forecast_make(&inputs, &choice.model, &choice.job,
+                                  &choice.plan, &forecast, err);
+    else
+        status = fr_forecast_predict(&inputs, &choice.model, &choice.job,
+                                     &choice.plan, &forecast.prediction, err);
+    if (status != FR_OK)
+        goto out_inputs;
     status = deliver(cli, &inputs, &choice, &forecast, err);
 out_inputs:
     fr_forecast_release(&forecast);

@@ -334,11 +334,10 @@ static fr_status ask_host_link(const fr_cost_model *model,
                        "%s: how fast its devices reach the host is not known; "
                        "give host-link, or do not offload",
                        type->id);
-    out->latency_s = copy_launch_s;
-    out->work_s = (double)instr->dim[0] / type->host_link_Bps;
-    out->cores = 0.0;
-    out->rel_err = 0.15;
-    out->source = FR_COST_DATASHEET;
+    *out = (fr_cost){.latency_s = copy_launch_s,
+                     .work_s = (double)instr->dim[0] / type->host_link_Bps,
+                     .rel_err = 0.15,
+                     .source = FR_COST_DATASHEET};
     return FR_OK;
 }
 
