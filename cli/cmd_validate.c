@@ -32,17 +32,27 @@ typedef struct batch {
     size_t n_done;
 } batch;
 
-static double predicted_bytes(const fr_prediction *p, fr_memory_count kind)
+/* Of the rank that was looked at, where that is known and has a class of its
+ * own, else of the tightest. */
+static double predicted_bytes(const fr_prediction *p,
+                              const fr_case_setup *setup)
 {
-    switch (kind) {
+    fr_stage_memory stage = {
+        .allocated_bytes = p->memory.allocated_bytes,
+        .reserved_bytes = p->memory.reserved_bytes,
+        .device_bytes = p->memory.device_bytes,
+    };
+    if (p->memory.n_stages > 0 && setup->memory_rank == FR_CASE_RANK_FIRST)
+        stage = p->memory.stages[0];
+    if (p->memory.n_stages > 0 && setup->memory_rank == FR_CASE_RANK_LAST)
+        stage = p->memory.stages[p->memory.n_stages - 1];
+    switch (setup->memory_count) {
     case FR_MEMORY_COUNT_DEVICE:
-        return (double)p->memory.device_bytes;
+        return (double)stage.device_bytes;
     case FR_MEMORY_COUNT_RESERVED:
-        return (double)p->memory.reserved_bytes;
-    default: /* what the tensors take at the peak */
-        return (double)(p->memory.parameters_bytes + p->memory.gradients_bytes +
-                        p->memory.optimizer_bytes +
-                        p->memory.activations_bytes + p->memory.buffers_bytes);
+        return (double)stage.reserved_bytes;
+    default:
+        return (double)stage.allocated_bytes;
     }
 }
 
@@ -60,7 +70,7 @@ static void fill_row(const batch *b, const fr_case_setup *setup,
     if (!row->is_step_scored)
         snprintf(row->why, sizeof row->why, "%s", setup->why_unscored_step);
     row->measured_bytes = setup->peak_bytes;
-    row->predicted_bytes = predicted_bytes(prediction, setup->memory_count);
+    row->predicted_bytes = predicted_bytes(prediction, setup);
     row->is_memory_scored = setup->why_unscored_memory[0] == '\0' ||
                             (b->is_all && setup->peak_bytes > 0 &&
                              setup->memory_count != FR_MEMORY_COUNT_NONE);

@@ -7,12 +7,22 @@
 #define FR_COST_MODELS_GPU_MEMORY_H
 
 #include "plan/plan.h"
+#include "spec/cluster.h"
 
 typedef struct fr_gpu_memory {
     uint64_t context_bytes;
     uint64_t nccl_bytes;
     double rel_err; /* one standard error of their sum, relative */
 } fr_gpu_memory;
+
+/* Scratch that libraries keep for good; it comes from the framework's
+ * allocator and so counts as allocated. */
+enum { FR_GPU_MAX_WORKSPACES = 8 };
+
+typedef struct fr_gpu_workspaces {
+    int n;
+    uint64_t n_bytes[FR_GPU_MAX_WORKSPACES];
+} fr_gpu_workspaces;
 
 /*
  * Of one rank of the plan.  Facts:
@@ -27,5 +37,21 @@ typedef struct fr_gpu_memory {
  * A rank has a communicator for each axis with more than one rank.
  */
 fr_gpu_memory fr_gpu_memory_besides(const fr_plan *plan);
+
+/*
+ * Workspaces of a rank on `device`:
+ *   cuBLAS    one per handle; autograd's thread has a handle of its own, so
+ *             two.  32 MiB on Hopper and later, before that 2 x 4 MiB + 8 x 16
+ *             KiB (PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp,
+ *             parseChosenWorkspaceSize); AMD 32 MiB, 128 MiB on gfx94x, 95x
+ *   TE        where layers are Transformer Engine's (fused kernels and fused
+ *             attention, not lists of layers): 32 MiB on Hopper and later,
+ *             else 4 MiB, and with experts four more for the streams of
+ *             grouped products (TE pytorch/module/base.py,
+ *             get_cublas_workspace_size_bytes)
+ */
+fr_gpu_workspaces fr_gpu_workspaces_of(const fr_plan *plan,
+                                       const fr_model *model,
+                                       const fr_device_type *device);
 
 #endif

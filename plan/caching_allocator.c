@@ -229,6 +229,13 @@ static bool run_step(allocator *a, const fr_class *klass, lifetimes *l)
 fr_status fr_class_reserve(const fr_class *klass, fr_allocator_use *out,
                            fr_err *err)
 {
+    return fr_class_reserve_beside(klass, NULL, 0, out, err);
+}
+
+fr_status fr_class_reserve_beside(const fr_class *klass,
+                                  const uint64_t *besides_bytes, int n_besides,
+                                  fr_allocator_use *out, fr_err *err)
+{
     enum { N_STEPS = 2 };
     allocator a = {0};
     lifetimes l = {0};
@@ -236,6 +243,8 @@ fr_status fr_class_reserve(const fr_class *klass, fr_allocator_use *out,
     for (uint32_t i = 0; is_ok && i < klass->n_blocks; i++)
         if (klass->blocks[i].is_persistent)
             is_ok = allocate(&a, klass->blocks[i].n_bytes) != NONE;
+    for (int i = 0; is_ok && i < n_besides; i++)
+        is_ok = allocate(&a, besides_bytes[i]) != NONE;
     for (int step = 0; is_ok && step < N_STEPS; step++)
         is_ok = run_step(&a, klass, &l);
     release_lifetimes(&l);

@@ -30,4 +30,11 @@ typedef struct fr_allocator_use {
 FR_CHECKED fr_status fr_class_reserve(const fr_class *klass,
                                       fr_allocator_use *out, fr_err *err);
 
+/* The same beside n_besides allocations that are never freed. */
+FR_CHECKED fr_status fr_class_reserve_beside(const fr_class *klass,
+                                             const uint64_t *besides_bytes,
+                                             int n_besides,
+                                             fr_allocator_use *out,
+                                             fr_err *err);
+
 #endif

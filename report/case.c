@@ -81,6 +81,17 @@ static fr_memory_count memory_count_of(const char *text)
     return FR_MEMORY_COUNT_NONE;
 }
 
+/* Megatron's TensorBoard is written by the last rank (training/global_vars.py,
+ * _set_tensorboard_writer). */
+static fr_case_rank memory_rank_of(const char *text)
+{
+    if (fr_case_has(text, "rank 0") || fr_case_has(text, "first rank"))
+        return FR_CASE_RANK_FIRST;
+    if (fr_case_has(text, "last rank") || fr_case_has(text, "tensorboard"))
+        return FR_CASE_RANK_LAST;
+    return FR_CASE_RANK_TIGHTEST;
+}
+
 /* Allocators and drivers count in powers of two, whatever the column says. */
 static fr_status read_memory(const fr_case *row, fr_case_setup *setup,
                              fr_err *err)
@@ -91,6 +102,7 @@ static fr_status read_memory(const fr_case *row, fr_case_setup *setup,
     FR_TRY(fr_case_real(row, FR_CASE_PEAK_MEM_GIB, &gib, err));
     setup->peak_bytes = gib * GIB;
     setup->memory_count = memory_count_of(row->field[FR_CASE_MEM_KIND]);
+    setup->memory_rank = memory_rank_of(row->field[FR_CASE_MEM_KIND]);
     if (fr_case_has(status, "oom") || fr_case_has(status, "out of memory") ||
         fr_case_has(status, "does not fit"))
         setup->status = FR_CASE_STATUS_OOM;

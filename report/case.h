@@ -23,6 +23,13 @@ typedef enum fr_memory_count {
     FR_MEMORY_COUNT_N
 } fr_memory_count;
 
+/* Whose memory it is. */
+typedef enum fr_case_rank {
+    FR_CASE_RANK_TIGHTEST, /* the largest, or not said */
+    FR_CASE_RANK_FIRST,    /* rank 0: the first pipeline stage */
+    FR_CASE_RANK_LAST
+} fr_case_rank;
+
 typedef enum fr_case_status {
     FR_CASE_STATUS_UNKNOWN,
     FR_CASE_STATUS_FITS,
@@ -37,6 +44,7 @@ typedef struct fr_case_setup {
     double measured_s; /* of one step; 0: not measured */
     double peak_bytes; /* 0: not measured */
     fr_memory_count memory_count;
+    fr_case_rank memory_rank;
     fr_case_status status;
     /* May its step time (its memory) be scored?  Why not, "" if it may: the
      * grade, an incomplete configuration, something that had to be guessed. */

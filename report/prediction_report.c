@@ -21,6 +21,27 @@ void fr_report_breakdown_json(const char *key,
     fr_json_end_object(json);
 }
 
+static void put_stages(const fr_prediction *p, fr_json_writer *json)
+{
+    fr_json_key(json, "stages");
+    fr_json_begin_array(json);
+    for (int32_t i = 0; i < p->memory.n_stages; i++) {
+        const fr_stage_memory *stage = &p->memory.stages[i];
+        fr_json_begin_object(json);
+        fr_json_put_i64(json, "stage", i);
+        fr_json_put_u64(json, "parameters_bytes", stage->parameters_bytes);
+        fr_json_put_u64(json, "gradients_bytes", stage->gradients_bytes);
+        fr_json_put_u64(json, "optimizer_bytes", stage->optimizer_bytes);
+        fr_json_put_u64(json, "activations_bytes", stage->activations_bytes);
+        fr_json_put_u64(json, "buffers_bytes", stage->buffers_bytes);
+        fr_json_put_u64(json, "allocated_bytes", stage->allocated_bytes);
+        fr_json_put_u64(json, "reserved_bytes", stage->reserved_bytes);
+        fr_json_put_u64(json, "device_bytes", stage->device_bytes);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+}
+
 static void put_memory(const fr_prediction *p, fr_json_writer *json)
 {
     fr_json_key(json, "memory");
@@ -37,6 +58,10 @@ static void put_memory(const fr_prediction *p, fr_json_writer *json)
     fr_json_put_u64(json, "reserved_bytes", p->memory.reserved_bytes);
     fr_json_put_u64(json, "device_bytes", p->memory.device_bytes);
     fr_json_put_double(json, "p_fits", p->memory.p_fits);
+    if (p->memory.n_stages > 0) {
+        fr_json_put_u64(json, "allocated_bytes", p->memory.allocated_bytes);
+        put_stages(p, json);
+    }
     fr_json_end_object(json);
 }
 
@@ -128,7 +153,8 @@ static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
         {"optimizer state", p->memory.optimizer_bytes},
         {"activations", p->memory.activations_bytes},
         {"buffers", p->memory.buffers_bytes},
-        {"overhead", p->memory.overhead_bytes},
+        {p->memory.n_stages > 0 ? "context, NCCL, cache" : "overhead",
+         p->memory.overhead_bytes},
         {"peak", p->memory.peak_bytes},
         {"capacity", p->memory.capacity_bytes},
     };
@@ -145,8 +171,43 @@ static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
     }
     fr_status status = fr_table_print(&table, 0, out, err);
     fr_table_release(&table);
-    if (status == FR_OK && !p->memory.fits)
+    if (status == FR_OK && p->memory.n_stages > 0)
+        fr_buffer_printf(out, "%s with probability %.2f\n",
+                         p->memory.fits ? "fits" : "does not fit",
+                         p->memory.fits ? p->memory.p_fits
+                                        : 1 - p->memory.p_fits);
+    else if (status == FR_OK && !p->memory.fits)
         fr_buffer_puts(out, "does not fit\n");
+    return status;
+}
+
+/* Stages of a pipeline differ: the first holds most activations, the last the
+ * logits. */
+static fr_status print_stages(const fr_prediction *p, fr_buffer *out,
+                              fr_err *err)
+{
+    static const char *const headings[] = {
+        ">stage",   ">parameters", ">gradients", ">optimizer", ">activations",
+        ">buffers", ">allocated",  ">reserved",  ">device",    NULL};
+    char bytes[FR_FORMAT_MAX];
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (int32_t i = 0; i < p->memory.n_stages; i++) {
+        const fr_stage_memory *stage = &p->memory.stages[i];
+        const uint64_t row[] = {
+            stage->parameters_bytes, stage->gradients_bytes,
+            stage->optimizer_bytes,  stage->activations_bytes,
+            stage->buffers_bytes,    stage->allocated_bytes,
+            stage->reserved_bytes,   stage->device_bytes,
+        };
+        fr_table_cell(&table, "%d", (int)i);
+        for (size_t k = 0; k < sizeof row / sizeof row[0]; k++)
+            fr_table_cell(&table, "%s",
+                          fr_format_bytes(bytes, sizeof bytes, (double)row[k]));
+    }
+    fr_buffer_putc(out, '\n');
+    fr_status status = fr_table_print(&table, 0, out, err);
+    fr_table_release(&table);
     return status;
 }
 
@@ -176,5 +237,8 @@ fr_status fr_report_prediction_text(const fr_prediction *prediction,
     print_head(prediction, out);
     FR_TRY(print_parts(prediction, out, err));
     fr_buffer_putc(out, '\n');
-    return print_memory(prediction, out, err);
+    FR_TRY(print_memory(prediction, out, err));
+    if (prediction->memory.n_stages > 1)
+        FR_TRY(print_stages(prediction, out, err));
+    return FR_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "plan/step_breakdown.h"
+#include "sim/predict_memory.h"
 #include "sim/replay_spans.h"
 
 #include <math.h>
@@ -11,9 +12,6 @@
 
 /* 90 % of a normal distribution lie within this many standard deviations. */
 static const double z_90 = 1.6448536269514722;
-
-/* What a rank uses besides its slab differs from run to run by so much. */
-static const double baseline_rel_err = 0.1;
 
 /* Whoever is simulated rank by rank for a timeline: what CPUs run. */
 enum { MOST_RANKS_SHOWN = 64 };
@@ -158,52 +156,6 @@ static fr_status predict_rates(const fr_replay_context *context,
     return FR_OK;
 }
 
-/*
- * The rank with the least room.  The slab is exact by construction; what the
- * process uses besides is measured and varies.
- */
-static fr_status predict_memory(const fr_replay_context *context,
-                                const fr_cost_model *costs, fr_prediction *out,
-                                fr_err *err)
-{
-    const fr_rank_layout *layout = &context->layout;
-    const fr_class *klass = NULL;
-    double least = INFINITY;
-    uint64_t capacity_bytes = 0;
-    for (int32_t c = 0; c < context->fold.n_colors; c++) {
-        int32_t rank = context->fold.rank_of_color[c];
-        const fr_class *other =
-            &layout->program->classes[layout->class_of_rank[rank]];
-        uint64_t capacity = fr_cluster_rank_memory_bytes(
-            layout->cluster, fr_rank_layout_node(layout, rank),
-            ranks_beside(layout, rank));
-        double room = (double)capacity - (double)other->slab_bytes;
-        if (room < least) {
-            least = room;
-            klass = other;
-            capacity_bytes = capacity;
-        }
-    }
-    uint64_t parts[FR_MEMORY_N], live_bytes;
-    FR_TRY(fr_class_peak(klass, parts, &live_bytes, err));
-    uint64_t baseline = fr_cost_baseline_bytes(costs, layout->n_ranks);
-    out->memory.parameters_bytes = parts[FR_MEMORY_PARAMETERS];
-    out->memory.gradients_bytes = parts[FR_MEMORY_GRADIENTS];
-    out->memory.optimizer_bytes = parts[FR_MEMORY_OPTIMIZER];
-    out->memory.activations_bytes = parts[FR_MEMORY_ACTIVATIONS];
-    out->memory.buffers_bytes = parts[FR_MEMORY_BUFFERS];
-    out->memory.overhead_bytes = klass->slab_bytes - live_bytes + baseline;
-    out->memory.reserved_bytes = klass->slab_bytes;
-    out->memory.device_bytes = klass->slab_bytes + baseline;
-    out->memory.peak_bytes = out->memory.device_bytes;
-    out->memory.capacity_bytes = capacity_bytes;
-    out->memory.fits = out->memory.peak_bytes <= capacity_bytes;
-    double room = (double)capacity_bytes - (double)out->memory.peak_bytes;
-    double sigma = baseline_rel_err * (double)baseline + 1;
-    out->memory.p_fits = 0.5 * erfc(-room / sigma / sqrt(2.0));
-    return FR_OK;
-}
-
 static void predict_cost(const fr_replay_context *context, fr_prediction *out)
 {
     const fr_rank_layout *layout = &context->layout;
@@ -250,7 +202,7 @@ static fr_status predict(const fr_replay *replay, const fr_cost_model *costs,
 {
     fr_timeline spans;
     FR_TRY(predict_time(replay, out, err));
-    FR_TRY(predict_memory(replay->context, costs, out, err));
+    FR_TRY(fr_predict_memory(replay->context, costs, out, err));
     FR_TRY(predict_rates(replay->context, costs, out, err));
     predict_cost(replay->context, out);
     out->sim.events = replay->n_events;

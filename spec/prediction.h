@@ -23,6 +23,16 @@ typedef enum fr_part {
 
 const char *fr_part_name(fr_part part); /* the JSON key */
 
+/* Memory of the ranks of one pipeline stage: live tensors by component at
+ * their peak, and the three sums of fr_prediction.memory. */
+typedef struct fr_stage_memory {
+    uint64_t parameters_bytes, gradients_bytes, optimizer_bytes;
+    uint64_t activations_bytes, buffers_bytes;
+    uint64_t allocated_bytes, reserved_bytes, device_bytes;
+} fr_stage_memory;
+
+enum { FR_PREDICTION_MAX_STAGES = 64 }; /* of which memory is told one by one */
+
 typedef struct fr_prediction {
     double step_s, step_s_p5, step_s_p95;
     double tokens_per_s;
@@ -34,7 +44,14 @@ typedef struct fr_prediction {
         uint64_t peak_bytes, capacity_bytes;
         uint64_t parameters_bytes, gradients_bytes, optimizer_bytes;
         uint64_t activations_bytes, buffers_bytes, overhead_bytes;
-        uint64_t reserved_bytes, device_bytes;
+        /* GPUs: what an allocator gave out at the peak, what it took from the
+         * driver for that, and what the driver says with all beside it; on
+         * CPUs the slab, the slab, and the slab with the process's own. */
+        uint64_t allocated_bytes, reserved_bytes, device_bytes;
+        /* GPUs: pipeline stages in order, 0 where there are more than
+         * FR_PREDICTION_MAX_STAGES; tightest: which the numbers above are */
+        int32_t n_stages, tightest_stage;
+        fr_stage_memory stages[FR_PREDICTION_MAX_STAGES];
     } memory;
     struct {
         double usd_per_hour, usd_total, kwh;
