@@ -140,6 +140,8 @@ static void core_call(lower_context *context, core_part part, fr_ref qkv,
                       fr_ref o, fr_ref kept)
 {
     fr_ref temp = scores(context);
+    if (part != CORE_OTHER)
+        lower_besides_core(context, false);
     fr_instr *instr = core(context, FR_OP_ATTN_FWD, part);
     instr->ref[0] = qkv;
     instr->ref[1] = o;
@@ -187,6 +189,7 @@ void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
         instr->dim[i] = dims[i];
     instr->scalar = model->rope_theta;
     instr->ref[0] = qkv;
+    lower_besides_rope(context, dims[0] * (dims[2] + dims[3]) * turned);
 }
 
 static lower_matrix qkv_matrix(const lower_context *context,
@@ -255,7 +258,7 @@ static void norm_heads_backward(lower_context *context, const lower_kind *kind,
         fr_ref part = dqkv;
         part.offset_bytes += h.at;
         lower_norm_bwd(context, &h.norm, part, lower_saved_at(k->qkv + h.at),
-                       lower_saved_at(k->normed_stats + h.stats), part);
+                       lower_saved_at(k->normed_stats + h.stats), part, false);
     }
 }
 
@@ -342,6 +345,8 @@ static void core_gradient(lower_context *context, core_part part,
                           const fr_ref refs[5])
 {
     fr_ref temp = scores(context);
+    if (part != CORE_OTHER)
+        lower_besides_core(context, true);
     fr_instr *instr = core(context, FR_OP_ATTN_BWD, part);
     for (int i = 0; i < 5; i++)
         instr->ref[i] = refs[i];
@@ -406,6 +411,7 @@ static fr_ref project_backward(lower_context *context, const lower_kind *kind,
 {
     const lower_matrix matrix = qkv_matrix(context, kind);
     norm_heads_backward(context, kind, dqkv);
+    lower_besides_parts(context, matrix.m * matrix.k, 3);
     return lower_column_backward(context, kind, &matrix, dqkv, x);
 }
 

@@ -116,8 +116,9 @@ lower_norm lower_stream_norm(const lower_context *context, uint64_t w,
                              uint64_t b);
 void lower_norm_fwd(lower_context *context, const lower_norm *norm, fr_ref x,
                     fr_ref y, fr_ref stats);
-fr_instr *lower_norm_bwd(lower_context *context, const lower_norm *norm,
-                         fr_ref dy, fr_ref x, fr_ref stats, fr_ref dx);
+/* is_added: onto dx. */
+void lower_norm_bwd(lower_context *context, const lower_norm *norm, fr_ref dy,
+                    fr_ref x, fr_ref stats, fr_ref dx, bool is_added);
 
 /* out = a + sum (+ bias), dropped out if the job says so; in place on sum. */
 void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
@@ -197,6 +198,19 @@ lower_gradient lower_pass_gather_dgrad(lower_context *context,
                                        const lower_kind *kind,
                                        const lower_matrix *matrix, fr_ref dy,
                                        fr_ref dx);
+
+/* lower_kernels.c: what kernels of the plan's set move besides. */
+void lower_besides_norm_fwd(lower_context *context, const lower_norm *norm);
+void lower_besides_norm_bwd(lower_context *context, const lower_norm *norm,
+                            bool is_added);
+void lower_besides_rope(lower_context *context, int64_t n);
+void lower_besides_core(lower_context *context, bool is_backward);
+void lower_besides_activation(lower_context *context, bool is_backward,
+                              int64_t n);
+void lower_besides_parts(lower_context *context, int64_t n, int n_parts);
+/* The loss reads logits as they are, without a copy in float32. */
+bool lower_is_loss_narrow(const lower_context *context);
+void lower_besides_loss(lower_context *context);
 
 /* lower_ends.c: the loss; logits become their gradients. */
 void lower_loss(lower_context *context, fr_ref logits);

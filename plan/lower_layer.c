@@ -173,7 +173,7 @@ static void join_backward(lower_context *context, const lower_kind *kind)
             context, &norm, half, lower_ref(FR_SPACE_INPUT, 0),
             lower_saved_at(k->join_stats +
                            i * 2 * sizeof(float) * (uint64_t)s->stream_rows),
-            i == 0 ? grad : half);
+            i == 0 ? grad : half, false);
     }
     lower_temp_reset(context, mark);
 }
@@ -231,8 +231,7 @@ static void add_norm(lower_context *context, const lower_norm *norm, fr_ref dy,
                      fr_ref x, uint64_t stats)
 {
     lower_norm_bwd(context, norm, dy, x, lower_saved_at(stats),
-                   lower_ref(FR_SPACE_IN, 0))
-        ->flags |= FR_INSTR_ACCUMULATE;
+                   lower_ref(FR_SPACE_IN, 0), true);
 }
 
 /* The router reads the wide copy of the norm; experts cast their own rows. */
@@ -294,12 +293,12 @@ static void backward_post_norm(lower_context *context, const lower_kind *kind,
     const int64_t n = context->shape.stream_rows * context->shape.hidden;
     uint64_t mark = lower_temp_mark(context);
     lower_norm_bwd(context, &norm2, grad, lower_saved_at(k->last),
-                   lower_saved_at(k->stats2), grad);
+                   lower_saved_at(k->stats2), grad, false);
     fr_ref dx = second_backward(context, kind, &norm1, lower_saved_at(k->mid));
     lower_add(context, dx, grad, n);
     lower_temp_reset(context, mark);
     lower_norm_bwd(context, &norm1, grad, lower_saved_at(k->mid),
-                   lower_saved_at(k->stats1), grad);
+                   lower_saved_at(k->stats1), grad, false);
     dx = lower_attention_backward(context, kind, grad,
                                   context->is_low ? lower_kept_operand(k->n1)
                                                   : input);

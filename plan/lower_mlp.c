@@ -37,6 +37,7 @@ static void activate(lower_context *context, fr_ref fc1, fr_ref act)
     fr_instr *instr = lower_activation(context, false, s->rows, s->ffn);
     instr->ref[0] = fc1;
     instr->ref[1] = act;
+    lower_besides_activation(context, false, s->rows * s->ffn);
 }
 
 /* Scratch for what is not kept stays until the last product. */
@@ -113,7 +114,9 @@ fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,
     instr->ref[0] = dact;
     instr->ref[1] = at.fc1;
     instr->ref[2] = dfc1;
+    lower_besides_activation(context, true, s->rows * s->ffn);
     lower_temp_reset(context, after_dfc1);
 
+    lower_besides_parts(context, fc1.m * fc1.k, 2);
     return lower_column_backward(context, kind, &fc1, dfc1, x);
 }
