@@ -44,6 +44,11 @@ static bool is_pytorch(const lower_context *context)
            is_kernels(context, FR_KERNELS_COMPILED);
 }
 
+bool lower_is_apart(const lower_context *context)
+{
+    return is_pytorch(context) && context->model->is_gated_mlp;
+}
+
 /* n_kernels that move n_bytes in all; what they write lies in scratch of
  * scratch_bytes. */
 static void besides(lower_context *context, int64_t n_bytes, int n_kernels,
@@ -116,6 +121,29 @@ void lower_besides_rope(lower_context *context, int64_t n)
             (uint64_t)(n * 8));
 }
 
+uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
+                             bool has_activation)
+{
+    const lower_shape *s = &context->shape;
+    const int64_t w = width(context);
+    const fr_plan *plan = context->plan;
+    bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
+    int64_t n = 0;
+    if (!is_pytorch(context) ||
+        lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS))
+        return 0;
+    if (is_eager && context->model->is_rms_norm && has_norms)
+        n += 2 * s->stream_rows * s->hidden * (w < 4 ? 4 + w : w);
+    if (is_eager && context->model->is_gated_mlp && has_activation)
+        n += s->rows * s->ffn * w;
+    if (context->is_fused && s->kv_heads < s->q_heads)
+        n +=
+            s->rows * (s->q_heads - s->kv_heads) * (s->head_dim + s->v_dim) * w;
+    if (context->is_fused && plan->flash_kind == FR_FLASH_1)
+        n += s->rows * s->attn * w;
+    return (uint64_t)n;
+}
+
 /* Before and after the core of attention. */
 void lower_besides_core(lower_context *context, bool is_backward)
 {
@@ -167,7 +195,7 @@ void lower_besides_activation(lower_context *context, bool is_backward,
 void lower_besides_parts(lower_context *context, int64_t n, int n_parts)
 {
     const int64_t w = width(context);
-    if (!is_pytorch(context) || !context->model->is_gated_mlp)
+    if (!lower_is_apart(context))
         return;
     /* Compiled, the kernel that follows reads each. */
     bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
@@ -177,9 +205,7 @@ void lower_besides_parts(lower_context *context, int64_t n, int n_parts)
 
 bool lower_is_loss_narrow(const lower_context *context)
 {
-    return !context->is_executable &&
-           (context->plan->is_loss_fused ||
-            context->plan->kernels == FR_KERNELS_COMPILED);
+    return !context->is_executable && context->plan->is_loss_fused;
 }
 
 /* Of float32 logits that are there; XENT in one moves 12 for an element,
@@ -195,6 +221,6 @@ void lower_besides_loss(lower_context *context)
         /* max 4, -= 8, exp 8, sum 4, div_ 8, mul_ 8 */
         besides(context, n * (40 - has), 3, 0);
     else
-        /* log_softmax 16 and 16, zeros 4 */
-        besides(context, n * (36 - has), 2, (uint64_t)(n * 4));
+        /* log_softmax 16 and 16, zeros 4; its output and two gradients */
+        besides(context, n * (36 - has), 2, (uint64_t)(n * 8));
 }

@@ -23,14 +23,6 @@ static lower_matrix fc2_matrix(const lower_context *context,
                           .b = is_forward ? LOWER_ABSENT : kind->layout.fc2_b};
 }
 
-/* The first product, from an operand that is whole. */
-static void first_product(lower_context *context, const lower_kind *kind,
-                          fr_ref whole, fr_ref fc1)
-{
-    const lower_matrix matrix = fc1_matrix(context, kind);
-    lower_product_fwd(context, kind, &matrix, whole, fc1);
-}
-
 static void activate(lower_context *context, fr_ref fc1, fr_ref act)
 {
     const lower_shape *s = &context->shape;
@@ -82,7 +74,11 @@ static lower_mlp_place remake(lower_context *context, const lower_kind *kind,
         at.fc1 = lower_temp(context, lower_bytes(context, s->rows, s->fc1));
         fr_ref whole = lower_gather_rows(context, x, s->hidden,
                                          lower_product_dtype(context));
-        first_product(context, kind, whole, at.fc1);
+        lower_matrix matrix = fc1_matrix(context, kind);
+        if (lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS) &&
+            !context->is_low && lower_is_apart(context))
+            matrix.n = s->ffn; /* the other half is kept */
+        lower_product_fwd(context, kind, &matrix, whole, at.fc1);
     }
     if (at.act.space == FR_SPACE_NONE) {
         fr_ref act = lower_temp(context, lower_bytes(context, s->rows, s->ffn));

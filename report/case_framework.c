@@ -23,7 +23,9 @@
  *   bridge      recipes: cross_entropy_fusion_impl "te"
  *   foundry     setup.py of 2023: flash-attn 1.0.x and xentropy-cuda-lib, of
  *               which MPT's loss_fn fused_crossentropy is made
- *   torchtitan  SDPA's FlashAttention-2; eager unless torch.compile is said
+ *   torchtitan  SDPA's FlashAttention-2; eager unless torch.compile is said;
+ *               the loss is compiled since components/loss.py of 2025 (before,
+ *               train.py: "compiling loss function causes CUDA errors")
  */
 #include "report/case_internal.h"
 
@@ -39,6 +41,7 @@ static const fr_case_framework frameworks[] = {
      .is_gather_overlap = true,
      .is_per_op_recompute = true,
      .is_mbs_local = true,
+     .is_loss_compiled = true,
      .kernels = FR_KERNELS_EAGER,
      .flash_kind = FR_FLASH_2,
      .cp_kind = FR_CP_ALL_GATHER,

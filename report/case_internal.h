@@ -23,6 +23,7 @@ typedef struct fr_case_framework {
     fr_kernel_set kernels;      /* COMPILED where the row says so */
     fr_flash_kind flash_kind;
     bool is_loss_fused;
+    bool is_loss_compiled; /* too, since 2025 */
     double gpt_dropout; /* of GPT's recipe; Llama's has none */
 } fr_case_framework;
 

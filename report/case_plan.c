@@ -302,8 +302,11 @@ static void read_kernels(const fr_case *row, const fr_case_framework *how,
     plan->flash_kind = how->flash_kind;
     plan->is_loss_fused = how->is_loss_fused;
     if (plan->kernels == FR_KERNELS_EAGER &&
-        fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compile"))
+        fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compile")) {
         plan->kernels = FR_KERNELS_COMPILED;
+        plan->is_loss_fused = how->is_loss_compiled &&
+                              !fr_case_has(row->field[FR_CASE_SOURCE], "2024");
+    }
     if (setup->model.kind == FR_MODEL_DECODER && !setup->model.is_gated_mlp)
         setup->job.dropout = how->gpt_dropout;
 }
