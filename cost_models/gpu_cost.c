@@ -228,6 +228,18 @@ static void price_memory(const fr_gpu_model *model, const fr_instr *instr,
                    (kind.n_kernels - 1) * model->constants->kernel_s;
 }
 
+/* dim: bytes that so many kernels move, all of them alike. */
+static void price_elementwise(const fr_gpu_model *model, const fr_instr *instr,
+                              price *out)
+{
+    int n = instr->dim[1] > 1 ? (int)instr->dim[1] : 1;
+
+    out->family = FR_GPU_STREAM;
+    out->n_kernels = n;
+    out->bytes = (double)instr->dim[0];
+    out->seconds = n * fr_gpu_memory_s(model, out->bytes / n, FR_GPU_STREAM);
+}
+
 static fr_status price_instr(const fr_gpu_model *model, const fr_instr *instr,
                              price *out, fr_err *err)
 {
@@ -246,6 +258,9 @@ static fr_status price_instr(const fr_gpu_model *model, const fr_instr *instr,
     case FR_OP_LAYER_FWD:
     case FR_OP_LAYER_BWD:
         return price_layer(model, instr, out, err);
+    case FR_OP_ELEMENTWISE:
+        price_elementwise(model, instr, out);
+        return FR_OK;
     default:
         price_memory(model, instr, out);
         return FR_OK;

@@ -140,6 +140,8 @@ static void core_call(lower_context *context, core_part part, fr_ref qkv,
                       fr_ref o, fr_ref kept)
 {
     fr_ref temp = scores(context);
+    if (part != CORE_OTHER)
+        lower_besides_core(context, false);
     fr_instr *instr = core(context, FR_OP_ATTN_FWD, part);
     instr->ref[0] = qkv;
     instr->ref[1] = o;
@@ -187,6 +189,7 @@ void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
         instr->dim[i] = dims[i];
     instr->scalar = model->rope_theta;
     instr->ref[0] = qkv;
+    lower_besides_rope(context, dims[0] * (dims[2] + dims[3]) * turned);
 }
 
 static lower_matrix qkv_matrix(const lower_context *context,
@@ -255,7 +258,7 @@ static void norm_heads_backward(lower_context *context, const lower_kind *kind,
         fr_ref part = dqkv;
         part.offset_bytes += h.at;
         lower_norm_bwd(context, &h.norm, part, lower_saved_at(k->qkv + h.at),
-                       lower_saved_at(k->normed_stats + h.stats), part);
+                       lower_saved_at(k->normed_stats + h.stats), part, false);
     }
 }
 
@@ -335,6 +338,48 @@ void lower_ring_core(lower_context *context, const lower_kind *kind,
     instr->ref[3] = lse;
 }
 
+/* ---- every second product again ---------------------------------------------
+ */
+
+/*
+ * PyTorch's checkpointing by operators as torchtitan sets it (apply_ac): each
+ * layer's products are counted, the results of the first, third ... are kept,
+ * and attention's.  Of Llama's seven these are q, v, gate and the last; of a
+ * packed projection's four the first of each half.  Scaled products below 16
+ * bits are not on its list: all are made again.
+ */
+void lower_attention_again(lower_context *context, const lower_kind *kind,
+                           fr_ref target)
+{
+    const lower_matrix out = out_matrix(context, kind, true);
+    lower_row_forward(context, kind, &out, lower_kept_operand(kind->saved.o),
+                      target);
+}
+
+void lower_keys_again(lower_context *context, const lower_kind *kind, fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    lower_matrix matrix = qkv_matrix(context, kind);
+    if (!lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS) ||
+        lower_is_ring(context) || context->model->kv_lora_rank > 0)
+        return;
+    const size_t first = context->instrs.n;
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref qkv = lower_temp(context, lower_bytes(context, s->rows, s->qkv));
+    if (!context->is_low)
+        matrix.n = lower_is_apart(context) ? s->kv_heads * s->head_dim : 0;
+    matrix.b = LOWER_ABSENT;
+    if (matrix.n > 0) {
+        fr_ref whole = lower_gather_rows(context, x, matrix.k,
+                                         lower_product_dtype(context));
+        lower_product_fwd(context, kind, &matrix, whole, qkv);
+    }
+    lower_rope(context, FR_OP_ROPE_FWD, qkv);
+    lower_besides_core(context, false);
+    lower_temp_reset(context, mark);
+    lower_mark_remade(context, first);
+}
+
 /* ---- backward ---------------------------------------------------------------
  */
 
@@ -342,6 +387,8 @@ static void core_gradient(lower_context *context, core_part part,
                           const fr_ref refs[5])
 {
     fr_ref temp = scores(context);
+    if (part != CORE_OTHER)
+        lower_besides_core(context, true);
     fr_instr *instr = core(context, FR_OP_ATTN_BWD, part);
     for (int i = 0; i < 5; i++)
         instr->ref[i] = refs[i];
@@ -406,6 +453,7 @@ static fr_ref project_backward(lower_context *context, const lower_kind *kind,
 {
     const lower_matrix matrix = qkv_matrix(context, kind);
     norm_heads_backward(context, kind, dqkv);
+    lower_besides_parts(context, matrix.m * matrix.k, 3);
     return lower_column_backward(context, kind, &matrix, dqkv, x);
 }
 

@@ -392,10 +392,11 @@ void lower_norm_fwd(lower_context *context, const lower_norm *norm, fr_ref x,
     instr->ref[2] = lower_weight(context, norm->b);
     instr->ref[3] = y;
     instr->ref[4] = stats;
+    lower_besides_norm_fwd(context, norm);
 }
 
-fr_instr *lower_norm_bwd(lower_context *context, const lower_norm *norm,
-                         fr_ref dy, fr_ref x, fr_ref stats, fr_ref dx)
+void lower_norm_bwd(lower_context *context, const lower_norm *norm, fr_ref dy,
+                    fr_ref x, fr_ref stats, fr_ref dx, bool is_added)
 {
     fr_instr *instr = norm_instr(context, FR_OP_NORM_BWD, norm);
     instr->ref[0] = dy;
@@ -405,7 +406,9 @@ fr_instr *lower_norm_bwd(lower_context *context, const lower_norm *norm,
     instr->ref[4] = dx;
     instr->ref[5] = lower_grad(context, norm->w);
     instr->ref[6] = lower_grad(context, norm->b);
-    return instr;
+    if (is_added)
+        instr->flags |= FR_INSTR_ACCUMULATE;
+    lower_besides_norm_bwd(context, norm, is_added);
 }
 
 void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,

@@ -42,6 +42,11 @@ bool lower_is_post_norm(const lower_context *context);
 /* Attention of the CPU runtime: in f32, not said to be fused. */
 bool lower_is_cpu_attention(const lower_context *context);
 
+/* Are Llama's projections products of their own? */
+bool lower_is_apart(const lower_context *context);
+/* Is the sum after attention made again, from attention's output? */
+bool lower_is_mid_remade(const lower_context *context);
+
 /* lower_saved.c */
 void lower_saved_init(const lower_context *context, lower_kind *kind);
 /* What the core of attention leaves for backward: lse, or probabilities. */
@@ -116,8 +121,9 @@ lower_norm lower_stream_norm(const lower_context *context, uint64_t w,
                              uint64_t b);
 void lower_norm_fwd(lower_context *context, const lower_norm *norm, fr_ref x,
                     fr_ref y, fr_ref stats);
-fr_instr *lower_norm_bwd(lower_context *context, const lower_norm *norm,
-                         fr_ref dy, fr_ref x, fr_ref stats, fr_ref dx);
+/* is_added: onto dx. */
+void lower_norm_bwd(lower_context *context, const lower_norm *norm, fr_ref dy,
+                    fr_ref x, fr_ref stats, fr_ref dx, bool is_added);
 
 /* out = a + sum (+ bias), dropped out if the job says so; in place on sum. */
 void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
@@ -144,6 +150,10 @@ fr_ref lower_attention_backward(lower_context *context, const lower_kind *kind,
 uint64_t lower_key_bytes(const lower_context *context);
 void lower_attention_project(lower_context *context, const lower_kind *kind,
                              fr_ref x);
+/* Every second product: attention's last, its keys. */
+void lower_attention_again(lower_context *context, const lower_kind *kind,
+                           fr_ref target);
+void lower_keys_again(lower_context *context, const lower_kind *kind, fr_ref x);
 void lower_ring_core(lower_context *context, const lower_kind *kind,
                      bool is_own);
 void lower_attention_finish(lower_context *context, const lower_kind *kind,
@@ -197,6 +207,24 @@ lower_gradient lower_pass_gather_dgrad(lower_context *context,
                                        const lower_kind *kind,
                                        const lower_matrix *matrix, fr_ref dy,
                                        fr_ref dx);
+
+/* lower_kernels.c: what kernels of the plan's set move besides. */
+void lower_besides_norm_fwd(lower_context *context, const lower_norm *norm);
+void lower_besides_norm_bwd(lower_context *context, const lower_norm *norm,
+                            bool is_added);
+/* Bytes that their backward needs of a layer besides: norms' inputs in float32
+ * and results before the weight, silu's result, repeated keys and values,
+ * attention's output without padding. */
+uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
+                             bool has_activation);
+void lower_besides_rope(lower_context *context, int64_t n);
+void lower_besides_core(lower_context *context, bool is_backward);
+void lower_besides_activation(lower_context *context, bool is_backward,
+                              int64_t n);
+void lower_besides_parts(lower_context *context, int64_t n, int n_parts);
+/* The loss reads logits as they are, without a copy in float32. */
+bool lower_is_loss_narrow(const lower_context *context);
+void lower_besides_loss(lower_context *context);
 
 /* lower_ends.c: the loss; logits become their gradients. */
 void lower_loss(lower_context *context, fr_ref logits);

@@ -184,7 +184,7 @@ void lower_encoder_embed(lower_class *lc)
         embed_rows(lc, rows);
         lower_norm_fwd(context, &norm, rows, y, stats);
         lower_mark_remade(context, first);
-        lower_norm_bwd(context, &norm, dy, rows, stats, y);
+        lower_norm_bwd(context, &norm, dy, rows, stats, y, false);
         dy = y;
     }
     dy = lower_gather_rows(context, dy, s->hidden,
@@ -260,7 +260,7 @@ static void masked_token_head(lower_class *lc, fr_ref x, fr_ref dx)
     fr_ref partial = lower_partial_rows(context, y);
     lower_product_dgrad(context, NULL, &vocab, logits, partial);
     lower_sum_rows(context, partial, y);
-    lower_norm_bwd(context, &norm, y, act, stats, y);
+    lower_norm_bwd(context, &norm, y, act, stats, y, false);
     instr = lower_emit(context, FR_OP_GELU_BWD);
     instr->dim[0] = rows * c;
     instr->ref[0] = y;
@@ -296,5 +296,5 @@ void lower_encoder_head(lower_class *lc)
     else if (!m->has_final_norm)
         lower_copy(context, in, out, s->stream_bytes);
     if (m->has_final_norm)
-        lower_norm_bwd(context, &norm, dx, in, stats, out);
+        lower_norm_bwd(context, &norm, dx, in, stats, out, false);
 }

@@ -86,7 +86,8 @@ static fr_instr *xent(lower_context *context, fr_op op, fr_ref logits)
     const lower_shape *s = &context->shape;
     const int64_t dims[3] = {s->rows, s->vocab_local, s->vocab};
     fr_instr *instr = lower_emit(context, op);
-    instr->dtype = FR_DTYPE_F32;
+    if (!lower_is_loss_narrow(context))
+        instr->dtype = FR_DTYPE_F32;
     set_dims(instr, dims, 3);
     /* The mean over the global batch: gradients are then plain sums. */
     instr->scalar =
@@ -197,7 +198,7 @@ void lower_loss(lower_context *context, fr_ref logits)
 {
     const lower_shape *s = &context->shape;
     fr_dtype dtype = fr_plan_storage_dtype(context->plan);
-    if (dtype == FR_DTYPE_F32) {
+    if (dtype == FR_DTYPE_F32 || lower_is_loss_narrow(context)) {
         loss(context, logits);
         return;
     }
@@ -205,6 +206,7 @@ void lower_loss(lower_context *context, fr_ref logits)
     fr_ref whole = lower_temp(context, f32_bytes(s->rows, s->vocab_local));
     cast_logits(context, logits, whole, dtype, FR_DTYPE_F32);
     loss(context, whole);
+    lower_besides_loss(context);
     cast_logits(context, whole, logits, FR_DTYPE_F32, dtype);
     lower_temp_reset(context, mark);
 }

@@ -10,6 +10,7 @@
  *   lower_attention.c, lower_mlp.c, lower_moe.c: their forward and backward
  *   lower_layer.c    a layer, forward and backward
  *   lower_split.c    a backward in two parts
+ *   lower_kernels.c  what frameworks' kernels move besides
  *   lower_list.c     an entry of a list of layers
  *   lower_ends.c     embedding, head and loss
  *   lower_encoder.c  those of encoders

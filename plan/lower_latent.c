@@ -105,7 +105,7 @@ static void half_backward(lower_context *context, const lower_kind *kind,
     fr_ref x = lower_gather_rows(context, lower_kept_operand(h.kept), rank,
                                  lower_product_dtype(context));
     lower_product_wgrad(context, &h.up, d.columns, x);
-    lower_norm_bwd(context, &h.norm, dnormed, h.raw, h.stats, dlatent);
+    lower_norm_bwd(context, &h.norm, dnormed, h.raw, h.stats, dlatent, false);
 }
 
 static lower_matrix down_matrix(const lower_context *context,

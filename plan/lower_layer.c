@@ -57,7 +57,8 @@ static void forward_pre_norm(lower_context *context, const lower_kind *kind,
     const lower_saved *k = &kind->saved;
     const lower_norm norm1 = first_norm(context, kind);
     const lower_norm norm2 = second_norm(context, kind);
-    const fr_ref mid = lower_saved_at(k->mid);
+    const fr_ref mid =
+        lower_place_kept(context, k->mid, context->shape.stream_bytes);
     uint64_t mark = lower_temp_mark(context);
     fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
     lower_attention_forward(context, kind, x, mid, false);
@@ -173,7 +174,7 @@ static void join_backward(lower_context *context, const lower_kind *kind)
             context, &norm, half, lower_ref(FR_SPACE_INPUT, 0),
             lower_saved_at(k->join_stats +
                            i * 2 * sizeof(float) * (uint64_t)s->stream_rows),
-            i == 0 ? grad : half);
+            i == 0 ? grad : half, false);
     }
     lower_temp_reset(context, mark);
 }
@@ -231,8 +232,7 @@ static void add_norm(lower_context *context, const lower_norm *norm, fr_ref dy,
                      fr_ref x, uint64_t stats)
 {
     lower_norm_bwd(context, norm, dy, x, lower_saved_at(stats),
-                   lower_ref(FR_SPACE_IN, 0))
-        ->flags |= FR_INSTR_ACCUMULATE;
+                   lower_ref(FR_SPACE_IN, 0), true);
 }
 
 /* The router reads the wide copy of the norm; experts cast their own rows. */
@@ -250,18 +250,40 @@ static fr_ref second_backward(lower_context *context, const lower_kind *kind,
     return lower_moe_backward(context, kind, dy, x);
 }
 
+bool lower_is_mid_remade(const lower_context *context)
+{
+    return lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS) &&
+           !lower_is_post_norm(context) && !lower_is_ring(context);
+}
+
+/* The sum after attention: kept, or made again. */
+static fr_ref mid_again(lower_context *context, const lower_kind *kind,
+                        fr_ref input)
+{
+    const lower_saved *k = &kind->saved;
+    const size_t first = context->instrs.n;
+    if (k->mid != LOWER_ABSENT)
+        return lower_saved_at(k->mid);
+    fr_ref mid = lower_temp(context, context->shape.stream_bytes);
+    lower_attention_again(context, kind, mid);
+    lower_residual(context, input, kind->layout.out_b, mid, k->mask1);
+    lower_mark_remade(context, first);
+    return mid;
+}
+
 static void backward_pre_norm(lower_context *context, const lower_kind *kind,
                               fr_ref input)
 {
     const lower_saved *k = &kind->saved;
     const lower_norm norm1 = first_norm(context, kind);
     const lower_norm norm2 = second_norm(context, kind);
-    const fr_ref mid = lower_saved_at(k->mid);
+    const fr_ref mid = mid_again(context, kind, input);
     uint64_t mark = lower_temp_mark(context);
     fr_ref dx = second_backward(context, kind, &norm2, mid);
     add_norm(context, &norm2, dx, mid, k->stats2);
     lower_temp_reset(context, mark);
     fr_ref x = normed_again(context, &norm1, input, k->n1);
+    lower_keys_again(context, kind, x);
     dx = lower_attention_backward(context, kind, lower_ref(FR_SPACE_IN, 0), x);
     add_norm(context, &norm1, dx, input, k->stats1);
     lower_temp_reset(context, mark);
@@ -294,12 +316,12 @@ static void backward_post_norm(lower_context *context, const lower_kind *kind,
     const int64_t n = context->shape.stream_rows * context->shape.hidden;
     uint64_t mark = lower_temp_mark(context);
     lower_norm_bwd(context, &norm2, grad, lower_saved_at(k->last),
-                   lower_saved_at(k->stats2), grad);
+                   lower_saved_at(k->stats2), grad, false);
     fr_ref dx = second_backward(context, kind, &norm1, lower_saved_at(k->mid));
     lower_add(context, dx, grad, n);
     lower_temp_reset(context, mark);
     lower_norm_bwd(context, &norm1, grad, lower_saved_at(k->mid),
-                   lower_saved_at(k->stats1), grad);
+                   lower_saved_at(k->stats1), grad, false);
     dx = lower_attention_backward(context, kind, grad,
                                   context->is_low ? lower_kept_operand(k->n1)
                                                   : input);

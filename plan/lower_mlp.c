@@ -23,20 +23,13 @@ static lower_matrix fc2_matrix(const lower_context *context,
                           .b = is_forward ? LOWER_ABSENT : kind->layout.fc2_b};
 }
 
-/* The first product, from an operand that is whole. */
-static void first_product(lower_context *context, const lower_kind *kind,
-                          fr_ref whole, fr_ref fc1)
-{
-    const lower_matrix matrix = fc1_matrix(context, kind);
-    lower_product_fwd(context, kind, &matrix, whole, fc1);
-}
-
 static void activate(lower_context *context, fr_ref fc1, fr_ref act)
 {
     const lower_shape *s = &context->shape;
     fr_instr *instr = lower_activation(context, false, s->rows, s->ffn);
     instr->ref[0] = fc1;
     instr->ref[1] = act;
+    lower_besides_activation(context, false, s->rows * s->ffn);
 }
 
 /* Scratch for what is not kept stays until the last product. */
@@ -81,7 +74,11 @@ static lower_mlp_place remake(lower_context *context, const lower_kind *kind,
         at.fc1 = lower_temp(context, lower_bytes(context, s->rows, s->fc1));
         fr_ref whole = lower_gather_rows(context, x, s->hidden,
                                          lower_product_dtype(context));
-        first_product(context, kind, whole, at.fc1);
+        lower_matrix matrix = fc1_matrix(context, kind);
+        if (lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS) &&
+            !context->is_low && lower_is_apart(context))
+            matrix.n = s->ffn; /* the other half is kept */
+        lower_product_fwd(context, kind, &matrix, whole, at.fc1);
     }
     if (at.act.space == FR_SPACE_NONE) {
         fr_ref act = lower_temp(context, lower_bytes(context, s->rows, s->ffn));
@@ -113,7 +110,9 @@ fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,
     instr->ref[0] = dact;
     instr->ref[1] = at.fc1;
     instr->ref[2] = dfc1;
+    lower_besides_activation(context, true, s->rows * s->ffn);
     lower_temp_reset(context, after_dfc1);
 
+    lower_besides_parts(context, fc1.m * fc1.k, 2);
     return lower_column_backward(context, kind, &fc1, dfc1, x);
 }

@@ -102,7 +102,8 @@ static void init_experts(const lower_context *context, lower_saved *k,
     const fr_model *model = context->model;
     bool is_kept = !is_remade(context, FR_RECOMPUTE_PART_EXPERTS);
     bool is_act_kept =
-        is_kept && !is_remade(context, FR_RECOMPUTE_PART_ACTIVATION);
+        is_kept && !is_remade(context, FR_RECOMPUTE_PART_ACTIVATION |
+                                           FR_RECOMPUTE_PART_PRODUCTS);
     bool is_shared = s->shared_ffn > 0;
     k->scores = keep(context, used, is_kept, s->stream_rows, model->n_experts);
     k->chosen = keep_stats(used, is_kept, s->stream_rows,
@@ -123,9 +124,16 @@ static void init_mlp(const lower_context *context, lower_saved *k,
 {
     const lower_shape *s = &context->shape;
     bool is_kept = !is_remade(context, FR_RECOMPUTE_PART_MLP);
-    bool is_act_kept =
-        is_kept && !is_remade(context, FR_RECOMPUTE_PART_ACTIVATION);
-    k->fc1 = keep(context, used, is_kept, s->rows, s->fc1);
+    bool is_every_second = is_remade(context, FR_RECOMPUTE_PART_PRODUCTS);
+    bool is_act_kept = is_kept && !is_every_second &&
+                       !is_remade(context, FR_RECOMPUTE_PART_ACTIVATION);
+    bool is_half_kept = is_every_second && lower_is_apart(context);
+    k->fc1 = keep(context, used, is_kept && !is_half_kept, s->rows, s->fc1);
+    /* One of two projections, and the last product, which nobody reads. */
+    if (is_half_kept && !context->is_low) {
+        (void)keep(context, used, true, s->rows, s->ffn);
+        (void)keep(context, used, true, s->stream_rows, s->hidden);
+    }
     k->act = keep_operand(context, used, is_act_kept, false, s->rows, s->ffn);
 }
 
@@ -136,7 +144,8 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
     lower_saved *k = &kind->saved;
     uint64_t used = 0;
     bool is_post = lower_is_post_norm(context);
-    bool is_norm_kept = !is_remade(context, FR_RECOMPUTE_PART_NORM);
+    bool is_norm_kept = !is_remade(context, FR_RECOMPUTE_PART_NORM |
+                                                FR_RECOMPUTE_PART_PRODUCTS);
     bool is_dropped = context->job->dropout > 0;
     bool is_parallel = context->model->is_parallel_block;
     memset(k, 0xff, sizeof *k); /* LOWER_ABSENT */
@@ -147,7 +156,8 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
         k->n1.low = keep_operand(context, &used, true, false, rows, c).low;
     k->stats1 = keep_stats(&used, true, 2, rows);
     init_attention(context, k, &used);
-    k->mid = keep(context, &used, !is_parallel, rows, c);
+    k->mid = keep(context, &used, !is_parallel && !lower_is_mid_remade(context),
+                  rows, c);
     /* The router, too, reads the second norm; after a post-norm the sum. */
     k->n2 = keep_operand(context, &used, is_post || is_norm_kept,
                          is_post || kind->is_moe, rows, c);
@@ -166,5 +176,9 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
     k->joined = keep_operand(context, &used, kind->is_mtp, false, rows, 2 * c);
     k->join_stats = keep_stats(&used, kind->is_mtp, 4, rows);
     k->join_out = keep(context, &used, kind->is_mtp, rows, c);
+    (void)keep_bytes(&used,
+                     lower_besides_saved(context, is_norm_kept,
+                                         k->act.wide != LOWER_ABSENT ||
+                                             k->act.low != LOWER_ABSENT));
     k->n_bytes = used;
 }

@@ -248,6 +248,9 @@ typedef struct fr_step_scalars {
  * DROPOUT_BWD    dim R,C                              ref dy, mask, dx
  * ATTN_MERGE     dim R,n_q,head_dim of v: o and lse of some keys into those
  *                of others (context parallel)          ref o, lse, acc, acc_lse
+ * ELEMENTWISE    kernels of a framework that fuses less than the operations
+ *                above do, beside them: dim bytes moved, kernels, bytes of
+ *                ref 0, bytes of ref 1                 ref x, scratch
  * SHIFT          collective: every member sends n elements to the next
  *                coordinate and has those of the one before; dim n
  *                ref src, dst
@@ -322,6 +325,7 @@ typedef struct fr_step_scalars {
     X(DROPOUT_ADD, "dropout_add", COMPUTE, "rrrww")                            \
     X(DROPOUT_BWD, "dropout_bwd", COMPUTE, "rrw")                              \
     X(ATTN_MERGE, "attn_merge", COMPUTE, "rrmm")                               \
+    X(ELEMENTWISE, "elementwise", COMPUTE, "rw")                               \
     X(SHIFT, "shift", COLLECTIVE, "rw")
 
 typedef enum fr_op {

@@ -292,6 +292,8 @@ static uint64_t planned_bytes(const fr_instr *instr, int i_ref)
         return i_ref == 1 ? n01 : n01 * width;
     case FR_OP_ATTN_MERGE:
         return i_ref % 2 == 0 ? o : lse;
+    case FR_OP_ELEMENTWISE:
+        return (uint64_t)d[2 + i_ref];
     default:
         return 0;
     }
@@ -406,7 +408,8 @@ static uint64_t touched_bytes(const fr_instr *instr, int i_ref, uint64_t bytes)
 uint64_t fr_instr_moved_bytes(const fr_instr *instr, int n_group)
 {
     uint64_t sum = 0;
-    if (instr->op == FR_OP_LAYER_FWD || instr->op == FR_OP_LAYER_BWD)
+    if (instr->op == FR_OP_LAYER_FWD || instr->op == FR_OP_LAYER_BWD ||
+        instr->op == FR_OP_ELEMENTWISE)
         return (uint64_t)instr->dim[0];
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         char access = fr_op_access((fr_op)instr->op, i);

@@ -104,6 +104,7 @@ static const field plan_fields[] = {
     PLAN("flash_attention", BOOL, is_flash),
     PLAN_NAME("flash_kind", flash_kind, &flash_kinds),
     PLAN_NAME("kernels", kernels, &kernel_sets),
+    PLAN("loss_fused", BOOL, is_loss_fused),
     PLAN("sequence_parallel", BOOL, is_sequence_parallel),
     PLAN("overlap", BOOL, is_overlap),
     PLAN("gather_overlap", BOOL, is_gather_overlap),

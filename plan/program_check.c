@@ -64,15 +64,24 @@ int64_t check_group_size(const fr_plan *plan, int axis)
 static unsigned optional_refs(int op)
 {
     static const uint8_t optional[FR_OP_N] = {
-        [FR_OP_EMBED_FWD] = 1 << 2,         [FR_OP_EMBED_BWD] = 1 << 3,
-        [FR_OP_NORM_FWD] = 1 << 2,          [FR_OP_NORM_BWD] = 1 << 6,
-        [FR_OP_LINEAR_FWD] = 1 << 2,        [FR_OP_LINEAR_WGRAD] = 1 << 3,
-        [FR_OP_ATTN_FWD] = 1 << 3,          [FR_OP_ATTN_BWD] = 1 << 5,
-        [FR_OP_RESIDUAL_ADD] = 1 << 2,      [FR_OP_OPT_NORMS] = 1 << 2,
-        [FR_OP_OPT_STEP] = 1 << 2 | 1 << 4, [FR_OP_COMPRESS] = 1 << 1,
-        [FR_OP_DECOMPRESS] = 1 << 1,        [FR_OP_GROUPED_FWD] = 1 << 2,
-        [FR_OP_GROUPED_WGRAD] = 1 << 3,     [FR_OP_CAST] = 1 << 2,
+        [FR_OP_EMBED_FWD] = 1 << 2,
+        [FR_OP_EMBED_BWD] = 1 << 3,
+        [FR_OP_NORM_FWD] = 1 << 2,
+        [FR_OP_NORM_BWD] = 1 << 6,
+        [FR_OP_LINEAR_FWD] = 1 << 2,
+        [FR_OP_LINEAR_WGRAD] = 1 << 3,
+        [FR_OP_ATTN_FWD] = 1 << 3,
+        [FR_OP_ATTN_BWD] = 1 << 5,
+        [FR_OP_RESIDUAL_ADD] = 1 << 2,
+        [FR_OP_OPT_NORMS] = 1 << 2,
+        [FR_OP_OPT_STEP] = 1 << 2 | 1 << 4,
+        [FR_OP_COMPRESS] = 1 << 1,
+        [FR_OP_DECOMPRESS] = 1 << 1,
+        [FR_OP_GROUPED_FWD] = 1 << 2,
+        [FR_OP_GROUPED_WGRAD] = 1 << 3,
+        [FR_OP_CAST] = 1 << 2,
         [FR_OP_DROPOUT_ADD] = 1 << 1 | 1 << 2,
+        [FR_OP_ELEMENTWISE] = 1 << 0 | 1 << 1,
     };
     return optional[op];
 }

@@ -14,6 +14,18 @@
  *   torchtitan  FSDP2 with reduce dtype f32; TP implies sequence parallel;
  *               context parallel gathers keys and values; a pipeline splits
  *               the local batch into as many micro-batches as it has ranks
+ *
+ * What runs around the products:
+ *   megatron    arguments.py: --attention-dropout and --hidden-dropout 0.1;
+ *               vocab_parallel_cross_entropy unless --cross-entropy-loss-fusion
+ *   nemo        23.08 (NeMo-Framework-Launcher conf/training/gpt3): dropout
+ *               0.1; later GPT recipes (GPTConfig5B, GPTConfig175B) 0.0
+ *   bridge      recipes: cross_entropy_fusion_impl "te"
+ *   foundry     setup.py of 2023: flash-attn 1.0.x and xentropy-cuda-lib, of
+ *               which MPT's loss_fn fused_crossentropy is made
+ *   torchtitan  SDPA's FlashAttention-2; eager unless torch.compile is said;
+ *               the loss is compiled since components/loss.py of 2025 (before,
+ *               train.py: "compiling loss function causes CUDA errors")
  */
 #include "report/case_internal.h"
 
@@ -29,14 +41,26 @@ static const fr_case_framework frameworks[] = {
      .is_gather_overlap = true,
      .is_per_op_recompute = true,
      .is_mbs_local = true,
+     .is_loss_compiled = true,
+     .kernels = FR_KERNELS_EAGER,
+     .flash_kind = FR_FLASH_2,
      .cp_kind = FR_CP_ALL_GATHER,
      .has_sequence_parallel = true},
     {.word = "megatron-bridge",
      .is_overlap = true,
      .is_gather_overlap = true,
      .is_tp_overlap = true,
+     .is_loss_fused = true,
      .is_vocab_padded = true,
      .is_bf16_grad = true,
+     .has_sequence_parallel = true},
+    {.word = "nemo-megatron",
+     .is_overlap = true,
+     .is_gather_overlap = true,
+     .is_tp_overlap = true,
+     .is_vocab_padded = true,
+     .is_bf16_grad = true,
+     .gpt_dropout = 0.1,
      .has_sequence_parallel = true},
     {.word = "nemo",
      .is_overlap = true,
@@ -50,13 +74,29 @@ static const fr_case_framework frameworks[] = {
      .is_gather_overlap = true,
      .is_vocab_padded = true,
      .has_sequence_parallel = true},
-    {.word = "deepspeed", .is_vocab_padded = true},
-    {.word = "bigscience", .is_vocab_padded = true},
-    {.word = "megatron", .is_vocab_padded = true, .is_local_ddp = true},
-    {.word = "foundry", .is_overlap = true, .is_gather_overlap = true},
-    {.word = "composer", .is_overlap = true, .is_gather_overlap = true},
+    {.word = "deepspeed", .is_vocab_padded = true, .gpt_dropout = 0.1},
+    {.word = "bigscience", .is_vocab_padded = true, .gpt_dropout = 0.1},
+    {.word = "megatron",
+     .is_vocab_padded = true,
+     .is_local_ddp = true,
+     .gpt_dropout = 0.1},
+    {.word = "foundry",
+     .is_overlap = true,
+     .is_gather_overlap = true,
+     .kernels = FR_KERNELS_EAGER,
+     .flash_kind = FR_FLASH_1,
+     .is_loss_fused = true},
+    {.word = "composer",
+     .is_overlap = true,
+     .is_gather_overlap = true,
+     .kernels = FR_KERNELS_EAGER,
+     .flash_kind = FR_FLASH_2},
     /* PyTorch's DDP and FSDP, and what is built on them. */
-    {.word = "", .is_overlap = true, .is_gather_overlap = true},
+    {.word = "",
+     .is_overlap = true,
+     .is_gather_overlap = true,
+     .kernels = FR_KERNELS_EAGER,
+     .flash_kind = FR_FLASH_2},
 };
 
 const fr_case_framework *fr_case_framework_of(const fr_case *row)

@@ -20,6 +20,11 @@ typedef struct fr_case_framework {
     fr_cp_kind cp_kind;
     bool is_local_ddp;          /* only "DDP-impl=torch" overlaps */
     bool has_sequence_parallel; /* on with tp where nothing is said */
+    fr_kernel_set kernels;      /* COMPILED where the row says so */
+    fr_flash_kind flash_kind;
+    bool is_loss_fused;
+    bool is_loss_compiled; /* too, since 2025 */
+    double gpt_dropout; /* of GPT's recipe; Llama's has none */
 } fr_case_framework;
 
 /* By the framework column, else by source and source_ref. */

@@ -249,10 +249,9 @@ static fr_status read_recompute(const fr_case *row,
         return FR_OK;
     plan->recompute_parts = recompute.parts;
     if (recompute.parts == 0)
-        plan->recompute_parts =
-            how->is_per_op_recompute
-                ? FR_RECOMPUTE_PART_NORM | FR_RECOMPUTE_PART_ACTIVATION
-                : FR_RECOMPUTE_PART_ATTENTION;
+        plan->recompute_parts = how->is_per_op_recompute
+                                    ? FR_RECOMPUTE_PART_PRODUCTS
+                                    : FR_RECOMPUTE_PART_ATTENTION;
     return FR_OK;
 }
 
@@ -294,6 +293,24 @@ static void read_switches(const fr_case *row, const fr_case_framework *how,
     plan->is_sequence_parallel = is_sp == 1 && plan->tp > 1;
 }
 
+/* What runs around the products, and how attention is written. */
+static void read_kernels(const fr_case *row, const fr_case_framework *how,
+                         fr_case_setup *setup)
+{
+    fr_plan *plan = &setup->plan;
+    plan->kernels = how->kernels;
+    plan->flash_kind = how->flash_kind;
+    plan->is_loss_fused = how->is_loss_fused;
+    if (plan->kernels == FR_KERNELS_EAGER &&
+        fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compile")) {
+        plan->kernels = FR_KERNELS_COMPILED;
+        plan->is_loss_fused = how->is_loss_compiled &&
+                              !fr_case_has(row->field[FR_CASE_SOURCE], "2024");
+    }
+    if (setup->model.kind == FR_MODEL_DECODER && !setup->model.is_gated_mlp)
+        setup->job.dropout = how->gpt_dropout;
+}
+
 /* PyTorch's DDP: 25 MB.  Megatron: max(40 M, 1 M x dp) gradients, and one
  * bucket where nothing overlaps.  DeepSpeed: 500 M. */
 static void read_bucket(const fr_case_framework *how, fr_plan *plan)
@@ -332,6 +349,7 @@ fr_status fr_case_read_plan(const fr_case *row, fr_case_setup *setup,
     FR_TRY(read_precision(row, how, setup, err));
     read_overlap(row, how, plan);
     read_switches(row, how, plan);
+    read_kernels(row, how, setup);
     read_bucket(how, plan);
     plan->cp_kind = how->cp_kind;
     read_expert_split(row, plan);

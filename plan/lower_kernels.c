@@ -1,0 +1,226 @@
+/*
+ * lower_kernels.c: what a framework's kernels move besides the operations of
+ * op.h, which count each tensor once.
+ *
+ * FUSED is Megatron-LM with Apex or Transformer Engine, COMPILED PyTorch with
+ * torch.compile (Inductor) around each layer, EAGER PyTorch as written, one
+ * kernel per operator.  Read in their sources:
+ *   autograd      torch/csrc/autograd/input_buffer.cpp: gradients that come
+ *                 from two users of a tensor are added by a kernel of its own
+ *   RMSNorm       Hugging Face's and torch.nn.RMSNorm before fused kernels:
+ *                 x.float(), pow, mean, rsqrt, mul, to, weight; backward the
+ *                 derivative of each (derivatives.yaml: pow_backward)
+ *   norm weights  native_layer_norm_backward and what Inductor makes look at
+ *                 dy and x once more for the gradients of the weights; Apex'
+ *                 FastLayerNorm and Transformer Engine do not
+ *   rotation      Llama's apply_rotary_emb: float(), product of complex
+ *                 numbers, type_as; Inductor leaves complex operators alone
+ *                 (torch/_inductor/lowering.py)
+ *   keys, values  repeat_kv copies them for every query head (Llama);
+ *                 Megatron-Core's get_query_key_value_tensors copies grouped
+ *                 queries out of the packed projection; backward concatenates
+ *   attention 1   flash_attn 1.x takes sequences without padding: unpad_input
+ *                 and pad_input (flash_attn/bert_padding.py) gather q, k and v
+ *                 and scatter the output; each finds the rows by eight small
+ *                 kernels first
+ *   unfused       context_layer.permute().contiguous() (Megatron-LM)
+ *   SwiGLU        F.silu and a product; Llama's projections are apart, so that
+ *                 the gradients of their input are added
+ *   loss          vocab_parallel_cross_entropy: float(), max, -=, exp, sum,
+ *                 div_, mul_ and back; F.cross_entropy of float() logits:
+ *                 log_softmax in three passes, nll_loss' zeros, backward in two
+ * Bytes are per element, w being the activations' width.
+ */
+#include "plan/lower_block.h"
+
+static bool is_kernels(const lower_context *context, fr_kernel_set kernels)
+{
+    return !context->is_executable && context->plan->kernels == kernels;
+}
+
+static bool is_pytorch(const lower_context *context)
+{
+    return is_kernels(context, FR_KERNELS_EAGER) ||
+           is_kernels(context, FR_KERNELS_COMPILED);
+}
+
+bool lower_is_apart(const lower_context *context)
+{
+    return is_pytorch(context) && context->model->is_gated_mlp;
+}
+
+/* n_kernels that move n_bytes in all; what they write lies in scratch of
+ * scratch_bytes. */
+static void besides(lower_context *context, int64_t n_bytes, int n_kernels,
+                    uint64_t scratch_bytes)
+{
+    if (n_bytes <= 0)
+        return;
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref scratch =
+        scratch_bytes > 0 ? lower_temp(context, scratch_bytes) : lower_absent;
+    fr_instr *instr = lower_emit(context, FR_OP_ELEMENTWISE);
+    instr->dim[0] = n_bytes;
+    instr->dim[1] = n_kernels;
+    instr->dim[3] = (int64_t)scratch_bytes;
+    instr->ref[1] = scratch;
+    lower_temp_reset(context, mark);
+}
+
+static int64_t width(const lower_context *context)
+{
+    return (int64_t)lower_bytes(context, 1, 1);
+}
+
+/* To float32 or back. */
+static int64_t cast_bytes(const lower_context *context)
+{
+    return width(context) < 4 ? width(context) + 4 : 0;
+}
+
+void lower_besides_norm_fwd(lower_context *context, const lower_norm *norm)
+{
+    const int64_t n = norm->rows * norm->cols, w = width(context);
+    if (!is_kernels(context, FR_KERNELS_EAGER) || !norm->is_rms)
+        return;
+    /* Casts; pow 8, mean 4, mul 8; the weight's 2 w, which NORM_FWD has. */
+    besides(context, n * (2 * cast_bytes(context) + 20 + 2 * w - 2 * w), 7,
+            (uint64_t)(n * 8));
+}
+
+void lower_besides_norm_bwd(lower_context *context, const lower_norm *norm,
+                            bool is_added)
+{
+    const int64_t n = norm->rows * norm->cols, w = width(context);
+    bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
+    if (context->is_executable)
+        return;
+    if (is_eager && norm->is_rms) {
+        /*
+         * The weight's product: dy w, dy times normed, its sum: 6 w; casts;
+         * x r: 8, 12 and a sum of 4; mean and pow: 4, 8, 8, 12; both
+         * gradients of x: 12.  NORM_BWD has 3 w.
+         */
+        besides(context, n * (6 * w + 2 * cast_bytes(context) + 68 - 3 * w), 12,
+                (uint64_t)(n * 12));
+    } else if (is_pytorch(context)) {
+        besides(context, n * 2 * w, 1, 0); /* once more for the weights */
+    }
+    /* dx is written, then read with the gradient that is there. */
+    if (is_added && !is_kernels(context, FR_KERNELS_COMPILED))
+        besides(context, n * 2 * w, 1, (uint64_t)(n * w));
+}
+
+void lower_besides_rope(lower_context *context, int64_t n)
+{
+    const int64_t w = width(context);
+    if (!is_pytorch(context))
+        return;
+    /* Of q and of k: a cast, the product, a cast; ROPE has 2 w. */
+    besides(context, n * (2 * cast_bytes(context) + 8 - 2 * w), 5,
+            (uint64_t)(n * 8));
+}
+
+uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
+                             bool has_activation)
+{
+    const lower_shape *s = &context->shape;
+    const int64_t w = width(context);
+    const fr_plan *plan = context->plan;
+    bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
+    int64_t n = 0;
+    if (!is_pytorch(context) ||
+        lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS))
+        return 0;
+    if (is_eager && context->model->is_rms_norm && has_norms)
+        n += 2 * s->stream_rows * s->hidden * (w < 4 ? 4 + w : w);
+    if (is_eager && context->model->is_gated_mlp && has_activation)
+        n += s->rows * s->ffn * w;
+    if (context->is_fused && s->kv_heads < s->q_heads)
+        n +=
+            s->rows * (s->q_heads - s->kv_heads) * (s->head_dim + s->v_dim) * w;
+    if (context->is_fused && plan->flash_kind == FR_FLASH_1)
+        n += s->rows * s->attn * w;
+    return (uint64_t)n;
+}
+
+/* Before and after the core of attention. */
+void lower_besides_core(lower_context *context, bool is_backward)
+{
+    const lower_shape *s = &context->shape;
+    const int64_t w = width(context);
+    const int64_t q = s->rows * s->q_heads * s->head_dim;
+    const int64_t kv = s->rows * s->kv_heads * (s->head_dim + s->v_dim);
+    const int64_t repeated = s->rows * s->q_heads * (s->head_dim + s->v_dim);
+    const int64_t o = s->rows * s->attn, qkv = q + kv;
+    bool is_grouped = s->kv_heads < s->q_heads;
+    if (context->is_executable)
+        return;
+    if (is_pytorch(context)) {
+        bool is_packed = !context->model->is_gated_mlp;
+        bool is_unpadded =
+            context->is_fused && context->plan->flash_kind == FR_FLASH_1;
+        if (is_grouped) /* repeat_kv, or its sum over the copies */
+            besides(context, (kv + repeated) * w, 2,
+                    is_backward ? 0 : (uint64_t)(repeated * w));
+        if (is_unpadded) /* gather and scatter, one of them onto zeros */
+            besides(context,
+                    is_backward ? (3 * qkv + 2 * o) * w : (2 * qkv + 3 * o) * w,
+                    is_backward ? 7 : 29, (uint64_t)(qkv * w));
+        if (is_packed && is_backward) /* dq, dk, dv side by side */
+            besides(context, 2 * qkv * w, 1, (uint64_t)(qkv * w));
+        return;
+    }
+    if (!context->is_fused && !is_backward)
+        besides(context, 2 * o * w, 1, 0);
+    if (!is_backward && is_grouped)
+        besides(context, 2 * q * w, 1, 0);
+    if (is_backward && (is_grouped || !context->is_fused))
+        besides(context, 2 * qkv * w, 1, (uint64_t)(qkv * w));
+}
+
+/* A gated activation of n elements. */
+void lower_besides_activation(lower_context *context, bool is_backward,
+                              int64_t n)
+{
+    const int64_t w = width(context);
+    if (!is_kernels(context, FR_KERNELS_EAGER) || !context->model->is_gated_mlp)
+        return;
+    /* silu 2, mul 3 for 3; backward 3, 3, 3 for 5. */
+    besides(context, n * w * (is_backward ? 4 : 2), is_backward ? 2 : 1,
+            (uint64_t)(n * w));
+}
+
+/* The input's gradients from n_parts projections that a product has as one. */
+void lower_besides_parts(lower_context *context, int64_t n, int n_parts)
+{
+    const int64_t w = width(context);
+    if (!lower_is_apart(context))
+        return;
+    /* Compiled, the kernel that follows reads each. */
+    bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
+    besides(context, n * w * (n_parts - 1) * (is_eager ? 3 : 1),
+            is_eager ? n_parts - 1 : 1, (uint64_t)(n * w));
+}
+
+bool lower_is_loss_narrow(const lower_context *context)
+{
+    return !context->is_executable && context->plan->is_loss_fused;
+}
+
+/* Of float32 logits that are there; XENT in one moves 12 for an element,
+ * XENT_MAX, _SUM and _GRAD 16. */
+void lower_besides_loss(lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    const int64_t n = s->rows * s->vocab_local;
+    const int64_t has = context->plan->tp == 1 ? 12 : 16;
+    if (context->is_executable)
+        return;
+    if (context->plan->kernels == FR_KERNELS_FUSED)
+        /* max 4, -= 8, exp 8, sum 4, div_ 8, mul_ 8 */
+        besides(context, n * (40 - has), 3, 0);
+    else
+        /* log_softmax 16 and 16, zeros 4; its output and two gradients */
+        besides(context, n * (36 - has), 2, (uint64_t)(n * 8));
+}
