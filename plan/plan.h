@@ -97,8 +97,24 @@ typedef enum fr_collective_kind {
     FR_COLLECTIVE_HIERARCHICAL, /* inside the nodes, then between them */
     FR_COLLECTIVE_NVLS,         /* the switch adds; GPUs only */
     FR_COLLECTIVE_PAIRWISE,     /* all-to-all, one partner after the other */
+    FR_COLLECTIVE_PARAMETER_SERVER, /* servers add; see fr_server_place */
     FR_COLLECTIVE_N
 } fr_collective_kind;
+
+/*
+ * Where parameter servers sit.  HOST: processes on the nodes' processors: the
+ * members of a node copy their gradients over PCIe to its memory, where they
+ * are added; the sums of the nodes go to the servers, and the result all the
+ * way back (tf_cnn_benchmarks' parameter_server with a CPU as parameter device
+ * on one node, distributed_replicated on several).  DEVICE: the members serve
+ * each other, each a part of the parameters (its parameter device gpu, and
+ * replicated without NCCL).
+ */
+typedef enum fr_server_place {
+    FR_SERVER_HOST,
+    FR_SERVER_DEVICE,
+    FR_SERVER_N
+} fr_server_place;
 
 #define FR_PLAN_MAX_STAGES 512 /* pp * vpp */
 
@@ -135,6 +151,8 @@ typedef struct fr_plan {
     double compressor_density;     /* top-k: kept share of the elements */
     bool has_error_feedback;       /* INT8, TOPK, POWERSGD; else ignored */
     fr_collective_kind collective; /* of gradient reduction */
+    fr_server_place server_place;  /* PARAMETER_SERVER */
+    int32_t n_servers; /* nodes (DEVICE: members) that serve; 0: all */
     fr_rank_order rank_order;
     fr_dtype precision; /* of matrix products; below 16 bits the rest is bf16 */
     fr_dtype grad_dtype; /* in which gradients add up and are reduced */
@@ -188,6 +206,7 @@ const char *fr_schedule_kind_name(fr_schedule_kind kind);
 const char *fr_rank_order_name(fr_rank_order order);
 const char *fr_compressor_kind_name(fr_compressor_kind kind);
 const char *fr_collective_kind_name(fr_collective_kind kind);
+const char *fr_server_place_name(fr_server_place place);
 const char *fr_cp_kind_name(fr_cp_kind kind);
 const char *fr_flash_kind_name(fr_flash_kind kind);
 const char *fr_kernel_set_name(fr_kernel_set kernels);
@@ -197,6 +216,7 @@ int fr_schedule_kind_find(const char *name);
 int fr_rank_order_find(const char *name);
 int fr_compressor_kind_find(const char *name);
 int fr_collective_kind_find(const char *name);
+int fr_server_place_find(const char *name);
 int fr_cp_kind_find(const char *name);
 int fr_flash_kind_find(const char *name);
 int fr_kernel_set_find(const char *name);
