@@ -93,7 +93,7 @@ const char *fr_choice_search(int i);
       0, 0, "algorithm of the gradient reduction")                             \
     X(SERVER_PLACE, "server-place", 0, CHOICE, "NAME", PLAN,                   \
       fr_choice_server_place, 0, 0,                                            \
-      "parameter servers: on the nodes' host processors or the devices")       \
+      "parameter servers: nodes push, workers push, or devices serve")         \
     X(SERVERS, "servers", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,                  \
       "parameter servers: nodes (devices) that serve, 0: all")                 \
     X(RANK_ORDER, "rank-order", 0, CHOICE, "NAME", PLAN, fr_choice_rank_order, \

@@ -44,38 +44,43 @@ static double copy_rate(const fr_node_type *node, double k)
 }
 
 static void through_hosts(const fr_node_type *node, const fr_group_links *links,
-                          double n_servers, double n_bytes, fr_nccl_time *out)
+                          const fr_server_ask *ask, fr_nccl_time *out)
 {
     double n_nodes = (double)links->n_nodes, k = links->per_node;
     double memory_Bps = socket_Bps * fmax(1.0, (double)node->n_sockets);
-    double seconds =
-        2.0 * n_bytes / copy_rate(node, k) + (k + 1.0) * n_bytes / memory_Bps;
+    double seconds = 2.0 * ask->n_bytes / copy_rate(node, k);
+    bool is_apart = ask->place == FR_SERVER_WORKER && links->n_nodes > 1;
+    /* What a node sends: its sum, or the gradients of each of its members. */
+    double from_node = (is_apart ? k : 1.0) * ask->n_bytes;
+    double n_servers = (double)ask->n_servers;
 
+    if (!is_apart)
+        seconds += (k + 1.0) * ask->n_bytes / memory_Bps;
     out->latency_s = 2.0 * copy_s;
     out->net_bytes = 0.0;
     if (n_nodes > 1.0) {
-        double part = n_bytes / n_servers;
-        double out_of_node =
-            n_servers < n_nodes ? n_bytes : n_bytes * (1.0 - 1.0 / n_nodes);
+        double part = from_node / n_servers;
+        double out_of_node = n_servers < n_nodes ? from_node : from_node - part;
         double most = fmax(out_of_node, (n_nodes - 1.0) * part);
-        seconds +=
-            2.0 * most / links->net_Bps + (n_nodes + 1.0) * part / memory_Bps;
+        seconds += 2.0 * most / links->net_Bps +
+                   (n_nodes * part + ask->n_bytes / n_servers) / memory_Bps;
         out->latency_s += 2.0 * (copy_s + node->nic_latency_s);
         out->net_bytes = 2.0 * most / k;
     }
     out->work_s = seconds;
-    out->port_bytes = 2.0 * n_bytes;
+    out->port_bytes = 2.0 * ask->n_bytes;
 }
 
 static void through_devices(const fr_node_type *node,
-                            const fr_group_links *links, int64_t n_servers,
-                            double n_bytes, fr_nccl_time *out)
+                            const fr_group_links *links,
+                            const fr_server_ask *ask, fr_nccl_time *out)
 {
     bool is_net = links->n_nodes > 1;
     double Bps = is_net ? links->net_Bps / links->per_node : links->pair_Bps;
     const fr_link_cost link = {.s_per_byte = 1.0 / Bps};
 
-    out->work_s = fr_server_idle_s(links->n, n_servers, n_bytes, &link);
+    out->work_s =
+        fr_server_idle_s(links->n, ask->n_servers, ask->n_bytes, &link);
     out->latency_s = 2.0 * (copy_s + (is_net ? node->nic_latency_s : 0.0));
     out->port_bytes = out->work_s * Bps;
     out->net_bytes = is_net ? out->port_bytes : 0.0;
@@ -86,16 +91,18 @@ fr_status fr_server_time_of(const fr_node_type *node,
                             const fr_server_ask *ask, fr_nccl_time *out,
                             fr_err *err)
 {
-    bool is_host = ask->place == FR_SERVER_HOST;
+    bool is_host = ask->place != FR_SERVER_DEVICE;
     int64_t most = is_host ? links->n_nodes : links->n;
-    int64_t n_servers = ask->n_servers > 0 ? ask->n_servers : most;
+    fr_server_ask given = *ask;
     fr_nccl_time time = {.algorithm = "parameter server", .protocol = "copies"};
 
-    if (n_servers > most)
+    if (given.n_servers == 0)
+        given.n_servers = most;
+    if (given.n_servers > most)
         return fr_fail(err, FR_INPUT,
                        "%lld parameter servers, but only %lld %s; give fewer, "
                        "or 0 for one on each",
-                       (long long)n_servers, (long long)most,
+                       (long long)given.n_servers, (long long)most,
                        is_host ? "nodes" : "members");
     if (is_host && node->host_link_Bps <= 0.0)
         return fr_fail(err, FR_INFEASIBLE,
@@ -108,9 +115,9 @@ fr_status fr_server_time_of(const fr_node_type *node,
                        "give them a <nic>",
                        node->id);
     if (is_host)
-        through_hosts(node, links, (double)n_servers, ask->n_bytes, &time);
+        through_hosts(node, links, &given, &time);
     else
-        through_devices(node, links, n_servers, ask->n_bytes, &time);
+        through_devices(node, links, &given, &time);
     *out = time;
     return FR_OK;
 }

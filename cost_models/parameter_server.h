@@ -14,9 +14,13 @@
  *   net      the same bytes back
  *   pull     S over each member's PCIe
  *
- * On one node net and serve are none.  On the DEVICES: M of the n members
- * serve, fr_server_idle_s() over the node's fabric, or where they are on
- * several nodes its NICs, which the members of a node share.
+ * On one node net and serve are none.  By WORKERS nobody adds for a node:
+ * push and pull as before, k S out of a node and into a server (n - k) S / M,
+ * whose memory reads n S / M; on one node it is what HOST is.
+ *
+ * On the DEVICES: M of the n members serve, fr_server_idle_s() over the node's
+ * fabric, or where they are on several nodes its NICs, which the members of a
+ * node share.
  */
 #ifndef FR_COST_MODELS_PARAMETER_SERVER_H
 #define FR_COST_MODELS_PARAMETER_SERVER_H

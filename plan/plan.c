@@ -48,7 +48,7 @@ static const char *const collective_names[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_PAIRWISE] = "pairwise",
     [FR_COLLECTIVE_PARAMETER_SERVER] = "parameter-server",
 };
-static const char *const server_places[FR_SERVER_N] = {"host", "device"};
+static const char *const server_places[FR_SERVER_N] = {"host", "worker", "device"};
 
 static const char *const cp_names[FR_CP_N] = {
     [FR_CP_RING] = "ring",
@@ -294,7 +294,7 @@ static void add_rest(text *t, const fr_plan *plan)
     if (plan->collective != plain.collective)
         add(t, " %s", fr_collective_kind_name(plan->collective));
     if (plan->server_place != plain.server_place)
-        add(t, "-%s", fr_server_place_name(plan->server_place));
+        add(t, " at-%s", fr_server_place_name(plan->server_place));
     if (plan->n_servers != plain.n_servers)
         add(t, " servers%d", plan->n_servers);
     if (plan->rank_order != plain.rank_order)

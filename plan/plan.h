@@ -102,16 +102,22 @@ typedef enum fr_collective_kind {
 } fr_collective_kind;
 
 /*
- * Where parameter servers sit.  HOST: processes on the nodes' processors: the
- * members of a node copy their gradients over PCIe to its memory, where they
- * are added; the sums of the nodes go to the servers, and the result all the
- * way back (tf_cnn_benchmarks' parameter_server with a CPU as parameter device
- * on one node, distributed_replicated on several).  DEVICE: the members serve
- * each other, each a part of the parameters (its parameter device gpu, and
- * replicated without NCCL).
+ * Where parameter servers sit, and who talks to them.
+ *   HOST    processes on the nodes' processors.  The members of a node copy
+ *           their gradients over PCIe to its memory, where they are added; the
+ *           nodes' sums go to the servers, and the result all the way back
+ *           (tf_cnn_benchmarks' parameter_server with the CPU as parameter
+ *           device on one node, distributed_replicated on several)
+ *   WORKER  the same processes, but nobody adds for the node: each member
+ *           pushes and pulls all by itself (a worker process per GPU,
+ *           TensorFlow's own SyncReplicas)
+ *   DEVICE  the members serve each other, each a part of the parameters
+ *           (tf_cnn_benchmarks with a GPU as parameter device, and replicated
+ *           without NCCL)
  */
 typedef enum fr_server_place {
     FR_SERVER_HOST,
+    FR_SERVER_WORKER,
     FR_SERVER_DEVICE,
     FR_SERVER_N
 } fr_server_place;
