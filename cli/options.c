@@ -58,6 +58,11 @@ const char *fr_choice_collective(int i)
                : NULL;
 }
 
+const char *fr_choice_server_place(int i)
+{
+    return i < FR_SERVER_N ? fr_server_place_name((fr_server_place)i) : NULL;
+}
+
 const char *fr_choice_optimizer(int i)
 {
     return i < FR_OPTIMIZER_N ? fr_optimizer_kind_name((fr_optimizer_kind)i)

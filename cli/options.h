@@ -26,6 +26,7 @@ const char *fr_choice_schedule(int i);
 const char *fr_choice_recompute(int i);
 const char *fr_choice_rank_order(int i);
 const char *fr_choice_collective(int i);
+const char *fr_choice_server_place(int i);
 const char *fr_choice_cp_kind(int i);
 const char *fr_choice_flash_kind(int i);
 const char *fr_choice_kernels(int i);
@@ -90,6 +91,11 @@ const char *fr_choice_search(int i);
       "carry what compression dropped into the next step")                     \
     X(COLLECTIVE, "collective", 0, CHOICE, "NAME", PLAN, fr_choice_collective, \
       0, 0, "algorithm of the gradient reduction")                             \
+    X(SERVER_PLACE, "server-place", 0, CHOICE, "NAME", PLAN,                   \
+      fr_choice_server_place, 0, 0,                                            \
+      "parameter servers: nodes push, workers push, or devices serve")         \
+    X(SERVERS, "servers", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,                  \
+      "parameter servers: nodes (devices) that serve, 0: all")                 \
     X(RANK_ORDER, "rank-order", 0, CHOICE, "NAME", PLAN, fr_choice_rank_order, \
       0, 0, "which axis changes fastest along the ranks")                      \
     X(LAYER_SPLIT, "layer-split", 0, TEXT, "N,N,..", PLAN, 0, 0, 0,            \

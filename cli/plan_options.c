@@ -25,6 +25,7 @@ static const struct {
     {FR_OPT_ZERO_PREFETCH, (fr_pin)0, offsetof(fr_plan, n_prefetch)},
     {FR_OPT_RECOMPUTE_LAYERS, (fr_pin)0, offsetof(fr_plan, recompute_layers)},
     {FR_OPT_ETP, (fr_pin)0, offsetof(fr_plan, etp)},
+    {FR_OPT_SERVERS, (fr_pin)0, offsetof(fr_plan, n_servers)},
     {FR_OPT_THREADS, FR_PIN_THREADS, offsetof(fr_plan, n_threads)},
 };
 
@@ -152,6 +153,8 @@ static void apply_names(const fr_cli *cli, fr_plan *plan, unsigned *pins)
         plan->precision = (fr_dtype)v[FR_OPT_PRECISION].count;
     if (fr_cli_has(cli, FR_OPT_COLLECTIVE))
         plan->collective = (fr_collective_kind)v[FR_OPT_COLLECTIVE].count;
+    if (fr_cli_has(cli, FR_OPT_SERVER_PLACE))
+        plan->server_place = (fr_server_place)v[FR_OPT_SERVER_PLACE].count;
     if (fr_cli_has(cli, FR_OPT_GRAD_DTYPE))
         plan->grad_dtype = (fr_dtype)v[FR_OPT_GRAD_DTYPE].count;
     if (fr_cli_has(cli, FR_OPT_FLASH_KIND))

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes configs/models/{resnet-50,resnet-101,resnet-152,vgg-16,alexnet}.json
-for one 224 x 224 image in fp32.
+"""Writes configs/models/{resnet-50,resnet-101,resnet-152,vgg-16,alexnet,
+inception-v3}.json for one 224 x 224 (Inception: 299 x 299) image in fp32.
 
 ResNet: He et al., arXiv 1512.03385, table 1; the stride of a block sits in its
 3x3 convolution; one entry per bottleneck block.  VGG-16: Simonyan, Zisserman,
 arXiv 1409.1556, table 1, column D.  AlexNet: the one-tower form of Krizhevsky,
 arXiv 1404.5997, as torchvision has it.
+Inception-v3: Szegedy et al., arXiv 1512.00567, table 1 and figures 5 to 7, with
+the widths of TensorFlow's slim; one entry per block, no auxiliary head.
 
 forward_flop: two per multiply-add of convolutions and matrices.
 activation_bytes: what backward needs: the input of each convolution, batch
@@ -120,6 +122,122 @@ def alexnet():
     return classifier(layers, 256 * 6 * 6)
 
 
+def branch(layer, c_in, size_in, *convs):
+    """Convolutions one after the other, (channels, height, width, size)."""
+    size = size_in
+    for c_out, height, width, out_size in convs:
+        out = c_out * out_size * out_size
+        layer.flop += 2 * height * width * c_in * out
+        layer.parameters += height * width * c_in * c_out + 2 * c_out
+        layer.saved += 4 * (c_in * size * size + out)
+        c_in, size = c_out, out_size
+
+
+def inception_block(name, c_in, size, out_size, branches, has_projection):
+    """Branches beside each other; pooling is one more."""
+    layer = Layer(name)
+    for convs in branches:
+        branch(layer, c_in, size, *convs)
+    c_out = sum(b[-1][0] for b in branches)
+    if not has_projection:
+        c_out += c_in
+    layer.saved += 4 * c_in * size * size
+    layer.out = c_out * out_size * out_size
+    return layer, c_out
+
+
+def inception_v3():
+    stem = Layer("stem")
+    branch(stem, 3, 299, (32, 3, 3, 149), (32, 3, 3, 147), (64, 3, 3, 147))
+    stem.pool(64, 147, 73)
+    branch(stem, 64, 73, (80, 1, 1, 73), (192, 3, 3, 71))
+    stem.pool(192, 71, 35)
+    layers, channels = [stem], 192
+
+    def add(name, size, out_size, branches, has_projection=True):
+        nonlocal channels
+        layer, channels = inception_block(
+            name, channels, size, out_size, branches, has_projection
+        )
+        layers.append(layer)
+
+    for i, pooled in enumerate((32, 64, 64)):
+        s = 35
+        add(
+            "mixed_35.%d" % i,
+            s,
+            s,
+            [
+                [(64, 1, 1, s)],
+                [(48, 1, 1, s), (64, 5, 5, s)],
+                [(64, 1, 1, s), (96, 3, 3, s), (96, 3, 3, s)],
+                [(pooled, 1, 1, s)],
+            ],
+        )
+    add(
+        "reduce_17",
+        35,
+        17,
+        [
+            [(384, 3, 3, 17)],
+            [(64, 1, 1, 35), (96, 3, 3, 35), (96, 3, 3, 17)],
+        ],
+        False,
+    )
+    for i, c in enumerate((128, 160, 160, 192)):
+        s = 17
+        add(
+            "mixed_17.%d" % i,
+            s,
+            s,
+            [
+                [(192, 1, 1, s)],
+                [(c, 1, 1, s), (c, 1, 7, s), (192, 7, 1, s)],
+                [
+                    (c, 1, 1, s),
+                    (c, 7, 1, s),
+                    (c, 1, 7, s),
+                    (c, 7, 1, s),
+                    (192, 1, 7, s),
+                ],
+                [(192, 1, 1, s)],
+            ],
+        )
+    add(
+        "reduce_8",
+        17,
+        8,
+        [
+            [(192, 1, 1, 17), (320, 3, 3, 8)],
+            [(192, 1, 1, 17), (192, 1, 7, 17), (192, 7, 1, 17), (192, 3, 3, 8)],
+        ],
+        False,
+    )
+    for i in range(2):
+        s, c_in = 8, channels
+        # The last convolution of two branches is split in two of its input.
+        add(
+            "mixed_8.%d" % i,
+            s,
+            s,
+            [
+                [(320, 1, 1, s)],
+                [(384, 1, 1, s), (384, 1, 3, s)],
+                [(448, 1, 1, s), (384, 3, 3, s), (384, 1, 3, s)],
+                [(192, 1, 1, s)],
+            ],
+        )
+        for _ in range(2):
+            branch(layers[-1], 384, s, (384, 3, 1, s))
+        channels += 2 * 384
+        layers[-1].out = channels * s * s
+        assert channels == 2048 and c_in in (1280, 2048)
+    head = Layer("head")
+    head.linear(channels, 1000)
+    layers.append(head)
+    return layers
+
+
 def write(name, layers):
     model = {
         "schema": "forerun.model/1",
@@ -147,3 +265,4 @@ if __name__ == "__main__":
     write("resnet-152", resnet((3, 8, 36, 3)))
     write("vgg-16", vgg_16())
     write("alexnet", alexnet())
+    write("inception-v3", inception_v3())

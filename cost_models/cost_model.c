@@ -443,6 +443,13 @@ static double memory_bytes(const fr_instr *instr, int64_t n_group)
     }
 }
 
+/* A member each, or so many as the plan has. */
+static int64_t n_servers_of(const fr_instr *instr, const fr_comm_scope *scope)
+{
+    int64_t n = instr->dim[FR_SERVER_DIM_N];
+    return n > 0 && n < scope->n_group ? n : scope->n_group;
+}
+
 static void ask_datasheet(const fr_cost_model *model, const fr_instr *instr,
                           const fr_comm_scope *scope, fr_cost *out)
 {
@@ -461,6 +468,9 @@ static void ask_datasheet(const fr_cost_model *model, const fr_instr *instr,
         seconds = link.latency_s + (double)n_bytes * link.s_per_byte;
     else if (instr->op == FR_OP_BARRIER)
         seconds = link.latency_s * ceil(log2((double)scope->n_group));
+    else if (algorithm == fr_collectives[FR_COLLECTIVE_PARAMETER_SERVER])
+        seconds = fr_server_idle_s(scope->n_group, n_servers_of(instr, scope),
+                                   (double)n_bytes, &link);
     else
         seconds = algorithm->idle_s((fr_op)instr->op, scope->n_group,
                                     n_bytes / element, element, &link);

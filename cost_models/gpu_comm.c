@@ -2,6 +2,7 @@
 
 #include "cost_models/fabric_links.h"
 #include "cost_models/nccl_model.h"
+#include "cost_models/parameter_server.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -132,6 +133,38 @@ static void ask_measured(const fr_gpu_comm *comm, const fr_instr *instr,
     }
 }
 
+/* Parameter servers, on the slowest of the group's kinds of node. */
+static fr_status ask_servers(const fr_gpu_comm *comm, const fr_instr *instr,
+                             const fr_comm_scope *scope, fr_cost *out,
+                             fr_err *err)
+{
+    const fr_server_ask ask = fr_server_ask_of(instr);
+    fr_cost cost = {0};
+
+    for (size_t i = 0; i < comm->cluster->n_node_types; i++) {
+        bool is_in = scope->node_types == 0
+                         ? is_used(comm->cluster, i)
+                         : i < 32 && (scope->node_types >> i & 1u) != 0;
+        fr_group_links links = fr_group_links_of(&comm->of_type[i], scope);
+        fr_nccl_time time;
+        if (!is_in)
+            continue;
+        FR_TRY(fr_server_time_of(&comm->cluster->node_types[i], &links, &ask,
+                                 &time, err));
+        if (time.work_s <= cost.work_s)
+            continue;
+        /* Copies are the copy engines' work. */
+        cost = (fr_cost){.latency_s = time.latency_s,
+                         .work_s = time.work_s,
+                         .link_bytes = time.net_bytes,
+                         .port_bytes = time.port_bytes,
+                         .rel_err = other_err[0],
+                         .source = FR_COST_DATASHEET};
+    }
+    *out = cost;
+    return FR_OK;
+}
+
 fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,
                            const fr_comm_scope *scope, fr_cost *out,
                            fr_err *err)
@@ -145,6 +178,8 @@ fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,
                        .n_bytes = (double)fr_instr_payload_bytes(instr)};
     fr_nccl_time time;
 
+    if (fr_is_by_server(instr))
+        return ask_servers(comm, instr, scope, out, err);
     if (!fr_nccl_time_of(&fabric, &links, &ask, &time))
         return fr_fail(err, FR_INPUT,
                        "cluster '%s': %lld ranks on %lld nodes want to talk, "

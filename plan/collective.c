@@ -15,6 +15,7 @@ const fr_collective *const fr_collectives[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_HIERARCHICAL] = &fr_collective_hierarchical,
     [FR_COLLECTIVE_NVLS] = &fr_collective_nvls,
     [FR_COLLECTIVE_PAIRWISE] = &fr_collective_pairwise,
+    [FR_COLLECTIVE_PARAMETER_SERVER] = &fr_collective_server,
 };
 
 /*

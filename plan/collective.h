@@ -79,6 +79,7 @@ extern const fr_collective fr_collective_double_tree;
 extern const fr_collective fr_collective_hierarchical;
 extern const fr_collective fr_collective_nvls;
 extern const fr_collective fr_collective_pairwise;
+extern const fr_collective fr_collective_server;
 
 /*
  * Hierarchical over n_nodes nodes of n_local members, which come node by node
@@ -91,6 +92,18 @@ FR_CHECKED fr_status fr_hierarchical_emit(fr_op op, int64_t n_nodes,
 double fr_hierarchical_idle_s(fr_op op, int64_t n_nodes, int64_t n_local,
                               double n_bytes, const fr_link_cost *inside,
                               const fr_link_cost *between);
+
+/*
+ * Parameter servers: the payload divided over n_servers <= n_group of them,
+ * beside the first members (the table's entry has one).  Seconds: push and
+ * pull with the busier of a server's and a member's link, 2 (alpha + beta
+ * max((g-1) n / s, n)), and the sums.
+ */
+FR_CHECKED fr_status fr_server_emit(int64_t n_group, int64_t n_servers,
+                                    uint64_t n, fr_transfer_list *list,
+                                    fr_err *err);
+double fr_server_idle_s(int64_t n_group, int64_t n_servers, double n_bytes,
+                        const fr_link_cost *link);
 
 /*
  * The algorithm of one collective: `wanted` where it does `op` for n_group

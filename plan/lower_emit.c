@@ -130,6 +130,10 @@ fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
         context->is_local[axis]);
     if (axis == FR_AXIS_DP && instr->algorithm == context->plan->collective)
         instr->flags |= FR_INSTR_GIVEN; /* never AUTO here */
+    if (instr->algorithm == FR_COLLECTIVE_PARAMETER_SERVER) {
+        instr->dim[FR_SERVER_DIM_N] = context->plan->n_servers;
+        instr->dim[FR_SERVER_DIM_PLACE] = context->plan->server_place;
+    }
     return instr;
 }
 

@@ -213,6 +213,7 @@ typedef struct fr_step_scalars {
  * Collectives (class COLLECTIVE), over the group of `axis`, `algorithm` an
  * index of the table in collective.h, flag MAX: maximum instead of sum:
  * ALL_REDUCE     dim n                    ref src, dst (same ref: in place)
+ *                (parameter servers: dim n, servers, place)
  * REDUCE_SCATTER dim n (total)            ref src[n], dst[n/group]
  * ALL_GATHER     dim n (total)            ref src[n/group], dst[n]
  * ALL_TO_ALL     dim n (total)            ref src[n], dst[n]
@@ -334,6 +335,10 @@ typedef enum fr_op {
 #undef FR_OP_ENUM
         FR_OP_N
 } fr_op;
+
+/* dim of an ALL_REDUCE by parameter servers (fr_plan's n_servers and
+ * server_place). */
+enum { FR_SERVER_DIM_N = 1, FR_SERVER_DIM_PLACE = 2 };
 
 typedef enum fr_op_class {
     FR_OP_CLASS_COMPUTE,

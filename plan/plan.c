@@ -46,7 +46,9 @@ static const char *const collective_names[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_HIERARCHICAL] = "hierarchical",
     [FR_COLLECTIVE_NVLS] = "nvls",
     [FR_COLLECTIVE_PAIRWISE] = "pairwise",
+    [FR_COLLECTIVE_PARAMETER_SERVER] = "parameter-server",
 };
+static const char *const server_places[FR_SERVER_N] = {"host", "worker", "device"};
 
 static const char *const cp_names[FR_CP_N] = {
     [FR_CP_RING] = "ring",
@@ -104,6 +106,11 @@ const char *fr_collective_kind_name(fr_collective_kind kind)
     return name_at(collective_names, FR_COLLECTIVE_N, kind);
 }
 
+const char *fr_server_place_name(fr_server_place place)
+{
+    return name_at(server_places, FR_SERVER_N, place);
+}
+
 const char *fr_cp_kind_name(fr_cp_kind kind)
 {
     return name_at(cp_names, FR_CP_N, kind);
@@ -157,6 +164,11 @@ int fr_compressor_kind_find(const char *name)
 int fr_collective_kind_find(const char *name)
 {
     return find_name(collective_names, FR_COLLECTIVE_N, name);
+}
+
+int fr_server_place_find(const char *name)
+{
+    return find_name(server_places, FR_SERVER_N, name);
 }
 
 void fr_plan_init(fr_plan *plan)
@@ -281,6 +293,10 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, " bucket%llu", (unsigned long long)plan->bucket_bytes);
     if (plan->collective != plain.collective)
         add(t, " %s", fr_collective_kind_name(plan->collective));
+    if (plan->server_place != plain.server_place)
+        add(t, " at-%s", fr_server_place_name(plan->server_place));
+    if (plan->n_servers != plain.n_servers)
+        add(t, " servers%d", plan->n_servers);
     if (plan->rank_order != plain.rank_order)
         add(t, " %s", fr_rank_order_name(plan->rank_order));
     if (plan->precision != plain.precision)

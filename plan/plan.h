@@ -96,10 +96,32 @@ typedef enum fr_collective_kind {
     FR_COLLECTIVE_HIERARCHICAL, /* inside the nodes, then between them */
     FR_COLLECTIVE_NVLS,         /* the switch adds; GPUs only */
     FR_COLLECTIVE_PAIRWISE,     /* all-to-all, one partner after the other */
+    FR_COLLECTIVE_PARAMETER_SERVER, /* servers add; see fr_server_place */
     FR_COLLECTIVE_SHIFT,        /* one step of a ring: no reduction, lowering
                                    alone uses it */
     FR_COLLECTIVE_N
 } fr_collective_kind;
+
+/*
+ * Where parameter servers sit, and who talks to them.
+ *   HOST    processes on the nodes' processors.  The members of a node copy
+ *           their gradients over PCIe to its memory, where they are added; the
+ *           nodes' sums go to the servers, and the result all the way back
+ *           (tf_cnn_benchmarks' parameter_server with the CPU as parameter
+ *           device on one node, distributed_replicated on several)
+ *   WORKER  the same processes, but nobody adds for the node: each member
+ *           pushes and pulls all by itself (a worker process per GPU,
+ *           TensorFlow's own SyncReplicas)
+ *   DEVICE  the members serve each other, each a part of the parameters
+ *           (tf_cnn_benchmarks with a GPU as parameter device, and replicated
+ *           without NCCL)
+ */
+typedef enum fr_server_place {
+    FR_SERVER_HOST,
+    FR_SERVER_WORKER,
+    FR_SERVER_DEVICE,
+    FR_SERVER_N
+} fr_server_place;
 
 #define FR_PLAN_MAX_STAGES 512 /* pp * vpp */
 
@@ -138,6 +160,8 @@ typedef struct fr_plan {
     double compressor_density;     /* top-k: kept share of the elements */
     bool has_error_feedback;       /* INT8, TOPK, POWERSGD; else ignored */
     fr_collective_kind collective; /* of gradient reduction */
+    fr_server_place server_place;  /* PARAMETER_SERVER */
+    int32_t n_servers; /* nodes (DEVICE: members) that serve; 0: all */
     fr_rank_order rank_order;
     fr_dtype precision; /* of matrix products; below 16 bits the rest is bf16 */
     fr_dtype grad_dtype; /* in which gradients add up and are reduced */
@@ -191,6 +215,7 @@ const char *fr_schedule_kind_name(fr_schedule_kind kind);
 const char *fr_rank_order_name(fr_rank_order order);
 const char *fr_compressor_kind_name(fr_compressor_kind kind);
 const char *fr_collective_kind_name(fr_collective_kind kind);
+const char *fr_server_place_name(fr_server_place place);
 const char *fr_cp_kind_name(fr_cp_kind kind);
 const char *fr_flash_kind_name(fr_flash_kind kind);
 const char *fr_kernel_set_name(fr_kernel_set kernels);
@@ -200,6 +225,7 @@ int fr_schedule_kind_find(const char *name);
 int fr_rank_order_find(const char *name);
 int fr_compressor_kind_find(const char *name);
 int fr_collective_kind_find(const char *name);
+int fr_server_place_find(const char *name);
 int fr_cp_kind_find(const char *name);
 int fr_flash_kind_find(const char *name);
 int fr_kernel_set_find(const char *name);

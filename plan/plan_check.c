@@ -74,6 +74,7 @@ static fr_status check_ranges(const fr_plan *plan, fr_err *err)
         (unsigned)plan->recompute >= FR_RECOMPUTE_N ||
         (unsigned)plan->compressor >= FR_COMPRESSOR_N ||
         (unsigned)plan->collective >= FR_COLLECTIVE_N ||
+        (unsigned)plan->server_place >= FR_SERVER_N ||
         (unsigned)plan->rank_order >= FR_RANK_ORDER_N ||
         (unsigned)plan->precision >= FR_DTYPE_N)
         return fr_fail(err, FR_INPUT,
@@ -442,7 +443,11 @@ fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
                       "choose schedule 1f1b or interleaved");
     if (fr_collectives[plan->collective] != NULL &&
         !fr_collectives[plan->collective]->is_executable)
-        return refuse(err, "adding in the switch", "choose collective auto");
+        return refuse(err,
+                      plan->collective == FR_COLLECTIVE_PARAMETER_SERVER
+                          ? "a parameter server"
+                          : "adding in the switch",
+                      "choose collective auto");
     return FR_OK;
 }
 

@@ -60,6 +60,12 @@
     X(TFLOPS_KIND, "tflops_kind")                                              \
     X(TOKENS_PER_S_PER_GPU, "tokens_per_s_per_gpu")                            \
     X(SAMPLES_PER_S, "samples_per_s")                                          \
+    X(THROUGHPUT, "throughput")                                                \
+    X(THROUGHPUT_UNIT, "throughput_unit")                                      \
+    X(SCALING, "scaling")                                                      \
+    X(SYNC_METHOD, "sync_method")                                              \
+    X(DATA, "data")                                                            \
+    X(BATCH_PER_GPU, "batch_per_gpu")                                          \
     X(PEAK_MEM_GB, "peak_mem_gb")                                              \
     X(PEAK_MEM_GIB, "peak_mem_gib")                                            \
     X(MEM_KIND, "mem_kind")                                                    \

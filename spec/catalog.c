@@ -28,6 +28,9 @@ static const fr_catalog_source sources[] = {
     {"idris", "idris.fr, Jean Zay: hardware"},
     {"fzj", "apps.fz-juelich.de/jsc, JUWELS: configuration"},
     {"ornl", "docs.olcf.ornl.gov, Frontier user guide"},
+    {"horovod", "horovod/horovod, docs/benchmarks.rst, and arXiv 1802.05799"},
+    {"tf", "tensorflow r1.2 docs_src/performance/benchmarks.md: the machines "
+           "of its measurements, 2017"},
     {"nccl", "NCCL 2.30 src/graph: latencies, PCIe and NVLink rates"},
     {"aws", "instance pages of aws.amazon.com/ec2"},
     {"aws-ofi", "aws-ofi-nccl, topology files: PCIe switches and their speed"},

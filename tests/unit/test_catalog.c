@@ -61,7 +61,7 @@ static void test_catalog(void)
         const fr_catalog_device *d = fr_catalog_device_at(i);
         CHECK(d->summary[0] && d->source[0]);
         CHECK(d->type.memory_bytes > 1ull << 33);
-        CHECK(d->type.memory_Bps > 5e11 && d->type.memory_Bps < 2e13);
+        CHECK(d->type.memory_Bps > 2e11 && d->type.memory_Bps < 2e13);
         CHECK(fr_catalog_device_find(d->type.id) == d);
         CHECK(d->type.generation[0] && d->date[0]);
         CHECK(d->link_pair_Bps <= d->link_Bps && d->pcie_Bps > 1e10);

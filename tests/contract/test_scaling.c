@@ -1,0 +1,223 @@
+/*
+ * test_scaling.c: efficiency of data parallel training against published
+ * measurements (tests/validate/scaling.csv): throughput of n GPUs over n times
+ * that of one, or against the smallest number that the source has.
+ *
+ * Throughputs themselves are printed beside; frameworks of 2017 are slower
+ * than their kernels.  ROWS=1 in the environment: every row, not only those
+ * beyond the bound.
+ */
+#include "tests/contract/scaling_rows.h"
+#include "tests/contract/sim_fixture.h"
+
+#include <math.h>
+
+enum { MOST = 400, KEY = 400 };
+
+/* The bound on the mean error, in points of efficiency. */
+static const double bound_points = 8;
+
+typedef struct point {
+    const fr_case *row;
+    char model[48], key[KEY];
+    int64_t n_gpus;
+    double measured, predicted;     /* throughput */
+    double measured_e, predicted_e; /* efficiency; measured_e 0: no smaller n */
+    bool has_run;
+    char why[200];
+} point;
+
+typedef struct point_list {
+    point at[MOST];
+    int n;
+} point_list;
+
+/* Samples per second. */
+static bool predict(const fr_case *row, const char *model, int64_t n_gpus,
+                    double *out, char *why, size_t n_why)
+{
+    scaling_setup setup;
+    sim_fixture f;
+    fr_prediction p = {0};
+    fr_err err;
+
+    if (!scaling_setup_of(row, model, n_gpus, &setup, why, n_why))
+        return false;
+    memset(&f, 0, sizeof f);
+    f.plan = setup.plan;
+    f.job = setup.job;
+    bool is_done = CHECK_OK(fr_model_load(setup.model, &f.model, &err), &err) &&
+                   sim_fixture_cluster(&f, setup.cluster, NULL) &&
+                   sim_fixture_lower(&f, 0) &&
+                   sim_fixture_predict(&f, FR_REPLAY_AUTO, false, &p);
+    if (is_done)
+        *out = (double)setup.job.global_batch / p.step_s;
+    else
+        snprintf(why, n_why, "failed");
+    fr_model_release(&f.model);
+    sim_fixture_release(&f);
+    return is_done;
+}
+
+/* A row with throughput. */
+static void add_throughput(point_list *points, const fr_case *row)
+{
+    point *p = &points->at[points->n++];
+    *p = (point){.row = row};
+    snprintf(p->model, sizeof p->model, "%s", row->field[FR_CASE_MODEL]);
+    scaling_key(row, p->key, sizeof p->key);
+    p->n_gpus = strtol(row->field[FR_CASE_NUM_GPUS], NULL, 10);
+    p->measured = strtod(row->field[FR_CASE_THROUGHPUT], NULL);
+    if (strstr(row->field[FR_CASE_THROUGHPUT_UNIT], "/s") == NULL) {
+        snprintf(p->why, sizeof p->why, "%s is no throughput",
+                 row->field[FR_CASE_THROUGHPUT_UNIT]);
+        return;
+    }
+    p->has_run =
+        predict(row, p->model, p->n_gpus, &p->predicted, p->why, sizeof p->why);
+}
+
+/* "90% / 68%" of "Inception V3 / VGG-16". */
+static void add_scaling(point_list *points, const fr_case *row)
+{
+    const char *model = row->field[FR_CASE_MODEL];
+    const char *share = row->field[FR_CASE_SCALING];
+    while (*model != '\0' && *share != '\0') {
+        point *p = &points->at[points->n++];
+        int n = (int)strcspn(model, "/");
+        double one = 0;
+        *p = (point){.row = row,
+                     .n_gpus = strtol(row->field[FR_CASE_NUM_GPUS], NULL, 10),
+                     .measured_e = strtod(share, NULL) / 100};
+        snprintf(p->model, sizeof p->model, "%.*s", n, model);
+        p->has_run = predict(row, p->model, 1, &one, p->why, sizeof p->why) &&
+                     predict(row, p->model, p->n_gpus, &p->predicted, p->why,
+                             sizeof p->why);
+        p->predicted_e =
+            p->has_run ? p->predicted / one / (double)p->n_gpus : 0;
+        model += n;
+        model += strspn(model, "/ ");
+        share += strcspn(share, "/");
+        share += strspn(share, "/ ");
+    }
+}
+
+/* The row with the fewest GPUs of those it may be compared with. */
+static const point *reference_of(const point_list *points, const point *p)
+{
+    const point *best = p;
+    for (int i = 0; i < points->n; i++)
+        if (p->key[0] != '\0' && strcmp(points->at[i].key, p->key) == 0 &&
+            points->at[i].has_run && points->at[i].n_gpus < best->n_gpus)
+            best = &points->at[i];
+    return best;
+}
+
+static void find_efficiencies(point_list *points)
+{
+    for (int i = 0; i < points->n; i++) {
+        point *p = &points->at[i];
+        const point *reference = reference_of(points, p);
+        double ratio = (double)reference->n_gpus / (double)p->n_gpus;
+        if (!p->has_run || reference == p)
+            continue;
+        p->measured_e = p->measured / reference->measured * ratio;
+        p->predicted_e = p->predicted / reference->predicted * ratio;
+    }
+}
+
+typedef struct sums {
+    int n, n_beyond;
+    double absolute, signed_;
+} sums;
+
+static void add(sums *s, const point *p)
+{
+    double points = 100 * (p->predicted_e - p->measured_e);
+    s->n++;
+    s->n_beyond += fabs(points) > bound_points;
+    s->absolute += fabs(points);
+    s->signed_ += points;
+}
+
+static void print_sums(const char *name, const sums *s)
+{
+    if (s->n > 0)
+        printf("%-44s %4d rows  mean |error| %4.1f  mean error %+5.1f  "
+               "beyond 8: %d\n",
+               name, s->n, s->absolute / s->n, s->signed_ / s->n, s->n_beyond);
+}
+
+static void print_row(const point *p, bool is_all)
+{
+    const char *const *f = p->row->field;
+    double points = 100 * (p->predicted_e - p->measured_e);
+    if (!p->has_run) {
+        printf("not run: %s, %s: %s\n", f[FR_CASE_SOURCE], f[FR_CASE_ROW],
+               p->why);
+        return;
+    }
+    if (!is_all && !(p->measured_e > 0 && fabs(points) > bound_points))
+        return;
+    printf("%-13.13s %-16.16s %-22.22s %-9.9s %-8.8s %4d ", p->model,
+           f[FR_CASE_GPU], f[FR_CASE_SYNC_METHOD], f[FR_CASE_DATA],
+           f[FR_CASE_PRECISION], (int)p->n_gpus);
+    if (p->measured_e > 0)
+        printf("%6.1f %% %6.1f %% %+6.1f ", 100 * p->measured_e,
+               100 * p->predicted_e, points);
+    else
+        printf("%26s", "");
+    printf(" %9.1f/s %9.1f/s\n", p->measured, p->predicted);
+}
+
+static void report(const point_list *points, bool is_all)
+{
+    sums all = {0}, synthetic = {0}, servers = {0}, reduced = {0};
+    printf("model         gpu              exchange               data      "
+           "dtype    gpus measured predicted points   measured  predicted\n");
+    for (int i = 0; i < points->n; i++) {
+        const point *p = &points->at[i];
+        print_row(p, is_all);
+        if (!p->has_run || p->measured_e <= 0)
+            continue;
+        scaling_setup setup;
+        char why[200];
+        bool is_known = scaling_setup_of(p->row, p->model, p->n_gpus, &setup,
+                                         why, sizeof why);
+        bool is_server =
+            is_known && setup.plan.collective == FR_COLLECTIVE_PARAMETER_SERVER;
+        add(&all, p);
+        add(is_server ? &servers : &reduced, p);
+        if (strstr(p->row->field[FR_CASE_DATA], "real ImageNet") == NULL)
+            add(&synthetic, p);
+    }
+    print_sums("all", &all);
+    print_sums("data not from files", &synthetic);
+    print_sums("parameter servers, copies", &servers);
+    print_sums("all-reduce", &reduced);
+    CHECK(all.n > 100);
+    CHECK(all.absolute / all.n <= bound_points);
+}
+
+static void test_published(void)
+{
+    static point_list points;
+    fr_cases cases;
+    fr_err err;
+
+    points.n = 0;
+    if (!CHECK_OK(fr_cases_load("tests/validate/scaling.csv", &cases, &err),
+                  &err))
+        return;
+    for (size_t i = 0; i < cases.n && points.n < MOST - 4; i++) {
+        if (cases.at[i].field[FR_CASE_THROUGHPUT][0] != '\0')
+            add_throughput(&points, &cases.at[i]);
+        else
+            add_scaling(&points, &cases.at[i]);
+    }
+    find_efficiencies(&points);
+    report(&points, getenv("ROWS") != NULL);
+    fr_cases_release(&cases);
+}
+
+CHECK_MAIN({"published", test_published})
