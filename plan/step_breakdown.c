@@ -25,12 +25,16 @@ fr_part fr_step_part_of(const fr_instr *instr)
         return FR_PART_COMPUTE;
     switch ((fr_axis)instr->axis) {
     case FR_AXIS_TP:
+    case FR_AXIS_ETP:
         return FR_PART_EXPOSED_TP;
     case FR_AXIS_CP:
         return FR_PART_EXPOSED_CP;
     case FR_AXIS_EP:
         return FR_PART_EXPOSED_EP;
     case FR_AXIS_DP:
+    case FR_AXIS_SHARD:
+    case FR_AXIS_REPLICA:
+    case FR_AXIS_EDP:
         return FR_PART_EXPOSED_DP;
     case FR_AXIS_PP:
     case FR_AXIS_EMBED: /* tied embedding: between the end stages */
