@@ -67,6 +67,15 @@ static void besides(lower_context *context, int64_t n_bytes, int n_kernels,
     lower_temp_reset(context, mark);
 }
 
+void lower_same(lower_context *context, fr_ref kept, fr_ref part,
+                uint64_t n_bytes)
+{
+    fr_instr *instr = lower_emit(context, FR_OP_ELEMENTWISE);
+    instr->dim[2] = instr->dim[3] = (int64_t)n_bytes;
+    instr->ref[0] = kept;
+    instr->ref[1] = part;
+}
+
 static int64_t width(const lower_context *context)
 {
     return (int64_t)lower_bytes(context, 1, 1);
