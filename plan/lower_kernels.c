@@ -153,6 +153,19 @@ uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
     return (uint64_t)n;
 }
 
+/*
+ * torchao's float8 (float8_linear.py, its matmul's forward and backward) finds
+ * each operand's maximum first, keeps activations as they are and casts them
+ * again for the gradients of weights; n elements of something read as 16 bits.
+ */
+void lower_besides_scaling(lower_context *context, int64_t n, bool is_again)
+{
+    if (!context->is_low || !is_kernels(context, FR_KERNELS_COMPILED))
+        return;
+    /* Again: maximum 2, cast 3, of which forward's cast has had the 1. */
+    besides(context, n * (is_again ? 4 : 2), 2, 0);
+}
+
 /* Before and after the core of attention. */
 void lower_besides_core(lower_context *context, bool is_backward)
 {
