@@ -232,12 +232,14 @@ static void price_memory(const fr_gpu_model *model, const fr_instr *instr,
 static void price_elementwise(const fr_gpu_model *model, const fr_instr *instr,
                               price *out)
 {
-    int n = instr->dim[1] > 1 ? (int)instr->dim[1] : 1;
+    int n = (int)instr->dim[1];
 
     out->family = FR_GPU_STREAM;
     out->n_kernels = n;
     out->bytes = (double)instr->dim[0];
-    out->seconds = n * fr_gpu_memory_s(model, out->bytes / n, FR_GPU_STREAM);
+    if (n > 0)
+        out->seconds =
+            n * fr_gpu_memory_s(model, out->bytes / n, FR_GPU_STREAM);
 }
 
 static fr_status price_instr(const fr_gpu_model *model, const fr_instr *instr,
@@ -292,7 +294,8 @@ fr_status fr_gpu_cost_compute(const fr_gpu_model *model, const fr_instr *instr,
                        fr_op_name((fr_op)instr->op));
     FR_TRY(price_instr(model, instr, &p, err));
     cost.work_s = fmax(p.seconds, p.n_kernels * host_launch_s);
-    cost.memory_frac = fmin(1.0, p.bytes / cost.work_s / model->memory_Bps);
+    if (cost.work_s > 0.0)
+        cost.memory_frac = fmin(1.0, p.bytes / cost.work_s / model->memory_Bps);
     cost.rel_err = model->constants->rel_err[p.family];
     cost.source = FR_COST_FITTED;
     if (!is_measured(model, &p)) {

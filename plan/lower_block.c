@@ -143,6 +143,7 @@ fr_ref lower_operand(lower_context *context, fr_ref x, lower_kept kept,
     if (!context->is_low)
         return x;
     fr_ref low = lower_temp(context, low_bytes(context, rows, cols));
+    lower_besides_scaling(context, rows * cols, false);
     cast(context, x, lower_bytes(context, 1, 1), low, lower_saved_at(kept.low),
          rows * cols);
     return low;
@@ -159,6 +160,7 @@ fr_ref lower_gradient_shard(lower_context *context, fr_ref dy, int64_t rows,
     if (!context->is_low)
         return dy;
     fr_ref shard = lower_temp(context, low_bytes(context, rows, cols));
+    lower_besides_scaling(context, rows * cols, false);
     cast(context, dy, lower_bytes(context, 1, 1), shard, lower_absent,
          rows * cols);
     return shard;
@@ -196,6 +198,7 @@ lower_gradient lower_gradient_operand(lower_context *context, fr_ref dy,
     lower_gradient out;
     out.rows = lower_temp(context, low_bytes(context, rows, cols));
     out.columns = lower_temp(context, low_bytes(context, rows, cols));
+    lower_besides_scaling(context, rows * cols, false);
     cast(context, dy, wide, out.rows, out.columns, rows * cols);
     return out;
 }
@@ -289,6 +292,8 @@ fr_instr *lower_product_dgrad(lower_context *context, const lower_kind *kind,
 void lower_product_wgrad(lower_context *context, const lower_matrix *matrix,
                          fr_ref dy, fr_ref x)
 {
+    if (!matrix->is_wide)
+        lower_besides_scaling(context, matrix->m * matrix->k, true);
     fr_instr *instr =
         product(context, FR_OP_LINEAR_WGRAD, FR_OP_GROUPED_WGRAD, matrix);
     instr->ref[0] = dy;

@@ -209,6 +209,10 @@ lower_gradient lower_pass_gather_dgrad(lower_context *context,
                                        fr_ref dx);
 
 /* lower_kernels.c: what kernels of the plan's set move besides. */
+/* Frameworks have two tensors where an operand here is one: kept is part of
+ * it, and nothing moves. */
+void lower_same(lower_context *context, fr_ref kept, fr_ref part,
+                uint64_t n_bytes);
 void lower_besides_norm_fwd(lower_context *context, const lower_norm *norm);
 void lower_besides_norm_bwd(lower_context *context, const lower_norm *norm,
                             bool is_added);
@@ -219,6 +223,7 @@ uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
                              bool has_activation);
 void lower_besides_rope(lower_context *context, int64_t n);
 void lower_besides_core(lower_context *context, bool is_backward);
+void lower_besides_scaling(lower_context *context, int64_t n, bool is_again);
 void lower_besides_activation(lower_context *context, bool is_backward,
                               int64_t n);
 void lower_besides_parts(lower_context *context, int64_t n, int n_parts);

@@ -219,6 +219,8 @@ static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
     const lower_shape *s = &context->shape;
     const int64_t mnk[3] = {s->rows, s->vocab_local, s->hidden};
     const lower_ends *e = &lc->ends;
+    const lower_norm last =
+        lower_stream_norm(context, LOWER_ABSENT, LOWER_ABSENT);
     const fr_ref in = lower_ref(FR_SPACE_IN, 0);
     bool is_sp = context->plan->is_sequence_parallel;
 
@@ -237,6 +239,7 @@ static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
     instr->ref[2] = lower_parameter(context, FR_SPACE_WEIGHT, e->norm_b);
     instr->ref[3] = shard;
     instr->ref[4] = stats;
+    lower_besides_norm_fwd(context, &last);
     if (is_sp)
         tp_rows(context, FR_OP_ALL_GATHER, shard, y);
     instr = lower_emit(context, FR_OP_LINEAR_FWD);
@@ -257,6 +260,7 @@ static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
     instr->ref[4] = lower_ref(FR_SPACE_OUT, 0);
     instr->ref[5] = lower_parameter(context, FR_SPACE_GRAD, e->norm_w);
     instr->ref[6] = lower_parameter(context, FR_SPACE_GRAD, e->norm_b);
+    lower_besides_norm_bwd(context, &last, is_added);
     return i_segment;
 }
 

@@ -103,6 +103,7 @@ typedef struct lower_kept {
 typedef struct lower_saved {
     lower_kept n1, o, n2, act;
     uint64_t stats1, qkv, kept, mid, stats2, fc1;
+    uint64_t fc1_half; /* no fc1: one of its two projections */
     uint64_t o_by_head;    /* context parallel, all-to-all: o of its heads */
     uint64_t mask1, mask2; /* of dropout */
     uint64_t normed, normed_stats; /* q and k after their norm */

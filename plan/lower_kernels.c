@@ -67,6 +67,15 @@ static void besides(lower_context *context, int64_t n_bytes, int n_kernels,
     lower_temp_reset(context, mark);
 }
 
+void lower_same(lower_context *context, fr_ref kept, fr_ref part,
+                uint64_t n_bytes)
+{
+    fr_instr *instr = lower_emit(context, FR_OP_ELEMENTWISE);
+    instr->dim[2] = instr->dim[3] = (int64_t)n_bytes;
+    instr->ref[0] = kept;
+    instr->ref[1] = part;
+}
+
 static int64_t width(const lower_context *context)
 {
     return (int64_t)lower_bytes(context, 1, 1);
@@ -142,6 +151,19 @@ uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
     if (context->is_fused && plan->flash_kind == FR_FLASH_1)
         n += s->rows * s->attn * w;
     return (uint64_t)n;
+}
+
+/*
+ * torchao's float8 (float8_linear.py, its matmul's forward and backward) finds
+ * each operand's maximum first, keeps activations as they are and casts them
+ * again for the gradients of weights; n elements of something read as 16 bits.
+ */
+void lower_besides_scaling(lower_context *context, int64_t n, bool is_again)
+{
+    if (!context->is_low || !is_kernels(context, FR_KERNELS_COMPILED))
+        return;
+    /* Again: maximum 2, cast 3, of which forward's cast has had the 1. */
+    besides(context, n * (is_again ? 4 : 2), 2, 0);
 }
 
 /* Before and after the core of attention. */

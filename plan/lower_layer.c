@@ -250,9 +250,11 @@ static fr_ref second_backward(lower_context *context, const lower_kind *kind,
     return lower_moe_backward(context, kind, dy, x);
 }
 
+/* Not what a reduce-scatter has summed: that is on torchtitan's list too. */
 bool lower_is_mid_remade(const lower_context *context)
 {
     return lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS) &&
+           !context->plan->is_sequence_parallel &&
            !lower_is_post_norm(context) && !lower_is_ring(context);
 }
 

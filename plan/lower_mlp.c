@@ -45,6 +45,9 @@ lower_mlp_place lower_mlp_begin(lower_context *context, const lower_kind *kind,
     at.act = lower_place_kept(context, k->act.wide,
                               lower_bytes(context, s->rows, s->ffn));
     lower_column_forward(context, kind, &matrix, x, k->n2, at.fc1);
+    if (k->fc1_half != LOWER_ABSENT)
+        lower_same(context, at.fc1, lower_saved_at(k->fc1_half),
+                   lower_bytes(context, s->rows, s->ffn));
     activate(context, at.fc1, at.act);
     return at;
 }
@@ -75,10 +78,14 @@ static lower_mlp_place remake(lower_context *context, const lower_kind *kind,
         fr_ref whole = lower_gather_rows(context, x, s->hidden,
                                          lower_product_dtype(context));
         lower_matrix matrix = fc1_matrix(context, kind);
-        if (lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS) &&
-            !context->is_low && lower_is_apart(context))
-            matrix.n = s->ffn; /* the other half is kept */
-        lower_product_fwd(context, kind, &matrix, whole, at.fc1);
+        fr_ref made = at.fc1;
+        if (k->fc1_half != LOWER_ABSENT) {
+            const uint64_t half = lower_bytes(context, s->rows, s->ffn);
+            lower_same(context, lower_saved_at(k->fc1_half), made, half);
+            made.offset_bytes += half;
+            matrix.n = s->ffn;
+        }
+        lower_product_fwd(context, kind, &matrix, whole, made);
     }
     if (at.act.space == FR_SPACE_NONE) {
         fr_ref act = lower_temp(context, lower_bytes(context, s->rows, s->ffn));

@@ -21,8 +21,7 @@ bool lower_is_pass_cut(const lower_context *context)
     const fr_plan *plan = context->plan;
     /* A backward that is split by schedule is one segment before. */
     return plan->tp > 1 && plan->precision != FR_DTYPE_F32 &&
-           !context->schedule->is_split &&
-           !context->model->is_parallel_block;
+           !context->schedule->is_split && !context->model->is_parallel_block;
 }
 
 static void add_step(lower_context *context, fr_lane lane, uint8_t in,

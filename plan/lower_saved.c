@@ -127,11 +127,11 @@ static void init_mlp(const lower_context *context, lower_saved *k,
     bool is_every_second = is_remade(context, FR_RECOMPUTE_PART_PRODUCTS);
     bool is_act_kept = is_kept && !is_every_second &&
                        !is_remade(context, FR_RECOMPUTE_PART_ACTIVATION);
-    bool is_half_kept = is_every_second && lower_is_apart(context);
+    bool is_half_kept = is_kept && is_every_second && lower_is_apart(context);
     k->fc1 = keep(context, used, is_kept && !is_half_kept, s->rows, s->fc1);
     /* One of two projections, and the last product, which nobody reads. */
     if (is_half_kept && !context->is_low) {
-        (void)keep(context, used, true, s->rows, s->ffn);
+        k->fc1_half = keep(context, used, true, s->rows, s->ffn);
         (void)keep(context, used, true, s->stream_rows, s->hidden);
     }
     k->act = keep_operand(context, used, is_act_kept, false, s->rows, s->ffn);

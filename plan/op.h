@@ -251,7 +251,8 @@ typedef struct fr_step_scalars {
  *                of others (context parallel)          ref o, lse, acc, acc_lse
  * ELEMENTWISE    kernels of a framework that fuses less than the operations
  *                above do, beside them: dim bytes moved, kernels, bytes of
- *                ref 0, bytes of ref 1                 ref x, scratch
+ *                ref 0, bytes of ref 1; no kernels: ref 1 is ref 0 in a
+ *                framework                             ref x?, scratch?
  * SHIFT          collective: every member sends n elements to the next
  *                coordinate and has those of the one before; dim n
  *                ref src, dst

@@ -18,8 +18,8 @@
  * What runs around the products:
  *   megatron    arguments.py: --attention-dropout and --hidden-dropout 0.1;
  *               vocab_parallel_cross_entropy unless --cross-entropy-loss-fusion
- *   nemo        23.08 (NeMo-Framework-Launcher conf/training/gpt3): dropout
- *               0.1; later GPT recipes (GPTConfig5B, GPTConfig175B) 0.0
+ *   nemo        NeMo-Framework-Launcher conf/training/gpt3, of the recipes
+ *               for speed too: hidden_dropout 0.1; Llama and Nemotron 0.0
  *   bridge      recipes: cross_entropy_fusion_impl "te"
  *   foundry     setup.py of 2023: flash-attn 1.0.x and xentropy-cuda-lib, of
  *               which MPT's loss_fn fused_crossentropy is made
@@ -54,15 +54,8 @@ static const fr_case_framework frameworks[] = {
      .is_vocab_padded = true,
      .is_bf16_grad = true,
      .has_sequence_parallel = true},
-    {.word = "nemo-megatron",
-     .is_overlap = true,
-     .is_gather_overlap = true,
-     .is_tp_overlap = true,
-     .is_vocab_padded = true,
-     .is_bf16_grad = true,
-     .gpt_dropout = 0.1,
-     .has_sequence_parallel = true},
     {.word = "nemo",
+     .gpt_dropout = 0.1,
      .is_overlap = true,
      .is_gather_overlap = true,
      .is_tp_overlap = true,

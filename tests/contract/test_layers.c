@@ -86,6 +86,9 @@ static void set_plan(fr_plan *plan, unsigned i)
     }
     if (recompute > 2)
         plan->recompute = FR_RECOMPUTE_SELECTIVE;
+    plan->kernels = (fr_kernel_set)((i + dtype) % FR_KERNELS_N);
+    plan->flash_kind = (fr_flash_kind)((i / 3 + recompute) % FR_FLASH_N);
+    plan->is_loss_fused = i / 9 % 2;
     if (recompute == 4)
         plan->recompute_parts = (i * 7 + dtype) % (FR_RECOMPUTE_PARTS_ALL + 1);
 }

@@ -1,0 +1,242 @@
+/*
+ * What frameworks' kernels move besides the operations of a layer, against
+ * sums made by hand from the operators that they run.
+ */
+#include "plan/lower.h"
+#include "tests/check.h"
+#include "tests/contract/layer_models.h"
+
+#include <string.h>
+
+/* Bytes and kernels of ELEMENTWISE in one segment. */
+typedef struct besides {
+    double bytes;
+    int n_kernels;
+} besides;
+
+static besides besides_of(const fr_program *program, const char *name)
+{
+    besides sum = {0.0, 0};
+    for (uint32_t s = 0; s < program->n_segments; s++) {
+        const fr_segment *segment = &program->segments[s];
+        if (strcmp(segment->name, name) != 0)
+            continue;
+        for (uint32_t i = 0; i < segment->n_instrs; i++) {
+            const fr_instr *instr = &program->instrs[segment->first_instr + i];
+            if (instr->op != FR_OP_ELEMENTWISE)
+                continue;
+            sum.bytes += (double)instr->dim[0];
+            sum.n_kernels += (int)instr->dim[1];
+        }
+    }
+    return sum;
+}
+
+static besides lower_and_sum(const fr_model *m, const fr_plan *plan,
+                             double dropout, const char *name)
+{
+    fr_job job = layer_small_job();
+    job.dropout = dropout;
+    fr_program *program = layer_lower(m, &job, plan);
+    besides sum = besides_of(program, name);
+    fr_program_destroy(program);
+    return sum;
+}
+
+/* 256 rows of 256; q 320, k and v 160 each; gate and up 704 each. */
+enum { R = 256, H = 256, Q = 320, KV = 320, F = 704 };
+
+static void test_eager_llama(void)
+{
+    fr_model m = layer_model_llama();
+    fr_plan plan = layer_bf16_plan();
+    plan.kernels = FR_KERNELS_EAGER;
+    plan.flash_kind = FR_FLASH_2;
+    /* RMSNorm: to f32 6, pow 8, mean 4, mul 8, to bf16 6, weight 4. */
+    double norm = R * H * (6 + 8 + 4 + 8 + 6 + 4 - 4.0);
+    /* Rotation of q and k: to f32 6, complex product 8, back 6. */
+    double rotation = R * (Q + 160) * (6 + 8 + 6 - 4.0);
+    /* k and v read, written for eight heads. */
+    double repeated = R * (KV + 640) * 2.0;
+    besides fwd = lower_and_sum(&m, &plan, 0.0, "layer_fwd");
+    CHECK_NEAR(fwd.bytes, 2 * norm + rotation + repeated + R * F * (10 - 6.0),
+               1e-12);
+    /* weight: 4 + 6 + 2; casts 12; x r: 8, 12, 4; mean 4, pow 8 8 12; both
+     * gradients of x 12; then the residual's, which NORM_BWD has as 4. */
+    norm = R * H * (12 + 12 + 24 + 32 + 12 - 6 + 6 - 2.0);
+    besides bwd = lower_and_sum(&m, &plan, 0.0, "layer_bwd");
+    CHECK_NEAR(bwd.bytes,
+               2 * norm + rotation + repeated + R * F * (18 - 10.0) +
+                   R * H * (12 + 6.0),
+               1e-12);
+    CHECK(fwd.n_kernels > 20 && bwd.n_kernels > 30);
+}
+
+static void test_compiled_llama(void)
+{
+    fr_model m = layer_model_llama();
+    fr_plan plan = layer_bf16_plan();
+    plan.kernels = FR_KERNELS_COMPILED;
+    plan.flash_kind = FR_FLASH_2;
+    double rotation = R * (Q + 160) * 16.0, repeated = R * (KV + 640) * 2.0;
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_fwd").bytes,
+               rotation + repeated, 1e-12);
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes,
+               2 * R * H * 4.0 + rotation + repeated + R * H * (4 + 2.0),
+               1e-12);
+}
+
+/* MPT: packed projection, LayerNorm, sequences without padding. */
+static void test_eager_gpt(void)
+{
+    fr_model m = layer_model_gpt();
+    fr_plan plan = layer_bf16_plan();
+    plan.kernels = FR_KERNELS_EAGER;
+    plan.flash_kind = FR_FLASH_1;
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_fwd").bytes,
+               R * H * (3 * 4 + 6.0), 1e-12);
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes,
+               2 * R * H * (4 + 4.0) + R * H * (3 * 6 + 4 + 3 * 4.0), 1e-12);
+}
+
+/* Megatron-LM with products and softmax apart, and with fused attention. */
+static void test_fused(void)
+{
+    fr_model m = layer_model_gpt();
+    fr_plan plan = layer_bf16_plan();
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_fwd").bytes, 0.0, 0.0);
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes,
+               2 * R * H * 4.0, 1e-12);
+    plan.is_flash = false;
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.1, "layer_fwd").bytes, R * H * 4.0,
+               1e-12);
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.1, "layer_bwd").bytes,
+               2 * R * H * 4.0 + R * H * 3 * 4.0, 1e-12);
+}
+
+/* Bytes that all kernels of the loss move per logit; 1024 x 256 of them. */
+static double loss_bytes(const fr_plan *plan)
+{
+    fr_model m = layer_model_gpt();
+    fr_job job = layer_small_job();
+    fr_program *program = layer_lower(&m, &job, plan);
+    double sum = 0.0;
+    for (uint32_t s = 0; s < program->n_segments; s++) {
+        const fr_segment *segment = &program->segments[s];
+        if (strcmp(segment->name, "head") != 0)
+            continue;
+        for (uint32_t i = 0; i < segment->n_instrs; i++) {
+            const fr_instr *instr = &program->instrs[segment->first_instr + i];
+            double bytes = (double)fr_instr_moved_bytes(instr, 1);
+            if (instr->op == FR_OP_XENT) /* a second look at the row */
+                sum += bytes * 1.5;
+            if (instr->op == FR_OP_CAST ||
+                (instr->op == FR_OP_ELEMENTWISE && instr->dim[0] > 1 << 20))
+                sum += bytes;
+        }
+    }
+    fr_program_destroy(program);
+    return sum / (R * 1024.0);
+}
+
+static void test_losses(void)
+{
+    fr_plan plan = layer_bf16_plan();
+    /* to f32 6, max 4, -= 8, exp 8, sum 4, div_ 8, mul_ 8, back 6 */
+    CHECK_NEAR(loss_bytes(&plan), 52.0, 1e-2);
+    plan.kernels = FR_KERNELS_EAGER;
+    /* to f32 6, log_softmax 16, zeros 4, its backward 16, back 6 */
+    CHECK_NEAR(loss_bytes(&plan), 48.0, 1e-2);
+    plan.is_loss_fused = true;
+    CHECK_NEAR(loss_bytes(&plan), 6.0, 1e-2);
+}
+
+/* Flop of products that are made again, and what a layer keeps. */
+static void again(const fr_plan *plan, double *flop, uint64_t *saved)
+{
+    fr_model m = layer_model_llama();
+    fr_job job = layer_small_job();
+    fr_program *program = layer_lower(&m, &job, plan);
+    const fr_class *klass = &program->classes[0];
+    uint64_t kinds[FR_MEMORY_N], peak;
+    fr_err err = {0};
+    *flop = 0.0;
+    for (uint32_t c = 0; c < klass->n_calls; c++) {
+        const fr_segment *s = &program->segments[klass->calls[c].i_segment];
+        for (uint32_t i = 0; i < s->n_instrs; i++) {
+            const fr_instr *instr = &program->instrs[s->first_instr + i];
+            if (instr->op == FR_OP_LINEAR_FWD &&
+                (s->is_recompute || instr->flags & FR_INSTR_REMADE))
+                *flop += (double)fr_instr_flop(instr);
+        }
+    }
+    CHECK_OK(fr_program_check(program, NULL, &err), &err);
+    CHECK_OK(fr_class_peak(klass, kinds, &peak, &err), &err);
+    *saved = kinds[FR_MEMORY_ACTIVATIONS];
+    fr_program_destroy(program);
+}
+
+static void test_every_second_product(void)
+{
+    fr_plan plan = layer_bf16_plan();
+    double none, every_second, low;
+    uint64_t kept_all, kept_half, kept_none;
+    plan.kernels = FR_KERNELS_EAGER;
+    again(&plan, &none, &kept_all);
+    CHECK_NEAR(none, 0.0, 0.0);
+    plan.recompute = FR_RECOMPUTE_SELECTIVE;
+    plan.recompute_parts = FR_RECOMPUTE_PART_PRODUCTS;
+    again(&plan, &every_second, &kept_half);
+    /* 16 x 128 tokens, 4 layers: k, attention's last, up. */
+    CHECK_NEAR(every_second, 2.0 * 2048 * 4 * (H * 160 + Q * H + H * F), 1e-12);
+    plan.precision = FR_DTYPE_FP8;
+    again(&plan, &low, &kept_none);
+    CHECK_NEAR(low, 2.0 * 2048 * 4 * (H * (Q + KV) + Q * H + H * 2 * F), 1e-12);
+    plan.precision = FR_DTYPE_BF16;
+    plan.recompute = FR_RECOMPUTE_FULL;
+    again(&plan, &none, &kept_none);
+    CHECK(kept_none < kept_half && kept_half < kept_all);
+}
+
+/* Schedules that run the gradients of weights apart. */
+static void test_split(void)
+{
+    static const uint32_t parts[] = {FR_RECOMPUTE_PART_PRODUCTS,
+                                     FR_RECOMPUTE_PART_NORM};
+    fr_model m = layer_model_llama();
+    fr_job job = layer_small_job();
+    for (int i = 0; i < 2 * FR_KERNELS_N; i++) {
+        fr_plan plan = layer_bf16_plan();
+        fr_err err = {0};
+        plan.pp = 2;
+        plan.schedule = FR_SCHEDULE_ZB_H1;
+        plan.kernels = (fr_kernel_set)(i / 2);
+        plan.recompute = FR_RECOMPUTE_SELECTIVE;
+        plan.recompute_parts = parts[i % 2];
+        fr_program *program = layer_lower(&m, &job, &plan);
+        if (program)
+            CHECK_OK(fr_program_check(program, NULL, &err), &err);
+        fr_program_destroy(program);
+    }
+}
+
+/* The CPU runtime's own plans have none of it. */
+static void test_executable(void)
+{
+    fr_model m = layer_model_llama();
+    fr_plan plan;
+    fr_plan_init(&plan);
+    plan.micro_batch = 2;
+    for (int k = 0; k < FR_KERNELS_N; k++) {
+        plan.kernels = (fr_kernel_set)k;
+        CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_fwd").bytes, 0.0, 0.0);
+        CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes, 0.0, 0.0);
+    }
+}
+
+CHECK_MAIN({"eager_llama", test_eager_llama},
+           {"compiled_llama", test_compiled_llama},
+           {"eager_gpt", test_eager_gpt}, {"fused", test_fused},
+           {"losses", test_losses},
+           {"every_second_product", test_every_second_product},
+           {"split", test_split}, {"executable", test_executable})
