@@ -72,6 +72,7 @@ static const fr_case_framework frameworks[] = {
     {.word = "megatron",
      .is_vocab_padded = true,
      .is_local_ddp = true,
+     .is_unfused = true, /* --use-flash-attn is off unless given */
      .gpt_dropout = 0.1},
     {.word = "foundry",
      .is_overlap = true,

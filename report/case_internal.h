@@ -20,6 +20,7 @@ typedef struct fr_case_framework {
     fr_cp_kind cp_kind;
     bool is_local_ddp;          /* only "DDP-impl=torch" overlaps */
     bool has_sequence_parallel; /* on with tp where nothing is said */
+    bool is_unfused;            /* attention, where nothing is said */
     fr_kernel_set kernels;      /* COMPILED where the row says so */
     fr_flash_kind flash_kind;
     bool is_loss_fused;

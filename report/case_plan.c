@@ -286,7 +286,8 @@ static void read_switches(const fr_case *row, const fr_case_framework *how,
     int is_flash = fr_case_parse_flash(row->field[FR_CASE_FLASH_ATTN]);
     int is_sp = fr_case_parse_switch(row->field[FR_CASE_SP]);
     if (is_flash < 0) /* it came with the A100: arXiv 2205.14135 */
-        is_flash = !fr_case_has(row->field[FR_CASE_GPU], "V100");
+        is_flash =
+            !how->is_unfused && !fr_case_has(row->field[FR_CASE_GPU], "V100");
     if (is_sp < 0)
         is_sp = how->has_sequence_parallel;
     plan->is_flash = is_flash == 1;
