@@ -291,7 +291,7 @@ bench-sim: bench-programs
 	@$(call run_script,bench/sim.sh)
 bench-tuner: bench-programs
 	@$(call run_script,bench/tuner.sh)
-validate: bench-programs
+validate: bench-programs $(BUILD)/tests/contract/test_scaling
 	@$(call run_script,tests/validate/run.sh)
 # The constants of cost_models/gpu_constants.c, from measured kernels.
 .PHONY: fit-gpu

@@ -66,6 +66,8 @@
     X(SYNC_METHOD, "sync_method")                                              \
     X(DATA, "data")                                                            \
     X(BATCH_PER_GPU, "batch_per_gpu")                                          \
+    X(GLOBAL_BATCH, "global_batch")                                            \
+    X(PHASE_SAMPLES, "phase_samples_m")                                        \
     X(PEAK_MEM_GB, "peak_mem_gb")                                              \
     X(PEAK_MEM_GIB, "peak_mem_gib")                                            \
     X(MEM_KIND, "mem_kind")                                                    \

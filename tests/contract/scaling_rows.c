@@ -65,7 +65,8 @@ static fr_dtype precision_of(const char *text)
  * are replicas and no NCCL the place where copies are added, is the CPU or the
  * GPUs.  Horovod fuses up to 64 MB (docs/tensor-fusion.rst).  Once per
  * accumulated step: in one piece after the last backward, in fp16 where
- * training is (NVIDIA's BERT, --allreduce_post_accumulation_fp16).
+ * training is (NVIDIA's BERT, --allreduce_post_accumulation_fp16); DeepSpeed
+ * without ZeRO does so, too (runtime/engine.py, buffered_allreduce_fallback).
  */
 static void set_exchange(const fr_case *row, fr_plan *plan)
 {
@@ -84,7 +85,8 @@ static void set_exchange(const fr_case *row, fr_plan *plan)
     if (has(row, FR_CASE_FRAMEWORK, "Horovod") ||
         has(row, FR_CASE_SYNC_METHOD, "Horovod"))
         plan->bucket_bytes = 64 * 1024 * 1024;
-    if (has(row, FR_CASE_SYNC_METHOD, "once per accumulated step")) {
+    if (has(row, FR_CASE_SYNC_METHOD, "once per accumulated step") ||
+        has(row, FR_CASE_FRAMEWORK, "DeepSpeed")) {
         plan->is_overlap = false;
         plan->bucket_bytes = 0;
     }
@@ -92,41 +94,94 @@ static void set_exchange(const fr_case *row, fr_plan *plan)
         plan->grad_dtype = FR_DTYPE_F16;
 }
 
-bool scaling_setup_of(const fr_case *row, const char *model, int64_t n_gpus,
+/* The i-th part of "64 (seq128) / 8 (seq512)"; "" when there are fewer. */
+static const char *part(const char *text, int i)
+{
+    for (; i > 0 && *text != '\0'; i--) {
+        text += strcspn(text, "/");
+        text += strspn(text, "/ ");
+    }
+    return text;
+}
+
+int scaling_n_phases(const fr_case *row)
+{
+    int n = 1;
+    while (*part(row->field[FR_CASE_PHASE_SAMPLES], n) != '\0')
+        n++;
+    return n;
+}
+
+double scaling_phase_samples(const fr_case *row, int i_phase)
+{
+    const char *text = row->field[FR_CASE_PHASE_SAMPLES];
+    return *text != '\0' ? 1e6 * strtod(part(text, i_phase), NULL) : 1;
+}
+
+/* "64K" */
+static int64_t count_of(const char *text)
+{
+    char *end;
+    int64_t n = strtol(text, &end, 10);
+    return *end == 'K' ? 1024 * n : n;
+}
+
+/* As many as the row accumulates, else as its global batch has. */
+static int64_t global_batch_of(const fr_case *row, int i_phase, int64_t n_gpus,
+                               int64_t batch)
+{
+    const char *accumulated = row->field[FR_CASE_GRAD_ACCUM];
+    int64_t global = count_of(part(row->field[FR_CASE_GLOBAL_BATCH], i_phase));
+    double n_times = 1;
+    if (*accumulated != '\0')
+        n_times = strtod(accumulated, NULL);
+    else if (global > 0 && global % (batch * n_gpus) == 0)
+        n_times = (double)(global / (batch * n_gpus));
+    return batch * n_gpus * (int64_t)(n_times + 0.5);
+}
+
+/* "128", or where a phase says it "64 (seq128)". */
+static int64_t seq_of(const fr_case *row, int i_phase)
+{
+    const char *said =
+        strstr(part(row->field[FR_CASE_BATCH_PER_GPU], i_phase), "(seq");
+    return said != NULL ? strtol(said + strlen("(seq"), NULL, 10)
+                        : strtol(row->field[FR_CASE_SEQ], NULL, 10);
+}
+
+bool scaling_setup_of(const fr_case *row, const scaling_ask *ask,
                       scaling_setup *out, char *why, size_t n_why)
 {
     const char *const *f = row->field;
-    const char *name = FIND(models, model), *node = FIND(nodes, f[FR_CASE_GPU]);
-    char *end = NULL;
-    long batch = strtol(f[FR_CASE_BATCH_PER_GPU], &end, 10);
+    const char *name = FIND(models, ask->model);
+    const char *node = FIND(nodes, f[FR_CASE_GPU]);
+    int64_t batch = count_of(part(f[FR_CASE_BATCH_PER_GPU], ask->i_phase));
     int64_t per_node = strtol(f[FR_CASE_GPUS_PER_NODE], NULL, 10);
-    double n_accumulated =
-        f[FR_CASE_GRAD_ACCUM][0] ? strtod(f[FR_CASE_GRAD_ACCUM], NULL) : 1;
     bool is_list = name == NULL || strcmp(name, "bert-large") != 0;
 
-    if (name == NULL || node == NULL) {
-        snprintf(why, n_why, "no such %s", name == NULL ? "model" : "node");
-        return false;
-    }
-    if (batch < 1 || *end != '\0') {
-        snprintf(why, n_why, "batch per GPU '%s'", f[FR_CASE_BATCH_PER_GPU]);
+    if (name == NULL || node == NULL || batch < 1) {
+        snprintf(why, n_why, "%s",
+                 name == NULL   ? "a model that is not there"
+                 : node == NULL ? "a node that is not there"
+                                : "no batch per GPU");
         return false;
     }
     snprintf(out->model, sizeof out->model, "%s", name);
     snprintf(out->cluster, sizeof out->cluster, "%s:%d", node,
-             (int)((n_gpus + per_node - 1) / per_node));
+             (int)((ask->n_gpus + per_node - 1) / per_node));
     fr_plan_init(&out->plan);
-    out->plan.dp = (int32_t)n_gpus;
+    out->plan.dp = (int32_t)ask->n_gpus;
     out->plan.micro_batch = batch;
     out->plan.precision = precision_of(f[FR_CASE_PRECISION]);
-    if (!is_list)
+    if (!is_list && !has(row, FR_CASE_FRAMEWORK, "DeepSpeed"))
         out->plan.kernels = FR_KERNELS_EAGER;
     set_exchange(row, &out->plan);
     fr_job_init(&out->job);
     out->job.optimizer = is_list ? FR_OPTIMIZER_SGD : FR_OPTIMIZER_LAMB;
     out->job.clip_norm = is_list ? 0 : 1;
     out->job.dropout = is_list ? 0 : 0.1;
-    out->job.seq = is_list ? 1 : strtol(f[FR_CASE_SEQ], NULL, 10);
-    out->job.global_batch = batch * n_gpus * (int64_t)(n_accumulated + 0.5);
+    out->job.seq = is_list ? 1 : seq_of(row, ask->i_phase);
+    out->job.global_batch =
+        global_batch_of(row, ask->i_phase, ask->n_gpus, batch);
     return true;
 }
