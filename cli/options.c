@@ -84,6 +84,12 @@ const char *fr_choice_cp_kind(int i)
     return i < FR_CP_N ? fr_cp_kind_name((fr_cp_kind)i) : NULL;
 }
 
+const char *fr_choice_dispatch(int i)
+{
+    return i < FR_DISPATCH_N ? fr_dispatch_kind_name((fr_dispatch_kind)i)
+                             : NULL;
+}
+
 const char *fr_choice_flash_kind(int i)
 {
     return i < FR_FLASH_N ? fr_flash_kind_name((fr_flash_kind)i) : NULL;

@@ -28,6 +28,7 @@ const char *fr_choice_rank_order(int i);
 const char *fr_choice_collective(int i);
 const char *fr_choice_server_place(int i);
 const char *fr_choice_cp_kind(int i);
+const char *fr_choice_dispatch(int i);
 const char *fr_choice_flash_kind(int i);
 const char *fr_choice_kernels(int i);
 const char *fr_choice_optimizer(int i);
@@ -128,6 +129,8 @@ const char *fr_choice_search(int i);
       "how context-parallel ranks exchange keys and values")                   \
     X(ETP, "etp", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,                          \
       "ranks that split one expert, 0: tp")                                    \
+    X(EXPERT_DISPATCH, "expert-dispatch", 0, CHOICE, "NAME", PLAN,             \
+      fr_choice_dispatch, 0, 0, "how tokens get to their experts")             \
     X(EXPERT_IMBALANCE, "expert-imbalance", 0, REAL, "X", PLAN, 0, 1, 1e6,     \
       "tokens of the busiest expert-parallel rank over the mean")              \
     X(OFFLOAD_OPTIMIZER, "offload-optimizer", 0, FLAG, 0, PLAN, 0, 0, 0,       \

@@ -163,6 +163,9 @@ static void apply_names(const fr_cli *cli, fr_plan *plan, unsigned *pins)
         plan->kernels = (fr_kernel_set)v[FR_OPT_KERNELS].count;
     if (fr_cli_has(cli, FR_OPT_CP_KIND))
         plan->cp_kind = (fr_cp_kind)v[FR_OPT_CP_KIND].count;
+    if (fr_cli_has(cli, FR_OPT_EXPERT_DISPATCH))
+        plan->expert_dispatch =
+            (fr_dispatch_kind)v[FR_OPT_EXPERT_DISPATCH].count;
     if (fr_cli_has(cli, FR_OPT_EXPERT_IMBALANCE))
         plan->expert_imbalance = v[FR_OPT_EXPERT_IMBALANCE].real;
     if (fr_cli_has(cli, FR_OPT_OFFLOAD_ACTIVATIONS))

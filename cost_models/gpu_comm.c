@@ -175,7 +175,9 @@ fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,
     fr_nccl_ask ask = {.op = (fr_op)instr->op,
                        .wanted = is_given ? (fr_collective_kind)instr->algorithm
                                           : FR_COLLECTIVE_AUTO,
-                       .n_bytes = (double)fr_instr_payload_bytes(instr)};
+                       .n_bytes = (double)fr_instr_payload_bytes(instr),
+                       .far_share =
+                           instr->op == FR_OP_ALL_TO_ALL ? instr->scalar : 0.0};
     fr_nccl_time time;
 
     if (fr_is_by_server(instr))

@@ -12,6 +12,7 @@ typedef struct question {
     const fr_group_links *links;
     fr_op op;
     double bytes;
+    double far_share; /* 1: all */
     double n, n_nodes, k;
     fr_nccl_wire wire; /* inside a node */
 } question;
@@ -323,15 +324,16 @@ static fr_nccl_time pairs_time(const question *q)
     fr_nccl_time time = {
         .protocol = protocol_names[FR_NCCL_SIMPLE],
         .latency_s = q->fit->launch_s + fr_nccl_ring_base_s[FR_NCCL_SIMPLE],
-        .net_bytes = n_far * each,
-        .port_bytes = n_near * each,
+        .net_bytes = n_far * each * q->far_share,
+        /* What is sent once to a node is handed on inside of it. */
+        .port_bytes = (n_near + n_far * (1.0 - q->far_share)) * each,
     };
 
     if (q->fabric->kind == FR_INTRA_NVLINK) /* shares are in its rates */
         port_Bps = q->links->line_Bps;
     /* Eight peers go side by side. */
-    time.latency_s += fmin(n_near, 7.0) * step_s +
-                      fmax(n_near - 7.0, 0.0) / 8.0 * step_s;
+    time.latency_s +=
+        fmin(n_near, 7.0) * step_s + fmax(n_near - 7.0, 0.0) / 8.0 * step_s;
     /* Between neighbours in a node the copy engines do it, without a kernel
      * (Transformer Engine's userbuffers, PyTorch's symmetric memory). */
     if (q->op == FR_OP_SHIFT && n_far == 0.0)
@@ -430,6 +432,7 @@ bool fr_nccl_time_of(const fr_gpu_fabric *fabric, const fr_group_links *links,
         .links = links,
         .op = ask->op,
         .bytes = fmax(ask->n_bytes, 1.0),
+        .far_share = ask->far_share > 0.0 ? ask->far_share : 1.0,
         .n = (double)links->n,
         .n_nodes = (double)links->n_nodes,
         .k = links->per_node,

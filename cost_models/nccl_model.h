@@ -27,6 +27,8 @@ typedef struct fr_nccl_ask {
     fr_collective_kind wanted; /* AUTO: what NCCL takes.  Algorithms that
                                   NCCL does not have for it: AUTO, too */
     double n_bytes;            /* fr_instr_payload_bytes */
+    double far_share;          /* all-to-all: of what goes to other nodes, the
+                                  share that is sent; 0: all */
 } fr_nccl_ask;
 
 typedef struct fr_nccl_time {

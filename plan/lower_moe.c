@@ -11,6 +11,8 @@
  */
 #include "plan/lower_block.h"
 
+#include <math.h>
+
 /* Where forward has put what backward reads. */
 typedef struct moe_place {
     fr_ref in;          /* operand of the experts' first product */
@@ -77,6 +79,32 @@ static void permute(lower_context *context, fr_op op, int64_t from, int64_t to,
     instr->ref[1] = dst;
 }
 
+/*
+ * Of the copies of a token that go to experts on other nodes, how many travel:
+ * one for each such node.  With k experts spread evenly over n nodes, (n-1)
+ * (1 - (1 - 1/n)^k) nodes are met against k (n-1)/n copies.
+ */
+static double far_share(lower_context *context)
+{
+    const fr_plan *plan = context->plan;
+    const fr_placement *placement = context->placement;
+    double k = (double)context->model->n_experts_per_token, n = 1;
+    if (plan->expert_dispatch != FR_DISPATCH_BY_NODE || !placement ||
+        !placement->node_of_rank)
+        return 0;
+    int64_t *ranks = malloc((size_t)fr_plan_world(plan) * sizeof *ranks);
+    if (!ranks) {
+        context->is_out_of_memory = true;
+        return 0;
+    }
+    int64_t n_group = fr_plan_group(plan, 0, FR_AXIS_EP, ranks, NULL);
+    for (int64_t i = 1; i < n_group; i++)
+        n += placement->node_of_rank[ranks[i]] !=
+             placement->node_of_rank[ranks[i - 1]];
+    free(ranks);
+    return n > 1 ? n * (1 - pow(1 - 1 / n, k)) / k : 0;
+}
+
 static void exchange(lower_context *context, fr_op op, fr_axis axis,
                      int64_t rows, fr_ref src, fr_ref dst)
 {
@@ -85,6 +113,8 @@ static void exchange(lower_context *context, fr_op op, fr_axis axis,
         (uint64_t)(rows * context->shape.hidden));
     instr->ref[0] = src;
     instr->ref[1] = dst;
+    if (op == FR_OP_ALL_TO_ALL)
+        instr->scalar = far_share(context);
 }
 
 /* Do ranks that split an expert have to gather each other's tokens? */

@@ -216,7 +216,8 @@ typedef struct fr_step_scalars {
  *                (parameter servers: dim n, servers, place)
  * REDUCE_SCATTER dim n (total)            ref src[n], dst[n/group]
  * ALL_GATHER     dim n (total)            ref src[n/group], dst[n]
- * ALL_TO_ALL     dim n (total)            ref src[n], dst[n]
+ * ALL_TO_ALL     dim n (total); scalar: share of what goes to other nodes
+ *                that is sent, 0: all of it            ref src[n], dst[n]
  * BROADCAST      dim n, root              ref src, dst
  * BARRIER
  * In place scatter and gather: src (dst) sharded inside the other one.

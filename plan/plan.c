@@ -48,7 +48,8 @@ static const char *const collective_names[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_PAIRWISE] = "pairwise",
     [FR_COLLECTIVE_PARAMETER_SERVER] = "parameter-server",
 };
-static const char *const server_places[FR_SERVER_N] = {"host", "worker", "device"};
+static const char *const server_places[FR_SERVER_N] = {"host", "worker",
+                                                       "device"};
 
 static const char *const cp_names[FR_CP_N] = {
     [FR_CP_RING] = "ring",
@@ -66,6 +67,11 @@ static const char *const kernel_set_names[FR_KERNELS_N] = {
     [FR_KERNELS_FUSED] = "fused",
     [FR_KERNELS_COMPILED] = "compiled",
     [FR_KERNELS_EAGER] = "eager",
+};
+
+static const char *const dispatch_names[FR_DISPATCH_N] = {
+    [FR_DISPATCH_ALL_TO_ALL] = "all-to-all",
+    [FR_DISPATCH_BY_NODE] = "by-node",
 };
 
 static const char *name_at(const char *const *names, int n, unsigned i)
@@ -139,6 +145,16 @@ int fr_flash_kind_find(const char *name)
 int fr_kernel_set_find(const char *name)
 {
     return find_name(kernel_set_names, FR_KERNELS_N, name);
+}
+
+const char *fr_dispatch_kind_name(fr_dispatch_kind kind)
+{
+    return name_at(dispatch_names, FR_DISPATCH_N, kind);
+}
+
+int fr_dispatch_kind_find(const char *name)
+{
+    return find_name(dispatch_names, FR_DISPATCH_N, name);
 }
 
 int fr_recompute_find(const char *name)
@@ -323,6 +339,8 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, " tp-overlap");
     if (plan->cp_kind != plain.cp_kind)
         add(t, " cp-%s", fr_cp_kind_name(plan->cp_kind));
+    if (plan->expert_dispatch != plain.expert_dispatch)
+        add(t, " %s", fr_dispatch_kind_name(plan->expert_dispatch));
     if (plan->etp != plain.etp)
         add(t, " etp%d", plan->etp);
     if (plan->expert_imbalance != plain.expert_imbalance)

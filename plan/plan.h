@@ -46,6 +46,14 @@ typedef enum fr_kernel_set {
     FR_KERNELS_N
 } fr_kernel_set;
 
+/* How tokens get to their experts. */
+typedef enum fr_dispatch_kind {
+    FR_DISPATCH_ALL_TO_ALL, /* a copy for each expert */
+    FR_DISPATCH_BY_NODE, /* one copy for each node, which hands it on (DeepEP:
+                            DeepSeek-V3, arXiv 2412.19437, section 3.2.2) */
+    FR_DISPATCH_N
+} fr_dispatch_kind;
+
 /* How context-parallel ranks see each other's keys and values. */
 typedef enum fr_cp_kind {
     FR_CP_RING, /* kv blocks go round beside attention (arXiv 2310.01889) */
@@ -97,8 +105,8 @@ typedef enum fr_collective_kind {
     FR_COLLECTIVE_NVLS,         /* the switch adds; GPUs only */
     FR_COLLECTIVE_PAIRWISE,     /* all-to-all, one partner after the other */
     FR_COLLECTIVE_PARAMETER_SERVER, /* servers add; see fr_server_place */
-    FR_COLLECTIVE_SHIFT,        /* one step of a ring: no reduction, lowering
-                                   alone uses it */
+    FR_COLLECTIVE_SHIFT, /* one step of a ring: no reduction, lowering
+                            alone uses it */
     FR_COLLECTIVE_N
 } fr_collective_kind;
 
@@ -150,7 +158,8 @@ typedef struct fr_plan {
                                runtime can train it */
     bool is_tp_overlap;     /* TP collectives in pieces beside products */
     fr_cp_kind cp_kind;
-    int32_t etp;                 /* ranks that split one expert; 0: tp */
+    int32_t etp; /* ranks that split one expert; 0: tp */
+    fr_dispatch_kind expert_dispatch;
     double expert_imbalance;     /* busiest rank's tokens over the mean, >= 1 */
     bool is_optimizer_offloaded; /* state and step on the host */
     double activation_offload_frac; /* of what forward keeps, 0..1 */
@@ -217,6 +226,7 @@ const char *fr_compressor_kind_name(fr_compressor_kind kind);
 const char *fr_collective_kind_name(fr_collective_kind kind);
 const char *fr_server_place_name(fr_server_place place);
 const char *fr_cp_kind_name(fr_cp_kind kind);
+const char *fr_dispatch_kind_name(fr_dispatch_kind kind);
 const char *fr_flash_kind_name(fr_flash_kind kind);
 const char *fr_kernel_set_name(fr_kernel_set kernels);
 /* -1 when the name is unknown. */
@@ -227,6 +237,7 @@ int fr_compressor_kind_find(const char *name);
 int fr_collective_kind_find(const char *name);
 int fr_server_place_find(const char *name);
 int fr_cp_kind_find(const char *name);
+int fr_dispatch_kind_find(const char *name);
 int fr_flash_kind_find(const char *name);
 int fr_kernel_set_find(const char *name);
 

@@ -48,6 +48,7 @@ NAMING(fr_collective_kind_name, fr_collective_kind)
 NAMING(fr_server_place_name, fr_server_place)
 NAMING(fr_rank_order_name, fr_rank_order)
 NAMING(fr_cp_kind_name, fr_cp_kind)
+NAMING(fr_dispatch_kind_name, fr_dispatch_kind)
 NAMING(fr_flash_kind_name, fr_flash_kind)
 NAMING(fr_kernel_set_name, fr_kernel_set)
 NAMING(fr_dtype_name, fr_dtype)
@@ -64,6 +65,8 @@ static const naming collectives = {name_of_fr_collective_kind_name,
 static const naming server_places = {name_of_fr_server_place_name, FR_SERVER_N};
 static const naming flash_kinds = {name_of_fr_flash_kind_name, FR_FLASH_N};
 static const naming kernel_sets = {name_of_fr_kernel_set_name, FR_KERNELS_N};
+static const naming dispatch_kinds = {name_of_fr_dispatch_kind_name,
+                                      FR_DISPATCH_N};
 static const naming cp_kinds = {name_of_fr_cp_kind_name, FR_CP_N};
 static const naming orders = {name_of_fr_rank_order_name, FR_RANK_ORDER_N};
 static const naming dtypes = {name_of_fr_dtype_name, FR_DTYPE_N};
@@ -113,6 +116,7 @@ static const field plan_fields[] = {
     PLAN("tp_overlap", BOOL, is_tp_overlap),
     PLAN_NAME("cp_kind", cp_kind, &cp_kinds),
     PLAN("etp", I32, etp),
+    PLAN_NAME("expert_dispatch", expert_dispatch, &dispatch_kinds),
     PLAN("expert_imbalance", DOUBLE, expert_imbalance),
     PLAN("offload_optimizer", BOOL, is_optimizer_offloaded),
     PLAN("offload_activations", DOUBLE, activation_offload_frac),

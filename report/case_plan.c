@@ -218,6 +218,8 @@ static void read_overlap(const fr_case *row, const fr_case_framework *how,
     plan->is_overlap |= plan->zero_stage == 3;
     plan->is_gather_overlap = how->is_gather_overlap || plan->zero_stage == 3;
     plan->is_tp_overlap = how->is_tp_overlap;
+    if (fr_case_has(other, "deepep") || fr_case_has(other, "hybridep"))
+        plan->expert_dispatch = FR_DISPATCH_BY_NODE;
     if (fr_case_has(other, "async tp") || fr_case_has(other, "asynctp"))
         plan->is_tp_overlap = true;
     if (grad >= 0)
