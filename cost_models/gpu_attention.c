@@ -51,12 +51,25 @@ static double computed_keys(const fr_gpu_attention *a)
     return fmin(all, mean_keys(a) + extra);
 }
 
+/* FlashAttention of 2022 was measured on Ampere; on what came later its
+ * instructions fare as those of FlashAttention-2 do. */
+static double later_share(const fr_gpu_model *model, const fr_gpu_attention *a)
+{
+    const double *rate = model->constants->attention_rate[a->is_backward];
+    bool is_later = a->kind == FR_GPU_ATTENTION_FIRST &&
+                    model->attention != FR_GPU_ATTENTION_SYNC;
+
+    return is_later ? rate[FR_GPU_ATTENTION_LATER] / rate[FR_GPU_ATTENTION_SYNC]
+                    : 1.0;
+}
+
 static double pair_s(const fr_gpu_model *model, const fr_gpu_attention *a)
 {
     const fr_gpu_constants *c = model->constants;
     double qk = (double)a->qk_dim, v = (double)a->v_dim;
-    double rate =
-        model->flops[a->math] * c->attention_rate[a->is_backward][a->kind];
+    double rate = model->flops[a->math] *
+                  c->attention_rate[a->is_backward][a->kind] *
+                  later_share(model, a);
     double core_s = c->attention_core_s[a->kind];
     double flop = 2.0 * (qk + v);
 

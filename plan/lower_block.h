@@ -226,6 +226,8 @@ void lower_besides_core(lower_context *context, bool is_backward);
 void lower_besides_scaling(lower_context *context, int64_t n, bool is_again);
 void lower_besides_activation(lower_context *context, bool is_backward,
                               int64_t n);
+/* Gradients of n parameters on their way into what FSDP reduces. */
+void lower_besides_shards(lower_context *context, uint64_t n);
 void lower_besides_parts(lower_context *context, int64_t n, int n_parts);
 /* The loss reads logits as they are, without a copy in float32. */
 bool lower_is_loss_narrow(const lower_context *context);

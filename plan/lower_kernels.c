@@ -26,6 +26,10 @@
  *   unfused       context_layer.permute().contiguous() (Megatron-LM)
  *   SwiGLU        F.silu and a product; Llama's projections are apart, so that
  *                 the gradients of their input are added
+ *   gradients     FSDP's flat parameters are split into views: autograd puts
+ *                 their gradients side by side again (_flat_param.py), FSDP2
+ *                 copies them to what it reduces (foreach_reduce); both in the
+ *                 dtype of the reduction, which is not that of the products
  *   loss          vocab_parallel_cross_entropy: float(), max, -=, exp, sum,
  *                 div_, mul_ and back; F.cross_entropy of float() logits:
  *                 log_softmax in three passes, nll_loss' zeros, backward in two
@@ -223,6 +227,19 @@ void lower_besides_parts(lower_context *context, int64_t n, int n_parts)
     bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
     besides(context, n * w * (n_parts - 1) * (is_eager ? 3 : 1),
             is_eager ? n_parts - 1 : 1, (uint64_t)(n * w));
+}
+
+void lower_besides_shards(lower_context *context, uint64_t n)
+{
+    const int64_t w = width(context);
+    const fr_dtype grad = context->plan->grad_dtype;
+    if (!is_pytorch(context) || context->plan->zero_stage < 2)
+        return;
+    /* Side by side, then cast to what is reduced. */
+    int64_t g = grad == fr_plan_storage_dtype(context->plan)
+                    ? 0
+                    : w + (int64_t)fr_dtype_bytes(grad);
+    besides(context, (int64_t)n * (2 * w + g), g > 0 ? 2 : 1, 0);
 }
 
 bool lower_is_loss_narrow(const lower_context *context)

@@ -223,6 +223,7 @@ static void activate(lower_context *context, int64_t rows, int64_t ffn,
     fr_instr *instr = lower_activation(context, false, rows, ffn);
     instr->ref[0] = fc1;
     instr->ref[1] = act;
+    lower_besides_activation(context, false, rows * ffn);
 }
 
 /* The operand of the shared expert's first product: whole rows. */
@@ -365,6 +366,7 @@ static void activate_backward(lower_context *context, int64_t rows, int64_t ffn,
     instr->ref[0] = dact;
     instr->ref[1] = fc1;
     instr->ref[2] = dfc1;
+    lower_besides_activation(context, true, rows * ffn);
 }
 
 static void experts_backward(lower_context *context, const lower_kind *kind,

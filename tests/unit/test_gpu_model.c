@@ -227,6 +227,23 @@ static void test_attention_shapes(void)
     CHECK(seconds(&model, full) > 1.2 * seconds(&model, causal));
 }
 
+/* The second is 1.7 to 3 times as fast as the first (arXiv 2307.08691, section
+ * 4.1), with the same instructions wherever both run. */
+static void test_first_flash_attention(void)
+{
+    static const char *const ids[] = {"a100-sxm-80g", "h100-sxm"};
+    for (int i = 0; i < 4; i++) {
+        fr_gpu_model model = model_of(ids[i / 2]);
+        fr_instr first = attention(i % 2 ? FR_OP_ATTN_BWD : FR_OP_ATTN_FWD, 2,
+                                   8192, 32, 128, 0);
+        fr_instr second = first;
+        first.algorithm = FR_FLASH_1;
+        second.algorithm = FR_FLASH_2;
+        double ratio = seconds(&model, first) / seconds(&model, second);
+        CHECK(ratio > 1.5 && ratio < 3.0);
+    }
+}
+
 static void test_gradients_of_weights(void)
 {
     fr_gpu_model model = model_of("h100-sxm");
@@ -328,6 +345,7 @@ CHECK_MAIN({"more work takes longer", test_more_work_takes_longer},
            {"better device is not slower", test_better_device_is_not_slower},
            {"waves show", test_waves_show},
            {"attention shapes", test_attention_shapes},
+           {"first flash attention", test_first_flash_attention},
            {"gradients of weights", test_gradients_of_weights},
            {"sources", test_sources}, {"all operations", test_all_operations},
            {"generations", test_generations})
