@@ -114,7 +114,8 @@ static fr_status predict_stage(const fr_program *program, const fr_class *klass,
     fr_gpu_workspaces spaces =
         fr_gpu_workspaces_of(&program->plan, &program->model, device);
     FR_TRY(live_peak(klass, out, &live_bytes, err));
-    FR_TRY(fr_class_reserve_beside(klass, spaces.n_bytes, spaces.n, &use, err));
+    FR_TRY(fr_class_reserve_beside(program, klass, spaces.n_bytes, spaces.n,
+                                   &use, err));
     out->allocated_bytes = use.allocated_bytes;
     out->reserved_bytes = use.reserved_bytes;
     out->device_bytes = use.reserved_bytes + besides_bytes;
