@@ -180,7 +180,10 @@ static fr_status predict_gpus(const fr_replay_context *context,
                               fr_prediction *out, fr_err *err)
 {
     const fr_program *program = context->layout.program;
-    fr_gpu_memory besides = fr_gpu_memory_besides(&program->plan);
+    fr_gpu_memory besides = fr_gpu_memory_besides(
+        &program->plan,
+        fr_cluster_device(context->layout.cluster,
+                          fr_rank_layout_node(&context->layout, 0)));
     fr_stage_memory *stages = calloc(program->n_classes + 1, sizeof *stages);
     if (stages == NULL)
         return fr_fail_no_memory(err);
