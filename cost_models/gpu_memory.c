@@ -6,12 +6,15 @@
 #define MIB ((uint64_t)1 << 20)
 
 static const double context_bytes = 500e6;
+static const double volta_context_bytes = 1113.0 * 1048576;
 static const double nccl_pair_bytes = 342e6, nccl_group_bytes = 392e6;
 /* Both figures spread by a factor of 1.5 to 2 between versions. */
 static const double spread_rel_err = 0.3;
 
-fr_gpu_memory fr_gpu_memory_besides(const fr_plan *plan)
+fr_gpu_memory fr_gpu_memory_besides(const fr_plan *plan,
+                                    const fr_device_type *device)
 {
+    bool is_volta = fr_gpu_generation_of(device) == FR_GPU_VOLTA;
     int64_t n_data = (int64_t)plan->dp * plan->cp;
     int64_t n_stage = n_data * plan->tp;
     int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
@@ -33,9 +36,11 @@ fr_gpu_memory fr_gpu_memory_besides(const fr_plan *plan)
         if (groups[i] > 1)
             nccl_bytes += groups[i] == 2 ? nccl_pair_bytes : nccl_group_bytes;
     }
-    return (fr_gpu_memory){.context_bytes = (uint64_t)context_bytes,
-                           .nccl_bytes = (uint64_t)nccl_bytes,
-                           .rel_err = spread_rel_err};
+    return (fr_gpu_memory){
+        .context_bytes =
+            (uint64_t)(is_volta ? volta_context_bytes : context_bytes),
+        .nccl_bytes = (uint64_t)nccl_bytes,
+        .rel_err = spread_rel_err};
 }
 
 static uint64_t cublas_bytes(fr_gpu_generation generation)

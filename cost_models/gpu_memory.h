@@ -28,7 +28,9 @@ typedef struct fr_gpu_workspaces {
  * Of one rank of the plan.  Facts:
  *   context   about 300 MB with CUDA >= 11.7, which loads kernels as they are
  *             used, more than 1 GB before (pytorch/pytorch #107667); 543 MiB
- *             per process on an A100 with CUDA 11.5 (#81257)
+ *             per process on an A100 with CUDA 11.5 (#81257).  Volta is of
+ *             the time before: 1113 MiB on a V100 with one element on it
+ *             (bigscience-workshop/bigscience, experiments/tr3m-1B3.md)
  *   NCCL      per communicator 342 MB with 2 GPUs, 392 MB with 8 (measured for
  *             aiconfigurator's systems files, 2025); 544 MB with 2 and 688 MB
  *             with 3 or 4 A100 in 2023 (NVIDIA/nccl #964).  Ranks that only
@@ -36,7 +38,8 @@ typedef struct fr_gpu_workspaces {
  *             per connection.
  * A rank has a communicator for each axis with more than one rank.
  */
-fr_gpu_memory fr_gpu_memory_besides(const fr_plan *plan);
+fr_gpu_memory fr_gpu_memory_besides(const fr_plan *plan,
+                                    const fr_device_type *device);
 
 /*
  * Workspaces of a rank on `device`:

@@ -171,11 +171,16 @@ static bool give_back(allocator *a, uint32_t i)
     return list_free(a, i);
 }
 
-/* Blocks by first and by last call: lists begin at heads[call]. */
+/*
+ * Blocks by first and by last call: lists begin at heads[call].  Block i is
+ * allocated as tensors first_tensor[i] up to first_tensor[i + 1].
+ */
 typedef struct lifetimes {
     uint32_t *first, *last;           /* [n_calls + 1] */
     uint32_t *next_first, *next_last; /* [n_blocks] */
-    uint32_t *piece_of;               /* [n_blocks] */
+    uint32_t *first_tensor;           /* [n_blocks + 1] */
+    fr_vec(uint64_t) tensors;         /* bytes */
+    uint32_t *piece_of;               /* [tensors] */
 } lifetimes;
 
 static void release_lifetimes(lifetimes *l)
@@ -184,22 +189,87 @@ static void release_lifetimes(lifetimes *l)
     free(l->last);
     free(l->next_first);
     free(l->next_last);
+    free(l->first_tensor);
+    fr_vec_release(&l->tensors);
     free(l->piece_of);
 }
 
-static bool list_lifetimes(const fr_class *klass, lifetimes *l)
+/* Adds `at` to cuts[0..n), which are sorted and differ. */
+static int add_cut(uint64_t *cuts, int n, uint64_t at)
+{
+    int i = n;
+    while (i > 0 && cuts[i - 1] > at)
+        i--;
+    if (i > 0 && cuts[i - 1] == at)
+        return n;
+    memmove(&cuts[i + 1], &cuts[i], (size_t)(n - i) * sizeof *cuts);
+    cuts[i] = at;
+    return n + 1;
+}
+
+/* Where the tensors of a block begin, as the call sees it that makes them. */
+static int find_cuts(const fr_program *program, const fr_class *klass,
+                     const fr_block *block, uint64_t *cuts, int n_max)
+{
+    int n = add_cut(cuts, 0, 0);
+    const fr_call *call = &klass->calls[block->first_call];
+    const fr_segment *segment = &program->segments[call->i_segment];
+    for (uint32_t i = 0; i < segment->n_instrs; i++) {
+        const fr_instr *instr = &program->instrs[segment->first_instr + i];
+        for (int k = 0; k < FR_INSTR_REFS && n < n_max; k++) {
+            const fr_ref *ref = &instr->ref[k];
+            uint64_t at = call->base_bytes[ref->space] + ref->offset_bytes;
+            bool is_many = ref->space == FR_SPACE_TEMP ||
+                           ref->space == FR_SPACE_SAVED ||
+                           ref->space == FR_SPACE_CARRY;
+            if (is_many && at >= block->offset_bytes &&
+                at - block->offset_bytes < block->n_bytes)
+                n = add_cut(cuts, n, at - block->offset_bytes);
+        }
+    }
+    return n;
+}
+
+static bool list_tensors(const fr_program *program, const fr_class *klass,
+                         uint32_t i_block, lifetimes *l)
+{
+    enum { MAX_CUTS = 64 };
+    uint64_t cuts[MAX_CUTS + 1];
+    const fr_block *block = &klass->blocks[i_block];
+    int n = 1;
+    cuts[0] = 0;
+    if (program != NULL && !block->is_persistent &&
+        block->first_call < klass->n_calls)
+        n = find_cuts(program, klass, block, cuts, MAX_CUTS);
+    cuts[n] = block->n_bytes;
+    l->first_tensor[i_block] = (uint32_t)l->tensors.n;
+    for (int i = 0; i < n; i++)
+        if (fr_vec_push(&l->tensors, cuts[i + 1] - cuts[i]) != FR_OK)
+            return false;
+    return true;
+}
+
+static bool list_lifetimes(const fr_program *program, const fr_class *klass,
+                           lifetimes *l)
 {
     size_t n_calls = klass->n_calls + 1, n_blocks = klass->n_blocks + 1;
     l->first = malloc(n_calls * sizeof *l->first);
     l->last = malloc(n_calls * sizeof *l->last);
     l->next_first = malloc(n_blocks * sizeof *l->next_first);
     l->next_last = malloc(n_blocks * sizeof *l->next_last);
-    l->piece_of = malloc(n_blocks * sizeof *l->piece_of);
+    l->first_tensor = malloc(n_blocks * sizeof *l->first_tensor);
     if (!l->first || !l->last || !l->next_first || !l->next_last ||
-        !l->piece_of)
+        !l->first_tensor)
         return false;
     memset(l->first, 0xff, n_calls * sizeof *l->first);
     memset(l->last, 0xff, n_calls * sizeof *l->last);
+    for (uint32_t i = 0; i < klass->n_blocks; i++)
+        if (!list_tensors(program, klass, i, l))
+            return false;
+    l->first_tensor[klass->n_blocks] = (uint32_t)l->tensors.n;
+    l->piece_of = malloc((l->tensors.n + 1) * sizeof *l->piece_of);
+    if (!l->piece_of)
+        return false;
     for (uint32_t i = klass->n_blocks; i-- > 0;) {
         const fr_block *block = &klass->blocks[i];
         if (block->is_persistent || block->last_call >= klass->n_calls)
@@ -212,15 +282,32 @@ static bool list_lifetimes(const fr_class *klass, lifetimes *l)
     return true;
 }
 
+static bool allocate_block(allocator *a, lifetimes *l, uint32_t i_block)
+{
+    for (uint32_t t = l->first_tensor[i_block];
+         t < l->first_tensor[i_block + 1]; t++)
+        if ((l->piece_of[t] = allocate(a, l->tensors.items[t])) == NONE)
+            return false;
+    return true;
+}
+
+static bool give_back_block(allocator *a, const lifetimes *l, uint32_t i_block)
+{
+    for (uint32_t t = l->first_tensor[i_block];
+         t < l->first_tensor[i_block + 1]; t++)
+        if (!give_back(a, l->piece_of[t]))
+            return false;
+    return true;
+}
+
 static bool run_step(allocator *a, const fr_class *klass, lifetimes *l)
 {
     for (uint32_t call = 0; call < klass->n_calls; call++) {
         for (uint32_t i = l->first[call]; i != NONE; i = l->next_first[i])
-            if ((l->piece_of[i] = allocate(a, klass->blocks[i].n_bytes)) ==
-                NONE)
+            if (!allocate_block(a, l, i))
                 return false;
         for (uint32_t i = l->last[call]; i != NONE; i = l->next_last[i])
-            if (!give_back(a, l->piece_of[i]))
+            if (!give_back_block(a, l, i))
                 return false;
     }
     return true;
@@ -229,20 +316,21 @@ static bool run_step(allocator *a, const fr_class *klass, lifetimes *l)
 fr_status fr_class_reserve(const fr_class *klass, fr_allocator_use *out,
                            fr_err *err)
 {
-    return fr_class_reserve_beside(klass, NULL, 0, out, err);
+    return fr_class_reserve_beside(NULL, klass, NULL, 0, out, err);
 }
 
-fr_status fr_class_reserve_beside(const fr_class *klass,
+fr_status fr_class_reserve_beside(const fr_program *program,
+                                  const fr_class *klass,
                                   const uint64_t *besides_bytes, int n_besides,
                                   fr_allocator_use *out, fr_err *err)
 {
     enum { N_STEPS = 2 };
     allocator a = {0};
     lifetimes l = {0};
-    bool is_ok = list_lifetimes(klass, &l);
+    bool is_ok = list_lifetimes(program, klass, &l);
     for (uint32_t i = 0; is_ok && i < klass->n_blocks; i++)
         if (klass->blocks[i].is_persistent)
-            is_ok = allocate(&a, klass->blocks[i].n_bytes) != NONE;
+            is_ok = allocate_block(&a, &l, i);
     for (int i = 0; is_ok && i < n_besides; i++)
         is_ok = allocate(&a, besides_bytes[i]) != NONE;
     for (int step = 0; is_ok && step < N_STEPS; step++)

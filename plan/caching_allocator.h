@@ -30,8 +30,14 @@ typedef struct fr_allocator_use {
 FR_CHECKED fr_status fr_class_reserve(const fr_class *klass,
                                       fr_allocator_use *out, fr_err *err);
 
-/* The same beside n_besides allocations that are never freed. */
-FR_CHECKED fr_status fr_class_reserve_beside(const fr_class *klass,
+/*
+ * The same of a class of `program`, beside n_besides allocations that are
+ * never freed.  What a call keeps and its scratch are blocks of many tensors:
+ * here each tensor is an allocation of its own, as it can fill a hole of its
+ * own.
+ */
+FR_CHECKED fr_status fr_class_reserve_beside(const fr_program *program,
+                                             const fr_class *klass,
                                              const uint64_t *besides_bytes,
                                              int n_besides,
                                              fr_allocator_use *out,

@@ -323,6 +323,7 @@ typedef struct lower_class {
     uint32_t sent[2];      /* blocks that this and the last task sent */
     int64_t n_loaded;      /* micro-batches whose tokens are there */
     uint32_t step;         /* block */
+    uint32_t main_grads;   /* block: float32 copies at the step, or none */
     uint32_t i_head, i_embed_fwd, i_embed_bwd; /* segments */
     uint32_t i_head_again;     /* onto a gradient that is there */
     uint32_t i_pending_bucket; /* waits for its second stage */

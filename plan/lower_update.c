@@ -8,7 +8,7 @@
  * the begin of the next step on lane GATHER, ahead of each layer's first
  * forward (is_gather_overlap), or at the end on COMPUTE.
  */
-#include "plan/lower_internal.h"
+#include "plan/lower_block.h"
 
 #include "plan/optimizer.h"
 
@@ -36,6 +36,26 @@ static void add_step_call(lower_class *lc, uint32_t i_segment, char access)
     fr_builder_bind(lc->builder, FR_SPACE_STEP, lc->step, access);
 }
 
+/*
+ * Fused kernels around unfused attention are Megatron-LM's own: its product
+ * of queries and keys takes an operand of the size of the scores that it never
+ * gives back (core/transformer/dot_product_attention.py, matmul_input_buffer
+ * of the global memory buffer).
+ */
+static void add_scores_buffer(lower_class *lc)
+{
+    const lower_context *context = lc->context;
+    const lower_shape *s = &context->shape;
+    bool is_list = context->model->kind == FR_MODEL_LAYERS;
+    if (is_list || context->is_fused || lower_is_cpu_attention(context) ||
+        context->plan->kernels != FR_KERNELS_FUSED)
+        return;
+    uint64_t n = (uint64_t)(s->rows * s->q_heads) *
+                 (uint64_t)(s->seq * context->plan->cp);
+    fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, true,
+                         n * lower_element_bytes(context, FR_SPACE_IN));
+}
+
 void lower_zero(lower_class *lc)
 {
     lower_context *context = lc->context;
@@ -52,6 +72,7 @@ void lower_zero(lower_class *lc)
     }
     lc->step = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, true,
                                     NORMS_OFFSET + norms_bytes(lc));
+    add_scores_buffer(lc);
     add_step_call(lc, i_segment, 'w');
     if (!lower_is_by_unit(context))
         lower_bind_flat(lc, FR_SPACE_GRAD, NULL, 'w');
@@ -114,6 +135,34 @@ static uint64_t n_copies(const lower_context *context,
            lower_n_shards(context, bucket->is_expert);
 }
 
+/*
+ * Optimizers with float32 master weights step on float32 gradients: those of
+ * 16 bits are copied first, all of the rank's, and the copies go after the
+ * step (Megatron-LM: Float16OptimizerWithFloat16Params and
+ * DistributedOptimizer, _copy_model_grads_to_main_grads; DeepSpeed
+ * stage_1_and_2.py, step(): single_partition_of_fp32_groups[i].grad).
+ */
+static void add_main_grads(lower_class *lc)
+{
+    const lower_context *context = lc->context;
+    uint64_t n = 0;
+    lc->main_grads = FR_BLOCK_NONE;
+    if (lower_element_bytes(context, FR_SPACE_GRAD) >= sizeof(float) ||
+        !fr_plan_has_master(context->plan) ||
+        context->plan->is_optimizer_offloaded)
+        return;
+    for (size_t b = 0; b < lc->buckets.n; b++)
+        n += own_elements(lc, &lc->buckets.items[b]);
+    lc->main_grads = fr_builder_add_block(lc->builder, FR_MEMORY_GRADIENTS,
+                                          false, n * sizeof(float));
+}
+
+static void use_main_grads(lower_class *lc)
+{
+    if (lc->main_grads != FR_BLOCK_NONE)
+        fr_builder_use(lc->builder, lc->main_grads, 'm');
+}
+
 static void clip(lower_class *lc)
 {
     lower_context *context = lc->context;
@@ -130,6 +179,7 @@ static void clip(lower_class *lc)
         instr->ref[1] = lower_ref(FR_SPACE_STEP, 0);
         add_step_call(lc, i_segment, 'm');
         lower_bind_own(lc, bucket, FR_SPACE_GRAD, 'r');
+        use_main_grads(lc);
     }
     if (is_clipped) {
         sum_scalar(lc, "grad_norm_reduce", norm_axis(context),
@@ -188,6 +238,7 @@ static void optimize(lower_class *lc, fr_op op, size_t i_bucket)
     lower_bind_own(lc, bucket, FR_SPACE_GRAD, 'r');
     lower_bind_own(lc, bucket, FR_SPACE_WEIGHT, is_step ? 'm' : 'r');
     fr_builder_bind(lc->builder, FR_SPACE_OPT, bucket->opt, 'm');
+    use_main_grads(lc);
 }
 
 static void gather_weights(lower_class *lc, size_t i_bucket, fr_lane lane)
@@ -242,6 +293,7 @@ void lower_update(lower_class *lc)
     lower_context *context = lc->context;
     const fr_plan *plan = context->plan;
     uint64_t n_norms = norms_bytes(lc) / sizeof(double);
+    add_main_grads(lc);
     clip(lc);
     if (n_norms > 0) {
         for (size_t b = 0; b < lc->buckets.n; b++)

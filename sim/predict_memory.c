@@ -114,7 +114,8 @@ static fr_status predict_stage(const fr_program *program, const fr_class *klass,
     fr_gpu_workspaces spaces =
         fr_gpu_workspaces_of(&program->plan, &program->model, device);
     FR_TRY(live_peak(klass, out, &live_bytes, err));
-    FR_TRY(fr_class_reserve_beside(klass, spaces.n_bytes, spaces.n, &use, err));
+    FR_TRY(fr_class_reserve_beside(program, klass, spaces.n_bytes, spaces.n,
+                                   &use, err));
     out->allocated_bytes = use.allocated_bytes;
     out->reserved_bytes = use.reserved_bytes;
     out->device_bytes = use.reserved_bytes + besides_bytes;
@@ -179,7 +180,10 @@ static fr_status predict_gpus(const fr_replay_context *context,
                               fr_prediction *out, fr_err *err)
 {
     const fr_program *program = context->layout.program;
-    fr_gpu_memory besides = fr_gpu_memory_besides(&program->plan);
+    fr_gpu_memory besides = fr_gpu_memory_besides(
+        &program->plan,
+        fr_cluster_device(context->layout.cluster,
+                          fr_rank_layout_node(&context->layout, 0)));
     fr_stage_memory *stages = calloc(program->n_classes + 1, sizeof *stages);
     if (stages == NULL)
         return fr_fail_no_memory(err);
