@@ -48,7 +48,8 @@ static const char *const collective_names[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_PAIRWISE] = "pairwise",
     [FR_COLLECTIVE_PARAMETER_SERVER] = "parameter-server",
 };
-static const char *const server_places[FR_SERVER_N] = {"host", "worker", "device"};
+static const char *const server_places[FR_SERVER_N] = {"host", "worker",
+                                                       "device"};
 
 static const char *const cp_names[FR_CP_N] = {
     [FR_CP_RING] = "ring",
