@@ -352,5 +352,30 @@ static void test_servers_against_ring(void)
     }
 }
 
+/* Servers on some nodes only: ranks that behave alike are still folded. */
+static void test_folded(void)
+{
+    for (int place = 0; place < FR_SERVER_N; place++) {
+        sim_fixture f;
+        fr_prediction folded = {0}, whole = {0};
+        sim_fixture_init(&f);
+        f.plan.dp = 32;
+        f.plan.bucket_bytes = 3000000;
+        f.plan.collective = FR_COLLECTIVE_PARAMETER_SERVER;
+        f.plan.server_place = (fr_server_place)place;
+        f.plan.n_servers = 3;
+        if (sim_fixture_cluster(&f, "p2.8xlarge:4", NULL) &&
+            sim_fixture_lower(&f, 0) &&
+            sim_fixture_predict(&f, FR_REPLAY_AUTO, false, &folded) &&
+            sim_fixture_predict(&f, FR_REPLAY_AUTO, true, &whole)) {
+            CHECK(folded.step_s == whole.step_s && folded.step_s > 0);
+            CHECK(folded.breakdown_s[FR_PART_EXPOSED_DP] > 0);
+            CHECK(folded.sim.ranks_simulated < whole.sim.ranks_simulated);
+        }
+        sim_fixture_release(&f);
+    }
+}
+
 CHECK_MAIN({"published", test_published},
-           {"servers against ring", test_servers_against_ring})
+           {"servers against ring", test_servers_against_ring},
+           {"folded", test_folded})
