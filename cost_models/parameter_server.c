@@ -68,7 +68,9 @@ static void through_hosts(const fr_node_type *node, const fr_group_links *links,
         out->net_bytes = 2.0 * most / k;
     }
     out->work_s = seconds;
-    out->port_bytes = 2.0 * ask->n_bytes;
+    /* Copies to the host meet what goes between devices on PCIe alone. */
+    out->port_bytes =
+        node->intra_kind == FR_INTRA_PCIE ? 2.0 * ask->n_bytes : 0.0;
 }
 
 static void through_devices(const fr_node_type *node,

@@ -71,6 +71,12 @@ static void test_one_node(void)
     CHECK_NEAR(ask(&s, FR_SERVER_DEVICE, 1, n, eight).port_bytes, 2 * n * 7,
                1e-9);
     strike(&s);
+    /* The host is not behind NVLink. */
+    scene other = {0};
+    stage(&other, "dgx-1-p100");
+    CHECK(ask(&other, FR_SERVER_HOST, 0, n, eight).port_bytes == 0);
+    CHECK(ask(&other, FR_SERVER_DEVICE, 0, n, eight).port_bytes > n);
+    strike(&other);
 }
 
 static void test_several_nodes(void)

@@ -312,6 +312,9 @@ static void test_executable(void)
     plan.collective = FR_COLLECTIVE_NVLS;
     expect_refused(plan, &model, "collective auto");
     fr_plan_init(&plan);
+    plan.collective = FR_COLLECTIVE_PARAMETER_SERVER;
+    expect_refused(plan, &model, "a parameter server");
+    fr_plan_init(&plan);
     model.kind = FR_MODEL_ENCODER;
     expect_refused(plan, &model, "an encoder");
     model = make_model();
