@@ -158,7 +158,7 @@ const fr_command fr_commands[] = {
      NULL,
      validate_options,
      "One measured run a row: model, gpu, num_gpus, tp, pp, mbs, gbs, "
-     "precision,\nrecompute, step_time_s, peak_mem_gib ... (docs/validation.md "
+     "precision,\nrecompute, step_time_s, peak_mem_gib ... (docs/formats.md "
      "has all columns and\nhow they are read).  Rows graded A or B with a full "
      "configuration are scored;\nwithout such columns all rows are.",
      "  forerun validate runs.csv\n"

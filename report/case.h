@@ -3,7 +3,7 @@
  * plan and job.  Rows are written by people: free text is read by rules of
  * words (case_text.h), what is left out takes the default of the framework,
  * model family or node type that is named.  No source and no row has a rule of
- * its own.  docs/validation.md lists the rules.
+ * its own.  docs/formats.md lists the rules.
  */
 #ifndef FR_REPORT_CASE_H
 #define FR_REPORT_CASE_H
