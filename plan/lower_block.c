@@ -429,8 +429,10 @@ void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
     instr->ref[2] = lower_weight(context, bias);
     instr->ref[3] = sum;
     instr->ref[4] = lower_saved_at(mask);
-    if (is_dropped)
+    if (is_dropped) {
         instr->scalar = context->job->dropout;
+        lower_besides_dropout(context);
+    }
 }
 
 fr_ref lower_dropped(lower_context *context, fr_ref dy, uint64_t mask)

@@ -223,6 +223,7 @@ uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
                              bool has_activation);
 void lower_besides_rope(lower_context *context, int64_t n);
 void lower_besides_core(lower_context *context, bool is_backward);
+void lower_besides_dropout(lower_context *context);
 void lower_besides_scaling(lower_context *context, int64_t n, bool is_again);
 void lower_besides_activation(lower_context *context, bool is_backward,
                               int64_t n);

@@ -24,6 +24,9 @@
  *                 and scatter the output; each finds the rows by eight small
  *                 kernels first
  *   unfused       context_layer.permute().contiguous() (Megatron-LM)
+ *                 eager_attention_forward of Hugging Face: division, mask,
+ *                 softmax in float32, a cast
+ *   dropout       F.dropout before the residual's addition
  *   SwiGLU        F.silu and a product; Llama's projections are apart, so that
  *                 the gradients of their input are added
  *   gradients     FSDP's flat parameters are split into views: autograd puts
@@ -134,6 +137,36 @@ void lower_besides_rope(lower_context *context, int64_t n)
             (uint64_t)(n * 8));
 }
 
+/* Pairs of queries and keys. */
+static int64_t pairs_of(const lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    return s->rows * s->q_heads * s->seq * context->plan->cp;
+}
+
+/* Scores that are divided, masked and made probabilities in float32 by
+ * operators of their own; the fused softmax has 2 w, backward 3 w. */
+static void besides_softmax(lower_context *context, bool is_backward)
+{
+    const int64_t n = pairs_of(context), w = width(context);
+    if (!is_kernels(context, FR_KERNELS_EAGER) || context->is_fused || w == 4)
+        return;
+    if (is_backward) /* casts, 12 in float32, the division */
+        besides(context, n * (2 * cast_bytes(context) + 12 + 2 * w - 3 * w), 3,
+                (uint64_t)(n * 8));
+    else /* division, mask, softmax, cast */
+        besides(context, n * (4 * w + w + 4 + 4 + w - 2 * w), 3,
+                (uint64_t)(n * w));
+}
+
+void lower_besides_dropout(lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    const int64_t n = s->stream_rows * s->hidden, w = width(context);
+    if (is_kernels(context, FR_KERNELS_EAGER)) /* written, then read */
+        besides(context, n * 2 * w, 1, (uint64_t)(n * w));
+}
+
 uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
                              bool has_activation)
 {
@@ -149,6 +182,8 @@ uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
         n += 2 * s->stream_rows * s->hidden * (w < 4 ? 4 + w : w);
     if (is_eager && context->model->is_gated_mlp && has_activation)
         n += s->rows * s->ffn * w;
+    if (is_eager && !context->is_fused && w < 4)
+        n += 4 * pairs_of(context);
     if (context->is_fused && s->kv_heads < s->q_heads)
         n +=
             s->rows * (s->q_heads - s->kv_heads) * (s->head_dim + s->v_dim) * w;
@@ -182,6 +217,7 @@ void lower_besides_core(lower_context *context, bool is_backward)
     bool is_grouped = s->kv_heads < s->q_heads;
     if (context->is_executable)
         return;
+    besides_softmax(context, is_backward);
     if (is_pytorch(context)) {
         bool is_packed = !context->model->is_gated_mlp;
         bool is_unpadded =

@@ -99,6 +99,23 @@ static void test_eager_gpt(void)
                2 * R * H * (4 + 4.0) + R * H * (3 * 6 + 4 + 3 * 4.0), 1e-12);
 }
 
+/* Attention of operators: 2 x 8 heads of 128 x 128 pairs a micro-batch; per
+ * pair a division 4, a mask 4, softmax to f32 6, a cast 6 for 4; backward casts
+ * 12, softmax 12, the division 4 for 6.  Dropout of two sums. */
+static void test_eager_unfused(void)
+{
+    fr_model m = layer_model_gpt();
+    fr_plan plan = layer_bf16_plan();
+    double pairs = 2 * 8 * 128 * 128;
+    plan.kernels = FR_KERNELS_EAGER;
+    plan.is_flash = false;
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.1, "layer_fwd").bytes,
+               pairs * (20 - 4.0) + 2 * R * H * 4.0, 1e-12);
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.1, "layer_bwd").bytes,
+               pairs * (28 - 6.0) + 2 * R * H * (4 + 4.0) + R * H * 3 * 4.0,
+               1e-12);
+}
+
 /* Megatron-LM with products and softmax apart, and with fused attention. */
 static void test_fused(void)
 {
@@ -236,7 +253,7 @@ static void test_executable(void)
 
 CHECK_MAIN({"eager_llama", test_eager_llama},
            {"compiled_llama", test_compiled_llama},
-           {"eager_gpt", test_eager_gpt}, {"fused", test_fused},
-           {"losses", test_losses},
+           {"eager_gpt", test_eager_gpt}, {"eager_unfused", test_eager_unfused},
+           {"fused", test_fused}, {"losses", test_losses},
            {"every_second_product", test_every_second_product},
            {"split", test_split}, {"executable", test_executable})
