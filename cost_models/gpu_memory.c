@@ -65,7 +65,7 @@ fr_gpu_workspaces fr_gpu_workspaces_of(const fr_plan *plan,
     enum { N_HANDLES = 2, N_GROUPED_STREAMS = 4 };
     fr_gpu_workspaces out = {0};
     fr_gpu_generation generation = fr_gpu_generation_of(device);
-    bool is_nvidia = generation < FR_GPU_CDNA2 || generation == FR_GPU_OTHER;
+    bool is_nvidia = generation < FR_GPU_CDNA2;
     bool is_late =
         generation == FR_GPU_HOPPER || generation == FR_GPU_BLACKWELL;
     for (int i = 0; i < N_HANDLES; i++)

@@ -97,5 +97,40 @@ static void test_random(void)
     }
 }
 
+/* Scratch of 12 MiB fills holes of 8 and 4 if it is two tensors. */
+static void test_tensors(void)
+{
+    fr_instr instr = {
+        .ref = {{.space = FR_SPACE_TEMP},
+                {.space = FR_SPACE_TEMP, .offset_bytes = 8 * MIB}}};
+    fr_segment segment = {.n_instrs = 1};
+    fr_program program = {
+        .instrs = &instr, .n_instrs = 1, .segments = &segment, .n_segments = 1};
+    fr_call calls[3] = {{.i_segment = 0}};
+    enum { SCRATCH = 4 };
+    fr_block blocks[] = {{.n_bytes = 8 * MIB, .first_call = 0, .last_call = 1},
+                         {.n_bytes = 12 * MIB, .first_call = 0, .last_call = 2},
+                         {.n_bytes = 4 * MIB, .first_call = 0, .last_call = 1},
+                         {.n_bytes = 16 * MIB, .first_call = 0, .last_call = 2},
+                         {.n_bytes = 12 * MIB,
+                          .first_call = 2,
+                          .last_call = 2,
+                          .offset_bytes = 64 * MIB}};
+    fr_class klass = {.n_calls = 3,
+                      .calls = calls,
+                      .blocks = blocks,
+                      .n_blocks = sizeof blocks / sizeof blocks[0]};
+    fr_allocator_use whole = {0}, cut = {0};
+    fr_err err;
+    calls[2].base_bytes[FR_SPACE_TEMP] = blocks[SCRATCH].offset_bytes;
+    CHECK_OK(fr_class_reserve(&klass, &whole, &err), &err);
+    CHECK_OK(fr_class_reserve_beside(&program, &klass, NULL, 0, &cut, &err),
+             &err);
+    /* 8 and 12 fill a segment of 20, 4 and 16 another. */
+    CHECK_INT(cut.reserved_bytes, 40 * MIB);
+    CHECK_INT(whole.reserved_bytes, 52 * MIB);
+}
+
 CHECK_MAIN({"sizes", test_sizes}, {"fragmentation", test_fragmentation},
-           {"join", test_join}, {"random", test_random})
+           {"join", test_join}, {"random", test_random},
+           {"tensors", test_tensors})
