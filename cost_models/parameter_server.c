@@ -31,14 +31,15 @@ fr_server_ask fr_server_ask_of(const fr_instr *instr)
                            .n_bytes = (double)fr_instr_payload_bytes(instr)};
 }
 
-/* Of one member of k to the host when all copy at once. */
+/* Of one member of k to the host when all copy at once.  Ranks fill the
+ * devices in order, those of one switch first. */
 static double copy_rate(const fr_node_type *node, double k)
 {
-    double n_switches = (double)node->n_pcie_switches;
-    double below = n_switches > 0.0 ? ceil(k / n_switches) : 1.0;
+    double n_switches = fmax(1.0, (double)node->n_pcie_switches);
+    double below = fmin(ceil(k), ceil((double)node->n_devices / n_switches));
     double Bps = node->host_link_Bps;
 
-    if (node->pcie_uplink_Bps > 0.0)
+    if (node->n_pcie_switches > 0 && node->pcie_uplink_Bps > 0.0)
         Bps = fmin(Bps, node->pcie_uplink_Bps / below);
     return Bps;
 }

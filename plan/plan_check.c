@@ -70,6 +70,11 @@ static fr_status check_ranges(const fr_plan *plan, fr_err *err)
     if ((int64_t)plan->pp * plan->vpp > FR_PLAN_MAX_STAGES)
         return fr_fail(err, FR_INPUT, "pp %d x vpp %d stages; at most %d",
                        plan->pp, plan->vpp, FR_PLAN_MAX_STAGES);
+    if (plan->n_servers < 0 || plan->n_servers > world)
+        return fr_fail(err, FR_INPUT,
+                       "%d parameter servers for %.0f ranks; give 0 (all) to "
+                       "as many as there are ranks",
+                       plan->n_servers, world);
     if ((unsigned)plan->schedule >= FR_SCHEDULE_N ||
         (unsigned)plan->recompute >= FR_RECOMPUTE_N ||
         (unsigned)plan->compressor >= FR_COMPRESSOR_N ||

@@ -250,6 +250,19 @@ static void print_row(const point *p, bool is_all)
     printf(" %9.1f/s %9.1f/s\n", p->measured, p->predicted);
 }
 
+/* Rows of a model, by the beginning of its name. */
+static void print_model(const point_list *points, const char *model)
+{
+    sums s = {0};
+    for (int i = 0; i < points->n; i++) {
+        const point *p = &points->at[i];
+        if (p->has_run && p->measured_e > 0 &&
+            strncmp(p->model, model, strlen(model)) == 0)
+            add(&s, p->predicted_e, p->measured_e);
+    }
+    print_sums(model, &s);
+}
+
 /*
  * Beside the errors of the prediction those of three others: for GPUs without
  * a spread; with GPUs as fast as the reference of the row was measured to be,
@@ -284,6 +297,11 @@ static void report(const point_list *points, bool is_all)
     print_sums("data not from files", &synthetic);
     print_sums("parameter servers, copies", &servers);
     print_sums("all-reduce", &reduced);
+    print_model(points, "BERT");
+    print_model(points, "ResNet");
+    print_model(points, "Inception");
+    print_model(points, "VGG");
+    print_model(points, "AlexNet");
     print_sums("all, if GPUs were alike", &same);
     print_sums("all, GPUs as fast as the reference says", &anchored);
     print_sums("all, if nothing were ever lost", &nothing);

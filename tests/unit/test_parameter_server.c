@@ -55,9 +55,9 @@ static void test_one_node(void)
     const double n = 0.731e9;
     stage(&s, "p2.8xlarge:8");
 
-    /* Two have a switch each. */
+    /* The first two are below one switch. */
     fr_cost cost = ask(&s, FR_SERVER_HOST, 0, n, two);
-    CHECK_NEAR(cost.work_s, 2 * n / 12e9 + 3 * n / 102.45e9, 1e-9);
+    CHECK_NEAR(cost.work_s, 2 * n / 6e9 + 3 * n / 102.45e9, 1e-9);
     CHECK(cost.link_bytes == 0 && cost.cores == 0);
     CHECK_NEAR(cost.port_bytes, 2 * n, 1e-12);
     cost = ask(&s, FR_SERVER_HOST, 0, n, eight);

@@ -314,6 +314,9 @@ static void test_executable(void)
     fr_plan_init(&plan);
     plan.collective = FR_COLLECTIVE_PARAMETER_SERVER;
     expect_refused(plan, &model, "a parameter server");
+    plan.n_servers = -1;
+    CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
+    CHECK_HAS(err.text, "-1 parameter servers");
     fr_plan_init(&plan);
     model.kind = FR_MODEL_ENCODER;
     expect_refused(plan, &model, "an encoder");
