@@ -1,0 +1,739 @@
+/*
+ * estimate.c: closed forms over what layers take.
+ *
+ * Of pipeline rank s, of one micro-batch: forward f_s, backward b_s (of
+ * inputs where the schedule splits it), weights w_s; c_s to send to the next
+ * rank; m micro-batches, p ranks, v chunks.
+ *
+ *   begin_s = sum over r < s of (f_r of chunk 0 + c_r)
+ *   back_s  = end of the last backward of chunk 0, at least
+ *             max(begin_s + m (f_s + b_s),
+ *                 back_(s+1) + c_s + b_s of chunk 0,
+ *                 begin_s + ceil(m / k) turn_s)
+ *
+ * The last line holds for 1F1B and ZB-H1: rank s has k = p - s micro-batches
+ * under way, and forward i + k waits for backward i, which has been to the
+ * last rank and back: turn_s = sum over r >= s of (f_r + b_r) + 2 c_r.  So
+ * in the long run a micro-batch takes max_s (f_s + b_s, turn_s / k): the
+ * estimate is turn_0 + (m - 1) times that.
+ *
+ * Gradients: what is reduced beside backward begins at the earliest when the
+ * last micro-batch has left the first bucket's layers and takes the sum of
+ * all; its last bucket follows the last backward.  Then all stages meet for
+ * the norm of the gradients, and take the optimizer's step.
+ */
+#include "sim/estimate.h"
+
+#include "plan/optimizer.h"
+#include "plan/schedule.h"
+#include "sim/estimate_state.h"
+
+#include <string.h>
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A pipeline rank: its passes of one micro-batch over all chunks. */
+typedef struct est_stage {
+    const est_place *place;
+    const est_layers *layers;
+    int64_t forward_ps, backward_ps, weights_ps;
+    int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
+    int64_t last_forward_ps, last_backward_ps;   /* of chunk v - 1 */
+    uint64_t n_dense, n_expert, kept_bytes;
+    int32_t first_layer, end_layer; /* of chunk 0 */
+    int32_t n_layers;
+    int64_t early_ps; /* of the first backward, before its gradient is there:
+                         the last layer's forward again */
+    bool has_embed, has_head;
+    int64_t hop_ps; /* to the next rank */
+    int64_t begin_ps;
+    int64_t back_ps, end_ps;           /* at least */
+    int64_t likely_back_ps, likely_end_ps; /* about */
+} est_stage;
+
+/* What follows the passes of a stage, at least or about. */
+typedef struct est_finish {
+    int64_t reduced_ps; /* gradients are summed */
+    int64_t norm_ps;    /* squares of the own range */
+    int64_t step_ps;    /* optimizer, gathering afterwards */
+    int64_t gather_ps;  /* lane of the gathers, and what follows it */
+} est_finish;
+
+typedef struct est_plan {
+    fr_estimator *e;
+    const fr_plan *plan;
+    int64_t n_micro;
+    int32_t pp, vpp;
+    bool is_split, is_v, is_by_unit;
+    bool is_gathered_early; /* as lower_update.c decides */
+    bool is_executable;
+    fr_axis shard_axis; /* of what is no expert */
+    uint64_t n_shards, n_expert_shards;
+    fr_dtype weight_dtype;
+    est_stage stages[FR_PLAN_MAX_STAGES];
+} est_plan;
+
+/* ---- passes ------------------------------------------------------------- */
+
+/* Layers [first, end) of a chunk, those before `cut` are made again. */
+static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
+                      int32_t chunk)
+{
+    const est_layers *l = stage->layers;
+    int64_t forward = l->forward_ps[end] - l->forward_ps[first];
+    int64_t backward = l->backward_ps[end] - l->backward_ps[first] +
+                       l->remake_ps[cut] - l->remake_ps[first];
+    stage->weights_ps += l->weights_ps[end] - l->weights_ps[first];
+    stage->kept_bytes += l->kept_bytes[cut] - l->kept_bytes[first] +
+                         l->plain_bytes[end] - l->plain_bytes[cut];
+    stage->n_dense += l->n_dense[end] - l->n_dense[first];
+    stage->n_expert += l->n_expert[end] - l->n_expert[first];
+    stage->n_layers += end - first;
+    stage->forward_ps += forward;
+    stage->backward_ps += backward;
+    stage->last_forward_ps = forward;
+    stage->last_backward_ps = backward;
+    if (chunk > 0)
+        return;
+    stage->first_forward_ps = forward;
+    stage->first_backward_ps = backward;
+    stage->early_ps = cut == end && end > first
+                          ? l->remake_ps[end] - l->remake_ps[end - 1]
+                          : 0;
+    stage->first_layer = first;
+    stage->end_layer = end;
+}
+
+static void add_ends(est_plan *x)
+{
+    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
+    int32_t last =
+        fr_schedule_rank(schedule, x->pp * x->vpp - 1, x->pp);
+    est_stage *first = &x->stages[0], *end = &x->stages[last];
+    const est_layers *l = first->layers;
+    first->has_embed = end->has_head = true;
+    first->forward_ps += l->embed_ps;
+    first->first_forward_ps += l->embed_ps;
+    first->backward_ps += l->embed_back_ps;
+    first->first_backward_ps += l->embed_back_ps;
+    if (x->vpp == 1) {
+        first->last_forward_ps += l->embed_ps;
+        first->last_backward_ps += l->embed_back_ps;
+    }
+    first->n_dense += l->n_embed;
+    end->backward_ps += end->layers->head_ps;
+    end->last_backward_ps += end->layers->head_ps;
+    if (x->vpp == 1)
+        end->first_backward_ps += end->layers->head_ps;
+    end->n_dense += end->layers->n_final;
+}
+
+/* The price of what rank s sends to the next one. */
+static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
+                           fr_err *err)
+{
+    est_stage *stage = &x->stages[s];
+    const est_stage *before = s > 0 ? stage - 1 : NULL;
+    const fr_comm_scope *hop = &layout->hop[s];
+    uint64_t bytes = stage->layers->stream_bytes;
+    if (before && before->layers == stage->layers &&
+        memcmp(hop, &layout->hop[s - 1], sizeof *hop) == 0) {
+        stage->hop_ps = before->hop_ps;
+        return FR_OK;
+    }
+    if (x->e->model->kind == FR_MODEL_LAYERS) {
+        stage->hop_ps = 0; /* each boundary has its own size */
+        return FR_OK;
+    }
+    fr_instr send = {.op = FR_OP_SEND,
+                     .axis = FR_AXIS_PP,
+                     .dtype = (uint8_t)x->weight_dtype};
+    send.dim[0] = (int64_t)(bytes / fr_dtype_bytes(x->weight_dtype));
+    return est_price_scope(x->e, &send, FR_LANE_PP_SEND, hop, &stage->hop_ps,
+                           err);
+}
+
+static fr_status find_layers(est_plan *x, const est_layout *layout,
+                             fr_err *err)
+{
+    for (int32_t s = 0; s < x->pp; s++) {
+        est_stage *stage = &x->stages[s];
+        memset(stage, 0, sizeof *stage);
+        stage->place = &layout->places[s];
+        if (s > 0 && stage->place->layer_key == stage[-1].place->layer_key)
+            stage->layers = stage[-1].layers;
+        else
+            FR_TRY(est_layers_find(x->e, x->plan, stage->place, &stage->layers,
+                                   err));
+    }
+    return FR_OK;
+}
+
+/* The first layer of a chunk that is not made again. */
+static int32_t first_plain(const fr_plan *plan, int32_t first, int32_t end)
+{
+    if (plan->recompute != FR_RECOMPUTE_FULL)
+        return first;
+    return plan->recompute_layers == 0 || plan->recompute_layers > end - first
+               ? end
+               : first + plan->recompute_layers;
+}
+
+static fr_status find_stages(est_plan *x, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    const est_layout *layout;
+    FR_TRY(est_layout_find(x->e, plan, &layout, err));
+    FR_TRY(find_layers(x, layout, err));
+    int32_t layer = 0, n_stages = x->pp * x->vpp;
+    for (int32_t i = 0; i < n_stages; i++) {
+        int32_t rank = fr_schedule_rank(schedule, i, x->pp);
+        int32_t end = layer + fr_plan_stage_layers(plan, x->e->model, i);
+        if (i == n_stages - 1)
+            end = x->e->n_layers;
+        add_chunk(&x->stages[rank], layer, end, first_plain(plan, layer, end),
+                  i / x->pp);
+        layer = end;
+    }
+    add_ends(x);
+    for (int32_t s = 0; s < x->pp; s++) {
+        if (x->pp > 1)
+            FR_TRY(price_hop(x, layout, s, err));
+        x->stages[s].begin_ps =
+            s > 0 ? x->stages[s - 1].begin_ps +
+                        x->stages[s - 1].first_forward_ps +
+                        x->stages[s - 1].hop_ps
+                  : 0;
+    }
+    return FR_OK;
+}
+
+/* ---- the pipeline ------------------------------------------------------- */
+
+/* The longest that a micro-batch takes in the long run, and a turn of one
+ * from rank 0 to the last and back. */
+static int64_t turns(est_plan *x, int64_t *period_ps)
+{
+    const int64_t m = x->n_micro;
+    const bool is_1f1b = x->plan->schedule == FR_SCHEDULE_1F1B ||
+                         x->plan->schedule == FR_SCHEDULE_ZB_H1;
+    int64_t turn_ps = 0, forward_ps = 0, backward_ps = 0;
+    *period_ps = 0;
+    for (int32_t s = x->pp; s-- > 0;) {
+        est_stage *stage = &x->stages[s];
+        int64_t k = least(x->pp - s, m);
+        int64_t pass_ps = stage->forward_ps + stage->backward_ps;
+        turn_ps += pass_ps;
+        if (s < x->pp - 1)
+            turn_ps += 2 * stage->hop_ps - stage->early_ps;
+        forward_ps = most(forward_ps, stage->forward_ps);
+        backward_ps = most(backward_ps, stage->backward_ps);
+        if (!is_1f1b)
+            continue;
+        stage->back_ps = most(stage->back_ps,
+                              stage->begin_ps + (m + k - 1) / k * turn_ps);
+        *period_ps = most(*period_ps, most(pass_ps, turn_ps / k));
+    }
+    if (x->plan->schedule == FR_SCHEDULE_GPIPE)
+        *period_ps = forward_ps + backward_ps;
+    return turn_ps;
+}
+
+static void find_ends(est_plan *x)
+{
+    const int64_t m = x->n_micro;
+    int64_t period_ps, tail_ps = 0, turn_ps;
+    for (int32_t s = 0; s < x->pp; s++) {
+        est_stage *stage = &x->stages[s];
+        int64_t backward_ps =
+            x->is_v ? stage->first_backward_ps : stage->backward_ps;
+        stage->back_ps =
+            stage->begin_ps + m * (stage->forward_ps + backward_ps);
+        if (x->plan->schedule == FR_SCHEDULE_ZB_H1)
+            stage->back_ps += most(0, m - 1 - s) * stage->weights_ps;
+    }
+    turn_ps = turns(x, &period_ps);
+    for (int32_t s = x->pp; s-- > 0;) {
+        est_stage *stage = &x->stages[s];
+        if (s < x->pp - 1)
+            stage->back_ps =
+                most(stage->back_ps, stage[1].back_ps + stage->hop_ps +
+                                         stage->first_backward_ps -
+                                         stage->early_ps);
+        int64_t rest_ps =
+            x->plan->schedule == FR_SCHEDULE_ZB_H1
+                ? least(m, s + 1) * stage->weights_ps
+                : 0;
+        stage->end_ps =
+            most(stage->back_ps + rest_ps,
+                 stage->begin_ps + m * (stage->forward_ps +
+                                        stage->backward_ps +
+                                        stage->weights_ps));
+    }
+    for (int32_t s = 0; s < x->pp; s++) {
+        est_stage *stage = &x->stages[s];
+        int64_t likely_ps = turn_ps + (m - 1) * period_ps - tail_ps;
+        bool is_known = period_ps > 0 && !x->is_split;
+        stage->likely_back_ps =
+            is_known ? most(likely_ps, stage->back_ps) : stage->back_ps;
+        stage->likely_end_ps = most(stage->likely_back_ps, stage->end_ps);
+        tail_ps += stage->first_backward_ps + stage->hop_ps;
+    }
+}
+
+/* ---- gradients and parameters ------------------------------------------- */
+
+/* Parameters of a part of a stage, and how many each of its pieces has. */
+typedef struct est_range {
+    uint64_t n_dense, n_expert, piece;
+} est_range;
+
+/* The sum of f over pieces. */
+typedef fr_status (*piece_fn)(est_plan *x, const est_stage *stage,
+                              bool is_expert, uint64_t n, int64_t *out_ps,
+                              fr_err *err);
+
+static fr_status over_pieces(est_plan *x, const est_stage *stage, piece_fn f,
+                             const est_range *range, int64_t *out_ps,
+                             fr_err *err)
+{
+    *out_ps = 0;
+    for (int is_expert = 0; is_expert < 2; is_expert++) {
+        uint64_t n = is_expert ? range->n_expert : range->n_dense;
+        uint64_t n_pieces = range->piece > 0 ? n / range->piece : 0;
+        int64_t ps;
+        if (n_pieces > 1) {
+            FR_TRY(f(x, stage, is_expert, range->piece, &ps, err));
+            *out_ps += (int64_t)(n_pieces - 1) * ps;
+            n -= (n_pieces - 1) * range->piece;
+        }
+        if (n == 0)
+            continue;
+        FR_TRY(f(x, stage, is_expert, n, &ps, err));
+        *out_ps += ps;
+    }
+    return FR_OK;
+}
+
+static fr_lane reduce_lane(const est_plan *x)
+{
+    return x->plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE;
+}
+
+static fr_status reduce(est_plan *x, const est_stage *stage, bool is_expert,
+                        uint64_t n, int64_t *out_ps, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    bool is_scattered = plan->zero_stage > 0;
+    fr_axis axis = is_expert      ? FR_AXIS_EDP
+                   : is_scattered ? x->shard_axis
+                                  : FR_AXIS_DP;
+    int64_t ps = 0;
+    FR_TRY(est_collective(x->e, plan, stage->place, reduce_lane(x),
+                          is_scattered ? FR_OP_REDUCE_SCATTER
+                                       : FR_OP_ALL_REDUCE,
+                          axis, plan->grad_dtype, n, out_ps, err));
+    if (is_scattered && !is_expert)
+        FR_TRY(est_collective(x->e, plan, stage->place, reduce_lane(x),
+                              FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
+                              plan->grad_dtype, n / x->n_shards, &ps, err));
+    *out_ps += ps;
+    return FR_OK;
+}
+
+static fr_status gather_on(est_plan *x, const est_stage *stage, fr_lane lane,
+                           bool is_expert, uint64_t n, int64_t *out_ps,
+                           fr_err *err)
+{
+    return est_collective(x->e, x->plan, stage->place, lane, FR_OP_ALL_GATHER,
+                          is_expert ? FR_AXIS_EDP : x->shard_axis,
+                          x->weight_dtype, n, out_ps, err);
+}
+
+static fr_status gather_early(est_plan *x, const est_stage *stage,
+                              bool is_expert, uint64_t n, int64_t *out_ps,
+                              fr_err *err)
+{
+    return gather_on(x, stage, FR_LANE_GATHER, is_expert, n, out_ps, err);
+}
+
+static fr_status gather_late(est_plan *x, const est_stage *stage,
+                             bool is_expert, uint64_t n, int64_t *out_ps,
+                             fr_err *err)
+{
+    bool is_beside = x->is_executable && x->plan->is_overlap;
+    return gather_on(x, stage, is_beside ? FR_LANE_DP : FR_LANE_COMPUTE,
+                     is_expert, n, out_ps, err);
+}
+
+static uint64_t own(const est_plan *x, bool is_expert, uint64_t n)
+{
+    return n / (is_expert ? x->n_expert_shards : x->n_shards);
+}
+
+static fr_status square(est_plan *x, const est_stage *stage, bool is_expert,
+                        uint64_t n, int64_t *out_ps, fr_err *err)
+{
+    return est_over_range(x->e, x->plan, stage->place, &stage->layers->sqsum,
+                     own(x, is_expert, n), out_ps, err);
+}
+
+static fr_status take_step(est_plan *x, const est_stage *stage, bool is_expert,
+                           uint64_t n, int64_t *out_ps, fr_err *err)
+{
+    int64_t norms_ps = 0;
+    const est_layers *l = stage->layers;
+    n = own(x, is_expert, n);
+    FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->opt_step, n, out_ps,
+                     err));
+    if (l->has_norms)
+        FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->opt_norms, n,
+                         &norms_ps, err));
+    *out_ps += norms_ps;
+    return FR_OK;
+}
+
+/* The stage's layers one by one: sets of ZeRO 2 and 3. */
+static fr_status over_layers(est_plan *x, const est_stage *stage, piece_fn f,
+                             int64_t *out_ps, int64_t *longest_ps, fr_err *err)
+{
+    const est_layers *l = stage->layers;
+    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
+    int32_t first = 0, n_stages = x->pp * x->vpp;
+    int32_t rank = (int32_t)(stage - x->stages);
+    *out_ps = *longest_ps = 0;
+    for (int32_t i = 0; i < n_stages; i++) {
+        int32_t end = i == n_stages - 1
+                          ? x->e->n_layers
+                          : first + fr_plan_stage_layers(x->plan, x->e->model,
+                                                         i);
+        bool is_here = fr_schedule_rank(schedule, i, x->pp) == rank;
+        uint64_t n_dense = 0, n_expert = 0;
+        int64_t ps = 0;
+        for (int32_t k = first; is_here && k < end; k++) {
+            est_range range = {l->n_dense[k + 1] - l->n_dense[k],
+                               l->n_expert[k + 1] - l->n_expert[k], 0};
+            if (k == first || range.n_dense != n_dense ||
+                range.n_expert != n_expert)
+                FR_TRY(over_pieces(x, stage, f, &range, &ps, err));
+            n_dense = range.n_dense;
+            n_expert = range.n_expert;
+            *out_ps += ps;
+            *longest_ps = most(*longest_ps, ps);
+        }
+        first = end;
+    }
+    return FR_OK;
+}
+
+/* Backward of the last micro-batch after the first bucket is complete, at
+ * most. */
+static int64_t after_first_bucket(const est_plan *x, const est_stage *stage)
+{
+    const est_layers *l = stage->layers;
+    const fr_plan *plan = x->plan;
+    uint64_t wanted = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
+    if (plan->bucket_bytes == 0 && !x->is_by_unit)
+        return 0;
+    if (x->vpp > 1)
+        return x->pp * (stage->backward_ps - stage->last_backward_ps) +
+               stage->last_backward_ps;
+    uint64_t n = stage->has_head ? l->n_final : 0;
+    int64_t done_ps = 0;
+    int32_t i = stage->end_layer;
+    if (x->is_by_unit || l->n_expert[x->e->n_layers] > 0)
+        return stage->backward_ps;
+    while (i > stage->first_layer && n < wanted) {
+        n += l->n_dense[i] - l->n_dense[i - 1];
+        done_ps += l->backward_ps[i] - l->backward_ps[i - 1];
+        if (i <= first_plain(plan, stage->first_layer, stage->end_layer))
+            done_ps += l->remake_ps[i] - l->remake_ps[i - 1];
+        i--;
+    }
+    return most(0, stage->backward_ps - done_ps);
+}
+
+static fr_status find_reduced(est_plan *x, const est_stage *stage,
+                              bool is_likely, est_finish *out, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    int64_t end_ps = is_likely ? stage->likely_end_ps : stage->end_ps;
+    int64_t back_ps = is_likely ? stage->likely_back_ps : stage->back_ps;
+    int64_t all_ps, last_ps, start_ps;
+    bool is_each = x->is_by_unit && x->pp == 1;
+    est_range range = {stage->n_dense, stage->n_expert, 0};
+    if (is_likely)
+        range.piece = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
+    if (x->is_by_unit)
+        FR_TRY(over_layers(x, stage, reduce, &all_ps, &last_ps, err));
+    else
+        FR_TRY(over_pieces(x, stage, reduce, &range, &all_ps, err));
+    if (!plan->is_overlap) {
+        out->reduced_ps = end_ps + (is_each ? x->n_micro : 1) * all_ps;
+        return FR_OK;
+    }
+    const est_layers *l = stage->layers;
+    int32_t i = stage->first_layer;
+    est_range last = {
+        i < stage->end_layer ? l->n_dense[i + 1] - l->n_dense[i] : 0, 0, 0};
+    if (stage->has_embed)
+        last.n_dense = x->pp > 1 ? 0 : l->n_embed;
+    FR_TRY(over_pieces(x, stage, reduce, &last, &last_ps, err));
+    int64_t own_ps =
+        stage->begin_ps + x->n_micro * (stage->forward_ps + stage->backward_ps);
+    if (x->is_split) /* last of all come weights */
+        start_ps = x->is_v ? stage->begin_ps + stage->forward_ps
+                           : back_ps - stage->backward_ps;
+    else if (x->vpp > 1 && plan->bucket_bytes > 0)
+        start_ps = own_ps - after_first_bucket(x, stage);
+    else
+        start_ps = back_ps - after_first_bucket(x, stage);
+    out->reduced_ps = most(end_ps + last_ps, start_ps + all_ps);
+    if (is_each)
+        out->reduced_ps =
+            most(out->reduced_ps, stage->forward_ps + x->n_micro * all_ps);
+    return FR_OK;
+}
+
+/* Lane GATHER: what it takes, and what comes after its last gather. */
+static fr_status find_gathered(est_plan *x, const est_stage *stage,
+                               bool is_likely, est_finish *out, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    const int64_t m = x->n_micro;
+    int64_t all_ps, longest_ps;
+    out->gather_ps = 0;
+    if (plan->zero_stage == 0 || x->n_shards * x->n_expert_shards == 1)
+        return FR_OK;
+    if (plan->zero_stage == 3) {
+        FR_TRY(over_layers(x, stage, gather_early, &all_ps, &longest_ps, err));
+        bool is_kept = !plan->is_resharded;
+        int64_t n_rounds = is_kept && x->pp > 1 ? 1 : m;
+        int64_t reach_ps =
+            most(1, plan->n_prefetch + 1) * x->vpp * longest_ps;
+        int64_t round_ps = is_kept ? all_ps : most(all_ps, 2 * all_ps - reach_ps);
+        if (x->is_split)
+            round_ps = all_ps;
+        out->gather_ps = n_rounds * round_ps;
+        return FR_OK;
+    }
+    if (!x->is_gathered_early)
+        return FR_OK;
+    est_range range = {stage->n_dense, stage->n_expert, 0};
+    if (is_likely)
+        range.piece = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
+    FR_TRY(over_pieces(x, stage, gather_early, &range, &all_ps, err));
+    int64_t before_ps =
+        x->pp * (stage->forward_ps - stage->last_forward_ps) +
+        stage->last_forward_ps;
+    int64_t passes_ps = m * (stage->forward_ps + stage->backward_ps +
+                             stage->weights_ps);
+    out->gather_ps = all_ps + most(0, passes_ps - before_ps);
+    return FR_OK;
+}
+
+static fr_status find_finish(est_plan *x, const est_stage *stage,
+                             bool is_likely, est_finish *out, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    est_range range = {stage->n_dense, stage->n_expert, 0};
+    int64_t late_ps;
+    if (is_likely && !x->is_by_unit)
+        range.piece = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
+    FR_TRY(find_reduced(x, stage, is_likely, out, err));
+    FR_TRY(find_gathered(x, stage, is_likely, out, err));
+    out->norm_ps = 0;
+    if (x->e->job->clip_norm > 0)
+        FR_TRY(over_pieces(x, stage, square, &range, &out->norm_ps, err));
+    FR_TRY(over_pieces(x, stage, take_step, &range, &out->step_ps, err));
+    if ((plan->zero_stage == 1 || plan->zero_stage == 2) &&
+        !x->is_gathered_early) {
+        FR_TRY(over_pieces(x, stage, gather_late, &range, &late_ps, err));
+        out->step_ps += late_ps;
+    }
+    return FR_OK;
+}
+
+/* Everybody meets for the norm and the loss. */
+static fr_status meeting(est_plan *x, int64_t *out_ps, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    bool is_spread = plan->zero_stage > 0 || plan->ep > 1;
+    int64_t norm_ps = 0;
+    FR_TRY(est_collective(x->e, plan, x->stages[0].place, FR_LANE_COMPUTE,
+                          FR_OP_ALL_REDUCE, FR_AXIS_WORLD, FR_DTYPE_F64, 1,
+                          out_ps, err));
+    if (x->e->job->clip_norm > 0)
+        FR_TRY(est_collective(x->e, plan, x->stages[0].place, FR_LANE_COMPUTE,
+                              FR_OP_ALL_REDUCE,
+                              is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL,
+                              FR_DTYPE_F64, 1, &norm_ps, err));
+    *out_ps += norm_ps;
+    return FR_OK;
+}
+
+static fr_status total(est_plan *x, bool is_likely, double *out_s, fr_err *err)
+{
+    int64_t reduced_ps = 0, step_ps = 0, all_ps = 0, meeting_ps;
+    FR_TRY(meeting(x, &meeting_ps, err));
+    for (int32_t s = 0; s < x->pp; s++) {
+        est_finish finish;
+        const est_stage *stage = &x->stages[s];
+        FR_TRY(find_finish(x, stage, is_likely, &finish, err));
+        int64_t ready_ps =
+            most(finish.reduced_ps, finish.gather_ps) + finish.norm_ps;
+        reduced_ps = most(reduced_ps, ready_ps);
+        step_ps = most(step_ps, finish.step_ps);
+        all_ps = most(all_ps, ready_ps + meeting_ps + finish.step_ps);
+    }
+    if (x->e->job->clip_norm > 0)
+        all_ps = most(all_ps, reduced_ps + meeting_ps + step_ps);
+    *out_s = 1e-12 * (double)all_ps;
+    return FR_OK;
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+static uint64_t peak_of(const est_plan *x, int32_t s)
+{
+    const fr_plan *plan = x->plan;
+    const est_stage *stage = &x->stages[s];
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    bool has_master = fr_plan_has_master(plan);
+    uint64_t weight = fr_dtype_bytes(x->weight_dtype);
+    uint64_t grad = fr_dtype_bytes(plan->grad_dtype);
+    uint64_t n = stage->n_dense + stage->n_expert;
+    uint64_t own_n =
+        own(x, false, stage->n_dense) + own(x, true, stage->n_expert);
+    uint64_t layers = (uint64_t)most(1, stage->n_layers);
+    uint64_t bytes = plan->zero_stage == 3 ? own_n * weight : n * weight;
+    bytes += plan->zero_stage >= 2 ? own_n * grad : n * grad;
+    bytes += fr_optimizer_resident_bytes(x->e->job->optimizer, own_n,
+                                         has_master);
+    if (plan->zero_stage >= 2)
+        bytes += 2 * n / layers * grad;
+    if (plan->zero_stage == 3)
+        bytes += (uint64_t)(plan->n_prefetch + 1) * n / layers * weight;
+    int64_t live = schedule->peak_live_micro(s, x->pp, x->n_micro, x->vpp);
+    bytes += stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;
+    return bytes + stage->layers->scratch_bytes;
+}
+
+/* ---- plans -------------------------------------------------------------- */
+
+static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
+{
+    FR_TRY(fr_plan_check_lowerable(plan, e->model, e->job, err));
+    int64_t m = fr_plan_micro_batches(plan, e->job);
+    if (!fr_schedules[plan->schedule]->fits(plan->pp, m, plan->vpp))
+        return fr_fail(err, FR_INPUT,
+                       "schedule %s does not fit pp %d, vpp %d and %lld "
+                       "micro-batches",
+                       fr_schedules[plan->schedule]->name, (int)plan->pp,
+                       (int)plan->vpp, (long long)m);
+    if (plan->compressor != FR_COMPRESSOR_NONE)
+        return fr_fail(err, FR_INPUT,
+                       "no estimate of compressed gradients; choose to "
+                       "simulate, or compressor none");
+    if (plan->is_optimizer_offloaded || plan->activation_offload_frac > 0)
+        return fr_fail(err, FR_INPUT,
+                       "no estimate of offloading; choose to simulate");
+    return FR_OK;
+}
+
+fr_status fr_estimate_plan(fr_estimator *e, const fr_plan *plan,
+                           fr_estimate *out, fr_err *err)
+{
+    est_plan x; /* filled below; its stages are large */
+    FR_TRY(check(e, plan, err));
+    x.e = e;
+    x.plan = plan;
+    x.pp = plan->pp;
+    x.vpp = plan->vpp;
+    x.n_micro = fr_plan_micro_batches(plan, e->job);
+    x.is_split = fr_schedules[plan->schedule]->is_split;
+    x.is_v = fr_schedules[plan->schedule]->is_v;
+    x.is_by_unit = plan->zero_stage >= 2;
+    x.shard_axis = fr_plan_group_size(plan, FR_AXIS_REPLICA) == 1
+                       ? FR_AXIS_DP
+                       : FR_AXIS_SHARD;
+    bool is_sharded = plan->zero_stage > 0;
+    x.n_shards =
+        is_sharded ? (uint64_t)fr_plan_group_size(plan, x.shard_axis) : 1;
+    x.n_expert_shards =
+        is_sharded ? (uint64_t)fr_plan_group_size(plan, FR_AXIS_EDP) : 1;
+    x.weight_dtype = fr_plan_storage_dtype(plan);
+    fr_err unused;
+    x.is_executable = plan->zero_stage == 1 &&
+                      plan->precision == FR_DTYPE_F32 &&
+                      fr_plan_check_executable(plan, e->model, e->job,
+                                               &unused) == FR_OK;
+    x.is_gathered_early = plan->is_gather_overlap && !x.is_executable;
+    FR_TRY(find_stages(&x, err));
+    find_ends(&x);
+    FR_TRY(total(&x, false, &out->lower_bound_s, err));
+    FR_TRY(total(&x, true, &out->estimate_s, err));
+    if (out->estimate_s < out->lower_bound_s)
+        out->estimate_s = out->lower_bound_s;
+    out->peak_bytes = 0;
+    for (int32_t s = 0; s < x.pp; s++) {
+        uint64_t bytes = peak_of(&x, s);
+        out->peak_bytes = bytes > out->peak_bytes ? bytes : out->peak_bytes;
+    }
+    return FR_OK;
+}
+
+fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
+                              const fr_cluster *cluster,
+                              const fr_cost_model *costs, fr_estimator **out,
+                              fr_err *err)
+{
+    for (size_t i = 0; i < cluster->n_devices; i++)
+        if (cluster->devices[i].kind != FR_DEVICE_GPU)
+            return fr_fail(err, FR_INPUT,
+                           "cluster %s has CPUs, estimates are of GPUs; "
+                           "choose to simulate",
+                           cluster->name);
+    fr_estimator *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return fr_fail_no_memory(err);
+    e->model = model;
+    e->job = job;
+    e->cluster = cluster;
+    e->costs = costs;
+    e->n_layers = (int32_t)(model->n_layers + model->n_mtp_layers);
+    *out = e;
+    return FR_OK;
+}
+
+void fr_estimator_destroy(fr_estimator *e)
+{
+    if (e == NULL)
+        return;
+    for (size_t i = 0; i < e->all_layouts.n; i++)
+        est_layout_destroy(e->all_layouts.items[i]);
+    for (size_t i = 0; i < e->all_layers.n; i++)
+        est_layers_destroy(e->all_layers.items[i]);
+    fr_vec_release(&e->all_layouts);
+    fr_vec_release(&e->all_layers);
+    est_map_release(&e->layouts);
+    est_map_release(&e->layers);
+    est_map_release(&e->prices);
+    free(e->node_of_rank);
+    free(e->ranks);
+    free(e);
+}
+
+size_t fr_estimator_n_priced(const fr_estimator *e)
+{
+    return e->all_layers.n;
+}

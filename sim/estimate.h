@@ -1,0 +1,56 @@
+/*
+ * estimate.h: what a step of a plan takes at least, and about, without
+ * lowering and replaying it.
+ *
+ * The instructions of a layer, of the embedding and of the head are lowered
+ * and priced once for every way to run them (tp, micro-batch, recompute ...)
+ * and kept; a plan is then a closed form of these numbers: which layers a
+ * stage has, how often it runs them, and what its schedule lets it wait for.
+ *
+ *   lower_bound_s  no replay of the plan is shorter: it counts lanes that
+ *                  work one after the other and chains of passes that wait
+ *                  for each other, each at the price that it has alone.
+ *   estimate_s     the same with buckets and turns of the pipeline filled in;
+ *                  never below the bound.  What shares links is not slowed.
+ *   peak_bytes     of the stage that needs most: parameters, gradients,
+ *                  optimizer, what live micro-batches keep, scratch.
+ *
+ * GPU clusters only.  The equations stand beside their code, estimate.c.
+ */
+#ifndef FR_SIM_ESTIMATE_H
+#define FR_SIM_ESTIMATE_H
+
+#include "cost_models/cost.h"
+#include "plan/plan.h"
+#include "spec/cluster.h"
+
+typedef struct fr_estimate {
+    double lower_bound_s;
+    double estimate_s;
+    uint64_t peak_bytes;
+} fr_estimate;
+
+typedef struct fr_estimator fr_estimator;
+
+/* Borrows all; one thread at a time may use it.  Destroy takes NULL. */
+FR_CHECKED fr_status fr_estimator_create(const fr_model *model,
+                                         const fr_job *job,
+                                         const fr_cluster *cluster,
+                                         const fr_cost_model *costs,
+                                         fr_estimator **out, fr_err *err);
+void fr_estimator_destroy(fr_estimator *estimator);
+
+/*
+ * The ranks are placed node by node, as many on each as it holds.  Errors:
+ * those of fr_lower; FR_INFEASIBLE where the ranks do not fit into the
+ * cluster; FR_INPUT for what only the simulator knows (compressed gradients,
+ * offloading, CPUs).
+ */
+FR_CHECKED fr_status fr_estimate_plan(fr_estimator *estimator,
+                                      const fr_plan *plan, fr_estimate *out,
+                                      fr_err *err);
+
+/* How many sets of layers have been lowered and priced so far. */
+size_t fr_estimator_n_priced(const fr_estimator *estimator);
+
+#endif

@@ -1,0 +1,172 @@
+/* estimate_price.c: prices of instructions, as a replay asks for them. */
+#include "sim/estimate_state.h"
+
+#include "core/hash.h"
+#include "plan/collective.h"
+#include "plan/optimizer.h"
+#include "sim/replay_cost.h"
+
+#include <string.h>
+
+/* ---- maps --------------------------------------------------------------- */
+
+static size_t slot_of(const est_map *map, uint64_t key)
+{
+    size_t at = key & (map->room - 1);
+    while (map->keys[at] != 0 && map->keys[at] != key)
+        at = (at + 1) & (map->room - 1);
+    return at;
+}
+
+const int64_t *est_map_find(const est_map *map, uint64_t key)
+{
+    if (map->room == 0)
+        return NULL;
+    size_t at = slot_of(map, key | 1);
+    return map->keys[at] != 0 ? &map->values[at] : NULL;
+}
+
+static fr_status grow(est_map *map, fr_err *err)
+{
+    est_map fresh = {.room = map->room > 0 ? 2 * map->room : 256};
+    fresh.keys = calloc(fresh.room, sizeof *fresh.keys);
+    fresh.values = malloc(fresh.room * sizeof *fresh.values);
+    if (fresh.keys == NULL || fresh.values == NULL) {
+        est_map_release(&fresh);
+        return fr_fail_no_memory(err);
+    }
+    for (size_t i = 0; i < map->room; i++)
+        if (map->keys[i] != 0) {
+            size_t at = slot_of(&fresh, map->keys[i]);
+            fresh.keys[at] = map->keys[i];
+            fresh.values[at] = map->values[i];
+        }
+    fresh.n = map->n;
+    est_map_release(map);
+    *map = fresh;
+    return FR_OK;
+}
+
+fr_status est_map_add(est_map *map, uint64_t key, int64_t value, fr_err *err)
+{
+    if (2 * (map->n + 1) > map->room)
+        FR_TRY(grow(map, err));
+    size_t at = slot_of(map, key | 1);
+    map->keys[at] = key | 1;
+    map->values[at] = value;
+    map->n++;
+    return FR_OK;
+}
+
+void est_map_release(est_map *map)
+{
+    free(map->keys);
+    free(map->values);
+    *map = (est_map){0};
+}
+
+/* ---- prices ------------------------------------------------------------- */
+
+/* In the rounding of a replay. */
+static int64_t alone_ps(const fr_cost *cost)
+{
+    int64_t ps = fr_ps_of(cost->latency_s);
+    if (fr_ps_of(cost->work_s) == 0)
+        return ps;
+    fr_demand demand = fr_demand_of(cost, false, false, NULL);
+    return ps + fr_maxmin_duration_ps(demand.work, demand.cap);
+}
+
+fr_status est_price_scope(fr_estimator *e, const fr_instr *instr, fr_lane lane,
+                          const fr_comm_scope *scope, int64_t *out_ps,
+                          fr_err *err)
+{
+    fr_cost cost = {0};
+    FR_TRY(fr_cost_communicate(e->costs, instr, scope, lane != FR_LANE_COMPUTE,
+                               &cost, err));
+    *out_ps = alone_ps(&cost);
+    return FR_OK;
+}
+
+fr_status est_price(fr_estimator *e, const fr_instr *instr, fr_lane lane,
+                    const est_place *place, int64_t *out_ps, fr_err *err)
+{
+    if (fr_is_communication(instr))
+        return est_price_scope(e, instr, lane, &place->scopes[instr->axis],
+                               out_ps, err);
+    fr_cost cost = {0};
+    FR_TRY(fr_cost_compute_on(e->costs, instr, 1, place->node, &cost, err));
+    cost.work_s /= place->compute_frac;
+    *out_ps = alone_ps(&cost);
+    return FR_OK;
+}
+
+static uint64_t key_of(const uint64_t *words, size_t n)
+{
+    return fr_hash_bytes(words, n * sizeof *words, 1);
+}
+
+fr_status est_collective(fr_estimator *e, const fr_plan *plan,
+                         const est_place *place, fr_lane lane, fr_op op,
+                         fr_axis axis, fr_dtype dtype, uint64_t n,
+                         int64_t *out_ps, fr_err *err)
+{
+    const fr_comm_scope *scope = &place->scopes[axis];
+    *out_ps = 0;
+    if (n == 0 || scope->n_group <= 1)
+        return FR_OK;
+    const uint64_t words[] = {
+        n,
+        (uint64_t)op | (uint64_t)axis << 8 | (uint64_t)dtype << 16 |
+            (uint64_t)plan->collective << 24 | (uint64_t)lane << 32,
+        (uint64_t)scope->n_group << 32 | (uint64_t)scope->n_nodes,
+        (uint64_t)scope->ranks_on_node << 32 | scope->node_types};
+    uint64_t key = key_of(words, sizeof words / sizeof words[0]);
+    const int64_t *known = est_map_find(&e->prices, key);
+    if (known != NULL) {
+        *out_ps = *known;
+        return FR_OK;
+    }
+    fr_instr instr = {.op = (uint8_t)op,
+                      .axis = (uint8_t)axis,
+                      .dtype = (uint8_t)dtype,
+                      .dim = {(int64_t)n}};
+    bool is_world = axis == FR_AXIS_WORLD || axis == FR_AXIS_MODEL;
+    instr.algorithm = (uint8_t)fr_collective_choose(
+        is_world ? FR_COLLECTIVE_AUTO : plan->collective, op, scope->n_group,
+        n * fr_dtype_bytes(dtype), scope->n_nodes == 1);
+    if (axis == FR_AXIS_DP && instr.algorithm == plan->collective)
+        instr.flags |= FR_INSTR_GIVEN;
+    FR_TRY(est_price_scope(e, &instr, lane, scope, out_ps, err));
+    return est_map_add(&e->prices, key, *out_ps, err);
+}
+
+fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
+                    const est_place *place, const fr_instr *instr, uint64_t n,
+                    int64_t *out_ps, fr_err *err)
+{
+    uint64_t frac;
+    *out_ps = 0;
+    if (n == 0)
+        return FR_OK;
+    memcpy(&frac, &place->compute_frac, sizeof frac);
+    const uint64_t words[] = {
+        n,
+        (uint64_t)instr->op << 56 | (uint64_t)instr->dtype << 48 |
+            (uint64_t)instr->grad_dtype << 40 | (uint64_t)instr->flags << 16 |
+            (uint64_t)fr_plan_has_master(plan),
+        place->type_bit, frac, (uint64_t)instr->dim[3]};
+    uint64_t key = key_of(words, sizeof words / sizeof words[0]);
+    const int64_t *known = est_map_find(&e->prices, key);
+    if (known != NULL) {
+        *out_ps = *known;
+        return FR_OK;
+    }
+    fr_instr one = *instr;
+    one.dim[0] = (int64_t)n;
+    if (one.op != FR_OP_GRAD_SQSUM)
+        one.dim[2] = (int64_t)fr_optimizer_resident_bytes(
+            e->job->optimizer, n, fr_plan_has_master(plan));
+    FR_TRY(est_price(e, &one, FR_LANE_COMPUTE, place, out_ps, err));
+    return est_map_add(&e->prices, key, *out_ps, err);
+}

@@ -1,0 +1,101 @@
+/*
+ * estimate_state.h: what the parts of an estimator share: estimate_layout.c
+ * (where ranks sit), estimate_layers.c (what layers cost), estimate_price.c
+ * (what one instruction costs) and estimate.c.  Nobody else includes it.
+ */
+#ifndef FR_SIM_ESTIMATE_STATE_H
+#define FR_SIM_ESTIMATE_STATE_H
+
+#include "core/vec.h"
+#include "plan/program.h"
+#include "sim/estimate.h"
+
+/* A rank: its device, and where its groups sit. */
+typedef struct est_place {
+    int64_t node;
+    uint32_t type_bit;
+    double compute_frac;
+    fr_comm_scope scopes[FR_AXIS_N]; /* n_group 0: not asked for */
+    uint64_t layer_key; /* of the device and what layers communicate over */
+    uint64_t key;       /* of everything */
+} est_place;
+
+/* The ranks of tp, cp, dp 0, one of each pipeline stage. */
+typedef struct est_layout {
+    est_place *places; /* [pp] */
+    fr_comm_scope *hop; /* [pp] from this stage to the next (the last: to
+                           the first) */
+} est_layout;
+
+/* Prefix sums over the layers, [n_layers + 1]. */
+typedef struct est_layers {
+    int64_t *forward_ps;
+    int64_t *backward_ps; /* of inputs where the schedule splits it */
+    int64_t *weights_ps;  /* the rest */
+    int64_t *remake_ps;   /* full recompute, before backward */
+    uint64_t *n_dense, *n_expert; /* parameters */
+    uint64_t *kept_bytes;         /* by one micro-batch from forward on */
+    uint64_t *plain_bytes;        /* of a layer that is not made again */
+    int64_t embed_ps, head_ps, embed_back_ps;
+    uint64_t n_embed, n_final; /* parameters of the ends */
+    uint64_t scratch_bytes;    /* beyond what is kept */
+    uint64_t stream_bytes;     /* between stages */
+    fr_instr opt_step, opt_norms, sqsum; /* of any range */
+    bool has_norms;
+} est_layers;
+
+/* From 64-bit keys, mixed, to what they stand for. */
+typedef struct est_map {
+    uint64_t *keys; /* 0: free */
+    int64_t *values;
+    size_t n, room;
+} est_map;
+
+struct fr_estimator {
+    const fr_model *model;
+    const fr_job *job;
+    const fr_cluster *cluster;
+    const fr_cost_model *costs;
+    int32_t n_layers; /* with those that predict later tokens */
+    est_map layouts, layers, prices;
+    fr_vec(est_layout *) all_layouts;
+    fr_vec(est_layers *) all_layers;
+    int64_t n_ranks; /* of the placement at hand; 0: none */
+    int32_t *node_of_rank;
+    int64_t *ranks; /* scratch */
+};
+
+FR_CHECKED fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
+                                     const est_layout **out, fr_err *err);
+void est_layout_destroy(est_layout *layout);
+
+FR_CHECKED fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
+                                     const est_place *place,
+                                     const est_layers **out, fr_err *err);
+void est_layers_destroy(est_layers *layers);
+
+/* estimate_price.c: alone, in picoseconds. */
+FR_CHECKED fr_status est_price(fr_estimator *e, const fr_instr *instr,
+                               fr_lane lane, const est_place *place,
+                               int64_t *out_ps, fr_err *err);
+FR_CHECKED fr_status est_price_scope(fr_estimator *e, const fr_instr *instr,
+                                     fr_lane lane, const fr_comm_scope *scope,
+                                     int64_t *out_ps, fr_err *err);
+
+/* A collective over n elements; 0 for none and groups of one.  Kept. */
+FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
+                                    const est_place *place, fr_lane lane,
+                                    fr_op op, fr_axis axis, fr_dtype dtype,
+                                    uint64_t n, int64_t *out_ps, fr_err *err);
+/* An instruction over a range, over n parameters.  Kept. */
+FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
+                               const est_place *place, const fr_instr *instr,
+                               uint64_t n, int64_t *out_ps, fr_err *err);
+
+/* The value of a key; NULL: none. */
+const int64_t *est_map_find(const est_map *map, uint64_t key);
+FR_CHECKED fr_status est_map_add(est_map *map, uint64_t key, int64_t value,
+                                 fr_err *err);
+void est_map_release(est_map *map);
+
+#endif
