@@ -51,8 +51,11 @@ fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
         out->has_profile = true;
         warn_if_stale(cli, out);
     } else {
-        fr_cli_note(cli, "forerun: no --profile: costs are those of the "
-                         "datasheet");
+        fr_cli_note(
+            cli, "forerun: no --profile: costs are %s",
+            fr_cluster_device(&out->cluster, 0)->kind == FR_DEVICE_GPU
+                ? "modelled from the GPUs' datasheets and published kernels"
+                : "those of the datasheet");
     }
     return fr_cost_model_create(out->has_profile ? &out->profile : NULL,
                                 &out->cluster, &out->costs, err);
