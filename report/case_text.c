@@ -258,6 +258,8 @@ int fr_case_parse_flash(const char *text)
     int is_on = fr_case_parse_switch(text);
     if (is_on >= 0 || *text == '\0')
         return is_on;
+    if (fr_case_has(text, "unfused"))
+        return 0;
     return fr_case_has(text, "flash") || fr_case_has(text, "sdpa") ||
                    fr_case_has(text, "fused") || fr_case_has(text, "cudnn")
                ? 1
