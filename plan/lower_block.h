@@ -227,8 +227,9 @@ void lower_besides_dropout(lower_context *context);
 void lower_besides_scaling(lower_context *context, int64_t n, bool is_again);
 void lower_besides_activation(lower_context *context, bool is_backward,
                               int64_t n);
-/* Gradients of n parameters on their way into what FSDP reduces. */
-void lower_besides_shards(lower_context *context, uint64_t n);
+/* Gradients of n parameters on their way into what FSDP reduces, or onto
+ * those of the micro-batches before. */
+void lower_besides_gradients(lower_context *context, uint64_t n);
 void lower_besides_parts(lower_context *context, int64_t n, int n_parts);
 /* The loss reads logits as they are, without a copy in float32. */
 bool lower_is_loss_narrow(const lower_context *context);

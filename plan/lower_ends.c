@@ -261,7 +261,7 @@ static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
     instr->ref[5] = lower_parameter(context, FR_SPACE_GRAD, e->norm_w);
     instr->ref[6] = lower_parameter(context, FR_SPACE_GRAD, e->norm_b);
     lower_besides_norm_bwd(context, &last, is_added);
-    lower_besides_shards(context, (uint64_t)(s->vocab_local * s->hidden));
+    lower_besides_gradients(context, (uint64_t)(s->vocab_local * s->hidden));
     return i_segment;
 }
 

@@ -33,6 +33,9 @@
  *                 their gradients side by side again (_flat_param.py), FSDP2
  *                 copies them to what it reduces (foreach_reduce); both in the
  *                 dtype of the reduction, which is not that of the products
+ *                 Else AccumulateGrad adds them to those that are there, in
+ *                 Megatron-LM of 2021 a hook (model/distributed.py:
+ *                 main_grad.add_(grad)); fused products came in 2022
  *   loss          vocab_parallel_cross_entropy: float(), max, -=, exp, sum,
  *                 div_, mul_ and back; F.cross_entropy of float() logits:
  *                 log_softmax in three passes, nll_loss' zeros, backward in two
@@ -265,11 +268,17 @@ void lower_besides_parts(lower_context *context, int64_t n, int n_parts)
             is_eager ? n_parts - 1 : 1, (uint64_t)(n * w));
 }
 
-void lower_besides_shards(lower_context *context, uint64_t n)
+void lower_besides_gradients(lower_context *context, uint64_t n)
 {
     const int64_t w = width(context);
     const fr_dtype grad = context->plan->grad_dtype;
-    if (!is_pytorch(context) || context->plan->zero_stage < 2)
+    bool is_sharded = context->plan->zero_stage >= 2;
+    bool is_apart = is_pytorch(context) ? !is_sharded && context->n_micro > 1
+                                        : context->plan->is_grad_added_apart;
+    /* Written and read once more than a product that adds. */
+    if (is_apart && !context->is_executable)
+        besides(context, (int64_t)n * 2 * w, 6, 0);
+    if (!is_pytorch(context) || !is_sharded)
         return;
     /* Side by side, then cast to what is reduced. */
     int64_t g = grad == fr_plan_storage_dtype(context->plan)

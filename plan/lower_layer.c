@@ -343,7 +343,7 @@ static void emit_backward(lower_context *context, const lower_kind *kind)
         backward_pre_norm(context, kind, input);
     if (kind->is_mtp)
         join_backward(context, kind);
-    lower_besides_shards(context, kind->layout.n);
+    lower_besides_gradients(context, kind->layout.n);
 }
 
 /* ---- in parts, for a ring
@@ -407,7 +407,7 @@ void lower_layer_backward_after(lower_context *context, const lower_kind *kind,
     add_norm(context, &norm1, dx, input, k->stats1);
     if (kind->is_mtp)
         join_backward(context, kind);
-    lower_besides_shards(context, kind->layout.n);
+    lower_besides_gradients(context, kind->layout.n);
 }
 
 /* ---- segments ---------------------------------------------------------------

@@ -151,6 +151,8 @@ typedef struct fr_plan {
     fr_kernel_set kernels;
     bool is_loss_fused; /* one kernel from logits of 16 bits to the loss, one
                            back; else in float32 as the kernel set does it */
+    bool is_grad_added_apart; /* FUSED: products write gradients of weights,
+                                 another kernel adds them to what is there */
     bool is_sequence_parallel;
     bool is_overlap;        /* gradient reduction beside backward */
     bool is_gather_overlap; /* ZeRO 1, 2: parameters gathered beside forward,

@@ -24,8 +24,9 @@ typedef struct fr_case_framework {
     fr_kernel_set kernels;      /* COMPILED where the row says so */
     fr_flash_kind flash_kind;
     bool is_loss_fused;
-    bool is_loss_compiled; /* too, since 2025 */
-    double gpt_dropout; /* of GPT's recipe; Llama's has none */
+    bool is_grad_added_apart; /* fp16 gradients */
+    bool is_loss_compiled;    /* too, since 2025 */
+    double gpt_dropout;       /* of GPT's recipe; Llama's has none */
 } fr_case_framework;
 
 /* By the framework column, else by source and source_ref. */

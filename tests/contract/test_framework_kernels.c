@@ -32,15 +32,24 @@ static besides besides_of(const fr_program *program, const char *name)
     return sum;
 }
 
-static besides lower_and_sum(const fr_model *m, const fr_plan *plan,
-                             double dropout, const char *name)
+/* The job's 8 micro-batches, or one. */
+static besides sum_over(const fr_model *m, const fr_plan *plan, double dropout,
+                        const char *name, bool is_one)
 {
     fr_job job = layer_small_job();
     job.dropout = dropout;
+    if (is_one)
+        job.global_batch = plan->micro_batch * plan->dp;
     fr_program *program = layer_lower(m, &job, plan);
     besides sum = besides_of(program, name);
     fr_program_destroy(program);
     return sum;
+}
+
+static besides lower_and_sum(const fr_model *m, const fr_plan *plan,
+                             double dropout, const char *name)
+{
+    return sum_over(m, plan, dropout, name, true);
 }
 
 /* 256 rows of 256; q 320, k and v 160 each; gate and up 704 each. */
@@ -129,6 +138,28 @@ static void test_fused(void)
                1e-12);
     CHECK_NEAR(lower_and_sum(&m, &plan, 0.1, "layer_bwd").bytes,
                2 * R * H * 4.0 + R * H * 3 * 4.0, 1e-12);
+}
+
+/* Gradients of a layer's parameters: side by side and cast for FSDP, added to
+ * what is there without it. */
+static void test_gradients(void)
+{
+    fr_model m = layer_model_gpt();
+    fr_plan plan = layer_bf16_plan();
+    double n = 4.0 * H * H + 8.0 * H * H + 4 * H + 5 * H + 4 * H;
+    double plain = lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes;
+    plan.is_grad_added_apart = true;
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes - plain, n * 4,
+               1e-12);
+    plan.is_grad_added_apart = false;
+    plan.kernels = FR_KERNELS_EAGER;
+    plain = lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes;
+    CHECK_NEAR(sum_over(&m, &plan, 0.0, "layer_bwd", false).bytes - plain,
+               n * 4, 1e-12);
+    plan.dp = 2;
+    plan.zero_stage = 3;
+    CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes - plain,
+               n * (4 + 6.0), 1e-12);
 }
 
 /* Bytes that all kernels of the loss move per logit; 1024 x 256 of them. */
@@ -254,6 +285,7 @@ static void test_executable(void)
 CHECK_MAIN({"eager_llama", test_eager_llama},
            {"compiled_llama", test_compiled_llama},
            {"eager_gpt", test_eager_gpt}, {"eager_unfused", test_eager_unfused},
-           {"fused", test_fused}, {"losses", test_losses},
+           {"fused", test_fused}, {"gradients", test_gradients},
+           {"losses", test_losses},
            {"every_second_product", test_every_second_product},
            {"split", test_split}, {"executable", test_executable})
