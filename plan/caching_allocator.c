@@ -300,12 +300,31 @@ static bool give_back_block(allocator *a, const lifetimes *l, uint32_t i_block)
     return true;
 }
 
+static bool is_output(const fr_class *klass, const lifetimes *l,
+                      uint32_t i_block)
+{
+    const fr_block *block = &klass->blocks[i_block];
+    return block->last_call > block->first_call &&
+           l->first_tensor[i_block + 1] - l->first_tensor[i_block] == 1;
+}
+
+/* Blocks of one tensor that outlive the call, or all others. */
+static bool allocate_call(allocator *a, const fr_class *klass, uint32_t call,
+                          bool is_last, lifetimes *l)
+{
+    for (uint32_t i = l->first[call]; i != NONE; i = l->next_first[i])
+        if (is_output(klass, l, i) == is_last && !allocate_block(a, l, i))
+            return false;
+    return true;
+}
+
+/* A call's output is the last tensor that it makes. */
 static bool run_step(allocator *a, const fr_class *klass, lifetimes *l)
 {
     for (uint32_t call = 0; call < klass->n_calls; call++) {
-        for (uint32_t i = l->first[call]; i != NONE; i = l->next_first[i])
-            if (!allocate_block(a, l, i))
-                return false;
+        if (!allocate_call(a, klass, call, false, l) ||
+            !allocate_call(a, klass, call, true, l))
+            return false;
         for (uint32_t i = l->last[call]; i != NONE; i = l->next_last[i])
             if (!give_back_block(a, l, i))
                 return false;

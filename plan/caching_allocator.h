@@ -34,7 +34,7 @@ FR_CHECKED fr_status fr_class_reserve(const fr_class *klass,
  * The same of a class of `program`, beside n_besides allocations that are
  * never freed.  What a call keeps and its scratch are blocks of many tensors:
  * here each tensor is an allocation of its own, as it can fill a hole of its
- * own.
+ * own; what a call hands on alone comes last, when its scratch is there.
  */
 FR_CHECKED fr_status fr_class_reserve_beside(const fr_program *program,
                                              const fr_class *klass,

@@ -26,7 +26,8 @@ typedef struct fr_case_framework {
     bool is_loss_fused;
     bool is_grad_added_apart; /* fp16 gradients */
     bool is_loss_compiled;    /* too, since 2025 */
-    double gpt_dropout;       /* of GPT's recipe; Llama's has none */
+    double gpt_dropout;       /* of GPT's and BERT's recipe; Llama's has
+                                 none */
 } fr_case_framework;
 
 /* By the framework column, else by source and source_ref. */

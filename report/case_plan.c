@@ -312,8 +312,8 @@ static void read_kernels(const fr_case *row, const fr_case_framework *how,
         plan->is_loss_fused = how->is_loss_compiled &&
                               !fr_case_has(row->field[FR_CASE_SOURCE], "2024");
     }
-    if (setup->model.kind == FR_MODEL_DECODER &&
-        fr_case_has(row->field[FR_CASE_MODEL], "gpt"))
+    if (fr_case_has(row->field[FR_CASE_MODEL], "gpt") ||
+        fr_case_has(row->field[FR_CASE_MODEL], "bert"))
         setup->job.dropout = how->gpt_dropout;
 }
 

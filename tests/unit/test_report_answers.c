@@ -98,6 +98,42 @@ static void test_prediction_text(void)
     fr_buffer_release(&text);
 }
 
+/* GPUs: memory of each stage, and how sure it is that the tightest fits. */
+static void test_prediction_stages(void)
+{
+    fr_prediction p = {.step_s = 0.25};
+    fr_buffer text;
+    fr_json_writer writer;
+    fr_err err;
+    p.memory.fits = true;
+    p.memory.p_fits = 0.875;
+    p.memory.n_stages = 2;
+    p.memory.stages[0] = (fr_stage_memory){.activations_bytes = 7 << 20,
+                                           .allocated_bytes = 11 << 20,
+                                           .reserved_bytes = 12 << 20,
+                                           .device_bytes = 19 << 20};
+    p.memory.stages[1] =
+        (fr_stage_memory){.optimizer_bytes = 5 << 20, .device_bytes = 13 << 20};
+    fr_buffer_init(&text);
+    CHECK_OK(fr_report_prediction_text(&p, &text, &err), &err);
+    CHECK_HAS(fr_buffer_text(&text), "fits with probability 0.88\n");
+    CHECK_HAS(fr_buffer_text(&text), "11 MiB    12 MiB  19 MiB\n");
+    fr_buffer_release(&text);
+    fr_buffer_init(&text);
+    fr_json_writer_init(&writer, &text);
+    fr_json_begin_object(&writer);
+    fr_report_prediction_json(&p, &writer);
+    fr_json_end_object(&writer);
+    fr_json *json = parse(&text);
+    const fr_json_value *memory = fr_json_find(fr_json_root(json), "memory");
+    const fr_json_value *stages = fr_json_find(memory, "stages");
+    CHECK_INT(fr_json_n(stages), 2);
+    CHECK_NEAR(number(fr_json_at(stages, 1), "optimizer_bytes"), 5 << 20, 0);
+    CHECK_NEAR(number(fr_json_at(stages, 0), "device_bytes"), 19 << 20, 0);
+    fr_json_destroy(json);
+    fr_buffer_release(&text);
+}
+
 static void test_run(void)
 {
     static const double loss[] = {5.5418, 4.0721, 3.6581};
@@ -169,6 +205,7 @@ static void test_plan_in_words(void)
     fr_buffer_release(&text);
 }
 
-CHECK_MAIN({"prediction_json", test_prediction_json},
+CHECK_MAIN({"prediction stages", test_prediction_stages},
+           {"prediction_json", test_prediction_json},
            {"prediction_text", test_prediction_text}, {"run", test_run},
            {"plan", test_plan_in_words})
