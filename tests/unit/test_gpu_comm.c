@@ -18,18 +18,18 @@ typedef struct scene {
     fr_gpu_comm *comm;
 } scene;
 
-static scene stage(const char *name)
+/* In place: the model borrows the scene's cluster. */
+static void stage(scene *s, const char *name)
 {
     fr_err err = {0};
-    scene s = {0};
+    *s = (scene){0};
     if (name[0] == '<')
         CHECK_OK(
-            fr_cluster_parse("c.xml", name, strlen(name), &s.cluster, &err),
+            fr_cluster_parse("c.xml", name, strlen(name), &s->cluster, &err),
             &err);
     else
-        CHECK_OK(fr_cluster_load(name, &s.cluster, &err), &err);
-    CHECK_OK(fr_gpu_comm_create(&s.cluster, NULL, &s.comm, &err), &err);
-    return s;
+        CHECK_OK(fr_cluster_load(name, &s->cluster, &err), &err);
+    CHECK_OK(fr_gpu_comm_create(&s->cluster, NULL, &s->comm, &err), &err);
 }
 
 static void strike(scene *s)
@@ -69,7 +69,8 @@ static void test_monotone(void)
         "dgx-h100:8",     "dgx-a100:8", "dgx-b200:8", "dgx-1-v100:8",
         "p4d.24xlarge:8", "mi300x-8:8", "l40s-8:8"};
     for (size_t c = 0; c < sizeof clusters / sizeof clusters[0]; c++) {
-        scene s = stage(clusters[c]);
+        scene s;
+        stage(&s, clusters[c]);
         int n_wrong = 0;
         for (int o = 0; o < N_OPS; o++)
             for (int k = 0; k < N_SCOPES; k++) {
@@ -91,7 +92,7 @@ static void test_monotone(void)
 }
 
 /* A cluster of two nodes with these links. */
-static scene two_nodes(double intra, double nic, int n_nics)
+static void two_nodes(scene *s, double intra, double nic, int n_nics)
 {
     char text[700];
     snprintf(text, sizeof text,
@@ -101,7 +102,7 @@ static scene two_nodes(double intra, double nic, int n_nics)
              "</node-type><group id=\"n\" node-type=\"n\" count=\"2\"/>"
              "<fabric kind=\"switch\"/></cluster>",
              intra, n_nics, nic);
-    return stage(text);
+    stage(s, text);
 }
 
 static void test_faster_links(void)
@@ -114,7 +115,8 @@ static void test_faster_links(void)
         for (double n = 1000; n < 1e10; n *= 7.3) {
             double before_s = INFINITY;
             for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
-                scene s = two_nodes(links[i][0], links[i][1], (int)links[i][2]);
+                scene s;
+                two_nodes(&s, links[i][0], links[i][1], (int)links[i][2]);
                 double now_s =
                     total_s(ask(&s, ops[o], FR_COLLECTIVE_AUTO, n, scope));
                 CHECK(now_s <= before_s * (1 + 1e-9));
@@ -127,7 +129,8 @@ static void test_faster_links(void)
 /* Bytes through NICs and ports, by hand, for 1 GB. */
 static void test_traffic(void)
 {
-    scene s = stage("dgx-h100:8");
+    scene s;
+    stage(&s, "dgx-h100:8");
     const fr_comm_scope one = {8, 1, 8, 0}, four = {32, 4, 8, 0};
     const fr_comm_scope far = {8, 8, 1, 0}, pair = {2, 2, 1, 0};
     double n = 1e9;
@@ -172,7 +175,8 @@ static void test_traffic(void)
 /* The nodes that a group names, else the slowest. */
 static void test_mixed(void)
 {
-    scene s = stage("mixed-a100-v100");
+    scene s;
+    stage(&s, "mixed-a100-v100");
     fr_comm_scope scope = {4, 1, 4, 0};
     uint32_t new_type = 0, old_type = 1;
     double any_s, new_s, old_s, both_s;
@@ -191,7 +195,8 @@ static void test_mixed(void)
 /* Readers see to it that nodes have NICs; a cluster made by hand may not. */
 static void test_refusal(void)
 {
-    scene s = stage("dgx-h100:2");
+    scene s;
+    stage(&s, "dgx-h100:2");
     s.cluster.node_types[0].n_nics = 0;
     fr_gpu_comm_destroy(s.comm);
     fr_err err = {0};
