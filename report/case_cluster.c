@@ -246,7 +246,8 @@ fr_status fr_case_read_cluster(const fr_case *row, fr_case_setup *setup,
     double memory_gb;
     fr_node_type node;
     fr_fabric_kind fabric;
-    fr_cluster cluster = {.pue = 1.0};
+    fr_cluster cluster = {
+        .pue = 1.0, .jitter_compute_frac = FR_CATALOG_GPU_JITTER_FRAC};
     FR_TRY(find_or_fail(row, &gpu, &memory_gb, &device, err));
     FR_TRY(make_node(row, &gpu, device, n_gpus, &node, &fabric, err));
     cluster.devices = calloc(1, sizeof *cluster.devices);

@@ -204,6 +204,8 @@ fr_status fr_catalog_cluster(const char *node_id, int64_t n_nodes,
                        node_id, (long long)n_nodes);
     const fr_catalog_device *device = fr_catalog_device_find(node->device);
     fr_cluster cluster = {.pue = 1.0};
+    if (device->type.kind == FR_DEVICE_GPU)
+        cluster.jitter_compute_frac = FR_CATALOG_GPU_JITTER_FRAC;
     fr_status status = make_arrays(&cluster, err);
     if (status != FR_OK) {
         fr_cluster_release(&cluster);
