@@ -145,6 +145,7 @@ static void test_switches(void)
     CHECK_INT(fr_case_parse_flash("yes (attn_impl flash)"), 1);
     CHECK_INT(fr_case_parse_flash("SDPA"), 1);
     CHECK_INT(fr_case_parse_flash("TE/fused"), 1);
+    CHECK_INT(fr_case_parse_flash("unfused (--attention-backend)"), 0);
     CHECK_INT(fr_case_parse_flash("no (an old default)"), 0);
     CHECK_INT(fr_case_parse_flash(""), -1);
     CHECK_INT(fr_case_parse_flash("math"), 0);
