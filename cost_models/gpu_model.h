@@ -28,13 +28,13 @@ void fr_gpu_model_init_with(const fr_device_type *device,
                             const fr_gpu_constants *constants,
                             fr_gpu_model *out);
 
-/* Its own, or where the cluster file names none, by what it can multiply. */
 /* Dense peak of a unit, 0: it has none. */
 double fr_gpu_peak_flops(const fr_device_type *device, fr_gpu_math math);
 /* Rate against a card of the generation that has the reference's power per
  * flop/s; 1 where something is unknown. */
 double fr_gpu_power_factor(const fr_device_type *device, double power_exponent);
 
+/* Its own, or where the cluster file names none, by what it can multiply. */
 fr_gpu_generation fr_gpu_generation_of(const fr_device_type *device);
 
 /* The unit for a dtype.  An older one where there is none of its own (bf16 on

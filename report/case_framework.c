@@ -17,13 +17,15 @@
  *
  * What runs around the products:
  *   megatron    arguments.py: --attention-dropout and --hidden-dropout 0.1;
- *               vocab_parallel_cross_entropy unless
- * --cross-entropy-loss-fusion; gradient_accumulation_fusion is of 2022 and for
- * fp16 of its end (Apex' wgrad_gemm_accum_fp16), bf16 came with it nemo
- * NeMo-Framework-Launcher conf/training/gpt3, of the recipes for speed too:
- * hidden_dropout 0.1; Llama and Nemotron 0.0 bridge      recipes:
- * cross_entropy_fusion_impl "te" foundry     setup.py of 2023: flash-attn 1.0.x
- * and xentropy-cuda-lib, of which MPT's loss_fn fused_crossentropy is made
+ *               vocab_parallel_cross_entropy unless fused by
+ *               --cross-entropy-loss-fusion; gradient_accumulation_fusion is
+ *               of 2022, for fp16 of its end (Apex' wgrad_gemm_accum_fp16),
+ *               bf16 came with it
+ *   nemo        NeMo-Framework-Launcher conf/training/gpt3, of the recipes
+ *               for speed too: hidden_dropout 0.1; Llama and Nemotron 0.0
+ *   bridge      recipes: cross_entropy_fusion_impl "te"
+ *   foundry     setup.py of 2023: flash-attn 1.0.x and xentropy-cuda-lib, of
+ *               which MPT's loss_fn fused_crossentropy is made
  *   torchtitan  SDPA's FlashAttention-2; eager unless torch.compile is said;
  *               the loss is compiled since components/loss.py of 2025 (before,
  *               train.py: "compiling loss function causes CUDA errors")
