@@ -44,6 +44,7 @@ static int64_t least(int64_t a, int64_t b)
 typedef struct est_stage {
     const est_place *place;
     const est_layers *layers;
+    const est_times *times;
     int64_t forward_ps, backward_ps, weights_ps;
     int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
     int64_t last_forward_ps, last_backward_ps;   /* of chunk v - 1 */
@@ -55,8 +56,7 @@ typedef struct est_stage {
     bool has_embed, has_head;
     int64_t hop_ps; /* to the next rank */
     int64_t begin_ps;
-    int64_t back_ps, end_ps;           /* at least */
-    int64_t likely_back_ps, likely_end_ps; /* about */
+    int64_t back_ps, end_ps; /* of the last backward, of all passes */
 } est_stage;
 
 /* What follows the passes of a stage, at least or about. */
@@ -72,6 +72,7 @@ typedef struct est_plan {
     const fr_plan *plan;
     int64_t n_micro;
     int32_t pp, vpp;
+    bool is_likely; /* about; else at least */
     bool is_split, is_v, is_by_unit;
     bool is_gathered_early; /* as lower_update.c decides */
     bool is_executable;
@@ -88,10 +89,11 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
                       int32_t chunk)
 {
     const est_layers *l = stage->layers;
-    int64_t forward = l->forward_ps[end] - l->forward_ps[first];
-    int64_t backward = l->backward_ps[end] - l->backward_ps[first] +
-                       l->remake_ps[cut] - l->remake_ps[first];
-    stage->weights_ps += l->weights_ps[end] - l->weights_ps[first];
+    const est_times *t = stage->times;
+    int64_t forward = t->forward_ps[end] - t->forward_ps[first];
+    int64_t backward = t->backward_ps[end] - t->backward_ps[first] +
+                       t->remake_ps[cut] - t->remake_ps[first];
+    stage->weights_ps += t->weights_ps[end] - t->weights_ps[first];
     stage->kept_bytes += l->kept_bytes[cut] - l->kept_bytes[first] +
                          l->plain_bytes[end] - l->plain_bytes[cut];
     stage->n_dense += l->n_dense[end] - l->n_dense[first];
@@ -106,7 +108,7 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
     stage->first_forward_ps = forward;
     stage->first_backward_ps = backward;
     stage->early_ps = cut == end && end > first
-                          ? l->remake_ps[end] - l->remake_ps[end - 1]
+                          ? t->remake_ps[end] - t->remake_ps[end - 1]
                           : 0;
     stage->first_layer = first;
     stage->end_layer = end;
@@ -118,7 +120,7 @@ static void add_ends(est_plan *x)
     int32_t last =
         fr_schedule_rank(schedule, x->pp * x->vpp - 1, x->pp);
     est_stage *first = &x->stages[0], *end = &x->stages[last];
-    const est_layers *l = first->layers;
+    const est_times *l = first->times;
     first->has_embed = end->has_head = true;
     first->forward_ps += l->embed_ps;
     first->first_forward_ps += l->embed_ps;
@@ -128,11 +130,11 @@ static void add_ends(est_plan *x)
         first->last_forward_ps += l->embed_ps;
         first->last_backward_ps += l->embed_back_ps;
     }
-    first->n_dense += l->n_embed;
-    end->backward_ps += end->layers->head_ps;
-    end->last_backward_ps += end->layers->head_ps;
+    first->n_dense += first->layers->n_embed;
+    end->backward_ps += end->times->head_ps;
+    end->last_backward_ps += end->times->head_ps;
     if (x->vpp == 1)
-        end->first_backward_ps += end->layers->head_ps;
+        end->first_backward_ps += end->times->head_ps;
     end->n_dense += end->layers->n_final;
 }
 
@@ -157,8 +159,8 @@ static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
                      .axis = FR_AXIS_PP,
                      .dtype = (uint8_t)x->weight_dtype};
     send.dim[0] = (int64_t)(bytes / fr_dtype_bytes(x->weight_dtype));
-    return est_price_scope(x->e, &send, FR_LANE_PP_SEND, hop, &stage->hop_ps,
-                           err);
+    return est_price_scope(x->e, &send, FR_LANE_PP_SEND, hop, stage->place,
+                           &stage->hop_ps, err);
 }
 
 static fr_status find_layers(est_plan *x, const est_layout *layout,
@@ -173,6 +175,7 @@ static fr_status find_layers(est_plan *x, const est_layout *layout,
         else
             FR_TRY(est_layers_find(x->e, x->plan, stage->place, &stage->layers,
                                    err));
+        stage->times = &stage->layers->times[x->is_likely];
     }
     return FR_OK;
 }
@@ -279,13 +282,12 @@ static void find_ends(est_plan *x)
                                         stage->backward_ps +
                                         stage->weights_ps));
     }
-    for (int32_t s = 0; s < x->pp; s++) {
+    bool is_known = x->is_likely && period_ps > 0 && !x->is_split;
+    for (int32_t s = 0; is_known && s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
-        int64_t likely_ps = turn_ps + (m - 1) * period_ps - tail_ps;
-        bool is_known = period_ps > 0 && !x->is_split;
-        stage->likely_back_ps =
-            is_known ? most(likely_ps, stage->back_ps) : stage->back_ps;
-        stage->likely_end_ps = most(stage->likely_back_ps, stage->end_ps);
+        stage->back_ps = most(stage->back_ps,
+                              turn_ps + (m - 1) * period_ps - tail_ps);
+        stage->end_ps = most(stage->back_ps, stage->end_ps);
         tail_ps += stage->first_backward_ps + stage->hop_ps;
     }
 }
@@ -294,7 +296,8 @@ static void find_ends(est_plan *x)
 
 /* Parameters of a part of a stage, and how many each of its pieces has. */
 typedef struct est_range {
-    uint64_t n_dense, n_expert, piece;
+    uint64_t n_dense, n_expert;
+    uint64_t piece, expert_piece; /* 0: all at once */
 } est_range;
 
 /* The sum of f over pieces. */
@@ -309,12 +312,13 @@ static fr_status over_pieces(est_plan *x, const est_stage *stage, piece_fn f,
     *out_ps = 0;
     for (int is_expert = 0; is_expert < 2; is_expert++) {
         uint64_t n = is_expert ? range->n_expert : range->n_dense;
-        uint64_t n_pieces = range->piece > 0 ? n / range->piece : 0;
+        uint64_t piece = is_expert ? range->expert_piece : range->piece;
+        uint64_t n_pieces = piece > 0 ? n / piece : 0;
         int64_t ps;
-        if (n_pieces > 1) {
-            FR_TRY(f(x, stage, is_expert, range->piece, &ps, err));
-            *out_ps += (int64_t)(n_pieces - 1) * ps;
-            n -= (n_pieces - 1) * range->piece;
+        if (n_pieces > 0) {
+            FR_TRY(f(x, stage, is_expert, piece, &ps, err));
+            *out_ps += (int64_t)n_pieces * ps;
+            n -= n_pieces * piece;
         }
         if (n == 0)
             continue;
@@ -322,6 +326,27 @@ static fr_status over_pieces(est_plan *x, const est_stage *stage, piece_fn f,
         *out_ps += ps;
     }
     return FR_OK;
+}
+
+/* All of a stage; about: in buckets of whole layers (lower_layout.c).
+ * Experts and the rest are never in one bucket, so that each ends another. */
+static est_range range_of(const est_plan *x, const est_stage *stage)
+{
+    const est_layers *l = stage->layers;
+    const fr_plan *plan = x->plan;
+    int32_t i = stage->first_layer;
+    est_range range = {stage->n_dense, stage->n_expert, 0, 0};
+    uint64_t wanted = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
+    bool is_each = x->is_by_unit || stage->n_expert > 0;
+    if (!x->is_likely || (!is_each && plan->bucket_bytes == 0) ||
+        i == stage->end_layer)
+        return range;
+    range.piece = l->n_dense[i + 1] - l->n_dense[i];
+    range.expert_piece = l->n_expert[i + 1] - l->n_expert[i];
+    if (!is_each && range.piece > 0)
+        range.piece *= (wanted + range.piece - 1) / range.piece +
+                       (wanted == 0);
+    return range;
 }
 
 static fr_lane reduce_lane(const est_plan *x)
@@ -421,7 +446,7 @@ static fr_status over_layers(est_plan *x, const est_stage *stage, piece_fn f,
         int64_t ps = 0;
         for (int32_t k = first; is_here && k < end; k++) {
             est_range range = {l->n_dense[k + 1] - l->n_dense[k],
-                               l->n_expert[k + 1] - l->n_expert[k], 0};
+                               l->n_expert[k + 1] - l->n_expert[k], 0, 0};
             if (k == first || range.n_dense != n_dense ||
                 range.n_expert != n_expert)
                 FR_TRY(over_pieces(x, stage, f, &range, &ps, err));
@@ -440,6 +465,7 @@ static fr_status over_layers(est_plan *x, const est_stage *stage, piece_fn f,
 static int64_t after_first_bucket(const est_plan *x, const est_stage *stage)
 {
     const est_layers *l = stage->layers;
+    const est_times *t = stage->times;
     const fr_plan *plan = x->plan;
     uint64_t wanted = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
     if (plan->bucket_bytes == 0 && !x->is_by_unit)
@@ -454,25 +480,22 @@ static int64_t after_first_bucket(const est_plan *x, const est_stage *stage)
         return stage->backward_ps;
     while (i > stage->first_layer && n < wanted) {
         n += l->n_dense[i] - l->n_dense[i - 1];
-        done_ps += l->backward_ps[i] - l->backward_ps[i - 1];
+        done_ps += t->backward_ps[i] - t->backward_ps[i - 1];
         if (i <= first_plain(plan, stage->first_layer, stage->end_layer))
-            done_ps += l->remake_ps[i] - l->remake_ps[i - 1];
+            done_ps += t->remake_ps[i] - t->remake_ps[i - 1];
         i--;
     }
     return most(0, stage->backward_ps - done_ps);
 }
 
 static fr_status find_reduced(est_plan *x, const est_stage *stage,
-                              bool is_likely, est_finish *out, fr_err *err)
+                              est_finish *out, fr_err *err)
 {
     const fr_plan *plan = x->plan;
-    int64_t end_ps = is_likely ? stage->likely_end_ps : stage->end_ps;
-    int64_t back_ps = is_likely ? stage->likely_back_ps : stage->back_ps;
+    int64_t end_ps = stage->end_ps, back_ps = stage->back_ps;
     int64_t all_ps, last_ps, start_ps;
     bool is_each = x->is_by_unit && x->pp == 1;
-    est_range range = {stage->n_dense, stage->n_expert, 0};
-    if (is_likely)
-        range.piece = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
+    const est_range range = range_of(x, stage);
     if (x->is_by_unit)
         FR_TRY(over_layers(x, stage, reduce, &all_ps, &last_ps, err));
     else
@@ -484,7 +507,7 @@ static fr_status find_reduced(est_plan *x, const est_stage *stage,
     const est_layers *l = stage->layers;
     int32_t i = stage->first_layer;
     est_range last = {
-        i < stage->end_layer ? l->n_dense[i + 1] - l->n_dense[i] : 0, 0, 0};
+        i < stage->end_layer ? l->n_dense[i + 1] - l->n_dense[i] : 0, 0, 0, 0};
     if (stage->has_embed)
         last.n_dense = x->pp > 1 ? 0 : l->n_embed;
     FR_TRY(over_pieces(x, stage, reduce, &last, &last_ps, err));
@@ -506,7 +529,7 @@ static fr_status find_reduced(est_plan *x, const est_stage *stage,
 
 /* Lane GATHER: what it takes, and what comes after its last gather. */
 static fr_status find_gathered(est_plan *x, const est_stage *stage,
-                               bool is_likely, est_finish *out, fr_err *err)
+                               est_finish *out, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     const int64_t m = x->n_micro;
@@ -528,9 +551,7 @@ static fr_status find_gathered(est_plan *x, const est_stage *stage,
     }
     if (!x->is_gathered_early)
         return FR_OK;
-    est_range range = {stage->n_dense, stage->n_expert, 0};
-    if (is_likely)
-        range.piece = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
+    const est_range range = range_of(x, stage);
     FR_TRY(over_pieces(x, stage, gather_early, &range, &all_ps, err));
     int64_t before_ps =
         x->pp * (stage->forward_ps - stage->last_forward_ps) +
@@ -542,19 +563,18 @@ static fr_status find_gathered(est_plan *x, const est_stage *stage,
 }
 
 static fr_status find_finish(est_plan *x, const est_stage *stage,
-                             bool is_likely, est_finish *out, fr_err *err)
+                             est_finish *out, fr_err *err)
 {
     const fr_plan *plan = x->plan;
-    est_range range = {stage->n_dense, stage->n_expert, 0};
+    const est_range range = range_of(x, stage);
     int64_t late_ps;
-    if (is_likely && !x->is_by_unit)
-        range.piece = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
-    FR_TRY(find_reduced(x, stage, is_likely, out, err));
-    FR_TRY(find_gathered(x, stage, is_likely, out, err));
+    FR_TRY(find_reduced(x, stage, out, err));
+    FR_TRY(find_gathered(x, stage, out, err));
     out->norm_ps = 0;
     if (x->e->job->clip_norm > 0)
         FR_TRY(over_pieces(x, stage, square, &range, &out->norm_ps, err));
     FR_TRY(over_pieces(x, stage, take_step, &range, &out->step_ps, err));
+    out->step_ps += stage->layers->clip_ps;
     if ((plan->zero_stage == 1 || plan->zero_stage == 2) &&
         !x->is_gathered_early) {
         FR_TRY(over_pieces(x, stage, gather_late, &range, &late_ps, err));
@@ -581,14 +601,14 @@ static fr_status meeting(est_plan *x, int64_t *out_ps, fr_err *err)
     return FR_OK;
 }
 
-static fr_status total(est_plan *x, bool is_likely, double *out_s, fr_err *err)
+static fr_status total(est_plan *x, double *out_s, fr_err *err)
 {
     int64_t reduced_ps = 0, step_ps = 0, all_ps = 0, meeting_ps;
     FR_TRY(meeting(x, &meeting_ps, err));
     for (int32_t s = 0; s < x->pp; s++) {
         est_finish finish;
         const est_stage *stage = &x->stages[s];
-        FR_TRY(find_finish(x, stage, is_likely, &finish, err));
+        FR_TRY(find_finish(x, stage, &finish, err));
         int64_t ready_ps =
             most(finish.reduced_ps, finish.gather_ps) + finish.norm_ps;
         reduced_ps = most(reduced_ps, ready_ps);
@@ -678,10 +698,12 @@ fr_status fr_estimate_plan(fr_estimator *e, const fr_plan *plan,
                       fr_plan_check_executable(plan, e->model, e->job,
                                                &unused) == FR_OK;
     x.is_gathered_early = plan->is_gather_overlap && !x.is_executable;
-    FR_TRY(find_stages(&x, err));
-    find_ends(&x);
-    FR_TRY(total(&x, false, &out->lower_bound_s, err));
-    FR_TRY(total(&x, true, &out->estimate_s, err));
+    for (int i = 0; i < 2; i++) {
+        x.is_likely = i > 0;
+        FR_TRY(find_stages(&x, err));
+        find_ends(&x);
+        FR_TRY(total(&x, i > 0 ? &out->estimate_s : &out->lower_bound_s, err));
+    }
     if (out->estimate_s < out->lower_bound_s)
         out->estimate_s = out->lower_bound_s;
     out->peak_bytes = 0;

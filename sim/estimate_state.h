@@ -15,6 +15,8 @@ typedef struct est_place {
     int64_t node;
     uint32_t type_bit;
     double compute_frac;
+    double port_Bps, nic_Bps; /* of the rank, of its node; 0: not told */
+    uint64_t net_key;         /* of these */
     fr_comm_scope scopes[FR_AXIS_N]; /* n_group 0: not asked for */
     uint64_t layer_key; /* of the device and what layers communicate over */
     uint64_t key;       /* of everything */
@@ -27,21 +29,30 @@ typedef struct est_layout {
                            the first) */
 } est_layout;
 
-/* Prefix sums over the layers, [n_layers + 1]. */
-typedef struct est_layers {
+/* What passes take; prefix sums over the layers, [n_layers + 1]. */
+typedef struct est_times {
     int64_t *forward_ps;
     int64_t *backward_ps; /* of inputs where the schedule splits it */
     int64_t *weights_ps;  /* the rest */
     int64_t *remake_ps;   /* full recompute, before backward */
+    int64_t embed_ps, head_ps, embed_back_ps;
+} est_times;
+
+/* Prefix sums over the layers, [n_layers + 1]. */
+typedef struct est_layers {
+    /* At least: to the end of the last call of the compute lane; about: to
+     * that of all lanes. */
+    est_times times[2];
     uint64_t *n_dense, *n_expert; /* parameters */
     uint64_t *kept_bytes;         /* by one micro-batch from forward on */
     uint64_t *plain_bytes;        /* of a layer that is not made again */
-    int64_t embed_ps, head_ps, embed_back_ps;
     uint64_t n_embed, n_final; /* parameters of the ends */
     uint64_t scratch_bytes;    /* beyond what is kept */
     uint64_t stream_bytes;     /* between stages */
     fr_instr opt_step, opt_norms, sqsum; /* of any range */
-    bool has_norms;
+    fr_instr zero;                       /* of any number of gradients */
+    bool has_norms, has_zero;
+    int64_t clip_ps;
 } est_layers;
 
 /* From 64-bit keys, mixed, to what they stand for. */
@@ -80,7 +91,8 @@ FR_CHECKED fr_status est_price(fr_estimator *e, const fr_instr *instr,
                                int64_t *out_ps, fr_err *err);
 FR_CHECKED fr_status est_price_scope(fr_estimator *e, const fr_instr *instr,
                                      fr_lane lane, const fr_comm_scope *scope,
-                                     int64_t *out_ps, fr_err *err);
+                                     const est_place *place, int64_t *out_ps,
+                                     fr_err *err);
 
 /* A collective over n elements; 0 for none and groups of one.  Kept. */
 FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
