@@ -5,7 +5,8 @@
  * inputs where the schedule splits it), weights w_s; c_s to send to the next
  * rank; m micro-batches, p ranks, v chunks.
  *
- *   begin_s = sum over r < s of (f_r of chunk 0 + c_r)
+ *   begin_s = sum over r < s of (f_r of chunk 0 + c_r), from where rank 0's
+ *             gradients are zero
  *   back_s  = end of the last backward of chunk 0, at least
  *             max(begin_s + m (f_s + b_s),
  *                 back_(s+1) + c_s + b_s of chunk 0,
@@ -55,7 +56,7 @@ typedef struct est_stage {
                          the last layer's forward again */
     bool has_embed, has_head;
     int64_t hop_ps; /* to the next rank */
-    int64_t begin_ps;
+    int64_t begin_ps; /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
 } est_stage;
 
@@ -163,6 +164,19 @@ static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
                            &stage->hop_ps, err);
 }
 
+/* Before its first pass a rank sets its gradients to zero. */
+static fr_status price_zero(est_plan *x, const est_stage *stage,
+                            int64_t *out_ps, fr_err *err)
+{
+    uint64_t n = stage->n_dense + stage->n_expert;
+    *out_ps = 0;
+    if (x->is_by_unit || !stage->layers->has_zero)
+        return FR_OK;
+    return est_over_range(x->e, x->plan, stage->place, &stage->layers->zero,
+                          n * fr_dtype_bytes(x->plan->grad_dtype), out_ps,
+                          err);
+}
+
 static fr_status find_layers(est_plan *x, const est_layout *layout,
                              fr_err *err)
 {
@@ -209,13 +223,15 @@ static fr_status find_stages(est_plan *x, fr_err *err)
     }
     add_ends(x);
     for (int32_t s = 0; s < x->pp; s++) {
+        est_stage *stage = &x->stages[s];
         if (x->pp > 1)
             FR_TRY(price_hop(x, layout, s, err));
-        x->stages[s].begin_ps =
-            s > 0 ? x->stages[s - 1].begin_ps +
-                        x->stages[s - 1].first_forward_ps +
-                        x->stages[s - 1].hop_ps
-                  : 0;
+        FR_TRY(price_zero(x, stage, &stage->begin_ps, err));
+        if (s > 0)
+            stage->begin_ps =
+                most(stage->begin_ps, stage[-1].begin_ps +
+                                          stage[-1].first_forward_ps +
+                                          stage[-1].hop_ps);
     }
     return FR_OK;
 }
@@ -286,7 +302,8 @@ static void find_ends(est_plan *x)
     for (int32_t s = 0; is_known && s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
         stage->back_ps = most(stage->back_ps,
-                              turn_ps + (m - 1) * period_ps - tail_ps);
+                              x->stages[0].begin_ps + turn_ps +
+                                  (m - 1) * period_ps - tail_ps);
         stage->end_ps = most(stage->back_ps, stage->end_ps);
         tail_ps += stage->first_backward_ps + stage->hop_ps;
     }

@@ -191,7 +191,7 @@ fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
     }
     fr_instr one = *instr;
     one.dim[0] = (int64_t)n;
-    if (one.op != FR_OP_GRAD_SQSUM)
+    if (one.op == FR_OP_OPT_STEP || one.op == FR_OP_OPT_NORMS)
         one.dim[2] = (int64_t)fr_optimizer_resident_bytes(
             e->job->optimizer, n, fr_plan_has_master(plan));
     FR_TRY(est_price(e, &one, FR_LANE_COMPUTE, place, out_ps, err));
