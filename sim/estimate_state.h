@@ -74,6 +74,7 @@ struct fr_estimator {
     int64_t n_ranks; /* of the placement at hand; 0: none */
     int32_t *node_of_rank;
     int64_t *ranks; /* scratch */
+    struct est_bucket *buckets; /* scratch [2 n_layers + 2] */
 };
 
 FR_CHECKED fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
@@ -103,6 +104,55 @@ FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
 FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
                                const est_place *place, const fr_instr *instr,
                                uint64_t n, int64_t *out_ps, fr_err *err);
+
+/* A pipeline rank: its passes of one micro-batch over all chunks. */
+typedef struct est_stage {
+    const est_place *place;
+    const est_layers *layers;
+    const est_times *times;
+    int64_t forward_ps, backward_ps, weights_ps;
+    int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
+    int64_t last_forward_ps, last_backward_ps;   /* of chunk v - 1 */
+    uint64_t n_dense, n_expert, kept_bytes;
+    int32_t first_layer, end_layer; /* of chunk 0 */
+    int32_t n_layers;
+    int64_t early_ps; /* of the first backward, before its gradient is there:
+                         the last layer's forward again */
+    bool has_embed, has_head;
+    int64_t hop_ps; /* to the next rank */
+    int64_t begin_ps; /* of the first forward */
+    int64_t back_ps, end_ps; /* of the last backward, of all passes */
+} est_stage;
+
+/* What follows the passes of a stage. */
+typedef struct est_update {
+    int64_t reduce_ps, last_reduce_ps; /* all gradients, the last bucket */
+    int64_t gather_ps, long_gather_ps; /* on lane GATHER, the longest */
+    int64_t norm_ps, last_norm_ps;     /* squares of the own range */
+    int64_t step_ps;                   /* optimizer, gathering afterwards */
+    uint64_t n_first;                  /* parameters of the first bucket */
+} est_update;
+
+typedef struct est_plan {
+    fr_estimator *e;
+    const fr_plan *plan;
+    int64_t n_micro;
+    int32_t pp, vpp;
+    bool is_likely; /* about; else at least */
+    bool is_split, is_v, is_by_unit;
+    bool is_gathered_early; /* as lower_update.c decides */
+    bool is_executable;
+    fr_axis shard_axis; /* of what is no expert */
+    uint64_t n_shards, n_expert_shards;
+    fr_dtype weight_dtype;
+    int32_t first_layer[FR_PLAN_MAX_STAGES + 1]; /* of virtual stages */
+    est_stage stages[FR_PLAN_MAX_STAGES];
+} est_plan;
+
+/* estimate_update.c */
+struct est_bucket *est_buckets_new(int32_t n_layers);
+FR_CHECKED fr_status est_update_of(est_plan *x, const est_stage *stage,
+                                   est_update *out, fr_err *err);
 
 /* The value of a key; NULL: none. */
 const int64_t *est_map_find(const est_map *map, uint64_t key);
