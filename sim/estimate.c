@@ -114,41 +114,31 @@ static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
         stage->hop_ps = 0; /* each boundary has its own size */
         return FR_OK;
     }
-    fr_instr send = {.op = FR_OP_SEND,
-                     .axis = FR_AXIS_PP,
-                     .dtype = (uint8_t)x->weight_dtype};
-    send.dim[0] = (int64_t)(bytes / fr_dtype_bytes(x->weight_dtype));
-    return est_price_scope(x->e, &send, FR_LANE_PP_SEND, hop, stage->place,
-                           &stage->hop_ps, err);
+    return est_send(x->e, hop, stage->place, x->weight_dtype,
+                    bytes / fr_dtype_bytes(x->weight_dtype), &stage->hop_ps,
+                    err);
 }
 
-/* Before its first pass a rank sets its gradients to zero. */
-static fr_status price_zero(est_plan *x, const est_stage *stage,
-                            int64_t *out_ps, fr_err *err)
+/* Where each stage sits, what its layers are, and which. */
+static fr_status find_layers(est_plan *x, fr_err *err)
 {
-    uint64_t n = stage->n_dense + stage->n_expert;
-    *out_ps = 0;
-    if (x->is_by_unit || !stage->layers->has_zero)
-        return FR_OK;
-    return est_over_range(x->e, x->plan, stage->place, &stage->layers->zero,
-                          n * fr_dtype_bytes(x->plan->grad_dtype), out_ps,
-                          err);
-}
-
-static fr_status find_layers(est_plan *x, const est_layout *layout,
-                             fr_err *err)
-{
+    const int32_t n_stages = x->pp * x->vpp;
+    int32_t layer = 0;
+    FR_TRY(est_layout_find(x->e, x->plan, &x->layout, err));
     for (int32_t s = 0; s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
-        memset(stage, 0, sizeof *stage);
-        stage->place = &layout->places[s];
+        stage->place = &x->layout->places[s];
         if (s > 0 && stage->place->layer_key == stage[-1].place->layer_key)
             stage->layers = stage[-1].layers;
         else
             FR_TRY(est_layers_find(x->e, x->plan, stage->place, &stage->layers,
                                    err));
-        stage->times = &stage->layers->times[x->is_likely];
     }
+    for (int32_t i = 0; i < n_stages; i++) {
+        x->first_layer[i] = layer;
+        layer += fr_plan_stage_layers(x->plan, x->e->model, i);
+    }
+    x->first_layer[n_stages] = x->e->n_layers;
     return FR_OK;
 }
 
@@ -162,31 +152,38 @@ static int32_t first_plain(const fr_plan *plan, int32_t first, int32_t end)
                : first + plan->recompute_layers;
 }
 
+/* Is a stage's update that of the one before? */
+static bool is_alike(const est_stage *a, const est_stage *b)
+{
+    return a->place->key == b->place->key && a->layers == b->layers &&
+           a->layers->is_uniform && a->n_layers == b->n_layers &&
+           a->has_embed == b->has_embed && a->has_head == b->has_head;
+}
+
 static fr_status find_stages(est_plan *x, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
-    const est_layout *layout;
-    FR_TRY(est_layout_find(x->e, plan, &layout, err));
-    FR_TRY(find_layers(x, layout, err));
-    int32_t layer = 0, n_stages = x->pp * x->vpp;
-    x->first_layer[n_stages] = x->e->n_layers;
-    for (int32_t i = 0; i < n_stages; i++) {
-        x->first_layer[i] = layer;
-        int32_t rank = fr_schedule_rank(schedule, i, x->pp);
-        int32_t end = layer + fr_plan_stage_layers(plan, x->e->model, i);
-        if (i == n_stages - 1)
-            end = x->e->n_layers;
-        add_chunk(&x->stages[rank], layer, end, first_plain(plan, layer, end),
-                  i / x->pp);
-        layer = end;
+    for (int32_t s = 0; s < x->pp; s++)
+        x->stages[s] = (est_stage){
+            .place = x->stages[s].place,
+            .layers = x->stages[s].layers,
+            .times = &x->stages[s].layers->times[x->is_likely]};
+    for (int32_t i = 0; i < x->pp * x->vpp; i++) {
+        int32_t first = x->first_layer[i], end = x->first_layer[i + 1];
+        add_chunk(&x->stages[fr_schedule_rank(schedule, i, x->pp)], first, end,
+                  first_plain(plan, first, end), i / x->pp);
     }
     add_ends(x);
     for (int32_t s = 0; s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
         if (x->pp > 1)
-            FR_TRY(price_hop(x, layout, s, err));
-        FR_TRY(price_zero(x, stage, &stage->begin_ps, err));
+            FR_TRY(price_hop(x, x->layout, s, err));
+        if (s > 0 && is_alike(stage, stage - 1))
+            stage->update = stage[-1].update;
+        else
+            FR_TRY(est_update_find(x, stage, err));
+        stage->begin_ps = stage->update.zero_ps;
         if (s > 0)
             stage->begin_ps =
                 most(stage->begin_ps, stage[-1].begin_ps +
@@ -386,13 +383,12 @@ static fr_status total(est_plan *x, double *out_s, fr_err *err)
     int64_t reduced_ps = 0, step_ps = 0, all_ps = 0, meeting_ps;
     FR_TRY(meeting(x, &meeting_ps, err));
     for (int32_t s = 0; s < x->pp; s++) {
-        est_update update;
         const est_stage *stage = &x->stages[s];
-        FR_TRY(est_update_of(x, stage, &update, err));
-        int64_t ready_ps = ready_at(x, stage, &update);
+        const est_update *update = &stage->update;
+        int64_t ready_ps = ready_at(x, stage, update);
         reduced_ps = most(reduced_ps, ready_ps);
-        step_ps = most(step_ps, update.step_ps);
-        all_ps = most(all_ps, ready_ps + meeting_ps + update.step_ps);
+        step_ps = most(step_ps, update->step_ps);
+        all_ps = most(all_ps, ready_ps + meeting_ps + update->step_ps);
     }
     if (x->e->job->clip_norm > 0)
         all_ps = most(all_ps, reduced_ps + meeting_ps + step_ps);
@@ -477,6 +473,7 @@ fr_status fr_estimate_plan(fr_estimator *e, const fr_plan *plan,
                       fr_plan_check_executable(plan, e->model, e->job,
                                                &unused) == FR_OK;
     x.is_gathered_early = plan->is_gather_overlap && !x.is_executable;
+    FR_TRY(find_layers(&x, err));
     for (int i = 0; i < 2; i++) {
         x.is_likely = i > 0;
         FR_TRY(find_stages(&x, err));
@@ -531,9 +528,11 @@ void fr_estimator_destroy(fr_estimator *e)
         est_layers_destroy(e->all_layers.items[i]);
     fr_vec_release(&e->all_layouts);
     fr_vec_release(&e->all_layers);
+    fr_vec_release(&e->all_updates);
     est_map_release(&e->layouts);
     est_map_release(&e->layers);
     est_map_release(&e->prices);
+    est_map_release(&e->updates);
     free(e->node_of_rank);
     free(e->ranks);
     free(e->buckets);

@@ -50,15 +50,16 @@ static void release_probe(est_probe *probe)
     free(probe->segment_ps);
 }
 
-static fr_status init_probe(fr_estimator *e, const fr_plan *plan,
-                            bool is_split, est_probe *out, fr_err *err)
+static fr_status init_probe(fr_estimator *e, const fr_model *model,
+                            const fr_plan *plan, bool is_split, est_probe *out,
+                            fr_err *err)
 {
     fr_plan small;
     fr_job job = *e->job;
     *out = (est_probe){0};
     small_plan(plan, is_split, &small);
     job.global_batch = (is_split ? 2 : 1) * small.micro_batch * small.dp;
-    FR_TRY(fr_lower(e->model, &job, &small, NULL, &out->program, err));
+    FR_TRY(fr_lower(model, &job, &small, NULL, &out->program, err));
     out->segment_ps =
         malloc((out->program->n_segments + 1) * sizeof *out->segment_ps);
     if (out->segment_ps == NULL) {
@@ -200,10 +201,10 @@ static fr_status add_passes(fr_estimator *e, est_probe *probe,
 
 /* Ranges of parameters come in the order of backward: the last norm and the
  * head, layers from the last (experts before the rest), the embedding. */
-static void add_parameters(const fr_estimator *e, const fr_program *program,
+static void add_parameters(int32_t n_layers, const fr_program *program,
                            est_layers *out)
 {
-    int32_t layer = e->n_layers;
+    int32_t layer = n_layers;
     const fr_class *klass = &program->classes[0];
     for (uint32_t i = 0; i < klass->n_calls; i++) {
         const fr_segment *segment =
@@ -228,7 +229,7 @@ static void add_parameters(const fr_estimator *e, const fr_program *program,
                 out->n_expert[layer] = n;
                 continue;
             }
-            if (layer == e->n_layers && out->n_final == 0)
+            if (layer == n_layers && out->n_final == 0)
                 out->n_final = n;
             else if (layer > 0)
                 out->n_dense[layer--] = n;
@@ -305,13 +306,57 @@ static void sum_up(int32_t n, est_layers *out)
     }
 }
 
+/* Layers that are all alike: the first, one of the middle and the last are
+ * enough. */
+enum { FEW_LAYERS = 4 };
+
+static bool is_uniform(const fr_model *model)
+{
+    if (model->kind == FR_MODEL_LAYERS || model->n_mtp_layers > 0 ||
+        model->n_layers <= FEW_LAYERS)
+        return false;
+    for (int64_t i = 1; i < model->n_layers; i++)
+        if (fr_model_layer_is_moe(model, i) != fr_model_layer_is_moe(model, 0))
+            return false;
+    return true;
+}
+
+/* The layer of the few that stands for layer i of n. */
+static int32_t like(int32_t i, int32_t n)
+{
+    return i == 0 ? 0 : i == n - 1 ? FEW_LAYERS - 1 : 1;
+}
+
+static void spread(int32_t n, est_layers *out)
+{
+    for (int32_t i = n; i-- > 0;) {
+        int32_t from = like(i, n) + 1, to = i + 1;
+        for (int k = 0; k < 2; k++) {
+            est_times *t = &out->times[k];
+            t->forward_ps[to] = t->forward_ps[from];
+            t->backward_ps[to] = t->backward_ps[from];
+            t->weights_ps[to] = t->weights_ps[from];
+            t->remake_ps[to] = t->remake_ps[from];
+        }
+        out->n_dense[to] = out->n_dense[from];
+        out->n_expert[to] = out->n_expert[from];
+        out->kept_bytes[to] = out->kept_bytes[from];
+        out->plain_bytes[to] = out->plain_bytes[from];
+    }
+}
+
 static fr_status fill(fr_estimator *e, const fr_plan *plan,
                       const est_place *place, bool is_split, est_layers *out,
                       fr_err *err)
 {
     est_probe probe;
-    FR_TRY(init_probe(e, plan, false, &probe, err));
-    add_parameters(e, probe.program, out);
+    fr_model model = *e->model; /* borrows its lists */
+    out->is_uniform = is_uniform(&model);
+    if (out->is_uniform)
+        model.n_layers = FEW_LAYERS;
+    int32_t n = (int32_t)(model.n_layers + model.n_mtp_layers);
+    FR_TRY(init_probe(e, &model, plan, false, &probe, err));
+    add_parameters(n, probe.program, out);
     fr_status status = add_memory(probe.program, out, err);
     if (status == FR_OK && !is_split)
         status = add_passes(e, &probe, place, out, err);
@@ -321,10 +366,12 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     if (status != FR_OK)
         return status;
     if (is_split) {
-        FR_TRY(init_probe(e, plan, true, &probe, err));
+        FR_TRY(init_probe(e, &model, plan, true, &probe, err));
         status = add_passes(e, &probe, place, out, err);
         release_probe(&probe);
     }
+    if (out->is_uniform)
+        spread(e->n_layers, out);
     sum_up(e->n_layers, out);
     return status;
 }

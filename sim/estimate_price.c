@@ -168,6 +168,27 @@ fr_status est_collective(fr_estimator *e, const fr_plan *plan,
     return est_map_add(&e->prices, key, *out_ps, err);
 }
 
+fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
+                   const est_place *place, fr_dtype dtype, uint64_t n,
+                   int64_t *out_ps, fr_err *err)
+{
+    const uint64_t words[] = {
+        n, (uint64_t)hop->n_nodes << 40 | (uint64_t)hop->node_types,
+        (uint64_t)dtype << 8 | (uint64_t)FR_OP_SEND, place->net_key};
+    uint64_t key = key_of(words, sizeof words / sizeof words[0]);
+    const int64_t *known = est_map_find(&e->prices, key);
+    if (known != NULL) {
+        *out_ps = *known;
+        return FR_OK;
+    }
+    fr_instr send = {.op = FR_OP_SEND,
+                     .axis = FR_AXIS_PP,
+                     .dtype = (uint8_t)dtype,
+                     .dim = {(int64_t)n}};
+    FR_TRY(est_price_scope(e, &send, FR_LANE_PP_SEND, hop, place, out_ps, err));
+    return est_map_add(&e->prices, key, *out_ps, err);
+}
+
 fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
                     const est_place *place, const fr_instr *instr, uint64_t n,
                     int64_t *out_ps, fr_err *err)

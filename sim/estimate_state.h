@@ -52,8 +52,19 @@ typedef struct est_layers {
     fr_instr opt_step, opt_norms, sqsum; /* of any range */
     fr_instr zero;                       /* of any number of gradients */
     bool has_norms, has_zero;
+    bool is_uniform; /* all layers have the same parameters */
     int64_t clip_ps;
 } est_layers;
+
+/* What comes before and after the passes of a stage. */
+typedef struct est_update {
+    int64_t reduce_ps, last_reduce_ps; /* all gradients, the last bucket */
+    int64_t gather_ps, long_gather_ps; /* on lane GATHER, the longest */
+    int64_t norm_ps, last_norm_ps;     /* squares of the own range */
+    int64_t step_ps;                   /* optimizer, gathering afterwards */
+    int64_t zero_ps;                   /* before the first pass */
+    uint64_t n_first;                  /* parameters of the first bucket */
+} est_update;
 
 /* From 64-bit keys, mixed, to what they stand for. */
 typedef struct est_map {
@@ -68,9 +79,10 @@ struct fr_estimator {
     const fr_cluster *cluster;
     const fr_cost_model *costs;
     int32_t n_layers; /* with those that predict later tokens */
-    est_map layouts, layers, prices;
+    est_map layouts, layers, prices, updates;
     fr_vec(est_layout *) all_layouts;
     fr_vec(est_layers *) all_layers;
+    fr_vec(est_update) all_updates;
     int64_t n_ranks; /* of the placement at hand; 0: none */
     int32_t *node_of_rank;
     int64_t *ranks; /* scratch */
@@ -94,6 +106,11 @@ FR_CHECKED fr_status est_price_scope(fr_estimator *e, const fr_instr *instr,
                                      fr_lane lane, const fr_comm_scope *scope,
                                      const est_place *place, int64_t *out_ps,
                                      fr_err *err);
+
+/* What a rank sends to the next stage.  Kept. */
+FR_CHECKED fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
+                              const est_place *place, fr_dtype dtype,
+                              uint64_t n, int64_t *out_ps, fr_err *err);
 
 /* A collective over n elements; 0 for none and groups of one.  Kept. */
 FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
@@ -120,22 +137,15 @@ typedef struct est_stage {
                          the last layer's forward again */
     bool has_embed, has_head;
     int64_t hop_ps; /* to the next rank */
+    est_update update;
     int64_t begin_ps; /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
 } est_stage;
 
-/* What follows the passes of a stage. */
-typedef struct est_update {
-    int64_t reduce_ps, last_reduce_ps; /* all gradients, the last bucket */
-    int64_t gather_ps, long_gather_ps; /* on lane GATHER, the longest */
-    int64_t norm_ps, last_norm_ps;     /* squares of the own range */
-    int64_t step_ps;                   /* optimizer, gathering afterwards */
-    uint64_t n_first;                  /* parameters of the first bucket */
-} est_update;
-
 typedef struct est_plan {
     fr_estimator *e;
     const fr_plan *plan;
+    const est_layout *layout;
     int64_t n_micro;
     int32_t pp, vpp;
     bool is_likely; /* about; else at least */
@@ -149,10 +159,10 @@ typedef struct est_plan {
     est_stage stages[FR_PLAN_MAX_STAGES];
 } est_plan;
 
-/* estimate_update.c */
+/* estimate_update.c: sets stage->update. */
 struct est_bucket *est_buckets_new(int32_t n_layers);
-FR_CHECKED fr_status est_update_of(est_plan *x, const est_stage *stage,
-                                   est_update *out, fr_err *err);
+FR_CHECKED fr_status est_update_find(est_plan *x, est_stage *stage,
+                                     fr_err *err);
 
 /* The value of a key; NULL: none. */
 const int64_t *est_map_find(const est_map *map, uint64_t key);

@@ -1,6 +1,7 @@
 /*
  * estimate_update.c: gradients and parameters of a stage, bucket by bucket.
  */
+#include "core/hash.h"
 #include "plan/schedule.h"
 #include "sim/estimate_state.h"
 
@@ -165,8 +166,20 @@ static fr_status gathers(est_plan *x, const est_stage *stage,
     return FR_OK;
 }
 
-fr_status est_update_of(est_plan *x, const est_stage *stage, est_update *out,
-                        fr_err *err)
+/* Before its first pass a rank sets its gradients to zero. */
+static fr_status set_zero(est_plan *x, const est_stage *stage, est_update *out,
+                          fr_err *err)
+{
+    uint64_t n = stage->n_dense + stage->n_expert;
+    if (x->is_by_unit || !stage->layers->has_zero)
+        return FR_OK;
+    return est_over_range(x->e, x->plan, stage->place, &stage->layers->zero,
+                          n * fr_dtype_bytes(x->plan->grad_dtype),
+                          &out->zero_ps, err);
+}
+
+static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
+                      fr_err *err)
 {
     est_list list;
     list_buckets(x, stage, &list);
@@ -179,5 +192,45 @@ fr_status est_update_of(est_plan *x, const est_stage *stage, est_update *out,
         FR_TRY(gathers(x, stage, bucket, out, err));
         FR_TRY(step(x, stage, bucket, out, err));
     }
-    return FR_OK;
+    return set_zero(x, stage, out, err);
+}
+
+/* Layers that are all alike count, others have numbers. */
+static uint64_t key_of(const est_plan *x, const est_stage *stage)
+{
+    const fr_plan *plan = x->plan;
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    bool is_apart = x->pp > 1 && x->e->model->is_tied;
+    int32_t rank = (int32_t)(stage - x->stages);
+    uint64_t key = fr_hash_mix(stage->place->key + (uintptr_t)stage->layers);
+    key = fr_hash_mix(key + plan->bucket_bytes);
+    key = fr_hash_mix(
+        key + (uint64_t)stage->n_layers +
+        ((uint64_t)plan->zero_stage << 32 | (uint64_t)plan->is_overlap << 34 |
+         (uint64_t)x->is_gathered_early << 35 |
+         (uint64_t)x->is_executable << 36 | (uint64_t)stage->has_embed << 37 |
+         (uint64_t)stage->has_head << 38 |
+         (uint64_t)(is_apart && x->is_likely) << 39 |
+         (uint64_t)plan->grad_dtype << 40 | (uint64_t)plan->collective << 48));
+    for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
+        int32_t i = fr_schedule_stage(schedule, rank, c, x->pp);
+        key = fr_hash_mix(key + ((uint64_t)x->first_layer[i] << 32) +
+                          (uint64_t)x->first_layer[i + 1]);
+    }
+    return key;
+}
+
+fr_status est_update_find(est_plan *x, est_stage *stage, fr_err *err)
+{
+    fr_estimator *e = x->e;
+    uint64_t key = key_of(x, stage);
+    const int64_t *known = est_map_find(&e->updates, key);
+    if (known != NULL) {
+        stage->update = e->all_updates.items[*known];
+        return FR_OK;
+    }
+    FR_TRY(make(x, stage, &stage->update, err));
+    if (fr_vec_push(&e->all_updates, stage->update) != FR_OK)
+        return fr_fail_no_memory(err);
+    return est_map_add(&e->updates, key, (int64_t)e->all_updates.n - 1, err);
 }
