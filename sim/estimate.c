@@ -5,7 +5,8 @@
  * inputs where the schedule splits it), weights w_s; c_s to send to the next
  * rank; m micro-batches, p ranks, v chunks.
  *
- *   begin_s = sum over r < s of (f_r of chunk 0 + c_r)
+ *   begin_s = sum over r < s of (f_r of chunk 0 + c_r), from where rank 0's
+ *             gradients are zero
  *   back_s  = end of the last backward of chunk 0, at least
  *             max(begin_s + m (f_s + b_s),
  *                 back_(s+1) + c_s + b_s of chunk 0,
@@ -40,47 +41,6 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A pipeline rank: its passes of one micro-batch over all chunks. */
-typedef struct est_stage {
-    const est_place *place;
-    const est_layers *layers;
-    int64_t forward_ps, backward_ps, weights_ps;
-    int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
-    int64_t last_forward_ps, last_backward_ps;   /* of chunk v - 1 */
-    uint64_t n_dense, n_expert, kept_bytes;
-    int32_t first_layer, end_layer; /* of chunk 0 */
-    int32_t n_layers;
-    int64_t early_ps; /* of the first backward, before its gradient is there:
-                         the last layer's forward again */
-    bool has_embed, has_head;
-    int64_t hop_ps; /* to the next rank */
-    int64_t begin_ps;
-    int64_t back_ps, end_ps;           /* at least */
-    int64_t likely_back_ps, likely_end_ps; /* about */
-} est_stage;
-
-/* What follows the passes of a stage, at least or about. */
-typedef struct est_finish {
-    int64_t reduced_ps; /* gradients are summed */
-    int64_t norm_ps;    /* squares of the own range */
-    int64_t step_ps;    /* optimizer, gathering afterwards */
-    int64_t gather_ps;  /* lane of the gathers, and what follows it */
-} est_finish;
-
-typedef struct est_plan {
-    fr_estimator *e;
-    const fr_plan *plan;
-    int64_t n_micro;
-    int32_t pp, vpp;
-    bool is_split, is_v, is_by_unit;
-    bool is_gathered_early; /* as lower_update.c decides */
-    bool is_executable;
-    fr_axis shard_axis; /* of what is no expert */
-    uint64_t n_shards, n_expert_shards;
-    fr_dtype weight_dtype;
-    est_stage stages[FR_PLAN_MAX_STAGES];
-} est_plan;
-
 /* ---- passes ------------------------------------------------------------- */
 
 /* Layers [first, end) of a chunk, those before `cut` are made again. */
@@ -88,10 +48,11 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
                       int32_t chunk)
 {
     const est_layers *l = stage->layers;
-    int64_t forward = l->forward_ps[end] - l->forward_ps[first];
-    int64_t backward = l->backward_ps[end] - l->backward_ps[first] +
-                       l->remake_ps[cut] - l->remake_ps[first];
-    stage->weights_ps += l->weights_ps[end] - l->weights_ps[first];
+    const est_times *t = stage->times;
+    int64_t forward = t->forward_ps[end] - t->forward_ps[first];
+    int64_t backward = t->backward_ps[end] - t->backward_ps[first] +
+                       t->remake_ps[cut] - t->remake_ps[first];
+    stage->weights_ps += t->weights_ps[end] - t->weights_ps[first];
     stage->kept_bytes += l->kept_bytes[cut] - l->kept_bytes[first] +
                          l->plain_bytes[end] - l->plain_bytes[cut];
     stage->n_dense += l->n_dense[end] - l->n_dense[first];
@@ -106,7 +67,7 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
     stage->first_forward_ps = forward;
     stage->first_backward_ps = backward;
     stage->early_ps = cut == end && end > first
-                          ? l->remake_ps[end] - l->remake_ps[end - 1]
+                          ? t->remake_ps[end] - t->remake_ps[end - 1]
                           : 0;
     stage->first_layer = first;
     stage->end_layer = end;
@@ -118,7 +79,7 @@ static void add_ends(est_plan *x)
     int32_t last =
         fr_schedule_rank(schedule, x->pp * x->vpp - 1, x->pp);
     est_stage *first = &x->stages[0], *end = &x->stages[last];
-    const est_layers *l = first->layers;
+    const est_times *l = first->times;
     first->has_embed = end->has_head = true;
     first->forward_ps += l->embed_ps;
     first->first_forward_ps += l->embed_ps;
@@ -128,11 +89,11 @@ static void add_ends(est_plan *x)
         first->last_forward_ps += l->embed_ps;
         first->last_backward_ps += l->embed_back_ps;
     }
-    first->n_dense += l->n_embed;
-    end->backward_ps += end->layers->head_ps;
-    end->last_backward_ps += end->layers->head_ps;
+    first->n_dense += first->layers->n_embed;
+    end->backward_ps += end->times->head_ps;
+    end->last_backward_ps += end->times->head_ps;
     if (x->vpp == 1)
-        end->first_backward_ps += end->layers->head_ps;
+        end->first_backward_ps += end->times->head_ps;
     end->n_dense += end->layers->n_final;
 }
 
@@ -153,27 +114,31 @@ static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
         stage->hop_ps = 0; /* each boundary has its own size */
         return FR_OK;
     }
-    fr_instr send = {.op = FR_OP_SEND,
-                     .axis = FR_AXIS_PP,
-                     .dtype = (uint8_t)x->weight_dtype};
-    send.dim[0] = (int64_t)(bytes / fr_dtype_bytes(x->weight_dtype));
-    return est_price_scope(x->e, &send, FR_LANE_PP_SEND, hop, &stage->hop_ps,
-                           err);
+    return est_send(x->e, hop, stage->place, x->weight_dtype,
+                    bytes / fr_dtype_bytes(x->weight_dtype), &stage->hop_ps,
+                    err);
 }
 
-static fr_status find_layers(est_plan *x, const est_layout *layout,
-                             fr_err *err)
+/* Where each stage sits, what its layers are, and which. */
+static fr_status find_layers(est_plan *x, fr_err *err)
 {
+    const int32_t n_stages = x->pp * x->vpp;
+    int32_t layer = 0;
+    FR_TRY(est_layout_find(x->e, x->plan, &x->layout, err));
     for (int32_t s = 0; s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
-        memset(stage, 0, sizeof *stage);
-        stage->place = &layout->places[s];
+        stage->place = &x->layout->places[s];
         if (s > 0 && stage->place->layer_key == stage[-1].place->layer_key)
             stage->layers = stage[-1].layers;
         else
             FR_TRY(est_layers_find(x->e, x->plan, stage->place, &stage->layers,
                                    err));
     }
+    for (int32_t i = 0; i < n_stages; i++) {
+        x->first_layer[i] = layer;
+        layer += fr_plan_stage_layers(x->plan, x->e->model, i);
+    }
+    x->first_layer[n_stages] = x->e->n_layers;
     return FR_OK;
 }
 
@@ -187,32 +152,43 @@ static int32_t first_plain(const fr_plan *plan, int32_t first, int32_t end)
                : first + plan->recompute_layers;
 }
 
+/* Is a stage's update that of the one before? */
+static bool is_alike(const est_stage *a, const est_stage *b)
+{
+    return a->place->key == b->place->key && a->layers == b->layers &&
+           a->layers->is_uniform && a->n_layers == b->n_layers &&
+           a->has_embed == b->has_embed && a->has_head == b->has_head;
+}
+
 static fr_status find_stages(est_plan *x, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
-    const est_layout *layout;
-    FR_TRY(est_layout_find(x->e, plan, &layout, err));
-    FR_TRY(find_layers(x, layout, err));
-    int32_t layer = 0, n_stages = x->pp * x->vpp;
-    for (int32_t i = 0; i < n_stages; i++) {
-        int32_t rank = fr_schedule_rank(schedule, i, x->pp);
-        int32_t end = layer + fr_plan_stage_layers(plan, x->e->model, i);
-        if (i == n_stages - 1)
-            end = x->e->n_layers;
-        add_chunk(&x->stages[rank], layer, end, first_plain(plan, layer, end),
-                  i / x->pp);
-        layer = end;
+    for (int32_t s = 0; s < x->pp; s++)
+        x->stages[s] = (est_stage){
+            .place = x->stages[s].place,
+            .layers = x->stages[s].layers,
+            .times = &x->stages[s].layers->times[x->is_likely]};
+    for (int32_t i = 0; i < x->pp * x->vpp; i++) {
+        int32_t first = x->first_layer[i], end = x->first_layer[i + 1];
+        add_chunk(&x->stages[fr_schedule_rank(schedule, i, x->pp)], first, end,
+                  first_plain(plan, first, end), i / x->pp);
     }
     add_ends(x);
     for (int32_t s = 0; s < x->pp; s++) {
+        est_stage *stage = &x->stages[s];
         if (x->pp > 1)
-            FR_TRY(price_hop(x, layout, s, err));
-        x->stages[s].begin_ps =
-            s > 0 ? x->stages[s - 1].begin_ps +
-                        x->stages[s - 1].first_forward_ps +
-                        x->stages[s - 1].hop_ps
-                  : 0;
+            FR_TRY(price_hop(x, x->layout, s, err));
+        if (s > 0 && is_alike(stage, stage - 1))
+            stage->update = stage[-1].update;
+        else
+            FR_TRY(est_update_find(x, stage, err));
+        stage->begin_ps = stage->update.zero_ps;
+        if (s > 0)
+            stage->begin_ps =
+                most(stage->begin_ps, stage[-1].begin_ps +
+                                          stage[-1].first_forward_ps +
+                                          stage[-1].hop_ps);
     }
     return FR_OK;
 }
@@ -279,288 +255,109 @@ static void find_ends(est_plan *x)
                                         stage->backward_ps +
                                         stage->weights_ps));
     }
-    for (int32_t s = 0; s < x->pp; s++) {
+    bool is_known = x->is_likely && period_ps > 0 && !x->is_split;
+    for (int32_t s = 0; is_known && s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
-        int64_t likely_ps = turn_ps + (m - 1) * period_ps - tail_ps;
-        bool is_known = period_ps > 0 && !x->is_split;
-        stage->likely_back_ps =
-            is_known ? most(likely_ps, stage->back_ps) : stage->back_ps;
-        stage->likely_end_ps = most(stage->likely_back_ps, stage->end_ps);
+        stage->back_ps = most(stage->back_ps,
+                              x->stages[0].begin_ps + turn_ps +
+                                  (m - 1) * period_ps - tail_ps);
+        stage->end_ps = most(stage->back_ps, stage->end_ps);
         tail_ps += stage->first_backward_ps + stage->hop_ps;
     }
 }
 
-/* ---- gradients and parameters ------------------------------------------- */
-
-/* Parameters of a part of a stage, and how many each of its pieces has. */
-typedef struct est_range {
-    uint64_t n_dense, n_expert, piece;
-} est_range;
-
-/* The sum of f over pieces. */
-typedef fr_status (*piece_fn)(est_plan *x, const est_stage *stage,
-                              bool is_expert, uint64_t n, int64_t *out_ps,
-                              fr_err *err);
-
-static fr_status over_pieces(est_plan *x, const est_stage *stage, piece_fn f,
-                             const est_range *range, int64_t *out_ps,
-                             fr_err *err)
-{
-    *out_ps = 0;
-    for (int is_expert = 0; is_expert < 2; is_expert++) {
-        uint64_t n = is_expert ? range->n_expert : range->n_dense;
-        uint64_t n_pieces = range->piece > 0 ? n / range->piece : 0;
-        int64_t ps;
-        if (n_pieces > 1) {
-            FR_TRY(f(x, stage, is_expert, range->piece, &ps, err));
-            *out_ps += (int64_t)(n_pieces - 1) * ps;
-            n -= (n_pieces - 1) * range->piece;
-        }
-        if (n == 0)
-            continue;
-        FR_TRY(f(x, stage, is_expert, n, &ps, err));
-        *out_ps += ps;
-    }
-    return FR_OK;
-}
-
-static fr_lane reduce_lane(const est_plan *x)
-{
-    return x->plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE;
-}
-
-static fr_status reduce(est_plan *x, const est_stage *stage, bool is_expert,
-                        uint64_t n, int64_t *out_ps, fr_err *err)
-{
-    const fr_plan *plan = x->plan;
-    bool is_scattered = plan->zero_stage > 0;
-    fr_axis axis = is_expert      ? FR_AXIS_EDP
-                   : is_scattered ? x->shard_axis
-                                  : FR_AXIS_DP;
-    int64_t ps = 0;
-    FR_TRY(est_collective(x->e, plan, stage->place, reduce_lane(x),
-                          is_scattered ? FR_OP_REDUCE_SCATTER
-                                       : FR_OP_ALL_REDUCE,
-                          axis, plan->grad_dtype, n, out_ps, err));
-    if (is_scattered && !is_expert)
-        FR_TRY(est_collective(x->e, plan, stage->place, reduce_lane(x),
-                              FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
-                              plan->grad_dtype, n / x->n_shards, &ps, err));
-    *out_ps += ps;
-    return FR_OK;
-}
-
-static fr_status gather_on(est_plan *x, const est_stage *stage, fr_lane lane,
-                           bool is_expert, uint64_t n, int64_t *out_ps,
-                           fr_err *err)
-{
-    return est_collective(x->e, x->plan, stage->place, lane, FR_OP_ALL_GATHER,
-                          is_expert ? FR_AXIS_EDP : x->shard_axis,
-                          x->weight_dtype, n, out_ps, err);
-}
-
-static fr_status gather_early(est_plan *x, const est_stage *stage,
-                              bool is_expert, uint64_t n, int64_t *out_ps,
-                              fr_err *err)
-{
-    return gather_on(x, stage, FR_LANE_GATHER, is_expert, n, out_ps, err);
-}
-
-static fr_status gather_late(est_plan *x, const est_stage *stage,
-                             bool is_expert, uint64_t n, int64_t *out_ps,
-                             fr_err *err)
-{
-    bool is_beside = x->is_executable && x->plan->is_overlap;
-    return gather_on(x, stage, is_beside ? FR_LANE_DP : FR_LANE_COMPUTE,
-                     is_expert, n, out_ps, err);
-}
-
-static uint64_t own(const est_plan *x, bool is_expert, uint64_t n)
-{
-    return n / (is_expert ? x->n_expert_shards : x->n_shards);
-}
-
-static fr_status square(est_plan *x, const est_stage *stage, bool is_expert,
-                        uint64_t n, int64_t *out_ps, fr_err *err)
-{
-    return est_over_range(x->e, x->plan, stage->place, &stage->layers->sqsum,
-                     own(x, is_expert, n), out_ps, err);
-}
-
-static fr_status take_step(est_plan *x, const est_stage *stage, bool is_expert,
-                           uint64_t n, int64_t *out_ps, fr_err *err)
-{
-    int64_t norms_ps = 0;
-    const est_layers *l = stage->layers;
-    n = own(x, is_expert, n);
-    FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->opt_step, n, out_ps,
-                     err));
-    if (l->has_norms)
-        FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->opt_norms, n,
-                         &norms_ps, err));
-    *out_ps += norms_ps;
-    return FR_OK;
-}
-
-/* The stage's layers one by one: sets of ZeRO 2 and 3. */
-static fr_status over_layers(est_plan *x, const est_stage *stage, piece_fn f,
-                             int64_t *out_ps, int64_t *longest_ps, fr_err *err)
-{
-    const est_layers *l = stage->layers;
-    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
-    int32_t first = 0, n_stages = x->pp * x->vpp;
-    int32_t rank = (int32_t)(stage - x->stages);
-    *out_ps = *longest_ps = 0;
-    for (int32_t i = 0; i < n_stages; i++) {
-        int32_t end = i == n_stages - 1
-                          ? x->e->n_layers
-                          : first + fr_plan_stage_layers(x->plan, x->e->model,
-                                                         i);
-        bool is_here = fr_schedule_rank(schedule, i, x->pp) == rank;
-        uint64_t n_dense = 0, n_expert = 0;
-        int64_t ps = 0;
-        for (int32_t k = first; is_here && k < end; k++) {
-            est_range range = {l->n_dense[k + 1] - l->n_dense[k],
-                               l->n_expert[k + 1] - l->n_expert[k], 0};
-            if (k == first || range.n_dense != n_dense ||
-                range.n_expert != n_expert)
-                FR_TRY(over_pieces(x, stage, f, &range, &ps, err));
-            n_dense = range.n_dense;
-            n_expert = range.n_expert;
-            *out_ps += ps;
-            *longest_ps = most(*longest_ps, ps);
-        }
-        first = end;
-    }
-    return FR_OK;
-}
+/* ---- after the passes --------------------------------------------------- */
 
 /* Backward of the last micro-batch after the first bucket is complete, at
  * most. */
-static int64_t after_first_bucket(const est_plan *x, const est_stage *stage)
+static int64_t after_first_bucket(const est_plan *x, const est_stage *stage,
+                                  const est_update *update)
 {
     const est_layers *l = stage->layers;
-    const fr_plan *plan = x->plan;
-    uint64_t wanted = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
-    if (plan->bucket_bytes == 0 && !x->is_by_unit)
+    const est_times *t = stage->times;
+    if (x->plan->bucket_bytes == 0 && !x->is_by_unit)
         return 0;
     if (x->vpp > 1)
         return x->pp * (stage->backward_ps - stage->last_backward_ps) +
                stage->last_backward_ps;
-    uint64_t n = stage->has_head ? l->n_final : 0;
     int64_t done_ps = 0;
     int32_t i = stage->end_layer;
-    if (x->is_by_unit || l->n_expert[x->e->n_layers] > 0)
+    uint64_t n = stage->has_head ? l->n_final : 0;
+    if (stage->n_expert > 0)
         return stage->backward_ps;
-    while (i > stage->first_layer && n < wanted) {
+    while (i > stage->first_layer && n < update->n_first) {
         n += l->n_dense[i] - l->n_dense[i - 1];
-        done_ps += l->backward_ps[i] - l->backward_ps[i - 1];
-        if (i <= first_plain(plan, stage->first_layer, stage->end_layer))
-            done_ps += l->remake_ps[i] - l->remake_ps[i - 1];
+        done_ps += t->backward_ps[i] - t->backward_ps[i - 1];
         i--;
     }
     return most(0, stage->backward_ps - done_ps);
 }
 
-static fr_status find_reduced(est_plan *x, const est_stage *stage,
-                              bool is_likely, est_finish *out, fr_err *err)
-{
-    const fr_plan *plan = x->plan;
-    int64_t end_ps = is_likely ? stage->likely_end_ps : stage->end_ps;
-    int64_t back_ps = is_likely ? stage->likely_back_ps : stage->back_ps;
-    int64_t all_ps, last_ps, start_ps;
-    bool is_each = x->is_by_unit && x->pp == 1;
-    est_range range = {stage->n_dense, stage->n_expert, 0};
-    if (is_likely)
-        range.piece = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
-    if (x->is_by_unit)
-        FR_TRY(over_layers(x, stage, reduce, &all_ps, &last_ps, err));
-    else
-        FR_TRY(over_pieces(x, stage, reduce, &range, &all_ps, err));
-    if (!plan->is_overlap) {
-        out->reduced_ps = end_ps + (is_each ? x->n_micro : 1) * all_ps;
-        return FR_OK;
-    }
-    const est_layers *l = stage->layers;
-    int32_t i = stage->first_layer;
-    est_range last = {
-        i < stage->end_layer ? l->n_dense[i + 1] - l->n_dense[i] : 0, 0, 0};
-    if (stage->has_embed)
-        last.n_dense = x->pp > 1 ? 0 : l->n_embed;
-    FR_TRY(over_pieces(x, stage, reduce, &last, &last_ps, err));
-    int64_t own_ps =
-        stage->begin_ps + x->n_micro * (stage->forward_ps + stage->backward_ps);
-    if (x->is_split) /* last of all come weights */
-        start_ps = x->is_v ? stage->begin_ps + stage->forward_ps
-                           : back_ps - stage->backward_ps;
-    else if (x->vpp > 1 && plan->bucket_bytes > 0)
-        start_ps = own_ps - after_first_bucket(x, stage);
-    else
-        start_ps = back_ps - after_first_bucket(x, stage);
-    out->reduced_ps = most(end_ps + last_ps, start_ps + all_ps);
-    if (is_each)
-        out->reduced_ps =
-            most(out->reduced_ps, stage->forward_ps + x->n_micro * all_ps);
-    return FR_OK;
-}
-
-/* Lane GATHER: what it takes, and what comes after its last gather. */
-static fr_status find_gathered(est_plan *x, const est_stage *stage,
-                               bool is_likely, est_finish *out, fr_err *err)
+/* When the gradients are summed. */
+static int64_t reduced_at(const est_plan *x, const est_stage *stage,
+                          const est_update *update)
 {
     const fr_plan *plan = x->plan;
     const int64_t m = x->n_micro;
-    int64_t all_ps, longest_ps;
-    out->gather_ps = 0;
-    if (plan->zero_stage == 0 || x->n_shards * x->n_expert_shards == 1)
-        return FR_OK;
+    bool is_each = x->is_by_unit && x->pp == 1; /* after each micro-batch */
+    int64_t all_ps = update->reduce_ps, start_ps;
+    if (!plan->is_overlap)
+        return stage->end_ps + (is_each ? m : 1) * all_ps;
+    if (x->is_split) /* last of all come weights */
+        start_ps = x->is_v ? stage->begin_ps + stage->forward_ps
+                           : stage->back_ps - stage->backward_ps;
+    else if (x->vpp > 1 && plan->bucket_bytes > 0)
+        start_ps = stage->begin_ps +
+                   m * (stage->forward_ps + stage->backward_ps) -
+                   after_first_bucket(x, stage, update);
+    else
+        start_ps = stage->back_ps - after_first_bucket(x, stage, update);
+    int64_t end_ps =
+        most(stage->end_ps + update->last_reduce_ps, start_ps + all_ps);
+    if (is_each)
+        end_ps = most(end_ps, stage->forward_ps + m * all_ps);
+    return end_ps;
+}
+
+/* When lane GATHER and what waits for its last gather are over. */
+static int64_t gathered_at(const est_plan *x, const est_stage *stage,
+                           const est_update *update)
+{
+    const fr_plan *plan = x->plan;
+    const int64_t m = x->n_micro, all_ps = update->gather_ps;
+    if (all_ps == 0)
+        return 0;
     if (plan->zero_stage == 3) {
-        FR_TRY(over_layers(x, stage, gather_early, &all_ps, &longest_ps, err));
+        /* Each layer twice in a micro-batch, but where it is still there. */
         bool is_kept = !plan->is_resharded;
         int64_t n_rounds = is_kept && x->pp > 1 ? 1 : m;
         int64_t reach_ps =
-            most(1, plan->n_prefetch + 1) * x->vpp * longest_ps;
-        int64_t round_ps = is_kept ? all_ps : most(all_ps, 2 * all_ps - reach_ps);
-        if (x->is_split)
-            round_ps = all_ps;
-        out->gather_ps = n_rounds * round_ps;
-        return FR_OK;
+            (plan->n_prefetch + 1) * x->vpp * update->long_gather_ps;
+        int64_t round_ps = is_kept || x->is_split
+                               ? all_ps
+                               : most(all_ps, 2 * all_ps - reach_ps);
+        return n_rounds * round_ps;
     }
-    if (!x->is_gathered_early)
-        return FR_OK;
-    est_range range = {stage->n_dense, stage->n_expert, 0};
-    if (is_likely)
-        range.piece = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
-    FR_TRY(over_pieces(x, stage, gather_early, &range, &all_ps, err));
-    int64_t before_ps =
-        x->pp * (stage->forward_ps - stage->last_forward_ps) +
-        stage->last_forward_ps;
-    int64_t passes_ps = m * (stage->forward_ps + stage->backward_ps +
-                             stage->weights_ps);
-    out->gather_ps = all_ps + most(0, passes_ps - before_ps);
-    return FR_OK;
+    int64_t before_ps = x->pp * (stage->forward_ps - stage->last_forward_ps) +
+                        stage->last_forward_ps;
+    int64_t passes_ps =
+        m * (stage->forward_ps + stage->backward_ps + stage->weights_ps);
+    return all_ps + most(0, passes_ps - before_ps);
 }
 
-static fr_status find_finish(est_plan *x, const est_stage *stage,
-                             bool is_likely, est_finish *out, fr_err *err)
+/* When the squares of the own gradients are summed.  Those of a bucket wait
+ * for its own sum only. */
+static int64_t ready_at(const est_plan *x, const est_stage *stage,
+                        const est_update *update)
 {
-    const fr_plan *plan = x->plan;
-    est_range range = {stage->n_dense, stage->n_expert, 0};
-    int64_t late_ps;
-    if (is_likely && !x->is_by_unit)
-        range.piece = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
-    FR_TRY(find_reduced(x, stage, is_likely, out, err));
-    FR_TRY(find_gathered(x, stage, is_likely, out, err));
-    out->norm_ps = 0;
-    if (x->e->job->clip_norm > 0)
-        FR_TRY(over_pieces(x, stage, square, &range, &out->norm_ps, err));
-    FR_TRY(over_pieces(x, stage, take_step, &range, &out->step_ps, err));
-    if ((plan->zero_stage == 1 || plan->zero_stage == 2) &&
-        !x->is_gathered_early) {
-        FR_TRY(over_pieces(x, stage, gather_late, &range, &late_ps, err));
-        out->step_ps += late_ps;
-    }
-    return FR_OK;
+    int64_t reduced_ps = reduced_at(x, stage, update);
+    int64_t gathered_ps = gathered_at(x, stage, update);
+    if (!x->plan->is_overlap)
+        reduced_ps += update->norm_ps;
+    else
+        reduced_ps = most(reduced_ps + update->last_norm_ps,
+                          stage->end_ps + update->norm_ps);
+    return most(reduced_ps, gathered_ps + update->last_norm_ps);
 }
 
 /* Everybody meets for the norm and the loss. */
@@ -581,19 +378,17 @@ static fr_status meeting(est_plan *x, int64_t *out_ps, fr_err *err)
     return FR_OK;
 }
 
-static fr_status total(est_plan *x, bool is_likely, double *out_s, fr_err *err)
+static fr_status total(est_plan *x, double *out_s, fr_err *err)
 {
     int64_t reduced_ps = 0, step_ps = 0, all_ps = 0, meeting_ps;
     FR_TRY(meeting(x, &meeting_ps, err));
     for (int32_t s = 0; s < x->pp; s++) {
-        est_finish finish;
         const est_stage *stage = &x->stages[s];
-        FR_TRY(find_finish(x, stage, is_likely, &finish, err));
-        int64_t ready_ps =
-            most(finish.reduced_ps, finish.gather_ps) + finish.norm_ps;
+        const est_update *update = &stage->update;
+        int64_t ready_ps = ready_at(x, stage, update);
         reduced_ps = most(reduced_ps, ready_ps);
-        step_ps = most(step_ps, finish.step_ps);
-        all_ps = most(all_ps, ready_ps + meeting_ps + finish.step_ps);
+        step_ps = most(step_ps, update->step_ps);
+        all_ps = most(all_ps, ready_ps + meeting_ps + update->step_ps);
     }
     if (x->e->job->clip_norm > 0)
         all_ps = most(all_ps, reduced_ps + meeting_ps + step_ps);
@@ -613,7 +408,7 @@ static uint64_t peak_of(const est_plan *x, int32_t s)
     uint64_t grad = fr_dtype_bytes(plan->grad_dtype);
     uint64_t n = stage->n_dense + stage->n_expert;
     uint64_t own_n =
-        own(x, false, stage->n_dense) + own(x, true, stage->n_expert);
+        stage->n_dense / x->n_shards + stage->n_expert / x->n_expert_shards;
     uint64_t layers = (uint64_t)most(1, stage->n_layers);
     uint64_t bytes = plan->zero_stage == 3 ? own_n * weight : n * weight;
     bytes += plan->zero_stage >= 2 ? own_n * grad : n * grad;
@@ -678,10 +473,13 @@ fr_status fr_estimate_plan(fr_estimator *e, const fr_plan *plan,
                       fr_plan_check_executable(plan, e->model, e->job,
                                                &unused) == FR_OK;
     x.is_gathered_early = plan->is_gather_overlap && !x.is_executable;
-    FR_TRY(find_stages(&x, err));
-    find_ends(&x);
-    FR_TRY(total(&x, false, &out->lower_bound_s, err));
-    FR_TRY(total(&x, true, &out->estimate_s, err));
+    FR_TRY(find_layers(&x, err));
+    for (int i = 0; i < 2; i++) {
+        x.is_likely = i > 0;
+        FR_TRY(find_stages(&x, err));
+        find_ends(&x);
+        FR_TRY(total(&x, i > 0 ? &out->estimate_s : &out->lower_bound_s, err));
+    }
     if (out->estimate_s < out->lower_bound_s)
         out->estimate_s = out->lower_bound_s;
     out->peak_bytes = 0;
@@ -711,6 +509,11 @@ fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
     e->cluster = cluster;
     e->costs = costs;
     e->n_layers = (int32_t)(model->n_layers + model->n_mtp_layers);
+    e->buckets = est_buckets_new(e->n_layers);
+    if (e->buckets == NULL) {
+        fr_estimator_destroy(e);
+        return fr_fail_no_memory(err);
+    }
     *out = e;
     return FR_OK;
 }
@@ -725,11 +528,14 @@ void fr_estimator_destroy(fr_estimator *e)
         est_layers_destroy(e->all_layers.items[i]);
     fr_vec_release(&e->all_layouts);
     fr_vec_release(&e->all_layers);
+    fr_vec_release(&e->all_updates);
     est_map_release(&e->layouts);
     est_map_release(&e->layers);
     est_map_release(&e->prices);
+    est_map_release(&e->updates);
     free(e->node_of_rank);
     free(e->ranks);
+    free(e->buckets);
     free(e);
 }
 

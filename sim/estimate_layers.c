@@ -50,15 +50,16 @@ static void release_probe(est_probe *probe)
     free(probe->segment_ps);
 }
 
-static fr_status init_probe(fr_estimator *e, const fr_plan *plan,
-                            bool is_split, est_probe *out, fr_err *err)
+static fr_status init_probe(fr_estimator *e, const fr_model *model,
+                            const fr_plan *plan, bool is_split, est_probe *out,
+                            fr_err *err)
 {
     fr_plan small;
     fr_job job = *e->job;
     *out = (est_probe){0};
     small_plan(plan, is_split, &small);
     job.global_batch = (is_split ? 2 : 1) * small.micro_batch * small.dp;
-    FR_TRY(fr_lower(e->model, &job, &small, NULL, &out->program, err));
+    FR_TRY(fr_lower(model, &job, &small, NULL, &out->program, err));
     out->segment_ps =
         malloc((out->program->n_segments + 1) * sizeof *out->segment_ps);
     if (out->segment_ps == NULL) {
@@ -104,52 +105,106 @@ static est_pass pass_of(const fr_segment *segment)
                                                      : EST_BACKWARD;
 }
 
-static void add_end(const fr_segment *segment, int64_t ps, est_layers *out)
+/* Where the time of a call's pass is summed. */
+static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 {
-    bool is_input = strncmp(segment->name, "embed", 5) == 0 ||
-                    strncmp(segment->name, "input", 5) == 0;
-    if (!is_input)
-        out->head_ps += ps;
-    else if (pass_of(segment) == EST_FORWARD)
-        out->embed_ps += ps;
-    else
-        out->embed_back_ps += ps;
+    int64_t *sums[EST_PASSES] = {out->forward_ps, out->backward_ps,
+                                 out->weights_ps, out->remake_ps};
+    est_pass pass = pass_of(segment);
+    if (layer >= 0)
+        return &sums[pass][layer + 1];
+    if (strncmp(segment->name, "embed", 5) != 0 &&
+        strncmp(segment->name, "input", 5) != 0)
+        return &out->head_ps;
+    return pass == EST_FORWARD ? &out->embed_ps : &out->embed_back_ps;
 }
 
 /* ---- sums --------------------------------------------------------------- */
 
-/* What the compute lane does for micro-batch 0, layer by layer. */
+/* The calls of one pass over one layer, from the first one's start. */
+typedef struct est_walk {
+    int64_t *sum[2];             /* NULL: none yet */
+    uint32_t first;              /* call */
+    int64_t free_ps[FR_LANE_N];  /* lanes */
+    int64_t compute_ps, all_ps;  /* ends */
+} est_walk;
+
+static void finish_walk(est_walk *walk)
+{
+    if (walk->sum[0] != NULL) {
+        *walk->sum[0] += walk->compute_ps;
+        *walk->sum[1] += walk->all_ps;
+    }
+    *walk = (est_walk){0};
+}
+
+/* After the calls of the same pass that it waits for. */
+static void walk_on(const fr_class *klass, uint32_t i_call, int lane,
+                    int64_t ps, int64_t *end_ps, est_walk *walk)
+{
+    const fr_call *call = &klass->calls[i_call];
+    int64_t start_ps = walk->free_ps[lane];
+    for (uint32_t d = 0; d < call->n_deps; d++) {
+        uint32_t dep = klass->deps[call->first_dep + d];
+        if (dep >= walk->first && end_ps[dep] > start_ps)
+            start_ps = end_ps[dep];
+    }
+    int64_t end = start_ps + ps;
+    end_ps[i_call] = walk->free_ps[lane] = end;
+    if (lane == FR_LANE_COMPUTE)
+        walk->compute_ps = end;
+    walk->all_ps = end > walk->all_ps ? end : walk->all_ps;
+}
+
+/* The compute lane, and collectives beside it, for micro-batch 0. */
+static fr_status walk_class(fr_estimator *e, est_probe *probe,
+                            const est_place *place, const fr_class *klass,
+                            est_layers *out, fr_err *err)
+{
+    est_walk walk = {0};
+    int64_t *end_ps = calloc((size_t)klass->n_calls + 1, sizeof *end_ps);
+    fr_status status = FR_OK;
+    if (end_ps == NULL)
+        return fr_fail_no_memory(err);
+    for (uint32_t i = 0; status == FR_OK && i < klass->n_calls; i++) {
+        const fr_call *call = &klass->calls[i];
+        const fr_segment *segment = &probe->program->segments[call->i_segment];
+        int lane = segment->lane;
+        int64_t ps = 0;
+        if ((lane != FR_LANE_COMPUTE && lane != FR_LANE_TP) ||
+            call->micro_batch != 0)
+            continue;
+        int64_t *sum = sum_of(segment, call->layer, &out->times[0]);
+        if (sum != walk.sum[0]) {
+            finish_walk(&walk);
+            walk.sum[0] = sum;
+            walk.sum[1] = sum_of(segment, call->layer, &out->times[1]);
+            walk.first = i;
+        }
+        status = price_segment(e, probe, place, call->i_segment, &ps, err);
+        walk_on(klass, i, lane, ps, end_ps, &walk);
+    }
+    finish_walk(&walk);
+    free(end_ps);
+    return status;
+}
+
 static fr_status add_passes(fr_estimator *e, est_probe *probe,
                             const est_place *place, est_layers *out,
                             fr_err *err)
 {
-    int64_t *sums[EST_PASSES] = {out->forward_ps, out->backward_ps,
-                                 out->weights_ps, out->remake_ps};
-    for (uint32_t c = 0; c < probe->program->n_classes; c++) {
-        const fr_class *klass = &probe->program->classes[c];
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
-            const fr_call *call = &klass->calls[i];
-            const fr_segment *segment =
-                &probe->program->segments[call->i_segment];
-            int64_t ps;
-            if (segment->lane != FR_LANE_COMPUTE || call->micro_batch != 0)
-                continue;
-            FR_TRY(price_segment(e, probe, place, call->i_segment, &ps, err));
-            if (call->layer < 0)
-                add_end(segment, ps, out);
-            else
-                sums[pass_of(segment)][call->layer + 1] += ps;
-        }
-    }
+    for (uint32_t c = 0; c < probe->program->n_classes; c++)
+        FR_TRY(walk_class(e, probe, place, &probe->program->classes[c], out,
+                          err));
     return FR_OK;
 }
 
 /* Ranges of parameters come in the order of backward: the last norm and the
  * head, layers from the last (experts before the rest), the embedding. */
-static void add_parameters(const fr_estimator *e, const fr_program *program,
+static void add_parameters(int32_t n_layers, const fr_program *program,
                            est_layers *out)
 {
-    int32_t layer = e->n_layers;
+    int32_t layer = n_layers;
     const fr_class *klass = &program->classes[0];
     for (uint32_t i = 0; i < klass->n_calls; i++) {
         const fr_segment *segment =
@@ -159,6 +214,10 @@ static void add_parameters(const fr_estimator *e, const fr_program *program,
             uint64_t n = (uint64_t)instr->dim[0];
             if (instr->op == FR_OP_GRAD_SQSUM)
                 out->sqsum = *instr;
+            if (strncmp(segment->name, "zero_", 5) == 0) {
+                out->zero = *instr;
+                out->has_zero = true;
+            }
             if (instr->op == FR_OP_OPT_NORMS) {
                 out->opt_norms = *instr;
                 out->has_norms = true;
@@ -170,7 +229,7 @@ static void add_parameters(const fr_estimator *e, const fr_program *program,
                 out->n_expert[layer] = n;
                 continue;
             }
-            if (layer == e->n_layers && out->n_final == 0)
+            if (layer == n_layers && out->n_final == 0)
                 out->n_final = n;
             else if (layer > 0)
                 out->n_dense[layer--] = n;
@@ -219,17 +278,70 @@ static fr_status add_memory(const fr_program *program, est_layers *out,
     return FR_OK;
 }
 
+static fr_status add_clip(fr_estimator *e, est_probe *probe,
+                          const est_place *place, est_layers *out, fr_err *err)
+{
+    for (uint32_t i = 0; i < probe->program->n_segments; i++)
+        if (strncmp(probe->program->segments[i].name, "clip_", 5) == 0)
+            return price_segment(e, probe, place, i, &out->clip_ps, err);
+    return FR_OK;
+}
+
 static void sum_up(int32_t n, est_layers *out)
 {
+    for (int k = 0; k < 2; k++) {
+        est_times *t = &out->times[k];
+        for (int32_t i = 1; i <= n; i++) {
+            t->forward_ps[i] += t->forward_ps[i - 1];
+            t->backward_ps[i] += t->backward_ps[i - 1];
+            t->weights_ps[i] += t->weights_ps[i - 1];
+            t->remake_ps[i] += t->remake_ps[i - 1];
+        }
+    }
     for (int32_t i = 1; i <= n; i++) {
-        out->forward_ps[i] += out->forward_ps[i - 1];
-        out->backward_ps[i] += out->backward_ps[i - 1];
-        out->weights_ps[i] += out->weights_ps[i - 1];
         out->n_dense[i] += out->n_dense[i - 1];
         out->n_expert[i] += out->n_expert[i - 1];
         out->kept_bytes[i] += out->kept_bytes[i - 1];
         out->plain_bytes[i] += out->plain_bytes[i - 1];
-        out->remake_ps[i] += out->remake_ps[i - 1];
+    }
+}
+
+/* Layers that are all alike: the first, one of the middle and the last are
+ * enough. */
+enum { FEW_LAYERS = 4 };
+
+static bool is_uniform(const fr_model *model)
+{
+    if (model->kind == FR_MODEL_LAYERS || model->n_mtp_layers > 0 ||
+        model->n_layers <= FEW_LAYERS)
+        return false;
+    for (int64_t i = 1; i < model->n_layers; i++)
+        if (fr_model_layer_is_moe(model, i) != fr_model_layer_is_moe(model, 0))
+            return false;
+    return true;
+}
+
+/* The layer of the few that stands for layer i of n. */
+static int32_t like(int32_t i, int32_t n)
+{
+    return i == 0 ? 0 : i == n - 1 ? FEW_LAYERS - 1 : 1;
+}
+
+static void spread(int32_t n, est_layers *out)
+{
+    for (int32_t i = n; i-- > 0;) {
+        int32_t from = like(i, n) + 1, to = i + 1;
+        for (int k = 0; k < 2; k++) {
+            est_times *t = &out->times[k];
+            t->forward_ps[to] = t->forward_ps[from];
+            t->backward_ps[to] = t->backward_ps[from];
+            t->weights_ps[to] = t->weights_ps[from];
+            t->remake_ps[to] = t->remake_ps[from];
+        }
+        out->n_dense[to] = out->n_dense[from];
+        out->n_expert[to] = out->n_expert[from];
+        out->kept_bytes[to] = out->kept_bytes[from];
+        out->plain_bytes[to] = out->plain_bytes[from];
     }
 }
 
@@ -238,19 +350,28 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
                       fr_err *err)
 {
     est_probe probe;
-    FR_TRY(init_probe(e, plan, false, &probe, err));
-    add_parameters(e, probe.program, out);
+    fr_model model = *e->model; /* borrows its lists */
+    out->is_uniform = is_uniform(&model);
+    if (out->is_uniform)
+        model.n_layers = FEW_LAYERS;
+    int32_t n = (int32_t)(model.n_layers + model.n_mtp_layers);
+    FR_TRY(init_probe(e, &model, plan, false, &probe, err));
+    add_parameters(n, probe.program, out);
     fr_status status = add_memory(probe.program, out, err);
     if (status == FR_OK && !is_split)
         status = add_passes(e, &probe, place, out, err);
+    if (status == FR_OK)
+        status = add_clip(e, &probe, place, out, err);
     release_probe(&probe);
     if (status != FR_OK)
         return status;
     if (is_split) {
-        FR_TRY(init_probe(e, plan, true, &probe, err));
+        FR_TRY(init_probe(e, &model, plan, true, &probe, err));
         status = add_passes(e, &probe, place, out, err);
         release_probe(&probe);
     }
+    if (out->is_uniform)
+        spread(e->n_layers, out);
     sum_up(e->n_layers, out);
     return status;
 }
@@ -261,15 +382,27 @@ void est_layers_destroy(est_layers *layers)
 {
     if (layers == NULL)
         return;
-    free(layers->forward_ps);
-    free(layers->backward_ps);
-    free(layers->weights_ps);
+    for (int k = 0; k < 2; k++) {
+        free(layers->times[k].forward_ps);
+        free(layers->times[k].backward_ps);
+        free(layers->times[k].weights_ps);
+        free(layers->times[k].remake_ps);
+    }
     free(layers->n_dense);
     free(layers->n_expert);
     free(layers->kept_bytes);
     free(layers->plain_bytes);
-    free(layers->remake_ps);
     free(layers);
+}
+
+static bool alloc_times(size_t n, est_times *out)
+{
+    out->forward_ps = calloc(n, sizeof *out->forward_ps);
+    out->backward_ps = calloc(n, sizeof *out->backward_ps);
+    out->weights_ps = calloc(n, sizeof *out->weights_ps);
+    out->remake_ps = calloc(n, sizeof *out->remake_ps);
+    return out->forward_ps && out->backward_ps && out->weights_ps &&
+           out->remake_ps;
 }
 
 static est_layers *new_layers(int32_t n_layers)
@@ -278,16 +411,13 @@ static est_layers *new_layers(int32_t n_layers)
     est_layers *out = calloc(1, sizeof *out);
     if (out == NULL)
         return NULL;
-    out->forward_ps = calloc(n, sizeof *out->forward_ps);
-    out->backward_ps = calloc(n, sizeof *out->backward_ps);
-    out->weights_ps = calloc(n, sizeof *out->weights_ps);
     out->n_dense = calloc(n, sizeof *out->n_dense);
     out->n_expert = calloc(n, sizeof *out->n_expert);
     out->kept_bytes = calloc(n, sizeof *out->kept_bytes);
     out->plain_bytes = calloc(n, sizeof *out->plain_bytes);
-    out->remake_ps = calloc(n, sizeof *out->remake_ps);
-    if (!out->plain_bytes || !out->remake_ps || !out->forward_ps || !out->backward_ps || !out->weights_ps ||
-        !out->n_dense || !out->n_expert || !out->kept_bytes) {
+    if (!alloc_times(n, &out->times[0]) || !alloc_times(n, &out->times[1]) ||
+        !out->n_dense || !out->n_expert || !out->kept_bytes ||
+        !out->plain_bytes) {
         est_layers_destroy(out);
         return NULL;
     }

@@ -64,14 +64,19 @@ static void find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
     static const fr_axis of_layers[] = {FR_AXIS_TP, FR_AXIS_CP, FR_AXIS_EP,
                                         FR_AXIS_ETP};
     int32_t local = 0;
-    uint64_t bits;
+    uint64_t bits, net[2];
     out->node = e->node_of_rank[rank];
     while (local < rank && e->node_of_rank[rank - local - 1] == out->node)
         local++;
     out->type_bit = type_bit(e, out->node);
     out->compute_frac = fr_cluster_compute_frac(e->cluster, out->node, local);
+    out->port_Bps = fr_cluster_node_type(e->cluster, out->node)->intra_Bps;
+    out->nic_Bps = fr_cluster_nic_Bps(e->cluster, out->node);
+    memcpy(&net[0], &out->port_Bps, sizeof net[0]);
+    memcpy(&net[1], &out->nic_Bps, sizeof net[1]);
+    out->net_key = fr_hash_bytes(net, sizeof net, 4);
     memcpy(&bits, &out->compute_frac, sizeof bits);
-    uint64_t key = fr_hash_mix(bits + out->type_bit);
+    uint64_t key = fr_hash_mix(bits + out->type_bit) + out->net_key;
     for (int axis = 1; axis < FR_AXIS_N; axis++) {
         if (axis == FR_AXIS_PP)
             continue;

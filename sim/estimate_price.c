@@ -6,6 +6,7 @@
 #include "plan/optimizer.h"
 #include "sim/replay_cost.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- maps --------------------------------------------------------------- */
@@ -67,24 +68,49 @@ void est_map_release(est_map *map)
 
 /* ---- prices ------------------------------------------------------------- */
 
-/* In the rounding of a replay. */
-static int64_t alone_ps(const fr_cost *cost)
+/* In the rounding of a replay; `slowdown` of the work. */
+static int64_t alone_ps(const fr_cost *cost, double slowdown)
 {
     int64_t ps = fr_ps_of(cost->latency_s);
     if (fr_ps_of(cost->work_s) == 0)
         return ps;
     fr_demand demand = fr_demand_of(cost, false, false, NULL);
-    return ps + fr_maxmin_duration_ps(demand.work, demand.cap);
+    int64_t work_ps = fr_maxmin_duration_ps(demand.work, demand.cap);
+    if (slowdown > 1)
+        work_ps = (int64_t)((double)work_ps * slowdown);
+    return ps + work_ps;
+}
+
+/*
+ * How much longer the work takes because the members' own traffic fills their
+ * ports or their node's NICs, at least.  Shares of links are whole parts of
+ * FR_MAXMIN_ONE there, hence a little less here.
+ */
+static double slowdown_of(const fr_cost *cost, const fr_comm_scope *scope,
+                          const est_place *place)
+{
+    const double rounding = 1e-6;
+    double slowdown = 1;
+    if (!(cost->work_s > 0))
+        return slowdown;
+    if (place->port_Bps > 0)
+        slowdown =
+            fmax(slowdown, cost->port_bytes / cost->work_s / place->port_Bps);
+    if (scope->n_nodes > 1 && place->nic_Bps > 0)
+        slowdown = fmax(slowdown, cost->link_bytes / cost->work_s *
+                                      (double)scope->ranks_on_node /
+                                      place->nic_Bps);
+    return fmax(1, slowdown * (1 - rounding));
 }
 
 fr_status est_price_scope(fr_estimator *e, const fr_instr *instr, fr_lane lane,
-                          const fr_comm_scope *scope, int64_t *out_ps,
-                          fr_err *err)
+                          const fr_comm_scope *scope, const est_place *place,
+                          int64_t *out_ps, fr_err *err)
 {
     fr_cost cost = {0};
     FR_TRY(fr_cost_communicate(e->costs, instr, scope, lane != FR_LANE_COMPUTE,
                                &cost, err));
-    *out_ps = alone_ps(&cost);
+    *out_ps = alone_ps(&cost, slowdown_of(&cost, scope, place));
     return FR_OK;
 }
 
@@ -93,11 +119,11 @@ fr_status est_price(fr_estimator *e, const fr_instr *instr, fr_lane lane,
 {
     if (fr_is_communication(instr))
         return est_price_scope(e, instr, lane, &place->scopes[instr->axis],
-                               out_ps, err);
+                               place, out_ps, err);
     fr_cost cost = {0};
     FR_TRY(fr_cost_compute_on(e->costs, instr, 1, place->node, &cost, err));
     cost.work_s /= place->compute_frac;
-    *out_ps = alone_ps(&cost);
+    *out_ps = alone_ps(&cost, 1);
     return FR_OK;
 }
 
@@ -120,7 +146,8 @@ fr_status est_collective(fr_estimator *e, const fr_plan *plan,
         (uint64_t)op | (uint64_t)axis << 8 | (uint64_t)dtype << 16 |
             (uint64_t)plan->collective << 24 | (uint64_t)lane << 32,
         (uint64_t)scope->n_group << 32 | (uint64_t)scope->n_nodes,
-        (uint64_t)scope->ranks_on_node << 32 | scope->node_types};
+        (uint64_t)scope->ranks_on_node << 32 | scope->node_types,
+        place->net_key};
     uint64_t key = key_of(words, sizeof words / sizeof words[0]);
     const int64_t *known = est_map_find(&e->prices, key);
     if (known != NULL) {
@@ -137,7 +164,28 @@ fr_status est_collective(fr_estimator *e, const fr_plan *plan,
         n * fr_dtype_bytes(dtype), scope->n_nodes == 1);
     if (axis == FR_AXIS_DP && instr.algorithm == plan->collective)
         instr.flags |= FR_INSTR_GIVEN;
-    FR_TRY(est_price_scope(e, &instr, lane, scope, out_ps, err));
+    FR_TRY(est_price_scope(e, &instr, lane, scope, place, out_ps, err));
+    return est_map_add(&e->prices, key, *out_ps, err);
+}
+
+fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
+                   const est_place *place, fr_dtype dtype, uint64_t n,
+                   int64_t *out_ps, fr_err *err)
+{
+    const uint64_t words[] = {
+        n, (uint64_t)hop->n_nodes << 40 | (uint64_t)hop->node_types,
+        (uint64_t)dtype << 8 | (uint64_t)FR_OP_SEND, place->net_key};
+    uint64_t key = key_of(words, sizeof words / sizeof words[0]);
+    const int64_t *known = est_map_find(&e->prices, key);
+    if (known != NULL) {
+        *out_ps = *known;
+        return FR_OK;
+    }
+    fr_instr send = {.op = FR_OP_SEND,
+                     .axis = FR_AXIS_PP,
+                     .dtype = (uint8_t)dtype,
+                     .dim = {(int64_t)n}};
+    FR_TRY(est_price_scope(e, &send, FR_LANE_PP_SEND, hop, place, out_ps, err));
     return est_map_add(&e->prices, key, *out_ps, err);
 }
 
@@ -164,7 +212,7 @@ fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
     }
     fr_instr one = *instr;
     one.dim[0] = (int64_t)n;
-    if (one.op != FR_OP_GRAD_SQSUM)
+    if (one.op == FR_OP_OPT_STEP || one.op == FR_OP_OPT_NORMS)
         one.dim[2] = (int64_t)fr_optimizer_resident_bytes(
             e->job->optimizer, n, fr_plan_has_master(plan));
     FR_TRY(est_price(e, &one, FR_LANE_COMPUTE, place, out_ps, err));

@@ -15,6 +15,8 @@ typedef struct est_place {
     int64_t node;
     uint32_t type_bit;
     double compute_frac;
+    double port_Bps, nic_Bps; /* of the rank, of its node; 0: not told */
+    uint64_t net_key;         /* of these */
     fr_comm_scope scopes[FR_AXIS_N]; /* n_group 0: not asked for */
     uint64_t layer_key; /* of the device and what layers communicate over */
     uint64_t key;       /* of everything */
@@ -27,22 +29,42 @@ typedef struct est_layout {
                            the first) */
 } est_layout;
 
-/* Prefix sums over the layers, [n_layers + 1]. */
-typedef struct est_layers {
+/* What passes take; prefix sums over the layers, [n_layers + 1]. */
+typedef struct est_times {
     int64_t *forward_ps;
     int64_t *backward_ps; /* of inputs where the schedule splits it */
     int64_t *weights_ps;  /* the rest */
     int64_t *remake_ps;   /* full recompute, before backward */
+    int64_t embed_ps, head_ps, embed_back_ps;
+} est_times;
+
+/* Prefix sums over the layers, [n_layers + 1]. */
+typedef struct est_layers {
+    /* At least: to the end of the last call of the compute lane; about: to
+     * that of all lanes. */
+    est_times times[2];
     uint64_t *n_dense, *n_expert; /* parameters */
     uint64_t *kept_bytes;         /* by one micro-batch from forward on */
     uint64_t *plain_bytes;        /* of a layer that is not made again */
-    int64_t embed_ps, head_ps, embed_back_ps;
     uint64_t n_embed, n_final; /* parameters of the ends */
     uint64_t scratch_bytes;    /* beyond what is kept */
     uint64_t stream_bytes;     /* between stages */
     fr_instr opt_step, opt_norms, sqsum; /* of any range */
-    bool has_norms;
+    fr_instr zero;                       /* of any number of gradients */
+    bool has_norms, has_zero;
+    bool is_uniform; /* all layers have the same parameters */
+    int64_t clip_ps;
 } est_layers;
+
+/* What comes before and after the passes of a stage. */
+typedef struct est_update {
+    int64_t reduce_ps, last_reduce_ps; /* all gradients, the last bucket */
+    int64_t gather_ps, long_gather_ps; /* on lane GATHER, the longest */
+    int64_t norm_ps, last_norm_ps;     /* squares of the own range */
+    int64_t step_ps;                   /* optimizer, gathering afterwards */
+    int64_t zero_ps;                   /* before the first pass */
+    uint64_t n_first;                  /* parameters of the first bucket */
+} est_update;
 
 /* From 64-bit keys, mixed, to what they stand for. */
 typedef struct est_map {
@@ -57,12 +79,14 @@ struct fr_estimator {
     const fr_cluster *cluster;
     const fr_cost_model *costs;
     int32_t n_layers; /* with those that predict later tokens */
-    est_map layouts, layers, prices;
+    est_map layouts, layers, prices, updates;
     fr_vec(est_layout *) all_layouts;
     fr_vec(est_layers *) all_layers;
+    fr_vec(est_update) all_updates;
     int64_t n_ranks; /* of the placement at hand; 0: none */
     int32_t *node_of_rank;
     int64_t *ranks; /* scratch */
+    struct est_bucket *buckets; /* scratch [2 n_layers + 2] */
 };
 
 FR_CHECKED fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
@@ -80,7 +104,13 @@ FR_CHECKED fr_status est_price(fr_estimator *e, const fr_instr *instr,
                                int64_t *out_ps, fr_err *err);
 FR_CHECKED fr_status est_price_scope(fr_estimator *e, const fr_instr *instr,
                                      fr_lane lane, const fr_comm_scope *scope,
-                                     int64_t *out_ps, fr_err *err);
+                                     const est_place *place, int64_t *out_ps,
+                                     fr_err *err);
+
+/* What a rank sends to the next stage.  Kept. */
+FR_CHECKED fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
+                              const est_place *place, fr_dtype dtype,
+                              uint64_t n, int64_t *out_ps, fr_err *err);
 
 /* A collective over n elements; 0 for none and groups of one.  Kept. */
 FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
@@ -91,6 +121,48 @@ FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
 FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
                                const est_place *place, const fr_instr *instr,
                                uint64_t n, int64_t *out_ps, fr_err *err);
+
+/* A pipeline rank: its passes of one micro-batch over all chunks. */
+typedef struct est_stage {
+    const est_place *place;
+    const est_layers *layers;
+    const est_times *times;
+    int64_t forward_ps, backward_ps, weights_ps;
+    int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
+    int64_t last_forward_ps, last_backward_ps;   /* of chunk v - 1 */
+    uint64_t n_dense, n_expert, kept_bytes;
+    int32_t first_layer, end_layer; /* of chunk 0 */
+    int32_t n_layers;
+    int64_t early_ps; /* of the first backward, before its gradient is there:
+                         the last layer's forward again */
+    bool has_embed, has_head;
+    int64_t hop_ps; /* to the next rank */
+    est_update update;
+    int64_t begin_ps; /* of the first forward */
+    int64_t back_ps, end_ps; /* of the last backward, of all passes */
+} est_stage;
+
+typedef struct est_plan {
+    fr_estimator *e;
+    const fr_plan *plan;
+    const est_layout *layout;
+    int64_t n_micro;
+    int32_t pp, vpp;
+    bool is_likely; /* about; else at least */
+    bool is_split, is_v, is_by_unit;
+    bool is_gathered_early; /* as lower_update.c decides */
+    bool is_executable;
+    fr_axis shard_axis; /* of what is no expert */
+    uint64_t n_shards, n_expert_shards;
+    fr_dtype weight_dtype;
+    int32_t first_layer[FR_PLAN_MAX_STAGES + 1]; /* of virtual stages */
+    est_stage stages[FR_PLAN_MAX_STAGES];
+} est_plan;
+
+/* estimate_update.c: sets stage->update. */
+struct est_bucket *est_buckets_new(int32_t n_layers);
+FR_CHECKED fr_status est_update_find(est_plan *x, est_stage *stage,
+                                     fr_err *err);
 
 /* The value of a key; NULL: none. */
 const int64_t *est_map_find(const est_map *map, uint64_t key);
