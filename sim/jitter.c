@@ -94,9 +94,15 @@ int64_t fr_jitter_meet(fr_jitter *jitter, int32_t i_table, int64_t n_ranks,
     double left_ps2 = of.variance * (most_ps2 + sigma * sigma * work->squares) +
                       network_ps * network_ps;
     for (int64_t i = 0; i < n_members; i++) {
+        /* What came since the last meeting of this group has been carried to
+         * the others, too: there it makes way for what the maximum leaves of
+         * it, else it would grow with every meeting. */
+        double met_ps2 = *carried(jitter, members[i], i_table);
         *stretch(jitter, members[i]) = 0;
-        for (int32_t k = 0; k < jitter->n_tables; k++)
-            *carried(jitter, members[i], k) += left_ps2;
+        for (int32_t k = 0; k < jitter->n_tables; k++) {
+            double *at = carried(jitter, members[i], k);
+            *at = fmax(*at - met_ps2, 0) + left_ps2;
+        }
         *carried(jitter, members[i], i_table) = 0;
     }
     return (int64_t)(of.mean * (sqrt(most_ps2) + sigma * work->compute_ps) +
