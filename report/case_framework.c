@@ -69,6 +69,7 @@ static const fr_case_framework frameworks[] = {
      .is_overlap = true,
      .is_gather_overlap = true,
      .is_vocab_padded = true,
+     .gpt_dropout = 0.1,
      .has_sequence_parallel = true},
     {.word = "deepspeed",
      .is_vocab_padded = true,
