@@ -378,22 +378,30 @@ static fr_status meeting(est_plan *x, int64_t *out_ps, fr_err *err)
     return FR_OK;
 }
 
-static fr_status total(est_plan *x, double *out_s, fr_err *err)
+/* The whole step, in seconds. */
+static double total(est_plan *x)
 {
-    int64_t reduced_ps = 0, step_ps = 0, all_ps = 0, meeting_ps;
-    FR_TRY(meeting(x, &meeting_ps, err));
+    int64_t reduced_ps = 0, step_ps = 0, all_ps = 0;
     for (int32_t s = 0; s < x->pp; s++) {
         const est_stage *stage = &x->stages[s];
         const est_update *update = &stage->update;
         int64_t ready_ps = ready_at(x, stage, update);
         reduced_ps = most(reduced_ps, ready_ps);
         step_ps = most(step_ps, update->step_ps);
-        all_ps = most(all_ps, ready_ps + meeting_ps + update->step_ps);
+        all_ps = most(all_ps, ready_ps + x->meeting_ps + update->step_ps);
     }
     if (x->e->job->clip_norm > 0)
-        all_ps = most(all_ps, reduced_ps + meeting_ps + step_ps);
-    *out_s = 1e-12 * (double)all_ps;
-    return FR_OK;
+        all_ps = most(all_ps, reduced_ps + x->meeting_ps + step_ps);
+    return 1e-12 * (double)all_ps;
+}
+
+/* Are the stages about as they are at least? */
+static bool is_same_twice(const est_plan *x)
+{
+    bool is_same = x->pp == 1 || !x->e->model->is_tied;
+    for (int32_t s = 0; s < x->pp; s++)
+        is_same = is_same && x->stages[s].layers->is_exact;
+    return is_same;
 }
 
 /* ---- memory ------------------------------------------------------------- */
@@ -474,16 +482,21 @@ fr_status fr_estimate_plan(fr_estimator *e, const fr_plan *plan,
                                                &unused) == FR_OK;
     x.is_gathered_early = plan->is_gather_overlap && !x.is_executable;
     FR_TRY(find_layers(&x, err));
+    FR_TRY(meeting(&x, &x.meeting_ps, err));
     for (int i = 0; i < 2; i++) {
         x.is_likely = i > 0;
-        FR_TRY(find_stages(&x, err));
+        if (i == 0 || !is_same_twice(&x))
+            FR_TRY(find_stages(&x, err));
         find_ends(&x);
-        FR_TRY(total(&x, i > 0 ? &out->estimate_s : &out->lower_bound_s, err));
+        *(i > 0 ? &out->estimate_s : &out->lower_bound_s) = total(&x);
     }
     if (out->estimate_s < out->lower_bound_s)
         out->estimate_s = out->lower_bound_s;
     out->peak_bytes = 0;
     for (int32_t s = 0; s < x.pp; s++) {
+        /* Ranks that come earlier keep no less. */
+        if (s > 0 && is_alike(&x.stages[s], &x.stages[s - 1]))
+            continue;
         uint64_t bytes = peak_of(&x, s);
         out->peak_bytes = bytes > out->peak_bytes ? bytes : out->peak_bytes;
     }

@@ -140,22 +140,29 @@ static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
 fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
                           const est_layout **out, fr_err *err)
 {
-    const int32_t words[] = {plan->tp,         plan->pp,        plan->dp,
-                             plan->cp,         plan->ep,        plan->etp,
-                             plan->zero_group, plan->n_threads,
-                             (int32_t)plan->rank_order, 0};
-    uint64_t key = fr_hash_bytes(words, sizeof words, 2);
-    const int64_t *known = est_map_find(&e->layouts, key);
-    if (known != NULL) {
-        *out = e->all_layouts.items[*known];
+    const int32_t words[EST_LAYOUT_WORDS] = {
+        plan->tp,         plan->pp,        plan->dp,
+        plan->cp,         plan->ep,        plan->etp,
+        plan->zero_group, plan->n_threads, (int32_t)plan->rank_order};
+    if (e->at_layout && memcmp(words, e->last_layout, sizeof words) == 0) {
+        *out = e->at_layout;
         return FR_OK;
     }
+    uint64_t key = fr_hash_bytes(words, sizeof words, 2);
+    const int64_t *known = est_map_find(&e->layouts, key);
     est_layout *layout = NULL;
-    FR_TRY(make_layout(e, plan, &layout, err));
-    if (fr_vec_push(&e->all_layouts, layout) != FR_OK) {
-        est_layout_destroy(layout);
-        return fr_fail_no_memory(err);
+    if (known != NULL) {
+        layout = e->all_layouts.items[*known];
+    } else {
+        FR_TRY(make_layout(e, plan, &layout, err));
+        if (fr_vec_push(&e->all_layouts, layout) != FR_OK) {
+            est_layout_destroy(layout);
+            return fr_fail_no_memory(err);
+        }
+        FR_TRY(est_map_add(&e->layouts, key, (int64_t)e->all_layouts.n - 1,
+                           err));
     }
-    *out = layout;
-    return est_map_add(&e->layouts, key, (int64_t)e->all_layouts.n - 1, err);
+    memcpy(e->last_layout, words, sizeof words);
+    *out = e->at_layout = layout;
+    return FR_OK;
 }

@@ -10,6 +10,8 @@
 #include "plan/program.h"
 #include "sim/estimate.h"
 
+enum { EST_LAYOUT_WORDS = 10, EST_LAYERS_WORDS = 7 };
+
 /* A rank: its device, and where its groups sit. */
 typedef struct est_place {
     int64_t node;
@@ -52,7 +54,9 @@ typedef struct est_layers {
     fr_instr opt_step, opt_norms, sqsum; /* of any range */
     fr_instr zero;                       /* of any number of gradients */
     bool has_norms, has_zero;
+    bool is_exact;   /* times[0] are times[1] */
     bool is_uniform; /* all layers have the same parameters */
+    uint64_t parameters_key;
     int64_t clip_ps;
 } est_layers;
 
@@ -83,6 +87,11 @@ struct fr_estimator {
     fr_vec(est_layout *) all_layouts;
     fr_vec(est_layers *) all_layers;
     fr_vec(est_update) all_updates;
+    /* The last that was asked for: searches ask for it again. */
+    int32_t last_layout[EST_LAYOUT_WORDS];
+    const est_layout *at_layout; /* NULL: none */
+    uint64_t last_layers[EST_LAYERS_WORDS];
+    const est_layers *at_layers;
     int64_t n_ranks; /* of the placement at hand; 0: none */
     int32_t *node_of_rank;
     int64_t *ranks; /* scratch */
@@ -147,6 +156,7 @@ typedef struct est_plan {
     const fr_plan *plan;
     const est_layout *layout;
     int64_t n_micro;
+    int64_t meeting_ps; /* of all, for norm and loss */
     int32_t pp, vpp;
     bool is_likely; /* about; else at least */
     bool is_split, is_v, is_by_unit;

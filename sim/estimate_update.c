@@ -202,7 +202,9 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     bool is_apart = x->pp > 1 && x->e->model->is_tied;
     int32_t rank = (int32_t)(stage - x->stages);
-    uint64_t key = fr_hash_mix(stage->place->key + (uintptr_t)stage->layers);
+    uint64_t key = fr_hash_mix(
+        stage->place->key + stage->layers->parameters_key +
+        ((uint64_t)x->weight_dtype << 1 | fr_plan_has_master(plan)));
     key = fr_hash_mix(key + plan->bucket_bytes);
     key = fr_hash_mix(
         key + (uint64_t)stage->n_layers +
