@@ -123,10 +123,10 @@ static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 
 /* The calls of one pass over one layer, from the first one's start. */
 typedef struct est_walk {
-    int64_t *sum[2];             /* NULL: none yet */
-    uint32_t first;              /* call */
-    int64_t free_ps[FR_LANE_N];  /* lanes */
-    int64_t compute_ps, all_ps;  /* ends */
+    int64_t *sum[2];            /* NULL: none yet */
+    uint32_t first;             /* call */
+    int64_t free_ps[FR_LANE_N]; /* lanes */
+    int64_t compute_ps, all_ps; /* ends */
 } est_walk;
 
 static void finish_walk(est_walk *walk)
@@ -194,8 +194,8 @@ static fr_status add_passes(fr_estimator *e, est_probe *probe,
                             fr_err *err)
 {
     for (uint32_t c = 0; c < probe->program->n_classes; c++)
-        FR_TRY(walk_class(e, probe, place, &probe->program->classes[c], out,
-                          err));
+        FR_TRY(
+            walk_class(e, probe, place, &probe->program->classes[c], out, err));
     return FR_OK;
 }
 
@@ -272,8 +272,7 @@ static fr_status add_memory(const fr_program *program, est_layers *out,
     out->plain_bytes[1] += out->plain_bytes[0];
     out->kept_bytes[0] = out->plain_bytes[0] = 0;
     FR_TRY(fr_class_peak(klass, parts, &peak, err));
-    uint64_t live =
-        parts[FR_MEMORY_ACTIVATIONS] + parts[FR_MEMORY_BUFFERS];
+    uint64_t live = parts[FR_MEMORY_ACTIVATIONS] + parts[FR_MEMORY_BUFFERS];
     out->scratch_bytes = live > kept ? live - kept : 0;
     return FR_OK;
 }

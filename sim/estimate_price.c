@@ -97,9 +97,9 @@ static double slowdown_of(const fr_cost *cost, const fr_comm_scope *scope,
         slowdown =
             fmax(slowdown, cost->port_bytes / cost->work_s / place->port_Bps);
     if (scope->n_nodes > 1 && place->nic_Bps > 0)
-        slowdown = fmax(slowdown, cost->link_bytes / cost->work_s *
-                                      (double)scope->ranks_on_node /
-                                      place->nic_Bps);
+        slowdown =
+            fmax(slowdown, cost->link_bytes / cost->work_s *
+                               (double)scope->ranks_on_node / place->nic_Bps);
     return fmax(1, slowdown * (1 - rounding));
 }
 
@@ -190,8 +190,8 @@ fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
 }
 
 fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
-                    const est_place *place, const fr_instr *instr, uint64_t n,
-                    int64_t *out_ps, fr_err *err)
+                         const est_place *place, const fr_instr *instr,
+                         uint64_t n, int64_t *out_ps, fr_err *err)
 {
     uint64_t frac;
     *out_ps = 0;

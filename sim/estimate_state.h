@@ -17,8 +17,8 @@ typedef struct est_place {
     int64_t node;
     uint32_t type_bit;
     double compute_frac;
-    double port_Bps, nic_Bps; /* of the rank, of its node; 0: not told */
-    uint64_t net_key;         /* of these */
+    double port_Bps, nic_Bps;        /* of the rank, of its node; 0: not told */
+    uint64_t net_key;                /* of these */
     fr_comm_scope scopes[FR_AXIS_N]; /* n_group 0: not asked for */
     uint64_t layer_key; /* of the device and what layers communicate over */
     uint64_t key;       /* of everything */
@@ -26,7 +26,7 @@ typedef struct est_place {
 
 /* The ranks of tp, cp, dp 0, one of each pipeline stage. */
 typedef struct est_layout {
-    est_place *places; /* [pp] */
+    est_place *places;  /* [pp] */
     fr_comm_scope *hop; /* [pp] from this stage to the next (the last: to
                            the first) */
 } est_layout;
@@ -48,9 +48,9 @@ typedef struct est_layers {
     uint64_t *n_dense, *n_expert; /* parameters */
     uint64_t *kept_bytes;         /* by one micro-batch from forward on */
     uint64_t *plain_bytes;        /* of a layer that is not made again */
-    uint64_t n_embed, n_final; /* parameters of the ends */
-    uint64_t scratch_bytes;    /* beyond what is kept */
-    uint64_t stream_bytes;     /* between stages */
+    uint64_t n_embed, n_final;    /* parameters of the ends */
+    uint64_t scratch_bytes;       /* beyond what is kept */
+    uint64_t stream_bytes;        /* between stages */
     fr_instr opt_step, opt_norms, sqsum; /* of any range */
     fr_instr zero;                       /* of any number of gradients */
     bool has_norms, has_zero;
@@ -94,7 +94,7 @@ struct fr_estimator {
     const est_layers *at_layers;
     int64_t n_ranks; /* of the placement at hand; 0: none */
     int32_t *node_of_rank;
-    int64_t *ranks; /* scratch */
+    int64_t *ranks;             /* scratch */
     struct est_bucket *buckets; /* scratch [2 n_layers + 2] */
 };
 
@@ -128,8 +128,9 @@ FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
                                     uint64_t n, int64_t *out_ps, fr_err *err);
 /* An instruction over a range, over n parameters.  Kept. */
 FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
-                               const est_place *place, const fr_instr *instr,
-                               uint64_t n, int64_t *out_ps, fr_err *err);
+                                    const est_place *place,
+                                    const fr_instr *instr, uint64_t n,
+                                    int64_t *out_ps, fr_err *err);
 
 /* A pipeline rank: its passes of one micro-batch over all chunks. */
 typedef struct est_stage {
@@ -147,7 +148,7 @@ typedef struct est_stage {
     bool has_embed, has_head;
     int64_t hop_ps; /* to the next rank */
     est_update update;
-    int64_t begin_ps; /* of the first forward */
+    int64_t begin_ps;        /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
 } est_stage;
 

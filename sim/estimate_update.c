@@ -97,10 +97,10 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
                    : is_scattered    ? x->shard_axis
                                      : FR_AXIS_DP;
     int64_t ps = 0;
-    FR_TRY(est_collective(x->e, plan, stage->place, reduce_lane(x),
-                          is_scattered ? FR_OP_REDUCE_SCATTER
-                                       : FR_OP_ALL_REDUCE,
-                          axis, plan->grad_dtype, bucket->n, out_ps, err));
+    FR_TRY(
+        est_collective(x->e, plan, stage->place, reduce_lane(x),
+                       is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
+                       axis, plan->grad_dtype, bucket->n, out_ps, err));
     if (is_scattered && !bucket->is_expert)
         FR_TRY(est_collective(x->e, plan, stage->place, reduce_lane(x),
                               FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
@@ -133,8 +133,8 @@ static fr_status step(est_plan *x, const est_stage *stage,
         out->norm_ps += bucket->count * ps;
         out->last_norm_ps = ps;
     }
-    FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->opt_step, n, &ps,
-                          err));
+    FR_TRY(
+        est_over_range(x->e, x->plan, stage->place, &l->opt_step, n, &ps, err));
     out->step_ps += bucket->count * ps;
     if (!l->has_norms)
         return FR_OK;
