@@ -49,6 +49,10 @@ static bool choose(int64_t i, int64_t world, fr_plan *plan)
     plan->bucket_bytes = buckets[at[BY_BUCKET]];
     int64_t n = (int64_t)plan->tp * plan->pp * plan->cp;
     plan->dp = (int32_t)(world / n);
+    /* A search does not list what cannot be. */
+    if ((plan->pp == 1 && plan->schedule != FR_SCHEDULE_1F1B) ||
+        (plan->tp == 1 && plan->is_sequence_parallel) || n > world)
+        return false;
     return world % n == 0;
 }
 

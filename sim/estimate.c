@@ -372,14 +372,17 @@ static fr_status meeting(est_plan *x, int64_t *out_ps, fr_err *err)
     const fr_plan *plan = x->plan;
     bool is_spread = plan->zero_stage > 0 || plan->ep > 1;
     int64_t norm_ps = 0;
-    FR_TRY(est_collective(x->e, plan, x->stages[0].place, FR_LANE_COMPUTE,
-                          FR_OP_ALL_REDUCE, FR_AXIS_WORLD, FR_DTYPE_F64, 1,
+    FR_TRY(est_collective(x->e, plan, x->stages[0].place,
+                          &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
+                                      FR_AXIS_WORLD, FR_DTYPE_F64, 1},
                           out_ps, err));
     if (x->e->job->clip_norm > 0)
-        FR_TRY(est_collective(x->e, plan, x->stages[0].place, FR_LANE_COMPUTE,
-                              FR_OP_ALL_REDUCE,
-                              is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL,
-                              FR_DTYPE_F64, 1, &norm_ps, err));
+        FR_TRY(est_collective(
+            x->e, plan, x->stages[0].place,
+            &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
+                        is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL, FR_DTYPE_F64,
+                        1},
+            &norm_ps, err));
     *out_ps += norm_ps;
     return FR_OK;
 }

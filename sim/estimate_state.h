@@ -121,11 +121,20 @@ FR_CHECKED fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
                               const est_place *place, fr_dtype dtype,
                               uint64_t n, int64_t *out_ps, fr_err *err);
 
-/* A collective over n elements; 0 for none and groups of one.  Kept. */
+/* A collective over n elements. */
+typedef struct est_move {
+    fr_lane lane;
+    fr_op op;
+    fr_axis axis;
+    fr_dtype dtype;
+    uint64_t n;
+} est_move;
+
+/* 0 for no elements and groups of one.  Kept. */
 FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
-                                    const est_place *place, fr_lane lane,
-                                    fr_op op, fr_axis axis, fr_dtype dtype,
-                                    uint64_t n, int64_t *out_ps, fr_err *err);
+                                    const est_place *place,
+                                    const est_move *move, int64_t *out_ps,
+                                    fr_err *err);
 /* An instruction over a range, over n parameters.  Kept. */
 FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
                                     const est_place *place,

@@ -97,15 +97,18 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
                    : is_scattered    ? x->shard_axis
                                      : FR_AXIS_DP;
     int64_t ps = 0;
-    FR_TRY(
-        est_collective(x->e, plan, stage->place, reduce_lane(x),
-                       is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
-                       axis, plan->grad_dtype, bucket->n, out_ps, err));
+    FR_TRY(est_collective(
+        x->e, plan, stage->place,
+        &(est_move){reduce_lane(x),
+                    is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
+                    axis, plan->grad_dtype, bucket->n},
+        out_ps, err));
     if (is_scattered && !bucket->is_expert)
-        FR_TRY(est_collective(x->e, plan, stage->place, reduce_lane(x),
-                              FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
-                              plan->grad_dtype, bucket->n / x->n_shards, &ps,
-                              err));
+        FR_TRY(est_collective(x->e, plan, stage->place,
+                              &(est_move){reduce_lane(x), FR_OP_ALL_REDUCE,
+                                          FR_AXIS_REPLICA, plan->grad_dtype,
+                                          bucket->n / x->n_shards},
+                              &ps, err));
     *out_ps += ps;
     return FR_OK;
 }
@@ -113,9 +116,12 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
 static fr_status gather(est_plan *x, const est_stage *stage, fr_lane lane,
                         const est_bucket *bucket, int64_t *out_ps, fr_err *err)
 {
-    return est_collective(x->e, x->plan, stage->place, lane, FR_OP_ALL_GATHER,
-                          bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
-                          x->weight_dtype, bucket->n, out_ps, err);
+    return est_collective(
+        x->e, x->plan, stage->place,
+        &(est_move){lane, FR_OP_ALL_GATHER,
+                    bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
+                    x->weight_dtype, bucket->n},
+        out_ps, err);
 }
 
 /* The optimizer on the own part of a bucket, and the squares of its
