@@ -43,6 +43,16 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- passes ------------------------------------------------------------- */
 
+/* What is summed over chunks; all else is set. */
+static void clear(const est_plan *x, est_stage *stage)
+{
+    stage->times = &stage->layers->times[x->is_likely];
+    stage->forward_ps = stage->backward_ps = stage->weights_ps = 0;
+    stage->n_dense = stage->n_expert = stage->kept_bytes = 0;
+    stage->n_layers = 0;
+    stage->has_embed = stage->has_head = false;
+}
+
 /* Layers [first, end) of a chunk, those before `cut` are made again. */
 static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
                       int32_t chunk)
@@ -76,8 +86,7 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
 static void add_ends(est_plan *x)
 {
     const fr_schedule *schedule = fr_schedules[x->plan->schedule];
-    int32_t last =
-        fr_schedule_rank(schedule, x->pp * x->vpp - 1, x->pp);
+    int32_t last = fr_schedule_rank(schedule, x->pp * x->vpp - 1, x->pp);
     est_stage *first = &x->stages[0], *end = &x->stages[last];
     const est_times *l = first->times;
     first->has_embed = end->has_head = true;
@@ -165,10 +174,7 @@ static fr_status find_stages(est_plan *x, fr_err *err)
     const fr_plan *plan = x->plan;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     for (int32_t s = 0; s < x->pp; s++)
-        x->stages[s] = (est_stage){
-            .place = x->stages[s].place,
-            .layers = x->stages[s].layers,
-            .times = &x->stages[s].layers->times[x->is_likely]};
+        clear(x, &x->stages[s]);
     for (int32_t i = 0; i < x->pp * x->vpp; i++) {
         int32_t first = x->first_layer[i], end = x->first_layer[i + 1];
         add_chunk(&x->stages[fr_schedule_rank(schedule, i, x->pp)], first, end,
@@ -215,8 +221,8 @@ static int64_t turns(est_plan *x, int64_t *period_ps)
         backward_ps = most(backward_ps, stage->backward_ps);
         if (!is_1f1b)
             continue;
-        stage->back_ps = most(stage->back_ps,
-                              stage->begin_ps + (m + k - 1) / k * turn_ps);
+        stage->back_ps =
+            most(stage->back_ps, stage->begin_ps + (m + k - 1) / k * turn_ps);
         *period_ps = most(*period_ps, most(pass_ps, turn_ps / k));
     }
     if (x->plan->schedule == FR_SCHEDULE_GPIPE)
@@ -241,26 +247,23 @@ static void find_ends(est_plan *x)
     for (int32_t s = x->pp; s-- > 0;) {
         est_stage *stage = &x->stages[s];
         if (s < x->pp - 1)
-            stage->back_ps =
-                most(stage->back_ps, stage[1].back_ps + stage->hop_ps +
-                                         stage->first_backward_ps -
-                                         stage->early_ps);
-        int64_t rest_ps =
-            x->plan->schedule == FR_SCHEDULE_ZB_H1
-                ? least(m, s + 1) * stage->weights_ps
-                : 0;
+            stage->back_ps = most(
+                stage->back_ps, stage[1].back_ps + stage->hop_ps +
+                                    stage->first_backward_ps - stage->early_ps);
+        int64_t rest_ps = x->plan->schedule == FR_SCHEDULE_ZB_H1
+                              ? least(m, s + 1) * stage->weights_ps
+                              : 0;
         stage->end_ps =
             most(stage->back_ps + rest_ps,
-                 stage->begin_ps + m * (stage->forward_ps +
-                                        stage->backward_ps +
+                 stage->begin_ps + m * (stage->forward_ps + stage->backward_ps +
                                         stage->weights_ps));
     }
     bool is_known = x->is_likely && period_ps > 0 && !x->is_split;
     for (int32_t s = 0; is_known && s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
-        stage->back_ps = most(stage->back_ps,
-                              x->stages[0].begin_ps + turn_ps +
-                                  (m - 1) * period_ps - tail_ps);
+        stage->back_ps =
+            most(stage->back_ps, x->stages[0].begin_ps + turn_ps +
+                                     (m - 1) * period_ps - tail_ps);
         stage->end_ps = most(stage->back_ps, stage->end_ps);
         tail_ps += stage->first_backward_ps + stage->hop_ps;
     }
@@ -275,7 +278,7 @@ static int64_t after_first_bucket(const est_plan *x, const est_stage *stage,
 {
     const est_layers *l = stage->layers;
     const est_times *t = stage->times;
-    if (x->plan->bucket_bytes == 0 && !x->is_by_unit)
+    if (x->plan->bucket_bytes == 0 && !x->is_by_unit && stage->n_expert == 0)
         return 0;
     if (x->vpp > 1)
         return x->pp * (stage->backward_ps - stage->last_backward_ps) +
@@ -301,19 +304,22 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     const int64_t m = x->n_micro;
     bool is_each = x->is_by_unit && x->pp == 1; /* after each micro-batch */
     int64_t all_ps = update->reduce_ps, start_ps;
+    /* The embedding's gradients come with those of inputs. */
+    bool is_embed_last = stage->has_embed && !x->is_split;
+    int64_t last_ps =
+        is_embed_last || !stage->has_embed ? update->last_reduce_ps : 0;
     if (!plan->is_overlap)
         return stage->end_ps + (is_each ? m : 1) * all_ps;
     if (x->is_split) /* last of all come weights */
         start_ps = x->is_v ? stage->begin_ps + stage->forward_ps
                            : stage->back_ps - stage->backward_ps;
-    else if (x->vpp > 1 && plan->bucket_bytes > 0)
+    else if (x->vpp > 1)
         start_ps = stage->begin_ps +
                    m * (stage->forward_ps + stage->backward_ps) -
                    after_first_bucket(x, stage, update);
     else
         start_ps = stage->back_ps - after_first_bucket(x, stage, update);
-    int64_t end_ps =
-        most(stage->end_ps + update->last_reduce_ps, start_ps + all_ps);
+    int64_t end_ps = most(stage->end_ps + last_ps, start_ps + all_ps);
     if (is_each)
         end_ps = most(end_ps, stage->forward_ps + m * all_ps);
     return end_ps;
@@ -366,34 +372,45 @@ static fr_status meeting(est_plan *x, int64_t *out_ps, fr_err *err)
     const fr_plan *plan = x->plan;
     bool is_spread = plan->zero_stage > 0 || plan->ep > 1;
     int64_t norm_ps = 0;
-    FR_TRY(est_collective(x->e, plan, x->stages[0].place, FR_LANE_COMPUTE,
-                          FR_OP_ALL_REDUCE, FR_AXIS_WORLD, FR_DTYPE_F64, 1,
+    FR_TRY(est_collective(x->e, plan, x->stages[0].place,
+                          &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
+                                      FR_AXIS_WORLD, FR_DTYPE_F64, 1},
                           out_ps, err));
     if (x->e->job->clip_norm > 0)
-        FR_TRY(est_collective(x->e, plan, x->stages[0].place, FR_LANE_COMPUTE,
-                              FR_OP_ALL_REDUCE,
-                              is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL,
-                              FR_DTYPE_F64, 1, &norm_ps, err));
+        FR_TRY(est_collective(
+            x->e, plan, x->stages[0].place,
+            &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
+                        is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL, FR_DTYPE_F64,
+                        1},
+            &norm_ps, err));
     *out_ps += norm_ps;
     return FR_OK;
 }
 
-static fr_status total(est_plan *x, double *out_s, fr_err *err)
+/* The whole step, in seconds. */
+static double total(est_plan *x)
 {
-    int64_t reduced_ps = 0, step_ps = 0, all_ps = 0, meeting_ps;
-    FR_TRY(meeting(x, &meeting_ps, err));
+    int64_t reduced_ps = 0, step_ps = 0, all_ps = 0;
     for (int32_t s = 0; s < x->pp; s++) {
         const est_stage *stage = &x->stages[s];
         const est_update *update = &stage->update;
         int64_t ready_ps = ready_at(x, stage, update);
         reduced_ps = most(reduced_ps, ready_ps);
         step_ps = most(step_ps, update->step_ps);
-        all_ps = most(all_ps, ready_ps + meeting_ps + update->step_ps);
+        all_ps = most(all_ps, ready_ps + x->meeting_ps + update->step_ps);
     }
     if (x->e->job->clip_norm > 0)
-        all_ps = most(all_ps, reduced_ps + meeting_ps + step_ps);
-    *out_s = 1e-12 * (double)all_ps;
-    return FR_OK;
+        all_ps = most(all_ps, reduced_ps + x->meeting_ps + step_ps);
+    return 1e-12 * (double)all_ps;
+}
+
+/* Are the stages about as they are at least? */
+static bool is_same_twice(const est_plan *x)
+{
+    bool is_same = x->pp == 1 || !x->e->model->is_tied;
+    for (int32_t s = 0; s < x->pp; s++)
+        is_same = is_same && x->stages[s].layers->is_exact;
+    return is_same;
 }
 
 /* ---- memory ------------------------------------------------------------- */
@@ -412,8 +429,8 @@ static uint64_t peak_of(const est_plan *x, int32_t s)
     uint64_t layers = (uint64_t)most(1, stage->n_layers);
     uint64_t bytes = plan->zero_stage == 3 ? own_n * weight : n * weight;
     bytes += plan->zero_stage >= 2 ? own_n * grad : n * grad;
-    bytes += fr_optimizer_resident_bytes(x->e->job->optimizer, own_n,
-                                         has_master);
+    bytes +=
+        fr_optimizer_resident_bytes(x->e->job->optimizer, own_n, has_master);
     if (plan->zero_stage >= 2)
         bytes += 2 * n / layers * grad;
     if (plan->zero_stage == 3)
@@ -468,22 +485,26 @@ fr_status fr_estimate_plan(fr_estimator *e, const fr_plan *plan,
         is_sharded ? (uint64_t)fr_plan_group_size(plan, FR_AXIS_EDP) : 1;
     x.weight_dtype = fr_plan_storage_dtype(plan);
     fr_err unused;
-    x.is_executable = plan->zero_stage == 1 &&
-                      plan->precision == FR_DTYPE_F32 &&
-                      fr_plan_check_executable(plan, e->model, e->job,
-                                               &unused) == FR_OK;
+    x.is_executable =
+        plan->zero_stage == 1 && plan->precision == FR_DTYPE_F32 &&
+        fr_plan_check_executable(plan, e->model, e->job, &unused) == FR_OK;
     x.is_gathered_early = plan->is_gather_overlap && !x.is_executable;
     FR_TRY(find_layers(&x, err));
+    FR_TRY(meeting(&x, &x.meeting_ps, err));
     for (int i = 0; i < 2; i++) {
         x.is_likely = i > 0;
-        FR_TRY(find_stages(&x, err));
+        if (i == 0 || !is_same_twice(&x))
+            FR_TRY(find_stages(&x, err));
         find_ends(&x);
-        FR_TRY(total(&x, i > 0 ? &out->estimate_s : &out->lower_bound_s, err));
+        *(i > 0 ? &out->estimate_s : &out->lower_bound_s) = total(&x);
     }
     if (out->estimate_s < out->lower_bound_s)
         out->estimate_s = out->lower_bound_s;
     out->peak_bytes = 0;
     for (int32_t s = 0; s < x.pp; s++) {
+        /* Ranks that come earlier keep no less. */
+        if (s > 0 && is_alike(&x.stages[s], &x.stages[s - 1]))
+            continue;
         uint64_t bytes = peak_of(&x, s);
         out->peak_bytes = bytes > out->peak_bytes ? bytes : out->peak_bytes;
     }

@@ -123,10 +123,10 @@ static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 
 /* The calls of one pass over one layer, from the first one's start. */
 typedef struct est_walk {
-    int64_t *sum[2];             /* NULL: none yet */
-    uint32_t first;              /* call */
-    int64_t free_ps[FR_LANE_N];  /* lanes */
-    int64_t compute_ps, all_ps;  /* ends */
+    int64_t *sum[2];            /* NULL: none yet */
+    uint32_t first;             /* call */
+    int64_t free_ps[FR_LANE_N]; /* lanes */
+    int64_t compute_ps, all_ps; /* ends */
 } est_walk;
 
 static void finish_walk(est_walk *walk)
@@ -194,8 +194,8 @@ static fr_status add_passes(fr_estimator *e, est_probe *probe,
                             fr_err *err)
 {
     for (uint32_t c = 0; c < probe->program->n_classes; c++)
-        FR_TRY(walk_class(e, probe, place, &probe->program->classes[c], out,
-                          err));
+        FR_TRY(
+            walk_class(e, probe, place, &probe->program->classes[c], out, err));
     return FR_OK;
 }
 
@@ -272,8 +272,7 @@ static fr_status add_memory(const fr_program *program, est_layers *out,
     out->plain_bytes[1] += out->plain_bytes[0];
     out->kept_bytes[0] = out->plain_bytes[0] = 0;
     FR_TRY(fr_class_peak(klass, parts, &peak, err));
-    uint64_t live =
-        parts[FR_MEMORY_ACTIVATIONS] + parts[FR_MEMORY_BUFFERS];
+    uint64_t live = parts[FR_MEMORY_ACTIVATIONS] + parts[FR_MEMORY_BUFFERS];
     out->scratch_bytes = live > kept ? live - kept : 0;
     return FR_OK;
 }
@@ -345,6 +344,34 @@ static void spread(int32_t n, est_layers *out)
     }
 }
 
+static bool is_exact(int32_t n_layers, const est_layers *l)
+{
+    const est_times *a = &l->times[0], *b = &l->times[1];
+    const size_t n = ((size_t)n_layers + 1) * sizeof *a->forward_ps;
+    return memcmp(a->forward_ps, b->forward_ps, n) == 0 &&
+           memcmp(a->backward_ps, b->backward_ps, n) == 0 &&
+           memcmp(a->weights_ps, b->weights_ps, n) == 0 &&
+           memcmp(a->remake_ps, b->remake_ps, n) == 0 &&
+           a->embed_ps == b->embed_ps && a->head_ps == b->head_ps &&
+           a->embed_back_ps == b->embed_back_ps;
+}
+
+/* Equal keys: the same parameters, updated alike. */
+static uint64_t parameters_key(int32_t n_layers, const est_layers *l)
+{
+    const size_t n = ((size_t)n_layers + 1) * sizeof *l->n_dense;
+    const uint64_t words[] = {l->n_embed,
+                              l->n_final,
+                              (uint64_t)l->opt_step.dim[3],
+                              l->opt_step.dtype,
+                              l->opt_step.grad_dtype,
+                              l->opt_step.flags,
+                              (uint64_t)l->clip_ps};
+    uint64_t key = fr_hash_bytes(words, sizeof words, 5);
+    key = fr_hash_bytes(l->n_dense, n, key);
+    return fr_hash_bytes(l->n_expert, n, key);
+}
+
 static fr_status fill(fr_estimator *e, const fr_plan *plan,
                       const est_place *place, bool is_split, est_layers *out,
                       fr_err *err)
@@ -373,6 +400,8 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     if (out->is_uniform)
         spread(e->n_layers, out);
     sum_up(e->n_layers, out);
+    out->is_exact = is_exact(e->n_layers, out);
+    out->parameters_key = parameters_key(e->n_layers, out);
     return status;
 }
 
@@ -424,40 +453,29 @@ static est_layers *new_layers(int32_t n_layers)
     return out;
 }
 
-static uint64_t key_of(const fr_plan *plan, const est_place *place,
-                       bool is_split)
+static void list_words(const fr_plan *plan, const est_place *place,
+                       bool is_split, uint64_t words[EST_LAYERS_WORDS])
 {
-    uint64_t imbalance;
-    memcpy(&imbalance, &plan->expert_imbalance, sizeof imbalance);
     uint64_t flags = (uint64_t)plan->is_flash | (uint64_t)is_split << 1 |
                      (uint64_t)plan->is_sequence_parallel << 2 |
                      (uint64_t)plan->is_tp_overlap << 3;
-    const uint64_t words[] = {
-        place->layer_key,
-        (uint64_t)plan->tp << 32 | (uint64_t)plan->cp,
-        (uint64_t)plan->ep << 32 | (uint64_t)plan->etp,
-        (uint64_t)plan->micro_batch,
-        imbalance,
-        (uint64_t)plan->recompute |
-            (uint64_t)plan->recompute_parts << 8 |
-            (uint64_t)plan->flash_kind << 16 | (uint64_t)plan->kernels << 24 |
-            (uint64_t)plan->cp_kind << 32 | (uint64_t)plan->precision << 40 |
-            (uint64_t)plan->grad_dtype << 48 | flags << 56};
-    return fr_hash_bytes(words, sizeof words, 3);
+    words[0] = place->layer_key;
+    words[1] = (uint64_t)plan->tp << 32 | (uint64_t)plan->cp;
+    words[2] = (uint64_t)plan->ep << 32 | (uint64_t)plan->etp;
+    words[3] = (uint64_t)plan->micro_batch;
+    memcpy(&words[4], &plan->expert_imbalance, sizeof words[4]);
+    words[5] = (uint64_t)plan->recompute |
+               (uint64_t)plan->recompute_parts << 8 |
+               (uint64_t)plan->flash_kind << 40 |
+               (uint64_t)plan->kernels << 48 | (uint64_t)plan->cp_kind << 56;
+    words[6] = (uint64_t)plan->precision | (uint64_t)plan->grad_dtype << 8 |
+               flags << 16 | (uint64_t)plan->n_threads << 32;
 }
 
-fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
-                          const est_place *place, const est_layers **out,
-                          fr_err *err)
+static fr_status make_layers(fr_estimator *e, const fr_plan *plan,
+                             const est_place *place, bool is_split,
+                             uint64_t key, est_layers **out, fr_err *err)
 {
-    bool is_split = plan->schedule == FR_SCHEDULE_ZB_H1 ||
-                    plan->schedule == FR_SCHEDULE_ZB_V;
-    uint64_t key = key_of(plan, place, is_split);
-    const int64_t *known = est_map_find(&e->layers, key);
-    if (known != NULL) {
-        *out = e->all_layers.items[*known];
-        return FR_OK;
-    }
     est_layers *layers = new_layers(e->n_layers);
     if (layers == NULL)
         return fr_fail_no_memory(err);
@@ -470,4 +488,28 @@ fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
     }
     *out = layers;
     return est_map_add(&e->layers, key, (int64_t)e->all_layers.n - 1, err);
+}
+
+fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
+                          const est_place *place, const est_layers **out,
+                          fr_err *err)
+{
+    bool is_split = plan->schedule == FR_SCHEDULE_ZB_H1 ||
+                    plan->schedule == FR_SCHEDULE_ZB_V;
+    uint64_t words[EST_LAYERS_WORDS];
+    list_words(plan, place, is_split, words);
+    if (e->at_layers && memcmp(words, e->last_layers, sizeof words) == 0) {
+        *out = e->at_layers;
+        return FR_OK;
+    }
+    uint64_t key = fr_hash_bytes(words, sizeof words, 3);
+    const int64_t *known = est_map_find(&e->layers, key);
+    est_layers *layers = NULL;
+    if (known != NULL)
+        layers = e->all_layers.items[*known];
+    else
+        FR_TRY(make_layers(e, plan, place, is_split, key, &layers, err));
+    memcpy(e->last_layers, words, sizeof words);
+    *out = e->at_layers = layers;
+    return FR_OK;
 }

@@ -37,9 +37,8 @@ static fr_comm_scope scope_of(const fr_estimator *e, const int64_t *ranks,
 {
     const int32_t *node = e->node_of_rank;
     bool is_mixed = e->cluster->n_node_types > 1;
-    fr_comm_scope scope = {.n_group = n,
-                           .n_nodes = 1,
-                           .node_types = type_bit(e, node[ranks[0]])};
+    fr_comm_scope scope = {
+        .n_group = n, .n_nodes = 1, .node_types = type_bit(e, node[ranks[0]])};
     for (int64_t i = 0; i < n; i++) {
         bool is_new = i > 0 && node[ranks[i]] != node[ranks[i - 1]];
         scope.ranks_on_node += node[ranks[i]] == node[ranks[0]];
@@ -84,14 +83,12 @@ static void find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
             out->scopes[axis] = first->scopes[axis];
             continue;
         }
-        int64_t n =
-            fr_plan_group(plan, rank, (fr_axis)axis, e->ranks, NULL);
+        int64_t n = fr_plan_group(plan, rank, (fr_axis)axis, e->ranks, NULL);
         out->scopes[axis] = scope_of(e, e->ranks, n);
     }
     out->layer_key = key;
     for (size_t i = 0; i < sizeof of_layers / sizeof of_layers[0]; i++)
-        out->layer_key =
-            scope_key(&out->scopes[of_layers[i]], out->layer_key);
+        out->layer_key = scope_key(&out->scopes[of_layers[i]], out->layer_key);
     out->key = key;
     for (int axis = 1; axis < FR_AXIS_N; axis++)
         out->key = scope_key(&out->scopes[axis], out->key);
@@ -140,22 +137,29 @@ static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
 fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
                           const est_layout **out, fr_err *err)
 {
-    const int32_t words[] = {plan->tp,         plan->pp,        plan->dp,
-                             plan->cp,         plan->ep,        plan->etp,
-                             plan->zero_group, plan->n_threads,
-                             (int32_t)plan->rank_order, 0};
-    uint64_t key = fr_hash_bytes(words, sizeof words, 2);
-    const int64_t *known = est_map_find(&e->layouts, key);
-    if (known != NULL) {
-        *out = e->all_layouts.items[*known];
+    const int32_t words[EST_LAYOUT_WORDS] = {
+        plan->tp,         plan->pp,        plan->dp,
+        plan->cp,         plan->ep,        plan->etp,
+        plan->zero_group, plan->n_threads, (int32_t)plan->rank_order};
+    if (e->at_layout && memcmp(words, e->last_layout, sizeof words) == 0) {
+        *out = e->at_layout;
         return FR_OK;
     }
+    uint64_t key = fr_hash_bytes(words, sizeof words, 2);
+    const int64_t *known = est_map_find(&e->layouts, key);
     est_layout *layout = NULL;
-    FR_TRY(make_layout(e, plan, &layout, err));
-    if (fr_vec_push(&e->all_layouts, layout) != FR_OK) {
-        est_layout_destroy(layout);
-        return fr_fail_no_memory(err);
+    if (known != NULL) {
+        layout = e->all_layouts.items[*known];
+    } else {
+        FR_TRY(make_layout(e, plan, &layout, err));
+        if (fr_vec_push(&e->all_layouts, layout) != FR_OK) {
+            est_layout_destroy(layout);
+            return fr_fail_no_memory(err);
+        }
+        FR_TRY(
+            est_map_add(&e->layouts, key, (int64_t)e->all_layouts.n - 1, err));
     }
-    *out = layout;
-    return est_map_add(&e->layouts, key, (int64_t)e->all_layouts.n - 1, err);
+    memcpy(e->last_layout, words, sizeof words);
+    *out = e->at_layout = layout;
+    return FR_OK;
 }

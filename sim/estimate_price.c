@@ -97,9 +97,9 @@ static double slowdown_of(const fr_cost *cost, const fr_comm_scope *scope,
         slowdown =
             fmax(slowdown, cost->port_bytes / cost->work_s / place->port_Bps);
     if (scope->n_nodes > 1 && place->nic_Bps > 0)
-        slowdown = fmax(slowdown, cost->link_bytes / cost->work_s *
-                                      (double)scope->ranks_on_node /
-                                      place->nic_Bps);
+        slowdown =
+            fmax(slowdown, cost->link_bytes / cost->work_s *
+                               (double)scope->ranks_on_node / place->nic_Bps);
     return fmax(1, slowdown * (1 - rounding));
 }
 
@@ -133,18 +133,18 @@ static uint64_t key_of(const uint64_t *words, size_t n)
 }
 
 fr_status est_collective(fr_estimator *e, const fr_plan *plan,
-                         const est_place *place, fr_lane lane, fr_op op,
-                         fr_axis axis, fr_dtype dtype, uint64_t n,
+                         const est_place *place, const est_move *move,
                          int64_t *out_ps, fr_err *err)
 {
-    const fr_comm_scope *scope = &place->scopes[axis];
+    const fr_comm_scope *scope = &place->scopes[move->axis];
     *out_ps = 0;
-    if (n == 0 || scope->n_group <= 1)
+    if (move->n == 0 || scope->n_group <= 1)
         return FR_OK;
     const uint64_t words[] = {
-        n,
-        (uint64_t)op | (uint64_t)axis << 8 | (uint64_t)dtype << 16 |
-            (uint64_t)plan->collective << 24 | (uint64_t)lane << 32,
+        move->n,
+        (uint64_t)move->op | (uint64_t)move->axis << 8 |
+            (uint64_t)move->dtype << 16 | (uint64_t)plan->collective << 24 |
+            (uint64_t)move->lane << 32,
         (uint64_t)scope->n_group << 32 | (uint64_t)scope->n_nodes,
         (uint64_t)scope->ranks_on_node << 32 | scope->node_types,
         place->net_key};
@@ -154,17 +154,18 @@ fr_status est_collective(fr_estimator *e, const fr_plan *plan,
         *out_ps = *known;
         return FR_OK;
     }
-    fr_instr instr = {.op = (uint8_t)op,
-                      .axis = (uint8_t)axis,
-                      .dtype = (uint8_t)dtype,
-                      .dim = {(int64_t)n}};
-    bool is_world = axis == FR_AXIS_WORLD || axis == FR_AXIS_MODEL;
+    fr_instr instr = {.op = (uint8_t)move->op,
+                      .axis = (uint8_t)move->axis,
+                      .dtype = (uint8_t)move->dtype,
+                      .dim = {(int64_t)move->n}};
+    bool is_world = move->axis == FR_AXIS_WORLD || move->axis == FR_AXIS_MODEL;
     instr.algorithm = (uint8_t)fr_collective_choose(
-        is_world ? FR_COLLECTIVE_AUTO : plan->collective, op, scope->n_group,
-        n * fr_dtype_bytes(dtype), scope->n_nodes == 1);
-    if (axis == FR_AXIS_DP && instr.algorithm == plan->collective)
+        is_world ? FR_COLLECTIVE_AUTO : plan->collective, move->op,
+        scope->n_group, move->n * fr_dtype_bytes(move->dtype),
+        scope->n_nodes == 1);
+    if (move->axis == FR_AXIS_DP && instr.algorithm == plan->collective)
         instr.flags |= FR_INSTR_GIVEN;
-    FR_TRY(est_price_scope(e, &instr, lane, scope, place, out_ps, err));
+    FR_TRY(est_price_scope(e, &instr, move->lane, scope, place, out_ps, err));
     return est_map_add(&e->prices, key, *out_ps, err);
 }
 
@@ -190,8 +191,8 @@ fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
 }
 
 fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
-                    const est_place *place, const fr_instr *instr, uint64_t n,
-                    int64_t *out_ps, fr_err *err)
+                         const est_place *place, const fr_instr *instr,
+                         uint64_t n, int64_t *out_ps, fr_err *err)
 {
     uint64_t frac;
     *out_ps = 0;

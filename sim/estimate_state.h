@@ -10,13 +10,15 @@
 #include "plan/program.h"
 #include "sim/estimate.h"
 
+enum { EST_LAYOUT_WORDS = 10, EST_LAYERS_WORDS = 7 };
+
 /* A rank: its device, and where its groups sit. */
 typedef struct est_place {
     int64_t node;
     uint32_t type_bit;
     double compute_frac;
-    double port_Bps, nic_Bps; /* of the rank, of its node; 0: not told */
-    uint64_t net_key;         /* of these */
+    double port_Bps, nic_Bps;        /* of the rank, of its node; 0: not told */
+    uint64_t net_key;                /* of these */
     fr_comm_scope scopes[FR_AXIS_N]; /* n_group 0: not asked for */
     uint64_t layer_key; /* of the device and what layers communicate over */
     uint64_t key;       /* of everything */
@@ -24,7 +26,7 @@ typedef struct est_place {
 
 /* The ranks of tp, cp, dp 0, one of each pipeline stage. */
 typedef struct est_layout {
-    est_place *places; /* [pp] */
+    est_place *places;  /* [pp] */
     fr_comm_scope *hop; /* [pp] from this stage to the next (the last: to
                            the first) */
 } est_layout;
@@ -46,13 +48,15 @@ typedef struct est_layers {
     uint64_t *n_dense, *n_expert; /* parameters */
     uint64_t *kept_bytes;         /* by one micro-batch from forward on */
     uint64_t *plain_bytes;        /* of a layer that is not made again */
-    uint64_t n_embed, n_final; /* parameters of the ends */
-    uint64_t scratch_bytes;    /* beyond what is kept */
-    uint64_t stream_bytes;     /* between stages */
+    uint64_t n_embed, n_final;    /* parameters of the ends */
+    uint64_t scratch_bytes;       /* beyond what is kept */
+    uint64_t stream_bytes;        /* between stages */
     fr_instr opt_step, opt_norms, sqsum; /* of any range */
     fr_instr zero;                       /* of any number of gradients */
     bool has_norms, has_zero;
+    bool is_exact;   /* times[0] are times[1] */
     bool is_uniform; /* all layers have the same parameters */
+    uint64_t parameters_key;
     int64_t clip_ps;
 } est_layers;
 
@@ -83,9 +87,14 @@ struct fr_estimator {
     fr_vec(est_layout *) all_layouts;
     fr_vec(est_layers *) all_layers;
     fr_vec(est_update) all_updates;
+    /* The last that was asked for: searches ask for it again. */
+    int32_t last_layout[EST_LAYOUT_WORDS];
+    const est_layout *at_layout; /* NULL: none */
+    uint64_t last_layers[EST_LAYERS_WORDS];
+    const est_layers *at_layers;
     int64_t n_ranks; /* of the placement at hand; 0: none */
     int32_t *node_of_rank;
-    int64_t *ranks; /* scratch */
+    int64_t *ranks;             /* scratch */
     struct est_bucket *buckets; /* scratch [2 n_layers + 2] */
 };
 
@@ -112,15 +121,25 @@ FR_CHECKED fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
                               const est_place *place, fr_dtype dtype,
                               uint64_t n, int64_t *out_ps, fr_err *err);
 
-/* A collective over n elements; 0 for none and groups of one.  Kept. */
+/* A collective over n elements. */
+typedef struct est_move {
+    fr_lane lane;
+    fr_op op;
+    fr_axis axis;
+    fr_dtype dtype;
+    uint64_t n;
+} est_move;
+
+/* 0 for no elements and groups of one.  Kept. */
 FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
-                                    const est_place *place, fr_lane lane,
-                                    fr_op op, fr_axis axis, fr_dtype dtype,
-                                    uint64_t n, int64_t *out_ps, fr_err *err);
+                                    const est_place *place,
+                                    const est_move *move, int64_t *out_ps,
+                                    fr_err *err);
 /* An instruction over a range, over n parameters.  Kept. */
 FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
-                               const est_place *place, const fr_instr *instr,
-                               uint64_t n, int64_t *out_ps, fr_err *err);
+                                    const est_place *place,
+                                    const fr_instr *instr, uint64_t n,
+                                    int64_t *out_ps, fr_err *err);
 
 /* A pipeline rank: its passes of one micro-batch over all chunks. */
 typedef struct est_stage {
@@ -138,7 +157,7 @@ typedef struct est_stage {
     bool has_embed, has_head;
     int64_t hop_ps; /* to the next rank */
     est_update update;
-    int64_t begin_ps; /* of the first forward */
+    int64_t begin_ps;        /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
 } est_stage;
 
@@ -147,6 +166,7 @@ typedef struct est_plan {
     const fr_plan *plan;
     const est_layout *layout;
     int64_t n_micro;
+    int64_t meeting_ps; /* of all, for norm and loss */
     int32_t pp, vpp;
     bool is_likely; /* about; else at least */
     bool is_split, is_v, is_by_unit;

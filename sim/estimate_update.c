@@ -97,15 +97,18 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
                    : is_scattered    ? x->shard_axis
                                      : FR_AXIS_DP;
     int64_t ps = 0;
-    FR_TRY(est_collective(x->e, plan, stage->place, reduce_lane(x),
-                          is_scattered ? FR_OP_REDUCE_SCATTER
-                                       : FR_OP_ALL_REDUCE,
-                          axis, plan->grad_dtype, bucket->n, out_ps, err));
+    FR_TRY(est_collective(
+        x->e, plan, stage->place,
+        &(est_move){reduce_lane(x),
+                    is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
+                    axis, plan->grad_dtype, bucket->n},
+        out_ps, err));
     if (is_scattered && !bucket->is_expert)
-        FR_TRY(est_collective(x->e, plan, stage->place, reduce_lane(x),
-                              FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
-                              plan->grad_dtype, bucket->n / x->n_shards, &ps,
-                              err));
+        FR_TRY(est_collective(x->e, plan, stage->place,
+                              &(est_move){reduce_lane(x), FR_OP_ALL_REDUCE,
+                                          FR_AXIS_REPLICA, plan->grad_dtype,
+                                          bucket->n / x->n_shards},
+                              &ps, err));
     *out_ps += ps;
     return FR_OK;
 }
@@ -113,9 +116,12 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
 static fr_status gather(est_plan *x, const est_stage *stage, fr_lane lane,
                         const est_bucket *bucket, int64_t *out_ps, fr_err *err)
 {
-    return est_collective(x->e, x->plan, stage->place, lane, FR_OP_ALL_GATHER,
-                          bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
-                          x->weight_dtype, bucket->n, out_ps, err);
+    return est_collective(
+        x->e, x->plan, stage->place,
+        &(est_move){lane, FR_OP_ALL_GATHER,
+                    bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
+                    x->weight_dtype, bucket->n},
+        out_ps, err);
 }
 
 /* The optimizer on the own part of a bucket, and the squares of its
@@ -133,8 +139,8 @@ static fr_status step(est_plan *x, const est_stage *stage,
         out->norm_ps += bucket->count * ps;
         out->last_norm_ps = ps;
     }
-    FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->opt_step, n, &ps,
-                          err));
+    FR_TRY(
+        est_over_range(x->e, x->plan, stage->place, &l->opt_step, n, &ps, err));
     out->step_ps += bucket->count * ps;
     if (!l->has_norms)
         return FR_OK;
@@ -202,7 +208,9 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     bool is_apart = x->pp > 1 && x->e->model->is_tied;
     int32_t rank = (int32_t)(stage - x->stages);
-    uint64_t key = fr_hash_mix(stage->place->key + (uintptr_t)stage->layers);
+    uint64_t key = fr_hash_mix(
+        stage->place->key + stage->layers->parameters_key +
+        ((uint64_t)x->weight_dtype << 1 | fr_plan_has_master(plan)));
     key = fr_hash_mix(key + plan->bucket_bytes);
     key = fr_hash_mix(
         key + (uint64_t)stage->n_layers +
