@@ -251,6 +251,13 @@ static void meet_in_two_ways(fr_plan *plan)
     plan->zero_stage %= 2;
 }
 
+static uint64_t live_bytes(const fr_prediction *p)
+{
+    return p->memory.parameters_bytes + p->memory.gradients_bytes +
+           p->memory.optimizer_bytes + p->memory.activations_bytes +
+           p->memory.buffers_bytes;
+}
+
 /* One plan; false: it is refused. */
 static bool try_plan(sim_fixture *f, fr_estimator *estimator, bool has_jitter,
                      tally *t)
@@ -283,7 +290,7 @@ static bool try_plan(sim_fixture *f, fr_estimator *estimator, bool has_jitter,
     double error = estimate.estimate_s / prediction.step_s - 1;
     t->tightness[t->n] = tightness;
     t->memory[t->n++] =
-        (double)estimate.peak_bytes / (double)prediction.memory.peak_bytes;
+        (double)estimate.peak_bytes / (double)live_bytes(&prediction);
     bool is_ok = CHECK(tightness <= 1 + 1e-9);
     if (is_uncontended(&f->plan) && !has_jitter) {
         t->error[t->n_error++] = error;
