@@ -459,6 +459,13 @@ static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
     if (plan->is_optimizer_offloaded || plan->activation_offload_frac > 0)
         return fr_fail(err, FR_INPUT,
                        "no estimate of offloading; choose to simulate");
+    if (plan->collective == FR_COLLECTIVE_PARAMETER_SERVER)
+        return fr_fail(err, FR_INPUT,
+                       "no estimate of parameter servers; choose to simulate, "
+                       "or collective auto");
+    if (plan->expert_dispatch != FR_DISPATCH_ALL_TO_ALL)
+        return fr_fail(err, FR_INPUT,
+                       "no estimate of dispatch by node; choose to simulate");
     return FR_OK;
 }
 

@@ -13,7 +13,9 @@
  *   estimate_s     the same with buckets and turns of the pipeline filled in;
  *                  never below the bound.  What shares links is not slowed.
  *   peak_bytes     of the stage that needs most: parameters, gradients,
- *                  optimizer, what live micro-batches keep, scratch.
+ *                  optimizer, what live micro-batches keep, scratch.  Live
+ *                  tensors only: no bound, and without what the device holds
+ *                  besides (cost_models/gpu_memory.h).
  *
  * GPU clusters only.  The equations stand beside their code, estimate.c.
  */

@@ -26,8 +26,16 @@ typedef struct est_probe {
 
 /* ---- one small program -------------------------------------------------- */
 
+/* Do kernels of their own add the gradients of later micro-batches? */
+static bool has_more(const fr_estimator *e, const fr_plan *plan)
+{
+    return plan->kernels != FR_KERNELS_FUSED && plan->zero_stage < 2 &&
+           fr_plan_micro_batches(plan, e->job) > 1;
+}
+
 /* The same layers with as few ranks as there can be. */
-static void small_plan(const fr_plan *plan, bool is_split, fr_plan *out)
+static void small_plan(const fr_plan *plan, bool is_split, bool is_executable,
+                       fr_plan *out)
 {
     *out = *plan;
     out->dp = plan->ep;
@@ -39,7 +47,9 @@ static void small_plan(const fr_plan *plan, bool is_split, fr_plan *out)
     out->zero_group = 0;
     out->bucket_bytes = 1; /* each unit of parameters by itself */
     out->is_overlap = true;
-    out->collective = FR_COLLECTIVE_AUTO;
+    /* What the CPU runtime can train is lowered otherwise: the same here.
+     * How data-parallel ranks add up says nothing about layers. */
+    out->collective = is_executable ? FR_COLLECTIVE_AUTO : FR_COLLECTIVE_NVLS;
     out->rank_order = FR_RANK_ORDER_TP_DP_PP;
     out->recompute_layers = 0;
 }
@@ -57,8 +67,13 @@ static fr_status init_probe(fr_estimator *e, const fr_model *model,
     fr_plan small;
     fr_job job = *e->job;
     *out = (est_probe){0};
-    small_plan(plan, is_split, &small);
-    job.global_batch = (is_split ? 2 : 1) * small.micro_batch * small.dp;
+    fr_err unused;
+    bool is_executable =
+        plan->precision == FR_DTYPE_F32 &&
+        fr_plan_check_executable(plan, e->model, e->job, &unused) == FR_OK;
+    small_plan(plan, is_split, is_executable, &small);
+    bool is_more = is_split || has_more(e, plan);
+    job.global_batch = (is_more ? 2 : 1) * small.micro_batch * small.dp;
     FR_TRY(fr_lower(model, &job, &small, NULL, &out->program, err));
     out->segment_ps =
         malloc((out->program->n_segments + 1) * sizeof *out->segment_ps);
@@ -453,12 +468,21 @@ static est_layers *new_layers(int32_t n_layers)
     return out;
 }
 
-static void list_words(const fr_plan *plan, const est_place *place,
-                       bool is_split, uint64_t words[EST_LAYERS_WORDS])
+static void list_words(const fr_estimator *e, const fr_plan *plan,
+                       const est_place *place, bool is_split,
+                       uint64_t words[EST_LAYERS_WORDS])
 {
+    fr_err unused;
+    bool is_executable =
+        plan->precision == FR_DTYPE_F32 &&
+        fr_plan_check_executable(plan, e->model, e->job, &unused) == FR_OK;
     uint64_t flags = (uint64_t)plan->is_flash | (uint64_t)is_split << 1 |
                      (uint64_t)plan->is_sequence_parallel << 2 |
-                     (uint64_t)plan->is_tp_overlap << 3;
+                     (uint64_t)plan->is_tp_overlap << 3 |
+                     (uint64_t)plan->is_loss_fused << 4 |
+                     (uint64_t)plan->is_grad_added_apart << 5 |
+                     (uint64_t)has_more(e, plan) << 6 |
+                     (uint64_t)is_executable << 7;
     words[0] = place->layer_key;
     words[1] = (uint64_t)plan->tp << 32 | (uint64_t)plan->cp;
     words[2] = (uint64_t)plan->ep << 32 | (uint64_t)plan->etp;
@@ -497,7 +521,7 @@ fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
     bool is_split = plan->schedule == FR_SCHEDULE_ZB_H1 ||
                     plan->schedule == FR_SCHEDULE_ZB_V;
     uint64_t words[EST_LAYERS_WORDS];
-    list_words(plan, place, is_split, words);
+    list_words(e, plan, place, is_split, words);
     if (e->at_layers && memcmp(words, e->last_layers, sizeof words) == 0) {
         *out = e->at_layers;
         return FR_OK;
