@@ -242,15 +242,6 @@ static void report(const char *what, double *values, size_t n)
     printf("\n");
 }
 
-/* With three ways to meet, again and again, jitter.c's left-over variances
- * grow without end. */
-static void meet_in_two_ways(fr_plan *plan)
-{
-    plan->cp = 1;
-    plan->zero_group = 0;
-    plan->zero_stage %= 2;
-}
-
 static uint64_t live_bytes(const fr_prediction *p)
 {
     return p->memory.parameters_bytes + p->memory.gradients_bytes +
@@ -328,8 +319,6 @@ static void test_scene(const scene *s, uint64_t seed, tally *t)
                 f.plan.n_split = 0;
             if (pick(rng, 3) == 0)
                 make_plain(rng, &f.plan);
-            if (f.cluster.jitter_compute_frac > 0)
-                meet_in_two_ways(&f.plan);
             if (!try_plan(&f, estimator, f.cluster.jitter_compute_frac > 0, t))
                 t->n_refused++;
             fr_program_destroy(f.program);
