@@ -44,7 +44,6 @@ static const fr_case_framework frameworks[] = {
      .is_gather_overlap = true,
      .is_per_op_recompute = true,
      .is_mbs_local = true,
-     .is_loss_compiled = true,
      .kernels = FR_KERNELS_EAGER,
      .flash_kind = FR_FLASH_2,
      .cp_kind = FR_CP_ALL_GATHER,

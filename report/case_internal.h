@@ -25,7 +25,6 @@ typedef struct fr_case_framework {
     fr_flash_kind flash_kind;
     bool is_loss_fused;
     bool is_grad_added_apart; /* fp16 gradients */
-    bool is_loss_compiled;    /* too, since 2025 */
     double gpt_dropout;       /* of GPT's and BERT's recipe; Llama's has
                                  none */
 } fr_case_framework;

@@ -309,8 +309,8 @@ static void read_kernels(const fr_case *row, const fr_case_framework *how,
     if (plan->kernels == FR_KERNELS_EAGER &&
         fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compile")) {
         plan->kernels = FR_KERNELS_COMPILED;
-        plan->is_loss_fused = how->is_loss_compiled &&
-                              !fr_case_has(row->field[FR_CASE_SOURCE], "2024");
+        plan->is_loss_fused =
+            fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compiled loss");
     }
     if (fr_case_has(row->field[FR_CASE_MODEL], "gpt") ||
         fr_case_has(row->field[FR_CASE_MODEL], "bert"))
