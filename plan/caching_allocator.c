@@ -23,7 +23,7 @@ typedef struct piece {
 typedef struct allocator {
     fr_vec(piece) pieces;
     fr_vec(uint32_t) unused;  /* pieces that were joined to others */
-    fr_vec(uint32_t) free[2]; /* large, small; by size, then by number */
+    fr_vec(uint64_t) free[2]; /* large, small: sorted keys */
     uint64_t allocated_bytes, reserved_bytes, peak_bytes;
 } allocator;
 
@@ -32,38 +32,44 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-static bool is_before(const allocator *a, uint32_t left, uint64_t n_bytes,
-                      uint32_t number)
+/* Keys of free pieces sort by size, then by number. */
+enum { NUMBER_BITS = 24 };
+static const uint32_t most_pieces = 1 << NUMBER_BITS;
+
+static uint64_t key_of(uint64_t n_bytes, uint32_t number)
 {
-    uint64_t n = a->pieces.items[left].n_bytes;
-    return n != n_bytes ? n < n_bytes : left < number;
+    return n_bytes / round_bytes << NUMBER_BITS | number;
 }
 
-/* Where in its list a free piece of that size and number stands. */
-static size_t free_at(const allocator *a, bool is_small, uint64_t n_bytes,
-                      uint32_t number)
+static uint32_t number_of(uint64_t key)
 {
-    size_t low = 0, high = a->free[is_small].n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (is_before(a, a->free[is_small].items[middle], n_bytes, number))
-            low = middle + 1;
-        else
-            high = middle;
+    return (uint32_t)(key & (most_pieces - 1));
+}
+
+/* The first key in the list that is not before `key`. */
+static size_t free_at(const allocator *a, bool is_small, uint64_t key)
+{
+    const uint64_t *keys = a->free[is_small].items;
+    size_t at = 0, n = a->free[is_small].n;
+    /* No branch on what is compared: it cannot be foreseen. */
+    for (size_t half; n > 0; n -= half) {
+        half = (n + 1) / 2;
+        at += keys[at + half - 1] < key ? half : 0;
     }
-    return low;
+    return at;
 }
 
 static bool list_free(allocator *a, uint32_t i)
 {
     piece *p = &a->pieces.items[i];
-    size_t at = free_at(a, p->is_small, p->n_bytes, i);
-    if (fr_vec_push(&a->free[p->is_small], i) != FR_OK)
+    uint64_t key = key_of(p->n_bytes, i);
+    size_t at = free_at(a, p->is_small, key);
+    if (fr_vec_push(&a->free[p->is_small], key) != FR_OK)
         return false;
-    uint32_t *items = a->free[p->is_small].items;
+    uint64_t *items = a->free[p->is_small].items;
     memmove(&items[at + 1], &items[at],
             (a->free[p->is_small].n - 1 - at) * sizeof *items);
-    items[at] = i;
+    items[at] = key;
     p->is_free = true;
     return true;
 }
@@ -71,8 +77,8 @@ static bool list_free(allocator *a, uint32_t i)
 static void unlist_free(allocator *a, uint32_t i)
 {
     piece *p = &a->pieces.items[i];
-    size_t at = free_at(a, p->is_small, p->n_bytes, i);
-    uint32_t *items = a->free[p->is_small].items;
+    size_t at = free_at(a, p->is_small, key_of(p->n_bytes, i));
+    uint64_t *items = a->free[p->is_small].items;
     memmove(&items[at], &items[at + 1],
             (--a->free[p->is_small].n - at) * sizeof *items);
     p->is_free = false;
@@ -85,7 +91,8 @@ static uint32_t new_piece(allocator *a, const piece *like)
         a->pieces.items[i] = *like;
         return i;
     }
-    if (fr_vec_push(&a->pieces, *like) != FR_OK ||
+    if (a->pieces.n >= most_pieces ||
+        fr_vec_push(&a->pieces, *like) != FR_OK ||
         fr_vec_reserve(&a->unused, a->pieces.n) != FR_OK)
         return NONE;
     return (uint32_t)(a->pieces.n - 1);
@@ -126,10 +133,10 @@ static uint32_t allocate(allocator *a, uint64_t n_bytes)
 {
     n_bytes = round_up(n_bytes > 0 ? n_bytes : 1, round_bytes);
     bool is_small = n_bytes <= small_limit_bytes;
-    size_t at = free_at(a, is_small, n_bytes, 0);
+    size_t at = free_at(a, is_small, key_of(n_bytes, 0));
     uint32_t i;
     if (at < a->free[is_small].n) {
-        i = a->free[is_small].items[at];
+        i = number_of(a->free[is_small].items[at]);
         unlist_free(a, i);
     } else {
         i = new_segment(a, n_bytes, is_small);
