@@ -4,6 +4,7 @@
 #include "core/text.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,12 +111,11 @@ fr_status fr_case_parse_gpu(const char *text, fr_case_gpu *out, fr_err *err)
             fr_text_copy_cut(gpu.family, sizeof gpu.family, word);
     }
     if (!has_digit(gpu.family)) { /* "RTX 4090", "TPU v4" */
+        char family[sizeof gpu.family];
         next_word(at, word, sizeof word);
-        if (has_digit(word) &&
-            strlen(gpu.family) + strlen(word) + 2 < sizeof gpu.family) {
-            strncat(gpu.family, "-", 2);
-            strncat(gpu.family, word, sizeof word - 1);
-        }
+        int n = snprintf(family, sizeof family, "%s-%s", gpu.family, word);
+        if (has_digit(word) && n > 0 && (size_t)n < sizeof family)
+            memcpy(gpu.family, family, sizeof family);
     }
     if (fr_case_has(text, "sxm"))
         fr_text_copy(gpu.form, sizeof gpu.form, "sxm");
