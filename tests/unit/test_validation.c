@@ -26,7 +26,8 @@ static void make(const fr_validation_row *rows, size_t n, fr_validation *out)
     CHECK(copy != NULL);
     if (copy == NULL)
         return;
-    memcpy(copy, rows, n * sizeof *copy);
+    if (n > 0)
+        memcpy(copy, rows, n * sizeof *copy);
     CHECK_OK(fr_validation_make(copy, n, out, &err), &err);
 }
 
