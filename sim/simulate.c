@@ -164,7 +164,9 @@ static fr_status predict_rates(const fr_replay_context *context,
     const fr_job *job = &program->job;
     double tokens = (double)(job->global_batch * job->seq), ratio;
     double peak = peak_flops(context, costs);
-    out->tokens_per_s = tokens / out->step_s;
+    bool has_tokens = program->model.kind != FR_MODEL_LAYERS;
+    out->tokens_per_s =
+        (has_tokens ? tokens : (double)job->global_batch) / out->step_s;
     if (peak <= 0)
         return FR_OK;
     FR_TRY(recompute_ratio(program, &ratio, err));

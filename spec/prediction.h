@@ -35,7 +35,7 @@ enum { FR_PREDICTION_MAX_STAGES = 64 }; /* of which memory is told one by one */
 
 typedef struct fr_prediction {
     double step_s, step_s_p5, step_s_p95;
-    double tokens_per_s;
+    double tokens_per_s; /* of a list of layers: samples */
     double mfu, hfu;
     double breakdown_s[FR_PART_N];
     struct {
