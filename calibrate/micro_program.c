@@ -141,16 +141,6 @@ fr_instr fr_micro_zero(uint64_t offset_bytes, uint64_t n_bytes)
     return instr;
 }
 
-fr_instr fr_micro_copy(uint64_t src_bytes, uint64_t dst_bytes, uint64_t n_bytes)
-{
-    fr_instr instr = {.op = FR_OP_COPY, .dtype = FR_DTYPE_F32};
-
-    instr.dim[0] = (int64_t)n_bytes;
-    instr.ref[0] = slab_ref(src_bytes);
-    instr.ref[1] = slab_ref(dst_bytes);
-    return instr;
-}
-
 fr_instr fr_micro_communicate(fr_op op, fr_axis axis,
                               fr_collective_kind algorithm, uint64_t n,
                               uint64_t src_bytes, uint64_t dst_bytes)

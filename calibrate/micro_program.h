@@ -29,8 +29,6 @@ FR_CHECKED fr_status fr_micro_finish(fr_micro *micro, uint64_t slab_bytes,
 
 /* Instructions that the benches need. */
 fr_instr fr_micro_zero(uint64_t offset_bytes, uint64_t n_bytes);
-fr_instr fr_micro_copy(uint64_t src_bytes, uint64_t dst_bytes,
-                       uint64_t n_bytes);
 /* n fp32 elements; src and dst are offsets in the slab. */
 fr_instr fr_micro_communicate(fr_op op, fr_axis axis,
                               fr_collective_kind algorithm, uint64_t n,

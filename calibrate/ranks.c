@@ -154,19 +154,3 @@ fr_status fr_ranks_clock_offset(fr_transport *transport, double *out_s,
     }
     return FR_OK;
 }
-
-fr_status fr_ranks_max(fr_transport *transport, double *value, fr_err *err)
-{
-    unsigned char *all;
-
-    if (transport->world == 1)
-        return FR_OK;
-    FR_TRY(gather(transport, value, sizeof *value, &all, err));
-    for (int64_t i = 0; i < transport->world; i++) {
-        double there;
-        memcpy(&there, all + (size_t)i * sizeof there, sizeof there);
-        *value = there > *value ? there : *value;
-    }
-    free(all);
-    return FR_OK;
-}

@@ -25,8 +25,4 @@ FR_CHECKED fr_status fr_ranks_open_slab(fr_transport *transport,
 FR_CHECKED fr_status fr_ranks_clock_offset(fr_transport *transport,
                                            double *out_s, fr_err *err);
 
-/* Everybody gets the largest value of all ranks. */
-FR_CHECKED fr_status fr_ranks_max(fr_transport *transport, double *value,
-                                  fr_err *err);
-
 #endif

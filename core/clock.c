@@ -31,11 +31,6 @@ double fr_clock_cpu_s(void)
     return read_clock_s(CLOCK_THREAD_CPUTIME_ID);
 }
 
-double fr_clock_unix_s(void)
-{
-    return read_clock_s(CLOCK_REALTIME);
-}
-
 void fr_sleep_s(double seconds)
 {
     struct timespec left;

@@ -6,10 +6,9 @@
 
 #include "core/err.h"
 
-double fr_clock_s(void);      /* monotonic; the zero is arbitrary */
-int64_t fr_clock_ns(void);    /* the same clock */
-double fr_clock_cpu_s(void);  /* CPU time of this thread */
-double fr_clock_unix_s(void); /* seconds since 1970, for stamps only */
+double fr_clock_s(void);     /* monotonic; the zero is arbitrary */
+int64_t fr_clock_ns(void);   /* the same clock */
+double fr_clock_cpu_s(void); /* CPU time of this thread */
 void fr_sleep_s(double seconds);
 /* "2026-03-14T15:09:26Z" of the present. */
 void fr_clock_format_utc(char out[24]);

@@ -244,11 +244,6 @@ const fr_xml_node *fr_xml_root(const fr_xml *xml)
     return element(xmlDocGetRootElement(xml->doc));
 }
 
-const char *fr_xml_path(const fr_xml *xml)
-{
-    return xml->path;
-}
-
 const fr_xml_node *fr_xml_first(const fr_xml_node *node)
 {
     return element(node_of(node)->children);

@@ -28,7 +28,6 @@ FR_CHECKED fr_status fr_xml_validate(const fr_xml *xml, const char *xsd,
                                      size_t n_xsd, fr_err *err);
 
 const fr_xml_node *fr_xml_root(const fr_xml *xml);
-const char *fr_xml_path(const fr_xml *xml);
 
 /* Elements only (text, comments passed over); NULL at the end. */
 const fr_xml_node *fr_xml_first(const fr_xml_node *node);  /* first child */

@@ -94,7 +94,6 @@ typedef struct fr_gpu_constants {
 extern const fr_gpu_constants fr_gpu_constants_fitted;
 
 const char *fr_gpu_generation_name(fr_gpu_generation generation);
-const char *fr_gpu_math_name(fr_gpu_math math);
 const char *fr_gpu_family_name(fr_gpu_family family);
 
 #endif

@@ -38,8 +38,6 @@ static const double unknown_cache_bytes = 40.0 * 1048576.0;
 static const char *const generation_names[FR_GPU_GENERATION_N] = {
     "volta", "ampere", "ada",   "hopper", "blackwell",
     "cdna2", "cdna3",  "cdna4", "other"};
-static const char *const math_names[FR_GPU_MATH_N] = {"f32", "tf32", "16 bit",
-                                                      "fp8", "fp4"};
 static const char *const family_names[FR_GPU_FAMILY_N] = {"product",
                                                           "grouped product",
                                                           "attention forward",
@@ -53,11 +51,6 @@ const char *fr_gpu_generation_name(fr_gpu_generation generation)
     return (unsigned)generation < FR_GPU_GENERATION_N
                ? generation_names[generation]
                : "?";
-}
-
-const char *fr_gpu_math_name(fr_gpu_math math)
-{
-    return (unsigned)math < FR_GPU_MATH_N ? math_names[math] : "?";
 }
 
 const char *fr_gpu_family_name(fr_gpu_family family)

@@ -314,10 +314,6 @@ static fr_nccl_time pairs_time(const question *q)
     bool is_all = q->op == FR_OP_ALL_TO_ALL;
     double each = is_all ? q->bytes / q->n : q->bytes;
     double n_near = q->k - 1.0, n_far = q->n - q->k;
-    if (q->op == FR_OP_SHIFT) { /* one neighbour; of the slowest member */
-        n_near = fmin(n_near, 1.0);
-        n_far = fmin(n_far, 1.0);
-    }
     double port_Bps = n_near > 1.0 ? q->links->line_Bps * q->fit->peers_share
                                    : q->links->pair_Bps;
     double step_s = q->fit->step_s[q->is_new];
@@ -334,10 +330,6 @@ static fr_nccl_time pairs_time(const question *q)
     /* Eight peers go side by side. */
     time.latency_s +=
         fmin(n_near, 7.0) * step_s + fmax(n_near - 7.0, 0.0) / 8.0 * step_s;
-    /* Between neighbours in a node the copy engines do it, without a kernel
-     * (Transformer Engine's userbuffers, PyTorch's symmetric memory). */
-    if (q->op == FR_OP_SHIFT && n_far == 0.0)
-        time.latency_s = step_s;
     if (n_far > 0.0) {
         time.latency_s += fr_nccl_ring_hop_s[FR_NCCL_NET][FR_NCCL_SIMPLE] +
                           extra_s(q, FR_NCCL_SIMPLE) +

@@ -93,11 +93,6 @@ fr_op_class fr_op_class_of(fr_op op)
     return rows[op].op_class;
 }
 
-bool fr_op_is_executable(fr_op op)
-{
-    return op < FR_OP_CAST;
-}
-
 char fr_op_access(fr_op op, int i_ref)
 {
     const char *access = rows[op].access;

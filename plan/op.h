@@ -388,8 +388,6 @@ typedef struct fr_instr {
 
 const char *fr_op_name(fr_op op);
 fr_op_class fr_op_class_of(fr_op op);
-/* Is there a kernel in the runtime's CPU backend? */
-bool fr_op_is_executable(fr_op op);
 
 /* 'r', 'w', 'm', or 0 past the last operand. */
 char fr_op_access(fr_op op, int i_ref);

@@ -47,11 +47,6 @@ struct fr_engine {
     fr_carrier carriers[FR_LANE_N];
 };
 
-static inline int64_t fr_recipe_rank(const fr_recipe *recipe, int64_t position)
-{
-    return recipe->ranks[position];
-}
-
 /* Bytes of one member's part of a gather or scatter. */
 static inline uint64_t fr_recipe_part_bytes(const fr_recipe *recipe)
 {
