@@ -28,7 +28,8 @@
  *               which MPT's loss_fn fused_crossentropy is made
  *   torchtitan  SDPA's FlashAttention-2; eager unless torch.compile is said;
  *               the loss is compiled since components/loss.py of 2025 (before,
- *               train.py: "compiling loss function causes CUDA errors")
+ *               train.py: "compiling loss function causes CUDA errors"): the
+ *               row says "compiled loss" where it was
  */
 #include "report/case_internal.h"
 
@@ -54,6 +55,7 @@ static const fr_case_framework frameworks[] = {
      .is_tp_overlap = true,
      .is_loss_fused = true,
      .is_vocab_padded = true,
+     .has_megatron_buckets = true,
      .is_bf16_grad = true,
      .has_sequence_parallel = true},
     {.word = "nemo",
@@ -62,24 +64,29 @@ static const fr_case_framework frameworks[] = {
      .is_gather_overlap = true,
      .is_tp_overlap = true,
      .is_vocab_padded = true,
+     .has_megatron_buckets = true,
      .is_bf16_grad = true,
      .has_sequence_parallel = true},
     {.word = "megatron-core",
      .is_overlap = true,
      .is_gather_overlap = true,
      .is_vocab_padded = true,
+     .has_megatron_buckets = true,
      .gpt_dropout = 0.1,
      .has_sequence_parallel = true},
     {.word = "deepspeed",
      .is_vocab_padded = true,
+     .has_megatron_buckets = true,
      .is_grad_added_apart = true,
      .gpt_dropout = 0.1},
     {.word = "bigscience",
      .is_vocab_padded = true,
+     .has_megatron_buckets = true,
      .is_grad_added_apart = true,
      .gpt_dropout = 0.1},
     {.word = "megatron",
      .is_vocab_padded = true,
+     .has_megatron_buckets = true,
      .is_grad_added_apart = true,
      .is_local_ddp = true,
      .is_unfused = true, /* --use-flash-attn is off unless given */

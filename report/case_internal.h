@@ -9,14 +9,15 @@
 /* How a training framework does what a row does not say.  Facts about the
  * frameworks' defaults; see case_framework.c for the sources. */
 typedef struct fr_case_framework {
-    const char *word;         /* in the framework's name, lower case */
-    bool is_overlap;          /* gradients reduced beside backward */
-    bool is_gather_overlap;   /* parameters gathered beside forward */
-    bool is_tp_overlap;       /* TP collectives in pieces */
-    bool is_vocab_padded;     /* to a multiple of 128 x tp */
-    bool is_per_op_recompute; /* "selective" is PyTorch's per-op SAC */
-    bool is_mbs_local;        /* mbs is the batch of one rank's pipeline */
-    bool is_bf16_grad;        /* bf16 gradients even where it could be f32 */
+    const char *word;          /* in the framework's name, lower case */
+    bool is_overlap;           /* gradients reduced beside backward */
+    bool is_gather_overlap;    /* parameters gathered beside forward */
+    bool is_tp_overlap;        /* TP collectives in pieces */
+    bool is_vocab_padded;      /* to a multiple of 128 x tp */
+    bool has_megatron_buckets; /* else PyTorch's: 25 MB */
+    bool is_per_op_recompute;  /* "selective" is PyTorch's per-op SAC */
+    bool is_mbs_local;         /* mbs is the batch of one rank's pipeline */
+    bool is_bf16_grad;         /* bf16 gradients even where it could be f32 */
     fr_cp_kind cp_kind;
     bool is_local_ddp;          /* only "DDP-impl=torch" overlaps */
     bool has_sequence_parallel; /* on with tp where nothing is said */

@@ -317,13 +317,13 @@ static void read_kernels(const fr_case *row, const fr_case_framework *how,
         setup->job.dropout = how->gpt_dropout;
 }
 
-/* PyTorch's DDP: 25 MB.  Megatron: max(40 M, 1 M x dp) gradients, and one
- * bucket where nothing overlaps.  DeepSpeed: 500 M. */
+/* Megatron: max(40 M, 1 M x dp) gradients, and one bucket where nothing
+ * overlaps.  Others: as the plan has it (PyTorch's DDP: 25 MB). */
 static void read_bucket(const fr_case_framework *how, fr_plan *plan)
 {
     double n = 40e6 > 1e6 * plan->dp ? 40e6 : 1e6 * plan->dp;
     uint64_t grad_bytes = plan->grad_dtype == FR_DTYPE_F32 ? 4 : 2;
-    if (!how->is_vocab_padded)
+    if (!how->has_megatron_buckets)
         return;
     plan->bucket_bytes = plan->is_overlap ? (uint64_t)n * grad_bytes : 0;
 }

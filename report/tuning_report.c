@@ -194,7 +194,8 @@ fr_status fr_report_tuning_text(const fr_tuning *t, fr_buffer *out, fr_err *err)
     FR_TRY(print_losers(t, out, err));
     if (t->layouts.n > 1)
         FR_TRY(print_layouts(t, out, err));
-    fr_buffer_puts(out, "\ntie: slower by less than the model's error\n");
+    fr_buffer_puts(
+        out, "\ntie: slower by less than 5 % and than the model's error\n");
     print_space(t, out);
     return fr_buffer_check(out, err);
 }
