@@ -234,6 +234,7 @@ void lower_besides_parts(lower_context *context, int64_t n, int n_parts);
 /* The loss reads logits as they are, without a copy in float32. */
 bool lower_is_loss_narrow(const lower_context *context);
 void lower_besides_loss(lower_context *context);
+void lower_besides_metrics(lower_context *context);
 
 /* lower_ends.c: the loss; logits become their gradients. */
 void lower_loss(lower_context *context, fr_ref logits);

@@ -198,6 +198,7 @@ void lower_loss(lower_context *context, fr_ref logits)
 {
     const lower_shape *s = &context->shape;
     fr_dtype dtype = fr_plan_storage_dtype(context->plan);
+    lower_besides_metrics(context);
     if (dtype == FR_DTYPE_F32 || lower_is_loss_narrow(context)) {
         loss(context, logits);
         return;

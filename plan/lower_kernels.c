@@ -39,6 +39,10 @@
  *   loss          vocab_parallel_cross_entropy: float(), max, -=, exp, sum,
  *                 div_, mul_ and back; F.cross_entropy of float() logits:
  *                 log_softmax in three passes, nll_loss' zeros, backward in two
+ *   metrics       torch.nn.CrossEntropyLoss of the logits again, under
+ *                 autocast in float32: a cast and log_softmax (composer's
+ *                 metrics/nlp.py, LanguageCrossEntropy; trainer.py updates each
+ *                 after every micro-batch's backward)
  * Bytes are per element, w being the activations' width.
  */
 #include "plan/lower_block.h"
@@ -307,4 +311,16 @@ void lower_besides_loss(lower_context *context)
     else
         /* log_softmax 16 and 16, zeros 4; its output and two gradients */
         besides(context, n * (36 - has), 2, (uint64_t)(n * 8));
+}
+
+/* Their float32 copies come when the layers' activations are gone: they are
+ * no scratch of the head. */
+void lower_besides_metrics(lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    const int n = context->plan->n_loss_metrics;
+    if (!context->is_executable)
+        besides(context,
+                s->rows * s->vocab_local * n * (cast_bytes(context) + 16),
+                3 * n, 0);
 }

@@ -327,6 +327,8 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, " %s", fr_kernel_set_name(plan->kernels));
     if (plan->is_loss_fused)
         add(t, " fused-loss");
+    if (plan->n_loss_metrics > 0)
+        add(t, " metrics%d", plan->n_loss_metrics);
     if (plan->is_grad_added_apart)
         add(t, " grad-adds");
     if (plan->zero_group != plain.zero_group)

@@ -151,6 +151,8 @@ typedef struct fr_plan {
     fr_kernel_set kernels;
     bool is_loss_fused; /* one kernel from logits of 16 bits to the loss, one
                            back; else in float32 as the kernel set does it */
+    int32_t n_loss_metrics; /* cross entropies that are made of the logits for
+                               display, besides the loss; 0 to 64 */
     bool is_grad_added_apart; /* FUSED: products write gradients of weights,
                                  another kernel adds them to what is there */
     bool is_sequence_parallel;

@@ -75,6 +75,9 @@ static fr_status check_ranges(const fr_plan *plan, fr_err *err)
                        "%d parameter servers for %.0f ranks; give 0 (all) to "
                        "as many as there are ranks",
                        plan->n_servers, world);
+    if (plan->n_loss_metrics < 0 || plan->n_loss_metrics > 64)
+        return fr_fail(err, FR_INPUT, "loss_metrics is %d; give 0 to 64",
+                       plan->n_loss_metrics);
     if ((unsigned)plan->schedule >= FR_SCHEDULE_N ||
         (unsigned)plan->recompute >= FR_RECOMPUTE_N ||
         (unsigned)plan->compressor >= FR_COMPRESSOR_N ||

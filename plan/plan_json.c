@@ -110,6 +110,7 @@ static const field plan_fields[] = {
     PLAN_NAME("flash_kind", flash_kind, &flash_kinds),
     PLAN_NAME("kernels", kernels, &kernel_sets),
     PLAN("loss_fused", BOOL, is_loss_fused),
+    PLAN("loss_metrics", I32, n_loss_metrics),
     PLAN("grad_added_apart", BOOL, is_grad_added_apart),
     PLAN("sequence_parallel", BOOL, is_sequence_parallel),
     PLAN("overlap", BOOL, is_overlap),

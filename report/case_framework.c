@@ -25,7 +25,10 @@
  *               for speed too: hidden_dropout 0.1; Llama and Nemotron 0.0
  *   bridge      recipes: cross_entropy_fusion_impl "te"
  *   foundry     setup.py of 2023: flash-attn 1.0.x and xentropy-cuda-lib, of
- *               which MPT's loss_fn fused_crossentropy is made
+ *               which MPT's loss_fn fused_crossentropy is made;
+ *               use_train_metrics is on unless told otherwise
+ *               (models/mpt/modeling_mpt.py): LanguageCrossEntropy and
+ *               LanguagePerplexity, each a cross entropy of its own
  *   torchtitan  SDPA's FlashAttention-2; eager unless torch.compile is said;
  *               the loss is compiled since components/loss.py of 2025 (before,
  *               train.py: "compiling loss function causes CUDA errors"): the
@@ -96,7 +99,8 @@ static const fr_case_framework frameworks[] = {
      .is_gather_overlap = true,
      .kernels = FR_KERNELS_EAGER,
      .flash_kind = FR_FLASH_1,
-     .is_loss_fused = true},
+     .is_loss_fused = true,
+     .n_loss_metrics = 2},
     {.word = "composer",
      .is_overlap = true,
      .is_gather_overlap = true,

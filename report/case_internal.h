@@ -25,6 +25,7 @@ typedef struct fr_case_framework {
     fr_kernel_set kernels;      /* COMPILED where the row says so */
     fr_flash_kind flash_kind;
     bool is_loss_fused;
+    int n_loss_metrics;
     bool is_grad_added_apart; /* fp16 gradients */
     double gpt_dropout;       /* of GPT's and BERT's recipe; Llama's has
                                  none */

@@ -304,6 +304,7 @@ static void read_kernels(const fr_case *row, const fr_case_framework *how,
     plan->kernels = how->kernels;
     plan->flash_kind = how->flash_kind;
     plan->is_loss_fused = how->is_loss_fused;
+    plan->n_loss_metrics = how->n_loss_metrics;
     plan->is_grad_added_apart =
         how->is_grad_added_apart && plan->grad_dtype == FR_DTYPE_F16;
     if (plan->kernels == FR_KERNELS_EAGER &&

@@ -197,6 +197,8 @@ static void test_losses(void)
     CHECK_NEAR(loss_bytes(&plan), 48.0, 1e-2);
     plan.is_loss_fused = true;
     CHECK_NEAR(loss_bytes(&plan), 6.0, 1e-2);
+    plan.n_loss_metrics = 2; /* each: to f32 6, log_softmax 16 */
+    CHECK_NEAR(loss_bytes(&plan), 50.0, 1e-2);
 }
 
 /* Flop of products that are made again, and what a layer keeps. */
