@@ -51,8 +51,9 @@ typedef struct number {
     }
 
 static const number top_numbers[] = {
-    TOP(step_s),       TOP(step_s_p5), TOP(step_s_p95),
-    TOP(tokens_per_s), TOP(mfu),       TOP(hfu),
+    TOP(step_s),        TOP(step_s_p5),    TOP(step_s_p95),
+    TOP(samples_per_s), TOP(tokens_per_s), TOP(mfu),
+    TOP(hfu),
 };
 static const number memory_numbers[] = {
     MEMORY(peak_bytes),      MEMORY(capacity_bytes),  MEMORY(parameters_bytes),

@@ -71,6 +71,7 @@ void fr_report_prediction_json(const fr_prediction *p, fr_json_writer *json)
     fr_json_put_double(json, "step_s_p5", p->step_s_p5);
     fr_json_put_double(json, "step_s_p95", p->step_s_p95);
     fr_json_put_double(json, "tokens_per_s", p->tokens_per_s);
+    fr_json_put_double(json, "samples_per_s", p->samples_per_s);
     fr_json_put_double(json, "mfu", p->mfu);
     fr_json_put_double(json, "hfu", p->hfu);
     fr_report_breakdown_json("breakdown_s", p->breakdown_s, json);
@@ -219,7 +220,9 @@ static void print_head(const fr_prediction *p, fr_buffer *out)
         fr_buffer_printf(out, " (90 %% between %s and %s)",
                          fr_format_s(low, sizeof low, p->step_s_p5),
                          fr_format_s(high, sizeof high, p->step_s_p95));
-    fr_buffer_printf(out, ", %.0f tokens/s", p->tokens_per_s);
+    fr_buffer_printf(out, ", %.0f %s/s", p->tokens_per_s,
+                     p->tokens_per_s == p->samples_per_s ? "samples"
+                                                         : "tokens");
     if (p->mfu > 0)
         fr_buffer_printf(out, ", MFU %.1f %%", 100 * p->mfu);
     if (p->hfu > 0 && p->hfu != p->mfu)

@@ -165,8 +165,9 @@ static fr_status predict_rates(const fr_replay_context *context,
     double tokens = (double)(job->global_batch * job->seq), ratio;
     double peak = peak_flops(context, costs);
     bool has_tokens = program->model.kind != FR_MODEL_LAYERS;
+    out->samples_per_s = (double)job->global_batch / out->step_s;
     out->tokens_per_s =
-        (has_tokens ? tokens : (double)job->global_batch) / out->step_s;
+        has_tokens ? tokens / out->step_s : out->samples_per_s;
     if (peak <= 0)
         return FR_OK;
     FR_TRY(recompute_ratio(program, &ratio, err));
@@ -216,8 +217,11 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
         fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU)
         sigma_s = gpu_interval_scale *
                   hypot(sigma_s, gpu_rel_err * out->step_s);
-    out->step_s_p5 = fmax(0, out->step_s - z_90 * sigma_s);
-    out->step_s_p95 = out->step_s + z_90 * sigma_s;
+    if (out->step_s > 0) { /* errors multiply: the logarithm is normal */
+        double spread = exp(z_90 * sigma_s / out->step_s);
+        out->step_s_p5 = out->step_s / spread;
+        out->step_s_p95 = out->step_s * spread;
+    }
     out->source = fr_cost_source_name(worst);
     return FR_OK;
 }

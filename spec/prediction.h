@@ -35,7 +35,8 @@ enum { FR_PREDICTION_MAX_STAGES = 64 }; /* of which memory is told one by one */
 
 typedef struct fr_prediction {
     double step_s, step_s_p5, step_s_p95;
-    double tokens_per_s; /* of a list of layers: samples */
+    double samples_per_s; /* sequences or images */
+    double tokens_per_s;  /* of a list of layers, which has none: samples */
     double mfu, hfu;
     double breakdown_s[FR_PART_N];
     struct {

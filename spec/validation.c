@@ -83,13 +83,22 @@ static void score(const fr_validation *v, select_fn select, const char *source,
 
 /* ---- widths of intervals ------------------------------------------------- */
 
-/* The distance of the measurement in half-widths of its side. */
+/* How far the measurement lies from the prediction, and the end of the
+ * interval on that side, both as logarithms of ratios: errors multiply. */
 static double in_half_widths(const fr_validation_row *row)
 {
-    double off_s = row->measured_s - row->predicted_s;
-    double half_s = off_s > 0 ? row->p95_s - row->predicted_s
-                              : row->predicted_s - row->p5_s;
-    return half_s > 0 ? fabs(off_s) / half_s : off_s == 0 ? 0 : INFINITY;
+    double off = log(row->measured_s / row->predicted_s);
+    double half = off > 0 ? log(row->p95_s / row->predicted_s)
+                          : log(row->predicted_s / row->p5_s);
+    return half > 0 ? fabs(off) / half : off == 0 ? 0 : INFINITY;
+}
+
+/* Relative half-width of the interval that is `scale` times as wide. */
+static double scaled_half_width(const fr_validation_row *row, double scale)
+{
+    return (pow(row->p95_s / row->predicted_s, scale) -
+            pow(row->p5_s / row->predicted_s, scale)) /
+           2;
 }
 
 /* The factor that makes 90 % of the rows not of `without` covered. */
@@ -127,7 +136,7 @@ static void score_widths(fr_validation *v, double *scratch)
         if (isnan(scale)) /* there is no other source */
             continue;
         n_covered += in_half_widths(row) <= scale;
-        scratch[n++] = scale * (row->p95_s - row->p5_s) / 2 / row->predicted_s;
+        scratch[n++] = scaled_half_width(row, scale);
     }
     v->coverage_90_scaled = n > 0 ? (double)n_covered / (double)n : NAN;
     v->half_width_median_scaled = fr_stats_median(scratch, n);

@@ -4,6 +4,7 @@
 
 #include "tests/check.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static fr_validation_row step_row(const char *source, double measured_s,
@@ -56,11 +57,14 @@ static void test_two_sources(void)
     CHECK_NEAR(v.step.coverage_90, 3.0 / 5, 1e-12);
     /* 0.5/11, 4/18, 0.2/4.8, 1/4.5, 0.1/4.1 */
     CHECK_NEAR(v.step.half_width_median, 0.5 / 11, 1e-12);
-    /* Without a: distances 4, 0.5 and 0: the 0.9 quantile is 0.8 of the way
-     * from 0.5 to 4. */
-    CHECK_NEAR(v.sources[0].interval_scale, 0.5 + 0.8 * 3.5, 1e-12);
-    /* Without b: 2 and 0.5. */
-    CHECK_NEAR(v.sources[1].interval_scale, 0.5 + 0.9 * 1.5, 1e-12);
+    /* Without a: b's distances and 0: the 0.9 quantile is 0.8 of the way from
+     * the second to the largest. */
+    double far = log(4.8 / 4) / log(4.8 / 4.6),
+           near = log(5 / 4.5) / log(5.5 / 4.5);
+    CHECK_NEAR(v.sources[0].interval_scale, near + 0.8 * (far - near), 1e-12);
+    far = log(11.0 / 10) / log(11 / 10.5);
+    near = log(20.0 / 18) / log(22.0 / 18);
+    CHECK_NEAR(v.sources[1].interval_scale, near + 0.9 * (far - near), 1e-12);
     CHECK_NEAR(v.coverage_90_scaled, 4.0 / 5, 1e-12);
     fr_validation_release(&v);
 }
