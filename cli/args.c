@@ -97,14 +97,29 @@ static fr_status set_value(fr_option option, const char *shown,
         if (fr_parse_bytes(text, &value.n_bytes, &why) != FR_OK)
             return fr_fail(err, FR_USAGE, "%s: %.400s", shown, why.text);
         break;
+    case FR_OPTION_REPEATED:
+        if (cli->n_repeats == FR_MAX_REPEATS)
+            return fr_fail(err, FR_USAGE, "%s is given more than %d times",
+                           shown, FR_MAX_REPEATS);
+        /* fall through */
     case FR_OPTION_TEXT:
     case FR_OPTION_PATH:
         if (text[0] == '\0')
             return fr_fail(err, FR_USAGE, "%s needs a value, not ''", shown);
         break;
     }
+    if (row->kind == FR_OPTION_REPEATED)
+        cli->repeats[cli->n_repeats++] = text;
     cli->option[option] = value;
     return FR_OK;
+}
+
+fr_status fr_cli_set(fr_cli *cli, fr_option option, const char *text,
+                     fr_err *err)
+{
+    char shown[80];
+    snprintf(shown, sizeof shown, "--%s", fr_options[option].name);
+    return set_value(option, shown, text, FR_SOURCE_FLAG, cli, err);
 }
 
 static int find_option(const fr_command *command, const char *name, size_t n)

@@ -15,7 +15,7 @@
 #include "core/err.h"
 
 #define FR_MAX_POSITIONAL 4
-#define FR_MAX_COMMAND_OPTIONS 56
+#define FR_MAX_REPEATS 16
 
 /* What a positional argument is: for completion. */
 typedef enum fr_positional_kind {
@@ -49,6 +49,8 @@ typedef struct fr_cli {
     fr_option_value option[FR_OPT_N];
     const char *positional[FR_MAX_POSITIONAL];
     int n_positional;
+    const char *repeats[FR_MAX_REPEATS]; /* values of the REPEATED option */
+    int n_repeats;
     int argc; /* as main got them: run starts itself again under mpirun */
     char **argv;
     FILE *out, *chatter;
@@ -100,6 +102,13 @@ bool fr_command_takes(const fr_command *command, fr_option option);
 FR_CHECKED fr_status fr_cli_parse(fr_cli *cli, int n_words, char **words,
                                   fr_err *err);
 
+/*
+ * Gives an option of the command another value, as if it had been on the
+ * command line: "--tp 8".  The text is borrowed.  FR_USAGE: it cannot be read.
+ */
+FR_CHECKED fr_status fr_cli_set(fr_cli *cli, fr_option option, const char *text,
+                                fr_err *err);
+
 /* Help of one command, or of the program (command NULL). */
 void fr_help_print(FILE *out, const fr_command *command);
 
@@ -116,6 +125,7 @@ FR_COMMAND_FUNCTION(calibrate);
 FR_COMMAND_FUNCTION(simulate);
 FR_COMMAND_FUNCTION(tune);
 FR_COMMAND_FUNCTION(run);
+FR_COMMAND_FUNCTION(sweep);
 FR_COMMAND_FUNCTION(explain);
 FR_COMMAND_FUNCTION(compare);
 FR_COMMAND_FUNCTION(flows);

@@ -31,6 +31,28 @@ static const fr_option simulate_options[] = {
 static const fr_option tune_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
     FR_OPT_ALLOW, FR_OPT_SEARCH, FR_OPT_JOBS,    FR_OPT_TOP,    FR_OPT_N};
+static const fr_option sweep_options[] = {PLAN_OPTIONS,
+                                          JOB_OPTIONS,
+                                          FR_OPT_PROFILE,
+                                          FR_OPT_VARY,
+                                          FR_OPT_FIXED,
+                                          FR_OPT_WEAK,
+                                          FR_OPT_KNEE,
+                                          FR_OPT_TRIALS,
+                                          FR_OPT_ALLOW,
+                                          FR_OPT_RANKS,
+                                          FR_OPT_GOAL,
+                                          FR_OPT_TOKENS,
+                                          FR_OPT_DEADLINE,
+                                          FR_OPT_MAX_COST,
+                                          FR_OPT_MAX_ENERGY,
+                                          FR_OPT_MAX_DEVICES,
+                                          FR_OPT_MIN_HEADROOM,
+                                          FR_OPT_CRITICAL_BATCH,
+                                          FR_OPT_SPOT,
+                                          FR_OPT_CSV,
+                                          FR_OPT_PLOT,
+                                          FR_OPT_N};
 static const fr_option run_options[] = {FR_OPT_DATA,
                                         FR_OPT_STEPS,
                                         FR_OPT_BACKEND,
@@ -108,6 +130,30 @@ const fr_command fr_commands[] = {
      "--pp 1\n"
      "  forerun tune gpt2-124m two-hosts-1gbit --allow lossy --top 5",
      fr_cmd_tune},
+    {"sweep",
+     "what-if: a table over numbers of nodes, GPUs, links, batches, prices",
+     "MODEL CLUSTER [PLAN]",
+     2,
+     3,
+     {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER, FR_POSITIONAL_FILE},
+     NULL,
+     sweep_options,
+     "Keys: cluster, node, nodes, gpu, gpus-per-node, nvlink, nics, nic, "
+     "nic-latency,\noversubscription, memory, memory-bandwidth, flops, price, "
+     "gpu-price, power, model,\nranks, and all options of the plan and the "
+     "job.  Several: every combination.\nEach point is tuned, or (--fixed) "
+     "simulated under the plan options.  What cannot\nbe is a row with the "
+     "reason.",
+     "  forerun sweep llama-3-8b p5.48xlarge:1 --vary nodes=1..16*2 --fixed "
+     "--zero 1 \\\n      --recompute full --global-batch 512 --seq 4096 "
+     "--plot\n"
+     "  forerun sweep llama-3-8b dgx-h100:2 --vary gpu=h100,h200,b200 --vary "
+     "nic=100Gb/s,400Gb/s \\\n      --global-batch 64 --seq 4096 --tp 1 "
+     "--pp 1\n"
+     "  forerun sweep llama-3-8b p5.48xlarge:8 --vary nodes=4,8,16,32 "
+     "--fixed --zero 1 \\\n      --global-batch 1024 --seq 8192 --tokens 1T "
+     "--goal deadline --deadline 60d",
+     fr_cmd_sweep},
     {"run",
      "train under a plan and compare with its prediction",
      "PLAN",

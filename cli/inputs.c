@@ -181,8 +181,7 @@ static int terminal_columns(void)
     return n < 40 ? 40 : n > 240 ? 240 : (int)n;
 }
 
-/* UTF-8 unless the locale says otherwise (LC_ALL=C). */
-static bool is_utf8_terminal(void)
+bool fr_is_utf8_terminal(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     for (int i = 0; i < 3; i++) {
@@ -198,7 +197,7 @@ fr_status fr_forecast_gantt(const fr_forecast *forecast, fr_buffer *out,
 {
     fr_gantt_options options = {.n_columns = terminal_columns(),
                                 .n_ranks_max = 16,
-                                .is_unicode = is_utf8_terminal(),
+                                .is_unicode = fr_is_utf8_terminal(),
                                 .step = 0};
     return fr_gantt_text(forecast->program, &forecast->timeline, &options, out,
                          err);

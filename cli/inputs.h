@@ -66,4 +66,7 @@ FR_CHECKED fr_status fr_forecast_write_trace(const fr_forecast *forecast,
 FR_CHECKED fr_status fr_forecast_gantt(const fr_forecast *forecast,
                                        fr_buffer *out, fr_err *err);
 
+/* UTF-8 unless the locale says otherwise (LC_ALL=C). */
+bool fr_is_utf8_terminal(void);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "plan/plan.h"
+#include "tuner/goal.h"
 #include "tuner/tune.h"
 
 const fr_option_row fr_options[FR_OPT_N] = {
@@ -20,7 +21,8 @@ const char *fr_option_group_title(fr_option_group group)
 {
     static const char *const titles[FR_GROUP_N] = {
         [FR_GROUP_INPUT] = "Input",   [FR_GROUP_MACHINE] = "Machine",
-        [FR_GROUP_SEARCH] = "Search", [FR_GROUP_PLAN] = "Plan",
+        [FR_GROUP_SEARCH] = "Search", [FR_GROUP_GOAL] = "Goal",
+        [FR_GROUP_PLAN] = "Plan",
         [FR_GROUP_JOB] = "Job",       [FR_GROUP_OUTPUT] = "Output",
         [FR_GROUP_COMMON] = "Common",
     };
@@ -119,4 +121,10 @@ const char *fr_choice_backend(int i)
 const char *fr_choice_search(int i)
 {
     return fr_search_name(i);
+}
+
+const char *fr_choice_goal(int i)
+{
+    const fr_goal_row *row = fr_goal_row_of((fr_goal_kind)i);
+    return row != NULL ? row->name : NULL;
 }

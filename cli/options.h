@@ -15,6 +15,7 @@ typedef enum fr_option_kind {
     FR_OPTION_REAL,  /* finite number in [min, max] */
     FR_OPTION_BYTES, /* "25MB" */
     FR_OPTION_TEXT,  /* checked by who uses it */
+    FR_OPTION_REPEATED, /* the same, and may be given several times */
     FR_OPTION_PATH,  /* completes to files */
     FR_OPTION_CHOICE /* one of a list of names */
 } fr_option_kind;
@@ -38,6 +39,7 @@ const char *fr_choice_precision(int i);
 const char *fr_choice_allow(int i);
 const char *fr_choice_backend(int i);
 const char *fr_choice_search(int i);
+const char *fr_choice_goal(int i);
 
 #define FR_BIG 1e15 /* "no upper limit" of a COUNT, exact in a double */
 
@@ -187,6 +189,37 @@ const char *fr_choice_search(int i);
       "how the space is walked")                                               \
     X(JOBS, "jobs", 'j', COUNT, "N", SEARCH, 0, 1, 4096,                       \
       "threads of the search; any number gives the same answer")               \
+    X(VARY, "vary", 0, REPEATED, "KEY=A,B,..", SEARCH, 0, 0, 0,                \
+      "values to try; several: every combination.  8..64*2 is 8,16,32,64, "    \
+      "x2 twice what the cluster has")                                         \
+    X(FIXED, "fixed", 0, FLAG, 0, SEARCH, 0, 0, 0,                             \
+      "keep the plan of the options; dp takes the devices that there are")     \
+    X(WEAK, "weak", 0, FLAG, 0, SEARCH, 0, 0, 0,                               \
+      "the global batch is that of the fewest devices and grows with them")    \
+    X(KNEE, "knee", 0, REAL, "SHARE", SEARCH, 0, 0, 1,                         \
+      "where devices add less than this of what the first do (0.5)")           \
+    X(TRIALS, "jobs", 0, COUNT, "N", SEARCH, 0, 1, 1000000,                    \
+      "N independent trials: side by side on parts of the cluster, or one "    \
+      "after the other on all of it?")                                         \
+    X(GOAL, "goal", 0, CHOICE, "NAME", GOAL, fr_choice_goal, 0, 0,             \
+      "what is best")                                                          \
+    X(TOKENS, "tokens", 0, TEXT, "N", GOAL, 0, 0, 0,                           \
+      "of the whole run: 15e12, 300B; default: --steps")                       \
+    X(DEADLINE, "deadline", 0, TEXT, "TIME", GOAL, 0, 0, 0,                    \
+      "the run has to end in: 30d, 36h")                                       \
+    X(MAX_COST, "max-cost", 0, REAL, "USD", GOAL, 0, 0, FR_BIG,                \
+      "the run may cost")                                                      \
+    X(MAX_ENERGY, "max-energy", 0, REAL, "KWH", GOAL, 0, 0, FR_BIG,            \
+      "the run may take")                                                      \
+    X(MAX_DEVICES, "max-devices", 0, COUNT, "N", GOAL, 0, 1, FR_BIG,           \
+      "the run may have")                                                      \
+    X(MIN_HEADROOM, "min-headroom", 0, REAL, "SHARE", GOAL, 0, 0, 1,           \
+      "of the memory stays free")                                              \
+    X(CRITICAL_BATCH, "critical-batch", 0, TEXT, "TOKENS", GOAL, 0, 0, 0,      \
+      "larger batches take more tokens: 1 + batch / critical batch times")     \
+    X(SPOT, "spot", 0, FLAG, 0, GOAL, 0, 0, 0, "at spot prices")               \
+    X(CSV, "csv", 0, FLAG, 0, OUTPUT, 0, 0, 0, "print a CSV table")            \
+    X(PLOT, "plot", 0, FLAG, 0, OUTPUT, 0, 0, 0, "draw the scaling curves")    \
     X(SOURCE, "source", 0, TEXT, "NAME", INPUT, 0, 0, 0,                       \
       "only rows whose source has NAME in it")                                 \
     X(MAX_RANKS, "max-ranks", 0, COUNT, "N", INPUT, 0, 1, 1 << 20,             \
@@ -211,6 +244,7 @@ typedef enum fr_option_group {
     FR_GROUP_INPUT,
     FR_GROUP_MACHINE,
     FR_GROUP_SEARCH,
+    FR_GROUP_GOAL,
     FR_GROUP_PLAN,
     FR_GROUP_JOB,
     FR_GROUP_OUTPUT,

@@ -32,6 +32,24 @@ static void default_device(const fr_device_type *device, fr_plan *plan)
                                 : FR_DTYPE_F32;
 }
 
+fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
+                              const fr_cluster *cluster, fr_plan_choice *choice,
+                              fr_err *err)
+{
+    FR_TRY(fr_cli_make_job(cli, &choice->model, &choice->job, err));
+    fr_plan_init(&choice->plan);
+    default_device(fr_cluster_device(cluster, 0), &choice->plan);
+    if (plan_path != NULL) {
+        FR_TRY(take_file(plan_path, choice, err));
+        FR_TRY(fr_cli_apply_job(cli, &choice->job, err));
+    }
+    FR_TRY(fr_cli_apply_plan(cli, &choice->plan, &choice->pins, err));
+    if (plan_path == NULL && !fr_cli_has(cli, FR_OPT_THREADS))
+        choice->plan.n_threads =
+            fr_cli_default_threads(cluster, fr_plan_world(&choice->plan));
+    return FR_OK;
+}
+
 fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
                               const char *plan_path, const fr_inputs *inputs,
                               fr_plan_choice *out, fr_err *err)
@@ -39,18 +57,7 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
     memset(out, 0, sizeof *out);
     FR_TRY(fr_as_input(fr_model_load(model, &out->model, err), err));
     out->has_model = true;
-    FR_TRY(fr_cli_make_job(cli, &out->model, &out->job, err));
-    fr_plan_init(&out->plan);
-    default_device(fr_cluster_device(&inputs->cluster, 0), &out->plan);
-    if (plan_path != NULL) {
-        FR_TRY(take_file(plan_path, out, err));
-        FR_TRY(fr_cli_apply_job(cli, &out->job, err));
-    }
-    FR_TRY(fr_cli_apply_plan(cli, &out->plan, &out->pins, err));
-    if (plan_path == NULL && !fr_cli_has(cli, FR_OPT_THREADS))
-        out->plan.n_threads =
-            fr_cli_default_threads(&inputs->cluster, fr_plan_world(&out->plan));
-    return FR_OK;
+    return fr_plan_choice_make(cli, plan_path, &inputs->cluster, out, err);
 }
 
 void fr_plan_choice_release(fr_plan_choice *choice)

@@ -28,6 +28,12 @@ FR_CHECKED fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
                                          fr_plan_choice *out, fr_err *err);
 void fr_plan_choice_release(fr_plan_choice *choice);
 
+/* Job and plan alone, for choice->model on a cluster. */
+FR_CHECKED fr_status fr_plan_choice_make(const fr_cli *cli,
+                                         const char *plan_path,
+                                         const fr_cluster *cluster,
+                                         fr_plan_choice *choice, fr_err *err);
+
 /* Writes a plan file that can be run; `cluster`: as the user named it. */
 FR_CHECKED fr_status fr_plan_choice_save(const fr_plan_choice *choice,
                                          const fr_inputs *inputs,

@@ -9,7 +9,7 @@
 #include "core/arena.h"
 #include "core/buffer.h"
 
-#define FR_TABLE_COLUMNS 12
+#define FR_TABLE_COLUMNS 24
 
 typedef struct fr_table {
     fr_arena arena;

@@ -1,0 +1,100 @@
+/* cmd_sweep.c: what-if: many points, one table. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/goal_options.h"
+#include "cli/inputs.h"
+#include "cli/sweep_points.h"
+#include "core/text.h"
+#include "report/sweep_report.h"
+
+static fr_status print_answer(const fr_cli *cli, const fr_sweep *sweep,
+                              fr_err *err)
+{
+    if (fr_cli_on(cli, FR_OPT_JSON)) {
+        fr_answer answer;
+        fr_json_writer *json = fr_answer_begin(&answer, "forerun.sweep/1");
+        fr_json_put_string(json, "model", cli->positional[0]);
+        fr_json_put_string(json, "cluster", cli->positional[1]);
+        fr_report_sweep_json(sweep, json);
+        return fr_answer_print(&answer, cli, err);
+    }
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_status status = fr_cli_on(cli, FR_OPT_CSV)
+                           ? fr_report_sweep_csv(sweep, &text, err)
+                           : fr_report_sweep_text(sweep, &text, err);
+    if (status == FR_OK && fr_cli_on(cli, FR_OPT_PLOT))
+        status = fr_report_sweep_plot(sweep, fr_is_utf8_terminal(), &text, err);
+    if (status == FR_OK)
+        return fr_answer_text(&text, cli, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+static fr_status check_options(const fr_cli *cli, fr_err *err)
+{
+    if (cli->n_repeats == 0)
+        return fr_fail(err, FR_USAGE,
+                       "what is to vary?  Such as --vary nodes=8..64*2; keys: "
+                       "nodes, gpu, nic, nvlink, price, and all options of "
+                       "the plan and the job");
+    if (fr_cli_on(cli, FR_OPT_CSV) &&
+        (fr_cli_on(cli, FR_OPT_JSON) || fr_cli_on(cli, FR_OPT_PLOT)))
+        return fr_fail(err, FR_USAGE, "--csv or %s, not both",
+                       fr_cli_on(cli, FR_OPT_JSON) ? "--json" : "--plot");
+    return FR_OK;
+}
+
+static void name_goal(const fr_cli *cli, const fr_goal *goal, fr_sweep *sweep)
+{
+    const fr_goal_row *row = fr_goal_row_of(goal->kind);
+    if (!fr_cli_has(cli, FR_OPT_GOAL))
+        return;
+    fr_text_copy_cut(sweep->goal, sizeof sweep->goal, row->name);
+    fr_text_copy_cut(sweep->goal_unit, sizeof sweep->goal_unit, row->unit);
+    fr_text_copy_cut(sweep->goal_summary, sizeof sweep->goal_summary,
+                     row->summary);
+}
+
+static fr_status run_points(const fr_cli *cli, const fr_goal *goal,
+                            fr_sweep_points *points, fr_err *err)
+{
+    fr_log log;
+    fr_log_init_stream(&log, cli->chatter);
+    fr_sweep_options options = {
+        .is_fixed = fr_cli_on(cli, FR_OPT_FIXED),
+        .is_weak = fr_cli_on(cli, FR_OPT_WEAK),
+        .goal = goal,
+        .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
+    };
+    name_goal(cli, goal, &points->sweep);
+    if (fr_cli_has(cli, FR_OPT_KNEE))
+        points->sweep.knee_frac = cli->option[FR_OPT_KNEE].real;
+    return fr_sweep_run(points->cases, &options, &points->sweep, err);
+}
+
+FR_COMMAND_FUNCTION(sweep)
+{
+    fr_inputs inputs = {0};
+    fr_sweep_points points = {0};
+    fr_goal goal;
+    fr_status status;
+    FR_TRY(check_options(cli, err));
+    FR_TRY(fr_cli_make_goal(cli, &goal, err));
+    FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
+                out_inputs);
+    FR_TRY_GOTO(status, fr_sweep_points_make(cli, &inputs, &points, err),
+                out_inputs);
+    FR_TRY_GOTO(status, run_points(cli, &goal, &points, err), out_inputs);
+    FR_TRY_GOTO(status, print_answer(cli, &points.sweep, err), out_inputs);
+    if (points.sweep.n_feasible == 0)
+        status = fr_fail(err, FR_INFEASIBLE, "no point is possible: %s",
+                         points.sweep.points[0].why);
+out_inputs:
+    fr_sweep_points_release(&points);
+    fr_inputs_release(&inputs);
+    return status;
+}

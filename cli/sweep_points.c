@@ -1,0 +1,408 @@
+/* sweep_points.c: keys and values -> clusters, jobs and plans. */
+#include "cli/sweep_points.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/plan_choice.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "spec/cluster_knobs.h"
+
+enum { MOST_POINTS = 20000, MOST_STEPS = 10000 };
+
+/* ---- keys ----------------------------------------------------------------- */
+
+typedef enum key_kind { KEY_NONE, KEY_MODEL, KEY_KNOB, KEY_OPTION } key_kind;
+
+typedef struct key {
+    key_kind kind;
+    int index; /* of the knob or the option */
+} key;
+
+static bool is_key_option(int i)
+{
+    fr_option_group group = fr_options[i].group;
+    return (group == FR_GROUP_PLAN || group == FR_GROUP_JOB ||
+            i == FR_OPT_RANKS) &&
+           fr_command_takes(fr_command_find("sweep"), (fr_option)i);
+}
+
+static key find_key(const char *name)
+{
+    int i = fr_cluster_knob_find(name);
+    if (strcmp(name, "model") == 0)
+        return (key){KEY_MODEL, 0};
+    if (i >= 0)
+        return (key){KEY_KNOB, i};
+    for (i = 0; i < FR_OPT_N; i++)
+        if (is_key_option(i) && strcmp(fr_options[i].name, name) == 0)
+            return (key){KEY_OPTION, i};
+    return (key){KEY_NONE, 0};
+}
+
+const char *fr_sweep_key_name(int i)
+{
+    if (i == 0)
+        return "model";
+    i--;
+    for (int k = 0; fr_cluster_knob_at(k) != NULL; k++)
+        if (i-- == 0)
+            return fr_cluster_knob_at(k)->name;
+    for (int k = 0; k < FR_OPT_N; k++)
+        if (is_key_option(k) && i-- == 0)
+            return fr_options[k].name;
+    return NULL;
+}
+
+static fr_status fail_unknown(const char *name, fr_err *err)
+{
+    enum { MANY = 128 };
+    const char *names[MANY];
+    size_t n = 0;
+    while (n < MANY && (names[n] = fr_sweep_key_name((int)n)) != NULL)
+        n++;
+    const char *near = fr_text_nearest(name, names, n);
+    return fr_fail(err, FR_USAGE,
+                   "--vary %.80s: there is no such key%s%s%s; it is one of the "
+                   "cluster (nodes, gpu, nic, price ...) or an option of the "
+                   "plan or the job",
+                   name, near != NULL ? "; did you mean '" : "",
+                   near != NULL ? near : "", near != NULL ? "'?" : "");
+}
+
+/* ---- values --------------------------------------------------------------- */
+
+/* "8", "x2", "200Gb/s": a number with what stands around it. */
+typedef struct number {
+    bool is_factor;
+    double value;
+    char unit[16];
+} number;
+
+static bool read_number(const char *text, size_t n, number *out)
+{
+    char copy[FR_SWEEP_VALUE], *end;
+    if (n == 0 || n >= sizeof copy)
+        return false;
+    memcpy(copy, text, n);
+    copy[n] = '\0';
+    out->is_factor = copy[0] == 'x';
+    const char *digits = copy + out->is_factor;
+    if (digits[0] < '0' || digits[0] > '9')
+        return false;
+    out->value = strtod(digits, &end);
+    return isfinite(out->value) &&
+           fr_text_copy(out->unit, sizeof out->unit, end);
+}
+
+/* From `low` to `high`, each step times or plus. */
+static fr_status add_range(const char *text, const number *low,
+                           const number *high, bool is_product, double step,
+                           fr_sweep *sweep, fr_err *err)
+{
+    double value = low->value, most = high->value * (1 + 1e-9);
+    if (!(step > (is_product ? 1 : 0)))
+        return fr_fail(err, FR_USAGE, "%s: %s does not get on", text,
+                       is_product ? "a product" : "a step");
+    if (!(low->value > 0 || !is_product) || high->value < low->value)
+        return fr_fail(err, FR_USAGE, "%s: no number lies in it", text);
+    for (int i = 0; value <= most; i++) {
+        char shown[FR_SWEEP_VALUE];
+        if (i == MOST_STEPS)
+            return fr_fail(err, FR_USAGE, "%s: more than %d values", text,
+                           MOST_STEPS);
+        snprintf(shown, sizeof shown, "%s%.12g%s", high->is_factor ? "x" : "",
+                 value, high->unit);
+        FR_TRY(fr_sweep_add_value(sweep, shown, err));
+        value = is_product ? value * step : low->value + (i + 1) * step;
+    }
+    return FR_OK;
+}
+
+fr_status fr_sweep_read_value(const char *text, fr_sweep *sweep, fr_err *err)
+{
+    number low, high;
+    const char *dots = strstr(text, "..");
+    if (dots == NULL || !read_number(text, (size_t)(dots - text), &low))
+        return fr_sweep_add_value(sweep, text, err);
+    const char *to = dots + 2, *how = strpbrk(to, "*+");
+    double step = 1;
+    fr_err why;
+    if (!read_number(to, how != NULL ? (size_t)(how - to) : strlen(to), &high))
+        return fr_fail(err, FR_USAGE, "%.80s: where does it end?", text);
+    if (low.unit[0] != '\0' && strcmp(low.unit, high.unit) != 0)
+        return fr_fail(err, FR_USAGE, "%.80s: both ends in one unit", text);
+    if (low.is_factor != high.is_factor)
+        return fr_fail(err, FR_USAGE, "%.80s: is it a multiple or not?", text);
+    if (how == NULL && (low.unit[0] != '\0' || high.unit[0] != '\0' ||
+                        low.value != floor(low.value)))
+        return fr_fail(err, FR_USAGE,
+                       "%.80s: in what steps?  Such as %.40s*2 or +1", text,
+                       text);
+    if (how != NULL && fr_parse_double(how + 1, &step, &why) != FR_OK)
+        return fr_fail(err, FR_USAGE, "%.80s: '%.40s' is no step", text, how);
+    return add_range(text, &low, &high, how != NULL && *how == '*', step, sweep,
+                     err);
+}
+
+/* Each value of an option must be one: told before anything is simulated. */
+static fr_status check_option_values(const fr_cli *cli, const fr_sweep *sweep,
+                                     int option, fr_err *err)
+{
+    const fr_sweep_key *last = &sweep->keys[sweep->n_keys - 1];
+    for (size_t i = 0; i < last->n_values; i++) {
+        fr_cli tried = *cli;
+        FR_TRY(fr_cli_set(&tried, (fr_option)option, last->values[i], err));
+    }
+    return FR_OK;
+}
+
+/* "KEY=A,B"; lists of values that hold commas are separated by ';'. */
+static fr_status read_key(const fr_cli *cli, char *text, fr_sweep *sweep,
+                          fr_err *err)
+{
+    char *values = strchr(text, '=');
+    if (values == NULL || values == text || values[1] == '\0')
+        return fr_fail(err, FR_USAGE,
+                       "--vary %.80s: give a key and its values, such as "
+                       "nodes=8,16,32",
+                       text);
+    *values++ = '\0';
+    key found = find_key(text);
+    if (found.kind == KEY_NONE)
+        return fail_unknown(text, err);
+    if (found.kind == KEY_OPTION &&
+        cli->option[found.index].source == FR_SOURCE_FLAG)
+        return fr_fail(err, FR_USAGE, "--%s is given, and varied", text);
+    FR_TRY(fr_sweep_add_key(sweep, text, err));
+    char separator = strchr(values, ';') != NULL ? ';' : ',';
+    while (values != NULL) {
+        char *next = strchr(values, separator);
+        if (next != NULL)
+            *next++ = '\0';
+        if (values[0] != '\0')
+            FR_TRY(fr_sweep_read_value(values, sweep, err));
+        else if (separator == ',')
+            return fr_fail(err, FR_USAGE, "--vary %s: an empty value", text);
+        values = next;
+    }
+    if (sweep->keys[sweep->n_keys - 1].n_values == 0)
+        return fr_fail(err, FR_USAGE, "--vary %s: no value", text);
+    if (found.kind == KEY_OPTION)
+        return check_option_values(cli, sweep, found.index, err);
+    return FR_OK;
+}
+
+/* One --vary may hold several keys, with blanks between them. */
+static fr_status read_keys(const fr_cli *cli, const char *text, fr_sweep *sweep,
+                           fr_err *err)
+{
+    char *copy = strdup(text), *rest = NULL;
+    fr_status status = FR_OK;
+    if (copy == NULL)
+        return fr_fail_no_memory(err);
+    for (char *word = strtok_r(copy, " \t\n", &rest);
+         word != NULL && status == FR_OK; word = strtok_r(NULL, " \t\n", &rest))
+        status = read_key(cli, word, sweep, err);
+    free(copy);
+    return status;
+}
+
+/* The curve runs along the first of these that is varied. */
+static int find_scale_key(const fr_sweep *sweep)
+{
+    static const char *const names[] = {"nodes", "ranks", "gpus-per-node",
+                                        "dp"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        int k = fr_sweep_find_key(sweep, names[i]);
+        if (k >= 0 && sweep->keys[k].n_values > 1)
+            return k;
+    }
+    return -1;
+}
+
+/* ---- models and clusters -------------------------------------------------- */
+
+static fr_status load_models(const fr_cli *cli, fr_sweep_points *out,
+                             fr_err *err)
+{
+    int k = fr_sweep_find_key(&out->sweep, "model");
+    size_t n = k >= 0 ? out->sweep.keys[k].n_values : 1;
+    out->models = calloc(n, sizeof *out->models);
+    if (out->models == NULL)
+        return fr_fail_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const char *name =
+            k >= 0 ? out->sweep.keys[k].values[i] : cli->positional[0];
+        FR_TRY(fr_as_input(fr_model_load(name, &out->models[i], err), err));
+        out->n_models++;
+        out->sweep.has_tokens &= out->models[i].kind != FR_MODEL_LAYERS;
+    }
+    return FR_OK;
+}
+
+static bool is_knob(const fr_sweep *sweep, int i_key)
+{
+    return find_key(sweep->keys[i_key].name).kind == KEY_KNOB;
+}
+
+static size_t count_variants(const fr_sweep *sweep)
+{
+    size_t n = 1;
+    for (int k = 0; k < sweep->n_keys; k++)
+        n *= is_knob(sweep, k) ? sweep->keys[k].n_values : 1;
+    return n;
+}
+
+/* Which variant a point has: its knobs alone, the last fastest. */
+static size_t variant_of(const fr_sweep *sweep, size_t point)
+{
+    size_t variant = 0;
+    for (int k = 0; k < sweep->n_keys; k++)
+        if (is_knob(sweep, k))
+            variant = variant * sweep->keys[k].n_values +
+                      fr_sweep_value_of(sweep, point, k);
+    return variant;
+}
+
+/* Knobs in the order of their table: another cluster before its NICs. */
+static fr_status turn_knobs(const fr_sweep *sweep, size_t point,
+                            fr_cluster *cluster, fr_err *err)
+{
+    const fr_cluster_knob *knob;
+    for (int i = 0; (knob = fr_cluster_knob_at(i)) != NULL; i++) {
+        int k = fr_sweep_find_key(sweep, knob->name);
+        if (k < 0)
+            continue;
+        const char *text = fr_sweep_text_of(sweep, point, k);
+        fr_status status = fr_cluster_knob_turn(knob, cluster, text, err);
+        /* A name that is none is a mistake, not a point. */
+        if (status == FR_INPUT && knob->swap != NULL)
+            return fr_fail(err, FR_USAGE, "--vary %s=%s: %.400s", knob->name,
+                           text, err->text);
+        if (status != FR_OK)
+            return fr_as_input(status, err);
+    }
+    return FR_OK;
+}
+
+static fr_status make_variant(const fr_sweep *sweep, size_t point,
+                              const fr_inputs *inputs, fr_sweep_variant *out,
+                              fr_err *err)
+{
+    fr_err why = {FR_OK, ""};
+    FR_TRY(fr_cluster_copy(&inputs->cluster, &out->cluster, err));
+    fr_status status = turn_knobs(sweep, point, &out->cluster, &why);
+    if (status == FR_OK)
+        return fr_cost_model_create(
+            inputs->has_profile ? &inputs->profile : NULL, &out->cluster,
+            &out->costs, err);
+    if (status != FR_INPUT)
+        return fr_fail(err, status, "%s", why.text);
+    fr_text_copy_cut(out->why, sizeof out->why, why.text);
+    return FR_OK;
+}
+
+static fr_status make_variants(const fr_inputs *inputs, fr_sweep_points *out,
+                               fr_err *err)
+{
+    size_t n = count_variants(&out->sweep);
+    out->variants = calloc(n, sizeof *out->variants);
+    if (out->variants == NULL)
+        return fr_fail_no_memory(err);
+    out->n_variants = n;
+    /* Of each the first point that has it. */
+    for (size_t i = 0, n_made = 0; i < out->sweep.n_points; i++) {
+        size_t v = variant_of(&out->sweep, i);
+        if (out->variants[v].cluster.n_groups > 0 ||
+            out->variants[v].why[0] != '\0')
+            continue;
+        FR_TRY(make_variant(&out->sweep, i, inputs, &out->variants[v], err));
+        if (++n_made == n)
+            break;
+    }
+    return FR_OK;
+}
+
+/* ---- cases ---------------------------------------------------------------- */
+
+static fr_status set_options(const fr_sweep *sweep, size_t point, fr_cli *cli,
+                             fr_err *err)
+{
+    for (int k = 0; k < sweep->n_keys; k++) {
+        key found = find_key(sweep->keys[k].name);
+        if (found.kind == KEY_OPTION)
+            FR_TRY(fr_cli_set(cli, (fr_option)found.index,
+                              fr_sweep_text_of(sweep, point, k), err));
+    }
+    return FR_OK;
+}
+
+static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
+                           fr_err *err)
+{
+    fr_cli varied = *cli;
+    fr_plan_choice choice;
+    const fr_sweep *sweep = &points->sweep;
+    fr_sweep_variant *variant = &points->variants[variant_of(sweep, i)];
+    fr_sweep_case *out = &points->cases[i];
+    int k = fr_sweep_find_key(sweep, "model");
+    out->model = &points->models[k >= 0 ? fr_sweep_value_of(sweep, i, k) : 0];
+    out->cluster = &variant->cluster;
+    out->costs = variant->costs;
+    fr_job_init(&out->job);
+    fr_plan_init(&out->plan);
+    if (variant->costs == NULL) {
+        out->why = variant->why;
+        return FR_OK;
+    }
+    FR_TRY(set_options(sweep, i, &varied, err));
+    memset(&choice, 0, sizeof choice);
+    choice.model = *out->model;
+    FR_TRY(fr_plan_choice_make(&varied,
+                               cli->n_positional > 2 ? cli->positional[2]
+                                                     : NULL,
+                               out->cluster, &choice, err));
+    out->job = choice.job;
+    out->plan = choice.plan;
+    out->pins = choice.pins;
+    out->n_ranks = varied.option[FR_OPT_RANKS].count;
+    out->allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW);
+    return FR_OK;
+}
+
+fr_status fr_sweep_points_make(const fr_cli *cli, const fr_inputs *inputs,
+                               fr_sweep_points *out, fr_err *err)
+{
+    memset(out, 0, sizeof *out);
+    fr_sweep_init(&out->sweep);
+    for (int i = 0; i < cli->n_repeats; i++)
+        FR_TRY(read_keys(cli, cli->repeats[i], &out->sweep, err));
+    FR_TRY(fr_sweep_make_points(&out->sweep, MOST_POINTS, err));
+    out->sweep.i_scale_key = find_scale_key(&out->sweep);
+    FR_TRY(load_models(cli, out, err));
+    FR_TRY(make_variants(inputs, out, err));
+    out->cases = calloc(out->sweep.n_points, sizeof *out->cases);
+    if (out->cases == NULL)
+        return fr_fail_no_memory(err);
+    for (size_t i = 0; i < out->sweep.n_points; i++)
+        FR_TRY(make_case(cli, out, i, err));
+    return FR_OK;
+}
+
+void fr_sweep_points_release(fr_sweep_points *points)
+{
+    for (size_t i = 0; i < points->n_models; i++)
+        fr_model_release(&points->models[i]);
+    for (size_t i = 0; i < points->n_variants; i++) {
+        fr_cost_model_destroy(points->variants[i].costs);
+        fr_cluster_release(&points->variants[i].cluster);
+    }
+    free(points->models);
+    free(points->variants);
+    free(points->cases);
+    fr_sweep_release(&points->sweep);
+}

@@ -1,0 +1,47 @@
+/*
+ * sweep_points.h: --vary KEY=A,B,... as the cases of a sweep.  A key is a
+ * knob of the cluster (spec/cluster_knobs.h), an option of the plan or the
+ * job (options.h), "model" or "ranks".
+ */
+#ifndef FR_CLI_SWEEP_POINTS_H
+#define FR_CLI_SWEEP_POINTS_H
+
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "tuner/run_sweep.h"
+
+/* A cluster with some knobs turned. */
+typedef struct fr_sweep_variant {
+    fr_cluster cluster;
+    fr_cost_model *costs; /* NULL: it cannot be so */
+    char why[200];
+} fr_sweep_variant;
+
+typedef struct fr_sweep_points {
+    fr_sweep sweep;
+    fr_model *models;           /* one, or one for each value of "model" */
+    size_t n_models;
+    fr_sweep_variant *variants; /* one for each choice of all knobs */
+    size_t n_variants;
+    fr_sweep_case *cases; /* [sweep.n_points] */
+} fr_sweep_points;
+
+/*
+ * Reads cli->repeats and makes keys, points and cases; the model is
+ * positional 0, a plan file positional 2.  Everything is owned, inputs are
+ * borrowed; fr_sweep_points_release() frees, also after a failure.  FR_USAGE:
+ * a key or a value that cannot be.
+ */
+FR_CHECKED fr_status fr_sweep_points_make(const fr_cli *cli,
+                                          const fr_inputs *inputs,
+                                          fr_sweep_points *out, fr_err *err);
+void fr_sweep_points_release(fr_sweep_points *points);
+
+/* Appends the values of "8..64*2", "1..4" or "200Gb/s" to the last key. */
+FR_CHECKED fr_status fr_sweep_read_value(const char *text, fr_sweep *sweep,
+                                         fr_err *err);
+
+/* Name i of all keys, NULL past the last. */
+const char *fr_sweep_key_name(int i);
+
+#endif
