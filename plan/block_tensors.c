@@ -81,13 +81,14 @@ static void add_cut(fr_tensor_marks *marks, uint64_t at)
 }
 
 /* Where a call points into the block with one of its spaces. */
-static void cut_block(fr_tensor_marks *marks, const fr_call *call,
+static void cut_block(fr_tensor_marks *marks, const fr_class *klass,
                       const fr_block *block, int i_space)
 {
+    const fr_call *call = &klass->calls[block->first_call];
     size_t list = (size_t)call->i_segment * N_SPACES + (size_t)i_space;
     uint32_t i = marks->first[list], end = marks->first[list + 1];
     const uint64_t *offsets = marks->offsets.items;
-    uint64_t base = call->base_bytes[spaces[i_space]];
+    uint64_t base = fr_call_base_bytes(klass, call, spaces[i_space]);
     uint64_t begin = block->offset_bytes;
     if (i == end || base + offsets[end - 1] < begin)
         return;
@@ -113,7 +114,7 @@ size_t fr_block_tensors(fr_tensor_marks *marks, const fr_class *klass,
         return 0;
     marks->cuts.items[marks->cuts.n++] = 0;
     for (int i = 0; call != NULL && i < N_SPACES; i++)
-        cut_block(marks, call, block, i);
+        cut_block(marks, klass, block, i);
     marks->cuts.items[marks->cuts.n] = block->n_bytes;
     return marks->cuts.n;
 }

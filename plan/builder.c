@@ -423,22 +423,28 @@ static uint32_t merge_blocks(const fr_builder *builder, fr_block *out)
     return n;
 }
 
-/* *out is zero. */
+/* Writes the call, and its bases behind those that there are. */
 static void write_call(const fr_builder *builder, const builder_call *call,
-                       fr_call *out)
+                       fr_call *out, fr_class *klass)
 {
-    out->i_segment = call->i_segment;
-    out->layer = call->layer;
-    out->micro_batch = call->micro_batch;
-    out->chunk = call->chunk;
-    out->first_dep = call->first_dep;
-    out->n_deps = call->n_deps;
+    uint64_t base[FR_SPACE_N];
+    *out = (fr_call){.i_segment = call->i_segment,
+                     .layer = call->layer,
+                     .micro_batch = call->micro_batch,
+                     .chunk = call->chunk,
+                     .first_dep = call->first_dep,
+                     .n_deps = call->n_deps,
+                     .first_base = klass->n_bases};
     for (uint32_t u = 0; u < call->n_uses; u++) {
         builder_use use = builder->uses.items[call->first_use + u];
-        if (use.space != FR_SPACE_NONE)
-            out->base_bytes[use.space] =
-                builder->blocks.items[use.block].offset_bytes;
+        if (use.space == FR_SPACE_NONE)
+            continue;
+        base[use.space] = builder->blocks.items[use.block].offset_bytes;
+        out->spaces |= 1u << use.space;
     }
+    for (int space = 0; out->spaces >> space != 0; space++)
+        if (out->spaces >> space & 1)
+            klass->bases[klass->n_bases++] = base[space];
 }
 
 fr_status fr_builder_finish(fr_builder *builder, fr_class *out, fr_err *err)
@@ -447,25 +453,28 @@ fr_status fr_builder_finish(fr_builder *builder, fr_class *out, fr_err *err)
         return fr_fail_no_memory(err);
     FR_TRY(place_blocks(builder, err));
     FR_TRY(order_calls(builder, err));
-    fr_call *calls = calloc(builder->calls.n + 1, sizeof *calls);
-    uint32_t *deps = calloc(builder->deps.n + 1, sizeof *deps);
-    fr_block *blocks = calloc(builder->blocks.n + 1, sizeof *blocks);
-    if (!calls || !deps || !blocks) {
-        free(calls);
-        free(deps);
-        free(blocks);
+    fr_class made = *out;
+    made.calls = malloc((builder->calls.n + 1) * sizeof *made.calls);
+    made.deps = malloc((builder->deps.n + 1) * sizeof *made.deps);
+    made.bases = malloc((builder->uses.n + 1) * sizeof *made.bases);
+    made.blocks = malloc((builder->blocks.n + 1) * sizeof *made.blocks);
+    if (!made.calls || !made.deps || !made.bases || !made.blocks) {
+        free(made.calls);
+        free(made.deps);
+        free(made.bases);
+        free(made.blocks);
         return fr_fail_no_memory(err);
     }
+    made.n_bases = 0;
     for (size_t i = 0; i < builder->calls.n; i++)
-        write_call(builder, &builder->calls.items[i], &calls[i]);
+        write_call(builder, &builder->calls.items[i], &made.calls[i], &made);
     if (builder->deps.n)
-        memcpy(deps, builder->deps.items, builder->deps.n * sizeof *deps);
-    out->calls = calls;
-    out->n_calls = (uint32_t)builder->calls.n;
-    out->deps = deps;
-    out->n_deps = (uint32_t)builder->deps.n;
-    out->blocks = blocks;
-    out->n_blocks = merge_blocks(builder, blocks);
-    out->slab_bytes = builder->slab_bytes;
+        memcpy(made.deps, builder->deps.items,
+               builder->deps.n * sizeof *made.deps);
+    made.n_calls = (uint32_t)builder->calls.n;
+    made.n_deps = (uint32_t)builder->deps.n;
+    made.n_blocks = merge_blocks(builder, made.blocks);
+    made.slab_bytes = builder->slab_bytes;
+    *out = made;
     return FR_OK;
 }

@@ -14,6 +14,7 @@ void fr_program_destroy(fr_program *program)
         fr_class *klass = &program->classes[i];
         free(klass->calls);
         free(klass->deps);
+        free(klass->bases);
         free(klass->blocks);
         free(klass->tensors);
     }
@@ -22,6 +23,16 @@ void fr_program_destroy(fr_program *program)
     free(program->instrs);
     free(program->model.layers);
     free(program);
+}
+
+uint64_t fr_call_base_bytes(const fr_class *klass, const fr_call *call,
+                            int space)
+{
+    uint32_t bit = 1u << space;
+    if (!(call->spaces & bit))
+        return 0;
+    return klass->bases[call->first_base +
+                        (uint32_t)__builtin_popcount(call->spaces & (bit - 1))];
 }
 
 const fr_class *fr_program_class(const fr_program *program, int64_t rank)
