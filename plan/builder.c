@@ -27,14 +27,16 @@ typedef struct builder_block {
 
 typedef struct builder_use {
     uint32_t block;
-    char access;
+    uint8_t space; /* whose base it is; NONE: it is used alone */
+    char access;   /* 0: it is a base alone */
 } builder_use;
 
 typedef struct builder_call {
-    fr_call call;
-    fr_lane lane;
+    uint32_t i_segment;
+    int32_t layer, micro_batch, chunk;
     uint32_t first_use, n_uses;
-    uint32_t base[FR_SPACE_N]; /* blocks */
+    uint32_t first_dep, n_deps;
+    fr_lane lane;
 } builder_call;
 
 /* Memory that has been used and is dead: who used it last. */
@@ -49,7 +51,7 @@ struct fr_builder {
     fr_vec(builder_use) uses;
     fr_vec(dead_range) dead; /* ascending, disjoint */
     fr_vec(uint32_t) deps;
-    lane_marks *clocks; /* per call: what is done once it is done */
+    fr_vec(lane_marks) clocks; /* [calls + 1]: what is done once it is done */
     uint64_t slab_bytes;
     bool is_next_page_aligned, is_out_of_memory;
 };
@@ -72,8 +74,16 @@ void fr_builder_destroy(fr_builder *builder)
     fr_vec_release(&builder->uses);
     fr_vec_release(&builder->dead);
     fr_vec_release(&builder->deps);
-    free(builder->clocks);
+    fr_vec_release(&builder->clocks);
     free(builder);
+}
+
+void fr_builder_reset(fr_builder *builder)
+{
+    builder->blocks.n = builder->calls.n = builder->uses.n = 0;
+    builder->dead.n = builder->deps.n = builder->clocks.n = 0;
+    builder->slab_bytes = 0;
+    builder->is_next_page_aligned = builder->is_out_of_memory = false;
 }
 
 uint32_t fr_builder_add_block(fr_builder *builder, fr_memory_kind kind,
@@ -102,47 +112,52 @@ void fr_builder_align_page(fr_builder *builder)
 void fr_builder_add_call(fr_builder *builder, uint32_t i_segment, fr_lane lane,
                          int32_t layer, int64_t micro_batch, int32_t chunk)
 {
-    builder_call call = {
-        .call = {.i_segment = i_segment,
-                 .layer = layer,
-                 .micro_batch = (int32_t)micro_batch,
-                 .chunk = chunk},
-        .lane = lane,
-        .first_use = (uint32_t)builder->uses.n,
-    };
-    memset(call.base, 0xff, sizeof call.base); /* FR_BLOCK_NONE */
+    builder_call call = {.i_segment = i_segment,
+                         .layer = layer,
+                         .micro_batch = (int32_t)micro_batch,
+                         .chunk = chunk,
+                         .lane = lane,
+                         .first_use = (uint32_t)builder->uses.n};
     if (fr_vec_push(&builder->calls, call) != FR_OK)
         builder->is_out_of_memory = true;
 }
 
-void fr_builder_use(fr_builder *builder, uint32_t block, char access)
+/* False: there is no block, or no memory. */
+static bool add_use(fr_builder *builder, fr_space space, uint32_t block,
+                    char access)
 {
-    builder_use use = {block, access};
+    builder_use use = {block, (uint8_t)space, access};
+    if (block == FR_BLOCK_NONE)
+        return false;
     if (builder->is_out_of_memory || builder->calls.n == 0 ||
-        block == FR_BLOCK_NONE || fr_vec_push(&builder->uses, use) != FR_OK) {
-        builder->is_out_of_memory |= block != FR_BLOCK_NONE;
-        return;
+        fr_vec_push(&builder->uses, use) != FR_OK) {
+        builder->is_out_of_memory = true;
+        return false;
     }
-    uint32_t now = (uint32_t)builder->calls.n;
-    builder_block *used = &builder->blocks.items[block];
-    builder->calls.items[now - 1].n_uses++;
-    if (used->first_call == 0)
-        used->first_call = now;
-    used->last_call = now;
-}
-
-void fr_builder_set_base(fr_builder *builder, fr_space space, uint32_t block)
-{
-    if (!builder->is_out_of_memory && builder->calls.n > 0 &&
-        block != FR_BLOCK_NONE)
-        builder->calls.items[builder->calls.n - 1].base[space] = block;
+    builder->calls.items[builder->calls.n - 1].n_uses++;
+    return true;
 }
 
 void fr_builder_bind(fr_builder *builder, fr_space space, uint32_t block,
                      char access)
 {
-    fr_builder_set_base(builder, space, block);
-    fr_builder_use(builder, block, access);
+    if (!add_use(builder, space, block, access))
+        return;
+    uint32_t now = (uint32_t)builder->calls.n;
+    builder_block *used = &builder->blocks.items[block];
+    if (used->first_call == 0)
+        used->first_call = now;
+    used->last_call = now;
+}
+
+void fr_builder_use(fr_builder *builder, uint32_t block, char access)
+{
+    fr_builder_bind(builder, FR_SPACE_NONE, block, access);
+}
+
+void fr_builder_set_base(fr_builder *builder, fr_space space, uint32_t block)
+{
+    (void)add_use(builder, space, block, 0);
 }
 
 void fr_builder_keep(fr_builder *builder, uint32_t block)
@@ -268,6 +283,8 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
     for (uint32_t u = 0; u < call->n_uses; u++) {
         builder_use use = builder->uses.items[call->first_use + u];
         builder_block *block = &builder->blocks.items[use.block];
+        if (use.access == 0)
+            continue;
         if (block->first_call == now && !block->is_persistent)
             take_memory(builder, block, wanted);
         if (block->writer > 0)
@@ -279,6 +296,8 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
     for (uint32_t u = 0; u < call->n_uses; u++) {
         builder_use use = builder->uses.items[call->first_use + u];
         builder_block *block = &builder->blocks.items[use.block];
+        if (use.access == 0)
+            continue;
         block->users.at[call->lane] = now;
         if (use.access != 'r') {
             block->writer = now;
@@ -289,32 +308,40 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
     }
 }
 
+/* Is it done once another call is that is waited for, too? */
+static bool is_implied(const fr_builder *builder, const lane_marks *wanted,
+                       int own_lane, int lane)
+{
+    for (int other = 0; other < FR_LANE_N; other++)
+        if (other != lane && other != own_lane && wanted->at[other] > 0 &&
+            builder->clocks.items[wanted->at[other]].at[lane] >=
+                wanted->at[lane])
+            return true;
+    return false;
+}
+
 /* Leaves out what the lane's order or another dependency already says. */
 static void add_deps(fr_builder *builder, uint32_t now, uint32_t previous,
                      const lane_marks *wanted)
 {
     builder_call *call = &builder->calls.items[now - 1];
-    lane_marks *clock = &builder->clocks[now];
-    *clock = builder->clocks[previous];
-    call->call.first_dep = (uint32_t)builder->deps.n;
+    const lane_marks *clocks = builder->clocks.items;
+    lane_marks clock = clocks[previous];
+    call->first_dep = (uint32_t)builder->deps.n;
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         uint32_t dep = wanted->at[lane];
-        if (lane == (int)call->lane ||
-            dep <= builder->clocks[previous].at[lane])
-            continue;
-        bool is_implied = false;
-        for (int other = 0; other < FR_LANE_N && !is_implied; other++)
-            is_implied = other != lane && other != (int)call->lane &&
-                         builder->clocks[wanted->at[other]].at[lane] >= dep;
-        if (is_implied)
+        if (lane == (int)call->lane || dep <= clocks[previous].at[lane] ||
+            is_implied(builder, wanted, (int)call->lane, lane))
             continue;
         if (fr_vec_push(&builder->deps, dep - 1) != FR_OK)
             builder->is_out_of_memory = true;
-        call->call.n_deps++;
+        call->n_deps++;
     }
     for (int lane = 0; lane < FR_LANE_N; lane++)
-        raise_marks(clock, &builder->clocks[wanted->at[lane]]);
-    clock->at[call->lane] = now;
+        if (wanted->at[lane] > 0)
+            raise_marks(&clock, &clocks[wanted->at[lane]]);
+    clock.at[call->lane] = now;
+    builder->clocks.items[now] = clock;
 }
 
 /* Transient blocks by the end of their life; FR_BLOCK_NONE ends the list. */
@@ -346,11 +373,12 @@ static fr_status order_calls(fr_builder *builder, fr_err *err)
     uint32_t previous[FR_LANE_N] = {0};
     uint32_t *leaving = sort_by_last_call(builder);
     uint32_t *next = leaving;
-    builder->clocks = calloc(builder->calls.n + 1, sizeof *builder->clocks);
-    if (!builder->clocks || !leaving) {
+    if (!leaving ||
+        fr_vec_reserve(&builder->clocks, builder->calls.n + 1) != FR_OK) {
         free(leaving);
         return fr_fail_no_memory(err);
     }
+    builder->clocks.items[0] = (lane_marks){{0}};
     for (uint32_t now = 1; now <= builder->calls.n; now++) {
         lane_marks wanted = {{0}};
         fr_lane lane = builder->calls.items[now - 1].lane;
@@ -395,35 +423,58 @@ static uint32_t merge_blocks(const fr_builder *builder, fr_block *out)
     return n;
 }
 
+/* Writes the call, and its bases behind those that there are. */
+static void write_call(const fr_builder *builder, const builder_call *call,
+                       fr_call *out, fr_class *klass)
+{
+    uint64_t base[FR_SPACE_N];
+    *out = (fr_call){.i_segment = call->i_segment,
+                     .layer = call->layer,
+                     .micro_batch = call->micro_batch,
+                     .chunk = call->chunk,
+                     .first_dep = call->first_dep,
+                     .n_deps = call->n_deps,
+                     .first_base = klass->n_bases};
+    for (uint32_t u = 0; u < call->n_uses; u++) {
+        builder_use use = builder->uses.items[call->first_use + u];
+        if (use.space == FR_SPACE_NONE)
+            continue;
+        base[use.space] = builder->blocks.items[use.block].offset_bytes;
+        out->spaces |= 1u << use.space;
+    }
+    for (int space = 0; out->spaces >> space != 0; space++)
+        if (out->spaces >> space & 1)
+            klass->bases[klass->n_bases++] = base[space];
+}
+
 fr_status fr_builder_finish(fr_builder *builder, fr_class *out, fr_err *err)
 {
     if (builder->is_out_of_memory)
         return fr_fail_no_memory(err);
     FR_TRY(place_blocks(builder, err));
     FR_TRY(order_calls(builder, err));
-    fr_call *calls = calloc(builder->calls.n + 1, sizeof *calls);
-    uint32_t *deps = calloc(builder->deps.n + 1, sizeof *deps);
-    fr_block *blocks = calloc(builder->blocks.n + 1, sizeof *blocks);
-    if (!calls || !deps || !blocks) {
-        free(calls);
-        free(deps);
-        free(blocks);
+    fr_class made = *out;
+    made.calls = malloc((builder->calls.n + 1) * sizeof *made.calls);
+    made.deps = malloc((builder->deps.n + 1) * sizeof *made.deps);
+    made.bases = malloc((builder->uses.n + 1) * sizeof *made.bases);
+    made.blocks = malloc((builder->blocks.n + 1) * sizeof *made.blocks);
+    if (!made.calls || !made.deps || !made.bases || !made.blocks) {
+        free(made.calls);
+        free(made.deps);
+        free(made.bases);
+        free(made.blocks);
         return fr_fail_no_memory(err);
     }
-    for (size_t i = 0; i < builder->calls.n; i++) {
-        calls[i] = builder->calls.items[i].call;
-        for (int space = 0; space < FR_SPACE_N; space++)
-            calls[i].base_bytes[space] =
-                fr_builder_offset(builder, builder->calls.items[i].base[space]);
-    }
+    made.n_bases = 0;
+    for (size_t i = 0; i < builder->calls.n; i++)
+        write_call(builder, &builder->calls.items[i], &made.calls[i], &made);
     if (builder->deps.n)
-        memcpy(deps, builder->deps.items, builder->deps.n * sizeof *deps);
-    out->calls = calls;
-    out->n_calls = (uint32_t)builder->calls.n;
-    out->deps = deps;
-    out->n_deps = (uint32_t)builder->deps.n;
-    out->blocks = blocks;
-    out->n_blocks = merge_blocks(builder, blocks);
-    out->slab_bytes = builder->slab_bytes;
+        memcpy(made.deps, builder->deps.items,
+               builder->deps.n * sizeof *made.deps);
+    made.n_calls = (uint32_t)builder->calls.n;
+    made.n_deps = (uint32_t)builder->deps.n;
+    made.n_blocks = merge_blocks(builder, made.blocks);
+    made.slab_bytes = builder->slab_bytes;
+    *out = made;
     return FR_OK;
 }

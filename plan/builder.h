@@ -20,6 +20,8 @@ typedef struct fr_builder fr_builder;
 
 FR_CHECKED fr_status fr_builder_create(fr_builder **out, fr_err *err);
 void fr_builder_destroy(fr_builder *builder);
+/* As new, for the next class; what it has of memory stays. */
+void fr_builder_reset(fr_builder *builder);
 
 /*
  * A block of the class; its number.  Persistent blocks lie at the bottom of

@@ -1,11 +1,13 @@
 #include "plan/caching_allocator.h"
 
 #include "core/vec.h"
+#include "plan/block_tensors.h"
+#include "plan/free_pieces.h"
 
 #include <string.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define NONE UINT32_MAX
+#define NONE FR_PIECE_NONE
 
 static const uint64_t round_bytes = 512, small_limit_bytes = MIB,
                       small_segment_bytes = 2 * MIB,
@@ -22,8 +24,8 @@ typedef struct piece {
 
 typedef struct allocator {
     fr_vec(piece) pieces;
-    fr_vec(uint32_t) unused;  /* pieces that were joined to others */
-    fr_vec(uint64_t) free[2]; /* large, small: sorted keys */
+    fr_vec(uint32_t) unused; /* pieces that were joined to others */
+    fr_free_pieces free[2];  /* large, small */
     uint64_t allocated_bytes, reserved_bytes, peak_bytes;
 } allocator;
 
@@ -32,56 +34,18 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* Keys of free pieces sort by size, then by number. */
-enum { NUMBER_BITS = 24 };
-static const uint32_t most_pieces = 1 << NUMBER_BITS;
-
-static uint64_t key_of(uint64_t n_bytes, uint32_t number)
-{
-    return n_bytes / round_bytes << NUMBER_BITS | number;
-}
-
-static uint32_t number_of(uint64_t key)
-{
-    return (uint32_t)(key & (most_pieces - 1));
-}
-
-/* The first key in the list that is not before `key`. */
-static size_t free_at(const allocator *a, bool is_small, uint64_t key)
-{
-    const uint64_t *keys = a->free[is_small].items;
-    size_t at = 0, n = a->free[is_small].n;
-    /* No branch on what is compared: it cannot be foreseen. */
-    for (size_t half; n > 0; n -= half) {
-        half = (n + 1) / 2;
-        at += keys[at + half - 1] < key ? half : 0;
-    }
-    return at;
-}
-
 static bool list_free(allocator *a, uint32_t i)
 {
     piece *p = &a->pieces.items[i];
-    uint64_t key = key_of(p->n_bytes, i);
-    size_t at = free_at(a, p->is_small, key);
-    if (fr_vec_push(&a->free[p->is_small], key) != FR_OK)
-        return false;
-    uint64_t *items = a->free[p->is_small].items;
-    memmove(&items[at + 1], &items[at],
-            (a->free[p->is_small].n - 1 - at) * sizeof *items);
-    items[at] = key;
     p->is_free = true;
-    return true;
+    return fr_free_pieces_add(&a->free[p->is_small], p->n_bytes, i);
 }
 
 static void unlist_free(allocator *a, uint32_t i)
 {
     piece *p = &a->pieces.items[i];
-    size_t at = free_at(a, p->is_small, key_of(p->n_bytes, i));
-    uint64_t *items = a->free[p->is_small].items;
-    memmove(&items[at], &items[at + 1],
-            (--a->free[p->is_small].n - at) * sizeof *items);
     p->is_free = false;
+    fr_free_pieces_remove(&a->free[p->is_small], p->n_bytes, i);
 }
 
 static uint32_t new_piece(allocator *a, const piece *like)
@@ -91,7 +55,7 @@ static uint32_t new_piece(allocator *a, const piece *like)
         a->pieces.items[i] = *like;
         return i;
     }
-    if (a->pieces.n >= most_pieces ||
+    if (a->pieces.n >= FR_PIECE_NONE ||
         fr_vec_push(&a->pieces, *like) != FR_OK ||
         fr_vec_reserve(&a->unused, a->pieces.n) != FR_OK)
         return NONE;
@@ -128,19 +92,21 @@ static bool split(allocator *a, uint32_t i, uint64_t n_bytes)
     return list_free(a, i_rest);
 }
 
-/* The piece that holds n_bytes; NONE: out of memory. */
+/* What the allocator gives for a tensor. */
+static uint64_t rounded(uint64_t n_bytes)
+{
+    return round_up(n_bytes > 0 ? n_bytes : 1, round_bytes);
+}
+
+/* The piece that holds so many rounded bytes; NONE: out of memory. */
 static uint32_t allocate(allocator *a, uint64_t n_bytes)
 {
-    n_bytes = round_up(n_bytes > 0 ? n_bytes : 1, round_bytes);
     bool is_small = n_bytes <= small_limit_bytes;
-    size_t at = free_at(a, is_small, key_of(n_bytes, 0));
-    uint32_t i;
-    if (at < a->free[is_small].n) {
-        i = number_of(a->free[is_small].items[at]);
-        unlist_free(a, i);
-    } else {
+    uint32_t i = fr_free_pieces_take(&a->free[is_small], n_bytes);
+    if (i != NONE)
+        a->pieces.items[i].is_free = false;
+    else
         i = new_segment(a, n_bytes, is_small);
-    }
     if (i == NONE || !split(a, i, n_bytes))
         return NONE;
     a->allocated_bytes += a->pieces.items[i].n_bytes;
@@ -186,7 +152,7 @@ typedef struct lifetimes {
     uint32_t *first, *last;           /* [n_calls + 1] */
     uint32_t *next_first, *next_last; /* [n_blocks] */
     uint32_t *first_tensor;           /* [n_blocks + 1] */
-    fr_vec(uint64_t) tensors;         /* bytes */
+    fr_vec(uint64_t) tensors;         /* rounded bytes */
     uint32_t *piece_of;               /* [tensors] */
 } lifetimes;
 
@@ -201,62 +167,62 @@ static void release_lifetimes(lifetimes *l)
     free(l->piece_of);
 }
 
-/* Adds `at` to cuts[0..n), which are sorted and differ. */
-static int add_cut(uint64_t *cuts, int n, uint64_t at)
+static bool list_tensors(fr_tensor_marks *marks, const fr_class *klass,
+                         lifetimes *l)
 {
-    int i = n;
-    while (i > 0 && cuts[i - 1] > at)
-        i--;
-    if (i > 0 && cuts[i - 1] == at)
-        return n;
-    memmove(&cuts[i + 1], &cuts[i], (size_t)(n - i) * sizeof *cuts);
-    cuts[i] = at;
-    return n + 1;
-}
-
-/* Where the tensors of a block begin, as the call sees it that makes them. */
-static int find_cuts(const fr_program *program, const fr_class *klass,
-                     const fr_block *block, uint64_t *cuts, int n_max)
-{
-    int n = add_cut(cuts, 0, 0);
-    const fr_call *call = &klass->calls[block->first_call];
-    const fr_segment *segment = &program->segments[call->i_segment];
-    for (uint32_t i = 0; i < segment->n_instrs; i++) {
-        const fr_instr *instr = &program->instrs[segment->first_instr + i];
-        for (int k = 0; k < FR_INSTR_REFS && n < n_max; k++) {
-            const fr_ref *ref = &instr->ref[k];
-            uint64_t at = call->base_bytes[ref->space] + ref->offset_bytes;
-            bool is_many = ref->space == FR_SPACE_TEMP ||
-                           ref->space == FR_SPACE_SAVED ||
-                           ref->space == FR_SPACE_CARRY;
-            if (is_many && at >= block->offset_bytes &&
-                at - block->offset_bytes < block->n_bytes)
-                n = add_cut(cuts, n, at - block->offset_bytes);
-        }
-    }
-    return n;
-}
-
-static bool list_tensors(const fr_program *program, const fr_class *klass,
-                         uint32_t i_block, lifetimes *l)
-{
-    enum { MAX_CUTS = 64 };
-    uint64_t cuts[MAX_CUTS + 1];
-    const fr_block *block = &klass->blocks[i_block];
-    int n = 1;
-    cuts[0] = 0;
-    if (program != NULL && !block->is_persistent &&
-        block->first_call < klass->n_calls)
-        n = find_cuts(program, klass, block, cuts, MAX_CUTS);
-    cuts[n] = block->n_bytes;
-    l->first_tensor[i_block] = (uint32_t)l->tensors.n;
-    for (int i = 0; i < n; i++)
-        if (fr_vec_push(&l->tensors, cuts[i + 1] - cuts[i]) != FR_OK)
+    for (uint32_t i = 0; i < klass->n_blocks; i++) {
+        size_t n = fr_block_tensors(marks, klass, &klass->blocks[i]);
+        const uint64_t *cuts = marks->cuts.items;
+        l->first_tensor[i] = (uint32_t)l->tensors.n;
+        if (n == 0 || fr_vec_reserve(&l->tensors, n) != FR_OK)
             return false;
-    return true;
+        for (size_t k = 0; k < n; k++)
+            l->tensors.items[l->tensors.n++] = rounded(cuts[k + 1] - cuts[k]);
+    }
+    l->first_tensor[klass->n_blocks] = (uint32_t)l->tensors.n;
+    l->piece_of = malloc((l->tensors.n + 1) * sizeof *l->piece_of);
+    return l->piece_of != NULL;
 }
 
-static bool list_lifetimes(const fr_program *program, const fr_class *klass,
+/* Is it one tensor that outlives the call that makes it? */
+static bool is_output(const fr_class *klass, const lifetimes *l,
+                      uint32_t i_block)
+{
+    const fr_block *block = &klass->blocks[i_block];
+    return block->last_call > block->first_call &&
+           l->first_tensor[i_block + 1] - l->first_tensor[i_block] == 1;
+}
+
+static void push_first(const fr_class *klass, uint32_t i_block, lifetimes *l)
+{
+    uint32_t *head = &l->first[klass->blocks[i_block].first_call];
+    l->next_first[i_block] = *head;
+    *head = i_block;
+}
+
+static bool is_passing(const fr_class *klass, uint32_t i_block)
+{
+    const fr_block *block = &klass->blocks[i_block];
+    return !block->is_persistent && block->last_call < klass->n_calls;
+}
+
+/* A call's outputs are the last tensors that it makes. */
+static void link_blocks(const fr_class *klass, lifetimes *l)
+{
+    for (uint32_t i = klass->n_blocks; i-- > 0;)
+        if (is_passing(klass, i) && is_output(klass, l, i))
+            push_first(klass, i, l);
+    for (uint32_t i = klass->n_blocks; i-- > 0;) {
+        if (!is_passing(klass, i))
+            continue;
+        if (!is_output(klass, l, i))
+            push_first(klass, i, l);
+        l->next_last[i] = l->last[klass->blocks[i].last_call];
+        l->last[klass->blocks[i].last_call] = i;
+    }
+}
+
+static bool list_lifetimes(fr_tensor_marks *marks, const fr_class *klass,
                            lifetimes *l)
 {
     size_t n_calls = klass->n_calls + 1, n_blocks = klass->n_blocks + 1;
@@ -266,26 +232,11 @@ static bool list_lifetimes(const fr_program *program, const fr_class *klass,
     l->next_last = malloc(n_blocks * sizeof *l->next_last);
     l->first_tensor = malloc(n_blocks * sizeof *l->first_tensor);
     if (!l->first || !l->last || !l->next_first || !l->next_last ||
-        !l->first_tensor)
+        !l->first_tensor || !list_tensors(marks, klass, l))
         return false;
     memset(l->first, 0xff, n_calls * sizeof *l->first);
     memset(l->last, 0xff, n_calls * sizeof *l->last);
-    for (uint32_t i = 0; i < klass->n_blocks; i++)
-        if (!list_tensors(program, klass, i, l))
-            return false;
-    l->first_tensor[klass->n_blocks] = (uint32_t)l->tensors.n;
-    l->piece_of = malloc((l->tensors.n + 1) * sizeof *l->piece_of);
-    if (!l->piece_of)
-        return false;
-    for (uint32_t i = klass->n_blocks; i-- > 0;) {
-        const fr_block *block = &klass->blocks[i];
-        if (block->is_persistent || block->last_call >= klass->n_calls)
-            continue;
-        l->next_first[i] = l->first[block->first_call];
-        l->first[block->first_call] = i;
-        l->next_last[i] = l->last[block->last_call];
-        l->last[block->last_call] = i;
-    }
+    link_blocks(klass, l);
     return true;
 }
 
@@ -307,36 +258,32 @@ static bool give_back_block(allocator *a, const lifetimes *l, uint32_t i_block)
     return true;
 }
 
-static bool is_output(const fr_class *klass, const lifetimes *l,
-                      uint32_t i_block)
-{
-    const fr_block *block = &klass->blocks[i_block];
-    return block->last_call > block->first_call &&
-           l->first_tensor[i_block + 1] - l->first_tensor[i_block] == 1;
-}
-
-/* Blocks of one tensor that outlive the call, or all others. */
-static bool allocate_call(allocator *a, const fr_class *klass, uint32_t call,
-                          bool is_last, lifetimes *l)
-{
-    for (uint32_t i = l->first[call]; i != NONE; i = l->next_first[i])
-        if (is_output(klass, l, i) == is_last && !allocate_block(a, l, i))
-            return false;
-    return true;
-}
-
-/* A call's output is the last tensor that it makes. */
 static bool run_step(allocator *a, const fr_class *klass, lifetimes *l)
 {
     for (uint32_t call = 0; call < klass->n_calls; call++) {
-        if (!allocate_call(a, klass, call, false, l) ||
-            !allocate_call(a, klass, call, true, l))
-            return false;
+        for (uint32_t i = l->first[call]; i != NONE; i = l->next_first[i])
+            if (!allocate_block(a, l, i))
+                return false;
         for (uint32_t i = l->last[call]; i != NONE; i = l->next_last[i])
             if (!give_back_block(a, l, i))
                 return false;
     }
     return true;
+}
+
+static bool run_steps(allocator *a, const fr_class *klass, lifetimes *l,
+                      const uint64_t *besides_bytes, int n_besides)
+{
+    enum { N_STEPS = 2 };
+    bool is_ok = true;
+    for (uint32_t i = 0; is_ok && i < klass->n_blocks; i++)
+        if (klass->blocks[i].is_persistent)
+            is_ok = allocate_block(a, l, i);
+    for (int i = 0; is_ok && i < n_besides; i++)
+        is_ok = allocate(a, rounded(besides_bytes[i])) != NONE;
+    for (int step = 0; is_ok && step < N_STEPS; step++)
+        is_ok = run_step(a, klass, l);
+    return is_ok;
 }
 
 fr_status fr_class_reserve(const fr_class *klass, fr_allocator_use *out,
@@ -350,22 +297,20 @@ fr_status fr_class_reserve_beside(const fr_program *program,
                                   const uint64_t *besides_bytes, int n_besides,
                                   fr_allocator_use *out, fr_err *err)
 {
-    enum { N_STEPS = 2 };
+    fr_tensor_marks marks;
     allocator a = {0};
     lifetimes l = {0};
-    bool is_ok = list_lifetimes(program, klass, &l);
-    for (uint32_t i = 0; is_ok && i < klass->n_blocks; i++)
-        if (klass->blocks[i].is_persistent)
-            is_ok = allocate_block(&a, &l, i);
-    for (int i = 0; is_ok && i < n_besides; i++)
-        is_ok = allocate(&a, besides_bytes[i]) != NONE;
-    for (int step = 0; is_ok && step < N_STEPS; step++)
-        is_ok = run_step(&a, klass, &l);
+    FR_TRY(fr_tensor_marks_init(program, &marks, err));
+    fr_free_pieces_init(&a.free[0]);
+    fr_free_pieces_init(&a.free[1]);
+    bool is_ok = list_lifetimes(&marks, klass, &l) &&
+                 run_steps(&a, klass, &l, besides_bytes, n_besides);
+    fr_tensor_marks_release(&marks);
     release_lifetimes(&l);
     fr_vec_release(&a.pieces);
     fr_vec_release(&a.unused);
-    fr_vec_release(&a.free[0]);
-    fr_vec_release(&a.free[1]);
+    fr_free_pieces_release(&a.free[0]);
+    fr_free_pieces_release(&a.free[1]);
     if (!is_ok)
         return fr_fail_no_memory(err);
     *out = (fr_allocator_use){a.peak_bytes, a.reserved_bytes};

@@ -20,7 +20,6 @@ static void shared_segments(lower_context *context)
 
 static void release_class(lower_class *lc)
 {
-    fr_builder_destroy(lc->builder);
     fr_vec_release(&lc->tensors);
     fr_vec_release(&lc->units);
     fr_vec_release(&lc->buckets);
@@ -92,6 +91,7 @@ static fr_status lower_class_of(lower_context *context, int32_t stage,
     const int32_t n_stages = context->plan->pp * context->plan->vpp;
     lower_class lc = {.context = context,
                       .klass = klass,
+                      .builder = context->builder,
                       .stage = stage,
                       .is_first = stage == 0,
                       .is_last = stage == fr_schedule_rank(context->schedule,
@@ -100,7 +100,7 @@ static fr_status lower_class_of(lower_context *context, int32_t stage,
     klass->pp = stage;
     fr_status status;
     FR_TRY_GOTO(status, init_chunks(&lc, err), out_release);
-    FR_TRY_GOTO(status, fr_builder_create(&lc.builder, err), out_release);
+    fr_builder_reset(lc.builder);
     FR_TRY_GOTO(status, lower_layout_class(&lc, err), out_release);
     FR_TRY_GOTO(status, lower_stage(&lc, err), out_release);
     klass->n_tensors = (uint32_t)lc.tensors.n;
@@ -124,6 +124,7 @@ static fr_status fill_program(lower_context *context, fr_err *err)
     if (!program->classes)
         return fr_fail_no_memory(err);
     program->n_classes = (uint32_t)plan->pp;
+    FR_TRY(fr_builder_create(&context->builder, err));
     shared_segments(context);
     for (int32_t stage = 0; stage < plan->pp; stage++)
         FR_TRY(lower_class_of(context, stage, &program->classes[stage], err));
@@ -177,6 +178,7 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     if (status == FR_OK)
         status = fill_program(&context, err);
     free(context.kinds);
+    fr_builder_destroy(context.builder);
     fr_vec_release(&context.instrs);
     fr_vec_release(&context.segments);
     fr_vec_release(&context.known);

@@ -269,6 +269,7 @@ typedef struct lower_context {
     const fr_placement *placement;
     const fr_schedule *schedule;
     fr_program *program;
+    fr_builder *builder; /* of the class at work */
     lower_shape shape;
     lower_kind *kinds;
     uint32_t n_kinds;

@@ -92,10 +92,15 @@ static uint64_t live_peak(const fr_pack_item *items, size_t n, uint64_t *change,
  * What has been placed, ascending by offset: all of it, and cut by time into
  * spans, so that a short life is compared with its neighbours in time only.
  */
-enum { N_SPANS = 128 };
+enum { N_SPANS = 16 };
+
+typedef struct placed {
+    uint64_t begin, end; /* bytes */
+    uint32_t first, last;
+} placed;
 
 typedef struct placed_list {
-    uint32_t *at; /* indices of slots */
+    placed *at;
     size_t n;
 } placed_list;
 
@@ -103,7 +108,7 @@ typedef struct placement {
     slot *slots;         /* in the order of placing */
     uint32_t span_calls; /* calls of a span */
     placed_list all, spans[N_SPANS];
-    uint32_t *memory;
+    placed *memory;
 } placement;
 
 /* A scan over placed slots, in ascending offset. */
@@ -111,18 +116,16 @@ typedef struct gap_search {
     uint64_t low, best, best_gap;
 } gap_search;
 
-static void meet(gap_search *g, const slot *other, const slot *item)
+static void meet(gap_search *g, const placed *other, const slot *item)
 {
     if (other->last < item->first || other->first > item->last)
         return;
-    uint64_t gap =
-        other->offset_bytes > g->low ? other->offset_bytes - g->low : 0;
+    uint64_t gap = other->begin > g->low ? other->begin - g->low : 0;
     if (gap >= item->n_bytes && gap < g->best_gap) {
         g->best = g->low;
         g->best_gap = gap;
     }
-    uint64_t end = other->offset_bytes + other->n_bytes;
-    g->low = end > g->low ? end : g->low;
+    g->low = other->end > g->low ? other->end : g->low;
 }
 
 /*
@@ -137,40 +140,32 @@ static uint64_t find_gap(const placement *p, const slot *item)
     static const placed_list none = {0};
     const placed_list *a = last - first > 1 ? &p->all : &p->spans[first];
     const placed_list *b = last - first == 1 ? &p->spans[last] : &none;
+    const placed *x = a->at, *y = b->at;
+    const placed *end_x = x + a->n, *end_y = y + b->n;
     gap_search g = {0, UINT64_MAX, UINT64_MAX};
-    size_t i = 0, k = 0;
-    while (i < a->n || k < b->n) {
-        const slot *x = i < a->n ? &p->slots[a->at[i]] : NULL;
-        const slot *y = k < b->n ? &p->slots[b->at[k]] : NULL;
-        bool is_x = !y || (x && x->offset_bytes <= y->offset_bytes);
-        meet(&g, is_x ? x : y, item);
-        i += is_x;
-        k += !is_x;
-    }
+    while (x < end_x && y < end_y)
+        meet(&g, x->begin <= y->begin ? x++ : y++, item);
+    while (x < end_x)
+        meet(&g, x++, item);
+    while (y < end_y)
+        meet(&g, y++, item);
     return g.best != UINT64_MAX ? g.best : g.low;
 }
 
-/* First place in a list whose offset is larger. */
-static size_t place_after(const placement *p, const placed_list *list,
-                          uint64_t offset_bytes)
+/* After all whose offset is not larger. */
+static void insert(placed_list *list, const placed *fresh)
 {
     size_t low = 0, high = list->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (p->slots[list->at[middle]].offset_bytes <= offset_bytes)
+        if (list->at[middle].begin <= fresh->begin)
             low = middle + 1;
         else
             high = middle;
     }
-    return low;
-}
-
-static void insert(const placement *p, placed_list *list, uint32_t i_slot)
-{
-    size_t at = place_after(p, list, p->slots[i_slot].offset_bytes);
-    memmove(list->at + at + 1, list->at + at,
-            (list->n - at) * sizeof *list->at);
-    list->at[at] = i_slot;
+    memmove(list->at + low + 1, list->at + low,
+            (list->n - low) * sizeof *list->at);
+    list->at[low] = *fresh;
     list->n++;
 }
 
@@ -191,7 +186,7 @@ static bool init_placement(placement *p, const fr_pack_item *items, size_t n)
     if (!p->slots || !p->memory)
         return false;
     p->all.at = p->memory;
-    uint32_t *next = p->memory + n + 1;
+    placed *next = p->memory + n + 1;
     for (int s = 0; s < N_SPANS; s++) {
         p->spans[s].at = next;
         next += n_in[s];
@@ -199,22 +194,24 @@ static bool init_placement(placement *p, const fr_pack_item *items, size_t n)
     return true;
 }
 
-/* Places the slots in their order; returns the end of the highest. */
-static uint64_t place_all(placement *p, size_t n)
+/* Places the slots in their order; returns the end of the highest, or what
+ * it is as soon as that is not below `limit`. */
+static uint64_t place_all(placement *p, size_t n, uint64_t limit)
 {
     uint64_t total = 0;
     p->all.n = 0;
     for (int s = 0; s < N_SPANS; s++)
         p->spans[s].n = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && total < limit; i++) {
         slot *item = &p->slots[i];
         item->offset_bytes = find_gap(p, item);
-        insert(p, &p->all, (uint32_t)i);
+        placed fresh = {item->offset_bytes, item->offset_bytes + item->n_bytes,
+                        item->first, item->last};
+        insert(&p->all, &fresh);
         for (uint32_t s = item->first / p->span_calls;
              s <= item->last / p->span_calls; s++)
-            insert(p, &p->spans[s], (uint32_t)i);
-        if (item->offset_bytes + item->n_bytes > total)
-            total = item->offset_bytes + item->n_bytes;
+            insert(&p->spans[s], &fresh);
+        total = fresh.end > total ? fresh.end : total;
     }
     return total;
 }
@@ -256,7 +253,7 @@ static fr_status pack_carefully(fr_pack_item *items, size_t n, double tolerance,
     *least_bytes = live_peak(items, n, change, n_calls);
     for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
         sort_items(items, n, orders[o], p.slots);
-        uint64_t total = place_all(&p, n);
+        uint64_t total = place_all(&p, n, best);
         if (total < best)
             for (size_t i = 0; i < n; i++)
                 items[p.slots[i].i_item].offset_bytes = p.slots[i].offset_bytes;

@@ -85,7 +85,7 @@ typedef enum fr_lane {
 const char *fr_lane_name(fr_lane lane);
 
 /*
- * Base registers: an operand is base_bytes[space] of its call plus an offset.
+ * Base registers: an operand is its call's base of that space plus an offset.
  * So one segment serves every layer and micro-batch.
  */
 typedef enum fr_space {

@@ -14,6 +14,7 @@ void fr_program_destroy(fr_program *program)
         fr_class *klass = &program->classes[i];
         free(klass->calls);
         free(klass->deps);
+        free(klass->bases);
         free(klass->blocks);
         free(klass->tensors);
     }
@@ -22,6 +23,16 @@ void fr_program_destroy(fr_program *program)
     free(program->instrs);
     free(program->model.layers);
     free(program);
+}
+
+uint64_t fr_call_base_bytes(const fr_class *klass, const fr_call *call,
+                            int space)
+{
+    uint32_t bit = 1u << space;
+    if (!(call->spaces & bit))
+        return 0;
+    return klass->bases[call->first_base +
+                        (uint32_t)__builtin_popcount(call->spaces & (bit - 1))];
 }
 
 const fr_class *fr_program_class(const fr_program *program, int64_t rank)
@@ -41,52 +52,45 @@ const char *fr_memory_kind_name(fr_memory_kind kind)
     return (unsigned)kind < FR_MEMORY_N ? names[kind] : "?";
 }
 
-/* A block comes at its first call or goes after its last one. */
-typedef struct memory_event {
-    uint64_t call; /* 2 * call when it comes, 2 * call + 1 when it goes */
-    uint32_t i_block;
-} memory_event;
-
-static int compare_events(const void *va, const void *vb)
+/* The first call at which most bytes live; *peak_bytes of them. */
+static uint32_t peak_call(const fr_class *klass, uint64_t *change,
+                          uint32_t n_calls, uint64_t *peak_bytes)
 {
-    const memory_event *a = va, *b = vb;
-    if (a->call != b->call)
-        return a->call < b->call ? -1 : 1;
-    return a->i_block < b->i_block ? -1 : a->i_block > b->i_block;
+    uint64_t live = 0;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < klass->n_blocks; i++) { /* modulo 2^64 */
+        const fr_block *block = &klass->blocks[i];
+        change[block->first_call] += block->n_bytes;
+        change[block->last_call + 1] -= block->n_bytes;
+    }
+    *peak_bytes = 0;
+    for (uint32_t call = 0; call < n_calls; call++) {
+        live += change[call];
+        if (live > *peak_bytes) {
+            *peak_bytes = live;
+            at = call;
+        }
+    }
+    return at;
 }
 
 fr_status fr_class_peak(const fr_class *klass, uint64_t bytes[FR_MEMORY_N],
                         uint64_t *peak_bytes, fr_err *err)
 {
-    uint64_t live[FR_MEMORY_N] = {0}, best[FR_MEMORY_N] = {0};
-    uint64_t sum = 0, peak = 0;
-    size_t n = 2 * (size_t)klass->n_blocks;
-    memory_event *events = calloc(n + 1, sizeof *events);
-    if (!events)
+    uint32_t n_calls = 1;
+    for (uint32_t i = 0; i < klass->n_blocks; i++)
+        if (klass->blocks[i].last_call >= n_calls)
+            n_calls = klass->blocks[i].last_call + 1;
+    uint64_t *change = calloc((size_t)n_calls + 1, sizeof *change);
+    if (!change)
         return fr_fail_no_memory(err);
+    uint32_t call = peak_call(klass, change, n_calls, peak_bytes);
+    free(change);
+    memset(bytes, 0, FR_MEMORY_N * sizeof *bytes);
     for (uint32_t i = 0; i < klass->n_blocks; i++) {
         const fr_block *block = &klass->blocks[i];
-        events[2 * i] = (memory_event){2 * (uint64_t)block->first_call, i};
-        events[2 * i + 1] =
-            (memory_event){2 * (uint64_t)block->last_call + 1, i};
+        if (block->first_call <= call && block->last_call >= call)
+            bytes[block->kind] += block->n_bytes;
     }
-    qsort(events, n, sizeof *events, compare_events);
-    for (size_t i = 0; i < n; i++) {
-        const fr_block *block = &klass->blocks[events[i].i_block];
-        if (events[i].call % 2 == 1) {
-            live[block->kind] -= block->n_bytes;
-            sum -= block->n_bytes;
-            continue;
-        }
-        live[block->kind] += block->n_bytes;
-        sum += block->n_bytes;
-        if (sum > peak) {
-            peak = sum;
-            memcpy(best, live, sizeof best);
-        }
-    }
-    free(events);
-    memcpy(bytes, best, sizeof best);
-    *peak_bytes = peak;
     return FR_OK;
 }

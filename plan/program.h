@@ -42,7 +42,8 @@ typedef struct fr_call {
     int32_t micro_batch;        /* of this data-parallel rank, -1: none */
     int32_t chunk;              /* virtual stage of the rank, -1: none */
     uint32_t first_dep, n_deps; /* in class->deps: earlier calls */
-    uint64_t base_bytes[FR_SPACE_N];
+    uint32_t first_base;        /* in class->bases: */
+    uint32_t spaces;            /* of these (1 << fr_space), in their order */
 } fr_call;
 
 /* What a block is for: the parts of the memory report. */
@@ -95,6 +96,8 @@ typedef struct fr_class {
     fr_call *calls;
     uint32_t n_deps;
     uint32_t *deps;
+    uint32_t n_bases;
+    uint64_t *bases; /* bytes from the begin of the slab */
     uint32_t n_blocks;
     fr_block *blocks;
     uint32_t n_tensors;
@@ -120,6 +123,10 @@ typedef struct fr_program {
 } fr_program;
 
 void fr_program_destroy(fr_program *program);
+
+/* The base of a space of one of the class's calls; 0 where it has none. */
+uint64_t fr_call_base_bytes(const fr_class *klass, const fr_call *call,
+                            int space);
 
 /* The class of a rank (by its pipeline coordinate). */
 const fr_class *fr_program_class(const fr_program *program, int64_t rank);

@@ -137,8 +137,12 @@ static const char *wrong_call(const fr_program *program, const fr_class *klass,
     for (uint32_t i = 0; i < call->n_deps; i++)
         if (klass->deps[call->first_dep + i] >= i_call)
             return "depends on a call that is not earlier";
-    for (int space = 0; space < FR_SPACE_N; space++)
-        if (call->base_bytes[space] > klass->slab_bytes)
+    uint32_t n_bases = (uint32_t)__builtin_popcount(call->spaces);
+    if (call->spaces >> FR_SPACE_N != 0 || call->first_base > klass->n_bases ||
+        n_bases > klass->n_bases - call->first_base)
+        return "bases out of range";
+    for (uint32_t i = 0; i < n_bases; i++)
+        if (klass->bases[call->first_base + i] > klass->slab_bytes)
             return "a base lies outside the slab";
     return NULL;
 }

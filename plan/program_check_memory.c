@@ -120,7 +120,8 @@ static void complain(shadow *s, uint32_t now, const char *what, int space,
     check_place(s->program, s->i_class, now - 1, here, sizeof here);
     if (other > 0)
         check_place(s->program, s->i_class, other - 1, there, sizeof there);
-    uint64_t base = s->klass->calls[now - 1].base_bytes[space];
+    uint64_t base =
+        fr_call_base_bytes(s->klass, &s->klass->calls[now - 1], space);
     check_problem(s->report, "%s: %s %s+%lld%s%s", here, what,
                   fr_space_name((fr_space)space), (long long)(at - base),
                   other > 0 ? " of " : "", there);
@@ -234,7 +235,8 @@ static bool locate(shadow *s, uint32_t now, const fr_instr *instr, int i_ref,
             : n_group;
     uint64_t bytes = fr_instr_ref_bytes(instr, i_ref, (int)n_group);
     uint64_t slab = s->klass->slab_bytes;
-    uint64_t begin = s->klass->calls[now - 1].base_bytes[ref->space];
+    uint64_t begin =
+        fr_call_base_bytes(s->klass, &s->klass->calls[now - 1], ref->space);
     if (ref->space == FR_SPACE_NONE || bytes == 0)
         return false;
     if (ref->is_sharded && s->is_last)

@@ -62,10 +62,12 @@ static void dump_call(const fr_program *program, const fr_class *klass,
         fr_buffer_printf(out, " %u",
                          (unsigned)klass->deps[call->first_dep + i]);
     fr_buffer_puts(out, " |");
-    for (int space = 0; space < FR_SPACE_N; space++)
-        if (call->base_bytes[space] > 0)
+    for (int space = 0; space < FR_SPACE_N; space++) {
+        uint64_t base = fr_call_base_bytes(klass, call, space);
+        if (base > 0)
             fr_buffer_printf(out, " %s=%llu", fr_space_name((fr_space)space),
-                             (unsigned long long)call->base_bytes[space]);
+                             (unsigned long long)base);
+    }
     fr_buffer_putc(out, '\n');
 }
 

@@ -145,7 +145,8 @@ static bool operand_pieces(const reuse_walk *walk, const fr_call *call,
     if (ref->space == FR_SPACE_NONE || ref->space >= FR_SPACE_N)
         return false;
     n_bytes = fr_instr_ref_bytes(instr, i_ref, group);
-    begin = call->base_bytes[ref->space] + ref->offset_bytes;
+    begin =
+        fr_call_base_bytes(walk->klass, call, ref->space) + ref->offset_bytes;
     if (n_bytes == 0 || begin >= walk->klass->slab_bytes)
         return false;
     if (n_bytes > walk->klass->slab_bytes - begin)

@@ -23,7 +23,8 @@ void fr_interpreter_resolve(const fr_interpreter *it, uint32_t i_call,
         ptr[i] = NULL;
         if (ref->space == FR_SPACE_NONE)
             continue;
-        uint64_t at = call->base_bytes[ref->space] + ref->offset_bytes;
+        uint64_t at =
+            fr_call_base_bytes(it->klass, call, ref->space) + ref->offset_bytes;
         if (ref->is_sharded)
             at += (uint64_t)it->coordinate[instr->axis] * instr->shard_bytes;
         ptr[i] = it->slab + at;

@@ -112,20 +112,33 @@ static void find_kinds(const fr_rank_layout *layout, const fr_class *klass,
     }
 }
 
+/* calls[] lane by lane, each in program order; lane l ends at end[l]. */
+static void sort_by_lane(const fr_program *program, const fr_class *klass,
+                         uint32_t *calls, uint32_t end[FR_LANE_N])
+{
+    uint32_t n[FR_LANE_N] = {0}, first = 0;
+    for (uint32_t i = 0; i < klass->n_calls; i++)
+        n[program->segments[klass->calls[i].i_segment].lane]++;
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        end[lane] = first;
+        first += n[lane];
+    }
+    for (uint32_t i = 0; i < klass->n_calls; i++)
+        calls[end[program->segments[klass->calls[i].i_segment].lane]++] = i;
+}
+
 static void make_steps(const fr_program *program, const fr_class *klass,
                        const segment_kind *kinds, uint32_t *calls,
                        fr_replay_order *order)
 {
-    uint32_t n_steps = 0;
+    uint32_t n_steps = 0, end[FR_LANE_N], i = 0;
+    sort_by_lane(program, klass, calls, end);
     for (int lane = 0; lane < FR_LANE_N; lane++) {
-        uint32_t n = 0;
         order->first[lane] = n_steps;
-        for (uint32_t i = 0; i < klass->n_calls; i++)
-            if (program->segments[klass->calls[i].i_segment].lane == lane)
-                calls[n++] = i;
-        for (uint32_t i = 0; i < n;) {
+        while (i < end[lane]) {
             if (kinds[klass->calls[calls[i]].i_segment].is_run)
-                i += make_run(klass, kinds, calls + i, n - i, order, n_steps++);
+                i += make_run(klass, kinds, calls + i, end[lane] - i, order,
+                              n_steps++);
             else
                 order->steps[n_steps++] =
                     (fr_replay_step){.first_call = calls[i++], .i_table = -1};

@@ -129,7 +129,9 @@ static void *pr_operand(program_runner *run, int64_t r, int lane,
         return NULL;
     uint64_t at =
         ref->offset_bytes +
-        rank->klass->calls[rank->lanes[lane].i_call].base_bytes[ref->space];
+        fr_call_base_bytes(rank->klass,
+                           &rank->klass->calls[rank->lanes[lane].i_call],
+                           ref->space);
     pr_group(run, r, instr, &position);
     if (ref->is_sharded)
         at += (uint64_t)position * instr->shard_bytes;

@@ -200,6 +200,15 @@ static void test_wrong_offset(void)
     over_bases(wrong_offset, 1.0, "offset outside the slab");
 }
 
+static uint64_t *base_of(const fr_class *klass, uint32_t i_call, int space)
+{
+    const fr_call *call = &klass->calls[i_call];
+    uint64_t *base = &klass->bases[call->first_base];
+    for (int i = 0; i < space; i++)
+        base += call->spaces >> i & 1;
+    return call->spaces >> space & 1 ? base : NULL;
+}
+
 /* Activations are packed densely, so a shift soon meets foreign memory. */
 static void shifted_base(fr_program *program, tally *t)
 {
@@ -208,9 +217,8 @@ static void shifted_base(fr_program *program, tally *t)
     for (uint32_t c = 0; c < program->n_classes; c++)
         for (uint32_t i = 0; i < program->classes[c].n_calls; i++)
             for (size_t s = 0; s < sizeof spaces / sizeof spaces[0]; s++) {
-                uint64_t *base =
-                    &program->classes[c].calls[i].base_bytes[spaces[s]];
-                if (*base == 0)
+                uint64_t *base = base_of(&program->classes[c], i, spaces[s]);
+                if (base == NULL || *base == 0)
                     continue;
                 *base += 64;
                 count(t, program);

@@ -122,7 +122,9 @@ static void test_tensors(void)
                       .n_blocks = sizeof blocks / sizeof blocks[0]};
     fr_allocator_use whole = {0}, cut = {0};
     fr_err err;
-    calls[2].base_bytes[FR_SPACE_TEMP] = blocks[SCRATCH].offset_bytes;
+    calls[2].spaces = 1u << FR_SPACE_TEMP;
+    klass.bases = &blocks[SCRATCH].offset_bytes;
+    klass.n_bases = 1;
     CHECK_OK(fr_class_reserve(&klass, &whole, &err), &err);
     CHECK_OK(fr_class_reserve_beside(&program, &klass, NULL, 0, &cut, &err),
              &err);

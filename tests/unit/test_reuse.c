@@ -45,14 +45,15 @@ static double naive_distance(const trace *t, uint32_t page, uint32_t n_pages)
     return -1.0;
 }
 
-static bool span_of(const fr_call *call, const fr_instr *instr, int i,
-                    uint32_t *first, uint32_t *last)
+static bool span_of(const fr_class *klass, const fr_call *call,
+                    const fr_instr *instr, int i, uint32_t *first,
+                    uint32_t *last)
 {
     uint64_t n = instr->ref[i].space == FR_SPACE_NONE
                      ? 0
                      : fr_instr_ref_bytes(instr, i, 1);
-    uint64_t begin =
-        call->base_bytes[instr->ref[i].space] + instr->ref[i].offset_bytes;
+    uint64_t begin = fr_call_base_bytes(klass, call, instr->ref[i].space) +
+                     instr->ref[i].offset_bytes;
 
     if (n == 0)
         return false;
@@ -75,11 +76,12 @@ static void walk(const fr_program *program, trace *t, uint32_t wanted,
             const fr_instr *instr = &program->instrs[s->first_instr + k];
             uint32_t first, last;
             if (sum != NULL && s->first_instr + k == wanted &&
-                span_of(call, instr, 0, &first, &last) && last < first + 4)
+                span_of(klass, call, instr, 0, &first, &last) &&
+                last < first + 4)
                 for (uint32_t p = first; p <= last; p++, ++*n)
                     *sum += log2(naive_distance(t, p, n_pages) + 2.0);
             for (int i = 0; i < FR_INSTR_REFS; i++)
-                if (span_of(call, instr, i, &first, &last))
+                if (span_of(klass, call, instr, i, &first, &last))
                     for (uint32_t p = first; p <= last; p++)
                         touch(t, p);
         }
