@@ -15,6 +15,7 @@ typedef enum fr_gpu_generation {
     FR_GPU_ADA,
     FR_GPU_HOPPER,
     FR_GPU_BLACKWELL,
+    FR_GPU_BLACKWELL_ULTRA, /* B300, GB300 */
     FR_GPU_CDNA2,
     FR_GPU_CDNA3,
     FR_GPU_CDNA4,
@@ -60,12 +61,10 @@ typedef struct fr_gpu_constants {
      * milliseconds, at the power per flop/s of the generation's reference
      * card; 0: nothing was measured. */
     double achievable[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
-    /* Share that the fastest of all shapes reaches where somebody has searched
-     * for it, at the same power: no product is faster; 0: no search. */
-    double searched[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
     double
         sustained; /* of `achievable`, once the clock follows the power limit */
-    double power_exponent; /* of rate over power */
+    double power_exponent; /* of rate over power: of `achievable` */
+    double sustained_exponent; /* and once the clock follows the power limit */
     double tile_traffic;   /* time of a tile's operands that does not hide
                               behind its products, in units of its bytes over
                               its share of the memory's bandwidth */

@@ -31,7 +31,8 @@ typedef struct fr_gpu_row {
     bool is_causal, is_apart;
     fr_flash_kind flash;
     bool is_sustained; /* products: timed over 0.1 s of load and more */
-    bool is_searched;  /* products: the fastest of all shapes */
+    bool is_burst;     /* attention: timed over less */
+    double power_w;    /* limit it was measured under; 0: the device's own */
     bool is_fitted;    /* else it is a check only */
     double seconds;    /* measured */
     double weight;     /* among the fitted */
