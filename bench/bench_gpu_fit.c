@@ -75,9 +75,8 @@ static bool is_alike(const fr_gpu_row *a, const fr_gpu_row *b)
     return strcmp(a->source, b->source) == 0 && strcmp(a->gpu, b->gpu) == 0 &&
            a->op == b->op && a->dtype == b->dtype &&
            a->is_fitted == b->is_fitted && a->is_sustained == b->is_sustained &&
-           a->flash == b->flash &&
-           a->power_w == b->power_w && a->is_burst == b->is_burst &&
-           a->is_apart == b->is_apart;
+           a->flash == b->flash && a->power_w == b->power_w &&
+           a->is_burst == b->is_burst && a->is_apart == b->is_apart;
 }
 
 /* One line for what one source says of one kind of kernel on one GPU. */

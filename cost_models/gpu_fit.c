@@ -27,7 +27,7 @@ static fr_gpu_constants prior_constants(void)
     fr_gpu_constants c = {
         .sustained = 0.9,
         .power_exponent = 1.0 / 3.0, /* power ~ f V^2 with V ~ f gives 1/3 */
-        .sustained_exponent = 0.6, /* with V at its floor 1; between them */
+        .sustained_exponent = 0.6,   /* with V at its floor 1; between them */
         .tile_traffic = 0.2, /* caches have some 2.5 times the bandwidth,
                                 half of it hidden */
         .tile_s = 1e-6,
@@ -193,8 +193,8 @@ static double row_on_model_s(const fr_gpu_model *model, const fr_gpu_row *row)
 }
 
 /* The device, under the limit that the row was measured under. */
-static void init_model(const fr_gpu_constants *constants,
-                       const fr_gpu_row *row, fr_gpu_model *out)
+static void init_model(const fr_gpu_constants *constants, const fr_gpu_row *row,
+                       fr_gpu_model *out)
 {
     fr_device_type device = *row->device;
 

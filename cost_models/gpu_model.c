@@ -10,23 +10,31 @@
 #include <string.h>
 
 /* Watts per peak 16-bit TFLOP/s of the card whose share of the peak stands in
- * the constants: V100 SXM2, A100 SXM, L40S, H100 SXM, B200, B300, one die of MI250X,
- * MI300X, MI355X (their datasheets). */
+ * the constants: V100 SXM2, A100 SXM, L40S, H100 SXM, B200, B300, one die of
+ * MI250X, MI300X, MI355X (their datasheets). */
 static const double reference_w_per_tflops[FR_GPU_GENERATION_N] = {
-    [FR_GPU_VOLTA] = 300.0 / 125.0,       [FR_GPU_AMPERE] = 400.0 / 312.0,
-    [FR_GPU_ADA] = 350.0 / 362.0,         [FR_GPU_HOPPER] = 700.0 / 989.0,
-    [FR_GPU_BLACKWELL] = 1000.0 / 2250.0, [FR_GPU_BLACKWELL_ULTRA] = 1100.0 / 2250.0,
-    [FR_GPU_CDNA2] = 280.0 / 191.5,       [FR_GPU_CDNA3] = 750.0 / 1300.0,
+    [FR_GPU_VOLTA] = 300.0 / 125.0,
+    [FR_GPU_AMPERE] = 400.0 / 312.0,
+    [FR_GPU_ADA] = 350.0 / 362.0,
+    [FR_GPU_HOPPER] = 700.0 / 989.0,
+    [FR_GPU_BLACKWELL] = 1000.0 / 2250.0,
+    [FR_GPU_BLACKWELL_ULTRA] = 1100.0 / 2250.0,
+    [FR_GPU_CDNA2] = 280.0 / 191.5,
+    [FR_GPU_CDNA3] = 750.0 / 1300.0,
     [FR_GPU_CDNA4] = 1400.0 / 2500.0,
 };
 
 /* Whose share stands in where a generation has none of its own. */
 static const fr_gpu_generation stands_in[FR_GPU_GENERATION_N] = {
-    [FR_GPU_VOLTA] = FR_GPU_AMPERE,     [FR_GPU_AMPERE] = FR_GPU_HOPPER,
-    [FR_GPU_ADA] = FR_GPU_AMPERE,       [FR_GPU_HOPPER] = FR_GPU_BLACKWELL,
-    [FR_GPU_BLACKWELL] = FR_GPU_HOPPER, [FR_GPU_BLACKWELL_ULTRA] = FR_GPU_BLACKWELL,
+    [FR_GPU_VOLTA] = FR_GPU_AMPERE,
+    [FR_GPU_AMPERE] = FR_GPU_HOPPER,
+    [FR_GPU_ADA] = FR_GPU_AMPERE,
+    [FR_GPU_HOPPER] = FR_GPU_BLACKWELL,
+    [FR_GPU_BLACKWELL] = FR_GPU_HOPPER,
+    [FR_GPU_BLACKWELL_ULTRA] = FR_GPU_BLACKWELL,
     [FR_GPU_CDNA2] = FR_GPU_CDNA3,
-    [FR_GPU_CDNA3] = FR_GPU_CDNA3,      [FR_GPU_CDNA4] = FR_GPU_CDNA3,
+    [FR_GPU_CDNA3] = FR_GPU_CDNA3,
+    [FR_GPU_CDNA4] = FR_GPU_CDNA3,
     [FR_GPU_OTHER] = FR_GPU_HOPPER,
 };
 
@@ -38,8 +46,8 @@ static const double unknown_memory_Bps = 1e12;
 static const double unknown_cache_bytes = 40.0 * 1048576.0;
 
 static const char *const generation_names[FR_GPU_GENERATION_N] = {
-    "volta", "ampere", "ada", "hopper", "blackwell", "blackwell-ultra",
-    "cdna2", "cdna3",  "cdna4", "other"};
+    "volta",           "ampere", "ada",   "hopper", "blackwell",
+    "blackwell-ultra", "cdna2",  "cdna3", "cdna4",  "other"};
 static const char *const family_names[FR_GPU_FAMILY_N] = {"product",
                                                           "grouped product",
                                                           "attention forward",
@@ -133,16 +141,16 @@ void fr_gpu_model_init_with(const fr_device_type *device,
 
     fr_text_copy_cut(model.id, sizeof model.id, device->id);
     model.generation = fr_gpu_generation_of(device);
-    model.attention =
-        model.generation == FR_GPU_BLACKWELL ||
-                model.generation == FR_GPU_BLACKWELL_ULTRA
-            ? FR_GPU_ATTENTION_TMEM
-        : model.generation == FR_GPU_HOPPER  ? FR_GPU_ATTENTION_ASYNC
-                                             : FR_GPU_ATTENTION_SYNC;
+    model.attention = model.generation == FR_GPU_BLACKWELL ||
+                              model.generation == FR_GPU_BLACKWELL_ULTRA
+                          ? FR_GPU_ATTENTION_TMEM
+                      : model.generation == FR_GPU_HOPPER
+                          ? FR_GPU_ATTENTION_ASYNC
+                          : FR_GPU_ATTENTION_SYNC;
     factor = fr_gpu_power_factor(device, constants->power_exponent);
-    sustained = fmin(factor, constants->sustained *
-                                 fr_gpu_power_factor(
-                                     device, constants->sustained_exponent));
+    sustained = fmin(
+        factor, constants->sustained *
+                    fr_gpu_power_factor(device, constants->sustained_exponent));
     for (int i = 0; i < FR_GPU_MATH_N; i++) {
         double share = share_of(constants, model.generation, (fr_gpu_math)i,
                                 &model.is_guessed[i]);

@@ -15,10 +15,10 @@ typedef struct fr_gpu_model {
     char id[FR_CLUSTER_ID];
     fr_gpu_generation generation;
     fr_gpu_attention_kind attention;
-    double flops[FR_GPU_MATH_N];    /* that products sustain; 0: no such unit */
+    double flops[FR_GPU_MATH_N]; /* that products sustain; 0: no such unit */
     double burst_flops[FR_GPU_MATH_N]; /* in the first tens of milliseconds */
-    bool is_guessed[FR_GPU_MATH_N]; /* of its share nothing was measured */
-    double n_cores;                 /* multiprocessors */
+    bool is_guessed[FR_GPU_MATH_N];    /* of its share nothing was measured */
+    double n_cores;                    /* multiprocessors */
     double exp_ratio; /* exponentials of one of them in a clock over those of
                          all generations from Volta to Blackwell */
     double memory_Bps, cache_bytes;
