@@ -40,6 +40,7 @@ static void print_constants(const fr_gpu_constants *c)
     printf("    .sustained = %.5g,\n", c->sustained);
     printf("    .power_exponent = %.5g,\n", c->power_exponent);
     printf("    .sustained_exponent = %.5g,\n", c->sustained_exponent);
+    printf("    .block_rate = %.5g,\n", c->block_rate);
     printf("    .tile_traffic = %.5g,\n", c->tile_traffic);
     printf("    .tile_s = %.5g,\n", c->tile_s);
     printf("    .kernel_s = %.5g,\n", c->kernel_s);
@@ -76,6 +77,7 @@ static bool is_alike(const fr_gpu_row *a, const fr_gpu_row *b)
            a->op == b->op && a->dtype == b->dtype &&
            a->is_fitted == b->is_fitted && a->is_sustained == b->is_sustained &&
            a->flash == b->flash && a->power_w == b->power_w &&
+           a->has_block_scales == b->has_block_scales &&
            a->is_burst == b->is_burst && a->is_apart == b->is_apart;
 }
 

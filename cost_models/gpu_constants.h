@@ -65,12 +65,14 @@ typedef struct fr_gpu_constants {
         sustained; /* of `achievable`, once the clock follows the power limit */
     double power_exponent;     /* of rate over power: of `achievable` */
     double sustained_exponent; /* and once the clock follows the power limit */
-    double tile_traffic;       /* time of a tile's operands that does not hide
-                                  behind its products, in units of its bytes over
-                                  its share of the memory's bandwidth */
-    double tile_s;             /* prologue and epilogue of one tile */
-    double kernel_s;    /* start to start of dependent kernels, less work */
-    double stream_frac; /* of the memory's bandwidth */
+    double block_rate;   /* of products with scales of blocks over those with
+                            one of each tensor: fp8 */
+    double tile_traffic; /* time of a tile's operands that does not hide
+                            behind its products, in units of its bytes over
+                            its share of the memory's bandwidth */
+    double tile_s;       /* prologue and epilogue of one tile */
+    double kernel_s;     /* start to start of dependent kernels, less work */
+    double stream_frac;  /* of the memory's bandwidth */
     double rows_frac;
     double layers_rate[2]; /* of convolutions against products: on the vector
                               units, on the tensor cores */

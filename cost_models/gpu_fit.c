@@ -28,6 +28,7 @@ static fr_gpu_constants prior_constants(void)
         .sustained = 0.9,
         .power_exponent = 1.0 / 3.0, /* power ~ f V^2 with V ~ f gives 1/3 */
         .sustained_exponent = 0.6,   /* with V at its floor 1; between them */
+        .block_rate = 1.0,
         .tile_traffic = 0.2, /* caches have some 2.5 times the bandwidth,
                                 half of it hidden */
         .tile_s = 1e-6,
@@ -74,6 +75,7 @@ static unknowns unknowns_of(fr_gpu_constants *c,
     add(&u, &c->sustained);
     add(&u, &c->power_exponent);
     add(&u, &c->sustained_exponent);
+    add(&u, &c->block_rate);
     add(&u, &c->tile_traffic);
     add(&u, &c->tile_s);
     add(&u, &c->kernel_s);
@@ -143,7 +145,8 @@ static double product_s(const fr_gpu_model *model, const fr_gpu_row *row,
                         .in_bytes = row->dtype == FR_DTYPE_FP4
                                         ? 0.5625
                                         : (double)fr_dtype_bytes(row->dtype),
-                        .out_bytes = stored_bytes(row->dtype)};
+                        .out_bytes = stored_bytes(row->dtype),
+                        .has_block_scales = row->has_block_scales};
 
     return fr_gpu_product_s(model, &p);
 }

@@ -56,6 +56,7 @@ typedef struct fr_gpu_product {
     fr_gpu_math math;
     double in_bytes;  /* of an element of A and B */
     double out_bytes; /* moved per element of C: twice its size when added */
+    bool has_block_scales; /* fp8: MXFP8 */
 } fr_gpu_product;
 
 double fr_gpu_product_s(const fr_gpu_model *model, const fr_gpu_product *p);

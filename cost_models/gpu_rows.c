@@ -159,6 +159,7 @@ static fr_status read_row(const place *at, char *line, fr_gpu_row *out,
     else if (strstr(fields[FLAGS], "fa1") != NULL)
         row.flash = FR_FLASH_1;
     row.is_sustained = strstr(fields[FLAGS], "sustained") != NULL;
+    row.has_block_scales = strstr(fields[FLAGS], "block") != NULL;
     row.is_burst = strstr(fields[FLAGS], "burst") != NULL;
     row.power_w = power_of(fields[FLAGS]);
     FR_TRY(read_value(at, fields, &row, err));

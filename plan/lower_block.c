@@ -260,6 +260,8 @@ static fr_instr *product(lower_context *context, fr_op op, fr_op grouped,
     fr_instr *instr = lower_emit(context, is_grouped ? grouped : op);
     if (!matrix->is_wide)
         instr->dtype = (uint8_t)context->plan->precision;
+    if (instr->dtype == FR_DTYPE_FP8)
+        instr->algorithm = (uint8_t)context->plan->scaling;
     instr->dim[0] = matrix->m;
     instr->dim[1] = matrix->n;
     instr->dim[2] = matrix->k;
