@@ -37,9 +37,10 @@ print_shares(const char *name,
 static void print_constants(const fr_gpu_constants *c)
 {
     print_shares("achievable", c->achievable);
-    print_shares("searched", c->searched);
     printf("    .sustained = %.5g,\n", c->sustained);
     printf("    .power_exponent = %.5g,\n", c->power_exponent);
+    printf("    .sustained_exponent = %.5g,\n", c->sustained_exponent);
+    printf("    .block_rate = %.5g,\n", c->block_rate);
     printf("    .tile_traffic = %.5g,\n", c->tile_traffic);
     printf("    .tile_s = %.5g,\n", c->tile_s);
     printf("    .kernel_s = %.5g,\n", c->kernel_s);
@@ -75,8 +76,9 @@ static bool is_alike(const fr_gpu_row *a, const fr_gpu_row *b)
     return strcmp(a->source, b->source) == 0 && strcmp(a->gpu, b->gpu) == 0 &&
            a->op == b->op && a->dtype == b->dtype &&
            a->is_fitted == b->is_fitted && a->is_sustained == b->is_sustained &&
-           a->is_searched == b->is_searched && a->flash == b->flash &&
-           a->is_apart == b->is_apart;
+           a->flash == b->flash && a->power_w == b->power_w &&
+           a->has_block_scales == b->has_block_scales &&
+           a->is_burst == b->is_burst && a->is_apart == b->is_apart;
 }
 
 /* One line for what one source says of one kind of kernel on one GPU. */

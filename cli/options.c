@@ -97,6 +97,11 @@ const char *fr_choice_flash_kind(int i)
     return i < FR_FLASH_N ? fr_flash_kind_name((fr_flash_kind)i) : NULL;
 }
 
+const char *fr_choice_scaling(int i)
+{
+    return i < FR_SCALING_N ? fr_scaling_name((fr_scaling)i) : NULL;
+}
+
 const char *fr_choice_kernels(int i)
 {
     return i < FR_KERNELS_N ? fr_kernel_set_name((fr_kernel_set)i) : NULL;

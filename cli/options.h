@@ -32,6 +32,7 @@ const char *fr_choice_cp_kind(int i);
 const char *fr_choice_dispatch(int i);
 const char *fr_choice_flash_kind(int i);
 const char *fr_choice_kernels(int i);
+const char *fr_choice_scaling(int i);
 const char *fr_choice_optimizer(int i);
 const char *fr_choice_lr_schedule(int i);
 const char *fr_choice_lr_rule(int i);
@@ -113,6 +114,8 @@ const char *fr_choice_goal(int i);
       0, 0, "which fused attention kernel runs")                               \
     X(KERNELS, "kernels", 0, CHOICE, "NAME", PLAN, fr_choice_kernels, 0, 0,    \
       "how the framework runs what is no matrix product")                      \
+    X(SCALING, "scaling", 0, CHOICE, "NAME", PLAN, fr_choice_scaling, 0, 0,    \
+      "where the scales of fp8 operands come from")                            \
     X(RECOMPUTE_PARTS, "recompute-parts", 0, TEXT, "NAME,..", PLAN, 0, 0, 0,   \
       "of selective: attention, norm, activation, mlp, experts, products")     \
     X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0,         \

@@ -72,14 +72,15 @@ static double pair_s(const fr_gpu_model *model, const fr_gpu_attention *a)
                   later_share(model, a);
     double core_s = c->attention_core_s[a->kind];
     double flop = 2.0 * (qk + v);
+    double n_cores = model->n_cores * model->exp_ratio;
 
     if (a->is_backward) {
         flop = 2.0 * (3.0 * qk + 2.0 * v);
         core_s *= c->attention_bwd_core_ratio;
     }
     if (a->kind != FR_GPU_ATTENTION_ASYNC && a->kind != FR_GPU_ATTENTION_TMEM)
-        return flop / rate + core_s / model->n_cores;
-    return sqrt(squared(flop / rate) + squared(core_s / model->n_cores));
+        return flop / rate + core_s / n_cores;
+    return sqrt(squared(flop / rate) + squared(core_s / n_cores));
 }
 
 /* Operands once: q, o, k, v; backward their gradients too. */

@@ -15,6 +15,7 @@ typedef enum fr_gpu_generation {
     FR_GPU_ADA,
     FR_GPU_HOPPER,
     FR_GPU_BLACKWELL,
+    FR_GPU_BLACKWELL_ULTRA, /* B300, GB300 */
     FR_GPU_CDNA2,
     FR_GPU_CDNA3,
     FR_GPU_CDNA4,
@@ -60,18 +61,18 @@ typedef struct fr_gpu_constants {
      * milliseconds, at the power per flop/s of the generation's reference
      * card; 0: nothing was measured. */
     double achievable[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
-    /* Share that the fastest of all shapes reaches where somebody has searched
-     * for it, at the same power: no product is faster; 0: no search. */
-    double searched[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
     double
         sustained; /* of `achievable`, once the clock follows the power limit */
-    double power_exponent; /* of rate over power */
-    double tile_traffic;   /* time of a tile's operands that does not hide
-                              behind its products, in units of its bytes over
-                              its share of the memory's bandwidth */
-    double tile_s;         /* prologue and epilogue of one tile */
-    double kernel_s;       /* start to start of dependent kernels, less work */
-    double stream_frac;    /* of the memory's bandwidth */
+    double power_exponent;     /* of rate over power: of `achievable` */
+    double sustained_exponent; /* and once the clock follows the power limit */
+    double block_rate;   /* of products with scales of blocks over those with
+                            one of each tensor: fp8 */
+    double tile_traffic; /* time of a tile's operands that does not hide
+                            behind its products, in units of its bytes over
+                            its share of the memory's bandwidth */
+    double tile_s;       /* prologue and epilogue of one tile */
+    double kernel_s;     /* start to start of dependent kernels, less work */
+    double stream_frac;  /* of the memory's bandwidth */
     double rows_frac;
     double layers_rate[2]; /* of convolutions against products: on the vector
                               units, on the tensor cores */

@@ -61,6 +61,8 @@ static void shape_product(const fr_instr *instr, bool is_grouped,
     p->groups = groups;
     p->in_bytes = product_element_bytes(dtype);
     p->out_bytes = stored_element_bytes(dtype) * (is_added ? 2.0 : 1.0);
+    p->has_block_scales =
+        dtype == FR_DTYPE_FP8 && instr->algorithm == FR_SCALING_BLOCK;
     switch ((fr_op)instr->op) {
     case FR_OP_LINEAR_FWD:
     case FR_OP_GROUPED_FWD:

@@ -27,6 +27,8 @@ static fr_gpu_constants prior_constants(void)
     fr_gpu_constants c = {
         .sustained = 0.9,
         .power_exponent = 1.0 / 3.0, /* power ~ f V^2 with V ~ f gives 1/3 */
+        .sustained_exponent = 0.6,   /* with V at its floor 1; between them */
+        .block_rate = 1.0,
         .tile_traffic = 0.2, /* caches have some 2.5 times the bandwidth,
                                 half of it hidden */
         .tile_s = 1e-6,
@@ -72,6 +74,8 @@ static unknowns unknowns_of(fr_gpu_constants *c,
                 add(&u, &c->achievable[g][m]);
     add(&u, &c->sustained);
     add(&u, &c->power_exponent);
+    add(&u, &c->sustained_exponent);
+    add(&u, &c->block_rate);
     add(&u, &c->tile_traffic);
     add(&u, &c->tile_s);
     add(&u, &c->kernel_s);
@@ -103,10 +107,6 @@ size_t fr_gpu_constants_list(const fr_gpu_constants *constants, double *out,
     for (size_t i = 0; i < u.n; i++, n++)
         if (n < n_max)
             out[n] = *u.at[i];
-    for (int g = 0; g < FR_GPU_GENERATION_N; g++)
-        for (int m = 0; m < FR_GPU_MATH_N; m++, n++)
-            if (n < n_max)
-                out[n] = c.searched[g][m];
     for (int i = 0; i < FR_GPU_FAMILY_N; i++, n++)
         if (n < n_max)
             out[n] = c.rel_err[i];
@@ -145,13 +145,9 @@ static double product_s(const fr_gpu_model *model, const fr_gpu_row *row,
                         .in_bytes = row->dtype == FR_DTYPE_FP4
                                         ? 0.5625
                                         : (double)fr_dtype_bytes(row->dtype),
-                        .out_bytes = stored_bytes(row->dtype)};
+                        .out_bytes = stored_bytes(row->dtype),
+                        .has_block_scales = row->has_block_scales};
 
-    if (!row->is_sustained && math != FR_GPU_MATH_F32) {
-        fr_gpu_model fresh = *model;
-        fresh.flops[math] /= model->constants->sustained;
-        return fr_gpu_product_s(&fresh, &p);
-    }
     return fr_gpu_product_s(model, &p);
 }
 
@@ -177,6 +173,7 @@ static double attention_s(const fr_gpu_model *model, const fr_gpu_row *row,
 
 static double row_on_model_s(const fr_gpu_model *model, const fr_gpu_row *row)
 {
+    fr_gpu_model fresh = *model;
     fr_gpu_math math;
 
     if (row->op == FR_GPU_ROW_STREAM || row->op == FR_GPU_ROW_ROWS)
@@ -188,9 +185,25 @@ static double row_on_model_s(const fr_gpu_model *model, const fr_gpu_row *row)
     if (row->op == FR_GPU_ROW_LAYERS)
         return fr_gpu_layers_s(model, math, (double)row->dim[0],
                                (double)row->dim[1], 0.0);
-    if (row->op == FR_GPU_ROW_GEMM || row->op == FR_GPU_ROW_GROUPED)
-        return product_s(model, row, math);
-    return attention_s(model, row, math);
+    if (row->op == FR_GPU_ROW_GEMM || row->op == FR_GPU_ROW_GROUPED) {
+        if (!row->is_sustained)
+            fresh.flops[math] = model->burst_flops[math];
+        return product_s(&fresh, row, math);
+    }
+    if (row->is_burst)
+        fresh.flops[math] = model->burst_flops[math];
+    return attention_s(&fresh, row, math);
+}
+
+/* The device, under the limit that the row was measured under. */
+static void init_model(const fr_gpu_constants *constants, const fr_gpu_row *row,
+                       fr_gpu_model *out)
+{
+    fr_device_type device = *row->device;
+
+    if (row->power_w > 0.0)
+        device.power_w = row->power_w;
+    fr_gpu_model_init_with(&device, constants, out);
 }
 
 double fr_gpu_row_s(const fr_gpu_constants *constants, const fr_gpu_row *row)
@@ -199,7 +212,7 @@ double fr_gpu_row_s(const fr_gpu_constants *constants, const fr_gpu_row *row)
 
     if (row->device == NULL)
         return 0.0;
-    fr_gpu_model_init_with(row->device, constants, &model);
+    init_model(constants, row, &model);
     return row_on_model_s(&model, row);
 }
 
@@ -276,37 +289,6 @@ static size_t find_shares(fitting *fit,
     return n;
 }
 
-/* Mean of what searches over shapes have found, brought to one power. */
-static void find_searched(fitting *fit)
-{
-    fr_gpu_constants *c = &fit->constants;
-    int n[FR_GPU_GENERATION_N][FR_GPU_MATH_N] = {{0}};
-
-    for (size_t i = 0; i < fit->rows->n; i++) {
-        const fr_gpu_row *row = &fit->rows->items[i];
-        fr_gpu_model model;
-        fr_gpu_math math;
-        double flop = 2.0 * (double)row->dim[0] * (double)row->dim[1] *
-                      (double)row->dim[2];
-        double peak;
-        if (!row->is_searched || !is_used(fit, row))
-            continue;
-        fr_gpu_model_init_with(row->device, c, &model);
-        math = fr_gpu_math_of(&model, row->dtype);
-        if (math == FR_GPU_MATH_N)
-            continue;
-        peak = fr_gpu_peak_flops(row->device, math);
-        c->searched[model.generation][math] +=
-            flop / row->seconds / peak /
-            fr_gpu_power_factor(row->device, c->power_exponent);
-        n[model.generation][math]++;
-    }
-    for (int g = 0; g < FR_GPU_GENERATION_N; g++)
-        for (int m = 0; m < FR_GPU_MATH_N; m++)
-            if (n[g][m] > 0)
-                c->searched[g][m] /= n[g][m];
-}
-
 /* The prior, and where the search starts: from `start`, if there is one. */
 static void set_start(fitting *fit,
                       bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N],
@@ -349,9 +331,6 @@ static fr_status fit_once(const fr_gpu_rows *rows, const char *left_out,
     fit->constants = prior_constants();
     n = find_shares(fit, shares);
     set_start(fit, shares, start, x);
-    fit->constants.power_exponent = prior_constants().power_exponent;
-    memset(fit->constants.searched, 0, sizeof fit->constants.searched);
-    find_searched(fit);
     status = fr_fit_nonlinear(residuals, fit, n + fit->unknowns.n, x,
                               fit->unknowns.n, err);
     if (status == FR_OK) {

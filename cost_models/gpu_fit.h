@@ -30,12 +30,14 @@ typedef struct fr_gpu_row {
     int64_t dim[4];
     bool is_causal, is_apart;
     fr_flash_kind flash;
-    bool is_sustained; /* products: timed over 0.1 s of load and more */
-    bool is_searched;  /* products: the fastest of all shapes */
-    bool is_fitted;    /* else it is a check only */
-    double seconds;    /* measured */
-    double weight;     /* among the fitted */
-    int line;          /* of the file */
+    bool is_sustained;     /* products: timed over 0.1 s of load and more */
+    bool has_block_scales; /* products of fp8: MXFP8 */
+    bool is_burst;         /* attention: timed over less */
+    double power_w; /* limit it was measured under; 0: the device's own */
+    bool is_fitted; /* else it is a check only */
+    double seconds; /* measured */
+    double weight;  /* among the fitted */
+    int line;       /* of the file */
 } fr_gpu_row;
 
 typedef struct fr_gpu_rows {

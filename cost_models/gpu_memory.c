@@ -48,6 +48,7 @@ static uint64_t cublas_bytes(fr_gpu_generation generation)
     switch (generation) {
     case FR_GPU_HOPPER:
     case FR_GPU_BLACKWELL:
+    case FR_GPU_BLACKWELL_ULTRA:
     case FR_GPU_CDNA2:
         return 32 * MIB;
     case FR_GPU_CDNA3:
@@ -66,8 +67,9 @@ fr_gpu_workspaces fr_gpu_workspaces_of(const fr_plan *plan,
     fr_gpu_workspaces out = {0};
     fr_gpu_generation generation = fr_gpu_generation_of(device);
     bool is_nvidia = generation < FR_GPU_CDNA2;
-    bool is_late =
-        generation == FR_GPU_HOPPER || generation == FR_GPU_BLACKWELL;
+    bool is_late = generation == FR_GPU_HOPPER ||
+                   generation == FR_GPU_BLACKWELL ||
+                   generation == FR_GPU_BLACKWELL_ULTRA;
     for (int i = 0; i < N_HANDLES; i++)
         out.n_bytes[out.n++] = cublas_bytes(generation);
     if (!is_nvidia || generation == FR_GPU_VOLTA || !plan->is_flash ||

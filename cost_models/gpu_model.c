@@ -10,21 +10,31 @@
 #include <string.h>
 
 /* Watts per peak 16-bit TFLOP/s of the card whose share of the peak stands in
- * the constants: V100 SXM2, A100 SXM, L40S, H100 SXM, B200, one die of MI250X,
- * MI300X, MI355X (their datasheets). */
+ * the constants: V100 SXM2, A100 SXM, L40S, H100 SXM, B200, B300, one die of
+ * MI250X, MI300X, MI355X (their datasheets). */
 static const double reference_w_per_tflops[FR_GPU_GENERATION_N] = {
-    [FR_GPU_VOLTA] = 300.0 / 125.0,       [FR_GPU_AMPERE] = 400.0 / 312.0,
-    [FR_GPU_ADA] = 350.0 / 362.0,         [FR_GPU_HOPPER] = 700.0 / 989.0,
-    [FR_GPU_BLACKWELL] = 1000.0 / 2250.0, [FR_GPU_CDNA2] = 280.0 / 191.5,
-    [FR_GPU_CDNA3] = 750.0 / 1300.0,      [FR_GPU_CDNA4] = 1400.0 / 2500.0,
+    [FR_GPU_VOLTA] = 300.0 / 125.0,
+    [FR_GPU_AMPERE] = 400.0 / 312.0,
+    [FR_GPU_ADA] = 350.0 / 362.0,
+    [FR_GPU_HOPPER] = 700.0 / 989.0,
+    [FR_GPU_BLACKWELL] = 1000.0 / 2250.0,
+    [FR_GPU_BLACKWELL_ULTRA] = 1100.0 / 2250.0,
+    [FR_GPU_CDNA2] = 280.0 / 191.5,
+    [FR_GPU_CDNA3] = 750.0 / 1300.0,
+    [FR_GPU_CDNA4] = 1400.0 / 2500.0,
 };
 
 /* Whose share stands in where a generation has none of its own. */
 static const fr_gpu_generation stands_in[FR_GPU_GENERATION_N] = {
-    [FR_GPU_VOLTA] = FR_GPU_AMPERE,     [FR_GPU_AMPERE] = FR_GPU_HOPPER,
-    [FR_GPU_ADA] = FR_GPU_AMPERE,       [FR_GPU_HOPPER] = FR_GPU_BLACKWELL,
-    [FR_GPU_BLACKWELL] = FR_GPU_HOPPER, [FR_GPU_CDNA2] = FR_GPU_CDNA3,
-    [FR_GPU_CDNA3] = FR_GPU_CDNA3,      [FR_GPU_CDNA4] = FR_GPU_CDNA3,
+    [FR_GPU_VOLTA] = FR_GPU_AMPERE,
+    [FR_GPU_AMPERE] = FR_GPU_HOPPER,
+    [FR_GPU_ADA] = FR_GPU_AMPERE,
+    [FR_GPU_HOPPER] = FR_GPU_BLACKWELL,
+    [FR_GPU_BLACKWELL] = FR_GPU_HOPPER,
+    [FR_GPU_BLACKWELL_ULTRA] = FR_GPU_BLACKWELL,
+    [FR_GPU_CDNA2] = FR_GPU_CDNA3,
+    [FR_GPU_CDNA3] = FR_GPU_CDNA3,
+    [FR_GPU_CDNA4] = FR_GPU_CDNA3,
     [FR_GPU_OTHER] = FR_GPU_HOPPER,
 };
 
@@ -36,8 +46,8 @@ static const double unknown_memory_Bps = 1e12;
 static const double unknown_cache_bytes = 40.0 * 1048576.0;
 
 static const char *const generation_names[FR_GPU_GENERATION_N] = {
-    "volta", "ampere", "ada",   "hopper", "blackwell",
-    "cdna2", "cdna3",  "cdna4", "other"};
+    "volta",           "ampere", "ada",   "hopper", "blackwell",
+    "blackwell-ultra", "cdna2",  "cdna3", "cdna4",  "other"};
 static const char *const family_names[FR_GPU_FAMILY_N] = {"product",
                                                           "grouped product",
                                                           "attention forward",
@@ -66,7 +76,10 @@ fr_gpu_generation fr_gpu_generation_of(const fr_device_type *device)
     if (device->generation[0] != '\0')
         return FR_GPU_OTHER;
     if (fr_device_peak_flops(device, "fp4") > 0.0)
-        return FR_GPU_BLACKWELL;
+        return fr_device_peak_flops(device, "fp4") <
+                       2.5 * fr_device_peak_flops(device, "fp8")
+                   ? FR_GPU_BLACKWELL
+                   : FR_GPU_BLACKWELL_ULTRA;
     if (fr_device_peak_flops(device, "fp8") > 0.0)
         return FR_GPU_HOPPER;
     if (fr_device_peak_flops(device, "bf16") > 0.0)
@@ -124,26 +137,35 @@ void fr_gpu_model_init_with(const fr_device_type *device,
                             fr_gpu_model *out)
 {
     fr_gpu_model model = {.constants = constants};
-    double factor;
+    double factor, sustained;
 
     fr_text_copy_cut(model.id, sizeof model.id, device->id);
     model.generation = fr_gpu_generation_of(device);
-    model.attention =
-        model.generation == FR_GPU_BLACKWELL ? FR_GPU_ATTENTION_TMEM
-        : model.generation == FR_GPU_HOPPER  ? FR_GPU_ATTENTION_ASYNC
-                                             : FR_GPU_ATTENTION_SYNC;
+    model.attention = model.generation == FR_GPU_BLACKWELL ||
+                              model.generation == FR_GPU_BLACKWELL_ULTRA
+                          ? FR_GPU_ATTENTION_TMEM
+                      : model.generation == FR_GPU_HOPPER
+                          ? FR_GPU_ATTENTION_ASYNC
+                          : FR_GPU_ATTENTION_SYNC;
     factor = fr_gpu_power_factor(device, constants->power_exponent);
+    sustained = fmin(
+        factor, constants->sustained *
+                    fr_gpu_power_factor(device, constants->sustained_exponent));
     for (int i = 0; i < FR_GPU_MATH_N; i++) {
         double share = share_of(constants, model.generation, (fr_gpu_math)i,
                                 &model.is_guessed[i]);
-        double searched = constants->searched[model.generation][i] * factor;
-        if (i != FR_GPU_MATH_F32) /* tensor cores alone meet the limit */
-            share =
-                fmin(share * factor, most_of_the_peak) * constants->sustained;
-        if (searched > 0.0)
-            share = fmin(share, searched);
-        model.flops[i] = share * fr_gpu_peak_flops(device, (fr_gpu_math)i);
+        double peak = fr_gpu_peak_flops(device, (fr_gpu_math)i);
+        /* Tensor cores alone meet the limit. */
+        bool is_limited = i != FR_GPU_MATH_F32;
+        double first = is_limited ? factor : 1.0;
+        double later = is_limited ? sustained : 1.0;
+
+        model.burst_flops[i] = fmin(share * first, most_of_the_peak) * peak;
+        model.flops[i] = fmin(share * later, most_of_the_peak) * peak;
     }
+    /* NVIDIA, "Inside NVIDIA Blackwell Ultra" (2025-08): twice the
+     * exponentials of Blackwell. */
+    model.exp_ratio = model.generation == FR_GPU_BLACKWELL_ULTRA ? 2.0 : 1.0;
     model.n_cores =
         device->n_cores > 0 ? (double)device->n_cores : unknown_cores;
     model.memory_Bps =

@@ -15,9 +15,12 @@ typedef struct fr_gpu_model {
     char id[FR_CLUSTER_ID];
     fr_gpu_generation generation;
     fr_gpu_attention_kind attention;
-    double flops[FR_GPU_MATH_N];    /* that products sustain; 0: no such unit */
-    bool is_guessed[FR_GPU_MATH_N]; /* of its share nothing was measured */
-    double n_cores;                 /* multiprocessors */
+    double flops[FR_GPU_MATH_N]; /* that products sustain; 0: no such unit */
+    double burst_flops[FR_GPU_MATH_N]; /* in the first tens of milliseconds */
+    bool is_guessed[FR_GPU_MATH_N];    /* of its share nothing was measured */
+    double n_cores;                    /* multiprocessors */
+    double exp_ratio; /* exponentials of one of them in a clock over those of
+                         all generations from Volta to Blackwell */
     double memory_Bps, cache_bytes;
 } fr_gpu_model;
 
@@ -53,6 +56,7 @@ typedef struct fr_gpu_product {
     fr_gpu_math math;
     double in_bytes;  /* of an element of A and B */
     double out_bytes; /* moved per element of C: twice its size when added */
+    bool has_block_scales; /* fp8: MXFP8 */
 } fr_gpu_product;
 
 double fr_gpu_product_s(const fr_gpu_model *model, const fr_gpu_product *p);

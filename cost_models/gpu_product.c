@@ -67,7 +67,8 @@ double fr_gpu_product_s(const fr_gpu_model *model, const fr_gpu_product *p)
     const fr_gpu_constants *c = model->constants;
     double m = (double)p->m, n = (double)p->n, k = (double)p->k;
     double groups = (double)p->groups, cores = model->n_cores;
-    double s_per_flop = 2.0 * cores / model->flops[p->math];
+    double rate = p->has_block_scales ? c->block_rate : 1.0;
+    double s_per_flop = 2.0 * cores / (rate * model->flops[p->math]);
     double s_per_load =
         c->tile_traffic * p->in_bytes * cores / model->memory_Bps;
     double s_per_byte = 1.0 / (c->stream_frac * model->memory_Bps);

@@ -133,6 +133,13 @@ static fr_status read_value(const place *at, char **fields, fr_gpu_row *row,
     return FR_OK;
 }
 
+/* "power=500": watts that the device was limited to. */
+static double power_of(const char *flags)
+{
+    const char *at = strstr(flags, "power=");
+    return at != NULL ? strtod(at + strlen("power="), NULL) : 0.0;
+}
+
 static fr_status read_row(const place *at, char *line, fr_gpu_row *out,
                           fr_err *err)
 {
@@ -151,8 +158,10 @@ static fr_status read_row(const place *at, char *line, fr_gpu_row *out,
         row.flash = FR_FLASH_2;
     else if (strstr(fields[FLAGS], "fa1") != NULL)
         row.flash = FR_FLASH_1;
-    row.is_searched = strstr(fields[FLAGS], "searched") != NULL;
     row.is_sustained = strstr(fields[FLAGS], "sustained") != NULL;
+    row.has_block_scales = strstr(fields[FLAGS], "block") != NULL;
+    row.is_burst = strstr(fields[FLAGS], "burst") != NULL;
+    row.power_w = power_of(fields[FLAGS]);
     FR_TRY(read_value(at, fields, &row, err));
     row.source = fields[SOURCE];
     row.source_ref = fields[SOURCE_REF];

@@ -223,6 +223,7 @@ static fr_ref product_weight(lower_context *context, const lower_kind *kind,
                          (matrix->w + (is_transposed ? kind->layout.n : 0)) *
                              width);
     fr_ref low = lower_temp(context, (uint64_t)matrix_elements(matrix) * width);
+    lower_besides_weight_scaling(context, matrix_elements(matrix));
     cast(context, wide, lower_bytes(context, 1, 1), low, lower_absent,
          matrix_elements(matrix));
     return low;
@@ -233,11 +234,12 @@ static void cast_weights(lower_context *context, const lower_kind *kind,
                          uint64_t first, uint64_t n)
 {
     const uint64_t width = fr_dtype_bytes(context->plan->precision);
-    if (n > 0)
-        cast(context, lower_weight(context, first), lower_bytes(context, 1, 1),
-             lower_ref(FR_SPACE_LOW, first * width),
-             lower_ref(FR_SPACE_LOW, (kind->layout.n + first) * width),
-             (int64_t)n);
+    if (n == 0)
+        return;
+    lower_besides_weight_scaling(context, (int64_t)n);
+    cast(context, lower_weight(context, first), lower_bytes(context, 1, 1),
+         lower_ref(FR_SPACE_LOW, first * width),
+         lower_ref(FR_SPACE_LOW, (kind->layout.n + first) * width), (int64_t)n);
 }
 
 void lower_cast_segment(lower_context *context, lower_kind *kind)
@@ -258,6 +260,8 @@ static fr_instr *product(lower_context *context, fr_op op, fr_op grouped,
     fr_instr *instr = lower_emit(context, is_grouped ? grouped : op);
     if (!matrix->is_wide)
         instr->dtype = (uint8_t)context->plan->precision;
+    if (instr->dtype == FR_DTYPE_FP8)
+        instr->algorithm = (uint8_t)context->plan->scaling;
     instr->dim[0] = matrix->m;
     instr->dim[1] = matrix->n;
     instr->dim[2] = matrix->k;

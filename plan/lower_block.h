@@ -225,6 +225,7 @@ void lower_besides_rope(lower_context *context, int64_t n);
 void lower_besides_core(lower_context *context, bool is_backward);
 void lower_besides_dropout(lower_context *context);
 void lower_besides_scaling(lower_context *context, int64_t n, bool is_again);
+void lower_besides_weight_scaling(lower_context *context, int64_t n);
 void lower_besides_activation(lower_context *context, bool is_backward,
                               int64_t n);
 /* Gradients of n parameters on their way into what FSDP reduces, or onto

@@ -203,13 +203,40 @@ uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
  * torchao's float8 (float8_linear.py, its matmul's forward and backward) finds
  * each operand's maximum first, keeps activations as they are and casts them
  * again for the gradients of weights; n elements of something read as 16 bits.
+ *
+ * Transformer Engine (pytorch/csrc/quantizer.cpp) casts rows and columns in one
+ * kernel.  With current scaling it finds the maximum and makes a scale of it
+ * first; scales of blocks are put into the order of the tensor cores before
+ * each product (common/swizzle).  NVFP4: one kernel for the maximum of the
+ * tensor and of its Hadamard transform, one for rows, one that transforms and
+ * casts columns; CAST has 4 of their 2, 2 9/16 and 2 9/16.
  */
 void lower_besides_scaling(lower_context *context, int64_t n, bool is_again)
 {
-    if (!context->is_low || !is_kernels(context, FR_KERNELS_COMPILED))
+    const fr_plan *plan = context->plan;
+    if (!context->is_low)
         return;
-    /* Again: maximum 2, cast 3, of which forward's cast has had the 1. */
-    besides(context, n * (is_again ? 4 : 2), 2, 0);
+    if (is_kernels(context, FR_KERNELS_COMPILED))
+        /* Again: maximum 2, cast 3, of which forward's cast has had the 1. */
+        besides(context, n * (is_again ? 4 : 2), 2, 0);
+    if (!is_kernels(context, FR_KERNELS_FUSED) || is_again)
+        return;
+    if (plan->precision == FR_DTYPE_FP4)
+        besides(context, 3 * n + n / 8, 2, 0);
+    else if (plan->scaling == FR_SCALING_CURRENT)
+        besides(context, 2 * n, 2, 0);
+    else if (plan->scaling == FR_SCALING_BLOCK) /* read and written, twice */
+        besides(context, 4 * (n / 32), 2, 0);
+}
+
+/* Weights are not transformed: NVFP4 casts both ways at once. */
+void lower_besides_weight_scaling(lower_context *context, int64_t n)
+{
+    const fr_plan *plan = context->plan;
+    if (context->is_low && is_kernels(context, FR_KERNELS_FUSED) &&
+        (plan->precision == FR_DTYPE_FP4 ||
+         plan->scaling == FR_SCALING_CURRENT))
+        besides(context, 2 * n, 2, 0);
 }
 
 /* Before and after the core of attention. */

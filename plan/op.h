@@ -374,7 +374,8 @@ typedef struct fr_instr {
     uint8_t axis;       /* fr_axis */
     uint8_t algorithm;  /* collectives: index in collective.h; OPT_NORMS,
                            OPT_STEP: fr_optimizer_kind; COMPRESS, DECOMPRESS:
-                           fr_compressor_kind; ATTN_*: fr_flash_kind */
+                           fr_compressor_kind; ATTN_*: fr_flash_kind; products
+                           of fp8: fr_scaling */
     uint8_t grad_dtype; /* fr_dtype of the gradients of parameters */
     uint16_t flags;
     int16_t peer; /* SEND, RECV: coordinate on `axis` */

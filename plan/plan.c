@@ -63,6 +63,10 @@ static const char *const flash_names[FR_FLASH_N] = {
     [FR_FLASH_1] = "flash-1",
 };
 
+static const char *const scaling_names[FR_SCALING_N] = {
+    [FR_SCALING_DELAYED] = "delayed",
+    [FR_SCALING_CURRENT] = "current",
+    [FR_SCALING_BLOCK] = "block"};
 static const char *const kernel_set_names[FR_KERNELS_N] = {
     [FR_KERNELS_FUSED] = "fused",
     [FR_KERNELS_COMPILED] = "compiled",
@@ -140,6 +144,16 @@ const char *fr_kernel_set_name(fr_kernel_set kernels)
 int fr_flash_kind_find(const char *name)
 {
     return find_name(flash_names, FR_FLASH_N, name);
+}
+
+const char *fr_scaling_name(fr_scaling scaling)
+{
+    return name_at(scaling_names, FR_SCALING_N, scaling);
+}
+
+int fr_scaling_find(const char *name)
+{
+    return find_name(scaling_names, FR_SCALING_N, name);
 }
 
 int fr_kernel_set_find(const char *name)
@@ -317,6 +331,8 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, " %s", fr_rank_order_name(plan->rank_order));
     if (plan->precision != plain.precision)
         add(t, " %s", fr_dtype_name(plan->precision));
+    if (plan->scaling != plain.scaling)
+        add(t, " %s-scaling", fr_scaling_name(plan->scaling));
     if (plan->grad_dtype != plain.grad_dtype)
         add(t, " grad-%s", fr_dtype_name(plan->grad_dtype));
     if (plan->is_flash)

@@ -37,6 +37,14 @@ typedef enum fr_flash_kind {
     FR_FLASH_N
 } fr_flash_kind;
 
+/* Where the scales of fp8 operands come from (Transformer Engine's recipes). */
+typedef enum fr_scaling {
+    FR_SCALING_DELAYED, /* a tensor's maximum of the steps before */
+    FR_SCALING_CURRENT, /* its maximum, looked for first */
+    FR_SCALING_BLOCK,   /* of each 32 along a product's k: MXFP8 */
+    FR_SCALING_N
+} fr_scaling;
+
 /* How a framework runs what is no matrix product. */
 typedef enum fr_kernel_set {
     FR_KERNELS_FUSED,    /* hand-written fused kernels (Megatron, Apex, TE) */
@@ -149,6 +157,7 @@ typedef struct fr_plan {
     bool is_flash;            /* fused attention: no probabilities in memory */
     fr_flash_kind flash_kind;
     fr_kernel_set kernels;
+    fr_scaling scaling; /* FUSED and fp8 */
     bool is_loss_fused; /* one kernel from logits of 16 bits to the loss, one
                            back; else in float32 as the kernel set does it */
     int32_t n_loss_metrics; /* cross entropies that are made of the logits for
@@ -233,6 +242,7 @@ const char *fr_cp_kind_name(fr_cp_kind kind);
 const char *fr_dispatch_kind_name(fr_dispatch_kind kind);
 const char *fr_flash_kind_name(fr_flash_kind kind);
 const char *fr_kernel_set_name(fr_kernel_set kernels);
+const char *fr_scaling_name(fr_scaling scaling);
 /* -1 when the name is unknown. */
 int fr_recompute_find(const char *name);
 int fr_schedule_kind_find(const char *name);
@@ -244,6 +254,7 @@ int fr_cp_kind_find(const char *name);
 int fr_dispatch_kind_find(const char *name);
 int fr_flash_kind_find(const char *name);
 int fr_kernel_set_find(const char *name);
+int fr_scaling_find(const char *name);
 
 /* Coordinates of a rank on TP, CP, DP, PP, and back (grid.c).  cp changes
  * right after tp in every order. */

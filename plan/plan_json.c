@@ -51,6 +51,7 @@ NAMING(fr_cp_kind_name, fr_cp_kind)
 NAMING(fr_dispatch_kind_name, fr_dispatch_kind)
 NAMING(fr_flash_kind_name, fr_flash_kind)
 NAMING(fr_kernel_set_name, fr_kernel_set)
+NAMING(fr_scaling_name, fr_scaling)
 NAMING(fr_dtype_name, fr_dtype)
 NAMING(fr_optimizer_kind_name, fr_optimizer_kind)
 NAMING(fr_lr_schedule_name, fr_lr_schedule)
@@ -65,6 +66,7 @@ static const naming collectives = {name_of_fr_collective_kind_name,
 static const naming server_places = {name_of_fr_server_place_name, FR_SERVER_N};
 static const naming flash_kinds = {name_of_fr_flash_kind_name, FR_FLASH_N};
 static const naming kernel_sets = {name_of_fr_kernel_set_name, FR_KERNELS_N};
+static const naming scalings = {name_of_fr_scaling_name, FR_SCALING_N};
 static const naming dispatch_kinds = {name_of_fr_dispatch_kind_name,
                                       FR_DISPATCH_N};
 static const naming cp_kinds = {name_of_fr_cp_kind_name, FR_CP_N};
@@ -109,6 +111,7 @@ static const field plan_fields[] = {
     PLAN("flash_attention", BOOL, is_flash),
     PLAN_NAME("flash_kind", flash_kind, &flash_kinds),
     PLAN_NAME("kernels", kernels, &kernel_sets),
+    PLAN_NAME("scaling", scaling, &scalings),
     PLAN("loss_fused", BOOL, is_loss_fused),
     PLAN("loss_metrics", I32, n_loss_metrics),
     PLAN("grad_added_apart", BOOL, is_grad_added_apart),

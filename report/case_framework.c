@@ -53,6 +53,7 @@ static const fr_case_framework frameworks[] = {
      .cp_kind = FR_CP_ALL_GATHER,
      .has_sequence_parallel = true},
     {.word = "megatron-bridge",
+     .scaling = FR_SCALING_CURRENT,
      .is_overlap = true,
      .is_gather_overlap = true,
      .is_tp_overlap = true,

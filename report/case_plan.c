@@ -303,6 +303,8 @@ static void read_kernels(const fr_case *row, const fr_case_framework *how,
     fr_plan *plan = &setup->plan;
     plan->kernels = how->kernels;
     plan->flash_kind = how->flash_kind;
+    plan->scaling =
+        fr_case_parse_scaling(row->field[FR_CASE_PRECISION], how->scaling);
     plan->is_loss_fused = how->is_loss_fused;
     plan->n_loss_metrics = how->n_loss_metrics;
     plan->is_grad_added_apart =

@@ -494,7 +494,8 @@ static void list_words(const fr_estimator *e, const fr_plan *plan,
                (uint64_t)plan->flash_kind << 40 |
                (uint64_t)plan->kernels << 48 | (uint64_t)plan->cp_kind << 56;
     words[6] = (uint64_t)plan->precision | (uint64_t)plan->grad_dtype << 8 |
-               flags << 16 | (uint64_t)plan->n_threads << 32;
+               flags << 16 | (uint64_t)plan->scaling << 24 |
+               (uint64_t)plan->n_threads << 32;
 }
 
 static fr_status make_layers(fr_estimator *e, const fr_plan *plan,

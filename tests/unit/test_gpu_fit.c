@@ -92,9 +92,7 @@ static void test_fit_finds_the_law(void)
     law.stream_frac = 0.913;
     law.achievable[FR_GPU_HOPPER][FR_GPU_MATH_16] = 0.688;
     law.attention_core_s[FR_GPU_ATTENTION_ASYNC] = 71.3e-12;
-    memset(law.searched, 0, sizeof law.searched);
     for (size_t i = 0; i < rows.n; i++) {
-        rows.items[i].is_searched = false;
         if (rows.items[i].weight > 0.0)
             rows.items[i].seconds = fr_gpu_row_s(&law, &rows.items[i]);
     }
