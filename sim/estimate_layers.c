@@ -482,12 +482,12 @@ static void list_words(const fr_estimator *e, const fr_plan *plan,
                      (uint64_t)plan->is_loss_fused << 4 |
                      (uint64_t)plan->is_grad_added_apart << 5 |
                      (uint64_t)has_more(e, plan) << 6 |
-                     (uint64_t)is_executable << 7 |
-                     (uint64_t)plan->n_loss_metrics << 8;
+                     (uint64_t)is_executable << 7;
     words[0] = place->layer_key;
     words[1] = (uint64_t)plan->tp << 32 | (uint64_t)plan->cp;
     words[2] = (uint64_t)plan->ep << 32 | (uint64_t)plan->etp;
-    words[3] = (uint64_t)plan->micro_batch;
+    words[3] = (uint64_t)plan->micro_batch |
+               (uint64_t)plan->n_loss_metrics << 32;
     memcpy(&words[4], &plan->expert_imbalance, sizeof words[4]);
     words[5] = (uint64_t)plan->recompute |
                (uint64_t)plan->recompute_parts << 8 |
