@@ -61,8 +61,9 @@ typedef struct fr_gpu_constants {
      * milliseconds, at the power per flop/s of the generation's reference
      * card; 0: nothing was measured. */
     double achievable[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
-    double
-        sustained; /* of `achievable`, once the clock follows the power limit */
+    /* Of `achievable`, what the power limit pays for in the long run, at the
+     * same power; 1 and more: it does not bind there. */
+    double sustained[FR_GPU_GENERATION_N];
     double power_exponent;     /* of rate over power: of `achievable` */
     double sustained_exponent; /* and once the clock follows the power limit */
     double block_rate;   /* of products with scales of blocks over those with

@@ -25,7 +25,6 @@ static const double power_spread = 0.5;
 static fr_gpu_constants prior_constants(void)
 {
     fr_gpu_constants c = {
-        .sustained = 0.9,
         .power_exponent = 1.0 / 3.0, /* power ~ f V^2 with V ~ f gives 1/3 */
         .sustained_exponent = 0.6,   /* with V at its floor 1; between them */
         .block_rate = 1.0,
@@ -44,12 +43,14 @@ static fr_gpu_constants prior_constants(void)
                            {0.8, 0.8, 0.8, 0.5, 0.5}},
         .attention_tile_s = {2e-6, 4e-6}};
 
+    for (int g = 0; g < FR_GPU_GENERATION_N; g++)
+        c.sustained[g] = 0.9;
     return c;
 }
 
 /* ---- unknowns ------------------------------------------------------------ */
 
-enum { MOST_UNKNOWNS = FR_GPU_GENERATION_N * FR_GPU_MATH_N + 40 };
+enum { MOST_UNKNOWNS = FR_GPU_GENERATION_N * FR_GPU_MATH_N + 60 };
 
 /* Addresses of what is fitted in a set of constants. */
 typedef struct unknowns {
@@ -72,7 +73,8 @@ static unknowns unknowns_of(fr_gpu_constants *c,
         for (int m = 0; m < FR_GPU_MATH_N; m++)
             if (shares[g][m])
                 add(&u, &c->achievable[g][m]);
-    add(&u, &c->sustained);
+    for (int g = 0; g < FR_GPU_GENERATION_N; g++)
+        add(&u, &c->sustained[g]);
     add(&u, &c->power_exponent);
     add(&u, &c->sustained_exponent);
     add(&u, &c->block_rate);

@@ -149,7 +149,7 @@ void fr_gpu_model_init_with(const fr_device_type *device,
                           : FR_GPU_ATTENTION_SYNC;
     factor = fr_gpu_power_factor(device, constants->power_exponent);
     sustained = fmin(
-        factor, constants->sustained *
+        factor, constants->sustained[model.generation] *
                     fr_gpu_power_factor(device, constants->sustained_exponent));
     for (int i = 0; i < FR_GPU_MATH_N; i++) {
         double share = share_of(constants, model.generation, (fr_gpu_math)i,

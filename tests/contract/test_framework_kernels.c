@@ -201,6 +201,41 @@ static void test_losses(void)
     CHECK_NEAR(loss_bytes(&plan), 50.0, 1e-2);
 }
 
+/* What comes before casts of operands, against delayed scales. */
+static void check_scaling(fr_plan plan, double per_element, double per_weight,
+                          int n_kernels)
+{
+    static const char *const names[3] = {"layer_fwd", "layer_bwd",
+                                         "weight_cast"};
+    const double n[3] = {
+        (double)R * (H + Q + H + F), (double)R * (H + 2 * F + H + Q + KV),
+        (double)H * (Q + KV + Q + 2 * F + F + 2)}; /* and norms */
+    fr_model m = layer_model_llama();
+    fr_plan plain = plan;
+    plain.precision = FR_DTYPE_FP8;
+    plain.scaling = FR_SCALING_DELAYED;
+    for (int i = 0; i < 3; i++) {
+        besides with = lower_and_sum(&m, &plan, 0.0, names[i]);
+        besides without = lower_and_sum(&m, &plain, 0.0, names[i]);
+        double per = i < 2 ? per_element : per_weight;
+        CHECK_NEAR(with.bytes - without.bytes, per * n[i], 1e-6);
+        if (i < 2)
+            CHECK_INT(with.n_kernels - without.n_kernels, n_kernels);
+    }
+}
+
+static void test_scaling(void)
+{
+    fr_plan plan = layer_bf16_plan();
+    plan.precision = FR_DTYPE_FP8;
+    plan.scaling = FR_SCALING_CURRENT;
+    check_scaling(plan, 2.0, 2.0, 8);
+    plan.scaling = FR_SCALING_BLOCK;
+    check_scaling(plan, 4.0 / 32.0, 0.0, 8);
+    plan.precision = FR_DTYPE_FP4;
+    check_scaling(plan, 2.0 + 2.0 * (2.0 + 0.5625) - 4.0, 2.0, 8);
+}
+
 /* Flop of products that are made again, and what a layer keeps. */
 static void again(const fr_plan *plan, double *flop, uint64_t *saved)
 {
@@ -290,4 +325,5 @@ CHECK_MAIN({"eager_llama", test_eager_llama},
            {"fused", test_fused}, {"gradients", test_gradients},
            {"losses", test_losses},
            {"every_second_product", test_every_second_product},
-           {"split", test_split}, {"executable", test_executable})
+           {"scaling", test_scaling}, {"split", test_split},
+           {"executable", test_executable})

@@ -3,6 +3,18 @@
 
 #include "tests/check.h"
 
+static void test_scaling(void)
+{
+    CHECK_INT(fr_case_parse_scaling("FP8", FR_SCALING_CURRENT),
+              FR_SCALING_CURRENT);
+    CHECK_INT(fr_case_parse_scaling("FP8-CS", FR_SCALING_DELAYED),
+              FR_SCALING_CURRENT);
+    CHECK_INT(fr_case_parse_scaling("MXFP8", FR_SCALING_CURRENT),
+              FR_SCALING_BLOCK);
+    CHECK_INT(fr_case_parse_scaling("NVFP4", FR_SCALING_CURRENT),
+              FR_SCALING_DELAYED);
+}
+
 static void test_recompute(void)
 {
     static const struct {
@@ -255,7 +267,7 @@ static void test_inter(void)
     }
 }
 
-CHECK_MAIN({"recompute", test_recompute}, {"precision", test_precision},
-           {"zero", test_zero}, {"schedule", test_schedule},
-           {"switches", test_switches}, {"gpu", test_gpu},
-           {"intra", test_intra}, {"inter", test_inter})
+CHECK_MAIN({"scaling", test_scaling}, {"recompute", test_recompute},
+           {"precision", test_precision}, {"zero", test_zero},
+           {"schedule", test_schedule}, {"switches", test_switches},
+           {"gpu", test_gpu}, {"intra", test_intra}, {"inter", test_inter})

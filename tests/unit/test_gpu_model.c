@@ -337,6 +337,9 @@ static void test_generations(void)
     type = *device_of("b200-sxm");
     type.generation[0] = '\0';
     CHECK_INT(fr_gpu_generation_of(&type), FR_GPU_BLACKWELL);
+    type = *device_of("gb300");
+    type.generation[0] = '\0';
+    CHECK_INT(fr_gpu_generation_of(&type), FR_GPU_BLACKWELL_ULTRA);
     type = *device_of("v100-sxm2-16g");
     type.generation[0] = '\0';
     CHECK_INT(fr_gpu_generation_of(&type), FR_GPU_VOLTA);
