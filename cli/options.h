@@ -31,6 +31,7 @@ const char *fr_choice_cp_kind(int i);
 const char *fr_choice_dispatch(int i);
 const char *fr_choice_flash_kind(int i);
 const char *fr_choice_kernels(int i);
+const char *fr_choice_cuda_graphs(int i);
 const char *fr_choice_optimizer(int i);
 const char *fr_choice_lr_schedule(int i);
 const char *fr_choice_lr_rule(int i);
@@ -111,6 +112,9 @@ const char *fr_choice_search(int i);
       0, 0, "which fused attention kernel runs")                               \
     X(KERNELS, "kernels", 0, CHOICE, "NAME", PLAN, fr_choice_kernels, 0, 0,    \
       "how the framework runs what is no matrix product")                      \
+    X(CUDA_GRAPHS, "cuda-graphs", 0, CHOICE, "NAME", PLAN,                     \
+      fr_choice_cuda_graphs, 0, 0,                                             \
+      "GPUs: what the host issues as one: none, layer, full")                  \
     X(RECOMPUTE_PARTS, "recompute-parts", 0, TEXT, "NAME,..", PLAN, 0, 0, 0,   \
       "of selective: attention, norm, activation, mlp, experts, products")     \
     X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0,         \

@@ -63,6 +63,12 @@ static const char *const flash_names[FR_FLASH_N] = {
     [FR_FLASH_1] = "flash-1",
 };
 
+static const char *const cuda_graphs_names[FR_CUDA_GRAPHS_N] = {
+    [FR_CUDA_GRAPHS_NONE] = "none",
+    [FR_CUDA_GRAPHS_LAYER] = "layer",
+    [FR_CUDA_GRAPHS_FULL] = "full",
+};
+
 static const char *const kernel_set_names[FR_KERNELS_N] = {
     [FR_KERNELS_FUSED] = "fused",
     [FR_KERNELS_COMPILED] = "compiled",
@@ -132,6 +138,11 @@ const char *fr_flash_kind_name(fr_flash_kind kind)
     return name_at(flash_names, FR_FLASH_N, kind);
 }
 
+const char *fr_cuda_graphs_name(fr_cuda_graphs graphs)
+{
+    return name_at(cuda_graphs_names, FR_CUDA_GRAPHS_N, graphs);
+}
+
 const char *fr_kernel_set_name(fr_kernel_set kernels)
 {
     return name_at(kernel_set_names, FR_KERNELS_N, kernels);
@@ -140,6 +151,11 @@ const char *fr_kernel_set_name(fr_kernel_set kernels)
 int fr_flash_kind_find(const char *name)
 {
     return find_name(flash_names, FR_FLASH_N, name);
+}
+
+int fr_cuda_graphs_find(const char *name)
+{
+    return find_name(cuda_graphs_names, FR_CUDA_GRAPHS_N, name);
 }
 
 int fr_kernel_set_find(const char *name)
@@ -325,6 +341,8 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, "%s", plan->flash_kind == FR_FLASH_2 ? "2" : "1");
     if (plan->kernels != plain.kernels)
         add(t, " %s", fr_kernel_set_name(plan->kernels));
+    if (plan->cuda_graphs != plain.cuda_graphs)
+        add(t, " graphs-%s", fr_cuda_graphs_name(plan->cuda_graphs));
     if (plan->is_loss_fused)
         add(t, " fused-loss");
     if (plan->is_grad_added_apart)

@@ -131,6 +131,18 @@ typedef enum fr_server_place {
     FR_SERVER_N
 } fr_server_place;
 
+/*
+ * What the host issues as one: nothing; what a layer's shapes do not depend on
+ * the routing for (Transformer Engine's make_graphed_callables); the whole
+ * step.  GPUs only.
+ */
+typedef enum fr_cuda_graphs {
+    FR_CUDA_GRAPHS_NONE,
+    FR_CUDA_GRAPHS_LAYER,
+    FR_CUDA_GRAPHS_FULL,
+    FR_CUDA_GRAPHS_N
+} fr_cuda_graphs;
+
 #define FR_PLAN_MAX_STAGES 512 /* pp * vpp */
 
 typedef struct fr_plan {
@@ -149,6 +161,7 @@ typedef struct fr_plan {
     bool is_flash;            /* fused attention: no probabilities in memory */
     fr_flash_kind flash_kind;
     fr_kernel_set kernels;
+    fr_cuda_graphs cuda_graphs;
     bool is_loss_fused; /* one kernel from logits of 16 bits to the loss, one
                            back; else in float32 as the kernel set does it */
     bool is_grad_added_apart; /* FUSED: products write gradients of weights,
@@ -231,6 +244,7 @@ const char *fr_cp_kind_name(fr_cp_kind kind);
 const char *fr_dispatch_kind_name(fr_dispatch_kind kind);
 const char *fr_flash_kind_name(fr_flash_kind kind);
 const char *fr_kernel_set_name(fr_kernel_set kernels);
+const char *fr_cuda_graphs_name(fr_cuda_graphs graphs);
 /* -1 when the name is unknown. */
 int fr_recompute_find(const char *name);
 int fr_schedule_kind_find(const char *name);
@@ -242,6 +256,7 @@ int fr_cp_kind_find(const char *name);
 int fr_dispatch_kind_find(const char *name);
 int fr_flash_kind_find(const char *name);
 int fr_kernel_set_find(const char *name);
+int fr_cuda_graphs_find(const char *name);
 
 /* Coordinates of a rank on TP, CP, DP, PP, and back (grid.c).  cp changes
  * right after tp in every order. */

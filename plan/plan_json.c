@@ -51,6 +51,7 @@ NAMING(fr_cp_kind_name, fr_cp_kind)
 NAMING(fr_dispatch_kind_name, fr_dispatch_kind)
 NAMING(fr_flash_kind_name, fr_flash_kind)
 NAMING(fr_kernel_set_name, fr_kernel_set)
+NAMING(fr_cuda_graphs_name, fr_cuda_graphs)
 NAMING(fr_dtype_name, fr_dtype)
 NAMING(fr_optimizer_kind_name, fr_optimizer_kind)
 NAMING(fr_lr_schedule_name, fr_lr_schedule)
@@ -64,6 +65,8 @@ static const naming collectives = {name_of_fr_collective_kind_name,
                                    FR_COLLECTIVE_N};
 static const naming server_places = {name_of_fr_server_place_name, FR_SERVER_N};
 static const naming flash_kinds = {name_of_fr_flash_kind_name, FR_FLASH_N};
+static const naming graph_kinds = {name_of_fr_cuda_graphs_name,
+                                   FR_CUDA_GRAPHS_N};
 static const naming kernel_sets = {name_of_fr_kernel_set_name, FR_KERNELS_N};
 static const naming dispatch_kinds = {name_of_fr_dispatch_kind_name,
                                       FR_DISPATCH_N};
@@ -109,6 +112,7 @@ static const field plan_fields[] = {
     PLAN("flash_attention", BOOL, is_flash),
     PLAN_NAME("flash_kind", flash_kind, &flash_kinds),
     PLAN_NAME("kernels", kernels, &kernel_sets),
+    PLAN_NAME("cuda_graphs", cuda_graphs, &graph_kinds),
     PLAN("loss_fused", BOOL, is_loss_fused),
     PLAN("grad_added_apart", BOOL, is_grad_added_apart),
     PLAN("sequence_parallel", BOOL, is_sequence_parallel),

@@ -312,6 +312,11 @@ static void read_kernels(const fr_case *row, const fr_case_framework *how,
         plan->is_loss_fused =
             fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compiled loss");
     }
+    if (fr_case_has(row->field[FR_CASE_OTHER_OPTS], "cuda graphs"))
+        plan->cuda_graphs =
+            fr_case_has(row->field[FR_CASE_OTHER_OPTS], "full cuda graphs")
+                ? FR_CUDA_GRAPHS_FULL
+                : FR_CUDA_GRAPHS_LAYER;
     if (fr_case_has(row->field[FR_CASE_MODEL], "gpt") ||
         fr_case_has(row->field[FR_CASE_MODEL], "bert"))
         setup->job.dropout = how->gpt_dropout;
