@@ -9,7 +9,7 @@
         FR_OPT_SERVER_PLACE, FR_OPT_SERVERS, FR_OPT_RANK_ORDER,                \
         FR_OPT_LAYER_SPLIT, FR_OPT_PRECISION, FR_OPT_GRAD_DTYPE,               \
         FR_OPT_FLASH_ATTENTION, FR_OPT_FLASH_KIND, FR_OPT_KERNELS,             \
-        FR_OPT_CUDA_GRAPHS,                                                    \
+        FR_OPT_CUDA_GRAPHS, FR_OPT_ZERO_UNIT,                                  \
         FR_OPT_RECOMPUTE_PARTS, FR_OPT_RECOMPUTE_LAYERS, FR_OPT_ZERO_GROUP,    \
         FR_OPT_ZERO_RESHARD, FR_OPT_ZERO_PREFETCH, FR_OPT_GATHER_OVERLAP,      \
         FR_OPT_TP_OVERLAP, FR_OPT_CP_KIND, FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH, \

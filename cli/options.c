@@ -95,6 +95,11 @@ const char *fr_choice_flash_kind(int i)
     return i < FR_FLASH_N ? fr_flash_kind_name((fr_flash_kind)i) : NULL;
 }
 
+const char *fr_choice_zero_unit(int i)
+{
+    return i < FR_ZERO_UNIT_N ? fr_zero_unit_name((fr_zero_unit)i) : NULL;
+}
+
 const char *fr_choice_cuda_graphs(int i)
 {
     return i < FR_CUDA_GRAPHS_N ? fr_cuda_graphs_name((fr_cuda_graphs)i) : NULL;

@@ -32,6 +32,7 @@ const char *fr_choice_dispatch(int i);
 const char *fr_choice_flash_kind(int i);
 const char *fr_choice_kernels(int i);
 const char *fr_choice_cuda_graphs(int i);
+const char *fr_choice_zero_unit(int i);
 const char *fr_choice_optimizer(int i);
 const char *fr_choice_lr_schedule(int i);
 const char *fr_choice_lr_rule(int i);
@@ -125,6 +126,8 @@ const char *fr_choice_search(int i);
       "ZeRO 3: drop gathered weights after forward")                           \
     X(ZERO_PREFETCH, "zero-prefetch", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,      \
       "ZeRO 3: layers gathered ahead of their use")                            \
+    X(ZERO_UNIT, "zero-unit", 0, CHOICE, "NAME", PLAN, fr_choice_zero_unit, 0, \
+      0, "ZeRO 3: what one gather brings: layer, parameter")                   \
     X(GATHER_OVERLAP, "gather-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,             \
       "ZeRO 1, 2: gather parameters beside the next forward")                  \
     X(TP_OVERLAP, "tp-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,                     \

@@ -161,6 +161,8 @@ static void apply_names(const fr_cli *cli, fr_plan *plan, unsigned *pins)
         plan->flash_kind = (fr_flash_kind)v[FR_OPT_FLASH_KIND].count;
     if (fr_cli_has(cli, FR_OPT_KERNELS))
         plan->kernels = (fr_kernel_set)v[FR_OPT_KERNELS].count;
+    if (fr_cli_has(cli, FR_OPT_ZERO_UNIT))
+        plan->zero_unit = (fr_zero_unit)v[FR_OPT_ZERO_UNIT].count;
     if (fr_cli_has(cli, FR_OPT_CUDA_GRAPHS))
         plan->cuda_graphs = (fr_cuda_graphs)v[FR_OPT_CUDA_GRAPHS].count;
     if (fr_cli_has(cli, FR_OPT_CP_KIND))

@@ -121,6 +121,14 @@ static double fused_s(const fr_instr *instr, host_kind kind)
     return seconds * fused_backward * (kind == HOST_ATTENTION ? 1.0 : 0.5);
 }
 
+/* For each member a view, made in Python, and a copy: DeepSpeed 0.3's
+ * partition_parameters.py, ProcessGroupNCCL's allgather of lists. */
+static double list_s(const fr_plan *plan, const fr_instr *instr)
+{
+    int64_t n = fr_plan_group_size(plan, (fr_axis)instr->axis);
+    return module_s + 2.0 * (double)n * backward_operator_s;
+}
+
 double fr_host_issue_s(const fr_plan *plan, const fr_instr *instr,
                        int n_kernels)
 {
@@ -132,6 +140,8 @@ double fr_host_issue_s(const fr_plan *plan, const fr_instr *instr,
         return 0.0;
     if (is_module && plan->kernels == FR_KERNELS_FUSED)
         return fused_s(instr, kind);
+    if ((instr->flags & FR_INSTR_LISTED) != 0)
+        return list_s(plan, instr);
     if (kind == HOST_COMMUNICATION)
         return module_s;
     if (plan->kernels == FR_KERNELS_COMPILED)
@@ -147,7 +157,7 @@ bool fr_host_is_held(const fr_plan *plan, const fr_instr *instr)
      * tokens_per_expert to the host, as others do who drop none. */
     if (plan->cuda_graphs == FR_CUDA_GRAPHS_FULL)
         return false;
-    if (instr->op == FR_OP_ROUTER_FWD)
+    if (instr->op == FR_OP_ROUTER_FWD || (instr->flags & FR_INSTR_HELD) != 0)
         return true;
     /* The norm: total_norm.item() (Megatron-Core's clip_grads.py). */
     return instr->op == FR_OP_CLIP && plan->kernels == FR_KERNELS_FUSED;

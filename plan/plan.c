@@ -63,6 +63,11 @@ static const char *const flash_names[FR_FLASH_N] = {
     [FR_FLASH_1] = "flash-1",
 };
 
+static const char *const zero_unit_names[FR_ZERO_UNIT_N] = {
+    [FR_ZERO_UNIT_LAYER] = "layer",
+    [FR_ZERO_UNIT_PARAMETER] = "parameter",
+};
+
 static const char *const cuda_graphs_names[FR_CUDA_GRAPHS_N] = {
     [FR_CUDA_GRAPHS_NONE] = "none",
     [FR_CUDA_GRAPHS_LAYER] = "layer",
@@ -138,6 +143,11 @@ const char *fr_flash_kind_name(fr_flash_kind kind)
     return name_at(flash_names, FR_FLASH_N, kind);
 }
 
+const char *fr_zero_unit_name(fr_zero_unit unit)
+{
+    return name_at(zero_unit_names, FR_ZERO_UNIT_N, unit);
+}
+
 const char *fr_cuda_graphs_name(fr_cuda_graphs graphs)
 {
     return name_at(cuda_graphs_names, FR_CUDA_GRAPHS_N, graphs);
@@ -151,6 +161,11 @@ const char *fr_kernel_set_name(fr_kernel_set kernels)
 int fr_flash_kind_find(const char *name)
 {
     return find_name(flash_names, FR_FLASH_N, name);
+}
+
+int fr_zero_unit_find(const char *name)
+{
+    return find_name(zero_unit_names, FR_ZERO_UNIT_N, name);
 }
 
 int fr_cuda_graphs_find(const char *name)
@@ -353,6 +368,8 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, " no-reshard");
     if (plan->n_prefetch != plain.n_prefetch)
         add(t, " prefetch%d", plan->n_prefetch);
+    if (plan->zero_unit != plain.zero_unit)
+        add(t, " by-%s", fr_zero_unit_name(plan->zero_unit));
     if (plan->is_gather_overlap != plain.is_gather_overlap)
         add(t, " no-gather-overlap");
     if (plan->is_tp_overlap)

@@ -24,6 +24,7 @@ typedef struct fr_case_framework {
     bool is_unfused;            /* attention, where nothing is said */
     fr_kernel_set kernels;      /* COMPILED where the row says so */
     fr_flash_kind flash_kind;
+    fr_zero_unit zero_unit;
     bool is_loss_fused;
     bool is_grad_added_apart; /* fp16 gradients */
     double gpt_dropout;       /* of GPT's and BERT's recipe; Llama's has
