@@ -102,6 +102,16 @@ const char *fr_choice_scaling(int i)
     return i < FR_SCALING_N ? fr_scaling_name((fr_scaling)i) : NULL;
 }
 
+const char *fr_choice_zero_unit(int i)
+{
+    return i < FR_ZERO_UNIT_N ? fr_zero_unit_name((fr_zero_unit)i) : NULL;
+}
+
+const char *fr_choice_cuda_graphs(int i)
+{
+    return i < FR_CUDA_GRAPHS_N ? fr_cuda_graphs_name((fr_cuda_graphs)i) : NULL;
+}
+
 const char *fr_choice_kernels(int i)
 {
     return i < FR_KERNELS_N ? fr_kernel_set_name((fr_kernel_set)i) : NULL;

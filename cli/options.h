@@ -33,6 +33,8 @@ const char *fr_choice_dispatch(int i);
 const char *fr_choice_flash_kind(int i);
 const char *fr_choice_kernels(int i);
 const char *fr_choice_scaling(int i);
+const char *fr_choice_cuda_graphs(int i);
+const char *fr_choice_zero_unit(int i);
 const char *fr_choice_optimizer(int i);
 const char *fr_choice_lr_schedule(int i);
 const char *fr_choice_lr_rule(int i);
@@ -116,6 +118,9 @@ const char *fr_choice_goal(int i);
       "how the framework runs what is no matrix product")                      \
     X(SCALING, "scaling", 0, CHOICE, "NAME", PLAN, fr_choice_scaling, 0, 0,    \
       "where the scales of fp8 operands come from")                            \
+    X(CUDA_GRAPHS, "cuda-graphs", 0, CHOICE, "NAME", PLAN,                     \
+      fr_choice_cuda_graphs, 0, 0,                                             \
+      "GPUs: what the host issues as one: none, layer, full")                  \
     X(RECOMPUTE_PARTS, "recompute-parts", 0, TEXT, "NAME,..", PLAN, 0, 0, 0,   \
       "of selective: attention, norm, activation, mlp, experts, products")     \
     X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0,         \
@@ -126,6 +131,8 @@ const char *fr_choice_goal(int i);
       "ZeRO 3: drop gathered weights after forward")                           \
     X(ZERO_PREFETCH, "zero-prefetch", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,      \
       "ZeRO 3: layers gathered ahead of their use")                            \
+    X(ZERO_UNIT, "zero-unit", 0, CHOICE, "NAME", PLAN, fr_choice_zero_unit, 0, \
+      0, "ZeRO 3: what one gather brings: layer, parameter")                   \
     X(GATHER_OVERLAP, "gather-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,             \
       "ZeRO 1, 2: gather parameters beside the next forward")                  \
     X(TP_OVERLAP, "tp-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,                     \

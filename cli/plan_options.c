@@ -163,6 +163,10 @@ static void apply_names(const fr_cli *cli, fr_plan *plan, unsigned *pins)
         plan->kernels = (fr_kernel_set)v[FR_OPT_KERNELS].count;
     if (fr_cli_has(cli, FR_OPT_SCALING))
         plan->scaling = (fr_scaling)v[FR_OPT_SCALING].count;
+    if (fr_cli_has(cli, FR_OPT_ZERO_UNIT))
+        plan->zero_unit = (fr_zero_unit)v[FR_OPT_ZERO_UNIT].count;
+    if (fr_cli_has(cli, FR_OPT_CUDA_GRAPHS))
+        plan->cuda_graphs = (fr_cuda_graphs)v[FR_OPT_CUDA_GRAPHS].count;
     if (fr_cli_has(cli, FR_OPT_CP_KIND))
         plan->cp_kind = (fr_cp_kind)v[FR_OPT_CP_KIND].count;
     if (fr_cli_has(cli, FR_OPT_EXPERT_DISPATCH))

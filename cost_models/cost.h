@@ -43,6 +43,7 @@ typedef struct fr_cost {
     double port_bytes;  /* through each member's port into the fabric of its
                            node (NVLink, PCIe), each direction */
     double rel_err;     /* one standard error, relative */
+    int n_kernels;      /* of compute on a GPU: that its host launches */
     fr_cost_source source;
 } fr_cost;
 

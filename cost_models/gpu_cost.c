@@ -5,14 +5,6 @@
 
 #include <math.h>
 
-/*
- * Kernels are queued ahead, so that one shorter than the host needs to launch
- * the next costs that: about 5 us for an operator of an eager framework
- * (PyTorch's dispatcher and autograd; a bare launch is 2 us: Zhang, Meng, Liu,
- * IISWC 2019).
- */
-static const double host_launch_s = 5e-6;
-
 /* A price in the making. */
 typedef struct price {
     double seconds, bytes;
@@ -299,7 +291,8 @@ fr_status fr_gpu_cost_compute(const fr_gpu_model *model, const fr_instr *instr,
         return fr_fail(err, FR_FAILURE, "%s does not compute",
                        fr_op_name((fr_op)instr->op));
     FR_TRY(price_instr(model, instr, &p, err));
-    cost.work_s = fmax(p.seconds, p.n_kernels * host_launch_s);
+    cost.work_s = p.seconds;
+    cost.n_kernels = p.n_kernels;
     if (cost.work_s > 0.0)
         cost.memory_frac = fmin(1.0, p.bytes / cost.work_s / model->memory_Bps);
     cost.rel_err = model->constants->rel_err[p.family];

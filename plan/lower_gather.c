@@ -27,6 +27,7 @@
 
 enum {
     KNOWN_GATHER,
+    KNOWN_GATHER_TWICE,
     KNOWN_COPY_OUT,
     KNOWN_ZERO,
     KNOWN_REDUCE,
@@ -130,6 +131,7 @@ static uint32_t known_segment(lower_class *lc, int what, fr_lane lane,
 {
     static const char *const names[] = {
         [KNOWN_GATHER] = "param_gather",
+        [KNOWN_GATHER_TWICE] = "param_gather_twice",
         [KNOWN_COPY_OUT] = "param_copy_out",
         [KNOWN_ZERO] = "grad_zero",
         [KNOWN_REDUCE] = "grad_reduce",
@@ -220,30 +222,111 @@ fr_status lower_uses_init(lower_class *lc, fr_err *err)
     return FR_OK;
 }
 
-static void gather(lower_class *lc, uint32_t i_set)
+/* ---- parameters by themselves -------------------------------------------- */
+
+/*
+ * DeepSpeed 0.3 (2021), runtime/zero/stage3.py and partition_parameters.py:
+ * fetch_sub_module gathers every parameter of a module by itself into a list
+ * of views and waits for the device; prefetching brings the next ones beside
+ * what runs.  Parameters below stage3_param_persistence_threshold stay.  What
+ * full recompute has used is used again in backward: it was dropped where
+ * more than stage3_max_reuse_distance elements lie in between.
+ */
+enum { MOST_PIECES = 32 };
+static const uint64_t persistence_threshold = 100000;
+static const uint64_t max_reuse_distance = 1000000000;
+
+static bool is_by_parameter(const lower_context *context)
+{
+    return lower_is_gathered(context) &&
+           context->plan->zero_unit == FR_ZERO_UNIT_PARAMETER;
+}
+
+/* Elements of the unit that go in one collective each. */
+static int list_pieces(const lower_class *lc, const lower_unit *unit,
+                       uint64_t pieces[MOST_PIECES])
+{
+    const uint64_t n_shards = lower_n_shards(lc->context, unit->is_expert);
+    uint64_t left = unit->n;
+    int n = 0;
+    for (size_t i = 0; is_by_parameter(lc->context) && i < lc->tensors.n &&
+                       n < MOST_PIECES;
+         i++) {
+        const fr_tensor *tensor = &lc->tensors.items[i];
+        if (tensor->first < unit->first ||
+            tensor->first >= unit->first + unit->n ||
+            tensor->n < persistence_threshold)
+            continue;
+        uint64_t size = tensor->n / n_shards * n_shards;
+        pieces[n++] = size < left ? size : left;
+        left -= pieces[n - 1];
+    }
+    if (n == 0)
+        pieces[n++] = 0;
+    pieces[n - 1] += left; /* what stays adds less than a shard's padding */
+    return n;
+}
+
+/* Is piece i fetched again between its two uses in a backward with full
+ * recompute? */
+static bool is_fetched_again(const uint64_t *pieces, int n, int i)
+{
+    uint64_t distance = 0;
+    for (int k = i + 1; k < n; k++)
+        distance += 2 * pieces[k];
+    return distance >= max_reuse_distance;
+}
+
+static void gather_pieces(lower_class *lc, const lower_unit *unit,
+                          uint64_t from, uint64_t to, bool is_again)
 {
     lower_context *context = lc->context;
     const uint64_t weight_bytes = lower_element_bytes(context, FR_SPACE_WEIGHT);
-    const fr_dtype dtype = fr_plan_storage_dtype(context->plan);
+    const uint64_t n_shards = lower_n_shards(context, unit->is_expert);
+    uint64_t pieces[MOST_PIECES];
+    int n = list_pieces(lc, unit, pieces);
+    for (int i = 0; i < n; i++) {
+        fr_instr *instr = lower_collective(
+            context, FR_OP_ALL_GATHER,
+            lower_shard_axis(context, unit->is_expert),
+            fr_plan_storage_dtype(context->plan), pieces[i]);
+        if (is_by_parameter(context))
+            instr->flags |= FR_INSTR_LISTED;
+        instr->ref[0] = lower_parameter(context, FR_SPACE_WEIGHT, from);
+        instr->ref[1] = lower_ref(FR_SPACE_OUT, to * weight_bytes);
+        if (is_again && is_fetched_again(pieces, n, i)) {
+            const fr_instr first = *instr;
+            *lower_emit(context, FR_OP_ALL_GATHER) = first;
+        }
+        from += pieces[i] / n_shards;
+        to += pieces[i];
+    }
+}
+
+static void gather(lower_class *lc, uint32_t i_set, bool is_backward)
+{
+    lower_context *context = lc->context;
+    const uint64_t weight_bytes = lower_element_bytes(context, FR_SPACE_WEIGHT);
     lower_set *set = &lc->sets.items[i_set];
     uint64_t from = 0, to = 0;
     bool is_new;
+    bool is_again = is_backward && is_by_parameter(context) &&
+                    context->plan->recompute == FR_RECOMPUTE_FULL &&
+                    unit_of(lc, set, 0)->kind == LOWER_UNIT_LAYER;
     uint32_t i_segment =
-        known_segment(lc, KNOWN_GATHER, FR_LANE_GATHER, set, &is_new);
+        known_segment(lc, is_again ? KNOWN_GATHER_TWICE : KNOWN_GATHER,
+                      FR_LANE_GATHER, set, &is_new);
     for (uint32_t i = 0; is_new && i < set->n_units; i++) {
         const lower_unit *unit = unit_of(lc, set, i);
         uint64_t shard = shard_of(lc, unit);
-        fr_instr *instr;
         if (shard == unit->n) {
-            instr = lower_emit(context, FR_OP_COPY);
+            fr_instr *instr = lower_emit(context, FR_OP_COPY);
             instr->dim[0] = (int64_t)(unit->n * weight_bytes);
+            instr->ref[0] = lower_parameter(context, FR_SPACE_WEIGHT, from);
+            instr->ref[1] = lower_ref(FR_SPACE_OUT, to * weight_bytes);
         } else {
-            instr = lower_collective(context, FR_OP_ALL_GATHER,
-                                     lower_shard_axis(context, unit->is_expert),
-                                     dtype, unit->n);
+            gather_pieces(lc, unit, from, to, is_again);
         }
-        instr->ref[0] = lower_parameter(context, FR_SPACE_WEIGHT, from);
-        instr->ref[1] = lower_ref(FR_SPACE_OUT, to * weight_bytes);
         from += shard;
         to += unit->n;
     }
@@ -271,6 +354,8 @@ static void copy_out(lower_class *lc, uint32_t i_set)
     if (is_new) {
         fr_instr *instr = lower_emit(context, FR_OP_COPY);
         instr->dim[0] = (int64_t)n_bytes;
+        if (is_by_parameter(context))
+            instr->flags |= FR_INSTR_HELD;
         instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
         instr->ref[1] = lower_ref(FR_SPACE_OUT, 0);
     }
@@ -293,10 +378,11 @@ static uint32_t reach(const lower_class *lc, uint32_t now)
 static void provide(lower_class *lc, uint32_t last)
 {
     for (; lc->n_gathered <= last; lc->n_gathered++) {
-        uint32_t i_set = lc->uses.items[lc->n_gathered].i_set;
+        const lower_use *use = &lc->uses.items[lc->n_gathered];
+        uint32_t i_set = use->i_set;
         const lower_set *set = &lc->sets.items[i_set];
         if (set->weight == FR_BLOCK_NONE && set->wire == FR_BLOCK_NONE)
-            gather(lc, i_set);
+            gather(lc, i_set, use->is_backward);
     }
 }
 
@@ -370,6 +456,34 @@ void lower_open_grads(lower_class *lc, uint32_t i_set)
     fr_builder_bind(lc->builder, FR_SPACE_GRAD, set->grad, 'w');
 }
 
+static fr_ref moved_by(fr_ref ref, uint64_t n_bytes)
+{
+    ref.offset_bytes += n_bytes;
+    return ref;
+}
+
+/* Of a unit by parameters one after the other. */
+static void scatter_pieces(lower_class *lc, const lower_unit *unit,
+                           fr_ref whole, fr_ref own)
+{
+    lower_context *context = lc->context;
+    const uint64_t grad_bytes = lower_element_bytes(context, FR_SPACE_GRAD);
+    const uint64_t n_shards = lower_n_shards(context, unit->is_expert);
+    uint64_t pieces[MOST_PIECES], at = 0;
+    int n = list_pieces(lc, unit, pieces);
+    for (int i = 0; i < n; i++) {
+        fr_instr *instr = lower_collective(
+            context, FR_OP_REDUCE_SCATTER,
+            lower_shard_axis(context, unit->is_expert),
+            context->plan->grad_dtype, pieces[i]);
+        if (is_by_parameter(context))
+            instr->flags |= FR_INSTR_LISTED;
+        instr->ref[0] = moved_by(whole, at * grad_bytes);
+        instr->ref[1] = moved_by(own, at / n_shards * grad_bytes);
+        at += pieces[i];
+    }
+}
+
 /* One unit of a set: whole gradients at `from`, own shard at `to`. */
 static void emit_reduce(lower_class *lc, const lower_unit *unit, uint64_t from,
                         uint64_t to, bool is_added)
@@ -385,11 +499,7 @@ static void emit_reduce(lower_class *lc, const lower_unit *unit, uint64_t from,
     fr_instr *instr;
     if (shard < unit->n) {
         sum = is_added ? lower_temp(context, shard * grad_bytes) : own;
-        instr = lower_collective(context, FR_OP_REDUCE_SCATTER,
-                                 lower_shard_axis(context, unit->is_expert),
-                                 dtype, unit->n);
-        instr->ref[0] = whole;
-        instr->ref[1] = sum;
+        scatter_pieces(lc, unit, whole, sum);
         if (!unit->is_expert &&
             lower_axis_size(context->plan, FR_AXIS_REPLICA) > 1) {
             instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,

@@ -67,6 +67,18 @@ static const char *const scaling_names[FR_SCALING_N] = {
     [FR_SCALING_DELAYED] = "delayed",
     [FR_SCALING_CURRENT] = "current",
     [FR_SCALING_BLOCK] = "block"};
+
+static const char *const zero_unit_names[FR_ZERO_UNIT_N] = {
+    [FR_ZERO_UNIT_LAYER] = "layer",
+    [FR_ZERO_UNIT_PARAMETER] = "parameter",
+};
+
+static const char *const cuda_graphs_names[FR_CUDA_GRAPHS_N] = {
+    [FR_CUDA_GRAPHS_NONE] = "none",
+    [FR_CUDA_GRAPHS_LAYER] = "layer",
+    [FR_CUDA_GRAPHS_FULL] = "full",
+};
+
 static const char *const kernel_set_names[FR_KERNELS_N] = {
     [FR_KERNELS_FUSED] = "fused",
     [FR_KERNELS_COMPILED] = "compiled",
@@ -136,6 +148,16 @@ const char *fr_flash_kind_name(fr_flash_kind kind)
     return name_at(flash_names, FR_FLASH_N, kind);
 }
 
+const char *fr_zero_unit_name(fr_zero_unit unit)
+{
+    return name_at(zero_unit_names, FR_ZERO_UNIT_N, unit);
+}
+
+const char *fr_cuda_graphs_name(fr_cuda_graphs graphs)
+{
+    return name_at(cuda_graphs_names, FR_CUDA_GRAPHS_N, graphs);
+}
+
 const char *fr_kernel_set_name(fr_kernel_set kernels)
 {
     return name_at(kernel_set_names, FR_KERNELS_N, kernels);
@@ -154,6 +176,16 @@ const char *fr_scaling_name(fr_scaling scaling)
 int fr_scaling_find(const char *name)
 {
     return find_name(scaling_names, FR_SCALING_N, name);
+}
+
+int fr_zero_unit_find(const char *name)
+{
+    return find_name(zero_unit_names, FR_ZERO_UNIT_N, name);
+}
+
+int fr_cuda_graphs_find(const char *name)
+{
+    return find_name(cuda_graphs_names, FR_CUDA_GRAPHS_N, name);
 }
 
 int fr_kernel_set_find(const char *name)
@@ -341,6 +373,8 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, "%s", plan->flash_kind == FR_FLASH_2 ? "2" : "1");
     if (plan->kernels != plain.kernels)
         add(t, " %s", fr_kernel_set_name(plan->kernels));
+    if (plan->cuda_graphs != plain.cuda_graphs)
+        add(t, " graphs-%s", fr_cuda_graphs_name(plan->cuda_graphs));
     if (plan->is_loss_fused)
         add(t, " fused-loss");
     if (plan->n_loss_metrics > 0)
@@ -353,6 +387,8 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, " no-reshard");
     if (plan->n_prefetch != plain.n_prefetch)
         add(t, " prefetch%d", plan->n_prefetch);
+    if (plan->zero_unit != plain.zero_unit)
+        add(t, " by-%s", fr_zero_unit_name(plan->zero_unit));
     if (plan->is_gather_overlap != plain.is_gather_overlap)
         add(t, " no-gather-overlap");
     if (plan->is_tp_overlap)

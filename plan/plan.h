@@ -139,6 +139,29 @@ typedef enum fr_server_place {
     FR_SERVER_N
 } fr_server_place;
 
+/*
+ * What the host issues as one: nothing; what a layer's shapes do not depend on
+ * the routing for (Transformer Engine's make_graphed_callables); the whole
+ * step.  GPUs only.
+ */
+typedef enum fr_cuda_graphs {
+    FR_CUDA_GRAPHS_NONE,
+    FR_CUDA_GRAPHS_LAYER,
+    FR_CUDA_GRAPHS_FULL,
+    FR_CUDA_GRAPHS_N
+} fr_cuda_graphs;
+
+/*
+ * ZeRO 3: what one gather brings.  A layer as FSDP wraps it, or each parameter
+ * by itself as DeepSpeed did until 2022: as a list of tensors, one from each
+ * rank, and the host waits before each layer for what it has asked for.
+ */
+typedef enum fr_zero_unit {
+    FR_ZERO_UNIT_LAYER,
+    FR_ZERO_UNIT_PARAMETER,
+    FR_ZERO_UNIT_N
+} fr_zero_unit;
+
 #define FR_PLAN_MAX_STAGES 512 /* pp * vpp */
 
 typedef struct fr_plan {
@@ -151,6 +174,7 @@ typedef struct fr_plan {
     int32_t zero_group; /* ranks that share one copy; 0: all of dp x cp */
     bool is_resharded;  /* ZeRO 3: gathered weights are dropped after forward */
     int32_t n_prefetch; /* ZeRO 3: layers gathered ahead of their use */
+    fr_zero_unit zero_unit;
     fr_recompute recompute;
     uint32_t recompute_parts; /* of SELECTIVE */
     int32_t recompute_layers; /* FULL: of each chunk, from its first; 0: all */
@@ -158,6 +182,7 @@ typedef struct fr_plan {
     fr_flash_kind flash_kind;
     fr_kernel_set kernels;
     fr_scaling scaling; /* FUSED and fp8 */
+    fr_cuda_graphs cuda_graphs;
     bool is_loss_fused; /* one kernel from logits of 16 bits to the loss, one
                            back; else in float32 as the kernel set does it */
     int32_t n_loss_metrics; /* cross entropies that are made of the logits for
@@ -243,6 +268,8 @@ const char *fr_dispatch_kind_name(fr_dispatch_kind kind);
 const char *fr_flash_kind_name(fr_flash_kind kind);
 const char *fr_kernel_set_name(fr_kernel_set kernels);
 const char *fr_scaling_name(fr_scaling scaling);
+const char *fr_cuda_graphs_name(fr_cuda_graphs graphs);
+const char *fr_zero_unit_name(fr_zero_unit unit);
 /* -1 when the name is unknown. */
 int fr_recompute_find(const char *name);
 int fr_schedule_kind_find(const char *name);
@@ -255,6 +282,8 @@ int fr_dispatch_kind_find(const char *name);
 int fr_flash_kind_find(const char *name);
 int fr_kernel_set_find(const char *name);
 int fr_scaling_find(const char *name);
+int fr_cuda_graphs_find(const char *name);
+int fr_zero_unit_find(const char *name);
 
 /* Coordinates of a rank on TP, CP, DP, PP, and back (grid.c).  cp changes
  * right after tp in every order. */

@@ -325,12 +325,15 @@ static fr_status check_fractions(const fr_plan *plan, fr_err *err)
         (unsigned)plan->flash_kind >= FR_FLASH_N ||
         (unsigned)plan->kernels >= FR_KERNELS_N ||
         (unsigned)plan->scaling >= FR_SCALING_N ||
+        (unsigned)plan->cuda_graphs >= FR_CUDA_GRAPHS_N ||
+        (unsigned)plan->zero_unit >= FR_ZERO_UNIT_N ||
         (unsigned)plan->expert_dispatch >= FR_DISPATCH_N ||
         (unsigned)plan->grad_dtype >= FR_DTYPE_N ||
         plan->recompute_parts > FR_RECOMPUTE_PARTS_ALL)
         return fr_fail(err, FR_INPUT,
-                       "cp_kind, flash_kind, kernels, scaling, grad_dtype "
-                       "or recompute_parts is not one of its kinds");
+                       "cp_kind, flash_kind, kernels, scaling, cuda_graphs, "
+                       "zero_unit, grad_dtype or recompute_parts is not one "
+                       "of its kinds");
     if (plan->zero_group < 0 ||
         (plan->zero_group > 0 && n_data % plan->zero_group != 0))
         return fr_fail(err, FR_INPUT,

@@ -52,6 +52,8 @@ NAMING(fr_dispatch_kind_name, fr_dispatch_kind)
 NAMING(fr_flash_kind_name, fr_flash_kind)
 NAMING(fr_kernel_set_name, fr_kernel_set)
 NAMING(fr_scaling_name, fr_scaling)
+NAMING(fr_cuda_graphs_name, fr_cuda_graphs)
+NAMING(fr_zero_unit_name, fr_zero_unit)
 NAMING(fr_dtype_name, fr_dtype)
 NAMING(fr_optimizer_kind_name, fr_optimizer_kind)
 NAMING(fr_lr_schedule_name, fr_lr_schedule)
@@ -65,6 +67,9 @@ static const naming collectives = {name_of_fr_collective_kind_name,
                                    FR_COLLECTIVE_N};
 static const naming server_places = {name_of_fr_server_place_name, FR_SERVER_N};
 static const naming flash_kinds = {name_of_fr_flash_kind_name, FR_FLASH_N};
+static const naming zero_units = {name_of_fr_zero_unit_name, FR_ZERO_UNIT_N};
+static const naming graph_kinds = {name_of_fr_cuda_graphs_name,
+                                   FR_CUDA_GRAPHS_N};
 static const naming kernel_sets = {name_of_fr_kernel_set_name, FR_KERNELS_N};
 static const naming scalings = {name_of_fr_scaling_name, FR_SCALING_N};
 static const naming dispatch_kinds = {name_of_fr_dispatch_kind_name,
@@ -105,6 +110,7 @@ static const field plan_fields[] = {
     PLAN("zero_group", I32, zero_group),
     PLAN("zero_reshard", BOOL, is_resharded),
     PLAN("zero_prefetch", I32, n_prefetch),
+    PLAN_NAME("zero_unit", zero_unit, &zero_units),
     PLAN_NAME("recompute", recompute, &recomputes),
     PLAN("recompute_parts", U32, recompute_parts),
     PLAN("recompute_layers", I32, recompute_layers),
@@ -112,6 +118,7 @@ static const field plan_fields[] = {
     PLAN_NAME("flash_kind", flash_kind, &flash_kinds),
     PLAN_NAME("kernels", kernels, &kernel_sets),
     PLAN_NAME("scaling", scaling, &scalings),
+    PLAN_NAME("cuda_graphs", cuda_graphs, &graph_kinds),
     PLAN("loss_fused", BOOL, is_loss_fused),
     PLAN("loss_metrics", I32, n_loss_metrics),
     PLAN("grad_added_apart", BOOL, is_grad_added_apart),

@@ -9,7 +9,8 @@
  *               in f32 (accumulate_allreduce_grads_in_fp32), fp16 ones in fp16
  *   nemo        Megatron-Bridge and NeMo performance recipes: overlap of
  *               gradients, parameters and TP on; grad_reduce_in_fp32 off
- *   deepspeed   zero_optimization: overlap_comm is on for stage 3 alone
+ *   deepspeed   zero_optimization: overlap_comm is on for stage 3 alone;
+ *               stage 3 gathers each parameter by itself (0.3 of 2021)
  *   composer    FSDP: mixed_precision DEFAULT reduces in f32
  *   torchtitan  FSDP2 with reduce dtype f32; TP implies sequence parallel;
  *               context parallel gathers keys and values; a pipeline splits
@@ -79,6 +80,7 @@ static const fr_case_framework frameworks[] = {
      .gpt_dropout = 0.1,
      .has_sequence_parallel = true},
     {.word = "deepspeed",
+     .zero_unit = FR_ZERO_UNIT_PARAMETER,
      .is_vocab_padded = true,
      .has_megatron_buckets = true,
      .is_grad_added_apart = true,

@@ -25,6 +25,7 @@ typedef struct fr_case_framework {
     fr_kernel_set kernels;      /* COMPILED where the row says so */
     fr_flash_kind flash_kind;
     fr_scaling scaling; /* of fp8, where nothing is said */
+    fr_zero_unit zero_unit;
     bool is_loss_fused;
     int n_loss_metrics;
     bool is_grad_added_apart; /* fp16 gradients */

@@ -12,6 +12,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NO_SWITCH = 0, LEARNED_POSITIONS = 1, LAYER_NORM = 2, BIASES = 4 };
@@ -236,17 +237,44 @@ static void apply_words(const char *name, fr_model *model)
 }
 
 /* DeepSeek V2 and V3: arXiv 2405.04434, 2412.19437. */
-static void apply_latent(const family *f, fr_model *model)
+static void apply_latent(int64_t kv_rank, int64_t q_rank, fr_model *model)
 {
-    if (f->kv_lora_rank == 0)
+    if (kv_rank == 0)
         return;
-    model->kv_lora_rank = f->kv_lora_rank;
-    model->q_lora_rank = f->q_lora_rank;
+    model->kv_lora_rank = kv_rank;
+    model->q_lora_rank = q_rank;
     model->qk_rope_head_dim = 64;
     model->qk_nope_head_dim = 128;
     model->v_head_dim = 128;
     model->head_dim = 192;
     model->n_kv_heads = model->n_heads;
+}
+
+/* The number before a word, as in "3 dense first"; `other` without one. */
+static int64_t count_of(const char *text, const char *word, int64_t other)
+{
+    const char *at = strcasestr(text, word);
+    if (at == NULL)
+        return other;
+    while (at > text && at[-1] == ' ')
+        at--;
+    const char *end = at;
+    while (at > text && isdigit((unsigned char)at[-1]))
+        at--;
+    return at < end ? strtoll(at, NULL, 10) : other;
+}
+
+/* What the column says of a model whose family does not: "moe, MLA, 1 dense
+ * first, 1 MTP".  Ranks of MLA are DeepSeek V3's. */
+static void apply_arch(const char *arch, fr_model *model)
+{
+    if (has_word(arch, "mla"))
+        apply_latent(512, 1536, model);
+    if (model->n_experts == 0)
+        return;
+    model->first_dense_layers =
+        count_of(arch, "dense first", model->first_dense_layers);
+    model->n_mtp_layers = count_of(arch, "mtp", model->n_mtp_layers);
 }
 
 static void apply_family(const family *f, const char *name, int64_t n_matrices,
@@ -269,7 +297,7 @@ static void apply_family(const family *f, const char *name, int64_t n_matrices,
         model->rope_frac = f->rope_frac;
     model->head_dim =
         f->head_dim > 0 ? f->head_dim : model->hidden / model->n_heads;
-    apply_latent(f, model);
+    apply_latent(f->kv_lora_rank, f->q_lora_rank, model);
     apply_words(name, model);
     if (model->n_experts > 0) {
         model->first_dense_layers =
@@ -407,6 +435,7 @@ fr_status fr_case_read_model(const fr_case *row, fr_case_setup *setup,
             model->ffn_hidden =
                 model->n_experts > 0 ? model->expert_ffn_hidden : ffn;
         apply_family(f, name, n_matrices, seq, model);
+        apply_arch(row->field[FR_CASE_ARCH], model);
         FR_TRY(read_vocab(row, f, setup, err));
         snprintf(model->name, sizeof model->name, "%.100s",
                  row->field[FR_CASE_MODEL]);

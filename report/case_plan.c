@@ -233,6 +233,8 @@ static void read_overlap(const fr_case *row, const fr_case_framework *how,
     plan->is_optimizer_offloaded =
         fr_case_find_switch(other, "optimizer offload") == 1 ||
         fr_case_find_switch(other, "offload_optimizer") == 1;
+    if (fr_case_find_switch(other, "activation_offload") == 1)
+        plan->activation_offload_frac = 1.0;
 }
 
 static fr_status read_recompute(const fr_case *row,
@@ -305,19 +307,30 @@ static void read_kernels(const fr_case *row, const fr_case_framework *how,
     plan->flash_kind = how->flash_kind;
     plan->scaling =
         fr_case_parse_scaling(row->field[FR_CASE_PRECISION], how->scaling);
+    plan->zero_unit = plan->zero_stage == 3 ? how->zero_unit
+                                            : FR_ZERO_UNIT_LAYER;
     plan->is_loss_fused = how->is_loss_fused;
     plan->n_loss_metrics = how->n_loss_metrics;
     plan->is_grad_added_apart =
-        how->is_grad_added_apart && plan->grad_dtype == FR_DTYPE_F16;
+        (how->is_grad_added_apart && plan->grad_dtype == FR_DTYPE_F16) ||
+        fr_case_find_switch(row->field[FR_CASE_OTHER_OPTS],
+                            "gradient_accumulation_fusion") == 0;
     if (plan->kernels == FR_KERNELS_EAGER &&
         fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compile")) {
         plan->kernels = FR_KERNELS_COMPILED;
         plan->is_loss_fused =
             fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compiled loss");
     }
+    if (fr_case_has(row->field[FR_CASE_OTHER_OPTS], "cuda graphs"))
+        plan->cuda_graphs =
+            fr_case_has(row->field[FR_CASE_OTHER_OPTS], "full cuda graphs")
+                ? FR_CUDA_GRAPHS_FULL
+                : FR_CUDA_GRAPHS_LAYER;
     if (fr_case_has(row->field[FR_CASE_MODEL], "gpt") ||
         fr_case_has(row->field[FR_CASE_MODEL], "bert"))
         setup->job.dropout = how->gpt_dropout;
+    if (fr_case_find_switch(row->field[FR_CASE_OTHER_OPTS], "dropout") == 0)
+        setup->job.dropout = 0.0;
 }
 
 /* Megatron: max(40 M, 1 M x dp) gradients, and one bucket where nothing

@@ -459,6 +459,10 @@ static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
     if (plan->is_optimizer_offloaded || plan->activation_offload_frac > 0)
         return fr_fail(err, FR_INPUT,
                        "no estimate of offloading; choose to simulate");
+    if (plan->zero_stage == 3 && plan->zero_unit != FR_ZERO_UNIT_LAYER)
+        return fr_fail(err, FR_INPUT,
+                       "no estimate of gathers by parameter; choose to "
+                       "simulate, or zero_unit layer");
     if (plan->collective == FR_COLLECTIVE_PARAMETER_SERVER)
         return fr_fail(err, FR_INPUT,
                        "no estimate of parameter servers; choose to simulate, "

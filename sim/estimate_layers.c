@@ -5,8 +5,10 @@
 #include "sim/estimate_state.h"
 
 #include "core/hash.h"
+#include "cost_models/host_time.h"
 #include "plan/lower.h"
 #include "plan/optimizer.h"
+#include "sim/replay_host.h"
 
 #include <string.h>
 
@@ -22,6 +24,7 @@ typedef enum est_pass {
 typedef struct est_probe {
     fr_program *program;
     int64_t *segment_ps; /* -1: not asked for */
+    fr_host_chain *chains;
 } est_probe;
 
 /* ---- one small program -------------------------------------------------- */
@@ -58,6 +61,7 @@ static void release_probe(est_probe *probe)
 {
     fr_program_destroy(probe->program);
     free(probe->segment_ps);
+    free(probe->chains);
 }
 
 static fr_status init_probe(fr_estimator *e, const fr_model *model,
@@ -77,7 +81,8 @@ static fr_status init_probe(fr_estimator *e, const fr_model *model,
     FR_TRY(fr_lower(model, &job, &small, NULL, &out->program, err));
     out->segment_ps =
         malloc((out->program->n_segments + 1) * sizeof *out->segment_ps);
-    if (out->segment_ps == NULL) {
+    out->chains = malloc((out->program->n_segments + 1) * sizeof *out->chains);
+    if (out->segment_ps == NULL || out->chains == NULL) {
         release_probe(out);
         return fr_fail_no_memory(err);
     }
@@ -94,12 +99,16 @@ static fr_status price_segment(fr_estimator *e, est_probe *probe,
     int64_t *known = &probe->segment_ps[i_segment];
     if (*known < 0) {
         int64_t sum = 0;
+        fr_host_chain *chain = &probe->chains[i_segment];
+        const fr_plan *plan = &probe->program->plan;
+        *chain = fr_host_chain_empty();
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            int64_t ps;
+            int64_t ps, host_ps;
             const fr_instr *instr =
                 &probe->program->instrs[segment->first_instr + k];
-            FR_TRY(
-                est_price(e, instr, (fr_lane)segment->lane, place, &ps, err));
+            FR_TRY(est_price_issued(e, plan, instr, (fr_lane)segment->lane,
+                                    place, &ps, &host_ps, err));
+            fr_host_chain_add(chain, host_ps, ps, fr_host_is_held(plan, instr));
             sum += ps;
         }
         *known = sum;
@@ -142,15 +151,22 @@ typedef struct est_walk {
     uint32_t first;             /* call */
     int64_t free_ps[FR_LANE_N]; /* lanes */
     int64_t compute_ps, all_ps; /* ends */
+    fr_host_chain chain;        /* of the compute lane */
+    int64_t host_ps;            /* for all lanes */
 } est_walk;
 
 static void finish_walk(est_walk *walk)
 {
     if (walk->sum[0] != NULL) {
+        int64_t likely_ps = walk->all_ps;
+        if (likely_ps < walk->chain.ss_ps)
+            likely_ps = walk->chain.ss_ps;
+        if (likely_ps < walk->host_ps)
+            likely_ps = walk->host_ps;
         *walk->sum[0] += walk->compute_ps;
-        *walk->sum[1] += walk->all_ps;
+        *walk->sum[1] += likely_ps;
     }
-    *walk = (est_walk){0};
+    *walk = (est_walk){.chain = fr_host_chain_empty()};
 }
 
 /* After the calls of the same pass that it waits for. */
@@ -176,7 +192,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
                             const est_place *place, const fr_class *klass,
                             est_layers *out, fr_err *err)
 {
-    est_walk walk = {0};
+    est_walk walk = {.chain = fr_host_chain_empty()};
     int64_t *end_ps = calloc((size_t)klass->n_calls + 1, sizeof *end_ps);
     fr_status status = FR_OK;
     if (end_ps == NULL)
@@ -197,7 +213,13 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
             walk.first = i;
         }
         status = price_segment(e, probe, place, call->i_segment, &ps, err);
+        if (status != FR_OK)
+            break;
         walk_on(klass, i, lane, ps, end_ps, &walk);
+        const fr_host_chain *chain = &probe->chains[call->i_segment];
+        walk.host_ps += chain->hh_ps;
+        if (lane == FR_LANE_COMPUTE)
+            fr_host_chain_append(&walk.chain, chain);
     }
     finish_walk(&walk);
     free(end_ps);
@@ -495,6 +517,7 @@ static void list_words(const fr_estimator *e, const fr_plan *plan,
                (uint64_t)plan->kernels << 48 | (uint64_t)plan->cp_kind << 56;
     words[6] = (uint64_t)plan->precision | (uint64_t)plan->grad_dtype << 8 |
                flags << 16 | (uint64_t)plan->scaling << 24 |
+               (uint64_t)plan->cuda_graphs << 28 |
                (uint64_t)plan->n_threads << 32;
 }
 

@@ -2,6 +2,7 @@
 #include "sim/estimate_state.h"
 
 #include "core/hash.h"
+#include "cost_models/host_time.h"
 #include "plan/collective.h"
 #include "plan/optimizer.h"
 #include "sim/replay_cost.h"
@@ -114,16 +115,42 @@ fr_status est_price_scope(fr_estimator *e, const fr_instr *instr, fr_lane lane,
     return FR_OK;
 }
 
-fr_status est_price(fr_estimator *e, const fr_instr *instr, fr_lane lane,
-                    const est_place *place, int64_t *out_ps, fr_err *err)
+static fr_status price_compute(fr_estimator *e, const fr_instr *instr,
+                               const est_place *place, int64_t *out_ps,
+                               int *n_kernels, fr_err *err)
 {
-    if (fr_is_communication(instr))
-        return est_price_scope(e, instr, lane, &place->scopes[instr->axis],
-                               place, out_ps, err);
     fr_cost cost = {0};
     FR_TRY(fr_cost_compute_on(e->costs, instr, 1, place->node, &cost, err));
     cost.work_s /= place->compute_frac;
     *out_ps = alone_ps(&cost, 1);
+    *n_kernels = cost.n_kernels;
+    return FR_OK;
+}
+
+fr_status est_price(fr_estimator *e, const fr_instr *instr, fr_lane lane,
+                    const est_place *place, int64_t *out_ps, fr_err *err)
+{
+    int n_kernels;
+    if (fr_is_communication(instr))
+        return est_price_scope(e, instr, lane, &place->scopes[instr->axis],
+                               place, out_ps, err);
+    return price_compute(e, instr, place, out_ps, &n_kernels, err);
+}
+
+fr_status est_price_issued(fr_estimator *e, const fr_plan *plan,
+                           const fr_instr *instr, fr_lane lane,
+                           const est_place *place, int64_t *out_ps,
+                           int64_t *host_ps, fr_err *err)
+{
+    const fr_node_type *type = fr_cluster_node_type(e->cluster, place->node);
+    double speed = type->host_speed_frac;
+    int n_kernels = 1;
+    if (fr_is_communication(instr))
+        FR_TRY(est_price(e, instr, lane, place, out_ps, err));
+    else
+        FR_TRY(price_compute(e, instr, place, out_ps, &n_kernels, err));
+    *host_ps = fr_ps_of(fr_host_issue_s(plan, instr, n_kernels) /
+                        (speed > 0 ? speed : 1.0));
     return FR_OK;
 }
 

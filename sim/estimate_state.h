@@ -43,7 +43,7 @@ typedef struct est_times {
 /* Prefix sums over the layers, [n_layers + 1]. */
 typedef struct est_layers {
     /* At least: to the end of the last call of the compute lane; about: to
-     * that of all lanes. */
+     * that of all lanes, or what the host needs if that is more. */
     est_times times[2];
     uint64_t *n_dense, *n_expert; /* parameters */
     uint64_t *kept_bytes;         /* by one micro-batch from forward on */
@@ -111,6 +111,11 @@ void est_layers_destroy(est_layers *layers);
 FR_CHECKED fr_status est_price(fr_estimator *e, const fr_instr *instr,
                                fr_lane lane, const est_place *place,
                                int64_t *out_ps, fr_err *err);
+/* The same, and what its host needs before. */
+FR_CHECKED fr_status est_price_issued(fr_estimator *e, const fr_plan *plan,
+                                      const fr_instr *instr, fr_lane lane,
+                                      const est_place *place, int64_t *out_ps,
+                                      int64_t *host_ps, fr_err *err);
 FR_CHECKED fr_status est_price_scope(fr_estimator *e, const fr_instr *instr,
                                      fr_lane lane, const fr_comm_scope *scope,
                                      const est_place *place, int64_t *out_ps,

@@ -8,7 +8,7 @@
 
 /* ---- the end of an activity --------------------------------------------- */
 
-static fr_status wake(replayer *r, int32_t actor, int lane, fr_err *err)
+fr_status replay_wake(replayer *r, int32_t actor, int lane, fr_err *err)
 {
     replay_ready ready = {actor, lane};
     return fr_vec_push(&r->ready, ready) == FR_OK ? FR_OK
@@ -43,17 +43,18 @@ static fr_status end_record(replayer *r, uint32_t record, fr_err *err)
     if (step->n_calls == 0) {
         const fr_call *call = &class_of(r, actor)->calls[i_last];
         uint32_t n = r->program->segments[call->i_segment].n_instrs;
+        FR_TRY(replay_issue_end(r, record, lane->i_instr + 1 >= n, err));
         if (++lane->i_instr < n)
-            return wake(r, actor, rec->lane, err);
+            return replay_wake(r, actor, rec->lane, err);
     } else {
         i_last += step->n_calls - 1;
     }
     lane->i_instr = 0;
     lane->next++;
     if (order->slot_of_call[i_last] == FR_REPLAY_NO_SLOT)
-        return wake(r, actor, rec->lane, err);
+        return replay_wake(r, actor, rec->lane, err);
     r->done[actor][order->slot_of_call[i_last]] = record;
-    return wake(r, actor, -1, err);
+    return replay_wake(r, actor, -1, err);
 }
 
 fr_status replay_activity_end(replayer *r, uint32_t activity, fr_err *err)
@@ -100,6 +101,10 @@ static fr_status lane_advance(replayer *r, int32_t actor, int i_lane,
         return FR_OK;
     const fr_replay_order *order = order_of(r, actor);
     if (!is_ready(r, actor, lane, order, &cause))
+        return FR_OK;
+    bool is_issued;
+    FR_TRY(replay_issue(r, actor, i_lane, &is_issued, err));
+    if (!is_issued)
         return FR_OK;
     const fr_replay_step *step = &order->steps[lane->next];
     const fr_call *call = &class_of(r, actor)->calls[step->first_call];
@@ -165,7 +170,7 @@ static fr_status end_flows(replayer *r, fr_err *err)
 static fr_status replay_loop(replayer *r, fr_err *err)
 {
     for (int32_t actor = 0; actor < r->actors->n; actor++)
-        FR_TRY(wake(r, actor, -1, err));
+        FR_TRY(replay_wake(r, actor, -1, err));
     FR_TRY(advance_ready(r, err));
     fr_maxmin_solve(r->links.maxmin, 0);
     for (;;) {
@@ -268,6 +273,7 @@ static fr_status replayer_init(replayer *r, fr_err *err)
     memset(r->done_memory, 0xff, (n_slots + 1) * sizeof *r->done_memory);
     init_lanes(r);
     FR_TRY(init_meetings(r, err));
+    FR_TRY(replay_hosts_init(r, err));
     const fr_cluster *cluster = r->context->layout.cluster;
     fr_jitter_init(cluster->jitter_compute_frac, cluster->jitter_network_frac,
                    r->actors->n_tables, &r->jitter);
@@ -286,6 +292,7 @@ static void replayer_release(replayer *r)
     free(r->members);
     free(r->states);
     fr_jitter_release(&r->jitter);
+    replay_hosts_release(r);
     fr_vec_release(&r->activities);
     fr_vec_release(&r->free_activities);
     fr_vec_release(&r->ready);

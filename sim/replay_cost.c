@@ -2,6 +2,7 @@
 #include "sim/replay_cost.h"
 
 #include "core/hash.h"
+#include "cost_models/host_time.h"
 #include "plan/step_breakdown.h"
 
 #include <math.h>
@@ -65,7 +66,8 @@ static fr_status alloc_costs(fr_replay_costs *c, fr_err *err)
 {
     c->instrs = calloc((size_t)c->n_kinds + 1, sizeof *c->instrs);
     c->runs = calloc((size_t)c->fold->n_colors + 1, sizeof *c->runs);
-    if (!c->instrs || !c->runs)
+    c->hosts = calloc((size_t)c->fold->n_colors + 1, sizeof *c->hosts);
+    if (!c->instrs || !c->runs || !c->hosts)
         return fr_fail_no_memory(err);
     return FR_OK;
 }
@@ -110,6 +112,9 @@ static void release_runs(fr_replay_costs *c)
         free(c->runs[i]);
     }
     free(c->runs);
+    for (int32_t i = 0; c->hosts && i < c->fold->n_colors; i++)
+        free(c->hosts[i].steps);
+    free(c->hosts);
 }
 
 void fr_replay_costs_release(fr_replay_costs *c)
@@ -146,6 +151,19 @@ static void set_cost(fr_instr_cost *out, const fr_cost *cost)
     out->is_known = true;
 }
 
+/* CPUs run what they issue. */
+static int64_t host_ps(const fr_replay_costs *c, const fr_instr *instr,
+                       int32_t rank, int n_kernels)
+{
+    int32_t node = fr_rank_layout_node(c->layout, rank);
+    double speed =
+        fr_cluster_node_type(c->layout->cluster, node)->host_speed_frac;
+    if (!fr_rank_layout_is_gpu(c->layout, rank))
+        return 0;
+    return fr_ps_of(fr_host_issue_s(&c->program->plan, instr, n_kernels) /
+                    (speed > 0 ? speed : 1.0));
+}
+
 /* A kernel; what runs on asynchronous lanes has one thread. */
 static fr_status ask_compute(fr_replay_costs *c, const fr_instr *instr,
                              int32_t rank, int lane, fr_instr_cost *out,
@@ -162,6 +180,7 @@ static fr_status ask_compute(fr_replay_costs *c, const fr_instr *instr,
     if (is_gpu && fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_IO)
         cost.cores = 0;
     set_cost(out, &cost);
+    out->host_ps = host_ps(c, instr, rank, cost.n_kernels);
     out->error_key = compute_key(c, instr, rank);
     out->demand = fr_demand_of(&cost, lane != FR_LANE_COMPUTE, false, NULL);
     if (instr->op == FR_OP_HOST_COPY && out->has_work)
@@ -279,6 +298,24 @@ fr_status fr_replay_cost_transfer(fr_replay_costs *c, uint32_t i_instr,
                            err);
 }
 
+fr_status fr_replay_cost_host(fr_replay_costs *c, int32_t color,
+                              uint32_t i_instr, int lane, int64_t *out_ps,
+                              bool *is_held, fr_err *err)
+{
+    const fr_instr *instr = &c->program->instrs[i_instr];
+    const fr_instr_cost *cost;
+    int32_t rank = c->fold->rank_of_color[color];
+    *is_held = fr_rank_layout_is_gpu(c->layout, rank) &&
+               fr_host_is_held(&c->program->plan, instr);
+    if (fr_is_communication(instr)) {
+        *out_ps = host_ps(c, instr, rank, 1);
+        return FR_OK;
+    }
+    FR_TRY(fr_replay_cost_instr(c, color, i_instr, lane, &cost, err));
+    *out_ps = cost->host_ps;
+    return FR_OK;
+}
+
 /* ---- runs --------------------------------------------------------------- */
 
 /* Sums over the instructions of a run: amount times picoseconds. */
@@ -376,9 +413,12 @@ static fr_status add_instr(fr_replay_costs *c, int32_t color, uint32_t i_instr,
     fr_run_cost *cost = sum->cost;
     const fr_instr_cost *one;
     FR_TRY(fr_replay_cost_instr(c, color, i_instr, FR_LANE_COMPUTE, &one, err));
-    int64_t ps;
-    bool is_comm = fr_is_communication(instr);
+    int64_t ps, issue_ps;
+    bool is_comm = fr_is_communication(instr), is_held;
     FR_TRY(fr_replay_cost_solo(c, color, i_instr, &ps, err));
+    FR_TRY(fr_replay_cost_host(c, color, i_instr, FR_LANE_COMPUTE, &issue_ps,
+                               &is_held, err));
+    fr_host_chain_add(&cost->chain, issue_ps, ps, is_held);
     if (cost->i_collective == UINT32_MAX && is_comm)
         cost->i_collective = i_instr;
     if (!is_comm)
@@ -453,6 +493,7 @@ fr_status fr_replay_cost_run(fr_replay_costs *c, int32_t color,
         if (sum.cost == NULL)
             return fr_fail_no_memory(err);
         sum.cost->i_collective = UINT32_MAX;
+        sum.cost->chain = fr_host_chain_empty();
         fr_status status = sum_run(c, color, step, &sum, err);
         if (status != FR_OK) {
             free(sum.cost->errors);

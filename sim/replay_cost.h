@@ -13,6 +13,7 @@
 #ifndef FR_SIM_REPLAY_COST_H
 #define FR_SIM_REPLAY_COST_H
 
+#include "sim/replay_host.h"
 #include "sim/replay_links.h"
 #include "sim/replay_order.h"
 #include "spec/prediction.h"
@@ -24,6 +25,7 @@ typedef uint16_t fr_error_key;
 typedef struct fr_instr_cost {
     int64_t latency_ps;
     int64_t solo_ps; /* latency and work */
+    int64_t host_ps; /* before, on its rank's host */
     bool is_known, has_work;
     uint8_t source; /* fr_cost_source */
     fr_error_key error_key;
@@ -54,6 +56,7 @@ typedef struct fr_run_cost {
     uint32_t n_errors;
     fr_run_error *errors;
     uint8_t source;
+    fr_host_chain chain;
     fr_demand demand;
 } fr_run_cost;
 
@@ -72,6 +75,7 @@ typedef struct fr_replay_costs {
     fr_instr_cost **instrs;              /* [n_kinds][n_instrs] */
     fr_vec(fr_transfer_costs) transfers; /* by types of nodes */
     fr_run_cost ***runs;                 /* [n_colors][runs of the class] */
+    fr_host_steps *hosts;                /* [n_colors] */
 } fr_replay_costs;
 
 /* Borrows all but out. */
@@ -96,6 +100,11 @@ FR_CHECKED fr_status fr_replay_cost_transfer(fr_replay_costs *costs,
 /* How long an instruction of a run takes with nothing but its like beside. */
 FR_CHECKED fr_status fr_replay_cost_solo(fr_replay_costs *costs, int32_t color,
                                          uint32_t i_instr, int64_t *out_ps,
+                                         fr_err *err);
+/* What its host needs to issue an instruction, and whether it is held. */
+FR_CHECKED fr_status fr_replay_cost_host(fr_replay_costs *costs, int32_t color,
+                                         uint32_t i_instr, int lane,
+                                         int64_t *out_ps, bool *is_held,
                                          fr_err *err);
 /* Of a run of the colour's class. */
 FR_CHECKED fr_status fr_replay_cost_run(fr_replay_costs *costs, int32_t color,

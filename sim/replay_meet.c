@@ -8,11 +8,9 @@ static const fr_instr *instr_of(const replayer *r, uint32_t record)
 
 /* ---- activities --------------------------------------------------------- */
 
-static fr_status activity_add(replayer *r, uint32_t first_record,
-                              const fr_demand *demand, uint32_t *out,
-                              fr_err *err)
+static fr_status activity_add(replayer *r, replay_activity activity,
+                              uint32_t *out, fr_err *err)
 {
-    replay_activity activity = {first_record, demand};
     if (r->free_activities.n > 0) {
         *out = r->free_activities.items[--r->free_activities.n];
         r->activities.items[*out] = activity;
@@ -179,8 +177,13 @@ static fr_status start(replayer *r, uint32_t first_record, int32_t i_table,
         rec->rel_err = price.rel_err;
         lane_of(r, actor_of(r, i), rec->lane)->is_waiting = false;
     }
+    for (uint32_t i = first_record; step->n_calls > 0 && i != FR_REPLAY_NONE;
+         i = record_at(r, i)->next_member)
+        FR_TRY(replay_issue_run(r, i, err));
+    replay_activity started = {.first_record = first_record,
+                               .demand = price.demand};
     uint32_t activity;
-    FR_TRY(activity_add(r, first_record, price.demand, &activity, err));
+    FR_TRY(activity_add(r, started, &activity, err));
     if (price.latency_ps == 0)
         return replay_activity_flow(r, activity, err);
     return fr_event_queue_push(&r->queue, r->now_ps + price.latency_ps,
@@ -190,11 +193,25 @@ static fr_status start(replayer *r, uint32_t first_record, int32_t i_table,
 fr_status replay_activity_flow(replayer *r, uint32_t activity, fr_err *err)
 {
     const replay_activity *a = &r->activities.items[activity];
+    if (a->first_record == FR_REPLAY_NONE) {
+        r->free_activities.items[r->free_activities.n++] = activity;
+        return replay_wake(r, a->actor, a->lane, err);
+    }
     if (a->demand == NULL)
         return replay_activity_end(r, activity, err);
     int64_t n = list_members(r, a->first_record);
     return fr_replay_links_start(&r->links, a->demand, r->members, n, activity,
                                  err);
+}
+
+fr_status replay_wake_at(replayer *r, int32_t actor, int lane, int64_t at_ps,
+                         fr_err *err)
+{
+    replay_activity later = {
+        .first_record = FR_REPLAY_NONE, .actor = actor, .lane = lane};
+    uint32_t activity;
+    FR_TRY(activity_add(r, later, &activity, err));
+    return fr_event_queue_push(&r->queue, at_ps, activity, err);
 }
 
 /* ---- meeting others ----------------------------------------------------- */

@@ -26,7 +26,7 @@ static const element elements[] = {
     {"peak", {"dtype", "rate"}, {NULL}},
     {"node-type",
      {"id", "like", "device", "devices", "host-memory", "sockets", "price",
-      "spot-price", "power", "hosts"},
+      "spot-price", "power", "hosts", "host-speed"},
      {"intra", "nic", "pcie", "storage"}},
     {"intra",
      {"kind", "bandwidth", "pair-bandwidth", "latency", "host-bandwidth"},

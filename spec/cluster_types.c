@@ -341,6 +341,8 @@ static fr_status read_node_type(const fr_xml_node *node, fr_cluster *cluster,
     FR_TRY(fr_xml_maybe_i64(node, "devices", &n_devices, err));
     FR_TRY(fr_xml_maybe_i64(node, "sockets", &n_sockets, err));
     FR_TRY(fr_xml_maybe_i64(node, "hosts", &n_hosts, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "host-speed", FR_QUANTITY_FRAC, 0,
+                                 &type->host_speed_frac, err));
     if (n_devices < 1 || n_devices > 4096 || n_sockets < 1 ||
         n_sockets > 4096 || n_hosts < 1 || n_hosts > 4096)
         return fr_xml_fail(node, err,

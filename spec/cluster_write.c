@@ -242,6 +242,8 @@ static void put_node_type(fr_buffer *out, const fr_cluster *cluster,
     put_known(out, "spot-price", FR_QUANTITY_USD_PER_H, units_usd,
               type->spot_usd_per_h);
     put_known(out, "power", FR_QUANTITY_W, units_w, type->power_w);
+    put_known(out, "host-speed", FR_QUANTITY_FRAC, units_frac,
+              type->host_speed_frac);
     fr_buffer_puts(out, ">\n");
     put_intra(out, type);
     put_nic(out, type);

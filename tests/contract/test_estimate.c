@@ -176,6 +176,7 @@ static void random_plan(fr_rng *rng, bool has_experts, fr_plan *plan)
     plan->is_tp_overlap = plan->is_sequence_parallel && pick(rng, 4) == 0;
     plan->cp_kind = (fr_cp_kind)pick(rng, FR_CP_N);
     plan->bucket_bytes = buckets[pick(rng, 4)];
+    plan->cuda_graphs = (fr_cuda_graphs)pick(rng, FR_CUDA_GRAPHS_N);
     plan->precision = pick(rng, 2) ? FR_DTYPE_F32 : FR_DTYPE_BF16;
     plan->grad_dtype = FR_DTYPE_F32;
     if (pick(rng, 4) == 0 && plan->pp * plan->vpp > 1) {
@@ -190,7 +191,7 @@ static void random_plan(fr_rng *rng, bool has_experts, fr_plan *plan)
 }
 
 /* A plan with no two things at a time: one axis of ranks inside a node, and
- * nothing beside the compute lane but sends. */
+ * nothing beside the compute lane but sends; hosts issue nothing. */
 static void make_plain(fr_rng *rng, fr_plan *plan)
 {
     int which = (int)pick(rng, 3);
@@ -200,6 +201,7 @@ static void make_plain(fr_rng *rng, fr_plan *plan)
         plan->dp = 1;
     plan->cp = plan->ep = 1;
     plan->etp = 0;
+    plan->cuda_graphs = FR_CUDA_GRAPHS_FULL;
     plan->is_sequence_parallel = plan->is_sequence_parallel && plan->tp > 1;
     plan->is_tp_overlap = plan->is_overlap = plan->is_gather_overlap = false;
     plan->zero_stage = (int32_t)pick(rng, 2);
@@ -212,14 +214,16 @@ static void make_plain(fr_rng *rng, fr_plan *plan)
 }
 
 /*
- * Nobody waits for a link, a core or a lane that another one uses: one rank,
+ * Nobody waits for a host, a link, a core or a lane that another one uses:
+ * one graph, one rank,
  * or ranks of one node that are split along one axis, tp or dp, and whose
  * collectives run in the way of compute.
  */
 static bool is_uncontended(const fr_plan *plan)
 {
     bool is_quiet = !plan->is_overlap && !plan->is_gather_overlap &&
-                    !plan->is_tp_overlap && plan->zero_stage <= 1;
+                    !plan->is_tp_overlap && plan->zero_stage <= 1 &&
+                    plan->cuda_graphs == FR_CUDA_GRAPHS_FULL;
     return is_quiet && plan->pp * plan->cp == 1 &&
            (plan->tp == 1 || plan->dp == 1);
 }
