@@ -485,6 +485,27 @@ static void bench_estimate(bench *b)
         put_absent(b, "estimate_us", err.text);
 }
 
+/* What a tuner asks for again and again. */
+static void bench_usual(bench *b)
+{
+    static const struct usual {
+        const char *key;
+        scene of;
+    } all[] = {
+        {"gpt2-1.5b_dp8",
+         {"gpt2-1.5b", "dgx-h100", 0, 1, 1, 8, 8, 1024, false}},
+        {"llama-3-70b_tp8_pp4_dp8",
+         {"llama-3-70b", "dgx-h100:32", 0, 8, 4, 8, 32, 4096, false}},
+        {"gpt3-175b_tp8_pp16_dp8",
+         {"gpt3-175b", "dgx-a100:128", 0, 8, 16, 8, 24, 2048, false}},
+    };
+    fr_json_key(&b->json, "simulate_ms");
+    fr_json_begin_object(&b->json);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        bench_scene(b, &all[i].of, MANY_RUNS, all[i].key, 1e-3);
+    fr_json_end_object(&b->json);
+}
+
 static void bench_programs(bench *b)
 {
     static const scene folded = {
@@ -495,6 +516,7 @@ static void bench_programs(bench *b)
         "llama-3-405b", "dgx-h100:16384", 0, 8, 16, 1024, 1, 8192, true};
 
     bench_scene(b, &folded, MANY_RUNS, "folded_405b_ms", 1e-3);
+    bench_usual(b);
     bench_scene(b, &small, N_RUNS, "unfolded256_s", 1.0);
     if (bench_scene(b, &wave, 1, "unfolded131072_s", 1.0)) {
         printf("  %.2f GiB at most\n", peak_bytes() / 0x1p30);

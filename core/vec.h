@@ -28,7 +28,9 @@
 FR_CHECKED fr_status fr_vec_grow(void *vec, size_t item_bytes, size_t n_more);
 
 #define fr_vec_reserve(vec, n_more)                                            \
-    fr_vec_grow((vec), sizeof *(vec)->items, (n_more))
+    ((vec)->capacity - (vec)->n >= (n_more)                                    \
+         ? FR_OK                                                               \
+         : fr_vec_grow((vec), sizeof *(vec)->items, (n_more)))
 
 #define fr_vec_push(vec, item)                                                 \
     (((vec)->n < (vec)->capacity || fr_vec_reserve((vec), 1) == FR_OK)         \

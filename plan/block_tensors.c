@@ -88,9 +88,11 @@ static void cut_block(fr_tensor_marks *marks, const fr_class *klass,
     size_t list = (size_t)call->i_segment * N_SPACES + (size_t)i_space;
     uint32_t i = marks->first[list], end = marks->first[list + 1];
     const uint64_t *offsets = marks->offsets.items;
-    uint64_t base = fr_call_base_bytes(klass, call, spaces[i_space]);
     uint64_t begin = block->offset_bytes;
-    if (i == end || base + offsets[end - 1] < begin)
+    if (i == end)
+        return;
+    uint64_t base = fr_call_base_bytes(klass, call, spaces[i_space]);
+    if (base + offsets[end - 1] < begin)
         return;
     while (base + offsets[i] < begin)
         i++;

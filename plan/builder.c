@@ -208,9 +208,10 @@ static fr_status place_blocks(fr_builder *builder, fr_err *err)
 
 static void raise_marks(lane_marks *marks, const lane_marks *other)
 {
-    for (int lane = 0; lane < FR_LANE_N; lane++)
-        if (other->at[lane] > marks->at[lane])
-            marks->at[lane] = other->at[lane];
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        uint32_t a = marks->at[lane], b = other->at[lane];
+        marks->at[lane] = a > b ? a : b;
+    }
 }
 
 static void raise_mark(lane_marks *marks, fr_lane lane, uint32_t call)

@@ -15,17 +15,23 @@ static const uint64_t round_bytes = 512, small_limit_bytes = MIB,
                       own_segment_limit_bytes = 10 * MIB,
                       segment_round_bytes = 2 * MIB;
 
+/* What has been freed is filed when somebody asks next: until then it is often
+ * joined to what is freed after it. */
+typedef enum piece_state { IN_USE, FREED, FILED } piece_state;
+
 /* A stretch of a segment, free or in use. */
 typedef struct piece {
     uint64_t n_bytes;
     uint32_t before, after; /* neighbours in the segment */
-    bool is_free, is_small;
+    uint8_t state;          /* piece_state */
+    bool is_small;
 } piece;
 
 typedef struct allocator {
     fr_vec(piece) pieces;
     fr_vec(uint32_t) unused; /* pieces that were joined to others */
-    fr_free_pieces free[2];  /* large, small */
+    fr_vec(uint32_t) freed;  /* some of them joined to others */
+    fr_free_pieces filed[2]; /* large, small */
     uint64_t allocated_bytes, reserved_bytes, peak_bytes;
 } allocator;
 
@@ -34,18 +40,22 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-static bool list_free(allocator *a, uint32_t i)
+static bool file(allocator *a, uint32_t i)
 {
     piece *p = &a->pieces.items[i];
-    p->is_free = true;
-    return fr_free_pieces_add(&a->free[p->is_small], p->n_bytes, i);
+    p->state = FILED;
+    return fr_free_pieces_add(&a->filed[p->is_small], p->n_bytes, i);
 }
 
-static void unlist_free(allocator *a, uint32_t i)
+static bool file_freed(allocator *a)
 {
-    piece *p = &a->pieces.items[i];
-    p->is_free = false;
-    fr_free_pieces_remove(&a->free[p->is_small], p->n_bytes, i);
+    for (size_t k = 0; k < a->freed.n; k++) {
+        uint32_t i = a->freed.items[k];
+        if (a->pieces.items[i].state == FREED && !file(a, i))
+            return false;
+    }
+    a->freed.n = 0;
+    return true;
 }
 
 static uint32_t new_piece(allocator *a, const piece *like)
@@ -89,7 +99,7 @@ static bool split(allocator *a, uint32_t i, uint64_t n_bytes)
         a->pieces.items[rest.after].before = i_rest;
     a->pieces.items[i].after = i_rest;
     a->pieces.items[i].n_bytes = n_bytes;
-    return list_free(a, i_rest);
+    return file(a, i_rest);
 }
 
 /* What the allocator gives for a tensor. */
@@ -102,9 +112,11 @@ static uint64_t rounded(uint64_t n_bytes)
 static uint32_t allocate(allocator *a, uint64_t n_bytes)
 {
     bool is_small = n_bytes <= small_limit_bytes;
-    uint32_t i = fr_free_pieces_take(&a->free[is_small], n_bytes);
+    if (!file_freed(a))
+        return NONE;
+    uint32_t i = fr_free_pieces_take(&a->filed[is_small], n_bytes);
     if (i != NONE)
-        a->pieces.items[i].is_free = false;
+        a->pieces.items[i].state = IN_USE;
     else
         i = new_segment(a, n_bytes, is_small);
     if (i == NONE || !split(a, i, n_bytes))
@@ -115,7 +127,7 @@ static uint32_t allocate(allocator *a, uint64_t n_bytes)
     return i;
 }
 
-/* Joins the free neighbour `i_right` to `i_left`. */
+/* Joins two neighbours that are free or about to be. */
 static void join(allocator *a, uint32_t i_left, uint32_t i_right)
 {
     piece *left = &a->pieces.items[i_left];
@@ -127,21 +139,35 @@ static void join(allocator *a, uint32_t i_left, uint32_t i_right)
     a->unused.items[a->unused.n++] = i_right;
 }
 
+/* Is it free?  Then it is filed no more. */
+static bool unfile(allocator *a, uint32_t i)
+{
+    if (i == NONE || a->pieces.items[i].state == IN_USE)
+        return false;
+    piece *p = &a->pieces.items[i];
+    if (p->state == FILED)
+        fr_free_pieces_remove(&a->filed[p->is_small], p->n_bytes, i);
+    return true;
+}
+
 static bool give_back(allocator *a, uint32_t i)
 {
-    const piece *p = &a->pieces.items[i];
-    uint32_t before = p->before, after = p->after;
-    a->allocated_bytes -= p->n_bytes;
-    if (after != NONE && a->pieces.items[after].is_free) {
-        unlist_free(a, after);
+    uint32_t before = a->pieces.items[i].before;
+    uint32_t after = a->pieces.items[i].after;
+    a->allocated_bytes -= a->pieces.items[i].n_bytes;
+    if (unfile(a, after)) {
+        a->pieces.items[after].state = IN_USE; /* it is no more */
         join(a, i, after);
     }
-    if (before != NONE && a->pieces.items[before].is_free) {
-        unlist_free(a, before);
+    if (unfile(a, before)) {
         join(a, before, i);
         i = before;
     }
-    return list_free(a, i);
+    piece *p = &a->pieces.items[i];
+    if (p->state == FREED)
+        return true;
+    p->state = FREED;
+    return fr_vec_push(&a->freed, i) == FR_OK;
 }
 
 /*
@@ -301,16 +327,17 @@ fr_status fr_class_reserve_beside(const fr_program *program,
     allocator a = {0};
     lifetimes l = {0};
     FR_TRY(fr_tensor_marks_init(program, &marks, err));
-    fr_free_pieces_init(&a.free[0]);
-    fr_free_pieces_init(&a.free[1]);
+    fr_free_pieces_init(&a.filed[0]);
+    fr_free_pieces_init(&a.filed[1]);
     bool is_ok = list_lifetimes(&marks, klass, &l) &&
                  run_steps(&a, klass, &l, besides_bytes, n_besides);
     fr_tensor_marks_release(&marks);
     release_lifetimes(&l);
     fr_vec_release(&a.pieces);
     fr_vec_release(&a.unused);
-    fr_free_pieces_release(&a.free[0]);
-    fr_free_pieces_release(&a.free[1]);
+    fr_vec_release(&a.freed);
+    fr_free_pieces_release(&a.filed[0]);
+    fr_free_pieces_release(&a.filed[1]);
     if (!is_ok)
         return fr_fail_no_memory(err);
     *out = (fr_allocator_use){a.peak_bytes, a.reserved_bytes};

@@ -30,6 +30,7 @@ typedef struct tensor_spec {
     fr_tensor_init init;
     double std;
     const char *gpt2_name, *llama_name;
+    const char *part; /* ".weight", ".bias"; NULL: the name has it */
 } tensor_spec;
 
 static bool push_tensor(lower_class *lc, const tensor_spec *spec,
@@ -37,6 +38,8 @@ static bool push_tensor(lower_class *lc, const tensor_spec *spec,
 {
     const fr_model *model = lc->context->model;
     bool is_llama = model->is_rms_norm;
+    if (spec->at == LOWER_ABSENT)
+        return true;
     fr_tensor tensor = {
         .first = unit_first + spec->at,
         .n = (uint64_t)spec->rows * (uint64_t)spec->cols,
@@ -52,14 +55,13 @@ static bool push_tensor(lower_class *lc, const tensor_spec *spec,
         .init_std = spec->std,
         .id = spec->id,
     };
-    if (spec->at == LOWER_ABSENT)
-        return true;
     const char *name = is_llama ? spec->llama_name : spec->gpt2_name;
+    const char *part = spec->part != NULL ? spec->part : "";
     if (layer >= 0)
-        snprintf(tensor.name, sizeof tensor.name, "%s.%d.%s",
-                 is_llama ? "layers" : "h", (int)layer, name);
+        snprintf(tensor.name, sizeof tensor.name, "%s.%d.%s%s",
+                 is_llama ? "layers" : "h", (int)layer, name, part);
     else
-        snprintf(tensor.name, sizeof tensor.name, "%s", name);
+        snprintf(tensor.name, sizeof tensor.name, "%s%s", name, part);
     return fr_vec_push(&lc->tensors, tensor) == FR_OK;
 }
 
@@ -76,18 +78,12 @@ typedef struct linear_spec {
 static bool push_linear(lower_class *lc, const linear_spec *spec,
                         uint64_t unit_first, int32_t layer)
 {
-    char gpt2[2][32], llama[2][32];
-    for (int i = 0; i < 2; i++) {
-        const char *part = i == 0 ? "weight" : "bias";
-        snprintf(gpt2[i], sizeof gpt2[i], "%s.%s", spec->gpt2_name, part);
-        snprintf(llama[i], sizeof llama[i], "%s.%s", spec->llama_name, part);
-    }
     tensor_spec weight = {spec->id,          spec->w,
                           spec->out,         spec->in,
                           spec->global_out,  spec->global_in,
                           spec->sharded_dim, FR_TENSOR_INIT_NORMAL,
-                          spec->std,         gpt2[0],
-                          llama[0]};
+                          spec->std,         spec->gpt2_name,
+                          spec->llama_name,  ".weight"};
     /* A row-parallel linear's bias is added after the sum over TP. */
     tensor_spec bias = {spec->id + 1,
                         spec->b,
@@ -98,8 +94,9 @@ static bool push_linear(lower_class *lc, const linear_spec *spec,
                         spec->sharded_dim == 1 ? 2 : 0,
                         FR_TENSOR_INIT_ZERO,
                         0,
-                        gpt2[1],
-                        llama[1]};
+                        spec->gpt2_name,
+                        spec->llama_name,
+                        ".bias"};
     return push_tensor(lc, &weight, unit_first, layer) &&
            push_tensor(lc, &bias, unit_first, layer);
 }
@@ -109,25 +106,21 @@ static bool push_norm(lower_class *lc, uint32_t id, uint64_t w, uint64_t b,
                       const char *const names[2])
 {
     int64_t c = lc->context->shape.hidden;
-    char gpt2[2][32], llama[2][48];
-    for (int i = 0; i < 2; i++) {
-        const char *part = i == 0 ? "weight" : "bias";
-        snprintf(gpt2[i], sizeof gpt2[i], "%s.%s", names[0], part);
-        snprintf(llama[i], sizeof llama[i], "%s.%s", names[1], part);
-    }
-    tensor_spec weight = {id, w,       1,       c, 1, c, 0, FR_TENSOR_INIT_ONE,
-                          0,  gpt2[0], llama[0]};
-    tensor_spec bias = {id + 1,  b,       1, c, 1, c, 0, FR_TENSOR_INIT_ZERO, 0,
-                        gpt2[1], llama[1]};
+    tensor_spec weight = {id, w,        1,        c,
+                          1,  c,        0,        FR_TENSOR_INIT_ONE,
+                          0,  names[0], names[1], ".weight"};
+    tensor_spec bias = {id + 1, b,        1,        c,
+                        1,      c,        0,        FR_TENSOR_INIT_ZERO,
+                        0,      names[0], names[1], ".bias"};
     return push_tensor(lc, &weight, unit_first, layer) &&
            push_tensor(lc, &bias, unit_first, layer);
 }
 
 /* Stacked matrices, each sharded by itself: q, k, v; gate, up. */
-static void mark_parts(lower_class *lc, uint32_t id, uint8_t n_parts,
-                       const int64_t part_rows[3])
+static void mark_parts(lower_class *lc, size_t first, uint32_t id,
+                       uint8_t n_parts, const int64_t part_rows[3])
 {
-    for (size_t i = 0; i < lc->tensors.n; i++) {
+    for (size_t i = first; i < lc->tensors.n; i++) {
         fr_tensor *tensor = &lc->tensors.items[i];
         if (tensor->id != id && tensor->id != id + 1)
             continue;
@@ -285,9 +278,10 @@ bool lower_push_layer(lower_class *lc, const lower_unit *unit)
                            unit->layer, norm2);
     for (size_t i = 0; is_ok && i < sizeof linears / sizeof linears[0]; i++)
         is_ok = push_linear(lc, &linears[i], unit->first, unit->layer);
-    mark_parts(lc, id + 4, 3, (const int64_t[3]){q, kv, kv});
+    mark_parts(lc, n_before, id + 4, 3, (const int64_t[3]){q, kv, kv});
     if (model->is_gated_mlp)
-        mark_parts(lc, id + 8, 2, (const int64_t[3]){s->ffn, s->ffn, 0});
+        mark_parts(lc, n_before, id + 8, 2,
+                   (const int64_t[3]){s->ffn, s->ffn, 0});
     /* The list is in the order of the tensors' places. */
     is_ok = is_ok && push_more(lc, unit);
     sort_from(lc, n_before);
@@ -345,7 +339,8 @@ bool lower_push_ends(lower_class *lc, const lower_unit *unit)
                        FR_TENSOR_INIT_NORMAL,
                        0.02,
                        "wte.weight",
-                       "embed_tokens.weight"};
+                       "embed_tokens.weight",
+                       NULL};
     tensor_spec wpe = {ID_WPE,
                        e->wpe,
                        model->max_seq,
@@ -356,7 +351,8 @@ bool lower_push_ends(lower_class *lc, const lower_unit *unit)
                        FR_TENSOR_INIT_NORMAL,
                        0.02,
                        "wpe.weight",
-                       "position_embeddings.weight"};
+                       "position_embeddings.weight",
+                       NULL};
     switch (unit->kind) {
     case LOWER_UNIT_TIED:
         wte.at = lc->is_first ? e->wte : e->head;

@@ -101,6 +101,23 @@ static int32_t count_rails(const fr_rank_layout *layout, int32_t node)
     return type->n_nics < type->n_devices ? type->n_nics : type->n_devices;
 }
 
+/* The ranks of a node are on its rails, which are numbered from `first`. */
+static void take_rails(fr_rank_layout *layout, int32_t group, int32_t first)
+{
+    int32_t node = layout->node_of_group[group];
+    int64_t n = count_rails(layout, node);
+    int64_t n_devices = fr_cluster_node_type(layout->cluster, node)->n_devices;
+    for (int32_t i = layout->node.first[group];
+         i < layout->node.first[group + 1]; i++) {
+        int32_t r = layout->node.members[i];
+        int64_t at = layout->local[r];
+        if (n > 0 && at >= n_devices)
+            at = n_devices - 1;
+        layout->rail.group_of_rank[r] =
+            first + (n > 0 ? (int32_t)(at * n / n_devices) : 0);
+    }
+}
+
 static fr_status number_rails(fr_rank_layout *layout, fr_err *err)
 {
     int64_t n_rails = 0;
@@ -118,17 +135,8 @@ static fr_status number_rails(fr_rank_layout *layout, fr_err *err)
         free(first);
         return status;
     }
-    for (int64_t r = 0; r < layout->n_ranks; r++) {
-        int32_t g = layout->node.group_of_rank[r];
-        int32_t node = layout->node_of_group[g];
-        int64_t n = count_rails(layout, node), at = layout->local[r];
-        int64_t n_devices =
-            fr_cluster_node_type(layout->cluster, node)->n_devices;
-        if (n > 0 && at >= n_devices)
-            at = n_devices - 1;
-        layout->rail.group_of_rank[r] =
-            first[g] + (n > 0 ? (int32_t)(at * n / n_devices) : 0);
-    }
+    for (int32_t g = 0; g < layout->node.n_groups; g++)
+        take_rails(layout, g, first[g]);
     layout->rail.n_groups = (int32_t)n_rails;
     partition_fill(&layout->rail, layout->n_ranks);
     free(first);

@@ -14,6 +14,7 @@ static void release(fr_class *klass)
 {
     free(klass->calls);
     free(klass->deps);
+    free(klass->bases);
     free(klass->blocks);
 }
 
