@@ -31,28 +31,18 @@ static const fr_option simulate_options[] = {
 static const fr_option tune_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
     FR_OPT_ALLOW, FR_OPT_SEARCH, FR_OPT_JOBS,    FR_OPT_TOP,    FR_OPT_N};
-static const fr_option sweep_options[] = {PLAN_OPTIONS,
-                                          JOB_OPTIONS,
-                                          FR_OPT_PROFILE,
-                                          FR_OPT_VARY,
-                                          FR_OPT_FIXED,
-                                          FR_OPT_WEAK,
-                                          FR_OPT_KNEE,
-                                          FR_OPT_TRIALS,
-                                          FR_OPT_ALLOW,
-                                          FR_OPT_RANKS,
-                                          FR_OPT_GOAL,
-                                          FR_OPT_TOKENS,
-                                          FR_OPT_DEADLINE,
-                                          FR_OPT_MAX_COST,
-                                          FR_OPT_MAX_ENERGY,
-                                          FR_OPT_MAX_DEVICES,
-                                          FR_OPT_MIN_HEADROOM,
-                                          FR_OPT_CRITICAL_BATCH,
-                                          FR_OPT_SPOT,
-                                          FR_OPT_CSV,
-                                          FR_OPT_PLOT,
-                                          FR_OPT_N};
+static const fr_option sweep_options[] = {
+    PLAN_OPTIONS,        JOB_OPTIONS,
+    FR_OPT_PROFILE,      FR_OPT_VARY,
+    FR_OPT_FIXED,        FR_OPT_WEAK,
+    FR_OPT_KNEE,         FR_OPT_TRIALS,
+    FR_OPT_ALLOW,        FR_OPT_RANKS,
+    FR_OPT_GOAL,         FR_OPT_TOKENS,
+    FR_OPT_DEADLINE,     FR_OPT_MAX_COST,
+    FR_OPT_MAX_ENERGY,   FR_OPT_MAX_DEVICES,
+    FR_OPT_MIN_HEADROOM, FR_OPT_CRITICAL_BATCH,
+    FR_OPT_SPOT,         FR_OPT_CSV,
+    FR_OPT_PLOT,         FR_OPT_N};
 static const fr_option run_options[] = {FR_OPT_DATA,
                                         FR_OPT_STEPS,
                                         FR_OPT_BACKEND,
@@ -65,8 +55,9 @@ static const fr_option run_options[] = {FR_OPT_DATA,
                                         FR_OPT_CHECKPOINT,
                                         FR_OPT_CHECKPOINT_EVERY,
                                         FR_OPT_N};
-static const fr_option explain_options[] = {FR_OPT_PROFILE, FR_OPT_GANTT,
-                                            FR_OPT_TRACE, FR_OPT_N};
+static const fr_option explain_options[] = {
+    PLAN_OPTIONS, JOB_OPTIONS, FR_OPT_PROFILE, FR_OPT_GANTT, FR_OPT_TRACE,
+    FR_OPT_ALLOW, FR_OPT_JOBS, FR_OPT_TOP,     FR_OPT_N};
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
                                            FR_OPT_N};
 
@@ -170,16 +161,21 @@ const fr_command fr_commands[] = {
      "  mpirun -n 2 forerun run plan.json --json",
      fr_cmd_run},
     {"explain",
-     "say what a plan does and where its time and memory go",
-     "PLAN [CLUSTER]",
+     "say what a plan does, what binds it and what would change that",
+     "PLAN [CLUSTER] | MODEL CLUSTER",
      1,
      2,
      {FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
      NULL,
      explain_options,
-     "Without CLUSTER the prediction that the plan carries is shown.",
+     "With a CLUSTER the step is simulated again with each rate and latency a "
+     "little\nlarger and smaller, and with every single change of the plan; "
+     "without, the\nprediction that the plan carries is shown.  Plan and job "
+     "options change what the\nfile says.",
      "  forerun explain plan.json\n"
-     "  forerun explain plan.json this-machine -p machine.json --gantt",
+     "  forerun explain plan.json this-machine -p machine.json --gantt\n"
+     "  forerun explain llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 "
+     "--global-batch 128 --seq 4096",
      fr_cmd_explain},
     {"compare",
      "two plans, predictions or runs beside each other",
