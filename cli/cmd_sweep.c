@@ -78,6 +78,9 @@ static fr_status run_points(const fr_cli *cli, const fr_goal *goal,
         .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
     };
     name_goal(cli, goal, &points->sweep);
+    if (goal->critical_batch > 0)
+        fr_goal_lr_rule(&points->cases[0].job, points->sweep.lr_rule,
+                        sizeof points->sweep.lr_rule);
     if (fr_cli_has(cli, FR_OPT_KNEE))
         points->sweep.knee_frac = cli->option[FR_OPT_KNEE].real;
     return fr_sweep_run(points->cases, &options, &points->sweep, err);

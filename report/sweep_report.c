@@ -217,6 +217,8 @@ void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
     } else {
         fr_json_null(json);
     }
+    fr_json_put_string(json, "lr_rule",
+                       sweep->lr_rule[0] != '\0' ? sweep->lr_rule : NULL);
     fr_json_put_u64(json, "feasible", sweep->n_feasible);
     fr_json_key(json, "points");
     fr_json_begin_array(json);
@@ -299,6 +301,11 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
                          (long long)sweep->n_trials);
     if (sweep->goal[0] != '\0')
         fr_buffer_printf(out, "best: least %s\n", sweep->goal_summary);
+    if (sweep->lr_rule[0] != '\0')
+        fr_buffer_printf(out,
+                         "tokens grow with the batch by 1 + B / B_crit, if "
+                         "%s\n",
+                         sweep->lr_rule);
 }
 
 fr_status fr_report_sweep_text(const fr_sweep *sweep, fr_buffer *out,

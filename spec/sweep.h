@@ -60,6 +60,7 @@ typedef struct fr_sweep {
     double knee_frac;
     char goal[24], goal_unit[24]; /* "": none was asked for */
     char goal_summary[96];
+    char lr_rule[64]; /* by which larger batches keep S(B); "": none asked */
     double wall_s;
 } fr_sweep;
 
