@@ -162,6 +162,7 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
         .profile = s->inputs.has_profile ? &s->inputs.profile : NULL,
         .costs = s->inputs.costs,
         .plan = &s->file.plan,
+        .prediction = &s->forecast.prediction,
         .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
         .n_threads = (int)cli->option[FR_OPT_JOBS].count,
         .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
@@ -169,17 +170,12 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
     s->explanation = malloc(sizeof *s->explanation);
     if (s->explanation == NULL)
         return fr_fail_no_memory(err);
-    fr_err why;
-    fr_status status = fr_explain_plan(&request, s->explanation, &why);
+    fr_status status = fr_explain_plan(&request, s->explanation, err);
     if (status == FR_OK)
         return FR_OK;
     free(s->explanation);
     s->explanation = NULL;
-    if (status != FR_INFEASIBLE)
-        return fr_fail(err, status, "%s", why.text);
-    /* A file may place more ranks on a node than it has cores. */
-    fr_cli_note(cli, "forerun: changes are not looked at: %s", why.text);
-    return FR_OK;
+    return status;
 }
 
 FR_COMMAND_FUNCTION(explain)

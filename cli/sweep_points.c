@@ -67,11 +67,11 @@ static fr_status fail_unknown(const char *name, fr_err *err)
         n++;
     const char *near = fr_text_nearest(name, names, n);
     return fr_fail(err, FR_USAGE,
-                   "--vary %.80s: there is no such key%s%s%s; it is one of the "
+                   "--vary %.80s: no such key%s%s%s; a key is one of the "
                    "cluster (nodes, gpu, nic, price ...) or an option of the "
                    "plan or the job",
-                   name, near != NULL ? "; did you mean '" : "",
-                   near != NULL ? near : "", near != NULL ? "'?" : "");
+                   name, near != NULL ? ", did you mean '" : "",
+                   near != NULL ? near : "", near != NULL ? "'" : "");
 }
 
 /* ---- values ---------------------------------------------------------------

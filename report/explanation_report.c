@@ -131,7 +131,8 @@ static void print_binding(const fr_explanation *e, fr_buffer *out)
     if (strcmp(e->bound_by, "bubble") == 0)
         snprintf(title, sizeof title, "waiting in the pipeline");
     fr_buffer_printf(
-        out, "bound by: %s; memory: %s of %s\n", title,
+        out, "bound by: %s%s: %s of %s\n", title,
+        strcmp(title, "memory") == 0 ? "" : "; memory",
         fr_format_bytes(used, sizeof used, (double)p->memory.peak_bytes),
         fr_format_bytes(all, sizeof all, (double)p->memory.capacity_bytes));
 }
@@ -210,8 +211,7 @@ static void print_next(const fr_explanation *e, fr_buffer *out)
 fr_status fr_report_explanation_text(const fr_explanation *e, int n_changes,
                                      fr_buffer *out, fr_err *err)
 {
-    if (e->prediction.step_s > 0)
-        FR_TRY(print_shares(e, out, err));
+    FR_TRY(print_shares(e, out, err));
     print_binding(e, out);
     fr_buffer_putc(out, '\n');
     FR_TRY(print_changes(e, n_changes, out, err));

@@ -286,12 +286,12 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
     if (!sweep->has_tokens)
         fr_buffer_printf(out, "; rates count %s", what);
     fr_buffer_putc(out, '\n');
-    if (sweep->i_scale_key >= 0)
+    if (sweep->i_scale_key >= 0 && sweep->n_feasible > 0)
         fr_buffer_printf(
             out,
             "efficiency: %s/s per rank against the fewest ranks of the same "
-            "row (%s scaling);\nadded: what the ranks beyond those of the row "
-            "before do; knee: the next ones do\nless than %.0f %%\n",
+            "curve (%s\nscaling); added: what the ranks beyond those of the "
+            "point before do; knee: the next\nones do less than %.0f %%\n",
             what, sweep->is_weak ? "weak" : "strong", 100 * sweep->knee_frac);
     if (sweep->n_trials > 0)
         fr_buffer_printf(out,

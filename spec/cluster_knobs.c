@@ -136,15 +136,18 @@ static fr_status turn_nodes(fr_cluster *cluster, fr_knob_value to, fr_err *err)
                        "cluster '%s' has %zu groups of nodes: which of them "
                        "should change?  Describe each in a file",
                        cluster->name, cluster->n_groups);
-    if (n_nodes != n_old &&
-        (net->kind == FR_FABRIC_TORUS || net->kind == FR_FABRIC_DRAGONFLY ||
-         net->kind == FR_FABRIC_LINKS || cluster->n_slow > 0))
+    bool is_drawn = net->kind == FR_FABRIC_TORUS ||
+                    net->kind == FR_FABRIC_DRAGONFLY ||
+                    net->kind == FR_FABRIC_LINKS || cluster->n_slow > 0;
+    if (n_nodes != n_old && is_drawn)
         return fr_fail(err, FR_INPUT,
                        "cluster '%s' is drawn for %lld nodes (%s); describe "
                        "others in a file",
                        cluster->name, (long long)n_old,
                        cluster->n_slow > 0 ? "slow ones are named"
                                            : fr_fabric_kind_name(net->kind));
+    if (n_nodes == n_old)
+        return FR_OK;
     group->n_nodes = n_nodes;
     if (net->kind == FR_FABRIC_NONE && n_nodes > 1) {
         /* One node of the catalogue: its usual network. */

@@ -59,7 +59,8 @@ typedef struct fr_explanation {
     fr_plan_change changes[FR_PLAN_CHANGES]; /* that fit, fastest first; then
                                                 those that do not */
     int n_changes, n_fitting;
-    int i_more_memory; /* faster than all that fit, but too large; -1: none */
+    int i_more_memory; /* faster than all that fit, but too large; of several
+                          the one that is short by least; -1: none */
     int n_illegal;
 } fr_explanation;
 

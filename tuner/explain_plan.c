@@ -104,10 +104,20 @@ static fr_status evaluate_on(const fr_explain_request *r,
     return fr_evaluate(&request, costs, plan, out, err);
 }
 
+/* Times without a question of whether it fits. */
+static fr_status make_roomy(const fr_explain_request *r, fr_cluster *out,
+                            fr_err *err)
+{
+    FR_TRY(fr_cluster_copy(r->cluster, out, err));
+    for (size_t i = 0; i < out->n_devices; i++)
+        out->devices[i].memory_bytes = UINT64_MAX / 2;
+    return FR_OK;
+}
+
 /* The step with a resource changed; 0: the cluster has none of it. */
 static fr_status simulate_changed(const fr_explain_request *r,
-                                  fr_resource resource, double factor,
-                                  double *step_s, fr_err *err)
+                                  const fr_cluster *roomy, fr_resource resource,
+                                  double factor, double *step_s, fr_err *err)
 {
     what_if changed = {.scale = fr_cost_scale_none};
     fr_cost_model *costs = NULL;
@@ -115,7 +125,7 @@ static fr_status simulate_changed(const fr_explain_request *r,
     fr_err why;
     bool is_gpu = fr_cluster_device(r->cluster, 0)->kind == FR_DEVICE_GPU;
     bool is_there = true;
-    FR_TRY(fr_cluster_copy(r->cluster, &changed.cluster, err));
+    FR_TRY(fr_cluster_copy(roomy, &changed.cluster, err));
     if (is_gpu)
         is_there = change_gpus(&changed, resource, factor, &why) == FR_OK;
     else
@@ -146,6 +156,7 @@ enum { N_SLOPES = 2 * FR_RESOURCE_N };
 typedef struct work {
     const fr_explain_request *request;
     fr_explanation *out;
+    fr_cluster roomy;         /* the cluster with memory for anything */
     fr_changed_plan *changed; /* [n_changed] */
     size_t n_changed, n_done;
     fr_evaluation *found; /* of them */
@@ -154,24 +165,49 @@ typedef struct work {
     fr_err *errors; /* [N_SLOPES + n_changed] */
 } work;
 
-static fr_status run_one(work *w, size_t i, fr_err *err)
+/* What is too large for a simulation is simulated for its time. */
+static fr_status evaluate_change(const work *w, const fr_plan *plan,
+                                 fr_evaluation *out, fr_err *err)
 {
     const fr_explain_request *r = w->request;
-    fr_err why;
-    if (i < N_SLOPES)
-        return simulate_changed(r, (fr_resource)(i / 2),
-                                i % 2 ? changed_by : 1 / changed_by,
-                                &w->steps_s[i], err);
-    const fr_plan *plan = &w->changed[i - N_SLOPES].plan;
-    fr_evaluation *found = &w->found[i - N_SLOPES];
-    if (fr_plan_check(plan, r->model, r->job, &why) != FR_OK)
+    fr_evaluation timed;
+    FR_TRY(evaluate_on(r, r->cluster, r->costs, plan, out, err));
+    if (out->outcome != FR_OUTCOME_TOO_LARGE || out->prediction.step_s > 0)
         return FR_OK;
-    fr_status status = evaluate_on(r, r->cluster, r->costs, plan, found, &why);
-    w->is_legal[i - N_SLOPES] =
+    uint64_t capacity_bytes = out->prediction.memory.capacity_bytes;
+    FR_TRY(evaluate_on(r, &w->roomy, r->costs, plan, &timed, err));
+    if (timed.outcome != FR_OUTCOME_SIMULATED)
+        return FR_OK;
+    out->prediction = timed.prediction;
+    out->short_by_bytes = timed.prediction.memory.peak_bytes - capacity_bytes;
+    return FR_OK;
+}
+
+/* A change that is illegal, or has no program, is none. */
+static fr_status try_change(work *w, size_t i, fr_err *err)
+{
+    const fr_plan *plan = &w->changed[i].plan;
+    fr_evaluation *found = &w->found[i];
+    fr_err why;
+    fr_status status =
+        fr_plan_check(plan, w->request->model, w->request->job, &why);
+    if (status == FR_OK)
+        status = evaluate_change(w, plan, found, &why);
+    w->is_legal[i] =
         status == FR_OK && found->outcome != FR_OUTCOME_UNPLACEABLE;
     if (status == FR_OK || status == FR_INPUT || status == FR_INFEASIBLE)
         return FR_OK;
     return fr_fail(err, status, "%s", why.text);
+}
+
+static fr_status run_one(work *w, size_t i, fr_err *err)
+{
+    const fr_explain_request *r = w->request;
+    if (i < N_SLOPES)
+        return simulate_changed(r, &w->roomy, (fr_resource)(i / 2),
+                                i % 2 ? changed_by : 1 / changed_by,
+                                &w->steps_s[i], err);
+    return try_change(w, i - N_SLOPES, err);
 }
 
 static void run_and_report(work *w, size_t i, size_t n)
@@ -307,6 +343,24 @@ static bool is_better(const fr_plan_change *a, const fr_plan_change *b)
     return a->step_s < b->step_s;
 }
 
+/* Faster by a percent than the plan and all changes that fit; of several the
+ * one that is short by least. */
+static int find_worth_memory(const fr_explanation *e)
+{
+    int found = -1;
+    double best_s = e->prediction.memory.fits ? e->prediction.step_s : HUGE_VAL;
+    if (e->n_fitting > 0)
+        best_s = fmin(best_s, e->changes[0].step_s);
+    for (int i = e->n_fitting; i < e->n_changes; i++) {
+        const fr_plan_change *at = &e->changes[i];
+        if (at->step_s > 0 && at->step_s < 0.99 * best_s &&
+            (found < 0 ||
+             at->short_by_bytes < e->changes[found].short_by_bytes))
+            found = i;
+    }
+    return found;
+}
+
 static void fill_changes(const work *w, fr_explanation *out)
 {
     for (size_t i = 0; i < w->n_changed; i++) {
@@ -323,29 +377,7 @@ static void fill_changes(const work *w, fr_explanation *out)
         out->n_changes++;
         out->n_fitting += change.fits;
     }
-    /* Worth more memory: faster than the plan and all changes that fit. */
-    double best_s =
-        out->prediction.memory.fits ? out->prediction.step_s : HUGE_VAL;
-    if (out->n_fitting > 0)
-        best_s = fmin(best_s, out->changes[0].step_s);
-    out->i_more_memory = -1;
-    if (out->n_fitting < out->n_changes) {
-        const fr_plan_change *large = &out->changes[out->n_fitting];
-        if (large->step_s > 0 && large->step_s < best_s)
-            out->i_more_memory = out->n_fitting;
-    }
-}
-
-static fr_status simulate_base(const fr_explain_request *r, fr_explanation *out,
-                               fr_err *err)
-{
-    fr_evaluation found;
-    FR_TRY(fr_plan_check(r->plan, r->model, r->job, err));
-    FR_TRY(evaluate_on(r, r->cluster, r->costs, r->plan, &found, err));
-    if (found.outcome == FR_OUTCOME_UNPLACEABLE)
-        return fr_fail(err, FR_INFEASIBLE, "%s", found.why);
-    out->prediction = found.prediction;
-    return FR_OK;
+    out->i_more_memory = find_worth_memory(out);
 }
 
 fr_status fr_explain_plan(const fr_explain_request *request,
@@ -363,19 +395,18 @@ fr_status fr_explain_plan(const fr_explain_request *request,
         status = fr_fail_no_memory(err);
         goto out_work;
     }
-    FR_TRY_GOTO(status, simulate_base(request, answer, err), out_work);
+    FR_TRY_GOTO(status, make_roomy(request, &w.roomy, err), out_work);
+    answer->prediction = *request->prediction;
     w.n_changed =
         fr_plan_changes(request->plan, request->model, request->cluster,
                         request->allow_lossy, w.changed, FR_PLAN_CHANGES);
     FR_TRY_GOTO(status, run_all(&w, err), out_work);
     answer->changed_by = changed_by;
-    if (answer->prediction.step_s > 0)
-        fill_shares(&w, answer);
-    else
-        fr_text_copy_cut(answer->bound_by, sizeof answer->bound_by, "memory");
+    fill_shares(&w, answer);
     fill_changes(&w, answer);
     *out = *answer;
 out_work:
+    fr_cluster_release(&w.roomy);
     free(w.changed);
     free(w.found);
     free(w.is_legal);

@@ -19,15 +19,14 @@ typedef struct fr_explain_request {
     const fr_profile *profile; /* NULL: none */
     const fr_cost_model *costs;
     const fr_plan *plan;
+    const fr_prediction *prediction; /* of the plan; whether it fits or not */
     bool allow_lossy;
     int n_threads;     /* 0: as many as OpenMP has */
     const fr_log *log; /* may be NULL */
 } fr_explain_request;
 
-/*
- * Everything is borrowed.  FR_INPUT: an illegal plan, FR_INFEASIBLE: no place
- * for its ranks.  The same for any number of threads.
- */
+/* Everything is borrowed.  The plan is legal and has been predicted.  The
+ * same for any number of threads. */
 FR_CHECKED fr_status fr_explain_plan(const fr_explain_request *request,
                                      fr_explanation *out, fr_err *err);
 

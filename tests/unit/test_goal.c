@@ -33,9 +33,8 @@ static void setup(fixture *f, const char *prices)
     fr_err err;
     memset(f, 0, sizeof *f);
     snprintf(xml, sizeof xml, two_nodes, prices);
-    CHECK_OK(
-        fr_cluster_parse("pair.xml", xml, strlen(xml), &f->cluster, &err),
-        &err);
+    CHECK_OK(fr_cluster_parse("pair.xml", xml, strlen(xml), &f->cluster, &err),
+             &err);
     fr_plan_init(&f->plan);
     f->plan.dp = 6; /* a node and a half */
     fr_job_init(&f->job);
@@ -248,8 +247,7 @@ static void test_lr_rule(void)
     fr_job job;
     char text[96];
     fr_job_init(&job);
-    CHECK_STR(fr_goal_lr_rule(&job, text, sizeof text),
-              "lr ~ sqrt(B) (adamw)");
+    CHECK_STR(fr_goal_lr_rule(&job, text, sizeof text), "lr ~ sqrt(B) (adamw)");
     job.lr_rule = FR_LR_RULE_LINEAR;
     CHECK_STR(fr_goal_lr_rule(&job, text, sizeof text), "lr ~ B (--lr-rule)");
 }

@@ -11,7 +11,8 @@
 #include "tests/check.h"
 #include "tuner/run_sweep.h"
 
-/* ---- keys and values ------------------------------------------------------ */
+/* ---- keys and values ------------------------------------------------------
+ */
 
 static const char *read_values(const char *text, char *buf, size_t n_buf)
 {
@@ -96,7 +97,8 @@ static void test_keys(void)
     fr_sweep_release(&sweep);
 }
 
-/* ---- curves --------------------------------------------------------------- */
+/* ---- curves ---------------------------------------------------------------
+ */
 
 /* 4, 8, 16, 64 devices; the third of five values is not possible. */
 static void test_curve_by_hand(void)
@@ -147,7 +149,8 @@ static void test_curve_by_hand(void)
     fr_sweep_release(&sweep);
 }
 
-/* ---- knobs ---------------------------------------------------------------- */
+/* ---- knobs ----------------------------------------------------------------
+ */
 
 static fr_status turn(fr_cluster *cluster, const char *knob, const char *to,
                       fr_err *err)
@@ -242,7 +245,8 @@ static void test_knobs_that_cannot(void)
     }
 }
 
-/* ---- sweeps --------------------------------------------------------------- */
+/* ---- sweeps ---------------------------------------------------------------
+ */
 
 typedef struct fixture {
     fr_cluster clusters[4];
@@ -274,9 +278,9 @@ static void setup(fixture *f)
         CHECK_OK(fr_sweep_add_value(&f->sweep, text, &err), &err);
         CHECK_OK(fr_catalog_cluster("hgx-a100-4", i + 1, &f->clusters[i], &err),
                  &err);
-        CHECK_OK(fr_cost_model_create(NULL, &f->clusters[i], &f->costs[i],
-                                      &err),
-                 &err);
+        CHECK_OK(
+            fr_cost_model_create(NULL, &f->clusters[i], &f->costs[i], &err),
+            &err);
         fr_sweep_case *at = &f->cases[i];
         at->model = &f->model;
         at->cluster = &f->clusters[i];
@@ -417,8 +421,7 @@ static void test_tuned_is_no_worse(void)
 
 CHECK_MAIN({"ranges", test_ranges}, {"keys", test_keys},
            {"curve_by_hand", test_curve_by_hand}, {"knobs", test_knobs},
-           {"knobs_that_cannot", test_knobs_that_cannot},
-           {"fixed", test_fixed}, {"weak", test_weak},
-           {"tp_does_not_divide", test_tp_does_not_divide},
+           {"knobs_that_cannot", test_knobs_that_cannot}, {"fixed", test_fixed},
+           {"weak", test_weak}, {"tp_does_not_divide", test_tp_does_not_divide},
            {"threads", test_threads},
            {"tuned_is_no_worse", test_tuned_is_no_worse})
