@@ -122,7 +122,7 @@ const fr_command fr_commands[] = {
      "  forerun tune gpt2-124m two-hosts-1gbit --allow lossy --top 5",
      fr_cmd_tune},
     {"sweep",
-     "what-if: a table over numbers of nodes, GPUs, links, batches, prices",
+     "what-if: a table over nodes, GPUs, links, batches, prices",
      "MODEL CLUSTER [PLAN]",
      2,
      3,
@@ -131,9 +131,9 @@ const fr_command fr_commands[] = {
      sweep_options,
      "Keys: cluster, node, nodes, gpu, gpus-per-node, nvlink, nics, nic, "
      "nic-latency,\noversubscription, memory, memory-bandwidth, flops, price, "
-     "gpu-price, power, model,\nranks, and all options of the plan and the "
-     "job.  Several: every combination.\nEach point is tuned, or (--fixed) "
-     "simulated under the plan options.  What cannot\nbe is a row with the "
+     "gpu-price, power,\nmodel, ranks, and all options of the plan and the "
+     "job.  Several: every\ncombination.  Each point is tuned, or (--fixed) "
+     "simulated under the plan options.\nWhat cannot be is a row with the "
      "reason.",
      "  forerun sweep llama-3-8b p5.48xlarge:1 --vary nodes=1..16*2 --fixed "
      "--zero 1 \\\n      --recompute full --global-batch 512 --seq 4096 "
@@ -161,7 +161,7 @@ const fr_command fr_commands[] = {
      "  mpirun -n 2 forerun run plan.json --json",
      fr_cmd_run},
     {"explain",
-     "say what a plan does, what binds it and what would change that",
+     "say what a plan does, what binds it, what to change next",
      "PLAN [CLUSTER] | MODEL CLUSTER",
      1,
      2,

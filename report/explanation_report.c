@@ -97,6 +97,15 @@ static void add_share(fr_table *table, const char *title, double share,
         fr_table_cell(table, "%s", "");
 }
 
+/* Of CPUs kernels are measured whole. */
+static const char *title_of(const fr_explanation *e, int resource)
+{
+    bool is_whole = resource == FR_RESOURCE_FLOPS &&
+                    !e->of[FR_RESOURCE_MEMORY_RATE].is_known;
+    return is_whole ? "speed of kernels"
+                    : fr_resource_title((fr_resource)resource);
+}
+
 /* What none of the step follows is not shown. */
 static fr_status print_shares(const fr_explanation *e, fr_buffer *out,
                               fr_err *err)
@@ -107,8 +116,8 @@ static fr_status print_shares(const fr_explanation *e, fr_buffer *out,
     fr_table_init(&table, headings);
     for (int i = 0; i < FR_RESOURCE_N; i++)
         if (e->of[i].is_known && fabs(e->of[i].elasticity) >= 5e-4)
-            add_share(&table, fr_resource_title((fr_resource)i), e->share[i],
-                      true, e->of[i].elasticity);
+            add_share(&table, title_of(e, i), e->share[i], true,
+                      e->of[i].elasticity);
     if (e->bubble_share >= 5e-4)
         add_share(&table, "waiting in the pipeline", e->bubble_share, false, 0);
     if (e->fixed_share >= 5e-4)
@@ -126,8 +135,7 @@ static void print_binding(const fr_explanation *e, fr_buffer *out)
     snprintf(title, sizeof title, "%s", e->bound_by);
     for (int i = 0; i < FR_RESOURCE_N; i++)
         if (strcmp(e->bound_by, fr_resource_name((fr_resource)i)) == 0)
-            snprintf(title, sizeof title, "%s",
-                     fr_resource_title((fr_resource)i));
+            snprintf(title, sizeof title, "%s", title_of(e, i));
     if (strcmp(e->bound_by, "bubble") == 0)
         snprintf(title, sizeof title, "waiting in the pipeline");
     fr_buffer_printf(

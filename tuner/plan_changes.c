@@ -191,7 +191,7 @@ static void flip(change_list *list, const char *name, size_t offset)
     add(list, &plan, "%s %s", is_on ? "with" : "without", name);
 }
 
-static void change_switches(change_list *list)
+static void change_switches(change_list *list, const fr_cluster *cluster)
 {
     const fr_plan *from = list->from;
     if (from->tp > 1) {
@@ -205,7 +205,9 @@ static void change_switches(change_list *list)
         flip(list, "gather-overlap", offsetof(fr_plan, is_gather_overlap));
     if (from->dp > 1 && from->zero_stage == 3)
         flip(list, "zero-reshard", offsetof(fr_plan, is_resharded));
-    flip(list, "offload-optimizer", offsetof(fr_plan, is_optimizer_offloaded));
+    if (fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU)
+        flip(list, "offload-optimizer",
+             offsetof(fr_plan, is_optimizer_offloaded));
 }
 
 static void change_buckets(change_list *list)
@@ -258,7 +260,7 @@ size_t fr_plan_changes(const fr_plan *plan, const fr_model *model,
     change_chunks(&list, model);
     change_schedule(&list);
     change_memory(&list);
-    change_switches(&list);
+    change_switches(&list, cluster);
     change_buckets(&list);
     change_order(&list, cluster);
     if (allow_lossy)
