@@ -133,8 +133,8 @@ const fr_command fr_commands[] = {
      "nic-latency,\noversubscription, memory, memory-bandwidth, flops, price, "
      "gpu-price, power,\nmodel, ranks, and all options of the plan and the "
      "job.  Several: every\ncombination.  Each point is tuned, or (--fixed) "
-     "simulated under the plan options.\nWhat cannot be is a row with the "
-     "reason.",
+     "simulated under the plan of the\noptions.  What cannot be is a row with "
+     "the reason.",
      "  forerun sweep llama-3-8b p5.48xlarge:1 --vary nodes=1..16*2 --fixed "
      "--zero 1 \\\n      --recompute full --global-batch 512 --seq 4096 "
      "--plot\n"
