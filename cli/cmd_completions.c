@@ -6,6 +6,7 @@
 
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/sweep_points.h"
 
 static void put_options(const fr_command *command, fr_buffer *out)
 {
@@ -19,11 +20,15 @@ static void put_options(const fr_command *command, fr_buffer *out)
     }
 }
 
+/* Values of a choice, keys of --vary. */
 static void put_choices(const fr_option_row *row, fr_buffer *out)
 {
     const char *name;
-    for (int i = 0; (name = row->choice(i)) != NULL; i++)
-        fr_buffer_printf(out, "%s%s", i ? " " : "", name);
+    bool has_keys = row->kind == FR_OPTION_REPEATED;
+    for (int i = 0;
+         (name = has_keys ? fr_sweep_key_name(i) : row->choice(i)) != NULL; i++)
+        fr_buffer_printf(out, "%s%s%s", i ? " " : "", name,
+                         has_keys ? "=" : "");
 }
 
 /* Words after a command that are neither options nor files. */
@@ -52,7 +57,8 @@ static void put_bash(fr_buffer *out)
                         "    COMPREPLY=()\n"
                         "    case $last in\n");
     for (int i = 0; i < FR_OPT_N; i++) {
-        if (fr_options[i].kind != FR_OPTION_CHOICE)
+        if (fr_options[i].kind != FR_OPTION_CHOICE &&
+            fr_options[i].kind != FR_OPTION_REPEATED)
             continue;
         fr_buffer_printf(out, "    --%s) words='", fr_options[i].name);
         put_choices(&fr_options[i], out);
@@ -99,7 +105,7 @@ static void put_fish(fr_buffer *out)
                 fr_buffer_puts(out, " -r");
             else if (row->kind != FR_OPTION_FLAG)
                 fr_buffer_puts(out, " -x");
-            if (row->choice != NULL) {
+            if (row->choice != NULL || row->kind == FR_OPTION_REPEATED) {
                 fr_buffer_puts(out, " -a '");
                 put_choices(row, out);
                 fr_buffer_puts(out, "'");

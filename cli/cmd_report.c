@@ -39,7 +39,8 @@ static fr_status report_trace(const fr_cli *cli, fr_err *err)
     fr_status status;
     FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[2], &inputs, err),
                 out_file);
-    FR_TRY_GOTO(status, fr_forecast_make_file(&inputs, &file, &forecast, err),
+    FR_TRY_GOTO(status,
+                fr_forecast_make_file(&inputs, &file, true, &forecast, err),
                 out_file);
     status = write_trace(cli, &forecast, err);
 out_file:

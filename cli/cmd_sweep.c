@@ -7,6 +7,7 @@
 #include "cli/goal_options.h"
 #include "cli/inputs.h"
 #include "cli/sweep_points.h"
+#include "cli/sweep_trials.h"
 #include "core/text.h"
 #include "report/sweep_report.h"
 
@@ -36,7 +37,13 @@ static fr_status print_answer(const fr_cli *cli, const fr_sweep *sweep,
 
 static fr_status check_options(const fr_cli *cli, fr_err *err)
 {
-    if (cli->n_repeats == 0)
+    if (fr_cli_has(cli, FR_OPT_TRIALS) &&
+        (cli->n_repeats > 0 || fr_cli_on(cli, FR_OPT_WEAK) ||
+         fr_cli_has(cli, FR_OPT_RANKS)))
+        return fr_fail(err, FR_USAGE,
+                       "--jobs divides the cluster itself: without --vary, "
+                       "--weak, --ranks");
+    if (cli->n_repeats == 0 && !fr_cli_has(cli, FR_OPT_TRIALS))
         return fr_fail(err, FR_USAGE,
                        "what is to vary?  Such as --vary nodes=8..64*2; keys: "
                        "nodes, gpu, nic, nvlink, price, and all options of "
@@ -71,6 +78,9 @@ static fr_status run_points(const fr_cli *cli, const fr_goal *goal,
         .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
     };
     name_goal(cli, goal, &points->sweep);
+    if (goal->critical_batch > 0)
+        fr_goal_lr_rule(&points->cases[0].job, points->sweep.lr_rule,
+                        sizeof points->sweep.lr_rule);
     if (fr_cli_has(cli, FR_OPT_KNEE))
         points->sweep.knee_frac = cli->option[FR_OPT_KNEE].real;
     return fr_sweep_run(points->cases, &options, &points->sweep, err);
@@ -86,9 +96,14 @@ FR_COMMAND_FUNCTION(sweep)
     FR_TRY(fr_cli_make_goal(cli, &goal, err));
     FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
                 out_inputs);
-    FR_TRY_GOTO(status, fr_sweep_points_make(cli, &inputs, &points, err),
-                out_inputs);
+    bool is_trials = fr_cli_has(cli, FR_OPT_TRIALS);
+    status = is_trials ? fr_sweep_trials_make(cli, &inputs, &points, err)
+                       : fr_sweep_points_make(cli, &inputs, &points, err);
+    if (status != FR_OK)
+        goto out_inputs;
     FR_TRY_GOTO(status, run_points(cli, &goal, &points, err), out_inputs);
+    if (is_trials)
+        fr_sweep_trials_finish(&inputs.cluster, &goal, &points);
     FR_TRY_GOTO(status, print_answer(cli, &points.sweep, err), out_inputs);
     if (points.sweep.n_feasible == 0)
         status = fr_fail(err, FR_INFEASIBLE, "no point is possible: %s",

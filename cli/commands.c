@@ -32,28 +32,18 @@ static const fr_option simulate_options[] = {
 static const fr_option tune_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
     FR_OPT_ALLOW, FR_OPT_SEARCH, FR_OPT_JOBS,    FR_OPT_TOP,    FR_OPT_N};
-static const fr_option sweep_options[] = {PLAN_OPTIONS,
-                                          JOB_OPTIONS,
-                                          FR_OPT_PROFILE,
-                                          FR_OPT_VARY,
-                                          FR_OPT_FIXED,
-                                          FR_OPT_WEAK,
-                                          FR_OPT_KNEE,
-                                          FR_OPT_TRIALS,
-                                          FR_OPT_ALLOW,
-                                          FR_OPT_RANKS,
-                                          FR_OPT_GOAL,
-                                          FR_OPT_TOKENS,
-                                          FR_OPT_DEADLINE,
-                                          FR_OPT_MAX_COST,
-                                          FR_OPT_MAX_ENERGY,
-                                          FR_OPT_MAX_DEVICES,
-                                          FR_OPT_MIN_HEADROOM,
-                                          FR_OPT_CRITICAL_BATCH,
-                                          FR_OPT_SPOT,
-                                          FR_OPT_CSV,
-                                          FR_OPT_PLOT,
-                                          FR_OPT_N};
+static const fr_option sweep_options[] = {
+    PLAN_OPTIONS,        JOB_OPTIONS,
+    FR_OPT_PROFILE,      FR_OPT_VARY,
+    FR_OPT_FIXED,        FR_OPT_WEAK,
+    FR_OPT_KNEE,         FR_OPT_TRIALS,
+    FR_OPT_ALLOW,        FR_OPT_RANKS,
+    FR_OPT_GOAL,         FR_OPT_TOKENS,
+    FR_OPT_DEADLINE,     FR_OPT_MAX_COST,
+    FR_OPT_MAX_ENERGY,   FR_OPT_MAX_DEVICES,
+    FR_OPT_MIN_HEADROOM, FR_OPT_CRITICAL_BATCH,
+    FR_OPT_SPOT,         FR_OPT_CSV,
+    FR_OPT_PLOT,         FR_OPT_N};
 static const fr_option run_options[] = {FR_OPT_DATA,
                                         FR_OPT_STEPS,
                                         FR_OPT_BACKEND,
@@ -66,8 +56,9 @@ static const fr_option run_options[] = {FR_OPT_DATA,
                                         FR_OPT_CHECKPOINT,
                                         FR_OPT_CHECKPOINT_EVERY,
                                         FR_OPT_N};
-static const fr_option explain_options[] = {FR_OPT_PROFILE, FR_OPT_GANTT,
-                                            FR_OPT_TRACE, FR_OPT_N};
+static const fr_option explain_options[] = {
+    PLAN_OPTIONS, JOB_OPTIONS, FR_OPT_PROFILE, FR_OPT_GANTT, FR_OPT_TRACE,
+    FR_OPT_ALLOW, FR_OPT_JOBS, FR_OPT_TOP,     FR_OPT_N};
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
                                            FR_OPT_N};
 
@@ -132,7 +123,7 @@ const fr_command fr_commands[] = {
      "  forerun tune gpt2-124m two-hosts-1gbit --allow lossy --top 5",
      fr_cmd_tune},
     {"sweep",
-     "what-if: a table over numbers of nodes, GPUs, links, batches, prices",
+     "what-if: a table over nodes, GPUs, links, batches, prices",
      "MODEL CLUSTER [PLAN]",
      2,
      3,
@@ -141,10 +132,10 @@ const fr_command fr_commands[] = {
      sweep_options,
      "Keys: cluster, node, nodes, gpu, gpus-per-node, nvlink, nics, nic, "
      "nic-latency,\noversubscription, memory, memory-bandwidth, flops, price, "
-     "gpu-price, power, model,\nranks, and all options of the plan and the "
-     "job.  Several: every combination.\nEach point is tuned, or (--fixed) "
-     "simulated under the plan options.  What cannot\nbe is a row with the "
-     "reason.",
+     "gpu-price, power,\nmodel, ranks, and all options of the plan and the "
+     "job.  Several: every\ncombination.  Each point is tuned, or (--fixed) "
+     "simulated under the plan of the\noptions.  What cannot be is a row with "
+     "the reason.",
      "  forerun sweep llama-3-8b p5.48xlarge:1 --vary nodes=1..16*2 --fixed "
      "--zero 1 \\\n      --recompute full --global-batch 512 --seq 4096 "
      "--plot\n"
@@ -171,16 +162,21 @@ const fr_command fr_commands[] = {
      "  mpirun -n 2 forerun run plan.json --json",
      fr_cmd_run},
     {"explain",
-     "say what a plan does and where its time and memory go",
-     "PLAN [CLUSTER]",
+     "say what a plan does, what binds it, what to change next",
+     "PLAN [CLUSTER] | MODEL CLUSTER",
      1,
      2,
      {FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
      NULL,
      explain_options,
-     "Without CLUSTER the prediction that the plan carries is shown.",
+     "With a CLUSTER the step is simulated again with each rate and latency a "
+     "little\nlarger and smaller, and with every single change of the plan; "
+     "without, the\nprediction that the plan carries is shown.  Plan and job "
+     "options change what the\nfile says.",
      "  forerun explain plan.json\n"
-     "  forerun explain plan.json this-machine -p machine.json --gantt",
+     "  forerun explain plan.json this-machine -p machine.json --gantt\n"
+     "  forerun explain llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 "
+     "--global-batch 128 --seq 4096",
      fr_cmd_explain},
     {"compare",
      "two plans, predictions or runs beside each other",

@@ -127,7 +127,8 @@ fr_status fr_forecast_predict(const fr_inputs *inputs, const fr_model *model,
 }
 
 fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,
-                                fr_forecast *out, fr_err *err)
+                                bool has_timeline, fr_forecast *out,
+                                fr_err *err)
 {
     /* Placed on this very cluster, maybe more densely than its cores. */
     if (inputs->ranks_per_node == 0 && file->node_of_rank != NULL &&
@@ -141,8 +142,11 @@ fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,
                 inputs->ranks_per_node = n_here;
         }
     }
-    return fr_forecast_make(inputs, &file->model, &file->job, &file->plan, out,
-                            err);
+    if (has_timeline)
+        return fr_forecast_make(inputs, &file->model, &file->job, &file->plan,
+                                out, err);
+    return fr_forecast_predict(inputs, &file->model, &file->job, &file->plan,
+                               &out->prediction, err);
 }
 
 void fr_forecast_release(fr_forecast *forecast)

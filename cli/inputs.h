@@ -52,10 +52,12 @@ FR_CHECKED fr_status fr_forecast_predict(const fr_inputs *inputs,
                                          const fr_job *job, const fr_plan *plan,
                                          fr_prediction *out, fr_err *err);
 /* The plan of a file, placed as the file says where it was made for this very
- * cluster; notes that in inputs->ranks_per_node. */
+ * cluster; notes that in inputs->ranks_per_node.  A timeline of thousands of
+ * ranks takes longer than all the rest. */
 FR_CHECKED fr_status fr_forecast_make_file(fr_inputs *inputs,
                                            const fr_plan_file *file,
-                                           fr_forecast *out, fr_err *err);
+                                           bool has_timeline, fr_forecast *out,
+                                           fr_err *err);
 void fr_forecast_release(fr_forecast *forecast);
 
 /* Writes the simulated step as a Chrome trace. */

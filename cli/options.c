@@ -22,9 +22,8 @@ const char *fr_option_group_title(fr_option_group group)
     static const char *const titles[FR_GROUP_N] = {
         [FR_GROUP_INPUT] = "Input",   [FR_GROUP_MACHINE] = "Machine",
         [FR_GROUP_SEARCH] = "Search", [FR_GROUP_GOAL] = "Goal",
-        [FR_GROUP_PLAN] = "Plan",
-        [FR_GROUP_JOB] = "Job",       [FR_GROUP_OUTPUT] = "Output",
-        [FR_GROUP_COMMON] = "Common",
+        [FR_GROUP_PLAN] = "Plan",     [FR_GROUP_JOB] = "Job",
+        [FR_GROUP_OUTPUT] = "Output", [FR_GROUP_COMMON] = "Common",
     };
     return titles[group];
 }

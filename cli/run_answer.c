@@ -32,7 +32,8 @@ static fr_status predict(answer_parts *parts, fr_err *err)
                        cli->positional[0]);
     fr_status status = fr_inputs_load(cli, file->cluster, &inputs, err);
     if (status == FR_OK)
-        status = fr_forecast_make_file(&inputs, file, &parts->forecast, err);
+        status =
+            fr_forecast_make_file(&inputs, file, true, &parts->forecast, err);
     fr_inputs_release(&inputs);
     return status;
 }

@@ -13,7 +13,8 @@
 
 enum { MOST_POINTS = 20000, MOST_STEPS = 10000 };
 
-/* ---- keys ----------------------------------------------------------------- */
+/* ---- keys -----------------------------------------------------------------
+ */
 
 typedef enum key_kind { KEY_NONE, KEY_MODEL, KEY_KNOB, KEY_OPTION } key_kind;
 
@@ -66,14 +67,15 @@ static fr_status fail_unknown(const char *name, fr_err *err)
         n++;
     const char *near = fr_text_nearest(name, names, n);
     return fr_fail(err, FR_USAGE,
-                   "--vary %.80s: there is no such key%s%s%s; it is one of the "
+                   "--vary %.80s: no such key%s%s%s; a key is one of the "
                    "cluster (nodes, gpu, nic, price ...) or an option of the "
                    "plan or the job",
-                   name, near != NULL ? "; did you mean '" : "",
-                   near != NULL ? near : "", near != NULL ? "'?" : "");
+                   name, near != NULL ? ", did you mean '" : "",
+                   near != NULL ? near : "", near != NULL ? "'" : "");
 }
 
-/* ---- values --------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------
+ */
 
 /* "8", "x2", "200Gb/s": a number with what stands around it. */
 typedef struct number {
@@ -224,23 +226,30 @@ static int find_scale_key(const fr_sweep *sweep)
     return -1;
 }
 
-/* ---- models and clusters -------------------------------------------------- */
+/* ---- models and clusters --------------------------------------------------
+ */
+
+fr_status fr_sweep_load_model(const char *name, fr_sweep_points *out,
+                              fr_err *err)
+{
+    fr_model *grown =
+        realloc(out->models, (out->n_models + 1) * sizeof *out->models);
+    if (grown == NULL)
+        return fr_fail_no_memory(err);
+    out->models = grown;
+    FR_TRY(fr_as_input(fr_model_load(name, &grown[out->n_models], err), err));
+    out->sweep.has_tokens &= grown[out->n_models++].kind != FR_MODEL_LAYERS;
+    return FR_OK;
+}
 
 static fr_status load_models(const fr_cli *cli, fr_sweep_points *out,
                              fr_err *err)
 {
     int k = fr_sweep_find_key(&out->sweep, "model");
-    size_t n = k >= 0 ? out->sweep.keys[k].n_values : 1;
-    out->models = calloc(n, sizeof *out->models);
-    if (out->models == NULL)
-        return fr_fail_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        const char *name =
-            k >= 0 ? out->sweep.keys[k].values[i] : cli->positional[0];
-        FR_TRY(fr_as_input(fr_model_load(name, &out->models[i], err), err));
-        out->n_models++;
-        out->sweep.has_tokens &= out->models[i].kind != FR_MODEL_LAYERS;
-    }
+    if (k < 0)
+        return fr_sweep_load_model(cli->positional[0], out, err);
+    for (size_t i = 0; i < out->sweep.keys[k].n_values; i++)
+        FR_TRY(fr_sweep_load_model(out->sweep.keys[k].values[i], out, err));
     return FR_OK;
 }
 
@@ -297,9 +306,9 @@ static fr_status make_variant(const fr_sweep *sweep, size_t point,
     FR_TRY(fr_cluster_copy(&inputs->cluster, &out->cluster, err));
     fr_status status = turn_knobs(sweep, point, &out->cluster, &why);
     if (status == FR_OK)
-        return fr_cost_model_create(
-            inputs->has_profile ? &inputs->profile : NULL, &out->cluster,
-            &out->costs, err);
+        return fr_cost_model_create(inputs->has_profile ? &inputs->profile
+                                                        : NULL,
+                                    &out->cluster, &out->costs, err);
     if (status != FR_INPUT)
         return fr_fail(err, status, "%s", why.text);
     fr_text_copy_cut(out->why, sizeof out->why, why.text);
@@ -327,7 +336,8 @@ static fr_status make_variants(const fr_inputs *inputs, fr_sweep_points *out,
     return FR_OK;
 }
 
-/* ---- cases ---------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------
+ */
 
 static fr_status set_options(const fr_sweep *sweep, size_t point, fr_cli *cli,
                              fr_err *err)
@@ -362,10 +372,9 @@ static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
     FR_TRY(set_options(sweep, i, &varied, err));
     memset(&choice, 0, sizeof choice);
     choice.model = *out->model;
-    FR_TRY(fr_plan_choice_make(&varied,
-                               cli->n_positional > 2 ? cli->positional[2]
-                                                     : NULL,
-                               out->cluster, &choice, err));
+    FR_TRY(fr_plan_choice_make(
+        &varied, cli->n_positional > 2 ? cli->positional[2] : NULL,
+        out->cluster, &choice, err));
     out->job = choice.job;
     out->plan = choice.plan;
     out->pins = choice.pins;
@@ -377,7 +386,6 @@ static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
 fr_status fr_sweep_points_make(const fr_cli *cli, const fr_inputs *inputs,
                                fr_sweep_points *out, fr_err *err)
 {
-    memset(out, 0, sizeof *out);
     fr_sweep_init(&out->sweep);
     for (int i = 0; i < cli->n_repeats; i++)
         FR_TRY(read_keys(cli, cli->repeats[i], &out->sweep, err));

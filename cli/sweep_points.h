@@ -19,7 +19,7 @@ typedef struct fr_sweep_variant {
 
 typedef struct fr_sweep_points {
     fr_sweep sweep;
-    fr_model *models;           /* one, or one for each value of "model" */
+    fr_model *models; /* one, or one for each value of "model" */
     size_t n_models;
     fr_sweep_variant *variants; /* one for each choice of all knobs */
     size_t n_variants;
@@ -36,6 +36,10 @@ FR_CHECKED fr_status fr_sweep_points_make(const fr_cli *cli,
                                           const fr_inputs *inputs,
                                           fr_sweep_points *out, fr_err *err);
 void fr_sweep_points_release(fr_sweep_points *points);
+
+/* Loads one more model into out->models. */
+FR_CHECKED fr_status fr_sweep_load_model(const char *name, fr_sweep_points *out,
+                                         fr_err *err);
 
 /* Appends the values of "8..64*2", "1..4" or "200Gb/s" to the last key. */
 FR_CHECKED fr_status fr_sweep_read_value(const char *text, fr_sweep *sweep,

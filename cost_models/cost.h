@@ -68,6 +68,20 @@ FR_CHECKED fr_status fr_cost_model_create(const fr_profile *profile,
                                           fr_cost_model **out, fr_err *err);
 void fr_cost_model_destroy(fr_cost_model *model);
 
+/*
+ * What-if: times over those that the model gives, 1 each when it is created.
+ * Of transfers [0] inside a node, [1] between nodes; what of a transfer is
+ * latency and what bytes over a rate: fr_cost.  Rates of GPUs are better
+ * changed in the cluster, where algorithms and shared links follow them.
+ */
+typedef struct fr_cost_scale {
+    double compute;
+    double latency[2], transfer[2];
+} fr_cost_scale;
+
+extern const fr_cost_scale fr_cost_scale_none;
+void fr_cost_model_scale(fr_cost_model *model, const fr_cost_scale *scale);
+
 /* What a rank of a world of n_ranks uses besides its slab: code, libraries,
  * MPI; 0 without a profile. */
 uint64_t fr_cost_baseline_bytes(const fr_cost_model *model, int64_t n_ranks);

@@ -39,7 +39,10 @@ struct fr_cost_model {
     fr_comm_fits *comm;
     fr_gpu_comm *gpu_comm; /* of a cluster of GPUs, else NULL */
     int n_busy_max;        /* most ranks that were busy at once */
+    fr_cost_scale scale;
 };
+
+const fr_cost_scale fr_cost_scale_none = {1.0, {1.0, 1.0}, {1.0, 1.0}};
 
 /* Of a copy to or from the host (Zhang, Meng, Liu, IISWC 2019: launches). */
 static const double copy_launch_s = 5e-6;
@@ -177,6 +180,7 @@ fr_status fr_cost_model_create(const fr_profile *profile,
     model->cluster = cluster;
     model->rates = fr_device_rates_of(cluster, 0);
     model->n_busy_max = 1;
+    model->scale = fr_cost_scale_none;
     status = take_devices(model, err);
     if (status == FR_OK && profile != NULL)
         status = take_profile(model, err);
@@ -206,6 +210,11 @@ void fr_cost_model_destroy(fr_cost_model *model)
     fr_comm_fits_destroy(model->comm);
     fr_gpu_comm_destroy(model->gpu_comm);
     free(model);
+}
+
+void fr_cost_model_scale(fr_cost_model *model, const fr_cost_scale *scale)
+{
+    model->scale = *scale;
 }
 
 uint64_t fr_cost_baseline_bytes(const fr_cost_model *model, int64_t n_ranks)
@@ -367,7 +376,24 @@ static fr_status ask_device(const fr_cost_model *model, const fr_instr *instr,
     return FR_OK;
 }
 
-fr_status fr_cost_compute_on(const fr_cost_model *model, const fr_instr *instr,
+/* The same bytes in another time. */
+static void scale_compute(const fr_cost_model *model, fr_cost *cost)
+{
+    cost->latency_s *= model->scale.compute;
+    cost->work_s *= model->scale.compute;
+    cost->memory_frac = fmin(cost->memory_frac / model->scale.compute, 1.0);
+}
+
+static void scale_transfer(const fr_cost_model *model, bool is_net,
+                           fr_cost *cost)
+{
+    cost->latency_s *= model->scale.latency[is_net];
+    cost->work_s *= model->scale.transfer[is_net];
+    cost->memory_frac =
+        fmin(cost->memory_frac / model->scale.transfer[is_net], 1.0);
+}
+
+static fr_status ask_compute(const fr_cost_model *model, const fr_instr *instr,
                              int n_threads, int64_t node, fr_cost *out,
                              fr_err *err)
 {
@@ -388,6 +414,15 @@ fr_status fr_cost_compute_on(const fr_cost_model *model, const fr_instr *instr,
         }
     }
     return ask_device(model, instr, n_threads, node, out, err);
+}
+
+fr_status fr_cost_compute_on(const fr_cost_model *model, const fr_instr *instr,
+                             int n_threads, int64_t node, fr_cost *out,
+                             fr_err *err)
+{
+    FR_TRY(ask_compute(model, instr, n_threads, node, out, err));
+    scale_compute(model, out);
+    return FR_OK;
 }
 
 fr_status fr_cost_compute(const fr_cost_model *model, const fr_instr *instr,
@@ -534,8 +569,12 @@ fr_status fr_cost_communicate(const fr_cost_model *model, const fr_instr *instr,
         *out = cost;
         return FR_OK;
     }
-    if (model->gpu_comm != NULL)
-        return fr_gpu_comm_cost(model->gpu_comm, instr, scope, out, err);
+    if (model->gpu_comm != NULL) {
+        FR_TRY(fr_gpu_comm_cost(model->gpu_comm, instr, scope, &cost, err));
+        scale_transfer(model, scope->n_nodes > 1, &cost);
+        *out = cost;
+        return FR_OK;
+    }
     if (!ask_measured(model, instr, scope, is_async, &cost))
         ask_datasheet(model, instr, scope, &cost);
     if (scope->n_nodes > 1)
@@ -547,6 +586,7 @@ fr_status fr_cost_communicate(const fr_cost_model *model, const fr_instr *instr,
                 model->node_memory_Bps);
     if (is_async && model->profile != NULL)
         cost.latency_s += 2.0 * model->profile->wake_s;
+    scale_transfer(model, scope->n_nodes > 1, &cost);
     *out = cost;
     return FR_OK;
 }

@@ -103,7 +103,8 @@ static void print_title(const fr_sweep *sweep, size_t point, fr_buffer *out)
         if (k == sweep->i_scale_key)
             continue;
         fr_buffer_printf(out, "%s%s %s", is_first ? "" : ", ",
-                         sweep->keys[k].name, fr_sweep_text_of(sweep, point, k));
+                         sweep->keys[k].name,
+                         fr_sweep_text_of(sweep, point, k));
         is_first = false;
     }
     if (!is_first)

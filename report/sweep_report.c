@@ -19,7 +19,8 @@ typedef struct column {
     bool is_count;
 } column;
 
-/* ---- values --------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------
+ */
 
 #define VALUE(name, expression)                                                \
     static double name(const fr_sweep_point *p)                                \
@@ -52,10 +53,16 @@ VALUE(run_s, known(p->run_s))
 VALUE(run_usd, known(p->run_usd))
 VALUE(run_kwh, known(p->run_kwh))
 VALUE(goal, isfinite(p->goal) && p->goal > 0 ? p->goal : NAN)
+VALUE(n_at_once, known((double)p->n_at_once))
+VALUE(n_rounds, known((double)p->n_rounds))
+VALUE(all_s, known(p->all_s))
+VALUE(all_usd, known(p->all_usd))
+VALUE(all_kwh, known(p->all_kwh))
 VALUE(efficiency, p->efficiency)
 VALUE(marginal, p->marginal)
 
-/* ---- formats -------------------------------------------------------------- */
+/* ---- formats --------------------------------------------------------------
+ */
 
 static char *as_whole(char *out, size_t n, double value)
 {
@@ -110,6 +117,11 @@ static const column columns[] = {
     {"USD", "run_usd", run_usd, as_digits, false},
     {"kWh", "run_kwh", run_kwh, as_digits, false},
     {NULL, "goal", goal, as_digits, false},
+    {NULL, "n_at_once", n_at_once, as_whole, true},
+    {"rounds", "n_rounds", n_rounds, as_whole, true},
+    {"all done", "all_s", all_s, as_duration, false},
+    {"all USD", "all_usd", all_usd, as_digits, false},
+    {"all kWh", "all_kwh", all_kwh, as_digits, false},
     {"efficiency", "efficiency", efficiency, as_percent, false},
     {"added", "marginal", marginal, as_percent, false},
 };
@@ -119,8 +131,8 @@ enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 static bool is_told(const fr_sweep *sweep, const column *c,
                     const fr_sweep_point *point)
 {
-    bool is_input = c->value == n_ranks || c->value == global_batch ||
-                    c->value == seq;
+    bool is_input =
+        c->value == n_ranks || c->value == global_batch || c->value == seq;
     bool is_memory = c->value == peak_bytes || c->value == capacity_bytes;
     if (c->value == goal && sweep->goal[0] == '\0')
         return false;
@@ -128,7 +140,8 @@ static bool is_told(const fr_sweep *sweep, const column *c,
            (is_memory && point->peak_bytes > 0);
 }
 
-/* ---- JSON ----------------------------------------------------------------- */
+/* ---- JSON -----------------------------------------------------------------
+ */
 
 static void put_keys(const fr_sweep *sweep, fr_json_writer *json)
 {
@@ -168,8 +181,7 @@ static void put_point(const fr_sweep *sweep, size_t i, fr_json_writer *json)
                            fr_sweep_text_of(sweep, i, k));
     fr_json_end_object(json);
     fr_json_put_bool(json, "is_feasible", point->is_feasible);
-    fr_json_put_string(json, "why",
-                       point->is_feasible ? NULL : point->why);
+    fr_json_put_string(json, "why", point->is_feasible ? NULL : point->why);
     fr_json_put_string(json, "plan",
                        point->plan[0] != '\0' ? point->plan : NULL);
     for (int c = 0; c < N_COLUMNS; c++)
@@ -189,11 +201,12 @@ void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
     put_keys(sweep, json);
     fr_json_put_bool(json, "is_fixed", sweep->is_fixed);
     fr_json_put_string(json, "scaling", sweep->is_weak ? "weak" : "strong");
-    fr_json_put_string(json, "curve",
-                       sweep->i_scale_key >= 0
-                           ? sweep->keys[sweep->i_scale_key].name
-                           : NULL);
+    fr_json_put_string(
+        json, "curve",
+        sweep->i_scale_key >= 0 ? sweep->keys[sweep->i_scale_key].name : NULL);
     fr_json_put_double(json, "knee_frac", sweep->knee_frac);
+    if (sweep->n_trials > 0)
+        fr_json_put_i64(json, "jobs", sweep->n_trials);
     fr_json_key(json, "goal");
     if (sweep->goal[0] != '\0') {
         fr_json_begin_object(json);
@@ -204,6 +217,8 @@ void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
     } else {
         fr_json_null(json);
     }
+    fr_json_put_string(json, "lr_rule",
+                       sweep->lr_rule[0] != '\0' ? sweep->lr_rule : NULL);
     fr_json_put_u64(json, "feasible", sweep->n_feasible);
     fr_json_key(json, "points");
     fr_json_begin_array(json);
@@ -213,7 +228,8 @@ void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
     fr_json_put_double(json, "wall_s", sweep->wall_s);
 }
 
-/* ---- text ----------------------------------------------------------------- */
+/* ---- text -----------------------------------------------------------------
+ */
 
 /* Of all rows some have it. */
 static bool is_used(const fr_sweep *sweep, const column *c)
@@ -227,9 +243,9 @@ static bool is_used(const fr_sweep *sweep, const column *c)
 
 static void note_of(const fr_sweep_point *point, char *buf, size_t n_buf)
 {
-    const char *words[3] = {
-        point->is_best ? "best" : "", point->is_knee ? "knee" : "",
-        point->is_feasible ? point->broken : point->why};
+    const char *words[3] = {point->is_best ? "best" : "",
+                            point->is_knee ? "knee" : "",
+                            point->is_feasible ? point->broken : point->why};
     size_t used = 0;
     buf[0] = '\0';
     for (int i = 0; i < 3; i++)
@@ -250,10 +266,9 @@ static void add_row(const fr_sweep *sweep, size_t i, const bool *has_column,
             continue;
         double value =
             is_told(sweep, &columns[c], point) ? columns[c].value(point) : NAN;
-        fr_table_cell(table, "%s",
-                      isfinite(value)
-                          ? columns[c].format(cell, sizeof cell, value)
-                          : "");
+        fr_table_cell(
+            table, "%s",
+            isfinite(value) ? columns[c].format(cell, sizeof cell, value) : "");
     }
     note_of(point, note, sizeof note);
     if (!sweep->is_fixed)
@@ -271,15 +286,26 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
     if (!sweep->has_tokens)
         fr_buffer_printf(out, "; rates count %s", what);
     fr_buffer_putc(out, '\n');
-    if (sweep->i_scale_key >= 0)
+    if (sweep->i_scale_key >= 0 && sweep->n_feasible > 0)
         fr_buffer_printf(
             out,
             "efficiency: %s/s per rank against the fewest ranks of the same "
-            "row (%s scaling);\nadded: what the ranks beyond those of the row "
-            "before do; knee: the next ones do\nless than %.0f %%\n",
+            "curve (%s\nscaling); added: what the ranks beyond those of the "
+            "point before do; knee: the next\nones do less than %.0f %%\n",
             what, sweep->is_weak ? "weak" : "strong", 100 * sweep->knee_frac);
+    if (sweep->n_trials > 0)
+        fr_buffer_printf(out,
+                         "%lld trials, at-once of them at a time, each on its "
+                         "part of the cluster; the\ncluster is paid for until "
+                         "the last has ended\n",
+                         (long long)sweep->n_trials);
     if (sweep->goal[0] != '\0')
         fr_buffer_printf(out, "best: least %s\n", sweep->goal_summary);
+    if (sweep->lr_rule[0] != '\0')
+        fr_buffer_printf(out,
+                         "tokens grow with the batch by 1 + B / B_crit, if "
+                         "%s\n",
+                         sweep->lr_rule);
 }
 
 fr_status fr_report_sweep_text(const fr_sweep *sweep, fr_buffer *out,
@@ -295,7 +321,8 @@ fr_status fr_report_sweep_text(const fr_sweep *sweep, fr_buffer *out,
         has_column[c] = is_used(sweep, &columns[c]);
         if (!has_column[c])
             continue;
-        bool is_samples = !sweep->has_tokens && columns[c].value == tokens_per_s;
+        bool is_samples =
+            !sweep->has_tokens && columns[c].value == tokens_per_s;
         snprintf(titles[n], sizeof titles[n], ">%s",
                  is_samples ? "samples/s" : columns[c].heading);
         n++;
@@ -317,7 +344,8 @@ fr_status fr_report_sweep_text(const fr_sweep *sweep, fr_buffer *out,
     return status;
 }
 
-/* ---- CSV ------------------------------------------------------------------ */
+/* ---- CSV ------------------------------------------------------------------
+ */
 
 static void put_field(fr_buffer *out, const char *text)
 {

@@ -21,7 +21,8 @@ FR_CHECKED fr_status fr_report_sweep_csv(const fr_sweep *sweep, fr_buffer *out,
 
 /* Throughput over devices, one picture per curve; the line of points is what
  * the base's devices would do without loss. */
-FR_CHECKED fr_status fr_report_sweep_plot(const fr_sweep *sweep, bool is_unicode,
-                                          fr_buffer *out, fr_err *err);
+FR_CHECKED fr_status fr_report_sweep_plot(const fr_sweep *sweep,
+                                          bool is_unicode, fr_buffer *out,
+                                          fr_err *err);
 
 #endif

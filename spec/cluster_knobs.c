@@ -8,7 +8,8 @@
 #include "core/text.h"
 #include "spec/catalog.h"
 
-/* ---- copies --------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------
+ */
 
 static bool copy_array(const void *from, size_t n, size_t item_bytes, void *out)
 {
@@ -49,7 +50,8 @@ fr_status fr_cluster_copy(const fr_cluster *cluster, fr_cluster *out,
     return FR_OK;
 }
 
-/* ---- knobs ---------------------------------------------------------------- */
+/* ---- knobs ----------------------------------------------------------------
+ */
 
 static double turned(double old, fr_knob_value to)
 {
@@ -103,8 +105,8 @@ static void regroup(fr_cluster *cluster)
         node += group->n_nodes;
         device +=
             group->n_nodes * cluster->node_types[group->i_node_type].n_devices;
-        slot += group->n_nodes * fr_cluster_node_slots(cluster,
-                                                       group->first_node, 1);
+        slot += group->n_nodes *
+                fr_cluster_node_slots(cluster, group->first_node, 1);
     }
 }
 
@@ -134,15 +136,18 @@ static fr_status turn_nodes(fr_cluster *cluster, fr_knob_value to, fr_err *err)
                        "cluster '%s' has %zu groups of nodes: which of them "
                        "should change?  Describe each in a file",
                        cluster->name, cluster->n_groups);
-    if (n_nodes != n_old &&
-        (net->kind == FR_FABRIC_TORUS || net->kind == FR_FABRIC_DRAGONFLY ||
-         net->kind == FR_FABRIC_LINKS || cluster->n_slow > 0))
+    bool is_drawn = net->kind == FR_FABRIC_TORUS ||
+                    net->kind == FR_FABRIC_DRAGONFLY ||
+                    net->kind == FR_FABRIC_LINKS || cluster->n_slow > 0;
+    if (n_nodes != n_old && is_drawn)
         return fr_fail(err, FR_INPUT,
                        "cluster '%s' is drawn for %lld nodes (%s); describe "
                        "others in a file",
                        cluster->name, (long long)n_old,
                        cluster->n_slow > 0 ? "slow ones are named"
                                            : fr_fabric_kind_name(net->kind));
+    if (n_nodes == n_old)
+        return FR_OK;
     group->n_nodes = n_nodes;
     if (net->kind == FR_FABRIC_NONE && n_nodes > 1) {
         /* One node of the catalogue: its usual network. */
@@ -370,7 +375,8 @@ static fr_status turn_power(fr_cluster *cluster, fr_knob_value to, fr_err *err)
     return FR_OK;
 }
 
-/* ---- the table ------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------
+ */
 
 static const fr_cluster_knob knobs[] = {
     {"cluster", "another cluster: dgx-h100:16, or a file", FR_QUANTITY_N, NULL,

@@ -53,8 +53,9 @@ fr_status fr_sweep_add_value(fr_sweep *sweep, const char *value, fr_err *err)
         return fr_fail(err, FR_USAGE, "%s has more than %d values", key->name,
                        MOST_VALUES);
     if (strlen(value) >= FR_SWEEP_VALUE)
-        return fr_fail(err, FR_USAGE, "%s: '%.80s...' is longer than %d letters",
-                       key->name, value, FR_SWEEP_VALUE - 1);
+        return fr_fail(err, FR_USAGE,
+                       "%s: '%.80s...' is longer than %d letters", key->name,
+                       value, FR_SWEEP_VALUE - 1);
     void *grown =
         realloc(key->values, (key->n_values + 1) * sizeof *key->values);
     if (grown == NULL)
@@ -109,7 +110,8 @@ const char *fr_sweep_text_of(const fr_sweep *sweep, size_t point, int i_key)
     return sweep->keys[i_key].values[fr_sweep_value_of(sweep, point, i_key)];
 }
 
-/* ---- curves --------------------------------------------------------------- */
+/* ---- curves ---------------------------------------------------------------
+ */
 
 static bool is_before(const fr_sweep *sweep, size_t a, size_t b)
 {
@@ -180,8 +182,8 @@ fr_status fr_sweep_finish(fr_sweep *sweep, fr_err *err)
         mark_best(sweep);
     if (sweep->i_scale_key < 0)
         return FR_OK;
-    size_t *curve = malloc(sweep->keys[sweep->i_scale_key].n_values *
-                           sizeof *curve);
+    size_t *curve =
+        malloc(sweep->keys[sweep->i_scale_key].n_values * sizeof *curve);
     if (curve == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < sweep->n_points; i++) {

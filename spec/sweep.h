@@ -34,27 +34,33 @@ typedef struct fr_sweep_point {
     uint64_t peak_bytes, capacity_bytes;
     double usd_per_h, usd_per_1e9_tokens, kwh_per_1e9_tokens;
     double run_s, run_usd, run_kwh; /* of the goal's tokens, 0: none given */
-    double goal;    /* smaller is better; HUGE_VAL: a constraint is broken */
+    double goal;      /* smaller is better; HUGE_VAL: a constraint is broken */
     char broken[120]; /* which */
     bool is_best;
     /* Of its curve: throughput per device against the base; what the devices
      * beyond those of the row before add, against those of the base. */
     double efficiency, marginal;
     bool is_knee;
+    /* Of the sweep's trials: how many run at a time, in how many rounds, and
+     * what all of them take; n_at_once 0: there are no trials. */
+    int64_t n_at_once, n_rounds;
+    double all_s, all_usd, all_kwh;
 } fr_sweep_point;
 
 typedef struct fr_sweep {
     fr_sweep_key keys[FR_SWEEP_KEYS];
     int n_keys;
-    int i_scale_key; /* that adds devices; -1: there is no curve */
+    int i_scale_key;        /* that adds devices; -1: there is no curve */
     fr_sweep_point *points; /* owned */
     size_t n_points, n_feasible;
-    bool is_fixed;   /* the plan was kept, else each point is tuned */
-    bool is_weak;    /* the batch grows with the devices */
-    bool has_tokens; /* lists of layers have samples */
+    bool is_fixed;    /* the plan was kept, else each point is tuned */
+    bool is_weak;     /* the batch grows with the devices */
+    bool has_tokens;  /* lists of layers have samples */
+    int64_t n_trials; /* equal ones, side by side; 0: the points are no such */
     double knee_frac;
     char goal[24], goal_unit[24]; /* "": none was asked for */
     char goal_summary[96];
+    char lr_rule[64]; /* by which larger batches keep S(B); "": none asked */
     double wall_s;
 } fr_sweep;
 

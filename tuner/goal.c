@@ -13,8 +13,7 @@ static const fr_goal_row rows[FR_GOAL_N] = {
     [FR_GOAL_THROUGHPUT] = {"throughput", "device s/token",
                             "device seconds of a token", 0},
     [FR_GOAL_TIME] = {"time", "s", "seconds of the run", 0},
-    [FR_GOAL_COST] = {"cost", "USD", "dollars of the run",
-                      FR_GOAL_NEEDS_PRICE},
+    [FR_GOAL_COST] = {"cost", "USD", "dollars of the run", FR_GOAL_NEEDS_PRICE},
     [FR_GOAL_ENERGY] = {"energy", "kWh", "energy of the run",
                         FR_GOAL_NEEDS_POWER},
     [FR_GOAL_DEADLINE] = {"deadline", "USD",
@@ -104,7 +103,8 @@ fr_status fr_goal_check_cluster(const fr_goal *goal, const fr_cluster *cluster,
     return FR_OK;
 }
 
-/* ---- a run ---------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------
+ */
 
 /* Nodes from the first on that have room for the ranks. */
 static int64_t nodes_of(const fr_plan *plan, const fr_cluster *cluster)
@@ -121,8 +121,8 @@ fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
                            const fr_cluster *cluster)
 {
     double batch = (double)job->global_batch * (double)job->seq;
-    double least = goal->tokens > 0 ? goal->tokens
-                                    : batch * (double)job->n_steps;
+    double least =
+        goal->tokens > 0 ? goal->tokens : batch * (double)job->n_steps;
     double more =
         goal->critical_batch > 0 ? 1 + batch / goal->critical_batch : 1;
     fr_goal_run run = {.tokens = least * more,
@@ -173,7 +173,8 @@ static double objective(const fr_goal *goal, const fr_goal_run *run,
     return HUGE_VAL;
 }
 
-/* ---- constraints ---------------------------------------------------------- */
+/* ---- constraints ----------------------------------------------------------
+ */
 
 typedef struct breach {
     const char *what; /* NULL: none is broken */
@@ -288,14 +289,15 @@ char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
     return buf;
 }
 
-/* ---- learning rate -------------------------------------------------------- */
+/* ---- learning rate --------------------------------------------------------
+ */
 
 /*
- * SGD: the best step is e_max / (1 + B_crit / B) (McCandlish et al., section 2.2):
- * linear in small batches, constant in large ones.  Adam: the square root
- * (Malladi et al., "On the SDEs and Scaling Rules for Adaptive Gradient
- * Algorithms", arXiv 2205.10287), LAMB likewise (You et al., arXiv 1904.00962),
- * LARS linear with warm-up (You et al., arXiv 1708.03888).
+ * SGD: the best step is e_max / (1 + B_crit / B) (McCandlish et al.,
+ * section 2.2): linear in small batches, constant in large ones.  Adam: the
+ * square root (Malladi et al., "On the SDEs and Scaling Rules for Adaptive
+ * Gradient Algorithms", arXiv 2205.10287), LAMB likewise (You et al., arXiv
+ * 1904.00962), LARS linear with warm-up (You et al., arXiv 1708.03888).
  */
 char *fr_goal_lr_rule(const fr_job *job, char *buf, size_t n_buf)
 {
@@ -310,8 +312,8 @@ char *fr_goal_lr_rule(const fr_job *job, char *buf, size_t n_buf)
         [FR_LR_RULE_SQRT] = "lr ~ sqrt(B)",
     };
     const char *rule = named[job->lr_rule];
-    snprintf(buf, n_buf, "%s (%s)", rule != NULL ? rule
-                                                 : published[job->optimizer],
-             rule != NULL ? "--lr-rule" : fr_optimizer_kind_name(job->optimizer));
+    snprintf(
+        buf, n_buf, "%s (%s)", rule != NULL ? rule : published[job->optimizer],
+        rule != NULL ? "--lr-rule" : fr_optimizer_kind_name(job->optimizer));
     return buf;
 }

@@ -28,8 +28,8 @@ typedef enum fr_goal_kind {
     FR_GOAL_ENERGY,     /* kilowatt hours of the run */
     FR_GOAL_DEADLINE,   /* dollars of a run that ends in time */
     FR_GOAL_DEVICES,    /* devices of a run that ends in time */
-    FR_GOAL_LOSS,       /* seconds to the loss: more tokens for larger batches */
-    FR_GOAL_HEADROOM,   /* share of the memory that is taken */
+    FR_GOAL_LOSS,     /* seconds to the loss: more tokens for larger batches */
+    FR_GOAL_HEADROOM, /* share of the memory that is taken */
     FR_GOAL_N
 } fr_goal_kind;
 

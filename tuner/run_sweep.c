@@ -18,7 +18,8 @@
 #define omp_get_max_threads() 1
 #endif
 
-/* ---- ranks and batch ------------------------------------------------------ */
+/* ---- ranks and batch ------------------------------------------------------
+ */
 
 /* Places for ranks of the plan's threads; CPUs: all cores of a node are one
  * rank's unless threads were given. */
@@ -106,12 +107,12 @@ static void prepare(fr_sweep_case *cases, const fr_sweep_options *options,
         grow_batches(cases, options, sweep);
 }
 
-/* ---- one point ------------------------------------------------------------ */
+/* ---- one point ------------------------------------------------------------
+ */
 
 static fr_plan_space_request request_of(const fr_sweep_case *at)
 {
-    bool is_gpu =
-        fr_cluster_device(at->cluster, 0)->kind == FR_DEVICE_GPU;
+    bool is_gpu = fr_cluster_device(at->cluster, 0)->kind == FR_DEVICE_GPU;
     int64_t all = is_gpu ? fr_cluster_slots(at->cluster) : 0;
     return (fr_plan_space_request){
         .model = at->model,
@@ -128,10 +129,10 @@ static void describe_shortage(uint64_t peak_bytes, uint64_t capacity_bytes,
                               fr_sweep_point *point)
 {
     char peak[FR_FORMAT_MAX], capacity[FR_FORMAT_MAX];
-    snprintf(point->why, sizeof point->why, "does not fit: needs %s of %s",
-             fr_format_bytes(peak, sizeof peak, (double)peak_bytes),
-             fr_format_bytes(capacity, sizeof capacity,
-                             (double)capacity_bytes));
+    snprintf(
+        point->why, sizeof point->why, "does not fit: needs %s of %s",
+        fr_format_bytes(peak, sizeof peak, (double)peak_bytes),
+        fr_format_bytes(capacity, sizeof capacity, (double)capacity_bytes));
     point->peak_bytes = peak_bytes;
     point->capacity_bytes = capacity_bytes;
 }
@@ -166,8 +167,8 @@ static void fill_costs(const fr_sweep_case *at, const fr_plan *plan,
     const fr_job job = counted_job(at);
     fr_goal_init(&any);
     const fr_goal *asked = goal != NULL ? goal : &any;
-    fr_goal_run run = fr_goal_run_of(asked, prediction->step_s, plan, &job,
-                                     at->cluster);
+    fr_goal_run run =
+        fr_goal_run_of(asked, prediction->step_s, plan, &job, at->cluster);
     double hours_per_1e9 = 1e9 / prediction->tokens_per_s / 3600;
     point->n_nodes = run.n_nodes;
     point->usd_per_h =
@@ -182,8 +183,7 @@ static void fill_costs(const fr_sweep_case *at, const fr_plan *plan,
     }
     if (goal == NULL)
         return;
-    point->goal =
-        fr_goal_value(goal, prediction, plan, &job, at->cluster);
+    point->goal = fr_goal_value(goal, prediction, plan, &job, at->cluster);
     fr_goal_why_not(goal, prediction, plan, &job, at->cluster, broken,
                     sizeof point->broken);
     fr_err why;
@@ -239,9 +239,8 @@ static fr_status tune_point(const fr_sweep_case *at, const fr_goal *goal,
 {
     fr_tuning found;
     fr_err why;
-    fr_tune_options options = {.space = request_of(at),
-                               .n_alternatives = 1,
-                               .n_threads = n_threads};
+    fr_tune_options options = {
+        .space = request_of(at), .n_alternatives = 1, .n_threads = n_threads};
     fr_status status = fr_tune(&options, at->costs, &found, &why);
     if (status != FR_OK)
         return as_row(status, &why, point, err);
@@ -259,7 +258,8 @@ static fr_status tune_point(const fr_sweep_case *at, const fr_goal *goal,
     return FR_OK;
 }
 
-/* ---- all of them ---------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------
+ */
 
 typedef struct run {
     const fr_sweep_case *cases;

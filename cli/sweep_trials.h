@@ -1,0 +1,26 @@
+/*
+ * sweep_trials.h: --jobs N: independent trials, such as those of a search for
+ * hyper-parameters.  One after the other, each sharded over all devices; all
+ * side by side, each on its part; or anything between.
+ */
+#ifndef FR_CLI_SWEEP_TRIALS_H
+#define FR_CLI_SWEEP_TRIALS_H
+
+#include "cli/sweep_points.h"
+
+/*
+ * A point for every number of parts that the cluster divides into evenly:
+ * whole nodes, or equal shares of a node's GPUs; at most as many as there are
+ * trials, and one more where that is what N of them need.  Key "at-once".
+ * FR_INPUT: there is nothing to divide.
+ */
+FR_CHECKED fr_status fr_sweep_trials_make(const fr_cli *cli,
+                                          const fr_inputs *inputs,
+                                          fr_sweep_points *out, fr_err *err);
+
+/* Once the points are known: when all trials are done, at what cost, and which
+ * is best by the goal (without one: done first). */
+void fr_sweep_trials_finish(const fr_cluster *cluster, const fr_goal *goal,
+                            fr_sweep_points *points);
+
+#endif

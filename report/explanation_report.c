@@ -1,0 +1,228 @@
+/* explanation_report.c: sensitivities and single changes. */
+#include "report/explanation_report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/units.h"
+#include "report/prediction_report.h"
+#include "report/table.h"
+
+/* ---- JSON -----------------------------------------------------------------
+ */
+
+static void put_sensitivities(const fr_explanation *e, fr_json_writer *json)
+{
+    fr_json_key(json, "sensitivities");
+    fr_json_begin_object(json);
+    for (int i = 0; i < FR_RESOURCE_N; i++) {
+        const fr_sensitivity *of = &e->of[i];
+        fr_json_key(json, fr_resource_name((fr_resource)i));
+        if (!of->is_known) {
+            fr_json_null(json);
+            continue;
+        }
+        fr_json_begin_object(json);
+        fr_json_put_double(json, "elasticity", of->elasticity);
+        fr_json_put_double(json, "share", e->share[i]);
+        fr_json_put_double(json, "step_s_less", of->less_s);
+        fr_json_put_double(json, "step_s_more", of->more_s);
+        fr_json_end_object(json);
+    }
+    fr_json_end_object(json);
+}
+
+static void put_change(const fr_plan_change *change, fr_json_writer *json)
+{
+    fr_json_begin_object(json);
+    fr_json_put_string(json, "change", change->what);
+    fr_json_put_string(json, "plan", change->plan);
+    fr_json_put_bool(json, "fits", change->fits);
+    if (change->step_s > 0) {
+        fr_json_put_double(json, "step_s", change->step_s);
+        fr_json_put_double(json, "diff", change->diff);
+    }
+    fr_json_put_u64(json, "peak_bytes", change->peak_bytes);
+    fr_json_put_u64(json, "short_by_bytes", change->short_by_bytes);
+    fr_json_put_string(json, "why", change->why);
+    fr_json_end_object(json);
+}
+
+/* Shorter, or the first that fits at all. */
+static const fr_plan_change *next_of(const fr_explanation *e)
+{
+    if (e->n_fitting == 0)
+        return NULL;
+    const fr_plan_change *best = &e->changes[0];
+    return best->diff < 0 || !e->prediction.memory.fits ? best : NULL;
+}
+
+void fr_report_explanation_json(const fr_explanation *e, fr_json_writer *json)
+{
+    fr_json_put_string(json, "bound_by", e->bound_by);
+    fr_json_put_double(json, "changed_by", e->changed_by);
+    put_sensitivities(e, json);
+    fr_json_put_double(json, "bubble_share", e->bubble_share);
+    fr_json_put_double(json, "fixed_share", e->fixed_share);
+    fr_json_key(json, "next_change");
+    if (next_of(e) != NULL)
+        put_change(next_of(e), json);
+    else
+        fr_json_null(json);
+    fr_json_key(json, "with_more_memory");
+    if (e->i_more_memory >= 0)
+        put_change(&e->changes[e->i_more_memory], json);
+    else
+        fr_json_null(json);
+    fr_json_key(json, "changes");
+    fr_json_begin_array(json);
+    for (int i = 0; i < e->n_changes; i++)
+        put_change(&e->changes[i], json);
+    fr_json_end_array(json);
+    fr_json_put_i64(json, "illegal_changes", e->n_illegal);
+}
+
+/* ---- text -----------------------------------------------------------------
+ */
+
+static void add_share(fr_table *table, const char *title, double share,
+                      bool has_elasticity, double elasticity)
+{
+    fr_table_cell(table, "%s", title);
+    fr_table_cell(table, "%.1f %%", 100 * share);
+    if (has_elasticity)
+        fr_table_cell(table, "%+.3f %%", elasticity);
+    else
+        fr_table_cell(table, "%s", "");
+}
+
+/* Of CPUs kernels are measured whole. */
+static const char *title_of(const fr_explanation *e, int resource)
+{
+    bool is_whole = resource == FR_RESOURCE_FLOPS &&
+                    !e->of[FR_RESOURCE_MEMORY_RATE].is_known;
+    return is_whole ? "speed of kernels"
+                    : fr_resource_title((fr_resource)resource);
+}
+
+/* What none of the step follows is not shown. */
+static fr_status print_shares(const fr_explanation *e, fr_buffer *out,
+                              fr_err *err)
+{
+    static const char *const headings[] = {"the step follows", ">share",
+                                           ">1 % more of it", NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (int i = 0; i < FR_RESOURCE_N; i++)
+        if (e->of[i].is_known && fabs(e->of[i].elasticity) >= 5e-4)
+            add_share(&table, title_of(e, i), e->share[i], true,
+                      e->of[i].elasticity);
+    if (e->bubble_share >= 5e-4)
+        add_share(&table, "waiting in the pipeline", e->bubble_share, false, 0);
+    if (e->fixed_share >= 5e-4)
+        add_share(&table, "fixed times, such as launches", e->fixed_share,
+                  false, 0);
+    fr_status status = fr_table_print(&table, 0, out, err);
+    fr_table_release(&table);
+    return status;
+}
+
+static void print_binding(const fr_explanation *e, fr_buffer *out)
+{
+    char used[FR_FORMAT_MAX], all[FR_FORMAT_MAX], title[64];
+    const fr_prediction *p = &e->prediction;
+    snprintf(title, sizeof title, "%s", e->bound_by);
+    for (int i = 0; i < FR_RESOURCE_N; i++)
+        if (strcmp(e->bound_by, fr_resource_name((fr_resource)i)) == 0)
+            snprintf(title, sizeof title, "%s", title_of(e, i));
+    if (strcmp(e->bound_by, "bubble") == 0)
+        snprintf(title, sizeof title, "waiting in the pipeline");
+    fr_buffer_printf(
+        out, "bound by: %s%s: %s of %s\n", title,
+        strcmp(title, "memory") == 0 ? "" : "; memory",
+        fr_format_bytes(used, sizeof used, (double)p->memory.peak_bytes),
+        fr_format_bytes(all, sizeof all, (double)p->memory.capacity_bytes));
+}
+
+static void add_change(fr_table *table, const fr_plan_change *change)
+{
+    char step[FR_FORMAT_MAX], bytes[FR_FORMAT_MAX];
+    fr_table_cell(table, "%s", change->what);
+    fr_table_cell(table, "%s", fr_format_s(step, sizeof step, change->step_s));
+    fr_table_cell(table, "%+.1f %%", 100 * change->diff);
+    fr_table_cell(
+        table, "%s",
+        fr_format_bytes(bytes, sizeof bytes, (double)change->peak_bytes));
+    if (change->fits)
+        fr_table_cell(table, "%s", change->why);
+    else
+        fr_table_cell(table, "%s too large: %s",
+                      fr_format_bytes(bytes, sizeof bytes,
+                                      (double)change->short_by_bytes),
+                      change->why);
+}
+
+/* Makes no difference, in time or memory. */
+static bool is_idle(const fr_explanation *e, const fr_plan_change *change)
+{
+    return fabs(change->diff) < 5e-4 &&
+           change->peak_bytes == e->prediction.memory.peak_bytes;
+}
+
+static fr_status print_changes(const fr_explanation *e, int n_changes,
+                               fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {"one change", ">step", "",
+                                           ">memory",    "",      NULL};
+    fr_table table;
+    if (e->n_changes == 0) {
+        fr_buffer_puts(out, "no single change is legal\n");
+        return FR_OK;
+    }
+    fr_table_init(&table, headings);
+    for (int i = 0; i < e->n_fitting && n_changes > 0; i++) {
+        if (is_idle(e, &e->changes[i]))
+            continue;
+        add_change(&table, &e->changes[i]);
+        n_changes--;
+    }
+    if (e->i_more_memory >= 0)
+        add_change(&table, &e->changes[e->i_more_memory]);
+    fr_status status = fr_table_print(&table, 0, out, err);
+    fr_table_release(&table);
+    return status;
+}
+
+static void print_next(const fr_explanation *e, fr_buffer *out)
+{
+    const fr_plan_change *next = next_of(e);
+    char step[FR_FORMAT_MAX], bytes[FR_FORMAT_MAX];
+    if (next != NULL)
+        fr_buffer_printf(out, "next best change: %s: %s (%+.1f %%): %s\n",
+                         next->what,
+                         fr_format_s(step, sizeof step, next->step_s),
+                         100 * next->diff, next->plan);
+    else
+        fr_buffer_printf(out, "no single change that fits is faster\n");
+    if (e->i_more_memory < 0)
+        return;
+    const fr_plan_change *large = &e->changes[e->i_more_memory];
+    fr_buffer_printf(
+        out,
+        "memory holds it back: with %s more, %s would give %s (%+.1f %%)\n",
+        fr_format_bytes(bytes, sizeof bytes, (double)large->short_by_bytes),
+        large->what, fr_format_s(step, sizeof step, large->step_s),
+        100 * large->diff);
+}
+
+fr_status fr_report_explanation_text(const fr_explanation *e, int n_changes,
+                                     fr_buffer *out, fr_err *err)
+{
+    FR_TRY(print_shares(e, out, err));
+    print_binding(e, out);
+    fr_buffer_putc(out, '\n');
+    FR_TRY(print_changes(e, n_changes, out, err));
+    print_next(e, out);
+    return fr_buffer_check(out, err);
+}

@@ -1,0 +1,230 @@
+/*
+ * test_explain.c: elasticities against what arithmetic says of them, single
+ * changes of a plan, and the same answer for any number of threads.
+ */
+#include <stdlib.h>
+
+#include "report/explanation_report.h"
+#include "spec/catalog.h"
+#include "tests/check.h"
+#include "tuner/evaluate.h"
+#include "tuner/explain_plan.h"
+#include "tuner/plan_changes.h"
+
+typedef struct fixture {
+    fr_cluster cluster;
+    fr_cost_model *costs;
+    fr_model model;
+    fr_job job;
+    fr_plan plan;
+    fr_explain_request request;
+} fixture;
+
+static void setup(fixture *f, const char *node, int64_t n_nodes)
+{
+    fr_err err;
+    memset(f, 0, sizeof *f);
+    CHECK_OK(fr_catalog_cluster(node, n_nodes, &f->cluster, &err), &err);
+    CHECK_OK(fr_cost_model_create(NULL, &f->cluster, &f->costs, &err), &err);
+    fr_model_init(&f->model);
+    snprintf(f->model.name, sizeof f->model.name, "small");
+    f->model.n_layers = 8;
+    f->model.n_heads = f->model.n_kv_heads = 16;
+    f->model.head_dim = 64;
+    f->model.hidden = 1024;
+    f->model.ffn_hidden = 4096;
+    f->model.vocab = 5003;
+    f->model.max_seq = 1024;
+    fr_job_init(&f->job);
+    f->job.global_batch = 64;
+    f->job.seq = 1024;
+    fr_plan_init(&f->plan);
+    f->plan.precision = FR_DTYPE_BF16;
+    f->plan.is_flash = true;
+    f->request = (fr_explain_request){.model = &f->model,
+                                      .job = &f->job,
+                                      .cluster = &f->cluster,
+                                      .costs = f->costs,
+                                      .plan = &f->plan,
+                                      .n_threads = 1};
+}
+
+static void teardown(fixture *f)
+{
+    fr_cost_model_destroy(f->costs);
+    fr_cluster_release(&f->cluster);
+}
+
+static void explain(fixture *f, fr_explanation *out)
+{
+    fr_err err;
+    fr_evaluation found;
+    fr_plan_space_request alone = {
+        .model = &f->model, .job = &f->job, .cluster = &f->cluster};
+    memset(out, 0, sizeof *out);
+    CHECK_OK(fr_evaluate(&alone, f->costs, &f->plan, &found, &err), &err);
+    f->request.prediction = &found.prediction;
+    CHECK_OK(fr_explain_plan(&f->request, out, &err), &err);
+}
+
+/* One GPU knows no links; arithmetic and memory share the step, and what is
+ * left is launches: all between 0 and 1. */
+static void test_one_gpu(void)
+{
+    fixture f;
+    fr_explanation e;
+    setup(&f, "dgx-h100", 1);
+    f.plan.micro_batch = 8;
+    explain(&f, &e);
+    CHECK(e.of[FR_RESOURCE_FLOPS].is_known);
+    for (int i = FR_RESOURCE_NODE_LINKS; i < FR_RESOURCE_N; i++)
+        CHECK_NEAR(e.of[i].elasticity, 0, 0);
+    double flops = -e.of[FR_RESOURCE_FLOPS].elasticity;
+    double memory = -e.of[FR_RESOURCE_MEMORY_RATE].elasticity;
+    CHECK(flops > 0.1 && memory > 0.1);
+    CHECK(flops + memory < 1);
+    CHECK_NEAR(e.share[0] + e.share[1] + e.fixed_share, 1, 1e-9);
+    CHECK(e.of[FR_RESOURCE_FLOPS].less_s > e.prediction.step_s);
+    CHECK(e.of[FR_RESOURCE_FLOPS].more_s < e.prediction.step_s);
+    CHECK(e.bubble_share == 0);
+    teardown(&f);
+}
+
+/* Tensor parallelism over a slow network: nothing else matters. */
+static void test_network_bound(void)
+{
+    fixture f;
+    fr_explanation e;
+    setup(&f, "g5.48xlarge", 2);
+    f.cluster.node_types[0].nic_Bps *= 1e-4;
+    fr_cost_model_destroy(f.costs);
+    fr_err err;
+    CHECK_OK(fr_cost_model_create(NULL, &f.cluster, &f.costs, &err), &err);
+    f.request.costs = f.costs;
+    f.plan.tp = 16;
+    explain(&f, &e);
+    CHECK_STR(e.bound_by, "network");
+    CHECK_WITHIN(e.of[FR_RESOURCE_NETWORK].elasticity, -1, 0.02);
+    CHECK(e.n_fitting > 0 && e.changes[0].diff < -0.3);
+    teardown(&f);
+}
+
+static void test_bubble_bound(void)
+{
+    fixture f;
+    fr_explanation e;
+    setup(&f, "dgx-h100", 1);
+    f.plan.pp = 8;
+    f.job.global_batch = 2; /* two micro-batches through eight stages */
+    explain(&f, &e);
+    CHECK_STR(e.bound_by, "bubble");
+    CHECK(e.bubble_share > 0.5);
+    teardown(&f);
+}
+
+/* What does not fit is bound by memory, and the changes that fit come first. */
+static void test_memory_bound(void)
+{
+    fixture f;
+    fr_explanation e;
+    setup(&f, "hgx-a100-4", 1);
+    f.plan.dp = 4;
+    f.plan.micro_batch = 16;
+    f.cluster.devices[0].memory_bytes = 6ull << 30;
+    explain(&f, &e);
+    CHECK_STR(e.bound_by, "memory");
+    CHECK(!e.prediction.memory.fits);
+    CHECK(e.n_fitting > 0);
+    for (int i = 0; i < e.n_changes; i++) {
+        const fr_plan_change *at = &e.changes[i];
+        CHECK_INT(at->fits, i < e.n_fitting);
+        CHECK_INT(at->fits, at->short_by_bytes == 0);
+        if (i > 0 && i < e.n_fitting)
+            CHECK(at->step_s >= e.changes[i - 1].step_s);
+    }
+    teardown(&f);
+}
+
+static void test_changes(void)
+{
+    fixture f;
+    fr_changed_plan changed[FR_PLAN_CHANGES];
+    char name[FR_TUNED_NAME], first[FR_TUNED_NAME];
+    setup(&f, "dgx-h100", 4);
+    f.plan.dp = 4;
+    f.plan.tp = 2;
+    f.plan.pp = 4;
+    f.plan.zero_stage = 1;
+    f.plan.n_split = 4;
+    size_t n = fr_plan_changes(&f.plan, &f.model, &f.cluster, false, changed,
+                               FR_PLAN_CHANGES);
+    CHECK(n > 25 && n < FR_PLAN_CHANGES);
+    fr_plan_describe(&f.plan, first, sizeof first);
+    for (size_t i = 0; i < n; i++) {
+        const fr_plan *plan = &changed[i].plan;
+        CHECK(plan->ep != 1 || fr_plan_world(plan) == 32);
+        CHECK(plan->compressor == FR_COMPRESSOR_NONE);
+        CHECK(memcmp(plan, &f.plan, sizeof *plan) != 0);
+        if (plan->pp != 4)
+            CHECK_INT(plan->n_split, 0);
+        for (size_t k = 0; k < i; k++)
+            CHECK(strcmp(changed[k].what, changed[i].what) != 0);
+    }
+    size_t n_lossy = fr_plan_changes(&f.plan, &f.model, &f.cluster, true,
+                                     changed, FR_PLAN_CHANGES);
+    CHECK_INT(n_lossy, n + FR_COMPRESSOR_N - 1);
+    CHECK_HAS(fr_plan_describe(&changed[n].plan, name, sizeof name), "bf16");
+    CHECK_INT(fr_plan_changes(&f.plan, &f.model, &f.cluster, true, changed, 3),
+              3);
+    teardown(&f);
+}
+
+static char *as_json(fixture *f, int n_threads)
+{
+    fr_explanation e;
+    fr_buffer text;
+    fr_json_writer json;
+    f->request.n_threads = n_threads;
+    explain(f, &e);
+    fr_buffer_init(&text);
+    fr_json_writer_init(&json, &text);
+    fr_json_begin_object(&json);
+    fr_report_explanation_json(&e, &json);
+    fr_json_end_object(&json);
+    return fr_buffer_take(&text);
+}
+
+static void test_threads(void)
+{
+    fixture f;
+    setup(&f, "dgx-h100", 2);
+    f.plan.dp = 4;
+    f.plan.tp = 2;
+    f.plan.pp = 2;
+    char *one = as_json(&f, 1), *three = as_json(&f, 3);
+    CHECK_STR(one, three);
+    free(one);
+    free(three);
+    teardown(&f);
+}
+
+/* Times of the model, twice as long: everything is. */
+static void test_scale(void)
+{
+    fixture f;
+    fr_explanation one, two;
+    setup(&f, "dgx-h100", 2);
+    f.plan.dp = 16;
+    f.plan.zero_stage = 1;
+    explain(&f, &one);
+    const fr_cost_scale twice = {2, {2, 2}, {2, 2}};
+    fr_cost_model_scale(f.costs, &twice);
+    explain(&f, &two);
+    CHECK_NEAR(two.prediction.step_s, 2 * one.prediction.step_s, 1e-3);
+    teardown(&f);
+}
+
+CHECK_MAIN({"one_gpu", test_one_gpu}, {"network_bound", test_network_bound},
+           {"bubble_bound", test_bubble_bound},
+           {"memory_bound", test_memory_bound}, {"changes", test_changes},
+           {"threads", test_threads}, {"scale", test_scale})
