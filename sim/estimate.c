@@ -50,7 +50,22 @@ static void clear(const est_plan *x, est_stage *stage)
     stage->forward_ps = stage->backward_ps = stage->weights_ps = 0;
     stage->n_dense = stage->n_expert = stage->kept_bytes = 0;
     stage->n_layers = 0;
+    stage->chunk_bytes = UINT64_MAX;
     stage->has_embed = stage->has_head = false;
+}
+
+static uint64_t least_bytes(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What the forward of a chunk keeps. */
+static uint64_t chunk_bytes(const est_stage *stage, int32_t first, int32_t end,
+                            int32_t cut)
+{
+    const uint64_t *kept = stage->layers->kept_bytes;
+    const uint64_t *bare = stage->bare->kept_bytes;
+    return kept[cut] - kept[first] + bare[end] - bare[cut];
 }
 
 /* Layers [first, end) of a chunk, those before `cut` are made again. */
@@ -65,6 +80,12 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
     stage->weights_ps += t->weights_ps[end] - t->weights_ps[first];
     stage->kept_bytes += l->kept_bytes[cut] - l->kept_bytes[first] +
                          l->plain_bytes[end] - l->plain_bytes[cut];
+    stage->chunk_bytes = least_bytes(
+        stage->chunk_bytes, chunk_bytes(stage, first, end, cut));
+    stage->scratch_bytes =
+        cut == end                     ? l->layer_scratch_bytes[end]
+        : stage->bare != stage->layers ? stage->bare->layer_scratch_bytes[end]
+                                       : 0;
     stage->n_dense += l->n_dense[end] - l->n_dense[first];
     stage->n_expert += l->n_expert[end] - l->n_expert[first];
     stage->n_layers += end - first;
@@ -128,6 +149,13 @@ static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
                     err);
 }
 
+/* Its layers keep less under full recompute, also where they are not made
+ * again, than without: what they keep at least is their input. */
+static bool is_plain_attention(const fr_plan *plan)
+{
+    return plan->precision == FR_DTYPE_F32 && !plan->is_flash;
+}
+
 /* Where each stage sits, what its layers are, and which. */
 static fr_status find_layers(est_plan *x, fr_err *err)
 {
@@ -137,11 +165,20 @@ static fr_status find_layers(est_plan *x, fr_err *err)
     for (int32_t s = 0; s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
         stage->place = &x->layout->places[s];
-        if (s > 0 && stage->place->layer_key == stage[-1].place->layer_key)
+        if (s > 0 && stage->place->layer_key == stage[-1].place->layer_key) {
             stage->layers = stage[-1].layers;
-        else
-            FR_TRY(est_layers_find(x->e, x->plan, stage->place, &stage->layers,
-                                   err));
+            stage->bare = stage[-1].bare;
+            continue;
+        }
+        FR_TRY(
+            est_layers_find(x->e, x->plan, stage->place, &stage->layers, err));
+        stage->bare = stage->layers;
+        if (x->plan->recompute != FR_RECOMPUTE_FULL ||
+            x->plan->recompute_layers == 0 || is_plain_attention(x->plan))
+            continue;
+        fr_plan bare = *x->plan;
+        bare.recompute = FR_RECOMPUTE_NONE;
+        FR_TRY(est_layers_find(x->e, &bare, stage->place, &stage->bare, err));
     }
     for (int32_t i = 0; i < n_stages; i++) {
         x->first_layer[i] = layer;
@@ -161,8 +198,7 @@ static int32_t first_plain(const fr_plan *plan, int32_t first, int32_t end)
                : first + plan->recompute_layers;
 }
 
-/* Is a stage's update that of the one before? */
-static bool is_alike(const est_stage *a, const est_stage *b)
+bool est_is_alike(const est_stage *a, const est_stage *b)
 {
     return a->place->key == b->place->key && a->layers == b->layers &&
            a->layers->is_uniform && a->n_layers == b->n_layers &&
@@ -185,7 +221,7 @@ static fr_status find_stages(est_plan *x, fr_err *err)
         est_stage *stage = &x->stages[s];
         if (x->pp > 1)
             FR_TRY(price_hop(x, x->layout, s, err));
-        if (s > 0 && is_alike(stage, stage - 1))
+        if (s > 0 && est_is_alike(stage, stage - 1))
             stage->update = stage[-1].update;
         else
             FR_TRY(est_update_find(x, stage, err));
@@ -413,33 +449,6 @@ static bool is_same_twice(const est_plan *x)
     return is_same;
 }
 
-/* ---- memory ------------------------------------------------------------- */
-
-static uint64_t peak_of(const est_plan *x, int32_t s)
-{
-    const fr_plan *plan = x->plan;
-    const est_stage *stage = &x->stages[s];
-    const fr_schedule *schedule = fr_schedules[plan->schedule];
-    bool has_master = fr_plan_has_master(plan);
-    uint64_t weight = fr_dtype_bytes(x->weight_dtype);
-    uint64_t grad = fr_dtype_bytes(plan->grad_dtype);
-    uint64_t n = stage->n_dense + stage->n_expert;
-    uint64_t own_n =
-        stage->n_dense / x->n_shards + stage->n_expert / x->n_expert_shards;
-    uint64_t layers = (uint64_t)most(1, stage->n_layers);
-    uint64_t bytes = plan->zero_stage == 3 ? own_n * weight : n * weight;
-    bytes += plan->zero_stage >= 2 ? own_n * grad : n * grad;
-    bytes +=
-        fr_optimizer_resident_bytes(x->e->job->optimizer, own_n, has_master);
-    if (plan->zero_stage >= 2)
-        bytes += 2 * n / layers * grad;
-    if (plan->zero_stage == 3)
-        bytes += (uint64_t)(plan->n_prefetch + 1) * n / layers * weight;
-    int64_t live = schedule->peak_live_micro(s, x->pp, x->n_micro, x->vpp);
-    bytes += stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;
-    return bytes + stage->layers->scratch_bytes;
-}
-
 /* ---- plans -------------------------------------------------------------- */
 
 static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
@@ -507,14 +516,7 @@ fr_status fr_estimate_plan(fr_estimator *e, const fr_plan *plan,
     }
     if (out->estimate_s < out->lower_bound_s)
         out->estimate_s = out->lower_bound_s;
-    out->peak_bytes = 0;
-    for (int32_t s = 0; s < x.pp; s++) {
-        /* Ranks that come earlier keep no less. */
-        if (s > 0 && is_alike(&x.stages[s], &x.stages[s - 1]))
-            continue;
-        uint64_t bytes = peak_of(&x, s);
-        out->peak_bytes = bytes > out->peak_bytes ? bytes : out->peak_bytes;
-    }
+    est_memory(&x, out);
     return FR_OK;
 }
 

@@ -16,6 +16,10 @@
  *                  optimizer, what live micro-batches keep, scratch.  Live
  *                  tensors only: no bound, and without what the device holds
  *                  besides (cost_models/gpu_memory.h).
+ *   least_bytes    what the device of a rank is seen with at least, of that
+ *                  with the least room; no prediction has more room than
+ *                  capacity_bytes - least_bytes.  With that alone a plan can
+ *                  be given up that does not fit (estimate_memory.c: proof).
  *
  * GPU clusters only.  The equations stand beside their code, estimate.c.
  */
@@ -30,6 +34,7 @@ typedef struct fr_estimate {
     double lower_bound_s;
     double estimate_s;
     uint64_t peak_bytes;
+    uint64_t least_bytes, capacity_bytes;
 } fr_estimate;
 
 typedef struct fr_estimator fr_estimator;

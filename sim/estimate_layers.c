@@ -254,6 +254,44 @@ static void add_parameters(int32_t n_layers, const fr_program *program,
     }
 }
 
+/*
+ * The most that is live at once while a layer is backward, beyond what
+ * forward left of it and of those before; kept_bytes are no sums yet.
+ */
+static fr_status add_scratch(const fr_program *program, const fr_class *klass,
+                             est_layers *out, fr_err *err)
+{
+    /* Live after each call, less what was before it. */
+    int64_t *change = calloc((size_t)klass->n_calls + 2, sizeof *change);
+    if (change == NULL)
+        return fr_fail_no_memory(err);
+    for (uint32_t i = 0; i < klass->n_blocks; i++) {
+        const fr_block *block = &klass->blocks[i];
+        if (block->is_persistent || (block->kind != FR_MEMORY_ACTIVATIONS &&
+                                     block->kind != FR_MEMORY_BUFFERS))
+            continue;
+        change[block->first_call] += (int64_t)block->n_bytes;
+        change[block->last_call + 1] -= (int64_t)block->n_bytes;
+    }
+    int64_t live = 0;
+    for (uint32_t i = 0; i < klass->n_calls; i++) {
+        const fr_call *call = &klass->calls[i];
+        const fr_segment *segment = &program->segments[call->i_segment];
+        live += change[i];
+        if (segment->lane != FR_LANE_COMPUTE || call->micro_batch != 0 ||
+            call->layer < 0 || pass_of(segment) != EST_BACKWARD)
+            continue;
+        int64_t scratch = live;
+        uint64_t *most = &out->layer_scratch_bytes[call->layer + 1];
+        for (int32_t k = 0; k <= call->layer + 1; k++)
+            scratch -= (int64_t)out->kept_bytes[k];
+        if (scratch > (int64_t)*most)
+            *most = (uint64_t)scratch;
+    }
+    free(change);
+    return FR_OK;
+}
+
 /* What forward leaves until backward, and the rest of the peak. */
 static fr_status add_memory(const fr_program *program, est_layers *out,
                             fr_err *err)
@@ -286,6 +324,7 @@ static fr_status add_memory(const fr_program *program, est_layers *out,
     out->kept_bytes[1] += out->kept_bytes[0]; /* the embedding's */
     out->plain_bytes[1] += out->plain_bytes[0];
     out->kept_bytes[0] = out->plain_bytes[0] = 0;
+    FR_TRY(add_scratch(program, klass, out, err));
     FR_TRY(fr_class_peak(klass, parts, &peak, err));
     uint64_t live = parts[FR_MEMORY_ACTIVATIONS] + parts[FR_MEMORY_BUFFERS];
     out->scratch_bytes = live > kept ? live - kept : 0;
@@ -356,6 +395,7 @@ static void spread(int32_t n, est_layers *out)
         out->n_expert[to] = out->n_expert[from];
         out->kept_bytes[to] = out->kept_bytes[from];
         out->plain_bytes[to] = out->plain_bytes[from];
+        out->layer_scratch_bytes[to] = out->layer_scratch_bytes[from];
     }
 }
 
@@ -436,6 +476,7 @@ void est_layers_destroy(est_layers *layers)
     free(layers->n_expert);
     free(layers->kept_bytes);
     free(layers->plain_bytes);
+    free(layers->layer_scratch_bytes);
     free(layers);
 }
 
@@ -459,9 +500,10 @@ static est_layers *new_layers(int32_t n_layers)
     out->n_expert = calloc(n, sizeof *out->n_expert);
     out->kept_bytes = calloc(n, sizeof *out->kept_bytes);
     out->plain_bytes = calloc(n, sizeof *out->plain_bytes);
+    out->layer_scratch_bytes = calloc(n, sizeof *out->layer_scratch_bytes);
     if (!alloc_times(n, &out->times[0]) || !alloc_times(n, &out->times[1]) ||
         !out->n_dense || !out->n_expert || !out->kept_bytes ||
-        !out->plain_bytes) {
+        !out->plain_bytes || !out->layer_scratch_bytes) {
         est_layers_destroy(out);
         return NULL;
     }

@@ -48,6 +48,8 @@ typedef struct est_layers {
     uint64_t *n_dense, *n_expert; /* parameters */
     uint64_t *kept_bytes;         /* by one micro-batch from forward on */
     uint64_t *plain_bytes;        /* of a layer that is not made again */
+    uint64_t *layer_scratch_bytes; /* no sum: of the backward of the layer
+                                      before, beyond what is kept up to it */
     uint64_t n_embed, n_final;    /* parameters of the ends */
     uint64_t scratch_bytes;       /* beyond what is kept */
     uint64_t stream_bytes;        /* between stages */
@@ -145,11 +147,14 @@ FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
 typedef struct est_stage {
     const est_place *place;
     const est_layers *layers;
+    const est_layers *bare; /* where some layers are not made again: those */
     const est_times *times;
     int64_t forward_ps, backward_ps, weights_ps;
     int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
     int64_t last_forward_ps, last_backward_ps;   /* of chunk v - 1 */
     uint64_t n_dense, n_expert, kept_bytes;
+    uint64_t chunk_bytes; /* kept by the forward of a chunk, the smallest */
+    uint64_t scratch_bytes; /* of the backward of the last layer */
     int32_t first_layer, end_layer; /* of chunk 0 */
     int32_t n_layers;
     int64_t early_ps; /* of the first backward, before its gradient is there:
@@ -183,6 +188,12 @@ typedef struct est_plan {
 struct est_bucket *est_buckets_new(int32_t n_layers);
 FR_CHECKED fr_status est_update_find(est_plan *x, est_stage *stage,
                                      fr_err *err);
+
+/* Are a stage's update and memory those of the one before? */
+bool est_is_alike(const est_stage *a, const est_stage *b);
+
+/* estimate_memory.c: all that is bytes. */
+void est_memory(const est_plan *x, fr_estimate *out);
 
 /* The value of a key; NULL: none. */
 const int64_t *est_map_find(const est_map *map, uint64_t key);

@@ -1,0 +1,133 @@
+/*
+ * estimate_memory.c: what a rank holds: about, and at least.
+ *
+ * At least: the device is never seen with less than is live at one instant of
+ * the program, and every term below is live when the first backward of a rank
+ * begins, in the replay that fr_predict_memory() makes:
+ *
+ *   - parameters and optimizer state (and gradients, but with ZeRO 2 and 3)
+ *     are there all the time;
+ *   - no micro-batch has been backward yet, so what forward keeps of all that
+ *     a schedule runs before its first backward is there: min(m, p - s) of
+ *     1F1B and ZB-H1, m of GPipe, and of schedules with chunks as many
+ *     (chunk, micro-batch) pairs as peak_live_micro() says, each no smaller
+ *     than the smallest chunk;
+ *   - the last layer's backward needs its scratch, at one of its calls;
+ *   - the workspaces of libraries are allocated before the first step, and the
+ *     driver's context and NCCL's buffers stand beside that.
+ *
+ * An allocator rounds up and keeps more, so allocated <= reserved only adds.
+ * Own shards of ranges are rounded down, once for each unit of parameters.
+ */
+#include "sim/estimate_state.h"
+
+#include "cost_models/gpu_memory.h"
+#include "plan/optimizer.h"
+#include "plan/schedule.h"
+
+static uint64_t live_pairs(const est_plan *x, int32_t s)
+{
+    const int64_t k = x->pp - s;
+    if (x->plan->schedule == FR_SCHEDULE_ZB_H1)
+        return (uint64_t)(x->n_micro < k ? x->n_micro : k);
+    return (uint64_t)fr_schedules[x->plan->schedule]->peak_live_micro(
+        s, x->pp, x->n_micro, x->vpp);
+}
+
+/* Elements of the own shards, at least. */
+static uint64_t own_at_least(const est_plan *x, const est_stage *stage)
+{
+    uint64_t n = stage->n_dense / x->n_shards +
+                 stage->n_expert / x->n_expert_shards;
+    uint64_t n_units = 2 * (uint64_t)stage->n_layers + 2;
+    if (x->n_shards == 1 && x->n_expert_shards == 1)
+        return n;
+    return n > n_units ? n - n_units : 0;
+}
+
+static uint64_t states_at_least(const est_plan *x, const est_stage *stage)
+{
+    const fr_plan *plan = x->plan;
+    uint64_t n = stage->n_dense + stage->n_expert;
+    uint64_t own_n = own_at_least(x, stage);
+    uint64_t bytes = (plan->zero_stage == 3 ? own_n : n) *
+                     fr_dtype_bytes(x->weight_dtype);
+    if (plan->zero_stage < 2)
+        bytes += n * fr_dtype_bytes(plan->grad_dtype);
+    return bytes + fr_optimizer_resident_bytes(x->e->job->optimizer, own_n,
+                                               fr_plan_has_master(plan));
+}
+
+static uint64_t least_of(const est_plan *x, int32_t s)
+{
+    const est_stage *stage = &x->stages[s];
+    const est_layers *l = stage->layers;
+    uint64_t kept = stage->chunk_bytes;
+    /* What the last layer of a stage makes is sent away. */
+    if (stage->has_embed && !stage->has_head)
+        kept -= kept < l->stream_bytes ? kept : l->stream_bytes;
+    return states_at_least(x, stage) + kept * live_pairs(x, s) +
+           stage->scratch_bytes;
+}
+
+static uint64_t about(const est_plan *x, int32_t s)
+{
+    const fr_plan *plan = x->plan;
+    const est_stage *stage = &x->stages[s];
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    bool has_master = fr_plan_has_master(plan);
+    uint64_t weight = fr_dtype_bytes(x->weight_dtype);
+    uint64_t grad = fr_dtype_bytes(plan->grad_dtype);
+    uint64_t n = stage->n_dense + stage->n_expert;
+    uint64_t own_n =
+        stage->n_dense / x->n_shards + stage->n_expert / x->n_expert_shards;
+    uint64_t layers = stage->n_layers > 1 ? (uint64_t)stage->n_layers : 1;
+    uint64_t bytes = plan->zero_stage == 3 ? own_n * weight : n * weight;
+    bytes += plan->zero_stage >= 2 ? own_n * grad : n * grad;
+    bytes +=
+        fr_optimizer_resident_bytes(x->e->job->optimizer, own_n, has_master);
+    if (plan->zero_stage >= 2)
+        bytes += 2 * n / layers * grad;
+    if (plan->zero_stage == 3)
+        bytes += (uint64_t)(plan->n_prefetch + 1) * n / layers * weight;
+    int64_t live = schedule->peak_live_micro(s, x->pp, x->n_micro, x->vpp);
+    bytes += stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;
+    return bytes + stage->layers->scratch_bytes;
+}
+
+/* Beside what the program has. */
+static uint64_t besides(const est_plan *x, const fr_device_type *device)
+{
+    const fr_cluster *cluster = x->e->cluster;
+    fr_gpu_memory memory = fr_gpu_memory_besides(
+        x->plan, fr_cluster_device(cluster, x->stages[0].place->node));
+    fr_gpu_workspaces spaces =
+        fr_gpu_workspaces_of(x->plan, x->e->model, device);
+    uint64_t bytes = memory.context_bytes + memory.nccl_bytes;
+    for (int i = 0; i < spaces.n; i++)
+        bytes += spaces.n_bytes[i];
+    return bytes;
+}
+
+void est_memory(const est_plan *x, fr_estimate *out)
+{
+    const fr_cluster *cluster = x->e->cluster;
+    out->peak_bytes = out->least_bytes = out->capacity_bytes = 0;
+    for (int32_t s = 0; s < x->pp; s++) {
+        const est_stage *stage = &x->stages[s];
+        const fr_device_type *device =
+            fr_cluster_device(cluster, stage->place->node);
+        uint64_t bytes;
+        /* Ranks that come earlier keep no less. */
+        if (s > 0 && est_is_alike(stage, &x->stages[s - 1]))
+            continue;
+        bytes = about(x, s);
+        out->peak_bytes = bytes > out->peak_bytes ? bytes : out->peak_bytes;
+        bytes = least_of(x, s) + besides(x, device);
+        if (s > 0 && (int64_t)(device->memory_bytes - bytes) >=
+                         (int64_t)(out->capacity_bytes - out->least_bytes))
+            continue;
+        out->least_bytes = bytes;
+        out->capacity_bytes = device->memory_bytes;
+    }
+}
