@@ -25,7 +25,7 @@
  */
 #include "sim/estimate.h"
 
-#include "plan/optimizer.h"
+#include "core/hash.h"
 #include "plan/schedule.h"
 #include "sim/estimate_state.h"
 
@@ -44,8 +44,11 @@ static int64_t least(int64_t a, int64_t b)
 /* ---- passes ------------------------------------------------------------- */
 
 /* What is summed over chunks; all else is set. */
-static void clear(const est_plan *x, est_stage *stage)
+static void clear(est_plan *x, int32_t s)
 {
+    est_stage *stage = &x->stages[s];
+    stage->rank = s;
+    stage->n_all = x->e->n_layers;
     stage->times = &stage->layers->times[x->is_likely];
     stage->forward_ps = stage->backward_ps = stage->weights_ps = 0;
     stage->n_dense = stage->n_expert = stage->kept_bytes = 0;
@@ -210,7 +213,7 @@ static fr_status find_stages(est_plan *x, fr_err *err)
     const fr_plan *plan = x->plan;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     for (int32_t s = 0; s < x->pp; s++)
-        clear(x, &x->stages[s]);
+        clear(x, s);
     for (int32_t i = 0; i < x->pp * x->vpp; i++) {
         int32_t first = x->first_layer[i], end = x->first_layer[i + 1];
         add_chunk(&x->stages[fr_schedule_rank(schedule, i, x->pp)], first, end,
@@ -222,10 +225,10 @@ static fr_status find_stages(est_plan *x, fr_err *err)
         if (x->pp > 1)
             FR_TRY(price_hop(x, x->layout, s, err));
         if (s > 0 && est_is_alike(stage, stage - 1))
-            stage->update = stage[-1].update;
+            stage->zero_ps = stage[-1].zero_ps;
         else
-            FR_TRY(est_update_find(x, stage, err));
-        stage->begin_ps = stage->update.zero_ps;
+            FR_TRY(est_set_zero(x, stage, &stage->zero_ps, err));
+        stage->begin_ps = stage->zero_ps;
         if (s > 0)
             stage->begin_ps =
                 most(stage->begin_ps, stage[-1].begin_ps +
@@ -403,7 +406,7 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
 }
 
 /* Everybody meets for the norm and the loss. */
-static fr_status meeting(est_plan *x, int64_t *out_ps, fr_err *err)
+static fr_status meeting(const est_plan *x, int64_t *out_ps, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     bool is_spread = plan->zero_stage > 0 || plan->ep > 1;
@@ -424,11 +427,12 @@ static fr_status meeting(est_plan *x, int64_t *out_ps, fr_err *err)
 }
 
 /* The whole step, in seconds. */
-static double total(est_plan *x)
+static double total(const est_plan *x)
 {
+    const est_ranks *ranks = &x->ranks[x->is_likely];
     int64_t reduced_ps = 0, step_ps = 0, all_ps = 0;
-    for (int32_t s = 0; s < x->pp; s++) {
-        const est_stage *stage = &x->stages[s];
+    for (int32_t i = 0; i < ranks->n; i++) {
+        const est_stage *stage = &ranks->at[i];
         const est_update *update = &stage->update;
         int64_t ready_ps = ready_at(x, stage, update);
         reduced_ps = most(reduced_ps, ready_ps);
@@ -447,6 +451,94 @@ static bool is_same_twice(const est_plan *x)
     for (int32_t s = 0; s < x->pp; s++)
         is_same = is_same && x->stages[s].layers->is_exact;
     return is_same;
+}
+
+/* ---- pipelines ----------------------------------------------------------
+ * What follows from ranks, layers and schedule is kept for the next plan, which
+ * in a search differs in what comes after the passes. */
+
+/* Do all passes of two neighbours take the same? */
+static bool is_like(const est_stage *a, const est_stage *b)
+{
+    return est_is_alike(a, b) && a->forward_ps == b->forward_ps &&
+           a->backward_ps == b->backward_ps && a->weights_ps == b->weights_ps &&
+           a->last_forward_ps == b->last_forward_ps &&
+           a->last_backward_ps == b->last_backward_ps &&
+           (a->first_layer == 0) == (b->first_layer == 0) &&
+           (a->end_layer == a->n_all) == (b->end_layer == b->n_all);
+}
+
+/* Ranks that differ in nothing but when: what is made of begin, back and end
+ * grows with each of them by itself, so the latest of each will do. */
+static void list_ranks(est_plan *x)
+{
+    est_ranks *ranks = &x->ranks[x->is_likely];
+    ranks->n = 0;
+    for (int32_t s = 0; s < x->pp; s++) {
+        const est_stage *stage = &x->stages[s];
+        est_stage *last = ranks->n > 0 ? &ranks->at[ranks->n - 1] : NULL;
+        if (last == NULL || !is_like(stage, last)) {
+            ranks->at[ranks->n++] = *stage;
+            continue;
+        }
+        last->begin_ps = most(last->begin_ps, stage->begin_ps);
+        last->back_ps = most(last->back_ps, stage->back_ps);
+        last->end_ps = most(last->end_ps, stage->end_ps);
+    }
+}
+
+static void list_pipeline_words(const est_plan *x, uint64_t *words)
+{
+    const fr_plan *plan = x->plan;
+    const size_t n_split = (size_t)plan->n_split * sizeof plan->layer_split[0];
+    const uint64_t own[] = {
+        (uint64_t)plan->tp << 32 | (uint64_t)plan->cp,
+        (uint64_t)plan->pp << 32 | (uint64_t)plan->dp,
+        (uint64_t)plan->ep << 32 | (uint64_t)plan->etp,
+        (uint64_t)plan->vpp << 32 | (uint64_t)plan->zero_group,
+        (uint64_t)plan->schedule | (uint64_t)plan->rank_order << 8 |
+            (uint64_t)x->is_by_unit << 16 | (uint64_t)plan->n_threads << 32,
+        (uint64_t)plan->recompute_layers,
+        plan->n_split > 0 ? fr_hash_bytes(plan->layer_split, n_split, 6) : 0,
+        0, /* what layers differ in follows */
+    };
+    memcpy(words, own, sizeof own);
+    est_layers_words(x->e, plan, &words[sizeof own / sizeof own[0]]);
+}
+
+static fr_status find_pipeline(est_plan *x, fr_err *err)
+{
+    uint64_t words[EST_PIPELINE_WORDS];
+    list_pipeline_words(x, words);
+    if (x->has_pipeline && memcmp(words, x->words, sizeof words) == 0)
+        return FR_OK;
+    x->has_pipeline = false;
+    FR_TRY(find_layers(x, err));
+    x->is_known_twice = is_same_twice(x);
+    for (int i = 0; i < 2; i++) {
+        x->is_likely = i > 0;
+        if (i == 0 || !x->is_known_twice)
+            FR_TRY(find_stages(x, err));
+        find_ends(x);
+        list_ranks(x);
+    }
+    memcpy(x->words, words, sizeof words);
+    x->has_pipeline = true;
+    return FR_OK;
+}
+
+/* What comes after the passes of each rank. */
+static fr_status find_updates(est_plan *x, fr_err *err)
+{
+    est_ranks *ranks = &x->ranks[x->is_likely];
+    const est_ranks *before = &x->ranks[0];
+    for (int32_t i = 0; i < ranks->n; i++) {
+        if (x->is_likely && x->is_known_twice && ranks->n == before->n)
+            ranks->at[i].update = before->at[i].update;
+        else
+            FR_TRY(est_update_find(x, &ranks->at[i], err));
+    }
+    return FR_OK;
 }
 
 /* ---- plans -------------------------------------------------------------- */
@@ -478,46 +570,82 @@ static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
     return FR_OK;
 }
 
+/* All of an est_plan that follows from the plan alone. */
+static void set_plan(est_plan *x, const fr_plan *plan)
+{
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    const fr_estimator *e = x->e;
+    bool is_sharded = plan->zero_stage > 0;
+    fr_err unused;
+    x->plan = plan;
+    x->pp = plan->pp;
+    x->vpp = plan->vpp;
+    x->n_micro = fr_plan_micro_batches(plan, e->job);
+    x->is_split = schedule->is_split;
+    x->is_v = schedule->is_v;
+    x->is_by_unit = plan->zero_stage >= 2;
+    x->shard_axis = fr_plan_group_size(plan, FR_AXIS_REPLICA) == 1
+                        ? FR_AXIS_DP
+                        : FR_AXIS_SHARD;
+    x->n_shards =
+        is_sharded ? (uint64_t)fr_plan_group_size(plan, x->shard_axis) : 1;
+    x->n_expert_shards =
+        is_sharded ? (uint64_t)fr_plan_group_size(plan, FR_AXIS_EDP) : 1;
+    x->weight_dtype = fr_plan_storage_dtype(plan);
+    x->is_executable =
+        plan->zero_stage == 1 && plan->precision == FR_DTYPE_F32 &&
+        fr_plan_check_executable(plan, e->model, e->job, &unused) == FR_OK;
+    x->is_gathered_early = plan->is_gather_overlap && !x->is_executable;
+}
+
+fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
+                                 fr_estimate *out, fr_err *err)
+{
+    est_plan *x = e->at_plan;
+    double s[2];
+    set_plan(x, plan);
+    FR_TRY(find_pipeline(x, err));
+    FR_TRY(meeting(x, &x->meeting_ps, err));
+    for (int i = 0; i < 2; i++) {
+        x->is_likely = i > 0;
+        FR_TRY(find_updates(x, err));
+        s[i] = total(x);
+    }
+    out->lower_bound_s = s[0];
+    out->estimate_s = s[1] > s[0] ? s[1] : s[0];
+    est_memory(x, out);
+    return FR_OK;
+}
+
 fr_status fr_estimate_plan(fr_estimator *e, const fr_plan *plan,
                            fr_estimate *out, fr_err *err)
 {
-    est_plan x; /* filled below; its stages are large */
     FR_TRY(check(e, plan, err));
-    x.e = e;
-    x.plan = plan;
-    x.pp = plan->pp;
-    x.vpp = plan->vpp;
-    x.n_micro = fr_plan_micro_batches(plan, e->job);
-    x.is_split = fr_schedules[plan->schedule]->is_split;
-    x.is_v = fr_schedules[plan->schedule]->is_v;
-    x.is_by_unit = plan->zero_stage >= 2;
-    x.shard_axis = fr_plan_group_size(plan, FR_AXIS_REPLICA) == 1
-                       ? FR_AXIS_DP
-                       : FR_AXIS_SHARD;
-    bool is_sharded = plan->zero_stage > 0;
-    x.n_shards =
-        is_sharded ? (uint64_t)fr_plan_group_size(plan, x.shard_axis) : 1;
-    x.n_expert_shards =
-        is_sharded ? (uint64_t)fr_plan_group_size(plan, FR_AXIS_EDP) : 1;
-    x.weight_dtype = fr_plan_storage_dtype(plan);
-    fr_err unused;
-    x.is_executable =
-        plan->zero_stage == 1 && plan->precision == FR_DTYPE_F32 &&
-        fr_plan_check_executable(plan, e->model, e->job, &unused) == FR_OK;
-    x.is_gathered_early = plan->is_gather_overlap && !x.is_executable;
-    FR_TRY(find_layers(&x, err));
-    FR_TRY(meeting(&x, &x.meeting_ps, err));
-    for (int i = 0; i < 2; i++) {
-        x.is_likely = i > 0;
-        if (i == 0 || !is_same_twice(&x))
-            FR_TRY(find_stages(&x, err));
-        find_ends(&x);
-        *(i > 0 ? &out->estimate_s : &out->lower_bound_s) = total(&x);
+    return fr_estimate_legal_plan(e, plan, out, err);
+}
+
+static void destroy_plan(est_plan *x)
+{
+    if (x == NULL)
+        return;
+    free(x->ranks[0].at);
+    free(x->ranks[1].at);
+    free(x);
+}
+
+static est_plan *new_plan(fr_estimator *e)
+{
+    est_plan *x = calloc(1, sizeof *x);
+    if (x == NULL)
+        return NULL;
+    x->e = e;
+    for (int i = 0; i < 2; i++)
+        x->ranks[i].at = calloc(FR_PLAN_MAX_STAGES, sizeof *x->ranks[i].at);
+    if (x->ranks[0].at == NULL || x->ranks[1].at == NULL) {
+        destroy_plan(x);
+        return NULL;
     }
-    if (out->estimate_s < out->lower_bound_s)
-        out->estimate_s = out->lower_bound_s;
-    est_memory(&x, out);
-    return FR_OK;
+    return x;
 }
 
 fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
@@ -540,7 +668,8 @@ fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
     e->costs = costs;
     e->n_layers = (int32_t)(model->n_layers + model->n_mtp_layers);
     e->buckets = est_buckets_new(e->n_layers);
-    if (e->buckets == NULL) {
+    e->at_plan = new_plan(e);
+    if (e->buckets == NULL || e->at_plan == NULL) {
         fr_estimator_destroy(e);
         return fr_fail_no_memory(err);
     }
@@ -566,6 +695,7 @@ void fr_estimator_destroy(fr_estimator *e)
     free(e->node_of_rank);
     free(e->ranks);
     free(e->buckets);
+    destroy_plan(e->at_plan);
     free(e);
 }
 

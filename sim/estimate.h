@@ -57,6 +57,12 @@ FR_CHECKED fr_status fr_estimate_plan(fr_estimator *estimator,
                                       const fr_plan *plan, fr_estimate *out,
                                       fr_err *err);
 
+/* The same of a plan that fr_plan_check_lowerable() has accepted and that is
+ * none of those that only the simulator knows. */
+FR_CHECKED fr_status fr_estimate_legal_plan(fr_estimator *estimator,
+                                            const fr_plan *plan,
+                                            fr_estimate *out, fr_err *err);
+
 /* How many sets of layers have been lowered and priced so far. */
 size_t fr_estimator_n_priced(const fr_estimator *estimator);
 

@@ -7,6 +7,7 @@
 #include "core/hash.h"
 #include "plan/lower.h"
 #include "plan/optimizer.h"
+#include "plan/schedule.h"
 
 #include <string.h>
 
@@ -510,11 +511,11 @@ static est_layers *new_layers(int32_t n_layers)
     return out;
 }
 
-static void list_words(const fr_estimator *e, const fr_plan *plan,
-                       const est_place *place, bool is_split,
-                       uint64_t words[EST_LAYERS_WORDS])
+void est_layers_words(const fr_estimator *e, const fr_plan *plan,
+                      uint64_t words[EST_LAYERS_WORDS])
 {
     fr_err unused;
+    bool is_split = fr_schedules[plan->schedule]->is_split;
     bool is_executable =
         plan->precision == FR_DTYPE_F32 &&
         fr_plan_check_executable(plan, e->model, e->job, &unused) == FR_OK;
@@ -525,7 +526,7 @@ static void list_words(const fr_estimator *e, const fr_plan *plan,
                      (uint64_t)plan->is_grad_added_apart << 5 |
                      (uint64_t)has_more(e, plan) << 6 |
                      (uint64_t)is_executable << 7;
-    words[0] = place->layer_key;
+    words[0] = 0; /* of the place */
     words[1] = (uint64_t)plan->tp << 32 | (uint64_t)plan->cp;
     words[2] = (uint64_t)plan->ep << 32 | (uint64_t)plan->etp;
     words[3] = (uint64_t)plan->micro_batch;
@@ -560,10 +561,10 @@ fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
                           const est_place *place, const est_layers **out,
                           fr_err *err)
 {
-    bool is_split = plan->schedule == FR_SCHEDULE_ZB_H1 ||
-                    plan->schedule == FR_SCHEDULE_ZB_V;
+    bool is_split = fr_schedules[plan->schedule]->is_split;
     uint64_t words[EST_LAYERS_WORDS];
-    list_words(e, plan, place, is_split, words);
+    est_layers_words(e, plan, words);
+    words[0] = place->layer_key;
     if (e->at_layers && memcmp(words, e->last_layers, sizeof words) == 0) {
         *out = e->at_layers;
         return FR_OK;

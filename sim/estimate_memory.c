@@ -25,8 +25,9 @@
 #include "plan/optimizer.h"
 #include "plan/schedule.h"
 
-static uint64_t live_pairs(const est_plan *x, int32_t s)
+static uint64_t live_pairs(const est_plan *x, const est_stage *stage)
 {
+    const int32_t s = stage->rank;
     const int64_t k = x->pp - s;
     if (x->plan->schedule == FR_SCHEDULE_ZB_H1)
         return (uint64_t)(x->n_micro < k ? x->n_micro : k);
@@ -58,22 +59,20 @@ static uint64_t states_at_least(const est_plan *x, const est_stage *stage)
                                                fr_plan_has_master(plan));
 }
 
-static uint64_t least_of(const est_plan *x, int32_t s)
+static uint64_t least_of(const est_plan *x, const est_stage *stage)
 {
-    const est_stage *stage = &x->stages[s];
     const est_layers *l = stage->layers;
     uint64_t kept = stage->chunk_bytes;
     /* What the last layer of a stage makes is sent away. */
     if (stage->has_embed && !stage->has_head)
         kept -= kept < l->stream_bytes ? kept : l->stream_bytes;
-    return states_at_least(x, stage) + kept * live_pairs(x, s) +
+    return states_at_least(x, stage) + kept * live_pairs(x, stage) +
            stage->scratch_bytes;
 }
 
-static uint64_t about(const est_plan *x, int32_t s)
+static uint64_t about(const est_plan *x, const est_stage *stage)
 {
     const fr_plan *plan = x->plan;
-    const est_stage *stage = &x->stages[s];
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     bool has_master = fr_plan_has_master(plan);
     uint64_t weight = fr_dtype_bytes(x->weight_dtype);
@@ -90,7 +89,8 @@ static uint64_t about(const est_plan *x, int32_t s)
         bytes += 2 * n / layers * grad;
     if (plan->zero_stage == 3)
         bytes += (uint64_t)(plan->n_prefetch + 1) * n / layers * weight;
-    int64_t live = schedule->peak_live_micro(s, x->pp, x->n_micro, x->vpp);
+    int64_t live = schedule->peak_live_micro(stage->rank, x->pp, x->n_micro,
+                                             x->vpp);
     bytes += stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;
     return bytes + stage->layers->scratch_bytes;
 }
@@ -112,19 +112,17 @@ static uint64_t besides(const est_plan *x, const fr_device_type *device)
 void est_memory(const est_plan *x, fr_estimate *out)
 {
     const fr_cluster *cluster = x->e->cluster;
+    const est_ranks *ranks = &x->ranks[0];
     out->peak_bytes = out->least_bytes = out->capacity_bytes = 0;
-    for (int32_t s = 0; s < x->pp; s++) {
-        const est_stage *stage = &x->stages[s];
+    for (int32_t i = 0; i < ranks->n; i++) {
+        /* The first of them; those that come later keep no more. */
+        const est_stage *stage = &ranks->at[i];
         const fr_device_type *device =
             fr_cluster_device(cluster, stage->place->node);
-        uint64_t bytes;
-        /* Ranks that come earlier keep no less. */
-        if (s > 0 && est_is_alike(stage, &x->stages[s - 1]))
-            continue;
-        bytes = about(x, s);
+        uint64_t bytes = about(x, stage);
         out->peak_bytes = bytes > out->peak_bytes ? bytes : out->peak_bytes;
-        bytes = least_of(x, s) + besides(x, device);
-        if (s > 0 && (int64_t)(device->memory_bytes - bytes) >=
+        bytes = least_of(x, stage) + besides(x, device);
+        if (i > 0 && (int64_t)(device->memory_bytes - bytes) >=
                          (int64_t)(out->capacity_bytes - out->least_bytes))
             continue;
         out->least_bytes = bytes;

@@ -10,7 +10,11 @@
 #include "plan/program.h"
 #include "sim/estimate.h"
 
-enum { EST_LAYOUT_WORDS = 10, EST_LAYERS_WORDS = 7 };
+enum {
+    EST_LAYOUT_WORDS = 10,
+    EST_LAYERS_WORDS = 7,
+    EST_PIPELINE_WORDS = 8 + EST_LAYERS_WORDS
+};
 
 /* A rank: its device, and where its groups sit. */
 typedef struct est_place {
@@ -68,7 +72,6 @@ typedef struct est_update {
     int64_t gather_ps, long_gather_ps; /* on lane GATHER, the longest */
     int64_t norm_ps, last_norm_ps;     /* squares of the own range */
     int64_t step_ps;                   /* optimizer, gathering afterwards */
-    int64_t zero_ps;                   /* before the first pass */
     uint64_t n_first;                  /* parameters of the first bucket */
 } est_update;
 
@@ -98,12 +101,16 @@ struct fr_estimator {
     int32_t *node_of_rank;
     int64_t *ranks;             /* scratch */
     struct est_bucket *buckets; /* scratch [2 n_layers + 2] */
+    struct est_plan *at_plan;   /* the last one */
 };
 
 FR_CHECKED fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
                                      const est_layout **out, fr_err *err);
 void est_layout_destroy(est_layout *layout);
 
+/* What decides of the layers of a plan, but for words[0], that of the place. */
+void est_layers_words(const fr_estimator *e, const fr_plan *plan,
+                      uint64_t words[EST_LAYERS_WORDS]);
 FR_CHECKED fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
                                      const est_place *place,
                                      const est_layers **out, fr_err *err);
@@ -160,15 +167,23 @@ typedef struct est_stage {
     int64_t early_ps; /* of the first backward, before its gradient is there:
                          the last layer's forward again */
     bool has_embed, has_head;
-    int64_t hop_ps; /* to the next rank */
+    int32_t rank, n_all; /* of the pipeline; layers of the model */
+    int64_t zero_ps;     /* gradients set to zero before the first pass */
+    int64_t hop_ps;      /* to the next rank */
     est_update update;
     int64_t begin_ps;        /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
 } est_stage;
 
+/* Neighbouring ranks that are alike are one, with the latest times of any. */
+typedef struct est_ranks {
+    est_stage *at; /* [FR_PLAN_MAX_STAGES] */
+    int32_t n;
+} est_ranks;
+
 typedef struct est_plan {
     fr_estimator *e;
-    const fr_plan *plan;
+    const fr_plan *plan; /* of the last call */
     const est_layout *layout;
     int64_t n_micro;
     int64_t meeting_ps; /* of all, for norm and loss */
@@ -182,10 +197,17 @@ typedef struct est_plan {
     fr_dtype weight_dtype;
     int32_t first_layer[FR_PLAN_MAX_STAGES + 1]; /* of virtual stages */
     est_stage stages[FR_PLAN_MAX_STAGES];
+    est_ranks ranks[2]; /* at least, about */
+    bool has_pipeline;  /* all of it is that of `words` */
+    bool is_known_twice; /* the stages are the same about as at least */
+    uint64_t words[EST_PIPELINE_WORDS];
 } est_plan;
 
 /* estimate_update.c: sets stage->update. */
 struct est_bucket *est_buckets_new(int32_t n_layers);
+/* Before its first pass a rank sets its gradients to zero. */
+FR_CHECKED fr_status est_set_zero(est_plan *x, const est_stage *stage,
+                                  int64_t *out_ps, fr_err *err);
 FR_CHECKED fr_status est_update_find(est_plan *x, est_stage *stage,
                                      fr_err *err);
 

@@ -62,7 +62,7 @@ static void list_buckets(est_plan *x, const est_stage *stage, est_list *list)
     const est_layers *l = stage->layers;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     uint64_t bytes = fr_dtype_bytes(plan->grad_dtype);
-    int32_t rank = (int32_t)(stage - x->stages);
+    int32_t rank = stage->rank;
     bool is_apart = x->pp > 1 && x->e->model->is_tied;
     *list = (est_list){.at = x->e->buckets,
                        .wanted = (plan->bucket_bytes + bytes - 1) / bytes,
@@ -172,16 +172,15 @@ static fr_status gathers(est_plan *x, const est_stage *stage,
     return FR_OK;
 }
 
-/* Before its first pass a rank sets its gradients to zero. */
-static fr_status set_zero(est_plan *x, const est_stage *stage, est_update *out,
-                          fr_err *err)
+fr_status est_set_zero(est_plan *x, const est_stage *stage, int64_t *out_ps,
+                       fr_err *err)
 {
     uint64_t n = stage->n_dense + stage->n_expert;
+    *out_ps = 0;
     if (x->is_by_unit || !stage->layers->has_zero)
         return FR_OK;
     return est_over_range(x->e, x->plan, stage->place, &stage->layers->zero,
-                          n * fr_dtype_bytes(x->plan->grad_dtype),
-                          &out->zero_ps, err);
+                          n * fr_dtype_bytes(x->plan->grad_dtype), out_ps, err);
 }
 
 static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
@@ -198,7 +197,7 @@ static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
         FR_TRY(gathers(x, stage, bucket, out, err));
         FR_TRY(step(x, stage, bucket, out, err));
     }
-    return set_zero(x, stage, out, err);
+    return FR_OK;
 }
 
 /* Layers that are all alike count, others have numbers. */
@@ -207,7 +206,7 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
     const fr_plan *plan = x->plan;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     bool is_apart = x->pp > 1 && x->e->model->is_tied;
-    int32_t rank = (int32_t)(stage - x->stages);
+    int32_t rank = stage->rank;
     uint64_t key = fr_hash_mix(
         stage->place->key + stage->layers->parameters_key +
         ((uint64_t)x->weight_dtype << 1 | fr_plan_has_master(plan)));
