@@ -543,6 +543,15 @@ static fr_status find_updates(est_plan *x, fr_err *err)
 
 /* ---- plans -------------------------------------------------------------- */
 
+bool fr_estimate_knows(const fr_plan *plan)
+{
+    return plan->compressor == FR_COMPRESSOR_NONE &&
+           !plan->is_optimizer_offloaded &&
+           !(plan->activation_offload_frac > 0) &&
+           plan->collective != FR_COLLECTIVE_PARAMETER_SERVER &&
+           plan->expert_dispatch == FR_DISPATCH_ALL_TO_ALL;
+}
+
 static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
 {
     FR_TRY(fr_plan_check_lowerable(plan, e->model, e->job, err));

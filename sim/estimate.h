@@ -57,6 +57,9 @@ FR_CHECKED fr_status fr_estimate_plan(fr_estimator *estimator,
                                       const fr_plan *plan, fr_estimate *out,
                                       fr_err *err);
 
+/* false: it is one of those that only the simulator knows. */
+bool fr_estimate_knows(const fr_plan *plan);
+
 /* The same of a plan that fr_plan_check_lowerable() has accepted and that is
  * none of those that only the simulator knows. */
 FR_CHECKED fr_status fr_estimate_legal_plan(fr_estimator *estimator,
