@@ -89,6 +89,8 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
         cut == end                     ? l->layer_scratch_bytes[end]
         : stage->bare != stage->layers ? stage->bare->layer_scratch_bytes[end]
                                        : 0;
+    stage->n_last_layer =
+        end > first ? l->n_dense[end] - l->n_dense[end - 1] : 0;
     stage->n_dense += l->n_dense[end] - l->n_dense[first];
     stage->n_expert += l->n_expert[end] - l->n_expert[first];
     stage->n_layers += end - first;

@@ -12,9 +12,13 @@
  *     1F1B and ZB-H1, m of GPipe, and of schedules with chunks as many
  *     (chunk, micro-batch) pairs as peak_live_micro() says, each no smaller
  *     than the smallest chunk;
- *   - the last layer's backward needs its scratch, at one of its calls;
+ *   - the last layer's backward needs its scratch, at one of its calls, and
+ *     with ZeRO 3 its weights (or all, where they stay gathered);
  *   - the workspaces of libraries are allocated before the first step, and the
  *     driver's context and NCCL's buffers stand beside that.
+ *
+ * With ZeRO 2 and 3 a later time may need more: that of the same backward of
+ * a later micro-batch, when gradients of every layer are there.
  *
  * An allocator rounds up and keeps more, so allocated <= reserved only adds.
  * Own shards of ranges are rounded down, once for each unit of parameters.
@@ -46,6 +50,41 @@ static uint64_t own_at_least(const est_plan *x, const est_stage *stage)
     return n > n_units ? n - n_units : 0;
 }
 
+static uint64_t fewer(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Pairs that are live at a backward of the last layer before which every layer
+ * has been backward, and after which each is again; 0: there is none. */
+static uint64_t later_pairs(const est_plan *x, const est_stage *stage)
+{
+    const uint64_t m = (uint64_t)x->n_micro, p = (uint64_t)x->pp;
+    const uint64_t v = (uint64_t)x->vpp;
+    const uint64_t n_before = v == 1 ? 1 : x->is_v ? 2 * p : p;
+    return m > n_before ? fewer(live_pairs(x, stage), v * (m - n_before)) : 0;
+}
+
+/* Gradients of ZeRO 2 and 3 once every layer has been backward: with a
+ * pipeline they add up whole until the last micro-batch. */
+static uint64_t later_gradients(const est_plan *x, const est_stage *stage)
+{
+    uint64_t n = x->pp > 1 ? stage->n_dense + stage->n_expert
+                           : own_at_least(x, stage);
+    return x->is_by_unit ? n * fr_dtype_bytes(x->plan->grad_dtype) : 0;
+}
+
+/* Weights of ZeRO 3 that are whole in backward. */
+static uint64_t gathered_at_least(const est_plan *x, const est_stage *stage)
+{
+    const fr_plan *plan = x->plan;
+    if (plan->zero_stage != 3)
+        return 0;
+    uint64_t n = plan->is_resharded ? stage->n_last_layer
+                                    : stage->n_dense + stage->n_expert;
+    return n * fr_dtype_bytes(x->weight_dtype);
+}
+
 static uint64_t states_at_least(const est_plan *x, const est_stage *stage)
 {
     const fr_plan *plan = x->plan;
@@ -66,8 +105,12 @@ static uint64_t least_of(const est_plan *x, const est_stage *stage)
     /* What the last layer of a stage makes is sent away. */
     if (stage->has_embed && !stage->has_head)
         kept -= kept < l->stream_bytes ? kept : l->stream_bytes;
-    return states_at_least(x, stage) + kept * live_pairs(x, stage) +
-           stage->scratch_bytes;
+    uint64_t first = kept * live_pairs(x, stage);
+    uint64_t n_later = later_pairs(x, stage);
+    uint64_t later =
+        n_later > 0 ? kept * n_later + later_gradients(x, stage) : 0;
+    return states_at_least(x, stage) + gathered_at_least(x, stage) +
+           stage->scratch_bytes + (first > later ? first : later);
 }
 
 static uint64_t about(const est_plan *x, const est_stage *stage)

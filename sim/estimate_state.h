@@ -160,6 +160,7 @@ typedef struct est_stage {
     int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
     int64_t last_forward_ps, last_backward_ps;   /* of chunk v - 1 */
     uint64_t n_dense, n_expert, kept_bytes;
+    uint64_t n_last_layer; /* dense parameters, of the last chunk */
     uint64_t chunk_bytes; /* kept by the forward of a chunk, the smallest */
     uint64_t scratch_bytes; /* of the backward of the last layer */
     int32_t first_layer, end_layer; /* of chunk 0 */
