@@ -31,285 +31,6 @@
 
 #include <string.h>
 
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* ---- passes ------------------------------------------------------------- */
-
-/* What is summed over chunks; all else is set. */
-static void clear(est_plan *x, int32_t s)
-{
-    est_stage *stage = &x->stages[s];
-    stage->rank = s;
-    stage->n_all = x->e->n_layers;
-    stage->times = &stage->layers->times[x->is_likely];
-    stage->forward_ps = stage->backward_ps = stage->weights_ps = 0;
-    stage->n_dense = stage->n_expert = stage->kept_bytes = 0;
-    stage->n_layers = 0;
-    stage->chunk_bytes = UINT64_MAX;
-    stage->has_embed = stage->has_head = false;
-}
-
-static uint64_t least_bytes(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* What the forward of a chunk keeps. */
-static uint64_t chunk_bytes(const est_stage *stage, int32_t first, int32_t end,
-                            int32_t cut)
-{
-    const uint64_t *kept = stage->layers->kept_bytes;
-    const uint64_t *bare = stage->bare->kept_bytes;
-    return kept[cut] - kept[first] + bare[end] - bare[cut];
-}
-
-/* Layers [first, end) of a chunk, those before `cut` are made again. */
-static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
-                      int32_t chunk)
-{
-    const est_layers *l = stage->layers;
-    const est_times *t = stage->times;
-    int64_t forward = t->forward_ps[end] - t->forward_ps[first];
-    int64_t backward = t->backward_ps[end] - t->backward_ps[first] +
-                       t->remake_ps[cut] - t->remake_ps[first];
-    stage->weights_ps += t->weights_ps[end] - t->weights_ps[first];
-    stage->kept_bytes += l->kept_bytes[cut] - l->kept_bytes[first] +
-                         l->plain_bytes[end] - l->plain_bytes[cut];
-    stage->chunk_bytes = least_bytes(
-        stage->chunk_bytes, chunk_bytes(stage, first, end, cut));
-    stage->scratch_bytes =
-        cut == end                     ? l->layer_scratch_bytes[end]
-        : stage->bare != stage->layers ? stage->bare->layer_scratch_bytes[end]
-                                       : 0;
-    stage->n_last_layer =
-        end > first ? l->n_dense[end] - l->n_dense[end - 1] : 0;
-    stage->n_dense += l->n_dense[end] - l->n_dense[first];
-    stage->n_expert += l->n_expert[end] - l->n_expert[first];
-    stage->n_layers += end - first;
-    stage->forward_ps += forward;
-    stage->backward_ps += backward;
-    stage->last_forward_ps = forward;
-    stage->last_backward_ps = backward;
-    if (chunk > 0)
-        return;
-    stage->first_forward_ps = forward;
-    stage->first_backward_ps = backward;
-    stage->early_ps = cut == end && end > first
-                          ? t->remake_ps[end] - t->remake_ps[end - 1]
-                          : 0;
-    stage->first_layer = first;
-    stage->end_layer = end;
-}
-
-static void add_ends(est_plan *x)
-{
-    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
-    int32_t last = fr_schedule_rank(schedule, x->pp * x->vpp - 1, x->pp);
-    est_stage *first = &x->stages[0], *end = &x->stages[last];
-    const est_times *l = first->times;
-    first->has_embed = end->has_head = true;
-    first->forward_ps += l->embed_ps;
-    first->first_forward_ps += l->embed_ps;
-    first->backward_ps += l->embed_back_ps;
-    first->first_backward_ps += l->embed_back_ps;
-    if (x->vpp == 1) {
-        first->last_forward_ps += l->embed_ps;
-        first->last_backward_ps += l->embed_back_ps;
-    }
-    first->n_dense += first->layers->n_embed;
-    end->backward_ps += end->times->head_ps;
-    end->last_backward_ps += end->times->head_ps;
-    if (x->vpp == 1)
-        end->first_backward_ps += end->times->head_ps;
-    end->n_dense += end->layers->n_final;
-}
-
-/* The price of what rank s sends to the next one. */
-static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
-                           fr_err *err)
-{
-    est_stage *stage = &x->stages[s];
-    const est_stage *before = s > 0 ? stage - 1 : NULL;
-    const fr_comm_scope *hop = &layout->hop[s];
-    uint64_t bytes = stage->layers->stream_bytes;
-    if (before && before->layers == stage->layers &&
-        memcmp(hop, &layout->hop[s - 1], sizeof *hop) == 0) {
-        stage->hop_ps = before->hop_ps;
-        return FR_OK;
-    }
-    if (x->e->model->kind == FR_MODEL_LAYERS) {
-        stage->hop_ps = 0; /* each boundary has its own size */
-        return FR_OK;
-    }
-    return est_send(x->e, hop, stage->place, x->weight_dtype,
-                    bytes / fr_dtype_bytes(x->weight_dtype), &stage->hop_ps,
-                    err);
-}
-
-/* Its layers keep less under full recompute, also where they are not made
- * again, than without: what they keep at least is their input. */
-static bool is_plain_attention(const fr_plan *plan)
-{
-    return plan->precision == FR_DTYPE_F32 && !plan->is_flash;
-}
-
-/* Where each stage sits, what its layers are, and which. */
-static fr_status find_layers(est_plan *x, fr_err *err)
-{
-    const int32_t n_stages = x->pp * x->vpp;
-    int32_t layer = 0;
-    FR_TRY(est_layout_find(x->e, x->plan, &x->layout, err));
-    for (int32_t s = 0; s < x->pp; s++) {
-        est_stage *stage = &x->stages[s];
-        stage->place = &x->layout->places[s];
-        if (s > 0 && stage->place->layer_key == stage[-1].place->layer_key) {
-            stage->layers = stage[-1].layers;
-            stage->bare = stage[-1].bare;
-            continue;
-        }
-        FR_TRY(
-            est_layers_find(x->e, x->plan, stage->place, &stage->layers, err));
-        stage->bare = stage->layers;
-        if (x->plan->recompute != FR_RECOMPUTE_FULL ||
-            x->plan->recompute_layers == 0 || is_plain_attention(x->plan))
-            continue;
-        fr_plan bare = *x->plan;
-        bare.recompute = FR_RECOMPUTE_NONE;
-        FR_TRY(est_layers_find(x->e, &bare, stage->place, &stage->bare, err));
-    }
-    for (int32_t i = 0; i < n_stages; i++) {
-        x->first_layer[i] = layer;
-        layer += fr_plan_stage_layers(x->plan, x->e->model, i);
-    }
-    x->first_layer[n_stages] = x->e->n_layers;
-    return FR_OK;
-}
-
-/* The first layer of a chunk that is not made again. */
-static int32_t first_plain(const fr_plan *plan, int32_t first, int32_t end)
-{
-    if (plan->recompute != FR_RECOMPUTE_FULL)
-        return first;
-    return plan->recompute_layers == 0 || plan->recompute_layers > end - first
-               ? end
-               : first + plan->recompute_layers;
-}
-
-bool est_is_alike(const est_stage *a, const est_stage *b)
-{
-    return a->place->key == b->place->key && a->layers == b->layers &&
-           a->layers->is_uniform && a->n_layers == b->n_layers &&
-           a->has_embed == b->has_embed && a->has_head == b->has_head;
-}
-
-static fr_status find_stages(est_plan *x, fr_err *err)
-{
-    const fr_plan *plan = x->plan;
-    const fr_schedule *schedule = fr_schedules[plan->schedule];
-    for (int32_t s = 0; s < x->pp; s++)
-        clear(x, s);
-    for (int32_t i = 0; i < x->pp * x->vpp; i++) {
-        int32_t first = x->first_layer[i], end = x->first_layer[i + 1];
-        add_chunk(&x->stages[fr_schedule_rank(schedule, i, x->pp)], first, end,
-                  first_plain(plan, first, end), i / x->pp);
-    }
-    add_ends(x);
-    for (int32_t s = 0; s < x->pp; s++) {
-        est_stage *stage = &x->stages[s];
-        if (x->pp > 1)
-            FR_TRY(price_hop(x, x->layout, s, err));
-        if (s > 0 && est_is_alike(stage, stage - 1))
-            stage->zero_ps = stage[-1].zero_ps;
-        else
-            FR_TRY(est_set_zero(x, stage, &stage->zero_ps, err));
-        stage->begin_ps = stage->zero_ps;
-        if (s > 0)
-            stage->begin_ps =
-                most(stage->begin_ps, stage[-1].begin_ps +
-                                          stage[-1].first_forward_ps +
-                                          stage[-1].hop_ps);
-    }
-    return FR_OK;
-}
-
-/* ---- the pipeline ------------------------------------------------------- */
-
-/* The longest that a micro-batch takes in the long run, and a turn of one
- * from rank 0 to the last and back. */
-static int64_t turns(est_plan *x, int64_t *period_ps)
-{
-    const int64_t m = x->n_micro;
-    const bool is_1f1b = x->plan->schedule == FR_SCHEDULE_1F1B ||
-                         x->plan->schedule == FR_SCHEDULE_ZB_H1;
-    int64_t turn_ps = 0, forward_ps = 0, backward_ps = 0;
-    *period_ps = 0;
-    for (int32_t s = x->pp; s-- > 0;) {
-        est_stage *stage = &x->stages[s];
-        int64_t k = least(x->pp - s, m);
-        int64_t pass_ps = stage->forward_ps + stage->backward_ps;
-        turn_ps += pass_ps;
-        if (s < x->pp - 1)
-            turn_ps += 2 * stage->hop_ps - stage->early_ps;
-        forward_ps = most(forward_ps, stage->forward_ps);
-        backward_ps = most(backward_ps, stage->backward_ps);
-        if (!is_1f1b)
-            continue;
-        stage->back_ps =
-            most(stage->back_ps, stage->begin_ps + (m + k - 1) / k * turn_ps);
-        *period_ps = most(*period_ps, most(pass_ps, turn_ps / k));
-    }
-    if (x->plan->schedule == FR_SCHEDULE_GPIPE)
-        *period_ps = forward_ps + backward_ps;
-    return turn_ps;
-}
-
-static void find_ends(est_plan *x)
-{
-    const int64_t m = x->n_micro;
-    int64_t period_ps, tail_ps = 0, turn_ps;
-    for (int32_t s = 0; s < x->pp; s++) {
-        est_stage *stage = &x->stages[s];
-        int64_t backward_ps =
-            x->is_v ? stage->first_backward_ps : stage->backward_ps;
-        stage->back_ps =
-            stage->begin_ps + m * (stage->forward_ps + backward_ps);
-        if (x->plan->schedule == FR_SCHEDULE_ZB_H1)
-            stage->back_ps += most(0, m - 1 - s) * stage->weights_ps;
-    }
-    turn_ps = turns(x, &period_ps);
-    for (int32_t s = x->pp; s-- > 0;) {
-        est_stage *stage = &x->stages[s];
-        if (s < x->pp - 1)
-            stage->back_ps = most(
-                stage->back_ps, stage[1].back_ps + stage->hop_ps +
-                                    stage->first_backward_ps - stage->early_ps);
-        int64_t rest_ps = x->plan->schedule == FR_SCHEDULE_ZB_H1
-                              ? least(m, s + 1) * stage->weights_ps
-                              : 0;
-        stage->end_ps =
-            most(stage->back_ps + rest_ps,
-                 stage->begin_ps + m * (stage->forward_ps + stage->backward_ps +
-                                        stage->weights_ps));
-    }
-    bool is_known = x->is_likely && period_ps > 0 && !x->is_split;
-    for (int32_t s = 0; is_known && s < x->pp; s++) {
-        est_stage *stage = &x->stages[s];
-        stage->back_ps =
-            most(stage->back_ps, x->stages[0].begin_ps + turn_ps +
-                                     (m - 1) * period_ps - tail_ps);
-        stage->end_ps = most(stage->back_ps, stage->end_ps);
-        tail_ps += stage->first_backward_ps + stage->hop_ps;
-    }
-}
-
 /* ---- after the passes --------------------------------------------------- */
 
 /* Backward of the last micro-batch after the first bucket is complete, at
@@ -334,7 +55,7 @@ static int64_t after_first_bucket(const est_plan *x, const est_stage *stage,
         done_ps += t->backward_ps[i] - t->backward_ps[i - 1];
         i--;
     }
-    return most(0, stage->backward_ps - done_ps);
+    return est_most(0, stage->backward_ps - done_ps);
 }
 
 /* When the gradients are summed. */
@@ -360,9 +81,9 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
                    after_first_bucket(x, stage, update);
     else
         start_ps = stage->back_ps - after_first_bucket(x, stage, update);
-    int64_t end_ps = most(stage->end_ps + last_ps, start_ps + all_ps);
+    int64_t end_ps = est_most(stage->end_ps + last_ps, start_ps + all_ps);
     if (is_each)
-        end_ps = most(end_ps, stage->forward_ps + m * all_ps);
+        end_ps = est_most(end_ps, stage->forward_ps + m * all_ps);
     return end_ps;
 }
 
@@ -382,14 +103,14 @@ static int64_t gathered_at(const est_plan *x, const est_stage *stage,
             (plan->n_prefetch + 1) * x->vpp * update->long_gather_ps;
         int64_t round_ps = is_kept || x->is_split
                                ? all_ps
-                               : most(all_ps, 2 * all_ps - reach_ps);
+                               : est_most(all_ps, 2 * all_ps - reach_ps);
         return n_rounds * round_ps;
     }
     int64_t before_ps = x->pp * (stage->forward_ps - stage->last_forward_ps) +
                         stage->last_forward_ps;
     int64_t passes_ps =
         m * (stage->forward_ps + stage->backward_ps + stage->weights_ps);
-    return all_ps + most(0, passes_ps - before_ps);
+    return all_ps + est_most(0, passes_ps - before_ps);
 }
 
 /* When the squares of the own gradients are summed.  Those of a bucket wait
@@ -402,9 +123,9 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
     if (!x->plan->is_overlap)
         reduced_ps += update->norm_ps;
     else
-        reduced_ps = most(reduced_ps + update->last_norm_ps,
+        reduced_ps = est_most(reduced_ps + update->last_norm_ps,
                           stage->end_ps + update->norm_ps);
-    return most(reduced_ps, gathered_ps + update->last_norm_ps);
+    return est_most(reduced_ps, gathered_ps + update->last_norm_ps);
 }
 
 /* Everybody meets for the norm and the loss. */
@@ -437,98 +158,14 @@ static double total(const est_plan *x)
         const est_stage *stage = &ranks->at[i];
         const est_update *update = &stage->update;
         int64_t ready_ps = ready_at(x, stage, update);
-        reduced_ps = most(reduced_ps, ready_ps);
-        step_ps = most(step_ps, update->step_ps);
-        all_ps = most(all_ps, ready_ps + x->meeting_ps + update->step_ps);
+        reduced_ps = est_most(reduced_ps, ready_ps);
+        step_ps = est_most(step_ps, update->step_ps);
+        all_ps = est_most(all_ps, ready_ps + x->meeting_ps + update->step_ps);
     }
     if (x->e->job->clip_norm > 0)
-        all_ps = most(all_ps, reduced_ps + x->meeting_ps + step_ps);
+        all_ps = est_most(all_ps, reduced_ps + x->meeting_ps + step_ps);
     return 1e-12 * (double)all_ps;
 }
-
-/* Are the stages about as they are at least? */
-static bool is_same_twice(const est_plan *x)
-{
-    bool is_same = x->pp == 1 || !x->e->model->is_tied;
-    for (int32_t s = 0; s < x->pp; s++)
-        is_same = is_same && x->stages[s].layers->is_exact;
-    return is_same;
-}
-
-/* ---- pipelines ----------------------------------------------------------
- * What follows from ranks, layers and schedule is kept for the next plan, which
- * in a search differs in what comes after the passes. */
-
-/* Do all passes of two neighbours take the same? */
-static bool is_like(const est_stage *a, const est_stage *b)
-{
-    return est_is_alike(a, b) && a->forward_ps == b->forward_ps &&
-           a->backward_ps == b->backward_ps && a->weights_ps == b->weights_ps &&
-           a->last_forward_ps == b->last_forward_ps &&
-           a->last_backward_ps == b->last_backward_ps &&
-           (a->first_layer == 0) == (b->first_layer == 0) &&
-           (a->end_layer == a->n_all) == (b->end_layer == b->n_all);
-}
-
-/* Ranks that differ in nothing but when: what is made of begin, back and end
- * grows with each of them by itself, so the latest of each will do. */
-static void list_ranks(est_plan *x)
-{
-    est_ranks *ranks = &x->ranks[x->is_likely];
-    ranks->n = 0;
-    for (int32_t s = 0; s < x->pp; s++) {
-        const est_stage *stage = &x->stages[s];
-        est_stage *last = ranks->n > 0 ? &ranks->at[ranks->n - 1] : NULL;
-        if (last == NULL || !is_like(stage, last)) {
-            ranks->at[ranks->n++] = *stage;
-            continue;
-        }
-        last->begin_ps = most(last->begin_ps, stage->begin_ps);
-        last->back_ps = most(last->back_ps, stage->back_ps);
-        last->end_ps = most(last->end_ps, stage->end_ps);
-    }
-}
-
-static void list_pipeline_words(const est_plan *x, uint64_t *words)
-{
-    const fr_plan *plan = x->plan;
-    const size_t n_split = (size_t)plan->n_split * sizeof plan->layer_split[0];
-    const uint64_t own[] = {
-        (uint64_t)plan->tp << 32 | (uint64_t)plan->cp,
-        (uint64_t)plan->pp << 32 | (uint64_t)plan->dp,
-        (uint64_t)plan->ep << 32 | (uint64_t)plan->etp,
-        (uint64_t)plan->vpp << 32 | (uint64_t)plan->zero_group,
-        (uint64_t)plan->schedule | (uint64_t)plan->rank_order << 8 |
-            (uint64_t)x->is_by_unit << 16 | (uint64_t)plan->n_threads << 32,
-        (uint64_t)plan->recompute_layers,
-        plan->n_split > 0 ? fr_hash_bytes(plan->layer_split, n_split, 6) : 0,
-        0, /* what layers differ in follows */
-    };
-    memcpy(words, own, sizeof own);
-    est_layers_words(x->e, plan, &words[sizeof own / sizeof own[0]]);
-}
-
-static fr_status find_pipeline(est_plan *x, fr_err *err)
-{
-    uint64_t words[EST_PIPELINE_WORDS];
-    list_pipeline_words(x, words);
-    if (x->has_pipeline && memcmp(words, x->words, sizeof words) == 0)
-        return FR_OK;
-    x->has_pipeline = false;
-    FR_TRY(find_layers(x, err));
-    x->is_known_twice = is_same_twice(x);
-    for (int i = 0; i < 2; i++) {
-        x->is_likely = i > 0;
-        if (i == 0 || !x->is_known_twice)
-            FR_TRY(find_stages(x, err));
-        find_ends(x);
-        list_ranks(x);
-    }
-    memcpy(x->words, words, sizeof words);
-    x->has_pipeline = true;
-    return FR_OK;
-}
-
 /* What comes after the passes of each rank. */
 static fr_status find_updates(est_plan *x, fr_err *err)
 {
@@ -615,7 +252,7 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     est_plan *x = e->at_plan;
     double s[2];
     set_plan(x, plan);
-    FR_TRY(find_pipeline(x, err));
+    FR_TRY(est_pipeline_find(x, err));
     FR_TRY(meeting(x, &x->meeting_ps, err));
     for (int i = 0; i < 2; i++) {
         x->is_likely = i > 0;
@@ -625,6 +262,38 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     out->lower_bound_s = s[0];
     out->estimate_s = s[1] > s[0] ? s[1] : s[0];
     est_memory(x, out);
+    return FR_OK;
+}
+
+uint64_t fr_estimate_variants_key(const fr_estimate_variant *at, size_t n)
+{
+    uint64_t key = 8;
+    for (size_t i = 0; i < n; i++)
+        key = fr_hash_mix(key + at[i].bucket_bytes * 4 +
+                          2 * at[i].is_overlap + at[i].is_gather_overlap);
+    return key;
+}
+
+fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
+                            const fr_estimate_variants *variants,
+                            fr_estimate *out, fr_err *err)
+{
+    est_plan *x = e->at_plan;
+    set_plan(x, plan);
+    *out = (fr_estimate){0};
+    FR_TRY(est_first_find(x, err));
+    est_memory_first(x, out);
+    if (out->least_bytes > out->capacity_bytes)
+        return FR_OK;
+    FR_TRY(est_pipeline_find(x, err));
+    est_memory(x, out);
+    if (out->least_bytes > out->capacity_bytes)
+        return FR_OK;
+    FR_TRY(meeting(x, &x->meeting_ps, err));
+    x->is_likely = false;
+    for (int32_t i = 0; i < x->ranks[0].n; i++)
+        FR_TRY(est_update_least(x, variants, &x->ranks[0].at[i], err));
+    out->lower_bound_s = out->estimate_s = total(x);
     return FR_OK;
 }
 

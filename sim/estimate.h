@@ -66,6 +66,33 @@ FR_CHECKED fr_status fr_estimate_legal_plan(fr_estimator *estimator,
                                             const fr_plan *plan,
                                             fr_estimate *out, fr_err *err);
 
+/* What comes beside and after the passes. */
+typedef struct fr_estimate_variant {
+    bool is_overlap, is_gather_overlap;
+    uint64_t bucket_bytes;
+} fr_estimate_variant;
+
+typedef struct fr_estimate_variants {
+    fr_estimate_variant *at; /* [n], n >= 1 */
+    size_t n;
+    uint64_t key; /* differs between lists: fr_estimate_variants_key() */
+} fr_estimate_variants;
+
+uint64_t fr_estimate_variants_key(const fr_estimate_variant *at, size_t n);
+
+/*
+ * lower_bound_s and least_bytes of all plans that differ from *plan in nothing
+ * but being one of the variants: the equations of the bound grow with each of
+ * their terms (and shrink with the size of the first bucket), so they are
+ * evaluated with the least of each term over the variants, one by one.
+ * *plan is the variant that overlaps, in the smallest buckets.  Where none of
+ * them fits the times are 0.
+ */
+FR_CHECKED fr_status fr_estimate_least(fr_estimator *estimator,
+                                       const fr_plan *plan,
+                                       const fr_estimate_variants *variants,
+                                       fr_estimate *out, fr_err *err);
+
 /* How many sets of layers have been lowered and priced so far. */
 size_t fr_estimator_n_priced(const fr_estimator *estimator);
 

@@ -143,7 +143,7 @@ static uint64_t besides(const est_plan *x, const fr_device_type *device)
 {
     const fr_cluster *cluster = x->e->cluster;
     fr_gpu_memory memory = fr_gpu_memory_besides(
-        x->plan, fr_cluster_device(cluster, x->stages[0].place->node));
+        x->plan, fr_cluster_device(cluster, x->layout->places[0].node));
     fr_gpu_workspaces spaces =
         fr_gpu_workspaces_of(x->plan, x->e->model, device);
     uint64_t bytes = memory.context_bytes + memory.nccl_bytes;
@@ -171,4 +171,12 @@ void est_memory(const est_plan *x, fr_estimate *out)
         out->least_bytes = bytes;
         out->capacity_bytes = device->memory_bytes;
     }
+}
+
+void est_memory_first(const est_plan *x, fr_estimate *out)
+{
+    const fr_device_type *device =
+        fr_cluster_device(x->e->cluster, x->first.place->node);
+    out->least_bytes = least_of(x, &x->first) + besides(x, device);
+    out->capacity_bytes = device->memory_bytes;
 }

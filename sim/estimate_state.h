@@ -16,6 +16,16 @@ enum {
     EST_PIPELINE_WORDS = 8 + EST_LAYERS_WORDS
 };
 
+static inline int64_t est_most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline int64_t est_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* A rank: its device, and where its groups sit. */
 typedef struct est_place {
     int64_t node;
@@ -202,7 +212,17 @@ typedef struct est_plan {
     bool has_pipeline;  /* all of it is that of `words` */
     bool is_known_twice; /* the stages are the same about as at least */
     uint64_t words[EST_PIPELINE_WORDS];
+    est_stage first; /* what the first rank holds; no times of hops and ends */
+    bool has_first;  /* it is that of first_words */
+    uint64_t first_words[EST_PIPELINE_WORDS];
 } est_plan;
+
+/* estimate_passes.c: sets ranks[], from the last plan where that is the same
+ * up to the end of its passes. */
+FR_CHECKED fr_status est_pipeline_find(est_plan *x, fr_err *err);
+
+/* Sets x->first in the same way: without looking at other ranks. */
+FR_CHECKED fr_status est_first_find(est_plan *x, fr_err *err);
 
 /* estimate_update.c: sets stage->update. */
 struct est_bucket *est_buckets_new(int32_t n_layers);
@@ -212,11 +232,18 @@ FR_CHECKED fr_status est_set_zero(est_plan *x, const est_stage *stage,
 FR_CHECKED fr_status est_update_find(est_plan *x, est_stage *stage,
                                      fr_err *err);
 
+/* The same, each part the least of any variant; n_first too. */
+FR_CHECKED fr_status est_update_least(est_plan *x,
+                                      const fr_estimate_variants *variants,
+                                      est_stage *stage, fr_err *err);
+
 /* Are a stage's update and memory those of the one before? */
 bool est_is_alike(const est_stage *a, const est_stage *b);
 
 /* estimate_memory.c: all that is bytes. */
 void est_memory(const est_plan *x, fr_estimate *out);
+/* least_bytes and capacity_bytes of x->first alone. */
+void est_memory_first(const est_plan *x, fr_estimate *out);
 
 /* The value of a key; NULL: none. */
 const int64_t *est_map_find(const est_map *map, uint64_t key);

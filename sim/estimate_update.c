@@ -241,3 +241,61 @@ fr_status est_update_find(est_plan *x, est_stage *stage, fr_err *err)
         return fr_fail_no_memory(err);
     return est_map_add(&e->updates, key, (int64_t)e->all_updates.n - 1, err);
 }
+
+/* ---- the least of several ------------------------------------------------ */
+
+static void take_less(const est_update *a, est_update *out)
+{
+    const int64_t from[] = {a->reduce_ps,      a->last_reduce_ps, a->gather_ps,
+                            a->long_gather_ps, a->norm_ps,        a->last_norm_ps,
+                            a->step_ps};
+    int64_t *const to[] = {&out->reduce_ps,      &out->last_reduce_ps,
+                           &out->gather_ps,      &out->long_gather_ps,
+                           &out->norm_ps,        &out->last_norm_ps,
+                           &out->step_ps};
+    for (size_t i = 0; i < sizeof to / sizeof to[0]; i++)
+        *to[i] = from[i] < *to[i] ? from[i] : *to[i];
+    out->n_first = a->n_first < out->n_first ? a->n_first : out->n_first;
+}
+
+static fr_status find_least(est_plan *x, const fr_estimate_variants *variants,
+                            est_stage *stage, est_update *out, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    fr_plan other = *plan;
+    fr_status status = FR_OK;
+    x->plan = &other;
+    for (size_t i = 0; i < variants->n && status == FR_OK; i++) {
+        const fr_estimate_variant *v = &variants->at[i];
+        other.is_overlap = v->is_overlap;
+        other.is_gather_overlap = v->is_gather_overlap;
+        other.bucket_bytes = v->bucket_bytes;
+        x->is_gathered_early = v->is_gather_overlap && !x->is_executable;
+        status = est_update_find(x, stage, err);
+        if (status == FR_OK && i == 0)
+            *out = stage->update;
+        else if (status == FR_OK)
+            take_less(&stage->update, out);
+    }
+    x->plan = plan;
+    x->is_gathered_early = plan->is_gather_overlap && !x->is_executable;
+    return status;
+}
+
+fr_status est_update_least(est_plan *x, const fr_estimate_variants *variants,
+                           est_stage *stage, fr_err *err)
+{
+    fr_estimator *e = x->e;
+    uint64_t key = fr_hash_mix(key_of(x, stage) + variants->key);
+    const int64_t *known = est_map_find(&e->updates, key);
+    est_update least = {0};
+    if (known != NULL) {
+        stage->update = e->all_updates.items[*known];
+        return FR_OK;
+    }
+    FR_TRY(find_least(x, variants, stage, &least, err));
+    stage->update = least;
+    if (fr_vec_push(&e->all_updates, least) != FR_OK)
+        return fr_fail_no_memory(err);
+    return est_map_add(&e->updates, key, (int64_t)e->all_updates.n - 1, err);
+}

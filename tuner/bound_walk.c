@@ -20,7 +20,7 @@ typedef struct worker {
     fr_estimator *estimator;
     fr_storey_lists *lists;
     fr_bound_keep by_bound, by_estimate, nearest;
-    uint64_t n_plans, n_too_large, n_pruned;
+    uint64_t n_plans, n_too_large, n_pruned, n_estimated;
     size_t i_failed; /* LAYERS at which it failed; SIZE_MAX: none */
     fr_err err;
 } worker;
@@ -29,15 +29,18 @@ struct fr_bound_walk {
     fr_search_input in;
     fr_plan_space_choices layers;
     uint64_t n_illegal;
+    double *least_s; /* [layers.n]: the lowest bound of a group that may fit,
+                        once a run has seen all of them */
+    bool has_least;
+    double best_s; /* of a run: no plan of a higher estimate is kept */
     worker *workers; /* [n_workers] */
     int n_workers;
 };
 
 /* What a run asks for. */
 typedef struct run {
-    const fr_bound_walk *walk;
-    double limit_s;
-    const fr_bounded *after;
+    fr_bound_walk *walk;
+    const fr_walk_options *options;
 } run;
 
 static bool is_before(const fr_bounded *a, const fr_bounded *b,
@@ -87,51 +90,154 @@ static fr_status bound_plan(worker *w, const fr_plan *plan, fr_bounded *out,
     return FR_OK;
 }
 
+/* A limit that only falls: whoever reads an older one does too much. */
+static double limit_of(const run *r)
+{
+    double limit_s = r->options->limit_s;
+    if (!r->options->is_best_only)
+        return limit_s;
+#pragma omp atomic read
+    limit_s = r->walk->best_s;
+    return limit_s;
+}
+
+/* The highest estimate that this worker still keeps is enough for all. */
+static void lower_limit(const run *r, const worker *w)
+{
+    const fr_bound_keep *keep = &w->by_estimate;
+    if (!r->options->is_best_only || keep->n < keep->n_max)
+        return;
+#pragma omp critical(fr_bound_walk_best)
+    if (keep->at[0].estimate_s < r->walk->best_s) {
+#pragma omp atomic write
+        r->walk->best_s = keep->at[0].estimate_s;
+    }
+}
+
 static void keep(const run *r, worker *w, const fr_bounded *found)
 {
+    const fr_bounded *after = r->options->after;
     if (found->short_by_bytes > 0) {
         w->n_too_large++;
         fr_bound_keep_offer(&w->nearest, found);
         return;
     }
-    if (!(found->bound_s < r->limit_s)) {
-        w->n_pruned++;
+    fr_bound_keep_offer(&w->by_estimate, found);
+    if (r->options->is_best_only) {
+        lower_limit(r, w);
         return;
     }
-    if (r->after == NULL || is_lower_bound(r->after, found))
+    if (!(found->bound_s < r->options->limit_s))
+        w->n_pruned++;
+    else if (after == NULL || is_lower_bound(after, found))
         fr_bound_keep_offer(&w->by_bound, found);
-    fr_bound_keep_offer(&w->by_estimate, found);
 }
 
-/* ---- all plans of the same layers ---------------------------------------- */
+/* ---- plans of the same layers -------------------------------------------- */
 
-static fr_status walk_layers(const run *r, worker *w,
-                             const fr_plan_space_choice *layers, fr_err *err)
+/* One choice of LAYERS on the way down. */
+typedef struct descent {
+    const fr_plan_space_choice *layers, *pipeline;
+    const fr_storey_list *gradients;
+    double least_s; /* the lowest bound so far */
+    fr_bounded found;
+} descent;
+
+static void join(const descent *d, size_t i_gradients, fr_candidate *out)
+{
+    fr_candidate_join(&d->layers->candidate, &d->pipeline->candidate,
+                      &d->gradients->choices.items[i_gradients].candidate, out);
+}
+
+static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
+                            const fr_gradient_group *group, descent *d,
+                            fr_err *err)
 {
     const fr_plan_space_request *request = r->walk->in.request;
-    const fr_plan_space_choices *pipelines, *gradients;
+    for (size_t g = group->first; g < group->first + group->n; g++) {
+        fr_plan_space_set(request, FR_STOREY_GRADIENTS,
+                          &d->gradients->choices.items[g], plan);
+        FR_TRY(bound_plan(w, plan, &d->found, err));
+        join(d, g, &d->found.candidate);
+        keep(r, w, &d->found);
+    }
+    w->n_estimated += group->n;
+    return FR_OK;
+}
+
+/* Are all plans of a group passed over? */
+static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
+                           const fr_gradient_group *group, descent *d,
+                           bool *is_over, fr_err *err)
+{
+    fr_estimate least;
+    *is_over = false;
+    fr_plan_space_set(r->walk->in.request, FR_STOREY_GRADIENTS,
+                      &d->gradients->choices.items[group->i_free], plan);
+    if (!fr_estimate_knows(plan)) {
+        d->least_s = 0;
+        return FR_OK;
+    }
+    FR_TRY(fr_estimate_least(w->estimator, plan, &group->variants, &least, err));
+    if (least.least_bytes > least.capacity_bytes) {
+        d->found.short_by_bytes = least.least_bytes - least.capacity_bytes;
+        join(d, group->first, &d->found.candidate);
+        fr_bound_keep_offer(&w->nearest, &d->found);
+        w->n_too_large += group->n;
+        *is_over = true;
+        return FR_OK;
+    }
+    d->least_s = fmin(d->least_s, least.lower_bound_s);
+    *is_over = r->options->is_best_only
+                   ? least.lower_bound_s > limit_of(r)
+                   : !(least.lower_bound_s < r->options->limit_s);
+    w->n_pruned += *is_over ? group->n : 0;
+    return FR_OK;
+}
+
+static fr_status walk_groups(const run *r, worker *w, fr_plan *plan, descent *d,
+                             fr_err *err)
+{
+    for (size_t i = 0; i < d->gradients->groups.n; i++) {
+        const fr_gradient_group *group = &d->gradients->groups.items[i];
+        bool is_over = false;
+        if (!r->options->is_whole)
+            FR_TRY(pass_over(r, w, plan, group, d, &is_over, err));
+        if (!is_over)
+            FR_TRY(walk_plans(r, w, plan, group, d, err));
+    }
+    return FR_OK;
+}
+
+static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
+                             fr_err *err)
+{
+    const fr_plan_space_request *request = r->walk->in.request;
+    const fr_storey_list *pipelines;
     fr_plan plan = request->base;
-    fr_bounded found;
-    fr_plan_space_set(request, FR_STOREY_LAYERS, layers, &plan);
+    descent d = {.layers = &r->walk->layers.items[i_layers],
+                 .least_s = HUGE_VAL};
+    fr_plan_space_set(request, FR_STOREY_LAYERS, d.layers, &plan);
     FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_PIPELINE, &plan,
                                 &pipelines, err));
     FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_GRADIENTS, &plan,
-                                &gradients, err));
-    w->n_plans += pipelines->n * gradients->n;
-    found.work = (double)request->model->n_layers *
-                 (double)fr_plan_micro_batches(&plan, request->job);
-    for (size_t p = 0; p < pipelines->n; p++) {
-        const fr_plan_space_choice *pipeline = &pipelines->items[p];
-        fr_plan_space_set(request, FR_STOREY_PIPELINE, pipeline, &plan);
-        for (size_t g = 0; g < gradients->n; g++) {
-            const fr_plan_space_choice *gradient = &gradients->items[g];
-            fr_plan_space_set(request, FR_STOREY_GRADIENTS, gradient, &plan);
-            FR_TRY(bound_plan(w, &plan, &found, err));
-            fr_candidate_join(&layers->candidate, &pipeline->candidate,
-                              &gradient->candidate, &found.candidate);
-            keep(r, w, &found);
-        }
+                                &d.gradients, err));
+    uint64_t n = pipelines->choices.n * d.gradients->choices.n;
+    w->n_plans += n;
+    if (!r->options->is_whole && r->walk->has_least &&
+        !(r->walk->least_s[i_layers] < r->options->limit_s)) {
+        w->n_pruned += n;
+        return FR_OK;
     }
+    d.found.work = (double)request->model->n_layers *
+                   (double)fr_plan_micro_batches(&plan, request->job);
+    for (size_t p = 0; p < pipelines->choices.n; p++) {
+        d.pipeline = &pipelines->choices.items[p];
+        fr_plan_space_set(request, FR_STOREY_PIPELINE, d.pipeline, &plan);
+        FR_TRY(walk_groups(r, w, &plan, &d, err));
+    }
+    if (!r->options->is_whole && !r->walk->has_least)
+        r->walk->least_s[i_layers] = d.least_s;
     return FR_OK;
 }
 
@@ -141,7 +247,7 @@ static fr_status reset(fr_bound_walk *walk, fr_err *err)
 {
     for (int i = 0; i < walk->n_workers; i++) {
         worker *w = &walk->workers[i];
-        w->n_plans = w->n_too_large = w->n_pruned = 0;
+        w->n_plans = w->n_too_large = w->n_pruned = w->n_estimated = 0;
         w->i_failed = SIZE_MAX;
         FR_TRY(fr_bound_keep_init(&w->by_bound, FR_WALK_KEPT, is_lower_bound,
                                   err));
@@ -176,7 +282,7 @@ static void walk_all(const run *r)
         worker *w = &walk->workers[omp_get_thread_num()];
         fr_err err;
         if (w->i_failed != SIZE_MAX ||
-            walk_layers(r, w, &walk->layers.items[i], &err) == FR_OK)
+            walk_layers(r, w, i, &err) == FR_OK)
             continue;
         w->i_failed = i;
         w->err = err;
@@ -191,6 +297,7 @@ static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
         out->n_plans += w->n_plans;
         out->n_too_large += w->n_too_large;
         out->n_pruned += w->n_pruned;
+        out->n_estimated += w->n_estimated;
         if (i == 0)
             continue;
         fr_bound_keep_merge(first, &w->by_bound);
@@ -204,15 +311,16 @@ static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
     return fr_bound_keep_take(&walk->workers[0].nearest, &out->nearest, err);
 }
 
-fr_status fr_bound_walk_run(fr_bound_walk *walk, double limit_s,
-                            const fr_bounded *after, fr_walk_result *out,
-                            fr_err *err)
+fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
+                            fr_walk_result *out, fr_err *err)
 {
-    run r = {walk, limit_s, after};
+    run r = {walk, options};
     fr_walk_result result = {0};
+    walk->best_s = HUGE_VAL;
     FR_TRY(reset(walk, err));
     walk_all(&r);
     FR_TRY(first_error(walk, err));
+    walk->has_least = walk->has_least || !options->is_whole;
     fr_status status = collect(walk, &result, err);
     if (status != FR_OK) {
         fr_walk_result_release(&result);
@@ -268,6 +376,11 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
         status = fr_plan_space_list(in->request, FR_STOREY_LAYERS,
                                     &in->request->base, count_illegal, walk,
                                     &walk->layers, err);
+    if (status == FR_OK) {
+        walk->least_s = calloc(walk->layers.n + 1, sizeof *walk->least_s);
+        if (walk->least_s == NULL)
+            status = fr_fail_no_memory(err);
+    }
     if (status != FR_OK) {
         fr_bound_walk_destroy(walk);
         return status;
@@ -289,6 +402,7 @@ void fr_bound_walk_destroy(fr_bound_walk *walk)
         fr_bound_keep_release(&w->nearest);
     }
     free(walk->workers);
+    free(walk->least_s);
     fr_vec_release(&walk->layers);
     free(walk);
 }

@@ -2,9 +2,11 @@
  * bound_walk.h: every plan of a GPU space, estimated, and the best kept.
  *
  * One walk goes over all choices of LAYERS, in parallel, and below each over
- * the product of pipelines and gradients.  A plan that cannot fit (the least
- * that a device is seen with exceeds it) is counted, others are kept if they
- * are among those with the lowest bounds; the same for any number of threads,
+ * the product of pipelines and gradients.  Gradients that hold the same state
+ * are a group: where the least that a device is seen with exceeds it, none of
+ * them fits; where the bound of all is no better than what is known, none of
+ * them is.  Others are estimated one by one, and kept if they are among those
+ * with the lowest bounds (or estimates); the same for any number of threads,
  * because an order of all plans decides: bound, then choices.
  */
 #ifndef FR_TUNER_BOUND_WALK_H
@@ -24,7 +26,7 @@ typedef fr_vec(fr_bounded) fr_bounded_list;
 enum { FR_WALK_KEPT = 4096, FR_WALK_SEEDS = 8 };
 
 typedef struct fr_walk_result {
-    uint64_t n_plans, n_too_large, n_pruned;
+    uint64_t n_plans, n_too_large, n_pruned, n_estimated;
     fr_bounded_list by_bound;    /* at most FR_WALK_KEPT, ascending */
     fr_bounded_list by_estimate; /* at most FR_WALK_SEEDS, ascending */
     fr_bounded_list nearest;     /* the same, of those too large, by bytes */
@@ -40,12 +42,18 @@ FR_CHECKED fr_status fr_bound_walk_create(const fr_search_input *in,
                                           fr_bound_walk **out, fr_err *err);
 void fr_bound_walk_destroy(fr_bound_walk *walk);
 
-/*
- * Plans whose bound is below `limit_s` and that come after `after` (NULL:
- * all).  Layers that were priced in an earlier run stay priced.
- */
-FR_CHECKED fr_status fr_bound_walk_run(fr_bound_walk *walk, double limit_s,
-                                       const fr_bounded *after,
+/* What a run looks for. */
+typedef struct fr_walk_options {
+    bool is_best_only;       /* by_estimate alone: whatever cannot be among
+                                them is passed over, group by group */
+    bool is_whole;           /* every plan is estimated, whatever its group */
+    double limit_s;          /* plans of a lower bound, HUGE_VAL: all */
+    const fr_bounded *after; /* that come after this one, NULL: all */
+} fr_walk_options;
+
+/* Layers that were priced in an earlier run stay priced. */
+FR_CHECKED fr_status fr_bound_walk_run(fr_bound_walk *walk,
+                                       const fr_walk_options *options,
                                        fr_walk_result *out, fr_err *err);
 
 /* By bound, then by choices: the order of by_bound. */

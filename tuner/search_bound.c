@@ -70,19 +70,28 @@ static bool is_asked(const search *s, const fr_candidate *candidate)
     return false;
 }
 
+/* The plans that the estimate likes best. */
+static fr_status find_seeds(search *s, fr_err *err)
+{
+    const fr_walk_options options = {.is_best_only = true,
+                                     .limit_s = HUGE_VAL};
+    FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
+    s->n_plans = s->found.n_plans;
+    s->n_too_large = s->found.n_too_large;
+    s->found.is_all = false;
+    return FR_OK;
+}
+
 /* The plans after the last one that is known, or all. */
 static fr_status look_around(search *s, fr_err *err)
 {
     fr_walk_result found;
-    const fr_bounded *after =
+    const fr_bounded *last =
         s->found.by_bound.n > 0
             ? &s->found.by_bound.items[s->found.by_bound.n - 1]
             : NULL;
-    FR_TRY(fr_bound_walk_run(s->walk, s->best_s, after, &found, err));
-    if (!s->has_walked) {
-        s->n_plans = found.n_plans;
-        s->n_too_large = found.n_too_large;
-    }
+    const fr_walk_options options = {.limit_s = s->best_s, .after = last};
+    FR_TRY(fr_bound_walk_run(s->walk, &options, &found, err));
     fr_walk_result_release(&s->found);
     s->found = found;
     s->next = 0;
@@ -169,14 +178,15 @@ static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
 {
     search *s = state;
     *n = 0;
-    if (!s->has_walked)
-        FR_TRY(look_around(s, err));
     if (!s->has_seeds) {
         s->has_seeds = true;
+        FR_TRY(find_seeds(s, err));
         FR_TRY(ask_seeds(s, n_max, candidates, n, err));
         if (*n > 0)
             return FR_OK;
     }
+    if (!s->has_walked)
+        FR_TRY(look_around(s, err));
     if (!is_over(s))
         FR_TRY(ask_in_order(s, n_max, candidates, n, err));
     if (*n == 0 && s->best_s == HUGE_VAL && !s->has_nearest)
