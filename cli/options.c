@@ -120,3 +120,8 @@ const char *fr_choice_search(int i)
 {
     return fr_search_name(i);
 }
+
+const char *fr_choice_framework(int i)
+{
+    return fr_framework_name(i);
+}

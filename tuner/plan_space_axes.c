@@ -25,15 +25,18 @@ bool fr_is_pinned(const fr_plan_space_request *request, fr_pin pin)
     return (request->pins & (unsigned)pin) != 0;
 }
 
+bool fr_is_ranged(const fr_plan_space_request *request, fr_plan_space_axis axis)
+{
+    return request->ranges != NULL && request->ranges[axis].n > 0;
+}
+
 bool fr_push_given(const fr_plan_space_request *request, fr_pin pin,
                    fr_plan_space_axis axis, int64_t base,
                    fr_plan_space_values *values)
 {
-    const fr_axis_range *range =
-        request->ranges != NULL ? &request->ranges[axis] : NULL;
-    if (range != NULL && range->n > 0) {
-        for (int i = 0; i < range->n; i++)
-            fr_push_value(values, range->at[i]);
+    if (fr_is_ranged(request, axis)) {
+        for (int i = 0; i < request->ranges[axis].n; i++)
+            fr_push_value(values, request->ranges[axis].at[i]);
         return true;
     }
     if (!fr_is_pinned(request, pin))

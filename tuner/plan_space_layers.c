@@ -13,9 +13,15 @@ void fr_list_world(const fr_plan_space_request *request, const fr_plan *plan,
     const unsigned all = FR_PIN_DP | FR_PIN_TP | FR_PIN_PP;
     const fr_plan *base = &request->base;
     (void)plan;
+    bool is_one = (request->pins & all) == all &&
+                  !fr_is_ranged(request, FR_SPACE_AXIS_TP) &&
+                  !fr_is_ranged(request, FR_SPACE_AXIS_PP) &&
+                  !fr_is_ranged(request, FR_SPACE_AXIS_CP);
+    if (fr_push_given(request, (fr_pin)0, FR_SPACE_AXIS_WORLD, 0, values))
+        return;
     if (request->world > 0)
         fr_push_value(values, request->world);
-    else if ((request->pins & all) == all)
+    else if (is_one)
         fr_push_value(values, (int64_t)base->dp * base->tp * base->pp *
                                   (fr_is_pinned(request, FR_PIN_CP) ? base->cp
                                                                     : 1));

@@ -31,6 +31,9 @@ void fr_push_divisors(int64_t n, int64_t high, fr_plan_space_values *values);
 
 bool fr_is_pinned(const fr_plan_space_request *request, fr_pin pin);
 
+bool fr_is_ranged(const fr_plan_space_request *request,
+                  fr_plan_space_axis axis);
+
 /* Has the user named values of the axis?  Then appends those: the pinned one,
  * `base`, or the range. */
 bool fr_push_given(const fr_plan_space_request *request, fr_pin pin,
