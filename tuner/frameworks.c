@@ -92,8 +92,7 @@ static bool is_fsdp_or_ddp(const fr_plan *plan, const fr_model *model,
 {
     (void)model;
     (void)job;
-    return plan->zero_stage == 0 || plan->zero_stage == 3 ||
-           (plan->zero_stage == 2 && !plan->is_gather_overlap);
+    return plan->zero_stage == 0 || plan->zero_stage == 3;
 }
 
 static bool has_no_parts_of_chunks(const fr_plan *plan, const fr_model *model,

@@ -19,6 +19,7 @@ typedef struct search {
     fr_search_input in;
     fr_bound_walk *walk;
     fr_walk_result found; /* of the last walk */
+    fr_bounded_list nearest; /* of the first, which sees all that is too large */
     size_t next;          /* of found.by_bound */
     uint64_t n_plans, n_too_large;
     fr_vec(fr_candidate) asked; /* before those of by_bound: the seeds */
@@ -40,6 +41,7 @@ static void destroy(void *state)
     fr_bound_walk_destroy(s->walk);
     fr_walk_result_release(&s->found);
     fr_vec_release(&s->asked);
+    fr_vec_release(&s->nearest);
     free(s);
 }
 
@@ -79,6 +81,8 @@ static fr_status find_seeds(search *s, fr_err *err)
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;
     s->found.is_all = false;
+    s->nearest = s->found.nearest;
+    memset(&s->found.nearest, 0, sizeof s->found.nearest);
     return FR_OK;
 }
 
@@ -144,7 +148,7 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
 /* Nothing fits, as far as the walk can tell: what lacks least. */
 static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
 {
-    const fr_bounded_list *list = &s->found.nearest;
+    const fr_bounded_list *list = &s->nearest;
     for (size_t i = 0; i < list->n && *n < n_max; i++)
         out[(*n)++] = list->items[i].candidate;
     s->n_too_large -= *n; /* who asked counts them */
