@@ -129,18 +129,19 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
 }
 
 /* Everybody meets for the norm and the loss. */
-static fr_status meeting(const est_plan *x, int64_t *out_ps, fr_err *err)
+static fr_status meeting(const est_plan *x, const est_stage *stage,
+                         int64_t *out_ps, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     bool is_spread = plan->zero_stage > 0 || plan->ep > 1;
     int64_t norm_ps = 0;
-    FR_TRY(est_collective(x->e, plan, x->stages[0].place,
+    FR_TRY(est_collective(x->e, plan, stage->place,
                           &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
                                       FR_AXIS_WORLD, FR_DTYPE_F64, 1},
                           out_ps, err));
     if (x->e->job->clip_norm > 0)
         FR_TRY(est_collective(
-            x->e, plan, x->stages[0].place,
+            x->e, plan, stage->place,
             &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
                         is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL, FR_DTYPE_F64,
                         1},
@@ -149,13 +150,12 @@ static fr_status meeting(const est_plan *x, int64_t *out_ps, fr_err *err)
     return FR_OK;
 }
 
-/* The whole step, in seconds. */
-static double total(const est_plan *x)
+/* The whole step of n ranks, in seconds. */
+static double total_of(const est_plan *x, const est_stage *ranks, int32_t n)
 {
-    const est_ranks *ranks = &x->ranks[x->is_likely];
     int64_t reduced_ps = 0, step_ps = 0, all_ps = 0;
-    for (int32_t i = 0; i < ranks->n; i++) {
-        const est_stage *stage = &ranks->at[i];
+    for (int32_t i = 0; i < n; i++) {
+        const est_stage *stage = &ranks[i];
         const est_update *update = &stage->update;
         int64_t ready_ps = ready_at(x, stage, update);
         reduced_ps = est_most(reduced_ps, ready_ps);
@@ -166,6 +166,13 @@ static double total(const est_plan *x)
         all_ps = est_most(all_ps, reduced_ps + x->meeting_ps + step_ps);
     return 1e-12 * (double)all_ps;
 }
+
+static double total(const est_plan *x)
+{
+    const est_ranks *ranks = &x->ranks[x->is_likely];
+    return total_of(x, ranks->at, ranks->n);
+}
+
 /* What comes after the passes of each rank. */
 static fr_status find_updates(est_plan *x, fr_err *err)
 {
@@ -253,7 +260,7 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     double s[2];
     set_plan(x, plan);
     FR_TRY(est_pipeline_find(x, err));
-    FR_TRY(meeting(x, &x->meeting_ps, err));
+    FR_TRY(meeting(x, &x->stages[0], &x->meeting_ps, err));
     for (int i = 0; i < 2; i++) {
         x->is_likely = i > 0;
         FR_TRY(find_updates(x, err));
@@ -274,9 +281,19 @@ uint64_t fr_estimate_variants_key(const fr_estimate_variant *at, size_t n)
     return key;
 }
 
+/* total() of the first rank alone. */
+static fr_status bound_first(est_plan *x, const fr_estimate_variants *variants,
+                             double *out_s, fr_err *err)
+{
+    x->is_likely = false;
+    FR_TRY(est_update_least(x, variants, &x->first, err));
+    *out_s = total_of(x, &x->first, 1);
+    return FR_OK;
+}
+
 fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
                             const fr_estimate_variants *variants,
-                            fr_estimate *out, fr_err *err)
+                            double limit_s, fr_estimate *out, fr_err *err)
 {
     est_plan *x = e->at_plan;
     set_plan(x, plan);
@@ -285,11 +302,14 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
     est_memory_first(x, out);
     if (out->least_bytes > out->capacity_bytes)
         return FR_OK;
+    FR_TRY(meeting(x, &x->first, &x->meeting_ps, err));
+    FR_TRY(bound_first(x, variants, &out->lower_bound_s, err));
+    if (out->lower_bound_s > limit_s)
+        return FR_OK;
     FR_TRY(est_pipeline_find(x, err));
     est_memory(x, out);
     if (out->least_bytes > out->capacity_bytes)
         return FR_OK;
-    FR_TRY(meeting(x, &x->meeting_ps, err));
     x->is_likely = false;
     for (int32_t i = 0; i < x->ranks[0].n; i++)
         FR_TRY(est_update_least(x, variants, &x->ranks[0].at[i], err));

@@ -86,12 +86,14 @@ uint64_t fr_estimate_variants_key(const fr_estimate_variant *at, size_t n);
  * their terms (and shrink with the size of the first bucket), so they are
  * evaluated with the least of each term over the variants, one by one.
  * *plan is the variant that overlaps, in the smallest buckets.  Where none of
- * them fits the times are 0.
+ * them fits the times are 0.  A bound of the first pipeline rank alone will do
+ * if it is above limit_s; give HUGE_VAL for the best one.
  */
 FR_CHECKED fr_status fr_estimate_least(fr_estimator *estimator,
                                        const fr_plan *plan,
                                        const fr_estimate_variants *variants,
-                                       fr_estimate *out, fr_err *err);
+                                       double limit_s, fr_estimate *out,
+                                       fr_err *err);
 
 /* How many sets of layers have been lowered and priced so far. */
 size_t fr_estimator_n_priced(const fr_estimator *estimator);

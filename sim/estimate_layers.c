@@ -400,6 +400,22 @@ static void spread(int32_t n, est_layers *out)
     }
 }
 
+static int64_t shortest(int32_t n, const int64_t *sum_ps)
+{
+    int64_t least_ps = INT64_MAX;
+    for (int32_t i = 0; i < n; i++)
+        least_ps = est_least(least_ps, sum_ps[i + 1] - sum_ps[i]);
+    return least_ps;
+}
+
+static void find_shortest(int32_t n, est_layers *out)
+{
+    const est_times *t = &out->times[0];
+    out->least_forward_ps = shortest(n, t->forward_ps);
+    out->least_backward_ps = shortest(n, t->backward_ps);
+    out->least_weights_ps = shortest(n, t->weights_ps);
+}
+
 static bool is_exact(int32_t n_layers, const est_layers *l)
 {
     const est_times *a = &l->times[0], *b = &l->times[1];
@@ -456,6 +472,7 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     if (out->is_uniform)
         spread(e->n_layers, out);
     sum_up(e->n_layers, out);
+    find_shortest(e->n_layers, out);
     out->is_exact = is_exact(e->n_layers, out);
     out->parameters_key = parameters_key(e->n_layers, out);
     return status;

@@ -98,6 +98,22 @@ static void add_ends(est_plan *x)
     end->n_dense += end->layers->n_final;
 }
 
+int32_t est_first_layer(const est_plan *x, int32_t i)
+{
+    const fr_plan *plan = x->plan;
+    int32_t n = 0;
+    if (i == x->pp * x->vpp)
+        return x->e->n_layers; /* those of later tokens too */
+    if (plan->n_split == 0) {
+        int32_t rest = (int32_t)(x->e->model->n_layers % (x->pp * x->vpp));
+        int32_t base = (int32_t)(x->e->model->n_layers / (x->pp * x->vpp));
+        return i * base + (i < rest ? i : rest);
+    }
+    for (int32_t k = 0; k < i; k++)
+        n += plan->layer_split[k];
+    return n;
+}
+
 /* The price of what rank s sends to the next one. */
 static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
                            fr_err *err)
@@ -145,8 +161,6 @@ static fr_status find_rank(est_plan *x, int32_t s, est_stage *stage,
 /* Where each stage sits, what its layers are, and which. */
 static fr_status find_layers(est_plan *x, fr_err *err)
 {
-    const int32_t n_stages = x->pp * x->vpp;
-    int32_t layer = 0;
     FR_TRY(est_layout_find(x->e, x->plan, &x->layout, err));
     for (int32_t s = 0; s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
@@ -159,11 +173,6 @@ static fr_status find_layers(est_plan *x, fr_err *err)
         stage->layers = stage[-1].layers;
         stage->bare = stage[-1].bare;
     }
-    for (int32_t i = 0; i < n_stages; i++) {
-        x->first_layer[i] = layer;
-        layer += fr_plan_stage_layers(x->plan, x->e->model, i);
-    }
-    x->first_layer[n_stages] = x->e->n_layers;
     return FR_OK;
 }
 
@@ -190,8 +199,10 @@ static fr_status find_stages(est_plan *x, fr_err *err)
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     for (int32_t s = 0; s < x->pp; s++)
         clear(x, s, &x->stages[s]);
-    for (int32_t i = 0; i < x->pp * x->vpp; i++) {
-        int32_t first = x->first_layer[i], end = x->first_layer[i + 1];
+    for (int32_t i = 0, first = 0, end; i < x->pp * x->vpp; i++, first = end) {
+        end = i + 1 < x->pp * x->vpp
+                  ? first + fr_plan_stage_layers(plan, x->e->model, i)
+                  : x->e->n_layers;
         add_chunk(&x->stages[fr_schedule_rank(schedule, i, x->pp)], first, end,
                   first_plain(plan, first, end), i / x->pp);
     }
@@ -369,19 +380,44 @@ fr_status est_pipeline_find(est_plan *x, fr_err *err)
 
 /* ---- the first rank alone ------------------------------------------------ */
 
-/* The first layer of virtual stage i. */
-static int32_t first_of(const est_plan *x, int32_t i)
+/* Layers of the smallest chunk. */
+static int32_t smallest_chunk(const est_plan *x)
 {
     const fr_plan *plan = x->plan;
-    int32_t n = 0;
-    if (plan->n_split == 0) {
-        int32_t rest = (int32_t)(x->e->model->n_layers % (x->pp * x->vpp));
-        int32_t base = (int32_t)(x->e->model->n_layers / (x->pp * x->vpp));
-        return i * base + (i < rest ? i : rest);
-    }
-    for (int32_t k = 0; k < i; k++)
-        n += plan->layer_split[k];
+    int32_t n = INT32_MAX;
+    if (plan->n_split == 0)
+        return (int32_t)(x->e->model->n_layers / (x->pp * x->vpp));
+    for (int32_t i = 0; i < plan->n_split; i++)
+        n = plan->layer_split[i] < n ? plan->layer_split[i] : n;
     return n;
+}
+
+/*
+ * The chain of est_pipeline_find() from rank 0 to the last, there all
+ * micro-batches, and back, as if each rank had the chunks of the smallest and
+ * each layer were the shortest, nothing were made again and sends took no
+ * time: no later than that of any plan with these layers.
+ */
+static void set_first_times(const est_plan *x, est_stage *first)
+{
+    const int64_t m = x->n_micro, n = smallest_chunk(x), p = x->pp;
+    int64_t own_ps = m * (first->forward_ps + first->backward_ps +
+                          first->weights_ps);
+    first->begin_ps = 0;
+    first->back_ps = m * (first->forward_ps + (x->is_v
+                                                   ? first->first_backward_ps
+                                                   : first->backward_ps));
+    first->end_ps = est_most(own_ps, first->back_ps);
+    if (x->is_v || !first->layers->is_uniform)
+        return;
+    int64_t pass_ps = n * (first->layers->least_forward_ps +
+                           first->layers->least_backward_ps);
+    int64_t weights_ps =
+        x->is_split ? est_most(0, m - p) * n * first->layers->least_weights_ps
+                    : 0;
+    int64_t chain_ps = (p - 1 + m * x->vpp) * pass_ps + weights_ps;
+    first->back_ps = est_most(first->back_ps, chain_ps);
+    first->end_ps = est_most(first->end_ps, chain_ps);
 }
 
 fr_status est_first_find(est_plan *x, fr_err *err)
@@ -401,8 +437,8 @@ fr_status est_first_find(est_plan *x, fr_err *err)
     clear(x, 0, first);
     for (int32_t c = 0; c < x->vpp; c++) {
         int32_t i = fr_schedule_stage(schedule, 0, c, x->pp);
-        int32_t from = first_of(x, i);
-        int32_t end = i + 1 < n_stages ? first_of(x, i + 1) : x->e->n_layers;
+        int32_t from = est_first_layer(x, i);
+        int32_t end = est_first_layer(x, i + 1);
         add_chunk(first, from, end, first_plain(x->plan, from, end), c);
     }
     first->has_embed = true;
@@ -410,6 +446,7 @@ fr_status est_first_find(est_plan *x, fr_err *err)
     first->has_head = fr_schedule_rank(schedule, n_stages - 1, x->pp) == 0;
     if (first->has_head)
         first->n_dense += first->layers->n_final;
+    set_first_times(x, first);
     memcpy(x->first_words, words, sizeof words);
     x->has_first = true;
     return FR_OK;

@@ -59,6 +59,8 @@ typedef struct est_layers {
     /* At least: to the end of the last call of the compute lane; about: to
      * that of all lanes. */
     est_times times[2];
+    int64_t least_forward_ps, least_backward_ps, least_weights_ps; /* of any
+                                                                layer */
     uint64_t *n_dense, *n_expert; /* parameters */
     uint64_t *kept_bytes;         /* by one micro-batch from forward on */
     uint64_t *plain_bytes;        /* of a layer that is not made again */
@@ -206,16 +208,18 @@ typedef struct est_plan {
     fr_axis shard_axis; /* of what is no expert */
     uint64_t n_shards, n_expert_shards;
     fr_dtype weight_dtype;
-    int32_t first_layer[FR_PLAN_MAX_STAGES + 1]; /* of virtual stages */
     est_stage stages[FR_PLAN_MAX_STAGES];
     est_ranks ranks[2]; /* at least, about */
     bool has_pipeline;  /* all of it is that of `words` */
     bool is_known_twice; /* the stages are the same about as at least */
     uint64_t words[EST_PIPELINE_WORDS];
-    est_stage first; /* what the first rank holds; no times of hops and ends */
+    est_stage first; /* what the first rank holds, and its times at least */
     bool has_first;  /* it is that of first_words */
     uint64_t first_words[EST_PIPELINE_WORDS];
 } est_plan;
+
+/* The first layer of virtual stage i; all of them where there is none. */
+int32_t est_first_layer(const est_plan *x, int32_t i);
 
 /* estimate_passes.c: sets ranks[], from the last plan where that is the same
  * up to the end of its passes. */

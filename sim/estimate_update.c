@@ -71,7 +71,8 @@ static void list_buckets(est_plan *x, const est_stage *stage, est_list *list)
         add_unit(list, l->n_final, false);
     for (int32_t chunk = x->vpp; chunk-- > 0;) {
         int32_t i = fr_schedule_stage(schedule, rank, chunk, x->pp);
-        for (int32_t k = x->first_layer[i + 1]; k > x->first_layer[i]; k--) {
+        const int32_t first = est_first_layer(x, i);
+        for (int32_t k = est_first_layer(x, i + 1); k > first; k--) {
             add_unit(list, l->n_expert[k] - l->n_expert[k - 1], true);
             add_unit(list, l->n_dense[k] - l->n_dense[k - 1], false);
         }
@@ -221,8 +222,8 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
          (uint64_t)plan->grad_dtype << 40 | (uint64_t)plan->collective << 48));
     for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
         int32_t i = fr_schedule_stage(schedule, rank, c, x->pp);
-        key = fr_hash_mix(key + ((uint64_t)x->first_layer[i] << 32) +
-                          (uint64_t)x->first_layer[i + 1]);
+        key = fr_hash_mix(key + ((uint64_t)est_first_layer(x, i) << 32) +
+                          (uint64_t)est_first_layer(x, i + 1));
     }
     return key;
 }

@@ -32,7 +32,6 @@ struct fr_bound_walk {
     double *least_s; /* [layers.n]: the lowest bound of a group that may fit,
                         once a run has seen all of them */
     bool has_least;
-    double best_s; /* of a run: no plan of a higher estimate is kept */
     worker *workers; /* [n_workers] */
     int n_workers;
 };
@@ -41,6 +40,7 @@ struct fr_bound_walk {
 typedef struct run {
     fr_bound_walk *walk;
     const fr_walk_options *options;
+    double limit_s; /* of the round */
 } run;
 
 static bool is_before(const fr_bounded *a, const fr_bounded *b,
@@ -90,30 +90,6 @@ static fr_status bound_plan(worker *w, const fr_plan *plan, fr_bounded *out,
     return FR_OK;
 }
 
-/* A limit that only falls: whoever reads an older one does too much. */
-static double limit_of(const run *r)
-{
-    double limit_s = r->options->limit_s;
-    if (!r->options->is_best_only)
-        return limit_s;
-#pragma omp atomic read
-    limit_s = r->walk->best_s;
-    return limit_s;
-}
-
-/* The highest estimate that this worker still keeps is enough for all. */
-static void lower_limit(const run *r, const worker *w)
-{
-    const fr_bound_keep *keep = &w->by_estimate;
-    if (!r->options->is_best_only || keep->n < keep->n_max)
-        return;
-#pragma omp critical(fr_bound_walk_best)
-    if (keep->at[0].estimate_s < r->walk->best_s) {
-#pragma omp atomic write
-        r->walk->best_s = keep->at[0].estimate_s;
-    }
-}
-
 static void keep(const run *r, worker *w, const fr_bounded *found)
 {
     const fr_bounded *after = r->options->after;
@@ -123,10 +99,8 @@ static void keep(const run *r, worker *w, const fr_bounded *found)
         return;
     }
     fr_bound_keep_offer(&w->by_estimate, found);
-    if (r->options->is_best_only) {
-        lower_limit(r, w);
+    if (r->options->is_best_only)
         return;
-    }
     if (!(found->bound_s < r->options->limit_s))
         w->n_pruned++;
     else if (after == NULL || is_lower_bound(after, found))
@@ -178,7 +152,8 @@ static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
         d->least_s = 0;
         return FR_OK;
     }
-    FR_TRY(fr_estimate_least(w->estimator, plan, &group->variants, &least, err));
+    FR_TRY(fr_estimate_least(w->estimator, plan, &group->variants, r->limit_s,
+                             &least, err));
     if (least.least_bytes > least.capacity_bytes) {
         d->found.short_by_bytes = least.least_bytes - least.capacity_bytes;
         join(d, group->first, &d->found.candidate);
@@ -188,9 +163,8 @@ static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
         return FR_OK;
     }
     d->least_s = fmin(d->least_s, least.lower_bound_s);
-    *is_over = r->options->is_best_only
-                   ? least.lower_bound_s > limit_of(r)
-                   : !(least.lower_bound_s < r->options->limit_s);
+    *is_over = r->options->is_best_only ? least.lower_bound_s > r->limit_s
+                                        : !(least.lower_bound_s < r->limit_s);
     w->n_pruned += *is_over ? group->n : 0;
     return FR_OK;
 }
@@ -225,7 +199,7 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
     uint64_t n = pipelines->choices.n * d.gradients->choices.n;
     w->n_plans += n;
     if (!r->options->is_whole && r->walk->has_least &&
-        !(r->walk->least_s[i_layers] < r->options->limit_s)) {
+        !(r->walk->least_s[i_layers] < r->limit_s)) {
         w->n_pruned += n;
         return FR_OK;
     }
@@ -273,20 +247,54 @@ static fr_status first_error(const fr_bound_walk *walk, fr_err *err)
     return fr_fail(err, first->err.status, "%s", first->err.text);
 }
 
-static void walk_all(const run *r)
+/* The highest of the estimates that are kept of all workers'. */
+static fr_status lower_limit(run *r, fr_err *err)
 {
     const fr_bound_walk *walk = r->walk;
-    const size_t n = walk->layers.n;
-#pragma omp parallel for schedule(dynamic, 8) num_threads(walk->n_workers)
-    for (size_t i = 0; i < n; i++) {
-        worker *w = &walk->workers[omp_get_thread_num()];
+    fr_bound_keep all = {0};
+    FR_TRY(fr_bound_keep_init(&all, FR_WALK_SEEDS, is_lower_estimate, err));
+    for (int i = 0; i < walk->n_workers; i++)
+        fr_bound_keep_merge(&all, &walk->workers[i].by_estimate);
+    if (all.n == all.n_max)
+        r->limit_s = fmin(r->limit_s, all.at[0].estimate_s);
+    fr_bound_keep_release(&all);
+    return FR_OK;
+}
+
+/*
+ * In rounds, between which the limit falls: what is passed over does not
+ * depend on who is how fast.  A round takes blocks from all over the space, so
+ * that the first one finds a good limit.
+ */
+enum { BLOCK = 8, N_ROUNDS = 32 };
+
+static void walk_block(const run *r, size_t i_block)
+{
+    fr_bound_walk *walk = r->walk;
+    worker *w = &walk->workers[omp_get_thread_num()];
+    size_t end = (i_block + 1) * BLOCK;
+    end = end < walk->layers.n ? end : walk->layers.n;
+    for (size_t i = i_block * BLOCK; i < end; i++) {
         fr_err err;
-        if (w->i_failed != SIZE_MAX ||
-            walk_layers(r, w, i, &err) == FR_OK)
+        if (w->i_failed != SIZE_MAX || walk_layers(r, w, i, &err) == FR_OK)
             continue;
         w->i_failed = i;
         w->err = err;
     }
+}
+
+static fr_status walk_all(run *r, fr_err *err)
+{
+    const size_t n = (r->walk->layers.n + BLOCK - 1) / BLOCK;
+    const int n_threads = r->walk->n_workers;
+    for (size_t round = 0; round < N_ROUNDS; round++) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(n_threads)
+        for (size_t i = round; i < n; i += N_ROUNDS)
+            walk_block(r, i);
+        if (r->options->is_best_only)
+            FR_TRY(lower_limit(r, err));
+    }
+    return FR_OK;
 }
 
 static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
@@ -314,11 +322,10 @@ static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
 fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
                             fr_walk_result *out, fr_err *err)
 {
-    run r = {walk, options};
+    run r = {walk, options, options->limit_s};
     fr_walk_result result = {0};
-    walk->best_s = HUGE_VAL;
     FR_TRY(reset(walk, err));
-    walk_all(&r);
+    FR_TRY(walk_all(&r, err));
     FR_TRY(first_error(walk, err));
     walk->has_least = walk->has_least || !options->is_whole;
     fr_status status = collect(walk, &result, err);

@@ -76,7 +76,7 @@ void fr_set_schedule(const fr_plan_space_request *request, fr_plan *plan,
  * one the head.  Value 0 is the even split; others take `a` layers from the
  * first and `b` from the last stage, and spread them over the stages between
  * (two stages: over the other one); coded as 1 + (a + 8) * 17 + (b + 8).
- * GPUs: one layer either way, as many as there are of both ends together.
+ * GPUs: at most two layers.
  */
 enum { SPLIT_MOVE = 8, SPLIT_RADIX = 2 * SPLIT_MOVE + 1, SPLIT_MANY = 3 };
 
@@ -89,7 +89,7 @@ void fr_list_split(const fr_plan_space_request *request, const fr_plan *plan,
                    fr_plan_space_values *values)
 {
     bool is_gpu = fr_is_gpu_space(request);
-    int64_t move = is_gpu ? 1 : SPLIT_MOVE, many = is_gpu ? 1 : SPLIT_MANY;
+    int64_t move = is_gpu ? 2 : SPLIT_MOVE, many = is_gpu ? 2 : SPLIT_MANY;
     fr_push_value(values, 0);
     if (plan->pp == 1 || plan->vpp > 1 || fr_is_pinned(request, FR_PIN_SPLIT))
         return;

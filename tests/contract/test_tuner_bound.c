@@ -187,13 +187,17 @@ static bool look_at_group(problem *p, fr_estimator *estimator, fr_plan *plan,
                           const fr_storey_list *gradients,
                           const fr_gradient_group *group)
 {
-    fr_estimate least, one;
+    fr_estimate least, first, one;
     fr_err err;
     fr_plan_space_set(&p->request, FR_STOREY_GRADIENTS,
                       &gradients->choices.items[group->i_free], plan);
-    if (!CHECK_OK(fr_estimate_least(estimator, plan, &group->variants, &least,
-                                    &err),
-                  &err))
+    if (!CHECK_OK(fr_estimate_least(estimator, plan, &group->variants,
+                                    HUGE_VAL, &least, &err),
+                  &err) ||
+        !CHECK_OK(fr_estimate_least(estimator, plan, &group->variants, 0,
+                                    &first, &err),
+                  &err) ||
+        !CHECK(first.lower_bound_s <= least.lower_bound_s))
         return false;
     for (size_t i = group->first; i < group->first + group->n; i++) {
         fr_plan_space_set(&p->request, FR_STOREY_GRADIENTS,
