@@ -22,6 +22,9 @@
  * last micro-batch has left the first bucket's layers and takes the sum of
  * all; its last bucket follows the last backward.  Then all stages meet for
  * the norm of the gradients, and take the optimizer's step.
+ *
+ * Wires: bytes of gradients and parameters that leave a node, of all its ranks
+ * of one stage, over what its NICs carry: no step is shorter than their sum.
  */
 #include "sim/estimate.h"
 
@@ -87,30 +90,44 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     return end_ps;
 }
 
+/* ZeRO 3: each layer twice in a micro-batch, but where it is still there. */
+static int64_t rounds_of(const est_plan *x, int64_t all_ps, int64_t long_ps)
+{
+    const fr_plan *plan = x->plan;
+    bool is_kept = !plan->is_resharded;
+    int64_t n_rounds = is_kept && x->pp > 1 ? 1 : x->n_micro;
+    int64_t reach_ps = (plan->n_prefetch + 1) * x->vpp * long_ps;
+    int64_t round_ps = is_kept || x->is_split
+                           ? all_ps
+                           : est_most(all_ps, 2 * all_ps - reach_ps);
+    return n_rounds * round_ps;
+}
+
 /* When lane GATHER and what waits for its last gather are over. */
 static int64_t gathered_at(const est_plan *x, const est_stage *stage,
                            const est_update *update)
 {
-    const fr_plan *plan = x->plan;
     const int64_t m = x->n_micro, all_ps = update->gather_ps;
     if (all_ps == 0)
         return 0;
-    if (plan->zero_stage == 3) {
-        /* Each layer twice in a micro-batch, but where it is still there. */
-        bool is_kept = !plan->is_resharded;
-        int64_t n_rounds = is_kept && x->pp > 1 ? 1 : m;
-        int64_t reach_ps =
-            (plan->n_prefetch + 1) * x->vpp * update->long_gather_ps;
-        int64_t round_ps = is_kept || x->is_split
-                               ? all_ps
-                               : est_most(all_ps, 2 * all_ps - reach_ps);
-        return n_rounds * round_ps;
-    }
+    if (x->plan->zero_stage == 3)
+        return rounds_of(x, all_ps, update->long_gather_ps);
     int64_t before_ps = x->pp * (stage->forward_ps - stage->last_forward_ps) +
                         stage->last_forward_ps;
     int64_t passes_ps =
         m * (stage->forward_ps + stage->backward_ps + stage->weights_ps);
     return all_ps + est_most(0, passes_ps - before_ps);
+}
+
+/* What gradients and parameters keep the NICs of the node busy in a step. */
+static int64_t wired(const est_plan *x, const est_update *update)
+{
+    bool is_each = x->is_by_unit && x->pp == 1;
+    int64_t gathers_ps = x->plan->zero_stage == 3
+                             ? rounds_of(x, update->wire_gather_ps,
+                                         update->wire_long_gather_ps)
+                             : update->wire_gather_ps;
+    return gathers_ps + (is_each ? x->n_micro : 1) * update->wire_reduce_ps;
 }
 
 /* When the squares of the own gradients are summed.  Those of a bucket wait
@@ -161,6 +178,7 @@ static double total_of(const est_plan *x, const est_stage *ranks, int32_t n)
         reduced_ps = est_most(reduced_ps, ready_ps);
         step_ps = est_most(step_ps, update->step_ps);
         all_ps = est_most(all_ps, ready_ps + x->meeting_ps + update->step_ps);
+        all_ps = est_most(all_ps, wired(x, update));
     }
     if (x->e->job->clip_norm > 0)
         all_ps = est_most(all_ps, reduced_ps + x->meeting_ps + step_ps);

@@ -32,6 +32,7 @@ typedef struct est_place {
     uint32_t type_bit;
     double compute_frac;
     double port_Bps, nic_Bps;        /* of the rank, of its node; 0: not told */
+    int64_t n_beside; /* ranks of its node that do the same: of its stage */
     uint64_t net_key;                /* of these */
     fr_comm_scope scopes[FR_AXIS_N]; /* n_group 0: not asked for */
     uint64_t layer_key; /* of the device and what layers communicate over */
@@ -84,6 +85,8 @@ typedef struct est_update {
     int64_t gather_ps, long_gather_ps; /* on lane GATHER, the longest */
     int64_t norm_ps, last_norm_ps;     /* squares of the own range */
     int64_t step_ps;                   /* optimizer, gathering afterwards */
+    int64_t wire_reduce_ps, wire_gather_ps, wire_long_gather_ps; /* what that
+                              keeps the node's NICs busy, at least */
     uint64_t n_first;                  /* parameters of the first bucket */
 } est_update;
 
@@ -156,6 +159,11 @@ FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
                                     const est_place *place,
                                     const est_move *move, int64_t *out_ps,
                                     fr_err *err);
+/* How long it keeps the NICs of the node busy, with those of all ranks of the
+ * same stage: whatever else happens, a step is no shorter than their sum. */
+FR_CHECKED fr_status est_wire(fr_estimator *e, const fr_plan *plan,
+                              const est_place *place, const est_move *move,
+                              int64_t *out_ps, fr_err *err);
 /* An instruction over a range, over n parameters.  Kept. */
 FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
                                     const est_place *place,

@@ -89,8 +89,14 @@ static fr_lane reduce_lane(const est_plan *x)
     return x->plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE;
 }
 
+typedef fr_status (*price_fn)(fr_estimator *e, const fr_plan *plan,
+                              const est_place *place, const est_move *move,
+                              int64_t *out_ps, fr_err *err);
+
+/* By the clock (est_collective) or by the wire (est_wire). */
 static fr_status reduce(est_plan *x, const est_stage *stage,
-                        const est_bucket *bucket, int64_t *out_ps, fr_err *err)
+                        const est_bucket *bucket, price_fn price,
+                        int64_t *out_ps, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     bool is_scattered = plan->zero_stage > 0;
@@ -98,14 +104,14 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
                    : is_scattered    ? x->shard_axis
                                      : FR_AXIS_DP;
     int64_t ps = 0;
-    FR_TRY(est_collective(
+    FR_TRY(price(
         x->e, plan, stage->place,
         &(est_move){reduce_lane(x),
                     is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
                     axis, plan->grad_dtype, bucket->n},
         out_ps, err));
     if (is_scattered && !bucket->is_expert)
-        FR_TRY(est_collective(x->e, plan, stage->place,
+        FR_TRY(price(x->e, plan, stage->place,
                               &(est_move){reduce_lane(x), FR_OP_ALL_REDUCE,
                                           FR_AXIS_REPLICA, plan->grad_dtype,
                                           bucket->n / x->n_shards},
@@ -115,9 +121,10 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
 }
 
 static fr_status gather(est_plan *x, const est_stage *stage, fr_lane lane,
-                        const est_bucket *bucket, int64_t *out_ps, fr_err *err)
+                        const est_bucket *bucket, price_fn price,
+                        int64_t *out_ps, fr_err *err)
 {
-    return est_collective(
+    return price(
         x->e, x->plan, stage->place,
         &(est_move){lane, FR_OP_ALL_GATHER,
                     bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
@@ -159,15 +166,18 @@ static fr_status gathers(est_plan *x, const est_stage *stage,
     int64_t ps;
     if (zero == 0)
         return FR_OK;
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_wire, &ps, err));
+    out->wire_gather_ps += bucket->count * ps;
+    out->wire_long_gather_ps = est_most(out->wire_long_gather_ps, ps);
     if (zero == 3 || x->is_gathered_early) {
-        FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, &ps, err));
+        FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_collective, &ps, err));
         out->gather_ps += bucket->count * ps;
         out->long_gather_ps =
             ps > out->long_gather_ps ? ps : out->long_gather_ps;
         return FR_OK;
     }
     FR_TRY(gather(x, stage, is_beside ? FR_LANE_DP : FR_LANE_COMPUTE, bucket,
-                  &ps, err));
+                  est_collective, &ps, err));
     if (!is_beside)
         out->step_ps += bucket->count * ps;
     return FR_OK;
@@ -193,7 +203,11 @@ static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
                         .n_first = list.n > 0 ? list.at[0].n : 0};
     for (size_t i = 0; i < list.n; i++) {
         const est_bucket *bucket = &list.at[i];
-        FR_TRY(reduce(x, stage, bucket, &out->last_reduce_ps, err));
+        int64_t wire_ps;
+        FR_TRY(reduce(x, stage, bucket, est_collective, &out->last_reduce_ps,
+                      err));
+        FR_TRY(reduce(x, stage, bucket, est_wire, &wire_ps, err));
+        out->wire_reduce_ps += bucket->count * wire_ps;
         out->reduce_ps += bucket->count * out->last_reduce_ps;
         FR_TRY(gathers(x, stage, bucket, out, err));
         FR_TRY(step(x, stage, bucket, out, err));
@@ -249,11 +263,13 @@ static void take_less(const est_update *a, est_update *out)
 {
     const int64_t from[] = {a->reduce_ps,      a->last_reduce_ps, a->gather_ps,
                             a->long_gather_ps, a->norm_ps,        a->last_norm_ps,
-                            a->step_ps};
+                            a->step_ps,        a->wire_reduce_ps,
+                            a->wire_gather_ps, a->wire_long_gather_ps};
     int64_t *const to[] = {&out->reduce_ps,      &out->last_reduce_ps,
                            &out->gather_ps,      &out->long_gather_ps,
                            &out->norm_ps,        &out->last_norm_ps,
-                           &out->step_ps};
+                           &out->step_ps,        &out->wire_reduce_ps,
+                           &out->wire_gather_ps, &out->wire_long_gather_ps};
     for (size_t i = 0; i < sizeof to / sizeof to[0]; i++)
         *to[i] = from[i] < *to[i] ? from[i] : *to[i];
     out->n_first = a->n_first < out->n_first ? a->n_first : out->n_first;
