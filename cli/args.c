@@ -71,6 +71,58 @@ static fr_status set_real(const fr_option_row *row, const char *shown,
     return FR_OK;
 }
 
+static fr_status set_bytes(const char *shown, const char *text,
+                           fr_option_value *value, fr_err *err)
+{
+    fr_err why;
+    if (fr_parse_bytes(text, &value->n_bytes, &why) != FR_OK)
+        return fr_fail(err, FR_USAGE, "%s: %.400s", shown, why.text);
+    return FR_OK;
+}
+
+/* COUNT, BYTES or CHOICE. */
+static fr_status set_one(const fr_option_row *row, const char *shown,
+                         const char *text, fr_option_value *value, fr_err *err)
+{
+    if (row->kind == FR_OPTION_COUNT)
+        return set_count(row, shown, text, value, err);
+    if (row->kind == FR_OPTION_BYTES)
+        return set_bytes(shown, text, value, err);
+    return set_choice(row, shown, text, value, err);
+}
+
+/* Commands that search may be given several values of an axis. */
+static bool takes_lists(const fr_cli *cli)
+{
+    return fr_command_takes(cli->command, FR_OPT_SEARCH);
+}
+
+static fr_status set_list(const fr_option_row *row, const char *shown,
+                          const char *text, fr_option_value *value, fr_err *err)
+{
+    for (const char *at = text;; at++) {
+        fr_option_value one = {0};
+        char word[80];
+        size_t n = strcspn(at, ",");
+        if (value->n_list == FR_MAX_LIST || n >= sizeof word)
+            return fr_fail(err, FR_USAGE, "%s '%.80s': at most %d values",
+                           shown, text, FR_MAX_LIST);
+        memcpy(word, at, n);
+        word[n] = '\0';
+        FR_TRY(set_one(row, shown, word, &one, err));
+        if (value->n_list == 0) {
+            value->count = one.count;
+            value->n_bytes = one.n_bytes;
+        }
+        value->list[value->n_list++] = row->kind == FR_OPTION_BYTES
+                                           ? (int64_t)one.n_bytes
+                                           : one.count;
+        at += n;
+        if (*at == '\0')
+            return FR_OK;
+    }
+}
+
 /* `shown` is how the user wrote it: "--dp" or "FORERUN_DP". */
 static fr_status set_value(fr_option option, const char *shown,
                            const char *text, fr_option_source source,
@@ -85,17 +137,15 @@ static fr_status set_value(fr_option option, const char *shown,
             return fr_fail(err, FR_USAGE, "%s '%.80s': 0 or 1?", shown, text);
         break;
     case FR_OPTION_COUNT:
-        FR_TRY(set_count(row, shown, text, &value, err));
+    case FR_OPTION_CHOICE:
+    case FR_OPTION_BYTES:
+        if (takes_lists(cli) && strchr(text, ',') != NULL)
+            FR_TRY(set_list(row, shown, text, &value, err));
+        else
+            FR_TRY(set_one(row, shown, text, &value, err));
         break;
     case FR_OPTION_REAL:
         FR_TRY(set_real(row, shown, text, &value, err));
-        break;
-    case FR_OPTION_CHOICE:
-        FR_TRY(set_choice(row, shown, text, &value, err));
-        break;
-    case FR_OPTION_BYTES:
-        if (fr_parse_bytes(text, &value.n_bytes, &why) != FR_OK)
-            return fr_fail(err, FR_USAGE, "%s: %.400s", shown, why.text);
         break;
     case FR_OPTION_REPEATED:
         if (cli->n_repeats == FR_MAX_REPEATS)

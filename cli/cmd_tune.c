@@ -3,6 +3,8 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/plan_choice.h"
+#include "cli/plan_options.h"
+#include "core/units.h"
 #include "plan/plan_json.h"
 #include "report/tuning_report.h"
 #include "tuner/tune.h"
@@ -56,11 +58,27 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
     return FR_OK;
 }
 
+static fr_status apply_budget(const fr_cli *cli, double *out_s, fr_err *err)
+{
+    const char *text = fr_cli_text(cli, FR_OPT_BUDGET);
+    fr_err why;
+    *out_s = 0;
+    if (text != NULL && (fr_parse_s(text, out_s, &why) != FR_OK || *out_s <= 0))
+        return fr_fail(err, FR_USAGE,
+                       "--budget '%.80s': a time such as 2s or 500ms", text);
+    return FR_OK;
+}
+
 static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                                     const fr_plan_choice *choice,
+                                    const fr_axis_range *ranges,
                                     const fr_log *log)
 {
     const fr_option_value *v = cli->option;
+    const char *framework =
+        fr_cli_has(cli, FR_OPT_FOR)
+            ? fr_framework_name((int)v[FR_OPT_FOR].count)
+            : NULL;
     fr_tune_options options = {
         .space = {.model = &choice->model,
                   .job = &choice->job,
@@ -68,10 +86,15 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                   .base = choice->plan,
                   .pins = choice->pins,
                   .world = v[FR_OPT_RANKS].count,
+                  .ranges = ranges,
+                  .framework = framework != NULL
+                                   ? fr_framework_find(framework)
+                                   : NULL,
                   .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW)},
         .search = fr_cli_has(cli, FR_OPT_SEARCH)
                       ? fr_search_name((int)v[FR_OPT_SEARCH].count)
                       : NULL,
+        .is_exact = fr_cli_on(cli, FR_OPT_EXACT),
         .n_alternatives =
             fr_cli_has(cli, FR_OPT_TOP) ? (int)v[FR_OPT_TOP].count : 10,
         .n_threads = (int)v[FR_OPT_JOBS].count,
@@ -95,8 +118,12 @@ FR_COMMAND_FUNCTION(tune)
                 fr_plan_choice_load(cli, cli->positional[0], NULL, &inputs,
                                     &choice, err),
                 out_inputs);
-    fr_tune_options options = make_options(
-        cli, &inputs, &choice, fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
+    fr_axis_range ranges[FR_SPACE_AXIS_N];
+    FR_TRY_GOTO(status, fr_cli_apply_ranges(cli, ranges, err), out_inputs);
+    fr_tune_options options =
+        make_options(cli, &inputs, &choice, ranges,
+                     fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
+    FR_TRY_GOTO(status, apply_budget(cli, &options.budget_s, err), out_inputs);
     FR_TRY_GOTO(status, fr_tune(&options, inputs.costs, &tuning, err),
                 out_inputs);
     status = deliver(cli, &inputs, &choice, &tuning, err);

@@ -16,6 +16,8 @@
 
 #define FR_MAX_POSITIONAL 4
 #define FR_MAX_REPEATS 16
+#define FR_MAX_COMMAND_OPTIONS 80
+#define FR_MAX_LIST 16
 
 /* What a positional argument is: for completion. */
 typedef enum fr_positional_kind {
@@ -40,6 +42,8 @@ typedef struct fr_option_value {
     int64_t count;    /* COUNT; CHOICE: its index */
     double real;
     uint64_t n_bytes;
+    int n_list; /* of a list "2,4,8", else 0; count or n_bytes is the first */
+    int64_t list[FR_MAX_LIST];
 } fr_option_value;
 
 struct fr_command;

@@ -31,7 +31,8 @@ static const fr_option simulate_options[] = {
     FR_OPT_TRACE, FR_OPT_GANTT, FR_OPT_RANKS_PER_NODE, FR_OPT_N};
 static const fr_option tune_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
-    FR_OPT_ALLOW, FR_OPT_SEARCH, FR_OPT_JOBS,    FR_OPT_TOP,    FR_OPT_N};
+    FR_OPT_ALLOW, FR_OPT_SEARCH, FR_OPT_BUDGET,  FR_OPT_EXACT,  FR_OPT_FOR,
+    FR_OPT_JOBS,  FR_OPT_TOP,    FR_OPT_N};
 static const fr_option sweep_options[] = {
     PLAN_OPTIONS,        JOB_OPTIONS,
     FR_OPT_PROFILE,      FR_OPT_VARY,
@@ -114,13 +115,18 @@ const fr_command fr_commands[] = {
      {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER},
      NULL,
      tune_options,
-     "A plan option pins its axis.  Plans that change the result (lossy "
+     "A plan option pins its axis, a list such as --tp 2,4,8 leaves these "
+     "values.  On GPUs\nplans are simulated in the order of their lower bounds, "
+     "for about a second: the gap\nsays how much faster any other can be; "
+     "--exact closes it.  Plans that change the result (lossy "
      "compression)\nenter only with --allow lossy; the one-process plan is "
      "always in the answer.",
      "  forerun tune gpt2-demo this-machine -p machine.json -o plan.json\n"
      "  forerun tune gpt2-124m this-machine --global-batch 8 --seq 256 "
      "--pp 1\n"
-     "  forerun tune gpt2-124m two-hosts-1gbit --allow lossy --top 5",
+     "  forerun tune gpt2-124m two-hosts-1gbit --allow lossy --top 5\n"
+     "  forerun tune gpt3-175b dgx-a100:128 --global-batch 1536 --tp 4,8 "
+     "--for megatron",
      fr_cmd_tune},
     {"sweep",
      "what-if: a table over nodes, GPUs, links, batches, prices",

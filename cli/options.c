@@ -142,3 +142,8 @@ const char *fr_choice_goal(int i)
     const fr_goal_row *row = fr_goal_row_of((fr_goal_kind)i);
     return row != NULL ? row->name : NULL;
 }
+
+const char *fr_choice_framework(int i)
+{
+    return fr_framework_name(i);
+}

@@ -43,6 +43,7 @@ const char *fr_choice_allow(int i);
 const char *fr_choice_backend(int i);
 const char *fr_choice_search(int i);
 const char *fr_choice_goal(int i);
+const char *fr_choice_framework(int i);
 
 #define FR_BIG 1e15 /* "no upper limit" of a COUNT, exact in a double */
 
@@ -197,6 +198,12 @@ const char *fr_choice_goal(int i);
       "lossy: also plans that change the result")                              \
     X(SEARCH, "search", 0, CHOICE, "NAME", SEARCH, fr_choice_search, 0, 0,     \
       "how the space is walked")                                               \
+    X(BUDGET, "budget", 0, TEXT, "TIME", SEARCH, 0, 0, 0,                      \
+      "stop after so long, 2s; default: about a second of work")               \
+    X(EXACT, "exact", 0, FLAG, 0, SEARCH, 0, 0, 0,                             \
+      "go on until the best plan is proven to be the best")                    \
+    X(FOR, "for", 0, CHOICE, "NAME", SEARCH, fr_choice_framework, 0, 0,        \
+      "only plans that this framework accepts")                                \
     X(JOBS, "jobs", 'j', COUNT, "N", SEARCH, 0, 1, 4096,                       \
       "threads of the search; any number gives the same answer")               \
     X(VARY, "vary", 0, REPEATED, "KEY=A,B,..", SEARCH, 0, 0, 0,                \

@@ -17,14 +17,14 @@ static const struct {
     {FR_OPT_DP, FR_PIN_DP, offsetof(fr_plan, dp)},
     {FR_OPT_TP, FR_PIN_TP, offsetof(fr_plan, tp)},
     {FR_OPT_PP, FR_PIN_PP, offsetof(fr_plan, pp)},
-    {FR_OPT_CP, (fr_pin)0, offsetof(fr_plan, cp)},
-    {FR_OPT_EP, (fr_pin)0, offsetof(fr_plan, ep)},
+    {FR_OPT_CP, FR_PIN_CP, offsetof(fr_plan, cp)},
+    {FR_OPT_EP, FR_PIN_EP, offsetof(fr_plan, ep)},
     {FR_OPT_VPP, FR_PIN_VPP, offsetof(fr_plan, vpp)},
     {FR_OPT_ZERO, FR_PIN_ZERO, offsetof(fr_plan, zero_stage)},
-    {FR_OPT_ZERO_GROUP, (fr_pin)0, offsetof(fr_plan, zero_group)},
+    {FR_OPT_ZERO_GROUP, FR_PIN_ZERO_GROUP, offsetof(fr_plan, zero_group)},
     {FR_OPT_ZERO_PREFETCH, (fr_pin)0, offsetof(fr_plan, n_prefetch)},
-    {FR_OPT_RECOMPUTE_LAYERS, (fr_pin)0, offsetof(fr_plan, recompute_layers)},
-    {FR_OPT_ETP, (fr_pin)0, offsetof(fr_plan, etp)},
+    {FR_OPT_RECOMPUTE_LAYERS, FR_PIN_RECOMPUTE_LAYERS, offsetof(fr_plan, recompute_layers)},
+    {FR_OPT_ETP, FR_PIN_ETP, offsetof(fr_plan, etp)},
     {FR_OPT_SERVERS, (fr_pin)0, offsetof(fr_plan, n_servers)},
     {FR_OPT_THREADS, FR_PIN_THREADS, offsetof(fr_plan, n_threads)},
 };
@@ -40,10 +40,10 @@ static const struct {
     {FR_OPT_OVERLAP, FR_PIN_OVERLAP, offsetof(fr_plan, is_overlap)},
     {FR_OPT_ERROR_FEEDBACK, (fr_pin)0, offsetof(fr_plan, has_error_feedback)},
     {FR_OPT_FLASH_ATTENTION, (fr_pin)0, offsetof(fr_plan, is_flash)},
-    {FR_OPT_ZERO_RESHARD, (fr_pin)0, offsetof(fr_plan, is_resharded)},
-    {FR_OPT_GATHER_OVERLAP, (fr_pin)0, offsetof(fr_plan, is_gather_overlap)},
-    {FR_OPT_TP_OVERLAP, (fr_pin)0, offsetof(fr_plan, is_tp_overlap)},
-    {FR_OPT_OFFLOAD_OPTIMIZER, (fr_pin)0,
+    {FR_OPT_ZERO_RESHARD, FR_PIN_RESHARD, offsetof(fr_plan, is_resharded)},
+    {FR_OPT_GATHER_OVERLAP, FR_PIN_GATHER, offsetof(fr_plan, is_gather_overlap)},
+    {FR_OPT_TP_OVERLAP, FR_PIN_TP_OVERLAP, offsetof(fr_plan, is_tp_overlap)},
+    {FR_OPT_OFFLOAD_OPTIMIZER, FR_PIN_OFFLOAD,
      offsetof(fr_plan, is_optimizer_offloaded)},
 };
 
@@ -167,7 +167,7 @@ static void apply_names(const fr_cli *cli, fr_plan *plan, unsigned *pins)
         plan->zero_unit = (fr_zero_unit)v[FR_OPT_ZERO_UNIT].count;
     if (fr_cli_has(cli, FR_OPT_CUDA_GRAPHS))
         plan->cuda_graphs = (fr_cuda_graphs)v[FR_OPT_CUDA_GRAPHS].count;
-    if (fr_cli_has(cli, FR_OPT_CP_KIND))
+    if (take(cli, FR_OPT_CP_KIND, FR_PIN_CP_KIND, pins))
         plan->cp_kind = (fr_cp_kind)v[FR_OPT_CP_KIND].count;
     if (fr_cli_has(cli, FR_OPT_EXPERT_DISPATCH))
         plan->expert_dispatch =
@@ -212,6 +212,52 @@ fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, unsigned *pins,
     *plan = changed;
     if (pins != NULL)
         *pins = given;
+    return FR_OK;
+}
+
+/* Options whose lists are ranges of an axis. */
+static const struct {
+    fr_option option;
+    fr_plan_space_axis axis;
+} list_axes[] = {
+    {FR_OPT_RANKS, FR_SPACE_AXIS_WORLD},
+    {FR_OPT_CP, FR_SPACE_AXIS_CP},
+    {FR_OPT_TP, FR_SPACE_AXIS_TP},
+    {FR_OPT_PP, FR_SPACE_AXIS_PP},
+    {FR_OPT_EP, FR_SPACE_AXIS_EP},
+    {FR_OPT_ETP, FR_SPACE_AXIS_ETP},
+    {FR_OPT_RANK_ORDER, FR_SPACE_AXIS_RANK_ORDER},
+    {FR_OPT_MICRO_BATCH, FR_SPACE_AXIS_MICRO_BATCH},
+    {FR_OPT_CP_KIND, FR_SPACE_AXIS_CP_KIND},
+    {FR_OPT_RECOMPUTE, FR_SPACE_AXIS_RECOMPUTE},
+    {FR_OPT_PRECISION, FR_SPACE_AXIS_PRECISION},
+    {FR_OPT_VPP, FR_SPACE_AXIS_VPP},
+    {FR_OPT_SCHEDULE, FR_SPACE_AXIS_SCHEDULE},
+    {FR_OPT_RECOMPUTE_LAYERS, FR_SPACE_AXIS_RECOMPUTE_LAYERS},
+    {FR_OPT_ZERO, FR_SPACE_AXIS_ZERO},
+    {FR_OPT_ZERO_GROUP, FR_SPACE_AXIS_ZERO_GROUP},
+    {FR_OPT_BUCKET, FR_SPACE_AXIS_BUCKET},
+};
+
+fr_status fr_cli_apply_ranges(const fr_cli *cli,
+                              fr_axis_range out[FR_SPACE_AXIS_N], fr_err *err)
+{
+    memset(out, 0, FR_SPACE_AXIS_N * sizeof *out);
+    for (int o = 0; o < FR_OPT_N; o++) {
+        const fr_option_value *v = &cli->option[o];
+        size_t i = 0;
+        if (v->n_list == 0)
+            continue;
+        while (i < sizeof list_axes / sizeof list_axes[0] &&
+               (int)list_axes[i].option != o)
+            i++;
+        if (i == sizeof list_axes / sizeof list_axes[0])
+            return fr_fail(err, FR_USAGE,
+                           "--%s '%.80s': this option takes one value",
+                           fr_options[o].name, v->text);
+        out[list_axes[i].axis].n = v->n_list;
+        memcpy(out[list_axes[i].axis].at, v->list, sizeof v->list);
+    }
     return FR_OK;
 }
 

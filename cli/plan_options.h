@@ -15,6 +15,10 @@
  */
 FR_CHECKED fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan,
                                        unsigned *pins, fr_err *err);
+/* Lists of values, as ranges of axes; FR_USAGE where the option is no axis. */
+FR_CHECKED fr_status fr_cli_apply_ranges(const fr_cli *cli,
+                                         fr_axis_range out[FR_SPACE_AXIS_N],
+                                         fr_err *err);
 FR_CHECKED fr_status fr_cli_apply_job(const fr_cli *cli, fr_job *job,
                                       fr_err *err);
 

@@ -16,6 +16,10 @@
  *                  optimizer, what live micro-batches keep, scratch.  Live
  *                  tensors only: no bound, and without what the device holds
  *                  besides (cost_models/gpu_memory.h).
+ *   least_bytes    what the device of a rank is seen with at least, of that
+ *                  with the least room; no prediction has more room than
+ *                  capacity_bytes - least_bytes.  With that alone a plan can
+ *                  be given up that does not fit (estimate_memory.c: proof).
  *
  * GPU clusters only.  The equations stand beside their code, estimate.c.
  */
@@ -30,6 +34,7 @@ typedef struct fr_estimate {
     double lower_bound_s;
     double estimate_s;
     uint64_t peak_bytes;
+    uint64_t least_bytes, capacity_bytes;
 } fr_estimate;
 
 typedef struct fr_estimator fr_estimator;
@@ -51,6 +56,44 @@ void fr_estimator_destroy(fr_estimator *estimator);
 FR_CHECKED fr_status fr_estimate_plan(fr_estimator *estimator,
                                       const fr_plan *plan, fr_estimate *out,
                                       fr_err *err);
+
+/* false: it is one of those that only the simulator knows. */
+bool fr_estimate_knows(const fr_plan *plan);
+
+/* The same of a plan that fr_plan_check_lowerable() has accepted and that is
+ * none of those that only the simulator knows. */
+FR_CHECKED fr_status fr_estimate_legal_plan(fr_estimator *estimator,
+                                            const fr_plan *plan,
+                                            fr_estimate *out, fr_err *err);
+
+/* What comes beside and after the passes. */
+typedef struct fr_estimate_variant {
+    bool is_overlap, is_gather_overlap;
+    uint64_t bucket_bytes;
+} fr_estimate_variant;
+
+typedef struct fr_estimate_variants {
+    fr_estimate_variant *at; /* [n], n >= 1 */
+    size_t n;
+    uint64_t key; /* differs between lists: fr_estimate_variants_key() */
+} fr_estimate_variants;
+
+uint64_t fr_estimate_variants_key(const fr_estimate_variant *at, size_t n);
+
+/*
+ * lower_bound_s and least_bytes of all plans that differ from *plan in nothing
+ * but being one of the variants: the equations of the bound grow with each of
+ * their terms (and shrink with the size of the first bucket), so they are
+ * evaluated with the least of each term over the variants, one by one.
+ * *plan is the variant that overlaps, in the smallest buckets.  Where none of
+ * them fits the times are 0.  A bound of the first pipeline rank alone will do
+ * if it is above limit_s; give HUGE_VAL for the best one.
+ */
+FR_CHECKED fr_status fr_estimate_least(fr_estimator *estimator,
+                                       const fr_plan *plan,
+                                       const fr_estimate_variants *variants,
+                                       double limit_s, fr_estimate *out,
+                                       fr_err *err);
 
 /* How many sets of layers have been lowered and priced so far. */
 size_t fr_estimator_n_priced(const fr_estimator *estimator);

@@ -8,6 +8,7 @@
 #include "cost_models/host_time.h"
 #include "plan/lower.h"
 #include "plan/optimizer.h"
+#include "plan/schedule.h"
 #include "sim/replay_host.h"
 
 #include <string.h>
@@ -276,6 +277,44 @@ static void add_parameters(int32_t n_layers, const fr_program *program,
     }
 }
 
+/*
+ * The most that is live at once while a layer is backward, beyond what
+ * forward left of it and of those before; kept_bytes are no sums yet.
+ */
+static fr_status add_scratch(const fr_program *program, const fr_class *klass,
+                             est_layers *out, fr_err *err)
+{
+    /* Live after each call, less what was before it. */
+    int64_t *change = calloc((size_t)klass->n_calls + 2, sizeof *change);
+    if (change == NULL)
+        return fr_fail_no_memory(err);
+    for (uint32_t i = 0; i < klass->n_blocks; i++) {
+        const fr_block *block = &klass->blocks[i];
+        if (block->is_persistent || (block->kind != FR_MEMORY_ACTIVATIONS &&
+                                     block->kind != FR_MEMORY_BUFFERS))
+            continue;
+        change[block->first_call] += (int64_t)block->n_bytes;
+        change[block->last_call + 1] -= (int64_t)block->n_bytes;
+    }
+    int64_t live = 0;
+    for (uint32_t i = 0; i < klass->n_calls; i++) {
+        const fr_call *call = &klass->calls[i];
+        const fr_segment *segment = &program->segments[call->i_segment];
+        live += change[i];
+        if (segment->lane != FR_LANE_COMPUTE || call->micro_batch != 0 ||
+            call->layer < 0 || pass_of(segment) != EST_BACKWARD)
+            continue;
+        int64_t scratch = live;
+        uint64_t *most = &out->layer_scratch_bytes[call->layer + 1];
+        for (int32_t k = 0; k <= call->layer + 1; k++)
+            scratch -= (int64_t)out->kept_bytes[k];
+        if (scratch > (int64_t)*most)
+            *most = (uint64_t)scratch;
+    }
+    free(change);
+    return FR_OK;
+}
+
 /* What forward leaves until backward, and the rest of the peak. */
 static fr_status add_memory(const fr_program *program, est_layers *out,
                             fr_err *err)
@@ -308,6 +347,7 @@ static fr_status add_memory(const fr_program *program, est_layers *out,
     out->kept_bytes[1] += out->kept_bytes[0]; /* the embedding's */
     out->plain_bytes[1] += out->plain_bytes[0];
     out->kept_bytes[0] = out->plain_bytes[0] = 0;
+    FR_TRY(add_scratch(program, klass, out, err));
     FR_TRY(fr_class_peak(klass, parts, &peak, err));
     uint64_t live = parts[FR_MEMORY_ACTIVATIONS] + parts[FR_MEMORY_BUFFERS];
     out->scratch_bytes = live > kept ? live - kept : 0;
@@ -378,7 +418,24 @@ static void spread(int32_t n, est_layers *out)
         out->n_expert[to] = out->n_expert[from];
         out->kept_bytes[to] = out->kept_bytes[from];
         out->plain_bytes[to] = out->plain_bytes[from];
+        out->layer_scratch_bytes[to] = out->layer_scratch_bytes[from];
     }
+}
+
+static int64_t shortest(int32_t n, const int64_t *sum_ps)
+{
+    int64_t least_ps = INT64_MAX;
+    for (int32_t i = 0; i < n; i++)
+        least_ps = est_least(least_ps, sum_ps[i + 1] - sum_ps[i]);
+    return least_ps;
+}
+
+static void find_shortest(int32_t n, est_layers *out)
+{
+    const est_times *t = &out->times[0];
+    out->least_forward_ps = shortest(n, t->forward_ps);
+    out->least_backward_ps = shortest(n, t->backward_ps);
+    out->least_weights_ps = shortest(n, t->weights_ps);
 }
 
 static bool is_exact(int32_t n_layers, const est_layers *l)
@@ -437,6 +494,7 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     if (out->is_uniform)
         spread(e->n_layers, out);
     sum_up(e->n_layers, out);
+    find_shortest(e->n_layers, out);
     out->is_exact = is_exact(e->n_layers, out);
     out->parameters_key = parameters_key(e->n_layers, out);
     return status;
@@ -458,6 +516,7 @@ void est_layers_destroy(est_layers *layers)
     free(layers->n_expert);
     free(layers->kept_bytes);
     free(layers->plain_bytes);
+    free(layers->layer_scratch_bytes);
     free(layers);
 }
 
@@ -481,20 +540,21 @@ static est_layers *new_layers(int32_t n_layers)
     out->n_expert = calloc(n, sizeof *out->n_expert);
     out->kept_bytes = calloc(n, sizeof *out->kept_bytes);
     out->plain_bytes = calloc(n, sizeof *out->plain_bytes);
+    out->layer_scratch_bytes = calloc(n, sizeof *out->layer_scratch_bytes);
     if (!alloc_times(n, &out->times[0]) || !alloc_times(n, &out->times[1]) ||
         !out->n_dense || !out->n_expert || !out->kept_bytes ||
-        !out->plain_bytes) {
+        !out->plain_bytes || !out->layer_scratch_bytes) {
         est_layers_destroy(out);
         return NULL;
     }
     return out;
 }
 
-static void list_words(const fr_estimator *e, const fr_plan *plan,
-                       const est_place *place, bool is_split,
-                       uint64_t words[EST_LAYERS_WORDS])
+void est_layers_words(const fr_estimator *e, const fr_plan *plan,
+                      uint64_t words[EST_LAYERS_WORDS])
 {
     fr_err unused;
+    bool is_split = fr_schedules[plan->schedule]->is_split;
     bool is_executable =
         plan->precision == FR_DTYPE_F32 &&
         fr_plan_check_executable(plan, e->model, e->job, &unused) == FR_OK;
@@ -505,7 +565,7 @@ static void list_words(const fr_estimator *e, const fr_plan *plan,
                      (uint64_t)plan->is_grad_added_apart << 5 |
                      (uint64_t)has_more(e, plan) << 6 |
                      (uint64_t)is_executable << 7;
-    words[0] = place->layer_key;
+    words[0] = 0; /* of the place */
     words[1] = (uint64_t)plan->tp << 32 | (uint64_t)plan->cp;
     words[2] = (uint64_t)plan->ep << 32 | (uint64_t)plan->etp;
     words[3] = (uint64_t)plan->micro_batch |
@@ -543,10 +603,10 @@ fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
                           const est_place *place, const est_layers **out,
                           fr_err *err)
 {
-    bool is_split = plan->schedule == FR_SCHEDULE_ZB_H1 ||
-                    plan->schedule == FR_SCHEDULE_ZB_V;
+    bool is_split = fr_schedules[plan->schedule]->is_split;
     uint64_t words[EST_LAYERS_WORDS];
-    list_words(e, plan, place, is_split, words);
+    est_layers_words(e, plan, words);
+    words[0] = place->layer_key;
     if (e->at_layers && memcmp(words, e->last_layers, sizeof words) == 0) {
         *out = e->at_layers;
         return FR_OK;

@@ -57,6 +57,20 @@ static uint64_t scope_key(const fr_comm_scope *scope, uint64_t seed)
     return fr_hash_mix(key + scope->node_types);
 }
 
+/* Ranks of the same stage on its node, with itself. */
+static int64_t ranks_beside(const fr_estimator *e, const fr_plan *plan,
+                            int64_t rank)
+{
+    const int32_t node = e->node_of_rank[rank];
+    const int32_t pp = fr_plan_coord(plan, rank).pp;
+    int64_t n = 0, first = rank;
+    while (first > 0 && e->node_of_rank[first - 1] == node)
+        first--;
+    for (int64_t r = first; r < e->n_ranks && e->node_of_rank[r] == node; r++)
+        n += fr_plan_coord(plan, r).pp == pp;
+    return n;
+}
+
 static void find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
                        const est_place *first, est_place *out)
 {
@@ -75,7 +89,9 @@ static void find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
     memcpy(&net[1], &out->nic_Bps, sizeof net[1]);
     out->net_key = fr_hash_bytes(net, sizeof net, 4);
     memcpy(&bits, &out->compute_frac, sizeof bits);
-    uint64_t key = fr_hash_mix(bits + out->type_bit) + out->net_key;
+    out->n_beside = ranks_beside(e, plan, rank);
+    uint64_t key = fr_hash_mix(bits + out->type_bit) + out->net_key +
+                   fr_hash_mix((uint64_t)out->n_beside);
     for (int axis = 1; axis < FR_AXIS_N; axis++) {
         if (axis == FR_AXIS_PP)
             continue;

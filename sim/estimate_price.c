@@ -159,28 +159,10 @@ static uint64_t key_of(const uint64_t *words, size_t n)
     return fr_hash_bytes(words, n * sizeof *words, 1);
 }
 
-fr_status est_collective(fr_estimator *e, const fr_plan *plan,
-                         const est_place *place, const est_move *move,
-                         int64_t *out_ps, fr_err *err)
+/* The instruction as lowering makes it. */
+static fr_instr collective_of(const fr_plan *plan, const fr_comm_scope *scope,
+                              const est_move *move)
 {
-    const fr_comm_scope *scope = &place->scopes[move->axis];
-    *out_ps = 0;
-    if (move->n == 0 || scope->n_group <= 1)
-        return FR_OK;
-    const uint64_t words[] = {
-        move->n,
-        (uint64_t)move->op | (uint64_t)move->axis << 8 |
-            (uint64_t)move->dtype << 16 | (uint64_t)plan->collective << 24 |
-            (uint64_t)move->lane << 32,
-        (uint64_t)scope->n_group << 32 | (uint64_t)scope->n_nodes,
-        (uint64_t)scope->ranks_on_node << 32 | scope->node_types,
-        place->net_key};
-    uint64_t key = key_of(words, sizeof words / sizeof words[0]);
-    const int64_t *known = est_map_find(&e->prices, key);
-    if (known != NULL) {
-        *out_ps = *known;
-        return FR_OK;
-    }
     fr_instr instr = {.op = (uint8_t)move->op,
                       .axis = (uint8_t)move->axis,
                       .dtype = (uint8_t)move->dtype,
@@ -192,7 +174,64 @@ fr_status est_collective(fr_estimator *e, const fr_plan *plan,
         scope->n_nodes == 1);
     if (move->axis == FR_AXIS_DP && instr.algorithm == plan->collective)
         instr.flags |= FR_INSTR_GIVEN;
+    return instr;
+}
+
+static uint64_t move_key(const fr_plan *plan, const est_place *place,
+                         const fr_comm_scope *scope, const est_move *move,
+                         uint64_t what)
+{
+    const uint64_t words[] = {
+        move->n,
+        (uint64_t)move->op | (uint64_t)move->axis << 8 |
+            (uint64_t)move->dtype << 16 | (uint64_t)plan->collective << 24 |
+            (uint64_t)move->lane << 32,
+        (uint64_t)scope->n_group << 32 | (uint64_t)scope->n_nodes,
+        (uint64_t)scope->ranks_on_node << 32 | scope->node_types,
+        place->net_key, what};
+    return key_of(words, sizeof words / sizeof words[0]);
+}
+
+fr_status est_collective(fr_estimator *e, const fr_plan *plan,
+                         const est_place *place, const est_move *move,
+                         int64_t *out_ps, fr_err *err)
+{
+    const fr_comm_scope *scope = &place->scopes[move->axis];
+    *out_ps = 0;
+    if (move->n == 0 || scope->n_group <= 1)
+        return FR_OK;
+    uint64_t key = move_key(plan, place, scope, move, 0);
+    const int64_t *known = est_map_find(&e->prices, key);
+    if (known != NULL) {
+        *out_ps = *known;
+        return FR_OK;
+    }
+    fr_instr instr = collective_of(plan, scope, move);
     FR_TRY(est_price_scope(e, &instr, move->lane, scope, place, out_ps, err));
+    return est_map_add(&e->prices, key, *out_ps, err);
+}
+
+fr_status est_wire(fr_estimator *e, const fr_plan *plan, const est_place *place,
+                   const est_move *move, int64_t *out_ps, fr_err *err)
+{
+    const fr_comm_scope *scope = &place->scopes[move->axis];
+    const double rounding = 1e-6;
+    fr_cost cost = {0};
+    *out_ps = 0;
+    if (move->n == 0 || scope->n_nodes <= 1 || !(place->nic_Bps > 0))
+        return FR_OK;
+    uint64_t key =
+        move_key(plan, place, scope, move, 1 + (uint64_t)place->n_beside);
+    const int64_t *known = est_map_find(&e->prices, key);
+    if (known != NULL) {
+        *out_ps = *known;
+        return FR_OK;
+    }
+    fr_instr instr = collective_of(plan, scope, move);
+    FR_TRY(fr_cost_communicate(e->costs, &instr, scope,
+                               move->lane != FR_LANE_COMPUTE, &cost, err));
+    *out_ps = fr_ps_of(cost.link_bytes * (double)place->n_beside /
+                       place->nic_Bps * (1 - rounding));
     return est_map_add(&e->prices, key, *out_ps, err);
 }
 

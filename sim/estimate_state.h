@@ -10,7 +10,21 @@
 #include "plan/program.h"
 #include "sim/estimate.h"
 
-enum { EST_LAYOUT_WORDS = 10, EST_LAYERS_WORDS = 7 };
+enum {
+    EST_LAYOUT_WORDS = 10,
+    EST_LAYERS_WORDS = 7,
+    EST_PIPELINE_WORDS = 8 + EST_LAYERS_WORDS
+};
+
+static inline int64_t est_most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline int64_t est_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* A rank: its device, and where its groups sit. */
 typedef struct est_place {
@@ -18,6 +32,7 @@ typedef struct est_place {
     uint32_t type_bit;
     double compute_frac;
     double port_Bps, nic_Bps;        /* of the rank, of its node; 0: not told */
+    int64_t n_beside; /* ranks of its node that do the same: of its stage */
     uint64_t net_key;                /* of these */
     fr_comm_scope scopes[FR_AXIS_N]; /* n_group 0: not asked for */
     uint64_t layer_key; /* of the device and what layers communicate over */
@@ -45,9 +60,13 @@ typedef struct est_layers {
     /* At least: to the end of the last call of the compute lane; about: to
      * that of all lanes, or what the host needs if that is more. */
     est_times times[2];
+    int64_t least_forward_ps, least_backward_ps, least_weights_ps; /* of any
+                                                                layer */
     uint64_t *n_dense, *n_expert; /* parameters */
     uint64_t *kept_bytes;         /* by one micro-batch from forward on */
     uint64_t *plain_bytes;        /* of a layer that is not made again */
+    uint64_t *layer_scratch_bytes; /* no sum: of the backward of the layer
+                                      before, beyond what is kept up to it */
     uint64_t n_embed, n_final;    /* parameters of the ends */
     uint64_t scratch_bytes;       /* beyond what is kept */
     uint64_t stream_bytes;        /* between stages */
@@ -66,7 +85,8 @@ typedef struct est_update {
     int64_t gather_ps, long_gather_ps; /* on lane GATHER, the longest */
     int64_t norm_ps, last_norm_ps;     /* squares of the own range */
     int64_t step_ps;                   /* optimizer, gathering afterwards */
-    int64_t zero_ps;                   /* before the first pass */
+    int64_t wire_reduce_ps, wire_gather_ps, wire_long_gather_ps; /* what that
+                              keeps the node's NICs busy, at least */
     uint64_t n_first;                  /* parameters of the first bucket */
 } est_update;
 
@@ -96,12 +116,16 @@ struct fr_estimator {
     int32_t *node_of_rank;
     int64_t *ranks;             /* scratch */
     struct est_bucket *buckets; /* scratch [2 n_layers + 2] */
+    struct est_plan *at_plan;   /* the last one */
 };
 
 FR_CHECKED fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
                                      const est_layout **out, fr_err *err);
 void est_layout_destroy(est_layout *layout);
 
+/* What decides of the layers of a plan, but for words[0], that of the place. */
+void est_layers_words(const fr_estimator *e, const fr_plan *plan,
+                      uint64_t words[EST_LAYERS_WORDS]);
 FR_CHECKED fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
                                      const est_place *place,
                                      const est_layers **out, fr_err *err);
@@ -140,6 +164,11 @@ FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
                                     const est_place *place,
                                     const est_move *move, int64_t *out_ps,
                                     fr_err *err);
+/* How long it keeps the NICs of the node busy, with those of all ranks of the
+ * same stage: whatever else happens, a step is no shorter than their sum. */
+FR_CHECKED fr_status est_wire(fr_estimator *e, const fr_plan *plan,
+                              const est_place *place, const est_move *move,
+                              int64_t *out_ps, fr_err *err);
 /* An instruction over a range, over n parameters.  Kept. */
 FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
                                     const est_place *place,
@@ -150,25 +179,37 @@ FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
 typedef struct est_stage {
     const est_place *place;
     const est_layers *layers;
+    const est_layers *bare; /* where some layers are not made again: those */
     const est_times *times;
     int64_t forward_ps, backward_ps, weights_ps;
     int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
     int64_t last_forward_ps, last_backward_ps;   /* of chunk v - 1 */
     uint64_t n_dense, n_expert, kept_bytes;
+    uint64_t n_last_layer; /* dense parameters, of the last chunk */
+    uint64_t chunk_bytes; /* kept by the forward of a chunk, the smallest */
+    uint64_t scratch_bytes; /* of the backward of the last layer */
     int32_t first_layer, end_layer; /* of chunk 0 */
     int32_t n_layers;
     int64_t early_ps; /* of the first backward, before its gradient is there:
                          the last layer's forward again */
     bool has_embed, has_head;
-    int64_t hop_ps; /* to the next rank */
+    int32_t rank, n_all; /* of the pipeline; layers of the model */
+    int64_t zero_ps;     /* gradients set to zero before the first pass */
+    int64_t hop_ps;      /* to the next rank */
     est_update update;
     int64_t begin_ps;        /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
 } est_stage;
 
+/* Neighbouring ranks that are alike are one, with the latest times of any. */
+typedef struct est_ranks {
+    est_stage *at; /* [FR_PLAN_MAX_STAGES] */
+    int32_t n;
+} est_ranks;
+
 typedef struct est_plan {
     fr_estimator *e;
-    const fr_plan *plan;
+    const fr_plan *plan; /* of the last call */
     const est_layout *layout;
     int64_t n_micro;
     int64_t meeting_ps; /* of all, for norm and loss */
@@ -180,14 +221,46 @@ typedef struct est_plan {
     fr_axis shard_axis; /* of what is no expert */
     uint64_t n_shards, n_expert_shards;
     fr_dtype weight_dtype;
-    int32_t first_layer[FR_PLAN_MAX_STAGES + 1]; /* of virtual stages */
     est_stage stages[FR_PLAN_MAX_STAGES];
+    est_ranks ranks[2]; /* at least, about */
+    bool has_pipeline;  /* all of it is that of `words` */
+    bool is_known_twice; /* the stages are the same about as at least */
+    uint64_t words[EST_PIPELINE_WORDS];
+    est_stage first; /* what the first rank holds, and its times at least */
+    bool has_first;  /* it is that of first_words */
+    uint64_t first_words[EST_PIPELINE_WORDS];
 } est_plan;
+
+/* The first layer of virtual stage i; all of them where there is none. */
+int32_t est_first_layer(const est_plan *x, int32_t i);
+
+/* estimate_passes.c: sets ranks[], from the last plan where that is the same
+ * up to the end of its passes. */
+FR_CHECKED fr_status est_pipeline_find(est_plan *x, fr_err *err);
+
+/* Sets x->first in the same way: without looking at other ranks. */
+FR_CHECKED fr_status est_first_find(est_plan *x, fr_err *err);
 
 /* estimate_update.c: sets stage->update. */
 struct est_bucket *est_buckets_new(int32_t n_layers);
+/* Before its first pass a rank sets its gradients to zero. */
+FR_CHECKED fr_status est_set_zero(est_plan *x, const est_stage *stage,
+                                  int64_t *out_ps, fr_err *err);
 FR_CHECKED fr_status est_update_find(est_plan *x, est_stage *stage,
                                      fr_err *err);
+
+/* The same, each part the least of any variant; n_first too. */
+FR_CHECKED fr_status est_update_least(est_plan *x,
+                                      const fr_estimate_variants *variants,
+                                      est_stage *stage, fr_err *err);
+
+/* Are a stage's update and memory those of the one before? */
+bool est_is_alike(const est_stage *a, const est_stage *b);
+
+/* estimate_memory.c: all that is bytes. */
+void est_memory(const est_plan *x, fr_estimate *out);
+/* least_bytes and capacity_bytes of x->first alone. */
+void est_memory_first(const est_plan *x, fr_estimate *out);
 
 /* The value of a key; NULL: none. */
 const int64_t *est_map_find(const est_map *map, uint64_t key);

@@ -62,7 +62,7 @@ static void list_buckets(est_plan *x, const est_stage *stage, est_list *list)
     const est_layers *l = stage->layers;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     uint64_t bytes = fr_dtype_bytes(plan->grad_dtype);
-    int32_t rank = (int32_t)(stage - x->stages);
+    int32_t rank = stage->rank;
     bool is_apart = x->pp > 1 && x->e->model->is_tied;
     *list = (est_list){.at = x->e->buckets,
                        .wanted = (plan->bucket_bytes + bytes - 1) / bytes,
@@ -71,7 +71,8 @@ static void list_buckets(est_plan *x, const est_stage *stage, est_list *list)
         add_unit(list, l->n_final, false);
     for (int32_t chunk = x->vpp; chunk-- > 0;) {
         int32_t i = fr_schedule_stage(schedule, rank, chunk, x->pp);
-        for (int32_t k = x->first_layer[i + 1]; k > x->first_layer[i]; k--) {
+        const int32_t first = est_first_layer(x, i);
+        for (int32_t k = est_first_layer(x, i + 1); k > first; k--) {
             add_unit(list, l->n_expert[k] - l->n_expert[k - 1], true);
             add_unit(list, l->n_dense[k] - l->n_dense[k - 1], false);
         }
@@ -88,8 +89,14 @@ static fr_lane reduce_lane(const est_plan *x)
     return x->plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE;
 }
 
+typedef fr_status (*price_fn)(fr_estimator *e, const fr_plan *plan,
+                              const est_place *place, const est_move *move,
+                              int64_t *out_ps, fr_err *err);
+
+/* By the clock (est_collective) or by the wire (est_wire). */
 static fr_status reduce(est_plan *x, const est_stage *stage,
-                        const est_bucket *bucket, int64_t *out_ps, fr_err *err)
+                        const est_bucket *bucket, price_fn price,
+                        int64_t *out_ps, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     bool is_scattered = plan->zero_stage > 0;
@@ -97,14 +104,14 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
                    : is_scattered    ? x->shard_axis
                                      : FR_AXIS_DP;
     int64_t ps = 0;
-    FR_TRY(est_collective(
+    FR_TRY(price(
         x->e, plan, stage->place,
         &(est_move){reduce_lane(x),
                     is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
                     axis, plan->grad_dtype, bucket->n},
         out_ps, err));
     if (is_scattered && !bucket->is_expert)
-        FR_TRY(est_collective(x->e, plan, stage->place,
+        FR_TRY(price(x->e, plan, stage->place,
                               &(est_move){reduce_lane(x), FR_OP_ALL_REDUCE,
                                           FR_AXIS_REPLICA, plan->grad_dtype,
                                           bucket->n / x->n_shards},
@@ -114,9 +121,10 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
 }
 
 static fr_status gather(est_plan *x, const est_stage *stage, fr_lane lane,
-                        const est_bucket *bucket, int64_t *out_ps, fr_err *err)
+                        const est_bucket *bucket, price_fn price,
+                        int64_t *out_ps, fr_err *err)
 {
-    return est_collective(
+    return price(
         x->e, x->plan, stage->place,
         &(est_move){lane, FR_OP_ALL_GATHER,
                     bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
@@ -158,30 +166,32 @@ static fr_status gathers(est_plan *x, const est_stage *stage,
     int64_t ps;
     if (zero == 0)
         return FR_OK;
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_wire, &ps, err));
+    out->wire_gather_ps += bucket->count * ps;
+    out->wire_long_gather_ps = est_most(out->wire_long_gather_ps, ps);
     if (zero == 3 || x->is_gathered_early) {
-        FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, &ps, err));
+        FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_collective, &ps, err));
         out->gather_ps += bucket->count * ps;
         out->long_gather_ps =
             ps > out->long_gather_ps ? ps : out->long_gather_ps;
         return FR_OK;
     }
     FR_TRY(gather(x, stage, is_beside ? FR_LANE_DP : FR_LANE_COMPUTE, bucket,
-                  &ps, err));
+                  est_collective, &ps, err));
     if (!is_beside)
         out->step_ps += bucket->count * ps;
     return FR_OK;
 }
 
-/* Before its first pass a rank sets its gradients to zero. */
-static fr_status set_zero(est_plan *x, const est_stage *stage, est_update *out,
-                          fr_err *err)
+fr_status est_set_zero(est_plan *x, const est_stage *stage, int64_t *out_ps,
+                       fr_err *err)
 {
     uint64_t n = stage->n_dense + stage->n_expert;
+    *out_ps = 0;
     if (x->is_by_unit || !stage->layers->has_zero)
         return FR_OK;
     return est_over_range(x->e, x->plan, stage->place, &stage->layers->zero,
-                          n * fr_dtype_bytes(x->plan->grad_dtype),
-                          &out->zero_ps, err);
+                          n * fr_dtype_bytes(x->plan->grad_dtype), out_ps, err);
 }
 
 static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
@@ -193,12 +203,16 @@ static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
                         .n_first = list.n > 0 ? list.at[0].n : 0};
     for (size_t i = 0; i < list.n; i++) {
         const est_bucket *bucket = &list.at[i];
-        FR_TRY(reduce(x, stage, bucket, &out->last_reduce_ps, err));
+        int64_t wire_ps;
+        FR_TRY(reduce(x, stage, bucket, est_collective, &out->last_reduce_ps,
+                      err));
+        FR_TRY(reduce(x, stage, bucket, est_wire, &wire_ps, err));
+        out->wire_reduce_ps += bucket->count * wire_ps;
         out->reduce_ps += bucket->count * out->last_reduce_ps;
         FR_TRY(gathers(x, stage, bucket, out, err));
         FR_TRY(step(x, stage, bucket, out, err));
     }
-    return set_zero(x, stage, out, err);
+    return FR_OK;
 }
 
 /* Layers that are all alike count, others have numbers. */
@@ -207,7 +221,7 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
     const fr_plan *plan = x->plan;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     bool is_apart = x->pp > 1 && x->e->model->is_tied;
-    int32_t rank = (int32_t)(stage - x->stages);
+    int32_t rank = stage->rank;
     uint64_t key = fr_hash_mix(
         stage->place->key + stage->layers->parameters_key +
         ((uint64_t)x->weight_dtype << 1 | fr_plan_has_master(plan)));
@@ -222,8 +236,8 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
          (uint64_t)plan->grad_dtype << 40 | (uint64_t)plan->collective << 48));
     for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
         int32_t i = fr_schedule_stage(schedule, rank, c, x->pp);
-        key = fr_hash_mix(key + ((uint64_t)x->first_layer[i] << 32) +
-                          (uint64_t)x->first_layer[i + 1]);
+        key = fr_hash_mix(key + ((uint64_t)est_first_layer(x, i) << 32) +
+                          (uint64_t)est_first_layer(x, i + 1));
     }
     return key;
 }
@@ -239,6 +253,66 @@ fr_status est_update_find(est_plan *x, est_stage *stage, fr_err *err)
     }
     FR_TRY(make(x, stage, &stage->update, err));
     if (fr_vec_push(&e->all_updates, stage->update) != FR_OK)
+        return fr_fail_no_memory(err);
+    return est_map_add(&e->updates, key, (int64_t)e->all_updates.n - 1, err);
+}
+
+/* ---- the least of several ------------------------------------------------ */
+
+static void take_less(const est_update *a, est_update *out)
+{
+    const int64_t from[] = {a->reduce_ps,      a->last_reduce_ps, a->gather_ps,
+                            a->long_gather_ps, a->norm_ps,        a->last_norm_ps,
+                            a->step_ps,        a->wire_reduce_ps,
+                            a->wire_gather_ps, a->wire_long_gather_ps};
+    int64_t *const to[] = {&out->reduce_ps,      &out->last_reduce_ps,
+                           &out->gather_ps,      &out->long_gather_ps,
+                           &out->norm_ps,        &out->last_norm_ps,
+                           &out->step_ps,        &out->wire_reduce_ps,
+                           &out->wire_gather_ps, &out->wire_long_gather_ps};
+    for (size_t i = 0; i < sizeof to / sizeof to[0]; i++)
+        *to[i] = from[i] < *to[i] ? from[i] : *to[i];
+    out->n_first = a->n_first < out->n_first ? a->n_first : out->n_first;
+}
+
+static fr_status find_least(est_plan *x, const fr_estimate_variants *variants,
+                            est_stage *stage, est_update *out, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    fr_plan other = *plan;
+    fr_status status = FR_OK;
+    x->plan = &other;
+    for (size_t i = 0; i < variants->n && status == FR_OK; i++) {
+        const fr_estimate_variant *v = &variants->at[i];
+        other.is_overlap = v->is_overlap;
+        other.is_gather_overlap = v->is_gather_overlap;
+        other.bucket_bytes = v->bucket_bytes;
+        x->is_gathered_early = v->is_gather_overlap && !x->is_executable;
+        status = est_update_find(x, stage, err);
+        if (status == FR_OK && i == 0)
+            *out = stage->update;
+        else if (status == FR_OK)
+            take_less(&stage->update, out);
+    }
+    x->plan = plan;
+    x->is_gathered_early = plan->is_gather_overlap && !x->is_executable;
+    return status;
+}
+
+fr_status est_update_least(est_plan *x, const fr_estimate_variants *variants,
+                           est_stage *stage, fr_err *err)
+{
+    fr_estimator *e = x->e;
+    uint64_t key = fr_hash_mix(key_of(x, stage) + variants->key);
+    const int64_t *known = est_map_find(&e->updates, key);
+    est_update least = {0};
+    if (known != NULL) {
+        stage->update = e->all_updates.items[*known];
+        return FR_OK;
+    }
+    FR_TRY(find_least(x, variants, stage, &least, err));
+    stage->update = least;
+    if (fr_vec_push(&e->all_updates, least) != FR_OK)
         return fr_fail_no_memory(err);
     return est_map_add(&e->updates, key, (int64_t)e->all_updates.n - 1, err);
 }

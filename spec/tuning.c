@@ -44,14 +44,14 @@ fr_status fr_tuned_list_add(fr_tuned_list *list, fr_tuned entry, fr_err *err)
     return FR_OK;
 }
 
-void fr_tuning_count_reason(fr_tuning *tuning, const char *text)
+void fr_tuning_add_reason(fr_tuning *tuning, const char *text, uint64_t n)
 {
     size_t n_kind = strcspn(text, "0123456789");
     for (size_t i = 0; i < tuning->n_reasons; i++) {
         fr_tuning_reason *reason = &tuning->reasons[i];
         if (strcspn(reason->text, "0123456789") == n_kind &&
             strncmp(reason->text, text, n_kind) == 0) {
-            reason->n++;
+            reason->n += n;
             return;
         }
     }
@@ -59,5 +59,10 @@ void fr_tuning_count_reason(fr_tuning *tuning, const char *text)
         return;
     fr_tuning_reason *reason = &tuning->reasons[tuning->n_reasons++];
     snprintf(reason->text, sizeof reason->text, "%s", text);
-    reason->n = 1;
+    reason->n = n;
+}
+
+void fr_tuning_count_reason(fr_tuning *tuning, const char *text)
+{
+    fr_tuning_add_reason(tuning, text, 1);
 }

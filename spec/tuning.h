@@ -52,7 +52,7 @@ typedef struct fr_tuning {
     struct {
         bool optimal_in_space;
         double bound_s; /* no plan of the space is predicted to be faster */
-        double gap;     /* best / bound_s - 1 */
+        double gap;     /* 1 - bound_s / best */
     } certificate;
     double wall_s;
 } fr_tuning;
@@ -66,5 +66,6 @@ FR_CHECKED fr_status fr_tuned_list_add(fr_tuned_list *list, fr_tuned entry,
 
 /* Counts a reason; kinds are told apart by their text up to a digit. */
 void fr_tuning_count_reason(fr_tuning *tuning, const char *text);
+void fr_tuning_add_reason(fr_tuning *tuning, const char *text, uint64_t n);
 
 #endif

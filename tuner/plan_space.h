@@ -4,31 +4,44 @@
  * A plan is one choice per axis (plan_space_axes.c, a table); which values an
  * axis has depends on the axes before it, so what would make no difference (a
  * bucket size without data parallelism, a schedule without a pipeline) has a
- * single value and is counted once.  A candidate is its choices, 16 bytes.
+ * single value and is counted once.  A candidate is its choices, a byte each.
  */
 #ifndef FR_TUNER_PLAN_SPACE_H
 #define FR_TUNER_PLAN_SPACE_H
 
+#include "core/vec.h"
 #include "plan/plan.h"
 #include "spec/cluster.h"
+#include "tuner/frameworks.h"
+#include "tuner/storeys.h"
 
 typedef enum fr_plan_space_axis {
     FR_SPACE_AXIS_WORLD,
     FR_SPACE_AXIS_THREADS,
+    FR_SPACE_AXIS_CP,
     FR_SPACE_AXIS_TP,
     FR_SPACE_AXIS_PP, /* and with it dp */
-    FR_SPACE_AXIS_VPP,
+    FR_SPACE_AXIS_EP,
+    FR_SPACE_AXIS_ETP,
+    FR_SPACE_AXIS_RANK_ORDER,
     FR_SPACE_AXIS_MICRO_BATCH,
+    FR_SPACE_AXIS_CP_KIND,
+    FR_SPACE_AXIS_SEQUENCE_PARALLEL,
+    FR_SPACE_AXIS_TP_OVERLAP,
+    FR_SPACE_AXIS_RECOMPUTE,
+    FR_SPACE_AXIS_PRECISION,
+    FR_SPACE_AXIS_VPP,
     FR_SPACE_AXIS_SCHEDULE,
     FR_SPACE_AXIS_SPLIT,
-    FR_SPACE_AXIS_RECOMPUTE,
-    FR_SPACE_AXIS_SEQUENCE_PARALLEL,
+    FR_SPACE_AXIS_RECOMPUTE_LAYERS,
     FR_SPACE_AXIS_ZERO,
+    FR_SPACE_AXIS_ZERO_GROUP,
+    FR_SPACE_AXIS_RESHARD,
+    FR_SPACE_AXIS_OFFLOAD,
     FR_SPACE_AXIS_COMPRESSOR,
     FR_SPACE_AXIS_OVERLAP,
+    FR_SPACE_AXIS_GATHER,
     FR_SPACE_AXIS_BUCKET,
-    FR_SPACE_AXIS_RANK_ORDER,
-    FR_SPACE_AXIS_PRECISION,
     FR_SPACE_AXIS_N
 } fr_plan_space_axis;
 
@@ -49,8 +62,25 @@ typedef enum fr_pin {
     FR_PIN_BUCKET = 1 << 12,
     FR_PIN_RANK_ORDER = 1 << 13,
     FR_PIN_PRECISION = 1 << 14,
-    FR_PIN_THREADS = 1 << 15
+    FR_PIN_THREADS = 1 << 15,
+    FR_PIN_CP = 1 << 16,
+    FR_PIN_EP = 1 << 17,
+    FR_PIN_ETP = 1 << 18,
+    FR_PIN_CP_KIND = 1 << 19,
+    FR_PIN_TP_OVERLAP = 1 << 20,
+    FR_PIN_RECOMPUTE_LAYERS = 1 << 21,
+    FR_PIN_ZERO_GROUP = 1 << 22,
+    FR_PIN_RESHARD = 1 << 23,
+    FR_PIN_OFFLOAD = 1 << 24,
+    FR_PIN_GATHER = 1 << 25
 } fr_pin;
+
+/* Values of an axis that the user has named; n == 0: none. */
+#define FR_RANGE_VALUES 16
+typedef struct fr_axis_range {
+    int n;
+    int64_t at[FR_RANGE_VALUES];
+} fr_axis_range;
 
 typedef struct fr_plan_space_request {
     const fr_model *model;
@@ -60,6 +90,8 @@ typedef struct fr_plan_space_request {
     unsigned pins;    /* fr_pin */
     int64_t world;    /* 0: every divisor of the cluster's slots */
     bool allow_lossy; /* compressors, precision */
+    const fr_axis_range *ranges;   /* [FR_SPACE_AXIS_N]; NULL: none */
+    const fr_framework *framework; /* whose rules hold besides; NULL: none */
 } fr_plan_space_request;
 
 /* Values of one axis given the axes before it. */
@@ -72,6 +104,7 @@ typedef struct fr_plan_space_values {
 /* One row per axis. */
 typedef struct fr_plan_space_axis_row {
     const char *name;
+    fr_plan_space_storey storey;
     void (*list)(const fr_plan_space_request *request, const fr_plan *plan,
                  fr_plan_space_values *values);
     void (*set)(const fr_plan_space_request *request, fr_plan *plan,
@@ -101,7 +134,40 @@ FR_CHECKED fr_status fr_plan_space_create(const fr_plan_space_request *request,
                                           fr_err *err);
 void fr_plan_space_release(fr_plan_space *space);
 
-/* The plan of candidate i. */
+/* The plan of a candidate; of candidate i. */
+void fr_plan_space_plan(const fr_plan_space_request *request,
+                        const fr_candidate *candidate, fr_plan *out);
 void fr_plan_space_at(const fr_plan_space *space, size_t i, fr_plan *out);
+
+/* The choices of one storey and those before it, by number and by value. */
+typedef struct fr_plan_space_choice {
+    fr_candidate candidate; /* 0 on the axes of other storeys */
+    int64_t value[FR_SPACE_AXIS_N];
+} fr_plan_space_choice;
+
+typedef fr_vec(fr_plan_space_choice) fr_plan_space_choices;
+
+/*
+ * Appends the legal choices of a storey to `out`, in order.  `plan` has those
+ * of LAYERS, or is the base for LAYERS themselves.  on_illegal as above.
+ */
+FR_CHECKED fr_status fr_plan_space_list(const fr_plan_space_request *request,
+                                        fr_plan_space_storey storey,
+                                        const fr_plan *plan,
+                                        fr_illegal_fn on_illegal, void *context,
+                                        fr_plan_space_choices *out,
+                                        fr_err *err);
+
+/* Makes the choices of a storey in *plan, which has those of LAYERS. */
+void fr_plan_space_set(const fr_plan_space_request *request,
+                       fr_plan_space_storey storey,
+                       const fr_plan_space_choice *choice, fr_plan *plan);
+
+/* One choice of each storey; all of the same LAYERS. */
+void fr_candidate_join(const fr_candidate *layers, const fr_candidate *pipeline,
+                       const fr_candidate *gradients, fr_candidate *out);
+
+/* Choice by choice, as the space counts them. */
+int fr_candidate_compare(const fr_candidate *a, const fr_candidate *b);
 
 #endif

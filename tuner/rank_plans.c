@@ -23,39 +23,39 @@ static int compare_ranked(const void *a, const void *b)
 }
 
 /* The candidates that fit, fastest first; NULL when out of memory. */
-static ranked *sort_candidates(const fr_plan_space *space,
-                               const fr_evaluation *evaluations, size_t *n)
+static ranked *sort_candidates(const fr_plan_space_request *request,
+                               const fr_looked_list *looked, size_t *n)
 {
-    ranked *order = malloc((space->n + 1) * sizeof *order);
+    ranked *order = malloc((looked->n + 1) * sizeof *order);
     if (order == NULL)
         return NULL;
     *n = 0;
-    for (size_t i = 0; i < space->n; i++) {
-        if (evaluations[i].outcome != FR_OUTCOME_SIMULATED)
+    for (size_t i = 0; i < looked->n; i++) {
+        const fr_looked *l = &looked->items[i];
+        if (l->evaluation.outcome != FR_OUTCOME_SIMULATED)
             continue;
         fr_plan plan;
-        fr_plan_space_at(space, i, &plan);
+        fr_plan_space_plan(request, &l->candidate, &plan);
         ranked *r = &order[(*n)++];
         r->i = i;
-        r->step_s = evaluations[i].prediction.step_s;
+        r->step_s = l->evaluation.prediction.step_s;
         fr_plan_describe(&plan, r->name, sizeof r->name);
     }
     qsort(order, *n, sizeof *order, compare_ranked);
     return order;
 }
 
-static fr_status make_tuned(const fr_plan_space *space, size_t i,
-                            const fr_evaluation *evaluation, fr_tuned *out,
-                            fr_err *err)
+static fr_status make_tuned(const fr_plan_space_request *request,
+                            const fr_looked *looked, fr_tuned *out, fr_err *err)
 {
     fr_tuned tuned;
     memset(&tuned, 0, sizeof tuned);
     tuned.plan = malloc(sizeof *tuned.plan);
     if (tuned.plan == NULL)
         return fr_fail_no_memory(err);
-    fr_plan_space_at(space, i, tuned.plan);
+    fr_plan_space_plan(request, &looked->candidate, tuned.plan);
     fr_plan_describe(tuned.plan, tuned.name, sizeof tuned.name);
-    tuned.prediction = evaluation->prediction;
+    tuned.prediction = looked->evaluation.prediction;
     *out = tuned;
     return FR_OK;
 }
@@ -72,14 +72,13 @@ static bool is_tie(const fr_prediction *best, const fr_prediction *other)
     return other->step_s - best->step_s <= fmin(half_s, 0.05 * best->step_s);
 }
 
-static fr_status add_loser(const fr_plan_space *space, size_t i,
-                           const fr_evaluation *evaluation,
-                           const fr_tuning *tuning, fr_tuned_list *list,
-                           fr_err *err)
+static fr_status add_loser(const fr_plan_space_request *request,
+                           const fr_looked *looked, const fr_tuning *tuning,
+                           fr_tuned_list *list, fr_err *err)
 {
     fr_tuned tuned;
     const fr_prediction *best = &tuning->best.prediction;
-    FR_TRY(make_tuned(space, i, evaluation, &tuned, err));
+    FR_TRY(make_tuned(request, looked, &tuned, err));
     tuned.is_tie = is_tie(best, &tuned.prediction);
     fr_tune_why(best, &tuned.prediction, tuned.why, sizeof tuned.why);
     return fr_tuned_list_add(list, tuned, err);
@@ -95,63 +94,60 @@ static bool has_layout(const fr_tuned_list *list, const fr_plan *plan)
     return false;
 }
 
-static fr_status fill_lists(const fr_plan_space *space,
-                            const fr_evaluation *evaluations,
-                            const ranked *order, size_t n_order,
-                            size_t n_alternatives, fr_tuning *t, fr_err *err)
+static fr_status fill_lists(const fr_plan_space_request *request,
+                            const fr_looked_list *looked, const ranked *order,
+                            size_t n_order, size_t n_alternatives, fr_tuning *t,
+                            fr_err *err)
 {
     uint64_t least_bytes = UINT64_MAX;
     for (size_t k = 0; k < n_order; k++) {
-        size_t i = order[k].i;
-        const fr_evaluation *e = &evaluations[i];
+        const fr_looked *l = &looked->items[order[k].i];
+        const fr_evaluation *e = &l->evaluation;
         fr_plan plan;
-        fr_plan_space_at(space, i, &plan);
+        fr_plan_space_plan(request, &l->candidate, &plan);
         if (k > 0 && k <= n_alternatives)
-            FR_TRY(add_loser(space, i, e, t, &t->alternatives, err));
+            FR_TRY(add_loser(request, l, t, &t->alternatives, err));
         if (!has_layout(&t->layouts, &plan))
-            FR_TRY(add_loser(space, i, e, t, &t->layouts, err));
+            FR_TRY(add_loser(request, l, t, &t->layouts, err));
         if (e->prediction.memory.peak_bytes < least_bytes) {
             least_bytes = e->prediction.memory.peak_bytes;
-            FR_TRY(add_loser(space, i, e, t, &t->pareto, err));
+            FR_TRY(add_loser(request, l, t, &t->pareto, err));
         }
     }
     return FR_OK;
 }
 
-static fr_status fill_nearest(const fr_plan_space *space,
-                              const fr_evaluation *evaluations,
-                              fr_tuning *tuning, fr_err *err)
+static fr_status fill_nearest(const fr_plan_space_request *request,
+                              const fr_looked_list *looked, fr_tuning *tuning,
+                              fr_err *err)
 {
-    size_t nearest = space->n;
-    for (size_t i = 0; i < space->n; i++) {
-        const fr_evaluation *e = &evaluations[i];
-        if (e->outcome == FR_OUTCOME_TOO_LARGE &&
-            (nearest == space->n ||
-             e->short_by_bytes < evaluations[nearest].short_by_bytes))
-            nearest = i;
+    const fr_looked *nearest = NULL;
+    for (size_t i = 0; i < looked->n; i++) {
+        const fr_looked *l = &looked->items[i];
+        if (l->evaluation.outcome == FR_OUTCOME_TOO_LARGE &&
+            (nearest == NULL || l->evaluation.short_by_bytes <
+                                    nearest->evaluation.short_by_bytes))
+            nearest = l;
     }
-    if (nearest == space->n)
+    if (nearest == NULL)
         return FR_OK;
-    tuning->short_by_bytes = evaluations[nearest].short_by_bytes;
-    return make_tuned(space, nearest, &evaluations[nearest], &tuning->nearest,
-                      err);
+    tuning->short_by_bytes = nearest->evaluation.short_by_bytes;
+    return make_tuned(request, nearest, &tuning->nearest, err);
 }
 
-static void count_outcomes(const fr_plan_space *space,
-                           const fr_evaluation *evaluations, fr_tuning *t)
+/* What is left is pruned. */
+static void count_outcomes(const fr_looked_list *looked, fr_tuning *t)
 {
-    for (size_t i = 0; i < space->n; i++) {
-        const fr_evaluation *e = &evaluations[i];
+    for (size_t i = 0; i < looked->n; i++) {
+        const fr_evaluation *e = &looked->items[i].evaluation;
         switch (e->outcome) {
         case FR_OUTCOME_NONE:
-            t->space.pruned_by_bound++;
             break;
         case FR_OUTCOME_SIMULATED:
             t->space.simulated++;
             break;
         case FR_OUTCOME_TOO_LARGE:
             t->space.infeasible_memory++;
-            fr_tuning_count_reason(t, "does not fit in memory");
             break;
         case FR_OUTCOME_UNPLACEABLE:
             t->space.illegal++;
@@ -160,49 +156,60 @@ static void count_outcomes(const fr_plan_space *space,
             break;
         }
     }
+    if (t->space.infeasible_memory > 0)
+        fr_tuning_add_reason(t, "does not fit in memory",
+                             t->space.infeasible_memory);
+    t->space.pruned_by_bound =
+        t->space.plans - t->space.simulated - t->space.infeasible_memory;
 }
 
-fr_status fr_rank_plans(const fr_plan_space *space,
-                        const fr_evaluation *evaluations, bool is_exhaustive,
-                        int n_alternatives, fr_tuning *tuning, fr_err *err)
+static void certify(fr_tuning *t)
+{
+    double best_s = t->best.prediction.step_s;
+    t->certificate.optimal_in_space = t->certificate.bound_s >= best_s;
+    t->certificate.bound_s = fmin(t->certificate.bound_s, best_s);
+    t->certificate.gap = 1 - t->certificate.bound_s / best_s;
+}
+
+fr_status fr_rank_plans(const fr_plan_space_request *request,
+                        const fr_looked_list *looked, int n_alternatives,
+                        fr_tuning *tuning, fr_err *err)
 {
     size_t n_order;
-    ranked *order = sort_candidates(space, evaluations, &n_order);
+    ranked *order = sort_candidates(request, looked, &n_order);
     if (order == NULL)
         return fr_fail_no_memory(err);
     fr_status status = FR_OK;
-    count_outcomes(space, evaluations, tuning);
+    count_outcomes(looked, tuning);
     if (n_order == 0) {
-        status = fill_nearest(space, evaluations, tuning, err);
+        status = fill_nearest(request, looked, tuning, err);
         goto out_order;
     }
     FR_TRY_GOTO(status,
-                make_tuned(space, order[0].i, &evaluations[order[0].i],
-                           &tuning->best, err),
+                make_tuned(request, &looked->items[order[0].i], &tuning->best,
+                           err),
                 out_order);
     FR_TRY_GOTO(status,
-                fill_lists(space, evaluations, order, n_order,
+                fill_lists(request, looked, order, n_order,
                            (size_t)n_alternatives, tuning, err),
                 out_order);
-    tuning->certificate.optimal_in_space = is_exhaustive;
-    tuning->certificate.bound_s = is_exhaustive ? order[0].step_s : 0.0;
-    tuning->certificate.gap = is_exhaustive ? 0.0 : HUGE_VAL;
+    certify(tuning);
 out_order:
     free(order);
     return status;
 }
 
-fr_status fr_rank_baseline(const fr_plan_space *space,
-                           const fr_evaluation *evaluations, fr_tuning *tuning,
+fr_status fr_rank_baseline(const fr_plan_space_request *request,
+                           const fr_looked_list *looked, fr_tuning *tuning,
                            fr_err *err)
 {
     size_t n_order;
-    ranked *order = sort_candidates(space, evaluations, &n_order);
+    ranked *order = sort_candidates(request, looked, &n_order);
     if (order == NULL)
         return fr_fail_no_memory(err);
     fr_status status = FR_OK;
     if (n_order > 0)
-        status = make_tuned(space, order[0].i, &evaluations[order[0].i],
+        status = make_tuned(request, &looked->items[order[0].i],
                             &tuning->baseline, err);
     if (status == FR_OK && n_order > 0 && tuning->best.plan != NULL) {
         fr_tuned *b = &tuning->baseline;

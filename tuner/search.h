@@ -8,23 +8,40 @@
 #ifndef FR_TUNER_SEARCH_H
 #define FR_TUNER_SEARCH_H
 
+#include "cost_models/cost.h"
+#include "spec/tuning.h"
 #include "tuner/plan_space.h"
 
 #define FR_SEARCH_BATCH 64
 
+/* All borrowed. */
+typedef struct fr_search_input {
+    const fr_plan_space_request *request;
+    const fr_cost_model *costs;
+    int n_threads;
+    double budget_s; /* of the clock; 0: a fixed amount of work */
+    bool is_exact;   /* no end before the proof */
+    fr_illegal_fn on_illegal;
+    void *context; /* of on_illegal */
+} fr_search_input;
+
 typedef struct fr_search {
     const char *name;
     const char *summary;
-    bool is_exhaustive; /* every candidate is asked for */
-    void *(*create)(const fr_plan_space *space, fr_err *err); /* NULL: failed */
-    /* Up to n_max candidates to evaluate; 0: the search is over. */
-    size_t (*ask)(void *search, size_t n_max, size_t *candidates);
+    bool (*fits)(const fr_plan_space_request *request);
+    fr_status (*create)(const fr_search_input *in, void **out, fr_err *err);
+    /* Up to n_max candidates to evaluate; *n == 0: the search is over. */
+    fr_status (*ask)(void *search, size_t n_max, fr_candidate *candidates,
+                     size_t *n, fr_err *err);
     /* cost: seconds per step, HUGE_VAL where the plan is infeasible. */
-    void (*tell)(void *search, size_t candidate, double cost);
+    void (*tell)(void *search, const fr_candidate *candidate, double cost);
+    /* Counts of what was never asked for, and certificate.bound_s: nothing
+     * of that is faster (HUGE_VAL: there is no such plan). */
+    void (*report)(const void *search, fr_tuning *tuning);
     void (*destroy)(void *search);
 } fr_search;
 
-/* NULL at the end; the first is the default. */
+/* NULL at the end; the first that fits is the default. */
 extern const fr_search *const fr_searches[];
 
 #endif

@@ -1,45 +1,74 @@
 /* search_exhaustive.c: the strategy that cannot miss. */
 #include "tuner/search_exhaustive.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct exhaustive {
-    size_t next, n;
+    fr_plan_space space;
+    size_t next;
 } exhaustive;
 
-static void *create(const fr_plan_space *space, fr_err *err)
+static bool fits(const fr_plan_space_request *request)
 {
-    exhaustive *search = malloc(sizeof *search);
-    if (search == NULL) {
-        fr_fail_no_memory(err);
-        return NULL;
-    }
-    *search = (exhaustive){0, space->n};
-    return search;
+    (void)request;
+    return true;
 }
 
-static size_t ask(void *state, size_t n_max, size_t *candidates)
+static fr_status create(const fr_search_input *in, void **out, fr_err *err)
+{
+    exhaustive *search = calloc(1, sizeof *search);
+    if (search == NULL)
+        return fr_fail_no_memory(err);
+    fr_status status = fr_plan_space_create(in->request, in->on_illegal,
+                                            in->context, &search->space, err);
+    if (status != FR_OK) {
+        free(search);
+        return status;
+    }
+    *out = search;
+    return FR_OK;
+}
+
+static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
+                     size_t *n, fr_err *err)
 {
     exhaustive *search = state;
-    size_t n = 0;
-    while (n < n_max && search->next < search->n)
-        candidates[n++] = search->next++;
-    return n;
+    (void)err;
+    for (*n = 0; *n < n_max && search->next < search->space.n; ++*n)
+        candidates[*n] = search->space.at[search->next++];
+    return FR_OK;
 }
 
-static void tell(void *state, size_t candidate, double cost)
+static void tell(void *state, const fr_candidate *candidate, double cost)
 {
     (void)state;
     (void)candidate;
     (void)cost;
 }
 
+static void report(const void *state, fr_tuning *tuning)
+{
+    const exhaustive *search = state;
+    tuning->space.plans = search->space.n;
+    tuning->space.illegal = search->space.n_illegal;
+    tuning->certificate.bound_s = HUGE_VAL;
+}
+
+static void destroy(void *state)
+{
+    exhaustive *search = state;
+    fr_plan_space_release(&search->space);
+    free(search);
+}
+
 const fr_search fr_search_exhaustive = {
     .name = "exhaustive",
     .summary = "simulate every plan that fits",
-    .is_exhaustive = true,
+    .fits = fits,
     .create = create,
     .ask = ask,
     .tell = tell,
-    .destroy = free,
+    .report = report,
+    .destroy = destroy,
 };

@@ -11,7 +11,10 @@
 
 typedef struct fr_tune_options {
     fr_plan_space_request space;
-    const char *search; /* NULL: the first of the list */
+    const char *search; /* NULL: the first of the list that fits */
+    double budget_s;    /* of searching; 0: a fixed amount of work, about a
+                           second; only GPU spaces are cut short */
+    bool is_exact;      /* go on until the best is proven to be the best */
     int n_alternatives;
     int n_threads;     /* of the search; 0: as many as OpenMP has */
     const fr_log *log; /* progress; may be NULL */

@@ -1,0 +1,354 @@
+/*
+ * test_tuner_bound.c: branch and bound against looking at everything.
+ *
+ * Small random problems on GPU clusters, some with experts, some short of
+ * memory: every plan of the space is simulated one by one, and tune has to
+ * find the same optimum and prove it, with one thread and with two, to the
+ * byte.  On the way no simulation is shorter than the plan's bound, none has
+ * more room than the least bytes leave, and no group of gradients has a plan
+ * below the bound of the group.
+ */
+#include "core/rng.h"
+#include "report/tuning_report.h"
+#include "sim/estimate.h"
+#include "tests/contract/sim_fixture.h"
+#include "tuner/evaluate.h"
+#include "tuner/storey_lists.h"
+#include "tuner/tune.h"
+
+#include <math.h>
+
+enum { N_PROBLEMS = 60, MOST_PLANS = 240 };
+
+static const char cluster_xml[] =
+    "<cluster name=\"gpus\">\n"
+    "  <device id=\"gpu\" kind=\"gpu\" memory=\"%dMiB\"\n"
+    "          memory-bandwidth=\"3350GB/s\">\n"
+    "    <peak dtype=\"fp32\" rate=\"67TFLOP/s\"/>\n"
+    "    <peak dtype=\"bf16\" rate=\"989TFLOP/s\"/>\n"
+    "  </device>\n"
+    "  <node-type id=\"box\" device=\"gpu\" devices=\"%d\">\n"
+    "    <intra kind=\"nvswitch\" bandwidth=\"450GB/s\" latency=\"2us\"/>\n"
+    "    <nic count=\"2\" bandwidth=\"%dGb/s\" latency=\"5us\"/>\n"
+    "  </node-type>\n"
+    "  <group id=\"box\" node-type=\"box\" count=\"%d\"/>\n"
+    "  <fabric kind=\"switch\"/>\n"
+    "</cluster>\n";
+
+typedef struct problem {
+    sim_fixture f;
+    fr_axis_range ranges[FR_SPACE_AXIS_N];
+    fr_plan_space_request request;
+    fr_plan_space space;
+    double best_s; /* of all that were simulated and fit */
+    size_t n_too_large;
+} problem;
+
+static int64_t pick(fr_rng *rng, int64_t n)
+{
+    return (int64_t)fr_rng_below(rng, (uint64_t)n);
+}
+
+static void range(problem *p, fr_plan_space_axis axis, int n, const int64_t *at)
+{
+    p->ranges[axis].n = n;
+    for (int i = 0; i < n; i++)
+        p->ranges[axis].at[i] = at[i];
+}
+
+static void range_one(problem *p, fr_plan_space_axis axis, int64_t value)
+{
+    range(p, axis, 1, &value);
+}
+
+/* Leaves few values of most axes, others on others each time. */
+static void draw_ranges(problem *p, fr_rng *rng)
+{
+    memset(p->ranges, 0, sizeof p->ranges);
+    for (int axis = 0; axis < FR_SPACE_AXIS_N; axis++) {
+        static const int64_t powers[] = {1, 2, 4};
+        int64_t n = axis == FR_SPACE_AXIS_RECOMPUTE ? FR_RECOMPUTE_N
+                    : axis == FR_SPACE_AXIS_ZERO    ? 4
+                                                    : 0;
+        if (axis == FR_SPACE_AXIS_TP || axis == FR_SPACE_AXIS_PP ||
+            axis == FR_SPACE_AXIS_MICRO_BATCH)
+            range(p, (fr_plan_space_axis)axis, 2, &powers[pick(rng, 2)]);
+        else if (n > 0 && pick(rng, 2))
+            range_one(p, (fr_plan_space_axis)axis, pick(rng, n));
+    }
+    if (pick(rng, 4))
+        range_one(p, FR_SPACE_AXIS_CP, 1);
+    if (pick(rng, 2))
+        range_one(p, FR_SPACE_AXIS_RECOMPUTE_LAYERS, 0);
+    if (pick(rng, 2))
+        range_one(p, FR_SPACE_AXIS_BUCKET, 1 << 20);
+}
+
+static bool draw_machine(problem *p, fr_rng *rng)
+{
+    char xml[2048];
+    const int n_devices = 2 << pick(rng, 2), n_nodes = 1 + (int)pick(rng, 2);
+    const int memory = pick(rng, 2) ? 81920 : 1750 + (int)pick(rng, 900);
+    sim_fixture *f = &p->f;
+    sim_fixture_init(f);
+    snprintf(xml, sizeof xml, cluster_xml, memory, n_devices,
+             100 << pick(rng, 3), n_nodes);
+    f->model.n_layers = 2 + pick(rng, 5);
+    f->model.hidden = 512 << pick(rng, 2);
+    f->model.ffn_hidden = 4 * f->model.hidden;
+    f->model.head_dim = f->model.hidden / f->model.n_heads;
+    f->model.is_tied = pick(rng, 2);
+    if (pick(rng, 4) == 0) {
+        f->model.n_experts = 4;
+        f->model.n_experts_per_token = 2;
+        f->model.expert_ffn_hidden = f->model.ffn_hidden;
+    }
+    f->job.seq = 128 << pick(rng, 2);
+    f->job.global_batch = 4 * (1 + pick(rng, 4));
+    return sim_fixture_cluster(f, "test.xml", xml);
+}
+
+/* A space of some plans, but not too many; false: none of many was. */
+static bool draw_space(problem *p, fr_rng *rng)
+{
+    fr_err err;
+    for (int i = 0; i < 300; i++) {
+        draw_ranges(p, rng);
+        if (!CHECK_OK(fr_plan_space_create(&p->request, NULL, NULL, &p->space,
+                                           &err),
+                      &err))
+            return false;
+        if (p->space.n >= 4 && p->space.n <= MOST_PLANS)
+            return true;
+        fr_plan_space_release(&p->space);
+    }
+    return false;
+}
+
+static bool draw(problem *p, fr_rng *rng)
+{
+    for (int i = 0; i < 100; i++) {
+        memset(p, 0, sizeof *p);
+        if (!draw_machine(p, rng))
+            return false;
+        p->request = (fr_plan_space_request){
+            .model = &p->f.model,
+            .job = &p->f.job,
+            .cluster = &p->f.cluster,
+            .world = fr_cluster_slots(&p->f.cluster),
+            .ranges = p->ranges};
+        fr_plan_init(&p->request.base);
+        p->request.base.precision = FR_DTYPE_BF16;
+        p->request.base.is_flash = pick(rng, 4) > 0;
+        if (draw_space(p, rng))
+            return true;
+        sim_fixture_release(&p->f);
+    }
+    return CHECK(!"a space of the right size");
+}
+
+/* Simulates plan i, and holds it to its bounds. */
+static bool look(problem *p, fr_estimator *estimator, size_t i)
+{
+    fr_plan plan;
+    fr_evaluation evaluation;
+    fr_estimate estimate;
+    fr_err err;
+    char name[FR_TUNED_NAME];
+    fr_plan_space_at(&p->space, i, &plan);
+    fr_plan_describe(&plan, name, sizeof name);
+    if (!CHECK_OK(fr_plan_check_lowerable(&plan, &p->f.model, &p->f.job, &err),
+                  &err) ||
+        !CHECK_OK(fr_evaluate(&p->request, p->f.costs, &plan, &evaluation,
+                              &err),
+                  &err) ||
+        !CHECK_OK(fr_estimate_plan(estimator, &plan, &estimate, &err), &err))
+        return false;
+    const fr_prediction *prediction = &evaluation.prediction;
+    bool is_ok = true;
+    if (prediction->step_s > 0) {
+        is_ok = CHECK(estimate.lower_bound_s <=
+                      prediction->step_s * (1 + 1e-9)) &&
+                CHECK(estimate.least_bytes <= prediction->memory.peak_bytes);
+    } else {
+        CHECK(evaluation.outcome == FR_OUTCOME_TOO_LARGE);
+    }
+    if (!is_ok)
+        printf("  %s\n", name);
+    if (evaluation.outcome == FR_OUTCOME_SIMULATED)
+        p->best_s = fmin(p->best_s, prediction->step_s);
+    else
+        p->n_too_large++;
+    return is_ok;
+}
+
+/* Every plan of a group against the bound of the group. */
+static bool look_at_group(problem *p, fr_estimator *estimator, fr_plan *plan,
+                          const fr_storey_list *gradients,
+                          const fr_gradient_group *group)
+{
+    fr_estimate least, first, one;
+    fr_err err;
+    fr_plan_space_set(&p->request, FR_STOREY_GRADIENTS,
+                      &gradients->choices.items[group->i_free], plan);
+    if (!CHECK_OK(fr_estimate_least(estimator, plan, &group->variants,
+                                    HUGE_VAL, &least, &err),
+                  &err) ||
+        !CHECK_OK(fr_estimate_least(estimator, plan, &group->variants, 0,
+                                    &first, &err),
+                  &err) ||
+        !CHECK(first.lower_bound_s <= least.lower_bound_s))
+        return false;
+    for (size_t i = group->first; i < group->first + group->n; i++) {
+        fr_plan_space_set(&p->request, FR_STOREY_GRADIENTS,
+                          &gradients->choices.items[i], plan);
+        if (!CHECK_OK(fr_estimate_plan(estimator, plan, &one, &err), &err) ||
+            !CHECK(least.lower_bound_s <= one.lower_bound_s) ||
+            !CHECK(least.least_bytes <= one.least_bytes))
+            return false;
+    }
+    return true;
+}
+
+static void look_at_groups(problem *p, fr_estimator *estimator)
+{
+    fr_err err;
+    fr_storey_lists *lists = NULL;
+    fr_plan_space_choices layers = {0};
+    const fr_storey_list *pipelines, *gradients;
+    size_t n = 0;
+    bool is_ok =
+        CHECK_OK(fr_storey_lists_create(&p->request, &lists, &err), &err) &&
+        CHECK_OK(fr_plan_space_list(&p->request, FR_STOREY_LAYERS,
+                                    &p->request.base, NULL, NULL, &layers,
+                                    &err),
+                 &err);
+    for (size_t i = 0; is_ok && i < layers.n; i++) {
+        fr_plan plan = p->request.base;
+        fr_plan_space_set(&p->request, FR_STOREY_LAYERS, &layers.items[i],
+                          &plan);
+        is_ok = CHECK_OK(fr_storey_lists_find(lists, FR_STOREY_PIPELINE, &plan,
+                                              &pipelines, &err),
+                         &err) &&
+                CHECK_OK(fr_storey_lists_find(lists, FR_STOREY_GRADIENTS, &plan,
+                                              &gradients, &err),
+                         &err);
+        n += pipelines->choices.n * gradients->choices.n;
+        for (size_t k = 0; is_ok && k < pipelines->choices.n; k++) {
+            fr_plan_space_set(&p->request, FR_STOREY_PIPELINE,
+                              &pipelines->choices.items[k], &plan);
+            for (size_t g = 0; is_ok && g < gradients->groups.n; g++)
+                is_ok = look_at_group(p, estimator, &plan, gradients,
+                                      &gradients->groups.items[g]);
+        }
+    }
+    CHECK_INT(n, p->space.n);
+    fr_vec_release(&layers);
+    fr_storey_lists_destroy(lists);
+}
+
+static void put_name(void *context, const fr_plan *plan, fr_json_writer *json)
+{
+    char name[FR_TUNED_NAME];
+    (void)context;
+    fr_json_string(json, fr_plan_describe(plan, name, sizeof name));
+}
+
+/* Everything but the times that the search itself took. */
+static char *as_json(fr_tuning *t)
+{
+    fr_buffer text;
+    fr_json_writer json;
+    fr_tuned_list *lists[] = {&t->alternatives, &t->layouts, &t->pareto};
+    t->wall_s = t->best.prediction.sim.wall_s = 0;
+    t->baseline.prediction.sim.wall_s = 0;
+    for (int k = 0; k < 3; k++)
+        for (size_t i = 0; i < lists[k]->n; i++)
+            lists[k]->at[i].prediction.sim.wall_s = 0;
+    fr_buffer_init(&text);
+    fr_json_writer_init(&json, &text);
+    fr_json_begin_object(&json);
+    fr_report_tuning_json(t, put_name, NULL, &json);
+    fr_json_end_object(&json);
+    return fr_buffer_take(&text);
+}
+
+static void check_tuning(const problem *p, const fr_tuning *t)
+{
+    CHECK_INT(t->space.plans, p->space.n);
+    CHECK_INT(t->space.simulated + t->space.infeasible_memory +
+                  t->space.pruned_by_bound,
+              p->space.n);
+    CHECK(t->space.infeasible_memory <= p->n_too_large);
+    if (p->best_s == HUGE_VAL) {
+        CHECK(t->best.plan == NULL && t->nearest.plan != NULL);
+        return;
+    }
+    CHECK(t->certificate.optimal_in_space && t->certificate.gap == 0);
+    CHECK_NEAR(t->best.prediction.step_s, p->best_s, 0);
+}
+
+static void tune_twice(problem *p)
+{
+    fr_err err;
+    char *text[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        fr_tuning t;
+        fr_tune_options options = {.space = p->request,
+                                   .is_exact = true,
+                                   .n_alternatives = 4,
+                                   .n_threads = i + 1};
+        if (!CHECK_OK(fr_tune(&options, p->f.costs, &t, &err), &err))
+            break;
+        check_tuning(p, &t);
+        text[i] = as_json(&t);
+        fr_tuning_release(&t);
+    }
+    if (text[0] != NULL && text[1] != NULL)
+        CHECK_STR(text[1], text[0]);
+    free(text[0]);
+    free(text[1]);
+}
+
+static void try_problem(problem *p)
+{
+    fr_estimator *estimator = NULL;
+    fr_err err;
+    p->best_s = HUGE_VAL;
+    if (!CHECK_OK(fr_estimator_create(&p->f.model, &p->f.job, &p->f.cluster,
+                                      p->f.costs, &estimator, &err),
+                  &err))
+        return;
+    bool is_ok = true;
+    for (size_t i = 0; is_ok && i < p->space.n; i++)
+        is_ok = look(p, estimator, i);
+    look_at_groups(p, estimator);
+    fr_estimator_destroy(estimator);
+    if (is_ok)
+        tune_twice(p);
+}
+
+static void test_against_enumeration(void)
+{
+    fr_rng *rng = NULL;
+    fr_err err;
+    size_t n_plans = 0, n_too_large = 0, n_none = 0;
+    static problem p;
+    if (!CHECK_OK(fr_rng_create(2385, &rng, &err), &err))
+        return;
+    for (int i = 0; i < N_PROBLEMS; i++) {
+        if (draw(&p, rng))
+            try_problem(&p);
+        n_plans += p.space.n;
+        n_too_large += p.n_too_large;
+        n_none += p.best_s == HUGE_VAL;
+        fr_plan_space_release(&p.space);
+        sim_fixture_release(&p.f);
+    }
+    printf("  %d problems, %zu plans, %zu do not fit, %zu problems where none "
+           "does\n",
+           N_PROBLEMS, n_plans, n_too_large, n_none);
+    fr_rng_destroy(rng);
+}
+
+CHECK_MAIN({"against enumeration", test_against_enumeration})

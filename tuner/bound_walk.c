@@ -1,0 +1,420 @@
+/* bound_walk.c: workers, each with an estimator and what it found. */
+#include "tuner/bound_walk.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/estimate.h"
+#include "tuner/bound_keep.h"
+#include "tuner/storey_lists.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#else
+#define omp_get_thread_num() 0
+#endif
+
+/* One thread's. */
+typedef struct worker {
+    fr_estimator *estimator;
+    fr_storey_lists *lists;
+    fr_bound_keep by_bound, by_estimate, nearest;
+    uint64_t n_plans, n_too_large, n_pruned, n_estimated;
+    size_t i_failed; /* LAYERS at which it failed; SIZE_MAX: none */
+    fr_err err;
+} worker;
+
+struct fr_bound_walk {
+    fr_search_input in;
+    fr_plan_space_choices layers;
+    uint64_t n_illegal;
+    double *least_s; /* [layers.n]: the lowest bound of a group that may fit,
+                        once a run has seen all of them */
+    bool has_least;
+    worker *workers; /* [n_workers] */
+    int n_workers;
+};
+
+/* What a run asks for. */
+typedef struct run {
+    fr_bound_walk *walk;
+    const fr_walk_options *options;
+    double limit_s; /* of the round */
+} run;
+
+static bool is_before(const fr_bounded *a, const fr_bounded *b,
+                      double key_a, double key_b)
+{
+    if (key_a != key_b)
+        return key_a < key_b;
+    return fr_candidate_compare(&a->candidate, &b->candidate) < 0;
+}
+
+static bool is_lower_bound(const fr_bounded *a, const fr_bounded *b)
+{
+    return is_before(a, b, a->bound_s, b->bound_s);
+}
+
+static bool is_lower_estimate(const fr_bounded *a, const fr_bounded *b)
+{
+    return is_before(a, b, a->estimate_s, b->estimate_s);
+}
+
+static bool is_nearer(const fr_bounded *a, const fr_bounded *b)
+{
+    return is_before(a, b, (double)a->short_by_bytes,
+                     (double)b->short_by_bytes);
+}
+
+int fr_bounded_compare(const fr_bounded *a, const fr_bounded *b)
+{
+    return is_lower_bound(a, b) ? -1 : is_lower_bound(b, a);
+}
+
+/* ---- one plan ------------------------------------------------------------ */
+
+static fr_status bound_plan(worker *w, const fr_plan *plan, fr_bounded *out,
+                            fr_err *err)
+{
+    fr_estimate estimate;
+    out->bound_s = out->estimate_s = 0;
+    out->short_by_bytes = 0;
+    if (!fr_estimate_knows(plan))
+        return FR_OK; /* 0 s is a bound of anything */
+    FR_TRY(fr_estimate_legal_plan(w->estimator, plan, &estimate, err));
+    out->bound_s = estimate.lower_bound_s;
+    out->estimate_s = estimate.estimate_s;
+    if (estimate.least_bytes > estimate.capacity_bytes)
+        out->short_by_bytes = estimate.least_bytes - estimate.capacity_bytes;
+    return FR_OK;
+}
+
+static void keep(const run *r, worker *w, const fr_bounded *found)
+{
+    const fr_bounded *after = r->options->after;
+    if (found->short_by_bytes > 0) {
+        w->n_too_large++;
+        fr_bound_keep_offer(&w->nearest, found);
+        return;
+    }
+    fr_bound_keep_offer(&w->by_estimate, found);
+    if (r->options->is_best_only)
+        return;
+    if (!(found->bound_s < r->options->limit_s))
+        w->n_pruned++;
+    else if (after == NULL || is_lower_bound(after, found))
+        fr_bound_keep_offer(&w->by_bound, found);
+}
+
+/* ---- plans of the same layers -------------------------------------------- */
+
+/* One choice of LAYERS on the way down. */
+typedef struct descent {
+    const fr_plan_space_choice *layers, *pipeline;
+    const fr_storey_list *gradients;
+    double least_s; /* the lowest bound so far */
+    fr_bounded found;
+} descent;
+
+static void join(const descent *d, size_t i_gradients, fr_candidate *out)
+{
+    fr_candidate_join(&d->layers->candidate, &d->pipeline->candidate,
+                      &d->gradients->choices.items[i_gradients].candidate, out);
+}
+
+static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
+                            const fr_gradient_group *group, descent *d,
+                            fr_err *err)
+{
+    const fr_plan_space_request *request = r->walk->in.request;
+    for (size_t g = group->first; g < group->first + group->n; g++) {
+        fr_plan_space_set(request, FR_STOREY_GRADIENTS,
+                          &d->gradients->choices.items[g], plan);
+        FR_TRY(bound_plan(w, plan, &d->found, err));
+        join(d, g, &d->found.candidate);
+        keep(r, w, &d->found);
+    }
+    w->n_estimated += group->n;
+    return FR_OK;
+}
+
+/* Are all plans of a group passed over? */
+static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
+                           const fr_gradient_group *group, descent *d,
+                           bool *is_over, fr_err *err)
+{
+    fr_estimate least;
+    *is_over = false;
+    fr_plan_space_set(r->walk->in.request, FR_STOREY_GRADIENTS,
+                      &d->gradients->choices.items[group->i_free], plan);
+    if (!fr_estimate_knows(plan)) {
+        d->least_s = 0;
+        return FR_OK;
+    }
+    FR_TRY(fr_estimate_least(w->estimator, plan, &group->variants, r->limit_s,
+                             &least, err));
+    if (least.least_bytes > least.capacity_bytes) {
+        d->found.short_by_bytes = least.least_bytes - least.capacity_bytes;
+        join(d, group->first, &d->found.candidate);
+        fr_bound_keep_offer(&w->nearest, &d->found);
+        w->n_too_large += group->n;
+        *is_over = true;
+        return FR_OK;
+    }
+    d->least_s = fmin(d->least_s, least.lower_bound_s);
+    *is_over = r->options->is_best_only ? least.lower_bound_s > r->limit_s
+                                        : !(least.lower_bound_s < r->limit_s);
+    w->n_pruned += *is_over ? group->n : 0;
+    return FR_OK;
+}
+
+static fr_status walk_groups(const run *r, worker *w, fr_plan *plan, descent *d,
+                             fr_err *err)
+{
+    for (size_t i = 0; i < d->gradients->groups.n; i++) {
+        const fr_gradient_group *group = &d->gradients->groups.items[i];
+        bool is_over = false;
+        if (!r->options->is_whole)
+            FR_TRY(pass_over(r, w, plan, group, d, &is_over, err));
+        if (!is_over)
+            FR_TRY(walk_plans(r, w, plan, group, d, err));
+    }
+    return FR_OK;
+}
+
+static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
+                             fr_err *err)
+{
+    const fr_plan_space_request *request = r->walk->in.request;
+    const fr_storey_list *pipelines;
+    fr_plan plan = request->base;
+    descent d = {.layers = &r->walk->layers.items[i_layers],
+                 .least_s = HUGE_VAL};
+    fr_plan_space_set(request, FR_STOREY_LAYERS, d.layers, &plan);
+    FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_PIPELINE, &plan,
+                                &pipelines, err));
+    FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_GRADIENTS, &plan,
+                                &d.gradients, err));
+    uint64_t n = pipelines->choices.n * d.gradients->choices.n;
+    w->n_plans += n;
+    if (!r->options->is_whole && r->walk->has_least &&
+        !(r->walk->least_s[i_layers] < r->limit_s)) {
+        w->n_pruned += n;
+        return FR_OK;
+    }
+    d.found.work = (double)request->model->n_layers *
+                   (double)fr_plan_micro_batches(&plan, request->job);
+    for (size_t p = 0; p < pipelines->choices.n; p++) {
+        d.pipeline = &pipelines->choices.items[p];
+        fr_plan_space_set(request, FR_STOREY_PIPELINE, d.pipeline, &plan);
+        FR_TRY(walk_groups(r, w, &plan, &d, err));
+    }
+    if (!r->options->is_whole && !r->walk->has_least)
+        r->walk->least_s[i_layers] = d.least_s;
+    return FR_OK;
+}
+
+/* ---- all layers ---------------------------------------------------------- */
+
+static fr_status reset(fr_bound_walk *walk, fr_err *err)
+{
+    for (int i = 0; i < walk->n_workers; i++) {
+        worker *w = &walk->workers[i];
+        w->n_plans = w->n_too_large = w->n_pruned = w->n_estimated = 0;
+        w->i_failed = SIZE_MAX;
+        FR_TRY(fr_bound_keep_init(&w->by_bound, FR_WALK_KEPT, is_lower_bound,
+                                  err));
+        FR_TRY(fr_bound_keep_init(&w->by_estimate, FR_WALK_SEEDS,
+                                  is_lower_estimate, err));
+        FR_TRY(fr_bound_keep_init(&w->nearest, FR_WALK_SEEDS, is_nearer, err));
+    }
+    return FR_OK;
+}
+
+/* The error of the first layers that failed, whoever met them. */
+static fr_status first_error(const fr_bound_walk *walk, fr_err *err)
+{
+    const worker *first = NULL;
+    for (int i = 0; i < walk->n_workers; i++) {
+        const worker *w = &walk->workers[i];
+        if (w->i_failed != SIZE_MAX &&
+            (first == NULL || w->i_failed < first->i_failed))
+            first = w;
+    }
+    if (first == NULL)
+        return FR_OK;
+    return fr_fail(err, first->err.status, "%s", first->err.text);
+}
+
+/* The highest of the estimates that are kept of all workers'. */
+static fr_status lower_limit(run *r, fr_err *err)
+{
+    const fr_bound_walk *walk = r->walk;
+    fr_bound_keep all = {0};
+    FR_TRY(fr_bound_keep_init(&all, FR_WALK_SEEDS, is_lower_estimate, err));
+    for (int i = 0; i < walk->n_workers; i++)
+        fr_bound_keep_merge(&all, &walk->workers[i].by_estimate);
+    if (all.n == all.n_max)
+        r->limit_s = fmin(r->limit_s, all.at[0].estimate_s);
+    fr_bound_keep_release(&all);
+    return FR_OK;
+}
+
+/*
+ * In rounds, between which the limit falls: what is passed over does not
+ * depend on who is how fast.  A round takes blocks from all over the space, so
+ * that the first one finds a good limit.
+ */
+enum { BLOCK = 8, N_ROUNDS = 32 };
+
+static void walk_block(const run *r, size_t i_block)
+{
+    fr_bound_walk *walk = r->walk;
+    worker *w = &walk->workers[omp_get_thread_num()];
+    size_t end = (i_block + 1) * BLOCK;
+    end = end < walk->layers.n ? end : walk->layers.n;
+    for (size_t i = i_block * BLOCK; i < end; i++) {
+        fr_err err;
+        if (w->i_failed != SIZE_MAX || walk_layers(r, w, i, &err) == FR_OK)
+            continue;
+        w->i_failed = i;
+        w->err = err;
+    }
+}
+
+static fr_status walk_all(run *r, fr_err *err)
+{
+    const size_t n = (r->walk->layers.n + BLOCK - 1) / BLOCK;
+    const int n_threads = r->walk->n_workers;
+    for (size_t round = 0; round < N_ROUNDS; round++) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(n_threads)
+        for (size_t i = round; i < n; i += N_ROUNDS)
+            walk_block(r, i);
+        if (r->options->is_best_only)
+            FR_TRY(lower_limit(r, err));
+    }
+    return FR_OK;
+}
+
+static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
+{
+    fr_bound_keep *first = &walk->workers[0].by_bound;
+    for (int i = 0; i < walk->n_workers; i++) {
+        worker *w = &walk->workers[i];
+        out->n_plans += w->n_plans;
+        out->n_too_large += w->n_too_large;
+        out->n_pruned += w->n_pruned;
+        out->n_estimated += w->n_estimated;
+        if (i == 0)
+            continue;
+        fr_bound_keep_merge(first, &w->by_bound);
+        fr_bound_keep_merge(&walk->workers[0].by_estimate, &w->by_estimate);
+        fr_bound_keep_merge(&walk->workers[0].nearest, &w->nearest);
+    }
+    out->is_all = !first->has_dropped;
+    FR_TRY(fr_bound_keep_take(first, &out->by_bound, err));
+    FR_TRY(fr_bound_keep_take(&walk->workers[0].by_estimate, &out->by_estimate,
+                              err));
+    return fr_bound_keep_take(&walk->workers[0].nearest, &out->nearest, err);
+}
+
+fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
+                            fr_walk_result *out, fr_err *err)
+{
+    run r = {walk, options, options->limit_s};
+    fr_walk_result result = {0};
+    FR_TRY(reset(walk, err));
+    FR_TRY(walk_all(&r, err));
+    FR_TRY(first_error(walk, err));
+    walk->has_least = walk->has_least || !options->is_whole;
+    fr_status status = collect(walk, &result, err);
+    if (status != FR_OK) {
+        fr_walk_result_release(&result);
+        return status;
+    }
+    *out = result;
+    return FR_OK;
+}
+
+void fr_walk_result_release(fr_walk_result *result)
+{
+    fr_vec_release(&result->by_bound);
+    fr_vec_release(&result->by_estimate);
+    fr_vec_release(&result->nearest);
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void count_illegal(void *context, const char *reason)
+{
+    fr_bound_walk *walk = context;
+    walk->n_illegal++;
+    if (walk->in.on_illegal != NULL)
+        walk->in.on_illegal(walk->in.context, reason);
+}
+
+static fr_status create_worker(const fr_search_input *in, worker *out,
+                               fr_err *err)
+{
+    const fr_plan_space_request *request = in->request;
+    FR_TRY(fr_estimator_create(request->model, request->job, request->cluster,
+                               in->costs, &out->estimator, err));
+    return fr_storey_lists_create(request, &out->lists, err);
+}
+
+fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
+                               fr_err *err)
+{
+    fr_status status = FR_OK;
+    fr_bound_walk *walk = calloc(1, sizeof *walk);
+    if (walk == NULL)
+        return fr_fail_no_memory(err);
+    walk->in = *in;
+    walk->workers = calloc((size_t)in->n_threads, sizeof *walk->workers);
+    if (walk->workers == NULL) {
+        free(walk);
+        return fr_fail_no_memory(err);
+    }
+    walk->n_workers = in->n_threads;
+    for (int i = 0; i < walk->n_workers && status == FR_OK; i++)
+        status = create_worker(in, &walk->workers[i], err);
+    if (status == FR_OK)
+        status = fr_plan_space_list(in->request, FR_STOREY_LAYERS,
+                                    &in->request->base, count_illegal, walk,
+                                    &walk->layers, err);
+    if (status == FR_OK) {
+        walk->least_s = calloc(walk->layers.n + 1, sizeof *walk->least_s);
+        if (walk->least_s == NULL)
+            status = fr_fail_no_memory(err);
+    }
+    if (status != FR_OK) {
+        fr_bound_walk_destroy(walk);
+        return status;
+    }
+    *out = walk;
+    return FR_OK;
+}
+
+void fr_bound_walk_destroy(fr_bound_walk *walk)
+{
+    if (walk == NULL)
+        return;
+    for (int i = 0; i < walk->n_workers; i++) {
+        worker *w = &walk->workers[i];
+        fr_estimator_destroy(w->estimator);
+        fr_storey_lists_destroy(w->lists);
+        fr_bound_keep_release(&w->by_bound);
+        fr_bound_keep_release(&w->by_estimate);
+        fr_bound_keep_release(&w->nearest);
+    }
+    free(walk->workers);
+    free(walk->least_s);
+    fr_vec_release(&walk->layers);
+    free(walk);
+}
+
+uint64_t fr_bound_walk_n_illegal(const fr_bound_walk *walk)
+{
+    return walk->n_illegal;
+}

@@ -1,0 +1,163 @@
+/* plan_space_pipeline.c: axes that decide who has which layers, and when. */
+#include "tuner/plan_space_lists.h"
+
+/* Virtual stages only where all get the same number of layers. */
+void fr_list_vpp(const fr_plan_space_request *request, const fr_plan *plan,
+                 fr_plan_space_values *values)
+{
+    fr_plan_space_values all = {0};
+    if (fr_push_given(request, FR_PIN_VPP, FR_SPACE_AXIS_VPP, request->base.vpp,
+                      &all)) {
+        for (int i = 0; i < all.n; i++)
+            if (plan->pp > 1 || all.at[i] == 1)
+                fr_push_value(values, all.at[i]);
+        return;
+    }
+    fr_push_value(values, 1);
+    int64_t n_layers = request->model->n_layers;
+    for (int64_t v = 2; plan->pp > 1 && v * plan->pp <= n_layers; v++)
+        if (n_layers % (v * plan->pp) == 0)
+            fr_push_value(values, v);
+}
+
+void fr_set_vpp(const fr_plan_space_request *request, fr_plan *plan,
+                int64_t value)
+{
+    (void)request;
+    plan->vpp = (int32_t)value;
+}
+
+static bool has_chunks(int64_t schedule)
+{
+    return schedule == FR_SCHEDULE_INTERLEAVED || schedule == FR_SCHEDULE_ZB_V;
+}
+
+/* Without a pipeline, or with one micro-batch, all schedules are the same.
+ * GPUs also have those that split backward. */
+void fr_list_schedule(const fr_plan_space_request *request, const fr_plan *plan,
+                      fr_plan_space_values *values)
+{
+    fr_plan_space_values all = {0};
+    bool is_gpu = fr_is_gpu_space(request);
+    int64_t m = fr_plan_micro_batches(plan, request->job);
+    bool is_given =
+        plan->pp > 1 &&
+        fr_push_given(request, FR_PIN_SCHEDULE, FR_SPACE_AXIS_SCHEDULE,
+                      (int64_t)request->base.schedule, &all);
+    if (is_given) {
+        for (int i = 0; i < all.n; i++)
+            if (has_chunks(all.at[i]) == (plan->vpp > 1))
+                fr_push_value(values, all.at[i]);
+        return;
+    }
+    if (plan->vpp > 1) {
+        fr_push_value(values, FR_SCHEDULE_INTERLEAVED);
+        if (is_gpu && plan->vpp == 2 && m >= 2 * plan->pp - 1)
+            fr_push_value(values, FR_SCHEDULE_ZB_V);
+        return;
+    }
+    fr_push_value(values, FR_SCHEDULE_1F1B);
+    if (plan->pp == 1 || m <= 1)
+        return;
+    fr_push_value(values, FR_SCHEDULE_GPIPE);
+    if (is_gpu && m >= plan->pp)
+        fr_push_value(values, FR_SCHEDULE_ZB_H1);
+}
+
+void fr_set_schedule(const fr_plan_space_request *request, fr_plan *plan,
+                     int64_t value)
+{
+    (void)request;
+    plan->schedule = (fr_schedule_kind)value;
+}
+
+/*
+ * Uneven splits pay because the first stage has the embedding and the last
+ * one the head.  Value 0 is the even split; others take `a` layers from the
+ * first and `b` from the last stage, and spread them over the stages between
+ * (two stages: over the other one); coded as 1 + (a + 8) * 17 + (b + 8).
+ * GPUs: at most two layers.
+ */
+enum { SPLIT_MOVE = 8, SPLIT_RADIX = 2 * SPLIT_MOVE + 1, SPLIT_MANY = 3 };
+
+static int64_t split_code(int64_t a, int64_t b)
+{
+    return 1 + (a + SPLIT_MOVE) * SPLIT_RADIX + b + SPLIT_MOVE;
+}
+
+void fr_list_split(const fr_plan_space_request *request, const fr_plan *plan,
+                   fr_plan_space_values *values)
+{
+    bool is_gpu = fr_is_gpu_space(request);
+    int64_t move = is_gpu ? 2 : SPLIT_MOVE, many = is_gpu ? 2 : SPLIT_MANY;
+    fr_push_value(values, 0);
+    if (plan->pp == 1 || plan->vpp > 1 || fr_is_pinned(request, FR_PIN_SPLIT))
+        return;
+    int64_t base = request->model->n_layers / plan->pp;
+    int64_t n_first = fr_plan_stage_layers(plan, request->model, 0);
+    int64_t n_last = fr_plan_stage_layers(plan, request->model, plan->pp - 1);
+    if (plan->pp == 2) {
+        for (int64_t a = -move; a <= move; a++)
+            if (a != 0 && n_first - a >= 1 && n_last + a >= 1)
+                fr_push_value(values, split_code(a, -a));
+        return;
+    }
+    for (int64_t a = 0; a <= many; a++)
+        for (int64_t b = 0; b <= many; b++)
+            if (a + b > 0 && a < base && b < base)
+                fr_push_value(values, split_code(a, b));
+}
+
+void fr_set_split(const fr_plan_space_request *request, fr_plan *plan,
+                  int64_t value)
+{
+    if (fr_is_pinned(request, FR_PIN_SPLIT)) {
+        plan->n_split = request->base.n_split;
+        return; /* the layers stand in the base plan */
+    }
+    plan->n_split = 0;
+    if (value == 0)
+        return;
+    int64_t a = (value - 1) / SPLIT_RADIX - SPLIT_MOVE;
+    int64_t b = (value - 1) % SPLIT_RADIX - SPLIT_MOVE;
+    int32_t last = plan->pp - 1;
+    for (int32_t i = 0; i <= last; i++)
+        plan->layer_split[i] = fr_plan_stage_layers(plan, request->model, i);
+    plan->layer_split[0] -= (int32_t)a;
+    plan->layer_split[last] -= (int32_t)b;
+    int64_t n_over = last > 1 ? a + b : 0;
+    for (int32_t i = 0; n_over > 0; i = (i + 1) % (last - 1), n_over--)
+        plan->layer_split[1 + i]++;
+    plan->n_split = plan->pp;
+}
+
+/* Full recompute, GPUs: all layers of a chunk (0), or one to three quarters
+ * of them. */
+void fr_list_recompute_layers(const fr_plan_space_request *request,
+                              const fr_plan *plan, fr_plan_space_values *values)
+{
+    if (plan->recompute != FR_RECOMPUTE_FULL) {
+        fr_push_value(values, 0);
+        return;
+    }
+    if (fr_push_given(request, FR_PIN_RECOMPUTE_LAYERS,
+                      FR_SPACE_AXIS_RECOMPUTE_LAYERS,
+                      request->base.recompute_layers, values))
+        return;
+    fr_push_value(values, 0);
+    int64_t n_stages = (int64_t)plan->pp * plan->vpp, last = 0;
+    int64_t n = (request->model->n_layers + n_stages - 1) / n_stages;
+    for (int64_t q = 1; q < 4 && fr_is_gpu_space(request); q++) {
+        int64_t n_remade = q * n / 4;
+        if (n_remade > last)
+            fr_push_value(values, n_remade);
+        last = n_remade;
+    }
+}
+
+void fr_set_recompute_layers(const fr_plan_space_request *request,
+                             fr_plan *plan, int64_t value)
+{
+    (void)request;
+    plan->recompute_layers = (int32_t)value;
+}

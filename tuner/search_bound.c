@@ -1,0 +1,226 @@
+#include "tuner/search_bound.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "tuner/bound_walk.h"
+
+/*
+ * Work is counted in layers x micro-batches of a simulation, so that without
+ * a budget of the clock the same plans are looked at on every machine: about a
+ * second of two threads, and in each batch about a fifth of that.
+ */
+static const double most_work = 40000, batch_work = 8000;
+enum { LEAST_BATCH = 2 };
+
+typedef struct search {
+    fr_search_input in;
+    fr_bound_walk *walk;
+    fr_walk_result found; /* of the last walk */
+    fr_bounded_list nearest; /* of the first, which sees all that is too large */
+    size_t next;          /* of found.by_bound */
+    uint64_t n_plans, n_too_large;
+    fr_vec(fr_candidate) asked; /* before those of by_bound: the seeds */
+    double begin_s, best_s, work;
+    bool has_walked, has_seeds, has_nearest;
+} search;
+
+static bool fits(const fr_plan_space_request *request)
+{
+    for (size_t i = 0; i < request->cluster->n_devices; i++)
+        if (request->cluster->devices[i].kind != FR_DEVICE_GPU)
+            return false;
+    return true;
+}
+
+static void destroy(void *state)
+{
+    search *s = state;
+    fr_bound_walk_destroy(s->walk);
+    fr_walk_result_release(&s->found);
+    fr_vec_release(&s->asked);
+    fr_vec_release(&s->nearest);
+    free(s);
+}
+
+static fr_status create(const fr_search_input *in, void **out, fr_err *err)
+{
+    search *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return fr_fail_no_memory(err);
+    s->in = *in;
+    s->begin_s = fr_clock_s();
+    s->best_s = HUGE_VAL;
+    fr_status status = fr_bound_walk_create(in, &s->walk, err);
+    if (status != FR_OK) {
+        destroy(s);
+        return status;
+    }
+    *out = s;
+    return FR_OK;
+}
+
+/* ---- what to look at next ------------------------------------------------ */
+
+static bool is_asked(const search *s, const fr_candidate *candidate)
+{
+    for (size_t i = 0; i < s->asked.n; i++)
+        if (fr_candidate_compare(&s->asked.items[i], candidate) == 0)
+            return true;
+    return false;
+}
+
+/* The plans that the estimate likes best. */
+static fr_status find_seeds(search *s, fr_err *err)
+{
+    const fr_walk_options options = {.is_best_only = true,
+                                     .limit_s = HUGE_VAL};
+    FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
+    s->n_plans = s->found.n_plans;
+    s->n_too_large = s->found.n_too_large;
+    s->found.is_all = false;
+    s->nearest = s->found.nearest;
+    memset(&s->found.nearest, 0, sizeof s->found.nearest);
+    return FR_OK;
+}
+
+/* The plans after the last one that is known, or all. */
+static fr_status look_around(search *s, fr_err *err)
+{
+    fr_walk_result found;
+    const fr_bounded *last =
+        s->found.by_bound.n > 0
+            ? &s->found.by_bound.items[s->found.by_bound.n - 1]
+            : NULL;
+    const fr_walk_options options = {.limit_s = s->best_s, .after = last};
+    FR_TRY(fr_bound_walk_run(s->walk, &options, &found, err));
+    fr_walk_result_release(&s->found);
+    s->found = found;
+    s->next = 0;
+    s->has_walked = true;
+    return FR_OK;
+}
+
+/* The lowest bound of all that was not asked for; HUGE_VAL: there is none. */
+static double bound_left(const search *s)
+{
+    const fr_bounded_list *list = &s->found.by_bound;
+    if (s->next < list->n)
+        return list->items[s->next].bound_s;
+    if (!s->found.is_all && list->n > 0)
+        return list->items[list->n - 1].bound_s;
+    return HUGE_VAL;
+}
+
+static bool is_over(const search *s)
+{
+    if (!(bound_left(s) < s->best_s))
+        return true;
+    if (s->in.is_exact || s->best_s == HUGE_VAL)
+        return false;
+    return s->in.budget_s > 0 ? fr_clock_s() - s->begin_s >= s->in.budget_s
+                              : s->work >= most_work;
+}
+
+/* Room for one more in a batch of n? */
+static bool has_room(size_t n, size_t n_max, double work)
+{
+    return n < n_max && (n < LEAST_BATCH || work < batch_work);
+}
+
+static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
+                           size_t *n, fr_err *err)
+{
+    const fr_bounded_list *list = &s->found.by_estimate;
+    double work = 0;
+    for (size_t i = 0; i < list->n && has_room(*n, n_max, work); i++) {
+        work += list->items[i].work;
+        out[(*n)++] = list->items[i].candidate;
+        if (fr_vec_push(&s->asked, list->items[i].candidate) != FR_OK)
+            return fr_fail_no_memory(err);
+    }
+    s->work += work;
+    return FR_OK;
+}
+
+/* Nothing fits, as far as the walk can tell: what lacks least. */
+static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
+{
+    const fr_bounded_list *list = &s->nearest;
+    for (size_t i = 0; i < list->n && *n < n_max; i++)
+        out[(*n)++] = list->items[i].candidate;
+    s->n_too_large -= *n; /* who asked counts them */
+    s->has_nearest = true;
+}
+
+static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
+                              size_t *n, fr_err *err)
+{
+    double work = 0;
+    while (has_room(*n, n_max, work) && bound_left(s) < s->best_s) {
+        const fr_bounded_list *list = &s->found.by_bound;
+        if (s->next == list->n) {
+            if (*n > 0)
+                break;
+            FR_TRY(look_around(s, err));
+            continue;
+        }
+        const fr_bounded *entry = &list->items[s->next++];
+        if (is_asked(s, &entry->candidate))
+            continue;
+        work += entry->work;
+        out[(*n)++] = entry->candidate;
+    }
+    s->work += work;
+    return FR_OK;
+}
+
+static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
+                     size_t *n, fr_err *err)
+{
+    search *s = state;
+    *n = 0;
+    if (!s->has_seeds) {
+        s->has_seeds = true;
+        FR_TRY(find_seeds(s, err));
+        FR_TRY(ask_seeds(s, n_max, candidates, n, err));
+        if (*n > 0)
+            return FR_OK;
+    }
+    if (!s->has_walked)
+        FR_TRY(look_around(s, err));
+    if (!is_over(s))
+        FR_TRY(ask_in_order(s, n_max, candidates, n, err));
+    if (*n == 0 && s->best_s == HUGE_VAL && !s->has_nearest)
+        ask_nearest(s, n_max, candidates, n);
+    return FR_OK;
+}
+
+static void tell(void *state, const fr_candidate *candidate, double cost)
+{
+    search *s = state;
+    (void)candidate;
+    s->best_s = fmin(s->best_s, cost);
+}
+
+static void report(const void *state, fr_tuning *tuning)
+{
+    const search *s = state;
+    tuning->space.plans = s->n_plans;
+    tuning->space.illegal = fr_bound_walk_n_illegal(s->walk);
+    tuning->space.infeasible_memory = s->n_too_large;
+    tuning->certificate.bound_s = bound_left(s);
+}
+
+const fr_search fr_search_bound = {
+    .name = "bound",
+    .summary = "simulate in the order of lower bounds until none is left",
+    .fits = fits,
+    .create = create,
+    .ask = ask,
+    .tell = tell,
+    .report = report,
+    .destroy = destroy,
+};
