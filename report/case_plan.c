@@ -305,8 +305,8 @@ static void read_kernels(const fr_case *row, const fr_case_framework *how,
     fr_plan *plan = &setup->plan;
     plan->kernels = how->kernels;
     plan->flash_kind = how->flash_kind;
-    plan->zero_unit = plan->zero_stage == 3 ? how->zero_unit
-                                            : FR_ZERO_UNIT_LAYER;
+    plan->zero_unit =
+        plan->zero_stage == 3 ? how->zero_unit : FR_ZERO_UNIT_LAYER;
     plan->is_loss_fused = how->is_loss_fused;
     plan->is_grad_added_apart =
         (how->is_grad_added_apart && plan->grad_dtype == FR_DTYPE_F16) ||
