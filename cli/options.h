@@ -121,7 +121,7 @@ const char *fr_choice_framework(int i);
       "where the scales of fp8 operands come from")                            \
     X(CUDA_GRAPHS, "cuda-graphs", 0, CHOICE, "NAME", PLAN,                     \
       fr_choice_cuda_graphs, 0, 0,                                             \
-      "GPUs: what the host issues as one: none, layer, full")                  \
+      "GPUs: what the host issues as one")                                     \
     X(RECOMPUTE_PARTS, "recompute-parts", 0, TEXT, "NAME,..", PLAN, 0, 0, 0,   \
       "of selective: attention, norm, activation, mlp, experts, products")     \
     X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0,         \
@@ -133,7 +133,7 @@ const char *fr_choice_framework(int i);
     X(ZERO_PREFETCH, "zero-prefetch", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,      \
       "ZeRO 3: layers gathered ahead of their use")                            \
     X(ZERO_UNIT, "zero-unit", 0, CHOICE, "NAME", PLAN, fr_choice_zero_unit, 0, \
-      0, "ZeRO 3: what one gather brings: layer, parameter")                   \
+      0, "ZeRO 3: what one gather brings")                                     \
     X(GATHER_OVERLAP, "gather-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,             \
       "ZeRO 1, 2: gather parameters beside the next forward")                  \
     X(TP_OVERLAP, "tp-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,                     \

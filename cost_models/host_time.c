@@ -133,8 +133,8 @@ double fr_host_issue_s(const fr_plan *plan, const fr_instr *instr,
                        int n_kernels)
 {
     host_kind kind = kind_of(instr);
-    bool is_module = kind == HOST_PRODUCT || kind == HOST_GROUPED ||
-                     kind == HOST_ATTENTION;
+    bool is_module =
+        kind == HOST_PRODUCT || kind == HOST_GROUPED || kind == HOST_ATTENTION;
 
     if (kind == HOST_NOTHING || n_kernels == 0 || is_in_graph(plan, kind))
         return 0.0;

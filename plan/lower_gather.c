@@ -249,8 +249,8 @@ static int list_pieces(const lower_class *lc, const lower_unit *unit,
     const uint64_t n_shards = lower_n_shards(lc->context, unit->is_expert);
     uint64_t left = unit->n;
     int n = 0;
-    for (size_t i = 0; is_by_parameter(lc->context) && i < lc->tensors.n &&
-                       n < MOST_PIECES;
+    for (size_t i = 0;
+         is_by_parameter(lc->context) && i < lc->tensors.n && n < MOST_PIECES;
          i++) {
         const fr_tensor *tensor = &lc->tensors.items[i];
         if (tensor->first < unit->first ||
@@ -286,10 +286,10 @@ static void gather_pieces(lower_class *lc, const lower_unit *unit,
     uint64_t pieces[MOST_PIECES];
     int n = list_pieces(lc, unit, pieces);
     for (int i = 0; i < n; i++) {
-        fr_instr *instr = lower_collective(
-            context, FR_OP_ALL_GATHER,
-            lower_shard_axis(context, unit->is_expert),
-            fr_plan_storage_dtype(context->plan), pieces[i]);
+        fr_instr *instr =
+            lower_collective(context, FR_OP_ALL_GATHER,
+                             lower_shard_axis(context, unit->is_expert),
+                             fr_plan_storage_dtype(context->plan), pieces[i]);
         if (is_by_parameter(context))
             instr->flags |= FR_INSTR_LISTED;
         instr->ref[0] = lower_parameter(context, FR_SPACE_WEIGHT, from);
@@ -472,10 +472,10 @@ static void scatter_pieces(lower_class *lc, const lower_unit *unit,
     uint64_t pieces[MOST_PIECES], at = 0;
     int n = list_pieces(lc, unit, pieces);
     for (int i = 0; i < n; i++) {
-        fr_instr *instr = lower_collective(
-            context, FR_OP_REDUCE_SCATTER,
-            lower_shard_axis(context, unit->is_expert),
-            context->plan->grad_dtype, pieces[i]);
+        fr_instr *instr =
+            lower_collective(context, FR_OP_REDUCE_SCATTER,
+                             lower_shard_axis(context, unit->is_expert),
+                             context->plan->grad_dtype, pieces[i]);
         if (is_by_parameter(context))
             instr->flags |= FR_INSTR_LISTED;
         instr->ref[0] = moved_by(whole, at * grad_bytes);

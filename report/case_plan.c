@@ -307,8 +307,8 @@ static void read_kernels(const fr_case *row, const fr_case_framework *how,
     plan->flash_kind = how->flash_kind;
     plan->scaling =
         fr_case_parse_scaling(row->field[FR_CASE_PRECISION], how->scaling);
-    plan->zero_unit = plan->zero_stage == 3 ? how->zero_unit
-                                            : FR_ZERO_UNIT_LAYER;
+    plan->zero_unit =
+        plan->zero_stage == 3 ? how->zero_unit : FR_ZERO_UNIT_LAYER;
     plan->is_loss_fused = how->is_loss_fused;
     plan->n_loss_metrics = how->n_loss_metrics;
     plan->is_grad_added_apart =

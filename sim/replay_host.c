@@ -103,8 +103,7 @@ static fr_status fill(fr_replay_costs *c, int32_t color, const fr_class *klass,
         } else {
             const fr_segment *segment =
                 &c->program->segments[klass->calls[i].i_segment];
-            FR_TRY(
-                add_call(c, color, segment, &host_ps, &at->is_held, err));
+            FR_TRY(add_call(c, color, segment, &host_ps, &at->is_held, err));
         }
         since_ps = at->is_held ? 0 : since_ps + host_ps;
         out->n_held += at->is_held;

@@ -55,7 +55,6 @@ struct fr_replay_costs;
 /* Of a colour; kept with the costs. */
 FR_CHECKED fr_status fr_host_steps_find(struct fr_replay_costs *costs,
                                         int32_t color,
-                                        const fr_host_steps **out,
-                                        fr_err *err);
+                                        const fr_host_steps **out, fr_err *err);
 
 #endif

@@ -107,10 +107,9 @@ fr_status replay_issue_run(replayer *r, uint32_t record, fr_err *err)
     const fr_run_cost *run;
     if (!host_step_of(r, actor, lane)->is_held)
         return FR_OK;
-    FR_TRY(fr_replay_cost_run(&r->context->costs,
-                              fr_actors_color(r->actors, actor),
-                              &order_of(r, actor)->steps[lane->next], &run,
-                              err));
+    FR_TRY(fr_replay_cost_run(
+        &r->context->costs, fr_actors_color(r->actors, actor),
+        &order_of(r, actor)->steps[lane->next], &run, err));
     int64_t waited_ps = rec->start_ps - rec->ready_ps;
     return go_on(r, actor,
                  fr_host_chain_host(&run->chain, lane->came_ps + waited_ps,

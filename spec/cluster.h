@@ -77,10 +77,10 @@ typedef struct fr_node_type {
     double intra_Bps;     /* of one device into the fabric; 0: unknown */
     double intra_p2p_Bps; /* between one pair of devices; <= intra_Bps */
     double intra_latency_s;
-    double host_link_Bps; /* PCIe or C2C of one device to the host, 0: none */
+    double host_link_Bps;   /* PCIe or C2C of one device to the host, 0: none */
     double host_speed_frac; /* of one core in a framework's code, a Xeon
                                Platinum 8480C being 1; 0: as fast */
-    int32_t n_nics;       /* 0: the node has no network */
+    int32_t n_nics;         /* 0: the node has no network */
     fr_nic_kind nic_kind;
     double nic_Bps;             /* of one NIC, on the wire */
     double nic_efficiency_frac; /* of it that transfers can reach, (0, 1]; 0:
