@@ -37,7 +37,7 @@ print_shares(const char *name,
 static void print_constants(const fr_gpu_constants *c)
 {
     print_shares("achievable", c->achievable);
-    print_list("sustained", c->sustained, FR_GPU_GENERATION_N);
+    print_shares("sustained", c->sustained);
     printf("    .power_exponent = %.5g,\n", c->power_exponent);
     printf("    .sustained_exponent = %.5g,\n", c->sustained_exponent);
     printf("    .block_rate = %.5g,\n", c->block_rate);

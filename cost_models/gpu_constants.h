@@ -63,7 +63,7 @@ typedef struct fr_gpu_constants {
     double achievable[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
     /* Of `achievable`, what the power limit pays for in the long run, at the
      * same power; 1 and more: it does not bind there. */
-    double sustained[FR_GPU_GENERATION_N];
+    double sustained[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
     double power_exponent;     /* of rate over power: of `achievable` */
     double sustained_exponent; /* and once the clock follows the power limit */
     double block_rate;   /* of products with scales of blocks over those with

@@ -44,13 +44,14 @@ static fr_gpu_constants prior_constants(void)
         .attention_tile_s = {2e-6, 4e-6}};
 
     for (int g = 0; g < FR_GPU_GENERATION_N; g++)
-        c.sustained[g] = 0.9;
+        for (int m = 0; m < FR_GPU_MATH_N; m++)
+            c.sustained[g][m] = 0.9;
     return c;
 }
 
 /* ---- unknowns ------------------------------------------------------------ */
 
-enum { MOST_UNKNOWNS = FR_GPU_GENERATION_N * FR_GPU_MATH_N + 60 };
+enum { MOST_UNKNOWNS = FR_GPU_GENERATION_N * FR_GPU_MATH_N * 2 + 40 };
 
 /* Addresses of what is fitted in a set of constants. */
 typedef struct unknowns {
@@ -71,10 +72,10 @@ static unknowns unknowns_of(fr_gpu_constants *c,
 
     for (int g = 0; g < FR_GPU_GENERATION_N; g++)
         for (int m = 0; m < FR_GPU_MATH_N; m++)
-            if (shares[g][m])
+            if (shares[g][m]) {
                 add(&u, &c->achievable[g][m]);
-    for (int g = 0; g < FR_GPU_GENERATION_N; g++)
-        add(&u, &c->sustained[g]);
+                add(&u, &c->sustained[g][m]);
+            }
     add(&u, &c->power_exponent);
     add(&u, &c->sustained_exponent);
     add(&u, &c->block_rate);

@@ -137,7 +137,7 @@ void fr_gpu_model_init_with(const fr_device_type *device,
                             fr_gpu_model *out)
 {
     fr_gpu_model model = {.constants = constants};
-    double factor, sustained;
+    double factor, limit;
 
     fr_text_copy_cut(model.id, sizeof model.id, device->id);
     model.generation = fr_gpu_generation_of(device);
@@ -148,17 +148,16 @@ void fr_gpu_model_init_with(const fr_device_type *device,
                           ? FR_GPU_ATTENTION_ASYNC
                           : FR_GPU_ATTENTION_SYNC;
     factor = fr_gpu_power_factor(device, constants->power_exponent);
-    sustained = fmin(
-        factor, constants->sustained[model.generation] *
-                    fr_gpu_power_factor(device, constants->sustained_exponent));
+    limit = fr_gpu_power_factor(device, constants->sustained_exponent);
     for (int i = 0; i < FR_GPU_MATH_N; i++) {
         double share = share_of(constants, model.generation, (fr_gpu_math)i,
                                 &model.is_guessed[i]);
+        double sustained = constants->sustained[model.generation][i] * limit;
         double peak = fr_gpu_peak_flops(device, (fr_gpu_math)i);
         /* Tensor cores alone meet the limit. */
         bool is_limited = i != FR_GPU_MATH_F32;
         double first = is_limited ? factor : 1.0;
-        double later = is_limited ? sustained : 1.0;
+        double later = is_limited ? fmin(factor, sustained) : 1.0;
 
         model.burst_flops[i] = fmin(share * first, most_of_the_peak) * peak;
         model.flops[i] = fmin(share * later, most_of_the_peak) * peak;
