@@ -85,7 +85,7 @@ static void test_keys(void)
     CHECK_FAILS(fr_sweep_add_key(&sweep, "nodes", &err), FR_USAGE, &err);
     CHECK_OK(fr_sweep_add_key(&sweep, "seq", &err), &err);
     for (int i = 0; i < 5; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "%d", i);
         CHECK_OK(fr_sweep_add_value(&sweep, text, &err), &err);
     }
@@ -113,7 +113,7 @@ static void test_curve_by_hand(void)
     fr_sweep_init(&sweep);
     CHECK_OK(fr_sweep_add_key(&sweep, "nodes", &err), &err);
     for (int i = 0; i < 5; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "%d", i);
         CHECK_OK(fr_sweep_add_value(&sweep, text, &err), &err);
     }
@@ -273,7 +273,7 @@ static void setup(fixture *f)
     fr_sweep_init(&f->sweep);
     CHECK_OK(fr_sweep_add_key(&f->sweep, "nodes", &err), &err);
     for (int i = 0; i < 4; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "%d", i + 1);
         CHECK_OK(fr_sweep_add_value(&f->sweep, text, &err), &err);
         CHECK_OK(fr_catalog_cluster("hgx-a100-4", i + 1, &f->clusters[i], &err),
