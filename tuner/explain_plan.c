@@ -348,7 +348,9 @@ static bool is_better(const fr_plan_change *a, const fr_plan_change *b)
 static int find_worth_memory(const fr_explanation *e)
 {
     int found = -1;
-    double best_s = e->prediction.memory.fits ? e->prediction.step_s : HUGE_VAL;
+    double best_s = e->prediction.step_s;
+    if (!e->prediction.memory.fits) /* it lacks memory itself */
+        return found;
     if (e->n_fitting > 0)
         best_s = fmin(best_s, e->changes[0].step_s);
     for (int i = e->n_fitting; i < e->n_changes; i++) {
