@@ -35,15 +35,23 @@ static fr_status print_answer(const fr_cli *cli, const fr_sweep *sweep,
     return status;
 }
 
+/* FORERUN_JOBS counts threads of other commands: with --vary it says nothing.
+ */
+static bool has_trials(const fr_cli *cli)
+{
+    fr_option_source source = cli->option[FR_OPT_TRIALS].source;
+    return source == FR_SOURCE_FLAG ||
+           (source == FR_SOURCE_ENV && cli->n_repeats == 0);
+}
+
 static fr_status check_options(const fr_cli *cli, fr_err *err)
 {
-    if (fr_cli_has(cli, FR_OPT_TRIALS) &&
-        (cli->n_repeats > 0 || fr_cli_on(cli, FR_OPT_WEAK) ||
-         fr_cli_has(cli, FR_OPT_RANKS)))
+    if (has_trials(cli) && (cli->n_repeats > 0 || fr_cli_on(cli, FR_OPT_WEAK) ||
+                            fr_cli_has(cli, FR_OPT_RANKS)))
         return fr_fail(err, FR_USAGE,
                        "--jobs divides the cluster itself: without --vary, "
                        "--weak, --ranks");
-    if (cli->n_repeats == 0 && !fr_cli_has(cli, FR_OPT_TRIALS))
+    if (cli->n_repeats == 0 && !has_trials(cli))
         return fr_fail(err, FR_USAGE,
                        "what is to vary?  Such as --vary nodes=8..64*2; keys: "
                        "nodes, gpu, nic, nvlink, price, and all options of "
@@ -96,7 +104,7 @@ FR_COMMAND_FUNCTION(sweep)
     FR_TRY(fr_cli_make_goal(cli, &goal, err));
     FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
                 out_inputs);
-    bool is_trials = fr_cli_has(cli, FR_OPT_TRIALS);
+    bool is_trials = has_trials(cli);
     status = is_trials ? fr_sweep_trials_make(cli, &inputs, &points, err)
                        : fr_sweep_points_make(cli, &inputs, &points, err);
     if (status != FR_OK)

@@ -193,6 +193,7 @@ static void put_point(const fr_sweep *sweep, size_t i, fr_json_writer *json)
                            point->broken[0] != '\0' ? point->broken : NULL);
     fr_json_put_bool(json, "is_knee", point->is_knee);
     fr_json_put_bool(json, "is_best", point->is_best);
+    fr_json_put_bool(json, "is_pareto", point->is_pareto);
     fr_json_end_object(json);
 }
 
@@ -241,14 +242,23 @@ static bool is_used(const fr_sweep *sweep, const column *c)
     return false;
 }
 
-static void note_of(const fr_sweep_point *point, char *buf, size_t n_buf)
+/* A front that all points are on says nothing. */
+static bool has_front(const fr_sweep *sweep)
 {
-    const char *words[3] = {point->is_best ? "best" : "",
-                            point->is_knee ? "knee" : "",
-                            point->is_feasible ? point->broken : point->why};
+    return sweep->n_pareto < sweep->n_priced && sweep->n_trials == 0;
+}
+
+static void note_of(const fr_sweep *sweep, const fr_sweep_point *point,
+                    char *buf, size_t n_buf)
+{
+    bool is_front = point->is_pareto && has_front(sweep);
+    const char *words[] = {point->is_best ? "best" : "",
+                           is_front ? "pareto" : "",
+                           point->is_knee ? "knee" : "",
+                           point->is_feasible ? point->broken : point->why};
     size_t used = 0;
     buf[0] = '\0';
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (words[i][0] != '\0' && used < n_buf)
             used += (size_t)snprintf(buf + used, n_buf - used, "%s%s",
                                      used > 0 ? ", " : "", words[i]);
@@ -270,7 +280,7 @@ static void add_row(const fr_sweep *sweep, size_t i, const bool *has_column,
             table, "%s",
             isfinite(value) ? columns[c].format(cell, sizeof cell, value) : "");
     }
-    note_of(point, note, sizeof note);
+    note_of(sweep, point, note, sizeof note);
     if (!sweep->is_fixed)
         fr_table_cell(table, "%s", point->plan);
     fr_table_cell(table, "%s", note);
@@ -293,6 +303,9 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
             "curve (%s\nscaling); added: what the ranks beyond those of the "
             "point before do; knee: the next\nones do less than %.0f %%\n",
             what, sweep->is_weak ? "weak" : "strong", 100 * sweep->knee_frac);
+    if (has_front(sweep))
+        fr_buffer_puts(out, "pareto: none is cheaper per token without being "
+                            "slower\n");
     if (sweep->n_trials > 0)
         fr_buffer_printf(out,
                          "%lld trials, at-once of them at a time, each on its "
@@ -378,8 +391,8 @@ static void put_line(const fr_sweep *sweep, size_t i, fr_buffer *out)
             fr_buffer_printf(out, columns[c].is_count ? "%.0f" : "%.9g", value);
         fr_buffer_putc(out, ',');
     }
-    fr_buffer_printf(out, "%d,%d,%d,", point->is_feasible, point->is_knee,
-                     point->is_best);
+    fr_buffer_printf(out, "%d,%d,%d,%d,", point->is_feasible, point->is_knee,
+                     point->is_best, point->is_pareto);
     put_field(out, point->plan);
     fr_buffer_putc(out, ',');
     put_field(out, point->is_feasible ? point->broken : point->why);
@@ -394,7 +407,7 @@ fr_status fr_report_sweep_csv(const fr_sweep *sweep, fr_buffer *out,
     for (int c = 0; c < N_COLUMNS; c++)
         if (columns[c].key != NULL)
             fr_buffer_printf(out, "%s,", columns[c].key);
-    fr_buffer_puts(out, "is_feasible,is_knee,is_best,plan,why\n");
+    fr_buffer_puts(out, "is_feasible,is_knee,is_best,is_pareto,plan,why\n");
     for (size_t i = 0; i < sweep->n_points; i++)
         put_line(sweep, i, out);
     return fr_buffer_check(out, err);

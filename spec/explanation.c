@@ -7,6 +7,7 @@ static const struct {
     [FR_RESOURCE_MEMORY_RATE] = {"memory_bandwidth", "memory bandwidth"},
     [FR_RESOURCE_NODE_LINKS] = {"node_links", "links inside a node"},
     [FR_RESOURCE_NETWORK] = {"network", "network between nodes"},
+    [FR_RESOURCE_SWITCHES] = {"switches", "narrow links behind the NICs"},
     [FR_RESOURCE_NODE_LATENCY] = {"node_latency", "latency inside a node"},
     [FR_RESOURCE_NET_LATENCY] = {"network_latency", "latency between nodes"},
 };

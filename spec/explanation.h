@@ -13,7 +13,9 @@ typedef enum fr_resource {
     FR_RESOURCE_FLOPS,        /* arithmetic; CPUs: all that kernels do */
     FR_RESOURCE_MEMORY_RATE,  /* of a device */
     FR_RESOURCE_NODE_LINKS,   /* NVLink, PCIe: inside a node */
-    FR_RESOURCE_NETWORK,      /* NICs and what is behind them */
+    FR_RESOURCE_NETWORK,      /* NICs and all that is behind them */
+    FR_RESOURCE_SWITCHES,     /* of that what is narrower than the NICs below:
+                                 oversubscribed trees, links between groups */
     FR_RESOURCE_NODE_LATENCY, /* of a transfer inside a node */
     FR_RESOURCE_NET_LATENCY,  /* between nodes */
     FR_RESOURCE_N
@@ -51,8 +53,9 @@ typedef struct fr_explanation {
     fr_sensitivity of[FR_RESOURCE_N];
     double changed_by; /* factor of x, such as 1.02 */
     /* Of the step: what follows each resource (minus the elasticity of a rate,
-     * the elasticity of a latency) with the bubble taken out of all of them,
-     * and the rest, times that nothing changes (launches of kernels). */
+     * the elasticity of a latency; of the network without its switches) with
+     * the bubble taken out of all of them, and the rest, times that nothing
+     * changes (launches of kernels). */
     double share[FR_RESOURCE_N], bubble_share, fixed_share;
     char bound_by[24]; /* largest share: name of a resource, "bubble", or
                           "memory" when the plan does not fit */

@@ -173,6 +173,50 @@ static void mark_best(fr_sweep *sweep)
         best->is_best = true;
 }
 
+typedef struct offer {
+    double usd, tokens_per_s;
+    size_t point;
+} offer;
+
+/* The cheapest first; of equally cheap ones the fastest. */
+static int compare_offers(const void *left, const void *right)
+{
+    const offer *a = left, *b = right;
+    if (a->usd != b->usd)
+        return a->usd < b->usd ? -1 : 1;
+    if (a->tokens_per_s != b->tokens_per_s)
+        return a->tokens_per_s > b->tokens_per_s ? -1 : 1;
+    return (a->point > b->point) - (a->point < b->point);
+}
+
+static fr_status mark_pareto(fr_sweep *sweep, fr_err *err)
+{
+    offer *offers = malloc((sweep->n_points + 1) * sizeof *offers);
+    const offer *last = NULL; /* on the front */
+    if (offers == NULL)
+        return fr_fail_no_memory(err);
+    sweep->n_priced = sweep->n_pareto = 0;
+    for (size_t i = 0; i < sweep->n_points; i++) {
+        const fr_sweep_point *at = &sweep->points[i];
+        if (at->is_feasible && at->usd_per_1e9_tokens > 0)
+            offers[sweep->n_priced++] =
+                (offer){at->usd_per_1e9_tokens, at->tokens_per_s, i};
+    }
+    qsort(offers, sweep->n_priced, sizeof *offers, compare_offers);
+    for (size_t i = 0; i < sweep->n_priced; i++) {
+        bool is_equal = last != NULL && offers[i].usd == last->usd &&
+                        offers[i].tokens_per_s == last->tokens_per_s;
+        if (last != NULL && !is_equal &&
+            offers[i].tokens_per_s <= last->tokens_per_s)
+            continue;
+        last = &offers[i];
+        sweep->points[offers[i].point].is_pareto = true;
+        sweep->n_pareto++;
+    }
+    free(offers);
+    return FR_OK;
+}
+
 fr_status fr_sweep_finish(fr_sweep *sweep, fr_err *err)
 {
     sweep->n_feasible = 0;
@@ -180,6 +224,7 @@ fr_status fr_sweep_finish(fr_sweep *sweep, fr_err *err)
         sweep->n_feasible += sweep->points[i].is_feasible;
     if (sweep->goal[0] != '\0')
         mark_best(sweep);
+    FR_TRY(mark_pareto(sweep, err));
     if (sweep->i_scale_key < 0)
         return FR_OK;
     size_t *curve =

@@ -37,6 +37,8 @@ typedef struct fr_sweep_point {
     double goal;      /* smaller is better; HUGE_VAL: a constraint is broken */
     char broken[120]; /* which */
     bool is_best;
+    bool is_pareto; /* with a price: none is faster and no dearer per token, or
+                       cheaper and no slower */
     /* Of its curve: throughput per device against the base; what the devices
      * beyond those of the row before add, against those of the base. */
     double efficiency, marginal;
@@ -53,9 +55,10 @@ typedef struct fr_sweep {
     int i_scale_key;        /* that adds devices; -1: there is no curve */
     fr_sweep_point *points; /* owned */
     size_t n_points, n_feasible;
-    bool is_fixed;    /* the plan was kept, else each point is tuned */
-    bool is_weak;     /* the batch grows with the devices */
-    bool has_tokens;  /* lists of layers have samples */
+    size_t n_priced, n_pareto; /* feasible with a price; of these */
+    bool is_fixed;             /* the plan was kept, else each point is tuned */
+    bool is_weak;              /* the batch grows with the devices */
+    bool has_tokens;           /* lists of layers have samples */
     int64_t n_trials; /* equal ones, side by side; 0: the points are no such */
     double knee_frac;
     char goal[24], goal_unit[24]; /* "": none was asked for */
@@ -91,9 +94,9 @@ size_t fr_sweep_curve(const fr_sweep *sweep, size_t point, size_t *out);
 
 /*
  * Once all points are known: counts the feasible ones, fills efficiency,
- * marginal, is_knee and, where a goal was asked for, is_best.  The knee is the
- * last row before the first whose devices add less than knee_frac of what
- * those of the base do; a curve that keeps above has none.
+ * marginal, is_knee, is_pareto and, where a goal was asked for, is_best.  The
+ * knee is the last row before the first whose devices add less than knee_frac
+ * of what those of the base do; a curve that keeps above has none.
  */
 FR_CHECKED fr_status fr_sweep_finish(fr_sweep *sweep, fr_err *err);
 

@@ -40,6 +40,20 @@ static void scale_network(fr_cluster *cluster, double factor)
         net->links[i].bandwidth_Bps *= factor;
 }
 
+/* False: nothing behind the NICs is narrower than they are. */
+static bool scale_switches(fr_cluster *cluster, double factor)
+{
+    fr_fabric *net = &cluster->fabric;
+    bool is_narrow = net->kind == FR_FABRIC_DRAGONFLY;
+    net->global_Bps *= factor;
+    for (int32_t i = 0; i < net->n_levels; i++) {
+        is_narrow |= net->levels[i].oversubscription > changed_by;
+        if (net->levels[i].oversubscription > changed_by)
+            net->levels[i].oversubscription /= factor;
+    }
+    return is_narrow;
+}
+
 static fr_status turn(fr_cluster *cluster, const char *knob, double factor,
                       fr_err *err)
 {
@@ -64,6 +78,10 @@ static fr_status change_gpus(what_if *changed, fr_resource resource,
     case FR_RESOURCE_NETWORK:
         scale_network(&changed->cluster, factor);
         return FR_OK;
+    case FR_RESOURCE_SWITCHES:
+        if (scale_switches(&changed->cluster, factor))
+            return FR_OK;
+        return fr_fail(err, FR_INPUT, "no link is narrower than the NICs");
     case FR_RESOURCE_NODE_LATENCY:
     case FR_RESOURCE_NET_LATENCY:
         changed->scale.latency[resource == FR_RESOURCE_NET_LATENCY] = factor;
@@ -265,8 +283,11 @@ static void fill_shares(const work *w, fr_explanation *out)
             continue;
         at->elasticity = log(at->more_s / at->less_s) / (2 * log(changed_by));
         out->share[i] = fmax(0, is_rate(i) ? -at->elasticity : at->elasticity);
-        sum += out->share[i];
     }
+    out->share[FR_RESOURCE_NETWORK] = fmax(
+        0, out->share[FR_RESOURCE_NETWORK] - out->share[FR_RESOURCE_SWITCHES]);
+    for (int i = 0; i < FR_RESOURCE_N; i++)
+        sum += out->share[i];
     out->bubble_share = most = bubble_s / out->prediction.step_s;
     out->fixed_share = fmax(0, 1 - sum) * (1 - out->bubble_share);
     fr_text_copy_cut(out->bound_by, sizeof out->bound_by, "bubble");
@@ -348,7 +369,9 @@ static bool is_better(const fr_plan_change *a, const fr_plan_change *b)
 static int find_worth_memory(const fr_explanation *e)
 {
     int found = -1;
-    double best_s = e->prediction.memory.fits ? e->prediction.step_s : HUGE_VAL;
+    double best_s = e->prediction.step_s;
+    if (!e->prediction.memory.fits) /* it lacks memory itself */
+        return found;
     if (e->n_fitting > 0)
         best_s = fmin(best_s, e->changes[0].step_s);
     for (int i = e->n_fitting; i < e->n_changes; i++) {

@@ -120,7 +120,7 @@ static fr_plan_space_request request_of(const fr_sweep_case *at)
         .cluster = at->cluster,
         .base = at->plan,
         .pins = at->pins,
-        .world = (at->n_ranks > 0 ? at->n_ranks : all) / at->plan.cp,
+        .world = at->n_ranks > 0 ? at->n_ranks : all,
         .allow_lossy = at->allow_lossy,
     };
 }

@@ -6,6 +6,7 @@
 
 #include "report/explanation_report.h"
 #include "spec/catalog.h"
+#include "spec/cluster_knobs.h"
 #include "tests/check.h"
 #include "tuner/evaluate.h"
 #include "tuner/explain_plan.h"
@@ -106,6 +107,40 @@ static void test_network_bound(void)
     CHECK_STR(e.bound_by, "network");
     CHECK_WITHIN(e.of[FR_RESOURCE_NETWORK].elasticity, -1, 0.02);
     CHECK(e.n_fitting > 0 && e.changes[0].diff < -0.3);
+    teardown(&f);
+}
+
+/* Four pairs, each over two racks, through an uplink of one NIC. */
+static void test_switch_bound(void)
+{
+    fixture f;
+    fr_explanation e;
+    fr_err err;
+    setup(&f, "hgx-a100-4", 8);
+    fr_cost_model_destroy(f.costs);
+    f.costs = NULL;
+    CHECK_OK(fr_cluster_knob_turn(
+                 fr_cluster_knob_at(fr_cluster_knob_find("gpus-per-node")),
+                 &f.cluster, "1", &err),
+             &err);
+    f.cluster.node_types[0].nic_Bps = 1e9;
+    f.cluster.fabric.kind = FR_FABRIC_FAT_TREE;
+    f.cluster.fabric.n_levels = 2;
+    f.cluster.fabric.levels[0] =
+        (fr_fabric_level){.n_down = 4, .oversubscription = 4};
+    f.cluster.fabric.levels[1] =
+        (fr_fabric_level){.n_down = 2, .oversubscription = 1};
+    CHECK_OK(fr_cost_model_create(NULL, &f.cluster, &f.costs, &err), &err);
+    f.request.costs = f.costs;
+    f.job.global_batch = 8;
+    f.plan.dp = 2;
+    f.plan.pp = 4;
+    f.plan.rank_order = FR_RANK_ORDER_PP_TP_DP;
+    explain(&f, &e);
+    CHECK_STR(e.bound_by, "switches");
+    CHECK(e.of[FR_RESOURCE_SWITCHES].elasticity >=
+          e.of[FR_RESOURCE_NETWORK].elasticity - 1e-9);
+    CHECK(e.share[FR_RESOURCE_SWITCHES] > 0.3);
     teardown(&f);
 }
 
@@ -225,6 +260,7 @@ static void test_scale(void)
 }
 
 CHECK_MAIN({"one_gpu", test_one_gpu}, {"network_bound", test_network_bound},
+           {"switch_bound", test_switch_bound},
            {"bubble_bound", test_bubble_bound},
            {"memory_bound", test_memory_bound}, {"changes", test_changes},
            {"threads", test_threads}, {"scale", test_scale})

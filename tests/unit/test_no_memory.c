@@ -13,9 +13,12 @@
 #include "core/xml.h"
 #include "plan/lower.h"
 #include "report/import.h"
+#include "spec/catalog.h"
+#include "spec/cluster_knobs.h"
 #include "spec/cluster_write.h"
 #include "tests/check.h"
 #include "tests/contract/sim_fixture.h"
+#include "tuner/run_sweep.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -304,6 +307,59 @@ static void test_imports(void)
     check_every_failure(use_nccl, 6);
 }
 
+/* Two nodes of a sweep, on clusters that were copied and changed. */
+static fr_status run_sweep(fr_cluster *clusters, fr_cost_model **costs,
+                           fr_sweep *sweep, fr_err *err)
+{
+    const fr_cluster_knob *nodes =
+        fr_cluster_knob_at(fr_cluster_knob_find("nodes"));
+    fr_sweep_case cases[2] = {0};
+    fr_sweep_options options = {.is_fixed = true, .n_threads = 1};
+    FR_TRY(fr_catalog_cluster("hgx-a100-4", 1, &clusters[0], err));
+    FR_TRY(fr_cluster_copy(&clusters[0], &clusters[1], err));
+    FR_TRY(fr_cluster_knob_turn(nodes, &clusters[1], "2", err));
+    FR_TRY(fr_sweep_add_key(sweep, "nodes", err));
+    FR_TRY(fr_sweep_add_value(sweep, "1", err));
+    FR_TRY(fr_sweep_add_value(sweep, "2", err));
+    FR_TRY(fr_sweep_make_points(sweep, 2, err));
+    sweep->i_scale_key = 0;
+    for (int i = 0; i < 2; i++) {
+        FR_TRY(fr_cost_model_create(NULL, &clusters[i], &costs[i], err));
+        cases[i].model = &simulated.model;
+        cases[i].cluster = &clusters[i];
+        cases[i].costs = costs[i];
+        cases[i].job = simulated.job;
+        fr_plan_init(&cases[i].plan);
+    }
+    FR_TRY(fr_sweep_run(cases, &options, sweep, err));
+    CHECK_INT(sweep->n_feasible, 2);
+    return FR_OK;
+}
+
+static fr_status use_sweep(fr_err *err)
+{
+    fr_cluster clusters[2] = {0};
+    fr_cost_model *costs[2] = {NULL, NULL};
+    fr_sweep sweep;
+    fr_sweep_init(&sweep);
+    fr_status status = run_sweep(clusters, costs, &sweep, err);
+    for (int i = 0; i < 2; i++) {
+        fr_cost_model_destroy(costs[i]);
+        fr_cluster_release(&clusters[i]);
+    }
+    fr_sweep_release(&sweep);
+    return status;
+}
+
+static void test_sweep(void)
+{
+    sim_fixture_init(&simulated);
+    simulated.model.n_layers = 1;
+    simulated.job.global_batch = 8;
+    check_every_failure(use_sweep, 50);
+    sim_fixture_release(&simulated);
+}
+
 /* Experts under ZeRO 3, and a backward in two parts with offload. */
 static fr_status use_lower(fr_err *err)
 {
@@ -377,4 +433,5 @@ static void test_fits(void)
 CHECK_MAIN({"arena", test_arena}, {"vec", test_vec}, {"json", test_json},
            {"writer", test_writer}, {"imports", test_imports},
            {"xml", test_xml}, {"fits", test_fits},
-           {"simulator", test_simulator}, {"lower", test_lower})
+           {"simulator", test_simulator}, {"sweep", test_sweep},
+           {"lower", test_lower})

@@ -85,7 +85,7 @@ static void test_keys(void)
     CHECK_FAILS(fr_sweep_add_key(&sweep, "nodes", &err), FR_USAGE, &err);
     CHECK_OK(fr_sweep_add_key(&sweep, "seq", &err), &err);
     for (int i = 0; i < 5; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "%d", i);
         CHECK_OK(fr_sweep_add_value(&sweep, text, &err), &err);
     }
@@ -113,7 +113,7 @@ static void test_curve_by_hand(void)
     fr_sweep_init(&sweep);
     CHECK_OK(fr_sweep_add_key(&sweep, "nodes", &err), &err);
     for (int i = 0; i < 5; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "%d", i);
         CHECK_OK(fr_sweep_add_value(&sweep, text, &err), &err);
     }
@@ -146,6 +146,39 @@ static void test_curve_by_hand(void)
         CHECK_INT(p[i].is_knee, i == 3);
         CHECK_INT(p[i].is_best, i == 4);
     }
+    fr_sweep_release(&sweep);
+}
+
+/* Dollars and speed by hand; a twin of a point on the front is on it. */
+static void test_front(void)
+{
+    static const struct {
+        double usd, tokens_per_s;
+        bool is_pareto;
+    } at[] = {{7, 900, true},  {3, 100, true}, {5, 100, false},
+              {0, 999, false}, {3, 100, true}, {7, 850, false},
+              {4, 300, true},  {9, 900, false}};
+    enum { N = sizeof at / sizeof at[0] };
+    fr_sweep sweep;
+    fr_err err;
+    fr_sweep_init(&sweep);
+    CHECK_OK(fr_sweep_add_key(&sweep, "node", &err), &err);
+    for (int i = 0; i < N; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", i);
+        CHECK_OK(fr_sweep_add_value(&sweep, text, &err), &err);
+    }
+    CHECK_OK(fr_sweep_make_points(&sweep, N, &err), &err);
+    for (int i = 0; i < N; i++) {
+        sweep.points[i].is_feasible = true;
+        sweep.points[i].tokens_per_s = at[i].tokens_per_s;
+        sweep.points[i].usd_per_1e9_tokens = at[i].usd;
+    }
+    CHECK_OK(fr_sweep_finish(&sweep, &err), &err);
+    for (int i = 0; i < N; i++)
+        CHECK_INT(sweep.points[i].is_pareto, at[i].is_pareto);
+    CHECK_INT(sweep.n_priced, 7);
+    CHECK_INT(sweep.n_pareto, 4);
     fr_sweep_release(&sweep);
 }
 
@@ -273,7 +306,7 @@ static void setup(fixture *f)
     fr_sweep_init(&f->sweep);
     CHECK_OK(fr_sweep_add_key(&f->sweep, "nodes", &err), &err);
     for (int i = 0; i < 4; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "%d", i + 1);
         CHECK_OK(fr_sweep_add_value(&f->sweep, text, &err), &err);
         CHECK_OK(fr_catalog_cluster("hgx-a100-4", i + 1, &f->clusters[i], &err),
@@ -420,8 +453,9 @@ static void test_tuned_is_no_worse(void)
 }
 
 CHECK_MAIN({"ranges", test_ranges}, {"keys", test_keys},
-           {"curve_by_hand", test_curve_by_hand}, {"knobs", test_knobs},
-           {"knobs_that_cannot", test_knobs_that_cannot}, {"fixed", test_fixed},
-           {"weak", test_weak}, {"tp_does_not_divide", test_tp_does_not_divide},
+           {"curve_by_hand", test_curve_by_hand}, {"front", test_front},
+           {"knobs", test_knobs}, {"knobs_that_cannot", test_knobs_that_cannot},
+           {"fixed", test_fixed}, {"weak", test_weak},
+           {"tp_does_not_divide", test_tp_does_not_divide},
            {"threads", test_threads},
            {"tuned_is_no_worse", test_tuned_is_no_worse})
