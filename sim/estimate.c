@@ -90,13 +90,15 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     return end_ps;
 }
 
-/* ZeRO 3: each layer twice in a micro-batch, but where it is still there. */
+/* ZeRO 3: each layer twice in a micro-batch, but where it is still there: at
+ * most where each chunk turns, and about where the last one does. */
 static int64_t rounds_of(const est_plan *x, int64_t all_ps, int64_t long_ps)
 {
     const fr_plan *plan = x->plan;
     bool is_kept = !plan->is_resharded;
     int64_t n_rounds = is_kept && x->pp > 1 ? 1 : x->n_micro;
-    int64_t reach_ps = (plan->n_prefetch + 1) * x->vpp * long_ps;
+    int64_t reach_ps =
+        (plan->n_prefetch + 1) * (x->is_likely ? 1 : x->vpp) * long_ps;
     int64_t round_ps = is_kept || x->is_split
                            ? all_ps
                            : est_most(all_ps, 2 * all_ps - reach_ps);
