@@ -12,7 +12,7 @@
  * a budget of the clock the same plans are looked at on every machine: about a
  * second of two threads, and in each batch about a fifth of that.
  */
-static const double most_work = 40000, batch_work = 8000;
+static const double most_work = 12000, batch_work = 3000;
 enum { LEAST_BATCH = 2 };
 
 typedef struct search {
