@@ -87,9 +87,8 @@ static fr_status walk(const setting *s, bool is_whole, int n_threads,
 {
     fr_search_input in = {
         .request = &s->request, .costs = s->costs, .n_threads = n_threads};
-    fr_walk_options options = {.is_best_only = !is_whole,
-                               .is_whole = is_whole,
-                               .limit_s = HUGE_VAL};
+    fr_walk_options options = {
+        .is_best_only = !is_whole, .is_whole = is_whole, .limit_s = HUGE_VAL};
     fr_bound_walk *search = NULL;
     fr_walk_result found;
     double begin_s = fr_clock_s(), begin_cpu_s = cpu_s();

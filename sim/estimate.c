@@ -125,10 +125,10 @@ static int64_t gathered_at(const est_plan *x, const est_stage *stage,
 static int64_t wired(const est_plan *x, const est_update *update)
 {
     bool is_each = x->is_by_unit && x->pp == 1;
-    int64_t gathers_ps = x->plan->zero_stage == 3
-                             ? rounds_of(x, update->wire_gather_ps,
-                                         update->wire_long_gather_ps)
-                             : update->wire_gather_ps;
+    int64_t gathers_ps =
+        x->plan->zero_stage == 3
+            ? rounds_of(x, update->wire_gather_ps, update->wire_long_gather_ps)
+            : update->wire_gather_ps;
     return gathers_ps + (is_each ? x->n_micro : 1) * update->wire_reduce_ps;
 }
 
@@ -143,7 +143,7 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
         reduced_ps += update->norm_ps;
     else
         reduced_ps = est_most(reduced_ps + update->last_norm_ps,
-                          stage->end_ps + update->norm_ps);
+                              stage->end_ps + update->norm_ps);
     return est_most(reduced_ps, gathered_ps + update->last_norm_ps);
 }
 
@@ -296,8 +296,8 @@ uint64_t fr_estimate_variants_key(const fr_estimate_variant *at, size_t n)
 {
     uint64_t key = 8;
     for (size_t i = 0; i < n; i++)
-        key = fr_hash_mix(key + at[i].bucket_bytes * 4 +
-                          2 * at[i].is_overlap + at[i].is_gather_overlap);
+        key = fr_hash_mix(key + at[i].bucket_bytes * 4 + 2 * at[i].is_overlap +
+                          at[i].is_gather_overlap);
     return key;
 }
 

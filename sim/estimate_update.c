@@ -111,11 +111,11 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
                     axis, plan->grad_dtype, bucket->n},
         out_ps, err));
     if (is_scattered && !bucket->is_expert)
-        FR_TRY(price(x->e, plan, stage->place,
-                              &(est_move){reduce_lane(x), FR_OP_ALL_REDUCE,
-                                          FR_AXIS_REPLICA, plan->grad_dtype,
-                                          bucket->n / x->n_shards},
-                              &ps, err));
+        FR_TRY(
+            price(x->e, plan, stage->place,
+                  &(est_move){reduce_lane(x), FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
+                              plan->grad_dtype, bucket->n / x->n_shards},
+                  &ps, err));
     *out_ps += ps;
     return FR_OK;
 }
@@ -124,12 +124,11 @@ static fr_status gather(est_plan *x, const est_stage *stage, fr_lane lane,
                         const est_bucket *bucket, price_fn price,
                         int64_t *out_ps, fr_err *err)
 {
-    return price(
-        x->e, x->plan, stage->place,
-        &(est_move){lane, FR_OP_ALL_GATHER,
-                    bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
-                    x->weight_dtype, bucket->n},
-        out_ps, err);
+    return price(x->e, x->plan, stage->place,
+                 &(est_move){lane, FR_OP_ALL_GATHER,
+                             bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
+                             x->weight_dtype, bucket->n},
+                 out_ps, err);
 }
 
 /* The optimizer on the own part of a bucket, and the squares of its
@@ -170,7 +169,8 @@ static fr_status gathers(est_plan *x, const est_stage *stage,
     out->wire_gather_ps += bucket->count * ps;
     out->wire_long_gather_ps = est_most(out->wire_long_gather_ps, ps);
     if (zero == 3 || x->is_gathered_early) {
-        FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_collective, &ps, err));
+        FR_TRY(
+            gather(x, stage, FR_LANE_GATHER, bucket, est_collective, &ps, err));
         out->gather_ps += bucket->count * ps;
         out->long_gather_ps =
             ps > out->long_gather_ps ? ps : out->long_gather_ps;
@@ -261,8 +261,9 @@ fr_status est_update_find(est_plan *x, est_stage *stage, fr_err *err)
 
 static void take_less(const est_update *a, est_update *out)
 {
-    const int64_t from[] = {a->reduce_ps,      a->last_reduce_ps, a->gather_ps,
-                            a->long_gather_ps, a->norm_ps,        a->last_norm_ps,
+    const int64_t from[] = {a->reduce_ps,      a->last_reduce_ps,
+                            a->gather_ps,      a->long_gather_ps,
+                            a->norm_ps,        a->last_norm_ps,
                             a->step_ps,        a->wire_reduce_ps,
                             a->wire_gather_ps, a->wire_long_gather_ps};
     int64_t *const to[] = {&out->reduce_ps,      &out->last_reduce_ps,

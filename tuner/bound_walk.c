@@ -43,8 +43,8 @@ typedef struct run {
     double limit_s; /* of the round */
 } run;
 
-static bool is_before(const fr_bounded *a, const fr_bounded *b,
-                      double key_a, double key_b)
+static bool is_before(const fr_bounded *a, const fr_bounded *b, double key_a,
+                      double key_b)
 {
     if (key_a != key_b)
         return key_a < key_b;
@@ -192,8 +192,8 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
     descent d = {.layers = &r->walk->layers.items[i_layers],
                  .least_s = HUGE_VAL};
     fr_plan_space_set(request, FR_STOREY_LAYERS, d.layers, &plan);
-    FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_PIPELINE, &plan,
-                                &pipelines, err));
+    FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_PIPELINE, &plan, &pipelines,
+                                err));
     FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_GRADIENTS, &plan,
                                 &d.gradients, err));
     uint64_t n = pipelines->choices.n * d.gradients->choices.n;

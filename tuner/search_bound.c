@@ -19,8 +19,9 @@ typedef struct search {
     fr_search_input in;
     fr_bound_walk *walk;
     fr_walk_result found; /* of the last walk */
-    fr_bounded_list nearest; /* of the first, which sees all that is too large */
-    size_t next;          /* of found.by_bound */
+    fr_bounded_list
+        nearest; /* of the first, which sees all that is too large */
+    size_t next; /* of found.by_bound */
     uint64_t n_plans, n_too_large;
     fr_vec(fr_candidate) asked; /* before those of by_bound: the seeds */
     double begin_s, best_s, work;
@@ -78,8 +79,7 @@ static bool is_asked(const search *s, const fr_candidate *candidate)
 /* The plans that the estimate likes best. */
 static fr_status find_seeds(search *s, fr_err *err)
 {
-    const fr_walk_options options = {.is_best_only = true,
-                                     .limit_s = HUGE_VAL};
+    const fr_walk_options options = {.is_best_only = true, .limit_s = HUGE_VAL};
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;
@@ -140,9 +140,8 @@ static bool is_seed_time(const search *s)
 {
     if (s->next_seed == 0 || s->in.is_exact)
         return s->next_seed == 0;
-    return s->in.budget_s > 0
-               ? fr_clock_s() - s->begin_s < 0.5 * s->in.budget_s
-               : s->work < 0.5 * most_work;
+    return s->in.budget_s > 0 ? fr_clock_s() - s->begin_s < 0.5 * s->in.budget_s
+                              : s->work < 0.5 * most_work;
 }
 
 static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,

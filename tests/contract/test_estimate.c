@@ -286,11 +286,11 @@ static bool try_plan(sim_fixture *f, fr_estimator *estimator, bool has_jitter,
     t->memory[t->n++] =
         (double)estimate.peak_bytes / (double)live_bytes(&prediction);
     bool is_ok = CHECK(tightness <= 1 + 1e-9);
-    is_ok = CHECK((double)estimate.capacity_bytes -
-                      (double)estimate.least_bytes >=
-                  (double)prediction.memory.capacity_bytes -
-                      (double)prediction.memory.peak_bytes) &&
-            is_ok;
+    is_ok =
+        CHECK((double)estimate.capacity_bytes - (double)estimate.least_bytes >=
+              (double)prediction.memory.capacity_bytes -
+                  (double)prediction.memory.peak_bytes) &&
+        is_ok;
     if (is_uncontended(&f->plan) && !has_jitter) {
         t->error[t->n_error++] = error;
         is_ok = CHECK(error >= -0.02 && error <= 0.02) && is_ok;
@@ -301,7 +301,8 @@ static bool try_plan(sim_fixture *f, fr_estimator *estimator, bool has_jitter,
     }
     if (!is_ok || getenv("LOOSE") != NULL) {
         char text[256];
-        printf("  memory %.4f of %.4f GB\n", 1e-9 * (double)estimate.least_bytes,
+        printf("  memory %.4f of %.4f GB\n",
+               1e-9 * (double)estimate.least_bytes,
                1e-9 * (double)prediction.memory.peak_bytes);
         printf("  %.4f %.6f bound %.6f estimate %.6f simulated: %s\n",
                tightness, 1e3 * estimate.lower_bound_s,
