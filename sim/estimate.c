@@ -199,7 +199,8 @@ static fr_status find_updates(est_plan *x, fr_err *err)
     est_ranks *ranks = &x->ranks[x->is_likely];
     const est_ranks *before = &x->ranks[0];
     for (int32_t i = 0; i < ranks->n; i++) {
-        if (x->is_likely && x->is_known_twice && ranks->n == before->n)
+        if (x->is_likely && x->is_known_twice && ranks->n == before->n &&
+            x->plan->compressor == FR_COMPRESSOR_NONE)
             ranks->at[i].update = before->at[i].update;
         else
             FR_TRY(est_update_find(x, &ranks->at[i], err));
@@ -211,9 +212,7 @@ static fr_status find_updates(est_plan *x, fr_err *err)
 
 bool fr_estimate_knows(const fr_plan *plan)
 {
-    return plan->compressor == FR_COMPRESSOR_NONE &&
-           !plan->is_optimizer_offloaded &&
-           !(plan->activation_offload_frac > 0) &&
+    return !(plan->activation_offload_frac > 0) &&
            plan->collective != FR_COLLECTIVE_PARAMETER_SERVER &&
            plan->expert_dispatch == FR_DISPATCH_ALL_TO_ALL;
 }
@@ -228,13 +227,10 @@ static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
                        "micro-batches",
                        fr_schedules[plan->schedule]->name, (int)plan->pp,
                        (int)plan->vpp, (long long)m);
-    if (plan->compressor != FR_COMPRESSOR_NONE)
+    if (plan->activation_offload_frac > 0)
         return fr_fail(err, FR_INPUT,
-                       "no estimate of compressed gradients; choose to "
-                       "simulate, or compressor none");
-    if (plan->is_optimizer_offloaded || plan->activation_offload_frac > 0)
-        return fr_fail(err, FR_INPUT,
-                       "no estimate of offloading; choose to simulate");
+                       "no estimate of offloaded activations; choose to "
+                       "simulate");
     if (plan->collective == FR_COLLECTIVE_PARAMETER_SERVER)
         return fr_fail(err, FR_INPUT,
                        "no estimate of parameter servers; choose to simulate, "

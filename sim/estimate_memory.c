@@ -94,6 +94,8 @@ static uint64_t states_at_least(const est_plan *x, const est_stage *stage)
         (plan->zero_stage == 3 ? own_n : n) * fr_dtype_bytes(x->weight_dtype);
     if (plan->zero_stage < 2)
         bytes += n * fr_dtype_bytes(plan->grad_dtype);
+    if (plan->is_optimizer_offloaded)
+        return bytes;
     return bytes + fr_optimizer_resident_bytes(x->e->job->optimizer, own_n,
                                                fr_plan_has_master(plan));
 }

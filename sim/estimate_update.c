@@ -2,6 +2,7 @@
  * estimate_update.c: gradients and parameters of a stage, bucket by bucket.
  */
 #include "core/hash.h"
+#include "plan/compressor.h"
 #include "plan/schedule.h"
 #include "sim/estimate_state.h"
 
@@ -93,6 +94,14 @@ typedef fr_status (*price_fn)(fr_estimator *e, const fr_plan *plan,
                               const est_place *place, const est_move *move,
                               int64_t *out_ps, fr_err *err);
 
+/* Compressed bytes over plain ones. */
+static double sent_frac(const est_plan *x, const est_bucket *bucket)
+{
+    const fr_bucket all = {.n = bucket->n};
+    return (double)fr_compressor_payload_bytes(x->plan, &all) /
+           (double)(bucket->n * sizeof(float));
+}
+
 /* By the clock (est_collective) or by the wire (est_wire). */
 static fr_status reduce(est_plan *x, const est_stage *stage,
                         const est_bucket *bucket, price_fn price,
@@ -117,6 +126,11 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
                               plan->grad_dtype, bucket->n / x->n_shards},
                   &ps, err));
     *out_ps += ps;
+    /* Compressed: at least nothing, about the share of bytes. */
+    if (plan->compressor != FR_COMPRESSOR_NONE)
+        *out_ps = x->is_likely
+                      ? (int64_t)((double)*out_ps * sent_frac(x, bucket))
+                      : 0;
     return FR_OK;
 }
 
@@ -140,6 +154,9 @@ static fr_status step(est_plan *x, const est_stage *stage,
     uint64_t n =
         bucket->n / (bucket->is_expert ? x->n_expert_shards : x->n_shards);
     int64_t ps;
+    /* The host has its own time, which is not counted. */
+    if (x->plan->is_optimizer_offloaded)
+        return FR_OK;
     if (x->e->job->clip_norm > 0) {
         FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->sqsum, n, &ps,
                               err));
@@ -233,7 +250,10 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
          (uint64_t)x->is_executable << 36 | (uint64_t)stage->has_embed << 37 |
          (uint64_t)stage->has_head << 38 |
          (uint64_t)(is_apart && x->is_likely) << 39 |
+         (uint64_t)plan->is_optimizer_offloaded << 56 |
          (uint64_t)plan->grad_dtype << 40 | (uint64_t)plan->collective << 48));
+    if (plan->compressor != FR_COMPRESSOR_NONE)
+        key = fr_hash_mix(key + 2 * (uint64_t)plan->compressor + x->is_likely);
     for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
         int32_t i = fr_schedule_stage(schedule, rank, c, x->pp);
         key = fr_hash_mix(key + ((uint64_t)est_first_layer(x, i) << 32) +

@@ -19,7 +19,8 @@ static const char cluster_xml[] =
     "    <peak dtype=\"bf16\" rate=\"989TFLOP/s\"/>\n"
     "  </device>\n"
     "  <node-type id=\"box\" device=\"gpu\" devices=\"8\">\n"
-    "    <intra kind=\"nvswitch\" bandwidth=\"450GB/s\" latency=\"2us\"/>\n"
+    "    <intra kind=\"nvswitch\" bandwidth=\"450GB/s\" latency=\"2us\"\n"
+    "           host-bandwidth=\"53GB/s\"/>\n"
     "    <nic count=\"%d\" bandwidth=\"%s\" latency=\"5us\"/>\n"
     "  </node-type>\n"
     "  <group id=\"box\" node-type=\"box\" count=\"%d\"/>\n"
@@ -179,6 +180,10 @@ static void random_plan(fr_rng *rng, bool has_experts, fr_plan *plan)
     plan->bucket_bytes = buckets[pick(rng, 4)];
     plan->precision = pick(rng, 2) ? FR_DTYPE_F32 : FR_DTYPE_BF16;
     plan->grad_dtype = FR_DTYPE_F32;
+    if (plan->dp > 1 && plan->ep == 1 && plan->zero_stage == 0 &&
+        pick(rng, 4) == 0)
+        plan->compressor = (fr_compressor_kind)(1 + pick(rng, 4));
+    plan->is_optimizer_offloaded = pick(rng, 8) == 0;
     if (pick(rng, 4) == 0 && plan->pp * plan->vpp > 1) {
         plan->n_split = plan->pp * plan->vpp;
         for (int32_t i = 0; i < plan->n_split; i++)
@@ -197,8 +202,10 @@ static void make_plain(fr_rng *rng, fr_plan *plan)
     int which = (int)pick(rng, 3);
     if (which != 0)
         plan->tp = 1;
-    if (which != 1)
+    if (which != 1) {
         plan->dp = 1;
+        plan->compressor = FR_COMPRESSOR_NONE;
+    }
     plan->cp = plan->ep = 1;
     plan->etp = 0;
     plan->is_sequence_parallel = plan->is_sequence_parallel && plan->tp > 1;
@@ -219,8 +226,10 @@ static void make_plain(fr_rng *rng, fr_plan *plan)
  */
 static bool is_uncontended(const fr_plan *plan)
 {
-    bool is_quiet = !plan->is_overlap && !plan->is_gather_overlap &&
-                    !plan->is_tp_overlap && plan->zero_stage <= 1;
+    bool is_quiet = plan->compressor == FR_COMPRESSOR_NONE &&
+                    !plan->is_optimizer_offloaded && !plan->is_overlap &&
+                    !plan->is_gather_overlap && !plan->is_tp_overlap &&
+                    plan->zero_stage <= 1;
     return is_quiet && plan->pp * plan->cp == 1 &&
            (plan->tp == 1 || plan->dp == 1);
 }
@@ -228,7 +237,8 @@ static bool is_uncontended(const fr_plan *plan)
 /* A pipeline of single ranks: order of sends aside, nothing contends. */
 static bool is_chain(const fr_plan *plan)
 {
-    return plan->tp * plan->dp * plan->cp == 1 &&
+    return !plan->is_optimizer_offloaded &&
+           plan->tp * plan->dp * plan->cp == 1 &&
            (plan->schedule == FR_SCHEDULE_1F1B ||
             plan->schedule == FR_SCHEDULE_GPIPE);
 }

@@ -140,11 +140,13 @@ static bool draw(problem *p, fr_rng *rng)
         fr_plan_init(&p->request.base);
         p->request.base.precision = FR_DTYPE_BF16;
         p->request.base.is_flash = pick(rng, 4) > 0;
+        p->request.allow_lossy = pick(rng, 4) == 0;
         if (draw_space(p, rng))
             return true;
         sim_fixture_release(&p->f);
     }
-    return CHECK(!"a space of the right size");
+    printf("  no space of the right size\n");
+    return CHECK(false);
 }
 
 /* Simulates plan i, and holds it to its bounds. */
