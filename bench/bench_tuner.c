@@ -1,22 +1,26 @@
 /*
- * bench_tuner.c: the tuner by the clock: bench_tuner [RESULT.json].
+ * bench_tuner.c: the tuner by the clock: bench_tuner [RESULT.json
+ * [bounds]].
  *
  * For each case: every plan of the space estimated one by one (exhaustive),
  * the same optimum by branch and bound, and tune as a user calls it.  Rates
  * per core are of CPU time, so that other programs on the machine count less;
  * all other times are by the clock.  Medians of several runs where they are
- * short.
+ * short.  Then a small space whole, every plan simulated, against its bounds.
  */
 #include "core/clock.h"
 #include "core/fileio.h"
 #include "core/json.h"
 #include "core/stats.h"
+#include "sim/estimate.h"
 #include "tuner/bound_walk.h"
+#include "tuner/evaluate.h"
 #include "tuner/tune.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { N_RUNS = 3, N_THREADS = 2 };
@@ -173,18 +177,102 @@ out_case:
     return status;
 }
 
+/* ---- bounds against simulations ------------------------------------------ */
+
+typedef struct tally {
+    uint64_t n, n_above, n_roomier; /* plans; bounds that do not hold */
+    double tightness;               /* bound / simulated, sum */
+} tally;
+
+/* One plan; what cannot be simulated for want of memory is no plan. */
+static fr_status check_bound(const setting *s, fr_estimator *estimator,
+                             const fr_candidate *candidate, tally *t,
+                             fr_err *err)
+{
+    fr_plan plan;
+    fr_evaluation evaluation;
+    fr_estimate estimate;
+    fr_plan_space_plan(&s->request, candidate, &plan);
+    FR_TRY(fr_evaluate(&s->request, s->costs, &plan, &evaluation, err));
+    FR_TRY(fr_estimate_plan(estimator, &plan, &estimate, err));
+    if (!(evaluation.prediction.step_s > 0))
+        return FR_OK;
+    double ratio = estimate.lower_bound_s / evaluation.prediction.step_s;
+    t->n++;
+    t->tightness += ratio;
+    t->n_above += ratio > 1 + 1e-9;
+    t->n_roomier +=
+        estimate.least_bytes > evaluation.prediction.memory.peak_bytes;
+    return FR_OK;
+}
+
+static fr_status check_part(const setting *s, const fr_plan_space *space,
+                            size_t first, size_t step, tally *t, fr_err *err)
+{
+    fr_estimator *estimator = NULL;
+    FR_TRY(fr_estimator_create(&s->model, &s->job, &s->cluster, s->costs,
+                               &estimator, err));
+    fr_status status = FR_OK;
+    for (size_t i = first; i < space->n && status == FR_OK; i += step)
+        status = check_bound(s, estimator, &space->at[i], t, err);
+    fr_estimator_destroy(estimator);
+    return status;
+}
+
+/* A space that is small enough to simulate, whole. */
+static fr_status bench_bounds(fr_json_writer *json, fr_err *err)
+{
+    static const tuner_case small = {"bounds", "gpt2-mini", "dgx-a100:4",
+                                     64,       256,         32};
+    setting s = {0};
+    fr_plan_space space = {0};
+    tally t[N_THREADS] = {{0}};
+    fr_status statuses[N_THREADS], status = FR_OK;
+    fr_err errors[N_THREADS];
+    FR_TRY_GOTO(status, open_setting(&small, &s, err), out_bounds);
+    FR_TRY_GOTO(status,
+                fr_plan_space_create(&s.request, NULL, NULL, &space, err),
+                out_bounds);
+#pragma omp parallel for num_threads(N_THREADS) schedule(static, 1)
+    for (int i = 0; i < N_THREADS; i++)
+        statuses[i] =
+            check_part(&s, &space, (size_t)i, N_THREADS, &t[i], &errors[i]);
+    for (int i = 0; i < N_THREADS; i++) {
+        if (statuses[i] != FR_OK)
+            status = fr_fail(err, statuses[i], "%s", errors[i].text);
+        t[0].n += i > 0 ? t[i].n : 0;
+        t[0].n_above += i > 0 ? t[i].n_above : 0;
+        t[0].n_roomier += i > 0 ? t[i].n_roomier : 0;
+        t[0].tightness += i > 0 ? t[i].tightness : 0;
+    }
+    double mean = t[0].tightness / (double)t[0].n;
+    printf("%llu plans simulated: %llu bounds above, %llu least memories "
+           "above; bound / simulated %.3f on average\n",
+           (unsigned long long)t[0].n, (unsigned long long)t[0].n_above,
+           (unsigned long long)t[0].n_roomier, mean);
+    fr_json_put_u64(json, "bound_plans", t[0].n);
+    fr_json_put_u64(json, "bound_violations", t[0].n_above);
+    fr_json_put_u64(json, "memory_bound_violations", t[0].n_roomier);
+    fr_json_put_double(json, "bound_tightness", mean);
+out_bounds:
+    fr_plan_space_release(&space);
+    close_setting(&s);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     fr_buffer text;
     fr_json_writer json;
     fr_err err;
     double speedup[N_CASES], per_s[N_CASES];
+    int n_cases = argc > 2 && strcmp(argv[2], "bounds") == 0 ? 0 : N_CASES;
     fr_buffer_init(&text);
     fr_json_writer_init(&json, &text);
     fr_json_begin_object(&json);
     fr_json_key(&json, "cases");
     fr_json_begin_array(&json);
-    for (int i = 0; i < N_CASES; i++)
+    for (int i = 0; i < n_cases; i++)
         if (bench_case(&cases[i], &json, &speedup[i], &per_s[i], &err) !=
             FR_OK) {
             fprintf(stderr, "bench_tuner: %s: %s\n", cases[i].name, err.text);
@@ -192,11 +280,15 @@ int main(int argc, char **argv)
             return 1;
         }
     fr_json_end_array(&json);
-    fr_json_put_double(&json, "estimates_per_s_per_core", per_s[0]);
-    fr_json_put_double(&json, "speedup_2_threads", speedup[0]);
+    if (n_cases > 0) {
+        fr_json_put_double(&json, "estimates_per_s_per_core", per_s[0]);
+        fr_json_put_double(&json, "speedup_2_threads", speedup[0]);
+    }
+    fr_status status = bench_bounds(&json, &err);
     fr_json_end_object(&json);
     fr_buffer_putc(&text, '\n');
-    fr_status status = fr_buffer_check(&text, &err);
+    if (status == FR_OK)
+        status = fr_buffer_check(&text, &err);
     if (status == FR_OK && argc > 1)
         status = fr_file_write(argv[1], fr_buffer_text(&text), text.n, &err);
     if (status != FR_OK)
