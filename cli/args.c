@@ -114,9 +114,8 @@ static fr_status set_list(const fr_option_row *row, const char *shown,
             value->count = one.count;
             value->n_bytes = one.n_bytes;
         }
-        value->list[value->n_list++] = row->kind == FR_OPTION_BYTES
-                                           ? (int64_t)one.n_bytes
-                                           : one.count;
+        value->list[value->n_list++] =
+            row->kind == FR_OPTION_BYTES ? (int64_t)one.n_bytes : one.count;
         at += n;
         if (*at == '\0')
             return FR_OK;

@@ -116,11 +116,11 @@ const fr_command fr_commands[] = {
      NULL,
      tune_options,
      "A plan option pins its axis, a list such as --tp 2,4,8 leaves these "
-     "values.  On GPUs\nplans are simulated in the order of their lower bounds, "
-     "for about a second: the gap\nsays how much faster any other can be; "
-     "--exact closes it.  Plans that change the result (lossy "
-     "compression)\nenter only with --allow lossy; the one-process plan is "
-     "always in the answer.",
+     "values.\nOn GPUs plans are simulated in the order of their lower bounds, "
+     "for about a\nsecond: the gap says how much faster any other can be, "
+     "--exact closes it.\nPlans that change the result (lossy compression) "
+     "enter only with --allow lossy;\nthe one-process plan is always in the "
+     "answer.",
      "  forerun tune gpt2-demo this-machine -p machine.json -o plan.json\n"
      "  forerun tune gpt2-124m this-machine --global-batch 8 --seq 256 "
      "--pp 1\n"

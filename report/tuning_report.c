@@ -171,8 +171,11 @@ static void print_space(const fr_tuning *t, fr_buffer *out)
                             "faster than the best\n");
     else if (t->best.plan != NULL)
         fr_buffer_printf(
-            out, "no plan can be faster than %s\n",
-            fr_format_s(time, sizeof time, t->certificate.bound_s));
+            out,
+            "no plan of this space is predicted to be faster than %s: the "
+            "best is within %.1f %% of it (--exact goes on)\n",
+            fr_format_s(time, sizeof time, t->certificate.bound_s),
+            100 * t->certificate.gap);
     for (size_t i = 0; i < t->n_reasons; i++)
         fr_buffer_printf(out, "left out %llu: %s\n",
                          (unsigned long long)t->reasons[i].n,

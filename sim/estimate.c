@@ -90,13 +90,15 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     return end_ps;
 }
 
-/* ZeRO 3: each layer twice in a micro-batch, but where it is still there. */
+/* ZeRO 3: each layer twice in a micro-batch, but where it is still there: at
+ * most where each chunk turns, and about where the last one does. */
 static int64_t rounds_of(const est_plan *x, int64_t all_ps, int64_t long_ps)
 {
     const fr_plan *plan = x->plan;
     bool is_kept = !plan->is_resharded;
     int64_t n_rounds = is_kept && x->pp > 1 ? 1 : x->n_micro;
-    int64_t reach_ps = (plan->n_prefetch + 1) * x->vpp * long_ps;
+    int64_t reach_ps =
+        (plan->n_prefetch + 1) * (x->is_likely ? 1 : x->vpp) * long_ps;
     int64_t round_ps = is_kept || x->is_split
                            ? all_ps
                            : est_most(all_ps, 2 * all_ps - reach_ps);
@@ -123,10 +125,10 @@ static int64_t gathered_at(const est_plan *x, const est_stage *stage,
 static int64_t wired(const est_plan *x, const est_update *update)
 {
     bool is_each = x->is_by_unit && x->pp == 1;
-    int64_t gathers_ps = x->plan->zero_stage == 3
-                             ? rounds_of(x, update->wire_gather_ps,
-                                         update->wire_long_gather_ps)
-                             : update->wire_gather_ps;
+    int64_t gathers_ps =
+        x->plan->zero_stage == 3
+            ? rounds_of(x, update->wire_gather_ps, update->wire_long_gather_ps)
+            : update->wire_gather_ps;
     return gathers_ps + (is_each ? x->n_micro : 1) * update->wire_reduce_ps;
 }
 
@@ -141,7 +143,7 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
         reduced_ps += update->norm_ps;
     else
         reduced_ps = est_most(reduced_ps + update->last_norm_ps,
-                          stage->end_ps + update->norm_ps);
+                              stage->end_ps + update->norm_ps);
     return est_most(reduced_ps, gathered_ps + update->last_norm_ps);
 }
 
@@ -197,7 +199,8 @@ static fr_status find_updates(est_plan *x, fr_err *err)
     est_ranks *ranks = &x->ranks[x->is_likely];
     const est_ranks *before = &x->ranks[0];
     for (int32_t i = 0; i < ranks->n; i++) {
-        if (x->is_likely && x->is_known_twice && ranks->n == before->n)
+        if (x->is_likely && x->is_known_twice && ranks->n == before->n &&
+            x->plan->compressor == FR_COMPRESSOR_NONE)
             ranks->at[i].update = before->at[i].update;
         else
             FR_TRY(est_update_find(x, &ranks->at[i], err));
@@ -209,9 +212,7 @@ static fr_status find_updates(est_plan *x, fr_err *err)
 
 bool fr_estimate_knows(const fr_plan *plan)
 {
-    return plan->compressor == FR_COMPRESSOR_NONE &&
-           !plan->is_optimizer_offloaded &&
-           !(plan->activation_offload_frac > 0) &&
+    return !(plan->activation_offload_frac > 0) &&
            plan->collective != FR_COLLECTIVE_PARAMETER_SERVER &&
            plan->expert_dispatch == FR_DISPATCH_ALL_TO_ALL;
 }
@@ -226,13 +227,10 @@ static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
                        "micro-batches",
                        fr_schedules[plan->schedule]->name, (int)plan->pp,
                        (int)plan->vpp, (long long)m);
-    if (plan->compressor != FR_COMPRESSOR_NONE)
+    if (plan->activation_offload_frac > 0)
         return fr_fail(err, FR_INPUT,
-                       "no estimate of compressed gradients; choose to "
-                       "simulate, or compressor none");
-    if (plan->is_optimizer_offloaded || plan->activation_offload_frac > 0)
-        return fr_fail(err, FR_INPUT,
-                       "no estimate of offloading; choose to simulate");
+                       "no estimate of offloaded activations; choose to "
+                       "simulate");
     if (plan->zero_stage == 3 && plan->zero_unit != FR_ZERO_UNIT_LAYER)
         return fr_fail(err, FR_INPUT,
                        "no estimate of gathers by parameter; choose to "
@@ -298,8 +296,8 @@ uint64_t fr_estimate_variants_key(const fr_estimate_variant *at, size_t n)
 {
     uint64_t key = 8;
     for (size_t i = 0; i < n; i++)
-        key = fr_hash_mix(key + at[i].bucket_bytes * 4 +
-                          2 * at[i].is_overlap + at[i].is_gather_overlap);
+        key = fr_hash_mix(key + at[i].bucket_bytes * 4 + 2 * at[i].is_overlap +
+                          at[i].is_gather_overlap);
     return key;
 }
 

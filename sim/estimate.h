@@ -50,8 +50,10 @@ void fr_estimator_destroy(fr_estimator *estimator);
 /*
  * The ranks are placed node by node, as many on each as it holds.  Errors:
  * those of fr_lower; FR_INFEASIBLE where the ranks do not fit into the
- * cluster; FR_INPUT for what only the simulator knows (compressed gradients,
- * offloading, CPUs).
+ * cluster; FR_INPUT for what only the simulator knows (offloaded activations,
+ * parameter servers, dispatch by node, CPUs).  Compressed gradients cost the
+ * bound nothing and the estimate the time of the bytes that are left, an
+ * optimizer on the host costs neither anything.
  */
 FR_CHECKED fr_status fr_estimate_plan(fr_estimator *estimator,
                                       const fr_plan *plan, fr_estimate *out,

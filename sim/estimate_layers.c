@@ -56,6 +56,8 @@ static void small_plan(const fr_plan *plan, bool is_split, bool is_executable,
     out->collective = is_executable ? FR_COLLECTIVE_AUTO : FR_COLLECTIVE_NVLS;
     out->rank_order = FR_RANK_ORDER_TP_DP_PP;
     out->recompute_layers = 0;
+    out->compressor = FR_COMPRESSOR_NONE;
+    out->is_optimizer_offloaded = false;
 }
 
 static void release_probe(est_probe *probe)

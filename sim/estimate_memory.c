@@ -42,8 +42,8 @@ static uint64_t live_pairs(const est_plan *x, const est_stage *stage)
 /* Elements of the own shards, at least. */
 static uint64_t own_at_least(const est_plan *x, const est_stage *stage)
 {
-    uint64_t n = stage->n_dense / x->n_shards +
-                 stage->n_expert / x->n_expert_shards;
+    uint64_t n =
+        stage->n_dense / x->n_shards + stage->n_expert / x->n_expert_shards;
     uint64_t n_units = 2 * (uint64_t)stage->n_layers + 2;
     if (x->n_shards == 1 && x->n_expert_shards == 1)
         return n;
@@ -69,8 +69,8 @@ static uint64_t later_pairs(const est_plan *x, const est_stage *stage)
  * pipeline they add up whole until the last micro-batch. */
 static uint64_t later_gradients(const est_plan *x, const est_stage *stage)
 {
-    uint64_t n = x->pp > 1 ? stage->n_dense + stage->n_expert
-                           : own_at_least(x, stage);
+    uint64_t n =
+        x->pp > 1 ? stage->n_dense + stage->n_expert : own_at_least(x, stage);
     return x->is_by_unit ? n * fr_dtype_bytes(x->plan->grad_dtype) : 0;
 }
 
@@ -90,10 +90,12 @@ static uint64_t states_at_least(const est_plan *x, const est_stage *stage)
     const fr_plan *plan = x->plan;
     uint64_t n = stage->n_dense + stage->n_expert;
     uint64_t own_n = own_at_least(x, stage);
-    uint64_t bytes = (plan->zero_stage == 3 ? own_n : n) *
-                     fr_dtype_bytes(x->weight_dtype);
+    uint64_t bytes =
+        (plan->zero_stage == 3 ? own_n : n) * fr_dtype_bytes(x->weight_dtype);
     if (plan->zero_stage < 2)
         bytes += n * fr_dtype_bytes(plan->grad_dtype);
+    if (plan->is_optimizer_offloaded)
+        return bytes;
     return bytes + fr_optimizer_resident_bytes(x->e->job->optimizer, own_n,
                                                fr_plan_has_master(plan));
 }
@@ -132,8 +134,8 @@ static uint64_t about(const est_plan *x, const est_stage *stage)
         bytes += 2 * n / layers * grad;
     if (plan->zero_stage == 3)
         bytes += (uint64_t)(plan->n_prefetch + 1) * n / layers * weight;
-    int64_t live = schedule->peak_live_micro(stage->rank, x->pp, x->n_micro,
-                                             x->vpp);
+    int64_t live =
+        schedule->peak_live_micro(stage->rank, x->pp, x->n_micro, x->vpp);
     bytes += stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;
     return bytes + stage->layers->scratch_bytes;
 }

@@ -49,12 +49,12 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
     stage->weights_ps += t->weights_ps[end] - t->weights_ps[first];
     stage->kept_bytes += l->kept_bytes[cut] - l->kept_bytes[first] +
                          l->plain_bytes[end] - l->plain_bytes[cut];
-    stage->chunk_bytes = least_bytes(
-        stage->chunk_bytes, chunk_bytes(stage, first, end, cut));
-    stage->scratch_bytes =
-        cut == end                     ? l->layer_scratch_bytes[end]
-        : stage->bare != stage->layers ? stage->bare->layer_scratch_bytes[end]
-                                       : 0;
+    stage->chunk_bytes =
+        least_bytes(stage->chunk_bytes, chunk_bytes(stage, first, end, cut));
+    stage->scratch_bytes = cut == end ? l->layer_scratch_bytes[end]
+                           : stage->bare != stage->layers
+                               ? stage->bare->layer_scratch_bytes[end]
+                               : 0;
     stage->n_last_layer =
         end > first ? l->n_dense[end] - l->n_dense[end - 1] : 0;
     stage->n_dense += l->n_dense[end] - l->n_dense[first];
@@ -219,8 +219,8 @@ static fr_status find_stages(est_plan *x, fr_err *err)
         if (s > 0)
             stage->begin_ps =
                 est_most(stage->begin_ps, stage[-1].begin_ps +
-                                          stage[-1].first_forward_ps +
-                                          stage[-1].hop_ps);
+                                              stage[-1].first_forward_ps +
+                                              stage[-1].hop_ps);
     }
     return FR_OK;
 }
@@ -247,8 +247,8 @@ static int64_t turns(est_plan *x, int64_t *period_ps)
         backward_ps = est_most(backward_ps, stage->backward_ps);
         if (!is_1f1b)
             continue;
-        stage->back_ps =
-            est_most(stage->back_ps, stage->begin_ps + (m + k - 1) / k * turn_ps);
+        stage->back_ps = est_most(stage->back_ps,
+                                  stage->begin_ps + (m + k - 1) / k * turn_ps);
         *period_ps = est_most(*period_ps, est_most(pass_ps, turn_ps / k));
     }
     if (x->plan->schedule == FR_SCHEDULE_GPIPE)
@@ -279,17 +279,17 @@ static void find_ends(est_plan *x)
         int64_t rest_ps = x->plan->schedule == FR_SCHEDULE_ZB_H1
                               ? est_least(m, s + 1) * stage->weights_ps
                               : 0;
-        stage->end_ps =
-            est_most(stage->back_ps + rest_ps,
-                 stage->begin_ps + m * (stage->forward_ps + stage->backward_ps +
-                                        stage->weights_ps));
+        stage->end_ps = est_most(stage->back_ps + rest_ps,
+                                 stage->begin_ps + m * (stage->forward_ps +
+                                                        stage->backward_ps +
+                                                        stage->weights_ps));
     }
     bool is_known = x->is_likely && period_ps > 0 && !x->is_split;
     for (int32_t s = 0; is_known && s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
         stage->back_ps =
             est_most(stage->back_ps, x->stages[0].begin_ps + turn_ps +
-                                     (m - 1) * period_ps - tail_ps);
+                                         (m - 1) * period_ps - tail_ps);
         stage->end_ps = est_most(stage->back_ps, stage->end_ps);
         tail_ps += stage->first_backward_ps + stage->hop_ps;
     }
@@ -401,12 +401,12 @@ static int32_t smallest_chunk(const est_plan *x)
 static void set_first_times(const est_plan *x, est_stage *first)
 {
     const int64_t m = x->n_micro, n = smallest_chunk(x), p = x->pp;
-    int64_t own_ps = m * (first->forward_ps + first->backward_ps +
-                          first->weights_ps);
+    int64_t own_ps =
+        m * (first->forward_ps + first->backward_ps + first->weights_ps);
     first->begin_ps = 0;
-    first->back_ps = m * (first->forward_ps + (x->is_v
-                                                   ? first->first_backward_ps
-                                                   : first->backward_ps));
+    first->back_ps =
+        m * (first->forward_ps +
+             (x->is_v ? first->first_backward_ps : first->backward_ps));
     first->end_ps = est_most(own_ps, first->back_ps);
     if (x->is_v || !first->layers->is_uniform)
         return;

@@ -188,7 +188,8 @@ static uint64_t move_key(const fr_plan *plan, const est_place *place,
             (uint64_t)move->lane << 32,
         (uint64_t)scope->n_group << 32 | (uint64_t)scope->n_nodes,
         (uint64_t)scope->ranks_on_node << 32 | scope->node_types,
-        place->net_key, what};
+        place->net_key,
+        what};
     return key_of(words, sizeof words / sizeof words[0]);
 }
 

@@ -31,9 +31,9 @@ typedef struct est_place {
     int64_t node;
     uint32_t type_bit;
     double compute_frac;
-    double port_Bps, nic_Bps;        /* of the rank, of its node; 0: not told */
+    double port_Bps, nic_Bps; /* of the rank, of its node; 0: not told */
     int64_t n_beside; /* ranks of its node that do the same: of its stage */
-    uint64_t net_key;                /* of these */
+    uint64_t net_key; /* of these */
     fr_comm_scope scopes[FR_AXIS_N]; /* n_group 0: not asked for */
     uint64_t layer_key; /* of the device and what layers communicate over */
     uint64_t key;       /* of everything */
@@ -62,14 +62,14 @@ typedef struct est_layers {
     est_times times[2];
     int64_t least_forward_ps, least_backward_ps, least_weights_ps; /* of any
                                                                 layer */
-    uint64_t *n_dense, *n_expert; /* parameters */
-    uint64_t *kept_bytes;         /* by one micro-batch from forward on */
-    uint64_t *plain_bytes;        /* of a layer that is not made again */
+    uint64_t *n_dense, *n_expert;  /* parameters */
+    uint64_t *kept_bytes;          /* by one micro-batch from forward on */
+    uint64_t *plain_bytes;         /* of a layer that is not made again */
     uint64_t *layer_scratch_bytes; /* no sum: of the backward of the layer
                                       before, beyond what is kept up to it */
-    uint64_t n_embed, n_final;    /* parameters of the ends */
-    uint64_t scratch_bytes;       /* beyond what is kept */
-    uint64_t stream_bytes;        /* between stages */
+    uint64_t n_embed, n_final;     /* parameters of the ends */
+    uint64_t scratch_bytes;        /* beyond what is kept */
+    uint64_t stream_bytes;         /* between stages */
     fr_instr opt_step, opt_norms, sqsum; /* of any range */
     fr_instr zero;                       /* of any number of gradients */
     bool has_norms, has_zero;
@@ -87,7 +87,7 @@ typedef struct est_update {
     int64_t step_ps;                   /* optimizer, gathering afterwards */
     int64_t wire_reduce_ps, wire_gather_ps, wire_long_gather_ps; /* what that
                               keeps the node's NICs busy, at least */
-    uint64_t n_first;                  /* parameters of the first bucket */
+    uint64_t n_first; /* parameters of the first bucket */
 } est_update;
 
 /* From 64-bit keys, mixed, to what they stand for. */
@@ -185,8 +185,8 @@ typedef struct est_stage {
     int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
     int64_t last_forward_ps, last_backward_ps;   /* of chunk v - 1 */
     uint64_t n_dense, n_expert, kept_bytes;
-    uint64_t n_last_layer; /* dense parameters, of the last chunk */
-    uint64_t chunk_bytes; /* kept by the forward of a chunk, the smallest */
+    uint64_t n_last_layer;  /* dense parameters, of the last chunk */
+    uint64_t chunk_bytes;   /* kept by the forward of a chunk, the smallest */
     uint64_t scratch_bytes; /* of the backward of the last layer */
     int32_t first_layer, end_layer; /* of chunk 0 */
     int32_t n_layers;
@@ -222,8 +222,8 @@ typedef struct est_plan {
     uint64_t n_shards, n_expert_shards;
     fr_dtype weight_dtype;
     est_stage stages[FR_PLAN_MAX_STAGES];
-    est_ranks ranks[2]; /* at least, about */
-    bool has_pipeline;  /* all of it is that of `words` */
+    est_ranks ranks[2];  /* at least, about */
+    bool has_pipeline;   /* all of it is that of `words` */
     bool is_known_twice; /* the stages are the same about as at least */
     uint64_t words[EST_PIPELINE_WORDS];
     est_stage first; /* what the first rank holds, and its times at least */

@@ -2,6 +2,7 @@
  * estimate_update.c: gradients and parameters of a stage, bucket by bucket.
  */
 #include "core/hash.h"
+#include "plan/compressor.h"
 #include "plan/schedule.h"
 #include "sim/estimate_state.h"
 
@@ -93,6 +94,14 @@ typedef fr_status (*price_fn)(fr_estimator *e, const fr_plan *plan,
                               const est_place *place, const est_move *move,
                               int64_t *out_ps, fr_err *err);
 
+/* Compressed bytes over plain ones. */
+static double sent_frac(const est_plan *x, const est_bucket *bucket)
+{
+    const fr_bucket all = {.n = bucket->n};
+    return (double)fr_compressor_payload_bytes(x->plan, &all) /
+           (double)(bucket->n * sizeof(float));
+}
+
 /* By the clock (est_collective) or by the wire (est_wire). */
 static fr_status reduce(est_plan *x, const est_stage *stage,
                         const est_bucket *bucket, price_fn price,
@@ -111,12 +120,17 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
                     axis, plan->grad_dtype, bucket->n},
         out_ps, err));
     if (is_scattered && !bucket->is_expert)
-        FR_TRY(price(x->e, plan, stage->place,
-                              &(est_move){reduce_lane(x), FR_OP_ALL_REDUCE,
-                                          FR_AXIS_REPLICA, plan->grad_dtype,
-                                          bucket->n / x->n_shards},
-                              &ps, err));
+        FR_TRY(
+            price(x->e, plan, stage->place,
+                  &(est_move){reduce_lane(x), FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
+                              plan->grad_dtype, bucket->n / x->n_shards},
+                  &ps, err));
     *out_ps += ps;
+    /* Compressed: at least nothing, about the share of bytes. */
+    if (plan->compressor != FR_COMPRESSOR_NONE)
+        *out_ps = x->is_likely
+                      ? (int64_t)((double)*out_ps * sent_frac(x, bucket))
+                      : 0;
     return FR_OK;
 }
 
@@ -124,12 +138,11 @@ static fr_status gather(est_plan *x, const est_stage *stage, fr_lane lane,
                         const est_bucket *bucket, price_fn price,
                         int64_t *out_ps, fr_err *err)
 {
-    return price(
-        x->e, x->plan, stage->place,
-        &(est_move){lane, FR_OP_ALL_GATHER,
-                    bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
-                    x->weight_dtype, bucket->n},
-        out_ps, err);
+    return price(x->e, x->plan, stage->place,
+                 &(est_move){lane, FR_OP_ALL_GATHER,
+                             bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
+                             x->weight_dtype, bucket->n},
+                 out_ps, err);
 }
 
 /* The optimizer on the own part of a bucket, and the squares of its
@@ -141,6 +154,9 @@ static fr_status step(est_plan *x, const est_stage *stage,
     uint64_t n =
         bucket->n / (bucket->is_expert ? x->n_expert_shards : x->n_shards);
     int64_t ps;
+    /* The host has its own time, which is not counted. */
+    if (x->plan->is_optimizer_offloaded)
+        return FR_OK;
     if (x->e->job->clip_norm > 0) {
         FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->sqsum, n, &ps,
                               err));
@@ -170,7 +186,8 @@ static fr_status gathers(est_plan *x, const est_stage *stage,
     out->wire_gather_ps += bucket->count * ps;
     out->wire_long_gather_ps = est_most(out->wire_long_gather_ps, ps);
     if (zero == 3 || x->is_gathered_early) {
-        FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_collective, &ps, err));
+        FR_TRY(
+            gather(x, stage, FR_LANE_GATHER, bucket, est_collective, &ps, err));
         out->gather_ps += bucket->count * ps;
         out->long_gather_ps =
             ps > out->long_gather_ps ? ps : out->long_gather_ps;
@@ -233,7 +250,10 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
          (uint64_t)x->is_executable << 36 | (uint64_t)stage->has_embed << 37 |
          (uint64_t)stage->has_head << 38 |
          (uint64_t)(is_apart && x->is_likely) << 39 |
+         (uint64_t)plan->is_optimizer_offloaded << 56 |
          (uint64_t)plan->grad_dtype << 40 | (uint64_t)plan->collective << 48));
+    if (plan->compressor != FR_COMPRESSOR_NONE)
+        key = fr_hash_mix(key + 2 * (uint64_t)plan->compressor + x->is_likely);
     for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
         int32_t i = fr_schedule_stage(schedule, rank, c, x->pp);
         key = fr_hash_mix(key + ((uint64_t)est_first_layer(x, i) << 32) +
@@ -261,8 +281,9 @@ fr_status est_update_find(est_plan *x, est_stage *stage, fr_err *err)
 
 static void take_less(const est_update *a, est_update *out)
 {
-    const int64_t from[] = {a->reduce_ps,      a->last_reduce_ps, a->gather_ps,
-                            a->long_gather_ps, a->norm_ps,        a->last_norm_ps,
+    const int64_t from[] = {a->reduce_ps,      a->last_reduce_ps,
+                            a->gather_ps,      a->long_gather_ps,
+                            a->norm_ps,        a->last_norm_ps,
                             a->step_ps,        a->wire_reduce_ps,
                             a->wire_gather_ps, a->wire_long_gather_ps};
     int64_t *const to[] = {&out->reduce_ps,      &out->last_reduce_ps,

@@ -43,8 +43,8 @@ typedef struct run {
     double limit_s; /* of the round */
 } run;
 
-static bool is_before(const fr_bounded *a, const fr_bounded *b,
-                      double key_a, double key_b)
+static bool is_before(const fr_bounded *a, const fr_bounded *b, double key_a,
+                      double key_b)
 {
     if (key_a != key_b)
         return key_a < key_b;
@@ -74,19 +74,35 @@ int fr_bounded_compare(const fr_bounded *a, const fr_bounded *b)
 
 /* ---- one plan ------------------------------------------------------------ */
 
+/* A plan that only the simulator knows: bounded by 0 s, and liked as much as
+ * the same without what is not known. */
+static fr_status like_plan(worker *w, const fr_plan *plan, fr_bounded *out,
+                           fr_err *err)
+{
+    fr_estimate estimate;
+    fr_plan known = *plan;
+    known.activation_offload_frac = 0;
+    known.collective = FR_COLLECTIVE_AUTO;
+    known.expert_dispatch = FR_DISPATCH_ALL_TO_ALL;
+    FR_TRY(fr_estimate_legal_plan(w->estimator, &known, &estimate, err));
+    out->bound_s = 0;
+    out->estimate_s = estimate.estimate_s;
+    out->short_by_bytes = 0;
+    return FR_OK;
+}
+
 static fr_status bound_plan(worker *w, const fr_plan *plan, fr_bounded *out,
                             fr_err *err)
 {
     fr_estimate estimate;
-    out->bound_s = out->estimate_s = 0;
-    out->short_by_bytes = 0;
     if (!fr_estimate_knows(plan))
-        return FR_OK; /* 0 s is a bound of anything */
+        return like_plan(w, plan, out, err);
     FR_TRY(fr_estimate_legal_plan(w->estimator, plan, &estimate, err));
     out->bound_s = estimate.lower_bound_s;
     out->estimate_s = estimate.estimate_s;
-    if (estimate.least_bytes > estimate.capacity_bytes)
-        out->short_by_bytes = estimate.least_bytes - estimate.capacity_bytes;
+    out->short_by_bytes = estimate.least_bytes > estimate.capacity_bytes
+                              ? estimate.least_bytes - estimate.capacity_bytes
+                              : 0;
     return FR_OK;
 }
 
@@ -192,8 +208,8 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
     descent d = {.layers = &r->walk->layers.items[i_layers],
                  .least_s = HUGE_VAL};
     fr_plan_space_set(request, FR_STOREY_LAYERS, d.layers, &plan);
-    FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_PIPELINE, &plan,
-                                &pipelines, err));
+    FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_PIPELINE, &plan, &pipelines,
+                                err));
     FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_GRADIENTS, &plan,
                                 &d.gradients, err));
     uint64_t n = pipelines->choices.n * d.gradients->choices.n;

@@ -23,7 +23,7 @@ typedef struct fr_bounded {
 
 typedef fr_vec(fr_bounded) fr_bounded_list;
 
-enum { FR_WALK_KEPT = 4096, FR_WALK_SEEDS = 8 };
+enum { FR_WALK_KEPT = 4096, FR_WALK_SEEDS = 32 };
 
 typedef struct fr_walk_result {
     uint64_t n_plans, n_too_large, n_pruned, n_estimated;

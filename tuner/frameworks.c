@@ -127,13 +127,18 @@ static bool has_no_chunks(const fr_plan *plan, const fr_model *model,
  * and parameters is Megatron FSDP, which has no pipeline.
  */
 static const rule megatron_rules[] = {
-    {"layers % (pp x vpp) == 0, or a layout of its own", FR_STOREY_PIPELINE, has_even_stages},
-    {"a schedule whose backward is whole", FR_STOREY_PIPELINE, has_no_split_backward},
+    {"layers % (pp x vpp) == 0, or a layout of its own", FR_STOREY_PIPELINE,
+     has_even_stages},
+    {"a schedule whose backward is whole", FR_STOREY_PIPELINE,
+     has_no_split_backward},
     {"1f1b or interleaved", FR_STOREY_PIPELINE, has_no_gpipe},
     {"sequence parallel with tp and ep", FR_STOREY_LAYERS, has_rows_of_experts},
-    {"sequence parallel with tp-comm-overlap", FR_STOREY_LAYERS, overlaps_with_rows},
-    {"overlap-grad-reduce with overlap-param-gather", FR_STOREY_GRADIENTS, gathers_with_reduction},
-    {"pp 1 with sharded gradients or parameters", FR_STOREY_GRADIENTS, shards_without_pipeline},
+    {"sequence parallel with tp-comm-overlap", FR_STOREY_LAYERS,
+     overlaps_with_rows},
+    {"overlap-grad-reduce with overlap-param-gather", FR_STOREY_GRADIENTS,
+     gathers_with_reduction},
+    {"pp 1 with sharded gradients or parameters", FR_STOREY_GRADIENTS,
+     shards_without_pipeline},
     {NULL, FR_STOREY_N, NULL}};
 
 /*

@@ -65,8 +65,8 @@ int64_t fr_space_node_devices(const fr_plan_space_request *request)
 }
 
 #define ROW(symbol, name, storey, functions)                                   \
-    [FR_SPACE_AXIS_##symbol] = {name, FR_STOREY_##storey,                      \
-                                fr_list_##functions, fr_set_##functions}
+    [FR_SPACE_AXIS_##symbol] = {name, FR_STOREY_##storey, fr_list_##functions, \
+                                fr_set_##functions}
 
 const fr_plan_space_axis_row fr_plan_space_axes[FR_SPACE_AXIS_N] = {
     ROW(WORLD, "world", LAYERS, world),

@@ -12,8 +12,7 @@ static int64_t data_ranks(const fr_plan *plan)
 void fr_list_zero(const fr_plan_space_request *request, const fr_plan *plan,
                   fr_plan_space_values *values)
 {
-    if (data_ranks(plan) == 1 ||
-        (plan->dp == 1 && !fr_is_gpu_space(request))) {
+    if (data_ranks(plan) == 1 || (plan->dp == 1 && !fr_is_gpu_space(request))) {
         fr_push_value(values, 0);
         return;
     }

@@ -22,9 +22,9 @@ void fr_list_world(const fr_plan_space_request *request, const fr_plan *plan,
     if (request->world > 0)
         fr_push_value(values, request->world);
     else if (is_one)
-        fr_push_value(values, (int64_t)base->dp * base->tp * base->pp *
-                                  (fr_is_pinned(request, FR_PIN_CP) ? base->cp
-                                                                    : 1));
+        fr_push_value(values,
+                      (int64_t)base->dp * base->tp * base->pp *
+                          (fr_is_pinned(request, FR_PIN_CP) ? base->cp : 1));
     else
         fr_push_divisors(fr_cluster_slots(request->cluster), INT32_MAX, values);
 }
@@ -201,8 +201,7 @@ void fr_list_rank_order(const fr_plan_space_request *request,
         return;
     bool is_gpu = fr_is_gpu_space(request);
     fr_push_value(values, FR_RANK_ORDER_TP_DP_PP);
-    int n_wide =
-        (plan->tp * plan->cp > 1) + (plan->dp > 1) + (plan->pp > 1);
+    int n_wide = (plan->tp * plan->cp > 1) + (plan->dp > 1) + (plan->pp > 1);
     if (fr_cluster_n_nodes(request->cluster) == 1 || n_wide < 2)
         return;
     if (is_gpu) {

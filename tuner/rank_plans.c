@@ -125,8 +125,8 @@ static fr_status fill_nearest(const fr_plan_space_request *request,
     for (size_t i = 0; i < looked->n; i++) {
         const fr_looked *l = &looked->items[i];
         if (l->evaluation.outcome == FR_OUTCOME_TOO_LARGE &&
-            (nearest == NULL || l->evaluation.short_by_bytes <
-                                    nearest->evaluation.short_by_bytes))
+            (nearest == NULL ||
+             l->evaluation.short_by_bytes < nearest->evaluation.short_by_bytes))
             nearest = l;
     }
     if (nearest == NULL)
@@ -185,10 +185,10 @@ fr_status fr_rank_plans(const fr_plan_space_request *request,
         status = fill_nearest(request, looked, tuning, err);
         goto out_order;
     }
-    FR_TRY_GOTO(status,
-                make_tuned(request, &looked->items[order[0].i], &tuning->best,
-                           err),
-                out_order);
+    FR_TRY_GOTO(
+        status,
+        make_tuned(request, &looked->items[order[0].i], &tuning->best, err),
+        out_order);
     FR_TRY_GOTO(status,
                 fill_lists(request, looked, order, n_order,
                            (size_t)n_alternatives, tuning, err),

@@ -2,8 +2,8 @@
 #ifndef FR_TUNER_RANK_PLANS_H
 #define FR_TUNER_RANK_PLANS_H
 
-#include "spec/tuning.h"
 #include "core/vec.h"
+#include "spec/tuning.h"
 #include "tuner/evaluate.h"
 
 /* A plan that was asked for, and what it costs. */

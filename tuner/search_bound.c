@@ -12,19 +12,22 @@
  * a budget of the clock the same plans are looked at on every machine: about a
  * second of two threads, and in each batch about a fifth of that.
  */
-static const double most_work = 40000, batch_work = 8000;
+static const double most_work = 12000, batch_work = 3000;
 enum { LEAST_BATCH = 2 };
 
 typedef struct search {
     fr_search_input in;
     fr_bound_walk *walk;
     fr_walk_result found; /* of the last walk */
-    fr_bounded_list nearest; /* of the first, which sees all that is too large */
-    size_t next;          /* of found.by_bound */
+    fr_bounded_list
+        nearest; /* of the first, which sees all that is too large */
+    size_t next; /* of found.by_bound */
     uint64_t n_plans, n_too_large;
     fr_vec(fr_candidate) asked; /* before those of by_bound: the seeds */
     double begin_s, best_s, work;
     bool has_walked, has_seeds, has_nearest;
+    size_t next_seed; /* of seeds */
+    fr_bounded_list seeds;
 } search;
 
 static bool fits(const fr_plan_space_request *request)
@@ -42,6 +45,7 @@ static void destroy(void *state)
     fr_walk_result_release(&s->found);
     fr_vec_release(&s->asked);
     fr_vec_release(&s->nearest);
+    fr_vec_release(&s->seeds);
     free(s);
 }
 
@@ -75,14 +79,15 @@ static bool is_asked(const search *s, const fr_candidate *candidate)
 /* The plans that the estimate likes best. */
 static fr_status find_seeds(search *s, fr_err *err)
 {
-    const fr_walk_options options = {.is_best_only = true,
-                                     .limit_s = HUGE_VAL};
+    const fr_walk_options options = {.is_best_only = true, .limit_s = HUGE_VAL};
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;
     s->found.is_all = false;
     s->nearest = s->found.nearest;
+    s->seeds = s->found.by_estimate;
     memset(&s->found.nearest, 0, sizeof s->found.nearest);
+    memset(&s->found.by_estimate, 0, sizeof s->found.by_estimate);
     return FR_OK;
 }
 
@@ -130,15 +135,26 @@ static bool has_room(size_t n, size_t n_max, double work)
     return n < n_max && (n < LEAST_BATCH || work < batch_work);
 }
 
+/* Half of the budget goes to what the estimate likes, the rest to the proof. */
+static bool is_seed_time(const search *s)
+{
+    if (s->next_seed == 0 || s->in.is_exact)
+        return s->next_seed == 0;
+    return s->in.budget_s > 0 ? fr_clock_s() - s->begin_s < 0.5 * s->in.budget_s
+                              : s->work < 0.5 * most_work;
+}
+
 static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
                            size_t *n, fr_err *err)
 {
-    const fr_bounded_list *list = &s->found.by_estimate;
     double work = 0;
-    for (size_t i = 0; i < list->n && has_room(*n, n_max, work); i++) {
-        work += list->items[i].work;
-        out[(*n)++] = list->items[i].candidate;
-        if (fr_vec_push(&s->asked, list->items[i].candidate) != FR_OK)
+    while (s->next_seed < s->seeds.n && has_room(*n, n_max, work)) {
+        const fr_bounded *seed = &s->seeds.items[s->next_seed++];
+        if (!(seed->bound_s < s->best_s))
+            continue;
+        work += seed->work;
+        out[(*n)++] = seed->candidate;
+        if (fr_vec_push(&s->asked, seed->candidate) != FR_OK)
             return fr_fail_no_memory(err);
     }
     s->work += work;
@@ -185,10 +201,11 @@ static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
     if (!s->has_seeds) {
         s->has_seeds = true;
         FR_TRY(find_seeds(s, err));
-        FR_TRY(ask_seeds(s, n_max, candidates, n, err));
-        if (*n > 0)
-            return FR_OK;
     }
+    if (is_seed_time(s))
+        FR_TRY(ask_seeds(s, n_max, candidates, n, err));
+    if (*n > 0)
+        return FR_OK;
     if (!s->has_walked)
         FR_TRY(look_around(s, err));
     if (!is_over(s))

@@ -6,8 +6,8 @@
 #include "tuner/search_exhaustive.h"
 #include "tuner/tune.h"
 
-const fr_search *const fr_searches[] = {&fr_search_bound,
-                                        &fr_search_exhaustive, NULL};
+const fr_search *const fr_searches[] = {&fr_search_bound, &fr_search_exhaustive,
+                                        NULL};
 
 const char *fr_search_name(int i)
 {

@@ -32,16 +32,10 @@ static void set_words(const fr_plan_space_request *request,
         plan->cp > 1 ? 1 + (uint64_t)plan->cp_kind : 0,
         plan->is_tp_overlap};
     const uint64_t of_gradients[N_WORDS] = {
-        (uint64_t)storey,
-        (uint64_t)plan->dp,
-        (uint64_t)plan->tp,
-        (uint64_t)plan->pp,
-        (uint64_t)plan->cp,
-        (uint64_t)plan->ep,
-        (uint64_t)plan->etp,
-        (uint64_t)plan->precision};
-    memcpy(words,
-           storey == FR_STOREY_PIPELINE ? of_pipeline : of_gradients,
+        (uint64_t)storey,    (uint64_t)plan->dp,       (uint64_t)plan->tp,
+        (uint64_t)plan->pp,  (uint64_t)plan->cp,       (uint64_t)plan->ep,
+        (uint64_t)plan->etp, (uint64_t)plan->precision};
+    memcpy(words, storey == FR_STOREY_PIPELINE ? of_pipeline : of_gradients,
            sizeof of_pipeline);
 }
 

@@ -74,8 +74,7 @@ static fr_status run_search(pass *p, const fr_search *search, fr_tuning *tuning,
     fr_status status = FR_OK;
     do {
         size_t first = p->looked.n;
-        FR_TRY_GOTO(status,
-                    search->ask(state, FR_SEARCH_BATCH, batch, &n, err),
+        FR_TRY_GOTO(status, search->ask(state, FR_SEARCH_BATCH, batch, &n, err),
                     out_search);
         FR_TRY_GOTO(status, run_batch(p, batch, n, err), out_search);
         for (size_t i = 0; i < n; i++)
@@ -194,8 +193,8 @@ fr_status fr_tune(const fr_tune_options *options, const fr_cost_model *costs,
     fr_tuning tuning;
     fr_looked_list looked = {0};
     fr_tuning_init(&tuning);
-    fr_status status = search_space(options, &options->space, costs, &tuning,
-                                    &looked, err);
+    fr_status status =
+        search_space(options, &options->space, costs, &tuning, &looked, err);
     if (status == FR_OK && tuning.space.plans == 0)
         status = fr_fail(err, FR_INPUT, "no legal plan: %s",
                          tuning.n_reasons > 0

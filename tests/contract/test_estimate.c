@@ -19,7 +19,8 @@ static const char cluster_xml[] =
     "    <peak dtype=\"bf16\" rate=\"989TFLOP/s\"/>\n"
     "  </device>\n"
     "  <node-type id=\"box\" device=\"gpu\" devices=\"8\">\n"
-    "    <intra kind=\"nvswitch\" bandwidth=\"450GB/s\" latency=\"2us\"/>\n"
+    "    <intra kind=\"nvswitch\" bandwidth=\"450GB/s\" latency=\"2us\"\n"
+    "           host-bandwidth=\"53GB/s\"/>\n"
     "    <nic count=\"%d\" bandwidth=\"%s\" latency=\"5us\"/>\n"
     "  </node-type>\n"
     "  <group id=\"box\" node-type=\"box\" count=\"%d\"/>\n"
@@ -180,6 +181,10 @@ static void random_plan(fr_rng *rng, bool has_experts, fr_plan *plan)
     plan->cuda_graphs = (fr_cuda_graphs)pick(rng, FR_CUDA_GRAPHS_N);
     plan->precision = pick(rng, 2) ? FR_DTYPE_F32 : FR_DTYPE_BF16;
     plan->grad_dtype = FR_DTYPE_F32;
+    if (plan->dp > 1 && plan->ep == 1 && plan->zero_stage == 0 &&
+        pick(rng, 4) == 0)
+        plan->compressor = (fr_compressor_kind)(1 + pick(rng, 4));
+    plan->is_optimizer_offloaded = pick(rng, 8) == 0;
     if (pick(rng, 4) == 0 && plan->pp * plan->vpp > 1) {
         plan->n_split = plan->pp * plan->vpp;
         for (int32_t i = 0; i < plan->n_split; i++)
@@ -198,8 +203,10 @@ static void make_plain(fr_rng *rng, fr_plan *plan)
     int which = (int)pick(rng, 3);
     if (which != 0)
         plan->tp = 1;
-    if (which != 1)
+    if (which != 1) {
         plan->dp = 1;
+        plan->compressor = FR_COMPRESSOR_NONE;
+    }
     plan->cp = plan->ep = 1;
     plan->etp = 0;
     plan->cuda_graphs = FR_CUDA_GRAPHS_FULL;
@@ -222,8 +229,10 @@ static void make_plain(fr_rng *rng, fr_plan *plan)
  */
 static bool is_uncontended(const fr_plan *plan)
 {
-    bool is_quiet = !plan->is_overlap && !plan->is_gather_overlap &&
-                    !plan->is_tp_overlap && plan->zero_stage <= 1 &&
+    bool is_quiet = plan->compressor == FR_COMPRESSOR_NONE &&
+                    !plan->is_optimizer_offloaded && !plan->is_overlap &&
+                    !plan->is_gather_overlap && !plan->is_tp_overlap &&
+                    plan->zero_stage <= 1 &&
                     plan->cuda_graphs == FR_CUDA_GRAPHS_FULL;
     return is_quiet && plan->pp * plan->cp == 1 &&
            (plan->tp == 1 || plan->dp == 1);
@@ -232,7 +241,8 @@ static bool is_uncontended(const fr_plan *plan)
 /* A pipeline of single ranks: order of sends aside, nothing contends. */
 static bool is_chain(const fr_plan *plan)
 {
-    return plan->tp * plan->dp * plan->cp == 1 &&
+    return !plan->is_optimizer_offloaded &&
+           plan->tp * plan->dp * plan->cp == 1 &&
            (plan->schedule == FR_SCHEDULE_1F1B ||
             plan->schedule == FR_SCHEDULE_GPIPE);
 }
@@ -290,11 +300,11 @@ static bool try_plan(sim_fixture *f, fr_estimator *estimator, bool has_jitter,
     t->memory[t->n++] =
         (double)estimate.peak_bytes / (double)live_bytes(&prediction);
     bool is_ok = CHECK(tightness <= 1 + 1e-9);
-    is_ok = CHECK((double)estimate.capacity_bytes -
-                      (double)estimate.least_bytes >=
-                  (double)prediction.memory.capacity_bytes -
-                      (double)prediction.memory.peak_bytes) &&
-            is_ok;
+    is_ok =
+        CHECK((double)estimate.capacity_bytes - (double)estimate.least_bytes >=
+              (double)prediction.memory.capacity_bytes -
+                  (double)prediction.memory.peak_bytes) &&
+        is_ok;
     if (is_uncontended(&f->plan) && !has_jitter) {
         t->error[t->n_error++] = error;
         is_ok = CHECK(error >= -0.02 && error <= 0.02) && is_ok;
@@ -305,7 +315,8 @@ static bool try_plan(sim_fixture *f, fr_estimator *estimator, bool has_jitter,
     }
     if (!is_ok || getenv("LOOSE") != NULL) {
         char text[256];
-        printf("  memory %.4f of %.4f GB\n", 1e-9 * (double)estimate.least_bytes,
+        printf("  memory %.4f of %.4f GB\n",
+               1e-9 * (double)estimate.least_bytes,
                1e-9 * (double)prediction.memory.peak_bytes);
         printf("  %.4f %.6f bound %.6f estimate %.6f simulated: %s\n",
                tightness, 1e3 * estimate.lower_bound_s,

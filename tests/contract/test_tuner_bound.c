@@ -114,9 +114,9 @@ static bool draw_space(problem *p, fr_rng *rng)
     fr_err err;
     for (int i = 0; i < 300; i++) {
         draw_ranges(p, rng);
-        if (!CHECK_OK(fr_plan_space_create(&p->request, NULL, NULL, &p->space,
-                                           &err),
-                      &err))
+        if (!CHECK_OK(
+                fr_plan_space_create(&p->request, NULL, NULL, &p->space, &err),
+                &err))
             return false;
         if (p->space.n >= 4 && p->space.n <= MOST_PLANS)
             return true;
@@ -131,20 +131,22 @@ static bool draw(problem *p, fr_rng *rng)
         memset(p, 0, sizeof *p);
         if (!draw_machine(p, rng))
             return false;
-        p->request = (fr_plan_space_request){
-            .model = &p->f.model,
-            .job = &p->f.job,
-            .cluster = &p->f.cluster,
-            .world = fr_cluster_slots(&p->f.cluster),
-            .ranges = p->ranges};
+        p->request =
+            (fr_plan_space_request){.model = &p->f.model,
+                                    .job = &p->f.job,
+                                    .cluster = &p->f.cluster,
+                                    .world = fr_cluster_slots(&p->f.cluster),
+                                    .ranges = p->ranges};
         fr_plan_init(&p->request.base);
         p->request.base.precision = FR_DTYPE_BF16;
         p->request.base.is_flash = pick(rng, 4) > 0;
+        p->request.allow_lossy = pick(rng, 4) == 0;
         if (draw_space(p, rng))
             return true;
         sim_fixture_release(&p->f);
     }
-    return CHECK(!"a space of the right size");
+    printf("  no space of the right size\n");
+    return CHECK(false);
 }
 
 /* Simulates plan i, and holds it to its bounds. */
@@ -159,17 +161,17 @@ static bool look(problem *p, fr_estimator *estimator, size_t i)
     fr_plan_describe(&plan, name, sizeof name);
     if (!CHECK_OK(fr_plan_check_lowerable(&plan, &p->f.model, &p->f.job, &err),
                   &err) ||
-        !CHECK_OK(fr_evaluate(&p->request, p->f.costs, &plan, &evaluation,
-                              &err),
-                  &err) ||
+        !CHECK_OK(
+            fr_evaluate(&p->request, p->f.costs, &plan, &evaluation, &err),
+            &err) ||
         !CHECK_OK(fr_estimate_plan(estimator, &plan, &estimate, &err), &err))
         return false;
     const fr_prediction *prediction = &evaluation.prediction;
     bool is_ok = true;
     if (prediction->step_s > 0) {
-        is_ok = CHECK(estimate.lower_bound_s <=
-                      prediction->step_s * (1 + 1e-9)) &&
-                CHECK(estimate.least_bytes <= prediction->memory.peak_bytes);
+        is_ok =
+            CHECK(estimate.lower_bound_s <= prediction->step_s * (1 + 1e-9)) &&
+            CHECK(estimate.least_bytes <= prediction->memory.peak_bytes);
     } else {
         CHECK(evaluation.outcome == FR_OUTCOME_TOO_LARGE);
     }
@@ -191,8 +193,8 @@ static bool look_at_group(problem *p, fr_estimator *estimator, fr_plan *plan,
     fr_err err;
     fr_plan_space_set(&p->request, FR_STOREY_GRADIENTS,
                       &gradients->choices.items[group->i_free], plan);
-    if (!CHECK_OK(fr_estimate_least(estimator, plan, &group->variants,
-                                    HUGE_VAL, &least, &err),
+    if (!CHECK_OK(fr_estimate_least(estimator, plan, &group->variants, HUGE_VAL,
+                                    &least, &err),
                   &err) ||
         !CHECK_OK(fr_estimate_least(estimator, plan, &group->variants, 0,
                                     &first, &err),
