@@ -504,54 +504,6 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
 
 /* ---- all of them -------------------------------------------------------- */
 
-void est_layers_destroy(est_layers *layers)
-{
-    if (layers == NULL)
-        return;
-    for (int k = 0; k < 2; k++) {
-        free(layers->times[k].forward_ps);
-        free(layers->times[k].backward_ps);
-        free(layers->times[k].weights_ps);
-        free(layers->times[k].remake_ps);
-    }
-    free(layers->n_dense);
-    free(layers->n_expert);
-    free(layers->kept_bytes);
-    free(layers->plain_bytes);
-    free(layers->layer_scratch_bytes);
-    free(layers);
-}
-
-static bool alloc_times(size_t n, est_times *out)
-{
-    out->forward_ps = calloc(n, sizeof *out->forward_ps);
-    out->backward_ps = calloc(n, sizeof *out->backward_ps);
-    out->weights_ps = calloc(n, sizeof *out->weights_ps);
-    out->remake_ps = calloc(n, sizeof *out->remake_ps);
-    return out->forward_ps && out->backward_ps && out->weights_ps &&
-           out->remake_ps;
-}
-
-static est_layers *new_layers(int32_t n_layers)
-{
-    size_t n = (size_t)n_layers + 1;
-    est_layers *out = calloc(1, sizeof *out);
-    if (out == NULL)
-        return NULL;
-    out->n_dense = calloc(n, sizeof *out->n_dense);
-    out->n_expert = calloc(n, sizeof *out->n_expert);
-    out->kept_bytes = calloc(n, sizeof *out->kept_bytes);
-    out->plain_bytes = calloc(n, sizeof *out->plain_bytes);
-    out->layer_scratch_bytes = calloc(n, sizeof *out->layer_scratch_bytes);
-    if (!alloc_times(n, &out->times[0]) || !alloc_times(n, &out->times[1]) ||
-        !out->n_dense || !out->n_expert || !out->kept_bytes ||
-        !out->plain_bytes || !out->layer_scratch_bytes) {
-        est_layers_destroy(out);
-        return NULL;
-    }
-    return out;
-}
-
 void est_layers_words(const fr_estimator *e, const fr_plan *plan,
                       uint64_t words[EST_LAYERS_WORDS])
 {
@@ -587,7 +539,7 @@ static fr_status make_layers(fr_estimator *e, const fr_plan *plan,
                              const est_place *place, bool is_split,
                              uint64_t key, est_layers **out, fr_err *err)
 {
-    est_layers *layers = new_layers(e->n_layers);
+    est_layers *layers = est_layers_create(e->n_layers);
     if (layers == NULL)
         return fr_fail_no_memory(err);
     fr_status status = fill(e, plan, place, is_split, layers, err);

@@ -129,6 +129,8 @@ void est_layers_words(const fr_estimator *e, const fr_plan *plan,
 FR_CHECKED fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
                                      const est_place *place,
                                      const est_layers **out, fr_err *err);
+/* All zero; NULL: no memory.  Destroy takes NULL. */
+est_layers *est_layers_create(int32_t n_layers);
 void est_layers_destroy(est_layers *layers);
 
 /* estimate_price.c: alone, in picoseconds. */
