@@ -432,14 +432,6 @@ static int64_t shortest(int32_t n, const int64_t *sum_ps)
     return least_ps;
 }
 
-static void find_shortest(int32_t n, est_layers *out)
-{
-    const est_times *t = &out->times[0];
-    out->least_forward_ps = shortest(n, t->forward_ps);
-    out->least_backward_ps = shortest(n, t->backward_ps);
-    out->least_weights_ps = shortest(n, t->weights_ps);
-}
-
 static bool is_exact(int32_t n_layers, const est_layers *l)
 {
     const est_times *a = &l->times[0], *b = &l->times[1];
@@ -496,7 +488,9 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     if (out->is_uniform)
         spread(e->n_layers, out);
     sum_up(e->n_layers, out);
-    find_shortest(e->n_layers, out);
+    out->least_forward_ps = shortest(e->n_layers, out->times[0].forward_ps);
+    out->least_backward_ps = shortest(e->n_layers, out->times[0].backward_ps);
+    out->least_weights_ps = shortest(e->n_layers, out->times[0].weights_ps);
     out->is_exact = is_exact(e->n_layers, out);
     out->parameters_key = parameters_key(e->n_layers, out);
     return status;
