@@ -11,7 +11,10 @@
 #include "plan/program.h"
 #include "spec/timeline.h"
 
+typedef struct fr_backend fr_backend; /* executor.h; those of run.h: below */
+
 typedef struct fr_run_options {
+    const fr_backend *backend; /* NULL: the CPU's */
     int64_t n_steps;       /* 0: as the job says */
     int64_t n_warmup;      /* steps left out of the statistics */
     int64_t trace_steps;   /* last k steps recorded in the timeline; the same
