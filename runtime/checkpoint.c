@@ -259,8 +259,8 @@ fr_status fr_checkpoint_save(const char *dir, const fr_program *program,
     FR_TRY(fr_dir_create(step_dir, err));
     (void)snprintf(path, sizeof path, "%s/rank-%lld", step_dir,
                    (long long)transport->rank);
-    FR_TRY(save_rank(path, program, transport->rank, state, &first, &hash,
-                     err));
+    FR_TRY(
+        save_rank(path, program, transport->rank, state, &first, &hash, err));
     uint64_t *hashes = malloc((size_t)transport->world * sizeof *hashes);
     if (!hashes)
         return fr_fail_no_memory(err);

@@ -29,16 +29,20 @@ typedef struct fr_state {
 } fr_state;
 
 /* Collective: saves the state after n_steps_done steps. */
-FR_CHECKED fr_status fr_checkpoint_save(
-    const char *dir, const fr_program *program, fr_transport *transport,
-    const fr_state *state, int64_t n_steps_done, fr_err *err);
+FR_CHECKED fr_status fr_checkpoint_save(const char *dir,
+                                        const fr_program *program,
+                                        fr_transport *transport,
+                                        const fr_state *state,
+                                        int64_t n_steps_done, fr_err *err);
 
 /*
  * Collective: loads the newest one into the slab.  *n_steps_done is 0 when
  * there is none.  FR_INPUT: of another plan, model or job, or damaged.
  */
-FR_CHECKED fr_status fr_checkpoint_load(
-    const char *dir, const fr_program *program, fr_transport *transport,
-    const fr_state *state, int64_t *n_steps_done, fr_err *err);
+FR_CHECKED fr_status fr_checkpoint_load(const char *dir,
+                                        const fr_program *program,
+                                        fr_transport *transport,
+                                        const fr_state *state,
+                                        int64_t *n_steps_done, fr_err *err);
 
 #endif

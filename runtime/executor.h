@@ -35,12 +35,8 @@ typedef struct fr_executor_ops {
                       uint64_t n_bytes, const void **out, fr_err *err);
     fr_status (*store)(fr_executor *executor, uint64_t offset_bytes,
                        uint64_t n_bytes, const void *bytes, fr_err *err);
-    fr_status (*peak)(fr_executor *executor, uint64_t *peak_bytes,
-                      fr_err *err);
+    fr_status (*peak)(fr_executor *executor, uint64_t *peak_bytes, fr_err *err);
 } fr_executor_ops;
-
-
-
 
 struct fr_executor {
     const fr_executor_ops *ops;

@@ -235,8 +235,8 @@ static fr_status cpu_open(const fr_backend *backend, fr_transport *transport,
                   program->plan.n_threads, &self->cores);
     fr_cores_pin(&self->cores, &self->previous_cores);
     self->base.is_oversubscribed = self->cores.is_crowded;
-    fr_status status = transport->ops->open_slab(
-        transport, self->base.klass->slab_bytes, err);
+    fr_status status =
+        transport->ops->open_slab(transport, self->base.klass->slab_bytes, err);
     if (status != FR_OK) {
         cpu_destroy(&self->base);
         return status;

@@ -63,13 +63,13 @@ static fr_status wait_copied(gpu_executor *self, fr_err *err)
     fr_waiter waiter;
     bool is_done = false;
 
-    FR_TRY(self->driver->event_record(self->gpu, self->copied, self->stream,
-                                      err));
+    FR_TRY(
+        self->driver->event_record(self->gpu, self->copied, self->stream, err));
     fr_waiter_init(&waiter, &self->base.transport->idle_bell);
     waiter.sleep_ns = 50000;
     for (;;) {
-        FR_TRY(self->driver->event_query(self->gpu, self->copied, &is_done,
-                                         err));
+        FR_TRY(
+            self->driver->event_query(self->gpu, self->copied, &is_done, err));
         if (is_done)
             return FR_OK;
         fr_waiter_pause(&waiter);
@@ -128,8 +128,8 @@ static fr_status gpu_set_up(fr_executor *executor, fr_err *err)
         return status;
     }
     self->slab = slab;
-    FR_TRY(self->driver->alloc_host(self->gpu, FR_STATE_PIECE_BYTES, &piece,
-                                    err));
+    FR_TRY(
+        self->driver->alloc_host(self->gpu, FR_STATE_PIECE_BYTES, &piece, err));
     self->piece = piece;
     FR_TRY(self->driver->stream_create(self->gpu, false, &self->stream, err));
     return self->driver->event_create(self->gpu, false, &self->copied, err);
@@ -145,15 +145,15 @@ static fr_status gpu_connect(fr_executor *executor, fr_err *err)
                           .program = executor->program,
                           .slab = self->slab,
                           .timeout_s = executor->options->timeout_s};
-    fr_gpu_options options = {
-        .timeout_s = executor->options->timeout_s,
-        .trace_steps = executor->options->trace_steps,
-        .is_launched = self->setup->is_launched,
-        .on_gradients = executor->on_gradients,
-        .on_gradients_context = executor->on_gradients_context,
-        .on_status = executor->on_status,
-        .on_status_context = executor->on_status_context,
-        .beat_ns = executor->beat_ns};
+    fr_gpu_options options = {.timeout_s = executor->options->timeout_s,
+                              .trace_steps = executor->options->trace_steps,
+                              .is_launched = self->setup->is_launched,
+                              .on_gradients = executor->on_gradients,
+                              .on_gradients_context =
+                                  executor->on_gradients_context,
+                              .on_status = executor->on_status,
+                              .on_status_context = executor->on_status_context,
+                              .beat_ns = executor->beat_ns};
     uint64_t now_bytes = 0;
 
     FR_TRY(self->driver->zero(self->gpu, self->stream, self->slab,
@@ -291,8 +291,8 @@ static size_t gpu_n_spans(const fr_executor *executor)
 
 static void gpu_copy_spans(const fr_executor *executor, fr_span *out)
 {
-    fr_gpu_interpreter_copy_spans(
-        ((const gpu_executor *)executor)->interpreter, out);
+    fr_gpu_interpreter_copy_spans(((const gpu_executor *)executor)->interpreter,
+                                  out);
 }
 
 static fr_status gpu_peak(fr_executor *executor, uint64_t *peak_bytes,
@@ -412,12 +412,12 @@ static fr_status gpu_open(const fr_backend *backend, fr_transport *transport,
     fr_executor_init(&self->base, &gpu_ops, transport, program, options);
     self->setup = backend->context;
     self->driver = self->setup->system->driver;
-    fr_status status = transport->ops->open_slab(
-        transport,
-        self->setup->is_shared && transport->world > 1
-            ? self->base.klass->slab_bytes
-            : 0,
-        err);
+    fr_status status =
+        transport->ops->open_slab(transport,
+                                  self->setup->is_shared && transport->world > 1
+                                      ? self->base.klass->slab_bytes
+                                      : 0,
+                                  err);
     if (status == FR_OK)
         status = choose_device(self, err);
     if (status != FR_OK) {
@@ -430,7 +430,6 @@ static fr_status gpu_open(const fr_backend *backend, fr_transport *transport,
 
 fr_backend fr_gpu_backend(const fr_gpu_setup *setup)
 {
-    return (fr_backend){.name = setup->system->name,
-                        .open = gpu_open,
-                        .context = setup};
+    return (fr_backend){
+        .name = setup->system->name, .open = gpu_open, .context = setup};
 }

@@ -103,9 +103,9 @@ typedef struct fr_gpu_comm_id {
 typedef struct fr_gpu_exchange {
     fr_op op;
     fr_dtype dtype;
-    bool is_max;   /* reductions: maximum, not sum */
-    uint64_t n;    /* elements, as in op.h */
-    int32_t peer;  /* SEND, RECV: of the communicator; BROADCAST: the root */
+    bool is_max;  /* reductions: maximum, not sum */
+    uint64_t n;   /* elements, as in op.h */
+    int32_t peer; /* SEND, RECV: of the communicator; BROADCAST: the root */
     const void *src;
     void *dst;
 } fr_gpu_exchange;
@@ -141,8 +141,8 @@ typedef struct fr_gpu_comm_driver {
 typedef struct fr_gpu_system {
     const char *name; /* "cuda" */
     const fr_gpu_driver *driver;
-    const fr_gpu_comm_driver *comm; /* NULL: none in this build */
-    void *context;                  /* of both tables' first functions */
+    const fr_gpu_comm_driver *comm;   /* NULL: none in this build */
+    void *context;                    /* of both tables' first functions */
     const fr_cuda_kernel_fn *kernels; /* [FR_OP_N] */
     fr_status (*kernels_create)(fr_cuda_kernels **out, fr_err *err);
     void (*kernels_destroy)(fr_cuda_kernels *kernels);
@@ -150,8 +150,7 @@ typedef struct fr_gpu_system {
 
 /* CUDA and NCCL.  FR_FAILURE with the mend where they were left out of the
  * build. */
-FR_CHECKED fr_status fr_gpu_system_cuda(const fr_gpu_system **out,
-                                        fr_err *err);
+FR_CHECKED fr_status fr_gpu_system_cuda(const fr_gpu_system **out, fr_err *err);
 
 extern const fr_gpu_driver fr_gpu_driver_cuda;
 extern const fr_gpu_comm_driver fr_gpu_comm_driver_nccl;

@@ -78,8 +78,9 @@ static fr_status note_transfer(finder *f, const fr_class *klass,
         return fr_fail(err, FR_CHECK, "%s over %s: only stages have pairs",
                        fr_op_name((fr_op)instr->op),
                        fr_axis_name((fr_axis)instr->axis));
-    pair *p = get_pair(f, is_send ? klass->pp : peer,
-                       is_send ? peer : klass->pp, f->is_by_tag ? instr->tag : 0);
+    pair *p =
+        get_pair(f, is_send ? klass->pp : peer, is_send ? peer : klass->pp,
+                 f->is_by_tag ? instr->tag : 0);
     if (!p)
         return fr_fail_no_memory(err);
     uint64_t *order = is_send ? &p->sent : &p->received;
@@ -96,8 +97,7 @@ static fr_status scan_class(finder *f, const fr_class *klass, fr_err *err)
         const fr_call *call = &klass->calls[i];
         const fr_segment *segment = &program->segments[call->i_segment];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            const fr_instr *instr =
-                &program->instrs[segment->first_instr + k];
+            const fr_instr *instr = &program->instrs[segment->first_instr + k];
             if (is_transfer(instr))
                 FR_TRY(note_transfer(f, klass, instr, call, err));
             if (!is_collective(instr))
@@ -161,8 +161,8 @@ static void fill_group(finder *f, fr_axis axis, fr_lane lane,
                        fr_gpu_split *split)
 {
     int64_t position = 0, least = f->world;
-    int64_t n = fr_plan_group(&f->program->plan, f->rank, axis, f->ranks,
-                              &position);
+    int64_t n =
+        fr_plan_group(&f->program->plan, f->rank, axis, f->ranks, &position);
 
     for (int64_t i = 0; i < n; i++)
         least = f->ranks[i] < least ? f->ranks[i] : least;
@@ -209,9 +209,8 @@ static fr_status fill_splits(finder *f, fr_err *err)
                 fill_group(f, (fr_axis)axis, (fr_lane)lane,
                            &f->out->splits[at++]);
     for (; at < n_splits; at++)
-        f->out->splits[at] = (fr_gpu_split){.colour = FR_GPU_NO_COLOUR,
-                                            .is_pair = true,
-                                            .axis = FR_AXIS_PP};
+        f->out->splits[at] = (fr_gpu_split){
+            .colour = FR_GPU_NO_COLOUR, .is_pair = true, .axis = FR_AXIS_PP};
     (void)fr_plan_group(&f->program->plan, f->rank, FR_AXIS_PP, f->ranks,
                         &position);
     for (size_t i = 0; i < f->n_pairs; i++)
@@ -244,8 +243,7 @@ static void fill_route(finder *f, const fr_instr *instr, uint8_t lane,
     if (is_transfer(instr)) {
         bool is_send = instr->op == FR_OP_SEND;
         int32_t own = f->klass->pp, peer = instr->peer;
-        const pair *p = find_pair(f, is_send ? own : peer,
-                                  is_send ? peer : own,
+        const pair *p = find_pair(f, is_send ? own : peer, is_send ? peer : own,
                                   f->is_by_tag ? instr->tag : 0);
         route->i_split = (int32_t)p->i_split;
         route->peer = is_send;

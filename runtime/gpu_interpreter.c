@@ -22,11 +22,11 @@ static void set_step(fr_gpu_interpreter *it, int64_t i_step)
     const fr_job *job = &it->place.program->job;
 
     it->i_step = i_step;
-    it->pinned->step = (fr_cuda_step){
-        .i_step = i_step,
-        .learning_rate = (float)fr_job_lr(job, i_step),
-        .moment1_scale = moment_scale(job->beta1, i_step),
-        .moment2_scale = moment_scale(job->beta2, i_step)};
+    it->pinned->step =
+        (fr_cuda_step){.i_step = i_step,
+                       .learning_rate = (float)fr_job_lr(job, i_step),
+                       .moment1_scale = moment_scale(job->beta1, i_step),
+                       .moment2_scale = moment_scale(job->beta2, i_step)};
     for (int lane = 0; lane < FR_LANE_N; lane++)
         it->pinned->marks[lane].word = 0;
 }
@@ -42,8 +42,7 @@ fr_status fr_gpu_load_tokens(fr_gpu_interpreter *it, int64_t i_step,
         const fr_segment *segment = fr_gpu_segment(it, i);
         uint64_t at = it->calls[i].host_bytes;
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            const fr_instr *instr =
-                &program->instrs[segment->first_instr + k];
+            const fr_instr *instr = &program->instrs[segment->first_instr + k];
             if (instr->op != FR_OP_LOAD_TOKENS)
                 continue;
             if (!it->data)
@@ -52,8 +51,8 @@ fr_status fr_gpu_load_tokens(fr_gpu_interpreter *it, int64_t i_step,
                             call->micro_batch * instr->dim[0];
             FR_TRY(fr_data_load(it->data, i_step, first, instr->dim[0],
                                 (int32_t *)(void *)(out + at), err));
-            at += 2 * (uint64_t)(instr->dim[0] * instr->dim[1]) *
-                  sizeof(int32_t);
+            at +=
+                2 * (uint64_t)(instr->dim[0] * instr->dim[1]) * sizeof(int32_t);
         }
     }
     return FR_OK;
@@ -128,10 +127,10 @@ static fr_status record_span(fr_gpu_interpreter *it, uint32_t i_call,
     fr_gpu_event **trace = it->trace + 2 * (it->calls[i_call].first_instr + i);
     double begin_s = 0, taken_s = 0;
 
-    FR_TRY(it->driver->event_elapsed(it->gpu, it->begin, trace[0], &begin_s,
-                                     err));
-    FR_TRY(it->driver->event_elapsed(it->gpu, trace[0], trace[1], &taken_s,
-                                     err));
+    FR_TRY(
+        it->driver->event_elapsed(it->gpu, it->begin, trace[0], &begin_s, err));
+    FR_TRY(
+        it->driver->event_elapsed(it->gpu, trace[0], trace[1], &taken_s, err));
     it->spans[it->n_spans++] = (fr_span){
         .rank = (int32_t)it->place.transport->rank,
         .lane = segment->lane,

@@ -34,9 +34,8 @@ static void count_instr(fr_gpu_interpreter *it, const fr_instr *instr,
     if (op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P)
         it->lanes[lane].n_stops++;
     if (instr->op == FR_OP_LOAD_TOKENS)
-        it->tokens_bytes += 2 *
-                            (uint64_t)(instr->dim[0] * instr->dim[1]) *
-                            sizeof(int32_t);
+        it->tokens_bytes +=
+            2 * (uint64_t)(instr->dim[0] * instr->dim[1]) * sizeof(int32_t);
 }
 
 /*

@@ -24,8 +24,7 @@ static bool is_communication(const fr_instr *instr)
 /* The axis whose coordinate places sharded operands: see fr_instr.tag. */
 static uint32_t owner_axis(const fr_instr *instr)
 {
-    bool is_transfer =
-        fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P;
+    bool is_transfer = fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P;
 
     return !is_transfer && instr->tag > 0 ? instr->tag : instr->axis;
 }
@@ -152,12 +151,10 @@ static fr_status input_output(fr_gpu_interpreter *it, fr_gpu_stream stream,
                               uint64_t *host_bytes, fr_err *err)
 {
     bool is_load = instr->op == FR_OP_LOAD_TOKENS;
-    uint64_t n_bytes =
-        is_load ? 2 * (uint64_t)instr->dim[0] * (uint64_t)instr->dim[1] *
-                      sizeof(int32_t)
-                : (uint64_t)instr->dim[0];
-    unsigned char *host =
-        (is_load ? it->tokens : it->host_store) + *host_bytes;
+    uint64_t n_bytes = is_load ? 2 * (uint64_t)instr->dim[0] *
+                                     (uint64_t)instr->dim[1] * sizeof(int32_t)
+                               : (uint64_t)instr->dim[0];
+    unsigned char *host = (is_load ? it->tokens : it->host_store) + *host_bytes;
     bool is_out = !is_load && instr->dim[1] != 0;
 
     *host_bytes += n_bytes;

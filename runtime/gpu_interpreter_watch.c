@@ -70,9 +70,10 @@ static fr_status fail_late(const fr_gpu_interpreter *it, int lane, fr_err *err)
     const fr_gpu_route *route = &it->links->groups.routes[stop->i_instr];
     fr_status status =
         route->peer_rank >= 0
-            ? fr_fail(err, FR_FAILURE, "no end after %.3g s; rank %lld is its "
-                      "other side", it->options.timeout_s,
-                      (long long)route->peer_rank)
+            ? fr_fail(err, FR_FAILURE,
+                      "no end after %.3g s; rank %lld is its "
+                      "other side",
+                      it->options.timeout_s, (long long)route->peer_rank)
             : fr_fail(err, FR_FAILURE, "no end after %.3g s",
                       it->options.timeout_s);
 

@@ -97,8 +97,8 @@ static fr_status share_id(comm_links *self, fr_gpu_comm_id *id, fr_err *err)
     fr_status status =
         fr_transport_all_gather(transport, &mine, sizeof mine, all, err);
     if (status == FR_OK && all[0].status != FR_OK)
-        status = fr_fail(err, (fr_status)all[0].status, "rank 0: %s",
-                         all[0].text);
+        status =
+            fr_fail(err, (fr_status)all[0].status, "rank 0: %s", all[0].text);
     if (status == FR_OK)
         *id = all[0].id;
     free(all);
@@ -142,8 +142,8 @@ static fr_status make_comms(comm_links *self, fr_gpu_stream stream,
                                    &self->comms[i], err));
         if (!self->comms[i])
             continue;
-        FR_TRY(self->driver->lend(self->comms[i], place->slab, slab_bytes,
-                                  err));
+        FR_TRY(
+            self->driver->lend(self->comms[i], place->slab, slab_bytes, err));
         FR_TRY(warm_up(self, split, self->comms[i], stream, scratch, err));
     }
     return FR_OK;

@@ -57,8 +57,8 @@ static fr_status progress(host_links *self, fr_lane lane, bool *has_moved,
     host_lane *own = &self->lanes[lane];
     bool is_done = false, has_gone_on = false;
 
-    if (own->n_done == atomic_load_explicit(&own->n_posted,
-                                            memory_order_acquire) ||
+    if (own->n_done ==
+            atomic_load_explicit(&own->n_posted, memory_order_acquire) ||
         (int32_t)(read_word(own->ready) - own->n_done) <= 0)
         return FR_OK;
     const host_post *post = &own->posts[own->n_done % MAX_OPEN];
@@ -168,8 +168,8 @@ static uint64_t operand_bytes(const fr_gpu_links *links, uint32_t i_instr,
     const fr_instr *instr = &links->place.program->instrs[i_instr];
     uint64_t n = (uint64_t)instr->dim[0];
     uint64_t g = (uint64_t)links->groups.routes[i_instr].n_group;
-    bool is_part = instr->op == (is_src ? FR_OP_ALL_GATHER
-                                        : FR_OP_REDUCE_SCATTER);
+    bool is_part =
+        instr->op == (is_src ? FR_OP_ALL_GATHER : FR_OP_REDUCE_SCATTER);
 
     return (is_part ? n / g : n) * fr_dtype_bytes((fr_dtype)instr->dtype);
 }
@@ -183,9 +183,9 @@ static fr_status copy_in(host_links *self, uint32_t i_instr, void *memory,
 
     if (!memory || n_bytes == 0)
         return FR_OK;
-    return place->system->driver->copy(
-        place->gpu, stream, is_src ? mirror : memory,
-        is_src ? memory : mirror, n_bytes, err);
+    return place->system->driver->copy(place->gpu, stream,
+                                       is_src ? mirror : memory,
+                                       is_src ? memory : mirror, n_bytes, err);
 }
 
 static fr_status host_enqueue(fr_gpu_links *links, uint32_t i_instr,
@@ -196,8 +196,8 @@ static fr_status host_enqueue(fr_gpu_links *links, uint32_t i_instr,
     const fr_gpu_place *place = &links->place;
     const fr_gpu_driver *driver = place->system->driver;
     host_lane *own = &self->lanes[lane];
-    uint32_t number = atomic_load_explicit(&own->n_posted,
-                                           memory_order_relaxed);
+    uint32_t number =
+        atomic_load_explicit(&own->n_posted, memory_order_relaxed);
 
     while (number - read_word(own->done) >= MAX_OPEN) {
         FR_TRY(host_check(links, err));

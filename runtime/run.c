@@ -295,7 +295,8 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
     fr_run_result result = {.n_steps = r->n_steps - r->first_step,
                             .world_size = r->transport->world,
                             .resumed_from_step = r->first_step,
-                            .is_oversubscribed = r->executor->is_oversubscribed};
+                            .is_oversubscribed =
+                                r->executor->is_oversubscribed};
 
     FR_TRY(gather_memory(r, &result, err)); /* gathering takes memory too */
     FR_TRY(gather_timeline(r, timeline, err));

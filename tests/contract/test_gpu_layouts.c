@@ -238,10 +238,10 @@ static bool perform(show *s, const layout *l)
     if (!CHECK_OK(fr_model_parse("tiny", text, strlen(text), &model, &err),
                   &err))
         return false;
-    is_ok = CHECK_OK(
-                fr_lower(&model, &job, &plan, &placement, &s->program, &err),
-                &err) &&
-            CHECK_OK(fr_loopback_create(world, NULL, &s->hub, &err), &err);
+    is_ok =
+        CHECK_OK(fr_lower(&model, &job, &plan, &placement, &s->program, &err),
+                 &err) &&
+        CHECK_OK(fr_loopback_create(world, NULL, &s->hub, &err), &err);
     fr_model_release(&model);
     if (!is_ok)
         return false;
@@ -317,9 +317,8 @@ static void compare_gradients(const char *name, const fr_gradients *a,
 static void check_way(const layout *l, bool is_shared, gpu_fake *fake)
 {
     fr_gpu_system system = gpu_fake_system(fake);
-    fr_gpu_setup setup = {.system = &system,
-                          .is_shared = is_shared,
-                          .is_launched = is_shared};
+    fr_gpu_setup setup = {
+        .system = &system, .is_shared = is_shared, .is_launched = is_shared};
     fr_backend backend = fr_gpu_backend(&setup);
     show s = {.backend = &backend, .gradient_path = self.path};
     fr_gradients gradients = {0};
@@ -330,9 +329,8 @@ static void check_way(const layout *l, bool is_shared, gpu_fake *fake)
         const reference *expected = find_reference(l);
         for (int i = 0; i < N_STEPS; i++)
             check_that(fabs(s.loss[i] / expected->loss[i] - 1) <= 1e-4,
-                       __FILE__, __LINE__,
-                       "%s: step %d: loss %.9g, alone %.9g", l->name, i,
-                       s.loss[i], expected->loss[i]);
+                       __FILE__, __LINE__, "%s: step %d: loss %.9g, alone %.9g",
+                       l->name, i, s.loss[i], expected->loss[i]);
         compare_gradients(l->name, &gradients, &expected->gradients);
         uint64_t grown = s.result.peak_bytes - s.result.baseline_bytes;
         CHECK_INT(grown, s.result.slab_bytes);

@@ -14,8 +14,8 @@ struct fr_gpu_event {
     fr_gpu *gpu;
     uint64_t n_recorded, n_reached;
     int64_t reached_ns;
-    fr_gpu_graph *capture;         /* recorded within it ... */
-    gpu_fake_stream *captured_on;  /* ... on this stream */
+    fr_gpu_graph *capture;        /* recorded within it ... */
+    gpu_fake_stream *captured_on; /* ... on this stream */
 };
 
 struct fr_gpu_graph {

@@ -18,9 +18,9 @@ enum { GPU_FAKE_MAX_RANKS = 8 };
 
 /* What goes wrong, and when; all of one rank (device). */
 typedef struct gpu_fake_fault {
-    int device;       /* -1: nothing does */
-    fr_op op;         /* a kernel or a communication ... */
-    int64_t i_step;   /* ... of this step or later */
+    int device;     /* -1: nothing does */
+    fr_op op;       /* a kernel or a communication ... */
+    int64_t i_step; /* ... of this step or later */
     enum {
         GPU_FAKE_KERNEL_FAILS,  /* found by the next query, as CUDA's */
         GPU_FAKE_RANK_HANGS,    /* its stream stops there for good */

@@ -135,8 +135,7 @@ static fr_status init(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
     pthread_mutex_lock(&gpu->fake->mutex);
     if (!gpu->fake->world)
         gpu->fake->world = make_group(world);
-    fr_status status =
-        join(gpu, gpu->fake->world, rank, timeout_s, &comm, err);
+    fr_status status = join(gpu, gpu->fake->world, rank, timeout_s, &comm, err);
     pthread_mutex_unlock(&gpu->fake->mutex);
     if (status == FR_OK && !meet(comm, NULL, timeout_s)) {
         status = fr_fail(err, FR_FAILURE, "not everybody came");
@@ -210,8 +209,8 @@ static bool is_alike(const fr_gpu_exchange *a, const fr_gpu_exchange *b)
 
     if (a->dtype != b->dtype || a->n != b->n || a->is_max != b->is_max)
         return false;
-    return is_pair ? a == b || (a->op != b->op && (b->op == FR_OP_SEND ||
-                                                   b->op == FR_OP_RECV))
+    return is_pair ? a == b || (a->op != b->op &&
+                                (b->op == FR_OP_SEND || b->op == FR_OP_RECV))
                    : a->op == b->op;
 }
 
@@ -227,8 +226,8 @@ static void gather(const gpu_fake_group *group, const fr_gpu_exchange *own,
         if (own->op == FR_OP_ALL_GATHER)
             memcpy(result + (uint64_t)i * part, src, part);
         else if (own->op == FR_OP_ALL_TO_ALL)
-            memcpy(result + (uint64_t)i * part,
-                   src + (uint64_t)position * part, part);
+            memcpy(result + (uint64_t)i * part, src + (uint64_t)position * part,
+                   part);
         else if (own->op == FR_OP_BROADCAST && i == own->peer)
             memcpy(result, src, n_bytes);
         else if (own->op == FR_OP_SHIFT &&
@@ -294,9 +293,10 @@ static void run_exchange(gpu_fake_task *task)
 static fr_status enqueue(fr_gpu_comm *comm, const fr_gpu_exchange *exchange,
                          fr_gpu_stream stream, fr_err *err)
 {
-    gpu_fake_task task = {
-        .stream = stream, .run = run_exchange, .a = comm,
-        .exchange = *exchange};
+    gpu_fake_task task = {.stream = stream,
+                          .run = run_exchange,
+                          .a = comm,
+                          .exchange = *exchange};
 
     atomic_fetch_add(&comm->gpu->fake->n_exchanges, 1);
     return gpu_fake_push(&task, err);
