@@ -135,6 +135,13 @@ static fr_status gpu_set_up(fr_executor *executor, fr_err *err)
     return self->driver->event_create(self->gpu, false, &self->copied, err);
 }
 
+static fr_status clear(gpu_executor *self, fr_err *err)
+{
+    FR_TRY(self->driver->zero(self->gpu, self->stream, self->slab,
+                              self->base.klass->slab_bytes, err));
+    return wait_copied(self, err);
+}
+
 static fr_status gpu_connect(fr_executor *executor, fr_err *err)
 {
     gpu_executor *self = (gpu_executor *)executor;
@@ -156,15 +163,15 @@ static fr_status gpu_connect(fr_executor *executor, fr_err *err)
                               .beat_ns = executor->beat_ns};
     uint64_t now_bytes = 0;
 
-    FR_TRY(self->driver->zero(self->gpu, self->stream, self->slab,
-                              executor->klass->slab_bytes, err));
-    FR_TRY(wait_copied(self, err));
+    FR_TRY(clear(self, err));
     if (transport->world > 1 && self->setup->is_shared)
         FR_TRY(fr_gpu_links_host_create(&place, &self->links, err));
     else if (transport->world > 1)
         FR_TRY(fr_gpu_links_comm_create(&place, &self->links, err));
     FR_TRY(fr_gpu_interpreter_create(&place, self->links, executor->data,
                                      &options, &self->interpreter, err));
+    FR_TRY(fr_gpu_interpreter_tune(self->interpreter, err));
+    FR_TRY(clear(self, err));
     FR_TRY(used_bytes(self, &now_bytes, err));
     executor->baseline_bytes = now_bytes - executor->klass->slab_bytes;
     return FR_OK;

@@ -144,8 +144,10 @@ typedef struct fr_gpu_system {
     const fr_gpu_comm_driver *comm;   /* NULL: none in this build */
     void *context;                    /* of both tables' first functions */
     const fr_cuda_kernel_fn *kernels; /* [FR_OP_N] */
+    /* As in kernels_cuda.h; NULL: the kernels need nothing. */
     fr_status (*kernels_create)(fr_cuda_kernels **out, fr_err *err);
     void (*kernels_destroy)(fr_cuda_kernels *kernels);
+    fr_status (*kernels_tune)(const fr_cuda_launch *launch, fr_err *err);
 } fr_gpu_system;
 
 /* CUDA and NCCL.  FR_FAILURE with the mend where they were left out of the

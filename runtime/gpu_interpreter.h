@@ -37,6 +37,10 @@ FR_CHECKED fr_status fr_gpu_interpreter_create(
     const fr_gpu_options *options, fr_gpu_interpreter **out, fr_err *err);
 void fr_gpu_interpreter_destroy(fr_gpu_interpreter *it); /* takes NULL */
 
+/* Lets kernels choose how they work, on the slab: what is in it is lost. */
+FR_CHECKED fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it,
+                                             fr_err *err);
+
 /*
  * Runs one step to its end on this rank.  FR_FAILURE: a kernel failed, a
  * communication did, or was not over in time: rank, step and operation are

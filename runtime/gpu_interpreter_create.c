@@ -31,6 +31,8 @@ static void count_instr(fr_gpu_interpreter *it, const fr_instr *instr,
     fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
 
     it->n_instrs++;
+    if (op_class == FR_OP_CLASS_COMPUTE)
+        it->lanes[lane].has_kernels = true;
     if (op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P)
         it->lanes[lane].n_stops++;
     if (instr->op == FR_OP_LOAD_TOKENS)
@@ -226,6 +228,17 @@ static fr_status create_memory(fr_gpu_interpreter *it, fr_err *err)
     return it->gradients ? FR_OK : fr_fail_no_memory(err);
 }
 
+/* One set for each stream: a workspace serves one launch at a time. */
+static fr_status create_kernels(fr_gpu_interpreter *it, fr_err *err)
+{
+    const fr_gpu_system *system = it->place.system;
+
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        if (it->lanes[lane].has_kernels && system->kernels_create)
+            FR_TRY(system->kernels_create(&it->lanes[lane].kernels, err));
+    return FR_OK;
+}
+
 static fr_status prepare(fr_gpu_interpreter *it, fr_err *err)
 {
     FR_TRY(fr_gpu_program_check(it->place.system, it->place.program, err));
@@ -234,9 +247,7 @@ static fr_status prepare(fr_gpu_interpreter *it, fr_err *err)
     FR_TRY(create_streams(it, err));
     FR_TRY(create_events(it, err));
     FR_TRY(create_memory(it, err));
-    if (!it->place.system->kernels_create)
-        return FR_OK;
-    return it->place.system->kernels_create(&it->kernels, err);
+    return create_kernels(it, err);
 }
 
 fr_status fr_gpu_interpreter_create(const fr_gpu_place *place,
@@ -290,8 +301,9 @@ void fr_gpu_interpreter_destroy(fr_gpu_interpreter *it)
         driver->stream_destroy(it->gpu, it->lanes[lane].stream);
     driver->graph_destroy(it->gpu, it->graph);
     destroy_events(it);
-    if (it->kernels && it->place.system->kernels_destroy)
-        it->place.system->kernels_destroy(it->kernels);
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        if (it->lanes[lane].kernels)
+            it->place.system->kernels_destroy(it->lanes[lane].kernels);
     driver->free_host(it->gpu, it->pinned);
     driver->free_host(it->gpu, it->tokens);
     driver->free_host(it->gpu, it->host_store);

@@ -5,6 +5,7 @@
  */
 #include "runtime/gpu_interpreter_state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const fr_segment *fr_gpu_segment(const fr_gpu_interpreter *it, uint32_t i_call)
@@ -84,9 +85,8 @@ static fr_status note_gradients(fr_gpu_interpreter *it, uint32_t i_call,
     return FR_OK;
 }
 
-static fr_status launch_kernel(fr_gpu_interpreter *it, fr_gpu_stream stream,
-                               const fr_instr *instr, void *const *ptr,
-                               fr_err *err)
+static fr_cuda_launch make_launch(const fr_gpu_interpreter *it, fr_lane lane,
+                                  const fr_instr *instr, void *const *ptr)
 {
     const fr_program *program = it->place.program;
     fr_cuda_launch launch = {
@@ -100,15 +100,61 @@ static fr_status launch_kernel(fr_gpu_interpreter *it, fr_gpu_stream stream,
                  .tensors = it->klass->tensors,
                  .n_tensors = it->klass->n_tensors},
         .step = it->device_step,
-        .stream = stream,
-        .kernels = it->kernels};
+        .stream = it->lanes[lane].stream,
+        .kernels = it->lanes[lane].kernels};
 
     memcpy(launch.call.ptr, ptr, sizeof launch.call.ptr);
+    return launch;
+}
+
+static fr_status launch_kernel(fr_gpu_interpreter *it, fr_lane lane,
+                               const fr_instr *instr, void *const *ptr,
+                               fr_err *err)
+{
+    fr_cuda_launch launch = make_launch(it, lane, instr, ptr);
     fr_status status = it->place.system->kernels[instr->op](&launch, err);
+
     if (status != FR_OK)
         fr_err_prefix(err, "rank %lld: step %lld, %s",
                       (long long)it->place.transport->rank,
                       (long long)it->i_step, fr_op_name((fr_op)instr->op));
+    return status;
+}
+
+static fr_status tune_call(fr_gpu_interpreter *it, uint32_t i_call,
+                           bool *is_known, fr_err *err)
+{
+    const fr_segment *segment = fr_gpu_segment(it, i_call);
+    void *ptr[FR_INSTR_REFS];
+
+    for (uint32_t i = 0; i < segment->n_instrs; i++) {
+        uint32_t i_instr = segment->first_instr + i;
+        const fr_instr *instr = &it->place.program->instrs[i_instr];
+        if (is_known[i_instr] ||
+            fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
+            continue;
+        is_known[i_instr] = true;
+        resolve(it, i_call, instr, ptr);
+        fr_cuda_launch launch =
+            make_launch(it, (fr_lane)segment->lane, instr, ptr);
+        FR_TRY(it->place.system->kernels_tune(&launch, err));
+    }
+    return FR_OK;
+}
+
+fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
+{
+    bool *is_known = NULL;
+    fr_status status = FR_OK;
+
+    if (!it->place.system->kernels_tune)
+        return FR_OK;
+    is_known = calloc(it->place.program->n_instrs + 1, sizeof *is_known);
+    if (!is_known)
+        return fr_fail_no_memory(err);
+    for (uint32_t i = 0; status == FR_OK && i < it->klass->n_calls; i++)
+        status = tune_call(it, i, is_known, err);
+    free(is_known);
     return status;
 }
 
@@ -177,7 +223,7 @@ static fr_status enqueue_instr(fr_gpu_interpreter *it, fr_lane lane,
         return input_output(it, stream, instr, ptr[0], host_bytes, err);
     if (it->is_noted && instr->op == FR_OP_OPT_STEP)
         FR_TRY(note_gradients(it, i_call, instr, ptr, err));
-    return launch_kernel(it, stream, instr, ptr, err);
+    return launch_kernel(it, lane, instr, ptr, err);
 }
 
 static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,

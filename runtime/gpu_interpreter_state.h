@@ -26,6 +26,8 @@ typedef struct fr_gpu_stop {
 typedef struct fr_gpu_lane {
     fr_gpu_stream stream; /* NULL: no call of the class is on it */
     fr_gpu_event *end;    /* of the step; compute lane: of the whole */
+    bool has_kernels;
+    fr_cuda_kernels *kernels; /* theirs */
     fr_gpu_stop *stops;
     uint32_t n_stops;
     uint32_t i_stop;    /* while enqueuing */
@@ -51,7 +53,6 @@ struct fr_gpu_interpreter {
     fr_gpu_links *links;
     fr_data *data;
     fr_gpu_options options;
-    fr_cuda_kernels *kernels;
     int coordinate[FR_AXIS_N], n_group[FR_AXIS_N];
     fr_gpu_lane lanes[FR_LANE_N];
     fr_gpu_call *calls; /* [n_calls] */

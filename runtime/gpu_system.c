@@ -1,7 +1,7 @@
 /* gpu_system.c: what this build has for GPUs. */
 #include "runtime/gpu_driver.h"
 
-#ifdef FR_HAVE_GPU
+#ifdef FR_HAVE_CUDA
 
 static const fr_gpu_system cuda = {
     .name = "cuda",
@@ -12,6 +12,7 @@ static const fr_gpu_system cuda = {
     .kernels = fr_kernels_cuda,
     .kernels_create = fr_cuda_kernels_create,
     .kernels_destroy = fr_cuda_kernels_destroy,
+    .kernels_tune = fr_cuda_kernels_tune,
 };
 
 fr_status fr_gpu_system_cuda(const fr_gpu_system **out, fr_err *err)

@@ -40,6 +40,7 @@ typedef struct gpu_fake {
     _Atomic int64_t i_step;      /* the newest that a kernel has seen */
     /* The rest is the fake's own. */
     pthread_mutex_t mutex;
+    fr_gpu_driver driver;
     struct gpu_fake_group *world;
     fr_gpu_comm *aborted; /* kept to the end: a stream may be in a meeting */
 } gpu_fake;
@@ -88,6 +89,7 @@ void gpu_fake_fail(fr_gpu *gpu, const char *text);
 /* Blocks a task for good: until its stream is destroyed. */
 void gpu_fake_hang(gpu_fake_stream *stream);
 
+extern const fr_gpu_driver gpu_fake_streams; /* that part of the table */
 extern const fr_gpu_comm_driver gpu_fake_comm_driver;
 
 #endif
