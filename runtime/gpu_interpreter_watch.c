@@ -92,6 +92,8 @@ static fr_status look(fr_gpu_interpreter *it, int64_t now_ns, fr_err *err)
     if (failed >= 0)
         return fr_fail(err, FR_FAILURE, "%s",
                        transport->control[failed]->failure);
+    if (transport->ops->check)
+        FR_TRY(transport->ops->check(it->place.transport, err));
     if (!it->links)
         return FR_OK;
     fr_status status = it->links->ops->check(it->links, err);

@@ -334,6 +334,8 @@ static void announce_failure(const run *r, const fr_err *err)
     const fr_transport *transport = r->transport;
 
     fr_rank_page_fail(r->page, err);
+    if (transport->ops->announce)
+        transport->ops->announce(r->transport, err->text);
     if (!transport->control[transport->rank])
         return;
     fr_shm_set_failure(transport->control[transport->rank], err->text);

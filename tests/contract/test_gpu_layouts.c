@@ -4,18 +4,14 @@
  * Each runs with graphs and communicators, and again with launches and
  * communication staged through the host.
  */
-#include "plan/lower.h"
-#include "runtime/executor_gpu.h"
 #include "runtime/gradient_dump.h"
-#include "runtime/transport.h"
 #include "tests/check.h"
-#include "tests/unit/gpu_fake.h"
+#include "tests/unit/gpu_show.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #define N_STEPS 6
-#define MAX_RANKS 4
 
 typedef struct layout {
     const char *name;
@@ -28,7 +24,6 @@ typedef struct layout {
     bool is_sequence_parallel;
     fr_schedule_kind schedule;
     uint64_t bucket_bytes;
-    fr_compressor_kind compressor;
 } layout;
 
 #define GPIPE FR_SCHEDULE_GPIPE
@@ -119,151 +114,6 @@ static const layout layouts[] = {
 
 enum { N_LAYOUTS = sizeof layouts / sizeof *layouts };
 
-static const char gpt2_text[] =
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 48, "
-    "\"n_head\": 4, \"n_inner\": 176, \"n_positions\": 40, "
-    "\"vocab_size\": 259, \"layer_norm_epsilon\": 1e-5, "
-    "\"activation_function\": \"gelu_new\"}";
-
-static const char llama_text[] =
-    "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, "
-    "\"hidden_size\": 48, \"num_attention_heads\": 8, "
-    "\"num_key_value_heads\": 4, \"intermediate_size\": 176, "
-    "\"vocab_size\": 259, \"max_position_embeddings\": 40, "
-    "\"rms_norm_eps\": 1e-5, \"rope_theta\": 10000.0, "
-    "\"hidden_act\": \"silu\", \"tie_word_embeddings\": false}";
-
-static fr_job make_job(fr_optimizer_kind optimizer)
-{
-    static const double rates[FR_OPTIMIZER_N] = {
-        [SGD] = 0.03, [LARS] = 0.5, [LAMB] = 0.02, [ADAMW] = 0.003};
-    fr_job job;
-
-    fr_job_init(&job);
-    job.global_batch = 8;
-    job.seq = 16;
-    job.n_steps = N_STEPS;
-    job.seed = 20240311;
-    job.optimizer = optimizer;
-    job.lr = rates[optimizer];
-    if (optimizer == SGD || optimizer == LARS)
-        job.beta1 = 0.9;
-    job.trust_coefficient = 0.01;
-    job.clip_norm = 0.7;
-    job.warmup_steps = 3;
-    job.lr_schedule = FR_LR_COSINE;
-    return job;
-}
-
-static fr_plan make_plan(const layout *l)
-{
-    fr_plan plan;
-
-    fr_plan_init(&plan);
-    plan.dp = l->dp ? l->dp : 1;
-    plan.tp = l->tp ? l->tp : 1;
-    plan.pp = l->pp ? l->pp : 1;
-    plan.vpp = l->vpp ? l->vpp : 1;
-    plan.micro_batch = l->micro_batch;
-    plan.zero_stage = l->zero;
-    plan.recompute = l->recompute;
-    plan.is_sequence_parallel = l->is_sequence_parallel;
-    plan.schedule = plan.pp > 1 ? l->schedule : F1B;
-    if (l->bucket_bytes)
-        plan.bucket_bytes = l->bucket_bytes;
-    plan.compressor = l->compressor;
-    plan.n_threads = 1;
-    return plan;
-}
-
-/* All ranks of one run, a thread each. */
-typedef struct show {
-    fr_program *program;
-    fr_loopback *hub;
-    const fr_backend *backend; /* NULL: the CPU */
-    const char *gradient_path;
-    double loss[N_STEPS];
-    fr_timeline timeline;
-    fr_run_result result;
-    fr_err err[MAX_RANKS];
-    fr_status status[MAX_RANKS];
-} show;
-
-typedef struct player {
-    show *s;
-    int64_t rank;
-} player;
-
-static void *play(void *context)
-{
-    player *p = context;
-    show *s = p->s;
-    fr_transport *transport = NULL;
-    fr_run_options options;
-    fr_run_result result = {0};
-    fr_err *err = &s->err[p->rank];
-
-    fr_run_options_init(&options);
-    options.backend = s->backend;
-    options.is_gradient_dump = s->gradient_path != NULL;
-    options.gradient_path = s->gradient_path;
-    fr_status status =
-        fr_transport_loopback_create(s->hub, p->rank, 60, &transport, err);
-    if (status == FR_OK)
-        status = fr_run_over(transport, s->program, &options,
-                             p->rank == 0 ? &s->timeline : NULL, &result, err);
-    fr_transport_destroy(transport);
-    if (status == FR_OK && p->rank == 0)
-        memcpy(s->loss, result.loss, sizeof s->loss);
-    if (p->rank == 0)
-        s->result = result;
-    s->status[p->rank] = status;
-    return NULL;
-}
-
-static bool perform(show *s, const layout *l)
-{
-    fr_plan plan = make_plan(l);
-    fr_job job = make_job(l->optimizer);
-    int64_t world = fr_plan_world(&plan);
-    fr_placement placement = {world, NULL};
-    const char *text = l->is_llama ? llama_text : gpt2_text;
-    pthread_t threads[MAX_RANKS];
-    player players[MAX_RANKS];
-    fr_model model;
-    fr_err err = {0};
-    bool is_ok = true;
-
-    fr_timeline_init(&s->timeline);
-    if (!CHECK_OK(fr_model_parse("tiny", text, strlen(text), &model, &err),
-                  &err))
-        return false;
-    is_ok =
-        CHECK_OK(fr_lower(&model, &job, &plan, &placement, &s->program, &err),
-                 &err) &&
-        CHECK_OK(fr_loopback_create(world, NULL, &s->hub, &err), &err);
-    fr_model_release(&model);
-    if (!is_ok)
-        return false;
-    for (int64_t i = 0; i < world; i++) {
-        players[i] = (player){s, i};
-        pthread_create(&threads[i], NULL, play, &players[i]);
-    }
-    for (int64_t i = 0; i < world; i++)
-        pthread_join(threads[i], NULL);
-    for (int64_t i = 0; i < world; i++)
-        is_ok = CHECK_OK(s->status[i], &s->err[i]) && is_ok;
-    fr_loopback_destroy(s->hub);
-    return is_ok;
-}
-
-static void show_release(show *s)
-{
-    fr_program_destroy(s->program);
-    fr_timeline_release(&s->timeline);
-    fr_run_result_release(&s->result);
-}
-
 /* What one CPU rank gives, once for each model and optimizer. */
 typedef struct reference {
     bool is_there;
@@ -276,6 +126,38 @@ static struct {
     char path[64];
 } self;
 
+static void prepare(gpu_show *show, const layout *l)
+{
+    static const double rates[FR_OPTIMIZER_N] = {
+        [SGD] = 0.03, [LARS] = 0.5, [LAMB] = 0.02, [ADAMW] = 0.003};
+    fr_plan *plan = &show->plan;
+    fr_job *job = &show->job;
+
+    gpu_show_init(show);
+    show->model_text = l->is_llama ? gpu_show_llama : gpu_show_gpt2;
+    job->n_steps = N_STEPS;
+    job->optimizer = l->optimizer;
+    job->lr = rates[l->optimizer];
+    if (l->optimizer == SGD || l->optimizer == LARS)
+        job->beta1 = 0.9;
+    job->trust_coefficient = 0.01;
+    job->warmup_steps = 3;
+    job->lr_schedule = FR_LR_COSINE;
+    plan->dp = l->dp ? l->dp : 1;
+    plan->tp = l->tp ? l->tp : 1;
+    plan->pp = l->pp ? l->pp : 1;
+    plan->vpp = l->vpp ? l->vpp : 1;
+    plan->micro_batch = l->micro_batch;
+    plan->zero_stage = l->zero;
+    plan->recompute = l->recompute;
+    plan->is_sequence_parallel = l->is_sequence_parallel;
+    plan->schedule = plan->pp > 1 ? l->schedule : F1B;
+    if (l->bucket_bytes)
+        plan->bucket_bytes = l->bucket_bytes;
+    show->options.is_gradient_dump = true;
+    show->options.gradient_path = self.path;
+}
+
 static const reference *find_reference(const layout *l)
 {
     reference *r = &self.references[l->is_llama][l->optimizer];
@@ -283,16 +165,18 @@ static const reference *find_reference(const layout *l)
                     .is_llama = l->is_llama,
                     .optimizer = l->optimizer,
                     .micro_batch = 8};
-    show s = {.gradient_path = self.path};
+    gpu_show show;
     fr_err err = {0};
 
     if (r->is_there)
         return r;
+    prepare(&show, &alone);
     r->is_there =
-        perform(&s, &alone) &&
+        gpu_show_perform_well(&show) &&
         CHECK_OK(fr_gradients_load(self.path, &r->gradients, &err), &err);
-    memcpy(r->loss, s.loss, sizeof r->loss);
-    show_release(&s);
+    if (r->is_there)
+        memcpy(r->loss, show.result.loss, sizeof r->loss);
+    gpu_show_release(&show);
     return r;
 }
 
@@ -316,34 +200,33 @@ static void compare_gradients(const char *name, const fr_gradients *a,
 
 static void check_way(const layout *l, bool is_shared, gpu_fake *fake)
 {
-    fr_gpu_system system = gpu_fake_system(fake);
-    fr_gpu_setup setup = {
-        .system = &system, .is_shared = is_shared, .is_launched = is_shared};
-    fr_backend backend = fr_gpu_backend(&setup);
-    show s = {.backend = &backend, .gradient_path = self.path};
     fr_gradients gradients = {0};
+    gpu_show show;
     fr_err err = {0};
 
-    if (perform(&s, l) &&
+    prepare(&show, l);
+    show.fake = fake;
+    show.is_shared = show.is_launched = is_shared;
+    if (gpu_show_perform_well(&show) &&
         CHECK_OK(fr_gradients_load(self.path, &gradients, &err), &err)) {
         const reference *expected = find_reference(l);
         for (int i = 0; i < N_STEPS; i++)
-            check_that(fabs(s.loss[i] / expected->loss[i] - 1) <= 1e-4,
+            check_that(fabs(show.result.loss[i] / expected->loss[i] - 1) <=
+                           1e-4,
                        __FILE__, __LINE__, "%s: step %d: loss %.9g, alone %.9g",
-                       l->name, i, s.loss[i], expected->loss[i]);
+                       l->name, i, show.result.loss[i], expected->loss[i]);
         compare_gradients(l->name, &gradients, &expected->gradients);
-        uint64_t grown = s.result.peak_bytes - s.result.baseline_bytes;
-        CHECK_INT(grown, s.result.slab_bytes);
-        CHECK(s.timeline.n > 0);
+        CHECK_INT(show.result.peak_bytes - show.result.baseline_bytes,
+                  show.result.slab_bytes);
+        CHECK(show.timeline.n > 0);
     }
     fr_gradients_release(&gradients);
-    show_release(&s);
+    gpu_show_release(&show);
 }
 
 static void check_layout(const layout *l)
 {
-    fr_plan plan = make_plan(l);
-    int world = (int)fr_plan_world(&plan);
+    int world = (l->dp ? l->dp : 1) * (l->tp ? l->tp : 1) * (l->pp ? l->pp : 1);
     gpu_fake fake;
 
     gpu_fake_init(&fake, world);
