@@ -34,6 +34,7 @@ static const fr_option tune_options[] = {
 static const fr_option run_options[] = {FR_OPT_DATA,
                                         FR_OPT_STEPS,
                                         FR_OPT_BACKEND,
+                                        FR_OPT_SHARE_GPU,
                                         FR_OPT_HOSTFILE,
                                         FR_OPT_PROFILE,
                                         FR_OPT_TIMEOUT,

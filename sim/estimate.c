@@ -491,10 +491,7 @@ fr_status fr_estimate_plan(fr_estimator *e, const fr_plan *plan,
     x.n_expert_shards =
         is_sharded ? (uint64_t)fr_plan_group_size(plan, FR_AXIS_EDP) : 1;
     x.weight_dtype = fr_plan_storage_dtype(plan);
-    fr_err unused;
-    x.is_executable =
-        plan->zero_stage == 1 && plan->precision == FR_DTYPE_F32 &&
-        fr_plan_check_executable(plan, e->model, e->job, &unused) == FR_OK;
+    x.is_executable = plan->zero_stage == 1 && est_is_executable(e, plan);
     x.is_gathered_early = plan->is_gather_overlap && !x.is_executable;
     FR_TRY(find_layers(&x, err));
     FR_TRY(meeting(&x, &x.meeting_ps, err));

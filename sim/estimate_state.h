@@ -106,6 +106,8 @@ FR_CHECKED fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
                                      const est_place *place,
                                      const est_layers **out, fr_err *err);
 void est_layers_destroy(est_layers *layers);
+/* Is the plan lowered as the runtime runs it? */
+bool est_is_executable(const fr_estimator *e, const fr_plan *plan);
 
 /* estimate_price.c: alone, in picoseconds. */
 FR_CHECKED fr_status est_price(fr_estimator *e, const fr_instr *instr,
