@@ -1,6 +1,7 @@
 /* executor_gpu.c: a rank on its GPU, from the choice of the device on. */
 #include "runtime/executor_gpu.h"
 
+#include "core/clock.h"
 #include "core/text.h"
 #include "plan/optimizer.h"
 #include "runtime/checkpoint.h"
@@ -8,6 +9,7 @@
 #include "runtime/kernels_cpu.h"
 #include "runtime/measure.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +25,35 @@ typedef struct gpu_executor {
     fr_gpu_event *copied;
     unsigned char *piece; /* page-locked, FR_STATE_PIECE_BYTES */
     uint64_t peak_bytes;
+    pthread_t pulse; /* shows that this process lives */
+    bool has_pulse;
+    _Atomic bool should_stop;
 } gpu_executor;
+
+/* Set-up and checkpoints of large models take longer than a supervisor waits
+ * for a sign of life. */
+static void *beat(void *context)
+{
+    const double every_s = 0.1;
+    gpu_executor *self = context;
+
+    while (!atomic_load(&self->should_stop)) {
+        atomic_store_explicit(self->base.beat_ns, fr_clock_ns(),
+                              memory_order_relaxed);
+        fr_sleep_s(every_s);
+    }
+    return NULL;
+}
+
+static fr_status start_pulse(gpu_executor *self, fr_err *err)
+{
+    if (!self->base.beat_ns)
+        return FR_OK;
+    if (pthread_create(&self->pulse, NULL, beat, self) != 0)
+        return fr_fail(err, FR_FAILURE, "no thread for signs of life");
+    self->has_pulse = true;
+    return FR_OK;
+}
 
 static void gpu_destroy(fr_executor *executor)
 {
@@ -41,6 +71,9 @@ static void gpu_destroy(fr_executor *executor)
         self->driver->free(self->gpu, self->slab);
         self->driver->close(self->gpu);
     }
+    atomic_store(&self->should_stop, true);
+    if (self->has_pulse)
+        (void)pthread_join(self->pulse, NULL);
     free(self);
 }
 
@@ -118,6 +151,7 @@ static fr_status gpu_set_up(fr_executor *executor, fr_err *err)
     uint64_t slab_bytes = executor->klass->slab_bytes, before_bytes = 0;
     void *slab = NULL, *piece = NULL;
 
+    FR_TRY(start_pulse(self, err));
     FR_TRY(fr_gpu_program_check(self->setup->system, executor->program, err));
     FR_TRY(used_bytes(self, &before_bytes, err));
     fr_status status = self->driver->alloc(self->gpu, slab_bytes, &slab, err);
@@ -159,8 +193,7 @@ static fr_status gpu_connect(fr_executor *executor, fr_err *err)
                               .on_gradients_context =
                                   executor->on_gradients_context,
                               .on_status = executor->on_status,
-                              .on_status_context = executor->on_status_context,
-                              .beat_ns = executor->beat_ns};
+                              .on_status_context = executor->on_status_context};
     uint64_t now_bytes = 0;
 
     FR_TRY(clear(self, err));

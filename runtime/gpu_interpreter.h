@@ -27,7 +27,6 @@ typedef struct fr_gpu_options {
     void *on_gradients_context;
     fr_status_fn on_status; /* may be NULL */
     void *on_status_context;
-    _Atomic int64_t *beat_ns; /* clock of the last look; may be NULL */
 } fr_gpu_options;
 
 /* Borrows everything; links NULL: a world of one.  data NULL: the program

@@ -32,6 +32,27 @@ static void name_stop(const fr_gpu_interpreter *it, const fr_gpu_stop *stop,
                   fr_gpu_segment(it, stop->i_call)->name);
 }
 
+/* Lets the neighbours see which collectives this lane has begun. */
+static void publish(const fr_gpu_interpreter *it, int lane)
+{
+    const fr_gpu_lane *own = &it->lanes[lane];
+    uint64_t n_begun[FR_AXIS_N] = {0};
+    bool is_met[FR_AXIS_N] = {false};
+
+    if (!it->links || !it->links->ops->publish)
+        return;
+    for (uint32_t i = 0; i < own->n_stops; i++) {
+        uint8_t axis = it->place.program->instrs[own->stops[i].i_instr].axis;
+        is_met[axis] = true;
+        n_begun[axis] += i < (own->last_mark + 1) / 2;
+    }
+    for (int axis = 0; axis < FR_AXIS_N; axis++)
+        if (is_met[axis])
+            it->links->ops->publish(it->links, (fr_axis)axis, (fr_lane)lane,
+                                    ((uint64_t)it->i_step << 24) +
+                                        n_begun[axis]);
+}
+
 /* Sees how far the lanes are.  The lane that is in a communication for the
  * longest time, -1: none is. */
 static int look_at_lanes(fr_gpu_interpreter *it, int64_t now_ns)
@@ -40,10 +61,12 @@ static int look_at_lanes(fr_gpu_interpreter *it, int64_t now_ns)
 
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         fr_gpu_lane *own = &it->lanes[lane];
-        uint32_t mark = *(volatile uint32_t *)&it->pinned->marks[lane].word;
+        uint32_t mark =
+            __atomic_load_n(&it->pinned->marks[lane].word, __ATOMIC_ACQUIRE);
         if (mark != own->last_mark) {
             own->last_mark = mark;
             own->moved_ns = now_ns;
+            publish(it, lane);
         }
         if (current_stop(it, lane) &&
             (slowest < 0 || own->moved_ns < it->lanes[slowest].moved_ns))
@@ -52,11 +75,8 @@ static int look_at_lanes(fr_gpu_interpreter *it, int64_t now_ns)
     return slowest;
 }
 
-static void show_status(fr_gpu_interpreter *it, int slowest, int64_t now_ns)
+static void show_status(const fr_gpu_interpreter *it, int slowest)
 {
-    if (it->options.beat_ns)
-        atomic_store_explicit(it->options.beat_ns, now_ns,
-                              memory_order_relaxed);
     if (!it->options.on_status || slowest < 0)
         return;
     const fr_gpu_stop *stop = current_stop(it, slowest);
@@ -67,15 +87,13 @@ static void show_status(fr_gpu_interpreter *it, int slowest, int64_t now_ns)
 static fr_status fail_late(const fr_gpu_interpreter *it, int lane, fr_err *err)
 {
     const fr_gpu_stop *stop = current_stop(it, lane);
-    const fr_gpu_route *route = &it->links->groups.routes[stop->i_instr];
+    int64_t absent =
+        it->links->ops->waits_for(it->links, stop->i_instr, (fr_lane)lane);
     fr_status status =
-        route->peer_rank >= 0
-            ? fr_fail(err, FR_FAILURE,
-                      "no end after %.3g s; rank %lld is its "
-                      "other side",
-                      it->options.timeout_s, (long long)route->peer_rank)
-            : fr_fail(err, FR_FAILURE, "no end after %.3g s",
-                      it->options.timeout_s);
+        absent >= 0 ? fr_fail(err, FR_FAILURE, "waited %.3g s for rank %lld",
+                              it->options.timeout_s, (long long)absent)
+                    : fr_fail(err, FR_FAILURE, "no end after %.3g s",
+                              it->options.timeout_s);
 
     name_stop(it, stop, err);
     return status;
@@ -88,7 +106,7 @@ static fr_status look(fr_gpu_interpreter *it, int64_t now_ns, fr_err *err)
     int slowest = look_at_lanes(it, now_ns);
     int64_t failed = fr_transport_failed_rank(transport);
 
-    show_status(it, slowest, now_ns);
+    show_status(it, slowest);
     if (failed >= 0)
         return fr_fail(err, FR_FAILURE, "%s",
                        transport->control[failed]->failure);

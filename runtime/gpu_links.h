@@ -34,6 +34,12 @@ typedef struct fr_gpu_links_ops {
                          void *src, void *dst, fr_gpu_stream stream,
                          fr_err *err);
     fr_status (*check)(fr_gpu_links *links, fr_err *err);
+    /* Tells neighbours how many collectives of (axis, lane) this rank has
+     * begun since the run's begin; may be NULL. */
+    void (*publish)(fr_gpu_links *links, fr_axis axis, fr_lane lane,
+                    uint64_t n_begun);
+    /* The rank that an instruction under way waits for, -1: not known. */
+    int64_t (*waits_for)(fr_gpu_links *links, uint32_t i_instr, fr_lane lane);
     /* Ends all that is under way; only destroy() may follow. */
     void (*abort)(fr_gpu_links *links);
 } fr_gpu_links_ops;

@@ -48,6 +48,44 @@ static fr_status comm_check(fr_gpu_links *links, fr_err *err)
     return FR_OK;
 }
 
+static void comm_publish(fr_gpu_links *links, fr_axis axis, fr_lane lane,
+                         uint64_t n_begun)
+{
+    const fr_transport *transport = links->place.transport;
+    fr_shm_control *own = transport->control[transport->rank];
+
+    atomic_store_explicit(&own->sync[axis][lane].count, n_begun,
+                          memory_order_release);
+}
+
+/* Of a group those of this node can be looked at. */
+static int64_t comm_waits_for(fr_gpu_links *links, uint32_t i_instr,
+                              fr_lane lane)
+{
+    const fr_transport *transport = links->place.transport;
+    const fr_instr *instr = &links->place.program->instrs[i_instr];
+    const fr_gpu_route *route = &links->groups.routes[i_instr];
+    int64_t *ranks = malloc((size_t)transport->world * sizeof *ranks);
+    int64_t position = 0, absent = route->peer_rank;
+
+    if (!ranks || absent >= 0) {
+        free(ranks);
+        return absent;
+    }
+    int64_t n = fr_plan_group(&links->place.program->plan, transport->rank,
+                              (fr_axis)instr->axis, ranks, &position);
+    uint64_t own = atomic_load(
+        &transport->control[transport->rank]->sync[instr->axis][lane].count);
+    for (int64_t i = 0; absent < 0 && i < n; i++) {
+        fr_shm_control *control = transport->control[ranks[i]];
+        if (control &&
+            atomic_load(&control->sync[instr->axis][lane].count) < own)
+            absent = ranks[i];
+    }
+    free(ranks);
+    return absent;
+}
+
 static fr_status comm_enqueue(fr_gpu_links *links, uint32_t i_instr,
                               fr_lane lane, void *src, void *dst,
                               fr_gpu_stream stream, fr_err *err)
@@ -203,6 +241,8 @@ static const fr_gpu_links_ops comm_ops = {
     .destroy = comm_destroy,
     .enqueue = comm_enqueue,
     .check = comm_check,
+    .publish = comm_publish,
+    .waits_for = comm_waits_for,
     .abort = comm_abort,
 };
 

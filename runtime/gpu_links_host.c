@@ -116,6 +116,16 @@ static fr_status host_check(fr_gpu_links *links, fr_err *err)
     return self->err.status;
 }
 
+static int64_t host_waits_for(fr_gpu_links *links, uint32_t i_instr,
+                              fr_lane lane)
+{
+    const fr_gpu_route *route = &links->groups.routes[i_instr];
+
+    if (route->peer_rank >= 0)
+        return route->peer_rank;
+    return fr_engine_waits_for(((host_links *)links)->engine, lane);
+}
+
 static void stop(host_links *self)
 {
     if (!self->has_thread)
@@ -247,6 +257,7 @@ static const fr_gpu_links_ops host_ops = {
     .destroy = host_destroy,
     .enqueue = host_enqueue,
     .check = host_check,
+    .waits_for = host_waits_for,
     .abort = host_abort,
 };
 

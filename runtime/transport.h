@@ -4,8 +4,8 @@
  *
  * Backends: MPI (transport_mpi.c), threads of one process
  * (transport_loopback.c: tests, and world 1 without MPI), sockets
- * (transport_tcp.c: GPU runs that a launcher without MPI started).  One thread at a
- * time may use a transport; a message belongs to whoever waits for it.
+ * (transport_tcp.c: GPU runs that a launcher without MPI started).  One thread
+ * at a time may use a transport; a message belongs to whoever waits for it.
  */
 #ifndef FR_RUNTIME_TRANSPORT_H
 #define FR_RUNTIME_TRANSPORT_H

@@ -2,7 +2,7 @@
 #include "tests/unit/gpu_show.h"
 
 #include "core/clock.h"
-#include "runtime/transport.h"
+#include "runtime/transport_tcp.h"
 #include "tests/check.h"
 
 const char gpu_show_gpt2[] =
@@ -55,7 +55,12 @@ static void *play(void *context)
 
     options.backend = p->backend;
     fr_status status =
-        fr_transport_loopback_create(p->hub, p->rank, 20, &transport, err);
+        show->port > 0
+            ? fr_transport_tcp_create("127.0.0.1", show->port, p->rank,
+                                      fr_plan_world(&show->plan), 20,
+                                      &transport, err)
+            : fr_transport_loopback_create(p->hub, p->rank, 20, &transport,
+                                           err);
     if (status == FR_OK)
         status =
             fr_run_over(transport, show->program, &options,

@@ -19,6 +19,7 @@ typedef struct gpu_show {
     fr_run_options options;
     gpu_fake *fake; /* NULL: the CPU */
     bool is_shared, is_launched;
+    int port; /* ranks meet there over sockets; 0: in memory */
     /* What came of it. */
     fr_program *program;
     fr_timeline timeline;

@@ -73,7 +73,8 @@ static void test_rank_hangs(void)
     /* Rank 1's kernel never ends: rank 0 finds itself alone in a reduction. */
     check_fault(FR_OP_LINEAR_WGRAD, GPU_FAKE_RANK_HANGS,
                 "rank 0: step 3, all_reduce over dp (call");
-    check_fault(FR_OP_LINEAR_WGRAD, GPU_FAKE_RANK_HANGS, "no end after 0.8 s");
+    check_fault(FR_OP_LINEAR_WGRAD, GPU_FAKE_RANK_HANGS,
+                "waited 0.8 s for rank 1");
     /* The collective itself. */
     check_fault(FR_OP_ALL_REDUCE, GPU_FAKE_RANK_HANGS, "all_reduce over");
 }
@@ -93,7 +94,7 @@ static void test_transfer_hangs(void)
     show.plan.dp = 1;
     show.plan.pp = 2;
     check_fails(&show, FR_FAILURE, "step 3, recv over pp (call");
-    CHECK(says(&show, "rank 1 is its other side"));
+    CHECK(says(&show, "waited 0.8 s for rank 1"));
     CHECK(atomic_load(&fake.n_aborted) > 0);
     gpu_show_release(&show);
     gpu_fake_release(&fake);
@@ -224,8 +225,48 @@ static void test_timeline(void)
     gpu_fake_release(&fake);
 }
 
+/* Ranks that meet over sockets, with communicators and through the host. */
+static void test_sockets(void)
+{
+    double loss[2] = {0};
+
+    for (int is_shared = 0; is_shared < 2; is_shared++) {
+        gpu_show show;
+        gpu_fake fake;
+        gpu_show_init(&show);
+        gpu_fake_init(&fake, is_shared ? 1 : 4);
+        show.fake = &fake;
+        show.is_shared = is_shared != 0;
+        show.port = 22000 + is_shared + (int)(getpid() % 20000);
+        show.plan.dp = show.plan.pp = 2;
+        show.plan.micro_batch = 2;
+        if (gpu_show_perform_well(&show))
+            loss[is_shared] = show.result.loss[5];
+        gpu_show_release(&show);
+        gpu_fake_release(&fake);
+    }
+    CHECK(loss[0] > 0);
+    CHECK_NEAR(loss[0], loss[1], 1e-6);
+}
+
+/* Who fails tells the others at once, long before their limit. */
+static void test_announcement(void)
+{
+    gpu_show show;
+    gpu_fake fake;
+
+    set_up_faulty(&show, &fake, FR_OP_GELU_BWD, GPU_FAKE_KERNEL_FAILS);
+    show.options.timeout_s = 60;
+    show.port = 22002 + (int)(getpid() % 20000);
+    check_fails(&show, FR_FAILURE, "rank 1: step 3: an illegal memory access");
+    CHECK_STR(show.err[0].text, show.err[1].text);
+    gpu_show_release(&show);
+    gpu_fake_release(&fake);
+}
+
 CHECK_MAIN({"kernel_fails", test_kernel_fails}, {"rank_hangs", test_rank_hangs},
            {"library_fails", test_library_fails},
            {"transfer_hangs", test_transfer_hangs}, {"devices", test_devices},
            {"no_kernel", test_no_kernel}, {"checkpoint", test_checkpoint},
-           {"timeline", test_timeline})
+           {"timeline", test_timeline}, {"sockets", test_sockets},
+           {"announcement", test_announcement})
