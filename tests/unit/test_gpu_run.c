@@ -93,8 +93,9 @@ static void test_transfer_hangs(void)
     set_up_faulty(&show, &fake, FR_OP_SEND, GPU_FAKE_RANK_HANGS);
     show.plan.dp = 1;
     show.plan.pp = 2;
-    check_fails(&show, FR_FAILURE, "step 3, recv over pp (call");
-    CHECK(says(&show, "waited 0.8 s for rank 1"));
+    /* Either side may be the first to give up. */
+    check_fails(&show, FR_FAILURE, "over pp (call");
+    CHECK(says(&show, "waited 0.8 s for rank "));
     CHECK(atomic_load(&fake.n_aborted) > 0);
     gpu_show_release(&show);
     gpu_fake_release(&fake);
