@@ -50,6 +50,8 @@ struct fr_cuda_kernels {
     X(CLIP, clip)                                                              \
     X(OPT_NORMS, opt_norms)                                                    \
     X(OPT_STEP, opt_step)                                                      \
+    X(COMPRESS, compress)                                                      \
+    X(DECOMPRESS, decompress)                                                  \
     X(CAST, cast)
 
 #define FR_CUDA_KERNEL_DECLARE(symbol, name)                                   \
