@@ -1,7 +1,7 @@
 /*
  * attention.cu: attention without its scores in memory (Dao et al. 2022,
  * arXiv 2205.14135; Dao 2023, arXiv 2307.08691): here the kernels for float32
- * and for any head size; attention_mma.cu has bf16 by tensor cores.
+ * and for any head size; attention_mma.cu has bf16 and tf32 by tensor cores.
  *
  * Backward makes the probabilities again from each row's lse, in one kernel
  * for dq and one for dk and dv: seven products instead of five, but no sum
@@ -346,6 +346,13 @@ static fr_status check(const fr_instr *instr, fr_err *err)
     return FR_OK;
 }
 
+/* float32 is multiplied as it is unless the plan wants tf32. */
+static bool is_by_tensor_cores(const fr_kernel_call *call)
+{
+    return call->instr->dtype == FR_DTYPE_BF16 ||
+           (call->plan && call->plan->precision == FR_DTYPE_TF32);
+}
+
 static launch_shape blocks_for(const attn_shape &shape, int n_heads,
                                int n_tiles, int n_scores, void *stream)
 {
@@ -362,9 +369,9 @@ static void run_forward(const fr_cuda_launch *launch, const attn_shape &shape)
     void *const *ptr = launch->call.ptr;
     attn_forward<T> at = {shape, (const T *)ptr[0], (T *)ptr[1],
                           (float *)ptr[2]};
-    if constexpr (sizeof(T) == 2)
-        if (attention_mma_forward(at, launch->stream))
-            return;
+    if (is_by_tensor_cores(&launch->call) &&
+        attention_mma_forward(at, launch->stream))
+        return;
     start(blocks_for(shape, shape.n_q, 4, 1, launch->stream), attend<T>, at);
 }
 
@@ -393,9 +400,9 @@ static void run_backward(const fr_cuda_launch *launch, const attn_shape &shape,
     const int64_t n = (int64_t)shape.batch * shape.seq * shape.n_q;
     start({dim3(blocks_of(n, N_WARPS)), THREADS, 0, launch->stream},
           find_delta<T>, shape, at.d_o, at.o, delta);
-    if constexpr (sizeof(T) == 2)
-        if (attention_mma_backward(at, launch->stream))
-            return;
+    if (is_by_tensor_cores(&launch->call) &&
+        attention_mma_backward(at, launch->stream))
+        return;
     start(blocks_for(shape, shape.n_q, 5, 2, launch->stream), attend_grad_q<T>,
           at);
     start(blocks_for(shape, shape.n_kv, 6, 2, launch->stream),

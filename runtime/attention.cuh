@@ -49,8 +49,11 @@ FR_DEVICE int64_t row_at(const attn_shape &shape, int b, int head)
     return ((int64_t)b * shape.n_q + head) * shape.seq;
 }
 
-/* By tensor cores (attention_mma.cu); false: not of this size or place. */
+/* By tensor cores (attention_mma.cu), float32 as tf32; false: not of this
+ * size or place. */
 bool attention_mma_forward(const attn_forward<bf16> &at, void *stream);
+bool attention_mma_forward(const attn_forward<float> &at, void *stream);
 bool attention_mma_backward(const attn_backward<bf16> &at, void *stream);
+bool attention_mma_backward(const attn_backward<float> &at, void *stream);
 
 #endif

@@ -1,162 +1,25 @@
 /*
- * attention_mma.cu: attention in bf16 by tensor cores, for heads of up to 128
- * whose size is a multiple of 8; attention.cu says what is computed and why
- * backward is two kernels.
+ * attention_mma.cu: attention by tensor cores, in bf16 and tf32, for heads of
+ * up to 128 whose size is a multiple of 8; attention.cu says what is computed
+ * and why backward is two kernels.
  *
- * A warp has 16 rows of scores.  They stay in its registers: what a product
- * leaves there is, packed to 16 bits, the left operand of the next.  Tiles of
- * the other side lie in shared memory, two of each, of which one is filled
- * (cp.async) while the other is read (ldmatrix; rows are 16 bytes longer than
- * their data, so eight rows lie in eight different banks of 16 bytes).  Heads
- * between the sizes of the templates are filled up with zeros.
+ * A warp has 16 rows of scores, which stay in its registers.  Tiles of the
+ * other side lie in shared memory, two of each, of which one is filled
+ * (cp.async) while the other is read (ldmatrix).  Heads between the sizes of
+ * the templates are filled up with zeros.
  *
  * Products per pair of query and key and element of the head: forward 2,
  * backward 7 (5 of them the model's).  Bytes moved: q, k, v, o (and their
  * gradients) once; k and v again per tile of queries from the second cache.
- * Bound by the tensor cores (mma.sync reaches about 60 % of Hopper's peak).
+ * Bound by the tensor cores (mma.sync, which does not reach all of Hopper's
+ * peak: wgmma does).
  */
-#include "runtime/attention.cuh"
-#include "runtime/ptx.cuh"
+#include "runtime/attention_tiles.cuh"
 
 namespace
 {
 
-constexpr int ROWS = 16; /* of a warp */
-constexpr float LOG2_E = 1.4426950408889634F;
-
-/* Elements from one row of a tile to the next. */
-template <int HD> constexpr int stride_of = HD + 8;
-
-/* Starts to fill tile[N, HD] with rows [first, first + N) of a head. */
-template <int N, int HD, int THREADS>
-FR_DEVICE void fill_tile(bf16 *tile, const bf16 *x, int64_t stride, int first,
-                         const attn_shape &shape)
-{
-    constexpr int PACKS = HD / 8;
-    static_assert(N * PACKS % THREADS == 0, "whole packs for each thread");
-#pragma unroll
-    for (int j = 0; j < N * PACKS / THREADS; j++) {
-        const int i = j * THREADS + (int)threadIdx.x;
-        const int r = i / PACKS, c = i % PACKS * 8;
-        const bool is_there = first + r < shape.seq && c < shape.head_dim;
-        copy_async(tile + r * stride_of<HD> + c,
-                   is_there ? x + (first + r) * stride + c : x, !is_there);
-    }
-}
-
-/* 16 rows of a tile as the left operand of products. */
-template <int HD> struct left_rows {
-    uint32_t at[HD / 16][4];
-
-    FR_DEVICE void load(const bf16 *tile, int first)
-    {
-        const int lane = threadIdx.x % 32;
-        const bf16 *row =
-            tile + (first + lane % 16) * stride_of<HD> + lane / 16 * 8;
-#pragma unroll
-        for (int k = 0; k < HD / 16; k++)
-            load_matrices<false>(at[k], row + k * 16);
-    }
-};
-
-template <int N> struct row_tile {
-    float at[N / 8][4]; /* 16 x N, as a product leaves it */
-
-    FR_DEVICE void clear()
-    {
-#pragma unroll
-        for (int n = 0; n < N / 8; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                at[n][i] = 0.0F;
-    }
-};
-
-/* out[16, N] = left[16, HD] tile[N, HD]^T */
-template <int N, int HD>
-FR_DEVICE void multiply_rows(row_tile<N> &out, const left_rows<HD> &left,
-                             const bf16 *tile)
-{
-    const int lane = threadIdx.x % 32;
-    const bf16 *row =
-        tile + (lane % 8 + lane / 16 * 8) * stride_of<HD> + lane / 8 % 2 * 8;
-    out.clear();
-#pragma unroll
-    for (int k = 0; k < HD / 16; k++)
-#pragma unroll
-        for (int n = 0; n < N / 16; n++) {
-            uint32_t right[4];
-            load_matrices<false>(right, row + n * 16 * stride_of<HD> + k * 16);
-            mma_bf16(out.at[2 * n], left.at[k], right);
-            mma_bf16(out.at[2 * n + 1], left.at[k], right + 2);
-        }
-}
-
-/* out[16, HD] += p[16, N] tile[N, HD] */
-template <int N, int HD>
-FR_DEVICE void add_product(row_tile<HD> &out, const row_tile<N> &p,
-                           const bf16 *tile)
-{
-    const int lane = threadIdx.x % 32;
-    const bf16 *row = tile + (lane % 16) * stride_of<HD> + lane / 16 * 8;
-#pragma unroll
-    for (int k = 0; k < N / 16; k++) {
-        const float(&a)[4] = p.at[2 * k], (&b)[4] = p.at[2 * k + 1];
-        const uint32_t left[4] = {pack_bf16(a[0], a[1]), pack_bf16(a[2], a[3]),
-                                  pack_bf16(b[0], b[1]), pack_bf16(b[2], b[3])};
-#pragma unroll
-        for (int n = 0; n < HD / 16; n++) {
-            uint32_t right[4];
-            load_matrices<true>(right, row + k * 16 * stride_of<HD> + n * 16);
-            mma_bf16(out.at[2 * n], left, right);
-            mma_bf16(out.at[2 * n + 1], left, right + 2);
-        }
-    }
-}
-
-/* Over the four lanes that share a row. */
-template <class F> FR_DEVICE float row_reduce(float x, F f)
-{
-    x = f(x, __shfl_xor_sync(0xffffffffU, x, 1));
-    return f(x, __shfl_xor_sync(0xffffffffU, x, 2));
-}
-
-/* Row (0 or 1: eight further down) and column of element i of tile n. */
-FR_DEVICE int row_of(int i)
-{
-    return (int)(threadIdx.x % 32) / 4 + i / 2 * 8;
-}
-
-FR_DEVICE int col_of(int n, int i)
-{
-    return n * 8 + (int)(threadIdx.x % 4) * 2 + i % 2;
-}
-
-/* Writes 16 rows times `factor` of each half; what lies beyond stays out. */
-template <int HD>
-FR_DEVICE void store_rows(bf16 *x, const row_tile<HD> &from, int64_t stride,
-                          int first, const float (&factor)[2],
-                          const attn_shape &shape)
-{
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int row = first + row_of(2 * half);
-#pragma unroll
-        for (int n = 0; n < HD / 8; n++) {
-            const float *v = &from.at[n][2 * half];
-            if (row < shape.seq && n * 8 < shape.head_dim)
-                *(uint32_t *)(x + row * stride + col_of(n, 0)) =
-                    pack_bf16(v[0] * factor[half], v[1] * factor[half]);
-        }
-    }
-}
-
-/* Columns that rows [first, first + n) see. */
-FR_DEVICE int columns_seen(const attn_shape &shape, int first, int n)
-{
-    const int last = first + n < shape.seq ? first + n : shape.seq;
-    return shape.is_causal ? last : shape.seq;
-}
+constexpr int N_WARPS = 4; /* of a block */
 
 /* ---- forward ---------------------------------------------------------------
  */
@@ -198,34 +61,14 @@ FR_DEVICE void softmax(row_tile<N> &s, row_tile<HD> &o, running &run,
     }
 }
 
-/* Scores of pairs that do not see each other, in the tile at (row, col). */
-template <int N>
-FR_DEVICE void mask(row_tile<N> &s, const attn_shape &shape, int row0, int col0)
-{
-#pragma unroll
-    for (int n = 0; n < N / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int row = row0 + row_of(i), col = col0 + col_of(n, i);
-            if (col >= shape.seq || (shape.is_causal && col > row))
-                s.at[n][i] = -INFINITY;
-        }
-}
-
-/* Does the tile have pairs that do not see each other? */
-FR_DEVICE bool is_masked(const attn_shape &shape, int row0, int col0, int n)
-{
-    return col0 + n > shape.seq || (shape.is_causal && col0 + n > row0 + 1);
-}
-
 /* Tiles of k and v of one kv head, two of each. */
-template <int N, int HD, int THREADS> struct kv_tiles {
-    bf16 *tiles; /* [2][k, v][N, HD + 8] */
-    const bf16 *k, *v;
+template <class T, int N, int HD, int THREADS> struct kv_tiles {
+    T *tiles; /* [2][k, v][N, HD + 8] */
+    const T *k, *v;
 
-    FR_DEVICE bf16 *at(int i, int i_kv) const
+    FR_DEVICE T *at(int i, int i_kv) const
     {
-        return tiles + (i % 2 * 2 + i_kv) * N * stride_of<HD>;
+        return tiles + (i % 2 * 2 + i_kv) * N * stride_of<T, HD>;
     }
 
     FR_DEVICE void fill(int i, const attn_shape &shape) const
@@ -247,10 +90,10 @@ FR_DEVICE void step_tiles(const TILES &tiles, int i, int n,
     __syncthreads();
 }
 
-template <int HD, int N_WARPS, int N>
-__global__ __launch_bounds__(N_WARPS * 32) void attend(attn_forward<bf16> at)
+template <class T, int HD, int WARPS, int N>
+__global__ __launch_bounds__(WARPS * 32) void attend(attn_forward<T> at)
 {
-    constexpr int THREADS = N_WARPS * 32, BLOCK_ROWS = N_WARPS * ROWS;
+    constexpr int THREADS = WARPS * 32, BLOCK_ROWS = WARPS * ROWS;
     FR_SHARED(shared);
     const attn_shape &shape = at.shape;
     /* The last rows see most: they begin first. */
@@ -258,13 +101,13 @@ __global__ __launch_bounds__(N_WARPS * 32) void attend(attn_forward<bf16> at)
     const int first = (int)threadIdx.x / 32 * ROWS, row0 = block0 + first;
     const int h = (int)blockIdx.y, b = (int)blockIdx.z;
     const int kv = shape.n_q + h / shape.q_per_kv;
-    bf16 *q = (bf16 *)shared;
-    const kv_tiles<N, HD, THREADS> tiles = {
-        q + BLOCK_ROWS * stride_of<HD>, head_at(at.qkv, shape, b, kv),
+    T *q = (T *)shared;
+    const kv_tiles<T, N, HD, THREADS> tiles = {
+        q + BLOCK_ROWS * stride_of<T, HD>, head_at(at.qkv, shape, b, kv),
         head_at(at.qkv, shape, b, kv + shape.n_kv)};
     const int n_tiles = (columns_seen(shape, block0, BLOCK_ROWS) + N - 1) / N;
     const float scale = shape.scale * LOG2_E;
-    left_rows<HD> q_rows;
+    left_rows<T, HD> q_rows;
     row_tile<HD> o;
     running run = {{-3e38F, -3e38F}, {0.0F, 0.0F}};
     fill_tile<BLOCK_ROWS, HD, THREADS>(q, head_at(at.qkv, shape, b, h),
@@ -301,24 +144,24 @@ __global__ __launch_bounds__(N_WARPS * 32) void attend(attn_forward<bf16> at)
 /* ---- gradient of q ---------------------------------------------------------
  */
 
-template <int HD, int N_WARPS, int N>
+template <class T, int HD, int WARPS, int N>
 __global__ __launch_bounds__(N_WARPS *
-                             32) void attend_grad_q(attn_backward<bf16> at)
+                             32) void attend_grad_q(attn_backward<T> at)
 {
-    constexpr int THREADS = N_WARPS * 32, BLOCK_ROWS = N_WARPS * ROWS;
+    constexpr int THREADS = WARPS * 32, BLOCK_ROWS = WARPS * ROWS;
     FR_SHARED(shared);
     const attn_shape &shape = at.shape;
     const int block0 = (int)(gridDim.x - 1 - blockIdx.x) * BLOCK_ROWS;
     const int first = (int)threadIdx.x / 32 * ROWS, row0 = block0 + first;
     const int h = (int)blockIdx.y, b = (int)blockIdx.z;
     const int kv = shape.n_q + h / shape.q_per_kv;
-    bf16 *q = (bf16 *)shared, *d_o = q + BLOCK_ROWS * stride_of<HD>;
-    const kv_tiles<N, HD, THREADS> tiles = {
-        d_o + BLOCK_ROWS * stride_of<HD>, head_at(at.qkv, shape, b, kv),
+    T *q = (T *)shared, *d_o = q + BLOCK_ROWS * stride_of<T, HD>;
+    const kv_tiles<T, N, HD, THREADS> tiles = {
+        d_o + BLOCK_ROWS * stride_of<T, HD>, head_at(at.qkv, shape, b, kv),
         head_at(at.qkv, shape, b, kv + shape.n_kv)};
     const int n_tiles = (columns_seen(shape, block0, BLOCK_ROWS) + N - 1) / N;
     const float scale = shape.scale * LOG2_E;
-    left_rows<HD> q_rows, d_o_rows;
+    left_rows<T, HD> q_rows, d_o_rows;
     row_tile<HD> dq;
     float lse[2], delta[2];
 #pragma unroll
@@ -338,13 +181,14 @@ __global__ __launch_bounds__(N_WARPS *
     for (int i = 0; i < n_tiles; i++) {
         row_tile<N> p, ds;
         step_tiles(tiles, i, n_tiles, shape);
-        if (i == 0) {
+        /* Large heads leave no registers to keep both. */
+        if (i == 0 || sizeof(T) * HD > 256)
             q_rows.load(q, first);
-            d_o_rows.load(d_o, first);
-        }
         multiply_rows<N, HD>(p, q_rows, tiles.at(i, 0));
         if (is_masked(shape, row0, i * N, N))
             mask(p, shape, row0, i * N);
+        if (i == 0 || sizeof(T) * HD > 256)
+            d_o_rows.load(d_o, first);
         multiply_rows<N, HD>(ds, d_o_rows, tiles.at(i, 1));
 #pragma unroll
         for (int n = 0; n < N / 8; n++)
@@ -365,16 +209,16 @@ __global__ __launch_bounds__(N_WARPS *
 
 /* Tiles of q and do of the query heads of a group, one after the other, with
  * lse and delta of their rows. */
-template <int N, int HD, int THREADS> struct query_tiles {
-    bf16 *tiles; /* [2][q, do][N, HD + 8] */
+template <class T, int N, int HD, int THREADS> struct query_tiles {
+    T *tiles;    /* [2][q, do][N, HD + 8] */
     float *rows; /* [2][lse, delta][N] */
-    const attn_backward<bf16> &of;
+    const attn_backward<T> &of;
     int i_kv, b;
     int first, n_per_head; /* tile; tiles of a head from there */
 
-    FR_DEVICE bf16 *at(int i, int i_do) const
+    FR_DEVICE T *at(int i, int i_do) const
     {
-        return tiles + (i % 2 * 2 + i_do) * N * stride_of<HD>;
+        return tiles + (i % 2 * 2 + i_do) * N * stride_of<T, HD>;
     }
 
     FR_DEVICE float *rows_at(int i, int i_delta) const
@@ -426,26 +270,26 @@ FR_DEVICE void score_grads(row_tile<N> &p, row_tile<N> &ds, const float *lse,
         }
 }
 
-template <int HD, int N_WARPS, int N>
+template <class T, int HD, int WARPS, int N>
 __global__ __launch_bounds__(N_WARPS *
-                             32) void attend_grad_kv(attn_backward<bf16> at)
+                             32) void attend_grad_kv(attn_backward<T> at)
 {
-    constexpr int THREADS = N_WARPS * 32, BLOCK_ROWS = N_WARPS * ROWS;
+    constexpr int THREADS = WARPS * 32, BLOCK_ROWS = WARPS * ROWS;
     FR_SHARED(shared);
     const attn_shape &shape = at.shape;
     const int block0 = (int)blockIdx.x * BLOCK_ROWS;
     const int first = (int)threadIdx.x / 32 * ROWS;
     const int i_kv = (int)blockIdx.y, b = (int)blockIdx.z;
     const int kv = shape.n_q + i_kv;
-    bf16 *k = (bf16 *)shared, *v = k + BLOCK_ROWS * stride_of<HD>;
-    bf16 *rest = v + BLOCK_ROWS * stride_of<HD>;
+    T *k = (T *)shared, *v = k + BLOCK_ROWS * stride_of<T, HD>;
+    T *rest = v + BLOCK_ROWS * stride_of<T, HD>;
     const int first_tile = shape.is_causal ? block0 / N : 0;
-    const query_tiles<N, HD, THREADS> tiles = {
-        rest,       (float *)(rest + 4 * N * stride_of<HD>), at, i_kv, b,
+    const query_tiles<T, N, HD, THREADS> tiles = {
+        rest,       (float *)(rest + 4 * N * stride_of<T, HD>), at, i_kv, b,
         first_tile, (shape.seq + N - 1) / N - first_tile};
     const int n_tiles = tiles.n_per_head * shape.q_per_kv;
     const float scale = shape.scale * LOG2_E;
-    left_rows<HD> k_rows, v_rows;
+    left_rows<T, HD> k_rows, v_rows;
     row_tile<HD> dk, dv;
     fill_tile<BLOCK_ROWS, HD, THREADS>(k, head_at(at.qkv, shape, b, kv),
                                        shape.qkv_stride, block0, shape);
@@ -459,11 +303,10 @@ __global__ __launch_bounds__(N_WARPS *
     for (int i = 0; i < n_tiles; i++) {
         row_tile<N> p, ds;
         step_tiles(tiles, i, n_tiles, shape);
-        /* Large heads leave no registers to keep both. */
-        if (i == 0 || HD > 64)
+        if (i == 0 || sizeof(T) * HD > 128)
             k_rows.load(k, first);
         multiply_rows<N, HD>(p, k_rows, tiles.at(i, 0));
-        if (i == 0 || HD > 64)
+        if (i == 0 || sizeof(T) * HD > 128)
             v_rows.load(v, first);
         multiply_rows<N, HD>(ds, v_rows, tiles.at(i, 1));
         score_grads(p, ds, tiles.rows_at(i, 0), tiles.rows_at(i, 1), scale,
@@ -485,31 +328,38 @@ __global__ __launch_bounds__(N_WARPS *
 
 /* Blocks of rows, heads and sequences; tiles of `n_own` and twice two of
  * `n_other` rows. */
-template <int HD>
-launch_shape blocks_for(const attn_shape &shape, int n_warps, int n_heads,
-                        int n_own, int n_other, void *stream)
+template <class T, int HD>
+launch_shape blocks_for(const attn_shape &shape, int n_heads, int n_own,
+                        int n_other, void *stream)
 {
-    size_t n_rows = (size_t)(n_own * n_warps * ROWS + 4 * n_other);
-    size_t n_bytes = n_rows * stride_of<HD> * sizeof(bf16) +
+    size_t n_rows = (size_t)(n_own * N_WARPS * ROWS + 4 * n_other);
+    size_t n_bytes = n_rows * stride_of<T, HD> * sizeof(T) +
                      4 * (size_t)n_other * sizeof(float);
-    return {dim3(blocks_of(shape.seq, n_warps * ROWS), (unsigned)n_heads,
+    return {dim3(blocks_of(shape.seq, N_WARPS * ROWS), (unsigned)n_heads,
                  (unsigned)shape.batch),
-            (unsigned)n_warps * 32, n_bytes, stream};
+            (unsigned)N_WARPS * 32, n_bytes, stream};
 }
 
-template <int HD> void run_forward(const attn_forward<bf16> &at, void *stream)
+/* Rows of the other side's tiles: what registers and shared memory hold. */
+template <class T, int HD>
+constexpr int OTHER_ROWS = sizeof(T) * HD > 128 ? 32 : 64;
+
+template <class T, int HD>
+void run_forward(const attn_forward<T> &at, void *stream)
 {
-    start(blocks_for<HD>(at.shape, 4, at.shape.n_q, 1, 64, stream),
-          attend<HD, 4, 64>, at);
+    constexpr int N = sizeof(T) > 2 ? 32 : 64;
+    start(blocks_for<T, HD>(at.shape, at.shape.n_q, 1, N, stream),
+          attend<T, HD, N_WARPS, N>, at);
 }
 
-template <int HD> void run_backward(const attn_backward<bf16> &at, void *stream)
+template <class T, int HD>
+void run_backward(const attn_backward<T> &at, void *stream)
 {
-    constexpr int N = HD > 64 ? 32 : 64;
-    start(blocks_for<HD>(at.shape, 4, at.shape.n_q, 2, N, stream),
-          attend_grad_q<HD, 4, N>, at);
-    start(blocks_for<HD>(at.shape, 4, at.shape.n_kv, 2, N, stream),
-          attend_grad_kv<HD, 4, N>, at);
+    constexpr int N = OTHER_ROWS<T, HD>;
+    start(blocks_for<T, HD>(at.shape, at.shape.n_q, 2, N, stream),
+          attend_grad_q<T, HD, N_WARPS, N>, at);
+    start(blocks_for<T, HD>(at.shape, at.shape.n_kv, 2, N, stream),
+          attend_grad_kv<T, HD, N_WARPS, N>, at);
 }
 
 /* Rows of every head must begin on 16 bytes. */
@@ -519,30 +369,50 @@ bool fits(const attn_shape &shape, const void *qkv, const void *o)
            is_aligned(qkv) && is_aligned(o);
 }
 
-} // namespace
-
-bool attention_mma_forward(const attn_forward<bf16> &at, void *stream)
+template <class T> bool forward(const attn_forward<T> &at, void *stream)
 {
     if (!fits(at.shape, at.qkv, at.o))
         return false;
     if (at.shape.head_dim <= 64)
-        run_forward<64>(at, stream);
+        run_forward<T, 64>(at, stream);
     else if (at.shape.head_dim <= 96)
-        run_forward<96>(at, stream);
+        run_forward<T, 96>(at, stream);
     else
-        run_forward<128>(at, stream);
+        run_forward<T, 128>(at, stream);
     return true;
 }
 
-bool attention_mma_backward(const attn_backward<bf16> &at, void *stream)
+template <class T> bool backward(const attn_backward<T> &at, void *stream)
 {
     if (!fits(at.shape, at.qkv, at.d_o) || !is_aligned(at.dqkv))
         return false;
     if (at.shape.head_dim <= 64)
-        run_backward<64>(at, stream);
+        run_backward<T, 64>(at, stream);
     else if (at.shape.head_dim <= 96)
-        run_backward<96>(at, stream);
+        run_backward<T, 96>(at, stream);
     else
-        run_backward<128>(at, stream);
+        run_backward<T, 128>(at, stream);
     return true;
+}
+
+} // namespace
+
+bool attention_mma_forward(const attn_forward<bf16> &at, void *stream)
+{
+    return forward(at, stream);
+}
+
+bool attention_mma_forward(const attn_forward<float> &at, void *stream)
+{
+    return forward(at, stream);
+}
+
+bool attention_mma_backward(const attn_backward<bf16> &at, void *stream)
+{
+    return backward(at, stream);
+}
+
+bool attention_mma_backward(const attn_backward<float> &at, void *stream)
+{
+    return backward(at, stream);
 }

@@ -12,6 +12,7 @@
 #ifdef FR_EMULATED
 
 #define mma_bf16 emulator_mma_bf16
+#define mma_tf32 emulator_mma_tf32
 #define copy_async emulator_copy_async
 #define copy_commit emulator_copy_commit
 
@@ -31,6 +32,11 @@ FR_DEVICE uint32_t pack_bf16(float low, float high)
     return bf16_bits(low) | (uint32_t)bf16_bits(high) << 16;
 }
 
+FR_DEVICE uint32_t round_tf32(float x)
+{
+    return (__float_as_uint(x) + 0x1000U) & ~0x1fffU;
+}
+
 FR_DEVICE float fast_exp2(float x)
 {
     return exp2f(x);
@@ -45,6 +51,19 @@ FR_DEVICE void mma_bf16(float (&c)[4], const uint32_t (&a)[4],
                         const uint32_t *b)
 {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};\n"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),
+                   "r"(b[1]));
+}
+
+/* c[16,8] += a[16,8] b[8,8]; c as above; a: (r, t), (r+8, t), (r, t+4),
+ * (r+8, t+4); b: (t, r), (t+4, r). */
+FR_DEVICE void mma_tf32(float (&c)[4], const uint32_t (&a)[4],
+                        const uint32_t *b)
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                  "{%0, %1, %2, %3};\n"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -98,6 +117,14 @@ FR_DEVICE uint32_t pack_bf16(float low, float high)
 {
     uint32_t out;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n" : "=r"(out) : "f"(high), "f"(low));
+    return out;
+}
+
+/* To 10 bits of mantissa, ties away from 0. */
+FR_DEVICE uint32_t round_tf32(float x)
+{
+    uint32_t out;
+    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(out) : "f"(x));
     return out;
 }
 

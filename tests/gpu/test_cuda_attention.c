@@ -130,8 +130,11 @@ static void launch_and_compare(const df_case *at, df_memory *memory,
 }
 
 /* Forward, then backward, which reads what the oracle's forward has left. */
-static void check(const int64_t s[5], fr_dtype dtype, bool is_causal)
+static void check(const int64_t s[5], fr_dtype precision, bool is_causal)
 {
+    const fr_plan plan = {.tp = 1, .precision = precision};
+    const bool is_tf32 = precision == FR_DTYPE_TF32;
+    const fr_dtype dtype = fr_dtype_storage(precision);
     static const int forward[] = {1, 2, 3}, backward[] = {0, 1, 2, 3, 4};
     int64_t rows = s[0] * s[1], n_o = rows * s[2] * s[4];
     int64_t n_qkv = rows * (s[2] + 2 * s[3]) * s[4];
@@ -144,7 +147,8 @@ static void check(const int64_t s[5], fr_dtype dtype, bool is_causal)
                               {DF_T, n_o, 1, 'w', 0},
                               {DF_F32, rows * s[2], 1, 'w', 0},
                               {DF_T, n_qkv, 1, 'w', 0}},
-                  .tolerance = 3e-6,
+                  .plan = &plan,
+                  .tolerance = is_tf32 ? 2e-3 : 3e-6,
                   .narrow = 4e-3};
     df_memory memory[FR_INSTR_REFS];
     float *host[5];
@@ -158,7 +162,7 @@ static void check(const int64_t s[5], fr_dtype dtype, bool is_causal)
     df_to_device(&at, 2, &memory[2]);
     df_to_device(&at, 3, &memory[3]);
     at.instr.op = FR_OP_ATTN_BWD;
-    at.tolerance = 1e-5;
+    at.tolerance = is_tf32 ? 3e-3 : 1e-5;
     at.narrow = 1.2e-2;
     run_oracle(&at, FR_OP_ATTN_BWD, host);
     launch_and_compare(&at, memory, backward, 5, 4);
@@ -176,6 +180,7 @@ static void test_causal(void)
 {
     for (int i = 0; i < N_SHAPES; i++) {
         check(shapes[i], FR_DTYPE_F32, true);
+        check(shapes[i], FR_DTYPE_TF32, true);
         check(shapes[i], FR_DTYPE_BF16, true);
     }
 }
@@ -184,6 +189,7 @@ static void test_whole(void)
 {
     for (int i = 0; i < N_SHAPES; i++) {
         check(shapes[i], FR_DTYPE_F32, false);
+        check(shapes[i], FR_DTYPE_TF32, false);
         check(shapes[i], FR_DTYPE_BF16, false);
     }
 }
