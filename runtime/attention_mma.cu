@@ -118,7 +118,7 @@ __global__ __launch_bounds__(WARPS * 32) void attend(attn_forward<T> at)
     for (int i = 0; i < n_tiles; i++) {
         row_tile<N> s;
         step_tiles(tiles, i, n_tiles, shape);
-        if (i == 0)
+        if (i == 0 || sizeof(T) * HD > 256)
             q_rows.load(q, first);
         multiply_rows<N, HD>(s, q_rows, tiles.at(i, 0));
         if (is_masked(shape, row0, i * N, N))
@@ -249,23 +249,32 @@ template <class T, int N, int HD, int THREADS> struct query_tiles {
 };
 
 /* Here rows of the scores are keys and columns queries: p and ds are the
- * transposed ones.  p: scores -> probabilities, ds: v do^T -> p (ds - delta);
- * a query that does not see the key, or is none, gives 0. */
+ * transposed ones.  Scores of queries that are none or do not see the key. */
 template <int N>
-FR_DEVICE void score_grads(row_tile<N> &p, row_tile<N> &ds, const float *lse,
-                           const float *delta, float scale, int key0,
-                           int query0, const attn_shape &shape)
+FR_DEVICE void mask_queries(row_tile<N> &p, const attn_shape &shape, int key0,
+                            int query0)
 {
 #pragma unroll
     for (int n = 0; n < N / 8; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int col = col_of(n, i), query = query0 + col;
-            const int key = key0 + row_of(i);
-            const bool is_open = query < shape.seq && key < shape.seq &&
-                                 (!shape.is_causal || key <= query);
-            const float x = fast_exp2(p.at[n][i] * scale - lse[col]);
-            p.at[n][i] = is_open ? x : 0.0F;
+            const int key = key0 + row_of(i), query = query0 + col_of(n, i);
+            if (query >= shape.seq || (shape.is_causal && key > query))
+                p.at[n][i] = -INFINITY;
+        }
+}
+
+/* p: scores -> probabilities; ds: v do^T -> p (ds - delta). */
+template <int N>
+FR_DEVICE void score_grads(row_tile<N> &p, row_tile<N> &ds, const float *lse,
+                           const float *delta, float scale)
+{
+#pragma unroll
+    for (int n = 0; n < N / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int col = col_of(n, i);
+            p.at[n][i] = fast_exp2(p.at[n][i] * scale - lse[col]);
             ds.at[n][i] = p.at[n][i] * (ds.at[n][i] - delta[col]);
         }
 }
@@ -278,7 +287,7 @@ __global__ __launch_bounds__(N_WARPS *
     FR_SHARED(shared);
     const attn_shape &shape = at.shape;
     const int block0 = (int)blockIdx.x * BLOCK_ROWS;
-    const int first = (int)threadIdx.x / 32 * ROWS;
+    const int first = (int)threadIdx.x / 32 * ROWS, key0 = block0 + first;
     const int i_kv = (int)blockIdx.y, b = (int)blockIdx.z;
     const int kv = shape.n_q + i_kv;
     T *k = (T *)shared, *v = k + BLOCK_ROWS * stride_of<T, HD>;
@@ -306,21 +315,23 @@ __global__ __launch_bounds__(N_WARPS *
         if (i == 0 || sizeof(T) * HD > 128)
             k_rows.load(k, first);
         multiply_rows<N, HD>(p, k_rows, tiles.at(i, 0));
+        if (tiles.row0(i) + N > shape.seq ||
+            (shape.is_causal && tiles.row0(i) < key0 + ROWS))
+            mask_queries(p, shape, key0, tiles.row0(i));
         if (i == 0 || sizeof(T) * HD > 128)
             v_rows.load(v, first);
         multiply_rows<N, HD>(ds, v_rows, tiles.at(i, 1));
-        score_grads(p, ds, tiles.rows_at(i, 0), tiles.rows_at(i, 1), scale,
-                    block0 + first, tiles.row0(i), shape);
+        score_grads(p, ds, tiles.rows_at(i, 0), tiles.rows_at(i, 1), scale);
         add_product<N, HD>(dv, p, tiles.at(i, 1));
         add_product<N, HD>(dk, ds, tiles.at(i, 0));
         __syncthreads();
     }
     const float k_factor[2] = {shape.scale, shape.scale};
     const float v_factor[2] = {1.0F, 1.0F};
-    store_rows<HD>(head_at(at.dqkv, shape, b, kv), dk, shape.qkv_stride,
-                   block0 + first, k_factor, shape);
+    store_rows<HD>(head_at(at.dqkv, shape, b, kv), dk, shape.qkv_stride, key0,
+                   k_factor, shape);
     store_rows<HD>(head_at(at.dqkv, shape, b, kv + shape.n_kv), dv,
-                   shape.qkv_stride, block0 + first, v_factor, shape);
+                   shape.qkv_stride, key0, v_factor, shape);
 }
 
 /* ---- host ------------------------------------------------------------------
