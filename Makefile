@@ -92,7 +92,7 @@ CUDA_LIBS := $(if $(USES_CUDA),$(addprefix -L,$(CUDA_LIB_DIR)) \
 # no GPU (tests/gpu/emulator).
 EMULATED := $(BUILD)/emulated
 EMULATED_SRC := $(wildcard runtime/*.cu) runtime/kernels_cuda.c \
-    runtime/linear_cuda.c runtime/optim_cuda.c \
+    runtime/linear_cuda.c runtime/optim_cuda.c runtime/compress_cuda.c \
     $(wildcard tests/gpu/emulator/*.c tests/gpu/emulator/*.cc)
 EMULATED_OBJ := $(EMULATED_SRC:%=$(EMULATED)/%.o)
 GPU_TEST_SRC := $(wildcard tests/gpu/test_*.c)

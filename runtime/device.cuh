@@ -47,10 +47,16 @@ FR_DEVICE float to_float(bf16 x)
 /* Round to nearest, ties to even; a NaN stays a (quiet) NaN. */
 FR_DEVICE uint16_t bf16_bits(float x)
 {
+#ifndef FR_EMULATED
+    uint16_t out;
+    asm("cvt.rn.bf16.f32 %0, %1;\n" : "=h"(out) : "f"(x));
+    return out;
+#else
     unsigned bits = __float_as_uint(x);
     unsigned rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
     bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
     return (uint16_t)(is_nan ? (bits >> 16) | 0x40U : rounded);
+#endif
 }
 
 FR_DEVICE void store(float *at, float x)

@@ -32,6 +32,8 @@ struct fr_cuda_kernels {
     X(BIAS_GRAD, bias_grad)                                                    \
     X(ROPE_FWD, rope_fwd)                                                      \
     X(ROPE_BWD, rope_bwd)                                                      \
+    X(ATTN_FWD, attn_fwd)                                                      \
+    X(ATTN_BWD, attn_bwd)                                                      \
     X(GELU_FWD, gelu_fwd)                                                      \
     X(GELU_BWD, gelu_bwd)                                                      \
     X(SWIGLU_FWD, swiglu_fwd)                                                  \
@@ -48,6 +50,8 @@ struct fr_cuda_kernels {
     X(CLIP, clip)                                                              \
     X(OPT_NORMS, opt_norms)                                                    \
     X(OPT_STEP, opt_step)                                                      \
+    X(COMPRESS, compress)                                                      \
+    X(DECOMPRESS, decompress)                                                  \
     X(CAST, cast)
 
 #define FR_CUDA_KERNEL_DECLARE(symbol, name)                                   \
