@@ -227,10 +227,10 @@ $(EMULATED)/%.cc.o: %.cc $(BUILD)/flags
 $(EMULATED)/%.cu.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(EMULATED_FLAGS) $(CXX_FLAGS) -MMD -MP -c -o $@ -x c++ $<
-$(EMULATED_BIN): %: %.c.o $(EMULATED_OBJ) $(LIB)
+$(EMULATED_BIN): %: %.c.o $(EMULATED_OBJ) $(TEST_AIDS) $(LIB)
 	$(LINK) -lstdc++
 
-$(GPU_TEST_BIN): %: %.o $(LIB)
+$(GPU_TEST_BIN): %: %.o $(TEST_AIDS) $(LIB)
 	$(LINK)
 
 $(BENCH_BIN): %: %.o $(BENCH_AIDS) $(LIB)

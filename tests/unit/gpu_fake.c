@@ -146,6 +146,20 @@ bool gpu_fake_is_hit(const fr_gpu *gpu, fr_op op)
            atomic_load(&gpu->fake->i_step) >= fault->i_step;
 }
 
+static void run_emulated(fr_cuda_launch *launch, fr_gpu *gpu)
+{
+    fr_op op = (fr_op)launch->call.instr->op;
+    fr_err err = {0};
+
+    launch->step = gpu_fake_real(launch->step);
+    launch->stream = NULL;
+    pthread_mutex_lock(&gpu->fake->mutex);
+    fr_status status = gpu->fake->emulated[op](launch, &err);
+    pthread_mutex_unlock(&gpu->fake->mutex);
+    if (status != FR_OK)
+        gpu_fake_fail(gpu, err.text);
+}
+
 static void run_kernel(gpu_fake_task *task)
 {
     fr_kernel_call *call = &task->launch.call;
@@ -165,7 +179,10 @@ static void run_kernel(gpu_fake_task *task)
     call->i_step = step->i_step;
     for (int i = 0; i < FR_INSTR_REFS; i++)
         call->ptr[i] = gpu_fake_real(call->ptr[i]);
-    fr_kernels_cpu[op](call);
+    if (gpu->fake->emulated)
+        run_emulated(&task->launch, gpu);
+    else
+        fr_kernels_cpu[op](call);
 }
 
 static fr_status fake_kernel(const fr_cuda_launch *launch, fr_err *err)
@@ -180,8 +197,8 @@ static fr_status fake_kernel(const fr_cuda_launch *launch, fr_err *err)
     return gpu_fake_push(&task, err);
 }
 
-static const fr_cuda_kernel_fn kernels[FR_OP_N] = {
-#define FAKE_ENTRY(symbol, name) [FR_OP_##symbol] = fake_kernel,
+static const bool has_cpu_kernel[FR_OP_N] = {
+#define FAKE_ENTRY(symbol, name) [FR_OP_##symbol] = true,
     FR_KERNEL_LIST(FAKE_ENTRY)
 #undef FAKE_ENTRY
 };
@@ -210,9 +227,16 @@ void gpu_fake_init(gpu_fake *fake, int n_devices)
 
 fr_gpu_system gpu_fake_system(gpu_fake *fake)
 {
+    for (int op = 0; op < FR_OP_N; op++) {
+        bool has_kernel =
+            fake->emulated ? fake->emulated[op] != NULL : has_cpu_kernel[op];
+        fake->kernels[op] = has_kernel ? fake_kernel : NULL;
+    }
     return (fr_gpu_system){.name = "fake",
                            .driver = &fake->driver,
                            .comm = &gpu_fake_comm_driver,
                            .context = fake,
-                           .kernels = kernels};
+                           .kernels = fake->kernels,
+                           .kernels_create = fake->kernels_create,
+                           .kernels_destroy = fake->kernels_destroy};
 }

@@ -34,6 +34,11 @@ typedef struct gpu_fake {
     bool is_one_device; /* all have the same bus id */
     gpu_fake_fault fault;
     uint64_t memory_bytes; /* of a device */
+    /* Kernels that run on the host instead of the CPU's, one at a time (those
+     * of the emulated CUDA); set before the system is asked for. */
+    const fr_cuda_kernel_fn *emulated;
+    fr_status (*kernels_create)(fr_cuda_kernels **out, fr_err *err);
+    void (*kernels_destroy)(fr_cuda_kernels *kernels);
     _Atomic int64_t n_kernels, n_graphs, n_graph_launches, n_exchanges;
     _Atomic int64_t n_lent, n_aborted;
     _Atomic uint64_t most_bytes; /* allocated on a device at once */
@@ -41,6 +46,7 @@ typedef struct gpu_fake {
     /* The rest is the fake's own. */
     pthread_mutex_t mutex;
     fr_gpu_driver driver;
+    fr_cuda_kernel_fn kernels[FR_OP_N];
     struct gpu_fake_group *world;
     fr_gpu_comm *aborted; /* kept to the end: a stream may be in a meeting */
 } gpu_fake;

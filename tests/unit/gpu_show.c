@@ -104,10 +104,12 @@ bool gpu_show_perform(gpu_show *show)
     fr_model model;
     fr_err err = {0};
 
-    if (show->fake) {
+    if (show->fake)
         system = gpu_fake_system(show->fake);
+    else if (show->system)
+        system = *show->system;
+    if (show->fake || show->system)
         backend = fr_gpu_backend(&setup);
-    }
     if (!CHECK_OK(fr_model_parse("tiny", show->model_text,
                                  strlen(show->model_text), &model, &err),
                   &err))

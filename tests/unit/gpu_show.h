@@ -17,7 +17,8 @@ typedef struct gpu_show {
     fr_plan plan;
     fr_job job;
     fr_run_options options;
-    gpu_fake *fake; /* NULL: the CPU */
+    gpu_fake *fake;              /* NULL: the CPU ... */
+    const fr_gpu_system *system; /* ... if this is NULL too */
     bool is_shared, is_launched;
     int port; /* ranks meet there over sockets; 0: in memory */
     /* What came of it. */
