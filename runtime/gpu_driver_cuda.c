@@ -105,6 +105,10 @@ static fr_status cuda_open(void *context, int i_device, fr_gpu **out,
     if (!gpu)
         return fr_fail_no_memory(err);
     gpu->i_device = i_device;
+    /* Streams that share one of the device's queues wait for each other: as
+     * many queues as there can be (CUDA Programming Guide, environment
+     * variables; default 8), unless the user says otherwise. */
+    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     cudaError_t code = cudaSetDevice(i_device);
     if (code == cudaSuccess)
         code = cudaFree(NULL); /* makes the context now */

@@ -24,6 +24,7 @@ typedef struct layout {
     bool is_sequence_parallel;
     fr_schedule_kind schedule;
     uint64_t bucket_bytes;
+    double offload_frac; /* of activations, to the host */
 } layout;
 
 #define GPIPE FR_SCHEDULE_GPIPE
@@ -41,6 +42,17 @@ static const layout layouts[] = {
      .micro_batch = 4,
      .optimizer = SGD,
      .recompute = FR_RECOMPUTE_FULL},
+    {.name = "activations on the host",
+     .is_llama = true,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .offload_frac = 0.6},
+    {.name = "pp2 with some of them there",
+     .pp = 2,
+     .micro_batch = 1,
+     .optimizer = SGD,
+     .schedule = F1B,
+     .offload_frac = 0.5},
     {.name = "dp2", .dp = 2, .micro_batch = 4, .optimizer = ADAMW},
     {.name = "dp2 small buckets",
      .dp = 2,
@@ -152,6 +164,11 @@ static void prepare(gpu_show *show, const layout *l)
     plan->recompute = l->recompute;
     plan->is_sequence_parallel = l->is_sequence_parallel;
     plan->schedule = plan->pp > 1 ? l->schedule : F1B;
+    if (l->offload_frac > 0) {
+        plan->activation_offload_frac = l->offload_frac;
+        plan->is_flash = true;
+        plan->kernels = FR_KERNELS_OWN;
+    }
     if (l->bucket_bytes)
         plan->bucket_bytes = l->bucket_bytes;
     show->options.is_gradient_dump = true;
