@@ -59,6 +59,7 @@ struct fr_executor {
 /* open(): collective, opens the transport's slab as the backend wants it. */
 struct fr_backend {
     const char *name;
+    bool is_slow_traced; /* traced steps take longer than others */
     fr_status (*open)(const fr_backend *backend, fr_transport *transport,
                       const fr_program *program, const fr_run_options *options,
                       fr_executor **out, fr_err *err);

@@ -470,6 +470,8 @@ static fr_status gpu_open(const fr_backend *backend, fr_transport *transport,
 
 fr_backend fr_gpu_backend(const fr_gpu_setup *setup)
 {
-    return (fr_backend){
-        .name = setup->system->name, .open = gpu_open, .context = setup};
+    return (fr_backend){.name = setup->system->name,
+                        .is_slow_traced = true,
+                        .open = gpu_open,
+                        .context = setup};
 }

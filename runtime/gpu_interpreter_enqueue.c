@@ -57,6 +57,13 @@ static float widen(uint16_t bf16)
     return value;
 }
 
+static fr_status wait_lane(fr_gpu_interpreter *it, const fr_gpu_lane *lane,
+                           fr_err *err)
+{
+    FR_TRY(it->driver->event_record(it->gpu, lane->end, lane->stream, err));
+    return fr_gpu_wait_event(it, lane->end, err);
+}
+
 /* Shows the gradients of an OPT_STEP as they are when it begins. */
 static fr_status note_gradients(fr_gpu_interpreter *it, uint32_t i_call,
                                 const fr_instr *instr, void *const *ptr,
@@ -73,8 +80,7 @@ static fr_status note_gradients(fr_gpu_interpreter *it, uint32_t i_call,
                        fr_dtype_name((fr_dtype)instr->grad_dtype));
     FR_TRY(it->driver->copy(it->gpu, lane->stream, it->gradients, ptr[0],
                             n * (is_narrow ? 2 : sizeof(float)), err));
-    FR_TRY(it->driver->event_record(it->gpu, lane->end, lane->stream, err));
-    FR_TRY(fr_gpu_wait_event(it, lane->end, err));
+    FR_TRY(wait_lane(it, lane, err));
     for (uint64_t i = is_narrow ? n : 0; i-- > 0;) {
         uint16_t bits;
         memcpy(&bits, it->gradients + 2 * i, sizeof bits);
@@ -155,6 +161,9 @@ fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
     for (uint32_t i = 0; status == FR_OK && i < it->klass->n_calls; i++)
         status = tune_call(it, i, is_known, err);
     free(is_known);
+    for (int lane = 0; status == FR_OK && lane < FR_LANE_N; lane++)
+        if (it->lanes[lane].kernels)
+            status = wait_lane(it, &it->lanes[lane], err);
     return status;
 }
 

@@ -18,6 +18,7 @@ typedef struct run {
     const fr_program *program;
     const fr_class *klass;
     fr_run_options options;
+    const fr_backend *backend;
     fr_data *data;
     fr_executor *executor;
     fr_gradient_dump *dump;
@@ -274,14 +275,19 @@ static fr_status gather_memory(run *r, fr_run_result *out, fr_err *err)
     return status;
 }
 
+/* Steps that count: not the first ones, nor those that tracing slows, unless
+ * there are no others. */
 static void summarise(run *r, fr_run_result *out, double *scratch)
 {
     int64_t n = out->n_steps;
     int64_t n_skipped = r->options.n_warmup < n ? r->options.n_warmup : 0;
+    int64_t n_traced = r->backend->is_slow_traced ? r->options.trace_steps : 0;
     size_t n_kept = (size_t)(n - n_skipped);
 
     if (n_kept == 0)
         return;
+    if (n_traced < n - n_skipped)
+        n_kept -= (size_t)n_traced;
     memcpy(scratch, r->step_s + n_skipped, n_kept * sizeof *scratch);
     fr_stats_sort(scratch, n_kept);
     out->step_s_median = fr_stats_quantile_sorted(scratch, n_kept, 0.5);
@@ -292,7 +298,8 @@ static void summarise(run *r, fr_run_result *out, double *scratch)
 static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
                          fr_err *err)
 {
-    fr_run_result result = {.n_steps = r->n_steps - r->first_step,
+    fr_run_result result = {.backend = r->backend->name,
+                            .n_steps = r->n_steps - r->first_step,
                             .world_size = r->transport->world,
                             .resumed_from_step = r->first_step,
                             .is_oversubscribed =
@@ -356,12 +363,11 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
              .options = *options};
     fr_run_result result = {0};
 
-    const fr_backend *backend =
-        options->backend ? options->backend : &fr_backend_cpu;
+    r.backend = options->backend ? options->backend : &fr_backend_cpu;
     r.n_steps = options->n_steps > 0 ? options->n_steps : program->job.n_steps;
     transport->timeout_s = options->timeout_s;
-    fr_status status = backend->open(backend, transport, program, &r.options,
-                                     &r.executor, &local);
+    fr_status status = r.backend->open(r.backend, transport, program,
+                                       &r.options, &r.executor, &local);
     if (status == FR_OK)
         status = agree(&r, set_up(&r, &local), &local);
     if (status == FR_OK)
