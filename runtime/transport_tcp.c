@@ -47,6 +47,24 @@ typedef struct tcp_transport {
     uint64_t window_bytes;
 } tcp_transport;
 
+static void free_letters(letter *first, bool is_owner)
+{
+    while (first) {
+        letter *l = first;
+        first = l->next;
+        if (is_owner)
+            free(l->bytes);
+        free(l);
+    }
+}
+
+/* Nobody waits any more: this rank ends, and buffers may be gone. */
+static void forget_wanted(tcp_transport *self)
+{
+    free_letters(self->wanted, false);
+    self->wanted = self->last_wanted = NULL;
+}
+
 static fr_status fail_dead(const tcp_transport *self, fr_err *err)
 {
     if (self->reason[0])
@@ -249,6 +267,22 @@ static fr_status tcp_check(fr_transport *transport, fr_err *err)
     return status;
 }
 
+/* Whether it has come or not. */
+static void remove_letter(tcp_transport *self, letter *l)
+{
+    letter *before = NULL, *at = self->wanted;
+
+    for (; at && at != l; at = at->next)
+        before = at;
+    if (at && before)
+        before->next = at->next;
+    else if (at)
+        self->wanted = at->next;
+    if (at && self->last_wanted == at)
+        self->last_wanted = before;
+    free(l);
+}
+
 static fr_status tcp_test(fr_transport *transport, fr_request *request,
                           bool *is_done, fr_err *err)
 {
@@ -265,11 +299,11 @@ static fr_status tcp_test(fr_transport *transport, fr_request *request,
     *is_done = l->is_done;
     if (status == FR_OK && !l->is_done && self->dead_rank >= 0)
         status = fail_dead(self, err);
-    pthread_mutex_unlock(&self->mutex);
-    if (status == FR_OK && *is_done) {
+    if (status != FR_OK || *is_done) {
+        remove_letter(self, l);
         request->handle = NULL;
-        free(l);
     }
+    pthread_mutex_unlock(&self->mutex);
     return status;
 }
 
@@ -294,6 +328,7 @@ static void tcp_announce(fr_transport *transport, const char *text)
     fr_err ignored;
 
     pthread_mutex_lock(&self->mutex);
+    forget_wanted(self);
     if (put_frame(self, head, text, &ignored) != FR_OK)
         self->dead_rank = 0;
     pthread_mutex_unlock(&self->mutex);
@@ -327,17 +362,6 @@ static void tcp_close_slab(fr_transport *transport)
     transport->slab[transport->rank] = NULL;
 }
 
-static void free_letters(letter *first, bool is_owner)
-{
-    while (first) {
-        letter *l = first;
-        first = l->next;
-        if (is_owner)
-            free(l->bytes);
-        free(l);
-    }
-}
-
 static void tcp_destroy(fr_transport *transport)
 {
     tcp_transport *self = (tcp_transport *)transport;
@@ -345,6 +369,7 @@ static void tcp_destroy(fr_transport *transport)
     fr_err ignored;
 
     tcp_close_slab(transport);
+    forget_wanted(self);
     if (self->fd >= 0) {
         if (self->is_welcome &&
             put_frame(self, farewell, NULL, &ignored) != FR_OK)
@@ -353,7 +378,6 @@ static void tcp_destroy(fr_transport *transport)
     }
     fr_tcp_hub_destroy(self->hub);
     free_letters(self->came, true);
-    free_letters(self->wanted, false);
     free(self->payload);
     pthread_mutex_destroy(&self->mutex);
     fr_transport_release(transport);

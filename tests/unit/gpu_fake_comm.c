@@ -20,6 +20,7 @@ struct gpu_fake_group {
     const void *brought[GPU_FAKE_MAX_RANKS]; /* by those who are there */
     const void *seen[GPU_FAKE_MAX_RANKS];    /* of the last meeting */
     _Atomic bool has_failed;
+    bool is_broken; /* a member was aborted: its operands may be gone */
     /* Children of the split under way, by colour's first member. */
     gpu_fake_group *children[GPU_FAKE_MAX_RANKS];
 };
@@ -72,6 +73,8 @@ static bool meet(fr_gpu_comm *comm, const void *brought, double limit_s)
         (void)pthread_cond_timedwait(&group->changed, &group->mutex, &limit);
     }
     bool has_met = group->n_meetings != number;
+    if (!has_met)
+        group->n_there--; /* comes no more */
     pthread_mutex_unlock(&group->mutex);
     return has_met;
 }
@@ -192,6 +195,7 @@ static void abort_comm(fr_gpu_comm *comm)
     fake->aborted = comm;
     pthread_mutex_unlock(&fake->mutex);
     pthread_mutex_lock(&comm->group->mutex);
+    comm->group->is_broken = true;
     pthread_cond_broadcast(&comm->group->changed);
     pthread_mutex_unlock(&comm->group->mutex);
 }
@@ -260,6 +264,23 @@ static void compute(const fr_gpu_comm *comm, const fr_gpu_exchange *own,
     fr_reduce(result, sources, group->n, part, own->dtype, own->is_max);
 }
 
+/* Under the group's lock, so that nobody is aborted meanwhile. */
+static bool take_part(fr_gpu_comm *comm, const fr_gpu_exchange *own,
+                      unsigned char *result, uint64_t n_bytes)
+{
+    gpu_fake_group *group = comm->group;
+    bool is_well = true;
+
+    pthread_mutex_lock(&group->mutex);
+    for (int i = 0; !group->is_broken && i < group->n; i++)
+        is_well = is_well && is_alike(own, group->seen[i]);
+    if (!group->is_broken && is_well)
+        compute(comm, own, result, n_bytes);
+    is_well = is_well || group->is_broken;
+    pthread_mutex_unlock(&group->mutex);
+    return is_well;
+}
+
 static void run_exchange(gpu_fake_task *task)
 {
     fr_gpu_comm *comm = task->a;
@@ -275,14 +296,10 @@ static void run_exchange(gpu_fake_task *task)
     }
     if (!meet(comm, own, no_limit_s))
         return;
-    for (int i = 0; i < comm->group->n; i++)
-        if (!is_alike(own, comm->group->seen[i])) {
-            gpu_fake_fail(comm->gpu, "members ask for different things");
-            return;
-        }
     unsigned char *result = malloc(n_bytes + 1);
-    compute(comm, own, result, n_bytes);
-    if (meet(comm, own, no_limit_s) && own->dst)
+    if (!take_part(comm, own, result, n_bytes))
+        gpu_fake_fail(comm->gpu, "members ask for different things");
+    else if (meet(comm, own, no_limit_s) && own->dst)
         memcpy(gpu_fake_real(own->dst), result,
                own->op == FR_OP_REDUCE_SCATTER
                    ? n_bytes / (uint64_t)comm->group->n
