@@ -153,11 +153,13 @@ __global__ void int8_encode(int8_shape at, const float *g, float *error,
         scales[block] = is_finite ? scale : NAN;
     for (int j = 0; j < LANE_ELEMENTS; j++) {
         const int64_t i = first + j * 32 + lane;
-        float q =
-            error ? nearest_code(x[j], inverse)
-                  : random_code(x[j], inverse, (uint32_t)(j * 32 + lane), key);
+        float q = 1.0F; /* of a block that is not finite */
+        if (is_finite)
+            q = error ? nearest_code(x[j], inverse)
+                      : random_code(x[j], inverse, (uint32_t)(j * 32 + lane),
+                                    key);
         if (i < at.n) {
-            codes[i] = is_finite ? (int8_t)(int32_t)q : (int8_t)1;
+            codes[i] = (int8_t)(int32_t)q;
             if (error)
                 error[i] = is_finite ? x[j] - q * scale : x[j];
         } else if (i < (at.n + 3) / 4 * 4) {

@@ -12,10 +12,10 @@
  */
 #include "runtime/device.cuh"
 
-enum { THREADS = 256, N_WARPS = THREADS / 32 };
+enum { THREADS = 256, N_WARPS = THREADS / 32, ADD_WARPS = 32 };
 
 static const int64_t LONG_ROW = 1024;    /* columns that a block has alone */
-static const unsigned GRAD_BLOCKS = 256; /* at most: parts of the sums */
+static const uint64_t GRAD_BLOCKS = 512; /* at most: parts of the sums */
 
 /* x, w, b, y of a launch; the same for all rows. */
 template <class T> struct norm_operands {
@@ -82,6 +82,20 @@ struct norm_means {
     float g, gx;
 };
 
+/* Sums of a team's columns in shared memory: those that its threads touch at
+ * the same time lie side by side, in different banks. */
+template <int N, int TEAM> FR_DEVICE int64_t place_of(int64_t c)
+{
+    const int64_t in = c % (TEAM * N);
+    return c - in + in % N * TEAM + in / N;
+}
+
+/* Places for `cols` columns. */
+template <int N, int TEAM> __host__ FR_DEVICE int64_t places_for(int64_t cols)
+{
+    return (cols + TEAM * N - 1) / (TEAM * N) * (TEAM * N);
+}
+
 /* First look at a row: its means, and its share of dw and db. */
 template <int N, int TEAM, class T>
 FR_DEVICE norm_means look_at_row(const norm_grad_operands<T> &at, int64_t row,
@@ -89,6 +103,7 @@ FR_DEVICE norm_means look_at_row(const norm_grad_operands<T> &at, int64_t row,
 {
     const int64_t first = (int64_t)(threadIdx.x % TEAM) * N;
     const float mean = at.stats[row], rstd = at.stats[at.rows + row];
+    float *db = sums + places_for<N, TEAM>(at.cols);
     float dy[N], x[N], w[N], sum_g = 0, sum_gx = 0;
     for (int64_t c = first; c < at.cols; c += TEAM * N) {
         load<N>(dy, at.dy + row * at.cols + c);
@@ -98,8 +113,8 @@ FR_DEVICE norm_means look_at_row(const norm_grad_operands<T> &at, int64_t row,
             float xhat = (x[j] - mean) * rstd, g = dy[j] * w[j];
             sum_g += g;
             sum_gx += g * xhat;
-            sums[c + j] += dy[j] * xhat;
-            sums[at.cols + c + j] += dy[j];
+            sums[c - first + j * TEAM + first / N] += dy[j] * xhat;
+            db[c - first + j * TEAM + first / N] += dy[j];
         }
     }
     sum_g = team_sum<TEAM>(sum_g, room);
@@ -137,8 +152,9 @@ __global__ void norm_grad(norm_grad_operands<T> at)
     __shared__ float room[N_WARPS];
     constexpr int N_TEAMS = THREADS / TEAM;
     const int team = (int)threadIdx.x / TEAM;
-    float *all = (float *)shared, *sums = all + team * 2 * at.cols;
-    for (int64_t c = threadIdx.x; c < N_TEAMS * 2 * at.cols; c += THREADS)
+    const int64_t n = places_for<N, TEAM>(at.cols);
+    float *all = (float *)shared, *sums = all + team * 2 * n;
+    for (int64_t c = threadIdx.x; c < N_TEAMS * 2 * n; c += THREADS)
         all[c] = 0;
     __syncthreads();
     for (int64_t row = (int64_t)blockIdx.x * N_TEAMS + team; row < at.rows;
@@ -147,26 +163,44 @@ __global__ void norm_grad(norm_grad_operands<T> at)
         finish_row<N, TEAM>(at, row, means);
     }
     __syncthreads();
-    for (int64_t c = threadIdx.x; c < 2 * at.cols; c += THREADS) {
+    for (int64_t i = threadIdx.x; i < 2 * at.cols; i += THREADS) {
+        const int64_t is_db = i >= at.cols, c = i - is_db * at.cols;
         float sum = 0;
-        for (int i = 0; i < N_TEAMS; i++)
-            sum += all[i * 2 * at.cols + c];
-        at.parts[(int64_t)blockIdx.x * 2 * at.cols + c] = sum;
+        for (int j = 0; j < N_TEAMS; j++)
+            sum += all[(2 * j + is_db) * n + place_of<N, TEAM>(c)];
+        at.parts[(int64_t)blockIdx.x * 2 * at.cols + i] = sum;
     }
 }
 
-/* sums[c] += parts[0][c] + parts[1][c] + ...; `stride` between the parts. */
+/* sums[c] += parts[0][c] + parts[1][c] + ...; `stride` between the parts.  A
+ * block has 32 columns, its warps the parts in turn. */
 template <class G>
 __global__ void add_parts(const float *parts, int64_t stride, int n_parts,
                           G *sums, int64_t cols)
 {
-    int64_t c = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (c >= cols)
-        return;
+    __shared__ float room[ADD_WARPS][32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int64_t c = (int64_t)blockIdx.x * 32 + lane;
     float sum = 0;
-    for (int i = 0; i < n_parts; i++)
-        sum += parts[i * stride + c];
+#pragma unroll 4
+    for (int i = warp; i < n_parts; i += ADD_WARPS)
+        sum += c < cols ? parts[i * stride + c] : 0.0F;
+    room[warp][lane] = sum;
+    __syncthreads();
+    if (warp > 0 || c >= cols)
+        return;
+    for (int i = 1; i < ADD_WARPS; i++)
+        sum += room[i][lane];
     store(&sums[c], to_float(sums[c]) + sum);
+}
+
+template <class G>
+static void run_add_parts(const fr_cuda_launch *launch, const float *parts,
+                          int64_t stride, int64_t n_parts, void *sums,
+                          int64_t cols)
+{
+    start({dim3(blocks_of(cols, 32)), ADD_WARPS * 32, 0, launch->stream},
+          add_parts<G>, parts, stride, (int)n_parts, (G *)sums, cols);
 }
 
 static bool is_packed(const fr_kernel_call *call, int64_t cols, int n_pack)
@@ -214,7 +248,8 @@ extern "C" fr_status fr_cuda_norm_fwd(const fr_cuda_launch *launch, fr_err *err)
 }
 
 template <int N, class T, class G>
-static void run_norm_grad(const fr_cuda_launch *launch, void *workspace)
+static void run_norm_grad(const fr_cuda_launch *launch, void *workspace,
+                          uint64_t n_parts)
 {
     const fr_kernel_call *call = &launch->call;
     const fr_instr *instr = call->instr;
@@ -229,39 +264,41 @@ static void run_norm_grad(const fr_cuda_launch *launch, void *workspace)
                                 (instr->flags & FR_INSTR_RMS) != 0,
                                 (instr->flags & FR_INSTR_ACCUMULATE) != 0};
     const bool is_long = at.cols >= LONG_ROW;
-    const int n_teams = is_long ? 1 : N_WARPS;
-    const unsigned needed = blocks_of(at.rows, n_teams);
-    const unsigned n_blocks = needed < GRAD_BLOCKS ? needed : GRAD_BLOCKS;
-    launch_shape shape = {dim3(n_blocks), THREADS,
-                          (size_t)(n_teams * 2 * at.cols) * sizeof(float),
+    const int64_t n_teams = is_long ? 1 : N_WARPS;
+    const uint64_t needed = blocks_of(at.rows, n_teams);
+    const uint64_t n_blocks = needed < n_parts ? needed : n_parts;
+    const int64_t n_places =
+        is_long ? places_for<N, THREADS>(at.cols) : places_for<N, 32>(at.cols);
+    launch_shape shape = {dim3((unsigned)n_blocks), THREADS,
+                          (size_t)(n_teams * 2 * n_places) * sizeof(float),
                           launch->stream};
     if (is_long)
         start(shape, norm_grad<N, THREADS, T>, at);
     else
         start(shape, norm_grad<N, 32, T>, at);
-    shape.grid = dim3(blocks_of(at.cols, THREADS));
-    shape.shared_bytes = 0;
     for (int i = 0; i < 2; i++)
         if (call->ptr[5 + i])
-            start(shape, add_parts<G>, at.parts + i * at.cols, 2 * at.cols,
-                  (int)n_blocks, (G *)call->ptr[5 + i], at.cols);
+            run_add_parts<G>(launch, at.parts + i * at.cols, 2 * at.cols,
+                             (int64_t)n_blocks, call->ptr[5 + i], at.cols);
 }
 
 extern "C" fr_status fr_cuda_norm_bwd(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     const fr_instr *instr = call->instr;
-    const uint64_t cols = (uint64_t)instr->dim[1];
+    const uint64_t part_bytes = 2 * (uint64_t)instr->dim[1] * sizeof(float);
+    const uint64_t most = FR_CUDA_WORKSPACE_BYTES / part_bytes;
+    const uint64_t n_parts = most < GRAD_BLOCKS ? most : GRAD_BLOCKS;
     void *workspace = nullptr;
-    FR_TRY(fr_cuda_workspace(launch, GRAD_BLOCKS * 2 * cols * sizeof(float),
+    FR_TRY(fr_cuda_workspace(launch, (n_parts + !n_parts) * part_bytes,
                              &workspace, err));
     bool is_known = with_types(instr, [&](auto t, auto g) {
         using T = decltype(t);
         using G = decltype(g);
         if (is_packed(call, instr->dim[1], pack_of<T>()))
-            run_norm_grad<pack_of<T>(), T, G>(launch, workspace);
+            run_norm_grad<pack_of<T>(), T, G>(launch, workspace, n_parts);
         else
-            run_norm_grad<1, T, G>(launch, workspace);
+            run_norm_grad<1, T, G>(launch, workspace, n_parts);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
@@ -326,10 +363,8 @@ extern "C" fr_status fr_cuda_add_column_sums(const fr_cuda_launch *launch,
             run_sum_columns<N, T>(launch, x, parts, rows, cols);
         else
             run_sum_columns<1, T>(launch, x, parts, rows, cols);
-        launch_shape shape = {dim3(blocks_of(cols, THREADS)), THREADS, 0,
-                              launch->stream};
-        start(shape, add_parts<G>, (const float *)parts, cols, (int)SUM_PARTS,
-              (G *)sums, cols);
+        run_add_parts<G>(launch, (const float *)parts, cols, SUM_PARTS, sums,
+                         cols);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }

@@ -42,17 +42,22 @@ struct softmax_state {
     float max, sum;
 };
 
-FR_DEVICE void softmax_add(softmax_state *state, float x)
+template <int N>
+FR_DEVICE void softmax_add(softmax_state *state, const float (&x)[N])
 {
-    if (x > state->max) {
-        state->sum = state->sum * expf(state->max - x) + 1.0F;
-        state->max = x;
-    } else {
-        state->sum += expf(x - state->max);
-    }
+    float max = state->max, sum = 0;
+    for (int j = 0; j < N; j++)
+        max = max_of()(max, x[j]);
+    for (int j = 0; j < N; j++)
+        sum += expf(x[j] - max);
+    if (max != state->max)
+        sum += state->sum * expf(state->max - max);
+    else
+        sum += state->sum;
+    *state = {max, sum};
 }
 
-/* Columns that are in no whole pack are read one by one. */
+/* f(x[N]) of all; columns that are in no whole pack one by one, f(x[1]). */
 template <int N, class T, class F>
 FR_DEVICE void for_row(const T *x, int64_t n, F f)
 {
@@ -60,11 +65,12 @@ FR_DEVICE void for_row(const T *x, int64_t n, F f)
     float v[N];
     for (int64_t c = (int64_t)threadIdx.x * N; c < n_packed; c += THREADS * N) {
         load<N>(v, x + c);
-        for (int j = 0; j < N; j++)
-            f(v[j]);
+        f(v);
     }
-    for (int64_t c = n_packed + threadIdx.x; c < n; c += THREADS)
-        f(to_float(x[c]));
+    for (int64_t c = n_packed + threadIdx.x; c < n; c += THREADS) {
+        const float one[1] = {to_float(x[c])};
+        f(one);
+    }
 }
 
 /* Of the valid columns of a row, over the block. */
@@ -72,7 +78,7 @@ template <int N, class T>
 FR_DEVICE softmax_state softmax_of_row(const T *x, int64_t n, float *room)
 {
     softmax_state mine = {-3.4e38F, 0.0F};
-    for_row<N>(x, n, [&](float v) { softmax_add(&mine, v); });
+    for_row<N>(x, n, [&](const auto &v) { softmax_add(&mine, v); });
     float max = team_reduce<THREADS>(mine.max, room, max_of());
     float sum = team_sum<THREADS>(mine.sum * expf(mine.max - max), room);
     return {max, sum};
@@ -128,7 +134,10 @@ __global__ void xent_max(xent_operands<T> at, float *out)
     const int64_t row = blockIdx.x;
     float max = -INFINITY;
     for_row<N>((const T *)at.logits + row * at.cols, at.n_valid,
-               [&](float v) { max = max_of()(max, v); });
+               [&](const auto &v) {
+                   for (float one : v)
+                       max = max_of()(max, one);
+               });
     max = team_reduce<THREADS>(max, room, max_of());
     if (threadIdx.x == 0)
         out[row] = max;
@@ -142,7 +151,10 @@ __global__ void xent_sum(xent_operands<T> at, float *out)
     const T *x = at.logits + row * at.cols;
     const float max = at.max[row];
     float sum = 0;
-    for_row<N>(x, at.n_valid, [&](float v) { sum += expf(v - max); });
+    for_row<N>(x, at.n_valid, [&](const auto &v) {
+        for (float one : v)
+            sum += expf(one - max);
+    });
     sum = team_sum<THREADS>(sum, room);
     if (threadIdx.x == 0) {
         const int64_t target = target_column(at, row);

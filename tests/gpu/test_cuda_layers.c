@@ -273,7 +273,16 @@ static void test_memory(void)
     df_check(copy, FR_DTYPE_F32, FR_DTYPE_F32);
 }
 
-CHECK_MAIN({"activations", test_activations}, {"rows", test_rows},
-           {"norms", test_norms}, {"embedding", test_embedding},
-           {"rope", test_rope}, {"loss", test_loss}, {"linear", test_linear},
-           {"cast", test_cast}, {"memory", test_memory})
+/* What the CPU has, and casts, which only narrow floats need. */
+static void test_table(void)
+{
+    for (int op = 0; op < FR_OP_N; op++)
+        CHECK((fr_kernels_cuda[op] != NULL) ==
+              (fr_kernels_cpu[op] != NULL || op == FR_OP_CAST));
+}
+
+CHECK_MAIN({"table", test_table}, {"activations", test_activations},
+           {"rows", test_rows}, {"norms", test_norms},
+           {"embedding", test_embedding}, {"rope", test_rope},
+           {"loss", test_loss}, {"linear", test_linear}, {"cast", test_cast},
+           {"memory", test_memory})
