@@ -227,7 +227,9 @@ static fr_status run_on_gpus(const fr_cli *cli, int64_t world, int n_threads,
         FR_TRY(check_gpus(cli, world, err));
     if (place.by == FR_MEETING_ALONE || place.by == FR_MEETING_MPI)
         return fr_supervised(cli, world, n_threads, run_gpu_rank, err);
-    fr_status status = run_gpu_rank(cli, world, err);
+    fr_status status = fr_rendezvous_check(&place, world, err);
+    if (status == FR_OK)
+        status = run_gpu_rank(cli, world, err);
     if (status != FR_OK && !is_speaker(&place, err))
         err->text[0] = '\0';
     return status;

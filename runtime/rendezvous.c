@@ -131,14 +131,21 @@ fr_status fr_rendezvous_find(fr_rendezvous *out, fr_err *err)
     return FR_OK;
 }
 
+fr_status fr_rendezvous_check(const fr_rendezvous *place, int64_t world,
+                              fr_err *err)
+{
+    if (place->world == world)
+        return FR_OK;
+    return fr_fail(err, FR_INPUT,
+                   "%lld rank%s needed, %s started %lld; start %lld",
+                   (long long)world, world == 1 ? " is" : "s are",
+                   place->launcher, (long long)place->world, (long long)world);
+}
+
 fr_status fr_rendezvous_join(const fr_rendezvous *place, int64_t world,
                              double timeout_s, fr_transport **out, fr_err *err)
 {
-    if (place->world != world)
-        return fr_fail(
-            err, FR_INPUT, "%lld rank%s needed, %s started %lld; start %lld",
-            (long long)world, world == 1 ? " is" : "s are", place->launcher,
-            (long long)place->world, (long long)world);
+    FR_TRY(fr_rendezvous_check(place, world, err));
     if (place->by == FR_MEETING_MPI)
         return fr_transport_mpi_create(world, timeout_s, out, err);
     return fr_transport_tcp_create(place->address, place->port, place->rank,

@@ -34,7 +34,11 @@ typedef struct fr_rendezvous {
 /* FR_INPUT: the environment names no place to meet, or contradicts itself. */
 FR_CHECKED fr_status fr_rendezvous_find(fr_rendezvous *out, fr_err *err);
 
-/* Joins `world` ranks, as many as were launched (else FR_INPUT). */
+/* Were as many ranks launched as the plan has?  Else FR_INPUT. */
+FR_CHECKED fr_status fr_rendezvous_check(const fr_rendezvous *place,
+                                         int64_t world, fr_err *err);
+
+/* Joins `world` ranks, which must be as many as were launched. */
 FR_CHECKED fr_status fr_rendezvous_join(const fr_rendezvous *place,
                                         int64_t world, double timeout_s,
                                         fr_transport **out, fr_err *err);
