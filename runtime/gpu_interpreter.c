@@ -99,6 +99,8 @@ static fr_status capture(fr_gpu_interpreter *it, fr_err *err)
                                               status == FR_OK ? err : &ignored);
     if (status != FR_OK || ended != FR_OK) {
         it->driver->graph_destroy(it->gpu, graph);
+        fr_err_prefix(err, "capture of a step (FORERUN_GPU_GRAPH=0 does "
+                           "without)");
         return status != FR_OK ? status : ended;
     }
     it->graph = graph;

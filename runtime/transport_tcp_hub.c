@@ -59,7 +59,7 @@ static void send_frame(line *to, const fr_tcp_head *head, const void *bytes)
         return; /* it will miss the message and say so */
     *p = (parcel){.n_bytes = sizeof *head + head->n_bytes};
     memcpy(p->bytes, head, sizeof *head);
-    if (head->n_bytes > 0)
+    if (bytes)
         memcpy(p->bytes + sizeof *head, bytes, head->n_bytes);
     if (to->first)
         to->last->next = p;
