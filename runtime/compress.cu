@@ -303,7 +303,8 @@ __global__ void topk_counts(const radix *at, const float *x, int64_t n,
 }
 
 /* Counts -> counts before each block; one block. */
-__global__ void topk_scan(topk_count *counts, int64_t n)
+__global__ __launch_bounds__(SCAN_THREADS) void topk_scan(topk_count *counts,
+                                                          int64_t n)
 {
     __shared__ topk_count totals[SCAN_THREADS];
     const int64_t each = (n + SCAN_THREADS - 1) / SCAN_THREADS;

@@ -305,6 +305,24 @@ static inline void df_check(df_case at, fr_dtype dtype, fr_dtype grad_dtype)
     df_destroy(&at, memory);
 }
 
+static inline bool df_has_device(void)
+{
+    int n = 0;
+    return cudaGetDeviceCount(&n) == cudaSuccess && n > 0;
+}
+
+/* CHECK_MAIN, but skipped on a machine without a GPU. */
+#define DF_MAIN(...)                                                           \
+    int main(int argc, char **argv)                                            \
+    {                                                                          \
+        static const check_test tests[] = {__VA_ARGS__};                       \
+        if (!df_has_device()) {                                                \
+            printf("SKIP all: no GPU\n# 0 passed, 0 failed, 1 skipped\n");     \
+            return 77;                                                         \
+        }                                                                      \
+        return check_run(tests, sizeof tests / sizeof tests[0], argc, argv);   \
+    }
+
 /* In float32, in bf16 with gradients of float32 and in bf16 throughout. */
 static inline void df_check_all(df_case at)
 {

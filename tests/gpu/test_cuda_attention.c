@@ -206,5 +206,5 @@ static void test_refused(void)
     CHECK_FAILS(df_launch(&at, df_call(&at), &err), FR_INPUT, &err);
 }
 
-CHECK_MAIN({"causal", test_causal}, {"whole", test_whole},
-           {"refused", test_refused})
+DF_MAIN({"causal", test_causal}, {"whole", test_whole},
+        {"refused", test_refused})

@@ -322,8 +322,8 @@ static void test_table(void)
               (fr_kernels_cpu[op] != NULL || op == FR_OP_CAST));
 }
 
-CHECK_MAIN({"table", test_table}, {"activations", test_activations},
-           {"rows", test_rows}, {"norms", test_norms},
-           {"embedding", test_embedding}, {"rope", test_rope},
-           {"loss", test_loss}, {"linear", test_linear}, {"tune", test_tune},
-           {"cast", test_cast}, {"memory", test_memory})
+DF_MAIN({"table", test_table}, {"activations", test_activations},
+        {"rows", test_rows}, {"norms", test_norms},
+        {"embedding", test_embedding}, {"rope", test_rope}, {"loss", test_loss},
+        {"linear", test_linear}, {"tune", test_tune}, {"cast", test_cast},
+        {"memory", test_memory})

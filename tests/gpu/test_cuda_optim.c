@@ -164,5 +164,5 @@ static void test_many_tensors(void)
     df_check(at, FR_DTYPE_F32, FR_DTYPE_F32);
 }
 
-CHECK_MAIN({"norm", test_norm}, {"clip", test_clip},
-           {"optimizers", test_optimizers}, {"many_tensors", test_many_tensors})
+DF_MAIN({"norm", test_norm}, {"clip", test_clip},
+        {"optimizers", test_optimizers}, {"many_tensors", test_many_tensors})
