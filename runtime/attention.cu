@@ -73,27 +73,35 @@ struct mat {
     int row, col;
 };
 
-/* c[TILE, n] (+)= alpha a[TILE, k] b[k, n]; n even. */
-FR_DEVICE void product(mat a, mat b, float *c, int c_stride, int n, int k,
-                       float alpha, bool is_added)
+/* Where a product goes: [TILE, n] rows `stride` apart, n even. */
+struct product_out {
+    float *at;
+    int stride, n;
+    float alpha;
+    bool is_added;
+};
+
+/* out (+)= alpha a[TILE, k] b[k, n] */
+FR_DEVICE void product(mat a, mat b, int k, product_out out)
 {
-    for (int i = threadIdx.x; i < TILE / 2 * (n / 2); i += THREADS) {
-        const int r = i / (n / 2) * 2, col = i % (n / 2) * 2;
+    const int half = out.n / 2;
+    for (int i = threadIdx.x; i < TILE / 2 * half; i += THREADS) {
+        const int r = i / half * 2, col = i % half * 2;
         const float *a0 = a.at + r * a.row, *b0 = b.at + col * b.col;
-        float s00 = 0, s01 = 0, s10 = 0, s11 = 0;
+        float *to = out.at + r * out.stride + col;
+        float sum[2][2] = {};
         for (int j = 0; j < k; j++) {
             const float x0 = a0[j * a.col], x1 = a0[a.row + j * a.col];
             const float y0 = b0[j * b.row], y1 = b0[b.col + j * b.row];
-            s00 += x0 * y0;
-            s01 += x0 * y1;
-            s10 += x1 * y0;
-            s11 += x1 * y1;
+            sum[0][0] += x0 * y0;
+            sum[0][1] += x0 * y1;
+            sum[1][0] += x1 * y0;
+            sum[1][1] += x1 * y1;
         }
-        float *to = c + r * c_stride + col;
-        to[0] = alpha * s00 + (is_added ? to[0] : 0.0F);
-        to[1] = alpha * s01 + (is_added ? to[1] : 0.0F);
-        to[c_stride] = alpha * s10 + (is_added ? to[c_stride] : 0.0F);
-        to[c_stride + 1] = alpha * s11 + (is_added ? to[c_stride + 1] : 0.0F);
+        for (int j = 0; j < 4; j++) {
+            float *one = to + j / 2 * out.stride + j % 2;
+            *one = out.alpha * sum[j / 2][j % 2] + (out.is_added ? *one : 0.0F);
+        }
     }
 }
 
@@ -102,8 +110,8 @@ FR_DEVICE void scores(const attn_shape &shape, const float *q, const float *k,
                       float *s, float scale)
 {
     const int stride = tile_stride(shape);
-    product({q, stride, 1}, {k, 1, stride}, s, S_STRIDE, TILE, shape.head_dim,
-            scale, false);
+    product({q, stride, 1}, {k, 1, stride}, shape.head_dim,
+            {s, S_STRIDE, TILE, scale, false});
 }
 
 FR_DEVICE bool is_seen(const attn_shape &shape, int row, int col)
@@ -175,15 +183,15 @@ template <class T> __global__ void attend(attn_forward<T> at)
         __syncthreads();
         softmax_rows(shape, row0, col0, s, o, max, sum);
         __syncthreads();
-        product({s, S_STRIDE, 1}, {v, stride, 1}, o, stride, tile_cols(shape),
-                TILE, 1.0F, true);
+        product({s, S_STRIDE, 1}, {v, stride, 1}, TILE,
+                {o, stride, tile_cols(shape), 1.0F, true});
     }
     __syncthreads();
     for (int i = threadIdx.x; i < TILE * tile_cols(shape); i += THREADS) {
         const int r = i / tile_cols(shape);
         o[r * stride + i % tile_cols(shape)] /= sum[r];
     }
-    __syncthreads();
+    /* A thread stores what it has divided. */
     store_tile(output_at(at.o, shape, b, h), o, shape.o_stride, row0, shape);
     if (threadIdx.x < TILE && row0 + (int)threadIdx.x < shape.seq)
         at.lse[row_at(shape, b, h) + row0 + threadIdx.x] =
@@ -253,8 +261,8 @@ template <class T> __global__ void attend_grad_q(attn_backward<T> at)
         __syncthreads();
         score_grads(shape, row0, col0, lse, delta, p, ds);
         __syncthreads();
-        product({ds, S_STRIDE, 1}, {k, stride, 1}, dq, stride, tile_cols(shape),
-                TILE, shape.scale, true);
+        product({ds, S_STRIDE, 1}, {k, stride, 1}, TILE,
+                {dq, stride, tile_cols(shape), shape.scale, true});
     }
     __syncthreads();
     store_tile(head_at(at.dqkv, shape, b, h), dq, shape.qkv_stride, row0,
@@ -294,10 +302,10 @@ template <class T> __global__ void attend_grad_kv(attn_backward<T> at)
             score_grads(shape, row0, col0, at.lse + row_at(shape, b, h),
                         at.delta + row_at(shape, b, h), p, ds);
             __syncthreads();
-            product({p, 1, S_STRIDE}, {d_o, stride, 1}, dv, stride,
-                    tile_cols(shape), TILE, 1.0F, true);
-            product({ds, 1, S_STRIDE}, {q, stride, 1}, dk, stride,
-                    tile_cols(shape), TILE, shape.scale, true);
+            product({p, 1, S_STRIDE}, {d_o, stride, 1}, TILE,
+                    {dv, stride, tile_cols(shape), 1.0F, true});
+            product({ds, 1, S_STRIDE}, {q, stride, 1}, TILE,
+                    {dk, stride, tile_cols(shape), shape.scale, true});
         }
     }
     __syncthreads();

@@ -3,7 +3,7 @@
  * (kernels_compress.c has what they do, plan/compressor.h the payloads).
  *
  * Bytes moved per gradient element, error feedback kept: bf16 6, int8 13 and
- * a bit (9 without feedback), top-k 12 for the sum and 4 for each of five
+ * a bit (5 without feedback), top-k 12 for the sum and 4 for each of five
  * looks (three histograms, a count, the selection).  Decoding of p payloads:
  * bf16 4 + 2 p, int8 4 + p, top-k 4 and the k elements of each.
  */
@@ -303,7 +303,8 @@ __global__ void topk_counts(const radix *at, const float *x, int64_t n,
 }
 
 /* Counts -> counts before each block; one block. */
-__global__ void topk_scan(topk_count *counts, int64_t n)
+__global__ __launch_bounds__(SCAN_THREADS) void topk_scan(topk_count *counts,
+                                                          int64_t n)
 {
     __shared__ topk_count totals[SCAN_THREADS];
     const int64_t each = (n + SCAN_THREADS - 1) / SCAN_THREADS;

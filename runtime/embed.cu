@@ -111,7 +111,8 @@ __global__ void count_tokens(embed_shape at, token_lists lists)
 }
 
 /* begin = running sum of the counts, by one block; cursor = begin. */
-__global__ void scan_tokens(int64_t n, token_lists lists)
+__global__ __launch_bounds__(SCAN_THREADS) void scan_tokens(int64_t n,
+                                                            token_lists lists)
 {
     __shared__ int32_t totals[SCAN_THREADS];
     const int64_t each = (n + SCAN_THREADS - 1) / SCAN_THREADS;

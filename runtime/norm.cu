@@ -175,8 +175,8 @@ __global__ void norm_grad(norm_grad_operands<T> at)
 /* sums[c] += parts[0][c] + parts[1][c] + ...; `stride` between the parts.  A
  * block has 32 columns, its warps the parts in turn. */
 template <class G>
-__global__ void add_parts(const float *parts, int64_t stride, int n_parts,
-                          G *sums, int64_t cols)
+__global__ __launch_bounds__(ADD_WARPS * 32) void add_parts(
+    const float *parts, int64_t stride, int n_parts, G *sums, int64_t cols)
 {
     __shared__ float room[ADD_WARPS][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

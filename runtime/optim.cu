@@ -71,8 +71,10 @@ __global__ void sq_sum(fr_cuda_runs runs, const G *g, double *parts)
         parts[blockIdx.x] = total;
 }
 
-__global__ void add_sq_sum(const double *parts, int64_t n, double weight,
-                           fr_step_scalars *step)
+__global__ __launch_bounds__(SUM_THREADS) void add_sq_sum(const double *parts,
+                                                          int64_t n,
+                                                          double weight,
+                                                          fr_step_scalars *step)
 {
     __shared__ double room[SUM_WARPS];
     double sum = 0;
@@ -259,7 +261,9 @@ __global__ void opt_norms(fr_cuda_runs runs, update_shape shape,
 }
 
 /* Block r adds the parts of run r to the norms of its tensor. */
-__global__ void add_norms(fr_cuda_runs runs, const double *parts, double *norms)
+__global__ __launch_bounds__(SUM_THREADS) void add_norms(fr_cuda_runs runs,
+                                                         const double *parts,
+                                                         double *norms)
 {
     __shared__ double room[SUM_WARPS];
     const fr_cuda_run &run = runs.at[blockIdx.x];

@@ -64,7 +64,9 @@ FR_DEVICE void project_out(float *p, int64_t rows, int k, float *along)
 }
 
 /* Classical Gram-Schmidt, twice for each column; one block. */
-__global__ void orthonormalise(float *p, int64_t rows, int rank)
+__global__ __launch_bounds__(ONE_BLOCK) void orthonormalise(float *p,
+                                                            int64_t rows,
+                                                            int rank)
 {
     __shared__ double room[N_WARPS];
     __shared__ float along[FR_POWERSGD_MAX_RANK];

@@ -272,6 +272,7 @@ static fr_status fastest(const running *at,
     if (status == FR_OK)
         cudaEventDestroy(end);
     cudaEventDestroy(begin);
+    (void)cudaGetLastError(); /* of a candidate that did not run */
     return status;
 }
 

@@ -1,8 +1,10 @@
 /*
  * ptx.cuh: instructions that CUDA's C++ has no word for: products of tensor
  * cores, loads of 8x8 matrices into their operands, asynchronous copies (PTX
- * ISA 8.5, sections 9.7.14.5, 9.7.14.5.15 and 9.7.9.25).  The emulation has
- * loops in their place (tests/gpu/emulator/device_side.h).
+ * ISA 8.5, sections 9.7.14.5 and 9.7.9; which lane holds what was checked at
+ * ptx.poole.ai/docs/09-instruction-set/14-warp-level-mma/mma/mma-fragments,
+ * November 2026).  The emulation has loops in their place
+ * (tests/gpu/emulator/device_side.h).
  */
 #ifndef FR_RUNTIME_PTX_CUH
 #define FR_RUNTIME_PTX_CUH

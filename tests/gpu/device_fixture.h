@@ -245,18 +245,52 @@ static inline void df_compare(const df_case *at, int i, df_memory *memory)
                df_expected(at, i, memory, where));
 }
 
+static inline void df_fetch(df_memory *memory)
+{
+    cudaMemcpyAsync(memory->copy, memory->device, memory->n_bytes,
+                    cudaMemcpyDeviceToHost, NULL);
+    cudaStreamSynchronize(NULL);
+}
+
+/* Launches the call twice on the same inputs: the same bits in every operand.
+ */
+static inline void df_launch_twice(const df_case *at, df_memory *memory,
+                                   fr_kernel_call call)
+{
+    void *before[FR_INSTR_REFS] = {NULL};
+    fr_err err = {0};
+    CHECK_OK(df_launch(at, call, &err), &err);
+    for (int i = 0; i < FR_INSTR_REFS; i++) {
+        if (at->operand[i].width == DF_NONE || at->operand[i].same_as > 0)
+            continue;
+        df_fetch(&memory[i]);
+        before[i] = malloc(memory[i].n_bytes);
+        memcpy(before[i], memory[i].copy, memory[i].n_bytes);
+        df_to_device(at, i, &memory[i]);
+    }
+    CHECK_OK(df_launch(at, call, &err), &err);
+    for (int i = 0; i < FR_INSTR_REFS; i++) {
+        if (!before[i])
+            continue;
+        df_fetch(&memory[i]);
+        check_that(memcmp(before[i], memory[i].copy, memory[i].n_bytes) == 0,
+                   __FILE__, __LINE__, "%s: operand %d of a rerun differs",
+                   fr_op_name((fr_op)at->instr.op), i);
+        free(before[i]);
+    }
+}
+
 /* Runs the case on both sides and compares, in these dtypes. */
 static inline void df_check(df_case at, fr_dtype dtype, fr_dtype grad_dtype)
 {
     df_memory memory[FR_INSTR_REFS];
-    fr_err err = {0};
     at.instr.dtype = (uint8_t)dtype;
     at.instr.grad_dtype = (uint8_t)grad_dtype;
     df_create(&at, memory);
     fr_kernel_call call = df_call(&at);
     for (int i = 0; i < FR_INSTR_REFS; i++)
         call.ptr[i] = memory[i].device;
-    CHECK_OK(df_launch(&at, call, &err), &err);
+    df_launch_twice(&at, memory, call);
     for (int i = 0; i < FR_INSTR_REFS; i++)
         call.ptr[i] = memory[i].host;
     fr_kernels_cpu_set_threads(2);
@@ -265,13 +299,29 @@ static inline void df_check(df_case at, fr_dtype dtype, fr_dtype grad_dtype)
         const df_operand *operand = &at.operand[i];
         if (operand->access != 'w' && operand->access != 'm')
             continue;
-        cudaMemcpyAsync(memory[i].copy, memory[i].device, memory[i].n_bytes,
-                        cudaMemcpyDeviceToHost, NULL);
-        cudaStreamSynchronize(NULL);
+        df_fetch(&memory[i]);
         df_compare(&at, i, &memory[i]);
     }
     df_destroy(&at, memory);
 }
+
+static inline bool df_has_device(void)
+{
+    int n = 0;
+    return cudaGetDeviceCount(&n) == cudaSuccess && n > 0;
+}
+
+/* CHECK_MAIN, but skipped on a machine without a GPU. */
+#define DF_MAIN(...)                                                           \
+    int main(int argc, char **argv)                                            \
+    {                                                                          \
+        static const check_test tests[] = {__VA_ARGS__};                       \
+        if (!df_has_device()) {                                                \
+            printf("SKIP all: no GPU\n# 0 passed, 0 failed, 1 skipped\n");     \
+            return 77;                                                         \
+        }                                                                      \
+        return check_run(tests, sizeof tests / sizeof tests[0], argc, argv);   \
+    }
 
 /* In float32, in bf16 with gradients of float32 and in bf16 throughout. */
 static inline void df_check_all(df_case at)

@@ -116,16 +116,12 @@ static void launch_and_compare(const df_case *at, df_memory *memory,
                                const int *places, int n_places, int n_first)
 {
     fr_kernel_call call = df_call(at);
-    fr_err err = {0};
     for (int i = 0; i < n_places; i++)
         call.ptr[i] = memory[places[i]].device;
-    CHECK_OK(df_launch(at, call, &err), &err);
+    df_launch_twice(at, memory, call);
     for (int i = n_first; i < n_places; i++) {
-        df_memory *one = &memory[places[i]];
-        cudaMemcpyAsync(one->copy, one->device, one->n_bytes,
-                        cudaMemcpyDeviceToHost, NULL);
-        cudaStreamSynchronize(NULL);
-        df_compare(at, places[i], one);
+        df_fetch(&memory[places[i]]);
+        df_compare(at, places[i], &memory[places[i]]);
     }
 }
 
@@ -210,5 +206,5 @@ static void test_refused(void)
     CHECK_FAILS(df_launch(&at, df_call(&at), &err), FR_INPUT, &err);
 }
 
-CHECK_MAIN({"causal", test_causal}, {"whole", test_whole},
-           {"refused", test_refused})
+DF_MAIN({"causal", test_causal}, {"whole", test_whole},
+        {"refused", test_refused})

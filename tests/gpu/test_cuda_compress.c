@@ -227,5 +227,5 @@ static void test_powersgd(void)
     check_powersgd(true);
 }
 
-CHECK_MAIN({"gathered", test_gathered}, {"ties", test_ties},
-           {"not_finite", test_not_finite}, {"powersgd", test_powersgd})
+DF_MAIN({"gathered", test_gathered}, {"ties", test_ties},
+        {"not_finite", test_not_finite}, {"powersgd", test_powersgd})

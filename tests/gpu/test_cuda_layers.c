@@ -228,6 +228,47 @@ static void test_linear(void)
     }
 }
 
+/* Tuning leaves what it does not write as it was; then the product is right. */
+static void test_tune(void)
+{
+    enum { M = 8, K = 24 };
+    float *x = kf_floats(M * K, 3, 1), back[M * K], y[M * M];
+    const fr_plan plan = {.tp = 1};
+    fr_instr instr = {
+        .op = FR_OP_LINEAR_FWD, .dtype = FR_DTYPE_F32, .dim = {M, M, K}};
+    fr_cuda_launch launch = {.call = kf_call(&instr, 1, NULL, 0)};
+    fr_err err = {0};
+    launch.call.plan = &plan;
+    CHECK(cudaMalloc(&launch.call.ptr[0], sizeof back) == cudaSuccess);
+    CHECK(cudaMalloc(&launch.call.ptr[3], sizeof y) == cudaSuccess);
+    launch.call.ptr[1] = launch.call.ptr[0]; /* y = x x^T */
+    cudaMemcpyAsync(launch.call.ptr[0], x, sizeof back, cudaMemcpyHostToDevice,
+                    NULL);
+    CHECK_OK(fr_cuda_kernels_create(&launch.kernels, &err), &err);
+    CHECK(fr_cuda_kernels_bytes() > 0);
+    CHECK_OK(fr_cuda_kernels_tune(&launch, &err), &err);
+    CHECK_OK(fr_cuda_kernels_tune(&launch, &err), &err);
+    CHECK_OK(fr_kernels_cuda[FR_OP_LINEAR_FWD](&launch, &err), &err);
+    instr.op = FR_OP_ZERO;
+    CHECK_OK(fr_cuda_kernels_tune(&launch, &err), &err);
+    cudaMemcpyAsync(back, launch.call.ptr[0], sizeof back,
+                    cudaMemcpyDeviceToHost, NULL);
+    cudaMemcpyAsync(y, launch.call.ptr[3], sizeof y, cudaMemcpyDeviceToHost,
+                    NULL);
+    cudaStreamSynchronize(NULL);
+    CHECK(kf_same(back, x, M * K));
+    for (int i = 0; i < M; i++) {
+        double sum = 0;
+        for (int k = 0; k < K; k++)
+            sum += (double)x[k] * (double)x[i * K + k];
+        CHECK_WITHIN(y[i], sum, 1e-6);
+    }
+    fr_cuda_kernels_destroy(launch.kernels);
+    cudaFree(launch.call.ptr[0]);
+    cudaFree(launch.call.ptr[3]);
+    free(x);
+}
+
 /* No CPU kernel: there and back, rounded as numbers are to 16 bits. */
 static void test_cast(void)
 {
@@ -281,8 +322,8 @@ static void test_table(void)
               (fr_kernels_cpu[op] != NULL || op == FR_OP_CAST));
 }
 
-CHECK_MAIN({"table", test_table}, {"activations", test_activations},
-           {"rows", test_rows}, {"norms", test_norms},
-           {"embedding", test_embedding}, {"rope", test_rope},
-           {"loss", test_loss}, {"linear", test_linear}, {"cast", test_cast},
-           {"memory", test_memory})
+DF_MAIN({"table", test_table}, {"activations", test_activations},
+        {"rows", test_rows}, {"norms", test_norms},
+        {"embedding", test_embedding}, {"rope", test_rope}, {"loss", test_loss},
+        {"linear", test_linear}, {"tune", test_tune}, {"cast", test_cast},
+        {"memory", test_memory})

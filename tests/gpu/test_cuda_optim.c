@@ -100,7 +100,6 @@ static void check_optimizer(fr_op op, fr_optimizer_kind kind, fr_dtype dtype,
     const int n_moments = fr_optimizers[kind]->n_moments;
     df_case at = optimizer_case(op, &job, dtype == FR_DTYPE_BF16);
     df_memory memory[FR_INSTR_REFS];
-    fr_err err = {0};
     at.instr.dtype = (uint8_t)dtype;
     at.instr.grad_dtype = (uint8_t)grad_dtype;
     df_create(&at, memory);
@@ -109,7 +108,7 @@ static void check_optimizer(fr_op op, fr_optimizer_kind kind, fr_dtype dtype,
     fr_kernel_call call = df_call(&at);
     for (int i = 0; i < 5; i++)
         call.ptr[i] = memory[i].device;
-    CHECK_OK(df_launch(&at, call, &err), &err);
+    df_launch_twice(&at, memory, call);
     for (int i = 0; i < 5; i++)
         call.ptr[i] = memory[i].host;
     if (dtype == FR_DTYPE_BF16)
@@ -123,9 +122,7 @@ static void check_optimizer(fr_op op, fr_optimizer_kind kind, fr_dtype dtype,
     for (int i = 1; i < 5; i++) {
         if (at.operand[i].access != 'm')
             continue;
-        cudaMemcpyAsync(memory[i].copy, memory[i].device, memory[i].n_bytes,
-                        cudaMemcpyDeviceToHost, NULL);
-        cudaStreamSynchronize(NULL);
+        df_fetch(&memory[i]);
         df_compare(&at, i, &memory[i]);
     }
     df_destroy(&at, memory);
@@ -167,5 +164,5 @@ static void test_many_tensors(void)
     df_check(at, FR_DTYPE_F32, FR_DTYPE_F32);
 }
 
-CHECK_MAIN({"norm", test_norm}, {"clip", test_clip},
-           {"optimizers", test_optimizers}, {"many_tensors", test_many_tensors})
+DF_MAIN({"norm", test_norm}, {"clip", test_clip},
+        {"optimizers", test_optimizers}, {"many_tensors", test_many_tensors})

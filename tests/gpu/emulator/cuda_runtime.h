@@ -23,6 +23,7 @@ typedef enum cudaMemcpyKind {
     cudaMemcpyDeviceToDevice = 3
 } cudaMemcpyKind;
 
+cudaError_t cudaGetDeviceCount(int *out);
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaMalloc(void **out, size_t n_bytes);

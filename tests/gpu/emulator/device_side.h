@@ -4,9 +4,12 @@
  * of asynchronous copies as loops (PTX ISA 8.5, sections 9.7.9 and 9.7.14:
  * which lane holds which element).
  *
- * Stricter than a GPU where that finds mistakes: shared memory begins as NaN,
- * an asynchronous copy arrives no sooner than it is waited for, a barrier that
- * not all threads reach ends the program.
+ * Stricter than a GPU where that finds mistakes: shared memory of a launch's
+ * size begins as NaN, an asynchronous copy arrives at once in one launch and
+ * only when it is waited for in another, a barrier that not all threads reach
+ * ends the program, threads take turns in an order that differs from launch
+ * to launch.  They do so at barriers alone: what happens between two of them
+ * never interleaves.
  */
 #ifndef FR_TESTS_DEVICE_SIDE_H
 #define FR_TESTS_DEVICE_SIDE_H
