@@ -68,20 +68,36 @@ HAVE_NCCL := $(if $(HAVE_CUDA),$(call can_compile,$(hash)include \
 CUDA_CFLAGS := $(if $(HAVE_CUDA),-DFR_HAVE_CUDA \
     $(addprefix -isystem ,$(CUDA_INC))) $(if $(HAVE_NCCL),-DFR_HAVE_NCCL)
 CUDA_LIB_DIR := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
-NVCC_FLAGS ?= -O2 -arch=all-major
+# Ampere is the oldest whose tensor cores know 16-bit floats of this kind;
+# what is newer than Hopper compiles Hopper's code when it starts.
+NVCC_FLAGS ?= -O3 -std=c++17 -gencode arch=compute_80,code=sm_80 \
+    -gencode arch=compute_90,code=sm_90 \
+    -gencode arch=compute_90,code=compute_90 \
+    -Xcompiler -Wall,-Wextra$(if $(WERROR),$(comma)-Werror)
 
 # ---- files ------------------------------------------------------------------
 # *_cuda.c, *_nccl.c and *.cu are left out with their library; a *_mpi.c holds
 # its own answer for builds without MPI.
 ALL_C := $(filter-out cli/main.c,$(foreach f,$(FLOORS),$(wildcard $(f)/*.c)))
-SRC   := $(filter-out $(if $(HAVE_CUDA),,%_cuda.c) \
-    $(if $(HAVE_NCCL),,%_nccl.c),$(ALL_C))
+SRC   := $(filter-out $(if $(HAVE_CUDA),,%_cuda.c) $(if $(HAVE_NCCL),, \
+    $(addsuffix /%_nccl.c,runtime calibrate)),$(ALL_C))
 CU    := $(if $(HAVE_CUDA),$(foreach f,$(FLOORS),$(wildcard $(f)/*.cu)))
 GPU_FILES := $(wildcard runtime/*_cuda.c runtime/*.cu)
 USES_CUDA := $(if $(HAVE_CUDA),$(GPU_FILES))
 CUDA_LIBS := $(if $(USES_CUDA),$(addprefix -L,$(CUDA_LIB_DIR)) \
     $(addprefix -Wl$(comma)-rpath$(comma),$(CUDA_LIB_DIR)) \
-    -lcublas -lcudart $(if $(HAVE_NCCL),-lnccl) -lstdc++)
+    -lcublasLt -lcudart $(if $(HAVE_NCCL),-lnccl) -lstdc++)
+
+# The CUDA kernels and their hosts once more, for the CPU: tests of them need
+# no GPU (tests/gpu/emulator).
+EMULATED := $(BUILD)/emulated
+EMULATED_SRC := $(wildcard runtime/*.cu) runtime/kernels_cuda.c \
+    runtime/linear_cuda.c runtime/optim_cuda.c runtime/compress_cuda.c \
+    $(wildcard tests/gpu/emulator/*.c tests/gpu/emulator/*.cc)
+EMULATED_OBJ := $(EMULATED_SRC:%=$(EMULATED)/%.o)
+GPU_TEST_SRC := $(wildcard tests/gpu/test_*.c)
+EMULATED_BIN := $(GPU_TEST_SRC:%.c=$(EMULATED)/%)
+GPU_TEST_BIN := $(if $(USES_CUDA),$(GPU_TEST_SRC:%.c=$(BUILD)/%))
 
 OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU:%.cu=$(BUILD)/%.cu.o) \
     $(BUILD)/spec/cluster_xsd.o
@@ -198,6 +214,25 @@ $(BUILD)/tests/unit/test_no_memory: LDFLAGS += $(foreach f,malloc calloc \
 $(TEST_BIN): %: %.o $(TEST_AIDS) $(LIB)
 	$(LINK)
 
+# The emulation's own cuda_runtime.h comes before the toolkit's.
+EMULATED_FLAGS := -DFR_EMULATED -Itests/gpu/emulator
+CXX_FLAGS := -std=c++17 -I. $(OPT) -Wall -Wextra -Wshadow \
+    -Wno-unknown-pragmas $(if $(WERROR),-Werror) -ffp-contract=off $(SANFLAGS)
+$(EMULATED)/%.c.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(EMULATED_FLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(EMULATED)/%.cc.o: %.cc $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(EMULATED_FLAGS) $(CXX_FLAGS) -MMD -MP -c -o $@ $<
+$(EMULATED)/%.cu.o: %.cu $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(EMULATED_FLAGS) $(CXX_FLAGS) -MMD -MP -c -o $@ -x c++ $<
+$(EMULATED_BIN): %: %.c.o $(EMULATED_OBJ) $(TEST_AIDS) $(LIB)
+	$(LINK) -lstdc++
+
+$(GPU_TEST_BIN): %: %.o $(TEST_AIDS) $(LIB)
+	$(LINK)
+
 $(BENCH_BIN): %: %.o $(BENCH_AIDS) $(LIB)
 	$(LINK)
 
@@ -216,10 +251,12 @@ check:
 	@./setup.sh check
 	@$(MAKE) --no-print-directory $(PARALLEL) check-now
 
-test-programs: $(BUILD)/forerun $(TEST_BIN) $(FUZZ_BIN)
+test-programs: $(BUILD)/forerun $(TEST_BIN) $(EMULATED_BIN) $(FUZZ_BIN) \
+    $(GPU_TEST_BIN)
 
 check-now: test-programs
-	@BUILD=$(BUILD) tests/run.sh lint $(TEST_BIN) golden $(FUZZ_BIN)
+	@BUILD=$(BUILD) tests/run.sh lint $(TEST_BIN) $(EMULATED_BIN) golden \
+	    $(FUZZ_BIN)
 
 # Whole stacks: the plugins of MPI are gone when leaks are looked for, so that
 # only their callers can be named.
@@ -302,5 +339,6 @@ check-gpu: $(if $(USES_CUDA),test-programs)
 	    echo "skipped: no GPU backend in this build" >&2; exit 77)
 
 -include $(OBJ:.o=.d) $(TEST_BIN:=.d) $(BENCH_BIN:=.d) $(FUZZ_BIN:=.d)
+-include $(EMULATED_OBJ:.o=.d) $(EMULATED_BIN:=.c.d) $(GPU_TEST_BIN:=.d)
 -include $(TEST_AIDS:.o=.d) $(BENCH_AIDS:.o=.d) $(BUILD)/cli/main.d
 .SECONDARY:

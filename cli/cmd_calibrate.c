@@ -223,6 +223,11 @@ static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
 
 FR_COMMAND_FUNCTION(calibrate)
 {
+    if (fr_cli_has(cli, FR_OPT_BACKEND) &&
+        cli->option[FR_OPT_BACKEND].count != 0)
+        return fr_fail(err, FR_USAGE,
+                       "calibrate measures CPUs only so far; give --backend "
+                       "cpu, or simulate GPUs with the catalogue");
     int64_t n_ranks;
     cases c = {.n = 0};
     /* Before anything is started: a bad model costs nothing. */

@@ -1,7 +1,9 @@
 /*
  * cmd_run.c: trains under a plan.  The same command line is the supervisor
- * that starts the ranks, and each rank; rank 0 prints the answer.
+ * that starts the ranks, and each rank; rank 0 prints the answer.  GPU ranks
+ * may also be started by srun or torchrun, without MPI.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,9 +15,19 @@
 #include "core/text.h"
 #include "plan/lower.h"
 #include "plan/plan_json.h"
+#include "runtime/executor_gpu.h"
+#include "runtime/rendezvous.h"
 #include "runtime/run.h"
 
+#define DEFAULT_TIMEOUT_S 60
 #define TRACED_STEPS 5 /* the parts are their mean, the trace their median */
+
+static bool is_on_gpu(const fr_cli *cli)
+{
+    return fr_cli_has(cli, FR_OPT_BACKEND) &&
+           strcmp(fr_choice_backend((int)cli->option[FR_OPT_BACKEND].count),
+                  "cuda") == 0;
+}
 
 /* What the command line changes of the file's job. */
 static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
@@ -29,7 +41,19 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
         return fr_fail(err, FR_USAGE, "--data: the path is too long");
     if (fr_cli_has(cli, FR_OPT_RESUME) && !fr_cli_has(cli, FR_OPT_CHECKPOINT))
         return fr_fail(err, FR_USAGE, "--resume needs --checkpoint DIR");
-    return fr_plan_check_executable(&file->plan, &file->model, &file->job, err);
+    if (fr_cli_on(cli, FR_OPT_SHARE_GPU) && !is_on_gpu(cli))
+        return fr_fail(err, FR_USAGE, "--share-gpu needs --backend cuda");
+    if (!is_on_gpu(cli))
+        return fr_plan_check_executable(&file->plan, &file->model, &file->job,
+                                        err);
+    FR_TRY(fr_plan_check_executable_gpu(&file->plan, &file->model, &file->job,
+                                        err));
+    /* Whoever's kernels the plan was predicted with, ours are those that run;
+     * plans in float32 have no others. */
+    if (file->plan.precision != FR_DTYPE_F32 ||
+        file->plan.grad_dtype != FR_DTYPE_F32)
+        file->plan.kernels = FR_KERNELS_OWN;
+    return FR_OK;
 }
 
 /* ---- rank ---------------------------------------------------------------- */
@@ -69,24 +93,36 @@ static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
     return options;
 }
 
+/* What a rank runs on; transport NULL: fr_run() finds the others. */
+typedef struct stage {
+    int64_t rank;
+    fr_placement placement;
+    fr_transport *transport;
+    const fr_backend *backend;
+} stage;
+
 static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
-                               const fr_placement *placement, int64_t rank,
-                               fr_err *err)
+                               const stage *on, fr_err *err)
 {
     fr_program *program = NULL;
     fr_timeline timeline;
     fr_run_result result;
     progress shown;
     fr_run_options options = make_options(cli, &file->job, &shown);
-    FR_TRY(fr_lower(&file->model, &file->job, &file->plan, placement, &program,
-                    err));
+    options.backend = on->backend;
+    FR_TRY(fr_lower(&file->model, &file->job, &file->plan, &on->placement,
+                    &program, err));
     fr_timeline_init(&timeline);
-    fr_status status = fr_run(program, &options, &timeline, &result, err);
+    fr_status status = on->transport
+                           ? fr_run_over(on->transport, program, &options,
+                                         &timeline, &result, err)
+                           : fr_run(program, &options, &timeline, &result, err);
     if (status != FR_OK)
         goto out_program;
-    if (rank == 0)
+    if (on->rank == 0)
         status = fr_run_answer(cli, file, program, &timeline, &result, err);
     fr_run_result_release(&result);
+    fr_transport_destroy(on->transport);
     fr_run_leave();
 out_program:
     fr_timeline_release(&timeline);
@@ -112,11 +148,90 @@ static fr_status run_rank(const fr_cli *cli, int64_t world, fr_err *err)
     fr_status status = node_of_rank != NULL ? FR_OK : fr_fail_no_memory(err);
     if (status == FR_OK)
         status = fr_run_join(world, &rank, node_of_rank, err);
-    fr_placement placement = {world, node_of_rank};
-    if (status == FR_OK)
-        status = lower_and_run(cli, &file, &placement, rank, err);
+    if (status == FR_OK) {
+        stage on = {.rank = rank, .placement = {world, node_of_rank}};
+        status = lower_and_run(cli, &file, &on, err);
+    }
     free(node_of_rank);
     fr_plan_file_release(&file);
+    return status;
+}
+
+/* ---- ranks on GPUs ------------------------------------------------------- */
+static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
+{
+    fr_plan_file file;
+    fr_rendezvous place;
+    const char *graph = getenv("FORERUN_GPU_GRAPH");
+    fr_gpu_setup setup = {.is_shared = fr_cli_on(cli, FR_OPT_SHARE_GPU),
+                          .is_launched = graph && strcmp(graph, "0") == 0};
+    stage on = {.placement = {.n_ranks = world}};
+    double timeout_s = fr_cli_has(cli, FR_OPT_TIMEOUT)
+                           ? cli->option[FR_OPT_TIMEOUT].real
+                           : DEFAULT_TIMEOUT_S;
+
+    FR_TRY(fr_gpu_system_cuda(&setup.system, err));
+    fr_backend backend = fr_gpu_backend(&setup);
+    on.backend = &backend;
+    FR_TRY(fr_rendezvous_find(&place, err));
+    FR_TRY(load_file(cli, &file, err));
+    fr_status status = FR_OK;
+    if (world > 1)
+        status =
+            fr_rendezvous_join(&place, world, timeout_s, &on.transport, err);
+    if (status == FR_OK && on.transport) {
+        on.rank = on.transport->rank;
+        on.placement.node_of_rank = on.transport->node_of_rank;
+    }
+    if (status == FR_OK)
+        status = lower_and_run(cli, &file, &on, err);
+    fr_plan_file_release(&file);
+    return status;
+}
+
+/* Said before anything is started; hosts of a hostfile look for themselves. */
+static fr_status check_gpus(const fr_cli *cli, int64_t world, fr_err *err)
+{
+    const fr_gpu_system *system = NULL;
+    int n = 0;
+
+    FR_TRY(fr_gpu_system_cuda(&system, err));
+    if (fr_cli_text(cli, FR_OPT_HOSTFILE) != NULL)
+        return FR_OK;
+    FR_TRY(system->driver->count(system->context, &n, err));
+    if (n >= world || fr_cli_on(cli, FR_OPT_SHARE_GPU))
+        return FR_OK;
+    return fr_fail(err, FR_INFEASIBLE,
+                   "the plan has %lld ranks, this machine %d GPU%s; choose a "
+                   "plan of fewer, start it on more hosts (--hostfile, srun, "
+                   "torchrun), or give --share-gpu to test",
+                   (long long)world, n, n == 1 ? "" : "s");
+}
+
+/* "rank 3: ...": of all that end with this error, who says it? */
+static bool is_speaker(const fr_rendezvous *place, const fr_err *err)
+{
+    char own[32];
+    (void)snprintf(own, sizeof own, "rank %lld:", (long long)place->rank);
+    if (strncmp(err->text, "rank ", 5) == 0)
+        return strncmp(err->text, own, strlen(own)) == 0;
+    return place->rank == 0;
+}
+
+static fr_status run_on_gpus(const fr_cli *cli, int64_t world, int n_threads,
+                             fr_err *err)
+{
+    fr_rendezvous place;
+    FR_TRY(fr_rendezvous_find(&place, err));
+    if (place.by == FR_MEETING_ALONE)
+        FR_TRY(check_gpus(cli, world, err));
+    if (place.by == FR_MEETING_ALONE || place.by == FR_MEETING_MPI)
+        return fr_supervised(cli, world, n_threads, run_gpu_rank, err);
+    fr_status status = fr_rendezvous_check(&place, world, err);
+    if (status == FR_OK)
+        status = run_gpu_rank(cli, world, err);
+    if (status != FR_OK && !is_speaker(&place, err))
+        err->text[0] = '\0';
     return status;
 }
 
@@ -128,5 +243,7 @@ FR_COMMAND_FUNCTION(run)
     int64_t world = fr_plan_world(&file.plan);
     int n_threads = file.plan.n_threads;
     fr_plan_file_release(&file);
+    if (is_on_gpu(cli))
+        return run_on_gpus(cli, world, n_threads, err);
     return fr_supervised(cli, world, n_threads, run_rank, err);
 }

@@ -48,6 +48,7 @@ static const fr_option sweep_options[] = {
 static const fr_option run_options[] = {FR_OPT_DATA,
                                         FR_OPT_STEPS,
                                         FR_OPT_BACKEND,
+                                        FR_OPT_SHARE_GPU,
                                         FR_OPT_HOSTFILE,
                                         FR_OPT_PROFILE,
                                         FR_OPT_TIMEOUT,
@@ -162,10 +163,11 @@ const fr_command fr_commands[] = {
      run_options,
      "Started by itself it starts its ranks with mpirun and watches them; "
      "inside\nmpirun, srun or a torchrun-style environment it is one of the "
-     "ranks.",
+     "ranks.  On GPUs\n(--backend cuda) srun and torchrun need no MPI.",
      "  forerun run plan.json --data book.txt --steps 100\n"
      "  forerun run plan.json --trace trace.json -p machine.json\n"
-     "  mpirun -n 2 forerun run plan.json --json",
+     "  mpirun -n 2 forerun run plan.json --json\n"
+     "  srun -N 2 --ntasks-per-node 8 forerun run plan.json --backend cuda",
      fr_cmd_run},
     {"explain",
      "say what a plan does, what binds it, what to change next",

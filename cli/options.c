@@ -129,7 +129,7 @@ const char *fr_choice_allow(int i)
 
 const char *fr_choice_backend(int i)
 {
-    return i == 0 ? "cpu" : NULL;
+    return i == 0 ? "cpu" : i == 1 ? "cuda" : NULL;
 }
 
 const char *fr_choice_search(int i)

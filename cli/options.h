@@ -184,6 +184,8 @@ const char *fr_choice_framework(int i);
       "what computes")                                                         \
     X(HOSTFILE, "hostfile", 0, PATH, "FILE", MACHINE, 0, 0, 0,                 \
       "hosts, as mpirun reads them")                                           \
+    X(SHARE_GPU, "share-gpu", 0, FLAG, 0, MACHINE, 0, 0, 0,                    \
+      "several ranks may share a GPU, staged through the host: for tests")     \
     X(TIMEOUT, "timeout", 0, REAL, "SECONDS", MACHINE, 0, 0.1, 1e9,            \
       "give up on a rank that is silent for so long")                          \
     X(CHECKPOINT, "checkpoint", 0, PATH, "DIR", MACHINE, 0, 0, 0,              \

@@ -69,6 +69,7 @@ static fr_status fill_report(const answer_parts *parts, char *name,
     const fr_job *job = &parts->file->job;
     fr_run_report report = {
         .plan = fr_plan_describe(&parts->file->plan, name, n_name),
+        .backend = result->backend,
         .world_size = result->world_size,
         .n_steps = result->n_steps,
         .loss = result->loss,

@@ -169,9 +169,7 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     context.program = calloc(1, sizeof *context.program);
     if (!context.program)
         return fr_fail_no_memory(err);
-    fr_err unused = {0};
-    context.is_executable =
-        fr_plan_check_executable(plan, model, job, &unused) == FR_OK;
+    context.is_executable = fr_plan_is_executable(plan, model, job);
     context.schedule = fr_schedules[plan->schedule];
     lower_find_local_axes(&context);
     fr_status status = lower_shape_init(&context, err);

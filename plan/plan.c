@@ -83,6 +83,7 @@ static const char *const kernel_set_names[FR_KERNELS_N] = {
     [FR_KERNELS_FUSED] = "fused",
     [FR_KERNELS_COMPILED] = "compiled",
     [FR_KERNELS_EAGER] = "eager",
+    [FR_KERNELS_OWN] = "forerun",
 };
 
 static const char *const dispatch_names[FR_DISPATCH_N] = {

@@ -51,6 +51,7 @@ typedef enum fr_kernel_set {
     FR_KERNELS_COMPILED, /* torch.compile: neighbours element by element fused
                           */
     FR_KERNELS_EAGER,    /* one kernel per operator of the framework */
+    FR_KERNELS_OWN,      /* forerun's: what is run; else like FUSED */
     FR_KERNELS_N
 } fr_kernel_set;
 
@@ -249,6 +250,17 @@ FR_CHECKED fr_status fr_plan_check_lowerable(const fr_plan *plan,
 FR_CHECKED fr_status fr_plan_check_executable(const fr_plan *plan,
                                               const fr_model *model,
                                               const fr_job *job, fr_err *err);
+/* Can the runtime on GPUs?  It knows tf32 and bf16 too, and activations that
+ * wait on the host; the table of its kernels has the last word. */
+FR_CHECKED fr_status fr_plan_check_executable_gpu(const fr_plan *plan,
+                                                  const fr_model *model,
+                                                  const fr_job *job,
+                                                  fr_err *err);
+
+/* Does lowering make just the runtime's instructions?  Plans for the CPU, and
+ * plans for GPUs with FR_KERNELS_OWN. */
+bool fr_plan_is_executable(const fr_plan *plan, const fr_model *model,
+                           const fr_job *job);
 
 /* Layers of stage i (virtual stages in model order: chunk * pp + pp rank). */
 int32_t fr_plan_stage_layers(const fr_plan *plan, const fr_model *model,

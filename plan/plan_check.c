@@ -1,10 +1,11 @@
 /*
- * plan_check.c: which plans are legal for a model and a job, and which of
- * those the CPU runtime can train.  Every refusal says the reason and the mend.
+ * plan_check.c: which plans are legal for a model and a job, and which have a
+ * lowering.  Every refusal says the reason and the mend.
  */
 #include "plan/collective.h"
 #include "plan/compressor.h"
 #include "plan/plan.h"
+#include "plan/plan_refuse.h"
 #include "plan/schedule.h"
 
 #include <stdio.h>
@@ -371,99 +372,6 @@ fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
     return check_data_parallel(plan, err);
 }
 
-static fr_status refuse(fr_err *err, const char *what, const char *mend)
-{
-    return fr_fail(err, FR_INPUT, "there are no instructions yet for %s; %s",
-                   what, mend);
-}
-
-/* What of the model's arithmetic has kernels. */
-static fr_status check_model_executable(const fr_model *model, int64_t seq,
-                                        fr_err *err)
-{
-    if (model->kind == FR_MODEL_LAYERS)
-        return refuse(err, "a plain list of layers",
-                      "choose a decoder transformer");
-    if (model->kind == FR_MODEL_ENCODER)
-        return refuse(err, "an encoder", "choose a decoder transformer");
-    if (model->n_experts > 0)
-        return refuse(err, "a mixture of experts", "choose a dense model");
-    if (model->kv_lora_rank > 0)
-        return refuse(err, "multi-head latent attention",
-                      "choose a model with plain or grouped-query attention");
-    if (model->has_qk_norm)
-        return refuse(err, "q and k norms (qwen3)",
-                      "choose a model without them");
-    if (model->is_parallel_block || model->rope_frac < 1.0)
-        return refuse(err, "attention and MLP side by side (gpt_neox)",
-                      "choose gpt2 or llama");
-    if (model->has_rope_scaling)
-        return refuse(err, "rescaled rotary frequencies",
-                      "leave rope scaling out");
-    if (model->has_scaled_embedding)
-        return refuse(err, "a scaled embedding (gemma)",
-                      "choose gpt2 or llama");
-    fr_activation expected =
-        model->is_gated_mlp ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH;
-    if (model->activation != expected)
-        return fr_fail(err, FR_INPUT,
-                       "the CPU runtime has %s in %s MLPs, not %s; change the "
-                       "activation",
-                       fr_activation_name(expected),
-                       model->is_gated_mlp ? "gated" : "plain",
-                       fr_activation_name(model->activation));
-    if (model->sliding_window > 0 && model->sliding_window < seq)
-        return refuse(err, "a sliding window that is shorter than seq",
-                      "choose a shorter seq");
-    return FR_OK;
-}
-
-fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
-                                   const fr_job *job, fr_err *err)
-{
-    FR_TRY(fr_plan_check(plan, model, job, err));
-    FR_TRY(check_model_executable(model, job->seq, err));
-    if (plan->n_split > 1 && (plan->layer_split[0] == 0 ||
-                              plan->layer_split[plan->n_split - 1] == 0))
-        return refuse(err, "a stage of the embedding or the loss alone",
-                      "give every stage a layer");
-    if (job->dropout > 0)
-        return refuse(err, "dropout", "choose dropout 0");
-    if (plan->cp > 1)
-        return refuse(err, "context parallel plans", "choose cp 1");
-    if (plan->ep > 1)
-        return refuse(err, "expert parallel plans", "choose ep 1");
-    if (plan->zero_stage > 1)
-        return refuse(err, "zero 2 and 3", "choose zero 0 or 1");
-    if (plan->precision != FR_DTYPE_F32 || plan->grad_dtype != FR_DTYPE_F32)
-        return refuse(err, "precisions other than f32", "choose precision f32");
-    if (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
-        plan->recompute_parts != FR_RECOMPUTE_PART_ATTENTION)
-        return refuse(err, "selective recompute of other parts",
-                      "choose the attention alone");
-    if (plan->recompute == FR_RECOMPUTE_FULL && plan->recompute_layers > 0)
-        return refuse(err, "recompute of some layers",
-                      "choose recompute_layers 0, all of them");
-    if (plan->zero_group > 0)
-        return refuse(err, "ZeRO over a part of dp", "choose zero_group 0");
-    if (plan->is_tp_overlap)
-        return refuse(err, "tensor-parallel overlap", "leave it out");
-    if (plan->is_optimizer_offloaded || plan->activation_offload_frac > 0)
-        return refuse(err, "offload to the host", "leave it out");
-    if (plan->schedule == FR_SCHEDULE_ZB_H1 ||
-        plan->schedule == FR_SCHEDULE_ZB_V)
-        return refuse(err, "a backward in two parts",
-                      "choose schedule 1f1b or interleaved");
-    if (fr_collectives[plan->collective] != NULL &&
-        !fr_collectives[plan->collective]->is_executable)
-        return refuse(err,
-                      plan->collective == FR_COLLECTIVE_PARAMETER_SERVER
-                          ? "a parameter server"
-                          : "adding in the switch",
-                      "choose collective auto");
-    return FR_OK;
-}
-
 static fr_status check_context_lowerable(const fr_plan *plan,
                                          const fr_model *model, fr_err *err)
 {
@@ -485,16 +393,17 @@ static fr_status check_context_lowerable(const fr_plan *plan,
     if (plan->cp_kind != FR_CP_RING)
         return FR_OK;
     if (!plan->is_flash)
-        return refuse(err, "a ring of keys with unfused attention",
-                      "choose flash attention, or cp-kind all-gather");
+        return fr_plan_refuse(err, "a ring of keys with unfused attention",
+                              "choose flash attention, or cp-kind all-gather");
     if (is_core_remade)
-        return refuse(err, "recompute of attention's core in a ring",
-                      "choose cp-kind all-gather, or other parts");
+        return fr_plan_refuse(err, "recompute of attention's core in a ring",
+                              "choose cp-kind all-gather, or other parts");
     if (!is_plain)
-        return refuse(err,
-                      "a ring of keys with sliding windows, parallel blocks or "
-                      "encoders",
-                      "choose cp-kind all-gather");
+        return fr_plan_refuse(
+            err,
+            "a ring of keys with sliding windows, parallel blocks or "
+            "encoders",
+            "choose cp-kind all-gather");
     return FR_OK;
 }
 
@@ -504,12 +413,14 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
 {
     int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
     if (model->kind == FR_MODEL_LAYERS && plan->cp > 1)
-        return refuse(err, "context parallel lists of layers", "choose cp 1");
+        return fr_plan_refuse(err, "context parallel lists of layers",
+                              "choose cp 1");
     if (model->n_experts > 0 && !plan->is_sequence_parallel && etp != plan->tp)
-        return refuse(err,
-                      "experts split otherwise than the layer without sequence "
-                      "parallelism",
-                      "choose sequence parallel, or etp = tp");
+        return fr_plan_refuse(
+            err,
+            "experts split otherwise than the layer without sequence "
+            "parallelism",
+            "choose sequence parallel, or etp = tp");
     if (etp > plan->tp)
         return fr_fail(err, FR_INPUT,
                        "etp %d > tp %d; choose etp of at most tp", plan->etp,
@@ -517,11 +428,12 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
     FR_TRY(check_context_lowerable(plan, model, err));
     bool is_split = fr_schedules[plan->schedule]->is_split;
     if (is_split && plan->is_tp_overlap)
-        return refuse(err, "a split backward with products in pieces",
-                      "leave tp-overlap out or choose schedule 1f1b");
+        return fr_plan_refuse(err, "a split backward with products in pieces",
+                              "leave tp-overlap out or choose schedule 1f1b");
     if (plan->is_tp_overlap && plan->tp > 8)
-        return refuse(err, "tensor-parallel overlap over more than 8 ranks",
-                      "leave it out");
+        return fr_plan_refuse(err,
+                              "tensor-parallel overlap over more than 8 ranks",
+                              "leave it out");
     return FR_OK;
 }
 
@@ -532,14 +444,16 @@ static fr_status check_split_lowerable(const fr_plan *plan,
     if (!fr_schedules[plan->schedule]->is_split)
         return FR_OK;
     if (plan->cp > 1 && plan->cp_kind == FR_CP_RING)
-        return refuse(err, "a backward in two parts around a ring of keys",
-                      "choose cp-kind all-gather, or schedule 1f1b");
+        return fr_plan_refuse(err,
+                              "a backward in two parts around a ring of keys",
+                              "choose cp-kind all-gather, or schedule 1f1b");
     if (plan->is_tp_overlap)
-        return refuse(err, "a backward in two parts with TP overlap",
-                      "leave the overlap out, or choose schedule 1f1b");
+        return fr_plan_refuse(err, "a backward in two parts with TP overlap",
+                              "leave the overlap out, or choose schedule 1f1b");
     if (model->kind == FR_MODEL_LAYERS)
-        return refuse(err, "a backward in two parts of a list of layers",
-                      "choose schedule 1f1b");
+        return fr_plan_refuse(err,
+                              "a backward in two parts of a list of layers",
+                              "choose schedule 1f1b");
     return FR_OK;
 }
 
@@ -555,15 +469,15 @@ static fr_status check_states_lowerable(const fr_plan *plan,
                      job->optimizer == FR_OPTIMIZER_LAMB;
     int64_t n_shards = fr_plan_group_size(plan, FR_AXIS_SHARD);
     if (plan->precision > FR_DTYPE_FP4)
-        return refuse(err, "products in this precision",
-                      "choose f32, tf32, bf16, f16, fp8 or fp4");
+        return fr_plan_refuse(err, "products in this precision",
+                              "choose f32, tf32, bf16, f16, fp8 or fp4");
     if (!is_grad_known)
-        return refuse(err, "gradients in this dtype",
-                      "choose grad_dtype f32, bf16 or f16");
+        return fr_plan_refuse(err, "gradients in this dtype",
+                              "choose grad_dtype f32, bf16 or f16");
     if (plan->compressor != FR_COMPRESSOR_NONE &&
         plan->grad_dtype != FR_DTYPE_F32)
-        return refuse(err, "compressors of gradients other than f32",
-                      "choose grad_dtype f32 or compressor none");
+        return fr_plan_refuse(err, "compressors of gradients other than f32",
+                              "choose grad_dtype f32 or compressor none");
     if (plan->zero_stage > 0 && n_shards == 1)
         return fr_fail(err, FR_INPUT,
                        "zero %d over groups of one rank shards nothing; choose "
@@ -571,11 +485,11 @@ static fr_status check_states_lowerable(const fr_plan *plan,
                        plan->zero_stage);
     if (plan->zero_stage > 0 && model->n_experts > 0 &&
         fr_plan_group_size(plan, FR_AXIS_REPLICA) > 1)
-        return refuse(err, "ZeRO over a part of dp with experts",
-                      "choose zero_group 0");
+        return fr_plan_refuse(err, "ZeRO over a part of dp with experts",
+                              "choose zero_group 0");
     if (plan->is_optimizer_offloaded && has_norms)
-        return refuse(err, "LARS and LAMB on the host",
-                      "choose adamw or sgd, or leave the offload out");
+        return fr_plan_refuse(err, "LARS and LAMB on the host",
+                              "choose adamw or sgd, or leave the offload out");
     return FR_OK;
 }
 

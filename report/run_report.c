@@ -18,6 +18,7 @@ double fr_run_report_rel_err(const fr_run_report *r)
 void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
 {
     fr_json_put_string(json, "plan", r->plan);
+    fr_json_put_string(json, "backend", r->backend);
     fr_json_put_i64(json, "world_size", r->world_size);
     fr_json_key(json, "step_s");
     fr_json_begin_object(json);

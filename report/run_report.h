@@ -9,7 +9,8 @@
 #include "spec/prediction.h"
 
 typedef struct fr_run_report {
-    const char *plan; /* fr_plan_describe */
+    const char *plan;    /* fr_plan_describe */
+    const char *backend; /* "cpu", "cuda" */
     int64_t world_size, n_steps;
     const double *loss; /* [n_steps], borrowed */
     double step_s_median, step_s_p5, step_s_p95;

@@ -87,53 +87,75 @@ static fr_status fail_io(const char *path, fr_err *err)
     return fr_fail(err, FR_IO, "%s: %s", path, strerror(errno));
 }
 
-static fr_status write_all(FILE *file, const fr_class *klass,
-                           const unsigned char *slab, head *first,
-                           uint64_t *hash)
+/* The next piece of a block that is kept. */
+typedef struct piece {
+    const fr_class *klass;
+    uint32_t i_block;
+    uint64_t at; /* within the block */
+    uint64_t offset_bytes, n_bytes;
+} piece;
+
+static bool next_piece(piece *p)
 {
+    p->at += p->n_bytes;
+    for (; p->i_block < p->klass->n_blocks; p->i_block++, p->at = 0) {
+        const fr_block *block = &p->klass->blocks[p->i_block];
+        uint64_t n_left = block->n_bytes - p->at;
+        if (!is_kept(block) || n_left == 0)
+            continue;
+        p->offset_bytes = block->offset_bytes + p->at;
+        p->n_bytes =
+            n_left < FR_STATE_PIECE_BYTES ? n_left : FR_STATE_PIECE_BYTES;
+        return true;
+    }
+    return false;
+}
+
+static fr_status write_all(const char *path, FILE *file, const fr_class *klass,
+                           const fr_state *state, const head *first,
+                           uint64_t *hash, fr_err *err)
+{
+    piece p = {.klass = klass};
+
     *hash = fr_hash_bytes(first, sizeof *first, 0);
     if (fwrite(first, sizeof *first, 1, file) != 1)
-        return FR_IO;
-    for (uint32_t i = 0; i < klass->n_blocks; i++) {
-        const fr_block *block = &klass->blocks[i];
-        if (!is_kept(block))
-            continue;
-        *hash =
-            fr_hash_bytes(slab + block->offset_bytes, block->n_bytes, *hash);
-        if (fwrite(slab + block->offset_bytes, 1, block->n_bytes, file) !=
-            block->n_bytes)
-            return FR_IO;
+        return fail_io(path, err);
+    while (next_piece(&p)) {
+        const void *bytes = NULL;
+        FR_TRY(state->view(state->context, p.offset_bytes, p.n_bytes, &bytes,
+                           err));
+        *hash = fr_hash_bytes(bytes, p.n_bytes, *hash);
+        if (fwrite(bytes, 1, p.n_bytes, file) != p.n_bytes)
+            return fail_io(path, err);
     }
-    return fflush(file) == 0 && fsync(fileno(file)) == 0 ? FR_OK : FR_IO;
+    return fflush(file) == 0 && fsync(fileno(file)) == 0 ? FR_OK
+                                                         : fail_io(path, err);
 }
 
 static fr_status save_rank(const char *path, const fr_program *program,
-                           const fr_transport *transport, int64_t n_steps_done,
+                           int64_t rank, const fr_state *state, head *first,
                            uint64_t *hash, fr_err *err)
 {
-    const fr_class *klass = fr_program_class(program, transport->rank);
-    head first = {.n_steps_done = (uint64_t)n_steps_done};
+    const fr_class *klass = fr_program_class(program, rank);
     char temporary[PATH_BYTES + 64];
 
-    memcpy(first.magic, magic, sizeof magic);
+    memcpy(first->magic, magic, sizeof magic);
     for (uint32_t i = 0; i < klass->n_blocks; i++)
-        first.n_bytes +=
+        first->n_bytes +=
             is_kept(&klass->blocks[i]) ? klass->blocks[i].n_bytes : 0;
-    FR_TRY(fingerprint(program, transport->rank, &first.fingerprint, err));
+    FR_TRY(fingerprint(program, rank, &first->fingerprint, err));
     (void)snprintf(temporary, sizeof temporary, "%s.tmp", path);
     FILE *file = fopen(temporary, "wb");
     if (!file)
         return fail_io(temporary, err);
     fr_status status =
-        write_all(file, klass, transport->slab[transport->rank], &first, hash);
-    if (fclose(file) != 0)
-        status = FR_IO;
-    if (status == FR_OK && rename(temporary, path) != 0)
-        status = FR_IO;
-    if (status != FR_OK) {
+        write_all(temporary, file, klass, state, first, hash, err);
+    if (fclose(file) != 0 && status == FR_OK)
         status = fail_io(temporary, err);
+    if (status == FR_OK && rename(temporary, path) != 0)
+        status = fail_io(temporary, err);
+    if (status != FR_OK)
         (void)remove(temporary);
-    }
     return status;
 }
 
@@ -223,9 +245,10 @@ static fr_status publish(const char *dir, const char *step_dir,
 }
 
 fr_status fr_checkpoint_save(const char *dir, const fr_program *program,
-                             fr_transport *transport, int64_t n_steps_done,
-                             fr_err *err)
+                             fr_transport *transport, const fr_state *state,
+                             int64_t n_steps_done, fr_err *err)
 {
+    head first = {.n_steps_done = (uint64_t)n_steps_done};
     char step_dir[PATH_BYTES], path[PATH_BYTES + 32];
     uint64_t hash = 0;
 
@@ -236,7 +259,8 @@ fr_status fr_checkpoint_save(const char *dir, const fr_program *program,
     FR_TRY(fr_dir_create(step_dir, err));
     (void)snprintf(path, sizeof path, "%s/rank-%lld", step_dir,
                    (long long)transport->rank);
-    FR_TRY(save_rank(path, program, transport, n_steps_done, &hash, err));
+    FR_TRY(
+        save_rank(path, program, transport->rank, state, &first, &hash, err));
     uint64_t *hashes = malloc((size_t)transport->world * sizeof *hashes);
     if (!hashes)
         return fr_fail_no_memory(err);
@@ -301,31 +325,35 @@ static fr_status find_newest(const char *dir, int64_t world,
 }
 
 static fr_status read_blocks(const char *path, FILE *file,
-                             const fr_class *klass, unsigned char *slab,
+                             const fr_class *klass, const fr_state *state,
                              uint64_t *hash, fr_err *err)
 {
-    for (uint32_t i = 0; i < klass->n_blocks; i++) {
-        const fr_block *block = &klass->blocks[i];
-        if (!is_kept(block))
-            continue;
-        if (fread(slab + block->offset_bytes, 1, block->n_bytes, file) !=
-            block->n_bytes)
-            return fr_fail(err, FR_INPUT, "%s: cut off", path);
-        *hash =
-            fr_hash_bytes(slab + block->offset_bytes, block->n_bytes, *hash);
+    unsigned char *bytes = malloc(FR_STATE_PIECE_BYTES);
+    piece p = {.klass = klass};
+    fr_status status = bytes ? FR_OK : fr_fail_no_memory(err);
+
+    while (status == FR_OK && next_piece(&p)) {
+        if (fread(bytes, 1, p.n_bytes, file) != p.n_bytes) {
+            status = fr_fail(err, FR_INPUT, "%s: cut off", path);
+            break;
+        }
+        *hash = fr_hash_bytes(bytes, p.n_bytes, *hash);
+        status =
+            state->store(state->context, p.offset_bytes, p.n_bytes, bytes, err);
     }
-    return FR_OK;
+    free(bytes);
+    return status;
 }
 
 static fr_status load_rank(const char *path, const fr_program *program,
-                           const fr_transport *transport, uint64_t expected,
-                           fr_err *err)
+                           int64_t rank, const fr_state *state,
+                           uint64_t expected, fr_err *err)
 {
-    const fr_class *klass = fr_program_class(program, transport->rank);
+    const fr_class *klass = fr_program_class(program, rank);
     head first;
     uint64_t own = 0;
 
-    FR_TRY(fingerprint(program, transport->rank, &own, err));
+    FR_TRY(fingerprint(program, rank, &own, err));
     FILE *file = fopen(path, "rb");
     if (!file)
         return fail_io(path, err);
@@ -340,8 +368,7 @@ static fr_status load_rank(const char *path, const fr_program *program,
                          path);
     uint64_t hash = fr_hash_bytes(&first, sizeof first, 0);
     if (status == FR_OK)
-        status = read_blocks(path, file, klass,
-                             transport->slab[transport->rank], &hash, err);
+        status = read_blocks(path, file, klass, state, &hash, err);
     if (status == FR_OK && hash != expected)
         status = fr_fail(err, FR_INPUT,
                          "%s: damaged: its hash is not the manifest's", path);
@@ -350,8 +377,8 @@ static fr_status load_rank(const char *path, const fr_program *program,
 }
 
 fr_status fr_checkpoint_load(const char *dir, const fr_program *program,
-                             fr_transport *transport, int64_t *n_steps_done,
-                             fr_err *err)
+                             fr_transport *transport, const fr_state *state,
+                             int64_t *n_steps_done, fr_err *err)
 {
     size_t world = (size_t)transport->world;
     size_t n_bytes = sizeof(newest) + world * sizeof(uint64_t);
@@ -385,8 +412,8 @@ fr_status fr_checkpoint_load(const char *dir, const fr_program *program,
         (void)snprintf(path, sizeof path, "%s/step-%lld/rank-%lld", dir,
                        (long long)found.n_steps_done,
                        (long long)transport->rank);
-        status =
-            load_rank(path, program, transport, hashes[transport->rank], err);
+        status = load_rank(path, program, transport->rank, state,
+                           hashes[transport->rank], err);
     }
     if (status == FR_OK)
         *n_steps_done = found.n_steps_done;

@@ -16,10 +16,23 @@
 #include "plan/program.h"
 #include "runtime/transport.h"
 
+/* This rank's slab, wherever it lies; at most FR_STATE_PIECE_BYTES at once. */
+#define FR_STATE_PIECE_BYTES ((uint64_t)256 << 10)
+
+typedef struct fr_state {
+    void *context;
+    /* What is read stays until the next call. */
+    fr_status (*view)(void *context, uint64_t offset_bytes, uint64_t n_bytes,
+                      const void **out, fr_err *err);
+    fr_status (*store)(void *context, uint64_t offset_bytes, uint64_t n_bytes,
+                       const void *bytes, fr_err *err);
+} fr_state;
+
 /* Collective: saves the state after n_steps_done steps. */
 FR_CHECKED fr_status fr_checkpoint_save(const char *dir,
                                         const fr_program *program,
                                         fr_transport *transport,
+                                        const fr_state *state,
                                         int64_t n_steps_done, fr_err *err);
 
 /*
@@ -29,6 +42,7 @@ FR_CHECKED fr_status fr_checkpoint_save(const char *dir,
 FR_CHECKED fr_status fr_checkpoint_load(const char *dir,
                                         const fr_program *program,
                                         fr_transport *transport,
+                                        const fr_state *state,
                                         int64_t *n_steps_done, fr_err *err);
 
 #endif

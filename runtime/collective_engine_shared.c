@@ -180,8 +180,8 @@ static void start_send(fr_engine *engine, fr_carrier *carrier)
     fr_shm_post *post = &own_control(engine)->post[carrier->lane];
     fr_shm_control *peer = transport->control[recipe->peer];
 
-    post->dst = recipe->peer;
-    post->tag = recipe->tag;
+    atomic_store_explicit(&post->tag, recipe->tag, memory_order_release);
+    atomic_store_explicit(&post->dst, recipe->peer, memory_order_release);
     post->offset_bytes =
         (uint64_t)(carrier->src - transport->slab[transport->rank]);
     post->n_bytes = recipe->n * recipe->element_bytes;
@@ -192,6 +192,11 @@ static void start_send(fr_engine *engine, fr_carrier *carrier)
     fr_shm_ring(&peer->bell[FR_BELL_COMM]);
 }
 
+/*
+ * The owner writes a new send once the one before was taken, and counts it at
+ * last.  Whoever sees something of the new one therefore sees the old one
+ * taken: so the counts are looked at after whom it is for.
+ */
 static fr_shm_post *find_post(const fr_engine *engine,
                               const fr_carrier *carrier)
 {
@@ -200,13 +205,15 @@ static fr_shm_post *find_post(const fr_engine *engine,
 
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         fr_shm_post *post = &peer->post[lane];
-        uint64_t posted =
-            atomic_load_explicit(&post->posted, memory_order_acquire);
-        if (posted ==
-                atomic_load_explicit(&post->taken, memory_order_relaxed) ||
-            post->dst != engine->transport->rank || post->tag != recipe->tag)
+        if (atomic_load_explicit(&post->dst, memory_order_acquire) !=
+                engine->transport->rank ||
+            atomic_load_explicit(&post->tag, memory_order_acquire) !=
+                recipe->tag)
             continue;
-        return post;
+        uint64_t taken =
+            atomic_load_explicit(&post->taken, memory_order_acquire);
+        if (atomic_load_explicit(&post->posted, memory_order_acquire) != taken)
+            return post;
     }
     return NULL;
 }

@@ -1,6 +1,8 @@
 /* measure.c: memory and cores, from /proc and the scheduler. */
 #include "runtime/measure.h"
 
+#include "core/hash.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,4 +133,21 @@ void fr_cores_restore(const fr_core_mask *previous)
            sizeof set < sizeof previous->words ? sizeof set
                                                : sizeof previous->words);
     (void)sched_setaffinity(0, sizeof set, &set);
+}
+
+uint64_t fr_measure_machine(char host[64])
+{
+    char boot_id[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+
+    if (file) {
+        size_t n = fread(boot_id, 1, sizeof boot_id - 1, file);
+        boot_id[n] = '\0';
+        (void)fclose(file);
+    }
+    if (host && gethostname(host, 64) != 0)
+        host[0] = '\0';
+    if (host)
+        host[63] = '\0';
+    return fr_hash_text(boot_id, 0);
 }

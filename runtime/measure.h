@@ -19,6 +19,10 @@ FR_CHECKED fr_status fr_measure_peak(void *window, uint64_t n_bytes,
 /* Forgets the peak so far (Linux: clear_refs); best effort. */
 void fr_measure_reset_peak(void);
 
+/* A number that ranks of one machine share (the kernel's boot id), and what
+ * the machine calls itself. */
+uint64_t fr_measure_machine(char host[64]);
+
 /* Cores that a rank's threads run on. */
 typedef struct fr_cores {
     int n_main; /* of the compute threads; 0: not pinned */

@@ -4,16 +4,13 @@
 #include "core/clock.h"
 #include "core/stats.h"
 #include "runtime/checkpoint.h"
+#include "runtime/executor.h"
 #include "runtime/gradient_dump.h"
-#include "runtime/interpreter.h"
-#include "runtime/kernels_cpu.h"
 #include "runtime/launch.h"
-#include "runtime/measure.h"
 #include "runtime/rank_page.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* Everything of one run on one rank. */
 typedef struct run {
@@ -21,15 +18,13 @@ typedef struct run {
     const fr_program *program;
     const fr_class *klass;
     fr_run_options options;
+    const fr_backend *backend;
     fr_data *data;
-    fr_interpreter *interpreter;
+    fr_executor *executor;
     fr_gradient_dump *dump;
     fr_rank_page *page;
-    fr_cores cores;
-    fr_core_mask previous_cores;
     int64_t first_step, n_steps; /* n_steps: until where, from 0 */
     double *loss, *step_s;
-    uint64_t baseline_bytes, peak_bytes;
 } run;
 
 /* What ranks tell each other after each step. */
@@ -50,7 +45,7 @@ void fr_run_result_release(fr_run_result *result)
     *result = (fr_run_result){0};
 }
 
-static void note_instr(void *context, const fr_instr_view *view)
+static void note_gradients(void *context, const fr_instr_view *view)
 {
     fr_gradient_dump_note(((run *)context)->dump, view);
 }
@@ -83,74 +78,10 @@ static bool loads_tokens(const run *r)
     return false;
 }
 
-/*
- * BLAS takes its work space at the first product; that belongs to the
- * baseline, not to the slab.
- */
-static void warm_up_blas(int n_threads)
-{
-    enum { N = 512 };
-    size_t n_bytes = (size_t)N * N * sizeof(float);
-    unsigned char *memory = mmap(NULL, 3 * n_bytes, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return;
-    fr_instr instr = {.op = FR_OP_LINEAR_FWD, .dim = {N, N, N}};
-    fr_kernel_call call = {
-        .instr = &instr,
-        .ptr = {memory, memory + n_bytes, NULL, memory + 2 * n_bytes},
-        .n_group = 1,
-        .n_threads = n_threads};
-    fr_kernels_cpu_set_threads(n_threads);
-    fr_kernels_cpu[FR_OP_LINEAR_FWD](&call);
-    (void)munmap(memory, 3 * n_bytes);
-}
-
-/*
- * MPI grows its buffers at the first large messages between nodes; they are
- * the baseline's too.
- */
-static fr_status warm_up_messages(const run *r, fr_err *err)
-{
-    enum { MESSAGE_BYTES = 1 << 20 };
-    fr_transport *transport = r->transport;
-    bool has_nodes = false;
-
-    for (int64_t i = 0; i < transport->world; i++)
-        has_nodes = has_nodes || transport->node_of_rank[i] > 0;
-    if (!has_nodes)
-        return FR_OK;
-    size_t n_all = (size_t)transport->world * MESSAGE_BYTES;
-    unsigned char *memory =
-        mmap(NULL, n_all + MESSAGE_BYTES, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return fr_fail_no_memory(err);
-    memset(memory, 1, MESSAGE_BYTES);
-    fr_status status = fr_transport_all_gather(transport, memory, MESSAGE_BYTES,
-                                               memory + MESSAGE_BYTES, err);
-    (void)munmap(memory, n_all + MESSAGE_BYTES);
-    return status;
-}
-
-/* The slab where its pages are shared memory, else NULL. */
-static void *shared_window(const run *r)
-{
-    const fr_transport *transport = r->transport;
-    return transport->is_slab_shared ? transport->slab[transport->rank] : NULL;
-}
-
-/* Own part of the set-up: nothing collective in here but the slab. */
+/* Own part of the set-up: nothing collective in here. */
 static fr_status set_up(run *r, fr_err *err)
 {
-    const fr_plan *plan = &r->program->plan;
-    fr_interpreter_options options = {
-        .timeout_s = r->options.timeout_s,
-        .trace_steps = r->options.trace_steps,
-        .is_core_shared = r->cores.is_core_shared,
-        .is_crowded = r->cores.is_crowded,
-        .comm_core = r->cores.comm,
-    };
+    fr_executor *executor = r->executor;
     size_t n = (size_t)r->n_steps + 1;
 
     r->loss = calloc(n, sizeof *r->loss);
@@ -162,43 +93,54 @@ static fr_status set_up(run *r, fr_err *err)
     if (loads_tokens(r))
         FR_TRY(fr_data_open(&r->program->job, r->program->model.vocab, &r->data,
                             err));
+    executor->data = r->data;
     if (r->options.is_gradient_dump) {
         FR_TRY(fr_gradient_dump_create(r->program, r->transport->rank, &r->dump,
                                        err));
-        options.on_instr = note_instr;
-        options.on_instr_context = r;
+        executor->on_gradients = note_gradients;
+        executor->on_gradients_context = r;
     }
     r->page =
         fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), r->transport->rank, true);
     if (r->page) {
-        options.on_status = note_status;
-        options.on_status_context = r;
-        options.beat_ns = &r->page->beat_ns;
+        executor->on_status = note_status;
+        executor->on_status_context = r;
+        executor->beat_ns = &r->page->beat_ns;
     }
-    warm_up_blas(plan->n_threads);
-    return fr_interpreter_create(r->program, r->transport, r->data, &options,
-                                 &r->interpreter, err);
+    return executor->ops->set_up(executor, err);
+}
+
+static fr_status view_state(void *context, uint64_t offset_bytes,
+                            uint64_t n_bytes, const void **out, fr_err *err)
+{
+    fr_executor *executor = context;
+
+    return executor->ops->view(executor, offset_bytes, n_bytes, out, err);
+}
+
+static fr_status store_state(void *context, uint64_t offset_bytes,
+                             uint64_t n_bytes, const void *bytes, fr_err *err)
+{
+    fr_executor *executor = context;
+
+    return executor->ops->store(executor, offset_bytes, n_bytes, bytes, err);
+}
+
+static fr_state state_of(const run *r)
+{
+    return (fr_state){r->executor, view_state, store_state};
 }
 
 static fr_status fill_slab(run *r, fr_err *err)
 {
-    const fr_plan *plan = &r->program->plan;
-    fr_transport *transport = r->transport;
-    unsigned char *slab = transport->slab[transport->rank];
+    fr_executor *executor = r->executor;
+    fr_state state = state_of(r);
 
-    FR_TRY(warm_up_messages(r, err));
-    fr_measure_reset_peak();
-    FR_TRY(fr_measure_peak(shared_window(r), transport->slab_bytes,
-                           &r->baseline_bytes, err));
-    if (r->klass->n_tensors > 0)
-        fr_kernels_cpu_init_weights(
-            (float *)(void *)(slab + r->klass->weight_offset_bytes),
-            r->klass->tensors, r->klass->n_tensors,
-            fr_plan_coord(plan, transport->rank).tp, plan->tp,
-            r->program->job.seed, plan->n_threads);
+    FR_TRY(executor->ops->connect(executor, err));
+    FR_TRY(executor->ops->fill(executor, err));
     if (r->options.is_resumed && r->options.checkpoint_dir)
         FR_TRY(fr_checkpoint_load(r->options.checkpoint_dir, r->program,
-                                  transport, &r->first_step, err));
+                                  r->transport, &state, &r->first_step, err));
     return FR_OK;
 }
 
@@ -244,22 +186,23 @@ static fr_status do_step(run *r, int64_t i_step, step_news *all, fr_err *err)
     fr_transport *transport = r->transport;
     int64_t i_out = i_step - r->first_step;
     bool is_traced = i_step >= r->n_steps - r->options.trace_steps;
+    fr_executor *executor = r->executor;
+    fr_state state = state_of(r);
     step_news mine = {0};
 
-    FR_TRY(fr_interpreter_step(r->interpreter, i_step, is_traced, &mine.step_s,
-                               err));
+    FR_TRY(executor->ops->step(executor, i_step, is_traced, &mine.step_s, err));
     FR_TRY(fr_transport_all_gather(transport, &mine, sizeof mine, all, err));
     for (int64_t i = 0; i < transport->world; i++)
         if (all[i].step_s > r->step_s[i_out])
             r->step_s[i_out] = all[i].step_s;
-    r->loss[i_out] = fr_interpreter_scalars(r->interpreter)->loss_sum;
+    r->loss[i_out] = executor->ops->scalars(executor)->loss_sum;
     if (i_out == 0 && r->dump) {
         FR_TRY(fr_gradient_dump_write(r->dump, transport,
                                       r->options.gradient_path, err));
     }
     if (is_checkpoint_due(r, i_step + 1))
         FR_TRY(fr_checkpoint_save(r->options.checkpoint_dir, r->program,
-                                  transport, i_step + 1, err));
+                                  transport, &state, i_step + 1, err));
     if (transport->rank == 0 && r->options.on_step)
         r->options.on_step(r->options.context, i_step, r->loss[i_out],
                            r->step_s[i_out]);
@@ -279,7 +222,8 @@ static fr_status train(run *r, fr_err *err)
 
 static fr_status gather_timeline(run *r, fr_timeline *timeline, fr_err *err)
 {
-    size_t n = fr_interpreter_n_spans(r->interpreter);
+    fr_executor *executor = r->executor;
+    size_t n = executor->ops->n_spans(executor);
     uint64_t *first = calloc((size_t)r->transport->world + 1, sizeof *first);
     fr_span *mine = malloc((n + 1) * sizeof *mine);
     unsigned char *all = NULL;
@@ -288,7 +232,7 @@ static fr_status gather_timeline(run *r, fr_timeline *timeline, fr_err *err)
     if (!first || !mine)
         status = fr_fail_no_memory(err);
     if (status == FR_OK) {
-        fr_interpreter_copy_spans(r->interpreter, mine);
+        executor->ops->copy_spans(executor, mine);
         status = fr_transport_gather(r->transport, mine, n * sizeof *mine, &all,
                                      first, err);
     }
@@ -310,13 +254,13 @@ static fr_status gather_timeline(run *r, fr_timeline *timeline, fr_err *err)
 static fr_status gather_memory(run *r, fr_run_result *out, fr_err *err)
 {
     fr_transport *transport = r->transport;
-    uint64_t mine[3] = {0, r->baseline_bytes, transport->slab_bytes};
+    fr_executor *executor = r->executor;
+    uint64_t mine[3] = {0, executor->baseline_bytes, r->klass->slab_bytes};
     uint64_t(*all)[3] = calloc((size_t)transport->world, sizeof mine);
 
     if (!all)
         return fr_fail_no_memory(err);
-    fr_status status =
-        fr_measure_peak(shared_window(r), transport->slab_bytes, &mine[0], err);
+    fr_status status = executor->ops->peak(executor, &mine[0], err);
     if (status == FR_OK)
         status =
             fr_transport_all_gather(transport, mine, sizeof mine, all, err);
@@ -331,14 +275,19 @@ static fr_status gather_memory(run *r, fr_run_result *out, fr_err *err)
     return status;
 }
 
+/* Steps that count: not the first ones, nor those that tracing slows, unless
+ * there are no others. */
 static void summarise(run *r, fr_run_result *out, double *scratch)
 {
     int64_t n = out->n_steps;
     int64_t n_skipped = r->options.n_warmup < n ? r->options.n_warmup : 0;
+    int64_t n_traced = r->backend->is_slow_traced ? r->options.trace_steps : 0;
     size_t n_kept = (size_t)(n - n_skipped);
 
     if (n_kept == 0)
         return;
+    if (n_traced < n - n_skipped)
+        n_kept -= (size_t)n_traced;
     memcpy(scratch, r->step_s + n_skipped, n_kept * sizeof *scratch);
     fr_stats_sort(scratch, n_kept);
     out->step_s_median = fr_stats_quantile_sorted(scratch, n_kept, 0.5);
@@ -349,10 +298,12 @@ static void summarise(run *r, fr_run_result *out, double *scratch)
 static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
                          fr_err *err)
 {
-    fr_run_result result = {.n_steps = r->n_steps - r->first_step,
+    fr_run_result result = {.backend = r->backend->name,
+                            .n_steps = r->n_steps - r->first_step,
                             .world_size = r->transport->world,
                             .resumed_from_step = r->first_step,
-                            .is_oversubscribed = r->cores.is_crowded};
+                            .is_oversubscribed =
+                                r->executor->is_oversubscribed};
 
     FR_TRY(gather_memory(r, &result, err)); /* gathering takes memory too */
     FR_TRY(gather_timeline(r, timeline, err));
@@ -375,11 +326,11 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
 
 static void tear_down(run *r)
 {
-    fr_interpreter_destroy(r->interpreter);
+    if (r->executor)
+        r->executor->ops->destroy(r->executor);
     fr_data_close(r->data);
     fr_gradient_dump_destroy(r->dump);
     fr_rank_page_close(r->page);
-    fr_cores_restore(&r->previous_cores);
     free(r->loss);
     free(r->step_s);
 }
@@ -390,6 +341,8 @@ static void announce_failure(const run *r, const fr_err *err)
     const fr_transport *transport = r->transport;
 
     fr_rank_page_fail(r->page, err);
+    if (transport->ops->announce)
+        transport->ops->announce(r->transport, err->text);
     if (!transport->control[transport->rank])
         return;
     fr_shm_set_failure(transport->control[transport->rank], err->text);
@@ -410,14 +363,11 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
              .options = *options};
     fr_run_result result = {0};
 
+    r.backend = options->backend ? options->backend : &fr_backend_cpu;
     r.n_steps = options->n_steps > 0 ? options->n_steps : program->job.n_steps;
-    fr_measure_reset_peak();
-    fr_cores_deal(transport->n_local, transport->i_local,
-                  program->plan.n_threads, &r.cores);
-    fr_cores_pin(&r.cores, &r.previous_cores);
     transport->timeout_s = options->timeout_s;
-    fr_status status =
-        transport->ops->open_slab(transport, r.klass->slab_bytes, &local);
+    fr_status status = r.backend->open(r.backend, transport, program,
+                                       &r.options, &r.executor, &local);
     if (status == FR_OK)
         status = agree(&r, set_up(&r, &local), &local);
     if (status == FR_OK)

@@ -11,7 +11,10 @@
 #include "plan/program.h"
 #include "spec/timeline.h"
 
+typedef struct fr_backend fr_backend; /* executor.h; those of run.h: below */
+
 typedef struct fr_run_options {
+    const fr_backend *backend; /* NULL: the CPU's */
     int64_t n_steps;       /* 0: as the job says */
     int64_t n_warmup;      /* steps left out of the statistics */
     int64_t trace_steps;   /* last k steps recorded in the timeline; the same
@@ -32,10 +35,12 @@ typedef struct fr_run_options {
 void fr_run_options_init(fr_run_options *options);
 
 typedef struct fr_run_result {
+    const char *backend; /* its name, static */
     int64_t n_steps, world_size;
     double *loss;   /* [n_steps], from resumed_from_step on */
     double *step_s; /* [n_steps], slowest rank */
-    double step_s_median, step_s_p5, step_s_p95; /* after warm-up */
+    /* After warm-up; on GPUs without the traced steps, which events slow. */
+    double step_s_median, step_s_p5, step_s_p95;
     uint64_t peak_bytes;       /* of the peak rank, from the operating system */
     uint64_t baseline_bytes;   /* the same before the slab was touched */
     uint64_t slab_bytes;       /* of the peak rank: what was predicted */

@@ -3,8 +3,9 @@
  * two, and slabs that ranks of one node see directly.
  *
  * Backends: MPI (transport_mpi.c), threads of one process
- * (transport_loopback.c: tests, and world 1 without MPI).  One thread at a
- * time may use a transport; a message belongs to whoever waits for it.
+ * (transport_loopback.c: tests, and world 1 without MPI), sockets
+ * (transport_tcp.c: GPU runs that a launcher without MPI started).  One thread
+ * at a time may use a transport; a message belongs to whoever waits for it.
  */
 #ifndef FR_RUNTIME_TRANSPORT_H
 #define FR_RUNTIME_TRANSPORT_H
@@ -40,6 +41,10 @@ typedef struct fr_transport_ops {
     /* Has a message from `peer` with that tag begun to come? */
     fr_status (*probe)(fr_transport *transport, int64_t peer, int tag,
                        bool *is_there, fr_err *err);
+    /* From any thread; may be NULL.  Has a rank died, or announced why it
+     * ends?  Tells all ranks why this one does. */
+    fr_status (*check)(fr_transport *transport, fr_err *err);
+    void (*announce)(fr_transport *transport, const char *text);
 } fr_transport_ops;
 
 struct fr_transport {

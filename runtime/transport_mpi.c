@@ -7,6 +7,7 @@
  * slab is a window of MPI-3 shared memory.  MPI is called by one thread at a
  * time (MPI_THREAD_SERIALIZED), and after setup never blocks inside.
  */
+#include "runtime/measure.h"
 #include "runtime/transport.h"
 
 #include "core/hash.h"
@@ -17,7 +18,6 @@
 #ifdef FR_HAVE_MPI
 
 #include <mpi.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 
@@ -287,16 +287,8 @@ static fr_status ensure_mpi(fr_err *err)
 /* Ranks of one machine, however many "nodes" it stands for: for pinning. */
 static fr_status find_machine(mpi_transport *self, fr_err *err)
 {
-    char boot_id[64] = "";
     fr_transport *base = &self->base;
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
-
-    if (file) {
-        size_t n = fread(boot_id, 1, sizeof boot_id - 1, file);
-        boot_id[n] = '\0';
-        (void)fclose(file);
-    }
-    uint64_t mine = fr_hash_text(boot_id, 0);
+    uint64_t mine = fr_measure_machine(NULL);
     uint64_t *all = malloc((size_t)base->world * sizeof *all);
     if (!all)
         return fr_fail_no_memory(err);

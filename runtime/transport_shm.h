@@ -23,11 +23,12 @@ typedef struct fr_shm_sync {
     uint64_t src_offset, dst_offset; /* operands in the owner's slab */
 } fr_shm_sync;
 
-/* The send that the owner has on a lane; done when taken == posted. */
+/* The send that the owner has on a lane; done when taken == posted.  Ranks
+ * that it is not for look at it too, so whom it is for is atomic. */
 typedef struct fr_shm_post {
     alignas(FR_CACHE_LINE) _Atomic uint64_t posted;
-    int64_t dst;
-    uint32_t tag;
+    _Atomic int64_t dst;
+    _Atomic uint32_t tag;
     uint64_t offset_bytes, n_bytes;
     alignas(FR_CACHE_LINE) _Atomic uint64_t taken;
 } fr_shm_post;

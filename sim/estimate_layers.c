@@ -30,11 +30,20 @@ typedef struct est_probe {
 
 /* ---- one small program -------------------------------------------------- */
 
+bool est_is_executable(const fr_estimator *e, const fr_plan *plan)
+{
+    /* The second look costs more and is seldom needed. */
+    bool is_possible =
+        plan->precision == FR_DTYPE_F32 || plan->kernels == FR_KERNELS_OWN;
+    return is_possible && fr_plan_is_executable(plan, e->model, e->job);
+}
+
 /* Do kernels of their own add the gradients of later micro-batches? */
 static bool has_more(const fr_estimator *e, const fr_plan *plan)
 {
-    return plan->kernels != FR_KERNELS_FUSED && plan->zero_stage < 2 &&
-           fr_plan_micro_batches(plan, e->job) > 1;
+    return (plan->kernels == FR_KERNELS_COMPILED ||
+            plan->kernels == FR_KERNELS_EAGER) &&
+           plan->zero_stage < 2 && fr_plan_micro_batches(plan, e->job) > 1;
 }
 
 /* The same layers with as few ranks as there can be. */
@@ -74,10 +83,7 @@ static fr_status init_probe(fr_estimator *e, const fr_model *model,
     fr_plan small;
     fr_job job = *e->job;
     *out = (est_probe){0};
-    fr_err unused;
-    bool is_executable =
-        plan->precision == FR_DTYPE_F32 &&
-        fr_plan_check_executable(plan, e->model, e->job, &unused) == FR_OK;
+    bool is_executable = est_is_executable(e, plan);
     small_plan(plan, is_split, is_executable, &small);
     bool is_more = is_split || has_more(e, plan);
     job.global_batch = (is_more ? 2 : 1) * small.micro_batch * small.dp;
@@ -501,11 +507,8 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
 void est_layers_words(const fr_estimator *e, const fr_plan *plan,
                       uint64_t words[EST_LAYERS_WORDS])
 {
-    fr_err unused;
     bool is_split = fr_schedules[plan->schedule]->is_split;
-    bool is_executable =
-        plan->precision == FR_DTYPE_F32 &&
-        fr_plan_check_executable(plan, e->model, e->job, &unused) == FR_OK;
+    bool is_executable = est_is_executable(e, plan);
     uint64_t flags = (uint64_t)plan->is_flash | (uint64_t)is_split << 1 |
                      (uint64_t)plan->is_sequence_parallel << 2 |
                      (uint64_t)plan->is_tp_overlap << 3 |

@@ -132,6 +132,8 @@ FR_CHECKED fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
 /* All zero; NULL: no memory.  Destroy takes NULL. */
 est_layers *est_layers_create(int32_t n_layers);
 void est_layers_destroy(est_layers *layers);
+/* Is the plan lowered as the runtime runs it? */
+bool est_is_executable(const fr_estimator *e, const fr_plan *plan);
 
 /* estimate_price.c: alone, in picoseconds. */
 FR_CHECKED fr_status est_price(fr_estimator *e, const fr_instr *instr,

@@ -21,7 +21,7 @@ BEGIN {
     only["cJSON"] = "^core/json\\.c$"
     only["^gsl/"] = "^core/(rng|stats|fit[a-z_]*)\\.c$"
     only["^mpi\\.h$"] = "_mpi\\.c$"
-    only["^(cuda|cublas|curand|nvml|nvrtc)"] = "(_cuda\\.c|\\.cu)$"
+    only["^(cuda|cublas|curand|nvml|nvrtc)"] = "(_cuda\\.c|\\.cuh?)$"
     only["^nccl"] = "_nccl\\.c$"
     only["^(cblas|openblas|f77blas|lapacke)"] = "^(runtime|calibrate)/[a-z0-9_]*_blas\\.c$"
     only["^hwloc"] = "_hwloc\\.c$"
@@ -69,4 +69,5 @@ function complain(text) {
 }
 END { exit n_bad > 0 }
 ' $(find core spec plan cost_models sim tuner runtime calibrate report cli \
-    bench tests -name '*.[ch]' -o -name '*.cu' | sort)
+    bench tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \
+    -o -name '*.cc' | sort)

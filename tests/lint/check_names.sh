@@ -5,7 +5,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 bad=0
 files=$(find core spec plan cost_models sim tuner runtime calibrate report \
-    cli bench tests \( -name '*.[ch]' -o -name '*.cu' \) | sort)
+    cli bench tests \( -name '*.[ch]' -o -name '*.cu' \
+    -o -name '*.cuh' -o -name '*.cc' \) | sort)
 twice=$(for file in $files; do echo "${file##*/}"; done | sort | uniq -d)
 for name in $twice; do
     echo "$name stands more than once:" $(grep "/$name\$" <<<"$files")
@@ -13,7 +14,7 @@ for name in $twice; do
 done
 for file in $files; do
     case $file in
-    *.h)
+    *.h | *.cuh)
         # The folders of tests/ may be left out of it.
         guard=FR_$(tr 'a-z/.' 'A-Z__' <<<"$file")
         short=FR_TESTS_$(tr 'a-z/.' 'A-Z__' <<<"${file##*/}")

@@ -6,7 +6,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 export LC_ALL=C.UTF-8
 files=$(find core spec plan cost_models sim tuner runtime calibrate report \
-    cli bench tests \( -name '*.[ch]' -o -name '*.cu' \) | sort)
+    cli bench tests \( -name '*.[ch]' -o -name '*.cu' \
+    -o -name '*.cuh' -o -name '*.cc' \) | sort)
 bad=0
 # Characters, not bytes, which awk would count.  (oracle: generated numbers.)
 grep -nE '^.{81,}' $(grep -v '^tests/oracle/' <<<"$files") /dev/null |

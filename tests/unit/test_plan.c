@@ -293,6 +293,38 @@ static void expect_refused(fr_plan plan, const fr_model *model,
     CHECK_HAS(err.text, says);
 }
 
+/* What GPUs train besides; lowered so only with our own kernels. */
+static void test_executable_gpu(void)
+{
+    static const fr_dtype known[] = {FR_DTYPE_F32, FR_DTYPE_TF32,
+                                     FR_DTYPE_BF16};
+    fr_model model = make_model();
+    fr_job job = make_job();
+    fr_err err = {0};
+    PLAN(plan.is_flash = true);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        bool is_f32 = known[i] == FR_DTYPE_F32;
+        plan.precision = known[i];
+        plan.kernels = FR_KERNELS_FUSED;
+        CHECK_OK(fr_plan_check_executable_gpu(&plan, &model, &job, &err), &err);
+        CHECK(fr_plan_is_executable(&plan, &model, &job) == is_f32);
+        plan.kernels = FR_KERNELS_OWN;
+        CHECK(fr_plan_is_executable(&plan, &model, &job));
+    }
+    plan.activation_offload_frac = 0.5;
+    CHECK_OK(fr_plan_check_executable_gpu(&plan, &model, &job, &err), &err);
+    plan.is_flash = false;
+    CHECK_FAILS(fr_plan_check_executable_gpu(&plan, &model, &job, &err),
+                FR_INPUT, &err);
+    CHECK_HAS(err.text, "choose flash attention");
+    plan.is_flash = true;
+    plan.precision = FR_DTYPE_F16;
+    CHECK_FAILS(fr_plan_check_executable_gpu(&plan, &model, &job, &err),
+                FR_INPUT, &err);
+    CHECK_HAS(err.text, "choose precision bf16");
+    CHECK(!fr_plan_is_executable(&plan, &model, &job));
+}
+
 static void test_executable(void)
 {
     fr_model model = make_model();
@@ -428,5 +460,6 @@ CHECK_MAIN({"default", test_default_is_legal}, {"tp", test_tp},
            {"zero_and_compression", test_zero_and_compression},
            {"ranges", test_ranges},
            {"experts_and_context", test_experts_and_context},
-           {"executable", test_executable}, {"describe", test_describe},
+           {"executable", test_executable},
+           {"executable_gpu", test_executable_gpu}, {"describe", test_describe},
            {"describe_unique", test_describe_unique}, {"names", test_names})

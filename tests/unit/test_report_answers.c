@@ -138,6 +138,7 @@ static void test_run(void)
 {
     static const double loss[] = {5.5418, 4.0721, 3.6581};
     fr_run_report r = {.plan = "dp2 tp1 pp1 mb2 1f1b",
+                       .backend = "cpu",
                        .world_size = 2,
                        .n_steps = 3,
                        .loss = loss,

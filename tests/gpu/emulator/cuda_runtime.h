@@ -1,0 +1,42 @@
+/*
+ * cuda_runtime.h, the emulation's: what the kernels of runtime/ and their hosts
+ * use of CUDA, on the CPU.  Memory of the device is the program's own, a
+ * launch runs to its end, the threads of a block are fibers that take turns.
+ * Compiled with FR_EMULATED, in C++ with the device's side too.
+ */
+#ifndef FR_TESTS_CUDA_RUNTIME_H
+#define FR_TESTS_CUDA_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int cudaError_t;
+typedef struct emulated_stream *cudaStream_t;
+enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 };
+typedef enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice = 1,
+    cudaMemcpyDeviceToHost = 2,
+    cudaMemcpyDeviceToDevice = 3
+} cudaMemcpyKind;
+
+cudaError_t cudaGetDeviceCount(int *out);
+cudaError_t cudaGetLastError(void);
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaMalloc(void **out, size_t n_bytes);
+cudaError_t cudaFree(void *at);
+cudaError_t cudaMemsetAsync(void *at, int value, size_t n_bytes,
+                            cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes,
+                            cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#include "tests/gpu/emulator/device_side.h"
+#endif
+
+#endif

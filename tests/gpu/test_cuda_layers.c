@@ -1,0 +1,329 @@
+/*
+ * test_cuda_layers.c: the CUDA kernels of a layer but for its attention,
+ * against the CPU's: shapes that fill packs and tiles, and odd ones.
+ */
+#include "tests/gpu/device_fixture.h"
+
+static const int64_t row_shapes[][2] = {
+    {5, 7}, {37, 48}, {3, 1032}, {300, 64}, {2, 2055}, {1, 1}, {18, 256}};
+enum { N_ROW_SHAPES = sizeof row_shapes / sizeof row_shapes[0] };
+
+static void test_activations(void)
+{
+    static const int64_t lengths[] = {1, 7, 256, 2051, 4096};
+    for (int i = 0; i < 5; i++) {
+        int64_t n = lengths[i];
+        df_case fwd = {
+            .instr = {.op = FR_OP_GELU_FWD, .dim = {n}},
+            .operand = {{DF_T, n, 5.3, 'r', 0}, {DF_T, n, 1, 'w', 0}},
+            .tolerance = 3e-6};
+        df_case bwd = {.instr = {.op = FR_OP_GELU_BWD, .dim = {n}},
+                       .operand = {{DF_T, n, 1.7, 'm', 0},
+                                   {DF_T, n, 23.1, 'r', 0},
+                                   {DF_T, n, 1, 'w', 1}},
+                       .tolerance = 3e-6};
+        df_case add = {
+            .instr = {.op = FR_OP_ADD, .dim = {n}},
+            .operand = {{DF_T, n, 1.3, 'r', 0}, {DF_T, n, 2.1, 'm', 0}},
+            .tolerance = 1e-7};
+        df_check_all(fwd);
+        df_check_all(bwd);
+        df_check_all(add);
+    }
+}
+
+static void test_rows(void)
+{
+    for (int i = 0; i < N_ROW_SHAPES; i++) {
+        int64_t rows = row_shapes[i][0], cols = row_shapes[i][1];
+        int64_t n = rows * cols;
+        df_case swiglu = {
+            .instr = {.op = FR_OP_SWIGLU_FWD, .dim = {rows, cols}},
+            .operand = {{DF_T, 2 * n, 3.1, 'r', 0}, {DF_T, n, 1, 'w', 0}},
+            .tolerance = 3e-6};
+        df_case swiglu_bwd = {
+            .instr = {.op = FR_OP_SWIGLU_BWD, .dim = {rows, cols}},
+            .operand = {{DF_T, n, 1.9, 'r', 0},
+                        {DF_T, 2 * n, 3.1, 'r', 0},
+                        {DF_T, 2 * n, 1, 'w', 0}},
+            .tolerance = 3e-6};
+        df_case residual = {
+            .instr = {.op = FR_OP_RESIDUAL_ADD, .dim = {rows, cols}},
+            .operand = {{DF_T, n, 1.9, 'm', 0},
+                        {DF_T, n, 3.1, 'r', 0},
+                        {DF_T, cols, 0.3, 'r', 0},
+                        {DF_T, n, 1, 'w', 1}},
+            .tolerance = 1e-7};
+        df_case bias = {
+            .instr = {.op = FR_OP_BIAS_GRAD, .dim = {rows, cols}},
+            .operand = {{DF_T, n, 1.9, 'r', 0}, {DF_G, cols, 3.1, 'm', 0}},
+            .tolerance = 1e-6};
+        df_check_all(swiglu);
+        df_check_all(swiglu_bwd);
+        df_check_all(residual);
+        residual.operand[2] = (df_operand){0};
+        df_check_all(residual);
+        df_check_all(bias);
+    }
+}
+
+static void test_norms(void)
+{
+    for (int i = 0; i < 2 * N_ROW_SHAPES; i++) {
+        int64_t rows = row_shapes[i / 2][0], cols = row_shapes[i / 2][1];
+        int64_t n = rows * cols;
+        bool is_rms = i % 2;
+        df_width bias = is_rms ? DF_NONE : DF_T;
+        df_case fwd = {.instr = {.op = FR_OP_NORM_FWD,
+                                 .flags = is_rms ? FR_INSTR_RMS : 0,
+                                 .dim = {rows, cols},
+                                 .scalar = 1e-3},
+                       .operand = {{DF_T, n, 2.9, 'r', 0},
+                                   {DF_T, cols, 1.1, 'r', 0},
+                                   {bias, cols, 0.7, 'r', 0},
+                                   {DF_T, n, 1, 'w', 0},
+                                   {DF_F32, 2 * rows, 1, 'w', 0}},
+                       .tolerance = 3e-6};
+        df_case bwd = {
+            .instr = {.op = FR_OP_NORM_BWD,
+                      .flags = (uint16_t)(is_rms ? FR_INSTR_RMS
+                                                 : FR_INSTR_ACCUMULATE),
+                      .dim = {rows, cols}},
+            .operand = {{DF_T, n, 1.3, 'r', 0},
+                        {DF_T, n, 2.9, 'r', 0},
+                        {DF_T, cols, 1.1, 'r', 0},
+                        {DF_F32, 2 * rows, 0.8, 'r', 0},
+                        {DF_T, n, 1.2, 'm', is_rms ? 1 : 0},
+                        {DF_G, cols, 0.4, 'm', 0},
+                        {is_rms ? DF_NONE : DF_G, cols, 0.4, 'm', 0}},
+            .tolerance = 3e-6};
+        if (is_rms)
+            bwd.operand[0].access = 'm', bwd.operand[4].access = 'w';
+        else
+            bwd.operand[4].access = 'm';
+        if (bias == DF_NONE)
+            bwd.operand[6].access = 0;
+        df_check_all(fwd);
+        df_check_all(bwd);
+    }
+}
+
+static void test_embedding(void)
+{
+    /* rows, cols, local vocabulary, sequence, vocabulary, coordinate */
+    static const int64_t shapes[][6] = {{12, 7, 5, 6, 5, 0},
+                                        {330, 48, 17, 66, 34, 1},
+                                        {64, 264, 91, 32, 182, 0}};
+    for (int i = 0; i < 3; i++) {
+        const int64_t *s = shapes[i];
+        int64_t n = s[0] * s[1], n_wte = s[2] * s[1], n_wpe = s[3] * s[1];
+        df_case fwd = {.instr = {.op = FR_OP_EMBED_FWD,
+                                 .dim = {s[0], s[1], s[2], s[3], s[4]}},
+                       .operand = {{DF_TOKENS, s[0], (double)s[4], 'r', 0},
+                                   {DF_T, n_wte, 1.3, 'r', 0},
+                                   {DF_T, n_wpe, 0.6, 'r', 0},
+                                   {DF_T, n, 1, 'w', 0}},
+                       .tolerance = 1e-7,
+                       .coordinate = (int)s[5]};
+        df_case bwd = fwd;
+        bwd.instr.op = FR_OP_EMBED_BWD;
+        bwd.operand[1] = (df_operand){DF_T, n, 1.3, 'r', 0};
+        bwd.operand[2] = (df_operand){DF_G, n_wte, 0.9, 'm', 0};
+        bwd.operand[3] = (df_operand){DF_G, n_wpe, 0.9, 'm', 0};
+        bwd.tolerance = 2e-6;
+        df_check_all(fwd);
+        df_check_all(bwd);
+    }
+}
+
+static void test_rope(void)
+{
+    /* rows, sequence, q heads, kv heads, head size */
+    static const int64_t shapes[][5] = {
+        {10, 5, 3, 1, 6}, {26, 13, 4, 2, 32}, {600, 600, 1, 1, 16}};
+    for (int i = 0; i < 6; i++) {
+        const int64_t *s = shapes[i / 2];
+        int64_t n = s[0] * (s[2] + 2 * s[3]) * s[4];
+        df_case at = {.instr = {.op = i % 2 ? FR_OP_ROPE_BWD : FR_OP_ROPE_FWD,
+                                .dim = {s[0], s[1], s[2], s[3], s[4]},
+                                .scalar = 10000},
+                      .operand = {{DF_T, n, 1.7, 'm', 0}},
+                      .tolerance = 3e-7};
+        df_check_all(at);
+    }
+}
+
+static void test_loss(void)
+{
+    /* rows, local columns, vocabulary, coordinate */
+    static const int64_t shapes[][4] = {
+        {5, 13, 11, 0}, {9, 4100, 4097, 0}, {33, 96, 151, 1}, {4, 64, 60, 0}};
+    for (int i = 0; i < 4; i++) {
+        const int64_t *s = shapes[i];
+        int64_t rows = s[0], n = s[0] * s[1];
+        df_case at = {
+            .instr = {.op = FR_OP_XENT,
+                      .dim = {rows, s[1], s[2]},
+                      .scalar = 0.0371},
+            .operand = {{DF_T, n, 7.3, 'm', 0},
+                        {DF_TOKENS, 2 * rows, (double)s[2] + 3, 'r', 0},
+                        {DF_F64, 4, 0.9, 'm', 0}},
+            .tolerance = 3e-6,
+            .coordinate = (int)s[3]};
+        if (s[3] == 0)
+            df_check_all(at);
+        at.instr.op = FR_OP_XENT_MAX;
+        at.operand[0].access = 'r';
+        at.operand[2] = (df_operand){DF_F32, rows, 9.1, 'w', 0};
+        df_check_all(at);
+        at.instr.op = FR_OP_XENT_SUM;
+        at.operand[2].access = 'r';
+        at.operand[3] = (df_operand){DF_F32, 2 * rows, 1, 'w', 0};
+        df_check_all(at);
+        at.instr.op = FR_OP_XENT_GRAD;
+        at.operand[0].access = 'm';
+        at.operand[3].access = 'r';
+        at.operand[4] = (df_operand){DF_F64, 4, 0.9, 'm', 0};
+        df_check_all(at);
+    }
+}
+
+/* In float32 the oracle sums in another order; TF32 reads 10 bits. */
+static void check_linear(df_case at)
+{
+    static const fr_plan tf32 = {.tp = 1, .precision = FR_DTYPE_TF32};
+    df_check_all(at);
+    at.plan = &tf32;
+    at.tolerance = 3e-3;
+    df_check(at, FR_DTYPE_F32, FR_DTYPE_F32);
+}
+
+static void test_linear(void)
+{
+    static const int64_t shapes[][3] = {{5, 7, 11}, {33, 64, 16}, {16, 24, 40}};
+    for (int i = 0; i < 3; i++) {
+        int64_t m = shapes[i][0], n = shapes[i][1], k = shapes[i][2];
+        df_case at = {.instr = {.op = FR_OP_LINEAR_FWD, .dim = {m, n, k}},
+                      .operand = {{DF_T, m * k, 1.3, 'r', 0},
+                                  {DF_T, n * k, 0.7, 'r', 0},
+                                  {DF_T, n, 0.9, 'r', 0},
+                                  {DF_T, m * n, 1, 'w', 0}},
+                      .tolerance = 1e-6};
+        check_linear(at);
+        at.operand[2] = (df_operand){0};
+        check_linear(at);
+        at.instr.op = FR_OP_LINEAR_DGRAD;
+        at.operand[0].n = m * n;
+        at.operand[2] = (df_operand){DF_T, m * k, 1.1, 'm', 0};
+        at.operand[3] = (df_operand){0};
+        check_linear(at);
+        at.instr.flags = FR_INSTR_ACCUMULATE;
+        check_linear(at);
+        at.instr.flags = 0;
+        at.instr.op = FR_OP_LINEAR_WGRAD;
+        at.operand[1].n = m * k;
+        at.operand[2] = (df_operand){DF_G, n * k, 1.1, 'm', 0};
+        at.operand[3] = (df_operand){DF_G, n, 1.1, 'm', 0};
+        check_linear(at);
+    }
+}
+
+/* Tuning leaves what it does not write as it was; then the product is right. */
+static void test_tune(void)
+{
+    enum { M = 8, K = 24 };
+    float *x = kf_floats(M * K, 3, 1), back[M * K], y[M * M];
+    const fr_plan plan = {.tp = 1};
+    fr_instr instr = {
+        .op = FR_OP_LINEAR_FWD, .dtype = FR_DTYPE_F32, .dim = {M, M, K}};
+    fr_cuda_launch launch = {.call = kf_call(&instr, 1, NULL, 0)};
+    fr_err err = {0};
+    launch.call.plan = &plan;
+    CHECK(cudaMalloc(&launch.call.ptr[0], sizeof back) == cudaSuccess);
+    CHECK(cudaMalloc(&launch.call.ptr[3], sizeof y) == cudaSuccess);
+    launch.call.ptr[1] = launch.call.ptr[0]; /* y = x x^T */
+    cudaMemcpyAsync(launch.call.ptr[0], x, sizeof back, cudaMemcpyHostToDevice,
+                    NULL);
+    CHECK_OK(fr_cuda_kernels_create(&launch.kernels, &err), &err);
+    CHECK(fr_cuda_kernels_bytes() > 0);
+    CHECK_OK(fr_cuda_kernels_tune(&launch, &err), &err);
+    CHECK_OK(fr_cuda_kernels_tune(&launch, &err), &err);
+    CHECK_OK(fr_kernels_cuda[FR_OP_LINEAR_FWD](&launch, &err), &err);
+    instr.op = FR_OP_ZERO;
+    CHECK_OK(fr_cuda_kernels_tune(&launch, &err), &err);
+    cudaMemcpyAsync(back, launch.call.ptr[0], sizeof back,
+                    cudaMemcpyDeviceToHost, NULL);
+    cudaMemcpyAsync(y, launch.call.ptr[3], sizeof y, cudaMemcpyDeviceToHost,
+                    NULL);
+    cudaStreamSynchronize(NULL);
+    CHECK(kf_same(back, x, M * K));
+    for (int i = 0; i < M; i++) {
+        double sum = 0;
+        for (int k = 0; k < K; k++)
+            sum += (double)x[k] * (double)x[i * K + k];
+        CHECK_WITHIN(y[i], sum, 1e-6);
+    }
+    fr_cuda_kernels_destroy(launch.kernels);
+    cudaFree(launch.call.ptr[0]);
+    cudaFree(launch.call.ptr[3]);
+    free(x);
+}
+
+/* No CPU kernel: there and back, rounded as numbers are to 16 bits. */
+static void test_cast(void)
+{
+    enum { N = 1037 };
+    float *x = kf_floats(N, 3, 2.7), *back = kf_floats(N, 4, 1);
+    fr_err err = {0};
+    void *wide = NULL, *narrow = NULL;
+    df_case at = {
+        .instr = {
+            .op = FR_OP_CAST, .dtype = FR_DTYPE_BF16, .dim = {N}, .scalar = 4}};
+    CHECK(cudaMalloc(&wide, N * 4) == cudaSuccess);
+    CHECK(cudaMalloc(&narrow, N * 2) == cudaSuccess);
+    cudaMemcpyAsync(wide, x, N * 4, cudaMemcpyHostToDevice, NULL);
+    fr_kernel_call call = df_call(&at);
+    call.ptr[0] = wide;
+    call.ptr[1] = narrow;
+    CHECK_OK(df_launch(&at, call, &err), &err);
+    at.instr.dtype = FR_DTYPE_F32;
+    at.instr.scalar = 2;
+    call.ptr[0] = narrow;
+    call.ptr[1] = wide;
+    CHECK_OK(df_launch(&at, call, &err), &err);
+    cudaMemcpyAsync(back, wide, N * 4, cudaMemcpyDeviceToHost, NULL);
+    cudaStreamSynchronize(NULL);
+    for (int i = 0; i < N; i++)
+        CHECK(back[i] == df_wide(df_narrow(x[i])));
+    at.instr.dtype = FR_DTYPE_FP8;
+    CHECK_FAILS(df_launch(&at, call, &err), FR_INPUT, &err);
+    cudaFree(wide);
+    cudaFree(narrow);
+    free(x);
+    free(back);
+}
+
+static void test_memory(void)
+{
+    df_case zero = {.instr = {.op = FR_OP_ZERO, .dim = {4 * 1023}},
+                    .operand = {{DF_F32, 1023, 1, 'w', 0}}};
+    df_case copy = {
+        .instr = {.op = FR_OP_COPY, .dim = {4 * 1023}},
+        .operand = {{DF_F32, 1023, 1, 'r', 0}, {DF_F32, 1023, 1, 'w', 0}}};
+    df_check(zero, FR_DTYPE_F32, FR_DTYPE_F32);
+    df_check(copy, FR_DTYPE_F32, FR_DTYPE_F32);
+}
+
+/* What the CPU has, and casts, which only narrow floats need. */
+static void test_table(void)
+{
+    for (int op = 0; op < FR_OP_N; op++)
+        CHECK((fr_kernels_cuda[op] != NULL) ==
+              (fr_kernels_cpu[op] != NULL || op == FR_OP_CAST));
+}
+
+DF_MAIN({"table", test_table}, {"activations", test_activations},
+        {"rows", test_rows}, {"norms", test_norms},
+        {"embedding", test_embedding}, {"rope", test_rope}, {"loss", test_loss},
+        {"linear", test_linear}, {"tune", test_tune}, {"cast", test_cast},
+        {"memory", test_memory})
