@@ -244,7 +244,7 @@ static fr_status fill_master(gpu_executor *self, const float *weights,
                 (void)fr_plan_group(&program->plan, base->transport->rank,
                                     (fr_axis)instr->axis, ranks, &position);
             uint64_t at =
-                call->base_bytes[instr->ref[2].space] +
+                fr_call_base_bytes(base->klass, call, instr->ref[2].space) +
                 instr->ref[2].offset_bytes +
                 (uint64_t)fr_optimizers[program->job.optimizer]->n_moments * n *
                     sizeof(float);

@@ -40,7 +40,8 @@ static void resolve(const fr_gpu_interpreter *it, uint32_t i_call,
         ptr[i] = NULL;
         if (ref->space == FR_SPACE_NONE)
             continue;
-        uint64_t at = call->base_bytes[ref->space] + ref->offset_bytes;
+        uint64_t at =
+            fr_call_base_bytes(it->klass, call, ref->space) + ref->offset_bytes;
         if (ref->is_sharded)
             at += (uint64_t)it->coordinate[owner_axis(instr)] *
                   (instr->shard_bytes >> (ref->is_sharded - 1));

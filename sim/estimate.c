@@ -251,7 +251,6 @@ static void set_plan(est_plan *x, const fr_plan *plan)
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     const fr_estimator *e = x->e;
     bool is_sharded = plan->zero_stage > 0;
-    fr_err unused;
     x->plan = plan;
     x->pp = plan->pp;
     x->vpp = plan->vpp;
@@ -267,9 +266,7 @@ static void set_plan(est_plan *x, const fr_plan *plan)
     x->n_expert_shards =
         is_sharded ? (uint64_t)fr_plan_group_size(plan, FR_AXIS_EDP) : 1;
     x->weight_dtype = fr_plan_storage_dtype(plan);
-    x->is_executable =
-        plan->zero_stage == 1 && plan->precision == FR_DTYPE_F32 &&
-        fr_plan_check_executable(plan, e->model, e->job, &unused) == FR_OK;
+    x->is_executable = plan->zero_stage == 1 && est_is_executable(e, plan);
     x->is_gathered_early = plan->is_gather_overlap && !x->is_executable;
 }
 
