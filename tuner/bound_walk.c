@@ -164,6 +164,10 @@ static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
     *is_over = false;
     fr_plan_space_set(r->walk->in.request, FR_STOREY_GRADIENTS,
                       &d->gradients->choices.items[group->i_free], plan);
+    if (r->options->is_held && plan->zero_stage == 3) {
+        *is_over = true;
+        return FR_OK;
+    }
     if (!fr_estimate_knows(plan)) {
         d->least_s = 0;
         return FR_OK;

@@ -23,7 +23,7 @@ typedef struct fr_bounded {
 
 typedef fr_vec(fr_bounded) fr_bounded_list;
 
-enum { FR_WALK_KEPT = 4096, FR_WALK_SEEDS = 32 };
+enum { FR_WALK_KEPT = 4096, FR_WALK_SEEDS = 512 };
 
 typedef struct fr_walk_result {
     uint64_t n_plans, n_too_large, n_pruned, n_estimated;
@@ -47,6 +47,8 @@ typedef struct fr_walk_options {
     bool is_best_only;       /* by_estimate alone: whatever cannot be among
                                 them is passed over, group by group */
     bool is_whole;           /* every plan is estimated, whatever its group */
+    bool is_held;            /* is_best_only: parameters stay where they are,
+                                no ZeRO 3; counts mean nothing */
     double limit_s;          /* plans of a lower bound, HUGE_VAL: all */
     const fr_bounded *after; /* that come after this one, NULL: all */
 } fr_walk_options;

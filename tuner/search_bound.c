@@ -76,19 +76,101 @@ static bool is_asked(const search *s, const fr_candidate *candidate)
     return false;
 }
 
-/* The plans that the estimate likes best. */
+/* ---- seeds: many families, not one plan and its twins -------------------- */
+
+typedef struct family {
+    int64_t layout;  /* who has which part of the layers and of the state */
+    size_t n_before; /* of it, that the estimate likes better */
+    size_t i;
+} family;
+
+static int64_t layout_of(const fr_plan_space_request *request,
+                         const fr_candidate *candidate)
+{
+    fr_plan plan;
+    fr_plan_space_plan(request, candidate, &plan);
+    int64_t layout = plan.tp;
+    layout = layout * 4096 + plan.pp;
+    layout = layout * 4096 + plan.cp;
+    layout = layout * 4096 + plan.ep;
+    return layout * 4 + plan.zero_stage;
+}
+
+static int by_turn(const void *a, const void *b)
+{
+    const family *x = a, *y = b;
+    if (x->n_before != y->n_before)
+        return x->n_before < y->n_before ? -1 : 1;
+    return x->i < y->i ? -1 : x->i > y->i;
+}
+
+/*
+ * From the order of their estimates to the best of each family, then the second
+ * of each, and so on: the first ones are often one plan with other buckets.
+ */
+static fr_status take_turns(const fr_plan_space_request *request,
+                            fr_bounded_list *list, fr_err *err)
+{
+    size_t n = list->n;
+    family *turns = calloc(n + 1, sizeof *turns);
+    fr_bounded *sorted = malloc((n + 1) * sizeof *sorted);
+    if (turns == NULL || sorted == NULL) {
+        free(turns);
+        free(sorted);
+        return fr_fail_no_memory(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        turns[i].i = i;
+        turns[i].layout = layout_of(request, &list->items[i].candidate);
+        for (size_t k = 0; k < i; k++)
+            turns[i].n_before += turns[k].layout == turns[i].layout;
+    }
+    qsort(turns, n, sizeof *turns, by_turn);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = list->items[turns[i].i];
+    if (n > 0)
+        memcpy(list->items, sorted, n * sizeof *sorted);
+    free(turns);
+    free(sorted);
+    return FR_OK;
+}
+
+/*
+ * One of those that the estimate likes best, one of those that it likes best
+ * without ZeRO 3: it takes gathers that share links with all else for too
+ * cheap, so that among the first there may be no other.
+ */
+static fr_status add_seeds(search *s, fr_bounded_list *best,
+                           fr_bounded_list *held, fr_err *err)
+{
+    size_t n = best->n > held->n ? best->n : held->n;
+    FR_TRY(take_turns(s->in.request, best, err));
+    FR_TRY(take_turns(s->in.request, held, err));
+    for (size_t i = 0; i < n; i++) {
+        if (i < held->n && fr_vec_push(&s->seeds, held->items[i]) != FR_OK)
+            return fr_fail_no_memory(err);
+        if (i < best->n && fr_vec_push(&s->seeds, best->items[i]) != FR_OK)
+            return fr_fail_no_memory(err);
+    }
+    return FR_OK;
+}
+
 static fr_status find_seeds(search *s, fr_err *err)
 {
-    const fr_walk_options options = {.is_best_only = true, .limit_s = HUGE_VAL};
+    fr_walk_options options = {.is_best_only = true, .limit_s = HUGE_VAL};
+    fr_walk_result held;
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;
     s->found.is_all = false;
     s->nearest = s->found.nearest;
-    s->seeds = s->found.by_estimate;
     memset(&s->found.nearest, 0, sizeof s->found.nearest);
-    memset(&s->found.by_estimate, 0, sizeof s->found.by_estimate);
-    return FR_OK;
+    options.is_held = true;
+    FR_TRY(fr_bound_walk_run(s->walk, &options, &held, err));
+    fr_status status =
+        add_seeds(s, &s->found.by_estimate, &held.by_estimate, err);
+    fr_walk_result_release(&held);
+    return status;
 }
 
 /* The plans after the last one that is known, or all. */
@@ -150,7 +232,7 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
     double work = 0;
     while (s->next_seed < s->seeds.n && has_room(*n, n_max, work)) {
         const fr_bounded *seed = &s->seeds.items[s->next_seed++];
-        if (!(seed->bound_s < s->best_s))
+        if (!(seed->bound_s < s->best_s) || is_asked(s, &seed->candidate))
             continue;
         work += seed->work;
         out[(*n)++] = seed->candidate;
