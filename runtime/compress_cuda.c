@@ -5,6 +5,7 @@
 #include "runtime/compress_cuda.h"
 
 #include "plan/compressor.h"
+#include "runtime/powersgd_layout.h"
 #include "runtime/product_cuda.h"
 
 #include <cuda_runtime.h>
@@ -66,34 +67,6 @@ fr_status fr_cuda_decompress(const fr_cuda_launch *launch, fr_err *err)
 /* ---- PowerSGD --------------------------------------------------------------
  */
 
-/* Where the parts of a bucket's wire area and state begin. */
-typedef struct layout {
-    fr_bucket bucket;
-    float *error, *p, *q;              /* state */
-    float *wire_raw, *wire_p, *wire_q; /* payload */
-} layout;
-
-static layout layout_of(const fr_kernel_call *call, float *wire)
-{
-    const int64_t *dim = call->instr->dim;
-    int64_t n = dim[FR_COMPRESS_DIM_N];
-    layout at = {.bucket = {.first = (uint64_t)dim[FR_COMPRESS_DIM_FIRST],
-                            .n = (uint64_t)n,
-                            .tensors = call->tensors,
-                            .n_tensors = call->n_tensors}};
-    fr_powersgd_piece total = {0};
-    float *state = call->ptr[1];
-    while (fr_powersgd_next(&at.bucket, call->plan->compressor_rank, &total))
-        ;
-    at.error = fr_compressor_has_error(call->plan) ? state : NULL;
-    at.p = at.error ? state + n : state;
-    at.q = at.p + total.p;
-    at.wire_raw = wire;
-    at.wire_p = wire + total.raw;
-    at.wire_q = at.wire_p + total.p;
-    return at;
-}
-
 static fr_status multiply(const fr_cuda_launch *launch, fr_cuda_product product,
                           fr_err *err)
 {
@@ -123,7 +96,8 @@ static fr_status multiply_factors(const fr_cuda_launch *launch,
 }
 
 /* P = M Q, M = gradient + error. */
-static fr_status stage_p(const fr_cuda_launch *launch, const layout *at,
+static fr_status stage_p(const fr_cuda_launch *launch,
+                         const fr_powersgd_layout *at,
                          const fr_powersgd_piece *piece, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
@@ -146,7 +120,8 @@ static fr_status stage_p(const fr_cuda_launch *launch, const layout *at,
 }
 
 /* P orthonormalised, Q = M^T P, error = M - P Q^T. */
-static fr_status stage_q(const fr_cuda_launch *launch, const layout *at,
+static fr_status stage_q(const fr_cuda_launch *launch,
+                         const fr_powersgd_layout *at,
                          const fr_powersgd_piece *piece, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
@@ -172,7 +147,7 @@ fr_status fr_cuda_powersgd_compress(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     const float *g = call->ptr[0];
-    layout at = layout_of(call, call->ptr[2]);
+    fr_powersgd_layout at = fr_powersgd_layout_of(call, call->ptr[2]);
     bool is_first = call->instr->dim[FR_COMPRESS_DIM_STAGE] == 0;
     fr_powersgd_piece piece = {0};
     while (fr_powersgd_next(&at.bucket, call->plan->compressor_rank, &piece)) {
@@ -191,7 +166,7 @@ fr_status fr_cuda_powersgd_decompress(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     float *g = call->ptr[2];
-    layout at = layout_of(call, call->ptr[0]);
+    fr_powersgd_layout at = fr_powersgd_layout_of(call, call->ptr[0]);
     fr_powersgd_piece piece = {0};
     while (fr_powersgd_next(&at.bucket, call->plan->compressor_rank, &piece)) {
         float *q = at.q + piece.q;

@@ -6,6 +6,7 @@
 #define FR_RUNTIME_KERNELS_CUDA_STATE_H
 
 #include "runtime/kernels_cuda.h"
+#include "runtime/kernels_list.h"
 
 /* Room for partial sums, sorted tokens and products, one launch at a time. */
 enum {
@@ -21,38 +22,8 @@ struct fr_cuda_kernels {
     bool is_tuning; /* products are timed, not run */
 };
 
-#define FR_CUDA_KERNEL_LIST(X)                                                 \
-    X(EMBED_FWD, embed_fwd)                                                    \
-    X(EMBED_BWD, embed_bwd)                                                    \
-    X(NORM_FWD, norm_fwd)                                                      \
-    X(NORM_BWD, norm_bwd)                                                      \
-    X(LINEAR_FWD, linear_fwd)                                                  \
-    X(LINEAR_DGRAD, linear_dgrad)                                              \
-    X(LINEAR_WGRAD, linear_wgrad)                                              \
-    X(BIAS_GRAD, bias_grad)                                                    \
-    X(ROPE_FWD, rope_fwd)                                                      \
-    X(ROPE_BWD, rope_bwd)                                                      \
-    X(ATTN_FWD, attn_fwd)                                                      \
-    X(ATTN_BWD, attn_bwd)                                                      \
-    X(GELU_FWD, gelu_fwd)                                                      \
-    X(GELU_BWD, gelu_bwd)                                                      \
-    X(SWIGLU_FWD, swiglu_fwd)                                                  \
-    X(SWIGLU_BWD, swiglu_bwd)                                                  \
-    X(RESIDUAL_ADD, residual_add)                                              \
-    X(XENT, xent)                                                              \
-    X(XENT_MAX, xent_max)                                                      \
-    X(XENT_SUM, xent_sum)                                                      \
-    X(XENT_GRAD, xent_grad)                                                    \
-    X(ZERO, zero)                                                              \
-    X(COPY, copy)                                                              \
-    X(ADD, add)                                                                \
-    X(GRAD_SQSUM, grad_sqsum)                                                  \
-    X(CLIP, clip)                                                              \
-    X(OPT_NORMS, opt_norms)                                                    \
-    X(OPT_STEP, opt_step)                                                      \
-    X(COMPRESS, compress)                                                      \
-    X(DECOMPRESS, decompress)                                                  \
-    X(CAST, cast)
+/* The CPU's, and what the CPU has no need of. */
+#define FR_CUDA_KERNEL_LIST(X) FR_KERNEL_LIST(X) X(CAST, cast)
 
 #define FR_CUDA_KERNEL_DECLARE(symbol, name)                                   \
     fr_status fr_cuda_##name(const fr_cuda_launch *launch, fr_err *err);

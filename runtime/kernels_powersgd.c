@@ -18,6 +18,7 @@
 #include "plan/compressor.h"
 #include "runtime/kernels_list.h"
 #include "runtime/kernels_simd.h"
+#include "runtime/powersgd_layout.h"
 
 /* One matrix of the bucket and its factors. */
 typedef struct factors {
@@ -201,36 +202,8 @@ static void orthonormalise(float *p, int64_t rows, int64_t rank, int n_team)
 
 /* ---- the bucket --------------------------------------------------------- */
 
-/* Where the parts of a bucket's wire area and state begin. */
-typedef struct layout {
-    fr_bucket bucket;
-    float *error, *p, *q;              /* state */
-    float *wire_raw, *wire_p, *wire_q; /* payload */
-} layout;
-
-static layout layout_of(const fr_kernel_call *call, float *wire)
-{
-    const int64_t *dim = call->instr->dim;
-    int64_t n = dim[FR_COMPRESS_DIM_N];
-    layout at = {.bucket = {.first = (uint64_t)dim[FR_COMPRESS_DIM_FIRST],
-                            .n = (uint64_t)n,
-                            .tensors = call->tensors,
-                            .n_tensors = call->n_tensors}};
-    fr_powersgd_piece total = {0};
-    float *state = call->ptr[1];
-    while (fr_powersgd_next(&at.bucket, call->plan->compressor_rank, &total))
-        ;
-    at.error = fr_compressor_has_error(call->plan) ? state : NULL;
-    at.p = at.error ? state + n : state;
-    at.q = at.p + total.p;
-    at.wire_raw = wire;
-    at.wire_p = wire + total.raw;
-    at.wire_q = at.wire_p + total.p;
-    return at;
-}
-
-static factors factors_of(const layout *at, const fr_powersgd_piece *piece,
-                          float *g)
+static factors factors_of(const fr_powersgd_layout *at,
+                          const fr_powersgd_piece *piece, float *g)
 {
     return (factors){.rows = piece->rows,
                      .cols = piece->cols,
@@ -288,7 +261,7 @@ static void stage_q(const fr_kernel_call *call, const factors *f,
 void fr_powersgd_compress(const fr_kernel_call *call)
 {
     float *g = call->ptr[0];
-    layout at = layout_of(call, call->ptr[2]);
+    fr_powersgd_layout at = fr_powersgd_layout_of(call, call->ptr[2]);
     bool is_first = call->instr->dim[FR_COMPRESS_DIM_STAGE] == 0;
     fr_powersgd_piece piece = {0};
     while (fr_powersgd_next(&at.bucket, call->plan->compressor_rank, &piece)) {
@@ -306,7 +279,7 @@ void fr_powersgd_compress(const fr_kernel_call *call)
 void fr_powersgd_decompress(const fr_kernel_call *call)
 {
     float *g = call->ptr[2];
-    layout at = layout_of(call, call->ptr[0]);
+    fr_powersgd_layout at = fr_powersgd_layout_of(call, call->ptr[0]);
     assert(g != NULL);
     fr_powersgd_piece piece = {0};
     while (fr_powersgd_next(&at.bucket, call->plan->compressor_rank, &piece)) {
