@@ -90,12 +90,16 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     return end_ps;
 }
 
-/* ZeRO 3: each layer twice in a micro-batch, but where it is still there: at
- * most where each chunk turns, and about where the last one does. */
-static int64_t rounds_of(const est_plan *x, int64_t all_ps, int64_t long_ps)
+/* ZeRO 3: each layer twice in a micro-batch, but where it is still there: as
+ * counted, else at most where each chunk turns, and about where the last one
+ * does. */
+static int64_t rounds_of(const est_plan *x, const est_stage *stage,
+                         int64_t layer_ps, int64_t all_ps, int64_t long_ps)
 {
     const fr_plan *plan = x->plan;
     bool is_kept = !plan->is_resharded;
+    if (stage->gathers.n > 0)
+        return stage->gathers.n * layer_ps;
     int64_t n_rounds = is_kept && x->pp > 1 ? 1 : x->n_micro;
     int64_t reach_ps =
         (plan->n_prefetch + 1) * (x->is_likely ? 1 : x->vpp) * long_ps;
@@ -103,6 +107,34 @@ static int64_t rounds_of(const est_plan *x, int64_t all_ps, int64_t long_ps)
                            ? all_ps
                            : est_most(all_ps, 2 * all_ps - reach_ps);
     return n_rounds * round_ps;
+}
+
+/* ZeRO 2 and 3: the compute lane with what it has to do for whole gradients
+ * and weights; estimate_gathers.c. */
+static int64_t used_at(const est_plan *x, const est_stage *stage)
+{
+    const est_layers *l = stage->layers;
+    const est_update *u = &stage->update;
+    const est_gathers *n = &stage->gathers;
+    const int64_t n_zeros = (x->pp == 1 ? x->n_micro : 1) * stage->n_layers;
+    const int64_t passes_ps = stage->begin_ps +
+                              x->n_micro * (stage->forward_ps +
+                                            stage->backward_ps) +
+                              n_zeros * u->layer_zero_ps +
+                              n->n * u->layer_copy_ps;
+    const int64_t lane_ps = passes_ps + x->n_micro * stage->weights_ps;
+    if (!x->is_by_unit || x->plan->n_prefetch > 1)
+        return lane_ps;
+    int64_t forward_ps = est_most(
+        u->layer_gather_ps - l->most_forward_ps - u->layer_copy_ps,
+        u->layer_core_ps - l->most_forward_rest_ps);
+    int64_t backward_ps = est_most(
+        u->layer_gather_ps - l->most_backward_ps - u->layer_copy_ps -
+            u->layer_zero_ps,
+        u->layer_core_ps - l->most_backward_rest_ps);
+    return est_most(lane_ps,
+                    passes_ps + n->n_after_forward * est_most(0, forward_ps) +
+                        n->n_after_backward * est_most(0, backward_ps));
 }
 
 /* When lane GATHER and what waits for its last gather are over. */
@@ -113,7 +145,8 @@ static int64_t gathered_at(const est_plan *x, const est_stage *stage,
     if (all_ps == 0)
         return 0;
     if (x->plan->zero_stage == 3)
-        return rounds_of(x, all_ps, update->long_gather_ps);
+        return rounds_of(x, stage, update->layer_gather_ps, all_ps,
+                         update->long_gather_ps);
     int64_t before_ps = x->pp * (stage->forward_ps - stage->last_forward_ps) +
                         stage->last_forward_ps;
     int64_t passes_ps =
@@ -122,21 +155,60 @@ static int64_t gathered_at(const est_plan *x, const est_stage *stage,
 }
 
 /* What gradients and parameters keep the NICs of the node busy in a step. */
-static int64_t wired(const est_plan *x, const est_update *update)
+static int64_t wired(const est_plan *x, const est_stage *stage)
 {
+    const est_update *update = &stage->update;
     bool is_each = x->is_by_unit && x->pp == 1;
     int64_t gathers_ps =
         x->plan->zero_stage == 3
-            ? rounds_of(x, update->wire_gather_ps, update->wire_long_gather_ps)
+            ? rounds_of(x, stage, update->layer_wire_ps, update->wire_gather_ps,
+                        update->wire_long_gather_ps)
             : update->wire_gather_ps;
     return gathers_ps + (is_each ? x->n_micro : 1) * update->wire_reduce_ps;
+}
+
+/* When the device's processors have done all that passes and collectives
+ * beside them ask for.  Gathers of ZeRO 1 and 2 may come before the passes. */
+static int64_t worked_at(const est_plan *x, const est_stage *stage,
+                         int64_t start_ps)
+{
+    const est_update *update = &stage->update;
+    bool is_each = x->is_by_unit && x->pp == 1;
+    int64_t core_ps = x->n_micro * stage->core_ps +
+                      (is_each ? x->n_micro : 1) * update->core_reduce_ps;
+    int64_t long_ps = update->core_long_gather_ps;
+    int64_t end_ps = stage->begin_ps + start_ps + core_ps;
+    if (x->plan->zero_stage < 3)
+        return est_most(end_ps, core_ps + update->core_gather_ps);
+    int64_t gather_ps = rounds_of(x, stage, update->layer_core_ps,
+                                  update->core_gather_ps, long_ps);
+    int64_t early_ps = (x->plan->n_prefetch + 2) * long_ps;
+    return end_ps + est_most(0, gather_ps - early_ps);
+}
+
+/*
+ * How much later than without gathers the first forward of the first rank
+ * ends; all that is counted from begin_s is later by that.  The last layer's
+ * forward comes after the last of chunk 0's gathers.
+ */
+static int64_t start_of(const est_stage *first)
+{
+    const est_update *update = &first->update;
+    int64_t rest_ps = first->has_head ? 0 : first->layers->least_forward_ps;
+    int64_t late_ps =
+        update->start_gather_ps > 0
+            ? update->start_gather_ps + rest_ps - first->first_forward_ps
+            : 0;
+    return est_most(0, est_most(update->first_gather_ps, late_ps) -
+                           first->begin_ps);
 }
 
 /* When the squares of the own gradients are summed.  Those of a bucket wait
  * for its own sum only. */
 static int64_t ready_at(const est_plan *x, const est_stage *stage,
-                        const est_update *update)
+                        int64_t start_ps)
 {
+    const est_update *update = &stage->update;
     int64_t reduced_ps = reduced_at(x, stage, update);
     int64_t gathered_ps = gathered_at(x, stage, update);
     if (!x->plan->is_overlap)
@@ -144,6 +216,10 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
     else
         reduced_ps = est_most(reduced_ps + update->last_norm_ps,
                               stage->end_ps + update->norm_ps);
+    reduced_ps = est_most(reduced_ps, stage->crowded_ps);
+    reduced_ps = est_most(reduced_ps, used_at(x, stage)) + start_ps;
+    reduced_ps = est_most(reduced_ps, worked_at(x, stage, start_ps));
+    reduced_ps = est_most(reduced_ps, stage->issued_ps);
     return est_most(reduced_ps, gathered_ps + update->last_norm_ps);
 }
 
@@ -173,14 +249,15 @@ static fr_status meeting(const est_plan *x, const est_stage *stage,
 static double total_of(const est_plan *x, const est_stage *ranks, int32_t n)
 {
     int64_t reduced_ps = 0, step_ps = 0, all_ps = 0;
+    const int64_t start_ps = start_of(&ranks[0]);
     for (int32_t i = 0; i < n; i++) {
         const est_stage *stage = &ranks[i];
         const est_update *update = &stage->update;
-        int64_t ready_ps = ready_at(x, stage, update);
+        int64_t ready_ps = ready_at(x, stage, start_ps);
         reduced_ps = est_most(reduced_ps, ready_ps);
         step_ps = est_most(step_ps, update->step_ps);
         all_ps = est_most(all_ps, ready_ps + x->meeting_ps + update->step_ps);
-        all_ps = est_most(all_ps, wired(x, update));
+        all_ps = est_most(all_ps, wired(x, stage));
     }
     if (x->e->job->clip_norm > 0)
         all_ps = est_most(all_ps, reduced_ps + x->meeting_ps + step_ps);
@@ -204,6 +281,7 @@ static fr_status find_updates(est_plan *x, fr_err *err)
             ranks->at[i].update = before->at[i].update;
         else
             FR_TRY(est_update_find(x, &ranks->at[i], err));
+        FR_TRY(est_gathers_find(x, &ranks->at[i], &ranks->at[i].gathers, err));
     }
     return FR_OK;
 }
@@ -304,6 +382,7 @@ static fr_status bound_first(est_plan *x, const fr_estimate_variants *variants,
 {
     x->is_likely = false;
     FR_TRY(est_update_least(x, variants, &x->first, err));
+    FR_TRY(est_gathers_find(x, &x->first, &x->first.gathers, err));
     *out_s = total_of(x, &x->first, 1);
     return FR_OK;
 }
@@ -328,8 +407,11 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
     if (out->least_bytes > out->capacity_bytes)
         return FR_OK;
     x->is_likely = false;
-    for (int32_t i = 0; i < x->ranks[0].n; i++)
-        FR_TRY(est_update_least(x, variants, &x->ranks[0].at[i], err));
+    for (int32_t i = 0; i < x->ranks[0].n; i++) {
+        est_stage *stage = &x->ranks[0].at[i];
+        FR_TRY(est_update_least(x, variants, stage, err));
+        FR_TRY(est_gathers_find(x, stage, &stage->gathers, err));
+    }
     out->lower_bound_s = out->estimate_s = total(x);
     return FR_OK;
 }
@@ -405,6 +487,8 @@ void fr_estimator_destroy(fr_estimator *e)
     fr_vec_release(&e->all_layouts);
     fr_vec_release(&e->all_layers);
     fr_vec_release(&e->all_updates);
+    fr_vec_release(&e->all_gathers);
+    est_map_release(&e->gathers);
     est_map_release(&e->layouts);
     est_map_release(&e->layers);
     est_map_release(&e->prices);

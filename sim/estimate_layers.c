@@ -9,6 +9,7 @@
 #include "plan/lower.h"
 #include "plan/optimizer.h"
 #include "plan/schedule.h"
+#include "sim/replay_cost.h"
 #include "sim/replay_host.h"
 
 #include <string.h>
@@ -24,7 +25,8 @@ typedef enum est_pass {
 /* A program of few micro-batches, and its segments' prices. */
 typedef struct est_probe {
     fr_program *program;
-    int64_t *segment_ps; /* -1: not asked for */
+    est_cost *segments; /* ps -1: not asked for; what waits for the slowest of
+                           a group that meets in it is in its time */
     fr_host_chain *chains;
 } est_probe;
 
@@ -72,7 +74,7 @@ static void small_plan(const fr_plan *plan, bool is_split, bool is_executable,
 static void release_probe(est_probe *probe)
 {
     fr_program_destroy(probe->program);
-    free(probe->segment_ps);
+    free(probe->segments);
     free(probe->chains);
 }
 
@@ -88,41 +90,69 @@ static fr_status init_probe(fr_estimator *e, const fr_model *model,
     bool is_more = is_split || has_more(e, plan);
     job.global_batch = (is_more ? 2 : 1) * small.micro_batch * small.dp;
     FR_TRY(fr_lower(model, &job, &small, NULL, &out->program, err));
-    out->segment_ps =
-        malloc((out->program->n_segments + 1) * sizeof *out->segment_ps);
+    out->segments =
+        malloc((out->program->n_segments + 1) * sizeof *out->segments);
     out->chains = malloc((out->program->n_segments + 1) * sizeof *out->chains);
-    if (out->segment_ps == NULL || out->chains == NULL) {
+    if (out->segments == NULL || out->chains == NULL) {
         release_probe(out);
         return fr_fail_no_memory(err);
     }
     for (uint32_t i = 0; i < out->program->n_segments; i++)
-        out->segment_ps[i] = -1;
+        out->segments[i].ps = -1;
     return FR_OK;
+}
+
+/* Ranks that meet in a segment; 1: nobody, or not all in one stage. */
+static int64_t count_met(const est_probe *probe, const est_place *place,
+                         const fr_segment *segment)
+{
+    unsigned met = 0;
+    int64_t n = 1;
+    if (segment->lane != FR_LANE_COMPUTE)
+        return 1;
+    for (uint32_t k = 0; k < segment->n_instrs; k++) {
+        const fr_instr *instr =
+            &probe->program->instrs[segment->first_instr + k];
+        if (!fr_is_communication(instr) || (met >> instr->axis & 1u))
+            continue;
+        if (instr->axis == FR_AXIS_WORLD || instr->axis == FR_AXIS_MODEL ||
+            instr->axis == FR_AXIS_PP)
+            return 1;
+        met |= 1u << instr->axis;
+        n *= est_most(1, place->scopes[instr->axis].n_group);
+    }
+    return n;
 }
 
 static fr_status price_segment(fr_estimator *e, est_probe *probe,
                                const est_place *place, uint32_t i_segment,
-                               int64_t *out_ps, fr_err *err)
+                               const est_cost **out, fr_err *err)
 {
     const fr_segment *segment = &probe->program->segments[i_segment];
-    int64_t *known = &probe->segment_ps[i_segment];
-    if (*known < 0) {
-        int64_t sum = 0;
-        fr_host_chain *chain = &probe->chains[i_segment];
-        const fr_plan *plan = &probe->program->plan;
-        *chain = fr_host_chain_empty();
-        for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            int64_t ps, host_ps;
-            const fr_instr *instr =
-                &probe->program->instrs[segment->first_instr + k];
-            FR_TRY(est_price_issued(e, plan, instr, (fr_lane)segment->lane,
-                                    place, &ps, &host_ps, err));
-            fr_host_chain_add(chain, host_ps, ps, fr_host_is_held(plan, instr));
-            sum += ps;
-        }
-        *known = sum;
+    const fr_plan *plan = &probe->program->plan;
+    fr_host_chain *chain = &probe->chains[i_segment];
+    est_cost sum = {0}, one;
+    int64_t compute_ps = 0;
+    double jitter;
+    *out = &probe->segments[i_segment];
+    if ((*out)->ps >= 0)
+        return FR_OK;
+    *chain = fr_host_chain_empty();
+    for (uint32_t k = 0; k < segment->n_instrs; k++) {
+        const fr_instr *instr =
+            &probe->program->instrs[segment->first_instr + k];
+        FR_TRY(est_price(e, plan, instr, (fr_lane)segment->lane, place, &one,
+                         err));
+        fr_host_chain_add(chain, one.host_ps, one.ps,
+                          fr_host_is_held(plan, instr));
+        compute_ps += fr_is_communication(instr) ? 0 : one.ps;
+        sum.ps += one.ps;
+        sum.host_ps += one.host_ps;
+        sum.core_ps += one.core_ps;
     }
-    *out_ps = *known;
+    FR_TRY(est_jitter(e, count_met(probe, place, segment), &jitter, err));
+    sum.ps += (int64_t)(jitter * (double)compute_ps);
+    probe->segments[i_segment] = sum;
     return FR_OK;
 }
 
@@ -156,12 +186,12 @@ static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 
 /* The calls of one pass over one layer, from the first one's start. */
 typedef struct est_walk {
-    int64_t *sum[2];            /* NULL: none yet */
+    int64_t *sum[EST_KINDS];    /* NULL: none yet */
     uint32_t first;             /* call */
     int64_t free_ps[FR_LANE_N]; /* lanes */
     int64_t compute_ps, all_ps; /* ends */
     fr_host_chain chain;        /* of the compute lane */
-    int64_t host_ps;            /* for all lanes */
+    int64_t host_ps, core_ps;   /* for all lanes */
 } est_walk;
 
 static void finish_walk(est_walk *walk)
@@ -172,8 +202,10 @@ static void finish_walk(est_walk *walk)
             likely_ps = walk->chain.ss_ps;
         if (likely_ps < walk->host_ps)
             likely_ps = walk->host_ps;
-        *walk->sum[0] += walk->compute_ps;
-        *walk->sum[1] += likely_ps;
+        *walk->sum[EST_LEAST] += walk->compute_ps;
+        *walk->sum[EST_ABOUT] += likely_ps;
+        *walk->sum[EST_HOST] += walk->host_ps;
+        *walk->sum[EST_CORES] += walk->core_ps;
     }
     *walk = (est_walk){.chain = fr_host_chain_empty()};
 }
@@ -210,7 +242,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         const fr_call *call = &klass->calls[i];
         const fr_segment *segment = &probe->program->segments[call->i_segment];
         int lane = segment->lane;
-        int64_t ps = 0;
+        const est_cost *cost;
         if ((lane != FR_LANE_COMPUTE && lane != FR_LANE_TP) ||
             call->micro_batch != 0)
             continue;
@@ -218,15 +250,17 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         if (sum != walk.sum[0]) {
             finish_walk(&walk);
             walk.sum[0] = sum;
-            walk.sum[1] = sum_of(segment, call->layer, &out->times[1]);
+            for (int k = 1; k < EST_KINDS; k++)
+                walk.sum[k] = sum_of(segment, call->layer, &out->times[k]);
             walk.first = i;
         }
-        status = price_segment(e, probe, place, call->i_segment, &ps, err);
+        status = price_segment(e, probe, place, call->i_segment, &cost, err);
         if (status != FR_OK)
             break;
-        walk_on(klass, i, lane, ps, end_ps, &walk);
+        walk_on(klass, i, lane, cost->ps, end_ps, &walk);
         const fr_host_chain *chain = &probe->chains[call->i_segment];
-        walk.host_ps += chain->hh_ps;
+        walk.host_ps += cost->host_ps;
+        walk.core_ps += cost->core_ps;
         if (lane == FR_LANE_COMPUTE)
             fr_host_chain_append(&walk.chain, chain);
     }
@@ -365,15 +399,19 @@ static fr_status add_memory(const fr_program *program, est_layers *out,
 static fr_status add_clip(fr_estimator *e, est_probe *probe,
                           const est_place *place, est_layers *out, fr_err *err)
 {
+    const est_cost *cost;
     for (uint32_t i = 0; i < probe->program->n_segments; i++)
-        if (strncmp(probe->program->segments[i].name, "clip_", 5) == 0)
-            return price_segment(e, probe, place, i, &out->clip_ps, err);
+        if (strncmp(probe->program->segments[i].name, "clip_", 5) == 0) {
+            FR_TRY(price_segment(e, probe, place, i, &cost, err));
+            out->clip_ps = cost->ps;
+            return FR_OK;
+        }
     return FR_OK;
 }
 
 static void sum_up(int32_t n, est_layers *out)
 {
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < EST_KINDS; k++) {
         est_times *t = &out->times[k];
         for (int32_t i = 1; i <= n; i++) {
             t->forward_ps[i] += t->forward_ps[i - 1];
@@ -415,7 +453,7 @@ static void spread(int32_t n, est_layers *out)
 {
     for (int32_t i = n; i-- > 0;) {
         int32_t from = like(i, n) + 1, to = i + 1;
-        for (int k = 0; k < 2; k++) {
+        for (int k = 0; k < EST_KINDS; k++) {
             est_times *t = &out->times[k];
             t->forward_ps[to] = t->forward_ps[from];
             t->backward_ps[to] = t->backward_ps[from];
@@ -436,6 +474,30 @@ static int64_t shortest(int32_t n, const int64_t *sum_ps)
     for (int32_t i = 0; i < n; i++)
         least_ps = est_least(least_ps, sum_ps[i + 1] - sum_ps[i]);
     return least_ps;
+}
+
+/* The most that a pass of any layer takes, and leaves of its processors. */
+static void find_most(int32_t n, est_layers *l)
+{
+    const est_times *t = &l->times[EST_LEAST], *c = &l->times[EST_CORES];
+    for (int32_t i = 0; i < n; i++) {
+        int64_t forward_ps = t->forward_ps[i + 1] - t->forward_ps[i];
+        int64_t core_ps = c->forward_ps[i + 1] - c->forward_ps[i];
+        l->most_forward_ps = est_most(l->most_forward_ps, forward_ps);
+        l->most_forward_rest_ps =
+            est_most(l->most_forward_rest_ps, forward_ps - core_ps);
+        int64_t backward_ps = t->backward_ps[i + 1] - t->backward_ps[i];
+        int64_t remake_ps = t->remake_ps[i + 1] - t->remake_ps[i];
+        core_ps = c->backward_ps[i + 1] - c->backward_ps[i];
+        l->most_backward_ps =
+            est_most(l->most_backward_ps, backward_ps + remake_ps);
+        l->most_backward_rest_ps =
+            est_most(l->most_backward_rest_ps, backward_ps - core_ps);
+        core_ps += c->remake_ps[i + 1] - c->remake_ps[i];
+        l->most_backward_rest_ps =
+            est_most(l->most_backward_rest_ps,
+                     backward_ps + remake_ps - core_ps);
+    }
 }
 
 static bool is_exact(int32_t n_layers, const est_layers *l)
@@ -497,6 +559,7 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     out->least_forward_ps = shortest(e->n_layers, out->times[0].forward_ps);
     out->least_backward_ps = shortest(e->n_layers, out->times[0].backward_ps);
     out->least_weights_ps = shortest(e->n_layers, out->times[0].weights_ps);
+    find_most(e->n_layers, out);
     out->is_exact = is_exact(e->n_layers, out);
     out->parameters_key = parameters_key(e->n_layers, out);
     return status;
