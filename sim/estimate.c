@@ -75,9 +75,11 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
         is_embed_last || !stage->has_embed ? update->last_reduce_ps : 0;
     if (!plan->is_overlap)
         return stage->end_ps + (is_each ? m : 1) * all_ps;
-    if (x->is_split) /* last of all come weights */
-        start_ps = x->is_v ? stage->begin_ps + stage->forward_ps
-                           : stage->back_ps - stage->backward_ps;
+    if (x->is_v)
+        start_ps = stage->begin_ps + stage->forward_ps;
+    else if (x->is_split) /* last of all come weights of the last one */
+        start_ps = stage->end_ps - stage->weights_ps -
+                   (stage->has_embed ? update->last_reduce_ps : 0);
     else if (x->vpp > 1)
         start_ps = stage->begin_ps +
                    m * (stage->forward_ps + stage->backward_ps) -
