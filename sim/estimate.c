@@ -190,17 +190,21 @@ static int64_t worked_at(const est_plan *x, const est_stage *stage,
 
 /*
  * How much later than without gathers the first forward of the first rank
- * ends; all that is counted from begin_s is later by that.  The last layer's
- * forward comes after the last of chunk 0's gathers.
+ * ends; all that is counted from begin_s is later by that.  With ZeRO 3 its
+ * first layer waits for its own, else the last layer of chunk 0 comes after
+ * the last gather.
  */
-static int64_t start_of(const est_stage *first)
+static int64_t start_of(const est_plan *x, const est_stage *first)
 {
     const est_update *update = &first->update;
-    int64_t rest_ps = first->has_head ? 0 : first->layers->least_forward_ps;
-    int64_t late_ps =
-        update->start_gather_ps > 0
-            ? update->start_gather_ps + rest_ps - first->first_forward_ps
-            : 0;
+    int64_t late_ps = update->start_gather_ps;
+    if (late_ps == 0)
+        return 0;
+    if (x->plan->zero_stage == 3)
+        return est_most(0, late_ps - first->times->embed_ps - first->begin_ps);
+    late_ps -= first->first_forward_ps;
+    if (!first->has_head)
+        late_ps += first->layers->least_forward_ps;
     return est_most(0, est_most(update->first_gather_ps, late_ps) -
                            first->begin_ps);
 }
@@ -251,7 +255,7 @@ static fr_status meeting(const est_plan *x, const est_stage *stage,
 static double total_of(const est_plan *x, const est_stage *ranks, int32_t n)
 {
     int64_t reduced_ps = 0, step_ps = 0, all_ps = 0;
-    const int64_t start_ps = start_of(&ranks[0]);
+    const int64_t start_ps = start_of(x, &ranks[0]);
     for (int32_t i = 0; i < n; i++) {
         const est_stage *stage = &ranks[i];
         const est_update *update = &stage->update;

@@ -251,8 +251,8 @@ static fr_status start_gathers(est_plan *x, const est_stage *stage,
 }
 
 /* ZeRO 2 and 3: what each use of a layer's weights and gradients adds. */
-static fr_status add_layer(est_plan *x, const est_stage *stage, est_update *out,
-                           fr_err *err)
+static fr_status add_layer(est_plan *x, const est_stage *stage,
+                           const est_list *list, est_update *out, fr_err *err)
 {
     const est_layers *l = stage->layers;
     const fr_plan *plan = x->plan;
@@ -275,8 +275,15 @@ static fr_status add_layer(est_plan *x, const est_stage *stage, est_update *out,
                   &out->layer_gather_ps, err));
     FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_wire,
                   &out->layer_wire_ps, err));
-    return gather(x, stage, FR_LANE_GATHER, &one, est_core,
-                  &out->layer_core_ps, err);
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_core, &out->layer_core_ps,
+                  err));
+    /* The embedding's come before those of the first layer. */
+    const est_bucket *last = list->n > 0 ? &list->at[list->n - 1] : NULL;
+    if (last != NULL && stage->has_embed && last->n == l->n_embed)
+        FR_TRY(gather(x, stage, FR_LANE_GATHER, last, est_collective,
+                      &out->first_gather_ps, err));
+    out->start_gather_ps = out->first_gather_ps + out->layer_gather_ps;
+    return FR_OK;
 }
 
 static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
@@ -300,7 +307,7 @@ static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
         FR_TRY(gathers(x, stage, bucket, out, err));
         FR_TRY(step(x, stage, bucket, out, err));
     }
-    FR_TRY(add_layer(x, stage, out, err));
+    FR_TRY(add_layer(x, stage, &list, out, err));
     return start_gathers(x, stage, &list, out, err);
 }
 
