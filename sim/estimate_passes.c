@@ -278,6 +278,36 @@ static int64_t turns(est_plan *x, int64_t *period_ps)
     return turn_ps;
 }
 
+/*
+ * Interleaved: the first micro-batch goes through all chunks before the last
+ * rank's first backward; then that rank has everything to do but what it did
+ * before, up to the last micro-batch's first backward, which goes back through
+ * all chunks.  Of p micro-batches all chunks but the last are forward before,
+ * and backward after.  Up to the end of the first rank's last backward, with
+ * crowd_ps more for each micro-batch that the last rank has to itself.
+ */
+static int64_t through_all(const est_plan *x, int64_t crowd_ps)
+{
+    const est_stage *last = &x->stages[x->pp - 1];
+    const int64_t pass_ps = last->forward_ps + last->backward_ps;
+    const int64_t last_ps = last->last_forward_ps + last->last_backward_ps;
+    int64_t ways_ps = 0;
+    if (x->plan->schedule != FR_SCHEDULE_INTERLEAVED || x->pp == 1 ||
+        x->plan->recompute == FR_RECOMPUTE_FULL)
+        return 0;
+    for (int32_t s = 0; s < x->pp; s++) {
+        const est_stage *stage = &x->stages[s];
+        int64_t n_hops = s < x->pp - 1 ? x->vpp : x->vpp - 1;
+        ways_ps += stage->forward_ps + stage->backward_ps;
+        ways_ps += 2 * n_hops * stage->hop_ps;
+    }
+    int64_t own_ps =
+        x->n_micro * pass_ps - x->pp * (pass_ps - last_ps) - last_ps;
+    int64_t n_own = pass_ps > 0 ? own_ps / pass_ps - 1 : 0;
+    return x->stages[0].begin_ps + ways_ps + own_ps +
+           est_most(0, n_own) * crowd_ps;
+}
+
 static void find_ends(est_plan *x)
 {
     const int64_t m = x->n_micro;
@@ -306,6 +336,9 @@ static void find_ends(est_plan *x)
                                                         stage->backward_ps +
                                                         stage->weights_ps));
     }
+    x->stages[0].back_ps = est_most(x->stages[0].back_ps, through_all(x, 0));
+    x->stages[0].end_ps =
+        est_most(x->stages[0].end_ps, x->stages[0].back_ps);
     bool is_known = x->is_likely && period_ps > 0 && !x->is_split;
     for (int32_t s = 0; is_known && s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
@@ -324,11 +357,13 @@ static void find_ends(est_plan *x)
  */
 static void find_late_ends(est_plan *x)
 {
+    int64_t last_crowd_ps = 0;
     for (int32_t s = x->pp; s-- > 0;) {
         est_stage *stage = &x->stages[s];
         int64_t lane_ps = stage->forward_ps + stage->backward_ps;
         int64_t crowd_ps =
             est_most(0, stage->core_ps - lane_ps - stage->weights_ps);
+        last_crowd_ps = s == x->pp - 1 ? crowd_ps : last_crowd_ps;
         stage->crowded_ps = stage->issued_ps = 0;
         if (x->is_v)
             continue;
@@ -345,6 +380,9 @@ static void find_late_ends(est_plan *x)
         stage->issued_ps =
             est_most(stage->issued_ps, stage[1].issued_ps + back_ps);
     }
+    est_stage *first = &x->stages[0];
+    first->crowded_ps =
+        est_most(first->crowded_ps, through_all(x, last_crowd_ps));
 }
 
 /* Are the stages about as they are at least? */
