@@ -111,6 +111,25 @@ static int64_t rounds_of(const est_plan *x, const est_stage *stage,
     return n_rounds * round_ps;
 }
 
+/*
+ * About: while the gradients of a layer are reduced the next gather shares the
+ * NICs with them.  With chunks p micro-batches follow each other in the time
+ * of both.
+ */
+static int64_t shared_ps(const est_plan *x, const est_stage *stage)
+{
+    const est_update *u = &stage->update;
+    const int64_t n_passes = x->pp > 1 && x->vpp > 1 ? x->pp : 1;
+    const int64_t n = x->pp == 1 ? stage->gathers.n_after_backward
+                                 : est_least(stage->n_layers,
+                                             stage->gathers.n_after_backward);
+    int64_t both_ps = u->layer_gather_ps + u->layer_reduce_ps;
+    if (!x->is_likely || !x->plan->is_overlap)
+        return 0;
+    return n * est_most(0, both_ps - n_passes *
+                                         stage->layers->most_backward_ps);
+}
+
 /* ZeRO 2 and 3: the compute lane with what it has to do for whole gradients
  * and weights; estimate_gathers.c. */
 static int64_t used_at(const est_plan *x, const est_stage *stage)
@@ -134,9 +153,10 @@ static int64_t used_at(const est_plan *x, const est_stage *stage)
         u->layer_gather_ps - l->most_backward_ps - u->layer_copy_ps -
             u->layer_zero_ps,
         u->layer_core_ps - l->most_backward_rest_ps);
-    return est_most(lane_ps,
-                    passes_ps + n->n_after_forward * est_most(0, forward_ps) +
-                        n->n_after_backward * est_most(0, backward_ps));
+    int64_t waits_ps = n->n_after_backward * est_most(0, backward_ps);
+    waits_ps = est_most(waits_ps, shared_ps(x, stage));
+    waits_ps += n->n_after_forward * est_most(0, forward_ps);
+    return est_most(lane_ps, passes_ps + waits_ps);
 }
 
 /* When lane GATHER and what waits for its last gather are over. */
@@ -369,6 +389,7 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     }
     out->lower_bound_s = s[0];
     out->estimate_s = s[1] > s[0] ? s[1] : s[0];
+    out->n_steps = x->n_micro * x->stages[0].layers->n_steps;
     est_memory(x, out);
     return FR_OK;
 }

@@ -258,6 +258,8 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         if (status != FR_OK)
             break;
         walk_on(klass, i, lane, cost->ps, end_ps, &walk);
+        /* A call on another lane cuts the run that it stands in. */
+        out->n_steps += lane == FR_LANE_TP ? 2 : walk.first == i;
         const fr_host_chain *chain = &probe->chains[call->i_segment];
         walk.host_ps += cost->host_ps;
         walk.core_ps += cost->core_ps;
@@ -553,8 +555,10 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
         status = add_passes(e, &probe, place, out, err);
         release_probe(&probe);
     }
-    if (out->is_uniform)
+    if (out->is_uniform) {
         spread(e->n_layers, out);
+        out->n_steps = out->n_steps * e->n_layers / FEW_LAYERS;
+    }
     sum_up(e->n_layers, out);
     out->least_forward_ps = shortest(e->n_layers, out->times[0].forward_ps);
     out->least_backward_ps = shortest(e->n_layers, out->times[0].backward_ps);

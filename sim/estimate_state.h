@@ -83,6 +83,7 @@ typedef struct est_layers {
     fr_instr opt_step, opt_norms, sqsum; /* of any range */
     fr_instr zero;                       /* of any number of gradients */
     bool has_norms, has_zero;
+    int64_t n_steps; /* of a replay for one micro-batch of all layers, about */
     bool is_exact;   /* EST_LEAST is EST_ABOUT */
     bool is_uniform; /* all layers have the same parameters */
     uint64_t parameters_key;
@@ -101,6 +102,7 @@ typedef struct est_update {
                               device's processors */
     int64_t layer_gather_ps, layer_wire_ps, layer_core_ps; /* of one layer's
                               parameters, with ZeRO 3 */
+    int64_t layer_reduce_ps;  /* and gradients */
     int64_t layer_copy_ps, layer_zero_ps; /* on the compute lane: to where they
                               are used, and of its gradients */
     int64_t start_gather_ps, first_gather_ps; /* on lane GATHER: up to the end

@@ -277,6 +277,7 @@ static fr_status add_layer(est_plan *x, const est_stage *stage,
                   &out->layer_wire_ps, err));
     FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_core, &out->layer_core_ps,
                   err));
+    FR_TRY(reduce(x, stage, &one, est_collective, &out->layer_reduce_ps, err));
     /* The embedding's come before those of the first layer. */
     const est_bucket *last = list->n > 0 ? &list->at[list->n - 1] : NULL;
     if (last != NULL && stage->has_embed && last->n == l->n_embed)
@@ -361,7 +362,7 @@ fr_status est_update_find(est_plan *x, est_stage *stage, fr_err *err)
 
 /* ---- the least of several ------------------------------------------------ */
 
-enum { EST_PARTS = 20 };
+enum { EST_PARTS = 21 };
 
 /* All of an est_update but n_first. */
 static void parts_of(est_update *u, int64_t *parts[EST_PARTS])
@@ -382,6 +383,7 @@ static void parts_of(est_update *u, int64_t *parts[EST_PARTS])
                                      &u->layer_gather_ps,
                                      &u->layer_wire_ps,
                                      &u->layer_core_ps,
+                                     &u->layer_reduce_ps,
                                      &u->layer_copy_ps,
                                      &u->layer_zero_ps,
                                      &u->start_gather_ps,
