@@ -126,8 +126,8 @@ static int64_t shared_ps(const est_plan *x, const est_stage *stage)
     int64_t both_ps = u->layer_gather_ps + u->layer_reduce_ps;
     if (!x->is_likely || !x->plan->is_overlap)
         return 0;
-    return n * est_most(0, both_ps - n_passes *
-                                         stage->layers->most_backward_ps);
+    return n *
+           est_most(0, both_ps - n_passes * stage->layers->most_backward_ps);
 }
 
 /* ZeRO 2 and 3: the compute lane with what it has to do for whole gradients
@@ -138,21 +138,19 @@ static int64_t used_at(const est_plan *x, const est_stage *stage)
     const est_update *u = &stage->update;
     const est_gathers *n = &stage->gathers;
     const int64_t n_zeros = (x->pp == 1 ? x->n_micro : 1) * stage->n_layers;
-    const int64_t passes_ps = stage->begin_ps +
-                              x->n_micro * (stage->forward_ps +
-                                            stage->backward_ps) +
-                              n_zeros * u->layer_zero_ps +
-                              n->n * u->layer_copy_ps;
+    const int64_t passes_ps =
+        stage->begin_ps +
+        x->n_micro * (stage->forward_ps + stage->backward_ps) +
+        n_zeros * u->layer_zero_ps + n->n * u->layer_copy_ps;
     const int64_t lane_ps = passes_ps + x->n_micro * stage->weights_ps;
     if (!x->is_by_unit || x->plan->n_prefetch > 1)
         return lane_ps;
-    int64_t forward_ps = est_most(
-        u->layer_gather_ps - l->most_forward_ps - u->layer_copy_ps,
-        u->layer_core_ps - l->most_forward_rest_ps);
-    int64_t backward_ps = est_most(
-        u->layer_gather_ps - l->most_backward_ps - u->layer_copy_ps -
-            u->layer_zero_ps,
-        u->layer_core_ps - l->most_backward_rest_ps);
+    int64_t forward_ps =
+        est_most(u->layer_gather_ps - l->most_forward_ps - u->layer_copy_ps,
+                 u->layer_core_ps - l->most_forward_rest_ps);
+    int64_t backward_ps = est_most(u->layer_gather_ps - l->most_backward_ps -
+                                       u->layer_copy_ps - u->layer_zero_ps,
+                                   u->layer_core_ps - l->most_backward_rest_ps);
     int64_t waits_ps = n->n_after_backward * est_most(0, backward_ps);
     waits_ps = est_most(waits_ps, shared_ps(x, stage));
     waits_ps += n->n_after_forward * est_most(0, forward_ps);
@@ -249,17 +247,18 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
     return est_most(reduced_ps, gathered_ps + update->last_norm_ps);
 }
 
-/* Everybody meets for the norm and the loss. */
-static fr_status meeting(const est_plan *x, const est_stage *stage,
-                         int64_t *out_ps, fr_err *err)
+/* Everybody meets for the norm and the loss: sets x->meeting_ps. */
+static fr_status meet(est_plan *x, const est_stage *stage, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     bool is_spread = plan->zero_stage > 0 || plan->ep > 1;
-    int64_t norm_ps = 0;
+    int64_t loss_ps, norm_ps = 0;
+    if (x->met == stage->place && x->is_met_spread == is_spread)
+        return FR_OK;
     FR_TRY(est_collective(x->e, plan, stage->place,
                           &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
                                       FR_AXIS_WORLD, FR_DTYPE_F64, 1},
-                          out_ps, err));
+                          &loss_ps, err));
     if (x->e->job->clip_norm > 0)
         FR_TRY(est_collective(
             x->e, plan, stage->place,
@@ -267,7 +266,9 @@ static fr_status meeting(const est_plan *x, const est_stage *stage,
                         is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL, FR_DTYPE_F64,
                         1},
             &norm_ps, err));
-    *out_ps += norm_ps;
+    x->meeting_ps = loss_ps + norm_ps;
+    x->met = stage->place;
+    x->is_met_spread = is_spread;
     return FR_OK;
 }
 
@@ -307,7 +308,7 @@ static fr_status find_updates(est_plan *x, fr_err *err)
             ranks->at[i].update = before->at[i].update;
         else
             FR_TRY(est_update_find(x, &ranks->at[i], err));
-        FR_TRY(est_gathers_find(x, &ranks->at[i], &ranks->at[i].gathers, err));
+        FR_TRY(est_gathers_find(x, &ranks->at[i], err));
     }
     return FR_OK;
 }
@@ -381,7 +382,7 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     double s[2];
     set_plan(x, plan);
     FR_TRY(est_pipeline_find(x, err));
-    FR_TRY(meeting(x, &x->stages[0], &x->meeting_ps, err));
+    FR_TRY(meet(x, &x->stages[0], err));
     for (int i = 0; i < 2; i++) {
         x->is_likely = i > 0;
         FR_TRY(find_updates(x, err));
@@ -409,7 +410,7 @@ static fr_status bound_first(est_plan *x, const fr_estimate_variants *variants,
 {
     x->is_likely = false;
     FR_TRY(est_update_least(x, variants, &x->first, err));
-    FR_TRY(est_gathers_find(x, &x->first, &x->first.gathers, err));
+    FR_TRY(est_gathers_find(x, &x->first, err));
     *out_s = total_of(x, &x->first, 1);
     return FR_OK;
 }
@@ -425,7 +426,7 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
     est_memory_first(x, out);
     if (out->least_bytes > out->capacity_bytes)
         return FR_OK;
-    FR_TRY(meeting(x, &x->first, &x->meeting_ps, err));
+    FR_TRY(meet(x, &x->first, err));
     FR_TRY(bound_first(x, variants, &out->lower_bound_s, err));
     if (out->lower_bound_s > limit_s)
         return FR_OK;
@@ -437,7 +438,7 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
     for (int32_t i = 0; i < x->ranks[0].n; i++) {
         est_stage *stage = &x->ranks[0].at[i];
         FR_TRY(est_update_least(x, variants, stage, err));
-        FR_TRY(est_gathers_find(x, stage, &stage->gathers, err));
+        FR_TRY(est_gathers_find(x, stage, err));
     }
     out->lower_bound_s = out->estimate_s = total(x);
     return FR_OK;

@@ -86,12 +86,11 @@ static bool is_dropped(const est_plan *x, const est_uses *uses, int32_t now,
     if (use->next < 0)
         return true;
     bool is_next_back = uses->at[use->next].is_backward;
-    bool is_near = use->next < n_gathered ||
-                   (use->next <= now + 1 + plan->n_prefetch &&
-                    !(use->is_backward && !is_next_back));
-    return !is_near &&
-           (plan->is_resharded ||
-            (plan->pp == 1 && (use->is_backward || !is_next_back)));
+    bool is_near =
+        use->next < n_gathered || (use->next <= now + 1 + plan->n_prefetch &&
+                                   !(use->is_backward && !is_next_back));
+    return !is_near && (plan->is_resharded ||
+                        (plan->pp == 1 && (use->is_backward || !is_next_back)));
 }
 
 static void count(const est_plan *x, const est_uses *uses, bool *is_there,
@@ -100,8 +99,8 @@ static void count(const est_plan *x, const est_uses *uses, bool *is_there,
     int32_t n_gathered = 0;
     memset(is_there, 0, (size_t)uses->n_sets * sizeof *is_there);
     for (int32_t now = 0; now < uses->n; now++) {
-        int32_t end = (int32_t)est_least(uses->n, (int64_t)now + 1 +
-                                                      x->plan->n_prefetch);
+        int32_t end =
+            (int32_t)est_least(uses->n, (int64_t)now + 1 + x->plan->n_prefetch);
         for (; n_gathered < end; n_gathered++) {
             const est_use *use = &uses->at[n_gathered];
             bool is_new = !is_there[use->set];
@@ -127,9 +126,9 @@ static fr_status make(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
     *out = (est_gathers){0};
     for (int32_t c = 0; c < x->vpp; c++) {
         int32_t stage = fr_schedule_stage(schedule, rank, c, x->pp);
-        n_most += 2 * x->n_micro *
-                  (2 + est_first_layer(x, stage + 1) -
-                   est_first_layer(x, stage));
+        n_most +=
+            2 * x->n_micro *
+            (2 + est_first_layer(x, stage + 1) - est_first_layer(x, stage));
     }
     if (n_most > MOST_USES)
         return FR_OK;
@@ -168,21 +167,34 @@ static uint64_t key_of(const est_plan *x, int32_t rank)
     return fr_hash_bytes(words, sizeof words, 10);
 }
 
-fr_status est_gathers_find(est_plan *x, const est_stage *stage,
-                           est_gathers *out, fr_err *err)
+static fr_status find(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
 {
     fr_estimator *e = x->e;
-    *out = (est_gathers){0};
-    if (x->plan->zero_stage != 3 || !stage->layers->is_uniform)
-        return FR_OK;
-    uint64_t key = key_of(x, stage->rank);
+    uint64_t key = key_of(x, rank);
     const int64_t *known = est_map_find(&e->gathers, key);
     if (known != NULL) {
         *out = e->all_gathers.items[*known];
         return FR_OK;
     }
-    FR_TRY(make(x, stage->rank, out, err));
+    FR_TRY(make(x, rank, out, err));
     if (fr_vec_push(&e->all_gathers, *out) != FR_OK)
         return fr_fail_no_memory(err);
     return est_map_add(&e->gathers, key, (int64_t)e->all_gathers.n - 1, err);
+}
+
+fr_status est_gathers_find(est_plan *x, est_stage *stage, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    bool is_gathered = plan->zero_stage == 3 && stage->layers->is_uniform;
+    uint32_t of = 1;
+    if (is_gathered)
+        of = (uint32_t)plan->n_prefetch << 2 | 2u |
+             (plan->is_resharded ? 1u : 0u);
+    if (stage->gathers_of == of)
+        return FR_OK;
+    stage->gathers = (est_gathers){0};
+    if (is_gathered)
+        FR_TRY(find(x, stage->rank, &stage->gathers, err));
+    stage->gathers_of = of;
+    return FR_OK;
 }

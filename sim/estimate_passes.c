@@ -18,6 +18,7 @@ static void clear(const est_plan *x, int32_t s, est_stage *stage)
     stage->times = &stage->layers->times[x->is_likely];
     stage->forward_ps = stage->backward_ps = stage->weights_ps = 0;
     stage->host_ps = stage->core_ps = 0;
+    stage->gathers_of = 0;
     stage->n_dense = stage->n_expert = stage->kept_bytes = 0;
     stage->n_layers = 0;
     stage->chunk_bytes = UINT64_MAX;
@@ -337,8 +338,7 @@ static void find_ends(est_plan *x)
                                                         stage->weights_ps));
     }
     x->stages[0].back_ps = est_most(x->stages[0].back_ps, through_all(x, 0));
-    x->stages[0].end_ps =
-        est_most(x->stages[0].end_ps, x->stages[0].back_ps);
+    x->stages[0].end_ps = est_most(x->stages[0].end_ps, x->stages[0].back_ps);
     bool is_known = x->is_likely && period_ps > 0 && !x->is_split;
     for (int32_t s = 0; is_known && s < x->pp; s++) {
         est_stage *stage = &x->stages[s];

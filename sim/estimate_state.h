@@ -161,6 +161,9 @@ FR_CHECKED fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
 /* All zero; NULL: no memory.  Destroy takes NULL. */
 est_layers *est_layers_create(int32_t n_layers);
 void est_layers_destroy(est_layers *layers);
+/* estimate_sums.c: from times of layers to prefix sums, and what follows from
+ * them.  n_few > 0: the first n_few stand for all, which are alike. */
+void est_layers_sum(int32_t n_layers, int32_t n_few, est_layers *layers);
 /* Is the plan lowered as the runtime runs it? */
 bool est_is_executable(const fr_estimator *e, const fr_plan *plan);
 
@@ -239,6 +242,7 @@ typedef struct est_stage {
     int64_t hop_ps;      /* to the next rank */
     est_update update;
     est_gathers gathers;
+    uint32_t gathers_of; /* what else they are of; 0: not known yet */
     int64_t begin_ps;        /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
     int64_t crowded_ps, issued_ps; /* of the last backward, because of the
@@ -257,6 +261,8 @@ typedef struct est_plan {
     const est_layout *layout;
     int64_t n_micro;
     int64_t meeting_ps; /* of all, for norm and loss */
+    const est_place *met; /* where that is; NULL: nowhere yet */
+    bool is_met_spread;
     int32_t pp, vpp;
     bool is_likely; /* about; else at least */
     bool is_split, is_v, is_by_unit;
@@ -298,9 +304,9 @@ FR_CHECKED fr_status est_update_least(est_plan *x,
                                       const fr_estimate_variants *variants,
                                       est_stage *stage, fr_err *err);
 
-/* estimate_gathers.c. */
-FR_CHECKED fr_status est_gathers_find(est_plan *x, const est_stage *stage,
-                                      est_gathers *out, fr_err *err);
+/* estimate_gathers.c: sets stage->gathers. */
+FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
+                                      fr_err *err);
 
 /* Are a stage's update and memory those of the one before? */
 bool est_is_alike(const est_stage *a, const est_stage *b);

@@ -273,8 +273,8 @@ static fr_status add_layer(est_plan *x, const est_stage *stage,
                           &out->layer_copy_ps, err));
     FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_collective,
                   &out->layer_gather_ps, err));
-    FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_wire,
-                  &out->layer_wire_ps, err));
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_wire, &out->layer_wire_ps,
+                  err));
     FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_core, &out->layer_core_ps,
                   err));
     FR_TRY(reduce(x, stage, &one, est_collective, &out->layer_reduce_ps, err));
@@ -333,8 +333,8 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
          (uint64_t)plan->is_optimizer_offloaded << 56 |
          (uint64_t)plan->grad_dtype << 40 | (uint64_t)plan->collective << 48));
     if (x->vpp > 1 && (plan->zero_stage == 1 || plan->zero_stage == 2))
-        key = fr_hash_mix(key + (uint64_t)(stage->end_layer -
-                                           stage->first_layer));
+        key = fr_hash_mix(key +
+                          (uint64_t)(stage->end_layer - stage->first_layer));
     if (plan->compressor != FR_COMPRESSOR_NONE)
         key = fr_hash_mix(key + 2 * (uint64_t)plan->compressor + x->is_likely);
     for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
