@@ -530,6 +530,8 @@ uint32_t lower_add_activation(lower_class *lc, uint64_t n_bytes);
 size_t lower_slot(const lower_class *lc, const fr_task *task, int32_t layer);
 uint32_t *lower_gradient_of(const lower_class *lc, const fr_task *task);
 bool lower_is_remade(const lower_context *context, int32_t i);
+/* fr_placement.by_framework: a prediction of what a GPU framework does. */
+bool lower_is_by_framework(const lower_context *context);
 void lower_add_call(lower_class *lc, uint32_t i_segment, int32_t layer,
                     int64_t micro_batch, int32_t chunk);
 

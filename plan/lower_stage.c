@@ -11,6 +11,23 @@
 
 #include <string.h>
 
+bool lower_is_by_framework(const lower_context *context)
+{
+    return context->placement && context->placement->by_framework;
+}
+
+/*
+ * Frameworks: NCCL's kernels begin after all that the calling stream was given
+ * before them (PyTorch, ProcessGroupNCCL.cpp, syncStream), so nothing that is
+ * issued between compute calls runs ahead of them.  Gathers of parameters are
+ * issued on streams of their own, gradients are not there any sooner.
+ */
+static bool follows_compute(const lower_context *context, fr_lane lane)
+{
+    return lower_is_by_framework(context) &&
+           (lane == FR_LANE_TP || lane == FR_LANE_PP_RECV);
+}
+
 void lower_add_call(lower_class *lc, uint32_t i_segment, int32_t layer,
                     int64_t micro_batch, int32_t chunk)
 {
@@ -25,6 +42,8 @@ void lower_add_call(lower_class *lc, uint32_t i_segment, int32_t layer,
                         fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS,
                                              false, segment->temp_bytes),
                         'w');
+    if (follows_compute(context, (fr_lane)segment->lane))
+        fr_builder_follow(lc->builder, FR_LANE_COMPUTE);
     if (segment->lane != FR_LANE_COMPUTE || lc->awaited == FR_BLOCK_NONE)
         return;
     fr_builder_use(lc->builder, lc->awaited, 'm');
