@@ -496,7 +496,8 @@ fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
     e->n_layers = (int32_t)(model->n_layers + model->n_mtp_layers);
     e->buckets = est_buckets_new(e->n_layers);
     e->at_plan = new_plan(e);
-    if (e->buckets == NULL || e->at_plan == NULL) {
+    e->pool = est_pool_create();
+    if (e->buckets == NULL || e->at_plan == NULL || e->pool == NULL) {
         fr_estimator_destroy(e);
         return fr_fail_no_memory(err);
     }
@@ -510,8 +511,7 @@ void fr_estimator_destroy(fr_estimator *e)
         return;
     for (size_t i = 0; i < e->all_layouts.n; i++)
         est_layout_destroy(e->all_layouts.items[i]);
-    for (size_t i = 0; i < e->all_layers.n; i++)
-        est_layers_destroy(e->all_layers.items[i]);
+    est_pool_leave(e->pool);
     fr_vec_release(&e->all_layouts);
     fr_vec_release(&e->all_layers);
     fr_vec_release(&e->all_updates);

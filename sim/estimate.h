@@ -48,6 +48,11 @@ FR_CHECKED fr_status fr_estimator_create(const fr_model *model,
                                          fr_estimator **out, fr_err *err);
 void fr_estimator_destroy(fr_estimator *estimator);
 
+/* From now on both know what layers either has priced; each may be used by a
+ * thread of its own.  Before e has priced any, and for the same model, job,
+ * cluster and costs. */
+void fr_estimator_join(fr_estimator *e, fr_estimator *other);
+
 /*
  * The ranks are placed node by node, as many on each as it holds.  Errors:
  * those of fr_lower; FR_INFEASIBLE where the ranks do not fit into the

@@ -486,20 +486,31 @@ void est_layers_words(const fr_estimator *e, const fr_plan *plan,
 }
 
 static fr_status make_layers(fr_estimator *e, const fr_plan *plan,
-                             const est_place *place, bool is_split,
-                             uint64_t key, est_layers **out, fr_err *err)
+                             const est_place *place, uint64_t key,
+                             const est_layers **out, fr_err *err)
 {
+    bool is_split = fr_schedules[plan->schedule]->is_split;
     est_layers *layers = est_layers_create(e->n_layers);
     if (layers == NULL)
         return fr_fail_no_memory(err);
     fr_status status = fill(e, plan, place, is_split, layers, err);
-    if (status == FR_OK && fr_vec_push(&e->all_layers, layers) != FR_OK)
-        status = fr_fail_no_memory(err);
     if (status != FR_OK) {
         est_layers_destroy(layers);
         return status;
     }
-    *out = layers;
+    return est_pool_add(e->pool, key, layers, out, err);
+}
+
+/* Not asked for here before. */
+static fr_status get_layers(fr_estimator *e, const fr_plan *plan,
+                            const est_place *place, uint64_t key,
+                            const est_layers **out, fr_err *err)
+{
+    *out = est_pool_find(e->pool, key);
+    if (*out == NULL)
+        FR_TRY(make_layers(e, plan, place, key, out, err));
+    if (fr_vec_push(&e->all_layers, *out) != FR_OK)
+        return fr_fail_no_memory(err);
     return est_map_add(&e->layers, key, (int64_t)e->all_layers.n - 1, err);
 }
 
@@ -507,7 +518,6 @@ fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
                           const est_place *place, const est_layers **out,
                           fr_err *err)
 {
-    bool is_split = fr_schedules[plan->schedule]->is_split;
     uint64_t words[EST_LAYERS_WORDS];
     est_layers_words(e, plan, words);
     words[0] = place->layer_key;
@@ -517,11 +527,11 @@ fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
     }
     uint64_t key = fr_hash_bytes(words, sizeof words, 3);
     const int64_t *known = est_map_find(&e->layers, key);
-    est_layers *layers = NULL;
+    const est_layers *layers = NULL;
     if (known != NULL)
         layers = e->all_layers.items[*known];
     else
-        FR_TRY(make_layers(e, plan, place, is_split, key, &layers, err));
+        FR_TRY(get_layers(e, plan, place, key, &layers, err));
     memcpy(e->last_layers, words, sizeof words);
     *out = e->at_layers = layers;
     return FR_OK;

@@ -138,8 +138,7 @@ static fr_status take_turns(const fr_plan_space_request *request,
 
 static fr_status find_seeds(search *s, fr_err *err)
 {
-    const fr_walk_options options = {.is_best_only = true,
-                                     .limit_s = HUGE_VAL};
+    const fr_walk_options options = {.is_best_only = true, .limit_s = HUGE_VAL};
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;
