@@ -5,6 +5,7 @@
 #include "sim/estimate_state.h"
 
 #include "core/hash.h"
+#include "cost_models/gpu_memory.h"
 #include "cost_models/host_time.h"
 #include "plan/lower.h"
 #include "plan/optimizer.h"
@@ -79,8 +80,8 @@ static void release_probe(est_probe *probe)
 }
 
 static fr_status init_probe(fr_estimator *e, const fr_model *model,
-                            const fr_plan *plan, bool is_split, est_probe *out,
-                            fr_err *err)
+                            const fr_plan *plan, const est_place *place,
+                            bool is_split, est_probe *out, fr_err *err)
 {
     fr_plan small;
     fr_job job = *e->job;
@@ -89,7 +90,11 @@ static fr_status init_probe(fr_estimator *e, const fr_model *model,
     small_plan(plan, is_split, is_executable, &small);
     bool is_more = is_split || has_more(e, plan);
     job.global_batch = (is_more ? 2 : 1) * small.micro_batch * small.dp;
-    FR_TRY(fr_lower(model, &job, &small, NULL, &out->program, err));
+    const fr_placement placement = {
+        .n_ranks = fr_plan_world(&small),
+        .by_framework = fr_gpu_is_by_framework(
+            plan, fr_cluster_device(e->cluster, place->node))};
+    FR_TRY(fr_lower(model, &job, &small, &placement, &out->program, err));
     out->segments =
         malloc((out->program->n_segments + 1) * sizeof *out->segments);
     out->chains = malloc((out->program->n_segments + 1) * sizeof *out->chains);
@@ -184,48 +189,45 @@ static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 
 /* ---- sums --------------------------------------------------------------- */
 
-/* The calls of one pass over one layer, from the first one's start. */
+/* The calls of one pass over one layer, after those before it: what one lane
+ * leaves open may run beside the next pass. */
 typedef struct est_walk {
     int64_t *sum[EST_KINDS];    /* NULL: none yet */
     uint32_t first;             /* call */
     int64_t free_ps[FR_LANE_N]; /* lanes */
-    int64_t compute_ps, all_ps; /* ends */
-    fr_host_chain chain;        /* of the compute lane */
-    int64_t host_ps, core_ps;   /* for all lanes */
+    int64_t all_ps;             /* the end of all */
+    int64_t begin_ps, begin_all_ps;
+    fr_host_chain chain;      /* of the compute lane */
+    int64_t host_ps, core_ps; /* for all lanes */
 } est_walk;
 
 static void finish_walk(est_walk *walk)
 {
+    const int64_t compute_ps = walk->free_ps[FR_LANE_COMPUTE];
     if (walk->sum[0] != NULL) {
-        int64_t likely_ps = walk->all_ps;
-        if (likely_ps < walk->chain.ss_ps)
-            likely_ps = walk->chain.ss_ps;
-        if (likely_ps < walk->host_ps)
-            likely_ps = walk->host_ps;
-        *walk->sum[EST_LEAST] += walk->compute_ps;
+        int64_t likely_ps = walk->all_ps - walk->begin_all_ps;
+        likely_ps = est_most(likely_ps, walk->chain.ss_ps);
+        likely_ps = est_most(likely_ps, walk->host_ps);
+        *walk->sum[EST_LEAST] += compute_ps - walk->begin_ps;
         *walk->sum[EST_ABOUT] += likely_ps;
         *walk->sum[EST_HOST] += walk->host_ps;
         *walk->sum[EST_CORES] += walk->core_ps;
     }
-    *walk = (est_walk){.chain = fr_host_chain_empty()};
+    walk->begin_ps = compute_ps;
+    walk->begin_all_ps = walk->all_ps;
+    walk->host_ps = walk->core_ps = 0;
+    walk->chain = fr_host_chain_empty();
 }
 
-/* After the calls of the same pass that it waits for. */
 static void walk_on(const fr_class *klass, uint32_t i_call, int lane,
                     int64_t ps, int64_t *end_ps, est_walk *walk)
 {
     const fr_call *call = &klass->calls[i_call];
     int64_t start_ps = walk->free_ps[lane];
-    for (uint32_t d = 0; d < call->n_deps; d++) {
-        uint32_t dep = klass->deps[call->first_dep + d];
-        if (dep >= walk->first && end_ps[dep] > start_ps)
-            start_ps = end_ps[dep];
-    }
-    int64_t end = start_ps + ps;
-    end_ps[i_call] = walk->free_ps[lane] = end;
-    if (lane == FR_LANE_COMPUTE)
-        walk->compute_ps = end;
-    walk->all_ps = end > walk->all_ps ? end : walk->all_ps;
+    for (uint32_t d = 0; d < call->n_deps; d++)
+        start_ps = est_most(start_ps, end_ps[klass->deps[call->first_dep + d]]);
+    end_ps[i_call] = walk->free_ps[lane] = start_ps + ps;
+    walk->all_ps = est_most(walk->all_ps, start_ps + ps);
 }
 
 /* The compute lane, and collectives beside it, for micro-batch 0. */
@@ -436,7 +438,7 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     if (out->is_uniform)
         model.n_layers = FEW_LAYERS;
     int32_t n = (int32_t)(model.n_layers + model.n_mtp_layers);
-    FR_TRY(init_probe(e, &model, plan, false, &probe, err));
+    FR_TRY(init_probe(e, &model, plan, place, false, &probe, err));
     add_parameters(n, probe.program, out);
     fr_status status = add_memory(probe.program, out, err);
     if (status == FR_OK && !is_split)
@@ -447,7 +449,7 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     if (status != FR_OK)
         return status;
     if (is_split) {
-        FR_TRY(init_probe(e, &model, plan, true, &probe, err));
+        FR_TRY(init_probe(e, &model, plan, place, true, &probe, err));
         status = add_passes(e, &probe, place, out, err);
         release_probe(&probe);
     }
