@@ -297,15 +297,23 @@ static double total(const est_plan *x)
     return total_of(x, ranks->at, ranks->n);
 }
 
+/* Is what comes after the passes of rank i about what it is at least? */
+static bool is_same_update(const est_plan *x, int32_t i)
+{
+    const est_ranks *least = &x->ranks[0], *ranks = &x->ranks[1];
+    return x->is_likely && ranks->n == least->n &&
+           ranks->at[i].rank == least->at[i].rank &&
+           x->plan->compressor == FR_COMPRESSOR_NONE &&
+           (x->pp == 1 || !x->e->model->is_tied);
+}
+
 /* What comes after the passes of each rank. */
 static fr_status find_updates(est_plan *x, fr_err *err)
 {
     est_ranks *ranks = &x->ranks[x->is_likely];
-    const est_ranks *before = &x->ranks[0];
     for (int32_t i = 0; i < ranks->n; i++) {
-        if (x->is_likely && x->is_known_twice && ranks->n == before->n &&
-            x->plan->compressor == FR_COMPRESSOR_NONE)
-            ranks->at[i].update = before->at[i].update;
+        if (is_same_update(x, i))
+            ranks->at[i].update = x->ranks[0].at[i].update;
         else
             FR_TRY(est_update_find(x, &ranks->at[i], err));
         FR_TRY(est_gathers_find(x, &ranks->at[i], err));

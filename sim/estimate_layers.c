@@ -189,45 +189,83 @@ static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 
 /* ---- sums --------------------------------------------------------------- */
 
+/* Lanes at least and about: EST_LEAST, EST_ABOUT. */
+typedef struct est_lanes {
+    int64_t free_ps[FR_LANE_N];
+    int64_t all_ps; /* the end of all */
+    int64_t begin_ps, begin_all_ps;
+} est_lanes;
+
 /* The calls of one pass over one layer, after those before it: what one lane
  * leaves open may run beside the next pass. */
 typedef struct est_walk {
-    int64_t *sum[EST_KINDS];    /* NULL: none yet */
-    uint32_t first;             /* call */
-    int64_t free_ps[FR_LANE_N]; /* lanes */
-    int64_t all_ps;             /* the end of all */
-    int64_t begin_ps, begin_all_ps;
+    int64_t *sum[EST_KINDS]; /* NULL: none yet */
+    uint32_t first;          /* call */
+    est_lanes lanes[2];
+    int64_t beside_ps[2];     /* begin and end of the last collective beside */
+    double beside_frac;       /* of the processors, that it takes */
     fr_host_chain chain;      /* of the compute lane */
     int64_t host_ps, core_ps; /* for all lanes */
 } est_walk;
 
 static void finish_walk(est_walk *walk)
 {
-    const int64_t compute_ps = walk->free_ps[FR_LANE_COMPUTE];
+    for (int k = 0; k < 2; k++) {
+        est_lanes *l = &walk->lanes[k];
+        int64_t ps = l->free_ps[FR_LANE_COMPUTE] - l->begin_ps;
+        if (k == EST_ABOUT) {
+            ps = l->all_ps - l->begin_all_ps;
+            ps = est_most(ps, walk->chain.ss_ps);
+            ps = est_most(ps, walk->host_ps);
+        }
+        if (walk->sum[k] != NULL)
+            *walk->sum[k] += ps;
+        l->begin_ps = l->free_ps[FR_LANE_COMPUTE];
+        l->begin_all_ps = l->all_ps;
+    }
     if (walk->sum[0] != NULL) {
-        int64_t likely_ps = walk->all_ps - walk->begin_all_ps;
-        likely_ps = est_most(likely_ps, walk->chain.ss_ps);
-        likely_ps = est_most(likely_ps, walk->host_ps);
-        *walk->sum[EST_LEAST] += compute_ps - walk->begin_ps;
-        *walk->sum[EST_ABOUT] += likely_ps;
         *walk->sum[EST_HOST] += walk->host_ps;
         *walk->sum[EST_CORES] += walk->core_ps;
     }
-    walk->begin_ps = compute_ps;
-    walk->begin_all_ps = walk->all_ps;
     walk->host_ps = walk->core_ps = 0;
     walk->chain = fr_host_chain_empty();
 }
 
+/* About: what a call of the compute lane takes more, because the last
+ * collective beside it takes some of its processors. */
+static int64_t crowd_ps(const est_walk *walk, int64_t start_ps, int64_t ps)
+{
+    const double rate = 1 - walk->beside_frac;
+    int64_t from_ps = est_most(start_ps, walk->beside_ps[0]);
+    int64_t work_ps = ps - (from_ps - start_ps), left_ps;
+    if (from_ps >= walk->beside_ps[1] || work_ps <= 0 || !(rate > 0))
+        return 0;
+    left_ps = (int64_t)((double)(walk->beside_ps[1] - from_ps) * rate);
+    return (int64_t)((double)est_least(work_ps, left_ps) * (1 / rate - 1));
+}
+
+/* end_ps: two of each call. */
 static void walk_on(const fr_class *klass, uint32_t i_call, int lane,
-                    int64_t ps, int64_t *end_ps, est_walk *walk)
+                    const est_cost *cost, int64_t *end_ps, est_walk *walk)
 {
     const fr_call *call = &klass->calls[i_call];
-    int64_t start_ps = walk->free_ps[lane];
-    for (uint32_t d = 0; d < call->n_deps; d++)
-        start_ps = est_most(start_ps, end_ps[klass->deps[call->first_dep + d]]);
-    end_ps[i_call] = walk->free_ps[lane] = start_ps + ps;
-    walk->all_ps = est_most(walk->all_ps, start_ps + ps);
+    for (int k = 0; k < 2; k++) {
+        est_lanes *l = &walk->lanes[k];
+        int64_t start_ps = l->free_ps[lane], ps = cost->ps;
+        for (uint32_t d = 0; d < call->n_deps; d++) {
+            uint32_t dep = klass->deps[call->first_dep + d];
+            start_ps = est_most(start_ps, end_ps[2 * dep + (uint32_t)k]);
+        }
+        if (k == EST_ABOUT && lane == FR_LANE_COMPUTE)
+            ps += crowd_ps(walk, start_ps, ps);
+        if (k == EST_ABOUT && lane != FR_LANE_COMPUTE && ps > 0) {
+            walk->beside_ps[0] = start_ps;
+            walk->beside_ps[1] = start_ps + ps;
+            walk->beside_frac = (double)cost->core_ps / (double)ps;
+        }
+        end_ps[2 * i_call + (uint32_t)k] = l->free_ps[lane] = start_ps + ps;
+        l->all_ps = est_most(l->all_ps, start_ps + ps);
+    }
 }
 
 /* The compute lane, and collectives beside it, for micro-batch 0. */
@@ -236,7 +274,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
                             est_layers *out, fr_err *err)
 {
     est_walk walk = {.chain = fr_host_chain_empty()};
-    int64_t *end_ps = calloc((size_t)klass->n_calls + 1, sizeof *end_ps);
+    int64_t *end_ps = calloc(2 * (size_t)klass->n_calls + 2, sizeof *end_ps);
     fr_status status = FR_OK;
     if (end_ps == NULL)
         return fr_fail_no_memory(err);
@@ -259,7 +297,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         status = price_segment(e, probe, place, call->i_segment, &cost, err);
         if (status != FR_OK)
             break;
-        walk_on(klass, i, lane, cost->ps, end_ps, &walk);
+        walk_on(klass, i, lane, cost, end_ps, &walk);
         /* A call on another lane cuts the run that it stands in. */
         out->n_steps += lane == FR_LANE_TP ? 2 : walk.first == i;
         const fr_host_chain *chain = &probe->chains[call->i_segment];
