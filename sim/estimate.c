@@ -23,6 +23,9 @@
  * all; its last bucket follows the last backward.  Then all stages meet for
  * the norm of the gradients, and take the optimizer's step.
  *
+ * Hosts, processors, stragglers, gathers that somebody waits for: docs/tuner.md
+ * has the list, with why each is admissible.
+ *
  * Wires: bytes of gradients and parameters that leave a node, of all its ranks
  * of one stage, over what its NICs carry: no step is shorter than their sum.
  */

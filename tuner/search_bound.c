@@ -12,7 +12,7 @@
  * without a budget of the clock the same plans are looked at on every machine:
  * about a second of two threads, and in each batch about a fifth of that.
  */
-static const int64_t most_work = 400000, batch_work = 80000, each_work = 4000;
+static const int64_t most_work = 800000, batch_work = 160000, each_work = 4000;
 enum { LEAST_BATCH = 2 };
 
 typedef struct search {
