@@ -23,6 +23,9 @@
  * all; its last bucket follows the last backward.  Then all stages meet for
  * the norm of the gradients, and take the optimizer's step.
  *
+ * Hosts, processors, stragglers, gathers that somebody waits for: docs/tuner.md
+ * has the list, with why each is admissible.
+ *
  * Wires: bytes of gradients and parameters that leave a node, of all its ranks
  * of one stage, over what its NICs carry: no step is shorter than their sum.
  */
@@ -297,15 +300,23 @@ static double total(const est_plan *x)
     return total_of(x, ranks->at, ranks->n);
 }
 
+/* Is what comes after the passes of rank i about what it is at least? */
+static bool is_same_update(const est_plan *x, int32_t i)
+{
+    const est_ranks *least = &x->ranks[0], *ranks = &x->ranks[1];
+    return x->is_likely && ranks->n == least->n &&
+           ranks->at[i].rank == least->at[i].rank &&
+           x->plan->compressor == FR_COMPRESSOR_NONE &&
+           (x->pp == 1 || !x->e->model->is_tied);
+}
+
 /* What comes after the passes of each rank. */
 static fr_status find_updates(est_plan *x, fr_err *err)
 {
     est_ranks *ranks = &x->ranks[x->is_likely];
-    const est_ranks *before = &x->ranks[0];
     for (int32_t i = 0; i < ranks->n; i++) {
-        if (x->is_likely && x->is_known_twice && ranks->n == before->n &&
-            x->plan->compressor == FR_COMPRESSOR_NONE)
-            ranks->at[i].update = before->at[i].update;
+        if (is_same_update(x, i))
+            ranks->at[i].update = x->ranks[0].at[i].update;
         else
             FR_TRY(est_update_find(x, &ranks->at[i], err));
         FR_TRY(est_gathers_find(x, &ranks->at[i], err));
@@ -496,7 +507,8 @@ fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
     e->n_layers = (int32_t)(model->n_layers + model->n_mtp_layers);
     e->buckets = est_buckets_new(e->n_layers);
     e->at_plan = new_plan(e);
-    if (e->buckets == NULL || e->at_plan == NULL) {
+    e->pool = est_pool_create();
+    if (e->buckets == NULL || e->at_plan == NULL || e->pool == NULL) {
         fr_estimator_destroy(e);
         return fr_fail_no_memory(err);
     }
@@ -510,8 +522,7 @@ void fr_estimator_destroy(fr_estimator *e)
         return;
     for (size_t i = 0; i < e->all_layouts.n; i++)
         est_layout_destroy(e->all_layouts.items[i]);
-    for (size_t i = 0; i < e->all_layers.n; i++)
-        est_layers_destroy(e->all_layers.items[i]);
+    est_pool_leave(e->pool);
     fr_vec_release(&e->all_layouts);
     fr_vec_release(&e->all_layers);
     fr_vec_release(&e->all_updates);

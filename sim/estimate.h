@@ -8,10 +8,12 @@
  * stage has, how often it runs them, and what its schedule lets it wait for.
  *
  *   lower_bound_s  no replay of the plan is shorter: it counts lanes that
- *                  work one after the other and chains of passes that wait
- *                  for each other, each at the price that it has alone.
- *   estimate_s     the same with buckets and turns of the pipeline filled in;
- *                  never below the bound.  What shares links is not slowed.
+ *                  work one after the other, chains of passes that wait for
+ *                  each other, hosts, processors, stragglers and gathers,
+ *                  each at the price that it has alone.
+ *   estimate_s     the same with buckets and turns of the pipeline filled in,
+ *                  and what shares processors and NICs in the way of layers;
+ *                  never below the bound.
  *   peak_bytes     of the stage that needs most: parameters, gradients,
  *                  optimizer, what live micro-batches keep, scratch.  Live
  *                  tensors only: no bound, and without what the device holds
@@ -47,6 +49,11 @@ FR_CHECKED fr_status fr_estimator_create(const fr_model *model,
                                          const fr_cost_model *costs,
                                          fr_estimator **out, fr_err *err);
 void fr_estimator_destroy(fr_estimator *estimator);
+
+/* From now on both know what layers either has priced; each may be used by a
+ * thread of its own.  Before e has priced any, and for the same model, job,
+ * cluster and costs. */
+void fr_estimator_join(fr_estimator *e, fr_estimator *other);
 
 /*
  * The ranks are placed node by node, as many on each as it holds.  Errors:

@@ -5,6 +5,7 @@
 #include "sim/estimate_state.h"
 
 #include "core/hash.h"
+#include "cost_models/gpu_memory.h"
 #include "cost_models/host_time.h"
 #include "plan/lower.h"
 #include "plan/optimizer.h"
@@ -79,8 +80,8 @@ static void release_probe(est_probe *probe)
 }
 
 static fr_status init_probe(fr_estimator *e, const fr_model *model,
-                            const fr_plan *plan, bool is_split, est_probe *out,
-                            fr_err *err)
+                            const fr_plan *plan, const est_place *place,
+                            bool is_split, est_probe *out, fr_err *err)
 {
     fr_plan small;
     fr_job job = *e->job;
@@ -89,7 +90,11 @@ static fr_status init_probe(fr_estimator *e, const fr_model *model,
     small_plan(plan, is_split, is_executable, &small);
     bool is_more = is_split || has_more(e, plan);
     job.global_batch = (is_more ? 2 : 1) * small.micro_batch * small.dp;
-    FR_TRY(fr_lower(model, &job, &small, NULL, &out->program, err));
+    const fr_placement placement = {
+        .n_ranks = fr_plan_world(&small),
+        .by_framework = fr_gpu_is_by_framework(
+            plan, fr_cluster_device(e->cluster, place->node))};
+    FR_TRY(fr_lower(model, &job, &small, &placement, &out->program, err));
     out->segments =
         malloc((out->program->n_segments + 1) * sizeof *out->segments);
     out->chains = malloc((out->program->n_segments + 1) * sizeof *out->chains);
@@ -184,48 +189,83 @@ static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 
 /* ---- sums --------------------------------------------------------------- */
 
-/* The calls of one pass over one layer, from the first one's start. */
+/* Lanes at least and about: EST_LEAST, EST_ABOUT. */
+typedef struct est_lanes {
+    int64_t free_ps[FR_LANE_N];
+    int64_t all_ps; /* the end of all */
+    int64_t begin_ps, begin_all_ps;
+} est_lanes;
+
+/* The calls of one pass over one layer, after those before it: what one lane
+ * leaves open may run beside the next pass. */
 typedef struct est_walk {
-    int64_t *sum[EST_KINDS];    /* NULL: none yet */
-    uint32_t first;             /* call */
-    int64_t free_ps[FR_LANE_N]; /* lanes */
-    int64_t compute_ps, all_ps; /* ends */
-    fr_host_chain chain;        /* of the compute lane */
-    int64_t host_ps, core_ps;   /* for all lanes */
+    int64_t *sum[EST_KINDS]; /* NULL: none yet */
+    uint32_t first;          /* call */
+    est_lanes lanes[2];
+    int64_t beside_ps[2];     /* begin and end of the last collective beside */
+    double beside_frac;       /* of the processors, that it takes */
+    fr_host_chain chain;      /* of the compute lane */
+    int64_t host_ps, core_ps; /* for all lanes */
 } est_walk;
 
 static void finish_walk(est_walk *walk)
 {
+    for (int k = 0; k < 2; k++) {
+        est_lanes *l = &walk->lanes[k];
+        int64_t ps = l->free_ps[FR_LANE_COMPUTE] - l->begin_ps;
+        if (k == EST_ABOUT) {
+            ps = l->all_ps - l->begin_all_ps;
+            ps = est_most(ps, walk->chain.ss_ps);
+            ps = est_most(ps, walk->host_ps);
+        }
+        if (walk->sum[k] != NULL)
+            *walk->sum[k] += ps;
+        l->begin_ps = l->free_ps[FR_LANE_COMPUTE];
+        l->begin_all_ps = l->all_ps;
+    }
     if (walk->sum[0] != NULL) {
-        int64_t likely_ps = walk->all_ps;
-        if (likely_ps < walk->chain.ss_ps)
-            likely_ps = walk->chain.ss_ps;
-        if (likely_ps < walk->host_ps)
-            likely_ps = walk->host_ps;
-        *walk->sum[EST_LEAST] += walk->compute_ps;
-        *walk->sum[EST_ABOUT] += likely_ps;
         *walk->sum[EST_HOST] += walk->host_ps;
         *walk->sum[EST_CORES] += walk->core_ps;
     }
-    *walk = (est_walk){.chain = fr_host_chain_empty()};
+    walk->host_ps = walk->core_ps = 0;
+    walk->chain = fr_host_chain_empty();
 }
 
-/* After the calls of the same pass that it waits for. */
+/* About: what a call of the compute lane takes more, because the last
+ * collective beside it takes some of its processors. */
+static int64_t crowd_ps(const est_walk *walk, int64_t start_ps, int64_t ps)
+{
+    const double rate = 1 - walk->beside_frac;
+    int64_t from_ps = est_most(start_ps, walk->beside_ps[0]);
+    int64_t work_ps = ps - (from_ps - start_ps), left_ps;
+    if (from_ps >= walk->beside_ps[1] || work_ps <= 0 || !(rate > 0))
+        return 0;
+    left_ps = (int64_t)((double)(walk->beside_ps[1] - from_ps) * rate);
+    return (int64_t)((double)est_least(work_ps, left_ps) * (1 / rate - 1));
+}
+
+/* end_ps: two of each call. */
 static void walk_on(const fr_class *klass, uint32_t i_call, int lane,
-                    int64_t ps, int64_t *end_ps, est_walk *walk)
+                    const est_cost *cost, int64_t *end_ps, est_walk *walk)
 {
     const fr_call *call = &klass->calls[i_call];
-    int64_t start_ps = walk->free_ps[lane];
-    for (uint32_t d = 0; d < call->n_deps; d++) {
-        uint32_t dep = klass->deps[call->first_dep + d];
-        if (dep >= walk->first && end_ps[dep] > start_ps)
-            start_ps = end_ps[dep];
+    for (int k = 0; k < 2; k++) {
+        est_lanes *l = &walk->lanes[k];
+        int64_t start_ps = l->free_ps[lane], ps = cost->ps;
+        for (uint32_t d = 0; d < call->n_deps; d++) {
+            uint32_t dep = klass->deps[call->first_dep + d];
+            start_ps = est_most(start_ps, end_ps[2 * dep + (uint32_t)k]);
+        }
+        if (k == EST_ABOUT && lane == FR_LANE_COMPUTE)
+            ps += crowd_ps(walk, start_ps, ps);
+        if (k == EST_ABOUT && lane != FR_LANE_COMPUTE && ps > 0) {
+            walk->beside_ps[0] = start_ps;
+            walk->beside_ps[1] = start_ps + ps;
+            walk->beside_frac = (double)cost->core_ps / (double)ps;
+        }
+        end_ps[2 * i_call + (uint32_t)k] = l->free_ps[lane] = start_ps + ps;
+        l->all_ps = est_most(l->all_ps, start_ps + ps);
     }
-    int64_t end = start_ps + ps;
-    end_ps[i_call] = walk->free_ps[lane] = end;
-    if (lane == FR_LANE_COMPUTE)
-        walk->compute_ps = end;
-    walk->all_ps = end > walk->all_ps ? end : walk->all_ps;
 }
 
 /* The compute lane, and collectives beside it, for micro-batch 0. */
@@ -234,7 +274,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
                             est_layers *out, fr_err *err)
 {
     est_walk walk = {.chain = fr_host_chain_empty()};
-    int64_t *end_ps = calloc((size_t)klass->n_calls + 1, sizeof *end_ps);
+    int64_t *end_ps = calloc(2 * (size_t)klass->n_calls + 2, sizeof *end_ps);
     fr_status status = FR_OK;
     if (end_ps == NULL)
         return fr_fail_no_memory(err);
@@ -257,7 +297,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         status = price_segment(e, probe, place, call->i_segment, &cost, err);
         if (status != FR_OK)
             break;
-        walk_on(klass, i, lane, cost->ps, end_ps, &walk);
+        walk_on(klass, i, lane, cost, end_ps, &walk);
         /* A call on another lane cuts the run that it stands in. */
         out->n_steps += lane == FR_LANE_TP ? 2 : walk.first == i;
         const fr_host_chain *chain = &probe->chains[call->i_segment];
@@ -436,7 +476,7 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     if (out->is_uniform)
         model.n_layers = FEW_LAYERS;
     int32_t n = (int32_t)(model.n_layers + model.n_mtp_layers);
-    FR_TRY(init_probe(e, &model, plan, false, &probe, err));
+    FR_TRY(init_probe(e, &model, plan, place, false, &probe, err));
     add_parameters(n, probe.program, out);
     fr_status status = add_memory(probe.program, out, err);
     if (status == FR_OK && !is_split)
@@ -447,7 +487,7 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     if (status != FR_OK)
         return status;
     if (is_split) {
-        FR_TRY(init_probe(e, &model, plan, true, &probe, err));
+        FR_TRY(init_probe(e, &model, plan, place, true, &probe, err));
         status = add_passes(e, &probe, place, out, err);
         release_probe(&probe);
     }
@@ -486,20 +526,31 @@ void est_layers_words(const fr_estimator *e, const fr_plan *plan,
 }
 
 static fr_status make_layers(fr_estimator *e, const fr_plan *plan,
-                             const est_place *place, bool is_split,
-                             uint64_t key, est_layers **out, fr_err *err)
+                             const est_place *place, uint64_t key,
+                             const est_layers **out, fr_err *err)
 {
+    bool is_split = fr_schedules[plan->schedule]->is_split;
     est_layers *layers = est_layers_create(e->n_layers);
     if (layers == NULL)
         return fr_fail_no_memory(err);
     fr_status status = fill(e, plan, place, is_split, layers, err);
-    if (status == FR_OK && fr_vec_push(&e->all_layers, layers) != FR_OK)
-        status = fr_fail_no_memory(err);
     if (status != FR_OK) {
         est_layers_destroy(layers);
         return status;
     }
-    *out = layers;
+    return est_pool_add(e->pool, key, layers, out, err);
+}
+
+/* Not asked for here before. */
+static fr_status get_layers(fr_estimator *e, const fr_plan *plan,
+                            const est_place *place, uint64_t key,
+                            const est_layers **out, fr_err *err)
+{
+    *out = est_pool_find(e->pool, key);
+    if (*out == NULL)
+        FR_TRY(make_layers(e, plan, place, key, out, err));
+    if (fr_vec_push(&e->all_layers, *out) != FR_OK)
+        return fr_fail_no_memory(err);
     return est_map_add(&e->layers, key, (int64_t)e->all_layers.n - 1, err);
 }
 
@@ -507,7 +558,6 @@ fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
                           const est_place *place, const est_layers **out,
                           fr_err *err)
 {
-    bool is_split = fr_schedules[plan->schedule]->is_split;
     uint64_t words[EST_LAYERS_WORDS];
     est_layers_words(e, plan, words);
     words[0] = place->layer_key;
@@ -517,11 +567,11 @@ fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
     }
     uint64_t key = fr_hash_bytes(words, sizeof words, 3);
     const int64_t *known = est_map_find(&e->layers, key);
-    est_layers *layers = NULL;
+    const est_layers *layers = NULL;
     if (known != NULL)
         layers = e->all_layers.items[*known];
     else
-        FR_TRY(make_layers(e, plan, place, is_split, key, &layers, err));
+        FR_TRY(get_layers(e, plan, place, key, &layers, err));
     memcpy(e->last_layers, words, sizeof words);
     *out = e->at_layers = layers;
     return FR_OK;

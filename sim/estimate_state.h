@@ -125,6 +125,9 @@ typedef struct est_map {
     size_t n, room;
 } est_map;
 
+/* estimate_pool.c: sets of layers, for several threads. */
+typedef struct est_pool est_pool;
+
 struct fr_estimator {
     const fr_model *model;
     const fr_job *job;
@@ -133,7 +136,8 @@ struct fr_estimator {
     int32_t n_layers; /* with those that predict later tokens */
     est_map layouts, layers, prices, updates, gathers;
     fr_vec(est_layout *) all_layouts;
-    fr_vec(est_layers *) all_layers;
+    est_pool *pool;
+    fr_vec(const est_layers *) all_layers; /* of the pool, asked for here */
     fr_vec(est_update) all_updates;
     fr_vec(est_gathers) all_gathers;
     /* The last that was asked for: searches ask for it again. */
@@ -161,6 +165,14 @@ FR_CHECKED fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
 /* All zero; NULL: no memory.  Destroy takes NULL. */
 est_layers *est_layers_create(int32_t n_layers);
 void est_layers_destroy(est_layers *layers);
+/* For one user; NULL: no memory.  The last who leaves destroys it. */
+est_pool *est_pool_create(void);
+void est_pool_leave(est_pool *pool);
+const est_layers *est_pool_find(est_pool *pool, uint64_t key);
+/* Takes over `layers`; *out is that, or what another thread added before. */
+FR_CHECKED fr_status est_pool_add(est_pool *pool, uint64_t key,
+                                  est_layers *layers, const est_layers **out,
+                                  fr_err *err);
 /* estimate_sums.c: from times of layers to prefix sums, and what follows from
  * them.  n_few > 0: the first n_few stand for all, which are alike. */
 void est_layers_sum(int32_t n_layers, int32_t n_few, est_layers *layers);

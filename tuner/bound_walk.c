@@ -303,9 +303,11 @@ static fr_status walk_all(run *r, fr_err *err)
 {
     const size_t n = (r->walk->layers.n + BLOCK - 1) / BLOCK;
     const int n_threads = r->walk->n_workers;
-    for (size_t round = 0; round < N_ROUNDS; round++) {
+    /* Without a limit that falls there is nothing to wait for. */
+    const size_t n_rounds = r->options->is_best_only ? N_ROUNDS : 1;
+    for (size_t round = 0; round < n_rounds; round++) {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(n_threads)
-        for (size_t i = round; i < n; i += N_ROUNDS)
+        for (size_t i = round; i < n; i += n_rounds)
             walk_block(r, i);
         if (r->options->is_best_only)
             FR_TRY(lower_limit(r, err));
@@ -395,6 +397,10 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
     walk->n_workers = in->n_threads;
     for (int i = 0; i < walk->n_workers && status == FR_OK; i++)
         status = create_worker(in, &walk->workers[i], err);
+    /* What layers cost is asked for once, whoever comes first. */
+    for (int i = 1; i < walk->n_workers && status == FR_OK; i++)
+        fr_estimator_join(walk->workers[i].estimator,
+                          walk->workers[0].estimator);
     if (status == FR_OK)
         status = fr_plan_space_list(in->request, FR_STOREY_LAYERS,
                                     &in->request->base, count_illegal, walk,

@@ -12,7 +12,7 @@
  * without a budget of the clock the same plans are looked at on every machine:
  * about a second of two threads, and in each batch about a fifth of that.
  */
-static const int64_t most_work = 400000, batch_work = 80000, each_work = 4000;
+static const int64_t most_work = 800000, batch_work = 160000, each_work = 4000;
 enum { LEAST_BATCH = 2 };
 
 typedef struct search {
@@ -138,8 +138,7 @@ static fr_status take_turns(const fr_plan_space_request *request,
 
 static fr_status find_seeds(search *s, fr_err *err)
 {
-    const fr_walk_options options = {.is_best_only = true,
-                                     .limit_s = HUGE_VAL};
+    const fr_walk_options options = {.is_best_only = true, .limit_s = HUGE_VAL};
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;
