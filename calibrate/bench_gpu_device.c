@@ -5,6 +5,7 @@
 #include "plan/compressor.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +245,85 @@ fr_status fr_gpu_bench_copies(const fr_gpu_rig *rig, bool is_quick,
          i++)
         status = try_kind(rig, &kinds[i], is_quick, profile, err);
     free(pageable);
+    return status;
+}
+
+/*
+ * A device belongs to the thread that opened it: one of its own holds the
+ * neighbour's memory while this one copies.
+ */
+typedef struct neighbour {
+    const fr_gpu_rig *rig;
+    int i_device;
+    uint64_t n_bytes;
+    void *memory; /* NULL: it has none */
+    pthread_barrier_t there, gone;
+} neighbour;
+
+static void *hold_memory(void *context)
+{
+    neighbour *n = context;
+    const fr_gpu_system *system = n->rig->system;
+    fr_gpu *gpu = NULL;
+    fr_err ignored;
+
+    if (system->driver->open(system->context, n->i_device, &gpu, &ignored) !=
+            FR_OK ||
+        system->driver->alloc(gpu, n->n_bytes, &n->memory, &ignored) != FR_OK)
+        n->memory = NULL;
+    (void)pthread_barrier_wait(&n->there);
+    (void)pthread_barrier_wait(&n->gone);
+    if (gpu)
+        system->driver->free(gpu, n->memory);
+    system->driver->close(gpu);
+    return NULL;
+}
+
+static fr_status copy_to(neighbour *n, bool is_quick, fr_profile *profile,
+                         fr_err *err)
+{
+    const fr_gpu_rig *rig = n->rig;
+    const copy_kind kind = {"copy_peer", "peer", n->memory,
+                            rig->arena + rig->flush_bytes, n->n_bytes};
+    bool is_direct = false;
+    fr_err why = {0};
+
+    if (n->memory == NULL ||
+        rig->driver->reach(rig->gpu, n->i_device, &is_direct, &why) != FR_OK ||
+        !is_direct) {
+        fr_log_write(rig->log, FR_LOG_INFO,
+                     "copies to another device left out: device %d is not "
+                     "reached directly",
+                     n->i_device);
+        return FR_OK;
+    }
+    return try_kind(rig, &kind, is_quick, profile, err);
+}
+
+fr_status fr_gpu_bench_peer(const fr_gpu_rig *rig, bool is_quick,
+                            fr_profile *profile, fr_err *err)
+{
+    neighbour n = {.rig = rig, .i_device = 1, .n_bytes = rig->host_bytes};
+    pthread_t thread;
+    int n_devices = 0;
+    fr_err ignored;
+
+    if (rig->transport->rank != 0 || !rig->driver->reach ||
+        rig->driver->count(rig->system->context, &n_devices, &ignored) !=
+            FR_OK ||
+        n_devices < 2 || n.n_bytes > rig->arena_bytes - rig->flush_bytes)
+        return FR_OK;
+    (void)pthread_barrier_init(&n.there, NULL, 2);
+    (void)pthread_barrier_init(&n.gone, NULL, 2);
+    fr_status status = FR_OK;
+    if (pthread_create(&thread, NULL, hold_memory, &n) == 0) {
+        (void)pthread_barrier_wait(&n.there);
+        status = copy_to(&n, is_quick, profile, err);
+        (void)pthread_barrier_wait(&n.gone);
+        (void)pthread_join(thread, NULL);
+    }
+    (void)pthread_barrier_destroy(&n.there);
+    (void)pthread_barrier_destroy(&n.gone);
     return status;
 }
 

@@ -13,12 +13,15 @@
 /* Fills profile->gpu's times of launches, and the rig's bracket.  First. */
 void fr_gpu_bench_launches(fr_gpu_rig *rig, fr_profile *profile);
 
-/*
- * Points "copy_h2d", "copy_d2h" (scopes "pinned", "pageable"), "copy_d2d"
- * ("device") and "copy_peer" ("peer") by size, one way.
- */
+/* Points "copy_h2d", "copy_d2h" (scopes "pinned", "pageable") and "copy_d2d"
+ * (scope "device") by size, one way. */
 FR_CHECKED fr_status fr_gpu_bench_copies(const fr_gpu_rig *rig, bool is_quick,
                                          fr_profile *profile, fr_err *err);
+
+/* "copy_peer" (scope "peer"): to the memory of the next device that this
+ * process sees, if there is one that it reaches directly. */
+FR_CHECKED fr_status fr_gpu_bench_peer(const fr_gpu_rig *rig, bool is_quick,
+                                       fr_profile *profile, fr_err *err);
 
 /*
  * After the kernels: of each dtype the largest LINEAR_FWD that was timed, run

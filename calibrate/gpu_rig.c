@@ -109,12 +109,25 @@ static fr_status make_memory(fr_gpu_rig *rig, uint64_t wanted_bytes,
     return fr_gpu_rig_refill(rig, err);
 }
 
+static fr_status make_kernels(fr_gpu_rig *rig, fr_err *err)
+{
+    uint64_t before, after;
+
+    if (!rig->system->kernels_create)
+        return FR_OK;
+    FR_TRY(fr_gpu_rig_used(rig, &before, err));
+    FR_TRY(rig->system->kernels_create(&rig->kernels, err));
+    FR_TRY(fr_gpu_rig_used(rig, &after, err));
+    rig->kernels_bytes = after > before ? after - before : 0;
+    return FR_OK;
+}
+
 fr_status fr_gpu_rig_open(fr_gpu_rig *rig, uint64_t wanted_bytes, fr_err *err)
 {
     fr_status status = make_events(rig, err);
 
-    if (status == FR_OK && rig->system->kernels_create)
-        status = rig->system->kernels_create(&rig->kernels, err);
+    if (status == FR_OK)
+        status = make_kernels(rig, err);
     if (status == FR_OK)
         status = make_memory(rig, wanted_bytes, err);
     if (status != FR_OK)

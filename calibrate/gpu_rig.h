@@ -21,8 +21,9 @@ typedef struct fr_gpu_rig {
     fr_gpu_stream beside; /* of communication beside them */
     fr_gpu_event *begin, *end, *beside_begin, *beside_end; /* timed */
     fr_cuda_kernels *kernels;
-    fr_cuda_step *step;   /* in the device's memory: all zero */
-    unsigned char *arena; /* operands, and what flushes the L2 */
+    uint64_t kernels_bytes; /* of the device's memory, with a library's own */
+    fr_cuda_step *step;     /* in the device's memory: all zero */
+    unsigned char *arena;   /* operands, and what flushes the L2 */
     uint64_t arena_bytes;
     uint64_t flush_bytes; /* the first part of the arena: twice the L2 */
     unsigned char *host;  /* page-locked */

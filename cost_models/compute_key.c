@@ -111,6 +111,8 @@ static const char *variant_of(const fr_instr *instr)
         return instr->algorithm < FR_OPTIMIZER_N
                    ? fr_optimizer_kind_name((fr_optimizer_kind)instr->algorithm)
                    : "";
+    case FR_OP_CAST: /* from elements of so many bytes */
+        return instr->scalar >= 4.0 ? "from_32" : "from_16";
     case FR_OP_COMPRESS:
     case FR_OP_DECOMPRESS:
         return instr->algorithm < FR_COMPRESSOR_N
@@ -225,6 +227,8 @@ bool fr_compute_key_instr(const fr_compute_point *key, fr_instr *out)
             return false;
         instr.algorithm = (uint8_t)variant;
     }
+    if (op == FR_OP_CAST)
+        instr.scalar = strcmp(name, "from_32") == 0 ? 4.0 : 2.0;
     for (int i = 0; i < FR_PROFILE_DIMS; i++)
         instr.dim[i] = key->dim[i];
     for (int i = 0; i < FR_PROFILE_REFS && key->where[i] != '\0'; i++)

@@ -79,8 +79,9 @@ typedef struct fr_sample {
 typedef struct fr_compute_point {
     char op[FR_PROFILE_NAME];      /* fr_op_name */
     char dtype[8];                 /* fr_dtype_name */
-    char variant[FR_PROFILE_NAME]; /* optimizer or compressor kind, else "";
-                                      "+bf16": gradients of parameters are */
+    char variant[FR_PROFILE_NAME]; /* optimizer or compressor kind; cast: of
+                                      what; else "".  "+bf16": gradients of
+                                      parameters are */
     uint32_t flags;                /* fr_instr.flags */
     int64_t dim[FR_PROFILE_DIMS];
     char where[FR_PROFILE_REFS + 1]; /* e.g. "nm-l" */

@@ -278,6 +278,8 @@ fr_gpu_system gpu_fake_system(gpu_fake *fake)
     for (int op = 0; op < FR_OP_N; op++) {
         bool has_kernel =
             fake->emulated ? fake->emulated[op] != NULL : has_cpu_kernel[op];
+        /* Nothing is computed under a law. */
+        has_kernel = has_kernel || (fake->law && op == FR_OP_CAST);
         fake->kernels[op] = has_kernel ? fake_kernel : NULL;
     }
     return (fr_gpu_system){.name = "fake",

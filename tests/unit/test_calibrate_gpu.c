@@ -14,6 +14,7 @@
 #include "tests/unit/gpu_fake.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- the law --------------------------------------------------------------
  */
@@ -92,6 +93,7 @@ typedef struct bench {
     fr_job job;
     fr_calibrate_case one;
     fr_calibrate_options options;
+    fr_log log;
     fr_profile profile;
 } bench;
 
@@ -108,9 +110,12 @@ static void bench_init(bench *b, int n_devices)
     b->model.n_layers = 2;
     fr_job_init(&b->job);
     b->job.seq = 512;
+    fr_log_init_stream(&b->log, stderr);
     b->one = (fr_calibrate_case){&b->model, &b->job};
     b->options = (fr_calibrate_options){
         .cases = &b->one, .n_cases = 1, .is_quick = true, .budget_s = 2.0};
+    if (getenv("SHOW_LOG"))
+        b->options.log = &b->log;
 }
 
 static void bench_release(bench *b)
@@ -225,7 +230,59 @@ static void check_held_out(const fr_profile *profile)
     CHECK(n >= 10);
 }
 
-static void test_kernels(void)
+static double rate_named(const fr_profile *profile, const char *name)
+{
+    const fr_rate_point *rate = fr_profile_find_rate(profile, name, 0, 0);
+
+    return CHECK(rate != NULL) ? rate->rate : 1.0;
+}
+
+static void check_device(const fr_profile *profile)
+{
+    const fr_gpu_costs *gpu = &profile->gpu;
+    double least_s = kernel_law(&(fr_instr){.op = FR_OP_ZERO}, 0, 256);
+
+    CHECK_NEAR(gpu->bracket_s, law.event_s, 1e-3);
+    CHECK_NEAR(gpu->kernel_s, least_s + law.kernel_gap_s, 1e-3);
+    CHECK(gpu->launch_s > 0 && gpu->graph_launch_s > 0);
+    CHECK_NEAR(gpu->steady_power_w, 693.5, 1e-9);
+    /* A product's launch takes no longer when it is hot. */
+    CHECK_NEAR(rate_named(profile, "gemm_bf16") /
+                   rate_named(profile, "gemm_steady_bf16"),
+               law.hot, 0.002);
+    /* The context alone: these kernels hold nothing. */
+    CHECK(profile->baseline_alone_bytes - law.context_bytes < 4096);
+}
+
+static void check_copies(const fr_profile *profile, bool has_peer)
+{
+    static const struct {
+        const char *op, *scope;
+        gpu_fake_way way;
+    } kinds[] = {{"copy_h2d", "pinned", GPU_FAKE_IN_PINNED},
+                 {"copy_h2d", "pageable", GPU_FAKE_IN_PAGEABLE},
+                 {"copy_d2h", "pinned", GPU_FAKE_OUT_PINNED},
+                 {"copy_d2h", "pageable", GPU_FAKE_OUT_PAGEABLE},
+                 {"copy_d2d", "device", GPU_FAKE_WITHIN},
+                 {"copy_peer", "peer", GPU_FAKE_TO_PEER}};
+
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        int n = 0;
+        for (size_t i = 0; i < profile->n_comm; i++) {
+            const fr_comm_point *p = &profile->comm[i];
+            if (strcmp(p->op, kinds[k].op) != 0 ||
+                strcmp(p->scope, kinds[k].scope) != 0)
+                continue;
+            n++;
+            CHECK_NEAR(p->sample.median_s /
+                           copy_law(kinds[k].way, (double)p->n_bytes),
+                       1.0, 1e-3);
+        }
+        CHECK_INT(n > 3, kinds[k].way != GPU_FAKE_TO_PEER || has_peer);
+    }
+}
+
+static void test_one(void)
 {
     fr_err err = {0};
     bench b;
@@ -234,11 +291,219 @@ static void test_kernels(void)
     if (CHECK_OK(run(&b, 1, NULL, &err), &err)) {
         CHECK_STR(b.profile.fingerprint.gpu.name, "fake");
         CHECK_STR(b.profile.fingerprint.gpu.capability, "9.0");
+        CHECK_STR(b.profile.fingerprint.gpu.nccl, "2.28.9");
         CHECK(b.profile.n_compute > 200);
         check_points(&b.profile);
+        check_held_out(&b.profile);
+        check_device(&b.profile);
+        check_copies(&b.profile, false);
+    }
+    bench_release(&b);
+}
+
+/* ---- and be priced --------------------------------------------------------
+ */
+
+/* All instructions of the one class, by the law, with hot products. */
+static double step_by_law(const fr_program *program,
+                          const fr_fingerprint *machine)
+{
+    const fr_class *klass = &program->classes[0];
+    double sum_s = 0;
+
+    for (uint32_t c = 0; c < klass->n_calls; c++) {
+        const fr_segment *s = &program->segments[klass->calls[c].i_segment];
+        for (uint32_t i = 0; i < s->n_instrs; i++) {
+            const fr_instr *instr = &program->instrs[s->first_instr + i];
+            fr_compute_point key;
+            if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
+                continue;
+            fr_compute_key(instr, machine, 1, &key);
+            bool is_hot = strncmp(key.op, "linear_", 7) == 0 ||
+                          strncmp(key.op, "attn_", 5) == 0;
+            sum_s += expected_s(&key) * (is_hot ? law.hot : 1.0);
+        }
+    }
+    return sum_s;
+}
+
+static void price_plan(bench *b, int64_t micro_batch, double slack)
+{
+    fr_err err = {0};
+    fr_cluster cluster;
+    fr_cost_model *costs = NULL;
+    fr_program *program = NULL;
+    fr_prediction prediction;
+    fr_placement placement = {.n_ranks = 1};
+    fr_job job = b->job;
+    fr_plan plan;
+
+    fr_plan_init(&plan);
+    plan.precision = FR_DTYPE_BF16;
+    plan.kernels = FR_KERNELS_OWN;
+    plan.n_threads = 1;
+    plan.micro_batch = micro_batch;
+    plan.is_flash = true;
+    job.global_batch = 2 * micro_batch;
+    CHECK_OK(fr_cluster_load("dgx-h100:1", &cluster, &err), &err);
+    CHECK_OK(fr_cost_model_create(&b->profile, &cluster, &costs, &err), &err);
+    CHECK_OK(fr_lower(&b->model, &job, &plan, &placement, &program, &err),
+             &err);
+    if (CHECK_OK(fr_simulate(program, costs, &cluster, &placement, NULL,
+                             &prediction, &err),
+                 &err)) {
+        double wanted_s = step_by_law(program, &b->profile.fingerprint);
+        check_that(fabs(prediction.step_s / wanted_s - 1) < slack, __FILE__,
+                   __LINE__, "micro-batch %d: %g s, the law says %g s",
+                   (int)micro_batch, prediction.step_s, wanted_s);
+        /* The slab, and what was seen besides. */
+        CHECK(prediction.memory.peak_bytes ==
+              program->classes[0].slab_bytes + b->profile.baseline_alone_bytes);
+    }
+    fr_program_destroy(program);
+    fr_cost_model_destroy(costs);
+    fr_cluster_release(&cluster);
+}
+
+static void test_priced(void)
+{
+    fr_err err = {0};
+    bench b;
+
+    bench_init(&b, 1);
+    if (CHECK_OK(run(&b, 1, NULL, &err), &err)) {
+        price_plan(&b, 4, 0.01);  /* shapes that were timed */
+        price_plan(&b, 6, 0.03);  /* between them */
+        price_plan(&b, 28, 0.05); /* beyond: up to 16 were */
+    }
+    bench_release(&b);
+}
+
+/* ---- several ranks --------------------------------------------------------
+ */
+
+static void check_exchanges(const fr_profile *profile, const char *scope,
+                            int n_group)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < profile->n_comm; i++) {
+        const fr_comm_point *p = &profile->comm[i];
+        int op = fr_op_find(p->op);
+        if (op < 0 || strcmp(p->scope, scope) != 0 || p->n_group != n_group)
+            continue;
+        n++;
+        check_that(fabs(p->sample.median_s / exchange_law((fr_op)op, n_group,
+                                                          (double)p->n_bytes) -
+                        1) < 0.01,
+                   __FILE__, __LINE__, "%s %s %d: %g s", p->op, scope, n_group,
+                   p->sample.median_s);
+        CHECK(p->is_async);
+    }
+    check_that(n > 5, __FILE__, __LINE__, "%d points of %s, %d", n, scope,
+               n_group);
+}
+
+static void check_sharing(const fr_profile *profile)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < profile->n_sharing; i++) {
+        const fr_sharing_point *p = &profile->sharing[i];
+        if (strcmp(p->beside, "all_reduce") != 0)
+            continue;
+        CHECK_NEAR(p->slowdown, law.beside, 0.015);
+        n++;
+    }
+    CHECK_INT(n, 2);
+}
+
+static void test_nodes(void)
+{
+    static const int32_t nodes[] = {0, 0, 1, 1};
+    fr_err err = {0};
+    bench b;
+
+    bench_init(&b, 4);
+    if (CHECK_OK(run(&b, 4, nodes, &err), &err)) {
+        CHECK_INT(b.profile.fingerprint.n_nodes, 2);
+        check_exchanges(&b.profile, "shm", 2);
+        check_exchanges(&b.profile, "net:2", 2);
+        check_exchanges(&b.profile, "net:2", 4);
+        check_sharing(&b.profile);
+        check_copies(&b.profile, true);
+        CHECK(b.profile.gpu.comm_world_bytes == law.world_bytes);
+        CHECK(b.profile.gpu.comm_pair_bytes == law.pair_bytes);
+        CHECK(b.profile.gpu.comm_group_bytes == law.group_bytes);
         check_held_out(&b.profile);
     }
     bench_release(&b);
 }
 
-CHECK_MAIN({"kernels", test_kernels})
+/* Through the host, on one device. */
+static void test_shared(void)
+{
+    fr_err err = {0};
+    bench b;
+
+    bench_init(&b, 1);
+    b.setup.is_shared = true;
+    if (CHECK_OK(run(&b, 2, NULL, &err), &err)) {
+        int n = 0;
+        for (size_t i = 0; i < b.profile.n_comm; i++)
+            n += strcmp(b.profile.comm[i].op, "all_reduce") == 0;
+        CHECK(n > 3);
+    }
+    bench_release(&b);
+}
+
+/* ---- what goes wrong ------------------------------------------------------
+ */
+
+static void test_none(void)
+{
+    fr_err err = {0};
+    bench b;
+
+    bench_init(&b, 0);
+    CHECK(run(&b, 1, NULL, &err) == FR_FAILURE);
+    CHECK_HAS(err.text, "no driver");
+    bench_release(&b);
+    bench_init(&b, 1);
+    CHECK(run(&b, 2, NULL, &err) == FR_INFEASIBLE);
+    CHECK_HAS(err.text, "--share-gpu");
+    bench_release(&b);
+}
+
+/* A kernel that is refused costs its own points, no others. */
+static void test_left_out(void)
+{
+    fr_err err = {0};
+    int n_gelu = 0;
+    bench b;
+
+    bench_init(&b, 1);
+    b.fake.fault.device = 0;
+    b.fake.fault.op = FR_OP_GELU_FWD;
+    b.fake.fault.kind = GPU_FAKE_ENQUEUE_FAILS;
+    if (CHECK_OK(run(&b, 1, NULL, &err), &err)) {
+        for (size_t i = 0; i < b.profile.n_compute; i++)
+            n_gelu += strcmp(b.profile.compute[i].op, "gelu_fwd") == 0;
+        CHECK_INT(n_gelu, 0);
+        CHECK(b.profile.n_compute > 200);
+        check_points(&b.profile);
+    }
+    bench_release(&b);
+    /* Too little memory for the large ones. */
+    bench_init(&b, 1);
+    b.fake.memory_bytes = UINT64_C(1) << 30;
+    if (CHECK_OK(run(&b, 1, NULL, &err), &err)) {
+        CHECK(b.profile.n_compute > 100);
+        check_points(&b.profile);
+    }
+    bench_release(&b);
+}
+
+CHECK_MAIN({"one", test_one}, {"priced", test_priced}, {"nodes", test_nodes},
+           {"shared", test_shared}, {"none", test_none},
+           {"left_out", test_left_out})
