@@ -141,7 +141,9 @@ static fr_status run_rank(const fr_cli *cli, int64_t world, fr_err *err)
     if (status == FR_OK)
         status = fr_run_join(world, &rank, node_of_rank, err);
     if (status == FR_OK) {
-        stage on = {.rank = rank, .placement = {world, node_of_rank}};
+        stage on = {
+            .rank = rank,
+            .placement = {.n_ranks = world, .node_of_rank = node_of_rank}};
         status = lower_and_run(cli, &file, &on, err);
     }
     free(node_of_rank);
