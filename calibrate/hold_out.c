@@ -2,6 +2,7 @@
 #include "calibrate/calibrate.h"
 #include "cost_models/comm_fit.h"
 #include "cost_models/compute_fit.h"
+#include "cost_models/gpu_measured.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -45,6 +46,62 @@ static fr_status fit_like(const fr_profile *profile,
     return status;
 }
 
+static void note_all(const fr_profile *profile, const fr_gpu_measured *measured,
+                     const char *op, fr_held_out *check)
+{
+    for (size_t i = 0; i < profile->n_compute; i++) {
+        const fr_compute_point *point = &profile->compute[i];
+        double fitted_s;
+        if (!point->is_held_out || strcmp(point->op, op) != 0)
+            continue;
+        fitted_s = fr_gpu_measured_fit_s(measured, point);
+        if (fitted_s > 0.0)
+            note_error(check, fitted_s, point->sample.median_s);
+    }
+}
+
+/* Copies to and from page-locked memory, by the line that prices them. */
+static fr_status check_copies(fr_profile *profile,
+                              const fr_gpu_measured *measured, bool is_to_host,
+                              fr_err *err)
+{
+    const char *op = is_to_host ? "copy_d2h" : "copy_h2d";
+    fr_held_out check = {0};
+
+    for (size_t i = 0; i < profile->n_comm; i++) {
+        const fr_comm_point *point = &profile->comm[i];
+        fr_cost cost;
+        if (point->is_held_out && strcmp(point->op, op) == 0 &&
+            strcmp(point->scope, "pinned") == 0 &&
+            fr_gpu_measured_copy(measured, (double)point->n_bytes, is_to_host,
+                                 &cost))
+            note_error(&check, cost.latency_s + cost.work_s,
+                       point->sample.median_s);
+    }
+    snprintf(check.what, sizeof check.what, "pinned %s", op);
+    return check.n > 0 ? fr_profile_add_held_out(profile, &check, err) : FR_OK;
+}
+
+static fr_status check_gpu(fr_profile *profile, fr_err *err)
+{
+    fr_gpu_measured *measured;
+    fr_status status = FR_OK;
+
+    FR_TRY(fr_gpu_measured_create(profile, &measured, err));
+    for (int op = 0; status == FR_OK && op < FR_OP_N; op++) {
+        fr_held_out check = {0};
+        note_all(profile, measured, fr_op_name((fr_op)op), &check);
+        snprintf(check.what, sizeof check.what, "compute %s",
+                 fr_op_name((fr_op)op));
+        if (check.n > 0)
+            status = fr_profile_add_held_out(profile, &check, err);
+    }
+    for (int way = 0; status == FR_OK && way < 2; way++)
+        status = check_copies(profile, measured, way == 1, err);
+    fr_gpu_measured_destroy(measured);
+    return status;
+}
+
 static fr_status check_op(fr_profile *profile, const char *op, fr_err *err)
 {
     fr_held_out check = {0};
@@ -69,10 +126,19 @@ static fr_status check_op(fr_profile *profile, const char *op, fr_err *err)
     return fr_profile_add_held_out(profile, &check, err);
 }
 
+/* 4 of "net:4"; 0: the scope names none. */
+static int64_t nodes_of(const char *scope)
+{
+    const char *colon = strchr(scope, ':');
+
+    return colon != NULL ? strtoll(colon + 1, NULL, 10) : 0;
+}
+
 static fr_status check_scope(fr_profile *profile, const fr_comm_fits *fits,
                              bool is_net, fr_op op, fr_err *err)
 {
     const char *scope = is_net ? FR_PROFILE_SCOPE_NET : FR_PROFILE_SCOPE_SHM;
+    const size_t n_scope = strlen(scope);
     fr_held_out check = {0};
 
     for (size_t i = 0; i < profile->n_comm; i++) {
@@ -86,10 +152,11 @@ static fr_status check_scope(fr_profile *profile, const fr_comm_fits *fits,
                                .is_async = point->is_async,
                                .is_cold = point->is_cold,
                                .n_group = point->n_group,
+                               .n_nodes = nodes_of(point->scope),
                                .n_bytes = point->n_bytes,
                                .element_bytes = 4};
         fr_comm_answer answer;
-        if (!point->is_held_out || strcmp(point->scope, scope) != 0 ||
+        if (!point->is_held_out || strncmp(point->scope, scope, n_scope) != 0 ||
             strcmp(point->op, fr_op_name(op)) != 0 ||
             !fr_comm_fits_ask(fits, &query, &answer))
             continue;
@@ -106,7 +173,9 @@ fr_status fr_calibrate_hold_out(fr_profile *profile, fr_err *err)
     fr_status status = FR_OK;
     fr_comm_fits *fits;
 
-    for (int op = 0; op < FR_OP_N; op++)
+    if (fr_profile_is_gpu(profile))
+        FR_TRY(check_gpu(profile, err));
+    for (int op = 0; op < FR_OP_N && !fr_profile_is_gpu(profile); op++)
         FR_TRY(check_op(profile, fr_op_name((fr_op)op), err));
     FR_TRY(fr_comm_fits_create(profile, &fits, err));
     for (int op = 0; op < FR_OP_N && status == FR_OK; op++)

@@ -2,7 +2,7 @@
 #include "sim/estimate_state.h"
 
 #include "core/hash.h"
-#include "cost_models/host_time.h"
+#include "cost_models/gpu_price.h"
 #include "plan/collective.h"
 #include "plan/optimizer.h"
 #include "sim/jitter.h"
@@ -127,8 +127,6 @@ fr_status est_price(fr_estimator *e, const fr_plan *plan, const fr_instr *instr,
                     fr_lane lane, const est_place *place, est_cost *out,
                     fr_err *err)
 {
-    const fr_node_type *type = fr_cluster_node_type(e->cluster, place->node);
-    double speed = type->host_speed_frac > 0 ? type->host_speed_frac : 1.0;
     fr_cost cost = {.n_kernels = 1};
     if (fr_is_communication(instr)) {
         FR_TRY(price_scope(e, instr, lane, &place->scopes[instr->axis], place,
@@ -140,7 +138,8 @@ fr_status est_price(fr_estimator *e, const fr_plan *plan, const fr_instr *instr,
                           .core_ps = core_ps(&cost)};
     }
     out->host_ps =
-        fr_ps_of(fr_host_issue_s(plan, instr, cost.n_kernels) / speed);
+        fr_ps_of(fr_gpu_prices_issue_s(fr_cost_gpu_prices(e->costs), plan,
+                                       instr, cost.n_kernels, place->node));
     return FR_OK;
 }
 
