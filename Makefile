@@ -67,6 +67,8 @@ HAVE_NCCL := $(if $(HAVE_CUDA),$(call can_compile,$(hash)include \
     <nccl.h>,$(addprefix -I,$(CUDA_INC))))
 CUDA_CFLAGS := $(if $(HAVE_CUDA),-DFR_HAVE_CUDA \
     $(addprefix -isystem ,$(CUDA_INC))) $(if $(HAVE_NCCL),-DFR_HAVE_NCCL)
+# NCCL looks its tuner up in the program (runtime/nccl_tuner.h).
+NCCL_TUNER := -Wl,--export-dynamic-symbol=ncclTunerPlugin_v*
 CUDA_LIB_DIR := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
 # Ampere is the oldest whose tensor cores know 16-bit floats of this kind;
 # what is newer than Hopper compiles Hopper's code when it starts.
@@ -130,7 +132,7 @@ CFLAGS_ALL := $(CFLAGS_ALL)
 # GSL without its slow BLAS: OpenBLAS answers for it.
 LIBS := $(filter-out -lgslcblas,$(call flags_of,--libs,$(PKGS))) \
     $(BLAS_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(CUDA_LIBS) $(OPENMP_FLAGS) \
-    -lm -lpthread
+    -lm -lpthread $(NCCL_TUNER)
 LINK = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
 
 # ---- building ---------------------------------------------------------------

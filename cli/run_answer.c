@@ -1,6 +1,7 @@
 /* run_answer.c: the prediction found again, laid over what was measured. */
 #include "cli/run_answer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/answer.h"
@@ -78,7 +79,12 @@ static fr_status fill_report(const answer_parts *parts, char *name,
         .step_s_p95 = result->step_s_p95,
         .peak_bytes = result->peak_bytes,
         .resumed_from_step = result->resumed_from_step,
+        .collectives = result->collectives,
+        .n_collectives = result->n_collectives,
     };
+    const char *topology = getenv("NCCL_TOPO_DUMP_FILE");
+    if (result->n_collectives > 0 && topology && fr_file_exists(topology))
+        report.topology = topology;
     if (result->step_s_median > 0)
         report.tokens_per_s =
             (double)(job->global_batch * job->seq) / result->step_s_median;

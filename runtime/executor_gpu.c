@@ -185,6 +185,7 @@ static fr_status gpu_connect(fr_executor *executor, fr_err *err)
                           .transport = transport,
                           .program = executor->program,
                           .slab = self->slab,
+                          .is_estimated = self->setup->is_estimated,
                           .timeout_s = executor->options->timeout_s};
     fr_gpu_options options = {.timeout_s = executor->options->timeout_s,
                               .trace_steps = executor->options->trace_steps,
@@ -335,6 +336,14 @@ static void gpu_copy_spans(const fr_executor *executor, fr_span *out)
                                   out);
 }
 
+static size_t gpu_copy_collectives(const fr_executor *executor,
+                                   fr_collective_note *out)
+{
+    fr_gpu_links *links = ((const gpu_executor *)executor)->links;
+
+    return links && links->ops->describe ? links->ops->describe(links, out) : 0;
+}
+
 static fr_status gpu_peak(fr_executor *executor, uint64_t *peak_bytes,
                           fr_err *err)
 {
@@ -357,6 +366,7 @@ static const fr_executor_ops gpu_ops = {
     .copy_spans = gpu_copy_spans,
     .view = gpu_view,
     .store = gpu_store,
+    .copy_collectives = gpu_copy_collectives,
     .peak = gpu_peak,
 };
 

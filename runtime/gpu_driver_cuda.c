@@ -19,6 +19,7 @@ typedef CUresult (*word_fn)(CUstream stream, CUdeviceptr address,
 struct fr_gpu {
     int i_device;
     word_fn write_word, wait_word;
+    bool is_abandoned;
 };
 
 struct fr_gpu_event {
@@ -89,6 +90,11 @@ static fr_status find_words(fr_gpu *gpu, fr_err *err)
     memcpy(&gpu->write_word, &write_word, sizeof gpu->write_word);
     memcpy(&gpu->wait_word, &wait_word, sizeof gpu->wait_word);
     return FR_OK;
+}
+
+static void cuda_abandon(fr_gpu *gpu)
+{
+    gpu->is_abandoned = true;
 }
 
 static void cuda_close(fr_gpu *gpu)
@@ -164,8 +170,8 @@ static fr_status cuda_alloc(fr_gpu *gpu, uint64_t n_bytes, void **out,
 
 static void cuda_free(fr_gpu *gpu, void *memory)
 {
-    (void)gpu;
-    (void)cudaFree(memory);
+    if (!gpu->is_abandoned)
+        (void)cudaFree(memory);
 }
 
 static fr_status cuda_alloc_host(fr_gpu *gpu, uint64_t n_bytes, void **out,
@@ -183,8 +189,7 @@ static fr_status cuda_alloc_host(fr_gpu *gpu, uint64_t n_bytes, void **out,
 
 static void cuda_free_host(fr_gpu *gpu, void *memory)
 {
-    (void)gpu;
-    if (memory)
+    if (memory && !gpu->is_abandoned)
         (void)cudaFreeHost(memory);
 }
 
@@ -199,8 +204,8 @@ static fr_status cuda_lock_host(fr_gpu *gpu, void *memory, uint64_t n_bytes,
 
 static void cuda_unlock_host(fr_gpu *gpu, void *memory)
 {
-    (void)gpu;
-    (void)cudaHostUnregister(memory);
+    if (!gpu->is_abandoned)
+        (void)cudaHostUnregister(memory);
 }
 
 static fr_status cuda_stream_create(fr_gpu *gpu, bool is_urgent,
@@ -220,8 +225,7 @@ static fr_status cuda_stream_create(fr_gpu *gpu, bool is_urgent,
 
 static void cuda_stream_destroy(fr_gpu *gpu, fr_gpu_stream stream)
 {
-    (void)gpu;
-    if (stream)
+    if (stream && !gpu->is_abandoned)
         (void)cudaStreamDestroy(stream);
 }
 
@@ -235,8 +239,7 @@ static fr_status cuda_stream_wait(fr_gpu *gpu, fr_gpu_stream stream,
 
 static void cuda_event_destroy(fr_gpu *gpu, fr_gpu_event *event)
 {
-    (void)gpu;
-    if (event)
+    if (event && !gpu->is_abandoned)
         (void)cudaEventDestroy(event->cuda);
     free(event);
 }
@@ -392,8 +395,7 @@ static fr_status cuda_graph_launch(fr_gpu *gpu, fr_gpu_graph *graph,
 
 static void cuda_graph_destroy(fr_gpu *gpu, fr_gpu_graph *graph)
 {
-    (void)gpu;
-    if (graph)
+    if (graph && !gpu->is_abandoned)
         (void)cudaGraphExecDestroy(graph->cuda);
     free(graph);
 }
@@ -403,6 +405,7 @@ const fr_gpu_driver fr_gpu_driver_cuda = {
     .count = cuda_count,
     .open = cuda_open,
     .close = cuda_close,
+    .abandon = cuda_abandon,
     .properties = cuda_properties,
     .memory = cuda_memory,
     .alloc = cuda_alloc,

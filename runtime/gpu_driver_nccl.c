@@ -10,6 +10,7 @@
 #include "runtime/gpu_driver.h"
 
 #include "core/clock.h"
+#include "runtime/nccl_tuner.h"
 
 #include <nccl.h>
 #include <stdlib.h>
@@ -135,14 +136,17 @@ static fr_status wrap(ncclComm_t nccl, double timeout_s, fr_gpu_comm **out,
 }
 
 static fr_status nccl_init(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
-                           int32_t rank, double timeout_s, fr_gpu_comm **out,
-                           fr_err *err)
+                           int32_t rank, bool has_choices, double timeout_s,
+                           fr_gpu_comm **out, fr_err *err)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclComm_t nccl = NULL;
     ncclUniqueId name;
 
     (void)gpu; /* NCCL takes the current device */
+    /* The program is its own tuner, unless the user has another. */
+    if (has_choices)
+        (void)setenv("NCCL_TUNER_PLUGIN", "STATIC_PLUGIN", 0);
     memcpy(&name, id, sizeof name);
     config.blocking = 0;
     ncclResult_t code =
@@ -159,18 +163,21 @@ static fr_status nccl_init(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
 }
 
 static fr_status nccl_split(fr_gpu_comm *parent, int32_t colour, int32_t key,
-                            fr_gpu_comm **out, fr_err *err)
+                            fr_gpu_choices *choices, fr_gpu_comm **out,
+                            fr_err *err)
 {
     const char *what = "communicator of a group";
     ncclComm_t nccl = NULL;
     bool is_member = colour != FR_GPU_NO_COLOUR;
 
+    fr_nccl_tuner_use(choices);
     ncclResult_t code =
         ncclCommSplit(parent->nccl, is_member ? colour : NCCL_SPLIT_NOCOLOR,
                       key, &nccl, NULL);
     fr_status status = settle(parent->nccl, code, parent->timeout_s, what, err);
     if (status == FR_OK && is_member && nccl)
         status = settle(nccl, ncclSuccess, parent->timeout_s, what, err);
+    fr_nccl_tuner_use(NULL);
     if (status != FR_OK || !is_member) {
         if (nccl)
             (void)ncclCommAbort(nccl);
@@ -312,6 +319,37 @@ static fr_status nccl_enqueue(fr_gpu_comm *comm,
     return settle(comm->nccl, ended, comm->timeout_s, "enqueue", err);
 }
 
+/* The group is planned and not launched; NCCL answers in microseconds
+ * (simInfo->estimatedTime in src/enqueue.cc is the cost table's). */
+static fr_status nccl_estimate(fr_gpu_comm *comm,
+                               const fr_gpu_exchange *exchange,
+                               fr_gpu_stream stream, double *out_s, fr_err *err)
+{
+    *out_s = 0;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 22, 0)
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+    ncclDataType_t type = ncclFloat32;
+    if (!find_type(exchange->dtype, &type))
+        return FR_OK;
+    ncclResult_t code = ncclGroupStart();
+    if (code != ncclSuccess)
+        return fail(code, comm->nccl, "group", err);
+    ncclResult_t asked = ask(comm, exchange, type, stream);
+    ncclResult_t ended = ncclGroupSimulateEnd(&info);
+    if (asked != ncclSuccess && asked != ncclInProgress)
+        return fail(asked, comm->nccl, "estimate", err);
+    FR_TRY(settle(comm->nccl, ended, comm->timeout_s, "estimate", err));
+    if (info.estimatedTime > 0) /* not said: negative or NaN */
+        *out_s = 1e-6 * (double)info.estimatedTime;
+#else
+    (void)comm;
+    (void)exchange;
+    (void)stream;
+    (void)err;
+#endif
+    return FR_OK;
+}
+
 /* Best effort: where registering does nothing it costs nothing. */
 static fr_status nccl_lend(fr_gpu_comm *comm, void *memory, uint64_t n_bytes,
                            fr_err *err)
@@ -338,5 +376,6 @@ const fr_gpu_comm_driver fr_gpu_comm_driver_nccl = {
     .abort = nccl_abort,
     .check = nccl_check,
     .enqueue = nccl_enqueue,
+    .estimate = nccl_estimate,
     .lend = nccl_lend,
 };
