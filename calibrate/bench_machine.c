@@ -192,6 +192,12 @@ static void add_row(rate_bench *bench, rate_row row)
     bench->rows[bench->n_rows++] = row;
 }
 
+static void add_storage(rate_bench *bench)
+{
+    add_row(bench, (rate_row){"write", run_write, FILE_BYTES, 1, 1});
+    add_row(bench, (rate_row){"read", run_read, FILE_BYTES, 1, 1});
+}
+
 static void fill_rows(rate_bench *bench, int n_cores)
 {
     double flop = 2.0 * SGEMM_N * SGEMM_N * SGEMM_N;
@@ -207,20 +213,38 @@ static void fill_rows(rate_bench *bench, int n_cores)
         add_row(bench, (rate_row){"sgemm", run_sgemm, flop, n_cores, 1});
         add_row(bench, (rate_row){"axpy", run_axpy, bytes, n_cores, 1});
     }
-    if (bench->dir != NULL) {
-        add_row(bench, (rate_row){"write", run_write, FILE_BYTES, 1, 1});
-        add_row(bench, (rate_row){"read", run_read, FILE_BYTES, 1, 1});
+    if (bench->dir != NULL)
+        add_storage(bench);
+}
+
+static fr_status measure_rows(rate_bench *bench, const fr_schedule *schedule,
+                              fr_profile *profile, fr_err *err)
+{
+    fr_sample samples[N_RATES];
+    fr_bench table = {.name = "rates",
+                      .context = bench,
+                      .n_points = bench->n_rows,
+                      .run = run_row};
+
+    FR_TRY(fr_bench_measure(&table, schedule, samples, &profile->n_disturbed,
+                            err));
+    for (size_t i = 0; i < bench->n_rows; i++) {
+        const rate_row *row = &bench->rows[i];
+        fr_rate_point point = {.n_threads = row->n_threads,
+                               .n_busy = row->n_busy,
+                               .rate = row->amount / samples[i].median_s,
+                               .rel_err = samples[i].rel_err};
+        snprintf(point.name, sizeof point.name, "%s", row->name);
+        FR_TRY(fr_profile_add_rate(profile, &point, err));
     }
+    return FR_OK;
 }
 
 fr_status fr_bench_rates(fr_transport *transport, const char *dir,
                          const fr_schedule *schedule, fr_profile *profile,
                          fr_err *err)
 {
-    fr_status status = FR_OK;
     rate_bench bench = {.transport = transport, .dir = dir};
-    fr_sample samples[N_RATES];
-    fr_bench table = {.name = "rates", .context = &bench, .run = run_row};
     float *memory = malloc(2 * sizeof(float) * AXPY_FLOATS);
 
     if (memory == NULL)
@@ -230,22 +254,24 @@ fr_status fr_bench_rates(fr_transport *transport, const char *dir,
     bench.z = bench.y + SGEMM_N * SGEMM_N;
     fill(memory, 2 * AXPY_FLOATS);
     fill_rows(&bench, profile->fingerprint.n_cores);
-    table.n_points = bench.n_rows;
-    FR_TRY_GOTO(
-        status,
-        fr_bench_measure(&table, schedule, samples, &profile->n_disturbed, err),
-        out_memory);
-    for (size_t i = 0; i < bench.n_rows; i++) {
-        const rate_row *row = &bench.rows[i];
-        fr_rate_point point = {.n_threads = row->n_threads,
-                               .n_busy = row->n_busy,
-                               .rate = row->amount / samples[i].median_s,
-                               .rel_err = samples[i].rel_err};
-        snprintf(point.name, sizeof point.name, "%s", row->name);
-        FR_TRY_GOTO(status, fr_profile_add_rate(profile, &point, err),
-                    out_memory);
-    }
-out_memory:
+    fr_status status = measure_rows(&bench, schedule, profile, err);
+    free(memory);
+    return status;
+}
+
+fr_status fr_bench_storage(fr_transport *transport, const char *dir,
+                           const fr_schedule *schedule, fr_profile *profile,
+                           fr_err *err)
+{
+    rate_bench bench = {.transport = transport, .dir = dir};
+    float *memory = malloc(sizeof(float) * AXPY_FLOATS);
+
+    if (memory == NULL)
+        return fr_fail_no_memory(err);
+    bench.x = memory;
+    fill(memory, AXPY_FLOATS);
+    add_storage(&bench);
+    fr_status status = measure_rows(&bench, schedule, profile, err);
     free(memory);
     return status;
 }

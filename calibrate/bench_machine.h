@@ -25,6 +25,11 @@ FR_CHECKED fr_status fr_bench_rates(fr_transport *transport, const char *dir,
                                     const fr_schedule *schedule,
                                     fr_profile *profile, fr_err *err);
 
+/* "write" and "read" alone. */
+FR_CHECKED fr_status fr_bench_storage(fr_transport *transport, const char *dir,
+                                      const fr_schedule *schedule,
+                                      fr_profile *profile, fr_err *err);
+
 /* instr_overhead_s, call_overhead_s, wake_s of the runtime.  Collective. */
 FR_CHECKED fr_status fr_bench_overheads(fr_transport *transport,
                                         fr_profile *profile, fr_err *err);

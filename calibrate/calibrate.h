@@ -3,7 +3,8 @@
  *
  * What is timed are the runtime's own kernels on the shapes that candidate
  * plans of the models need, and its own collectives and transfers; never a
- * plan.  docs/calibration.md says how, and what the numbers mean.
+ * plan.  docs/calibration.md says how, and what the numbers mean.  GPUs:
+ * calibrate_gpu.h.
  */
 #ifndef FR_CALIBRATE_CALIBRATE_H
 #define FR_CALIBRATE_CALIBRATE_H

@@ -2,6 +2,7 @@
 #include "calibrate/calibrate.h"
 #include "cost_models/comm_fit.h"
 #include "cost_models/compute_fit.h"
+#include "cost_models/gpu_measured.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,6 +43,38 @@ static fr_status fit_like(const fr_profile *profile,
             members[n++] = &profile->compute[i];
     status = fr_compute_fit_create(members, n, out, err);
     free(members);
+    return status;
+}
+
+static void note_all(const fr_profile *profile, const fr_gpu_measured *measured,
+                     const char *op, fr_held_out *check)
+{
+    for (size_t i = 0; i < profile->n_compute; i++) {
+        const fr_compute_point *point = &profile->compute[i];
+        double fitted_s;
+        if (!point->is_held_out || strcmp(point->op, op) != 0)
+            continue;
+        fitted_s = fr_gpu_measured_fit_s(measured, point);
+        if (fitted_s > 0.0)
+            note_error(check, fitted_s, point->sample.median_s);
+    }
+}
+
+static fr_status check_gpu(fr_profile *profile, fr_err *err)
+{
+    fr_gpu_measured *measured;
+    fr_status status = FR_OK;
+
+    FR_TRY(fr_gpu_measured_create(profile, &measured, err));
+    for (int op = 0; status == FR_OK && op < FR_OP_N; op++) {
+        fr_held_out check = {0};
+        note_all(profile, measured, fr_op_name((fr_op)op), &check);
+        snprintf(check.what, sizeof check.what, "compute %s",
+                 fr_op_name((fr_op)op));
+        if (check.n > 0)
+            status = fr_profile_add_held_out(profile, &check, err);
+    }
+    fr_gpu_measured_destroy(measured);
     return status;
 }
 
@@ -106,7 +139,9 @@ fr_status fr_calibrate_hold_out(fr_profile *profile, fr_err *err)
     fr_status status = FR_OK;
     fr_comm_fits *fits;
 
-    for (int op = 0; op < FR_OP_N; op++)
+    if (fr_profile_is_gpu(profile))
+        FR_TRY(check_gpu(profile, err));
+    for (int op = 0; op < FR_OP_N && !fr_profile_is_gpu(profile); op++)
         FR_TRY(check_op(profile, fr_op_name((fr_op)op), err));
     FR_TRY(fr_comm_fits_create(profile, &fits, err));
     for (int op = 0; op < FR_OP_N && status == FR_OK; op++)

@@ -49,8 +49,8 @@ static fr_shape *find_shape(const fr_shapes *shapes,
     return NULL;
 }
 
-static fr_status add_shape(fr_shapes *shapes, const fr_shape *shape,
-                           fr_err *err)
+static fr_status push_shape(fr_shapes *shapes, const fr_shape *shape,
+                            fr_err *err)
 {
     if (shapes->n == shapes->cap) {
         size_t cap = shapes->cap > 0 ? 2 * shapes->cap : 64;
@@ -62,6 +62,14 @@ static fr_status add_shape(fr_shapes *shapes, const fr_shape *shape,
     }
     shapes->at[shapes->n++] = *shape;
     return FR_OK;
+}
+
+fr_status fr_shapes_add(fr_shapes *shapes, fr_shape *shape, fr_err *err)
+{
+    shape->hash = fr_compute_key_hash(&shape->key);
+    return find_shape(shapes, &shape->key, shape->hash) != NULL
+               ? FR_OK
+               : push_shape(shapes, shape, err);
 }
 
 static fr_status add_instr(fr_shapes *shapes, const fr_program *program,
@@ -81,7 +89,7 @@ static fr_status add_instr(fr_shapes *shapes, const fr_program *program,
         known->n_uses++;
         return FR_OK;
     }
-    return add_shape(shapes, &shape, err);
+    return push_shape(shapes, &shape, err);
 }
 
 /* Instructions of one class, each once. */
@@ -113,7 +121,8 @@ fr_status fr_shapes_add_program(fr_shapes *shapes, fr_program *program,
     bool *is_seen;
 
     FR_TRY(keep_program(shapes, program, err));
-    FR_TRY(fr_program_mark_reuse(program, err));
+    if (machine->gpu.name[0] == '\0') /* what a GPU's L2 has goes by space */
+        FR_TRY(fr_program_mark_reuse(program, err));
     is_seen = calloc(program->n_instrs + 1, sizeof *is_seen);
     if (is_seen == NULL)
         return fr_fail_no_memory(err);
@@ -329,7 +338,7 @@ fr_status fr_shapes_add_held_out(fr_shapes *shapes, int n_per_op,
         if (find_shape(shapes, &shape.key, shape.hash) != NULL)
             continue;
         n_added[op]++;
-        FR_TRY(add_shape(shapes, &shape, err));
+        FR_TRY(push_shape(shapes, &shape, err));
     }
     return FR_OK;
 }

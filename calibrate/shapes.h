@@ -31,12 +31,17 @@ void fr_shapes_release(fr_shapes *shapes);
 
 /*
  * Takes the program over (also on failure) and adds the compute instructions
- * of its plan that are not there yet.  It marks the reuse distances first.
+ * of its plan that are not there yet.  It marks the reuse distances first,
+ * but on GPUs.
  */
 FR_CHECKED fr_status fr_shapes_add_program(fr_shapes *shapes,
                                            fr_program *program,
                                            const fr_fingerprint *machine,
                                            fr_err *err);
+
+/* Adds one whose key is not there yet; sets its hash. */
+FR_CHECKED fr_status fr_shapes_add(fr_shapes *shapes, fr_shape *shape,
+                                   fr_err *err);
 
 typedef struct fr_candidates {
     const fr_model *model;

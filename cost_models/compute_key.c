@@ -44,12 +44,34 @@ static bool is_far_space(const fr_instr *instr, int i_ref)
     }
 }
 
+/*
+ * On a GPU nobody follows what its L2 still has: what one kernel hands to the
+ * next is there if all that the next one touches fits.
+ */
+static char gpu_place_of(const fr_instr *instr, int i_ref,
+                         const fr_gpu_print *gpu)
+{
+    uint64_t all_bytes = 0;
+
+    if (instr->ref[i_ref].space == FR_SPACE_NONE)
+        return '-';
+    if (is_far_space(instr, i_ref))
+        return FR_PROFILE_MEMORY;
+    for (int i = 0; i < FR_PROFILE_REFS; i++)
+        if (fr_op_access((fr_op)instr->op, i) != 0 &&
+            instr->ref[i].space != FR_SPACE_NONE)
+            all_bytes += fr_instr_ref_bytes(instr, i, 1);
+    return all_bytes <= gpu->l2_bytes ? FR_PROFILE_LLC : FR_PROFILE_MEMORY;
+}
+
 static char place_of(const fr_instr *instr, int i_ref,
                      const fr_fingerprint *machine, int n_threads)
 {
     const fr_ref *ref = &instr->ref[i_ref];
     double reuse_bytes, near_bytes, llc_bytes;
 
+    if (machine->gpu.name[0] != '\0')
+        return gpu_place_of(instr, i_ref, &machine->gpu);
     if (ref->space == FR_SPACE_NONE)
         return '-';
     if (ref->reuse_log2 == 0)
@@ -89,6 +111,8 @@ static const char *variant_of(const fr_instr *instr)
         return instr->algorithm < FR_OPTIMIZER_N
                    ? fr_optimizer_kind_name((fr_optimizer_kind)instr->algorithm)
                    : "";
+    case FR_OP_CAST: /* from elements of so many bytes */
+        return instr->scalar >= 4.0 ? "from_32" : "from_16";
     case FR_OP_COMPRESS:
     case FR_OP_DECOMPRESS:
         return instr->algorithm < FR_COMPRESSOR_N
@@ -97,6 +121,27 @@ static const char *variant_of(const fr_instr *instr)
                    : "";
     default:
         return "";
+    }
+}
+
+/* Gradients of parameters that are not float32. */
+static const char narrow_grads[] = "+bf16";
+
+static bool has_gradients(fr_op op)
+{
+    switch (op) {
+    case FR_OP_EMBED_BWD:
+    case FR_OP_NORM_BWD:
+    case FR_OP_LINEAR_WGRAD:
+    case FR_OP_BIAS_GRAD:
+    case FR_OP_GRAD_SQSUM:
+    case FR_OP_OPT_NORMS:
+    case FR_OP_OPT_STEP:
+    case FR_OP_COMPRESS:
+    case FR_OP_DECOMPRESS:
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -109,7 +154,10 @@ void fr_compute_key(const fr_instr *instr, const fr_fingerprint *fingerprint,
     snprintf(out->op, sizeof out->op, "%s", fr_op_name(op));
     snprintf(out->dtype, sizeof out->dtype, "%s",
              fr_dtype_name((fr_dtype)instr->dtype));
-    snprintf(out->variant, sizeof out->variant, "%s", variant_of(instr));
+    snprintf(out->variant, sizeof out->variant, "%s%s", variant_of(instr),
+             has_gradients(op) && instr->grad_dtype == FR_DTYPE_BF16
+                 ? narrow_grads
+                 : "");
     out->flags = instr->flags &
                  (FR_INSTR_RMS | FR_INSTR_ACCUMULATE | FR_INSTR_SAVE_PROBS);
     for (int i = 0; i < FR_PROFILE_DIMS; i++)
@@ -158,6 +206,7 @@ static int find_variant(fr_op op, const char *name)
 bool fr_compute_key_instr(const fr_compute_point *key, fr_instr *out)
 {
     fr_instr instr;
+    char name[FR_PROFILE_NAME], *narrow;
     int op = fr_op_find(key->op), dtype = fr_dtype_find(key->dtype);
 
     if (op < 0 || dtype < 0)
@@ -166,12 +215,20 @@ bool fr_compute_key_instr(const fr_compute_point *key, fr_instr *out)
     instr.op = (uint8_t)op;
     instr.dtype = (uint8_t)dtype;
     instr.flags = (uint16_t)key->flags;
-    if (key->variant[0] != '\0') {
-        int variant = find_variant((fr_op)op, key->variant);
+    snprintf(name, sizeof name, "%s", key->variant);
+    narrow = strstr(name, narrow_grads);
+    if (narrow != NULL) {
+        *narrow = '\0';
+        instr.grad_dtype = FR_DTYPE_BF16;
+    }
+    if (name[0] != '\0') {
+        int variant = find_variant((fr_op)op, name);
         if (variant < 0)
             return false;
         instr.algorithm = (uint8_t)variant;
     }
+    if (op == FR_OP_CAST)
+        instr.scalar = strcmp(name, "from_32") == 0 ? 4.0 : 2.0;
     for (int i = 0; i < FR_PROFILE_DIMS; i++)
         instr.dim[i] = key->dim[i];
     for (int i = 0; i < FR_PROFILE_REFS && key->where[i] != '\0'; i++)

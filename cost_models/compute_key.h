@@ -19,7 +19,9 @@
  * own caches (n_threads * l2), LLC when it fits the rank's share of the last
  * level (llc * n_threads / n_cores), else MEMORY.  Unknown distance: by
  * space; weights, gradients, optimizer and compressor state, and what
- * backward reads again come from MEMORY, the rest is NEAR.
+ * backward reads again come from MEMORY, the rest is NEAR.  On a GPU always by
+ * space, and the rest is LLC, its L2, where all operands together fit there,
+ * else MEMORY.
  */
 void fr_compute_key(const fr_instr *instr, const fr_fingerprint *fingerprint,
                     int n_threads, fr_compute_point *out);

@@ -68,6 +68,9 @@ FR_CHECKED fr_status fr_cost_model_create(const fr_profile *profile,
                                           fr_cost_model **out, fr_err *err);
 void fr_cost_model_destroy(fr_cost_model *model);
 
+/* Of the cluster's GPUs; the model's. */
+const struct fr_gpu_prices *fr_cost_gpu_prices(const fr_cost_model *model);
+
 /*
  * What-if: times over those that the model gives, 1 each when it is created.
  * Of transfers [0] inside a node, [1] between nodes; what of a transfer is

@@ -8,7 +8,7 @@
 #include "cost_models/compute_key.h"
 #include "cost_models/datasheet.h"
 #include "cost_models/gpu_comm.h"
-#include "cost_models/gpu_model.h"
+#include "cost_models/gpu_price.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,9 +30,9 @@ struct fr_cost_model {
     const fr_cluster *cluster;
     fr_device_rates rates;
     double node_memory_Bps; /* all channels of a node */
-    fr_gpu_model *gpus;     /* of each device type of the cluster */
-    fr_device_rates *cpus;  /* likewise; only those of the right kind count */
-    indexed_point *points;  /* by hash, then n_threads, then n_busy */
+    fr_gpu_prices *gpus;
+    fr_device_rates *cpus; /* of each device type; GPUs: not filled */
+    indexed_point *points; /* by hash, then n_threads, then n_busy */
     size_t n_points;
     fit_group *groups;
     size_t n_groups;
@@ -43,9 +43,6 @@ struct fr_cost_model {
 };
 
 const fr_cost_scale fr_cost_scale_none = {1.0, {1.0, 1.0}, {1.0, 1.0}};
-
-/* Of a copy to or from the host (Zhang, Meng, Liu, IISWC 2019: launches). */
-static const double copy_launch_s = 5e-6;
 
 const char *fr_cost_source_name(fr_cost_source source)
 {
@@ -127,6 +124,8 @@ static fr_status take_profile(fr_cost_model *model, fr_err *err)
     model->points = calloc(profile->n_compute + 1, sizeof *model->points);
     if (model->points == NULL)
         return fr_fail_no_memory(err);
+    if (fr_profile_is_gpu(profile)) /* its kernels: gpu_price.h */
+        return fr_comm_fits_create(profile, &model->comm, err);
     for (size_t i = 0; i < profile->n_compute; i++) {
         const fr_compute_point *point = &profile->compute[i];
         if (point->n_busy > model->n_busy_max)
@@ -154,17 +153,13 @@ static fr_status take_devices(fr_cost_model *model, fr_err *err)
     const fr_cluster *cluster = model->cluster;
     size_t n = cluster->n_devices;
 
-    model->gpus = calloc(n > 0 ? n : 1, sizeof *model->gpus);
     model->cpus = calloc(n > 0 ? n : 1, sizeof *model->cpus);
-    if (model->gpus == NULL || model->cpus == NULL)
+    if (model->cpus == NULL)
         return fr_fail_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        if (cluster->devices[i].kind == FR_DEVICE_GPU)
-            fr_gpu_model_init(&cluster->devices[i], &model->gpus[i]);
-        else
+    for (size_t i = 0; i < n; i++)
+        if (cluster->devices[i].kind != FR_DEVICE_GPU)
             model->cpus[i] = fr_device_rates_of_type(&cluster->devices[i]);
-    }
-    return FR_OK;
+    return fr_gpu_prices_create(model->profile, cluster, &model->gpus, err);
 }
 
 fr_status fr_cost_model_create(const fr_profile *profile,
@@ -205,11 +200,16 @@ void fr_cost_model_destroy(fr_cost_model *model)
         fr_compute_fit_destroy(model->groups[i].fit);
     free(model->groups);
     free(model->points);
-    free(model->gpus);
+    fr_gpu_prices_destroy(model->gpus);
     free(model->cpus);
     fr_comm_fits_destroy(model->comm);
     fr_gpu_comm_destroy(model->gpu_comm);
     free(model);
+}
+
+const fr_gpu_prices *fr_cost_gpu_prices(const fr_cost_model *model)
+{
+    return model->gpus;
 }
 
 void fr_cost_model_scale(fr_cost_model *model, const fr_cost_scale *scale)
@@ -221,7 +221,7 @@ uint64_t fr_cost_baseline_bytes(const fr_cost_model *model, int64_t n_ranks)
 {
     const fr_profile *profile = model->profile;
 
-    if (profile == NULL)
+    if (profile == NULL || fr_profile_is_gpu(profile))
         return 0;
     if (n_ranks > 1 && profile->baseline_bytes > 0)
         return profile->baseline_bytes;
@@ -330,26 +330,6 @@ static double memory_share(const fr_cost_model *model,
     return fmin(share, 1.0);
 }
 
-/* To or from the host over the device's link, whose figure is what copies
- * from pinned memory reach (spec/catalog.h). */
-static fr_status ask_host_link(const fr_cost_model *model,
-                               const fr_instr *instr, int64_t node,
-                               fr_cost *out, fr_err *err)
-{
-    const fr_node_type *type = fr_cluster_node_type(model->cluster, node);
-
-    if (type->host_link_Bps <= 0.0)
-        return fr_fail(err, FR_INFEASIBLE,
-                       "%s: how fast its devices reach the host is not known; "
-                       "give host-link, or do not offload",
-                       type->id);
-    *out = (fr_cost){.latency_s = copy_launch_s,
-                     .work_s = (double)instr->dim[0] / type->host_link_Bps,
-                     .rel_err = 0.15,
-                     .source = FR_COST_DATASHEET};
-    return FR_OK;
-}
-
 static fr_status ask_device(const fr_cost_model *model, const fr_instr *instr,
                             int n_threads, int64_t node, fr_cost *out,
                             fr_err *err)
@@ -358,14 +338,8 @@ static fr_status ask_device(const fr_cost_model *model, const fr_instr *instr,
     const fr_device_rates *rates = &model->cpus[i_device];
     fr_cost cost = {.cores = (double)n_threads};
 
-    if (model->cluster->devices[i_device].kind == FR_DEVICE_GPU) {
-        if (instr->op == FR_OP_HOST_COPY)
-            return ask_host_link(model, instr, node, out, err);
-        FR_TRY(fr_gpu_cost_compute(&model->gpus[i_device], instr, &cost, err));
-        cost.memory_frac = 0.0; /* its memory is its own, not the node's */
-        *out = cost;
-        return FR_OK;
-    }
+    if (model->cluster->devices[i_device].kind == FR_DEVICE_GPU)
+        return fr_gpu_prices_ask(model->gpus, instr, node, out, err);
     cost.latency_s = rates->launch_s;
     cost.work_s = fr_device_compute_s(rates, instr, n_threads);
     cost.memory_frac = fmin(1.0, (double)fr_instr_moved_bytes(instr, 1) /
@@ -402,7 +376,7 @@ static fr_status ask_compute(const fr_cost_model *model, const fr_instr *instr,
 
     if (n_threads < 1)
         return fr_fail(err, FR_FAILURE, "a cost for %d threads", n_threads);
-    if (model->profile != NULL) {
+    if (model->n_points > 0) {
         fr_compute_key(instr, &model->profile->fingerprint, n_threads, &key);
         key.n_busy = 1;
         if (ask_profile(model, &key, &cost) ||

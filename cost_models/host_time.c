@@ -103,6 +103,9 @@ static bool is_backward(const fr_instr *instr)
  * decides on shapes. */
 static bool is_in_graph(const fr_plan *plan, host_kind kind)
 {
+    /* forerun's own runtime launches a step as one graph. */
+    if (plan->kernels == FR_KERNELS_OWN)
+        return true;
     if (plan->cuda_graphs == FR_CUDA_GRAPHS_LAYER)
         return kind != HOST_GROUPED && kind != HOST_ROUTED &&
                kind != HOST_UPDATE;

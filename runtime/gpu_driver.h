@@ -25,8 +25,19 @@ typedef void *fr_gpu_stream;              /* CUDA: cudaStream_t */
 typedef struct fr_gpu_properties {
     char name[256];
     char bus_id[32]; /* tells the devices of a host apart */
-    uint64_t memory_bytes;
+    uint64_t memory_bytes, l2_bytes;
+    int n_processors;                 /* multiprocessors */
+    int capability[2];                /* compute capability: 9, 0 */
+    double clock_Hz, memory_clock_Hz; /* highest; 0: unknown */
+    char runtime[32];                 /* version of the library, "13.0" */
 } fr_gpu_properties;
+
+/* What a device's sensors say now; 0 or "": not known. */
+typedef struct fr_gpu_senses {
+    char driver[32]; /* version */
+    double clock_Hz; /* of the multiprocessors */
+    double power_w, power_limit_w;
+} fr_gpu_senses;
 
 typedef struct fr_gpu_driver {
     const char *name;
@@ -38,6 +49,11 @@ typedef struct fr_gpu_driver {
      * does nothing from now on.  The process ends soon. */
     void (*abandon)(fr_gpu *gpu);
     fr_status (*properties)(fr_gpu *gpu, fr_gpu_properties *out, fr_err *err);
+    /* NULL, or false: there are none to ask. */
+    bool (*sense)(fr_gpu *gpu, fr_gpu_senses *out);
+    /* Lets copies of this device go to and from the memory of another one
+     * directly; *is_direct false: they cannot.  May be NULL: nobody can. */
+    fr_status (*reach)(fr_gpu *gpu, int i_other, bool *is_direct, fr_err *err);
     /* As the device's driver sees them: of all processes. */
     fr_status (*memory)(fr_gpu *gpu, uint64_t *free_bytes,
                         uint64_t *total_bytes, fr_err *err);
@@ -145,6 +161,8 @@ typedef struct fr_gpu_choices {
 
 typedef struct fr_gpu_comm_driver {
     const char *name;
+    /* Of the library that is loaded, "2.28.9". */
+    void (*version)(char *out, size_t n);
     fr_status (*make_id)(void *context, fr_gpu_comm_id *out, fr_err *err);
     /* Collective over all ranks.  has_choices: splits of it will have some.
      * Calls that wait give up after timeout_s. */

@@ -7,9 +7,11 @@
  * there is no driver.
  */
 #include "runtime/gpu_driver.h"
+#include "runtime/gpu_sensors.h"
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,11 +130,22 @@ static fr_status cuda_open(void *context, int i_device, fr_gpu **out,
     return FR_OK;
 }
 
+/* Kilohertz of CUDA's in hertz; 0 where it does not say. */
+static double clock_of(const fr_gpu *gpu, enum cudaDeviceAttr attribute)
+{
+    int khz = 0;
+
+    if (cudaDeviceGetAttribute(&khz, attribute, gpu->i_device) != cudaSuccess)
+        (void)cudaGetLastError();
+    return 1e3 * (double)khz;
+}
+
 static fr_status cuda_properties(fr_gpu *gpu, fr_gpu_properties *out,
                                  fr_err *err)
 {
     struct cudaDeviceProp found;
     fr_gpu_properties properties = {0};
+    int version = 0;
 
     TRY_CUDA(cudaGetDeviceProperties(&found, gpu->i_device), "properties");
     TRY_CUDA(cudaDeviceGetPCIBusId(properties.bus_id,
@@ -141,7 +154,41 @@ static fr_status cuda_properties(fr_gpu *gpu, fr_gpu_properties *out,
              "bus id");
     memcpy(properties.name, found.name, sizeof properties.name - 1);
     properties.memory_bytes = found.totalGlobalMem;
+    properties.l2_bytes = (uint64_t)found.l2CacheSize;
+    properties.n_processors = found.multiProcessorCount;
+    properties.capability[0] = found.major;
+    properties.capability[1] = found.minor;
+    properties.clock_Hz = clock_of(gpu, cudaDevAttrClockRate);
+    properties.memory_clock_Hz = clock_of(gpu, cudaDevAttrMemoryClockRate);
+    (void)cudaRuntimeGetVersion(&version);
+    (void)snprintf(properties.runtime, sizeof properties.runtime, "%d.%d",
+                   version / 1000, version % 1000 / 10);
     *out = properties;
+    return FR_OK;
+}
+
+static bool cuda_sense(fr_gpu *gpu, fr_gpu_senses *out)
+{
+    char bus_id[32] = "";
+
+    return cudaDeviceGetPCIBusId(bus_id, (int)sizeof bus_id, gpu->i_device) ==
+               cudaSuccess &&
+           fr_gpu_sensors_read(bus_id, out);
+}
+
+static fr_status cuda_reach(fr_gpu *gpu, int i_other, bool *is_direct,
+                            fr_err *err)
+{
+    int can = 0;
+
+    TRY_CUDA(cudaDeviceCanAccessPeer(&can, gpu->i_device, i_other), "peer");
+    if (can) {
+        cudaError_t code = cudaDeviceEnablePeerAccess(i_other, 0);
+        if (code != cudaSuccess && code != cudaErrorPeerAccessAlreadyEnabled)
+            return fail(code, "peer access", err);
+        (void)cudaGetLastError();
+    }
+    *is_direct = can != 0;
     return FR_OK;
 }
 
@@ -407,6 +454,8 @@ const fr_gpu_driver fr_gpu_driver_cuda = {
     .close = cuda_close,
     .abandon = cuda_abandon,
     .properties = cuda_properties,
+    .sense = cuda_sense,
+    .reach = cuda_reach,
     .memory = cuda_memory,
     .alloc = cuda_alloc,
     .free = cuda_free,

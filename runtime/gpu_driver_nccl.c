@@ -13,6 +13,7 @@
 #include "runtime/nccl_tuner.h"
 
 #include <nccl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,15 @@ static fr_status settle(ncclComm_t comm, ncclResult_t code, double timeout_s,
         if (waited_s > 1e-4)
             fr_sleep_s(2e-5);
     }
+}
+
+static void nccl_version(char *out, size_t n)
+{
+    int code = 0;
+
+    (void)ncclGetVersion(&code);
+    (void)snprintf(out, n, "%d.%d.%d", code / 10000, code / 100 % 100,
+                   code % 100);
 }
 
 static fr_status nccl_make_id(void *context, fr_gpu_comm_id *out, fr_err *err)
@@ -369,6 +379,7 @@ static fr_status nccl_lend(fr_gpu_comm *comm, void *memory, uint64_t n_bytes,
 
 const fr_gpu_comm_driver fr_gpu_comm_driver_nccl = {
     .name = "nccl",
+    .version = nccl_version,
     .make_id = nccl_make_id,
     .init = nccl_init,
     .split = nccl_split,

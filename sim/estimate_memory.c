@@ -26,6 +26,7 @@
 #include "sim/estimate_state.h"
 
 #include "cost_models/gpu_memory.h"
+#include "cost_models/gpu_price.h"
 #include "plan/optimizer.h"
 #include "plan/schedule.h"
 
@@ -149,8 +150,14 @@ static uint64_t besides(const est_plan *x, const fr_device_type *device)
     fr_gpu_workspaces spaces =
         fr_gpu_workspaces_of(x->plan, x->e->model, device);
     uint64_t bytes = memory.context_bytes + memory.nccl_bytes;
+    fr_own_memory own;
     for (int i = 0; i < spaces.n; i++)
         bytes += spaces.n_bytes[i];
+    /* Measured of forerun's own runtime: at least what one rank has. */
+    if (fr_gpu_prices_own_memory(fr_cost_gpu_prices(x->e->costs), x->plan,
+                                 x->layout->places[0].node, &own) &&
+        own.alone_bytes < bytes)
+        return own.alone_bytes;
     return bytes;
 }
 

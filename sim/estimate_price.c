@@ -2,7 +2,7 @@
 #include "sim/estimate_state.h"
 
 #include "core/hash.h"
-#include "cost_models/host_time.h"
+#include "cost_models/gpu_price.h"
 #include "plan/collective.h"
 #include "plan/optimizer.h"
 #include "sim/replay_cost.h"
@@ -142,15 +142,13 @@ fr_status est_price_issued(fr_estimator *e, const fr_plan *plan,
                            const est_place *place, int64_t *out_ps,
                            int64_t *host_ps, fr_err *err)
 {
-    const fr_node_type *type = fr_cluster_node_type(e->cluster, place->node);
-    double speed = type->host_speed_frac;
     int n_kernels = 1;
     if (fr_is_communication(instr))
         FR_TRY(est_price(e, instr, lane, place, out_ps, err));
     else
         FR_TRY(price_compute(e, instr, place, out_ps, &n_kernels, err));
-    *host_ps = fr_ps_of(fr_host_issue_s(plan, instr, n_kernels) /
-                        (speed > 0 ? speed : 1.0));
+    *host_ps = fr_ps_of(fr_gpu_prices_issue_s(
+        fr_cost_gpu_prices(e->costs), plan, instr, n_kernels, place->node));
     return FR_OK;
 }
 

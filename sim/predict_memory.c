@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cost_models/gpu_memory.h"
+#include "cost_models/gpu_price.h"
 #include "plan/caching_allocator.h"
 
 /* What a CPU rank uses besides its slab differs from run to run by so much. */
@@ -148,7 +149,7 @@ static fr_status predict_stages(const fr_replay_context *context,
 }
 
 static void choose_tightest(const fr_replay_context *context,
-                            const fr_gpu_memory *besides,
+                            const fr_gpu_memory *besides, double slab_rel_err,
                             const fr_stage_memory *stages, fr_prediction *out)
 {
     const fr_rank_layout *layout = &context->layout;
@@ -171,9 +172,112 @@ static void choose_tightest(const fr_replay_context *context,
     set_stage(tightest, out);
     set_fits(capacity_bytes,
              hypot(besides->rel_err * beside_bytes,
-                   tensor_rel_err * (double)tightest->allocated_bytes) +
+                   slab_rel_err * (double)tightest->allocated_bytes) +
                  1,
              out);
+}
+
+static void list_stages(const fr_program *program,
+                        const fr_stage_memory *stages, fr_prediction *out)
+{
+    if (program->n_classes > FR_PREDICTION_MAX_STAGES)
+        return;
+    out->memory.n_stages = (int32_t)program->n_classes;
+    for (uint32_t i = 0; i < program->n_classes; i++)
+        out->memory.stages[i] = stages[i];
+}
+
+/* ---- forerun's own runtime, measured --------------------------------------
+ */
+
+/* Streams with kernels, and communicators, of one class: one communicator for
+ * each (axis, lane) of collectives and one for each direction between two
+ * stages (runtime/gpu_groups.h). */
+typedef struct own_use {
+    bool has_kernels[FR_LANE_N];
+    bool has_collectives[FR_AXIS_N][FR_LANE_N];
+    bool has_transfers[2][2]; /* sends or receives, to before or behind */
+} own_use;
+
+static void note_use(const fr_plan *plan, const fr_class *klass, fr_lane lane,
+                     const fr_instr *instr, own_use *use)
+{
+    switch (fr_op_class_of((fr_op)instr->op)) {
+    case FR_OP_CLASS_COMPUTE:
+        use->has_kernels[lane] = true;
+        break;
+    case FR_OP_CLASS_COLLECTIVE:
+        if (fr_plan_group_size(plan, (fr_axis)instr->axis) > 1)
+            use->has_collectives[instr->axis][lane] = true;
+        break;
+    case FR_OP_CLASS_P2P:
+        use->has_transfers[instr->op == FR_OP_RECV][instr->peer > klass->pp] =
+            true;
+        break;
+    case FR_OP_CLASS_IO:
+        break;
+    }
+}
+
+static own_use use_of(const fr_program *program, const fr_class *klass)
+{
+    own_use use = {0};
+    for (uint32_t c = 0; c < klass->n_calls; c++) {
+        const fr_segment *s = &program->segments[klass->calls[c].i_segment];
+        for (uint32_t i = 0; i < s->n_instrs; i++)
+            note_use(&program->plan, klass, (fr_lane)s->lane,
+                     &program->instrs[s->first_instr + i], &use);
+    }
+    return use;
+}
+
+static uint64_t own_besides(const fr_program *program, const fr_class *klass,
+                            const fr_own_memory *own)
+{
+    own_use use = use_of(program, klass);
+    uint64_t n_streams = 0, bytes = own->alone_bytes;
+    if (fr_plan_world(&program->plan) > 1)
+        bytes += own->comm_world_bytes;
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        n_streams += use.has_kernels[lane];
+        for (int axis = 0; axis < FR_AXIS_N; axis++)
+            if (use.has_collectives[axis][lane])
+                bytes +=
+                    fr_plan_group_size(&program->plan, (fr_axis)axis) == 2
+                        ? own->comm_pair_bytes
+                        : own->comm_group_bytes;
+    }
+    for (int i = 0; i < 4; i++)
+        if (use.has_transfers[i / 2][i % 2])
+            bytes += own->comm_pair_bytes;
+    return bytes + (n_streams > 1 ? n_streams - 1 : 0) * own->workspace_bytes;
+}
+
+/* The runtime's slab, and what it was seen to hold besides. */
+static fr_status predict_own(const fr_replay_context *context,
+                             const fr_own_memory *own, fr_prediction *out,
+                             fr_err *err)
+{
+    const fr_program *program = context->layout.program;
+    fr_stage_memory *stages = calloc(program->n_classes + 1, sizeof *stages);
+    fr_gpu_memory besides = {.rel_err = baseline_rel_err};
+    fr_status status = stages ? FR_OK : fr_fail_no_memory(err);
+    for (uint32_t i = 0; status == FR_OK && i < program->n_classes; i++) {
+        const fr_class *klass = &program->classes[i];
+        uint64_t live_bytes, besides_bytes = own_besides(program, klass, own);
+        status = live_peak(klass, &stages[i], &live_bytes, err);
+        stages[i].allocated_bytes = stages[i].reserved_bytes =
+            klass->slab_bytes;
+        stages[i].device_bytes = klass->slab_bytes + besides_bytes;
+        if (besides_bytes > besides.context_bytes)
+            besides.context_bytes = besides_bytes;
+    }
+    if (status == FR_OK) {
+        choose_tightest(context, &besides, 0, stages, out);
+        list_stages(program, stages, out);
+    }
+    free(stages);
+    return status;
 }
 
 static fr_status predict_gpus(const fr_replay_context *context,
@@ -190,12 +294,8 @@ static fr_status predict_gpus(const fr_replay_context *context,
     fr_status status = predict_stages(
         context, besides.context_bytes + besides.nccl_bytes, stages, err);
     if (status == FR_OK) {
-        choose_tightest(context, &besides, stages, out);
-        if (program->n_classes <= FR_PREDICTION_MAX_STAGES) {
-            out->memory.n_stages = (int32_t)program->n_classes;
-            for (uint32_t i = 0; i < program->n_classes; i++)
-                out->memory.stages[i] = stages[i];
-        }
+        choose_tightest(context, &besides, tensor_rel_err, stages, out);
+        list_stages(program, stages, out);
     }
     free(stages);
     return status;
@@ -207,7 +307,15 @@ fr_status fr_predict_memory(const fr_replay_context *context,
 {
     const fr_device_type *device = fr_cluster_device(
         context->layout.cluster, fr_rank_layout_node(&context->layout, 0));
+    const fr_program *program = context->layout.program;
+    fr_own_memory own;
     if (device->kind == FR_DEVICE_CPU)
         return predict_slab(context, costs, out, err);
+    if (fr_gpu_prices_own_memory(fr_cost_gpu_prices(costs), &program->plan,
+                                 fr_rank_layout_node(&context->layout, 0),
+                                 &own) &&
+        fr_plan_check_executable_gpu(&program->plan, &program->model,
+                                     &program->job, NULL) == FR_OK)
+        return predict_own(context, &own, out, err);
     return predict_gpus(context, out, err);
 }

@@ -5,7 +5,8 @@
  * GPUs a framework asks an allocator for each tensor: the blocks of a class
  * are replayed through one (caching_allocator.h), with the workspaces of
  * libraries, and the driver's context and NCCL's buffers stand beside that
- * (gpu_memory.h).
+ * (gpu_memory.h).  forerun's own runtime has a slab there too: where a profile
+ * says what it holds besides, the two are the answer.
  */
 #ifndef FR_SIM_PREDICT_MEMORY_H
 #define FR_SIM_PREDICT_MEMORY_H

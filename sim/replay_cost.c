@@ -2,6 +2,7 @@
 #include "sim/replay_cost.h"
 
 #include "core/hash.h"
+#include "cost_models/gpu_price.h"
 #include "cost_models/host_time.h"
 #include "plan/step_breakdown.h"
 
@@ -155,13 +156,11 @@ static void set_cost(fr_instr_cost *out, const fr_cost *cost)
 static int64_t host_ps(const fr_replay_costs *c, const fr_instr *instr,
                        int32_t rank, int n_kernels)
 {
-    int32_t node = fr_rank_layout_node(c->layout, rank);
-    double speed =
-        fr_cluster_node_type(c->layout->cluster, node)->host_speed_frac;
     if (!fr_rank_layout_is_gpu(c->layout, rank))
         return 0;
-    return fr_ps_of(fr_host_issue_s(&c->program->plan, instr, n_kernels) /
-                    (speed > 0 ? speed : 1.0));
+    return fr_ps_of(fr_gpu_prices_issue_s(
+        fr_cost_gpu_prices(c->model), &c->program->plan, instr, n_kernels,
+        fr_rank_layout_node(c->layout, rank)));
 }
 
 /* A kernel; what runs on asynchronous lanes has one thread. */

@@ -38,6 +38,36 @@ const fr_field fr_fingerprint_fields[] = {
 };
 const size_t fr_fingerprint_fields_n = COUNT(fr_fingerprint_fields);
 
+const fr_field fr_gpu_print_fields[] = {
+    FIELD(fr_gpu_print, name, TEXT, true),
+    FIELD(fr_gpu_print, capability, TEXT, false),
+    FIELD(fr_gpu_print, driver, TEXT, false),
+    FIELD(fr_gpu_print, cuda, TEXT, false),
+    FIELD(fr_gpu_print, nccl, TEXT, false),
+    FIELD(fr_gpu_print, n_processors, I32, false),
+    FIELD(fr_gpu_print, l2_bytes, U64, false),
+    FIELD(fr_gpu_print, memory_bytes, U64, true),
+    FIELD(fr_gpu_print, clock_Hz, DOUBLE, false),
+    FIELD(fr_gpu_print, memory_clock_Hz, DOUBLE, false),
+    FIELD(fr_gpu_print, power_limit_w, DOUBLE, false),
+};
+const size_t fr_gpu_print_fields_n = COUNT(fr_gpu_print_fields);
+
+const fr_field fr_gpu_costs_fields[] = {
+    FIELD(fr_gpu_costs, workspace_bytes, U64, false),
+    FIELD(fr_gpu_costs, comm_world_bytes, U64, false),
+    FIELD(fr_gpu_costs, comm_pair_bytes, U64, false),
+    FIELD(fr_gpu_costs, comm_group_bytes, U64, false),
+    FIELD(fr_gpu_costs, launch_s, DOUBLE, false),
+    FIELD(fr_gpu_costs, graph_launch_s, DOUBLE, false),
+    FIELD(fr_gpu_costs, graph_node_s, DOUBLE, false),
+    FIELD(fr_gpu_costs, kernel_s, DOUBLE, false),
+    FIELD(fr_gpu_costs, bracket_s, DOUBLE, false),
+    FIELD(fr_gpu_costs, steady_clock_Hz, DOUBLE, false),
+    FIELD(fr_gpu_costs, steady_power_w, DOUBLE, false),
+};
+const size_t fr_gpu_costs_fields_n = COUNT(fr_gpu_costs_fields);
+
 const fr_field fr_profile_scalars[] = {
     FIELD(fr_profile, model, TEXT, false),
     FIELD(fr_profile, wall_s, DOUBLE, false),
@@ -121,6 +151,11 @@ const fr_record fr_profile_records[FR_RECORDS_N] = {
     RECORD(sharing, fr_sharing_point), RECORD(rate, fr_rate_point),
     RECORD(held_out, fr_held_out),
 };
+
+bool fr_profile_is_gpu(const fr_profile *profile)
+{
+    return profile->fingerprint.gpu.name[0] != '\0';
+}
 
 void fr_profile_init(fr_profile *profile)
 {
@@ -229,8 +264,13 @@ static uint64_t hash_fields(const void *item, const fr_field *fields,
 
 uint64_t fr_fingerprint_hash(const fr_fingerprint *fingerprint)
 {
-    return hash_fields(fingerprint, fr_fingerprint_fields,
-                       fr_fingerprint_fields_n, 0);
+    uint64_t hash = hash_fields(fingerprint, fr_fingerprint_fields,
+                                fr_fingerprint_fields_n, 0);
+
+    if (fingerprint->gpu.name[0] == '\0')
+        return hash;
+    return hash_fields(&fingerprint->gpu, fr_gpu_print_fields,
+                       fr_gpu_print_fields_n, hash);
 }
 
 uint64_t fr_profile_hash(const fr_profile *profile)
@@ -238,6 +278,9 @@ uint64_t fr_profile_hash(const fr_profile *profile)
     uint64_t hash = fr_fingerprint_hash(&profile->fingerprint);
 
     hash = hash_fields(profile, fr_profile_scalars, fr_profile_scalars_n, hash);
+    if (fr_profile_is_gpu(profile))
+        hash = hash_fields(&profile->gpu, fr_gpu_costs_fields,
+                           fr_gpu_costs_fields_n, hash);
     for (size_t i = 0; i < FR_RECORDS_N; i++) {
         const fr_record *record = &fr_profile_records[i];
         size_t n;

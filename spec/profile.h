@@ -18,6 +18,21 @@
 #define FR_PROFILE_DIMS 6 /* as FR_INSTR_DIMS */
 #define FR_PROFILE_SCOPE_SHM "shm"
 #define FR_PROFILE_SCOPE_NET "net"
+/* An `algorithm` of comm points that nobody measured: what NCCL's own model
+ * expects (ncclGroupSimulateEnd).  To be looked at; no fit uses them. */
+#define FR_PROFILE_NCCL_ESTIMATE "nccl-estimate"
+
+/* The GPU whose kernels were timed. */
+typedef struct fr_gpu_print {
+    char name[128];      /* the driver's; "": none, kernels are the CPU's */
+    char capability[16]; /* compute capability, "9.0" */
+    char driver[32], cuda[32]; /* versions; "" unknown */
+    char nccl[32];             /* "" without */
+    int32_t n_processors;      /* multiprocessors */
+    uint64_t l2_bytes, memory_bytes;
+    double clock_Hz, memory_clock_Hz; /* highest; 0: unknown */
+    double power_limit_w;             /* 0: unknown */
+} fr_gpu_print;
 
 /* Whose machine.  Two machines with equal hash() may share a profile. */
 typedef struct fr_fingerprint {
@@ -31,6 +46,7 @@ typedef struct fr_fingerprint {
     uint64_t l2_bytes;  /* per core; 0: unknown */
     uint64_t llc_bytes; /* last level, shared; 0: unknown */
     uint64_t memory_bytes;
+    fr_gpu_print gpu; /* its own object of the file, if there is one */
 } fr_fingerprint;
 
 uint64_t fr_fingerprint_hash(const fr_fingerprint *fingerprint);
@@ -54,7 +70,8 @@ typedef struct fr_sample {
 /*
  * Where an operand was when the kernel began, one letter for each operand in
  * the order of op.h: '-' absent, FR_PROFILE_NEAR in the core's own caches,
- * FR_PROFILE_LLC in the last-level cache, FR_PROFILE_MEMORY in DRAM.
+ * FR_PROFILE_LLC in the last-level cache (a GPU's L2), FR_PROFILE_MEMORY in
+ * DRAM.
  */
 #define FR_PROFILE_NEAR 'n'
 #define FR_PROFILE_LLC 'l'
@@ -65,7 +82,9 @@ typedef struct fr_sample {
 typedef struct fr_compute_point {
     char op[FR_PROFILE_NAME];      /* fr_op_name */
     char dtype[8];                 /* fr_dtype_name */
-    char variant[FR_PROFILE_NAME]; /* optimizer or compressor kind, else "" */
+    char variant[FR_PROFILE_NAME]; /* optimizer or compressor kind; cast: of
+                                      what; else "".  "+bf16": gradients of
+                                      parameters are */
     uint32_t flags;                /* fr_instr.flags */
     int64_t dim[FR_PROFILE_DIMS];
     char where[FR_PROFILE_REFS + 1]; /* e.g. "nm-l" */
@@ -117,6 +136,21 @@ typedef struct fr_held_out {
     double mean_ape, worst_ape;
 } fr_held_out;
 
+/* What a GPU's runtime takes besides its kernels; 0: not measured.  A program
+ * on one rank holds the profile's baseline_alone_bytes besides its slab. */
+typedef struct fr_gpu_costs {
+    uint64_t workspace_bytes;  /* of each further stream with kernels */
+    uint64_t comm_world_bytes; /* the communicator that others are split from */
+    uint64_t comm_pair_bytes, comm_group_bytes; /* one of 2, of more ranks */
+    double launch_s;                            /* of the host: one kernel */
+    double graph_launch_s; /* of the host: a graph of one kernel ... */
+    double graph_node_s;   /* ... and each further one */
+    double kernel_s;       /* of the device: start to start of empty kernels */
+    double bracket_s;      /* what a kernel between two events takes besides;
+                              it is not in the points */
+    double steady_clock_Hz, steady_power_w; /* under lasting products */
+} fr_gpu_costs;
+
 typedef struct fr_profile {
     fr_fingerprint fingerprint;
     char model[128];         /* that the shapes come from; "": grids only */
@@ -129,6 +163,7 @@ typedef struct fr_profile {
     double wake_s;       /* until a waiting lane sees its dependency */
     double jitter_frac;  /* spread (p95 - p5) / median of the sentinel */
     int32_t n_disturbed; /* phases repeated because the sentinel moved */
+    fr_gpu_costs gpu;    /* meaningful where the fingerprint has a GPU */
     fr_compute_point *compute;
     size_t n_compute, cap_compute;
     fr_comm_point *comm;
@@ -140,6 +175,9 @@ typedef struct fr_profile {
     fr_held_out *held_out;
     size_t n_held_out, cap_held_out;
 } fr_profile;
+
+/* Are its kernels those of a GPU? */
+bool fr_profile_is_gpu(const fr_profile *profile);
 
 void fr_profile_init(fr_profile *profile);
 void fr_profile_release(fr_profile *profile);

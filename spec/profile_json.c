@@ -90,6 +90,23 @@ static void write_record(fr_json_writer *json, const fr_profile *profile,
     fr_json_end_array(json);
 }
 
+/* What only profiles of a GPU have. */
+static void write_gpu(fr_json_writer *json, const fr_profile *profile)
+{
+    if (!fr_profile_is_gpu(profile))
+        return;
+    fr_json_key(json, "gpu");
+    fr_json_begin_object(json);
+    write_fields(json, fr_gpu_print_fields, fr_gpu_print_fields_n,
+                 &profile->fingerprint.gpu);
+    fr_json_end_object(json);
+    fr_json_key(json, "gpu_costs");
+    fr_json_begin_object(json);
+    write_fields(json, fr_gpu_costs_fields, fr_gpu_costs_fields_n,
+                 &profile->gpu);
+    fr_json_end_object(json);
+}
+
 fr_status fr_profile_format(const fr_profile *profile, fr_buffer *out,
                             fr_err *err)
 {
@@ -106,6 +123,7 @@ fr_status fr_profile_format(const fr_profile *profile, fr_buffer *out,
     write_fields(&json, fr_fingerprint_fields, fr_fingerprint_fields_n,
                  &profile->fingerprint);
     fr_json_end_object(&json);
+    write_gpu(&json, profile);
     write_fields(&json, fr_profile_scalars, fr_profile_scalars_n, profile);
     for (size_t i = 0; i < FR_RECORDS_N; i++)
         write_record(&json, profile, &fr_profile_records[i]);
@@ -286,12 +304,29 @@ static fr_status check_where(const fr_json_value *root,
     return FR_OK;
 }
 
+static fr_status read_gpu(const fr_json_value *root, fr_profile *profile,
+                          fr_err *err)
+{
+    const fr_json_value *print, *costs;
+
+    if (fr_json_find(root, "gpu") == NULL &&
+        fr_json_find(root, "gpu_costs") == NULL)
+        return FR_OK;
+    FR_TRY(fr_json_get_object(root, "gpu", &print, err));
+    FR_TRY(read_fields(print, fr_gpu_print_fields, fr_gpu_print_fields_n, NULL,
+                       0, &profile->fingerprint.gpu, err));
+    FR_TRY(fr_json_get_object(root, "gpu_costs", &costs, err));
+    return read_fields(costs, fr_gpu_costs_fields, fr_gpu_costs_fields_n, NULL,
+                       0, &profile->gpu, err);
+}
+
 static fr_status read_root(const fr_json_value *root, fr_profile *profile,
                            fr_err *err)
 {
     static const char *const more[] = {
         "schema", "fingerprint_hash", "fingerprint", "compute",
-        "comm",   "sharing",          "rate",        "held_out"};
+        "comm",   "sharing",          "rate",        "held_out",
+        "gpu",    "gpu_costs"};
     const char *schema, *text;
     const fr_json_value *fingerprint;
     uint64_t hash;
@@ -308,6 +343,7 @@ static fr_status read_root(const fr_json_value *root, fr_profile *profile,
     FR_TRY(read_fields(fingerprint, fr_fingerprint_fields,
                        fr_fingerprint_fields_n, NULL, 0, &profile->fingerprint,
                        err));
+    FR_TRY(read_gpu(root, profile, err));
     FR_TRY(fr_json_get_string(root, "fingerprint_hash", &text, err));
     if (!fr_hash_parse(text, &hash) ||
         hash != fr_fingerprint_hash(&profile->fingerprint))

@@ -100,8 +100,15 @@ kernel_tests() {
     ls "$kernels"/test_cuda_* | grep -v '\.[a-z]*$'
 }
 
+# NCCL's topology of the machine is left for the stage after this one.
 run_kernels() {
-    TEST_JOBS=${1:-2} TEST_TIMEOUT=140 tests/run.sh $(kernel_tests)
+    NCCL_TOPO_DUMP_FILE=$dir/nccl-topology.xml TEST_JOBS=${1:-2} TEST_TIMEOUT=140 tests/run.sh $(kernel_tests)
+}
+
+import_topology() {
+    "$forerun" import nccl "$dir/nccl-topology.xml" -o "$dir/cluster.xml" \
+        >/dev/null && "$forerun" simulate gpt2-tiny "$dir/cluster.xml" \
+        --json >/dev/null && echo "$dir/cluster.xml"
 }
 
 calibrate() {

@@ -39,6 +39,7 @@ static fr_status open_device(void *context, int i_device, fr_gpu **out,
         return fr_fail_no_memory(err);
     gpu->fake = fake;
     gpu->i_device = i_device;
+    gpu->n_bytes = fake->law ? fake->law->context_bytes : 0;
     pthread_mutex_init(&gpu->mutex, NULL);
     pthread_cond_init(&gpu->changed, NULL);
     *out = gpu;
@@ -64,9 +65,33 @@ static fr_status properties(fr_gpu *gpu, fr_gpu_properties *out, fr_err *err)
 {
     (void)err;
     *out = (fr_gpu_properties){.name = "fake",
-                               .memory_bytes = gpu->fake->memory_bytes};
+                               .memory_bytes = gpu->fake->memory_bytes,
+                               .l2_bytes = GPU_FAKE_L2_BYTES,
+                               .n_processors = 132,
+                               .capability = {9, 0},
+                               .clock_Hz = 1.98e9,
+                               .memory_clock_Hz = 2.619e9,
+                               .runtime = "13.0"};
     (void)snprintf(out->bus_id, sizeof out->bus_id, "0000:%02x:00.0",
                    gpu->fake->is_one_device ? 0 : gpu->i_device);
+    return FR_OK;
+}
+
+static bool sense(fr_gpu *gpu, fr_gpu_senses *out)
+{
+    if (!gpu->fake->law)
+        return false;
+    *out = (fr_gpu_senses){.driver = "580.1",
+                           .clock_Hz = 1.365e9,
+                           .power_w = 693.5,
+                           .power_limit_w = 700};
+    return true;
+}
+
+static fr_status reach(fr_gpu *gpu, int i_other, bool *is_direct, fr_err *err)
+{
+    (void)err;
+    *is_direct = !gpu->fake->has_no_peers && i_other != gpu->i_device;
     return FR_OK;
 }
 
@@ -91,12 +116,16 @@ static fr_status alloc(fr_gpu *gpu, uint64_t n_bytes, void **out, fr_err *err)
         return fr_fail_no_memory(err);
     block = memory_block;
     memcpy(block, &n_bytes, sizeof n_bytes);
-    memset(block + 4096, 0xff, n_bytes); /* nobody has written it */
+    if (!gpu->fake->law)
+        memset(block + 4096, 0xff, n_bytes); /* nobody has written it */
     gpu->n_bytes += n_bytes;
     if (gpu->n_bytes > atomic_load(&gpu->fake->most_bytes))
         atomic_store(&gpu->fake->most_bytes, gpu->n_bytes);
     /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
     *out = (void *)((uintptr_t)(block + 4096) | DEVICE_BIT);
+    pthread_mutex_lock(&gpu->mutex);
+    gpu_fake_note(gpu->blocks, *out, n_bytes);
+    pthread_mutex_unlock(&gpu->mutex);
     return FR_OK;
 }
 
@@ -107,6 +136,9 @@ static void free_memory(fr_gpu *gpu, void *device)
     if (!device)
         return;
     unsigned char *block = (unsigned char *)gpu_fake_real(device) - 4096;
+    pthread_mutex_lock(&gpu->mutex);
+    gpu_fake_forget(gpu->blocks, device);
+    pthread_mutex_unlock(&gpu->mutex);
     memcpy(&n_bytes, block, sizeof n_bytes);
     gpu->n_bytes -= n_bytes;
     free(block);
@@ -115,14 +147,20 @@ static void free_memory(fr_gpu *gpu, void *device)
 static fr_status alloc_host(fr_gpu *gpu, uint64_t n_bytes, void **out,
                             fr_err *err)
 {
-    (void)gpu;
     *out = aligned_alloc(64, (n_bytes + 63) / 64 * 64);
-    return *out ? FR_OK : fr_fail_no_memory(err);
+    if (!*out)
+        return fr_fail_no_memory(err);
+    pthread_mutex_lock(&gpu->fake->mutex);
+    gpu_fake_note(gpu->fake->pinned, *out, n_bytes);
+    pthread_mutex_unlock(&gpu->fake->mutex);
+    return FR_OK;
 }
 
 static void free_host(fr_gpu *gpu, void *host)
 {
-    (void)gpu;
+    pthread_mutex_lock(&gpu->fake->mutex);
+    gpu_fake_forget(gpu->fake->pinned, host);
+    pthread_mutex_unlock(&gpu->fake->mutex);
     free(host);
 }
 
@@ -182,6 +220,10 @@ static void run_kernel(gpu_fake_task *task)
             gpu_fake_fail(gpu, "an illegal memory access was encountered");
         return;
     }
+    if (gpu->fake->law) {
+        gpu_fake_spend_kernel(task);
+        return;
+    }
     call->i_step = step->i_step;
     for (int i = 0; i < FR_INSTR_REFS; i++)
         call->ptr[i] = gpu_fake_real(call->ptr[i]);
@@ -200,6 +242,10 @@ static fr_status fake_kernel(const fr_cuda_launch *launch, fr_err *err)
         task.stream->gpu->fake->fault.kind == GPU_FAKE_ENQUEUE_FAILS)
         return fr_fail(err, FR_FAILURE, "invalid configuration argument");
     task.launch.call.n_threads = 1;
+    if (task.stream->gpu->fake->law) {
+        task.n = atomic_load(&task.stream->gpu->is_exchanging);
+        gpu_fake_spin(task.stream->gpu->fake->law->launch_s);
+    }
     return gpu_fake_push(&task, err);
 }
 
@@ -223,6 +269,8 @@ void gpu_fake_init(gpu_fake *fake, int n_devices)
     fake->driver.close = close_device;
     fake->driver.abandon = abandon_device;
     fake->driver.properties = properties;
+    fake->driver.sense = sense;
+    fake->driver.reach = reach;
     fake->driver.memory = memory;
     fake->driver.alloc = alloc;
     fake->driver.free = free_memory;
@@ -237,6 +285,8 @@ fr_gpu_system gpu_fake_system(gpu_fake *fake)
     for (int op = 0; op < FR_OP_N; op++) {
         bool has_kernel =
             fake->emulated ? fake->emulated[op] != NULL : has_cpu_kernel[op];
+        /* Nothing is computed under a law. */
+        has_kernel = has_kernel || (fake->law && op == FR_OP_CAST);
         fake->kernels[op] = has_kernel ? fake_kernel : NULL;
     }
     return (fr_gpu_system){.name = "fake",

@@ -29,11 +29,52 @@ typedef struct gpu_fake_fault {
     } kind;
 } gpu_fake_fault;
 
+/* Where a copy goes from and to. */
+typedef enum gpu_fake_way {
+    GPU_FAKE_WITHIN, /* one device */
+    GPU_FAKE_IN_PINNED,
+    GPU_FAKE_IN_PAGEABLE,
+    GPU_FAKE_OUT_PINNED,
+    GPU_FAKE_OUT_PAGEABLE,
+    GPU_FAKE_TO_PEER,
+    GPU_FAKE_WAY_N
+} gpu_fake_way;
+
+/*
+ * Time that is made up: nothing is computed or moved (but what is small),
+ * streams have clocks of their own, and events show them.  The L2 holds the
+ * operands that were used last, each whole or not at all.
+ */
+typedef struct gpu_fake_law {
+    /* Of a kernel whose operands come from memory (cold) and from the L2. */
+    double (*kernel_s)(const fr_instr *instr, double cold_bytes,
+                       double warm_bytes);
+    double (*copy_s)(gpu_fake_way way, double n_bytes);
+    double (*exchange_s)(fr_op op, int n_group, double n_bytes);
+    double kernel_gap_s; /* start to start of kernels, besides */
+    double event_s;      /* of an event, on its stream */
+    double beside;       /* kernels beside an exchange take so much longer */
+    double hot;          /* and so do products after `n_hot` in a row */
+    int n_hot;
+    double launch_s; /* real time of the host for each kernel */
+    uint64_t context_bytes, world_bytes, pair_bytes, group_bytes;
+} gpu_fake_law;
+
+enum { GPU_FAKE_RANGES = 64, GPU_FAKE_L2_BYTES = 4 << 20 };
+
+/* Memory that somebody has, or that a cache holds. */
+typedef struct gpu_fake_range {
+    uintptr_t begin;
+    uint64_t n_bytes;
+} gpu_fake_range;
+
 typedef struct gpu_fake {
     int n_devices;      /* 0: there is no driver */
     bool is_one_device; /* all have the same bus id */
     gpu_fake_fault fault;
-    uint64_t memory_bytes; /* of a device */
+    uint64_t memory_bytes;   /* of a device */
+    const gpu_fake_law *law; /* NULL: real kernels, real time */
+    bool has_no_peers;
     /* Kernels that run on the host instead of the CPU's, one at a time (those
      * of the emulated CUDA); set before the system is asked for. */
     const fr_cuda_kernel_fn *emulated;
@@ -48,6 +89,7 @@ typedef struct gpu_fake {
     fr_gpu_driver driver;
     fr_cuda_kernel_fn kernels[FR_OP_N];
     struct gpu_fake_group *world;
+    gpu_fake_range pinned[GPU_FAKE_RANGES];
     fr_gpu_comm *aborted; /* kept to the end: a stream may be in a meeting */
 } gpu_fake;
 
@@ -79,12 +121,18 @@ struct fr_gpu {
     char failure[128];
     uint64_t n_bytes;
     struct fr_gpu_graph *capture; /* NULL: none under way */
+    /* Under a law. */
+    gpu_fake_range blocks[GPU_FAKE_RANGES];
+    gpu_fake_range cache[GPU_FAKE_RANGES]; /* last used first */
+    _Atomic bool is_exchanging;
+    int n_products; /* in a row */
 };
 typedef struct gpu_fake_stream {
     fr_gpu *gpu;
     pthread_t thread;
     gpu_fake_task *first, *last;
     bool is_busy, should_stop;
+    double now_s;         /* under a law */
     fr_gpu_graph *joined; /* takes part in this capture ... */
     bool is_open;         /* ... and nobody has waited for its last task */
 } gpu_fake_stream;
@@ -94,6 +142,14 @@ bool gpu_fake_is_hit(const fr_gpu *gpu, fr_op op);
 void gpu_fake_fail(fr_gpu *gpu, const char *text);
 /* Blocks a task for good: until its stream is destroyed. */
 void gpu_fake_hang(gpu_fake_stream *stream);
+
+/* gpu_fake_law.c: what a task takes, added to its stream's clock. */
+void gpu_fake_spend_kernel(const gpu_fake_task *task);
+void gpu_fake_spend_copy(const gpu_fake_task *task);
+void gpu_fake_note(gpu_fake_range *ranges, const void *memory,
+                   uint64_t n_bytes);
+void gpu_fake_forget(gpu_fake_range *ranges, const void *memory);
+void gpu_fake_spin(double seconds);
 
 extern const fr_gpu_driver gpu_fake_streams; /* that part of the table */
 extern const fr_gpu_comm_driver gpu_fake_comm_driver;

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "runtime/collective_engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,12 +81,29 @@ static bool meet(fr_gpu_comm *comm, const void *brought, double limit_s)
     return has_met;
 }
 
+static void version(char *out, size_t n)
+{
+    (void)snprintf(out, n, "2.28.9");
+}
+
 static fr_status make_id(void *context, fr_gpu_comm_id *out, fr_err *err)
 {
     (void)context;
     (void)err;
     memset(out, 0x5a, sizeof *out);
     return FR_OK;
+}
+
+/* Of the device's memory. */
+static uint64_t own_bytes(const fr_gpu_comm *comm)
+{
+    const gpu_fake_law *law = comm->fake->law;
+
+    if (!law)
+        return 0;
+    if (comm->group == comm->fake->world)
+        return law->world_bytes;
+    return comm->group->n == 2 ? law->pair_bytes : law->group_bytes;
 }
 
 static fr_status join(fr_gpu *gpu, gpu_fake_group *group, int position,
@@ -103,6 +121,7 @@ static fr_status join(fr_gpu *gpu, gpu_fake_group *group, int position,
     pthread_mutex_lock(&group->mutex);
     group->n_members++;
     pthread_mutex_unlock(&group->mutex);
+    gpu->n_bytes += own_bytes(comm);
     *out = comm;
     return FR_OK;
 }
@@ -113,6 +132,8 @@ static void destroy(fr_gpu_comm *comm)
         return;
     gpu_fake_group *group = comm->group;
     gpu_fake *fake = comm->fake;
+    if (fake->law)
+        comm->gpu->n_bytes -= own_bytes(comm);
     pthread_mutex_lock(&fake->mutex);
     pthread_mutex_lock(&group->mutex);
     bool is_last = --group->n_members == 0;
@@ -286,6 +307,29 @@ static bool take_part(fr_gpu_comm *comm, const fr_gpu_exchange *own,
     return is_well;
 }
 
+/* Ends for all so long after the last one has come. */
+static void spend_exchange(gpu_fake_task *task)
+{
+    fr_gpu_comm *comm = task->a;
+    const gpu_fake_group *group = comm->group;
+    const fr_gpu_exchange *own = &task->exchange;
+    const double no_limit_s = 1e6;
+    double begin_s = 0;
+
+    if (!meet(comm, task->stream, no_limit_s))
+        return;
+    for (int i = 0; i < group->n; i++) {
+        const gpu_fake_stream *other = group->seen[i];
+        begin_s = other->now_s > begin_s ? other->now_s : begin_s;
+    }
+    if (!meet(comm, NULL, no_limit_s))
+        return;
+    task->stream->now_s =
+        begin_s +
+        comm->fake->law->exchange_s(
+            own->op, group->n, (double)(own->n * fr_dtype_bytes(own->dtype)));
+}
+
 static void run_exchange(gpu_fake_task *task)
 {
     fr_gpu_comm *comm = task->a;
@@ -297,6 +341,10 @@ static void run_exchange(gpu_fake_task *task)
         if (comm->gpu->fake->fault.kind == GPU_FAKE_LIBRARY_FAILS)
             atomic_store(&comm->group->has_failed, true);
         gpu_fake_hang(task->stream);
+        return;
+    }
+    if (comm->fake->law) {
+        spend_exchange(task);
         return;
     }
     if (!meet(comm, own, no_limit_s))
@@ -335,6 +383,7 @@ static fr_status enqueue(fr_gpu_comm *comm, const fr_gpu_exchange *exchange,
 
     atomic_fetch_add(&comm->gpu->fake->n_exchanges, 1);
     count_choice(comm, exchange->op);
+    atomic_store(&comm->gpu->is_exchanging, true);
     return gpu_fake_push(&task, err);
 }
 
@@ -362,6 +411,7 @@ static fr_status lend(fr_gpu_comm *comm, void *memory, uint64_t n_bytes,
 
 const fr_gpu_comm_driver gpu_fake_comm_driver = {
     .name = "fake",
+    .version = version,
     .make_id = make_id,
     .init = init,
     .split = split,

@@ -12,6 +12,7 @@ struct fr_gpu_event {
     fr_gpu *gpu;
     uint64_t n_recorded, n_reached;
     int64_t reached_ns;
+    double at_s;                  /* on the made-up clock of its stream */
     fr_gpu_graph *capture;        /* recorded within it ... */
     gpu_fake_stream *captured_on; /* ... on this stream */
 };
@@ -162,6 +163,9 @@ static void run_record(gpu_fake_task *task)
     pthread_mutex_lock(&event->gpu->mutex);
     event->n_reached = task->number;
     event->reached_ns = fr_clock_ns();
+    if (event->gpu->fake->law)
+        task->stream->now_s += event->gpu->fake->law->event_s;
+    event->at_s = task->stream->now_s;
     pthread_cond_broadcast(&event->gpu->changed);
     pthread_mutex_unlock(&event->gpu->mutex);
 }
@@ -175,6 +179,8 @@ static void run_wait(gpu_fake_task *task)
     while (event->n_reached < task->number && !task->stream->should_stop &&
            !atomic_load(&gpu->has_failed))
         pthread_cond_wait(&gpu->changed, &gpu->mutex);
+    if (task->stream->now_s < event->at_s)
+        task->stream->now_s = event->at_s;
     pthread_mutex_unlock(&gpu->mutex);
 }
 
@@ -238,23 +244,40 @@ static fr_status query_event(fr_gpu *gpu, fr_gpu_event *event, bool *is_done,
     bool has_failed = atomic_load(&gpu->has_failed);
     *is_done = event->n_reached == event->n_recorded;
     pthread_mutex_unlock(&gpu->mutex);
+    if (*is_done)
+        atomic_store(&gpu->is_exchanging, false);
     return has_failed ? fr_fail(err, FR_FAILURE, "%s", gpu->failure) : FR_OK;
 }
 
 static fr_status elapsed(fr_gpu *gpu, fr_gpu_event *from, fr_gpu_event *to,
                          double *elapsed_s, fr_err *err)
 {
-    (void)gpu;
     if (from->n_reached < from->n_recorded || to->n_reached < to->n_recorded)
         return fr_fail(err, FR_FAILURE, "events are not ready");
-    *elapsed_s = (double)(to->reached_ns - from->reached_ns) * 1e-9;
+    if (gpu->fake->law)
+        *elapsed_s = to->at_s - from->at_s;
+    else
+        *elapsed_s = (double)(to->reached_ns - from->reached_ns) * 1e-9;
     return FR_OK;
 }
 
 /* ---- copies and words ---------------------------------------------------- */
 
+/* Under a law large ones carry nothing. */
+static bool is_made_up(const gpu_fake_task *task)
+{
+    const uint64_t small_bytes = 4096;
+
+    if (!task->stream->gpu->fake->law)
+        return false;
+    gpu_fake_spend_copy(task);
+    return task->n > small_bytes;
+}
+
 static void run_copy(gpu_fake_task *task)
 {
+    if (is_made_up(task))
+        return;
     memmove(gpu_fake_real(task->a), gpu_fake_real(task->b), task->n);
 }
 
@@ -270,6 +293,8 @@ static fr_status copy(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
 
 static void run_zero(gpu_fake_task *task)
 {
+    if (is_made_up(task))
+        return;
     memset(gpu_fake_real(task->a), 0, task->n);
 }
 
