@@ -1,24 +1,32 @@
 /*
- * cmd_calibrate.c: measures this machine, or the hosts of a hostfile.  Like
- * run, the same command line is the supervisor and each of its ranks.
+ * cmd_calibrate.c: measures this machine, or the hosts of a hostfile, or
+ * GPUs.  Like run, the same command line is the supervisor and each of its
+ * ranks.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/calibrate.h"
+#include "calibrate/calibrate_gpu.h"
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/gpu_ranks.h"
 #include "cli/inputs.h"
 #include "cli/plan_options.h"
 #include "cli/supervise.h"
 #include "core/fileio.h"
 #include "core/units.h"
 #include "report/table.h"
+#include "runtime/rendezvous.h"
 #include "runtime/run.h"
 #include "spec/detect.h"
 
-#define DEFAULT_MODEL "gpt2-demo"
 #define DEFAULT_OUTPUT "profile.json"
+#define GPU_TIMEOUT_S 600 /* rank 0 times kernels while the others wait */
+
+static const char *const cpu_models[] = {"gpt2-demo", NULL};
+/* Between them they have all kernels. */
+static const char *const gpu_models[] = {"gpt2-124m", "llama-3-8b", NULL};
 
 typedef struct cases {
     fr_model models[FR_MAX_POSITIONAL];
@@ -35,10 +43,13 @@ static void release_cases(cases *c)
 
 static fr_status load_cases(const fr_cli *cli, cases *out, fr_err *err)
 {
-    size_t n = cli->n_positional > 0 ? (size_t)cli->n_positional : 1;
+    const char *const *usual = fr_cli_is_on_gpu(cli) ? gpu_models : cpu_models;
+    size_t n = (size_t)cli->n_positional;
+    while (cli->n_positional == 0 && usual[n] != NULL)
+        n++;
     for (size_t i = 0; i < n; i++) {
         const char *name =
-            cli->n_positional > 0 ? cli->positional[i] : DEFAULT_MODEL;
+            cli->n_positional > 0 ? cli->positional[i] : usual[i];
         FR_TRY(fr_as_input(fr_model_load(name, &out->models[i], err), err));
         out->n = i + 1;
         FR_TRY(fr_cli_make_job(cli, &out->models[i], &out->jobs[i], err));
@@ -55,6 +66,8 @@ static fr_status print_json(const fr_cli *cli, const fr_profile *profile,
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.calibration/1");
     fr_json_put_string(json, "profile", path);
     fr_json_put_string(json, "cpu", profile->fingerprint.cpu);
+    if (fr_profile_is_gpu(profile))
+        fr_json_put_string(json, "gpu", profile->fingerprint.gpu.name);
     fr_json_put_i64(json, "cores", profile->fingerprint.n_cores);
     fr_json_put_i64(json, "nodes", profile->fingerprint.n_nodes);
     fr_json_put_double(json, "wall_s", profile->wall_s);
@@ -141,12 +154,13 @@ static fr_status print_text(const fr_cli *cli, const fr_profile *profile,
     char time[FR_FORMAT_MAX];
     fr_buffer text;
     fr_buffer_init(&text);
-    fr_buffer_printf(&text,
-                     "%s: %s, %d cores, %zu kernel shapes, %zu transfers, "
-                     "%s\n\n",
-                     path, profile->fingerprint.cpu,
-                     profile->fingerprint.n_cores, profile->n_compute,
-                     profile->n_comm,
+    fr_buffer_printf(&text, "%s: %s, ", path,
+                     fr_profile_is_gpu(profile) ? profile->fingerprint.gpu.name
+                                                : profile->fingerprint.cpu);
+    if (!fr_profile_is_gpu(profile))
+        fr_buffer_printf(&text, "%d cores, ", profile->fingerprint.n_cores);
+    fr_buffer_printf(&text, "%zu kernel shapes, %zu transfers, %s\n\n",
+                     profile->n_compute, profile->n_comm,
                      fr_format_s(time, sizeof time, profile->wall_s));
     fr_status status = print_rates(profile, &text, err);
     if (status == FR_OK)
@@ -158,6 +172,48 @@ static fr_status print_text(const fr_cli *cli, const fr_profile *profile,
 }
 
 /* ---- ranks --------------------------------------------------------------- */
+static fr_status measure_on_cpus(const fr_cli *cli,
+                                 const fr_calibrate_options *options,
+                                 int64_t n_ranks, fr_profile *out,
+                                 bool *is_first, fr_err *err)
+{
+    (void)cli;
+    return fr_calibrate(options, n_ranks, out, is_first, err);
+}
+
+static fr_status join_alone(double timeout_s, fr_loopback **hub,
+                            fr_transport **out, fr_err *err)
+{
+    FR_TRY(fr_loopback_create(1, NULL, hub, err));
+    return fr_transport_loopback_create(*hub, 0, timeout_s, out, err);
+}
+
+static fr_status measure_on_gpus(const fr_cli *cli,
+                                 const fr_calibrate_options *options,
+                                 int64_t n_ranks, fr_profile *out,
+                                 bool *is_first, fr_err *err)
+{
+    fr_gpu_setup setup = {.is_shared = fr_cli_on(cli, FR_OPT_SHARE_GPU)};
+    double timeout_s =
+        options->timeout_s > 0 ? options->timeout_s : GPU_TIMEOUT_S;
+    fr_loopback *hub = NULL;
+    fr_transport *transport = NULL;
+    fr_rendezvous place;
+    FR_TRY(fr_gpu_system_cuda(&setup.system, err));
+    FR_TRY(fr_rendezvous_find(&place, err));
+    fr_status status =
+        n_ranks > 1
+            ? fr_rendezvous_join(&place, n_ranks, timeout_s, &transport, err)
+            : join_alone(timeout_s, &hub, &transport, err);
+    if (status == FR_OK) {
+        *is_first = transport->rank == 0;
+        status = fr_calibrate_gpu(transport, &setup, options, out, err);
+    }
+    fr_transport_destroy(transport);
+    fr_loopback_destroy(hub);
+    return status;
+}
+
 static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
 {
     const char *path = fr_cli_text(cli, FR_OPT_OUTPUT);
@@ -184,7 +240,8 @@ static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
         .log = is_silent ? NULL : &log,
     };
     FR_TRY_GOTO(status,
-                fr_calibrate(&options, n_ranks, &profile, &is_first, err),
+                (fr_cli_is_on_gpu(cli) ? measure_on_gpus : measure_on_cpus)(
+                    cli, &options, n_ranks, &profile, &is_first, err),
                 out_cases);
     if (is_first)
         status = fr_profile_save(&profile, path, err);
@@ -201,8 +258,18 @@ out_cases:
     return status;
 }
 
+static fr_status count_gpus(int64_t *out, fr_err *err)
+{
+    const fr_gpu_system *system = NULL;
+    int n = 0;
+    FR_TRY(fr_gpu_system_cuda(&system, err));
+    FR_TRY(system->driver->count(system->context, &n, err));
+    *out = n;
+    return n > 0 ? FR_OK : fr_fail(err, FR_FAILURE, "there is no GPU here");
+}
+
 /* --ranks, else as many as a launcher started, else the hostfile's slots,
- * else one rank per core. */
+ * else one rank per core, or per GPU. */
 static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
 {
     const char *hostfile = fr_cli_text(cli, FR_OPT_HOSTFILE);
@@ -210,11 +277,18 @@ static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
         *out = cli->option[FR_OPT_RANKS].count;
         return FR_OK;
     }
-    *out = fr_launched_ranks();
+    *out = fr_cli_is_on_gpu(cli) ? 0 : fr_launched_ranks();
+    if (fr_cli_is_on_gpu(cli)) {
+        fr_rendezvous place;
+        FR_TRY(fr_rendezvous_find(&place, err));
+        *out = place.by == FR_MEETING_ALONE ? 0 : place.world;
+    }
     if (*out > 0)
         return FR_OK;
     if (hostfile != NULL)
         return fr_hostfile_slots(hostfile, out, err);
+    if (fr_cli_is_on_gpu(cli))
+        return count_gpus(out, err);
     fr_machine machine;
     fr_machine_detect(&machine);
     *out = machine.n_cores;
@@ -223,11 +297,6 @@ static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
 
 FR_COMMAND_FUNCTION(calibrate)
 {
-    if (fr_cli_has(cli, FR_OPT_BACKEND) &&
-        cli->option[FR_OPT_BACKEND].count != 0)
-        return fr_fail(err, FR_USAGE,
-                       "calibrate measures CPUs only so far; give --backend "
-                       "cpu, or simulate GPUs with the catalogue");
     int64_t n_ranks;
     cases c = {.n = 0};
     /* Before anything is started: a bad model costs nothing. */
@@ -236,5 +305,9 @@ FR_COMMAND_FUNCTION(calibrate)
     if (status != FR_OK)
         return status;
     FR_TRY(count_ranks(cli, &n_ranks, err));
+    if (fr_cli_is_on_gpu(cli))
+        return fr_supervised_gpus(cli, n_ranks, 1, measure, err);
+    if (fr_cli_on(cli, FR_OPT_SHARE_GPU))
+        return fr_fail(err, FR_USAGE, "--share-gpu needs --backend cuda");
     return fr_supervised(cli, n_ranks, 1, measure, err);
 }

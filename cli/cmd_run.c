@@ -9,6 +9,7 @@
 
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/gpu_ranks.h"
 #include "cli/inputs.h"
 #include "cli/run_answer.h"
 #include "cli/supervise.h"
@@ -23,13 +24,6 @@
 #define DEFAULT_TIMEOUT_S 60
 #define TRACED_STEPS 5 /* the parts are their mean, the trace their median */
 
-static bool is_on_gpu(const fr_cli *cli)
-{
-    return fr_cli_has(cli, FR_OPT_BACKEND) &&
-           strcmp(fr_choice_backend((int)cli->option[FR_OPT_BACKEND].count),
-                  "cuda") == 0;
-}
-
 /* What the command line changes of the file's job. */
 static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
                                fr_err *err)
@@ -42,18 +36,16 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
         return fr_fail(err, FR_USAGE, "--data: the path is too long");
     if (fr_cli_has(cli, FR_OPT_RESUME) && !fr_cli_has(cli, FR_OPT_CHECKPOINT))
         return fr_fail(err, FR_USAGE, "--resume needs --checkpoint DIR");
-    if (fr_cli_on(cli, FR_OPT_SHARE_GPU) && !is_on_gpu(cli))
+    if (fr_cli_on(cli, FR_OPT_SHARE_GPU) && !fr_cli_is_on_gpu(cli))
         return fr_fail(err, FR_USAGE, "--share-gpu needs --backend cuda");
-    if (!is_on_gpu(cli))
+    if (!fr_cli_is_on_gpu(cli))
         return fr_plan_check_executable(&file->plan, &file->model, &file->job,
                                         err);
     FR_TRY(fr_plan_check_executable_gpu(&file->plan, &file->model, &file->job,
                                         err));
-    /* Whoever's kernels the plan was predicted with, ours are those that run;
-     * plans in float32 have no others. */
-    if (file->plan.precision != FR_DTYPE_F32 ||
-        file->plan.grad_dtype != FR_DTYPE_F32)
-        file->plan.kernels = FR_KERNELS_OWN;
+    /* Whoever's kernels the plan was predicted with, ours are those that run.
+     */
+    file->plan.kernels = FR_KERNELS_OWN;
     return FR_OK;
 }
 
@@ -209,52 +201,6 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
     return status;
 }
 
-/* Said before anything is started; hosts of a hostfile look for themselves. */
-static fr_status check_gpus(const fr_cli *cli, int64_t world, fr_err *err)
-{
-    const fr_gpu_system *system = NULL;
-    int n = 0;
-
-    FR_TRY(fr_gpu_system_cuda(&system, err));
-    if (fr_cli_text(cli, FR_OPT_HOSTFILE) != NULL)
-        return FR_OK;
-    FR_TRY(system->driver->count(system->context, &n, err));
-    if (n >= world || fr_cli_on(cli, FR_OPT_SHARE_GPU))
-        return FR_OK;
-    return fr_fail(err, FR_INFEASIBLE,
-                   "the plan has %lld ranks, this machine %d GPU%s; choose a "
-                   "plan of fewer, start it on more hosts (--hostfile, srun, "
-                   "torchrun), or give --share-gpu to test",
-                   (long long)world, n, n == 1 ? "" : "s");
-}
-
-/* "rank 3: ...": of all that end with this error, who says it? */
-static bool is_speaker(const fr_rendezvous *place, const fr_err *err)
-{
-    char own[32];
-    (void)snprintf(own, sizeof own, "rank %lld:", (long long)place->rank);
-    if (strncmp(err->text, "rank ", 5) == 0)
-        return strncmp(err->text, own, strlen(own)) == 0;
-    return place->rank == 0;
-}
-
-static fr_status run_on_gpus(const fr_cli *cli, int64_t world, int n_threads,
-                             fr_err *err)
-{
-    fr_rendezvous place;
-    FR_TRY(fr_rendezvous_find(&place, err));
-    if (place.by == FR_MEETING_ALONE)
-        FR_TRY(check_gpus(cli, world, err));
-    if (place.by == FR_MEETING_ALONE || place.by == FR_MEETING_MPI)
-        return fr_supervised(cli, world, n_threads, run_gpu_rank, err);
-    fr_status status = fr_rendezvous_check(&place, world, err);
-    if (status == FR_OK)
-        status = run_gpu_rank(cli, world, err);
-    if (status != FR_OK && !is_speaker(&place, err))
-        err->text[0] = '\0';
-    return status;
-}
-
 /* The plan is read before anything is started: a bad one costs nothing. */
 FR_COMMAND_FUNCTION(run)
 {
@@ -263,7 +209,7 @@ FR_COMMAND_FUNCTION(run)
     int64_t world = fr_plan_world(&file.plan);
     int n_threads = file.plan.n_threads;
     fr_plan_file_release(&file);
-    if (is_on_gpu(cli))
-        return run_on_gpus(cli, world, n_threads, err);
+    if (fr_cli_is_on_gpu(cli))
+        return fr_supervised_gpus(cli, world, n_threads, run_gpu_rank, err);
     return fr_supervised(cli, world, n_threads, run_rank, err);
 }

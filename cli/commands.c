@@ -23,9 +23,9 @@
 
 static const fr_option no_options[] = {FR_OPT_N};
 static const fr_option calibrate_options[] = {
-    FR_OPT_BACKEND, FR_OPT_RANKS,  FR_OPT_HOSTFILE,
-    FR_OPT_QUICK,   FR_OPT_SEQ,    FR_OPT_GLOBAL_BATCH,
-    FR_OPT_TIMEOUT, FR_OPT_OUTPUT, FR_OPT_N};
+    FR_OPT_BACKEND, FR_OPT_RANKS, FR_OPT_SHARE_GPU,    FR_OPT_HOSTFILE,
+    FR_OPT_QUICK,   FR_OPT_SEQ,   FR_OPT_GLOBAL_BATCH, FR_OPT_TIMEOUT,
+    FR_OPT_OUTPUT,  FR_OPT_N};
 static const fr_option simulate_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,  FR_OPT_PROFILE,        FR_OPT_OUTPUT,
     FR_OPT_TRACE, FR_OPT_GANTT, FR_OPT_RANKS_PER_NODE, FR_OPT_N};
@@ -89,9 +89,11 @@ const fr_command fr_commands[] = {
      NULL,
      calibrate_options,
      "Times the very kernels and collectives that 'forerun run' calls, over "
-     "the shapes\nthat the models need (default: gpt2-demo).",
+     "the shapes\nthat the models need (default: gpt2-demo; of GPUs "
+     "gpt2-124m and llama-3-8b).\nWith --backend cuda one rank per GPU.",
      "  forerun calibrate gpt2-demo -o machine.json\n"
-     "  forerun calibrate --quick --ranks 2 -o machine.json",
+     "  forerun calibrate --quick --ranks 2 -o machine.json\n"
+     "  forerun calibrate --backend cuda -o gpu.json",
      fr_cmd_calibrate},
     {"simulate",
      "predict one plan: time of a step by part, memory, cost",

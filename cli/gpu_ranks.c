@@ -1,0 +1,64 @@
+/* gpu_ranks.c: who started the ranks, and have they all a GPU? */
+#include "cli/gpu_ranks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/supervise.h"
+#include "runtime/gpu_driver.h"
+#include "runtime/rendezvous.h"
+
+bool fr_cli_is_on_gpu(const fr_cli *cli)
+{
+    return fr_cli_has(cli, FR_OPT_BACKEND) &&
+           strcmp(fr_choice_backend((int)cli->option[FR_OPT_BACKEND].count),
+                  "cuda") == 0;
+}
+
+/* Said before anything is started; hosts of a hostfile look for themselves. */
+static fr_status check_gpus(const fr_cli *cli, int64_t world, fr_err *err)
+{
+    const fr_gpu_system *system = NULL;
+    int n = 0;
+
+    FR_TRY(fr_gpu_system_cuda(&system, err));
+    if (fr_cli_text(cli, FR_OPT_HOSTFILE) != NULL)
+        return FR_OK;
+    FR_TRY(system->driver->count(system->context, &n, err));
+    if (n >= world || fr_cli_on(cli, FR_OPT_SHARE_GPU))
+        return FR_OK;
+    return fr_fail(err, FR_INFEASIBLE,
+                   "%lld ranks are wanted, this machine has %d GPU%s; choose "
+                   "fewer, start them on more hosts (--hostfile, srun, "
+                   "torchrun), or give --share-gpu to test",
+                   (long long)world, n, n == 1 ? "" : "s");
+}
+
+/* "rank 3: ...": of all that end with this error, who says it? */
+static bool is_speaker(const fr_rendezvous *place, const fr_err *err)
+{
+    char own[32];
+    (void)snprintf(own, sizeof own, "rank %lld:", (long long)place->rank);
+    if (strncmp(err->text, "rank ", 5) == 0)
+        return strncmp(err->text, own, strlen(own)) == 0;
+    return place->rank == 0;
+}
+
+fr_status fr_supervised_gpus(const fr_cli *cli, int64_t world, int n_threads,
+                             fr_status (*work)(const fr_cli *cli,
+                                               int64_t n_ranks, fr_err *err),
+                             fr_err *err)
+{
+    fr_rendezvous place;
+    FR_TRY(fr_rendezvous_find(&place, err));
+    if (place.by == FR_MEETING_ALONE)
+        FR_TRY(check_gpus(cli, world, err));
+    if (place.by == FR_MEETING_ALONE || place.by == FR_MEETING_MPI)
+        return fr_supervised(cli, world, n_threads, work, err);
+    fr_status status = fr_rendezvous_check(&place, world, err);
+    if (status == FR_OK)
+        status = work(cli, world, err);
+    if (status != FR_OK && !is_speaker(&place, err))
+        err->text[0] = '\0';
+    return status;
+}
