@@ -13,7 +13,6 @@
 #include "cli/inputs.h"
 #include "cli/run_answer.h"
 #include "cli/supervise.h"
-#include "core/fileio.h"
 #include "core/text.h"
 #include "plan/lower.h"
 #include "plan/plan_json.h"
@@ -151,22 +150,6 @@ static fr_status run_rank(const fr_cli *cli, int64_t world, fr_err *err)
 }
 
 /* ---- ranks on GPUs ------------------------------------------------------- */
-/* NCCL leaves the topology that it found beside the output, for `import
- * nccl`, unless the user has said where. */
-static fr_status ask_for_topology(const fr_cli *cli, fr_err *err)
-{
-    char dir[1024], path[1100];
-    const char *output = fr_cli_text(cli, FR_OPT_TRACE);
-    if (output == NULL)
-        output = fr_cli_text(cli, FR_OPT_OUTPUT);
-    if (output == NULL)
-        return FR_OK;
-    FR_TRY(fr_path_dir(output, dir, sizeof dir, err));
-    (void)snprintf(path, sizeof path, "%s/nccl-topology.xml", dir);
-    (void)setenv("NCCL_TOPO_DUMP_FILE", path, 0);
-    return FR_OK;
-}
-
 static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
 {
     fr_plan_file file;
@@ -181,8 +164,11 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
                            : DEFAULT_TIMEOUT_S;
 
     FR_TRY(fr_gpu_system_cuda(&setup.system, err));
-    if (world > 1 && !setup.is_shared)
-        FR_TRY(ask_for_topology(cli, err));
+    const char *output = fr_cli_text(cli, FR_OPT_TRACE);
+    if (output == NULL)
+        output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    if (world > 1 && !setup.is_shared && output != NULL)
+        FR_TRY(fr_nccl_topology_ask(output, err));
     fr_backend backend = fr_gpu_backend(&setup);
     on.backend = &backend;
     FR_TRY(fr_rendezvous_find(&place, err));

@@ -1,10 +1,10 @@
 /* run_answer.c: the prediction found again, laid over what was measured. */
 #include "cli/run_answer.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/answer.h"
+#include "cli/gpu_ranks.h"
 #include "cli/inputs.h"
 #include "core/fileio.h"
 #include "plan/step_breakdown.h"
@@ -82,9 +82,8 @@ static fr_status fill_report(const answer_parts *parts, char *name,
         .collectives = result->collectives,
         .n_collectives = result->n_collectives,
     };
-    const char *topology = getenv("NCCL_TOPO_DUMP_FILE");
-    if (result->n_collectives > 0 && topology && fr_file_exists(topology))
-        report.topology = topology;
+    if (result->n_collectives > 0)
+        report.topology = fr_nccl_topology();
     if (result->step_s_median > 0)
         report.tokens_per_s =
             (double)(job->global_batch * job->seq) / result->step_s_median;

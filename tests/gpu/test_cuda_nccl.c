@@ -126,14 +126,16 @@ static void release(bench *t)
 
 static void test_alone(void)
 {
-    char path[64];
+    char path[64], why[200];
     fr_err err = {0};
     bench t = {0};
     int n = 0;
 
     if (fr_gpu_system_cuda(&t.system, &err) != FR_OK ||
-        t.system->driver->count(t.system->context, &n, &err) != FR_OK)
-        SKIP(err.text);
+        t.system->driver->count(t.system->context, &n, &err) != FR_OK) {
+        (void)snprintf(why, sizeof why, "%.190s", err.text);
+        SKIP(why);
+    }
     if (!t.system->comm)
         SKIP("this build has no NCCL");
     (void)snprintf(path, sizeof path, "/tmp/test_cuda_nccl.%d.xml",
