@@ -15,21 +15,22 @@ stage() {
         printf '%s\tskipped\t0\tno time was left\n' "$name" >>"$dir/stages.tsv"
         return
     fi
-    # The function and all that it starts are one group, ended by its number.
+    # The function and all that it starts are one group, ended by its number;
+    # so are the guard and its sleep.
     set -m
     ("$@") >"$log" 2>&1 </dev/null &
     local pid=$!
-    set +m
     (
         sleep "$limit"
-        kill -TERM -- "-$pid" 2>/dev/null
+        kill -TERM -- "-$pid"
         sleep 5
-        kill -KILL -- "-$pid" 2>/dev/null
-    ) &
+        kill -KILL -- "-$pid"
+    ) >/dev/null 2>&1 </dev/null &
     local guard=$!
-    wait "$pid"
+    set +m
+    wait "$pid" 2>/dev/null
     status=$?
-    kill "$guard" 2>/dev/null
+    kill -- "-$guard" 2>/dev/null
     wait "$guard" 2>/dev/null
     detail=$(tail -n 1 "$log" | tr '\t"\\' "  '/" | cut -c1-200)
     case $status in
