@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct gpu_executor {
     fr_executor base;
@@ -284,6 +285,17 @@ static fr_status store_weights(gpu_executor *self, const float *weights,
     return status;
 }
 
+/* While a plan's threads are for what it computes, here all cores are idle;
+ * weights are the same whatever their number. */
+static int fill_threads(const fr_executor *executor)
+{
+    long n_local = (long)executor->transport->n_local;
+    long n = sysconf(_SC_NPROCESSORS_ONLN) / (n_local > 0 ? n_local : 1);
+    int n_threads = executor->program->plan.n_threads;
+
+    return n > n_threads ? (int)n : n_threads;
+}
+
 static fr_status gpu_fill(fr_executor *executor, fr_err *err)
 {
     gpu_executor *self = (gpu_executor *)executor;
@@ -298,7 +310,7 @@ static fr_status gpu_fill(fr_executor *executor, fr_err *err)
     fr_kernels_cpu_init_weights(
         weights, klass->tensors, klass->n_tensors,
         fr_plan_coord(&program->plan, executor->transport->rank).tp,
-        program->plan.tp, program->job.seed, program->plan.n_threads);
+        program->plan.tp, program->job.seed, fill_threads(executor));
     fr_status status = store_weights(self, weights, err);
     free(weights);
     return status;

@@ -83,9 +83,11 @@ node_of_gpu() {
     esac
 }
 
-# Libraries that the loader does not find by itself: toolkits, wheels.
+# The toolkit's programs, and libraries that the loader does not find by
+# itself: toolkits, wheels.
 find_cuda() {
     local missing library where
+    PATH=$PATH:/usr/local/cuda/bin
     missing=$(ldd "$forerun" | awk '/not found/ { print $1 }' | sort -u)
     for library in $missing; do
         where=$(find /usr/local /usr/lib /opt -name "$library" 2>/dev/null |
