@@ -60,6 +60,28 @@ static void note_all(const fr_profile *profile, const fr_gpu_measured *measured,
     }
 }
 
+/* Copies to and from page-locked memory, by the line that prices them. */
+static fr_status check_copies(fr_profile *profile,
+                              const fr_gpu_measured *measured, bool is_to_host,
+                              fr_err *err)
+{
+    const char *op = is_to_host ? "copy_d2h" : "copy_h2d";
+    fr_held_out check = {0};
+
+    for (size_t i = 0; i < profile->n_comm; i++) {
+        const fr_comm_point *point = &profile->comm[i];
+        fr_cost cost;
+        if (point->is_held_out && strcmp(point->op, op) == 0 &&
+            strcmp(point->scope, "pinned") == 0 &&
+            fr_gpu_measured_copy(measured, (double)point->n_bytes, is_to_host,
+                                 &cost))
+            note_error(&check, cost.latency_s + cost.work_s,
+                       point->sample.median_s);
+    }
+    snprintf(check.what, sizeof check.what, "pinned %s", op);
+    return check.n > 0 ? fr_profile_add_held_out(profile, &check, err) : FR_OK;
+}
+
 static fr_status check_gpu(fr_profile *profile, fr_err *err)
 {
     fr_gpu_measured *measured;
@@ -74,6 +96,8 @@ static fr_status check_gpu(fr_profile *profile, fr_err *err)
         if (check.n > 0)
             status = fr_profile_add_held_out(profile, &check, err);
     }
+    for (int way = 0; status == FR_OK && way < 2; way++)
+        status = check_copies(profile, measured, way == 1, err);
     fr_gpu_measured_destroy(measured);
     return status;
 }
@@ -102,10 +126,19 @@ static fr_status check_op(fr_profile *profile, const char *op, fr_err *err)
     return fr_profile_add_held_out(profile, &check, err);
 }
 
+/* 4 of "net:4"; 0: the scope names none. */
+static int64_t nodes_of(const char *scope)
+{
+    const char *colon = strchr(scope, ':');
+
+    return colon != NULL ? strtoll(colon + 1, NULL, 10) : 0;
+}
+
 static fr_status check_scope(fr_profile *profile, const fr_comm_fits *fits,
                              bool is_net, fr_op op, fr_err *err)
 {
     const char *scope = is_net ? FR_PROFILE_SCOPE_NET : FR_PROFILE_SCOPE_SHM;
+    const size_t n_scope = strlen(scope);
     fr_held_out check = {0};
 
     for (size_t i = 0; i < profile->n_comm; i++) {
@@ -119,10 +152,11 @@ static fr_status check_scope(fr_profile *profile, const fr_comm_fits *fits,
                                .is_async = point->is_async,
                                .is_cold = point->is_cold,
                                .n_group = point->n_group,
+                               .n_nodes = nodes_of(point->scope),
                                .n_bytes = point->n_bytes,
                                .element_bytes = 4};
         fr_comm_answer answer;
-        if (!point->is_held_out || strcmp(point->scope, scope) != 0 ||
+        if (!point->is_held_out || strncmp(point->scope, scope, n_scope) != 0 ||
             strcmp(point->op, fr_op_name(op)) != 0 ||
             !fr_comm_fits_ask(fits, &query, &answer))
             continue;

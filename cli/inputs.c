@@ -9,6 +9,7 @@
 #include "calibrate/fingerprint.h"
 #include "core/fileio.h"
 #include "core/units.h"
+#include "cost_models/gpu_price.h"
 #include "plan/lower.h"
 #include "plan/reuse.h"
 #include "report/gantt.h"
@@ -57,8 +58,17 @@ fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
                 ? "modelled from the GPUs' datasheets and published kernels"
                 : "those of the datasheet");
     }
-    return fr_cost_model_create(out->has_profile ? &out->profile : NULL,
-                                &out->cluster, &out->costs, err);
+    FR_TRY(fr_cost_model_create(out->has_profile ? &out->profile : NULL,
+                                &out->cluster, &out->costs, err));
+    if (out->has_profile && fr_profile_is_gpu(&out->profile) &&
+        !fr_gpu_prices_has_measured(fr_cost_gpu_prices(out->costs)))
+        fr_cli_note(cli,
+                    "forerun: warning: the profile is of %s (compute "
+                    "capability %s); no device of %s is: its kernels are "
+                    "modelled",
+                    out->profile.fingerprint.gpu.name,
+                    out->profile.fingerprint.gpu.capability, out->cluster.name);
+    return FR_OK;
 }
 
 void fr_inputs_release(fr_inputs *inputs)

@@ -162,6 +162,20 @@ static fr_status take_devices(fr_cost_model *model, fr_err *err)
     return fr_gpu_prices_create(model->profile, cluster, &model->gpus, err);
 }
 
+/* Kernels slowed down by communication beside them: the share of the device
+ * that it takes. */
+static double measured_cores(const fr_profile *profile)
+{
+    for (size_t i = 0; profile != NULL && i < profile->n_sharing; i++) {
+        const fr_sharing_point *p = &profile->sharing[i];
+        if (fr_profile_is_gpu(profile) &&
+            strcmp(p->victim, "linear_fwd") == 0 &&
+            strcmp(p->beside, "all_reduce") == 0 && p->slowdown > 1.0)
+            return 1.0 - 1.0 / p->slowdown;
+    }
+    return 0.0;
+}
+
 fr_status fr_cost_model_create(const fr_profile *profile,
                                const fr_cluster *cluster, fr_cost_model **out,
                                fr_err *err)
@@ -182,6 +196,8 @@ fr_status fr_cost_model_create(const fr_profile *profile,
     if (status == FR_OK && model->rates.is_gpu)
         status =
             fr_gpu_comm_create(cluster, model->comm, &model->gpu_comm, err);
+    if (model->gpu_comm != NULL)
+        fr_gpu_comm_set_cores(model->gpu_comm, measured_cores(profile));
     if (status != FR_OK) {
         fr_cost_model_destroy(model);
         return status;

@@ -12,6 +12,7 @@ struct fr_gpu_comm {
     const fr_comm_fits *fits; /* NULL: nothing was measured */
     fr_gpu_fabric *of_type;   /* [n_node_types] */
     fr_gpu_fabric worst;      /* of all that have nodes */
+    double cores;             /* measured; 0: not */
 };
 
 /* Below it latencies and protocols decide, above the links. */
@@ -61,6 +62,11 @@ fr_status fr_gpu_comm_create(const fr_cluster *cluster,
     }
     *out = comm;
     return FR_OK;
+}
+
+void fr_gpu_comm_set_cores(fr_gpu_comm *comm, double cores)
+{
+    comm->cores = cores;
 }
 
 void fr_gpu_comm_destroy(fr_gpu_comm *comm)
@@ -191,7 +197,9 @@ fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,
     fr_cost cost = {
         .latency_s = time.latency_s,
         .work_s = time.work_s,
-        .cores = fmin(1.0, links.n_channels / fabric.n_processors),
+        .cores = comm->cores > 0.0
+                     ? comm->cores
+                     : fmin(1.0, links.n_channels / fabric.n_processors),
         .link_bytes = time.net_bytes,
         .port_bytes = time.port_bytes,
     };

@@ -16,6 +16,10 @@ FR_CHECKED fr_status fr_gpu_comm_create(const fr_cluster *cluster,
                                         fr_gpu_comm **out, fr_err *err);
 void fr_gpu_comm_destroy(fr_gpu_comm *comm);
 
+/* What communication takes of the GPUs' multiprocessors, as it was measured
+ * ((0, 1); 0: as NCCL's model has it). */
+void fr_gpu_comm_set_cores(fr_gpu_comm *comm, double cores);
+
 /* As fr_cost_communicate(), for groups of 2 and more. */
 FR_CHECKED fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm,
                                       const fr_instr *instr,

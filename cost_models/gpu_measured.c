@@ -17,7 +17,7 @@ static const double width = 0.35, reach = 0.7;
 /* Beyond so much (a factor of 4 and more) the kind's mean takes over. */
 static const double far = 1.4;
 /* Of the guess that a slope is 0, against points at a distance of 1. */
-static const double slope_weight = 0.005;
+static const double slope_weight = 0.02;
 /* Within it of a measured shape an answer counts as between them. */
 static const double near = 1.1;
 

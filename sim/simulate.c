@@ -2,6 +2,7 @@
 #include "sim/simulate.h"
 
 #include "core/clock.h"
+#include "cost_models/gpu_price.h"
 #include "plan/step_breakdown.h"
 #include "sim/predict_memory.h"
 #include "sim/replay_spans.h"
@@ -31,6 +32,13 @@ static const double gpu_rel_err = 0.075;
  * their rows lie inside (docs/validation.md).  The centre stays.
  */
 static const double gpu_interval_scale = 1.62;
+
+/*
+ * Of a step of forerun's own runtime on GPUs that a profile was measured on,
+ * besides the errors of its costs.  It is what is asked of such a prediction,
+ * as nobody has compared one yet.
+ */
+static const double own_rel_err = 0.05;
 
 /* Whoever is simulated rank by rank for a timeline: what CPUs run. */
 enum { MOST_RANKS_SHOWN = 64 };
@@ -166,8 +174,7 @@ static fr_status predict_rates(const fr_replay_context *context,
     double peak = peak_flops(context, costs);
     bool has_tokens = program->model.kind != FR_MODEL_LAYERS;
     out->samples_per_s = (double)job->global_batch / out->step_s;
-    out->tokens_per_s =
-        has_tokens ? tokens / out->step_s : out->samples_per_s;
+    out->tokens_per_s = has_tokens ? tokens / out->step_s : out->samples_per_s;
     if (peak <= 0)
         return FR_OK;
     FR_TRY(recompute_ratio(program, &ratio, err));
@@ -213,10 +220,18 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
         return status;
     FR_TRY(path_error(replay, &sigma_s, &worst, err));
     const fr_cluster *cluster = replay->context->layout.cluster;
-    if (worst != FR_COST_MEASURED &&
-        fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU)
-        sigma_s = gpu_interval_scale *
-                  hypot(sigma_s, gpu_rel_err * out->step_s);
+    const fr_replay_costs *costs = &replay->context->costs;
+    /* forerun's own runtime on GPUs that were measured. */
+    bool is_own = costs->program->plan.kernels == FR_KERNELS_OWN &&
+                  fr_gpu_prices_is_measured(
+                      fr_cost_gpu_prices(costs->model),
+                      fr_rank_layout_node(&replay->context->layout, 0));
+    if (is_own)
+        sigma_s = hypot(sigma_s, own_rel_err * out->step_s);
+    else if (worst != FR_COST_MEASURED &&
+             fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU)
+        sigma_s =
+            gpu_interval_scale * hypot(sigma_s, gpu_rel_err * out->step_s);
     if (out->step_s > 0) { /* errors multiply: the logarithm is normal */
         double spread = exp(z_90 * sigma_s / out->step_s);
         out->step_s_p5 = out->step_s / spread;

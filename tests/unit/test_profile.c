@@ -108,6 +108,47 @@ static void expect_bad(const char *from, const char *to, const char *words)
     fr_profile_release(&profile);
 }
 
+static void test_gpu(void)
+{
+    fr_err err = {0};
+    fr_profile profile = make_profile(), again;
+    uint64_t without = fr_profile_hash(&profile);
+    char *text = text_of(&profile);
+
+    /* Profiles of CPUs have nothing of it. */
+    CHECK(strstr(text, "\"gpu\"") == NULL);
+    free(text);
+    snprintf(profile.fingerprint.gpu.name, sizeof profile.fingerprint.gpu.name,
+             "Some GPU 77GB");
+    profile.fingerprint.gpu.memory_bytes = UINT64_C(85520809983);
+    profile.fingerprint.gpu.power_limit_w = 693.25;
+    profile.gpu.comm_pair_bytes = 345678901;
+    profile.gpu.graph_node_s = 3.8125e-8;
+    CHECK(fr_profile_hash(&profile) != without);
+    text = text_of(&profile);
+    if (CHECK_OK(fr_profile_parse("g.json", text, strlen(text), &again, &err),
+                 &err)) {
+        CHECK(fr_profile_is_gpu(&again));
+        CHECK(again.fingerprint.gpu.memory_bytes == UINT64_C(85520809983));
+        CHECK(again.gpu.comm_pair_bytes == 345678901);
+        CHECK(again.gpu.graph_node_s == 3.8125e-8);
+        CHECK(fr_profile_hash(&again) == fr_profile_hash(&profile));
+        fr_profile_release(&again);
+    }
+    /* Another limit is another device. */
+    char *limit = strstr(text, "693.25");
+    if (CHECK(limit != NULL)) {
+        *limit = '5';
+        CHECK_FAILS(
+            fr_profile_parse("g.json", text, strlen(text), &again, &err),
+            FR_INPUT, &err);
+        CHECK_HAS(err.text, "fingerprint was edited");
+        *limit = '6';
+    }
+    free(text);
+    fr_profile_release(&profile);
+}
+
 static void test_bad_input(void)
 {
     expect_bad("forerun.profile/1", "forerun.profile/9", "schema");
@@ -173,6 +214,6 @@ static void test_rates(void)
     fr_profile_release(&profile);
 }
 
-CHECK_MAIN({"round_trip", test_round_trip}, {"bad_input", test_bad_input},
-           {"missing_file", test_missing_file},
+CHECK_MAIN({"round_trip", test_round_trip}, {"gpu", test_gpu},
+           {"bad_input", test_bad_input}, {"missing_file", test_missing_file},
            {"fingerprint", test_fingerprint}, {"rates", test_rates})
