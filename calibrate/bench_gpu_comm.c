@@ -41,8 +41,8 @@ fr_status fr_gpu_comm_agree(const fr_gpu_rig *rig, fr_status mine, fr_err *err)
 }
 
 fr_status fr_gpu_comm_connect(const fr_gpu_comm_bench *bench,
-                              const fr_program *program, fr_gpu_links **out,
-                              fr_err *err)
+                              const fr_program *program, bool is_estimated,
+                              fr_gpu_links **out, fr_err *err)
 {
     const fr_gpu_rig *rig = bench->rig;
     fr_gpu_place place = {.system = rig->system,
@@ -50,7 +50,7 @@ fr_status fr_gpu_comm_connect(const fr_gpu_comm_bench *bench,
                           .transport = rig->transport,
                           .program = program,
                           .slab = rig->arena + rig->flush_bytes,
-                          .is_estimated = true,
+                          .is_estimated = is_estimated,
                           .timeout_s = rig->timeout_s};
     fr_gpu_links *links = NULL;
     fr_status status = bench->is_shared
@@ -298,7 +298,8 @@ static fr_status time_group(const fr_gpu_comm_bench *bench,
     t.all = calloc((size_t)bench->rig->transport->world, sizeof *t.all);
     if (!t.all)
         return fr_fail_no_memory(err);
-    if (fr_gpu_comm_connect(bench, set->program, &t.links, &why) != FR_OK) {
+    if (fr_gpu_comm_connect(bench, set->program, true, &t.links, &why) !=
+        FR_OK) {
         say_left_out(bench, set, why.text);
     } else {
         status = measure(&t, budget_s, err);

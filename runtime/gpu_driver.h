@@ -181,10 +181,12 @@ typedef struct fr_gpu_comm_driver {
     fr_status (*check)(fr_gpu_comm *comm, fr_err *err);
     fr_status (*enqueue)(fr_gpu_comm *comm, const fr_gpu_exchange *exchange,
                          fr_gpu_stream stream, fr_err *err);
-    /* What the library's own model expects of a collective, which it does not
-     * carry out; 0: it does not say. */
-    fr_status (*estimate)(fr_gpu_comm *comm, const fr_gpu_exchange *exchange,
-                          fr_gpu_stream stream, double *out_s, fr_err *err);
+    /* Collective, all members with the same list: what the library's own
+     * model expects of each collective, which it does not carry out; 0: it
+     * does not say. */
+    fr_status (*estimate)(fr_gpu_comm *comm, const fr_gpu_exchange *list,
+                          size_t n, fr_gpu_stream stream, double *out_s,
+                          fr_err *err);
     /* Memory that operands lie in: the library may spare itself copies. */
     fr_status (*lend)(fr_gpu_comm *comm, void *memory, uint64_t n_bytes,
                       fr_err *err);

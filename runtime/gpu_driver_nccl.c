@@ -25,8 +25,9 @@ struct fr_gpu_comm {
     ncclComm_t nccl;
     double timeout_s;
     int n_ranks, position;
-    void *word;   /* of the device: operand of barriers */
-    void *handle; /* of the memory that was lent */
+    fr_gpu_choices *choices; /* borrowed; NULL: none */
+    void *word;              /* of the device: operand of barriers */
+    void *handle;            /* of the memory that was lent */
 };
 
 /* NCCL's own words, and what it logged last. */
@@ -197,7 +198,9 @@ static fr_status nccl_split(fr_gpu_comm *parent, int32_t colour, int32_t key,
     }
     if (!nccl)
         return fail(ncclInternalError, parent->nccl, what, err);
-    return wrap(nccl, parent->timeout_s, out, err);
+    FR_TRY(wrap(nccl, parent->timeout_s, out, err));
+    (*out)->choices = choices;
+    return FR_OK;
 }
 
 static fr_status nccl_check(fr_gpu_comm *comm, fr_err *err)
@@ -329,36 +332,75 @@ static fr_status nccl_enqueue(fr_gpu_comm *comm,
     return settle(comm->nccl, ended, comm->timeout_s, "enqueue", err);
 }
 
-/* The group is planned and not launched; NCCL answers in microseconds
- * (simInfo->estimatedTime in src/enqueue.cc is the cost table's). */
-static fr_status nccl_estimate(fr_gpu_comm *comm,
-                               const fr_gpu_exchange *exchange,
-                               fr_gpu_stream stream, double *out_s, fr_err *err)
-{
-    *out_s = 0;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 22, 0)
+
+/* The group is planned and not launched; NCCL answers in microseconds. */
+static fr_status simulate(const fr_gpu_comm *alike,
+                          const fr_gpu_exchange *exchange, cudaStream_t stream,
+                          double *out_s, fr_err *err)
+{
     ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
     ncclDataType_t type = ncclFloat32;
+
+    *out_s = 0;
     if (!find_type(exchange->dtype, &type))
         return FR_OK;
     ncclResult_t code = ncclGroupStart();
     if (code != ncclSuccess)
-        return fail(code, comm->nccl, "group", err);
-    ncclResult_t asked = ask(comm, exchange, type, stream);
+        return fail(code, alike->nccl, "group", err);
+    ncclResult_t asked = ask(alike, exchange, type, stream);
     ncclResult_t ended = ncclGroupSimulateEnd(&info);
-    if (asked != ncclSuccess && asked != ncclInProgress)
-        return fail(asked, comm->nccl, "estimate", err);
-    FR_TRY(settle(comm->nccl, ended, comm->timeout_s, "estimate", err));
+    if (asked != ncclSuccess || ended != ncclSuccess)
+        return fail(asked != ncclSuccess ? asked : ended, alike->nccl,
+                    "estimate", err);
     if (info.estimatedTime > 0) /* not said: negative or NaN */
         *out_s = 1e-6 * (double)info.estimatedTime;
-#else
-    (void)comm;
-    (void)exchange;
-    (void)stream;
-    (void)err;
-#endif
     return FR_OK;
 }
+
+/*
+ * On a non-blocking communicator the group would be launched in earnest
+ * (groupLaunchNonBlocking of src/group.cc, NCCL 2.22 to 2.28, drops what it
+ * should simulate): so the same ranks meet in a blocking one for a while.
+ */
+static fr_status nccl_estimate(fr_gpu_comm *comm, const fr_gpu_exchange *list,
+                               size_t n, fr_gpu_stream stream, double *out_s,
+                               fr_err *err)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    fr_gpu_comm alike = *comm;
+
+    alike.nccl = NULL;
+    config.blocking = 1;
+    fr_nccl_tuner_use(comm->choices);
+    ncclResult_t code =
+        ncclCommSplit(comm->nccl, 0, comm->position, &alike.nccl, &config);
+    fr_status status =
+        settle(comm->nccl, code, comm->timeout_s, "estimate", err);
+    fr_nccl_tuner_use(NULL);
+    for (size_t i = 0; status == FR_OK && i < n; i++)
+        status = simulate(&alike, &list[i], stream, &out_s[i], err);
+    if (alike.nccl)
+        (void)ncclCommDestroy(alike.nccl);
+    return status;
+}
+
+#else
+
+static fr_status nccl_estimate(fr_gpu_comm *comm, const fr_gpu_exchange *list,
+                               size_t n, fr_gpu_stream stream, double *out_s,
+                               fr_err *err)
+{
+    (void)comm;
+    (void)list;
+    (void)stream;
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        out_s[i] = 0;
+    return FR_OK;
+}
+
+#endif
 
 /* Best effort: where registering does nothing it costs nothing. */
 static fr_status nccl_lend(fr_gpu_comm *comm, void *memory, uint64_t n_bytes,

@@ -193,28 +193,47 @@ static fr_status make_comms(comm_links *self, fr_gpu_stream stream,
     return FR_OK;
 }
 
-/* Nothing is carried out, so any address is as good as the operands'.  What
- * the library does not say stays unknown. */
-static void estimate(comm_links *self, fr_gpu_stream stream)
+/* Nothing is carried out, so any address is as good as the operands'. */
+static fr_gpu_exchange exchange_of(const comm_links *self,
+                                   const fr_gpu_collective *at)
 {
     const fr_gpu_place *place = &self->base.place;
+    const fr_instr *instr = &place->program->instrs[at->i_instr];
 
-    for (size_t i = 0; place->is_estimated && i < self->n_collectives; i++) {
-        fr_gpu_collective *at = &self->collectives[i];
-        const fr_instr *instr = &place->program->instrs[at->i_instr];
-        fr_gpu_exchange exchange = {
-            .op = (fr_op)instr->op,
-            .dtype = (fr_dtype)instr->dtype,
-            .is_max = (instr->flags & FR_INSTR_MAX) != 0,
-            .n = (uint64_t)instr->dim[0],
-            .peer = self->base.groups.routes[at->i_instr].peer,
-            .src = place->slab,
-            .dst = place->slab};
-        fr_err ignored;
-        if (self->driver->estimate(self->comms[at->i_split], &exchange, stream,
-                                   &at->run.estimate_s, &ignored) != FR_OK)
-            at->run.estimate_s = 0;
+    return (fr_gpu_exchange){.op = (fr_op)instr->op,
+                             .dtype = (fr_dtype)instr->dtype,
+                             .is_max = (instr->flags & FR_INSTR_MAX) != 0,
+                             .n = (uint64_t)instr->dim[0],
+                             .peer = self->base.groups.routes[at->i_instr].peer,
+                             .src = place->slab,
+                             .dst = place->slab};
+}
+
+/* Communicator by communicator, in the order in which all ranks made them. */
+static fr_status estimate(comm_links *self, fr_gpu_stream stream, fr_err *err)
+{
+    size_t n_all = self->n_collectives;
+    fr_gpu_exchange *list = calloc(n_all + 1, sizeof *list);
+    double *seconds = calloc(n_all + 1, sizeof *seconds);
+    fr_status status = list && seconds ? FR_OK : fr_fail_no_memory(err);
+
+    for (uint32_t i = 0; status == FR_OK && i < self->base.groups.n_splits;
+         i++) {
+        size_t n = 0;
+        for (size_t k = 0; k < n_all; k++)
+            if (self->collectives[k].i_split == i)
+                list[n++] = exchange_of(self, &self->collectives[k]);
+        if (n == 0)
+            continue;
+        status = self->driver->estimate(self->comms[i], list, n, stream,
+                                        seconds, err);
+        for (size_t k = n_all; status == FR_OK && k-- > 0;)
+            if (self->collectives[k].i_split == i)
+                self->collectives[k].run.estimate_s = seconds[--n];
     }
+    free(list);
+    free(seconds);
+    return status;
 }
 
 static size_t comm_describe(fr_gpu_links *links, fr_collective_note *out)
@@ -262,7 +281,6 @@ static fr_status connect(comm_links *self, fr_err *err)
     FR_TRY_GOTO(status, driver->zero(place->gpu, stream, scratch, 256, err),
                 out);
     FR_TRY_GOTO(status, make_comms(self, stream, scratch, err), out);
-    estimate(self, stream);
     FR_TRY_GOTO(status, driver->event_record(place->gpu, end, stream, err),
                 out);
     fr_waiter_init(&waiter, &transport->idle_bell);
@@ -277,6 +295,9 @@ static fr_status connect(comm_links *self, fr_err *err)
                              "%.3g s",
                              (long long)transport->rank, place->timeout_s);
     }
+    /* A communicator is split only while nothing is under way on it. */
+    if (status == FR_OK && place->is_estimated)
+        status = estimate(self, stream, err);
 out:
     if (status != FR_OK)
         comm_abort(&self->base);

@@ -94,7 +94,7 @@ static void check_sum(bench *t, fr_err *err)
 
     for (int i = 0; i < N; i++)
         in[i] = (float)i * 0.375F;
-    CHECK_OK(t->system->comm->estimate(t->comm, &exchange, t->stream,
+    CHECK_OK(t->system->comm->estimate(t->comm, &exchange, 1, t->stream,
                                        &estimate_s, err),
              err);
     CHECK(estimate_s >= 0);
