@@ -221,8 +221,10 @@ fr_status fr_gpu_bench_comm_memory(const fr_gpu_comm_bench *bench, fr_err *err)
         status = measure_group(bench, 2, &gpu->comm_pair_bytes, &why);
     if (status == FR_OK && world > 2)
         status = measure_group(bench, world, &gpu->comm_group_bytes, &why);
-    else if (status == FR_OK)
+    if (status == FR_OK && gpu->comm_group_bytes == 0)
         gpu->comm_group_bytes = gpu->comm_pair_bytes;
+    if (status == FR_OK && gpu->comm_pair_bytes == 0)
+        gpu->comm_pair_bytes = gpu->comm_group_bytes;
     if (status != FR_OK && bench->rig->transport->rank == 0)
         fr_log_write(bench->rig->log, FR_LOG_WARNING,
                      "memory of communicators left out: %s", why.text);

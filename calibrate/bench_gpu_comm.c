@@ -302,6 +302,7 @@ static fr_status time_group(const fr_gpu_comm_bench *bench,
         FR_OK) {
         say_left_out(bench, set, why.text);
     } else {
+        bench->rig->links = t.links;
         status = measure(&t, budget_s, err);
         if (status == FR_OK && !t.is_dead && bench->rig->transport->rank == 0)
             status = keep_estimates(bench, set, t.links, err);
@@ -309,6 +310,7 @@ static fr_status time_group(const fr_gpu_comm_bench *bench,
             say_left_out(bench, set, t.why.text);
         else if (status == FR_OK && is_last)
             status = fr_gpu_bench_beside(bench, set, t.links, err);
+        bench->rig->links = NULL;
         if (t.is_dead || status != FR_OK)
             t.links->ops->abort(t.links);
         fr_gpu_links_destroy(t.links);

@@ -18,7 +18,7 @@
 #include "runtime/gpu_links.h"
 
 typedef struct fr_gpu_comm_bench {
-    const fr_gpu_rig *rig;
+    fr_gpu_rig *rig;
     bool is_shared; /* several ranks on one device */
     bool is_quick;
     const fr_shapes *shapes; /* of the kernels beside */

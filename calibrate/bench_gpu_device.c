@@ -389,6 +389,25 @@ static fr_status settle(const fr_gpu_rig *rig, const fr_gpu_task *task,
     }
 }
 
+/* What the sensors say while the device is busy; false: nothing. */
+static bool sense_loaded(const fr_gpu_rig *rig, const fr_gpu_task *task,
+                         double each_s, fr_gpu_senses *out)
+{
+    const double load_s = 0.3; /* longer than it takes to ask */
+    int n = (int)fmin(fmax(load_s / each_s, 1.0), 4096.0);
+    fr_err ignored;
+    bool is_sensed;
+
+    if (!rig->driver->sense)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (fr_gpu_rig_launch(rig, task, &ignored) != FR_OK)
+            return false;
+    is_sensed = rig->driver->sense(rig->gpu, out);
+    return fr_gpu_rig_finish(rig, rig->stream, rig->end, &ignored) == FR_OK &&
+           is_sensed;
+}
+
 static fr_status add_rate(fr_profile *profile, const char *prefix,
                           const char *dtype, double rate, double rel_err,
                           fr_err *err)
@@ -423,8 +442,8 @@ static fr_status load_dtype(const fr_gpu_rig *rig, const fr_shapes *shapes,
                          "lasting load in %s left out: %s", dtype, why.text);
             return FR_OK;
         }
-        if (profile->gpu.steady_power_w == 0 && rig->driver->sense &&
-            rig->driver->sense(rig->gpu, &senses)) {
+        if (profile->gpu.steady_power_w == 0 &&
+            sense_loaded(rig, &task, seconds, &senses)) {
             profile->gpu.steady_clock_Hz = senses.clock_Hz;
             profile->gpu.steady_power_w = senses.power_w;
         }

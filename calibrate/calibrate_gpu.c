@@ -117,6 +117,7 @@ static fr_status run_alone(const calibration *c, const fr_program *program,
     options.backend = &backend;
     options.n_steps = 2; /* the second one makes the graph */
     options.trace_steps = 0;
+    options.is_unwatched = true;
     FR_TRY(fr_loopback_create(1, NULL, &hub, err));
     fr_status status =
         fr_transport_loopback_create(hub, 0, c->rig.timeout_s, &alone, err);

@@ -161,6 +161,8 @@ void fr_gpu_rig_close(fr_gpu_rig *rig)
 fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
                             fr_gpu_event *event, fr_err *err)
 {
+    const double look_s = 0.01;
+    double next_look_s = look_s;
     bool is_done = false;
     fr_waiter waiter;
 
@@ -172,10 +174,15 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
         if (is_done)
             return FR_OK;
         fr_waiter_pause(&waiter);
-        if (fr_waiter_waited_s(&waiter) > rig->timeout_s)
+        double waited_s = fr_waiter_waited_s(&waiter);
+        if (waited_s > rig->timeout_s)
             return fr_fail(err, FR_FAILURE,
                            "rank %lld: the device is not done after %.3g s",
                            (long long)rig->transport->rank, rig->timeout_s);
+        if (rig->links && waited_s > next_look_s) {
+            next_look_s = waited_s + look_s;
+            FR_TRY(rig->links->ops->check(rig->links, err));
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/log.h"
 #include "runtime/gpu_driver.h"
+#include "runtime/gpu_links.h"
 #include "runtime/transport.h"
 #include "spec/profile.h"
 
@@ -30,6 +31,7 @@ typedef struct fr_gpu_rig {
     uint64_t host_bytes;
     double bracket_s; /* see spec/profile.h; taken off by elapsed() */
     double timeout_s;
+    fr_gpu_links *links; /* that may fail while the host waits; NULL: none */
 } fr_gpu_rig;
 
 /*

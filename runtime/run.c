@@ -101,8 +101,9 @@ static fr_status set_up(run *r, fr_err *err)
         executor->on_gradients = note_gradients;
         executor->on_gradients_context = r;
     }
-    r->page =
-        fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), r->transport->rank, true);
+    if (!r->options.is_unwatched)
+        r->page = fr_rank_page_open(getenv(FR_STATUS_DIR_ENV),
+                                    r->transport->rank, true);
     if (r->page) {
         executor->on_status = note_status;
         executor->on_status_context = r;

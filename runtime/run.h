@@ -27,6 +27,8 @@ typedef struct fr_run_options {
     int64_t checkpoint_every;   /* steps; 0: after the last one only */
     bool is_resumed;            /* go on from checkpoint_dir if it has one */
     bool is_checked; /* fr_program_check first (it may take a while) */
+    bool is_unwatched; /* no supervisor is told how it goes, or ends: it is
+                          part of something else */
     /* Called on rank 0 after each step; may be NULL. */
     void (*on_step)(void *context, int64_t i_step, double loss, double step_s);
     void *context;

@@ -90,6 +90,7 @@ typedef struct bench {
     gpu_fake fake;
     fr_gpu_system system;
     fr_gpu_setup setup;
+    const fr_gpu_comm_driver *comm; /* instead of the fake's */
     fr_model model;
     fr_job job;
     fr_calibrate_case one;
@@ -158,6 +159,8 @@ static fr_status run(bench *b, int n_ranks, const int32_t *nodes, fr_err *err)
 
     b->system = gpu_fake_system(&b->fake);
     b->setup.system = &b->system;
+    if (b->comm)
+        b->system.comm = b->comm;
     FR_TRY(fr_loopback_create(n_ranks, nodes, &hub, err));
     for (int i = 0; i < n_ranks; i++) {
         ranks[i] = (rank_thread){.b = b, .hub = hub, .rank = i};
@@ -544,6 +547,38 @@ static void test_left_out(void)
     bench_release(&b);
 }
 
+static fr_status no_world(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
+                          int32_t rank, double timeout_s, fr_gpu_comm **out,
+                          fr_err *err)
+{
+    (void)gpu;
+    (void)id;
+    (void)timeout_s;
+    (void)out;
+    return fr_fail(err, FR_FAILURE, "no world of %d for %d", world, rank);
+}
+
+/* Communicators that cannot be made cost the collectives alone. */
+static void test_no_communicators(void)
+{
+    fr_gpu_comm_driver broken = gpu_fake_comm_driver;
+    fr_err err = {0};
+    bench b;
+
+    broken.init = no_world;
+    bench_init(&b, 2);
+    b.comm = &broken;
+    if (CHECK_OK(run(&b, 2, NULL, &err), &err)) {
+        check_points(&b.profile);
+        check_copies(&b.profile, true);
+        CHECK_INT(b.profile.n_sharing, 0);
+        for (size_t i = 0; i < b.profile.n_comm; i++)
+            CHECK(strncmp(b.profile.comm[i].op, "copy_", 5) == 0);
+    }
+    bench_release(&b);
+}
+
 CHECK_MAIN({"one", test_one}, {"priced", test_priced}, {"nodes", test_nodes},
            {"shared", test_shared}, {"none", test_none},
-           {"left_out", test_left_out})
+           {"left_out", test_left_out},
+           {"no_communicators", test_no_communicators})
