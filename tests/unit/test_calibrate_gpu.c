@@ -548,11 +548,12 @@ static void test_left_out(void)
 }
 
 static fr_status no_world(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
-                          int32_t rank, double timeout_s, fr_gpu_comm **out,
-                          fr_err *err)
+                          int32_t rank, bool has_choices, double timeout_s,
+                          fr_gpu_comm **out, fr_err *err)
 {
     (void)gpu;
     (void)id;
+    (void)has_choices;
     (void)timeout_s;
     (void)out;
     return fr_fail(err, FR_FAILURE, "no world of %d for %d", world, rank);
