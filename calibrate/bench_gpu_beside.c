@@ -183,7 +183,7 @@ static fr_status used_by(const fr_gpu_comm_bench *bench, int32_t n_group,
     fr_status status = fr_gpu_rig_used(bench->rig, &before, err);
     status = fr_gpu_comm_agree(bench->rig, status, err);
     if (status == FR_OK)
-        status = fr_gpu_comm_connect(bench, program, &links, err);
+        status = fr_gpu_comm_connect(bench, program, false, &links, err);
     if (status == FR_OK)
         status = fr_gpu_rig_used(bench->rig, &with, err);
     if (links) {

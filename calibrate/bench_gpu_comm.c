@@ -41,8 +41,8 @@ fr_status fr_gpu_comm_agree(const fr_gpu_rig *rig, fr_status mine, fr_err *err)
 }
 
 fr_status fr_gpu_comm_connect(const fr_gpu_comm_bench *bench,
-                              const fr_program *program, fr_gpu_links **out,
-                              fr_err *err)
+                              const fr_program *program, bool is_estimated,
+                              fr_gpu_links **out, fr_err *err)
 {
     const fr_gpu_rig *rig = bench->rig;
     fr_gpu_place place = {.system = rig->system,
@@ -50,6 +50,7 @@ fr_status fr_gpu_comm_connect(const fr_gpu_comm_bench *bench,
                           .transport = rig->transport,
                           .program = program,
                           .slab = rig->arena + rig->flush_bytes,
+                          .is_estimated = is_estimated,
                           .timeout_s = rig->timeout_s};
     fr_gpu_links *links = NULL;
     fr_status status = bench->is_shared
@@ -244,6 +245,37 @@ static fr_status measure(timed_set *t, double budget_s, fr_err *err)
     return status;
 }
 
+/* What the library itself expects of the same collectives, beside what was
+ * measured and never mixed with it. */
+static fr_status keep_estimates(const fr_gpu_comm_bench *bench,
+                                const fr_gpu_comm_set *set, fr_gpu_links *links,
+                                fr_err *err)
+{
+    size_t n = links->ops->describe ? links->ops->describe(links, NULL) : 0;
+    fr_collective_note *notes = calloc(n + 1, sizeof *notes);
+    fr_status status = notes ? FR_OK : fr_fail_no_memory(err);
+
+    if (n > 0 && notes)
+        (void)links->ops->describe(links, notes);
+    for (size_t i = 0; status == FR_OK && i < n; i++) {
+        fr_comm_point point = {.n_group = (int32_t)notes[i].n_group,
+                               .n_bytes = notes[i].n_bytes,
+                               .is_async = true,
+                               .sample = {.median_s = notes[i].estimate_s,
+                                          .rel_err = 1,
+                                          .n_samples = 1}};
+        if (notes[i].estimate_s <= 0)
+            continue;
+        fr_text_copy_cut(point.op, sizeof point.op, fr_op_name(notes[i].op));
+        fr_text_copy_cut(point.algorithm, sizeof point.algorithm,
+                         FR_PROFILE_NCCL_ESTIMATE);
+        fr_text_copy_cut(point.scope, sizeof point.scope, set->points[0].scope);
+        status = fr_profile_add_comm(bench->profile, &point, err);
+    }
+    free(notes);
+    return status;
+}
+
 static void say_left_out(const fr_gpu_comm_bench *bench,
                          const fr_gpu_comm_set *set, const char *why)
 {
@@ -266,11 +298,14 @@ static fr_status time_group(const fr_gpu_comm_bench *bench,
     t.all = calloc((size_t)bench->rig->transport->world, sizeof *t.all);
     if (!t.all)
         return fr_fail_no_memory(err);
-    if (fr_gpu_comm_connect(bench, set->program, &t.links, &why) != FR_OK) {
+    if (fr_gpu_comm_connect(bench, set->program, true, &t.links, &why) !=
+        FR_OK) {
         say_left_out(bench, set, why.text);
     } else {
         bench->rig->links = t.links;
         status = measure(&t, budget_s, err);
+        if (status == FR_OK && !t.is_dead && bench->rig->transport->rank == 0)
+            status = keep_estimates(bench, set, t.links, err);
         if (t.is_dead)
             say_left_out(bench, set, t.why.text);
         else if (status == FR_OK && is_last)

@@ -31,10 +31,12 @@ FR_CHECKED fr_status fr_gpu_bench_comm(const fr_gpu_comm_bench *bench,
                                        fr_err *err);
 
 /* Between the files of this bench: links for a program on the rig's memory;
- * all ranks come to the same end. */
+ * all ranks come to the same end.  is_estimated: the library is asked what it
+ * expects of the collectives. */
 FR_CHECKED fr_status fr_gpu_comm_connect(const fr_gpu_comm_bench *bench,
                                          const fr_program *program,
-                                         fr_gpu_links **out, fr_err *err);
+                                         bool is_estimated, fr_gpu_links **out,
+                                         fr_err *err);
 /* The first failure of any rank, on all. */
 FR_CHECKED fr_status fr_gpu_comm_agree(const fr_gpu_rig *rig, fr_status mine,
                                        fr_err *err);

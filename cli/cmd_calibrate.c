@@ -66,8 +66,14 @@ static fr_status print_json(const fr_cli *cli, const fr_profile *profile,
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.calibration/1");
     fr_json_put_string(json, "profile", path);
     fr_json_put_string(json, "cpu", profile->fingerprint.cpu);
-    if (fr_profile_is_gpu(profile))
+    if (fr_profile_is_gpu(profile)) {
+        const char *topology = fr_nccl_topology();
         fr_json_put_string(json, "gpu", profile->fingerprint.gpu.name);
+        if (topology != NULL)
+            fr_json_put_string(json, "nccl_topology", topology);
+        else
+            fr_json_put_null(json, "nccl_topology");
+    }
     fr_json_put_i64(json, "cores", profile->fingerprint.n_cores);
     fr_json_put_i64(json, "nodes", profile->fingerprint.n_nodes);
     fr_json_put_double(json, "wall_s", profile->wall_s);
@@ -172,6 +178,12 @@ static fr_status print_text(const fr_cli *cli, const fr_profile *profile,
 }
 
 /* ---- ranks --------------------------------------------------------------- */
+static const char *output_path(const fr_cli *cli)
+{
+    const char *path = fr_cli_text(cli, FR_OPT_OUTPUT);
+    return path != NULL ? path : DEFAULT_OUTPUT;
+}
+
 static fr_status measure_on_cpus(const fr_cli *cli,
                                  const fr_calibrate_options *options,
                                  int64_t n_ranks, fr_profile *out,
@@ -200,6 +212,8 @@ static fr_status measure_on_gpus(const fr_cli *cli,
     fr_transport *transport = NULL;
     fr_rendezvous place;
     FR_TRY(fr_gpu_system_cuda(&setup.system, err));
+    if (n_ranks > 1 && !setup.is_shared)
+        FR_TRY(fr_nccl_topology_ask(output_path(cli), err));
     FR_TRY(fr_rendezvous_find(&place, err));
     fr_status status =
         n_ranks > 1
@@ -216,14 +230,12 @@ static fr_status measure_on_gpus(const fr_cli *cli,
 
 static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
 {
-    const char *path = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const char *path = output_path(cli);
     char scratch[4096];
     cases c = {.n = 0};
     fr_profile profile;
     fr_log log;
     bool is_first = false;
-    if (path == NULL)
-        path = DEFAULT_OUTPUT;
     /* The disk that is timed is the one that the profile goes to. */
     FR_TRY(fr_path_dir(path, scratch, sizeof scratch, err));
     fr_status status = load_cases(cli, &c, err);

@@ -158,13 +158,19 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
     fr_rendezvous place;
     const char *graph = getenv("FORERUN_GPU_GRAPH");
     fr_gpu_setup setup = {.is_shared = fr_cli_on(cli, FR_OPT_SHARE_GPU),
-                          .is_launched = graph && strcmp(graph, "0") == 0};
+                          .is_launched = graph && strcmp(graph, "0") == 0,
+                          .is_estimated = fr_cli_on(cli, FR_OPT_JSON)};
     stage on = {.placement = {.n_ranks = world}};
     double timeout_s = fr_cli_has(cli, FR_OPT_TIMEOUT)
                            ? cli->option[FR_OPT_TIMEOUT].real
                            : DEFAULT_TIMEOUT_S;
 
     FR_TRY(fr_gpu_system_cuda(&setup.system, err));
+    const char *output = fr_cli_text(cli, FR_OPT_TRACE);
+    if (output == NULL)
+        output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    if (world > 1 && !setup.is_shared && output != NULL)
+        FR_TRY(fr_nccl_topology_ask(output, err));
     fr_backend backend = fr_gpu_backend(&setup);
     on.backend = &backend;
     FR_TRY(fr_rendezvous_find(&place, err));

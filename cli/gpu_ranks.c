@@ -2,9 +2,11 @@
 #include "cli/gpu_ranks.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/supervise.h"
+#include "core/fileio.h"
 #include "runtime/gpu_driver.h"
 #include "runtime/rendezvous.h"
 
@@ -42,6 +44,23 @@ static bool is_speaker(const fr_rendezvous *place, const fr_err *err)
     if (strncmp(err->text, "rank ", 5) == 0)
         return strncmp(err->text, own, strlen(own)) == 0;
     return place->rank == 0;
+}
+
+static const char topology_env[] = "NCCL_TOPO_DUMP_FILE";
+
+fr_status fr_nccl_topology_ask(const char *output, fr_err *err)
+{
+    char dir[1024], path[1100];
+    FR_TRY(fr_path_dir(output, dir, sizeof dir, err));
+    (void)snprintf(path, sizeof path, "%s/nccl-topology.xml", dir);
+    (void)setenv(topology_env, path, 0);
+    return FR_OK;
+}
+
+const char *fr_nccl_topology(void)
+{
+    const char *path = getenv(topology_env);
+    return path != NULL && fr_file_exists(path) ? path : NULL;
 }
 
 fr_status fr_supervised_gpus(const fr_cli *cli, int64_t world, int n_threads,

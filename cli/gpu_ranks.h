@@ -19,4 +19,11 @@ FR_CHECKED fr_status fr_supervised_gpus(
     fr_status (*work)(const fr_cli *cli, int64_t n_ranks, fr_err *err),
     fr_err *err);
 
+/* Before NCCL is started: it leaves the topology that it finds beside
+ * `output`, as nccl-topology.xml for `import nccl`, unless the user has set
+ * NCCL_TOPO_DUMP_FILE. */
+FR_CHECKED fr_status fr_nccl_topology_ask(const char *output, fr_err *err);
+/* Where it did; NULL: it did not. */
+const char *fr_nccl_topology(void);
+
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/answer.h"
+#include "cli/gpu_ranks.h"
 #include "cli/inputs.h"
 #include "core/fileio.h"
 #include "plan/step_breakdown.h"
@@ -78,7 +79,11 @@ static fr_status fill_report(const answer_parts *parts, char *name,
         .step_s_p95 = result->step_s_p95,
         .peak_bytes = result->peak_bytes,
         .resumed_from_step = result->resumed_from_step,
+        .collectives = result->collectives,
+        .n_collectives = result->n_collectives,
     };
+    if (result->n_collectives > 0)
+        report.topology = fr_nccl_topology();
     if (result->step_s_median > 0)
         report.tokens_per_s =
             (double)(job->global_batch * job->seq) / result->step_s_median;

@@ -78,6 +78,7 @@ static bool is_same(const comm_curve *a, const comm_curve *b)
 static bool is_used(const fr_comm_point *point)
 {
     return !point->is_held_out && !point->is_beside &&
+           strcmp(point->algorithm, FR_PROFILE_NCCL_ESTIMATE) != 0 &&
            fr_op_find(point->op) >= 0;
 }
 

@@ -36,6 +36,19 @@ FR_CHECKED fr_status fr_transfer_list_add(fr_transfer_list *list,
 /* Where slice i of n elements begins, i = 0 .. n_group (the end). */
 uint64_t fr_collective_part(uint64_t n, int64_t n_group, int64_t i);
 
+/* A collective of a step that a library of GPUs carried out. */
+typedef struct fr_collective_note {
+    fr_op op;
+    fr_axis axis;
+    fr_collective_kind algorithm; /* AUTO: the library's own choice; else: */
+    int64_t n_group;
+    uint64_t n_bytes; /* fr_instr_payload_bytes */
+    /* Plans of this operation that the library made on the communicator, and
+     * how many of them could be made by `algorithm`. */
+    int64_t n_asked, n_granted;
+    double estimate_s; /* by the library's own model; 0: not known */
+} fr_collective_note;
+
 /* The link as a closed form sees it. */
 typedef struct fr_link_cost {
     double latency_s;

@@ -70,6 +70,29 @@ static fr_status check_precision_executable(const fr_plan *plan, bool is_gpu,
                                 "choose precision f32");
 }
 
+/* Between GPUs the collectives are NCCL's. */
+static fr_status check_collective_executable(const fr_plan *plan, bool is_gpu,
+                                             fr_err *err)
+{
+    const fr_collective *entry = fr_collectives[plan->collective];
+    bool is_in_nccl = plan->collective == FR_COLLECTIVE_RING ||
+                      plan->collective == FR_COLLECTIVE_DOUBLE_TREE;
+    if (entry == NULL)
+        return FR_OK;
+    if (!entry->is_executable)
+        return fr_plan_refuse(err,
+                              plan->collective == FR_COLLECTIVE_PARAMETER_SERVER
+                                  ? "a parameter server"
+                                  : "adding in the switch",
+                              "choose collective auto");
+    if (!is_gpu || is_in_nccl || plan->dp * plan->cp == 1)
+        return FR_OK;
+    return fr_fail(err, FR_INPUT,
+                   "the runtime has no %s between GPUs (NCCL has none); choose "
+                   "collective ring, double-tree or auto",
+                   entry->name);
+}
+
 static fr_status check_executable(const fr_plan *plan, const fr_model *model,
                                   const fr_job *job, bool is_gpu, fr_err *err)
 {
@@ -108,14 +131,7 @@ static fr_status check_executable(const fr_plan *plan, const fr_model *model,
         plan->schedule == FR_SCHEDULE_ZB_V)
         return fr_plan_refuse(err, "a backward in two parts",
                               "choose schedule 1f1b or interleaved");
-    if (fr_collectives[plan->collective] != NULL &&
-        !fr_collectives[plan->collective]->is_executable)
-        return fr_plan_refuse(err,
-                              plan->collective == FR_COLLECTIVE_PARAMETER_SERVER
-                                  ? "a parameter server"
-                                  : "adding in the switch",
-                              "choose collective auto");
-    return FR_OK;
+    return check_collective_executable(plan, is_gpu, err);
 }
 
 fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,

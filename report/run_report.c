@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/units.h"
 #include "report/prediction_report.h"
@@ -13,6 +14,42 @@ double fr_run_report_rel_err(const fr_run_report *r)
     if (!r->has_prediction || r->step_s_median <= 0)
         return 0;
     return r->predicted_step_s / r->step_s_median - 1;
+}
+
+/* What NCCL was asked for, how it was told to, and what it expects. */
+static void put_nccl(const fr_run_report *r, fr_json_writer *json)
+{
+    fr_json_key(json, "nccl");
+    if (r->n_collectives == 0) {
+        fr_json_null(json);
+        return;
+    }
+    fr_json_begin_object(json);
+    if (r->topology)
+        fr_json_put_string(json, "topology", r->topology);
+    else
+        fr_json_put_null(json, "topology");
+    fr_json_key(json, "collectives");
+    fr_json_begin_array(json);
+    for (size_t i = 0; i < r->n_collectives; i++) {
+        const fr_collective_note *at = &r->collectives[i];
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "op", fr_op_name(at->op));
+        fr_json_put_string(json, "axis", fr_axis_name(at->axis));
+        fr_json_put_i64(json, "ranks", at->n_group);
+        fr_json_put_u64(json, "bytes", at->n_bytes);
+        fr_json_put_string(json, "algorithm",
+                           fr_collective_kind_name(at->algorithm));
+        fr_json_put_i64(json, "asked", at->n_asked);
+        fr_json_put_i64(json, "granted", at->n_granted);
+        if (at->estimate_s > 0)
+            fr_json_put_double(json, "nccl_estimate_s", at->estimate_s);
+        else
+            fr_json_put_null(json, "nccl_estimate_s");
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+    fr_json_end_object(json);
 }
 
 void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
@@ -47,6 +84,8 @@ void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
         fr_json_put_double(json, "rel_err", fr_run_report_rel_err(r));
     else
         fr_json_put_null(json, "rel_err");
+    if (strcmp(r->backend, "cpu") != 0)
+        put_nccl(r, json);
     if (r->resumed_from_step > 0)
         fr_json_put_i64(json, "resumed_from_step", r->resumed_from_step);
     else

@@ -6,6 +6,7 @@
 #define FR_REPORT_RUN_REPORT_H
 
 #include "core/json.h"
+#include "plan/collective.h"
 #include "spec/prediction.h"
 
 typedef struct fr_run_report {
@@ -22,6 +23,10 @@ typedef struct fr_run_report {
     bool has_prediction;
     double predicted_step_s;
     uint64_t predicted_peak_bytes;
+    /* Of rank 0, where they went through NCCL; borrowed. */
+    const fr_collective_note *collectives;
+    size_t n_collectives;
+    const char *topology; /* file that NCCL wrote its topology to; NULL */
     double predicted_breakdown_s[FR_PART_N]; /* of the simulated timeline, by
                                                 the same code as measured */
 } fr_run_report;

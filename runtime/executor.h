@@ -35,6 +35,9 @@ typedef struct fr_executor_ops {
                       uint64_t n_bytes, const void **out, fr_err *err);
     fr_status (*store)(fr_executor *executor, uint64_t offset_bytes,
                        uint64_t n_bytes, const void *bytes, fr_err *err);
+    /* How many there are; `out` may be NULL.  NULL: it uses no library. */
+    size_t (*copy_collectives)(const fr_executor *executor,
+                               fr_collective_note *out);
     fr_status (*peak)(fr_executor *executor, uint64_t *peak_bytes, fr_err *err);
 } fr_executor_ops;
 

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct gpu_executor {
     fr_executor base;
@@ -184,6 +185,7 @@ static fr_status gpu_connect(fr_executor *executor, fr_err *err)
                           .transport = transport,
                           .program = executor->program,
                           .slab = self->slab,
+                          .is_estimated = self->setup->is_estimated,
                           .timeout_s = executor->options->timeout_s};
     fr_gpu_options options = {.timeout_s = executor->options->timeout_s,
                               .trace_steps = executor->options->trace_steps,
@@ -283,6 +285,17 @@ static fr_status store_weights(gpu_executor *self, const float *weights,
     return status;
 }
 
+/* While a plan's threads are for what it computes, here all cores are idle;
+ * weights are the same whatever their number. */
+static int fill_threads(const fr_executor *executor)
+{
+    long n_local = (long)executor->transport->n_local;
+    long n = sysconf(_SC_NPROCESSORS_ONLN) / (n_local > 0 ? n_local : 1);
+    int n_threads = executor->program->plan.n_threads;
+
+    return n > n_threads ? (int)n : n_threads;
+}
+
 static fr_status gpu_fill(fr_executor *executor, fr_err *err)
 {
     gpu_executor *self = (gpu_executor *)executor;
@@ -297,7 +310,7 @@ static fr_status gpu_fill(fr_executor *executor, fr_err *err)
     fr_kernels_cpu_init_weights(
         weights, klass->tensors, klass->n_tensors,
         fr_plan_coord(&program->plan, executor->transport->rank).tp,
-        program->plan.tp, program->job.seed, program->plan.n_threads);
+        program->plan.tp, program->job.seed, fill_threads(executor));
     fr_status status = store_weights(self, weights, err);
     free(weights);
     return status;
@@ -334,6 +347,14 @@ static void gpu_copy_spans(const fr_executor *executor, fr_span *out)
                                   out);
 }
 
+static size_t gpu_copy_collectives(const fr_executor *executor,
+                                   fr_collective_note *out)
+{
+    fr_gpu_links *links = ((const gpu_executor *)executor)->links;
+
+    return links && links->ops->describe ? links->ops->describe(links, out) : 0;
+}
+
 static fr_status gpu_peak(fr_executor *executor, uint64_t *peak_bytes,
                           fr_err *err)
 {
@@ -356,6 +377,7 @@ static const fr_executor_ops gpu_ops = {
     .copy_spans = gpu_copy_spans,
     .view = gpu_view,
     .store = gpu_store,
+    .copy_collectives = gpu_copy_collectives,
     .peak = gpu_peak,
 };
 

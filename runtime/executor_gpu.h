@@ -14,9 +14,10 @@
 
 typedef struct fr_gpu_setup {
     const fr_gpu_system *system;
-    bool is_shared;   /* several ranks may share a device: communication is
-                         staged through the host.  For tests */
-    bool is_launched; /* no graphs */
+    bool is_shared;    /* several ranks may share a device: communication is
+                          staged through the host.  For tests */
+    bool is_launched;  /* no graphs */
+    bool is_estimated; /* ask the library what it expects of collectives */
 } fr_gpu_setup;
 
 /* Borrows the setup.  Its open() is FR_INFEASIBLE where there are fewer

@@ -14,6 +14,7 @@
 
 #include "core/err.h"
 #include "plan/op.h"
+#include "plan/plan.h"
 #include "runtime/kernels_cuda.h"
 
 typedef struct fr_gpu fr_gpu;             /* an open device */
@@ -44,6 +45,9 @@ typedef struct fr_gpu_driver {
     fr_status (*count)(void *context, int *n, fr_err *err);
     fr_status (*open)(void *context, int i_device, fr_gpu **out, fr_err *err);
     void (*close)(fr_gpu *gpu); /* takes NULL */
+    /* It may never answer again: what would wait for it (free(), destroy())
+     * does nothing from now on.  The process ends soon. */
+    void (*abandon)(fr_gpu *gpu);
     fr_status (*properties)(fr_gpu *gpu, fr_gpu_properties *out, fr_err *err);
     /* NULL, or false: there are none to ask. */
     bool (*sense)(fr_gpu *gpu, fr_gpu_senses *out);
@@ -128,19 +132,48 @@ typedef struct fr_gpu_exchange {
 
 #define FR_GPU_NO_COLOUR (-1)
 
+/* Of NCCL; the library's own choice is the first. */
+typedef enum fr_gpu_protocol {
+    FR_GPU_PROTOCOL_AUTO,
+    FR_GPU_PROTOCOL_LL,
+    FR_GPU_PROTOCOL_LL128,
+    FR_GPU_PROTOCOL_SIMPLE
+} fr_gpu_protocol;
+
+/* How one operation of a communicator is wanted. */
+typedef struct fr_gpu_choice {
+    fr_op op;
+    fr_collective_kind algorithm; /* RING, DOUBLE_TREE, NVLS */
+    fr_gpu_protocol protocol;
+    int32_t n_channels;            /* 0: the library's choice */
+    uint64_t min_bytes, max_bytes; /* for payloads in [min, max] */
+    /* Counted by threads of the library: plans of this operation that it
+     * made, and how many of them can be made as wanted. */
+    _Atomic int64_t n_asked, n_granted;
+} fr_gpu_choice;
+
+enum { FR_GPU_MAX_CHOICES = 4 };
+
+typedef struct fr_gpu_choices {
+    int n;
+    fr_gpu_choice at[FR_GPU_MAX_CHOICES];
+} fr_gpu_choices;
+
 typedef struct fr_gpu_comm_driver {
     const char *name;
     /* Of the library that is loaded, "2.28.9". */
     void (*version)(char *out, size_t n);
     fr_status (*make_id)(void *context, fr_gpu_comm_id *out, fr_err *err);
-    /* Collective over all ranks.  Calls that wait give up after timeout_s. */
+    /* Collective over all ranks.  has_choices: splits of it will have some.
+     * Calls that wait give up after timeout_s. */
     fr_status (*init)(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
-                      int32_t rank, double timeout_s, fr_gpu_comm **out,
-                      fr_err *err);
+                      int32_t rank, bool has_choices, double timeout_s,
+                      fr_gpu_comm **out, fr_err *err);
     /* Collective over the parent: ranks of one colour, in the order of their
-     * keys; FR_GPU_NO_COLOUR: in none, *out is NULL. */
+     * keys; FR_GPU_NO_COLOUR: in none, *out is NULL.  `choices` (n 0: none)
+     * is borrowed as long as the communicator lives. */
     fr_status (*split)(fr_gpu_comm *parent, int32_t colour, int32_t key,
-                       fr_gpu_comm **out, fr_err *err);
+                       fr_gpu_choices *choices, fr_gpu_comm **out, fr_err *err);
     void (*destroy)(fr_gpu_comm *comm); /* takes NULL */
     /* Ends what is under way, on this rank, whatever the others do. */
     void (*abort)(fr_gpu_comm *comm); /* takes NULL; then it is destroyed */
@@ -148,6 +181,12 @@ typedef struct fr_gpu_comm_driver {
     fr_status (*check)(fr_gpu_comm *comm, fr_err *err);
     fr_status (*enqueue)(fr_gpu_comm *comm, const fr_gpu_exchange *exchange,
                          fr_gpu_stream stream, fr_err *err);
+    /* Collective, all members with the same list: what the library's own
+     * model expects of each collective, which it does not carry out; 0: it
+     * does not say. */
+    fr_status (*estimate)(fr_gpu_comm *comm, const fr_gpu_exchange *list,
+                          size_t n, fr_gpu_stream stream, double *out_s,
+                          fr_err *err);
     /* Memory that operands lie in: the library may spare itself copies. */
     fr_status (*lend)(fr_gpu_comm *comm, void *memory, uint64_t n_bytes,
                       fr_err *err);

@@ -21,6 +21,7 @@ typedef CUresult (*word_fn)(CUstream stream, CUdeviceptr address,
 struct fr_gpu {
     int i_device;
     word_fn write_word, wait_word;
+    bool is_abandoned;
 };
 
 struct fr_gpu_event {
@@ -91,6 +92,11 @@ static fr_status find_words(fr_gpu *gpu, fr_err *err)
     memcpy(&gpu->write_word, &write_word, sizeof gpu->write_word);
     memcpy(&gpu->wait_word, &wait_word, sizeof gpu->wait_word);
     return FR_OK;
+}
+
+static void cuda_abandon(fr_gpu *gpu)
+{
+    gpu->is_abandoned = true;
 }
 
 static void cuda_close(fr_gpu *gpu)
@@ -211,8 +217,8 @@ static fr_status cuda_alloc(fr_gpu *gpu, uint64_t n_bytes, void **out,
 
 static void cuda_free(fr_gpu *gpu, void *memory)
 {
-    (void)gpu;
-    (void)cudaFree(memory);
+    if (!gpu->is_abandoned)
+        (void)cudaFree(memory);
 }
 
 static fr_status cuda_alloc_host(fr_gpu *gpu, uint64_t n_bytes, void **out,
@@ -230,8 +236,7 @@ static fr_status cuda_alloc_host(fr_gpu *gpu, uint64_t n_bytes, void **out,
 
 static void cuda_free_host(fr_gpu *gpu, void *memory)
 {
-    (void)gpu;
-    if (memory)
+    if (memory && !gpu->is_abandoned)
         (void)cudaFreeHost(memory);
 }
 
@@ -246,8 +251,8 @@ static fr_status cuda_lock_host(fr_gpu *gpu, void *memory, uint64_t n_bytes,
 
 static void cuda_unlock_host(fr_gpu *gpu, void *memory)
 {
-    (void)gpu;
-    (void)cudaHostUnregister(memory);
+    if (!gpu->is_abandoned)
+        (void)cudaHostUnregister(memory);
 }
 
 static fr_status cuda_stream_create(fr_gpu *gpu, bool is_urgent,
@@ -267,8 +272,7 @@ static fr_status cuda_stream_create(fr_gpu *gpu, bool is_urgent,
 
 static void cuda_stream_destroy(fr_gpu *gpu, fr_gpu_stream stream)
 {
-    (void)gpu;
-    if (stream)
+    if (stream && !gpu->is_abandoned)
         (void)cudaStreamDestroy(stream);
 }
 
@@ -282,8 +286,7 @@ static fr_status cuda_stream_wait(fr_gpu *gpu, fr_gpu_stream stream,
 
 static void cuda_event_destroy(fr_gpu *gpu, fr_gpu_event *event)
 {
-    (void)gpu;
-    if (event)
+    if (event && !gpu->is_abandoned)
         (void)cudaEventDestroy(event->cuda);
     free(event);
 }
@@ -439,8 +442,7 @@ static fr_status cuda_graph_launch(fr_gpu *gpu, fr_gpu_graph *graph,
 
 static void cuda_graph_destroy(fr_gpu *gpu, fr_gpu_graph *graph)
 {
-    (void)gpu;
-    if (graph)
+    if (graph && !gpu->is_abandoned)
         (void)cudaGraphExecDestroy(graph->cuda);
     free(graph);
 }
@@ -450,6 +452,7 @@ const fr_gpu_driver fr_gpu_driver_cuda = {
     .count = cuda_count,
     .open = cuda_open,
     .close = cuda_close,
+    .abandon = cuda_abandon,
     .properties = cuda_properties,
     .sense = cuda_sense,
     .reach = cuda_reach,

@@ -10,6 +10,7 @@
 #include "runtime/gpu_driver.h"
 
 #include "core/clock.h"
+#include "runtime/nccl_tuner.h"
 
 #include <nccl.h>
 #include <stdio.h>
@@ -24,8 +25,9 @@ struct fr_gpu_comm {
     ncclComm_t nccl;
     double timeout_s;
     int n_ranks, position;
-    void *word;   /* of the device: operand of barriers */
-    void *handle; /* of the memory that was lent */
+    fr_gpu_choices *choices; /* borrowed; NULL: none */
+    void *word;              /* of the device: operand of barriers */
+    void *handle;            /* of the memory that was lent */
 };
 
 /* NCCL's own words, and what it logged last. */
@@ -145,14 +147,17 @@ static fr_status wrap(ncclComm_t nccl, double timeout_s, fr_gpu_comm **out,
 }
 
 static fr_status nccl_init(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
-                           int32_t rank, double timeout_s, fr_gpu_comm **out,
-                           fr_err *err)
+                           int32_t rank, bool has_choices, double timeout_s,
+                           fr_gpu_comm **out, fr_err *err)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclComm_t nccl = NULL;
     ncclUniqueId name;
 
     (void)gpu; /* NCCL takes the current device */
+    /* The program is its own tuner, unless the user has another. */
+    if (has_choices)
+        (void)setenv("NCCL_TUNER_PLUGIN", "STATIC_PLUGIN", 0);
     memcpy(&name, id, sizeof name);
     config.blocking = 0;
     ncclResult_t code =
@@ -169,18 +174,21 @@ static fr_status nccl_init(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
 }
 
 static fr_status nccl_split(fr_gpu_comm *parent, int32_t colour, int32_t key,
-                            fr_gpu_comm **out, fr_err *err)
+                            fr_gpu_choices *choices, fr_gpu_comm **out,
+                            fr_err *err)
 {
     const char *what = "communicator of a group";
     ncclComm_t nccl = NULL;
     bool is_member = colour != FR_GPU_NO_COLOUR;
 
+    fr_nccl_tuner_use(choices);
     ncclResult_t code =
         ncclCommSplit(parent->nccl, is_member ? colour : NCCL_SPLIT_NOCOLOR,
                       key, &nccl, NULL);
     fr_status status = settle(parent->nccl, code, parent->timeout_s, what, err);
     if (status == FR_OK && is_member && nccl)
         status = settle(nccl, ncclSuccess, parent->timeout_s, what, err);
+    fr_nccl_tuner_use(NULL);
     if (status != FR_OK || !is_member) {
         if (nccl)
             (void)ncclCommAbort(nccl);
@@ -190,7 +198,9 @@ static fr_status nccl_split(fr_gpu_comm *parent, int32_t colour, int32_t key,
     }
     if (!nccl)
         return fail(ncclInternalError, parent->nccl, what, err);
-    return wrap(nccl, parent->timeout_s, out, err);
+    FR_TRY(wrap(nccl, parent->timeout_s, out, err));
+    (*out)->choices = choices;
+    return FR_OK;
 }
 
 static fr_status nccl_check(fr_gpu_comm *comm, fr_err *err)
@@ -322,6 +332,76 @@ static fr_status nccl_enqueue(fr_gpu_comm *comm,
     return settle(comm->nccl, ended, comm->timeout_s, "enqueue", err);
 }
 
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 22, 0)
+
+/* The group is planned and not launched; NCCL answers in microseconds. */
+static fr_status simulate(const fr_gpu_comm *alike,
+                          const fr_gpu_exchange *exchange, cudaStream_t stream,
+                          double *out_s, fr_err *err)
+{
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+    ncclDataType_t type = ncclFloat32;
+
+    *out_s = 0;
+    if (!find_type(exchange->dtype, &type))
+        return FR_OK;
+    ncclResult_t code = ncclGroupStart();
+    if (code != ncclSuccess)
+        return fail(code, alike->nccl, "group", err);
+    ncclResult_t asked = ask(alike, exchange, type, stream);
+    ncclResult_t ended = ncclGroupSimulateEnd(&info);
+    if (asked != ncclSuccess || ended != ncclSuccess)
+        return fail(asked != ncclSuccess ? asked : ended, alike->nccl,
+                    "estimate", err);
+    if (info.estimatedTime > 0) /* not said: negative or NaN */
+        *out_s = 1e-6 * (double)info.estimatedTime;
+    return FR_OK;
+}
+
+/*
+ * On a non-blocking communicator the group would be launched in earnest
+ * (groupLaunchNonBlocking of src/group.cc, NCCL 2.22 to 2.28, drops what it
+ * should simulate): so the same ranks meet in a blocking one for a while.
+ */
+static fr_status nccl_estimate(fr_gpu_comm *comm, const fr_gpu_exchange *list,
+                               size_t n, fr_gpu_stream stream, double *out_s,
+                               fr_err *err)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    fr_gpu_comm alike = *comm;
+
+    alike.nccl = NULL;
+    config.blocking = 1;
+    fr_nccl_tuner_use(comm->choices);
+    ncclResult_t code =
+        ncclCommSplit(comm->nccl, 0, comm->position, &alike.nccl, &config);
+    fr_status status =
+        settle(comm->nccl, code, comm->timeout_s, "estimate", err);
+    fr_nccl_tuner_use(NULL);
+    for (size_t i = 0; status == FR_OK && i < n; i++)
+        status = simulate(&alike, &list[i], stream, &out_s[i], err);
+    if (alike.nccl)
+        (void)ncclCommDestroy(alike.nccl);
+    return status;
+}
+
+#else
+
+static fr_status nccl_estimate(fr_gpu_comm *comm, const fr_gpu_exchange *list,
+                               size_t n, fr_gpu_stream stream, double *out_s,
+                               fr_err *err)
+{
+    (void)comm;
+    (void)list;
+    (void)stream;
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        out_s[i] = 0;
+    return FR_OK;
+}
+
+#endif
+
 /* Best effort: where registering does nothing it costs nothing. */
 static fr_status nccl_lend(fr_gpu_comm *comm, void *memory, uint64_t n_bytes,
                            fr_err *err)
@@ -349,5 +429,6 @@ const fr_gpu_comm_driver fr_gpu_comm_driver_nccl = {
     .abort = nccl_abort,
     .check = nccl_check,
     .enqueue = nccl_enqueue,
+    .estimate = nccl_estimate,
     .lend = nccl_lend,
 };

@@ -28,7 +28,7 @@ static void set_step(fr_gpu_interpreter *it, int64_t i_step)
                        .moment1_scale = moment_scale(job->beta1, i_step),
                        .moment2_scale = moment_scale(job->beta2, i_step)};
     for (int lane = 0; lane < FR_LANE_N; lane++)
-        it->pinned->marks[lane].word = 0;
+        it->pinned->marks[lane].word = it->pinned->marks[lane].call = 0;
 }
 
 fr_status fr_gpu_load_tokens(fr_gpu_interpreter *it, int64_t i_step,
@@ -178,10 +178,14 @@ fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it, int64_t i_step,
     if (it->options.on_status)
         it->options.on_status(it->options.on_status_context, i_step, 0, 0);
     fr_status status = run_step(it, step_s, err);
-    if (status == FR_OK)
+    if (status == FR_OK) {
         it->n_steps++;
-    else if (it->links)
+        return FR_OK;
+    }
+    if (it->links)
         it->links->ops->abort(it->links);
+    it->is_abandoned = true;
+    it->driver->abandon(it->gpu);
     return status;
 }
 

@@ -18,7 +18,9 @@
 typedef struct fr_gpu_interpreter fr_gpu_interpreter;
 
 typedef struct fr_gpu_options {
-    double timeout_s;    /* of a communication, from its begin to its end */
+    double timeout_s;    /* of a communication, from its begin to its end; and
+                            of the device, from one call of a lane to the
+                            next */
     int64_t trace_steps; /* room for spans of so many steps */
     bool is_launched;    /* no graphs */
     /* Before each OPT_STEP of the first step, with operand 0 (the gradients)
@@ -42,9 +44,10 @@ FR_CHECKED fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it,
 
 /*
  * Runs one step to its end on this rank.  FR_FAILURE: a kernel failed, a
- * communication did, or was not over in time: rank, step and operation are
- * named, all communication of this rank is aborted, and the interpreter can
- * only be destroyed.
+ * communication did, or was not over in time, or nothing at all went on for
+ * that long: rank, step and operation are named, all communication of this
+ * rank is aborted, the device is abandoned, and the interpreter can only be
+ * destroyed.
  */
 FR_CHECKED fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it,
                                              int64_t i_step, bool is_traced,

@@ -302,7 +302,7 @@ void fr_gpu_interpreter_destroy(fr_gpu_interpreter *it)
     driver->graph_destroy(it->gpu, it->graph);
     destroy_events(it);
     for (int lane = 0; lane < FR_LANE_N; lane++)
-        if (it->lanes[lane].kernels)
+        if (it->lanes[lane].kernels && !it->is_abandoned)
             it->place.system->kernels_destroy(it->lanes[lane].kernels);
     driver->free_host(it->gpu, it->pinned);
     driver->free_host(it->gpu, it->tokens);

@@ -246,6 +246,10 @@ static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,
     fr_gpu_stream stream = it->lanes[lane].stream;
     uint64_t host_bytes = call->host_bytes;
 
+    /* Before it waits: of two lanes the earlier call is what hangs. */
+    if (it->lanes[lane].has_kernels)
+        FR_TRY(driver->mark(it->gpu, stream, &it->pinned->marks[lane].call,
+                            i_call + 1, err));
     for (uint32_t i = 0; i < call->n_waits; i++)
         FR_TRY(driver->stream_wait(
             it->gpu, stream, it->calls[it->waits[call->first_wait + i]].done,
@@ -290,6 +294,10 @@ static fr_status join_lanes(fr_gpu_interpreter *it, fr_err *err)
 
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         const fr_gpu_lane *other = &it->lanes[lane];
+        if (other->has_kernels)
+            FR_TRY(driver->mark(it->gpu, other->stream,
+                                &it->pinned->marks[lane].call,
+                                FR_GPU_LANE_ENDED, err));
         if (lane == FR_LANE_COMPUTE || !other->stream)
             continue;
         FR_TRY(driver->event_record(it->gpu, other->end, other->stream, err));

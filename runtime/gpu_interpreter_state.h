@@ -33,7 +33,11 @@ typedef struct fr_gpu_lane {
     uint32_t i_stop;    /* while enqueuing */
     uint32_t last_mark; /* as the watcher saw it last, and when it changed */
     int64_t moved_ns;
+    uint32_t last_call; /* 1 + the call that it is in or waits before, 0: none
+                           yet, FR_GPU_LANE_ENDED: behind all of them */
 } fr_gpu_lane;
+
+#define FR_GPU_LANE_ENDED UINT32_MAX
 
 /* Page-locked: the device reads the first part, writes the rest. */
 typedef struct fr_gpu_pinned {
@@ -41,7 +45,8 @@ typedef struct fr_gpu_pinned {
     fr_step_scalars scalars;
     struct {
         uint32_t word;
-        unsigned char padding[60];
+        uint32_t call; /* lanes with kernels: see fr_gpu_lane.last_call */
+        unsigned char padding[56];
     } marks[FR_LANE_N];
 } fr_gpu_pinned;
 
@@ -67,7 +72,9 @@ struct fr_gpu_interpreter {
     uint64_t host_store_bytes;
     fr_gpu_event *begin;
     fr_gpu_graph *graph;
-    int64_t n_steps; /* done so far */
+    int64_t n_steps;   /* done so far */
+    bool is_abandoned; /* the device may never answer again */
+    int64_t moved_ns;  /* when the watcher last saw any lane go on */
     /* The step that is being enqueued. */
     int64_t i_step;
     bool is_traced, is_noted;

@@ -1,7 +1,7 @@
 /*
  * gpu_interpreter_watch.c: waits for the device without being fooled: a
- * failure of the library, a rank that gave up, a communication that does not
- * end.
+ * failure of the library, a rank that gave up, a communication or a kernel
+ * that does not end.
  */
 #include "runtime/gpu_interpreter_state.h"
 
@@ -63,6 +63,11 @@ static int look_at_lanes(fr_gpu_interpreter *it, int64_t now_ns)
         fr_gpu_lane *own = &it->lanes[lane];
         uint32_t mark =
             __atomic_load_n(&it->pinned->marks[lane].word, __ATOMIC_ACQUIRE);
+        uint32_t call =
+            __atomic_load_n(&it->pinned->marks[lane].call, __ATOMIC_ACQUIRE);
+        if (mark != own->last_mark || call != own->last_call)
+            it->moved_ns = now_ns;
+        own->last_call = call;
         if (mark != own->last_mark) {
             own->last_mark = mark;
             own->moved_ns = now_ns;
@@ -99,6 +104,60 @@ static fr_status fail_late(const fr_gpu_interpreter *it, int lane, fr_err *err)
     return status;
 }
 
+/*
+ * Nothing has gone on, and no communication is under way: a kernel of the
+ * earliest call that a lane is in.  -1: none has begun (or all are over).
+ */
+static int64_t find_stuck_call(const fr_gpu_interpreter *it)
+{
+    int64_t earliest = -1;
+
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        uint32_t call = it->lanes[lane].last_call;
+        if (call == 0 || call == FR_GPU_LANE_ENDED)
+            continue;
+        if (earliest < 0 || (int64_t)call - 1 < earliest)
+            earliest = (int64_t)call - 1;
+    }
+    return earliest;
+}
+
+static fr_status fail_stuck(const fr_gpu_interpreter *it, fr_err *err)
+{
+    long long rank = (long long)it->place.transport->rank;
+    int64_t i_call = find_stuck_call(it);
+
+    if (i_call < 0)
+        return fr_fail(err, FR_FAILURE,
+                       "rank %lld: step %lld: the device does nothing for "
+                       "%.3g s",
+                       rank, (long long)it->i_step, it->options.timeout_s);
+    const fr_segment *segment = fr_gpu_segment(it, (uint32_t)i_call);
+    const fr_instr *instrs = it->place.program->instrs + segment->first_instr;
+    return fr_fail(err, FR_FAILURE,
+                   "rank %lld: step %lld, call %lld %s (%s to %s): a kernel "
+                   "has not ended after %.3g s",
+                   rank, (long long)it->i_step, (long long)i_call,
+                   segment->name, fr_op_name((fr_op)instrs[0].op),
+                   fr_op_name((fr_op)instrs[segment->n_instrs - 1].op),
+                   it->options.timeout_s);
+}
+
+/* What the library says. */
+static fr_status look_at_links(const fr_gpu_interpreter *it, int slowest,
+                               fr_err *err)
+{
+    fr_status status = it->links->ops->check(it->links, err);
+
+    if (status != FR_OK && slowest >= 0)
+        name_stop(it, current_stop(it, slowest), err);
+    else if (status != FR_OK)
+        fr_err_prefix(err, "rank %lld: step %lld",
+                      (long long)it->place.transport->rank,
+                      (long long)it->i_step);
+    return status;
+}
+
 /* Reasons to stop waiting. */
 static fr_status look(fr_gpu_interpreter *it, int64_t now_ns, fr_err *err)
 {
@@ -112,18 +171,12 @@ static fr_status look(fr_gpu_interpreter *it, int64_t now_ns, fr_err *err)
                        transport->control[failed]->failure);
     if (transport->ops->check)
         FR_TRY(transport->ops->check(it->place.transport, err));
-    if (!it->links)
+    if (it->links)
+        FR_TRY(look_at_links(it, slowest, err));
+    int64_t moved_ns = slowest < 0 ? it->moved_ns : it->lanes[slowest].moved_ns;
+    if ((double)(now_ns - moved_ns) * 1e-9 <= it->options.timeout_s)
         return FR_OK;
-    fr_status status = it->links->ops->check(it->links, err);
-    if (status != FR_OK && slowest >= 0)
-        name_stop(it, current_stop(it, slowest), err);
-    else if (status != FR_OK)
-        fr_err_prefix(err, "rank %lld: step %lld", (long long)transport->rank,
-                      (long long)it->i_step);
-    if (status != FR_OK || slowest < 0)
-        return status;
-    double late_s = (double)(now_ns - it->lanes[slowest].moved_ns) * 1e-9;
-    return late_s > it->options.timeout_s ? fail_late(it, slowest, err) : FR_OK;
+    return slowest < 0 ? fail_stuck(it, err) : fail_late(it, slowest, err);
 }
 
 fr_status fr_gpu_wait_event(fr_gpu_interpreter *it, fr_gpu_event *event,
@@ -135,9 +188,10 @@ fr_status fr_gpu_wait_event(fr_gpu_interpreter *it, fr_gpu_event *event,
     bool is_done = false;
 
     for (int lane = 0; lane < FR_LANE_N; lane++) {
-        it->lanes[lane].last_mark = 0;
+        it->lanes[lane].last_mark = it->lanes[lane].last_call = 0;
         it->lanes[lane].moved_ns = looked_ns;
     }
+    it->moved_ns = looked_ns;
     fr_waiter_init(&waiter, &transport->idle_bell);
     waiter.sleep_ns = 50000;
     for (;;) {

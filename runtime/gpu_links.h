@@ -12,6 +12,7 @@
 
 #include "runtime/gpu_driver.h"
 #include "runtime/gpu_groups.h"
+#include "runtime/run.h"
 #include "runtime/transport.h"
 
 /* What both ways stand on; all borrowed. */
@@ -21,6 +22,7 @@ typedef struct fr_gpu_place {
     fr_transport *transport;
     const fr_program *program;
     unsigned char *slab; /* the rank's, in the memory of the device */
+    bool is_estimated;   /* ask the library what it expects of collectives */
     double timeout_s;
 } fr_gpu_place;
 
@@ -40,6 +42,9 @@ typedef struct fr_gpu_links_ops {
                     uint64_t n_begun);
     /* The rank that an instruction under way waits for, -1: not known. */
     int64_t (*waits_for)(fr_gpu_links *links, uint32_t i_instr, fr_lane lane);
+    /* The collectives of a step: how many there are; out may be NULL.  NULL:
+     * there is no library to ask. */
+    size_t (*describe)(fr_gpu_links *links, fr_collective_note *out);
     /* Ends all that is under way; only destroy() may follow. */
     void (*abort)(fr_gpu_links *links);
 } fr_gpu_links_ops;

@@ -2,6 +2,7 @@
  * gpu_links_comm.c: communication through communicators of the system's
  * library: one of the world, the others split from it.
  */
+#include "runtime/gpu_collectives.h"
 #include "runtime/gpu_links.h"
 
 #include <stdlib.h>
@@ -11,7 +12,10 @@ typedef struct comm_links {
     fr_gpu_links base;
     const fr_gpu_comm_driver *driver;
     fr_gpu_comm *world;
-    fr_gpu_comm **comms; /* [n_splits]; NULL: takes no part */
+    fr_gpu_comm **comms;     /* [n_splits]; NULL: takes no part */
+    fr_gpu_choices *choices; /* [n_splits] */
+    fr_gpu_collective *collectives;
+    size_t n_collectives;
 } comm_links;
 
 static void comm_destroy(fr_gpu_links *links)
@@ -22,6 +26,8 @@ static void comm_destroy(fr_gpu_links *links)
         self->driver->destroy(self->comms[i]);
     self->driver->destroy(self->world);
     free((void *)self->comms);
+    free(self->choices);
+    free(self->collectives);
     fr_gpu_groups_release(&links->groups);
     free(self);
 }
@@ -177,7 +183,7 @@ static fr_status make_comms(comm_links *self, fr_gpu_stream stream,
     for (uint32_t i = 0; i < groups->n_splits; i++) {
         const fr_gpu_split *split = &groups->splits[i];
         FR_TRY(self->driver->split(self->world, split->colour, split->key,
-                                   &self->comms[i], err));
+                                   &self->choices[i], &self->comms[i], err));
         if (!self->comms[i])
             continue;
         FR_TRY(
@@ -185,6 +191,67 @@ static fr_status make_comms(comm_links *self, fr_gpu_stream stream,
         FR_TRY(warm_up(self, split, self->comms[i], stream, scratch, err));
     }
     return FR_OK;
+}
+
+/* Nothing is carried out, so any address is as good as the operands'. */
+static fr_gpu_exchange exchange_of(const comm_links *self,
+                                   const fr_gpu_collective *at)
+{
+    const fr_gpu_place *place = &self->base.place;
+    const fr_instr *instr = &place->program->instrs[at->i_instr];
+
+    return (fr_gpu_exchange){.op = (fr_op)instr->op,
+                             .dtype = (fr_dtype)instr->dtype,
+                             .is_max = (instr->flags & FR_INSTR_MAX) != 0,
+                             .n = (uint64_t)instr->dim[0],
+                             .peer = self->base.groups.routes[at->i_instr].peer,
+                             .src = place->slab,
+                             .dst = place->slab};
+}
+
+/* Communicator by communicator, in the order in which all ranks made them. */
+static fr_status estimate(comm_links *self, fr_gpu_stream stream, fr_err *err)
+{
+    size_t n_all = self->n_collectives;
+    fr_gpu_exchange *list = calloc(n_all + 1, sizeof *list);
+    double *seconds = calloc(n_all + 1, sizeof *seconds);
+    fr_status status = list && seconds ? FR_OK : fr_fail_no_memory(err);
+
+    for (uint32_t i = 0; status == FR_OK && i < self->base.groups.n_splits;
+         i++) {
+        size_t n = 0;
+        for (size_t k = 0; k < n_all; k++)
+            if (self->collectives[k].i_split == i)
+                list[n++] = exchange_of(self, &self->collectives[k]);
+        if (n == 0)
+            continue;
+        status = self->driver->estimate(self->comms[i], list, n, stream,
+                                        seconds, err);
+        for (size_t k = n_all; status == FR_OK && k-- > 0;)
+            if (self->collectives[k].i_split == i)
+                self->collectives[k].run.estimate_s = seconds[--n];
+    }
+    free(list);
+    free(seconds);
+    return status;
+}
+
+static size_t comm_describe(fr_gpu_links *links, fr_collective_note *out)
+{
+    comm_links *self = (comm_links *)links;
+
+    for (size_t i = 0; out && i < self->n_collectives; i++) {
+        const fr_gpu_collective *at = &self->collectives[i];
+        const fr_gpu_choices *choices = &self->choices[at->i_split];
+        out[i] = at->run;
+        for (int k = 0; k < choices->n; k++) {
+            if (choices->at[k].op != at->run.op)
+                continue;
+            out[i].n_asked = atomic_load(&choices->at[k].n_asked);
+            out[i].n_granted = atomic_load(&choices->at[k].n_granted);
+        }
+    }
+    return self->n_collectives;
 }
 
 /* With a stream and a word of memory of its own. */
@@ -202,9 +269,10 @@ static fr_status connect(comm_links *self, fr_err *err)
     fr_waiter waiter;
 
     FR_TRY(share_id(self, &id, err));
-    FR_TRY(self->driver->init(place->gpu, &id, (int32_t)transport->world,
-                              (int32_t)transport->rank, place->timeout_s,
-                              &self->world, err));
+    FR_TRY(self->driver->init(
+        place->gpu, &id, (int32_t)transport->world, (int32_t)transport->rank,
+        place->program->plan.collective != FR_COLLECTIVE_AUTO, place->timeout_s,
+        &self->world, err));
     FR_TRY_GOTO(status, driver->alloc(place->gpu, 256, &scratch, err), out);
     FR_TRY_GOTO(status, driver->stream_create(place->gpu, true, &stream, err),
                 out);
@@ -227,6 +295,9 @@ static fr_status connect(comm_links *self, fr_err *err)
                              "%.3g s",
                              (long long)transport->rank, place->timeout_s);
     }
+    /* A communicator is split only while nothing is under way on it. */
+    if (status == FR_OK && place->is_estimated)
+        status = estimate(self, stream, err);
 out:
     if (status != FR_OK)
         comm_abort(&self->base);
@@ -243,8 +314,28 @@ static const fr_gpu_links_ops comm_ops = {
     .check = comm_check,
     .publish = comm_publish,
     .waits_for = comm_waits_for,
+    .describe = comm_describe,
     .abort = comm_abort,
 };
+
+/* All that the program alone says. */
+static fr_status prepare(comm_links *self, fr_err *err)
+{
+    const fr_program *program = self->base.place.program;
+    int64_t rank = self->base.place.transport->rank;
+    const fr_class *klass = fr_program_class(program, rank);
+    fr_gpu_groups *groups = &self->base.groups;
+
+    FR_TRY(fr_gpu_groups_init(program, rank, groups, err));
+    self->comms = calloc(groups->n_splits + 1, sizeof(fr_gpu_comm *));
+    self->choices = calloc(groups->n_splits + 1, sizeof *self->choices);
+    if (!self->comms || !self->choices)
+        return fr_fail_no_memory(err);
+    for (uint32_t i = 0; i < groups->n_splits; i++)
+        fr_gpu_choices_fill(program, klass, groups, i, &self->choices[i]);
+    return fr_gpu_collectives_list(program, klass, groups, &self->collectives,
+                                   &self->n_collectives, err);
+}
 
 fr_status fr_gpu_links_comm_create(const fr_gpu_place *place,
                                    fr_gpu_links **out, fr_err *err)
@@ -259,14 +350,7 @@ fr_status fr_gpu_links_comm_create(const fr_gpu_place *place,
     self->base.ops = &comm_ops;
     self->base.place = *place;
     self->driver = place->system->comm;
-    fr_status status = fr_gpu_groups_init(
-        place->program, place->transport->rank, &self->base.groups, err);
-    if (status == FR_OK) {
-        self->comms =
-            calloc(self->base.groups.n_splits + 1, sizeof(fr_gpu_comm *));
-        if (!self->comms)
-            status = fr_fail_no_memory(err);
-    }
+    fr_status status = prepare(self, err);
     if (status == FR_OK)
         status = connect(self, err);
     if (status != FR_OK) {

@@ -273,6 +273,13 @@ static fr_status fastest(const running *at,
         cudaEventDestroy(end);
     cudaEventDestroy(begin);
     (void)cudaGetLastError(); /* of a candidate that did not run */
+    if (status == FR_OK && best < 0)
+        return fr_fail(err, FR_FAILURE,
+                       "cuBLASLt: none of %d algorithms runs for %lld x %lld "
+                       "x %lld in %s",
+                       n_candidates, (long long)at->product->m,
+                       (long long)at->product->n, (long long)at->product->k,
+                       fr_dtype_name(at->product->dtype));
     return status;
 }
 

@@ -42,6 +42,7 @@ void fr_run_result_release(fr_run_result *result)
 {
     free(result->loss);
     free(result->step_s);
+    free(result->collectives);
     *result = (fr_run_result){0};
 }
 
@@ -296,6 +297,24 @@ static void summarise(run *r, fr_run_result *out, double *scratch)
     out->step_s_p95 = fr_stats_quantile_sorted(scratch, n_kept, 0.95);
 }
 
+/* Of rank 0, as everything in the answer that others have too. */
+static fr_status note_collectives(const run *r, fr_run_result *out, fr_err *err)
+{
+    const fr_executor *executor = r->executor;
+    size_t n = executor->ops->copy_collectives
+                   ? executor->ops->copy_collectives(executor, NULL)
+                   : 0;
+
+    if (n == 0)
+        return FR_OK;
+    out->collectives = calloc(n, sizeof *out->collectives);
+    if (!out->collectives)
+        return fr_fail_no_memory(err);
+    out->n_collectives =
+        executor->ops->copy_collectives(executor, out->collectives);
+    return FR_OK;
+}
+
 static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
                          fr_err *err)
 {
@@ -314,8 +333,12 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
     if (r->transport->rank != 0)
         return FR_OK;
     double *scratch = malloc(((size_t)r->n_steps + 1) * sizeof *scratch);
-    if (!scratch)
-        return fr_fail_no_memory(err);
+    fr_status status =
+        scratch ? note_collectives(r, &result, err) : fr_fail_no_memory(err);
+    if (status != FR_OK) {
+        free(scratch);
+        return status;
+    }
     summarise(r, &result, scratch);
     free(scratch);
     result.loss = r->loss;

@@ -8,6 +8,7 @@
 #define FR_RUNTIME_RUN_H
 
 #include "core/err.h"
+#include "plan/collective.h"
 #include "plan/program.h"
 #include "spec/timeline.h"
 
@@ -15,8 +16,8 @@ typedef struct fr_backend fr_backend; /* executor.h; those of run.h: below */
 
 typedef struct fr_run_options {
     const fr_backend *backend; /* NULL: the CPU's */
-    int64_t n_steps;       /* 0: as the job says */
-    int64_t n_warmup;      /* steps left out of the statistics */
+    int64_t n_steps;           /* 0: as the job says */
+    int64_t n_warmup;          /* steps left out of the statistics */
     int64_t trace_steps;   /* last k steps recorded in the timeline; the same
                               on all ranks, 0: none */
     double timeout_s;      /* a wait longer than this ends the run */
@@ -48,7 +49,9 @@ typedef struct fr_run_result {
     uint64_t slab_bytes;       /* of the peak rank: what was predicted */
     int64_t resumed_from_step; /* 0: from the beginning */
     int64_t n_nodes;
-    bool is_oversubscribed; /* more compute threads than cores */
+    bool is_oversubscribed;          /* more compute threads than cores */
+    fr_collective_note *collectives; /* [n_collectives], of rank 0 */
+    size_t n_collectives;            /* 0 on CPUs */
 } fr_run_result;
 
 void fr_run_result_release(fr_run_result *result);

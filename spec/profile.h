@@ -18,6 +18,9 @@
 #define FR_PROFILE_DIMS 6 /* as FR_INSTR_DIMS */
 #define FR_PROFILE_SCOPE_SHM "shm"
 #define FR_PROFILE_SCOPE_NET "net"
+/* An `algorithm` of comm points that nobody measured: what NCCL's own model
+ * expects (ncclGroupSimulateEnd).  To be looked at; no fit uses them. */
+#define FR_PROFILE_NCCL_ESTIMATE "nccl-estimate"
 
 /* The GPU whose kernels were timed. */
 typedef struct fr_gpu_print {

@@ -24,11 +24,12 @@ typedef struct check_test {
     void (*run)(void);
 } check_test;
 
-/* Shared by the macros of one test program. */
-static struct {
+/* One for all files of a test program (weak: the linker keeps one). */
+typedef struct check_counts {
     int n_failed_checks;
     char skipped[256];
-} check_state;
+} check_counts;
+__attribute__((weak)) check_counts check_state;
 
 #define CHECK(condition)                                                       \
     check_that((condition), __FILE__, __LINE__, "%s", #condition)

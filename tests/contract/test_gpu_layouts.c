@@ -6,125 +6,13 @@
  */
 #include "runtime/gradient_dump.h"
 #include "tests/check.h"
+#include "tests/contract/layout_rows.h"
 #include "tests/unit/gpu_show.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #define N_STEPS 6
-
-typedef struct layout {
-    const char *name;
-    bool is_llama;
-    fr_optimizer_kind optimizer;
-    int32_t dp, tp, pp, vpp;
-    int64_t micro_batch;
-    int32_t zero;
-    fr_recompute recompute;
-    bool is_sequence_parallel;
-    fr_schedule_kind schedule;
-    uint64_t bucket_bytes;
-    double offload_frac; /* of activations, to the host */
-} layout;
-
-#define GPIPE FR_SCHEDULE_GPIPE
-#define F1B FR_SCHEDULE_1F1B
-#define INTERLEAVED FR_SCHEDULE_INTERLEAVED
-#define SGD FR_OPTIMIZER_SGD
-#define LARS FR_OPTIMIZER_LARS
-#define LAMB FR_OPTIMIZER_LAMB
-#define ADAMW FR_OPTIMIZER_ADAMW
-
-static const layout layouts[] = {
-    {.name = "one rank", .micro_batch = 8, .optimizer = ADAMW},
-    {.name = "accumulate 4", .micro_batch = 2, .optimizer = LAMB},
-    {.name = "full recompute",
-     .micro_batch = 4,
-     .optimizer = SGD,
-     .recompute = FR_RECOMPUTE_FULL},
-    {.name = "activations on the host",
-     .is_llama = true,
-     .micro_batch = 2,
-     .optimizer = ADAMW,
-     .offload_frac = 0.6},
-    {.name = "pp2 with some of them there",
-     .pp = 2,
-     .micro_batch = 1,
-     .optimizer = SGD,
-     .schedule = F1B,
-     .offload_frac = 0.5},
-    {.name = "dp2", .dp = 2, .micro_batch = 4, .optimizer = ADAMW},
-    {.name = "dp2 small buckets",
-     .dp = 2,
-     .micro_batch = 2,
-     .optimizer = LAMB,
-     .bucket_bytes = 40000},
-    {.name = "llama dp2 zero1 lars",
-     .is_llama = true,
-     .dp = 2,
-     .micro_batch = 2,
-     .optimizer = LARS,
-     .zero = 1,
-     .bucket_bytes = 60000},
-    {.name = "tp2 sequence parallel",
-     .tp = 2,
-     .micro_batch = 4,
-     .optimizer = ADAMW,
-     .is_sequence_parallel = true},
-    {.name = "llama tp2",
-     .is_llama = true,
-     .tp = 2,
-     .micro_batch = 4,
-     .optimizer = LAMB},
-    {.name = "pp2 gpipe",
-     .pp = 2,
-     .micro_batch = 2,
-     .optimizer = ADAMW,
-     .schedule = GPIPE},
-    {.name = "pp2 1f1b",
-     .pp = 2,
-     .micro_batch = 1,
-     .optimizer = SGD,
-     .schedule = F1B},
-    {.name = "pp2 interleaved",
-     .pp = 2,
-     .vpp = 2,
-     .micro_batch = 2,
-     .optimizer = ADAMW,
-     .schedule = INTERLEAVED},
-    {.name = "dp2 tp2 sp zero1",
-     .dp = 2,
-     .tp = 2,
-     .micro_batch = 2,
-     .optimizer = ADAMW,
-     .zero = 1,
-     .is_sequence_parallel = true},
-    {.name = "llama dp2 pp2 zero1",
-     .is_llama = true,
-     .dp = 2,
-     .pp = 2,
-     .micro_batch = 2,
-     .optimizer = LAMB,
-     .schedule = F1B,
-     .zero = 1},
-    {.name = "llama tp2 pp2 interleaved sp",
-     .is_llama = true,
-     .tp = 2,
-     .pp = 2,
-     .vpp = 2,
-     .micro_batch = 2,
-     .optimizer = ADAMW,
-     .schedule = INTERLEAVED,
-     .is_sequence_parallel = true},
-    {.name = "pp4 1f1b",
-     .pp = 4,
-     .micro_batch = 1,
-     .optimizer = ADAMW,
-     .schedule = F1B,
-     .recompute = FR_RECOMPUTE_FULL},
-};
-
-enum { N_LAYOUTS = sizeof layouts / sizeof *layouts };
 
 /* What one CPU rank gives, once for each model and optimizer. */
 typedef struct reference {
@@ -138,56 +26,26 @@ static struct {
     char path[64];
 } self;
 
-static void prepare(gpu_show *show, const layout *l)
+static void prepare(gpu_show *show, const layout_row *l, layout_target target)
 {
-    static const double rates[FR_OPTIMIZER_N] = {
-        [SGD] = 0.03, [LARS] = 0.5, [LAMB] = 0.02, [ADAMW] = 0.003};
-    fr_plan *plan = &show->plan;
-    fr_job *job = &show->job;
-
     gpu_show_init(show);
-    show->model_text = l->is_llama ? gpu_show_llama : gpu_show_gpt2;
-    job->n_steps = N_STEPS;
-    job->optimizer = l->optimizer;
-    job->lr = rates[l->optimizer];
-    if (l->optimizer == SGD || l->optimizer == LARS)
-        job->beta1 = 0.9;
-    job->trust_coefficient = 0.01;
-    job->warmup_steps = 3;
-    job->lr_schedule = FR_LR_COSINE;
-    plan->dp = l->dp ? l->dp : 1;
-    plan->tp = l->tp ? l->tp : 1;
-    plan->pp = l->pp ? l->pp : 1;
-    plan->vpp = l->vpp ? l->vpp : 1;
-    plan->micro_batch = l->micro_batch;
-    plan->zero_stage = l->zero;
-    plan->recompute = l->recompute;
-    plan->is_sequence_parallel = l->is_sequence_parallel;
-    plan->schedule = plan->pp > 1 ? l->schedule : F1B;
-    if (l->offload_frac > 0) {
-        plan->activation_offload_frac = l->offload_frac;
-        plan->is_flash = true;
-        plan->kernels = FR_KERNELS_OWN;
-    }
-    if (l->bucket_bytes)
-        plan->bucket_bytes = l->bucket_bytes;
+    show->model_text = layout_model_text(l);
+    show->job = layout_job(l, N_STEPS);
+    show->plan = layout_plan(l, target);
     show->options.is_gradient_dump = true;
     show->options.gradient_path = self.path;
 }
 
-static const reference *find_reference(const layout *l)
+static const reference *find_reference(const layout_row *l)
 {
     reference *r = &self.references[l->is_llama][l->optimizer];
-    layout alone = {.name = "alone",
-                    .is_llama = l->is_llama,
-                    .optimizer = l->optimizer,
-                    .micro_batch = 8};
+    layout_row alone = layout_alone(l);
     gpu_show show;
     fr_err err = {0};
 
     if (r->is_there)
         return r;
-    prepare(&show, &alone);
+    prepare(&show, &alone, LAYOUT_CPU);
     r->is_there =
         gpu_show_perform_well(&show) &&
         CHECK_OK(fr_gradients_load(self.path, &r->gradients, &err), &err);
@@ -215,13 +73,13 @@ static void compare_gradients(const char *name, const fr_gradients *a,
                worst / most);
 }
 
-static void check_way(const layout *l, bool is_shared, gpu_fake *fake)
+static void check_way(const layout_row *l, bool is_shared, gpu_fake *fake)
 {
     fr_gradients gradients = {0};
     gpu_show show;
     fr_err err = {0};
 
-    prepare(&show, l);
+    prepare(&show, l, LAYOUT_GPU);
     show.fake = fake;
     show.is_shared = show.is_launched = is_shared;
     if (gpu_show_perform_well(&show) &&
@@ -241,9 +99,9 @@ static void check_way(const layout *l, bool is_shared, gpu_fake *fake)
     gpu_show_release(&show);
 }
 
-static void check_layout(const layout *l)
+static void check_layout(const layout_row *l)
 {
-    int world = (l->dp ? l->dp : 1) * (l->tp ? l->tp : 1) * (l->pp ? l->pp : 1);
+    int world = layout_world(l);
     gpu_fake fake;
 
     gpu_fake_init(&fake, world);
@@ -261,8 +119,9 @@ static void check_layout(const layout *l)
 
 static void test_layouts(void)
 {
-    for (int i = 0; i < N_LAYOUTS; i++)
-        check_layout(&layouts[i]);
+    for (int i = 0; i < layout_rows_n; i++)
+        if (!layout_is_refused(&layout_rows[i], LAYOUT_GPU))
+            check_layout(&layout_rows[i]);
 }
 
 int main(int argc, char **argv)

@@ -5,6 +5,7 @@
  * GPU (make check-gpu).
  */
 #include "tests/check.h"
+#include "tests/gpu/cuda_show.h"
 #include "tests/unit/gpu_show.h"
 
 typedef struct way {
@@ -42,37 +43,6 @@ static void prepare(gpu_show *show, const way *w)
     show->plan.kernels = FR_KERNELS_OWN;
 }
 
-#ifdef FR_EMULATED
-
-static bool perform(gpu_show *show, gpu_fake *fake)
-{
-    gpu_fake_init(fake, 1);
-    fake->emulated = fr_kernels_cuda;
-    fake->kernels_create = fr_cuda_kernels_create;
-    fake->kernels_destroy = fr_cuda_kernels_destroy;
-    show->fake = fake;
-    return gpu_show_perform_well(show);
-}
-
-#else
-
-static bool perform(gpu_show *show, gpu_fake *fake)
-{
-    fr_err err = {0};
-    int n = 0;
-
-    gpu_fake_init(fake, 1);
-    if (fr_gpu_system_cuda(&show->system, &err) != FR_OK ||
-        show->system->driver->count(NULL, &n, &err) != FR_OK) {
-        (void)snprintf(check_state.skipped, sizeof check_state.skipped,
-                       "%.200s", err.text);
-        return false;
-    }
-    return gpu_show_perform_well(show);
-}
-
-#endif
-
 static void check_way(const way *w)
 {
     way alone = *w;
@@ -85,7 +55,9 @@ static void check_way(const way *w)
     prepare(&cpu, &alone);
     prepare(&gpu, w);
     gpu.is_shared = true;
-    if (perform(&gpu, &fake) && gpu_show_perform_well(&cpu)) {
+    gpu_fake_init(&fake, 1);
+    if (gpu_show_on_cuda(&gpu, &fake) && gpu_show_perform_well(&gpu) &&
+        gpu_show_perform_well(&cpu)) {
         for (int i = 0; i < cpu.job.n_steps; i++)
             check_that(fabs(gpu.result.loss[i] / cpu.result.loss[i] - 1) <=
                            w->tolerance,

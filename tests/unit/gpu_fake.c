@@ -55,6 +55,12 @@ static void close_device(fr_gpu *gpu)
     free(gpu);
 }
 
+/* Tasks that hang end with their stream here: nothing ever waits. */
+static void abandon_device(fr_gpu *gpu)
+{
+    atomic_fetch_add(&gpu->fake->n_abandoned, 1);
+}
+
 static fr_status properties(fr_gpu *gpu, fr_gpu_properties *out, fr_err *err)
 {
     (void)err;
@@ -261,6 +267,7 @@ void gpu_fake_init(gpu_fake *fake, int n_devices)
     fake->driver.count = count;
     fake->driver.open = open_device;
     fake->driver.close = close_device;
+    fake->driver.abandon = abandon_device;
     fake->driver.properties = properties;
     fake->driver.sense = sense;
     fake->driver.reach = reach;

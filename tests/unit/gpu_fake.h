@@ -81,7 +81,7 @@ typedef struct gpu_fake {
     fr_status (*kernels_create)(fr_cuda_kernels **out, fr_err *err);
     void (*kernels_destroy)(fr_cuda_kernels *kernels);
     _Atomic int64_t n_kernels, n_graphs, n_graph_launches, n_exchanges;
-    _Atomic int64_t n_lent, n_aborted;
+    _Atomic int64_t n_lent, n_aborted, n_abandoned, n_tuned;
     _Atomic uint64_t most_bytes; /* allocated on a device at once */
     _Atomic int64_t i_step;      /* the newest that a kernel has seen */
     /* The rest is the fake's own. */

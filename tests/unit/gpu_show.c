@@ -98,7 +98,8 @@ bool gpu_show_perform(gpu_show *show)
     fr_gpu_system system = {0};
     fr_gpu_setup setup = {.system = &system,
                           .is_shared = show->is_shared,
-                          .is_launched = show->is_launched};
+                          .is_launched = show->is_launched,
+                          .is_estimated = show->is_estimated};
     fr_backend backend = fr_backend_cpu;
     fr_loopback *hub = NULL;
     fr_model model;

@@ -19,7 +19,7 @@ typedef struct gpu_show {
     fr_run_options options;
     gpu_fake *fake;              /* NULL: the CPU ... */
     const fr_gpu_system *system; /* ... if this is NULL too */
-    bool is_shared, is_launched;
+    bool is_shared, is_launched, is_estimated;
     int port; /* ranks meet there over sockets; 0: in memory */
     /* What came of it. */
     fr_program *program;

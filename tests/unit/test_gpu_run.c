@@ -70,13 +70,33 @@ static void test_kernel_fails(void)
 
 static void test_rank_hangs(void)
 {
-    /* Rank 1's kernel never ends: rank 0 finds itself alone in a reduction. */
-    check_fault(FR_OP_LINEAR_WGRAD, GPU_FAKE_RANK_HANGS,
-                "rank 0: step 3, all_reduce over dp (call");
-    check_fault(FR_OP_LINEAR_WGRAD, GPU_FAKE_RANK_HANGS,
-                "waited 0.8 s for rank 1");
+    /* Rank 1's kernel never ends: it finds out, unless rank 0, alone in a
+     * reduction, is the first. */
+    check_fault(FR_OP_LINEAR_WGRAD, GPU_FAKE_RANK_HANGS, "0.8 s");
     /* The collective itself. */
     check_fault(FR_OP_ALL_REDUCE, GPU_FAKE_RANK_HANGS, "all_reduce over");
+}
+
+/* One rank alone, in a step that is launched and in one that is a graph. */
+static void test_kernel_hangs(void)
+{
+    for (int64_t i_step = 0; i_step < 4; i_step += 3) {
+        char why[64];
+        gpu_show show;
+        gpu_fake fake;
+
+        (void)snprintf(why, sizeof why, "rank 0: step %d, call ", (int)i_step);
+        set_up_faulty(&show, &fake, FR_OP_GELU_BWD, GPU_FAKE_RANK_HANGS);
+        fake.fault.device = 0;
+        fake.fault.i_step = i_step;
+        show.plan.dp = 1;
+        check_fails(&show, FR_FAILURE, why);
+        CHECK(says(&show, "bwd"));
+        CHECK(says(&show, "a kernel has not ended after 0.8 s"));
+        CHECK_INT(atomic_load(&fake.n_abandoned), 1);
+        gpu_show_release(&show);
+        gpu_fake_release(&fake);
+    }
 }
 
 static void test_library_fails(void)
@@ -266,6 +286,7 @@ static void test_announcement(void)
 }
 
 CHECK_MAIN({"kernel_fails", test_kernel_fails}, {"rank_hangs", test_rank_hangs},
+           {"kernel_hangs", test_kernel_hangs},
            {"library_fails", test_library_fails},
            {"transfer_hangs", test_transfer_hangs}, {"devices", test_devices},
            {"no_kernel", test_no_kernel}, {"checkpoint", test_checkpoint},

@@ -174,6 +174,44 @@ static void test_run(void)
     fr_buffer_release(&text);
 }
 
+/* What NCCL was asked stands in the answer of a run on GPUs alone. */
+static void test_run_nccl(void)
+{
+    static const fr_collective_note notes[] = {
+        {.op = FR_OP_ALL_REDUCE,
+         .axis = FR_AXIS_DP,
+         .algorithm = FR_COLLECTIVE_DOUBLE_TREE,
+         .n_group = 8,
+         .n_bytes = 26214400,
+         .n_asked = 7,
+         .n_granted = 5,
+         .estimate_s = 0.000237},
+        {.op = FR_OP_ALL_GATHER, .axis = FR_AXIS_TP, .n_group = 2}};
+    fr_run_report r = {.plan = "dp8",
+                       .backend = "cuda",
+                       .collectives = notes,
+                       .n_collectives = 2,
+                       .topology = "out/nccl-topology.xml"};
+    fr_buffer text;
+    fr_json_writer writer;
+    fr_buffer_init(&text);
+    fr_json_writer_init(&writer, &text);
+    fr_json_begin_object(&writer);
+    fr_report_run_json(&r, &writer);
+    fr_json_end_object(&writer);
+    fr_json *json = parse(&text);
+    const fr_json_value *nccl = fr_json_find(fr_json_root(json), "nccl");
+    const fr_json_value *all = fr_json_find(nccl, "collectives");
+    CHECK_INT(fr_json_n(all), 2);
+    CHECK_INT(number(fr_json_at(all, 0), "granted"), 5);
+    CHECK_INT(number(fr_json_at(all, 0), "bytes"), 26214400);
+    CHECK_NEAR(number(fr_json_at(all, 0), "nccl_estimate_s"), 0.000237, 1e-12);
+    CHECK_HAS(fr_buffer_text(&text), "\"double-tree\"");
+    CHECK_HAS(fr_buffer_text(&text), "nccl-topology.xml");
+    fr_json_destroy(json);
+    fr_buffer_release(&text);
+}
+
 static void test_plan_in_words(void)
 {
     fr_model model;
@@ -209,4 +247,4 @@ static void test_plan_in_words(void)
 CHECK_MAIN({"prediction stages", test_prediction_stages},
            {"prediction_json", test_prediction_json},
            {"prediction_text", test_prediction_text}, {"run", test_run},
-           {"plan", test_plan_in_words})
+           {"run_nccl", test_run_nccl}, {"plan", test_plan_in_words})

@@ -16,6 +16,7 @@ extern "C" {
 
 typedef int cudaError_t;
 typedef struct emulated_stream *cudaStream_t;
+typedef struct emulated_event *cudaEvent_t;
 enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 };
 typedef enum cudaMemcpyKind {
     cudaMemcpyHostToDevice = 1,
@@ -33,6 +34,11 @@ cudaError_t cudaMemsetAsync(void *at, int value, size_t n_bytes,
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes,
                             cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaEventCreate(cudaEvent_t *out);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 
 #ifdef __cplusplus
 }
