@@ -1,6 +1,7 @@
 /* tuning.c: ownership of the answer of tune. */
 #include "spec/tuning.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,12 @@
 void fr_tuning_init(fr_tuning *tuning)
 {
     memset(tuning, 0, sizeof *tuning);
+    tuning->certificate.bound = HUGE_VAL;
+}
+
+const char *fr_baseline_name(fr_baseline baseline)
+{
+    return baseline == FR_BASELINE_DEVICE ? "one device" : "one node";
 }
 
 static void release_list(fr_tuned_list *list)
@@ -20,8 +27,10 @@ static void release_list(fr_tuned_list *list)
 void fr_tuning_release(fr_tuning *tuning)
 {
     free(tuning->best.plan);
-    free(tuning->baseline.plan);
+    free(tuning->robust.plan);
     free(tuning->nearest.plan);
+    for (int i = 0; i < FR_BASELINE_N; i++)
+        free(tuning->baselines[i].tuned.plan);
     release_list(&tuning->alternatives);
     release_list(&tuning->layouts);
     release_list(&tuning->pareto);

@@ -16,7 +16,7 @@
 
 typedef struct fr_bounded {
     fr_candidate candidate;
-    double bound_s, estimate_s;
+    double bound, estimate;  /* of the goal's value */
     uint64_t short_by_bytes; /* at least; 0: it may fit */
     double work;             /* of a simulation: layers x micro-batches */
 } fr_bounded;
@@ -49,7 +49,7 @@ typedef struct fr_walk_options {
     bool is_whole;           /* every plan is estimated, whatever its group */
     bool is_held;            /* is_best_only: parameters stay where they are,
                                 no ZeRO 3; counts mean nothing */
-    double limit_s;          /* plans of a lower bound, HUGE_VAL: all */
+    double limit;            /* plans of a lower bound, HUGE_VAL: all */
     const fr_bounded *after; /* that come after this one, NULL: all */
 } fr_walk_options;
 

@@ -263,7 +263,9 @@ static char *as_json(fr_tuning *t)
     fr_json_writer json;
     fr_tuned_list *lists[] = {&t->alternatives, &t->layouts, &t->pareto};
     t->wall_s = t->best.prediction.sim.wall_s = 0;
-    t->baseline.prediction.sim.wall_s = 0;
+    t->robust.prediction.sim.wall_s = 0;
+    for (int i = 0; i < FR_BASELINE_N; i++)
+        t->baselines[i].tuned.prediction.sim.wall_s = 0;
     for (int k = 0; k < 3; k++)
         for (size_t i = 0; i < lists[k]->n; i++)
             lists[k]->at[i].prediction.sim.wall_s = 0;
