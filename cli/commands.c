@@ -20,6 +20,10 @@
         FR_OPT_OPTIMIZER, FR_OPT_LR, FR_OPT_LR_SCHEDULE, FR_OPT_LR_RULE,       \
         FR_OPT_LR_BASE_BATCH, FR_OPT_WARMUP, FR_OPT_CLIP, FR_OPT_DROPOUT,      \
         FR_OPT_WEIGHT_DECAY, FR_OPT_DATA
+#define GOAL_OPTIONS                                                           \
+    FR_OPT_GOAL, FR_OPT_TOKENS, FR_OPT_DEADLINE, FR_OPT_MAX_COST,              \
+        FR_OPT_MAX_ENERGY, FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM,            \
+        FR_OPT_CRITICAL_BATCH, FR_OPT_SPOT
 
 static const fr_option no_options[] = {FR_OPT_N};
 static const fr_option calibrate_options[] = {
@@ -30,20 +34,16 @@ static const fr_option simulate_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,  FR_OPT_PROFILE,        FR_OPT_OUTPUT,
     FR_OPT_TRACE, FR_OPT_GANTT, FR_OPT_RANKS_PER_NODE, FR_OPT_N};
 static const fr_option tune_options[] = {
-    PLAN_OPTIONS, JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
-    FR_OPT_ALLOW, FR_OPT_SEARCH, FR_OPT_BUDGET,  FR_OPT_EXACT,  FR_OPT_FOR,
-    FR_OPT_JOBS,  FR_OPT_TOP,    FR_OPT_N};
+    PLAN_OPTIONS,  JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
+    FR_OPT_ALLOW,  FR_OPT_SEARCH, FR_OPT_BUDGET,  FR_OPT_EXACT,  FR_OPT_FOR,
+    FR_OPT_JOBS,   FR_OPT_TOP,    GOAL_OPTIONS,   FR_OPT_N};
 static const fr_option sweep_options[] = {
     PLAN_OPTIONS,        JOB_OPTIONS,
     FR_OPT_PROFILE,      FR_OPT_VARY,
     FR_OPT_FIXED,        FR_OPT_WEAK,
     FR_OPT_KNEE,         FR_OPT_TRIALS,
     FR_OPT_ALLOW,        FR_OPT_RANKS,
-    FR_OPT_GOAL,         FR_OPT_TOKENS,
-    FR_OPT_DEADLINE,     FR_OPT_MAX_COST,
-    FR_OPT_MAX_ENERGY,   FR_OPT_MAX_DEVICES,
-    FR_OPT_MIN_HEADROOM, FR_OPT_CRITICAL_BATCH,
-    FR_OPT_SPOT,         FR_OPT_CSV,
+    GOAL_OPTIONS,        FR_OPT_CSV,
     FR_OPT_PLOT,         FR_OPT_N};
 static const fr_option run_options[] = {FR_OPT_DATA,
                                         FR_OPT_STEPS,
@@ -109,7 +109,7 @@ const fr_command fr_commands[] = {
      "  forerun simulate gpt2-124m this-machine plan.json --json",
      fr_cmd_simulate},
     {"tune",
-     "find the fastest plan that fits, and say why the others lose",
+     "find the best plan that fits, and say why the others lose",
      "MODEL CLUSTER",
      2,
      2,

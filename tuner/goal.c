@@ -96,12 +96,14 @@ fr_status fr_goal_check_cluster(const fr_goal *goal, const fr_cluster *cluster,
         (row->needs & FR_GOAL_NEEDS_POWER) != 0 || goal->most_kwh > 0;
     if (needs_price && usd_per_h(goal, cluster, 1) <= 0)
         return fr_fail(err, FR_INPUT,
-                       "cluster '%s' has no price; give one, such as price "
-                       "20USD/h of a node",
+                       "cluster '%s' has no price; give its node type one "
+                       "(price=\"20USD/h\"), or name a node of a cloud "
+                       "(forerun catalog nodes)",
                        cluster->name);
     if (needs_power && fr_cluster_power_w(cluster, 1, 1) <= 0)
         return fr_fail(err, FR_INPUT,
-                       "cluster '%s': what its devices draw is not known",
+                       "cluster '%s': what its devices draw is not known; "
+                       "give them a power (power=\"700W\")",
                        cluster->name);
     return FR_OK;
 }
