@@ -1,4 +1,6 @@
 /* cmd_tune.c: the best plan of the space. */
+#include <math.h>
+
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/goal_options.h"
@@ -39,10 +41,12 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
                          fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const bool is_sure = isinf(tuning->certificate.bound);
     FR_TRY(print_answer(cli, tuning, err));
     if (tuning->best.plan == NULL && tuning->broken[0] != '\0')
         return fr_fail(err, FR_INFEASIBLE,
-                       "no plan keeps the limits: %s, with the nearest, %s",
+                       "no plan %s the limits: %s, with the nearest, %s",
+                       is_sure ? "keeps" : "was found that keeps",
                        tuning->broken, tuning->nearest.name);
     if (tuning->best.plan == NULL && tuning->nearest.plan == NULL)
         return fr_fail(err, FR_INFEASIBLE, "no plan can be placed: %s",

@@ -341,8 +341,9 @@ static void print_conclusions(const fr_tuning *t, fr_buffer *out)
         fr_buffer_printf(out, "%s\n", t->advice);
     if (t->robust.plan != NULL)
         fr_buffer_printf(
-            out, "more robust, within the model's error (%+.1f %%): %s\n",
-            100 * (t->robust.value / t->best.value - 1), t->robust.name);
+            out, "more robust, a tie (%+.1f %%; %s): %s\n",
+            100 * (t->robust.value / t->best.value - 1), t->robust.why,
+            t->robust.name);
 }
 
 static void print_space(const fr_tuning *t, fr_buffer *out)

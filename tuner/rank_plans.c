@@ -175,28 +175,32 @@ static fr_status find_ties(const ranking *of, fr_tuning *t, fr_err *err)
             break;
         note_fewest(of, k, t);
         if (fr_robustness_compare(&at(of, k)->evaluation.prediction,
-                                  &at(of, found)->evaluation.prediction) < 0)
+                                  &at(of, found)->evaluation.prediction,
+                                  t->best.prediction.step_s) < 0)
             found = k;
     }
     if (found == 0)
         return FR_OK;
     FR_TRY(make_tuned(of->goal, at(of, found), &t->robust, err));
     t->robust.is_tie = true;
-    fr_tune_why(&t->best.prediction, &t->robust.prediction, t->robust.why,
-                sizeof t->robust.why);
+    fr_robustness_why(&t->best.prediction, &t->robust.prediction,
+                      t->robust.why, sizeof t->robust.why);
     return FR_OK;
 }
 
 /* Ties stand first; of equally robust ones the better. */
-static void sort_ties(fr_tuned_list *list)
+static void sort_ties(const fr_tuned *best, fr_tuned_list *list)
 {
+    const double step_s = best->prediction.step_s;
     for (size_t i = 1; i < list->n && list->at[i].is_tie; i++) {
         fr_tuned moved = list->at[i];
         size_t k = i;
-        for (; k > 0 && fr_robustness_compare(&moved.prediction,
-                                              &list->at[k - 1].prediction) < 0;
-             k--)
+        while (k > 0 &&
+               fr_robustness_compare(&moved.prediction,
+                                     &list->at[k - 1].prediction, step_s) < 0) {
             list->at[k] = list->at[k - 1];
+            k--;
+        }
         list->at[k] = moved;
     }
 }
@@ -269,7 +273,7 @@ fr_status fr_rank_plans(const fr_goal *goal, const fr_looked_list *looked,
                 out_order);
     FR_TRY_GOTO(status, fill_lists(&of, (size_t)n_alternatives, tuning, err),
                 out_order);
-    sort_ties(&tuning->alternatives);
+    sort_ties(&tuning->best, &tuning->alternatives);
     FR_TRY_GOTO(status, find_ties(&of, tuning, err), out_order);
     certify(tuning);
 out_order:

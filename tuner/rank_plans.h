@@ -48,9 +48,13 @@ bool fr_is_tie(const fr_goal *goal, const fr_goal_scale *scale,
 
 /*
  * < 0: `a` is the more robust: it fits with the higher probability, else waits
- * for other devices a smaller part of its step, else has the narrower
- * interval; each counts in whole percent.
+ * less for other devices, else has the narrower interval; each in whole
+ * percents, the last two of step_s, the step of the best plan.
  */
-int fr_robustness_compare(const fr_prediction *a, const fr_prediction *b);
+int fr_robustness_compare(const fr_prediction *a, const fr_prediction *b,
+                          double step_s);
+/* "waits for others 3 % of the step instead of 9 %"; returns buf. */
+char *fr_robustness_why(const fr_prediction *best, const fr_prediction *robust,
+                        char *buf, size_t n_buf);
 
 #endif

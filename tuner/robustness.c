@@ -1,5 +1,6 @@
 /* robustness.c: what the model cannot tell apart, and which of that to take. */
 #include <math.h>
+#include <stdio.h>
 
 #include "tuner/rank_plans.h"
 
@@ -20,28 +21,52 @@ static double percent(double frac)
     return floor(100 * frac + 0.5);
 }
 
-static double waiting_frac(const fr_prediction *p)
+static double waiting_s(const fr_prediction *p)
 {
     double exposed_s = 0;
     for (int i = FR_PART_EXPOSED_TP; i <= FR_PART_EXPOSED_DP; i++)
         exposed_s += p->breakdown_s[i];
-    return exposed_s / p->step_s;
+    return exposed_s;
 }
 
-static double width_frac(const fr_prediction *p)
+/* The criteria in their order, each smaller for the more robust plan. */
+enum { N_CRITERIA = 3 };
+
+static void measure(const fr_prediction *p, double step_s,
+                    double out[N_CRITERIA])
 {
-    return (p->step_s_p95 - p->step_s_p5) / p->step_s;
+    out[0] = percent(1 - p->memory.p_fits);
+    out[1] = percent(waiting_s(p) / step_s);
+    out[2] = percent((p->step_s_p95 - p->step_s_p5) / step_s);
 }
 
-int fr_robustness_compare(const fr_prediction *a, const fr_prediction *b)
+int fr_robustness_compare(const fr_prediction *a, const fr_prediction *b,
+                          double step_s)
 {
-    const double of[][2] = {
-        {1 - a->memory.p_fits, 1 - b->memory.p_fits},
-        {waiting_frac(a), waiting_frac(b)},
-        {width_frac(a), width_frac(b)},
-    };
-    for (int i = 0; i < 3; i++)
-        if (percent(of[i][0]) != percent(of[i][1]))
-            return percent(of[i][0]) < percent(of[i][1]) ? -1 : 1;
+    double of_a[N_CRITERIA], of_b[N_CRITERIA];
+    measure(a, step_s, of_a);
+    measure(b, step_s, of_b);
+    for (int i = 0; i < N_CRITERIA; i++)
+        if (of_a[i] != of_b[i])
+            return of_a[i] < of_b[i] ? -1 : 1;
     return 0;
+}
+
+char *fr_robustness_why(const fr_prediction *best, const fr_prediction *robust,
+                        char *buf, size_t n_buf)
+{
+    static const char *const names[N_CRITERIA] = {
+        "%.0f %% instead of %.0f %% likely not to fit",
+        "waits for others %.0f %% of the step instead of %.0f %%",
+        "an interval of %.0f %% of the step instead of %.0f %%"};
+    double of_best[N_CRITERIA], of_robust[N_CRITERIA];
+    measure(best, best->step_s, of_best);
+    measure(robust, best->step_s, of_robust);
+    buf[0] = '\0';
+    for (int i = 0; i < N_CRITERIA; i++)
+        if (of_robust[i] < of_best[i]) {
+            snprintf(buf, n_buf, names[i], of_robust[i], of_best[i]);
+            break;
+        }
+    return buf;
 }
