@@ -118,16 +118,21 @@ const fr_command fr_commands[] = {
      tune_options,
      "A plan option pins its axis, a list such as --tp 2,4,8 leaves these "
      "values.\nOn GPUs plans are simulated in the order of their lower bounds, "
-     "for about a\nsecond: the gap says how much faster any other can be, "
+     "for about a\nsecond: the gap says how much better any other can be, "
      "--exact closes it.\nPlans that change the result (lossy compression) "
-     "enter only with --allow lossy;\nthe one-process plan is always in the "
+     "enter only with --allow lossy,\nother batches only with --goal loss; "
+     "the best plan of one device and of one node\nare always in the "
      "answer.",
      "  forerun tune gpt2-demo this-machine -p machine.json -o plan.json\n"
      "  forerun tune gpt2-124m this-machine --global-batch 8 --seq 256 "
      "--pp 1\n"
      "  forerun tune gpt2-124m two-hosts-1gbit --allow lossy --top 5\n"
      "  forerun tune gpt3-175b dgx-a100:128 --global-batch 1536 --tp 4,8 "
-     "--for megatron",
+     "--for megatron\n"
+     "  forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 4096 "
+     "--tokens 1T \\\n      --goal deadline --deadline 60d\n"
+     "  forerun tune gpt2-1.5b p5.48xlarge:2 --seq 1024 --goal loss --tokens "
+     "10B \\\n      --critical-batch 500k",
      fr_cmd_tune},
     {"sweep",
      "what-if: a table over nodes, GPUs, links, batches, prices",
