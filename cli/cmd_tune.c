@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/goal_options.h"
 #include "cli/inputs.h"
+#include "cli/measure_plans.h"
 #include "cli/plan_choice.h"
 #include "cli/plan_options.h"
 #include "core/units.h"
@@ -79,6 +80,15 @@ static fr_status apply_budget(const fr_cli *cli, double *out_s, fr_err *err)
     return FR_OK;
 }
 
+/* As many as are shown, and as are measured. */
+static int n_alternatives(const fr_cli *cli)
+{
+    const fr_option_value *v = cli->option;
+    int n = fr_cli_has(cli, FR_OPT_TOP) ? (int)v[FR_OPT_TOP].count : 10;
+    int n_measured = (int)v[FR_OPT_MEASURE].count;
+    return n_measured - 1 > n ? n_measured - 1 : n;
+}
+
 static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                                     const fr_plan_choice *choice,
                                     const fr_axis_range *ranges,
@@ -106,8 +116,7 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                       ? fr_search_name((int)v[FR_OPT_SEARCH].count)
                       : NULL,
         .is_exact = fr_cli_on(cli, FR_OPT_EXACT),
-        .n_alternatives =
-            fr_cli_has(cli, FR_OPT_TOP) ? (int)v[FR_OPT_TOP].count : 10,
+        .n_alternatives = n_alternatives(cli),
         .n_threads = (int)v[FR_OPT_JOBS].count,
         .log = log,
     };
@@ -140,6 +149,7 @@ FR_COMMAND_FUNCTION(tune)
     FR_TRY(check_options(cli, &goal, err));
     FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
                 out_inputs);
+    FR_TRY_GOTO(status, fr_measure_check(cli, &inputs, err), out_inputs);
     FR_TRY_GOTO(status,
                 fr_plan_choice_load(cli, cli->positional[0], NULL, &inputs,
                                     &choice, err),
@@ -151,6 +161,13 @@ FR_COMMAND_FUNCTION(tune)
                      fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
     FR_TRY_GOTO(status, apply_budget(cli, &options.budget_s, err), out_inputs);
     FR_TRY_GOTO(status, fr_tune(&options, inputs.costs, &tuning, err),
+                out_inputs);
+    FR_TRY_GOTO(
+        status,
+        fr_measure_plans(cli, &inputs, &choice, &goal, &tuning, err),
+        out_inputs);
+    FR_TRY_GOTO(status,
+                fr_measure_correction(&inputs, &choice.model, &tuning, err),
                 out_inputs);
     status = deliver(cli, &inputs, &choice, &tuning, err);
 out_inputs:

@@ -36,7 +36,8 @@ static const fr_option simulate_options[] = {
 static const fr_option tune_options[] = {
     PLAN_OPTIONS,  JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
     FR_OPT_ALLOW,  FR_OPT_SEARCH, FR_OPT_BUDGET,  FR_OPT_EXACT,  FR_OPT_FOR,
-    FR_OPT_JOBS,   FR_OPT_TOP,    GOAL_OPTIONS,   FR_OPT_N};
+    FR_OPT_JOBS,   FR_OPT_TOP,    GOAL_OPTIONS,   FR_OPT_MEASURE,
+    FR_OPT_UPDATE_PROFILE,        FR_OPT_TIMEOUT, FR_OPT_N};
 static const fr_option sweep_options[] = {
     PLAN_OPTIONS,        JOB_OPTIONS,
     FR_OPT_PROFILE,      FR_OPT_VARY,
@@ -124,6 +125,8 @@ const fr_command fr_commands[] = {
      "the best plan of one device and of one node\nare always in the "
      "answer.",
      "  forerun tune gpt2-demo this-machine -p machine.json -o plan.json\n"
+     "  forerun tune gpt2-demo this-machine -p machine.json --measure 3 "
+     "--update-profile\n"
      "  forerun tune gpt2-124m this-machine --global-batch 8 --seq 256 "
      "--pp 1\n"
      "  forerun tune gpt2-124m two-hosts-1gbit --allow lossy --top 5\n"

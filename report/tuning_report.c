@@ -150,12 +150,57 @@ static void put_nearest(const plan_writer *w, const fr_tuning *t)
     fr_json_end_object(w->json);
 }
 
+static void put_measured(const fr_tuning *t, fr_json_writer *json)
+{
+    if (t->n_measured == 0)
+        return;
+    fr_json_key(json, "measured");
+    fr_json_begin_array(json);
+    for (size_t i = 0; i < t->n_measured; i++) {
+        const fr_tuning_measured *m = &t->measured[i];
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "name", m->name);
+        fr_json_put_double(json, "predicted_s", m->predicted_s);
+        fr_json_put_string(json, "why_not", m->why_not);
+        fr_json_key(json, "step_s");
+        if (m->why_not[0] == '\0') {
+            fr_json_begin_object(json);
+            fr_json_put_double(json, "median", m->median_s);
+            fr_json_put_double(json, "p5", m->p5_s);
+            fr_json_put_double(json, "p95", m->p95_s);
+            fr_json_end_object(json);
+            fr_json_put_double(json, "rel_err", m->predicted_s / m->median_s - 1);
+        } else {
+            fr_json_null(json);
+        }
+        put_value(json, "value", m->value);
+        fr_json_put_bool(json, "is_chosen", m->is_chosen);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+}
+
+/* How true predictions of this model's steps were on this machine so far. */
+static void put_correction(const fr_tuning *t, fr_json_writer *json)
+{
+    if (t->correction.n == 0)
+        return;
+    fr_json_key(json, "correction");
+    fr_json_begin_object(json);
+    fr_json_put_u64(json, "n", t->correction.n);
+    fr_json_put_double(json, "median", t->correction.median);
+    fr_json_put_double(json, "least", t->correction.least);
+    fr_json_put_double(json, "most", t->correction.most);
+    fr_json_end_object(json);
+}
+
 static void put_certificate(const fr_tuning *t, fr_json_writer *json)
 {
     fr_json_key(json, "certificate");
     fr_json_begin_object(json);
     fr_json_put_bool(json, "optimal_in_space", t->certificate.optimal_in_space);
-    put_value(json, "bound_s", t->goal.is_step ? t->certificate.bound : HUGE_VAL);
+    put_value(json, "bound_s",
+              t->goal.is_step ? t->certificate.bound : HUGE_VAL);
     put_value(json, "bound", t->certificate.bound);
     fr_json_put_double(json, "gap", t->certificate.gap);
     fr_json_end_object(json);
@@ -175,6 +220,8 @@ void fr_report_tuning_json(const fr_tuning *t, fr_put_plan_fn put_plan,
     put_nearest(&w, t);
     put_space(t, json);
     put_certificate(t, json);
+    put_measured(t, json);
+    put_correction(t, json);
     fr_json_put_double(json, "wall_s", t->wall_s);
 }
 
@@ -330,6 +377,42 @@ static void print_certificate(const fr_tuning *t, fr_buffer *out)
                      better, text, 100 * t->certificate.gap);
 }
 
+static void measured_row(const fr_tuning_measured *m, fr_table *table)
+{
+    char text[FR_FORMAT_MAX], other[FR_FORMAT_MAX];
+    fr_table_cell(table, "%s", m->is_chosen ? "best" : "");
+    fr_table_cell(table, "%s", m->name);
+    fr_table_cell(table, "%s", fr_format_s(text, sizeof text, m->predicted_s));
+    if (m->why_not[0] != '\0') {
+        for (int i = 0; i < 3; i++)
+            fr_table_cell(table, "%s", "");
+        fr_table_cell(table, "%s", m->why_not);
+        return;
+    }
+    fr_table_cell(table, "%s", fr_format_s(text, sizeof text, m->median_s));
+    fr_table_cell(table, "%s to %s", fr_format_s(text, sizeof text, m->p5_s),
+                  fr_format_s(other, sizeof other, m->p95_s));
+    fr_table_cell(table, "%+.1f %%", 100 * (m->predicted_s / m->median_s - 1));
+    fr_table_cell(table, "%s", "");
+}
+
+static fr_status print_measured(const fr_tuning *t, fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {
+        "", "measured", ">predicted", ">median", ">5 to 95 %", ">error", "",
+        NULL};
+    fr_table table;
+    if (t->n_measured == 0)
+        return FR_OK;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < t->n_measured; i++)
+        measured_row(&t->measured[i], &table);
+    fr_buffer_putc(out, '\n');
+    fr_status status = fr_table_print(&table, 0, out, err);
+    fr_table_release(&table);
+    return status;
+}
+
 /* The answer in a few lines under its tables. */
 static void print_conclusions(const fr_tuning *t, fr_buffer *out)
 {
@@ -344,6 +427,12 @@ static void print_conclusions(const fr_tuning *t, fr_buffer *out)
             out, "more robust, a tie (%+.1f %%; %s): %s\n",
             100 * (t->robust.value / t->best.value - 1), t->robust.why,
             t->robust.name);
+    if (t->correction.n > 0)
+        fr_buffer_printf(out,
+                         "steps of this model measured here: %zu, %.2f times "
+                         "the predicted (%.2f to %.2f)\n",
+                         t->correction.n, t->correction.median,
+                         t->correction.least, t->correction.most);
 }
 
 static void print_space(const fr_tuning *t, fr_buffer *out)
@@ -386,6 +475,7 @@ fr_status fr_report_tuning_text(const fr_tuning *t, fr_buffer *out, fr_err *err)
     FR_TRY(print_losers(t, out, err));
     if (t->layouts.n > 1)
         FR_TRY(print_layouts(t, out, err));
+    FR_TRY(print_measured(t, out, err));
     fr_buffer_puts(
         out, "\ntie: worse by less than the model's error and 5 % of a step; "
              "the more robust first\n");

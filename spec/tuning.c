@@ -37,6 +37,25 @@ void fr_tuning_release(fr_tuning *tuning)
     memset(tuning, 0, sizeof *tuning);
 }
 
+void fr_tuning_choose(fr_tuning *tuning, size_t i)
+{
+    fr_tuned_list *list = &tuning->alternatives;
+    if (i == 0 || i > list->n)
+        return;
+    fr_tuned chosen = list->at[i - 1];
+    for (size_t k = i - 1; k > 0; k--)
+        list->at[k] = list->at[k - 1];
+    list->at[0] = tuning->best;
+    list->at[0].is_tie = chosen.is_tie;
+    snprintf(list->at[0].why, sizeof list->at[0].why, "measured to be worse");
+    chosen.is_tie = false;
+    chosen.why[0] = '\0';
+    tuning->best = chosen;
+    tuning->certificate.optimal_in_space =
+        tuning->certificate.bound >= chosen.value;
+    tuning->certificate.gap = 1 - tuning->certificate.bound / chosen.value;
+}
+
 fr_status fr_tuned_list_add(fr_tuned_list *list, fr_tuned entry, fr_err *err)
 {
     if (list->n == list->cap) {

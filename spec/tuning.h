@@ -60,6 +60,19 @@ typedef struct fr_tuning_goal {
     bool is_step;     /* the value is that of step_s */
 } fr_tuning_goal;
 
+/* A plan that was run for some steps. */
+typedef struct fr_tuning_measured {
+    char name[FR_TUNED_NAME];
+    double predicted_s;
+    double median_s, p5_s, p95_s; /* after warm-up */
+    int32_t n_steps;              /* that these rest on */
+    double value;                 /* of the goal, at the median; HUGE_VAL */
+    bool is_chosen;
+    char why_not[200]; /* it was not run; "": it was */
+} fr_tuning_measured;
+
+enum { FR_TUNING_MEASURED = 16 };
+
 typedef struct fr_tuning {
     fr_tuning_goal goal;
     fr_tuned best;    /* plan NULL: nothing fits, see nearest */
@@ -79,6 +92,13 @@ typedef struct fr_tuning {
     int64_t advised_ranks; /* the fewest that the model cannot tell from the
                               best; 0: there is no best */
     char advice[256];      /* to distribute or not, in a line */
+    fr_tuning_measured measured[FR_TUNING_MEASURED];
+    size_t n_measured; /* 0: none was asked for */
+    struct {           /* measured / predicted step, of this model's steps in
+                          the profile */
+        size_t n;
+        double median, least, most;
+    } correction;
     fr_tuned_list alternatives; /* the next best; ties first, by robustness */
     fr_tuned_list layouts;      /* the best of every (dp, tp, pp), in order */
     fr_tuned_list pareto; /* in order, each with less memory than the last */
@@ -99,6 +119,10 @@ typedef struct fr_tuning {
 
 void fr_tuning_init(fr_tuning *tuning);
 void fr_tuning_release(fr_tuning *tuning);
+
+/* Entry i of best, alternatives[0], [1] ... becomes the best, because it was
+ * measured to be; the certificate is then about its prediction. */
+void fr_tuning_choose(fr_tuning *tuning, size_t i);
 
 /* Takes over `entry` (its plan), also on failure. */
 FR_CHECKED fr_status fr_tuned_list_add(fr_tuned_list *list, fr_tuned entry,
