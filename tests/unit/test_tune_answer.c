@@ -63,7 +63,7 @@ static bool setup(fixture *f, const char *xml)
     fr_model_init(&f->model);
     snprintf(f->model.name, sizeof f->model.name, "small");
     bool is_gpu = xml == boxes;
-    f->model.n_layers = 4;
+    f->model.n_layers = is_gpu ? 4 : 2;
     f->model.n_heads = f->model.n_kv_heads = 4;
     f->model.head_dim = is_gpu ? 128 : 24;
     f->model.hidden = 4 * f->model.head_dim;
@@ -71,7 +71,7 @@ static bool setup(fixture *f, const char *xml)
     f->model.vocab = 3001;
     f->model.max_seq = 512;
     fr_job_init(&f->job);
-    f->job.global_batch = 12;
+    f->job.global_batch = is_gpu ? 12 : 4;
     f->job.seq = is_gpu ? 512 : 64;
     fr_goal_init(&f->goal);
     f->options = (fr_tune_options){
@@ -248,6 +248,7 @@ static void test_batches(void)
     CHECK_INT(batches[2], 32);
     double best = HUGE_VAL;
     f.options.is_best_only = true;
+    f.options.space.pins = FR_PIN_TP | FR_PIN_PP | FR_PIN_RECOMPUTE;
     const int64_t own = f.job.global_batch;
     for (size_t i = 0; i < n; i++) {
         f.job.global_batch = batches[i];
@@ -271,6 +272,7 @@ static void test_choose(void)
     fixture f;
     if (!setup(&f, hosts))
         return;
+    f.options.is_best_only = true;
     if (tune(&f) && CHECK(f.t.alternatives.n >= 2)) {
         char first[FR_TUNED_NAME], second[FR_TUNED_NAME];
         double bound = f.t.certificate.bound;
