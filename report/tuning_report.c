@@ -169,7 +169,8 @@ static void put_measured(const fr_tuning *t, fr_json_writer *json)
             fr_json_put_double(json, "p5", m->p5_s);
             fr_json_put_double(json, "p95", m->p95_s);
             fr_json_end_object(json);
-            fr_json_put_double(json, "rel_err", m->predicted_s / m->median_s - 1);
+            fr_json_put_double(json, "rel_err",
+                               m->predicted_s / m->median_s - 1);
         } else {
             fr_json_null(json);
         }

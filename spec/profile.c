@@ -122,7 +122,7 @@ static const fr_field step_fields[] = {
     SAMPLE(fr_step_point, n_outliers, I32, false),
 };
 
-#define RECORD(member, type, optional)                                                   \
+#define RECORD(member, type, optional)                                         \
     {                                                                          \
 #member, member##_fields, COUNT(member##_fields), sizeof(type),        \
             offsetof(fr_profile, member), offsetof(fr_profile, n_##member),    \

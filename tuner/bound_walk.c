@@ -152,6 +152,7 @@ static fr_status bound_plan(const run *r, worker *w, const fr_plan *plan,
         FR_TRY(fr_estimate_legal_plan(w->estimator, plan, &estimate, err));
     else
         FR_TRY(like_plan(w, plan, &estimate, err));
+    d->found.n_steps = estimate.n_steps;
     d->found.bound = value_at(r, d, estimate.lower_bound_s, &estimate);
     d->found.estimate = value_at(r, d, estimate.estimate_s, &estimate);
     d->found.short_by_bytes =
@@ -212,10 +213,6 @@ static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
     *is_over = false;
     fr_plan_space_set(r->walk->in.request, FR_STOREY_GRADIENTS,
                       &d->gradients->choices.items[group->i_free], plan);
-    if (r->options->is_held && plan->zero_stage == 3) {
-        *is_over = true;
-        return FR_OK;
-    }
     if (!fr_estimate_knows(plan)) {
         d->least = value_at(r, d, 0, &(fr_estimate){0});
         return FR_OK;
@@ -272,8 +269,6 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
         return FR_OK;
     }
     set_scale(r, w, &plan, &d);
-    d.found.work = (double)request->model->n_layers *
-                   (double)fr_plan_micro_batches(&plan, request->job);
     for (size_t p = 0; p < pipelines->choices.n; p++) {
         d.pipeline = &pipelines->choices.items[p];
         fr_plan_space_set(request, FR_STOREY_PIPELINE, d.pipeline, &plan);
