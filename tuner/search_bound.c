@@ -225,10 +225,12 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
     return FR_OK;
 }
 
-/* Nothing fits, as far as the walk can tell: what lacks least. */
+/* Nothing fits, as far as the walk can tell: what lacks least; beside another
+ * search the first of it will do. */
 static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
 {
     const fr_bounded_list *list = &s->nearest;
+    n_max = s->in.work_frac < 1 ? 1 : n_max;
     for (size_t i = 0; i < list->n && *n < n_max; i++)
         out[(*n)++] = list->items[i].candidate;
     s->n_too_large -= *n; /* who asked counts them */
