@@ -92,7 +92,7 @@ static fr_status walk(const setting *s, bool is_whole, int n_threads,
     fr_search_input in = {
         .request = &s->request, .costs = s->costs, .n_threads = n_threads};
     fr_walk_options options = {
-        .is_best_only = !is_whole, .is_whole = is_whole, .limit_s = HUGE_VAL};
+        .is_best_only = !is_whole, .is_whole = is_whole, .limit = HUGE_VAL};
     fr_bound_walk *search = NULL;
     fr_walk_result found;
     double begin_s = fr_clock_s(), begin_cpu_s = cpu_s();
@@ -104,7 +104,7 @@ static fr_status walk(const setting *s, bool is_whole, int n_threads,
     if (status != FR_OK)
         return status;
     out->best_s = found.by_estimate.n > 0
-                      ? found.by_estimate.items[0].estimate_s
+                      ? found.by_estimate.items[0].estimate
                       : HUGE_VAL;
     out->n_plans = found.n_plans;
     out->n_estimated = found.n_estimated;

@@ -1,7 +1,11 @@
 /* cmd_tune.c: the best plan of the space. */
+#include <math.h>
+
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/goal_options.h"
 #include "cli/inputs.h"
+#include "cli/measure_plans.h"
 #include "cli/plan_choice.h"
 #include "cli/plan_options.h"
 #include "core/units.h"
@@ -38,7 +42,13 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
                          fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const bool is_sure = isinf(tuning->certificate.bound);
     FR_TRY(print_answer(cli, tuning, err));
+    if (tuning->best.plan == NULL && tuning->broken[0] != '\0')
+        return fr_fail(err, FR_INFEASIBLE,
+                       "no plan %s the limits: %s, with the nearest, %s",
+                       is_sure ? "keeps" : "was found that keeps",
+                       tuning->broken, tuning->nearest.name);
     if (tuning->best.plan == NULL && tuning->nearest.plan == NULL)
         return fr_fail(err, FR_INFEASIBLE, "no plan can be placed: %s",
                        tuning->n_reasons > 0 ? tuning->reasons[0].text : "");
@@ -52,6 +62,7 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
     if (output == NULL)
         return FR_OK;
     choice->plan = *tuning->best.plan;
+    choice->job.global_batch = tuning->best.global_batch;
     FR_TRY(fr_plan_choice_save(choice, inputs, cli->positional[1],
                                &tuning->best.prediction, output, err));
     fr_cli_note(cli, "forerun: wrote %s", output);
@@ -69,10 +80,19 @@ static fr_status apply_budget(const fr_cli *cli, double *out_s, fr_err *err)
     return FR_OK;
 }
 
+/* As many as are shown, and as are measured. */
+static int n_alternatives(const fr_cli *cli)
+{
+    const fr_option_value *v = cli->option;
+    int n = fr_cli_has(cli, FR_OPT_TOP) ? (int)v[FR_OPT_TOP].count : 10;
+    int n_measured = (int)v[FR_OPT_MEASURE].count;
+    return n_measured - 1 > n ? n_measured - 1 : n;
+}
+
 static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                                     const fr_plan_choice *choice,
                                     const fr_axis_range *ranges,
-                                    const fr_log *log)
+                                    const fr_goal *goal, const fr_log *log)
 {
     const fr_option_value *v = cli->option;
     const char *framework = fr_cli_has(cli, FR_OPT_FOR)
@@ -89,20 +109,35 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                   .framework =
                       framework != NULL ? fr_framework_find(framework) : NULL,
                   .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW)},
+        .goal = goal,
+        .is_batch_free = goal->kind == FR_GOAL_LOSS &&
+                         !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH),
         .search = fr_cli_has(cli, FR_OPT_SEARCH)
                       ? fr_search_name((int)v[FR_OPT_SEARCH].count)
                       : NULL,
         .is_exact = fr_cli_on(cli, FR_OPT_EXACT),
-        .n_alternatives =
-            fr_cli_has(cli, FR_OPT_TOP) ? (int)v[FR_OPT_TOP].count : 10,
+        .n_alternatives = n_alternatives(cli),
         .n_threads = (int)v[FR_OPT_JOBS].count,
         .log = log,
     };
     return options;
 }
 
+/* What no law says: how many more steps a lossy compressor takes. */
+static fr_status check_options(const fr_cli *cli, const fr_goal *goal,
+                               fr_err *err)
+{
+    if (goal->kind == FR_GOAL_LOSS && fr_cli_has(cli, FR_OPT_ALLOW))
+        return fr_fail(err, FR_USAGE,
+                       "--allow lossy and --goal loss: nobody knows how many "
+                       "more steps compression takes; leave one out, or pin "
+                       "it with --compress");
+    return FR_OK;
+}
+
 FR_COMMAND_FUNCTION(tune)
 {
+    fr_goal goal;
     fr_inputs inputs = {0};
     fr_plan_choice choice = {0};
     fr_tuning tuning;
@@ -110,8 +145,11 @@ FR_COMMAND_FUNCTION(tune)
     fr_status status;
     fr_log_init_stream(&log, cli->chatter);
     fr_tuning_init(&tuning);
+    FR_TRY(fr_cli_make_goal(cli, &goal, err));
+    FR_TRY(check_options(cli, &goal, err));
     FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
                 out_inputs);
+    FR_TRY_GOTO(status, fr_measure_check(cli, &inputs, err), out_inputs);
     FR_TRY_GOTO(status,
                 fr_plan_choice_load(cli, cli->positional[0], NULL, &inputs,
                                     &choice, err),
@@ -119,10 +157,17 @@ FR_COMMAND_FUNCTION(tune)
     fr_axis_range ranges[FR_SPACE_AXIS_N];
     FR_TRY_GOTO(status, fr_cli_apply_ranges(cli, ranges, err), out_inputs);
     fr_tune_options options =
-        make_options(cli, &inputs, &choice, ranges,
+        make_options(cli, &inputs, &choice, ranges, &goal,
                      fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
     FR_TRY_GOTO(status, apply_budget(cli, &options.budget_s, err), out_inputs);
     FR_TRY_GOTO(status, fr_tune(&options, inputs.costs, &tuning, err),
+                out_inputs);
+    FR_TRY_GOTO(
+        status,
+        fr_measure_plans(cli, &inputs, &choice, &goal, &tuning, err),
+        out_inputs);
+    FR_TRY_GOTO(status,
+                fr_measure_correction(&inputs, &choice.model, &tuning, err),
                 out_inputs);
     status = deliver(cli, &inputs, &choice, &tuning, err);
 out_inputs:

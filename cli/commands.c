@@ -20,6 +20,10 @@
         FR_OPT_OPTIMIZER, FR_OPT_LR, FR_OPT_LR_SCHEDULE, FR_OPT_LR_RULE,       \
         FR_OPT_LR_BASE_BATCH, FR_OPT_WARMUP, FR_OPT_CLIP, FR_OPT_DROPOUT,      \
         FR_OPT_WEIGHT_DECAY, FR_OPT_DATA
+#define GOAL_OPTIONS                                                           \
+    FR_OPT_GOAL, FR_OPT_TOKENS, FR_OPT_DEADLINE, FR_OPT_MAX_COST,              \
+        FR_OPT_MAX_ENERGY, FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM,            \
+        FR_OPT_CRITICAL_BATCH, FR_OPT_SPOT
 
 static const fr_option no_options[] = {FR_OPT_N};
 static const fr_option calibrate_options[] = {
@@ -30,20 +34,17 @@ static const fr_option simulate_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,  FR_OPT_PROFILE,        FR_OPT_OUTPUT,
     FR_OPT_TRACE, FR_OPT_GANTT, FR_OPT_RANKS_PER_NODE, FR_OPT_N};
 static const fr_option tune_options[] = {
-    PLAN_OPTIONS, JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
-    FR_OPT_ALLOW, FR_OPT_SEARCH, FR_OPT_BUDGET,  FR_OPT_EXACT,  FR_OPT_FOR,
-    FR_OPT_JOBS,  FR_OPT_TOP,    FR_OPT_N};
+    PLAN_OPTIONS,  JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
+    FR_OPT_ALLOW,  FR_OPT_SEARCH, FR_OPT_BUDGET,  FR_OPT_EXACT,  FR_OPT_FOR,
+    FR_OPT_JOBS,   FR_OPT_TOP,    GOAL_OPTIONS,   FR_OPT_MEASURE,
+    FR_OPT_UPDATE_PROFILE,        FR_OPT_TIMEOUT, FR_OPT_N};
 static const fr_option sweep_options[] = {
     PLAN_OPTIONS,        JOB_OPTIONS,
     FR_OPT_PROFILE,      FR_OPT_VARY,
     FR_OPT_FIXED,        FR_OPT_WEAK,
     FR_OPT_KNEE,         FR_OPT_TRIALS,
     FR_OPT_ALLOW,        FR_OPT_RANKS,
-    FR_OPT_GOAL,         FR_OPT_TOKENS,
-    FR_OPT_DEADLINE,     FR_OPT_MAX_COST,
-    FR_OPT_MAX_ENERGY,   FR_OPT_MAX_DEVICES,
-    FR_OPT_MIN_HEADROOM, FR_OPT_CRITICAL_BATCH,
-    FR_OPT_SPOT,         FR_OPT_CSV,
+    GOAL_OPTIONS,        FR_OPT_CSV,
     FR_OPT_PLOT,         FR_OPT_N};
 static const fr_option run_options[] = {FR_OPT_DATA,
                                         FR_OPT_STEPS,
@@ -111,7 +112,7 @@ const fr_command fr_commands[] = {
      "  forerun simulate gpt2-124m this-machine plan.json --json",
      fr_cmd_simulate},
     {"tune",
-     "find the fastest plan that fits, and say why the others lose",
+     "find the best plan that fits, and say why the others lose",
      "MODEL CLUSTER",
      2,
      2,
@@ -120,16 +121,23 @@ const fr_command fr_commands[] = {
      tune_options,
      "A plan option pins its axis, a list such as --tp 2,4,8 leaves these "
      "values.\nOn GPUs plans are simulated in the order of their lower bounds, "
-     "for about a\nsecond: the gap says how much faster any other can be, "
+     "for about a\nsecond: the gap says how much better any other can be, "
      "--exact closes it.\nPlans that change the result (lossy compression) "
-     "enter only with --allow lossy;\nthe one-process plan is always in the "
+     "enter only with --allow lossy,\nother batches only with --goal loss; "
+     "the best plan of one device and of one node\nare always in the "
      "answer.",
      "  forerun tune gpt2-demo this-machine -p machine.json -o plan.json\n"
+     "  forerun tune gpt2-demo this-machine -p machine.json --measure 3 "
+     "--update-profile\n"
      "  forerun tune gpt2-124m this-machine --global-batch 8 --seq 256 "
      "--pp 1\n"
      "  forerun tune gpt2-124m two-hosts-1gbit --allow lossy --top 5\n"
      "  forerun tune gpt3-175b dgx-a100:128 --global-batch 1536 --tp 4,8 "
-     "--for megatron",
+     "--for megatron\n"
+     "  forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 4096 "
+     "--tokens 1T \\\n      --goal deadline --deadline 60d\n"
+     "  forerun tune gpt2-1.5b p5.48xlarge:2 --seq 1024 --goal loss --tokens "
+     "10B \\\n      --critical-batch 500k",
      fr_cmd_tune},
     {"sweep",
      "what-if: a table over nodes, GPUs, links, batches, prices",

@@ -204,6 +204,10 @@ const char *fr_choice_framework(int i);
       "stop after so long, 2s; default: about a second of work")               \
     X(EXACT, "exact", 0, FLAG, 0, SEARCH, 0, 0, 0,                             \
       "go on until the best plan is proven to be the best")                    \
+    X(MEASURE, "measure", 0, COUNT, "K", SEARCH, 0, 1, 16,                     \
+      "run the K best plans here for some steps, and choose by that")          \
+    X(UPDATE_PROFILE, "update-profile", 0, FLAG, 0, SEARCH, 0, 0, 0,           \
+      "write the measured steps into the --profile file")                      \
     X(FOR, "for", 0, CHOICE, "NAME", SEARCH, fr_choice_framework, 0, 0,        \
       "only plans that this framework accepts")                                \
     X(JOBS, "jobs", 'j', COUNT, "N", SEARCH, 0, 1, 4096,                       \

@@ -1,7 +1,9 @@
 /* tuning_report.c: best, runners-up with their reason, layouts, certificate. */
 #include "report/tuning_report.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/units.h"
 #include "report/prediction_report.h"
@@ -13,21 +15,50 @@ typedef struct plan_writer {
     fr_json_writer *json;
 } plan_writer;
 
-static void put_tuned(const plan_writer *w, const fr_tuned *tuned, bool is_best)
+/* null: not known, or a limit is broken. */
+static void put_value(fr_json_writer *json, const char *key, double value)
 {
-    fr_json_begin_object(w->json);
+    fr_json_key(json, key);
+    if (isfinite(value))
+        fr_json_double(json, value);
+    else
+        fr_json_null(json);
+}
+
+static void put_members(const plan_writer *w, const fr_tuned *tuned)
+{
     fr_json_put_string(w->json, "name", tuned->name);
     fr_json_key(w->json, "plan");
     w->put(w->context, tuned->plan, w->json);
+    fr_json_put_i64(w->json, "ranks", tuned->n_ranks);
+    fr_json_put_i64(w->json, "nodes", tuned->n_nodes);
+    fr_json_put_i64(w->json, "global_batch", tuned->global_batch);
+    put_value(w->json, "value", tuned->value);
     fr_json_key(w->json, "prediction");
     fr_json_begin_object(w->json);
     fr_report_prediction_json(&tuned->prediction, w->json);
     fr_json_end_object(w->json);
+}
+
+static void put_tuned(const plan_writer *w, const fr_tuned *tuned, bool is_best)
+{
+    fr_json_begin_object(w->json);
+    put_members(w, tuned);
     if (!is_best) {
         fr_json_put_string(w->json, "why", tuned->why);
         fr_json_put_bool(w->json, "is_tie", tuned->is_tie);
     }
     fr_json_end_object(w->json);
+}
+
+static void put_or_null(const plan_writer *w, const char *key,
+                        const fr_tuned *tuned, bool is_best)
+{
+    fr_json_key(w->json, key);
+    if (tuned->plan != NULL)
+        put_tuned(w, tuned, is_best);
+    else
+        fr_json_null(w->json);
 }
 
 static void put_list(const plan_writer *w, const char *key,
@@ -61,80 +92,250 @@ static void put_space(const fr_tuning *t, fr_json_writer *json)
     fr_json_end_object(json);
 }
 
+static void put_goal(const fr_tuning *t, fr_json_writer *json)
+{
+    bool has_best = t->best.plan != NULL;
+    fr_json_key(json, "goal");
+    fr_json_begin_object(json);
+    fr_json_put_string(json, "name", t->goal.name);
+    fr_json_put_string(json, "unit", t->goal.unit);
+    fr_json_put_string(json, "summary", t->goal.summary);
+    put_value(json, "value", has_best ? t->best.value : HUGE_VAL);
+    put_value(json, "bound", has_best ? t->certificate.bound : HUGE_VAL);
+    if (t->goal.lr_rule[0] != '\0')
+        fr_json_put_string(json, "lr_rule", t->goal.lr_rule);
+    fr_json_end_object(json);
+}
+
+static void put_baselines(const plan_writer *w, const fr_tuning *t)
+{
+    const fr_tuning_baseline *alone = &t->baselines[FR_BASELINE_DEVICE];
+    bool is_there = alone->why_not[0] == '\0';
+    const fr_tuned none = {.plan = NULL};
+    put_or_null(w, "baseline", is_there ? &alone->tuned : &none, false);
+    fr_json_key(w->json, "baselines");
+    fr_json_begin_array(w->json);
+    for (int i = 0; i < FR_BASELINE_N; i++) {
+        const fr_tuning_baseline *b = &t->baselines[i];
+        fr_json_begin_object(w->json);
+        fr_json_put_string(w->json, "what", fr_baseline_name((fr_baseline)i));
+        fr_json_put_string(w->json, "why_not", b->why_not);
+        if (b->tuned.plan != NULL) {
+            put_members(w, &b->tuned);
+            fr_json_put_string(w->json, "why", b->tuned.why);
+            fr_json_put_bool(w->json, "is_tie", b->tuned.is_tie);
+        }
+        fr_json_end_object(w->json);
+    }
+    fr_json_end_array(w->json);
+    fr_json_key(w->json, "distribute");
+    fr_json_begin_object(w->json);
+    fr_json_put_i64(w->json, "ranks", t->advised_ranks);
+    fr_json_put_i64(w->json, "slots", t->n_slots);
+    fr_json_put_string(w->json, "why", t->advice);
+    fr_json_end_object(w->json);
+}
+
+static void put_nearest(const plan_writer *w, const fr_tuning *t)
+{
+    if (t->nearest.plan == NULL)
+        return;
+    fr_json_key(w->json, "nearest");
+    fr_json_begin_object(w->json);
+    fr_json_put_string(w->json, "name", t->nearest.name);
+    fr_json_key(w->json, "plan");
+    w->put(w->context, t->nearest.plan, w->json);
+    fr_json_put_u64(w->json, "short_by_bytes", t->short_by_bytes);
+    fr_json_put_string(w->json, "broken", t->broken);
+    fr_json_end_object(w->json);
+}
+
+static void put_measured(const fr_tuning *t, fr_json_writer *json)
+{
+    if (t->n_measured == 0)
+        return;
+    fr_json_key(json, "measured");
+    fr_json_begin_array(json);
+    for (size_t i = 0; i < t->n_measured; i++) {
+        const fr_tuning_measured *m = &t->measured[i];
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "name", m->name);
+        fr_json_put_double(json, "predicted_s", m->predicted_s);
+        fr_json_put_string(json, "why_not", m->why_not);
+        fr_json_key(json, "step_s");
+        if (m->why_not[0] == '\0') {
+            fr_json_begin_object(json);
+            fr_json_put_double(json, "median", m->median_s);
+            fr_json_put_double(json, "p5", m->p5_s);
+            fr_json_put_double(json, "p95", m->p95_s);
+            fr_json_end_object(json);
+            fr_json_put_double(json, "rel_err",
+                               m->predicted_s / m->median_s - 1);
+        } else {
+            fr_json_null(json);
+        }
+        put_value(json, "value", m->value);
+        fr_json_put_bool(json, "is_chosen", m->is_chosen);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+}
+
+/* How true predictions of this model's steps were on this machine so far. */
+static void put_correction(const fr_tuning *t, fr_json_writer *json)
+{
+    if (t->correction.n == 0)
+        return;
+    fr_json_key(json, "correction");
+    fr_json_begin_object(json);
+    fr_json_put_u64(json, "n", t->correction.n);
+    fr_json_put_double(json, "median", t->correction.median);
+    fr_json_put_double(json, "least", t->correction.least);
+    fr_json_put_double(json, "most", t->correction.most);
+    fr_json_end_object(json);
+}
+
+static void put_certificate(const fr_tuning *t, fr_json_writer *json)
+{
+    fr_json_key(json, "certificate");
+    fr_json_begin_object(json);
+    fr_json_put_bool(json, "optimal_in_space", t->certificate.optimal_in_space);
+    put_value(json, "bound_s",
+              t->goal.is_step ? t->certificate.bound : HUGE_VAL);
+    put_value(json, "bound", t->certificate.bound);
+    fr_json_put_double(json, "gap", t->certificate.gap);
+    fr_json_end_object(json);
+}
+
 void fr_report_tuning_json(const fr_tuning *t, fr_put_plan_fn put_plan,
                            void *context, fr_json_writer *json)
 {
     plan_writer w = {put_plan, context, json};
-    fr_json_key(json, "best");
-    if (t->best.plan != NULL)
-        put_tuned(&w, &t->best, true);
-    else
-        fr_json_null(json);
+    put_goal(t, json);
+    put_or_null(&w, "best", &t->best, true);
+    put_or_null(&w, "robust", &t->robust, false);
     put_list(&w, "alternatives", &t->alternatives);
     put_list(&w, "layouts", &t->layouts);
-    fr_json_key(json, "baseline");
-    if (t->baseline.plan != NULL)
-        put_tuned(&w, &t->baseline, false);
-    else
-        fr_json_null(json);
+    put_baselines(&w, t);
     put_list(&w, "pareto", &t->pareto);
-    if (t->nearest.plan != NULL) {
-        fr_json_key(json, "nearest");
-        fr_json_begin_object(json);
-        fr_json_put_string(json, "name", t->nearest.name);
-        fr_json_key(json, "plan");
-        put_plan(context, t->nearest.plan, json);
-        fr_json_put_u64(json, "short_by_bytes", t->short_by_bytes);
-        fr_json_end_object(json);
-    }
+    put_nearest(&w, t);
     put_space(t, json);
-    fr_json_key(json, "certificate");
-    fr_json_begin_object(json);
-    fr_json_put_bool(json, "optimal_in_space", t->certificate.optimal_in_space);
-    fr_json_put_double(json, "bound_s", t->certificate.bound_s);
-    fr_json_put_double(json, "gap", t->certificate.gap);
-    fr_json_end_object(json);
+    put_certificate(t, json);
+    put_measured(t, json);
+    put_correction(t, json);
     fr_json_put_double(json, "wall_s", t->wall_s);
 }
 
-static void add_row(fr_table *table, const char *label, const fr_tuned *tuned,
-                    const fr_tuned *best)
+/* ---- text ---------------------------------------------------------------- */
+
+static void value_cell(const fr_tuning *t, double value, fr_table *table)
 {
-    char step[FR_FORMAT_MAX], bytes[FR_FORMAT_MAX];
+    char text[FR_FORMAT_MAX];
+    const char *unit = t->goal.unit;
+    if (!isfinite(value))
+        fr_table_cell(table, "%s", "-");
+    else if (strcmp(unit, "s") == 0)
+        fr_table_cell(table, "%s", fr_format_s(text, sizeof text, value));
+    else
+        fr_table_cell(table, "%.4g", value);
+}
+
+/* Of the value against the best: "+3.1 %". */
+static void more_cell(const fr_tuning *t, const fr_tuned *tuned,
+                      fr_table *table)
+{
+    double best = t->best.value;
+    if (tuned == &t->best || !(best > 0) || !isfinite(tuned->value))
+        fr_table_cell(table, "%s", "");
+    else
+        fr_table_cell(table, "%+.1f %%", 100 * (tuned->value / best - 1));
+}
+
+static void add_row(const fr_tuning *t, const char *label,
+                    const fr_tuned *tuned, const char *why, fr_table *table)
+{
+    char text[FR_FORMAT_MAX];
     const fr_prediction *p = &tuned->prediction;
+    bool has_both = tuned->is_tie && why[0] != '\0';
     fr_table_cell(table, "%s", label);
     fr_table_cell(table, "%s", tuned->name);
-    fr_table_cell(table, "%s", fr_format_s(step, sizeof step, p->step_s));
-    if (tuned == best || best->prediction.step_s <= 0)
-        fr_table_cell(table, "%s", "");
+    if (t->goal.lr_rule[0] != '\0')
+        fr_table_cell(table, "%lld", (long long)tuned->global_batch);
+    if (!t->goal.is_step)
+        value_cell(t, tuned->value, table);
     else
-        fr_table_cell(table, "%+.1f %%",
-                      100 * (p->step_s / best->prediction.step_s - 1));
+        fr_table_cell(table, "%s", fr_format_s(text, sizeof text, p->step_s));
+    more_cell(t, tuned, table);
+    if (!t->goal.is_step)
+        fr_table_cell(table, "%s", fr_format_s(text, sizeof text, p->step_s));
     fr_table_cell(
         table, "%s",
-        fr_format_bytes(bytes, sizeof bytes, (double)p->memory.peak_bytes));
-    if (tuned == best)
+        fr_format_bytes(text, sizeof text, (double)p->memory.peak_bytes));
+    fr_table_cell(table, "%s%s%s", tuned->is_tie ? "tie" : "",
+                  has_both ? ": " : "", why);
+}
+
+static void empty_row(const fr_tuning *t, const char *label, const char *why,
+                      fr_table *table)
+{
+    int n_between = 4 + (t->goal.is_step ? 0 : 1) +
+                    (t->goal.lr_rule[0] != '\0' ? 1 : 0);
+    fr_table_cell(table, "%s", label);
+    for (int i = 0; i < n_between; i++)
         fr_table_cell(table, "%s", "");
+    fr_table_cell(table, "%s", why);
+}
+
+/* "", plan, batch where it is chosen, the value, against the best, the step
+ * where it is not the value, memory, why. */
+static void begin_table(const fr_tuning *t, const char *what, char *value,
+                        size_t n_value, fr_table *table)
+{
+    const char *headings[9];
+    int n = 0;
+    snprintf(value, n_value, ">%s", t->goal.unit);
+    headings[n++] = "";
+    headings[n++] = what;
+    if (t->goal.lr_rule[0] != '\0')
+        headings[n++] = ">batch";
+    if (!t->goal.is_step)
+        headings[n++] = strcmp(t->goal.unit, "s") == 0 ? ">run" : value;
     else
-        fr_table_cell(table, "%s%s%s", tuned->is_tie ? "tie" : "",
-                      tuned->is_tie && tuned->why[0] != '\0' ? ": " : "",
-                      tuned->why);
+        headings[n++] = ">step";
+    headings[n++] = "";
+    if (!t->goal.is_step)
+        headings[n++] = ">step";
+    headings[n++] = ">memory";
+    headings[n++] = "why it loses";
+    headings[n] = NULL;
+    fr_table_init(table, headings);
+}
+
+static void add_baselines(const fr_tuning *t, fr_table *table)
+{
+    for (int i = 0; i < FR_BASELINE_N; i++) {
+        const fr_tuning_baseline *b = &t->baselines[i];
+        const char *label = fr_baseline_name((fr_baseline)i);
+        const char *why = b->why_not[0] != '\0' ? b->why_not : b->tuned.why;
+        if (b->tuned.plan != NULL)
+            add_row(t, label, &b->tuned, why, table);
+        else if (b->why_not[0] != '\0')
+            empty_row(t, label, why, table);
+    }
 }
 
 static fr_status print_losers(const fr_tuning *t, fr_buffer *out, fr_err *err)
 {
-    static const char *const headings[] = {
-        "", "plan", ">step", "", ">memory", "why it loses", NULL};
     fr_table table;
-    char label[24];
-    fr_table_init(&table, headings);
-    add_row(&table, "best", &t->best, &t->best);
+    char label[24], value[24];
+    begin_table(t, "plan", value, sizeof value, &table);
+    add_row(t, "best", &t->best, "", &table);
     for (size_t i = 0; i < t->alternatives.n; i++) {
+        const fr_tuned *other = &t->alternatives.at[i];
         snprintf(label, sizeof label, "%zu", i + 2);
-        add_row(&table, label, &t->alternatives.at[i], &t->best);
+        add_row(t, label, other, other->why, &table);
     }
-    if (t->baseline.plan != NULL)
-        add_row(&table, "1 process", &t->baseline, &t->best);
+    add_baselines(t, &table);
     fr_status status = fr_table_print(&table, 0, out, err);
     fr_table_release(&table);
     return status;
@@ -142,17 +343,97 @@ static fr_status print_losers(const fr_tuning *t, fr_buffer *out, fr_err *err)
 
 static fr_status print_layouts(const fr_tuning *t, fr_buffer *out, fr_err *err)
 {
-    static const char *const headings[] = {
-        "",        "best of each layout", ">step", "",
-        ">memory", "why it loses",        NULL};
     fr_table table;
-    fr_table_init(&table, headings);
+    char value[24];
+    begin_table(t, "best of each layout", value, sizeof value, &table);
     for (size_t i = 1; i < t->layouts.n; i++)
-        add_row(&table, "", &t->layouts.at[i], &t->best);
+        add_row(t, "", &t->layouts.at[i], t->layouts.at[i].why, &table);
     fr_buffer_putc(out, '\n');
     fr_status status = fr_table_print(&table, 0, out, err);
     fr_table_release(&table);
     return status;
+}
+
+static void print_certificate(const fr_tuning *t, fr_buffer *out)
+{
+    char text[FR_FORMAT_MAX];
+    const char *better = t->goal.is_step ? "faster" : "better";
+    double bound = t->certificate.bound;
+    if (t->best.plan == NULL)
+        return;
+    if (t->certificate.optimal_in_space) {
+        fr_buffer_printf(out,
+                         "no plan of this space is predicted to be %s than "
+                         "the best\n",
+                         better);
+        return;
+    }
+    if (strcmp(t->goal.unit, "s") == 0)
+        fr_format_s(text, sizeof text, bound);
+    else
+        snprintf(text, sizeof text, "%.4g %s", bound, t->goal.unit);
+    fr_buffer_printf(out,
+                     "no plan of this space is predicted to be %s than %s: the "
+                     "best is within %.1f %% of it (--exact goes on)\n",
+                     better, text, 100 * t->certificate.gap);
+}
+
+static void measured_row(const fr_tuning_measured *m, fr_table *table)
+{
+    char text[FR_FORMAT_MAX], other[FR_FORMAT_MAX];
+    fr_table_cell(table, "%s", m->is_chosen ? "best" : "");
+    fr_table_cell(table, "%s", m->name);
+    fr_table_cell(table, "%s", fr_format_s(text, sizeof text, m->predicted_s));
+    if (m->why_not[0] != '\0') {
+        for (int i = 0; i < 3; i++)
+            fr_table_cell(table, "%s", "");
+        fr_table_cell(table, "%s", m->why_not);
+        return;
+    }
+    fr_table_cell(table, "%s", fr_format_s(text, sizeof text, m->median_s));
+    fr_table_cell(table, "%s to %s", fr_format_s(text, sizeof text, m->p5_s),
+                  fr_format_s(other, sizeof other, m->p95_s));
+    fr_table_cell(table, "%+.1f %%", 100 * (m->predicted_s / m->median_s - 1));
+    fr_table_cell(table, "%s", "");
+}
+
+static fr_status print_measured(const fr_tuning *t, fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {
+        "", "measured", ">predicted", ">median", ">5 to 95 %", ">error", "",
+        NULL};
+    fr_table table;
+    if (t->n_measured == 0)
+        return FR_OK;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < t->n_measured; i++)
+        measured_row(&t->measured[i], &table);
+    fr_buffer_putc(out, '\n');
+    fr_status status = fr_table_print(&table, 0, out, err);
+    fr_table_release(&table);
+    return status;
+}
+
+/* The answer in a few lines under its tables. */
+static void print_conclusions(const fr_tuning *t, fr_buffer *out)
+{
+    if (!t->goal.is_step)
+        fr_buffer_printf(out, "goal: %s (%s)\n", t->goal.name, t->goal.summary);
+    if (t->goal.lr_rule[0] != '\0')
+        fr_buffer_printf(out, "learning rate: %s\n", t->goal.lr_rule);
+    if (t->advice[0] != '\0')
+        fr_buffer_printf(out, "%s\n", t->advice);
+    if (t->robust.plan != NULL)
+        fr_buffer_printf(
+            out, "more robust, a tie (%+.1f %%; %s): %s\n",
+            100 * (t->robust.value / t->best.value - 1), t->robust.why,
+            t->robust.name);
+    if (t->correction.n > 0)
+        fr_buffer_printf(out,
+                         "steps of this model measured here: %zu, %.2f times "
+                         "the predicted (%.2f to %.2f)\n",
+                         t->correction.n, t->correction.median,
+                         t->correction.least, t->correction.most);
 }
 
 static void print_space(const fr_tuning *t, fr_buffer *out)
@@ -166,39 +447,40 @@ static void print_space(const fr_tuning *t, fr_buffer *out)
                      (unsigned long long)t->space.infeasible_memory,
                      (unsigned long long)t->space.pruned_by_bound,
                      fr_format_s(time, sizeof time, t->wall_s));
-    if (t->certificate.optimal_in_space)
-        fr_buffer_puts(out, "no plan of this space is predicted to be "
-                            "faster than the best\n");
-    else if (t->best.plan != NULL)
-        fr_buffer_printf(
-            out,
-            "no plan of this space is predicted to be faster than %s: the "
-            "best is within %.1f %% of it (--exact goes on)\n",
-            fr_format_s(time, sizeof time, t->certificate.bound_s),
-            100 * t->certificate.gap);
+    print_certificate(t, out);
     for (size_t i = 0; i < t->n_reasons; i++)
         fr_buffer_printf(out, "left out %llu: %s\n",
                          (unsigned long long)t->reasons[i].n,
                          t->reasons[i].text);
 }
 
+static void print_nothing(const fr_tuning *t, fr_buffer *out)
+{
+    char bytes[FR_FORMAT_MAX];
+    if (t->broken[0] != '\0')
+        fr_buffer_printf(out, "no plan keeps the limits; nearest: %s: %s\n",
+                         t->nearest.name, t->broken);
+    else if (t->nearest.plan != NULL)
+        fr_buffer_printf(
+            out, "nothing fits; nearest: %s, %s too large\n", t->nearest.name,
+            fr_format_bytes(bytes, sizeof bytes, (double)t->short_by_bytes));
+}
+
 fr_status fr_report_tuning_text(const fr_tuning *t, fr_buffer *out, fr_err *err)
 {
     if (t->best.plan == NULL) {
-        char bytes[FR_FORMAT_MAX];
-        if (t->nearest.plan != NULL)
-            fr_buffer_printf(out, "nothing fits; nearest: %s, %s too large\n",
-                             t->nearest.name,
-                             fr_format_bytes(bytes, sizeof bytes,
-                                             (double)t->short_by_bytes));
+        print_nothing(t, out);
         print_space(t, out);
         return fr_buffer_check(out, err);
     }
     FR_TRY(print_losers(t, out, err));
     if (t->layouts.n > 1)
         FR_TRY(print_layouts(t, out, err));
+    FR_TRY(print_measured(t, out, err));
     fr_buffer_puts(
-        out, "\ntie: slower by less than 5 % and than the model's error\n");
+        out, "\ntie: worse by less than the model's error and 5 % of a step; "
+             "the more robust first\n");
+    print_conclusions(t, out);
     print_space(t, out);
     return fr_buffer_check(out, err);
 }

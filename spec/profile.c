@@ -139,17 +139,33 @@ static const fr_field held_out_fields[] = {
     FIELD(fr_held_out, worst_ape, DOUBLE, false),
 };
 
-#define RECORD(member, type)                                                   \
+static const fr_field step_fields[] = {
+    FIELD(fr_step_point, model, TEXT, true),
+    FIELD(fr_step_point, plan, TEXT, true),
+    FIELD(fr_step_point, global_batch, U64, true),
+    FIELD(fr_step_point, seq, U64, true),
+    FIELD(fr_step_point, n_ranks, I32, true),
+    FIELD(fr_step_point, predicted_s, DOUBLE, true),
+    SAMPLE(fr_step_point, median_s, DOUBLE, true),
+    SAMPLE(fr_step_point, rel_err, DOUBLE, false),
+    SAMPLE(fr_step_point, n_samples, I32, true),
+    SAMPLE(fr_step_point, n_outliers, I32, false),
+};
+
+#define RECORD(member, type, optional)                                         \
     {                                                                          \
 #member, member##_fields, COUNT(member##_fields), sizeof(type),        \
             offsetof(fr_profile, member), offsetof(fr_profile, n_##member),    \
-            offsetof(fr_profile, cap_##member)                                 \
+            offsetof(fr_profile, cap_##member), optional                       \
     }
 
 const fr_record fr_profile_records[FR_RECORDS_N] = {
-    RECORD(compute, fr_compute_point), RECORD(comm, fr_comm_point),
-    RECORD(sharing, fr_sharing_point), RECORD(rate, fr_rate_point),
-    RECORD(held_out, fr_held_out),
+    RECORD(compute, fr_compute_point, false),
+    RECORD(comm, fr_comm_point, false),
+    RECORD(sharing, fr_sharing_point, false),
+    RECORD(rate, fr_rate_point, false),
+    RECORD(held_out, fr_held_out, false),
+    RECORD(step, fr_step_point, true),
 };
 
 bool fr_profile_is_gpu(const fr_profile *profile)
@@ -169,6 +185,7 @@ void fr_profile_release(fr_profile *profile)
     free(profile->sharing);
     free(profile->rate);
     free(profile->held_out);
+    free(profile->step);
     fr_profile_init(profile);
 }
 
@@ -236,6 +253,12 @@ fr_status fr_profile_add_held_out(fr_profile *profile, const fr_held_out *check,
     return fr_profile_append(profile, &fr_profile_records[4], check, err);
 }
 
+fr_status fr_profile_add_step(fr_profile *profile, const fr_step_point *point,
+                              fr_err *err)
+{
+    return fr_profile_append(profile, &fr_profile_records[5], point, err);
+}
+
 const fr_rate_point *fr_profile_find_rate(const fr_profile *profile,
                                           const char *name, int n_threads,
                                           int n_busy)
@@ -285,7 +308,7 @@ uint64_t fr_profile_hash(const fr_profile *profile)
         const fr_record *record = &fr_profile_records[i];
         size_t n;
         const char *items = fr_profile_items(profile, record, &n);
-        for (size_t j = 0; j < n; j++)
+        for (size_t j = 0; !record->is_optional && j < n; j++)
             hash = hash_fields(items + j * record->item_bytes, record->fields,
                                record->n_fields, hash);
     }

@@ -151,6 +151,17 @@ typedef struct fr_gpu_costs {
     double steady_clock_Hz, steady_power_w; /* under lasting products */
 } fr_gpu_costs;
 
+/* A whole step under a plan: `forerun tune --measure` adds them.  Predictions
+ * do not rest on them; they say how true those were on this machine. */
+typedef struct fr_step_point {
+    char model[128];
+    char plan[256]; /* fr_plan_describe */
+    uint64_t global_batch, seq;
+    int32_t n_ranks;
+    double predicted_s;
+    fr_sample sample;
+} fr_step_point;
+
 typedef struct fr_profile {
     fr_fingerprint fingerprint;
     char model[128];         /* that the shapes come from; "": grids only */
@@ -174,6 +185,8 @@ typedef struct fr_profile {
     size_t n_rate, cap_rate;
     fr_held_out *held_out;
     size_t n_held_out, cap_held_out;
+    fr_step_point *step; /* may be absent in a file */
+    size_t n_step, cap_step;
 } fr_profile;
 
 /* Are its kernels those of a GPU? */
@@ -197,6 +210,9 @@ FR_CHECKED fr_status fr_profile_add_rate(fr_profile *profile,
 FR_CHECKED fr_status fr_profile_add_held_out(fr_profile *profile,
                                              const fr_held_out *check,
                                              fr_err *err);
+FR_CHECKED fr_status fr_profile_add_step(fr_profile *profile,
+                                         const fr_step_point *point,
+                                         fr_err *err);
 
 /* NULL if absent; n_threads 0 or n_busy 0: any. */
 const fr_rate_point *fr_profile_find_rate(const fr_profile *profile,
@@ -219,7 +235,8 @@ FR_CHECKED fr_status fr_profile_save(const fr_profile *profile,
 FR_CHECKED fr_status fr_profile_format(const fr_profile *profile,
                                        fr_buffer *out, fr_err *err);
 
-/* A hash of everything in it (plans record which profile they rest on). */
+/* A hash of everything that predictions rest on: all but the steps (plans
+ * record which profile they rest on). */
 uint64_t fr_profile_hash(const fr_profile *profile);
 
 #endif

@@ -33,9 +33,10 @@ typedef struct fr_record {
     size_t n_fields;
     size_t item_bytes;
     size_t items_offset, n_offset, cap_offset;
+    bool is_optional; /* absent in a file where there is none; not hashed */
 } fr_record;
 
-enum { FR_RECORDS_N = 5 };
+enum { FR_RECORDS_N = 6 };
 extern const fr_record fr_profile_records[FR_RECORDS_N];
 
 extern const fr_field fr_profile_scalars[];

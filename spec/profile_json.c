@@ -79,6 +79,8 @@ static void write_record(fr_json_writer *json, const fr_profile *profile,
     size_t n;
     const char *items = fr_profile_items(profile, record, &n);
 
+    if (record->is_optional && n == 0)
+        return;
     fr_json_key(json, record->key);
     fr_json_begin_array(json);
     for (size_t i = 0; i < n; i++) {
@@ -274,8 +276,11 @@ static fr_status read_record(const fr_json_value *root, const fr_record *record,
         fr_sharing_point sharing;
         fr_rate_point rate;
         fr_held_out held_out;
+        fr_step_point step;
     } item;
 
+    if (record->is_optional && fr_json_find(root, record->key) == NULL)
+        return FR_OK;
     FR_TRY(fr_json_get_array(root, record->key, &array, err));
     for (size_t i = 0; i < fr_json_n(array); i++) {
         const fr_json_value *object = fr_json_at(array, i);
@@ -326,7 +331,7 @@ static fr_status read_root(const fr_json_value *root, fr_profile *profile,
     static const char *const more[] = {
         "schema", "fingerprint_hash", "fingerprint", "compute",
         "comm",   "sharing",          "rate",        "held_out",
-        "gpu",    "gpu_costs"};
+         "gpu",    "gpu_costs",   "step"};
     const char *schema, *text;
     const fr_json_value *fingerprint;
     uint64_t hash;

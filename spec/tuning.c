@@ -1,6 +1,7 @@
 /* tuning.c: ownership of the answer of tune. */
 #include "spec/tuning.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,12 @@
 void fr_tuning_init(fr_tuning *tuning)
 {
     memset(tuning, 0, sizeof *tuning);
+    tuning->certificate.bound = HUGE_VAL;
+}
+
+const char *fr_baseline_name(fr_baseline baseline)
+{
+    return baseline == FR_BASELINE_DEVICE ? "one device" : "one node";
 }
 
 static void release_list(fr_tuned_list *list)
@@ -20,12 +27,33 @@ static void release_list(fr_tuned_list *list)
 void fr_tuning_release(fr_tuning *tuning)
 {
     free(tuning->best.plan);
-    free(tuning->baseline.plan);
+    free(tuning->robust.plan);
     free(tuning->nearest.plan);
+    for (int i = 0; i < FR_BASELINE_N; i++)
+        free(tuning->baselines[i].tuned.plan);
     release_list(&tuning->alternatives);
     release_list(&tuning->layouts);
     release_list(&tuning->pareto);
     memset(tuning, 0, sizeof *tuning);
+}
+
+void fr_tuning_choose(fr_tuning *tuning, size_t i)
+{
+    fr_tuned_list *list = &tuning->alternatives;
+    if (i == 0 || i > list->n)
+        return;
+    fr_tuned chosen = list->at[i - 1];
+    for (size_t k = i - 1; k > 0; k--)
+        list->at[k] = list->at[k - 1];
+    list->at[0] = tuning->best;
+    list->at[0].is_tie = chosen.is_tie;
+    snprintf(list->at[0].why, sizeof list->at[0].why, "measured to be worse");
+    chosen.is_tie = false;
+    chosen.why[0] = '\0';
+    tuning->best = chosen;
+    tuning->certificate.optimal_in_space =
+        tuning->certificate.bound >= chosen.value;
+    tuning->certificate.gap = 1 - tuning->certificate.bound / chosen.value;
 }
 
 fr_status fr_tuned_list_add(fr_tuned_list *list, fr_tuned entry, fr_err *err)

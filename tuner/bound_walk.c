@@ -21,16 +21,21 @@ typedef struct worker {
     fr_storey_lists *lists;
     fr_bound_keep by_bound, by_estimate, nearest;
     uint64_t n_plans, n_too_large, n_pruned, n_estimated;
+    fr_goal_scale scale; /* of so many ranks and threads of each */
+    int64_t scale_ranks;
+    int32_t scale_threads;
     size_t i_failed; /* LAYERS at which it failed; SIZE_MAX: none */
     fr_err err;
 } worker;
 
 struct fr_bound_walk {
     fr_search_input in;
+    fr_goal goal;
+    fr_job job; /* as the goal counts it */
     fr_plan_space_choices layers;
     uint64_t n_illegal;
-    double *least_s; /* [layers.n]: the lowest bound of a group that may fit,
-                        once a run has seen all of them */
+    double *least; /* [layers.n]: the lowest bound of a group that may fit,
+                      once a run has seen all of them */
     bool has_least;
     worker *workers; /* [n_workers] */
     int n_workers;
@@ -40,7 +45,7 @@ struct fr_bound_walk {
 typedef struct run {
     fr_bound_walk *walk;
     const fr_walk_options *options;
-    double limit_s; /* of the round */
+    double limit; /* of the round */
 } run;
 
 static bool is_before(const fr_bounded *a, const fr_bounded *b, double key_a,
@@ -53,12 +58,12 @@ static bool is_before(const fr_bounded *a, const fr_bounded *b, double key_a,
 
 static bool is_lower_bound(const fr_bounded *a, const fr_bounded *b)
 {
-    return is_before(a, b, a->bound_s, b->bound_s);
+    return is_before(a, b, a->bound, b->bound);
 }
 
 static bool is_lower_estimate(const fr_bounded *a, const fr_bounded *b)
 {
-    return is_before(a, b, a->estimate_s, b->estimate_s);
+    return is_before(a, b, a->estimate, b->estimate);
 }
 
 static bool is_nearer(const fr_bounded *a, const fr_bounded *b)
@@ -72,39 +77,88 @@ int fr_bounded_compare(const fr_bounded *a, const fr_bounded *b)
     return is_lower_bound(a, b) ? -1 : is_lower_bound(b, a);
 }
 
+/* One choice of LAYERS on the way down. */
+typedef struct descent {
+    const fr_plan_space_choice *layers, *pipeline;
+    const fr_storey_list *gradients;
+    fr_goal_scale scale;
+    double limit_s; /* about the step of the limit */
+    double least;   /* the lowest bound so far */
+    fr_bounded found;
+} descent;
+
+/* ---- the goal ------------------------------------------------------------ */
+
+/*
+ * All plans of one choice of LAYERS have as many ranks: their value grows with
+ * the step, and with the share of the memory that is taken.
+ */
+static void set_scale(const run *r, worker *w, const fr_plan *plan, descent *d)
+{
+    const fr_bound_walk *walk = r->walk;
+    int64_t n_ranks = fr_plan_world(plan);
+    if (n_ranks != w->scale_ranks || plan->n_threads != w->scale_threads) {
+        w->scale = fr_goal_scale_of(&walk->goal, plan, &walk->job,
+                                    walk->in.request->cluster);
+        w->scale_ranks = n_ranks;
+        w->scale_threads = plan->n_threads;
+    }
+    d->scale = w->scale;
+    d->limit_s = fr_goal_step_for(&walk->goal, &w->scale, r->limit);
+}
+
+static double value_at(const run *r, const descent *d, double step_s,
+                       const fr_estimate *estimate)
+{
+    /* Shares of unlike devices cannot be compared. */
+    bool is_known = r->walk->in.request->cluster->n_devices == 1 &&
+                    estimate->capacity_bytes > 0;
+    double taken_frac = is_known ? (double)estimate->least_bytes /
+                                       (double)estimate->capacity_bytes
+                                 : 0;
+    return fr_goal_at(&r->walk->goal, &d->scale, step_s, taken_frac);
+}
+
+/* Is all of such a bound passed over? */
+static bool is_above_limit(const run *r, double bound)
+{
+    if (r->options->is_best_only)
+        return bound > r->limit || bound == HUGE_VAL;
+    return !(bound < r->limit);
+}
+
 /* ---- one plan ------------------------------------------------------------ */
 
 /* A plan that only the simulator knows: bounded by 0 s, and liked as much as
  * the same without what is not known. */
-static fr_status like_plan(worker *w, const fr_plan *plan, fr_bounded *out,
+static fr_status like_plan(worker *w, const fr_plan *plan, fr_estimate *out,
                            fr_err *err)
 {
-    fr_estimate estimate;
     fr_plan known = *plan;
     known.activation_offload_frac = 0;
     known.collective = FR_COLLECTIVE_AUTO;
     known.expert_dispatch = FR_DISPATCH_ALL_TO_ALL;
-    FR_TRY(fr_estimate_legal_plan(w->estimator, &known, &estimate, err));
-    out->n_steps = estimate.n_steps;
-    out->bound_s = 0;
-    out->estimate_s = estimate.estimate_s;
-    out->short_by_bytes = 0;
+    FR_TRY(fr_estimate_legal_plan(w->estimator, &known, out, err));
+    out->lower_bound_s = 0;
+    out->least_bytes = 0;
     return FR_OK;
 }
 
-static fr_status bound_plan(worker *w, const fr_plan *plan, fr_bounded *out,
-                            fr_err *err)
+static fr_status bound_plan(const run *r, worker *w, const fr_plan *plan,
+                            descent *d, fr_err *err)
 {
     fr_estimate estimate;
-    if (!fr_estimate_knows(plan))
-        return like_plan(w, plan, out, err);
-    FR_TRY(fr_estimate_legal_plan(w->estimator, plan, &estimate, err));
-    out->n_steps = estimate.n_steps;
-    out->bound_s = estimate.lower_bound_s;
-    out->estimate_s = estimate.estimate_s;
-    out->short_by_bytes = estimate.least_bytes > estimate.capacity_bytes
-                              ? estimate.least_bytes - estimate.capacity_bytes
-                              : 0;
+    if (fr_estimate_knows(plan))
+        FR_TRY(fr_estimate_legal_plan(w->estimator, plan, &estimate, err));
+    else
+        FR_TRY(like_plan(w, plan, &estimate, err));
+    d->found.n_steps = estimate.n_steps;
+    d->found.bound = value_at(r, d, estimate.lower_bound_s, &estimate);
+    d->found.estimate = value_at(r, d, estimate.estimate_s, &estimate);
+    d->found.short_by_bytes =
+        estimate.least_bytes > estimate.capacity_bytes
+            ? estimate.least_bytes - estimate.capacity_bytes
+            : 0;
     return FR_OK;
 }
 
@@ -116,24 +170,17 @@ static void keep(const run *r, worker *w, const fr_bounded *found)
         fr_bound_keep_offer(&w->nearest, found);
         return;
     }
-    fr_bound_keep_offer(&w->by_estimate, found);
+    if (found->bound < HUGE_VAL)
+        fr_bound_keep_offer(&w->by_estimate, found);
     if (r->options->is_best_only)
         return;
-    if (!(found->bound_s < r->options->limit_s))
+    if (!(found->bound < r->options->limit))
         w->n_pruned++;
     else if (after == NULL || is_lower_bound(after, found))
         fr_bound_keep_offer(&w->by_bound, found);
 }
 
 /* ---- plans of the same layers -------------------------------------------- */
-
-/* One choice of LAYERS on the way down. */
-typedef struct descent {
-    const fr_plan_space_choice *layers, *pipeline;
-    const fr_storey_list *gradients;
-    double least_s; /* the lowest bound so far */
-    fr_bounded found;
-} descent;
 
 static void join(const descent *d, size_t i_gradients, fr_candidate *out)
 {
@@ -149,7 +196,7 @@ static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
     for (size_t g = group->first; g < group->first + group->n; g++) {
         fr_plan_space_set(request, FR_STOREY_GRADIENTS,
                           &d->gradients->choices.items[g], plan);
-        FR_TRY(bound_plan(w, plan, &d->found, err));
+        FR_TRY(bound_plan(r, w, plan, d, err));
         join(d, g, &d->found.candidate);
         keep(r, w, &d->found);
     }
@@ -167,10 +214,10 @@ static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
     fr_plan_space_set(r->walk->in.request, FR_STOREY_GRADIENTS,
                       &d->gradients->choices.items[group->i_free], plan);
     if (!fr_estimate_knows(plan)) {
-        d->least_s = 0;
+        d->least = value_at(r, d, 0, &(fr_estimate){0});
         return FR_OK;
     }
-    FR_TRY(fr_estimate_least(w->estimator, plan, &group->variants, r->limit_s,
+    FR_TRY(fr_estimate_least(w->estimator, plan, &group->variants, d->limit_s,
                              &least, err));
     if (least.least_bytes > least.capacity_bytes) {
         d->found.short_by_bytes = least.least_bytes - least.capacity_bytes;
@@ -180,9 +227,9 @@ static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
         *is_over = true;
         return FR_OK;
     }
-    d->least_s = fmin(d->least_s, least.lower_bound_s);
-    *is_over = r->options->is_best_only ? least.lower_bound_s > r->limit_s
-                                        : !(least.lower_bound_s < r->limit_s);
+    double bound = value_at(r, d, least.lower_bound_s, &least);
+    d->least = fmin(d->least, bound);
+    *is_over = is_above_limit(r, bound);
     w->n_pruned += *is_over ? group->n : 0;
     return FR_OK;
 }
@@ -208,7 +255,7 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
     const fr_storey_list *pipelines;
     fr_plan plan = request->base;
     descent d = {.layers = &r->walk->layers.items[i_layers],
-                 .least_s = HUGE_VAL};
+                 .least = HUGE_VAL};
     fr_plan_space_set(request, FR_STOREY_LAYERS, d.layers, &plan);
     FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_PIPELINE, &plan, &pipelines,
                                 err));
@@ -217,17 +264,18 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
     uint64_t n = pipelines->choices.n * d.gradients->choices.n;
     w->n_plans += n;
     if (!r->options->is_whole && r->walk->has_least &&
-        !(r->walk->least_s[i_layers] < r->limit_s)) {
+        !(r->walk->least[i_layers] < r->limit)) {
         w->n_pruned += n;
         return FR_OK;
     }
+    set_scale(r, w, &plan, &d);
     for (size_t p = 0; p < pipelines->choices.n; p++) {
         d.pipeline = &pipelines->choices.items[p];
         fr_plan_space_set(request, FR_STOREY_PIPELINE, d.pipeline, &plan);
         FR_TRY(walk_groups(r, w, &plan, &d, err));
     }
     if (!r->options->is_whole && !r->walk->has_least)
-        r->walk->least_s[i_layers] = d.least_s;
+        r->walk->least[i_layers] = d.least;
     return FR_OK;
 }
 
@@ -272,7 +320,7 @@ static fr_status lower_limit(run *r, fr_err *err)
     for (int i = 0; i < walk->n_workers; i++)
         fr_bound_keep_merge(&all, &walk->workers[i].by_estimate);
     if (all.n == all.n_max)
-        r->limit_s = fmin(r->limit_s, all.at[0].estimate_s);
+        r->limit = fmin(r->limit, all.at[0].estimate);
     fr_bound_keep_release(&all);
     return FR_OK;
 }
@@ -340,7 +388,7 @@ static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
 fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
                             fr_walk_result *out, fr_err *err)
 {
-    run r = {walk, options, options->limit_s};
+    run r = {walk, options, options->limit};
     fr_walk_result result = {0};
     FR_TRY(reset(walk, err));
     FR_TRY(walk_all(&r, err));
@@ -389,6 +437,10 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
     if (walk == NULL)
         return fr_fail_no_memory(err);
     walk->in = *in;
+    fr_goal_init(&walk->goal);
+    if (in->goal != NULL)
+        walk->goal = *in->goal;
+    walk->job = fr_goal_job(in->request->model, in->request->job);
     walk->workers = calloc((size_t)in->n_threads, sizeof *walk->workers);
     if (walk->workers == NULL) {
         free(walk);
@@ -406,8 +458,8 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
                                     &in->request->base, count_illegal, walk,
                                     &walk->layers, err);
     if (status == FR_OK) {
-        walk->least_s = calloc(walk->layers.n + 1, sizeof *walk->least_s);
-        if (walk->least_s == NULL)
+        walk->least = calloc(walk->layers.n + 1, sizeof *walk->least);
+        if (walk->least == NULL)
             status = fr_fail_no_memory(err);
     }
     if (status != FR_OK) {
@@ -431,7 +483,7 @@ void fr_bound_walk_destroy(fr_bound_walk *walk)
         fr_bound_keep_release(&w->nearest);
     }
     free(walk->workers);
-    free(walk->least_s);
+    free(walk->least);
     fr_vec_release(&walk->layers);
     free(walk);
 }

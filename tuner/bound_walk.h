@@ -16,7 +16,7 @@
 
 typedef struct fr_bounded {
     fr_candidate candidate;
-    double bound_s, estimate_s;
+    double bound, estimate;  /* of the goal's value */
     uint64_t short_by_bytes; /* at least; 0: it may fit */
     int64_t n_steps;         /* of a simulation, about: its work */
 } fr_bounded;
@@ -47,7 +47,7 @@ typedef struct fr_walk_options {
     bool is_best_only;       /* by_estimate alone: whatever cannot be among
                                 them is passed over, group by group */
     bool is_whole;           /* every plan is estimated, whatever its group */
-    double limit_s;          /* plans of a lower bound, HUGE_VAL: all */
+    double limit;            /* plans of a lower bound, HUGE_VAL: all */
     const fr_bounded *after; /* that come after this one, NULL: all */
 } fr_walk_options;
 

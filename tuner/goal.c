@@ -59,6 +59,9 @@ fr_status fr_goal_check(const fr_goal *goal, fr_err *err)
             return fr_fail(err, FR_USAGE,
                            "goal '%s': amounts are positive and finite",
                            row->name);
+    if (goal->least_headroom_frac >= 1)
+        return fr_fail(err, FR_USAGE,
+                       "a headroom of all memory leaves none for the plan");
     if ((row->needs & FR_GOAL_NEEDS_DEADLINE) && goal->deadline_s <= 0)
         return fr_fail(err, FR_USAGE,
                        "goal '%s' needs a deadline, such as --deadline 30d",
@@ -93,12 +96,14 @@ fr_status fr_goal_check_cluster(const fr_goal *goal, const fr_cluster *cluster,
         (row->needs & FR_GOAL_NEEDS_POWER) != 0 || goal->most_kwh > 0;
     if (needs_price && usd_per_h(goal, cluster, 1) <= 0)
         return fr_fail(err, FR_INPUT,
-                       "cluster '%s' has no price; give one, such as price "
-                       "20USD/h of a node",
+                       "cluster '%s' has no price; give its node type one "
+                       "(price=\"20USD/h\"), or name a node of a cloud "
+                       "(forerun catalog nodes)",
                        cluster->name);
     if (needs_power && fr_cluster_power_w(cluster, 1, 1) <= 0)
         return fr_fail(err, FR_INPUT,
-                       "cluster '%s': what its devices draw is not known",
+                       "cluster '%s': what its devices draw is not known; "
+                       "give them a power (power=\"700W\")",
                        cluster->name);
     return FR_OK;
 }
@@ -116,24 +121,51 @@ static int64_t nodes_of(const fr_plan *plan, const fr_cluster *cluster)
     return node;
 }
 
-fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
-                           const fr_plan *plan, const fr_job *job,
-                           const fr_cluster *cluster)
+fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
+                               const fr_job *job, const fr_cluster *cluster)
 {
     double batch = (double)job->global_batch * (double)job->seq;
     double least =
         goal->tokens > 0 ? goal->tokens : batch * (double)job->n_steps;
     double more =
         goal->critical_batch > 0 ? 1 + batch / goal->critical_batch : 1;
-    fr_goal_run run = {.tokens = least * more,
-                       .n_nodes = nodes_of(plan, cluster),
-                       .n_devices = fr_plan_world(plan)};
-    run.n_steps = run.tokens / batch;
-    run.seconds = run.n_steps * step_s;
-    double hours = run.seconds / 3600;
-    run.usd = usd_per_h(goal, cluster, run.n_nodes) * hours;
-    run.kwh = fr_cluster_power_w(cluster, run.n_nodes, 1) * hours / 1000;
-    return run;
+    int64_t n_nodes = nodes_of(plan, cluster);
+    return (fr_goal_scale){
+        .tokens = least * more,
+        .n_steps = least * more / batch,
+        .usd_per_h = usd_per_h(goal, cluster, n_nodes),
+        .kw = fr_cluster_power_w(cluster, n_nodes, 1) / 1000,
+        .n_nodes = n_nodes,
+        .n_devices = fr_plan_world(plan),
+    };
+}
+
+static fr_goal_run run_at(const fr_goal_scale *scale, double step_s)
+{
+    double seconds = scale->n_steps * step_s, hours = seconds / 3600;
+    return (fr_goal_run){.n_steps = scale->n_steps,
+                         .tokens = scale->tokens,
+                         .seconds = seconds,
+                         .usd = scale->usd_per_h * hours,
+                         .kwh = scale->kw * hours,
+                         .n_nodes = scale->n_nodes,
+                         .n_devices = scale->n_devices};
+}
+
+fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
+                           const fr_plan *plan, const fr_job *job,
+                           const fr_cluster *cluster)
+{
+    fr_goal_scale scale = fr_goal_scale_of(goal, plan, job, cluster);
+    return run_at(&scale, step_s);
+}
+
+fr_job fr_goal_job(const fr_model *model, const fr_job *job)
+{
+    fr_job counted = *job;
+    if (model->kind == FR_MODEL_LAYERS)
+        counted.seq = 1;
+    return counted;
 }
 
 /* Equally many devices: the faster run is better, by less than one device. */
@@ -142,13 +174,15 @@ static double devices_value(const fr_goal *goal, const fr_goal_run *run)
     return (double)run->n_devices + 0.5 * run->seconds / goal->deadline_s;
 }
 
-static double known(double amount)
+/* HUGE_VAL where there is no price, or no power. */
+static double known(double rate, double amount)
 {
-    return amount > 0 ? amount : HUGE_VAL;
+    return rate > 0 ? amount : HUGE_VAL;
 }
 
-static double objective(const fr_goal *goal, const fr_goal_run *run,
-                        double step_s, double taken_frac)
+static double objective(const fr_goal *goal, const fr_goal_scale *scale,
+                        const fr_goal_run *run, double step_s,
+                        double taken_frac)
 {
     switch (goal->kind) {
     case FR_GOAL_STEP:
@@ -160,9 +194,9 @@ static double objective(const fr_goal *goal, const fr_goal_run *run,
         return run->seconds;
     case FR_GOAL_COST:
     case FR_GOAL_DEADLINE:
-        return known(run->usd);
+        return known(scale->usd_per_h, run->usd);
     case FR_GOAL_ENERGY:
-        return known(run->kwh);
+        return known(scale->kw, run->kwh);
     case FR_GOAL_DEVICES:
         return devices_value(goal, run);
     case FR_GOAL_HEADROOM:
@@ -176,11 +210,14 @@ static double objective(const fr_goal *goal, const fr_goal_run *run,
 /* ---- constraints ----------------------------------------------------------
  */
 
-typedef struct breach {
-    const char *what; /* NULL: none is broken */
+typedef struct limit {
+    const char *what;
+    bool is_given;
     double is, most;
     char *(*format)(char *out, size_t n, double value);
-} breach;
+} limit;
+
+enum { N_LIMITS = 5 };
 
 static char *format_duration(char *out, size_t n, double seconds)
 {
@@ -214,39 +251,99 @@ static char *format_devices(char *out, size_t n, double n_devices)
     return out;
 }
 
-/* The first that is broken.  An unknown amount breaks a limit on it. */
-static breach find_breach(const fr_goal *goal, const fr_goal_run *run,
-                          double taken_frac)
+/* An unknown amount breaks a limit on it. */
+static void list_limits(const fr_goal *goal, const fr_goal_scale *scale,
+                        const fr_goal_run *run, double taken_frac, limit *out)
 {
-    const breach limits[] = {
-        {"time", run->seconds, goal->deadline_s, format_duration},
-        {"cost", goal->most_usd > 0 ? known(run->usd) : 0, goal->most_usd,
-         format_usd},
-        {"energy", goal->most_kwh > 0 ? known(run->kwh) : 0, goal->most_kwh,
-         format_kwh},
-        {"devices", (double)run->n_devices, (double)goal->most_devices,
-         format_devices},
-        {"memory taken", taken_frac,
-         goal->least_headroom_frac > 0 ? 1 - goal->least_headroom_frac : 0,
-         format_percent},
+    const limit all[N_LIMITS] = {
+        {"time", goal->deadline_s > 0, run->seconds, goal->deadline_s,
+         format_duration},
+        {"cost", goal->most_usd > 0, known(scale->usd_per_h, run->usd),
+         goal->most_usd, format_usd},
+        {"energy", goal->most_kwh > 0, known(scale->kw, run->kwh),
+         goal->most_kwh, format_kwh},
+        {"devices", goal->most_devices > 0, (double)run->n_devices,
+         (double)goal->most_devices, format_devices},
+        {"memory taken", goal->least_headroom_frac > 0, taken_frac,
+         1 - goal->least_headroom_frac, format_percent},
     };
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-        if (limits[i].most > 0 && !(limits[i].is <= limits[i].most))
-            return limits[i];
-    return (breach){0};
+    memcpy(out, all, sizeof all);
 }
 
-static double value_of(const fr_goal *goal, double step_s, double taken_frac,
-                       const fr_plan *plan, const fr_job *job,
-                       const fr_cluster *cluster)
+static bool is_broken(const limit *l)
 {
-    fr_goal_run run = fr_goal_run_of(goal, step_s, plan, job, cluster);
-    if (find_breach(goal, &run, taken_frac).what != NULL)
-        return HUGE_VAL;
-    return objective(goal, &run, step_s, taken_frac);
+    return l->is_given && !(l->is <= l->most);
 }
 
-static double taken_frac_of(const fr_prediction *prediction)
+/* is / limit of the constraint that is exceeded most; 0: there is none. */
+static double excess(const limit *limits)
+{
+    double most = 0;
+    for (int i = 0; i < N_LIMITS; i++)
+        if (limits[i].is_given)
+            most = fmax(most, limits[i].is / limits[i].most);
+    return most;
+}
+
+bool fr_goal_has_limits(const fr_goal *goal)
+{
+    return goal->deadline_s > 0 || goal->most_usd > 0 || goal->most_kwh > 0 ||
+           goal->most_devices > 0 || goal->least_headroom_frac > 0;
+}
+
+bool fr_goal_weighs_devices(const fr_goal *goal)
+{
+    switch (goal->kind) {
+    case FR_GOAL_THROUGHPUT:
+    case FR_GOAL_COST:
+    case FR_GOAL_ENERGY:
+    case FR_GOAL_DEADLINE:
+    case FR_GOAL_DEVICES:
+        return true;
+    default:
+        return goal->most_usd > 0 || goal->most_kwh > 0 ||
+               goal->most_devices > 0;
+    }
+}
+
+double fr_goal_at(const fr_goal *goal, const fr_goal_scale *scale,
+                  double step_s, double taken_frac)
+{
+    limit limits[N_LIMITS];
+    if (goal->kind == FR_GOAL_STEP && !fr_goal_has_limits(goal))
+        return step_s;
+    fr_goal_run run = run_at(scale, step_s);
+    list_limits(goal, scale, &run, taken_frac, limits);
+    if (goal->is_nearest)
+        return excess(limits);
+    for (int i = 0; i < N_LIMITS; i++)
+        if (is_broken(&limits[i]))
+            return HUGE_VAL;
+    return objective(goal, scale, &run, step_s, taken_frac);
+}
+
+double fr_goal_objective(const fr_goal *goal, const fr_goal_scale *scale,
+                         double step_s, double taken_frac)
+{
+    fr_goal_run run = run_at(scale, step_s);
+    return objective(goal, scale, &run, step_s, taken_frac);
+}
+
+/* Objectives are straight lines over the step; constraints are left out. */
+double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
+                        double value)
+{
+    fr_goal_run none = run_at(scale, 0), one = run_at(scale, 1);
+    if (goal->is_nearest || goal->kind == FR_GOAL_HEADROOM)
+        return HUGE_VAL;
+    if (goal->kind == FR_GOAL_STEP)
+        return value;
+    double at_0 = objective(goal, scale, &none, 0, 0);
+    double at_1 = objective(goal, scale, &one, 1, 0);
+    return at_1 > at_0 ? (value - at_0) / (at_1 - at_0) : HUGE_VAL;
+}
+
+double fr_goal_taken_frac(const fr_prediction *prediction)
 {
     double capacity = (double)prediction->memory.capacity_bytes;
     return capacity > 0 ? (double)prediction->memory.peak_bytes / capacity : 0;
@@ -256,17 +353,31 @@ double fr_goal_value(const fr_goal *goal, const fr_prediction *prediction,
                      const fr_plan *plan, const fr_job *job,
                      const fr_cluster *cluster)
 {
+    fr_goal_scale scale = fr_goal_scale_of(goal, plan, job, cluster);
     if (!prediction->memory.fits || !(prediction->step_s > 0))
         return HUGE_VAL;
-    return value_of(goal, prediction->step_s, taken_frac_of(prediction), plan,
-                    job, cluster);
+    return fr_goal_at(goal, &scale, prediction->step_s,
+                      fr_goal_taken_frac(prediction));
 }
 
 double fr_goal_bound_from_step(const fr_goal *goal, double bound_s,
                                const fr_plan *plan, const fr_job *job,
                                const fr_cluster *cluster)
 {
-    return value_of(goal, bound_s, 0, plan, job, cluster);
+    fr_goal_scale scale = fr_goal_scale_of(goal, plan, job, cluster);
+    return fr_goal_at(goal, &scale, bound_s, 0);
+}
+
+/* The one that is exceeded most. */
+static const limit *find_broken(const limit *limits)
+{
+    const limit *found = NULL;
+    for (int i = 0; i < N_LIMITS; i++)
+        if (is_broken(&limits[i]) &&
+            (found == NULL ||
+             limits[i].is / limits[i].most > found->is / found->most))
+            found = &limits[i];
+    return found;
 }
 
 char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
@@ -274,18 +385,20 @@ char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
                       const fr_cluster *cluster, char *buf, size_t n_buf)
 {
     char is[FR_FORMAT_MAX], most[FR_FORMAT_MAX];
-    fr_goal_run run =
-        fr_goal_run_of(goal, prediction->step_s, plan, job, cluster);
-    breach broken = find_breach(goal, &run, taken_frac_of(prediction));
+    limit limits[N_LIMITS];
+    fr_goal_scale scale = fr_goal_scale_of(goal, plan, job, cluster);
+    fr_goal_run run = run_at(&scale, prediction->step_s);
+    list_limits(goal, &scale, &run, fr_goal_taken_frac(prediction), limits);
+    const limit *broken = find_broken(limits);
     buf[0] = '\0';
-    if (broken.what == NULL)
+    if (broken == NULL)
         return buf;
-    if (isfinite(broken.is))
-        broken.format(is, sizeof is, broken.is);
+    if (isfinite(broken->is))
+        broken->format(is, sizeof is, broken->is);
     else
         snprintf(is, sizeof is, "not known");
-    broken.format(most, sizeof most, broken.most);
-    snprintf(buf, n_buf, "%s is %s, the limit %s", broken.what, is, most);
+    broken->format(most, sizeof most, broken->most);
+    snprintf(buf, n_buf, "%s is %s, the limit %s", broken->what, is, most);
     return buf;
 }
 

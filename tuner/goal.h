@@ -44,6 +44,8 @@ typedef struct fr_goal {
     double deadline_s, most_usd, most_kwh;
     int64_t most_devices;
     double least_headroom_frac; /* of the memory left free */
+    bool is_nearest; /* in place of the objective: by how much the constraint
+                        that is broken most is exceeded, is / limit */
 } fr_goal;
 
 /* What a row of the table asks for beside the plan: a mask. */
@@ -83,6 +85,44 @@ typedef struct fr_goal_run {
     double usd, kwh; /* of the nodes that it occupies; 0: not known */
     int64_t n_nodes, n_devices;
 } fr_goal_run;
+
+/* Is a constraint given? */
+bool fr_goal_has_limits(const fr_goal *goal);
+/* Does it matter how many devices a plan has, whatever its step? */
+bool fr_goal_weighs_devices(const fr_goal *goal);
+
+/* The job as a goal counts it: a list of layers has samples for tokens. */
+fr_job fr_goal_job(const fr_model *model, const fr_job *job);
+
+/* Of the memory of the rank with the least room. */
+double fr_goal_taken_frac(const fr_prediction *prediction);
+
+/* What plans of equally many ranks and threads have in common. */
+typedef struct fr_goal_scale {
+    double n_steps, tokens;
+    double usd_per_h, kw; /* of the nodes; 0: not known */
+    int64_t n_nodes, n_devices;
+} fr_goal_scale;
+
+fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
+                               const fr_job *job, const fr_cluster *cluster);
+
+/*
+ * The value at so many seconds a step and such a share of the memory taken;
+ * HUGE_VAL: a constraint is broken.  It grows with both, also in the last
+ * bit: at lower bounds of the two it is one of the value.
+ */
+double fr_goal_at(const fr_goal *goal, const fr_goal_scale *scale,
+                  double step_s, double taken_frac);
+
+/* The same whatever the constraints. */
+double fr_goal_objective(const fr_goal *goal, const fr_goal_scale *scale,
+                         double step_s, double taken_frac);
+
+/* About the longest step whose value is no more than `value`: HUGE_VAL where
+ * the value does not follow the step. */
+double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
+                        double value);
 
 /*
  * `plan` occupies the first nodes of the cluster, as fr_cluster_place() puts

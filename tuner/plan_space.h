@@ -89,7 +89,9 @@ typedef struct fr_plan_space_request {
     fr_plan base;     /* pinned fields; what is no axis stays as here */
     unsigned pins;    /* fr_pin */
     int64_t world;    /* 0: every divisor of the cluster's slots */
-    bool allow_lossy; /* compressors, precision */
+    int64_t most_nodes; /* that are there: the first ones; 0: all */
+    bool is_any_nodes;  /* world 0: also other numbers of whole nodes */
+    bool allow_lossy;   /* compressors, precision */
     const fr_axis_range *ranges;   /* [FR_SPACE_AXIS_N]; NULL: none */
     const fr_framework *framework; /* whose rules hold besides; NULL: none */
 } fr_plan_space_request;

@@ -9,6 +9,14 @@ void fr_push_value(fr_plan_space_values *values, int64_t value)
         values->at[values->n++] = value;
 }
 
+void fr_push_new(int64_t value, fr_plan_space_values *values)
+{
+    for (int i = 0; i < values->n; i++)
+        if (values->at[i] == value)
+            return;
+    fr_push_value(values, value);
+}
+
 void fr_push_divisors(int64_t n, int64_t high, fr_plan_space_values *values)
 {
     int64_t d;

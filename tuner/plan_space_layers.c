@@ -7,6 +7,53 @@
 
 /* ---- ranks ---------------------------------------------------------------
  * The number of ranks travels in dp until cp, tp and pp have taken theirs. */
+static int64_t nodes_of(const fr_plan_space_request *request)
+{
+    int64_t n_nodes = fr_cluster_n_nodes(request->cluster);
+    return request->most_nodes > 0 && request->most_nodes < n_nodes
+               ? request->most_nodes
+               : n_nodes;
+}
+
+/* Slots of the first nodes. */
+static int64_t slots_of(const fr_plan_space_request *request, int64_t n_nodes)
+{
+    int64_t n = 0;
+    if (n_nodes == fr_cluster_n_nodes(request->cluster))
+        return fr_cluster_slots(request->cluster);
+    for (int64_t node = 0; node < n_nodes; node++)
+        n += fr_cluster_node_slots(request->cluster, node, 1);
+    return n;
+}
+
+/* Numbers of five significant bits: 1 to 32, then 34, 36 ... 64, 68, 72 ... */
+static int64_t after_rounded(int64_t n)
+{
+    int64_t step = 1;
+    while (n / step >= 32)
+        step *= 2;
+    return n + step;
+}
+
+/*
+ * Whole nodes, one to all of them; CPUs: also fewer ranks on each, equally
+ * many.  Of more than 32 nodes not every number, but one in each 3 %.
+ */
+static void push_nodes(const fr_plan_space_request *request,
+                       fr_plan_space_values *values)
+{
+    int64_t n_nodes = nodes_of(request);
+    for (int64_t n = 1; n <= n_nodes; n = after_rounded(n)) {
+        fr_plan_space_values of_node = {0};
+        if (!fr_is_gpu_space(request))
+            fr_push_divisors(fr_cluster_node_slots(request->cluster, 0, 1),
+                             INT32_MAX, &of_node);
+        for (int i = 0; i < of_node.n; i++)
+            fr_push_new(n * of_node.at[i], values);
+        fr_push_new(slots_of(request, n), values);
+    }
+}
+
 void fr_list_world(const fr_plan_space_request *request, const fr_plan *plan,
                    fr_plan_space_values *values)
 {
@@ -25,8 +72,15 @@ void fr_list_world(const fr_plan_space_request *request, const fr_plan *plan,
         fr_push_value(values,
                       (int64_t)base->dp * base->tp * base->pp *
                           (fr_is_pinned(request, FR_PIN_CP) ? base->cp : 1));
-    else
-        fr_push_divisors(fr_cluster_slots(request->cluster), INT32_MAX, values);
+    else {
+        fr_plan_space_values divisors = {0};
+        if (request->is_any_nodes)
+            push_nodes(request, values);
+        fr_push_divisors(slots_of(request, nodes_of(request)), INT32_MAX,
+                         &divisors);
+        for (int i = 0; i < divisors.n; i++)
+            fr_push_new(divisors.at[i], values);
+    }
 }
 
 void fr_set_world(const fr_plan_space_request *request, fr_plan *plan,
@@ -42,7 +96,7 @@ void fr_list_threads(const fr_plan_space_request *request, const fr_plan *plan,
                      fr_plan_space_values *values)
 {
     const fr_device_type *device = fr_cluster_device(request->cluster, 0);
-    int64_t n_nodes = fr_cluster_n_nodes(request->cluster);
+    int64_t n_nodes = nodes_of(request);
     int64_t world = plan->dp;
     if (fr_is_pinned(request, FR_PIN_THREADS)) {
         fr_push_value(values, request->base.n_threads);

@@ -27,6 +27,8 @@ FR_SPACE_AXIS_FUNCTIONS(FR_SPACE_AXIS_DECLARE)
 #undef FR_SPACE_AXIS_DECLARE
 
 void fr_push_value(fr_plan_space_values *values, int64_t value);
+/* Unless it is there. */
+void fr_push_new(int64_t value, fr_plan_space_values *values);
 /* Divisors of n up to `high`, ascending. */
 void fr_push_divisors(int64_t n, int64_t high, fr_plan_space_values *values);
 

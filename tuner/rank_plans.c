@@ -1,4 +1,4 @@
-/* rank_plans.c: order by time, ties by name; then cut the lists from it. */
+/* rank_plans.c: order by value, step, name; then cut the lists from it. */
 #include "tuner/rank_plans.h"
 
 #include <math.h>
@@ -6,81 +6,116 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "tuner/tune.h"
 
 typedef struct ranked {
     size_t i;
-    double step_s;
+    double value, step_s;
     char name[FR_TUNED_NAME];
 } ranked;
+
+/* What all of the functions below rank by. */
+typedef struct ranking {
+    const fr_goal *goal;
+    const fr_looked_list *looked;
+    ranked *order; /* [n], best first: those that fit and break no limit */
+    size_t n;
+} ranking;
 
 static int compare_ranked(const void *a, const void *b)
 {
     const ranked *x = a, *y = b;
+    if (x->value != y->value)
+        return x->value < y->value ? -1 : 1;
     if (x->step_s != y->step_s)
         return x->step_s < y->step_s ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
-/* The candidates that fit, fastest first; NULL when out of memory. */
-static ranked *sort_candidates(const fr_plan_space_request *request,
-                               const fr_looked_list *looked, size_t *n)
+static void plan_of(const fr_looked *looked, fr_plan *out)
 {
-    ranked *order = malloc((looked->n + 1) * sizeof *order);
-    if (order == NULL)
-        return NULL;
-    *n = 0;
+    fr_plan_space_plan(looked->request, &looked->candidate, out);
+}
+
+static fr_status rank(const fr_goal *goal, const fr_looked_list *looked,
+                      ranking *out, fr_err *err)
+{
+    ranking all = {.goal = goal, .looked = looked};
+    all.order = malloc((looked->n + 1) * sizeof *all.order);
+    if (all.order == NULL)
+        return fr_fail_no_memory(err);
     for (size_t i = 0; i < looked->n; i++) {
         const fr_looked *l = &looked->items[i];
-        if (l->evaluation.outcome != FR_OUTCOME_SIMULATED)
-            continue;
         fr_plan plan;
-        fr_plan_space_plan(request, &l->candidate, &plan);
-        ranked *r = &order[(*n)++];
+        if (l->value == HUGE_VAL)
+            continue;
+        plan_of(l, &plan);
+        ranked *r = &all.order[all.n++];
         r->i = i;
+        r->value = l->value;
         r->step_s = l->evaluation.prediction.step_s;
         fr_plan_describe(&plan, r->name, sizeof r->name);
     }
-    qsort(order, *n, sizeof *order, compare_ranked);
-    return order;
+    qsort(all.order, all.n, sizeof *all.order, compare_ranked);
+    *out = all;
+    return FR_OK;
 }
 
-static fr_status make_tuned(const fr_plan_space_request *request,
-                            const fr_looked *looked, fr_tuned *out, fr_err *err)
+static const fr_looked *at(const ranking *of, size_t k)
+{
+    return &of->looked->items[of->order[k].i];
+}
+
+static fr_goal_scale scale_of(const fr_goal *goal, const fr_looked *looked,
+                              const fr_plan *plan)
+{
+    const fr_plan_space_request *request = looked->request;
+    fr_job job = fr_goal_job(request->model, request->job);
+    return fr_goal_scale_of(goal, plan, &job, request->cluster);
+}
+
+static fr_status make_tuned(const fr_goal *goal, const fr_looked *looked,
+                            fr_tuned *out, fr_err *err)
 {
     fr_tuned tuned;
     memset(&tuned, 0, sizeof tuned);
     tuned.plan = malloc(sizeof *tuned.plan);
     if (tuned.plan == NULL)
         return fr_fail_no_memory(err);
-    fr_plan_space_plan(request, &looked->candidate, tuned.plan);
+    plan_of(looked, tuned.plan);
     fr_plan_describe(tuned.plan, tuned.name, sizeof tuned.name);
+    fr_goal_scale scale = scale_of(goal, looked, tuned.plan);
     tuned.prediction = looked->evaluation.prediction;
+    tuned.global_batch = looked->request->job->global_batch;
+    tuned.n_ranks = scale.n_devices;
+    tuned.n_nodes = scale.n_nodes;
+    tuned.value = looked->value;
     *out = tuned;
     return FR_OK;
 }
 
-/*
- * Slower by less than half the interval of the best, or by 5 %: the model
- * cannot tell.  Two plans of one model on one cluster have most of their error
- * in common: of those that differ by more than 5 %, 98 % are ranked right, on
- * CPUs and on GPUs (docs/validation.md).
- */
-static bool is_tie(const fr_prediction *best, const fr_prediction *other)
+fr_status fr_tuned_copy(const fr_tuned *from, fr_tuned *out, fr_err *err)
 {
-    double half_s = 0.5 * (best->step_s_p95 - best->step_s_p5);
-    return other->step_s - best->step_s <= fmin(half_s, 0.05 * best->step_s);
+    fr_tuned copy = *from;
+    copy.plan = malloc(sizeof *copy.plan);
+    if (copy.plan == NULL)
+        return fr_fail_no_memory(err);
+    *copy.plan = *from->plan;
+    *out = copy;
+    return FR_OK;
 }
 
-static fr_status add_loser(const fr_plan_space_request *request,
-                           const fr_looked *looked, const fr_tuning *tuning,
+static fr_status add_loser(const ranking *of, size_t k, const fr_tuning *tuning,
                            fr_tuned_list *list, fr_err *err)
 {
     fr_tuned tuned;
-    const fr_prediction *best = &tuning->best.prediction;
-    FR_TRY(make_tuned(request, looked, &tuned, err));
-    tuned.is_tie = is_tie(best, &tuned.prediction);
-    fr_tune_why(best, &tuned.prediction, tuned.why, sizeof tuned.why);
+    const fr_tuned *best = &tuning->best;
+    fr_goal_scale scale = scale_of(of->goal, at(of, 0), best->plan);
+    FR_TRY(make_tuned(of->goal, at(of, k), &tuned, err));
+    tuned.is_tie = fr_is_tie(of->goal, &scale, best, &tuned);
+    fr_tune_why(&best->prediction, &tuned.prediction, tuned.why,
+                sizeof tuned.why);
     return fr_tuned_list_add(list, tuned, err);
 }
 
@@ -94,32 +129,84 @@ static bool has_layout(const fr_tuned_list *list, const fr_plan *plan)
     return false;
 }
 
-static fr_status fill_lists(const fr_plan_space_request *request,
-                            const fr_looked_list *looked, const ranked *order,
-                            size_t n_order, size_t n_alternatives, fr_tuning *t,
-                            fr_err *err)
+static fr_status fill_lists(const ranking *of, size_t n_alternatives,
+                            fr_tuning *t, fr_err *err)
 {
     uint64_t least_bytes = UINT64_MAX;
-    for (size_t k = 0; k < n_order; k++) {
-        const fr_looked *l = &looked->items[order[k].i];
-        const fr_evaluation *e = &l->evaluation;
+    for (size_t k = 0; k < of->n; k++) {
+        const fr_prediction *p = &at(of, k)->evaluation.prediction;
         fr_plan plan;
-        fr_plan_space_plan(request, &l->candidate, &plan);
+        plan_of(at(of, k), &plan);
         if (k > 0 && k <= n_alternatives)
-            FR_TRY(add_loser(request, l, t, &t->alternatives, err));
+            FR_TRY(add_loser(of, k, t, &t->alternatives, err));
         if (!has_layout(&t->layouts, &plan))
-            FR_TRY(add_loser(request, l, t, &t->layouts, err));
-        if (e->prediction.memory.peak_bytes < least_bytes) {
-            least_bytes = e->prediction.memory.peak_bytes;
-            FR_TRY(add_loser(request, l, t, &t->pareto, err));
+            FR_TRY(add_loser(of, k, t, &t->layouts, err));
+        if (p->memory.peak_bytes < least_bytes) {
+            least_bytes = p->memory.peak_bytes;
+            FR_TRY(add_loser(of, k, t, &t->pareto, err));
         }
     }
     return FR_OK;
 }
 
-static fr_status fill_nearest(const fr_plan_space_request *request,
-                              const fr_looked_list *looked, fr_tuning *tuning,
-                              fr_err *err)
+static void note_fewest(const ranking *of, size_t k, fr_tuning *t)
+{
+    fr_plan plan;
+    plan_of(at(of, k), &plan);
+    int64_t n_ranks = fr_plan_world(&plan);
+    int64_t least =
+        t->fewest.n_ranks > 0 ? t->fewest.n_ranks : t->best.n_ranks;
+    if (n_ranks >= least)
+        return;
+    fr_text_copy_cut(t->fewest.name, sizeof t->fewest.name, of->order[k].name);
+    t->fewest.n_ranks = n_ranks;
+    t->fewest.value = of->order[k].value;
+}
+
+/* Of all that the model cannot tell from the best: the most robust, and those
+ * of the fewest ranks. */
+static fr_status find_ties(const ranking *of, fr_tuning *t, fr_err *err)
+{
+    const fr_goal_scale scale = scale_of(of->goal, at(of, 0), t->best.plan);
+    size_t found = 0;
+    for (size_t k = 1; k < of->n; k++) {
+        fr_tuned one = {.value = at(of, k)->value};
+        if (!fr_is_tie(of->goal, &scale, &t->best, &one))
+            break;
+        note_fewest(of, k, t);
+        if (fr_robustness_compare(&at(of, k)->evaluation.prediction,
+                                  &at(of, found)->evaluation.prediction,
+                                  t->best.prediction.step_s) < 0)
+            found = k;
+    }
+    if (found == 0)
+        return FR_OK;
+    FR_TRY(make_tuned(of->goal, at(of, found), &t->robust, err));
+    t->robust.is_tie = true;
+    fr_robustness_why(&t->best.prediction, &t->robust.prediction,
+                      t->robust.why, sizeof t->robust.why);
+    return FR_OK;
+}
+
+/* Ties stand first; of equally robust ones the better. */
+static void sort_ties(const fr_tuned *best, fr_tuned_list *list)
+{
+    const double step_s = best->prediction.step_s;
+    for (size_t i = 1; i < list->n && list->at[i].is_tie; i++) {
+        fr_tuned moved = list->at[i];
+        size_t k = i;
+        while (k > 0 &&
+               fr_robustness_compare(&moved.prediction,
+                                     &list->at[k - 1].prediction, step_s) < 0) {
+            list->at[k] = list->at[k - 1];
+            k--;
+        }
+        list->at[k] = moved;
+    }
+}
+
+static fr_status fill_nearest(const fr_goal *goal, const fr_looked_list *looked,
+                              fr_tuning *tuning, fr_err *err)
 {
     const fr_looked *nearest = NULL;
     for (size_t i = 0; i < looked->n; i++) {
@@ -132,7 +219,7 @@ static fr_status fill_nearest(const fr_plan_space_request *request,
     if (nearest == NULL)
         return FR_OK;
     tuning->short_by_bytes = nearest->evaluation.short_by_bytes;
-    return make_tuned(request, nearest, &tuning->nearest, err);
+    return make_tuned(goal, nearest, &tuning->nearest, err);
 }
 
 /* What is left is pruned. */
@@ -165,59 +252,46 @@ static void count_outcomes(const fr_looked_list *looked, fr_tuning *t)
 
 static void certify(fr_tuning *t)
 {
-    double best_s = t->best.prediction.step_s;
-    t->certificate.optimal_in_space = t->certificate.bound_s >= best_s;
-    t->certificate.bound_s = fmin(t->certificate.bound_s, best_s);
-    t->certificate.gap = 1 - t->certificate.bound_s / best_s;
+    double best = t->best.value;
+    t->certificate.optimal_in_space = t->certificate.bound >= best;
+    t->certificate.bound = fmin(t->certificate.bound, best);
+    t->certificate.gap = best > 0 ? 1 - t->certificate.bound / best : 0;
 }
 
-fr_status fr_rank_plans(const fr_plan_space_request *request,
-                        const fr_looked_list *looked, int n_alternatives,
-                        fr_tuning *tuning, fr_err *err)
+fr_status fr_rank_plans(const fr_goal *goal, const fr_looked_list *looked,
+                        int n_alternatives, fr_tuning *tuning, fr_err *err)
 {
-    size_t n_order;
-    ranked *order = sort_candidates(request, looked, &n_order);
-    if (order == NULL)
-        return fr_fail_no_memory(err);
+    ranking of;
+    FR_TRY(rank(goal, looked, &of, err));
     fr_status status = FR_OK;
     count_outcomes(looked, tuning);
-    if (n_order == 0) {
-        status = fill_nearest(request, looked, tuning, err);
+    if (of.n == 0) {
+        status = fill_nearest(goal, looked, tuning, err);
         goto out_order;
     }
-    FR_TRY_GOTO(
-        status,
-        make_tuned(request, &looked->items[order[0].i], &tuning->best, err),
-        out_order);
-    FR_TRY_GOTO(status,
-                fill_lists(request, looked, order, n_order,
-                           (size_t)n_alternatives, tuning, err),
+    FR_TRY_GOTO(status, make_tuned(goal, at(&of, 0), &tuning->best, err),
                 out_order);
+    FR_TRY_GOTO(status, fill_lists(&of, (size_t)n_alternatives, tuning, err),
+                out_order);
+    sort_ties(&tuning->best, &tuning->alternatives);
+    FR_TRY_GOTO(status, find_ties(&of, tuning, err), out_order);
     certify(tuning);
 out_order:
-    free(order);
+    free(of.order);
     return status;
 }
 
-fr_status fr_rank_baseline(const fr_plan_space_request *request,
-                           const fr_looked_list *looked, fr_tuning *tuning,
-                           fr_err *err)
+fr_status fr_rank_first(const fr_goal *goal, const fr_looked_list *looked,
+                        fr_tuned *out, fr_err *err)
 {
-    size_t n_order;
-    ranked *order = sort_candidates(request, looked, &n_order);
-    if (order == NULL)
-        return fr_fail_no_memory(err);
+    ranking of;
+    FR_TRY(rank(goal, looked, &of, err));
     fr_status status = FR_OK;
-    if (n_order > 0)
-        status = make_tuned(request, &looked->items[order[0].i],
-                            &tuning->baseline, err);
-    if (status == FR_OK && n_order > 0 && tuning->best.plan != NULL) {
-        fr_tuned *b = &tuning->baseline;
-        b->is_tie = is_tie(&tuning->best.prediction, &b->prediction);
-        fr_tune_why(&tuning->best.prediction, &b->prediction, b->why,
-                    sizeof b->why);
-    }
-    free(order);
+    if (of.n > 0)
+        status = make_tuned(goal, at(&of, 0), out, err);
+    else
+        memset(out, 0, sizeof *out);
+    free(of.order);
     return status;
 }
 

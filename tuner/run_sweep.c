@@ -149,22 +149,13 @@ static fr_status as_row(fr_status status, const fr_err *why,
     return FR_OK;
 }
 
-/* What the goal counts as tokens: a list of layers has samples. */
-static fr_job counted_job(const fr_sweep_case *at)
-{
-    fr_job job = at->job;
-    if (at->model->kind == FR_MODEL_LAYERS)
-        job.seq = 1;
-    return job;
-}
-
 static void fill_costs(const fr_sweep_case *at, const fr_plan *plan,
                        const fr_goal *goal, const fr_prediction *prediction,
                        fr_sweep_point *point)
 {
     fr_goal any;
     char *broken = point->broken;
-    const fr_job job = counted_job(at);
+    const fr_job job = fr_goal_job(at->model, &at->job);
     fr_goal_init(&any);
     const fr_goal *asked = goal != NULL ? goal : &any;
     fr_goal_run run =
@@ -240,7 +231,10 @@ static fr_status tune_point(const fr_sweep_case *at, const fr_goal *goal,
     fr_tuning found;
     fr_err why;
     fr_tune_options options = {
-        .space = request_of(at), .n_alternatives = 1, .n_threads = n_threads};
+        .space = request_of(at),
+        .is_best_only = true,
+        .n_alternatives = 1,
+        .n_threads = n_threads};
     fr_status status = fr_tune(&options, at->costs, &found, &why);
     if (status != FR_OK)
         return as_row(status, &why, point, err);

@@ -10,6 +10,7 @@
 
 #include "cost_models/cost.h"
 #include "spec/tuning.h"
+#include "tuner/goal.h"
 #include "tuner/plan_space.h"
 
 #define FR_SEARCH_BATCH 64
@@ -18,9 +19,13 @@
 typedef struct fr_search_input {
     const fr_plan_space_request *request;
     const fr_cost_model *costs;
+    const fr_goal *goal; /* NULL: the step */
     int n_threads;
-    double budget_s; /* of the clock; 0: a fixed amount of work */
-    bool is_exact;   /* no end before the proof */
+    double known;     /* the value of a plan elsewhere that has to be beaten;
+                         HUGE_VAL: there is none */
+    double budget_s;  /* of the clock; 0: a fixed amount of work */
+    double work_frac; /* of that; 0: all */
+    bool is_exact;    /* no end before the proof */
     fr_illegal_fn on_illegal;
     void *context; /* of on_illegal */
 } fr_search_input;
@@ -33,10 +38,12 @@ typedef struct fr_search {
     /* Up to n_max candidates to evaluate; *n == 0: the search is over. */
     fr_status (*ask)(void *search, size_t n_max, fr_candidate *candidates,
                      size_t *n, fr_err *err);
-    /* cost: seconds per step, HUGE_VAL where the plan is infeasible. */
-    void (*tell)(void *search, const fr_candidate *candidate, double cost);
-    /* Counts of what was never asked for, and certificate.bound_s: nothing
-     * of that is faster (HUGE_VAL: there is no such plan). */
+    /* value: of the goal, HUGE_VAL where the plan does not fit or breaks a
+     * constraint. */
+    void (*tell)(void *search, const fr_candidate *candidate, double value,
+                 bool fits);
+    /* Adds counts of what was never asked for, and lowers certificate.bound to
+     * what nothing of that is better than. */
     void (*report)(const void *search, fr_tuning *tuning);
     void (*destroy)(void *search);
 } fr_search;

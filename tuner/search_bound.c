@@ -24,9 +24,9 @@ typedef struct search {
     size_t next; /* of found.by_bound */
     uint64_t n_plans, n_too_large;
     fr_vec(fr_candidate) asked; /* before those of by_bound: the seeds */
-    double begin_s, best_s;
+    double begin_s, best;
     int64_t work;
-    bool has_walked, has_seeds, has_nearest;
+    bool has_walked, has_seeds, has_nearest, has_fit;
     size_t next_seed; /* of seeds */
     fr_bounded_list seeds;
 } search;
@@ -57,7 +57,7 @@ static fr_status create(const fr_search_input *in, void **out, fr_err *err)
         return fr_fail_no_memory(err);
     s->in = *in;
     s->begin_s = fr_clock_s();
-    s->best_s = HUGE_VAL;
+    s->best = in->known;
     fr_status status = fr_bound_walk_create(in, &s->walk, err);
     if (status != FR_OK) {
         destroy(s);
@@ -138,7 +138,7 @@ static fr_status take_turns(const fr_plan_space_request *request,
 
 static fr_status find_seeds(search *s, fr_err *err)
 {
-    const fr_walk_options options = {.is_best_only = true, .limit_s = HUGE_VAL};
+    const fr_walk_options options = {.is_best_only = true, .limit = s->best};
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;
@@ -158,7 +158,7 @@ static fr_status look_around(search *s, fr_err *err)
         s->found.by_bound.n > 0
             ? &s->found.by_bound.items[s->found.by_bound.n - 1]
             : NULL;
-    const fr_walk_options options = {.limit_s = s->best_s, .after = last};
+    const fr_walk_options options = {.limit = s->best, .after = last};
     FR_TRY(fr_bound_walk_run(s->walk, &options, &found, err));
     fr_walk_result_release(&s->found);
     s->found = found;
@@ -172,20 +172,25 @@ static double bound_left(const search *s)
 {
     const fr_bounded_list *list = &s->found.by_bound;
     if (s->next < list->n)
-        return list->items[s->next].bound_s;
+        return list->items[s->next].bound;
     if (!s->found.is_all && list->n > 0)
-        return list->items[list->n - 1].bound_s;
+        return list->items[list->n - 1].bound;
     return HUGE_VAL;
+}
+
+static double work_limit(const search *s)
+{
+    return (s->in.work_frac > 0 ? s->in.work_frac : 1) * (double)most_work;
 }
 
 static bool is_over(const search *s)
 {
-    if (!(bound_left(s) < s->best_s))
+    if (!(bound_left(s) < s->best))
         return true;
-    if (s->in.is_exact || s->best_s == HUGE_VAL)
+    if (s->in.is_exact || (s->best == HUGE_VAL && !s->has_fit))
         return false;
     return s->in.budget_s > 0 ? fr_clock_s() - s->begin_s >= s->in.budget_s
-                              : s->work >= most_work;
+                              : (double)s->work >= work_limit(s);
 }
 
 /* Room for one more in a batch of n? */
@@ -200,7 +205,7 @@ static bool is_seed_time(const search *s)
     if (s->next_seed == 0 || s->in.is_exact)
         return s->next_seed == 0;
     return s->in.budget_s > 0 ? fr_clock_s() - s->begin_s < 0.5 * s->in.budget_s
-                              : s->work < most_work / 2;
+                              : (double)s->work < 0.5 * work_limit(s);
 }
 
 static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
@@ -209,7 +214,7 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
     int64_t work = 0;
     while (s->next_seed < s->seeds.n && has_room(*n, n_max, work)) {
         const fr_bounded *seed = &s->seeds.items[s->next_seed++];
-        if (!(seed->bound_s < s->best_s) || is_asked(s, &seed->candidate))
+        if (!(seed->bound < s->best) || is_asked(s, &seed->candidate))
             continue;
         work += seed->n_steps + each_work;
         out[(*n)++] = seed->candidate;
@@ -220,10 +225,12 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
     return FR_OK;
 }
 
-/* Nothing fits, as far as the walk can tell: what lacks least. */
+/* Nothing fits, as far as the walk can tell: what lacks least; beside another
+ * search the first of it will do. */
 static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
 {
     const fr_bounded_list *list = &s->nearest;
+    n_max = s->in.work_frac < 1 ? 1 : n_max;
     for (size_t i = 0; i < list->n && *n < n_max; i++)
         out[(*n)++] = list->items[i].candidate;
     s->n_too_large -= *n; /* who asked counts them */
@@ -234,7 +241,7 @@ static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
                               size_t *n, fr_err *err)
 {
     int64_t work = 0;
-    while (has_room(*n, n_max, work) && bound_left(s) < s->best_s) {
+    while (has_room(*n, n_max, work) && bound_left(s) < s->best) {
         const fr_bounded_list *list = &s->found.by_bound;
         if (s->next == list->n) {
             if (*n > 0)
@@ -269,25 +276,27 @@ static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
         FR_TRY(look_around(s, err));
     if (!is_over(s))
         FR_TRY(ask_in_order(s, n_max, candidates, n, err));
-    if (*n == 0 && s->best_s == HUGE_VAL && !s->has_nearest)
+    if (*n == 0 && s->best == HUGE_VAL && !s->has_fit && !s->has_nearest)
         ask_nearest(s, n_max, candidates, n);
     return FR_OK;
 }
 
-static void tell(void *state, const fr_candidate *candidate, double cost)
+static void tell(void *state, const fr_candidate *candidate, double value,
+                 bool fits_memory)
 {
     search *s = state;
     (void)candidate;
-    s->best_s = fmin(s->best_s, cost);
+    s->best = fmin(s->best, value);
+    s->has_fit = s->has_fit || fits_memory;
 }
 
 static void report(const void *state, fr_tuning *tuning)
 {
     const search *s = state;
-    tuning->space.plans = s->n_plans;
-    tuning->space.illegal = fr_bound_walk_n_illegal(s->walk);
-    tuning->space.infeasible_memory = s->n_too_large;
-    tuning->certificate.bound_s = bound_left(s);
+    tuning->space.plans += s->n_plans;
+    tuning->space.illegal += fr_bound_walk_n_illegal(s->walk);
+    tuning->space.infeasible_memory += s->n_too_large;
+    tuning->certificate.bound = fmin(tuning->certificate.bound, bound_left(s));
 }
 
 const fr_search fr_search_bound = {

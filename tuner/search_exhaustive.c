@@ -40,19 +40,20 @@ static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
     return FR_OK;
 }
 
-static void tell(void *state, const fr_candidate *candidate, double cost)
+static void tell(void *state, const fr_candidate *candidate, double value,
+                 bool fits_memory)
 {
     (void)state;
     (void)candidate;
-    (void)cost;
+    (void)value;
+    (void)fits_memory;
 }
 
 static void report(const void *state, fr_tuning *tuning)
 {
     const exhaustive *search = state;
-    tuning->space.plans = search->space.n;
-    tuning->space.illegal = search->space.n_illegal;
-    tuning->certificate.bound_s = HUGE_VAL;
+    tuning->space.plans += search->space.n;
+    tuning->space.illegal += search->space.n_illegal;
 }
 
 static void destroy(void *state)

@@ -1,4 +1,5 @@
-/* tune.c: walks the space in batches, then reads the answer from an array. */
+/* tune.c: the search, what stands in for it where nothing is good, and the
+ * baselines beside it. */
 #include "tuner/tune.h"
 
 #include <math.h>
@@ -7,183 +8,51 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "tuner/evaluate.h"
-#include "tuner/rank_plans.h"
+#include "core/text.h"
+#include "tuner/baselines.h"
+#include "tuner/quest.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#else
-#define omp_get_max_threads() 1
-#endif
-#include "tuner/search.h"
-
-typedef struct pass {
-    const fr_tune_options *options;
-    const fr_search_input *in;
-    fr_looked_list looked;
-} pass;
-
-/* Errors are kept by position, so that the first one does not depend on who
- * ran first. */
-static fr_status run_batch(pass *p, const fr_candidate *batch, size_t n,
-                           fr_err *err)
+static void name_goal(const fr_tune_options *options, const fr_goal *goal,
+                      fr_tuning_goal *out)
 {
-    const fr_plan_space_request *request = p->in->request;
-    fr_err errors[FR_SEARCH_BATCH];
-    fr_status statuses[FR_SEARCH_BATCH];
-    if (fr_vec_reserve(&p->looked, n) != FR_OK)
-        return fr_fail_no_memory(err);
-    fr_looked *looked = &p->looked.items[p->looked.n];
-#pragma omp parallel for schedule(dynamic, 1) num_threads(p->in->n_threads)
-    for (size_t i = 0; i < n; i++) {
-        fr_plan plan;
-        fr_plan_space_plan(request, &batch[i], &plan);
-        looked[i].candidate = batch[i];
-        statuses[i] = fr_evaluate(request, p->in->costs, &plan,
-                                  &looked[i].evaluation, &errors[i]);
-    }
-    p->looked.n += n;
-    for (size_t i = 0; i < n; i++) {
-        if (statuses[i] == FR_OK)
-            continue;
-        char name[FR_TUNED_NAME];
-        fr_plan plan;
-        fr_plan_space_plan(request, &batch[i], &plan);
-        fr_fail(err, statuses[i], "%s", errors[i].text);
-        fr_err_prefix(err, "plan %s",
-                      fr_plan_describe(&plan, name, sizeof name));
-        return statuses[i];
-    }
-    return FR_OK;
+    const fr_goal_row *row = fr_goal_row_of(goal->kind);
+    fr_text_copy_cut(out->name, sizeof out->name, row->name);
+    fr_text_copy_cut(out->unit, sizeof out->unit, row->unit);
+    fr_text_copy_cut(out->summary, sizeof out->summary, row->summary);
+    out->is_step = goal->kind == FR_GOAL_STEP;
+    if (goal->critical_batch > 0)
+        fr_goal_lr_rule(options->space.job, out->lr_rule, sizeof out->lr_rule);
 }
 
-static double cost_of(const fr_evaluation *evaluation)
+static fr_status check_legal(const fr_tuning *t, fr_err *err)
 {
-    return evaluation->outcome == FR_OUTCOME_SIMULATED
-               ? evaluation->prediction.step_s
-               : HUGE_VAL;
+    if (t->space.plans > 0)
+        return FR_OK;
+    return fr_fail(err, FR_INPUT, "no legal plan: %s",
+                   t->n_reasons > 0
+                       ? t->reasons[0].text
+                       : "the pinned axes do not multiply to a number of "
+                         "ranks that divides the cluster's slots; give "
+                         "--ranks");
 }
 
-static fr_status run_search(pass *p, const fr_search *search, fr_tuning *tuning,
-                            fr_err *err)
+static fr_status tune(const fr_tune_options *options, const fr_goal *goal,
+                      const fr_cost_model *costs, fr_tuning *out, fr_err *err)
 {
-    fr_candidate batch[FR_SEARCH_BATCH];
-    size_t n = 0;
-    void *state = NULL;
-    FR_TRY(search->create(p->in, &state, err));
-    fr_status status = FR_OK;
-    do {
-        size_t first = p->looked.n;
-        FR_TRY_GOTO(status, search->ask(state, FR_SEARCH_BATCH, batch, &n, err),
-                    out_search);
-        FR_TRY_GOTO(status, run_batch(p, batch, n, err), out_search);
-        for (size_t i = 0; i < n; i++)
-            search->tell(state, &batch[i],
-                         cost_of(&p->looked.items[first + i].evaluation));
-        fr_log_progress(p->options->log, -1, "simulated %zu plans",
-                        p->looked.n);
-    } while (n > 0);
-    search->report(state, tuning);
-out_search:
-    fr_log_progress_end(p->options->log);
-    search->destroy(state);
+    fr_quest *quest = NULL;
+    fr_plan_space_request space = options->space;
+    space.is_any_nodes = space.is_any_nodes || fr_goal_weighs_devices(goal);
+    FR_TRY(fr_quest_create(options, &space, goal, 1, costs, &quest, out, err));
+    fr_status status = check_legal(out, err);
+    if (status == FR_OK)
+        status = fr_rank_plans(goal, &quest->looked, options->n_alternatives,
+                               out, err);
+    if (status == FR_OK && out->best.plan == NULL && fr_goal_has_limits(goal))
+        status = fr_tune_nearest(options, &space, goal, quest, costs, out, err);
+    fr_quest_destroy(quest);
+    if (status == FR_OK && !options->is_best_only)
+        status = fr_tune_baselines(options, &space, goal, costs, out, err);
     return status;
-}
-
-/* By name, or the first that fits. */
-static fr_status find_search(const char *name,
-                             const fr_plan_space_request *request,
-                             const fr_search **out, fr_err *err)
-{
-    for (int i = 0; fr_searches[i] != NULL; i++)
-        if (name == NULL ? fr_searches[i]->fits(request)
-                         : strcmp(fr_searches[i]->name, name) == 0) {
-            *out = fr_searches[i];
-            break;
-        }
-    if (*out == NULL)
-        return fr_fail(err, FR_USAGE, "unknown search '%s'", name);
-    if (!(*out)->fits(request))
-        return fr_fail(err, FR_USAGE,
-                       "search '%s' is for GPU clusters; choose exhaustive",
-                       name);
-    return FR_OK;
-}
-
-static void count_illegal(void *context, const char *reason)
-{
-    fr_tuning_count_reason(context, reason);
-}
-
-/* Looks at a whole space; counts go to *tuning; *looked is the caller's to
- * release. */
-static fr_status search_space(const fr_tune_options *options,
-                              const fr_plan_space_request *request,
-                              const fr_cost_model *costs, fr_tuning *tuning,
-                              fr_looked_list *looked, fr_err *err)
-{
-    const fr_search *search = NULL;
-    fr_search_input in = {.request = request,
-                          .costs = costs,
-                          .n_threads = options->n_threads > 0
-                                           ? options->n_threads
-                                           : omp_get_max_threads(),
-                          .budget_s = options->budget_s,
-                          .is_exact = options->is_exact,
-                          .on_illegal = count_illegal,
-                          .context = tuning};
-    FR_TRY(find_search(options->search, request, &search, err));
-    pass p = {.options = options, .in = &in};
-    fr_status status = run_search(&p, search, tuning, err);
-    if (status != FR_OK) {
-        fr_vec_release(&p.looked);
-        return status;
-    }
-    *looked = p.looked;
-    return FR_OK;
-}
-
-/*
- * The baseline: one process, same job.  Pins that one process can obey hold,
- * unless no plan is left with them.
- */
-static fr_plan_space_request baseline_request(const fr_tune_options *options)
-{
-    fr_plan_space_request alone = options->space;
-    alone.world = 1;
-    alone.ranges = NULL;
-    alone.base.dp = alone.base.tp = alone.base.pp = 1;
-    alone.base.vpp = alone.base.cp = alone.base.ep = 1;
-    alone.base.etp = 0;
-    alone.base.n_split = 0;
-    alone.pins &= FR_PIN_RECOMPUTE | FR_PIN_PRECISION | FR_PIN_MICRO_BATCH |
-                  FR_PIN_THREADS;
-    return alone;
-}
-
-/* Looked for on its own, because pins may keep it out of the space. */
-static fr_status find_baseline(const fr_tune_options *options,
-                               const fr_cost_model *costs, fr_tuning *tuning,
-                               fr_err *err)
-{
-    fr_tune_options all = *options;
-    fr_plan_space_request alone = baseline_request(options);
-    fr_status status = FR_OK;
-    all.search = NULL;
-    for (;;) {
-        fr_tuning counts;
-        fr_looked_list looked = {0};
-        fr_tuning_init(&counts);
-        status = search_space(&all, &alone, costs, &counts, &looked, err);
-        bool is_empty = counts.space.plans == 0;
-        if (status == FR_OK)
-            status = fr_rank_baseline(&alone, &looked, tuning, err);
-        fr_vec_release(&looked);
-        fr_tuning_release(&counts);
-        if (status != FR_OK || !is_empty || alone.pins == 0)
-            return status;
-        alone.pins = 0;
-    }
 }
 
 fr_status fr_tune(const fr_tune_options *options, const fr_cost_model *costs,
@@ -191,23 +60,15 @@ fr_status fr_tune(const fr_tune_options *options, const fr_cost_model *costs,
 {
     double begin_s = fr_clock_s();
     fr_tuning tuning;
-    fr_looked_list looked = {0};
+    fr_goal goal;
+    fr_goal_init(&goal);
+    if (options->goal != NULL)
+        goal = *options->goal;
+    FR_TRY(fr_goal_check(&goal, err));
+    FR_TRY(fr_goal_check_cluster(&goal, options->space.cluster, err));
     fr_tuning_init(&tuning);
-    fr_status status =
-        search_space(options, &options->space, costs, &tuning, &looked, err);
-    if (status == FR_OK && tuning.space.plans == 0)
-        status = fr_fail(err, FR_INPUT, "no legal plan: %s",
-                         tuning.n_reasons > 0
-                             ? tuning.reasons[0].text
-                             : "the pinned axes do not multiply to a number of "
-                               "ranks that divides the cluster's slots; give "
-                               "--ranks");
-    if (status == FR_OK)
-        status = fr_rank_plans(&options->space, &looked,
-                               options->n_alternatives, &tuning, err);
-    if (status == FR_OK)
-        status = find_baseline(options, costs, &tuning, err);
-    fr_vec_release(&looked);
+    name_goal(options, &goal, &tuning.goal);
+    fr_status status = tune(options, &goal, costs, &tuning, err);
     if (status != FR_OK) {
         fr_tuning_release(&tuning);
         return status;

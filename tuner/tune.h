@@ -1,5 +1,6 @@
 /*
- * tune.h: finds the fastest plan of a space and says why the others lose.
+ * tune.h: finds the best plan of a space for a goal, says why the others lose
+ * and what one device and one node do alone.
  */
 #ifndef FR_TUNER_TUNE_H
 #define FR_TUNER_TUNE_H
@@ -7,10 +8,15 @@
 #include "core/log.h"
 #include "cost_models/cost.h"
 #include "spec/tuning.h"
+#include "tuner/goal.h"
 #include "tuner/plan_space.h"
 
 typedef struct fr_tune_options {
     fr_plan_space_request space;
+    const fr_goal *goal; /* NULL: the step */
+    bool is_batch_free;  /* the global batch is chosen too: goal `loss`, whose
+                            value counts what that does to convergence */
+    bool is_best_only;   /* no baselines, no advice */
     const char *search; /* NULL: the first of the list that fits */
     double budget_s;    /* of searching; 0: a fixed amount of work, about a
                            second; only GPU spaces are cut short */
@@ -22,9 +28,11 @@ typedef struct fr_tune_options {
 
 /*
  * Everything in `options` and `costs` is borrowed.  Where nothing fits,
- * out->best.plan is NULL and out->nearest says what is missing; FR_INPUT when
- * the pinned axes leave no legal plan, with the first reason.  The same bytes
- * for any n_threads (wall_s apart).  fr_tuning_release() frees *out.
+ * out->best.plan is NULL and out->nearest says what is missing; the same where
+ * plans fit but every one breaks a limit of the goal (out->broken).  FR_INPUT
+ * when the pinned axes leave no legal plan, with the first reason, and when
+ * the cluster has no price or power that the goal needs.  The same bytes for
+ * any n_threads (wall_s apart).  fr_tuning_release() frees *out.
  */
 FR_CHECKED fr_status fr_tune(const fr_tune_options *options,
                              const fr_cost_model *costs, fr_tuning *out,

@@ -6,7 +6,9 @@
  * find the same optimum and prove it, with one thread and with two, to the
  * byte.  On the way no simulation is shorter than the plan's bound, none has
  * more room than the least bytes leave, and no group of gradients has a plan
- * below the bound of the group.
+ * below the bound of the group.  Then the same for every goal, with limits
+ * that some plans keep, or none: the best value of all plans, or the least
+ * excess.
  */
 #include "core/rng.h"
 #include "report/tuning_report.h"
@@ -18,16 +20,17 @@
 
 #include <math.h>
 
-enum { N_PROBLEMS = 60, MOST_PLANS = 240 };
+enum { N_PROBLEMS = 60, MOST_PLANS = 240, N_GOALS = 45, MOST_GOAL_PLANS = 90 };
 
 static const char cluster_xml[] =
     "<cluster name=\"gpus\">\n"
     "  <device id=\"gpu\" kind=\"gpu\" memory=\"%dMiB\"\n"
-    "          memory-bandwidth=\"3350GB/s\">\n"
+    "          memory-bandwidth=\"3350GB/s\" power=\"691W\">\n"
     "    <peak dtype=\"fp32\" rate=\"67TFLOP/s\"/>\n"
     "    <peak dtype=\"bf16\" rate=\"989TFLOP/s\"/>\n"
     "  </device>\n"
-    "  <node-type id=\"box\" device=\"gpu\" devices=\"%d\">\n"
+    "  <node-type id=\"box\" device=\"gpu\" devices=\"%d\"\n"
+    "             price=\"31.7USD/h\" spot-price=\"12.9USD/h\">\n"
     "    <intra kind=\"nvswitch\" bandwidth=\"450GB/s\" latency=\"2us\"/>\n"
     "    <nic count=\"2\" bandwidth=\"%dGb/s\" latency=\"5us\"/>\n"
     "  </node-type>\n"
@@ -42,6 +45,8 @@ typedef struct problem {
     fr_plan_space space;
     double best_s; /* of all that were simulated and fit */
     size_t n_too_large;
+    size_t most_plans;
+    bool is_any_world;
 } problem;
 
 static int64_t pick(fr_rng *rng, int64_t n)
@@ -118,24 +123,30 @@ static bool draw_space(problem *p, fr_rng *rng)
                 fr_plan_space_create(&p->request, NULL, NULL, &p->space, &err),
                 &err))
             return false;
-        if (p->space.n >= 4 && p->space.n <= MOST_PLANS)
+        if (p->space.n >= 4 && p->space.n <= p->most_plans)
             return true;
         fr_plan_space_release(&p->space);
     }
     return false;
 }
 
-static bool draw(problem *p, fr_rng *rng)
+static bool draw(problem *p, fr_rng *rng, bool is_any_world)
 {
     for (int i = 0; i < 100; i++) {
         memset(p, 0, sizeof *p);
+        p->is_any_world = is_any_world;
+        p->most_plans = is_any_world ? MOST_GOAL_PLANS : MOST_PLANS;
         if (!draw_machine(p, rng))
             return false;
         p->request =
             (fr_plan_space_request){.model = &p->f.model,
                                     .job = &p->f.job,
                                     .cluster = &p->f.cluster,
-                                    .world = fr_cluster_slots(&p->f.cluster),
+                                    .world =
+                                        is_any_world
+                                            ? 0
+                                            : fr_cluster_slots(&p->f.cluster),
+                                    .is_any_nodes = is_any_world,
                                     .ranges = p->ranges};
         fr_plan_init(&p->request.base);
         p->request.base.precision = FR_DTYPE_BF16;
@@ -263,7 +274,9 @@ static char *as_json(fr_tuning *t)
     fr_json_writer json;
     fr_tuned_list *lists[] = {&t->alternatives, &t->layouts, &t->pareto};
     t->wall_s = t->best.prediction.sim.wall_s = 0;
-    t->baseline.prediction.sim.wall_s = 0;
+    t->robust.prediction.sim.wall_s = 0;
+    for (int i = 0; i < FR_BASELINE_N; i++)
+        t->baselines[i].tuned.prediction.sim.wall_s = 0;
     for (int k = 0; k < 3; k++)
         for (size_t i = 0; i < lists[k]->n; i++)
             lists[k]->at[i].prediction.sim.wall_s = 0;
@@ -290,7 +303,8 @@ static void check_tuning(const problem *p, const fr_tuning *t)
     CHECK_NEAR(t->best.prediction.step_s, p->best_s, 0);
 }
 
-static void tune_twice(problem *p)
+/* Baselines are spaces of their own: looked at now and then. */
+static void tune_twice(problem *p, bool is_best_only)
 {
     fr_err err;
     char *text[2] = {NULL, NULL};
@@ -298,6 +312,7 @@ static void tune_twice(problem *p)
         fr_tuning t;
         fr_tune_options options = {.space = p->request,
                                    .is_exact = true,
+                                   .is_best_only = is_best_only,
                                    .n_alternatives = 4,
                                    .n_threads = i + 1};
         if (!CHECK_OK(fr_tune(&options, p->f.costs, &t, &err), &err))
@@ -312,7 +327,7 @@ static void tune_twice(problem *p)
     free(text[1]);
 }
 
-static void try_problem(problem *p)
+static void try_problem(problem *p, bool is_best_only)
 {
     fr_estimator *estimator = NULL;
     fr_err err;
@@ -327,7 +342,7 @@ static void try_problem(problem *p)
     look_at_groups(p, estimator);
     fr_estimator_destroy(estimator);
     if (is_ok)
-        tune_twice(p);
+        tune_twice(p, is_best_only);
 }
 
 static void test_against_enumeration(void)
@@ -339,8 +354,8 @@ static void test_against_enumeration(void)
     if (!CHECK_OK(fr_rng_create(2385, &rng, &err), &err))
         return;
     for (int i = 0; i < N_PROBLEMS; i++) {
-        if (draw(&p, rng))
-            try_problem(&p);
+        if (draw(&p, rng, false))
+            try_problem(&p, i % 4 > 0);
         n_plans += p.space.n;
         n_too_large += p.n_too_large;
         n_none += p.best_s == HUGE_VAL;
@@ -353,4 +368,144 @@ static void test_against_enumeration(void)
     fr_rng_destroy(rng);
 }
 
-CHECK_MAIN({"against enumeration", test_against_enumeration})
+/* ---- goals --------------------------------------------------------------- */
+
+/* What looking at every plan says. */
+typedef struct enumerated {
+    fr_evaluation at[MOST_GOAL_PLANS];
+    fr_plan plans[MOST_GOAL_PLANS];
+    double best, least_excess;
+} enumerated;
+
+static bool enumerate(const problem *p, enumerated *out)
+{
+    fr_err err;
+    for (size_t i = 0; i < p->space.n; i++) {
+        fr_plan_space_at(&p->space, i, &out->plans[i]);
+        if (!CHECK_OK(fr_evaluate(&p->request, p->f.costs, &out->plans[i],
+                                  &out->at[i], &err),
+                      &err))
+            return false;
+    }
+    return true;
+}
+
+static void weigh(const problem *p, const fr_goal *goal, enumerated *all)
+{
+    fr_goal nearest = *goal;
+    nearest.is_nearest = true;
+    all->best = all->least_excess = HUGE_VAL;
+    for (size_t i = 0; i < p->space.n; i++) {
+        const fr_prediction *at = &all->at[i].prediction;
+        const fr_plan *plan = &all->plans[i];
+        if (all->at[i].outcome != FR_OUTCOME_SIMULATED)
+            continue;
+        all->best = fmin(all->best, fr_goal_value(goal, at, plan, &p->f.job,
+                                                  &p->f.cluster));
+        all->least_excess =
+            fmin(all->least_excess, fr_goal_value(&nearest, at, plan, &p->f.job,
+                                                  &p->f.cluster));
+    }
+}
+
+/* Limits about where some plan of the problem is. */
+static fr_goal draw_goal(const problem *p, const enumerated *all, int i,
+                         fr_rng *rng)
+{
+    fr_goal goal = {.kind = (fr_goal_kind)(i % FR_GOAL_N),
+                    .tokens = 1e9,
+                    .critical_batch = 3e5};
+    size_t k = (size_t)pick(rng, (int64_t)p->space.n);
+    while (all->at[k].outcome != FR_OUTCOME_SIMULATED && k > 0)
+        k--;
+    double step_s = fmax(all->at[k].prediction.step_s, 1e-3);
+    fr_goal_run run = fr_goal_run_of(&goal, step_s, &all->plans[k], &p->f.job,
+                                     &p->f.cluster);
+    double slack = 0.3 + 0.2 * (double)pick(rng, 7);
+    const fr_goal_row *row = fr_goal_row_of(goal.kind);
+    goal.is_spot = pick(rng, 3) == 0;
+    if ((row->needs & FR_GOAL_NEEDS_DEADLINE) || pick(rng, 3) == 0)
+        goal.deadline_s = slack * run.seconds;
+    if (pick(rng, 5) == 0)
+        goal.most_usd = slack * run.usd;
+    if (pick(rng, 5) == 0)
+        goal.most_kwh = slack * run.kwh;
+    if (pick(rng, 5) == 0)
+        goal.most_devices = 1 + pick(rng, run.n_devices);
+    if (pick(rng, 4) == 0)
+        goal.least_headroom_frac = 0.1 * (double)(1 + pick(rng, 5));
+    return goal;
+}
+
+static void check_goal(const problem *p, const fr_goal *goal,
+                       const enumerated *all, const fr_tuning *t)
+{
+    CHECK_INT(t->space.plans, p->space.n);
+    CHECK_STR(t->goal.name, fr_goal_row_of(goal->kind)->name);
+    if (all->best < HUGE_VAL) {
+        CHECK(t->certificate.optimal_in_space && t->certificate.gap == 0);
+        CHECK_NEAR(t->best.value, all->best, 0);
+        CHECK_NEAR(t->certificate.bound, all->best, 0);
+    } else if (all->least_excess < HUGE_VAL) {
+        CHECK(t->best.plan == NULL && t->nearest.plan != NULL);
+        CHECK_NEAR(t->nearest.value, all->least_excess, 0);
+        CHECK(t->broken[0] != '\0' && t->nearest.value > 1);
+        CHECK(t->certificate.bound == HUGE_VAL);
+    } else {
+        CHECK(t->best.plan == NULL && t->broken[0] == '\0');
+    }
+}
+
+static void tune_for(problem *p, const fr_goal *goal, const enumerated *all,
+                     bool is_best_only)
+{
+    fr_err err;
+    char *text[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        fr_tuning t;
+        fr_tune_options options = {.space = p->request,
+                                   .goal = goal,
+                                   .is_exact = true,
+                                   .is_best_only = is_best_only,
+                                   .n_alternatives = 4,
+                                   .n_threads = i + 1};
+        if (!CHECK_OK(fr_tune(&options, p->f.costs, &t, &err), &err))
+            break;
+        check_goal(p, goal, all, &t);
+        text[i] = as_json(&t);
+        fr_tuning_release(&t);
+    }
+    if (text[0] != NULL && text[1] != NULL)
+        CHECK_STR(text[1], text[0]);
+    free(text[0]);
+    free(text[1]);
+}
+
+static void test_goals(void)
+{
+    fr_rng *rng = NULL;
+    fr_err err;
+    size_t n_limited = 0, n_broken = 0;
+    static problem p;
+    static enumerated all;
+    if (!CHECK_OK(fr_rng_create(911, &rng, &err), &err))
+        return;
+    for (int i = 0; i < N_GOALS; i++) {
+        if (draw(&p, rng, true) && enumerate(&p, &all)) {
+            const fr_goal goal = draw_goal(&p, &all, i, rng);
+            weigh(&p, &goal, &all);
+            tune_for(&p, &goal, &all, i % 5 > 0);
+            n_limited += fr_goal_has_limits(&goal);
+            n_broken += all.best == HUGE_VAL && all.least_excess < HUGE_VAL;
+        }
+        fr_plan_space_release(&p.space);
+        sim_fixture_release(&p.f);
+    }
+    printf("  %d problems of %d goals, %zu with limits that %zu cannot keep\n",
+           N_GOALS, FR_GOAL_N, n_limited, n_broken);
+    CHECK(n_limited > N_GOALS / 2 && n_broken >= 5);
+    fr_rng_destroy(rng);
+}
+
+CHECK_MAIN({"against enumeration", test_against_enumeration},
+           {"goals", test_goals})

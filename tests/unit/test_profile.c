@@ -84,6 +84,37 @@ static void test_round_trip(void)
     (void)unlink(path);
 }
 
+/* Measured steps come and go without touching what predictions rest on. */
+static void test_steps(void)
+{
+    fr_err err = {0};
+    fr_profile profile = make_profile(), again;
+    const uint64_t hash = fr_profile_hash(&profile);
+    const fr_step_point point = {.model = "gpt2-demo",
+                                 .plan = "dp2 tp1 pp1",
+                                 .global_batch = 7,
+                                 .seq = 131,
+                                 .n_ranks = 2,
+                                 .predicted_s = 0.0713,
+                                 .sample = {0.0791, 0.0123, 11, 0}};
+    char *text = text_of(&profile);
+    CHECK(strstr(text, "\"step\"") == NULL);
+    free(text);
+    CHECK_OK(fr_profile_add_step(&profile, &point, &err), &err);
+    CHECK(fr_profile_hash(&profile) == hash);
+    text = text_of(&profile);
+    if (CHECK_OK(fr_profile_parse("p.json", text, strlen(text), &again, &err),
+                 &err)) {
+        CHECK_INT(again.n_step, 1);
+        CHECK_STR(again.step[0].plan, "dp2 tp1 pp1");
+        CHECK(again.step[0].sample.median_s == 0.0791);
+        CHECK_INT(again.step[0].seq, 131);
+        fr_profile_release(&again);
+    }
+    free(text);
+    fr_profile_release(&profile);
+}
+
 /* Replaces the first `from` by `to` and expects the line and the words. */
 static void expect_bad(const char *from, const char *to, const char *words)
 {
@@ -215,5 +246,6 @@ static void test_rates(void)
 }
 
 CHECK_MAIN({"round_trip", test_round_trip}, {"gpu", test_gpu},
-           {"bad_input", test_bad_input}, {"missing_file", test_missing_file},
+           {"steps", test_steps}, {"bad_input", test_bad_input},
+           {"missing_file", test_missing_file},
            {"fingerprint", test_fingerprint}, {"rates", test_rates})
