@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "tuner/balance_layers.h"
 #include "tuner/evaluate.h"
 #include "tuner/rank_plans.h"
 
@@ -115,6 +116,11 @@ static void count_illegal(void *context, const char *reason)
     fr_tuning_count_reason(context, reason);
 }
 
+static int threads_of(const fr_tune_options *options)
+{
+    return options->n_threads > 0 ? options->n_threads : omp_get_max_threads();
+}
+
 /* Looks at a whole space; counts go to *tuning; *looked is the caller's to
  * release. */
 static fr_status search_space(const fr_tune_options *options,
@@ -125,9 +131,7 @@ static fr_status search_space(const fr_tune_options *options,
     const fr_search *search = NULL;
     fr_search_input in = {.request = request,
                           .costs = costs,
-                          .n_threads = options->n_threads > 0
-                                           ? options->n_threads
-                                           : omp_get_max_threads(),
+                          .n_threads = threads_of(options),
                           .budget_s = options->budget_s,
                           .is_exact = options->is_exact,
                           .on_illegal = count_illegal,
@@ -186,28 +190,43 @@ static fr_status find_baseline(const fr_tune_options *options,
     }
 }
 
-fr_status fr_tune(const fr_tune_options *options, const fr_cost_model *costs,
-                  fr_tuning *out, fr_err *err)
+/* The answer for a space that knows its balanced splits. */
+static fr_status tune(const fr_tune_options *options,
+                      const fr_cost_model *costs, fr_tuning *tuning,
+                      fr_err *err)
 {
-    double begin_s = fr_clock_s();
-    fr_tuning tuning;
     fr_looked_list looked = {0};
-    fr_tuning_init(&tuning);
     fr_status status =
-        search_space(options, &options->space, costs, &tuning, &looked, err);
-    if (status == FR_OK && tuning.space.plans == 0)
+        search_space(options, &options->space, costs, tuning, &looked, err);
+    if (status == FR_OK && tuning->space.plans == 0)
         status = fr_fail(err, FR_INPUT, "no legal plan: %s",
-                         tuning.n_reasons > 0
-                             ? tuning.reasons[0].text
+                         tuning->n_reasons > 0
+                             ? tuning->reasons[0].text
                              : "the pinned axes do not multiply to a number of "
                                "ranks that divides the cluster's slots; give "
                                "--ranks");
     if (status == FR_OK)
         status = fr_rank_plans(&options->space, &looked,
-                               options->n_alternatives, &tuning, err);
+                               options->n_alternatives, tuning, err);
     if (status == FR_OK)
-        status = find_baseline(options, costs, &tuning, err);
+        status = find_baseline(options, costs, tuning, err);
     fr_vec_release(&looked);
+    return status;
+}
+
+fr_status fr_tune(const fr_tune_options *options, const fr_cost_model *costs,
+                  fr_tuning *out, fr_err *err)
+{
+    double begin_s = fr_clock_s();
+    fr_tune_options with = *options;
+    fr_tuning tuning;
+    FR_TRY(fr_balance_create(costs, threads_of(options), &with.space.balance,
+                             err));
+    fr_tuning_init(&tuning);
+    fr_status status = tune(&with, costs, &tuning, err);
+    if (status == FR_OK)
+        status = fr_balance_status(with.space.balance, err);
+    fr_balance_destroy(with.space.balance);
     if (status != FR_OK) {
         fr_tuning_release(&tuning);
         return status;
