@@ -29,6 +29,7 @@ typedef struct known_splits {
 /* One thread's. */
 typedef struct keeper {
     fr_estimator *estimator; /* NULL: not asked for yet */
+    fr_estimator *lent;      /* asked instead, if there is one */
     known_splits *rows[N_ROWS];
     fr_err err; /* the first that was met */
 } keeper;
@@ -232,6 +233,9 @@ static fr_status add_split(const fr_plan_space_request *request,
     const size_t n = (size_t)p->of.n_stages;
     fr_partition best;
     int64_t listed_ps = fastest_listed(request, p);
+    /* Chunks spread what is kept over the ranks as they are. */
+    if (listed_ps == 0 && p->plan->vpp > 1)
+        return FR_OK;
     if (listed_ps > 0 && !fr_partition_may_beat(&p->of, listed_ps))
         return FR_OK;
     FR_TRY(fr_partition_layers(&p->of, split, &best, err));
@@ -271,8 +275,8 @@ static fr_status find_splits(keeper *k, const fr_plan_space_request *request,
     fr_status status =
         fr_plan_check_lowerable(&plan, request->model, request->job, &why);
     if (status == FR_OK)
-        status = init_problem(k->estimator, request->model, request->job, &plan,
-                              &p, &why);
+        status = init_problem(k->lent != NULL ? k->lent : k->estimator,
+                              request->model, request->job, &plan, &p, &why);
     if (status == FR_NO_MEMORY)
         return fr_fail_no_memory(err);
     if (status != FR_OK)
@@ -344,7 +348,7 @@ const fr_balanced *fr_balance_find(const fr_plan_space_request *request,
     known_splits *known = find_known(k, words, &err);
     if (known != NULL && known->found.n < 0) {
         known->found.n = 0;
-        if (k->estimator == NULL)
+        if (k->estimator == NULL && k->lent == NULL)
             status = fr_estimator_create_stages(
                 request->model, request->job, request->cluster, balance->costs,
                 &k->estimator, &err);
@@ -423,6 +427,13 @@ static void destroy_splits(known_splits *s)
         free(s);
         s = next;
     }
+}
+
+void fr_balance_lend(fr_balance *balance, int i_thread,
+                     fr_estimator *estimator)
+{
+    if (balance != NULL)
+        balance->keepers[i_thread].lent = estimator;
 }
 
 void fr_balance_destroy(fr_balance *balance)

@@ -10,6 +10,7 @@
 #define FR_TUNER_BALANCE_LAYERS_H
 
 #include "cost_models/cost.h"
+#include "sim/estimate.h"
 #include "tuner/plan_space.h"
 
 enum { FR_BALANCED_MOST = 3 };
@@ -25,6 +26,11 @@ FR_CHECKED fr_status fr_balance_create(const fr_cost_model *costs,
                                        int n_threads, fr_balance **out,
                                        fr_err *err);
 void fr_balance_destroy(fr_balance *balance);
+
+/* A thread's prices are asked of this one, until it gets NULL: what a search
+ * has priced is not priced again. */
+void fr_balance_lend(fr_balance *balance, int i_thread,
+                     fr_estimator *estimator);
 
 /*
  * Of a plan that is decided up to its schedule, for the request's lists of

@@ -163,6 +163,20 @@ bool fr_partition_may_beat(const fr_partition_problem *p, int64_t limit_ps)
     return i == p->n_layers;
 }
 
+/* The least that fr_partition_may_beat() does not rule out. */
+static int64_t least_limit(const fr_partition_problem *p, int64_t high_ps)
+{
+    int64_t low_ps = 0;
+    while (low_ps < high_ps) {
+        int64_t mid_ps = low_ps + (high_ps - low_ps) / 2;
+        if (fr_partition_may_beat(p, mid_ps + 1))
+            high_ps = mid_ps;
+        else
+            low_ps = mid_ps + 1;
+    }
+    return high_ps;
+}
+
 /* ---- the recurrence ------------------------------------------------------ */
 
 /* The best way to give layers [0, j) to the stages up to one. */
@@ -177,6 +191,9 @@ typedef struct table {
     const fr_partition_problem *problem;
     cell *cells; /* [n_stages + 1][n_layers + 1] */
     int64_t limit_ps;
+    /* Layers that the stages before one can have had, so that those from it
+     * on can still take the rest. */
+    int32_t low[FR_PARTITION_MOST + 1], high[FR_PARTITION_MOST + 1];
 } table;
 
 static cell *cell_at(const table *t, int32_t s, int32_t j)
@@ -185,20 +202,50 @@ static cell *cell_at(const table *t, int32_t s, int32_t j)
                      (size_t)j];
 }
 
-static void clear_table(const table *t)
+/* The first i from which a stage that ends at j fits into the limit. */
+static int32_t begin_of(const table *t, int32_t s, int32_t j)
 {
     const fr_partition_problem *p = t->problem;
+    int32_t low = 0, high = j;
+    while (low < high) {
+        int32_t mid = low + (high - low) / 2;
+        if (time_of(&p->stages[s], mid, j) <= t->limit_ps &&
+            is_held(p, s, mid, j))
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low;
+}
+
+static void clear_table(table *t)
+{
+    const fr_partition_problem *p = t->problem;
+    t->high[0] = 0;
+    t->low[p->n_stages] = p->n_layers;
+    for (int32_t s = 0; s < p->n_stages; s++)
+        t->high[s + 1] = reach_of(p, s, t->high[s], t->limit_ps + 1);
+    for (int32_t s = p->n_stages; s > 0; s--)
+        t->low[s - 1] = begin_of(t, s - 1, t->low[s]);
     for (int32_t s = 0; s <= p->n_stages; s++)
-        for (int32_t j = 0; j <= p->n_layers; j++)
+        for (int32_t j = t->low[s]; j <= t->high[s]; j++)
             *cell_at(t, s, j) = (cell){.slowest_ps = INT64_MAX};
-    cell_at(t, 0, 0)->slowest_ps = 0;
+    if (t->low[0] == 0)
+        cell_at(t, 0, 0)->slowest_ps = 0;
+}
+
+/* The last layers at which stage s can begin if it ends at j. */
+static int32_t last_begin(const table *t, int32_t s, int32_t j)
+{
+    int32_t i = j - t->problem->stages[s].n_least;
+    return i < t->high[s] ? i : t->high[s];
 }
 
 /* Of the stages up to s the slowest, at least, if the last has [i, j). */
 static void try_slowest(const table *t, int32_t s, int32_t j, cell *best)
 {
     const fr_partition_problem *p = t->problem;
-    for (int32_t i = j - p->stages[s].n_least; i >= 0; i--) {
+    for (int32_t i = last_begin(t, s, j); i >= t->low[s]; i--) {
         int64_t ps = time_of(&p->stages[s], i, j);
         if (ps > t->limit_ps || ps >= best->slowest_ps || !is_held(p, s, i, j))
             return; /* more layers take and need no less */
@@ -219,7 +266,7 @@ static bool is_better(const cell *a, const cell *b)
 static void try_sum(const table *t, int32_t s, int32_t j, cell *best)
 {
     const fr_partition_problem *p = t->problem;
-    for (int32_t i = j - p->stages[s].n_least; i >= 0; i--) {
+    for (int32_t i = last_begin(t, s, j); i >= t->low[s]; i--) {
         int64_t ps = time_of(&p->stages[s], i, j);
         if (ps > t->limit_ps || !is_held(p, s, i, j))
             return;
@@ -235,37 +282,45 @@ static void try_sum(const table *t, int32_t s, int32_t j, cell *best)
     }
 }
 
-static const cell *fill(table *t,
-                        void (*try_last)(const table *, int32_t, int32_t,
-                                         cell *))
+/* The least of all in the last cell; INT64_MAX: there is none. */
+static int64_t fill(table *t, void (*try_last)(const table *, int32_t, int32_t,
+                                               cell *))
 {
     const fr_partition_problem *p = t->problem;
     clear_table(t);
     for (int32_t s = 0; s < p->n_stages; s++)
-        for (int32_t j = s + 1 == p->n_stages ? p->n_layers : 0;
-             j <= p->n_layers; j++)
+        for (int32_t j = t->low[s + 1]; j <= t->high[s + 1]; j++)
             try_last(t, s, j, cell_at(t, s + 1, j));
-    return cell_at(t, p->n_stages, p->n_layers);
+    return t->high[p->n_stages] == p->n_layers
+               ? cell_at(t, p->n_stages, p->n_layers)->slowest_ps
+               : INT64_MAX;
 }
 
-/* One stage after the other, each by itself: *least_ps INT64_MAX where none
- * fits. */
+/* One stage after the other, each by itself. */
 static fr_status cut(const fr_partition_problem *p, int32_t *split,
-                     int64_t *least_ps, fr_err *err)
+                     fr_partition *out, fr_err *err)
 {
     size_t n = ((size_t)p->n_stages + 1) * ((size_t)p->n_layers + 1);
-    table t = {.problem = p, .limit_ps = INT64_MAX - 1};
+    table t = {.problem = p};
     t.cells = malloc(n * sizeof *t.cells);
     if (t.cells == NULL)
         return fr_fail_no_memory(err);
-    *least_ps = t.limit_ps = fill(&t, try_slowest)->slowest_ps;
+    /* The least without n_least is nearly always the least. */
+    t.limit_ps = least_limit(p, INT64_MAX / 2);
+    if (fill(&t, try_sum) == INT64_MAX) {
+        t.limit_ps = INT64_MAX / 2;
+        t.limit_ps = fill(&t, try_slowest);
+        if (t.limit_ps < INT64_MAX)
+            t.limit_ps = fill(&t, try_sum);
+    }
     if (t.limit_ps < INT64_MAX) {
-        fill(&t, try_sum);
         for (int32_t s = p->n_stages, j = p->n_layers; s > 0; s--) {
             int32_t from = cell_at(&t, s, j)->from;
             split[s - 1] = j - from;
             j = from;
         }
+        fr_partition_measure(p, split, out);
+        out->least_ps = out->slowest_ps;
     }
     free(t.cells);
     return FR_OK;
@@ -286,21 +341,11 @@ static bool is_faster(const fr_partition *a, const fr_partition *b)
     return a->spread_s2 < b->spread_s2;
 }
 
-/* The chunk of a rank that stands nearest to a stage. */
-static int32_t nearest_of(const fr_partition_problem *p, int32_t rank,
-                          int32_t stage)
-{
-    for (int32_t d = 1; d < p->n_stages; d++) {
-        if (stage - d >= 0 && p->stages[stage - d].rank == rank)
-            return stage - d;
-        if (stage + d < p->n_stages && p->stages[stage + d].rank == rank)
-            return stage + d;
-    }
-    return stage;
-}
+/* More chunks than these: moves from the slowest ranks alone. */
+enum { FEW_CHUNKS = 24 };
 
-/* The best move of one layer from a slowest rank to another; the stages
- * between keep their numbers and shift.  false: none helps. */
+/* The best move of one layer from a stage to another; those between keep their
+ * numbers and shift.  false: none helps. */
 static bool move_one(const fr_partition_problem *p, int32_t *split,
                      fr_partition *at)
 {
@@ -312,12 +357,11 @@ static bool move_one(const fr_partition_problem *p, int32_t *split,
         const load *own = &loads[p->stages[a].rank];
         bool is_full = own->bytes > own->room_bytes;
         if (split[a] <= p->stages[a].n_least ||
-            (own->ps < slowest_ps && !is_full))
+            (p->n_stages > FEW_CHUNKS && own->ps < slowest_ps && !is_full))
             continue;
-        for (int32_t r = 0; r < p->n_ranks; r++) {
-            int32_t b = nearest_of(p, r, a);
+        for (int32_t b = 0; b < p->n_stages; b++) {
             fr_partition next;
-            if (r == p->stages[a].rank)
+            if (b == a)
                 continue;
             split[a]--;
             split[b]++;
@@ -368,47 +412,33 @@ static void share_alike(const fr_partition_problem *p, int32_t *split)
     }
 }
 
-/* The least limit that may be beaten by nothing: between low and high. */
-static int64_t least_shared(const fr_partition_problem *p, int64_t high_ps)
-{
-    int64_t low_ps = 0;
-    while (low_ps < high_ps) {
-        int64_t mid_ps = low_ps + (high_ps - low_ps) / 2;
-        if (fr_partition_may_beat(p, mid_ps + 1))
-            high_ps = mid_ps;
-        else
-            low_ps = mid_ps + 1;
-    }
-    return high_ps;
-}
-
-/* From the best of three: by chunks, by ranks as if layers were alike, and the
- * even one, by moves of single layers. */
+/* From the better of two, by ranks as if layers were alike and the even one,
+ * by moves of single layers. */
 static void share(const fr_partition_problem *p, int32_t *at, int32_t *other,
                   fr_partition *out)
 {
     const size_t n_bytes = (size_t)p->n_stages * sizeof *at;
-    for (int way = 0; way < 2; way++) {
-        fr_partition next;
-        int32_t rest = p->n_layers % p->n_stages;
-        for (int32_t s = 0; s < p->n_stages; s++)
-            other[s] = p->n_layers / p->n_stages + (s < rest);
-        if (way == 0)
-            share_alike(p, other);
-        fr_partition_measure(p, other, &next);
-        if (out->sum_ps > 0 && !is_faster(&next, out))
-            continue;
+    const int32_t rest = p->n_layers % p->n_stages;
+    fr_partition even;
+    share_alike(p, at);
+    for (int32_t s = 0; s < p->n_stages; s++)
+        other[s] = p->n_layers / p->n_stages + (s < rest);
+    fr_partition_measure(p, at, out);
+    fr_partition_measure(p, other, &even);
+    if (is_faster(&even, out)) {
         memcpy(at, other, n_bytes);
-        *out = next;
+        *out = even;
     }
-    while (move_one(p, at, out))
+    out->least_ps = least_limit(p, out->slowest_ps);
+    while ((!out->fits || out->slowest_ps > out->least_ps) &&
+           move_one(p, at, out))
         ;
 }
 
 fr_status fr_partition_layers(const fr_partition_problem *p, int32_t *split,
                               fr_partition *out, fr_err *err)
 {
-    int64_t least_ps;
+    fr_status status = FR_OK;
     size_t n_bytes = (size_t)p->n_stages * sizeof *split;
     *out = (fr_partition){0};
     if (p->n_stages > p->n_layers || !fr_partition_may_beat(p, INT64_MAX))
@@ -416,19 +446,12 @@ fr_status fr_partition_layers(const fr_partition_problem *p, int32_t *split,
     int32_t *at = malloc(2 * n_bytes);
     if (at == NULL)
         return fr_fail_no_memory(err);
-    fr_status status = cut(p, at, &least_ps, err);
-    if (status != FR_OK)
-        goto out_free;
-    if (least_ps < INT64_MAX)
-        fr_partition_measure(p, at, out);
-    if (p->n_stages > p->n_ranks) {
+    if (p->n_stages > p->n_ranks)
         share(p, at, at + p->n_stages, out);
-        least_ps = least_shared(p, out->slowest_ps);
-    }
-    out->least_ps = least_ps;
-    if (out->fits)
+    else
+        status = cut(p, at, out, err);
+    if (status == FR_OK && out->fits)
         memcpy(split, at, n_bytes);
-out_free:
     free(at);
     return status;
 }

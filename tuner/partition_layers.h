@@ -7,9 +7,9 @@
  * stage, or several (chunks of an interleaved schedule); its time and its
  * bytes are their sums.  Sought: the least time of the slowest rank.
  *
- * One stage per rank: exact, by dynamic programming.  Several: never more
- * than `chunks per rank` times the least, and `least_ps` says how near; exact
- * where layers are alike (docs/tuner.md).
+ * One stage per rank: exact, by dynamic programming.  Several: by moves of
+ * single layers, exact where layers are alike and memory is no matter
+ * (docs/tuner.md has the proof); `least_ps` says how near else.
  */
 #ifndef FR_TUNER_PARTITION_LAYERS_H
 #define FR_TUNER_PARTITION_LAYERS_H
@@ -62,8 +62,8 @@ bool fr_partition_may_beat(const fr_partition_problem *problem,
 /*
  * split[n_stages] becomes the one whose slowest rank is fastest among those
  * that fit; of several the one with the least sum, then the least spread, then
- * the one that gives later stages fewer.  Where none fits, out->fits is false
- * and split is left alone.
+ * the one that gives later stages fewer.  Where none fits (of several chunks:
+ * none was found), out->fits is false and split is left alone.
  */
 FR_CHECKED fr_status fr_partition_layers(const fr_partition_problem *problem,
                                          int32_t *split, fr_partition *out,
