@@ -18,7 +18,7 @@
 #define omp_get_thread_num() 0
 #endif
 
-enum { N_WORDS = 9, N_ROWS = 1 << 14 };
+enum { N_WORDS = 10, N_ROWS = 1 << 14 };
 
 typedef struct known_splits {
     uint64_t words[N_WORDS];
@@ -29,6 +29,7 @@ typedef struct known_splits {
 /* One thread's. */
 typedef struct keeper {
     fr_estimator *estimator; /* NULL: not asked for yet */
+    const fr_job *job;       /* of the estimator */
     fr_estimator *lent;      /* asked instead, if there is one */
     known_splits *rows[N_ROWS];
     fr_err err; /* the first that was met */
@@ -250,14 +251,8 @@ static fr_status add_split(const fr_plan_space_request *request,
     return FR_OK;
 }
 
-/* Is there a plan of the space with this ZeRO stage? */
-static bool is_asked_for(const fr_plan_space_request *request,
-                         const fr_plan *plan, int zero_stage)
-{
-    if (fr_is_pinned(request, FR_PIN_ZERO))
-        return request->base.zero_stage == zero_stage;
-    return zero_stage == 0 || fr_plan_group_size(plan, FR_AXIS_DP) > 1;
-}
+/* ZeRO stages; 2 holds no more than 1 and no less than 3. */
+static const int state_cuts[] = {0, 1, 3};
 
 static fr_status find_splits(keeper *k, const fr_plan_space_request *request,
                              const fr_plan *asked, fr_balanced *out,
@@ -281,13 +276,12 @@ static fr_status find_splits(keeper *k, const fr_plan_space_request *request,
         return fr_fail_no_memory(err);
     if (status != FR_OK)
         return FR_OK; /* nobody will run it */
-    for (int32_t stage = 0; stage <= 3 && status == FR_OK; stage++) {
-        bool is_alike = stage == 2 && !fr_is_pinned(request, FR_PIN_ZERO);
-        if (is_alike || !is_asked_for(request, &plan, stage))
-            continue;
-        plan.zero_stage = stage;
+    for (size_t i = 0; i < sizeof state_cuts / sizeof state_cuts[0]; i++) {
+        plan.zero_stage = state_cuts[i];
         set_all(&p, &plan);
         status = add_split(request, &p, out, err);
+        if (status != FR_OK || fr_plan_group_size(&plan, FR_AXIS_DP) == 1)
+            break; /* there is nobody to share with */
     }
     release_problem(&p);
     return status;
@@ -295,7 +289,8 @@ static fr_status find_splits(keeper *k, const fr_plan_space_request *request,
 
 /* ---- what was found ------------------------------------------------------ */
 
-static void set_words(const fr_plan *plan, uint64_t words[N_WORDS])
+static void set_words(const fr_job *job, const fr_plan *plan,
+                      uint64_t words[N_WORDS])
 {
     const uint64_t all[N_WORDS] = {
         (uint64_t)plan->tp << 32 | (uint64_t)plan->pp,
@@ -307,7 +302,8 @@ static void set_words(const fr_plan *plan, uint64_t words[N_WORDS])
         (uint64_t)plan->cp_kind << 8 | (uint64_t)plan->is_sequence_parallel |
             (uint64_t)plan->is_tp_overlap << 1,
         (uint64_t)plan->recompute << 8 | (uint64_t)plan->precision,
-        (uint64_t)plan->schedule};
+        (uint64_t)plan->schedule,
+        (uint64_t)job->global_batch};
     memcpy(words, all, sizeof all);
 }
 
@@ -331,6 +327,21 @@ static known_splits *find_known(keeper *k, const uint64_t words[N_WORDS],
     return fresh;
 }
 
+/* An estimator of the request's job. */
+static fr_status find_estimator(const fr_balance *balance, keeper *k,
+                                const fr_plan_space_request *request,
+                                fr_err *err)
+{
+    if (k->lent != NULL || (k->estimator != NULL && k->job == request->job))
+        return FR_OK;
+    fr_estimator_destroy(k->estimator);
+    k->estimator = NULL;
+    k->job = request->job;
+    return fr_estimator_create_stages(request->model, request->job,
+                                      request->cluster, balance->costs,
+                                      &k->estimator, err);
+}
+
 const fr_balanced *fr_balance_find(const fr_plan_space_request *request,
                                    const fr_plan *plan)
 {
@@ -344,14 +355,11 @@ const fr_balanced *fr_balance_find(const fr_plan_space_request *request,
     keeper *k = &balance->keepers[omp_get_thread_num()];
     fr_err err;
     fr_status status = FR_OK;
-    set_words(plan, words);
+    set_words(request->job, plan, words);
     known_splits *known = find_known(k, words, &err);
     if (known != NULL && known->found.n < 0) {
         known->found.n = 0;
-        if (k->estimator == NULL && k->lent == NULL)
-            status = fr_estimator_create_stages(
-                request->model, request->job, request->cluster, balance->costs,
-                &k->estimator, &err);
+        status = find_estimator(balance, k, request, &err);
         if (status == FR_OK)
             status = find_splits(k, request, plan, &known->found, &err);
     }

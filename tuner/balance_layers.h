@@ -21,7 +21,8 @@ typedef struct fr_balanced {
     int32_t *at[FR_BALANCED_MOST]; /* [pp * vpp] each; those of ZeRO 0 first */
 } fr_balanced;
 
-/* For one request.  Borrows the costs; destroy takes NULL. */
+/* For requests of one model on one cluster, that live as long.  Borrows the
+ * costs; destroy takes NULL. */
 FR_CHECKED fr_status fr_balance_create(const fr_cost_model *costs,
                                        int n_threads, fr_balance **out,
                                        fr_err *err);
