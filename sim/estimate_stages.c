@@ -37,7 +37,7 @@ fr_status fr_estimate_stages(fr_estimator *e, const fr_plan *plan,
         const est_place *place = &layout->places[s];
         const est_layers *l;
         FR_TRY(est_layers_find(e, plan, place, &l, err));
-        const est_times *t = &l->times[1];
+        const est_times *t = &l->times[EST_ABOUT];
         const int64_t n = e->model->n_layers, all = e->n_layers;
         out[s] = (fr_stage_layers){
             .forward_ps = t->forward_ps,

@@ -91,13 +91,20 @@ out_search:
     return status;
 }
 
-/* By name, or the first that fits. */
+static bool is_default(const fr_search *search,
+                       const fr_plan_space_request *request)
+{
+    return search->fits(request) &&
+           (search->suits == NULL || search->suits(request));
+}
+
+/* By name, or the first that fits and suits. */
 static fr_status find_search(const char *name,
                              const fr_plan_space_request *request,
                              const fr_search **out, fr_err *err)
 {
     for (int i = 0; fr_searches[i] != NULL; i++)
-        if (name == NULL ? fr_searches[i]->fits(request)
+        if (name == NULL ? is_default(fr_searches[i], request)
                          : strcmp(fr_searches[i]->name, name) == 0) {
             *out = fr_searches[i];
             break;
