@@ -387,7 +387,8 @@ uint64_t fr_balance_signature(const fr_plan_space_request *request,
         for (int s = 0; s < schedules.n; s++) {
             fr_set_schedule(request, &at, schedules.at[s]);
             const fr_balanced *found = fr_balance_find(request, &at);
-            key = found->n > 0 ? fr_hash_mix(key + (uint64_t)(16 * v + s)) : key;
+            if (found->n > 0)
+                key = fr_hash_mix(key + (uint64_t)(16 * v + s));
             for (int i = 0; i < found->n; i++)
                 key = fr_hash_bytes(found->at[i],
                                     (size_t)(at.pp * at.vpp) *

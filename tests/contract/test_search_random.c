@@ -1,10 +1,9 @@
 /*
  * test_search_random.c: random search against the proven optimum.
  *
- * Random problems whose spaces are larger than what it looks at: GPU clusters,
- * where the estimate leads it (the optimum is that which branch and bound
- * proves), and CPU clusters, where nothing does (the optimum of all plans).
- * Then the same bytes for any number of threads, and another seed.
+ * Random problems on GPU clusters, whose spaces are larger than what it looks
+ * at: the optimum is that which branch and bound proves.  Then the same bytes
+ * for any number of threads.
  */
 #include "core/rng.h"
 #include "report/tuning_report.h"
@@ -13,7 +12,7 @@
 
 #include <math.h>
 
-enum { N_GPU = 30, N_CPU = 6, LEAST_PLANS = 700, MOST_PLANS = 2000 };
+enum { N_GPU = 30, LEAST_PLANS = 700, MOST_PLANS = 2000 };
 
 static const char gpu_xml[] =
     "<cluster name=\"gpus\">\n"
@@ -27,19 +26,6 @@ static const char gpu_xml[] =
     "    <nic count=\"2\" bandwidth=\"%dGb/s\" latency=\"5us\"/>\n"
     "  </node-type>\n"
     "  <group id=\"box\" node-type=\"box\" count=\"2\"/>\n"
-    "  <fabric kind=\"switch\"/>\n"
-    "</cluster>\n";
-
-static const char cpu_xml[] =
-    "<cluster name=\"hosts\">\n"
-    "  <device id=\"cpu\" kind=\"cpu\" cores=\"4\" memory=\"%dMiB\"\n"
-    "          memory-bandwidth=\"23GB/s\">\n"
-    "    <peak dtype=\"fp32\" rate=\"117GFLOP/s\"/>\n"
-    "  </device>\n"
-    "  <node-type id=\"host\" device=\"cpu\">\n"
-    "    <nic bandwidth=\"%dGb/s\" latency=\"31us\"/>\n"
-    "  </node-type>\n"
-    "  <group id=\"host\" node-type=\"host\" count=\"2\"/>\n"
     "  <fabric kind=\"switch\"/>\n"
     "</cluster>\n";
 
@@ -86,21 +72,6 @@ static bool draw_gpus(fr_rng *rng, problem *p)
     fr_plan_init(&p->request.base);
     p->request.base.precision = FR_DTYPE_BF16;
     p->request.base.is_flash = true;
-    return true;
-}
-
-static bool draw_cpus(fr_rng *rng, problem *p)
-{
-    char xml[2048];
-    draw_model(rng, p);
-    p->f.job.global_batch = 8;
-    snprintf(xml, sizeof xml, cpu_xml, 16384, 1 << pick(rng, 3));
-    if (!sim_fixture_cluster(&p->f, "hosts.xml", xml))
-        return false;
-    p->request = (fr_plan_space_request){.model = &p->f.model,
-                                         .job = &p->f.job,
-                                         .cluster = &p->f.cluster};
-    fr_plan_init(&p->request.base);
     return true;
 }
 
@@ -191,11 +162,6 @@ static void test_gpus(void)
     try_all("GPUs", draw_gpus, 2385, N_GPU);
 }
 
-static void test_cpus(void)
-{
-    try_all("CPUs", draw_cpus, 811, N_CPU);
-}
-
 static void put_name(void *context, const fr_plan *plan, fr_json_writer *json)
 {
     char name[FR_TUNED_NAME];
@@ -245,4 +211,4 @@ static void test_threads(void)
     fr_rng_destroy(rng);
 }
 
-CHECK_MAIN({"gpus", test_gpus}, {"cpus", test_cpus}, {"threads", test_threads})
+CHECK_MAIN({"gpus", test_gpus}, {"threads", test_threads})
