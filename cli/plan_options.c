@@ -148,8 +148,8 @@ static fr_status apply_split(const fr_cli *cli, fr_plan *plan, unsigned *pins,
         if (end == at || layers < 0 || layers > INT32_MAX ||
             (*end != ',' && *end != '\0') || n == FR_PLAN_MAX_STAGES)
             return fr_fail(err, FR_USAGE,
-                           "--layer-split '%.80s': auto, even, or the layers of "
-                           "each stage, such as 3,3,2",
+                           "--layer-split '%.80s': auto, even, or the layers "
+                           "of each stage, such as 3,3,2",
                            text);
         plan->layer_split[n++] = (int32_t)layers;
         at = end;
