@@ -121,6 +121,8 @@ static fr_status load_plan(const fr_cli *cli, subject *s, fr_err *err)
     int64_t n_ranks = fr_plan_world(&s->file.plan);
     FR_TRY(fr_cli_apply_job(cli, &s->file.job, err));
     FR_TRY(fr_cli_apply_plan(cli, &s->file.plan, NULL, err));
+    FR_TRY(fr_plan_choice_balance(cli, &s->inputs, &s->file.model,
+                                  &s->file.job, &s->file.plan, err));
     if (fr_plan_world(&s->file.plan) == n_ranks)
         return FR_OK;
     free(s->file.node_of_rank); /* they stood elsewhere */
@@ -134,6 +136,9 @@ static fr_status load_model(const fr_cli *cli, subject *s, fr_err *err)
     fr_plan_file_init(&s->file);
     fr_status status = fr_plan_choice_load(cli, cli->positional[0], NULL,
                                            &s->inputs, &choice, err);
+    if (status == FR_OK)
+        status = fr_plan_choice_balance(cli, &s->inputs, &choice.model,
+                                        &choice.job, &choice.plan, err);
     if (status != FR_OK) {
         fr_plan_choice_release(&choice);
         return status;

@@ -69,6 +69,10 @@ FR_COMMAND_FUNCTION(simulate)
                             cli->n_positional > 2 ? cli->positional[2] : NULL,
                             &inputs, &choice, err),
         out_inputs);
+    FR_TRY_GOTO(status,
+                fr_plan_choice_balance(cli, &inputs, &choice.model, &choice.job,
+                                       &choice.plan, err),
+                out_inputs);
     /* A timeline of thousands of ranks takes longer than all the rest. */
     bool has_timeline =
         fr_cli_has(cli, FR_OPT_TRACE) || fr_cli_on(cli, FR_OPT_GANTT);

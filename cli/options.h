@@ -105,8 +105,8 @@ const char *fr_choice_framework(int i);
       "parameter servers: nodes (devices) that serve, 0: all")                 \
     X(RANK_ORDER, "rank-order", 0, CHOICE, "NAME", PLAN, fr_choice_rank_order, \
       0, 0, "which axis changes fastest along the ranks")                      \
-    X(LAYER_SPLIT, "layer-split", 0, TEXT, "N,N,..", PLAN, 0, 0, 0,            \
-      "layers of each stage, in model order")                                  \
+    X(LAYER_SPLIT, "layer-split", 0, TEXT, "SPLIT", PLAN, 0, 0, 0,             \
+      "layers of each stage: N,N,.., even, or auto (stages that take alike)")  \
     X(PRECISION, "precision", 0, CHOICE, "NAME", PLAN, fr_choice_precision, 0, \
       0, "data type of weights and activations")                               \
     X(GRAD_DTYPE, "grad-dtype", 0, CHOICE, "NAME", PLAN, fr_choice_precision,  \

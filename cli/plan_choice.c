@@ -7,6 +7,7 @@
 #include "cli/plan_options.h"
 #include "core/text.h"
 #include "plan/plan_json.h"
+#include "tuner/balance_layers.h"
 
 /* The file's plan and job; its model gives way to the named one. */
 static fr_status take_file(const char *path, fr_plan_choice *out, fr_err *err)
@@ -58,6 +59,16 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
     FR_TRY(fr_as_input(fr_model_load(model, &out->model, err), err));
     out->has_model = true;
     return fr_plan_choice_make(cli, plan_path, &inputs->cluster, out, err);
+}
+
+fr_status fr_plan_choice_balance(const fr_cli *cli, const fr_inputs *inputs,
+                                 const fr_model *model, const fr_job *job,
+                                 fr_plan *plan, fr_err *err)
+{
+    if (!fr_cli_is_split_auto(cli))
+        return FR_OK;
+    return fr_balance_plan(model, job, &inputs->cluster, inputs->costs, plan,
+                           err);
 }
 
 void fr_plan_choice_release(fr_plan_choice *choice)

@@ -34,6 +34,14 @@ FR_CHECKED fr_status fr_plan_choice_make(const fr_cli *cli,
                                          const fr_cluster *cluster,
                                          fr_plan_choice *choice, fr_err *err);
 
+/* --layer-split auto: the split of a whole plan; nothing else was asked for:
+ * nothing. */
+FR_CHECKED fr_status fr_plan_choice_balance(const fr_cli *cli,
+                                            const fr_inputs *inputs,
+                                            const fr_model *model,
+                                            const fr_job *job, fr_plan *plan,
+                                            fr_err *err);
+
 /* Writes a plan file that can be run; `cluster`: as the user named it. */
 FR_CHECKED fr_status fr_plan_choice_save(const fr_plan_choice *choice,
                                          const fr_inputs *inputs,

@@ -118,18 +118,38 @@ static fr_status apply_parts(const char *text, fr_plan *plan, fr_err *err)
     return FR_OK;
 }
 
-/* "3,3,2" */
-static fr_status apply_split(const char *text, fr_plan *plan, fr_err *err)
+bool fr_cli_is_split_auto(const fr_cli *cli)
+{
+    const char *text = fr_cli_text(cli, FR_OPT_LAYER_SPLIT);
+    return text != NULL && strcmp(text, "auto") == 0;
+}
+
+/* "auto", "even", "3,3,2".  What auto is needs costs: it is decided later. */
+static fr_status apply_split(const fr_cli *cli, fr_plan *plan, unsigned *pins,
+                             fr_err *err)
 {
     int32_t n = 0;
+    const char *text = fr_cli_text(cli, FR_OPT_LAYER_SPLIT);
+    if (fr_cli_is_split_auto(cli)) {
+        if (fr_cli_on(cli, FR_OPT_FIXED))
+            return fr_fail(err, FR_USAGE,
+                           "--layer-split auto with --fixed: leave out --fixed "
+                           "(then each plan has the split that suits it), or "
+                           "give the layers of each stage");
+        *pins &= ~(unsigned)FR_PIN_SPLIT;
+    }
+    if (fr_cli_is_split_auto(cli) || strcmp(text, "even") == 0) {
+        plan->n_split = 0;
+        return FR_OK;
+    }
     for (const char *at = text;; at++) {
         char *end;
         long layers = strtol(at, &end, 10);
         if (end == at || layers < 0 || layers > INT32_MAX ||
             (*end != ',' && *end != '\0') || n == FR_PLAN_MAX_STAGES)
             return fr_fail(err, FR_USAGE,
-                           "--layer-split '%.80s': give the layers of each "
-                           "stage, such as 3,3,2",
+                           "--layer-split '%.80s': auto, even, or the layers "
+                           "of each stage, such as 3,3,2",
                            text);
         plan->layer_split[n++] = (int32_t)layers;
         at = end;
@@ -209,8 +229,7 @@ fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, unsigned *pins,
         FR_TRY(
             apply_compress(fr_cli_text(cli, FR_OPT_COMPRESS), &changed, err));
     if (take(cli, FR_OPT_LAYER_SPLIT, FR_PIN_SPLIT, &given))
-        FR_TRY(
-            apply_split(fr_cli_text(cli, FR_OPT_LAYER_SPLIT), &changed, err));
+        FR_TRY(apply_split(cli, &changed, &given, err));
     *plan = changed;
     if (pins != NULL)
         *pins = given;

@@ -9,6 +9,9 @@
 #include "plan/plan.h"
 #include "tuner/plan_space.h"
 
+/* --layer-split auto: whoever has costs calls fr_plan_choice_balance(). */
+bool fr_cli_is_split_auto(const fr_cli *cli);
+
 /*
  * FR_USAGE on a value that cannot be read; whether the plan is legal is for
  * fr_plan_check().  *pins (may be NULL) gets the fr_pin of what was given.

@@ -33,6 +33,7 @@
 
 #include "core/hash.h"
 #include "plan/schedule.h"
+#include "sim/estimate_stages.h"
 #include "sim/estimate_state.h"
 
 #include <string.h>
@@ -497,6 +498,14 @@ fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
                            "cluster %s has CPUs, estimates are of GPUs; "
                            "choose to simulate",
                            cluster->name);
+    return fr_estimator_create_stages(model, job, cluster, costs, out, err);
+}
+
+fr_status fr_estimator_create_stages(const fr_model *model, const fr_job *job,
+                                     const fr_cluster *cluster,
+                                     const fr_cost_model *costs,
+                                     fr_estimator **out, fr_err *err)
+{
     fr_estimator *e = calloc(1, sizeof *e);
     if (e == NULL)
         return fr_fail_no_memory(err);

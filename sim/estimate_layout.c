@@ -71,18 +71,66 @@ static int64_t ranks_beside(const fr_estimator *e, const fr_plan *plan,
     return n;
 }
 
+/* Ranks before this one on its node. */
+static int32_t local_of(const fr_estimator *e, int64_t rank)
+{
+    int32_t local = 0;
+    while (local < rank &&
+           e->node_of_rank[rank - local - 1] == e->node_of_rank[rank])
+        local++;
+    return local;
+}
+
+/* Of the device of a rank, at its best. */
+static double flops_of(const fr_estimator *e, int64_t rank)
+{
+    static const char *const dtypes[] = {"fp32", "fp16", "bf16"};
+    const int64_t node = e->node_of_rank[rank];
+    const fr_device_type *device = fr_cluster_device(e->cluster, node);
+    double flops = 0;
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        double peak = fr_device_peak_flops(device, dtypes[i]);
+        flops = peak > flops ? peak : flops;
+    }
+    return flops *
+           fr_cluster_compute_frac(e->cluster, node, local_of(e, rank));
+}
+
+/*
+ * All replicas have the same layers, and so do all ranks of a tensor-parallel
+ * group: a step waits for the slowest, so a bound of any is one of the step.
+ */
+static fr_coord slowest_ranks(const fr_estimator *e, const fr_plan *plan)
+{
+    fr_coord slowest = {0};
+    double most_s = 0;
+    if (e->cluster->n_node_types == 1 && e->cluster->n_slow == 0)
+        return slowest;
+    for (int32_t i = 0; i < plan->dp * plan->tp; i++) {
+        fr_coord at = {.dp = i / plan->tp, .tp = i % plan->tp};
+        double s = 0; /* of a flop on every stage */
+        for (at.pp = 0; at.pp < plan->pp; at.pp++)
+            s += 1 / flops_of(e, fr_plan_rank(plan, at));
+        at.pp = 0;
+        /* Not for a rounding: those alike are the first. */
+        if (s > most_s * (1 + 1e-9)) {
+            slowest = at;
+            most_s = s;
+        }
+    }
+    return slowest;
+}
+
 static void find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
                        const est_place *first, est_place *out)
 {
     static const fr_axis of_layers[] = {FR_AXIS_TP, FR_AXIS_CP, FR_AXIS_EP,
                                         FR_AXIS_ETP};
-    int32_t local = 0;
     uint64_t bits, net[2];
     out->node = e->node_of_rank[rank];
-    while (local < rank && e->node_of_rank[rank - local - 1] == out->node)
-        local++;
     out->type_bit = type_bit(e, out->node);
-    out->compute_frac = fr_cluster_compute_frac(e->cluster, out->node, local);
+    out->compute_frac = fr_cluster_compute_frac(e->cluster, out->node,
+                                                local_of(e, rank));
     out->port_Bps = fr_cluster_node_type(e->cluster, out->node)->intra_Bps;
     out->nic_Bps = fr_cluster_nic_Bps(e->cluster, out->node);
     memcpy(&net[0], &out->port_Bps, sizeof net[0]);
@@ -133,8 +181,9 @@ static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
         est_layout_destroy(layout);
         return fr_fail_no_memory(err);
     }
-    for (int32_t s = 0; s < plan->pp; s++)
-        find_place(e, plan, fr_plan_rank(plan, (fr_coord){.pp = s}),
+    fr_coord at = slowest_ranks(e, plan);
+    for (int32_t s = 0; s < plan->pp; s++, at.pp++)
+        find_place(e, plan, fr_plan_rank(plan, at),
                    s > 0 ? layout->places : NULL, &layout->places[s]);
     for (size_t s = 0; s < pp; s++) {
         const est_place *a = &layout->places[s];

@@ -39,7 +39,7 @@ typedef struct est_place {
     uint64_t key;       /* of everything */
 } est_place;
 
-/* The ranks of tp, cp, dp 0, one of each pipeline stage. */
+/* Ranks of one tp, cp and dp, the slowest, one of each pipeline stage. */
 typedef struct est_layout {
     est_place *places;  /* [pp] */
     fr_comm_scope *hop; /* [pp] from this stage to the next (the last: to

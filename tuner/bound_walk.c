@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/estimate.h"
+#include "tuner/balance_layers.h"
 #include "tuner/bound_keep.h"
 #include "tuner/storey_lists.h"
 
@@ -420,12 +421,13 @@ static void count_illegal(void *context, const char *reason)
         walk->in.on_illegal(walk->in.context, reason);
 }
 
-static fr_status create_worker(const fr_search_input *in, worker *out,
-                               fr_err *err)
+static fr_status create_worker(const fr_search_input *in, int i_thread,
+                               worker *out, fr_err *err)
 {
     const fr_plan_space_request *request = in->request;
     FR_TRY(fr_estimator_create(request->model, request->job, request->cluster,
                                in->costs, &out->estimator, err));
+    fr_balance_lend(request->balance, i_thread, out->estimator);
     return fr_storey_lists_create(request, &out->lists, err);
 }
 
@@ -448,7 +450,7 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
     }
     walk->n_workers = in->n_threads;
     for (int i = 0; i < walk->n_workers && status == FR_OK; i++)
-        status = create_worker(in, &walk->workers[i], err);
+        status = create_worker(in, i, &walk->workers[i], err);
     /* What layers cost is asked for once, whoever comes first. */
     for (int i = 1; i < walk->n_workers && status == FR_OK; i++)
         fr_estimator_join(walk->workers[i].estimator,
@@ -476,6 +478,7 @@ void fr_bound_walk_destroy(fr_bound_walk *walk)
         return;
     for (int i = 0; i < walk->n_workers; i++) {
         worker *w = &walk->workers[i];
+        fr_balance_lend(walk->in.request->balance, i, NULL);
         fr_estimator_destroy(w->estimator);
         fr_storey_lists_destroy(w->lists);
         fr_bound_keep_release(&w->by_bound);

@@ -82,6 +82,8 @@ typedef struct fr_axis_range {
     int64_t at[FR_RANGE_VALUES];
 } fr_axis_range;
 
+typedef struct fr_balance fr_balance;
+
 typedef struct fr_plan_space_request {
     const fr_model *model;
     const fr_job *job;
@@ -94,6 +96,8 @@ typedef struct fr_plan_space_request {
     bool allow_lossy;   /* compressors, precision */
     const fr_axis_range *ranges;   /* [FR_SPACE_AXIS_N]; NULL: none */
     const fr_framework *framework; /* whose rules hold besides; NULL: none */
+    fr_balance *balance; /* finds balanced splits (balance_layers.h),
+                                   which are then values; NULL: they are not */
 } fr_plan_space_request;
 
 /* Values of one axis given the axes before it. */

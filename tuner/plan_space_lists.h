@@ -46,6 +46,13 @@ bool fr_push_given(const fr_plan_space_request *request, fr_pin pin,
 /* Drops the values that do not divide n. */
 void fr_keep_divisors(int64_t n, fr_plan_space_values *values);
 
+/* Splits that take layers from the ends, coded, and the layers of one:
+ * split[pp * vpp].  The first is the even one. */
+void fr_list_split_moves(const fr_plan_space_request *request,
+                         const fr_plan *plan, fr_plan_space_values *values);
+void fr_split_moved(const fr_plan_space_request *request, const fr_plan *plan,
+                    int64_t code, int32_t *split);
+
 bool fr_is_gpu_space(const fr_plan_space_request *request);
 int64_t fr_space_node_devices(const fr_plan_space_request *request);
 

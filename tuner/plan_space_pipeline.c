@@ -1,6 +1,10 @@
 /* plan_space_pipeline.c: axes that decide who has which layers, and when. */
 #include "tuner/plan_space_lists.h"
 
+#include <string.h>
+
+#include "tuner/balance_layers.h"
+
 /* Virtual stages only where all get the same number of layers. */
 void fr_list_vpp(const fr_plan_space_request *request, const fr_plan *plan,
                  fr_plan_space_values *values)
@@ -76,7 +80,8 @@ void fr_set_schedule(const fr_plan_space_request *request, fr_plan *plan,
  * one the head.  Value 0 is the even split; others take `a` layers from the
  * first and `b` from the last stage, and spread them over the stages between
  * (two stages: over the other one); coded as 1 + (a + 8) * 17 + (b + 8).
- * GPUs: at most two layers.
+ * GPUs: at most two layers.  Values -1, -2, ... are the balanced splits of
+ * balance_layers.h.
  */
 enum { SPLIT_MOVE = 8, SPLIT_RADIX = 2 * SPLIT_MOVE + 1, SPLIT_MANY = 3 };
 
@@ -85,17 +90,26 @@ static int64_t split_code(int64_t a, int64_t b)
     return 1 + (a + SPLIT_MOVE) * SPLIT_RADIX + b + SPLIT_MOVE;
 }
 
-void fr_list_split(const fr_plan_space_request *request, const fr_plan *plan,
-                   fr_plan_space_values *values)
+/* Layers of a stage of the even split. */
+static int32_t even_layers(const fr_plan *plan, const fr_model *model,
+                           int32_t stage)
+{
+    int64_t n_stages = (int64_t)plan->pp * plan->vpp;
+    return (int32_t)(model->n_layers / n_stages +
+                     (stage < model->n_layers % n_stages));
+}
+
+void fr_list_split_moves(const fr_plan_space_request *request,
+                         const fr_plan *plan, fr_plan_space_values *values)
 {
     bool is_gpu = fr_is_gpu_space(request);
     int64_t move = is_gpu ? 2 : SPLIT_MOVE, many = is_gpu ? 2 : SPLIT_MANY;
     fr_push_value(values, 0);
-    if (plan->pp == 1 || plan->vpp > 1 || fr_is_pinned(request, FR_PIN_SPLIT))
+    if (plan->pp == 1 || plan->vpp > 1)
         return;
     int64_t base = request->model->n_layers / plan->pp;
-    int64_t n_first = fr_plan_stage_layers(plan, request->model, 0);
-    int64_t n_last = fr_plan_stage_layers(plan, request->model, plan->pp - 1);
+    int64_t n_first = even_layers(plan, request->model, 0);
+    int64_t n_last = even_layers(plan, request->model, plan->pp - 1);
     if (plan->pp == 2) {
         for (int64_t a = -move; a <= move; a++)
             if (a != 0 && n_first - a >= 1 && n_last + a >= 1)
@@ -108,6 +122,36 @@ void fr_list_split(const fr_plan_space_request *request, const fr_plan *plan,
                 fr_push_value(values, split_code(a, b));
 }
 
+void fr_list_split(const fr_plan_space_request *request, const fr_plan *plan,
+                   fr_plan_space_values *values)
+{
+    if (plan->pp == 1 || fr_is_pinned(request, FR_PIN_SPLIT)) {
+        fr_push_value(values, 0);
+        return;
+    }
+    fr_list_split_moves(request, plan, values);
+    const fr_balanced *balanced = fr_balance_find(request, plan);
+    for (int i = 0; i < balanced->n; i++)
+        fr_push_value(values, -1 - i);
+}
+
+void fr_split_moved(const fr_plan_space_request *request, const fr_plan *plan,
+                    int64_t code, int32_t *split)
+{
+    const int32_t last = plan->pp * plan->vpp - 1;
+    for (int32_t i = 0; i <= last; i++)
+        split[i] = even_layers(plan, request->model, i);
+    if (code == 0)
+        return;
+    int64_t a = (code - 1) / SPLIT_RADIX - SPLIT_MOVE;
+    int64_t b = (code - 1) % SPLIT_RADIX - SPLIT_MOVE;
+    split[0] -= (int32_t)a;
+    split[last] -= (int32_t)b;
+    int64_t n_over = last > 1 ? a + b : 0;
+    for (int32_t i = 0; n_over > 0; i = (i + 1) % (last - 1), n_over--)
+        split[1 + i]++;
+}
+
 void fr_set_split(const fr_plan_space_request *request, fr_plan *plan,
                   int64_t value)
 {
@@ -118,17 +162,17 @@ void fr_set_split(const fr_plan_space_request *request, fr_plan *plan,
     plan->n_split = 0;
     if (value == 0)
         return;
-    int64_t a = (value - 1) / SPLIT_RADIX - SPLIT_MOVE;
-    int64_t b = (value - 1) % SPLIT_RADIX - SPLIT_MOVE;
-    int32_t last = plan->pp - 1;
-    for (int32_t i = 0; i <= last; i++)
-        plan->layer_split[i] = fr_plan_stage_layers(plan, request->model, i);
-    plan->layer_split[0] -= (int32_t)a;
-    plan->layer_split[last] -= (int32_t)b;
-    int64_t n_over = last > 1 ? a + b : 0;
-    for (int32_t i = 0; n_over > 0; i = (i + 1) % (last - 1), n_over--)
-        plan->layer_split[1 + i]++;
-    plan->n_split = plan->pp;
+    const int32_t n = plan->pp * plan->vpp;
+    if (value > 0) {
+        fr_split_moved(request, plan, value, plan->layer_split);
+    } else {
+        const fr_balanced *balanced = fr_balance_find(request, plan);
+        if (-1 - value >= balanced->n)
+            return; /* without memory: fr_balance_status() */
+        memcpy(plan->layer_split, balanced->at[-1 - value],
+               (size_t)n * sizeof *plan->layer_split);
+    }
+    plan->n_split = n;
 }
 
 /* Full recompute, GPUs: all layers of a chunk (0), or one to three quarters

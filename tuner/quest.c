@@ -9,12 +9,6 @@
 #include "tuner/search.h"
 #include "tuner/search_exhaustive.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#else
-#define omp_get_max_threads() 1
-#endif
-
 /* One space, of one batch. */
 typedef struct pass {
     const fr_log *log;
@@ -105,13 +99,20 @@ out_search:
     return status;
 }
 
-/* By name, or the first that fits. */
+static bool is_default(const fr_search *search,
+                       const fr_plan_space_request *request)
+{
+    return search->fits(request) &&
+           (search->suits == NULL || search->suits(request));
+}
+
+/* By name, or the first that fits and suits. */
 static fr_status find_search(const char *name,
                              const fr_plan_space_request *request,
                              const fr_search **out, fr_err *err)
 {
     for (int i = 0; fr_searches[i] != NULL; i++)
-        if (name == NULL ? fr_searches[i]->fits(request)
+        if (name == NULL ? is_default(fr_searches[i], request)
                          : strcmp(fr_searches[i]->name, name) == 0) {
             *out = fr_searches[i];
             break;
@@ -194,9 +195,7 @@ static fr_status search_request(const fr_tune_options *options, size_t i,
     fr_search_input in = {.request = request,
                           .costs = costs,
                           .goal = &quest->goal,
-                          .n_threads = options->n_threads > 0
-                                           ? options->n_threads
-                                           : omp_get_max_threads(),
+                          .n_threads = options->n_threads,
                           .known = best_of(&quest->looked),
                           .budget_s = options->budget_s / (double)quest->n,
                           .work_frac = work_frac,

@@ -34,6 +34,8 @@ typedef struct fr_search {
     const char *name;
     const char *summary;
     bool (*fits)(const fr_plan_space_request *request);
+    /* Is it the one to take where nobody has named one?  NULL: if it fits. */
+    bool (*suits)(const fr_plan_space_request *request);
     fr_status (*create)(const fr_search_input *in, void **out, fr_err *err);
     /* Up to n_max candidates to evaluate; *n == 0: the search is over. */
     fr_status (*ask)(void *search, size_t n_max, fr_candidate *candidates,
@@ -48,7 +50,7 @@ typedef struct fr_search {
     void (*destroy)(void *search);
 } fr_search;
 
-/* NULL at the end; the first that fits is the default. */
+/* NULL at the end; the first that fits and suits is the default. */
 extern const fr_search *const fr_searches[];
 
 #endif

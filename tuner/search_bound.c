@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "sim/estimate.h"
 #include "tuner/bound_walk.h"
 
 /*
@@ -37,6 +38,12 @@ static bool fits(const fr_plan_space_request *request)
         if (request->cluster->devices[i].kind != FR_DEVICE_GPU)
             return false;
     return true;
+}
+
+/* Plans without a closed form would all be bounded by 0 s. */
+static bool suits(const fr_plan_space_request *request)
+{
+    return fr_estimate_knows(&request->base);
 }
 
 static void destroy(void *state)
@@ -303,6 +310,7 @@ const fr_search fr_search_bound = {
     .name = "bound",
     .summary = "simulate in the order of lower bounds until none is left",
     .fits = fits,
+    .suits = suits,
     .create = create,
     .ask = ask,
     .tell = tell,

@@ -15,6 +15,20 @@ static bool fits(const fr_plan_space_request *request)
     return true;
 }
 
+/* Simulations of all take minutes beyond. */
+enum { MOST_PLANS = 10000 };
+
+static bool suits(const fr_plan_space_request *request)
+{
+    fr_plan_space space;
+    fr_err err;
+    if (fr_plan_space_create(request, NULL, NULL, &space, &err) != FR_OK)
+        return true; /* create() will say so */
+    bool is_small = space.n <= MOST_PLANS;
+    fr_plan_space_release(&space);
+    return is_small;
+}
+
 static fr_status create(const fr_search_input *in, void **out, fr_err *err)
 {
     exhaustive *search = calloc(1, sizeof *search);
@@ -67,6 +81,7 @@ const fr_search fr_search_exhaustive = {
     .name = "exhaustive",
     .summary = "simulate every plan that fits",
     .fits = fits,
+    .suits = suits,
     .create = create,
     .ask = ask,
     .tell = tell,

@@ -4,10 +4,11 @@
 #include "tuner/search.h"
 #include "tuner/search_bound.h"
 #include "tuner/search_exhaustive.h"
+#include "tuner/search_random.h"
 #include "tuner/tune.h"
 
-const fr_search *const fr_searches[] = {&fr_search_bound, &fr_search_exhaustive,
-                                        NULL};
+const fr_search *const fr_searches[] = {
+    &fr_search_bound, &fr_search_exhaustive, &fr_search_random, NULL};
 
 const char *fr_search_name(int i)
 {

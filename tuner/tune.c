@@ -9,8 +9,15 @@
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "tuner/balance_layers.h"
 #include "tuner/baselines.h"
 #include "tuner/quest.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#else
+#define omp_get_max_threads() 1
+#endif
 
 static void name_goal(const fr_tune_options *options, const fr_goal *goal,
                       fr_tuning_goal *out)
@@ -55,20 +62,39 @@ static fr_status tune(const fr_tune_options *options, const fr_goal *goal,
     return status;
 }
 
+/* The answer for a space that knows its balanced splits. */
+static fr_status tune_balanced(fr_tune_options *options, const fr_goal *goal,
+                               const fr_cost_model *costs, fr_tuning *out,
+                               fr_err *err)
+{
+    if (!fr_balance_is_wanted(&options->space))
+        return tune(options, goal, costs, out, err);
+    FR_TRY(fr_balance_create(costs, options->n_threads, &options->space.balance,
+                             err));
+    fr_status status = tune(options, goal, costs, out, err);
+    if (status == FR_OK)
+        status = fr_balance_status(options->space.balance, err);
+    fr_balance_destroy(options->space.balance);
+    return status;
+}
+
 fr_status fr_tune(const fr_tune_options *options, const fr_cost_model *costs,
                   fr_tuning *out, fr_err *err)
 {
     double begin_s = fr_clock_s();
+    fr_tune_options with = *options;
     fr_tuning tuning;
     fr_goal goal;
     fr_goal_init(&goal);
     if (options->goal != NULL)
         goal = *options->goal;
+    if (with.n_threads <= 0)
+        with.n_threads = omp_get_max_threads();
     FR_TRY(fr_goal_check(&goal, err));
     FR_TRY(fr_goal_check_cluster(&goal, options->space.cluster, err));
     fr_tuning_init(&tuning);
     name_goal(options, &goal, &tuning.goal);
-    fr_status status = tune(options, &goal, costs, &tuning, err);
+    fr_status status = tune_balanced(&with, &goal, costs, &tuning, err);
     if (status != FR_OK) {
         fr_tuning_release(&tuning);
         return status;

@@ -14,6 +14,7 @@
 #include "report/tuning_report.h"
 #include "sim/estimate.h"
 #include "tests/contract/sim_fixture.h"
+#include "tuner/balance_layers.h"
 #include "tuner/evaluate.h"
 #include "tuner/storey_lists.h"
 #include "tuner/tune.h"
@@ -152,8 +153,14 @@ static bool draw(problem *p, fr_rng *rng, bool is_any_world)
         p->request.base.precision = FR_DTYPE_BF16;
         p->request.base.is_flash = pick(rng, 4) > 0;
         p->request.allow_lossy = pick(rng, 4) == 0;
+        fr_err err;
+        if (!CHECK_OK(fr_balance_create(p->f.costs, 1, &p->request.balance,
+                                        &err),
+                      &err))
+            return false;
         if (draw_space(p, rng))
             return true;
+        fr_balance_destroy(p->request.balance);
         sim_fixture_release(&p->f);
     }
     printf("  no space of the right size\n");
@@ -360,6 +367,7 @@ static void test_against_enumeration(void)
         n_too_large += p.n_too_large;
         n_none += p.best_s == HUGE_VAL;
         fr_plan_space_release(&p.space);
+        fr_balance_destroy(p.request.balance);
         sim_fixture_release(&p.f);
     }
     printf("  %d problems, %zu plans, %zu do not fit, %zu problems where none "
