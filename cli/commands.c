@@ -44,7 +44,8 @@ static const fr_option sweep_options[] = {
     FR_OPT_MAX_ENERGY,   FR_OPT_MAX_DEVICES,
     FR_OPT_MIN_HEADROOM, FR_OPT_CRITICAL_BATCH,
     FR_OPT_SPOT,         FR_OPT_CSV,
-    FR_OPT_PLOT,         FR_OPT_N};
+    FR_OPT_PLOT,         FR_OPT_EXACT,
+    FR_OPT_N};
 static const fr_option run_options[] = {FR_OPT_DATA,
                                         FR_OPT_STEPS,
                                         FR_OPT_BACKEND,
