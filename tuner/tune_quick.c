@@ -17,9 +17,12 @@
 enum { MOST_ANY = 2, MOST_HELD = 3, MOST_LAYOUTS = MOST_ANY + MOST_HELD };
 /* Of those that lack memory. */
 enum { MOST_NEAREST = 3, MOST_SIMULATED = 32 };
-/* Of simulations in layers x micro-batches, about a fifth of a second; a
- * smaller one may follow as long as there is some left. */
+/* Of simulations in layers x micro-batches, about a fifth of a second; there
+ * is another one as long as some is left. */
 static const double most_work = 6000;
+/* The estimate slows down nothing that shares links: what it likes no better
+ * than this share of a simulated step seldom takes less. */
+static const double worth_a_look = 0.99;
 /* Tokens of a micro-batch on a rank: products of more rows are no faster. */
 enum { MOST_TOKENS = 32768 };
 
@@ -158,8 +161,6 @@ static bool is_better(const quick *q, const fr_evaluation *found)
             found->short_by_bytes < q->answer.short_by_bytes);
 }
 
-/* Unless the estimate, which slows down nothing that shares links, is no
- * better than what is known. */
 static fr_status simulate(quick *q, const fr_plan *plan, double estimate_s,
                           fr_err *err)
 {
@@ -167,7 +168,8 @@ static fr_status simulate(quick *q, const fr_plan *plan, double estimate_s,
     fr_quick *answer = &q->answer;
     bool is_over = q->answer.fits && q->work >= most_work;
     if (is_over || answer->n_simulated == MOST_SIMULATED ||
-        (answer->fits && estimate_s >= q->best_s) || is_simulated(q, plan))
+        (answer->fits && estimate_s > worth_a_look * q->best_s) ||
+        is_simulated(q, plan))
         return FR_OK;
     q->work += (double)q->request->model->n_layers *
                (double)fr_plan_micro_batches(plan, q->request->job);
@@ -226,33 +228,34 @@ static fr_status lower_bound(quick *q, const fr_plan_space_request *request,
     return FR_OK;
 }
 
-/* A plan of a layout with the usual choices is beaten by one of the others if
- * the estimate says so by this share: less it cannot tell. */
-static const double worth_a_try = 0.005;
+/* Other choices than the usual ones are taken if the estimate likes them
+ * better by this share: less it cannot tell. */
+static const double worth_a_change = 0.005;
 
-/* The plan of a layout that the estimate likes best, and the best below ZeRO
- * 2; of those that do not fit the nearest. */
+/* Of all plans of a layout one: the usual, or one with other choices.  Where
+ * the layout has whole gradients, so has that.  Of those that do not fit the
+ * nearest, once. */
 static fr_status simulate_best(quick *q, const fr_plan_space_request *request,
-                               const fr_walk_result *found, double usual_s,
+                               const fr_walk_result *found,
+                               const fr_plan *layout, double usual_s,
                                fr_err *err)
 {
     const fr_bounded_list *list =
         found->by_estimate.n > 0 ? &found->by_estimate : &found->nearest;
-    bool has_any = false;
-    if (found->by_estimate.n == 0 && q->answer.has_plan)
-        return FR_OK; /* one that does not fit will do */
+    bool is_held = layout->zero_stage < 2;
+    if (found->by_estimate.n == 0 && (q->answer.has_plan || usual_s < HUGE_VAL))
+        return FR_OK;
     for (size_t i = 0; i < list->n; i++) {
+        const fr_bounded *at = &list->items[i];
         fr_plan plan;
-        fr_plan_space_plan(request, &list->items[i].candidate, &plan);
-        if (has_any && plan.zero_stage >= 2)
+        fr_plan_space_plan(request, &at->candidate, &plan);
+        if (is_held && plan.zero_stage >= 2 && found->by_estimate.n > 0)
             continue;
-        if (!(list->items[i].estimate_s > (1 - worth_a_try) * usual_s))
-            FR_TRY(simulate(q, &plan, list->items[i].estimate_s, err));
-        has_any = true;
-        if (plan.zero_stage < 2)
+        if (at->estimate_s > (1 - worth_a_change) * usual_s)
             break;
+        return simulate(q, &plan, at->estimate_s, err);
     }
-    return FR_OK;
+    return usual_s < HUGE_VAL ? simulate(q, layout, usual_s, err) : FR_OK;
 }
 
 /* All that is open under a layout. */
@@ -260,8 +263,6 @@ static fr_status look_at(quick *q, const fr_plan *layout, double usual_s,
                          fr_err *err)
 {
     const fr_plan_space_request fine = fine_of(q->request, layout);
-    if (usual_s < HUGE_VAL)
-        FR_TRY(simulate(q, layout, usual_s, err));
     const fr_walk_options options = {.is_best_only = true,
                                      .limit_s = q->best_s};
     fr_walk_result found;
@@ -271,7 +272,7 @@ static fr_status look_at(quick *q, const fr_plan *layout, double usual_s,
     if (status != FR_OK)
         goto out_walk;
     q->answer.n_plans += found.n_plans;
-    status = simulate_best(q, &fine, &found, usual_s, err);
+    status = simulate_best(q, &fine, &found, layout, usual_s, err);
     fr_walk_result_release(&found);
     if (status == FR_OK && q->answer.fits)
         status = lower_bound(q, &fine, walk, err);
