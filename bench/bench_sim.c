@@ -14,6 +14,7 @@
 #include "core/fileio.h"
 #include "core/json.h"
 #include "core/stats.h"
+#include "cost_models/gpu_memory.h"
 #include "plan/lower.h"
 #include "sim/event_queue.h"
 #include "sim/flows.h"
@@ -372,7 +373,9 @@ static fr_status stage_set_init(const scene *of, stage_set *out, fr_err *err)
     out->node_of_rank = malloc((size_t)n * sizeof *out->node_of_rank);
     if (out->node_of_rank == NULL)
         return fr_fail_no_memory(err);
-    out->placement = (fr_placement){n, out->node_of_rank};
+    out->placement = (fr_placement){
+        n, out->node_of_rank,
+        fr_gpu_is_by_framework(&out->plan, &out->cluster.devices[0])};
     return fr_cluster_place(&out->cluster, n, 1, 0, out->node_of_rank, err);
 }
 

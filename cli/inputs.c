@@ -9,6 +9,7 @@
 #include "calibrate/fingerprint.h"
 #include "core/fileio.h"
 #include "core/units.h"
+#include "cost_models/gpu_memory.h"
 #include "plan/lower.h"
 #include "plan/reuse.h"
 #include "report/gantt.h"
@@ -80,18 +81,20 @@ static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
     int32_t *node_of_rank = malloc((size_t)n_ranks * sizeof *node_of_rank);
     if (node_of_rank == NULL)
         return fr_fail_no_memory(err);
-    fr_placement placement = {n_ranks, node_of_rank};
+    fr_placement placement = {.n_ranks = n_ranks, .node_of_rank = node_of_rank};
     fr_status status;
     FR_TRY_GOTO(status,
                 fr_cluster_place(&inputs->cluster, n_ranks, plan->n_threads,
                                  inputs->ranks_per_node, node_of_rank, err),
                 out_nodes);
+    const fr_device_type *device =
+        fr_cluster_device(&inputs->cluster, node_of_rank[0]);
+    placement.by_framework = fr_gpu_is_by_framework(plan, device);
     FR_TRY_GOTO(status,
                 fr_lower(model, job, plan, &placement, &out->program, err),
                 out_nodes);
     /* What a cache still has is asked for on CPUs only. */
-    if (fr_cluster_device(&inputs->cluster, node_of_rank[0])->kind ==
-        FR_DEVICE_CPU)
+    if (device->kind == FR_DEVICE_CPU)
         FR_TRY_GOTO(status, fr_program_mark_reuse(out->program, err),
                     out_nodes);
     status = fr_simulate(out->program, inputs->costs, &inputs->cluster,

@@ -11,6 +11,11 @@ static const double nccl_pair_bytes = 342e6, nccl_group_bytes = 392e6;
 /* Both figures spread by a factor of 1.5 to 2 between versions. */
 static const double spread_rel_err = 0.3;
 
+bool fr_gpu_is_by_framework(const fr_plan *plan, const fr_device_type *device)
+{
+    return device->kind == FR_DEVICE_GPU && plan->kernels != FR_KERNELS_OWN;
+}
+
 fr_gpu_memory fr_gpu_memory_besides(const fr_plan *plan,
                                     const fr_device_type *device)
 {

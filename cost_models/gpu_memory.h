@@ -9,6 +9,13 @@
 #include "plan/plan.h"
 #include "spec/cluster.h"
 
+/*
+ * Is it a framework that runs this plan on `device`, with an allocator that
+ * finds memory meanwhile?  On CPUs, and with our own kernels, it is our runtime
+ * with offsets that are fixed before.  What fr_placement.by_framework is to be.
+ */
+bool fr_gpu_is_by_framework(const fr_plan *plan, const fr_device_type *device);
+
 typedef struct fr_gpu_memory {
     uint64_t context_bytes;
     uint64_t nccl_bytes;

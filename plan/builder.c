@@ -36,6 +36,7 @@ typedef struct builder_call {
     int32_t layer, micro_batch, chunk;
     uint32_t first_use, n_uses;
     uint32_t first_dep, n_deps;
+    uint32_t follows; /* a call that it waits for whatever they use; 0: none */
     fr_lane lane;
 } builder_call;
 
@@ -54,6 +55,7 @@ struct fr_builder {
     fr_vec(lane_marks) clocks; /* [calls + 1]: what is done once it is done */
     uint64_t slab_bytes;
     bool is_next_page_aligned, is_out_of_memory;
+    bool is_apart; /* no two blocks share memory */
 };
 
 fr_status fr_builder_create(fr_builder **out, fr_err *err)
@@ -84,6 +86,11 @@ void fr_builder_reset(fr_builder *builder)
     builder->dead.n = builder->deps.n = builder->clocks.n = 0;
     builder->slab_bytes = 0;
     builder->is_next_page_aligned = builder->is_out_of_memory = false;
+}
+
+void fr_builder_set_apart(fr_builder *builder)
+{
+    builder->is_apart = true;
 }
 
 uint32_t fr_builder_add_block(fr_builder *builder, fr_memory_kind kind,
@@ -160,6 +167,16 @@ void fr_builder_set_base(fr_builder *builder, fr_space space, uint32_t block)
     (void)add_use(builder, space, block, 0);
 }
 
+void fr_builder_follow(fr_builder *builder, fr_lane lane)
+{
+    if (builder->is_out_of_memory || builder->calls.n == 0)
+        return;
+    size_t before = builder->calls.n - 1;
+    while (before > 0 && builder->calls.items[before - 1].lane != lane)
+        before--;
+    builder->calls.items[builder->calls.n - 1].follows = (uint32_t)before;
+}
+
 void fr_builder_keep(fr_builder *builder, uint32_t block)
 {
     if (!builder->is_out_of_memory && block != FR_BLOCK_NONE)
@@ -172,38 +189,81 @@ uint64_t fr_builder_offset(const fr_builder *builder, uint32_t block)
                                      : 0;
 }
 
-static fr_status place_blocks(fr_builder *builder, fr_err *err)
+static bool is_transient(const builder_block *block)
+{
+    return !block->is_persistent && block->first_call > 0 && block->n_bytes > 0;
+}
+
+static uint64_t to_page(uint64_t n_bytes)
+{
+    return (n_bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static uint64_t place_persistent(fr_builder *builder)
+{
+    uint64_t bottom = 0;
+    for (size_t i = 0; i < builder->blocks.n; i++) {
+        builder_block *block = &builder->blocks.items[i];
+        if (!block->is_persistent)
+            continue;
+        if (block->is_page_aligned)
+            bottom = to_page(bottom);
+        block->offset_bytes = bottom;
+        bottom += block->n_bytes;
+    }
+    return to_page(bottom);
+}
+
+/* One behind the other, from `begin`; returns the end. */
+static uint64_t line_up(fr_builder *builder, uint64_t begin)
+{
+    for (size_t i = 0; i < builder->blocks.n; i++) {
+        builder_block *block = &builder->blocks.items[i];
+        if (!is_transient(block))
+            continue;
+        block->offset_bytes = begin;
+        begin += block->n_bytes;
+    }
+    return begin;
+}
+
+/* Where lives allow it, in the same memory. */
+static fr_status share_memory(fr_builder *builder, uint64_t begin,
+                              uint64_t *end, fr_err *err)
 {
     fr_pack_item *items = calloc(builder->blocks.n + 1, sizeof *items);
-    uint64_t bottom = 0, top = 0;
+    uint64_t top = 0;
     size_t n_items = 0;
     if (!items)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < builder->blocks.n; i++) {
-        builder_block *block = &builder->blocks.items[i];
-        if (block->is_persistent) {
-            if (block->is_page_aligned)
-                bottom = (bottom + PAGE - 1) / PAGE * PAGE;
-            block->offset_bytes = bottom;
-            bottom += block->n_bytes;
-        } else if (block->first_call > 0 && block->n_bytes > 0) {
+        const builder_block *block = &builder->blocks.items[i];
+        if (is_transient(block))
             items[n_items++] = (fr_pack_item){.n_bytes = block->n_bytes,
                                               .first = block->first_call,
                                               .last = block->last_call};
-        }
     }
-    bottom = (bottom + PAGE - 1) / PAGE * PAGE;
     fr_status status = fr_memory_pack(items, n_items, &top, err);
     n_items = 0;
     for (size_t i = 0; status == FR_OK && i < builder->blocks.n; i++) {
         builder_block *block = &builder->blocks.items[i];
-        if (!block->is_persistent && block->first_call > 0 &&
-            block->n_bytes > 0)
-            block->offset_bytes = bottom + items[n_items++].offset_bytes;
+        if (is_transient(block))
+            block->offset_bytes = begin + items[n_items++].offset_bytes;
     }
-    builder->slab_bytes = (bottom + top + PAGE - 1) / PAGE * PAGE;
+    *end = begin + top;
     free(items);
     return status;
+}
+
+static fr_status place_blocks(fr_builder *builder, fr_err *err)
+{
+    uint64_t end, bottom = place_persistent(builder);
+    if (builder->is_apart)
+        end = line_up(builder, bottom);
+    else
+        FR_TRY(share_memory(builder, bottom, &end, err));
+    builder->slab_bytes = to_page(end);
+    return FR_OK;
 }
 
 static void raise_marks(lane_marks *marks, const lane_marks *other)
@@ -249,7 +309,7 @@ static void leave_memory(fr_builder *builder, const builder_block *block)
 {
     dead_range fresh = {block->offset_bytes,
                         block->offset_bytes + block->n_bytes, block->users};
-    if (block->n_bytes == 0)
+    if (block->n_bytes == 0 || builder->is_apart)
         return;
     if (fr_vec_reserve(&builder->dead, 2) != FR_OK) {
         builder->is_out_of_memory = true;
@@ -281,6 +341,9 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
                            lane_marks *wanted)
 {
     const builder_call *call = &builder->calls.items[now - 1];
+    if (call->follows > 0)
+        raise_mark(wanted, builder->calls.items[call->follows - 1].lane,
+                   call->follows);
     for (uint32_t u = 0; u < call->n_uses; u++) {
         builder_use use = builder->uses.items[call->first_use + u];
         builder_block *block = &builder->blocks.items[use.block];

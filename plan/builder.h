@@ -22,6 +22,12 @@ FR_CHECKED fr_status fr_builder_create(fr_builder **out, fr_err *err);
 void fr_builder_destroy(fr_builder *builder);
 /* As new, for the next class; what it has of memory stays. */
 void fr_builder_reset(fr_builder *builder);
+/*
+ * From here on no two blocks share memory, in this and all later classes: each
+ * has addresses of its own, and no call waits for memory.  For programs whose
+ * memory an allocator finds at run time.
+ */
+void fr_builder_set_apart(fr_builder *builder);
 
 /*
  * A block of the class; its number.  Persistent blocks lie at the bottom of
@@ -44,6 +50,9 @@ void fr_builder_bind(fr_builder *builder, fr_space space, uint32_t block,
 void fr_builder_set_base(fr_builder *builder, fr_space space, uint32_t block);
 /* The call uses a block that another space's base reaches. */
 void fr_builder_use(fr_builder *builder, uint32_t block, char access);
+
+/* The call also waits for what was added to `lane` before it. */
+void fr_builder_follow(fr_builder *builder, fr_lane lane);
 
 /* The block's memory is not given away before the last call is over, though
  * nobody waits for that: a send in flight keeps its data. */

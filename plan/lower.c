@@ -125,6 +125,8 @@ static fr_status fill_program(lower_context *context, fr_err *err)
         return fr_fail_no_memory(err);
     program->n_classes = (uint32_t)plan->pp;
     FR_TRY(fr_builder_create(&context->builder, err));
+    if (context->placement && context->placement->by_framework)
+        fr_builder_set_apart(context->builder);
     shared_segments(context);
     for (int32_t stage = 0; stage < plan->pp; stage++)
         FR_TRY(lower_class_of(context, stage, &program->classes[stage], err));

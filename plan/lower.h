@@ -10,6 +10,13 @@
 typedef struct fr_placement {
     int64_t n_ranks;
     const int32_t *node_of_rank; /* NULL: all on one node */
+    /*
+     * The program is what a GPU framework would do, and nothing that is run:
+     * memory comes from the framework's allocator, so no two blocks share
+     * addresses and slab_bytes means nothing; and sends are waited for as its
+     * pipelines do (lower_transfer.c).
+     */
+    bool by_framework;
 } fr_placement;
 
 /*

@@ -322,6 +322,8 @@ typedef struct lower_class {
                               backward */
     uint32_t *late;        /* [n_micro][n_slots] blocks, from forward on */
     uint32_t sent[2];      /* blocks that this and the last task sent */
+    uint32_t in_flight[2]; /* block sent last: activation, gradient */
+    uint32_t awaited;      /* the next compute call waits for its send */
     int64_t n_loaded;      /* micro-batches whose tokens are there */
     uint32_t step;         /* block */
     uint32_t main_grads;   /* block: float32 copies at the step, or none */

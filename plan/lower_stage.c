@@ -25,6 +25,10 @@ void lower_add_call(lower_class *lc, uint32_t i_segment, int32_t layer,
                         fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS,
                                              false, segment->temp_bytes),
                         'w');
+    if (segment->lane != FR_LANE_COMPUTE || lc->awaited == FR_BLOCK_NONE)
+        return;
+    fr_builder_use(lc->builder, lc->awaited, 'm');
+    lc->awaited = FR_BLOCK_NONE;
 }
 
 /* Base at the begin of the flat list; uses the units of `only`, or all. */
@@ -328,7 +332,6 @@ static void run_tasks(lower_class *lc)
     const fr_task *tasks =
         &context->tasks[(size_t)lc->stage * context->n_tasks];
     size_t i_arrival = 0;
-    lc->sent[0] = lc->sent[1] = FR_BLOCK_NONE;
     for (size_t i = 0; i < context->n_tasks; i++) {
         lower_receive(lc, i, &i_arrival);
         if (tasks[i].kind == FR_TASK_WEIGHTS)
@@ -348,6 +351,8 @@ fr_status lower_stage(lower_class *lc, fr_err *err)
 {
     lower_context *context = lc->context;
     lc->left_kept[0] = lc->left_kept[1] = FR_BLOCK_NONE;
+    lc->sent[0] = lc->sent[1] = FR_BLOCK_NONE;
+    lc->in_flight[0] = lc->in_flight[1] = lc->awaited = FR_BLOCK_NONE;
     lc->i_pending_bucket = UINT32_MAX;
     add_persistent_blocks(lc);
     lower_ends_segments(lc);

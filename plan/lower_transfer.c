@@ -38,6 +38,34 @@ static uint32_t transfer_segment(lower_class *lc, fr_op op, int32_t boundary,
     return i_segment;
 }
 
+static bool is_by_framework(const lower_context *context)
+{
+    return context->placement && context->placement->by_framework;
+}
+
+/*
+ * What frameworks wait for.  NCCL's kernels begin after all that the calling
+ * stream was given before them (PyTorch, ProcessGroupNCCL.cpp, syncStream), so
+ * no receive begins before the task ends that was enqueued last.
+ *
+ * Sends in 1F1B are waited for at once, as each is one batch with a receive
+ * (Megatron-LM, core/pipeline_parallel/p2p_communication.py, which has no
+ * overlap there; PyTorch, distributed/pipelining/schedules.py); with chunks
+ * once the next one of the same direction is under way, before the tensor is
+ * freed (Megatron-LM, core/pipeline_parallel/schedules.py,
+ * send_next_wait_handle).  A split backward leaves as much time.  Our runtime
+ * waits for memory only.
+ */
+static void await_send(lower_class *lc, bool is_gradient, uint32_t block)
+{
+    const fr_plan *plan = lc->context->plan;
+    bool is_late = plan->vpp > 1 || lc->context->schedule->is_split;
+    if (!is_by_framework(lc->context))
+        return;
+    lc->awaited = is_late ? lc->in_flight[is_gradient] : block;
+    lc->in_flight[is_gradient] = block;
+}
+
 void lower_send(lower_class *lc, int32_t boundary, bool is_gradient,
                 const fr_task *task, uint32_t block)
 {
@@ -45,6 +73,7 @@ void lower_send(lower_class *lc, int32_t boundary, bool is_gradient,
                    -1, task->micro_batch, task->chunk);
     fr_builder_bind(lc->builder, FR_SPACE_IN, block, 'r');
     lc->sent[0] = block;
+    await_send(lc, is_gradient, block);
 }
 
 /* What arrives while the rank works on its task i. */
@@ -65,6 +94,8 @@ void lower_receive(lower_class *lc, size_t i_task, size_t *i_arrival)
             lc, transfer_segment(lc, FR_OP_RECV, a->boundary, a->is_gradient),
             -1, a->micro_batch, a->chunk);
         fr_builder_bind(lc->builder, FR_SPACE_OUT, block, 'w');
+        if (is_by_framework(context))
+            fr_builder_follow(lc->builder, FR_LANE_COMPUTE);
         if (a->is_gradient)
             *lower_gradient_of(lc, &task) = block;
         else

@@ -75,9 +75,11 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
         is_embed_last || !stage->has_embed ? update->last_reduce_ps : 0;
     if (!plan->is_overlap)
         return stage->end_ps + (is_each ? m : 1) * all_ps;
-    if (x->is_split) /* last of all come weights */
-        start_ps = x->is_v ? stage->begin_ps + stage->forward_ps
-                           : stage->back_ps - stage->backward_ps;
+    if (x->is_v)
+        start_ps = stage->begin_ps + stage->forward_ps;
+    else if (x->is_split) /* last of all come weights of the last one */
+        start_ps = stage->end_ps - stage->weights_ps -
+                   (stage->has_embed ? update->last_reduce_ps : 0);
     else if (x->vpp > 1)
         start_ps = stage->begin_ps +
                    m * (stage->forward_ps + stage->backward_ps) -
@@ -90,12 +92,16 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     return end_ps;
 }
 
-/* ZeRO 3: each layer twice in a micro-batch, but where it is still there: at
- * most where each chunk turns, and about where the last one does. */
-static int64_t rounds_of(const est_plan *x, int64_t all_ps, int64_t long_ps)
+/* ZeRO 3: each layer twice in a micro-batch, but where it is still there: as
+ * counted, else at most where each chunk turns, and about where the last one
+ * does. */
+static int64_t rounds_of(const est_plan *x, const est_stage *stage,
+                         int64_t layer_ps, int64_t all_ps, int64_t long_ps)
 {
     const fr_plan *plan = x->plan;
     bool is_kept = !plan->is_resharded;
+    if (stage->gathers.n > 0)
+        return stage->gathers.n * layer_ps;
     int64_t n_rounds = is_kept && x->pp > 1 ? 1 : x->n_micro;
     int64_t reach_ps =
         (plan->n_prefetch + 1) * (x->is_likely ? 1 : x->vpp) * long_ps;
@@ -103,6 +109,52 @@ static int64_t rounds_of(const est_plan *x, int64_t all_ps, int64_t long_ps)
                            ? all_ps
                            : est_most(all_ps, 2 * all_ps - reach_ps);
     return n_rounds * round_ps;
+}
+
+/*
+ * About: while the gradients of a layer are reduced the next gather shares the
+ * NICs with them.  With chunks p micro-batches follow each other in the time
+ * of both.
+ */
+static int64_t shared_ps(const est_plan *x, const est_stage *stage)
+{
+    const est_update *u = &stage->update;
+    const int64_t n_passes = x->pp > 1 && x->vpp > 1 ? x->pp : 1;
+    const int64_t n = x->pp == 1 ? stage->gathers.n_after_backward
+                                 : est_least(stage->n_layers,
+                                             stage->gathers.n_after_backward);
+    int64_t both_ps = u->layer_gather_ps + u->layer_reduce_ps;
+    if (!x->is_likely || !x->plan->is_overlap)
+        return 0;
+    return n *
+           est_most(0, both_ps - n_passes * stage->layers->most_backward_ps);
+}
+
+/* ZeRO 2 and 3: the compute lane with what it has to do for whole gradients
+ * and weights; estimate_gathers.c. */
+static int64_t used_at(const est_plan *x, const est_stage *stage)
+{
+    const est_layers *l = stage->layers;
+    const est_update *u = &stage->update;
+    const est_gathers *n = &stage->gathers;
+    const int64_t n_zeros = (x->pp == 1 ? x->n_micro : 1) * stage->n_layers;
+    const int64_t passes_ps =
+        stage->begin_ps +
+        x->n_micro * (stage->forward_ps + stage->backward_ps) +
+        n_zeros * u->layer_zero_ps + n->n * u->layer_copy_ps;
+    const int64_t lane_ps = passes_ps + x->n_micro * stage->weights_ps;
+    if (!x->is_by_unit || x->plan->n_prefetch > 1)
+        return lane_ps;
+    int64_t forward_ps =
+        est_most(u->layer_gather_ps - l->most_forward_ps - u->layer_copy_ps,
+                 u->layer_core_ps - l->most_forward_rest_ps);
+    int64_t backward_ps = est_most(u->layer_gather_ps - l->most_backward_ps -
+                                       u->layer_copy_ps - u->layer_zero_ps,
+                                   u->layer_core_ps - l->most_backward_rest_ps);
+    int64_t waits_ps = n->n_after_backward * est_most(0, backward_ps);
+    waits_ps = est_most(waits_ps, shared_ps(x, stage));
+    waits_ps += n->n_after_forward * est_most(0, forward_ps);
+    return est_most(lane_ps, passes_ps + waits_ps);
 }
 
 /* When lane GATHER and what waits for its last gather are over. */
@@ -113,7 +165,8 @@ static int64_t gathered_at(const est_plan *x, const est_stage *stage,
     if (all_ps == 0)
         return 0;
     if (x->plan->zero_stage == 3)
-        return rounds_of(x, all_ps, update->long_gather_ps);
+        return rounds_of(x, stage, update->layer_gather_ps, all_ps,
+                         update->long_gather_ps);
     int64_t before_ps = x->pp * (stage->forward_ps - stage->last_forward_ps) +
                         stage->last_forward_ps;
     int64_t passes_ps =
@@ -122,21 +175,64 @@ static int64_t gathered_at(const est_plan *x, const est_stage *stage,
 }
 
 /* What gradients and parameters keep the NICs of the node busy in a step. */
-static int64_t wired(const est_plan *x, const est_update *update)
+static int64_t wired(const est_plan *x, const est_stage *stage)
 {
+    const est_update *update = &stage->update;
     bool is_each = x->is_by_unit && x->pp == 1;
     int64_t gathers_ps =
         x->plan->zero_stage == 3
-            ? rounds_of(x, update->wire_gather_ps, update->wire_long_gather_ps)
+            ? rounds_of(x, stage, update->layer_wire_ps, update->wire_gather_ps,
+                        update->wire_long_gather_ps)
             : update->wire_gather_ps;
     return gathers_ps + (is_each ? x->n_micro : 1) * update->wire_reduce_ps;
+}
+
+/* When the device's processors have done all that passes and collectives
+ * beside them ask for.  Gathers of ZeRO 1 and 2 may come before the passes. */
+static int64_t worked_at(const est_plan *x, const est_stage *stage,
+                         int64_t start_ps)
+{
+    const est_update *update = &stage->update;
+    bool is_each = x->is_by_unit && x->pp == 1;
+    int64_t core_ps = x->n_micro * stage->core_ps +
+                      (is_each ? x->n_micro : 1) * update->core_reduce_ps;
+    int64_t long_ps = update->core_long_gather_ps;
+    int64_t end_ps = stage->begin_ps + start_ps + core_ps;
+    if (x->plan->zero_stage < 3)
+        return est_most(end_ps, core_ps + update->core_gather_ps);
+    int64_t gather_ps = rounds_of(x, stage, update->layer_core_ps,
+                                  update->core_gather_ps, long_ps);
+    int64_t early_ps = (x->plan->n_prefetch + 2) * long_ps;
+    return end_ps + est_most(0, gather_ps - early_ps);
+}
+
+/*
+ * How much later than without gathers the first forward of the first rank
+ * ends; all that is counted from begin_s is later by that.  With ZeRO 3 its
+ * first layer waits for its own, else the last layer of chunk 0 comes after
+ * the last gather.
+ */
+static int64_t start_of(const est_plan *x, const est_stage *first)
+{
+    const est_update *update = &first->update;
+    int64_t late_ps = update->start_gather_ps;
+    if (late_ps == 0)
+        return 0;
+    if (x->plan->zero_stage == 3)
+        return est_most(0, late_ps - first->times->embed_ps - first->begin_ps);
+    late_ps -= first->first_forward_ps;
+    if (!first->has_head)
+        late_ps += first->layers->least_forward_ps;
+    return est_most(0, est_most(update->first_gather_ps, late_ps) -
+                           first->begin_ps);
 }
 
 /* When the squares of the own gradients are summed.  Those of a bucket wait
  * for its own sum only. */
 static int64_t ready_at(const est_plan *x, const est_stage *stage,
-                        const est_update *update)
+                        int64_t start_ps)
 {
+    const est_update *update = &stage->update;
     int64_t reduced_ps = reduced_at(x, stage, update);
     int64_t gathered_ps = gathered_at(x, stage, update);
     if (!x->plan->is_overlap)
@@ -144,20 +240,25 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
     else
         reduced_ps = est_most(reduced_ps + update->last_norm_ps,
                               stage->end_ps + update->norm_ps);
+    reduced_ps = est_most(reduced_ps, stage->crowded_ps);
+    reduced_ps = est_most(reduced_ps, used_at(x, stage)) + start_ps;
+    reduced_ps = est_most(reduced_ps, worked_at(x, stage, start_ps));
+    reduced_ps = est_most(reduced_ps, stage->issued_ps);
     return est_most(reduced_ps, gathered_ps + update->last_norm_ps);
 }
 
-/* Everybody meets for the norm and the loss. */
-static fr_status meeting(const est_plan *x, const est_stage *stage,
-                         int64_t *out_ps, fr_err *err)
+/* Everybody meets for the norm and the loss: sets x->meeting_ps. */
+static fr_status meet(est_plan *x, const est_stage *stage, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     bool is_spread = plan->zero_stage > 0 || plan->ep > 1;
-    int64_t norm_ps = 0;
+    int64_t loss_ps, norm_ps = 0;
+    if (x->met == stage->place && x->is_met_spread == is_spread)
+        return FR_OK;
     FR_TRY(est_collective(x->e, plan, stage->place,
                           &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
                                       FR_AXIS_WORLD, FR_DTYPE_F64, 1},
-                          out_ps, err));
+                          &loss_ps, err));
     if (x->e->job->clip_norm > 0)
         FR_TRY(est_collective(
             x->e, plan, stage->place,
@@ -165,7 +266,9 @@ static fr_status meeting(const est_plan *x, const est_stage *stage,
                         is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL, FR_DTYPE_F64,
                         1},
             &norm_ps, err));
-    *out_ps += norm_ps;
+    x->meeting_ps = loss_ps + norm_ps;
+    x->met = stage->place;
+    x->is_met_spread = is_spread;
     return FR_OK;
 }
 
@@ -173,14 +276,15 @@ static fr_status meeting(const est_plan *x, const est_stage *stage,
 static double total_of(const est_plan *x, const est_stage *ranks, int32_t n)
 {
     int64_t reduced_ps = 0, step_ps = 0, all_ps = 0;
+    const int64_t start_ps = start_of(x, &ranks[0]);
     for (int32_t i = 0; i < n; i++) {
         const est_stage *stage = &ranks[i];
         const est_update *update = &stage->update;
-        int64_t ready_ps = ready_at(x, stage, update);
+        int64_t ready_ps = ready_at(x, stage, start_ps);
         reduced_ps = est_most(reduced_ps, ready_ps);
         step_ps = est_most(step_ps, update->step_ps);
         all_ps = est_most(all_ps, ready_ps + x->meeting_ps + update->step_ps);
-        all_ps = est_most(all_ps, wired(x, update));
+        all_ps = est_most(all_ps, wired(x, stage));
     }
     if (x->e->job->clip_norm > 0)
         all_ps = est_most(all_ps, reduced_ps + x->meeting_ps + step_ps);
@@ -204,6 +308,7 @@ static fr_status find_updates(est_plan *x, fr_err *err)
             ranks->at[i].update = before->at[i].update;
         else
             FR_TRY(est_update_find(x, &ranks->at[i], err));
+        FR_TRY(est_gathers_find(x, &ranks->at[i], err));
     }
     return FR_OK;
 }
@@ -277,7 +382,7 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     double s[2];
     set_plan(x, plan);
     FR_TRY(est_pipeline_find(x, err));
-    FR_TRY(meeting(x, &x->stages[0], &x->meeting_ps, err));
+    FR_TRY(meet(x, &x->stages[0], err));
     for (int i = 0; i < 2; i++) {
         x->is_likely = i > 0;
         FR_TRY(find_updates(x, err));
@@ -285,6 +390,7 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     }
     out->lower_bound_s = s[0];
     out->estimate_s = s[1] > s[0] ? s[1] : s[0];
+    out->n_steps = x->n_micro * x->stages[0].layers->n_steps;
     est_memory(x, out);
     return FR_OK;
 }
@@ -304,6 +410,7 @@ static fr_status bound_first(est_plan *x, const fr_estimate_variants *variants,
 {
     x->is_likely = false;
     FR_TRY(est_update_least(x, variants, &x->first, err));
+    FR_TRY(est_gathers_find(x, &x->first, err));
     *out_s = total_of(x, &x->first, 1);
     return FR_OK;
 }
@@ -319,7 +426,7 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
     est_memory_first(x, out);
     if (out->least_bytes > out->capacity_bytes)
         return FR_OK;
-    FR_TRY(meeting(x, &x->first, &x->meeting_ps, err));
+    FR_TRY(meet(x, &x->first, err));
     FR_TRY(bound_first(x, variants, &out->lower_bound_s, err));
     if (out->lower_bound_s > limit_s)
         return FR_OK;
@@ -328,8 +435,11 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
     if (out->least_bytes > out->capacity_bytes)
         return FR_OK;
     x->is_likely = false;
-    for (int32_t i = 0; i < x->ranks[0].n; i++)
-        FR_TRY(est_update_least(x, variants, &x->ranks[0].at[i], err));
+    for (int32_t i = 0; i < x->ranks[0].n; i++) {
+        est_stage *stage = &x->ranks[0].at[i];
+        FR_TRY(est_update_least(x, variants, stage, err));
+        FR_TRY(est_gathers_find(x, stage, err));
+    }
     out->lower_bound_s = out->estimate_s = total(x);
     return FR_OK;
 }
@@ -405,6 +515,8 @@ void fr_estimator_destroy(fr_estimator *e)
     fr_vec_release(&e->all_layouts);
     fr_vec_release(&e->all_layers);
     fr_vec_release(&e->all_updates);
+    fr_vec_release(&e->all_gathers);
+    est_map_release(&e->gathers);
     est_map_release(&e->layouts);
     est_map_release(&e->layers);
     est_map_release(&e->prices);

@@ -35,6 +35,7 @@ typedef struct fr_estimate {
     double estimate_s;
     uint64_t peak_bytes;
     uint64_t least_bytes, capacity_bytes;
+    int64_t n_steps; /* that a replay has to take, about: its work */
 } fr_estimate;
 
 typedef struct fr_estimator fr_estimator;

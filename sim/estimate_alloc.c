@@ -7,7 +7,7 @@ void est_layers_destroy(est_layers *layers)
 {
     if (layers == NULL)
         return;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < EST_KINDS; k++) {
         free(layers->times[k].forward_ps);
         free(layers->times[k].backward_ps);
         free(layers->times[k].weights_ps);
@@ -37,13 +37,15 @@ est_layers *est_layers_create(int32_t n_layers)
     est_layers *out = calloc(1, sizeof *out);
     if (out == NULL)
         return NULL;
+    bool is_ok = true;
+    for (int k = 0; k < EST_KINDS; k++)
+        is_ok = alloc_times(n, &out->times[k]) && is_ok;
     out->n_dense = calloc(n, sizeof *out->n_dense);
     out->n_expert = calloc(n, sizeof *out->n_expert);
     out->kept_bytes = calloc(n, sizeof *out->kept_bytes);
     out->plain_bytes = calloc(n, sizeof *out->plain_bytes);
     out->layer_scratch_bytes = calloc(n, sizeof *out->layer_scratch_bytes);
-    if (!alloc_times(n, &out->times[0]) || !alloc_times(n, &out->times[1]) ||
-        !out->n_dense || !out->n_expert || !out->kept_bytes ||
+    if (!is_ok || !out->n_dense || !out->n_expert || !out->kept_bytes ||
         !out->plain_bytes || !out->layer_scratch_bytes) {
         est_layers_destroy(out);
         return NULL;

@@ -9,6 +9,7 @@
 #include "plan/lower.h"
 #include "plan/optimizer.h"
 #include "plan/schedule.h"
+#include "sim/replay_cost.h"
 #include "sim/replay_host.h"
 
 #include <string.h>
@@ -24,7 +25,8 @@ typedef enum est_pass {
 /* A program of few micro-batches, and its segments' prices. */
 typedef struct est_probe {
     fr_program *program;
-    int64_t *segment_ps; /* -1: not asked for */
+    est_cost *segments; /* ps -1: not asked for; what waits for the slowest of
+                           a group that meets in it is in its time */
     fr_host_chain *chains;
 } est_probe;
 
@@ -72,7 +74,7 @@ static void small_plan(const fr_plan *plan, bool is_split, bool is_executable,
 static void release_probe(est_probe *probe)
 {
     fr_program_destroy(probe->program);
-    free(probe->segment_ps);
+    free(probe->segments);
     free(probe->chains);
 }
 
@@ -88,41 +90,69 @@ static fr_status init_probe(fr_estimator *e, const fr_model *model,
     bool is_more = is_split || has_more(e, plan);
     job.global_batch = (is_more ? 2 : 1) * small.micro_batch * small.dp;
     FR_TRY(fr_lower(model, &job, &small, NULL, &out->program, err));
-    out->segment_ps =
-        malloc((out->program->n_segments + 1) * sizeof *out->segment_ps);
+    out->segments =
+        malloc((out->program->n_segments + 1) * sizeof *out->segments);
     out->chains = malloc((out->program->n_segments + 1) * sizeof *out->chains);
-    if (out->segment_ps == NULL || out->chains == NULL) {
+    if (out->segments == NULL || out->chains == NULL) {
         release_probe(out);
         return fr_fail_no_memory(err);
     }
     for (uint32_t i = 0; i < out->program->n_segments; i++)
-        out->segment_ps[i] = -1;
+        out->segments[i].ps = -1;
     return FR_OK;
+}
+
+/* Ranks that meet in a segment; 1: nobody, or not all in one stage. */
+static int64_t count_met(const est_probe *probe, const est_place *place,
+                         const fr_segment *segment)
+{
+    unsigned met = 0;
+    int64_t n = 1;
+    if (segment->lane != FR_LANE_COMPUTE)
+        return 1;
+    for (uint32_t k = 0; k < segment->n_instrs; k++) {
+        const fr_instr *instr =
+            &probe->program->instrs[segment->first_instr + k];
+        if (!fr_is_communication(instr) || (met >> instr->axis & 1u))
+            continue;
+        if (instr->axis == FR_AXIS_WORLD || instr->axis == FR_AXIS_MODEL ||
+            instr->axis == FR_AXIS_PP)
+            return 1;
+        met |= 1u << instr->axis;
+        n *= est_most(1, place->scopes[instr->axis].n_group);
+    }
+    return n;
 }
 
 static fr_status price_segment(fr_estimator *e, est_probe *probe,
                                const est_place *place, uint32_t i_segment,
-                               int64_t *out_ps, fr_err *err)
+                               const est_cost **out, fr_err *err)
 {
     const fr_segment *segment = &probe->program->segments[i_segment];
-    int64_t *known = &probe->segment_ps[i_segment];
-    if (*known < 0) {
-        int64_t sum = 0;
-        fr_host_chain *chain = &probe->chains[i_segment];
-        const fr_plan *plan = &probe->program->plan;
-        *chain = fr_host_chain_empty();
-        for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            int64_t ps, host_ps;
-            const fr_instr *instr =
-                &probe->program->instrs[segment->first_instr + k];
-            FR_TRY(est_price_issued(e, plan, instr, (fr_lane)segment->lane,
-                                    place, &ps, &host_ps, err));
-            fr_host_chain_add(chain, host_ps, ps, fr_host_is_held(plan, instr));
-            sum += ps;
-        }
-        *known = sum;
+    const fr_plan *plan = &probe->program->plan;
+    fr_host_chain *chain = &probe->chains[i_segment];
+    est_cost sum = {0}, one;
+    int64_t compute_ps = 0;
+    double jitter;
+    *out = &probe->segments[i_segment];
+    if ((*out)->ps >= 0)
+        return FR_OK;
+    *chain = fr_host_chain_empty();
+    for (uint32_t k = 0; k < segment->n_instrs; k++) {
+        const fr_instr *instr =
+            &probe->program->instrs[segment->first_instr + k];
+        FR_TRY(est_price(e, plan, instr, (fr_lane)segment->lane, place, &one,
+                         err));
+        fr_host_chain_add(chain, one.host_ps, one.ps,
+                          fr_host_is_held(plan, instr));
+        compute_ps += fr_is_communication(instr) ? 0 : one.ps;
+        sum.ps += one.ps;
+        sum.host_ps += one.host_ps;
+        sum.core_ps += one.core_ps;
     }
-    *out_ps = *known;
+    FR_TRY(est_jitter(e, count_met(probe, place, segment), &jitter, err));
+    sum.ps += (int64_t)(jitter * (double)compute_ps);
+    probe->segments[i_segment] = sum;
     return FR_OK;
 }
 
@@ -156,12 +186,12 @@ static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 
 /* The calls of one pass over one layer, from the first one's start. */
 typedef struct est_walk {
-    int64_t *sum[2];            /* NULL: none yet */
+    int64_t *sum[EST_KINDS];    /* NULL: none yet */
     uint32_t first;             /* call */
     int64_t free_ps[FR_LANE_N]; /* lanes */
     int64_t compute_ps, all_ps; /* ends */
     fr_host_chain chain;        /* of the compute lane */
-    int64_t host_ps;            /* for all lanes */
+    int64_t host_ps, core_ps;   /* for all lanes */
 } est_walk;
 
 static void finish_walk(est_walk *walk)
@@ -172,8 +202,10 @@ static void finish_walk(est_walk *walk)
             likely_ps = walk->chain.ss_ps;
         if (likely_ps < walk->host_ps)
             likely_ps = walk->host_ps;
-        *walk->sum[0] += walk->compute_ps;
-        *walk->sum[1] += likely_ps;
+        *walk->sum[EST_LEAST] += walk->compute_ps;
+        *walk->sum[EST_ABOUT] += likely_ps;
+        *walk->sum[EST_HOST] += walk->host_ps;
+        *walk->sum[EST_CORES] += walk->core_ps;
     }
     *walk = (est_walk){.chain = fr_host_chain_empty()};
 }
@@ -210,7 +242,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         const fr_call *call = &klass->calls[i];
         const fr_segment *segment = &probe->program->segments[call->i_segment];
         int lane = segment->lane;
-        int64_t ps = 0;
+        const est_cost *cost;
         if ((lane != FR_LANE_COMPUTE && lane != FR_LANE_TP) ||
             call->micro_batch != 0)
             continue;
@@ -218,15 +250,19 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         if (sum != walk.sum[0]) {
             finish_walk(&walk);
             walk.sum[0] = sum;
-            walk.sum[1] = sum_of(segment, call->layer, &out->times[1]);
+            for (int k = 1; k < EST_KINDS; k++)
+                walk.sum[k] = sum_of(segment, call->layer, &out->times[k]);
             walk.first = i;
         }
-        status = price_segment(e, probe, place, call->i_segment, &ps, err);
+        status = price_segment(e, probe, place, call->i_segment, &cost, err);
         if (status != FR_OK)
             break;
-        walk_on(klass, i, lane, ps, end_ps, &walk);
+        walk_on(klass, i, lane, cost->ps, end_ps, &walk);
+        /* A call on another lane cuts the run that it stands in. */
+        out->n_steps += lane == FR_LANE_TP ? 2 : walk.first == i;
         const fr_host_chain *chain = &probe->chains[call->i_segment];
-        walk.host_ps += chain->hh_ps;
+        walk.host_ps += cost->host_ps;
+        walk.core_ps += cost->core_ps;
         if (lane == FR_LANE_COMPUTE)
             fr_host_chain_append(&walk.chain, chain);
     }
@@ -365,29 +401,14 @@ static fr_status add_memory(const fr_program *program, est_layers *out,
 static fr_status add_clip(fr_estimator *e, est_probe *probe,
                           const est_place *place, est_layers *out, fr_err *err)
 {
+    const est_cost *cost;
     for (uint32_t i = 0; i < probe->program->n_segments; i++)
-        if (strncmp(probe->program->segments[i].name, "clip_", 5) == 0)
-            return price_segment(e, probe, place, i, &out->clip_ps, err);
-    return FR_OK;
-}
-
-static void sum_up(int32_t n, est_layers *out)
-{
-    for (int k = 0; k < 2; k++) {
-        est_times *t = &out->times[k];
-        for (int32_t i = 1; i <= n; i++) {
-            t->forward_ps[i] += t->forward_ps[i - 1];
-            t->backward_ps[i] += t->backward_ps[i - 1];
-            t->weights_ps[i] += t->weights_ps[i - 1];
-            t->remake_ps[i] += t->remake_ps[i - 1];
+        if (strncmp(probe->program->segments[i].name, "clip_", 5) == 0) {
+            FR_TRY(price_segment(e, probe, place, i, &cost, err));
+            out->clip_ps = cost->ps;
+            return FR_OK;
         }
-    }
-    for (int32_t i = 1; i <= n; i++) {
-        out->n_dense[i] += out->n_dense[i - 1];
-        out->n_expert[i] += out->n_expert[i - 1];
-        out->kept_bytes[i] += out->kept_bytes[i - 1];
-        out->plain_bytes[i] += out->plain_bytes[i - 1];
-    }
+    return FR_OK;
 }
 
 /* Layers that are all alike: the first, one of the middle and the last are
@@ -403,67 +424,6 @@ static bool is_uniform(const fr_model *model)
         if (fr_model_layer_is_moe(model, i) != fr_model_layer_is_moe(model, 0))
             return false;
     return true;
-}
-
-/* The layer of the few that stands for layer i of n. */
-static int32_t like(int32_t i, int32_t n)
-{
-    return i == 0 ? 0 : i == n - 1 ? FEW_LAYERS - 1 : 1;
-}
-
-static void spread(int32_t n, est_layers *out)
-{
-    for (int32_t i = n; i-- > 0;) {
-        int32_t from = like(i, n) + 1, to = i + 1;
-        for (int k = 0; k < 2; k++) {
-            est_times *t = &out->times[k];
-            t->forward_ps[to] = t->forward_ps[from];
-            t->backward_ps[to] = t->backward_ps[from];
-            t->weights_ps[to] = t->weights_ps[from];
-            t->remake_ps[to] = t->remake_ps[from];
-        }
-        out->n_dense[to] = out->n_dense[from];
-        out->n_expert[to] = out->n_expert[from];
-        out->kept_bytes[to] = out->kept_bytes[from];
-        out->plain_bytes[to] = out->plain_bytes[from];
-        out->layer_scratch_bytes[to] = out->layer_scratch_bytes[from];
-    }
-}
-
-static int64_t shortest(int32_t n, const int64_t *sum_ps)
-{
-    int64_t least_ps = INT64_MAX;
-    for (int32_t i = 0; i < n; i++)
-        least_ps = est_least(least_ps, sum_ps[i + 1] - sum_ps[i]);
-    return least_ps;
-}
-
-static bool is_exact(int32_t n_layers, const est_layers *l)
-{
-    const est_times *a = &l->times[0], *b = &l->times[1];
-    const size_t n = ((size_t)n_layers + 1) * sizeof *a->forward_ps;
-    return memcmp(a->forward_ps, b->forward_ps, n) == 0 &&
-           memcmp(a->backward_ps, b->backward_ps, n) == 0 &&
-           memcmp(a->weights_ps, b->weights_ps, n) == 0 &&
-           memcmp(a->remake_ps, b->remake_ps, n) == 0 &&
-           a->embed_ps == b->embed_ps && a->head_ps == b->head_ps &&
-           a->embed_back_ps == b->embed_back_ps;
-}
-
-/* Equal keys: the same parameters, updated alike. */
-static uint64_t parameters_key(int32_t n_layers, const est_layers *l)
-{
-    const size_t n = ((size_t)n_layers + 1) * sizeof *l->n_dense;
-    const uint64_t words[] = {l->n_embed,
-                              l->n_final,
-                              (uint64_t)l->opt_step.dim[3],
-                              l->opt_step.dtype,
-                              l->opt_step.grad_dtype,
-                              l->opt_step.flags,
-                              (uint64_t)l->clip_ps};
-    uint64_t key = fr_hash_bytes(words, sizeof words, 5);
-    key = fr_hash_bytes(l->n_dense, n, key);
-    return fr_hash_bytes(l->n_expert, n, key);
 }
 
 static fr_status fill(fr_estimator *e, const fr_plan *plan,
@@ -491,14 +451,7 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
         status = add_passes(e, &probe, place, out, err);
         release_probe(&probe);
     }
-    if (out->is_uniform)
-        spread(e->n_layers, out);
-    sum_up(e->n_layers, out);
-    out->least_forward_ps = shortest(e->n_layers, out->times[0].forward_ps);
-    out->least_backward_ps = shortest(e->n_layers, out->times[0].backward_ps);
-    out->least_weights_ps = shortest(e->n_layers, out->times[0].weights_ps);
-    out->is_exact = is_exact(e->n_layers, out);
-    out->parameters_key = parameters_key(e->n_layers, out);
+    est_layers_sum(e->n_layers, out->is_uniform ? FEW_LAYERS : 0, out);
     return status;
 }
 
@@ -519,8 +472,8 @@ void est_layers_words(const fr_estimator *e, const fr_plan *plan,
     words[0] = 0; /* of the place */
     words[1] = (uint64_t)plan->tp << 32 | (uint64_t)plan->cp;
     words[2] = (uint64_t)plan->ep << 32 | (uint64_t)plan->etp;
-    words[3] = (uint64_t)plan->micro_batch |
-               (uint64_t)plan->n_loss_metrics << 32;
+    words[3] = (uint64_t)plan->micro_batch | (uint64_t)plan->n_loss_metrics
+                                                 << 32;
     memcpy(&words[4], &plan->expert_imbalance, sizeof words[4]);
     words[5] = (uint64_t)plan->recompute |
                (uint64_t)plan->recompute_parts << 8 |

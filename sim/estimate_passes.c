@@ -17,6 +17,8 @@ static void clear(const est_plan *x, int32_t s, est_stage *stage)
     stage->n_all = x->e->n_layers;
     stage->times = &stage->layers->times[x->is_likely];
     stage->forward_ps = stage->backward_ps = stage->weights_ps = 0;
+    stage->host_ps = stage->core_ps = 0;
+    stage->gathers_of = 0;
     stage->n_dense = stage->n_expert = stage->kept_bytes = 0;
     stage->n_layers = 0;
     stage->chunk_bytes = UINT64_MAX;
@@ -37,6 +39,20 @@ static uint64_t chunk_bytes(const est_stage *stage, int32_t first, int32_t end,
     return kept[cut] - kept[first] + bare[end] - bare[cut];
 }
 
+/* What hosts and processors have to do for them. */
+static void add_work(const est_layers *l, int32_t first, int32_t end,
+                     int32_t cut, est_stage *stage)
+{
+    const est_times *host = &l->times[EST_HOST], *core = &l->times[EST_CORES];
+    stage->host_ps += host->forward_ps[end] - host->forward_ps[first] +
+                      host->backward_ps[end] - host->backward_ps[first] +
+                      host->remake_ps[cut] - host->remake_ps[first];
+    stage->core_ps += core->forward_ps[end] - core->forward_ps[first] +
+                      core->backward_ps[end] - core->backward_ps[first] +
+                      core->weights_ps[end] - core->weights_ps[first] +
+                      core->remake_ps[cut] - core->remake_ps[first];
+}
+
 /* Layers [first, end) of a chunk, those before `cut` are made again. */
 static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
                       int32_t chunk)
@@ -46,6 +62,7 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
     int64_t forward = t->forward_ps[end] - t->forward_ps[first];
     int64_t backward = t->backward_ps[end] - t->backward_ps[first] +
                        t->remake_ps[cut] - t->remake_ps[first];
+    add_work(l, first, end, cut, stage);
     stage->weights_ps += t->weights_ps[end] - t->weights_ps[first];
     stage->kept_bytes += l->kept_bytes[cut] - l->kept_bytes[first] +
                          l->plain_bytes[end] - l->plain_bytes[cut];
@@ -90,6 +107,12 @@ static void add_ends(est_plan *x)
         first->last_forward_ps += l->embed_ps;
         first->last_backward_ps += l->embed_back_ps;
     }
+    const est_times *host = &first->layers->times[EST_HOST];
+    const est_times *core = &first->layers->times[EST_CORES];
+    first->host_ps += host->embed_ps + host->embed_back_ps;
+    first->core_ps += core->embed_ps + core->embed_back_ps;
+    end->host_ps += end->layers->times[EST_HOST].head_ps;
+    end->core_ps += end->layers->times[EST_CORES].head_ps;
     first->n_dense += first->layers->n_embed;
     end->backward_ps += end->times->head_ps;
     end->last_backward_ps += end->times->head_ps;
@@ -256,6 +279,36 @@ static int64_t turns(est_plan *x, int64_t *period_ps)
     return turn_ps;
 }
 
+/*
+ * Interleaved: the first micro-batch goes through all chunks before the last
+ * rank's first backward; then that rank has everything to do but what it did
+ * before, up to the last micro-batch's first backward, which goes back through
+ * all chunks.  Of p micro-batches all chunks but the last are forward before,
+ * and backward after.  Up to the end of the first rank's last backward, with
+ * crowd_ps more for each micro-batch that the last rank has to itself.
+ */
+static int64_t through_all(const est_plan *x, int64_t crowd_ps)
+{
+    const est_stage *last = &x->stages[x->pp - 1];
+    const int64_t pass_ps = last->forward_ps + last->backward_ps;
+    const int64_t last_ps = last->last_forward_ps + last->last_backward_ps;
+    int64_t ways_ps = 0;
+    if (x->plan->schedule != FR_SCHEDULE_INTERLEAVED || x->pp == 1 ||
+        x->plan->recompute == FR_RECOMPUTE_FULL)
+        return 0;
+    for (int32_t s = 0; s < x->pp; s++) {
+        const est_stage *stage = &x->stages[s];
+        int64_t n_hops = s < x->pp - 1 ? x->vpp : x->vpp - 1;
+        ways_ps += stage->forward_ps + stage->backward_ps;
+        ways_ps += 2 * n_hops * stage->hop_ps;
+    }
+    int64_t own_ps =
+        x->n_micro * pass_ps - x->pp * (pass_ps - last_ps) - last_ps;
+    int64_t n_own = pass_ps > 0 ? own_ps / pass_ps - 1 : 0;
+    return x->stages[0].begin_ps + ways_ps + own_ps +
+           est_most(0, n_own) * crowd_ps;
+}
+
 static void find_ends(est_plan *x)
 {
     const int64_t m = x->n_micro;
@@ -284,6 +337,8 @@ static void find_ends(est_plan *x)
                                                         stage->backward_ps +
                                                         stage->weights_ps));
     }
+    x->stages[0].back_ps = est_most(x->stages[0].back_ps, through_all(x, 0));
+    x->stages[0].end_ps = est_most(x->stages[0].end_ps, x->stages[0].back_ps);
     bool is_known = x->is_likely && period_ps > 0 && !x->is_split;
     for (int32_t s = 0; is_known && s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
@@ -293,6 +348,41 @@ static void find_ends(est_plan *x)
         stage->end_ps = est_most(stage->back_ps, stage->end_ps);
         tail_ps += stage->first_backward_ps + stage->hop_ps;
     }
+}
+
+/*
+ * The end of the last backward again: where collectives beside the passes want
+ * processors, too (of the last pass some may come after its gradient is sent),
+ * and where the host has to issue all of them.
+ */
+static void find_late_ends(est_plan *x)
+{
+    int64_t last_crowd_ps = 0;
+    for (int32_t s = x->pp; s-- > 0;) {
+        est_stage *stage = &x->stages[s];
+        int64_t lane_ps = stage->forward_ps + stage->backward_ps;
+        int64_t crowd_ps =
+            est_most(0, stage->core_ps - lane_ps - stage->weights_ps);
+        last_crowd_ps = s == x->pp - 1 ? crowd_ps : last_crowd_ps;
+        stage->crowded_ps = stage->issued_ps = 0;
+        if (x->is_v)
+            continue;
+        stage->issued_ps = x->n_micro * stage->host_ps;
+        if (!x->is_split)
+            stage->crowded_ps = stage->begin_ps + x->n_micro * lane_ps +
+                                (x->n_micro - 1) * crowd_ps;
+        if (s == x->pp - 1)
+            continue;
+        int64_t back_ps =
+            stage->hop_ps + stage->first_backward_ps - stage->early_ps;
+        stage->crowded_ps =
+            est_most(stage->crowded_ps, stage[1].crowded_ps + back_ps);
+        stage->issued_ps =
+            est_most(stage->issued_ps, stage[1].issued_ps + back_ps);
+    }
+    est_stage *first = &x->stages[0];
+    first->crowded_ps =
+        est_most(first->crowded_ps, through_all(x, last_crowd_ps));
 }
 
 /* Are the stages about as they are at least? */
@@ -335,6 +425,8 @@ static void list_ranks(est_plan *x)
         last->begin_ps = est_most(last->begin_ps, stage->begin_ps);
         last->back_ps = est_most(last->back_ps, stage->back_ps);
         last->end_ps = est_most(last->end_ps, stage->end_ps);
+        last->crowded_ps = est_most(last->crowded_ps, stage->crowded_ps);
+        last->issued_ps = est_most(last->issued_ps, stage->issued_ps);
     }
 }
 
@@ -371,6 +463,7 @@ fr_status est_pipeline_find(est_plan *x, fr_err *err)
         if (i == 0 || !x->is_known_twice)
             FR_TRY(find_stages(x, err));
         find_ends(x);
+        find_late_ends(x);
         list_ranks(x);
     }
     memcpy(x->words, words, sizeof words);
@@ -408,6 +501,8 @@ static void set_first_times(const est_plan *x, est_stage *first)
         m * (first->forward_ps +
              (x->is_v ? first->first_backward_ps : first->backward_ps));
     first->end_ps = est_most(own_ps, first->back_ps);
+    first->crowded_ps = 0;
+    first->issued_ps = x->is_v ? 0 : m * first->host_ps;
     if (x->is_v || !first->layers->is_uniform)
         return;
     int64_t pass_ps = n * (first->layers->least_forward_ps +

@@ -5,6 +5,7 @@
 #include "cost_models/host_time.h"
 #include "plan/collective.h"
 #include "plan/optimizer.h"
+#include "sim/jitter.h"
 #include "sim/replay_cost.h"
 
 #include <math.h>
@@ -69,28 +70,30 @@ void est_map_release(est_map *map)
 
 /* ---- prices ------------------------------------------------------------- */
 
-/* In the rounding of a replay; `slowdown` of the work. */
-static int64_t alone_ps(const fr_cost *cost, double slowdown)
+/* Of one core alone, in the rounding of a replay. */
+static int64_t work_ps(const fr_cost *cost)
 {
-    int64_t ps = fr_ps_of(cost->latency_s);
     if (fr_ps_of(cost->work_s) == 0)
-        return ps;
+        return 0;
     fr_demand demand = fr_demand_of(cost, false, false, NULL);
-    int64_t work_ps = fr_maxmin_duration_ps(demand.work, demand.cap);
-    if (slowdown > 1)
-        work_ps = (int64_t)((double)work_ps * slowdown);
-    return ps + work_ps;
+    return fr_maxmin_duration_ps(demand.work, demand.cap);
+}
+
+/* Shares of links are whole parts of FR_MAXMIN_ONE in a replay. */
+static const double rounding = 1e-6;
+
+static int64_t core_ps(const fr_cost *cost)
+{
+    return (int64_t)((double)work_ps(cost) * cost->cores * (1 - rounding));
 }
 
 /*
  * How much longer the work takes because the members' own traffic fills their
- * ports or their node's NICs, at least.  Shares of links are whole parts of
- * FR_MAXMIN_ONE there, hence a little less here.
+ * ports or their node's NICs, at least.
  */
 static double slowdown_of(const fr_cost *cost, const fr_comm_scope *scope,
                           const est_place *place)
 {
-    const double rounding = 1e-6;
     double slowdown = 1;
     if (!(cost->work_s > 0))
         return slowdown;
@@ -104,53 +107,40 @@ static double slowdown_of(const fr_cost *cost, const fr_comm_scope *scope,
     return fmax(1, slowdown * (1 - rounding));
 }
 
-fr_status est_price_scope(fr_estimator *e, const fr_instr *instr, fr_lane lane,
-                          const fr_comm_scope *scope, const est_place *place,
-                          int64_t *out_ps, fr_err *err)
+static fr_status price_scope(fr_estimator *e, const fr_instr *instr,
+                             fr_lane lane, const fr_comm_scope *scope,
+                             const est_place *place, est_cost *out, fr_err *err)
 {
     fr_cost cost = {0};
     FR_TRY(fr_cost_communicate(e->costs, instr, scope, lane != FR_LANE_COMPUTE,
                                &cost, err));
-    *out_ps = alone_ps(&cost, slowdown_of(&cost, scope, place));
+    double slowdown = slowdown_of(&cost, scope, place);
+    int64_t ps = work_ps(&cost);
+    if (slowdown > 1)
+        ps = (int64_t)((double)ps * slowdown);
+    *out = (est_cost){.ps = fr_ps_of(cost.latency_s) + ps,
+                      .core_ps = core_ps(&cost)};
     return FR_OK;
 }
 
-static fr_status price_compute(fr_estimator *e, const fr_instr *instr,
-                               const est_place *place, int64_t *out_ps,
-                               int *n_kernels, fr_err *err)
-{
-    fr_cost cost = {0};
-    FR_TRY(fr_cost_compute_on(e->costs, instr, 1, place->node, &cost, err));
-    cost.work_s /= place->compute_frac;
-    *out_ps = alone_ps(&cost, 1);
-    *n_kernels = cost.n_kernels;
-    return FR_OK;
-}
-
-fr_status est_price(fr_estimator *e, const fr_instr *instr, fr_lane lane,
-                    const est_place *place, int64_t *out_ps, fr_err *err)
-{
-    int n_kernels;
-    if (fr_is_communication(instr))
-        return est_price_scope(e, instr, lane, &place->scopes[instr->axis],
-                               place, out_ps, err);
-    return price_compute(e, instr, place, out_ps, &n_kernels, err);
-}
-
-fr_status est_price_issued(fr_estimator *e, const fr_plan *plan,
-                           const fr_instr *instr, fr_lane lane,
-                           const est_place *place, int64_t *out_ps,
-                           int64_t *host_ps, fr_err *err)
+fr_status est_price(fr_estimator *e, const fr_plan *plan, const fr_instr *instr,
+                    fr_lane lane, const est_place *place, est_cost *out,
+                    fr_err *err)
 {
     const fr_node_type *type = fr_cluster_node_type(e->cluster, place->node);
-    double speed = type->host_speed_frac;
-    int n_kernels = 1;
-    if (fr_is_communication(instr))
-        FR_TRY(est_price(e, instr, lane, place, out_ps, err));
-    else
-        FR_TRY(price_compute(e, instr, place, out_ps, &n_kernels, err));
-    *host_ps = fr_ps_of(fr_host_issue_s(plan, instr, n_kernels) /
-                        (speed > 0 ? speed : 1.0));
+    double speed = type->host_speed_frac > 0 ? type->host_speed_frac : 1.0;
+    fr_cost cost = {.n_kernels = 1};
+    if (fr_is_communication(instr)) {
+        FR_TRY(price_scope(e, instr, lane, &place->scopes[instr->axis], place,
+                           out, err));
+    } else {
+        FR_TRY(fr_cost_compute_on(e->costs, instr, 1, place->node, &cost, err));
+        cost.work_s /= place->compute_frac;
+        *out = (est_cost){.ps = fr_ps_of(cost.latency_s) + work_ps(&cost),
+                          .core_ps = core_ps(&cost)};
+    }
+    out->host_ps =
+        fr_ps_of(fr_host_issue_s(plan, instr, cost.n_kernels) / speed);
     return FR_OK;
 }
 
@@ -208,7 +198,29 @@ fr_status est_collective(fr_estimator *e, const fr_plan *plan,
         return FR_OK;
     }
     fr_instr instr = collective_of(plan, scope, move);
-    FR_TRY(est_price_scope(e, &instr, move->lane, scope, place, out_ps, err));
+    est_cost cost;
+    FR_TRY(price_scope(e, &instr, move->lane, scope, place, &cost, err));
+    *out_ps = cost.ps;
+    return est_map_add(&e->prices, key, *out_ps, err);
+}
+
+fr_status est_core(fr_estimator *e, const fr_plan *plan, const est_place *place,
+                   const est_move *move, int64_t *out_ps, fr_err *err)
+{
+    const fr_comm_scope *scope = &place->scopes[move->axis];
+    *out_ps = 0;
+    if (move->n == 0 || scope->n_group <= 1)
+        return FR_OK;
+    uint64_t key = move_key(plan, place, scope, move, UINT64_MAX);
+    const int64_t *known = est_map_find(&e->prices, key);
+    if (known != NULL) {
+        *out_ps = *known;
+        return FR_OK;
+    }
+    fr_instr instr = collective_of(plan, scope, move);
+    est_cost cost;
+    FR_TRY(price_scope(e, &instr, move->lane, scope, place, &cost, err));
+    *out_ps = cost.core_ps;
     return est_map_add(&e->prices, key, *out_ps, err);
 }
 
@@ -216,7 +228,6 @@ fr_status est_wire(fr_estimator *e, const fr_plan *plan, const est_place *place,
                    const est_move *move, int64_t *out_ps, fr_err *err)
 {
     const fr_comm_scope *scope = &place->scopes[move->axis];
-    const double rounding = 1e-6;
     fr_cost cost = {0};
     *out_ps = 0;
     if (move->n == 0 || scope->n_nodes <= 1 || !(place->nic_Bps > 0))
@@ -253,7 +264,9 @@ fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
                      .axis = FR_AXIS_PP,
                      .dtype = (uint8_t)dtype,
                      .dim = {(int64_t)n}};
-    FR_TRY(est_price_scope(e, &send, FR_LANE_PP_SEND, hop, place, out_ps, err));
+    est_cost cost;
+    FR_TRY(price_scope(e, &send, FR_LANE_PP_SEND, hop, place, &cost, err));
+    *out_ps = cost.ps;
     return est_map_add(&e->prices, key, *out_ps, err);
 }
 
@@ -283,6 +296,27 @@ fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
     if (one.op == FR_OP_OPT_STEP || one.op == FR_OP_OPT_NORMS)
         one.dim[2] = (int64_t)fr_optimizer_resident_bytes(
             e->job->optimizer, n, fr_plan_has_master(plan));
-    FR_TRY(est_price(e, &one, FR_LANE_COMPUTE, place, out_ps, err));
+    est_cost cost;
+    FR_TRY(est_price(e, plan, &one, FR_LANE_COMPUTE, place, &cost, err));
+    *out_ps = cost.ps;
     return est_map_add(&e->prices, key, *out_ps, err);
+}
+
+fr_status est_jitter(fr_estimator *e, int64_t n, double *out, fr_err *err)
+{
+    const uint64_t words[] = {(uint64_t)n, 9};
+    const uint64_t key = key_of(words, sizeof words / sizeof words[0]);
+    const double sigma = e->cluster->jitter_compute_frac;
+    *out = 0;
+    if (n <= 1 || !(sigma > 0))
+        return FR_OK;
+    const int64_t *known = est_map_find(&e->prices, key);
+    int64_t bits;
+    if (known != NULL) {
+        memcpy(out, known, sizeof *out);
+        return FR_OK;
+    }
+    *out = sigma * fr_largest_of(n).mean;
+    memcpy(&bits, out, sizeof bits);
+    return est_map_add(&e->prices, key, bits, err);
 }

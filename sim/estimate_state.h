@@ -55,13 +55,23 @@ typedef struct est_times {
     int64_t embed_ps, head_ps, embed_back_ps;
 } est_times;
 
+/* What is summed over the layers. */
+typedef enum est_kind {
+    EST_LEAST, /* to the end of the last call of the compute lane */
+    EST_ABOUT, /* to that of all lanes, or what the host needs if it is more */
+    EST_HOST,  /* of the host */
+    EST_CORES, /* of all processors of the device, on any lane */
+    EST_KINDS
+} est_kind;
+
 /* Prefix sums over the layers, [n_layers + 1]. */
 typedef struct est_layers {
-    /* At least: to the end of the last call of the compute lane; about: to
-     * that of all lanes, or what the host needs if that is more. */
-    est_times times[2];
+    est_times times[EST_KINDS];
     int64_t least_forward_ps, least_backward_ps, least_weights_ps; /* of any
                                                                 layer */
+    int64_t most_forward_ps, most_backward_ps; /* with what is made again */
+    int64_t most_forward_rest_ps, most_backward_rest_ps; /* of that, in which
+                              its processors are free, at most */
     uint64_t *n_dense, *n_expert;  /* parameters */
     uint64_t *kept_bytes;          /* by one micro-batch from forward on */
     uint64_t *plain_bytes;         /* of a layer that is not made again */
@@ -73,7 +83,8 @@ typedef struct est_layers {
     fr_instr opt_step, opt_norms, sqsum; /* of any range */
     fr_instr zero;                       /* of any number of gradients */
     bool has_norms, has_zero;
-    bool is_exact;   /* times[0] are times[1] */
+    int64_t n_steps; /* of a replay for one micro-batch of all layers, about */
+    bool is_exact;   /* EST_LEAST is EST_ABOUT */
     bool is_uniform; /* all layers have the same parameters */
     uint64_t parameters_key;
     int64_t clip_ps;
@@ -87,8 +98,25 @@ typedef struct est_update {
     int64_t step_ps;                   /* optimizer, gathering afterwards */
     int64_t wire_reduce_ps, wire_gather_ps, wire_long_gather_ps; /* what that
                               keeps the node's NICs busy, at least */
+    int64_t core_reduce_ps, core_gather_ps, core_long_gather_ps; /* and the
+                              device's processors */
+    int64_t layer_gather_ps, layer_wire_ps, layer_core_ps; /* of one layer's
+                              parameters, with ZeRO 3 */
+    int64_t layer_reduce_ps;  /* and gradients */
+    int64_t layer_copy_ps, layer_zero_ps; /* on the compute lane: to where they
+                              are used, and of its gradients */
+    int64_t start_gather_ps, first_gather_ps; /* on lane GATHER: up to the end
+                              of chunk 0, of the first bucket */
     uint64_t n_first; /* parameters of the first bucket */
 } est_update;
+
+/* ZeRO 3: gathers of layers in a step; n 0: not counted. */
+typedef struct est_gathers {
+    int64_t n;
+    /* Of these, of the weights of a use after that of another layer, forward
+     * and backward. */
+    int64_t n_after_forward, n_after_backward;
+} est_gathers;
 
 /* From 64-bit keys, mixed, to what they stand for. */
 typedef struct est_map {
@@ -103,10 +131,11 @@ struct fr_estimator {
     const fr_cluster *cluster;
     const fr_cost_model *costs;
     int32_t n_layers; /* with those that predict later tokens */
-    est_map layouts, layers, prices, updates;
+    est_map layouts, layers, prices, updates, gathers;
     fr_vec(est_layout *) all_layouts;
     fr_vec(est_layers *) all_layers;
     fr_vec(est_update) all_updates;
+    fr_vec(est_gathers) all_gathers;
     /* The last that was asked for: searches ask for it again. */
     int32_t last_layout[EST_LAYOUT_WORDS];
     const est_layout *at_layout; /* NULL: none */
@@ -132,22 +161,28 @@ FR_CHECKED fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
 /* All zero; NULL: no memory.  Destroy takes NULL. */
 est_layers *est_layers_create(int32_t n_layers);
 void est_layers_destroy(est_layers *layers);
+/* estimate_sums.c: from times of layers to prefix sums, and what follows from
+ * them.  n_few > 0: the first n_few stand for all, which are alike. */
+void est_layers_sum(int32_t n_layers, int32_t n_few, est_layers *layers);
 /* Is the plan lowered as the runtime runs it? */
 bool est_is_executable(const fr_estimator *e, const fr_plan *plan);
 
-/* estimate_price.c: alone, in picoseconds. */
-FR_CHECKED fr_status est_price(fr_estimator *e, const fr_instr *instr,
-                               fr_lane lane, const est_place *place,
-                               int64_t *out_ps, fr_err *err);
-/* The same, and what its host needs before. */
-FR_CHECKED fr_status est_price_issued(fr_estimator *e, const fr_plan *plan,
-                                      const fr_instr *instr, fr_lane lane,
-                                      const est_place *place, int64_t *out_ps,
-                                      int64_t *host_ps, fr_err *err);
-FR_CHECKED fr_status est_price_scope(fr_estimator *e, const fr_instr *instr,
-                                     fr_lane lane, const fr_comm_scope *scope,
-                                     const est_place *place, int64_t *out_ps,
-                                     fr_err *err);
+/* An instruction, alone. */
+typedef struct est_cost {
+    int64_t ps;
+    int64_t host_ps; /* of its host, before */
+    int64_t core_ps; /* of all processors of the device, at least */
+} est_cost;
+
+/* estimate_price.c. */
+FR_CHECKED fr_status est_price(fr_estimator *e, const fr_plan *plan,
+                               const fr_instr *instr, fr_lane lane,
+                               const est_place *place, est_cost *out,
+                               fr_err *err);
+/* What the members of a group of n wait for the slowest of them, expected, in
+ * each second that they compute (sim/jitter.h). */
+FR_CHECKED fr_status est_jitter(fr_estimator *e, int64_t n, double *out,
+                                fr_err *err);
 
 /* What a rank sends to the next stage.  Kept. */
 FR_CHECKED fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
@@ -173,6 +208,10 @@ FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
 FR_CHECKED fr_status est_wire(fr_estimator *e, const fr_plan *plan,
                               const est_place *place, const est_move *move,
                               int64_t *out_ps, fr_err *err);
+/* What it takes of the device's processors. */
+FR_CHECKED fr_status est_core(fr_estimator *e, const fr_plan *plan,
+                              const est_place *place, const est_move *move,
+                              int64_t *out_ps, fr_err *err);
 /* An instruction over a range, over n parameters.  Kept. */
 FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
                                     const est_place *place,
@@ -188,6 +227,7 @@ typedef struct est_stage {
     int64_t forward_ps, backward_ps, weights_ps;
     int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
     int64_t last_forward_ps, last_backward_ps;   /* of chunk v - 1 */
+    int64_t host_ps, core_ps; /* of all passes; the host's without weights */
     uint64_t n_dense, n_expert, kept_bytes;
     uint64_t n_last_layer;  /* dense parameters, of the last chunk */
     uint64_t chunk_bytes;   /* kept by the forward of a chunk, the smallest */
@@ -201,8 +241,12 @@ typedef struct est_stage {
     int64_t zero_ps;     /* gradients set to zero before the first pass */
     int64_t hop_ps;      /* to the next rank */
     est_update update;
+    est_gathers gathers;
+    uint32_t gathers_of; /* what else they are of; 0: not known yet */
     int64_t begin_ps;        /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
+    int64_t crowded_ps, issued_ps; /* of the last backward, because of the
+                                      processors, because of hosts */
 } est_stage;
 
 /* Neighbouring ranks that are alike are one, with the latest times of any. */
@@ -217,6 +261,8 @@ typedef struct est_plan {
     const est_layout *layout;
     int64_t n_micro;
     int64_t meeting_ps; /* of all, for norm and loss */
+    const est_place *met; /* where that is; NULL: nowhere yet */
+    bool is_met_spread;
     int32_t pp, vpp;
     bool is_likely; /* about; else at least */
     bool is_split, is_v, is_by_unit;
@@ -257,6 +303,10 @@ FR_CHECKED fr_status est_update_find(est_plan *x, est_stage *stage,
 FR_CHECKED fr_status est_update_least(est_plan *x,
                                       const fr_estimate_variants *variants,
                                       est_stage *stage, fr_err *err);
+
+/* estimate_gathers.c: sets stage->gathers. */
+FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
+                                      fr_err *err);
 
 /* Are a stage's update and memory those of the one before? */
 bool est_is_alike(const est_stage *a, const est_stage *b);

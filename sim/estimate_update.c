@@ -6,6 +6,8 @@
 #include "plan/schedule.h"
 #include "sim/estimate_state.h"
 
+#include <string.h>
+
 /* Neighbouring buckets of the same size. */
 typedef struct est_bucket {
     uint64_t n;
@@ -185,6 +187,10 @@ static fr_status gathers(est_plan *x, const est_stage *stage,
     FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_wire, &ps, err));
     out->wire_gather_ps += bucket->count * ps;
     out->wire_long_gather_ps = est_most(out->wire_long_gather_ps, ps);
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_core, &ps, err));
+    if (zero == 3 || x->is_gathered_early)
+        out->core_gather_ps += bucket->count * ps;
+    out->core_long_gather_ps = est_most(out->core_long_gather_ps, ps);
     if (zero == 3 || x->is_gathered_early) {
         FR_TRY(
             gather(x, stage, FR_LANE_GATHER, bucket, est_collective, &ps, err));
@@ -211,6 +217,76 @@ fr_status est_set_zero(est_plan *x, const est_stage *stage, int64_t *out_ps,
                           n * fr_dtype_bytes(x->plan->grad_dtype), out_ps, err);
 }
 
+/*
+ * ZeRO 1 and 2 with early gathers: the last bucket comes first, and nobody
+ * begins before it is there; chunk 0 is not over before all its own are.
+ */
+static fr_status start_gathers(est_plan *x, const est_stage *stage,
+                               const est_list *list, est_update *out,
+                               fr_err *err)
+{
+    const est_layers *l = stage->layers;
+    const int32_t first = stage->first_layer, end = stage->end_layer;
+    bool is_apart = x->pp > 1 && x->e->model->is_tied;
+    uint64_t n = l->n_dense[end] - l->n_dense[first] + l->n_expert[end] -
+                 l->n_expert[first];
+    if (!x->is_gathered_early || x->plan->zero_stage == 0 ||
+        x->plan->zero_stage == 3)
+        return FR_OK;
+    if (stage->has_embed && !(is_apart && !x->is_likely))
+        n += l->n_embed;
+    for (size_t i = list->n; i-- > 0 && n > 0;) {
+        const est_bucket *bucket = &list->at[i];
+        int64_t ps;
+        FR_TRY(
+            gather(x, stage, FR_LANE_GATHER, bucket, est_collective, &ps, err));
+        if (i + 1 == list->n)
+            out->first_gather_ps = ps;
+        int64_t count = (int64_t)((n + bucket->n - 1) / bucket->n);
+        count = est_least(count, bucket->count);
+        out->start_gather_ps += count * ps;
+        n -= (uint64_t)count * bucket->n < n ? (uint64_t)count * bucket->n : n;
+    }
+    return FR_OK;
+}
+
+/* ZeRO 2 and 3: what each use of a layer's weights and gradients adds. */
+static fr_status add_layer(est_plan *x, const est_stage *stage,
+                           const est_list *list, est_update *out, fr_err *err)
+{
+    const est_layers *l = stage->layers;
+    const fr_plan *plan = x->plan;
+    const est_bucket one = {.n = l->n_dense[2] - l->n_dense[1]};
+    if (!x->is_by_unit || !l->is_uniform || stage->n_expert > 0)
+        return FR_OK;
+    if (l->has_zero)
+        FR_TRY(est_over_range(x->e, plan, stage->place, &l->zero,
+                              one.n * fr_dtype_bytes(plan->grad_dtype),
+                              &out->layer_zero_ps, err));
+    if (plan->zero_stage != 3)
+        return FR_OK;
+    const fr_instr copy = {
+        .op = FR_OP_COPY,
+        .ref = {{.space = FR_SPACE_IN}, {.space = FR_SPACE_OUT}}};
+    FR_TRY(est_over_range(x->e, plan, stage->place, &copy,
+                          one.n * fr_dtype_bytes(x->weight_dtype),
+                          &out->layer_copy_ps, err));
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_collective,
+                  &out->layer_gather_ps, err));
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_wire, &out->layer_wire_ps,
+                  err));
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_core, &out->layer_core_ps,
+                  err));
+    FR_TRY(reduce(x, stage, &one, est_collective, &out->layer_reduce_ps, err));
+    /* The embedding's come before those of the first layer. */
+    const est_bucket *last = list->n > 0 ? &list->at[list->n - 1] : NULL;
+    if (last != NULL && stage->has_embed && last->n == l->n_embed)
+        FR_TRY(gather(x, stage, FR_LANE_GATHER, last, est_collective,
+                      &out->first_gather_ps, err));
+    out->start_gather_ps = out->first_gather_ps + out->layer_gather_ps;
+    return FR_OK;
+}
+
 static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
                       fr_err *err)
 {
@@ -220,16 +296,20 @@ static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
                         .n_first = list.n > 0 ? list.at[0].n : 0};
     for (size_t i = 0; i < list.n; i++) {
         const est_bucket *bucket = &list.at[i];
-        int64_t wire_ps;
+        int64_t wire_ps, core_ps;
         FR_TRY(reduce(x, stage, bucket, est_collective, &out->last_reduce_ps,
                       err));
         FR_TRY(reduce(x, stage, bucket, est_wire, &wire_ps, err));
         out->wire_reduce_ps += bucket->count * wire_ps;
+        FR_TRY(reduce(x, stage, bucket, est_core, &core_ps, err));
+        if (x->plan->is_overlap)
+            out->core_reduce_ps += bucket->count * core_ps;
         out->reduce_ps += bucket->count * out->last_reduce_ps;
         FR_TRY(gathers(x, stage, bucket, out, err));
         FR_TRY(step(x, stage, bucket, out, err));
     }
-    return FR_OK;
+    FR_TRY(add_layer(x, stage, &list, out, err));
+    return start_gathers(x, stage, &list, out, err);
 }
 
 /* Layers that are all alike count, others have numbers. */
@@ -252,6 +332,9 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
          (uint64_t)(is_apart && x->is_likely) << 39 |
          (uint64_t)plan->is_optimizer_offloaded << 56 |
          (uint64_t)plan->grad_dtype << 40 | (uint64_t)plan->collective << 48));
+    if (x->vpp > 1 && (plan->zero_stage == 1 || plan->zero_stage == 2))
+        key = fr_hash_mix(key +
+                          (uint64_t)(stage->end_layer - stage->first_layer));
     if (plan->compressor != FR_COMPRESSOR_NONE)
         key = fr_hash_mix(key + 2 * (uint64_t)plan->compressor + x->is_likely);
     for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
@@ -279,20 +362,42 @@ fr_status est_update_find(est_plan *x, est_stage *stage, fr_err *err)
 
 /* ---- the least of several ------------------------------------------------ */
 
-static void take_less(const est_update *a, est_update *out)
+enum { EST_PARTS = 21 };
+
+/* All of an est_update but n_first. */
+static void parts_of(est_update *u, int64_t *parts[EST_PARTS])
 {
-    const int64_t from[] = {a->reduce_ps,      a->last_reduce_ps,
-                            a->gather_ps,      a->long_gather_ps,
-                            a->norm_ps,        a->last_norm_ps,
-                            a->step_ps,        a->wire_reduce_ps,
-                            a->wire_gather_ps, a->wire_long_gather_ps};
-    int64_t *const to[] = {&out->reduce_ps,      &out->last_reduce_ps,
-                           &out->gather_ps,      &out->long_gather_ps,
-                           &out->norm_ps,        &out->last_norm_ps,
-                           &out->step_ps,        &out->wire_reduce_ps,
-                           &out->wire_gather_ps, &out->wire_long_gather_ps};
-    for (size_t i = 0; i < sizeof to / sizeof to[0]; i++)
-        *to[i] = from[i] < *to[i] ? from[i] : *to[i];
+    int64_t *const all[EST_PARTS] = {&u->reduce_ps,
+                                     &u->last_reduce_ps,
+                                     &u->gather_ps,
+                                     &u->long_gather_ps,
+                                     &u->norm_ps,
+                                     &u->last_norm_ps,
+                                     &u->step_ps,
+                                     &u->wire_reduce_ps,
+                                     &u->wire_gather_ps,
+                                     &u->wire_long_gather_ps,
+                                     &u->core_reduce_ps,
+                                     &u->core_gather_ps,
+                                     &u->core_long_gather_ps,
+                                     &u->layer_gather_ps,
+                                     &u->layer_wire_ps,
+                                     &u->layer_core_ps,
+                                     &u->layer_reduce_ps,
+                                     &u->layer_copy_ps,
+                                     &u->layer_zero_ps,
+                                     &u->start_gather_ps,
+                                     &u->first_gather_ps};
+    memcpy(parts, all, sizeof all);
+}
+
+static void take_less(est_update *a, est_update *out)
+{
+    int64_t *from[EST_PARTS], *to[EST_PARTS];
+    parts_of(a, from);
+    parts_of(out, to);
+    for (size_t i = 0; i < EST_PARTS; i++)
+        *to[i] = est_least(*from[i], *to[i]);
     out->n_first = a->n_first < out->n_first ? a->n_first : out->n_first;
 }
 

@@ -85,6 +85,7 @@ static fr_status like_plan(worker *w, const fr_plan *plan, fr_bounded *out,
     known.collective = FR_COLLECTIVE_AUTO;
     known.expert_dispatch = FR_DISPATCH_ALL_TO_ALL;
     FR_TRY(fr_estimate_legal_plan(w->estimator, &known, &estimate, err));
+    out->n_steps = estimate.n_steps;
     out->bound_s = 0;
     out->estimate_s = estimate.estimate_s;
     out->short_by_bytes = 0;
@@ -98,6 +99,7 @@ static fr_status bound_plan(worker *w, const fr_plan *plan, fr_bounded *out,
     if (!fr_estimate_knows(plan))
         return like_plan(w, plan, out, err);
     FR_TRY(fr_estimate_legal_plan(w->estimator, plan, &estimate, err));
+    out->n_steps = estimate.n_steps;
     out->bound_s = estimate.lower_bound_s;
     out->estimate_s = estimate.estimate_s;
     out->short_by_bytes = estimate.least_bytes > estimate.capacity_bytes
@@ -164,10 +166,6 @@ static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
     *is_over = false;
     fr_plan_space_set(r->walk->in.request, FR_STOREY_GRADIENTS,
                       &d->gradients->choices.items[group->i_free], plan);
-    if (r->options->is_held && plan->zero_stage == 3) {
-        *is_over = true;
-        return FR_OK;
-    }
     if (!fr_estimate_knows(plan)) {
         d->least_s = 0;
         return FR_OK;
@@ -223,8 +221,6 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
         w->n_pruned += n;
         return FR_OK;
     }
-    d.found.work = (double)request->model->n_layers *
-                   (double)fr_plan_micro_batches(&plan, request->job);
     for (size_t p = 0; p < pipelines->choices.n; p++) {
         d.pipeline = &pipelines->choices.items[p];
         fr_plan_space_set(request, FR_STOREY_PIPELINE, d.pipeline, &plan);

@@ -18,7 +18,7 @@ typedef struct fr_bounded {
     fr_candidate candidate;
     double bound_s, estimate_s;
     uint64_t short_by_bytes; /* at least; 0: it may fit */
-    double work;             /* of a simulation: layers x micro-batches */
+    int64_t n_steps;         /* of a simulation, about: its work */
 } fr_bounded;
 
 typedef fr_vec(fr_bounded) fr_bounded_list;
@@ -47,8 +47,6 @@ typedef struct fr_walk_options {
     bool is_best_only;       /* by_estimate alone: whatever cannot be among
                                 them is passed over, group by group */
     bool is_whole;           /* every plan is estimated, whatever its group */
-    bool is_held;            /* is_best_only: parameters stay where they are,
-                                no ZeRO 3; counts mean nothing */
     double limit_s;          /* plans of a lower bound, HUGE_VAL: all */
     const fr_bounded *after; /* that come after this one, NULL: all */
 } fr_walk_options;

@@ -8,11 +8,11 @@
 #include "tuner/bound_walk.h"
 
 /*
- * Work is counted in layers x micro-batches of a simulation, so that without
- * a budget of the clock the same plans are looked at on every machine: about a
- * second of two threads, and in each batch about a fifth of that.
+ * Work is counted in steps of simulations (and what each takes beside), so that
+ * without a budget of the clock the same plans are looked at on every machine:
+ * about a second of two threads, and in each batch about a fifth of that.
  */
-static const double most_work = 12000, batch_work = 3000;
+static const int64_t most_work = 400000, batch_work = 80000, each_work = 4000;
 enum { LEAST_BATCH = 2 };
 
 typedef struct search {
@@ -24,7 +24,8 @@ typedef struct search {
     size_t next; /* of found.by_bound */
     uint64_t n_plans, n_too_large;
     fr_vec(fr_candidate) asked; /* before those of by_bound: the seeds */
-    double begin_s, best_s, work;
+    double begin_s, best_s;
+    int64_t work;
     bool has_walked, has_seeds, has_nearest;
     size_t next_seed; /* of seeds */
     fr_bounded_list seeds;
@@ -135,42 +136,19 @@ static fr_status take_turns(const fr_plan_space_request *request,
     return FR_OK;
 }
 
-/*
- * One of those that the estimate likes best, one of those that it likes best
- * without ZeRO 3: it takes gathers that share links with all else for too
- * cheap, so that among the first there may be no other.
- */
-static fr_status add_seeds(search *s, fr_bounded_list *best,
-                           fr_bounded_list *held, fr_err *err)
-{
-    size_t n = best->n > held->n ? best->n : held->n;
-    FR_TRY(take_turns(s->in.request, best, err));
-    FR_TRY(take_turns(s->in.request, held, err));
-    for (size_t i = 0; i < n; i++) {
-        if (i < held->n && fr_vec_push(&s->seeds, held->items[i]) != FR_OK)
-            return fr_fail_no_memory(err);
-        if (i < best->n && fr_vec_push(&s->seeds, best->items[i]) != FR_OK)
-            return fr_fail_no_memory(err);
-    }
-    return FR_OK;
-}
-
 static fr_status find_seeds(search *s, fr_err *err)
 {
-    fr_walk_options options = {.is_best_only = true, .limit_s = HUGE_VAL};
-    fr_walk_result held;
+    const fr_walk_options options = {.is_best_only = true,
+                                     .limit_s = HUGE_VAL};
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;
     s->found.is_all = false;
     s->nearest = s->found.nearest;
     memset(&s->found.nearest, 0, sizeof s->found.nearest);
-    options.is_held = true;
-    FR_TRY(fr_bound_walk_run(s->walk, &options, &held, err));
-    fr_status status =
-        add_seeds(s, &s->found.by_estimate, &held.by_estimate, err);
-    fr_walk_result_release(&held);
-    return status;
+    s->seeds = s->found.by_estimate;
+    memset(&s->found.by_estimate, 0, sizeof s->found.by_estimate);
+    return take_turns(s->in.request, &s->seeds, err);
 }
 
 /* The plans after the last one that is known, or all. */
@@ -212,7 +190,7 @@ static bool is_over(const search *s)
 }
 
 /* Room for one more in a batch of n? */
-static bool has_room(size_t n, size_t n_max, double work)
+static bool has_room(size_t n, size_t n_max, int64_t work)
 {
     return n < n_max && (n < LEAST_BATCH || work < batch_work);
 }
@@ -223,18 +201,18 @@ static bool is_seed_time(const search *s)
     if (s->next_seed == 0 || s->in.is_exact)
         return s->next_seed == 0;
     return s->in.budget_s > 0 ? fr_clock_s() - s->begin_s < 0.5 * s->in.budget_s
-                              : s->work < 0.5 * most_work;
+                              : s->work < most_work / 2;
 }
 
 static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
                            size_t *n, fr_err *err)
 {
-    double work = 0;
+    int64_t work = 0;
     while (s->next_seed < s->seeds.n && has_room(*n, n_max, work)) {
         const fr_bounded *seed = &s->seeds.items[s->next_seed++];
         if (!(seed->bound_s < s->best_s) || is_asked(s, &seed->candidate))
             continue;
-        work += seed->work;
+        work += seed->n_steps + each_work;
         out[(*n)++] = seed->candidate;
         if (fr_vec_push(&s->asked, seed->candidate) != FR_OK)
             return fr_fail_no_memory(err);
@@ -256,7 +234,7 @@ static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
 static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
                               size_t *n, fr_err *err)
 {
-    double work = 0;
+    int64_t work = 0;
     while (has_room(*n, n_max, work) && bound_left(s) < s->best_s) {
         const fr_bounded_list *list = &s->found.by_bound;
         if (s->next == list->n) {
@@ -268,7 +246,7 @@ static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
         const fr_bounded *entry = &list->items[s->next++];
         if (is_asked(s, &entry->candidate))
             continue;
-        work += entry->work;
+        work += entry->n_steps + each_work;
         out[(*n)++] = entry->candidate;
     }
     s->work += work;

@@ -5,6 +5,7 @@
 #ifndef FR_TESTS_SIM_FIXTURE_H
 #define FR_TESTS_SIM_FIXTURE_H
 
+#include "cost_models/gpu_memory.h"
 #include "plan/lower.h"
 #include "sim/simulate.h"
 #include "tests/check.h"
@@ -100,7 +101,9 @@ CHECK_MAYBE_UNUSED static bool sim_fixture_lower(sim_fixture *f,
     fr_err err;
     int64_t n = fr_plan_world(&f->plan);
     f->node_of_rank = malloc((size_t)n * sizeof *f->node_of_rank);
-    fr_placement placement = {n, f->node_of_rank};
+    fr_placement placement = {
+        n, f->node_of_rank,
+        fr_gpu_is_by_framework(&f->plan, &f->cluster.devices[0])};
     return f->node_of_rank != NULL &&
            CHECK_OK(fr_cluster_place(&f->cluster, n, f->plan.n_threads,
                                      ranks_per_node, f->node_of_rank, &err),
@@ -116,7 +119,9 @@ CHECK_MAYBE_UNUSED static bool sim_fixture_predict(const sim_fixture *f,
                                                    fr_prediction *out)
 {
     fr_err err;
-    fr_placement placement = {fr_plan_world(&f->plan), f->node_of_rank};
+    fr_placement placement = {
+        fr_plan_world(&f->plan), f->node_of_rank,
+        fr_gpu_is_by_framework(&f->plan, &f->cluster.devices[0])};
     fr_replay_options options = {detail, is_unfolded};
     return CHECK_OK(fr_simulate_with(f->program, f->costs, &f->cluster,
                                      &placement, &options, NULL, out, &err),

@@ -274,7 +274,7 @@ static void test_check_is_quick(void)
 static void test_placement(void)
 {
     static const int32_t nodes[4] = {0, 0, 1, 1};
-    const fr_placement placement = {4, nodes};
+    const fr_placement placement = {.n_ranks = 4, .node_of_rank = nodes};
     fr_model model = tiny_model(false);
     fr_job job = tiny_job(FR_OPTIMIZER_ADAMW);
     fr_plan plan;

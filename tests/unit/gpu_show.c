@@ -94,7 +94,7 @@ static void start_ranks(gpu_show *show, fr_loopback *hub,
 bool gpu_show_perform(gpu_show *show)
 {
     int64_t world = fr_plan_world(&show->plan);
-    fr_placement placement = {world, NULL};
+    fr_placement placement = {.n_ranks = world};
     fr_gpu_system system = {0};
     fr_gpu_setup setup = {.system = &system,
                           .is_shared = show->is_shared,

@@ -68,6 +68,51 @@ static void test_hazards(void)
     fr_builder_destroy(b);
 }
 
+/* As above, but every block has memory of its own. */
+static void test_apart(void)
+{
+    fr_builder *b = NULL;
+    fr_class klass = {0};
+    if (!CHECK_OK(fr_builder_create(&b, &err), &err))
+        return;
+    fr_builder_set_apart(b);
+    fr_builder_reset(b);
+    uint32_t old = fr_builder_add_block(b, FR_MEMORY_BUFFERS, false, 8192);
+    uint32_t fresh = fr_builder_add_block(b, FR_MEMORY_BUFFERS, false, 8192);
+    add(b, FR_LANE_COMPUTE, old, 'w');   /* 0 */
+    add(b, FR_LANE_PP_SEND, old, 'r');   /* 1: last user of old */
+    add(b, FR_LANE_COMPUTE, fresh, 'w'); /* 2: does not wait for it */
+    CHECK_OK(fr_builder_finish(b, &klass, &err), &err);
+    CHECK_INT(fr_builder_offset(b, old), 0);
+    CHECK_INT(fr_builder_offset(b, fresh), 8192);
+    CHECK_INT(klass.calls[2].n_deps, 0);
+    CHECK_INT(klass.slab_bytes, 16384);
+    release(&klass);
+    fr_builder_destroy(b);
+}
+
+/* What waits for a lane, whatever they use. */
+static void test_follow(void)
+{
+    fr_builder *b = NULL;
+    fr_class klass = {0};
+    if (!CHECK_OK(fr_builder_create(&b, &err), &err))
+        return;
+    uint32_t x = fr_builder_add_block(b, FR_MEMORY_BUFFERS, true, 64);
+    uint32_t y = fr_builder_add_block(b, FR_MEMORY_BUFFERS, true, 64);
+    add(b, FR_LANE_PP_RECV, y, 'w'); /* 0: there is nothing to follow */
+    fr_builder_follow(b, FR_LANE_COMPUTE);
+    add(b, FR_LANE_COMPUTE, x, 'w'); /* 1 */
+    add(b, FR_LANE_COMPUTE, x, 'r'); /* 2 */
+    add(b, FR_LANE_PP_RECV, y, 'w'); /* 3: after 2, the last one there */
+    fr_builder_follow(b, FR_LANE_COMPUTE);
+    CHECK_OK(fr_builder_finish(b, &klass, &err), &err);
+    CHECK_INT(klass.calls[0].n_deps, 0);
+    CHECK(klass.calls[3].n_deps == 1 && depends(&klass, 3, 2));
+    release(&klass);
+    fr_builder_destroy(b);
+}
+
 /* A new block in the memory of a dead one waits for its last users. */
 static void test_reuse(void)
 {
@@ -164,4 +209,5 @@ static void test_pack_stack(void)
 }
 
 CHECK_MAIN({"hazards", test_hazards}, {"reuse", test_reuse},
+           {"apart", test_apart}, {"follow", test_follow},
            {"pack_random", test_pack_random}, {"pack_stack", test_pack_stack})

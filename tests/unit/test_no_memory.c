@@ -181,7 +181,8 @@ static sim_fixture simulated;
 static fr_status use_simulator(fr_err *err)
 {
     const sim_fixture *f = &simulated;
-    fr_placement placement = {fr_plan_world(&f->plan), f->node_of_rank};
+    fr_placement placement = {.n_ranks = fr_plan_world(&f->plan),
+                              .node_of_rank = f->node_of_rank};
     fr_timeline timeline;
     fr_prediction prediction;
     fr_timeline_init(&timeline);

@@ -99,7 +99,8 @@ static bool perform(show *s)
     player players[MAX_RANKS];
     fr_model model;
     fr_err err = {0};
-    fr_placement placement = {world, s->node_of_rank};
+    fr_placement placement = {.n_ranks = world,
+                              .node_of_rank = s->node_of_rank};
 
     if (!CHECK_OK(fr_model_parse("tiny", model_text, sizeof model_text - 1,
                                  &model, &err),

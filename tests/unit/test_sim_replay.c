@@ -77,7 +77,8 @@ static void teardown(fixture *f)
 static bool replay_plan(fixture *f)
 {
     fr_err err;
-    fr_placement placement = {fr_plan_world(&f->plan), f->node_of_rank};
+    fr_placement placement = {.n_ranks = fr_plan_world(&f->plan),
+                              .node_of_rank = f->node_of_rank};
     return CHECK_OK(fr_lower(&f->model, &f->job, &f->plan, &placement,
                              &f->program, &err),
                     &err) &&
@@ -205,7 +206,8 @@ static void check_parts(const fixture *f)
 {
     fr_err err;
     fr_prediction prediction;
-    fr_placement placement = {fr_plan_world(&f->plan), f->node_of_rank};
+    fr_placement placement = {.n_ranks = fr_plan_world(&f->plan),
+                              .node_of_rank = f->node_of_rank};
     double sum_s = 0;
     if (!CHECK_OK(fr_simulate(f->program, f->costs, &f->cluster, &placement,
                               NULL, &prediction, &err),
