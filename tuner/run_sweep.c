@@ -267,6 +267,18 @@ static fr_status tune_wholly(const fr_sweep_case *at,
     return FR_OK;
 }
 
+/* The search of tune, if it finds something faster. */
+static fr_status try_wholly(const fr_sweep_case *at,
+                            const fr_sweep_options *options, int n_threads,
+                            fr_sweep_point *point, fr_err *err)
+{
+    fr_sweep_point other = *point;
+    FR_TRY(tune_wholly(at, options, n_threads, &other, err));
+    if (other.is_feasible && other.step_s < point->step_s)
+        *point = other;
+    return FR_OK;
+}
+
 static fr_status tune_quickly(const fr_sweep_case *at,
                               const fr_sweep_options *options, int n_threads,
                               fr_sweep_point *point, fr_err *err)
@@ -290,7 +302,9 @@ static fr_status tune_quickly(const fr_sweep_case *at,
     if (found.fits) {
         fill_point(at, &found.plan, goal, &found.prediction, point);
         point->gap = found.gap;
-        return FR_OK;
+        return found.is_doubtful
+                   ? try_wholly(at, options, n_threads, point, err)
+                   : FR_OK;
     }
     fr_plan_describe(&found.plan, point->plan, sizeof point->plan);
     describe_shortage(found.prediction.memory.peak_bytes,

@@ -23,6 +23,8 @@ static const double most_work = 6000;
 /* The estimate slows down nothing that shares links: what it likes no better
  * than this share of a simulated step seldom takes less. */
 static const double worth_a_look = 0.99;
+/* A step of so many estimates is no proof of their order. */
+static const double doubt = 1.5;
 /* Tokens of a micro-batch on a rank: products of more rows are no faster. */
 enum { MOST_TOKENS = 32768 };
 
@@ -32,8 +34,9 @@ typedef struct quick {
     int n_threads;
     fr_plan simulated[MOST_SIMULATED];
     fr_quick answer;
-    double best_s; /* HUGE_VAL: nothing fits so far */
-    double work;   /* of all simulations */
+    double best_s;           /* HUGE_VAL: nothing fits so far */
+    double work;             /* of all simulations */
+    double least_estimate_s; /* of what was simulated */
     char reason[160];
 } quick;
 
@@ -171,6 +174,7 @@ static fr_status simulate(quick *q, const fr_plan *plan, double estimate_s,
         (answer->fits && estimate_s > worth_a_look * q->best_s) ||
         is_simulated(q, plan))
         return FR_OK;
+    q->least_estimate_s = fmin(q->least_estimate_s, estimate_s);
     q->work += (double)q->request->model->n_layers *
                (double)fr_plan_micro_batches(plan, q->request->job);
     FR_TRY(fr_evaluate(q->request, q->costs, plan, &found, err));
@@ -383,11 +387,12 @@ fr_status fr_tune_quick(const fr_plan_space_request *request,
     q->request = request;
     q->costs = costs;
     q->n_threads = n_threads;
-    q->best_s = q->answer.bound_s = HUGE_VAL;
+    q->best_s = q->answer.bound_s = q->least_estimate_s = HUGE_VAL;
     fr_status status = look_around(q, err);
     if (status == FR_OK) {
         *out = q->answer;
         out->is_proven = out->fits && !(out->bound_s < q->best_s);
+        out->is_doubtful = out->fits && q->best_s > doubt * q->least_estimate_s;
         out->bound_s = fmin(out->bound_s, q->best_s);
         out->gap = out->fits ? 1 - out->bound_s / q->best_s : 0;
     }

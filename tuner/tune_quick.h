@@ -16,9 +16,11 @@
 #include "tuner/plan_space.h"
 
 typedef struct fr_quick {
-    bool has_plan; /* false: the cluster has no place for any */
-    bool fits;     /* else the plan is one that lacks little memory */
-    bool may_fit;  /* it does not, but of others it is not known */
+    bool has_plan;    /* false: the cluster has no place for any */
+    bool fits;        /* else the plan is one that lacks little memory */
+    bool may_fit;     /* it does not, but of others it is not known */
+    bool is_doubtful; /* the step is far above its estimate: on such links the
+                         estimate has chosen badly */
     fr_plan plan;
     fr_prediction prediction;
     uint64_t short_by_bytes;
