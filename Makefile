@@ -2,7 +2,8 @@
 #
 #   make                build/forerun            make demo     see it work
 #   make check          all tests                make clean
-#   make fidelity | regret | bench-runtime | bench-sim | bench-tuner | validate
+#   make fidelity | regret | bench-runtime | bench-sim | bench-tuner |
+#       bench-sweep | validate
 #   make check-gpu      the GPU backend (tests/gpu/run: 77 without a GPU)
 #   make check-san | check-valgrind | check-clang | tidy | fuzz | format
 #
@@ -314,6 +315,7 @@ format:
 # ---- demonstrations and benchmarks ------------------------------------------
 # Each is a script of its own; it prints a table and leaves JSON in $(BUILD).
 .PHONY: demo demo-now fidelity regret bench-runtime bench-sim bench-tuner
+.PHONY: bench-sweep
 .PHONY: validate bench-programs
 bench-programs: $(BUILD)/forerun $(BENCH_BIN)
 
@@ -335,6 +337,8 @@ bench-sim: bench-programs
 	@$(call run_script,bench/sim.sh)
 bench-tuner: bench-programs
 	@$(call run_script,bench/tuner.sh)
+bench-sweep: bench-programs
+	@$(call run_script,bench/sweep.sh)
 validate: bench-programs $(BUILD)/tests/contract/test_scaling
 	@$(call run_script,tests/validate/run.sh)
 # The constants of cost_models/gpu_constants.c, from measured kernels.

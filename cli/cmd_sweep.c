@@ -56,6 +56,9 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
                        "what is to vary?  Such as --vary nodes=8..64*2; keys: "
                        "nodes, gpu, nic, nvlink, price, and all options of "
                        "the plan and the job");
+    if (fr_cli_on(cli, FR_OPT_FIXED) && fr_cli_on(cli, FR_OPT_EXACT))
+        return fr_fail(err, FR_USAGE,
+                       "--fixed keeps the plan: --exact has nothing to prove");
     if (fr_cli_on(cli, FR_OPT_CSV) &&
         (fr_cli_on(cli, FR_OPT_JSON) || fr_cli_on(cli, FR_OPT_PLOT)))
         return fr_fail(err, FR_USAGE, "--csv or %s, not both",
@@ -81,6 +84,7 @@ static fr_status run_points(const fr_cli *cli, const fr_goal *goal,
     fr_log_init_stream(&log, cli->chatter);
     fr_sweep_options options = {
         .is_fixed = fr_cli_on(cli, FR_OPT_FIXED),
+        .is_exact = fr_cli_on(cli, FR_OPT_EXACT),
         .is_weak = fr_cli_on(cli, FR_OPT_WEAK),
         .goal = goal,
         .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,

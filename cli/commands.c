@@ -34,31 +34,20 @@ static const fr_option simulate_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS,  FR_OPT_PROFILE,        FR_OPT_OUTPUT,
     FR_OPT_TRACE, FR_OPT_GANTT, FR_OPT_RANKS_PER_NODE, FR_OPT_N};
 static const fr_option tune_options[] = {
-    PLAN_OPTIONS,  JOB_OPTIONS,   FR_OPT_PROFILE, FR_OPT_OUTPUT, FR_OPT_RANKS,
-    FR_OPT_ALLOW,  FR_OPT_SEARCH, FR_OPT_BUDGET,  FR_OPT_EXACT,  FR_OPT_FOR,
-    FR_OPT_JOBS,   FR_OPT_TOP,    GOAL_OPTIONS,   FR_OPT_MEASURE,
-    FR_OPT_UPDATE_PROFILE,        FR_OPT_TIMEOUT, FR_OPT_N};
+    PLAN_OPTIONS, JOB_OPTIONS,    FR_OPT_PROFILE,        FR_OPT_OUTPUT,
+    FR_OPT_RANKS, FR_OPT_ALLOW,   FR_OPT_SEARCH,         FR_OPT_BUDGET,
+    FR_OPT_EXACT, FR_OPT_FOR,     FR_OPT_JOBS,           FR_OPT_TOP,
+    GOAL_OPTIONS, FR_OPT_MEASURE, FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT,
+    FR_OPT_N};
 static const fr_option sweep_options[] = {
-    PLAN_OPTIONS,        JOB_OPTIONS,
-    FR_OPT_PROFILE,      FR_OPT_VARY,
-    FR_OPT_FIXED,        FR_OPT_WEAK,
-    FR_OPT_KNEE,         FR_OPT_TRIALS,
-    FR_OPT_ALLOW,        FR_OPT_RANKS,
-    GOAL_OPTIONS,        FR_OPT_CSV,
-    FR_OPT_PLOT,         FR_OPT_N};
-static const fr_option run_options[] = {FR_OPT_DATA,
-                                        FR_OPT_STEPS,
-                                        FR_OPT_BACKEND,
-                                        FR_OPT_SHARE_GPU,
-                                        FR_OPT_HOSTFILE,
-                                        FR_OPT_PROFILE,
-                                        FR_OPT_TIMEOUT,
-                                        FR_OPT_TRACE,
-                                        FR_OPT_OUTPUT,
-                                        FR_OPT_RESUME,
-                                        FR_OPT_CHECKPOINT,
-                                        FR_OPT_CHECKPOINT_EVERY,
-                                        FR_OPT_N};
+    PLAN_OPTIONS, JOB_OPTIONS, FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,
+    FR_OPT_WEAK,  FR_OPT_KNEE, FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,
+    GOAL_OPTIONS, FR_OPT_CSV,  FR_OPT_PLOT,    FR_OPT_EXACT, FR_OPT_N};
+static const fr_option run_options[] = {
+    FR_OPT_DATA,     FR_OPT_STEPS,   FR_OPT_BACKEND,    FR_OPT_SHARE_GPU,
+    FR_OPT_HOSTFILE, FR_OPT_PROFILE, FR_OPT_TIMEOUT,    FR_OPT_TRACE,
+    FR_OPT_OUTPUT,   FR_OPT_RESUME,  FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY,
+    FR_OPT_N};
 static const fr_option explain_options[] = {
     PLAN_OPTIONS, JOB_OPTIONS, FR_OPT_PROFILE, FR_OPT_GANTT, FR_OPT_TRACE,
     FR_OPT_ALLOW, FR_OPT_JOBS, FR_OPT_TOP,     FR_OPT_N};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "report/compression_report.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
 
@@ -81,6 +82,7 @@ void fr_report_explanation_json(const fr_explanation *e, fr_json_writer *json)
         put_change(&e->changes[i], json);
     fr_json_end_array(json);
     fr_json_put_i64(json, "illegal_changes", e->n_illegal);
+    fr_report_compression_json(&e->compression, json);
 }
 
 /* ---- text -----------------------------------------------------------------
@@ -224,5 +226,7 @@ fr_status fr_report_explanation_text(const fr_explanation *e, int n_changes,
     fr_buffer_putc(out, '\n');
     FR_TRY(print_changes(e, n_changes, out, err));
     print_next(e, out);
-    return fr_buffer_check(out, err);
+    if (e->compression.n > 0)
+        fr_buffer_putc(out, '\n');
+    return fr_report_compression_text(&e->compression, out, err);
 }

@@ -59,6 +59,9 @@ VALUE(all_s, known(p->all_s))
 VALUE(all_usd, known(p->all_usd))
 VALUE(all_kwh, known(p->all_kwh))
 VALUE(efficiency, p->efficiency)
+VALUE(gap, p->gap)
+VALUE(n_plans, known((double)p->n_plans))
+VALUE(n_simulated, known((double)p->n_simulated))
 VALUE(marginal, p->marginal)
 
 /* ---- formats --------------------------------------------------------------
@@ -79,6 +82,15 @@ static char *as_digits(char *out, size_t n, double value)
 static char *as_percent(char *out, size_t n, double value)
 {
     snprintf(out, n, "%.1f %%", 100 * value);
+    return out;
+}
+
+static char *as_gap(char *out, size_t n, double value)
+{
+    if (value > 0)
+        snprintf(out, n, "%.1f %%", 100 * value);
+    else
+        snprintf(out, n, "proven");
     return out;
 }
 
@@ -103,6 +115,9 @@ static const column columns[] = {
     {NULL, "seq", seq, as_whole, true},
     {"step", "step_s", step_s, fr_format_s, false},
     {"+-", NULL, half_width, as_margin, false},
+    {"gap", "gap", gap, as_gap, false},
+    {NULL, "plans", n_plans, as_whole, true},
+    {NULL, "simulated", n_simulated, as_whole, true},
     {NULL, "step_s_p5", step_s_p5, fr_format_s, false},
     {NULL, "step_s_p95", step_s_p95, fr_format_s, false},
     {"tokens/s", "tokens_per_s", tokens_per_s, as_digits, false},
@@ -201,6 +216,7 @@ void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
 {
     put_keys(sweep, json);
     fr_json_put_bool(json, "is_fixed", sweep->is_fixed);
+    fr_json_put_bool(json, "is_exact", sweep->is_exact);
     fr_json_put_string(json, "scaling", sweep->is_weak ? "weak" : "strong");
     fr_json_put_string(
         json, "curve",
@@ -286,6 +302,14 @@ static void add_row(const fr_sweep *sweep, size_t i, const bool *has_column,
     fr_table_cell(table, "%s", note);
 }
 
+static bool has_gap(const fr_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->n_points; i++)
+        if (sweep->points[i].is_feasible && sweep->points[i].gap > 0)
+            return true;
+    return false;
+}
+
 static void print_legend(const fr_sweep *sweep, fr_buffer *out)
 {
     const char *what = sweep->has_tokens ? "tokens" : "samples";
@@ -296,6 +320,12 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
     if (!sweep->has_tokens)
         fr_buffer_printf(out, "; rates count %s", what);
     fr_buffer_putc(out, '\n');
+    if (has_gap(sweep))
+        fr_buffer_printf(out, "gap: no other plan of %s is faster by more\n",
+                         sweep->is_exact
+                             ? "the space of tune"
+                             : "those that sweep looks at (--exact: "
+                               "of tune)");
     if (sweep->i_scale_key >= 0 && sweep->n_feasible > 0)
         fr_buffer_printf(
             out,

@@ -92,8 +92,7 @@ static double flops_of(const fr_estimator *e, int64_t rank)
         double peak = fr_device_peak_flops(device, dtypes[i]);
         flops = peak > flops ? peak : flops;
     }
-    return flops *
-           fr_cluster_compute_frac(e->cluster, node, local_of(e, rank));
+    return flops * fr_cluster_compute_frac(e->cluster, node, local_of(e, rank));
 }
 
 /*
@@ -129,8 +128,8 @@ static void find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
     uint64_t bits, net[2];
     out->node = e->node_of_rank[rank];
     out->type_bit = type_bit(e, out->node);
-    out->compute_frac = fr_cluster_compute_frac(e->cluster, out->node,
-                                                local_of(e, rank));
+    out->compute_frac =
+        fr_cluster_compute_frac(e->cluster, out->node, local_of(e, rank));
     out->port_Bps = fr_cluster_node_type(e->cluster, out->node)->intra_Bps;
     out->nic_Bps = fr_cluster_nic_Bps(e->cluster, out->node);
     memcpy(&net[0], &out->port_Bps, sizeof net[0]);

@@ -39,22 +39,22 @@ fr_status fr_estimate_stages(fr_estimator *e, const fr_plan *plan,
         FR_TRY(est_layers_find(e, plan, place, &l, err));
         const est_times *t = &l->times[EST_ABOUT];
         const int64_t n = e->model->n_layers, all = e->n_layers;
-        out[s] = (fr_stage_layers){
-            .forward_ps = t->forward_ps,
-            .backward_ps = t->backward_ps,
-            .weights_ps = t->weights_ps,
-            .remake_ps = t->remake_ps,
-            .n_dense = l->n_dense,
-            .n_expert = l->n_expert,
-            .kept_bytes = l->kept_bytes,
-            .embed_ps = t->embed_ps + t->embed_back_ps,
-            .head_ps = t->head_ps + later_ps(e, t),
-            .n_embed = l->n_embed,
-            .n_final = l->n_final + l->n_dense[all] - l->n_dense[n] +
-                       l->n_expert[all] - l->n_expert[n],
-            .scratch_bytes = l->scratch_bytes,
-            .room_bytes = room_of(e, plan, place),
-            .id = l};
+        out[s] = (fr_stage_layers){.forward_ps = t->forward_ps,
+                                   .backward_ps = t->backward_ps,
+                                   .weights_ps = t->weights_ps,
+                                   .remake_ps = t->remake_ps,
+                                   .n_dense = l->n_dense,
+                                   .n_expert = l->n_expert,
+                                   .kept_bytes = l->kept_bytes,
+                                   .embed_ps = t->embed_ps + t->embed_back_ps,
+                                   .head_ps = t->head_ps + later_ps(e, t),
+                                   .n_embed = l->n_embed,
+                                   .n_final = l->n_final + l->n_dense[all] -
+                                              l->n_dense[n] + l->n_expert[all] -
+                                              l->n_expert[n],
+                                   .scratch_bytes = l->scratch_bytes,
+                                   .room_bytes = room_of(e, plan, place),
+                                   .id = l};
     }
     return FR_OK;
 }

@@ -242,10 +242,9 @@ static uint64_t own_besides(const fr_program *program, const fr_class *klass,
         n_streams += use.has_kernels[lane];
         for (int axis = 0; axis < FR_AXIS_N; axis++)
             if (use.has_collectives[axis][lane])
-                bytes +=
-                    fr_plan_group_size(&program->plan, (fr_axis)axis) == 2
-                        ? own->comm_pair_bytes
-                        : own->comm_group_bytes;
+                bytes += fr_plan_group_size(&program->plan, (fr_axis)axis) == 2
+                             ? own->comm_pair_bytes
+                             : own->comm_group_bytes;
     }
     for (int i = 0; i < 4; i++)
         if (use.has_transfers[i / 2][i % 2])

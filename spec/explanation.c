@@ -21,3 +21,11 @@ const char *fr_resource_title(fr_resource resource)
 {
     return (unsigned)resource < FR_RESOURCE_N ? resources[resource].title : "?";
 }
+
+const char *fr_verdict_name(fr_verdict verdict)
+{
+    static const char *const names[] = {"pays", "does_not_pay", "too_large",
+                                        "illegal"};
+    return (unsigned)verdict < sizeof names / sizeof names[0] ? names[verdict]
+                                                              : "?";
+}

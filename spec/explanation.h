@@ -48,6 +48,53 @@ typedef struct fr_plan_change {
 
 #define FR_PLAN_CHANGES 96
 
+/* What a compressor of gradients does to the step. */
+typedef enum fr_verdict {
+    FR_VERDICT_PAYS,      /* shorter than without, and fits */
+    FR_VERDICT_NOT,       /* no shorter */
+    FR_VERDICT_TOO_LARGE, /* its state does not fit */
+    FR_VERDICT_ILLEGAL    /* not with this plan */
+} fr_verdict;
+
+const char *fr_verdict_name(fr_verdict verdict); /* the JSON value */
+
+/* Rates at which it is shorter: multiples of what the cluster has.  An end
+ * that lies outside of what was looked at is 0 or INFINITY. */
+typedef struct fr_rate_range {
+    double from, to;
+} fr_rate_range;
+
+#define FR_RATE_RANGES 6
+
+/* One compressor, everything else as in the plan. */
+typedef struct fr_compression {
+    char name[32]; /* "powersgd-r4" */
+    fr_verdict verdict;
+    char why[200]; /* ILLEGAL */
+    double step_s; /* on the cluster as it is */
+    double diff;   /* step / that without compression - 1 */
+    uint64_t peak_bytes, short_by_bytes;
+    fr_rate_range pays[FR_RATE_RANGES]; /* ascending */
+    int n_pays;
+} fr_compression;
+
+#define FR_COMPRESSIONS 8
+
+/*
+ * Where compressors of gradients begin to pay: the rate of the links that the
+ * gradients go through is multiplied by least to most, and every plan
+ * simulated.
+ */
+typedef struct fr_break_even {
+    fr_resource link; /* NETWORK, or NODE_LINKS: no gradient leaves a node */
+    double link_Bps;  /* of a NIC, of a device's port; 0: not known */
+    double least, most;
+    double plain_s; /* the step of the plan without a compressor */
+    bool plain_fits;
+    fr_compression of[FR_COMPRESSIONS];
+    int n; /* 0: no data parallelism */
+} fr_break_even;
+
 typedef struct fr_explanation {
     fr_prediction prediction;
     fr_sensitivity of[FR_RESOURCE_N];
@@ -65,6 +112,7 @@ typedef struct fr_explanation {
     int i_more_memory; /* faster than all that fit, but too large; of several
                           the one that is short by least; -1: none */
     int n_illegal;
+    fr_break_even compression;
 } fr_explanation;
 
 #endif

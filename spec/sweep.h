@@ -36,6 +36,10 @@ typedef struct fr_sweep_point {
     double run_s, run_usd, run_kwh; /* of the goal's tokens, 0: none given */
     double goal;      /* smaller is better; HUGE_VAL: a constraint is broken */
     char broken[120]; /* which */
+    /* Of a tuned point: plans that were walked over and simulated; none of
+     * them is faster by more than the share `gap`, 0: proven.  NAN: kept. */
+    double gap;
+    uint64_t n_plans, n_simulated;
     bool is_best;
     bool is_pareto; /* with a price: none is faster and no dearer per token, or
                        cheaper and no slower */
@@ -57,6 +61,7 @@ typedef struct fr_sweep {
     size_t n_points, n_feasible;
     size_t n_priced, n_pareto; /* feasible with a price; of these */
     bool is_fixed;             /* the plan was kept, else each point is tuned */
+    bool is_exact;             /* each in the whole space of tune */
     bool is_weak;              /* the batch grows with the devices */
     bool has_tokens;           /* lists of layers have samples */
     int64_t n_trials; /* equal ones, side by side; 0: the points are no such */

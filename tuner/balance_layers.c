@@ -84,8 +84,8 @@ static uint64_t state_of(const problem *p, uint64_t n_dense, uint64_t n_expert)
                 n_expert / (uint64_t)fr_plan_group_size(plan, FR_AXIS_EDP);
     uint64_t bytes = (plan->zero_stage == 3 ? own_n : n) *
                      fr_dtype_bytes(fr_plan_storage_dtype(plan));
-    bytes += (plan->zero_stage >= 2 ? own_n : n) *
-             fr_dtype_bytes(plan->grad_dtype);
+    bytes +=
+        (plan->zero_stage >= 2 ? own_n : n) * fr_dtype_bytes(plan->grad_dtype);
     if (plan->is_optimizer_offloaded)
         return bytes;
     return bytes + fr_optimizer_resident_bytes(p->job->optimizer, own_n,
@@ -406,10 +406,9 @@ uint64_t fr_balance_signature(const fr_plan_space_request *request,
             if (found->n > 0)
                 key = fr_hash_mix(key + (uint64_t)(16 * v + s));
             for (int i = 0; i < found->n; i++)
-                key = fr_hash_bytes(found->at[i],
-                                    (size_t)(at.pp * at.vpp) *
-                                        sizeof *found->at[i],
-                                    key);
+                key = fr_hash_bytes(
+                    found->at[i],
+                    (size_t)(at.pp * at.vpp) * sizeof *found->at[i], key);
         }
     }
     return key;
@@ -454,8 +453,7 @@ static void destroy_splits(known_splits *s)
     }
 }
 
-void fr_balance_lend(fr_balance *balance, int i_thread,
-                     fr_estimator *estimator)
+void fr_balance_lend(fr_balance *balance, int i_thread, fr_estimator *estimator)
 {
     if (balance != NULL)
         balance->keepers[i_thread].lent = estimator;

@@ -22,7 +22,7 @@ typedef struct fr_balanced {
 } fr_balanced;
 
 /*
- * Can a balanced split be faster than those that the space lists by hand?  Where
+ * Can a balanced split be faster than those that the space lists by hand? Where
  * layers are unlike, or nodes are; else the ends of the model are all that
  * differs, and that is what the listed ones are for.
  */

@@ -8,8 +8,10 @@
 
 #include "core/text.h"
 #include "spec/cluster_knobs.h"
+#include "tuner/break_even.h"
 #include "tuner/evaluate.h"
 #include "tuner/plan_changes.h"
+#include "tuner/what_if.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -18,99 +20,10 @@
 #endif
 
 /* Small enough for a slope, large against a picosecond. */
-static const double changed_by = 1.02;
+static const double changed_by = FR_WHAT_IF_NARROW;
 
 /* ---- one simulation -------------------------------------------------------
  */
-
-/* A resource changed by a factor: in the cluster, or times of the model. */
-typedef struct what_if {
-    fr_cluster cluster;
-    fr_cost_scale scale;
-} what_if;
-
-static void scale_network(fr_cluster *cluster, double factor)
-{
-    fr_fabric *net = &cluster->fabric;
-    for (size_t i = 0; i < cluster->n_node_types; i++)
-        cluster->node_types[i].nic_Bps *= factor;
-    net->link_Bps *= factor;
-    net->global_Bps *= factor;
-    for (size_t i = 0; i < net->n_links; i++)
-        net->links[i].bandwidth_Bps *= factor;
-}
-
-/* False: nothing behind the NICs is narrower than they are. */
-static bool scale_switches(fr_cluster *cluster, double factor)
-{
-    fr_fabric *net = &cluster->fabric;
-    bool is_narrow = net->kind == FR_FABRIC_DRAGONFLY;
-    net->global_Bps *= factor;
-    for (int32_t i = 0; i < net->n_levels; i++) {
-        is_narrow |= net->levels[i].oversubscription > changed_by;
-        if (net->levels[i].oversubscription > changed_by)
-            net->levels[i].oversubscription /= factor;
-    }
-    return is_narrow;
-}
-
-static fr_status turn(fr_cluster *cluster, const char *knob, double factor,
-                      fr_err *err)
-{
-    char text[40];
-    snprintf(text, sizeof text, "x%.17g", factor);
-    return fr_cluster_knob_turn(fr_cluster_knob_at(fr_cluster_knob_find(knob)),
-                                cluster, text, err);
-}
-
-/* GPUs: rates where they stand, in the cluster, so that algorithms and shared
- * links follow; latencies are constants of NCCL, so the times themselves. */
-static fr_status change_gpus(what_if *changed, fr_resource resource,
-                             double factor, fr_err *err)
-{
-    switch (resource) {
-    case FR_RESOURCE_FLOPS:
-        return turn(&changed->cluster, "flops", factor, err);
-    case FR_RESOURCE_MEMORY_RATE:
-        return turn(&changed->cluster, "memory-bandwidth", factor, err);
-    case FR_RESOURCE_NODE_LINKS:
-        return turn(&changed->cluster, "nvlink", factor, err);
-    case FR_RESOURCE_NETWORK:
-        scale_network(&changed->cluster, factor);
-        return FR_OK;
-    case FR_RESOURCE_SWITCHES:
-        if (scale_switches(&changed->cluster, factor))
-            return FR_OK;
-        return fr_fail(err, FR_INPUT, "no link is narrower than the NICs");
-    case FR_RESOURCE_NODE_LATENCY:
-    case FR_RESOURCE_NET_LATENCY:
-        changed->scale.latency[resource == FR_RESOURCE_NET_LATENCY] = factor;
-        return FR_OK;
-    case FR_RESOURCE_N:
-        break;
-    }
-    return FR_OK;
-}
-
-/* CPUs: measured times, whole. */
-static bool change_cpus(what_if *changed, fr_resource resource, double factor)
-{
-    switch (resource) {
-    case FR_RESOURCE_FLOPS:
-        changed->scale.compute = 1 / factor;
-        return true;
-    case FR_RESOURCE_NODE_LINKS:
-    case FR_RESOURCE_NETWORK:
-        changed->scale.transfer[resource == FR_RESOURCE_NETWORK] = 1 / factor;
-        return true;
-    case FR_RESOURCE_NODE_LATENCY:
-    case FR_RESOURCE_NET_LATENCY:
-        changed->scale.latency[resource == FR_RESOURCE_NET_LATENCY] = factor;
-        return true;
-    default:
-        return false;
-    }
-}
 
 static fr_status evaluate_on(const fr_explain_request *r,
                              const fr_cluster *cluster,
@@ -137,33 +50,21 @@ static fr_status simulate_changed(const fr_explain_request *r,
                                   const fr_cluster *roomy, fr_resource resource,
                                   double factor, double *step_s, fr_err *err)
 {
-    what_if changed = {.scale = fr_cost_scale_none};
-    fr_cost_model *costs = NULL;
+    fr_what_if changed;
     fr_evaluation found;
-    fr_err why;
-    bool is_gpu = fr_cluster_device(r->cluster, 0)->kind == FR_DEVICE_GPU;
-    bool is_there = true;
-    FR_TRY(fr_cluster_copy(roomy, &changed.cluster, err));
-    if (is_gpu)
-        is_there = change_gpus(&changed, resource, factor, &why) == FR_OK;
-    else
-        is_there = change_cpus(&changed, resource, factor);
-    fr_status status = FR_OK;
+    bool is_there;
     *step_s = 0;
+    FR_TRY(fr_what_if_create(roomy, r->profile, resource, factor, &changed,
+                             &is_there, err));
     if (!is_there)
-        goto out_cluster;
-    FR_TRY_GOTO(status,
-                fr_cost_model_create(r->profile, &changed.cluster, &costs, err),
-                out_cluster);
-    fr_cost_model_scale(costs, &changed.scale);
-    FR_TRY_GOTO(status,
-                evaluate_on(r, &changed.cluster, costs, r->plan, &found, err),
-                out_cluster);
+        return FR_OK;
+    fr_status status =
+        evaluate_on(r, &changed.cluster, changed.costs, r->plan, &found, err);
+    fr_what_if_release(&changed);
+    if (status != FR_OK)
+        return status;
     *step_s = found.prediction.step_s;
-out_cluster:
-    fr_cost_model_destroy(costs);
-    fr_cluster_release(&changed.cluster);
-    return status;
+    return FR_OK;
 }
 
 /* ---- all simulations ------------------------------------------------------
@@ -424,6 +325,8 @@ fr_status fr_explain_plan(const fr_explain_request *request,
         fr_plan_changes(request->plan, request->model, request->cluster,
                         request->allow_lossy, w.changed, FR_PLAN_CHANGES);
     FR_TRY_GOTO(status, run_all(&w, err), out_work);
+    FR_TRY_GOTO(status, fr_break_even_find(request, &answer->compression, err),
+                out_work);
     answer->changed_by = changed_by;
     fill_shares(&w, answer);
     fill_changes(&w, answer);

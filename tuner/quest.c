@@ -168,8 +168,8 @@ static void list_requests(const fr_tune_options *options,
 {
     const fr_job counted = fr_goal_job(space->model, space->job);
     int64_t batches[FR_QUEST_BATCHES] = {space->job->global_batch};
-    out->n = options->is_batch_free ? fr_quest_batches(goal, &counted, batches)
-                                    : 1;
+    out->n =
+        options->is_batch_free ? fr_quest_batches(goal, &counted, batches) : 1;
     for (size_t i = 0; i < out->n; i++) {
         out->jobs[i] = *space->job;
         out->jobs[i].global_batch = batches[i];

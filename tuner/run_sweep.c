@@ -11,6 +11,7 @@
 #include "core/units.h"
 #include "tuner/evaluate.h"
 #include "tuner/tune.h"
+#include "tuner/tune_quick.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -225,20 +226,26 @@ static fr_status simulate_point(const fr_sweep_case *at, const fr_goal *goal,
     return FR_OK;
 }
 
-static fr_status tune_point(const fr_sweep_case *at, const fr_goal *goal,
-                            int n_threads, fr_sweep_point *point, fr_err *err)
+static fr_status tune_wholly(const fr_sweep_case *at,
+                             const fr_sweep_options *options, int n_threads,
+                             fr_sweep_point *point, fr_err *err)
 {
     fr_tuning found;
     fr_err why;
-    fr_tune_options options = {
-        .space = request_of(at),
-        .is_best_only = true,
-        .n_alternatives = 1,
-        .n_threads = n_threads};
-    fr_status status = fr_tune(&options, at->costs, &found, &why);
+    const fr_goal *goal = options->goal;
+    fr_tune_options tune = {.space = request_of(at),
+                            .is_best_only = true,
+                            .is_exact = options->is_exact,
+                            .n_alternatives = 1,
+                            .n_threads = n_threads};
+    fr_status status = fr_tune(&tune, at->costs, &found, &why);
     if (status != FR_OK)
         return as_row(status, &why, point, err);
+    point->n_plans = found.space.plans;
+    point->n_simulated = found.space.simulated;
     if (found.best.plan != NULL) {
+        point->gap =
+            found.certificate.optimal_in_space ? 0 : found.certificate.gap;
         fill_point(at, found.best.plan, goal, &found.best.prediction, point);
     } else if (found.nearest.plan != NULL) {
         const fr_prediction *nearest = &found.nearest.prediction;
@@ -250,6 +257,61 @@ static fr_status tune_point(const fr_sweep_case *at, const fr_goal *goal,
     }
     fr_tuning_release(&found);
     return FR_OK;
+}
+
+/* The search of tune, if it finds something faster. */
+static fr_status try_wholly(const fr_sweep_case *at,
+                            const fr_sweep_options *options, int n_threads,
+                            fr_sweep_point *point, fr_err *err)
+{
+    fr_sweep_point other = *point;
+    FR_TRY(tune_wholly(at, options, n_threads, &other, err));
+    if (other.is_feasible && other.step_s < point->step_s)
+        *point = other;
+    return FR_OK;
+}
+
+static fr_status tune_quickly(const fr_sweep_case *at,
+                              const fr_sweep_options *options, int n_threads,
+                              fr_sweep_point *point, fr_err *err)
+{
+    const fr_goal *goal = options->goal;
+    fr_quick found;
+    fr_err why;
+    const fr_plan_space_request request = request_of(at);
+    fr_status status =
+        fr_tune_quick(&request, at->costs, n_threads, &found, &why);
+    if (status != FR_OK)
+        return as_row(status, &why, point, err);
+    if (!found.fits && found.may_fit)
+        return tune_wholly(at, options, n_threads, point, err);
+    if (!found.has_plan) {
+        refuse(point, "no plan can be placed");
+        return FR_OK;
+    }
+    point->n_plans = found.n_plans;
+    point->n_simulated = (uint64_t)found.n_simulated;
+    if (found.fits) {
+        fill_point(at, &found.plan, goal, &found.prediction, point);
+        point->gap = found.gap;
+        return found.is_doubtful
+                   ? try_wholly(at, options, n_threads, point, err)
+                   : FR_OK;
+    }
+    fr_plan_describe(&found.plan, point->plan, sizeof point->plan);
+    describe_shortage(found.prediction.memory.peak_bytes,
+                      found.prediction.memory.capacity_bytes, point);
+    return FR_OK;
+}
+
+static fr_status tune_point(const fr_sweep_case *at,
+                            const fr_sweep_options *options, int n_threads,
+                            fr_sweep_point *point, fr_err *err)
+{
+    const fr_plan_space_request request = request_of(at);
+    return fr_tune_quick_fits(&request) && !options->is_exact
+               ? tune_quickly(at, options, n_threads, point, err)
+               : tune_wholly(at, options, n_threads, point, err);
 }
 
 /* ---- all of them ----------------------------------------------------------
@@ -272,14 +334,15 @@ static void run_point(run *r, size_t i)
     bool is_alone = r->sweep->n_points == 1;
     fr_status status = FR_OK;
     point->goal = HUGE_VAL;
+    point->gap = NAN;
     point->global_batch = at->job.global_batch;
     point->seq = at->job.seq;
     point->n_ranks = ranks_of(at, r->options->is_fixed);
     if (point->why[0] == '\0')
         status = r->options->is_fixed
                      ? simulate_point(at, goal, point, &r->errors[i])
-                     : tune_point(at, goal, is_alone ? r->n_threads : 1, point,
-                                  &r->errors[i]);
+                     : tune_point(at, r->options, is_alone ? r->n_threads : 1,
+                                  point, &r->errors[i]);
     if (status != FR_OK)
         r->errors[i].status = status;
 #pragma omp critical(fr_sweep_progress)
@@ -316,6 +379,7 @@ fr_status fr_sweep_run(fr_sweep_case *cases, const fr_sweep_options *options,
                              r.errors[i].text);
     free(r.errors);
     sweep->is_fixed = options->is_fixed;
+    sweep->is_exact = options->is_exact;
     sweep->is_weak = options->is_weak;
     sweep->wall_s = fr_clock_s() - begin_s;
     return status != FR_OK ? status : fr_sweep_finish(sweep, err);

@@ -28,6 +28,8 @@ typedef struct fr_sweep_case {
 typedef struct fr_sweep_options {
     bool is_fixed;       /* keep the plan; dp, where it is not given, takes all
                             ranks.  Else: tune each */
+    bool is_exact;       /* tune each in the whole space, until its best plan is
+                            proven; else as tuner/tune_quick.h does */
     bool is_weak;        /* the batch is that of the case with the fewest ranks,
                             and grows with them */
     const fr_goal *goal; /* what makes the best point; NULL: nothing does */

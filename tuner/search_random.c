@@ -168,8 +168,7 @@ static fr_status draw(search *s, point *out, fr_err *err)
 
 /* Axes on which two choices of a storey differ. */
 static int distance(const fr_plan_space_choice *a,
-                    const fr_plan_space_choice *b,
-                    fr_plan_space_storey storey)
+                    const fr_plan_space_choice *b, fr_plan_space_storey storey)
 {
     int n = 0;
     for (int i = 0; i < FR_SPACE_AXIS_N; i++)
@@ -232,10 +231,9 @@ static fr_status move(search *s, const point *from, point *out, fr_err *err)
     out->pipeline = nearest_in(&where.pipelines->choices,
                                &old.pipelines->choices.items[from->pipeline],
                                FR_STOREY_PIPELINE);
-    out->gradients =
-        nearest_in(&where.gradients->choices,
-                   &old.gradients->choices.items[from->gradients],
-                   FR_STOREY_GRADIENTS);
+    out->gradients = nearest_in(&where.gradients->choices,
+                                &old.gradients->choices.items[from->gradients],
+                                FR_STOREY_GRADIENTS);
     return score(s, &where, out, err);
 }
 
@@ -358,8 +356,7 @@ static double root_bound_s(const fr_plan_space_request *request)
             most_flops =
                 fmax(most_flops, fr_device_peak_flops(device, dtypes[k]));
         all_flops +=
-            most_flops *
-            (double)fr_cluster_node_type(cluster, i)->n_devices;
+            most_flops * (double)fr_cluster_node_type(cluster, i)->n_devices;
     }
     return all_flops > 0
                ? fr_model_flop_per_token(request->model, job->seq, true) *
@@ -421,9 +418,8 @@ static fr_status count_plans(search *s, fr_err *err)
     for (size_t i = 0; i < s->layers.n; i++) {
         place where;
         FR_TRY(find_place(s, i, &where, err));
-        s->n_before[i + 1] =
-            s->n_before[i] +
-            where.pipelines->choices.n * where.gradients->choices.n;
+        s->n_before[i + 1] = s->n_before[i] + where.pipelines->choices.n *
+                                                  where.gradients->choices.n;
     }
     return FR_OK;
 }
@@ -435,8 +431,8 @@ static fr_status init(search *s, fr_err *err)
     FR_TRY(fr_storey_lists_create(request, &s->lists, err));
     if (!has_cpus(request->cluster)) {
         FR_TRY(fr_estimator_create(request->model, request->job,
-                                   request->cluster, s->in.costs,
-                                   &s->estimator, err));
+                                   request->cluster, s->in.costs, &s->estimator,
+                                   err));
         fr_balance_lend(request->balance, 0, s->estimator);
     }
     FR_TRY(fr_plan_space_list(request, FR_STOREY_LAYERS, &request->base,

@@ -61,14 +61,13 @@ static bool draw_gpus(fr_rng *rng, problem *p)
              2 << pick(rng, 2), 100 << pick(rng, 3));
     if (!sim_fixture_cluster(&p->f, "gpus.xml", xml))
         return false;
-    p->request =
-        (fr_plan_space_request){.model = &p->f.model,
-                                .job = &p->f.job,
-                                .cluster = &p->f.cluster,
-                                .world = fr_cluster_slots(&p->f.cluster),
-                                .pins = FR_PIN_CP | FR_PIN_TP_OVERLAP |
-                                        FR_PIN_OFFLOAD | FR_PIN_GATHER |
-                                        FR_PIN_RANK_ORDER | FR_PIN_ETP};
+    p->request = (fr_plan_space_request){
+        .model = &p->f.model,
+        .job = &p->f.job,
+        .cluster = &p->f.cluster,
+        .world = fr_cluster_slots(&p->f.cluster),
+        .pins = FR_PIN_CP | FR_PIN_TP_OVERLAP | FR_PIN_OFFLOAD | FR_PIN_GATHER |
+                FR_PIN_RANK_ORDER | FR_PIN_ETP};
     fr_plan_init(&p->request.base);
     p->request.base.precision = FR_DTYPE_BF16;
     p->request.base.is_flash = true;
@@ -110,13 +109,12 @@ static void compare(const problem *p, tally *t)
     if (!is_right_size(p) || !tune(p, NULL, 2, &best))
         return;
     if (best.best.plan != NULL && tune(p, "random", 2, &got)) {
-        const uint64_t n_looks =
-            got.space.plans - got.space.pruned_by_bound;
+        const uint64_t n_looks = got.space.plans - got.space.pruned_by_bound;
         CHECK_INT(got.space.plans, best.space.plans);
         CHECK(got.best.plan != NULL);
         double ratio = got.best.prediction.step_s / best.best.prediction.step_s;
         CHECK(ratio >= 1);
-        CHECK(got.certificate.bound_s <= best.best.prediction.step_s);
+        CHECK(got.certificate.bound <= best.best.prediction.step_s);
         CHECK(!got.certificate.optimal_in_space || ratio == 1);
         t->n++;
         t->n_best += ratio == 1;
@@ -176,7 +174,8 @@ static char *as_json(fr_tuning *t)
     fr_json_writer json;
     fr_tuned_list *lists[] = {&t->alternatives, &t->layouts, &t->pareto};
     t->wall_s = t->best.prediction.sim.wall_s = 0;
-    t->baseline.prediction.sim.wall_s = 0;
+    for (int i = 0; i < FR_BASELINE_N; i++)
+        t->baselines[i].tuned.prediction.sim.wall_s = 0;
     for (int k = 0; k < 3; k++)
         for (size_t i = 0; i < lists[k]->n; i++)
             lists[k]->at[i].prediction.sim.wall_s = 0;

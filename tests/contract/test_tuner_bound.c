@@ -139,24 +139,22 @@ static bool draw(problem *p, fr_rng *rng, bool is_any_world)
         p->most_plans = is_any_world ? MOST_GOAL_PLANS : MOST_PLANS;
         if (!draw_machine(p, rng))
             return false;
-        p->request =
-            (fr_plan_space_request){.model = &p->f.model,
-                                    .job = &p->f.job,
-                                    .cluster = &p->f.cluster,
-                                    .world =
-                                        is_any_world
-                                            ? 0
-                                            : fr_cluster_slots(&p->f.cluster),
-                                    .is_any_nodes = is_any_world,
-                                    .ranges = p->ranges};
+        p->request = (fr_plan_space_request){
+            .model = &p->f.model,
+            .job = &p->f.job,
+            .cluster = &p->f.cluster,
+            .world = is_any_world ? 0 : fr_cluster_slots(&p->f.cluster),
+            .is_any_nodes = is_any_world,
+            .ranges = p->ranges};
         fr_plan_init(&p->request.base);
         p->request.base.precision = FR_DTYPE_BF16;
         p->request.base.is_flash = pick(rng, 4) > 0;
         p->request.allow_lossy = pick(rng, 4) == 0;
         fr_err err;
-        if (!CHECK_OK(fr_balance_create(p->f.costs, 1, &p->request.balance,
-                                        &err),
-                      &err))
+        if (fr_balance_is_wanted(&p->request) &&
+            !CHECK_OK(
+                fr_balance_create(p->f.costs, 1, &p->request.balance, &err),
+                &err))
             return false;
         if (draw_space(p, rng))
             return true;
@@ -408,11 +406,11 @@ static void weigh(const problem *p, const fr_goal *goal, enumerated *all)
         const fr_plan *plan = &all->plans[i];
         if (all->at[i].outcome != FR_OUTCOME_SIMULATED)
             continue;
-        all->best = fmin(all->best, fr_goal_value(goal, at, plan, &p->f.job,
-                                                  &p->f.cluster));
+        all->best = fmin(
+            all->best, fr_goal_value(goal, at, plan, &p->f.job, &p->f.cluster));
         all->least_excess =
-            fmin(all->least_excess, fr_goal_value(&nearest, at, plan, &p->f.job,
-                                                  &p->f.cluster));
+            fmin(all->least_excess,
+                 fr_goal_value(&nearest, at, plan, &p->f.job, &p->f.cluster));
     }
 }
 
@@ -427,8 +425,8 @@ static fr_goal draw_goal(const problem *p, const enumerated *all, int i,
     while (all->at[k].outcome != FR_OUTCOME_SIMULATED && k > 0)
         k--;
     double step_s = fmax(all->at[k].prediction.step_s, 1e-3);
-    fr_goal_run run = fr_goal_run_of(&goal, step_s, &all->plans[k], &p->f.job,
-                                     &p->f.cluster);
+    fr_goal_run run =
+        fr_goal_run_of(&goal, step_s, &all->plans[k], &p->f.job, &p->f.cluster);
     double slack = 0.3 + 0.2 * (double)pick(rng, 7);
     const fr_goal_row *row = fr_goal_row_of(goal.kind);
     goal.is_spot = pick(rng, 3) == 0;

@@ -30,6 +30,8 @@ static void test_configs(void)
     check_count("llama-3-70b", 70553706496);
     check_count("llama-3-405b", 405853388800);
     check_count("mixtral-8x7b", 46702792704);
+    check_count("mixtral-8x22b", 140620634112);
+    check_count("deepseek-v3", 671026404352);
     check_count("bert-large", 336226108); /* BertForPreTraining */
     check_count("resnet-50", 25557032);   /* torchvision */
     check_count("resnet-101", 44549160);
