@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/hash.h"
 #include "sim/estimate.h"
 #include "tuner/bound_walk.h"
 
@@ -28,7 +29,8 @@ typedef struct search {
     double begin_s, best;
     int64_t work;
     bool has_walked, has_seeds, has_nearest, has_fit;
-    size_t next_seed; /* of seeds */
+    size_t next_seed;           /* of seeds */
+    fr_vec(uint64_t) too_large; /* likeness_of() what was too large */
     fr_bounded_list seeds;
 } search;
 
@@ -54,6 +56,7 @@ static void destroy(void *state)
     fr_vec_release(&s->asked);
     fr_vec_release(&s->nearest);
     fr_vec_release(&s->seeds);
+    fr_vec_release(&s->too_large);
     free(s);
 }
 
@@ -80,6 +83,32 @@ static bool is_asked(const search *s, const fr_candidate *candidate)
 {
     for (size_t i = 0; i < s->asked.n; i++)
         if (fr_candidate_compare(&s->asked.items[i], candidate) == 0)
+            return true;
+    return false;
+}
+
+/* ---- what is too large ----------------------------------------------------
+ */
+
+/* The same for plans that differ only in what takes next to no memory. */
+static uint64_t likeness_of(const search *s, const fr_candidate *candidate)
+{
+    char name[256];
+    fr_plan plan;
+    fr_plan_space_plan(s->in.request, candidate, &plan);
+    plan.bucket_bytes = 0;
+    plan.is_overlap = plan.is_gather_overlap = plan.is_tp_overlap = false;
+    plan.rank_order = FR_RANK_ORDER_TP_DP_PP;
+    return fr_hash_text(fr_plan_describe(&plan, name, sizeof name), 0);
+}
+
+/* One of its like was too large: as a seed it is not worth a simulation.  The
+ * proof comes back to it. */
+static bool is_like_too_large(const search *s, const fr_candidate *candidate)
+{
+    uint64_t likeness = s->too_large.n > 0 ? likeness_of(s, candidate) : 0;
+    for (size_t i = 0; i < s->too_large.n; i++)
+        if (s->too_large.items[i] == likeness)
             return true;
     return false;
 }
@@ -211,6 +240,8 @@ static bool is_seed_time(const search *s)
 {
     if (s->next_seed == 0 || s->in.is_exact)
         return s->next_seed == 0;
+    if (!s->has_fit && s->in.budget_s == 0)
+        return s->next_seed < s->seeds.n; /* one that fits comes first */
     return s->in.budget_s > 0 ? fr_clock_s() - s->begin_s < 0.5 * s->in.budget_s
                               : (double)s->work < 0.5 * work_limit(s);
 }
@@ -221,7 +252,8 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
     int64_t work = 0;
     while (s->next_seed < s->seeds.n && has_room(*n, n_max, work)) {
         const fr_bounded *seed = &s->seeds.items[s->next_seed++];
-        if (!(seed->bound < s->best) || is_asked(s, &seed->candidate))
+        if (!(seed->bound < s->best) || is_asked(s, &seed->candidate) ||
+            is_like_too_large(s, &seed->candidate))
             continue;
         work += seed->n_steps + each_work;
         out[(*n)++] = seed->candidate;
@@ -292,9 +324,12 @@ static void tell(void *state, const fr_candidate *candidate, double value,
                  bool fits_memory)
 {
     search *s = state;
-    (void)candidate;
     s->best = fmin(s->best, value);
     s->has_fit = s->has_fit || fits_memory;
+    /* Without memory for the list, seeds are only asked for in vain. */
+    if (!fits_memory &&
+        fr_vec_push(&s->too_large, likeness_of(s, candidate)) != FR_OK)
+        s->too_large.n = 0;
 }
 
 static void report(const void *state, fr_tuning *tuning)
