@@ -255,8 +255,7 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
     const fr_plan_space_request *request = r->walk->in.request;
     const fr_storey_list *pipelines;
     fr_plan plan = request->base;
-    descent d = {.layers = &r->walk->layers.items[i_layers],
-                 .least = HUGE_VAL};
+    descent d = {.layers = &r->walk->layers.items[i_layers], .least = HUGE_VAL};
     fr_plan_space_set(request, FR_STOREY_LAYERS, d.layers, &plan);
     FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_PIPELINE, &plan, &pipelines,
                                 err));
@@ -272,6 +271,8 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
     set_scale(r, w, &plan, &d);
     for (size_t p = 0; p < pipelines->choices.n; p++) {
         d.pipeline = &pipelines->choices.items[p];
+        if (r->options->is_even && d.pipeline->value[FR_SPACE_AXIS_SPLIT] != 0)
+            continue;
         fr_plan_space_set(request, FR_STOREY_PIPELINE, d.pipeline, &plan);
         FR_TRY(walk_groups(r, w, &plan, &d, err));
     }

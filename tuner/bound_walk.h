@@ -46,6 +46,7 @@ void fr_bound_walk_destroy(fr_bound_walk *walk);
 typedef struct fr_walk_options {
     bool is_best_only;       /* by_estimate alone: whatever cannot be among
                                 them is passed over, group by group */
+    bool is_even;            /* only plans whose split of layers is even */
     bool is_whole;           /* every plan is estimated, whatever its group */
     double limit;            /* plans of a lower bound, HUGE_VAL: all */
     const fr_bounded *after; /* that come after this one, NULL: all */

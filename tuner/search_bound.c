@@ -172,6 +172,31 @@ static fr_status take_turns(const fr_plan_space_request *request,
     return FR_OK;
 }
 
+/*
+ * Where nodes or layers are unlike the estimate is too kind to splits that
+ * balance them, and these crowd all else out: by turns one of the even ones.
+ */
+static fr_status add_even_seeds(search *s, fr_err *err)
+{
+    const fr_walk_options options = {
+        .is_best_only = true, .is_even = true, .limit = s->best};
+    fr_bounded_list any = s->seeds;
+    fr_walk_result even;
+    FR_TRY(fr_bound_walk_run(s->walk, &options, &even, err));
+    fr_status status = take_turns(s->in.request, &even.by_estimate, err);
+    memset(&s->seeds, 0, sizeof s->seeds);
+    for (size_t i = 0; status == FR_OK && i < 2 * (any.n + even.by_estimate.n);
+         i++) {
+        const fr_bounded_list *from = i % 2 == 0 ? &even.by_estimate : &any;
+        if (i / 2 < from->n &&
+            fr_vec_push(&s->seeds, from->items[i / 2]) != FR_OK)
+            status = fr_fail_no_memory(err);
+    }
+    fr_vec_release(&any);
+    fr_walk_result_release(&even);
+    return status;
+}
+
 static fr_status find_seeds(search *s, fr_err *err)
 {
     const fr_walk_options options = {.is_best_only = true, .limit = s->best};
@@ -183,7 +208,8 @@ static fr_status find_seeds(search *s, fr_err *err)
     memset(&s->found.nearest, 0, sizeof s->found.nearest);
     s->seeds = s->found.by_estimate;
     memset(&s->found.by_estimate, 0, sizeof s->found.by_estimate);
-    return take_turns(s->in.request, &s->seeds, err);
+    FR_TRY(take_turns(s->in.request, &s->seeds, err));
+    return s->in.request->balance != NULL ? add_even_seeds(s, err) : FR_OK;
 }
 
 /* The plans after the last one that is known, or all. */
