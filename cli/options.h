@@ -138,6 +138,8 @@ const char *fr_choice_framework(int i);
       "ZeRO 1, 2: gather parameters beside the next forward")                  \
     X(TP_OVERLAP, "tp-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,                     \
       "tensor-parallel collectives in pieces beside the products")             \
+    X(EP_OVERLAP, "ep-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,                     \
+      "experts' all-to-all beside the passes of another micro-batch")          \
     X(CP_KIND, "cp-kind", 0, CHOICE, "NAME", PLAN, fr_choice_cp_kind, 0, 0,    \
       "how context-parallel ranks exchange keys and values")                   \
     X(ETP, "etp", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,                          \

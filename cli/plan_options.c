@@ -45,6 +45,7 @@ static const struct {
     {FR_OPT_GATHER_OVERLAP, FR_PIN_GATHER,
      offsetof(fr_plan, is_gather_overlap)},
     {FR_OPT_TP_OVERLAP, FR_PIN_TP_OVERLAP, offsetof(fr_plan, is_tp_overlap)},
+    {FR_OPT_EP_OVERLAP, FR_PIN_EP_OVERLAP, offsetof(fr_plan, is_ep_overlap)},
     {FR_OPT_OFFLOAD_OPTIMIZER, FR_PIN_OFFLOAD,
      offsetof(fr_plan, is_optimizer_offloaded)},
 };

@@ -10,6 +10,9 @@
 
 enum { BLOCK_ALIGN = 64, PAGE = 4096 };
 
+/* Access of a use that only makes the block live on. */
+#define KEPT 'k'
+
 /* Calls are numbered from 1 here; 0: none. */
 typedef struct lane_marks {
     uint32_t at[FR_LANE_N];
@@ -28,7 +31,7 @@ typedef struct builder_block {
 typedef struct builder_use {
     uint32_t block;
     uint8_t space; /* whose base it is; NONE: it is used alone */
-    char access;   /* 0: it is a base alone */
+    char access;   /* 0: it is a base alone; KEPT */
 } builder_use;
 
 typedef struct builder_call {
@@ -145,16 +148,20 @@ static bool add_use(fr_builder *builder, fr_space space, uint32_t block,
     return true;
 }
 
-void fr_builder_bind(fr_builder *builder, fr_space space, uint32_t block,
-                     char access)
+/* What a use says of the block's life. */
+static void live_on(fr_builder *builder, uint32_t block, uint32_t now)
 {
-    if (!add_use(builder, space, block, access))
-        return;
-    uint32_t now = (uint32_t)builder->calls.n;
     builder_block *used = &builder->blocks.items[block];
     if (used->first_call == 0)
         used->first_call = now;
     used->last_call = now;
+}
+
+void fr_builder_bind(fr_builder *builder, fr_space space, uint32_t block,
+                     char access)
+{
+    if (add_use(builder, space, block, access))
+        live_on(builder, block, (uint32_t)builder->calls.n);
 }
 
 void fr_builder_use(fr_builder *builder, uint32_t block, char access)
@@ -167,20 +174,85 @@ void fr_builder_set_base(fr_builder *builder, fr_space space, uint32_t block)
     (void)add_use(builder, space, block, 0);
 }
 
-void fr_builder_follow(fr_builder *builder, fr_lane lane)
+/* The last call on `lane` before a call (from 1); 0: none. */
+static uint32_t last_before(const fr_builder *builder, uint32_t call,
+                            fr_lane lane)
 {
-    if (builder->is_out_of_memory || builder->calls.n == 0)
-        return;
-    size_t before = builder->calls.n - 1;
+    uint32_t before = call - 1;
     while (before > 0 && builder->calls.items[before - 1].lane != lane)
         before--;
-    builder->calls.items[builder->calls.n - 1].follows = (uint32_t)before;
+    return before;
+}
+
+void fr_builder_follow(fr_builder *builder, fr_lane lane)
+{
+    uint32_t now = (uint32_t)builder->calls.n;
+    if (!builder->is_out_of_memory && now > 0)
+        builder->calls.items[now - 1].follows = last_before(builder, now, lane);
 }
 
 void fr_builder_keep(fr_builder *builder, uint32_t block)
 {
-    if (!builder->is_out_of_memory && block != FR_BLOCK_NONE)
+    if (add_use(builder, FR_SPACE_NONE, block, KEPT))
         builder->blocks.items[block].last_call = (uint32_t)builder->calls.n;
+}
+
+uint32_t fr_builder_n_calls(const fr_builder *builder)
+{
+    return (uint32_t)builder->calls.n;
+}
+
+/* Begins and ends of lives again, for the calls after `first`. */
+static void live_again(fr_builder *builder, uint32_t first)
+{
+    const builder_call *calls = builder->calls.items;
+    for (uint32_t now = first + 1; now <= builder->calls.n; now++)
+        for (uint32_t u = 0; u < calls[now - 1].n_uses; u++) {
+            builder_use use = builder->uses.items[calls[now - 1].first_use + u];
+            if (use.access != 0 &&
+                builder->blocks.items[use.block].first_call > first)
+                builder->blocks.items[use.block].first_call = 0;
+        }
+    for (uint32_t now = first + 1; now <= builder->calls.n; now++)
+        for (uint32_t u = 0; u < calls[now - 1].n_uses; u++) {
+            builder_use use = builder->uses.items[calls[now - 1].first_use + u];
+            if (use.access != 0)
+                live_on(builder, use.block, now);
+        }
+}
+
+void fr_builder_interleave(fr_builder *builder, uint32_t first, uint32_t middle,
+                           fr_lane lane)
+{
+    const uint32_t end[2] = {middle, (uint32_t)builder->calls.n};
+    uint32_t next[2] = {first, middle}, n = 0;
+    if (builder->is_out_of_memory)
+        return;
+    builder_call *merged = malloc((end[1] - first + 1) * sizeof *merged);
+    if (merged == NULL) {
+        builder->is_out_of_memory = true;
+        return;
+    }
+    for (int from = 0; next[0] < end[0] || next[1] < end[1]; from = !from)
+        while (next[from] < end[from]) {
+            merged[n] = builder->calls.items[next[from]++];
+            if (merged[n++].lane == lane)
+                break;
+        }
+    /* Who follows a lane now follows the last one there. */
+    for (uint32_t i = 0; i < n; i++)
+        if (merged[i].follows > 0)
+            merged[i].follows =
+                1 + builder->calls.items[merged[i].follows - 1].lane;
+    memcpy(&builder->calls.items[first], merged, n * sizeof *merged);
+    free(merged);
+    for (uint32_t i = first; i < end[1]; i++) {
+        builder_call *call = &builder->calls.items[i];
+        if (call->follows > 0)
+            call->follows =
+                last_before(builder, i + 1, (fr_lane)(call->follows - 1));
+    }
+    live_again(builder, first);
 }
 
 uint64_t fr_builder_offset(const fr_builder *builder, uint32_t block)
@@ -347,7 +419,7 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
     for (uint32_t u = 0; u < call->n_uses; u++) {
         builder_use use = builder->uses.items[call->first_use + u];
         builder_block *block = &builder->blocks.items[use.block];
-        if (use.access == 0)
+        if (use.access == 0 || use.access == KEPT)
             continue;
         if (block->first_call == now && !block->is_persistent)
             take_memory(builder, block, wanted);
@@ -360,7 +432,7 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
     for (uint32_t u = 0; u < call->n_uses; u++) {
         builder_use use = builder->uses.items[call->first_use + u];
         builder_block *block = &builder->blocks.items[use.block];
-        if (use.access == 0)
+        if (use.access == 0 || use.access == KEPT)
             continue;
         block->users.at[call->lane] = now;
         if (use.access != 'r') {

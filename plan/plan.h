@@ -196,6 +196,9 @@ typedef struct fr_plan {
                                but at the end of the step where the CPU
                                runtime can train it */
     bool is_tp_overlap;     /* TP collectives in pieces beside products */
+    bool is_ep_overlap; /* a backward and the forward after it run layer by
+                           layer in turn, so that experts' all-to-all of one
+                           goes beside the passes of the other */
     fr_cp_kind cp_kind;
     int32_t etp; /* ranks that split one expert; 0: tp */
     fr_dispatch_kind expert_dispatch;
