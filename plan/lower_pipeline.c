@@ -89,8 +89,8 @@ static bool run_next(pipeline *p, int32_t rank)
         return false;
     timed_task *now = task_at(p, rank, p->next[rank]);
     size_t n_left = p->n_tasks - p->next[rank];
-    bool is_paired = n_left > 1 && lower_is_paired(p->context, &now[0].task,
-                                                   &now[1].task);
+    bool is_paired =
+        n_left > 1 && lower_is_paired(p->context, &now[0].task, &now[1].task);
     int64_t end = p->next[rank] > 0 ? now[-1].end : 0, cost = 0;
     int n = is_paired ? 2 : 1;
     for (int i = 0; i < n; i++) {

@@ -35,8 +35,12 @@ static void set_words(const fr_plan_space_request *request,
         (uint64_t)plan->is_tp_overlap | (uint64_t)plan->is_ep_overlap << 1,
         storey == FR_STOREY_PIPELINE ? fr_balance_signature(request, plan) : 0};
     const uint64_t of_gradients[N_WORDS] = {
-        (uint64_t)storey,    (uint64_t)plan->dp,       (uint64_t)plan->tp,
-        (uint64_t)plan->pp,  (uint64_t)plan->cp,       (uint64_t)plan->ep,
+        (uint64_t)storey,
+        (uint64_t)plan->dp,
+        (uint64_t)plan->tp,
+        (uint64_t)plan->pp,
+        (uint64_t)plan->cp,
+        (uint64_t)plan->ep,
         (uint64_t)plan->etp,
         (uint64_t)plan->precision | (uint64_t)plan->is_ep_overlap << 8};
     memcpy(words, storey == FR_STOREY_PIPELINE ? of_pipeline : of_gradients,
