@@ -30,14 +30,18 @@
 #include "plan/optimizer.h"
 #include "plan/schedule.h"
 
+uint64_t est_live_pairs(const fr_plan *plan, int64_t n_micro, int32_t s)
+{
+    const int64_t k = plan->pp - s;
+    if (plan->schedule == FR_SCHEDULE_ZB_H1)
+        return (uint64_t)(n_micro < k ? n_micro : k);
+    return (uint64_t)fr_schedules[plan->schedule]->peak_live_micro(
+        s, plan->pp, n_micro, plan->vpp);
+}
+
 static uint64_t live_pairs(const est_plan *x, const est_stage *stage)
 {
-    const int32_t s = stage->rank;
-    const int64_t k = x->pp - s;
-    if (x->plan->schedule == FR_SCHEDULE_ZB_H1)
-        return (uint64_t)(x->n_micro < k ? x->n_micro : k);
-    return (uint64_t)fr_schedules[x->plan->schedule]->peak_live_micro(
-        s, x->pp, x->n_micro, x->vpp);
+    return est_live_pairs(x->plan, x->n_micro, stage->rank);
 }
 
 /* Elements of the own shards, at least. */
@@ -86,13 +90,14 @@ static uint64_t gathered_at_least(const est_plan *x, const est_stage *stage)
     return n * fr_dtype_bytes(x->weight_dtype);
 }
 
-static uint64_t states_at_least(const est_plan *x, const est_stage *stage)
+uint64_t est_states_at_least(const est_plan *x, const est_stage *stage)
 {
     const fr_plan *plan = x->plan;
     uint64_t n = stage->n_dense + stage->n_expert;
     uint64_t own_n = own_at_least(x, stage);
     uint64_t bytes =
         (plan->zero_stage == 3 ? own_n : n) * fr_dtype_bytes(x->weight_dtype);
+    bytes += gathered_at_least(x, stage);
     if (plan->zero_stage < 2)
         bytes += n * fr_dtype_bytes(plan->grad_dtype);
     if (plan->is_optimizer_offloaded)
@@ -112,8 +117,8 @@ static uint64_t least_of(const est_plan *x, const est_stage *stage)
     uint64_t n_later = later_pairs(x, stage);
     uint64_t later =
         n_later > 0 ? kept * n_later + later_gradients(x, stage) : 0;
-    return states_at_least(x, stage) + gathered_at_least(x, stage) +
-           stage->scratch_bytes + (first > later ? first : later);
+    return est_states_at_least(x, stage) + stage->scratch_bytes +
+           (first > later ? first : later);
 }
 
 static uint64_t about(const est_plan *x, const est_stage *stage)
@@ -142,7 +147,7 @@ static uint64_t about(const est_plan *x, const est_stage *stage)
 }
 
 /* Beside what the program has. */
-static uint64_t besides(const est_plan *x, const fr_device_type *device)
+uint64_t est_besides(const est_plan *x, const fr_device_type *device)
 {
     const fr_cluster *cluster = x->e->cluster;
     fr_gpu_memory memory = fr_gpu_memory_besides(
@@ -173,7 +178,7 @@ void est_memory(const est_plan *x, fr_estimate *out)
             fr_cluster_device(cluster, stage->place->node);
         uint64_t bytes = about(x, stage);
         out->peak_bytes = bytes > out->peak_bytes ? bytes : out->peak_bytes;
-        bytes = least_of(x, stage) + besides(x, device);
+        bytes = least_of(x, stage) + est_besides(x, device);
         if (i > 0 && (int64_t)(device->memory_bytes - bytes) >=
                          (int64_t)(out->capacity_bytes - out->least_bytes))
             continue;
@@ -186,6 +191,6 @@ void est_memory_first(const est_plan *x, fr_estimate *out)
 {
     const fr_device_type *device =
         fr_cluster_device(x->e->cluster, x->first.place->node);
-    out->least_bytes = least_of(x, &x->first) + besides(x, device);
+    out->least_bytes = least_of(x, &x->first) + x->first_besides_bytes;
     out->capacity_bytes = device->memory_bytes;
 }

@@ -121,20 +121,25 @@ static void add_ends(est_plan *x)
     end->n_dense += end->layers->n_final;
 }
 
-int32_t est_first_layer(const est_plan *x, int32_t i)
+int32_t est_first_of(const fr_model *model, const fr_plan *plan, int32_t i)
 {
-    const fr_plan *plan = x->plan;
+    const int32_t n_stages = plan->pp * plan->vpp;
     int32_t n = 0;
-    if (i == x->pp * x->vpp)
-        return x->e->n_layers; /* those of later tokens too */
+    if (i == n_stages) /* those of later tokens too */
+        return (int32_t)(model->n_layers + model->n_mtp_layers);
     if (plan->n_split == 0) {
-        int32_t rest = (int32_t)(x->e->model->n_layers % (x->pp * x->vpp));
-        int32_t base = (int32_t)(x->e->model->n_layers / (x->pp * x->vpp));
+        int32_t rest = (int32_t)(model->n_layers % n_stages);
+        int32_t base = (int32_t)(model->n_layers / n_stages);
         return i * base + (i < rest ? i : rest);
     }
     for (int32_t k = 0; k < i; k++)
         n += plan->layer_split[k];
     return n;
+}
+
+int32_t est_first_layer(const est_plan *x, int32_t i)
+{
+    return est_first_of(x->e->model, x->plan, i);
 }
 
 /* The price of what rank s sends to the next one. */
@@ -542,6 +547,8 @@ fr_status est_first_find(est_plan *x, fr_err *err)
     if (first->has_head)
         first->n_dense += first->layers->n_final;
     set_first_times(x, first);
+    x->first_besides_bytes = est_besides(
+        x, fr_cluster_device(x->e->cluster, first->place->node));
     memcpy(x->first_words, words, sizeof words);
     x->has_first = true;
     return FR_OK;

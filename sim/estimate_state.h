@@ -84,6 +84,8 @@ typedef struct est_layers {
     fr_instr zero;                       /* of any number of gradients */
     bool has_norms, has_zero;
     int64_t n_steps; /* of a replay for one micro-batch of all layers, about */
+    /* Of any layer. */
+    uint64_t least_kept_bytes, least_dense, least_expert;
     bool is_exact;   /* EST_LEAST is EST_ABOUT */
     bool is_uniform; /* all layers have the same parameters */
     uint64_t parameters_key;
@@ -289,12 +291,14 @@ typedef struct est_plan {
     bool is_known_twice; /* the stages are the same about as at least */
     uint64_t words[EST_PIPELINE_WORDS];
     est_stage first; /* what the first rank holds, and its times at least */
+    uint64_t first_besides_bytes; /* est_besides() of it */
     bool has_first;  /* it is that of first_words */
     uint64_t first_words[EST_PIPELINE_WORDS];
 } est_plan;
 
 /* The first layer of virtual stage i; all of them where there is none. */
 int32_t est_first_layer(const est_plan *x, int32_t i);
+int32_t est_first_of(const fr_model *model, const fr_plan *plan, int32_t i);
 
 /* estimate_passes.c: sets ranks[], from the last plan where that is the same
  * up to the end of its passes. */
@@ -323,7 +327,17 @@ FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
 /* Are a stage's update and memory those of the one before? */
 bool est_is_alike(const est_stage *a, const est_stage *b);
 
+/* Sets all that follows from the plan alone. */
+void est_plan_set(est_plan *x, const fr_plan *plan);
+
 /* estimate_memory.c: all that is bytes. */
+/* (chunk, micro-batch) pairs of a rank at its first backward, at least. */
+uint64_t est_live_pairs(const fr_plan *plan, int64_t n_micro, int32_t rank);
+/* Parameters, their gradients and the optimizer's, by what stage->n_dense,
+ * n_expert, n_layers and n_last_layer say. */
+uint64_t est_states_at_least(const est_plan *x, const est_stage *stage);
+/* Libraries' and the driver's on such a device, the first of the layout. */
+uint64_t est_besides(const est_plan *x, const fr_device_type *device);
 void est_memory(const est_plan *x, fr_estimate *out);
 /* least_bytes and capacity_bytes of x->first alone. */
 void est_memory_first(const est_plan *x, fr_estimate *out);

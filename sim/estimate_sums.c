@@ -60,6 +60,21 @@ static void find_most(int32_t n, est_layers *l)
     }
 }
 
+static uint64_t smallest(int32_t n, const uint64_t *sum)
+{
+    uint64_t least = UINT64_MAX;
+    for (int32_t i = 0; i < n; i++)
+        least = sum[i + 1] - sum[i] < least ? sum[i + 1] - sum[i] : least;
+    return least;
+}
+
+static void find_least(int32_t n, est_layers *l)
+{
+    l->least_kept_bytes = smallest(n, l->kept_bytes);
+    l->least_dense = smallest(n, l->n_dense);
+    l->least_expert = smallest(n, l->n_expert);
+}
+
 static bool is_exact(int32_t n_layers, const est_layers *l)
 {
     const est_times *a = &l->times[0], *b = &l->times[1];
@@ -119,6 +134,7 @@ void est_layers_sum(int32_t n, int32_t n_few, est_layers *l)
     l->least_backward_ps = shortest(n, least->backward_ps);
     l->least_weights_ps = shortest(n, least->weights_ps);
     find_most(n, l);
+    find_least(n, l);
     l->is_exact = is_exact(n, l);
     l->parameters_key = parameters_key(n, l);
 }
