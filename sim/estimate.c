@@ -530,7 +530,13 @@ void fr_estimator_destroy(fr_estimator *e)
         return;
     for (size_t i = 0; i < e->all_layouts.n; i++)
         est_layout_destroy(e->all_layouts.items[i]);
+    for (size_t i = 0; i < e->all_fullness.n; i++) {
+        fr_vec_release(e->all_fullness.items[i]);
+        free(e->all_fullness.items[i]);
+    }
     est_pool_leave(e->pool);
+    fr_vec_release(&e->all_fullness);
+    est_map_release(&e->fullness);
     fr_vec_release(&e->all_layouts);
     fr_vec_release(&e->all_layers);
     fr_vec_release(&e->all_updates);

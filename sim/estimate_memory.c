@@ -17,6 +17,10 @@
  *   - the workspaces of libraries are allocated before the first step, and the
  *     driver's context and NCCL's buffers stand beside that.
  *
+ * Split backwards also hold what waits for its weights' part, between any two
+ * passes of the schedule (estimate_pending.c); then no weights need be
+ * gathered.
+ *
  * With ZeRO 2 and 3 a later time may need more: that of the same backward of
  * a later micro-batch, when gradients of every layer are there.
  *
@@ -55,6 +59,11 @@ static uint64_t own_at_least(const est_plan *x, const est_stage *stage)
     return n > n_units ? n - n_units : 0;
 }
 
+static uint64_t more(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static uint64_t fewer(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -79,8 +88,7 @@ static uint64_t later_gradients(const est_plan *x, const est_stage *stage)
     return x->is_by_unit ? n * fr_dtype_bytes(x->plan->grad_dtype) : 0;
 }
 
-/* Weights of ZeRO 3 that are whole in backward. */
-static uint64_t gathered_at_least(const est_plan *x, const est_stage *stage)
+uint64_t est_gathered_at_least(const est_plan *x, const est_stage *stage)
 {
     const fr_plan *plan = x->plan;
     if (plan->zero_stage != 3)
@@ -97,7 +105,6 @@ uint64_t est_states_at_least(const est_plan *x, const est_stage *stage)
     uint64_t own_n = own_at_least(x, stage);
     uint64_t bytes =
         (plan->zero_stage == 3 ? own_n : n) * fr_dtype_bytes(x->weight_dtype);
-    bytes += gathered_at_least(x, stage);
     if (plan->zero_stage < 2)
         bytes += n * fr_dtype_bytes(plan->grad_dtype);
     if (plan->is_optimizer_offloaded)
@@ -117,8 +124,13 @@ static uint64_t least_of(const est_plan *x, const est_stage *stage)
     uint64_t n_later = later_pairs(x, stage);
     uint64_t later =
         n_later > 0 ? kept * n_later + later_gradients(x, stage) : 0;
-    return est_states_at_least(x, stage) + stage->scratch_bytes +
-           (first > later ? first : later);
+    uint64_t in_backward = est_gathered_at_least(x, stage) +
+                           stage->scratch_bytes + more(first, later);
+    const uint64_t pending = stage->pending_bytes;
+    uint64_t between =
+        more(est_fullness_bytes(stage->fullness, kept, pending),
+             est_fullness_bytes(stage->last_fullness, kept, pending));
+    return est_states_at_least(x, stage) + more(in_backward, between);
 }
 
 static uint64_t about(const est_plan *x, const est_stage *stage)

@@ -25,6 +25,7 @@ static void spread(int32_t n, int32_t n_few, est_layers *out)
         out->n_expert[to] = out->n_expert[from];
         out->kept_bytes[to] = out->kept_bytes[from];
         out->plain_bytes[to] = out->plain_bytes[from];
+        out->pending_bytes[to] = out->pending_bytes[from];
         out->layer_scratch_bytes[to] = out->layer_scratch_bytes[from];
     }
 }
@@ -119,6 +120,7 @@ static void sum_up(int32_t n, est_layers *out)
         out->n_expert[i] += out->n_expert[i - 1];
         out->kept_bytes[i] += out->kept_bytes[i - 1];
         out->plain_bytes[i] += out->plain_bytes[i - 1];
+        out->pending_bytes[i] += out->pending_bytes[i - 1];
     }
 }
 
