@@ -290,12 +290,10 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
     return FR_OK;
 }
 
-/* Nothing fits, as far as the walk can tell: what lacks least; beside another
- * search the first of it will do. */
+/* Nothing fits, as far as the walk can tell: what lacks least. */
 static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
 {
     const fr_bounded_list *list = &s->nearest;
-    n_max = s->in.work_frac < 1 ? 1 : n_max;
     for (size_t i = 0; i < list->n && *n < n_max; i++)
         out[(*n)++] = list->items[i].candidate;
     s->n_too_large -= *n; /* who asked counts them */
@@ -324,6 +322,17 @@ static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
     return FR_OK;
 }
 
+static bool is_hopeless(const search *s)
+{
+    return s->best == HUGE_VAL && !s->has_fit;
+}
+
+/* Beside another search what is lacking at least will do. */
+static bool is_beside(const search *s)
+{
+    return s->in.work_frac > 0 && s->in.work_frac < 1;
+}
+
 static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
                      size_t *n, fr_err *err)
 {
@@ -341,7 +350,7 @@ static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
         FR_TRY(look_around(s, err));
     if (!is_over(s))
         FR_TRY(ask_in_order(s, n_max, candidates, n, err));
-    if (*n == 0 && s->best == HUGE_VAL && !s->has_fit && !s->has_nearest)
+    if (*n == 0 && is_hopeless(s) && !is_beside(s) && !s->has_nearest)
         ask_nearest(s, n_max, candidates, n);
     return FR_OK;
 }
@@ -365,6 +374,8 @@ static void report(const void *state, fr_tuning *tuning)
     tuning->space.illegal += fr_bound_walk_n_illegal(s->walk);
     tuning->space.infeasible_memory += s->n_too_large;
     tuning->certificate.bound = fmin(tuning->certificate.bound, bound_left(s));
+    if (is_hopeless(s) && is_beside(s) && s->nearest.n > 0)
+        tuning->short_by_bytes = s->nearest.items[0].short_by_bytes;
 }
 
 const fr_search fr_search_bound = {

@@ -112,6 +112,26 @@ static fr_status find_groups(fr_storey_list *list, fr_err *err)
     return FR_OK;
 }
 
+static fr_status find_shares(const fr_plan_space_request *request,
+                             const fr_plan *plan, fr_storey_list *list,
+                             fr_err *err)
+{
+    fr_plan one = *plan;
+    list->own_layers = INT32_MAX;
+    for (size_t i = 0; i < list->choices.n; i++) {
+        fr_plan_space_set(request, FR_STOREY_PIPELINE, &list->choices.items[i],
+                          &one);
+        fr_estimate_share share =
+            fr_estimate_share_of(request->model, request->job, &one);
+        list->has_split[share.is_split] = true;
+        if (share.own_layers < list->own_layers)
+            list->own_layers = share.own_layers;
+        if (fr_vec_push(&list->shares, share) != FR_OK)
+            return fr_fail_no_memory(err);
+    }
+    return FR_OK;
+}
+
 fr_status fr_storey_lists_find(fr_storey_lists *lists,
                                fr_plan_space_storey storey, const fr_plan *plan,
                                const fr_storey_list **out, fr_err *err)
@@ -134,8 +154,9 @@ fr_status fr_storey_lists_find(fr_storey_lists *lists,
     *out = &fresh->all;
     FR_TRY(fr_plan_space_list(lists->request, storey, plan, NULL, NULL,
                               &fresh->all.choices, err));
-    return storey == FR_STOREY_GRADIENTS ? find_groups(&fresh->all, err)
-                                         : FR_OK;
+    return storey == FR_STOREY_GRADIENTS
+               ? find_groups(&fresh->all, err)
+               : find_shares(lists->request, plan, &fresh->all, err);
 }
 
 fr_status fr_storey_lists_create(const fr_plan_space_request *request,
@@ -158,6 +179,7 @@ void fr_storey_lists_destroy(fr_storey_lists *lists)
             for (size_t k = 0; k < l->all.groups.n; k++)
                 free(l->all.groups.items[k].variants.at);
             fr_vec_release(&l->all.groups);
+            fr_vec_release(&l->all.shares);
             fr_vec_release(&l->all.choices);
             free(l);
         }
