@@ -123,7 +123,8 @@ const char *fr_choice_framework(int i);
       fr_choice_cuda_graphs, 0, 0,                                             \
       "GPUs: what the host issues as one")                                     \
     X(RECOMPUTE_PARTS, "recompute-parts", 0, TEXT, "NAME,..", PLAN, 0, 0, 0,   \
-      "of selective: attention, norm, activation, mlp, experts, products")     \
+      "of selective: attention, norm, activation, mlp, experts, products, "    \
+      "latent")                                                                \
     X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0,         \
       1 << 20, "of full: layers of each chunk, 0: all")                        \
     X(ZERO_GROUP, "zero-group", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,            \

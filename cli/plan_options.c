@@ -96,7 +96,8 @@ static fr_status apply_compress(const char *text, fr_plan *plan, fr_err *err)
 static fr_status apply_parts(const char *text, fr_plan *plan, fr_err *err)
 {
     static const char *const names[] = {"attention", "norm",    "activation",
-                                        "mlp",       "experts", "products"};
+                                        "mlp",       "experts", "products",
+                                        "latent"};
     const size_t n_names = sizeof names / sizeof names[0];
     uint32_t parts = 0;
     for (const char *at = text;; at++) {
@@ -108,7 +109,8 @@ static fr_status apply_parts(const char *text, fr_plan *plan, fr_err *err)
             return fr_fail(
                 err, FR_USAGE,
                 "--recompute-parts '%.80s': choose from attention, "
-                "norm, activation, mlp, experts, products, with commas",
+                "norm, activation, mlp, experts, products, latent, with "
+                "commas",
                 text);
         parts |= 1U << i;
         at += n;

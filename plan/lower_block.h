@@ -149,7 +149,7 @@ fr_ref lower_attention_backward(lower_context *context, const lower_kind *kind,
 /* Bytes of k and v in the qkv operand, which has them last. */
 uint64_t lower_key_bytes(const lower_context *context);
 void lower_attention_project(lower_context *context, const lower_kind *kind,
-                             fr_ref x);
+                             fr_ref x, fr_ref qkv);
 /* Every second product: attention's last, its keys. */
 void lower_attention_again(lower_context *context, const lower_kind *kind,
                            fr_ref target);
@@ -248,9 +248,13 @@ void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
 /* Rotary positions of the qkv operand, in place; nothing without them. */
 void lower_rope(lower_context *context, fr_op op, fr_ref qkv);
 
-/* lower_latent.c: multi-head latent attention's projections. */
+/* lower_latent.c: multi-head latent attention's projections; all heads go to
+ * qkv, and can be made again from the latents. */
+bool lower_is_latent_remade(const lower_context *context);
 void lower_latent_forward(lower_context *context, const lower_kind *kind,
-                          fr_ref x);
+                          fr_ref x, fr_ref qkv);
+void lower_latent_again(lower_context *context, const lower_kind *kind,
+                        fr_ref qkv);
 fr_ref lower_latent_backward(lower_context *context, const lower_kind *kind,
                              fr_ref dqkv, fr_ref x);
 

@@ -366,7 +366,7 @@ void lower_layer_before(lower_context *context, const lower_kind *kind)
         join_forward(context, kind, lower_ref(FR_SPACE_IN, 0));
     fr_ref in = layer_input(context, kind, FR_SPACE_IN);
     fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
-    lower_attention_project(context, kind, x);
+    lower_attention_project(context, kind, x, lower_saved_at(k->qkv));
 }
 
 void lower_layer_after(lower_context *context, const lower_kind *kind,

@@ -26,7 +26,9 @@ enum {
     FR_RECOMPUTE_PART_EXPERTS = 1 << 4,    /* all of a MoE layer */
     FR_RECOMPUTE_PART_PRODUCTS = 1 << 5,   /* every second matrix product, and
                                               all that is no product */
-    FR_RECOMPUTE_PARTS_ALL = (1 << 6) - 1
+    FR_RECOMPUTE_PART_LATENT = 1 << 6, /* heads of latent attention, from their
+                                          latents */
+    FR_RECOMPUTE_PARTS_ALL = (1 << 7) - 1
 };
 
 /* Which fused attention kernel runs. */
