@@ -18,7 +18,7 @@
 #define omp_get_thread_num() 0
 #endif
 
-enum { N_WORDS = 10, N_ROWS = 1 << 14 };
+enum { N_WORDS = 10, N_ROWS = 1 << 18 };
 
 typedef struct known_splits {
     uint64_t words[N_WORDS];
