@@ -124,8 +124,10 @@ static uint64_t least_of(const est_plan *x, const est_stage *stage)
     uint64_t n_later = later_pairs(x, stage);
     uint64_t later =
         n_later > 0 ? kept * n_later + later_gradients(x, stage) : 0;
-    uint64_t in_backward = est_gathered_at_least(x, stage) +
-                           stage->scratch_bytes + more(first, later);
+    /* The first part of a split backward may do with less. */
+    uint64_t scratch = x->is_split ? 0 : stage->scratch_bytes;
+    uint64_t in_backward =
+        est_gathered_at_least(x, stage) + scratch + more(first, later);
     const uint64_t pending = stage->pending_bytes;
     uint64_t between =
         more(est_fullness_bytes(stage->fullness, kept, pending),

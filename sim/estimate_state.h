@@ -86,7 +86,7 @@ typedef struct est_layers {
     bool has_norms, has_zero;
     int64_t n_steps; /* of a replay for one micro-batch of all layers, about */
     /* Of any layer. */
-    uint64_t least_kept_bytes, least_dense, least_expert;
+    uint64_t least_kept_bytes, least_scratch_bytes, least_dense, least_expert;
     bool is_exact;   /* EST_LEAST is EST_ABOUT */
     bool is_uniform; /* all layers have the same parameters */
     uint64_t parameters_key;
