@@ -125,6 +125,7 @@ typedef struct fr_estimate_share {
     int32_t chunk_layers; /* of its smallest chunk */
     int32_t plain_layers; /* of these: not made again */
     int32_t own_layers;   /* of all its chunks */
+    bool is_all_remade;   /* every layer of every chunk */
     bool is_split;        /* its backward */
 } fr_estimate_share;
 
@@ -135,6 +136,7 @@ typedef struct fr_estimate_room {
     uint64_t capacity_bytes; /* of the device, less what stands besides */
     uint64_t remade_bytes, plain_bytes; /* of a layer of one micro-batch */
     uint64_t stream_bytes;              /* of these, sent away by a chunk */
+    uint64_t remade_scratch_bytes, plain_scratch_bytes; /* of its backward */
 } fr_estimate_room;
 
 /* The schedule tells only whether backward is split. */
@@ -142,6 +144,7 @@ FR_CHECKED fr_status fr_estimate_room_of(fr_estimator *estimator,
                                          const fr_plan *plan,
                                          fr_estimate_room *out, fr_err *err);
 
+/* With the scratch of the backward. */
 uint64_t fr_estimate_kept(const fr_estimate_room *room,
                           const fr_estimate_share *share);
 

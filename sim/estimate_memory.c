@@ -124,12 +124,15 @@ static uint64_t least_of(const est_plan *x, const est_stage *stage)
     uint64_t n_later = later_pairs(x, stage);
     uint64_t later =
         n_later > 0 ? kept * n_later + later_gradients(x, stage) : 0;
-    uint64_t in_backward = est_gathered_at_least(x, stage) +
-                           stage->scratch_bytes + more(first, later);
+    /* The first part of a split backward may do with less. */
+    uint64_t scratch = x->is_split ? 0 : stage->scratch_bytes;
+    uint64_t in_backward =
+        est_gathered_at_least(x, stage) + scratch + more(first, later);
     const uint64_t pending = stage->pending_bytes;
-    uint64_t between =
-        more(est_fullness_bytes(stage->fullness, kept, pending),
-             est_fullness_bytes(stage->last_fullness, kept, pending));
+    const uint64_t gradients = later_gradients(x, stage);
+    uint64_t between = more(
+        est_fullness_bytes(stage->fullness, kept, pending, gradients),
+        est_fullness_bytes(stage->last_fullness, kept, pending, gradients));
     return est_states_at_least(x, stage) + more(in_backward, between);
 }
 
@@ -154,8 +157,11 @@ static uint64_t about(const est_plan *x, const est_stage *stage)
         bytes += (uint64_t)(plan->n_prefetch + 1) * n / layers * weight;
     int64_t live =
         schedule->peak_live_micro(stage->rank, x->pp, x->n_micro, x->vpp);
-    bytes += stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;
-    return bytes + stage->layers->scratch_bytes;
+    uint64_t passes = stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;
+    passes = more(passes,
+                  est_fullness_bytes(stage->last_fullness, stage->chunk_bytes,
+                                     stage->pending_bytes, 0));
+    return bytes + passes + stage->layers->scratch_bytes;
 }
 
 /* Beside what the program has. */

@@ -72,9 +72,7 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
     stage->pending_bytes = least_bytes(
         stage->pending_bytes, l->pending_bytes[end] - l->pending_bytes[first]);
     stage->scratch_bytes = cut == end ? l->layer_scratch_bytes[end]
-                           : stage->bare != stage->layers
-                               ? stage->bare->layer_scratch_bytes[end]
-                               : 0;
+                                      : stage->bare->layer_scratch_bytes[end];
     stage->n_last_layer =
         end > first ? l->n_dense[end] - l->n_dense[end - 1] : 0;
     stage->n_dense += l->n_dense[end] - l->n_dense[first];

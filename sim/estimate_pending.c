@@ -37,47 +37,61 @@ void est_add_pending(const fr_program *program, est_layers *out)
 
 /* ---- how many at once ---------------------------------------------------- */
 
-static bool is_covered(const est_fullness *f, est_fullest_point point)
+/* Is at least as much there at a as at b? */
+static bool covers(est_fullest_point a, est_fullest_point b)
 {
-    for (size_t i = 0; i < f->n; i++)
-        if (f->items[i].n_kept >= point.n_kept &&
-            f->items[i].n_pending >= point.n_pending)
-            return true;
-    return false;
+    return a.n_kept >= b.n_kept && a.n_pending >= b.n_pending &&
+           a.has_gradients >= b.has_gradients;
 }
 
-/* Points that one of them has not more of both than another are left out. */
+/* Points that another one covers are left out. */
 static fr_status add_point(est_fullness *f, est_fullest_point point,
                            fr_err *err)
 {
     size_t n = 0;
-    if (is_covered(f, point))
-        return FR_OK;
     for (size_t i = 0; i < f->n; i++)
-        if (f->items[i].n_kept > point.n_kept ||
-            f->items[i].n_pending > point.n_pending)
+        if (covers(f->items[i], point))
+            return FR_OK;
+    for (size_t i = 0; i < f->n; i++)
+        if (!covers(point, f->items[i]))
             f->items[n++] = f->items[i];
     f->n = n;
     return fr_vec_push(f, point) == FR_OK ? FR_OK : fr_fail_no_memory(err);
 }
 
-static fr_status fill(const fr_schedule *schedule, const est_plan *x,
-                      int32_t rank, est_fullness *out, fr_err *err)
+static fr_status walk_tasks(const est_plan *x, const fr_task *tasks, int64_t n,
+                            est_fullness *out, fr_err *err)
 {
+    est_fullest_point now = {0};
+    int64_t n_done[FR_PLAN_MAX_STAGES] = {0}; /* of weights, by chunk */
+    int32_t n_open = 0; /* chunks with some of them done and some not */
+    for (int64_t i = 0; i < n; i++) {
+        const fr_task *task = &tasks[i];
+        now.n_kept += task->kind == FR_TASK_FORWARD;
+        now.n_kept -= task->kind == FR_TASK_BACKWARD;
+        now.n_pending += task->kind == FR_TASK_BACKWARD;
+        now.n_pending -= task->kind == FR_TASK_WEIGHTS;
+        if (task->kind == FR_TASK_WEIGHTS) {
+            int64_t n_weights = ++n_done[task->chunk];
+            n_open += n_weights == 1;
+            n_open -= n_weights == x->n_micro;
+        }
+        now.has_gradients = n_open == x->vpp;
+        FR_TRY(add_point(out, now, err));
+    }
+    return FR_OK;
+}
+
+static fr_status fill(const est_plan *x, int32_t rank, est_fullness *out,
+                      fr_err *err)
+{
+    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
     const int64_t n = fr_schedule_n_tasks(schedule, x->n_micro, x->vpp);
     fr_task *tasks = malloc(((size_t)n + 1) * sizeof *tasks);
-    est_fullest_point now = {0, 0};
-    fr_status status = FR_OK;
     if (tasks == NULL)
         return fr_fail_no_memory(err);
     schedule->emit(rank, x->pp, x->n_micro, x->vpp, tasks);
-    for (int64_t i = 0; i < n && status == FR_OK; i++) {
-        now.n_kept += tasks[i].kind == FR_TASK_FORWARD;
-        now.n_kept -= tasks[i].kind == FR_TASK_BACKWARD;
-        now.n_pending += tasks[i].kind == FR_TASK_BACKWARD;
-        now.n_pending -= tasks[i].kind == FR_TASK_WEIGHTS;
-        status = add_point(out, now, err);
-    }
+    fr_status status = walk_tasks(x, tasks, n, out, err);
     free(tasks);
     return status;
 }
@@ -103,17 +117,18 @@ fr_status est_fullness_find(const est_plan *x, int32_t rank,
         return fr_fail_no_memory(err);
     }
     *out = fresh;
-    FR_TRY(fill(fr_schedules[x->plan->schedule], x, rank, fresh, err));
+    FR_TRY(fill(x, rank, fresh, err));
     return est_map_add(&e->fullness, key, (int64_t)e->all_fullness.n - 1, err);
 }
 
 uint64_t est_fullness_bytes(const est_fullness *f, uint64_t kept_bytes,
-                            uint64_t pending_bytes)
+                            uint64_t pending_bytes, uint64_t gradients_bytes)
 {
     uint64_t most = 0;
     for (size_t i = 0; f != NULL && i < f->n; i++) {
         uint64_t bytes = (uint64_t)f->items[i].n_kept * kept_bytes +
                          (uint64_t)f->items[i].n_pending * pending_bytes;
+        bytes += f->items[i].has_gradients ? gradients_bytes : 0;
         most = bytes > most ? bytes : most;
     }
     return most;

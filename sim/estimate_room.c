@@ -25,10 +25,12 @@ fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
 {
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     const int64_t n_micro = fr_plan_micro_batches(plan, job);
-    fr_estimate_share share = {.n_pairs =
-                                   (int64_t)est_live_pairs(plan, n_micro, 0),
-                               .chunk_layers = INT32_MAX,
-                               .is_split = schedule->is_split};
+    fr_estimate_share share = {
+        .n_pairs = (int64_t)est_live_pairs(plan, n_micro, 0),
+        .chunk_layers = INT32_MAX,
+        .is_all_remade =
+            plan->recompute == FR_RECOMPUTE_FULL && plan->recompute_layers == 0,
+        .is_split = schedule->is_split};
     for (int32_t c = 0; c < plan->vpp; c++) {
         int32_t i = fr_schedule_stage(schedule, 0, c, plan->pp);
         int32_t n =
@@ -57,12 +59,26 @@ fr_status fr_estimate_room_of(fr_estimator *e, const fr_plan *plan,
         FR_TRY(est_layers_find(e, &bare, place, &plain, err));
     }
     const uint64_t besides = est_besides(x, device);
-    *out = (fr_estimate_room){.remade_bytes = remade->least_kept_bytes,
-                              .plain_bytes = plain->least_kept_bytes,
-                              .stream_bytes = remade->stream_bytes};
+    *out =
+        (fr_estimate_room){.remade_bytes = remade->least_kept_bytes,
+                           .plain_bytes = plain->least_kept_bytes,
+                           .stream_bytes = remade->stream_bytes,
+                           .remade_scratch_bytes = remade->least_scratch_bytes,
+                           .plain_scratch_bytes = plain->least_scratch_bytes};
     if (besides < device->memory_bytes)
         out->capacity_bytes = device->memory_bytes - besides;
     return FR_OK;
+}
+
+/* Of the last layer, which may be made again or not. */
+static uint64_t scratch_at_least(const fr_estimate_room *room,
+                                 const fr_estimate_share *share)
+{
+    const uint64_t remade = room->remade_scratch_bytes;
+    const uint64_t plain = room->plain_scratch_bytes;
+    if (share->is_split)
+        return 0;
+    return share->is_all_remade || remade < plain ? remade : plain;
 }
 
 uint64_t fr_estimate_kept(const fr_estimate_room *room,
@@ -72,7 +88,7 @@ uint64_t fr_estimate_kept(const fr_estimate_room *room,
     const uint64_t n_remade = (uint64_t)share->chunk_layers - n_plain;
     uint64_t kept = n_remade * room->remade_bytes + n_plain * room->plain_bytes;
     kept -= kept < room->stream_bytes ? kept : room->stream_bytes;
-    return kept * (uint64_t)share->n_pairs;
+    return kept * (uint64_t)share->n_pairs + scratch_at_least(room, share);
 }
 
 fr_status fr_estimate_state(fr_estimator *e, const fr_plan *plan,

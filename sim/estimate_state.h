@@ -86,7 +86,7 @@ typedef struct est_layers {
     bool has_norms, has_zero;
     int64_t n_steps; /* of a replay for one micro-batch of all layers, about */
     /* Of any layer. */
-    uint64_t least_kept_bytes, least_dense, least_expert;
+    uint64_t least_kept_bytes, least_scratch_bytes, least_dense, least_expert;
     bool is_exact;   /* EST_LEAST is EST_ABOUT */
     bool is_uniform; /* all layers have the same parameters */
     uint64_t parameters_key;
@@ -122,9 +122,11 @@ typedef struct est_gathers {
 } est_gathers;
 
 /* Of a rank at some time: (chunk, micro-batch) pairs that wait for backward,
- * and for the gradients of weights after it. */
+ * and for the gradients of weights after it; are gradients of all its layers
+ * there, which more are to be added to? */
 typedef struct est_fullest_point {
     int64_t n_kept, n_pending;
+    bool has_gradients;
 } est_fullest_point;
 typedef fr_vec(est_fullest_point) est_fullness;
 
@@ -361,7 +363,7 @@ FR_CHECKED fr_status est_fullness_find(const est_plan *x, int32_t rank,
                                        const est_fullness **out, fr_err *err);
 /* The most at any time; 0 of NULL. */
 uint64_t est_fullness_bytes(const est_fullness *f, uint64_t kept_bytes,
-                            uint64_t pending_bytes);
+                            uint64_t pending_bytes, uint64_t gradients_bytes);
 
 /* estimate_memory.c: all that is bytes. */
 /* (chunk, micro-batch) pairs of a rank at its first backward, at least. */

@@ -74,6 +74,10 @@ static void find_least(int32_t n, est_layers *l)
     l->least_kept_bytes = smallest(n, l->kept_bytes);
     l->least_dense = smallest(n, l->n_dense);
     l->least_expert = smallest(n, l->n_expert);
+    l->least_scratch_bytes = UINT64_MAX;
+    for (int32_t i = 1; i <= n; i++)
+        if (l->layer_scratch_bytes[i] < l->least_scratch_bytes)
+            l->least_scratch_bytes = l->layer_scratch_bytes[i];
 }
 
 static bool is_exact(int32_t n_layers, const est_layers *l)

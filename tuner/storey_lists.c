@@ -17,6 +17,7 @@ typedef struct known_list {
 struct fr_storey_lists {
     const fr_plan_space_request *request;
     known_list *rows[N_ROWS];
+    const known_list *last[FR_STOREY_N]; /* neighbours ask for the same */
 };
 
 /* PIPELINE: schedules and splits see ranks and micro-batches, and lowering of
@@ -138,10 +139,16 @@ fr_status fr_storey_lists_find(fr_storey_lists *lists,
 {
     uint64_t words[N_WORDS];
     set_words(lists->request, storey, plan, words);
+    const known_list *last = lists->last[storey];
+    if (last != NULL && memcmp(last->words, words, sizeof words) == 0) {
+        *out = &last->all;
+        return FR_OK;
+    }
     known_list **row =
         &lists->rows[fr_hash_bytes(words, sizeof words, 7) % N_ROWS];
     for (known_list *l = *row; l != NULL; l = l->next)
         if (memcmp(l->words, words, sizeof words) == 0) {
+            lists->last[storey] = l;
             *out = &l->all;
             return FR_OK;
         }
@@ -151,6 +158,7 @@ fr_status fr_storey_lists_find(fr_storey_lists *lists,
     memcpy(fresh->words, words, sizeof words);
     fresh->next = *row;
     *row = fresh;
+    lists->last[storey] = fresh;
     *out = &fresh->all;
     FR_TRY(fr_plan_space_list(lists->request, storey, plan, NULL, NULL,
                               &fresh->all.choices, err));
