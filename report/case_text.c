@@ -69,7 +69,8 @@ static fr_status parse_parts(const char *text, uint32_t *out, fr_err *err)
         if (part == 0 && strspn(piece, " ") != n_kept)
             return fr_fail(err, FR_INPUT,
                            "recompute of '%s' is not known; norm, act, "
-                           "core_attn, mla_up_proj, mlp, moe and shared_expert are",
+                           "core_attn, mla_up_proj, mlp, moe and "
+                           "shared_expert are",
                            piece);
         parts |= part;
         text += n;
