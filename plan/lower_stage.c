@@ -372,7 +372,8 @@ fr_status lower_stage(lower_class *lc, fr_err *err)
     lc->left_kept[0] = lc->left_kept[1] = FR_BLOCK_NONE;
     lc->sent[0] = lc->sent[1] = FR_BLOCK_NONE;
     lc->in_flight[0] = lc->in_flight[1] = lc->awaited = FR_BLOCK_NONE;
-    lc->i_pending_bucket = UINT32_MAX;
+    for (int stage = 0; stage < FR_COMPRESS_STAGES; stage++)
+        lc->travelling[stage] = LOWER_NO_BUCKET;
     add_persistent_blocks(lc);
     lower_ends_segments(lc);
     lower_zero(lc);
