@@ -402,14 +402,6 @@ static void count_illegal(void *context, const char *reason)
         s->in.on_illegal(s->in.context, reason);
 }
 
-static bool has_cpus(const fr_cluster *cluster)
-{
-    for (size_t i = 0; i < cluster->n_devices; i++)
-        if (cluster->devices[i].kind != FR_DEVICE_GPU)
-            return true;
-    return false;
-}
-
 static fr_status count_plans(search *s, fr_err *err)
 {
     s->n_before = calloc(s->layers.n + 1, sizeof *s->n_before);
@@ -429,7 +421,7 @@ static fr_status init(search *s, fr_err *err)
     const fr_plan_space_request *request = s->in.request;
     FR_TRY(fr_rng_create(request->job->seed, &s->rng, err));
     FR_TRY(fr_storey_lists_create(request, &s->lists, err));
-    if (!has_cpus(request->cluster)) {
+    if (fr_cluster_is_all_gpu(request->cluster)) {
         FR_TRY(fr_estimator_create(request->model, request->job,
                                    request->cluster, s->in.costs, &s->estimator,
                                    err));

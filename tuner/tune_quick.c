@@ -40,14 +40,6 @@ typedef struct quick {
     char reason[160];
 } quick;
 
-bool fr_tune_quick_fits(const fr_plan_space_request *request)
-{
-    for (size_t i = 0; i < request->cluster->n_devices; i++)
-        if (request->cluster->devices[i].kind != FR_DEVICE_GPU)
-            return false;
-    return true;
-}
-
 /* ---- two spaces ---------------------------------------------------------- */
 
 static void pin(fr_plan_space_request *request, fr_pin bit, bool *field,
