@@ -54,9 +54,10 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
                        tuning->n_reasons > 0 ? tuning->reasons[0].text : "");
     if (tuning->best.plan == NULL)
         return fr_fail(err, FR_INFEASIBLE,
-                       "no plan fits: the nearest, %s, lacks %llu bytes on a "
+                       "no plan %s: the nearest, %s, lacks %llu bytes on a "
                        "rank; more ranks, a smaller --global-batch or --seq "
                        "need less",
+                       is_sure ? "fits" : "was found that fits",
                        tuning->nearest.name,
                        (unsigned long long)tuning->short_by_bytes);
     if (output == NULL)
@@ -110,8 +111,8 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                       framework != NULL ? fr_framework_find(framework) : NULL,
                   .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW)},
         .goal = goal,
-        .is_batch_free = goal->kind == FR_GOAL_LOSS &&
-                         !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH),
+        .is_batch_free =
+            goal->kind == FR_GOAL_LOSS && !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH),
         .search = fr_cli_has(cli, FR_OPT_SEARCH)
                       ? fr_search_name((int)v[FR_OPT_SEARCH].count)
                       : NULL,
@@ -162,10 +163,9 @@ FR_COMMAND_FUNCTION(tune)
     FR_TRY_GOTO(status, apply_budget(cli, &options.budget_s, err), out_inputs);
     FR_TRY_GOTO(status, fr_tune(&options, inputs.costs, &tuning, err),
                 out_inputs);
-    FR_TRY_GOTO(
-        status,
-        fr_measure_plans(cli, &inputs, &choice, &goal, &tuning, err),
-        out_inputs);
+    FR_TRY_GOTO(status,
+                fr_measure_plans(cli, &inputs, &choice, &goal, &tuning, err),
+                out_inputs);
     FR_TRY_GOTO(status,
                 fr_measure_correction(&inputs, &choice.model, &tuning, err),
                 out_inputs);

@@ -40,9 +40,9 @@ static bool fits(const fr_plan_space_request *request)
 }
 
 /* Plans without a closed form would all be bounded by 0 s. */
-static bool suits(const fr_plan_space_request *request)
+static bool suits(const fr_search_input *in)
 {
-    return fr_estimate_knows(&request->base);
+    return fr_estimate_knows(&in->request->base);
 }
 
 static void destroy(void *state)
