@@ -8,6 +8,7 @@
 
 #include "plan/plan.h"
 #include "tests/check.h"
+#include "tests/unit/small_model.h"
 #include "tests/unit/tuning_text.h"
 #include "tuner/tune.h"
 
@@ -43,15 +44,7 @@ static bool setup(fixture *f, const char *memory)
             &err))
         return false;
     CHECK_OK(fr_cost_model_create(NULL, &f->cluster, &f->costs, &err), &err);
-    fr_model_init(&f->model);
-    snprintf(f->model.name, sizeof f->model.name, "small");
-    f->model.n_layers = 4;
-    f->model.n_heads = f->model.n_kv_heads = 4;
-    f->model.head_dim = 24;
-    f->model.hidden = 96;
-    f->model.ffn_hidden = 384;
-    f->model.vocab = 3001;
-    f->model.max_seq = 128;
+    small_model(&f->model, 4, 4, 24, 3001, 128);
     fr_job_init(&f->job);
     f->job.global_batch = 4;
     f->job.seq = 64;
