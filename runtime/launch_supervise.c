@@ -22,6 +22,8 @@
 #define LOOK_MS 100 /* between two looks at the ranks */
 #define GRACE_S 2.0 /* for mpirun to end after something went wrong */
 #define MAX_ARGS 64 /* of mpirun itself */
+/* Processes of one machine: far more than are of use, and it still answers. */
+#define MOST_RANKS_PER_CORE 64
 
 static int n_allowed_cores(void)
 {
@@ -402,6 +404,12 @@ fr_status fr_launch_supervise(char *const *argv,
 
     if (fcntl(STDOUT_FILENO, F_GETFD) < 0) /* or a pipe would become it */
         return fr_fail(err, FR_IO, "standard output: %s", strerror(errno));
+    if (!options->hostfile &&
+        options->world > (int64_t)MOST_RANKS_PER_CORE * n_allowed_cores())
+        return fr_fail(err, FR_INPUT,
+                       "%lld ranks on the %d cores of this machine; name more "
+                       "machines with --hostfile",
+                       (long long)options->world, n_allowed_cores());
     fr_supervisor *sv = calloc(1, sizeof *sv);
     if (!sv)
         return fr_fail_no_memory(err);
