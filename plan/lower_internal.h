@@ -60,6 +60,7 @@ typedef struct lower_shape {
 } lower_shape;
 
 #define LOWER_ABSENT UINT64_MAX
+#define LOWER_NO_BUCKET UINT32_MAX
 
 enum { LOWER_TENSOR_ALIGN = 16 }; /* elements */
 
@@ -329,9 +330,10 @@ typedef struct lower_class {
     uint32_t step;         /* block */
     uint32_t main_grads;   /* block: float32 copies at the step, or none */
     uint32_t i_head, i_embed_fwd, i_embed_bwd; /* segments */
-    uint32_t i_head_again;     /* onto a gradient that is there */
-    uint32_t i_pending_bucket; /* waits for its second stage */
-    uint32_t *transfers;       /* [boundary][is_gradient][is_send] segments */
+    uint32_t i_head_again;                   /* onto a gradient that is there */
+    uint32_t travelling[FR_COMPRESS_STAGES]; /* buckets, by the stage whose
+                                                payloads are on their way */
+    uint32_t *transfers; /* [boundary][is_gradient][is_send] segments */
     /* ZeRO 2, 3 */
     fr_vec(lower_set) sets;
     fr_vec(lower_use) uses;

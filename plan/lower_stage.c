@@ -407,7 +407,8 @@ fr_status lower_stage(lower_class *lc, fr_err *err)
     for (int k = 0; k < 2; k++)
         lc->sent[0][k] = lc->sent[1][k] = FR_BLOCK_NONE;
     lc->in_flight[0] = lc->in_flight[1] = lc->awaited = FR_BLOCK_NONE;
-    lc->i_pending_bucket = UINT32_MAX;
+    for (int stage = 0; stage < FR_COMPRESS_STAGES; stage++)
+        lc->travelling[stage] = LOWER_NO_BUCKET;
     add_persistent_blocks(lc);
     lower_ends_segments(lc);
     lower_zero(lc);

@@ -3,6 +3,7 @@
  * memory are compared with what they must be.
  */
 #include "plan/collective.h"
+#include "plan/compressor.h"
 #include "plan/lower.h"
 #include "plan/optimizer.h"
 #include "tests/check.h"
@@ -483,6 +484,61 @@ static void test_turns(void)
     CHECK(sums.n_legal >= 200);
 }
 
+static bool is_wire(const fr_class *klass, const fr_block *block)
+{
+    const fr_call *call = &klass->calls[block->first_call];
+    return (call->spaces & 1U << FR_SPACE_WIRE) &&
+           fr_call_base_bytes(klass, call, FR_SPACE_WIRE) ==
+               block->offset_bytes;
+}
+
+/* Most wires that are alive at once, of one stage; -1: no program. */
+static int most_wires(const fr_plan *plan)
+{
+    fr_model model = tiny_model(true);
+    fr_job job = tiny_job(FR_OPTIMIZER_SGD);
+    fr_program *program = NULL;
+    fr_err err = {0};
+    int most = 0;
+    if (!CHECK_OK(fr_lower(&model, &job, plan, NULL, &program, &err), &err))
+        return -1;
+    const fr_class *klass = &program->classes[0];
+    for (uint32_t c = 0; c < klass->n_calls; c++) {
+        int n = 0;
+        for (uint32_t b = 0; b < klass->n_blocks; b++)
+            n += klass->blocks[b].first_call <= c &&
+                 klass->blocks[b].last_call >= c &&
+                 is_wire(klass, &klass->blocks[b]);
+        most = n > most ? n : most;
+    }
+    fr_program_destroy(program);
+    return most;
+}
+
+/* Nine layers, a bucket each: what is compressed is decompressed while the
+ * next ones travel, not at the end. */
+static void test_wires(void)
+{
+    for (int kind = FR_COMPRESSOR_BF16; kind < FR_COMPRESSOR_N; kind++)
+        for (int is_overlap = 0; is_overlap < 2; is_overlap++) {
+            fr_plan plan;
+            fr_plan_init(&plan);
+            plan.dp = 2;
+            plan.micro_batch = 4;
+            plan.bucket_bytes = 1;
+            plan.is_overlap = is_overlap;
+            plan.compressor = (fr_compressor_kind)kind;
+            plan.compressor_rank = 3;
+            plan.compressor_density = 0.017;
+            int n_wires = most_wires(&plan);
+            int n_expected =
+                is_overlap ? fr_compressors[kind]->n_stages + 1 : 1;
+            check_that(n_wires == n_expected, __FILE__, __LINE__,
+                       "%s: %d wires at once", fr_compressors[kind]->name,
+                       n_wires);
+        }
+}
+
 static void test_states(void)
 {
     totals sums = {0};
@@ -508,4 +564,5 @@ CHECK_MAIN({"matrix", test_matrix}, {"states", test_states},
            {"experts", test_experts}, {"turns", test_turns},
            {"peak_order", test_peak_order},
            {"check_is_quick", test_check_is_quick},
-           {"placement", test_placement}, {"refusals", test_refusals})
+           {"placement", test_placement}, {"wires", test_wires},
+           {"refusals", test_refusals})
