@@ -73,27 +73,33 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     const int64_t m = x->n_micro;
     bool is_each = x->is_by_unit && x->pp == 1; /* after each micro-batch */
     int64_t all_ps = update->reduce_ps, start_ps;
+    const int64_t way_ps = stage->way_ps;
+    const int64_t end_ps = est_most(stage->end_ps, way_ps);
     /* The embedding's gradients come with those of inputs. */
     bool is_embed_last = stage->has_embed && !x->is_split;
     int64_t last_ps =
         is_embed_last || !stage->has_embed ? update->last_reduce_ps : 0;
+    /* Of sums between passes the longest way need not meet any. */
+    if (!plan->is_overlap && x->is_by_unit)
+        return est_most(stage->end_ps + (is_each ? m : 1) * all_ps, way_ps);
     if (!plan->is_overlap)
-        return stage->end_ps + (is_each ? m : 1) * all_ps;
+        return end_ps + all_ps;
     if (x->is_v)
         start_ps = stage->begin_ps + stage->forward_ps;
     else if (x->is_split) /* last of all come weights of the last one */
-        start_ps = stage->end_ps - stage->weights_ps -
+        start_ps = end_ps - stage->weights_ps -
                    (stage->has_embed ? update->last_reduce_ps : 0);
     else if (x->vpp > 1)
         start_ps = stage->begin_ps +
                    m * (stage->forward_ps + stage->backward_ps) -
                    after_first_bucket(x, stage, update);
     else
-        start_ps = stage->back_ps - after_first_bucket(x, stage, update);
-    int64_t end_ps = est_most(stage->end_ps + last_ps, start_ps + all_ps);
+        start_ps = est_most(stage->back_ps, way_ps) -
+                   after_first_bucket(x, stage, update);
+    int64_t reduced_ps = est_most(end_ps + last_ps, start_ps + all_ps);
     if (is_each)
-        end_ps = est_most(end_ps, stage->forward_ps + m * all_ps);
-    return end_ps;
+        reduced_ps = est_most(reduced_ps, stage->forward_ps + m * all_ps);
+    return reduced_ps;
 }
 
 /* ZeRO 3: each layer twice in a micro-batch, but where it is still there: as
@@ -243,7 +249,8 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
         reduced_ps += update->norm_ps;
     else
         reduced_ps = est_most(reduced_ps + update->last_norm_ps,
-                              stage->end_ps + update->norm_ps);
+                              est_most(stage->end_ps, stage->way_ps) +
+                                  update->norm_ps);
     reduced_ps = est_most(reduced_ps, stage->crowded_ps);
     reduced_ps = est_most(reduced_ps, used_at(x, stage)) + start_ps;
     reduced_ps = est_most(reduced_ps, worked_at(x, stage, start_ps));
@@ -536,7 +543,9 @@ void fr_estimator_destroy(fr_estimator *e)
     fr_vec_release(&e->all_layers);
     fr_vec_release(&e->all_updates);
     fr_vec_release(&e->all_gathers);
+    fr_vec_release(&e->all_passed);
     est_map_release(&e->gathers);
+    est_map_release(&e->paths);
     est_map_release(&e->layouts);
     est_map_release(&e->layers);
     est_map_release(&e->prices);

@@ -29,6 +29,7 @@ typedef struct est_probe {
     est_cost *segments; /* ps -1: not asked for; what waits for the slowest of
                            a group that meets in it is in its time */
     fr_host_chain *chains;
+    bool is_by_framework;
 } est_probe;
 
 /* ---- one small program -------------------------------------------------- */
@@ -95,6 +96,7 @@ static fr_status init_probe(fr_estimator *e, const fr_model *model,
         .by_framework = fr_gpu_is_by_framework(
             plan, fr_cluster_device(e->cluster, place->node))};
     FR_TRY(fr_lower(model, &job, &small, &placement, &out->program, err));
+    out->is_by_framework = placement.by_framework;
     out->segments =
         malloc((out->program->n_segments + 1) * sizeof *out->segments);
     out->chains = malloc((out->program->n_segments + 1) * sizeof *out->chains);
@@ -196,6 +198,8 @@ typedef struct est_lanes {
     int64_t begin_ps, begin_all_ps;
 } est_lanes;
 
+#define NOBODY UINT32_MAX
+
 /* The calls of one pass over one layer, after those before it: what one lane
  * leaves open may run beside the next pass. */
 typedef struct est_walk {
@@ -206,6 +210,9 @@ typedef struct est_walk {
     double beside_frac;       /* of the processors, that it takes */
     fr_host_chain chain;      /* of the compute lane */
     int64_t host_ps, core_ps; /* for all lanes */
+    uint32_t beside;          /* last call beside, on its way; NOBODY: none */
+    int64_t met_ps;           /* when nothing else was on its way ... */
+    int64_t work_ps;          /* ... and what processors had to do since */
 } est_walk;
 
 static void finish_walk(est_walk *walk)
@@ -227,7 +234,9 @@ static void finish_walk(est_walk *walk)
         *walk->sum[EST_HOST] += walk->host_ps;
         *walk->sum[EST_CORES] += walk->core_ps;
     }
-    walk->host_ps = walk->core_ps = 0;
+    walk->host_ps = walk->core_ps = walk->work_ps = 0;
+    walk->met_ps = walk->lanes[EST_LEAST].begin_ps;
+    walk->beside = NOBODY;
     walk->chain = fr_host_chain_empty();
 }
 
@@ -244,9 +253,32 @@ static int64_t crowd_ps(const est_walk *walk, int64_t start_ps, int64_t ps)
     return (int64_t)((double)est_least(work_ps, left_ps) * (1 / rate - 1));
 }
 
+/*
+ * At least: a call of the compute lane that waits for the last one beside it
+ * begins when all before are over, and where frameworks enqueue in order none
+ * after it has begun.  Between two such calls the processors do the work of all
+ * in between, on whichever lane.
+ */
+static int64_t met_at(const fr_class *klass, const fr_call *call,
+                      const est_cost *cost, int64_t start_ps, est_walk *walk)
+{
+    bool is_met = walk->beside == NOBODY;
+    for (uint32_t d = 0; d < call->n_deps && !is_met; d++)
+        is_met = klass->deps[call->first_dep + d] == walk->beside;
+    if (is_met) {
+        start_ps = est_most(start_ps, walk->met_ps + walk->work_ps);
+        walk->met_ps = start_ps;
+        walk->work_ps = 0;
+        walk->beside = NOBODY;
+    }
+    walk->work_ps += cost->core_ps;
+    return start_ps;
+}
+
 /* end_ps: two of each call. */
-static void walk_on(const fr_class *klass, uint32_t i_call, int lane,
-                    const est_cost *cost, int64_t *end_ps, est_walk *walk)
+static void walk_on(const fr_class *klass, bool is_by_framework,
+                    uint32_t i_call, int lane, const est_cost *cost,
+                    int64_t *end_ps, est_walk *walk)
 {
     const fr_call *call = &klass->calls[i_call];
     for (int k = 0; k < 2; k++) {
@@ -256,6 +288,8 @@ static void walk_on(const fr_class *klass, uint32_t i_call, int lane,
             uint32_t dep = klass->deps[call->first_dep + d];
             start_ps = est_most(start_ps, end_ps[2 * dep + (uint32_t)k]);
         }
+        if (k == EST_LEAST && lane == FR_LANE_COMPUTE && is_by_framework)
+            start_ps = met_at(klass, call, cost, start_ps, walk);
         if (k == EST_ABOUT && lane == FR_LANE_COMPUTE)
             ps += crowd_ps(walk, start_ps, ps);
         if (k == EST_ABOUT && lane != FR_LANE_COMPUTE && ps > 0) {
@@ -266,6 +300,10 @@ static void walk_on(const fr_class *klass, uint32_t i_call, int lane,
         end_ps[2 * i_call + (uint32_t)k] = l->free_ps[lane] = start_ps + ps;
         l->all_ps = est_most(l->all_ps, start_ps + ps);
     }
+    if (lane == FR_LANE_COMPUTE)
+        return;
+    walk->beside = i_call;
+    walk->work_ps += cost->core_ps;
 }
 
 /* The compute lane, and collectives beside it, for micro-batch 0. */
@@ -273,7 +311,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
                             const est_place *place, const fr_class *klass,
                             est_layers *out, fr_err *err)
 {
-    est_walk walk = {.chain = fr_host_chain_empty()};
+    est_walk walk = {.chain = fr_host_chain_empty(), .beside = NOBODY};
     int64_t *end_ps = calloc(2 * (size_t)klass->n_calls + 2, sizeof *end_ps);
     fr_status status = FR_OK;
     if (end_ps == NULL)
@@ -297,7 +335,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         status = price_segment(e, probe, place, call->i_segment, &cost, err);
         if (status != FR_OK)
             break;
-        walk_on(klass, i, lane, cost, end_ps, &walk);
+        walk_on(klass, probe->is_by_framework, i, lane, cost, end_ps, &walk);
         /* A call on another lane cuts the run that it stands in. */
         out->n_steps += lane == FR_LANE_TP ? 2 : walk.first == i;
         const fr_host_chain *chain = &probe->chains[call->i_segment];

@@ -118,6 +118,21 @@ typedef struct est_gathers {
     int64_t n_after_forward, n_after_backward;
 } est_gathers;
 
+/* Passes of one micro-batch over the layers of a virtual stage. */
+typedef struct est_pass_times {
+    int64_t forward_ps, backward_ps, weights_ps;
+    int64_t early_ps; /* of the backward, before its gradient is there: the
+                         last layer's forward again */
+    int32_t n_layers;
+} est_pass_times;
+
+/* How often a way through all passes goes through those of a virtual stage,
+ * through the late part of its backward alone, and over the boundary before
+ * it. */
+typedef struct est_passed {
+    uint32_t n_forward, n_backward, n_weights, n_late, n_hops;
+} est_passed;
+
 /* From 64-bit keys, mixed, to what they stand for. */
 typedef struct est_map {
     uint64_t *keys; /* 0: free */
@@ -134,12 +149,13 @@ struct fr_estimator {
     const fr_cluster *cluster;
     const fr_cost_model *costs;
     int32_t n_layers; /* with those that predict later tokens */
-    est_map layouts, layers, prices, updates, gathers;
+    est_map layouts, layers, prices, updates, gathers, paths;
     fr_vec(est_layout *) all_layouts;
     est_pool *pool;
     fr_vec(const est_layers *) all_layers; /* of the pool, asked for here */
     fr_vec(est_update) all_updates;
     fr_vec(est_gathers) all_gathers;
+    fr_vec(est_passed) all_passed; /* of each path, pp * vpp */
     /* The last that was asked for: searches ask for it again. */
     int32_t last_layout[EST_LAYOUT_WORDS];
     const est_layout *at_layout; /* NULL: none */
@@ -257,6 +273,7 @@ typedef struct est_stage {
     uint32_t gathers_of; /* what else they are of; 0: not known yet */
     int64_t begin_ps;        /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
+    int64_t way_ps; /* of all passes, by the longest way; 0: not known */
     int64_t crowded_ps, issued_ps; /* of the last backward, because of the
                                       processors, because of hosts */
 } est_stage;
@@ -284,6 +301,7 @@ typedef struct est_plan {
     uint64_t n_shards, n_expert_shards;
     fr_dtype weight_dtype;
     est_stage stages[FR_PLAN_MAX_STAGES];
+    est_pass_times passes[FR_PLAN_MAX_STAGES]; /* of the virtual stages */
     est_ranks ranks[2];  /* at least, about */
     bool has_pipeline;   /* all of it is that of `words` */
     bool is_known_twice; /* the stages are the same about as at least */
@@ -315,6 +333,10 @@ FR_CHECKED fr_status est_update_find(est_plan *x, est_stage *stage,
 FR_CHECKED fr_status est_update_least(est_plan *x,
                                       const fr_estimate_variants *variants,
                                       est_stage *stage, fr_err *err);
+
+/* estimate_paths.c: from the begin of the first rank's first forward to the
+ * end of its last pass, at least; 0: not known. */
+FR_CHECKED fr_status est_path_find(est_plan *x, int64_t *out_ps, fr_err *err);
 
 /* estimate_gathers.c: sets stage->gathers. */
 FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
