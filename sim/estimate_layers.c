@@ -335,6 +335,10 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         status = price_segment(e, probe, place, call->i_segment, &cost, err);
         if (status != FR_OK)
             break;
+        if (call->layer >= 0 && walk.first == i &&
+            pass_of(segment) == EST_BACKWARD)
+            out->n_met =
+                est_least(out->n_met, count_met(probe, place, segment));
         walk_on(klass, probe->is_by_framework, i, lane, cost, end_ps, &walk);
         /* A call on another lane cuts the run that it stands in. */
         out->n_steps += lane == FR_LANE_TP ? 2 : walk.first == i;
@@ -511,6 +515,7 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     est_probe probe;
     fr_model model = *e->model; /* borrows its lists */
     out->is_uniform = is_uniform(&model);
+    out->n_met = INT64_MAX;
     if (out->is_uniform)
         model.n_layers = FEW_LAYERS;
     int32_t n = (int32_t)(model.n_layers + model.n_mtp_layers);

@@ -319,10 +319,9 @@ static int64_t through_all(const est_plan *x, int64_t crowd_ps)
            est_most(0, n_own) * crowd_ps;
 }
 
-static fr_status find_ends(est_plan *x, fr_err *err)
+static void find_ends(est_plan *x)
 {
     est_stage *first = &x->stages[0];
-    int64_t path_ps;
     const int64_t m = x->n_micro;
     int64_t period_ps, tail_ps = 0, turn_ps;
     for (int32_t s = 0; s < x->pp; s++) {
@@ -351,8 +350,6 @@ static fr_status find_ends(est_plan *x, fr_err *err)
     }
     first->back_ps = est_most(first->back_ps, through_all(x, 0));
     first->end_ps = est_most(first->end_ps, first->back_ps);
-    FR_TRY(est_path_find(x, &path_ps, err));
-    first->way_ps = path_ps > 0 ? first->begin_ps + path_ps : 0;
     bool is_known = x->is_likely && period_ps > 0 && !x->is_split;
     for (int32_t s = 0; is_known && s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
@@ -362,7 +359,6 @@ static fr_status find_ends(est_plan *x, fr_err *err)
         stage->end_ps = est_most(stage->back_ps, stage->end_ps);
         tail_ps += stage->first_backward_ps + stage->hop_ps;
     }
-    return FR_OK;
 }
 
 /*
@@ -478,8 +474,9 @@ fr_status est_pipeline_find(est_plan *x, fr_err *err)
         x->is_likely = i > 0;
         if (i == 0 || !x->is_known_twice)
             FR_TRY(find_stages(x, err));
-        FR_TRY(find_ends(x, err));
+        find_ends(x);
         find_late_ends(x);
+        FR_TRY(est_way_find(x, err));
         list_ranks(x);
     }
     memcpy(x->words, words, sizeof words);

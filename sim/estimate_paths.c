@@ -1,18 +1,24 @@
 /*
- * estimate_paths.c: the longest way through all passes of a pipeline.
+ * estimate_paths.c: the longest way through all passes of a pipeline, for
+ * schedules that split the backward.
  *
  * Passes of all ranks are the vertices of a graph: each waits for the one
  * before it on its rank, and for its input, which is sent when it is made.
- * Frameworks begin to receive what comes while a rank is about to wait only
- * when the pass before is over (plan/lower_transfer.c), so there its rank
- * takes the time of the transfer, too.  Whatever passes and transfers take,
- * the time from the first rank's first forward to its last pass is no shorter
- * than any way between the two.
+ * Where the input is made no sooner than the rank is free, in the virtual time
+ * that lowering orders receives by, frameworks begin to receive it only when
+ * the pass before is over, so that the rank takes the time of the transfer,
+ * too.  Whatever passes and transfers take, the time from the first rank's
+ * first forward to the last pass of any is no shorter than any way between the
+ * two.
  *
  * Which way is the longest depends on the schedule and on how long passes are
  * against each other.  So it is looked for once for each schedule and each
- * half power of two of these ratios, and kept as how often every virtual stage
- * is passed in each direction: for a pipeline it is a scalar product.
+ * quarter power of two of these ratios, and kept as how often every virtual
+ * stage is passed: for a pipeline it is a scalar product.
+ *
+ * Stragglers: gradients of weights are computed without a meeting.  Where the
+ * pass after them meets its group at once, and came to wait for nothing that
+ * may be later (see is_met_late()), it waits for the slowest of them, too.
  */
 #include "sim/estimate_state.h"
 
@@ -30,7 +36,10 @@ enum { MOST_PASSES = 1 << 16 };
 /* How a pass came to begin when it did. */
 enum { AFTER_PASS, AFTER_INPUT, AFTER_WAIT };
 
-/* What passes take against a layer's forward: powers of sqrt(2). */
+/* What is kept of a way: the place in all_passed, the rank it ends at. */
+enum { RANK_BITS = 16 };
+
+/* What passes take against a layer's forward: powers of two, in quarters. */
 typedef struct ratios {
     int16_t backward, weights, early, hop, embed, head;
 } ratios;
@@ -46,20 +55,25 @@ typedef struct path_graph {
     uint8_t *how;           /* [pp][n_tasks] */
     int32_t *place[2];      /* of forward, backward: [n_stages][n_micro] task */
     size_t *next;           /* [pp] */
+    int32_t last_rank;      /* that is over last */
+    int64_t *due;           /* [n_tasks] of due_rank: list_due() */
+    int32_t due_rank;       /* -1: of none */
 } path_graph;
 
 /* ---- ratios ---------------------------------------------------------------- */
 
-static int16_t ratio_of(double ps, double forward_ps)
+/* Of what is short against passes whole powers will do: n_steps 1, else 4. */
+static int16_t ratio_of(double ps, double forward_ps, int n_steps)
 {
     if (!(ps > 0) || !(forward_ps > 0))
         return NOTHING;
-    return (int16_t)lround(fmax(-1000, fmin(1000, 64 * log2(ps / forward_ps))));
+    double power = fmax(-UNIT_BITS, fmin(UNIT_BITS, log2(ps / forward_ps)));
+    return (int16_t)(4 / n_steps * lround(n_steps * power));
 }
 
 static int64_t length_of(int16_t ratio)
 {
-    return ratio == NOTHING ? 0 : (int64_t)exp2(UNIT_BITS + ratio / 64.0);
+    return ratio == NOTHING ? 0 : (int64_t)exp2(UNIT_BITS + 0.25 * ratio);
 }
 
 static ratios ratios_of(const est_plan *x)
@@ -79,12 +93,12 @@ static ratios ratios_of(const est_plan *x)
     forward_ps = (forward_ps - (double)t->embed_ps) / n;
     backward_ps = (backward_ps - (double)t->embed_back_ps - head_ps) / n;
     return (ratios){
-        .backward = ratio_of(backward_ps, forward_ps),
-        .weights = ratio_of(weights_ps / n, forward_ps),
-        .early = ratio_of((double)first->early_ps, forward_ps),
-        .hop = ratio_of(hop_ps / x->pp, forward_ps),
-        .embed = ratio_of(embed_ps, forward_ps),
-        .head = ratio_of(head_ps, forward_ps),
+        .backward = ratio_of(backward_ps, forward_ps, 4),
+        .weights = ratio_of(weights_ps / n, forward_ps, 4),
+        .early = ratio_of((double)first->early_ps, forward_ps, 4),
+        .hop = ratio_of(hop_ps / x->pp, forward_ps, 1),
+        .embed = ratio_of(embed_ps, forward_ps, 1),
+        .head = ratio_of(head_ps, forward_ps, 4),
     };
 }
 
@@ -182,13 +196,62 @@ static void run_all(path_graph *g)
     }
 }
 
-/* ---- the longest way ------------------------------------------------------- */
-
-/* Back from the last pass of the first rank to its first. */
-static void follow(const path_graph *g, est_passed *passed)
+/* When the first of what the passes after each receive is made. */
+static void list_due(path_graph *g, int32_t rank)
 {
     const fr_virtual_order *o = &g->order;
+    if (g->due_rank == rank)
+        return;
+    g->due_rank = rank;
+    g->due[o->n_tasks - 1] = INT64_MAX;
+    for (size_t i = o->n_tasks - 1; i > 0; i--) {
+        const fr_task *task = &fr_virtual_order_at(o, rank, i)->task;
+        int32_t stage =
+            fr_schedule_stage(o->schedule, rank, task->chunk, o->pp);
+        g->due[i - 1] = g->due[i];
+        if (fr_virtual_order_sender(o, stage, task) >= 0)
+            g->due[i - 1] = est_least(g->due[i - 1],
+                                      fr_virtual_order_input(o, stage, task));
+    }
+}
+
+/*
+ * Pass i follows gradients of weights, is a backward that begins with a layer,
+ * and its receive is the first thing after them: it begins when they are over,
+ * since all that was to be received before was needed before.  So the receive,
+ * and the pass after it, know how long has been computed since a meeting.
+ */
+static bool is_met_late(path_graph *g, int32_t rank, size_t i, int32_t stage)
+{
+    const fr_virtual_order *o = &g->order;
+    const fr_task *task = &fr_virtual_order_at(o, rank, i)->task;
+    if (i == 0 || task->kind != FR_TASK_BACKWARD ||
+        fr_virtual_order_at(o, rank, i - 1)->task.kind != FR_TASK_WEIGHTS ||
+        fr_virtual_order_sender(o, stage, task) < 0 ||
+        !is_waiting(g, rank, i, stage))
+        return false;
+    list_due(g, rank);
+    return fr_virtual_order_input(o, stage, task) < g->due[i];
+}
+
+/* ---- the longest way ------------------------------------------------------- */
+
+/* The rank that is the last to be over. */
+static int32_t last_rank(const path_graph *g)
+{
+    const size_t last = g->order.n_tasks - 1;
     int32_t rank = 0;
+    for (int32_t r = 1; r < g->order.pp; r++)
+        if (g->end[index_of(g, r, last)] > g->end[index_of(g, rank, last)])
+            rank = r;
+    return rank;
+}
+
+/* Back from the last pass of all to the first. */
+static void follow(path_graph *g, est_passed *passed)
+{
+    const fr_virtual_order *o = &g->order;
+    int32_t rank = g->last_rank;
     size_t i = o->n_tasks - 1;
     for (;;) {
         const fr_task *task = &fr_virtual_order_at(o, rank, i)->task;
@@ -200,6 +263,11 @@ static void follow(const path_graph *g, est_passed *passed)
         at->n_forward += task->kind == FR_TASK_FORWARD;
         at->n_backward += is_back;
         at->n_weights += task->kind == FR_TASK_WEIGHTS;
+        if (how != AFTER_INPUT && is_met_late(g, rank, i, stage)) {
+            int32_t chunk = fr_virtual_order_at(o, rank, i - 1)->task.chunk;
+            passed[fr_schedule_stage(o->schedule, rank, chunk, o->pp)]
+                .n_stray++;
+        }
         if (how == AFTER_PASS) {
             if (i-- == 0)
                 return;
@@ -235,17 +303,21 @@ static fr_status find_longest(path_graph *g, const ratios *r,
     g->place[0] = malloc(n_made * sizeof *g->place[0]);
     g->place[1] = malloc(n_made * sizeof *g->place[1]);
     g->next = calloc((size_t)o->pp, sizeof *g->next);
-    if (!g->end || !g->how || !g->place[0] || !g->place[1] || !g->next)
+    g->due = malloc(o->n_tasks * sizeof *g->due);
+    g->due_rank = -1;
+    if (!g->end || !g->how || !g->place[0] || !g->place[1] || !g->next ||
+        !g->due)
         return fr_fail_no_memory(err);
     memset(g->place[0], 0xff, n_made * sizeof *g->place[0]);
     memset(g->place[1], 0xff, n_made * sizeof *g->place[1]);
     run_all(g);
+    g->last_rank = last_rank(g);
     follow(g, passed);
     return FR_OK;
 }
 
 static fr_status make(est_plan *x, bool is_by_framework, const ratios *r,
-                      est_passed *passed, fr_err *err)
+                      est_passed *passed, int32_t *last_rank, fr_err *err)
 {
     path_graph g = {.x = x, .is_by_framework = is_by_framework};
     memset(passed, 0, (size_t)(x->pp * x->vpp) * sizeof *passed);
@@ -253,12 +325,14 @@ static fr_status make(est_plan *x, bool is_by_framework, const ratios *r,
                                              &g.order, err);
     if (status == FR_OK)
         status = find_longest(&g, r, passed, err);
+    *last_rank = g.last_rank;
     fr_virtual_order_release(&g.order);
     free(g.end);
     free(g.how);
     free(g.place[0]);
     free(g.place[1]);
     free(g.next);
+    free(g.due);
     return status;
 }
 
@@ -268,7 +342,6 @@ static uint64_t key_of(const est_plan *x, bool is_by_framework, const ratios *r)
 {
     const fr_plan *plan = x->plan;
     const size_t n_split = (size_t)plan->n_split * sizeof plan->layer_split[0];
-    uint64_t bits = 0; bits=fr_hash_bytes(r,sizeof *r,1);
 
     const uint64_t words[] = {
         (uint64_t)plan->pp << 32 | (uint64_t)plan->vpp,
@@ -277,41 +350,39 @@ static uint64_t key_of(const est_plan *x, bool is_by_framework, const ratios *r)
             (uint64_t)(plan->recompute == FR_RECOMPUTE_FULL) << 33 |
             (uint64_t)is_by_framework << 32 | (uint32_t)plan->recompute_layers,
         n_split > 0 ? fr_hash_bytes(plan->layer_split, n_split, 6) : 0,
-        bits,
+        fr_hash_bytes(r, sizeof *r, 7),
     };
     return fr_hash_bytes(words, sizeof words, 11);
 }
 
-/* NULL: none is known. */
-static fr_status find(est_plan *x, const est_passed **out, fr_err *err)
+static fr_status find(est_plan *x, int64_t *out, fr_err *err)
 {
     fr_estimator *e = x->e;
     const ratios r = ratios_of(x);
-    const size_t n = (size_t)(x->pp * x->vpp);
+    const size_t n = (size_t)(x->pp * x->vpp), first = e->all_passed.n;
     bool is_by_framework = fr_gpu_is_by_framework(
         x->plan, fr_cluster_device(e->cluster, x->stages[0].place->node));
+    int32_t last_rank;
     uint64_t key = key_of(x, is_by_framework, &r);
     const int64_t *known = est_map_find(&e->paths, key);
     if (known != NULL) {
-        *out = &e->all_passed.items[*known];
+        *out = *known;
         return FR_OK;
     }
     if (fr_vec_reserve(&e->all_passed, n) != FR_OK)
         return fr_fail_no_memory(err);
-    est_passed *passed = &e->all_passed.items[e->all_passed.n];
-    FR_TRY(make(x, is_by_framework, &r, passed, err));
-    FR_TRY(est_map_add(&e->paths, key, (int64_t)e->all_passed.n, err));
+    FR_TRY(make(x, is_by_framework, &r, &e->all_passed.items[first], &last_rank,
+                err));
     e->all_passed.n += n;
-    *out = passed;
-    return FR_OK;
+    *out = (int64_t)first << RANK_BITS | last_rank;
+    return est_map_add(&e->paths, key, *out, err);
 }
 
 /* Some chunk without a layer has nothing that waits. */
 static bool has_passes(const est_plan *x)
 {
     const int32_t n = x->pp * x->vpp;
-    int64_t n_passes = n * x->n_micro * (x->is_split ? 3 : 2);
-    if (x->pp == 1 || n_passes > MOST_PASSES)
+    if (!x->is_split || 3 * n * x->n_micro > MOST_PASSES)
         return false;
     for (int32_t i = 0; i < n; i++)
         if (x->passes[i].n_layers == 0)
@@ -319,24 +390,43 @@ static bool has_passes(const est_plan *x)
     return true;
 }
 
-fr_status est_path_find(est_plan *x, int64_t *out_ps, fr_err *err)
+/* What a pass that meets its group waits for the slowest, in each second that
+ * was computed before. */
+static fr_status stray_frac(est_plan *x, const est_stage *stage, double *out,
+                            fr_err *err)
+{
+    *out = 0;
+    if (x->plan->zero_stage == 3 && x->plan->is_resharded)
+        return FR_OK;
+    return est_jitter(x->e, stage->layers->n_met, out, err);
+}
+
+fr_status est_way_find(est_plan *x, fr_err *err)
 {
     const fr_schedule *schedule = fr_schedules[x->plan->schedule];
-    const est_passed *passed;
-    *out_ps = 0;
+    int64_t way, ps = 0;
     if (!has_passes(x))
         return FR_OK;
-    FR_TRY(find(x, &passed, err));
+    FR_TRY(find(x, &way, err));
+    const est_passed *passed = &x->e->all_passed.items[way >> RANK_BITS];
     for (int32_t i = 0; i < x->pp * x->vpp; i++) {
         const est_passed *n = &passed[i];
         const est_pass_times *t = &x->passes[i];
         bool is_up = !x->is_v || i < x->pp; /* towards later ranks */
         int32_t from = is_up && i > 0 ? i - 1 : i;
-        int32_t rank = fr_schedule_rank(schedule, from, x->pp);
-        *out_ps += n->n_forward * t->forward_ps +
-                   n->n_backward * t->backward_ps +
-                   n->n_weights * t->weights_ps - n->n_late * t->early_ps +
-                   n->n_hops * x->stages[rank].hop_ps;
+        const est_stage *hop =
+            &x->stages[fr_schedule_rank(schedule, from, x->pp)];
+        const est_stage *stage =
+            &x->stages[fr_schedule_rank(schedule, i, x->pp)];
+        double frac = 0;
+        if (n->n_stray > 0)
+            FR_TRY(stray_frac(x, stage, &frac, err));
+        ps += n->n_forward * t->forward_ps + n->n_backward * t->backward_ps +
+              n->n_weights * t->weights_ps - n->n_late * t->early_ps +
+              n->n_hops * hop->hop_ps +
+              (int64_t)(frac * n->n_stray * (double)t->weights_ps);
     }
+    int32_t last = (int32_t)(way & ((1 << RANK_BITS) - 1));
+    x->stages[last].way_ps = x->stages[0].begin_ps + ps;
     return FR_OK;
 }

@@ -86,6 +86,7 @@ typedef struct est_layers {
     int64_t n_steps; /* of a replay for one micro-batch of all layers, about */
     bool is_exact;   /* EST_LEAST is EST_ABOUT */
     bool is_uniform; /* all layers have the same parameters */
+    int64_t n_met;   /* ranks that meet first in a layer's backward, at least */
     uint64_t parameters_key;
     int64_t clip_ps;
 } est_layers;
@@ -127,10 +128,10 @@ typedef struct est_pass_times {
 } est_pass_times;
 
 /* How often a way through all passes goes through those of a virtual stage,
- * through the late part of its backward alone, and over the boundary before
- * it. */
+ * through the late part of its backward alone, over the boundary before it,
+ * and from gradients of weights to a pass that meets others. */
 typedef struct est_passed {
-    uint32_t n_forward, n_backward, n_weights, n_late, n_hops;
+    uint32_t n_forward, n_backward, n_weights, n_late, n_hops, n_stray;
 } est_passed;
 
 /* From 64-bit keys, mixed, to what they stand for. */
@@ -334,9 +335,8 @@ FR_CHECKED fr_status est_update_least(est_plan *x,
                                       const fr_estimate_variants *variants,
                                       est_stage *stage, fr_err *err);
 
-/* estimate_paths.c: from the begin of the first rank's first forward to the
- * end of its last pass, at least; 0: not known. */
-FR_CHECKED fr_status est_path_find(est_plan *x, int64_t *out_ps, fr_err *err);
+/* estimate_paths.c: sets stage->way_ps of one of x->stages. */
+FR_CHECKED fr_status est_way_find(est_plan *x, fr_err *err);
 
 /* estimate_gathers.c: sets stage->gathers. */
 FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
