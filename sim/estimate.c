@@ -402,6 +402,9 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     set_plan(x, plan);
     FR_TRY(est_pipeline_find(x, err));
     FR_TRY(meet(x, &x->stages[0], err));
+    est_memory(x, out);
+    if (out->least_bytes <= out->capacity_bytes)
+        FR_TRY(est_ways_find(x, err));
     for (int i = 0; i < 2; i++) {
         x->is_likely = i > 0;
         FR_TRY(find_updates(x, err));
@@ -410,7 +413,6 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     out->lower_bound_s = s[0];
     out->estimate_s = s[1] > s[0] ? s[1] : s[0];
     out->n_steps = x->n_micro * x->stages[0].layers->n_steps;
-    est_memory(x, out);
     return FR_OK;
 }
 
@@ -459,6 +461,10 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
         FR_TRY(est_update_least(x, variants, stage, err));
         FR_TRY(est_gathers_find(x, stage, err));
     }
+    out->lower_bound_s = out->estimate_s = total(x);
+    if (out->lower_bound_s > limit_s)
+        return FR_OK;
+    FR_TRY(est_ways_find(x, err));
     out->lower_bound_s = out->estimate_s = total(x);
     return FR_OK;
 }

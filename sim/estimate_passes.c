@@ -226,7 +226,7 @@ bool est_is_alike(const est_stage *a, const est_stage *b)
            a->has_embed == b->has_embed && a->has_head == b->has_head;
 }
 
-static fr_status find_stages(est_plan *x, fr_err *err)
+fr_status est_stages_find(est_plan *x, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
@@ -467,16 +467,15 @@ fr_status est_pipeline_find(est_plan *x, fr_err *err)
     list_pipeline_words(x, words);
     if (x->has_pipeline && memcmp(words, x->words, sizeof words) == 0)
         return FR_OK;
-    x->has_pipeline = false;
+    x->has_pipeline = x->has_ways = false;
     FR_TRY(find_layers(x, err));
     x->is_known_twice = is_same_twice(x);
     for (int i = 0; i < 2; i++) {
         x->is_likely = i > 0;
         if (i == 0 || !x->is_known_twice)
-            FR_TRY(find_stages(x, err));
+            FR_TRY(est_stages_find(x, err));
         find_ends(x);
         find_late_ends(x);
-        FR_TRY(est_way_find(x, err));
         list_ranks(x);
     }
     memcpy(x->words, words, sizeof words);

@@ -378,13 +378,15 @@ static fr_status find(est_plan *x, int64_t *out, fr_err *err)
     return est_map_add(&e->paths, key, *out, err);
 }
 
-/* Some chunk without a layer has nothing that waits. */
+static bool is_looked_at(const est_plan *x)
+{
+    return x->is_split && 3 * x->pp * x->vpp * x->n_micro <= MOST_PASSES;
+}
+
+/* A chunk without a layer has nothing that waits. */
 static bool has_passes(const est_plan *x)
 {
-    const int32_t n = x->pp * x->vpp;
-    if (!x->is_split || 3 * n * x->n_micro > MOST_PASSES)
-        return false;
-    for (int32_t i = 0; i < n; i++)
+    for (int32_t i = 0; i < x->pp * x->vpp; i++)
         if (x->passes[i].n_layers == 0)
             return false;
     return true;
@@ -401,14 +403,13 @@ static fr_status stray_frac(est_plan *x, const est_stage *stage, double *out,
     return est_jitter(x->e, stage->layers->n_met, out, err);
 }
 
-fr_status est_way_find(est_plan *x, fr_err *err)
+/* The way, with x->passes. */
+static fr_status length_of_way(est_plan *x, int64_t way, int64_t *out_ps,
+                               fr_err *err)
 {
     const fr_schedule *schedule = fr_schedules[x->plan->schedule];
-    int64_t way, ps = 0;
-    if (!has_passes(x))
-        return FR_OK;
-    FR_TRY(find(x, &way, err));
     const est_passed *passed = &x->e->all_passed.items[way >> RANK_BITS];
+    *out_ps = x->stages[0].begin_ps;
     for (int32_t i = 0; i < x->pp * x->vpp; i++) {
         const est_passed *n = &passed[i];
         const est_pass_times *t = &x->passes[i];
@@ -421,12 +422,42 @@ fr_status est_way_find(est_plan *x, fr_err *err)
         double frac = 0;
         if (n->n_stray > 0)
             FR_TRY(stray_frac(x, stage, &frac, err));
-        ps += n->n_forward * t->forward_ps + n->n_backward * t->backward_ps +
-              n->n_weights * t->weights_ps - n->n_late * t->early_ps +
-              n->n_hops * hop->hop_ps +
-              (int64_t)(frac * n->n_stray * (double)t->weights_ps);
+        *out_ps += n->n_forward * t->forward_ps +
+                   n->n_backward * t->backward_ps +
+                   n->n_weights * t->weights_ps - n->n_late * t->early_ps +
+                   n->n_hops * hop->hop_ps +
+                   (int64_t)(frac * n->n_stray * (double)t->weights_ps);
     }
-    int32_t last = (int32_t)(way & ((1 << RANK_BITS) - 1));
-    x->stages[last].way_ps = x->stages[0].begin_ps + ps;
+    return FR_OK;
+}
+
+static void set_way(est_ranks *ranks, int32_t rank, int64_t ps)
+{
+    int32_t i = 0;
+    while (i + 1 < ranks->n && ranks->at[i + 1].rank <= rank)
+        i++;
+    ranks->at[i].way_ps = ps;
+}
+
+fr_status est_ways_find(est_plan *x, fr_err *err)
+{
+    const bool is_likely = x->is_likely;
+    int64_t way = 0, ps = 0;
+    if (x->has_ways || !is_looked_at(x))
+        return FR_OK;
+    for (int i = 0; i < 2; i++) {
+        x->is_likely = i > 0;
+        if (i == 0 || !x->is_known_twice)
+            FR_TRY(est_stages_find(x, err));
+        if (i == 0 && !has_passes(x))
+            break;
+        if (i == 0)
+            FR_TRY(find(x, &way, err));
+        if (i == 0 || !x->is_known_twice)
+            FR_TRY(length_of_way(x, way, &ps, err));
+        set_way(&x->ranks[i], (int32_t)(way & ((1 << RANK_BITS) - 1)), ps);
+    }
+    x->is_likely = is_likely;
+    x->has_ways = true;
     return FR_OK;
 }

@@ -305,6 +305,7 @@ typedef struct est_plan {
     est_pass_times passes[FR_PLAN_MAX_STAGES]; /* of the virtual stages */
     est_ranks ranks[2];  /* at least, about */
     bool has_pipeline;   /* all of it is that of `words` */
+    bool has_ways;       /* and the longest ways are known */
     bool is_known_twice; /* the stages are the same about as at least */
     uint64_t words[EST_PIPELINE_WORDS];
     est_stage first; /* what the first rank holds, and its times at least */
@@ -335,8 +336,11 @@ FR_CHECKED fr_status est_update_least(est_plan *x,
                                       const fr_estimate_variants *variants,
                                       est_stage *stage, fr_err *err);
 
-/* estimate_paths.c: sets stage->way_ps of one of x->stages. */
-FR_CHECKED fr_status est_way_find(est_plan *x, fr_err *err);
+/* Sets x->stages up to when they begin, and x->passes. */
+FR_CHECKED fr_status est_stages_find(est_plan *x, fr_err *err);
+
+/* estimate_paths.c: sets way_ps of one of ranks[0] and ranks[1] each. */
+FR_CHECKED fr_status est_ways_find(est_plan *x, fr_err *err);
 
 /* estimate_gathers.c: sets stage->gathers. */
 FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
