@@ -54,16 +54,15 @@ static bool run_next(fr_virtual_order *o, int32_t rank)
 {
     if (o->next[rank] == o->n_tasks)
         return false;
-    fr_virtual_task *now =
-        &o->tasks[(size_t)rank * o->n_tasks + o->next[rank]];
+    fr_virtual_task *now = &o->tasks[(size_t)rank * o->n_tasks + o->next[rank]];
     int32_t stage =
         fr_schedule_stage(o->schedule, rank, now->task.chunk, o->pp);
     int64_t begin = fr_virtual_order_input(o, stage, &now->task);
     if (begin < 0)
         return false;
     int64_t free_at = o->next[rank] > 0 ? now[-1].end : 0;
-    now->end = (begin > free_at ? begin : free_at) +
-               time_of(o, stage, now->task.kind);
+    now->end =
+        (begin > free_at ? begin : free_at) + time_of(o, stage, now->task.kind);
     if (now->task.kind != FR_TASK_WEIGHTS)
         *end_of(o, now->task.kind, stage, now->task.micro_batch) = now->end;
     o->next[rank]++;

@@ -248,9 +248,9 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
     if (!x->plan->is_overlap)
         reduced_ps += update->norm_ps;
     else
-        reduced_ps = est_most(reduced_ps + update->last_norm_ps,
-                              est_most(stage->end_ps, stage->way_ps) +
-                                  update->norm_ps);
+        reduced_ps =
+            est_most(reduced_ps + update->last_norm_ps,
+                     est_most(stage->end_ps, stage->way_ps) + update->norm_ps);
     reduced_ps = est_most(reduced_ps, stage->crowded_ps);
     reduced_ps = est_most(reduced_ps, used_at(x, stage)) + start_ps;
     reduced_ps = est_most(reduced_ps, worked_at(x, stage, start_ps));

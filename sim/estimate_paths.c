@@ -51,16 +51,16 @@ typedef struct path_graph {
     const est_plan *x;
     bool is_by_framework;
     int64_t forward, backward, weights, early, hop, embed, head; /* a layer's */
-    int64_t *end;           /* [pp][n_tasks] */
-    uint8_t *how;           /* [pp][n_tasks] */
-    int32_t *place[2];      /* of forward, backward: [n_stages][n_micro] task */
-    size_t *next;           /* [pp] */
-    int32_t last_rank;      /* that is over last */
-    int64_t *due;           /* [n_tasks] of due_rank: list_due() */
-    int32_t due_rank;       /* -1: of none */
+    int64_t *end;      /* [pp][n_tasks] */
+    uint8_t *how;      /* [pp][n_tasks] */
+    int32_t *place[2]; /* of forward, backward: [n_stages][n_micro] task */
+    size_t *next;      /* [pp] */
+    int32_t last_rank; /* that is over last */
+    int64_t *due;      /* [n_tasks] of due_rank: list_due() */
+    int32_t due_rank;  /* -1: of none */
 } path_graph;
 
-/* ---- ratios ---------------------------------------------------------------- */
+/* ---- ratios ------------------------------------------------------------- */
 
 /* Of what is short against passes whole powers will do: n_steps 1, else 4. */
 static int16_t ratio_of(double ps, double forward_ps, int n_steps)
@@ -102,7 +102,7 @@ static ratios ratios_of(const est_plan *x)
     };
 }
 
-/* ---- the graph ------------------------------------------------------------- */
+/* ---- the graph ---------------------------------------------------------- */
 
 static int64_t length_at(const path_graph *g, int32_t stage, fr_task_kind kind)
 {
@@ -234,7 +234,7 @@ static bool is_met_late(path_graph *g, int32_t rank, size_t i, int32_t stage)
     return fr_virtual_order_input(o, stage, task) < g->due[i];
 }
 
-/* ---- the longest way ------------------------------------------------------- */
+/* ---- the longest way ---------------------------------------------------- */
 
 /* The rank that is the last to be over. */
 static int32_t last_rank(const path_graph *g)
@@ -321,8 +321,8 @@ static fr_status make(est_plan *x, bool is_by_framework, const ratios *r,
 {
     path_graph g = {.x = x, .is_by_framework = is_by_framework};
     memset(passed, 0, (size_t)(x->pp * x->vpp) * sizeof *passed);
-    fr_status status = fr_virtual_order_init(x->plan, x->e->model, x->n_micro,
-                                             &g.order, err);
+    fr_status status =
+        fr_virtual_order_init(x->plan, x->e->model, x->n_micro, &g.order, err);
     if (status == FR_OK)
         status = find_longest(&g, r, passed, err);
     *last_rank = g.last_rank;
@@ -336,7 +336,7 @@ static fr_status make(est_plan *x, bool is_by_framework, const ratios *r,
     return status;
 }
 
-/* ---- kept ------------------------------------------------------------------ */
+/* ---- kept --------------------------------------------------------------- */
 
 static uint64_t key_of(const est_plan *x, bool is_by_framework, const ratios *r)
 {

@@ -380,6 +380,10 @@ typedef enum est_pass {
     EST_PASSES
 } est_pass;
 est_pass est_pass_of(const fr_segment *segment);
+/* estimate_kept.c: what forward leaves until backward, and the rest of the
+ * peak. */
+FR_CHECKED fr_status est_layers_keep(const fr_program *program, est_layers *out,
+                                     fr_err *err);
 
 /* estimate_pending.c: sets pending_bytes, which are no sums yet, from a program
  * with a split backward. */
