@@ -84,7 +84,8 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
         return est_most(stage->end_ps + (is_each ? m : 1) * all_ps, way_ps);
     if (!plan->is_overlap)
         return end_ps + all_ps;
-    if (x->is_v)
+    /* The head's gradients of a split backward come with those of inputs. */
+    if (x->is_v || (x->is_split && stage->has_head))
         start_ps = stage->begin_ps + stage->forward_ps;
     else if (x->is_split) /* last of all come weights of the last one */
         start_ps = end_ps - stage->weights_ps -
