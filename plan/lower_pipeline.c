@@ -14,6 +14,12 @@
 
 #include "plan/virtual_order.h"
 
+bool lower_is_paired(const lower_context *context, const fr_task *task,
+                     const fr_task *next)
+{
+    return fr_virtual_order_is_paired(context->plan, task, next);
+}
+
 static int compare_arrivals(const void *va, const void *vb)
 {
     const lower_arrival *a = va, *b = vb;

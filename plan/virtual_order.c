@@ -49,23 +49,45 @@ static int64_t time_of(const fr_virtual_order *o, int32_t stage,
     return (o->schedule->is_split ? 1 : 2) * n_layers + n_remade;
 }
 
-/* Runs the next task of a rank if it can. */
+bool fr_virtual_order_is_paired(const fr_plan *plan, const fr_task *task,
+                                const fr_task *next)
+{
+    return plan->is_ep_overlap && task->kind == FR_TASK_BACKWARD &&
+           next->kind == FR_TASK_FORWARD;
+}
+
+/*
+ * Runs the next task of a rank if it can; two that run in turn if both can:
+ * they end together, the first one instant before.
+ */
 static bool run_next(fr_virtual_order *o, int32_t rank)
 {
-    if (o->next[rank] == o->n_tasks)
-        return false;
+    const size_t n_left = o->n_tasks - o->next[rank];
     fr_virtual_task *now = &o->tasks[(size_t)rank * o->n_tasks + o->next[rank]];
-    int32_t stage =
-        fr_schedule_stage(o->schedule, rank, now->task.chunk, o->pp);
-    int64_t begin = fr_virtual_order_input(o, stage, &now->task);
-    if (begin < 0)
+    if (n_left == 0)
         return false;
-    int64_t free_at = o->next[rank] > 0 ? now[-1].end : 0;
-    now->end =
-        (begin > free_at ? begin : free_at) + time_of(o, stage, now->task.kind);
-    if (now->task.kind != FR_TASK_WEIGHTS)
-        *end_of(o, now->task.kind, stage, now->task.micro_batch) = now->end;
-    o->next[rank]++;
+    bool is_paired = n_left > 1 && fr_virtual_order_is_paired(
+                                       o->plan, &now[0].task, &now[1].task);
+    int64_t end = o->next[rank] > 0 ? now[-1].end : 0, length = 0;
+    const int n = is_paired ? 2 : 1;
+    for (int i = 0; i < n; i++) {
+        int32_t stage =
+            fr_schedule_stage(o->schedule, rank, now[i].task.chunk, o->pp);
+        int64_t begin = fr_virtual_order_input(o, stage, &now[i].task);
+        if (begin < 0)
+            return false;
+        end = begin > end ? begin : end;
+        length += time_of(o, stage, now[i].task.kind);
+    }
+    for (int i = 0; i < n; i++) {
+        const fr_task *task = &now[i].task;
+        int32_t stage =
+            fr_schedule_stage(o->schedule, rank, task->chunk, o->pp);
+        now[i].end = end + length - (n - 1 - i);
+        if (task->kind != FR_TASK_WEIGHTS)
+            *end_of(o, task->kind, stage, task->micro_batch) = now[i].end;
+    }
+    o->next[rank] += (size_t)n;
     return true;
 }
 

@@ -44,6 +44,10 @@ fr_virtual_order_at(const fr_virtual_order *order, int32_t rank, size_t i)
     return &order->tasks[(size_t)rank * order->n_tasks + i];
 }
 
+/* Do two tasks run in turn, layer by layer (lower_stage.c)? */
+bool fr_virtual_order_is_paired(const fr_plan *plan, const fr_task *task,
+                                const fr_task *next);
+
 /* When the input of a task of a virtual stage is there; -1: its maker has not
  * run yet. */
 int64_t fr_virtual_order_input(const fr_virtual_order *order, int32_t stage,

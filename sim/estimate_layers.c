@@ -21,7 +21,8 @@ typedef struct est_probe {
     est_cost *segments; /* ps -1: not asked for; what waits for the slowest of
                            a group that meets in it is in its time */
     fr_host_chain *chains;
-    bool is_by_framework;
+    bool is_in_order; /* calls beside follow what was enqueued before them, all
+                         of one pass */
 } est_probe;
 
 /* ---- one small program -------------------------------------------------- */
@@ -39,7 +40,8 @@ static bool has_more(const fr_estimator *e, const fr_plan *plan)
 {
     return (plan->kernels == FR_KERNELS_COMPILED ||
             plan->kernels == FR_KERNELS_EAGER) &&
-           plan->zero_stage < 2 && fr_plan_micro_batches(plan, e->job) > 1;
+           plan->zero_stage < 2 && !plan->is_ep_overlap &&
+           fr_plan_micro_batches(plan, e->job) > 1;
 }
 
 /* The same layers with as few ranks as there can be. */
@@ -88,7 +90,7 @@ static fr_status init_probe(fr_estimator *e, const fr_model *model,
         .by_framework = fr_gpu_is_by_framework(
             plan, fr_cluster_device(e->cluster, place->node))};
     FR_TRY(fr_lower(model, &job, &small, &placement, &out->program, err));
-    out->is_by_framework = placement.by_framework;
+    out->is_in_order = placement.by_framework && !plan->is_ep_overlap;
     out->segments =
         malloc((out->program->n_segments + 1) * sizeof *out->segments);
     out->chains = malloc((out->program->n_segments + 1) * sizeof *out->chains);
@@ -199,6 +201,7 @@ typedef struct est_walk {
     est_lanes lanes[2];
     int64_t beside_ps[2];     /* begin and end of the last collective beside */
     double beside_frac;       /* of the processors, that it takes */
+    int64_t exchange_ps;      /* of lane EP */
     fr_host_chain chain;      /* of the compute lane */
     int64_t host_ps, core_ps; /* for all lanes */
     uint32_t beside;          /* last call beside, on its way; NOBODY: none */
@@ -215,6 +218,7 @@ static void finish_walk(est_walk *walk)
             ps = l->all_ps - l->begin_all_ps;
             ps = est_most(ps, walk->chain.ss_ps);
             ps = est_most(ps, walk->host_ps);
+            ps = est_most(ps, walk->exchange_ps);
         }
         if (walk->sum[k] != NULL)
             *walk->sum[k] += ps;
@@ -225,7 +229,7 @@ static void finish_walk(est_walk *walk)
         *walk->sum[EST_HOST] += walk->host_ps;
         *walk->sum[EST_CORES] += walk->core_ps;
     }
-    walk->host_ps = walk->core_ps = walk->work_ps = 0;
+    walk->host_ps = walk->core_ps = walk->work_ps = walk->exchange_ps = 0;
     walk->met_ps = walk->lanes[EST_LEAST].begin_ps;
     walk->beside = NOBODY;
     walk->chain = fr_host_chain_empty();
@@ -267,9 +271,9 @@ static int64_t met_at(const fr_class *klass, const fr_call *call,
 }
 
 /* end_ps: two of each call. */
-static void walk_on(const fr_class *klass, bool is_by_framework,
-                    uint32_t i_call, int lane, const est_cost *cost,
-                    int64_t *end_ps, est_walk *walk)
+static void walk_on(const fr_class *klass, bool is_in_order, uint32_t i_call,
+                    int lane, const est_cost *cost, int64_t *end_ps,
+                    est_walk *walk)
 {
     const fr_call *call = &klass->calls[i_call];
     for (int k = 0; k < 2; k++) {
@@ -279,7 +283,7 @@ static void walk_on(const fr_class *klass, bool is_by_framework,
             uint32_t dep = klass->deps[call->first_dep + d];
             start_ps = est_most(start_ps, end_ps[2 * dep + (uint32_t)k]);
         }
-        if (k == EST_LEAST && lane == FR_LANE_COMPUTE && is_by_framework)
+        if (k == EST_LEAST && lane == FR_LANE_COMPUTE && is_in_order)
             start_ps = met_at(klass, call, cost, start_ps, walk);
         if (k == EST_ABOUT && lane == FR_LANE_COMPUTE)
             ps += crowd_ps(walk, start_ps, ps);
@@ -312,7 +316,8 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         const fr_segment *segment = &probe->program->segments[call->i_segment];
         int lane = segment->lane;
         const est_cost *cost;
-        if ((lane != FR_LANE_COMPUTE && lane != FR_LANE_TP) ||
+        if ((lane != FR_LANE_COMPUTE && lane != FR_LANE_TP &&
+             lane != FR_LANE_EP) ||
             call->micro_batch != 0)
             continue;
         int64_t *sum = sum_of(segment, call->layer, &out->times[0]);
@@ -330,11 +335,15 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
             est_pass_of(segment) == EST_BACKWARD)
             out->n_met =
                 est_least(out->n_met, count_met(probe, place, segment));
-        walk_on(klass, probe->is_by_framework, i, lane, cost, end_ps, &walk);
         /* A call on another lane cuts the run that it stands in. */
-        out->n_steps += lane == FR_LANE_TP ? 2 : walk.first == i;
+        out->n_steps += lane != FR_LANE_COMPUTE ? 2 : walk.first == i;
         const fr_host_chain *chain = &probe->chains[call->i_segment];
         walk.host_ps += cost->host_ps;
+        if (lane == FR_LANE_EP) { /* beside another micro-batch */
+            walk.exchange_ps += cost->ps;
+            continue;
+        }
+        walk_on(klass, probe->is_in_order, i, lane, cost, end_ps, &walk);
         walk.core_ps += cost->core_ps;
         if (lane == FR_LANE_COMPUTE)
             fr_host_chain_append(&walk.chain, chain);
@@ -469,7 +478,8 @@ void est_layers_words(const fr_estimator *e, const fr_plan *plan,
                      (uint64_t)is_executable << 7;
     words[0] = 0; /* of the place */
     words[1] = (uint64_t)plan->tp << 32 | (uint64_t)plan->cp;
-    words[2] = (uint64_t)plan->ep << 32 | (uint64_t)plan->etp;
+    words[2] = (uint64_t)plan->ep << 32 | (uint64_t)plan->is_ep_overlap << 31 |
+               (uint64_t)plan->etp;
     words[3] = (uint64_t)plan->micro_batch | (uint64_t)plan->n_loss_metrics
                                                  << 32;
     memcpy(&words[4], &plan->expert_imbalance, sizeof words[4]);

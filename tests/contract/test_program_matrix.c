@@ -408,7 +408,20 @@ static bool has_all_to_all(void)
     return false;
 }
 
-/* Experts on grids of their own; some layers have none. */
+/* Some layers have none. */
+static fr_model expert_model(uint64_t random)
+{
+    fr_model model = tiny_model(true);
+    model.n_experts = 8;
+    model.n_experts_per_token = 2;
+    model.expert_ffn_hidden = 64;
+    model.shared_expert_ffn_hidden = random >> 20 & 1 ? 128 : 0;
+    model.first_dense_layers = (int64_t)(random >> 21) % 3;
+    model.moe_every = 1 + (int64_t)(random >> 24) % 3;
+    return model;
+}
+
+/* Experts on grids of their own. */
 static void test_experts(void)
 {
     totals sums = {0};
@@ -419,13 +432,7 @@ static void test_experts(void)
         random ^= random >> 7;
         random ^= random << 17;
         state_plan(random >> 3, &plan);
-        fr_model model = tiny_model(true);
-        model.n_experts = 8;
-        model.n_experts_per_token = 2;
-        model.expert_ffn_hidden = 64;
-        model.shared_expert_ffn_hidden = random >> 20 & 1 ? 128 : 0;
-        model.first_dense_layers = (int64_t)(random >> 21) % 3;
-        model.moe_every = 1 + (int64_t)(random >> 24) % 3;
+        fr_model model = expert_model(random);
         plan.ep = has_all_to_all() ? 1 << (random >> 27) % 4 : 1;
         plan.etp = (int32_t)((random >> 33) % 3);
         plan.zero_group = 0;
@@ -433,6 +440,45 @@ static void test_experts(void)
         try_states(&model, &job, &plan, &sums);
     }
     printf("# %d plans of experts lowered and checked, %d illegal\n",
+           sums.n_legal, sums.n_illegal);
+    CHECK(sums.n_legal >= 200);
+}
+
+/* Two micro-batches in turn, with and without a pipeline. */
+static void turns_plan(uint64_t random, fr_plan *plan)
+{
+    state_plan(random >> 3, plan);
+    plan->is_ep_overlap = true;
+    plan->ep = 2 << (random >> 27) % 3;
+    plan->etp = (int32_t)((random >> 33) % 3);
+    plan->dp = plan->ep * (1 + (int32_t)(random >> 36 & 1));
+    plan->pp = 1 << (random >> 38) % 3;
+    plan->vpp = plan->pp > 1 ? 2 : 1;
+    plan->schedule = plan->pp > 1 ? FR_SCHEDULE_INTERLEAVED : FR_SCHEDULE_1F1B;
+    plan->zero_group = 0;
+    plan->zero_stage = (int32_t)(random >> 41) & 1;
+    plan->activation_offload_frac = 0;
+    plan->micro_batch = 1;
+    if (plan->recompute == FR_RECOMPUTE_FULL)
+        plan->recompute = FR_RECOMPUTE_NONE;
+}
+
+static void test_turns(void)
+{
+    totals sums = {0};
+    uint64_t random = 88172645463325252U;
+    for (int i = 0; i < 500; i++) {
+        fr_plan plan;
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        turns_plan(random, &plan);
+        fr_model model = expert_model(random);
+        fr_job job = tiny_job((int)((random >> 30) % FR_OPTIMIZER_N));
+        job.global_batch = 8 * plan.dp;
+        try_states(&model, &job, &plan, &sums);
+    }
+    printf("# %d plans in turns lowered and checked, %d illegal\n",
            sums.n_legal, sums.n_illegal);
     CHECK(sums.n_legal >= 200);
 }
@@ -459,6 +505,7 @@ static void test_states(void)
 }
 
 CHECK_MAIN({"matrix", test_matrix}, {"states", test_states},
-           {"experts", test_experts}, {"peak_order", test_peak_order},
+           {"experts", test_experts}, {"turns", test_turns},
+           {"peak_order", test_peak_order},
            {"check_is_quick", test_check_is_quick},
            {"placement", test_placement}, {"refusals", test_refusals})
