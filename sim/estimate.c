@@ -73,27 +73,34 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     const int64_t m = x->n_micro;
     bool is_each = x->is_by_unit && x->pp == 1; /* after each micro-batch */
     int64_t all_ps = update->reduce_ps, start_ps;
+    const int64_t way_ps = stage->way_ps;
+    const int64_t end_ps = est_most(stage->end_ps, way_ps);
     /* The embedding's gradients come with those of inputs. */
     bool is_embed_last = stage->has_embed && !x->is_split;
     int64_t last_ps =
         is_embed_last || !stage->has_embed ? update->last_reduce_ps : 0;
+    /* Of sums between passes the longest way need not meet any. */
+    if (!plan->is_overlap && x->is_by_unit)
+        return est_most(stage->end_ps + (is_each ? m : 1) * all_ps, way_ps);
     if (!plan->is_overlap)
-        return stage->end_ps + (is_each ? m : 1) * all_ps;
-    if (x->is_v)
+        return end_ps + all_ps;
+    /* The head's gradients of a split backward come with those of inputs. */
+    if (x->is_v || (x->is_split && stage->has_head))
         start_ps = stage->begin_ps + stage->forward_ps;
     else if (x->is_split) /* last of all come weights of the last one */
-        start_ps = stage->end_ps - stage->weights_ps -
+        start_ps = end_ps - stage->weights_ps -
                    (stage->has_embed ? update->last_reduce_ps : 0);
     else if (x->vpp > 1)
         start_ps = stage->begin_ps +
                    m * (stage->forward_ps + stage->backward_ps) -
                    after_first_bucket(x, stage, update);
     else
-        start_ps = stage->back_ps - after_first_bucket(x, stage, update);
-    int64_t end_ps = est_most(stage->end_ps + last_ps, start_ps + all_ps);
+        start_ps = est_most(stage->back_ps, way_ps) -
+                   after_first_bucket(x, stage, update);
+    int64_t reduced_ps = est_most(end_ps + last_ps, start_ps + all_ps);
     if (is_each)
-        end_ps = est_most(end_ps, stage->forward_ps + m * all_ps);
-    return end_ps;
+        reduced_ps = est_most(reduced_ps, stage->forward_ps + m * all_ps);
+    return reduced_ps;
 }
 
 /* ZeRO 3: each layer twice in a micro-batch, but where it is still there: as
@@ -242,8 +249,9 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
     if (!x->plan->is_overlap)
         reduced_ps += update->norm_ps;
     else
-        reduced_ps = est_most(reduced_ps + update->last_norm_ps,
-                              stage->end_ps + update->norm_ps);
+        reduced_ps =
+            est_most(reduced_ps + update->last_norm_ps,
+                     est_most(stage->end_ps, stage->way_ps) + update->norm_ps);
     reduced_ps = est_most(reduced_ps, stage->crowded_ps);
     reduced_ps = est_most(reduced_ps, used_at(x, stage)) + start_ps;
     reduced_ps = est_most(reduced_ps, worked_at(x, stage, start_ps));
@@ -394,6 +402,9 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     est_plan_set(x, plan);
     FR_TRY(est_pipeline_find(x, err));
     FR_TRY(meet(x, &x->stages[0], err));
+    est_memory(x, out);
+    if (out->least_bytes <= out->capacity_bytes)
+        FR_TRY(est_ways_find(x, err));
     for (int i = 0; i < 2; i++) {
         x->is_likely = i > 0;
         FR_TRY(find_updates(x, err));
@@ -402,7 +413,6 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     out->lower_bound_s = s[0];
     out->estimate_s = s[1] > s[0] ? s[1] : s[0];
     out->n_steps = x->n_micro * x->stages[0].layers->n_steps;
-    est_memory(x, out);
     return FR_OK;
 }
 
@@ -451,6 +461,10 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
         FR_TRY(est_update_least(x, variants, stage, err));
         FR_TRY(est_gathers_find(x, stage, err));
     }
+    out->lower_bound_s = out->estimate_s = total(x);
+    if (out->lower_bound_s > limit_s)
+        return FR_OK;
+    FR_TRY(est_ways_find(x, err));
     out->lower_bound_s = out->estimate_s = total(x);
     return FR_OK;
 }
@@ -540,7 +554,9 @@ void fr_estimator_destroy(fr_estimator *e)
     fr_vec_release(&e->all_layers);
     fr_vec_release(&e->all_updates);
     fr_vec_release(&e->all_gathers);
+    fr_vec_release(&e->all_passed);
     est_map_release(&e->gathers);
+    est_map_release(&e->paths);
     est_map_release(&e->layouts);
     est_map_release(&e->layers);
     est_map_release(&e->prices);

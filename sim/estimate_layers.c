@@ -21,6 +21,8 @@ typedef struct est_probe {
     est_cost *segments; /* ps -1: not asked for; what waits for the slowest of
                            a group that meets in it is in its time */
     fr_host_chain *chains;
+    bool is_in_order; /* calls beside follow what was enqueued before them, all
+                         of one pass */
 } est_probe;
 
 /* ---- one small program -------------------------------------------------- */
@@ -88,6 +90,7 @@ static fr_status init_probe(fr_estimator *e, const fr_model *model,
         .by_framework = fr_gpu_is_by_framework(
             plan, fr_cluster_device(e->cluster, place->node))};
     FR_TRY(fr_lower(model, &job, &small, &placement, &out->program, err));
+    out->is_in_order = placement.by_framework && !plan->is_ep_overlap;
     out->segments =
         malloc((out->program->n_segments + 1) * sizeof *out->segments);
     out->chains = malloc((out->program->n_segments + 1) * sizeof *out->chains);
@@ -188,6 +191,8 @@ typedef struct est_lanes {
     int64_t begin_ps, begin_all_ps;
 } est_lanes;
 
+#define NOBODY UINT32_MAX
+
 /* The calls of one pass over one layer, after those before it: what one lane
  * leaves open may run beside the next pass. */
 typedef struct est_walk {
@@ -199,6 +204,9 @@ typedef struct est_walk {
     int64_t exchange_ps;      /* of lane EP */
     fr_host_chain chain;      /* of the compute lane */
     int64_t host_ps, core_ps; /* for all lanes */
+    uint32_t beside;          /* last call beside, on its way; NOBODY: none */
+    int64_t met_ps;           /* when nothing else was on its way ... */
+    int64_t work_ps;          /* ... and what processors had to do since */
 } est_walk;
 
 static void finish_walk(est_walk *walk)
@@ -221,7 +229,9 @@ static void finish_walk(est_walk *walk)
         *walk->sum[EST_HOST] += walk->host_ps;
         *walk->sum[EST_CORES] += walk->core_ps;
     }
-    walk->host_ps = walk->core_ps = walk->exchange_ps = 0;
+    walk->host_ps = walk->core_ps = walk->work_ps = walk->exchange_ps = 0;
+    walk->met_ps = walk->lanes[EST_LEAST].begin_ps;
+    walk->beside = NOBODY;
     walk->chain = fr_host_chain_empty();
 }
 
@@ -238,9 +248,32 @@ static int64_t crowd_ps(const est_walk *walk, int64_t start_ps, int64_t ps)
     return (int64_t)((double)est_least(work_ps, left_ps) * (1 / rate - 1));
 }
 
+/*
+ * At least: a call of the compute lane that waits for the last one beside it
+ * begins when all before are over, and where frameworks enqueue in order none
+ * after it has begun.  Between two such calls the processors do the work of all
+ * in between, on whichever lane.
+ */
+static int64_t met_at(const fr_class *klass, const fr_call *call,
+                      const est_cost *cost, int64_t start_ps, est_walk *walk)
+{
+    bool is_met = walk->beside == NOBODY;
+    for (uint32_t d = 0; d < call->n_deps && !is_met; d++)
+        is_met = klass->deps[call->first_dep + d] == walk->beside;
+    if (is_met) {
+        start_ps = est_most(start_ps, walk->met_ps + walk->work_ps);
+        walk->met_ps = start_ps;
+        walk->work_ps = 0;
+        walk->beside = NOBODY;
+    }
+    walk->work_ps += cost->core_ps;
+    return start_ps;
+}
+
 /* end_ps: two of each call. */
-static void walk_on(const fr_class *klass, uint32_t i_call, int lane,
-                    const est_cost *cost, int64_t *end_ps, est_walk *walk)
+static void walk_on(const fr_class *klass, bool is_in_order, uint32_t i_call,
+                    int lane, const est_cost *cost, int64_t *end_ps,
+                    est_walk *walk)
 {
     const fr_call *call = &klass->calls[i_call];
     for (int k = 0; k < 2; k++) {
@@ -250,6 +283,8 @@ static void walk_on(const fr_class *klass, uint32_t i_call, int lane,
             uint32_t dep = klass->deps[call->first_dep + d];
             start_ps = est_most(start_ps, end_ps[2 * dep + (uint32_t)k]);
         }
+        if (k == EST_LEAST && lane == FR_LANE_COMPUTE && is_in_order)
+            start_ps = met_at(klass, call, cost, start_ps, walk);
         if (k == EST_ABOUT && lane == FR_LANE_COMPUTE)
             ps += crowd_ps(walk, start_ps, ps);
         if (k == EST_ABOUT && lane != FR_LANE_COMPUTE && ps > 0) {
@@ -260,6 +295,10 @@ static void walk_on(const fr_class *klass, uint32_t i_call, int lane,
         end_ps[2 * i_call + (uint32_t)k] = l->free_ps[lane] = start_ps + ps;
         l->all_ps = est_most(l->all_ps, start_ps + ps);
     }
+    if (lane == FR_LANE_COMPUTE)
+        return;
+    walk->beside = i_call;
+    walk->work_ps += cost->core_ps;
 }
 
 /* The compute lane, and collectives beside it, for micro-batch 0. */
@@ -267,7 +306,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
                             const est_place *place, const fr_class *klass,
                             est_layers *out, fr_err *err)
 {
-    est_walk walk = {.chain = fr_host_chain_empty()};
+    est_walk walk = {.chain = fr_host_chain_empty(), .beside = NOBODY};
     int64_t *end_ps = calloc(2 * (size_t)klass->n_calls + 2, sizeof *end_ps);
     fr_status status = FR_OK;
     if (end_ps == NULL)
@@ -292,6 +331,10 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         status = price_segment(e, probe, place, call->i_segment, &cost, err);
         if (status != FR_OK)
             break;
+        if (call->layer >= 0 && walk.first == i &&
+            est_pass_of(segment) == EST_BACKWARD)
+            out->n_met =
+                est_least(out->n_met, count_met(probe, place, segment));
         /* A call on another lane cuts the run that it stands in. */
         out->n_steps += lane != FR_LANE_COMPUTE ? 2 : walk.first == i;
         const fr_host_chain *chain = &probe->chains[call->i_segment];
@@ -300,7 +343,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
             walk.exchange_ps += cost->ps;
             continue;
         }
-        walk_on(klass, i, lane, cost, end_ps, &walk);
+        walk_on(klass, probe->is_in_order, i, lane, cost, end_ps, &walk);
         walk.core_ps += cost->core_ps;
         if (lane == FR_LANE_COMPUTE)
             fr_host_chain_append(&walk.chain, chain);
@@ -360,83 +403,6 @@ static void add_parameters(int32_t n_layers, const fr_program *program,
     }
 }
 
-/*
- * The most that is live at once while a layer is backward, beyond what
- * forward left of it and of those before; kept_bytes are no sums yet.
- */
-static fr_status add_scratch(const fr_program *program, const fr_class *klass,
-                             est_layers *out, fr_err *err)
-{
-    /* Live after each call, less what was before it. */
-    int64_t *change = calloc((size_t)klass->n_calls + 2, sizeof *change);
-    if (change == NULL)
-        return fr_fail_no_memory(err);
-    for (uint32_t i = 0; i < klass->n_blocks; i++) {
-        const fr_block *block = &klass->blocks[i];
-        if (block->is_persistent || (block->kind != FR_MEMORY_ACTIVATIONS &&
-                                     block->kind != FR_MEMORY_BUFFERS))
-            continue;
-        change[block->first_call] += (int64_t)block->n_bytes;
-        change[block->last_call + 1] -= (int64_t)block->n_bytes;
-    }
-    int64_t live = 0;
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
-        const fr_call *call = &klass->calls[i];
-        const fr_segment *segment = &program->segments[call->i_segment];
-        live += change[i];
-        if (segment->lane != FR_LANE_COMPUTE || call->micro_batch != 0 ||
-            call->layer < 0 || est_pass_of(segment) != EST_BACKWARD)
-            continue;
-        int64_t scratch = live;
-        uint64_t *most = &out->layer_scratch_bytes[call->layer + 1];
-        for (int32_t k = 0; k <= call->layer + 1; k++)
-            scratch -= (int64_t)out->kept_bytes[k];
-        if (scratch > (int64_t)*most)
-            *most = (uint64_t)scratch;
-    }
-    free(change);
-    return FR_OK;
-}
-
-/* What forward leaves until backward, and the rest of the peak. */
-static fr_status add_memory(const fr_program *program, est_layers *out,
-                            fr_err *err)
-{
-    const fr_class *klass = &program->classes[0];
-    uint64_t parts[FR_MEMORY_N], peak, kept = 0;
-    uint32_t i_head = 0;
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
-        const fr_call *call = &klass->calls[i];
-        const fr_segment *segment = &program->segments[call->i_segment];
-        if (segment->lane == FR_LANE_COMPUTE && call->micro_batch == 0 &&
-            est_pass_of(segment) == EST_FORWARD)
-            i_head = i;
-    }
-    for (uint32_t i = 0; i < klass->n_blocks; i++) {
-        const fr_block *block = &klass->blocks[i];
-        if (block->is_persistent || block->kind != FR_MEMORY_ACTIVATIONS)
-            continue;
-        const fr_call *call = &klass->calls[block->first_call];
-        if (call->layer < 0 && block->first_call <= i_head)
-            out->stream_bytes = block->n_bytes;
-        if (block->first_call > i_head)
-            continue;
-        out->plain_bytes[call->layer + 1] += block->n_bytes;
-        if (block->last_call <= i_head)
-            continue;
-        out->kept_bytes[call->layer + 1] += block->n_bytes;
-        kept += block->n_bytes;
-    }
-    out->kept_bytes[1] += out->kept_bytes[0]; /* the embedding's */
-    out->plain_bytes[1] += out->plain_bytes[0];
-    out->kept_bytes[0] = out->plain_bytes[0] = 0;
-    FR_TRY(add_scratch(program, klass, out, err));
-    FR_TRY(fr_class_peak(klass, parts, &peak, err));
-    uint64_t live = parts[FR_MEMORY_ACTIVATIONS] + parts[FR_MEMORY_BUFFERS];
-    out->scratch_bytes = live > kept ? live - kept : 0;
-    return FR_OK;
-}
-
 static fr_status add_clip(fr_estimator *e, est_probe *probe,
                           const est_place *place, est_layers *out, fr_err *err)
 {
@@ -472,12 +438,13 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
     est_probe probe;
     fr_model model = *e->model; /* borrows its lists */
     out->is_uniform = is_uniform(&model);
+    out->n_met = INT64_MAX;
     if (out->is_uniform)
         model.n_layers = FEW_LAYERS;
     int32_t n = (int32_t)(model.n_layers + model.n_mtp_layers);
     FR_TRY(init_probe(e, &model, plan, place, false, &probe, err));
     add_parameters(n, probe.program, out);
-    fr_status status = add_memory(probe.program, out, err);
+    fr_status status = est_layers_keep(probe.program, out, err);
     if (status == FR_OK && !is_split)
         status = add_passes(e, &probe, place, out, err);
     if (status == FR_OK)

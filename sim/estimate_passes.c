@@ -17,7 +17,7 @@ static void clear(const est_plan *x, int32_t s, est_stage *stage)
     stage->n_all = x->e->n_layers;
     stage->times = &stage->layers->times[x->is_likely];
     stage->forward_ps = stage->backward_ps = stage->weights_ps = 0;
-    stage->host_ps = stage->core_ps = 0;
+    stage->host_ps = stage->core_ps = stage->way_ps = 0;
     stage->gathers_of = 0;
     stage->n_dense = stage->n_expert = stage->kept_bytes = 0;
     stage->n_layers = 0;
@@ -56,15 +56,23 @@ static void add_work(const est_layers *l, int32_t first, int32_t end,
 
 /* Layers [first, end) of a chunk, those before `cut` are made again. */
 static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
-                      int32_t chunk)
+                      int32_t chunk, est_pass_times *pass)
 {
     const est_layers *l = stage->layers;
     const est_times *t = stage->times;
     int64_t forward = t->forward_ps[end] - t->forward_ps[first];
     int64_t backward = t->backward_ps[end] - t->backward_ps[first] +
                        t->remake_ps[cut] - t->remake_ps[first];
+    *pass = (est_pass_times){
+        .forward_ps = forward,
+        .backward_ps = backward,
+        .weights_ps = t->weights_ps[end] - t->weights_ps[first],
+        .early_ps = cut == end && end > first
+                        ? t->remake_ps[end] - t->remake_ps[end - 1]
+                        : 0,
+        .n_layers = end - first};
     add_work(l, first, end, cut, stage);
-    stage->weights_ps += t->weights_ps[end] - t->weights_ps[first];
+    stage->weights_ps += pass->weights_ps;
     stage->kept_bytes += l->kept_bytes[cut] - l->kept_bytes[first] +
                          l->plain_bytes[end] - l->plain_bytes[cut];
     stage->chunk_bytes =
@@ -86,9 +94,7 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
         return;
     stage->first_forward_ps = forward;
     stage->first_backward_ps = backward;
-    stage->early_ps = cut == end && end > first
-                          ? t->remake_ps[end] - t->remake_ps[end - 1]
-                          : 0;
+    stage->early_ps = pass->early_ps;
     stage->first_layer = first;
     stage->end_layer = end;
 }
@@ -99,7 +105,11 @@ static void add_ends(est_plan *x)
     int32_t last = fr_schedule_rank(schedule, x->pp * x->vpp - 1, x->pp);
     est_stage *first = &x->stages[0], *end = &x->stages[last];
     const est_times *l = first->times;
+    est_pass_times *passes = x->passes;
     first->has_embed = end->has_head = true;
+    passes[0].forward_ps += l->embed_ps;
+    passes[0].backward_ps += l->embed_back_ps;
+    passes[x->pp * x->vpp - 1].backward_ps += end->times->head_ps;
     first->forward_ps += l->embed_ps;
     first->first_forward_ps += l->embed_ps;
     first->backward_ps += l->embed_back_ps;
@@ -222,7 +232,7 @@ bool est_is_alike(const est_stage *a, const est_stage *b)
            a->has_embed == b->has_embed && a->has_head == b->has_head;
 }
 
-static fr_status find_stages(est_plan *x, fr_err *err)
+fr_status est_stages_find(est_plan *x, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
@@ -233,7 +243,7 @@ static fr_status find_stages(est_plan *x, fr_err *err)
                   ? first + fr_plan_stage_layers(plan, x->e->model, i)
                   : x->e->n_layers;
         add_chunk(&x->stages[fr_schedule_rank(schedule, i, x->pp)], first, end,
-                  first_plain(plan, first, end), i / x->pp);
+                  first_plain(plan, first, end), i / x->pp, &x->passes[i]);
     }
     add_ends(x);
     for (int32_t s = 0; s < x->pp; s++) {
@@ -317,6 +327,7 @@ static int64_t through_all(const est_plan *x, int64_t crowd_ps)
 
 static void find_ends(est_plan *x)
 {
+    est_stage *first = &x->stages[0];
     const int64_t m = x->n_micro;
     int64_t period_ps, tail_ps = 0, turn_ps;
     for (int32_t s = 0; s < x->pp; s++) {
@@ -343,8 +354,8 @@ static void find_ends(est_plan *x)
                                                         stage->backward_ps +
                                                         stage->weights_ps));
     }
-    x->stages[0].back_ps = est_most(x->stages[0].back_ps, through_all(x, 0));
-    x->stages[0].end_ps = est_most(x->stages[0].end_ps, x->stages[0].back_ps);
+    first->back_ps = est_most(first->back_ps, through_all(x, 0));
+    first->end_ps = est_most(first->end_ps, first->back_ps);
     bool is_known = x->is_likely && period_ps > 0 && !x->is_split;
     for (int32_t s = 0; is_known && s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
@@ -431,6 +442,7 @@ static void list_ranks(est_plan *x)
         last->begin_ps = est_most(last->begin_ps, stage->begin_ps);
         last->back_ps = est_most(last->back_ps, stage->back_ps);
         last->end_ps = est_most(last->end_ps, stage->end_ps);
+        last->way_ps = est_most(last->way_ps, stage->way_ps);
         last->crowded_ps = est_most(last->crowded_ps, stage->crowded_ps);
         last->issued_ps = est_most(last->issued_ps, stage->issued_ps);
     }
@@ -473,13 +485,13 @@ fr_status est_pipeline_find(est_plan *x, fr_err *err)
     list_pipeline_words(x, words);
     if (x->has_pipeline && memcmp(words, x->words, sizeof words) == 0)
         return FR_OK;
-    x->has_pipeline = false;
+    x->has_pipeline = x->has_ways = false;
     FR_TRY(find_layers(x, err));
     x->is_known_twice = is_same_twice(x);
     for (int i = 0; i < 2; i++) {
         x->is_likely = i > 0;
         if (i == 0 || !x->is_known_twice)
-            FR_TRY(find_stages(x, err));
+            FR_TRY(est_stages_find(x, err));
         find_ends(x);
         find_late_ends(x);
         list_ranks(x);
@@ -553,7 +565,8 @@ fr_status est_first_find(est_plan *x, fr_err *err)
         int32_t i = fr_schedule_stage(schedule, 0, c, x->pp);
         int32_t from = est_first_layer(x, i);
         int32_t end = est_first_layer(x, i + 1);
-        add_chunk(first, from, end, first_plain(x->plan, from, end), c);
+        est_pass_times pass;
+        add_chunk(first, from, end, first_plain(x->plan, from, end), c, &pass);
     }
     first->has_embed = true;
     first->n_dense += first->layers->n_embed;

@@ -89,6 +89,7 @@ typedef struct est_layers {
     uint64_t least_kept_bytes, least_scratch_bytes, least_dense, least_expert;
     bool is_exact;   /* EST_LEAST is EST_ABOUT */
     bool is_uniform; /* all layers have the same parameters */
+    int64_t n_met;   /* ranks that meet first in a layer's backward, at least */
     uint64_t parameters_key;
     int64_t clip_ps;
 } est_layers;
@@ -121,6 +122,21 @@ typedef struct est_gathers {
     int64_t n_after_forward, n_after_backward;
 } est_gathers;
 
+/* Passes of one micro-batch over the layers of a virtual stage. */
+typedef struct est_pass_times {
+    int64_t forward_ps, backward_ps, weights_ps;
+    int64_t early_ps; /* of the backward, before its gradient is there: the
+                         last layer's forward again */
+    int32_t n_layers;
+} est_pass_times;
+
+/* How often a way through all passes goes through those of a virtual stage,
+ * through the late part of its backward alone, over the boundary before it,
+ * and from gradients of weights to a pass that meets others. */
+typedef struct est_passed {
+    uint32_t n_forward, n_backward, n_weights, n_late, n_hops, n_stray;
+} est_passed;
+
 /* Of a rank at some time: (chunk, micro-batch) pairs that wait for backward,
  * and for the gradients of weights after it; are gradients of all its layers
  * there, which more are to be added to? */
@@ -146,12 +162,13 @@ struct fr_estimator {
     const fr_cluster *cluster;
     const fr_cost_model *costs;
     int32_t n_layers; /* with those that predict later tokens */
-    est_map layouts, layers, prices, updates, gathers, fullness;
+    est_map layouts, layers, prices, updates, gathers, paths, fullness;
     fr_vec(est_layout *) all_layouts;
     est_pool *pool;
     fr_vec(const est_layers *) all_layers; /* of the pool, asked for here */
     fr_vec(est_update) all_updates;
     fr_vec(est_gathers) all_gathers;
+    fr_vec(est_passed) all_passed; /* of each path, pp * vpp */
     fr_vec(est_fullness *) all_fullness;
     /* The last that was asked for: searches ask for it again. */
     int32_t last_layout[EST_LAYOUT_WORDS];
@@ -274,6 +291,7 @@ typedef struct est_stage {
     uint32_t gathers_of; /* what else they are of; 0: not known yet */
     int64_t begin_ps;        /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
+    int64_t way_ps; /* of all passes, by the longest way; 0: not known */
     int64_t crowded_ps, issued_ps; /* of the last backward, because of the
                                       processors, because of hosts */
 } est_stage;
@@ -301,8 +319,10 @@ typedef struct est_plan {
     uint64_t n_shards, n_expert_shards;
     fr_dtype weight_dtype;
     est_stage stages[FR_PLAN_MAX_STAGES];
+    est_pass_times passes[FR_PLAN_MAX_STAGES]; /* of the virtual stages */
     est_ranks ranks[2];  /* at least, about */
     bool has_pipeline;   /* all of it is that of `words` */
+    bool has_ways;       /* and the longest ways are known */
     bool is_known_twice; /* the stages are the same about as at least */
     uint64_t words[EST_PIPELINE_WORDS];
     est_stage first; /* what the first rank holds, and its times at least */
@@ -335,6 +355,12 @@ FR_CHECKED fr_status est_update_least(est_plan *x,
                                       const fr_estimate_variants *variants,
                                       est_stage *stage, fr_err *err);
 
+/* Sets x->stages up to when they begin, and x->passes. */
+FR_CHECKED fr_status est_stages_find(est_plan *x, fr_err *err);
+
+/* estimate_paths.c: sets way_ps of one of ranks[0] and ranks[1] each. */
+FR_CHECKED fr_status est_ways_find(est_plan *x, fr_err *err);
+
 /* estimate_gathers.c: sets stage->gathers. */
 FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
                                       fr_err *err);
@@ -354,6 +380,10 @@ typedef enum est_pass {
     EST_PASSES
 } est_pass;
 est_pass est_pass_of(const fr_segment *segment);
+/* estimate_kept.c: what forward leaves until backward, and the rest of the
+ * peak. */
+FR_CHECKED fr_status est_layers_keep(const fr_program *program, est_layers *out,
+                                     fr_err *err);
 
 /* estimate_pending.c: sets pending_bytes, which are no sums yet, from a program
  * with a split backward. */
