@@ -59,6 +59,11 @@ const char *fr_choice_collective(int i)
                : NULL;
 }
 
+const char *fr_choice_protocol(int i)
+{
+    return i < FR_PROTOCOL_N ? fr_protocol_name((fr_protocol)i) : NULL;
+}
+
 const char *fr_choice_server_place(int i)
 {
     return i < FR_SERVER_N ? fr_server_place_name((fr_server_place)i) : NULL;

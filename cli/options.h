@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "plan/plan.h"
+
 typedef enum fr_option_kind {
     FR_OPTION_FLAG,  /* --x, or --no-x */
     FR_OPTION_COUNT, /* integer in [min, max] */
@@ -27,6 +29,7 @@ const char *fr_choice_schedule(int i);
 const char *fr_choice_recompute(int i);
 const char *fr_choice_rank_order(int i);
 const char *fr_choice_collective(int i);
+const char *fr_choice_protocol(int i);
 const char *fr_choice_server_place(int i);
 const char *fr_choice_cp_kind(int i);
 const char *fr_choice_dispatch(int i);
@@ -98,6 +101,10 @@ const char *fr_choice_framework(int i);
       "carry what compression dropped into the next step")                     \
     X(COLLECTIVE, "collective", 0, CHOICE, "NAME", PLAN, fr_choice_collective, \
       0, 0, "algorithm of the gradient reduction")                             \
+    X(NCCL_PROTOCOL, "nccl-protocol", 0, CHOICE, "NAME", PLAN,                 \
+      fr_choice_protocol, 0, 0, "GPUs: NCCL's protocol for the same")          \
+    X(NCCL_CHANNELS, "nccl-channels", 0, COUNT, "N", PLAN, 0, 0,               \
+      FR_MAX_CHANNELS, "GPUs: NCCL's channels for the same, 0: its choice")    \
     X(SERVER_PLACE, "server-place", 0, CHOICE, "NAME", PLAN,                   \
       fr_choice_server_place, 0, 0,                                            \
       "parameter servers: nodes push, workers push, or devices serve")         \

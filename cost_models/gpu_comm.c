@@ -125,6 +125,9 @@ static void ask_measured(const fr_gpu_comm *comm, const fr_instr *instr,
         .n_bytes = fr_instr_payload_bytes(instr),
         .element_bytes = fr_dtype_bytes((fr_dtype)instr->dtype)};
 
+    /* Protocols that were told to NCCL were not measured. */
+    if (instr->protocol != FR_PROTOCOL_AUTO)
+        return;
     for (int i = 0; comm->fits != NULL && i < 2; i++) {
         fr_comm_answer answer;
         query.is_async = i == 0;
@@ -171,6 +174,18 @@ static fr_status ask_servers(const fr_gpu_comm *comm, const fr_instr *instr,
     return FR_OK;
 }
 
+/* Of the device: a multiprocessor for each channel. */
+static double cores_of(const fr_gpu_comm *comm, const fr_instr *instr,
+                       const fr_group_links *links, const fr_gpu_fabric *fabric)
+{
+    bool is_told = instr->n_channels > 0;
+
+    if (comm->cores > 0.0 && !is_told)
+        return comm->cores;
+    return fmin(1.0, (is_told ? (double)instr->n_channels : links->n_channels) /
+                         fabric->n_processors);
+}
+
 fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,
                            const fr_comm_scope *scope, fr_cost *out,
                            fr_err *err)
@@ -181,6 +196,7 @@ fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,
     fr_nccl_ask ask = {.op = (fr_op)instr->op,
                        .wanted = is_given ? (fr_collective_kind)instr->algorithm
                                           : FR_COLLECTIVE_AUTO,
+                       .protocol = (fr_protocol)instr->protocol,
                        .n_bytes = (double)fr_instr_payload_bytes(instr),
                        .far_share =
                            instr->op == FR_OP_ALL_TO_ALL ? instr->scalar : 0.0};
@@ -197,9 +213,7 @@ fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,
     fr_cost cost = {
         .latency_s = time.latency_s,
         .work_s = time.work_s,
-        .cores = comm->cores > 0.0
-                     ? comm->cores
-                     : fmin(1.0, links.n_channels / fabric.n_processors),
+        .cores = cores_of(comm, instr, &links, &fabric),
         .link_bytes = time.net_bytes,
         .port_bytes = time.port_bytes,
     };

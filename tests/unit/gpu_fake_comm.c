@@ -368,7 +368,8 @@ static void count_choice(fr_gpu_comm *comm, fr_op op)
         if (choice->op != op)
             continue;
         atomic_fetch_add(&choice->n_asked, 1);
-        if (choice->algorithm == FR_COLLECTIVE_RING)
+        if (choice->algorithm == FR_COLLECTIVE_RING ||
+            choice->algorithm == FR_COLLECTIVE_AUTO)
             atomic_fetch_add(&choice->n_granted, 1);
     }
 }
