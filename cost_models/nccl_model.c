@@ -466,8 +466,8 @@ bool fr_nccl_time_of(const fr_gpu_fabric *fabric, const fr_group_links *links,
 
     if (links->n_nodes > 1 && !(links->net_Bps > 0.0))
         return false;
-    if (choose(&q,
-               ask->wanted == FR_COLLECTIVE_AUTO ? 0 : 1u << ask->wanted, out))
+    if (choose(&q, ask->wanted == FR_COLLECTIVE_AUTO ? 0 : 1u << ask->wanted,
+               out))
         return true;
     q.only = FR_PROTOCOL_AUTO;
     return choose(&q, 0, out);

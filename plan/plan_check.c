@@ -96,8 +96,7 @@ static fr_status check_ranges(const fr_plan *plan, fr_err *err)
 /* NCCL's choices make sense together. */
 static fr_status check_nccl(const fr_plan *plan, fr_err *err)
 {
-    bool is_told =
-        plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0;
+    bool is_told = plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0;
     if (plan->n_channels < 0 || plan->n_channels > FR_MAX_CHANNELS)
         return fr_fail(err, FR_INPUT,
                        "nccl_channels is %d; give 0 (NCCL's choice) to %d",

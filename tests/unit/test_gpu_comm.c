@@ -239,10 +239,9 @@ static void test_protocols(void)
             double any = total_s(ask(&s, FR_OP_ALL_GATHER, FR_COLLECTIVE_RING,
                                      bytes, scopes[i]));
             for (int p = FR_PROTOCOL_LL; p < FR_PROTOCOL_N; p++)
-                best = fmin(best,
-                            total_s(ask_told(&s, FR_OP_ALL_GATHER,
-                                             FR_COLLECTIVE_RING, (fr_protocol)p,
-                                             0, bytes, scopes[i])));
+                best = fmin(best, total_s(ask_told(
+                                      &s, FR_OP_ALL_GATHER, FR_COLLECTIVE_RING,
+                                      (fr_protocol)p, 0, bytes, scopes[i])));
             CHECK(any == best);
         }
     /* LL: the least latency and half of the rate. */
@@ -250,8 +249,8 @@ static void test_protocols(void)
     fr_cost small[2], large[2];
     for (int i = 0; i < 2; i++) {
         fr_protocol p = i == 0 ? FR_PROTOCOL_LL : FR_PROTOCOL_SIMPLE;
-        small[i] = ask_told(&s, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, p, 0, 64,
-                            scope);
+        small[i] =
+            ask_told(&s, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, p, 0, 64, scope);
         large[i] = ask_told(&s, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, p, 0, 1e9,
                             scope);
     }
@@ -311,4 +310,5 @@ static void test_nic_share(void)
 CHECK_MAIN({"monotone", test_monotone}, {"faster_links", test_faster_links},
            {"traffic", test_traffic}, {"mixed", test_mixed},
            {"protocols", test_protocols}, {"no_protocol", test_no_protocol},
-           {"channels", test_channels}, {"refusal", test_refusal}, {"nic_share", test_nic_share})
+           {"channels", test_channels}, {"refusal", test_refusal},
+           {"nic_share", test_nic_share})

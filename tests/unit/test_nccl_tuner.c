@@ -192,8 +192,7 @@ static void test_refused(void)
 static void check_plan(fr_collective_kind kind, fr_protocol protocol, int zero,
                        int64_t n_expected)
 {
-    bool is_told =
-        kind != FR_COLLECTIVE_AUTO || protocol != FR_PROTOCOL_AUTO;
+    bool is_told = kind != FR_COLLECTIVE_AUTO || protocol != FR_PROTOCOL_AUTO;
     gpu_show show;
     gpu_fake fake;
     int64_t n_wanted = 0;
@@ -243,4 +242,5 @@ static void test_run(void)
 
 CHECK_MAIN({"algorithm", test_algorithm},
            {"protocol_and_channels", test_protocol_and_channels},
-           {"any_algorithm", test_any_algorithm}, {"refused", test_refused}, {"run", test_run})
+           {"any_algorithm", test_any_algorithm}, {"refused", test_refused},
+           {"run", test_run})
