@@ -64,6 +64,9 @@ static const char *const catalog_words[] = {"models",  "clusters", "nodes",
 static const char *const report_words[] = {"trace", "check-trace", NULL};
 static const fr_option import_options[] = {
     FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES, FR_OPT_OUTPUT, FR_OPT_N};
+static const fr_option export_options[] = {
+    FR_OPT_TO, FR_OPT_COLLECTIVE, FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS,
+    FR_OPT_OUTPUT, FR_OPT_N};
 static const char *const import_words[] = {
     "simgrid",    "nccl",  "nccl-graph", "hwloc",
     "nccl-tests", "slurm", "topo-m",     NULL};
@@ -259,6 +262,22 @@ const fr_command fr_commands[] = {
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
      "  forerun import all_reduce.txt -o links.json",
      fr_cmd_import},
+    {"export",
+     "what a plan tells NCCL, for other programs",
+     "PLAN [CLUSTER]",
+     1,
+     2,
+     {FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
+     NULL,
+     export_options,
+     "--to nccl-csv: the file of NCCL's example tuner plugin: algorithm, "
+     "protocol and\nchannels of the collectives that reduce gradients and "
+     "gather parameters.  What\nthe plan leaves to NCCL is what NCCL's model "
+     "takes on CLUSTER (the plan's own), size by\nsize.",
+     "  forerun export plan.json --to nccl-csv -o nccl_tuner.conf\n"
+     "  forerun export plan.json dgx-h100:4 --to nccl-csv "
+     "--nccl-protocol ll128",
+     fr_cmd_export},
     {"report",
      "timelines as files",
      "trace PLAN CLUSTER | check-trace FILE",

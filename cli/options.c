@@ -148,6 +148,11 @@ const char *fr_choice_goal(int i)
     return row != NULL ? row->name : NULL;
 }
 
+const char *fr_choice_export(int i)
+{
+    return i == 0 ? "nccl-csv" : NULL;
+}
+
 const char *fr_choice_framework(int i)
 {
     return fr_framework_name(i);

@@ -47,6 +47,7 @@ const char *fr_choice_backend(int i);
 const char *fr_choice_search(int i);
 const char *fr_choice_goal(int i);
 const char *fr_choice_framework(int i);
+const char *fr_choice_export(int i);
 
 #define FR_BIG 1e15 /* "no upper limit" of a COUNT, exact in a double */
 
@@ -67,6 +68,8 @@ const char *fr_choice_framework(int i);
       "how many such nodes (1)")                                               \
     X(OUTPUT, "output", 'o', PATH, "FILE", OUTPUT, 0, 0, 0,                    \
       "write the result to FILE")                                              \
+    X(TO, "to", 0, CHOICE, "FORMAT", OUTPUT, fr_choice_export, 0, 0,           \
+      "what to write: the file of NCCL's example tuner plugin")                \
     X(TRACE, "trace", 0, PATH, "FILE", OUTPUT, 0, 0, 0,                        \
       "write a timeline for ui.perfetto.dev or chrome://tracing")              \
     X(GANTT, "gantt", 0, FLAG, 0, OUTPUT, 0, 0, 0,                             \
