@@ -195,14 +195,15 @@ static fr_status check_bound(const setting *s, fr_estimator *estimator,
     fr_plan_space_plan(&s->request, candidate, &plan);
     FR_TRY(fr_evaluate(&s->request, s->costs, &plan, &evaluation, err));
     FR_TRY(fr_estimate_plan(estimator, &plan, &estimate, err));
+    if (evaluation.prediction.memory.device_bytes > 0)
+        t->n_roomier +=
+            estimate.least_bytes > evaluation.prediction.memory.peak_bytes;
     if (!(evaluation.prediction.step_s > 0))
         return FR_OK;
     double ratio = estimate.lower_bound_s / evaluation.prediction.step_s;
     t->n++;
     t->tightness += ratio;
     t->n_above += ratio > 1 + 1e-9;
-    t->n_roomier +=
-        estimate.least_bytes > evaluation.prediction.memory.peak_bytes;
     return FR_OK;
 }
 

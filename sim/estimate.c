@@ -362,8 +362,7 @@ static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
     return FR_OK;
 }
 
-/* All of an est_plan that follows from the plan alone. */
-static void set_plan(est_plan *x, const fr_plan *plan)
+void est_plan_set(est_plan *x, const fr_plan *plan)
 {
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     const fr_estimator *e = x->e;
@@ -392,7 +391,7 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
 {
     est_plan *x = e->at_plan;
     double s[2];
-    set_plan(x, plan);
+    est_plan_set(x, plan);
     FR_TRY(est_pipeline_find(x, err));
     FR_TRY(meet(x, &x->stages[0], err));
     for (int i = 0; i < 2; i++) {
@@ -432,7 +431,7 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
                             double limit_s, fr_estimate *out, fr_err *err)
 {
     est_plan *x = e->at_plan;
-    set_plan(x, plan);
+    est_plan_set(x, plan);
     *out = (fr_estimate){0};
     FR_TRY(est_first_find(x, err));
     est_memory_first(x, out);
@@ -531,7 +530,13 @@ void fr_estimator_destroy(fr_estimator *e)
         return;
     for (size_t i = 0; i < e->all_layouts.n; i++)
         est_layout_destroy(e->all_layouts.items[i]);
+    for (size_t i = 0; i < e->all_fullness.n; i++) {
+        fr_vec_release(e->all_fullness.items[i]);
+        free(e->all_fullness.items[i]);
+    }
     est_pool_leave(e->pool);
+    fr_vec_release(&e->all_fullness);
+    est_map_release(&e->fullness);
     fr_vec_release(&e->all_layouts);
     fr_vec_release(&e->all_layers);
     fr_vec_release(&e->all_updates);

@@ -105,6 +105,54 @@ FR_CHECKED fr_status fr_estimate_least(fr_estimator *estimator,
                                        double limit_s, fr_estimate *out,
                                        fr_err *err);
 
+/*
+ * No plan of these layers (tp, cp, ep, etp, micro-batch, what is made again and
+ * how) on as many ranks and pp takes less, whatever else it does, but for
+ * whether its schedule splits backward, which is read too: estimate_work.c.
+ * 0: not known.
+ */
+FR_CHECKED fr_status fr_estimate_least_work(fr_estimator *estimator,
+                                            const fr_plan *plan, double *out_s,
+                                            fr_err *err);
+
+/*
+ * What the first pipeline rank holds when its first backward begins, at least,
+ * for many plans of the same layers at once: a state, what its share of the
+ * model keeps, and what stands besides (estimate_room.c).
+ */
+typedef struct fr_estimate_share {
+    int64_t n_pairs;      /* (chunk, micro-batch), live at once */
+    int32_t chunk_layers; /* of its smallest chunk */
+    int32_t plain_layers; /* of these: not made again */
+    int32_t own_layers;   /* of all its chunks */
+    bool is_all_remade;   /* every layer of every chunk */
+    bool is_split;        /* its backward */
+} fr_estimate_share;
+
+fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
+                                       const fr_plan *plan);
+
+typedef struct fr_estimate_room {
+    uint64_t capacity_bytes; /* of the device, less what stands besides */
+    uint64_t remade_bytes, plain_bytes; /* of a layer of one micro-batch */
+    uint64_t stream_bytes;              /* of these, sent away by a chunk */
+    uint64_t remade_scratch_bytes, plain_scratch_bytes; /* of its backward */
+} fr_estimate_room;
+
+/* The schedule tells only whether backward is split. */
+FR_CHECKED fr_status fr_estimate_room_of(fr_estimator *estimator,
+                                         const fr_plan *plan,
+                                         fr_estimate_room *out, fr_err *err);
+
+/* With the scratch of the backward. */
+uint64_t fr_estimate_kept(const fr_estimate_room *room,
+                          const fr_estimate_share *share);
+
+/* Parameters, gradients and optimizer state of so many layers or more. */
+FR_CHECKED fr_status fr_estimate_state(fr_estimator *estimator,
+                                       const fr_plan *plan, int32_t own_layers,
+                                       uint64_t *out_bytes, fr_err *err);
+
 /* How many sets of layers have been lowered and priced so far. */
 size_t fr_estimator_n_priced(const fr_estimator *estimator);
 

@@ -17,6 +17,7 @@ void est_layers_destroy(est_layers *layers)
     free(layers->n_expert);
     free(layers->kept_bytes);
     free(layers->plain_bytes);
+    free(layers->pending_bytes);
     free(layers->layer_scratch_bytes);
     free(layers);
 }
@@ -44,9 +45,10 @@ est_layers *est_layers_create(int32_t n_layers)
     out->n_expert = calloc(n, sizeof *out->n_expert);
     out->kept_bytes = calloc(n, sizeof *out->kept_bytes);
     out->plain_bytes = calloc(n, sizeof *out->plain_bytes);
+    out->pending_bytes = calloc(n, sizeof *out->pending_bytes);
     out->layer_scratch_bytes = calloc(n, sizeof *out->layer_scratch_bytes);
     if (!is_ok || !out->n_dense || !out->n_expert || !out->kept_bytes ||
-        !out->plain_bytes || !out->layer_scratch_bytes) {
+        !out->plain_bytes || !out->pending_bytes || !out->layer_scratch_bytes) {
         est_layers_destroy(out);
         return NULL;
     }

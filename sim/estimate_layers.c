@@ -15,14 +15,6 @@
 
 #include <string.h>
 
-typedef enum est_pass {
-    EST_FORWARD,
-    EST_BACKWARD,
-    EST_WEIGHTS,
-    EST_REMAKE,
-    EST_PASSES
-} est_pass;
-
 /* A program of few micro-batches, and its segments' prices. */
 typedef struct est_probe {
     fr_program *program;
@@ -163,8 +155,7 @@ static fr_status price_segment(fr_estimator *e, est_probe *probe,
     return FR_OK;
 }
 
-/* By the names that lowering gives (lower_layer.c, lower_split.c ...). */
-static est_pass pass_of(const fr_segment *segment)
+est_pass est_pass_of(const fr_segment *segment)
 {
     if (segment->is_recompute)
         return EST_REMAKE;
@@ -180,7 +171,7 @@ static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 {
     int64_t *sums[EST_PASSES] = {out->forward_ps, out->backward_ps,
                                  out->weights_ps, out->remake_ps};
-    est_pass pass = pass_of(segment);
+    est_pass pass = est_pass_of(segment);
     if (layer >= 0)
         return &sums[pass][layer + 1];
     if (strncmp(segment->name, "embed", 5) != 0 &&
@@ -388,7 +379,7 @@ static fr_status add_scratch(const fr_program *program, const fr_class *klass,
         const fr_segment *segment = &program->segments[call->i_segment];
         live += change[i];
         if (segment->lane != FR_LANE_COMPUTE || call->micro_batch != 0 ||
-            call->layer < 0 || pass_of(segment) != EST_BACKWARD)
+            call->layer < 0 || est_pass_of(segment) != EST_BACKWARD)
             continue;
         int64_t scratch = live;
         uint64_t *most = &out->layer_scratch_bytes[call->layer + 1];
@@ -412,7 +403,7 @@ static fr_status add_memory(const fr_program *program, est_layers *out,
         const fr_call *call = &klass->calls[i];
         const fr_segment *segment = &program->segments[call->i_segment];
         if (segment->lane == FR_LANE_COMPUTE && call->micro_batch == 0 &&
-            pass_of(segment) == EST_FORWARD)
+            est_pass_of(segment) == EST_FORWARD)
             i_head = i;
     }
     for (uint32_t i = 0; i < klass->n_blocks; i++) {
@@ -490,6 +481,7 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
         return status;
     if (is_split) {
         FR_TRY(init_probe(e, &model, plan, place, true, &probe, err));
+        est_add_pending(probe.program, out);
         status = add_passes(e, &probe, place, out, err);
         release_probe(&probe);
     }

@@ -17,6 +17,10 @@
  *   - the workspaces of libraries are allocated before the first step, and the
  *     driver's context and NCCL's buffers stand beside that.
  *
+ * Split backwards also hold what waits for its weights' part, between any two
+ * passes of the schedule (estimate_pending.c); then no weights need be
+ * gathered.
+ *
  * With ZeRO 2 and 3 a later time may need more: that of the same backward of
  * a later micro-batch, when gradients of every layer are there.
  *
@@ -30,14 +34,18 @@
 #include "plan/optimizer.h"
 #include "plan/schedule.h"
 
+uint64_t est_live_pairs(const fr_plan *plan, int64_t n_micro, int32_t s)
+{
+    const int64_t k = plan->pp - s;
+    if (plan->schedule == FR_SCHEDULE_ZB_H1)
+        return (uint64_t)(n_micro < k ? n_micro : k);
+    return (uint64_t)fr_schedules[plan->schedule]->peak_live_micro(
+        s, plan->pp, n_micro, plan->vpp);
+}
+
 static uint64_t live_pairs(const est_plan *x, const est_stage *stage)
 {
-    const int32_t s = stage->rank;
-    const int64_t k = x->pp - s;
-    if (x->plan->schedule == FR_SCHEDULE_ZB_H1)
-        return (uint64_t)(x->n_micro < k ? x->n_micro : k);
-    return (uint64_t)fr_schedules[x->plan->schedule]->peak_live_micro(
-        s, x->pp, x->n_micro, x->vpp);
+    return est_live_pairs(x->plan, x->n_micro, stage->rank);
 }
 
 /* Elements of the own shards, at least. */
@@ -49,6 +57,11 @@ static uint64_t own_at_least(const est_plan *x, const est_stage *stage)
     if (x->n_shards == 1 && x->n_expert_shards == 1)
         return n;
     return n > n_units ? n - n_units : 0;
+}
+
+static uint64_t more(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 static uint64_t fewer(uint64_t a, uint64_t b)
@@ -75,8 +88,7 @@ static uint64_t later_gradients(const est_plan *x, const est_stage *stage)
     return x->is_by_unit ? n * fr_dtype_bytes(x->plan->grad_dtype) : 0;
 }
 
-/* Weights of ZeRO 3 that are whole in backward. */
-static uint64_t gathered_at_least(const est_plan *x, const est_stage *stage)
+uint64_t est_gathered_at_least(const est_plan *x, const est_stage *stage)
 {
     const fr_plan *plan = x->plan;
     if (plan->zero_stage != 3)
@@ -86,7 +98,7 @@ static uint64_t gathered_at_least(const est_plan *x, const est_stage *stage)
     return n * fr_dtype_bytes(x->weight_dtype);
 }
 
-static uint64_t states_at_least(const est_plan *x, const est_stage *stage)
+uint64_t est_states_at_least(const est_plan *x, const est_stage *stage)
 {
     const fr_plan *plan = x->plan;
     uint64_t n = stage->n_dense + stage->n_expert;
@@ -112,8 +124,16 @@ static uint64_t least_of(const est_plan *x, const est_stage *stage)
     uint64_t n_later = later_pairs(x, stage);
     uint64_t later =
         n_later > 0 ? kept * n_later + later_gradients(x, stage) : 0;
-    return states_at_least(x, stage) + gathered_at_least(x, stage) +
-           stage->scratch_bytes + (first > later ? first : later);
+    /* The first part of a split backward may do with less. */
+    uint64_t scratch = x->is_split ? 0 : stage->scratch_bytes;
+    uint64_t in_backward =
+        est_gathered_at_least(x, stage) + scratch + more(first, later);
+    const uint64_t pending = stage->pending_bytes;
+    const uint64_t gradients = later_gradients(x, stage);
+    uint64_t between = more(
+        est_fullness_bytes(stage->fullness, kept, pending, gradients),
+        est_fullness_bytes(stage->last_fullness, kept, pending, gradients));
+    return est_states_at_least(x, stage) + more(in_backward, between);
 }
 
 static uint64_t about(const est_plan *x, const est_stage *stage)
@@ -137,12 +157,15 @@ static uint64_t about(const est_plan *x, const est_stage *stage)
         bytes += (uint64_t)(plan->n_prefetch + 1) * n / layers * weight;
     int64_t live =
         schedule->peak_live_micro(stage->rank, x->pp, x->n_micro, x->vpp);
-    bytes += stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;
-    return bytes + stage->layers->scratch_bytes;
+    uint64_t passes = stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;
+    passes = more(passes,
+                  est_fullness_bytes(stage->last_fullness, stage->chunk_bytes,
+                                     stage->pending_bytes, 0));
+    return bytes + passes + stage->layers->scratch_bytes;
 }
 
 /* Beside what the program has. */
-static uint64_t besides(const est_plan *x, const fr_device_type *device)
+uint64_t est_besides(const est_plan *x, const fr_device_type *device)
 {
     const fr_cluster *cluster = x->e->cluster;
     fr_gpu_memory memory = fr_gpu_memory_besides(
@@ -173,7 +196,7 @@ void est_memory(const est_plan *x, fr_estimate *out)
             fr_cluster_device(cluster, stage->place->node);
         uint64_t bytes = about(x, stage);
         out->peak_bytes = bytes > out->peak_bytes ? bytes : out->peak_bytes;
-        bytes = least_of(x, stage) + besides(x, device);
+        bytes = least_of(x, stage) + est_besides(x, device);
         if (i > 0 && (int64_t)(device->memory_bytes - bytes) >=
                          (int64_t)(out->capacity_bytes - out->least_bytes))
             continue;
@@ -186,6 +209,6 @@ void est_memory_first(const est_plan *x, fr_estimate *out)
 {
     const fr_device_type *device =
         fr_cluster_device(x->e->cluster, x->first.place->node);
-    out->least_bytes = least_of(x, &x->first) + besides(x, device);
+    out->least_bytes = least_of(x, &x->first) + x->first_besides_bytes;
     out->capacity_bytes = device->memory_bytes;
 }

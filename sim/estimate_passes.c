@@ -21,7 +21,8 @@ static void clear(const est_plan *x, int32_t s, est_stage *stage)
     stage->gathers_of = 0;
     stage->n_dense = stage->n_expert = stage->kept_bytes = 0;
     stage->n_layers = 0;
-    stage->chunk_bytes = UINT64_MAX;
+    stage->chunk_bytes = stage->pending_bytes = UINT64_MAX;
+    stage->fullness = stage->last_fullness = NULL;
     stage->has_embed = stage->has_head = false;
 }
 
@@ -68,10 +69,10 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
                          l->plain_bytes[end] - l->plain_bytes[cut];
     stage->chunk_bytes =
         least_bytes(stage->chunk_bytes, chunk_bytes(stage, first, end, cut));
+    stage->pending_bytes = least_bytes(
+        stage->pending_bytes, l->pending_bytes[end] - l->pending_bytes[first]);
     stage->scratch_bytes = cut == end ? l->layer_scratch_bytes[end]
-                           : stage->bare != stage->layers
-                               ? stage->bare->layer_scratch_bytes[end]
-                               : 0;
+                                      : stage->bare->layer_scratch_bytes[end];
     stage->n_last_layer =
         end > first ? l->n_dense[end] - l->n_dense[end - 1] : 0;
     stage->n_dense += l->n_dense[end] - l->n_dense[first];
@@ -121,20 +122,25 @@ static void add_ends(est_plan *x)
     end->n_dense += end->layers->n_final;
 }
 
-int32_t est_first_layer(const est_plan *x, int32_t i)
+int32_t est_first_of(const fr_model *model, const fr_plan *plan, int32_t i)
 {
-    const fr_plan *plan = x->plan;
+    const int32_t n_stages = plan->pp * plan->vpp;
     int32_t n = 0;
-    if (i == x->pp * x->vpp)
-        return x->e->n_layers; /* those of later tokens too */
+    if (i == n_stages) /* those of later tokens too */
+        return (int32_t)(model->n_layers + model->n_mtp_layers);
     if (plan->n_split == 0) {
-        int32_t rest = (int32_t)(x->e->model->n_layers % (x->pp * x->vpp));
-        int32_t base = (int32_t)(x->e->model->n_layers / (x->pp * x->vpp));
+        int32_t rest = (int32_t)(model->n_layers % n_stages);
+        int32_t base = (int32_t)(model->n_layers / n_stages);
         return i * base + (i < rest ? i : rest);
     }
     for (int32_t k = 0; k < i; k++)
         n += plan->layer_split[k];
     return n;
+}
+
+int32_t est_first_layer(const est_plan *x, int32_t i)
+{
+    return est_first_of(x->e->model, x->plan, i);
 }
 
 /* The price of what rank s sends to the next one. */
@@ -430,6 +436,18 @@ static void list_ranks(est_plan *x)
     }
 }
 
+/* How many passes' memory the ranks have at once. */
+static fr_status find_fullness(est_plan *x, est_ranks *ranks, fr_err *err)
+{
+    for (int32_t i = 0; i < ranks->n; i++) {
+        est_stage *stage = &ranks->at[i];
+        int32_t end = i + 1 < ranks->n ? ranks->at[i + 1].rank : x->pp;
+        FR_TRY(est_fullness_find(x, stage->rank, &stage->fullness, err));
+        FR_TRY(est_fullness_find(x, end - 1, &stage->last_fullness, err));
+    }
+    return FR_OK;
+}
+
 static void list_pipeline_words(const est_plan *x, uint64_t *words)
 {
     const fr_plan *plan = x->plan;
@@ -466,6 +484,7 @@ fr_status est_pipeline_find(est_plan *x, fr_err *err)
         find_late_ends(x);
         list_ranks(x);
     }
+    FR_TRY(find_fullness(x, &x->ranks[0], err));
     memcpy(x->words, words, sizeof words);
     x->has_pipeline = true;
     return FR_OK;
@@ -542,6 +561,9 @@ fr_status est_first_find(est_plan *x, fr_err *err)
     if (first->has_head)
         first->n_dense += first->layers->n_final;
     set_first_times(x, first);
+    FR_TRY(est_fullness_find(x, 0, &first->fullness, err));
+    x->first_besides_bytes =
+        est_besides(x, fr_cluster_device(x->e->cluster, first->place->node));
     memcpy(x->first_words, words, sizeof words);
     x->has_first = true;
     return FR_OK;

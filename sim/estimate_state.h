@@ -75,6 +75,7 @@ typedef struct est_layers {
     uint64_t *n_dense, *n_expert;  /* parameters */
     uint64_t *kept_bytes;          /* by one micro-batch from forward on */
     uint64_t *plain_bytes;         /* of a layer that is not made again */
+    uint64_t *pending_bytes;       /* split backward: between its parts */
     uint64_t *layer_scratch_bytes; /* no sum: of the backward of the layer
                                       before, beyond what is kept up to it */
     uint64_t n_embed, n_final;     /* parameters of the ends */
@@ -84,6 +85,8 @@ typedef struct est_layers {
     fr_instr zero;                       /* of any number of gradients */
     bool has_norms, has_zero;
     int64_t n_steps; /* of a replay for one micro-batch of all layers, about */
+    /* Of any layer. */
+    uint64_t least_kept_bytes, least_scratch_bytes, least_dense, least_expert;
     bool is_exact;   /* EST_LEAST is EST_ABOUT */
     bool is_uniform; /* all layers have the same parameters */
     uint64_t parameters_key;
@@ -118,6 +121,15 @@ typedef struct est_gathers {
     int64_t n_after_forward, n_after_backward;
 } est_gathers;
 
+/* Of a rank at some time: (chunk, micro-batch) pairs that wait for backward,
+ * and for the gradients of weights after it; are gradients of all its layers
+ * there, which more are to be added to? */
+typedef struct est_fullest_point {
+    int64_t n_kept, n_pending;
+    bool has_gradients;
+} est_fullest_point;
+typedef fr_vec(est_fullest_point) est_fullness;
+
 /* From 64-bit keys, mixed, to what they stand for. */
 typedef struct est_map {
     uint64_t *keys; /* 0: free */
@@ -134,12 +146,13 @@ struct fr_estimator {
     const fr_cluster *cluster;
     const fr_cost_model *costs;
     int32_t n_layers; /* with those that predict later tokens */
-    est_map layouts, layers, prices, updates, gathers;
+    est_map layouts, layers, prices, updates, gathers, fullness;
     fr_vec(est_layout *) all_layouts;
     est_pool *pool;
     fr_vec(const est_layers *) all_layers; /* of the pool, asked for here */
     fr_vec(est_update) all_updates;
     fr_vec(est_gathers) all_gathers;
+    fr_vec(est_fullness *) all_fullness;
     /* The last that was asked for: searches ask for it again. */
     int32_t last_layout[EST_LAYOUT_WORDS];
     const est_layout *at_layout; /* NULL: none */
@@ -243,6 +256,10 @@ typedef struct est_stage {
     uint64_t n_dense, n_expert, kept_bytes;
     uint64_t n_last_layer;  /* dense parameters, of the last chunk */
     uint64_t chunk_bytes;   /* kept by the forward of a chunk, the smallest */
+    uint64_t pending_bytes; /* between its backward's parts, the smallest */
+    /* NULL where backward is not split; of this rank, of the last that is
+     * alike. */
+    const est_fullness *fullness, *last_fullness;
     uint64_t scratch_bytes; /* of the backward of the last layer */
     int32_t first_layer, end_layer; /* of chunk 0 */
     int32_t n_layers;
@@ -289,12 +306,14 @@ typedef struct est_plan {
     bool is_known_twice; /* the stages are the same about as at least */
     uint64_t words[EST_PIPELINE_WORDS];
     est_stage first; /* what the first rank holds, and its times at least */
+    uint64_t first_besides_bytes; /* est_besides() of it */
     bool has_first;  /* it is that of first_words */
     uint64_t first_words[EST_PIPELINE_WORDS];
 } est_plan;
 
 /* The first layer of virtual stage i; all of them where there is none. */
 int32_t est_first_layer(const est_plan *x, int32_t i);
+int32_t est_first_of(const fr_model *model, const fr_plan *plan, int32_t i);
 
 /* estimate_passes.c: sets ranks[], from the last plan where that is the same
  * up to the end of its passes. */
@@ -323,7 +342,39 @@ FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
 /* Are a stage's update and memory those of the one before? */
 bool est_is_alike(const est_stage *a, const est_stage *b);
 
+/* Sets all that follows from the plan alone. */
+void est_plan_set(est_plan *x, const fr_plan *plan);
+
+/* By the names that lowering gives (lower_layer.c, lower_split.c ...). */
+typedef enum est_pass {
+    EST_FORWARD,
+    EST_BACKWARD,
+    EST_WEIGHTS,
+    EST_REMAKE,
+    EST_PASSES
+} est_pass;
+est_pass est_pass_of(const fr_segment *segment);
+
+/* estimate_pending.c: sets pending_bytes, which are no sums yet, from a program
+ * with a split backward. */
+void est_add_pending(const fr_program *program, est_layers *out);
+/* Kept; NULL where backward is not split. */
+FR_CHECKED fr_status est_fullness_find(const est_plan *x, int32_t rank,
+                                       const est_fullness **out, fr_err *err);
+/* The most at any time; 0 of NULL. */
+uint64_t est_fullness_bytes(const est_fullness *f, uint64_t kept_bytes,
+                            uint64_t pending_bytes, uint64_t gradients_bytes);
+
 /* estimate_memory.c: all that is bytes. */
+/* (chunk, micro-batch) pairs of a rank at its first backward, at least. */
+uint64_t est_live_pairs(const fr_plan *plan, int64_t n_micro, int32_t rank);
+/* Parameters, their gradients and the optimizer's, by what stage->n_dense,
+ * n_expert, n_layers and n_last_layer say. */
+uint64_t est_states_at_least(const est_plan *x, const est_stage *stage);
+/* Weights of ZeRO 3 that are whole in backward. */
+uint64_t est_gathered_at_least(const est_plan *x, const est_stage *stage);
+/* Libraries' and the driver's on such a device, the first of the layout. */
+uint64_t est_besides(const est_plan *x, const fr_device_type *device);
 void est_memory(const est_plan *x, fr_estimate *out);
 /* least_bytes and capacity_bytes of x->first alone. */
 void est_memory_first(const est_plan *x, fr_estimate *out);

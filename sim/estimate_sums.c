@@ -25,6 +25,7 @@ static void spread(int32_t n, int32_t n_few, est_layers *out)
         out->n_expert[to] = out->n_expert[from];
         out->kept_bytes[to] = out->kept_bytes[from];
         out->plain_bytes[to] = out->plain_bytes[from];
+        out->pending_bytes[to] = out->pending_bytes[from];
         out->layer_scratch_bytes[to] = out->layer_scratch_bytes[from];
     }
 }
@@ -58,6 +59,25 @@ static void find_most(int32_t n, est_layers *l)
         l->most_backward_rest_ps = est_most(l->most_backward_rest_ps,
                                             backward_ps + remake_ps - core_ps);
     }
+}
+
+static uint64_t smallest(int32_t n, const uint64_t *sum)
+{
+    uint64_t least = UINT64_MAX;
+    for (int32_t i = 0; i < n; i++)
+        least = sum[i + 1] - sum[i] < least ? sum[i + 1] - sum[i] : least;
+    return least;
+}
+
+static void find_least(int32_t n, est_layers *l)
+{
+    l->least_kept_bytes = smallest(n, l->kept_bytes);
+    l->least_dense = smallest(n, l->n_dense);
+    l->least_expert = smallest(n, l->n_expert);
+    l->least_scratch_bytes = UINT64_MAX;
+    for (int32_t i = 1; i <= n; i++)
+        if (l->layer_scratch_bytes[i] < l->least_scratch_bytes)
+            l->least_scratch_bytes = l->layer_scratch_bytes[i];
 }
 
 static bool is_exact(int32_t n_layers, const est_layers *l)
@@ -104,6 +124,7 @@ static void sum_up(int32_t n, est_layers *out)
         out->n_expert[i] += out->n_expert[i - 1];
         out->kept_bytes[i] += out->kept_bytes[i - 1];
         out->plain_bytes[i] += out->plain_bytes[i - 1];
+        out->pending_bytes[i] += out->pending_bytes[i - 1];
     }
 }
 
@@ -119,6 +140,7 @@ void est_layers_sum(int32_t n, int32_t n_few, est_layers *l)
     l->least_backward_ps = shortest(n, least->backward_ps);
     l->least_weights_ps = shortest(n, least->weights_ps);
     find_most(n, l);
+    find_least(n, l);
     l->is_exact = is_exact(n, l);
     l->parameters_key = parameters_key(n, l);
 }

@@ -375,6 +375,58 @@ static fr_status replay_once(fr_replay_context *context, bool *is_exceeded,
     return FR_OK;
 }
 
+static const fr_replay_options every_one = {FR_REPLAY_INSTRUCTIONS, true};
+
+fr_status
+fr_replay_prepare(const fr_program *program, const fr_cost_model *costs,
+                  const fr_cluster *cluster, const int32_t *node_of_rank,
+                  const fr_replay_options *options, fr_replay *out, fr_err *err)
+{
+    fr_replay_context *context = calloc(1, sizeof *context);
+    if (context == NULL)
+        return fr_fail_no_memory(err);
+    context->options = options != NULL ? *options : every_one;
+    context->model = costs;
+    context->node_of_rank = node_of_rank;
+    fr_status status = fr_rank_layout_init(program, cluster, node_of_rank,
+                                           &context->layout, err);
+    if (status == FR_OK)
+        status = context_fill(context, costs, &context->options, err);
+    if (status != FR_OK) {
+        context_destroy(context);
+        return status;
+    }
+    *out = (fr_replay){.context = context};
+    return FR_OK;
+}
+
+/* Too many ranks on one link to fold. */
+static fr_status prepare_unfolded(fr_replay *replay, fr_err *err)
+{
+    fr_replay each;
+    const fr_replay_context *c = replay->context;
+    fr_replay_options options = c->options;
+    options.is_unfolded = true;
+    FR_TRY(fr_replay_prepare(c->layout.program, c->model, c->layout.cluster,
+                             c->node_of_rank, &options, &each, err));
+    fr_replay_release(replay);
+    *replay = each;
+    return FR_OK;
+}
+
+fr_status fr_replay_finish(fr_replay *replay, fr_err *err)
+{
+    for (;;) {
+        bool is_exceeded = false;
+        fr_replay_context *context = replay->context;
+        FR_TRY(replay_once(context, &is_exceeded, replay, err));
+        replay->context = context;
+        if (!is_exceeded || context->options.is_unfolded)
+            return FR_OK;
+        FR_TRY(prepare_unfolded(replay, err));
+    }
+}
+
 fr_status fr_replay_run_with(const fr_program *program,
                              const fr_cost_model *costs,
                              const fr_cluster *cluster,
@@ -382,32 +434,16 @@ fr_status fr_replay_run_with(const fr_program *program,
                              const fr_replay_options *options, fr_replay *out,
                              fr_err *err)
 {
-    static const fr_replay_options every_one = {FR_REPLAY_INSTRUCTIONS, true};
-    fr_replay_options asked = options != NULL ? *options : every_one;
-    for (;;) {
-        fr_replay replay = {0};
-        bool is_exceeded = false;
-        fr_replay_context *context = calloc(1, sizeof *context);
-        if (context == NULL)
-            return fr_fail_no_memory(err);
-        fr_status status = fr_rank_layout_init(program, cluster, node_of_rank,
-                                               &context->layout, err);
-        if (status == FR_OK)
-            status = context_fill(context, costs, &asked, err);
-        if (status == FR_OK)
-            status = replay_once(context, &is_exceeded, &replay, err);
-        replay.context = context;
-        if (status != FR_OK) {
-            context_destroy(context);
-            return status;
-        }
-        if (!is_exceeded || asked.is_unfolded) {
-            *out = replay;
-            return FR_OK;
-        }
+    fr_replay replay;
+    FR_TRY(fr_replay_prepare(program, costs, cluster, node_of_rank, options,
+                             &replay, err));
+    fr_status status = fr_replay_finish(&replay, err);
+    if (status != FR_OK) {
         fr_replay_release(&replay);
-        asked.is_unfolded = true; /* too many ranks on one link to fold */
+        return status;
     }
+    *out = replay;
+    return FR_OK;
 }
 
 fr_status fr_replay_run(const fr_program *program, const fr_cost_model *costs,

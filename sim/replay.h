@@ -61,6 +61,9 @@ typedef struct fr_replay_context {
     fr_actors actors;
     fr_replay_order *orders; /* [n_classes] */
     fr_replay_costs costs;
+    const fr_cost_model *model;
+    const int32_t *node_of_rank;
+    fr_replay_options options;
 } fr_replay_context;
 
 typedef struct fr_replay {
@@ -83,6 +86,16 @@ FR_CHECKED fr_status fr_replay_run_with(const fr_program *program,
                                         const int32_t *node_of_rank,
                                         const fr_replay_options *options,
                                         fr_replay *out, fr_err *err);
+/* The same in two steps: first the context alone, which borrows all; then, of
+ * a replay that was prepared, the rest.  After an error of the second one too
+ * fr_replay_release() frees it. */
+FR_CHECKED fr_status fr_replay_prepare(const fr_program *program,
+                                       const fr_cost_model *costs,
+                                       const fr_cluster *cluster,
+                                       const int32_t *node_of_rank,
+                                       const fr_replay_options *options,
+                                       fr_replay *out, fr_err *err);
+FR_CHECKED fr_status fr_replay_finish(fr_replay *replay, fr_err *err);
 /* The same, every rank and every instruction by itself. */
 FR_CHECKED fr_status fr_replay_run(const fr_program *program,
                                    const fr_cost_model *costs,

@@ -247,7 +247,6 @@ static fr_status predict(const fr_replay *replay, const fr_cost_model *costs,
 {
     fr_timeline spans;
     FR_TRY(predict_time(replay, out, err));
-    FR_TRY(fr_predict_memory(replay->context, costs, out, err));
     FR_TRY(predict_rates(replay->context, costs, out, err));
     predict_cost(replay->context, out);
     out->sim.events = replay->n_events;
@@ -266,11 +265,24 @@ static fr_status predict(const fr_replay *replay, const fr_cost_model *costs,
     return FR_OK;
 }
 
-fr_status
-fr_simulate_with(const fr_program *program, const fr_cost_model *costs,
-                 const fr_cluster *cluster, const fr_placement *placement,
-                 const fr_replay_options *options, fr_timeline *timeline,
-                 fr_prediction *out, fr_err *err)
+/* Memory first: what does not fit may not have to be replayed. */
+static fr_status replay_all(const fr_cost_model *costs, bool always,
+                            fr_replay *replay, fr_timeline *timeline,
+                            fr_prediction *out, fr_err *err)
+{
+    FR_TRY(fr_predict_memory(replay->context, costs, out, err));
+    if (!always && !out->memory.fits)
+        return FR_OK;
+    FR_TRY(fr_replay_finish(replay, err));
+    return predict(replay, costs, timeline, out, err);
+}
+
+static fr_status simulate(const fr_program *program, const fr_cost_model *costs,
+                          const fr_cluster *cluster,
+                          const fr_placement *placement,
+                          const fr_replay_options *options, bool always,
+                          fr_timeline *timeline, fr_prediction *out,
+                          fr_err *err)
 {
     double begin_s = fr_clock_s();
     int64_t n_ranks = fr_plan_world(&program->plan);
@@ -288,17 +300,28 @@ fr_simulate_with(const fr_program *program, const fr_cost_model *costs,
                                          timeline != NULL && is_cpu &&
                                          n_ranks <= MOST_RANKS_SHOWN};
     fr_status status =
-        fr_replay_run_with(program, costs, cluster, nodes,
-                           options != NULL ? options : &usual, &replay, err);
-    if (status == FR_OK)
-        status = predict(&replay, costs, timeline, &result, err);
+        fr_replay_prepare(program, costs, cluster, nodes,
+                          options != NULL ? options : &usual, &replay, err);
+    if (status == FR_OK) {
+        status = replay_all(costs, always, &replay, timeline, &result, err);
+        fr_replay_release(&replay);
+    }
     if (status == FR_OK) {
         result.sim.wall_s = fr_clock_s() - begin_s;
         *out = result;
     }
-    fr_replay_release(&replay);
     free(one_node);
     return status;
+}
+
+fr_status
+fr_simulate_with(const fr_program *program, const fr_cost_model *costs,
+                 const fr_cluster *cluster, const fr_placement *placement,
+                 const fr_replay_options *options, fr_timeline *timeline,
+                 fr_prediction *out, fr_err *err)
+{
+    return simulate(program, costs, cluster, placement, options, true, timeline,
+                    out, err);
 }
 
 fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
@@ -307,4 +330,14 @@ fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
 {
     return fr_simulate_with(program, costs, cluster, placement, NULL, timeline,
                             out, err);
+}
+
+fr_status fr_simulate_if_fits(const fr_program *program,
+                              const fr_cost_model *costs,
+                              const fr_cluster *cluster,
+                              const fr_placement *placement, fr_prediction *out,
+                              fr_err *err)
+{
+    return simulate(program, costs, cluster, placement, NULL, false, NULL, out,
+                    err);
 }

@@ -29,6 +29,13 @@ FR_CHECKED fr_status fr_simulate(const fr_program *program,
                                  fr_timeline *timeline, fr_prediction *out,
                                  fr_err *err);
 
+/* The same; where out->memory does not fit all else is 0. */
+FR_CHECKED fr_status fr_simulate_if_fits(const fr_program *program,
+                                         const fr_cost_model *costs,
+                                         const fr_cluster *cluster,
+                                         const fr_placement *placement,
+                                         fr_prediction *out, fr_err *err);
+
 /* The same with options of the replay (NULL: those of fr_simulate). */
 FR_CHECKED fr_status fr_simulate_with(const fr_program *program,
                                       const fr_cost_model *costs,

@@ -78,8 +78,7 @@ fr_status fr_tune_nearest(const fr_tune_options *options,
                           fr_err *err)
 {
     fr_tuned nearest = {0};
-    FR_TRY(
-        find_nearest(options, space, goal, quest, costs, &nearest, err));
+    FR_TRY(find_nearest(options, space, goal, quest, costs, &nearest, err));
     if (nearest.plan == NULL)
         return FR_OK;
     free(tuning->nearest.plan);
@@ -146,9 +145,10 @@ static fr_status take(const fr_tune_options *options,
         why_not(goal, space, &found.tuned, found.why_not, sizeof found.why_not);
         if (found.why_not[0] != '\0')
             found.tuned.value = HUGE_VAL;
-    } else if (counts->nearest.plan != NULL) {
+    } else if (counts->short_by_bytes > 0) {
         snprintf(found.why_not, sizeof found.why_not,
-                 "does not fit: the nearest plan lacks %s",
+                 "does not fit: the nearest plan lacks %s%s",
+                 counts->nearest.plan == NULL ? "at least " : "",
                  fr_format_bytes(bytes, sizeof bytes,
                                  (double)counts->short_by_bytes));
     } else {

@@ -2,6 +2,35 @@
 
 #include <stdlib.h>
 
+static bool has_lower(const fr_bounded *a, const fr_bounded *b, double key_a,
+                      double key_b)
+{
+    if (key_a != key_b)
+        return key_a < key_b;
+    return fr_candidate_compare(&a->candidate, &b->candidate) < 0;
+}
+
+bool fr_bounded_is_lower(const fr_bounded *a, const fr_bounded *b)
+{
+    return has_lower(a, b, a->bound, b->bound);
+}
+
+bool fr_bounded_is_liked(const fr_bounded *a, const fr_bounded *b)
+{
+    return has_lower(a, b, a->estimate, b->estimate);
+}
+
+bool fr_bounded_is_nearer(const fr_bounded *a, const fr_bounded *b)
+{
+    return has_lower(a, b, (double)a->short_by_bytes,
+                     (double)b->short_by_bytes);
+}
+
+int fr_bounded_compare(const fr_bounded *a, const fr_bounded *b)
+{
+    return fr_bounded_is_lower(a, b) ? -1 : fr_bounded_is_lower(b, a);
+}
+
 fr_status fr_bound_keep_init(fr_bound_keep *keep, size_t n_max,
                              fr_bounded_before_fn is_before, fr_err *err)
 {

@@ -6,6 +6,11 @@
 
 typedef bool (*fr_bounded_before_fn)(const fr_bounded *a, const fr_bounded *b);
 
+/* By bound, by estimate, by what is lacking; then by choices. */
+bool fr_bounded_is_lower(const fr_bounded *a, const fr_bounded *b);
+bool fr_bounded_is_liked(const fr_bounded *a, const fr_bounded *b);
+bool fr_bounded_is_nearer(const fr_bounded *a, const fr_bounded *b);
+
 /* A heap whose top comes last. */
 typedef struct fr_bound_keep {
     fr_bounded *at; /* [n_max] */

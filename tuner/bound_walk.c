@@ -8,6 +8,7 @@
 #include "sim/estimate.h"
 #include "tuner/balance_layers.h"
 #include "tuner/bound_keep.h"
+#include "tuner/bound_layers.h"
 #include "tuner/storey_lists.h"
 
 #ifdef _OPENMP
@@ -22,7 +23,8 @@ typedef struct worker {
     fr_storey_lists *lists;
     fr_bound_keep by_bound, by_estimate, nearest;
     uint64_t n_plans, n_too_large, n_pruned, n_estimated;
-    fr_goal_scale scale; /* of so many ranks and threads of each */
+    fr_goal_scale scale;   /* of so many ranks and threads of each */
+    fr_bound_layers needs; /* of the layers at hand */
     int64_t scale_ranks;
     int32_t scale_threads;
     size_t i_failed; /* LAYERS at which it failed; SIZE_MAX: none */
@@ -49,42 +51,15 @@ typedef struct run {
     double limit; /* of the round */
 } run;
 
-static bool is_before(const fr_bounded *a, const fr_bounded *b, double key_a,
-                      double key_b)
-{
-    if (key_a != key_b)
-        return key_a < key_b;
-    return fr_candidate_compare(&a->candidate, &b->candidate) < 0;
-}
-
-static bool is_lower_bound(const fr_bounded *a, const fr_bounded *b)
-{
-    return is_before(a, b, a->bound, b->bound);
-}
-
-static bool is_lower_estimate(const fr_bounded *a, const fr_bounded *b)
-{
-    return is_before(a, b, a->estimate, b->estimate);
-}
-
-static bool is_nearer(const fr_bounded *a, const fr_bounded *b)
-{
-    return is_before(a, b, (double)a->short_by_bytes,
-                     (double)b->short_by_bytes);
-}
-
-int fr_bounded_compare(const fr_bounded *a, const fr_bounded *b)
-{
-    return is_lower_bound(a, b) ? -1 : is_lower_bound(b, a);
-}
-
 /* One choice of LAYERS on the way down. */
 typedef struct descent {
     const fr_plan_space_choice *layers, *pipeline;
     const fr_storey_list *gradients;
     fr_goal_scale scale;
-    double limit_s; /* about the step of the limit */
-    double least;   /* the lowest bound so far */
+    double limit_s;               /* about the step of the limit */
+    double least;                 /* the lowest bound so far */
+    const fr_bound_layers *needs; /* of all of them; NULL: not asked for */
+    uint64_t kept_bytes;          /* then: by the pipeline, at least */
     fr_bounded found;
 } descent;
 
@@ -177,7 +152,7 @@ static void keep(const run *r, worker *w, const fr_bounded *found)
         return;
     if (!(found->bound < r->options->limit))
         w->n_pruned++;
-    else if (after == NULL || is_lower_bound(after, found))
+    else if (after == NULL || fr_bounded_is_lower(after, found))
         fr_bound_keep_offer(&w->by_bound, found);
 }
 
@@ -235,16 +210,123 @@ static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
     return FR_OK;
 }
 
+/*
+ * Is such a state too large beside what the pipeline keeps?  Not if it may be
+ * among the nearest of those that do not fit, while nothing is known that may.
+ */
+static bool is_out(const run *r, const worker *w, const descent *d,
+                   uint64_t state_bytes)
+{
+    uint64_t lack = fr_bound_layers_lack(d->needs, d->kept_bytes, state_bytes);
+    return lack > 0 &&
+           (r->limit < HUGE_VAL || (w->nearest.n == w->nearest.n_max &&
+                                    lack > w->nearest.at[0].short_by_bytes));
+}
+
 static fr_status walk_groups(const run *r, worker *w, fr_plan *plan, descent *d,
                              fr_err *err)
 {
     for (size_t i = 0; i < d->gradients->groups.n; i++) {
         const fr_gradient_group *group = &d->gradients->groups.items[i];
         bool is_over = false;
+        if (d->needs != NULL &&
+            is_out(r, w, d, d->needs->state_bytes.items[i])) {
+            w->n_too_large += group->n;
+            continue;
+        }
         if (!r->options->is_whole)
             FR_TRY(pass_over(r, w, plan, group, d, &is_over, err));
         if (!is_over)
             FR_TRY(walk_plans(r, w, plan, group, d, err));
+    }
+    return FR_OK;
+}
+
+/* ---- plans of the same layers, all at once ------------------------------- */
+
+/* What pipeline p keeps is the least of it. */
+static void set_kept(const fr_storey_list *pipelines, size_t p, descent *d)
+{
+    if (d->needs != NULL)
+        d->kept_bytes =
+            fr_estimate_kept(&d->needs->room, &pipelines->shares.items[p]);
+}
+
+/* Is every pipeline of a kind too large, whatever the gradients? */
+static bool are_out(const run *r, const worker *w,
+                    const fr_storey_list *pipelines, bool is_split, descent *d)
+{
+    for (size_t p = 0; p < pipelines->choices.n; p++) {
+        if (pipelines->shares.items[p].is_split != is_split)
+            continue;
+        set_kept(pipelines, p, d);
+        if (!is_out(r, w, d, d->needs->least_state_bytes))
+            return false;
+    }
+    return true;
+}
+
+/* Has every pipeline of a kind too much to do? */
+static fr_status have_too_much(const run *r, worker *w, const fr_plan *plan,
+                               bool is_split, descent *d, bool *out,
+                               fr_err *err)
+{
+    double work_s;
+    FR_TRY(fr_bound_layers_work(w->estimator, plan, is_split, &work_s, err));
+    double bound = value_at(r, d, work_s, &(fr_estimate){0});
+    *out = is_above_limit(r, bound);
+    if (*out)
+        d->least = fmin(d->least, bound);
+    return FR_OK;
+}
+
+/*
+ * Are all n plans of LAYERS passed over, whatever their pipelines and
+ * gradients?  What fits is asked first: to know what a split backward has to do
+ * its layers have to be priced once more.
+ */
+static fr_status pass_over_layers(const run *r, worker *w, const fr_plan *plan,
+                                  const fr_storey_list *pipelines, uint64_t n,
+                                  descent *d, bool *is_over, fr_err *err)
+{
+    bool are_all_out = true;
+    *is_over = false;
+    if (r->options->is_whole || !fr_estimate_knows(plan))
+        return FR_OK;
+    FR_TRY(fr_bound_layers_find(w->estimator, r->walk->in.request, plan,
+                                pipelines, d->gradients, &w->needs, err));
+    d->needs = &w->needs;
+    for (int kind = 0; kind < 2; kind++) {
+        bool is_too_much;
+        if (!pipelines->has_split[kind] ||
+            are_out(r, w, pipelines, kind > 0, d))
+            continue;
+        are_all_out = false;
+        FR_TRY(have_too_much(r, w, plan, kind > 0, d, &is_too_much, err));
+        if (!is_too_much)
+            return FR_OK;
+    }
+    *is_over = true;
+    *(are_all_out ? &w->n_too_large : &w->n_pruned) += n;
+    return FR_OK;
+}
+
+static fr_status walk_pipelines(const run *r, worker *w, fr_plan *plan,
+                                const fr_storey_list *pipelines, descent *d,
+                                fr_err *err)
+{
+    for (size_t p = 0; p < pipelines->choices.n; p++) {
+        d->pipeline = &pipelines->choices.items[p];
+        if (r->options->is_even && d->pipeline->value[FR_SPACE_AXIS_SPLIT] != 0)
+            continue;
+        set_kept(pipelines, p, d);
+        if (d->needs != NULL && is_out(r, w, d, d->needs->least_state_bytes)) {
+            w->n_too_large += d->gradients->choices.n;
+            continue;
+        }
+        fr_plan_space_set(r->walk->in.request, FR_STOREY_PIPELINE, d->pipeline,
+                          plan);
+        FR_TRY(walk_groups(r, w, plan, d, err));
     }
     return FR_OK;
 }
@@ -269,13 +351,10 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
         return FR_OK;
     }
     set_scale(r, w, &plan, &d);
-    for (size_t p = 0; p < pipelines->choices.n; p++) {
-        d.pipeline = &pipelines->choices.items[p];
-        if (r->options->is_even && d.pipeline->value[FR_SPACE_AXIS_SPLIT] != 0)
-            continue;
-        fr_plan_space_set(request, FR_STOREY_PIPELINE, d.pipeline, &plan);
-        FR_TRY(walk_groups(r, w, &plan, &d, err));
-    }
+    bool is_over;
+    FR_TRY(pass_over_layers(r, w, &plan, pipelines, n, &d, &is_over, err));
+    if (!is_over)
+        FR_TRY(walk_pipelines(r, w, &plan, pipelines, &d, err));
     if (!r->options->is_whole && !r->walk->has_least)
         r->walk->least[i_layers] = d.least;
     return FR_OK;
@@ -289,11 +368,12 @@ static fr_status reset(fr_bound_walk *walk, fr_err *err)
         worker *w = &walk->workers[i];
         w->n_plans = w->n_too_large = w->n_pruned = w->n_estimated = 0;
         w->i_failed = SIZE_MAX;
-        FR_TRY(fr_bound_keep_init(&w->by_bound, FR_WALK_KEPT, is_lower_bound,
-                                  err));
+        FR_TRY(fr_bound_keep_init(&w->by_bound, FR_WALK_KEPT,
+                                  fr_bounded_is_lower, err));
         FR_TRY(fr_bound_keep_init(&w->by_estimate, FR_WALK_SEEDS,
-                                  is_lower_estimate, err));
-        FR_TRY(fr_bound_keep_init(&w->nearest, FR_WALK_SEEDS, is_nearer, err));
+                                  fr_bounded_is_liked, err));
+        FR_TRY(fr_bound_keep_init(&w->nearest, FR_WALK_SEEDS,
+                                  fr_bounded_is_nearer, err));
     }
     return FR_OK;
 }
@@ -318,7 +398,7 @@ static fr_status lower_limit(run *r, fr_err *err)
 {
     const fr_bound_walk *walk = r->walk;
     fr_bound_keep all = {0};
-    FR_TRY(fr_bound_keep_init(&all, FR_WALK_SEEDS, is_lower_estimate, err));
+    FR_TRY(fr_bound_keep_init(&all, FR_WALK_SEEDS, fr_bounded_is_liked, err));
     for (int i = 0; i < walk->n_workers; i++)
         fr_bound_keep_merge(&all, &walk->workers[i].by_estimate);
     if (all.n == all.n_max)
@@ -482,6 +562,7 @@ void fr_bound_walk_destroy(fr_bound_walk *walk)
         fr_balance_lend(walk->in.request->balance, i, NULL);
         fr_estimator_destroy(w->estimator);
         fr_storey_lists_destroy(w->lists);
+        fr_bound_layers_release(&w->needs);
         fr_bound_keep_release(&w->by_bound);
         fr_bound_keep_release(&w->by_estimate);
         fr_bound_keep_release(&w->nearest);

@@ -197,6 +197,28 @@ static fr_status add_even_seeds(search *s, fr_err *err)
     return status;
 }
 
+/*
+ * Some plans take all of the budget to simulate (collectives beside products,
+ * many chunks), and others of next to the same time a tenth of it: by turns one
+ * that leaves room for more.
+ */
+static fr_status add_cheap_seeds(search *s, fr_err *err)
+{
+    fr_bounded_list all = s->seeds;
+    fr_status status = FR_OK;
+    memset(&s->seeds, 0, sizeof s->seeds);
+    for (size_t i = 0, cheap = 0; status == FR_OK && i < all.n; i++) {
+        while (cheap < all.n && all.items[cheap].n_steps > batch_work / 2)
+            cheap++;
+        if (fr_vec_push(&s->seeds, all.items[i]) != FR_OK ||
+            (cheap < all.n &&
+             fr_vec_push(&s->seeds, all.items[cheap++]) != FR_OK))
+            status = fr_fail_no_memory(err);
+    }
+    fr_vec_release(&all);
+    return status;
+}
+
 static fr_status find_seeds(search *s, fr_err *err)
 {
     const fr_walk_options options = {.is_best_only = true, .limit = s->best};
@@ -209,7 +231,9 @@ static fr_status find_seeds(search *s, fr_err *err)
     s->seeds = s->found.by_estimate;
     memset(&s->found.by_estimate, 0, sizeof s->found.by_estimate);
     FR_TRY(take_turns(s->in.request, &s->seeds, err));
-    return s->in.request->balance != NULL ? add_even_seeds(s, err) : FR_OK;
+    if (s->in.request->balance != NULL)
+        FR_TRY(add_even_seeds(s, err));
+    return add_cheap_seeds(s, err);
 }
 
 /* The plans after the last one that is known, or all. */
@@ -290,12 +314,10 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
     return FR_OK;
 }
 
-/* Nothing fits, as far as the walk can tell: what lacks least; beside another
- * search the first of it will do. */
+/* Nothing fits, as far as the walk can tell: what lacks least. */
 static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
 {
     const fr_bounded_list *list = &s->nearest;
-    n_max = s->in.work_frac < 1 ? 1 : n_max;
     for (size_t i = 0; i < list->n && *n < n_max; i++)
         out[(*n)++] = list->items[i].candidate;
     s->n_too_large -= *n; /* who asked counts them */
@@ -324,6 +346,17 @@ static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
     return FR_OK;
 }
 
+static bool is_hopeless(const search *s)
+{
+    return s->best == HUGE_VAL && !s->has_fit;
+}
+
+/* Beside another search what is lacking at least will do. */
+static bool is_beside(const search *s)
+{
+    return s->in.work_frac > 0 && s->in.work_frac < 1;
+}
+
 static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
                      size_t *n, fr_err *err)
 {
@@ -341,7 +374,7 @@ static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
         FR_TRY(look_around(s, err));
     if (!is_over(s))
         FR_TRY(ask_in_order(s, n_max, candidates, n, err));
-    if (*n == 0 && s->best == HUGE_VAL && !s->has_fit && !s->has_nearest)
+    if (*n == 0 && is_hopeless(s) && !is_beside(s) && !s->has_nearest)
         ask_nearest(s, n_max, candidates, n);
     return FR_OK;
 }
@@ -365,6 +398,8 @@ static void report(const void *state, fr_tuning *tuning)
     tuning->space.illegal += fr_bound_walk_n_illegal(s->walk);
     tuning->space.infeasible_memory += s->n_too_large;
     tuning->certificate.bound = fmin(tuning->certificate.bound, bound_left(s));
+    if (is_hopeless(s) && is_beside(s) && s->nearest.n > 0)
+        tuning->short_by_bytes = s->nearest.items[0].short_by_bytes;
 }
 
 const fr_search fr_search_bound = {

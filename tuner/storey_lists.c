@@ -17,6 +17,7 @@ typedef struct known_list {
 struct fr_storey_lists {
     const fr_plan_space_request *request;
     known_list *rows[N_ROWS];
+    const known_list *last[FR_STOREY_N]; /* neighbours ask for the same */
 };
 
 /* PIPELINE: schedules and splits see ranks and micro-batches, and lowering of
@@ -107,16 +108,42 @@ static fr_status find_groups(fr_storey_list *list, fr_err *err)
     return FR_OK;
 }
 
+static fr_status find_shares(const fr_plan_space_request *request,
+                             const fr_plan *plan, fr_storey_list *list,
+                             fr_err *err)
+{
+    fr_plan one = *plan;
+    list->own_layers = INT32_MAX;
+    for (size_t i = 0; i < list->choices.n; i++) {
+        fr_plan_space_set(request, FR_STOREY_PIPELINE, &list->choices.items[i],
+                          &one);
+        fr_estimate_share share =
+            fr_estimate_share_of(request->model, request->job, &one);
+        list->has_split[share.is_split] = true;
+        if (share.own_layers < list->own_layers)
+            list->own_layers = share.own_layers;
+        if (fr_vec_push(&list->shares, share) != FR_OK)
+            return fr_fail_no_memory(err);
+    }
+    return FR_OK;
+}
+
 fr_status fr_storey_lists_find(fr_storey_lists *lists,
                                fr_plan_space_storey storey, const fr_plan *plan,
                                const fr_storey_list **out, fr_err *err)
 {
     uint64_t words[N_WORDS];
     set_words(lists->request, storey, plan, words);
+    const known_list *last = lists->last[storey];
+    if (last != NULL && memcmp(last->words, words, sizeof words) == 0) {
+        *out = &last->all;
+        return FR_OK;
+    }
     known_list **row =
         &lists->rows[fr_hash_bytes(words, sizeof words, 7) % N_ROWS];
     for (known_list *l = *row; l != NULL; l = l->next)
         if (memcmp(l->words, words, sizeof words) == 0) {
+            lists->last[storey] = l;
             *out = &l->all;
             return FR_OK;
         }
@@ -126,11 +153,13 @@ fr_status fr_storey_lists_find(fr_storey_lists *lists,
     memcpy(fresh->words, words, sizeof words);
     fresh->next = *row;
     *row = fresh;
+    lists->last[storey] = fresh;
     *out = &fresh->all;
     FR_TRY(fr_plan_space_list(lists->request, storey, plan, NULL, NULL,
                               &fresh->all.choices, err));
-    return storey == FR_STOREY_GRADIENTS ? find_groups(&fresh->all, err)
-                                         : FR_OK;
+    return storey == FR_STOREY_GRADIENTS
+               ? find_groups(&fresh->all, err)
+               : find_shares(lists->request, plan, &fresh->all, err);
 }
 
 fr_status fr_storey_lists_create(const fr_plan_space_request *request,
@@ -153,6 +182,7 @@ void fr_storey_lists_destroy(fr_storey_lists *lists)
             for (size_t k = 0; k < l->all.groups.n; k++)
                 free(l->all.groups.items[k].variants.at);
             fr_vec_release(&l->all.groups);
+            fr_vec_release(&l->all.shares);
             fr_vec_release(&l->all.choices);
             free(l);
         }

@@ -19,6 +19,9 @@ typedef struct fr_gradient_group {
 typedef struct fr_storey_list {
     fr_plan_space_choices choices;
     fr_vec(fr_gradient_group) groups; /* of GRADIENTS */
+    fr_vec(fr_estimate_share) shares; /* of PIPELINE, one for each choice */
+    bool has_split[2];  /* schedules that do not split backward, that do */
+    int32_t own_layers; /* of the first rank, the least */
 } fr_storey_list;
 
 typedef struct fr_storey_lists fr_storey_lists;

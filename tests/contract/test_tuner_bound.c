@@ -15,6 +15,7 @@
 #include "sim/estimate.h"
 #include "tests/contract/sim_fixture.h"
 #include "tuner/balance_layers.h"
+#include "tuner/bound_layers.h"
 #include "tuner/evaluate.h"
 #include "tuner/storey_lists.h"
 #include "tuner/tune.h"
@@ -183,14 +184,12 @@ static bool look(problem *p, fr_estimator *estimator, size_t i)
         !CHECK_OK(fr_estimate_plan(estimator, &plan, &estimate, &err), &err))
         return false;
     const fr_prediction *prediction = &evaluation.prediction;
-    bool is_ok = true;
-    if (prediction->step_s > 0) {
-        is_ok =
-            CHECK(estimate.lower_bound_s <= prediction->step_s * (1 + 1e-9)) &&
-            CHECK(estimate.least_bytes <= prediction->memory.peak_bytes);
-    } else {
-        CHECK(evaluation.outcome == FR_OUTCOME_TOO_LARGE);
-    }
+    bool is_ok =
+        CHECK(prediction->memory.device_bytes == 0 ||
+              estimate.least_bytes <= prediction->memory.peak_bytes) &&
+        (evaluation.outcome == FR_OUTCOME_SIMULATED
+             ? CHECK(estimate.lower_bound_s <= prediction->step_s * (1 + 1e-9))
+             : CHECK(evaluation.outcome == FR_OUTCOME_TOO_LARGE));
     if (!is_ok)
         printf("  %s\n", name);
     if (evaluation.outcome == FR_OUTCOME_SIMULATED)
@@ -200,10 +199,17 @@ static bool look(problem *p, fr_estimator *estimator, size_t i)
     return is_ok;
 }
 
+/* What is known of plans before each is looked at. */
+typedef struct early_bound {
+    double work_s;
+    uint64_t lack_bytes;
+} early_bound;
+
 /* Every plan of a group against the bound of the group. */
 static bool look_at_group(problem *p, fr_estimator *estimator, fr_plan *plan,
                           const fr_storey_list *gradients,
-                          const fr_gradient_group *group)
+                          const fr_gradient_group *group,
+                          const early_bound *early)
 {
     fr_estimate least, first, one;
     fr_err err;
@@ -222,10 +228,50 @@ static bool look_at_group(problem *p, fr_estimator *estimator, fr_plan *plan,
                           &gradients->choices.items[i], plan);
         if (!CHECK_OK(fr_estimate_plan(estimator, plan, &one, &err), &err) ||
             !CHECK(least.lower_bound_s <= one.lower_bound_s) ||
+            !CHECK(early->work_s <= one.lower_bound_s) ||
+            !CHECK(one.capacity_bytes + early->lack_bytes <=
+                   (early->lack_bytes > 0 ? one.least_bytes
+                                          : one.capacity_bytes)) ||
             !CHECK(least.least_bytes <= one.least_bytes))
             return false;
     }
     return true;
+}
+
+/* All plans of some LAYERS. */
+static bool look_at_layers(problem *p, fr_estimator *estimator,
+                           const fr_storey_list *pipelines,
+                           const fr_storey_list *gradients, fr_plan *plan)
+{
+    fr_err err;
+    fr_bound_layers needs = {0};
+    double work_s[2] = {0};
+    bool is_ok =
+        CHECK_OK(fr_bound_layers_find(estimator, &p->request, plan, pipelines,
+                                      gradients, &needs, &err),
+                 &err);
+    for (int i = 0; i < 2 && is_ok; i++)
+        is_ok = !pipelines->has_split[i] ||
+                CHECK_OK(fr_bound_layers_work(estimator, plan, i > 0,
+                                              &work_s[i], &err),
+                         &err);
+    for (size_t k = 0; is_ok && k < pipelines->choices.n; k++) {
+        const fr_estimate_share *share = &pipelines->shares.items[k];
+        const uint64_t kept = fr_estimate_kept(&needs.room, share);
+        fr_plan_space_set(&p->request, FR_STOREY_PIPELINE,
+                          &pipelines->choices.items[k], plan);
+        for (size_t g = 0; is_ok && g < gradients->groups.n; g++) {
+            const early_bound of = {
+                work_s[share->is_split],
+                fr_bound_layers_lack(&needs, kept, needs.state_bytes.items[g])};
+            is_ok =
+                CHECK(needs.least_state_bytes <= needs.state_bytes.items[g]) &&
+                look_at_group(p, estimator, plan, gradients,
+                              &gradients->groups.items[g], &of);
+        }
+    }
+    fr_bound_layers_release(&needs);
+    return is_ok;
 }
 
 static void look_at_groups(problem *p, fr_estimator *estimator)
@@ -250,15 +296,9 @@ static void look_at_groups(problem *p, fr_estimator *estimator)
                          &err) &&
                 CHECK_OK(fr_storey_lists_find(lists, FR_STOREY_GRADIENTS, &plan,
                                               &gradients, &err),
-                         &err);
+                         &err) &&
+                look_at_layers(p, estimator, pipelines, gradients, &plan);
         n += pipelines->choices.n * gradients->choices.n;
-        for (size_t k = 0; is_ok && k < pipelines->choices.n; k++) {
-            fr_plan_space_set(&p->request, FR_STOREY_PIPELINE,
-                              &pipelines->choices.items[k], &plan);
-            for (size_t g = 0; is_ok && g < gradients->groups.n; g++)
-                is_ok = look_at_group(p, estimator, &plan, gradients,
-                                      &gradients->groups.items[g]);
-        }
     }
     CHECK_INT(n, p->space.n);
     fr_vec_release(&layers);
