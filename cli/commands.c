@@ -272,8 +272,8 @@ const fr_command fr_commands[] = {
      export_options,
      "--to nccl-csv: the file of NCCL's example tuner plugin: algorithm, "
      "protocol and\nchannels of the collectives that reduce gradients and "
-     "gather parameters.  What\nthe plan leaves to NCCL is what NCCL's model "
-     "takes on CLUSTER (the plan's own), size by\nsize.",
+     "gather parameters.  What the\nplan leaves to NCCL is what NCCL's model "
+     "takes on CLUSTER (the plan's own), by\nsize.",
      "  forerun export plan.json --to nccl-csv -o nccl_tuner.conf\n"
      "  forerun export plan.json dgx-h100:4 --to nccl-csv "
      "--nccl-protocol ll128",
