@@ -272,7 +272,7 @@ const fr_command fr_commands[] = {
      export_options,
      "--to nccl-csv: the file of NCCL's example tuner plugin: algorithm, "
      "protocol and\nchannels of what reduces gradients and gathers "
-     "parameters.  What the plan leaves to\nNCCL is what NCCL's model "
+     "parameters.  What the plan leaves\nto NCCL is what NCCL's model "
      "takes on CLUSTER (the plan's own), by size.",
      "  forerun export plan.json --to nccl-csv -o nccl_tuner.conf\n"
      "  forerun export plan.json dgx-h100:4 --to nccl-csv "
