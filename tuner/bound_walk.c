@@ -61,6 +61,8 @@ typedef struct descent {
     const fr_bound_layers *needs; /* of all of them; NULL: not asked for */
     uint64_t kept_bytes;          /* then: by the pipeline, at least */
     fr_bounded found;
+    fr_bounded liked; /* of a group of gradients, the best by its estimate */
+    bool has_liked;
 } descent;
 
 /* ---- the goal ------------------------------------------------------------ */
@@ -138,16 +140,20 @@ static fr_status bound_plan(const run *r, worker *w, const fr_plan *plan,
     return FR_OK;
 }
 
-static void keep(const run *r, worker *w, const fr_bounded *found)
+static void keep(const run *r, worker *w, descent *d)
 {
+    const fr_bounded *found = &d->found;
     const fr_bounded *after = r->options->after;
     if (found->short_by_bytes > 0) {
         w->n_too_large++;
         fr_bound_keep_offer(&w->nearest, found);
         return;
     }
-    if (found->bound < HUGE_VAL)
-        fr_bound_keep_offer(&w->by_estimate, found);
+    if (found->bound < HUGE_VAL &&
+        (!d->has_liked || fr_bounded_is_liked(found, &d->liked))) {
+        d->liked = *found;
+        d->has_liked = true;
+    }
     if (r->options->is_best_only)
         return;
     if (!(found->bound < r->options->limit))
@@ -169,13 +175,16 @@ static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
                             fr_err *err)
 {
     const fr_plan_space_request *request = r->walk->in.request;
+    d->has_liked = false;
     for (size_t g = group->first; g < group->first + group->n; g++) {
         fr_plan_space_set(request, FR_STOREY_GRADIENTS,
                           &d->gradients->choices.items[g], plan);
         FR_TRY(bound_plan(r, w, plan, d, err));
         join(d, g, &d->found.candidate);
-        keep(r, w, &d->found);
+        keep(r, w, d);
     }
+    if (d->has_liked)
+        fr_bound_keep_offer(&w->by_estimate, &d->liked);
     w->n_estimated += group->n;
     return FR_OK;
 }

@@ -28,7 +28,8 @@ enum { FR_WALK_KEPT = 4096, FR_WALK_SEEDS = 512 };
 typedef struct fr_walk_result {
     uint64_t n_plans, n_too_large, n_pruned, n_estimated;
     fr_bounded_list by_bound;    /* at most FR_WALK_KEPT, ascending */
-    fr_bounded_list by_estimate; /* at most FR_WALK_SEEDS, ascending */
+    fr_bounded_list by_estimate; /* at most FR_WALK_SEEDS, ascending; one of
+                                    each group */
     fr_bounded_list nearest;     /* the same, of those too large, by bytes */
     bool is_all;                 /* by_bound holds all that was asked for */
 } fr_walk_result;

@@ -200,22 +200,46 @@ static fr_status add_even_seeds(search *s, fr_err *err)
 /*
  * Some plans take all of the budget to simulate (collectives beside products,
  * many chunks), and others of next to the same time a tenth of it: by turns one
- * that leaves room for more.
+ * of these.
  */
-static fr_status add_cheap_seeds(search *s, fr_err *err)
+static fr_status add_cheap_seeds(search *s, const fr_bounded_list *cheap,
+                                 fr_err *err)
 {
     fr_bounded_list all = s->seeds;
     fr_status status = FR_OK;
     memset(&s->seeds, 0, sizeof s->seeds);
-    for (size_t i = 0, cheap = 0; status == FR_OK && i < all.n; i++) {
-        while (cheap < all.n && all.items[cheap].n_steps > batch_work / 2)
-            cheap++;
+    for (size_t i = 0; status == FR_OK && i < all.n; i++)
         if (fr_vec_push(&s->seeds, all.items[i]) != FR_OK ||
-            (cheap < all.n &&
-             fr_vec_push(&s->seeds, all.items[cheap++]) != FR_OK))
+            (i < cheap->n && fr_vec_push(&s->seeds, cheap->items[i]) != FR_OK))
             status = fr_fail_no_memory(err);
-    }
     fr_vec_release(&all);
+    return status;
+}
+
+/* Of the seeds in the order of their estimates: what takes a quarter of the
+ * first one's time, or next to none. */
+static fr_status list_cheap(const search *s, fr_bounded_list *out, fr_err *err)
+{
+    const int64_t first = s->seeds.n > 0 ? s->seeds.items[0].n_steps : 0;
+    for (size_t i = 0; i < s->seeds.n; i++)
+        if ((s->seeds.items[i].n_steps <= first / 4 ||
+             s->seeds.items[i].n_steps <= batch_work / 4) &&
+            fr_vec_push(out, s->seeds.items[i]) != FR_OK)
+            return fr_fail_no_memory(err);
+    return take_turns(s->in.request, out, err);
+}
+
+static fr_status order_seeds(search *s, fr_err *err)
+{
+    fr_bounded_list cheap = {0};
+    fr_status status = list_cheap(s, &cheap, err);
+    if (status == FR_OK)
+        status = take_turns(s->in.request, &s->seeds, err);
+    if (status == FR_OK && s->in.request->balance != NULL)
+        status = add_even_seeds(s, err);
+    if (status == FR_OK)
+        status = add_cheap_seeds(s, &cheap, err);
+    fr_vec_release(&cheap);
     return status;
 }
 
@@ -230,10 +254,7 @@ static fr_status find_seeds(search *s, fr_err *err)
     memset(&s->found.nearest, 0, sizeof s->found.nearest);
     s->seeds = s->found.by_estimate;
     memset(&s->found.by_estimate, 0, sizeof s->found.by_estimate);
-    FR_TRY(take_turns(s->in.request, &s->seeds, err));
-    if (s->in.request->balance != NULL)
-        FR_TRY(add_even_seeds(s, err));
-    return add_cheap_seeds(s, err);
+    return order_seeds(s, err);
 }
 
 /* The plans after the last one that is known, or all. */
@@ -279,10 +300,25 @@ static bool is_over(const search *s)
                               : (double)s->work >= work_limit(s);
 }
 
-/* Room for one more in a batch of n? */
-static bool has_room(size_t n, size_t n_max, int64_t work)
+/* A batch that is being made. */
+typedef struct batch_size {
+    size_t n, n_max;
+    int64_t work, most; /* of all, of the longest */
+} batch_size;
+
+/* Room for one more?  Beside a long one there is as much of others. */
+static bool has_room(const batch_size *b)
 {
-    return n < n_max && (n < LEAST_BATCH || work < batch_work);
+    const int64_t least = b->most > batch_work ? b->most : batch_work;
+    return b->n < b->n_max && (b->n < LEAST_BATCH || b->work - b->most < least);
+}
+
+static void take_room(batch_size *b, const fr_bounded *entry)
+{
+    const int64_t work = entry->n_steps + each_work;
+    b->n++;
+    b->work += work;
+    b->most = work > b->most ? work : b->most;
 }
 
 /* Half of the budget goes to what the estimate likes, the rest to the proof. */
@@ -299,18 +335,19 @@ static bool is_seed_time(const search *s)
 static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
                            size_t *n, fr_err *err)
 {
-    int64_t work = 0;
-    while (s->next_seed < s->seeds.n && has_room(*n, n_max, work)) {
+    batch_size size = {.n_max = n_max};
+    while (s->next_seed < s->seeds.n && has_room(&size)) {
         const fr_bounded *seed = &s->seeds.items[s->next_seed++];
         if (!(seed->bound < s->best) || is_asked(s, &seed->candidate) ||
             is_like_too_large(s, &seed->candidate))
             continue;
-        work += seed->n_steps + each_work;
-        out[(*n)++] = seed->candidate;
+        out[size.n] = seed->candidate;
+        take_room(&size, seed);
         if (fr_vec_push(&s->asked, seed->candidate) != FR_OK)
             return fr_fail_no_memory(err);
     }
-    s->work += work;
+    s->work += size.work;
+    *n = size.n;
     return FR_OK;
 }
 
@@ -327,11 +364,11 @@ static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
 static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
                               size_t *n, fr_err *err)
 {
-    int64_t work = 0;
-    while (has_room(*n, n_max, work) && bound_left(s) < s->best) {
+    batch_size size = {.n_max = n_max};
+    while (has_room(&size) && bound_left(s) < s->best) {
         const fr_bounded_list *list = &s->found.by_bound;
         if (s->next == list->n) {
-            if (*n > 0)
+            if (size.n > 0)
                 break;
             FR_TRY(look_around(s, err));
             continue;
@@ -339,10 +376,11 @@ static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
         const fr_bounded *entry = &list->items[s->next++];
         if (is_asked(s, &entry->candidate))
             continue;
-        work += entry->n_steps + each_work;
-        out[(*n)++] = entry->candidate;
+        out[size.n] = entry->candidate;
+        take_room(&size, entry);
     }
-    s->work += work;
+    s->work += size.work;
+    *n = size.n;
     return FR_OK;
 }
 
