@@ -36,6 +36,21 @@ static fr_status set_choice(const fr_option_row *row, const char *shown,
                    all);
 }
 
+/* Up to FR_BIG there is no limit, as far as anybody will notice. */
+static fr_status check_range(const fr_option_row *row, const char *shown,
+                             const char *text, double number, fr_err *err)
+{
+    if (number >= row->min && number <= row->max)
+        return FR_OK;
+    if (row->max < FR_BIG)
+        return fr_fail(err, FR_USAGE, "%s %.80s: must be %.10g to %.10g", shown,
+                       text, row->min, row->max);
+    if (number > row->max)
+        return fr_fail(err, FR_USAGE, "%s %.80s: is too large", shown, text);
+    return fr_fail(err, FR_USAGE, "%s %.80s: must be at least %.10g", shown,
+                   text, row->min);
+}
+
 static fr_status set_count(const fr_option_row *row, const char *shown,
                            const char *text, fr_option_value *value,
                            fr_err *err)
@@ -45,13 +60,7 @@ static fr_status set_count(const fr_option_row *row, const char *shown,
     if (fr_parse_i64(text, &count, &why) != FR_OK)
         return fr_fail(err, FR_USAGE, "%s '%.80s' is not a whole number", shown,
                        text);
-    if ((double)count < row->min || (double)count > row->max) {
-        if (row->max >= FR_BIG)
-            return fr_fail(err, FR_USAGE, "%s %lld: must be at least %.0f",
-                           shown, (long long)count, row->min);
-        return fr_fail(err, FR_USAGE, "%s %lld: must be %.0f to %.0f", shown,
-                       (long long)count, row->min, row->max);
-    }
+    FR_TRY(check_range(row, shown, text, (double)count, err));
     value->count = count;
     return FR_OK;
 }
@@ -64,9 +73,7 @@ static fr_status set_real(const fr_option_row *row, const char *shown,
     if (fr_parse_double(text, &real, &why) != FR_OK)
         return fr_fail(err, FR_USAGE, "%s '%.80s' is not a number", shown,
                        text);
-    if (real < row->min || real > row->max)
-        return fr_fail(err, FR_USAGE, "%s %.80s: must be at least %g", shown,
-                       text, row->min);
+    FR_TRY(check_range(row, shown, text, real, err));
     value->real = real;
     return FR_OK;
 }

@@ -54,9 +54,10 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
                        tuning->n_reasons > 0 ? tuning->reasons[0].text : "");
     if (tuning->best.plan == NULL)
         return fr_fail(err, FR_INFEASIBLE,
-                       "no plan fits: the nearest, %s, lacks %llu bytes on a "
+                       "no plan %s: the nearest, %s, lacks %llu bytes on a "
                        "rank; more ranks, a smaller --global-batch or --seq "
                        "need less",
+                       is_sure ? "fits" : "was found that fits",
                        tuning->nearest.name,
                        (unsigned long long)tuning->short_by_bytes);
     if (output == NULL)
@@ -110,8 +111,8 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                       framework != NULL ? fr_framework_find(framework) : NULL,
                   .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW)},
         .goal = goal,
-        .is_batch_free = goal->kind == FR_GOAL_LOSS &&
-                         !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH),
+        .is_batch_free =
+            goal->kind == FR_GOAL_LOSS && !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH),
         .search = fr_cli_has(cli, FR_OPT_SEARCH)
                       ? fr_search_name((int)v[FR_OPT_SEARCH].count)
                       : NULL,
@@ -123,10 +124,15 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
     return options;
 }
 
-/* What no law says: how many more steps a lossy compressor takes. */
+/* What contradicts itself; what no law says: how many more steps a lossy
+ * compressor takes. */
 static fr_status check_options(const fr_cli *cli, const fr_goal *goal,
                                fr_err *err)
 {
+    if (fr_cli_has(cli, FR_OPT_BUDGET) && fr_cli_on(cli, FR_OPT_EXACT))
+        return fr_fail(err, FR_USAGE,
+                       "--exact goes on for as long as the proof takes; leave "
+                       "it or --budget out");
     if (goal->kind == FR_GOAL_LOSS && fr_cli_has(cli, FR_OPT_ALLOW))
         return fr_fail(err, FR_USAGE,
                        "--allow lossy and --goal loss: nobody knows how many "
@@ -138,6 +144,7 @@ static fr_status check_options(const fr_cli *cli, const fr_goal *goal,
 FR_COMMAND_FUNCTION(tune)
 {
     fr_goal goal;
+    double budget_s;
     fr_inputs inputs = {0};
     fr_plan_choice choice = {0};
     fr_tuning tuning;
@@ -147,6 +154,7 @@ FR_COMMAND_FUNCTION(tune)
     fr_tuning_init(&tuning);
     FR_TRY(fr_cli_make_goal(cli, &goal, err));
     FR_TRY(check_options(cli, &goal, err));
+    FR_TRY(apply_budget(cli, &budget_s, err));
     FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
                 out_inputs);
     FR_TRY_GOTO(status, fr_measure_check(cli, &inputs, err), out_inputs);
@@ -159,13 +167,12 @@ FR_COMMAND_FUNCTION(tune)
     fr_tune_options options =
         make_options(cli, &inputs, &choice, ranges, &goal,
                      fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
-    FR_TRY_GOTO(status, apply_budget(cli, &options.budget_s, err), out_inputs);
+    options.budget_s = budget_s;
     FR_TRY_GOTO(status, fr_tune(&options, inputs.costs, &tuning, err),
                 out_inputs);
-    FR_TRY_GOTO(
-        status,
-        fr_measure_plans(cli, &inputs, &choice, &goal, &tuning, err),
-        out_inputs);
+    FR_TRY_GOTO(status,
+                fr_measure_plans(cli, &inputs, &choice, &goal, &tuning, err),
+                out_inputs);
     FR_TRY_GOTO(status,
                 fr_measure_correction(&inputs, &choice.model, &tuning, err),
                 out_inputs);

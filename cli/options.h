@@ -133,7 +133,8 @@ const char *fr_choice_export(int i);
       fr_choice_cuda_graphs, 0, 0,                                             \
       "GPUs: what the host issues as one")                                     \
     X(RECOMPUTE_PARTS, "recompute-parts", 0, TEXT, "NAME,..", PLAN, 0, 0, 0,   \
-      "of selective: attention, norm, activation, mlp, experts, products")     \
+      "of selective: attention, norm, activation, mlp, experts, products, "    \
+      "latent")                                                                \
     X(RECOMPUTE_LAYERS, "recompute-layers", 0, COUNT, "N", PLAN, 0, 0,         \
       1 << 20, "of full: layers of each chunk, 0: all")                        \
     X(ZERO_GROUP, "zero-group", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,            \
@@ -148,6 +149,8 @@ const char *fr_choice_export(int i);
       "ZeRO 1, 2: gather parameters beside the next forward")                  \
     X(TP_OVERLAP, "tp-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,                     \
       "tensor-parallel collectives in pieces beside the products")             \
+    X(EP_OVERLAP, "ep-overlap", 0, FLAG, 0, PLAN, 0, 0, 0,                     \
+      "experts' all-to-all beside the passes of another micro-batch")          \
     X(CP_KIND, "cp-kind", 0, CHOICE, "NAME", PLAN, fr_choice_cp_kind, 0, 0,    \
       "how context-parallel ranks exchange keys and values")                   \
     X(ETP, "etp", 0, COUNT, "N", PLAN, 0, 0, 1 << 20,                          \

@@ -46,6 +46,7 @@ static const struct {
     {FR_OPT_GATHER_OVERLAP, FR_PIN_GATHER,
      offsetof(fr_plan, is_gather_overlap)},
     {FR_OPT_TP_OVERLAP, FR_PIN_TP_OVERLAP, offsetof(fr_plan, is_tp_overlap)},
+    {FR_OPT_EP_OVERLAP, FR_PIN_EP_OVERLAP, offsetof(fr_plan, is_ep_overlap)},
     {FR_OPT_OFFLOAD_OPTIMIZER, FR_PIN_OFFLOAD,
      offsetof(fr_plan, is_optimizer_offloaded)},
 };
@@ -96,7 +97,8 @@ static fr_status apply_compress(const char *text, fr_plan *plan, fr_err *err)
 static fr_status apply_parts(const char *text, fr_plan *plan, fr_err *err)
 {
     static const char *const names[] = {"attention", "norm",    "activation",
-                                        "mlp",       "experts", "products"};
+                                        "mlp",       "experts", "products",
+                                        "latent"};
     const size_t n_names = sizeof names / sizeof names[0];
     uint32_t parts = 0;
     for (const char *at = text;; at++) {
@@ -108,7 +110,8 @@ static fr_status apply_parts(const char *text, fr_plan *plan, fr_err *err)
             return fr_fail(
                 err, FR_USAGE,
                 "--recompute-parts '%.80s': choose from attention, "
-                "norm, activation, mlp, experts, products, with commas",
+                "norm, activation, mlp, experts, products, latent, with "
+                "commas",
                 text);
         parts |= 1U << i;
         at += n;

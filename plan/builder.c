@@ -3,60 +3,12 @@
  */
 #include "plan/builder.h"
 
-#include "core/vec.h"
+#include "plan/builder_state.h"
 #include "plan/memory_pack.h"
 
 #include <string.h>
 
 enum { BLOCK_ALIGN = 64, PAGE = 4096 };
-
-/* Calls are numbered from 1 here; 0: none. */
-typedef struct lane_marks {
-    uint32_t at[FR_LANE_N];
-} lane_marks;
-
-typedef struct builder_block {
-    uint64_t n_bytes, offset_bytes;
-    uint32_t first_call, last_call; /* from 1 */
-    fr_memory_kind kind;
-    bool is_persistent, is_page_aligned;
-    uint32_t writer;    /* last call that wrote */
-    lane_marks readers; /* last reader of each lane since then */
-    lane_marks users;   /* last user of each lane */
-} builder_block;
-
-typedef struct builder_use {
-    uint32_t block;
-    uint8_t space; /* whose base it is; NONE: it is used alone */
-    char access;   /* 0: it is a base alone */
-} builder_use;
-
-typedef struct builder_call {
-    uint32_t i_segment;
-    int32_t layer, micro_batch, chunk;
-    uint32_t first_use, n_uses;
-    uint32_t first_dep, n_deps;
-    uint32_t follows; /* a call that it waits for whatever they use; 0: none */
-    fr_lane lane;
-} builder_call;
-
-/* Memory that has been used and is dead: who used it last. */
-typedef struct dead_range {
-    uint64_t begin, end;
-    lane_marks users;
-} dead_range;
-
-struct fr_builder {
-    fr_vec(builder_block) blocks;
-    fr_vec(builder_call) calls;
-    fr_vec(builder_use) uses;
-    fr_vec(dead_range) dead; /* ascending, disjoint */
-    fr_vec(uint32_t) deps;
-    fr_vec(lane_marks) clocks; /* [calls + 1]: what is done once it is done */
-    uint64_t slab_bytes;
-    bool is_next_page_aligned, is_out_of_memory;
-    bool is_apart; /* no two blocks share memory */
-};
 
 fr_status fr_builder_create(fr_builder **out, fr_err *err)
 {
@@ -148,13 +100,8 @@ static bool add_use(fr_builder *builder, fr_space space, uint32_t block,
 void fr_builder_bind(fr_builder *builder, fr_space space, uint32_t block,
                      char access)
 {
-    if (!add_use(builder, space, block, access))
-        return;
-    uint32_t now = (uint32_t)builder->calls.n;
-    builder_block *used = &builder->blocks.items[block];
-    if (used->first_call == 0)
-        used->first_call = now;
-    used->last_call = now;
+    if (add_use(builder, space, block, access))
+        builder_live_on(builder, block, (uint32_t)builder->calls.n);
 }
 
 void fr_builder_use(fr_builder *builder, uint32_t block, char access)
@@ -169,18 +116,21 @@ void fr_builder_set_base(fr_builder *builder, fr_space space, uint32_t block)
 
 void fr_builder_follow(fr_builder *builder, fr_lane lane)
 {
-    if (builder->is_out_of_memory || builder->calls.n == 0)
-        return;
-    size_t before = builder->calls.n - 1;
-    while (before > 0 && builder->calls.items[before - 1].lane != lane)
-        before--;
-    builder->calls.items[builder->calls.n - 1].follows = (uint32_t)before;
+    uint32_t now = (uint32_t)builder->calls.n;
+    if (!builder->is_out_of_memory && now > 0)
+        builder->calls.items[now - 1].follows =
+            builder_last_before(builder, now, lane);
 }
 
 void fr_builder_keep(fr_builder *builder, uint32_t block)
 {
-    if (!builder->is_out_of_memory && block != FR_BLOCK_NONE)
+    if (add_use(builder, FR_SPACE_NONE, block, BUILDER_KEPT))
         builder->blocks.items[block].last_call = (uint32_t)builder->calls.n;
+}
+
+uint32_t fr_builder_n_calls(const fr_builder *builder)
+{
+    return (uint32_t)builder->calls.n;
 }
 
 uint64_t fr_builder_offset(const fr_builder *builder, uint32_t block)
@@ -347,7 +297,7 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
     for (uint32_t u = 0; u < call->n_uses; u++) {
         builder_use use = builder->uses.items[call->first_use + u];
         builder_block *block = &builder->blocks.items[use.block];
-        if (use.access == 0)
+        if (use.access == 0 || use.access == BUILDER_KEPT)
             continue;
         if (block->first_call == now && !block->is_persistent)
             take_memory(builder, block, wanted);
@@ -360,7 +310,7 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
     for (uint32_t u = 0; u < call->n_uses; u++) {
         builder_use use = builder->uses.items[call->first_use + u];
         builder_block *block = &builder->blocks.items[use.block];
-        if (use.access == 0)
+        if (use.access == 0 || use.access == BUILDER_KEPT)
             continue;
         block->users.at[call->lane] = now;
         if (use.access != 'r') {

@@ -54,6 +54,16 @@ void fr_builder_use(fr_builder *builder, uint32_t block, char access);
 /* The call also waits for what was added to `lane` before it. */
 void fr_builder_follow(fr_builder *builder, fr_lane lane);
 
+uint32_t fr_builder_n_calls(const fr_builder *builder);
+/*
+ * Merges the calls [first, middle) and those from middle on, each in its own
+ * order: from the first list up to its next call on `lane`, then from the
+ * second up to its next one, and so on.  What they use and for how long is as
+ * if they had been added so.
+ */
+void fr_builder_interleave(fr_builder *builder, uint32_t first, uint32_t middle,
+                           fr_lane lane);
+
 /* The block's memory is not given away before the last call is over, though
  * nobody waits for that: a send in flight keeps its data. */
 void fr_builder_keep(fr_builder *builder, uint32_t block);

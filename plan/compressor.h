@@ -57,6 +57,8 @@ enum {
     FR_COMPRESS_DIM_N_PAYLOADS
 };
 
+enum { FR_COMPRESS_STAGES = 2 }; /* that a compressor has at most */
+
 typedef struct fr_compressor {
     fr_compressor_kind kind;
     const char *name;
@@ -65,7 +67,7 @@ typedef struct fr_compressor {
     bool is_elementwise;
     bool wants_error_feedback; /* else plan->has_error_feedback is ignored */
     fr_wire wire;
-    int n_stages;
+    int n_stages; /* 1 to FR_COMPRESS_STAGES */
     /* Bytes of one rank's payload of one stage; a multiple of 4. */
     uint64_t (*stage_bytes)(const fr_plan *plan, const fr_bucket *bucket,
                             int stage);

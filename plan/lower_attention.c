@@ -276,12 +276,20 @@ static void project(lower_context *context, const lower_kind *kind, fr_ref x)
 }
 
 void lower_attention_project(lower_context *context, const lower_kind *kind,
-                             fr_ref x)
+                             fr_ref x, fr_ref qkv)
 {
     if (context->model->kv_lora_rank > 0)
-        lower_latent_forward(context, kind, x);
+        lower_latent_forward(context, kind, x, qkv);
     else
         project(context, kind, x);
+}
+
+/* The heads: kept, or to be made. */
+static fr_ref place_heads(lower_context *context, const lower_kind *kind)
+{
+    const lower_shape *s = &context->shape;
+    return lower_place_kept(context, kind->saved.qkv,
+                            lower_bytes(context, s->rows, s->qkv));
 }
 
 void lower_attention_finish(lower_context *context, const lower_kind *kind,
@@ -305,9 +313,10 @@ void lower_attention_forward(lower_context *context, const lower_kind *kind,
 {
     const lower_saved *k = &kind->saved;
     uint64_t mark = lower_temp_mark(context);
-    lower_attention_project(context, kind, x);
+    fr_ref qkv = place_heads(context, kind);
+    lower_attention_project(context, kind, x, qkv);
     fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
-    core_forward(context, lower_saved_at(k->qkv), lower_saved_at(k->o.wide),
+    core_forward(context, qkv, lower_saved_at(k->o.wide),
                  lower_saved_at(k->o_by_head), kept);
     lower_temp_reset(context, mark);
     lower_attention_finish(context, kind, target, is_partial);
@@ -406,8 +415,11 @@ static void core_backward(lower_context *context, const lower_kind *kind,
     fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
     if (is_swapped)
         exchange(context, FR_OP_ALL_TO_ALL, output_bytes(context), d_o, d_o);
+    fr_ref heads = place_heads(context, kind);
+    if (lower_is_latent_remade(context))
+        lower_latent_again(context, kind, heads);
     const size_t first = context->instrs.n;
-    fr_ref qkv = gather_keys(context, lower_saved_at(k->qkv));
+    fr_ref qkv = gather_keys(context, heads);
     if (context->is_core_remade) {
         o = lower_temp(context, output_bytes(context));
         core_call(context, CORE_WHOLE, qkv, o, kept);

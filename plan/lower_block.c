@@ -353,7 +353,7 @@ fr_ref lower_column_backward(lower_context *context, const lower_kind *kind,
                              const lower_matrix *matrix, fr_ref dy, fr_ref x)
 {
     const lower_shape *s = &context->shape;
-    if (context->pass)
+    if (context->pass && lower_is_pass_cut(context))
         return lower_pass_column_backward(context, kind, matrix, dy, x);
     fr_ref dx = lower_temp(context, s->stream_bytes);
     uint64_t after_dx = lower_temp_mark(context);

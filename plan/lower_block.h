@@ -149,7 +149,7 @@ fr_ref lower_attention_backward(lower_context *context, const lower_kind *kind,
 /* Bytes of k and v in the qkv operand, which has them last. */
 uint64_t lower_key_bytes(const lower_context *context);
 void lower_attention_project(lower_context *context, const lower_kind *kind,
-                             fr_ref x);
+                             fr_ref x, fr_ref qkv);
 /* Every second product: attention's last, its keys. */
 void lower_attention_again(lower_context *context, const lower_kind *kind,
                            fr_ref target);
@@ -187,6 +187,9 @@ void lower_pass_end(lower_context *context);
 /* The next call, on the rank's own lane or beside it. */
 void lower_pass_compute(lower_context *context, uint8_t in, uint8_t out);
 void lower_pass_beside(lower_context *context, uint8_t in, uint8_t out);
+/* Around an exchange of experts' tokens from src to dst (lane EP). */
+bool lower_is_exchange_beside(const lower_context *context);
+void lower_pass_exchange(lower_context *context, fr_ref src, fr_ref dst);
 uint8_t lower_pass_piece(lower_context *context, uint64_t n_bytes);
 /* As lower_column_backward(), in a pass that is cut. */
 fr_ref lower_pass_column_backward(lower_context *context,
@@ -245,9 +248,13 @@ void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
 /* Rotary positions of the qkv operand, in place; nothing without them. */
 void lower_rope(lower_context *context, fr_op op, fr_ref qkv);
 
-/* lower_latent.c: multi-head latent attention's projections. */
+/* lower_latent.c: multi-head latent attention's projections; all heads go to
+ * qkv, and can be made again from the latents. */
+bool lower_is_latent_remade(const lower_context *context);
 void lower_latent_forward(lower_context *context, const lower_kind *kind,
-                          fr_ref x);
+                          fr_ref x, fr_ref qkv);
+void lower_latent_again(lower_context *context, const lower_kind *kind,
+                        fr_ref qkv);
 fr_ref lower_latent_backward(lower_context *context, const lower_kind *kind,
                              fr_ref dqkv, fr_ref x);
 

@@ -60,6 +60,7 @@ typedef struct lower_shape {
 } lower_shape;
 
 #define LOWER_ABSENT UINT64_MAX
+#define LOWER_NO_BUCKET UINT32_MAX
 
 enum { LOWER_TENSOR_ALIGN = 16 }; /* elements */
 
@@ -140,8 +141,8 @@ typedef struct lower_step {
     fr_lane lane;
     uint32_t i_segment;
     uint8_t in, out;
-    bool is_added;                              /* to the piece that it makes */
-    bool reads_saved, reads_carry, reads_input; /* on other lanes */
+    bool is_added;                        /* to the piece that it makes */
+    bool has_saved, has_carry, has_input; /* on other lanes: read; EP: both */
 } lower_step;
 
 /* A layer's pass in several calls (lower_pass.c). */
@@ -321,16 +322,18 @@ typedef struct lower_class {
     uint32_t *split;       /* [n_micro][n_slots] blocks, between both parts of
                               backward */
     uint32_t *late;        /* [n_micro][n_slots] blocks, from forward on */
-    uint32_t sent[2];      /* blocks that this and the last task sent */
+    uint32_t sent[2][2];   /* blocks that this and the last task sent:
+                              activation, gradient */
     uint32_t in_flight[2]; /* block sent last: activation, gradient */
     uint32_t awaited;      /* the next compute call waits for its send */
     int64_t n_loaded;      /* micro-batches whose tokens are there */
     uint32_t step;         /* block */
     uint32_t main_grads;   /* block: float32 copies at the step, or none */
     uint32_t i_head, i_embed_fwd, i_embed_bwd; /* segments */
-    uint32_t i_head_again;     /* onto a gradient that is there */
-    uint32_t i_pending_bucket; /* waits for its second stage */
-    uint32_t *transfers;       /* [boundary][is_gradient][is_send] segments */
+    uint32_t i_head_again;                   /* onto a gradient that is there */
+    uint32_t travelling[FR_COMPRESS_STAGES]; /* buckets, by the stage whose
+                                                payloads are on their way */
+    uint32_t *transfers; /* [boundary][is_gradient][is_send] segments */
     /* ZeRO 2, 3 */
     fr_vec(lower_set) sets;
     fr_vec(lower_use) uses;
@@ -519,6 +522,9 @@ void lower_receive(lower_class *lc, size_t i_task, size_t *i_arrival);
 uint64_t lower_gradient_bytes(const lower_class *lc, int32_t chunk);
 
 /* lower_pipeline.c */
+/* With is_ep_overlap: a backward and the forward that comes after it. */
+bool lower_is_paired(const lower_context *context, const fr_task *task,
+                     const fr_task *next);
 FR_CHECKED fr_status lower_pipeline(lower_context *context, fr_err *err);
 
 /* lower_stage.c */

@@ -75,14 +75,22 @@ static latent_half half_of(const lower_context *context, const lower_kind *kind,
                         is_q ? l->q_up : l->kv_up)};
 }
 
+/* The normed latent as an operand of the product. */
+static fr_ref half_norm(lower_context *context, const latent_half *h)
+{
+    fr_ref normed =
+        lower_place_kept(context, h->kept.wide,
+                         lower_bytes(context, h->norm.rows, h->norm.cols));
+    lower_norm_fwd(context, &h->norm, h->raw, normed, h->stats);
+    return lower_operand(context, normed, h->kept, h->norm.rows, h->norm.cols);
+}
+
 static void half_forward(lower_context *context, const lower_kind *kind,
-                         bool is_q, fr_ref y)
+                         bool is_q, bool is_again, fr_ref y)
 {
     const latent_half h = half_of(context, kind, is_q);
-    fr_ref normed = lower_place_kept(
-        context, h.kept.wide, lower_bytes(context, h.norm.rows, h.norm.cols));
-    lower_norm_fwd(context, &h.norm, h.raw, normed, h.stats);
-    fr_ref x = lower_operand(context, normed, h.kept, h.norm.rows, h.norm.cols);
+    fr_ref x =
+        is_again ? lower_kept_operand(h.kept) : half_norm(context, &h);
     x = lower_gather_rows(context, x, h.norm.cols,
                           lower_product_dtype(context));
     lower_product_fwd(context, kind, &h.up, x, y);
@@ -117,13 +125,47 @@ static lower_matrix down_matrix(const lower_context *context,
                      is_q ? kind->layout.q_down : kind->layout.kv_down);
 }
 
+/* Keys: each head's own part, and the rotated one that they share. */
+static void make_keys(lower_context *context, const lower_kind *kind,
+                      bool is_again, fr_ref qkv)
+{
+    const latent_plan p = plan_of(context);
+    fr_ref kv = lower_temp(context, p.key_bytes);
+    half_forward(context, kind, false, is_again, kv);
+    lower_copy(context, kv, at(qkv, p.key_at), p.key_bytes);
+    lower_copy(context, kv, at(qkv, p.key_at + p.key_bytes), p.rope_bytes);
+    lower_rope(context, FR_OP_ROPE_FWD, qkv);
+}
+
+/*
+ * Megatron Core's recompute module mla_up_proj: the latents are kept, their
+ * products with the up projections are made again in backward.  Queries
+ * without latents, a ring of keys, and heads that went to other ranks are kept.
+ */
+bool lower_is_latent_remade(const lower_context *context)
+{
+    const fr_plan *plan = context->plan;
+    return lower_is_part_remade(context, FR_RECOMPUTE_PART_LATENT) &&
+           context->model->kv_lora_rank > 0 &&
+           context->model->q_lora_rank > 0 &&
+           (plan->cp == 1 || plan->cp_kind == FR_CP_ALL_GATHER);
+}
+
+void lower_latent_again(lower_context *context, const lower_kind *kind,
+                        fr_ref qkv)
+{
+    const size_t first = context->instrs.n;
+    half_forward(context, kind, true, true, qkv);
+    make_keys(context, kind, true, qkv);
+    lower_mark_remade(context, first);
+}
+
 void lower_latent_forward(lower_context *context, const lower_kind *kind,
-                          fr_ref x)
+                          fr_ref x, fr_ref qkv)
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
     const latent_plan p = plan_of(context);
-    const fr_ref qkv = lower_saved_at(k->qkv);
     const fr_ref latent = lower_saved_at(k->latent);
     const lower_matrix q_down = down_matrix(context, kind, true);
     const lower_matrix kv_down = down_matrix(context, kind, false);
@@ -131,7 +173,7 @@ void lower_latent_forward(lower_context *context, const lower_kind *kind,
     fr_ref low = lower_operand(context, x, k->n1, p.rows, s->hidden);
     if (p.q_rank > 0) {
         lower_product_fwd(context, kind, &q_down, low, latent);
-        half_forward(context, kind, true, qkv);
+        half_forward(context, kind, true, false, qkv);
     } else {
         const lower_matrix q =
             matrix_of(s->rows, p.q, s->hidden, kind->layout.q_up);
@@ -140,12 +182,7 @@ void lower_latent_forward(lower_context *context, const lower_kind *kind,
         lower_product_fwd(context, kind, &q, whole, qkv);
     }
     lower_product_fwd(context, kind, &kv_down, low, at(latent, p.kv_at));
-    fr_ref kv = lower_temp(context, p.key_bytes);
-    half_forward(context, kind, false, kv);
-    /* Keys: each head's own part, and the rotated one that they share. */
-    lower_copy(context, kv, at(qkv, p.key_at), p.key_bytes);
-    lower_copy(context, kv, at(qkv, p.key_at + p.key_bytes), p.rope_bytes);
-    lower_rope(context, FR_OP_ROPE_FWD, qkv);
+    make_keys(context, kind, false, qkv);
     lower_temp_reset(context, mark);
 }
 

@@ -366,7 +366,7 @@ void lower_layer_before(lower_context *context, const lower_kind *kind)
         join_forward(context, kind, lower_ref(FR_SPACE_IN, 0));
     fr_ref in = layer_input(context, kind, FR_SPACE_IN);
     fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
-    lower_attention_project(context, kind, x);
+    lower_attention_project(context, kind, x, lower_saved_at(k->qkv));
 }
 
 void lower_layer_after(lower_context *context, const lower_kind *kind,
@@ -457,7 +457,9 @@ static void whole_segments(lower_context *context, lower_kind *kind,
                            const char *name)
 {
     bool is_remade = context->plan->recompute == FR_RECOMPUTE_FULL;
-    if (lower_is_pass_cut(context) && context->plan->is_tp_overlap) {
+    bool is_exchange_cut = context->plan->is_ep_overlap && kind->is_moe;
+    bool is_tp_cut = lower_is_pass_cut(context);
+    if ((is_tp_cut && context->plan->is_tp_overlap) || is_exchange_cut) {
         forward_passes(context, kind, name, is_remade);
     } else {
         kind->calls.i_fwd =
@@ -466,7 +468,7 @@ static void whole_segments(lower_context *context, lower_kind *kind,
         if (is_remade)
             remake_segment(context, kind, name);
     }
-    if (lower_is_pass_cut(context)) {
+    if (is_tp_cut || is_exchange_cut) {
         lower_pass_begin(context, &kind->backward, name, "bwd", 0);
         emit_backward(context, kind);
         lower_pass_end(context);

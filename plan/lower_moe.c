@@ -108,6 +108,10 @@ static double far_share(lower_context *context)
 static void exchange(lower_context *context, fr_op op, fr_axis axis,
                      int64_t rows, fr_ref src, fr_ref dst)
 {
+    bool is_beside =
+        op == FR_OP_ALL_TO_ALL && lower_is_exchange_beside(context);
+    if (is_beside)
+        lower_pass_exchange(context, src, dst);
     fr_instr *instr = lower_collective(
         context, op, axis, fr_plan_storage_dtype(context->plan),
         (uint64_t)(rows * context->shape.hidden));
@@ -115,6 +119,8 @@ static void exchange(lower_context *context, fr_op op, fr_axis axis,
     instr->ref[1] = dst;
     if (op == FR_OP_ALL_TO_ALL)
         instr->scalar = far_share(context);
+    if (is_beside)
+        lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);
 }
 
 /* Do ranks that split an expert have to gather each other's tokens? */

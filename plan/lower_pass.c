@@ -11,6 +11,9 @@
  * on scratch lies in CARRY, one block for all calls of the pass; what goes
  * between lanes has a block of its own, a piece, which the call that makes it
  * sees as PIECE_OUT and the others as PIECE_IN.
+ *
+ * With is_ep_overlap a pass is also cut where tokens travel to their experts
+ * and back; it has nothing to do meanwhile, so these stay in CARRY.
  */
 #include "plan/lower_block.h"
 
@@ -82,9 +85,23 @@ uint8_t lower_pass_piece(lower_context *context, uint64_t n_bytes)
 static void note_space(lower_context *context, fr_space space)
 {
     lower_step *step = &context->pass->steps[context->pass->n_steps - 1];
-    step->reads_saved = step->reads_saved || space == FR_SPACE_SAVED;
-    step->reads_carry = step->reads_carry || space == FR_SPACE_CARRY;
-    step->reads_input = step->reads_input || space == FR_SPACE_INPUT;
+    step->has_saved = step->has_saved || space == FR_SPACE_SAVED;
+    step->has_carry = step->has_carry || space == FR_SPACE_CARRY;
+    step->has_input = step->has_input || space == FR_SPACE_INPUT;
+}
+
+/* In a pass that waits for its own exchange: what comes next on the rank's own
+ * lane is of another micro-batch (lower_stage.c). */
+bool lower_is_exchange_beside(const lower_context *context)
+{
+    return context->pass && context->plan->is_ep_overlap;
+}
+
+void lower_pass_exchange(lower_context *context, fr_ref src, fr_ref dst)
+{
+    add_step(context, FR_LANE_EP, LOWER_NO_PIECE, LOWER_NO_PIECE, false);
+    note_space(context, (fr_space)src.space);
+    note_space(context, (fr_space)dst.space);
 }
 
 /* x of all ranks, gathered beside what follows; the piece it is in. */
@@ -305,14 +322,15 @@ static void bind_compute(lower_class *lc, const lower_layer_at *at,
 static void bind_beside(lower_class *lc, const lower_layer_at *at,
                         const lower_step *step, const lower_pass_blocks *blocks)
 {
+    const char access = step->lane == FR_LANE_EP ? 'm' : 'r';
     lower_add_call(lc, step->i_segment, at->layer, at->task->micro_batch,
                    at->task->chunk);
-    if (step->reads_saved)
-        fr_builder_bind(lc->builder, FR_SPACE_SAVED, blocks->saved, 'r');
-    if (step->reads_input)
+    if (step->has_saved)
+        fr_builder_bind(lc->builder, FR_SPACE_SAVED, blocks->saved, access);
+    if (step->has_input)
         fr_builder_bind(lc->builder, FR_SPACE_INPUT, at->input, 'r');
-    if (step->reads_carry)
-        fr_builder_bind(lc->builder, FR_SPACE_CARRY, blocks->carry, 'r');
+    if (step->has_carry)
+        fr_builder_bind(lc->builder, FR_SPACE_CARRY, blocks->carry, access);
 }
 
 void lower_pass_calls(lower_class *lc, const lower_layer_at *at,

@@ -33,6 +33,13 @@ typedef struct pipeline {
     int64_t *end[2]; /* forward, backward: [n_stages][n_micro], -1: not yet */
 } pipeline;
 
+bool lower_is_paired(const lower_context *context, const fr_task *task,
+                     const fr_task *next)
+{
+    return context->plan->is_ep_overlap && task->kind == FR_TASK_BACKWARD &&
+           next->kind == FR_TASK_FORWARD;
+}
+
 static timed_task *task_at(const pipeline *p, int32_t rank, size_t i)
 {
     return &p->tasks[(size_t)rank * p->n_tasks + i];
@@ -57,20 +64,9 @@ static int64_t input_time(const pipeline *p, int32_t stage, const fr_task *task)
                : *end_of(p, FR_TASK_BACKWARD, stage + 1, m);
 }
 
-/* Runs the next task of a rank if it can. */
-static bool run_next(pipeline *p, int32_t rank)
+static int64_t cost_of(const pipeline *p, int32_t stage, const fr_task *task)
 {
     const fr_plan *plan = p->context->plan;
-    if (p->next[rank] == p->n_tasks)
-        return false;
-    timed_task *now = task_at(p, rank, p->next[rank]);
-    int32_t stage =
-        fr_schedule_stage(p->schedule, rank, now->task.chunk, p->pp);
-    int64_t begin = input_time(p, stage, &now->task);
-    if (begin < 0)
-        return false;
-    int64_t free_at =
-        p->next[rank] > 0 ? task_at(p, rank, p->next[rank] - 1)->end : 0;
     int64_t n_layers = fr_plan_stage_layers(plan, p->context->model, stage);
     n_layers = n_layers > 0 ? n_layers : 1;
     int64_t n_remade =
@@ -78,13 +74,43 @@ static bool run_next(pipeline *p, int32_t rank)
         : plan->recompute_layers == 0 || plan->recompute_layers > n_layers
             ? n_layers
             : plan->recompute_layers;
-    int64_t cost = n_layers;
-    if (now->task.kind == FR_TASK_BACKWARD)
-        cost = (p->schedule->is_split ? 1 : 2) * n_layers + n_remade;
-    now->end = (begin > free_at ? begin : free_at) + cost;
-    if (now->task.kind != FR_TASK_WEIGHTS)
-        *end_of(p, now->task.kind, stage, now->task.micro_batch) = now->end;
-    p->next[rank]++;
+    return task->kind == FR_TASK_BACKWARD
+               ? (p->schedule->is_split ? 1 : 2) * n_layers + n_remade
+               : n_layers;
+}
+
+/*
+ * Runs the next task of a rank if it can; two that run in turn (lower_stage.c)
+ * if both can: they end together, the first one instant before.
+ */
+static bool run_next(pipeline *p, int32_t rank)
+{
+    if (p->next[rank] == p->n_tasks)
+        return false;
+    timed_task *now = task_at(p, rank, p->next[rank]);
+    size_t n_left = p->n_tasks - p->next[rank];
+    bool is_paired =
+        n_left > 1 && lower_is_paired(p->context, &now[0].task, &now[1].task);
+    int64_t end = p->next[rank] > 0 ? now[-1].end : 0, cost = 0;
+    int n = is_paired ? 2 : 1;
+    for (int i = 0; i < n; i++) {
+        int32_t stage =
+            fr_schedule_stage(p->schedule, rank, now[i].task.chunk, p->pp);
+        int64_t begin = input_time(p, stage, &now[i].task);
+        if (begin < 0)
+            return false;
+        end = begin > end ? begin : end;
+        cost += cost_of(p, stage, &now[i].task);
+    }
+    for (int i = 0; i < n; i++) {
+        const fr_task *task = &now[i].task;
+        int32_t stage =
+            fr_schedule_stage(p->schedule, rank, task->chunk, p->pp);
+        now[i].end = end + cost - (n - 1 - i);
+        if (task->kind != FR_TASK_WEIGHTS)
+            *end_of(p, task->kind, stage, task->micro_batch) = now[i].end;
+    }
+    p->next[rank] += (size_t)n;
     return true;
 }
 

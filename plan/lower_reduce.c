@@ -210,18 +210,32 @@ static void decompress(lower_class *lc, uint32_t i_bucket)
     fr_builder_bind(lc->builder, FR_SPACE_ERROR, bucket->error, 'm');
 }
 
-/* The stages after the first of the bucket that waits for them. */
-static void finish_pending(lower_class *lc)
+/*
+ * A bucket (LOWER_NO_BUCKET: none) starts, and while its first payload travels
+ * those before it move on by one stage each: the last one is decompressed, so
+ * only as many buckets as there are stages, and one, have a wire at a time.
+ */
+static void move_on(lower_class *lc, uint32_t i_bucket)
 {
     const fr_compressor *compressor = fr_compressor_of(lc->context->plan);
-    uint32_t i_bucket = lc->i_pending_bucket;
-    if (i_bucket == UINT32_MAX)
-        return;
-    for (int stage = 1; stage < compressor->n_stages; stage++) {
-        compress(lc, i_bucket, stage);
-        exchange(lc, i_bucket, stage);
+    for (int stage = 0; stage < compressor->n_stages; stage++) {
+        uint32_t i_next = lc->travelling[stage];
+        lc->travelling[stage] = i_bucket;
+        if (i_bucket != LOWER_NO_BUCKET) {
+            compress(lc, i_bucket, stage);
+            exchange(lc, i_bucket, stage);
+        }
+        i_bucket = i_next;
     }
-    lc->i_pending_bucket = UINT32_MAX;
+    if (i_bucket != LOWER_NO_BUCKET)
+        decompress(lc, i_bucket);
+}
+
+void lower_reduce_finish(lower_class *lc)
+{
+    const fr_compressor *compressor = fr_compressor_of(lc->context->plan);
+    for (int stage = 0; stage < compressor->n_stages; stage++)
+        move_on(lc, LOWER_NO_BUCKET);
 }
 
 void lower_reduce_bucket(lower_class *lc, uint32_t i_bucket)
@@ -242,24 +256,7 @@ void lower_reduce_bucket(lower_class *lc, uint32_t i_bucket)
         payload *= (uint64_t)group_size(lc, bucket);
     bucket->wire =
         fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false, payload);
-    compress(lc, i_bucket, 0);
-    exchange(lc, i_bucket, 0);
-    /* While this payload travels, the one before is worked on. */
-    finish_pending(lc);
-    lc->i_pending_bucket = i_bucket;
-    if (!plan->is_overlap) {
-        finish_pending(lc);
-        decompress(lc, i_bucket);
-    }
-}
-
-void lower_reduce_finish(lower_class *lc)
-{
-    const fr_plan *plan = lc->context->plan;
-    if (fr_compressor_of(plan)->wire == FR_WIRE_PLAIN || !plan->is_overlap)
-        return;
-    finish_pending(lc);
-    for (uint32_t b = 0; b < lc->buckets.n; b++)
-        if (group_size(lc, &lc->buckets.items[b]) > 1)
-            decompress(lc, b);
+    move_on(lc, i_bucket);
+    if (!plan->is_overlap)
+        lower_reduce_finish(lc);
 }

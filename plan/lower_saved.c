@@ -72,7 +72,8 @@ static void init_attention(const lower_context *context, lower_saved *k,
     const lower_shape *s = &context->shape;
     const fr_model *model = context->model;
     bool is_latent = model->kv_lora_rank > 0;
-    k->qkv = keep(context, used, true, s->rows, s->qkv);
+    k->qkv = keep(context, used, !lower_is_latent_remade(context), s->rows,
+                  s->qkv);
     k->o = keep_operand(context, used, true, true, s->rows, s->attn);
     k->kept = context->is_core_remade
                   ? LOWER_ABSENT

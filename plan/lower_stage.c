@@ -257,15 +257,17 @@ static void hand_on(lower_class *lc, const fr_task *task, uint32_t block)
         lc->inputs[lower_slot(lc, &next, 0)] = block;
 }
 
-static void forward(lower_class *lc, const fr_task *task)
+/* What is to be handed on, or FR_BLOCK_NONE; backward() likewise. */
+static uint32_t forward(lower_class *lc, const fr_task *task)
 {
     const int32_t n_layers = lc->chunk_layers[task->chunk];
     if (is_first_stage(lc, task->chunk))
         embed(lc, task);
     for (int32_t i = 0; i < n_layers; i++)
         lower_layer_forward(lc, task, i);
-    if (!is_last_stage(lc, task->chunk))
-        hand_on(lc, task, lc->inputs[lower_slot(lc, task, n_layers)]);
+    return is_last_stage(lc, task->chunk)
+               ? FR_BLOCK_NONE
+               : lc->inputs[lower_slot(lc, task, n_layers)];
 }
 
 /* The head on what comes before layer i of the chunk; `is_added`: onto the
@@ -291,7 +293,7 @@ static void head(lower_class *lc, const fr_task *task, int32_t i,
                             : FR_BLOCK_NONE);
 }
 
-static void backward(lower_class *lc, const fr_task *task)
+static uint32_t backward(lower_class *lc, const fr_task *task)
 {
     const lower_context *context = lc->context;
     const int32_t n_layers = lc->chunk_layers[task->chunk];
@@ -314,10 +316,8 @@ static void backward(lower_class *lc, const fr_task *task)
         if (!context->schedule->is_split)
             lower_finish_layer(lc, task, i - 1);
     }
-    if (!is_first_stage(lc, task->chunk)) {
-        hand_on(lc, task, gradient);
-        return;
-    }
+    if (!is_first_stage(lc, task->chunk))
+        return gradient;
     if (lower_is_by_unit(context))
         lower_open_grads(lc, lc->i_embed_set);
     bool is_normed = context->model->has_embed_norm;
@@ -333,6 +333,7 @@ static void backward(lower_class *lc, const fr_task *task)
     if (is_normed)
         lower_after_use(lc, gradient);
     lower_finish_ends(lc, task, false);
+    return FR_BLOCK_NONE;
 }
 
 /* The second part of backward: nobody waits for it but the reductions. */
@@ -344,6 +345,38 @@ static void weights(lower_class *lc, const fr_task *task)
     }
 }
 
+static uint32_t run_task(lower_class *lc, const fr_task *task)
+{
+    if (task->kind == FR_TASK_FORWARD)
+        return forward(lc, task);
+    if (task->kind == FR_TASK_BACKWARD)
+        return backward(lc, task);
+    weights(lc, task);
+    return FR_BLOCK_NONE;
+}
+
+/*
+ * One task, or two in turn: each goes on while the tokens of the other are on
+ * their way to experts or back.  That is the order of Megatron-LM's combined
+ * 1F1B (core/models/common/model_chunk_schedule_plan.py, run(): combine of
+ * backward beside attention of forward, dispatch of forward beside experts of
+ * backward, dispatch of backward beside experts of forward, combine of forward
+ * beside attention of backward).  What is handed on leaves after both.
+ */
+static void run_together(lower_class *lc, const fr_task *tasks, size_t n)
+{
+    uint32_t made[2], first = fr_builder_n_calls(lc->builder), middle = first;
+    for (size_t i = 0; i < n; i++) {
+        middle = i > 0 ? fr_builder_n_calls(lc->builder) : first;
+        made[i] = run_task(lc, &tasks[i]);
+    }
+    if (n > 1)
+        fr_builder_interleave(lc->builder, first, middle, FR_LANE_EP);
+    for (size_t i = 0; i < n; i++)
+        if (made[i] != FR_BLOCK_NONE)
+            hand_on(lc, &tasks[i], made[i]);
+}
+
 /* All forwards and backwards, with what comes and goes. */
 static void run_tasks(lower_class *lc)
 {
@@ -351,18 +384,19 @@ static void run_tasks(lower_class *lc)
     const fr_task *tasks =
         &context->tasks[(size_t)lc->stage * context->n_tasks];
     size_t i_arrival = 0;
-    for (size_t i = 0; i < context->n_tasks; i++) {
-        lower_receive(lc, i, &i_arrival);
-        if (tasks[i].kind == FR_TASK_WEIGHTS)
-            weights(lc, &tasks[i]);
-        else if (tasks[i].kind == FR_TASK_BACKWARD)
-            backward(lc, &tasks[i]);
-        else
-            forward(lc, &tasks[i]);
+    for (size_t i = 0, n; i < context->n_tasks; i += n) {
+        n = i + 1 < context->n_tasks &&
+                    lower_is_paired(context, &tasks[i], &tasks[i + 1])
+                ? 2
+                : 1;
+        lower_receive(lc, i + n - 1, &i_arrival);
+        run_together(lc, &tasks[i], n);
         /* A send has the time of the next task before its memory is taken. */
-        fr_builder_keep(lc->builder, lc->sent[1]);
-        lc->sent[1] = lc->sent[0];
-        lc->sent[0] = FR_BLOCK_NONE;
+        for (int k = 0; k < 2; k++) {
+            fr_builder_keep(lc->builder, lc->sent[1][k]);
+            lc->sent[1][k] = lc->sent[0][k];
+            lc->sent[0][k] = FR_BLOCK_NONE;
+        }
     }
 }
 
@@ -370,9 +404,11 @@ fr_status lower_stage(lower_class *lc, fr_err *err)
 {
     lower_context *context = lc->context;
     lc->left_kept[0] = lc->left_kept[1] = FR_BLOCK_NONE;
-    lc->sent[0] = lc->sent[1] = FR_BLOCK_NONE;
+    for (int k = 0; k < 2; k++)
+        lc->sent[0][k] = lc->sent[1][k] = FR_BLOCK_NONE;
     lc->in_flight[0] = lc->in_flight[1] = lc->awaited = FR_BLOCK_NONE;
-    lc->i_pending_bucket = UINT32_MAX;
+    for (int stage = 0; stage < FR_COMPRESS_STAGES; stage++)
+        lc->travelling[stage] = LOWER_NO_BUCKET;
     add_persistent_blocks(lc);
     lower_ends_segments(lc);
     lower_zero(lc);

@@ -63,7 +63,7 @@ void lower_send(lower_class *lc, int32_t boundary, bool is_gradient,
     lower_add_call(lc, transfer_segment(lc, FR_OP_SEND, boundary, is_gradient),
                    -1, task->micro_batch, task->chunk);
     fr_builder_bind(lc->builder, FR_SPACE_IN, block, 'r');
-    lc->sent[0] = block;
+    lc->sent[0][is_gradient] = block;
     await_send(lc, is_gradient, block);
 }
 

@@ -61,7 +61,7 @@ const char *fr_lane_name(fr_lane lane)
         [FR_LANE_COMPUTE] = "compute", [FR_LANE_DP] = "dp",
         [FR_LANE_PP_SEND] = "send",    [FR_LANE_PP_RECV] = "recv",
         [FR_LANE_IO] = "io",           [FR_LANE_GATHER] = "gather",
-        [FR_LANE_TP] = "tp",
+        [FR_LANE_TP] = "tp",           [FR_LANE_EP] = "ep",
     };
     return (unsigned)lane < FR_LANE_N ? names[lane] : "?";
 }

@@ -79,6 +79,7 @@ typedef enum fr_lane {
     FR_LANE_IO,     /* data loading, checkpoints, offload */
     FR_LANE_GATHER, /* parameters gathered ahead of their use */
     FR_LANE_TP,     /* collectives of a layer that run beside its products */
+    FR_LANE_EP,     /* tokens to experts and back, beside another micro-batch */
     FR_LANE_N
 } fr_lane;
 

@@ -410,6 +410,8 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, " no-gather-overlap");
     if (plan->is_tp_overlap)
         add(t, " tp-overlap");
+    if (plan->is_ep_overlap)
+        add(t, " ep-overlap");
     if (plan->cp_kind != plain.cp_kind)
         add(t, " cp-%s", fr_cp_kind_name(plan->cp_kind));
     if (plan->expert_dispatch != plain.expert_dispatch)

@@ -26,7 +26,9 @@ enum {
     FR_RECOMPUTE_PART_EXPERTS = 1 << 4,    /* all of a MoE layer */
     FR_RECOMPUTE_PART_PRODUCTS = 1 << 5,   /* every second matrix product, and
                                               all that is no product */
-    FR_RECOMPUTE_PARTS_ALL = (1 << 6) - 1
+    FR_RECOMPUTE_PART_LATENT = 1 << 6, /* heads of latent attention, from their
+                                          latents */
+    FR_RECOMPUTE_PARTS_ALL = (1 << 7) - 1
 };
 
 /* Which fused attention kernel runs. */
@@ -209,6 +211,9 @@ typedef struct fr_plan {
                                but at the end of the step where the CPU
                                runtime can train it */
     bool is_tp_overlap;     /* TP collectives in pieces beside products */
+    bool is_ep_overlap; /* a backward and the forward after it run layer by
+                           layer in turn, so that experts' all-to-all of one
+                           goes beside the passes of the other */
     fr_cp_kind cp_kind;
     int32_t etp; /* ranks that split one expert; 0: tp */
     fr_dispatch_kind expert_dispatch;

@@ -230,6 +230,40 @@ static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
     return FR_OK;
 }
 
+/*
+ * Exchanges of experts beside the passes of another micro-batch, as Megatron
+ * Core asks (core/transformer/transformer_config.py, overlap_moe_expert_
+ * parallel_comm): expert parallel, chunks where there is a pipeline, no
+ * recompute of whole layers or of experts.
+ */
+static fr_status check_ep_overlap(const fr_plan *plan, fr_err *err)
+{
+    fr_schedule_kind schedule =
+        plan->pp > 1 ? FR_SCHEDULE_INTERLEAVED : FR_SCHEDULE_1F1B;
+    bool is_remade = plan->recompute == FR_RECOMPUTE_FULL ||
+                     (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+                      (plan->recompute_parts & FR_RECOMPUTE_PART_EXPERTS));
+    if (!plan->is_ep_overlap)
+        return FR_OK;
+    if (plan->ep == 1)
+        return fr_fail(err, FR_INPUT,
+                       "ep-overlap at ep 1 has no exchange to hide; leave it "
+                       "out or choose ep > 1");
+    if (plan->schedule != schedule)
+        return fr_fail(err, FR_INPUT,
+                       "ep-overlap at pp %d pairs passes of %s only, not of "
+                       "%s; choose schedule %s",
+                       plan->pp, fr_schedule_kind_name(schedule),
+                       fr_schedule_kind_name(plan->schedule),
+                       plan->pp > 1 ? "interleaved with vpp > 1" : "1f1b");
+    if (is_remade)
+        return fr_fail(err, FR_INPUT,
+                       "ep-overlap with experts made again would send their "
+                       "tokens again; choose recompute none, or selective of "
+                       "other parts");
+    return FR_OK;
+}
+
 static fr_status check_stages(const fr_plan *plan, const fr_model *model,
                               fr_err *err)
 {
@@ -392,6 +426,7 @@ fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
     FR_TRY(check_tp(plan, model, job, err));
     FR_TRY(check_stages(plan, model, err));
     FR_TRY(check_schedule(plan, job, err));
+    FR_TRY(check_ep_overlap(plan, err));
     FR_TRY(check_fractions(plan, err));
     return check_data_parallel(plan, err);
 }
@@ -481,6 +516,24 @@ static fr_status check_split_lowerable(const fr_plan *plan,
     return FR_OK;
 }
 
+/* Passes in turn: what comes and goes layer by layer beside them does not know
+ * their order. */
+static fr_status check_turns_lowerable(const fr_plan *plan, fr_err *err)
+{
+    if (!plan->is_ep_overlap)
+        return FR_OK;
+    if (plan->zero_stage > 1)
+        return fr_plan_refuse(err, "ep-overlap with ZeRO 2 and 3",
+                              "choose zero 0 or 1");
+    if (plan->cp > 1 && plan->cp_kind == FR_CP_RING)
+        return fr_plan_refuse(err, "ep-overlap around a ring of keys",
+                              "choose cp-kind all-gather");
+    if (plan->activation_offload_frac > 0)
+        return fr_plan_refuse(err, "ep-overlap with offloaded activations",
+                              "leave one of them out");
+    return FR_OK;
+}
+
 /* What lowering of parameters, gradients and optimizer does not have. */
 static fr_status check_states_lowerable(const fr_plan *plan,
                                         const fr_model *model,
@@ -523,5 +576,6 @@ fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
     FR_TRY(fr_plan_check(plan, model, job, err));
     FR_TRY(check_layers_lowerable(plan, model, err));
     FR_TRY(check_split_lowerable(plan, model, err));
+    FR_TRY(check_turns_lowerable(plan, err));
     return check_states_lowerable(plan, model, job, err);
 }

@@ -16,6 +16,7 @@ typedef enum field_kind {
     FIELD_U32,
     FIELD_U64,
     FIELD_BOOL,
+    FIELD_SWITCH, /* a bool that is written where it is on */
     FIELD_DOUBLE,
     FIELD_NAME,  /* an enum, by name */
     FIELD_SPLIT, /* layer_split with n_split */
@@ -128,6 +129,7 @@ static const field plan_fields[] = {
     PLAN("overlap", BOOL, is_overlap),
     PLAN("gather_overlap", BOOL, is_gather_overlap),
     PLAN("tp_overlap", BOOL, is_tp_overlap),
+    PLAN("ep_overlap", SWITCH, is_ep_overlap),
     PLAN_NAME("cp_kind", cp_kind, &cp_kinds),
     PLAN("etp", I32, etp),
     PLAN_NAME("expert_dispatch", expert_dispatch, &dispatch_kinds),
@@ -282,6 +284,7 @@ static fr_status read_field(const fr_json_value *value, const field *f,
     case FIELD_U64:
         return fr_json_as_u64(value, at, err);
     case FIELD_BOOL:
+    case FIELD_SWITCH:
         return fr_json_as_bool(value, at, err);
     case FIELD_DOUBLE:
         return fr_json_as_double(value, at, err);
@@ -368,6 +371,10 @@ static void write_field(const field *f, const void *owner, fr_json_writer *json)
         break;
     case FIELD_BOOL:
         fr_json_put_bool(json, f->key, *(const bool *)at);
+        break;
+    case FIELD_SWITCH:
+        if (*(const bool *)at)
+            fr_json_put_bool(json, f->key, true);
         break;
     case FIELD_DOUBLE:
         fr_json_put_double(json, f->key, *(const double *)at);

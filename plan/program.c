@@ -35,6 +35,31 @@ uint64_t fr_call_base_bytes(const fr_class *klass, const fr_call *call,
                         (uint32_t)__builtin_popcount(call->spaces & (bit - 1))];
 }
 
+/* The axis whose coordinate places sharded operands: see fr_instr.tag. */
+static uint32_t owner_axis(const fr_instr *instr)
+{
+    bool is_transfer = fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P;
+    return !is_transfer && instr->tag > 0 ? instr->tag : instr->axis;
+}
+
+void fr_call_operands(const fr_class *klass, const fr_call *call,
+                      const fr_instr *instr, const int *coordinate, void *slab,
+                      void *ptr[FR_INSTR_REFS])
+{
+    for (int i = 0; i < FR_INSTR_REFS; i++) {
+        const fr_ref *ref = &instr->ref[i];
+        ptr[i] = NULL;
+        if (ref->space == FR_SPACE_NONE)
+            continue;
+        uint64_t at =
+            fr_call_base_bytes(klass, call, ref->space) + ref->offset_bytes;
+        if (ref->is_sharded)
+            at += (uint64_t)coordinate[owner_axis(instr)] *
+                  (instr->shard_bytes >> (ref->is_sharded - 1));
+        ptr[i] = (char *)slab + at;
+    }
+}
+
 const fr_class *fr_program_class(const fr_program *program, int64_t rank)
 {
     return &program->classes[fr_plan_coord(&program->plan, rank).pp];

@@ -128,6 +128,12 @@ void fr_program_destroy(fr_program *program);
 uint64_t fr_call_base_bytes(const fr_class *klass, const fr_call *call,
                             int space);
 
+/* The operands of an instruction of a call in a rank's slab, which is at
+ * coordinate[FR_AXIS_N] of its groups; NULL where one is absent. */
+void fr_call_operands(const fr_class *klass, const fr_call *call,
+                      const fr_instr *instr, const int *coordinate, void *slab,
+                      void *ptr[FR_INSTR_REFS]);
+
 /* The class of a rank (by its pipeline coordinate). */
 const fr_class *fr_program_class(const fr_program *program, int64_t rank);
 

@@ -220,6 +220,9 @@ static void read_overlap(const fr_case *row, const fr_case_framework *how,
     plan->is_tp_overlap = how->is_tp_overlap;
     if (fr_case_has(other, "deepep") || fr_case_has(other, "hybridep"))
         plan->expert_dispatch = FR_DISPATCH_BY_NODE;
+    plan->is_ep_overlap =
+        fr_case_has(other, "1f1b overlap") ||
+        fr_case_find_switch(other, "overlap_moe_expert_parallel_comm") == 1;
     if (fr_case_has(other, "async tp") || fr_case_has(other, "asynctp"))
         plan->is_tp_overlap = true;
     if (grad >= 0)

@@ -34,6 +34,7 @@ static const struct {
     {"core_attn", FR_RECOMPUTE_PART_ATTENTION},
     {"core attention", FR_RECOMPUTE_PART_ATTENTION},
     {"moe_act", FR_RECOMPUTE_PART_ACTIVATION},
+    {"mla_up_proj", FR_RECOMPUTE_PART_LATENT},
     {"shared_expert", FR_RECOMPUTE_PART_MLP},
     {"shared expert", FR_RECOMPUTE_PART_MLP},
     {"attention", FR_RECOMPUTE_PART_ATTENTION},
@@ -68,7 +69,8 @@ static fr_status parse_parts(const char *text, uint32_t *out, fr_err *err)
         if (part == 0 && strspn(piece, " ") != n_kept)
             return fr_fail(err, FR_INPUT,
                            "recompute of '%s' is not known; norm, act, "
-                           "core_attn, mlp, moe and shared_expert are",
+                           "core_attn, mla_up_proj, mlp, moe and "
+                           "shared_expert are",
                            piece);
         parts |= part;
         text += n;

@@ -122,13 +122,10 @@ fr_status fr_report_sweep_plot(const fr_sweep *sweep, bool is_unicode,
         malloc(sweep->keys[sweep->i_scale_key].n_values * sizeof *curve);
     if (curve == NULL)
         return fr_fail_no_memory(err);
-    for (size_t i = 0; i < sweep->n_points; i++) {
-        size_t n = 0;
-        if (fr_sweep_value_of(sweep, i, sweep->i_scale_key) == 0)
-            n = fr_sweep_curve(sweep, i, curve);
+    for (size_t n, i = 0; (n = fr_sweep_next_curve(sweep, &i, curve)) > 0;) {
         if (n < 2)
             continue;
-        print_title(sweep, i, out);
+        print_title(sweep, curve[0], out);
         print(sweep, curve, n, is_unicode, out);
     }
     free(curve);

@@ -278,8 +278,8 @@ static void add_row(const fr_tuning *t, const char *label,
 static void empty_row(const fr_tuning *t, const char *label, const char *why,
                       fr_table *table)
 {
-    int n_between = 4 + (t->goal.is_step ? 0 : 1) +
-                    (t->goal.lr_rule[0] != '\0' ? 1 : 0);
+    int n_between =
+        4 + (t->goal.is_step ? 0 : 1) + (t->goal.lr_rule[0] != '\0' ? 1 : 0);
     fr_table_cell(table, "%s", label);
     for (int i = 0; i < n_between; i++)
         fr_table_cell(table, "%s", "");
@@ -368,6 +368,13 @@ static void print_certificate(const fr_tuning *t, fr_buffer *out)
                          better);
         return;
     }
+    if (bound == 0) {
+        fr_buffer_printf(out,
+                         "nothing is known of the plans that were not "
+                         "simulated: one of them may be %s (--exact goes on)\n",
+                         better);
+        return;
+    }
     if (strcmp(t->goal.unit, "s") == 0)
         fr_format_s(text, sizeof text, bound);
     else
@@ -400,8 +407,8 @@ static void measured_row(const fr_tuning_measured *m, fr_table *table)
 static fr_status print_measured(const fr_tuning *t, fr_buffer *out, fr_err *err)
 {
     static const char *const headings[] = {
-        "", "measured", ">predicted", ">median", ">5 to 95 %", ">error", "",
-        NULL};
+        "",           "measured", ">predicted", ">median",
+        ">5 to 95 %", ">error",   "",           NULL};
     fr_table table;
     if (t->n_measured == 0)
         return FR_OK;
@@ -424,10 +431,9 @@ static void print_conclusions(const fr_tuning *t, fr_buffer *out)
     if (t->advice[0] != '\0')
         fr_buffer_printf(out, "%s\n", t->advice);
     if (t->robust.plan != NULL)
-        fr_buffer_printf(
-            out, "more robust, a tie (%+.1f %%; %s): %s\n",
-            100 * (t->robust.value / t->best.value - 1), t->robust.why,
-            t->robust.name);
+        fr_buffer_printf(out, "more robust, a tie (%+.1f %%; %s): %s\n",
+                         100 * (t->robust.value / t->best.value - 1),
+                         t->robust.why, t->robust.name);
     if (t->correction.n > 0)
         fr_buffer_printf(out,
                          "steps of this model measured here: %zu, %.2f times "
@@ -441,11 +447,12 @@ static void print_space(const fr_tuning *t, fr_buffer *out)
     char time[FR_FORMAT_MAX];
     fr_buffer_printf(out,
                      "%llu plans: %llu simulated, %llu do not fit in "
-                     "memory, %llu pruned; %s\n",
+                     "memory, %llu %s; %s\n",
                      (unsigned long long)t->space.plans,
                      (unsigned long long)t->space.simulated,
                      (unsigned long long)t->space.infeasible_memory,
                      (unsigned long long)t->space.pruned_by_bound,
+                     t->certificate.bound > 0 ? "pruned" : "not looked at",
                      fr_format_s(time, sizeof time, t->wall_s));
     print_certificate(t, out);
     for (size_t i = 0; i < t->n_reasons; i++)
@@ -457,12 +464,15 @@ static void print_space(const fr_tuning *t, fr_buffer *out)
 static void print_nothing(const fr_tuning *t, fr_buffer *out)
 {
     char bytes[FR_FORMAT_MAX];
+    const char *which =
+        isinf(t->certificate.bound) ? "" : " that was looked at";
     if (t->broken[0] != '\0')
-        fr_buffer_printf(out, "no plan keeps the limits; nearest: %s: %s\n",
-                         t->nearest.name, t->broken);
+        fr_buffer_printf(out, "no plan%s keeps the limits; nearest: %s: %s\n",
+                         which, t->nearest.name, t->broken);
     else if (t->nearest.plan != NULL)
         fr_buffer_printf(
-            out, "nothing fits; nearest: %s, %s too large\n", t->nearest.name,
+            out, "nothing%s fits; nearest: %s, %s too large\n", which,
+            t->nearest.name,
             fr_format_bytes(bytes, sizeof bytes, (double)t->short_by_bytes));
 }
 

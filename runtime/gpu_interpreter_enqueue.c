@@ -22,31 +22,11 @@ static bool is_communication(const fr_instr *instr)
     return op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P;
 }
 
-/* The axis whose coordinate places sharded operands: see fr_instr.tag. */
-static uint32_t owner_axis(const fr_instr *instr)
-{
-    bool is_transfer = fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P;
-
-    return !is_transfer && instr->tag > 0 ? instr->tag : instr->axis;
-}
-
 static void resolve(const fr_gpu_interpreter *it, uint32_t i_call,
                     const fr_instr *instr, void *ptr[FR_INSTR_REFS])
 {
-    const fr_call *call = &it->klass->calls[i_call];
-
-    for (int i = 0; i < FR_INSTR_REFS; i++) {
-        const fr_ref *ref = &instr->ref[i];
-        ptr[i] = NULL;
-        if (ref->space == FR_SPACE_NONE)
-            continue;
-        uint64_t at =
-            fr_call_base_bytes(it->klass, call, ref->space) + ref->offset_bytes;
-        if (ref->is_sharded)
-            at += (uint64_t)it->coordinate[owner_axis(instr)] *
-                  (instr->shard_bytes >> (ref->is_sharded - 1));
-        ptr[i] = it->place.slab + at;
-    }
+    fr_call_operands(it->klass, &it->klass->calls[i_call], instr,
+                     it->coordinate, it->place.slab, ptr);
 }
 
 static float widen(uint16_t bf16)

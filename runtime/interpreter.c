@@ -16,19 +16,8 @@ const fr_segment *fr_interpreter_segment(const fr_interpreter *it,
 void fr_interpreter_resolve(const fr_interpreter *it, uint32_t i_call,
                             const fr_instr *instr, void *ptr[FR_INSTR_REFS])
 {
-    const fr_call *call = &it->klass->calls[i_call];
-
-    for (int i = 0; i < FR_INSTR_REFS; i++) {
-        const fr_ref *ref = &instr->ref[i];
-        ptr[i] = NULL;
-        if (ref->space == FR_SPACE_NONE)
-            continue;
-        uint64_t at =
-            fr_call_base_bytes(it->klass, call, ref->space) + ref->offset_bytes;
-        if (ref->is_sharded)
-            at += (uint64_t)it->coordinate[instr->axis] * instr->shard_bytes;
-        ptr[i] = it->slab + at;
-    }
+    fr_call_operands(it->klass, &it->klass->calls[i_call], instr,
+                     it->coordinate, it->slab, ptr);
 }
 
 static fr_status load_tokens(fr_interpreter *it, uint32_t i_call,

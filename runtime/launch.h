@@ -50,11 +50,11 @@ void fr_launch_options_init(fr_launch_options *options);
 
 /*
  * Runs argv (argv[0]: the program; NULL-terminated) as options->world ranks
- * under mpirun and waits for them; their stdout is this process's.  SIGINT
- * and SIGTERM are passed on; no child outlives this process.  FR_FAILURE (or
- * the status that the rank reported) with one line: which rank, its pid, the
- * signal or reason and its last operation.  FR_FAILURE with the mend where
- * mpirun is missing.
+ * under mpirun and waits for them; their stdout is this process's (FR_IO where
+ * that cannot be written).  SIGINT and SIGTERM are passed on; no child outlives
+ * this process.  FR_FAILURE (or the status that the rank reported) with one
+ * line: which rank, its pid, the signal or reason and its last operation.
+ * FR_FAILURE with the mend where mpirun is missing.
  */
 FR_CHECKED fr_status fr_launch_supervise(char *const *argv,
                                          const fr_launch_options *options,

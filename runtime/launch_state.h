@@ -24,8 +24,9 @@ typedef struct fr_supervisor {
     char dir[256];        /* status pages */
     fr_rank_page **pages; /* [world]; NULL: not there yet */
     pid_t mpirun;
-    int stderr_fd;
+    int stdout_fd, stderr_fd; /* of mpirun; -1 at their end */
     int signal_fd;
+    int write_errno; /* why the answer could not be passed on; 0: it was */
     int blame; /* FR_BLAME_*, and its line */
     fr_status blame_status;
     char blame_text[512];

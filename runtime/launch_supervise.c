@@ -22,6 +22,8 @@
 #define LOOK_MS 100 /* between two looks at the ranks */
 #define GRACE_S 2.0 /* for mpirun to end after something went wrong */
 #define MAX_ARGS 64 /* of mpirun itself */
+/* Processes of one machine: far more than are of use, and it still answers. */
+#define MOST_RANKS_PER_CORE 64
 
 static int n_allowed_cores(void)
 {
@@ -88,56 +90,75 @@ static void set_environment(const fr_launch_options *options, const char *dir)
     (void)setenv("GOMP_SPINCOUNT", "20000", 0);
 }
 
-/* In the child: becomes mpirun, or tells why not. */
+/* In the child: becomes mpirun, or tells why not.  fds: its stdout, its stderr,
+ * and where errno goes. */
 static void become_mpirun(const char **args, const fr_launch_options *options,
-                          const char *dir, pid_t parent, int stderr_fd,
-                          int errno_fd)
+                          const char *dir, pid_t parent, const int fds[3])
 {
     sigset_t none;
 
     (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0UL, 0UL, 0UL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (getppid() == parent && dup2(stderr_fd, STDERR_FILENO) >= 0) {
+    if (getppid() == parent && dup2(fds[0], STDOUT_FILENO) >= 0 &&
+        dup2(fds[1], STDERR_FILENO) >= 0) {
         set_environment(options, dir);
         /* It does not write through the pointers. */
         (void)execvp(args[0], (char *const *)args);
     }
     int code = errno;
-    ssize_t ignored = write(errno_fd, &code, sizeof code);
+    ssize_t ignored = write(fds[2], &code, sizeof code);
     (void)ignored;
     _exit(127);
 }
 
+static void close_all(int n, const int *fds)
+{
+    for (int i = 0; i < n; i++)
+        (void)close(fds[i]);
+}
+
+/* n pipes: what is read in from[], what is written in to[]. */
+static fr_status open_pipes(int n, int *from, int *to, fr_err *err)
+{
+    for (int i = 0; i < n; i++) {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) != 0) {
+            fr_status status =
+                fr_fail(err, FR_FAILURE, "pipe: %s", strerror(errno));
+            close_all(i, from);
+            close_all(i, to);
+            return status;
+        }
+        from[i] = ends[0];
+        to[i] = ends[1];
+    }
+    return FR_OK;
+}
+
 static fr_status start_mpirun(fr_supervisor *sv, char *const *argv, fr_err *err)
 {
-    int lines[2], errnos[2], code = 0;
+    int from[3], to[3], code = 0;
     char world[32];
-    const char **args = mpirun_args(sv->options, argv, world, sizeof world);
 
-    if (!args)
+    FR_TRY(open_pipes(3, from, to, err));
+    const char **args = mpirun_args(sv->options, argv, world, sizeof world);
+    if (!args) {
+        close_all(3, from);
+        close_all(3, to);
         return fr_fail_no_memory(err);
-    if (pipe2(lines, O_CLOEXEC) != 0) {
-        free((void *)args);
-        return fr_fail(err, FR_FAILURE, "pipe: %s", strerror(errno));
-    }
-    if (pipe2(errnos, O_CLOEXEC) != 0) {
-        (void)close(lines[0]);
-        (void)close(lines[1]);
-        free((void *)args);
-        return fr_fail(err, FR_FAILURE, "pipe: %s", strerror(errno));
     }
     pid_t self = getpid();
     pid_t child = fork();
     if (child == 0)
-        become_mpirun(args, sv->options, sv->dir, self, lines[1], errnos[1]);
-    (void)close(lines[1]);
-    (void)close(errnos[1]);
+        become_mpirun(args, sv->options, sv->dir, self, to);
+    close_all(3, to);
     free((void *)args);
     bool has_failed =
-        child < 0 || read(errnos[0], &code, sizeof code) == sizeof code;
-    (void)close(errnos[0]);
-    sv->stderr_fd = lines[0];
+        child < 0 || read(from[2], &code, sizeof code) == sizeof code;
+    (void)close(from[2]);
+    sv->stdout_fd = from[0];
+    sv->stderr_fd = from[1];
     if (!has_failed) {
         sv->mpirun = child;
         return FR_OK;
@@ -176,6 +197,36 @@ static bool read_lines(fr_supervisor *sv)
     return n > 0;
 }
 
+/* The answer, to where this process has it; false at the end.  What cannot be
+ * written is read all the same, or the ranks would wait. */
+static bool pass_answer_on(fr_supervisor *sv)
+{
+    char bytes[4096];
+    ssize_t n = read(sv->stdout_fd, bytes, sizeof bytes);
+
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN;
+    for (ssize_t done = 0; done < n && sv->write_errno == 0;) {
+        ssize_t m =
+            write(STDOUT_FILENO, bytes + done, (size_t)n - (size_t)done);
+        if (m >= 0)
+            done += m;
+        else if (errno != EINTR)
+            sv->write_errno = errno;
+    }
+    return n > 0;
+}
+
+/* Reads one of mpirun's two streams, if something has come. */
+static void follow(fr_supervisor *sv, const struct pollfd *seen, int *fd,
+                   bool (*take)(fr_supervisor *sv))
+{
+    if (*fd < 0 || !(seen->revents & (POLLIN | POLLHUP | POLLERR)) || take(sv))
+        return;
+    (void)close(*fd);
+    *fd = -1;
+}
+
 static void pass_signal_on(const fr_supervisor *sv)
 {
     struct signalfd_siginfo info;
@@ -205,24 +256,23 @@ static void press(fr_supervisor *sv, double *bad_since_s)
 /* Until mpirun has ended; returns its wait status. */
 static int watch(fr_supervisor *sv)
 {
-    struct pollfd fds[2] = {{.fd = sv->stderr_fd, .events = POLLIN},
-                            {.fd = sv->signal_fd, .events = POLLIN}};
     double bad_since_s = -1, ended_s = -1;
-    bool is_open = true;
     int wait_status = 0;
 
-    while (is_open || ended_s < 0) {
-        fds[0].fd = is_open ? sv->stderr_fd : -1;
-        (void)poll(fds, 2, LOOK_MS);
-        if (is_open && (fds[0].revents & (POLLIN | POLLHUP | POLLERR)))
-            is_open = read_lines(sv);
-        if (ended_s < 0 && (fds[1].revents & POLLIN))
+    while (sv->stdout_fd >= 0 || sv->stderr_fd >= 0 || ended_s < 0) {
+        struct pollfd fds[3] = {{.fd = sv->stdout_fd, .events = POLLIN},
+                                {.fd = sv->stderr_fd, .events = POLLIN},
+                                {.fd = sv->signal_fd, .events = POLLIN}};
+        (void)poll(fds, 3, LOOK_MS);
+        follow(sv, &fds[0], &sv->stdout_fd, pass_answer_on);
+        follow(sv, &fds[1], &sv->stderr_fd, read_lines);
+        if (ended_s < 0 && (fds[2].revents & POLLIN))
             pass_signal_on(sv);
         fr_watch_pages(sv);
         if (ended_s < 0 &&
             waitpid(sv->mpirun, &wait_status, WNOHANG) == sv->mpirun)
             ended_s = fr_clock_s();
-        /* Somebody may keep the pipe open although mpirun is gone. */
+        /* Somebody may keep a pipe open although mpirun is gone. */
         if (ended_s >= 0 && fr_clock_s() - ended_s > GRACE_S)
             break;
         if (ended_s < 0 && sv->blame != FR_BLAME_NONE)
@@ -280,7 +330,9 @@ static fr_status judge(const fr_supervisor *sv, int wait_status, fr_err *err)
 {
     if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 &&
         sv->blame < FR_BLAME_HUNG)
-        return FR_OK;
+        return sv->write_errno == 0 ? FR_OK
+                                    : fr_fail(err, FR_IO, "standard output: %s",
+                                              strerror(sv->write_errno));
     if (sv->blame != FR_BLAME_NONE)
         return fr_fail(err, sv->blame_status, "%s", sv->blame_text);
     if (WIFSIGNALED(wait_status))
@@ -301,51 +353,82 @@ static fr_status make_dir(fr_supervisor *sv, fr_err *err)
     return FR_OK;
 }
 
-static fr_status supervise(fr_supervisor *sv, char *const *argv, fr_err *err)
+/* What ends this process by default is taken from signal_fd instead.  Nobody
+ * who reads the answer (SIGPIPE) ends it too, but after all the rest. */
+static fr_status take_signals(fr_supervisor *sv, sigset_t *before, fr_err *err)
 {
-    sigset_t ours, before;
+    sigset_t ours, blocked;
 
     (void)sigemptyset(&ours);
     (void)sigaddset(&ours, SIGINT);
     (void)sigaddset(&ours, SIGTERM);
     (void)sigaddset(&ours, SIGHUP);
-    if (sigprocmask(SIG_BLOCK, &ours, &before) != 0)
+    blocked = ours;
+    (void)sigaddset(&blocked, SIGPIPE);
+    if (sigprocmask(SIG_BLOCK, &blocked, before) != 0)
         return fr_fail(err, FR_FAILURE, "sigprocmask: %s", strerror(errno));
     sv->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    return FR_OK;
+}
+
+static fr_status supervise(fr_supervisor *sv, char *const *argv, fr_err *err)
+{
+    FR_TRY(make_dir(sv, err));
     fr_status status = start_mpirun(sv, argv, err);
     if (status == FR_OK)
         status = judge(sv, watch(sv), err);
     if (status != FR_OK)
         remove_segments(sv);
-    if (sv->signal_fd >= 0)
-        (void)close(sv->signal_fd);
-    if (sv->stderr_fd >= 0)
-        (void)close(sv->stderr_fd);
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    for (int64_t rank = 0; rank < sv->options->world; rank++)
+        fr_rank_page_close(sv->pages[rank]);
+    remove_dir(sv->dir);
     return status;
+}
+
+static void destroy(fr_supervisor *sv)
+{
+    const int fds[] = {sv->stdout_fd, sv->stderr_fd, sv->signal_fd};
+
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    free((void *)sv->pages);
+    free(sv);
 }
 
 fr_status fr_launch_supervise(char *const *argv,
                               const fr_launch_options *options, fr_err *err)
 {
     fr_launch_options own = *options;
-    fr_supervisor *sv = calloc(1, sizeof *sv);
+    sigset_t before;
 
+    if (fcntl(STDOUT_FILENO, F_GETFD) < 0) /* or a pipe would become it */
+        return fr_fail(err, FR_IO, "standard output: %s", strerror(errno));
+    if (!options->hostfile &&
+        options->world > (int64_t)MOST_RANKS_PER_CORE * n_allowed_cores())
+        return fr_fail(err, FR_INPUT,
+                       "%lld ranks on the %d cores of this machine; name more "
+                       "machines with --hostfile",
+                       (long long)options->world, n_allowed_cores());
+    fr_supervisor *sv = calloc(1, sizeof *sv);
     if (!sv)
         return fr_fail_no_memory(err);
     if (own.hung_s <= 0)
         own.hung_s = 20;
     sv->options = &own;
-    sv->stderr_fd = sv->signal_fd = -1;
+    sv->stdout_fd = sv->stderr_fd = sv->signal_fd = -1;
     sv->pages = calloc((size_t)own.world, sizeof(fr_rank_page *));
-    fr_status status = sv->pages ? make_dir(sv, err) : fr_fail_no_memory(err);
-    if (status == FR_OK) {
-        status = supervise(sv, argv, err);
-        for (int64_t rank = 0; rank < own.world; rank++)
-            fr_rank_page_close(sv->pages[rank]);
-        remove_dir(sv->dir);
+    if (!sv->pages) {
+        destroy(sv);
+        return fr_fail_no_memory(err);
     }
-    free((void *)sv->pages);
-    free(sv);
+    fr_status status = take_signals(sv, &before, err);
+    if (status != FR_OK) {
+        destroy(sv);
+        return status;
+    }
+    status = supervise(sv, argv, err);
+    destroy(sv);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return status;
 }

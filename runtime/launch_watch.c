@@ -126,8 +126,10 @@ void fr_watch_line(fr_supervisor *sv, const char *line)
         return;
     }
     if (!sv->is_in_notice) {
-        /* A word of mpirun's helper about notices it has left out. */
-        bool is_own = line[0] == '[' && strstr(line, " more process");
+        /* A word of mpirun about notices it has left out, and about signals. */
+        bool is_own = line[0] == '\0' ||
+                      (line[0] == '[' && strstr(line, " more process")) ||
+                      fr_text_starts(line, "mpirun: abort is already");
         if (!is_own && sv->options->on_line)
             sv->options->on_line(sv->options->context, line);
         return;

@@ -491,12 +491,11 @@ fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
                               const fr_cost_model *costs, fr_estimator **out,
                               fr_err *err)
 {
-    for (size_t i = 0; i < cluster->n_devices; i++)
-        if (cluster->devices[i].kind != FR_DEVICE_GPU)
-            return fr_fail(err, FR_INPUT,
-                           "cluster %s has CPUs, estimates are of GPUs; "
-                           "choose to simulate",
-                           cluster->name);
+    if (!fr_cluster_is_all_gpu(cluster))
+        return fr_fail(err, FR_INPUT,
+                       "cluster %s has CPUs, estimates are of GPUs; choose to "
+                       "simulate",
+                       cluster->name);
     return fr_estimator_create_stages(model, job, cluster, costs, out, err);
 }
 

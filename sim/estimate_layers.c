@@ -38,7 +38,8 @@ static bool has_more(const fr_estimator *e, const fr_plan *plan)
 {
     return (plan->kernels == FR_KERNELS_COMPILED ||
             plan->kernels == FR_KERNELS_EAGER) &&
-           plan->zero_stage < 2 && fr_plan_micro_batches(plan, e->job) > 1;
+           plan->zero_stage < 2 && !plan->is_ep_overlap &&
+           fr_plan_micro_batches(plan, e->job) > 1;
 }
 
 /* The same layers with as few ranks as there can be. */
@@ -197,6 +198,7 @@ typedef struct est_walk {
     est_lanes lanes[2];
     int64_t beside_ps[2];     /* begin and end of the last collective beside */
     double beside_frac;       /* of the processors, that it takes */
+    int64_t exchange_ps;      /* of lane EP */
     fr_host_chain chain;      /* of the compute lane */
     int64_t host_ps, core_ps; /* for all lanes */
 } est_walk;
@@ -210,6 +212,7 @@ static void finish_walk(est_walk *walk)
             ps = l->all_ps - l->begin_all_ps;
             ps = est_most(ps, walk->chain.ss_ps);
             ps = est_most(ps, walk->host_ps);
+            ps = est_most(ps, walk->exchange_ps);
         }
         if (walk->sum[k] != NULL)
             *walk->sum[k] += ps;
@@ -220,7 +223,7 @@ static void finish_walk(est_walk *walk)
         *walk->sum[EST_HOST] += walk->host_ps;
         *walk->sum[EST_CORES] += walk->core_ps;
     }
-    walk->host_ps = walk->core_ps = 0;
+    walk->host_ps = walk->core_ps = walk->exchange_ps = 0;
     walk->chain = fr_host_chain_empty();
 }
 
@@ -276,7 +279,8 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         const fr_segment *segment = &probe->program->segments[call->i_segment];
         int lane = segment->lane;
         const est_cost *cost;
-        if ((lane != FR_LANE_COMPUTE && lane != FR_LANE_TP) ||
+        if ((lane != FR_LANE_COMPUTE && lane != FR_LANE_TP &&
+             lane != FR_LANE_EP) ||
             call->micro_batch != 0)
             continue;
         int64_t *sum = sum_of(segment, call->layer, &out->times[0]);
@@ -290,11 +294,15 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
         status = price_segment(e, probe, place, call->i_segment, &cost, err);
         if (status != FR_OK)
             break;
-        walk_on(klass, i, lane, cost, end_ps, &walk);
         /* A call on another lane cuts the run that it stands in. */
-        out->n_steps += lane == FR_LANE_TP ? 2 : walk.first == i;
+        out->n_steps += lane != FR_LANE_COMPUTE ? 2 : walk.first == i;
         const fr_host_chain *chain = &probe->chains[call->i_segment];
         walk.host_ps += cost->host_ps;
+        if (lane == FR_LANE_EP) { /* beside another micro-batch */
+            walk.exchange_ps += cost->ps;
+            continue;
+        }
+        walk_on(klass, i, lane, cost, end_ps, &walk);
         walk.core_ps += cost->core_ps;
         if (lane == FR_LANE_COMPUTE)
             fr_host_chain_append(&walk.chain, chain);
@@ -505,7 +513,8 @@ void est_layers_words(const fr_estimator *e, const fr_plan *plan,
                      (uint64_t)is_executable << 7;
     words[0] = 0; /* of the place */
     words[1] = (uint64_t)plan->tp << 32 | (uint64_t)plan->cp;
-    words[2] = (uint64_t)plan->ep << 32 | (uint64_t)plan->etp;
+    words[2] = (uint64_t)plan->ep << 32 | (uint64_t)plan->is_ep_overlap << 31 |
+               (uint64_t)plan->etp;
     words[3] = (uint64_t)plan->micro_batch | (uint64_t)plan->n_loss_metrics
                                                  << 32;
     memcpy(&words[4], &plan->expert_imbalance, sizeof words[4]);

@@ -91,6 +91,14 @@ static int64_t slots_of(const fr_cluster *cluster, const fr_node_type *type)
                                          : type->n_devices;
 }
 
+bool fr_cluster_is_all_gpu(const fr_cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->n_devices; i++)
+        if (cluster->devices[i].kind != FR_DEVICE_GPU)
+            return false;
+    return true;
+}
+
 int64_t fr_cluster_slots(const fr_cluster *cluster)
 {
     int64_t n = 0;

@@ -210,6 +210,9 @@ uint64_t fr_cluster_hash(const fr_cluster *cluster);
 int64_t fr_cluster_n_nodes(const fr_cluster *cluster);
 int64_t fr_cluster_n_devices(const fr_cluster *cluster);
 
+/* No device of it is a CPU. */
+bool fr_cluster_is_all_gpu(const fr_cluster *cluster);
+
 /* How many ranks fit: one per GPU, one per core of a CPU node. */
 int64_t fr_cluster_slots(const fr_cluster *cluster);
 

@@ -318,7 +318,8 @@ static fr_status load_catalog(const char *text, const char *colon,
         return fr_fail(err, FR_INPUT, "%s: %s; give e.g. dgx-h100:16", text,
                        inner.text);
     if (n_nodes > FR_CLUSTER_MAX_NODES)
-        n_nodes = FR_CLUSTER_MAX_NODES + 1;
+        return fr_fail(err, FR_INPUT, "%s: give 1 to %d nodes", text,
+                       FR_CLUSTER_MAX_NODES);
     return fr_catalog_cluster(id, (int64_t)n_nodes, out, err);
 }
 

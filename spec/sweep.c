@@ -139,6 +139,15 @@ size_t fr_sweep_curve(const fr_sweep *sweep, size_t point, size_t *out)
     return n;
 }
 
+size_t fr_sweep_next_curve(const fr_sweep *sweep, size_t *point, size_t *out)
+{
+    size_t n = 0;
+    for (; n == 0 && *point < sweep->n_points; ++*point)
+        if (fr_sweep_value_of(sweep, *point, sweep->i_scale_key) == 0)
+            n = fr_sweep_curve(sweep, *point, out);
+    return n;
+}
+
 static void finish_curve(fr_sweep *sweep, const size_t *curve, size_t n)
 {
     bool has_bent = false;
@@ -231,13 +240,8 @@ fr_status fr_sweep_finish(fr_sweep *sweep, fr_err *err)
         malloc(sweep->keys[sweep->i_scale_key].n_values * sizeof *curve);
     if (curve == NULL)
         return fr_fail_no_memory(err);
-    for (size_t i = 0; i < sweep->n_points; i++) {
-        size_t n = 0;
-        if (fr_sweep_value_of(sweep, i, sweep->i_scale_key) == 0)
-            n = fr_sweep_curve(sweep, i, curve);
-        if (n > 0)
-            finish_curve(sweep, curve, n);
-    }
+    for (size_t n, i = 0; (n = fr_sweep_next_curve(sweep, &i, curve)) > 0;)
+        finish_curve(sweep, curve, n);
     free(curve);
     return FR_OK;
 }

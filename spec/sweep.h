@@ -97,6 +97,10 @@ const char *fr_sweep_text_of(const fr_sweep *sweep, size_t point, int i_key);
  */
 size_t fr_sweep_curve(const fr_sweep *sweep, size_t point, size_t *out);
 
+/* The same of the next curve that has feasible points; *point, 0 at first, is
+ * where the search goes on.  0: there is no more. */
+size_t fr_sweep_next_curve(const fr_sweep *sweep, size_t *point, size_t *out);
+
 /*
  * Once all points are known: counts the feasible ones, fills efficiency,
  * marginal, is_knee, is_pareto and, where a goal was asked for, is_best.  The

@@ -18,7 +18,7 @@
 #define omp_get_thread_num() 0
 #endif
 
-enum { N_WORDS = 10, N_ROWS = 1 << 14 };
+enum { N_WORDS = 10, N_ROWS = 1 << 18 };
 
 typedef struct known_splits {
     uint64_t words[N_WORDS];
@@ -300,7 +300,8 @@ static void set_words(const fr_job *job, const fr_plan *plan,
         (uint64_t)plan->n_threads << 32 | (uint64_t)plan->vpp,
         (uint64_t)plan->rank_order,
         (uint64_t)plan->cp_kind << 8 | (uint64_t)plan->is_sequence_parallel |
-            (uint64_t)plan->is_tp_overlap << 1,
+            (uint64_t)plan->is_tp_overlap << 1 |
+            (uint64_t)plan->is_ep_overlap << 2,
         (uint64_t)plan->recompute << 8 | (uint64_t)plan->precision,
         (uint64_t)plan->schedule,
         (uint64_t)job->global_batch};

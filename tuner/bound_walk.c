@@ -300,7 +300,7 @@ static fr_status pass_over_layers(const run *r, worker *w, const fr_plan *plan,
 {
     bool are_all_out = true;
     *is_over = false;
-    if (r->options->is_whole || !fr_estimate_knows(plan))
+    if (n == 0 || r->options->is_whole || !fr_estimate_knows(plan))
         return FR_OK;
     FR_TRY(fr_bound_layers_find(w->estimator, r->walk->in.request, plan,
                                 pipelines, d->gradients, &w->needs, err));

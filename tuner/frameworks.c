@@ -70,6 +70,25 @@ static bool overlaps_with_rows(const fr_plan *plan, const fr_model *model,
     return !plan->is_tp_overlap || plan->is_sequence_parallel;
 }
 
+/* Of Megatron Core (transformer_config.py). */
+static bool has_turns_of_16_bits(const fr_plan *plan, const fr_model *model,
+                                 const fr_job *job)
+{
+    (void)job;
+    fr_dtype base = fr_plan_storage_dtype(plan);
+    return !plan->is_ep_overlap ||
+           ((base == FR_DTYPE_BF16 || base == FR_DTYPE_F16) &&
+            model->n_mtp_layers <= 1);
+}
+
+static bool has_no_turns(const fr_plan *plan, const fr_model *model,
+                         const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return !plan->is_ep_overlap;
+}
+
 static bool gathers_with_reduction(const fr_plan *plan, const fr_model *model,
                                    const fr_job *job)
 {
@@ -135,6 +154,8 @@ static const rule megatron_rules[] = {
     {"sequence parallel with tp and ep", FR_STOREY_LAYERS, has_rows_of_experts},
     {"sequence parallel with tp-comm-overlap", FR_STOREY_LAYERS,
      overlaps_with_rows},
+    {"bf16 or f16 and at most one layer of later tokens with ep-overlap",
+     FR_STOREY_LAYERS, has_turns_of_16_bits},
     {"overlap-grad-reduce with overlap-param-gather", FR_STOREY_GRADIENTS,
      gathers_with_reduction},
     {"pp 1 with sharded gradients or parameters", FR_STOREY_GRADIENTS,
@@ -152,6 +173,7 @@ static const rule deepspeed_rules[] = {
     {"one chunk per rank", FR_STOREY_PIPELINE, has_no_chunks},
     {"cp-kind all-to-all (Ulysses)", FR_STOREY_LAYERS, has_no_ring},
     {"whole chunks made again", FR_STOREY_PIPELINE, has_no_parts_of_chunks},
+    {"no ep-overlap", FR_STOREY_LAYERS, has_no_turns},
     {NULL, FR_STOREY_N, NULL}};
 
 /*
@@ -163,6 +185,7 @@ static const rule deepspeed_rules[] = {
 static const rule torchtitan_rules[] = {
     {"zero 3 (FSDP) or 0 (DDP)", FR_STOREY_GRADIENTS, is_fsdp_or_ddp},
     {"whole chunks made again", FR_STOREY_PIPELINE, has_no_parts_of_chunks},
+    {"no ep-overlap", FR_STOREY_LAYERS, has_no_turns},
     {NULL, FR_STOREY_N, NULL}};
 
 static const fr_framework frameworks[] = {{"megatron", megatron_rules},

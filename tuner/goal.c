@@ -77,6 +77,13 @@ fr_status fr_goal_check(const fr_goal *goal, fr_err *err)
                        "goal '%s' needs the critical batch in tokens, such as "
                        "--critical-batch 4M",
                        row->name);
+    if ((row->needs & FR_GOAL_NEEDS_CRITICAL_BATCH) &&
+        goal->critical_batch > goal->tokens)
+        return fr_fail(
+            err, FR_USAGE,
+            "goal '%s': a critical batch of %.4g tokens is more than "
+            "the %.4g of the whole training",
+            row->name, goal->critical_batch, goal->tokens);
     return FR_OK;
 }
 

@@ -199,6 +199,8 @@ static void change_switches(change_list *list, const fr_cluster *cluster)
              offsetof(fr_plan, is_sequence_parallel));
         flip(list, "tp-overlap", offsetof(fr_plan, is_tp_overlap));
     }
+    if (from->ep > 1)
+        flip(list, "ep-overlap", offsetof(fr_plan, is_ep_overlap));
     if (from->dp > 1)
         flip(list, "overlap", offsetof(fr_plan, is_overlap));
     if (from->dp > 1 && (from->zero_stage == 1 || from->zero_stage == 2))

@@ -19,8 +19,11 @@ static void set_neutral(fr_plan_space_storey storey, fr_plan *plan)
     fr_plan plain;
     fr_plan_init(&plain);
     if (storey == FR_STOREY_PIPELINE) {
-        plan->vpp = 1;
-        plan->schedule = FR_SCHEDULE_1F1B;
+        /* Turns of a pipeline ask for chunks: the least that they do. */
+        bool is_in_turn = plan->is_ep_overlap && plan->pp > 1;
+        plan->vpp = is_in_turn ? 2 : 1;
+        plan->schedule =
+            is_in_turn ? FR_SCHEDULE_INTERLEAVED : FR_SCHEDULE_1F1B;
         plan->n_split = 0;
         plan->recompute_layers = 0;
     }
@@ -38,11 +41,14 @@ static fr_status add(const walk *w, const fr_plan_space_choice *choice,
                      const fr_plan *plan)
 {
     const fr_plan_space_request *request = w->request;
+    fr_plan asked = *plan;
     fr_err why;
+    if (w->storey == FR_STOREY_LAYERS)
+        set_neutral(FR_STOREY_PIPELINE, &asked); /* known only now */
     fr_status status =
-        fr_plan_check_lowerable(plan, request->model, request->job, &why);
+        fr_plan_check_lowerable(&asked, request->model, request->job, &why);
     if (status == FR_OK && request->framework != NULL)
-        status = fr_framework_check(request->framework, w->storey, plan,
+        status = fr_framework_check(request->framework, w->storey, &asked,
                                     request->model, request->job, &why);
     if (status == FR_NO_MEMORY)
         return fr_fail_no_memory(w->err);

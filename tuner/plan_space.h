@@ -29,6 +29,7 @@ typedef enum fr_plan_space_axis {
     FR_SPACE_AXIS_SEQUENCE_PARALLEL,
     FR_SPACE_AXIS_TP_OVERLAP,
     FR_SPACE_AXIS_RECOMPUTE,
+    FR_SPACE_AXIS_EP_OVERLAP,
     FR_SPACE_AXIS_PRECISION,
     FR_SPACE_AXIS_VPP,
     FR_SPACE_AXIS_SCHEDULE,
@@ -72,7 +73,8 @@ typedef enum fr_pin {
     FR_PIN_ZERO_GROUP = 1 << 22,
     FR_PIN_RESHARD = 1 << 23,
     FR_PIN_OFFLOAD = 1 << 24,
-    FR_PIN_GATHER = 1 << 25
+    FR_PIN_GATHER = 1 << 25,
+    FR_PIN_EP_OVERLAP = 1 << 26
 } fr_pin;
 
 /* Values of an axis that the user has named; n == 0: none. */

@@ -90,6 +90,7 @@ const fr_plan_space_axis_row fr_plan_space_axes[FR_SPACE_AXIS_N] = {
     ROW(SEQUENCE_PARALLEL, "sequence-parallel", LAYERS, sequence_parallel),
     ROW(TP_OVERLAP, "tp-overlap", LAYERS, tp_overlap),
     ROW(RECOMPUTE, "recompute", LAYERS, recompute),
+    ROW(EP_OVERLAP, "ep-overlap", LAYERS, ep_overlap),
     ROW(PRECISION, "precision", LAYERS, precision),
     ROW(VPP, "vpp", PIPELINE, vpp),
     ROW(SCHEDULE, "schedule", PIPELINE, schedule),

@@ -380,6 +380,26 @@ void fr_set_recompute(const fr_plan_space_request *request, fr_plan *plan,
     plan->recompute = (fr_recompute)value;
 }
 
+/* GPUs: off and on where there is something to send; the rest is a matter of
+ * legality. */
+void fr_list_ep_overlap(const fr_plan_space_request *request,
+                        const fr_plan *plan, fr_plan_space_values *values)
+{
+    bool is_pin = fr_is_pinned(request, FR_PIN_EP_OVERLAP);
+    bool is_there = plan->ep > 1 && fr_is_gpu_space(request);
+    if (!is_there || !is_pin || !request->base.is_ep_overlap)
+        fr_push_value(values, 0);
+    if (is_there && (!is_pin || request->base.is_ep_overlap))
+        fr_push_value(values, 1);
+}
+
+void fr_set_ep_overlap(const fr_plan_space_request *request, fr_plan *plan,
+                       int64_t value)
+{
+    (void)request;
+    plan->is_ep_overlap = value != 0;
+}
+
 /* As asked for: it changes the result. */
 void fr_list_precision(const fr_plan_space_request *request,
                        const fr_plan *plan, fr_plan_space_values *values)

@@ -17,9 +17,9 @@ typedef void fr_set_value_fn(const fr_plan_space_request *request,
     X(world)                                                                   \
     X(threads) X(cp) X(tp) X(pp) X(ep) X(etp) X(rank_order) X(micro_batch)     \
         X(cp_kind) X(sequence_parallel) X(tp_overlap) X(recompute)             \
-            X(precision) X(vpp) X(schedule) X(split) X(recompute_layers)       \
-                X(zero) X(zero_group) X(reshard) X(offload) X(compressor)      \
-                    X(overlap) X(gather) X(bucket)
+            X(ep_overlap) X(precision) X(vpp) X(schedule) X(split)             \
+                X(recompute_layers) X(zero) X(zero_group) X(reshard)           \
+                    X(offload) X(compressor) X(overlap) X(gather) X(bucket)
 #define FR_SPACE_AXIS_DECLARE(name)                                            \
     fr_list_values_fn fr_list_##name;                                          \
     fr_set_value_fn fr_set_##name;

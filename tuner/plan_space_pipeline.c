@@ -5,7 +5,8 @@
 
 #include "tuner/balance_layers.h"
 
-/* Virtual stages only where all get the same number of layers. */
+/* Virtual stages only where all get the same number of layers; passes in turn
+ * ask for chunks, so there also 2, 4, 8 ... others. */
 void fr_list_vpp(const fr_plan_space_request *request, const fr_plan *plan,
                  fr_plan_space_values *values)
 {
@@ -17,11 +18,15 @@ void fr_list_vpp(const fr_plan_space_request *request, const fr_plan *plan,
                 fr_push_value(values, all.at[i]);
         return;
     }
-    fr_push_value(values, 1);
+    bool is_in_turn = plan->is_ep_overlap && plan->pp > 1;
+    if (!is_in_turn)
+        fr_push_value(values, 1);
     int64_t n_layers = request->model->n_layers;
     for (int64_t v = 2; plan->pp > 1 && v * plan->pp <= n_layers; v++)
         if (n_layers % (v * plan->pp) == 0)
             fr_push_value(values, v);
+    for (int64_t v = 2; is_in_turn && v * plan->pp <= n_layers; v *= 2)
+        fr_push_new(v, values);
 }
 
 void fr_set_vpp(const fr_plan_space_request *request, fr_plan *plan,

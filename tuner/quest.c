@@ -99,27 +99,25 @@ out_search:
     return status;
 }
 
-static bool is_default(const fr_search *search,
-                       const fr_plan_space_request *request)
+static bool is_default(const fr_search *search, const fr_search_input *in)
 {
-    return search->fits(request) &&
-           (search->suits == NULL || search->suits(request));
+    return search->fits(in->request) &&
+           (search->suits == NULL || search->suits(in));
 }
 
 /* By name, or the first that fits and suits. */
-static fr_status find_search(const char *name,
-                             const fr_plan_space_request *request,
+static fr_status find_search(const char *name, const fr_search_input *in,
                              const fr_search **out, fr_err *err)
 {
     for (int i = 0; fr_searches[i] != NULL; i++)
-        if (name == NULL ? is_default(fr_searches[i], request)
+        if (name == NULL ? is_default(fr_searches[i], in)
                          : strcmp(fr_searches[i]->name, name) == 0) {
             *out = fr_searches[i];
             break;
         }
     if (*out == NULL)
         return fr_fail(err, FR_USAGE, "unknown search '%s'", name);
-    if (!(*out)->fits(request))
+    if (!(*out)->fits(in->request))
         return fr_fail(err, FR_USAGE,
                        "search '%s' is for GPU clusters; choose exhaustive",
                        name);
@@ -206,9 +204,11 @@ static fr_status search_request(const fr_tune_options *options, size_t i,
               .in = &in,
               .counted = fr_goal_job(request->model, request->job),
               .quest = quest};
-    FR_TRY(find_search(options->search, request, &search, err));
-    quest->is_complete = search == &fr_search_exhaustive;
-    return run_search(&p, search, counts, err);
+    FR_TRY(find_search(options->search, &in, &search, err));
+    FR_TRY(run_search(&p, search, counts, err));
+    quest->is_complete =
+        search == &fr_search_exhaustive && (in.budget_s == 0 || in.is_exact);
+    return FR_OK;
 }
 
 fr_status fr_quest_create(const fr_tune_options *options,

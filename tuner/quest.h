@@ -19,7 +19,7 @@ typedef struct fr_quest {
     fr_job jobs[FR_QUEST_BATCHES];
     fr_plan_space_request requests[FR_QUEST_BATCHES];
     fr_looked_list looked; /* their requests are those above */
-    bool is_complete;      /* every plan that fits was simulated */
+    bool is_complete;      /* every plan was looked at */
     bool has_fit;          /* one that was fits the memory */
 } fr_quest;
 

@@ -308,8 +308,7 @@ static fr_status tune_point(const fr_sweep_case *at,
                             const fr_sweep_options *options, int n_threads,
                             fr_sweep_point *point, fr_err *err)
 {
-    const fr_plan_space_request request = request_of(at);
-    return fr_tune_quick_fits(&request) && !options->is_exact
+    return fr_cluster_is_all_gpu(at->cluster) && !options->is_exact
                ? tune_quickly(at, options, n_threads, point, err)
                : tune_wholly(at, options, n_threads, point, err);
 }

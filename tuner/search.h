@@ -35,7 +35,7 @@ typedef struct fr_search {
     const char *summary;
     bool (*fits)(const fr_plan_space_request *request);
     /* Is it the one to take where nobody has named one?  NULL: if it fits. */
-    bool (*suits)(const fr_plan_space_request *request);
+    bool (*suits)(const fr_search_input *in);
     fr_status (*create)(const fr_search_input *in, void **out, fr_err *err);
     /* Up to n_max candidates to evaluate; *n == 0: the search is over. */
     fr_status (*ask)(void *search, size_t n_max, fr_candidate *candidates,

@@ -36,16 +36,13 @@ typedef struct search {
 
 static bool fits(const fr_plan_space_request *request)
 {
-    for (size_t i = 0; i < request->cluster->n_devices; i++)
-        if (request->cluster->devices[i].kind != FR_DEVICE_GPU)
-            return false;
-    return true;
+    return fr_cluster_is_all_gpu(request->cluster);
 }
 
 /* Plans without a closed form would all be bounded by 0 s. */
-static bool suits(const fr_plan_space_request *request)
+static bool suits(const fr_search_input *in)
 {
-    return fr_estimate_knows(&request->base);
+    return fr_estimate_knows(&in->request->base);
 }
 
 static void destroy(void *state)

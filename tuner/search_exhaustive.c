@@ -4,9 +4,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/clock.h"
+#include "tuner/ideal_bound.h"
+
 typedef struct exhaustive {
+    fr_search_input in;
     fr_plan_space space;
     size_t next;
+    double begin_s;
 } exhaustive;
 
 static bool fits(const fr_plan_space_request *request)
@@ -18,11 +23,19 @@ static bool fits(const fr_plan_space_request *request)
 /* Simulations of all take minutes beyond. */
 enum { MOST_PLANS = 10000 };
 
-static bool suits(const fr_plan_space_request *request)
+static bool has_budget(const fr_search_input *in)
+{
+    return in->budget_s > 0 && !in->is_exact;
+}
+
+/* Cut short it has seen one end of the space alone: then a random order. */
+static bool suits(const fr_search_input *in)
 {
     fr_plan_space space;
     fr_err err;
-    if (fr_plan_space_create(request, NULL, NULL, &space, &err) != FR_OK)
+    if (has_budget(in))
+        return false;
+    if (fr_plan_space_create(in->request, NULL, NULL, &space, &err) != FR_OK)
         return true; /* create() will say so */
     bool is_small = space.n <= MOST_PLANS;
     fr_plan_space_release(&space);
@@ -40,6 +53,8 @@ static fr_status create(const fr_search_input *in, void **out, fr_err *err)
         free(search);
         return status;
     }
+    search->in = *in;
+    search->begin_s = fr_clock_s();
     *out = search;
     return FR_OK;
 }
@@ -49,7 +64,11 @@ static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
 {
     exhaustive *search = state;
     (void)err;
-    for (*n = 0; *n < n_max && search->next < search->space.n; ++*n)
+    *n = 0;
+    if (search->next > 0 && has_budget(&search->in) &&
+        fr_clock_s() - search->begin_s >= search->in.budget_s)
+        return FR_OK;
+    for (; *n < n_max && search->next < search->space.n; ++*n)
         candidates[*n] = search->space.at[search->next++];
     return FR_OK;
 }
@@ -68,6 +87,9 @@ static void report(const void *state, fr_tuning *tuning)
     const exhaustive *search = state;
     tuning->space.plans += search->space.n;
     tuning->space.illegal += search->space.n_illegal;
+    if (search->next < search->space.n)
+        tuning->certificate.bound =
+            fmin(tuning->certificate.bound, fr_ideal_bound(&search->in));
 }
 
 static void destroy(void *state)

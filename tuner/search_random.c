@@ -21,6 +21,7 @@
 #include "core/rng.h"
 #include "sim/estimate.h"
 #include "tuner/balance_layers.h"
+#include "tuner/ideal_bound.h"
 #include "tuner/storey_lists.h"
 
 enum {
@@ -255,7 +256,7 @@ static bool is_over(const search *s)
     const double n_plans = (double)s->n_before[s->layers.n];
     if (s->n_before[s->layers.n] == 0 || (double)s->asked.n >= n_plans)
         return true;
-    if (s->in.is_exact)
+    if (s->in.is_exact || s->asked.n < BATCH)
         return false;
     return s->in.budget_s > 0 ? fr_clock_s() - s->begin_s >= s->in.budget_s
                               : s->asked.n >= MOST_LOOKS;
@@ -338,43 +339,15 @@ static void tell(void *state, const fr_candidate *candidate, double value,
     s->elite[i] = at;
 }
 
-/* The model's operations at the peak of everything there is, in seconds; 0
- * where peaks are not those of a datasheet. */
-static double root_bound_s(const fr_plan_space_request *request)
-{
-    static const char *const dtypes[] = {"fp64", "fp32", "tf32", "fp16",
-                                         "bf16", "fp8",  "fp4"};
-    const fr_cluster *cluster = request->cluster;
-    const fr_job *job = request->job;
-    double all_flops = 0;
-    for (int64_t i = 0; i < fr_cluster_n_nodes(cluster); i++) {
-        const fr_device_type *device = fr_cluster_device(cluster, i);
-        double most_flops = 0;
-        if (device->kind != FR_DEVICE_GPU)
-            return 0;
-        for (size_t k = 0; k < sizeof dtypes / sizeof dtypes[0]; k++)
-            most_flops =
-                fmax(most_flops, fr_device_peak_flops(device, dtypes[k]));
-        all_flops +=
-            most_flops * (double)fr_cluster_node_type(cluster, i)->n_devices;
-    }
-    return all_flops > 0
-               ? fr_model_flop_per_token(request->model, job->seq, true) *
-                     (double)job->global_batch * (double)job->seq / all_flops
-               : 0;
-}
-
 static void report(const void *state, fr_tuning *tuning)
 {
     const search *s = state;
     const uint64_t n = s->n_before[s->layers.n];
-    bool is_step = s->in.goal == NULL || s->in.goal->kind == FR_GOAL_STEP;
     tuning->space.plans += n;
     tuning->space.illegal += s->n_illegal;
     if (s->asked.n < n)
         tuning->certificate.bound =
-            fmin(tuning->certificate.bound,
-                 is_step ? root_bound_s(s->in.request) : 0);
+            fmin(tuning->certificate.bound, fr_ideal_bound(&s->in));
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -402,14 +375,6 @@ static void count_illegal(void *context, const char *reason)
         s->in.on_illegal(s->in.context, reason);
 }
 
-static bool has_cpus(const fr_cluster *cluster)
-{
-    for (size_t i = 0; i < cluster->n_devices; i++)
-        if (cluster->devices[i].kind != FR_DEVICE_GPU)
-            return true;
-    return false;
-}
-
 static fr_status count_plans(search *s, fr_err *err)
 {
     s->n_before = calloc(s->layers.n + 1, sizeof *s->n_before);
@@ -429,7 +394,7 @@ static fr_status init(search *s, fr_err *err)
     const fr_plan_space_request *request = s->in.request;
     FR_TRY(fr_rng_create(request->job->seed, &s->rng, err));
     FR_TRY(fr_storey_lists_create(request, &s->lists, err));
-    if (!has_cpus(request->cluster)) {
+    if (fr_cluster_is_all_gpu(request->cluster)) {
         FR_TRY(fr_estimator_create(request->model, request->job,
                                    request->cluster, s->in.costs, &s->estimator,
                                    err));

@@ -21,8 +21,8 @@ struct fr_storey_lists {
 };
 
 /* PIPELINE: schedules and splits see ranks and micro-batches, and lowering of
- * a split backward asks for context parallelism and TP overlap; balanced splits
- * depend on all, but are seldom more than none. */
+ * a split backward asks for context parallelism and TP overlap, passes in turn
+ * for chunks; balanced splits depend on all, but are seldom more than none. */
 static void set_words(const fr_plan_space_request *request,
                       fr_plan_space_storey storey, const fr_plan *plan,
                       uint64_t words[N_WORDS])
@@ -33,12 +33,17 @@ static void set_words(const fr_plan_space_request *request,
         (uint64_t)fr_plan_micro_batches(plan, request->job),
         (uint64_t)plan->recompute,
         plan->cp > 1 ? 1 + (uint64_t)plan->cp_kind : 0,
-        plan->is_tp_overlap,
+        (uint64_t)plan->is_tp_overlap | (uint64_t)plan->is_ep_overlap << 1,
         storey == FR_STOREY_PIPELINE ? fr_balance_signature(request, plan) : 0};
     const uint64_t of_gradients[N_WORDS] = {
-        (uint64_t)storey,    (uint64_t)plan->dp,       (uint64_t)plan->tp,
-        (uint64_t)plan->pp,  (uint64_t)plan->cp,       (uint64_t)plan->ep,
-        (uint64_t)plan->etp, (uint64_t)plan->precision};
+        (uint64_t)storey,
+        (uint64_t)plan->dp,
+        (uint64_t)plan->tp,
+        (uint64_t)plan->pp,
+        (uint64_t)plan->cp,
+        (uint64_t)plan->ep,
+        (uint64_t)plan->etp,
+        (uint64_t)plan->precision | (uint64_t)plan->is_ep_overlap << 8};
     memcpy(words, storey == FR_STOREY_PIPELINE ? of_pipeline : of_gradients,
            sizeof of_pipeline);
 }

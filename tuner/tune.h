@@ -19,7 +19,7 @@ typedef struct fr_tune_options {
     bool is_best_only;   /* no baselines, no advice */
     const char *search; /* NULL: the first of the list that fits */
     double budget_s;    /* of searching; 0: a fixed amount of work, about a
-                           second; only GPU spaces are cut short */
+                           second, or up to 10,000 plans on CPUs */
     bool is_exact;      /* go on until the best is proven to be the best */
     int n_alternatives;
     int n_threads;     /* of the search; 0: as many as OpenMP has */

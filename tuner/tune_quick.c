@@ -5,18 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/text.h"
 #include "tuner/bound_walk.h"
 #include "tuner/evaluate.h"
 
-/*
- * Layouts that are looked at in full: that the estimate likes best, and those
- * that it likes best with the whole parameters and gradients on every rank: it
- * takes transfers of each layer (ZeRO 2 and 3) for too cheap.
- */
-enum { MOST_ANY = 2, MOST_HELD = 3, MOST_LAYOUTS = MOST_ANY + MOST_HELD };
-/* Of those that lack memory. */
-enum { MOST_NEAREST = 3, MOST_SIMULATED = 32 };
+/* Layouts that are looked at in full, or that lack least memory: so many with
+ * whole gradients on each rank and so many without, as one estimate of both is
+ * less sure of which of them is faster than of which is within its kind. */
+enum { OF_A_KIND = 3, MOST_LAYOUTS = 2 * OF_A_KIND };
+enum { MOST_SIMULATED = 32 };
 /* Of simulations in layers x micro-batches, about a fifth of a second; there
  * is another one as long as some is left. */
 static const double most_work = 6000;
@@ -32,21 +30,13 @@ typedef struct quick {
     const fr_plan_space_request *request;
     const fr_cost_model *costs;
     int n_threads;
-    fr_plan simulated[MOST_SIMULATED];
+    uint64_t simulated[MOST_SIMULATED]; /* key_of() them */
     fr_quick answer;
     double best_s;           /* HUGE_VAL: nothing fits so far */
     double work;             /* of all simulations */
     double least_estimate_s; /* of what was simulated */
     char reason[160];
 } quick;
-
-bool fr_tune_quick_fits(const fr_plan_space_request *request)
-{
-    for (size_t i = 0; i < request->cluster->n_devices; i++)
-        if (request->cluster->devices[i].kind != FR_DEVICE_GPU)
-            return false;
-    return true;
-}
 
 /* ---- two spaces ---------------------------------------------------------- */
 
@@ -118,11 +108,22 @@ static fr_plan_space_request coarse_of(const fr_plan_space_request *request,
     return coarse;
 }
 
+/* Does a rank have whole gradients (ZeRO 0, 1), or each only for a while? */
+static bool is_whole(const fr_plan *plan)
+{
+    return plan->zero_stage < 2;
+}
+
 /* All that is open under the layout of a plan. */
 static fr_plan_space_request fine_of(const fr_plan_space_request *request,
-                                     const fr_plan *plan)
+                                     const fr_plan *plan, fr_axis_range *ranges)
 {
+    static const int64_t whole[] = {0, 1}, parts[] = {2, 3};
     fr_plan_space_request fine = *request;
+    memset(ranges, 0, FR_SPACE_AXIS_N * sizeof *ranges);
+    fine.ranges = ranges;
+    narrow(request, FR_PIN_ZERO, &ranges[FR_SPACE_AXIS_ZERO], 2,
+           is_whole(plan) ? whole : parts);
     fine.world = fr_plan_world(plan);
     fine.base.dp = plan->dp;
     fine.base.tp = plan->tp;
@@ -141,15 +142,24 @@ static bool is_same_layout(const fr_plan *a, const fr_plan *b)
 {
     return a->dp == b->dp && a->tp == b->tp && a->pp == b->pp &&
            a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
-           a->micro_batch == b->micro_batch && a->recompute == b->recompute;
+           a->micro_batch == b->micro_batch && a->recompute == b->recompute &&
+           is_whole(a) == is_whole(b);
 }
 
 /* ---- simulations --------------------------------------------------------- */
 
+/* Of its name, which is unique; a layer split of all stages makes it long. */
+static uint64_t key_of(const fr_plan *plan)
+{
+    char name[4096];
+    return fr_hash_text(fr_plan_describe(plan, name, sizeof name), 0);
+}
+
 static bool is_simulated(const quick *q, const fr_plan *plan)
 {
+    const uint64_t key = key_of(plan);
     for (int64_t i = 0; i < q->answer.n_simulated; i++)
-        if (memcmp(&q->simulated[i], plan, sizeof *plan) == 0)
+        if (q->simulated[i] == key)
             return true;
     return false;
 }
@@ -178,7 +188,7 @@ static fr_status simulate(quick *q, const fr_plan *plan, double estimate_s,
     q->work += (double)q->request->model->n_layers *
                (double)fr_plan_micro_batches(plan, q->request->job);
     FR_TRY(fr_evaluate(q->request, q->costs, plan, &found, err));
-    q->simulated[answer->n_simulated++] = *plan;
+    q->simulated[answer->n_simulated++] = key_of(plan);
     if (!is_better(q, &found))
         return FR_OK;
     answer->has_plan = true;
@@ -236,9 +246,8 @@ static fr_status lower_bound(quick *q, const fr_plan_space_request *request,
  * better by this share: less it cannot tell. */
 static const double worth_a_change = 0.005;
 
-/* Of all plans of a layout one: the usual, or one with other choices.  Where
- * the layout has whole gradients, so has that.  Of those that do not fit the
- * nearest, once. */
+/* Of all plans of a layout one: the usual, or one with other choices.  Of those
+ * that do not fit the nearest, once. */
 static fr_status simulate_best(quick *q, const fr_plan_space_request *request,
                                const fr_walk_result *found,
                                const fr_plan *layout, double usual_s,
@@ -246,18 +255,13 @@ static fr_status simulate_best(quick *q, const fr_plan_space_request *request,
 {
     const fr_bounded_list *list =
         found->by_estimate.n > 0 ? &found->by_estimate : &found->nearest;
-    bool is_held = layout->zero_stage < 2;
     if (found->by_estimate.n == 0 && (q->answer.has_plan || usual_s < HUGE_VAL))
         return FR_OK;
-    for (size_t i = 0; i < list->n; i++) {
-        const fr_bounded *at = &list->items[i];
+    if (list->n > 0 &&
+        list->items[0].estimate <= (1 - worth_a_change) * usual_s) {
         fr_plan plan;
-        fr_plan_space_plan(request, &at->candidate, &plan);
-        if (is_held && plan.zero_stage >= 2 && found->by_estimate.n > 0)
-            continue;
-        if (at->estimate > (1 - worth_a_change) * usual_s)
-            break;
-        return simulate(q, &plan, at->estimate, err);
+        fr_plan_space_plan(request, &list->items[0].candidate, &plan);
+        return simulate(q, &plan, list->items[0].estimate, err);
     }
     return usual_s < HUGE_VAL ? simulate(q, layout, usual_s, err) : FR_OK;
 }
@@ -266,7 +270,8 @@ static fr_status simulate_best(quick *q, const fr_plan_space_request *request,
 static fr_status look_at(quick *q, const fr_plan *layout, double usual_s,
                          fr_err *err)
 {
-    const fr_plan_space_request fine = fine_of(q->request, layout);
+    fr_axis_range ranges[FR_SPACE_AXIS_N];
+    const fr_plan_space_request fine = fine_of(q->request, layout, ranges);
     const fr_walk_options options = {.is_best_only = true, .limit = q->best_s};
     fr_walk_result found;
     fr_bound_walk *walk = NULL;
@@ -290,15 +295,16 @@ typedef struct layouts {
     int n;
 } layouts;
 
-/* The first of a list that is not among them. */
+/* The first of a list that is of the kind and not among them. */
 static void add_layout(const fr_plan_space_request *request,
-                       const fr_bounded_list *list, bool is_held, layouts *out)
+                       const fr_bounded_list *list, bool is_of_whole,
+                       layouts *out)
 {
     for (size_t i = 0; i < list->n; i++) {
         bool is_there = false;
         fr_plan plan;
         fr_plan_space_plan(request, &list->items[i].candidate, &plan);
-        if (is_held && plan.zero_stage >= 2)
+        if (is_whole(&plan) != is_of_whole)
             continue;
         for (int k = 0; k < out->n; k++)
             is_there |= is_same_layout(&out->at[k], &plan);
@@ -320,14 +326,11 @@ static fr_status walk_layouts(quick *q, const fr_plan_space_request *request,
     layouts best = {.n = 0};
     FR_TRY(fr_bound_walk_run(walk, &options, &found, err));
     q->answer.n_plans += found.n_plans;
-    for (int i = 0; i < MOST_HELD && found.by_estimate.n > 0; i++) {
-        if (i < MOST_ANY)
-            add_layout(request, &found.by_estimate, false, &best);
-        add_layout(request, &found.by_estimate, true, &best);
-    }
-    for (int i = 0; i < MOST_NEAREST && found.by_estimate.n == 0; i++)
-        add_layout(request, &found.nearest, false, &best);
-    q->answer.may_fit |= found.by_estimate.n > 0;
+    bool fits = found.by_estimate.n > 0;
+    for (int i = 0; i < MOST_LAYOUTS; i++)
+        add_layout(request, fits ? &found.by_estimate : &found.nearest,
+                   i % 2 == 0, &best);
+    q->answer.may_fit |= fits;
     fr_walk_result_release(&found);
     for (int i = 0; i < best.n; i++)
         FR_TRY(look_at(q, &best.at[i], best.estimates_s[i], err));

@@ -31,12 +31,10 @@ typedef struct fr_quick {
     bool is_proven; /* the gap is 0 */
 } fr_quick;
 
-/* Can the space be walked?  GPUs only. */
-bool fr_tune_quick_fits(const fr_plan_space_request *request);
-
 /*
- * Everything is borrowed; request->ranges must be NULL.  FR_INPUT: no plan is
- * legal, with the first reason.  The same for any n_threads >= 1.
+ * Clusters of GPUs only.  Everything is borrowed; request->ranges must be
+ * NULL.  FR_INPUT: no plan is legal, with the first reason.  The same for any
+ * n_threads >= 1.
  */
 FR_CHECKED fr_status fr_tune_quick(const fr_plan_space_request *request,
                                    const fr_cost_model *costs, int n_threads,

@@ -9,6 +9,7 @@
 #include "plan/lower.h"
 #include "sim/simulate.h"
 #include "tests/check.h"
+#include "tests/unit/small_model.h"
 
 #include <stdlib.h>
 
@@ -65,15 +66,7 @@ CHECK_MAYBE_UNUSED static void sim_fixture_release(sim_fixture *f)
 CHECK_MAYBE_UNUSED static void sim_fixture_init(sim_fixture *f)
 {
     memset(f, 0, sizeof *f);
-    fr_model_init(&f->model);
-    snprintf(f->model.name, sizeof f->model.name, "small");
-    f->model.n_layers = 8;
-    f->model.n_heads = f->model.n_kv_heads = 16;
-    f->model.head_dim = 32;
-    f->model.hidden = 512;
-    f->model.ffn_hidden = 2048;
-    f->model.vocab = 2048;
-    f->model.max_seq = 256;
+    small_model(&f->model, 8, 16, 32, 2048, 256);
     fr_job_init(&f->job);
     f->job.seq = 128;
     f->job.global_batch = 64;

@@ -187,6 +187,14 @@ static void random_plan(fr_rng *rng, bool has_experts, fr_plan *plan)
         pick(rng, 4) == 0)
         plan->compressor = (fr_compressor_kind)(1 + pick(rng, 4));
     plan->is_optimizer_offloaded = pick(rng, 8) == 0;
+    bool is_in_turn = plan->ep > 1 && pick(rng, 2);
+    if (is_in_turn &&
+        (plan->pp == 1 || plan->schedule == FR_SCHEDULE_INTERLEAVED)) {
+        plan->is_ep_overlap = true;
+        plan->zero_stage %= 2;
+        if (plan->recompute == FR_RECOMPUTE_FULL)
+            plan->recompute = FR_RECOMPUTE_NONE;
+    }
     if (pick(rng, 4) == 0 && plan->pp * plan->vpp > 1) {
         plan->n_split = plan->pp * plan->vpp;
         for (int32_t i = 0; i < plan->n_split; i++)
@@ -210,6 +218,7 @@ static void make_plain(fr_rng *rng, fr_plan *plan)
         plan->compressor = FR_COMPRESSOR_NONE;
     }
     plan->cp = plan->ep = 1;
+    plan->is_ep_overlap = false;
     plan->etp = 0;
     plan->cuda_graphs = FR_CUDA_GRAPHS_FULL;
     plan->is_sequence_parallel = plan->is_sequence_parallel && plan->tp > 1;
@@ -234,7 +243,7 @@ static bool is_uncontended(const fr_plan *plan)
     bool is_quiet = plan->compressor == FR_COMPRESSOR_NONE &&
                     !plan->is_optimizer_offloaded && !plan->is_overlap &&
                     !plan->is_gather_overlap && !plan->is_tp_overlap &&
-                    plan->zero_stage <= 1 &&
+                    !plan->is_ep_overlap && plan->zero_stage <= 1 &&
                     plan->cuda_graphs == FR_CUDA_GRAPHS_FULL;
     return is_quiet && plan->pp * plan->cp == 1 &&
            (plan->tp == 1 || plan->dp == 1);

@@ -334,7 +334,7 @@ typedef struct feature_case {
     const char *model;
     int dp, tp, pp, ep, zero, zero_group, vpp;
     fr_schedule_kind schedule;
-    bool is_offloaded;
+    bool is_offloaded, is_in_turn;
 } feature_case;
 
 static bool setup_feature(sim_fixture *f, const feature_case *c)
@@ -358,6 +358,7 @@ static bool setup_feature(sim_fixture *f, const feature_case *c)
     f->plan.n_prefetch = c->zero == 3 ? 1 : 0;
     f->plan.is_sequence_parallel = c->tp > 1;
     f->plan.is_optimizer_offloaded = c->is_offloaded;
+    f->plan.is_ep_overlap = c->is_in_turn;
     f->plan.precision = FR_DTYPE_BF16;
     return sim_fixture_cluster(f, "dgx-a100:4", NULL) &&
            sim_fixture_lower(f, 0);
@@ -375,6 +376,10 @@ static void test_features(void)
          .zero = 1},
         {"mixtral-8x7b", .dp = 16, .tp = 2, .pp = 1, .ep = 8},
         {"mixtral-8x7b", .dp = 8, .tp = 1, .pp = 4, .ep = 4},
+        {"mixtral-8x7b", .dp = 16, .tp = 2, .pp = 1, .ep = 8,
+         .schedule = FR_SCHEDULE_1F1B, .is_in_turn = true},
+        {"mixtral-8x7b", .dp = 8, .tp = 1, .pp = 4, .ep = 4, .vpp = 2,
+         .schedule = FR_SCHEDULE_INTERLEAVED, .is_in_turn = true},
     };
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
         const feature_case *c = &features[i];

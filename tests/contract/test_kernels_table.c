@@ -113,7 +113,8 @@ static void test_compressors(void)
         const fr_compressor *compressor = fr_compressors[kind];
         CHECK(compressor && (int)compressor->kind == kind);
         CHECK(compressor->name && compressor->summary);
-        CHECK(compressor->n_stages >= 1);
+        CHECK(compressor->n_stages >= 1 &&
+              compressor->n_stages <= FR_COMPRESS_STAGES);
         CHECK(compressor->is_lossy == (kind != FR_COMPRESSOR_NONE));
         CHECK((compressor->wire == FR_WIRE_PLAIN) ==
               (kind == FR_COMPRESSOR_NONE));

@@ -3,6 +3,7 @@
  * memory are compared with what they must be.
  */
 #include "plan/collective.h"
+#include "plan/compressor.h"
 #include "plan/lower.h"
 #include "plan/optimizer.h"
 #include "tests/check.h"
@@ -408,7 +409,20 @@ static bool has_all_to_all(void)
     return false;
 }
 
-/* Experts on grids of their own; some layers have none. */
+/* Some layers have none. */
+static fr_model expert_model(uint64_t random)
+{
+    fr_model model = tiny_model(true);
+    model.n_experts = 8;
+    model.n_experts_per_token = 2;
+    model.expert_ffn_hidden = 64;
+    model.shared_expert_ffn_hidden = random >> 20 & 1 ? 128 : 0;
+    model.first_dense_layers = (int64_t)(random >> 21) % 3;
+    model.moe_every = 1 + (int64_t)(random >> 24) % 3;
+    return model;
+}
+
+/* Experts on grids of their own. */
 static void test_experts(void)
 {
     totals sums = {0};
@@ -419,13 +433,7 @@ static void test_experts(void)
         random ^= random >> 7;
         random ^= random << 17;
         state_plan(random >> 3, &plan);
-        fr_model model = tiny_model(true);
-        model.n_experts = 8;
-        model.n_experts_per_token = 2;
-        model.expert_ffn_hidden = 64;
-        model.shared_expert_ffn_hidden = random >> 20 & 1 ? 128 : 0;
-        model.first_dense_layers = (int64_t)(random >> 21) % 3;
-        model.moe_every = 1 + (int64_t)(random >> 24) % 3;
+        fr_model model = expert_model(random);
         plan.ep = has_all_to_all() ? 1 << (random >> 27) % 4 : 1;
         plan.etp = (int32_t)((random >> 33) % 3);
         plan.zero_group = 0;
@@ -435,6 +443,100 @@ static void test_experts(void)
     printf("# %d plans of experts lowered and checked, %d illegal\n",
            sums.n_legal, sums.n_illegal);
     CHECK(sums.n_legal >= 200);
+}
+
+/* Two micro-batches in turn, with and without a pipeline. */
+static void turns_plan(uint64_t random, fr_plan *plan)
+{
+    state_plan(random >> 3, plan);
+    plan->is_ep_overlap = true;
+    plan->ep = 2 << (random >> 27) % 3;
+    plan->etp = (int32_t)((random >> 33) % 3);
+    plan->dp = plan->ep * (1 + (int32_t)(random >> 36 & 1));
+    plan->pp = 1 << (random >> 38) % 3;
+    plan->vpp = plan->pp > 1 ? 2 : 1;
+    plan->schedule = plan->pp > 1 ? FR_SCHEDULE_INTERLEAVED : FR_SCHEDULE_1F1B;
+    plan->zero_group = 0;
+    plan->zero_stage = (int32_t)(random >> 41) & 1;
+    plan->activation_offload_frac = 0;
+    plan->micro_batch = 1;
+    if (plan->recompute == FR_RECOMPUTE_FULL)
+        plan->recompute = FR_RECOMPUTE_NONE;
+}
+
+static void test_turns(void)
+{
+    totals sums = {0};
+    uint64_t random = 88172645463325252U;
+    for (int i = 0; i < 500; i++) {
+        fr_plan plan;
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        turns_plan(random, &plan);
+        fr_model model = expert_model(random);
+        fr_job job = tiny_job((int)((random >> 30) % FR_OPTIMIZER_N));
+        job.global_batch = 8 * plan.dp;
+        try_states(&model, &job, &plan, &sums);
+    }
+    printf("# %d plans in turns lowered and checked, %d illegal\n",
+           sums.n_legal, sums.n_illegal);
+    CHECK(sums.n_legal >= 200);
+}
+
+static bool is_wire(const fr_class *klass, const fr_block *block)
+{
+    const fr_call *call = &klass->calls[block->first_call];
+    return (call->spaces & 1U << FR_SPACE_WIRE) &&
+           fr_call_base_bytes(klass, call, FR_SPACE_WIRE) ==
+               block->offset_bytes;
+}
+
+/* Most wires that are alive at once, of one stage; -1: no program. */
+static int most_wires(const fr_plan *plan)
+{
+    fr_model model = tiny_model(true);
+    fr_job job = tiny_job(FR_OPTIMIZER_SGD);
+    fr_program *program = NULL;
+    fr_err err = {0};
+    int most = 0;
+    if (!CHECK_OK(fr_lower(&model, &job, plan, NULL, &program, &err), &err))
+        return -1;
+    const fr_class *klass = &program->classes[0];
+    for (uint32_t c = 0; c < klass->n_calls; c++) {
+        int n = 0;
+        for (uint32_t b = 0; b < klass->n_blocks; b++)
+            n += klass->blocks[b].first_call <= c &&
+                 klass->blocks[b].last_call >= c &&
+                 is_wire(klass, &klass->blocks[b]);
+        most = n > most ? n : most;
+    }
+    fr_program_destroy(program);
+    return most;
+}
+
+/* Nine layers, a bucket each: what is compressed is decompressed while the
+ * next ones travel, not at the end. */
+static void test_wires(void)
+{
+    for (int kind = FR_COMPRESSOR_BF16; kind < FR_COMPRESSOR_N; kind++)
+        for (int is_overlap = 0; is_overlap < 2; is_overlap++) {
+            fr_plan plan;
+            fr_plan_init(&plan);
+            plan.dp = 2;
+            plan.micro_batch = 4;
+            plan.bucket_bytes = 1;
+            plan.is_overlap = is_overlap;
+            plan.compressor = (fr_compressor_kind)kind;
+            plan.compressor_rank = 3;
+            plan.compressor_density = 0.017;
+            int n_wires = most_wires(&plan);
+            int n_expected =
+                is_overlap ? fr_compressors[kind]->n_stages + 1 : 1;
+            check_that(n_wires == n_expected, __FILE__, __LINE__,
+                       "%s: %d wires at once", fr_compressors[kind]->name,
+                       n_wires);
+        }
 }
 
 static void test_states(void)
@@ -459,6 +561,8 @@ static void test_states(void)
 }
 
 CHECK_MAIN({"matrix", test_matrix}, {"states", test_states},
-           {"experts", test_experts}, {"peak_order", test_peak_order},
+           {"experts", test_experts}, {"turns", test_turns},
+           {"peak_order", test_peak_order},
            {"check_is_quick", test_check_is_quick},
-           {"placement", test_placement}, {"refusals", test_refusals})
+           {"placement", test_placement}, {"wires", test_wires},
+           {"refusals", test_refusals})

@@ -6,8 +6,8 @@
  * for any number of threads.
  */
 #include "core/rng.h"
-#include "report/tuning_report.h"
 #include "tests/contract/sim_fixture.h"
+#include "tests/unit/tuning_text.h"
 #include "tuner/tune.h"
 
 #include <math.h>
@@ -160,33 +160,6 @@ static void test_gpus(void)
     try_all("GPUs", draw_gpus, 2385, N_GPU);
 }
 
-static void put_name(void *context, const fr_plan *plan, fr_json_writer *json)
-{
-    char name[FR_TUNED_NAME];
-    (void)context;
-    fr_json_string(json, fr_plan_describe(plan, name, sizeof name));
-}
-
-/* Everything but the times that the search itself took. */
-static char *as_json(fr_tuning *t)
-{
-    fr_buffer text;
-    fr_json_writer json;
-    fr_tuned_list *lists[] = {&t->alternatives, &t->layouts, &t->pareto};
-    t->wall_s = t->best.prediction.sim.wall_s = 0;
-    for (int i = 0; i < FR_BASELINE_N; i++)
-        t->baselines[i].tuned.prediction.sim.wall_s = 0;
-    for (int k = 0; k < 3; k++)
-        for (size_t i = 0; i < lists[k]->n; i++)
-            lists[k]->at[i].prediction.sim.wall_s = 0;
-    fr_buffer_init(&text);
-    fr_json_writer_init(&json, &text);
-    fr_json_begin_object(&json);
-    fr_report_tuning_json(t, put_name, NULL, &json);
-    fr_json_end_object(&json);
-    return fr_buffer_take(&text);
-}
-
 /* One thread and three, to the byte. */
 static void test_threads(void)
 {
@@ -200,7 +173,7 @@ static void test_threads(void)
         fr_tuning t;
         if (!tune(&p, "random", 1 + 2 * i, &t))
             continue;
-        text[i] = as_json(&t);
+        text[i] = tuning_text(&t);
         fr_tuning_release(&t);
     }
     CHECK_STR(text[0], text[1]);

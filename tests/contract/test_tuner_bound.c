@@ -11,9 +11,9 @@
  * excess.
  */
 #include "core/rng.h"
-#include "report/tuning_report.h"
 #include "sim/estimate.h"
 #include "tests/contract/sim_fixture.h"
+#include "tests/unit/tuning_text.h"
 #include "tuner/balance_layers.h"
 #include "tuner/bound_layers.h"
 #include "tuner/evaluate.h"
@@ -305,34 +305,6 @@ static void look_at_groups(problem *p, fr_estimator *estimator)
     fr_storey_lists_destroy(lists);
 }
 
-static void put_name(void *context, const fr_plan *plan, fr_json_writer *json)
-{
-    char name[FR_TUNED_NAME];
-    (void)context;
-    fr_json_string(json, fr_plan_describe(plan, name, sizeof name));
-}
-
-/* Everything but the times that the search itself took. */
-static char *as_json(fr_tuning *t)
-{
-    fr_buffer text;
-    fr_json_writer json;
-    fr_tuned_list *lists[] = {&t->alternatives, &t->layouts, &t->pareto};
-    t->wall_s = t->best.prediction.sim.wall_s = 0;
-    t->robust.prediction.sim.wall_s = 0;
-    for (int i = 0; i < FR_BASELINE_N; i++)
-        t->baselines[i].tuned.prediction.sim.wall_s = 0;
-    for (int k = 0; k < 3; k++)
-        for (size_t i = 0; i < lists[k]->n; i++)
-            lists[k]->at[i].prediction.sim.wall_s = 0;
-    fr_buffer_init(&text);
-    fr_json_writer_init(&json, &text);
-    fr_json_begin_object(&json);
-    fr_report_tuning_json(t, put_name, NULL, &json);
-    fr_json_end_object(&json);
-    return fr_buffer_take(&text);
-}
-
 static void check_tuning(const problem *p, const fr_tuning *t)
 {
     CHECK_INT(t->space.plans, p->space.n);
@@ -363,7 +335,7 @@ static void tune_twice(problem *p, bool is_best_only)
         if (!CHECK_OK(fr_tune(&options, p->f.costs, &t, &err), &err))
             break;
         check_tuning(p, &t);
-        text[i] = as_json(&t);
+        text[i] = tuning_text(&t);
         fr_tuning_release(&t);
     }
     if (text[0] != NULL && text[1] != NULL)
@@ -518,7 +490,7 @@ static void tune_for(problem *p, const fr_goal *goal, const enumerated *all,
         if (!CHECK_OK(fr_tune(&options, p->f.costs, &t, &err), &err))
             break;
         check_goal(p, goal, all, &t);
-        text[i] = as_json(&t);
+        text[i] = tuning_text(&t);
         fr_tuning_release(&t);
     }
     if (text[0] != NULL && text[1] != NULL)

@@ -208,6 +208,49 @@ static void test_pack_stack(void)
     CHECK_INT(total, 0);
 }
 
-CHECK_MAIN({"hazards", test_hazards}, {"reuse", test_reuse},
-           {"apart", test_apart}, {"follow", test_follow},
+/* Two lists that take turns at each call on one lane: what they wait for, and
+ * how long blocks live, is as in the merged order. */
+static void test_interleave(void)
+{
+    fr_builder *b = NULL;
+    fr_class klass = {0};
+    uint32_t block[2];
+    if (!CHECK_OK(fr_builder_create(&b, &err), &err))
+        return;
+    uint32_t both = fr_builder_add_block(b, FR_MEMORY_BUFFERS, true, 100);
+    add(b, FR_LANE_COMPUTE, both, 'w');
+    const uint32_t first = fr_builder_n_calls(b);
+    uint32_t middle = first;
+    for (int i = 0; i < 2; i++) {
+        middle = i == 1 ? fr_builder_n_calls(b) : first;
+        block[i] = fr_builder_add_block(b, FR_MEMORY_BUFFERS, false, 64);
+        add(b, FR_LANE_COMPUTE, block[i], 'w');
+        add(b, FR_LANE_EP, block[i], 'm');
+        add(b, FR_LANE_COMPUTE, block[i], 'r');
+        add(b, FR_LANE_TP, both, 'r');
+        fr_builder_follow(b, FR_LANE_COMPUTE);
+        if (i == 1)
+            add(b, FR_LANE_EP, block[i], 'r');
+    }
+    fr_builder_interleave(b, first, middle, FR_LANE_EP);
+    CHECK_OK(fr_builder_finish(b, &klass, &err), &err);
+    /* 0; a: 1 2(EP) | b: 3 4(EP) | a: 5 6 | b: 7 8 9(EP) */
+    CHECK_INT(klass.n_calls, 10);
+    CHECK(depends(&klass, 2, 1) && depends(&klass, 4, 3));
+    CHECK(depends(&klass, 5, 2) && !depends(&klass, 5, 4));
+    CHECK(depends(&klass, 7, 4) && !depends(&klass, 7, 2));
+    CHECK(depends(&klass, 6, 5) && depends(&klass, 8, 7));
+    CHECK_INT(klass.n_blocks, 3);
+    CHECK_INT(klass.blocks[1].first_call, 1);
+    CHECK_INT(klass.blocks[1].last_call, 5);
+    CHECK_INT(klass.blocks[2].first_call, 3);
+    CHECK_INT(klass.blocks[2].last_call, 9);
+    CHECK(klass.blocks[1].offset_bytes != klass.blocks[2].offset_bytes);
+    release(&klass);
+    fr_builder_destroy(b);
+}
+
+CHECK_MAIN({"hazards", test_hazards}, {"interleave", test_interleave},
+           {"reuse", test_reuse}, {"apart", test_apart},
+           {"follow", test_follow},
            {"pack_random", test_pack_random}, {"pack_stack", test_pack_stack})

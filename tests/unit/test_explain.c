@@ -8,6 +8,7 @@
 #include "spec/catalog.h"
 #include "spec/cluster_knobs.h"
 #include "tests/check.h"
+#include "tests/unit/small_model.h"
 #include "tuner/evaluate.h"
 #include "tuner/explain_plan.h"
 #include "tuner/plan_changes.h"
@@ -27,15 +28,7 @@ static void setup(fixture *f, const char *node, int64_t n_nodes)
     memset(f, 0, sizeof *f);
     CHECK_OK(fr_catalog_cluster(node, n_nodes, &f->cluster, &err), &err);
     CHECK_OK(fr_cost_model_create(NULL, &f->cluster, &f->costs, &err), &err);
-    fr_model_init(&f->model);
-    snprintf(f->model.name, sizeof f->model.name, "small");
-    f->model.n_layers = 8;
-    f->model.n_heads = f->model.n_kv_heads = 16;
-    f->model.head_dim = 64;
-    f->model.hidden = 1024;
-    f->model.ffn_hidden = 4096;
-    f->model.vocab = 5003;
-    f->model.max_seq = 1024;
+    small_model(&f->model, 8, 16, 64, 5003, 1024);
     fr_job_init(&f->job);
     f->job.global_batch = 64;
     f->job.seq = 1024;

@@ -12,6 +12,7 @@
 #include "sim/replay.h"
 #include "sim/simulate.h"
 #include "tests/check.h"
+#include "tests/unit/small_model.h"
 
 static const char cluster_xml[] =
     "<cluster name=\"hosts\">\n"
@@ -49,15 +50,7 @@ static bool setup(fixture *f, int n_cores, const char *more)
             fr_cluster_parse("hosts.xml", xml, strlen(xml), &f->cluster, &err),
             &err))
         return false;
-    fr_model_init(&f->model);
-    snprintf(f->model.name, sizeof f->model.name, "small");
-    f->model.n_layers = 4;
-    f->model.n_heads = f->model.n_kv_heads = 4;
-    f->model.head_dim = 16;
-    f->model.hidden = 64;
-    f->model.ffn_hidden = 256;
-    f->model.vocab = 256;
-    f->model.max_seq = 64;
+    small_model(&f->model, 4, 4, 16, 256, 64);
     fr_job_init(&f->job);
     f->job.global_batch = 8;
     f->job.seq = 32;

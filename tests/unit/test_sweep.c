@@ -9,6 +9,7 @@
 #include "spec/catalog.h"
 #include "spec/cluster_knobs.h"
 #include "tests/check.h"
+#include "tests/unit/small_model.h"
 #include "tuner/run_sweep.h"
 
 /* ---- keys and values ------------------------------------------------------
@@ -294,15 +295,7 @@ static void setup(fixture *f)
 {
     fr_err err;
     memset(f, 0, sizeof *f);
-    fr_model_init(&f->model);
-    snprintf(f->model.name, sizeof f->model.name, "small");
-    f->model.n_layers = 6;
-    f->model.n_heads = f->model.n_kv_heads = 8;
-    f->model.head_dim = 64;
-    f->model.hidden = 512;
-    f->model.ffn_hidden = 2048;
-    f->model.vocab = 5003;
-    f->model.max_seq = 512;
+    small_model(&f->model, 6, 8, 64, 5003, 512);
     fr_sweep_init(&f->sweep);
     CHECK_OK(fr_sweep_add_key(&f->sweep, "nodes", &err), &err);
     for (int i = 0; i < 4; i++) {

@@ -6,6 +6,7 @@
 
 #include "spec/catalog.h"
 #include "tests/check.h"
+#include "tests/unit/small_model.h"
 #include "tuner/evaluate.h"
 #include "tuner/tune_quick.h"
 
@@ -23,15 +24,7 @@ static void setup(fixture *f, const char *node, int64_t n_nodes)
     memset(f, 0, sizeof *f);
     CHECK_OK(fr_catalog_cluster(node, n_nodes, &f->cluster, &err), &err);
     CHECK_OK(fr_cost_model_create(NULL, &f->cluster, &f->costs, &err), &err);
-    fr_model_init(&f->model);
-    snprintf(f->model.name, sizeof f->model.name, "small");
-    f->model.n_layers = 4;
-    f->model.n_heads = f->model.n_kv_heads = 32;
-    f->model.head_dim = 128;
-    f->model.hidden = 4096;
-    f->model.ffn_hidden = 16384;
-    f->model.vocab = 5003;
-    f->model.max_seq = 4096;
+    small_model(&f->model, 4, 32, 128, 5003, 4096);
     fr_job_init(&f->job);
     f->job.global_batch = 4;
     f->job.seq = 4096;

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 
 #include "plan/plan.h"
-#include "report/tuning_report.h"
 #include "tests/check.h"
+#include "tests/unit/small_model.h"
+#include "tests/unit/tuning_text.h"
 #include "tuner/tune.h"
 
 static const char two_cores[] =
@@ -43,15 +44,7 @@ static bool setup(fixture *f, const char *memory)
             &err))
         return false;
     CHECK_OK(fr_cost_model_create(NULL, &f->cluster, &f->costs, &err), &err);
-    fr_model_init(&f->model);
-    snprintf(f->model.name, sizeof f->model.name, "small");
-    f->model.n_layers = 4;
-    f->model.n_heads = f->model.n_kv_heads = 4;
-    f->model.head_dim = 24;
-    f->model.hidden = 96;
-    f->model.ffn_hidden = 384;
-    f->model.vocab = 3001;
-    f->model.max_seq = 128;
+    small_model(&f->model, 4, 4, 24, 3001, 128);
     fr_job_init(&f->job);
     f->job.global_batch = 4;
     f->job.seq = 64;
@@ -67,36 +60,6 @@ static void teardown(fixture *f)
 {
     fr_cost_model_destroy(f->costs);
     fr_cluster_release(&f->cluster);
-}
-
-static void put_name(void *context, const fr_plan *plan, fr_json_writer *json)
-{
-    char name[FR_TUNED_NAME];
-    (void)context;
-    fr_json_string(json, fr_plan_describe(plan, name, sizeof name));
-}
-
-/* Everything but the times that the search itself took. */
-static char *as_json(fr_tuning *tuning)
-{
-    fr_buffer text;
-    fr_json_writer json;
-    fr_tuned_list *lists[] = {&tuning->alternatives, &tuning->layouts,
-                              &tuning->pareto};
-    tuning->wall_s = 0;
-    tuning->best.prediction.sim.wall_s = 0;
-    tuning->robust.prediction.sim.wall_s = 0;
-    for (int i = 0; i < FR_BASELINE_N; i++)
-        tuning->baselines[i].tuned.prediction.sim.wall_s = 0;
-    for (int k = 0; k < 3; k++)
-        for (size_t i = 0; i < lists[k]->n; i++)
-            lists[k]->at[i].prediction.sim.wall_s = 0;
-    fr_buffer_init(&text);
-    fr_json_writer_init(&json, &text);
-    fr_json_begin_object(&json);
-    fr_report_tuning_json(tuning, put_name, NULL, &json);
-    fr_json_end_object(&json);
-    return fr_buffer_take(&text);
 }
 
 static void test_answer(void)
@@ -134,6 +97,31 @@ static void test_answer(void)
     teardown(&f);
 }
 
+/* Whatever the search, a budget that is used up at once leaves the best of
+ * the first batch and no word about the rest; --exact counts for more. */
+static void test_budget(void)
+{
+    static const char *const searches[] = {NULL, "exhaustive", "random"};
+    fixture f;
+    fr_err err;
+    if (!setup(&f, "3GiB"))
+        return;
+    f.options.budget_s = 1e-9;
+    for (int i = 0; i < 6; i++) {
+        fr_tuning t;
+        f.options.search = searches[i % 3];
+        f.options.is_exact = i >= 3;
+        if (!CHECK_OK(fr_tune(&f.options, f.costs, &t, &err), &err))
+            continue;
+        CHECK(t.best.plan != NULL);
+        CHECK(t.certificate.optimal_in_space == f.options.is_exact);
+        CHECK((t.space.simulated == t.space.plans) == f.options.is_exact);
+        CHECK_NEAR(t.certificate.gap, f.options.is_exact ? 0 : 1, 0);
+        fr_tuning_release(&t);
+    }
+    teardown(&f);
+}
+
 static void test_any_number_of_threads(void)
 {
     fixture f;
@@ -146,7 +134,7 @@ static void test_any_number_of_threads(void)
         f.options.n_threads = n_threads;
         if (!CHECK_OK(fr_tune(&f.options, f.costs, &t, &err), &err))
             break;
-        char *text = as_json(&t);
+        char *text = tuning_text(&t);
         if (first == NULL)
             first = text;
         else
@@ -210,7 +198,7 @@ static void test_nothing_fits(void)
         CHECK(t.nearest.plan != NULL && t.short_by_bytes > 0);
         CHECK_INT(t.space.infeasible_memory, t.space.plans);
         CHECK_INT(t.space.simulated, 0);
-        char *text = as_json(&t);
+        char *text = tuning_text(&t);
         CHECK_HAS(text, "\"best\": null");
         CHECK_HAS(text, "\"short_by_bytes\"");
         free(text);
@@ -247,7 +235,8 @@ static void test_why(void)
     CHECK_STR(fr_tune_why(&best, &best, why, sizeof why), "");
 }
 
-CHECK_MAIN({"answer", test_answer}, {"threads", test_any_number_of_threads},
+CHECK_MAIN({"answer", test_answer}, {"budget", test_budget},
+           {"threads", test_any_number_of_threads},
            {"baseline", test_baseline_despite_pins},
            {"lossy", test_lossy_must_be_allowed},
            {"nothing_fits", test_nothing_fits},
