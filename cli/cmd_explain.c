@@ -123,6 +123,7 @@ static fr_status load_plan(const fr_cli *cli, subject *s, fr_err *err)
     FR_TRY(fr_cli_apply_plan(cli, &s->file.plan, NULL, err));
     FR_TRY(fr_plan_choice_balance(cli, &s->inputs, &s->file.model,
                                   &s->file.job, &s->file.plan, err));
+    fr_plan_choice_note(cli, &s->inputs.cluster, &s->file.plan);
     if (fr_plan_world(&s->file.plan) == n_ranks)
         return FR_OK;
     free(s->file.node_of_rank); /* they stood elsewhere */

@@ -6,7 +6,8 @@
         FR_OPT_MICRO_BATCH, FR_OPT_SCHEDULE, FR_OPT_ZERO, FR_OPT_RECOMPUTE,    \
         FR_OPT_SEQUENCE_PARALLEL, FR_OPT_OVERLAP, FR_OPT_BUCKET,               \
         FR_OPT_COMPRESS, FR_OPT_ERROR_FEEDBACK, FR_OPT_COLLECTIVE,             \
-        FR_OPT_SERVER_PLACE, FR_OPT_SERVERS, FR_OPT_RANK_ORDER,                \
+        FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS, FR_OPT_SERVER_PLACE,       \
+        FR_OPT_SERVERS, FR_OPT_RANK_ORDER,                                     \
         FR_OPT_LAYER_SPLIT, FR_OPT_PRECISION, FR_OPT_GRAD_DTYPE,               \
         FR_OPT_FLASH_ATTENTION, FR_OPT_FLASH_KIND, FR_OPT_KERNELS,             \
         FR_OPT_SCALING, FR_OPT_CUDA_GRAPHS, FR_OPT_ZERO_UNIT,                  \
@@ -63,6 +64,9 @@ static const char *const catalog_words[] = {"models",  "clusters", "nodes",
 static const char *const report_words[] = {"trace", "check-trace", NULL};
 static const fr_option import_options[] = {
     FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES, FR_OPT_OUTPUT, FR_OPT_N};
+static const fr_option export_options[] = {
+    FR_OPT_TO, FR_OPT_COLLECTIVE, FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS,
+    FR_OPT_OUTPUT, FR_OPT_N};
 static const char *const import_words[] = {
     "simgrid",    "nccl",  "nccl-graph", "hwloc",
     "nccl-tests", "slurm", "topo-m",     NULL};
@@ -258,6 +262,22 @@ const fr_command fr_commands[] = {
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
      "  forerun import all_reduce.txt -o links.json",
      fr_cmd_import},
+    {"export",
+     "what a plan tells NCCL, for other programs",
+     "PLAN [CLUSTER]",
+     1,
+     2,
+     {FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
+     NULL,
+     export_options,
+     "--to nccl-csv: the file of NCCL's example tuner plugin: algorithm, "
+     "protocol and\nchannels of what reduces gradients and gathers "
+     "parameters.  What the plan leaves\nto NCCL is what NCCL's model "
+     "takes on CLUSTER (the plan's own), by size.",
+     "  forerun export plan.json --to nccl-csv -o nccl_tuner.conf\n"
+     "  forerun export plan.json dgx-h100:4 --to nccl-csv "
+     "--nccl-protocol ll128",
+     fr_cmd_export},
     {"report",
      "timelines as files",
      "trace PLAN CLUSTER | check-trace FILE",

@@ -82,29 +82,40 @@ void fr_inputs_release(fr_inputs *inputs)
     memset(inputs, 0, sizeof *inputs);
 }
 
+/* Writes node_of_rank[world] and all of the placement. */
+static fr_status place(const fr_inputs *inputs, const fr_plan *plan,
+                       int32_t *node_of_rank, fr_placement *out, fr_err *err)
+{
+    int64_t n_ranks = fr_plan_world(plan);
+    FR_TRY(fr_cluster_place(&inputs->cluster, n_ranks, plan->n_threads,
+                            inputs->ranks_per_node, node_of_rank, err));
+    const fr_device_type *device =
+        fr_cluster_device(&inputs->cluster, node_of_rank[0]);
+    *out = (fr_placement){.n_ranks = n_ranks,
+                          .node_of_rank = node_of_rank,
+                          .by_framework = fr_gpu_is_by_framework(plan, device)};
+    return FR_OK;
+}
+
 static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
                                  const fr_job *job, const fr_plan *plan,
                                  bool has_timeline, fr_forecast *out,
                                  fr_err *err)
 {
-    int64_t n_ranks = fr_plan_world(plan);
-    int32_t *node_of_rank = malloc((size_t)n_ranks * sizeof *node_of_rank);
+    fr_placement placement;
+    int32_t *node_of_rank =
+        malloc((size_t)fr_plan_world(plan) * sizeof *node_of_rank);
     if (node_of_rank == NULL)
         return fr_fail_no_memory(err);
-    fr_placement placement = {.n_ranks = n_ranks, .node_of_rank = node_of_rank};
     fr_status status;
-    FR_TRY_GOTO(status,
-                fr_cluster_place(&inputs->cluster, n_ranks, plan->n_threads,
-                                 inputs->ranks_per_node, node_of_rank, err),
+    FR_TRY_GOTO(status, place(inputs, plan, node_of_rank, &placement, err),
                 out_nodes);
-    const fr_device_type *device =
-        fr_cluster_device(&inputs->cluster, node_of_rank[0]);
-    placement.by_framework = fr_gpu_is_by_framework(plan, device);
     FR_TRY_GOTO(status,
                 fr_lower(model, job, plan, &placement, &out->program, err),
                 out_nodes);
     /* What a cache still has is asked for on CPUs only. */
-    if (device->kind == FR_DEVICE_CPU)
+    if (fr_cluster_device(&inputs->cluster, node_of_rank[0])->kind ==
+        FR_DEVICE_CPU)
         FR_TRY_GOTO(status, fr_program_mark_reuse(out->program, err),
                     out_nodes);
     status = fr_simulate(out->program, inputs->costs, &inputs->cluster,
@@ -139,11 +150,9 @@ fr_status fr_forecast_predict(const fr_inputs *inputs, const fr_model *model,
     return status;
 }
 
-fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,
-                                bool has_timeline, fr_forecast *out,
-                                fr_err *err)
+/* Placed on this very cluster, maybe more densely than its cores. */
+static void note_density(fr_inputs *inputs, const fr_plan_file *file)
 {
-    /* Placed on this very cluster, maybe more densely than its cores. */
     if (inputs->ranks_per_node == 0 && file->node_of_rank != NULL &&
         file->cluster_hash == fr_cluster_hash(&inputs->cluster)) {
         int64_t n_ranks = fr_plan_world(&file->plan), n_here = 0;
@@ -155,6 +164,24 @@ fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,
                 inputs->ranks_per_node = n_here;
         }
     }
+}
+
+fr_status fr_inputs_lower_file(fr_inputs *inputs, const fr_plan_file *file,
+                               int32_t *node_of_rank, fr_program **out,
+                               fr_err *err)
+{
+    fr_placement placement;
+    note_density(inputs, file);
+    FR_TRY(place(inputs, &file->plan, node_of_rank, &placement, err));
+    return fr_lower(&file->model, &file->job, &file->plan, &placement, out,
+                    err);
+}
+
+fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,
+                                bool has_timeline, fr_forecast *out,
+                                fr_err *err)
+{
+    note_density(inputs, file);
     if (has_timeline)
         return fr_forecast_make(inputs, &file->model, &file->job, &file->plan,
                                 out, err);

@@ -60,6 +60,12 @@ FR_CHECKED fr_status fr_forecast_make_file(fr_inputs *inputs,
                                            fr_err *err);
 void fr_forecast_release(fr_forecast *forecast);
 
+/* The program of that plan, and where its ranks stand: node_of_rank[world]. */
+FR_CHECKED fr_status fr_inputs_lower_file(fr_inputs *inputs,
+                                          const fr_plan_file *file,
+                                          int32_t *node_of_rank,
+                                          fr_program **out, fr_err *err);
+
 /* Writes the simulated step as a Chrome trace. */
 FR_CHECKED fr_status fr_forecast_write_trace(const fr_forecast *forecast,
                                              const char *path, fr_err *err);

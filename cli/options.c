@@ -59,6 +59,11 @@ const char *fr_choice_collective(int i)
                : NULL;
 }
 
+const char *fr_choice_protocol(int i)
+{
+    return i < FR_PROTOCOL_N ? fr_protocol_name((fr_protocol)i) : NULL;
+}
+
 const char *fr_choice_server_place(int i)
 {
     return i < FR_SERVER_N ? fr_server_place_name((fr_server_place)i) : NULL;
@@ -141,6 +146,11 @@ const char *fr_choice_goal(int i)
 {
     const fr_goal_row *row = fr_goal_row_of((fr_goal_kind)i);
     return row != NULL ? row->name : NULL;
+}
+
+const char *fr_choice_export(int i)
+{
+    return i == 0 ? "nccl-csv" : NULL;
 }
 
 const char *fr_choice_framework(int i)

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "plan/plan.h"
+
 typedef enum fr_option_kind {
     FR_OPTION_FLAG,  /* --x, or --no-x */
     FR_OPTION_COUNT, /* integer in [min, max] */
@@ -27,6 +29,7 @@ const char *fr_choice_schedule(int i);
 const char *fr_choice_recompute(int i);
 const char *fr_choice_rank_order(int i);
 const char *fr_choice_collective(int i);
+const char *fr_choice_protocol(int i);
 const char *fr_choice_server_place(int i);
 const char *fr_choice_cp_kind(int i);
 const char *fr_choice_dispatch(int i);
@@ -44,6 +47,7 @@ const char *fr_choice_backend(int i);
 const char *fr_choice_search(int i);
 const char *fr_choice_goal(int i);
 const char *fr_choice_framework(int i);
+const char *fr_choice_export(int i);
 
 #define FR_BIG 1e15 /* "no upper limit" of a COUNT, exact in a double */
 
@@ -64,6 +68,8 @@ const char *fr_choice_framework(int i);
       "how many such nodes (1)")                                               \
     X(OUTPUT, "output", 'o', PATH, "FILE", OUTPUT, 0, 0, 0,                    \
       "write the result to FILE")                                              \
+    X(TO, "to", 0, CHOICE, "FORMAT", OUTPUT, fr_choice_export, 0, 0,           \
+      "what to write: the file of NCCL's example tuner plugin")                \
     X(TRACE, "trace", 0, PATH, "FILE", OUTPUT, 0, 0, 0,                        \
       "write a timeline for ui.perfetto.dev or chrome://tracing")              \
     X(GANTT, "gantt", 0, FLAG, 0, OUTPUT, 0, 0, 0,                             \
@@ -98,6 +104,10 @@ const char *fr_choice_framework(int i);
       "carry what compression dropped into the next step")                     \
     X(COLLECTIVE, "collective", 0, CHOICE, "NAME", PLAN, fr_choice_collective, \
       0, 0, "algorithm of the gradient reduction")                             \
+    X(NCCL_PROTOCOL, "nccl-protocol", 0, CHOICE, "NAME", PLAN,                 \
+      fr_choice_protocol, 0, 0, "GPUs: NCCL's protocol for the same")          \
+    X(NCCL_CHANNELS, "nccl-channels", 0, COUNT, "N", PLAN, 0, 0,               \
+      FR_MAX_CHANNELS, "GPUs: NCCL's channels for the same, 0: its choice")    \
     X(SERVER_PLACE, "server-place", 0, CHOICE, "NAME", PLAN,                   \
       fr_choice_server_place, 0, 0,                                            \
       "parameter servers: nodes push, workers push, or devices serve")         \

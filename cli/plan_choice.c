@@ -51,6 +51,22 @@ fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
     return FR_OK;
 }
 
+void fr_plan_choice_note(const fr_cli *cli, const fr_cluster *cluster,
+                         const fr_plan *plan)
+{
+    if (plan->protocol == FR_PROTOCOL_AUTO && plan->n_channels == 0)
+        return;
+    if (fr_cluster_device(cluster, 0)->kind == FR_DEVICE_CPU)
+        fr_cli_note(cli, "forerun: nccl-protocol and nccl-channels are not "
+                         "priced: there is no NCCL between CPUs");
+    else if (plan->n_channels > 0)
+        fr_cli_note(cli,
+                    "forerun: nccl-channels %d is priced by the "
+                    "multiprocessors that it takes, not by the rate that it "
+                    "reaches: NCCL's model has none of a channel",
+                    plan->n_channels);
+}
+
 fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
                               const char *plan_path, const fr_inputs *inputs,
                               fr_plan_choice *out, fr_err *err)
@@ -58,7 +74,9 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
     memset(out, 0, sizeof *out);
     FR_TRY(fr_as_input(fr_model_load(model, &out->model, err), err));
     out->has_model = true;
-    return fr_plan_choice_make(cli, plan_path, &inputs->cluster, out, err);
+    FR_TRY(fr_plan_choice_make(cli, plan_path, &inputs->cluster, out, err));
+    fr_plan_choice_note(cli, &inputs->cluster, &out->plan);
+    return FR_OK;
 }
 
 fr_status fr_plan_choice_balance(const fr_cli *cli, const fr_inputs *inputs,

@@ -27,6 +27,10 @@ FR_CHECKED fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
                                          const fr_inputs *inputs,
                                          fr_plan_choice *out, fr_err *err);
 void fr_plan_choice_release(fr_plan_choice *choice);
+/* Says on stderr what of the plan its prediction leaves out; fr_..._load()
+ * does. */
+void fr_plan_choice_note(const fr_cli *cli, const fr_cluster *cluster,
+                         const fr_plan *plan);
 
 /* Job and plan alone, for choice->model on a cluster. */
 FR_CHECKED fr_status fr_plan_choice_make(const fr_cli *cli,

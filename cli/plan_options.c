@@ -26,6 +26,7 @@ static const struct {
     {FR_OPT_RECOMPUTE_LAYERS, FR_PIN_RECOMPUTE_LAYERS,
      offsetof(fr_plan, recompute_layers)},
     {FR_OPT_ETP, FR_PIN_ETP, offsetof(fr_plan, etp)},
+    {FR_OPT_NCCL_CHANNELS, (fr_pin)0, offsetof(fr_plan, n_channels)},
     {FR_OPT_SERVERS, (fr_pin)0, offsetof(fr_plan, n_servers)},
     {FR_OPT_THREADS, FR_PIN_THREADS, offsetof(fr_plan, n_threads)},
 };
@@ -178,6 +179,8 @@ static void apply_names(const fr_cli *cli, fr_plan *plan, unsigned *pins)
         plan->precision = (fr_dtype)v[FR_OPT_PRECISION].count;
     if (fr_cli_has(cli, FR_OPT_COLLECTIVE))
         plan->collective = (fr_collective_kind)v[FR_OPT_COLLECTIVE].count;
+    if (fr_cli_has(cli, FR_OPT_NCCL_PROTOCOL))
+        plan->protocol = (fr_protocol)v[FR_OPT_NCCL_PROTOCOL].count;
     if (fr_cli_has(cli, FR_OPT_SERVER_PLACE))
         plan->server_place = (fr_server_place)v[FR_OPT_SERVER_PLACE].count;
     if (fr_cli_has(cli, FR_OPT_GRAD_DTYPE))

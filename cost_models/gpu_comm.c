@@ -1,7 +1,6 @@
 #include "cost_models/gpu_comm.h"
 
 #include "cost_models/fabric_links.h"
-#include "cost_models/nccl_model.h"
 #include "cost_models/parameter_server.h"
 
 #include <math.h>
@@ -125,6 +124,9 @@ static void ask_measured(const fr_gpu_comm *comm, const fr_instr *instr,
         .n_bytes = fr_instr_payload_bytes(instr),
         .element_bytes = fr_dtype_bytes((fr_dtype)instr->dtype)};
 
+    /* Protocols that were told to NCCL were not measured. */
+    if (instr->protocol != FR_PROTOCOL_AUTO)
+        return;
     for (int i = 0; comm->fits != NULL && i < 2; i++) {
         fr_comm_answer answer;
         query.is_async = i == 0;
@@ -171,39 +173,69 @@ static fr_status ask_servers(const fr_gpu_comm *comm, const fr_instr *instr,
     return FR_OK;
 }
 
+/* Of the device: a multiprocessor for each channel. */
+static double cores_of(const fr_gpu_comm *comm, const fr_instr *instr,
+                       const fr_group_links *links, const fr_gpu_fabric *fabric)
+{
+    bool is_told = instr->n_channels > 0;
+
+    if (comm->cores > 0.0 && !is_told)
+        return comm->cores;
+    return fmin(1.0, (is_told ? (double)instr->n_channels : links->n_channels) /
+                         fabric->n_processors);
+}
+
+static fr_status choose(const fr_gpu_comm *comm, const fr_gpu_fabric *fabric,
+                        const fr_group_links *links, const fr_instr *instr,
+                        fr_nccl_time *out, fr_err *err)
+{
+    bool is_given = (instr->flags & FR_INSTR_GIVEN) != 0;
+    fr_nccl_ask ask = {.op = (fr_op)instr->op,
+                       .wanted = is_given ? (fr_collective_kind)instr->algorithm
+                                          : FR_COLLECTIVE_AUTO,
+                       .protocol = (fr_protocol)instr->protocol,
+                       .n_bytes = (double)fr_instr_payload_bytes(instr),
+                       .far_share =
+                           instr->op == FR_OP_ALL_TO_ALL ? instr->scalar : 0.0};
+
+    if (fr_nccl_time_of(fabric, links, &ask, out))
+        return FR_OK;
+    return fr_fail(err, FR_INPUT,
+                   "cluster '%s': %lld ranks on %lld nodes want to talk, "
+                   "but the nodes have no network; give them a <nic>",
+                   comm->cluster->name, (long long)links->n,
+                   (long long)links->n_nodes);
+}
+
+fr_status fr_gpu_comm_choice(const fr_gpu_comm *comm, const fr_instr *instr,
+                             const fr_comm_scope *scope, fr_nccl_time *out,
+                             fr_err *err)
+{
+    fr_gpu_fabric fabric = fabric_for(comm, scope->node_types);
+    fr_group_links links = fr_group_links_of(&fabric, scope);
+
+    return choose(comm, &fabric, &links, instr, out, err);
+}
+
 fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,
                            const fr_comm_scope *scope, fr_cost *out,
                            fr_err *err)
 {
     fr_gpu_fabric fabric = fabric_for(comm, scope->node_types);
     fr_group_links links = fr_group_links_of(&fabric, scope);
-    bool is_given = (instr->flags & FR_INSTR_GIVEN) != 0;
-    fr_nccl_ask ask = {.op = (fr_op)instr->op,
-                       .wanted = is_given ? (fr_collective_kind)instr->algorithm
-                                          : FR_COLLECTIVE_AUTO,
-                       .n_bytes = (double)fr_instr_payload_bytes(instr),
-                       .far_share =
-                           instr->op == FR_OP_ALL_TO_ALL ? instr->scalar : 0.0};
     fr_nccl_time time;
 
     if (fr_is_by_server(instr))
         return ask_servers(comm, instr, scope, out, err);
-    if (!fr_nccl_time_of(&fabric, &links, &ask, &time))
-        return fr_fail(err, FR_INPUT,
-                       "cluster '%s': %lld ranks on %lld nodes want to talk, "
-                       "but the nodes have no network; give them a <nic>",
-                       comm->cluster->name, (long long)scope->n_group,
-                       (long long)scope->n_nodes);
+    FR_TRY(choose(comm, &fabric, &links, instr, &time, err));
     fr_cost cost = {
         .latency_s = time.latency_s,
         .work_s = time.work_s,
-        .cores = comm->cores > 0.0
-                     ? comm->cores
-                     : fmin(1.0, links.n_channels / fabric.n_processors),
+        .cores = cores_of(comm, instr, &links, &fabric),
         .link_bytes = time.net_bytes,
         .port_bytes = time.port_bytes,
     };
-    judge(&fabric, scope, ask.n_bytes, &cost);
+    judge(&fabric, scope, (double)fr_instr_payload_bytes(instr), &cost);
     ask_measured(comm, instr, scope, &cost);
     *out = cost;
     return FR_OK;

@@ -11,6 +11,7 @@ typedef struct question {
     bool is_new; /* from Hopper on */
     const fr_group_links *links;
     fr_op op;
+    fr_protocol only; /* of all protocols; AUTO: any */
     double bytes;
     double far_share; /* 1: all */
     double n, n_nodes, k;
@@ -20,6 +21,7 @@ typedef struct question {
 typedef struct nccl_algorithm {
     const char *name;
     uint32_t kinds;    /* of fr_collective_kind that mean it: a mask */
+    bool is_simple;    /* has that protocol alone */
     bool is_automatic; /* one of those that NCCL chooses from */
     bool (*fits)(const question *q);
     fr_nccl_time (*time)(const question *q);
@@ -36,6 +38,12 @@ static double total_s(const fr_nccl_time *time)
     return time->latency_s + time->work_s;
 }
 
+static const fr_protocol protocol_words[FR_NCCL_PROTOCOL_N] = {
+    [FR_NCCL_LL] = FR_PROTOCOL_LL,
+    [FR_NCCL_LL128] = FR_PROTOCOL_LL128,
+    [FR_NCCL_SIMPLE] = FR_PROTOCOL_SIMPLE,
+};
+
 /* Without order on the network flags cannot travel with the data. */
 static bool is_enabled(const question *q, fr_nccl_protocol protocol)
 {
@@ -45,6 +53,13 @@ static bool is_enabled(const question *q, fr_nccl_protocol protocol)
         return false;
     /* LL128 needs stores of 128 bytes that arrive whole: NVLink. */
     return protocol == FR_NCCL_LL || q->wire == FR_NCCL_NVLINK;
+}
+
+static bool is_allowed(const question *q, fr_nccl_protocol protocol)
+{
+    return (q->only == FR_PROTOCOL_AUTO ||
+            q->only == protocol_words[protocol]) &&
+           is_enabled(q, protocol);
 }
 
 /* A message on the network above InfiniBand's latency; SIMPLE waits for the
@@ -130,14 +145,16 @@ static fr_nccl_time best_protocol(const question *q,
                                                        fr_nccl_protocol))
 {
     fr_nccl_time best = with(q, FR_NCCL_SIMPLE);
+    bool is_found = is_allowed(q, FR_NCCL_SIMPLE);
 
     for (int i = FR_NCCL_LL; i < FR_NCCL_SIMPLE; i++) {
         fr_nccl_time time;
-        if (!is_enabled(q, (fr_nccl_protocol)i))
+        if (!is_allowed(q, (fr_nccl_protocol)i))
             continue;
         time = with(q, (fr_nccl_protocol)i);
-        if (total_s(&time) < total_s(&best))
+        if (!is_found || total_s(&time) < total_s(&best))
             best = time;
+        is_found = true;
     }
     return best;
 }
@@ -383,15 +400,27 @@ static fr_nccl_time hierarchy_time(const question *q)
 #define KIND(name) (1u << FR_COLLECTIVE_##name)
 
 static const nccl_algorithm algorithms[] = {
-    {"ring", KIND(RING), true, ring_fits, ring_time},
-    {"tree", KIND(TREE) | KIND(DOUBLE_TREE), true, tree_fits, tree_time},
-    {"PAT", 0, true, pat_fits, pat_time},
-    {"NVLS", KIND(NVLS), true, nvls_fits, nvls_time},
-    {"pairs", KIND(PAIRWISE), true, pairs_fit, pairs_time},
-    {"hierarchical", KIND(HIERARCHICAL), false, hierarchy_fits, hierarchy_time},
+    {"ring", KIND(RING), false, true, ring_fits, ring_time},
+    {"tree", KIND(TREE) | KIND(DOUBLE_TREE), false, true, tree_fits, tree_time},
+    {"PAT", 0, true, true, pat_fits, pat_time},
+    {"NVLS", KIND(NVLS), true, true, nvls_fits, nvls_time},
+    {"pairs", KIND(PAIRWISE), true, true, pairs_fit, pairs_time},
+    {"hierarchical", KIND(HIERARCHICAL), false, false, hierarchy_fits,
+     hierarchy_time},
 };
 
 enum { N_ALGORITHMS = sizeof algorithms / sizeof algorithms[0] };
+
+/* Has the algorithm a protocol that may be taken here? */
+static bool has_protocol(const question *q, const nccl_algorithm *algorithm)
+{
+    if (algorithm->is_simple)
+        return is_allowed(q, FR_NCCL_SIMPLE);
+    for (int i = 0; i < FR_NCCL_PROTOCOL_N; i++)
+        if (is_allowed(q, (fr_nccl_protocol)i))
+            return true;
+    return false;
+}
 
 /* The least of those whose bit is in `kinds`; 0: of the automatic ones. */
 static bool choose(const question *q, uint32_t kinds, fr_nccl_time *out)
@@ -403,7 +432,7 @@ static bool choose(const question *q, uint32_t kinds, fr_nccl_time *out)
         fr_nccl_time time;
         bool is_asked = kinds == 0 ? algorithm->is_automatic
                                    : (algorithm->kinds & kinds) != 0;
-        if (!is_asked || !algorithm->fits(q))
+        if (!is_asked || !algorithm->fits(q) || !has_protocol(q, algorithm))
             continue;
         time = algorithm->time(q);
         time.algorithm = algorithm->name;
@@ -423,6 +452,7 @@ bool fr_nccl_time_of(const fr_gpu_fabric *fabric, const fr_group_links *links,
         .is_new = fabric->generation >= FR_GPU_HOPPER,
         .links = links,
         .op = ask->op,
+        .only = ask->protocol,
         .bytes = fmax(ask->n_bytes, 1.0),
         .far_share = ask->far_share > 0.0 ? ask->far_share : 1.0,
         .n = (double)links->n,
@@ -436,7 +466,9 @@ bool fr_nccl_time_of(const fr_gpu_fabric *fabric, const fr_group_links *links,
 
     if (links->n_nodes > 1 && !(links->net_Bps > 0.0))
         return false;
-    if (ask->wanted != FR_COLLECTIVE_AUTO && choose(&q, 1u << ask->wanted, out))
+    if (choose(&q, ask->wanted == FR_COLLECTIVE_AUTO ? 0 : 1u << ask->wanted,
+               out))
         return true;
+    q.only = FR_PROTOCOL_AUTO;
     return choose(&q, 0, out);
 }

@@ -26,6 +26,8 @@ typedef struct fr_nccl_ask {
     fr_op op;                  /* a collective, SEND or RECV */
     fr_collective_kind wanted; /* AUTO: what NCCL takes.  Algorithms that
                                   NCCL does not have for it: AUTO, too */
+    fr_protocol protocol;      /* the same; goes with `wanted`: where no
+                                  algorithm has both, NCCL chooses */
     double n_bytes;            /* fr_instr_payload_bytes */
     double far_share;          /* all-to-all: of what goes to other nodes, the
                                   share that is sent; 0: all */

@@ -52,6 +52,26 @@ fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,
     return FR_COLLECTIVE_DIRECT;
 }
 
+bool fr_collective_is_of_data(fr_axis axis)
+{
+    return axis == FR_AXIS_DP || axis == FR_AXIS_SHARD ||
+           axis == FR_AXIS_REPLICA || axis == FR_AXIS_EDP;
+}
+
+void fr_collective_tell(const fr_plan *plan, fr_instr *instr)
+{
+    if (!fr_collective_is_of_data((fr_axis)instr->axis))
+        return;
+    instr->protocol = (uint8_t)plan->protocol;
+    instr->n_channels = (uint8_t)plan->n_channels;
+}
+
+bool fr_collective_has_choice(const fr_plan *plan)
+{
+    return plan->collective != FR_COLLECTIVE_AUTO ||
+           plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0;
+}
+
 void fr_transfer_list_release(fr_transfer_list *list)
 {
     free(list->at);

@@ -36,15 +36,27 @@ FR_CHECKED fr_status fr_transfer_list_add(fr_transfer_list *list,
 /* Where slice i of n elements begins, i = 0 .. n_group (the end). */
 uint64_t fr_collective_part(uint64_t n, int64_t n_group, int64_t i);
 
+/* Does the axis carry gradients and parameters: is it one that the plan's
+ * collective, protocol and channels are about? */
+bool fr_collective_is_of_data(fr_axis axis);
+/* Writes the plan's protocol and channels into a collective that they are
+ * about. */
+void fr_collective_tell(const fr_plan *plan, fr_instr *instr);
+/* Does the plan leave anything of it not to NCCL? */
+bool fr_collective_has_choice(const fr_plan *plan);
+
 /* A collective of a step that a library of GPUs carried out. */
 typedef struct fr_collective_note {
     fr_op op;
     fr_axis axis;
-    fr_collective_kind algorithm; /* AUTO: the library's own choice; else: */
+    /* What it was told to take; AUTO, 0: the library's own choice. */
+    fr_collective_kind algorithm;
+    fr_protocol protocol;
+    int32_t n_channels;
     int64_t n_group;
     uint64_t n_bytes; /* fr_instr_payload_bytes */
     /* Plans of this operation that the library made on the communicator, and
-     * how many of them could be made by `algorithm`. */
+     * how many of them could be made as told. */
     int64_t n_asked, n_granted;
     double estimate_s; /* by the library's own model; 0: not known */
 } fr_collective_note;

@@ -110,13 +110,6 @@ void lower_find_local_axes(lower_context *context)
                                                 placement->node_of_rank);
 }
 
-/* Axes that gradients and parameters travel over. */
-static bool is_data_axis(fr_axis axis)
-{
-    return axis == FR_AXIS_DP || axis == FR_AXIS_SHARD ||
-           axis == FR_AXIS_REPLICA || axis == FR_AXIS_EDP;
-}
-
 fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
                            fr_dtype dtype, uint64_t n)
 {
@@ -125,11 +118,13 @@ fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
     instr->dtype = (uint8_t)dtype;
     instr->dim[0] = (int64_t)n;
     instr->algorithm = (uint8_t)fr_collective_choose(
-        is_data_axis(axis) ? context->plan->collective : FR_COLLECTIVE_AUTO, op,
-        lower_axis_size(context->plan, axis), n * fr_dtype_bytes(dtype),
+        fr_collective_is_of_data(axis) ? context->plan->collective
+                                       : FR_COLLECTIVE_AUTO,
+        op, lower_axis_size(context->plan, axis), n * fr_dtype_bytes(dtype),
         context->is_local[axis]);
     if (axis == FR_AXIS_DP && instr->algorithm == context->plan->collective)
         instr->flags |= FR_INSTR_GIVEN; /* never AUTO here */
+    fr_collective_tell(context->plan, instr);
     if (instr->algorithm == FR_COLLECTIVE_PARAMETER_SERVER) {
         instr->dim[FR_SERVER_DIM_N] = context->plan->n_servers;
         instr->dim[FR_SERVER_DIM_PLACE] = context->plan->server_place;

@@ -381,6 +381,8 @@ typedef struct fr_instr {
                            fr_compressor_kind; ATTN_*: fr_flash_kind; products
                            of fp8: fr_scaling */
     uint8_t grad_dtype; /* fr_dtype of the gradients of parameters */
+    uint8_t protocol;   /* collectives on GPUs: fr_protocol */
+    uint8_t n_channels; /* the same; 0: NCCL's choice */
     uint16_t flags;
     int16_t peer; /* SEND, RECV: coordinate on `axis` */
     uint32_t tag; /* SEND, RECV; else the fr_axis whose coordinate places

@@ -48,6 +48,8 @@ static const char *const collective_names[FR_COLLECTIVE_N] = {
     [FR_COLLECTIVE_PAIRWISE] = "pairwise",
     [FR_COLLECTIVE_PARAMETER_SERVER] = "parameter-server",
 };
+static const char *const protocol_names[FR_PROTOCOL_N] = {"auto", "ll", "ll128",
+                                                          "simple"};
 static const char *const server_places[FR_SERVER_N] = {"host", "worker",
                                                        "device"};
 
@@ -127,6 +129,11 @@ const char *fr_compressor_kind_name(fr_compressor_kind kind)
 const char *fr_collective_kind_name(fr_collective_kind kind)
 {
     return name_at(collective_names, FR_COLLECTIVE_N, kind);
+}
+
+const char *fr_protocol_name(fr_protocol protocol)
+{
+    return name_at(protocol_names, FR_PROTOCOL_N, protocol);
 }
 
 const char *fr_server_place_name(fr_server_place place)
@@ -227,6 +234,11 @@ int fr_compressor_kind_find(const char *name)
 int fr_collective_kind_find(const char *name)
 {
     return find_name(collective_names, FR_COLLECTIVE_N, name);
+}
+
+int fr_protocol_find(const char *name)
+{
+    return find_name(protocol_names, FR_PROTOCOL_N, name);
 }
 
 int fr_server_place_find(const char *name)
@@ -356,6 +368,10 @@ static void add_rest(text *t, const fr_plan *plan)
         add(t, " bucket%llu", (unsigned long long)plan->bucket_bytes);
     if (plan->collective != plain.collective)
         add(t, " %s", fr_collective_kind_name(plan->collective));
+    if (plan->protocol != plain.protocol)
+        add(t, " %s", fr_protocol_name(plan->protocol));
+    if (plan->n_channels != plain.n_channels)
+        add(t, " channels%d", plan->n_channels);
     if (plan->server_place != plain.server_place)
         add(t, " at-%s", fr_server_place_name(plan->server_place));
     if (plan->n_servers != plain.n_servers)

@@ -121,6 +121,19 @@ typedef enum fr_collective_kind {
     FR_COLLECTIVE_N
 } fr_collective_kind;
 
+/* How NCCL's kernels hand bytes on: with a flag beside every 4, beside every
+ * 120, or by slices and counters (nccl_model.h).  AUTO: NCCL chooses. */
+typedef enum fr_protocol {
+    FR_PROTOCOL_AUTO,
+    FR_PROTOCOL_LL,
+    FR_PROTOCOL_LL128,
+    FR_PROTOCOL_SIMPLE,
+    FR_PROTOCOL_N
+} fr_protocol;
+
+/* NCCL's MAXCHANNELS (src/include/device.h, NCCL 2.28). */
+enum { FR_MAX_CHANNELS = 64 };
+
 /*
  * Where parameter servers sit, and who talks to them.
  *   HOST    processes on the nodes' processors.  The members of a node copy
@@ -213,6 +226,8 @@ typedef struct fr_plan {
     double compressor_density;     /* top-k: kept share of the elements */
     bool has_error_feedback;       /* INT8, TOPK, POWERSGD; else ignored */
     fr_collective_kind collective; /* of gradient reduction */
+    fr_protocol protocol;          /* GPUs: NCCL's, of the same collectives */
+    int32_t n_channels;            /* the same; 0: NCCL's choice */
     fr_server_place server_place;  /* PARAMETER_SERVER */
     int32_t n_servers; /* nodes (DEVICE: members) that serve; 0: all */
     fr_rank_order rank_order;
@@ -279,6 +294,7 @@ const char *fr_schedule_kind_name(fr_schedule_kind kind);
 const char *fr_rank_order_name(fr_rank_order order);
 const char *fr_compressor_kind_name(fr_compressor_kind kind);
 const char *fr_collective_kind_name(fr_collective_kind kind);
+const char *fr_protocol_name(fr_protocol protocol);
 const char *fr_server_place_name(fr_server_place place);
 const char *fr_cp_kind_name(fr_cp_kind kind);
 const char *fr_dispatch_kind_name(fr_dispatch_kind kind);
@@ -293,6 +309,7 @@ int fr_schedule_kind_find(const char *name);
 int fr_rank_order_find(const char *name);
 int fr_compressor_kind_find(const char *name);
 int fr_collective_kind_find(const char *name);
+int fr_protocol_find(const char *name);
 int fr_server_place_find(const char *name);
 int fr_cp_kind_find(const char *name);
 int fr_dispatch_kind_find(const char *name);

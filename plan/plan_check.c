@@ -83,12 +83,35 @@ static fr_status check_ranges(const fr_plan *plan, fr_err *err)
         (unsigned)plan->recompute >= FR_RECOMPUTE_N ||
         (unsigned)plan->compressor >= FR_COMPRESSOR_N ||
         (unsigned)plan->collective >= FR_COLLECTIVE_N ||
+        (unsigned)plan->protocol >= FR_PROTOCOL_N ||
         (unsigned)plan->server_place >= FR_SERVER_N ||
         (unsigned)plan->rank_order >= FR_RANK_ORDER_N ||
         (unsigned)plan->precision >= FR_DTYPE_N)
         return fr_fail(err, FR_INPUT,
                        "schedule, recompute, compressor, collective, rank "
                        "order or precision is not one of its kinds");
+    return FR_OK;
+}
+
+/* NCCL's choices make sense together. */
+static fr_status check_nccl(const fr_plan *plan, fr_err *err)
+{
+    bool is_told = plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0;
+    if (plan->n_channels < 0 || plan->n_channels > FR_MAX_CHANNELS)
+        return fr_fail(err, FR_INPUT,
+                       "nccl_channels is %d; give 0 (NCCL's choice) to %d",
+                       plan->n_channels, FR_MAX_CHANNELS);
+    if (is_told && plan->collective == FR_COLLECTIVE_PARAMETER_SERVER)
+        return fr_fail(err, FR_INPUT,
+                       "parameter servers copy without NCCL; leave out "
+                       "nccl_protocol and nccl_channels");
+    if (plan->collective == FR_COLLECTIVE_NVLS &&
+        plan->protocol != FR_PROTOCOL_AUTO &&
+        plan->protocol != FR_PROTOCOL_SIMPLE)
+        return fr_fail(err, FR_INPUT,
+                       "NCCL adds in the switch with protocol simple alone, "
+                       "not %s; choose simple or auto",
+                       fr_protocol_name(plan->protocol));
     return FR_OK;
 }
 
@@ -396,6 +419,7 @@ fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
 {
     FR_TRY(fr_job_check(job, err));
     FR_TRY(check_ranges(plan, err));
+    FR_TRY(check_nccl(plan, err));
     FR_TRY(check_batch(plan, job, err));
     FR_TRY(check_sequence(model, job, err));
     FR_TRY(check_experts_and_context(plan, model, job, err));

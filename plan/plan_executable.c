@@ -137,7 +137,12 @@ static fr_status check_executable(const fr_plan *plan, const fr_model *model,
 fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
                                    const fr_job *job, fr_err *err)
 {
-    return check_executable(plan, model, job, false, err);
+    FR_TRY(check_executable(plan, model, job, false, err));
+    if (plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0)
+        return fr_fail(err, FR_INPUT,
+                       "the CPU runtime has no NCCL; leave out nccl_protocol "
+                       "and nccl_channels");
+    return FR_OK;
 }
 
 fr_status fr_plan_check_executable_gpu(const fr_plan *plan,

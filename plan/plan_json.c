@@ -46,6 +46,7 @@ NAMING(fr_schedule_kind_name, fr_schedule_kind)
 NAMING(fr_recompute_name, fr_recompute)
 NAMING(fr_compressor_kind_name, fr_compressor_kind)
 NAMING(fr_collective_kind_name, fr_collective_kind)
+NAMING(fr_protocol_name, fr_protocol)
 NAMING(fr_server_place_name, fr_server_place)
 NAMING(fr_rank_order_name, fr_rank_order)
 NAMING(fr_cp_kind_name, fr_cp_kind)
@@ -66,6 +67,7 @@ static const naming compressors = {name_of_fr_compressor_kind_name,
                                    FR_COMPRESSOR_N};
 static const naming collectives = {name_of_fr_collective_kind_name,
                                    FR_COLLECTIVE_N};
+static const naming protocols = {name_of_fr_protocol_name, FR_PROTOCOL_N};
 static const naming server_places = {name_of_fr_server_place_name, FR_SERVER_N};
 static const naming flash_kinds = {name_of_fr_flash_kind_name, FR_FLASH_N};
 static const naming zero_units = {name_of_fr_zero_unit_name, FR_ZERO_UNIT_N};
@@ -140,6 +142,8 @@ static const field plan_fields[] = {
     PLAN("compressor_density", DOUBLE, compressor_density),
     PLAN("error_feedback", BOOL, has_error_feedback),
     PLAN_NAME("collective", collective, &collectives),
+    PLAN_NAME("nccl_protocol", protocol, &protocols),
+    PLAN("nccl_channels", I32, n_channels),
     PLAN_NAME("server_place", server_place, &server_places),
     PLAN("servers", I32, n_servers),
     PLAN_NAME("rank_order", rank_order, &orders),

@@ -17,6 +17,11 @@ static void dump_instr(const fr_instr *instr, fr_buffer *out)
         fr_buffer_printf(
             out, " %s",
             fr_collective_kind_name((fr_collective_kind)instr->algorithm));
+    if (instr->protocol != FR_PROTOCOL_AUTO)
+        fr_buffer_printf(out, " %s",
+                         fr_protocol_name((fr_protocol)instr->protocol));
+    if (instr->n_channels > 0)
+        fr_buffer_printf(out, " channels %d", (int)instr->n_channels);
     if (op_class == FR_OP_CLASS_P2P)
         fr_buffer_printf(out, " peer %d tag %u+mb", (int)instr->peer,
                          (unsigned)instr->tag);

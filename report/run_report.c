@@ -40,6 +40,8 @@ static void put_nccl(const fr_run_report *r, fr_json_writer *json)
         fr_json_put_u64(json, "bytes", at->n_bytes);
         fr_json_put_string(json, "algorithm",
                            fr_collective_kind_name(at->algorithm));
+        fr_json_put_string(json, "protocol", fr_protocol_name(at->protocol));
+        fr_json_put_i64(json, "channels", at->n_channels);
         fr_json_put_i64(json, "asked", at->n_asked);
         fr_json_put_i64(json, "granted", at->n_granted);
         if (at->estimate_s > 0)

@@ -1,14 +1,9 @@
 /* gpu_collectives.c: see gpu_collectives.h. */
 #include "runtime/gpu_collectives.h"
 
-#include <stdlib.h>
+#include "plan/collective.h"
 
-/* Those that reduce gradients and gather parameters (lower_emit.c). */
-static bool is_data_axis(uint8_t axis)
-{
-    return axis == FR_AXIS_DP || axis == FR_AXIS_SHARD ||
-           axis == FR_AXIS_REPLICA || axis == FR_AXIS_EDP;
-}
+#include <stdlib.h>
 
 static bool is_collective(const fr_instr *instr)
 {
@@ -16,23 +11,34 @@ static bool is_collective(const fr_instr *instr)
            instr->op != FR_OP_BARRIER;
 }
 
-bool fr_gpu_is_given(const fr_plan *plan, const fr_instr *instr)
+/* What the plan says of it. */
+static fr_gpu_choice choice_of(const fr_plan *plan, const fr_instr *instr)
 {
-    return is_collective(instr) && is_data_axis(instr->axis) &&
-           plan->collective != FR_COLLECTIVE_AUTO &&
-           instr->algorithm == plan->collective;
+    fr_gpu_choice choice = {.op = (fr_op)instr->op,
+                            .protocol = (fr_protocol)instr->protocol,
+                            .n_channels = instr->n_channels,
+                            .max_bytes = UINT64_MAX};
+
+    /* Lowering named another one where it does not fit. */
+    if (fr_collective_is_of_data((fr_axis)instr->axis) &&
+        instr->algorithm == plan->collective)
+        choice.algorithm = plan->collective;
+    return choice;
 }
 
-static void add_choice(fr_gpu_choices *out, const fr_instr *instr)
+static bool is_given(const fr_gpu_choice *choice)
+{
+    return choice->algorithm != FR_COLLECTIVE_AUTO ||
+           choice->protocol != FR_PROTOCOL_AUTO || choice->n_channels > 0;
+}
+
+static void add_choice(fr_gpu_choices *out, const fr_gpu_choice *choice)
 {
     for (int i = 0; i < out->n; i++)
-        if (out->at[i].op == (fr_op)instr->op)
+        if (out->at[i].op == choice->op)
             return;
     if (out->n < FR_GPU_MAX_CHOICES)
-        out->at[out->n++] =
-            (fr_gpu_choice){.op = (fr_op)instr->op,
-                            .algorithm = (fr_collective_kind)instr->algorithm,
-                            .max_bytes = UINT64_MAX};
+        out->at[out->n++] = *choice;
 }
 
 void fr_gpu_choices_fill(const fr_program *program, const fr_class *klass,
@@ -46,9 +52,10 @@ void fr_gpu_choices_fill(const fr_program *program, const fr_class *klass,
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             uint32_t i_instr = segment->first_instr + k;
             const fr_instr *instr = &program->instrs[i_instr];
+            fr_gpu_choice choice = choice_of(&program->plan, instr);
             if (groups->routes[i_instr].i_split == (int32_t)i_split &&
-                fr_gpu_is_given(&program->plan, instr))
-                add_choice(out, instr);
+                is_collective(instr) && is_given(&choice))
+                add_choice(out, &choice);
         }
     }
 }
@@ -69,12 +76,13 @@ static fr_gpu_collective describe(const fr_program *program, uint32_t i_instr,
                                   const fr_gpu_route *route)
 {
     const fr_instr *instr = &program->instrs[i_instr];
+    fr_gpu_choice choice = choice_of(&program->plan, instr);
     fr_collective_note run = {
         .op = (fr_op)instr->op,
         .axis = (fr_axis)instr->axis,
-        .algorithm = fr_gpu_is_given(&program->plan, instr)
-                         ? (fr_collective_kind)instr->algorithm
-                         : FR_COLLECTIVE_AUTO,
+        .algorithm = choice.algorithm,
+        .protocol = choice.protocol,
+        .n_channels = choice.n_channels,
         .n_group = route->n_group,
         .n_bytes = fr_instr_payload_bytes(instr),
     };

@@ -10,11 +10,8 @@
 #include "runtime/gpu_groups.h"
 #include "runtime/run.h"
 
-/* Does the plan name the algorithm of this collective? */
-bool fr_gpu_is_given(const fr_plan *plan, const fr_instr *instr);
-
-/* One choice for each operation of communicator i_split that the plan names
- * an algorithm for; all sizes. */
+/* One choice for each operation of communicator i_split whose algorithm,
+ * protocol or channels the plan names; all sizes. */
 void fr_gpu_choices_fill(const fr_program *program, const fr_class *klass,
                          const fr_gpu_groups *groups, uint32_t i_split,
                          fr_gpu_choices *out);

@@ -132,20 +132,13 @@ typedef struct fr_gpu_exchange {
 
 #define FR_GPU_NO_COLOUR (-1)
 
-/* Of NCCL; the library's own choice is the first. */
-typedef enum fr_gpu_protocol {
-    FR_GPU_PROTOCOL_AUTO,
-    FR_GPU_PROTOCOL_LL,
-    FR_GPU_PROTOCOL_LL128,
-    FR_GPU_PROTOCOL_SIMPLE
-} fr_gpu_protocol;
-
-/* How one operation of a communicator is wanted. */
+/* How one operation of a communicator is wanted; AUTO and 0: as the library
+ * chooses. */
 typedef struct fr_gpu_choice {
     fr_op op;
-    fr_collective_kind algorithm; /* RING, DOUBLE_TREE, NVLS */
-    fr_gpu_protocol protocol;
-    int32_t n_channels;            /* 0: the library's choice */
+    fr_collective_kind algorithm; /* AUTO, RING, DOUBLE_TREE, NVLS */
+    fr_protocol protocol;
+    int32_t n_channels;
     uint64_t min_bytes, max_bytes; /* for payloads in [min, max] */
     /* Counted by threads of the library: plans of this operation that it
      * made, and how many of them can be made as wanted. */

@@ -48,12 +48,23 @@ static fr_status fail(cudaError_t code, const char *what, fr_err *err)
             return fail(code_, what, err);                                     \
     } while (0)
 
+/*
+ * Streams that share one of the device's queues wait for each other: as many
+ * queues as there can be (CUDA Programming Guide, environment variables;
+ * default 8), unless the user says otherwise.  CUDA reads it when it starts.
+ */
+static void want_queues(void)
+{
+    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 static fr_status cuda_count(void *context, int *n, fr_err *err)
 {
     int found = 0;
-    cudaError_t code = cudaGetDeviceCount(&found);
 
     (void)context;
+    want_queues();
+    cudaError_t code = cudaGetDeviceCount(&found);
     if (code == cudaErrorInsufficientDriver || code == cudaErrorNoDevice) {
         (void)cudaGetLastError();
         return fr_fail(err, FR_FAILURE,
@@ -94,6 +105,26 @@ static fr_status find_words(fr_gpu *gpu, fr_err *err)
     return FR_OK;
 }
 
+/* The kernels are for what the Makefile's NVCC_FLAGS name. */
+static fr_status check_kind(fr_gpu *gpu, fr_err *err)
+{
+    enum { LEAST_MAJOR = 8 };
+    int major = 0, minor = 0;
+
+    TRY_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
+                                    gpu->i_device),
+             "capability");
+    TRY_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor,
+                                    gpu->i_device),
+             "capability");
+    if (major >= LEAST_MAJOR)
+        return FR_OK;
+    return fr_fail(err, FR_INFEASIBLE,
+                   "GPU %d has compute capability %d.%d; kernels need %d.0 or "
+                   "later (A100): choose another GPU, or --backend cpu",
+                   gpu->i_device, major, minor, LEAST_MAJOR);
+}
+
 static void cuda_abandon(fr_gpu *gpu)
 {
     gpu->is_abandoned = true;
@@ -113,15 +144,14 @@ static fr_status cuda_open(void *context, int i_device, fr_gpu **out,
     if (!gpu)
         return fr_fail_no_memory(err);
     gpu->i_device = i_device;
-    /* Streams that share one of the device's queues wait for each other: as
-     * many queues as there can be (CUDA Programming Guide, environment
-     * variables; default 8), unless the user says otherwise. */
-    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    want_queues();
     cudaError_t code = cudaSetDevice(i_device);
     if (code == cudaSuccess)
         code = cudaFree(NULL); /* makes the context now */
     fr_status status =
-        code == cudaSuccess ? find_words(gpu, err) : fail(code, "device", err);
+        code == cudaSuccess ? check_kind(gpu, err) : fail(code, "device", err);
+    if (status == FR_OK)
+        status = find_words(gpu, err);
     if (status != FR_OK) {
         cuda_close(gpu);
         return status;

@@ -215,6 +215,9 @@ static fr_status nccl_check(fr_gpu_comm *comm, fr_err *err)
                 "asynchronous error", err);
 }
 
+/* ncclBfloat16, which older headers (2.22 is one) show to C++ alone. */
+static const ncclDataType_t type_bf16 = (ncclDataType_t)9;
+
 static bool find_type(fr_dtype dtype, ncclDataType_t *out)
 {
     switch (dtype) {
@@ -223,7 +226,7 @@ static bool find_type(fr_dtype dtype, ncclDataType_t *out)
         *out = ncclFloat32;
         return true;
     case FR_DTYPE_BF16:
-        *out = ncclBfloat16;
+        *out = type_bf16;
         return true;
     case FR_DTYPE_F16:
         *out = ncclFloat16;

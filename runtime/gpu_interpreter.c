@@ -169,6 +169,14 @@ static fr_status run_step(fr_gpu_interpreter *it, double *step_s, fr_err *err)
     return it->is_traced ? record_spans(it, err) : FR_OK;
 }
 
+void fr_gpu_give_up(fr_gpu_interpreter *it)
+{
+    if (it->links)
+        it->links->ops->abort(it->links);
+    it->is_abandoned = true;
+    it->driver->abandon(it->gpu);
+}
+
 fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it, int64_t i_step,
                                   bool is_traced, double *step_s, fr_err *err)
 {
@@ -178,14 +186,10 @@ fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it, int64_t i_step,
     if (it->options.on_status)
         it->options.on_status(it->options.on_status_context, i_step, 0, 0);
     fr_status status = run_step(it, step_s, err);
-    if (status == FR_OK) {
+    if (status == FR_OK)
         it->n_steps++;
-        return FR_OK;
-    }
-    if (it->links)
-        it->links->ops->abort(it->links);
-    it->is_abandoned = true;
-    it->driver->abandon(it->gpu);
+    else
+        fr_gpu_give_up(it);
     return status;
 }
 

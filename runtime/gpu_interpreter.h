@@ -38,7 +38,15 @@ FR_CHECKED fr_status fr_gpu_interpreter_create(
     const fr_gpu_options *options, fr_gpu_interpreter **out, fr_err *err);
 void fr_gpu_interpreter_destroy(fr_gpu_interpreter *it); /* takes NULL */
 
-/* Lets kernels choose how they work, on the slab: what is in it is lost. */
+/*
+ * Lets kernels choose how they work, and runs each instruction that computes
+ * once, on the slab: what is in it is lost.  CUDA loads a kernel when it is
+ * first launched, which waits for all that runs on the device; in the first
+ * step that may be a collective which waits for another rank, which waits so,
+ * too (CUDA Programming Guide, 4.7 Lazy Loading, potential hazards:
+ * https://docs.nvidia.com/cuda/cuda-programming-guide/04-special-topics/
+ * lazy-loading.html, read 2026-11-22).  Fails as a step does.
+ */
 FR_CHECKED fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it,
                                              fr_err *err);
 

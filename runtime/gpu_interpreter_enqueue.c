@@ -108,11 +108,41 @@ static fr_status launch_kernel(fr_gpu_interpreter *it, fr_lane lane,
     return status;
 }
 
-static fr_status tune_call(fr_gpu_interpreter *it, uint32_t i_call,
-                           bool *is_known, fr_err *err)
+/* Indices of zero point at what is there. */
+static fr_status clear_operands(fr_gpu_interpreter *it, fr_gpu_stream stream,
+                                const fr_instr *instr, void *const *ptr,
+                                fr_err *err)
+{
+    for (int i = 0; i < FR_INSTR_REFS; i++) {
+        uint64_t n_bytes =
+            ptr[i] ? fr_instr_ref_bytes(instr, i, it->n_group[instr->axis]) : 0;
+        if (n_bytes > 0)
+            FR_TRY(it->driver->zero(it->gpu, stream, ptr[i], n_bytes, err));
+    }
+    return FR_OK;
+}
+
+static fr_status try_instr(fr_gpu_interpreter *it, fr_lane lane,
+                           uint32_t i_call, const fr_instr *instr, fr_err *err)
+{
+    const fr_gpu_system *system = it->place.system;
+    void *ptr[FR_INSTR_REFS];
+
+    resolve(it, i_call, instr, ptr);
+    fr_cuda_launch launch = make_launch(it, lane, instr, ptr);
+    if (system->kernels_tune)
+        FR_TRY(system->kernels_tune(&launch, err));
+    FR_TRY(clear_operands(it, it->lanes[lane].stream, instr, ptr, err));
+    return launch_kernel(it, lane, instr, ptr, err);
+}
+
+/* Other lanes are idle then: what they share is not written by two. */
+static fr_status try_call(fr_gpu_interpreter *it, uint32_t i_call,
+                          bool *is_known, fr_err *err)
 {
     const fr_segment *segment = fr_gpu_segment(it, i_call);
-    void *ptr[FR_INSTR_REFS];
+    const fr_gpu_lane *lane = &it->lanes[segment->lane];
+    bool has_new = false;
 
     for (uint32_t i = 0; i < segment->n_instrs; i++) {
         uint32_t i_instr = segment->first_instr + i;
@@ -120,31 +150,32 @@ static fr_status tune_call(fr_gpu_interpreter *it, uint32_t i_call,
         if (is_known[i_instr] ||
             fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
             continue;
-        is_known[i_instr] = true;
-        resolve(it, i_call, instr, ptr);
-        fr_cuda_launch launch =
-            make_launch(it, (fr_lane)segment->lane, instr, ptr);
-        FR_TRY(it->place.system->kernels_tune(&launch, err));
+        if (!has_new)
+            FR_TRY(it->driver->mark(it->gpu, lane->stream,
+                                    &it->pinned->marks[segment->lane].call,
+                                    i_call + 1, err));
+        is_known[i_instr] = has_new = true;
+        FR_TRY(try_instr(it, (fr_lane)segment->lane, i_call, instr, err));
     }
-    return FR_OK;
+    return has_new ? wait_lane(it, lane, err) : FR_OK;
 }
 
 fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
 {
-    bool *is_known = NULL;
-    fr_status status = FR_OK;
+    const fr_gpu_lane *main = &it->lanes[FR_LANE_COMPUTE];
+    bool *is_known = calloc(it->place.program->n_instrs + 1, sizeof *is_known);
 
-    if (!it->place.system->kernels_tune)
-        return FR_OK;
-    is_known = calloc(it->place.program->n_instrs + 1, sizeof *is_known);
     if (!is_known)
         return fr_fail_no_memory(err);
+    fr_status status = it->driver->zero(it->gpu, main->stream, it->device_step,
+                                        sizeof *it->device_step, err);
+    if (status == FR_OK)
+        status = wait_lane(it, main, err);
     for (uint32_t i = 0; status == FR_OK && i < it->klass->n_calls; i++)
-        status = tune_call(it, i, is_known, err);
+        status = try_call(it, i, is_known, err);
     free(is_known);
-    for (int lane = 0; status == FR_OK && lane < FR_LANE_N; lane++)
-        if (it->lanes[lane].kernels)
-            status = wait_lane(it, &it->lanes[lane], err);
+    if (status != FR_OK)
+        fr_gpu_give_up(it);
     return status;
 }
 

@@ -89,6 +89,8 @@ struct fr_gpu_interpreter {
 const fr_segment *fr_gpu_segment(const fr_gpu_interpreter *it, uint32_t i_call);
 /* Enqueues the whole step on the lanes' streams. */
 FR_CHECKED fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err);
+/* Ends all that is under way; the device may never answer again. */
+void fr_gpu_give_up(fr_gpu_interpreter *it);
 /* Waits for the step's end; sees what fails or hangs. */
 FR_CHECKED fr_status fr_gpu_watch(fr_gpu_interpreter *it, fr_err *err);
 /* Waits for an event without a look at anything else. */

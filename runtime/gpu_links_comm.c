@@ -2,6 +2,7 @@
  * gpu_links_comm.c: communication through communicators of the system's
  * library: one of the world, the others split from it.
  */
+#include "plan/collective.h"
 #include "runtime/gpu_collectives.h"
 #include "runtime/gpu_links.h"
 
@@ -269,10 +270,10 @@ static fr_status connect(comm_links *self, fr_err *err)
     fr_waiter waiter;
 
     FR_TRY(share_id(self, &id, err));
-    FR_TRY(self->driver->init(
-        place->gpu, &id, (int32_t)transport->world, (int32_t)transport->rank,
-        place->program->plan.collective != FR_COLLECTIVE_AUTO, place->timeout_s,
-        &self->world, err));
+    FR_TRY(self->driver->init(place->gpu, &id, (int32_t)transport->world,
+                              (int32_t)transport->rank,
+                              fr_collective_has_choice(&place->program->plan),
+                              place->timeout_s, &self->world, err));
     FR_TRY_GOTO(status, driver->alloc(place->gpu, 256, &scratch, err), out);
     FR_TRY_GOTO(status, driver->stream_create(place->gpu, true, &stream, err),
                 out);

@@ -94,14 +94,14 @@ int fr_nccl_function(fr_op op)
     }
 }
 
-static int protocol_of(fr_gpu_protocol protocol)
+static int protocol_of(fr_protocol protocol)
 {
     switch (protocol) {
-    case FR_GPU_PROTOCOL_LL:
+    case FR_PROTOCOL_LL:
         return LL;
-    case FR_GPU_PROTOCOL_LL128:
+    case FR_PROTOCOL_LL128:
         return LL128;
-    case FR_GPU_PROTOCOL_SIMPLE:
+    case FR_PROTOCOL_SIMPLE:
         return SIMPLE;
     default:
         return -1;
@@ -122,10 +122,10 @@ static fr_gpu_choice *find(fr_gpu_choices *choices, int function,
 
 static bool is_wanted(const fr_gpu_choice *choice, int algorithm, int protocol)
 {
-    int only = protocol_of(choice->protocol);
-
-    return algorithm == fr_nccl_algorithm(choice->algorithm) &&
-           (only < 0 || only == protocol);
+    return (choice->algorithm == FR_COLLECTIVE_AUTO ||
+            algorithm == fr_nccl_algorithm(choice->algorithm)) &&
+           (choice->protocol == FR_PROTOCOL_AUTO ||
+            protocol == protocol_of(choice->protocol));
 }
 
 /* The dearest of what is wanted; < 0: nothing of it can be done. */

@@ -61,6 +61,8 @@ static void small_plan(const fr_plan *plan, bool is_split, bool is_executable,
     /* What the CPU runtime can train is lowered otherwise: the same here.
      * How data-parallel ranks add up says nothing about layers. */
     out->collective = is_executable ? FR_COLLECTIVE_AUTO : FR_COLLECTIVE_NVLS;
+    out->protocol = FR_PROTOCOL_AUTO;
+    out->n_channels = 0;
     out->rank_order = FR_RANK_ORDER_TP_DP_PP;
     out->recompute_layers = 0;
     out->compressor = FR_COMPRESSOR_NONE;

@@ -163,6 +163,7 @@ static fr_instr collective_of(const fr_plan *plan, const fr_comm_scope *scope,
         scope->n_nodes == 1);
     if (move->axis == FR_AXIS_DP && instr.algorithm == plan->collective)
         instr.flags |= FR_INSTR_GIVEN;
+    fr_collective_tell(plan, &instr);
     return instr;
 }
 
@@ -174,7 +175,8 @@ static uint64_t move_key(const fr_plan *plan, const est_place *place,
         move->n,
         (uint64_t)move->op | (uint64_t)move->axis << 8 |
             (uint64_t)move->dtype << 16 | (uint64_t)plan->collective << 24 |
-            (uint64_t)move->lane << 32,
+            (uint64_t)move->lane << 32 | (uint64_t)plan->protocol << 40 |
+            (uint64_t)plan->n_channels << 48,
         (uint64_t)scope->n_group << 32 | (uint64_t)scope->n_nodes,
         (uint64_t)scope->ranks_on_node << 32 | scope->node_types,
         place->net_key,

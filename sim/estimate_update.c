@@ -332,6 +332,9 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
          (uint64_t)(is_apart && x->is_likely) << 39 |
          (uint64_t)plan->is_optimizer_offloaded << 56 |
          (uint64_t)plan->grad_dtype << 40 | (uint64_t)plan->collective << 48));
+    if (plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0)
+        key = fr_hash_mix(key + ((uint64_t)plan->protocol << 48) +
+                          ((uint64_t)plan->n_channels << 56));
     if (x->vpp > 1 && (plan->zero_stage == 1 || plan->zero_stage == 2))
         key = fr_hash_mix(key +
                           (uint64_t)(stage->end_layer - stage->first_layer));

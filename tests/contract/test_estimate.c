@@ -179,6 +179,8 @@ static void random_plan(fr_rng *rng, bool has_experts, fr_plan *plan)
     plan->cp_kind = (fr_cp_kind)pick(rng, FR_CP_N);
     plan->bucket_bytes = buckets[pick(rng, 4)];
     plan->cuda_graphs = (fr_cuda_graphs)pick(rng, FR_CUDA_GRAPHS_N);
+    plan->protocol = (fr_protocol)((plan->dp + plan->tp) % FR_PROTOCOL_N);
+    plan->n_channels = plan->dp == 2 ? 3 : 0;
     plan->precision = pick(rng, 2) ? FR_DTYPE_F32 : FR_DTYPE_BF16;
     plan->grad_dtype = FR_DTYPE_F32;
     if (plan->dp > 1 && plan->ep == 1 && plan->zero_stage == 0 &&

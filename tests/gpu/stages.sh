@@ -72,8 +72,8 @@ note_machine() {
 # The catalogue's node that has it, alone; nothing where no name fits.
 node_of_gpu() {
     case $(gpu_query name) in
-    *H200*) echo dgx-h200:1 ;;
     *GH200*) echo gh200-1:1 ;;
+    *H200*) echo dgx-h200:1 ;;
     *H100*PCIe*) echo h100-pcie-8:1 ;;
     *H100*) echo dgx-h100:1 ;;
     *A100*40GB*) echo dgx-a100-40g:1 ;;
@@ -96,6 +96,14 @@ find_cuda() {
             LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${where%/*}
     done
     export LD_LIBRARY_PATH
+    # In one line here, not from every stage in the loader's words.
+    missing=$(ldd "$forerun" 2>&1 | grep 'not found' | sed 's/^[ \t]*//' |
+        sort -u)
+    [ -z "$missing" ] && return
+    echo "$forerun does not start here; build it with this machine's CUDA" \
+        "and NCCL (make CUDA=1), or name their folders in LD_LIBRARY_PATH:" >&2
+    echo "$missing" >&2
+    return 1
 }
 
 # ---- the stages -------------------------------------------------------------

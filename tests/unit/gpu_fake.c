@@ -233,10 +233,20 @@ static void run_kernel(gpu_fake_task *task)
         fr_kernels_cpu[op](call);
 }
 
+/* A real device would wait here for all that runs on it. */
+static void load(fr_gpu *gpu, fr_op op)
+{
+    if (!gpu->is_loaded[op] && gpu->n_pushed > atomic_load(&gpu->n_exchanged))
+        atomic_fetch_add(&gpu->fake->n_late_loads, 1);
+    gpu->is_loaded[op] = true;
+}
+
 static fr_status fake_kernel(const fr_cuda_launch *launch, fr_err *err)
 {
     gpu_fake_task task = {
         .stream = launch->stream, .run = run_kernel, .launch = *launch};
+
+    load(task.stream->gpu, (fr_op)launch->call.instr->op);
 
     if (gpu_fake_is_hit(task.stream->gpu, (fr_op)launch->call.instr->op) &&
         task.stream->gpu->fake->fault.kind == GPU_FAKE_ENQUEUE_FAILS)

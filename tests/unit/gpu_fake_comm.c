@@ -358,6 +358,7 @@ static void run_exchange(gpu_fake_task *task)
                    ? n_bytes / (uint64_t)comm->group->n
                    : n_bytes);
     free(result);
+    atomic_fetch_add(&comm->gpu->n_exchanged, 1);
 }
 
 /* This library can do rings alone. */
@@ -368,7 +369,8 @@ static void count_choice(fr_gpu_comm *comm, fr_op op)
         if (choice->op != op)
             continue;
         atomic_fetch_add(&choice->n_asked, 1);
-        if (choice->algorithm == FR_COLLECTIVE_RING)
+        if (choice->algorithm == FR_COLLECTIVE_RING ||
+            choice->algorithm == FR_COLLECTIVE_AUTO)
             atomic_fetch_add(&choice->n_granted, 1);
     }
 }
@@ -384,6 +386,7 @@ static fr_status enqueue(fr_gpu_comm *comm, const fr_gpu_exchange *exchange,
     atomic_fetch_add(&comm->gpu->fake->n_exchanges, 1);
     count_choice(comm, exchange->op);
     atomic_store(&comm->gpu->is_exchanging, true);
+    comm->gpu->n_pushed += !comm->gpu->capture;
     return gpu_fake_push(&task, err);
 }
 

@@ -52,6 +52,23 @@ static fr_cost ask(const scene *s, fr_op op, fr_collective_kind kind,
     return cost;
 }
 
+static fr_cost ask_told(const scene *s, fr_op op, fr_collective_kind kind,
+                        fr_protocol protocol, int n_channels, double bytes,
+                        fr_comm_scope scope)
+{
+    fr_err err = {0};
+    fr_cost cost = {0};
+    fr_instr instr = {.op = (uint8_t)op,
+                      .dtype = FR_DTYPE_U8,
+                      .algorithm = (uint8_t)kind,
+                      .protocol = (uint8_t)protocol,
+                      .n_channels = (uint8_t)n_channels,
+                      .flags = kind != FR_COLLECTIVE_AUTO ? FR_INSTR_GIVEN : 0,
+                      .dim = {(int64_t)bytes}};
+    CHECK_OK(fr_gpu_comm_cost(s->comm, &instr, &scope, &cost, &err), &err);
+    return cost;
+}
+
 static double total_s(fr_cost cost)
 {
     return cost.latency_s + cost.work_s;
@@ -211,6 +228,76 @@ static void test_refusal(void)
     strike(&s);
 }
 
+/* What NCCL takes is the best of its protocols, and each can be told. */
+static void test_protocols(void)
+{
+    scene s;
+    stage(&s, "dgx-h100:8");
+    for (size_t i = 0; i < N_SCOPES; i++)
+        for (double bytes = 37; bytes < 1e9; bytes *= 9.7) {
+            double best = HUGE_VAL;
+            double any = total_s(ask(&s, FR_OP_ALL_GATHER, FR_COLLECTIVE_RING,
+                                     bytes, scopes[i]));
+            for (int p = FR_PROTOCOL_LL; p < FR_PROTOCOL_N; p++)
+                best = fmin(best, total_s(ask_told(
+                                      &s, FR_OP_ALL_GATHER, FR_COLLECTIVE_RING,
+                                      (fr_protocol)p, 0, bytes, scopes[i])));
+            CHECK(any == best);
+        }
+    /* LL: the least latency and half of the rate. */
+    fr_comm_scope scope = {8, 1, 8, 0};
+    fr_cost small[2], large[2];
+    for (int i = 0; i < 2; i++) {
+        fr_protocol p = i == 0 ? FR_PROTOCOL_LL : FR_PROTOCOL_SIMPLE;
+        small[i] =
+            ask_told(&s, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, p, 0, 64, scope);
+        large[i] = ask_told(&s, FR_OP_ALL_REDUCE, FR_COLLECTIVE_RING, p, 0, 1e9,
+                            scope);
+    }
+    CHECK(total_s(small[0]) < total_s(small[1]));
+    CHECK(total_s(large[0]) > 1.9 * total_s(large[1]));
+    /* The switch adds with Simple alone; told LL, another one is taken. */
+    CHECK(total_s(ask_told(&s, FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO,
+                           FR_PROTOCOL_LL, 0, 1e9, scope)) ==
+          total_s(large[0]));
+    strike(&s);
+}
+
+/* Without NVLink there is no LL128: NCCL chooses by itself, as it does where
+ * the tuner asks for what cannot be done. */
+static void test_no_protocol(void)
+{
+    scene s;
+    fr_comm_scope scope = {4, 1, 4, 0};
+    stage(&s, "h100-pcie-8:1");
+    for (double bytes = 37; bytes < 1e9; bytes *= 9.7) {
+        fr_cost told = ask_told(&s, FR_OP_ALL_REDUCE, FR_COLLECTIVE_DOUBLE_TREE,
+                                FR_PROTOCOL_LL128, 0, bytes, scope);
+        fr_cost any =
+            ask(&s, FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, bytes, scope);
+        CHECK(total_s(told) == total_s(any));
+    }
+    strike(&s);
+}
+
+/* A multiprocessor for each channel, also where a share was measured. */
+static void test_channels(void)
+{
+    scene s;
+    fr_comm_scope scope = {8, 1, 8, 0};
+    stage(&s, "dgx-h100:1");
+    for (int i = 0; i < 2; i++) {
+        fr_cost any = ask(&s, FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, 1e8, scope);
+        fr_cost told = ask_told(&s, FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO,
+                                FR_PROTOCOL_AUTO, 5, 1e8, scope);
+        CHECK(total_s(any) == total_s(told));
+        CHECK_NEAR(told.cores, 5.0 / 132.0, 1e-12);
+        CHECK(any.cores > told.cores);
+        fr_gpu_comm_set_cores(s.comm, 0.237);
+    }
+    strike(&s);
+}
+
 /* A NIC's share: the cluster's word before the kind's. */
 static void test_nic_share(void)
 {
@@ -222,4 +309,6 @@ static void test_nic_share(void)
 
 CHECK_MAIN({"monotone", test_monotone}, {"faster_links", test_faster_links},
            {"traffic", test_traffic}, {"mixed", test_mixed},
-           {"refusal", test_refusal}, {"nic_share", test_nic_share})
+           {"protocols", test_protocols}, {"no_protocol", test_no_protocol},
+           {"channels", test_channels}, {"refusal", test_refusal},
+           {"nic_share", test_nic_share})

@@ -121,6 +121,26 @@ static void test_transfer_hangs(void)
     gpu_fake_release(&fake);
 }
 
+/* What CUDA waits for when it loads a kernel may wait for another rank: all
+ * have been loaded when the first exchange begins. */
+static void test_loaded(void)
+{
+    gpu_show show;
+    gpu_fake fake;
+
+    gpu_show_init(&show);
+    gpu_fake_init(&fake, 4);
+    show.fake = &fake;
+    show.plan.dp = show.plan.pp = 2;
+    show.plan.zero_stage = 1;
+    show.plan.micro_batch = 2;
+    show.plan.bucket_bytes = 4096;
+    CHECK(gpu_show_perform_well(&show));
+    CHECK_INT(atomic_load(&fake.n_late_loads), 0);
+    gpu_show_release(&show);
+    gpu_fake_release(&fake);
+}
+
 static void test_devices(void)
 {
     gpu_show show;
@@ -288,7 +308,7 @@ static void test_announcement(void)
 CHECK_MAIN({"kernel_fails", test_kernel_fails}, {"rank_hangs", test_rank_hangs},
            {"kernel_hangs", test_kernel_hangs},
            {"library_fails", test_library_fails},
-           {"transfer_hangs", test_transfer_hangs}, {"devices", test_devices},
-           {"no_kernel", test_no_kernel}, {"checkpoint", test_checkpoint},
-           {"timeline", test_timeline}, {"sockets", test_sockets},
-           {"announcement", test_announcement})
+           {"transfer_hangs", test_transfer_hangs}, {"loaded", test_loaded},
+           {"devices", test_devices}, {"no_kernel", test_no_kernel},
+           {"checkpoint", test_checkpoint}, {"timeline", test_timeline},
+           {"sockets", test_sockets}, {"announcement", test_announcement})

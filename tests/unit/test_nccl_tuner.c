@@ -128,7 +128,7 @@ static void test_protocol_and_channels(void)
     fr_gpu_choices choices = {2,
                               {{.op = FR_OP_ALL_REDUCE,
                                 .algorithm = FR_COLLECTIVE_DOUBLE_TREE,
-                                .protocol = FR_GPU_PROTOCOL_SIMPLE,
+                                .protocol = FR_PROTOCOL_SIMPLE,
                                 .n_channels = 6,
                                 .max_bytes = 4095},
                                {.op = FR_OP_ALL_REDUCE,
@@ -143,13 +143,33 @@ static void test_protocol_and_channels(void)
     CHECK_INT(cheapest(got), NVLS * N_PROTOCOLS + SIMPLE);
 }
 
+/* A protocol of any algorithm, and channels of whatever is taken. */
+static void test_any_algorithm(void)
+{
+    fr_gpu_choices choices = {1,
+                              {{.op = FR_OP_ALL_REDUCE,
+                                .protocol = FR_PROTOCOL_LL128,
+                                .max_bytes = UINT64_MAX}}};
+    costs got;
+
+    CHECK_INT(ask(5, &choices, ALL_REDUCE, 1 << 20, got), 0);
+    CHECK_INT(cheapest(got), TREE * N_PROTOCOLS + LL128);
+    CHECK(got[RING][LL128] == plain[RING][LL128]);
+    CHECK(got[NVLS][SIMPLE] > got[RING][LL128]);
+    choices.at[0].protocol = FR_PROTOCOL_AUTO;
+    choices.at[0].n_channels = 9;
+    CHECK_INT(ask(5, &choices, ALL_REDUCE, 1 << 20, got), 9);
+    CHECK(memcmp(got, plain, sizeof plain) == 0);
+    CHECK_INT(atomic_load(&choices.at[0].n_granted), 2);
+}
+
 /* What NCCL cannot do is not asked of it. */
 static void test_refused(void)
 {
     fr_gpu_choices choices = {2,
                               {{.op = FR_OP_REDUCE_SCATTER,
                                 .algorithm = FR_COLLECTIVE_NVLS,
-                                .protocol = FR_GPU_PROTOCOL_LL,
+                                .protocol = FR_PROTOCOL_LL,
                                 .n_channels = 6,
                                 .max_bytes = UINT64_MAX},
                                {.op = FR_OP_ALL_GATHER,
@@ -169,8 +189,10 @@ static void test_refused(void)
 }
 
 /* Plans of fake devices, whose library can do rings alone. */
-static void check_plan(fr_collective_kind kind, int zero, int64_t n_expected)
+static void check_plan(fr_collective_kind kind, fr_protocol protocol, int zero,
+                       int64_t n_expected)
 {
+    bool is_told = kind != FR_COLLECTIVE_AUTO || protocol != FR_PROTOCOL_AUTO;
     gpu_show show;
     gpu_fake fake;
     int64_t n_wanted = 0;
@@ -183,25 +205,25 @@ static void check_plan(fr_collective_kind kind, int zero, int64_t n_expected)
     show.plan.micro_batch = 2;
     show.plan.zero_stage = zero;
     show.plan.collective = kind;
+    show.plan.protocol = protocol;
+    show.plan.n_channels = protocol == FR_PROTOCOL_LL128 ? 7 : 0;
     if (gpu_show_perform_well(&show)) {
         CHECK(show.result.n_collectives > 0);
-        CHECK_INT(atomic_load(&fake.n_tuned),
-                  kind == FR_COLLECTIVE_AUTO ? 0 : 4);
+        CHECK_INT(atomic_load(&fake.n_tuned), is_told ? 4 : 0);
     }
     for (size_t i = 0; i < show.result.n_collectives; i++) {
         const fr_collective_note *at = &show.result.collectives[i];
         CHECK_INT(at->n_group, at->axis == FR_AXIS_WORLD ? 4 : 2);
         CHECK_NEAR(at->estimate_s, 7.3e-6 + (double)at->n_bytes / 2.7e9, 1e-9);
-        if (at->axis == FR_AXIS_TP || kind == FR_COLLECTIVE_AUTO)
-            CHECK_INT(at->algorithm, FR_COLLECTIVE_AUTO);
-        if (at->algorithm == FR_COLLECTIVE_AUTO) {
-            CHECK_INT(at->n_asked, 0);
-            continue;
-        }
-        n_wanted++;
-        CHECK_INT(at->algorithm, kind);
-        CHECK(at->n_asked > 0);
-        CHECK_INT(at->n_granted, kind == FR_COLLECTIVE_RING ? at->n_asked : 0);
+        bool is_here = at->axis == FR_AXIS_DP && is_told;
+        CHECK_INT(at->algorithm, is_here ? kind : FR_COLLECTIVE_AUTO);
+        CHECK_INT(at->protocol, is_here ? protocol : FR_PROTOCOL_AUTO);
+        CHECK_INT(at->n_channels,
+                  is_here && protocol == FR_PROTOCOL_LL128 ? 7 : 0);
+        CHECK((at->n_asked > 0) == is_here);
+        CHECK_INT(at->n_granted,
+                  kind != FR_COLLECTIVE_DOUBLE_TREE ? at->n_asked : 0);
+        n_wanted += is_here;
     }
     CHECK((n_wanted > 0) == (n_expected > 0));
     gpu_show_release(&show);
@@ -210,12 +232,15 @@ static void check_plan(fr_collective_kind kind, int zero, int64_t n_expected)
 
 static void test_run(void)
 {
-    check_plan(FR_COLLECTIVE_AUTO, 0, 0);
-    check_plan(FR_COLLECTIVE_RING, 0, 1);
-    check_plan(FR_COLLECTIVE_RING, 1, 1);
-    check_plan(FR_COLLECTIVE_DOUBLE_TREE, 0, 1);
+    check_plan(FR_COLLECTIVE_AUTO, FR_PROTOCOL_AUTO, 0, 0);
+    check_plan(FR_COLLECTIVE_RING, FR_PROTOCOL_AUTO, 0, 1);
+    check_plan(FR_COLLECTIVE_RING, FR_PROTOCOL_LL128, 1, 1);
+    check_plan(FR_COLLECTIVE_DOUBLE_TREE, FR_PROTOCOL_AUTO, 0, 1);
+    check_plan(FR_COLLECTIVE_AUTO, FR_PROTOCOL_LL128, 1, 1);
+    check_plan(FR_COLLECTIVE_AUTO, FR_PROTOCOL_SIMPLE, 0, 1);
 }
 
 CHECK_MAIN({"algorithm", test_algorithm},
            {"protocol_and_channels", test_protocol_and_channels},
-           {"refused", test_refused}, {"run", test_run})
+           {"any_algorithm", test_any_algorithm}, {"refused", test_refused},
+           {"run", test_run})

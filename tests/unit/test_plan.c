@@ -349,6 +349,20 @@ static void test_executable(void)
     plan.n_servers = -1;
     CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
     CHECK_HAS(err.text, "-1 parameter servers");
+    plan.n_servers = 0;
+    plan.n_channels = 3;
+    CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
+    CHECK_HAS(err.text, "parameter servers copy");
+    fr_plan_init(&plan);
+    plan.protocol = FR_PROTOCOL_LL;
+    expect_refused(plan, &model, "the CPU runtime has no NCCL");
+    plan.collective = FR_COLLECTIVE_NVLS;
+    CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
+    CHECK_HAS(err.text, "choose simple or auto");
+    fr_plan_init(&plan);
+    plan.n_channels = FR_MAX_CHANNELS + 1;
+    CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
+    CHECK_HAS(err.text, "nccl_channels is 65");
     fr_plan_init(&plan);
     model.kind = FR_MODEL_ENCODER;
     expect_refused(plan, &model, "an encoder");
@@ -399,7 +413,7 @@ static void test_describe(void)
 /* Plans that differ in one decision are told apart. */
 static void test_describe_unique(void)
 {
-    enum { N = 20 };
+    enum { N = 22 };
     char texts[N][256];
     fr_plan plans[N];
     for (int i = 0; i < N; i++) {
@@ -425,6 +439,8 @@ static void test_describe_unique(void)
     plans[17].rank_order = FR_RANK_ORDER_PP_DP_TP;
     plans[18].precision = FR_DTYPE_BF16;
     plans[19].n_threads = 3;
+    plans[20].protocol = FR_PROTOCOL_LL128;
+    plans[21].n_channels = 3;
     for (int i = 0; i < N; i++) {
         fr_plan_describe(&plans[i], texts[i], sizeof texts[i]);
         for (int j = 0; j < i; j++)
@@ -450,6 +466,8 @@ static void test_names(void)
         CHECK_INT(fr_collective_kind_find(
                       fr_collective_kind_name((fr_collective_kind)i)),
                   i);
+    for (int i = 0; i < FR_PROTOCOL_N; i++)
+        CHECK_INT(fr_protocol_find(fr_protocol_name((fr_protocol)i)), i);
     CHECK_INT(fr_schedule_kind_find("2f2b"), -1);
     CHECK_STR(fr_schedule_kind_name((fr_schedule_kind)99), "unknown");
 }

@@ -29,6 +29,8 @@ static void make(fr_plan_file *file)
     p->compressor_density = 0.1 + 0.2;
     p->has_error_feedback = false;
     p->collective = FR_COLLECTIVE_HALVING_DOUBLING;
+    p->protocol = FR_PROTOCOL_LL128;
+    p->n_channels = 13;
     p->rank_order = FR_RANK_ORDER_PP_TP_DP;
     p->n_threads = 3;
     p->n_split = 4;

@@ -1,0 +1,29 @@
+/*
+ * nccl_rows.h: what a plan tells NCCL on a cluster, as lines of a table: for
+ * every kind of collective that carries gradients or parameters which
+ * algorithm and protocol it takes at which size.
+ */
+#ifndef FR_CLI_NCCL_ROWS_H
+#define FR_CLI_NCCL_ROWS_H
+
+#include "cli/inputs.h"
+#include "core/vec.h"
+#include "report/export_nccl_csv.h"
+
+typedef struct fr_nccl_rows {
+    fr_vec(fr_nccl_row) rows;
+    /* Other collectives that the same lines fit, a line of text each. */
+    fr_buffer also;
+} fr_nccl_rows;
+
+/*
+ * FR_INPUT: the plan leaves everything to NCCL, asks for what NCCL cannot do
+ * there, or the cluster is of CPUs.  fr_nccl_rows_release() frees, also after
+ * a failure.
+ */
+FR_CHECKED fr_status fr_nccl_rows_make(fr_inputs *inputs,
+                                       const fr_plan_file *file,
+                                       fr_nccl_rows *out, fr_err *err);
+void fr_nccl_rows_release(fr_nccl_rows *rows);
+
+#endif
