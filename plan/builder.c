@@ -128,6 +128,11 @@ void fr_builder_keep(fr_builder *builder, uint32_t block)
         builder->blocks.items[block].last_call = (uint32_t)builder->calls.n;
 }
 
+void fr_builder_after(fr_builder *builder, uint32_t block)
+{
+    add_use(builder, FR_SPACE_NONE, block, BUILDER_AFTER);
+}
+
 uint32_t fr_builder_n_calls(const fr_builder *builder)
 {
     return (uint32_t)builder->calls.n;
@@ -297,7 +302,10 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
     for (uint32_t u = 0; u < call->n_uses; u++) {
         builder_use use = builder->uses.items[call->first_use + u];
         builder_block *block = &builder->blocks.items[use.block];
-        if (use.access == 0 || use.access == BUILDER_KEPT)
+        if (use.access == BUILDER_AFTER && block->writer > 0)
+            raise_mark(wanted, builder->calls.items[block->writer - 1].lane,
+                       block->writer);
+        if (!builder_is_access(use))
             continue;
         if (block->first_call == now && !block->is_persistent)
             take_memory(builder, block, wanted);
@@ -310,7 +318,7 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
     for (uint32_t u = 0; u < call->n_uses; u++) {
         builder_use use = builder->uses.items[call->first_use + u];
         builder_block *block = &builder->blocks.items[use.block];
-        if (use.access == 0 || use.access == BUILDER_KEPT)
+        if (!builder_is_access(use))
             continue;
         block->users.at[call->lane] = now;
         if (use.access != 'r') {

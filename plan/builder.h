@@ -51,6 +51,9 @@ void fr_builder_set_base(fr_builder *builder, fr_space space, uint32_t block);
 /* The call uses a block that another space's base reaches. */
 void fr_builder_use(fr_builder *builder, uint32_t block, char access);
 
+/* The call waits for who wrote the block last, and nobody for the call. */
+void fr_builder_after(fr_builder *builder, uint32_t block);
+
 /* The call also waits for what was added to `lane` before it. */
 void fr_builder_follow(fr_builder *builder, fr_lane lane);
 

@@ -10,14 +10,14 @@ static void live_again(fr_builder *builder, uint32_t first)
     for (uint32_t now = first + 1; now <= builder->calls.n; now++)
         for (uint32_t u = 0; u < calls[now - 1].n_uses; u++) {
             builder_use use = builder->uses.items[calls[now - 1].first_use + u];
-            if (use.access != 0 &&
+            if (use.access != 0 && use.access != BUILDER_AFTER &&
                 builder->blocks.items[use.block].first_call > first)
                 builder->blocks.items[use.block].first_call = 0;
         }
     for (uint32_t now = first + 1; now <= builder->calls.n; now++)
         for (uint32_t u = 0; u < calls[now - 1].n_uses; u++) {
             builder_use use = builder->uses.items[calls[now - 1].first_use + u];
-            if (use.access != 0)
+            if (use.access != 0 && use.access != BUILDER_AFTER)
                 builder_live_on(builder, use.block, now);
         }
 }

@@ -10,6 +10,8 @@
 
 /* Access of a use that only makes the block live on. */
 #define BUILDER_KEPT 'k'
+/* Of one that only waits for who wrote the block. */
+#define BUILDER_AFTER 'a'
 
 /* Calls are numbered from 1 here; 0: none. */
 typedef struct lane_marks {
@@ -29,8 +31,15 @@ typedef struct builder_block {
 typedef struct builder_use {
     uint32_t block;
     uint8_t space; /* whose base it is; NONE: it is used alone */
-    char access;   /* 0: it is a base alone; BUILDER_KEPT */
+    char access;   /* 0: it is a base alone; KEPT, AFTER */
 } builder_use;
+
+/* Is the block's memory read or written? */
+static inline bool builder_is_access(builder_use use)
+{
+    return use.access != 0 && use.access != BUILDER_KEPT &&
+           use.access != BUILDER_AFTER;
+}
 
 typedef struct builder_call {
     uint32_t i_segment;

@@ -338,7 +338,7 @@ static void gather(lower_class *lc, uint32_t i_set, bool is_backward)
     for (uint32_t i = 0; i < set->n_units; i++)
         fr_builder_use(lc->builder, unit_of(lc, set, i)->weight, 'r');
     fr_builder_bind(lc->builder, FR_SPACE_OUT, set->wire, 'w');
-    fr_builder_use(lc->builder, lc->gate, 'r');
+    fr_builder_after(lc->builder, lc->gate);
 }
 
 /* Shards of each parameter lie apart in what was gathered. */

@@ -93,7 +93,7 @@ void lower_fetch_layer(lower_class *lc, const fr_task *task, int32_t i)
             lower_add_activation(lc, lower_saved_bytes(context, layer));
         fr_builder_bind(lc->builder, FR_SPACE_SAVED, lc->saved[at], 'w');
     }
-    fr_builder_use(lc->builder, lc->gate, 'r');
+    fr_builder_after(lc->builder, lc->gate);
 }
 
 void lower_offload_grads(lower_class *lc, uint32_t i_bucket)
