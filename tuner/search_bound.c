@@ -29,6 +29,7 @@ typedef struct search {
     double begin_s, best;
     int64_t work;
     bool has_walked, has_seeds, has_nearest, has_fit;
+    int64_t best_layout;        /* layout_of() the best; -1: there is none */
     size_t next_seed;           /* of seeds */
     fr_vec(uint64_t) too_large; /* likeness_of() what was too large */
     fr_bounded_list seeds;
@@ -65,6 +66,7 @@ static fr_status create(const fr_search_input *in, void **out, fr_err *err)
     s->in = *in;
     s->begin_s = fr_clock_s();
     s->best = in->known;
+    s->best_layout = -1;
     fr_status status = fr_bound_walk_create(in, &s->walk, err);
     if (status != FR_OK) {
         destroy(s);
@@ -329,15 +331,39 @@ static bool is_seed_time(const search *s)
                               : (double)s->work < 0.5 * work_limit(s);
 }
 
+static bool is_worth(const search *s, const fr_bounded *seed)
+{
+    return seed->bound < s->best && !is_asked(s, &seed->candidate) &&
+           !is_like_too_large(s, &seed->candidate);
+}
+
+/* The next seed of all, or of the best plan's family; NULL: there is none. */
+static const fr_bounded *next_seed(search *s, bool is_near_best)
+{
+    for (size_t i = s->next_seed; i < s->seeds.n; i++) {
+        const fr_bounded *seed = &s->seeds.items[i];
+        if (!is_near_best)
+            s->next_seed = i + 1;
+        if (is_worth(s, seed) &&
+            (!is_near_best ||
+             layout_of(s->in.request, &seed->candidate) == s->best_layout))
+            return seed;
+    }
+    return NULL;
+}
+
+/* By turns what is new and what is like the best so far. */
 static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
                            size_t *n, fr_err *err)
 {
     batch_size size = {.n_max = n_max};
-    while (s->next_seed < s->seeds.n && has_room(&size)) {
-        const fr_bounded *seed = &s->seeds.items[s->next_seed++];
-        if (!(seed->bound < s->best) || is_asked(s, &seed->candidate) ||
-            is_like_too_large(s, &seed->candidate))
-            continue;
+    while (has_room(&size)) {
+        bool is_near_best = s->best_layout >= 0 && size.n % 2 == 0;
+        const fr_bounded *seed = is_near_best ? next_seed(s, true) : NULL;
+        if (seed == NULL)
+            seed = next_seed(s, false);
+        if (seed == NULL)
+            break;
         out[size.n] = seed->candidate;
         take_room(&size, seed);
         if (fr_vec_push(&s->asked, seed->candidate) != FR_OK)
@@ -418,7 +444,10 @@ static void tell(void *state, const fr_candidate *candidate, double value,
                  bool fits_memory)
 {
     search *s = state;
-    s->best = fmin(s->best, value);
+    if (value < s->best) {
+        s->best = value;
+        s->best_layout = layout_of(s->in.request, candidate);
+    }
     s->has_fit = s->has_fit || fits_memory;
     /* Without memory for the list, seeds are only asked for in vain. */
     if (!fits_memory &&
