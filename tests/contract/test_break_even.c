@@ -7,7 +7,7 @@
 #include "spec/catalog.h"
 #include "spec/cluster_knobs.h"
 #include "tests/check.h"
-#include "tests/unit/small_model.h"
+#include "tests/unit/explain_fixture.h"
 #include "tuner/break_even.h"
 #include "tuner/evaluate.h"
 
@@ -33,15 +33,6 @@ static const problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof problems[0] };
 
-typedef struct fixture {
-    fr_cluster cluster;
-    fr_cost_model *costs;
-    fr_model model;
-    fr_job job;
-    fr_plan plan;
-    fr_explain_request request;
-} fixture;
-
 static void turn(fr_cluster *cluster, const char *knob, double factor)
 {
     char text[40];
@@ -52,43 +43,24 @@ static void turn(fr_cluster *cluster, const char *knob, double factor)
     CHECK_OK(fr_cluster_knob_turn(found, cluster, text, &err), &err);
 }
 
-static void setup(fixture *f, const problem *p)
+static void setup(explain_fixture *f, const problem *p)
 {
     fr_err err;
     memset(f, 0, sizeof *f);
     CHECK_OK(fr_catalog_cluster(p->node, p->n_nodes, &f->cluster, &err), &err);
     if (p->nic_multiple != 1)
         turn(&f->cluster, "nic", p->nic_multiple);
-    CHECK_OK(fr_cost_model_create(NULL, &f->cluster, &f->costs, &err), &err);
-    small_model(&f->model, 6, 16, 64, 5003, 1024);
-    fr_job_init(&f->job);
-    f->job.global_batch = 32;
-    f->job.seq = 512;
-    fr_plan_init(&f->plan);
-    f->plan.precision = FR_DTYPE_BF16;
-    f->plan.is_flash = true;
+    explain_fixture_open(f, 6, 32, 512);
     f->plan.dp = p->dp;
     f->plan.tp = p->tp;
     f->plan.pp = p->pp;
     f->plan.zero_stage = p->zero_stage;
     f->plan.is_overlap = p->is_overlap;
-    f->request = (fr_explain_request){.model = &f->model,
-                                      .job = &f->job,
-                                      .cluster = &f->cluster,
-                                      .costs = f->costs,
-                                      .plan = &f->plan,
-                                      .n_threads = 1};
-}
-
-static void teardown(fixture *f)
-{
-    fr_cost_model_destroy(f->costs);
-    fr_cluster_release(&f->cluster);
 }
 
 /* The step under a compressor, links turned; 0: it cannot be. */
-static double simulate(const fixture *f, const char *knob, double factor,
-                       fr_compressor_kind kind)
+static double simulate(const explain_fixture *f, const char *knob,
+                       double factor, fr_compressor_kind kind)
 {
     fr_err err;
     fr_cluster turned;
@@ -107,21 +79,22 @@ static double simulate(const fixture *f, const char *knob, double factor,
     return found.prediction.step_s;
 }
 
-static bool does_pay(const fixture *f, const char *knob, double factor, int i)
+static bool does_pay(const explain_fixture *f, const char *knob, double factor,
+                     int i)
 {
     return simulate(f, knob, factor, (fr_compressor_kind)(i + 1)) <
            simulate(f, knob, factor, FR_COMPRESSOR_NONE);
 }
 
 /* Both sides of one end of a range, unless another end is as near. */
-static void check_end(const fixture *f, const problem *p, int i, double factor,
-                      bool pays_below)
+static void check_end(const explain_fixture *f, const problem *p, int i,
+                      double factor, bool pays_below)
 {
     CHECK_INT(does_pay(f, p->knob, 0.9 * factor, i), pays_below);
     CHECK_INT(does_pay(f, p->knob, 1.1 * factor, i), !pays_below);
 }
 
-static int check_compressor(const fixture *f, const problem *p,
+static int check_compressor(const explain_fixture *f, const problem *p,
                             const fr_break_even *found, int i)
 {
     const fr_compression *of = &found->of[i];
@@ -148,7 +121,7 @@ static void test_both_sides(void)
 {
     int n_ends = 0, n_paying = 0;
     for (int k = 0; k < N_PROBLEMS; k++) {
-        fixture f;
+        explain_fixture f;
         fr_break_even found;
         fr_err err;
         setup(&f, &problems[k]);
@@ -165,7 +138,7 @@ static void test_both_sides(void)
             n_ends += check_compressor(&f, &problems[k], &found, i);
             n_paying += found.of[i].verdict == FR_VERDICT_PAYS;
         }
-        teardown(&f);
+        explain_fixture_close(&f);
     }
     CHECK(n_ends >= 12);
     CHECK(n_paying >= 3);
@@ -174,7 +147,7 @@ static void test_both_sides(void)
 /* The compressor of the plan itself is one of the table: the same answer. */
 static void test_own_compressor(void)
 {
-    fixture f;
+    explain_fixture f;
     fr_break_even plain, compressed;
     fr_err err;
     setup(&f, &problems[0]);
@@ -187,13 +160,13 @@ static void test_own_compressor(void)
     f.plan.tp = 16;
     CHECK_OK(fr_break_even_find(&f.request, &plain, &err), &err);
     CHECK_INT(plain.n, 0);
-    teardown(&f);
+    explain_fixture_close(&f);
 }
 
 /* State for which there is no room: said, with the times that it would have. */
 static void test_too_large(void)
 {
-    fixture f;
+    explain_fixture f;
     fr_break_even found;
     fr_err err;
     fr_evaluation plain;
@@ -211,7 +184,7 @@ static void test_too_large(void)
     const fr_compression *int8 = &found.of[FR_COMPRESSOR_INT8 - 1];
     CHECK_INT(int8->verdict, FR_VERDICT_TOO_LARGE);
     CHECK(int8->short_by_bytes > 0 && int8->step_s > 0);
-    teardown(&f);
+    explain_fixture_close(&f);
 }
 
 static void test_text(void)

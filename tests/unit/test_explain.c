@@ -8,48 +8,20 @@
 #include "spec/catalog.h"
 #include "spec/cluster_knobs.h"
 #include "tests/check.h"
-#include "tests/unit/small_model.h"
+#include "tests/unit/explain_fixture.h"
 #include "tuner/evaluate.h"
 #include "tuner/explain_plan.h"
 #include "tuner/plan_changes.h"
 
-typedef struct fixture {
-    fr_cluster cluster;
-    fr_cost_model *costs;
-    fr_model model;
-    fr_job job;
-    fr_plan plan;
-    fr_explain_request request;
-} fixture;
-
-static void setup(fixture *f, const char *node, int64_t n_nodes)
+static void setup(explain_fixture *f, const char *node, int64_t n_nodes)
 {
     fr_err err;
     memset(f, 0, sizeof *f);
     CHECK_OK(fr_catalog_cluster(node, n_nodes, &f->cluster, &err), &err);
-    CHECK_OK(fr_cost_model_create(NULL, &f->cluster, &f->costs, &err), &err);
-    small_model(&f->model, 8, 16, 64, 5003, 1024);
-    fr_job_init(&f->job);
-    f->job.global_batch = 64;
-    f->job.seq = 1024;
-    fr_plan_init(&f->plan);
-    f->plan.precision = FR_DTYPE_BF16;
-    f->plan.is_flash = true;
-    f->request = (fr_explain_request){.model = &f->model,
-                                      .job = &f->job,
-                                      .cluster = &f->cluster,
-                                      .costs = f->costs,
-                                      .plan = &f->plan,
-                                      .n_threads = 1};
+    explain_fixture_open(f, 8, 64, 1024);
 }
 
-static void teardown(fixture *f)
-{
-    fr_cost_model_destroy(f->costs);
-    fr_cluster_release(&f->cluster);
-}
-
-static void explain(fixture *f, fr_explanation *out)
+static void explain(explain_fixture *f, fr_explanation *out)
 {
     fr_err err;
     fr_evaluation found;
@@ -65,7 +37,7 @@ static void explain(fixture *f, fr_explanation *out)
  * left is launches: all between 0 and 1. */
 static void test_one_gpu(void)
 {
-    fixture f;
+    explain_fixture f;
     fr_explanation e;
     setup(&f, "dgx-h100", 1);
     f.plan.micro_batch = 8;
@@ -81,13 +53,13 @@ static void test_one_gpu(void)
     CHECK(e.of[FR_RESOURCE_FLOPS].less_s > e.prediction.step_s);
     CHECK(e.of[FR_RESOURCE_FLOPS].more_s < e.prediction.step_s);
     CHECK(e.bubble_share == 0);
-    teardown(&f);
+    explain_fixture_close(&f);
 }
 
 /* Tensor parallelism over a slow network: nothing else matters. */
 static void test_network_bound(void)
 {
-    fixture f;
+    explain_fixture f;
     fr_explanation e;
     setup(&f, "g5.48xlarge", 2);
     f.cluster.node_types[0].nic_Bps *= 1e-4;
@@ -100,13 +72,13 @@ static void test_network_bound(void)
     CHECK_STR(e.bound_by, "network");
     CHECK_WITHIN(e.of[FR_RESOURCE_NETWORK].elasticity, -1, 0.02);
     CHECK(e.n_fitting > 0 && e.changes[0].diff < -0.3);
-    teardown(&f);
+    explain_fixture_close(&f);
 }
 
 /* Four pairs, each over two racks, through an uplink of one NIC. */
 static void test_switch_bound(void)
 {
-    fixture f;
+    explain_fixture f;
     fr_explanation e;
     fr_err err;
     setup(&f, "hgx-a100-4", 8);
@@ -134,12 +106,12 @@ static void test_switch_bound(void)
     CHECK(e.of[FR_RESOURCE_SWITCHES].elasticity >=
           e.of[FR_RESOURCE_NETWORK].elasticity - 1e-9);
     CHECK(e.share[FR_RESOURCE_SWITCHES] > 0.3);
-    teardown(&f);
+    explain_fixture_close(&f);
 }
 
 static void test_bubble_bound(void)
 {
-    fixture f;
+    explain_fixture f;
     fr_explanation e;
     setup(&f, "dgx-h100", 1);
     f.plan.pp = 8;
@@ -147,13 +119,13 @@ static void test_bubble_bound(void)
     explain(&f, &e);
     CHECK_STR(e.bound_by, "bubble");
     CHECK(e.bubble_share > 0.5);
-    teardown(&f);
+    explain_fixture_close(&f);
 }
 
 /* What does not fit is bound by memory, and the changes that fit come first. */
 static void test_memory_bound(void)
 {
-    fixture f;
+    explain_fixture f;
     fr_explanation e;
     setup(&f, "hgx-a100-4", 1);
     f.plan.dp = 4;
@@ -170,12 +142,12 @@ static void test_memory_bound(void)
         if (i > 0 && i < e.n_fitting)
             CHECK(at->step_s >= e.changes[i - 1].step_s);
     }
-    teardown(&f);
+    explain_fixture_close(&f);
 }
 
 static void test_changes(void)
 {
-    fixture f;
+    explain_fixture f;
     fr_changed_plan changed[FR_PLAN_CHANGES];
     char name[FR_TUNED_NAME], first[FR_TUNED_NAME];
     setup(&f, "dgx-h100", 4);
@@ -204,10 +176,10 @@ static void test_changes(void)
     CHECK_HAS(fr_plan_describe(&changed[n].plan, name, sizeof name), "bf16");
     CHECK_INT(fr_plan_changes(&f.plan, &f.model, &f.cluster, true, changed, 3),
               3);
-    teardown(&f);
+    explain_fixture_close(&f);
 }
 
-static char *as_json(fixture *f, int n_threads)
+static char *as_json(explain_fixture *f, int n_threads)
 {
     fr_explanation e;
     fr_buffer text;
@@ -224,7 +196,7 @@ static char *as_json(fixture *f, int n_threads)
 
 static void test_threads(void)
 {
-    fixture f;
+    explain_fixture f;
     setup(&f, "dgx-h100", 2);
     f.plan.dp = 4;
     f.plan.tp = 2;
@@ -233,13 +205,13 @@ static void test_threads(void)
     CHECK_STR(one, three);
     free(one);
     free(three);
-    teardown(&f);
+    explain_fixture_close(&f);
 }
 
 /* Times of the model, twice as long: everything is, but the host's. */
 static void test_scale(void)
 {
-    fixture f;
+    explain_fixture f;
     fr_explanation one, two;
     setup(&f, "dgx-h100", 2);
     f.plan.dp = 16;
@@ -250,7 +222,7 @@ static void test_scale(void)
     fr_cost_model_scale(f.costs, &twice);
     explain(&f, &two);
     CHECK_NEAR(two.prediction.step_s, 2 * one.prediction.step_s, 1e-3);
-    teardown(&f);
+    explain_fixture_close(&f);
 }
 
 CHECK_MAIN({"one_gpu", test_one_gpu}, {"network_bound", test_network_bound},
