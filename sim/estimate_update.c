@@ -332,18 +332,20 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
          (uint64_t)(is_apart && x->is_likely) << 39 |
          (uint64_t)plan->is_optimizer_offloaded << 56 |
          (uint64_t)plan->grad_dtype << 40 | (uint64_t)plan->collective << 48));
+    /* What only some plans have: each in bits of its own, or one could be
+     * taken for another. */
     if (plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0)
         key = fr_hash_mix(key + ((uint64_t)plan->protocol << 48) +
                           ((uint64_t)plan->n_channels << 56));
     if (x->vpp > 1 && (plan->zero_stage == 1 || plan->zero_stage == 2))
-        key = fr_hash_mix(key +
-                          (uint64_t)(stage->end_layer - stage->first_layer));
+        key = fr_hash_mix(
+            key + ((uint64_t)(stage->end_layer - stage->first_layer) << 8));
     if (plan->compressor != FR_COMPRESSOR_NONE)
         key = fr_hash_mix(key + 2 * (uint64_t)plan->compressor + x->is_likely);
     for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
         int32_t i = fr_schedule_stage(schedule, rank, c, x->pp);
-        key = fr_hash_mix(key + ((uint64_t)est_first_layer(x, i) << 32) +
-                          (uint64_t)est_first_layer(x, i + 1));
+        key = fr_hash_mix(key + ((uint64_t)est_first_layer(x, i) << 40) +
+                          ((uint64_t)est_first_layer(x, i + 1) << 24));
     }
     return key;
 }

@@ -86,9 +86,15 @@ FR_CHECKED fr_status fr_replay_run_with(const fr_program *program,
                                         const int32_t *node_of_rank,
                                         const fr_replay_options *options,
                                         fr_replay *out, fr_err *err);
-/* The same in two steps: first the context alone, which borrows all; then, of
- * a replay that was prepared, the rest.  After an error of the second one too
- * fr_replay_release() frees it. */
+/* The same, every rank and every instruction by itself. */
+FR_CHECKED fr_status fr_replay_run(const fr_program *program,
+                                   const fr_cost_model *costs,
+                                   const fr_cluster *cluster,
+                                   const int32_t *node_of_rank, fr_replay *out,
+                                   fr_err *err);
+/* fr_replay_run_with() in two steps: first the context alone, which borrows
+ * all; then, of a replay that was prepared, the rest.  After an error of the
+ * second one too fr_replay_release() frees it. */
 FR_CHECKED fr_status fr_replay_prepare(const fr_program *program,
                                        const fr_cost_model *costs,
                                        const fr_cluster *cluster,
@@ -96,12 +102,6 @@ FR_CHECKED fr_status fr_replay_prepare(const fr_program *program,
                                        const fr_replay_options *options,
                                        fr_replay *out, fr_err *err);
 FR_CHECKED fr_status fr_replay_finish(fr_replay *replay, fr_err *err);
-/* The same, every rank and every instruction by itself. */
-FR_CHECKED fr_status fr_replay_run(const fr_program *program,
-                                   const fr_cost_model *costs,
-                                   const fr_cluster *cluster,
-                                   const int32_t *node_of_rank, fr_replay *out,
-                                   fr_err *err);
 void fr_replay_release(fr_replay *replay);
 
 #endif

@@ -441,11 +441,10 @@ static void walk_block(const run *r, size_t i_block)
 static fr_status walk_all(run *r, fr_err *err)
 {
     const size_t n = (r->walk->layers.n + BLOCK - 1) / BLOCK;
-    const int n_threads = r->walk->n_workers;
     /* Without a limit that falls there is nothing to wait for. */
     const size_t n_rounds = r->options->is_best_only ? N_ROUNDS : 1;
     for (size_t round = 0; round < n_rounds; round++) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(n_threads)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(r->walk->n_workers)
         for (size_t i = round; i < n; i += n_rounds)
             walk_block(r, i);
         if (r->options->is_best_only)
