@@ -3,7 +3,7 @@
 #   make                build/forerun            make demo     see it work
 #   make check          all tests                make clean
 #   make fidelity | regret | bench-runtime | bench-sim | bench-tuner |
-#       bench-sweep | validate
+#       bench-sweep | validate | record
 #   make check-gpu      the GPU backend (tests/gpu/run: 77 without a GPU)
 #   make check-san | check-valgrind | check-clang | tidy | fuzz | format
 #
@@ -23,7 +23,11 @@ hash   := \#
 PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(NPROC))
 
 # Lower floors first; tests/lint/check_layers.sh says who may include whom.
-FLOORS := core spec plan cost_models sim tuner runtime calibrate report cli
+FLOORS := core spec plan cost_models sim tuner runtime calibrate interop \
+    report cli
+# Files of a floor by pattern, two folders deep.
+in_floors = $(foreach f,$(FLOORS),$(wildcard $(f)/$(1) $(f)/*/$(1) \
+    $(f)/*/*/$(1)))
 
 # ---- what is on this machine ------------------------------------------------
 has_package = $(shell pkg-config --exists $(1) 2>/dev/null && echo yes)
@@ -68,7 +72,7 @@ HAVE_NCCL := $(if $(HAVE_CUDA),$(call can_compile,$(hash)include \
     <nccl.h>,$(addprefix -I,$(CUDA_INC))))
 CUDA_CFLAGS := $(if $(HAVE_CUDA),-DFR_HAVE_CUDA \
     $(addprefix -isystem ,$(CUDA_INC))) $(if $(HAVE_NCCL),-DFR_HAVE_NCCL)
-# NCCL looks its tuner up in the program (runtime/nccl_tuner.h).
+# NCCL looks its tuner up in the program (runtime/gpu_comm/nccl_tuner.h).
 NCCL_TUNER := -Wl,--export-dynamic-symbol=ncclTunerPlugin_v*
 CUDA_LIB_DIR := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
 # Ampere is the oldest whose tensor cores know 16-bit floats of this kind;
@@ -81,11 +85,11 @@ NVCC_FLAGS ?= -O3 -std=c++17 -gencode arch=compute_80,code=sm_80 \
 # ---- files ------------------------------------------------------------------
 # *_cuda.c, *_nccl.c and *.cu are left out with their library; a *_mpi.c holds
 # its own answer for builds without MPI.
-ALL_C := $(filter-out cli/main.c,$(foreach f,$(FLOORS),$(wildcard $(f)/*.c)))
+ALL_C := $(filter-out cli/main.c,$(call in_floors,*.c))
 SRC   := $(filter-out $(if $(HAVE_CUDA),,%_cuda.c) $(if $(HAVE_NCCL),, \
     $(addsuffix /%_nccl.c,runtime calibrate)),$(ALL_C))
-CU    := $(if $(HAVE_CUDA),$(foreach f,$(FLOORS),$(wildcard $(f)/*.cu)))
-GPU_FILES := $(wildcard runtime/*_cuda.c runtime/*.cu)
+CU    := $(if $(HAVE_CUDA),$(call in_floors,*.cu))
+GPU_FILES := $(wildcard runtime/*/*_cuda.c runtime/*/*.cu)
 USES_CUDA := $(if $(HAVE_CUDA),$(GPU_FILES))
 CUDA_LIBS := $(if $(USES_CUDA),$(addprefix -L,$(CUDA_LIB_DIR)) \
     $(addprefix -Wl$(comma)-rpath$(comma),$(CUDA_LIB_DIR)) \
@@ -94,21 +98,21 @@ CUDA_LIBS := $(if $(USES_CUDA),$(addprefix -L,$(CUDA_LIB_DIR)) \
 # The CUDA kernels and their hosts once more, for the CPU: tests of them need
 # no GPU (tests/gpu/emulator).
 EMULATED := $(BUILD)/emulated
-EMULATED_SRC := $(wildcard runtime/*.cu) runtime/kernels_cuda.c \
-    runtime/linear_cuda.c runtime/product_cuda.c runtime/optim_cuda.c \
-    runtime/compress_cuda.c \
+EMULATED_SRC := $(wildcard runtime/kernels_cuda/*.cu \
+    runtime/kernels_cuda/*.c) \
     $(wildcard tests/gpu/emulator/*.c tests/gpu/emulator/*.cc)
 EMULATED_OBJ := $(EMULATED_SRC:%=$(EMULATED)/%.o)
 GPU_TEST_SRC := $(wildcard tests/gpu/test_*.c)
 EMULATED_BIN := $(GPU_TEST_SRC:%.c=$(EMULATED)/%)
 GPU_REPORT := $(BUILD)/tests/gpu/gpu_report
+RECORDER := $(BUILD)/tests/record/record_plans
 GPU_TEST_BIN := $(if $(USES_CUDA),$(GPU_TEST_SRC:%.c=$(BUILD)/%))
 
 OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU:%.cu=$(BUILD)/%.cu.o) \
-    $(BUILD)/spec/cluster_xsd.o
+    $(BUILD)/spec/cluster/cluster_xsd.o
 LIB := $(BUILD)/libforerun.a
 
-TEST_SRC  := $(wildcard tests/unit/test_*.c tests/contract/test_*.c)
+TEST_SRC  := $(wildcard tests/unit/*/test_*.c tests/contract/*/test_*.c)
 TEST_BIN  := $(TEST_SRC:%.c=$(BUILD)/%)
 BENCH_SRC := $(wildcard bench/bench_*.c)
 BENCH_BIN := $(BENCH_SRC:%.c=$(BUILD)/%)
@@ -117,8 +121,8 @@ FUZZ_BIN  := $(FUZZ_SRC:%.c=$(BUILD)/%)
 # What several programs of one folder share.
 BENCH_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out \
     bench/bench_%,$(wildcard bench/*.c)))
-TEST_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/unit/test_% \
-    tests/contract/test_%,$(wildcard tests/unit/*.c tests/contract/*.c)))
+TEST_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(TEST_SRC),$(wildcard \
+    tests/unit/*.c tests/unit/*/*.c tests/contract/*/*.c)))
 
 # ---- flags ------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
@@ -193,15 +197,15 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # The schema of cluster files is compiled in.
-$(BUILD)/spec/cluster_xsd.c: configs/schema/cluster.xsd
+$(BUILD)/spec/cluster/cluster_xsd.c: configs/schema/cluster.xsd
 	@mkdir -p $(@D)
-	$(Q)(echo '#include "spec/cluster_reader.h"'; \
+	$(Q)(echo '#include "spec/cluster/cluster_reader.h"'; \
 	    echo 'const unsigned char fr_cluster_xsd[] = {'; \
 	    od -An -v -tu1 $< | sed 's/\([0-9][0-9]*\)/\1,/g'; \
 	    echo '0};'; \
 	    echo 'const size_t fr_cluster_xsd_n = sizeof fr_cluster_xsd - 1;' \
 	    ) >$@
-$(BUILD)/spec/cluster_xsd.o: $(BUILD)/spec/cluster_xsd.c $(BUILD)/flags
+$(BUILD)/spec/cluster/cluster_xsd.o: $(BUILD)/spec/cluster/cluster_xsd.c $(BUILD)/flags
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.cu.o: %.cu $(BUILD)/flags
@@ -209,11 +213,11 @@ $(BUILD)/%.cu.o: %.cu $(BUILD)/flags
 	$(Q)$(NVCC) $(NVCC_FLAGS) -I. -MMD -c -o $@ $<
 
 # Kernels: loops that vectorise; neither option changes a result.
-$(BUILD)/runtime/kernels_%.o $(BUILD)/runtime/%_blas.o: \
+$(BUILD)/runtime/kernels_cpu/%.o $(BUILD)/runtime/kernels_cuda/%.o: \
     CFLAGS_ALL += $(if $(DEBUG),,-O3) -fno-math-errno -fno-trapping-math
 
 # Allocation fails on purpose in this one.
-$(BUILD)/tests/unit/test_no_memory: LDFLAGS += $(foreach f,malloc calloc \
+$(BUILD)/tests/unit/core/test_no_memory: LDFLAGS += $(foreach f,malloc calloc \
     realloc strdup cJSON_ParseWithLength,-Wl$(comma)--wrap=$(f))
 
 $(TEST_BIN): %: %.o $(TEST_AIDS) $(LIB)
@@ -238,6 +242,8 @@ $(EMULATED_BIN): %: %.c.o $(EMULATED_OBJ) $(TEST_AIDS) $(LIB)
 $(GPU_TEST_BIN): %: %.o $(TEST_AIDS) $(LIB)
 	$(LINK)
 $(GPU_REPORT): %: %.o $(LIB)
+	$(LINK)
+$(RECORDER): %: %.o $(BUILD)/tests/record/random_plans.o $(LIB)
 	$(LINK)
 
 $(BENCH_BIN): %: %.o $(BENCH_AIDS) $(LIB)
@@ -281,10 +287,10 @@ check-san-now: test-programs
 	    $(filter $(BUILD)/tests/unit/%,$(TEST_BIN)) $(FUZZ_BIN)
 
 # Unit tests without OpenMP, BLAS and MPI, which valgrind knows too little of.
-VALGRIND_SRC = $(filter-out tests/unit/test_kernels% /dev/null,$(shell \
+VALGRIND_SRC = $(filter-out tests/unit/runtime/% /dev/null,$(shell \
     grep -LE \
     '"(runtime|calibrate|tuner|cli)/|<mpi.h>' \
-    $(wildcard tests/unit/test_*.c) /dev/null))
+    $(wildcard tests/unit/*/test_*.c) /dev/null))
 check-valgrind: test-programs
 	@WRAP="valgrind -q --error-exitcode=99 --leak-check=full" \
 	    BUILD=$(BUILD) TEST_TIMEOUT=900 tests/run.sh \
@@ -309,8 +315,8 @@ fuzz-now: $(FUZZ_BIN)
 	@BUILD=$(BUILD) FUZZ_S=$(FUZZ_S) tests/fuzz/run.sh $(FUZZ_BIN)
 
 format:
-	clang-format -i $(wildcard $(addsuffix /*.[ch],$(FLOORS)) bench/*.[ch] \
-	    tests/*.[ch] tests/*/*.[ch])
+	clang-format -i $(call in_floors,*.[ch]) $(wildcard bench/*.[ch] \
+	    tests/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
 
 # ---- demonstrations and benchmarks ------------------------------------------
 # Each is a script of its own; it prints a table and leaves JSON in $(BUILD).
@@ -339,9 +345,13 @@ bench-tuner: bench-programs
 	@$(call run_script,bench/tuner.sh)
 bench-sweep: bench-programs
 	@$(call run_script,bench/sweep.sh)
-validate: bench-programs $(BUILD)/tests/contract/test_scaling
+validate: bench-programs $(BUILD)/tests/contract/sim/test_scaling
 	@$(call run_script,tests/validate/run.sh)
-# The constants of cost_models/gpu_constants.c, from measured kernels.
+# What this build answers, exactly: to compare two builds.
+.PHONY: record
+record: $(BUILD)/forerun $(RECORDER)
+	@$(call run_script,tests/record/run.sh)
+# The constants of cost_models/gpu/gpu_constants.c, from measured kernels.
 .PHONY: fit-gpu
 fit-gpu: $(BUILD)/bench/bench_gpu_fit
 	@$(BUILD)/bench/bench_gpu_fit configs/kernels/published.csv
@@ -351,6 +361,6 @@ check-gpu: $(if $(USES_CUDA),gpu-programs)
 	@BUILD=$(BUILD) tests/gpu/run
 
 -include $(OBJ:.o=.d) $(TEST_BIN:=.d) $(BENCH_BIN:=.d) $(FUZZ_BIN:=.d)
--include $(GPU_REPORT:=.d) $(EMULATED_OBJ:.o=.d) $(EMULATED_BIN:=.c.d) $(GPU_TEST_BIN:=.d)
+-include $(GPU_REPORT:=.d) $(RECORDER:=.d) $(EMULATED_OBJ:.o=.d) $(EMULATED_BIN:=.c.d) $(GPU_TEST_BIN:=.d)
 -include $(TEST_AIDS:.o=.d) $(BENCH_AIDS:.o=.d) $(BUILD)/cli/main.d
 .SECONDARY:

@@ -7,10 +7,10 @@
  */
 #include "bench/rounds.h"
 
-#include "core/buffer.h"
-#include "core/fileio.h"
-#include "core/json.h"
-#include "core/stats.h"
+#include "core/base/buffer.h"
+#include "core/base/fileio.h"
+#include "core/document/json.h"
+#include "core/numbers/stats.h"
 
 #include <math.h>
 #include <stdio.h>

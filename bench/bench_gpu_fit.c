@@ -1,11 +1,11 @@
 /*
  * bench_gpu_fit.c: fits the constants of the GPU model to the measurements of
  * configs/kernels/published.csv and prints them as they stand in
- * cost_models/gpu_constants.c, with the errors of each table of each source.
+ * gpu_constants.c, with the errors of each table of each source.
  *
  *     bench_gpu_fit [-v] [TABLE.csv]      -v: every row
  */
-#include "cost_models/gpu_fit.h"
+#include "cost_models/gpu/gpu_fit.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/clock.h"
-#include "core/stats.h"
-#include "plan/compressor.h"
-#include "plan/optimizer.h"
-#include "runtime/kernels_cpu.h"
+#include "core/base/clock.h"
+#include "core/numbers/stats.h"
+#include "plan/codec/compressor.h"
+#include "plan/codec/optimizer.h"
+#include "runtime/kernels_cpu/kernels_cpu.h"
 
 enum {
     ROWS = 256,

@@ -7,9 +7,9 @@
  */
 #include "bench/rounds.h"
 
-#include "core/buffer.h"
-#include "core/fileio.h"
-#include "core/json.h"
+#include "core/base/buffer.h"
+#include "core/base/fileio.h"
+#include "core/document/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,15 +10,15 @@
  * several runs; one thread.
  */
 #include "bench/estimate_search.h"
-#include "core/clock.h"
-#include "core/fileio.h"
-#include "core/json.h"
-#include "core/stats.h"
-#include "cost_models/gpu_memory.h"
-#include "plan/lower.h"
-#include "sim/event_queue.h"
-#include "sim/flows.h"
-#include "sim/simulate.h"
+#include "core/base/clock.h"
+#include "core/base/fileio.h"
+#include "core/document/json.h"
+#include "core/numbers/stats.h"
+#include "cost_models/gpu/gpu_memory.h"
+#include "plan/lower/step/lower.h"
+#include "sim/engine/event_queue.h"
+#include "sim/flows/flows.h"
+#include "sim/predict/simulate.h"
 
 #include <math.h>
 #include <stdio.h>

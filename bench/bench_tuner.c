@@ -8,14 +8,14 @@
  * all other times are by the clock.  Medians of several runs where they are
  * short.  Then a small space whole, every plan simulated, against its bounds.
  */
-#include "core/clock.h"
-#include "core/fileio.h"
-#include "core/json.h"
-#include "core/stats.h"
-#include "sim/estimate.h"
-#include "tuner/bound_walk.h"
-#include "tuner/evaluate.h"
-#include "tuner/tune.h"
+#include "core/base/clock.h"
+#include "core/base/fileio.h"
+#include "core/document/json.h"
+#include "core/numbers/stats.h"
+#include "sim/bound/estimate.h"
+#include "tuner/answer/evaluate.h"
+#include "tuner/answer/tune.h"
+#include "tuner/bound/bound_walk.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -103,9 +103,8 @@ static fr_status walk(const setting *s, bool is_whole, int n_threads,
     fr_bound_walk_destroy(search);
     if (status != FR_OK)
         return status;
-    out->best_s = found.by_estimate.n > 0
-                      ? found.by_estimate.items[0].estimate
-                      : HUGE_VAL;
+    out->best_s = found.by_estimate.n > 0 ? found.by_estimate.items[0].estimate
+                                          : HUGE_VAL;
     out->n_plans = found.n_plans;
     out->n_estimated = found.n_estimated;
     fr_walk_result_release(&found);

@@ -4,7 +4,7 @@
 #ifndef FR_BENCH_ESTIMATE_SEARCH_H
 #define FR_BENCH_ESTIMATE_SEARCH_H
 
-#include "sim/estimate.h"
+#include "sim/bound/estimate.h"
 
 typedef struct fr_estimate_job {
     const fr_model *model;

@@ -1,12 +1,12 @@
 #include "bench/rounds.h"
 
-#include "core/buffer.h"
-#include "core/clock.h"
-#include "core/fileio.h"
-#include "core/json.h"
-#include "core/stats.h"
-#include "core/text.h"
-#include "runtime/kernels_cpu.h"
+#include "core/base/buffer.h"
+#include "core/base/clock.h"
+#include "core/base/fileio.h"
+#include "core/base/text.h"
+#include "core/document/json.h"
+#include "core/numbers/stats.h"
+#include "runtime/kernels_cpu/kernels_cpu.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #ifndef FR_BENCH_ROUNDS_H
 #define FR_BENCH_ROUNDS_H
 
-#include "core/err.h"
-#include "core/json.h"
+#include "core/base/err.h"
+#include "core/document/json.h"
 
 #define FR_ROUNDS_MAX 16
 

@@ -1,16 +1,16 @@
 #include "calibrate/calibrate.h"
 
-#include "calibrate/bench_comm.h"
-#include "calibrate/bench_compute.h"
-#include "calibrate/bench_machine.h"
+#include "calibrate/cpu/bench_comm.h"
+#include "calibrate/cpu/bench_compute.h"
+#include "calibrate/cpu/bench_machine.h"
+#include "calibrate/cpu/payloads.h"
+#include "calibrate/cpu/ranks.h"
+#include "calibrate/cpu/shapes.h"
 #include "calibrate/fingerprint.h"
-#include "calibrate/payloads.h"
-#include "calibrate/ranks.h"
-#include "calibrate/shapes.h"
-#include "core/clock.h"
-#include "core/stats.h"
-#include "runtime/kernels_cpu.h"
-#include "runtime/measure.h"
+#include "core/base/clock.h"
+#include "core/numbers/stats.h"
+#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "runtime/run/measure.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,11 +9,11 @@
 #ifndef FR_CALIBRATE_CALIBRATE_H
 #define FR_CALIBRATE_CALIBRATE_H
 
-#include "core/log.h"
-#include "runtime/transport.h"
-#include "spec/job.h"
-#include "spec/model.h"
-#include "spec/profile.h"
+#include "core/base/log.h"
+#include "runtime/comm/transport.h"
+#include "spec/model/job.h"
+#include "spec/model/model.h"
+#include "spec/profile/profile.h"
 
 /* A model and a job whose candidate plans say what to time. */
 typedef struct fr_calibrate_case {

@@ -1,7 +1,7 @@
 #include "calibrate/fingerprint.h"
 
-#include "core/text.h"
-#include "core/units.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>

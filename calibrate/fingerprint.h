@@ -1,10 +1,10 @@
 /*
- * fingerprint.h: which machine this is (spec/profile.h says what counts).
+ * fingerprint.h: which machine this is (profile.h says what counts).
  */
 #ifndef FR_CALIBRATE_FINGERPRINT_H
 #define FR_CALIBRATE_FINGERPRINT_H
 
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 /* Of the machine and the libraries that this process runs on; what cannot be
  * found out stays "" or 0.  n_nodes is 1. */

@@ -1,8 +1,8 @@
 /* hold_out.c: how well the fits meet what they never saw. */
 #include "calibrate/calibrate.h"
-#include "cost_models/comm_fit.h"
-#include "cost_models/compute_fit.h"
-#include "cost_models/gpu_measured.h"
+#include "cost_models/compute/compute_fit.h"
+#include "cost_models/gpu/gpu_measured.h"
+#include "cost_models/link/comm_fit.h"
 
 #include <math.h>
 #include <stdio.h>

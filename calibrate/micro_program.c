@@ -1,6 +1,6 @@
 #include "calibrate/micro_program.h"
 
-#include "core/vec.h"
+#include "core/base/vec.h"
 
 #include <stdio.h>
 #include <stdlib.h>

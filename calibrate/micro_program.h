@@ -5,7 +5,7 @@
 #ifndef FR_CALIBRATE_MICRO_PROGRAM_H
 #define FR_CALIBRATE_MICRO_PROGRAM_H
 
-#include "plan/program.h"
+#include "plan/ir/program.h"
 
 typedef struct fr_micro fr_micro;
 

@@ -1,7 +1,7 @@
 #include "calibrate/sampler.h"
 
-#include "core/clock.h"
-#include "core/stats.h"
+#include "core/base/clock.h"
+#include "core/numbers/stats.h"
 
 #include <math.h>
 #include <stdlib.h>

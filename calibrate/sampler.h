@@ -11,8 +11,8 @@
 #ifndef FR_CALIBRATE_SAMPLER_H
 #define FR_CALIBRATE_SAMPLER_H
 
-#include "core/err.h"
-#include "spec/profile.h"
+#include "core/base/err.h"
+#include "spec/profile/profile.h"
 
 /* What is timed: a table of points behind callbacks; see bench_*.c. */
 typedef struct fr_bench {

@@ -6,7 +6,7 @@
 #define FR_CLI_ANSWER_H
 
 #include "cli/command.h"
-#include "core/json.h"
+#include "core/document/json.h"
 
 typedef struct fr_answer {
     fr_buffer buffer;

@@ -2,7 +2,7 @@
 #include "cli/catalog_rows.h"
 
 #include "report/table.h"
-#include "spec/catalog.h"
+#include "spec/catalog/catalog.h"
 
 #include <stdio.h>
 

@@ -5,8 +5,8 @@
 #ifndef FR_CLI_CATALOG_ROWS_H
 #define FR_CLI_CATALOG_ROWS_H
 
-#include "core/buffer.h"
-#include "core/json.h"
+#include "core/base/buffer.h"
+#include "core/document/json.h"
 
 /* "devices", "nodes" and "sources": arrays of the open JSON object. */
 void fr_catalog_put_devices(fr_json_writer *json);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "core/text.h"
+#include "core/base/text.h"
 
 const fr_command *fr_command_find(const char *name)
 {

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "cli/options.h"
-#include "core/err.h"
+#include "cli/option/options.h"
+#include "core/base/err.h"
 
 #define FR_MAX_POSITIONAL 4
 #define FR_MAX_REPEATS 16

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cli/supervise.h"
-#include "core/fileio.h"
-#include "runtime/gpu_driver.h"
-#include "runtime/rendezvous.h"
+#include "core/base/fileio.h"
+#include "runtime/gpu/gpu_driver.h"
+#include "runtime/launch/rendezvous.h"
 
 bool fr_cli_is_on_gpu(const fr_cli *cli)
 {

@@ -7,15 +7,15 @@
 #include <unistd.h>
 
 #include "calibrate/fingerprint.h"
-#include "core/fileio.h"
-#include "core/units.h"
-#include "cost_models/gpu_memory.h"
-#include "cost_models/gpu_price.h"
-#include "plan/lower.h"
-#include "plan/reuse.h"
+#include "core/base/fileio.h"
+#include "core/base/units.h"
+#include "cost_models/gpu/gpu_memory.h"
+#include "cost_models/gpu/gpu_price.h"
+#include "plan/ir/reuse.h"
+#include "plan/lower/step/lower.h"
 #include "report/gantt.h"
 #include "report/trace_json.h"
-#include "sim/simulate.h"
+#include "sim/predict/simulate.h"
 
 fr_status fr_as_input(fr_status status, fr_err *err)
 {

@@ -6,12 +6,12 @@
 #define FR_CLI_INPUTS_H
 
 #include "cli/command.h"
-#include "core/buffer.h"
+#include "core/base/buffer.h"
 #include "cost_models/cost.h"
-#include "plan/plan_json.h"
-#include "plan/program.h"
-#include "spec/prediction.h"
-#include "spec/timeline.h"
+#include "plan/decide/plan_json.h"
+#include "plan/ir/program.h"
+#include "spec/result/prediction.h"
+#include "spec/result/timeline.h"
 
 typedef struct fr_inputs {
     fr_cluster cluster;

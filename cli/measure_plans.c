@@ -8,17 +8,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/fileio.h"
-#include "core/json.h"
-#include "core/stats.h"
-#include "core/text.h"
-#include "runtime/gpu_driver.h"
-#include "runtime/launch.h"
+#include "core/base/fileio.h"
+#include "core/base/text.h"
+#include "core/document/json.h"
+#include "core/numbers/stats.h"
+#include "runtime/gpu/gpu_driver.h"
+#include "runtime/launch/launch.h"
 
 extern char **environ;
 
 /* As few as tell a median: two of them warm up, and on GPUs five more are
- * traced, which slows them (runtime/run.h). */
+ * traced, which slows them (run.h). */
 enum { STEPS_CPU = 12, STEPS_GPU = 17, WARM_UP = 2, TRACED = 5 };
 
 static bool is_gpu(const fr_inputs *inputs)
@@ -182,8 +182,8 @@ static fr_status run_plan(const fr_cli *cli, const scratch *s, bool is_on_gpu,
                           fr_tuning_measured *out, fr_err *err)
 {
     char self[512], steps[16];
-    char *argv[16] = {self, "run", (char *)s->plan, "--json", "-q", "--steps",
-                      steps};
+    char *argv[16] = {self,      "run", (char *)s->plan, "--json", "-q",
+                      "--steps", steps};
     int n = 7, code = 0;
     ssize_t n_self = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n_self <= 0)
@@ -222,11 +222,10 @@ static fr_status measure(const fr_cli *cli, const fr_inputs *inputs,
     out->predicted_s = tuned->prediction.step_s;
     out->value = HUGE_VAL;
     fr_status status =
-        is_on_gpu
-            ? fr_plan_check_executable_gpu(&choice.plan, &choice.model,
-                                           &choice.job, &why)
-            : fr_plan_check_executable(&choice.plan, &choice.model, &choice.job,
-                                       &why);
+        is_on_gpu ? fr_plan_check_executable_gpu(&choice.plan, &choice.model,
+                                                 &choice.job, &why)
+                  : fr_plan_check_executable(&choice.plan, &choice.model,
+                                             &choice.job, &why);
     if (status == FR_NO_MEMORY)
         return fr_fail_no_memory(err);
     if (status != FR_OK) {
@@ -332,8 +331,7 @@ fr_status fr_measure_plans(const fr_cli *cli, fr_inputs *inputs,
     if (!fr_cli_has(cli, FR_OPT_MEASURE) || tuning->best.plan == NULL)
         return FR_OK;
     FR_TRY(make_scratch(&s, err));
-    fr_status status =
-        measure_all(cli, inputs, choice, goal, &s, tuning, err);
+    fr_status status = measure_all(cli, inputs, choice, goal, &s, tuning, err);
     drop_scratch(&s);
     if (status == FR_OK)
         status = choose(tuning, err);

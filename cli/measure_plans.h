@@ -6,9 +6,9 @@
 #ifndef FR_CLI_MEASURE_PLANS_H
 #define FR_CLI_MEASURE_PLANS_H
 
-#include "cli/plan_choice.h"
-#include "spec/tuning.h"
-#include "tuner/goal.h"
+#include "cli/option/plan_choice.h"
+#include "spec/result/tuning.h"
+#include "tuner/answer/goal.h"
 
 /*
  * Before anything is searched.  FR_USAGE: the cluster is not this machine, or

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "cost_models/nccl_ranges.h"
-#include "plan/collective.h"
-#include "sim/rank_layout.h"
+#include "cost_models/link/nccl_ranges.h"
+#include "plan/collective/collective.h"
+#include "sim/topology/rank_layout.h"
 
 typedef struct finder {
     const fr_plan *plan;

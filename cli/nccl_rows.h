@@ -7,8 +7,8 @@
 #define FR_CLI_NCCL_ROWS_H
 
 #include "cli/inputs.h"
-#include "core/vec.h"
-#include "report/export_nccl_csv.h"
+#include "core/base/vec.h"
+#include "interop/export/export_nccl_csv.h"
 
 typedef struct fr_nccl_rows {
     fr_vec(fr_nccl_row) rows;

@@ -6,8 +6,8 @@
 #include "cli/answer.h"
 #include "cli/gpu_ranks.h"
 #include "cli/inputs.h"
-#include "core/fileio.h"
-#include "plan/step_breakdown.h"
+#include "core/base/fileio.h"
+#include "plan/ir/step_breakdown.h"
 #include "report/run_report.h"
 #include "report/trace_json.h"
 

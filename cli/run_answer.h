@@ -6,9 +6,9 @@
 #define FR_CLI_RUN_ANSWER_H
 
 #include "cli/command.h"
-#include "plan/plan_json.h"
-#include "runtime/run.h"
-#include "spec/timeline.h"
+#include "plan/decide/plan_json.h"
+#include "runtime/run/run.h"
+#include "spec/result/timeline.h"
 
 /*
  * The prediction is simulated anew when --profile is given (and the cluster

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/fileio.h"
-#include "core/text.h"
-#include "core/units.h"
-#include "runtime/launch.h"
+#include "core/base/fileio.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
+#include "runtime/launch/launch.h"
 
 /* Set by a supervisor whose stderr is a terminal, for its ranks. */
 #define PROGRESS_ENV "FORERUN_SHOW_PROGRESS"

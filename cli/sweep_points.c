@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/plan_choice.h"
-#include "core/text.h"
-#include "core/units.h"
-#include "spec/cluster_knobs.h"
+#include "cli/option/plan_choice.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
+#include "spec/cluster/cluster_knobs.h"
 
 enum { MOST_POINTS = 20000, MOST_STEPS = 10000 };
 

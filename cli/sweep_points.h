@@ -1,6 +1,6 @@
 /*
  * sweep_points.h: --vary KEY=A,B,... as the cases of a sweep.  A key is a
- * knob of the cluster (spec/cluster_knobs.h), an option of the plan or the
+ * knob of the cluster (cluster_knobs.h), an option of the plan or the
  * job (options.h), "model" or "ranks".
  */
 #ifndef FR_CLI_SWEEP_POINTS_H
@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/inputs.h"
-#include "tuner/run_sweep.h"
+#include "tuner/study/run_sweep.h"
 
 /* A cluster with some knobs turned. */
 typedef struct fr_sweep_variant {

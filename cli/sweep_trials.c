@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/plan_choice.h"
-#include "core/text.h"
-#include "spec/cluster_knobs.h"
+#include "cli/option/plan_choice.h"
+#include "core/base/text.h"
+#include "spec/cluster/cluster_knobs.h"
 
 static int64_t devices_of_node(const fr_cluster *cluster)
 {

@@ -8,11 +8,11 @@
 #ifndef FR_COST_MODELS_COST_H
 #define FR_COST_MODELS_COST_H
 
-#include "core/err.h"
-#include "plan/op.h"
-#include "plan/plan.h"
-#include "spec/cluster.h"
-#include "spec/profile.h"
+#include "core/base/err.h"
+#include "plan/decide/plan.h"
+#include "plan/ir/op.h"
+#include "spec/cluster/cluster.h"
+#include "spec/profile/profile.h"
 
 typedef enum fr_cost_source {
     FR_COST_MEASURED,     /* this very shape was timed */

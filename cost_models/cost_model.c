@@ -3,12 +3,12 @@
  */
 #include "cost_models/cost.h"
 
-#include "cost_models/comm_fit.h"
-#include "cost_models/compute_fit.h"
-#include "cost_models/compute_key.h"
-#include "cost_models/datasheet.h"
-#include "cost_models/gpu_comm.h"
-#include "cost_models/gpu_price.h"
+#include "cost_models/compute/compute_fit.h"
+#include "cost_models/compute/compute_key.h"
+#include "cost_models/compute/datasheet.h"
+#include "cost_models/gpu/gpu_comm.h"
+#include "cost_models/gpu/gpu_price.h"
+#include "cost_models/link/comm_fit.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #ifndef FR_REPORT_COMPRESSION_REPORT_H
 #define FR_REPORT_COMPRESSION_REPORT_H
 
-#include "core/json.h"
-#include "spec/explanation.h"
+#include "core/document/json.h"
+#include "spec/result/explanation.h"
 
 /* Members of an object that is already open: `compression` and
  * `compression_link`, both null without data parallelism. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/units.h"
-#include "plan/step_breakdown.h"
+#include "core/base/units.h"
+#include "plan/ir/step_breakdown.h"
 
 typedef enum cell_kind {
     CELL_IDLE,

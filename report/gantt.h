@@ -5,9 +5,9 @@
 #ifndef FR_REPORT_GANTT_H
 #define FR_REPORT_GANTT_H
 
-#include "core/buffer.h"
-#include "plan/program.h"
-#include "spec/timeline.h"
+#include "core/base/buffer.h"
+#include "plan/ir/program.h"
+#include "spec/result/timeline.h"
 
 typedef struct fr_gantt_options {
     int n_columns;   /* of the terminal, >= 40 */

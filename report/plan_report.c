@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-#include "core/units.h"
-#include "plan/compressor.h"
-#include "plan/schedule.h"
+#include "core/base/units.h"
+#include "plan/codec/compressor.h"
+#include "plan/schedule/schedule.h"
 #include "report/table.h"
 
 typedef struct words {

@@ -2,8 +2,8 @@
 #ifndef FR_REPORT_PLAN_REPORT_H
 #define FR_REPORT_PLAN_REPORT_H
 
-#include "core/buffer.h"
-#include "plan/plan.h"
+#include "core/base/buffer.h"
+#include "plan/decide/plan.h"
 
 /* One line per decision that is not trivial, with what follows from it. */
 FR_CHECKED fr_status fr_report_plan_text(const fr_model *model,

@@ -6,8 +6,8 @@
 #ifndef FR_REPORT_PREDICTION_REPORT_H
 #define FR_REPORT_PREDICTION_REPORT_H
 
-#include "core/json.h"
-#include "spec/prediction.h"
+#include "core/document/json.h"
+#include "spec/result/prediction.h"
 
 /* Members of an object that is already open, `schema` not among them. */
 void fr_report_prediction_json(const fr_prediction *prediction,

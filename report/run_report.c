@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/units.h"
+#include "core/base/units.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
 

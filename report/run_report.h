@@ -5,9 +5,9 @@
 #ifndef FR_REPORT_RUN_REPORT_H
 #define FR_REPORT_RUN_REPORT_H
 
-#include "core/json.h"
-#include "plan/collective.h"
-#include "spec/prediction.h"
+#include "core/document/json.h"
+#include "plan/collective/collective.h"
+#include "spec/result/prediction.h"
 
 typedef struct fr_run_report {
     const char *plan;    /* fr_plan_describe */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/units.h"
+#include "core/base/units.h"
 
 enum { WIDTH = 56, HEIGHT = 12 };
 

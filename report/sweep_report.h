@@ -5,8 +5,8 @@
 #ifndef FR_REPORT_SWEEP_REPORT_H
 #define FR_REPORT_SWEEP_REPORT_H
 
-#include "core/json.h"
-#include "spec/sweep.h"
+#include "core/document/json.h"
+#include "spec/result/sweep.h"
 
 /* Members of an object that is already open. */
 void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json);

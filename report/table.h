@@ -6,8 +6,8 @@
 #ifndef FR_REPORT_TABLE_H
 #define FR_REPORT_TABLE_H
 
-#include "core/arena.h"
-#include "core/buffer.h"
+#include "core/base/arena.h"
+#include "core/base/buffer.h"
 
 #define FR_TABLE_COLUMNS 24
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/json.h"
+#include "core/document/json.h"
 
 typedef struct event {
     int64_t pid, tid;

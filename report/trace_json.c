@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/step_breakdown.h"
+#include "plan/ir/step_breakdown.h"
 
 typedef struct writer {
     const fr_program *program;

@@ -8,9 +8,9 @@
 #ifndef FR_REPORT_TRACE_JSON_H
 #define FR_REPORT_TRACE_JSON_H
 
-#include "core/buffer.h"
-#include "plan/program.h"
-#include "spec/timeline.h"
+#include "core/base/buffer.h"
+#include "plan/ir/program.h"
+#include "spec/result/timeline.h"
 
 typedef struct fr_trace_part {
     const fr_timeline *timeline;

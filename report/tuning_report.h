@@ -5,8 +5,8 @@
 #ifndef FR_REPORT_TUNING_REPORT_H
 #define FR_REPORT_TUNING_REPORT_H
 
-#include "core/json.h"
-#include "spec/tuning.h"
+#include "core/document/json.h"
+#include "spec/result/tuning.h"
 
 /* Writes the value of a plan; the owner of the plan schema does it. */
 typedef void (*fr_put_plan_fn)(void *context, const fr_plan *plan,

@@ -1,7 +1,7 @@
 /* validation_report.c: errors by source, worst rows, reasons. */
 #include "report/validation_report.h"
 
-#include "core/units.h"
+#include "core/base/units.h"
 #include "report/table.h"
 
 #include <math.h>

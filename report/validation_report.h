@@ -5,8 +5,8 @@
 #ifndef FR_REPORT_VALIDATION_REPORT_H
 #define FR_REPORT_VALIDATION_REPORT_H
 
-#include "core/json.h"
-#include "spec/validation.h"
+#include "core/document/json.h"
+#include "spec/result/validation.h"
 
 /* Members of an object that is already open, `schema` not among them. */
 void fr_report_validation_json(const fr_validation *validation,

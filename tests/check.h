@@ -12,7 +12,7 @@
 #ifndef FR_TESTS_CHECK_H
 #define FR_TESTS_CHECK_H
 
-#include "core/err.h"
+#include "core/base/err.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #ifndef FR_TESTS_FUZZ_H
 #define FR_TESTS_FUZZ_H
 
-#include "core/err.h"
+#include "core/base/err.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* fuzz_cases.c: any bytes as rows of measurements; those that can be read are
  * whole, and what is made of them is what its checks allow. */
-#include "report/case.h"
+#include "interop/case/case.h"
 #include "tests/fuzz/fuzz.h"
 
 static void try_row(const fr_case *row)

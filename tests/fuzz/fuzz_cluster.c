@@ -1,6 +1,6 @@
 /* fuzz_cluster.c: what is read is whole, and its questions have answers. */
-#include "spec/cluster.h"
-#include "spec/cluster_write.h"
+#include "spec/cluster/cluster.h"
+#include "spec/cluster/cluster_write.h"
 #include "tests/fuzz/fuzz.h"
 
 static void ask(const fr_cluster *cluster)

@@ -5,8 +5,8 @@
 #ifndef FR_TESTS_FUZZ_IMPORT_H
 #define FR_TESTS_FUZZ_IMPORT_H
 
-#include "report/import.h"
-#include "spec/cluster_write.h"
+#include "interop/import/import.h"
+#include "spec/cluster/cluster_write.h"
 #include "tests/fuzz/fuzz.h"
 
 static inline void fuzz_import_cluster(const fr_import *import)

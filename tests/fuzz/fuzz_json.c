@@ -1,5 +1,5 @@
 /* fuzz_json.c: what is read can be written and reads back the same. */
-#include "core/json.h"
+#include "core/document/json.h"
 #include "tests/fuzz/fuzz.h"
 
 static char *write_document(const fr_json *json, size_t *n)

@@ -1,5 +1,5 @@
 /* fuzz_model.c: what is read can be counted, written and read again. */
-#include "spec/model_json.h"
+#include "spec/model/model_json.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

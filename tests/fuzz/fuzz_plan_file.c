@@ -1,5 +1,5 @@
 /* fuzz_plan_file.c: what is read is legal and written twice the same. */
-#include "plan/plan_json.h"
+#include "plan/decide/plan_json.h"
 #include "tests/fuzz/fuzz.h"
 
 static char *to_text(const fr_plan_file *file, size_t *n)

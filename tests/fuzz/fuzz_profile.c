@@ -1,6 +1,6 @@
 /* fuzz_profile.c: a profile that is read can be written and reads back the
  * same. */
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

@@ -1,5 +1,5 @@
 /* fuzz_units.c: every quantity reader on any text. */
-#include "core/units.h"
+#include "core/base/units.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* fuzz_xml.c: any bytes as XML; every node and attribute is looked at. */
-#include "core/xml.h"
+#include "core/document/xml.h"
 #include "tests/fuzz/fuzz.h"
 
 static size_t walk(const fr_xml_node *node)

@@ -6,7 +6,7 @@
 #define FR_TESTS_CUDA_SHOW_H
 
 #include "tests/check.h"
-#include "tests/unit/gpu_show.h"
+#include "tests/unit/runtime/gpu_show.h"
 
 /* `fake` is ready, and lives as long as the show.  false: there is no GPU,
  * the test is skipped. */

@@ -13,8 +13,8 @@
 
 #include <cuda_runtime.h>
 
-#include "runtime/kernels_cuda.h"
-#include "tests/unit/kernel_fixture.h"
+#include "runtime/kernels_cuda/kernels_cuda.h"
+#include "tests/unit/runtime/kernel_fixture.h"
 
 typedef enum df_width {
     DF_NONE,

@@ -10,9 +10,9 @@
  * CASES, shared.run.json and alone.run.json; what is missing is a figure that
  * is not known.
  */
-#include "core/buffer.h"
-#include "core/fileio.h"
-#include "core/json.h"
+#include "core/base/buffer.h"
+#include "core/base/fileio.h"
+#include "core/document/json.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,12 +4,12 @@
  * twice: for the emulation, on a fake device (make check), and for a GPU
  * (make check-gpu).
  */
-#include "calibrate/bench_gpu_compute.h"
-#include "calibrate/bench_gpu_device.h"
-#include "plan/lower.h"
-#include "runtime/gpu_choice.h"
+#include "calibrate/gpu/bench_gpu_compute.h"
+#include "calibrate/gpu/bench_gpu_device.h"
+#include "plan/lower/step/lower.h"
+#include "runtime/gpu/gpu_choice.h"
 #include "tests/check.h"
-#include "tests/unit/gpu_show.h"
+#include "tests/unit/runtime/gpu_show.h"
 
 static const fr_dtype precisions[] = {FR_DTYPE_BF16, FR_DTYPE_TF32,
                                       FR_DTYPE_F32};

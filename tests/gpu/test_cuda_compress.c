@@ -2,7 +2,7 @@
  * test_cuda_compress.c: the compressors on the device against the CPU's:
  * payload, what is kept, and what comes out of several payloads.
  */
-#include "plan/compressor.h"
+#include "plan/codec/compressor.h"
 #include "tests/gpu/device_fixture.h"
 
 enum { N = 20007, N_RANKS = 3, FIRST = 110 };

@@ -5,7 +5,7 @@
  * and for a GPU (tests/gpu/run).
  */
 #include "tests/check.h"
-#include "tests/contract/layout_rows.h"
+#include "tests/contract/runtime/layout_rows.h"
 #include "tests/gpu/cuda_show.h"
 
 /* Emulated kernels take their time: two steps of some layouts. */

@@ -3,9 +3,9 @@
  * split of it that is wanted by rings (NCCL loads the tuner from this
  * program), sums, an estimate, and the topology that it writes.
  */
-#include "core/clock.h"
-#include "core/fileio.h"
-#include "runtime/gpu_driver.h"
+#include "core/base/clock.h"
+#include "core/base/fileio.h"
+#include "runtime/gpu/gpu_driver.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * test_cuda_optim.c: gradient norm, clipping and the optimizers on the device
  * against the CPU's; with 16-bit weights against the CPU's on the master copy.
  */
-#include "plan/optimizer.h"
+#include "plan/codec/optimizer.h"
 #include "tests/gpu/device_fixture.h"
 
 /* Decayed and not, longer and shorter than a block, padding between. */

@@ -3,9 +3,9 @@
  * The search is tried against a library that proposes made-up algorithms
  * (emulated); on a GPU it is cuBLASLt's own.
  */
-#include "runtime/product_cuda.h"
+#include "runtime/kernels_cuda/product_cuda.h"
 #include "tests/check.h"
-#include "tests/unit/kernel_fixture.h"
+#include "tests/unit/runtime/kernel_fixture.h"
 
 #ifdef FR_EMULATED
 #include <cublasLt.h>

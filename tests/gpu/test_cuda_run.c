@@ -6,7 +6,7 @@
  */
 #include "tests/check.h"
 #include "tests/gpu/cuda_show.h"
-#include "tests/unit/gpu_show.h"
+#include "tests/unit/runtime/gpu_show.h"
 
 typedef struct way {
     const char *name;

@@ -13,17 +13,18 @@ BEGIN {
     sees["tuner"] = "core spec plan cost_models sim tuner"
     sees["runtime"] = "core spec plan runtime"
     sees["calibrate"] = "core spec plan cost_models runtime calibrate"
+    sees["interop"] = "core spec plan cost_models sim interop"
     sees["report"] = "core spec plan report"
     sees["cli"] = "core spec plan cost_models sim tuner runtime calibrate " \
-                  "report cli"
+                  "interop report cli"
     # header pattern -> files that may include it
-    only["^libxml/"] = "^core/xml[a-z_]*\\.c$"
-    only["cJSON"] = "^core/json\\.c$"
-    only["^gsl/"] = "^core/(rng|stats|fit[a-z_]*)\\.c$"
+    only["^libxml/"] = "^core/document/xml[a-z_]*\\.c$"
+    only["cJSON"] = "^core/document/json\\.c$"
+    only["^gsl/"] = "^core/numbers/(rng|stats|fit[a-z_]*)\\.c$"
     only["^mpi\\.h$"] = "_mpi\\.c$"
     only["^(cuda|cublas|curand|nvml|nvrtc)"] = "(_cuda\\.c|\\.cuh?)$"
     only["^nccl"] = "_nccl\\.c$"
-    only["^(cblas|openblas|f77blas|lapacke)"] = "^(runtime|calibrate)/[a-z0-9_]*_blas\\.c$"
+    only["^(cblas|openblas|f77blas|lapacke)"] = "^(runtime|calibrate)/[a-z0-9_/]*_blas\\.c$"
     only["^hwloc"] = "_hwloc\\.c$"
     # the C library and POSIX; omp.h belongs to the compiler
     system_headers = "^(assert|complex|ctype|dirent|dlfcn|errno|fcntl|fenv|" \
@@ -68,6 +69,6 @@ function complain(text) {
     }
 }
 END { exit n_bad > 0 }
-' $(find core spec plan cost_models sim tuner runtime calibrate report cli \
+' $(find core spec plan cost_models sim tuner runtime calibrate interop report cli \
     bench tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \
     -o -name '*.cc' | sort)

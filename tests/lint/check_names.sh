@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 bad=0
-files=$(find core spec plan cost_models sim tuner runtime calibrate report \
+files=$(find core spec plan cost_models sim tuner runtime calibrate interop report \
     cli bench tests \( -name '*.[ch]' -o -name '*.cu' \
     -o -name '*.cuh' -o -name '*.cc' \) | sort)
 twice=$(for file in $files; do echo "${file##*/}"; done | sort | uniq -d)

@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export LC_ALL=C.UTF-8
-files=$(find core spec plan cost_models sim tuner runtime calibrate report \
+files=$(find core spec plan cost_models sim tuner runtime calibrate interop report \
     cli bench tests \( -name '*.[ch]' -o -name '*.cu' \
     -o -name '*.cuh' -o -name '*.cc' \) | sort)
 bad=0

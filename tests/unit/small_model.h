@@ -4,7 +4,7 @@
 #ifndef FR_TESTS_SMALL_MODEL_H
 #define FR_TESTS_SMALL_MODEL_H
 
-#include "spec/model.h"
+#include "spec/model/model.h"
 
 /* The defaults of fr_model_init(), hidden = n_heads x head_dim, an MLP four
  * times as wide. */

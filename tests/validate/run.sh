@@ -9,4 +9,4 @@ build=${BUILD:-build}
 "$build/forerun" validate tests/validate/llm_steps.csv \
     tests/validate/memory.csv -o "$build/validate.json" ${VALIDATE:-}
 echo
-exec "$build/tests/contract/test_scaling"
+exec "$build/tests/contract/sim/test_scaling"

@@ -1,5 +1,5 @@
 /*
- * cublasLt.h, the emulation's: what runtime/product_cuda.c uses of cuBLASLt,
+ * cublasLt.h, the emulation's: what product_cuda.c uses of cuBLASLt,
  * so that its descriptors, its search among algorithms and its memory of them
  * run without a GPU.  Names and meanings are the library's (cuBLAS
  * documentation, section 3, cublasLt API, 2025); numbers of enumerators are

@@ -1,0 +1,357 @@
+#include "calibrate/cpu/shapes.h"
+
+#include "plan/codec/compressor.h"
+#include "plan/ir/reuse.h"
+#include "plan/lower/step/lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void fr_shapes_init(fr_shapes *shapes)
+{
+    memset(shapes, 0, sizeof *shapes);
+}
+
+void fr_shapes_release(fr_shapes *shapes)
+{
+    for (size_t i = 0; i < shapes->n_programs; i++)
+        fr_program_destroy(shapes->programs[i]);
+    free(shapes->programs);
+    free(shapes->at);
+    fr_shapes_init(shapes);
+}
+
+static fr_status keep_program(fr_shapes *shapes, fr_program *program,
+                              fr_err *err)
+{
+    if (shapes->n_programs == shapes->cap_programs) {
+        size_t cap = shapes->cap_programs > 0 ? 2 * shapes->cap_programs : 16;
+        fr_program **grown = realloc(shapes->programs, cap * sizeof *grown);
+        if (grown == NULL) {
+            fr_program_destroy(program);
+            return fr_fail_no_memory(err);
+        }
+        shapes->programs = grown;
+        shapes->cap_programs = cap;
+    }
+    shapes->programs[shapes->n_programs++] = program;
+    return FR_OK;
+}
+
+static fr_shape *find_shape(const fr_shapes *shapes,
+                            const fr_compute_point *key, uint64_t hash)
+{
+    for (size_t i = 0; i < shapes->n; i++)
+        if (shapes->at[i].hash == hash &&
+            shapes->at[i].key.n_threads == key->n_threads &&
+            fr_compute_key_equal(&shapes->at[i].key, key))
+            return &shapes->at[i];
+    return NULL;
+}
+
+static fr_status push_shape(fr_shapes *shapes, const fr_shape *shape,
+                            fr_err *err)
+{
+    if (shapes->n == shapes->cap) {
+        size_t cap = shapes->cap > 0 ? 2 * shapes->cap : 64;
+        fr_shape *grown = realloc(shapes->at, cap * sizeof *grown);
+        if (grown == NULL)
+            return fr_fail_no_memory(err);
+        shapes->at = grown;
+        shapes->cap = cap;
+    }
+    shapes->at[shapes->n++] = *shape;
+    return FR_OK;
+}
+
+fr_status fr_shapes_add(fr_shapes *shapes, fr_shape *shape, fr_err *err)
+{
+    shape->hash = fr_compute_key_hash(&shape->key);
+    return find_shape(shapes, &shape->key, shape->hash) != NULL
+               ? FR_OK
+               : push_shape(shapes, shape, err);
+}
+
+static fr_status add_instr(fr_shapes *shapes, const fr_program *program,
+                           uint32_t i_class, const fr_instr *instr,
+                           const fr_fingerprint *machine, fr_err *err)
+{
+    fr_shape shape = {
+        .instr = *instr, .program = program, .i_class = i_class, .n_uses = 1};
+    fr_shape *known;
+
+    if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
+        return FR_OK;
+    fr_compute_key(instr, machine, program->plan.n_threads, &shape.key);
+    shape.hash = fr_compute_key_hash(&shape.key);
+    known = find_shape(shapes, &shape.key, shape.hash);
+    if (known != NULL) {
+        known->n_uses++;
+        return FR_OK;
+    }
+    return push_shape(shapes, &shape, err);
+}
+
+/* Instructions of one class, each once. */
+static fr_status add_class(fr_shapes *shapes, const fr_program *program,
+                           uint32_t i_class, bool *is_seen,
+                           const fr_fingerprint *machine, fr_err *err)
+{
+    const fr_class *klass = &program->classes[i_class];
+
+    for (uint32_t i = 0; i < klass->n_calls; i++) {
+        const fr_segment *segment =
+            &program->segments[klass->calls[i].i_segment];
+        for (uint32_t k = 0; k < segment->n_instrs; k++) {
+            uint32_t i_instr = segment->first_instr + k;
+            if (is_seen[i_instr])
+                continue;
+            is_seen[i_instr] = true;
+            FR_TRY(add_instr(shapes, program, i_class,
+                             &program->instrs[i_instr], machine, err));
+        }
+    }
+    return FR_OK;
+}
+
+fr_status fr_shapes_add_program(fr_shapes *shapes, fr_program *program,
+                                const fr_fingerprint *machine, fr_err *err)
+{
+    fr_status status = FR_OK;
+    bool *is_seen;
+
+    FR_TRY(keep_program(shapes, program, err));
+    if (machine->gpu.name[0] == '\0') /* what a GPU's L2 has goes by space */
+        FR_TRY(fr_program_mark_reuse(program, err));
+    is_seen = calloc(program->n_instrs + 1, sizeof *is_seen);
+    if (is_seen == NULL)
+        return fr_fail_no_memory(err);
+    for (uint32_t c = 0; status == FR_OK && c < program->n_classes; c++)
+        status = add_class(shapes, program, c, is_seen, machine, err);
+    free(is_seen);
+    return status;
+}
+
+/* ---- candidate plans ----------------------------------------------------- */
+
+static fr_status add_plan(fr_shapes *shapes, const fr_candidates *wanted,
+                          const fr_job *job, const fr_plan *plan,
+                          const fr_fingerprint *machine, fr_err *err)
+{
+    fr_program *program;
+    fr_placement placement = {.n_ranks = fr_plan_world(plan)};
+
+    if (fr_plan_check(plan, wanted->model, job, NULL) != FR_OK ||
+        fr_plan_check_executable(plan, wanted->model, job, NULL) != FR_OK)
+        return FR_OK;
+    FR_TRY(fr_lower(wanted->model, job, plan, &placement, &program, err));
+    return fr_shapes_add_program(shapes, program, machine, err);
+}
+
+/* What is varied one at a time, from the plan with all of it off. */
+static fr_status add_variations(fr_shapes *shapes, const fr_candidates *wanted,
+                                const fr_plan *base,
+                                const fr_fingerprint *machine, fr_err *err)
+{
+    fr_plan plan = *base;
+
+    if (base->tp > 1) {
+        plan.is_sequence_parallel = true;
+        FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine, err));
+        plan = *base;
+    }
+    if (base->pp > 1) {
+        plan.schedule = FR_SCHEDULE_INTERLEAVED;
+        for (plan.vpp = 2; plan.vpp <= 4; plan.vpp++)
+            FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine, err));
+        plan = *base;
+    }
+    if (base->dp == 1)
+        return FR_OK;
+    plan.zero_stage = 1;
+    FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine, err));
+    plan = *base;
+    for (int kind = 1; kind < FR_COMPRESSOR_N && !wanted->is_quick; kind++) {
+        plan.compressor = (fr_compressor_kind)kind;
+        plan.has_error_feedback = true;
+        if (kind == FR_COMPRESSOR_POWERSGD && plan.compressor_rank == 0)
+            plan.compressor_rank = 4;
+        if (kind == FR_COMPRESSOR_TOPK && plan.compressor_density <= 0.0)
+            plan.compressor_density = 0.01;
+        FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine, err));
+    }
+    return FR_OK;
+}
+
+static fr_status add_optimizers(fr_shapes *shapes, const fr_candidates *wanted,
+                                const fr_plan *plan,
+                                const fr_fingerprint *machine, fr_err *err)
+{
+    fr_job job = *wanted->job;
+
+    for (int kind = 0; kind < FR_OPTIMIZER_N; kind++) {
+        job.optimizer = (fr_optimizer_kind)kind;
+        FR_TRY(add_plan(shapes, wanted, &job, plan, machine, err));
+    }
+    return FR_OK;
+}
+
+static fr_status add_layout(fr_shapes *shapes, const fr_candidates *wanted,
+                            const fr_plan *layout,
+                            const fr_fingerprint *machine, fr_err *err)
+{
+    int64_t largest = wanted->job->global_batch / layout->dp;
+    fr_plan plan = *layout;
+
+    for (plan.micro_batch = 1; plan.micro_batch <= largest;
+         plan.micro_batch *= 2) {
+        for (int r = 0; r < FR_RECOMPUTE_N; r++) {
+            plan.recompute = (fr_recompute)r;
+            FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine, err));
+        }
+        plan.recompute = FR_RECOMPUTE_NONE;
+        if (plan.micro_batch == 1 || plan.micro_batch * 2 > largest)
+            FR_TRY(add_variations(shapes, wanted, &plan, machine, err));
+    }
+    plan.micro_batch = largest;
+    return add_optimizers(shapes, wanted, &plan, machine, err);
+}
+
+static fr_status add_world(fr_shapes *shapes, const fr_candidates *wanted,
+                           int64_t world, int n_threads,
+                           const fr_fingerprint *machine, fr_err *err)
+{
+    for (int64_t tp = 1; tp <= world; tp++) {
+        for (int64_t pp = 1; tp * pp <= world; pp++) {
+            fr_plan plan;
+            if (world % (tp * pp) != 0)
+                continue;
+            fr_plan_init(&plan);
+            plan.tp = (int32_t)tp;
+            plan.pp = (int32_t)pp;
+            plan.dp = (int32_t)(world / (tp * pp));
+            plan.n_threads = n_threads;
+            if (wanted->job->global_batch < plan.dp)
+                continue;
+            FR_TRY(add_layout(shapes, wanted, &plan, machine, err));
+        }
+    }
+    return FR_OK;
+}
+
+fr_status fr_shapes_add_candidates(fr_shapes *shapes,
+                                   const fr_candidates *candidates,
+                                   const fr_fingerprint *machine, fr_err *err)
+{
+    int64_t last = candidates->n_ranks, world = 1;
+
+    for (;;) {
+        /* All cores, and one thread: what scaling is judged against. */
+        int most = (int)(candidates->n_cores / world);
+        most = most < 1 ? 1 : most;
+        FR_TRY(add_world(shapes, candidates, world, most, machine, err));
+        if (most > 1)
+            FR_TRY(add_world(shapes, candidates, world, 1, machine, err));
+        if (world == last)
+            return FR_OK;
+        world = world * 2 < last ? world * 2 : last;
+    }
+}
+
+/* ---- thinning ----------------------------------------------------------- */
+
+static bool is_more_used(const fr_shape *a, const fr_shape *b)
+{
+    if (a->n_uses != b->n_uses)
+        return a->n_uses > b->n_uses;
+    return a < b;
+}
+
+void fr_shapes_thin(fr_shapes *shapes, int n_kept)
+{
+    bool *is_kept = calloc(shapes->n + 1, sizeof *is_kept);
+    size_t n = 0;
+
+    if (is_kept == NULL)
+        return; /* nothing is lost but time */
+    for (size_t i = 0; i < shapes->n; i++) {
+        const fr_shape *shape = &shapes->at[i];
+        int n_before = 0;
+        for (size_t k = 0; k < shapes->n; k++)
+            n_before +=
+                k != i && shapes->at[k].key.n_threads == shape->key.n_threads &&
+                is_more_used(&shapes->at[k], shape) &&
+                fr_compute_key_same_shape(&shapes->at[k].key, &shape->key);
+        is_kept[i] = n_before < n_kept;
+    }
+    for (size_t i = 0; i < shapes->n; i++)
+        if (is_kept[i])
+            shapes->at[n++] = shapes->at[i];
+    shapes->n = n;
+    free(is_kept);
+}
+
+/* ---- held-out neighbours ---------------------------------------------------
+ */
+
+/* The dimension that scales with the micro-batch, or the element count. */
+static int scaled_dim(fr_op op)
+{
+    switch (op) {
+    case FR_OP_COMPRESS:
+    case FR_OP_DECOMPRESS:
+    case FR_OP_OPT_NORMS:
+    case FR_OP_OPT_STEP:
+    case FR_OP_GRAD_SQSUM:
+    case FR_OP_CLIP:
+        return -1; /* bound to a class's tensors */
+    default:
+        return 0;
+    }
+}
+
+fr_status fr_shapes_add_held_out(fr_shapes *shapes, int n_per_op,
+                                 const fr_fingerprint *machine, fr_err *err)
+{
+    int n_added[FR_OP_N] = {0};
+    size_t n_known = shapes->n;
+
+    /* From the back: there are the shapes of the largest world. */
+    for (size_t i = n_known; i-- > 0;) {
+        fr_shape shape = shapes->at[i];
+        fr_op op = (fr_op)shape.instr.op;
+        int dim = scaled_dim(op);
+        int64_t old;
+        char where[sizeof shape.key.where];
+        if (dim < 0 || n_added[op] >= n_per_op)
+            continue;
+        old = shape.instr.dim[dim];
+        /* Three halves: between two powers of two, where rows are. */
+        shape.instr.dim[dim] = old + old / 2;
+        if (old < 2)
+            continue;
+        memcpy(where, shape.key.where, sizeof where);
+        fr_compute_key(&shape.instr, machine, shape.key.n_threads, &shape.key);
+        memcpy(shape.key.where, where, sizeof where);
+        shape.key.is_held_out = true;
+        shape.hash = fr_compute_key_hash(&shape.key);
+        if (find_shape(shapes, &shape.key, shape.hash) != NULL)
+            continue;
+        n_added[op]++;
+        FR_TRY(push_shape(shapes, &shape, err));
+    }
+    return FR_OK;
+}
+
+uint64_t fr_shape_bytes(const fr_shape *shape)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < FR_INSTR_REFS; i++) {
+        uint64_t n = shape->instr.ref[i].space == FR_SPACE_NONE
+                         ? 0
+                         : fr_instr_ref_bytes(&shape->instr, i, 1);
+        sum += (n + 4095) / 4096 * 4096 + 4096;
+    }
+    return sum;
+}

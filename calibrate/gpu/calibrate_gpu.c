@@ -1,0 +1,268 @@
+#include "calibrate/gpu/calibrate_gpu.h"
+
+#include "calibrate/cpu/bench_machine.h"
+#include "calibrate/cpu/ranks.h"
+#include "calibrate/fingerprint.h"
+#include "calibrate/gpu/bench_gpu_comm.h"
+#include "calibrate/gpu/bench_gpu_compute.h"
+#include "calibrate/gpu/bench_gpu_device.h"
+#include "calibrate/gpu/gpu_rig.h"
+#include "calibrate/gpu/gpu_shapes.h"
+#include "core/base/clock.h"
+#include "core/base/text.h"
+#include "runtime/gpu/gpu_choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How the time is shared out. */
+static const double compute_frac = 0.55, steady_frac = 0.1, comm_frac = 0.25,
+                    storage_frac = 0.05;
+
+typedef struct calibration {
+    const fr_calibrate_options *options;
+    const fr_gpu_setup *setup;
+    fr_gpu_rig rig;
+    fr_schedule schedule; /* but for the budget */
+    double budget_s;
+    fr_shapes shapes;
+    fr_profile profile;
+} calibration;
+
+/* ---- whose --------------------------------------------------------------- */
+
+static fr_status identify(calibration *c, fr_err *err)
+{
+    const fr_gpu_system *system = c->setup->system;
+    fr_gpu_print *gpu = &c->profile.fingerprint.gpu;
+    fr_gpu_properties found;
+    fr_gpu_senses senses;
+
+    FR_TRY(system->driver->properties(c->rig.gpu, &found, err));
+    fr_text_copy_cut(gpu->name, sizeof gpu->name,
+                     found.name[0] != '\0' ? found.name : system->name);
+    (void)snprintf(gpu->capability, sizeof gpu->capability, "%d.%d",
+                   found.capability[0], found.capability[1]);
+    fr_text_copy_cut(gpu->cuda, sizeof gpu->cuda, found.runtime);
+    if (system->comm && system->comm->version)
+        system->comm->version(gpu->nccl, sizeof gpu->nccl);
+    gpu->n_processors = found.n_processors;
+    gpu->l2_bytes = found.l2_bytes;
+    gpu->memory_bytes = found.memory_bytes;
+    gpu->clock_Hz = found.clock_Hz;
+    gpu->memory_clock_Hz = found.memory_clock_Hz;
+    if (system->driver->sense && system->driver->sense(c->rig.gpu, &senses)) {
+        fr_text_copy_cut(gpu->driver, sizeof gpu->driver, senses.driver);
+        gpu->power_limit_w = senses.power_limit_w;
+    }
+    return FR_OK;
+}
+
+static void name_models(calibration *c)
+{
+    char *out = c->profile.model;
+    size_t n = 0, n_out = sizeof c->profile.model;
+
+    for (size_t i = 0; i < c->options->n_cases; i++) {
+        const char *name = c->options->cases[i].model->name;
+        if (strstr(out, name) == NULL && n + strlen(name) + 2 <= n_out)
+            n += (size_t)snprintf(out + n, n_out - n, "%s%s", n > 0 ? " " : "",
+                                  name);
+    }
+}
+
+/* ---- parts --------------------------------------------------------------- */
+
+static fr_status measure_compute(calibration *c, fr_err *err)
+{
+    fr_schedule schedule = c->schedule;
+
+    schedule.budget_s = compute_frac * c->budget_s;
+    schedule.target_rel_err = 0.006;
+    schedule.n_max = 41;
+    return fr_gpu_bench_compute(&c->rig, &c->shapes, &schedule, &c->profile,
+                                err);
+}
+
+/*
+ * What a rank holds besides its slab: a run of two steps on one rank, of the
+ * smallest program that there is.  First of all, for libraries keep what they
+ * have loaded.
+ */
+static const fr_program *smallest_program(const calibration *c)
+{
+    const fr_program *best = NULL;
+
+    for (size_t i = 0; i < c->shapes.n_programs; i++) {
+        const fr_program *p = c->shapes.programs[i];
+        if (fr_plan_world(&p->plan) == 1 &&
+            p->plan.precision == FR_DTYPE_BF16 &&
+            (best == NULL ||
+             p->classes[0].slab_bytes < best->classes[0].slab_bytes))
+            best = p;
+    }
+    return best;
+}
+
+static fr_status run_alone(const calibration *c, const fr_program *program,
+                           uint64_t *out_bytes, fr_err *err)
+{
+    fr_backend backend = fr_gpu_backend(c->setup);
+    fr_run_options options;
+    fr_run_result result;
+    fr_loopback *hub = NULL;
+    fr_transport *alone = NULL;
+
+    fr_run_options_init(&options);
+    options.backend = &backend;
+    options.n_steps = 2; /* the second one makes the graph */
+    options.trace_steps = 0;
+    options.is_unwatched = true;
+    FR_TRY(fr_loopback_create(1, NULL, &hub, err));
+    fr_status status =
+        fr_transport_loopback_create(hub, 0, c->rig.timeout_s, &alone, err);
+    if (status == FR_OK)
+        status = fr_run_over(alone, program, &options, NULL, &result, err);
+    if (status == FR_OK) {
+        *out_bytes = result.peak_bytes - result.slab_bytes;
+        fr_run_result_release(&result);
+    }
+    fr_transport_destroy(alone);
+    fr_loopback_destroy(hub);
+    return status;
+}
+
+static void measure_baseline(calibration *c)
+{
+    const fr_program *program = smallest_program(c);
+    fr_err why = {0};
+
+    if (c->rig.transport->rank != 0)
+        return;
+    if (program == NULL)
+        (void)fr_fail(&why, FR_INPUT, "no program for one rank");
+    else if (run_alone(c, program, &c->profile.baseline_alone_bytes, &why) ==
+             FR_OK)
+        return;
+    fr_log_write(c->options->log, FR_LOG_WARNING,
+                 "memory besides the slab left out: %s", why.text);
+}
+
+static fr_status measure_comm(calibration *c, fr_err *err)
+{
+    fr_gpu_comm_bench bench = {.rig = &c->rig,
+                               .is_shared = c->setup->is_shared,
+                               .is_quick = c->options->is_quick,
+                               .shapes = &c->shapes,
+                               .schedule = c->schedule,
+                               .profile = &c->profile};
+
+    bench.schedule.budget_s = comm_frac * c->budget_s;
+    return fr_gpu_bench_comm(&bench, err);
+}
+
+/* Rank 0 has the file; the others run the same rows. */
+static fr_status measure_storage(calibration *c, fr_err *err)
+{
+    fr_transport *transport = c->rig.transport;
+    fr_schedule schedule = c->schedule;
+    const char *dir = transport->rank == 0 ? c->options->scratch_dir : NULL;
+    char has_dir = dir != NULL;
+
+    FR_TRY(fr_ranks_share(transport, &has_dir, 1, err));
+    if (!has_dir)
+        return FR_OK;
+    schedule.budget_s = storage_frac * c->budget_s;
+    schedule.n_min = 3;
+    schedule.n_max = 9;
+    return fr_bench_storage(transport, dir ? dir : "/", &schedule, &c->profile,
+                            err);
+}
+
+static fr_status measure_device(calibration *c, fr_err *err)
+{
+    bool is_quick = c->options->is_quick;
+
+    FR_TRY(measure_compute(c, err));
+    FR_TRY(fr_gpu_bench_steady(&c->rig, &c->shapes, steady_frac * c->budget_s,
+                               &c->profile, err));
+    FR_TRY(fr_gpu_bench_copies(&c->rig, is_quick, &c->profile, err));
+    return fr_gpu_bench_peer(&c->rig, is_quick, &c->profile, err);
+}
+
+static fr_status measure_all(calibration *c, fr_err *err)
+{
+    FR_TRY(identify(c, err));
+    FR_TRY(fr_gpu_shapes_fill(&c->shapes, c->options, &c->profile.fingerprint,
+                              err));
+    measure_baseline(c);
+    fr_status status =
+        fr_gpu_rig_open(&c->rig, fr_gpu_bench_compute_bytes(&c->shapes), err);
+    FR_TRY(fr_gpu_comm_agree(&c->rig, status, err));
+    c->profile.gpu.workspace_bytes = c->rig.kernels_bytes;
+    fr_gpu_bench_launches(&c->rig, &c->profile);
+    FR_TRY(fr_ranks_share(c->rig.transport, &c->rig.bracket_s,
+                          sizeof c->rig.bracket_s, err));
+    FR_TRY(measure_device(c, err));
+    FR_TRY(measure_comm(c, err));
+    FR_TRY(measure_storage(c, err));
+    if (c->rig.transport->rank != 0)
+        return FR_OK;
+    if (c->profile.baseline_alone_bytes > 0)
+        c->profile.baseline_bytes =
+            c->profile.baseline_alone_bytes + c->profile.gpu.comm_world_bytes;
+    return fr_calibrate_hold_out(&c->profile, err);
+}
+
+static fr_status check(const calibration *c, fr_err *err)
+{
+    if (c->profile.n_compute > 0 || c->rig.transport->rank != 0)
+        return FR_OK;
+    return fr_fail(err, FR_FAILURE, "%s: no kernel could be timed",
+                   c->profile.fingerprint.gpu.name);
+}
+
+fr_status fr_calibrate_gpu(fr_transport *transport, const fr_gpu_setup *setup,
+                           const fr_calibrate_options *options, fr_profile *out,
+                           fr_err *err)
+{
+    const double usual_s = options->is_quick ? 30.0 : 120.0;
+    fr_status status;
+    double begin_s = fr_clock_s();
+    calibration c = {.options = options,
+                     .setup = setup,
+                     .rig = {.system = setup->system,
+                             .driver = setup->system->driver,
+                             .transport = transport,
+                             .log = options->log,
+                             .timeout_s = transport->timeout_s},
+                     .budget_s =
+                         options->budget_s > 0 ? options->budget_s : usual_s};
+
+    fr_profile_init(&c.profile);
+    fr_shapes_init(&c.shapes);
+    fr_fingerprint_detect(&c.profile.fingerprint);
+    for (int64_t i = 0; i < transport->world; i++)
+        if (transport->node_of_rank[i] >= c.profile.fingerprint.n_nodes)
+            c.profile.fingerprint.n_nodes = transport->node_of_rank[i] + 1;
+    name_models(&c);
+    fr_schedule_init(&c.schedule);
+    c.schedule.share = fr_ranks_share;
+    c.schedule.share_context = transport;
+    FR_TRY_GOTO(status,
+                fr_gpu_choose(setup->system, transport, setup->is_shared,
+                              &c.rig.gpu, err),
+                out);
+    status = measure_all(&c, err);
+    if (status == FR_OK)
+        status = check(&c, err);
+    fr_gpu_rig_close(&c.rig);
+    c.profile.wall_s = fr_clock_s() - begin_s;
+out:
+    fr_shapes_release(&c.shapes);
+    if (status != FR_OK || transport->rank != 0)
+        fr_profile_release(&c.profile);
+    if (status == FR_OK)
+        *out = c.profile;
+    return status;
+}

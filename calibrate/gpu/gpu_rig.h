@@ -1,0 +1,88 @@
+/*
+ * gpu_rig.h: one rank's GPU while it is measured: streams, events and memory
+ * that all benches of it share.  Everything goes through the tables of
+ * gpu_driver.h; the thread that opened it makes all calls.
+ */
+#ifndef FR_CALIBRATE_GPU_GPU_RIG_H
+#define FR_CALIBRATE_GPU_GPU_RIG_H
+
+#include "core/base/log.h"
+#include "runtime/comm/transport.h"
+#include "runtime/gpu/gpu_driver.h"
+#include "runtime/gpu_comm/gpu_links.h"
+#include "spec/profile/profile.h"
+
+typedef struct fr_gpu_rig {
+    const fr_gpu_system *system; /* borrowed, like transport and log */
+    const fr_gpu_driver *driver;
+    fr_transport *transport;
+    const fr_log *log;
+    fr_gpu *gpu;
+    fr_gpu_stream stream; /* of kernels, like lane COMPUTE */
+    fr_gpu_stream beside; /* of communication beside them */
+    fr_gpu_event *begin, *end, *beside_begin, *beside_end; /* timed */
+    fr_cuda_kernels *kernels;
+    uint64_t kernels_bytes; /* of the device's memory, with a library's own */
+    fr_cuda_step *step;     /* in the device's memory: all zero */
+    unsigned char *arena;   /* operands, and what flushes the L2 */
+    uint64_t arena_bytes;
+    uint64_t flush_bytes; /* the first part of the arena: twice the L2 */
+    unsigned char *host;  /* page-locked */
+    uint64_t host_bytes;
+    double bracket_s; /* see profile.h; taken off by elapsed() */
+    double timeout_s;
+    fr_gpu_links *links; /* that may fail while the host waits; NULL: none */
+} fr_gpu_rig;
+
+/*
+ * On a device that is open; takes it (also on failure) and closes it with the
+ * rig.  The arena has `wanted_bytes` behind its flush part, or what half of
+ * the free memory allows.
+ */
+FR_CHECKED fr_status fr_gpu_rig_open(fr_gpu_rig *rig, uint64_t wanted_bytes,
+                                     fr_err *err);
+void fr_gpu_rig_close(fr_gpu_rig *rig);
+
+/* Bytes of the device that are in use, by whomever. */
+FR_CHECKED fr_status fr_gpu_rig_used(const fr_gpu_rig *rig, uint64_t *out,
+                                     fr_err *err);
+
+/* The host waits until the stream has passed the event, which is recorded
+ * now. */
+FR_CHECKED fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig,
+                                       fr_gpu_stream stream,
+                                       fr_gpu_event *event, fr_err *err);
+
+/* begin ... end on `stream`: what lies between the two is timed. */
+FR_CHECKED fr_status fr_gpu_rig_begin(const fr_gpu_rig *rig, fr_err *err);
+/* Waits; seconds without the bracket, > 0. */
+FR_CHECKED fr_status fr_gpu_rig_end(const fr_gpu_rig *rig, double *out_s,
+                                    fr_err *err);
+
+/* Fresh numbers in all of the arena. */
+FR_CHECKED fr_status fr_gpu_rig_refill(const fr_gpu_rig *rig, fr_err *err);
+
+/* Nothing that was in the L2 is there afterwards. */
+FR_CHECKED fr_status fr_gpu_rig_flush(const fr_gpu_rig *rig, fr_err *err);
+
+/* What a kernel needs besides its instruction and operands. */
+typedef struct fr_gpu_task {
+    const fr_instr *instr;
+    const fr_program *program; /* its plan, job */
+    uint32_t i_class;          /* and tensors */
+    void *ptr[FR_INSTR_REFS];
+} fr_gpu_task;
+
+/* Enqueues it on the stream of kernels. */
+FR_CHECKED fr_status fr_gpu_rig_launch(const fr_gpu_rig *rig,
+                                       const fr_gpu_task *task, fr_err *err);
+/* Lets it choose how it works; once for each shape. */
+FR_CHECKED fr_status fr_gpu_rig_tune(const fr_gpu_rig *rig,
+                                     const fr_gpu_task *task, fr_err *err);
+
+/* Operands one behind the other in the arena, each at a multiple of 4096
+ * bytes; false: they do not fit. */
+bool fr_gpu_rig_place(const fr_gpu_rig *rig, const fr_instr *instr,
+                      void *ptr[FR_INSTR_REFS]);
+
+#endif

@@ -1,0 +1,325 @@
+/*
+ * cmd_calibrate.c: measures this machine, or the hosts of a hostfile, or
+ * GPUs.  Like run, the same command line is the supervisor and each of its
+ * ranks.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrate/calibrate.h"
+#include "calibrate/gpu/calibrate_gpu.h"
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/gpu_ranks.h"
+#include "cli/inputs.h"
+#include "cli/option/plan_options.h"
+#include "cli/supervise.h"
+#include "core/base/fileio.h"
+#include "core/base/units.h"
+#include "report/table.h"
+#include "runtime/launch/rendezvous.h"
+#include "runtime/run/run.h"
+#include "spec/cluster/detect.h"
+
+#define DEFAULT_OUTPUT "profile.json"
+#define GPU_TIMEOUT_S 600 /* rank 0 times kernels while the others wait */
+
+static const char *const cpu_models[] = {"gpt2-demo", NULL};
+/* Between them they have all kernels. */
+static const char *const gpu_models[] = {"gpt2-124m", "llama-3-8b", NULL};
+
+typedef struct cases {
+    fr_model models[FR_MAX_POSITIONAL];
+    fr_job jobs[FR_MAX_POSITIONAL];
+    fr_calibrate_case at[FR_MAX_POSITIONAL];
+    size_t n;
+} cases;
+
+static void release_cases(cases *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        fr_model_release(&c->models[i]);
+}
+
+static fr_status load_cases(const fr_cli *cli, cases *out, fr_err *err)
+{
+    const char *const *usual = fr_cli_is_on_gpu(cli) ? gpu_models : cpu_models;
+    size_t n = (size_t)cli->n_positional;
+    while (cli->n_positional == 0 && usual[n] != NULL)
+        n++;
+    for (size_t i = 0; i < n; i++) {
+        const char *name =
+            cli->n_positional > 0 ? cli->positional[i] : usual[i];
+        FR_TRY(fr_as_input(fr_model_load(name, &out->models[i], err), err));
+        out->n = i + 1;
+        FR_TRY(fr_cli_make_job(cli, &out->models[i], &out->jobs[i], err));
+        out->at[i] = (fr_calibrate_case){&out->models[i], &out->jobs[i]};
+    }
+    return FR_OK;
+}
+
+/* ---- the answer of rank 0 ------------------------------------------------ */
+static fr_status print_json(const fr_cli *cli, const fr_profile *profile,
+                            const char *path, fr_err *err)
+{
+    fr_answer answer;
+    fr_json_writer *json = fr_answer_begin(&answer, "forerun.calibration/1");
+    fr_json_put_string(json, "profile", path);
+    fr_json_put_string(json, "cpu", profile->fingerprint.cpu);
+    if (fr_profile_is_gpu(profile)) {
+        const char *topology = fr_nccl_topology();
+        fr_json_put_string(json, "gpu", profile->fingerprint.gpu.name);
+        if (topology != NULL)
+            fr_json_put_string(json, "nccl_topology", topology);
+        else
+            fr_json_put_null(json, "nccl_topology");
+    }
+    fr_json_put_i64(json, "cores", profile->fingerprint.n_cores);
+    fr_json_put_i64(json, "nodes", profile->fingerprint.n_nodes);
+    fr_json_put_double(json, "wall_s", profile->wall_s);
+    fr_json_put_u64(json, "compute_points", profile->n_compute);
+    fr_json_put_u64(json, "comm_points", profile->n_comm);
+    fr_json_put_double(json, "jitter_frac", profile->jitter_frac);
+    fr_json_key(json, "rates");
+    fr_json_begin_array(json);
+    for (size_t i = 0; i < profile->n_rate; i++) {
+        const fr_rate_point *rate = &profile->rate[i];
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "name", rate->name);
+        fr_json_put_i64(json, "threads", rate->n_threads);
+        fr_json_put_i64(json, "busy_ranks", rate->n_busy);
+        fr_json_put_double(json, "rate", rate->rate);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+    fr_json_key(json, "held_out");
+    fr_json_begin_array(json);
+    for (size_t i = 0; i < profile->n_held_out; i++) {
+        const fr_held_out *check = &profile->held_out[i];
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "what", check->what);
+        fr_json_put_i64(json, "n", check->n);
+        fr_json_put_double(json, "mean_ape", check->mean_ape);
+        fr_json_put_double(json, "worst_ape", check->worst_ape);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+    return fr_answer_print(&answer, cli, err);
+}
+
+static fr_status print_rates(const fr_profile *profile, fr_buffer *out,
+                             fr_err *err)
+{
+    static const char *const headings[] = {"rate", ">threads", ">busy ranks",
+                                           ">measured", NULL};
+    char text[FR_FORMAT_MAX];
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < profile->n_rate; i++) {
+        const fr_rate_point *rate = &profile->rate[i];
+        bool is_flops = strstr(rate->name, "gemm") != NULL;
+        fr_table_cell(&table, "%s", rate->name);
+        fr_table_cell(&table, "%d", rate->n_threads);
+        fr_table_cell(&table, "%d", rate->n_busy);
+        fr_table_cell(&table, "%s",
+                      is_flops ? fr_format_flops(text, sizeof text, rate->rate)
+                               : fr_format_Bps(text, sizeof text, rate->rate));
+    }
+    fr_status status = fr_table_print(&table, 0, out, err);
+    fr_table_release(&table);
+    return status;
+}
+
+static fr_status print_held_out(const fr_profile *profile, fr_buffer *out,
+                                fr_err *err)
+{
+    static const char *const headings[] = {"fit against sizes it never saw",
+                                           ">n", ">mean error", ">worst error",
+                                           NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < profile->n_held_out; i++) {
+        const fr_held_out *check = &profile->held_out[i];
+        fr_table_cell(&table, "%s", check->what);
+        fr_table_cell(&table, "%d", check->n);
+        fr_table_cell(&table, "%.1f %%", 100 * check->mean_ape);
+        fr_table_cell(&table, "%.1f %%", 100 * check->worst_ape);
+    }
+    fr_status status = FR_OK;
+    if (profile->n_held_out > 0) {
+        fr_buffer_putc(out, '\n');
+        status = fr_table_print(&table, 0, out, err);
+    }
+    fr_table_release(&table);
+    return status;
+}
+
+static fr_status print_text(const fr_cli *cli, const fr_profile *profile,
+                            const char *path, fr_err *err)
+{
+    char time[FR_FORMAT_MAX];
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_buffer_printf(&text, "%s: %s, ", path,
+                     fr_profile_is_gpu(profile) ? profile->fingerprint.gpu.name
+                                                : profile->fingerprint.cpu);
+    if (!fr_profile_is_gpu(profile))
+        fr_buffer_printf(&text, "%d cores, ", profile->fingerprint.n_cores);
+    fr_buffer_printf(&text, "%zu kernel shapes, %zu transfers, %s\n\n",
+                     profile->n_compute, profile->n_comm,
+                     fr_format_s(time, sizeof time, profile->wall_s));
+    fr_status status = print_rates(profile, &text, err);
+    if (status == FR_OK)
+        status = print_held_out(profile, &text, err);
+    if (status == FR_OK)
+        return fr_answer_text(&text, cli, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+/* ---- ranks --------------------------------------------------------------- */
+static const char *output_path(const fr_cli *cli)
+{
+    const char *path = fr_cli_text(cli, FR_OPT_OUTPUT);
+    return path != NULL ? path : DEFAULT_OUTPUT;
+}
+
+static fr_status measure_on_cpus(const fr_cli *cli,
+                                 const fr_calibrate_options *options,
+                                 int64_t n_ranks, fr_profile *out,
+                                 bool *is_first, fr_err *err)
+{
+    (void)cli;
+    return fr_calibrate(options, n_ranks, out, is_first, err);
+}
+
+static fr_status join_alone(double timeout_s, fr_loopback **hub,
+                            fr_transport **out, fr_err *err)
+{
+    FR_TRY(fr_loopback_create(1, NULL, hub, err));
+    return fr_transport_loopback_create(*hub, 0, timeout_s, out, err);
+}
+
+static fr_status measure_on_gpus(const fr_cli *cli,
+                                 const fr_calibrate_options *options,
+                                 int64_t n_ranks, fr_profile *out,
+                                 bool *is_first, fr_err *err)
+{
+    fr_gpu_setup setup = {.is_shared = fr_cli_on(cli, FR_OPT_SHARE_GPU)};
+    double timeout_s =
+        options->timeout_s > 0 ? options->timeout_s : GPU_TIMEOUT_S;
+    fr_loopback *hub = NULL;
+    fr_transport *transport = NULL;
+    fr_rendezvous place;
+    FR_TRY(fr_gpu_system_cuda(&setup.system, err));
+    if (n_ranks > 1 && !setup.is_shared)
+        FR_TRY(fr_nccl_topology_ask(output_path(cli), err));
+    FR_TRY(fr_rendezvous_find(&place, err));
+    fr_status status =
+        n_ranks > 1
+            ? fr_rendezvous_join(&place, n_ranks, timeout_s, &transport, err)
+            : join_alone(timeout_s, &hub, &transport, err);
+    if (status == FR_OK) {
+        *is_first = transport->rank == 0;
+        status = fr_calibrate_gpu(transport, &setup, options, out, err);
+    }
+    fr_transport_destroy(transport);
+    fr_loopback_destroy(hub);
+    return status;
+}
+
+static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
+{
+    const char *path = output_path(cli);
+    char scratch[4096];
+    cases c = {.n = 0};
+    fr_profile profile;
+    fr_log log;
+    bool is_first = false;
+    /* The disk that is timed is the one that the profile goes to. */
+    FR_TRY(fr_path_dir(path, scratch, sizeof scratch, err));
+    fr_status status = load_cases(cli, &c, err);
+    if (status != FR_OK)
+        goto out_cases;
+    bool is_silent = fr_cli_on(cli, FR_OPT_QUIET) || !fr_is_first_rank();
+    fr_log_init_stream(&log, cli->chatter);
+    fr_calibrate_options options = {
+        .cases = c.at,
+        .n_cases = c.n,
+        .is_quick = fr_cli_on(cli, FR_OPT_QUICK),
+        .timeout_s = cli->option[FR_OPT_TIMEOUT].real,
+        .scratch_dir = scratch,
+        .log = is_silent ? NULL : &log,
+    };
+    FR_TRY_GOTO(status,
+                (fr_cli_is_on_gpu(cli) ? measure_on_gpus : measure_on_cpus)(
+                    cli, &options, n_ranks, &profile, &is_first, err),
+                out_cases);
+    if (is_first)
+        status = fr_profile_save(&profile, path, err);
+    if (is_first && status == FR_OK)
+        status = fr_cli_on(cli, FR_OPT_JSON)
+                     ? print_json(cli, &profile, path, err)
+                     : print_text(cli, &profile, path, err);
+    if (is_first)
+        fr_profile_release(&profile);
+    if (status == FR_OK)
+        fr_run_leave();
+out_cases:
+    release_cases(&c);
+    return status;
+}
+
+static fr_status count_gpus(int64_t *out, fr_err *err)
+{
+    const fr_gpu_system *system = NULL;
+    int n = 0;
+    FR_TRY(fr_gpu_system_cuda(&system, err));
+    FR_TRY(system->driver->count(system->context, &n, err));
+    *out = n;
+    return n > 0 ? FR_OK : fr_fail(err, FR_FAILURE, "there is no GPU here");
+}
+
+/* --ranks, else as many as a launcher started, else the hostfile's slots,
+ * else one rank per core, or per GPU. */
+static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
+{
+    const char *hostfile = fr_cli_text(cli, FR_OPT_HOSTFILE);
+    if (fr_cli_has(cli, FR_OPT_RANKS)) {
+        *out = cli->option[FR_OPT_RANKS].count;
+        return FR_OK;
+    }
+    *out = fr_cli_is_on_gpu(cli) ? 0 : fr_launched_ranks();
+    if (fr_cli_is_on_gpu(cli)) {
+        fr_rendezvous place;
+        FR_TRY(fr_rendezvous_find(&place, err));
+        *out = place.by == FR_MEETING_ALONE ? 0 : place.world;
+    }
+    if (*out > 0)
+        return FR_OK;
+    if (hostfile != NULL)
+        return fr_hostfile_slots(hostfile, out, err);
+    if (fr_cli_is_on_gpu(cli))
+        return count_gpus(out, err);
+    fr_machine machine;
+    fr_machine_detect(&machine);
+    *out = machine.n_cores;
+    return FR_OK;
+}
+
+FR_COMMAND_FUNCTION(calibrate)
+{
+    int64_t n_ranks;
+    cases c = {.n = 0};
+    /* Before anything is started: a bad model costs nothing. */
+    fr_status status = load_cases(cli, &c, err);
+    release_cases(&c);
+    if (status != FR_OK)
+        return status;
+    FR_TRY(count_ranks(cli, &n_ranks, err));
+    if (fr_cli_is_on_gpu(cli))
+        return fr_supervised_gpus(cli, n_ranks, 1, measure, err);
+    if (fr_cli_on(cli, FR_OPT_SHARE_GPU))
+        return fr_fail(err, FR_USAGE, "--share-gpu needs --backend cuda");
+    return fr_supervised(cli, n_ranks, 1, measure, err);
+}

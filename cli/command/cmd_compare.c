@@ -1,0 +1,173 @@
+/*
+ * cmd_compare.c: two plans, predictions, tunings or runs beside each other:
+ * whatever holds a step time and its parts.
+ */
+#include <string.h>
+
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "core/base/units.h"
+#include "plan/decide/plan_json.h"
+#include "report/prediction_report.h"
+#include "report/table.h"
+
+typedef struct side {
+    const char *path;
+    char plan[256];
+    double step_s, tokens_per_s;
+    double breakdown_s[FR_PART_N];
+    uint64_t peak_bytes;
+} side;
+
+static const fr_json_value *find(const fr_json_value *object, const char *key)
+{
+    return object != NULL ? fr_json_find(object, key) : NULL;
+}
+
+/* The object with the numbers: the root, its prediction, its best plan's. */
+static const fr_json_value *find_numbers(const fr_json_value *root)
+{
+    if (fr_json_find(root, "step_s") != NULL)
+        return root;
+    const fr_json_value *inner = fr_json_find(root, "prediction");
+    if (inner == NULL)
+        inner = find(find(root, "best"), "prediction");
+    return inner;
+}
+
+static fr_status read_step(const fr_json_value *numbers, side *out, fr_err *err)
+{
+    const fr_json_value *step = fr_json_find(numbers, "step_s");
+    if (step == NULL)
+        return fr_json_fail(numbers, err, "no step_s");
+    if (fr_json_kind_of(step) == FR_JSON_OBJECT)
+        return fr_json_get_double(step, "median", &out->step_s, err);
+    return fr_json_as_double(step, &out->step_s, err);
+}
+
+static fr_status read_name(const fr_json_value *root, side *out, fr_err *err)
+{
+    const fr_json_value *name = fr_json_find(root, "name");
+    const fr_json_value *plan = fr_json_find(root, "plan");
+    const char *text = "";
+    fr_plan decisions;
+    if (plan != NULL && fr_json_kind_of(plan) == FR_JSON_OBJECT) {
+        FR_TRY(fr_plan_json_read(plan, &decisions, err));
+        fr_plan_describe(&decisions, out->plan, sizeof out->plan);
+        return FR_OK;
+    }
+    if (name == NULL && plan != NULL && fr_json_kind_of(plan) == FR_JSON_STRING)
+        name = plan;
+    if (name == NULL)
+        name = find(find(root, "best"), "name");
+    if (name != NULL)
+        FR_TRY(fr_json_as_string(name, &text, err));
+    snprintf(out->plan, sizeof out->plan, "%s", text);
+    return FR_OK;
+}
+
+static fr_status read_numbers(const fr_json_value *root, side *out, fr_err *err)
+{
+    const fr_json_value *numbers = find_numbers(root);
+    if (numbers == NULL)
+        return fr_json_fail(root, err,
+                            "holds no step time; give a plan, or what "
+                            "simulate, tune or run print with --json");
+    FR_TRY(read_name(root, out, err));
+    FR_TRY(read_step(numbers, out, err));
+    FR_TRY(fr_json_get_double_or(numbers, "tokens_per_s", 0, &out->tokens_per_s,
+                                 err));
+    const fr_json_value *parts = fr_json_find(numbers, "breakdown_s");
+    for (int i = 0; parts != NULL && i < FR_PART_N; i++)
+        FR_TRY(fr_json_get_double_or(parts, fr_part_name((fr_part)i), 0,
+                                     &out->breakdown_s[i], err));
+    const fr_json_value *memory = fr_json_find(numbers, "memory");
+    return fr_json_get_u64_or(memory != NULL ? memory : numbers, "peak_bytes",
+                              0, &out->peak_bytes, err);
+}
+
+static fr_status read_side(const char *path, side *out, fr_err *err)
+{
+    fr_json *json;
+    side result = {.path = path};
+    FR_TRY(fr_as_input(fr_json_load(path, &json, err), err));
+    fr_status status = read_numbers(fr_json_root(json), &result, err);
+    fr_json_destroy(json);
+    if (status == FR_OK)
+        *out = result;
+    return status;
+}
+
+static void put_side(fr_json_writer *json, const char *key, const side *s)
+{
+    fr_json_key(json, key);
+    fr_json_begin_object(json);
+    fr_json_put_string(json, "file", s->path);
+    fr_json_put_string(json, "plan", s->plan);
+    fr_json_put_double(json, "step_s", s->step_s);
+    fr_json_put_double(json, "tokens_per_s", s->tokens_per_s);
+    fr_json_put_u64(json, "peak_bytes", s->peak_bytes);
+    fr_report_breakdown_json("breakdown_s", s->breakdown_s, json);
+    fr_json_end_object(json);
+}
+
+static void add_row(fr_table *table, const char *name, double a, double b,
+                    bool is_bytes)
+{
+    char text[FR_FORMAT_MAX];
+    const double values[2] = {a, b};
+    fr_table_cell(table, "%s", name);
+    for (int i = 0; i < 2; i++)
+        fr_table_cell(table, "%s",
+                      values[i] == 0 ? "-"
+                      : is_bytes ? fr_format_bytes(text, sizeof text, values[i])
+                                 : fr_format_s(text, sizeof text, values[i]));
+    if (a > 0 && b > 0)
+        fr_table_cell(table, "%+.1f %%", 100 * (b / a - 1));
+    else
+        fr_table_cell(table, "%s", "");
+}
+
+static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
+                            fr_err *err)
+{
+    static const char *const headings[] = {"", ">A", ">B", ">B against A",
+                                           NULL};
+    fr_buffer text;
+    fr_table table;
+    char title[32];
+    fr_buffer_init(&text);
+    fr_buffer_printf(&text, "A: %s %s\nB: %s %s\n\n", a->path, a->plan, b->path,
+                     b->plan);
+    fr_table_init(&table, headings);
+    for (int i = 0; i < FR_PART_N; i++)
+        if (a->breakdown_s[i] != 0 || b->breakdown_s[i] != 0)
+            add_row(&table,
+                    fr_report_part_title((fr_part)i, title, sizeof title),
+                    a->breakdown_s[i], b->breakdown_s[i], false);
+    add_row(&table, "step", a->step_s, b->step_s, false);
+    add_row(&table, "peak memory", (double)a->peak_bytes, (double)b->peak_bytes,
+            true);
+    fr_status status = fr_table_print(&table, 0, &text, err);
+    fr_table_release(&table);
+    if (status == FR_OK)
+        return fr_answer_text(&text, cli, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+FR_COMMAND_FUNCTION(compare)
+{
+    side a, b;
+    FR_TRY(read_side(cli->positional[0], &a, err));
+    FR_TRY(read_side(cli->positional[1], &b, err));
+    if (!fr_cli_on(cli, FR_OPT_JSON))
+        return print_text(cli, &a, &b, err);
+    fr_answer answer;
+    fr_json_writer *json = fr_answer_begin(&answer, "forerun.comparison/1");
+    put_side(json, "a", &a);
+    put_side(json, "b", &b);
+    fr_json_put_double(json, "step_ratio", b.step_s / a.step_s);
+    return fr_answer_print(&answer, cli, err);
+}

@@ -1,0 +1,211 @@
+/* cmd_explain.c: a plan in words, where its time and memory go, what binds it
+ * and what would change that. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "cli/option/plan_choice.h"
+#include "cli/option/plan_options.h"
+#include "core/base/fileio.h"
+#include "plan/decide/plan_json.h"
+#include "report/explanation_report.h"
+#include "report/plan_report.h"
+#include "report/prediction_report.h"
+#include "tuner/study/explain_plan.h"
+
+/* What is explained, and what is known of it. */
+typedef struct subject {
+    fr_plan_file file;
+    fr_inputs inputs;
+    fr_forecast forecast;
+    bool has_forecast;
+    fr_explanation *explanation; /* owned; NULL: without a cluster */
+} subject;
+
+static const fr_prediction *prediction_of(const subject *s)
+{
+    if (s->has_forecast)
+        return &s->forecast.prediction;
+    return s->file.has_prediction ? &s->file.prediction : NULL;
+}
+
+static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
+{
+    int n_changes =
+        fr_cli_has(cli, FR_OPT_TOP) ? (int)cli->option[FR_OPT_TOP].count : 10;
+    const fr_prediction *prediction = prediction_of(s);
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_status status = fr_report_plan_text(&s->file.model, &s->file.job,
+                                           &s->file.plan, &text, err);
+    fr_buffer_putc(&text, '\n');
+    if (status == FR_OK && prediction != NULL)
+        status = fr_report_prediction_text(prediction, &text, err);
+    else if (status == FR_OK)
+        fr_buffer_puts(&text, "no prediction in the plan; give a cluster\n");
+    if (status == FR_OK && s->explanation != NULL) {
+        fr_buffer_putc(&text, '\n');
+        status =
+            fr_report_explanation_text(s->explanation, n_changes, &text, err);
+    }
+    if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT)) {
+        fr_buffer_putc(&text, '\n');
+        status = fr_forecast_gantt(&s->forecast, &text, err);
+    }
+    if (status == FR_OK)
+        return fr_answer_text(&text, cli, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
+{
+    char name[256];
+    fr_answer answer;
+    const fr_prediction *prediction = prediction_of(s);
+    fr_json_writer *json = fr_answer_begin(&answer, "forerun.explanation/1");
+    fr_json_put_string(json, "name",
+                       fr_plan_describe(&s->file.plan, name, sizeof name));
+    fr_json_put_string(json, "model", s->file.model.name);
+    fr_json_key(json, "plan");
+    fr_plan_json_write(&s->file.plan, json);
+    fr_json_key(json, "prediction");
+    if (prediction == NULL) {
+        fr_json_null(json);
+        return fr_answer_print(&answer, cli, err);
+    }
+    fr_json_begin_object(json);
+    fr_report_prediction_json(prediction, json);
+    fr_json_end_object(json);
+    if (s->explanation != NULL)
+        fr_report_explanation_json(s->explanation, json);
+    return fr_answer_print(&answer, cli, err);
+}
+
+/* Without a cluster the plan is shown as it is. */
+static fr_status check_options(const fr_cli *cli, fr_err *err)
+{
+    for (int i = 0; i < FR_OPT_N && cli->n_positional < 2; i++) {
+        if (cli->option[i].source != FR_SOURCE_FLAG || i == FR_OPT_JSON ||
+            i == FR_OPT_QUIET || i == FR_OPT_HELP)
+            continue;
+        return fr_fail(err, FR_USAGE,
+                       "--%s needs a CLUSTER: forerun explain PLAN CLUSTER",
+                       fr_options[i].name);
+    }
+    return FR_OK;
+}
+
+/* A file that says it is one; a model is one by its name or its keys. */
+static bool is_plan_file(const char *path)
+{
+    char *text = NULL;
+    size_t n = 0;
+    fr_err unused;
+    if (fr_file_read(path, 1u << 24, &text, &n, &unused) != FR_OK)
+        return false;
+    bool is_plan = memmem(text, n, "\"forerun.plan/", 14) != NULL;
+    free(text);
+    return is_plan;
+}
+
+/* Options over what the file says. */
+static fr_status load_plan(const fr_cli *cli, subject *s, fr_err *err)
+{
+    FR_TRY(
+        fr_as_input(fr_plan_file_load(cli->positional[0], &s->file, err), err));
+    if (cli->n_positional < 2)
+        return FR_OK;
+    int64_t n_ranks = fr_plan_world(&s->file.plan);
+    FR_TRY(fr_cli_apply_job(cli, &s->file.job, err));
+    FR_TRY(fr_cli_apply_plan(cli, &s->file.plan, NULL, err));
+    FR_TRY(fr_plan_choice_balance(cli, &s->inputs, &s->file.model, &s->file.job,
+                                  &s->file.plan, err));
+    fr_plan_choice_note(cli, &s->inputs.cluster, &s->file.plan);
+    if (fr_plan_world(&s->file.plan) == n_ranks)
+        return FR_OK;
+    free(s->file.node_of_rank); /* they stood elsewhere */
+    s->file.node_of_rank = NULL;
+    return FR_OK;
+}
+
+static fr_status load_model(const fr_cli *cli, subject *s, fr_err *err)
+{
+    fr_plan_choice choice = {0};
+    fr_plan_file_init(&s->file);
+    fr_status status = fr_plan_choice_load(cli, cli->positional[0], NULL,
+                                           &s->inputs, &choice, err);
+    if (status == FR_OK)
+        status = fr_plan_choice_balance(cli, &s->inputs, &choice.model,
+                                        &choice.job, &choice.plan, err);
+    if (status != FR_OK) {
+        fr_plan_choice_release(&choice);
+        return status;
+    }
+    s->file.model = choice.model; /* handed over */
+    s->file.job = choice.job;
+    s->file.plan = choice.plan;
+    return FR_OK;
+}
+
+static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
+{
+    fr_log log;
+    const char *trace = fr_cli_text(cli, FR_OPT_TRACE);
+    bool has_timeline = trace != NULL || fr_cli_on(cli, FR_OPT_GANTT);
+    fr_log_init_stream(&log, cli->chatter);
+    FR_TRY(fr_forecast_make_file(&s->inputs, &s->file, has_timeline,
+                                 &s->forecast, err));
+    s->has_forecast = true;
+    if (trace != NULL)
+        FR_TRY(fr_forecast_write_trace(&s->forecast, trace, err));
+    fr_explain_request request = {
+        .model = &s->file.model,
+        .job = &s->file.job,
+        .cluster = &s->inputs.cluster,
+        .profile = s->inputs.has_profile ? &s->inputs.profile : NULL,
+        .costs = s->inputs.costs,
+        .plan = &s->file.plan,
+        .prediction = &s->forecast.prediction,
+        .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
+        .n_threads = (int)cli->option[FR_OPT_JOBS].count,
+        .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
+    };
+    s->explanation = malloc(sizeof *s->explanation);
+    if (s->explanation == NULL)
+        return fr_fail_no_memory(err);
+    fr_status status = fr_explain_plan(&request, s->explanation, err);
+    if (status == FR_OK)
+        return FR_OK;
+    free(s->explanation);
+    s->explanation = NULL;
+    return status;
+}
+
+FR_COMMAND_FUNCTION(explain)
+{
+    subject s = {0};
+    fr_status status;
+    FR_TRY(check_options(cli, err));
+    bool has_cluster = cli->n_positional > 1;
+    bool is_plan = !has_cluster || is_plan_file(cli->positional[0]);
+    fr_plan_file_init(&s.file);
+    if (has_cluster)
+        FR_TRY_GOTO(status,
+                    fr_inputs_load(cli, cli->positional[1], &s.inputs, err),
+                    out_subject);
+    status = is_plan ? load_plan(cli, &s, err) : load_model(cli, &s, err);
+    if (status == FR_OK && has_cluster)
+        status = analyse(cli, &s, err);
+    if (status == FR_OK)
+        status = fr_cli_on(cli, FR_OPT_JSON) ? print_json(cli, &s, err)
+                                             : print_text(cli, &s, err);
+out_subject:
+    free(s.explanation);
+    fr_forecast_release(&s.forecast);
+    fr_plan_file_release(&s.file);
+    fr_inputs_release(&s.inputs);
+    return status;
+}

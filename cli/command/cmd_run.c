@@ -1,0 +1,203 @@
+/*
+ * cmd_run.c: trains under a plan.  The same command line is the supervisor
+ * that starts the ranks, and each rank; rank 0 prints the answer.  GPU ranks
+ * may also be started by srun or torchrun, without MPI.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/gpu_ranks.h"
+#include "cli/inputs.h"
+#include "cli/run_answer.h"
+#include "cli/supervise.h"
+#include "core/base/text.h"
+#include "plan/decide/plan_json.h"
+#include "plan/lower/step/lower.h"
+#include "runtime/gpu/executor_gpu.h"
+#include "runtime/launch/rendezvous.h"
+#include "runtime/run/run.h"
+
+#define DEFAULT_TIMEOUT_S 60
+#define TRACED_STEPS 5 /* the parts are their mean, the trace their median */
+
+/* What the command line changes of the file's job. */
+static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
+                               fr_err *err)
+{
+    const char *data = fr_cli_text(cli, FR_OPT_DATA);
+    if (fr_cli_has(cli, FR_OPT_STEPS))
+        file->job.n_steps = cli->option[FR_OPT_STEPS].count;
+    if (data != NULL &&
+        !fr_text_copy(file->job.data, sizeof file->job.data, data))
+        return fr_fail(err, FR_USAGE, "--data: the path is too long");
+    if (fr_cli_has(cli, FR_OPT_RESUME) && !fr_cli_has(cli, FR_OPT_CHECKPOINT))
+        return fr_fail(err, FR_USAGE, "--resume needs --checkpoint DIR");
+    if (fr_cli_on(cli, FR_OPT_SHARE_GPU) && !fr_cli_is_on_gpu(cli))
+        return fr_fail(err, FR_USAGE, "--share-gpu needs --backend cuda");
+    if (!fr_cli_is_on_gpu(cli))
+        return fr_plan_check_executable(&file->plan, &file->model, &file->job,
+                                        err);
+    FR_TRY(fr_plan_check_executable_gpu(&file->plan, &file->model, &file->job,
+                                        err));
+    /* Whoever's kernels the plan was predicted with, ours are those that run.
+     */
+    file->plan.kernels = FR_KERNELS_OWN;
+    return FR_OK;
+}
+
+/* ---- rank ---------------------------------------------------------------- */
+typedef struct progress {
+    const fr_cli *cli;
+    int64_t n_steps;
+    bool is_shown;
+} progress;
+
+/* About twenty lines, whatever the number of steps. */
+static void show_step(void *context, int64_t i_step, double loss, double step_s)
+{
+    const progress *p = context;
+    if (!p->is_shown)
+        return;
+    int64_t every = (p->n_steps + 19) / 20;
+    if (i_step % every == 0 || i_step + 1 == p->n_steps)
+        fr_cli_note(p->cli, "step %5lld  loss %8.4f  %8.1f ms",
+                    (long long)i_step, loss, 1e3 * step_s);
+}
+
+static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
+                                   progress *shown)
+{
+    fr_run_options options;
+    fr_run_options_init(&options);
+    *shown = (progress){cli, job->n_steps, fr_cli_shows_progress(cli)};
+    options.trace_steps =
+        job->n_steps < TRACED_STEPS ? job->n_steps : TRACED_STEPS;
+    options.checkpoint_dir = fr_cli_text(cli, FR_OPT_CHECKPOINT);
+    options.checkpoint_every = cli->option[FR_OPT_CHECKPOINT_EVERY].count;
+    options.is_resumed = fr_cli_on(cli, FR_OPT_RESUME);
+    if (fr_cli_has(cli, FR_OPT_TIMEOUT))
+        options.timeout_s = cli->option[FR_OPT_TIMEOUT].real;
+    options.on_step = show_step;
+    options.context = shown;
+    return options;
+}
+
+/* What a rank runs on; transport NULL: fr_run() finds the others. */
+typedef struct stage {
+    int64_t rank;
+    fr_placement placement;
+    fr_transport *transport;
+    const fr_backend *backend;
+} stage;
+
+static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
+                               const stage *on, fr_err *err)
+{
+    fr_program *program = NULL;
+    fr_timeline timeline;
+    fr_run_result result;
+    progress shown;
+    fr_run_options options = make_options(cli, &file->job, &shown);
+    options.backend = on->backend;
+    FR_TRY(fr_lower(&file->model, &file->job, &file->plan, &on->placement,
+                    &program, err));
+    fr_timeline_init(&timeline);
+    fr_status status = on->transport
+                           ? fr_run_over(on->transport, program, &options,
+                                         &timeline, &result, err)
+                           : fr_run(program, &options, &timeline, &result, err);
+    if (status != FR_OK)
+        goto out_program;
+    if (on->rank == 0)
+        status = fr_run_answer(cli, file, program, &timeline, &result, err);
+    fr_run_result_release(&result);
+    fr_transport_destroy(on->transport);
+    fr_run_leave();
+out_program:
+    fr_timeline_release(&timeline);
+    fr_program_destroy(program);
+    return status;
+}
+
+static fr_status load_file(const fr_cli *cli, fr_plan_file *out, fr_err *err)
+{
+    FR_TRY(fr_as_input(fr_plan_file_load(cli->positional[0], out, err), err));
+    fr_status status = apply_options(cli, out, err);
+    if (status != FR_OK)
+        fr_plan_file_release(out);
+    return status;
+}
+
+static fr_status run_rank(const fr_cli *cli, int64_t world, fr_err *err)
+{
+    fr_plan_file file;
+    int64_t rank;
+    FR_TRY(load_file(cli, &file, err));
+    int32_t *node_of_rank = calloc((size_t)world, sizeof *node_of_rank);
+    fr_status status = node_of_rank != NULL ? FR_OK : fr_fail_no_memory(err);
+    if (status == FR_OK)
+        status = fr_run_join(world, &rank, node_of_rank, err);
+    if (status == FR_OK) {
+        stage on = {
+            .rank = rank,
+            .placement = {.n_ranks = world, .node_of_rank = node_of_rank}};
+        status = lower_and_run(cli, &file, &on, err);
+    }
+    free(node_of_rank);
+    fr_plan_file_release(&file);
+    return status;
+}
+
+/* ---- ranks on GPUs ------------------------------------------------------- */
+static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
+{
+    fr_plan_file file;
+    fr_rendezvous place;
+    const char *graph = getenv("FORERUN_GPU_GRAPH");
+    fr_gpu_setup setup = {.is_shared = fr_cli_on(cli, FR_OPT_SHARE_GPU),
+                          .is_launched = graph && strcmp(graph, "0") == 0,
+                          .is_estimated = fr_cli_on(cli, FR_OPT_JSON)};
+    stage on = {.placement = {.n_ranks = world}};
+    double timeout_s = fr_cli_has(cli, FR_OPT_TIMEOUT)
+                           ? cli->option[FR_OPT_TIMEOUT].real
+                           : DEFAULT_TIMEOUT_S;
+
+    FR_TRY(fr_gpu_system_cuda(&setup.system, err));
+    const char *output = fr_cli_text(cli, FR_OPT_TRACE);
+    if (output == NULL)
+        output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    if (world > 1 && !setup.is_shared && output != NULL)
+        FR_TRY(fr_nccl_topology_ask(output, err));
+    fr_backend backend = fr_gpu_backend(&setup);
+    on.backend = &backend;
+    FR_TRY(fr_rendezvous_find(&place, err));
+    FR_TRY(load_file(cli, &file, err));
+    fr_status status = FR_OK;
+    if (world > 1)
+        status =
+            fr_rendezvous_join(&place, world, timeout_s, &on.transport, err);
+    if (status == FR_OK && on.transport) {
+        on.rank = on.transport->rank;
+        on.placement.node_of_rank = on.transport->node_of_rank;
+    }
+    if (status == FR_OK)
+        status = lower_and_run(cli, &file, &on, err);
+    fr_plan_file_release(&file);
+    return status;
+}
+
+/* The plan is read before anything is started: a bad one costs nothing. */
+FR_COMMAND_FUNCTION(run)
+{
+    fr_plan_file file;
+    FR_TRY(load_file(cli, &file, err));
+    int64_t world = fr_plan_world(&file.plan);
+    int n_threads = file.plan.n_threads;
+    fr_plan_file_release(&file);
+    if (fr_cli_is_on_gpu(cli))
+        return fr_supervised_gpus(cli, world, n_threads, run_gpu_rank, err);
+    return fr_supervised(cli, world, n_threads, run_rank, err);
+}

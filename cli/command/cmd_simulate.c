@@ -1,0 +1,93 @@
+/* cmd_simulate.c: one plan's prediction. */
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "cli/option/plan_choice.h"
+#include "report/prediction_report.h"
+
+/* Everything a prediction is printed from. */
+static fr_status print_text(const fr_cli *cli, const fr_plan_choice *choice,
+                            const fr_forecast *forecast, fr_err *err)
+{
+    char name[256];
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_buffer_printf(&text, "%s on %s: %s\n", choice->model.name,
+                     cli->positional[1],
+                     fr_plan_describe(&choice->plan, name, sizeof name));
+    fr_status status =
+        fr_report_prediction_text(&forecast->prediction, &text, err);
+    if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT)) {
+        fr_buffer_putc(&text, '\n');
+        status = fr_forecast_gantt(forecast, &text, err);
+    }
+    if (status == FR_OK)
+        return fr_answer_text(&text, cli, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+static fr_status print_json(const fr_cli *cli, const fr_plan_choice *choice,
+                            const fr_forecast *forecast, fr_err *err)
+{
+    char name[256];
+    fr_answer answer;
+    fr_json_writer *json = fr_answer_begin(&answer, "forerun.prediction/1");
+    fr_json_put_string(json, "plan",
+                       fr_plan_describe(&choice->plan, name, sizeof name));
+    fr_report_prediction_json(&forecast->prediction, json);
+    return fr_answer_print(&answer, cli, err);
+}
+
+static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
+                         const fr_plan_choice *choice,
+                         const fr_forecast *forecast, fr_err *err)
+{
+    const char *trace = fr_cli_text(cli, FR_OPT_TRACE);
+    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    if (trace != NULL)
+        FR_TRY(fr_forecast_write_trace(forecast, trace, err));
+    if (output != NULL)
+        FR_TRY(fr_plan_choice_save(choice, inputs, cli->positional[1],
+                                   &forecast->prediction, output, err));
+    if (fr_cli_on(cli, FR_OPT_JSON))
+        return print_json(cli, choice, forecast, err);
+    return print_text(cli, choice, forecast, err);
+}
+
+FR_COMMAND_FUNCTION(simulate)
+{
+    fr_inputs inputs = {0};
+    fr_forecast forecast = {0};
+    fr_plan_choice choice = {0};
+    fr_status status;
+    FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
+                out_inputs);
+    FR_TRY_GOTO(
+        status,
+        fr_plan_choice_load(cli, cli->positional[0],
+                            cli->n_positional > 2 ? cli->positional[2] : NULL,
+                            &inputs, &choice, err),
+        out_inputs);
+    FR_TRY_GOTO(status,
+                fr_plan_choice_balance(cli, &inputs, &choice.model, &choice.job,
+                                       &choice.plan, err),
+                out_inputs);
+    /* A timeline of thousands of ranks takes longer than all the rest. */
+    bool has_timeline =
+        fr_cli_has(cli, FR_OPT_TRACE) || fr_cli_on(cli, FR_OPT_GANTT);
+    if (has_timeline)
+        status = fr_forecast_make(&inputs, &choice.model, &choice.job,
+                                  &choice.plan, &forecast, err);
+    else
+        status = fr_forecast_predict(&inputs, &choice.model, &choice.job,
+                                     &choice.plan, &forecast.prediction, err);
+    if (status != FR_OK)
+        goto out_inputs;
+    status = deliver(cli, &inputs, &choice, &forecast, err);
+out_inputs:
+    fr_forecast_release(&forecast);
+    fr_plan_choice_release(&choice);
+    fr_inputs_release(&inputs);
+    return status;
+}

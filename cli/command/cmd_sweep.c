@@ -1,0 +1,127 @@
+/* cmd_sweep.c: what-if: many points, one table. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "cli/option/goal_options.h"
+#include "cli/sweep_points.h"
+#include "cli/sweep_trials.h"
+#include "core/base/text.h"
+#include "report/sweep_report.h"
+
+static fr_status print_answer(const fr_cli *cli, const fr_sweep *sweep,
+                              fr_err *err)
+{
+    if (fr_cli_on(cli, FR_OPT_JSON)) {
+        fr_answer answer;
+        fr_json_writer *json = fr_answer_begin(&answer, "forerun.sweep/1");
+        fr_json_put_string(json, "model", cli->positional[0]);
+        fr_json_put_string(json, "cluster", cli->positional[1]);
+        fr_report_sweep_json(sweep, json);
+        return fr_answer_print(&answer, cli, err);
+    }
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_status status = fr_cli_on(cli, FR_OPT_CSV)
+                           ? fr_report_sweep_csv(sweep, &text, err)
+                           : fr_report_sweep_text(sweep, &text, err);
+    if (status == FR_OK && fr_cli_on(cli, FR_OPT_PLOT))
+        status = fr_report_sweep_plot(sweep, fr_is_utf8_terminal(), &text, err);
+    if (status == FR_OK)
+        return fr_answer_text(&text, cli, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+/* FORERUN_JOBS counts threads of other commands: with --vary it says nothing.
+ */
+static bool has_trials(const fr_cli *cli)
+{
+    fr_option_source source = cli->option[FR_OPT_TRIALS].source;
+    return source == FR_SOURCE_FLAG ||
+           (source == FR_SOURCE_ENV && cli->n_repeats == 0);
+}
+
+static fr_status check_options(const fr_cli *cli, fr_err *err)
+{
+    if (has_trials(cli) && (cli->n_repeats > 0 || fr_cli_on(cli, FR_OPT_WEAK) ||
+                            fr_cli_has(cli, FR_OPT_RANKS)))
+        return fr_fail(err, FR_USAGE,
+                       "--jobs divides the cluster itself: without --vary, "
+                       "--weak, --ranks");
+    if (cli->n_repeats == 0 && !has_trials(cli))
+        return fr_fail(err, FR_USAGE,
+                       "what is to vary?  Such as --vary nodes=8..64*2; keys: "
+                       "nodes, gpu, nic, nvlink, price, and all options of "
+                       "the plan and the job");
+    if (fr_cli_on(cli, FR_OPT_FIXED) && fr_cli_on(cli, FR_OPT_EXACT))
+        return fr_fail(err, FR_USAGE,
+                       "--fixed keeps the plan: --exact has nothing to prove");
+    if (fr_cli_on(cli, FR_OPT_CSV) &&
+        (fr_cli_on(cli, FR_OPT_JSON) || fr_cli_on(cli, FR_OPT_PLOT)))
+        return fr_fail(err, FR_USAGE, "--csv or %s, not both",
+                       fr_cli_on(cli, FR_OPT_JSON) ? "--json" : "--plot");
+    return FR_OK;
+}
+
+static void name_goal(const fr_cli *cli, const fr_goal *goal, fr_sweep *sweep)
+{
+    const fr_goal_row *row = fr_goal_row_of(goal->kind);
+    if (!fr_cli_has(cli, FR_OPT_GOAL))
+        return;
+    fr_text_copy_cut(sweep->goal, sizeof sweep->goal, row->name);
+    fr_text_copy_cut(sweep->goal_unit, sizeof sweep->goal_unit, row->unit);
+    fr_text_copy_cut(sweep->goal_summary, sizeof sweep->goal_summary,
+                     row->summary);
+}
+
+static fr_status run_points(const fr_cli *cli, const fr_goal *goal,
+                            fr_sweep_points *points, fr_err *err)
+{
+    fr_log log;
+    fr_log_init_stream(&log, cli->chatter);
+    fr_sweep_options options = {
+        .is_fixed = fr_cli_on(cli, FR_OPT_FIXED),
+        .is_exact = fr_cli_on(cli, FR_OPT_EXACT),
+        .is_weak = fr_cli_on(cli, FR_OPT_WEAK),
+        .goal = goal,
+        .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
+    };
+    name_goal(cli, goal, &points->sweep);
+    if (goal->critical_batch > 0)
+        fr_goal_lr_rule(&points->cases[0].job, points->sweep.lr_rule,
+                        sizeof points->sweep.lr_rule);
+    if (fr_cli_has(cli, FR_OPT_KNEE))
+        points->sweep.knee_frac = cli->option[FR_OPT_KNEE].real;
+    return fr_sweep_run(points->cases, &options, &points->sweep, err);
+}
+
+FR_COMMAND_FUNCTION(sweep)
+{
+    fr_inputs inputs = {0};
+    fr_sweep_points points = {0};
+    fr_goal goal;
+    fr_status status;
+    FR_TRY(check_options(cli, err));
+    FR_TRY(fr_cli_make_goal(cli, &goal, err));
+    FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
+                out_inputs);
+    bool is_trials = has_trials(cli);
+    status = is_trials ? fr_sweep_trials_make(cli, &inputs, &points, err)
+                       : fr_sweep_points_make(cli, &inputs, &points, err);
+    if (status != FR_OK)
+        goto out_inputs;
+    FR_TRY_GOTO(status, run_points(cli, &goal, &points, err), out_inputs);
+    if (is_trials)
+        fr_sweep_trials_finish(&inputs.cluster, &goal, &points);
+    FR_TRY_GOTO(status, print_answer(cli, &points.sweep, err), out_inputs);
+    if (points.sweep.n_feasible == 0)
+        status = fr_fail(err, FR_INFEASIBLE, "no point is possible: %s",
+                         points.sweep.points[0].why);
+out_inputs:
+    fr_sweep_points_release(&points);
+    fr_inputs_release(&inputs);
+    return status;
+}

@@ -1,0 +1,185 @@
+/* cmd_tune.c: the best plan of the space. */
+#include <math.h>
+
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "cli/measure_plans.h"
+#include "cli/option/goal_options.h"
+#include "cli/option/plan_choice.h"
+#include "cli/option/plan_options.h"
+#include "core/base/units.h"
+#include "plan/decide/plan_json.h"
+#include "report/tuning_report.h"
+#include "tuner/answer/tune.h"
+
+static void put_plan(void *context, const fr_plan *plan, fr_json_writer *json)
+{
+    (void)context;
+    fr_plan_json_write(plan, json);
+}
+
+static fr_status print_answer(const fr_cli *cli, const fr_tuning *tuning,
+                              fr_err *err)
+{
+    if (fr_cli_on(cli, FR_OPT_JSON)) {
+        fr_answer answer;
+        fr_json_writer *json = fr_answer_begin(&answer, "forerun.tuning/1");
+        fr_report_tuning_json(tuning, put_plan, NULL, json);
+        return fr_answer_print(&answer, cli, err);
+    }
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_status status = fr_report_tuning_text(tuning, &text, err);
+    if (status == FR_OK)
+        return fr_answer_text(&text, cli, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
+                         fr_plan_choice *choice, const fr_tuning *tuning,
+                         fr_err *err)
+{
+    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const bool is_sure = isinf(tuning->certificate.bound);
+    FR_TRY(print_answer(cli, tuning, err));
+    if (tuning->best.plan == NULL && tuning->broken[0] != '\0')
+        return fr_fail(err, FR_INFEASIBLE,
+                       "no plan %s the limits: %s, with the nearest, %s",
+                       is_sure ? "keeps" : "was found that keeps",
+                       tuning->broken, tuning->nearest.name);
+    if (tuning->best.plan == NULL && tuning->nearest.plan == NULL)
+        return fr_fail(err, FR_INFEASIBLE, "no plan can be placed: %s",
+                       tuning->n_reasons > 0 ? tuning->reasons[0].text : "");
+    if (tuning->best.plan == NULL)
+        return fr_fail(err, FR_INFEASIBLE,
+                       "no plan %s: the nearest, %s, lacks %llu bytes on a "
+                       "rank; more ranks, a smaller --global-batch or --seq "
+                       "need less",
+                       is_sure ? "fits" : "was found that fits",
+                       tuning->nearest.name,
+                       (unsigned long long)tuning->short_by_bytes);
+    if (output == NULL)
+        return FR_OK;
+    choice->plan = *tuning->best.plan;
+    choice->job.global_batch = tuning->best.global_batch;
+    FR_TRY(fr_plan_choice_save(choice, inputs, cli->positional[1],
+                               &tuning->best.prediction, output, err));
+    fr_cli_note(cli, "forerun: wrote %s", output);
+    return FR_OK;
+}
+
+static fr_status apply_budget(const fr_cli *cli, double *out_s, fr_err *err)
+{
+    const char *text = fr_cli_text(cli, FR_OPT_BUDGET);
+    fr_err why;
+    *out_s = 0;
+    if (text != NULL && (fr_parse_s(text, out_s, &why) != FR_OK || *out_s <= 0))
+        return fr_fail(err, FR_USAGE,
+                       "--budget '%.80s': a time such as 2s or 500ms", text);
+    return FR_OK;
+}
+
+/* As many as are shown, and as are measured. */
+static int n_alternatives(const fr_cli *cli)
+{
+    const fr_option_value *v = cli->option;
+    int n = fr_cli_has(cli, FR_OPT_TOP) ? (int)v[FR_OPT_TOP].count : 10;
+    int n_measured = (int)v[FR_OPT_MEASURE].count;
+    return n_measured - 1 > n ? n_measured - 1 : n;
+}
+
+static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
+                                    const fr_plan_choice *choice,
+                                    const fr_axis_range *ranges,
+                                    const fr_goal *goal, const fr_log *log)
+{
+    const fr_option_value *v = cli->option;
+    const char *framework = fr_cli_has(cli, FR_OPT_FOR)
+                                ? fr_framework_name((int)v[FR_OPT_FOR].count)
+                                : NULL;
+    fr_tune_options options = {
+        .space = {.model = &choice->model,
+                  .job = &choice->job,
+                  .cluster = &inputs->cluster,
+                  .base = choice->plan,
+                  .pins = choice->pins,
+                  .world = v[FR_OPT_RANKS].count,
+                  .ranges = ranges,
+                  .framework =
+                      framework != NULL ? fr_framework_find(framework) : NULL,
+                  .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW)},
+        .goal = goal,
+        .is_batch_free =
+            goal->kind == FR_GOAL_LOSS && !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH),
+        .search = fr_cli_has(cli, FR_OPT_SEARCH)
+                      ? fr_search_name((int)v[FR_OPT_SEARCH].count)
+                      : NULL,
+        .is_exact = fr_cli_on(cli, FR_OPT_EXACT),
+        .n_alternatives = n_alternatives(cli),
+        .n_threads = (int)v[FR_OPT_JOBS].count,
+        .log = log,
+    };
+    return options;
+}
+
+/* What contradicts itself; what no law says: how many more steps a lossy
+ * compressor takes. */
+static fr_status check_options(const fr_cli *cli, const fr_goal *goal,
+                               fr_err *err)
+{
+    if (fr_cli_has(cli, FR_OPT_BUDGET) && fr_cli_on(cli, FR_OPT_EXACT))
+        return fr_fail(err, FR_USAGE,
+                       "--exact goes on for as long as the proof takes; leave "
+                       "it or --budget out");
+    if (goal->kind == FR_GOAL_LOSS && fr_cli_has(cli, FR_OPT_ALLOW))
+        return fr_fail(err, FR_USAGE,
+                       "--allow lossy and --goal loss: nobody knows how many "
+                       "more steps compression takes; leave one out, or pin "
+                       "it with --compress");
+    return FR_OK;
+}
+
+FR_COMMAND_FUNCTION(tune)
+{
+    fr_goal goal;
+    double budget_s;
+    fr_inputs inputs = {0};
+    fr_plan_choice choice = {0};
+    fr_tuning tuning;
+    fr_log log;
+    fr_status status;
+    fr_log_init_stream(&log, cli->chatter);
+    fr_tuning_init(&tuning);
+    FR_TRY(fr_cli_make_goal(cli, &goal, err));
+    FR_TRY(check_options(cli, &goal, err));
+    FR_TRY(apply_budget(cli, &budget_s, err));
+    FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
+                out_inputs);
+    FR_TRY_GOTO(status, fr_measure_check(cli, &inputs, err), out_inputs);
+    FR_TRY_GOTO(status,
+                fr_plan_choice_load(cli, cli->positional[0], NULL, &inputs,
+                                    &choice, err),
+                out_inputs);
+    fr_axis_range ranges[FR_SPACE_AXIS_N];
+    FR_TRY_GOTO(status, fr_cli_apply_ranges(cli, ranges, err), out_inputs);
+    fr_tune_options options =
+        make_options(cli, &inputs, &choice, ranges, &goal,
+                     fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
+    options.budget_s = budget_s;
+    FR_TRY_GOTO(status, fr_tune(&options, inputs.costs, &tuning, err),
+                out_inputs);
+    FR_TRY_GOTO(status,
+                fr_measure_plans(cli, &inputs, &choice, &goal, &tuning, err),
+                out_inputs);
+    FR_TRY_GOTO(status,
+                fr_measure_correction(&inputs, &choice.model, &tuning, err),
+                out_inputs);
+    status = deliver(cli, &inputs, &choice, &tuning, err);
+out_inputs:
+    fr_tuning_release(&tuning);
+    fr_plan_choice_release(&choice);
+    fr_inputs_release(&inputs);
+    return status;
+}

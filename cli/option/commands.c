@@ -1,0 +1,344 @@
+/* commands.c: one row per command, in the order of the help text. */
+#include "cli/command.h"
+
+#define PLAN_OPTIONS                                                           \
+    FR_OPT_DP, FR_OPT_TP, FR_OPT_PP, FR_OPT_CP, FR_OPT_EP, FR_OPT_VPP,         \
+        FR_OPT_MICRO_BATCH, FR_OPT_SCHEDULE, FR_OPT_ZERO, FR_OPT_RECOMPUTE,    \
+        FR_OPT_SEQUENCE_PARALLEL, FR_OPT_OVERLAP, FR_OPT_BUCKET,               \
+        FR_OPT_COMPRESS, FR_OPT_ERROR_FEEDBACK, FR_OPT_COLLECTIVE,             \
+        FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS, FR_OPT_SERVER_PLACE,       \
+        FR_OPT_SERVERS, FR_OPT_RANK_ORDER, FR_OPT_LAYER_SPLIT,                 \
+        FR_OPT_PRECISION, FR_OPT_GRAD_DTYPE, FR_OPT_FLASH_ATTENTION,           \
+        FR_OPT_FLASH_KIND, FR_OPT_KERNELS, FR_OPT_SCALING, FR_OPT_CUDA_GRAPHS, \
+        FR_OPT_ZERO_UNIT, FR_OPT_RECOMPUTE_PARTS, FR_OPT_RECOMPUTE_LAYERS,     \
+        FR_OPT_ZERO_GROUP, FR_OPT_ZERO_RESHARD, FR_OPT_ZERO_PREFETCH,          \
+        FR_OPT_GATHER_OVERLAP, FR_OPT_TP_OVERLAP, FR_OPT_EP_OVERLAP,           \
+        FR_OPT_CP_KIND, FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH,                    \
+        FR_OPT_EXPERT_IMBALANCE, FR_OPT_OFFLOAD_OPTIMIZER,                     \
+        FR_OPT_OFFLOAD_ACTIVATIONS, FR_OPT_THREADS
+#define JOB_OPTIONS                                                            \
+    FR_OPT_GLOBAL_BATCH, FR_OPT_SEQ, FR_OPT_STEPS, FR_OPT_SEED,                \
+        FR_OPT_OPTIMIZER, FR_OPT_LR, FR_OPT_LR_SCHEDULE, FR_OPT_LR_RULE,       \
+        FR_OPT_LR_BASE_BATCH, FR_OPT_WARMUP, FR_OPT_CLIP, FR_OPT_DROPOUT,      \
+        FR_OPT_WEIGHT_DECAY, FR_OPT_DATA
+#define GOAL_OPTIONS                                                           \
+    FR_OPT_GOAL, FR_OPT_TOKENS, FR_OPT_DEADLINE, FR_OPT_MAX_COST,              \
+        FR_OPT_MAX_ENERGY, FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM,            \
+        FR_OPT_CRITICAL_BATCH, FR_OPT_SPOT
+
+static const fr_option no_options[] = {FR_OPT_N};
+static const fr_option calibrate_options[] = {
+    FR_OPT_BACKEND, FR_OPT_RANKS, FR_OPT_SHARE_GPU,    FR_OPT_HOSTFILE,
+    FR_OPT_QUICK,   FR_OPT_SEQ,   FR_OPT_GLOBAL_BATCH, FR_OPT_TIMEOUT,
+    FR_OPT_OUTPUT,  FR_OPT_N};
+static const fr_option simulate_options[] = {
+    PLAN_OPTIONS, JOB_OPTIONS,  FR_OPT_PROFILE,        FR_OPT_OUTPUT,
+    FR_OPT_TRACE, FR_OPT_GANTT, FR_OPT_RANKS_PER_NODE, FR_OPT_N};
+static const fr_option tune_options[] = {
+    PLAN_OPTIONS, JOB_OPTIONS,    FR_OPT_PROFILE,        FR_OPT_OUTPUT,
+    FR_OPT_RANKS, FR_OPT_ALLOW,   FR_OPT_SEARCH,         FR_OPT_BUDGET,
+    FR_OPT_EXACT, FR_OPT_FOR,     FR_OPT_JOBS,           FR_OPT_TOP,
+    GOAL_OPTIONS, FR_OPT_MEASURE, FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT,
+    FR_OPT_N};
+static const fr_option sweep_options[] = {
+    PLAN_OPTIONS, JOB_OPTIONS, FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,
+    FR_OPT_WEAK,  FR_OPT_KNEE, FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,
+    GOAL_OPTIONS, FR_OPT_CSV,  FR_OPT_PLOT,    FR_OPT_EXACT, FR_OPT_N};
+static const fr_option run_options[] = {
+    FR_OPT_DATA,     FR_OPT_STEPS,   FR_OPT_BACKEND,    FR_OPT_SHARE_GPU,
+    FR_OPT_HOSTFILE, FR_OPT_PROFILE, FR_OPT_TIMEOUT,    FR_OPT_TRACE,
+    FR_OPT_OUTPUT,   FR_OPT_RESUME,  FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY,
+    FR_OPT_N};
+static const fr_option explain_options[] = {
+    PLAN_OPTIONS, JOB_OPTIONS, FR_OPT_PROFILE, FR_OPT_GANTT, FR_OPT_TRACE,
+    FR_OPT_ALLOW, FR_OPT_JOBS, FR_OPT_TOP,     FR_OPT_N};
+static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
+                                           FR_OPT_N};
+
+static const fr_option validate_options[] = {
+    FR_OPT_PROFILE, FR_OPT_SOURCE, FR_OPT_MAX_RANKS, FR_OPT_ALL,    FR_OPT_JOBS,
+    FR_OPT_ROWS,    FR_OPT_TOP,    FR_OPT_CHECK,     FR_OPT_OUTPUT, FR_OPT_N};
+
+static const char *const catalog_words[] = {"models",  "clusters", "nodes",
+                                            "devices", "sources",  NULL};
+static const char *const report_words[] = {"trace", "check-trace", NULL};
+static const fr_option import_options[] = {
+    FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES, FR_OPT_OUTPUT, FR_OPT_N};
+static const fr_option export_options[] = {FR_OPT_TO,
+                                           FR_OPT_COLLECTIVE,
+                                           FR_OPT_NCCL_PROTOCOL,
+                                           FR_OPT_NCCL_CHANNELS,
+                                           FR_OPT_OUTPUT,
+                                           FR_OPT_N};
+static const char *const import_words[] = {
+    "simgrid",    "nccl",  "nccl-graph", "hwloc",
+    "nccl-tests", "slurm", "topo-m",     NULL};
+static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
+
+const fr_command fr_commands[] = {
+    {"calibrate",
+     "measure this machine: kernels, memory, links, storage",
+     "[MODEL...]",
+     0,
+     4,
+     {FR_POSITIONAL_MODEL, FR_POSITIONAL_MODEL, FR_POSITIONAL_MODEL,
+      FR_POSITIONAL_MODEL},
+     NULL,
+     calibrate_options,
+     "Times the very kernels and collectives that 'forerun run' calls, over "
+     "the shapes\nthat the models need (default: gpt2-demo; of GPUs "
+     "gpt2-124m and llama-3-8b).\nWith --backend cuda one rank per GPU.",
+     "  forerun calibrate gpt2-demo -o machine.json\n"
+     "  forerun calibrate --quick --ranks 2 -o machine.json\n"
+     "  forerun calibrate --backend cuda -o gpu.json",
+     fr_cmd_calibrate},
+    {"simulate",
+     "predict one plan: time of a step by part, memory, cost",
+     "MODEL CLUSTER [PLAN]",
+     2,
+     3,
+     {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER, FR_POSITIONAL_FILE},
+     NULL,
+     simulate_options,
+     "Plan and job options change what the PLAN file says; without one they "
+     "start\nfrom a single rank.  -o writes the plan with its prediction.",
+     "  forerun simulate gpt2-demo this-machine --dp 2 -p machine.json\n"
+     "  forerun simulate gpt2-124m this-machine --pp 2 --schedule 1f1b "
+     "--micro-batch 1 --gantt\n"
+     "  forerun simulate gpt2-124m this-machine plan.json --json",
+     fr_cmd_simulate},
+    {"tune",
+     "find the best plan that fits, and say why the others lose",
+     "MODEL CLUSTER",
+     2,
+     2,
+     {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER},
+     NULL,
+     tune_options,
+     "A plan option pins its axis, a list such as --tp 2,4,8 leaves these "
+     "values.\nOn GPUs plans are simulated in the order of their lower bounds, "
+     "for about a\nsecond: the gap says how much better any other can be, "
+     "--exact closes it.\nPlans that change the result (lossy compression) "
+     "enter only with --allow lossy,\nother batches only with --goal loss; "
+     "the best plan of one device and of one node\nare always in the "
+     "answer.",
+     "  forerun tune gpt2-demo this-machine -p machine.json -o plan.json\n"
+     "  forerun tune gpt2-demo this-machine -p machine.json --measure 3 "
+     "--update-profile\n"
+     "  forerun tune gpt2-124m this-machine --global-batch 8 --seq 256 "
+     "--pp 1\n"
+     "  forerun tune gpt2-124m two-hosts-1gbit --allow lossy --top 5\n"
+     "  forerun tune gpt3-175b dgx-a100:128 --global-batch 1536 --tp 4,8 "
+     "--for megatron\n"
+     "  forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 4096 "
+     "--tokens 1T \\\n      --goal deadline --deadline 60d\n"
+     "  forerun tune gpt2-1.5b p5.48xlarge:2 --seq 1024 --goal loss --tokens "
+     "10B \\\n      --critical-batch 500k",
+     fr_cmd_tune},
+    {"sweep",
+     "what-if: a table over nodes, GPUs, links, batches, prices",
+     "MODEL CLUSTER [PLAN]",
+     2,
+     3,
+     {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER, FR_POSITIONAL_FILE},
+     NULL,
+     sweep_options,
+     "Keys: cluster, node, nodes, gpu, gpus-per-node, nvlink, nics, nic, "
+     "nic-latency,\noversubscription, memory, memory-bandwidth, flops, price, "
+     "gpu-price, power,\nmodel, ranks, and all options of the plan and the "
+     "job.  Several: every\ncombination.  Each point is tuned, or (--fixed) "
+     "simulated under the plan of the\noptions.  What cannot be is a row with "
+     "the reason.",
+     "  forerun sweep llama-3-8b p5.48xlarge:1 --vary nodes=1..16*2 --fixed "
+     "--zero 1 \\\n      --recompute full --global-batch 512 --seq 4096 "
+     "--plot\n"
+     "  forerun sweep llama-3-8b dgx-h100:2 --vary gpu=h100,h200,b200 --vary "
+     "nic=100Gb/s,400Gb/s \\\n      --global-batch 64 --seq 4096 --tp 1 "
+     "--pp 1\n"
+     "  forerun sweep llama-3-8b p5.48xlarge:8 --vary nodes=4,8,16,32 "
+     "--fixed --zero 1 \\\n      --global-batch 1024 --seq 8192 --tokens 1T "
+     "--goal deadline --deadline 60d",
+     fr_cmd_sweep},
+    {"run",
+     "train under a plan and compare with its prediction",
+     "PLAN",
+     1,
+     1,
+     {FR_POSITIONAL_FILE},
+     NULL,
+     run_options,
+     "Started by itself it starts its ranks with mpirun and watches them; "
+     "inside\nmpirun, srun or a torchrun-style environment it is one of the "
+     "ranks.  On GPUs\n(--backend cuda) srun and torchrun need no MPI.",
+     "  forerun run plan.json --data book.txt --steps 100\n"
+     "  forerun run plan.json --trace trace.json -p machine.json\n"
+     "  mpirun -n 2 forerun run plan.json --json\n"
+     "  srun -N 2 --ntasks-per-node 8 forerun run plan.json --backend cuda",
+     fr_cmd_run},
+    {"explain",
+     "say what a plan does, what binds it, what to change next",
+     "PLAN [CLUSTER] | MODEL CLUSTER",
+     1,
+     2,
+     {FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
+     NULL,
+     explain_options,
+     "With a CLUSTER the step is simulated again with each rate and latency a "
+     "little\nlarger and smaller, and with every single change of the plan; "
+     "without, the\nprediction that the plan carries is shown.  Plan and job "
+     "options change what the\nfile says.",
+     "  forerun explain plan.json\n"
+     "  forerun explain plan.json this-machine -p machine.json --gantt\n"
+     "  forerun explain llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 "
+     "--global-batch 128 --seq 4096",
+     fr_cmd_explain},
+    {"compare",
+     "two plans, predictions or runs beside each other",
+     "A B",
+     2,
+     2,
+     {FR_POSITIONAL_FILE, FR_POSITIONAL_FILE},
+     NULL,
+     no_options,
+     "A and B: plan files, or what simulate and run print with --json.",
+     "  forerun compare plan.json other.json\n"
+     "  forerun run plan.json --json > run.json && "
+     "forerun compare plan.json run.json",
+     fr_cmd_compare},
+    {"validate",
+     "predict a file of measured runs, and print the errors",
+     "CASES.csv...",
+     1,
+     4,
+     {FR_POSITIONAL_FILE, FR_POSITIONAL_FILE, FR_POSITIONAL_FILE,
+      FR_POSITIONAL_FILE},
+     NULL,
+     validate_options,
+     "One measured run a row: model, gpu, num_gpus, tp, pp, mbs, gbs, "
+     "precision,\nrecompute, step_time_s, peak_mem_gib ... (docs/formats.md "
+     "has all columns and\nhow they are read).  Rows graded A or B with a full "
+     "configuration are scored;\nwithout such columns all rows are.",
+     "  forerun validate runs.csv\n"
+     "  forerun validate llm_steps.csv memory.csv --rows -o errors.json\n"
+     "  forerun validate runs.csv --check 'mape<=10%,bias<=3%'",
+     fr_cmd_validate},
+    {"flows",
+     "finish times of data flows that share a network",
+     "PLATFORM.xml FLOWS.csv",
+     2,
+     2,
+     {FR_POSITIONAL_FILE, FR_POSITIONAL_FILE},
+     NULL,
+     no_options,
+     "PLATFORM: a SimGrid platform.  FLOWS: id,src,dst,bytes,start_s,delay_s,"
+     "deps\n(deps: ids joined by ';').  Links are shared max-min fairly.",
+     "  forerun flows platform.xml flows.csv\n"
+     "  forerun flows platform.xml flows.csv --json",
+     fr_cmd_flows},
+    {"catalog",
+     "models, clusters, nodes and devices with names and sources",
+     "[models|clusters|nodes|devices|sources]",
+     0,
+     1,
+     {FR_POSITIONAL_WORD},
+     catalog_words,
+     no_options,
+     "A node times a count is a cluster: dgx-h100:16.  Bandwidths are one "
+     "direction,\npeaks dense.",
+     "  forerun catalog\n  forerun catalog devices\n"
+     "  forerun catalog nodes --json",
+     fr_cmd_catalog},
+    {"import",
+     "read what other tools say of machines and links",
+     "[KIND] FILE",
+     1,
+     2,
+     {FR_POSITIONAL_WORD, FR_POSITIONAL_FILE},
+     import_words,
+     import_options,
+     "KIND: nccl (topology XML), hwloc (lstopo XML), topo-m (nvidia-smi topo "
+     "-m),\nslurm (topology.conf), simgrid (platform XML): a cluster file; "
+     "nccl-tests\n(text or JSON): a profile for --profile.  Without KIND it is "
+     "guessed.  What\nthe file does not say is taken from the catalogue and "
+     "said on stderr.",
+     "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
+     "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
+     "  forerun import all_reduce.txt -o links.json",
+     fr_cmd_import},
+    {"export",
+     "what a plan tells NCCL, for other programs",
+     "PLAN [CLUSTER]",
+     1,
+     2,
+     {FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
+     NULL,
+     export_options,
+     "--to nccl-csv: the file of NCCL's example tuner plugin: algorithm, "
+     "protocol and\nchannels of what reduces gradients and gathers "
+     "parameters.  What the plan leaves\nto NCCL is what NCCL's model "
+     "takes on CLUSTER (the plan's own), by size.",
+     "  forerun export plan.json --to nccl-csv -o nccl_tuner.conf\n"
+     "  forerun export plan.json dgx-h100:4 --to nccl-csv "
+     "--nccl-protocol ll128",
+     fr_cmd_export},
+    {"report",
+     "timelines as files",
+     "trace PLAN CLUSTER | check-trace FILE",
+     2,
+     3,
+     {FR_POSITIONAL_WORD, FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
+     report_words,
+     report_options,
+     "trace: the simulated step as a Chrome trace.  check-trace: exit 4 unless "
+     "every\ntrack of a trace file is properly nested.",
+     "  forerun report trace plan.json this-machine -p machine.json "
+     "-o trace.json\n"
+     "  forerun report check-trace trace.json",
+     fr_cmd_report},
+    {"help",
+     "explain a command",
+     "[COMMAND]",
+     0,
+     1,
+     {FR_POSITIONAL_COMMAND},
+     NULL,
+     no_options,
+     NULL,
+     "  forerun help\n  forerun help tune",
+     fr_cmd_help},
+    {"version",
+     "version and what was built in",
+     "",
+     0,
+     0,
+     {FR_POSITIONAL_NONE},
+     NULL,
+     no_options,
+     NULL,
+     "  forerun version\n  forerun version --json",
+     fr_cmd_version},
+    {"completions",
+     "completion script of a shell",
+     "bash|zsh|fish",
+     1,
+     1,
+     {FR_POSITIONAL_WORD},
+     shell_words,
+     no_options,
+     NULL,
+     "  source <(forerun completions bash)\n"
+     "  forerun completions fish > "
+     "~/.config/fish/completions/forerun.fish",
+     fr_cmd_completions},
+    {NULL,
+     NULL,
+     NULL,
+     0,
+     0,
+     {FR_POSITIONAL_NONE},
+     NULL,
+     NULL,
+     NULL,
+     NULL,
+     NULL},
+};

@@ -1,0 +1,43 @@
+/* goal_options.c: options of the goal -> fr_goal. */
+#include "cli/option/goal_options.h"
+
+#include "core/base/units.h"
+
+static fr_status read_amount(const fr_cli *cli, fr_option option,
+                             fr_quantity quantity, double *out, fr_err *err)
+{
+    fr_err why;
+    const char *text = fr_cli_text(cli, option);
+    if (text == NULL)
+        return FR_OK;
+    if (fr_parse_quantity(quantity, text, 0, out, &why) != FR_OK)
+        return fr_fail(err, FR_USAGE, "--%s: %.400s", fr_options[option].name,
+                       why.text);
+    if (*out <= 0)
+        return fr_fail(err, FR_USAGE, "--%s %s: must be more than nothing",
+                       fr_options[option].name, text);
+    return FR_OK;
+}
+
+fr_status fr_cli_make_goal(const fr_cli *cli, fr_goal *out, fr_err *err)
+{
+    const fr_option_value *v = cli->option;
+    fr_goal goal;
+    fr_goal_init(&goal);
+    if (fr_cli_has(cli, FR_OPT_GOAL))
+        goal.kind = (fr_goal_kind)v[FR_OPT_GOAL].count;
+    FR_TRY(
+        read_amount(cli, FR_OPT_TOKENS, FR_QUANTITY_COUNT, &goal.tokens, err));
+    FR_TRY(read_amount(cli, FR_OPT_CRITICAL_BATCH, FR_QUANTITY_COUNT,
+                       &goal.critical_batch, err));
+    FR_TRY(read_amount(cli, FR_OPT_DEADLINE, FR_QUANTITY_S, &goal.deadline_s,
+                       err));
+    goal.is_spot = fr_cli_on(cli, FR_OPT_SPOT);
+    goal.most_usd = v[FR_OPT_MAX_COST].real;
+    goal.most_kwh = v[FR_OPT_MAX_ENERGY].real;
+    goal.most_devices = v[FR_OPT_MAX_DEVICES].count;
+    goal.least_headroom_frac = v[FR_OPT_MIN_HEADROOM].real;
+    FR_TRY(fr_goal_check(&goal, err));
+    *out = goal;
+    return FR_OK;
+}

@@ -1,0 +1,148 @@
+/* plan_choice.c: defaults < plan file < environment < flags. */
+#include "cli/option/plan_choice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/option/plan_options.h"
+#include "core/base/text.h"
+#include "plan/decide/plan_json.h"
+#include "tuner/partition/balance_layers.h"
+
+/* The file's plan and job; its model gives way to the named one. */
+static fr_status take_file(const char *path, fr_plan_choice *out, fr_err *err)
+{
+    fr_plan_file file;
+    FR_TRY(fr_as_input(fr_plan_file_load(path, &file, err), err));
+    out->plan = file.plan;
+    out->job = file.job;
+    fr_plan_file_release(&file);
+    return FR_OK;
+}
+
+/* GPUs train in 16 bits with fused attention, where they have that. */
+static void default_device(const fr_device_type *device, fr_plan *plan)
+{
+    bool has_bf16 = fr_device_peak_flops(device, "bf16") > 0;
+    bool has_f16 = fr_device_peak_flops(device, "fp16") > 0;
+    if (device->kind != FR_DEVICE_GPU)
+        return;
+    plan->is_flash = true;
+    plan->precision = has_bf16  ? FR_DTYPE_BF16
+                      : has_f16 ? FR_DTYPE_F16
+                                : FR_DTYPE_F32;
+}
+
+fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
+                              const fr_cluster *cluster, fr_plan_choice *choice,
+                              fr_err *err)
+{
+    FR_TRY(fr_cli_make_job(cli, &choice->model, &choice->job, err));
+    fr_plan_init(&choice->plan);
+    default_device(fr_cluster_device(cluster, 0), &choice->plan);
+    if (plan_path != NULL) {
+        FR_TRY(take_file(plan_path, choice, err));
+        FR_TRY(fr_cli_apply_job(cli, &choice->job, err));
+    }
+    FR_TRY(fr_cli_apply_plan(cli, &choice->plan, &choice->pins, err));
+    if (plan_path == NULL && !fr_cli_has(cli, FR_OPT_THREADS))
+        choice->plan.n_threads =
+            fr_cli_default_threads(cluster, fr_plan_world(&choice->plan));
+    return FR_OK;
+}
+
+void fr_plan_choice_note(const fr_cli *cli, const fr_cluster *cluster,
+                         const fr_plan *plan)
+{
+    if (plan->protocol == FR_PROTOCOL_AUTO && plan->n_channels == 0)
+        return;
+    if (fr_cluster_device(cluster, 0)->kind == FR_DEVICE_CPU)
+        fr_cli_note(cli, "forerun: nccl-protocol and nccl-channels are not "
+                         "priced: there is no NCCL between CPUs");
+    else if (plan->n_channels > 0)
+        fr_cli_note(cli,
+                    "forerun: nccl-channels %d is priced by the "
+                    "multiprocessors that it takes, not by the rate that it "
+                    "reaches: NCCL's model has none of a channel",
+                    plan->n_channels);
+}
+
+fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
+                              const char *plan_path, const fr_inputs *inputs,
+                              fr_plan_choice *out, fr_err *err)
+{
+    memset(out, 0, sizeof *out);
+    FR_TRY(fr_as_input(fr_model_load(model, &out->model, err), err));
+    out->has_model = true;
+    FR_TRY(fr_plan_choice_make(cli, plan_path, &inputs->cluster, out, err));
+    fr_plan_choice_note(cli, &inputs->cluster, &out->plan);
+    return FR_OK;
+}
+
+fr_status fr_plan_choice_balance(const fr_cli *cli, const fr_inputs *inputs,
+                                 const fr_model *model, const fr_job *job,
+                                 fr_plan *plan, fr_err *err)
+{
+    if (!fr_cli_is_split_auto(cli))
+        return FR_OK;
+    return fr_balance_plan(model, job, &inputs->cluster, inputs->costs, plan,
+                           err);
+}
+
+void fr_plan_choice_release(fr_plan_choice *choice)
+{
+    if (choice->has_model)
+        fr_model_release(&choice->model);
+    memset(choice, 0, sizeof *choice);
+}
+
+static fr_status place_ranks(const fr_plan *plan, const fr_inputs *inputs,
+                             int32_t **out, fr_err *err)
+{
+    int64_t n_ranks = fr_plan_world(plan);
+    int32_t *node_of_rank = malloc((size_t)n_ranks * sizeof *node_of_rank);
+    if (node_of_rank == NULL)
+        return fr_fail_no_memory(err);
+    fr_status status =
+        fr_cluster_place(&inputs->cluster, n_ranks, plan->n_threads,
+                         inputs->ranks_per_node, node_of_rank, err);
+    if (status == FR_OK)
+        *out = node_of_rank;
+    else
+        free(node_of_rank);
+    return status;
+}
+
+/* The data file by its full path: the plan may be run from elsewhere. */
+static void make_data_absolute(fr_job *job)
+{
+    char *path = job->data[0] != '\0' ? realpath(job->data, NULL) : NULL;
+    if (path != NULL)
+        (void)fr_text_copy(job->data, sizeof job->data, path);
+    free(path);
+}
+
+fr_status fr_plan_choice_save(const fr_plan_choice *choice,
+                              const fr_inputs *inputs, const char *cluster,
+                              const fr_prediction *prediction, const char *path,
+                              fr_err *err)
+{
+    fr_plan_file file;
+    fr_plan_file_init(&file);
+    file.plan = choice->plan;
+    file.job = choice->job;
+    make_data_absolute(&file.job);
+    fr_text_copy_cut(file.cluster, sizeof file.cluster, cluster);
+    file.cluster_hash = fr_cluster_hash(&inputs->cluster);
+    if (inputs->has_profile)
+        file.profile_hash = fr_profile_hash(&inputs->profile);
+    file.has_prediction = true;
+    file.prediction = *prediction;
+    fr_status status = fr_model_copy(&choice->model, &file.model, err);
+    if (status == FR_OK)
+        status = place_ranks(&file.plan, inputs, &file.node_of_rank, err);
+    if (status == FR_OK)
+        status = fr_plan_file_save(&file, path, err);
+    fr_plan_file_release(&file);
+    return status;
+}

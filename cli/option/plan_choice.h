@@ -1,0 +1,56 @@
+/*
+ * plan_choice.h: model, job and plan as the command line asks for them: flags
+ * over environment over plan file over defaults.
+ */
+#ifndef FR_CLI_OPTION_PLAN_CHOICE_H
+#define FR_CLI_OPTION_PLAN_CHOICE_H
+
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "spec/result/tuning.h"
+
+typedef struct fr_plan_choice {
+    fr_model model;
+    fr_job job;
+    fr_plan plan;
+    unsigned pins; /* fr_pin of the options that were given */
+    bool has_model;
+} fr_plan_choice;
+
+/*
+ * `model`: name or path; plan_path may be NULL.  Threads per rank that nobody
+ * chose are those of fr_cli_default_threads().  fr_plan_choice_release()
+ * frees, also after a failure.
+ */
+FR_CHECKED fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
+                                         const char *plan_path,
+                                         const fr_inputs *inputs,
+                                         fr_plan_choice *out, fr_err *err);
+void fr_plan_choice_release(fr_plan_choice *choice);
+/* Says on stderr what of the plan its prediction leaves out; fr_..._load()
+ * does. */
+void fr_plan_choice_note(const fr_cli *cli, const fr_cluster *cluster,
+                         const fr_plan *plan);
+
+/* Job and plan alone, for choice->model on a cluster. */
+FR_CHECKED fr_status fr_plan_choice_make(const fr_cli *cli,
+                                         const char *plan_path,
+                                         const fr_cluster *cluster,
+                                         fr_plan_choice *choice, fr_err *err);
+
+/* --layer-split auto: the split of a whole plan; nothing else was asked for:
+ * nothing. */
+FR_CHECKED fr_status fr_plan_choice_balance(const fr_cli *cli,
+                                            const fr_inputs *inputs,
+                                            const fr_model *model,
+                                            const fr_job *job, fr_plan *plan,
+                                            fr_err *err);
+
+/* Writes a plan file that can be run; `cluster`: as the user named it. */
+FR_CHECKED fr_status fr_plan_choice_save(const fr_plan_choice *choice,
+                                         const fr_inputs *inputs,
+                                         const char *cluster,
+                                         const fr_prediction *prediction,
+                                         const char *path, fr_err *err);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * plan_options.h: the plan and job options of the command line, laid over
+ * what a plan file or the defaults say.
+ */
+#ifndef FR_CLI_OPTION_PLAN_OPTIONS_H
+#define FR_CLI_OPTION_PLAN_OPTIONS_H
+
+#include "cli/command.h"
+#include "plan/decide/plan.h"
+#include "tuner/space/plan_space.h"
+
+/* --layer-split auto: whoever has costs calls fr_plan_choice_balance(). */
+bool fr_cli_is_split_auto(const fr_cli *cli);
+
+/*
+ * FR_USAGE on a value that cannot be read; whether the plan is legal is for
+ * fr_plan_check().  *pins (may be NULL) gets the fr_pin of what was given.
+ */
+FR_CHECKED fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan,
+                                       unsigned *pins, fr_err *err);
+/* Lists of values, as ranges of axes; FR_USAGE where the option is no axis. */
+FR_CHECKED fr_status fr_cli_apply_ranges(const fr_cli *cli,
+                                         fr_axis_range out[FR_SPACE_AXIS_N],
+                                         fr_err *err);
+FR_CHECKED fr_status fr_cli_apply_job(const fr_cli *cli, fr_job *job,
+                                      fr_err *err);
+
+/*
+ * Defaults for a model (a sequence no longer than it can take), then the
+ * options.
+ */
+FR_CHECKED fr_status fr_cli_make_job(const fr_cli *cli, const fr_model *model,
+                                     fr_job *out, fr_err *err);
+
+/*
+ * Compute threads per rank when nobody chose them: the cores of a node over
+ * the ranks that it must take; 1 on GPUs.
+ */
+int32_t fr_cli_default_threads(const fr_cluster *cluster, int64_t n_ranks);
+
+#endif

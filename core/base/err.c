@@ -1,0 +1,66 @@
+/* err.c: see err.h. */
+#include "core/base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    int exit_code;
+    const char *meaning;
+} statuses[FR_STATUS_N] = {
+#define FR_STATUS_ROW(symbol, code, text) {code, text},
+    FR_STATUS_LIST(FR_STATUS_ROW)
+#undef FR_STATUS_ROW
+};
+
+/* An error is one line whatever a file name or a string in it holds. */
+static void make_one_line(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = ' ';
+}
+
+void fr_err_write(fr_err *err, fr_status status, const char *format, ...)
+{
+    va_list args;
+    char text[sizeof err->text]; /* err->text may be an argument */
+
+    if (!err)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    make_one_line(text);
+    memcpy(err->text, text, strlen(text) + 1);
+    err->status = status;
+}
+
+void fr_err_prefix(fr_err *err, const char *format, ...)
+{
+    char prefix[sizeof err->text];
+    char whole[2 * sizeof err->text + 3];
+    va_list args;
+
+    if (!err)
+        return;
+    va_start(args, format);
+    vsnprintf(prefix, sizeof prefix, format, args);
+    va_end(args);
+    make_one_line(prefix);
+    snprintf(whole, sizeof whole, "%s: %s", prefix, err->text);
+    memcpy(err->text, whole, sizeof err->text - 1);
+    err->text[sizeof err->text - 1] = '\0';
+}
+
+int fr_status_exit_code(fr_status status)
+{
+    return (unsigned)status < FR_STATUS_N ? statuses[status].exit_code : 1;
+}
+
+const char *fr_status_meaning(fr_status status)
+{
+    return (unsigned)status < FR_STATUS_N ? statuses[status].meaning
+                                          : "unknown status";
+}

@@ -1,0 +1,89 @@
+/*
+ * err.h: one status type and one error text for the whole program.
+ *
+ * The function that finds a problem writes it with fr_fail(); callers may put
+ * a prefix before it; only cli/ prints it.  An fr_err is untouched on success
+ * and the outputs of a function are untouched on failure.
+ */
+#ifndef FR_CORE_BASE_ERR_H
+#define FR_CORE_BASE_ERR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* symbol, exit code of the program, meaning */
+#define FR_STATUS_LIST(X)                                                      \
+    X(OK, 0, "ok")                                                             \
+    X(FAILURE, 1, "failure")                                                   \
+    X(NO_MEMORY, 1, "out of memory")                                           \
+    X(IO, 1, "input or output failed")                                         \
+    X(USAGE, 2, "wrong usage")                                                 \
+    X(INFEASIBLE, 3, "no feasible plan")                                       \
+    X(CHECK, 4, "a check failed")                                              \
+    X(INPUT, 5, "bad input file")                                              \
+    X(SKIPPED, 77, "skipped")
+
+typedef enum fr_status {
+#define FR_STATUS_ENUM(symbol, exit_code, meaning) FR_##symbol,
+    FR_STATUS_LIST(FR_STATUS_ENUM)
+#undef FR_STATUS_ENUM
+        FR_STATUS_N
+} fr_status;
+
+typedef struct fr_err {
+    fr_status status;
+    char text[1024]; /* one line, no newline: "path:line: what; the mend" */
+} fr_err;
+
+#define FR_CHECKED __attribute__((warn_unused_result))
+#define FR_PRINTF(format_index, first_index)                                   \
+    __attribute__((format(printf, format_index, first_index)))
+
+/* Writes the message (cut to fit, control characters made blanks); err may be
+ * NULL.  Mostly called through fr_fail. */
+void fr_err_write(fr_err *err, fr_status status, const char *format, ...)
+    FR_PRINTF(3, 4);
+
+static inline fr_status fr_status_same(fr_status status)
+{
+    return status;
+}
+
+/*
+ * fr_status fr_fail(fr_err *err, fr_status status, const char *format, ...):
+ * writes the message and returns `status`.  A macro, so that compilers see
+ * what comes back and know that outputs are set wherever it is FR_OK.
+ */
+#define fr_fail(err, status, ...)                                              \
+    (fr_err_write((err), (status), __VA_ARGS__), fr_status_same(status))
+
+/* Out of memory is an ordinary error. */
+static inline fr_status fr_fail_no_memory(fr_err *err)
+{
+    return fr_fail(err, FR_NO_MEMORY, "out of memory");
+}
+
+/* Puts "prefix: " before the text of an error that is already written. */
+void fr_err_prefix(fr_err *err, const char *format, ...) FR_PRINTF(2, 3);
+
+int fr_status_exit_code(fr_status status);
+const char *fr_status_meaning(fr_status status);
+
+/* Returns from the caller when the expression is not FR_OK. */
+#define FR_TRY(expression)                                                     \
+    do {                                                                       \
+        fr_status try_status_ = (expression);                                  \
+        if (try_status_ != FR_OK)                                              \
+            return try_status_;                                                \
+    } while (0)
+
+/* Jumps to `label` with `status` set when the expression is not FR_OK. */
+#define FR_TRY_GOTO(status, expression, label)                                 \
+    do {                                                                       \
+        (status) = (expression);                                               \
+        if ((status) != FR_OK)                                                 \
+            goto label;                                                        \
+    } while (0)
+
+#endif

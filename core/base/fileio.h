@@ -1,0 +1,31 @@
+/*
+ * fileio.h: whole files.  Writing is atomic: the old file stays until the new
+ * one is complete on disk.
+ */
+#ifndef FR_CORE_BASE_FILEIO_H
+#define FR_CORE_BASE_FILEIO_H
+
+#include "core/base/err.h"
+
+/*
+ * The whole file, with a NUL after it; free() it.  FR_IO "path: No such
+ * file", FR_INPUT when it is larger than max_bytes (0: no limit).  *n_out may
+ * be NULL.
+ */
+FR_CHECKED fr_status fr_file_read(const char *path, size_t max_bytes,
+                                  char **out, size_t *n_out, fr_err *err);
+/* Temporary file beside it, fsync, rename, fsync of the directory. */
+FR_CHECKED fr_status fr_file_write(const char *path, const void *bytes,
+                                   size_t n, fr_err *err);
+FR_CHECKED fr_status fr_file_hash(const char *path, uint64_t *out, fr_err *err);
+bool fr_file_exists(const char *path); /* anything of that name */
+bool fr_dir_exists(const char *path);
+/* Like mkdir -p; an existing directory is fine. */
+FR_CHECKED fr_status fr_dir_create(const char *path, fr_err *err);
+/* `path` with its last part cut off: "a/b" -> "a", "b" -> ".". */
+FR_CHECKED fr_status fr_path_dir(const char *path, char *out, size_t n,
+                                 fr_err *err);
+/* The last part, borrowed from `path`. */
+const char *fr_path_name(const char *path);
+
+#endif

@@ -1,0 +1,161 @@
+/*
+ * json.h: strict JSON in, exact JSON out.
+ *
+ * The reader refuses what RFC 8259 does not allow and what would be guessed
+ * at: trailing text, duplicate keys, `01`, comments, NaN, numbers that do not
+ * fit a double, broken UTF-8, NUL, nesting deeper than 64.  Keys are case
+ * sensitive.  Every value knows its line.  Whole numbers up to 64 bits are
+ * exact.  A document owns all its values and strings.
+ */
+#ifndef FR_CORE_DOCUMENT_JSON_H
+#define FR_CORE_DOCUMENT_JSON_H
+
+#include "core/base/buffer.h"
+#include "core/base/err.h"
+
+typedef struct fr_json fr_json;
+typedef struct fr_json_value fr_json_value;
+
+typedef enum fr_json_kind {
+    FR_JSON_NULL,
+    FR_JSON_BOOL,
+    FR_JSON_NUMBER,
+    FR_JSON_STRING,
+    FR_JSON_ARRAY,
+    FR_JSON_OBJECT
+} fr_json_kind;
+
+/* FR_IO when unreadable, FR_INPUT "path:line: what" when not strict JSON. */
+FR_CHECKED fr_status fr_json_load(const char *path, fr_json **out, fr_err *err);
+/* The same from text (n bytes, no NUL needed); `name` stands in messages. */
+FR_CHECKED fr_status fr_json_parse(const char *name, const char *text, size_t n,
+                                   fr_json **out, fr_err *err);
+void fr_json_destroy(fr_json *json); /* takes NULL */
+const fr_json_value *fr_json_root(const fr_json *json);
+
+/* ---- looking around; values belong to the document --------------------- */
+fr_json_kind fr_json_kind_of(const fr_json_value *value);
+const char *fr_json_kind_name(fr_json_kind kind); /* "an array" */
+int fr_json_line(const fr_json_value *value);
+/* NULL when `object` is no object, or the key is absent or null. */
+const fr_json_value *fr_json_find(const fr_json_value *object, const char *key);
+/* Elements of an array or members of an object, in file order; else 0. */
+size_t fr_json_n(const fr_json_value *value);
+const fr_json_value *fr_json_at(const fr_json_value *value, size_t i);
+const char *fr_json_key_at(const fr_json_value *object, size_t i);
+/* Is it a number without fraction that fits 64 bits (1e3, 5.0 are not). */
+bool fr_json_is_integer(const fr_json_value *value);
+
+void fr_json_err_write(const fr_json_value *value, fr_err *err,
+                       const char *format, ...) FR_PRINTF(3, 4);
+/*
+ * fr_status fr_json_fail(const fr_json_value *, fr_err *, const char *format,
+ * ...): writes "path:line: ..." and returns FR_INPUT.
+ */
+#define fr_json_fail(value, err, ...)                                          \
+    (fr_json_err_write((value), (err), __VA_ARGS__), fr_status_same(FR_INPUT))
+
+/* ---- typed access: FR_INPUT says path:line, key and what was expected --- */
+FR_CHECKED fr_status fr_json_as_string(const fr_json_value *value,
+                                       const char **out, fr_err *err);
+FR_CHECKED fr_status fr_json_as_double(const fr_json_value *value, double *out,
+                                       fr_err *err);
+FR_CHECKED fr_status fr_json_as_i64(const fr_json_value *value, int64_t *out,
+                                    fr_err *err);
+FR_CHECKED fr_status fr_json_as_u64(const fr_json_value *value, uint64_t *out,
+                                    fr_err *err);
+FR_CHECKED fr_status fr_json_as_bool(const fr_json_value *value, bool *out,
+                                     fr_err *err);
+
+/* Required members: absent or null is an error.  Strings are borrowed. */
+FR_CHECKED fr_status fr_json_get_string(const fr_json_value *object,
+                                        const char *key, const char **out,
+                                        fr_err *err);
+FR_CHECKED fr_status fr_json_get_double(const fr_json_value *object,
+                                        const char *key, double *out,
+                                        fr_err *err);
+FR_CHECKED fr_status fr_json_get_i64(const fr_json_value *object,
+                                     const char *key, int64_t *out,
+                                     fr_err *err);
+FR_CHECKED fr_status fr_json_get_u64(const fr_json_value *object,
+                                     const char *key, uint64_t *out,
+                                     fr_err *err);
+FR_CHECKED fr_status fr_json_get_bool(const fr_json_value *object,
+                                      const char *key, bool *out, fr_err *err);
+FR_CHECKED fr_status fr_json_get_array(const fr_json_value *object,
+                                       const char *key,
+                                       const fr_json_value **out, fr_err *err);
+FR_CHECKED fr_status fr_json_get_object(const fr_json_value *object,
+                                        const char *key,
+                                        const fr_json_value **out, fr_err *err);
+
+/* Optional members: absent or null gives `otherwise`; a wrong kind fails. */
+FR_CHECKED fr_status fr_json_get_string_or(const fr_json_value *object,
+                                           const char *key,
+                                           const char *otherwise,
+                                           const char **out, fr_err *err);
+FR_CHECKED fr_status fr_json_get_double_or(const fr_json_value *object,
+                                           const char *key, double otherwise,
+                                           double *out, fr_err *err);
+FR_CHECKED fr_status fr_json_get_i64_or(const fr_json_value *object,
+                                        const char *key, int64_t otherwise,
+                                        int64_t *out, fr_err *err);
+FR_CHECKED fr_status fr_json_get_u64_or(const fr_json_value *object,
+                                        const char *key, uint64_t otherwise,
+                                        uint64_t *out, fr_err *err);
+FR_CHECKED fr_status fr_json_get_bool_or(const fr_json_value *object,
+                                         const char *key, bool otherwise,
+                                         bool *out, fr_err *err);
+
+/*
+ * Refuses members that are not in `known`: "path:line: unknown key 'hiden':
+ * did you mean 'hidden'?".
+ */
+FR_CHECKED fr_status fr_json_check_keys(const fr_json_value *object,
+                                        const char *const *known,
+                                        size_t n_known, fr_err *err);
+
+/* ---- writer -------------------------------------------------------------
+ * Appends to a buffer the caller owns; failure is sticky in the buffer.
+ * Two-space indentation; arrays that hold only numbers stay on one line when
+ * begun with fr_json_begin_row.  Misuse (a key outside an object, an end too
+ * many) is our own bug: assert.
+ */
+enum { FR_JSON_DEPTH_MAX = 64 };
+
+typedef struct fr_json_writer {
+    fr_buffer *buffer;
+    int depth;
+    char stack[FR_JSON_DEPTH_MAX]; /* '{', '[' or 'r' for a row */
+    bool has_items[FR_JSON_DEPTH_MAX];
+    bool has_key; /* a key was written, its value is due */
+} fr_json_writer;
+
+void fr_json_writer_init(fr_json_writer *w, fr_buffer *buffer);
+void fr_json_begin_object(fr_json_writer *w);
+void fr_json_end_object(fr_json_writer *w);
+void fr_json_begin_array(fr_json_writer *w);
+void fr_json_begin_row(fr_json_writer *w); /* array on one line */
+void fr_json_end_array(fr_json_writer *w); /* ends either */
+void fr_json_key(fr_json_writer *w, const char *key);
+/* Escaped; NULL writes null; broken UTF-8 becomes U+FFFD. */
+void fr_json_string(fr_json_writer *w, const char *text);
+/* Shortest text that reads back the same; NaN and infinities write null. */
+void fr_json_double(fr_json_writer *w, double value);
+void fr_json_u64(fr_json_writer *w, uint64_t value);
+void fr_json_i64(fr_json_writer *w, int64_t value);
+void fr_json_bool(fr_json_writer *w, bool value);
+void fr_json_null(fr_json_writer *w);
+/* Copies a value that was read, numbers as they stood in the file. */
+void fr_json_copy(fr_json_writer *w, const fr_json_value *value);
+/* key + value in one call */
+void fr_json_put_string(fr_json_writer *w, const char *key, const char *text);
+void fr_json_put_double(fr_json_writer *w, const char *key, double value);
+void fr_json_put_u64(fr_json_writer *w, const char *key, uint64_t value);
+void fr_json_put_i64(fr_json_writer *w, const char *key, int64_t value);
+void fr_json_put_bool(fr_json_writer *w, const char *key, bool value);
+void fr_json_put_null(fr_json_writer *w, const char *key);
+void fr_json_put_doubles(fr_json_writer *w, const char *key,
+                         const double *values, size_t n); /* a row */
+
+#endif

@@ -1,0 +1,306 @@
+/*
+ * gpu_cost.c: instructions as kernels of the GPU model.
+ */
+#include "cost_models/gpu/gpu_model.h"
+
+#include <math.h>
+
+/* A price in the making. */
+typedef struct price {
+    double seconds, bytes;
+    int n_kernels;
+    fr_gpu_family family;
+    bool is_guessed;
+} price;
+
+static double product_element_bytes(fr_dtype dtype)
+{
+    /* Two in a byte, and a scale of a byte for 16 of them (NVFP4). */
+    return dtype == FR_DTYPE_FP4 ? 0.5 + 1.0 / 16.0
+                                 : (double)fr_dtype_bytes(dtype);
+}
+
+/* Results of products below 16 bits are stored in 16. */
+static double stored_element_bytes(fr_dtype dtype)
+{
+    double bytes = (double)fr_dtype_bytes(dtype);
+    return bytes < 2.0 ? 2.0 : bytes;
+}
+
+static fr_status unit_of(const fr_gpu_model *model, fr_dtype dtype,
+                         fr_gpu_math *out, fr_err *err)
+{
+    *out = fr_gpu_math_of(model, dtype);
+    if (*out != FR_GPU_MATH_N)
+        return FR_OK;
+    return fr_fail(err, FR_INFEASIBLE,
+                   "%s: no peak of %s is known for it; choose a --precision "
+                   "that its peaks list",
+                   model->id, fr_dtype_name(dtype));
+}
+
+/* What each of the three products has as m, n and k (op.h: M,N,K are
+ * those of forward), and what it moves for an element of its result. */
+static void shape_product(const fr_instr *instr, bool is_grouped,
+                          fr_gpu_product *p)
+{
+    const int64_t *d = instr->dim;
+    int64_t groups = is_grouped && d[3] > 0 ? d[3] : 1;
+    int64_t rows = (d[0] + groups - 1) / groups;
+    fr_dtype dtype = (fr_dtype)instr->dtype;
+    bool is_added = (instr->flags & FR_INSTR_ACCUMULATE) != 0;
+
+    p->groups = groups;
+    p->in_bytes = product_element_bytes(dtype);
+    p->out_bytes = stored_element_bytes(dtype) * (is_added ? 2.0 : 1.0);
+    p->has_block_scales =
+        dtype == FR_DTYPE_FP8 && instr->algorithm == FR_SCALING_BLOCK;
+    switch ((fr_op)instr->op) {
+    case FR_OP_LINEAR_FWD:
+    case FR_OP_GROUPED_FWD:
+        p->m = rows;
+        p->n = d[1];
+        p->k = d[2];
+        break;
+    case FR_OP_LINEAR_DGRAD:
+    case FR_OP_GROUPED_DGRAD:
+        p->m = rows;
+        p->n = d[2];
+        p->k = d[1];
+        break;
+    default:
+        p->m = d[1];
+        p->n = d[2];
+        p->k = rows;
+        p->out_bytes =
+            2.0 * (double)fr_dtype_bytes((fr_dtype)instr->grad_dtype);
+        break;
+    }
+}
+
+static fr_status price_product(const fr_gpu_model *model, const fr_instr *instr,
+                               bool is_grouped, price *out, fr_err *err)
+{
+    fr_gpu_product p;
+    const int64_t *d = instr->dim;
+    double elements = 0.0;
+
+    FR_TRY(unit_of(model, (fr_dtype)instr->dtype, &p.math, err));
+    shape_product(instr, is_grouped, &p);
+    out->seconds = fr_gpu_product_s(model, &p);
+    elements = (double)p.groups * ((double)p.m + (double)p.n) * (double)p.k;
+    out->bytes = elements * p.in_bytes +
+                 (double)p.groups * (double)p.m * (double)p.n * p.out_bytes;
+    out->family = is_grouped ? FR_GPU_GROUPED : FR_GPU_PRODUCT;
+    out->is_guessed = model->is_guessed[p.math];
+    out->n_kernels = 1;
+    if (instr->op == FR_OP_LINEAR_WGRAD &&
+        instr->ref[3].space != FR_SPACE_NONE) {
+        /* The bias's gradient is one more look at dy. */
+        double dy = (double)d[0] * (double)d[1] *
+                    stored_element_bytes((fr_dtype)instr->dtype);
+        out->seconds += fr_gpu_memory_s(model, dy, FR_GPU_ROWS);
+        out->bytes += dy;
+        out->n_kernels = 2;
+    }
+    return FR_OK;
+}
+
+static fr_status price_attention(const fr_gpu_model *model,
+                                 const fr_instr *instr, price *out, fr_err *err)
+{
+    const int64_t *d = instr->dim;
+    fr_dtype dtype = (fr_dtype)instr->dtype;
+    bool is_apart = (instr->flags & FR_INSTR_SAVE_PROBS) != 0;
+    fr_gpu_attention a = {.batch = d[0],
+                          .heads = d[2],
+                          .kv_heads = d[3],
+                          .queries = d[1],
+                          .keys = d[6] > 0 ? d[6] : d[1],
+                          .qk_dim = d[4],
+                          .v_dim = d[5] > 0 ? d[5] : d[4],
+                          .window = d[7],
+                          .bytes = stored_element_bytes(dtype),
+                          .is_causal = (instr->flags & FR_INSTR_NONCAUSAL) == 0,
+                          .is_backward = instr->op == FR_OP_ATTN_BWD,
+                          .has_dropout =
+                              (instr->flags & FR_INSTR_DROPOUT) != 0};
+
+    /* Products of attention stay in 16 bits where the layers' have fewer. */
+    if (dtype == FR_DTYPE_FP8 || dtype == FR_DTYPE_FP4)
+        dtype = FR_DTYPE_BF16;
+    FR_TRY(unit_of(model, dtype, &a.math, err));
+    a.kind = fr_gpu_attention_kind_of(model, (fr_flash_kind)instr->algorithm);
+    out->seconds = is_apart ? fr_gpu_attention_apart_s(model, &a)
+                            : fr_gpu_attention_fused_s(model, &a);
+    out->bytes = (double)fr_instr_moved_bytes(instr, 1);
+    out->family = a.is_backward ? FR_GPU_ATTENTION_BWD : FR_GPU_ATTENTION_FWD;
+    out->is_guessed =
+        model->is_guessed[a.math] || (!is_apart && a.math != FR_GPU_MATH_16);
+    if (is_apart) {
+        out->family = FR_GPU_ROWS;
+        out->n_kernels = a.is_backward ? 6 : 4;
+    } else {
+        out->n_kernels = a.is_backward ? 3 : 1;
+    }
+    return FR_OK;
+}
+
+/*
+ * dim: bytes moved, of them kept.  What is kept is written by one kernel and
+ * read by the next; backward its gradient is written and read besides.
+ */
+static fr_status price_layer(const fr_gpu_model *model, const fr_instr *instr,
+                             price *out, fr_err *err)
+{
+    bool is_backward = instr->op == FR_OP_LAYER_BWD;
+    double bytes = (double)instr->dim[0];
+    double extra = (is_backward ? 2.0 : 1.0) * (double)instr->dim[1];
+    fr_gpu_math math;
+
+    FR_TRY(unit_of(model, (fr_dtype)instr->dtype, &math, err));
+    out->seconds = fr_gpu_layers_s(model, math, instr->scalar, bytes, extra);
+    out->bytes = bytes + extra;
+    out->family = FR_GPU_LAYERS;
+    out->is_guessed = model->is_guessed[math];
+    out->n_kernels = is_backward ? 2 : 1;
+    return FR_OK;
+}
+
+/*
+ * Everything else moves bytes.  `passes`: how often the kernels move what the
+ * instruction's operands need once.
+ */
+typedef struct memory_kind {
+    fr_gpu_family family;
+    double passes;
+    int n_kernels;
+} memory_kind;
+
+static memory_kind memory_kind_of(fr_op op)
+{
+    switch (op) {
+    case FR_OP_NORM_FWD:
+    case FR_OP_XENT_MAX:
+    case FR_OP_XENT_SUM:
+    case FR_OP_BIAS_GRAD:
+        return (memory_kind){FR_GPU_ROWS, 1.0, 1};
+    case FR_OP_NORM_BWD: /* the gradients of the weights in a second one */
+        return (memory_kind){FR_GPU_ROWS, 1.0, 2};
+    case FR_OP_XENT: /* a row of the vocabulary does not fit into registers:
+                        read for the sum, read again, written */
+        return (memory_kind){FR_GPU_ROWS, 1.5, 1};
+    case FR_OP_ROUTER_FWD: /* softmax, top-k, weights, counts */
+    case FR_OP_ROUTER_BWD:
+        return (memory_kind){FR_GPU_ROWS, 2.0, 4};
+    case FR_OP_EMBED_FWD:
+        return (memory_kind){FR_GPU_ROWS, 1.0, 1};
+    case FR_OP_EMBED_BWD: /* tokens are sorted first */
+        return (memory_kind){FR_GPU_ROWS, 1.0, 3};
+    case FR_OP_PERMUTE:
+    case FR_OP_UNPERMUTE:
+        return (memory_kind){FR_GPU_ROWS, 1.0, 2};
+    case FR_OP_GRAD_SQSUM:
+        return (memory_kind){FR_GPU_STREAM, 1.0, 2};
+    case FR_OP_COMPRESS:
+    case FR_OP_DECOMPRESS:
+        return (memory_kind){FR_GPU_ROWS, 1.0, 3};
+    default:
+        return (memory_kind){FR_GPU_STREAM, 1.0, 1};
+    }
+}
+
+static void price_memory(const fr_gpu_model *model, const fr_instr *instr,
+                         price *out)
+{
+    memory_kind kind = memory_kind_of((fr_op)instr->op);
+
+    out->family = kind.family;
+    out->n_kernels = kind.n_kernels;
+    out->bytes = kind.passes * (double)fr_instr_moved_bytes(instr, 1);
+    out->seconds = fr_gpu_memory_s(model, out->bytes, kind.family) +
+                   (kind.n_kernels - 1) * model->constants->kernel_s;
+}
+
+/* dim: bytes that so many kernels move, all of them alike. */
+static void price_elementwise(const fr_gpu_model *model, const fr_instr *instr,
+                              price *out)
+{
+    int n = (int)instr->dim[1];
+
+    out->family = FR_GPU_STREAM;
+    out->n_kernels = n;
+    out->bytes = (double)instr->dim[0];
+    if (n > 0)
+        out->seconds =
+            n * fr_gpu_memory_s(model, out->bytes / n, FR_GPU_STREAM);
+}
+
+static fr_status price_instr(const fr_gpu_model *model, const fr_instr *instr,
+                             price *out, fr_err *err)
+{
+    switch ((fr_op)instr->op) {
+    case FR_OP_LINEAR_FWD:
+    case FR_OP_LINEAR_DGRAD:
+    case FR_OP_LINEAR_WGRAD:
+        return price_product(model, instr, false, out, err);
+    case FR_OP_GROUPED_FWD:
+    case FR_OP_GROUPED_DGRAD:
+    case FR_OP_GROUPED_WGRAD:
+        return price_product(model, instr, true, out, err);
+    case FR_OP_ATTN_FWD:
+    case FR_OP_ATTN_BWD:
+        return price_attention(model, instr, out, err);
+    case FR_OP_LAYER_FWD:
+    case FR_OP_LAYER_BWD:
+        return price_layer(model, instr, out, err);
+    case FR_OP_ELEMENTWISE:
+        price_elementwise(model, instr, out);
+        return FR_OK;
+    default:
+        price_memory(model, instr, out);
+        return FR_OK;
+    }
+}
+
+/* Was this kind of kernel measured on this generation? */
+static bool is_measured(const fr_gpu_model *model, const fr_instr *instr,
+                        const price *p)
+{
+    const int *n_rows = model->constants->n_rows[model->generation];
+
+    if (p->is_guessed)
+        return false;
+    /* A host's step is priced as the GPU's. */
+    if ((instr->flags & FR_INSTR_HOST) != 0)
+        return false;
+    /* The rate is the generation's; grouping changes the number of tiles. */
+    if (p->family == FR_GPU_GROUPED || p->family == FR_GPU_PRODUCT)
+        return n_rows[FR_GPU_PRODUCT] > 0;
+    return n_rows[p->family] > 0;
+}
+
+fr_status fr_gpu_cost_compute(const fr_gpu_model *model, const fr_instr *instr,
+                              fr_cost *out, fr_err *err)
+{
+    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
+    fr_cost cost = {.cores = 1.0};
+    price p = {0};
+
+    if (op_class != FR_OP_CLASS_COMPUTE && op_class != FR_OP_CLASS_IO)
+        return fr_fail(err, FR_FAILURE, "%s does not compute",
+                       fr_op_name((fr_op)instr->op));
+    FR_TRY(price_instr(model, instr, &p, err));
+    cost.work_s = p.seconds;
+    cost.n_kernels = p.n_kernels;
+    if (cost.work_s > 0.0)
+        cost.memory_frac = fmin(1.0, p.bytes / cost.work_s / model->memory_Bps);
+    cost.rel_err = model->constants->rel_err[p.family];
+    cost.source = FR_COST_FITTED;
+    if (!is_measured(model, instr, &p)) {
+        cost.source = FR_COST_EXTRAPOLATED;
+        cost.rel_err = hypot(cost.rel_err, model->constants->guess_err);
+    }
+    *out = cost;
+    return FR_OK;
+}

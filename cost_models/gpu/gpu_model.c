@@ -1,0 +1,224 @@
+/*
+ * gpu_model.c: a device's sustained rates from its datasheet and what its
+ * generation was measured to reach.
+ */
+#include "cost_models/gpu/gpu_model.h"
+
+#include "core/base/text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Watts per peak 16-bit TFLOP/s of the card whose share of the peak stands in
+ * the constants: V100 SXM2, A100 SXM, L40S, H100 SXM, B200, B300, one die of
+ * MI250X, MI300X, MI355X (their datasheets). */
+static const double reference_w_per_tflops[FR_GPU_GENERATION_N] = {
+    [FR_GPU_VOLTA] = 300.0 / 125.0,
+    [FR_GPU_AMPERE] = 400.0 / 312.0,
+    [FR_GPU_ADA] = 350.0 / 362.0,
+    [FR_GPU_HOPPER] = 700.0 / 989.0,
+    [FR_GPU_BLACKWELL] = 1000.0 / 2250.0,
+    [FR_GPU_BLACKWELL_ULTRA] = 1100.0 / 2250.0,
+    [FR_GPU_CDNA2] = 280.0 / 191.5,
+    [FR_GPU_CDNA3] = 750.0 / 1300.0,
+    [FR_GPU_CDNA4] = 1400.0 / 2500.0,
+};
+
+/* Whose share stands in where a generation has none of its own. */
+static const fr_gpu_generation stands_in[FR_GPU_GENERATION_N] = {
+    [FR_GPU_VOLTA] = FR_GPU_AMPERE,
+    [FR_GPU_AMPERE] = FR_GPU_HOPPER,
+    [FR_GPU_ADA] = FR_GPU_AMPERE,
+    [FR_GPU_HOPPER] = FR_GPU_BLACKWELL,
+    [FR_GPU_BLACKWELL] = FR_GPU_HOPPER,
+    [FR_GPU_BLACKWELL_ULTRA] = FR_GPU_BLACKWELL,
+    [FR_GPU_CDNA2] = FR_GPU_CDNA3,
+    [FR_GPU_CDNA3] = FR_GPU_CDNA3,
+    [FR_GPU_CDNA4] = FR_GPU_CDNA3,
+    [FR_GPU_OTHER] = FR_GPU_HOPPER,
+};
+
+/* However much power there is: the best that is measured anywhere. */
+static const double most_of_the_peak = 0.97;
+/* Where a datasheet leaves something out. */
+static const double unknown_cores = 100.0;
+static const double unknown_memory_Bps = 1e12;
+static const double unknown_cache_bytes = 40.0 * 1048576.0;
+
+static const char *const generation_names[FR_GPU_GENERATION_N] = {
+    "volta",           "ampere", "ada",   "hopper", "blackwell",
+    "blackwell-ultra", "cdna2",  "cdna3", "cdna4",  "other"};
+static const char *const family_names[FR_GPU_FAMILY_N] = {"product",
+                                                          "grouped product",
+                                                          "attention forward",
+                                                          "attention backward",
+                                                          "stream",
+                                                          "rows",
+                                                          "layers"};
+
+const char *fr_gpu_generation_name(fr_gpu_generation generation)
+{
+    return (unsigned)generation < FR_GPU_GENERATION_N
+               ? generation_names[generation]
+               : "?";
+}
+
+const char *fr_gpu_family_name(fr_gpu_family family)
+{
+    return (unsigned)family < FR_GPU_FAMILY_N ? family_names[family] : "?";
+}
+
+fr_gpu_generation fr_gpu_generation_of(const fr_device_type *device)
+{
+    for (int i = 0; i < FR_GPU_OTHER; i++)
+        if (strcmp(device->generation, generation_names[i]) == 0)
+            return (fr_gpu_generation)i;
+    if (device->generation[0] != '\0')
+        return FR_GPU_OTHER;
+    if (fr_device_peak_flops(device, "fp4") > 0.0)
+        return fr_device_peak_flops(device, "fp4") <
+                       2.5 * fr_device_peak_flops(device, "fp8")
+                   ? FR_GPU_BLACKWELL
+                   : FR_GPU_BLACKWELL_ULTRA;
+    if (fr_device_peak_flops(device, "fp8") > 0.0)
+        return FR_GPU_HOPPER;
+    if (fr_device_peak_flops(device, "bf16") > 0.0)
+        return FR_GPU_AMPERE;
+    if (fr_device_peak_flops(device, "fp16") > 0.0)
+        return FR_GPU_VOLTA;
+    return FR_GPU_OTHER;
+}
+
+double fr_gpu_peak_flops(const fr_device_type *device, fr_gpu_math math)
+{
+    static const char *const names[FR_GPU_MATH_N] = {"fp32", "tf32", "fp16",
+                                                     "fp8", "fp4"};
+    double flops = fr_device_peak_flops(device, names[math]);
+
+    if (math == FR_GPU_MATH_16)
+        flops = fmax(flops, fr_device_peak_flops(device, "bf16"));
+    return flops;
+}
+
+/* Measured of this generation and unit, or the nearest that was. */
+static double share_of(const fr_gpu_constants *c, fr_gpu_generation generation,
+                       fr_gpu_math math, bool *is_guessed)
+{
+    fr_gpu_generation other = stands_in[generation];
+    double share = c->achievable[generation][math];
+
+    *is_guessed = share <= 0.0;
+    if (share <= 0.0)
+        share = c->achievable[generation][FR_GPU_MATH_16];
+    if (share <= 0.0)
+        share = c->achievable[other][math];
+    if (share <= 0.0)
+        share = c->achievable[other][FR_GPU_MATH_16];
+    return share > 0.0 ? share : 0.7;
+}
+
+/*
+ * The clock under load is what the power allows: no card holds its boost
+ * clock through large products.  (The published maxima of A100 at 250, 300
+ * and 400 W, of H100 at 700 W and GH200 at 900 W differ by it.)
+ */
+double fr_gpu_power_factor(const fr_device_type *device, double power_exponent)
+{
+    double reference = reference_w_per_tflops[fr_gpu_generation_of(device)];
+    double peak = fr_gpu_peak_flops(device, FR_GPU_MATH_16);
+
+    if (reference <= 0.0 || device->power_w <= 0.0 || peak <= 0.0)
+        return 1.0;
+    return pow(device->power_w / (peak / 1e12) / reference, power_exponent);
+}
+
+void fr_gpu_model_init_with(const fr_device_type *device,
+                            const fr_gpu_constants *constants,
+                            fr_gpu_model *out)
+{
+    fr_gpu_model model = {.constants = constants};
+    double factor, limit;
+
+    fr_text_copy_cut(model.id, sizeof model.id, device->id);
+    model.generation = fr_gpu_generation_of(device);
+    model.attention = model.generation == FR_GPU_BLACKWELL ||
+                              model.generation == FR_GPU_BLACKWELL_ULTRA
+                          ? FR_GPU_ATTENTION_TMEM
+                      : model.generation == FR_GPU_HOPPER
+                          ? FR_GPU_ATTENTION_ASYNC
+                          : FR_GPU_ATTENTION_SYNC;
+    factor = fr_gpu_power_factor(device, constants->power_exponent);
+    limit = fr_gpu_power_factor(device, constants->sustained_exponent);
+    for (int i = 0; i < FR_GPU_MATH_N; i++) {
+        double share = share_of(constants, model.generation, (fr_gpu_math)i,
+                                &model.is_guessed[i]);
+        double sustained = constants->sustained[model.generation][i] * limit;
+        double peak = fr_gpu_peak_flops(device, (fr_gpu_math)i);
+        /* Tensor cores alone meet the limit. */
+        bool is_limited = i != FR_GPU_MATH_F32;
+        double first = is_limited ? factor : 1.0;
+        double later = is_limited ? fmin(factor, sustained) : 1.0;
+
+        model.burst_flops[i] = fmin(share * first, most_of_the_peak) * peak;
+        model.flops[i] = fmin(share * later, most_of_the_peak) * peak;
+    }
+    /* NVIDIA, "Inside NVIDIA Blackwell Ultra" (2025-08): twice the
+     * exponentials of Blackwell. */
+    model.exp_ratio = model.generation == FR_GPU_BLACKWELL_ULTRA ? 2.0 : 1.0;
+    model.n_cores =
+        device->n_cores > 0 ? (double)device->n_cores : unknown_cores;
+    model.memory_Bps =
+        device->memory_Bps > 0.0 ? device->memory_Bps : unknown_memory_Bps;
+    model.cache_bytes = device->cache_bytes > 0 ? (double)device->cache_bytes
+                                                : unknown_cache_bytes;
+    *out = model;
+}
+
+void fr_gpu_model_init(const fr_device_type *device, fr_gpu_model *out)
+{
+    fr_gpu_model_init_with(device, &fr_gpu_constants_fitted, out);
+}
+
+fr_gpu_math fr_gpu_math_of(const fr_gpu_model *model, fr_dtype dtype)
+{
+    fr_gpu_math math = FR_GPU_MATH_N;
+
+    switch (dtype) {
+    case FR_DTYPE_F32:
+        math = FR_GPU_MATH_F32;
+        break;
+    case FR_DTYPE_TF32: /* without such a unit the library uses fp32 */
+        math = model->flops[FR_GPU_MATH_TF32] > 0.0 ? FR_GPU_MATH_TF32
+                                                    : FR_GPU_MATH_F32;
+        break;
+    case FR_DTYPE_BF16: /* Volta has fp16 alone; an id tells it */
+        math = model->generation == FR_GPU_VOLTA ? FR_GPU_MATH_F32
+                                                 : FR_GPU_MATH_16;
+        break;
+    case FR_DTYPE_F16:
+        math = FR_GPU_MATH_16;
+        break;
+    case FR_DTYPE_FP8:
+        math = FR_GPU_MATH_FP8;
+        break;
+    case FR_DTYPE_FP4:
+        math = FR_GPU_MATH_FP4;
+        break;
+    default:
+        return FR_GPU_MATH_N;
+    }
+    /* Cards that list 16 bits alone do everything wider there. */
+    if (model->flops[math] <= 0.0 && math < FR_GPU_MATH_16)
+        math = FR_GPU_MATH_16;
+    return model->flops[math] > 0.0 ? math : FR_GPU_MATH_N;
+}
+
+fr_gpu_attention_kind fr_gpu_attention_kind_of(const fr_gpu_model *model,
+                                               fr_flash_kind flash)
+{
+    if (flash == FR_FLASH_1)
+        return FR_GPU_ATTENTION_FIRST;
+    if (flash == FR_FLASH_2 && model->attention != FR_GPU_ATTENTION_SYNC)
+        return FR_GPU_ATTENTION_LATER;
+    return model->attention;
+}

@@ -1,0 +1,31 @@
+/*
+ * nccl_ranges.h: NCCL's choice by size: which algorithm and protocol its model
+ * takes for payloads of a group, as ranges of bytes.
+ */
+#ifndef FR_COST_MODELS_LINK_NCCL_RANGES_H
+#define FR_COST_MODELS_LINK_NCCL_RANGES_H
+
+#include "cost_models/gpu/gpu_comm.h"
+
+typedef struct fr_nccl_range {
+    uint64_t min_bytes, max_bytes;
+    const char *algorithm, *protocol; /* as in fr_nccl_time */
+} fr_nccl_range;
+
+enum { FR_NCCL_MAX_RANGES = 96 };
+
+/*
+ * Of a collective (its op, algorithm, protocol, channels and flags; its
+ * payload is not looked at) over a group: ranges in order, together all sizes.
+ * The model is asked at every power of two up to 2^40 bytes and, where two
+ * neighbours differ, for the byte where the next choice begins; a choice
+ * that lies between two like ones is not seen.  Errors of
+ * fr_gpu_comm_choice().
+ */
+FR_CHECKED fr_status fr_nccl_ranges_of(const fr_gpu_comm *comm,
+                                       const fr_instr *collective,
+                                       const fr_comm_scope *scope,
+                                       fr_nccl_range out[FR_NCCL_MAX_RANGES],
+                                       int *n, fr_err *err);
+
+#endif

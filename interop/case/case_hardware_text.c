@@ -1,0 +1,270 @@
+/* case_hardware_text.c: GPUs and networks in the words of people. */
+#include "interop/case/case_text.h"
+
+#include "core/base/text.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GBITPS 0.125e9
+#define GBPS 1e9
+
+/*
+ * The number that stands right before `unit` ("80" of "80GB"), 0: none.  What
+ * follows the unit is no letter, so that "GB" is not met in "GB200" or "GBps".
+ */
+static double number_before(const char *text, const char *unit,
+                            const char **where)
+{
+    size_t n_unit = strlen(unit);
+    for (const char *at = text; (at = strcasestr(at, unit)) != NULL; at++) {
+        const char *begin = at;
+        if (isalnum((unsigned char)at[n_unit]) || at[n_unit] == '/')
+            continue;
+        while (begin > text && begin[-1] == ' ')
+            begin--;
+        while (begin > text &&
+               (isdigit((unsigned char)begin[-1]) || begin[-1] == '.'))
+            begin--;
+        double value = strtod(begin, NULL);
+        if (value > 0 && begin < at) {
+            if (where != NULL)
+                *where = begin;
+            return value;
+        }
+    }
+    return 0;
+}
+
+/* A rate with its unit: GB/s and Gb/s differ by their case alone. */
+static double find_rate_Bps(const char *text, const char **where)
+{
+    static const struct {
+        const char *unit;
+        double Bps;
+    } units[] = {
+        {"TB/s", 1e12},     {"TBps", 1e12},          {"Tb/s", 0.125e12},
+        {"Tbps", 0.125e12}, {"GB/s", GBPS},          {"GBps", GBPS},
+        {"Gb/s", GBITPS},   {"Gbps", GBITPS},        {"Gbit/s", GBITPS},
+        {"GbE", GBITPS},    {"GiB/s", 1073741824.0},
+    };
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        const char *at = strstr(text, units[i].unit);
+        if (at == NULL)
+            continue;
+        const char *begin = at;
+        while (begin > text && begin[-1] == ' ')
+            begin--;
+        while (begin > text &&
+               (isdigit((unsigned char)begin[-1]) || begin[-1] == '.'))
+            begin--;
+        double value = strtod(begin, NULL);
+        if (value > 0 && begin < at) {
+            *where = begin;
+            return value * units[i].Bps;
+        }
+    }
+    return 0;
+}
+
+/* ---- GPUs ---------------------------------------------------------------- */
+
+/* Up to the next separator, lower case. */
+static const char *next_word(const char *text, char *out, size_t n)
+{
+    size_t used = 0;
+    while (*text != '\0' && !isalnum((unsigned char)*text))
+        text++;
+    for (; isalnum((unsigned char)*text); text++)
+        if (used + 1 < n)
+            out[used++] = (char)tolower((unsigned char)*text);
+    out[used] = '\0';
+    return text;
+}
+
+static bool has_digit(const char *text)
+{
+    return strpbrk(text, "0123456789") != NULL;
+}
+
+/* "nvidia", "dgx", "tesla" ... stand before the name of a GPU. */
+static bool is_prefix_word(const char *word)
+{
+    static const char *const words[] = {
+        "nvidia", "amd", "google", "instinct", "tesla", "geforce", "dgx", "hgx",
+    };
+    return fr_text_find(word, words, sizeof words / sizeof words[0]) >= 0;
+}
+
+fr_status fr_case_parse_gpu(const char *text, fr_case_gpu *out, fr_err *err)
+{
+    fr_case_gpu gpu = {.memory_gb = 0};
+    char word[24];
+    const char *at = text, *where;
+    while (gpu.family[0] == '\0') {
+        at = next_word(at, word, sizeof word);
+        if (word[0] == '\0')
+            return fr_fail(err, FR_INPUT, "gpu '%.60s' names no device", text);
+        if (!is_prefix_word(word))
+            fr_text_copy_cut(gpu.family, sizeof gpu.family, word);
+    }
+    if (!has_digit(gpu.family)) { /* "RTX 4090", "TPU v4" */
+        char family[sizeof gpu.family];
+        next_word(at, word, sizeof word);
+        int n = snprintf(family, sizeof family, "%s-%s", gpu.family, word);
+        if (has_digit(word) && n > 0 && (size_t)n < sizeof family)
+            memcpy(gpu.family, family, sizeof family);
+    }
+    if (fr_case_has(text, "sxm"))
+        fr_text_copy(gpu.form, sizeof gpu.form, "sxm");
+    else if (fr_case_has(text, "pci"))
+        fr_text_copy(gpu.form, sizeof gpu.form, "pcie");
+    else if (fr_case_has(text, "nvl"))
+        fr_text_copy(gpu.form, sizeof gpu.form, "nvl");
+    gpu.memory_gb = number_before(text, "GB", NULL);
+    if (gpu.memory_gb <= 0)
+        gpu.memory_gb = number_before(text, "GiB", NULL);
+    if (gpu.memory_gb <= 0)
+        gpu.memory_gb = number_before(text, "G", NULL);
+    gpu.memory_Bps = find_rate_Bps(text, &where);
+    gpu.power_w = number_before(text, "W", NULL);
+    *out = gpu;
+    return FR_OK;
+}
+
+/* ---- inside a node ------------------------------------------------------- */
+
+/* One direction of one GPU: NVLink 1 has 4 links of 20 GB/s, 2 has 6 of 25, 3
+ * has 12 of 25, 4 has 18 of 25, 5 has 18 of 50 (nvidia.com, NVLink page). */
+static const double nvlink_Bps[] = {0,          80 * GBPS,  150 * GBPS,
+                                    300 * GBPS, 450 * GBPS, 900 * GBPS};
+/* 16 lanes of PCIe as measured: 12, 24 and 48 GB/s (NCCL's tuning.cc). */
+static const double pcie_Bps[] = {0, 0, 0, 12 * GBPS, 24 * GBPS, 48 * GBPS};
+
+static int generation_behind(const char *text, const char *word)
+{
+    const char *at = strcasestr(text, word);
+    if (at == NULL)
+        return 0;
+    at += strlen(word);
+    at += strspn(at, " -");
+    at += strspn(at, "gGeEnN");
+    at += strspn(at, " ");
+    return *at >= '1' && *at <= '5' && !isdigit((unsigned char)at[1])
+               ? *at - '0'
+               : 0;
+}
+
+void fr_case_parse_intra(const char *text, fr_case_intra *out)
+{
+    fr_case_intra intra = {.device_Bps = 0};
+    const char *where, *domain = strcasestr(text, "nvl");
+    intra.is_nvlink = fr_case_has(text, "nvlink");
+    intra.is_switch = fr_case_has(text, "nvswitch");
+    intra.is_pcie = !intra.is_nvlink && fr_case_has(text, "pci");
+    for (; domain != NULL; domain = strcasestr(domain + 1, "nvl"))
+        if (isdigit((unsigned char)domain[3])) /* NVL72 */
+            intra.domain = strtol(domain + 3, NULL, 10);
+    if (intra.domain < 2 || intra.domain > 4096)
+        intra.domain = 0;
+    intra.is_switch |= intra.domain > 0;
+    intra.is_said = intra.is_nvlink || intra.is_switch || intra.is_pcie;
+    if (intra.is_pcie) {
+        intra.device_Bps = pcie_Bps[generation_behind(text, "pcie")];
+    } else {
+        /* Vendors quote both directions together. */
+        double both_Bps = find_rate_Bps(text, &where);
+        intra.device_Bps = both_Bps > 0
+                               ? both_Bps / 2
+                               : nvlink_Bps[generation_behind(text, "nvlink")];
+    }
+    *out = intra;
+}
+
+/* ---- between nodes ------------------------------------------------------- */
+
+/* One port of each kind, decimal bits (InfiniBand Trade Association roadmap;
+ * Cornelis Omni-Path 100; HPE Slingshot 11). */
+static const struct {
+    const char *word;
+    double gbit;
+} ports[] = {
+    {"XDR", 800}, {"NDR", 400},       {"HDR", 200},      {"EDR", 100},
+    {"FDR", 56},  {"Omni-Path", 100}, {"OmniPath", 100}, {"Slingshot", 200},
+};
+
+/* "8x" or "8 x " right before a rate; 0: none. */
+static int64_t count_before(const char *text, const char *rate)
+{
+    while (rate > text && rate[-1] == ' ')
+        rate--;
+    if (rate == text || tolower((unsigned char)rate[-1]) != 'x')
+        return 0;
+    rate--;
+    while (rate > text && rate[-1] == ' ')
+        rate--;
+    const char *end = rate;
+    while (rate > text && isdigit((unsigned char)rate[-1]))
+        rate--;
+    return rate < end ? strtol(rate, NULL, 10) : 0;
+}
+
+static fr_nic_kind find_nic_kind(const char *text)
+{
+    static const struct {
+        const char *word;
+        fr_nic_kind kind;
+    } words[] = {
+        {"infiniband", FR_NIC_INFINIBAND},
+        {"roce", FR_NIC_ROCE},
+        {"omni", FR_NIC_OMNI_PATH},
+        {"opa", FR_NIC_OMNI_PATH},
+        {"efa", FR_NIC_EFA},
+        {"slingshot", FR_NIC_SLINGSHOT},
+        {"tcpx", FR_NIC_TCPX},
+        {"rdma", FR_NIC_ROCE},
+        {"ethernet", FR_NIC_ETHERNET},
+        {"gbe", FR_NIC_ETHERNET},
+        {"hdr", FR_NIC_INFINIBAND},
+        {"ndr", FR_NIC_INFINIBAND},
+        {"edr", FR_NIC_INFINIBAND},
+        {"xdr", FR_NIC_INFINIBAND},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (fr_case_has(text, words[i].word))
+            return words[i].kind;
+    return FR_NIC_UNKNOWN;
+}
+
+void fr_case_parse_inter(const char *text, fr_case_inter *out)
+{
+    fr_case_inter inter = {.kind = find_nic_kind(text)};
+    const char *where = NULL;
+    double rate_Bps = find_rate_Bps(text, &where);
+    if (rate_Bps > 0) {
+        int64_t n = count_before(text, where);
+        if (n > 0 && n <= 4096) {
+            inter.n_nics = n;
+            inter.nic_Bps = rate_Bps;
+        } else if (fr_case_has(text, "per gpu") ||
+                   fr_case_has(text, "per accelerator") ||
+                   fr_case_has(text, "/gpu")) {
+            inter.device_Bps = rate_Bps;
+        } else if (fr_case_has(text, "per nic") ||
+                   fr_case_has(text, "per port") ||
+                   fr_case_has(text, "per link")) {
+            inter.nic_Bps = rate_Bps;
+        } else {
+            inter.host_Bps = rate_Bps;
+        }
+    } else {
+        for (size_t i = 0; i < sizeof ports / sizeof ports[0]; i++)
+            if (fr_case_has(text, ports[i].word)) {
+                inter.nic_Bps = ports[i].gbit * GBITPS;
+                break;
+            }
+    }
+    *out = inter;
+}

@@ -1,0 +1,386 @@
+/*
+ * case_plan.c: the plan and the batch of a row.
+ */
+#include "interop/case/case_internal.h"
+
+#include "interop/case/case_text.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A degree in [1, 2^20]; empty: 1. */
+static fr_status read_degree(const fr_case *row, fr_case_column column,
+                             int32_t *out, fr_err *err)
+{
+    int64_t value = *out;
+    FR_TRY(fr_case_count(row, column, 1, &value, err));
+    if (value > 1 << 20)
+        return fr_fail(err, FR_INPUT, "%s:%d: %s %lld is too large", row->file,
+                       row->line, fr_case_column_name(column),
+                       (long long)value);
+    *out = (int32_t)value;
+    return FR_OK;
+}
+
+/* dp from the GPUs or the GPUs from dp; both must agree. */
+static fr_status read_degrees(const fr_case *row, fr_case_setup *setup,
+                              fr_err *err)
+{
+    fr_plan *plan = &setup->plan;
+    int64_t n_gpus = 0, per_node = 8;
+    plan->dp = 0;
+    FR_TRY(read_degree(row, FR_CASE_TP, &plan->tp, err));
+    FR_TRY(read_degree(row, FR_CASE_PP, &plan->pp, err));
+    FR_TRY(read_degree(row, FR_CASE_CP, &plan->cp, err));
+    FR_TRY(read_degree(row, FR_CASE_EP, &plan->ep, err));
+    FR_TRY(read_degree(row, FR_CASE_VPP, &plan->vpp, err));
+    FR_TRY(read_degree(row, FR_CASE_ETP, &plan->etp, err));
+    FR_TRY(read_degree(row, FR_CASE_DP, &plan->dp, err));
+    FR_TRY(fr_case_count(row, FR_CASE_NUM_GPUS, 1, &n_gpus, err));
+    FR_TRY(fr_case_count(row, FR_CASE_GPUS_PER_NODE, 1, &per_node, err));
+    double world = (double)plan->tp * plan->pp * plan->cp;
+    world *= plan->dp > 0 ? plan->dp : 1;
+    if (world > INT32_MAX || n_gpus > INT32_MAX || per_node > 4096)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: more than %d ranks, or more than 4096 GPUs in a "
+                       "node",
+                       row->file, row->line, INT32_MAX);
+    int64_t n_model = (int64_t)plan->tp * plan->pp * plan->cp;
+    if (n_gpus == 0 && plan->dp == 0) {
+        /* One node, or as many replicas as the experts are spread over. */
+        int64_t dp = per_node / n_model;
+        dp = dp < 1 ? 1 : dp;
+        dp = (dp + plan->ep - 1) / plan->ep * plan->ep;
+        plan->dp = (int32_t)dp;
+        fr_case_guess(setup, FR_CASE_DP);
+    } else if (plan->dp == 0) {
+        plan->dp = (int32_t)(n_gpus / n_model);
+    }
+    if (n_gpus > 0 && plan->dp * n_model != n_gpus)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: dp %d x tp %d x pp %d x cp %d are not num_gpus "
+                       "%lld",
+                       row->file, row->line, plan->dp, plan->tp, plan->pp,
+                       plan->cp, (long long)n_gpus);
+    return FR_OK;
+}
+
+/* "512", or a ramp-up such as "0:384 200B:768": its first batch. */
+static fr_status read_global_batch(const fr_case *row, fr_case_setup *setup,
+                                   fr_err *err)
+{
+    const char *text = row->field[FR_CASE_GBS];
+    const char *colon = strchr(text, ':');
+    setup->job.global_batch = 0;
+    if (colon == NULL)
+        return fr_case_count(row, FR_CASE_GBS, 1, &setup->job.global_batch,
+                             err);
+    if (!isdigit((unsigned char)colon[1]))
+        return fr_fail(err, FR_INPUT, "%s:%d: gbs '%.60s' is not understood",
+                       row->file, row->line, text);
+    long first = strtol(colon + 1, NULL, 10);
+    setup->job.global_batch = first < 1 ? 1 : first;
+    fr_case_guess(setup, FR_CASE_GBS);
+    return FR_OK;
+}
+
+static fr_status read_batch(const fr_case *row, const fr_case_framework *how,
+                            fr_case_setup *setup, fr_err *err)
+{
+    fr_plan *plan = &setup->plan;
+    int64_t mbs = 0, n_accum = 0;
+    FR_TRY(read_global_batch(row, setup, err));
+    FR_TRY(fr_case_count(row, FR_CASE_MBS, 1, &mbs, err));
+    FR_TRY(fr_case_count(row, FR_CASE_GRAD_ACCUM, 1, &n_accum, err));
+    int64_t gbs = setup->job.global_batch;
+    if (mbs > 1 << 20 || n_accum > 1 << 20 || gbs > 1 << 30)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: mbs, grad_accum or gbs is too large", row->file,
+                       row->line);
+    double given = (double)mbs * (double)n_accum * plan->dp;
+    if (gbs == 0 && given > 1 << 30)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: a global batch of %.3g is too "
+                       "large",
+                       row->file, row->line, given);
+    if (mbs == 0 && gbs > 0 && n_accum > 0)
+        mbs = gbs / (plan->dp * n_accum);
+    if (mbs == 0) {
+        mbs = 1;
+        fr_case_guess(setup, FR_CASE_MBS);
+    }
+    if (how->is_mbs_local && plan->pp > 1 && n_accum <= 1) {
+        /* As many micro-batches as the pipeline has ranks. */
+        mbs = mbs % plan->pp == 0 ? mbs / plan->pp : 1;
+        fr_case_guess(setup, FR_CASE_MBS);
+        if (gbs == 0)
+            gbs = mbs * plan->pp * plan->dp;
+    }
+    if (gbs == 0) {
+        gbs = mbs * plan->dp * (n_accum > 0 ? n_accum : 1);
+        if (n_accum == 0)
+            fr_case_guess(setup, FR_CASE_GBS);
+    }
+    plan->micro_batch = mbs;
+    setup->job.global_batch = gbs;
+    return FR_OK;
+}
+
+/*
+ * Layers that do not divide by the stages: embedding and loss stand for a
+ * layer each where that makes them even (Megatron's
+ * --account-for-embedding-in-pipeline-split and -loss-), else only the loss.
+ * At one layer a stage the first and the last hold nothing else.
+ */
+static void split_layers(const fr_case_setup *setup, fr_plan *plan)
+{
+    int64_t n_layers = setup->model.n_layers;
+    int64_t n_stages = (int64_t)plan->pp * plan->vpp;
+    if (n_stages < 2 || n_stages > FR_PLAN_MAX_STAGES ||
+        n_layers % n_stages == 0)
+        return;
+    int64_t n_extra = (n_layers + 2) % n_stages == 0   ? 2
+                      : (n_layers + 1) % n_stages == 0 ? 1
+                                                       : 0;
+    int64_t each = (n_layers + n_extra) / n_stages;
+    if (n_extra == 0)
+        return;
+    plan->n_split = (int32_t)n_stages;
+    for (int32_t i = 0; i < plan->n_split; i++)
+        plan->layer_split[i] = (int32_t)each;
+    plan->layer_split[n_stages - 1]--;
+    if (n_extra == 2)
+        plan->layer_split[0]--;
+}
+
+static fr_status read_schedule(const fr_case *row, fr_case_setup *setup,
+                               fr_err *err)
+{
+    fr_plan *plan = &setup->plan;
+    int schedule;
+    fr_status status =
+        fr_case_parse_schedule(row->field[FR_CASE_SCHEDULE], &schedule, err);
+    if (status != FR_OK)
+        return fr_case_fail_at(row, status, err);
+    if (plan->pp == 1) {
+        plan->vpp = 1; /* nothing to interleave */
+        return FR_OK;
+    }
+    if (schedule == FR_SCHEDULE_INTERLEAVED && plan->vpp == 1) {
+        plan->vpp = 2; /* the fewest chunks that interleave */
+        fr_case_guess(setup, FR_CASE_VPP);
+    }
+    bool is_plain = schedule < 0 || schedule == FR_SCHEDULE_1F1B;
+    if (is_plain && plan->vpp > 1)
+        schedule = FR_SCHEDULE_INTERLEAVED;
+    plan->schedule =
+        schedule < 0 ? FR_SCHEDULE_1F1B : (fr_schedule_kind)schedule;
+    split_layers(setup, plan);
+    return FR_OK;
+}
+
+static fr_status read_zero(const fr_case *row, const fr_case_framework *how,
+                           fr_case_setup *setup, fr_err *err)
+{
+    fr_plan *plan = &setup->plan;
+    int64_t per_node = 8;
+    fr_case_zero zero;
+    fr_status status =
+        fr_case_parse_zero(row->field[FR_CASE_ZERO_STAGE], &zero, err);
+    if (status != FR_OK)
+        return fr_case_fail_at(row, status, err);
+    FR_TRY(fr_case_count(row, FR_CASE_GPUS_PER_NODE, 1, &per_node, err));
+    int64_t n_data = (int64_t)plan->dp * plan->cp;
+    int64_t group = zero.group >= 0 ? zero.group : per_node;
+    /* The same as no sharding where nobody is there to share with. */
+    plan->zero_stage = n_data > 1 ? zero.stage : 0;
+    if (plan->zero_stage > 0 && group > 0 && group < n_data)
+        plan->zero_group = (int32_t)group;
+    /* torchtitan keeps gathered weights where a pipeline would gather them
+     * once per micro-batch (reshard_after_forward: default). */
+    plan->is_resharded = !(how->is_mbs_local && plan->pp > 1);
+    return FR_OK;
+}
+
+/* Which collectives run beside compute. */
+static void read_overlap(const fr_case *row, const fr_case_framework *how,
+                         fr_plan *plan)
+{
+    const char *other = row->field[FR_CASE_OTHER_OPTS];
+    int grad = fr_case_find_switch(other, "overlap_grad_reduce");
+    int gather = fr_case_find_switch(other, "overlap_param_gather");
+    int tp = fr_case_find_switch(other, "tp_comm_overlap");
+    plan->is_overlap = how->is_overlap;
+    if (how->is_local_ddp) /* Megatron's own DDP reduces after backward */
+        plan->is_overlap = fr_case_has(other, "DDP-impl=torch");
+    /* DeepSpeed's overlap_comm is on for stage 3. */
+    plan->is_overlap |= plan->zero_stage == 3;
+    plan->is_gather_overlap = how->is_gather_overlap || plan->zero_stage == 3;
+    plan->is_tp_overlap = how->is_tp_overlap;
+    if (fr_case_has(other, "deepep") || fr_case_has(other, "hybridep"))
+        plan->expert_dispatch = FR_DISPATCH_BY_NODE;
+    plan->is_ep_overlap =
+        fr_case_has(other, "1f1b overlap") ||
+        fr_case_find_switch(other, "overlap_moe_expert_parallel_comm") == 1;
+    if (fr_case_has(other, "async tp") || fr_case_has(other, "asynctp"))
+        plan->is_tp_overlap = true;
+    if (grad >= 0)
+        plan->is_overlap = grad == 1;
+    if (gather >= 0)
+        plan->is_gather_overlap = gather == 1;
+    if (tp >= 0)
+        plan->is_tp_overlap = tp == 1;
+    if (plan->tp == 1)
+        plan->is_tp_overlap = false;
+    plan->is_optimizer_offloaded =
+        fr_case_find_switch(other, "optimizer offload") == 1 ||
+        fr_case_find_switch(other, "offload_optimizer") == 1;
+    if (fr_case_find_switch(other, "activation_offload") == 1)
+        plan->activation_offload_frac = 1.0;
+}
+
+static fr_status read_recompute(const fr_case *row,
+                                const fr_case_framework *how,
+                                fr_case_setup *setup, fr_err *err)
+{
+    fr_plan *plan = &setup->plan;
+    fr_case_recompute recompute;
+    fr_status status =
+        fr_case_parse_recompute(row->field[FR_CASE_RECOMPUTE], &recompute, err);
+    if (status != FR_OK)
+        return fr_case_fail_at(row, status, err);
+    plan->recompute = recompute.recompute;
+    plan->recompute_layers = recompute.layers;
+    if (recompute.recompute != FR_RECOMPUTE_SELECTIVE)
+        return FR_OK;
+    plan->recompute_parts = recompute.parts;
+    if (recompute.parts == 0)
+        plan->recompute_parts = how->is_per_op_recompute
+                                    ? FR_RECOMPUTE_PART_PRODUCTS
+                                    : FR_RECOMPUTE_PART_ATTENTION;
+    return FR_OK;
+}
+
+static fr_status read_precision(const fr_case *row,
+                                const fr_case_framework *how,
+                                fr_case_setup *setup, fr_err *err)
+{
+    fr_plan *plan = &setup->plan;
+    fr_case_precision precision = {FR_DTYPE_BF16, false, FR_DTYPE_F32};
+    if (row->field[FR_CASE_PRECISION][0] == '\0') {
+        fr_case_guess(setup, FR_CASE_PRECISION);
+    } else {
+        fr_status status = fr_case_parse_precision(
+            row->field[FR_CASE_PRECISION], &precision, err);
+        if (status != FR_OK)
+            return fr_case_fail_at(row, status, err);
+    }
+    plan->precision = precision.precision;
+    plan->grad_dtype = FR_DTYPE_F32;
+    if (precision.has_grad_dtype)
+        plan->grad_dtype = precision.grad_dtype;
+    else if (precision.precision == FR_DTYPE_F16)
+        plan->grad_dtype = FR_DTYPE_F16; /* all frameworks' fp16 */
+    else if (fr_plan_storage_dtype(plan) == FR_DTYPE_BF16 && how->is_bf16_grad)
+        plan->grad_dtype = FR_DTYPE_BF16;
+    return FR_OK;
+}
+
+static void read_switches(const fr_case *row, const fr_case_framework *how,
+                          fr_plan *plan)
+{
+    int is_flash = fr_case_parse_flash(row->field[FR_CASE_FLASH_ATTN]);
+    int is_sp = fr_case_parse_switch(row->field[FR_CASE_SP]);
+    if (is_flash < 0) /* it came with the A100: arXiv 2205.14135 */
+        is_flash =
+            !how->is_unfused && !fr_case_has(row->field[FR_CASE_GPU], "V100");
+    if (is_sp < 0)
+        is_sp = how->has_sequence_parallel;
+    plan->is_flash = is_flash == 1;
+    plan->is_sequence_parallel = is_sp == 1 && plan->tp > 1;
+}
+
+/* What runs around the products, and how attention is written. */
+static void read_kernels(const fr_case *row, const fr_case_framework *how,
+                         fr_case_setup *setup)
+{
+    fr_plan *plan = &setup->plan;
+    plan->kernels = how->kernels;
+    plan->flash_kind = how->flash_kind;
+    plan->scaling =
+        fr_case_parse_scaling(row->field[FR_CASE_PRECISION], how->scaling);
+    plan->zero_unit =
+        plan->zero_stage == 3 ? how->zero_unit : FR_ZERO_UNIT_LAYER;
+    plan->is_loss_fused = how->is_loss_fused;
+    plan->n_loss_metrics = how->n_loss_metrics;
+    plan->is_grad_added_apart =
+        (how->is_grad_added_apart && plan->grad_dtype == FR_DTYPE_F16) ||
+        fr_case_find_switch(row->field[FR_CASE_OTHER_OPTS],
+                            "gradient_accumulation_fusion") == 0;
+    if (plan->kernels == FR_KERNELS_EAGER &&
+        fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compile")) {
+        plan->kernels = FR_KERNELS_COMPILED;
+        plan->is_loss_fused =
+            fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compiled loss");
+    }
+    if (fr_case_has(row->field[FR_CASE_OTHER_OPTS], "cuda graphs"))
+        plan->cuda_graphs =
+            fr_case_has(row->field[FR_CASE_OTHER_OPTS], "full cuda graphs")
+                ? FR_CUDA_GRAPHS_FULL
+                : FR_CUDA_GRAPHS_LAYER;
+    if (fr_case_has(row->field[FR_CASE_MODEL], "gpt") ||
+        fr_case_has(row->field[FR_CASE_MODEL], "bert"))
+        setup->job.dropout = how->gpt_dropout;
+    if (fr_case_find_switch(row->field[FR_CASE_OTHER_OPTS], "dropout") == 0)
+        setup->job.dropout = 0.0;
+}
+
+/* Megatron: max(40 M, 1 M x dp) gradients, and one bucket where nothing
+ * overlaps.  Others: as the plan has it (PyTorch's DDP: 25 MB). */
+static void read_bucket(const fr_case_framework *how, fr_plan *plan)
+{
+    double n = 40e6 > 1e6 * plan->dp ? 40e6 : 1e6 * plan->dp;
+    uint64_t grad_bytes = plan->grad_dtype == FR_DTYPE_F32 ? 4 : 2;
+    if (!how->has_megatron_buckets)
+        return;
+    plan->bucket_bytes = plan->is_overlap ? (uint64_t)n * grad_bytes : 0;
+}
+
+/* Experts are split as tp is (Megatron's default), as far as the ranks of a
+ * stage go round: etp x ep divides them. */
+static void read_expert_split(const fr_case *row, fr_plan *plan)
+{
+    int64_t n_ranks = (int64_t)plan->tp * plan->cp * plan->dp;
+    bool is_given = row->field[FR_CASE_ETP][0] != '\0';
+    int64_t etp = is_given ? plan->etp : plan->tp;
+    while (!is_given && plan->ep > 1 && etp > 1 &&
+           (plan->tp % etp != 0 || n_ranks % (etp * plan->ep) != 0))
+        etp--;
+    plan->etp = etp == plan->tp ? 0 : (int32_t)etp;
+}
+
+fr_status fr_case_read_plan(const fr_case *row, fr_case_setup *setup,
+                            fr_err *err)
+{
+    const fr_case_framework *how = fr_case_framework_of(row);
+    fr_plan *plan = &setup->plan;
+    fr_model *model = &setup->model;
+    FR_TRY(read_degrees(row, setup, err));
+    FR_TRY(read_batch(row, how, setup, err));
+    FR_TRY(read_schedule(row, setup, err));
+    FR_TRY(read_zero(row, how, setup, err));
+    FR_TRY(read_recompute(row, how, setup, err));
+    FR_TRY(read_precision(row, how, setup, err));
+    read_overlap(row, how, plan);
+    read_switches(row, how, plan);
+    read_kernels(row, how, setup);
+    read_bucket(how, plan);
+    plan->cp_kind = how->cp_kind;
+    read_expert_split(row, plan);
+    if (how->is_vocab_padded && model->kind != FR_MODEL_LAYERS) {
+        int64_t unit = 128 * (int64_t)plan->tp;
+        model->vocab = (model->vocab + unit - 1) / unit * unit;
+    }
+    return FR_OK;
+}

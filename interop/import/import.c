@@ -1,0 +1,75 @@
+/* import.c: the list of formats. */
+#include "interop/import/import.h"
+
+#include "core/base/text.h"
+#include "interop/import/import_parts.h"
+
+#include <string.h>
+
+/* The first that claims a text gets it. */
+static const fr_importer *const importers[] = {
+    &fr_import_simgrid,     &fr_import_nccl_graph, &fr_import_nccl,
+    &fr_import_hwloc,       &fr_import_nccl_tests, &fr_import_slurm,
+    &fr_import_topo_matrix,
+};
+enum { N_IMPORTERS = sizeof importers / sizeof importers[0] };
+
+const char *fr_import_kind_name(int kind)
+{
+    return kind >= 0 && kind < N_IMPORTERS ? importers[kind]->name : NULL;
+}
+
+const char *fr_import_kind_summary(int kind)
+{
+    return kind >= 0 && kind < N_IMPORTERS ? importers[kind]->summary : NULL;
+}
+
+int fr_import_kind_find(const char *name)
+{
+    for (int i = 0; i < N_IMPORTERS; i++)
+        if (strcmp(importers[i]->name, name) == 0)
+            return i;
+    return -1;
+}
+
+int fr_import_guess(const char *text, size_t n)
+{
+    for (int i = 0; i < N_IMPORTERS; i++)
+        if (importers[i]->sniff(text, n))
+            return i;
+    return -1;
+}
+
+fr_status fr_import_parse(int kind, const char *name, const char *text,
+                          size_t n, const fr_import_options *options,
+                          fr_import *out, fr_err *err)
+{
+    fr_import import;
+    memset(&import, 0, sizeof import);
+    fr_profile_init(&import.profile);
+    fr_buffer_init(&import.notes);
+    fr_import_text in = {name, text, n, options, &import.notes};
+    fr_status status = FR_OK;
+    if (memchr(text, '\0', n) != NULL)
+        status = fr_import_fail(&in, 1, err, "a NUL byte: not a text");
+    if (status == FR_OK)
+        status = importers[kind]->read(&in, &import, err);
+    if (status == FR_OK && !import.is_profile)
+        status = fr_cluster_check(&import.cluster, err);
+    if (status == FR_OK)
+        status = fr_buffer_check(&import.notes, err);
+    if (status != FR_OK) {
+        fr_import_release(&import);
+        return status;
+    }
+    *out = import;
+    return FR_OK;
+}
+
+void fr_import_release(fr_import *import)
+{
+    fr_cluster_release(&import->cluster);
+    fr_profile_release(&import->profile);
+    fr_buffer_release(&import->notes);
+    memset(import, 0, sizeof *import);
+}

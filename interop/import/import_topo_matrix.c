@@ -1,0 +1,327 @@
+/*
+ * import_topo_matrix.c: what `nvidia-smi topo -m` prints: a matrix of how GPUs
+ * and NICs are joined, and CPU and NUMA affinities.  Names of NICs stand in
+ * the heading, or as NIC0, NIC1 with a legend below.
+ */
+#include "interop/import/import_parts.h"
+
+#include "core/base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_COLUMNS = 128, MAX_GPUS = 64, MAX_TOKENS = 160 };
+
+typedef struct matrix {
+    const fr_import_text *in;
+    char *text; /* a copy that is cut into words */
+    char *names[MAX_COLUMNS];
+    int32_t n_columns, n_gpus;
+    char *cells[MAX_COLUMNS][MAX_COLUMNS]; /* NULL: no such row */
+    int lines[MAX_COLUMNS];
+    char *numa[MAX_GPUS];
+
+    char *rest; /* what follows the matrix */
+} matrix;
+
+/* Terminals underline the heading: ESC [ ... m is cut out. */
+static char *copy_plain(const char *text, size_t n)
+{
+    char *copy = malloc(n + 1);
+    size_t at = 0;
+    for (size_t i = 0; copy && i < n; i++) {
+        if (text[i] == '\033' && i + 1 < n && text[i + 1] == '[') {
+            while (i < n &&
+                   !(text[i] >= 'A' && text[i] <= 'z' && text[i] != '['))
+                i++;
+            continue;
+        }
+        /* The same in logs that lost the escape. */
+        if (strncmp(text + i, "[4m", 3) == 0 ||
+            strncmp(text + i, "[0m", 3) == 0) {
+            i += 2;
+            continue;
+        }
+        copy[at++] = text[i] == '\r' ? ' ' : text[i];
+    }
+    if (copy)
+        copy[at] = '\0';
+    return copy;
+}
+
+/* Cuts the first line off *rest. */
+static char *next_line(char **rest)
+{
+    char *line = *rest;
+    char *end = strchr(line, '\n');
+    if (end)
+        *end = '\0';
+    *rest = end ? end + 1 : line + strlen(line);
+    return line;
+}
+
+static int32_t words_of(char *line, char **words)
+{
+    int32_t n = 0;
+    char *save = NULL;
+    for (char *at = strtok_r(line, " \t", &save); at && n < MAX_TOKENS;
+         at = strtok_r(NULL, " \t", &save))
+        words[n++] = at;
+    return n;
+}
+
+static bool is_gpu(const char *name)
+{
+    return strncmp(name, "GPU", 3) == 0 && name[3] >= '0' && name[3] <= '9';
+}
+
+static fr_status read_heading(matrix *m, char *line, int n_line, fr_err *err)
+{
+    char *words[MAX_TOKENS];
+    int32_t n = words_of(line, words);
+    for (int32_t i = 0; i < n; i++) {
+        /* "CPU Affinity", "NUMA Affinity", "GPU NUMA ID" end the names. */
+        if (strcmp(words[i], "CPU") == 0 || strcmp(words[i], "NUMA") == 0 ||
+            strcmp(words[i], "GPU") == 0)
+            break;
+        if (m->n_columns == MAX_COLUMNS)
+            return fr_import_fail(m->in, n_line, err, "more than %d columns",
+                                  MAX_COLUMNS);
+        m->names[m->n_columns++] = words[i];
+    }
+    while (m->n_gpus < m->n_columns && is_gpu(m->names[m->n_gpus]))
+        m->n_gpus++;
+    if (m->n_gpus < 1 || m->n_gpus > MAX_GPUS)
+        return fr_import_fail(m->in, n_line, err,
+                              "the heading has no GPU0: give the output of "
+                              "'nvidia-smi topo -m'");
+    return FR_OK;
+}
+
+static bool is_cell(const char *text)
+{
+    static const char *const words[] = {"X",    "PIX", "PXB", "PHB",
+                                        "NODE", "SYS", "SOC"};
+    if (fr_text_find(text, words, sizeof words / sizeof words[0]) >= 0)
+        return true;
+    return strncmp(text, "NV", 2) == 0 && text[2] >= '1' && text[2] <= '9' &&
+           strlen(text) <= 5 &&
+           strspn(text + 2, "0123456789") == strlen(text + 2);
+}
+
+static fr_status read_row(matrix *m, int32_t row, char **words, int32_t n,
+                          int n_line, fr_err *err)
+{
+    if (strcmp(words[0], m->names[row]) != 0)
+        return fr_import_fail(m->in, n_line, err,
+                              "row '%.40s' where '%.40s' was expected: rows "
+                              "and columns have the same order",
+                              words[0], m->names[row]);
+    if (n < m->n_columns + 1)
+        return fr_import_fail(m->in, n_line, err,
+                              "%d cells in a matrix of %d columns", n - 1,
+                              m->n_columns);
+    for (int32_t i = 0; i < m->n_columns; i++) {
+        if (!is_cell(words[i + 1]))
+            return fr_import_fail(m->in, n_line, err,
+                                  "'%.40s': expected X, NV#, PIX, PXB, PHB, "
+                                  "NODE or SYS",
+                                  words[i + 1]);
+        if ((strcmp(words[i + 1], "X") == 0) != (i == row))
+            return fr_import_fail(m->in, n_line, err,
+                                  "'%.40s' in column %d of row %d: X stands "
+                                  "on the diagonal and nowhere else",
+                                  words[i + 1], (int)i, (int)row);
+        m->cells[row][i] = words[i + 1];
+    }
+    m->lines[row] = n_line;
+    if (row < m->n_gpus && n > m->n_columns + 2)
+        m->numa[row] = words[m->n_columns + 2];
+    return FR_OK;
+}
+
+static fr_status read_matrix(matrix *m, fr_err *err)
+{
+    char *rest = m->text, *words[MAX_TOKENS];
+    int n_line = 0;
+    int32_t row = 0;
+    while (*rest && row < (m->n_columns > 0 ? m->n_columns : 1)) {
+        char *line = next_line(&rest);
+        n_line++;
+        if (m->n_columns == 0) {
+            if (strstr(line, "GPU0"))
+                FR_TRY(read_heading(m, line, n_line, err));
+            continue;
+        }
+        int32_t n = words_of(line, words);
+        if (n == 0)
+            break;
+        FR_TRY(read_row(m, row++, words, n, n_line, err));
+    }
+    if (m->n_columns == 0)
+        return fr_import_fail(m->in, 1, err,
+                              "no heading with GPU0: give the output of "
+                              "'nvidia-smi topo -m'");
+    if (row < m->n_columns)
+        return fr_import_fail(m->in, n_line, err,
+                              "%d rows in a matrix of %d columns", row,
+                              m->n_columns);
+    m->rest = rest;
+    return FR_OK;
+}
+
+/* ---- what it means --------------------------------------------------------
+ */
+
+static int32_t nvlinks_of(const char *cell)
+{
+    return strncmp(cell, "NV", 2) == 0 ? (int32_t)strtol(cell + 2, NULL, 10)
+                                       : 0;
+}
+
+static fr_status check_symmetry(const matrix *m, fr_err *err)
+{
+    for (int32_t i = 0; i < m->n_columns; i++)
+        for (int32_t j = 0; j < i; j++)
+            if (strcmp(m->cells[i][j], m->cells[j][i]) != 0)
+                return fr_import_fail(m->in, m->lines[i], err,
+                                      "%s and %s are joined by %s here and by "
+                                      "%s there",
+                                      m->names[i], m->names[j], m->cells[i][j],
+                                      m->cells[j][i]);
+    return FR_OK;
+}
+
+/* One PCIe bridge, or several without the host in between. */
+static bool is_near(const char *cell)
+{
+    return strcmp(cell, "PIX") == 0 || strcmp(cell, "PXB") == 0;
+}
+
+/* NICs beside a GPU carry the traffic, if there are any; else all. */
+static void count_nics(const matrix *m, fr_import_node *node)
+{
+    int32_t n_near = 0, n_all = m->n_columns - m->n_gpus;
+    for (int32_t i = m->n_gpus; i < m->n_columns; i++) {
+        bool is_beside = false;
+        for (int32_t j = 0; j < m->n_gpus; j++)
+            is_beside |= is_near(m->cells[i][j]);
+        n_near += is_beside;
+    }
+    node->n_nics = n_near > 0 ? n_near : n_all;
+    if (n_near > 0 && n_near < n_all)
+        fr_import_note(m->in,
+                       "%d NICs that are not behind a PCIe switch with a GPU "
+                       "are left out",
+                       n_all - n_near);
+    for (int32_t i = m->n_gpus; i < m->n_columns; i++)
+        if (strncmp(m->names[i], "mlx5", 4) == 0)
+            node->nic_kind = FR_NIC_INFINIBAND;
+    if (strstr(m->rest, ": mlx5"))
+        node->nic_kind = FR_NIC_INFINIBAND;
+    if (strstr(m->rest, ": rdmap") || strstr(m->rest, ": efa"))
+        node->nic_kind = FR_NIC_EFA;
+    if (node->nic_kind == FR_NIC_INFINIBAND && n_all > 0)
+        fr_import_note(m->in, "mlx5 NICs speak InfiniBand (it may be RoCE)");
+}
+
+/* GPUs that share a NIC's switch, in groups; each GPU alone makes one too. */
+static void count_switches(const matrix *m, fr_import_node *node)
+{
+    int32_t group[MAX_GPUS];
+    for (int32_t i = 0; i < m->n_gpus; i++)
+        group[i] = i;
+    for (int32_t nic = m->n_gpus; nic < m->n_columns; nic++) {
+        int32_t first = -1;
+        for (int32_t i = 0; i < m->n_gpus; i++) {
+            if (!is_near(m->cells[nic][i]))
+                continue;
+            for (int32_t k = 0; first >= 0 && k < m->n_gpus; k++)
+                if (group[k] == group[i] && k != i)
+                    group[k] = group[first];
+            group[i] = first >= 0 ? group[first] : group[i];
+            first = i;
+        }
+    }
+    bool has_near = false;
+    for (int32_t nic = m->n_gpus; nic < m->n_columns; nic++)
+        for (int32_t i = 0; i < m->n_gpus; i++)
+            has_near |= is_near(m->cells[nic][i]);
+    for (int32_t i = 0; i < m->n_gpus && has_near; i++) {
+        bool is_new = true;
+        for (int32_t k = 0; k < i; k++)
+            is_new &= group[k] != group[i];
+        node->n_switches += is_new;
+    }
+    node->uplink_Bps = node->device->pcie_Bps;
+}
+
+static void count_sockets(const matrix *m, fr_import_node *node)
+{
+    for (int32_t i = 0; i < m->n_gpus; i++) {
+        bool is_new = m->numa[i] != NULL;
+        for (int32_t k = 0; k < i && is_new; k++)
+            is_new = !fr_text_equal(m->numa[k], m->numa[i]);
+        node->n_sockets += is_new;
+    }
+    if (node->n_sockets > 1)
+        fr_import_note(m->in, "%d NUMA domains count as sockets",
+                       node->n_sockets);
+}
+
+static fr_status read_nvlinks(const matrix *m, fr_import_node *node,
+                              fr_err *err)
+{
+    int32_t n = m->n_gpus;
+    int32_t *n_links = calloc((size_t)n * (size_t)n, sizeof *n_links);
+    if (!n_links)
+        return fr_fail_no_memory(err);
+    for (int32_t i = 0; i < n; i++)
+        for (int32_t j = 0; j < n; j++)
+            n_links[i * n + j] = nvlinks_of(m->cells[i][j]);
+    fr_import_nvlinks(m->in, n_links, node);
+    free(n_links);
+    return FR_OK;
+}
+
+static fr_status make_node(const matrix *m, fr_import *out, fr_err *err)
+{
+    fr_import_node node = {.n_gpus = m->n_gpus, .line = m->lines[0]};
+    FR_TRY(check_symmetry(m, err));
+    FR_TRY(fr_import_choose_gpu(m->in, &node, err));
+    FR_TRY(read_nvlinks(m, &node, err));
+    count_nics(m, &node);
+    count_switches(m, &node);
+    count_sockets(m, &node);
+    return fr_import_finish(m->in, &node, &out->cluster, err);
+}
+
+static fr_status read_topo_matrix(const fr_import_text *in, fr_import *out,
+                                  fr_err *err)
+{
+    matrix *m = calloc(1, sizeof *m);
+    fr_status status = FR_OK;
+    if (m)
+        m->text = copy_plain(in->text, in->n);
+    if (!m || !m->text) {
+        status = fr_fail_no_memory(err);
+        goto out_matrix;
+    }
+    m->in = in;
+    status = read_matrix(m, err);
+    if (status == FR_OK)
+        status = make_node(m, out, err);
+    free(m->text);
+out_matrix:
+    free(m);
+    return status;
+}
+
+static bool sniff_topo_matrix(const char *text, size_t n)
+{
+    return fr_import_has(text, n, "GPU0") && fr_import_has(text, n, "Affinity");
+}
+
+const fr_importer fr_import_topo_matrix = {
+    "topo-m", "the matrix that nvidia-smi topo -m prints (needs --gpu)",
+    sniff_topo_matrix, read_topo_matrix};

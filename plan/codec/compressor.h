@@ -1,0 +1,120 @@
+/*
+ * compressor.h: gradient compressors as descriptors; encoding and decoding
+ * are COMPRESS and DECOMPRESS (runtime/kernels_compress*.c).
+ *
+ * A gradient bucket is a range of a class's flat parameter list.  How the
+ * data-parallel sum of a bucket is made depends on `wire`:
+ *
+ *   PLAIN    no COMPRESS at all: ALL_REDUCE (REDUCE_SCATTER) of the gradient
+ *   GATHER   COMPRESS stage 0 -> own payload; ALL_GATHER of the payloads (as
+ *            bytes, dtype U8, may be in place); DECOMPRESS of all n_payloads,
+ *            which sums in fp32 in coordinate order: the same bits everywhere
+ *   REDUCE   for each stage s: COMPRESS stage s, then ALL_REDUCE (F32) of that
+ *            stage's payload in place; at the end one DECOMPRESS.  The
+ *            operand `payload` of all of them is the start of one wire area,
+ *            in which the payloads of the stages follow each other.  A stage
+ *            whose payload has 0 bytes has no ALL_REDUCE.
+ *
+ * Gradients are sums (the loss is scaled by 1/global tokens), so nothing is
+ * divided by the number of ranks.
+ *
+ * bf16 is GATHER rather than an ALL_REDUCE of bf16, because a transport would
+ * round after every addition; gathered, each gradient is rounded once.
+ *
+ * `is_elementwise`: a slice of a bucket may be encoded by itself, so a bucket
+ * that ZeRO scatters is: one COMPRESS per slice, ALL_TO_ALL of the payloads,
+ * DECOMPRESS of the own slice.
+ */
+#ifndef FR_PLAN_CODEC_COMPRESSOR_H
+#define FR_PLAN_CODEC_COMPRESSOR_H
+
+#include "core/base/err.h"
+#include "plan/decide/plan.h"
+#include "plan/ir/program.h"
+
+typedef struct fr_bucket {
+    uint64_t first, n;        /* elements of the flat parameter list */
+    const fr_tensor *tensors; /* of the whole class, ascending `first` */
+    uint32_t n_tensors;
+} fr_bucket;
+
+typedef enum fr_wire { FR_WIRE_PLAIN, FR_WIRE_GATHER, FR_WIRE_REDUCE } fr_wire;
+
+#define FR_INT8_BLOCK 256 /* elements that share one scale */
+#define FR_POWERSGD_MAX_RANK 64
+
+/*
+ * dims of COMPRESS and DECOMPRESS: n, payload bytes (one rank's, all stages),
+ * stage, first, state bytes, n_payloads (DECOMPRESS of GATHER: ranks of the
+ * group, else 1).
+ */
+enum {
+    FR_COMPRESS_DIM_N,
+    FR_COMPRESS_DIM_PAYLOAD_BYTES,
+    FR_COMPRESS_DIM_STAGE,
+    FR_COMPRESS_DIM_FIRST,
+    FR_COMPRESS_DIM_STATE_BYTES,
+    FR_COMPRESS_DIM_N_PAYLOADS
+};
+
+enum { FR_COMPRESS_STAGES = 2 }; /* that a compressor has at most */
+
+typedef struct fr_compressor {
+    fr_compressor_kind kind;
+    const char *name;
+    const char *summary;
+    bool is_lossy;
+    bool is_elementwise;
+    bool wants_error_feedback; /* else plan->has_error_feedback is ignored */
+    fr_wire wire;
+    int n_stages; /* 1 to FR_COMPRESS_STAGES */
+    /* Bytes of one rank's payload of one stage; a multiple of 4. */
+    uint64_t (*stage_bytes)(const fr_plan *plan, const fr_bucket *bucket,
+                            int stage);
+    /* Persistent bytes at operand `error` of the bucket, zero before the
+     * first step: error feedback (fp32, n) first, then the rest.  0: the
+     * operand is absent. */
+    uint64_t (*state_bytes)(const fr_plan *plan, const fr_bucket *bucket);
+    /* FR_INPUT with reason and mend when the plan cannot have it. */
+    fr_status (*check)(const fr_plan *plan, fr_err *err);
+    /* Operations per gradient element: one COMPRESS of all stages, and one
+     * DECOMPRESS per payload. */
+    double (*compress_flop)(const fr_plan *plan);
+    double (*decompress_flop)(const fr_plan *plan);
+} fr_compressor;
+
+/* Indexed by fr_compressor_kind. */
+extern const fr_compressor *const fr_compressors[FR_COMPRESSOR_N];
+
+/* The compressor of a plan; all stages' payload; does it keep the error? */
+const fr_compressor *fr_compressor_of(const fr_plan *plan);
+uint64_t fr_compressor_payload_bytes(const fr_plan *plan,
+                                     const fr_bucket *bucket);
+bool fr_compressor_has_error(const fr_plan *plan);
+
+/* Elements that top-k keeps of n: round(density * n), at least 1. */
+uint64_t fr_topk_kept(double density, uint64_t n);
+
+/*
+ * PowerSGD (Vogels, Karimireddy, Jaggi, NeurIPS 2019, arXiv 1905.13727) cuts
+ * a bucket into matrices M[rows, cols] (the whole rows of each tensor with
+ * rows > 1 that pay: rank*(rows+cols) < rows*cols) and raw runs (all else,
+ * sent as they are).  stage 0 payload: raw values, then all P[rows, rank];
+ * stage 1: all Q[cols, rank].  State: error[n] if kept, all P, all Q.
+ */
+typedef struct fr_powersgd_piece {
+    uint64_t first, n; /* elements, relative to the bucket */
+    bool is_matrix;
+    int64_t rows, cols, rank;
+    uint32_t tensor_id;
+    uint64_t raw, p, q; /* element offsets within the raw, P and Q parts */
+} fr_powersgd_piece;
+
+/*
+ * Walks the pieces in order: starts with a zeroed *piece, returns false at
+ * the end, when raw, p, q hold the totals.
+ */
+bool fr_powersgd_next(const fr_bucket *bucket, int64_t rank,
+                      fr_powersgd_piece *piece);
+
+#endif

@@ -1,0 +1,143 @@
+/*
+ * collective.h: collective algorithms as lists of transfers.
+ *
+ * One emit per algorithm: the CPU runtime executes it, the simulator replays
+ * it, the closed form is bound to it by a contract test.
+ */
+#ifndef FR_PLAN_COLLECTIVE_COLLECTIVE_H
+#define FR_PLAN_COLLECTIVE_COLLECTIVE_H
+
+#include "core/base/err.h"
+#include "plan/decide/plan.h"
+#include "plan/ir/op.h"
+
+typedef struct fr_transfer {
+    uint32_t phase;    /* a member enters phase p+1 when its p-th is done */
+    uint32_t src, dst; /* positions in the group; data move src -> dst.
+                          n_group itself: the switch, whose working buffer
+                          begins as the neutral element (NVLS) */
+    uint64_t src_first, dst_first; /* elements, in the source's and the
+                                      destination's working buffer */
+    uint64_t n;                    /* elements */
+    bool is_reduce;                /* dst += src (or max), else dst = src */
+} fr_transfer;
+
+typedef struct fr_transfer_list {
+    fr_transfer *at;
+    size_t n, cap;
+    uint32_t n_phases;
+} fr_transfer_list;
+
+void fr_transfer_list_release(fr_transfer_list *list);
+/* Appends; a transfer of no elements is left out. */
+FR_CHECKED fr_status fr_transfer_list_add(fr_transfer_list *list,
+                                          fr_transfer transfer, fr_err *err);
+
+/* Where slice i of n elements begins, i = 0 .. n_group (the end). */
+uint64_t fr_collective_part(uint64_t n, int64_t n_group, int64_t i);
+
+/* Does the axis carry gradients and parameters: is it one that the plan's
+ * collective, protocol and channels are about? */
+bool fr_collective_is_of_data(fr_axis axis);
+/* Writes the plan's protocol and channels into a collective that they are
+ * about. */
+void fr_collective_tell(const fr_plan *plan, fr_instr *instr);
+/* Does the plan leave anything of it not to NCCL? */
+bool fr_collective_has_choice(const fr_plan *plan);
+
+/* A collective of a step that a library of GPUs carried out. */
+typedef struct fr_collective_note {
+    fr_op op;
+    fr_axis axis;
+    /* What it was told to take; AUTO, 0: the library's own choice. */
+    fr_collective_kind algorithm;
+    fr_protocol protocol;
+    int32_t n_channels;
+    int64_t n_group;
+    uint64_t n_bytes; /* fr_instr_payload_bytes */
+    /* Plans of this operation that the library made on the communicator, and
+     * how many of them could be made as told. */
+    int64_t n_asked, n_granted;
+    double estimate_s; /* by the library's own model; 0: not known */
+} fr_collective_note;
+
+/* The link as a closed form sees it. */
+typedef struct fr_link_cost {
+    double latency_s;
+    double s_per_byte;
+    double reduce_s_per_byte; /* adding the received bytes in */
+} fr_link_cost;
+
+/*
+ * Working buffer of each member: ALL_REDUCE n elements in place;
+ * REDUCE_SCATTER n elements, result of member i at [i*n/g, (i+1)*n/g);
+ * ALL_GATHER the same layout, member i's part filled at the start.
+ * ALL_TO_ALL src and dst are two buffers of n elements: src_first is in the
+ * source's src, dst_first in the destination's dst; the own slice stays out.
+ * n need not divide by g for ALL_REDUCE; it must for the others.
+ */
+typedef struct fr_collective {
+    fr_collective_kind kind;
+    const char *name;
+    const char *summary;
+    bool is_executable; /* by the CPU runtime; others are simulated only */
+    /* Does it implement `op` for a group of this size? */
+    bool (*fits)(fr_op op, int64_t n_group);
+    FR_CHECKED fr_status (*emit)(fr_op op, int64_t n_group, uint64_t n,
+                                 fr_transfer_list *list, fr_err *err);
+    /* Seconds with all links idle and equal (source: Thakur, Rabenseifner,
+     * Gropp, IJHPCA 19(1), 2005), element_bytes per element. */
+    double (*idle_s)(fr_op op, int64_t n_group, uint64_t n,
+                     uint64_t element_bytes, const fr_link_cost *link);
+} fr_collective;
+
+/* Indexed by fr_collective_kind; AUTO has no entry (NULL). */
+extern const fr_collective *const fr_collectives[FR_COLLECTIVE_N];
+
+/* The entries, one file each. */
+extern const fr_collective fr_collective_ring;
+extern const fr_collective fr_collective_halving_doubling;
+extern const fr_collective fr_collective_tree;
+extern const fr_collective fr_collective_direct;
+extern const fr_collective fr_collective_shift;
+extern const fr_collective fr_collective_double_tree;
+extern const fr_collective fr_collective_hierarchical;
+extern const fr_collective fr_collective_nvls;
+extern const fr_collective fr_collective_pairwise;
+extern const fr_collective fr_collective_server;
+
+/*
+ * Hierarchical over n_nodes nodes of n_local members, which come node by node
+ * (the table's entry takes nodes of the greatest divisor up to eight).
+ */
+FR_CHECKED fr_status fr_hierarchical_emit(fr_op op, int64_t n_nodes,
+                                          int64_t n_local, uint64_t n,
+                                          fr_transfer_list *list, fr_err *err);
+/* With one link inside the nodes and another one between them. */
+double fr_hierarchical_idle_s(fr_op op, int64_t n_nodes, int64_t n_local,
+                              double n_bytes, const fr_link_cost *inside,
+                              const fr_link_cost *between);
+
+/*
+ * Parameter servers: the payload divided over n_servers <= n_group of them,
+ * beside the first members (the table's entry has one).  Seconds: push and
+ * pull with the busier of a server's and a member's link, 2 (alpha + beta
+ * max((g-1) n / s, n)), and the sums.
+ */
+FR_CHECKED fr_status fr_server_emit(int64_t n_group, int64_t n_servers,
+                                    uint64_t n, fr_transfer_list *list,
+                                    fr_err *err);
+double fr_server_idle_s(int64_t n_group, int64_t n_servers, double n_bytes,
+                        const fr_link_cost *link);
+
+/*
+ * The algorithm of one collective: `wanted` where it does `op` for n_group
+ * members; else (and for AUTO) one that the runtime can execute: DIRECT when
+ * the members share a node, halving and doubling for small payloads, and the
+ * ring.  GPUs: NCCL chooses when it runs (nccl_model.h).
+ */
+fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,
+                                        int64_t n_group, uint64_t n_bytes,
+                                        bool is_on_one_node);
+
+#endif

@@ -1,0 +1,581 @@
+/*
+ * plan_check.c: which plans are legal for a model and a job, and which have a
+ * lowering.  Every refusal says the reason and the mend.
+ */
+#include "plan/codec/compressor.h"
+#include "plan/collective/collective.h"
+#include "plan/decide/plan.h"
+#include "plan/decide/plan_refuse.h"
+#include "plan/schedule/schedule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "1,2,3,4,6,12": the tensor-parallel degrees that divide all three. */
+static void list_divisors(const int64_t n[3], char *buf, size_t n_buf)
+{
+    size_t used = 0;
+    int64_t least = n[0];
+    for (int i = 1; i < 3; i++)
+        least = n[i] < least ? n[i] : least;
+    buf[0] = '\0';
+    for (int64_t d = 1; d <= least && used + 8 < n_buf; d++) {
+        if (n[0] % d != 0 || n[1] % d != 0 || n[2] % d != 0)
+            continue;
+        int wrote = snprintf(buf + used, n_buf - used, "%s%lld",
+                             used ? "," : "", (long long)d);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+static int64_t expert_tp(const fr_plan *plan)
+{
+    return plan->etp > 0 ? plan->etp : plan->tp;
+}
+
+/* The MLP width that tensor parallelism splits: that of experts, where their
+ * matrices are split alike. */
+static int64_t split_ffn(const fr_plan *plan, const fr_model *model)
+{
+    return model->n_experts > 0 && model->expert_ffn_hidden > 0 &&
+                   expert_tp(plan) == plan->tp
+               ? model->expert_ffn_hidden
+               : model->ffn_hidden;
+}
+
+static fr_status check_ranges(const fr_plan *plan, fr_err *err)
+{
+    const struct {
+        const char *name;
+        int64_t value, high;
+    } counts[] = {
+        {"tp", plan->tp, 1 << 20},
+        {"pp", plan->pp, 1 << 20},
+        {"dp", plan->dp, 1 << 20},
+        {"cp", plan->cp, 1 << 20},
+        {"ep", plan->ep, 1 << 20},
+        {"vpp", plan->vpp, 1 << 20},
+        {"threads", plan->n_threads, 4096},
+        {"micro_batch", plan->micro_batch, 1 << 30},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        if (counts[i].value < 1 || counts[i].value > counts[i].high)
+            return fr_fail(err, FR_INPUT, "%s is %lld; give 1 to %lld",
+                           counts[i].name, (long long)counts[i].value,
+                           (long long)counts[i].high);
+    double world = (double)plan->tp * plan->pp * plan->dp * plan->cp;
+    if (world > (double)INT32_MAX)
+        return fr_fail(err, FR_INPUT,
+                       "tp x pp x dp x cp = %.0f ranks; at most %d", world,
+                       INT32_MAX);
+    if ((int64_t)plan->pp * plan->vpp > FR_PLAN_MAX_STAGES)
+        return fr_fail(err, FR_INPUT, "pp %d x vpp %d stages; at most %d",
+                       plan->pp, plan->vpp, FR_PLAN_MAX_STAGES);
+    if (plan->n_servers < 0 || plan->n_servers > world)
+        return fr_fail(err, FR_INPUT,
+                       "%d parameter servers for %.0f ranks; give 0 (all) to "
+                       "as many as there are ranks",
+                       plan->n_servers, world);
+    if (plan->n_loss_metrics < 0 || plan->n_loss_metrics > 64)
+        return fr_fail(err, FR_INPUT, "loss_metrics is %d; give 0 to 64",
+                       plan->n_loss_metrics);
+    if ((unsigned)plan->schedule >= FR_SCHEDULE_N ||
+        (unsigned)plan->recompute >= FR_RECOMPUTE_N ||
+        (unsigned)plan->compressor >= FR_COMPRESSOR_N ||
+        (unsigned)plan->collective >= FR_COLLECTIVE_N ||
+        (unsigned)plan->protocol >= FR_PROTOCOL_N ||
+        (unsigned)plan->server_place >= FR_SERVER_N ||
+        (unsigned)plan->rank_order >= FR_RANK_ORDER_N ||
+        (unsigned)plan->precision >= FR_DTYPE_N)
+        return fr_fail(err, FR_INPUT,
+                       "schedule, recompute, compressor, collective, rank "
+                       "order or precision is not one of its kinds");
+    return FR_OK;
+}
+
+/* NCCL's choices make sense together. */
+static fr_status check_nccl(const fr_plan *plan, fr_err *err)
+{
+    bool is_told = plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0;
+    if (plan->n_channels < 0 || plan->n_channels > FR_MAX_CHANNELS)
+        return fr_fail(err, FR_INPUT,
+                       "nccl_channels is %d; give 0 (NCCL's choice) to %d",
+                       plan->n_channels, FR_MAX_CHANNELS);
+    if (is_told && plan->collective == FR_COLLECTIVE_PARAMETER_SERVER)
+        return fr_fail(err, FR_INPUT,
+                       "parameter servers copy without NCCL; leave out "
+                       "nccl_protocol and nccl_channels");
+    if (plan->collective == FR_COLLECTIVE_NVLS &&
+        plan->protocol != FR_PROTOCOL_AUTO &&
+        plan->protocol != FR_PROTOCOL_SIMPLE)
+        return fr_fail(err, FR_INPUT,
+                       "NCCL adds in the switch with protocol simple alone, "
+                       "not %s; choose simple or auto",
+                       fr_protocol_name(plan->protocol));
+    return FR_OK;
+}
+
+static fr_status check_tp(const fr_plan *plan, const fr_model *model,
+                          const fr_job *job, fr_err *err)
+{
+    if (plan->is_sequence_parallel && plan->tp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "sequence parallel does nothing at tp 1; leave it out "
+                       "or choose tp > 1");
+    if (plan->tp == 1)
+        return FR_OK;
+    if (model->kind == FR_MODEL_LAYERS)
+        return fr_fail(err, FR_INPUT,
+                       "tp %d: a list of layers has no heads to split; choose "
+                       "tp 1",
+                       plan->tp);
+    const int64_t n[3] = {model->n_heads, model->n_kv_heads,
+                          split_ffn(plan, model)};
+    const char *const names[3] = {"heads", "kv heads", "ffn"};
+    for (int i = 0; i < 3; i++) {
+        if (n[i] % plan->tp == 0)
+            continue;
+        char choices[256];
+        list_divisors(n, choices, sizeof choices);
+        return fr_fail(err, FR_INPUT,
+                       "%s %lld %% tp %d != 0; choose tp from %s", names[i],
+                       (long long)n[i], plan->tp, choices);
+    }
+    int64_t rows = plan->micro_batch * (job->seq / plan->cp);
+    if (plan->is_sequence_parallel && rows % plan->tp != 0)
+        return fr_fail(err, FR_INPUT,
+                       "sequence parallel: rows %lld (micro_batch %lld x seq "
+                       "%lld / cp %d) %% tp %d != 0; choose micro_batch or seq "
+                       "a multiple of tp",
+                       (long long)rows, (long long)plan->micro_batch,
+                       (long long)job->seq, plan->cp, plan->tp);
+    return FR_OK;
+}
+
+static fr_status check_batch(const fr_plan *plan, const fr_job *job,
+                             fr_err *err)
+{
+    if (fr_plan_micro_batches(plan, job) > 0)
+        return FR_OK;
+    if (job->global_batch % plan->dp != 0)
+        return fr_fail(err, FR_INPUT,
+                       "global_batch %lld %% dp %d != 0; choose a global batch "
+                       "that is a multiple of dp",
+                       (long long)job->global_batch, plan->dp);
+    const int64_t share = job->global_batch / plan->dp;
+    const int64_t n[3] = {share, share, share};
+    char choices[256];
+    list_divisors(n, choices, sizeof choices);
+    return fr_fail(err, FR_INPUT,
+                   "global_batch %lld %% (dp %d x micro_batch %lld) != 0; "
+                   "choose micro_batch from %s",
+                   (long long)job->global_batch, plan->dp,
+                   (long long)plan->micro_batch, choices);
+}
+
+/* Split backward needs enough micro-batches to fill the bubble with. */
+static fr_status check_zero_bubble(const fr_plan *plan, const fr_job *job,
+                                   fr_err *err)
+{
+    const char *name = fr_schedule_kind_name(plan->schedule);
+    int32_t vpp = plan->schedule == FR_SCHEDULE_ZB_V ? 2 : 1;
+    int64_t least = (int64_t)plan->pp * vpp - vpp + 1;
+    if (plan->pp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "%s at pp 1 has no pipeline; choose schedule 1f1b or "
+                       "pp > 1",
+                       name);
+    if (plan->vpp != vpp)
+        return fr_fail(err, FR_INPUT,
+                       "%s has %d chunks per rank; choose vpp %d", name, vpp,
+                       vpp);
+    if (fr_plan_micro_batches(plan, job) < least)
+        return fr_fail(err, FR_INPUT,
+                       "%s needs at least %lld micro-batches at pp %d, not "
+                       "%lld; choose a larger global_batch or another schedule",
+                       name, (long long)least, plan->pp,
+                       (long long)fr_plan_micro_batches(plan, job));
+    return FR_OK;
+}
+
+static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
+                                fr_err *err)
+{
+    bool is_interleaved = plan->schedule == FR_SCHEDULE_INTERLEAVED;
+    if (plan->schedule == FR_SCHEDULE_ZB_H1 ||
+        plan->schedule == FR_SCHEDULE_ZB_V)
+        return check_zero_bubble(plan, job, err);
+    if (plan->vpp > 1 && !is_interleaved)
+        return fr_fail(err, FR_INPUT,
+                       "vpp %d needs the interleaved schedule, not %s; choose "
+                       "vpp 1 or schedule interleaved",
+                       plan->vpp, fr_schedule_kind_name(plan->schedule));
+    if (!is_interleaved)
+        return FR_OK;
+    if (plan->vpp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "the interleaved schedule at vpp 1 is 1f1b; choose "
+                       "schedule 1f1b or vpp > 1");
+    if (plan->pp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "vpp %d at pp 1 has no pipeline to interleave; choose "
+                       "vpp 1 or pp > 1",
+                       plan->vpp);
+    int64_t n_micro = fr_plan_micro_batches(plan, job);
+    if (n_micro % plan->pp != 0)
+        return fr_fail(err, FR_INPUT,
+                       "interleaved: micro-batches %lld %% pp %d != 0; choose "
+                       "global_batch / (dp x micro_batch) a multiple of pp",
+                       (long long)n_micro, plan->pp);
+    return FR_OK;
+}
+
+/*
+ * Exchanges of experts beside the passes of another micro-batch, as Megatron
+ * Core asks (core/transformer/transformer_config.py, overlap_moe_expert_
+ * parallel_comm): expert parallel, chunks where there is a pipeline, no
+ * recompute of whole layers or of experts.
+ */
+static fr_status check_ep_overlap(const fr_plan *plan, fr_err *err)
+{
+    fr_schedule_kind schedule =
+        plan->pp > 1 ? FR_SCHEDULE_INTERLEAVED : FR_SCHEDULE_1F1B;
+    bool is_remade = plan->recompute == FR_RECOMPUTE_FULL ||
+                     (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+                      (plan->recompute_parts & FR_RECOMPUTE_PART_EXPERTS));
+    if (!plan->is_ep_overlap)
+        return FR_OK;
+    if (plan->ep == 1)
+        return fr_fail(err, FR_INPUT,
+                       "ep-overlap at ep 1 has no exchange to hide; leave it "
+                       "out or choose ep > 1");
+    if (plan->schedule != schedule)
+        return fr_fail(err, FR_INPUT,
+                       "ep-overlap at pp %d pairs passes of %s only, not of "
+                       "%s; choose schedule %s",
+                       plan->pp, fr_schedule_kind_name(schedule),
+                       fr_schedule_kind_name(plan->schedule),
+                       plan->pp > 1 ? "interleaved with vpp > 1" : "1f1b");
+    if (is_remade)
+        return fr_fail(err, FR_INPUT,
+                       "ep-overlap with experts made again would send their "
+                       "tokens again; choose recompute none, or selective of "
+                       "other parts");
+    return FR_OK;
+}
+
+static fr_status check_stages(const fr_plan *plan, const fr_model *model,
+                              fr_err *err)
+{
+    int64_t n_stages = (int64_t)plan->pp * plan->vpp;
+    if (model->n_layers < n_stages && plan->n_split == 0)
+        return fr_fail(err, FR_INPUT,
+                       "layers %lld < pp %d x vpp %d; choose pp x vpp of at "
+                       "most %lld",
+                       (long long)model->n_layers, plan->pp, plan->vpp,
+                       (long long)model->n_layers);
+    if (plan->n_split == 0)
+        return FR_OK;
+    if (plan->n_split != n_stages)
+        return fr_fail(err, FR_INPUT,
+                       "layer_split has %d entries for pp %d x vpp %d stages; "
+                       "give %lld",
+                       plan->n_split, plan->pp, plan->vpp, (long long)n_stages);
+    int64_t sum = 0;
+    for (int32_t i = 0; i < plan->n_split; i++) {
+        /* The embedding or the loss may have a stage of its own. */
+        int32_t least = i == 0 || i + 1 == plan->n_split ? 0 : 1;
+        if (plan->layer_split[i] < least)
+            return fr_fail(err, FR_INPUT,
+                           "layer_split: stage %d has %d layers; give at least "
+                           "%d",
+                           i, plan->layer_split[i], least);
+        sum += plan->layer_split[i];
+    }
+    if (sum != model->n_layers)
+        return fr_fail(err, FR_INPUT,
+                       "layer_split adds up to %lld layers, the model has "
+                       "%lld; make them equal",
+                       (long long)sum, (long long)model->n_layers);
+    return FR_OK;
+}
+
+static fr_status check_compressor(const fr_plan *plan, fr_err *err)
+{
+    if (plan->compressor == FR_COMPRESSOR_NONE)
+        return FR_OK;
+    const char *name = fr_compressor_kind_name(plan->compressor);
+    if (plan->dp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "compressor %s at dp 1 has no gradients to send; choose "
+                       "compressor none or dp > 1",
+                       name);
+    return fr_compressors[plan->compressor]->check(plan, err);
+}
+
+static fr_status check_data_parallel(const fr_plan *plan, fr_err *err)
+{
+    if (plan->zero_stage < 0 || plan->zero_stage > 3)
+        return fr_fail(err, FR_INPUT, "zero is %d; choose 0, 1, 2 or 3",
+                       plan->zero_stage);
+    if (plan->zero_stage > 0 && plan->dp * (int64_t)plan->cp == 1)
+        return fr_fail(err, FR_INPUT,
+                       "zero %d at dp 1 has nobody to share the optimizer "
+                       "state with and is the same as zero 0; choose zero 0 or "
+                       "dp > 1",
+                       plan->zero_stage);
+    return check_compressor(plan, err);
+}
+
+static fr_status check_experts_and_context(const fr_plan *plan,
+                                           const fr_model *model,
+                                           const fr_job *job, fr_err *err)
+{
+    if (plan->cp > 1 && job->seq % (2 * (int64_t)plan->cp) != 0)
+        return fr_fail(err, FR_INPUT,
+                       "seq %lld %% (2 x cp %d) != 0; causal load is balanced "
+                       "over 2 cp pieces: choose seq a multiple of %lld",
+                       (long long)job->seq, plan->cp, 2 * (long long)plan->cp);
+    if (model->n_experts == 0 && plan->ep == 1)
+        return FR_OK;
+    if (model->n_experts == 0)
+        return fr_fail(err, FR_INPUT,
+                       "ep %d: the model has no experts; choose ep 1",
+                       plan->ep);
+    if (model->n_experts % plan->ep != 0)
+        return fr_fail(err, FR_INPUT,
+                       "experts %lld %% ep %d != 0; choose ep a divisor",
+                       (long long)model->n_experts, plan->ep);
+    int64_t n_stage = (int64_t)plan->tp * plan->cp * plan->dp;
+    int64_t etp = expert_tp(plan);
+    if (model->expert_ffn_hidden % etp != 0)
+        return fr_fail(err, FR_INPUT,
+                       "expert ffn %lld %% etp %lld != 0; choose etp a divisor",
+                       (long long)model->expert_ffn_hidden, (long long)etp);
+    if (n_stage % (etp * plan->ep) != 0)
+        return fr_fail(err, FR_INPUT,
+                       "tp %d x cp %d x dp %d %% (etp %lld x ep %d) != 0: "
+                       "experts are spread over the ranks of a stage; choose "
+                       "etp x ep a divisor of %lld",
+                       plan->tp, plan->cp, plan->dp, (long long)etp, plan->ep,
+                       (long long)n_stage);
+    return FR_OK;
+}
+
+static fr_status check_sequence(const fr_model *model, const fr_job *job,
+                                fr_err *err)
+{
+    if (model->kind == FR_MODEL_LAYERS || model->is_rope ||
+        model->max_seq == 0 || job->seq <= model->max_seq)
+        return FR_OK;
+    return fr_fail(err, FR_INPUT,
+                   "seq %lld > max_seq %lld of the learned positions; choose "
+                   "seq of at most %lld",
+                   (long long)job->seq, (long long)model->max_seq,
+                   (long long)model->max_seq);
+}
+
+/* What has a range of its own, whatever else is chosen. */
+static fr_status check_fractions(const fr_plan *plan, fr_err *err)
+{
+    int64_t n_data = (int64_t)plan->dp * plan->cp;
+    if ((unsigned)plan->cp_kind >= FR_CP_N ||
+        (unsigned)plan->flash_kind >= FR_FLASH_N ||
+        (unsigned)plan->kernels >= FR_KERNELS_N ||
+        (unsigned)plan->scaling >= FR_SCALING_N ||
+        (unsigned)plan->cuda_graphs >= FR_CUDA_GRAPHS_N ||
+        (unsigned)plan->zero_unit >= FR_ZERO_UNIT_N ||
+        (unsigned)plan->expert_dispatch >= FR_DISPATCH_N ||
+        (unsigned)plan->grad_dtype >= FR_DTYPE_N ||
+        plan->recompute_parts > FR_RECOMPUTE_PARTS_ALL)
+        return fr_fail(err, FR_INPUT,
+                       "cp_kind, flash_kind, kernels, scaling, cuda_graphs, "
+                       "zero_unit, grad_dtype or recompute_parts is not one "
+                       "of its kinds");
+    if (plan->zero_group < 0 ||
+        (plan->zero_group > 0 && n_data % plan->zero_group != 0))
+        return fr_fail(err, FR_INPUT,
+                       "zero_group %d: choose a divisor of dp x cp = %lld, or "
+                       "0 for all of them",
+                       plan->zero_group, (long long)n_data);
+    if (plan->n_prefetch < 0 || plan->recompute_layers < 0 || plan->etp < 0)
+        return fr_fail(err, FR_INPUT,
+                       "zero_prefetch, recompute_layers and etp: give 0 or "
+                       "more");
+    if (!(plan->expert_imbalance >= 1.0 && plan->expert_imbalance <= 1e6))
+        return fr_fail(err, FR_INPUT,
+                       "expert_imbalance %g: the busiest rank's tokens over "
+                       "the mean, at least 1",
+                       plan->expert_imbalance);
+    if (!(plan->activation_offload_frac >= 0.0 &&
+          plan->activation_offload_frac <= 1.0))
+        return fr_fail(err, FR_INPUT, "offload_activations %g: choose 0 to 1",
+                       plan->activation_offload_frac);
+    return FR_OK;
+}
+
+fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
+                        const fr_job *job, fr_err *err)
+{
+    FR_TRY(fr_job_check(job, err));
+    FR_TRY(check_ranges(plan, err));
+    FR_TRY(check_nccl(plan, err));
+    FR_TRY(check_batch(plan, job, err));
+    FR_TRY(check_sequence(model, job, err));
+    FR_TRY(check_experts_and_context(plan, model, job, err));
+    FR_TRY(check_tp(plan, model, job, err));
+    FR_TRY(check_stages(plan, model, err));
+    FR_TRY(check_schedule(plan, job, err));
+    FR_TRY(check_ep_overlap(plan, err));
+    FR_TRY(check_fractions(plan, err));
+    return check_data_parallel(plan, err);
+}
+
+static fr_status check_context_lowerable(const fr_plan *plan,
+                                         const fr_model *model, fr_err *err)
+{
+    bool is_latent = model->kv_lora_rank > 0;
+    int64_t heads = is_latent ? model->n_heads : model->n_kv_heads;
+    bool is_core_remade = plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+                          plan->recompute_parts & FR_RECOMPUTE_PART_ATTENTION;
+    bool is_plain = model->kind == FR_MODEL_DECODER &&
+                    !model->is_parallel_block && model->sliding_window == 0;
+    if (plan->cp == 1)
+        return FR_OK;
+    if (plan->cp_kind == FR_CP_ALL_TO_ALL &&
+        heads % ((int64_t)plan->tp * plan->cp) != 0)
+        return fr_fail(err, FR_INPUT,
+                       "kv heads %lld %% (tp %d x cp %d) != 0: all-to-all "
+                       "gives each rank whole heads; choose cp-kind ring or "
+                       "all-gather",
+                       (long long)heads, plan->tp, plan->cp);
+    if (plan->cp_kind != FR_CP_RING)
+        return FR_OK;
+    if (!plan->is_flash)
+        return fr_plan_refuse(err, "a ring of keys with unfused attention",
+                              "choose flash attention, or cp-kind all-gather");
+    if (is_core_remade)
+        return fr_plan_refuse(err, "recompute of attention's core in a ring",
+                              "choose cp-kind all-gather, or other parts");
+    if (!is_plain)
+        return fr_plan_refuse(
+            err,
+            "a ring of keys with sliding windows, parallel blocks or "
+            "encoders",
+            "choose cp-kind all-gather");
+    return FR_OK;
+}
+
+/* What lowering of layers does not have. */
+static fr_status check_layers_lowerable(const fr_plan *plan,
+                                        const fr_model *model, fr_err *err)
+{
+    int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
+    if (model->kind == FR_MODEL_LAYERS && plan->cp > 1)
+        return fr_plan_refuse(err, "context parallel lists of layers",
+                              "choose cp 1");
+    if (model->n_experts > 0 && !plan->is_sequence_parallel && etp != plan->tp)
+        return fr_plan_refuse(
+            err,
+            "experts split otherwise than the layer without sequence "
+            "parallelism",
+            "choose sequence parallel, or etp = tp");
+    if (etp > plan->tp)
+        return fr_fail(err, FR_INPUT,
+                       "etp %d > tp %d; choose etp of at most tp", plan->etp,
+                       plan->tp);
+    FR_TRY(check_context_lowerable(plan, model, err));
+    bool is_split = fr_schedules[plan->schedule]->is_split;
+    if (is_split && plan->is_tp_overlap)
+        return fr_plan_refuse(err, "a split backward with products in pieces",
+                              "leave tp-overlap out or choose schedule 1f1b");
+    if (plan->is_tp_overlap && plan->tp > 8)
+        return fr_plan_refuse(err,
+                              "tensor-parallel overlap over more than 8 ranks",
+                              "leave it out");
+    return FR_OK;
+}
+
+/* Where a layer is one call forward and one backward, the latter can be cut. */
+static fr_status check_split_lowerable(const fr_plan *plan,
+                                       const fr_model *model, fr_err *err)
+{
+    if (!fr_schedules[plan->schedule]->is_split)
+        return FR_OK;
+    if (plan->cp > 1 && plan->cp_kind == FR_CP_RING)
+        return fr_plan_refuse(err,
+                              "a backward in two parts around a ring of keys",
+                              "choose cp-kind all-gather, or schedule 1f1b");
+    if (plan->is_tp_overlap)
+        return fr_plan_refuse(err, "a backward in two parts with TP overlap",
+                              "leave the overlap out, or choose schedule 1f1b");
+    if (model->kind == FR_MODEL_LAYERS)
+        return fr_plan_refuse(err,
+                              "a backward in two parts of a list of layers",
+                              "choose schedule 1f1b");
+    return FR_OK;
+}
+
+/* Passes in turn: what comes and goes layer by layer beside them does not know
+ * their order. */
+static fr_status check_turns_lowerable(const fr_plan *plan, fr_err *err)
+{
+    if (!plan->is_ep_overlap)
+        return FR_OK;
+    if (plan->zero_stage > 1)
+        return fr_plan_refuse(err, "ep-overlap with ZeRO 2 and 3",
+                              "choose zero 0 or 1");
+    if (plan->cp > 1 && plan->cp_kind == FR_CP_RING)
+        return fr_plan_refuse(err, "ep-overlap around a ring of keys",
+                              "choose cp-kind all-gather");
+    if (plan->activation_offload_frac > 0)
+        return fr_plan_refuse(err, "ep-overlap with offloaded activations",
+                              "leave one of them out");
+    return FR_OK;
+}
+
+/* What lowering of parameters, gradients and optimizer does not have. */
+static fr_status check_states_lowerable(const fr_plan *plan,
+                                        const fr_model *model,
+                                        const fr_job *job, fr_err *err)
+{
+    bool is_grad_known = plan->grad_dtype == FR_DTYPE_F32 ||
+                         plan->grad_dtype == FR_DTYPE_BF16 ||
+                         plan->grad_dtype == FR_DTYPE_F16;
+    bool has_norms = job->optimizer == FR_OPTIMIZER_LARS ||
+                     job->optimizer == FR_OPTIMIZER_LAMB;
+    int64_t n_shards = fr_plan_group_size(plan, FR_AXIS_SHARD);
+    if (plan->precision > FR_DTYPE_FP4)
+        return fr_plan_refuse(err, "products in this precision",
+                              "choose f32, tf32, bf16, f16, fp8 or fp4");
+    if (!is_grad_known)
+        return fr_plan_refuse(err, "gradients in this dtype",
+                              "choose grad_dtype f32, bf16 or f16");
+    if (plan->compressor != FR_COMPRESSOR_NONE &&
+        plan->grad_dtype != FR_DTYPE_F32)
+        return fr_plan_refuse(err, "compressors of gradients other than f32",
+                              "choose grad_dtype f32 or compressor none");
+    if (plan->zero_stage > 0 && n_shards == 1)
+        return fr_fail(err, FR_INPUT,
+                       "zero %d over groups of one rank shards nothing; choose "
+                       "zero 0 or a zero_group of more",
+                       plan->zero_stage);
+    if (plan->zero_stage > 0 && model->n_experts > 0 &&
+        fr_plan_group_size(plan, FR_AXIS_REPLICA) > 1)
+        return fr_plan_refuse(err, "ZeRO over a part of dp with experts",
+                              "choose zero_group 0");
+    if (plan->is_optimizer_offloaded && has_norms)
+        return fr_plan_refuse(err, "LARS and LAMB on the host",
+                              "choose adamw or sgd, or leave the offload out");
+    return FR_OK;
+}
+
+fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
+                                  const fr_job *job, fr_err *err)
+{
+    FR_TRY(fr_plan_check(plan, model, job, err));
+    FR_TRY(check_layers_lowerable(plan, model, err));
+    FR_TRY(check_split_lowerable(plan, model, err));
+    FR_TRY(check_turns_lowerable(plan, err));
+    return check_states_lowerable(plan, model, job, err);
+}

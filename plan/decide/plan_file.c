@@ -1,0 +1,424 @@
+/* plan_file.c: whole plan files: what a run needs, in one document. */
+#include "plan/decide/plan_json.h"
+
+#include "core/base/fileio.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "spec/model/model_json.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCHEMA "forerun.plan/1"
+
+void fr_plan_file_init(fr_plan_file *file)
+{
+    memset(file, 0, sizeof *file);
+    fr_plan_init(&file->plan);
+    fr_job_init(&file->job);
+    fr_model_init(&file->model);
+    fr_text_copy(file->backend, sizeof file->backend, "cpu");
+}
+
+void fr_plan_file_release(fr_plan_file *file)
+{
+    if (!file)
+        return;
+    fr_model_release(&file->model);
+    free(file->node_of_rank);
+    file->node_of_rank = NULL;
+}
+
+/* ---- the prediction ----------------------------------------------------- */
+
+typedef struct number {
+    const char *key;
+    size_t offset;
+} number;
+
+#define TOP(name)                                                              \
+    {                                                                          \
+#name, offsetof(fr_prediction, name)                                   \
+    }
+#define MEMORY(name)                                                           \
+    {                                                                          \
+#name, offsetof(fr_prediction, memory.name)                            \
+    }
+#define COST(name)                                                             \
+    {                                                                          \
+#name, offsetof(fr_prediction, cost.name)                              \
+    }
+
+static const number top_numbers[] = {
+    TOP(step_s),       TOP(step_s_p5), TOP(step_s_p95), TOP(samples_per_s),
+    TOP(tokens_per_s), TOP(mfu),       TOP(hfu),
+};
+static const number memory_numbers[] = {
+    MEMORY(peak_bytes),      MEMORY(capacity_bytes),  MEMORY(parameters_bytes),
+    MEMORY(gradients_bytes), MEMORY(optimizer_bytes), MEMORY(activations_bytes),
+    MEMORY(buffers_bytes),   MEMORY(overhead_bytes),  MEMORY(reserved_bytes),
+    MEMORY(device_bytes),
+};
+static const number cost_numbers[] = {
+    COST(usd_per_hour),
+    COST(usd_total),
+    COST(kwh),
+};
+#define N_OF(array) (sizeof(array) / sizeof(array)[0])
+
+static fr_status read_doubles(const fr_json_value *object,
+                              const number *numbers, size_t n,
+                              fr_prediction *out, fr_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        void *at = (char *)out + numbers[i].offset;
+        FR_TRY(fr_json_get_double_or(object, numbers[i].key, 0.0, at, err));
+    }
+    return FR_OK;
+}
+
+static fr_status check_keys(const fr_json_value *object, const number *numbers,
+                            size_t n, const char *const *more, size_t n_more,
+                            fr_err *err)
+{
+    const char *known[32];
+    size_t n_known = 0;
+    for (size_t i = 0; i < n; i++)
+        known[n_known++] = numbers[i].key;
+    for (size_t i = 0; i < n_more; i++)
+        known[n_known++] = more[i];
+    return fr_json_check_keys(object, known, n_known, err);
+}
+
+static fr_status read_breakdown(const fr_json_value *object, fr_prediction *out,
+                                fr_err *err)
+{
+    const char *known[FR_PART_N];
+    for (int i = 0; i < FR_PART_N; i++)
+        known[i] = fr_part_name((fr_part)i);
+    FR_TRY(fr_json_check_keys(object, known, FR_PART_N, err));
+    for (int i = 0; i < FR_PART_N; i++)
+        FR_TRY(fr_json_get_double_or(object, known[i], 0.0,
+                                     &out->breakdown_s[i], err));
+    return FR_OK;
+}
+
+static fr_status read_memory(const fr_json_value *object, fr_prediction *out,
+                             fr_err *err)
+{
+    static const char *const more[] = {"fits", "p_fits"};
+    FR_TRY(
+        check_keys(object, memory_numbers, N_OF(memory_numbers), more, 2, err));
+    FR_TRY(fr_json_get_bool_or(object, "fits", true, &out->memory.fits, err));
+    FR_TRY(
+        fr_json_get_double_or(object, "p_fits", 1.0, &out->memory.p_fits, err));
+    for (size_t i = 0; i < N_OF(memory_numbers); i++) {
+        void *at = (char *)out + memory_numbers[i].offset;
+        FR_TRY(fr_json_get_u64_or(object, memory_numbers[i].key, 0, at, err));
+    }
+    return FR_OK;
+}
+
+/* The names of cost_models/cost.h: the file only repeats them. */
+static fr_status read_source(const fr_json_value *object, fr_prediction *out,
+                             fr_err *err)
+{
+    static const char *const names[] = {"measured", "fitted", "extrapolated",
+                                        "datasheet"};
+    const fr_json_value *value = fr_json_find(object, "source");
+    const char *text;
+    if (!value)
+        return FR_OK;
+    FR_TRY(fr_json_as_string(value, &text, err));
+    int i = fr_text_find(text, names, N_OF(names));
+    if (i < 0)
+        return fr_json_fail(value, err,
+                            "unknown source '%s'; choose from "
+                            "measured, fitted, extrapolated, "
+                            "datasheet",
+                            text);
+    out->source = names[i];
+    return FR_OK;
+}
+
+static fr_status need_object(const fr_json_value *value, const char *key,
+                             fr_err *err)
+{
+    if (fr_json_kind_of(value) == FR_JSON_OBJECT)
+        return FR_OK;
+    return fr_json_fail(value, err, "%s must be an object, not %s", key,
+                        fr_json_kind_name(fr_json_kind_of(value)));
+}
+
+static fr_status read_prediction(const fr_json_value *object,
+                                 fr_prediction *out, fr_err *err)
+{
+    static const char *const more[] = {"breakdown_s", "memory", "cost",
+                                       "source"};
+    const fr_json_value *part;
+    FR_TRY(need_object(object, "prediction", err));
+    FR_TRY(check_keys(object, top_numbers, N_OF(top_numbers), more, 4, err));
+    FR_TRY(fr_json_get_double(object, "step_s", &out->step_s, err));
+    if (!(out->step_s > 0.0))
+        return fr_json_fail(fr_json_find(object, "step_s"), err,
+                            "step_s is %g; a step takes time", out->step_s);
+    FR_TRY(read_doubles(object, top_numbers, N_OF(top_numbers), out, err));
+    FR_TRY(fr_json_get_object(object, "memory", &part, err));
+    FR_TRY(read_memory(part, out, err));
+    part = fr_json_find(object, "breakdown_s");
+    if (part) {
+        FR_TRY(need_object(part, "breakdown_s", err));
+        FR_TRY(read_breakdown(part, out, err));
+    }
+    part = fr_json_find(object, "cost");
+    if (part) {
+        FR_TRY(need_object(part, "cost", err));
+        FR_TRY(
+            check_keys(part, cost_numbers, N_OF(cost_numbers), NULL, 0, err));
+        FR_TRY(read_doubles(part, cost_numbers, N_OF(cost_numbers), out, err));
+    }
+    return read_source(object, out, err);
+}
+
+static void write_doubles(const number *numbers, size_t n,
+                          const fr_prediction *prediction, fr_json_writer *json)
+{
+    for (size_t i = 0; i < n; i++) {
+        const void *at = (const char *)prediction + numbers[i].offset;
+        fr_json_put_double(json, numbers[i].key, *(const double *)at);
+    }
+}
+
+static void write_prediction(const fr_prediction *prediction,
+                             fr_json_writer *json)
+{
+    fr_json_begin_object(json);
+    write_doubles(top_numbers, N_OF(top_numbers), prediction, json);
+    fr_json_key(json, "breakdown_s");
+    fr_json_begin_object(json);
+    for (int i = 0; i < FR_PART_N; i++)
+        fr_json_put_double(json, fr_part_name((fr_part)i),
+                           prediction->breakdown_s[i]);
+    fr_json_end_object(json);
+    fr_json_key(json, "memory");
+    fr_json_begin_object(json);
+    fr_json_put_bool(json, "fits", prediction->memory.fits);
+    fr_json_put_double(json, "p_fits", prediction->memory.p_fits);
+    for (size_t i = 0; i < N_OF(memory_numbers); i++) {
+        const void *at = (const char *)prediction + memory_numbers[i].offset;
+        fr_json_put_u64(json, memory_numbers[i].key, *(const uint64_t *)at);
+    }
+    fr_json_end_object(json);
+    fr_json_key(json, "cost");
+    fr_json_begin_object(json);
+    write_doubles(cost_numbers, N_OF(cost_numbers), prediction, json);
+    fr_json_end_object(json);
+    fr_json_put_string(json, "source", prediction->source);
+    fr_json_end_object(json);
+}
+
+/* ---- the file ----------------------------------------------------------- */
+
+static fr_status read_hash(const fr_json_value *root, const char *key,
+                           uint64_t *out, fr_err *err)
+{
+    const fr_json_value *value = fr_json_find(root, key);
+    const char *text;
+    if (!value)
+        return FR_OK;
+    FR_TRY(fr_json_as_string(value, &text, err));
+    if (!fr_hash_parse(text, out))
+        return fr_json_fail(value, err, "%s '%s' is not 16 hexadecimal digits",
+                            key, text);
+    return FR_OK;
+}
+
+static fr_status copy_text(const fr_json_value *root, const char *key,
+                           char *out, size_t n, fr_err *err)
+{
+    const char *text;
+    FR_TRY(fr_json_get_string_or(root, key, out, &text, err));
+    if (text != out && !fr_text_copy(out, n, text))
+        return fr_json_fail(fr_json_find(root, key), err,
+                            "%s is longer than %zu bytes", key, n - 1);
+    return FR_OK;
+}
+
+static fr_status read_backend(const fr_json_value *root, fr_plan_file *file,
+                              fr_err *err)
+{
+    FR_TRY(
+        copy_text(root, "backend", file->backend, sizeof file->backend, err));
+    if (strcmp(file->backend, "cpu") != 0 && strcmp(file->backend, "cuda") != 0)
+        return fr_json_fail(fr_json_find(root, "backend"), err,
+                            "unknown backend '%s'; choose cpu or cuda",
+                            file->backend);
+    return FR_OK;
+}
+
+static fr_status read_rank_map(const fr_json_value *root, fr_plan_file *file,
+                               fr_err *err)
+{
+    const fr_json_value *map = fr_json_find(root, "node_of_rank");
+    int64_t world = fr_plan_world(&file->plan);
+    if (!map)
+        return FR_OK;
+    if (fr_json_kind_of(map) != FR_JSON_ARRAY ||
+        (int64_t)fr_json_n(map) != world)
+        return fr_json_fail(map, err,
+                            "node_of_rank must list one node for each of the "
+                            "%lld ranks",
+                            (long long)world);
+    file->node_of_rank = calloc((size_t)world, sizeof *file->node_of_rank);
+    if (!file->node_of_rank)
+        return fr_fail_no_memory(err);
+    for (size_t i = 0; i < (size_t)world; i++) {
+        int64_t node;
+        FR_TRY(fr_json_as_i64(fr_json_at(map, i), &node, err));
+        if (node < 0 || node > INT32_MAX)
+            return fr_json_fail(fr_json_at(map, i), err,
+                                "node_of_rank: rank %zu is on node %lld; give "
+                                "0 or more",
+                                i, (long long)node);
+        file->node_of_rank[i] = (int32_t)node;
+    }
+    return FR_OK;
+}
+
+static fr_status read_plan(const fr_json_value *root, fr_plan_file *file,
+                           fr_err *err)
+{
+    const fr_json_value *plan, *model, *job;
+    int64_t world;
+    fr_err broken = {0};
+    FR_TRY(fr_json_get_object(root, "model", &model, err));
+    FR_TRY(fr_json_get_object(root, "job", &job, err));
+    FR_TRY(fr_json_get_object(root, "plan", &plan, err));
+    FR_TRY(fr_model_from_json(model, &file->model, err));
+    FR_TRY(fr_job_json_read(job, &file->job, err));
+    FR_TRY(fr_plan_json_read(plan, &file->plan, err));
+    if (fr_plan_check(&file->plan, &file->model, &file->job, &broken) != FR_OK)
+        return fr_json_fail(plan, err, "%s", broken.text);
+    FR_TRY(fr_json_get_i64(root, "world", &world, err));
+    if (world != fr_plan_world(&file->plan))
+        return fr_json_fail(
+            fr_json_find(root, "world"), err,
+            "tp %d x pp %d x dp %d x cp %d = %lld ranks, but "
+            "world is %lld; make them equal",
+            file->plan.tp, file->plan.pp, file->plan.dp, file->plan.cp,
+            (long long)fr_plan_world(&file->plan), (long long)world);
+    return FR_OK;
+}
+
+static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
+                           fr_err *err)
+{
+    static const char *const known[] = {
+        "schema",       "world",        "backend",   "cluster",
+        "cluster_hash", "profile_hash", "plan",      "job",
+        "model",        "node_of_rank", "prediction"};
+    const char *schema;
+    FR_TRY(need_object(root, "a plan file", err));
+    FR_TRY(fr_json_get_string(root, "schema", &schema, err));
+    if (strcmp(schema, SCHEMA) != 0)
+        return fr_json_fail(fr_json_find(root, "schema"), err,
+                            "schema is '%s'; expected '" SCHEMA "'", schema);
+    FR_TRY(fr_json_check_keys(root, known, N_OF(known), err));
+    FR_TRY(read_plan(root, file, err));
+    FR_TRY(read_backend(root, file, err));
+    FR_TRY(
+        copy_text(root, "cluster", file->cluster, sizeof file->cluster, err));
+    FR_TRY(read_hash(root, "cluster_hash", &file->cluster_hash, err));
+    FR_TRY(read_hash(root, "profile_hash", &file->profile_hash, err));
+    FR_TRY(read_rank_map(root, file, err));
+    const fr_json_value *prediction = fr_json_find(root, "prediction");
+    if (!prediction)
+        return FR_OK;
+    file->has_prediction = true;
+    return read_prediction(prediction, &file->prediction, err);
+}
+
+static fr_status read_json(fr_json *json, fr_plan_file *out, fr_err *err)
+{
+    fr_plan_file file;
+    fr_plan_file_init(&file);
+    fr_status status = read_file(fr_json_root(json), &file, err);
+    fr_json_destroy(json);
+    if (status != FR_OK) {
+        fr_plan_file_release(&file);
+        return status;
+    }
+    *out = file;
+    return FR_OK;
+}
+
+fr_status fr_plan_file_load(const char *path, fr_plan_file *out, fr_err *err)
+{
+    fr_json *json;
+    FR_TRY(fr_json_load(path, &json, err));
+    return read_json(json, out, err);
+}
+
+fr_status fr_plan_file_parse(const char *name, const char *text, size_t n_text,
+                             fr_plan_file *out, fr_err *err)
+{
+    fr_json *json;
+    FR_TRY(fr_json_parse(name, text, n_text, &json, err));
+    return read_json(json, out, err);
+}
+
+/* What is zero was never known. */
+static void put_hash(fr_json_writer *json, const char *key, uint64_t hash)
+{
+    char text[17];
+    fr_hash_format(hash, text);
+    fr_json_put_string(json, key, hash ? text : NULL);
+}
+
+void fr_plan_file_write(const fr_plan_file *file, fr_json_writer *json)
+{
+    int64_t world = fr_plan_world(&file->plan);
+    fr_json_begin_object(json);
+    fr_json_put_string(json, "schema", SCHEMA);
+    fr_json_put_i64(json, "world", world);
+    fr_json_put_string(json, "backend", file->backend);
+    fr_json_put_string(json, "cluster",
+                       file->cluster[0] ? file->cluster : NULL);
+    put_hash(json, "cluster_hash", file->cluster_hash);
+    put_hash(json, "profile_hash", file->profile_hash);
+    fr_json_key(json, "plan");
+    fr_plan_json_write(&file->plan, json);
+    fr_json_key(json, "job");
+    fr_job_json_write(&file->job, json);
+    fr_json_key(json, "model");
+    fr_model_to_json(&file->model, json);
+    if (file->node_of_rank) {
+        fr_json_key(json, "node_of_rank");
+        fr_json_begin_row(json);
+        for (int64_t i = 0; i < world; i++)
+            fr_json_i64(json, file->node_of_rank[i]);
+        fr_json_end_array(json);
+    }
+    if (file->has_prediction) {
+        fr_json_key(json, "prediction");
+        write_prediction(&file->prediction, json);
+    }
+    fr_json_end_object(json);
+}
+
+fr_status fr_plan_file_save(const fr_plan_file *file, const char *path,
+                            fr_err *err)
+{
+    fr_json_writer json;
+    fr_buffer buffer;
+    fr_buffer_init(&buffer);
+    fr_json_writer_init(&json, &buffer);
+    fr_plan_file_write(file, &json);
+    fr_buffer_putc(&buffer, '\n');
+    fr_status status = fr_buffer_check(&buffer, err);
+    if (status == FR_OK)
+        status = fr_file_write(path, buffer.data, buffer.n, err);
+    fr_buffer_release(&buffer);
+    return status;
+}

@@ -1,0 +1,56 @@
+/*
+ * plan_json.h: plan files, schema "forerun.plan/1" (docs/formats.md).
+ *
+ * A plan file is all that a run needs: the plan, its whole model and job,
+ * which cluster and profile it was made for (by hash), where each rank goes,
+ * and what was predicted.  The same contents give the same bytes.
+ */
+#ifndef FR_PLAN_DECIDE_PLAN_JSON_H
+#define FR_PLAN_DECIDE_PLAN_JSON_H
+
+#include "core/document/json.h"
+#include "plan/decide/plan.h"
+#include "spec/result/prediction.h"
+
+typedef struct fr_plan_file {
+    fr_plan plan;
+    fr_model model; /* owned */
+    fr_job job;
+    char backend[16];      /* "cpu", "cuda" */
+    char cluster[512];     /* as the user named it, "": none */
+    uint64_t cluster_hash; /* fr_cluster_hash, 0: none */
+    uint64_t profile_hash; /* fr_profile_hash, 0: costs of the datasheet */
+    int32_t *node_of_rank; /* [world], owned; NULL: as the launcher places */
+    bool has_prediction;
+    fr_prediction prediction; /* without `sim`: that is of one run only */
+} fr_plan_file;
+
+/* Defaults of plan and job, no model, backend cpu. */
+void fr_plan_file_init(fr_plan_file *file);
+void fr_plan_file_release(fr_plan_file *file); /* takes NULL */
+
+/*
+ * Strict: unknown keys, a `world` that is not the product of the plan,
+ * whatever fr_plan_check refuses: FR_INPUT with "path:line: ...".  What is
+ * left out of "plan" and "job" has the defaults of fr_plan_init() and
+ * fr_job_init().
+ */
+FR_CHECKED fr_status fr_plan_file_load(const char *path, fr_plan_file *out,
+                                       fr_err *err);
+FR_CHECKED fr_status fr_plan_file_parse(const char *name, const char *text,
+                                        size_t n_text, fr_plan_file *out,
+                                        fr_err *err);
+/* Atomic; the file can be read back to the same contents. */
+FR_CHECKED fr_status fr_plan_file_save(const fr_plan_file *file,
+                                       const char *path, fr_err *err);
+void fr_plan_file_write(const fr_plan_file *file, fr_json_writer *json);
+
+/* The objects within, each one value. */
+void fr_plan_json_write(const fr_plan *plan, fr_json_writer *json);
+void fr_job_json_write(const fr_job *job, fr_json_writer *json);
+FR_CHECKED fr_status fr_plan_json_read(const fr_json_value *object,
+                                       fr_plan *out, fr_err *err);
+FR_CHECKED fr_status fr_job_json_read(const fr_json_value *object, fr_job *out,
+                                      fr_err *err);
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * program.h: what every rank does in one step, written once for both
+ * interpreters (sim/, runtime/).
+ *
+ * A program has one class per kind of rank (one per pipeline stage).  A class
+ * is a list of calls in program order; a call runs a segment (a short list of
+ * instructions) on one lane with base addresses, so a layer's forward stands
+ * once however many layers and micro-batches run it.  Semantics:
+ *
+ *   - a lane runs its calls in program order, the instructions of a call in
+ *     order;
+ *   - a call starts when its dependencies (earlier calls of the class) are
+ *     done; lanes are otherwise independent;
+ *   - collectives of one (group, lane) match in order on every member, point
+ *     to point matches by (sender, receiver, tag) in order, both rendezvous;
+ *   - a step ends when all lanes are done; the same program runs every step.
+ *
+ * Memory: all buffers are blocks of one slab per rank at static offsets; a
+ * block lives from call `first_call` to call `last_call`.  The peak is the
+ * slab.  Persistent blocks are zero before the first step (weights apart);
+ * of them parameters and optimizer state outlive a step.  An operand lies in
+ * one block.  All arrays belong to the program.  More in docs/program.md.
+ */
+#ifndef FR_PLAN_IR_PROGRAM_H
+#define FR_PLAN_IR_PROGRAM_H
+
+#include "core/base/err.h"
+#include "plan/decide/plan.h"
+#include "plan/ir/op.h"
+
+typedef struct fr_segment {
+    char name[32]; /* "layer_fwd", "layer_bwd", "head", "dp_reduce" ... */
+    uint32_t first_instr, n_instrs; /* in program->instrs */
+    uint8_t lane;                   /* fr_lane */
+    bool is_recompute;              /* makes again what forward made */
+    uint64_t temp_bytes;            /* scratch that a call of it needs */
+} fr_segment;
+
+typedef struct fr_call {
+    uint32_t i_segment;
+    int32_t layer;              /* global layer number, -1: none */
+    int32_t micro_batch;        /* of this data-parallel rank, -1: none */
+    int32_t chunk;              /* virtual stage of the rank, -1: none */
+    uint32_t first_dep, n_deps; /* in class->deps: earlier calls */
+    uint32_t first_base;        /* in class->bases: */
+    uint32_t spaces;            /* of these (1 << fr_space), in their order */
+} fr_call;
+
+/* What a block is for: the parts of the memory report. */
+typedef enum fr_memory_kind {
+    FR_MEMORY_PARAMETERS,
+    FR_MEMORY_GRADIENTS,
+    FR_MEMORY_OPTIMIZER,
+    FR_MEMORY_ACTIVATIONS,
+    FR_MEMORY_BUFFERS,
+    FR_MEMORY_N
+} fr_memory_kind;
+
+const char *fr_memory_kind_name(fr_memory_kind kind);
+
+typedef struct fr_block {
+    uint8_t kind;       /* fr_memory_kind */
+    bool is_persistent; /* lives over all steps */
+    uint64_t offset_bytes, n_bytes;
+    uint32_t first_call, last_call;
+} fr_block;
+
+/* One parameter tensor of a class, as this rank class holds it. */
+typedef struct fr_tensor {
+    char name[48];      /* "h.3.attn.qkv.weight" */
+    uint64_t first, n;  /* elements, in the class's flat parameter list */
+    int64_t rows, cols; /* local shape, a vector has rows 1 */
+    int64_t global_rows, global_cols; /* local rows beyond: zero (the vocabulary
+                                         is padded to 64 tp) */
+    uint8_t sharded_dim;  /* 0: replicated over TP, 1: rows, 2: columns */
+    uint8_t n_parts;      /* rows are n_parts stacked matrices (q, k, v; gate,
+                             up), each sharded by itself */
+    int64_t part_rows[3]; /* local rows of each part; of the bias of a
+                             stacked matrix: its elements */
+    bool is_decayed;      /* weight decay applies (matrices) */
+    bool is_tied_copy;    /* second holder of a tied matrix: not counted */
+    uint8_t init;         /* fr_tensor_init */
+    double init_std;
+    uint32_t id; /* global: the same tensor on any layout */
+} fr_tensor;
+
+typedef enum fr_tensor_init {
+    FR_TENSOR_INIT_ZERO,
+    FR_TENSOR_INIT_ONE,
+    FR_TENSOR_INIT_NORMAL
+} fr_tensor_init;
+
+typedef struct fr_class {
+    int32_t pp; /* pipeline coordinate that it stands for */
+    uint32_t n_calls;
+    fr_call *calls;
+    uint32_t n_deps;
+    uint32_t *deps;
+    uint32_t n_bases;
+    uint64_t *bases; /* bytes from the begin of the slab */
+    uint32_t n_blocks;
+    fr_block *blocks;
+    uint32_t n_tensors;
+    fr_tensor *tensors;
+    uint64_t n_parameters;        /* flat list, padding included */
+    uint64_t weight_offset_bytes; /* the flat list in the slab ... */
+    uint64_t grad_offset_bytes;   /* ... and that of the gradients */
+    uint64_t step_offset_bytes;   /* fr_step_scalars */
+    uint64_t slab_bytes;
+} fr_class;
+
+typedef struct fr_program {
+    fr_plan plan;
+    fr_job job;
+    fr_model model; /* shares nothing: layer lists are copied */
+    int64_t n_micro_batches;
+    uint32_t n_instrs;
+    fr_instr *instrs;
+    uint32_t n_segments;
+    fr_segment *segments;
+    uint32_t n_classes; /* class i is pipeline stage i */
+    fr_class *classes;
+} fr_program;
+
+void fr_program_destroy(fr_program *program);
+
+/* The base of a space of one of the class's calls; 0 where it has none. */
+uint64_t fr_call_base_bytes(const fr_class *klass, const fr_call *call,
+                            int space);
+
+/* The operands of an instruction of a call in a rank's slab, which is at
+ * coordinate[FR_AXIS_N] of its groups; NULL where one is absent. */
+void fr_call_operands(const fr_class *klass, const fr_call *call,
+                      const fr_instr *instr, const int *coordinate, void *slab,
+                      void *ptr[FR_INSTR_REFS]);
+
+/* The class of a rank (by its pipeline coordinate). */
+const fr_class *fr_program_class(const fr_program *program, int64_t rank);
+
+/*
+ * Proves, before anything runs: sends and receives match, no deadlock under
+ * rendezvous, collectives in the same order on every member, blocks alive
+ * when used, no two unordered calls race on the same bytes, nothing read
+ * before it is written, every operand inside the slab.  FR_CHECK with the
+ * first violation ("class 1 call 17 layer_bwd mb 2: reads SAVED+4096 before
+ * it is written"), and their number in *n_problems (may be NULL).
+ */
+FR_CHECKED fr_status fr_program_check(const fr_program *program,
+                                      int *n_problems, fr_err *err);
+
+/*
+ * Live bytes by kind at the instant of the peak of a class, and their sum.
+ * slab_bytes is larger by what packing at fixed offsets loses.  FR_NO_MEMORY.
+ */
+FR_CHECKED fr_status fr_class_peak(const fr_class *klass,
+                                   uint64_t bytes[FR_MEMORY_N],
+                                   uint64_t *peak_bytes, fr_err *err);
+
+#endif

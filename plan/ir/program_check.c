@@ -1,0 +1,230 @@
+/*
+ * program_check.c: is a program well formed?  The entry, and the checks of
+ * every number in it; program_check_memory.c and program_check_order.c judge
+ * what it does.
+ */
+#include "plan/ir/program_check_internal.h"
+
+#include "plan/collective/collective.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void check_problem(check_report *report, const char *format, ...)
+{
+    va_list args;
+    report->n_problems++;
+    if (report->n_problems > 1)
+        return;
+    va_start(args, format);
+    vsnprintf(report->first, sizeof report->first, format, args);
+    va_end(args);
+}
+
+char *check_place(const fr_program *program, uint32_t i_class, uint32_t i_call,
+                  char *buf, size_t n_buf)
+{
+    const fr_call *call = &program->classes[i_class].calls[i_call];
+    char layer[24] = "", micro[24] = "";
+    if (call->layer >= 0)
+        snprintf(layer, sizeof layer, " layer %d", (int)call->layer);
+    if (call->micro_batch >= 0)
+        snprintf(micro, sizeof micro, " mb %d", (int)call->micro_batch);
+    snprintf(buf, n_buf, "class %u call %u %.32s%s%s", (unsigned)i_class,
+             (unsigned)i_call, program->segments[call->i_segment].name, layer,
+             micro);
+    return buf;
+}
+
+int64_t check_group_size(const fr_plan *plan, int axis)
+{
+    const int64_t data = (int64_t)plan->dp * plan->cp;
+    const int64_t shard = plan->zero_group > 0 ? plan->zero_group : data;
+    const int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
+    const int64_t sizes[FR_AXIS_N] = {
+        [FR_AXIS_NONE] = 1,
+        [FR_AXIS_TP] = plan->tp,
+        [FR_AXIS_CP] = plan->cp,
+        [FR_AXIS_EP] = plan->ep,
+        [FR_AXIS_DP] = data,
+        [FR_AXIS_PP] = plan->pp,
+        [FR_AXIS_EMBED] = plan->pp > 1 ? 2 : 1,
+        [FR_AXIS_MODEL] = (int64_t)plan->tp * plan->pp,
+        [FR_AXIS_WORLD] = data * plan->tp * plan->pp,
+        [FR_AXIS_SHARD] = shard,
+        [FR_AXIS_REPLICA] = data / shard,
+        [FR_AXIS_ETP] = etp,
+        [FR_AXIS_EDP] = data * plan->tp / (etp * plan->ep),
+    };
+    return sizes[axis];
+}
+
+/* Operands that may be absent, as bits. */
+static unsigned optional_refs(int op)
+{
+    static const uint8_t optional[FR_OP_N] = {
+        [FR_OP_EMBED_FWD] = 1 << 2,
+        [FR_OP_EMBED_BWD] = 1 << 3,
+        [FR_OP_NORM_FWD] = 1 << 2,
+        [FR_OP_NORM_BWD] = 1 << 6,
+        [FR_OP_LINEAR_FWD] = 1 << 2,
+        [FR_OP_LINEAR_WGRAD] = 1 << 3,
+        [FR_OP_ATTN_FWD] = 1 << 3,
+        [FR_OP_ATTN_BWD] = 1 << 5,
+        [FR_OP_RESIDUAL_ADD] = 1 << 2,
+        [FR_OP_OPT_NORMS] = 1 << 2,
+        [FR_OP_OPT_STEP] = 1 << 2 | 1 << 4,
+        [FR_OP_COMPRESS] = 1 << 1,
+        [FR_OP_DECOMPRESS] = 1 << 1,
+        [FR_OP_GROUPED_FWD] = 1 << 2,
+        [FR_OP_GROUPED_WGRAD] = 1 << 3,
+        [FR_OP_CAST] = 1 << 2,
+        [FR_OP_DROPOUT_ADD] = 1 << 1 | 1 << 2,
+        [FR_OP_ELEMENTWISE] = 1 << 0 | 1 << 1,
+    };
+    return optional[op];
+}
+
+static const char *wrong_instr(const fr_program *program, const fr_instr *instr)
+{
+    const int64_t dim_limit = (int64_t)1 << 48;
+    if (instr->op >= FR_OP_N || instr->dtype >= FR_DTYPE_N ||
+        instr->axis >= FR_AXIS_N)
+        return "op, dtype or axis is out of range";
+    for (int i = 0; i < FR_INSTR_DIMS; i++)
+        if (instr->dim[i] < 0 || instr->dim[i] > dim_limit)
+            return "a dimension is out of range";
+    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
+    bool is_over = false;
+    for (int i = 0; i < FR_INSTR_REFS; i++) {
+        is_over = is_over || fr_op_access((fr_op)instr->op, i) == 0;
+        bool is_there = instr->ref[i].space != FR_SPACE_NONE;
+        if (instr->ref[i].space >= FR_SPACE_N || instr->ref[i].is_sharded > 4)
+            return "an operand's space or shard is out of range";
+        if (is_over ? is_there
+                    : !is_there && !(optional_refs(instr->op) >> i & 1))
+            return is_over ? "an operand too many" : "an operand is missing";
+    }
+    if (op_class == FR_OP_CLASS_COLLECTIVE &&
+        (instr->algorithm >= FR_COLLECTIVE_N ||
+         !fr_collectives[instr->algorithm] ||
+         !fr_collectives[instr->algorithm]->fits(
+             (fr_op)instr->op, check_group_size(&program->plan, instr->axis))))
+        return "the collective algorithm does not do this";
+    if (op_class == FR_OP_CLASS_COLLECTIVE && instr->op != FR_OP_ALL_REDUCE &&
+        instr->op != FR_OP_BROADCAST &&
+        instr->dim[0] % check_group_size(&program->plan, instr->axis) != 0)
+        return "the elements do not divide by the group";
+    if (op_class != FR_OP_CLASS_P2P && instr->tag >= FR_AXIS_N)
+        return "the axis of sharded operands is out of range";
+    if (op_class == FR_OP_CLASS_P2P &&
+        (instr->axis != FR_AXIS_PP || instr->peer < 0 ||
+         instr->peer >= program->plan.pp))
+        return "the peer is out of range";
+    return NULL;
+}
+
+static const char *wrong_call(const fr_program *program, const fr_class *klass,
+                              uint32_t i_call)
+{
+    const fr_call *call = &klass->calls[i_call];
+    if (call->i_segment >= program->n_segments)
+        return "segment out of range";
+    if (call->first_dep > klass->n_deps ||
+        call->n_deps > klass->n_deps - call->first_dep)
+        return "dependencies out of range";
+    for (uint32_t i = 0; i < call->n_deps; i++)
+        if (klass->deps[call->first_dep + i] >= i_call)
+            return "depends on a call that is not earlier";
+    uint32_t n_bases = (uint32_t)__builtin_popcount(call->spaces);
+    if (call->spaces >> FR_SPACE_N != 0 || call->first_base > klass->n_bases ||
+        n_bases > klass->n_bases - call->first_base)
+        return "bases out of range";
+    for (uint32_t i = 0; i < n_bases; i++)
+        if (klass->bases[call->first_base + i] > klass->slab_bytes)
+            return "a base lies outside the slab";
+    return NULL;
+}
+
+static void check_class(const fr_program *program, uint32_t i_class,
+                        check_report *report)
+{
+    const fr_class *klass = &program->classes[i_class];
+    for (uint32_t i = 0; i < klass->n_calls; i++) {
+        const char *wrong = wrong_call(program, klass, i);
+        if (wrong)
+            check_problem(report, "class %u call %u: %s", (unsigned)i_class,
+                          (unsigned)i, wrong);
+    }
+    for (uint32_t i = 0; i < klass->n_blocks; i++) {
+        const fr_block *block = &klass->blocks[i];
+        if (block->kind >= FR_MEMORY_N ||
+            block->first_call > block->last_call ||
+            block->last_call >= klass->n_calls ||
+            block->offset_bytes > klass->slab_bytes ||
+            block->n_bytes > klass->slab_bytes - block->offset_bytes)
+            check_problem(report,
+                          "class %u block %u: kind, life or place is out of "
+                          "range",
+                          (unsigned)i_class, (unsigned)i);
+    }
+    for (uint32_t i = 0; i < klass->n_tensors; i++) {
+        const fr_tensor *tensor = &klass->tensors[i];
+        const fr_tensor *before = i > 0 ? tensor - 1 : NULL;
+        if (tensor->first > klass->n_parameters ||
+            tensor->n > klass->n_parameters - tensor->first ||
+            (before && tensor->first < before->first + before->n))
+            check_problem(report, "class %u tensor %.47s: out of place",
+                          (unsigned)i_class, tensor->name);
+    }
+}
+
+void check_structure(const fr_program *program, check_report *report)
+{
+    if (program->n_classes != (uint32_t)program->plan.pp)
+        check_problem(report, "%u classes for pp %d",
+                      (unsigned)program->n_classes, (int)program->plan.pp);
+    for (uint32_t i = 0; i < program->n_segments; i++) {
+        const fr_segment *segment = &program->segments[i];
+        if (segment->lane >= FR_LANE_N ||
+            segment->first_instr > program->n_instrs ||
+            segment->n_instrs > program->n_instrs - segment->first_instr)
+            check_problem(report, "segment %u %.32s: out of range", (unsigned)i,
+                          segment->name);
+    }
+    for (uint32_t i = 0; i < program->n_instrs; i++) {
+        const char *wrong = wrong_instr(program, &program->instrs[i]);
+        if (wrong)
+            check_problem(report, "instruction %u %s: %s", (unsigned)i,
+                          fr_op_name((fr_op)program->instrs[i].op), wrong);
+    }
+    for (uint32_t i = 0; i < program->n_classes; i++)
+        check_class(program, i, report);
+}
+
+fr_status fr_program_check(const fr_program *program, int *n_problems,
+                           fr_err *err)
+{
+    check_report report = {0};
+    check_structure(program, &report);
+    for (uint32_t i = 0; report.n_problems == 0 && i < program->n_classes;
+         i++) {
+        check_memory(program, i, false, &report);
+        /* Sharded operands: the last coordinate sees the other end. */
+        if (report.n_problems == 0)
+            check_memory(program, i, true, &report);
+    }
+    /* Bad memory does not hide a bad order. */
+    check_report structure = {0};
+    check_structure(program, &structure);
+    if (structure.n_problems == 0)
+        check_order(program, &report);
+    if (report.is_out_of_memory)
+        return fr_fail_no_memory(err);
+    if (n_problems)
+        *n_problems = report.n_problems;
+    if (report.n_problems > 0)
+        return fr_fail(err, FR_CHECK, "%s", report.first);
+    return FR_OK;
+}

@@ -1,0 +1,502 @@
+/*
+ * lower_attention.c: attention from the layer's normed input to the sum over
+ * its output projection.
+ *
+ * The core is one fused kernel that keeps a log-sum-exp per row (Dao et al.
+ * 2022, arXiv 2205.14135), or products and a softmax that write scores and
+ * probabilities.  Where selective recompute covers it, its forward runs again
+ * in backward and keeps nothing.
+ */
+#include "plan/lower/segment/lower_block.h"
+
+static int64_t window_of(const lower_context *context)
+{
+    int64_t window = context->model->sliding_window;
+    return window < context->job->seq ? window : 0;
+}
+
+/* Which keys a call of the core sees. */
+typedef enum core_part {
+    CORE_WHOLE, /* all of the sequence that this rank has to do with */
+    CORE_OWN,   /* ring: own queries, own keys */
+    CORE_OTHER  /* ring: those of another rank, of which half matter */
+} core_part;
+
+static bool is_cp(const lower_context *context, fr_cp_kind kind)
+{
+    return context->plan->cp > 1 && context->plan->cp_kind == kind;
+}
+
+bool lower_is_ring(const lower_context *context)
+{
+    return is_cp(context, FR_CP_RING);
+}
+
+/*
+ * Causal attention over cp ranks is balanced by giving each two pieces of the
+ * sequence, one from the front and one from the back (Megatron-LM, Llama 3:
+ * arXiv 2407.21783, section 3.3.2).  In a ring every rank then has half of the
+ * pairs with each other rank's keys: all queries with half of the keys, or
+ * half of the queries with all.
+ */
+static void set_core_dims(const lower_context *context, core_part part,
+                          bool is_apart, fr_instr *instr)
+{
+    const lower_shape *s = &context->shape;
+    const int64_t cp = context->plan->cp;
+    bool is_swapped = is_cp(context, FR_CP_ALL_TO_ALL);
+    bool is_causal = context->model->kind == FR_MODEL_DECODER && !is_apart;
+    instr->dim[0] = s->batch;
+    instr->dim[1] = is_swapped ? s->seq * cp : s->seq;
+    instr->dim[2] = is_swapped ? s->q_heads / cp : s->q_heads;
+    instr->dim[3] = is_swapped ? s->kv_heads / cp : s->kv_heads;
+    instr->dim[4] = s->head_dim;
+    instr->dim[5] = s->v_dim == s->head_dim ? 0 : s->v_dim;
+    if (is_cp(context, FR_CP_ALL_GATHER))
+        instr->dim[6] = s->seq * cp;
+    if (part == CORE_OTHER && is_causal)
+        instr->dim[6] = s->seq / 2;
+    instr->dim[7] = is_apart ? 0 : window_of(context);
+    if (!is_causal || part == CORE_OTHER)
+        instr->flags |= FR_INSTR_NONCAUSAL;
+}
+
+static fr_instr *core(lower_context *context, fr_op op, core_part part)
+{
+    bool is_apart = !context->is_fused && !lower_is_cpu_attention(context);
+    fr_instr *instr = lower_emit(context, op);
+    instr->flags =
+        (uint16_t)((context->is_fused ? 0 : FR_INSTR_SAVE_PROBS) |
+                   (context->job->dropout > 0 ? FR_INSTR_DROPOUT : 0));
+    if (context->is_fused)
+        instr->algorithm = (uint8_t)context->plan->flash_kind;
+    set_core_dims(context, part, is_apart, instr);
+    return instr;
+}
+
+/* Scores, before they are probabilities; only where kernels write them. */
+static fr_ref scores(lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    if (context->is_fused || lower_is_cpu_attention(context))
+        return lower_absent;
+    return lower_temp(context, lower_bytes(context, s->rows * s->q_heads,
+                                           s->seq * context->plan->cp));
+}
+
+/* Bytes of q, and of k and v, in the qkv operand. */
+static uint64_t query_bytes(const lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    return lower_bytes(context, s->rows, s->q_heads * s->head_dim);
+}
+
+uint64_t lower_key_bytes(const lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    return lower_bytes(context, s->rows, s->qkv) - query_bytes(context);
+}
+
+static fr_ref moved(fr_ref ref, uint64_t offset_bytes)
+{
+    ref.offset_bytes += offset_bytes;
+    return ref;
+}
+
+void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
+                uint64_t n_bytes)
+{
+    fr_instr *instr = lower_emit(context, FR_OP_COPY);
+    instr->dim[0] = (int64_t)n_bytes;
+    instr->ref[0] = src;
+    instr->ref[1] = dst;
+}
+
+/* A collective over the context parallel ranks. */
+static void exchange(lower_context *context, fr_op op, uint64_t n_bytes,
+                     fr_ref src, fr_ref dst)
+{
+    fr_instr *instr = lower_collective(context, op, FR_AXIS_CP,
+                                       fr_plan_storage_dtype(context->plan),
+                                       n_bytes / lower_bytes(context, 1, 1));
+    instr->ref[0] = src;
+    instr->ref[1] = dst;
+}
+
+/* The operand with the keys of all ranks. */
+static fr_ref gather_keys(lower_context *context, fr_ref qkv)
+{
+    const uint64_t q = query_bytes(context), kv = lower_key_bytes(context);
+    const uint64_t all = kv * (uint64_t)context->plan->cp;
+    if (!is_cp(context, FR_CP_ALL_GATHER))
+        return qkv;
+    fr_ref whole = lower_temp(context, q + all);
+    lower_copy(context, qkv, whole, q);
+    exchange(context, FR_OP_ALL_GATHER, all, moved(qkv, q), moved(whole, q));
+    return whole;
+}
+
+static void core_call(lower_context *context, core_part part, fr_ref qkv,
+                      fr_ref o, fr_ref kept)
+{
+    fr_ref temp = scores(context);
+    if (part != CORE_OTHER)
+        lower_besides_core(context, false);
+    fr_instr *instr = core(context, FR_OP_ATTN_FWD, part);
+    instr->ref[0] = qkv;
+    instr->ref[1] = o;
+    instr->ref[2] = kept;
+    instr->ref[3] = temp;
+}
+
+static uint64_t output_bytes(const lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    return lower_bytes(context, s->rows, s->attn);
+}
+
+/* `by_head`: where the output is kept before heads go back to their ranks. */
+static void core_forward(lower_context *context, fr_ref qkv, fr_ref o,
+                         fr_ref by_head, fr_ref kept)
+{
+    if (is_cp(context, FR_CP_ALL_TO_ALL)) {
+        const lower_shape *s = &context->shape;
+        exchange(context, FR_OP_ALL_TO_ALL,
+                 lower_bytes(context, s->rows, s->qkv), qkv, qkv);
+        core_call(context, CORE_WHOLE, qkv, by_head, kept);
+        exchange(context, FR_OP_ALL_TO_ALL, output_bytes(context), by_head, o);
+        return;
+    }
+    core_call(context, CORE_WHOLE, gather_keys(context, qkv), o, kept);
+}
+
+void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
+{
+    const fr_model *model = context->model;
+    const lower_shape *s = &context->shape;
+    bool is_latent = model->kv_lora_rank > 0;
+    /* Of each head so many are turned; latent keys share their part. */
+    int64_t turned = is_latent ? model->qk_rope_head_dim
+                     : model->rope_frac < 1.0
+                         ? (int64_t)(model->rope_frac * (double)s->head_dim)
+                         : s->head_dim;
+    const int64_t dims[5] = {s->rows, s->seq, s->q_heads,
+                             is_latent ? 1 : s->kv_heads, turned};
+    if (!model->is_rope)
+        return;
+    fr_instr *instr = lower_emit(context, op);
+    for (int i = 0; i < 5; i++)
+        instr->dim[i] = dims[i];
+    instr->scalar = model->rope_theta;
+    instr->ref[0] = qkv;
+    lower_besides_rope(context, dims[0] * (dims[2] + dims[3]) * turned);
+}
+
+static lower_matrix qkv_matrix(const lower_context *context,
+                               const lower_kind *kind)
+{
+    const lower_shape *s = &context->shape;
+    return (lower_matrix){.m = s->rows,
+                          .n = s->qkv,
+                          .k = s->hidden,
+                          .w = kind->layout.qkv_w,
+                          .b = kind->layout.qkv_b};
+}
+
+/* The bias is added after the sum over TP. */
+static lower_matrix out_matrix(const lower_context *context,
+                               const lower_kind *kind, bool is_forward)
+{
+    const lower_shape *s = &context->shape;
+    return (lower_matrix){.m = s->rows,
+                          .n = s->hidden,
+                          .k = s->attn,
+                          .w = kind->layout.out_w,
+                          .b = is_forward ? LOWER_ABSENT : kind->layout.out_b};
+}
+
+/* ---- norms of the heads (qwen3) --------------------------------------------
+ */
+
+/* The norms of q (i 0) and k (i 1): where they begin in the qkv operand, in
+ * its normed copy and in the statistics. */
+typedef struct head_norm {
+    lower_norm norm;
+    uint64_t at, stats;
+} head_norm;
+
+static head_norm head_norm_of(const lower_context *context,
+                              const lower_kind *kind, int i)
+{
+    const lower_shape *s = &context->shape;
+    const lower_layer_layout *l = &kind->layout;
+    int64_t before = i == 0 ? 0 : s->rows * s->q_heads;
+    int64_t rows = s->rows * (i == 0 ? s->q_heads : s->kv_heads);
+    return (head_norm){
+        {rows, s->head_dim, i == 0 ? l->q_norm : l->k_norm, LOWER_ABSENT, true},
+        lower_bytes(context, before, s->head_dim),
+        2 * sizeof(float) * (uint64_t)before};
+}
+
+static void norm_heads(lower_context *context, const lower_kind *kind)
+{
+    const lower_saved *k = &kind->saved;
+    for (int i = 0; i < 2 && k->normed != LOWER_ABSENT; i++) {
+        head_norm h = head_norm_of(context, kind, i);
+        lower_norm_fwd(context, &h.norm, lower_saved_at(k->qkv + h.at),
+                       lower_saved_at(k->normed + h.at),
+                       lower_saved_at(k->normed_stats + h.stats));
+    }
+}
+
+static void norm_heads_backward(lower_context *context, const lower_kind *kind,
+                                fr_ref dqkv)
+{
+    const lower_saved *k = &kind->saved;
+    for (int i = 0; i < 2 && k->normed != LOWER_ABSENT; i++) {
+        head_norm h = head_norm_of(context, kind, i);
+        fr_ref part = dqkv;
+        part.offset_bytes += h.at;
+        lower_norm_bwd(context, &h.norm, part, lower_saved_at(k->qkv + h.at),
+                       lower_saved_at(k->normed_stats + h.stats), part, false);
+    }
+}
+
+/* ---- forward ----------------------------------------------------------------
+ */
+
+static void project(lower_context *context, const lower_kind *kind, fr_ref x)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_matrix matrix = qkv_matrix(context, kind);
+    lower_column_forward(context, kind, &matrix, x, k->n1,
+                         lower_saved_at(k->qkv));
+    norm_heads(context, kind);
+    lower_rope(context, FR_OP_ROPE_FWD, lower_saved_at(k->qkv));
+}
+
+void lower_attention_project(lower_context *context, const lower_kind *kind,
+                             fr_ref x, fr_ref qkv)
+{
+    if (context->model->kv_lora_rank > 0)
+        lower_latent_forward(context, kind, x, qkv);
+    else
+        project(context, kind, x);
+}
+
+/* The heads: kept, or to be made. */
+static fr_ref place_heads(lower_context *context, const lower_kind *kind)
+{
+    const lower_shape *s = &context->shape;
+    return lower_place_kept(context, kind->saved.qkv,
+                            lower_bytes(context, s->rows, s->qkv));
+}
+
+void lower_attention_finish(lower_context *context, const lower_kind *kind,
+                            fr_ref target, bool is_partial)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    const lower_matrix out = out_matrix(context, kind, true);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref o = lower_operand(context, lower_saved_at(k->o.wide), k->o, s->rows,
+                             s->attn);
+    if (is_partial)
+        lower_product_fwd(context, kind, &out, o, target);
+    else
+        lower_row_forward(context, kind, &out, o, target);
+    lower_temp_reset(context, mark);
+}
+
+void lower_attention_forward(lower_context *context, const lower_kind *kind,
+                             fr_ref x, fr_ref target, bool is_partial)
+{
+    const lower_saved *k = &kind->saved;
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref qkv = place_heads(context, kind);
+    lower_attention_project(context, kind, x, qkv);
+    fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
+    core_forward(context, qkv, lower_saved_at(k->o.wide),
+                 lower_saved_at(k->o_by_head), kept);
+    lower_temp_reset(context, mark);
+    lower_attention_finish(context, kind, target, is_partial);
+}
+
+/* One step of the ring; others' results are merged into the own. */
+void lower_ring_core(lower_context *context, const lower_kind *kind,
+                     bool is_own)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    const fr_ref qkv = lower_saved_at(k->qkv);
+    const fr_ref o = lower_saved_at(k->o.wide), lse = lower_saved_at(k->kept);
+    if (is_own) {
+        core_call(context, CORE_OWN, qkv, o, lse);
+        return;
+    }
+    fr_ref part = lower_temp(context, output_bytes(context));
+    fr_ref part_lse = lower_temp(context, lower_core_bytes(context));
+    core_call(context, CORE_OTHER, qkv, part, part_lse);
+    fr_instr *instr = lower_emit(context, FR_OP_ATTN_MERGE);
+    instr->dim[0] = s->rows;
+    instr->dim[1] = s->q_heads;
+    instr->dim[2] = s->v_dim;
+    instr->ref[0] = part;
+    instr->ref[1] = part_lse;
+    instr->ref[2] = o;
+    instr->ref[3] = lse;
+}
+
+/* ---- every second product again ---------------------------------------------
+ */
+
+/*
+ * PyTorch's checkpointing by operators as torchtitan sets it (apply_ac): each
+ * layer's products are counted, the results of the first, third ... are kept,
+ * and attention's.  Of Llama's seven these are q, v, gate and the last; of a
+ * packed projection's four the first of each half.  Scaled products below 16
+ * bits are not on its list: all are made again.
+ */
+void lower_attention_again(lower_context *context, const lower_kind *kind,
+                           fr_ref target)
+{
+    const lower_matrix out = out_matrix(context, kind, true);
+    lower_row_forward(context, kind, &out, lower_kept_operand(kind->saved.o),
+                      target);
+}
+
+void lower_keys_again(lower_context *context, const lower_kind *kind, fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    lower_matrix matrix = qkv_matrix(context, kind);
+    if (!lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS) ||
+        lower_is_ring(context) || context->model->kv_lora_rank > 0)
+        return;
+    const size_t first = context->instrs.n;
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref qkv = lower_temp(context, lower_bytes(context, s->rows, s->qkv));
+    if (!context->is_low)
+        matrix.n = lower_is_apart(context) ? s->kv_heads * s->head_dim : 0;
+    matrix.b = LOWER_ABSENT;
+    if (matrix.n > 0) {
+        fr_ref whole = lower_gather_rows(context, x, matrix.k,
+                                         lower_product_dtype(context));
+        lower_product_fwd(context, kind, &matrix, whole, qkv);
+    }
+    lower_rope(context, FR_OP_ROPE_FWD, qkv);
+    lower_besides_core(context, false);
+    lower_temp_reset(context, mark);
+    lower_mark_remade(context, first);
+}
+
+/* ---- backward ---------------------------------------------------------------
+ */
+
+static void core_gradient(lower_context *context, core_part part,
+                          const fr_ref refs[5])
+{
+    fr_ref temp = scores(context);
+    if (part != CORE_OTHER)
+        lower_besides_core(context, true);
+    fr_instr *instr = core(context, FR_OP_ATTN_BWD, part);
+    for (int i = 0; i < 5; i++)
+        instr->ref[i] = refs[i];
+    instr->ref[5] = temp;
+}
+
+static void core_backward(lower_context *context, const lower_kind *kind,
+                          fr_ref d_o, fr_ref dqkv)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    const uint64_t q = query_bytes(context), kv = lower_key_bytes(context);
+    bool is_swapped = is_cp(context, FR_CP_ALL_TO_ALL);
+    fr_ref o = lower_saved_at(is_swapped ? k->o_by_head : k->o.wide);
+    fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
+    if (is_swapped)
+        exchange(context, FR_OP_ALL_TO_ALL, output_bytes(context), d_o, d_o);
+    fr_ref heads = place_heads(context, kind);
+    if (lower_is_latent_remade(context))
+        lower_latent_again(context, kind, heads);
+    const size_t first = context->instrs.n;
+    fr_ref qkv = gather_keys(context, heads);
+    if (context->is_core_remade) {
+        o = lower_temp(context, output_bytes(context));
+        core_call(context, CORE_WHOLE, qkv, o, kept);
+        lower_mark_remade(context, first);
+    }
+    fr_ref gradient = dqkv;
+    if (is_cp(context, FR_CP_ALL_GATHER))
+        gradient = lower_temp(context, q + kv * (uint64_t)context->plan->cp);
+    core_gradient(context, CORE_WHOLE,
+                  (const fr_ref[5]){d_o, qkv, o, kept, gradient});
+    if (is_cp(context, FR_CP_ALL_GATHER)) {
+        lower_copy(context, gradient, dqkv, q);
+        exchange(context, FR_OP_REDUCE_SCATTER,
+                 kv * (uint64_t)context->plan->cp, moved(gradient, q),
+                 moved(dqkv, q));
+    }
+    if (is_swapped)
+        exchange(context, FR_OP_ALL_TO_ALL,
+                 lower_bytes(context, s->rows, s->qkv), dqkv, dqkv);
+}
+
+/* One step of the ring: gradients of q add up here, those of k and v travel
+ * with their keys. */
+void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
+                              fr_ref d_o, fr_ref dqkv, bool is_own)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    fr_ref part =
+        is_own ? dqkv
+               : lower_temp(context, lower_bytes(context, s->rows, s->qkv));
+    core_gradient(context, is_own ? CORE_OWN : CORE_OTHER,
+                  (const fr_ref[5]){d_o, lower_saved_at(k->qkv),
+                                    lower_saved_at(k->o.wide),
+                                    lower_saved_at(k->kept), part});
+    if (!is_own)
+        lower_add(context, part, dqkv, s->rows * s->q_heads * s->head_dim);
+}
+
+/* From dqkv to the gradient of the stream's rows. */
+static fr_ref project_backward(lower_context *context, const lower_kind *kind,
+                               fr_ref dqkv, fr_ref x)
+{
+    const lower_matrix matrix = qkv_matrix(context, kind);
+    norm_heads_backward(context, kind, dqkv);
+    lower_besides_parts(context, matrix.m * matrix.k, 3);
+    return lower_column_backward(context, kind, &matrix, dqkv, x);
+}
+
+void lower_attention_open(lower_context *context, const lower_kind *kind,
+                          fr_ref dy, fr_ref d_o)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_matrix out = out_matrix(context, kind, false);
+    lower_row_backward(context, kind, &out,
+                       lower_dropped(context, dy, k->mask1),
+                       lower_kept_operand(k->o), d_o);
+}
+
+fr_ref lower_attention_close(lower_context *context, const lower_kind *kind,
+                             fr_ref dqkv, fr_ref x)
+{
+    return context->model->kv_lora_rank > 0
+               ? lower_latent_backward(context, kind, dqkv, x)
+               : project_backward(context, kind, dqkv, x);
+}
+
+fr_ref lower_attention_backward(lower_context *context, const lower_kind *kind,
+                                fr_ref dy, fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    fr_ref dqkv = lower_temp(context, lower_bytes(context, s->rows, s->qkv));
+    uint64_t after_dqkv = lower_temp_mark(context);
+    fr_ref d_o = lower_temp(context, output_bytes(context));
+    lower_attention_open(context, kind, dy, d_o);
+    core_backward(context, kind, d_o, dqkv);
+    lower_rope(context, FR_OP_ROPE_BWD, dqkv);
+    lower_temp_reset(context, after_dqkv);
+    return lower_attention_close(context, kind, dqkv, x);
+}

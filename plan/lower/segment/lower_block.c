@@ -1,0 +1,477 @@
+/* lower_block.c: products, norms and sums that layers are made of. */
+#include "plan/lower/segment/lower_block.h"
+
+const fr_ref lower_absent = {0};
+
+uint64_t lower_bytes(const lower_context *context, int64_t rows, int64_t cols)
+{
+    return (uint64_t)rows * (uint64_t)cols *
+           fr_dtype_bytes(fr_plan_storage_dtype(context->plan));
+}
+
+bool lower_is_part_remade(const lower_context *context, uint32_t part)
+{
+    const fr_plan *plan = context->plan;
+    return plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+           (plan->recompute_parts & part) != 0;
+}
+
+bool lower_is_post_norm(const lower_context *context)
+{
+    return context->model->kind == FR_MODEL_ENCODER &&
+           !context->model->has_final_norm;
+}
+
+bool lower_is_cpu_attention(const lower_context *context)
+{
+    return context->plan->precision == FR_DTYPE_F32 && !context->plan->is_flash;
+}
+
+fr_ref lower_saved_at(uint64_t offset_bytes)
+{
+    return offset_bytes == LOWER_ABSENT
+               ? lower_absent
+               : lower_ref(FR_SPACE_SAVED, offset_bytes);
+}
+
+fr_ref lower_place_kept(lower_context *context, uint64_t offset_bytes,
+                        uint64_t n_bytes)
+{
+    return offset_bytes == LOWER_ABSENT ? lower_temp(context, n_bytes)
+                                        : lower_saved_at(offset_bytes);
+}
+
+fr_ref lower_weight(const lower_context *context, uint64_t first)
+{
+    return lower_parameter(context, FR_SPACE_WEIGHT, first);
+}
+
+fr_ref lower_grad(const lower_context *context, uint64_t first)
+{
+    return lower_parameter(context, FR_SPACE_GRAD, first);
+}
+
+void lower_mark_remade(lower_context *context, size_t first)
+{
+    for (size_t i = first; i < context->instrs.n; i++)
+        context->instrs.items[i].flags |= FR_INSTR_REMADE;
+}
+
+/* ---- rows over tensor parallel ranks --------------------------------------
+ */
+
+fr_ref lower_gather_rows(lower_context *context, fr_ref shard, int64_t cols,
+                         fr_dtype dtype)
+{
+    const int64_t rows = context->shape.rows;
+    if (!context->plan->is_sequence_parallel)
+        return shard;
+    fr_ref whole = lower_temp(context, (uint64_t)rows * (uint64_t)cols *
+                                           fr_dtype_bytes(dtype));
+    fr_instr *instr = lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP,
+                                       dtype, (uint64_t)(rows * cols));
+    instr->ref[0] = shard;
+    instr->ref[1] = whole;
+    return whole;
+}
+
+fr_ref lower_partial_cols(lower_context *context, fr_ref target, int64_t cols)
+{
+    return context->plan->is_sequence_parallel
+               ? lower_temp(context,
+                            lower_bytes(context, context->shape.rows, cols))
+               : target;
+}
+
+void lower_sum_cols(lower_context *context, fr_ref partial, fr_ref target,
+                    int64_t cols)
+{
+    bool is_scattered = context->plan->is_sequence_parallel;
+    if (context->plan->tp == 1)
+        return;
+    fr_instr *instr = lower_collective(
+        context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
+        FR_AXIS_TP, fr_plan_storage_dtype(context->plan),
+        (uint64_t)(context->shape.rows * cols));
+    instr->ref[0] = partial;
+    instr->ref[1] = target;
+}
+
+fr_ref lower_partial_rows(lower_context *context, fr_ref target)
+{
+    return lower_partial_cols(context, target, context->shape.hidden);
+}
+
+void lower_sum_rows(lower_context *context, fr_ref partial, fr_ref target)
+{
+    lower_sum_cols(context, partial, target, context->shape.hidden);
+}
+
+/* ---- operands of products --------------------------------------------------
+ */
+
+fr_dtype lower_product_dtype(const lower_context *context)
+{
+    return context->is_low ? context->plan->precision
+                           : fr_plan_storage_dtype(context->plan);
+}
+
+static uint64_t low_bytes(const lower_context *context, int64_t rows,
+                          int64_t cols)
+{
+    return (uint64_t)rows * (uint64_t)cols *
+           fr_dtype_bytes(context->plan->precision);
+}
+
+static void cast(lower_context *context, fr_ref src, uint64_t src_bytes,
+                 fr_ref dst, fr_ref transposed, int64_t n)
+{
+    fr_instr *instr = lower_emit(context, FR_OP_CAST);
+    instr->dtype = (uint8_t)context->plan->precision;
+    instr->dim[0] = n;
+    instr->scalar = (double)src_bytes;
+    instr->ref[0] = src;
+    instr->ref[1] = dst;
+    instr->ref[2] = transposed;
+    if (transposed.space != FR_SPACE_NONE)
+        instr->flags = FR_INSTR_TRANSPOSE;
+}
+
+fr_ref lower_operand(lower_context *context, fr_ref x, lower_kept kept,
+                     int64_t rows, int64_t cols)
+{
+    if (!context->is_low)
+        return x;
+    fr_ref low = lower_temp(context, low_bytes(context, rows, cols));
+    lower_besides_scaling(context, rows * cols, false);
+    cast(context, x, lower_bytes(context, 1, 1), low, lower_saved_at(kept.low),
+         rows * cols);
+    return low;
+}
+
+fr_ref lower_kept_operand(lower_kept kept)
+{
+    return lower_saved_at(kept.low != LOWER_ABSENT ? kept.low : kept.wide);
+}
+
+fr_ref lower_gradient_shard(lower_context *context, fr_ref dy, int64_t rows,
+                            int64_t cols)
+{
+    if (!context->is_low)
+        return dy;
+    fr_ref shard = lower_temp(context, low_bytes(context, rows, cols));
+    lower_besides_scaling(context, rows * cols, false);
+    cast(context, dy, lower_bytes(context, 1, 1), shard, lower_absent,
+         rows * cols);
+    return shard;
+}
+
+lower_gradient lower_gradient_columns(lower_context *context, fr_ref whole,
+                                      int64_t rows, int64_t cols)
+{
+    lower_gradient out = {whole, whole};
+    if (!context->is_low)
+        return out;
+    out.columns = lower_temp(context, low_bytes(context, rows, cols));
+    cast(context, whole, fr_dtype_bytes(context->plan->precision), out.columns,
+         lower_absent, rows * cols);
+    return out;
+}
+
+lower_gradient lower_gradient_operand(lower_context *context, fr_ref dy,
+                                      bool is_shard, int64_t rows, int64_t cols)
+{
+    const uint64_t wide = lower_bytes(context, 1, 1);
+    bool is_gathered = is_shard && context->plan->is_sequence_parallel;
+    fr_dtype dtype = lower_product_dtype(context);
+    if (!context->is_low) {
+        fr_ref whole =
+            is_shard ? lower_gather_rows(context, dy, cols, dtype) : dy;
+        return (lower_gradient){whole, whole};
+    }
+    if (is_gathered) {
+        fr_ref shard =
+            lower_gradient_shard(context, dy, rows / context->plan->tp, cols);
+        fr_ref whole = lower_gather_rows(context, shard, cols, dtype);
+        return lower_gradient_columns(context, whole, rows, cols);
+    }
+    lower_gradient out;
+    out.rows = lower_temp(context, low_bytes(context, rows, cols));
+    out.columns = lower_temp(context, low_bytes(context, rows, cols));
+    lower_besides_scaling(context, rows * cols, false);
+    cast(context, dy, wide, out.rows, out.columns, rows * cols);
+    return out;
+}
+
+/* Elements of all matrices of a product. */
+static int64_t matrix_elements(const lower_matrix *matrix)
+{
+    return matrix->n * matrix->k *
+           (matrix->n_groups > 0 ? matrix->n_groups : 1);
+}
+
+/* The weight as a product reads it; its transpose for the one of backward. */
+static fr_ref product_weight(lower_context *context, const lower_kind *kind,
+                             const lower_matrix *matrix, bool is_transposed)
+{
+    const uint64_t width = fr_dtype_bytes(context->plan->precision);
+    const fr_ref wide = lower_weight(context, matrix->w);
+    if (!context->is_low || matrix->is_wide)
+        return wide;
+    if (kind->low_bytes > 0)
+        return lower_ref(FR_SPACE_LOW,
+                         (matrix->w + (is_transposed ? kind->layout.n : 0)) *
+                             width);
+    fr_ref low = lower_temp(context, (uint64_t)matrix_elements(matrix) * width);
+    lower_besides_weight_scaling(context, matrix_elements(matrix));
+    cast(context, wide, lower_bytes(context, 1, 1), low, lower_absent,
+         matrix_elements(matrix));
+    return low;
+}
+
+/* Elements [first, first + n) of a layer's weights, and their transpose. */
+static void cast_weights(lower_context *context, const lower_kind *kind,
+                         uint64_t first, uint64_t n)
+{
+    const uint64_t width = fr_dtype_bytes(context->plan->precision);
+    if (n == 0)
+        return;
+    lower_besides_weight_scaling(context, (int64_t)n);
+    cast(context, lower_weight(context, first), lower_bytes(context, 1, 1),
+         lower_ref(FR_SPACE_LOW, first * width),
+         lower_ref(FR_SPACE_LOW, (kind->layout.n + first) * width), (int64_t)n);
+}
+
+void lower_cast_segment(lower_context *context, lower_kind *kind)
+{
+    const lower_layer_layout *l = &kind->layout;
+    if (kind->low_bytes == 0)
+        return;
+    kind->calls.i_cast =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "weight_cast");
+    cast_weights(context, kind, 0, l->n_dense);
+    cast_weights(context, kind, l->n_dense, l->n - l->n_dense);
+}
+
+static fr_instr *product(lower_context *context, fr_op op, fr_op grouped,
+                         const lower_matrix *matrix)
+{
+    bool is_grouped = matrix->n_groups > 0;
+    fr_instr *instr = lower_emit(context, is_grouped ? grouped : op);
+    if (!matrix->is_wide)
+        instr->dtype = (uint8_t)context->plan->precision;
+    if (instr->dtype == FR_DTYPE_FP8)
+        instr->algorithm = (uint8_t)context->plan->scaling;
+    instr->dim[0] = matrix->m;
+    instr->dim[1] = matrix->n;
+    instr->dim[2] = matrix->k;
+    instr->dim[3] = matrix->n_groups;
+    return instr;
+}
+
+void lower_product_fwd(lower_context *context, const lower_kind *kind,
+                       const lower_matrix *matrix, fr_ref x, fr_ref y)
+{
+    fr_ref w = product_weight(context, kind, matrix, false);
+    fr_instr *instr =
+        product(context, FR_OP_LINEAR_FWD, FR_OP_GROUPED_FWD, matrix);
+    instr->ref[0] = x;
+    instr->ref[1] = w;
+    instr->ref[2] = lower_weight(context, matrix->b);
+    instr->ref[3] = y;
+}
+
+fr_instr *lower_product_dgrad(lower_context *context, const lower_kind *kind,
+                              const lower_matrix *matrix, fr_ref dy, fr_ref dx)
+{
+    fr_ref w = product_weight(context, kind, matrix, true);
+    fr_instr *instr =
+        product(context, FR_OP_LINEAR_DGRAD, FR_OP_GROUPED_DGRAD, matrix);
+    instr->ref[0] = dy;
+    instr->ref[1] = w;
+    instr->ref[2] = dx;
+    return instr;
+}
+
+void lower_product_wgrad(lower_context *context, const lower_matrix *matrix,
+                         fr_ref dy, fr_ref x)
+{
+    if (!matrix->is_wide)
+        lower_besides_scaling(context, matrix->m * matrix->k, true);
+    fr_instr *instr =
+        product(context, FR_OP_LINEAR_WGRAD, FR_OP_GROUPED_WGRAD, matrix);
+    instr->ref[0] = dy;
+    instr->ref[1] = x;
+    instr->ref[2] = lower_grad(context, matrix->w);
+    instr->ref[3] = lower_grad(context, matrix->b);
+}
+
+void lower_column_forward(lower_context *context, const lower_kind *kind,
+                          const lower_matrix *matrix, fr_ref x, lower_kept kept,
+                          fr_ref y)
+{
+    const int64_t rows = context->shape.stream_rows;
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref shard = lower_operand(context, x, kept, rows, matrix->k);
+    if (lower_is_in_pieces(context)) {
+        lower_pass_gather_product(context, kind, matrix, shard, y);
+    } else {
+        fr_ref whole = lower_gather_rows(context, shard, matrix->k,
+                                         lower_product_dtype(context));
+        lower_product_fwd(context, kind, matrix, whole, y);
+    }
+    lower_temp_reset(context, mark);
+}
+
+void lower_row_forward(lower_context *context, const lower_kind *kind,
+                       const lower_matrix *matrix, fr_ref x, fr_ref target)
+{
+    if (lower_is_in_pieces(context)) {
+        lower_pass_product_scatter(context, kind, matrix, x, target);
+        return;
+    }
+    fr_ref partial = lower_partial_rows(context, target);
+    lower_product_fwd(context, kind, matrix, x, partial);
+    lower_sum_rows(context, partial, target);
+}
+
+void lower_row_backward(lower_context *context, const lower_kind *kind,
+                        const lower_matrix *matrix, fr_ref dy, fr_ref x,
+                        fr_ref dx)
+{
+    lower_gradient d;
+    if (lower_is_in_pieces(context)) {
+        d = lower_pass_gather_dgrad(context, kind, matrix, dy, dx);
+    } else {
+        d = lower_gradient_operand(context, dy, true, matrix->m, matrix->n);
+        lower_product_dgrad(context, kind, matrix, d.rows, dx);
+    }
+    lower_product_wgrad(context, matrix, d.columns, x);
+}
+
+fr_ref lower_column_backward(lower_context *context, const lower_kind *kind,
+                             const lower_matrix *matrix, fr_ref dy, fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    if (context->pass && lower_is_pass_cut(context))
+        return lower_pass_column_backward(context, kind, matrix, dy, x);
+    fr_ref dx = lower_temp(context, s->stream_bytes);
+    uint64_t after_dx = lower_temp_mark(context);
+    lower_gradient d =
+        lower_gradient_operand(context, dy, false, s->rows, matrix->n);
+    uint64_t after_d = lower_temp_mark(context);
+    fr_ref partial = lower_partial_rows(context, dx);
+    lower_product_dgrad(context, kind, matrix, d.rows, partial);
+    lower_sum_rows(context, partial, dx);
+    lower_temp_reset(context, after_d);
+    fr_ref whole =
+        lower_gather_rows(context, x, matrix->k, lower_product_dtype(context));
+    lower_product_wgrad(context, matrix, d.columns, whole);
+    lower_temp_reset(context, after_dx);
+    return dx;
+}
+
+/* ---- element by element ----------------------------------------------------
+ */
+
+lower_norm lower_stream_norm(const lower_context *context, uint64_t w,
+                             uint64_t b)
+{
+    return (lower_norm){context->shape.stream_rows, context->shape.hidden, w, b,
+                        context->model->is_rms_norm};
+}
+
+static fr_instr *norm_instr(lower_context *context, fr_op op,
+                            const lower_norm *norm)
+{
+    fr_instr *instr = lower_emit(context, op);
+    instr->dim[0] = norm->rows;
+    instr->dim[1] = norm->cols;
+    instr->scalar = context->model->norm_eps;
+    instr->flags = norm->is_rms ? FR_INSTR_RMS : 0;
+    return instr;
+}
+
+void lower_norm_fwd(lower_context *context, const lower_norm *norm, fr_ref x,
+                    fr_ref y, fr_ref stats)
+{
+    fr_instr *instr = norm_instr(context, FR_OP_NORM_FWD, norm);
+    instr->ref[0] = x;
+    instr->ref[1] = lower_weight(context, norm->w);
+    instr->ref[2] = lower_weight(context, norm->b);
+    instr->ref[3] = y;
+    instr->ref[4] = stats;
+    lower_besides_norm_fwd(context, norm);
+}
+
+void lower_norm_bwd(lower_context *context, const lower_norm *norm, fr_ref dy,
+                    fr_ref x, fr_ref stats, fr_ref dx, bool is_added)
+{
+    fr_instr *instr = norm_instr(context, FR_OP_NORM_BWD, norm);
+    instr->ref[0] = dy;
+    instr->ref[1] = x;
+    instr->ref[2] = lower_weight(context, norm->w);
+    instr->ref[3] = stats;
+    instr->ref[4] = dx;
+    instr->ref[5] = lower_grad(context, norm->w);
+    instr->ref[6] = lower_grad(context, norm->b);
+    if (is_added)
+        instr->flags |= FR_INSTR_ACCUMULATE;
+    lower_besides_norm_bwd(context, norm, is_added);
+}
+
+void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
+                    uint64_t mask)
+{
+    bool is_dropped = mask != LOWER_ABSENT;
+    fr_instr *instr = lower_emit(context, is_dropped ? FR_OP_DROPOUT_ADD
+                                                     : FR_OP_RESIDUAL_ADD);
+    instr->dim[0] = context->shape.stream_rows;
+    instr->dim[1] = context->shape.hidden;
+    instr->ref[0] = is_dropped ? sum : a;
+    instr->ref[1] = is_dropped ? a : sum;
+    instr->ref[2] = lower_weight(context, bias);
+    instr->ref[3] = sum;
+    instr->ref[4] = lower_saved_at(mask);
+    if (is_dropped) {
+        instr->scalar = context->job->dropout;
+        lower_besides_dropout(context);
+    }
+}
+
+fr_ref lower_dropped(lower_context *context, fr_ref dy, uint64_t mask)
+{
+    const lower_shape *s = &context->shape;
+    if (mask == LOWER_ABSENT)
+        return dy;
+    fr_ref dx = lower_temp(context, s->stream_bytes);
+    fr_instr *instr = lower_emit(context, FR_OP_DROPOUT_BWD);
+    instr->dim[0] = s->stream_rows;
+    instr->dim[1] = s->hidden;
+    instr->scalar = context->job->dropout;
+    instr->ref[0] = dy;
+    instr->ref[1] = lower_saved_at(mask);
+    instr->ref[2] = dx;
+    return dx;
+}
+
+void lower_add(lower_context *context, fr_ref src, fr_ref dst, int64_t n)
+{
+    fr_instr *instr = lower_emit(context, FR_OP_ADD);
+    instr->dim[0] = n;
+    instr->ref[0] = src;
+    instr->ref[1] = dst;
+}
+
+fr_instr *lower_activation(lower_context *context, bool is_backward,
+                           int64_t rows, int64_t ffn)
+{
+    bool is_gated = context->model->is_gated_mlp;
+    fr_instr *instr = lower_emit(
+        context, is_gated ? is_backward ? FR_OP_SWIGLU_BWD : FR_OP_SWIGLU_FWD
+                 : is_backward ? FR_OP_GELU_BWD
+                               : FR_OP_GELU_FWD);
+    instr->dim[0] = is_gated ? rows : rows * ffn;
+    instr->dim[1] = is_gated ? ffn : 0;
+    return instr;
+}

@@ -1,0 +1,300 @@
+/*
+ * lower_encoder.c: the two ends of an encoder.
+ *
+ * Text (BERT, Devlin et al. 2018, arXiv 1810.04805): embeddings of tokens,
+ * positions and types, normed; at the end the masked-token head (dense, GELU,
+ * norm, the tied matrix) on all rows, and pooler and next-sentence head on the
+ * first token.  Images (ViT, Dosovitskiy et al. 2020, arXiv 2010.11929): a
+ * matrix over patches, positions; at the end a norm and a classifier on the
+ * first token.
+ *
+ * The embedding keeps nothing: its backward makes again what it needs.
+ */
+#include "plan/lower/segment/lower_block.h"
+
+void lower_place_encoder_ends(lower_class *lc, bool is_final, uint64_t *used)
+{
+    const fr_model *m = lc->context->model;
+    const lower_shape *s = &lc->context->shape;
+    lower_encoder_ends *e = &lc->ends.encoder;
+    const int64_t c = s->hidden, patch = m->patch_size * m->patch_size;
+    bool is_image = m->n_channels > 0, has_bias = !m->is_rms_norm;
+    if (!is_final) {
+        e->types = lower_place(used, m->n_token_types > 0, m->n_token_types, c);
+        e->norm_w = lower_place(used, m->has_embed_norm, 1, c);
+        e->norm_b = lower_place(used, m->has_embed_norm && has_bias, 1, c);
+        e->patch = lower_place(used, is_image, c, m->n_channels * patch);
+        e->patch_b = lower_place(used, is_image, 1, c);
+        e->first_token = lower_place(used, is_image, 1, c);
+        return;
+    }
+    bool has_pair = m->has_pooler && m->has_mlm_head;
+    e->pooler = lower_place(used, m->has_pooler, c, c);
+    e->pooler_b = lower_place(used, m->has_pooler, 1, c);
+    e->dense = lower_place(used, m->has_mlm_head, c, c);
+    e->dense_b = lower_place(used, m->has_mlm_head, 1, c);
+    e->dense_norm_w = lower_place(used, m->has_mlm_head, 1, c);
+    e->dense_norm_b = lower_place(used, m->has_mlm_head && has_bias, 1, c);
+    e->vocab_b = lower_place(used, m->has_mlm_head, 1, s->vocab_local);
+    e->pair = lower_place(used, has_pair, 2, c);
+    e->pair_b = lower_place(used, has_pair, 1, 2);
+    e->labels = lower_place(used, m->n_labels > 0, m->n_labels, c);
+    e->labels_b = lower_place(used, m->n_labels > 0, 1, m->n_labels);
+}
+
+void lower_rebase_encoder_ends(lower_class *lc, bool is_final, uint64_t first)
+{
+    lower_encoder_ends *e = &lc->ends.encoder;
+    uint64_t *const early[] = {&e->types, &e->norm_w,  &e->norm_b,
+                               &e->patch, &e->patch_b, &e->first_token};
+    uint64_t *const late[] = {&e->pooler,  &e->pooler_b,     &e->dense,
+                              &e->dense_b, &e->dense_norm_w, &e->dense_norm_b,
+                              &e->vocab_b, &e->pair,         &e->pair_b,
+                              &e->labels,  &e->labels_b};
+    uint64_t *const *all = is_final ? late : early;
+    size_t n = is_final ? sizeof late / sizeof late[0]
+                        : sizeof early / sizeof early[0];
+    for (size_t i = 0; i < n; i++)
+        *all[i] -= *all[i] == LOWER_ABSENT ? 0 : first;
+}
+
+static lower_matrix matrix_of(int64_t m, int64_t n, int64_t k, uint64_t w,
+                              uint64_t b)
+{
+    return (lower_matrix){
+        .m = m, .n = n, .k = k, .w = w, .b = b, .is_wide = true};
+}
+
+/* ---- embedding
+ * --------------------------------------------------------------- */
+
+static fr_instr *look_up(lower_context *context, fr_op op, int64_t n_local,
+                         int64_t n)
+{
+    const lower_shape *s = &context->shape;
+    fr_instr *instr = lower_emit(context, op);
+    instr->dim[0] = s->rows;
+    instr->dim[1] = s->hidden;
+    instr->dim[2] = n_local;
+    instr->dim[3] = s->seq;
+    instr->dim[4] = n;
+    instr->axis = FR_AXIS_TP;
+    instr->ref[0] = lower_ref(FR_SPACE_TOKENS, 0);
+    return instr;
+}
+
+/* The patches in rows; their values come from outside. */
+static lower_matrix patch_matrix(const lower_class *lc)
+{
+    const fr_model *m = lc->context->model;
+    const lower_shape *s = &lc->context->shape;
+    return matrix_of(s->rows, s->hidden,
+                     m->n_channels * m->patch_size * m->patch_size,
+                     lc->ends.encoder.patch, lc->ends.encoder.patch_b);
+}
+
+static fr_ref unfold_patches(lower_context *context, const lower_matrix *matrix)
+{
+    const uint64_t n_bytes = lower_bytes(context, matrix->m, matrix->k);
+    fr_ref patches = lower_temp(context, n_bytes);
+    fr_instr *instr = lower_emit(context, FR_OP_ZERO);
+    instr->dim[0] = (int64_t)n_bytes;
+    instr->ref[0] = patches;
+    return patches;
+}
+
+/* All embeddings of whole rows, or this TP rank's share of their sum. */
+static void embed_sum(lower_class *lc, fr_ref sum)
+{
+    lower_context *context = lc->context;
+    const fr_model *m = context->model;
+    const lower_shape *s = &context->shape;
+    const lower_encoder_ends *e = &lc->ends.encoder;
+    if (m->n_channels > 0) {
+        const lower_matrix matrix = patch_matrix(lc);
+        fr_ref patches = unfold_patches(context, &matrix);
+        lower_product_fwd(context, NULL, &matrix, patches, sum);
+        lower_add(context, lower_weight(context, lc->ends.wpe), sum,
+                  s->seq * s->hidden);
+        return;
+    }
+    fr_instr *instr =
+        look_up(context, FR_OP_EMBED_FWD, s->vocab_local, s->vocab);
+    instr->ref[1] = lower_weight(context, lc->ends.wte);
+    instr->ref[2] = lower_weight(context, lc->ends.wpe);
+    instr->ref[3] = sum;
+    if (e->types == LOWER_ABSENT)
+        return;
+    fr_ref types =
+        lower_temp(context, lower_bytes(context, s->rows, s->hidden));
+    instr =
+        look_up(context, FR_OP_EMBED_FWD, m->n_token_types, m->n_token_types);
+    instr->ref[1] = lower_weight(context, e->types);
+    instr->ref[3] = types;
+    lower_add(context, types, sum, s->rows * s->hidden);
+}
+
+/* This rank's rows of the sum over TP; of images each rank has the whole. */
+static void embed_rows(lower_class *lc, fr_ref out)
+{
+    lower_context *context = lc->context;
+    fr_ref sum = lower_partial_rows(context, out);
+    embed_sum(lc, sum);
+    if (context->model->n_channels == 0)
+        lower_sum_rows(context, sum, out);
+    else if (context->plan->is_sequence_parallel)
+        lower_copy(context, sum, out, context->shape.stream_bytes);
+}
+
+static lower_norm embed_norm(const lower_class *lc)
+{
+    return lower_stream_norm(lc->context, lc->ends.encoder.norm_w,
+                             lc->ends.encoder.norm_b);
+}
+
+static uint64_t stats_bytes(const lower_context *context)
+{
+    return 2 * sizeof(float) * (uint64_t)context->shape.stream_rows;
+}
+
+void lower_encoder_embed(lower_class *lc)
+{
+    lower_context *context = lc->context;
+    const lower_shape *s = &context->shape;
+    const lower_encoder_ends *e = &lc->ends.encoder;
+    const fr_ref out = lower_ref(FR_SPACE_OUT, 0);
+    const lower_norm norm = embed_norm(lc);
+    bool is_normed = e->norm_w != LOWER_ABSENT;
+    lc->i_embed_fwd =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "embed_fwd");
+    fr_ref rows = is_normed ? lower_temp(context, s->stream_bytes) : out;
+    embed_rows(lc, rows);
+    if (is_normed)
+        lower_norm_fwd(context, &norm, rows, out,
+                       lower_temp(context, stats_bytes(context)));
+
+    lc->i_embed_bwd =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "embed_bwd");
+    fr_ref dy = lower_ref(FR_SPACE_IN, 0);
+    if (is_normed) {
+        const size_t first = context->instrs.n;
+        fr_ref stats = lower_temp(context, stats_bytes(context));
+        fr_ref y = lower_temp(context, s->stream_bytes);
+        rows = lower_temp(context, s->stream_bytes);
+        embed_rows(lc, rows);
+        lower_norm_fwd(context, &norm, rows, y, stats);
+        lower_mark_remade(context, first);
+        lower_norm_bwd(context, &norm, dy, rows, stats, y, false);
+        dy = y;
+    }
+    dy = lower_gather_rows(context, dy, s->hidden,
+                           fr_plan_storage_dtype(context->plan));
+    if (context->model->n_channels > 0) {
+        const lower_matrix matrix = patch_matrix(lc);
+        lower_product_wgrad(context, &matrix, dy,
+                            unfold_patches(context, &matrix));
+        return;
+    }
+    fr_instr *instr =
+        look_up(context, FR_OP_EMBED_BWD, s->vocab_local, s->vocab);
+    instr->ref[1] = dy;
+    instr->ref[2] = lower_grad(context, lc->ends.wte);
+    instr->ref[3] = lower_grad(context, lc->ends.wpe);
+    if (e->types == LOWER_ABSENT)
+        return;
+    instr = look_up(context, FR_OP_EMBED_BWD, context->model->n_token_types,
+                    context->model->n_token_types);
+    instr->ref[1] = dy;
+    instr->ref[2] = lower_grad(context, e->types);
+}
+
+/* ---- head
+ * -------------------------------------------------------------------- */
+
+/* Products on the first token of each sequence: forward, then backward from
+ * its own output (losses of so few elements are left out). */
+static void first_token_product(lower_context *context, int64_t n,
+                                uint64_t weight, uint64_t bias, fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    const lower_matrix matrix = matrix_of(s->batch, n, s->hidden, weight, bias);
+    if (weight == LOWER_ABSENT)
+        return;
+    fr_ref y = lower_temp(context, lower_bytes(context, s->batch, n));
+    fr_ref dx = lower_temp(context, lower_bytes(context, s->batch, s->hidden));
+    lower_product_fwd(context, NULL, &matrix, x, y);
+    lower_product_dgrad(context, NULL, &matrix, y, dx);
+    lower_product_wgrad(context, &matrix, y, x);
+}
+
+/* From x to the gradient of x, in dx, through the masked-token head. */
+static void masked_token_head(lower_class *lc, fr_ref x, fr_ref dx)
+{
+    lower_context *context = lc->context;
+    const lower_shape *s = &context->shape;
+    const lower_encoder_ends *e = &lc->ends.encoder;
+    const int64_t rows = s->stream_rows, c = s->hidden;
+    const lower_matrix dense = matrix_of(rows, c, c, e->dense, e->dense_b);
+    const lower_matrix vocab =
+        matrix_of(s->rows, s->vocab_local, c, lc->ends.head, e->vocab_b);
+    const lower_norm norm =
+        lower_stream_norm(context, e->dense_norm_w, e->dense_norm_b);
+    fr_dtype dtype = fr_plan_storage_dtype(context->plan);
+    fr_ref h = lower_temp(context, s->stream_bytes);
+    fr_ref act = lower_temp(context, s->stream_bytes);
+    fr_ref y = lower_temp(context, s->stream_bytes);
+    fr_ref stats = lower_temp(context, stats_bytes(context));
+    lower_product_fwd(context, NULL, &dense, x, h);
+    fr_instr *instr = lower_emit(context, FR_OP_GELU_FWD);
+    instr->dim[0] = rows * c;
+    instr->ref[0] = h;
+    instr->ref[1] = act;
+    lower_norm_fwd(context, &norm, act, y, stats);
+    fr_ref whole = lower_gather_rows(context, y, c, dtype);
+    fr_ref logits =
+        lower_temp(context, lower_bytes(context, s->rows, s->vocab_local));
+    lower_product_fwd(context, NULL, &vocab, whole, logits);
+    lower_loss(context, logits);
+    lower_product_wgrad(context, &vocab, logits, whole);
+    /* y is dead: its memory takes its gradient. */
+    fr_ref partial = lower_partial_rows(context, y);
+    lower_product_dgrad(context, NULL, &vocab, logits, partial);
+    lower_sum_rows(context, partial, y);
+    lower_norm_bwd(context, &norm, y, act, stats, y, false);
+    instr = lower_emit(context, FR_OP_GELU_BWD);
+    instr->dim[0] = rows * c;
+    instr->ref[0] = y;
+    instr->ref[1] = h;
+    instr->ref[2] = y;
+    lower_product_wgrad(context, &dense, y, x);
+    lower_product_dgrad(context, NULL, &dense, y, dx);
+}
+
+void lower_encoder_head(lower_class *lc)
+{
+    lower_context *context = lc->context;
+    const fr_model *m = context->model;
+    const lower_shape *s = &context->shape;
+    const lower_encoder_ends *e = &lc->ends.encoder;
+    const lower_norm norm =
+        lower_stream_norm(context, lc->ends.norm_w, lc->ends.norm_b);
+    const fr_ref in = lower_ref(FR_SPACE_IN, 0);
+    const fr_ref out = lower_ref(FR_SPACE_OUT, 0);
+    lc->i_head = lower_segment_begin(context, FR_LANE_COMPUTE, "head");
+    fr_ref x = in, stats = lower_absent, dx = out;
+    if (m->has_final_norm) {
+        stats = lower_temp(context, stats_bytes(context));
+        x = lower_temp(context, s->stream_bytes);
+        dx = x;
+        lower_norm_fwd(context, &norm, in, x, stats);
+    }
+    first_token_product(context, s->hidden, e->pooler, e->pooler_b, x);
+    first_token_product(context, 2, e->pair, e->pair_b, x);
+    first_token_product(context, m->n_labels, e->labels, e->labels_b, x);
+    if (m->has_mlm_head)
+        masked_token_head(lc, x, dx);
+    else if (!m->has_final_norm)
+        lower_copy(context, in, out, s->stream_bytes);
+    if (m->has_final_norm)
+        lower_norm_bwd(context, &norm, dx, in, stats, out, false);
+}

@@ -1,0 +1,518 @@
+/*
+ * lower_layer.c: a transformer layer, forward and backward.
+ *
+ * Bases of a call: WEIGHT and GRAD at the layer's first parameter, SAVED, TEMP,
+ * LOW; forward IN -> OUT; backward INPUT is what came in, and IN is the
+ * gradient of the residual stream, which the layer updates in place.
+ *
+ * Tensor parallelism (Shoeybi et al. 2019, arXiv 1909.08053): qkv and fc1 are
+ * split by output, out and fc2 by input, whose partial sums are all-reduced.
+ * With sequence parallelism (Korthikanti et al. 2022, arXiv 2205.05198) the
+ * residual stream and the norms hold 1/tp of the rows: an all-gather stands
+ * before the former and a reduce-scatter after the latter.
+ */
+#include "plan/lower/segment/lower_block.h"
+
+static lower_norm first_norm(const lower_context *context,
+                             const lower_kind *kind)
+{
+    return lower_stream_norm(context, kind->layout.ln1_w, kind->layout.ln1_b);
+}
+
+static lower_norm second_norm(const lower_context *context,
+                              const lower_kind *kind)
+{
+    return lower_stream_norm(context, kind->layout.ln2_w, kind->layout.ln2_b);
+}
+
+/* ---- forward ----------------------------------------------------------------
+ */
+
+/* A norm of the stream to where it is kept, or to scratch. */
+static fr_ref norm_rows(lower_context *context, const lower_norm *norm,
+                        fr_ref x, lower_kept kept, uint64_t stats)
+{
+    fr_ref y =
+        lower_place_kept(context, kept.wide, context->shape.stream_bytes);
+    lower_norm_fwd(context, norm, x, y, lower_saved_at(stats));
+    return y;
+}
+
+/* The MLP, or the experts, from x to the sum of it and `residual`. */
+static void second_half(lower_context *context, const lower_kind *kind,
+                        fr_ref x, fr_ref residual, fr_ref out)
+{
+    if (kind->is_moe)
+        lower_moe_forward(context, kind, x, out);
+    else
+        lower_mlp_finish(context, kind, lower_mlp_begin(context, kind, x), out,
+                         false);
+    lower_residual(context, residual, kind->layout.fc2_b, out,
+                   kind->saved.mask2);
+}
+
+static void forward_pre_norm(lower_context *context, const lower_kind *kind,
+                             fr_ref in, fr_ref out, bool is_whole)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref mid =
+        lower_place_kept(context, k->mid, context->shape.stream_bytes);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
+    lower_attention_forward(context, kind, x, mid, false);
+    lower_residual(context, in, kind->layout.out_b, mid, k->mask1);
+    lower_temp_reset(context, mark);
+    x = norm_rows(context, &norm2, mid, k->n2, k->stats2);
+    if (is_whole)
+        second_half(context, kind, x, mid, out);
+    else
+        (void)lower_mlp_begin(context, kind, x);
+    lower_temp_reset(context, mark);
+}
+
+/* Attention and MLP side by side (GPT-NeoX): one sum over TP for both. */
+static void forward_parallel(lower_context *context, const lower_kind *kind,
+                             fr_ref in, fr_ref out)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const int64_t n = s->rows * s->hidden;
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref sum = lower_partial_rows(context, out);
+    fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
+    lower_attention_forward(context, kind, x, sum, true);
+    x = norm_rows(context, &norm2, in, k->n2, k->stats2);
+    lower_mlp_place at = lower_mlp_begin(context, kind, x);
+    fr_ref mlp = lower_temp(context, lower_bytes(context, s->rows, s->hidden));
+    lower_mlp_finish(context, kind, at, mlp, true);
+    lower_add(context, mlp, sum, n);
+    lower_sum_rows(context, sum, out);
+    lower_residual(context, in, kind->layout.fc2_b, out, k->mask2);
+    lower_temp_reset(context, mark);
+}
+
+/* Norms after the sums (BERT); n2 is the first one's output. */
+static void forward_post_norm(lower_context *context, const lower_kind *kind,
+                              fr_ref in, fr_ref out)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref mid = lower_saved_at(k->mid), n2 = lower_saved_at(k->n2.wide);
+    const fr_ref last = lower_saved_at(k->last);
+    uint64_t mark = lower_temp_mark(context);
+    lower_attention_forward(context, kind, in, mid, false);
+    lower_residual(context, in, kind->layout.out_b, mid, k->mask1);
+    lower_norm_fwd(context, &norm1, mid, n2, lower_saved_at(k->stats1));
+    second_half(context, kind, n2, n2, last);
+    lower_norm_fwd(context, &norm2, last, out, lower_saved_at(k->stats2));
+    lower_temp_reset(context, mark);
+}
+
+/* Norms and joins what came in with the next token (DeepSeek-V3, section 2.2
+ * of arXiv 2412.19437; its embedding is the shared one and left out). */
+static lower_matrix join_matrix(const lower_context *context,
+                                const lower_kind *kind)
+{
+    const lower_shape *s = &context->shape;
+    return (lower_matrix){.m = s->stream_rows,
+                          .n = s->hidden,
+                          .k = 2 * s->hidden,
+                          .w = kind->layout.mtp_join,
+                          .b = LOWER_ABSENT};
+}
+
+static void join_forward(lower_context *context, const lower_kind *kind,
+                         fr_ref in)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    const lower_matrix matrix = join_matrix(context, kind);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref both = lower_place_kept(context, k->joined.wide,
+                                   2 * context->shape.stream_bytes);
+    for (uint64_t i = 0; i < 2; i++) {
+        lower_norm norm =
+            lower_stream_norm(context, kind->layout.mtp_norm[i], LOWER_ABSENT);
+        fr_ref half = both;
+        half.offset_bytes += i * s->stream_bytes;
+        lower_norm_fwd(
+            context, &norm, in, half,
+            lower_saved_at(k->join_stats +
+                           i * 2 * sizeof(float) * (uint64_t)s->stream_rows));
+    }
+    fr_ref x =
+        lower_operand(context, both, k->joined, s->stream_rows, 2 * s->hidden);
+    lower_product_fwd(context, kind, &matrix, x, lower_saved_at(k->join_out));
+    lower_temp_reset(context, mark);
+}
+
+/* Onto the gradient of what came in; the embedding's share is left out. */
+static void join_backward(lower_context *context, const lower_kind *kind)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    const lower_matrix matrix = join_matrix(context, kind);
+    const fr_ref grad = lower_ref(FR_SPACE_IN, 0);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref dboth = lower_temp(context, 2 * s->stream_bytes);
+    lower_gradient d =
+        lower_gradient_operand(context, grad, false, s->stream_rows, s->hidden);
+    lower_product_dgrad(context, kind, &matrix, d.rows, dboth);
+    lower_product_wgrad(context, &matrix, d.columns,
+                        lower_kept_operand(k->joined));
+    for (uint64_t i = 0; i < 2; i++) {
+        lower_norm norm =
+            lower_stream_norm(context, kind->layout.mtp_norm[i], LOWER_ABSENT);
+        fr_ref half = dboth;
+        half.offset_bytes += i * s->stream_bytes;
+        lower_norm_bwd(
+            context, &norm, half, lower_ref(FR_SPACE_INPUT, 0),
+            lower_saved_at(k->join_stats +
+                           i * 2 * sizeof(float) * (uint64_t)s->stream_rows),
+            i == 0 ? grad : half, false);
+    }
+    lower_temp_reset(context, mark);
+}
+
+/* `is_whole`: to its output, else as far as backward needs. */
+static void emit_forward(lower_context *context, const lower_kind *kind,
+                         fr_ref out, bool is_whole)
+{
+    fr_ref in = lower_ref(FR_SPACE_IN, 0);
+    if (kind->is_mtp) {
+        join_forward(context, kind, in);
+        in = lower_saved_at(kind->saved.join_out);
+    }
+    if (lower_is_post_norm(context))
+        forward_post_norm(context, kind, in, out);
+    else if (context->model->is_parallel_block)
+        forward_parallel(context, kind, in, out);
+    else
+        forward_pre_norm(context, kind, in, out, is_whole);
+}
+
+/* ---- backward ---------------------------------------------------------------
+ */
+
+static fr_ref remake_norm(lower_context *context, const lower_norm *norm,
+                          fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    const size_t first = context->instrs.n;
+    fr_ref y = lower_temp(context, s->stream_bytes);
+    fr_ref stats =
+        lower_temp(context, 2 * sizeof(float) * (uint64_t)s->stream_rows);
+    lower_norm_fwd(context, norm, x, y, stats);
+    lower_mark_remade(context, first);
+    return y;
+}
+
+/* A norm's output as an operand of products: kept, or made again. */
+static fr_ref normed_again(lower_context *context, const lower_norm *norm,
+                           fr_ref x, lower_kept kept)
+{
+    const lower_shape *s = &context->shape;
+    fr_ref y = lower_kept_operand(kept);
+    if (y.space != FR_SPACE_NONE)
+        return y;
+    y = remake_norm(context, norm, x);
+    const size_t first = context->instrs.n;
+    y = lower_operand(context, y, kept, s->stream_rows, s->hidden);
+    lower_mark_remade(context, first);
+    return y;
+}
+
+/* Adds onto the gradient of the stream. */
+static void add_norm(lower_context *context, const lower_norm *norm, fr_ref dy,
+                     fr_ref x, uint64_t stats)
+{
+    lower_norm_bwd(context, norm, dy, x, lower_saved_at(stats),
+                   lower_ref(FR_SPACE_IN, 0), true);
+}
+
+/* The router reads the wide copy of the norm; experts cast their own rows. */
+static fr_ref second_backward(lower_context *context, const lower_kind *kind,
+                              const lower_norm *norm, fr_ref mid)
+{
+    const fr_ref dy = lower_ref(FR_SPACE_IN, 0);
+    const lower_kept kept = kind->saved.n2;
+    if (!kind->is_moe)
+        return lower_mlp_backward(context, kind, dy,
+                                  normed_again(context, norm, mid, kept));
+    fr_ref x = lower_saved_at(kept.wide);
+    if (x.space == FR_SPACE_NONE)
+        x = remake_norm(context, norm, mid);
+    return lower_moe_backward(context, kind, dy, x);
+}
+
+/* Not what a reduce-scatter has summed: that is on torchtitan's list too. */
+bool lower_is_mid_remade(const lower_context *context)
+{
+    return lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS) &&
+           !context->plan->is_sequence_parallel &&
+           !lower_is_post_norm(context) && !lower_is_ring(context);
+}
+
+/* The sum after attention: kept, or made again. */
+static fr_ref mid_again(lower_context *context, const lower_kind *kind,
+                        fr_ref input)
+{
+    const lower_saved *k = &kind->saved;
+    const size_t first = context->instrs.n;
+    if (k->mid != LOWER_ABSENT)
+        return lower_saved_at(k->mid);
+    fr_ref mid = lower_temp(context, context->shape.stream_bytes);
+    lower_attention_again(context, kind, mid);
+    lower_residual(context, input, kind->layout.out_b, mid, k->mask1);
+    lower_mark_remade(context, first);
+    return mid;
+}
+
+static void backward_pre_norm(lower_context *context, const lower_kind *kind,
+                              fr_ref input)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref mid = mid_again(context, kind, input);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref dx = second_backward(context, kind, &norm2, mid);
+    add_norm(context, &norm2, dx, mid, k->stats2);
+    lower_temp_reset(context, mark);
+    fr_ref x = normed_again(context, &norm1, input, k->n1);
+    lower_keys_again(context, kind, x);
+    dx = lower_attention_backward(context, kind, lower_ref(FR_SPACE_IN, 0), x);
+    add_norm(context, &norm1, dx, input, k->stats1);
+    lower_temp_reset(context, mark);
+}
+
+static void backward_parallel(lower_context *context, const lower_kind *kind,
+                              fr_ref input)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref dy = lower_ref(FR_SPACE_IN, 0);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref x = normed_again(context, &norm2, input, k->n2);
+    fr_ref dx2 = lower_mlp_backward(context, kind, dy, x);
+    x = normed_again(context, &norm1, input, k->n1);
+    fr_ref dx1 = lower_attention_backward(context, kind, dy, x);
+    add_norm(context, &norm2, dx2, input, k->stats2);
+    add_norm(context, &norm1, dx1, input, k->stats1);
+    lower_temp_reset(context, mark);
+}
+
+static void backward_post_norm(lower_context *context, const lower_kind *kind,
+                               fr_ref input)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref grad = lower_ref(FR_SPACE_IN, 0);
+    const int64_t n = context->shape.stream_rows * context->shape.hidden;
+    uint64_t mark = lower_temp_mark(context);
+    lower_norm_bwd(context, &norm2, grad, lower_saved_at(k->last),
+                   lower_saved_at(k->stats2), grad, false);
+    fr_ref dx = second_backward(context, kind, &norm1, lower_saved_at(k->mid));
+    lower_add(context, dx, grad, n);
+    lower_temp_reset(context, mark);
+    lower_norm_bwd(context, &norm1, grad, lower_saved_at(k->mid),
+                   lower_saved_at(k->stats1), grad, false);
+    dx = lower_attention_backward(context, kind, grad,
+                                  context->is_low ? lower_kept_operand(k->n1)
+                                                  : input);
+    lower_add(context, dx, grad, n);
+    lower_temp_reset(context, mark);
+}
+
+static void emit_backward(lower_context *context, const lower_kind *kind)
+{
+    fr_ref input = kind->is_mtp ? lower_saved_at(kind->saved.join_out)
+                                : lower_ref(FR_SPACE_INPUT, 0);
+    if (lower_is_post_norm(context))
+        backward_post_norm(context, kind, input);
+    else if (context->model->is_parallel_block)
+        backward_parallel(context, kind, input);
+    else
+        backward_pre_norm(context, kind, input);
+    if (kind->is_mtp)
+        join_backward(context, kind);
+    lower_besides_gradients(context, kind->layout.n);
+}
+
+/* ---- in parts, for a ring
+ * ----------------------------------------------------
+ */
+
+static fr_ref layer_input(lower_context *context, const lower_kind *kind,
+                          fr_space space)
+{
+    (void)context;
+    return kind->is_mtp ? lower_saved_at(kind->saved.join_out)
+                        : lower_ref(space, 0);
+}
+
+void lower_layer_before(lower_context *context, const lower_kind *kind)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    if (kind->is_mtp)
+        join_forward(context, kind, lower_ref(FR_SPACE_IN, 0));
+    fr_ref in = layer_input(context, kind, FR_SPACE_IN);
+    fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
+    lower_attention_project(context, kind, x, lower_saved_at(k->qkv));
+}
+
+void lower_layer_after(lower_context *context, const lower_kind *kind,
+                       fr_ref out)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref mid = lower_saved_at(k->mid);
+    lower_attention_finish(context, kind, mid, false);
+    lower_residual(context, layer_input(context, kind, FR_SPACE_IN),
+                   kind->layout.out_b, mid, k->mask1);
+    fr_ref x = norm_rows(context, &norm2, mid, k->n2, k->stats2);
+    second_half(context, kind, x, mid, out);
+}
+
+void lower_layer_backward_before(lower_context *context, const lower_kind *kind,
+                                 fr_ref d_o)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm2 = second_norm(context, kind);
+    const fr_ref mid = lower_saved_at(k->mid);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref dx = second_backward(context, kind, &norm2, mid);
+    add_norm(context, &norm2, dx, mid, k->stats2);
+    lower_temp_reset(context, mark);
+    lower_attention_open(context, kind, lower_ref(FR_SPACE_IN, 0), d_o);
+}
+
+void lower_layer_backward_after(lower_context *context, const lower_kind *kind,
+                                fr_ref dqkv)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    fr_ref input = layer_input(context, kind, FR_SPACE_INPUT);
+    lower_rope(context, FR_OP_ROPE_BWD, dqkv);
+    fr_ref x = normed_again(context, &norm1, input, k->n1);
+    fr_ref dx = lower_attention_close(context, kind, dqkv, x);
+    add_norm(context, &norm1, dx, input, k->stats1);
+    if (kind->is_mtp)
+        join_backward(context, kind);
+    lower_besides_gradients(context, kind->layout.n);
+}
+
+/* ---- segments ---------------------------------------------------------------
+ */
+
+/*
+ * Full recompute is the whole forward again: frameworks that checkpoint a
+ * layer as one function (Megatron-LM; the 96 B s l h^2 of Narayanan et al.
+ * 2021, arXiv 2104.04473, appendix) run its last product too.  The CPU
+ * runtime, in f32, stops when it has what backward needs.
+ */
+static void remake_segment(lower_context *context, lower_kind *kind,
+                           const char *name)
+{
+    bool is_whole = context->plan->precision != FR_DTYPE_F32 || kind->is_moe ||
+                    lower_is_post_norm(context) || context->job->dropout > 0 ||
+                    context->model->is_parallel_block;
+    kind->calls.i_remake =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "%s_recompute", name);
+    if (context->is_out_of_memory)
+        return;
+    context->segments.items[kind->calls.i_remake].is_recompute = true;
+    fr_ref out = is_whole ? lower_temp(context, context->shape.stream_bytes)
+                          : lower_absent;
+    emit_forward(context, kind, out, is_whole);
+}
+
+static void forward_passes(lower_context *context, lower_kind *kind,
+                           const char *name, bool is_remade)
+{
+    lower_pass_begin(context, &kind->forward, name, "fwd", 0);
+    emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
+    lower_pass_end(context);
+    if (!is_remade)
+        return;
+    const size_t first = context->segments.n;
+    lower_pass_begin(context, &kind->remake, name, "recompute", 0);
+    fr_ref out = lower_temp(context, context->shape.stream_bytes);
+    emit_forward(context, kind, out, true);
+    lower_pass_end(context);
+    for (size_t i = first; i < context->segments.n; i++)
+        context->segments.items[i].is_recompute = true;
+}
+
+/* A layer of one call each way, or of a pass. */
+static void whole_segments(lower_context *context, lower_kind *kind,
+                           const char *name)
+{
+    bool is_remade = context->plan->recompute == FR_RECOMPUTE_FULL;
+    bool is_exchange_cut = context->plan->is_ep_overlap && kind->is_moe;
+    bool is_tp_cut = lower_is_pass_cut(context);
+    if ((is_tp_cut && context->plan->is_tp_overlap) || is_exchange_cut) {
+        forward_passes(context, kind, name, is_remade);
+    } else {
+        kind->calls.i_fwd =
+            lower_segment_begin(context, FR_LANE_COMPUTE, "%s_fwd", name);
+        emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
+        if (is_remade)
+            remake_segment(context, kind, name);
+    }
+    if (is_tp_cut || is_exchange_cut) {
+        lower_pass_begin(context, &kind->backward, name, "bwd", 0);
+        emit_backward(context, kind);
+        lower_pass_end(context);
+        return;
+    }
+    lower_keep_temps(context);
+    kind->calls.i_bwd =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd", name);
+    emit_backward(context, kind);
+    lower_split_backward(context, kind, name);
+}
+
+static void kind_segments(lower_context *context, lower_kind *kind,
+                          const char *name)
+{
+    lower_cast_segment(context, kind);
+    if (lower_is_ring(context))
+        lower_ring_segments(context, kind, name);
+    else
+        whole_segments(context, kind, name);
+    if (!context->plan->is_sequence_parallel)
+        return;
+    /* Each TP rank's norms have seen its own rows only. */
+    kind->calls.i_norm_reduce =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "norm_grad_reduce");
+    fr_instr *instr =
+        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
+                         context->plan->grad_dtype, kind->layout.n_norm);
+    instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_GRAD, 0);
+}
+
+void lower_layer_segments(lower_context *context)
+{
+    const fr_model *model = context->model;
+    static const char *const names[] = {"layer", "moe_layer", "mtp_layer"};
+    int64_t n_layers = model->n_layers + model->n_mtp_layers;
+    for (uint32_t i = 0; i < context->n_kinds; i++) {
+        lower_kind *kind = &context->kinds[i];
+        bool is_used = model->kind == FR_MODEL_LAYERS;
+        for (int64_t k = 0; k < n_layers && !is_used; k++)
+            is_used = lower_kind_of(context, (int32_t)k) == kind;
+        if (model->kind == FR_MODEL_LAYERS)
+            lower_entry_segments(context, kind, i);
+        else if (is_used)
+            kind_segments(context, kind, names[i]);
+    }
+}

@@ -1,0 +1,83 @@
+/*
+ * lower_list.c: an entry of a list of layers (CNNs, anything else), of which
+ * flop, parameters and bytes are known and nothing else.
+ *
+ * Forward reads what came in and its weights, and writes what it keeps and
+ * what goes out; backward is twice the forward's flop (the gradients of what
+ * came in and of the weights), reads what was kept, and takes the gradient of
+ * what went out for that of what came in, in the same memory.
+ */
+#include "plan/lower/segment/lower_block.h"
+
+static fr_instr *entry(lower_context *context, const lower_kind *kind, fr_op op)
+{
+    const uint64_t width = lower_bytes(context, 1, 1);
+    const uint64_t weights = kind->entry->n_parameters * width;
+    bool is_forward = op == FR_OP_LAYER_FWD;
+    uint64_t n_bytes =
+        kind->in_bytes + kind->saved.n_bytes + kind->out_bytes + weights;
+    if (!is_forward) /* weights again, their gradients read and written */
+        n_bytes += 2 * kind->entry->n_parameters *
+                   fr_dtype_bytes(context->plan->grad_dtype);
+    fr_instr *instr = lower_emit(context, op);
+    instr->dtype = (uint8_t)context->plan->precision;
+    instr->dim[0] = (int64_t)n_bytes;
+    instr->dim[1] = (int64_t)kind->saved.n_bytes;
+    instr->dim[2] = (int64_t)(is_forward ? kind->in_bytes : kind->out_bytes);
+    instr->dim[3] = (int64_t)(is_forward ? kind->out_bytes : kind->in_bytes);
+    instr->scalar = kind->entry->forward_flop * (double)context->shape.batch *
+                    (is_forward ? 1.0 : 2.0);
+    return instr;
+}
+
+void lower_entry_segments(lower_context *context, lower_kind *kind,
+                          uint32_t i_entry)
+{
+    const fr_ref kept = lower_ref(FR_SPACE_SAVED, 0);
+    kind->calls.i_fwd = lower_segment_begin(context, FR_LANE_COMPUTE,
+                                            "entry%u_fwd", (unsigned)i_entry);
+    fr_instr *instr = entry(context, kind, FR_OP_LAYER_FWD);
+    instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
+    instr->ref[1] = kept;
+    instr->ref[2] = lower_ref(FR_SPACE_OUT, 0);
+    if (context->plan->recompute == FR_RECOMPUTE_FULL) {
+        kind->calls.i_remake = lower_segment_begin(
+            context, FR_LANE_COMPUTE, "entry%u_recompute", (unsigned)i_entry);
+        if (context->is_out_of_memory)
+            return;
+        context->segments.items[kind->calls.i_remake].is_recompute = true;
+        fr_ref out = lower_temp(context, kind->out_bytes);
+        instr = entry(context, kind, FR_OP_LAYER_FWD);
+        instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
+        instr->ref[1] = kept;
+        instr->ref[2] = out;
+    }
+    kind->calls.i_bwd = lower_segment_begin(context, FR_LANE_COMPUTE,
+                                            "entry%u_bwd", (unsigned)i_entry);
+    instr = entry(context, kind, FR_OP_LAYER_BWD);
+    instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
+    instr->ref[1] = kept;
+    instr->ref[2] = lower_ref(FR_SPACE_IN, 0);
+}
+
+/* What comes in and the loss are small beside the layers. */
+void lower_list_ends(lower_class *lc)
+{
+    lower_context *context = lc->context;
+    const lower_kind *kinds = context->kinds;
+    if (lc->is_first) {
+        lc->i_embed_fwd =
+            lower_segment_begin(context, FR_LANE_COMPUTE, "input");
+        fr_instr *instr = lower_emit(context, FR_OP_ZERO);
+        instr->dim[0] = (int64_t)kinds[0].in_bytes;
+        instr->ref[0] = lower_ref(FR_SPACE_OUT, 0);
+        lc->i_embed_bwd =
+            lower_segment_begin(context, FR_LANE_COMPUTE, "input_bwd");
+    }
+    if (lc->is_last) {
+        lc->i_head = lower_segment_begin(context, FR_LANE_COMPUTE, "loss");
+        lower_copy(context, lower_ref(FR_SPACE_IN, 0),
+                   lower_ref(FR_SPACE_OUT, 0),
+                   kinds[context->n_kinds - 1].out_bytes);
+    }
+}

@@ -1,0 +1,125 @@
+/* lower_mlp.c: a dense MLP, forward and backward. */
+#include "plan/lower/segment/lower_block.h"
+
+static lower_matrix fc1_matrix(const lower_context *context,
+                               const lower_kind *kind)
+{
+    const lower_shape *s = &context->shape;
+    return (lower_matrix){.m = s->rows,
+                          .n = s->fc1,
+                          .k = s->hidden,
+                          .w = kind->layout.fc1_w,
+                          .b = kind->layout.fc1_b};
+}
+
+static lower_matrix fc2_matrix(const lower_context *context,
+                               const lower_kind *kind, bool is_forward)
+{
+    const lower_shape *s = &context->shape;
+    return (lower_matrix){.m = s->rows,
+                          .n = s->hidden,
+                          .k = s->ffn,
+                          .w = kind->layout.fc2_w,
+                          .b = is_forward ? LOWER_ABSENT : kind->layout.fc2_b};
+}
+
+static void activate(lower_context *context, fr_ref fc1, fr_ref act)
+{
+    const lower_shape *s = &context->shape;
+    fr_instr *instr = lower_activation(context, false, s->rows, s->ffn);
+    instr->ref[0] = fc1;
+    instr->ref[1] = act;
+    lower_besides_activation(context, false, s->rows * s->ffn);
+}
+
+/* Scratch for what is not kept stays until the last product. */
+lower_mlp_place lower_mlp_begin(lower_context *context, const lower_kind *kind,
+                                fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    const lower_matrix matrix = fc1_matrix(context, kind);
+    lower_mlp_place at;
+    at.fc1 = lower_place_kept(context, k->fc1,
+                              lower_bytes(context, s->rows, s->fc1));
+    at.act = lower_place_kept(context, k->act.wide,
+                              lower_bytes(context, s->rows, s->ffn));
+    lower_column_forward(context, kind, &matrix, x, k->n2, at.fc1);
+    if (k->fc1_half != LOWER_ABSENT)
+        lower_same(context, at.fc1, lower_saved_at(k->fc1_half),
+                   lower_bytes(context, s->rows, s->ffn));
+    activate(context, at.fc1, at.act);
+    return at;
+}
+
+void lower_mlp_finish(lower_context *context, const lower_kind *kind,
+                      lower_mlp_place at, fr_ref target, bool is_partial)
+{
+    const lower_shape *s = &context->shape;
+    const lower_matrix matrix = fc2_matrix(context, kind, true);
+    fr_ref act =
+        lower_operand(context, at.act, kind->saved.act, s->rows, s->ffn);
+    if (is_partial)
+        lower_product_fwd(context, kind, &matrix, act, target);
+    else
+        lower_row_forward(context, kind, &matrix, act, target);
+}
+
+/* What selective recompute has dropped: x is there. */
+static lower_mlp_place remake(lower_context *context, const lower_kind *kind,
+                              fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
+    const size_t first = context->instrs.n;
+    lower_mlp_place at = {lower_saved_at(k->fc1), lower_kept_operand(k->act)};
+    if (k->fc1 == LOWER_ABSENT) {
+        at.fc1 = lower_temp(context, lower_bytes(context, s->rows, s->fc1));
+        fr_ref whole = lower_gather_rows(context, x, s->hidden,
+                                         lower_product_dtype(context));
+        lower_matrix matrix = fc1_matrix(context, kind);
+        fr_ref made = at.fc1;
+        if (k->fc1_half != LOWER_ABSENT) {
+            const uint64_t half = lower_bytes(context, s->rows, s->ffn);
+            lower_same(context, lower_saved_at(k->fc1_half), made, half);
+            made.offset_bytes += half;
+            matrix.n = s->ffn;
+        }
+        lower_product_fwd(context, kind, &matrix, whole, made);
+    }
+    if (at.act.space == FR_SPACE_NONE) {
+        fr_ref act = lower_temp(context, lower_bytes(context, s->rows, s->ffn));
+        activate(context, at.fc1, act);
+        at.act = lower_operand(context, act, k->act, s->rows, s->ffn);
+    }
+    lower_mark_remade(context, first);
+    return at;
+}
+
+fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,
+                          fr_ref dy, fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    const lower_matrix fc1 = fc1_matrix(context, kind);
+    const lower_matrix fc2 = fc2_matrix(context, kind, false);
+    const lower_mlp_place at = remake(context, kind, x);
+    bool is_gated = context->model->is_gated_mlp;
+
+    fr_ref dfc1 = lower_temp(context, lower_bytes(context, s->rows, s->fc1));
+    uint64_t after_dfc1 = lower_temp_mark(context);
+    fr_ref dact =
+        is_gated ? lower_temp(context, lower_bytes(context, s->rows, s->ffn))
+                 : dfc1;
+    lower_row_backward(context, kind, &fc2,
+                       lower_dropped(context, dy, kind->saved.mask2), at.act,
+                       dact);
+    fr_instr *instr = lower_activation(context, true, s->rows, s->ffn);
+    instr->ref[0] = dact;
+    instr->ref[1] = at.fc1;
+    instr->ref[2] = dfc1;
+    lower_besides_activation(context, true, s->rows * s->ffn);
+    lower_temp_reset(context, after_dfc1);
+
+    lower_besides_parts(context, fc1.m * fc1.k, 2);
+    return lower_column_backward(context, kind, &fc1, dfc1, x);
+}

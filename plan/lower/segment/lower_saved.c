@@ -1,0 +1,185 @@
+/*
+ * lower_saved.c: what a layer's forward keeps for its backward.
+ *
+ * The sum for a GPT layer in 16 bits is 34 s b h (+ 5 a s^2 b with unfused
+ * attention) of Korthikanti et al. 2022 (arXiv 2205.05198), table 2, of which
+ * the layer's input is a block of its own; tests hold the one to the other.
+ * Selective recompute leaves out what its parts make again.
+ */
+#include "plan/lower/segment/lower_block.h"
+
+static bool is_remade(const lower_context *context, uint32_t part)
+{
+    return lower_is_part_remade(context, part);
+}
+
+static uint64_t keep_bytes(uint64_t *used, uint64_t n_bytes)
+{
+    uint64_t at = *used;
+    *used += (n_bytes + 63) / 64 * 64;
+    return at;
+}
+
+static uint64_t keep(const lower_context *context, uint64_t *used,
+                     bool is_there, int64_t rows, int64_t cols)
+{
+    return is_there ? keep_bytes(used, lower_bytes(context, rows, cols))
+                    : LOWER_ABSENT;
+}
+
+/* Float32 whatever the plan. */
+static uint64_t keep_stats(uint64_t *used, bool is_there, int64_t rows,
+                           int64_t cols)
+{
+    return is_there ? keep_bytes(used, (uint64_t)rows * (uint64_t)cols *
+                                           sizeof(float))
+                    : LOWER_ABSENT;
+}
+
+/* An operand of a product: below 16 bits its copy in that dtype is kept
+ * instead (as Transformer Engine does), besides the wide one if something
+ * else needs that too. */
+static lower_kept keep_operand(const lower_context *context, uint64_t *used,
+                               bool is_there, bool is_wide_needed, int64_t rows,
+                               int64_t cols)
+{
+    lower_kept kept = {LOWER_ABSENT, LOWER_ABSENT};
+    if (is_there && (is_wide_needed || !context->is_low))
+        kept.wide = keep(context, used, true, rows, cols);
+    if (is_there && context->is_low)
+        kept.low =
+            keep_bytes(used, (uint64_t)rows * (uint64_t)cols *
+                                 fr_dtype_bytes(context->plan->precision));
+    return kept;
+}
+
+uint64_t lower_core_bytes(const lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    uint64_t rows = (uint64_t)(s->rows * s->q_heads);
+    uint64_t width = lower_bytes(context, 1, 1);
+    if (context->is_fused)
+        return rows * sizeof(float);
+    if (context->job->dropout > 0)
+        width = 2 * width + 1;
+    /* Gathered keys, or the whole sequence of fewer heads. */
+    return rows * (uint64_t)(s->seq * context->plan->cp) * width;
+}
+
+static void init_attention(const lower_context *context, lower_saved *k,
+                           uint64_t *used)
+{
+    const lower_shape *s = &context->shape;
+    const fr_model *model = context->model;
+    bool is_latent = model->kv_lora_rank > 0;
+    k->qkv =
+        keep(context, used, !lower_is_latent_remade(context), s->rows, s->qkv);
+    k->o = keep_operand(context, used, true, true, s->rows, s->attn);
+    k->kept = context->is_core_remade
+                  ? LOWER_ABSENT
+                  : keep_bytes(used, lower_core_bytes(context));
+    k->o_by_head = keep(context, used,
+                        context->plan->cp > 1 &&
+                            context->plan->cp_kind == FR_CP_ALL_TO_ALL,
+                        s->rows, s->attn);
+    bool is_normed = model->has_qk_norm && !is_latent;
+    int64_t heads = s->q_heads + s->kv_heads;
+    k->normed = keep(context, used, is_normed, s->rows, heads * s->head_dim);
+    k->normed_stats = keep_stats(used, is_normed, 2 * heads, s->rows);
+    int64_t latent = is_latent ? model->q_lora_rank + model->kv_lora_rank : 0;
+    k->latent = keep(context, used, is_latent, s->stream_rows,
+                     latent + model->qk_rope_head_dim);
+    k->latent_stats = keep_stats(used, is_latent, 4, s->stream_rows);
+    k->q_latent = keep_operand(context, used, is_latent && model->q_lora_rank,
+                               false, s->stream_rows, model->q_lora_rank);
+    k->kv_latent = keep_operand(context, used, is_latent, false, s->stream_rows,
+                                model->kv_lora_rank);
+}
+
+static void init_experts(const lower_context *context, lower_saved *k,
+                         uint64_t *used)
+{
+    const lower_shape *s = &context->shape;
+    const fr_model *model = context->model;
+    bool is_kept = !is_remade(context, FR_RECOMPUTE_PART_EXPERTS);
+    bool is_act_kept =
+        is_kept && !is_remade(context, FR_RECOMPUTE_PART_ACTIVATION |
+                                           FR_RECOMPUTE_PART_PRODUCTS);
+    bool is_shared = s->shared_ffn > 0;
+    k->scores = keep(context, used, is_kept, s->stream_rows, model->n_experts);
+    k->chosen = keep_stats(used, is_kept, s->stream_rows,
+                           2 * model->n_experts_per_token);
+    k->expert_in =
+        keep_operand(context, used, is_kept, false, s->expert_rows, s->hidden);
+    k->expert_fc1 = keep(context, used, is_kept, s->expert_rows, s->expert_fc1);
+    k->expert_act = keep_operand(context, used, is_act_kept, false,
+                                 s->expert_rows, s->expert_ffn);
+    k->shared_fc1 =
+        keep(context, used, is_kept && is_shared, s->rows, s->shared_fc1);
+    k->shared_act = keep_operand(context, used, is_act_kept && is_shared, false,
+                                 s->rows, s->shared_ffn);
+}
+
+static void init_mlp(const lower_context *context, lower_saved *k,
+                     uint64_t *used)
+{
+    const lower_shape *s = &context->shape;
+    bool is_kept = !is_remade(context, FR_RECOMPUTE_PART_MLP);
+    bool is_every_second = is_remade(context, FR_RECOMPUTE_PART_PRODUCTS);
+    bool is_act_kept = is_kept && !is_every_second &&
+                       !is_remade(context, FR_RECOMPUTE_PART_ACTIVATION);
+    bool is_half_kept = is_kept && is_every_second && lower_is_apart(context);
+    k->fc1 = keep(context, used, is_kept && !is_half_kept, s->rows, s->fc1);
+    /* One of two projections, and the last product, which nobody reads. */
+    if (is_half_kept && !context->is_low) {
+        k->fc1_half = keep(context, used, true, s->rows, s->ffn);
+        (void)keep(context, used, true, s->stream_rows, s->hidden);
+    }
+    k->act = keep_operand(context, used, is_act_kept, false, s->rows, s->ffn);
+}
+
+void lower_saved_init(const lower_context *context, lower_kind *kind)
+{
+    const lower_shape *s = &context->shape;
+    const int64_t rows = s->stream_rows, c = s->hidden;
+    lower_saved *k = &kind->saved;
+    uint64_t used = 0;
+    bool is_post = lower_is_post_norm(context);
+    bool is_norm_kept = !is_remade(context, FR_RECOMPUTE_PART_NORM |
+                                                FR_RECOMPUTE_PART_PRODUCTS);
+    bool is_dropped = context->job->dropout > 0;
+    bool is_parallel = context->model->is_parallel_block;
+    memset(k, 0xff, sizeof *k); /* LOWER_ABSENT */
+    /* Post-norm: the layer's input itself is the first operand. */
+    if (!is_post)
+        k->n1 = keep_operand(context, &used, is_norm_kept, false, rows, c);
+    else if (context->is_low)
+        k->n1.low = keep_operand(context, &used, true, false, rows, c).low;
+    k->stats1 = keep_stats(&used, true, 2, rows);
+    init_attention(context, k, &used);
+    k->mid = keep(context, &used, !is_parallel && !lower_is_mid_remade(context),
+                  rows, c);
+    /* The router, too, reads the second norm; after a post-norm the sum. */
+    k->n2 = keep_operand(context, &used, is_post || is_norm_kept,
+                         is_post || kind->is_moe, rows, c);
+    k->stats2 = keep_stats(&used, true, 2, rows);
+    if (kind->is_moe)
+        init_experts(context, k, &used);
+    else
+        init_mlp(context, k, &used);
+    if (is_dropped && !is_parallel)
+        k->mask1 = keep_bytes(&used, (uint64_t)(rows * c));
+    if (is_dropped)
+        k->mask2 = keep_bytes(&used, (uint64_t)(rows * c));
+    if (is_parallel) /* one sum, one mask */
+        k->mask1 = k->mask2;
+    k->last = keep(context, &used, is_post, rows, c);
+    k->joined = keep_operand(context, &used, kind->is_mtp, false, rows, 2 * c);
+    k->join_stats = keep_stats(&used, kind->is_mtp, 4, rows);
+    k->join_out = keep(context, &used, kind->is_mtp, rows, c);
+    (void)keep_bytes(&used,
+                     lower_besides_saved(context, is_norm_kept,
+                                         k->act.wide != LOWER_ABSENT ||
+                                             k->act.low != LOWER_ABSENT));
+    k->n_bytes = used;
+}

@@ -1,0 +1,377 @@
+/*
+ * lower_tensors.c: the parameter tensors of a unit: names, shapes, how they
+ * are sharded and how they begin.
+ */
+#include "plan/lower/step/lower_internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Tensor ids, the same on any layout; layers follow, 16 ids each, and what
+ * plain decoders do not have, 32 each. */
+enum {
+    ID_WTE,
+    ID_WPE,
+    ID_NORM_W,
+    ID_NORM_B,
+    ID_HEAD,
+    ID_LAYERS = 16,
+    ID_ENDS = 1 << 23,
+    ID_MORE = 1 << 24
+};
+
+/* What a tensor is, before it is placed. */
+typedef struct tensor_spec {
+    uint32_t id;
+    uint64_t at; /* in the unit; LOWER_ABSENT: not there */
+    int64_t rows, cols, global_rows, global_cols;
+    uint8_t sharded_dim;
+    fr_tensor_init init;
+    double std;
+    const char *gpt2_name, *llama_name;
+    const char *part; /* ".weight", ".bias"; NULL: the name has it */
+} tensor_spec;
+
+static bool push_tensor(lower_class *lc, const tensor_spec *spec,
+                        uint64_t unit_first, int32_t layer)
+{
+    const fr_model *model = lc->context->model;
+    bool is_llama = model->is_rms_norm;
+    if (spec->at == LOWER_ABSENT)
+        return true;
+    fr_tensor tensor = {
+        .first = unit_first + spec->at,
+        .n = (uint64_t)spec->rows * (uint64_t)spec->cols,
+        .rows = spec->rows,
+        .cols = spec->cols,
+        .global_rows = spec->global_rows,
+        .global_cols = spec->global_cols,
+        .sharded_dim = lc->context->plan->tp > 1 ? spec->sharded_dim : 0,
+        .n_parts = 1,
+        .part_rows = {spec->rows},
+        .is_decayed = spec->rows > 1,
+        .init = (uint8_t)spec->init,
+        .init_std = spec->std,
+        .id = spec->id,
+    };
+    const char *name = is_llama ? spec->llama_name : spec->gpt2_name;
+    const char *part = spec->part != NULL ? spec->part : "";
+    if (layer >= 0)
+        snprintf(tensor.name, sizeof tensor.name, "%s.%d.%s%s",
+                 is_llama ? "layers" : "h", (int)layer, name, part);
+    else
+        snprintf(tensor.name, sizeof tensor.name, "%s%s", name, part);
+    return fr_vec_push(&lc->tensors, tensor) == FR_OK;
+}
+
+/* A weight (out x in) and its bias. */
+typedef struct linear_spec {
+    uint32_t id;
+    uint8_t sharded_dim; /* of the weight */
+    uint64_t w, b;
+    int64_t out, in, global_out, global_in;
+    double std;
+    const char *gpt2_name, *llama_name;
+} linear_spec;
+
+static bool push_linear(lower_class *lc, const linear_spec *spec,
+                        uint64_t unit_first, int32_t layer)
+{
+    tensor_spec weight = {spec->id,          spec->w,
+                          spec->out,         spec->in,
+                          spec->global_out,  spec->global_in,
+                          spec->sharded_dim, FR_TENSOR_INIT_NORMAL,
+                          spec->std,         spec->gpt2_name,
+                          spec->llama_name,  ".weight"};
+    /* A row-parallel linear's bias is added after the sum over TP. */
+    tensor_spec bias = {spec->id + 1,
+                        spec->b,
+                        1,
+                        spec->out,
+                        1,
+                        spec->global_out,
+                        spec->sharded_dim == 1 ? 2 : 0,
+                        FR_TENSOR_INIT_ZERO,
+                        0,
+                        spec->gpt2_name,
+                        spec->llama_name,
+                        ".bias"};
+    return push_tensor(lc, &weight, unit_first, layer) &&
+           push_tensor(lc, &bias, unit_first, layer);
+}
+
+static bool push_norm(lower_class *lc, uint32_t id, uint64_t w, uint64_t b,
+                      uint64_t unit_first, int32_t layer,
+                      const char *const names[2])
+{
+    int64_t c = lc->context->shape.hidden;
+    tensor_spec weight = {id, w,        1,        c,
+                          1,  c,        0,        FR_TENSOR_INIT_ONE,
+                          0,  names[0], names[1], ".weight"};
+    tensor_spec bias = {id + 1, b,        1,        c,
+                        1,      c,        0,        FR_TENSOR_INIT_ZERO,
+                        0,      names[0], names[1], ".bias"};
+    return push_tensor(lc, &weight, unit_first, layer) &&
+           push_tensor(lc, &bias, unit_first, layer);
+}
+
+/* Stacked matrices, each sharded by itself: q, k, v; gate, up. */
+static void mark_parts(lower_class *lc, size_t first, uint32_t id,
+                       uint8_t n_parts, const int64_t part_rows[3])
+{
+    for (size_t i = first; i < lc->tensors.n; i++) {
+        fr_tensor *tensor = &lc->tensors.items[i];
+        if (tensor->id != id && tensor->id != id + 1)
+            continue;
+        tensor->n_parts = n_parts;
+        memcpy(tensor->part_rows, part_rows, 3 * sizeof part_rows[0]);
+    }
+}
+
+/* A matrix or vector that only larger models have. */
+typedef struct more_spec {
+    uint64_t at;
+    uint8_t sharded_dim;
+    int64_t rows, cols, global_rows, global_cols;
+    const char *name;
+} more_spec;
+
+static bool push_specs(lower_class *lc, const more_spec *specs, size_t n,
+                       uint32_t first_id, uint64_t unit_first, int32_t layer)
+{
+    bool is_ok = true;
+    for (size_t i = 0; is_ok && i < n; i++) {
+        const more_spec *p = &specs[i];
+        const tensor_spec tensor = {
+            .id = first_id + (uint32_t)i,
+            .at = p->at,
+            .rows = p->rows,
+            .cols = p->cols,
+            .global_rows = p->global_rows,
+            .global_cols = p->global_cols,
+            .sharded_dim = p->sharded_dim,
+            .init = p->rows == 1 ? FR_TENSOR_INIT_ONE : FR_TENSOR_INIT_NORMAL,
+            .std = 0.02,
+            .gpt2_name = p->name,
+            .llama_name = p->name};
+        is_ok = push_tensor(lc, &tensor, unit_first, layer);
+    }
+    return is_ok;
+}
+
+/* Heads' and latents' norms, latent projections, router, experts, what joins a
+ * later token; experts are stacked, sharded over EP and ETP. */
+static bool push_more(lower_class *lc, const lower_unit *unit)
+{
+    const lower_context *context = lc->context;
+    const fr_model *m = context->model;
+    const lower_shape *s = &context->shape;
+    const lower_layer_layout *l = lower_layout_of(context, unit->layer);
+    const int64_t c = s->hidden, e = s->experts_local, tp = context->plan->tp;
+    const int64_t all = m->n_experts, gate = m->is_gated_mlp ? 2 : 1;
+    const int64_t shared = m->shared_expert_ffn_hidden;
+    const int64_t wide = m->expert_ffn_hidden;
+    const int64_t q_in = m->q_lora_rank > 0 ? m->q_lora_rank : c;
+    const int64_t kv_out = s->q_heads * (m->qk_nope_head_dim + s->v_dim);
+    const int64_t kv_in = m->kv_lora_rank + m->qk_rope_head_dim;
+    bool is_latent = m->kv_lora_rank > 0;
+    const int64_t qn = is_latent ? m->q_lora_rank : s->head_dim;
+    const int64_t kn = is_latent ? m->kv_lora_rank : s->head_dim;
+    const int64_t q = s->q_heads * s->head_dim;
+    const more_spec specs[] = {
+        {l->q_norm, 0, 1, qn, 1, qn, "q_norm"},
+        {l->k_norm, 0, 1, kn, 1, kn, "k_norm"},
+        {l->q_down, 0, m->q_lora_rank, c, m->q_lora_rank, c, "q_a_proj"},
+        {l->q_up, 1, q, q_in, q * tp, q_in, "q_b_proj"},
+        {l->kv_down, 0, kv_in, c, kv_in, c, "kv_a_proj"},
+        {l->kv_up, 1, kv_out, m->kv_lora_rank, kv_out * tp, m->kv_lora_rank,
+         "kv_b_proj"},
+        {l->router, 0, all, c, all, c, "router"},
+        {l->shared_gate, 0, 1, c, 1, c, "shared_gate"},
+        {l->shared_fc1.w, 1, s->shared_fc1, c, gate * shared, c, "shared_up"},
+        {l->shared_fc1.b, 2, 1, s->shared_fc1, 1, gate * shared,
+         "shared_up_bias"},
+        {l->shared_fc2.w, 2, c, s->shared_ffn, c, shared, "shared_down"},
+        {l->shared_fc2.b, 0, 1, c, 1, c, "shared_down_bias"},
+        {l->mtp_norm[0], 0, 1, c, 1, c, "hnorm"},
+        {l->mtp_norm[1], 0, 1, c, 1, c, "enorm"},
+        {l->mtp_last[0], 0, 1, c, 1, c, "last_norm"},
+        {l->mtp_last[1], 0, 1, c, 1, c, "last_norm_bias"},
+        {l->mtp_join, 0, c, 2 * c, c, 2 * c, "eh_proj"},
+        {l->expert_fc1.w, 1, e * s->expert_fc1, c, all * gate * wide, c,
+         "experts_up"},
+        {l->expert_fc1.b, 1, e, s->expert_fc1, all, gate * wide,
+         "experts_up_bias"},
+        {l->expert_fc2.w, 1, e * c, s->expert_ffn, all * c, wide,
+         "experts_down"},
+        {l->expert_fc2.b, 1, e, c, all, c, "experts_down_bias"},
+    };
+    return push_specs(lc, specs, sizeof specs / sizeof specs[0],
+                      ID_MORE + 32 * (uint32_t)unit->layer, unit->first,
+                      unit->layer);
+}
+
+static int compare_places(const void *va, const void *vb)
+{
+    const fr_tensor *a = va, *b = vb;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static void sort_from(lower_class *lc, size_t first)
+{
+    if (lc->tensors.n > first)
+        qsort(&lc->tensors.items[first], lc->tensors.n - first,
+              sizeof lc->tensors.items[0], compare_places);
+}
+
+static bool push_entry(lower_class *lc, const lower_unit *unit)
+{
+    const fr_model_layer *entry =
+        lower_kind_of(lc->context, unit->layer)->entry;
+    const int64_t n = (int64_t)entry->n_parameters;
+    const tensor_spec spec = {.id = ID_MORE + 32 * (uint32_t)unit->layer,
+                              .at = n > 0 ? 0 : LOWER_ABSENT,
+                              .rows = 1,
+                              .cols = n,
+                              .global_rows = 1,
+                              .global_cols = n,
+                              .init = FR_TENSOR_INIT_NORMAL,
+                              .std = 0.02,
+                              .gpt2_name = "weights",
+                              .llama_name = "weights"};
+    return push_tensor(lc, &spec, unit->first, unit->layer);
+}
+
+bool lower_push_layer(lower_class *lc, const lower_unit *unit)
+{
+    const lower_context *context = lc->context;
+    const fr_model *model = context->model;
+    if (model->kind == FR_MODEL_LAYERS)
+        return push_entry(lc, unit);
+    const lower_shape *s = &context->shape;
+    const lower_layer_layout *l = lower_layout_of(context, unit->layer);
+    static const char *const norm1[2] = {"ln_1", "input_layernorm"};
+    static const char *const norm2[2] = {"ln_2", "post_attention_layernorm"};
+    const uint32_t id = ID_LAYERS + 16 * (uint32_t)unit->layer;
+    const double std = 0.02;
+    /* GPT-2 (Radford et al. 2019, section 2.3): residual projections are
+     * scaled by 1/sqrt(2 layers); Llama does not. */
+    const double residual_std =
+        model->is_rms_norm ? std : std / sqrt(2.0 * (double)model->n_layers);
+    const int64_t tp = context->plan->tp, c = s->hidden;
+    const linear_spec linears[] = {
+        {id + 4, 1, l->qkv_w, l->qkv_b, s->qkv, c, s->qkv * tp, c, std,
+         "attn.c_attn", "self_attn.qkv_proj"},
+        {id + 6, 2, l->out_w, l->out_b, c, s->attn, c, s->attn * tp,
+         residual_std, "attn.c_proj", "self_attn.o_proj"},
+        {id + 8, 1, l->fc1_w, l->fc1_b, s->fc1, c, s->fc1 * tp, c, std,
+         "mlp.c_fc", model->is_gated_mlp ? "mlp.gate_up_proj" : "mlp.up_proj"},
+        {id + 10, 2, l->fc2_w, l->fc2_b, c, s->ffn, c, s->ffn * tp,
+         residual_std, "mlp.c_proj", "mlp.down_proj"},
+    };
+    const int64_t q = s->attn, kv = s->kv_heads * s->head_dim;
+    const size_t n_before = lc->tensors.n;
+    bool is_ok = push_norm(lc, id, l->ln1_w, l->ln1_b, unit->first, unit->layer,
+                           norm1) &&
+                 push_norm(lc, id + 2, l->ln2_w, l->ln2_b, unit->first,
+                           unit->layer, norm2);
+    for (size_t i = 0; is_ok && i < sizeof linears / sizeof linears[0]; i++)
+        is_ok = push_linear(lc, &linears[i], unit->first, unit->layer);
+    mark_parts(lc, n_before, id + 4, 3, (const int64_t[3]){q, kv, kv});
+    if (model->is_gated_mlp)
+        mark_parts(lc, n_before, id + 8, 2,
+                   (const int64_t[3]){s->ffn, s->ffn, 0});
+    /* The list is in the order of the tensors' places. */
+    is_ok = is_ok && push_more(lc, unit);
+    sort_from(lc, n_before);
+    return is_ok;
+}
+
+/* What encoders have at their ends. */
+static bool push_encoder_ends(lower_class *lc, bool is_final)
+{
+    const fr_model *m = lc->context->model;
+    const lower_shape *s = &lc->context->shape;
+    const lower_encoder_ends *e = &lc->ends.encoder;
+    const int64_t c = s->hidden;
+    const int64_t patch = m->n_channels * m->patch_size * m->patch_size;
+    const more_spec specs[] = {
+        {e->types, 0, m->n_token_types, c, m->n_token_types, c, "types"},
+        {e->norm_w, 0, 1, c, 1, c, "embed_norm"},
+        {e->norm_b, 0, 1, c, 1, c, "embed_norm_bias"},
+        {e->patch, 0, c, patch, c, patch, "patch"},
+        {e->patch_b, 0, 1, c, 1, c, "patch_bias"},
+        {e->first_token, 0, 1, c, 1, c, "first_token"},
+        {e->pooler, 0, c, c, c, c, "pooler"},
+        {e->pooler_b, 0, 1, c, 1, c, "pooler_bias"},
+        {e->dense, 0, c, c, c, c, "dense"},
+        {e->dense_b, 0, 1, c, 1, c, "dense_bias"},
+        {e->dense_norm_w, 0, 1, c, 1, c, "dense_norm"},
+        {e->dense_norm_b, 0, 1, c, 1, c, "dense_norm_bias"},
+        {e->vocab_b, 2, 1, s->vocab_local, 1, s->vocab, "vocab_bias"},
+        {e->pair, 0, 2, c, 2, c, "pair"},
+        {e->pair_b, 0, 1, 2, 1, 2, "pair_bias"},
+        {e->labels, 0, m->n_labels, c, m->n_labels, c, "labels"},
+        {e->labels_b, 0, 1, m->n_labels, 1, m->n_labels, "labels_bias"},
+    };
+    const size_t n_first = 6, n_all = sizeof specs / sizeof specs[0];
+    return push_specs(lc, &specs[is_final ? n_first : 0],
+                      is_final ? n_all - n_first : n_first,
+                      ID_ENDS + (is_final ? 32U : 0U), 0, -1);
+}
+
+/* wte, wpe, last norm and head, as far as the unit has them. */
+bool lower_push_ends(lower_class *lc, const lower_unit *unit)
+{
+    const fr_model *model = lc->context->model;
+    const lower_shape *s = &lc->context->shape;
+    const lower_ends *e = &lc->ends;
+    static const char *const norm[2] = {"ln_f", "norm"};
+    bool is_split = lower_is_tied_apart(lc->context);
+    tensor_spec wte = {ID_WTE,
+                       e->wte,
+                       s->vocab_local,
+                       s->hidden,
+                       s->vocab,
+                       s->hidden,
+                       1,
+                       FR_TENSOR_INIT_NORMAL,
+                       0.02,
+                       "wte.weight",
+                       "embed_tokens.weight",
+                       NULL};
+    tensor_spec wpe = {ID_WPE,
+                       e->wpe,
+                       model->max_seq,
+                       s->hidden,
+                       model->max_seq,
+                       s->hidden,
+                       0,
+                       FR_TENSOR_INIT_NORMAL,
+                       0.02,
+                       "wpe.weight",
+                       "position_embeddings.weight",
+                       NULL};
+    switch (unit->kind) {
+    case LOWER_UNIT_TIED:
+        wte.at = lc->is_first ? e->wte : e->head;
+        if (!push_tensor(lc, &wte, 0, -1))
+            return false;
+        lc->tensors.items[lc->tensors.n - 1].is_tied_copy = !lc->is_first;
+        return true;
+    case LOWER_UNIT_EMBED:
+        return (is_split || push_tensor(lc, &wte, 0, -1)) &&
+               push_tensor(lc, &wpe, 0, -1) && push_encoder_ends(lc, false);
+    case LOWER_UNIT_FINAL:
+        wte.id = ID_HEAD;
+        wte.at = e->head;
+        wte.gpt2_name = wte.llama_name = "lm_head.weight";
+        return push_norm(lc, ID_NORM_W, e->norm_w, e->norm_b, 0, -1, norm) &&
+               (model->is_tied || push_tensor(lc, &wte, 0, -1)) &&
+               push_encoder_ends(lc, true);
+    case LOWER_UNIT_LAYER:
+        break;
+    }
+    return true;
+}

@@ -1,0 +1,32 @@
+/*
+ * lower.h: plan -> program, the only lowering there is.
+ */
+#ifndef FR_PLAN_LOWER_STEP_LOWER_H
+#define FR_PLAN_LOWER_STEP_LOWER_H
+
+#include "plan/ir/program.h"
+
+/* What lowering must know of the machine: which ranks share a node. */
+typedef struct fr_placement {
+    int64_t n_ranks;
+    const int32_t *node_of_rank; /* NULL: all on one node */
+    /*
+     * The program is what a GPU framework would do, and nothing that is run:
+     * memory comes from the framework's allocator, so no two blocks share
+     * addresses and slab_bytes means nothing; and sends are waited for as its
+     * pipelines do (lower_transfer.c).
+     */
+    bool by_framework;
+} fr_placement;
+
+/*
+ * Lowers a plan; the program passes fr_program_check by construction (and
+ * callers that execute it check anyway).  Errors: those of fr_plan_check,
+ * FR_NO_MEMORY.  *out is freed with fr_program_destroy().
+ */
+FR_CHECKED fr_status fr_lower(const fr_model *model, const fr_job *job,
+                              const fr_plan *plan,
+                              const fr_placement *placement, fr_program **out,
+                              fr_err *err);
+
+#endif

@@ -1,0 +1,154 @@
+/*
+ * lower_emit.c: segments and instructions under construction, and which
+ * algorithm a collective gets.
+ */
+#include "plan/lower/step/lower_internal.h"
+
+#include "plan/collective/collective.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+uint32_t lower_segment_begin(lower_context *context, fr_lane lane,
+                             const char *format, ...)
+{
+    fr_segment segment = {.lane = (uint8_t)lane,
+                          .first_instr = (uint32_t)context->instrs.n};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(segment.name, sizeof segment.name, format, args);
+    va_end(args);
+    context->temp_used = 0;
+    if (fr_vec_push(&context->segments, segment) != FR_OK) {
+        context->is_out_of_memory = true;
+        return 0;
+    }
+    return (uint32_t)(context->segments.n - 1);
+}
+
+fr_instr *lower_emit(lower_context *context, fr_op op)
+{
+    fr_instr instr;
+    memset(&instr, 0, sizeof instr);
+    instr.op = (uint8_t)op;
+    instr.dtype = (uint8_t)fr_plan_storage_dtype(context->plan);
+    instr.grad_dtype = (uint8_t)context->plan->grad_dtype;
+    if (context->segments.n == 0 ||
+        fr_vec_push(&context->instrs, instr) != FR_OK) {
+        context->is_out_of_memory = true;
+        context->spill = instr;
+        return &context->spill;
+    }
+    context->segments.items[context->segments.n - 1].n_instrs++;
+    return &context->instrs.items[context->instrs.n - 1];
+}
+
+fr_ref lower_ref(fr_space space, uint64_t offset_bytes)
+{
+    return (fr_ref){.space = (uint8_t)space, .offset_bytes = offset_bytes};
+}
+
+uint64_t lower_element_bytes(const lower_context *context, fr_space space)
+{
+    const fr_plan *plan = context->plan;
+    return fr_dtype_bytes(space == FR_SPACE_GRAD ? plan->grad_dtype
+                                                 : fr_plan_storage_dtype(plan));
+}
+
+fr_ref lower_parameter(const lower_context *context, fr_space space,
+                       uint64_t first)
+{
+    return first == LOWER_ABSENT
+               ? lower_ref(FR_SPACE_NONE, 0)
+               : lower_ref(space, first * lower_element_bytes(context, space));
+}
+
+fr_ref lower_temp(lower_context *context, uint64_t n_bytes)
+{
+    uint64_t at = context->temp_used;
+    context->temp_used += (n_bytes + 63) / 64 * 64;
+    if (context->pass) {
+        if (context->temp_used > context->pass->carry_bytes)
+            context->pass->carry_bytes = context->temp_used;
+        return lower_ref(FR_SPACE_CARRY, at);
+    }
+    lower_temp_range range = {at, context->temp_used - at};
+    if (context->is_temp_kept && range.n > 0 &&
+        fr_vec_push(&context->temps, range) != FR_OK)
+        context->is_out_of_memory = true;
+    if (context->segments.n > 0) {
+        fr_segment *segment = &context->segments.items[context->segments.n - 1];
+        if (context->temp_used > segment->temp_bytes)
+            segment->temp_bytes = context->temp_used;
+    }
+    return lower_ref(FR_SPACE_TEMP, at);
+}
+
+uint64_t lower_temp_mark(const lower_context *context)
+{
+    return context->temp_used;
+}
+
+void lower_temp_reset(lower_context *context, uint64_t mark)
+{
+    if (!context->is_temp_kept)
+        context->temp_used = mark;
+}
+
+int64_t lower_axis_size(const fr_plan *plan, fr_axis axis)
+{
+    return fr_plan_group_size(plan, axis);
+}
+
+void lower_find_local_axes(lower_context *context)
+{
+    const fr_placement *placement = context->placement;
+    for (int axis = 0; axis < FR_AXIS_N; axis++)
+        context->is_local[axis] =
+            !placement || fr_plan_axis_is_local(context->plan, (fr_axis)axis,
+                                                placement->node_of_rank);
+}
+
+fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
+                           fr_dtype dtype, uint64_t n)
+{
+    fr_instr *instr = lower_emit(context, op);
+    instr->axis = (uint8_t)axis;
+    instr->dtype = (uint8_t)dtype;
+    instr->dim[0] = (int64_t)n;
+    instr->algorithm = (uint8_t)fr_collective_choose(
+        fr_collective_is_of_data(axis) ? context->plan->collective
+                                       : FR_COLLECTIVE_AUTO,
+        op, lower_axis_size(context->plan, axis), n * fr_dtype_bytes(dtype),
+        context->is_local[axis]);
+    if (axis == FR_AXIS_DP && instr->algorithm == context->plan->collective)
+        instr->flags |= FR_INSTR_GIVEN; /* never AUTO here */
+    fr_collective_tell(context->plan, instr);
+    if (instr->algorithm == FR_COLLECTIVE_PARAMETER_SERVER) {
+        instr->dim[FR_SERVER_DIM_N] = context->plan->n_servers;
+        instr->dim[FR_SERVER_DIM_PLACE] = context->plan->server_place;
+    }
+    return instr;
+}
+
+fr_status lower_check_collective(const lower_context *context, fr_err *err)
+{
+    const fr_plan *plan = context->plan;
+    static const fr_op plain[] = {FR_OP_ALL_REDUCE, FR_OP_N};
+    static const fr_op sharded[] = {FR_OP_REDUCE_SCATTER, FR_OP_ALL_GATHER,
+                                    FR_OP_N};
+    const fr_op *ops = plan->zero_stage > 0 ? sharded : plain;
+    int64_t n_group = fr_plan_group_size(
+        plan, plan->zero_stage > 0 ? FR_AXIS_SHARD : FR_AXIS_DP);
+    if (plan->collective == FR_COLLECTIVE_AUTO || n_group == 1)
+        return FR_OK;
+    const fr_collective *entry = fr_collectives[plan->collective];
+    for (int i = 0; ops[i] != FR_OP_N; i++)
+        if (!entry->fits(ops[i], n_group))
+            return fr_fail(err, FR_INPUT,
+                           "collective %s does not do %s over dp %d; choose "
+                           "ring or auto",
+                           entry->name, fr_op_name(ops[i]), (int)n_group);
+    return FR_OK;
+}

@@ -1,0 +1,93 @@
+/*
+ * lower_transfer.c: sends and receives between pipeline stages.
+ */
+#include "plan/lower/step/lower_internal.h"
+
+/*
+ * A transfer over the boundary before global stage `boundary`; the segment is
+ * made the first time.
+ */
+static uint32_t transfer_segment(lower_class *lc, fr_op op, int32_t boundary,
+                                 bool is_gradient)
+{
+    lower_context *context = lc->context;
+    const fr_plan *plan = context->plan;
+    uint32_t tag =
+        (uint32_t)(2 * boundary + is_gradient) * (uint32_t)context->n_micro;
+    bool is_send = op == FR_OP_SEND;
+    fr_lane lane = is_send ? FR_LANE_PP_SEND : FR_LANE_PP_RECV;
+    /* Activations go up over the boundary, gradients down. */
+    int32_t peer = is_send == is_gradient ? boundary - 1 : boundary;
+    uint32_t *known =
+        &lc->transfers[(2 * boundary + is_gradient) * 2 + is_send];
+    if (*known > 0)
+        return *known - 1;
+    uint32_t i_segment = lower_segment_begin(
+        context, lane, "%s_%s_%d", is_send ? "send" : "recv",
+        is_gradient ? "grad" : "act", (int)boundary);
+    *known = i_segment + 1;
+    fr_instr *instr = lower_emit(context, op);
+    instr->axis = FR_AXIS_PP;
+    instr->peer = (int16_t)fr_schedule_rank(context->schedule, peer, plan->pp);
+    instr->tag = tag;
+    instr->dim[0] =
+        (int64_t)(lower_stream_bytes(context,
+                                     lower_first_layer(context, boundary)) /
+                  fr_dtype_bytes(fr_plan_storage_dtype(plan)));
+    instr->ref[0] = lower_ref(is_send ? FR_SPACE_IN : FR_SPACE_OUT, 0);
+    return i_segment;
+}
+
+/*
+ * When frameworks wait for sends: in 1F1B at once, as each is one batch with a
+ * receive (Megatron-LM, core/pipeline_parallel/p2p_communication.py, which has
+ * no overlap there; PyTorch, distributed/pipelining/schedules.py); with chunks
+ * once the next one of the same direction is under way, before the tensor is
+ * freed (Megatron-LM, core/pipeline_parallel/schedules.py,
+ * send_next_wait_handle).  A split backward leaves as much time.  Our runtime
+ * waits for memory only.
+ */
+static void await_send(lower_class *lc, bool is_gradient, uint32_t block)
+{
+    const fr_plan *plan = lc->context->plan;
+    bool is_late = plan->vpp > 1 || lc->context->schedule->is_split;
+    if (!lower_is_by_framework(lc->context))
+        return;
+    lc->awaited = is_late ? lc->in_flight[is_gradient] : block;
+    lc->in_flight[is_gradient] = block;
+}
+
+void lower_send(lower_class *lc, int32_t boundary, bool is_gradient,
+                const fr_task *task, uint32_t block)
+{
+    lower_add_call(lc, transfer_segment(lc, FR_OP_SEND, boundary, is_gradient),
+                   -1, task->micro_batch, task->chunk);
+    fr_builder_bind(lc->builder, FR_SPACE_IN, block, 'r');
+    lc->sent[0][is_gradient] = block;
+    await_send(lc, is_gradient, block);
+}
+
+/* What arrives while the rank works on its task i. */
+void lower_receive(lower_class *lc, size_t i_task, size_t *i_arrival)
+{
+    lower_context *context = lc->context;
+    const lower_arrival *all =
+        &context->arrivals[(size_t)lc->stage * context->n_tasks];
+    while (*i_arrival < context->n_arrivals[lc->stage] &&
+           all[*i_arrival].before_task <= i_task) {
+        const lower_arrival *a = &all[(*i_arrival)++];
+        uint32_t block = lower_add_activation(
+            lc, a->is_gradient
+                    ? lower_gradient_bytes(lc, a->chunk)
+                    : lower_stream_bytes(context, lc->chunk_first[a->chunk]));
+        fr_task task = {a->is_gradient, a->chunk, a->micro_batch};
+        lower_add_call(
+            lc, transfer_segment(lc, FR_OP_RECV, a->boundary, a->is_gradient),
+            -1, a->micro_batch, a->chunk);
+        fr_builder_bind(lc->builder, FR_SPACE_OUT, block, 'w');
+        if (a->is_gradient)
+            *lower_gradient_of(lc, &task) = block;
+        else
+            lc->inputs[lower_slot(lc, &task, 0)] = block;
+    }
+}

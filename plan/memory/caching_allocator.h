@@ -1,0 +1,46 @@
+/*
+ * caching_allocator.h: what a caching allocator takes from the driver.
+ *
+ * The CPU runtime packs a class's blocks into one slab.  Frameworks on GPUs
+ * ask an allocator for each tensor as it comes, and that keeps what it has got
+ * from the driver: memory is allocated (tensors), reserved (allocated and
+ * cached, with what does not fit anybody) and, with everything beside it, seen
+ * by the driver.  Here the blocks of a class are allocated and freed in
+ * program order by the rules of PyTorch's CUDACachingAllocator.
+ */
+#ifndef FR_PLAN_MEMORY_CACHING_ALLOCATOR_H
+#define FR_PLAN_MEMORY_CACHING_ALLOCATOR_H
+
+#include "plan/ir/program.h"
+
+typedef struct fr_allocator_use {
+    uint64_t allocated_bytes; /* most at once, each rounded up to 512 bytes */
+    uint64_t reserved_bytes;  /* segments taken from the driver, never less */
+} fr_allocator_use;
+
+/*
+ * Two steps of the class, as the second finds the cache of the first.  Rules
+ * and sizes: PyTorch 2.5, documentation of CUDA memory management
+ * (docs.pytorch.org/docs/stable/notes/cuda.html): sizes in multiples of 512;
+ * up to 1 MiB in segments of 2 MiB, up to 10 MiB in segments of 20 MiB, others
+ * in segments of their own rounded up to 2 MiB; best fit, split where more
+ * than 1 MiB (small: 512 bytes) is left, freed neighbours joined; nothing is
+ * given back.  FR_NO_MEMORY.
+ */
+FR_CHECKED fr_status fr_class_reserve(const fr_class *klass,
+                                      fr_allocator_use *out, fr_err *err);
+
+/*
+ * The same of a class of `program`, beside n_besides allocations that are
+ * never freed.  What a call keeps and its scratch are blocks of many tensors:
+ * here each tensor is an allocation of its own, as it can fill a hole of its
+ * own; what a call hands on alone comes last, when its scratch is there.
+ */
+FR_CHECKED fr_status fr_class_reserve_beside(const fr_program *program,
+                                             const fr_class *klass,
+                                             const uint64_t *besides_bytes,
+                                             int n_besides,
+                                             fr_allocator_use *out,
+                                             fr_err *err);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * schedule_gpipe.c: all forwards, then all backwards (Huang et al., NeurIPS
+ * 2019, arXiv 1811.06965).
+ */
+#include "plan/schedule/schedule.h"
+
+static bool fits(int64_t n_stages, int64_t n_micro, int64_t vpp)
+{
+    return n_stages >= 1 && n_micro >= 1 && vpp == 1;
+}
+
+static void emit(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
+                 fr_task *tasks)
+{
+    (void)stage;
+    (void)n_stages;
+    (void)vpp;
+    for (int64_t i = 0; i < n_micro; i++) {
+        tasks[i] = (fr_task){.micro_batch = i};
+        tasks[n_micro + i] = (fr_task){FR_TASK_BACKWARD, 0, i};
+    }
+}
+
+static int64_t peak_live_micro(int64_t stage, int64_t n_stages, int64_t n_micro,
+                               int64_t vpp)
+{
+    (void)stage;
+    (void)n_stages;
+    (void)vpp;
+    return n_micro;
+}
+
+/* Filling and draining (Narayanan et al., SC 2021, section 2.2). */
+static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
+                       const fr_pass_times *times)
+{
+    (void)n_micro;
+    (void)vpp;
+    return (double)(n_stages - 1) *
+           (times->forward_s + times->input_s + times->weights_s);
+}
+
+const fr_schedule fr_schedule_gpipe = {
+    .kind = FR_SCHEDULE_GPIPE,
+    .name = "gpipe",
+    .summary = "all forwards, then all backwards",
+    .fits = fits,
+    .emit = emit,
+    .peak_live_micro = peak_live_micro,
+    .bubble_s = bubble_s,
+};

@@ -1,0 +1,218 @@
+/* transport.c: what every transport does alike, made of its messages. */
+#include "runtime/comm/transport.h"
+
+#include "core/base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE_MIN_BYTES ((uint64_t)64 << 20)
+#define POLL_NS 50000 /* messages ring no bell */
+
+void fr_transport_destroy(fr_transport *transport)
+{
+    if (transport)
+        transport->ops->destroy(transport);
+}
+
+fr_status fr_transport_init(fr_transport *transport, int64_t rank,
+                            int64_t world, fr_err *err)
+{
+    size_t n = (size_t)world;
+
+    transport->rank = rank;
+    transport->world = world;
+    transport->node_of_rank = calloc(n, sizeof *transport->node_of_rank);
+    transport->slab = calloc(n, sizeof *transport->slab);
+    transport->control = calloc(n, sizeof(fr_shm_control *));
+    if (transport->node_of_rank && transport->slab && transport->control)
+        return FR_OK;
+    fr_transport_release(transport);
+    return fr_fail_no_memory(err);
+}
+
+void fr_transport_release(fr_transport *transport)
+{
+    free(transport->node_of_rank);
+    free(transport->slab);
+    free((void *)transport->control);
+    transport->node_of_rank = NULL;
+    transport->slab = NULL;
+    transport->control = NULL;
+}
+
+unsigned char *fr_transport_map_private(uint64_t window_bytes)
+{
+    unsigned char *window =
+        mmap(NULL, window_bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (window == MAP_FAILED)
+        return NULL;
+    /* Of a small slab huge pages would make a large one. */
+    if (window_bytes >= HUGE_PAGE_MIN_BYTES)
+        (void)madvise(window, window_bytes, MADV_HUGEPAGE);
+    return window;
+}
+
+int64_t fr_transport_failed_rank(const fr_transport *transport)
+{
+    for (int64_t rank = 0; rank < transport->world; rank++) {
+        const fr_shm_control *control = transport->control[rank];
+        if (control && rank != transport->rank &&
+            atomic_load_explicit(&control->has_failed, memory_order_acquire))
+            return rank;
+    }
+    return -1;
+}
+
+fr_status fr_transport_wait(fr_transport *transport, fr_request *request,
+                            int64_t peer, const char *what, fr_err *err)
+{
+    fr_waiter waiter;
+    bool is_done = false;
+
+    fr_waiter_init(&waiter, &transport->idle_bell);
+    waiter.sleep_ns = POLL_NS;
+    for (;;) {
+        FR_TRY(transport->ops->test(transport, request, &is_done, err));
+        if (is_done)
+            break;
+        fr_waiter_pause(&waiter);
+        if (fr_waiter_waited_s(&waiter) <= transport->timeout_s)
+            continue;
+        int64_t failed = fr_transport_failed_rank(transport);
+        if (failed >= 0)
+            return fr_fail(err, FR_FAILURE, "%s",
+                           transport->control[failed]->failure);
+        return fr_fail(err, FR_FAILURE,
+                       "rank %lld: %s: waited %.3g s for rank %lld",
+                       (long long)transport->rank, what, transport->timeout_s,
+                       (long long)peer);
+    }
+    fr_waiter_reset(&waiter);
+    return FR_OK;
+}
+
+/*
+ * Bruck et al., "Efficient algorithms for all-to-all communications", IEEE
+ * TPDS 8(11), 1997: log2(world) rounds; blocks lie rotated by the own rank.
+ */
+static fr_status bruck(fr_transport *transport, unsigned char *blocks,
+                       size_t n_bytes, fr_err *err)
+{
+    int64_t world = transport->world, rank = transport->rank;
+
+    for (int64_t have = 1; have < world; have *= 2) {
+        int64_t n = have < world - have ? have : world - have;
+        int64_t to = (rank - have + world) % world;
+        int64_t from = (rank + have) % world;
+        uint64_t n_moved = (uint64_t)n * n_bytes;
+        fr_request send = {0}, recv = {0};
+        FR_TRY(transport->ops->irecv(transport, from, FR_TAG_SETUP,
+                                     blocks + (size_t)have * n_bytes, n_moved,
+                                     &recv, err));
+        FR_TRY(transport->ops->isend(transport, to, FR_TAG_SETUP, blocks,
+                                     n_moved, &send, err));
+        FR_TRY(fr_transport_wait(transport, &recv, from, "exchange", err));
+        FR_TRY(fr_transport_wait(transport, &send, to, "exchange", err));
+    }
+    return FR_OK;
+}
+
+fr_status fr_transport_all_gather(fr_transport *transport, const void *bytes,
+                                  size_t n_bytes, void *out, fr_err *err)
+{
+    size_t world = (size_t)transport->world;
+    size_t rank = (size_t)transport->rank;
+    unsigned char small[4096], *blocks = small;
+
+    if (world * n_bytes > sizeof small) {
+        blocks = malloc(world * n_bytes);
+        if (!blocks)
+            return fr_fail_no_memory(err);
+    }
+    memcpy(blocks, bytes, n_bytes);
+    fr_status status = bruck(transport, blocks, n_bytes, err);
+    for (size_t i = 0; i < world && status == FR_OK; i++)
+        memcpy((unsigned char *)out + (rank + i) % world * n_bytes,
+               blocks + i * n_bytes, n_bytes);
+    if (blocks != small)
+        free(blocks);
+    return status;
+}
+
+static uint64_t piece_bytes(uint64_t n_bytes, uint64_t at)
+{
+    uint64_t n_left = n_bytes - at;
+
+    return n_left < FR_TRANSPORT_MAX_BYTES ? n_left : FR_TRANSPORT_MAX_BYTES;
+}
+
+static fr_status send_pieces(fr_transport *transport, int64_t peer,
+                             const unsigned char *bytes, uint64_t n_bytes,
+                             fr_err *err)
+{
+    for (uint64_t at = 0; at < n_bytes; at += piece_bytes(n_bytes, at)) {
+        fr_request request = {0};
+        FR_TRY(transport->ops->isend(transport, peer, FR_TAG_SETUP, bytes + at,
+                                     piece_bytes(n_bytes, at), &request, err));
+        FR_TRY(fr_transport_wait(transport, &request, peer, "gather", err));
+    }
+    return FR_OK;
+}
+
+static fr_status receive_pieces(fr_transport *transport, int64_t peer,
+                                unsigned char *bytes, uint64_t n_bytes,
+                                fr_err *err)
+{
+    for (uint64_t at = 0; at < n_bytes; at += piece_bytes(n_bytes, at)) {
+        fr_request request = {0};
+        FR_TRY(transport->ops->irecv(transport, peer, FR_TAG_SETUP, bytes + at,
+                                     piece_bytes(n_bytes, at), &request, err));
+        FR_TRY(fr_transport_wait(transport, &request, peer, "gather", err));
+    }
+    return FR_OK;
+}
+
+fr_status fr_transport_gather(fr_transport *transport, const void *bytes,
+                              uint64_t n_bytes, unsigned char **out,
+                              uint64_t *first_bytes, fr_err *err)
+{
+    int64_t world = transport->world;
+    uint64_t *sizes = malloc(((size_t)world + 1) * sizeof *sizes);
+    unsigned char *all = NULL;
+
+    if (!sizes)
+        return fr_fail_no_memory(err);
+    fr_status status = fr_transport_all_gather(transport, &n_bytes,
+                                               sizeof n_bytes, sizes, err);
+    if (status == FR_OK && transport->rank != 0) {
+        status = send_pieces(transport, 0, bytes, n_bytes, err);
+        free(sizes);
+        return status;
+    }
+    uint64_t first = 0;
+    for (int64_t i = 0; status == FR_OK && i < world; i++) {
+        uint64_t n = sizes[i];
+        sizes[i] = first;
+        first += n;
+    }
+    sizes[world] = first;
+    if (status == FR_OK && !(all = malloc(first ? first : 1)))
+        status = fr_fail_no_memory(err);
+    if (status == FR_OK && n_bytes > 0)
+        memcpy(all, bytes, n_bytes);
+    for (int64_t i = 1; status == FR_OK && i < world; i++)
+        status = receive_pieces(transport, i, all + sizes[i],
+                                sizes[i + 1] - sizes[i], err);
+    if (status == FR_OK) {
+        memcpy(first_bytes, sizes, ((size_t)world + 1) * sizeof *sizes);
+        *out = all;
+    } else {
+        free(all);
+    }
+    free(sizes);
+    return status;
+}

@@ -1,0 +1,541 @@
+/*
+ * transport_tcp.c: one rank's end of the connection to the hub: messages that
+ * have come wait in a list until somebody asks for them.
+ */
+#include "runtime/comm/transport_tcp.h"
+
+#include "core/base/clock.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "runtime/run/measure.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A message that has come, or one that is waited for. */
+typedef struct letter {
+    struct letter *next;
+    int64_t src;
+    int tag;
+    uint64_t n_bytes;
+    unsigned char *bytes; /* come: owned; waited for: the caller's */
+    bool is_done;
+} letter;
+
+typedef struct tcp_transport {
+    fr_transport base;
+    pthread_mutex_t mutex; /* the watcher of a run looks in besides */
+    int fd;
+    fr_tcp_hub *hub; /* rank 0's */
+    fr_tcp_head head;
+    uint64_t n_read;
+    unsigned char *payload;
+    letter *came, *last_came, *wanted, *last_wanted;
+    bool is_welcome;
+    int64_t dead_rank; /* -1: nobody is */
+    char reason[512];
+    uint64_t window_bytes;
+} tcp_transport;
+
+static void free_letters(letter *first, bool is_owner)
+{
+    while (first) {
+        letter *l = first;
+        first = l->next;
+        if (is_owner)
+            free(l->bytes);
+        free(l);
+    }
+}
+
+/* Nobody waits any more: this rank ends, and buffers may be gone. */
+static void forget_wanted(tcp_transport *self)
+{
+    free_letters(self->wanted, false);
+    self->wanted = self->last_wanted = NULL;
+}
+
+static fr_status fail_dead(const tcp_transport *self, fr_err *err)
+{
+    if (self->reason[0])
+        return fr_fail(err, FR_FAILURE, "%s", self->reason);
+    return fr_fail(err, FR_FAILURE, "rank %lld: lost rank %lld",
+                   (long long)self->base.rank, (long long)self->dead_rank);
+}
+
+static void append(letter **first, letter **last, letter *l)
+{
+    l->next = NULL;
+    if (*first)
+        (*last)->next = l;
+    else
+        *first = l;
+    *last = l;
+}
+
+/* Takes the first letter of a source and tag out of a list. */
+static letter *take(letter **first, letter **last, int64_t src, int tag)
+{
+    letter *before = NULL;
+
+    for (letter *l = *first; l; before = l, l = l->next) {
+        if (l->src != src || l->tag != tag)
+            continue;
+        if (before)
+            before->next = l->next;
+        else
+            *first = l->next;
+        if (*last == l)
+            *last = before;
+        return l;
+    }
+    return NULL;
+}
+
+static void deliver(letter *to, letter *from)
+{
+    uint64_t n = to->n_bytes < from->n_bytes ? to->n_bytes : from->n_bytes;
+
+    if (n > 0)
+        memcpy(to->bytes, from->bytes, n);
+    to->is_done = true;
+    free(from->bytes);
+    free(from);
+}
+
+static fr_status take_frame(tcp_transport *self, fr_err *err)
+{
+    const fr_tcp_head *head = &self->head;
+
+    if (head->kind == FR_TCP_HELLO) {
+        self->is_welcome = true;
+    } else if (head->kind == FR_TCP_DEATH && self->dead_rank < 0) {
+        size_t n = head->n_bytes < sizeof self->reason - 1
+                       ? head->n_bytes
+                       : sizeof self->reason - 1;
+        self->dead_rank = head->src;
+        if (n > 0)
+            memcpy(self->reason, self->payload, n);
+    } else if (head->kind == FR_TCP_MESSAGE) {
+        letter *l = calloc(1, sizeof *l);
+        if (!l)
+            return fr_fail_no_memory(err);
+        *l = (letter){.src = head->src,
+                      .tag = head->tag,
+                      .n_bytes = head->n_bytes,
+                      .bytes = self->payload};
+        self->payload = NULL;
+        letter *to = take(&self->wanted, &self->last_wanted, l->src, l->tag);
+        if (to)
+            deliver(to, l);
+        else
+            append(&self->came, &self->last_came, l);
+    }
+    free(self->payload);
+    self->payload = NULL;
+    self->n_read = 0;
+    return FR_OK;
+}
+
+/* Reads all that is there, without waiting. */
+static fr_status drain(tcp_transport *self, fr_err *err)
+{
+    const uint64_t n_head = sizeof self->head;
+
+    for (;;) {
+        unsigned char *into = (unsigned char *)&self->head + self->n_read;
+        uint64_t n_wanted = n_head - self->n_read;
+        if (self->n_read >= n_head) {
+            into = self->payload + (self->n_read - n_head);
+            n_wanted = n_head + self->head.n_bytes - self->n_read;
+        }
+        ssize_t n = recv(self->fd, into, n_wanted, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return FR_OK;
+        if (n <= 0) {
+            self->dead_rank = self->dead_rank < 0 ? 0 : self->dead_rank;
+            return fail_dead(self, err);
+        }
+        self->n_read += (uint64_t)n;
+        if (self->n_read == n_head && self->head.n_bytes > 0) {
+            self->payload = malloc(self->head.n_bytes);
+            if (!self->payload)
+                return fr_fail_no_memory(err);
+        }
+        if (self->n_read >= n_head &&
+            self->n_read == n_head + self->head.n_bytes)
+            FR_TRY(take_frame(self, err));
+    }
+}
+
+static fr_status put(tcp_transport *self, const void *bytes, uint64_t n_bytes,
+                     fr_err *err)
+{
+    const unsigned char *at = bytes;
+    double until_s = fr_clock_s() + self->base.timeout_s;
+
+    while (n_bytes > 0) {
+        ssize_t n = send(self->fd, at, n_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n >= 0) {
+            at += n;
+            n_bytes -= (uint64_t)n;
+            continue;
+        }
+        if (errno != EAGAIN && errno != EINTR) {
+            self->dead_rank = self->dead_rank < 0 ? 0 : self->dead_rank;
+            return fail_dead(self, err);
+        }
+        struct pollfd polled = {.fd = self->fd, .events = POLLOUT};
+        (void)poll(&polled, 1, 10);
+        FR_TRY(drain(self, err));
+        if (fr_clock_s() > until_s)
+            return fr_fail(err, FR_FAILURE,
+                           "rank %lld: rank 0 takes no messages",
+                           (long long)self->base.rank);
+    }
+    return FR_OK;
+}
+
+static fr_status put_frame(tcp_transport *self, fr_tcp_head head,
+                           const void *bytes, fr_err *err)
+{
+    head.src = (int32_t)self->base.rank;
+    FR_TRY(put(self, &head, sizeof head, err));
+    return put(self, bytes, head.n_bytes, err);
+}
+
+static fr_status tcp_isend(fr_transport *transport, int64_t peer, int tag,
+                           const void *bytes, uint64_t n_bytes,
+                           fr_request *request, fr_err *err)
+{
+    tcp_transport *self = (tcp_transport *)transport;
+    fr_tcp_head head = {.kind = FR_TCP_MESSAGE,
+                        .dst = (int32_t)peer,
+                        .tag = tag,
+                        .n_bytes = n_bytes};
+
+    pthread_mutex_lock(&self->mutex);
+    fr_status status = put_frame(self, head, bytes, err);
+    pthread_mutex_unlock(&self->mutex);
+    if (status == FR_OK)
+        request->handle = self; /* done: there is nothing to wait for */
+    return status;
+}
+
+static fr_status tcp_irecv(fr_transport *transport, int64_t peer, int tag,
+                           void *bytes, uint64_t n_bytes, fr_request *request,
+                           fr_err *err)
+{
+    tcp_transport *self = (tcp_transport *)transport;
+    letter *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return fr_fail_no_memory(err);
+    *l = (letter){.src = peer, .tag = tag, .n_bytes = n_bytes, .bytes = bytes};
+    pthread_mutex_lock(&self->mutex);
+    letter *from = take(&self->came, &self->last_came, peer, tag);
+    if (from)
+        deliver(l, from);
+    else
+        append(&self->wanted, &self->last_wanted, l);
+    pthread_mutex_unlock(&self->mutex);
+    request->handle = l;
+    return FR_OK;
+}
+
+static fr_status tcp_check(fr_transport *transport, fr_err *err)
+{
+    tcp_transport *self = (tcp_transport *)transport;
+
+    pthread_mutex_lock(&self->mutex);
+    fr_status status = drain(self, err);
+    if (status == FR_OK && self->dead_rank >= 0)
+        status = fail_dead(self, err);
+    pthread_mutex_unlock(&self->mutex);
+    return status;
+}
+
+/* Whether it has come or not. */
+static void remove_letter(tcp_transport *self, letter *l)
+{
+    letter *before = NULL, *at = self->wanted;
+
+    for (; at && at != l; at = at->next)
+        before = at;
+    if (at && before)
+        before->next = at->next;
+    else if (at)
+        self->wanted = at->next;
+    if (at && self->last_wanted == at)
+        self->last_wanted = before;
+    free(l);
+}
+
+static fr_status tcp_test(fr_transport *transport, fr_request *request,
+                          bool *is_done, fr_err *err)
+{
+    tcp_transport *self = (tcp_transport *)transport;
+    letter *l = request->handle;
+
+    *is_done = true;
+    if (!l || request->handle == self) {
+        request->handle = NULL;
+        return FR_OK;
+    }
+    pthread_mutex_lock(&self->mutex);
+    fr_status status = l->is_done ? FR_OK : drain(self, err);
+    *is_done = l->is_done;
+    if (status == FR_OK && !l->is_done && self->dead_rank >= 0)
+        status = fail_dead(self, err);
+    if (status != FR_OK || *is_done) {
+        remove_letter(self, l);
+        request->handle = NULL;
+    }
+    pthread_mutex_unlock(&self->mutex);
+    return status;
+}
+
+static fr_status tcp_probe(fr_transport *transport, int64_t peer, int tag,
+                           bool *is_there, fr_err *err)
+{
+    tcp_transport *self = (tcp_transport *)transport;
+
+    *is_there = false;
+    pthread_mutex_lock(&self->mutex);
+    fr_status status = drain(self, err);
+    for (const letter *l = self->came; l; l = l->next)
+        *is_there = *is_there || (l->src == peer && l->tag == tag);
+    pthread_mutex_unlock(&self->mutex);
+    return status;
+}
+
+static void tcp_announce(fr_transport *transport, const char *text)
+{
+    tcp_transport *self = (tcp_transport *)transport;
+    fr_tcp_head head = {.kind = FR_TCP_DEATH, .n_bytes = strlen(text)};
+    fr_err ignored;
+
+    pthread_mutex_lock(&self->mutex);
+    forget_wanted(self);
+    if (put_frame(self, head, text, &ignored) != FR_OK)
+        self->dead_rank = 0;
+    pthread_mutex_unlock(&self->mutex);
+}
+
+static fr_status tcp_open_slab(fr_transport *transport, uint64_t n_bytes,
+                               fr_err *err)
+{
+    tcp_transport *self = (tcp_transport *)transport;
+    uint64_t control_bytes = fr_shm_control_bytes();
+    unsigned char *base = fr_transport_map_private(control_bytes + n_bytes);
+
+    if (!base)
+        return fr_fail(err, FR_NO_MEMORY, "no memory for a slab of %llu bytes",
+                       (unsigned long long)n_bytes);
+    self->window_bytes = control_bytes + n_bytes;
+    transport->slab_bytes = n_bytes;
+    transport->control[transport->rank] = (fr_shm_control *)(void *)base;
+    transport->slab[transport->rank] = base + control_bytes;
+    return FR_OK;
+}
+
+static void tcp_close_slab(fr_transport *transport)
+{
+    tcp_transport *self = (tcp_transport *)transport;
+
+    if (self->window_bytes > 0)
+        (void)munmap(transport->control[transport->rank], self->window_bytes);
+    self->window_bytes = 0;
+    transport->control[transport->rank] = NULL;
+    transport->slab[transport->rank] = NULL;
+}
+
+static void tcp_destroy(fr_transport *transport)
+{
+    tcp_transport *self = (tcp_transport *)transport;
+    fr_tcp_head farewell = {.kind = FR_TCP_FAREWELL};
+    fr_err ignored;
+
+    tcp_close_slab(transport);
+    forget_wanted(self);
+    if (self->fd >= 0) {
+        if (self->is_welcome &&
+            put_frame(self, farewell, NULL, &ignored) != FR_OK)
+            self->dead_rank = 0;
+        (void)close(self->fd);
+    }
+    fr_tcp_hub_destroy(self->hub);
+    free_letters(self->came, true);
+    free(self->payload);
+    pthread_mutex_destroy(&self->mutex);
+    fr_transport_release(transport);
+    free(self);
+}
+
+void fr_transport_tcp_drop(fr_transport *transport)
+{
+    ((tcp_transport *)transport)->is_welcome = false;
+    tcp_destroy(transport);
+}
+
+static const fr_transport_ops tcp_ops = {
+    .name = "tcp",
+    .destroy = tcp_destroy,
+    .open_slab = tcp_open_slab,
+    .close_slab = tcp_close_slab,
+    .isend = tcp_isend,
+    .irecv = tcp_irecv,
+    .test = tcp_test,
+    .probe = tcp_probe,
+    .check = tcp_check,
+    .announce = tcp_announce,
+};
+
+/* One try; -1: nobody listens (yet). */
+static int dial(const struct addrinfo *list)
+{
+    for (const struct addrinfo *at = list; at; at = at->ai_next) {
+        int is_on = 1;
+        int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC,
+                        at->ai_protocol);
+        if (fd < 0)
+            continue;
+        if (connect(fd, at->ai_addr, at->ai_addrlen) == 0) {
+            (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &is_on,
+                             sizeof is_on);
+            return fd;
+        }
+        (void)close(fd);
+    }
+    return -1;
+}
+
+static fr_status call_hub(tcp_transport *self, const char *address, int port,
+                          fr_err *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+    double until_s = fr_clock_s() + self->base.timeout_s;
+    char service[16];
+
+    (void)snprintf(service, sizeof service, "%d", port);
+    int code = getaddrinfo(address, service, &hints, &list);
+    if (code != 0)
+        return fr_fail(err, FR_FAILURE, "rank %lld: master address %s: %s",
+                       (long long)self->base.rank, address, gai_strerror(code));
+    while ((self->fd = dial(list)) < 0 && fr_clock_s() < until_s)
+        fr_sleep_s(0.05);
+    freeaddrinfo(list);
+    if (self->fd < 0)
+        return fr_fail(err, FR_FAILURE,
+                       "rank %lld: nobody answers at %s:%d after %.3g s; is "
+                       "rank 0 running?",
+                       (long long)self->base.rank, address, port,
+                       self->base.timeout_s);
+    return FR_OK;
+}
+
+static fr_status open_hub(tcp_transport *self, int port, fr_err *err)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return fr_fail(err, FR_FAILURE, "no pair of sockets: %s",
+                       strerror(errno));
+    self->fd = pair[0];
+    fr_status status = fr_tcp_hub_create(port, self->base.world, pair[1],
+                                         self->base.timeout_s, &self->hub, err);
+    if (status != FR_OK)
+        (void)close(pair[1]);
+    return status;
+}
+
+/* Until all ranks are there. */
+static fr_status wait_welcome(tcp_transport *self, fr_err *err)
+{
+    fr_tcp_head hello = {.kind = FR_TCP_HELLO,
+                         .tag = (int32_t)self->base.world};
+    double until_s = fr_clock_s() + self->base.timeout_s;
+
+    FR_TRY(put_frame(self, hello, NULL, err));
+    for (;;) {
+        struct pollfd polled = {.fd = self->fd, .events = POLLIN};
+        FR_TRY(drain(self, err));
+        if (self->is_welcome)
+            return FR_OK;
+        if (fr_clock_s() > until_s)
+            return fr_fail(err, FR_FAILURE,
+                           "rank %lld: not all of %lld ranks have come after "
+                           "%.3g s",
+                           (long long)self->base.rank,
+                           (long long)self->base.world, self->base.timeout_s);
+        (void)poll(&polled, 1, 100);
+    }
+}
+
+/* Nodes are machines, cut further by FORERUN_NODE_ID as MPI's are. */
+static fr_status find_nodes(tcp_transport *self, fr_err *err)
+{
+    fr_transport *base = &self->base;
+    const char *id = getenv("FORERUN_NODE_ID");
+    uint64_t machine = fr_measure_machine(NULL);
+    uint64_t mine[2] = {machine, fr_hash_text(id ? id : "", machine)};
+    uint64_t(*all)[2] = calloc((size_t)base->world, sizeof mine);
+    int32_t n_nodes = 0;
+
+    if (!all)
+        return fr_fail_no_memory(err);
+    fr_status status =
+        fr_transport_all_gather(base, mine, sizeof mine, all, err);
+    for (int64_t i = 0; status == FR_OK && i < base->world; i++) {
+        int64_t first = 0;
+        while (all[first][1] != all[i][1])
+            first++;
+        base->node_of_rank[i] =
+            first == i ? n_nodes++ : base->node_of_rank[first];
+        base->n_local += all[i][0] == machine;
+        base->i_local += all[i][0] == machine && i < base->rank;
+    }
+    free(all);
+    return status;
+}
+
+fr_status fr_transport_tcp_create(const char *address, int port, int64_t rank,
+                                  int64_t world, double timeout_s,
+                                  fr_transport **out, fr_err *err)
+{
+    tcp_transport *self = calloc(1, sizeof *self);
+
+    if (!self)
+        return fr_fail_no_memory(err);
+    self->base.ops = &tcp_ops;
+    self->base.timeout_s = timeout_s;
+    self->fd = -1;
+    self->dead_rank = -1;
+    pthread_mutex_init(&self->mutex, NULL);
+    fr_status status = fr_transport_init(&self->base, rank, world, err);
+    if (status == FR_OK)
+        status = rank == 0 ? open_hub(self, port, err)
+                           : call_hub(self, address, port, err);
+    if (status == FR_OK)
+        status = wait_welcome(self, err);
+    if (status == FR_OK)
+        status = find_nodes(self, err);
+    if (status != FR_OK) {
+        tcp_destroy(&self->base);
+        return status;
+    }
+    *out = &self->base;
+    return FR_OK;
+}

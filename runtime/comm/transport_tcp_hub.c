@@ -1,0 +1,361 @@
+/*
+ * transport_tcp_hub.c: the thread of rank 0 that hands messages on.  It never
+ * blocks on one rank: what cannot be written yet waits in a list.
+ */
+#include "runtime/comm/transport_tcp.h"
+
+#include "core/base/clock.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define POLL_MS 100
+#define MAX_FRAME_BYTES ((uint64_t)1 << 31)
+
+/* A frame on its way out. */
+typedef struct parcel {
+    struct parcel *next;
+    uint64_t n_bytes, n_written; /* head included */
+    unsigned char bytes[];
+} parcel;
+
+typedef struct line {
+    int fd;       /* -1: closed */
+    int64_t rank; /* -1: has not said yet */
+    bool has_left;
+    fr_tcp_head head; /* of the frame that comes in ... */
+    uint64_t n_read;  /* ... head included */
+    parcel *frame;
+    parcel *first, *last; /* going out */
+} line;
+
+struct fr_tcp_hub {
+    int64_t world, n_joined;
+    int listener; /* -1: everybody is there */
+    double timeout_s, until_s;
+    line *lines; /* [world]: own first, then as they come */
+    int64_t n_lines;
+    line **line_of_rank;
+    struct pollfd *polled; /* [world + 1] */
+    pthread_t thread;
+    _Atomic int64_t stop_ns; /* rank 0 has left; 0: it is there */
+};
+
+static void close_line(fr_tcp_hub *hub, line *from);
+
+static void send_frame(line *to, const fr_tcp_head *head, const void *bytes)
+{
+    parcel *p =
+        to->fd >= 0 ? malloc(sizeof *p + sizeof *head + head->n_bytes) : NULL;
+
+    if (!p)
+        return; /* it will miss the message and say so */
+    *p = (parcel){.n_bytes = sizeof *head + head->n_bytes};
+    memcpy(p->bytes, head, sizeof *head);
+    if (bytes)
+        memcpy(p->bytes + sizeof *head, bytes, head->n_bytes);
+    if (to->first)
+        to->last->next = p;
+    else
+        to->first = p;
+    to->last = p;
+}
+
+static void tell_all(fr_tcp_hub *hub, const fr_tcp_head *head,
+                     const void *bytes)
+{
+    for (int64_t i = 0; i < hub->n_lines; i++)
+        if (hub->lines[i].rank != head->src)
+            send_frame(&hub->lines[i], head, bytes);
+}
+
+static void drop_parcels(line *of)
+{
+    while (of->first) {
+        parcel *p = of->first;
+        of->first = p->next;
+        free(p);
+    }
+    free(of->frame);
+    of->frame = NULL;
+}
+
+static void close_line(fr_tcp_hub *hub, line *from)
+{
+    bool is_death = from->rank >= 0 && !from->has_left;
+
+    (void)close(from->fd);
+    from->fd = -1;
+    drop_parcels(from);
+    if (is_death) {
+        fr_tcp_head head = {.kind = FR_TCP_DEATH, .src = (int32_t)from->rank};
+        tell_all(hub, &head, NULL);
+    }
+}
+
+/* Is it one of ours, and new? */
+static bool join_rank(fr_tcp_hub *hub, line *from)
+{
+    int64_t rank = from->head.src;
+
+    if (from->head.kind != FR_TCP_HELLO || rank < 0 || rank >= hub->world ||
+        from->head.n_bytes != 0 || from->head.tag != (int32_t)hub->world ||
+        hub->line_of_rank[rank])
+        return false;
+    from->rank = rank;
+    hub->line_of_rank[rank] = from;
+    if (++hub->n_joined < hub->world)
+        return true;
+    (void)close(hub->listener);
+    hub->listener = -1;
+    fr_tcp_head welcome = {.kind = FR_TCP_HELLO, .src = -1};
+    tell_all(hub, &welcome, NULL);
+    return true;
+}
+
+/* A frame is whole. */
+static void handle(fr_tcp_hub *hub, line *from)
+{
+    const fr_tcp_head *head = &from->head;
+    const unsigned char *bytes = from->frame ? from->frame->bytes : NULL;
+
+    if (from->rank < 0) {
+        if (!join_rank(hub, from))
+            close_line(hub, from);
+        return;
+    }
+    if (head->kind == FR_TCP_FAREWELL) {
+        from->has_left = true;
+    } else if (head->kind == FR_TCP_DEATH) {
+        from->has_left = true; /* it has said why */
+        tell_all(hub, head, bytes);
+    } else if (head->dst >= 0 && head->dst < hub->world &&
+               hub->line_of_rank[head->dst]) {
+        send_frame(hub->line_of_rank[head->dst], head, bytes);
+    }
+    free(from->frame);
+    from->frame = NULL;
+}
+
+/* Reads what is there; false: the connection is over. */
+static bool read_some(fr_tcp_hub *hub, line *from)
+{
+    const uint64_t n_head = sizeof from->head;
+    unsigned char *into = (unsigned char *)&from->head + from->n_read;
+    uint64_t n_wanted = n_head - from->n_read;
+
+    if (from->n_read >= n_head) {
+        into = from->frame->bytes + (from->n_read - n_head);
+        n_wanted = n_head + from->head.n_bytes - from->n_read;
+    }
+    ssize_t n = recv(from->fd, into, n_wanted, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return true;
+    if (n <= 0)
+        return false;
+    from->n_read += (uint64_t)n;
+    if (from->n_read == n_head && from->head.n_bytes > 0) {
+        if (from->rank < 0 || from->head.n_bytes > MAX_FRAME_BYTES)
+            return false;
+        from->frame = malloc(sizeof *from->frame + from->head.n_bytes);
+        return from->frame != NULL;
+    }
+    if (from->n_read >= n_head && from->n_read == n_head + from->head.n_bytes) {
+        from->n_read = 0;
+        handle(hub, from);
+    }
+    return true;
+}
+
+static bool write_some(line *to)
+{
+    while (to->first) {
+        parcel *p = to->first;
+        ssize_t n =
+            send(to->fd, p->bytes + p->n_written, p->n_bytes - p->n_written,
+                 MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR;
+        p->n_written += (uint64_t)n;
+        if (p->n_written < p->n_bytes)
+            return true;
+        to->first = p->next;
+        free(p);
+    }
+    return true;
+}
+
+static void accept_one(fr_tcp_hub *hub)
+{
+    int fd = accept(hub->listener, NULL, NULL);
+    int is_on = 1;
+
+    if (fd < 0)
+        return;
+    line *slot = NULL;
+    for (int64_t i = 0; i < hub->n_lines && !slot; i++)
+        if (hub->lines[i].fd < 0 && hub->lines[i].rank < 0)
+            slot = &hub->lines[i]; /* of a stranger who left */
+    if (!slot && hub->n_lines < hub->world)
+        slot = &hub->lines[hub->n_lines++];
+    if (!slot) {
+        (void)close(fd);
+        return;
+    }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &is_on, sizeof is_on);
+    *slot = (line){.fd = fd, .rank = -1};
+}
+
+static nfds_t list_polled(fr_tcp_hub *hub)
+{
+    nfds_t n = 0;
+
+    for (int64_t i = 0; i < hub->n_lines; i++) {
+        short events = hub->lines[i].first ? POLLIN | POLLOUT : POLLIN;
+        hub->polled[n++] =
+            (struct pollfd){.fd = hub->lines[i].fd, .events = events};
+    }
+    if (hub->listener >= 0)
+        hub->polled[n++] =
+            (struct pollfd){.fd = hub->listener, .events = POLLIN};
+    return n;
+}
+
+/* Everybody came and went, or the time to come is over. */
+static bool is_over(const fr_tcp_hub *hub)
+{
+    int64_t stop_ns = atomic_load(&hub->stop_ns);
+
+    if (hub->n_joined < hub->world)
+        return stop_ns > 0 || fr_clock_s() > hub->until_s;
+    if (stop_ns > 0 &&
+        (double)(fr_clock_ns() - stop_ns) * 1e-9 > hub->timeout_s)
+        return true; /* who has not left by now hangs */
+    for (int64_t i = 0; i < hub->n_lines; i++)
+        if (hub->lines[i].fd >= 0)
+            return false;
+    return true;
+}
+
+static void *serve(void *context)
+{
+    fr_tcp_hub *hub = context;
+
+    while (!is_over(hub)) {
+        nfds_t n = list_polled(hub);
+        int64_t n_lines = hub->n_lines;
+        bool is_listening = hub->listener >= 0;
+        if (poll(hub->polled, n, POLL_MS) <= 0)
+            continue;
+        for (int64_t i = 0; i < n_lines; i++) {
+            line *at = &hub->lines[i];
+            short seen = hub->polled[i].revents;
+            bool is_well = at->fd >= 0;
+            if (is_well && seen & POLLOUT)
+                is_well = write_some(at);
+            if (is_well && seen & (POLLIN | POLLHUP | POLLERR))
+                is_well = read_some(hub, at);
+            if (!is_well && at->fd >= 0)
+                close_line(hub, at);
+        }
+        if (is_listening && hub->listener >= 0 &&
+            hub->polled[n - 1].revents & POLLIN)
+            accept_one(hub);
+    }
+    return NULL;
+}
+
+static fr_status listen_on(fr_tcp_hub *hub, int port, fr_err *err)
+{
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6,
+                                   .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in old = {.sin_family = AF_INET,
+                              .sin_port = htons((uint16_t)port)};
+    int is_on = 1, is_off = 0;
+
+    /* Both families by one socket, where the kernel has the newer one. */
+    hub->listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_new = hub->listener >= 0;
+    if (!is_new)
+        hub->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(hub->listener, SOL_SOCKET, SO_REUSEADDR, &is_on,
+                     sizeof is_on);
+    if (is_new)
+        (void)setsockopt(hub->listener, IPPROTO_IPV6, IPV6_V6ONLY, &is_off,
+                         sizeof is_off);
+    const struct sockaddr *at = is_new
+                                    ? (const struct sockaddr *)(void *)&address
+                                    : (const struct sockaddr *)(void *)&old;
+    if (hub->listener < 0 ||
+        bind(hub->listener, at, is_new ? sizeof address : sizeof old) != 0 ||
+        listen(hub->listener, 1024) != 0)
+        return fr_fail(err, FR_FAILURE,
+                       "rank 0 cannot listen on port %d: %s; set MASTER_PORT "
+                       "to a free one",
+                       port, strerror(errno));
+    return FR_OK;
+}
+
+static void release(fr_tcp_hub *hub)
+{
+    for (int64_t i = 0; hub->lines && i < hub->n_lines; i++) {
+        drop_parcels(&hub->lines[i]);
+        if (hub->lines[i].fd >= 0)
+            (void)close(hub->lines[i].fd);
+    }
+    if (hub->listener >= 0)
+        (void)close(hub->listener);
+    free(hub->lines);
+    free((void *)hub->line_of_rank);
+    free(hub->polled);
+    free(hub);
+}
+
+fr_status fr_tcp_hub_create(int port, int64_t world, int own_fd,
+                            double timeout_s, fr_tcp_hub **out, fr_err *err)
+{
+    fr_tcp_hub *hub = calloc(1, sizeof *hub);
+    size_t n = (size_t)world;
+
+    if (!hub)
+        return fr_fail_no_memory(err);
+    hub->world = world;
+    hub->listener = -1;
+    hub->timeout_s = timeout_s;
+    hub->until_s = fr_clock_s() + timeout_s;
+    hub->lines = calloc(n, sizeof *hub->lines);
+    hub->line_of_rank = calloc(n, sizeof(line *));
+    hub->polled = calloc(n + 1, sizeof *hub->polled);
+    fr_status status = hub->lines && hub->line_of_rank && hub->polled
+                           ? listen_on(hub, port, err)
+                           : fr_fail_no_memory(err);
+    if (status == FR_OK) {
+        hub->lines[hub->n_lines++] = (line){.fd = own_fd, .rank = -1};
+        if (pthread_create(&hub->thread, NULL, serve, hub) != 0) {
+            hub->n_lines = 0;
+            status = fr_fail(err, FR_FAILURE, "no thread for the ranks' hub");
+        }
+    }
+    if (status != FR_OK) {
+        release(hub);
+        return status;
+    }
+    *out = hub;
+    return FR_OK;
+}
+
+void fr_tcp_hub_destroy(fr_tcp_hub *hub)
+{
+    if (!hub)
+        return;
+    atomic_store(&hub->stop_ns, fr_clock_ns());
+    (void)pthread_join(hub->thread, NULL);
+    release(hub);
+}

@@ -1,0 +1,421 @@
+/* executor_gpu.c: a rank on its GPU, from the choice of the device on. */
+#include "runtime/gpu/executor_gpu.h"
+
+#include "core/base/clock.h"
+#include "plan/codec/optimizer.h"
+#include "runtime/gpu/gpu_choice.h"
+#include "runtime/gpu/gpu_interpreter.h"
+#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "runtime/run/checkpoint.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct gpu_executor {
+    fr_executor base;
+    const fr_gpu_setup *setup;
+    const fr_gpu_driver *driver;
+    fr_gpu *gpu;
+    unsigned char *slab;
+    fr_gpu_links *links;
+    fr_gpu_interpreter *interpreter;
+    fr_gpu_stream stream; /* of copies between steps */
+    fr_gpu_event *copied;
+    unsigned char *piece; /* page-locked, FR_STATE_PIECE_BYTES */
+    uint64_t peak_bytes;
+    pthread_t pulse; /* shows that this process lives */
+    bool has_pulse;
+    _Atomic bool should_stop;
+} gpu_executor;
+
+/* Set-up and checkpoints of large models take longer than a supervisor waits
+ * for a sign of life. */
+static void *beat(void *context)
+{
+    const double every_s = 0.1;
+    gpu_executor *self = context;
+
+    while (!atomic_load(&self->should_stop)) {
+        atomic_store_explicit(self->base.beat_ns, fr_clock_ns(),
+                              memory_order_relaxed);
+        fr_sleep_s(every_s);
+    }
+    return NULL;
+}
+
+static fr_status start_pulse(gpu_executor *self, fr_err *err)
+{
+    if (!self->base.beat_ns)
+        return FR_OK;
+    if (pthread_create(&self->pulse, NULL, beat, self) != 0)
+        return fr_fail(err, FR_FAILURE, "no thread for signs of life");
+    self->has_pulse = true;
+    return FR_OK;
+}
+
+static void gpu_destroy(fr_executor *executor)
+{
+    gpu_executor *self = (gpu_executor *)executor;
+
+    if (!self)
+        return;
+    /* Streams end before the communicators that their work is in. */
+    fr_gpu_interpreter_destroy(self->interpreter);
+    fr_gpu_links_destroy(self->links);
+    if (self->gpu) {
+        self->driver->stream_destroy(self->gpu, self->stream);
+        self->driver->event_destroy(self->gpu, self->copied);
+        self->driver->free_host(self->gpu, self->piece);
+        self->driver->free(self->gpu, self->slab);
+        self->driver->close(self->gpu);
+    }
+    atomic_store(&self->should_stop, true);
+    if (self->has_pulse)
+        (void)pthread_join(self->pulse, NULL);
+    free(self);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* What the driver says is in use, by whomever. */
+static fr_status used_bytes(gpu_executor *self, uint64_t *out, fr_err *err)
+{
+    uint64_t free_bytes = 0, total_bytes = 0;
+
+    FR_TRY(self->driver->memory(self->gpu, &free_bytes, &total_bytes, err));
+    *out = total_bytes - free_bytes;
+    if (*out > self->peak_bytes)
+        self->peak_bytes = *out;
+    return FR_OK;
+}
+
+static fr_status wait_copied(gpu_executor *self, fr_err *err)
+{
+    fr_waiter waiter;
+    bool is_done = false;
+
+    FR_TRY(
+        self->driver->event_record(self->gpu, self->copied, self->stream, err));
+    fr_waiter_init(&waiter, &self->base.transport->idle_bell);
+    waiter.sleep_ns = 50000;
+    for (;;) {
+        FR_TRY(
+            self->driver->event_query(self->gpu, self->copied, &is_done, err));
+        if (is_done)
+            return FR_OK;
+        fr_waiter_pause(&waiter);
+    }
+}
+
+static fr_status gpu_view(fr_executor *executor, uint64_t offset_bytes,
+                          uint64_t n_bytes, const void **out, fr_err *err)
+{
+    gpu_executor *self = (gpu_executor *)executor;
+
+    FR_TRY(self->driver->copy(self->gpu, self->stream, self->piece,
+                              self->slab + offset_bytes, n_bytes, err));
+    FR_TRY(wait_copied(self, err));
+    *out = self->piece;
+    return FR_OK;
+}
+
+static fr_status gpu_store(fr_executor *executor, uint64_t offset_bytes,
+                           uint64_t n_bytes, const void *bytes, fr_err *err)
+{
+    gpu_executor *self = (gpu_executor *)executor;
+
+    memcpy(self->piece, bytes, n_bytes);
+    FR_TRY(self->driver->copy(self->gpu, self->stream,
+                              self->slab + offset_bytes, self->piece, n_bytes,
+                              err));
+    return wait_copied(self, err);
+}
+
+static fr_status store_all(gpu_executor *self, uint64_t offset_bytes,
+                           uint64_t n_bytes, const void *bytes, fr_err *err)
+{
+    for (uint64_t at = 0; at < n_bytes; at += FR_STATE_PIECE_BYTES) {
+        uint64_t n = n_bytes - at;
+        FR_TRY(gpu_store(&self->base, offset_bytes + at,
+                         n < FR_STATE_PIECE_BYTES ? n : FR_STATE_PIECE_BYTES,
+                         (const unsigned char *)bytes + at, err));
+    }
+    return FR_OK;
+}
+
+static fr_status gpu_set_up(fr_executor *executor, fr_err *err)
+{
+    gpu_executor *self = (gpu_executor *)executor;
+    uint64_t slab_bytes = executor->klass->slab_bytes, before_bytes = 0;
+    void *slab = NULL, *piece = NULL;
+
+    FR_TRY(start_pulse(self, err));
+    FR_TRY(fr_gpu_program_check(self->setup->system, executor->program, err));
+    FR_TRY(used_bytes(self, &before_bytes, err));
+    fr_status status = self->driver->alloc(self->gpu, slab_bytes, &slab, err);
+    if (status != FR_OK) {
+        fr_err_prefix(err, "%llu MiB for the slab, %llu MiB are in use",
+                      (unsigned long long)(slab_bytes >> 20),
+                      (unsigned long long)(before_bytes >> 20));
+        return status;
+    }
+    self->slab = slab;
+    FR_TRY(
+        self->driver->alloc_host(self->gpu, FR_STATE_PIECE_BYTES, &piece, err));
+    self->piece = piece;
+    FR_TRY(self->driver->stream_create(self->gpu, false, &self->stream, err));
+    return self->driver->event_create(self->gpu, false, &self->copied, err);
+}
+
+static fr_status clear(gpu_executor *self, fr_err *err)
+{
+    FR_TRY(self->driver->zero(self->gpu, self->stream, self->slab,
+                              self->base.klass->slab_bytes, err));
+    return wait_copied(self, err);
+}
+
+static fr_status gpu_connect(fr_executor *executor, fr_err *err)
+{
+    gpu_executor *self = (gpu_executor *)executor;
+    fr_transport *transport = executor->transport;
+    fr_gpu_place place = {.system = self->setup->system,
+                          .gpu = self->gpu,
+                          .transport = transport,
+                          .program = executor->program,
+                          .slab = self->slab,
+                          .is_estimated = self->setup->is_estimated,
+                          .timeout_s = executor->options->timeout_s};
+    fr_gpu_options options = {.timeout_s = executor->options->timeout_s,
+                              .trace_steps = executor->options->trace_steps,
+                              .is_launched = self->setup->is_launched,
+                              .on_gradients = executor->on_gradients,
+                              .on_gradients_context =
+                                  executor->on_gradients_context,
+                              .on_status = executor->on_status,
+                              .on_status_context = executor->on_status_context};
+    uint64_t now_bytes = 0;
+
+    FR_TRY(clear(self, err));
+    if (transport->world > 1 && self->setup->is_shared)
+        FR_TRY(fr_gpu_links_host_create(&place, &self->links, err));
+    else if (transport->world > 1)
+        FR_TRY(fr_gpu_links_comm_create(&place, &self->links, err));
+    FR_TRY(fr_gpu_interpreter_create(&place, self->links, executor->data,
+                                     &options, &self->interpreter, err));
+    FR_TRY(fr_gpu_interpreter_tune(self->interpreter, err));
+    FR_TRY(clear(self, err));
+    FR_TRY(used_bytes(self, &now_bytes, err));
+    executor->baseline_bytes = now_bytes - executor->klass->slab_bytes;
+    return FR_OK;
+}
+
+/* ---- the model before the first step ------------------------------------- */
+
+/* To the nearest, ties to even; weights are no NaN. */
+static uint16_t round_to_bf16(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* float32 copies of 16-bit weights, behind the moments of each range. */
+static fr_status fill_master(gpu_executor *self, const float *weights,
+                             fr_err *err)
+{
+    const fr_executor *base = &self->base;
+    const fr_program *program = base->program;
+    int64_t *ranks = malloc((size_t)base->transport->world * sizeof *ranks);
+    fr_status status = ranks ? FR_OK : fr_fail_no_memory(err);
+
+    for (uint32_t i = 0; status == FR_OK && i < base->klass->n_calls; i++) {
+        const fr_call *call = &base->klass->calls[i];
+        const fr_segment *segment = &program->segments[call->i_segment];
+        for (uint32_t k = 0; status == FR_OK && k < segment->n_instrs; k++) {
+            const fr_instr *instr = &program->instrs[segment->first_instr + k];
+            if (instr->op != FR_OP_OPT_STEP)
+                continue;
+            uint64_t n = (uint64_t)instr->dim[0];
+            uint64_t first = (uint64_t)instr->dim[1];
+            int64_t position = 0;
+            if (instr->ref[0].is_sharded)
+                (void)fr_plan_group(&program->plan, base->transport->rank,
+                                    (fr_axis)instr->axis, ranks, &position);
+            uint64_t at =
+                fr_call_base_bytes(base->klass, call, instr->ref[2].space) +
+                instr->ref[2].offset_bytes +
+                (uint64_t)fr_optimizers[program->job.optimizer]->n_moments * n *
+                    sizeof(float);
+            status = store_all(self, at, n * sizeof *weights,
+                               weights + first + (uint64_t)position * n, err);
+        }
+    }
+    free(ranks);
+    return status;
+}
+
+static fr_status store_weights(gpu_executor *self, const float *weights,
+                               fr_err *err)
+{
+    const fr_class *klass = self->base.klass;
+    const fr_plan *plan = &self->base.program->plan;
+    uint64_t n = klass->n_parameters;
+
+    if (fr_plan_storage_dtype(plan) == FR_DTYPE_F32)
+        return store_all(self, klass->weight_offset_bytes, n * sizeof *weights,
+                         weights, err);
+    if (fr_plan_storage_dtype(plan) != FR_DTYPE_BF16)
+        return fr_fail(err, FR_INPUT,
+                       "weights in %s cannot be made; choose precision f32, "
+                       "tf32 or bf16",
+                       fr_dtype_name(fr_plan_storage_dtype(plan)));
+    uint16_t *narrow = malloc(n * sizeof *narrow + 1);
+    if (!narrow)
+        return fr_fail_no_memory(err);
+    for (uint64_t i = 0; i < n; i++)
+        narrow[i] = round_to_bf16(weights[i]);
+    fr_status status = store_all(self, klass->weight_offset_bytes,
+                                 n * sizeof *narrow, narrow, err);
+    free(narrow);
+    if (status == FR_OK && fr_plan_has_master(plan))
+        status = fill_master(self, weights, err);
+    return status;
+}
+
+/* While a plan's threads are for what it computes, here all cores are idle;
+ * weights are the same whatever their number. */
+static int fill_threads(const fr_executor *executor)
+{
+    long n_local = (long)executor->transport->n_local;
+    long n = sysconf(_SC_NPROCESSORS_ONLN) / (n_local > 0 ? n_local : 1);
+    int n_threads = executor->program->plan.n_threads;
+
+    return n > n_threads ? (int)n : n_threads;
+}
+
+static fr_status gpu_fill(fr_executor *executor, fr_err *err)
+{
+    gpu_executor *self = (gpu_executor *)executor;
+    const fr_program *program = executor->program;
+    const fr_class *klass = executor->klass;
+
+    if (klass->n_tensors == 0)
+        return FR_OK;
+    float *weights = calloc(klass->n_parameters + 1, sizeof *weights);
+    if (!weights)
+        return fr_fail_no_memory(err);
+    fr_kernels_cpu_init_weights(
+        weights, klass->tensors, klass->n_tensors,
+        fr_plan_coord(&program->plan, executor->transport->rank).tp,
+        program->plan.tp, program->job.seed, fill_threads(executor));
+    fr_status status = store_weights(self, weights, err);
+    free(weights);
+    return status;
+}
+
+/* ---- steps --------------------------------------------------------------- */
+
+static fr_status gpu_step(fr_executor *executor, int64_t i_step, bool is_traced,
+                          double *step_s, fr_err *err)
+{
+    gpu_executor *self = (gpu_executor *)executor;
+    uint64_t now_bytes = 0;
+
+    FR_TRY(fr_gpu_interpreter_step(self->interpreter, i_step, is_traced, step_s,
+                                   err));
+    return used_bytes(self, &now_bytes, err);
+}
+
+static const fr_step_scalars *gpu_scalars(const fr_executor *executor)
+{
+    return fr_gpu_interpreter_scalars(
+        ((const gpu_executor *)executor)->interpreter);
+}
+
+static size_t gpu_n_spans(const fr_executor *executor)
+{
+    return fr_gpu_interpreter_n_spans(
+        ((const gpu_executor *)executor)->interpreter);
+}
+
+static void gpu_copy_spans(const fr_executor *executor, fr_span *out)
+{
+    fr_gpu_interpreter_copy_spans(((const gpu_executor *)executor)->interpreter,
+                                  out);
+}
+
+static size_t gpu_copy_collectives(const fr_executor *executor,
+                                   fr_collective_note *out)
+{
+    fr_gpu_links *links = ((const gpu_executor *)executor)->links;
+
+    return links && links->ops->describe ? links->ops->describe(links, out) : 0;
+}
+
+static fr_status gpu_peak(fr_executor *executor, uint64_t *peak_bytes,
+                          fr_err *err)
+{
+    gpu_executor *self = (gpu_executor *)executor;
+    uint64_t now_bytes = 0;
+
+    FR_TRY(used_bytes(self, &now_bytes, err));
+    *peak_bytes = self->peak_bytes;
+    return FR_OK;
+}
+
+static const fr_executor_ops gpu_ops = {
+    .destroy = gpu_destroy,
+    .set_up = gpu_set_up,
+    .connect = gpu_connect,
+    .fill = gpu_fill,
+    .step = gpu_step,
+    .scalars = gpu_scalars,
+    .n_spans = gpu_n_spans,
+    .copy_spans = gpu_copy_spans,
+    .view = gpu_view,
+    .store = gpu_store,
+    .copy_collectives = gpu_copy_collectives,
+    .peak = gpu_peak,
+};
+
+/* ---- opening ------------------------------------------------------------- */
+
+static fr_status gpu_open(const fr_backend *backend, fr_transport *transport,
+                          const fr_program *program,
+                          const fr_run_options *options, fr_executor **out,
+                          fr_err *err)
+{
+    gpu_executor *self = calloc(1, sizeof *self);
+
+    if (!self)
+        return fr_fail_no_memory(err);
+    fr_executor_init(&self->base, &gpu_ops, transport, program, options);
+    self->setup = backend->context;
+    self->driver = self->setup->system->driver;
+    fr_status status =
+        transport->ops->open_slab(transport,
+                                  self->setup->is_shared && transport->world > 1
+                                      ? self->base.klass->slab_bytes
+                                      : 0,
+                                  err);
+    if (status == FR_OK)
+        status = fr_gpu_choose(self->setup->system, transport,
+                               self->setup->is_shared, &self->gpu, err);
+    if (status != FR_OK) {
+        gpu_destroy(&self->base);
+        return status;
+    }
+    *out = &self->base;
+    return FR_OK;
+}
+
+fr_backend fr_gpu_backend(const fr_gpu_setup *setup)
+{
+    return (fr_backend){.name = setup->system->name,
+                        .is_slow_traced = true,
+                        .open = gpu_open,
+                        .context = setup};
+}

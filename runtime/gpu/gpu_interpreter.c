@@ -1,0 +1,215 @@
+/*
+ * gpu_interpreter.c: a step from the host's side: what goes in, the launch or
+ * the graph, what comes out.
+ */
+#include "runtime/gpu/gpu_interpreter_state.h"
+
+#include "core/base/clock.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Adam's bias correction; a moment that never moves has none. */
+static float moment_scale(double beta, int64_t i_step)
+{
+    double left = 1 - pow(beta, (double)(i_step + 1));
+
+    return left > 0 ? (float)(1 / left) : 1;
+}
+
+static void set_step(fr_gpu_interpreter *it, int64_t i_step)
+{
+    const fr_job *job = &it->place.program->job;
+
+    it->i_step = i_step;
+    it->pinned->step =
+        (fr_cuda_step){.i_step = i_step,
+                       .learning_rate = (float)fr_job_lr(job, i_step),
+                       .moment1_scale = moment_scale(job->beta1, i_step),
+                       .moment2_scale = moment_scale(job->beta2, i_step)};
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        it->pinned->marks[lane].word = it->pinned->marks[lane].call = 0;
+}
+
+fr_status fr_gpu_load_tokens(fr_gpu_interpreter *it, int64_t i_step,
+                             unsigned char *out, fr_err *err)
+{
+    const fr_program *program = it->place.program;
+    int64_t per_rank = program->job.global_batch / program->plan.dp;
+
+    for (uint32_t i = 0; i < it->klass->n_calls; i++) {
+        const fr_call *call = &it->klass->calls[i];
+        const fr_segment *segment = fr_gpu_segment(it, i);
+        uint64_t at = it->calls[i].host_bytes;
+        for (uint32_t k = 0; k < segment->n_instrs; k++) {
+            const fr_instr *instr = &program->instrs[segment->first_instr + k];
+            if (instr->op != FR_OP_LOAD_TOKENS)
+                continue;
+            if (!it->data)
+                return fr_fail(err, FR_CHECK, "no data for load_tokens");
+            int64_t first = it->coordinate[FR_AXIS_DP] * per_rank +
+                            call->micro_batch * instr->dim[0];
+            FR_TRY(fr_data_load(it->data, i_step, first, instr->dim[0],
+                                (int32_t *)(void *)(out + at), err));
+            at +=
+                2 * (uint64_t)(instr->dim[0] * instr->dim[1]) * sizeof(int32_t);
+        }
+    }
+    return FR_OK;
+}
+
+static fr_status give_tokens(fr_gpu_interpreter *it, fr_err *err)
+{
+    if (it->i_ahead != it->i_step)
+        return fr_gpu_load_tokens(it, it->i_step, it->tokens, err);
+    memcpy(it->tokens, it->tokens_ahead, it->tokens_bytes);
+    return FR_OK;
+}
+
+/* While the device works.  What fails here fails again when it is needed. */
+static void load_ahead(fr_gpu_interpreter *it)
+{
+    fr_err ignored;
+
+    it->i_ahead = -1;
+    if (it->tokens_bytes > 0 &&
+        fr_gpu_load_tokens(it, it->i_step + 1, it->tokens_ahead, &ignored) ==
+            FR_OK)
+        it->i_ahead = it->i_step + 1;
+}
+
+/* Kernels have chosen their algorithms in the first step. */
+static bool is_for_graph(const fr_gpu_interpreter *it)
+{
+    bool can_capture = !it->links || it->links->ops->is_capturable;
+
+    return can_capture && !it->options.is_launched && !it->is_traced &&
+           !it->is_noted && it->n_steps > 0;
+}
+
+static fr_status capture(fr_gpu_interpreter *it, fr_err *err)
+{
+    fr_gpu_stream stream = it->lanes[FR_LANE_COMPUTE].stream;
+    fr_gpu_graph *graph = NULL;
+    fr_err ignored;
+
+    FR_TRY(it->driver->capture_begin(it->gpu, stream, err));
+    fr_status status = fr_gpu_enqueue_step(it, err);
+    fr_status ended = it->driver->capture_end(it->gpu, stream, &graph,
+                                              status == FR_OK ? err : &ignored);
+    if (status != FR_OK || ended != FR_OK) {
+        it->driver->graph_destroy(it->gpu, graph);
+        fr_err_prefix(err, "capture of a step (FORERUN_GPU_GRAPH=0 does "
+                           "without)");
+        return status != FR_OK ? status : ended;
+    }
+    it->graph = graph;
+    return FR_OK;
+}
+
+static fr_status launch(fr_gpu_interpreter *it, fr_err *err)
+{
+    const fr_gpu_lane *main = &it->lanes[FR_LANE_COMPUTE];
+
+    if (is_for_graph(it)) {
+        if (!it->graph)
+            FR_TRY(capture(it, err));
+        FR_TRY(it->driver->graph_launch(it->gpu, it->graph, main->stream, err));
+    } else {
+        FR_TRY(fr_gpu_enqueue_step(it, err));
+    }
+    return it->driver->event_record(it->gpu, main->end, main->stream, err);
+}
+
+static fr_status record_span(fr_gpu_interpreter *it, uint32_t i_call,
+                             uint32_t i, fr_err *err)
+{
+    const fr_segment *segment = fr_gpu_segment(it, i_call);
+    uint32_t i_instr = segment->first_instr + i;
+    fr_gpu_event **trace = it->trace + 2 * (it->calls[i_call].first_instr + i);
+    double begin_s = 0, taken_s = 0;
+
+    FR_TRY(
+        it->driver->event_elapsed(it->gpu, it->begin, trace[0], &begin_s, err));
+    FR_TRY(
+        it->driver->event_elapsed(it->gpu, trace[0], trace[1], &taken_s, err));
+    it->spans[it->n_spans++] = (fr_span){
+        .rank = (int32_t)it->place.transport->rank,
+        .lane = segment->lane,
+        .op = it->place.program->instrs[i_instr].op,
+        .i_call = i_call,
+        .i_instr = i_instr,
+        .step = (int32_t)it->i_step,
+        .begin_ps = llround(begin_s * 1e12),
+        .end_ps = llround((begin_s + taken_s) * 1e12),
+    };
+    return FR_OK;
+}
+
+static fr_status record_spans(fr_gpu_interpreter *it, fr_err *err)
+{
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        for (uint32_t i = 0; i < it->klass->n_calls; i++) {
+            const fr_segment *segment = fr_gpu_segment(it, i);
+            uint32_t n = segment->lane == lane ? segment->n_instrs : 0;
+            for (uint32_t k = 0; k < n && it->n_spans < it->cap_spans; k++)
+                FR_TRY(record_span(it, i, k, err));
+        }
+    return FR_OK;
+}
+
+static fr_status run_step(fr_gpu_interpreter *it, double *step_s, fr_err *err)
+{
+    FR_TRY(give_tokens(it, err));
+    int64_t begin_ns = fr_clock_ns();
+    FR_TRY(launch(it, err));
+    load_ahead(it);
+    FR_TRY(fr_gpu_watch(it, err));
+    *step_s = (double)(fr_clock_ns() - begin_ns) * 1e-9;
+    return it->is_traced ? record_spans(it, err) : FR_OK;
+}
+
+void fr_gpu_give_up(fr_gpu_interpreter *it)
+{
+    if (it->links)
+        it->links->ops->abort(it->links);
+    it->is_abandoned = true;
+    it->driver->abandon(it->gpu);
+}
+
+fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it, int64_t i_step,
+                                  bool is_traced, double *step_s, fr_err *err)
+{
+    it->is_traced = is_traced && it->trace;
+    it->is_noted = it->options.on_gradients && it->n_steps == 0;
+    set_step(it, i_step);
+    if (it->options.on_status)
+        it->options.on_status(it->options.on_status_context, i_step, 0, 0);
+    fr_status status = run_step(it, step_s, err);
+    if (status == FR_OK)
+        it->n_steps++;
+    else
+        fr_gpu_give_up(it);
+    return status;
+}
+
+const fr_step_scalars *fr_gpu_interpreter_scalars(const fr_gpu_interpreter *it)
+{
+    return &it->pinned->scalars;
+}
+
+bool fr_gpu_interpreter_has_graph(const fr_gpu_interpreter *it)
+{
+    return it->graph != NULL;
+}
+
+size_t fr_gpu_interpreter_n_spans(const fr_gpu_interpreter *it)
+{
+    return it->n_spans;
+}
+
+void fr_gpu_interpreter_copy_spans(const fr_gpu_interpreter *it, fr_span *out)
+{
+    if (it->n_spans > 0)
+        memcpy(out, it->spans, it->n_spans * sizeof *out);
+}

@@ -1,0 +1,347 @@
+/* gpu_interpreter_create.c: makes everything that stepping needs, beforehand.
+ */
+#include "runtime/gpu/gpu_interpreter_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static fr_status find_axes(fr_gpu_interpreter *it, fr_err *err)
+{
+    const fr_transport *transport = it->place.transport;
+    int64_t *ranks = malloc((size_t)transport->world * sizeof *ranks);
+
+    if (!ranks)
+        return fr_fail_no_memory(err);
+    for (int axis = 0; axis < FR_AXIS_N; axis++) {
+        int64_t position = 0, n = 1;
+        if (axis != FR_AXIS_NONE)
+            n = fr_plan_group(&it->place.program->plan, transport->rank,
+                              (fr_axis)axis, ranks, &position);
+        it->coordinate[axis] = (int)position;
+        it->n_group[axis] = (int)n;
+    }
+    free(ranks);
+    return FR_OK;
+}
+
+/* Counts of a class: rooms to make. */
+static void count_instr(fr_gpu_interpreter *it, const fr_instr *instr,
+                        uint8_t lane)
+{
+    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
+
+    it->n_instrs++;
+    if (op_class == FR_OP_CLASS_COMPUTE)
+        it->lanes[lane].has_kernels = true;
+    if (op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P)
+        it->lanes[lane].n_stops++;
+    if (instr->op == FR_OP_LOAD_TOKENS)
+        it->tokens_bytes +=
+            2 * (uint64_t)(instr->dim[0] * instr->dim[1]) * sizeof(int32_t);
+}
+
+/*
+ * What a copy takes away waits for the copy back of the same layer,
+ * micro-batch and chunk: they share a place in host memory.
+ */
+static void place_host_copy(fr_gpu_interpreter *it, uint32_t i_call,
+                            uint64_t n_bytes, bool is_out)
+{
+    const fr_call *call = &it->klass->calls[i_call];
+
+    if (is_out) {
+        it->calls[i_call].host_bytes = it->host_store_bytes;
+        it->host_store_bytes += n_bytes;
+        return;
+    }
+    for (uint32_t i = i_call; i-- > 0;) {
+        const fr_call *other = &it->klass->calls[i];
+        const fr_segment *segment = fr_gpu_segment(it, i);
+        const fr_instr *instr =
+            &it->place.program->instrs[segment->first_instr];
+        if (instr->op == FR_OP_HOST_COPY && instr->dim[1] &&
+            other->layer == call->layer && other->chunk == call->chunk &&
+            other->micro_batch == call->micro_batch) {
+            it->calls[i_call].host_bytes = it->calls[i].host_bytes;
+            return;
+        }
+    }
+}
+
+static void lay_out_call(fr_gpu_interpreter *it, uint32_t i_call)
+{
+    const fr_segment *segment = fr_gpu_segment(it, i_call);
+    uint64_t n_copied = 0;
+    bool is_out = false;
+
+    it->calls[i_call].first_instr = it->n_instrs;
+    it->calls[i_call].host_bytes = it->tokens_bytes;
+    for (uint32_t i = 0; i < segment->n_instrs; i++) {
+        const fr_instr *instr =
+            &it->place.program->instrs[segment->first_instr + i];
+        count_instr(it, instr, segment->lane);
+        if (instr->op != FR_OP_HOST_COPY)
+            continue;
+        n_copied += (uint64_t)instr->dim[0];
+        is_out = instr->dim[1] != 0;
+    }
+    if (n_copied > 0)
+        place_host_copy(it, i_call, n_copied, is_out);
+}
+
+static fr_status lay_out_stops(fr_gpu_interpreter *it, fr_err *err)
+{
+    const fr_program *program = it->place.program;
+
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        fr_gpu_lane *own = &it->lanes[lane];
+        own->stops = malloc((own->n_stops + 1) * sizeof *own->stops);
+        if (!own->stops)
+            return fr_fail_no_memory(err);
+        own->n_stops = 0;
+    }
+    for (uint32_t i = 0; i < it->klass->n_calls; i++) {
+        const fr_segment *segment = fr_gpu_segment(it, i);
+        fr_gpu_lane *own = &it->lanes[segment->lane];
+        for (uint32_t k = 0; k < segment->n_instrs; k++) {
+            uint32_t i_instr = segment->first_instr + k;
+            fr_op_class op_class =
+                fr_op_class_of((fr_op)program->instrs[i_instr].op);
+            bool is_stop = op_class == FR_OP_CLASS_COLLECTIVE ||
+                           op_class == FR_OP_CLASS_P2P;
+            if (is_stop && it->links &&
+                it->links->groups.routes[i_instr].i_split >= 0)
+                own->stops[own->n_stops++] = (fr_gpu_stop){i, i_instr};
+        }
+    }
+    return FR_OK;
+}
+
+/*
+ * A lane runs in order, so of several calls of another lane the last one is
+ * enough, and none that the own lane has waited for before.
+ */
+static void find_waits(fr_gpu_interpreter *it, uint32_t i_call,
+                       uint32_t seen[FR_LANE_N][FR_LANE_N], uint32_t *n_waits)
+{
+    const fr_call *call = &it->klass->calls[i_call];
+    uint8_t lane = fr_gpu_segment(it, i_call)->lane;
+    uint32_t last[FR_LANE_N] = {0}; /* call + 1 */
+
+    for (uint32_t i = 0; i < call->n_deps; i++) {
+        uint32_t dep = it->klass->deps[call->first_dep + i];
+        uint8_t other = fr_gpu_segment(it, dep)->lane;
+        if (other != lane && dep + 1 > last[other])
+            last[other] = dep + 1;
+    }
+    it->calls[i_call].first_wait = *n_waits;
+    for (int other = 0; other < FR_LANE_N; other++) {
+        if (last[other] <= seen[lane][other])
+            continue;
+        seen[lane][other] = last[other];
+        it->waits[(*n_waits)++] = last[other] - 1;
+    }
+    it->calls[i_call].n_waits = *n_waits - it->calls[i_call].first_wait;
+}
+
+static fr_status lay_out(fr_gpu_interpreter *it, fr_err *err)
+{
+    uint32_t seen[FR_LANE_N][FR_LANE_N] = {{0}}, n_waits = 0;
+    uint32_t n_calls = it->klass->n_calls;
+
+    it->calls = calloc(n_calls + 1, sizeof *it->calls);
+    it->waits = malloc((it->klass->n_deps + 1) * sizeof *it->waits);
+    if (!it->calls || !it->waits)
+        return fr_fail_no_memory(err);
+    for (uint32_t i = 0; i < n_calls; i++) {
+        lay_out_call(it, i);
+        find_waits(it, i, seen, &n_waits);
+    }
+    return lay_out_stops(it, err);
+}
+
+static fr_status create_events(fr_gpu_interpreter *it, fr_err *err)
+{
+    const fr_gpu_driver *driver = it->driver;
+
+    FR_TRY(driver->event_create(it->gpu, true, &it->begin, err));
+    for (uint32_t i = 0; i < it->klass->n_calls; i++) {
+        const fr_gpu_call *call = &it->calls[i];
+        for (uint32_t k = 0; k < call->n_waits; k++) {
+            fr_gpu_event **done =
+                &it->calls[it->waits[call->first_wait + k]].done;
+            if (!*done)
+                FR_TRY(driver->event_create(it->gpu, false, done, err));
+        }
+    }
+    if (it->options.trace_steps == 0)
+        return FR_OK;
+    it->trace = calloc(2 * (size_t)it->n_instrs + 1, sizeof(fr_gpu_event *));
+    it->cap_spans = (size_t)it->n_instrs * (size_t)it->options.trace_steps;
+    it->spans = malloc((it->cap_spans + 1) * sizeof *it->spans);
+    if (!it->trace || !it->spans)
+        return fr_fail_no_memory(err);
+    for (uint32_t i = 0; i < 2 * it->n_instrs; i++)
+        FR_TRY(driver->event_create(it->gpu, true, &it->trace[i], err));
+    return FR_OK;
+}
+
+/* Kernels of communication wait for others: they go first. */
+static fr_status create_streams(fr_gpu_interpreter *it, fr_err *err)
+{
+    bool is_used[FR_LANE_N] = {[FR_LANE_COMPUTE] = true};
+
+    for (uint32_t i = 0; i < it->klass->n_calls; i++)
+        is_used[fr_gpu_segment(it, i)->lane] = true;
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        fr_gpu_lane *own = &it->lanes[lane];
+        if (!is_used[lane])
+            continue;
+        FR_TRY(it->driver->stream_create(it->gpu, lane != FR_LANE_COMPUTE,
+                                         &own->stream, err));
+        FR_TRY(it->driver->event_create(it->gpu, false, &own->end, err));
+    }
+    return FR_OK;
+}
+
+static fr_status create_memory(fr_gpu_interpreter *it, fr_err *err)
+{
+    const fr_gpu_driver *driver = it->driver;
+    void *pinned = NULL, *step = NULL, *tokens = NULL, *store = NULL;
+
+    FR_TRY(driver->alloc_host(it->gpu, sizeof *it->pinned, &pinned, err));
+    it->pinned = pinned;
+    memset(pinned, 0, sizeof *it->pinned);
+    FR_TRY(driver->alloc(it->gpu, sizeof *it->device_step, &step, err));
+    it->device_step = step;
+    FR_TRY(driver->alloc_host(it->gpu, it->tokens_bytes + 1, &tokens, err));
+    it->tokens = tokens;
+    it->tokens_ahead = malloc(it->tokens_bytes + 1);
+    if (!it->tokens_ahead)
+        return fr_fail_no_memory(err);
+    if (it->host_store_bytes > 0)
+        FR_TRY(driver->alloc_host(it->gpu, it->host_store_bytes, &store, err));
+    it->host_store = store;
+    if (!it->options.on_gradients)
+        return FR_OK;
+    it->gradients = malloc(it->klass->n_parameters * sizeof(float) + 1);
+    return it->gradients ? FR_OK : fr_fail_no_memory(err);
+}
+
+/* One set for each stream: a workspace serves one launch at a time. */
+static fr_status create_kernels(fr_gpu_interpreter *it, fr_err *err)
+{
+    const fr_gpu_system *system = it->place.system;
+
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        if (it->lanes[lane].has_kernels && system->kernels_create)
+            FR_TRY(system->kernels_create(&it->lanes[lane].kernels, err));
+    return FR_OK;
+}
+
+static fr_status prepare(fr_gpu_interpreter *it, fr_err *err)
+{
+    FR_TRY(fr_gpu_program_check(it->place.system, it->place.program, err));
+    FR_TRY(find_axes(it, err));
+    FR_TRY(lay_out(it, err));
+    FR_TRY(create_streams(it, err));
+    FR_TRY(create_events(it, err));
+    FR_TRY(create_memory(it, err));
+    return create_kernels(it, err);
+}
+
+fr_status fr_gpu_interpreter_create(const fr_gpu_place *place,
+                                    fr_gpu_links *links, fr_data *data,
+                                    const fr_gpu_options *options,
+                                    fr_gpu_interpreter **out, fr_err *err)
+{
+    fr_gpu_interpreter *it = calloc(1, sizeof *it);
+
+    if (!it)
+        return fr_fail_no_memory(err);
+    it->place = *place;
+    it->driver = place->system->driver;
+    it->gpu = place->gpu;
+    it->klass = fr_program_class(place->program, place->transport->rank);
+    it->links = links;
+    it->data = data;
+    it->options = *options;
+    it->i_ahead = -1;
+    fr_status status = prepare(it, err);
+    if (status != FR_OK) {
+        fr_gpu_interpreter_destroy(it);
+        return status;
+    }
+    *out = it;
+    return FR_OK;
+}
+
+static void destroy_events(fr_gpu_interpreter *it)
+{
+    const fr_gpu_driver *driver = it->driver;
+
+    for (uint32_t i = 0; it->calls && i < it->klass->n_calls; i++)
+        driver->event_destroy(it->gpu, it->calls[i].done);
+    for (uint32_t i = 0; it->trace && i < 2 * it->n_instrs; i++)
+        driver->event_destroy(it->gpu, it->trace[i]);
+    driver->event_destroy(it->gpu, it->begin);
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        driver->event_destroy(it->gpu, it->lanes[lane].end);
+        free(it->lanes[lane].stops);
+    }
+}
+
+void fr_gpu_interpreter_destroy(fr_gpu_interpreter *it)
+{
+    if (!it)
+        return;
+    const fr_gpu_driver *driver = it->driver;
+    /* Streams first: what is on them may still use the rest. */
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        driver->stream_destroy(it->gpu, it->lanes[lane].stream);
+    driver->graph_destroy(it->gpu, it->graph);
+    destroy_events(it);
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        if (it->lanes[lane].kernels && !it->is_abandoned)
+            it->place.system->kernels_destroy(it->lanes[lane].kernels);
+    driver->free_host(it->gpu, it->pinned);
+    driver->free_host(it->gpu, it->tokens);
+    driver->free_host(it->gpu, it->host_store);
+    driver->free(it->gpu, it->device_step);
+    free(it->tokens_ahead);
+    free(it->gradients);
+    free((void *)it->trace);
+    free(it->spans);
+    free(it->calls);
+    free(it->waits);
+    free(it);
+}
+
+static bool has_way(const fr_gpu_system *system, const fr_instr *instr)
+{
+    switch (fr_op_class_of((fr_op)instr->op)) {
+    case FR_OP_CLASS_COLLECTIVE:
+    case FR_OP_CLASS_P2P:
+    case FR_OP_CLASS_IO:
+        return true;
+    default:
+        return system->kernels[instr->op] && !(instr->flags & FR_INSTR_HOST);
+    }
+}
+
+fr_status fr_gpu_program_check(const fr_gpu_system *system,
+                               const fr_program *program, fr_err *err)
+{
+    for (uint32_t i = 0; i < program->n_instrs; i++) {
+        const fr_instr *instr = &program->instrs[i];
+        if (has_way(system, instr))
+            continue;
+        return fr_fail(err, FR_INPUT,
+                       "there is no kernel yet for %s%s on backend %s; choose "
+                       "a plan without it, or --backend cpu",
+                       fr_op_name((fr_op)instr->op),
+                       instr->flags & FR_INSTR_HOST ? " on the host" : "",
+                       system->name);
+    }
+    return FR_OK;
+}

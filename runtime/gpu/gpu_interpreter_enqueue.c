@@ -1,0 +1,328 @@
+/*
+ * gpu_interpreter_enqueue.c: puts a step on the lanes' streams, in program
+ * order.  That order is one in which every dependency comes first, so that an
+ * event is recorded before somebody waits for it.
+ */
+#include "runtime/gpu/gpu_interpreter_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const fr_segment *fr_gpu_segment(const fr_gpu_interpreter *it, uint32_t i_call)
+{
+    const fr_program *program = it->place.program;
+
+    return &program->segments[it->klass->calls[i_call].i_segment];
+}
+
+static bool is_communication(const fr_instr *instr)
+{
+    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
+
+    return op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P;
+}
+
+static void resolve(const fr_gpu_interpreter *it, uint32_t i_call,
+                    const fr_instr *instr, void *ptr[FR_INSTR_REFS])
+{
+    fr_call_operands(it->klass, &it->klass->calls[i_call], instr,
+                     it->coordinate, it->place.slab, ptr);
+}
+
+static float widen(uint16_t bf16)
+{
+    uint32_t bits = (uint32_t)bf16 << 16;
+    float value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static fr_status wait_lane(fr_gpu_interpreter *it, const fr_gpu_lane *lane,
+                           fr_err *err)
+{
+    FR_TRY(it->driver->event_record(it->gpu, lane->end, lane->stream, err));
+    return fr_gpu_wait_event(it, lane->end, err);
+}
+
+/* Shows the gradients of an OPT_STEP as they are when it begins. */
+static fr_status note_gradients(fr_gpu_interpreter *it, uint32_t i_call,
+                                const fr_instr *instr, void *const *ptr,
+                                fr_err *err)
+{
+    const fr_gpu_lane *lane = &it->lanes[FR_LANE_COMPUTE];
+    uint64_t n = (uint64_t)instr->dim[0];
+    bool is_narrow = instr->grad_dtype == FR_DTYPE_BF16;
+    float *wide = (float *)(void *)it->gradients;
+    void *shown[FR_INSTR_REFS] = {it->gradients};
+
+    if (!is_narrow && instr->grad_dtype != FR_DTYPE_F32)
+        return fr_fail(err, FR_CHECK, "gradients in %s cannot be written",
+                       fr_dtype_name((fr_dtype)instr->grad_dtype));
+    FR_TRY(it->driver->copy(it->gpu, lane->stream, it->gradients, ptr[0],
+                            n * (is_narrow ? 2 : sizeof(float)), err));
+    FR_TRY(wait_lane(it, lane, err));
+    for (uint64_t i = is_narrow ? n : 0; i-- > 0;) {
+        uint16_t bits;
+        memcpy(&bits, it->gradients + 2 * i, sizeof bits);
+        wide[i] = widen(bits);
+    }
+    fr_instr_view view = {instr, &it->klass->calls[i_call], shown};
+    it->options.on_gradients(it->options.on_gradients_context, &view);
+    return FR_OK;
+}
+
+static fr_cuda_launch make_launch(const fr_gpu_interpreter *it, fr_lane lane,
+                                  const fr_instr *instr, void *const *ptr)
+{
+    const fr_program *program = it->place.program;
+    fr_cuda_launch launch = {
+        .call = {.instr = instr,
+                 .coordinate = it->coordinate[instr->axis],
+                 .n_group = it->n_group[instr->axis],
+                 .tp_coordinate = it->coordinate[FR_AXIS_TP],
+                 .n_threads = program->plan.n_threads,
+                 .job = &program->job,
+                 .plan = &program->plan,
+                 .tensors = it->klass->tensors,
+                 .n_tensors = it->klass->n_tensors},
+        .step = it->device_step,
+        .stream = it->lanes[lane].stream,
+        .kernels = it->lanes[lane].kernels};
+
+    memcpy(launch.call.ptr, ptr, sizeof launch.call.ptr);
+    return launch;
+}
+
+static fr_status launch_kernel(fr_gpu_interpreter *it, fr_lane lane,
+                               const fr_instr *instr, void *const *ptr,
+                               fr_err *err)
+{
+    fr_cuda_launch launch = make_launch(it, lane, instr, ptr);
+    fr_status status = it->place.system->kernels[instr->op](&launch, err);
+
+    if (status != FR_OK)
+        fr_err_prefix(err, "rank %lld: step %lld, %s",
+                      (long long)it->place.transport->rank,
+                      (long long)it->i_step, fr_op_name((fr_op)instr->op));
+    return status;
+}
+
+/* Indices of zero point at what is there. */
+static fr_status clear_operands(fr_gpu_interpreter *it, fr_gpu_stream stream,
+                                const fr_instr *instr, void *const *ptr,
+                                fr_err *err)
+{
+    for (int i = 0; i < FR_INSTR_REFS; i++) {
+        uint64_t n_bytes =
+            ptr[i] ? fr_instr_ref_bytes(instr, i, it->n_group[instr->axis]) : 0;
+        if (n_bytes > 0)
+            FR_TRY(it->driver->zero(it->gpu, stream, ptr[i], n_bytes, err));
+    }
+    return FR_OK;
+}
+
+static fr_status try_instr(fr_gpu_interpreter *it, fr_lane lane,
+                           uint32_t i_call, const fr_instr *instr, fr_err *err)
+{
+    const fr_gpu_system *system = it->place.system;
+    void *ptr[FR_INSTR_REFS];
+
+    resolve(it, i_call, instr, ptr);
+    fr_cuda_launch launch = make_launch(it, lane, instr, ptr);
+    if (system->kernels_tune)
+        FR_TRY(system->kernels_tune(&launch, err));
+    FR_TRY(clear_operands(it, it->lanes[lane].stream, instr, ptr, err));
+    return launch_kernel(it, lane, instr, ptr, err);
+}
+
+/* Other lanes are idle then: what they share is not written by two. */
+static fr_status try_call(fr_gpu_interpreter *it, uint32_t i_call,
+                          bool *is_known, fr_err *err)
+{
+    const fr_segment *segment = fr_gpu_segment(it, i_call);
+    const fr_gpu_lane *lane = &it->lanes[segment->lane];
+    bool has_new = false;
+
+    for (uint32_t i = 0; i < segment->n_instrs; i++) {
+        uint32_t i_instr = segment->first_instr + i;
+        const fr_instr *instr = &it->place.program->instrs[i_instr];
+        if (is_known[i_instr] ||
+            fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
+            continue;
+        if (!has_new)
+            FR_TRY(it->driver->mark(it->gpu, lane->stream,
+                                    &it->pinned->marks[segment->lane].call,
+                                    i_call + 1, err));
+        is_known[i_instr] = has_new = true;
+        FR_TRY(try_instr(it, (fr_lane)segment->lane, i_call, instr, err));
+    }
+    return has_new ? wait_lane(it, lane, err) : FR_OK;
+}
+
+fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
+{
+    const fr_gpu_lane *main = &it->lanes[FR_LANE_COMPUTE];
+    bool *is_known = calloc(it->place.program->n_instrs + 1, sizeof *is_known);
+
+    if (!is_known)
+        return fr_fail_no_memory(err);
+    fr_status status = it->driver->zero(it->gpu, main->stream, it->device_step,
+                                        sizeof *it->device_step, err);
+    if (status == FR_OK)
+        status = wait_lane(it, main, err);
+    for (uint32_t i = 0; status == FR_OK && i < it->klass->n_calls; i++)
+        status = try_call(it, i, is_known, err);
+    free(is_known);
+    if (status != FR_OK)
+        fr_gpu_give_up(it);
+    return status;
+}
+
+/* A group of one: at most a copy. */
+static fr_status copy_alone(fr_gpu_interpreter *it, fr_gpu_stream stream,
+                            const fr_instr *instr, void *const *ptr,
+                            fr_err *err)
+{
+    uint64_t n_bytes = fr_instr_payload_bytes(instr);
+
+    if (!ptr[0] || !ptr[1] || ptr[0] == ptr[1] || n_bytes == 0)
+        return FR_OK;
+    return it->driver->copy(it->gpu, stream, ptr[1], ptr[0], n_bytes, err);
+}
+
+static fr_status communicate(fr_gpu_interpreter *it, fr_lane lane,
+                             uint32_t i_instr, void *const *ptr, fr_err *err)
+{
+    const fr_instr *instr = &it->place.program->instrs[i_instr];
+    fr_gpu_lane *own = &it->lanes[lane];
+    const fr_gpu_driver *driver = it->driver;
+    uint32_t *word = &it->pinned->marks[lane].word;
+    void *src = ptr[0], *dst = ptr[1] ? ptr[1] : ptr[0];
+
+    if (!it->links || it->links->groups.routes[i_instr].i_split < 0)
+        return copy_alone(it, own->stream, instr, ptr, err);
+    if (instr->op == FR_OP_SEND)
+        dst = NULL;
+    else if (instr->op == FR_OP_RECV)
+        src = NULL;
+    uint32_t mark = 2 * own->i_stop++ + 1;
+    FR_TRY(driver->mark(it->gpu, own->stream, word, mark, err));
+    FR_TRY(it->links->ops->enqueue(it->links, i_instr, lane, src, dst,
+                                   own->stream, err));
+    return driver->mark(it->gpu, own->stream, word, mark + 1, err);
+}
+
+static fr_status input_output(fr_gpu_interpreter *it, fr_gpu_stream stream,
+                              const fr_instr *instr, void *memory,
+                              uint64_t *host_bytes, fr_err *err)
+{
+    bool is_load = instr->op == FR_OP_LOAD_TOKENS;
+    uint64_t n_bytes = is_load ? 2 * (uint64_t)instr->dim[0] *
+                                     (uint64_t)instr->dim[1] * sizeof(int32_t)
+                               : (uint64_t)instr->dim[0];
+    unsigned char *host = (is_load ? it->tokens : it->host_store) + *host_bytes;
+    bool is_out = !is_load && instr->dim[1] != 0;
+
+    *host_bytes += n_bytes;
+    return it->driver->copy(it->gpu, stream, is_out ? (void *)host : memory,
+                            is_out ? memory : (void *)host, n_bytes, err);
+}
+
+static fr_status enqueue_instr(fr_gpu_interpreter *it, fr_lane lane,
+                               uint32_t i_call, uint32_t i_instr,
+                               uint64_t *host_bytes, fr_err *err)
+{
+    const fr_instr *instr = &it->place.program->instrs[i_instr];
+    fr_gpu_stream stream = it->lanes[lane].stream;
+    void *ptr[FR_INSTR_REFS];
+
+    resolve(it, i_call, instr, ptr);
+    if (is_communication(instr))
+        return communicate(it, lane, i_instr, ptr, err);
+    if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_IO)
+        return input_output(it, stream, instr, ptr[0], host_bytes, err);
+    if (it->is_noted && instr->op == FR_OP_OPT_STEP)
+        FR_TRY(note_gradients(it, i_call, instr, ptr, err));
+    return launch_kernel(it, lane, instr, ptr, err);
+}
+
+static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,
+                              fr_err *err)
+{
+    const fr_segment *segment = fr_gpu_segment(it, i_call);
+    const fr_gpu_call *call = &it->calls[i_call];
+    const fr_gpu_driver *driver = it->driver;
+    fr_lane lane = (fr_lane)segment->lane;
+    fr_gpu_stream stream = it->lanes[lane].stream;
+    uint64_t host_bytes = call->host_bytes;
+
+    /* Before it waits: of two lanes the earlier call is what hangs. */
+    if (it->lanes[lane].has_kernels)
+        FR_TRY(driver->mark(it->gpu, stream, &it->pinned->marks[lane].call,
+                            i_call + 1, err));
+    for (uint32_t i = 0; i < call->n_waits; i++)
+        FR_TRY(driver->stream_wait(
+            it->gpu, stream, it->calls[it->waits[call->first_wait + i]].done,
+            err));
+    for (uint32_t i = 0; i < segment->n_instrs; i++) {
+        fr_gpu_event **trace =
+            it->is_traced ? it->trace + 2 * (call->first_instr + i) : NULL;
+        if (trace)
+            FR_TRY(driver->event_record(it->gpu, trace[0], stream, err));
+        FR_TRY(enqueue_instr(it, lane, i_call, segment->first_instr + i,
+                             &host_bytes, err));
+        if (trace)
+            FR_TRY(driver->event_record(it->gpu, trace[1], stream, err));
+    }
+    if (call->done)
+        FR_TRY(driver->event_record(it->gpu, call->done, stream, err));
+    return FR_OK;
+}
+
+/* The other lanes begin when the step's values are there. */
+static fr_status fork_lanes(fr_gpu_interpreter *it, fr_err *err)
+{
+    const fr_gpu_driver *driver = it->driver;
+    fr_gpu_stream main = it->lanes[FR_LANE_COMPUTE].stream;
+
+    FR_TRY(driver->copy(it->gpu, main, it->device_step, &it->pinned->step,
+                        sizeof it->pinned->step, err));
+    FR_TRY(driver->event_record(it->gpu, it->begin, main, err));
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        it->lanes[lane].i_stop = 0;
+        if (lane != FR_LANE_COMPUTE && it->lanes[lane].stream)
+            FR_TRY(driver->stream_wait(it->gpu, it->lanes[lane].stream,
+                                       it->begin, err));
+    }
+    return FR_OK;
+}
+
+static fr_status join_lanes(fr_gpu_interpreter *it, fr_err *err)
+{
+    const fr_gpu_driver *driver = it->driver;
+    const fr_gpu_lane *main = &it->lanes[FR_LANE_COMPUTE];
+
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        const fr_gpu_lane *other = &it->lanes[lane];
+        if (other->has_kernels)
+            FR_TRY(driver->mark(it->gpu, other->stream,
+                                &it->pinned->marks[lane].call,
+                                FR_GPU_LANE_ENDED, err));
+        if (lane == FR_LANE_COMPUTE || !other->stream)
+            continue;
+        FR_TRY(driver->event_record(it->gpu, other->end, other->stream, err));
+        FR_TRY(driver->stream_wait(it->gpu, main->stream, other->end, err));
+    }
+    return driver->copy(it->gpu, main->stream, &it->pinned->scalars,
+                        it->place.slab + it->klass->step_offset_bytes,
+                        sizeof it->pinned->scalars, err);
+}
+
+fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err)
+{
+    FR_TRY(fork_lanes(it, err));
+    for (uint32_t i = 0; i < it->klass->n_calls; i++)
+        FR_TRY(enqueue_call(it, i, err));
+    return join_lanes(it, err);
+}

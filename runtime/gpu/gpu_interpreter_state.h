@@ -1,0 +1,102 @@
+/*
+ * gpu_interpreter_state.h: what the parts of the GPU's interpreter share.
+ * Inside runtime/gpu_interpreter*.c only.
+ */
+#ifndef FR_RUNTIME_GPU_GPU_INTERPRETER_STATE_H
+#define FR_RUNTIME_GPU_GPU_INTERPRETER_STATE_H
+
+#include "runtime/gpu/gpu_interpreter.h"
+
+/* One call as the host enqueues it. */
+typedef struct fr_gpu_call {
+    uint32_t first_wait, n_waits; /* in `waits`: calls of other lanes */
+    fr_gpu_event *done;           /* NULL: no other lane waits for it */
+    uint32_t first_instr;         /* number of its first instruction in a step:
+                                     index of the trace's events */
+    uint64_t host_bytes; /* LOAD_TOKENS, HOST_COPY: its place in host memory */
+} fr_gpu_call;
+
+/* A communication of a lane: what its marks mean. */
+typedef struct fr_gpu_stop {
+    uint32_t i_call, i_instr;
+} fr_gpu_stop;
+
+/* Marks of a lane: 2 k + 1 when it begins its k-th communication of the step,
+ * 2 k + 2 when it has ended it. */
+typedef struct fr_gpu_lane {
+    fr_gpu_stream stream; /* NULL: no call of the class is on it */
+    fr_gpu_event *end;    /* of the step; compute lane: of the whole */
+    bool has_kernels;
+    fr_cuda_kernels *kernels; /* theirs */
+    fr_gpu_stop *stops;
+    uint32_t n_stops;
+    uint32_t i_stop;    /* while enqueuing */
+    uint32_t last_mark; /* as the watcher saw it last, and when it changed */
+    int64_t moved_ns;
+    uint32_t last_call; /* 1 + the call that it is in or waits before, 0: none
+                           yet, FR_GPU_LANE_ENDED: behind all of them */
+} fr_gpu_lane;
+
+#define FR_GPU_LANE_ENDED UINT32_MAX
+
+/* Page-locked: the device reads the first part, writes the rest. */
+typedef struct fr_gpu_pinned {
+    fr_cuda_step step;
+    fr_step_scalars scalars;
+    struct {
+        uint32_t word;
+        uint32_t call; /* lanes with kernels: see fr_gpu_lane.last_call */
+        unsigned char padding[56];
+    } marks[FR_LANE_N];
+} fr_gpu_pinned;
+
+struct fr_gpu_interpreter {
+    fr_gpu_place place;
+    const fr_gpu_driver *driver; /* place.system's */
+    fr_gpu *gpu;
+    const fr_class *klass;
+    fr_gpu_links *links;
+    fr_data *data;
+    fr_gpu_options options;
+    int coordinate[FR_AXIS_N], n_group[FR_AXIS_N];
+    fr_gpu_lane lanes[FR_LANE_N];
+    fr_gpu_call *calls; /* [n_calls] */
+    uint32_t *waits;
+    fr_gpu_pinned *pinned;
+    fr_cuda_step *device_step;
+    unsigned char *tokens;       /* page-locked: of the step that runs */
+    unsigned char *tokens_ahead; /* of the next one, ordinary memory */
+    uint64_t tokens_bytes;
+    int64_t i_ahead;           /* step of tokens_ahead, -1: none */
+    unsigned char *host_store; /* page-locked: what HOST_COPY took away */
+    uint64_t host_store_bytes;
+    fr_gpu_event *begin;
+    fr_gpu_graph *graph;
+    int64_t n_steps;   /* done so far */
+    bool is_abandoned; /* the device may never answer again */
+    int64_t moved_ns;  /* when the watcher last saw any lane go on */
+    /* The step that is being enqueued. */
+    int64_t i_step;
+    bool is_traced, is_noted;
+    /* Traced steps: two events for each instruction of a step. */
+    fr_gpu_event **trace; /* [2 n_instrs] */
+    uint32_t n_instrs;
+    fr_span *spans;
+    size_t n_spans, cap_spans;
+    unsigned char *gradients; /* for on_gradients */
+};
+
+const fr_segment *fr_gpu_segment(const fr_gpu_interpreter *it, uint32_t i_call);
+/* Enqueues the whole step on the lanes' streams. */
+FR_CHECKED fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err);
+/* Ends all that is under way; the device may never answer again. */
+void fr_gpu_give_up(fr_gpu_interpreter *it);
+/* Waits for the step's end; sees what fails or hangs. */
+FR_CHECKED fr_status fr_gpu_watch(fr_gpu_interpreter *it, fr_err *err);
+/* Waits for an event without a look at anything else. */
+FR_CHECKED fr_status fr_gpu_wait_event(fr_gpu_interpreter *it,
+                                       fr_gpu_event *event, fr_err *err);
+FR_CHECKED fr_status fr_gpu_load_tokens(fr_gpu_interpreter *it, int64_t i_step,
+                                        unsigned char *out, fr_err *err);
+
+#endif

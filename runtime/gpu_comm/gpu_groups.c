@@ -1,0 +1,320 @@
+/* gpu_groups.c: communicators of a program, the same list on every rank. */
+#include "runtime/gpu_comm/gpu_groups.h"
+
+#include "runtime/gpu/gpu_driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* All transfers from one stage to another (over one boundary: is_by_tag). */
+typedef struct pair {
+    int32_t sender, receiver; /* pipeline coordinates */
+    uint32_t tag;             /* 0: of all boundaries */
+    uint32_t i_split;
+    /* What is sent and received, in order. */
+    uint64_t sent, received;
+} pair;
+
+typedef struct finder {
+    const fr_program *program;
+    const fr_class *klass; /* of the rank */
+    int64_t rank, world;
+    int64_t *ranks; /* room for a group */
+    bool is_used[FR_AXIS_N][FR_LANE_N];
+    bool is_own[FR_AXIS_N][FR_LANE_N]; /* by the rank's class */
+    pair *pairs;
+    size_t n_pairs, cap_pairs;
+    bool is_by_tag;
+    fr_gpu_groups *out;
+} finder;
+
+static bool is_transfer(const fr_instr *instr)
+{
+    return fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P;
+}
+
+static bool is_collective(const fr_instr *instr)
+{
+    return fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_COLLECTIVE;
+}
+
+static pair *find_pair(finder *f, int32_t sender, int32_t receiver,
+                       uint32_t tag)
+{
+    for (size_t i = 0; i < f->n_pairs; i++) {
+        pair *p = &f->pairs[i];
+        if (p->sender == sender && p->receiver == receiver && p->tag == tag)
+            return p;
+    }
+    return NULL;
+}
+
+static pair *get_pair(finder *f, int32_t sender, int32_t receiver, uint32_t tag)
+{
+    pair *known = find_pair(f, sender, receiver, tag);
+
+    if (known)
+        return known;
+    if (f->n_pairs == f->cap_pairs) {
+        size_t cap = f->cap_pairs ? 2 * f->cap_pairs : 16;
+        pair *grown = realloc(f->pairs, cap * sizeof *grown);
+        if (!grown)
+            return NULL;
+        f->pairs = grown;
+        f->cap_pairs = cap;
+    }
+    f->pairs[f->n_pairs] = (pair){sender, receiver, tag, 0, 0, 0};
+    return &f->pairs[f->n_pairs++];
+}
+
+static fr_status note_transfer(finder *f, const fr_class *klass,
+                               const fr_instr *instr, const fr_call *call,
+                               fr_err *err)
+{
+    bool is_send = instr->op == FR_OP_SEND;
+    int32_t peer = instr->peer;
+
+    if (instr->axis != FR_AXIS_PP)
+        return fr_fail(err, FR_CHECK, "%s over %s: only stages have pairs",
+                       fr_op_name((fr_op)instr->op),
+                       fr_axis_name((fr_axis)instr->axis));
+    pair *p =
+        get_pair(f, is_send ? klass->pp : peer, is_send ? peer : klass->pp,
+                 f->is_by_tag ? instr->tag : 0);
+    if (!p)
+        return fr_fail_no_memory(err);
+    uint64_t *order = is_send ? &p->sent : &p->received;
+    uint64_t tag = instr->tag + (uint64_t)call->micro_batch;
+    *order = (*order ^ tag) * 0x9e3779b97f4a7c15U + 1;
+    return FR_OK;
+}
+
+static fr_status scan_class(finder *f, const fr_class *klass, fr_err *err)
+{
+    const fr_program *program = f->program;
+
+    for (uint32_t i = 0; i < klass->n_calls; i++) {
+        const fr_call *call = &klass->calls[i];
+        const fr_segment *segment = &program->segments[call->i_segment];
+        for (uint32_t k = 0; k < segment->n_instrs; k++) {
+            const fr_instr *instr = &program->instrs[segment->first_instr + k];
+            if (is_transfer(instr))
+                FR_TRY(note_transfer(f, klass, instr, call, err));
+            if (!is_collective(instr))
+                continue;
+            f->is_used[instr->axis][segment->lane] = true;
+            if (klass == f->klass)
+                f->is_own[instr->axis][segment->lane] = true;
+        }
+    }
+    return FR_OK;
+}
+
+static fr_status scan(finder *f, fr_err *err)
+{
+    f->n_pairs = 0;
+    for (uint32_t c = 0; c < f->program->n_classes; c++)
+        FR_TRY(scan_class(f, &f->program->classes[c], err));
+    return FR_OK;
+}
+
+/* Do all receivers take what comes in the order in which it is sent? */
+static bool is_in_order(const finder *f)
+{
+    for (size_t i = 0; i < f->n_pairs; i++)
+        if (f->pairs[i].sent != f->pairs[i].received)
+            return false;
+    return true;
+}
+
+/*
+ * Pairs that share no stage go into one split: each takes the first split
+ * after the groups' in which both of its stages are free.
+ */
+static fr_status deal_pairs(finder *f, uint32_t n_groups, uint32_t *n_splits,
+                            fr_err *err)
+{
+    size_t n_stages = f->program->n_classes;
+    bool *is_taken = calloc(f->n_pairs * n_stages + 1, sizeof *is_taken);
+    uint32_t n_rounds = 0;
+
+    if (!is_taken)
+        return fr_fail_no_memory(err);
+    for (size_t i = 0; i < f->n_pairs; i++) {
+        pair *p = &f->pairs[i];
+        uint32_t round = 0;
+        while (is_taken[round * n_stages + (size_t)p->sender] ||
+               is_taken[round * n_stages + (size_t)p->receiver])
+            round++;
+        is_taken[round * n_stages + (size_t)p->sender] = true;
+        is_taken[round * n_stages + (size_t)p->receiver] = true;
+        p->i_split = n_groups + round;
+        n_rounds = round + 1 > n_rounds ? round + 1 : n_rounds;
+    }
+    free(is_taken);
+    *n_splits = n_groups + n_rounds;
+    return FR_OK;
+}
+
+/* The group's first rank names its colour. */
+static void fill_group(finder *f, fr_axis axis, fr_lane lane,
+                       fr_gpu_split *split)
+{
+    int64_t position = 0, least = f->world;
+    int64_t n =
+        fr_plan_group(&f->program->plan, f->rank, axis, f->ranks, &position);
+
+    for (int64_t i = 0; i < n; i++)
+        least = f->ranks[i] < least ? f->ranks[i] : least;
+    *split = (fr_gpu_split){.colour = FR_GPU_NO_COLOUR,
+                            .axis = (uint8_t)axis,
+                            .lane = (uint8_t)lane};
+    if (f->is_own[axis][lane] && n > 1) {
+        split->colour = (int32_t)least;
+        split->key = (int32_t)position;
+    }
+}
+
+/* f->ranks: the stages' ranks of this rank's pipeline. */
+static void fill_pair(finder *f, const pair *p)
+{
+    fr_gpu_split *split = &f->out->splits[p->i_split];
+    int32_t own = f->klass->pp;
+    int64_t sender = f->ranks[p->sender], receiver = f->ranks[p->receiver];
+
+    if (own != p->sender && own != p->receiver)
+        return;
+    split->colour = (int32_t)(sender < receiver ? sender : receiver);
+    split->key = own == p->receiver;
+    split->lane =
+        (uint8_t)(own == p->sender ? FR_LANE_PP_SEND : FR_LANE_PP_RECV);
+}
+
+static fr_status fill_splits(finder *f, fr_err *err)
+{
+    uint32_t n_groups = 0, n_splits = 0, at = 0;
+    int64_t position = 0;
+
+    for (int axis = 0; axis < FR_AXIS_N; axis++)
+        for (int lane = 0; lane < FR_LANE_N; lane++)
+            n_groups += f->is_used[axis][lane];
+    FR_TRY(deal_pairs(f, n_groups, &n_splits, err));
+    f->out->splits = calloc(n_splits + 1, sizeof *f->out->splits);
+    if (!f->out->splits)
+        return fr_fail_no_memory(err);
+    f->out->n_splits = n_splits;
+    for (int axis = 0; axis < FR_AXIS_N; axis++)
+        for (int lane = 0; lane < FR_LANE_N; lane++)
+            if (f->is_used[axis][lane])
+                fill_group(f, (fr_axis)axis, (fr_lane)lane,
+                           &f->out->splits[at++]);
+    for (; at < n_splits; at++)
+        f->out->splits[at] = (fr_gpu_split){
+            .colour = FR_GPU_NO_COLOUR, .is_pair = true, .axis = FR_AXIS_PP};
+    (void)fr_plan_group(&f->program->plan, f->rank, FR_AXIS_PP, f->ranks,
+                        &position);
+    for (size_t i = 0; i < f->n_pairs; i++)
+        fill_pair(f, &f->pairs[i]);
+    return FR_OK;
+}
+
+static int32_t find_group(const finder *f, uint8_t axis, uint8_t lane)
+{
+    for (uint32_t i = 0; i < f->out->n_splits; i++) {
+        const fr_gpu_split *split = &f->out->splits[i];
+        if (!split->is_pair && split->axis == axis && split->lane == lane)
+            return split->colour == FR_GPU_NO_COLOUR ? -1 : (int32_t)i;
+    }
+    return -1;
+}
+
+static void fill_route(finder *f, const fr_instr *instr, uint8_t lane,
+                       fr_gpu_route *route)
+{
+    int64_t position = 0;
+    int64_t n = fr_plan_group(&f->program->plan, f->rank, (fr_axis)instr->axis,
+                              f->ranks, &position);
+
+    *route = (fr_gpu_route){.i_split = -1,
+                            .peer = -1,
+                            .n_group = (int32_t)n,
+                            .position = (int32_t)position,
+                            .peer_rank = -1};
+    if (is_transfer(instr)) {
+        bool is_send = instr->op == FR_OP_SEND;
+        int32_t own = f->klass->pp, peer = instr->peer;
+        const pair *p = find_pair(f, is_send ? own : peer, is_send ? peer : own,
+                                  f->is_by_tag ? instr->tag : 0);
+        route->i_split = (int32_t)p->i_split;
+        route->peer = is_send;
+        route->peer_rank = f->ranks[peer];
+        return;
+    }
+    route->i_split = find_group(f, instr->axis, lane);
+    if (instr->op == FR_OP_BROADCAST)
+        route->peer = (int32_t)instr->dim[1];
+}
+
+static fr_status fill_routes(finder *f, fr_err *err)
+{
+    const fr_program *program = f->program;
+
+    f->out->routes = calloc(program->n_instrs + 1, sizeof *f->out->routes);
+    if (!f->out->routes)
+        return fr_fail_no_memory(err);
+    f->out->n_instrs = program->n_instrs;
+    for (uint32_t i = 0; i < f->klass->n_calls; i++) {
+        const fr_segment *segment =
+            &program->segments[f->klass->calls[i].i_segment];
+        for (uint32_t k = 0; k < segment->n_instrs; k++) {
+            uint32_t i_instr = segment->first_instr + k;
+            const fr_instr *instr = &program->instrs[i_instr];
+            fr_gpu_route *route = &f->out->routes[i_instr];
+            if ((is_transfer(instr) || is_collective(instr)) &&
+                route->n_group == 0)
+                fill_route(f, instr, segment->lane, route);
+        }
+    }
+    return FR_OK;
+}
+
+fr_status fr_gpu_groups_init(const fr_program *program, int64_t rank,
+                             fr_gpu_groups *out, fr_err *err)
+{
+    fr_gpu_groups groups = {0};
+    finder f = {.program = program,
+                .klass = fr_program_class(program, rank),
+                .rank = rank,
+                .world = fr_plan_world(&program->plan),
+                .out = &groups};
+
+    f.ranks = malloc((size_t)f.world * sizeof *f.ranks);
+    fr_status status = f.ranks ? scan(&f, err) : fr_fail_no_memory(err);
+    if (status == FR_OK && !is_in_order(&f)) {
+        f.is_by_tag = true;
+        status = scan(&f, err);
+    }
+    if (status == FR_OK && !is_in_order(&f))
+        status = fr_fail(err, FR_CHECK,
+                         "transfers of one stage boundary are received in "
+                         "another order than they are sent");
+    if (status == FR_OK)
+        status = fill_splits(&f, err);
+    if (status == FR_OK)
+        status = fill_routes(&f, err);
+    free(f.ranks);
+    free(f.pairs);
+    if (status != FR_OK) {
+        fr_gpu_groups_release(&groups);
+        return status;
+    }
+    *out = groups;
+    return FR_OK;
+}
+
+void fr_gpu_groups_release(fr_gpu_groups *groups)
+{
+    free(groups->splits);
+    free(groups->routes);
+    *groups = (fr_gpu_groups){0};
+}

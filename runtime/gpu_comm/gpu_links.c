@@ -1,0 +1,8 @@
+/* gpu_links.c: what both ways of communication do alike. */
+#include "runtime/gpu_comm/gpu_links.h"
+
+void fr_gpu_links_destroy(fr_gpu_links *links)
+{
+    if (links)
+        links->ops->destroy(links);
+}

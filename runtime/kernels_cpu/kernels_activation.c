@@ -1,0 +1,211 @@
+/*
+ * kernels_activation.c: GELU in its tanh form (Hendrycks and Gimpel 2016,
+ * arXiv 1606.08415) and SwiGLU (Shazeer 2020, arXiv 2002.05202), rotary
+ * positions (Su et al. 2021, arXiv 2104.09864).
+ *
+ * (1 + tanh(u)) / 2 = sigmoid(2u), which needs one exp and loses no digits.
+ */
+#include <math.h>
+
+#include "runtime/kernels_cpu/kernels_list.h"
+#include "runtime/kernels_cpu/kernels_simd.h"
+
+#define GELU_A 1.5957691216057308F /* 2 sqrt(2 / pi) */
+#define GELU_B 0.044715F
+
+FR_SIMD static void gelu(float *restrict y, const float *restrict x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float v = x[i];
+        y[i] = v * fr_fast_sigmoidf(GELU_A * (v + GELU_B * (v * v * v)));
+    }
+}
+
+/* dx may be dy itself. */
+FR_SIMD static void gelu_grad(float *dx, const float *dy, const float *x,
+                              int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        /* beyond 16 the slope is 0 or 1 to the last bit, but the saturated
+         * sigmoid times v^3 would not be */
+        float v = fr_clampf(x[i], -16.0F, 16.0F);
+        float s = fr_fast_sigmoidf(GELU_A * (v + GELU_B * (v * v * v)));
+        float inner = GELU_A * (1.0F + 3.0F * GELU_B * (v * v));
+        dx[i] = dy[i] * (s + v * s * (1.0F - s) * inner);
+    }
+}
+
+void fr_kernel_gelu_fwd(const fr_kernel_call *call)
+{
+    int64_t n = call->instr->dim[0];
+    const float *x = call->ptr[0];
+    float *y = call->ptr[1];
+#pragma omp parallel num_threads(fr_team(call, n))
+    {
+        fr_range part = fr_range_mine(n, 16);
+        gelu(y + part.first, x + part.first, part.last - part.first);
+    }
+}
+
+void fr_kernel_gelu_bwd(const fr_kernel_call *call)
+{
+    int64_t n = call->instr->dim[0];
+    const float *dy = call->ptr[0], *x = call->ptr[1];
+    float *dx = call->ptr[2];
+#pragma omp parallel num_threads(fr_team(call, n))
+    {
+        fr_range part = fr_range_mine(n, 16);
+        gelu_grad(dx + part.first, dy + part.first, x + part.first,
+                  part.last - part.first);
+    }
+}
+
+FR_SIMD static void swiglu(float *restrict y, const float *restrict gate,
+                           const float *restrict up, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = gate[i] * fr_fast_sigmoidf(gate[i]) * up[i];
+}
+
+/* One row: h and dh are [gate | up], each n long. */
+FR_SIMD static void swiglu_grad(float *restrict dh, const float *restrict dy,
+                                const float *restrict h, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float g = h[i], s = fr_fast_sigmoidf(g);
+        float d = dy[i];
+        dh[i] = d * h[n + i] * (s + g * s * (1.0F - s));
+        dh[n + i] = d * (g * s);
+    }
+}
+
+void fr_kernel_swiglu_fwd(const fr_kernel_call *call)
+{
+    int64_t rows = call->instr->dim[0], n = call->instr->dim[1];
+    const float *h = call->ptr[0];
+    float *y = call->ptr[1];
+#pragma omp parallel for num_threads(fr_team(call, rows *n)) schedule(static)
+    for (int64_t i = 0; i < rows; i++)
+        swiglu(y + i * n, h + 2 * i * n, h + 2 * i * n + n, n);
+}
+
+void fr_kernel_swiglu_bwd(const fr_kernel_call *call)
+{
+    int64_t rows = call->instr->dim[0], n = call->instr->dim[1];
+    const float *dy = call->ptr[0], *h = call->ptr[1];
+    float *dh = call->ptr[2];
+#pragma omp parallel for num_threads(fr_team(call, rows *n)) schedule(static)
+    for (int64_t i = 0; i < rows; i++)
+        swiglu_grad(dh + 2 * i * n, dy + i * n, h + 2 * i * n, n);
+}
+
+/* ---- rotary positions --------------------------------------------------- */
+
+#define ROPE_BLOCK 16 /* positions rotated on from one exact angle */
+#define ROPE_PAIRS 64 /* pairs of a head at a time: 2.5 KiB of stack */
+
+/*
+ * cos and sin of position * theta^(-2i/head_dim) for n pairs from `first`.
+ * libm's sincos at the first position of a block only; from there on by the
+ * angle's own rotation in double, 16 times at most, which costs no digit of
+ * the fp32 result.
+ */
+typedef struct rope_angles {
+    int64_t first, n;
+    double c[ROPE_PAIRS], s[ROPE_PAIRS];
+    double step_c[ROPE_PAIRS], step_s[ROPE_PAIRS];
+    float cos_f[ROPE_PAIRS], sin_f[ROPE_PAIRS];
+} rope_angles;
+
+static void angles_begin(rope_angles *at, int64_t position, double theta,
+                         int64_t half)
+{
+    for (int64_t i = 0; i < at->n; i++) {
+        double frequency = pow(theta, -(double)(at->first + i) / (double)half);
+        sincos((double)position * frequency, &at->s[i], &at->c[i]);
+        sincos(frequency, &at->step_s[i], &at->step_c[i]);
+    }
+}
+
+FR_SIMD static void angles_next(rope_angles *at, float sign)
+{
+    int64_t n = at->n;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        double c = at->c[i], s = at->s[i];
+        at->cos_f[i] = (float)c;
+        at->sin_f[i] = sign * (float)s;
+        at->c[i] = c * at->step_c[i] - s * at->step_s[i];
+        at->s[i] = s * at->step_c[i] + c * at->step_s[i];
+    }
+}
+
+/* n_heads heads from `x` on; the pair of i is i + half. */
+FR_SIMD static void rotate(float *x, const rope_angles *at, int64_t half,
+                           int64_t n_heads)
+{
+    const float *restrict c = at->cos_f, *restrict s = at->sin_f;
+    int64_t n = at->n;
+    for (int64_t head = 0; head < n_heads; head++) {
+        float *low = x + head * 2 * half + at->first;
+        float *high = low + half;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            float a = low[i], b = high[i];
+            low[i] = a * c[i] - b * s[i];
+            high[i] = b * c[i] + a * s[i];
+        }
+    }
+}
+
+/* The pairs of `at` in all rows of the positions from `first`. */
+static void rotate_block(const fr_kernel_call *call, rope_angles *at,
+                         int64_t first, float sign)
+{
+    const int64_t *dim = call->instr->dim;
+    int64_t rows = dim[0], seq = dim[1], half = dim[4] / 2;
+    int64_t stride = (dim[2] + 2 * dim[3]) * dim[4];
+    float *qkv = call->ptr[0];
+    angles_begin(at, first, call->instr->scalar, half);
+    for (int64_t t = first; t < first + ROPE_BLOCK && t < seq; t++) {
+        angles_next(at, sign);
+        for (int64_t row = t; row < rows; row += seq)
+            rotate(qkv + row * stride, at, half, dim[2] + dim[3]);
+    }
+}
+
+static void rope(const fr_kernel_call *call, float sign)
+{
+    const int64_t *dim = call->instr->dim;
+    int64_t rows = dim[0], half = dim[4] / 2;
+    int64_t n_blocks = (dim[1] + ROPE_BLOCK - 1) / ROPE_BLOCK;
+    int64_t n_work = rows * (dim[2] + dim[3]) * dim[4];
+    int n_team = fr_team(call, n_work);
+    FR_FOR_TEAM(n_team);
+#pragma omp parallel num_threads(n_team)
+    {
+        rope_angles at;
+        fr_range part = fr_range_mine(n_blocks, 1);
+        for (int64_t block = part.first; block < part.last; block++) {
+            for (int64_t i = 0; i < half; i += ROPE_PAIRS) {
+                at.first = i;
+                at.n = half - i < ROPE_PAIRS ? half - i : ROPE_PAIRS;
+                rotate_block(call, &at, block * ROPE_BLOCK, sign);
+            }
+        }
+    }
+}
+
+void fr_kernel_rope_fwd(const fr_kernel_call *call)
+{
+    rope(call, 1.0F);
+}
+
+void fr_kernel_rope_bwd(const fr_kernel_call *call)
+{
+    rope(call, -1.0F);
+}

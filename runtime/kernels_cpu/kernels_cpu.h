@@ -1,0 +1,46 @@
+/*
+ * kernels_cpu.h: the CPU kernel of every compute instruction (op.h gives
+ * shapes and operands).  Matrix products go to OpenBLAS, the rest is OpenMP
+ * and run-time dispatched SIMD.  Sums are made in a fixed order for a given
+ * number of threads, so a rerun gives the same bits.
+ */
+#ifndef FR_RUNTIME_KERNELS_CPU_KERNELS_CPU_H
+#define FR_RUNTIME_KERNELS_CPU_KERNELS_CPU_H
+
+#include "core/base/err.h"
+#include "plan/ir/op.h"
+#include "plan/ir/program.h"
+#include "spec/model/job.h"
+
+/* Everything a kernel may need besides its operands. */
+typedef struct fr_kernel_call {
+    const fr_instr *instr;
+    void *ptr[FR_INSTR_REFS]; /* resolved operands; NULL: absent */
+    int coordinate, n_group;  /* of the rank on instr->axis */
+    int tp_coordinate;        /* who counts replicated tensors */
+    int n_threads;
+    int64_t i_step; /* from 0 */
+    const fr_job *job;
+    const fr_plan *plan;
+    const fr_tensor *tensors; /* of the rank's class */
+    uint32_t n_tensors;
+} fr_kernel_call;
+
+typedef void (*fr_kernel_fn)(const fr_kernel_call *call);
+
+/* Indexed by fr_op; NULL for communication and LOAD_TOKENS. */
+extern const fr_kernel_fn fr_kernels_cpu[FR_OP_N];
+
+/* Sets OpenMP's and OpenBLAS's thread count of the calling thread. */
+void fr_kernels_cpu_set_threads(int n_threads);
+
+/*
+ * Fills the parameters of one class from the seed: every element depends on
+ * (seed, tensor id, global row and column) alone, so any layout starts from
+ * the same model.  `weights`: the flat list; tp: the rank's TP coordinate.
+ */
+void fr_kernels_cpu_init_weights(float *weights, const fr_tensor *tensors,
+                                 uint32_t n_tensors, int tp, int n_tp,
+                                 uint64_t seed, int n_threads);
+
+#endif

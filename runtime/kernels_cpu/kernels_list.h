@@ -1,0 +1,55 @@
+/*
+ * kernels_list.h: the kernels of all families, gathered into the table of
+ * kernels_cpu.c; shapes and operands stand in op.h.  Inside runtime/.
+ */
+#ifndef FR_RUNTIME_KERNELS_CPU_KERNELS_LIST_H
+#define FR_RUNTIME_KERNELS_CPU_KERNELS_LIST_H
+
+#include "runtime/kernels_cpu/kernels_cpu.h"
+
+#define FR_KERNEL_LIST(X)                                                      \
+    X(EMBED_FWD, embed_fwd)                                                    \
+    X(EMBED_BWD, embed_bwd)                                                    \
+    X(NORM_FWD, norm_fwd)                                                      \
+    X(NORM_BWD, norm_bwd)                                                      \
+    X(LINEAR_FWD, linear_fwd)                                                  \
+    X(LINEAR_DGRAD, linear_dgrad)                                              \
+    X(LINEAR_WGRAD, linear_wgrad)                                              \
+    X(BIAS_GRAD, bias_grad)                                                    \
+    X(ROPE_FWD, rope_fwd)                                                      \
+    X(ROPE_BWD, rope_bwd)                                                      \
+    X(ATTN_FWD, attn_fwd)                                                      \
+    X(ATTN_BWD, attn_bwd)                                                      \
+    X(GELU_FWD, gelu_fwd)                                                      \
+    X(GELU_BWD, gelu_bwd)                                                      \
+    X(SWIGLU_FWD, swiglu_fwd)                                                  \
+    X(SWIGLU_BWD, swiglu_bwd)                                                  \
+    X(RESIDUAL_ADD, residual_add)                                              \
+    X(XENT, xent)                                                              \
+    X(XENT_MAX, xent_max)                                                      \
+    X(XENT_SUM, xent_sum)                                                      \
+    X(XENT_GRAD, xent_grad)                                                    \
+    X(ZERO, zero)                                                              \
+    X(COPY, copy)                                                              \
+    X(ADD, add)                                                                \
+    X(GRAD_SQSUM, grad_sqsum)                                                  \
+    X(CLIP, clip)                                                              \
+    X(OPT_NORMS, opt_norms)                                                    \
+    X(OPT_STEP, opt_step)                                                      \
+    X(COMPRESS, compress)                                                      \
+    X(DECOMPRESS, decompress)
+
+#define FR_KERNEL_DECLARE(symbol, name)                                        \
+    void fr_kernel_##name(const fr_kernel_call *call);
+FR_KERNEL_LIST(FR_KERNEL_DECLARE)
+#undef FR_KERNEL_DECLARE
+
+/* sums[c] += column sums of x[rows, cols]; any team size, the same bits. */
+void fr_kernel_add_column_sums(const float *x, float *sums, int64_t rows,
+                               int64_t cols, int n_threads);
+
+/* The one compressor whose kernels have a file of their own. */
+void fr_powersgd_compress(const fr_kernel_call *call);
+void fr_powersgd_decompress(const fr_kernel_call *call);
+
+#endif

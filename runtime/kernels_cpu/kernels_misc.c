@@ -1,0 +1,108 @@
+/*
+ * kernels_misc.c: bias gradients, residual sums, clearing, copying.
+ */
+#include "runtime/kernels_cpu/kernels_list.h"
+#include "runtime/kernels_cpu/kernels_simd.h"
+
+/* sums += four rows (n_rows == 4) or one row of x */
+FR_SIMD static void add_rows(float *restrict sums, const float *restrict x,
+                             int64_t stride, int64_t n, int n_rows)
+{
+    if (n_rows == 4) {
+        const float *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            sums[i] += (x[i] + x1[i]) + (x2[i] + x3[i]);
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            sums[i] += x[i];
+    }
+}
+
+/* The threads share the columns; each column is summed in row order. */
+void fr_kernel_add_column_sums(const float *x, float *sums, int64_t rows,
+                               int64_t cols, int n_threads)
+{
+    FR_FOR_TEAM(n_threads);
+#pragma omp parallel num_threads(n_threads)
+    {
+        fr_range part = fr_range_mine(cols, 16);
+        int64_t n = part.last - part.first;
+        for (int64_t i = 0; i < rows && n > 0;) {
+            int n_rows = rows - i >= 4 ? 4 : 1;
+            add_rows(sums + part.first, x + i * cols + part.first, cols, n,
+                     n_rows);
+            i += n_rows;
+        }
+    }
+}
+
+void fr_kernel_bias_grad(const fr_kernel_call *call)
+{
+    int64_t rows = call->instr->dim[0], cols = call->instr->dim[1];
+    fr_kernel_add_column_sums(call->ptr[0], call->ptr[1], rows, cols,
+                              fr_team(call, rows * cols));
+}
+
+/* The output may be one of the inputs. */
+FR_SIMD static void sum_row(float *out, const float *a, const float *b,
+                            const float *bias, int64_t n)
+{
+    if (bias) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            out[i] = a[i] + b[i] + bias[i];
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            out[i] = a[i] + b[i];
+    }
+}
+
+void fr_kernel_residual_add(const fr_kernel_call *call)
+{
+    int64_t rows = call->instr->dim[0], cols = call->instr->dim[1];
+    const float *a = call->ptr[0], *b = call->ptr[1], *bias = call->ptr[2];
+    float *out = call->ptr[3];
+#pragma omp parallel for num_threads(fr_team(call, rows *cols)) schedule(static)
+    for (int64_t i = 0; i < rows; i++)
+        sum_row(out + i * cols, a + i * cols, b + i * cols, bias, cols);
+}
+
+void fr_kernel_zero(const fr_kernel_call *call)
+{
+    int64_t n_bytes = call->instr->dim[0];
+    char *dst = call->ptr[0];
+#pragma omp parallel num_threads(fr_team(call, n_bytes / 4))
+    {
+        fr_range part = fr_range_mine(n_bytes, 64);
+        memset(dst + part.first, 0, (size_t)(part.last - part.first));
+    }
+}
+
+void fr_kernel_copy(const fr_kernel_call *call)
+{
+    int64_t n_bytes = call->instr->dim[0];
+    const char *src = call->ptr[0];
+    char *dst = call->ptr[1];
+#pragma omp parallel num_threads(fr_team(call, n_bytes / 4))
+    {
+        fr_range part = fr_range_mine(n_bytes, 64);
+        memcpy(dst + part.first, src + part.first,
+               (size_t)(part.last - part.first));
+    }
+}
+
+void fr_kernel_add(const fr_kernel_call *call)
+{
+    int64_t n = call->instr->dim[0];
+    const float *src = call->ptr[0];
+    float *dst = call->ptr[1];
+#pragma omp parallel num_threads(fr_team(call, n))
+    {
+        fr_range part = fr_range_mine(n, 16);
+        sum_row(dst + part.first, dst + part.first, src + part.first, NULL,
+                part.last - part.first);
+    }
+}

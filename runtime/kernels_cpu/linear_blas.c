@@ -1,0 +1,75 @@
+/*
+ * linear_blas.c: the matrix products, by OpenBLAS (the OpenMP build, so that
+ * it and the kernels share one team of threads).
+ *
+ * OpenBLAS keeps its team size in a global and resizes its buffers when a
+ * caller's OpenMP thread count differs, so only one thread of a process may
+ * run these kernels with more than one thread; others must have set 1.
+ */
+#include <cblas.h>
+
+#include "runtime/kernels_cpu/kernels_list.h"
+#include "runtime/kernels_cpu/kernels_simd.h"
+
+void fr_kernels_cpu_set_threads(int n_threads)
+{
+    int n = n_threads < 1 ? 1 : n_threads;
+    fr_team_set(n);
+    openblas_set_num_threads(n);
+}
+
+/* The team of the next product: an OpenMP setting of the calling thread. */
+static void use_threads(const fr_kernel_call *call)
+{
+    fr_team_set(call->n_threads < 1 ? 1 : call->n_threads);
+}
+
+/* y[rows, cols] = bias in every row: the product is then added to it, which
+ * costs nothing, because OpenBLAS would clear y first otherwise. */
+static void fill_rows(float *y, const float *bias, int64_t rows, int64_t cols,
+                      int n_team)
+{
+    FR_FOR_TEAM(n_team);
+#pragma omp parallel for num_threads(n_team) schedule(static)
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(y + i * cols, bias, (size_t)cols * sizeof *y);
+}
+
+void fr_kernel_linear_fwd(const fr_kernel_call *call)
+{
+    const int64_t *dim = call->instr->dim;
+    blasint m = (blasint)dim[0], n = (blasint)dim[1], k = (blasint)dim[2];
+    const float *x = call->ptr[0], *w = call->ptr[1], *bias = call->ptr[2];
+    float *y = call->ptr[3];
+    if (bias)
+        fill_rows(y, bias, m, n, fr_team(call, (int64_t)m * n));
+    use_threads(call);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0F, x, k, w,
+                k, bias ? 1.0F : 0.0F, y, n);
+}
+
+void fr_kernel_linear_dgrad(const fr_kernel_call *call)
+{
+    const int64_t *dim = call->instr->dim;
+    blasint m = (blasint)dim[0], n = (blasint)dim[1], k = (blasint)dim[2];
+    const float *dy = call->ptr[0], *w = call->ptr[1];
+    float *dx = call->ptr[2];
+    bool is_added = call->instr->flags & FR_INSTR_ACCUMULATE;
+    use_threads(call);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, k, n, 1.0F, dy, n,
+                w, k, is_added ? 1.0F : 0.0F, dx, k);
+}
+
+void fr_kernel_linear_wgrad(const fr_kernel_call *call)
+{
+    const int64_t *dim = call->instr->dim;
+    blasint m = (blasint)dim[0], n = (blasint)dim[1], k = (blasint)dim[2];
+    const float *dy = call->ptr[0], *x = call->ptr[1];
+    float *dw = call->ptr[2], *dbias = call->ptr[3];
+    if (dbias)
+        fr_kernel_add_column_sums(dy, dbias, m, n,
+                                  fr_team(call, (int64_t)m * n));
+    use_threads(call);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, k, m, 1.0F, dy, n,
+                x, k, 1.0F, dw, k);
+}

@@ -1,0 +1,21 @@
+/* powersgd_layout.h: PowerSGD's parts of a bucket, for the kernels of both
+ * backends (kernels_powersgd.c has the algorithm).  Inside runtime/. */
+#ifndef FR_RUNTIME_KERNELS_CPU_POWERSGD_LAYOUT_H
+#define FR_RUNTIME_KERNELS_CPU_POWERSGD_LAYOUT_H
+
+#include "plan/codec/compressor.h"
+#include "runtime/kernels_cpu/kernels_cpu.h"
+
+/* Where the parts of a bucket's state and wire area begin. */
+typedef struct fr_powersgd_layout {
+    fr_bucket bucket;
+    float *error, *p, *q;              /* state; error NULL: not kept */
+    float *wire_raw, *wire_p, *wire_q; /* payload */
+} fr_powersgd_layout;
+
+/* Of a COMPRESS or DECOMPRESS, whose state is operand 1; `wire`: its payload.
+ * Addresses are reckoned, not looked at: they may be a device's. */
+fr_powersgd_layout fr_powersgd_layout_of(const fr_kernel_call *call,
+                                         float *wire);
+
+#endif

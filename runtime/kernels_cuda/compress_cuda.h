@@ -1,0 +1,32 @@
+/*
+ * compress_cuda.h: launches of the compressors' kernels (compress.cu,
+ * powersgd.cu) that their host side puts together.  Inside runtime/.
+ *
+ * Gradients are float32, as for the CPU's compressors.
+ */
+#ifndef FR_RUNTIME_KERNELS_CUDA_COMPRESS_CUDA_H
+#define FR_RUNTIME_KERNELS_CUDA_COMPRESS_CUDA_H
+
+#include "runtime/kernels_cuda/kernels_cuda_state.h"
+
+fr_status fr_cuda_bf16_compress(const fr_cuda_launch *launch, fr_err *err);
+fr_status fr_cuda_bf16_decompress(const fr_cuda_launch *launch, fr_err *err);
+fr_status fr_cuda_int8_compress(const fr_cuda_launch *launch, fr_err *err);
+fr_status fr_cuda_int8_decompress(const fr_cuda_launch *launch, fr_err *err);
+fr_status fr_cuda_topk_compress(const fr_cuda_launch *launch, fr_err *err);
+fr_status fr_cuda_topk_decompress(const fr_cuda_launch *launch, fr_err *err);
+fr_status fr_cuda_powersgd_compress(const fr_cuda_launch *launch, fr_err *err);
+fr_status fr_cuda_powersgd_decompress(const fr_cuda_launch *launch,
+                                      fr_err *err);
+
+/* to[0..n) += from */
+void fr_cuda_add_floats(void *stream, float *to, const float *from, int64_t n);
+
+/* Columns k of q[rank, cols] that are 0 begin at random, by (tensor, k, i). */
+void fr_cuda_revive(void *stream, float *q, int64_t cols, int64_t rank,
+                    uint64_t seed, uint32_t tensor_id);
+
+/* The rows of p[rank, rows] become orthonormal, or 0. */
+void fr_cuda_orthonormalise(void *stream, float *p, int64_t rows, int64_t rank);
+
+#endif

@@ -1,0 +1,257 @@
+/*
+ * device.cuh: what the CUDA kernels share: 16-bit floats, loads of 16 bytes,
+ * sums over a warp or a block, launching.  For .cu files only.
+ *
+ * Tests compile the same files as C++ for the CPU (FR_EMULATED): so shared
+ * memory of a size known at the launch, and the instructions that CUDA's C++
+ * has no word for (ptx.cuh), go through names of our own.
+ *
+ * All arithmetic is in fp32; a 16-bit float is rounded once, when stored.
+ */
+#ifndef FR_RUNTIME_KERNELS_CUDA_DEVICE_CUH
+#define FR_RUNTIME_KERNELS_CUDA_DEVICE_CUH
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cuda_runtime.h>
+
+extern "C" {
+#include "runtime/kernels_cuda/kernels_cuda_state.h"
+}
+
+#define FR_DEVICE __device__ __forceinline__
+
+#ifdef FR_EMULATED
+#define FR_SHARED(name) char *name = emulator_shared()
+#else
+#define FR_SHARED(name) extern __shared__ __align__(16) char name[]
+#endif
+
+struct bf16 {
+    uint16_t bits;
+};
+
+FR_DEVICE float to_float(float x)
+{
+    return x;
+}
+
+FR_DEVICE float to_float(bf16 x)
+{
+    return __uint_as_float((unsigned)x.bits << 16);
+}
+
+/* Round to nearest, ties to even; a NaN stays a (quiet) NaN. */
+FR_DEVICE uint16_t bf16_bits(float x)
+{
+#ifndef FR_EMULATED
+    uint16_t out;
+    asm("cvt.rn.bf16.f32 %0, %1;\n" : "=h"(out) : "f"(x));
+    return out;
+#else
+    unsigned bits = __float_as_uint(x);
+    unsigned rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+    bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
+    return (uint16_t)(is_nan ? (bits >> 16) | 0x40U : rounded);
+#endif
+}
+
+FR_DEVICE void store(float *at, float x)
+{
+    *at = x;
+}
+
+FR_DEVICE void store(bf16 *at, float x)
+{
+    at->bits = bf16_bits(x);
+}
+
+/* ---- packs: as many elements as 16 bytes hold, or one -------------------- */
+
+/* Elements of T that a thread moves at once. */
+template <class T> constexpr int pack_of()
+{
+    return 16 / (int)sizeof(T);
+}
+
+/* x[0..N) as floats; 16-byte aligned where N fills whole 16 bytes. */
+template <int N, class T> FR_DEVICE void load(float (&out)[N], const T *x)
+{
+    if constexpr (N * sizeof(T) % 16 == 0) {
+        union {
+            uint4 words[N * sizeof(T) / 16];
+            T items[N];
+        } at;
+#pragma unroll
+        for (int i = 0; i < (int)(N * sizeof(T) / 16); i++)
+            at.words[i] = reinterpret_cast<const uint4 *>(x)[i];
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            out[i] = to_float(at.items[i]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            out[i] = to_float(x[i]);
+    }
+}
+
+template <int N, class T> FR_DEVICE void store(T *x, const float (&from)[N])
+{
+    if constexpr (N * sizeof(T) % 16 == 0) {
+        union {
+            uint4 words[N * sizeof(T) / 16];
+            T items[N];
+        } at;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            store(&at.items[i], from[i]);
+#pragma unroll
+        for (int i = 0; i < (int)(N * sizeof(T) / 16); i++)
+            reinterpret_cast<uint4 *>(x)[i] = at.words[i];
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            store(&x[i], from[i]);
+    }
+}
+
+/* ---- sums, in an order that depends on the launch alone ------------------ */
+
+struct sum_of {
+    template <class T> FR_DEVICE T operator()(T a, T b) const
+    {
+        return a + b;
+    }
+};
+
+struct max_of {
+    FR_DEVICE float operator()(float a, float b) const
+    {
+        return a > b || a != a ? a : b; /* a NaN stays */
+    }
+};
+
+template <class T, class F> FR_DEVICE T warp_reduce(T x, F f)
+{
+#pragma unroll
+    for (int mask = 16; mask > 0; mask /= 2)
+        x = f(x, __shfl_xor_sync(0xffffffffU, x, mask));
+    return x;
+}
+
+template <class T> FR_DEVICE T warp_sum(T x)
+{
+    return warp_reduce(x, sum_of());
+}
+
+/* Over a team of N neighbouring threads: a warp, or the whole block; every
+ * thread has the result.  `room`: N / 32 values of shared memory. */
+template <int N, class T, class F> FR_DEVICE T team_reduce(T x, T *room, F f)
+{
+    x = warp_reduce(x, f);
+    if constexpr (N > 32) {
+        const int warp = (int)threadIdx.x / 32;
+        if (threadIdx.x % 32 == 0)
+            room[warp] = x;
+        __syncthreads();
+        x = room[0];
+        for (int i = 1; i < N / 32; i++)
+            x = f(x, room[i]);
+        __syncthreads();
+    }
+    return x;
+}
+
+template <int N, class T> FR_DEVICE T team_sum(T x, T *room)
+{
+    return team_reduce<N>(x, room, sum_of());
+}
+
+/* ---- launching ------------------------------------------------------------
+ */
+
+struct launch_shape {
+    dim3 grid;
+    unsigned n_threads;
+    size_t shared_bytes;
+    void *stream;
+};
+
+template <class... P, class... A>
+void start(const launch_shape &shape, void (*kernel)(P...), A... args)
+{
+    if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0)
+        return;
+    /* 48 KiB are there unasked, the static ones counted. */
+    if (shape.shared_bytes > 32 * 1024)
+        cudaFuncSetAttribute(kernel,
+                             cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int)shape.shared_bytes);
+#ifdef FR_EMULATED
+    emulator_start(kernel, shape.grid, shape.n_threads, shape.shared_bytes,
+                   (P)args...);
+#else
+    kernel<<<shape.grid, shape.n_threads, shape.shared_bytes,
+             (cudaStream_t)shape.stream>>>((P)args...);
+#endif
+}
+
+/* What the launches so far have said. */
+static inline fr_status launched(const fr_cuda_launch *launch, fr_err *err)
+{
+    cudaError_t error = cudaGetLastError();
+    if (error != cudaSuccess)
+        return fr_fail(err, FR_FAILURE, "launch of %s: %s",
+                       fr_op_name((fr_op)launch->call.instr->op),
+                       cudaGetErrorString(error));
+    return FR_OK;
+}
+
+static inline fr_status refuse_dtype(const fr_cuda_launch *launch, fr_err *err)
+{
+    return fr_fail(err, FR_INPUT, "%s of %s has no CUDA kernel",
+                   fr_op_name((fr_op)launch->call.instr->op),
+                   fr_dtype_name((fr_dtype)launch->call.instr->dtype));
+}
+
+/* Calls f(T()) with the element type of a dtype; false: there is none. */
+template <class F> bool with_type(int dtype, const F &f)
+{
+    switch (dtype) {
+    case FR_DTYPE_F32:
+    case FR_DTYPE_TF32:
+        f(float());
+        return true;
+    case FR_DTYPE_BF16:
+        f(bf16());
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Of activations and of the gradients of parameters: f(T(), G()). */
+template <class F> bool with_types(const fr_instr *instr, const F &f)
+{
+    return with_type(instr->dtype, [&](auto t) {
+        if (instr->grad_dtype == FR_DTYPE_BF16)
+            f(t, bf16());
+        else
+            f(t, float());
+    });
+}
+
+static inline bool is_aligned(const void *at)
+{
+    return (uintptr_t)at % 16 == 0;
+}
+
+static inline unsigned blocks_of(int64_t n, int64_t per_block)
+{
+    return (unsigned)((n + per_block - 1) / per_block);
+}
+
+#endif

@@ -1,0 +1,323 @@
+/*
+ * elementwise.cu: kernels that touch each element once: activations
+ * (kernels_activation.c has the formulas), sums, casts, clearing, copying.
+ *
+ * Bytes moved per element of w bytes (what bounds them): GELU 2 w, its
+ * gradient 3 w, SwiGLU 3 w, its gradient 5 w, RESIDUAL_ADD 3 w, ADD 3 w, CAST
+ * the two widths.  Each thread moves 16 bytes of every operand at a time.
+ */
+#include "runtime/kernels_cuda/device.cuh"
+
+enum { THREADS = 256 };
+
+#define GELU_A 1.5957691216057308F /* 2 sqrt(2 / pi) */
+#define GELU_B 0.044715F
+
+FR_DEVICE float sigmoid(float x)
+{
+    return 1.0F / (1.0F + expf(-x));
+}
+
+/* Functors: an output element from the elements at the same place. */
+struct gelu_of {
+    FR_DEVICE float operator()(float x) const
+    {
+        return x * sigmoid(GELU_A * (x + GELU_B * (x * x * x)));
+    }
+};
+
+struct gelu_slope_of {
+    FR_DEVICE float operator()(float dy, float x) const
+    {
+        /* beyond 16 the slope is 0 or 1 to the last bit */
+        float v = x > 16.0F ? 16.0F : x < -16.0F ? -16.0F : x;
+        float s = sigmoid(GELU_A * (v + GELU_B * (v * v * v)));
+        float inner = GELU_A * (1.0F + 3.0F * GELU_B * (v * v));
+        return dy * (s + v * s * (1.0F - s) * inner);
+    }
+};
+
+struct plus_of {
+    FR_DEVICE float operator()(float a, float b) const
+    {
+        return a + b;
+    }
+};
+
+struct same_of {
+    FR_DEVICE float operator()(float x) const
+    {
+        return x;
+    }
+};
+
+/* out[i] = f(a[i]); N elements a thread, the last ones one by one. */
+template <int N, class F, class T, class O>
+__global__ void map_one(F f, const T *a, O *out, int64_t n)
+{
+    int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    if (i + N <= n) {
+        float x[N];
+        load<N>(x, a + i);
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            x[j] = f(x[j]);
+        store<N>(out + i, x);
+    } else {
+        for (; i < n; i++)
+            store(&out[i], f(to_float(a[i])));
+    }
+}
+
+/* out[i] = f(a[i], b[i]); out may be a or b. */
+template <int N, class F, class T>
+__global__ void map_two(F f, const T *a, const T *b, T *out, int64_t n)
+{
+    int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    if (i + N <= n) {
+        float x[N], y[N];
+        load<N>(x, a + i);
+        load<N>(y, b + i);
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            x[j] = f(x[j], y[j]);
+        store<N>(out + i, x);
+    } else {
+        for (; i < n; i++)
+            store(&out[i], f(to_float(a[i]), to_float(b[i])));
+    }
+}
+
+template <int N>
+static launch_shape shape_for(const fr_cuda_launch *launch, int64_t n)
+{
+    return {dim3(blocks_of(n, (int64_t)THREADS * N)), THREADS, 0,
+            launch->stream};
+}
+
+/* Packs where all operands lie on 16 bytes, else one element at a time. */
+template <class F, class T, class O>
+static void run_one(const fr_cuda_launch *launch, F f, const T *a, O *out,
+                    int64_t n)
+{
+    constexpr int N = pack_of<T>() > pack_of<O>() ? pack_of<T>() : pack_of<O>();
+    if (is_aligned(a) && is_aligned(out))
+        start(shape_for<N>(launch, n), map_one<N, F, T, O>, f, a, out, n);
+    else
+        start(shape_for<1>(launch, n), map_one<1, F, T, O>, f, a, out, n);
+}
+
+template <class F, class T>
+static void run_two(const fr_cuda_launch *launch, F f, const T *a, const T *b,
+                    T *out, int64_t n)
+{
+    constexpr int N = pack_of<T>();
+    if (is_aligned(a) && is_aligned(b) && is_aligned(out))
+        start(shape_for<N>(launch, n), map_two<N, F, T>, f, a, b, out, n);
+    else
+        start(shape_for<1>(launch, n), map_two<1, F, T>, f, a, b, out, n);
+}
+
+template <class F>
+static fr_status one(const fr_cuda_launch *launch, F f, fr_err *err)
+{
+    const fr_kernel_call *call = &launch->call;
+    bool is_known = with_type(call->instr->dtype, [&](auto t) {
+        using T = decltype(t);
+        run_one(launch, f, (const T *)call->ptr[0], (T *)call->ptr[1],
+                call->instr->dim[0]);
+    });
+    return is_known ? launched(launch, err) : refuse_dtype(launch, err);
+}
+
+template <class F>
+static fr_status two(const fr_cuda_launch *launch, F f, const void *a,
+                     const void *b, void *out, fr_err *err)
+{
+    const fr_instr *instr = launch->call.instr;
+    bool is_known = with_type(instr->dtype, [&](auto t) {
+        using T = decltype(t);
+        run_two(launch, f, (const T *)a, (const T *)b, (T *)out, instr->dim[0]);
+    });
+    return is_known ? launched(launch, err) : refuse_dtype(launch, err);
+}
+
+extern "C" fr_status fr_cuda_gelu_fwd(const fr_cuda_launch *launch, fr_err *err)
+{
+    return one(launch, gelu_of(), err);
+}
+
+extern "C" fr_status fr_cuda_gelu_bwd(const fr_cuda_launch *launch, fr_err *err)
+{
+    void *const *ptr = launch->call.ptr;
+    return two(launch, gelu_slope_of(), ptr[0], ptr[1], ptr[2], err);
+}
+
+extern "C" fr_status fr_cuda_add(const fr_cuda_launch *launch, fr_err *err)
+{
+    void *const *ptr = launch->call.ptr;
+    return two(launch, plus_of(), ptr[1], ptr[0], ptr[1], err);
+}
+
+extern "C" fr_status fr_cuda_cast(const fr_cuda_launch *launch, fr_err *err)
+{
+    const fr_kernel_call *call = &launch->call;
+    const int from = call->instr->scalar == 2 ? FR_DTYPE_BF16 : FR_DTYPE_F32;
+    bool is_known = !(call->instr->flags & FR_INSTR_TRANSPOSE) &&
+                    with_type(call->instr->dtype, [&](auto o) {
+                        using O = decltype(o);
+                        with_type(from, [&](auto t) {
+                            using T = decltype(t);
+                            run_one(launch, same_of(), (const T *)call->ptr[0],
+                                    (O *)call->ptr[1], call->instr->dim[0]);
+                        });
+                    });
+    return is_known ? launched(launch, err) : refuse_dtype(launch, err);
+}
+
+/* ---- rows -----------------------------------------------------------------
+ */
+
+/* out = a + b + bias, n columns; N divides them. */
+template <int N, class T>
+__global__ void add_bias(const T *a, const T *b, const T *bias, T *out,
+                         int64_t rows, int64_t cols)
+{
+    int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    if (i >= rows * cols)
+        return;
+    float x[N], y[N], z[N];
+    load<N>(x, a + i);
+    load<N>(y, b + i);
+    load<N>(z, bias + i % cols);
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        x[j] = x[j] + y[j] + z[j];
+    store<N>(out + i, x);
+}
+
+/* h[R, 2F] = gate, up; y[R, F]; N divides F. */
+template <int N, class T>
+__global__ void swiglu(const T *h, T *y, int64_t rows, int64_t cols)
+{
+    int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    if (i >= rows * cols)
+        return;
+    const T *at = h + i / cols * 2 * cols + i % cols;
+    float gate[N], up[N];
+    load<N>(gate, at);
+    load<N>(up, at + cols);
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        gate[j] = gate[j] * sigmoid(gate[j]) * up[j];
+    store<N>(y + i, gate);
+}
+
+template <int N, class T>
+__global__ void swiglu_grad(const T *dy, const T *h, T *dh, int64_t rows,
+                            int64_t cols)
+{
+    int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    if (i >= rows * cols)
+        return;
+    int64_t at = i / cols * 2 * cols + i % cols;
+    float d[N], gate[N], up[N];
+    load<N>(d, dy + i);
+    load<N>(gate, h + at);
+    load<N>(up, h + at + cols);
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        float g = gate[j], s = sigmoid(g);
+        gate[j] = d[j] * up[j] * (s + g * s * (1.0F - s));
+        up[j] = d[j] * (g * s);
+    }
+    store<N>(dh + at, gate);
+    store<N>(dh + at + cols, up);
+}
+
+/* Whether rows of `cols` elements begin on 16 bytes in all operands. */
+static bool is_packed(const fr_kernel_call *call, int64_t cols, int n_pack)
+{
+    for (int i = 0; i < 4; i++)
+        if (!is_aligned(call->ptr[i]))
+            return false;
+    return cols % n_pack == 0;
+}
+
+template <int N, class T>
+static void run_rows(const fr_cuda_launch *launch, int64_t rows, int64_t cols)
+{
+    void *const *ptr = launch->call.ptr;
+    launch_shape shape = shape_for<N>(launch, rows * cols);
+    switch (launch->call.instr->op) {
+    case FR_OP_RESIDUAL_ADD:
+        start(shape, add_bias<N, T>, (const T *)ptr[0], (const T *)ptr[1],
+              (const T *)ptr[2], (T *)ptr[3], rows, cols);
+        break;
+    case FR_OP_SWIGLU_FWD:
+        start(shape, swiglu<N, T>, (const T *)ptr[0], (T *)ptr[1], rows, cols);
+        break;
+    default:
+        start(shape, swiglu_grad<N, T>, (const T *)ptr[0], (const T *)ptr[1],
+              (T *)ptr[2], rows, cols);
+    }
+}
+
+static fr_status by_rows(const fr_cuda_launch *launch, fr_err *err)
+{
+    const fr_kernel_call *call = &launch->call;
+    int64_t rows = call->instr->dim[0], cols = call->instr->dim[1];
+    bool is_known = with_type(call->instr->dtype, [&](auto t) {
+        using T = decltype(t);
+        if (is_packed(call, cols, pack_of<T>()))
+            run_rows<pack_of<T>(), T>(launch, rows, cols);
+        else
+            run_rows<1, T>(launch, rows, cols);
+    });
+    return is_known ? launched(launch, err) : refuse_dtype(launch, err);
+}
+
+extern "C" fr_status fr_cuda_residual_add(const fr_cuda_launch *launch,
+                                          fr_err *err)
+{
+    const fr_kernel_call *call = &launch->call;
+    if (call->ptr[2])
+        return by_rows(launch, err);
+    int64_t n = call->instr->dim[0] * call->instr->dim[1];
+    bool is_known = with_type(call->instr->dtype, [&](auto t) {
+        using T = decltype(t);
+        run_two(launch, plus_of(), (const T *)call->ptr[0],
+                (const T *)call->ptr[1], (T *)call->ptr[3], n);
+    });
+    return is_known ? launched(launch, err) : refuse_dtype(launch, err);
+}
+
+extern "C" fr_status fr_cuda_swiglu_fwd(const fr_cuda_launch *launch,
+                                        fr_err *err)
+{
+    return by_rows(launch, err);
+}
+
+extern "C" fr_status fr_cuda_swiglu_bwd(const fr_cuda_launch *launch,
+                                        fr_err *err)
+{
+    return by_rows(launch, err);
+}
+
+/* ---- whole memory ---------------------------------------------------------
+ */
+
+extern "C" fr_status fr_cuda_zero(const fr_cuda_launch *launch, fr_err *err)
+{
+    cudaMemsetAsync(launch->call.ptr[0], 0, (size_t)launch->call.instr->dim[0],
+                    (cudaStream_t)launch->stream);
+    return launched(launch, err);
+}
+
+extern "C" fr_status fr_cuda_copy(const fr_cuda_launch *launch, fr_err *err)
+{
+    cudaMemcpyAsync(launch->call.ptr[1], launch->call.ptr[0],
+                    (size_t)launch->call.instr->dim[0],
+                    cudaMemcpyDeviceToDevice, (cudaStream_t)launch->stream);
+    return launched(launch, err);
+}

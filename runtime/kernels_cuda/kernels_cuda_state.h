@@ -1,0 +1,45 @@
+/*
+ * kernels_cuda_state.h: what the kernels of one stream own, and what their
+ * host side and their .cu files tell each other.  Inside runtime/.
+ */
+#ifndef FR_RUNTIME_KERNELS_CUDA_KERNELS_CUDA_STATE_H
+#define FR_RUNTIME_KERNELS_CUDA_KERNELS_CUDA_STATE_H
+
+#include "runtime/kernels_cpu/kernels_list.h"
+#include "runtime/kernels_cuda/kernels_cuda.h"
+
+/* Room for partial sums, sorted tokens and products, one launch at a time. */
+enum {
+    FR_CUDA_WORKSPACE_BYTES = 64 << 20,
+    FR_CUDA_PRODUCT_WORKSPACE_BYTES = 32 << 20
+};
+
+typedef struct fr_cuda_products fr_cuda_products; /* product_cuda.h */
+
+struct fr_cuda_kernels {
+    void *workspace; /* FR_CUDA_WORKSPACE_BYTES of the device's memory */
+    fr_cuda_products *products;
+    bool is_tuning; /* products are timed, not run */
+};
+
+/* The CPU's, and what the CPU has no need of. */
+#define FR_CUDA_KERNEL_LIST(X) FR_KERNEL_LIST(X) X(CAST, cast)
+
+#define FR_CUDA_KERNEL_DECLARE(symbol, name)                                   \
+    fr_status fr_cuda_##name(const fr_cuda_launch *launch, fr_err *err);
+FR_CUDA_KERNEL_LIST(FR_CUDA_KERNEL_DECLARE)
+#undef FR_CUDA_KERNEL_DECLARE
+
+/* The start of the workspace; FR_INPUT when `n_bytes` do not fit into it. */
+FR_CHECKED fr_status fr_cuda_workspace(const fr_cuda_launch *launch,
+                                       uint64_t n_bytes, void **out,
+                                       fr_err *err);
+
+/* sums[c] += column sums of x[rows, cols], of `instr`'s dtype into its
+ * grad_dtype. */
+FR_CHECKED fr_status fr_cuda_add_column_sums(const fr_cuda_launch *launch,
+                                             const void *x, void *sums,
+                                             int64_t rows, int64_t cols,
+                                             fr_err *err);
+
+#endif

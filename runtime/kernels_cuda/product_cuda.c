@@ -1,0 +1,327 @@
+/*
+ * product_cuda.c: see product_cuda.h.
+ *
+ * cuBLASLt is column-major, where a row-major matrix is its own transpose: it
+ * is given c^T = op(b)^T op(a)^T.  A workspace of 32 MiB is what NVIDIA
+ * recommends for Hopper (cuBLAS documentation, section 2.1.6, cuBLAS
+ * workspace, 2025).
+ */
+#include "runtime/kernels_cuda/product_cuda.h"
+
+#include "core/base/vec.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <stdlib.h>
+
+enum { MAX_CANDIDATES = 8, N_TIMED = 3 };
+
+/* An algorithm that was chosen, and for which products. */
+typedef struct choice {
+    fr_cuda_product product; /* pointers do not count, their presence does */
+    uint32_t alignment;      /* of the operands, at least */
+    cublasLtMatmulAlgo_t algorithm;
+    bool is_tuned;
+} choice;
+
+typedef fr_vec(choice) choice_vec;
+
+struct fr_cuda_products {
+    cublasLtHandle_t handle;
+    choice_vec choices;
+};
+
+static fr_status check(cublasStatus_t status, const char *what, fr_err *err)
+{
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return FR_OK;
+    return fr_fail(err, FR_FAILURE, "cuBLASLt: %s: %s", what,
+                   cublasLtGetStatusString(status));
+}
+
+static fr_status check_cuda(cudaError_t error, const char *what, fr_err *err)
+{
+    if (error == cudaSuccess)
+        return FR_OK;
+    return fr_fail(err, FR_FAILURE, "CUDA: %s: %s", what,
+                   cudaGetErrorString(error));
+}
+
+fr_status fr_cuda_products_create(fr_cuda_products **out, fr_err *err)
+{
+    fr_cuda_products *products = calloc(1, sizeof *products);
+    if (!products)
+        return fr_fail_no_memory(err);
+    fr_status status = check(cublasLtCreate(&products->handle), "start", err);
+    if (status != FR_OK) {
+        free(products);
+        return status;
+    }
+    *out = products;
+    return FR_OK;
+}
+
+void fr_cuda_products_destroy(fr_cuda_products *products)
+{
+    if (!products)
+        return;
+    cublasLtDestroy(products->handle);
+    fr_vec_release(&products->choices);
+    free(products);
+}
+
+/* ---- descriptors ----------------------------------------------------------
+ */
+
+typedef struct descriptors {
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t a, b, c; /* of the library: a is our b */
+} descriptors;
+
+static void descriptors_release(descriptors *d)
+{
+    if (d->product)
+        cublasLtMatmulDescDestroy(d->product);
+    if (d->a)
+        cublasLtMatrixLayoutDestroy(d->a);
+    if (d->b)
+        cublasLtMatrixLayoutDestroy(d->b);
+    if (d->c)
+        cublasLtMatrixLayoutDestroy(d->c);
+}
+
+static cudaDataType_t type_of(fr_dtype dtype)
+{
+    return dtype == FR_DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+static cublasStatus_t set_product(const fr_cuda_product *p, descriptors *d)
+{
+    const cublasOperation_t op_a =
+        p->is_b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t op_b =
+        p->is_a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasLtEpilogue_t epilogue =
+        p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    const cublasComputeType_t compute = p->dtype == FR_DTYPE_TF32
+                                            ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                            : CUBLAS_COMPUTE_32F;
+    cublasStatus_t status =
+        cublasLtMatmulDescCreate(&d->product, compute, CUDA_R_32F);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmulDescSetAttribute(
+            d->product, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmulDescSetAttribute(
+            d->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmulDescSetAttribute(d->product,
+                                                CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                &epilogue, sizeof epilogue);
+    if (status == CUBLAS_STATUS_SUCCESS && p->bias)
+        status = cublasLtMatmulDescSetAttribute(
+            d->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias,
+            sizeof p->bias);
+    return status;
+}
+
+static cublasStatus_t set_layout(cublasLtMatrixLayout_t *out, fr_dtype dtype,
+                                 int64_t rows, int64_t cols)
+{
+    return cublasLtMatrixLayoutCreate(out, type_of(dtype), (uint64_t)rows,
+                                      (uint64_t)cols, rows);
+}
+
+static fr_status describe(const fr_cuda_product *p, descriptors *d, fr_err *err)
+{
+    cublasStatus_t status = set_product(p, d);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = set_layout(&d->a, p->dtype, p->is_b_transposed ? p->k : p->n,
+                            p->is_b_transposed ? p->n : p->k);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = set_layout(&d->b, p->dtype, p->is_a_transposed ? p->m : p->k,
+                            p->is_a_transposed ? p->k : p->m);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = set_layout(&d->c, p->out_dtype, p->n, p->m);
+    return check(status, "description", err);
+}
+
+/* ---- algorithms -----------------------------------------------------------
+ */
+
+static bool is_same(const fr_cuda_product *a, const fr_cuda_product *b)
+{
+    return a->m == b->m && a->n == b->n && a->k == b->k &&
+           a->is_a_transposed == b->is_a_transposed &&
+           a->is_b_transposed == b->is_b_transposed &&
+           a->is_added == b->is_added && a->dtype == b->dtype &&
+           a->out_dtype == b->out_dtype && !a->bias == !b->bias;
+}
+
+/* Bytes that all operands are aligned to; 256 is all that algorithms want. */
+static uint32_t alignment_of(const fr_cuda_product *p)
+{
+    uintptr_t all = (uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c |
+                    (uintptr_t)p->bias | 256;
+    return (uint32_t)(all & -all);
+}
+
+static choice *find(fr_cuda_products *products, const fr_cuda_product *product)
+{
+    for (size_t i = 0; i < products->choices.n; i++) {
+        choice *at = &products->choices.items[i];
+        if (at->alignment == alignment_of(product) &&
+            is_same(&at->product, product))
+            return at;
+    }
+    return NULL;
+}
+
+/* What a launch needs. */
+typedef struct running {
+    fr_cuda_kernels *kernels;
+    const fr_cuda_product *product;
+    const descriptors *d;
+    cudaStream_t stream;
+} running;
+
+static cublasStatus_t launch(const running *at,
+                             const cublasLtMatmulAlgo_t *algorithm)
+{
+    const fr_cuda_product *p = at->product;
+    const float beta = p->is_added ? 1.0F : 0.0F;
+    return cublasLtMatmul(at->kernels->products->handle, at->d->product,
+                          &p->alpha, p->b, at->d->a, p->a, at->d->b, &beta,
+                          p->c, at->d->c, p->c, at->d->c, algorithm,
+                          at->kernels->workspace,
+                          FR_CUDA_PRODUCT_WORKSPACE_BYTES, at->stream);
+}
+
+static cublasStatus_t set_preference(cublasLtMatmulPreference_t preference,
+                                     uint32_t alignment)
+{
+    static const cublasLtMatmulPreferenceAttributes_t operands[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const size_t n_bytes = FR_CUDA_PRODUCT_WORKSPACE_BYTES;
+    cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &n_bytes,
+        sizeof n_bytes);
+    for (int i = 0; i < 4 && status == CUBLAS_STATUS_SUCCESS; i++)
+        status = cublasLtMatmulPreferenceSetAttribute(
+            preference, operands[i], &alignment, sizeof alignment);
+    return status;
+}
+
+static fr_status propose(const running *at,
+                         cublasLtMatmulHeuristicResult_t out[MAX_CANDIDATES],
+                         int *n_out, fr_err *err)
+{
+    const fr_cuda_product *p = at->product;
+    cublasLtMatmulPreference_t preference;
+    FR_TRY(
+        check(cublasLtMatmulPreferenceCreate(&preference), "preference", err));
+    cublasStatus_t status = set_preference(preference, alignment_of(p));
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmulAlgoGetHeuristic(
+            at->kernels->products->handle, at->d->product, at->d->a, at->d->b,
+            at->d->c, at->d->c, preference, MAX_CANDIDATES, out, n_out);
+    cublasLtMatmulPreferenceDestroy(preference);
+    if (status == CUBLAS_STATUS_SUCCESS && *n_out > 0)
+        return FR_OK;
+    return fr_fail(err, FR_FAILURE,
+                   "cuBLASLt has no algorithm for %lld x %lld x %lld in %s",
+                   (long long)p->m, (long long)p->n, (long long)p->k,
+                   fr_dtype_name(p->dtype));
+}
+
+/* Milliseconds of N_TIMED runs after one that does not count; < 0: it does
+ * not run. */
+static float timed(const running *at, const cublasLtMatmulAlgo_t *algorithm,
+                   cudaEvent_t begin, cudaEvent_t end)
+{
+    float ms = -1;
+    cublasStatus_t status = launch(at, algorithm);
+    bool is_well = cudaEventRecord(begin, at->stream) == cudaSuccess;
+    for (int i = 0; i < N_TIMED && status == CUBLAS_STATUS_SUCCESS; i++)
+        status = launch(at, algorithm);
+    is_well = is_well && status == CUBLAS_STATUS_SUCCESS &&
+              cudaEventRecord(end, at->stream) == cudaSuccess &&
+              cudaEventSynchronize(end) == cudaSuccess &&
+              cudaEventElapsedTime(&ms, begin, end) == cudaSuccess;
+    return is_well ? ms : -1;
+}
+
+static fr_status fastest(const running *at,
+                         const cublasLtMatmulHeuristicResult_t *candidates,
+                         int n_candidates, int *out, fr_err *err)
+{
+    cudaEvent_t begin, end;
+    float best = -1;
+    FR_TRY(check_cuda(cudaEventCreate(&begin), "event", err));
+    fr_status status = check_cuda(cudaEventCreate(&end), "event", err);
+    for (int i = 0; status == FR_OK && i < n_candidates; i++) {
+        float ms = timed(at, &candidates[i].algo, begin, end);
+        if (ms >= 0 && (best < 0 || ms < best)) {
+            best = ms;
+            *out = i;
+        }
+    }
+    if (status == FR_OK)
+        cudaEventDestroy(end);
+    cudaEventDestroy(begin);
+    (void)cudaGetLastError(); /* of a candidate that did not run */
+    if (status == FR_OK && best < 0)
+        return fr_fail(err, FR_FAILURE,
+                       "cuBLASLt: none of %d algorithms runs for %lld x %lld "
+                       "x %lld in %s",
+                       n_candidates, (long long)at->product->m,
+                       (long long)at->product->n, (long long)at->product->k,
+                       fr_dtype_name(at->product->dtype));
+    return status;
+}
+
+static fr_status choose(const running *at, choice **out, fr_err *err)
+{
+    cublasLtMatmulHeuristicResult_t candidates[MAX_CANDIDATES];
+    choice_vec *choices = &at->kernels->products->choices;
+    choice *known = find(at->kernels->products, at->product);
+    bool is_tuning = at->kernels->is_tuning;
+    int n_candidates = 0, best = 0;
+    if (known && (known->is_tuned || !is_tuning)) {
+        *out = known;
+        return FR_OK;
+    }
+    FR_TRY(propose(at, candidates, &n_candidates, err));
+    if (is_tuning)
+        FR_TRY(fastest(at, candidates, n_candidates, &best, err));
+    if (!known) {
+        choice made = {.product = *at->product,
+                       .alignment = alignment_of(at->product)};
+        if (fr_vec_push(choices, made) != FR_OK)
+            return fr_fail_no_memory(err);
+        known = &choices->items[choices->n - 1];
+    }
+    known->algorithm = candidates[best].algo;
+    known->is_tuned = is_tuning;
+    *out = known;
+    return FR_OK;
+}
+
+fr_status fr_cuda_product_start(fr_cuda_kernels *kernels,
+                                const fr_cuda_product *product, void *stream,
+                                fr_err *err)
+{
+    descriptors d = {0};
+    running at = {kernels, product, &d, stream};
+    choice *chosen = NULL;
+    fr_status status = describe(product, &d, err);
+    if (status == FR_OK)
+        status = choose(&at, &chosen, err);
+    if (status == FR_OK && !kernels->is_tuning)
+        status = check(launch(&at, &chosen->algorithm), "product", err);
+    descriptors_release(&d);
+    return status;
+}

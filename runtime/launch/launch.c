@@ -1,0 +1,92 @@
+/* launch.c: who started this process, and the way back to it. */
+#include "runtime/launch/launch.h"
+
+#include "runtime/launch/rank_page.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static bool env_number(const char *name, int64_t *out)
+{
+    const char *text = getenv(name);
+    char *end = NULL;
+
+    if (!text || !text[0])
+        return false;
+    long long value = strtoll(text, &end, 10);
+    if (*end != '\0' || value < 0)
+        return false;
+    *out = value;
+    return true;
+}
+
+static bool detect_pair(const char *rank_name, const char *world_name,
+                        fr_launch *out)
+{
+    int64_t rank = 0, world = 0;
+
+    if (!env_number(rank_name, &rank) || !env_number(world_name, &world) ||
+        world < 1 || rank >= world)
+        return false;
+    out->rank = rank;
+    out->world = world;
+    return true;
+}
+
+void fr_launch_detect(fr_launch *out)
+{
+    int64_t step = 0;
+
+    *out = (fr_launch){.role = FR_LAUNCH_STANDALONE,
+                       .launcher = "none",
+                       .rank = 0,
+                       .world = 1};
+    if (detect_pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", out) ||
+        detect_pair("PMI_RANK", "PMI_SIZE", out)) {
+        out->role = FR_LAUNCH_RANK;
+        out->launcher = "mpirun";
+    } else if (env_number("SLURM_STEP_ID", &step) &&
+               detect_pair("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", out)) {
+        /* A shell within a step of one task is somebody's terminal. */
+        out->role = out->world > 1 ? FR_LAUNCH_RANK : FR_LAUNCH_STANDALONE;
+        out->launcher = "srun";
+    } else if (getenv("MASTER_ADDR") &&
+               detect_pair("RANK", "WORLD_SIZE", out)) {
+        out->role = out->rank > 0 ? FR_LAUNCH_BYSTANDER : FR_LAUNCH_STANDALONE;
+        out->launcher = "torchrun";
+    }
+}
+
+void fr_launch_options_init(fr_launch_options *options)
+{
+    *options = (fr_launch_options){.world = 1, .n_threads = 1, .hung_s = 20};
+}
+
+void fr_launch_follow_parent(void)
+{
+    pid_t parent = getppid();
+
+    (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0UL, 0UL, 0UL);
+    if (getppid() != parent)
+        (void)raise(SIGKILL); /* it died before we asked */
+}
+
+bool fr_launch_report(const fr_err *err)
+{
+    fr_launch launch;
+
+    fr_launch_detect(&launch);
+    if (launch.role != FR_LAUNCH_RANK)
+        return false;
+    fr_rank_page *page =
+        fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), launch.rank, false);
+    if (!page)
+        page = fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), launch.rank, true);
+    if (!page)
+        return false;
+    fr_rank_page_fail(page, err);
+    fr_rank_page_close(page);
+    return true;
+}

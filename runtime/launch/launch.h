@@ -1,0 +1,69 @@
+/*
+ * launch.h: from one command to many ranks, and one line when it goes wrong.
+ *
+ * `forerun run PLAN` of a world > 1 that nobody launched becomes the
+ * supervisor: it starts itself again under mpirun (fr_launch_supervise), stays
+ * alive and watches.  A process that is launched runs as a rank:
+ *
+ *     fr_launch_detect(&launch);
+ *     if (world == 1 || launch.role == FR_LAUNCH_RANK) run here
+ *     else if (launch.role == FR_LAUNCH_BYSTANDER) exit 0
+ *     else fr_launch_supervise(...)
+ *
+ * A rank that fails calls fr_launch_report() and exits; when that returns
+ * true the supervisor prints the line, else the rank does.
+ */
+#ifndef FR_RUNTIME_LAUNCH_LAUNCH_H
+#define FR_RUNTIME_LAUNCH_LAUNCH_H
+
+#include "core/base/err.h"
+
+typedef enum fr_launch_role {
+    FR_LAUNCH_STANDALONE, /* started by a user: may supervise */
+    FR_LAUNCH_RANK,       /* one of `world` ranks that MPI can join */
+    /* A worker of a launcher that MPI knows nothing of (torchrun-style
+     * environment); rank 0 is STANDALONE and starts all ranks over its
+     * hostfile, the others have nothing to do. */
+    FR_LAUNCH_BYSTANDER
+} fr_launch_role;
+
+typedef struct fr_launch {
+    fr_launch_role role;
+    const char *launcher; /* "mpirun", "srun", "torchrun", "none" */
+    int64_t rank, world;  /* as the environment says; 0 of 1 when alone */
+} fr_launch;
+
+/* Reads the environment: OMPI_COMM_WORLD_*, PMI_*, SLURM_*, RANK. */
+void fr_launch_detect(fr_launch *out);
+
+typedef struct fr_launch_options {
+    int64_t world;
+    int n_threads;        /* per rank */
+    const char *hostfile; /* NULL: this machine only */
+    double hung_s; /* no sign of life of a rank for so long: it hangs; 0: 20 */
+    /* Each line that a rank writes to stderr; may be NULL. */
+    void (*on_line)(void *context, const char *line);
+    void *context;
+} fr_launch_options;
+
+void fr_launch_options_init(fr_launch_options *options);
+
+/*
+ * Runs argv (argv[0]: the program; NULL-terminated) as options->world ranks
+ * under mpirun and waits for them; their stdout is this process's (FR_IO where
+ * that cannot be written).  SIGINT and SIGTERM are passed on; no child outlives
+ * this process.  FR_FAILURE (or the status that the rank reported) with one
+ * line: which rank, its pid, the signal or reason and its last operation.
+ * FR_FAILURE with the mend where mpirun is missing.
+ */
+FR_CHECKED fr_status fr_launch_supervise(char *const *argv,
+                                         const fr_launch_options *options,
+                                         fr_err *err);
+
+/* Ends this rank when the process that started it dies.  Ranks call it. */
+void fr_launch_follow_parent(void);
+
+/* Leaves the reason for the supervisor; false when nobody is there. */
+bool fr_launch_report(const fr_err *err);
+
+#endif

@@ -1,0 +1,434 @@
+/* launch_supervise.c: starts mpirun, passes lines and signals on, and cleans
+ * up after it. */
+#include "runtime/launch/launch_state.h"
+
+#include "core/base/clock.h"
+#include "core/base/text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LOOK_MS 100 /* between two looks at the ranks */
+#define GRACE_S 2.0 /* for mpirun to end after something went wrong */
+#define MAX_ARGS 64 /* of mpirun itself */
+/* Processes of one machine: far more than are of use, and it still answers. */
+#define MOST_RANKS_PER_CORE 64
+
+static int n_allowed_cores(void)
+{
+    cpu_set_t allowed;
+
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return 1;
+    return CPU_COUNT(&allowed);
+}
+
+/*
+ * Cores are dealt by the ranks themselves (measure.h): two emulated nodes on
+ * one machine would both be bound to core 0 by mpirun.
+ */
+static const char **mpirun_args(const fr_launch_options *options,
+                                char *const *argv, char *world, size_t n_world)
+{
+    static const char *const passed_on[] = {
+        FR_STATUS_DIR_ENV, "OMP_NUM_THREADS", "OMP_WAIT_POLICY",
+        "GOMP_SPINCOUNT"};
+    size_t n_argv = 0, n = 0;
+
+    while (argv[n_argv])
+        n_argv++;
+    const char **args = calloc(MAX_ARGS + n_argv, sizeof *args);
+    if (!args)
+        return NULL;
+    (void)snprintf(world, n_world, "%lld", (long long)options->world);
+#define ARG(text) (args[n++] = (text))
+    ARG("mpirun");
+    ARG("-np");
+    ARG(world);
+    if (geteuid() == 0)
+        ARG("--allow-run-as-root");
+    if (options->hostfile) {
+        ARG("--hostfile");
+        ARG(options->hostfile);
+        for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) {
+            if (!getenv(passed_on[i]))
+                continue;
+            ARG("-x");
+            ARG(passed_on[i]);
+        }
+    } else if (options->world > n_allowed_cores()) {
+        ARG("--oversubscribe");
+    }
+    ARG("--bind-to");
+    ARG("none");
+    for (size_t i = 0; i < n_argv; i++)
+        ARG(argv[i]);
+#undef ARG
+    return args;
+}
+
+static void set_environment(const fr_launch_options *options, const char *dir)
+{
+    char text[32];
+
+    (void)setenv(FR_STATUS_DIR_ENV, dir, 1);
+    (void)snprintf(text, sizeof text, "%d", options->n_threads);
+    (void)setenv("OMP_NUM_THREADS", text, 1);
+    /* Waiting team mates spin for about a millisecond, then sleep: the
+     * communication thread may need the core. */
+    (void)setenv("GOMP_SPINCOUNT", "20000", 0);
+}
+
+/* In the child: becomes mpirun, or tells why not.  fds: its stdout, its stderr,
+ * and where errno goes. */
+static void become_mpirun(const char **args, const fr_launch_options *options,
+                          const char *dir, pid_t parent, const int fds[3])
+{
+    sigset_t none;
+
+    (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0UL, 0UL, 0UL);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (getppid() == parent && dup2(fds[0], STDOUT_FILENO) >= 0 &&
+        dup2(fds[1], STDERR_FILENO) >= 0) {
+        set_environment(options, dir);
+        /* It does not write through the pointers. */
+        (void)execvp(args[0], (char *const *)args);
+    }
+    int code = errno;
+    ssize_t ignored = write(fds[2], &code, sizeof code);
+    (void)ignored;
+    _exit(127);
+}
+
+static void close_all(int n, const int *fds)
+{
+    for (int i = 0; i < n; i++)
+        (void)close(fds[i]);
+}
+
+/* n pipes: what is read in from[], what is written in to[]. */
+static fr_status open_pipes(int n, int *from, int *to, fr_err *err)
+{
+    for (int i = 0; i < n; i++) {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) != 0) {
+            fr_status status =
+                fr_fail(err, FR_FAILURE, "pipe: %s", strerror(errno));
+            close_all(i, from);
+            close_all(i, to);
+            return status;
+        }
+        from[i] = ends[0];
+        to[i] = ends[1];
+    }
+    return FR_OK;
+}
+
+static fr_status start_mpirun(fr_supervisor *sv, char *const *argv, fr_err *err)
+{
+    int from[3], to[3], code = 0;
+    char world[32];
+
+    FR_TRY(open_pipes(3, from, to, err));
+    const char **args = mpirun_args(sv->options, argv, world, sizeof world);
+    if (!args) {
+        close_all(3, from);
+        close_all(3, to);
+        return fr_fail_no_memory(err);
+    }
+    pid_t self = getpid();
+    pid_t child = fork();
+    if (child == 0)
+        become_mpirun(args, sv->options, sv->dir, self, to);
+    close_all(3, to);
+    free((void *)args);
+    bool has_failed =
+        child < 0 || read(from[2], &code, sizeof code) == sizeof code;
+    (void)close(from[2]);
+    sv->stdout_fd = from[0];
+    sv->stderr_fd = from[1];
+    if (!has_failed) {
+        sv->mpirun = child;
+        return FR_OK;
+    }
+    if (child > 0)
+        (void)waitpid(child, NULL, 0);
+    if (code == ENOENT)
+        return fr_fail(err, FR_FAILURE,
+                       "%lld ranks need mpirun, which is not installed; "
+                       "apt-get install openmpi-bin",
+                       (long long)sv->options->world);
+    return fr_fail(err, FR_FAILURE, "cannot start mpirun: %s",
+                   strerror(child < 0 ? errno : code));
+}
+
+/* Cuts what has arrived into lines; false at the end. */
+static bool read_lines(fr_supervisor *sv)
+{
+    char bytes[4096];
+    ssize_t n = read(sv->stderr_fd, bytes, sizeof bytes);
+
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN;
+    for (ssize_t i = 0; i < n; i++) {
+        bool is_full = sv->n_line + 1 == sizeof sv->line;
+        if (bytes[i] != '\n' && !is_full) {
+            sv->line[sv->n_line++] = bytes[i];
+            continue;
+        }
+        sv->line[sv->n_line] = '\0';
+        sv->n_line = 0;
+        fr_watch_line(sv, sv->line);
+        if (is_full && bytes[i] != '\n')
+            sv->line[sv->n_line++] = bytes[i];
+    }
+    return n > 0;
+}
+
+/* The answer, to where this process has it; false at the end.  What cannot be
+ * written is read all the same, or the ranks would wait. */
+static bool pass_answer_on(fr_supervisor *sv)
+{
+    char bytes[4096];
+    ssize_t n = read(sv->stdout_fd, bytes, sizeof bytes);
+
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN;
+    for (ssize_t done = 0; done < n && sv->write_errno == 0;) {
+        ssize_t m =
+            write(STDOUT_FILENO, bytes + done, (size_t)n - (size_t)done);
+        if (m >= 0)
+            done += m;
+        else if (errno != EINTR)
+            sv->write_errno = errno;
+    }
+    return n > 0;
+}
+
+/* Reads one of mpirun's two streams, if something has come. */
+static void follow(fr_supervisor *sv, const struct pollfd *seen, int *fd,
+                   bool (*take)(fr_supervisor *sv))
+{
+    if (*fd < 0 || !(seen->revents & (POLLIN | POLLHUP | POLLERR)) || take(sv))
+        return;
+    (void)close(*fd);
+    *fd = -1;
+}
+
+static void pass_signal_on(const fr_supervisor *sv)
+{
+    struct signalfd_siginfo info;
+
+    if (read(sv->signal_fd, &info, sizeof info) == sizeof info)
+        (void)kill(sv->mpirun, (int)info.ssi_signo);
+}
+
+/*
+ * Ranks die with their mpirun (fr_launch_follow_parent), so ending that one
+ * child is enough.
+ */
+static void press(fr_supervisor *sv, double *bad_since_s)
+{
+    double now_s = fr_clock_s();
+
+    if (*bad_since_s < 0) {
+        *bad_since_s = now_s;
+        return;
+    }
+    if (now_s - *bad_since_s > 2 * GRACE_S)
+        (void)kill(sv->mpirun, SIGKILL);
+    else if (now_s - *bad_since_s > GRACE_S)
+        (void)kill(sv->mpirun, SIGTERM);
+}
+
+/* Until mpirun has ended; returns its wait status. */
+static int watch(fr_supervisor *sv)
+{
+    double bad_since_s = -1, ended_s = -1;
+    int wait_status = 0;
+
+    while (sv->stdout_fd >= 0 || sv->stderr_fd >= 0 || ended_s < 0) {
+        struct pollfd fds[3] = {{.fd = sv->stdout_fd, .events = POLLIN},
+                                {.fd = sv->stderr_fd, .events = POLLIN},
+                                {.fd = sv->signal_fd, .events = POLLIN}};
+        (void)poll(fds, 3, LOOK_MS);
+        follow(sv, &fds[0], &sv->stdout_fd, pass_answer_on);
+        follow(sv, &fds[1], &sv->stderr_fd, read_lines);
+        if (ended_s < 0 && (fds[2].revents & POLLIN))
+            pass_signal_on(sv);
+        fr_watch_pages(sv);
+        if (ended_s < 0 &&
+            waitpid(sv->mpirun, &wait_status, WNOHANG) == sv->mpirun)
+            ended_s = fr_clock_s();
+        /* Somebody may keep a pipe open although mpirun is gone. */
+        if (ended_s >= 0 && fr_clock_s() - ended_s > GRACE_S)
+            break;
+        if (ended_s < 0 && sv->blame != FR_BLAME_NONE)
+            press(sv, &bad_since_s);
+    }
+    fr_watch_pages(sv);
+    return wait_status;
+}
+
+static void remove_dir(const char *dir)
+{
+    char path[512];
+    DIR *list = opendir(dir);
+
+    if (!list)
+        return;
+    for (const struct dirent *entry; (entry = readdir(list));) {
+        if (!fr_text_starts(entry->d_name, "rank-"))
+            continue;
+        (void)snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        (void)unlink(path);
+    }
+    (void)closedir(list);
+    (void)rmdir(dir);
+}
+
+/*
+ * A killed rank leaves Open MPI's message buffers behind, as files of memory:
+ * vader_segment.HOST.UID.JOB.RANK.
+ */
+static void remove_segments(const fr_supervisor *sv)
+{
+    char tail[64];
+    DIR *list = opendir("/dev/shm");
+
+    if (!list)
+        return;
+    for (const struct dirent *entry; (entry = readdir(list));) {
+        if (!fr_text_starts(entry->d_name, "vader_segment."))
+            continue;
+        for (int64_t rank = 0; rank < sv->options->world; rank++) {
+            const fr_rank_page *page = sv->pages[rank];
+            if (!page || page->job == 0)
+                continue;
+            (void)snprintf(tail, sizeof tail, ".%u.%x.%lld",
+                           (unsigned)geteuid(), page->job, (long long)rank);
+            if (fr_text_ends(entry->d_name, tail))
+                (void)unlinkat(dirfd(list), entry->d_name, 0);
+        }
+    }
+    (void)closedir(list);
+}
+
+static fr_status judge(const fr_supervisor *sv, int wait_status, fr_err *err)
+{
+    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 &&
+        sv->blame < FR_BLAME_HUNG)
+        return sv->write_errno == 0 ? FR_OK
+                                    : fr_fail(err, FR_IO, "standard output: %s",
+                                              strerror(sv->write_errno));
+    if (sv->blame != FR_BLAME_NONE)
+        return fr_fail(err, sv->blame_status, "%s", sv->blame_text);
+    if (WIFSIGNALED(wait_status))
+        return fr_fail(err, FR_FAILURE, "mpirun was killed by signal %d (%s)",
+                       WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+    return fr_fail(err, FR_FAILURE, "mpirun ended with exit code %d",
+                   WEXITSTATUS(wait_status));
+}
+
+static fr_status make_dir(fr_supervisor *sv, fr_err *err)
+{
+    const char *base = getenv("TMPDIR");
+    int n = snprintf(sv->dir, sizeof sv->dir, "%s/forerun-XXXXXX",
+                     base && base[0] ? base : "/tmp");
+
+    if (n < 0 || (size_t)n >= sizeof sv->dir || !mkdtemp(sv->dir))
+        return fr_fail(err, FR_IO, "%s: %s", sv->dir, strerror(errno));
+    return FR_OK;
+}
+
+/* What ends this process by default is taken from signal_fd instead.  Nobody
+ * who reads the answer (SIGPIPE) ends it too, but after all the rest. */
+static fr_status take_signals(fr_supervisor *sv, sigset_t *before, fr_err *err)
+{
+    sigset_t ours, blocked;
+
+    (void)sigemptyset(&ours);
+    (void)sigaddset(&ours, SIGINT);
+    (void)sigaddset(&ours, SIGTERM);
+    (void)sigaddset(&ours, SIGHUP);
+    blocked = ours;
+    (void)sigaddset(&blocked, SIGPIPE);
+    if (sigprocmask(SIG_BLOCK, &blocked, before) != 0)
+        return fr_fail(err, FR_FAILURE, "sigprocmask: %s", strerror(errno));
+    sv->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    return FR_OK;
+}
+
+static fr_status supervise(fr_supervisor *sv, char *const *argv, fr_err *err)
+{
+    FR_TRY(make_dir(sv, err));
+    fr_status status = start_mpirun(sv, argv, err);
+    if (status == FR_OK)
+        status = judge(sv, watch(sv), err);
+    if (status != FR_OK)
+        remove_segments(sv);
+    for (int64_t rank = 0; rank < sv->options->world; rank++)
+        fr_rank_page_close(sv->pages[rank]);
+    remove_dir(sv->dir);
+    return status;
+}
+
+static void destroy(fr_supervisor *sv)
+{
+    const int fds[] = {sv->stdout_fd, sv->stderr_fd, sv->signal_fd};
+
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    free((void *)sv->pages);
+    free(sv);
+}
+
+fr_status fr_launch_supervise(char *const *argv,
+                              const fr_launch_options *options, fr_err *err)
+{
+    fr_launch_options own = *options;
+    sigset_t before;
+
+    if (fcntl(STDOUT_FILENO, F_GETFD) < 0) /* or a pipe would become it */
+        return fr_fail(err, FR_IO, "standard output: %s", strerror(errno));
+    if (!options->hostfile &&
+        options->world > (int64_t)MOST_RANKS_PER_CORE * n_allowed_cores())
+        return fr_fail(err, FR_INPUT,
+                       "%lld ranks on the %d cores of this machine; name more "
+                       "machines with --hostfile",
+                       (long long)options->world, n_allowed_cores());
+    fr_supervisor *sv = calloc(1, sizeof *sv);
+    if (!sv)
+        return fr_fail_no_memory(err);
+    if (own.hung_s <= 0)
+        own.hung_s = 20;
+    sv->options = &own;
+    sv->stdout_fd = sv->stderr_fd = sv->signal_fd = -1;
+    sv->pages = calloc((size_t)own.world, sizeof(fr_rank_page *));
+    if (!sv->pages) {
+        destroy(sv);
+        return fr_fail_no_memory(err);
+    }
+    fr_status status = take_signals(sv, &before, err);
+    if (status != FR_OK) {
+        destroy(sv);
+        return status;
+    }
+    status = supervise(sv, argv, err);
+    destroy(sv);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
+}

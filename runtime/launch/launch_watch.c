@@ -1,0 +1,165 @@
+/* launch_watch.c: finds out which rank is to blame, and says it in a line. */
+#include "runtime/launch/launch_state.h"
+
+#include "core/base/clock.h"
+#include "core/base/text.h"
+#include "plan/ir/op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static FR_PRINTF(4, 5) void blame(fr_supervisor *sv, int kind, fr_status status,
+                                  const char *format, ...)
+{
+    va_list args;
+
+    if (kind <= sv->blame)
+        return;
+    sv->blame = kind;
+    sv->blame_status = status;
+    va_start(args, format);
+    (void)vsnprintf(sv->blame_text, sizeof sv->blame_text, format, args);
+    va_end(args);
+}
+
+static fr_rank_page *find_page(fr_supervisor *sv, int64_t rank)
+{
+    if (rank < 0 || rank >= sv->options->world)
+        return NULL;
+    if (!sv->pages[rank])
+        sv->pages[rank] = fr_rank_page_open(sv->dir, rank, false);
+    fr_rank_page *page = sv->pages[rank];
+    bool is_there =
+        page && atomic_load_explicit(&page->state, memory_order_acquire) !=
+                    FR_RANK_ABSENT;
+    return is_there ? page : NULL;
+}
+
+/* ", at step 7 in layer_bwd" for as much as is known. */
+void fr_watch_describe(fr_supervisor *sv, int64_t rank, char *out, size_t n)
+{
+    const fr_rank_page *page = find_page(sv, rank);
+    uint32_t op = page ? atomic_load(&page->op) : (uint32_t)FR_OP_N;
+
+    if (!page || op >= FR_OP_N) {
+        (void)snprintf(out, n, "%s", page ? ", before its first step" : "");
+        return;
+    }
+    uint32_t layer = atomic_load(&page->layer);
+    int used = snprintf(out, n, ", at step %d in %s", atomic_load(&page->step),
+                        fr_op_name((fr_op)op));
+    if (layer > 0 && used > 0 && (size_t)used < n)
+        (void)snprintf(out + used, n - (size_t)used, " of layer %u", layer - 1);
+}
+
+/* The number after `key` in mpirun's notice; false when it is not there. */
+static bool number_after(const char *text, const char *key, long long *out)
+{
+    const char *at = strstr(text, key);
+
+    if (!at)
+        return false;
+    at += strlen(key);
+    char *end = NULL;
+    *out = strtoll(at, &end, 10);
+    return end != at;
+}
+
+/*
+ * Open MPI 4's words: "mpirun noticed that process rank 1 with PID 77 on node
+ * x exited on signal 9 (Killed)." and "mpirun detected that one or more
+ * processes exited with non-zero status ... Process name: [[1,1],1] Exit
+ * code: 5".
+ */
+static void judge_notice(fr_supervisor *sv)
+{
+    const char *text = sv->notice, *name = strstr(text, "on signal ");
+    long long rank = -1, pid = 0, signal = 0, code = 0;
+    char doing[128], why[64] = "";
+
+    if (name && number_after(text, "process rank ", &rank) &&
+        number_after(text, "on signal ", &signal)) {
+        (void)number_after(text, "with PID ", &pid);
+        const char *open = strchr(name, '('), *close = strchr(name, ')');
+        if (open && close && close > open)
+            (void)snprintf(why, sizeof why, " %.*s", (int)(close - open + 1),
+                           open);
+        const fr_rank_page *page = find_page(sv, rank);
+        if (page)
+            pid = page->pid; /* mpirun says 0 for ranks of other daemons */
+        fr_watch_describe(sv, rank, doing, sizeof doing);
+        blame(sv, FR_BLAME_SIGNAL, FR_FAILURE,
+              "rank %lld (pid %lld) was killed by signal %lld%s%s", rank, pid,
+              signal, why, doing);
+        return;
+    }
+    const char *process = strstr(text, "Process name: [[");
+    if (process && number_after(text, "Exit code:", &code)) {
+        const char *second = strstr(process, "],");
+        rank = second ? strtoll(second + 2, NULL, 10) : -1;
+        fr_watch_describe(sv, rank, doing, sizeof doing);
+        blame(sv, FR_BLAME_EXIT, FR_FAILURE,
+              "rank %lld ended with exit code %lld%s", rank, code, doing);
+        return;
+    }
+    if (strstr(text, "normally, but") || text[0] == '\0')
+        return; /* the preamble of the other notices */
+    blame(sv, FR_BLAME_LAUNCHER, FR_FAILURE, "mpirun: %s", text);
+}
+
+static bool is_ruler(const char *line)
+{
+    size_t n = strspn(line, "-");
+
+    return n >= 60 && line[n] == '\0';
+}
+
+void fr_watch_line(fr_supervisor *sv, const char *line)
+{
+    if (is_ruler(line)) {
+        if (sv->is_in_notice)
+            judge_notice(sv);
+        sv->is_in_notice = !sv->is_in_notice;
+        sv->notice[0] = '\0';
+        return;
+    }
+    if (!sv->is_in_notice) {
+        /* A word of mpirun about notices it has left out, and about signals. */
+        bool is_own = line[0] == '\0' ||
+                      (line[0] == '[' && strstr(line, " more process")) ||
+                      fr_text_starts(line, "mpirun: abort is already");
+        if (!is_own && sv->options->on_line)
+            sv->options->on_line(sv->options->context, line);
+        return;
+    }
+    size_t n = strlen(sv->notice), room = sizeof sv->notice - n;
+    const char *from = line + strspn(line, " \t");
+    if (*from != '\0' && room > 1)
+        (void)snprintf(sv->notice + n, room, "%s%s", n > 0 ? " " : "", from);
+}
+
+void fr_watch_pages(fr_supervisor *sv)
+{
+    int64_t now_ns = fr_clock_ns();
+    char doing[128];
+
+    for (int64_t rank = 0; rank < sv->options->world; rank++) {
+        fr_rank_page *page = find_page(sv, rank);
+        if (!page)
+            continue;
+        uint32_t state =
+            atomic_load_explicit(&page->state, memory_order_acquire);
+        if (state == FR_RANK_FAILED)
+            blame(sv, FR_BLAME_REPORT, (fr_status)page->status, "%s",
+                  page->failure);
+        double silent_s = (double)(now_ns - atomic_load(&page->beat_ns)) * 1e-9;
+        if (state != FR_RANK_RUNNING || silent_s < sv->options->hung_s)
+            continue;
+        fr_watch_describe(sv, rank, doing, sizeof doing);
+        blame(sv, FR_BLAME_HUNG, FR_FAILURE,
+              "rank %lld (pid %d) has shown no sign of life for %.0f s%s",
+              (long long)rank, page->pid, silent_s, doing);
+    }
+}

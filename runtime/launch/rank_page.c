@@ -1,0 +1,65 @@
+/* rank_page.c: a small mapped file per rank. */
+#include "runtime/launch/rank_page.h"
+
+#include "core/base/clock.h"
+#include "core/base/text.h"
+#include "plan/ir/op.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner)
+{
+    char path[512];
+
+    if (!dir || !dir[0])
+        return NULL;
+    int n = snprintf(path, sizeof path, "%s/rank-%lld", dir, (long long)rank);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return NULL;
+    int fd = open(path, O_RDWR | O_CLOEXEC | (is_owner ? O_CREAT : 0), 0600);
+    if (fd < 0)
+        return NULL;
+    off_t size = lseek(fd, 0, SEEK_END);
+    if (is_owner ? ftruncate(fd, sizeof(fr_rank_page)) != 0
+                 : size < (off_t)sizeof(fr_rank_page)) {
+        (void)close(fd);
+        return NULL;
+    }
+    fr_rank_page *page =
+        mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    (void)close(fd);
+    if (page == MAP_FAILED)
+        return NULL;
+    if (is_owner) {
+        page->pid = (int32_t)getpid();
+        page->rank = (int32_t)rank;
+        const char *job = getenv("PMIX_NAMESPACE");
+        page->job = job ? (uint32_t)strtoul(job, NULL, 10) : 0;
+        atomic_store(&page->step, -1);
+        atomic_store(&page->op, FR_OP_N);
+        atomic_store(&page->beat_ns, fr_clock_ns());
+        (void)gethostname(page->host, sizeof page->host - 1);
+        atomic_store_explicit(&page->state, FR_RANK_RUNNING,
+                              memory_order_release);
+    }
+    return page;
+}
+
+void fr_rank_page_close(fr_rank_page *page)
+{
+    if (page)
+        (void)munmap(page, sizeof *page);
+}
+
+void fr_rank_page_fail(fr_rank_page *page, const fr_err *err)
+{
+    if (!page || atomic_load(&page->state) == FR_RANK_FAILED)
+        return;
+    fr_text_copy_cut(page->failure, sizeof page->failure, err->text);
+    page->status = (int32_t)err->status;
+    atomic_store_explicit(&page->state, FR_RANK_FAILED, memory_order_release);
+}

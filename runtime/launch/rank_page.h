@@ -1,0 +1,42 @@
+/*
+ * rank_page.h: a page per rank in a small file that the supervisor maps too:
+ * who it is, what it does, why it failed.  Best effort: without the directory
+ * (FORERUN_STATUS_DIR) everything works but messages say less.
+ */
+#ifndef FR_RUNTIME_LAUNCH_RANK_PAGE_H
+#define FR_RUNTIME_LAUNCH_RANK_PAGE_H
+
+#include "core/base/err.h"
+
+#include <stdatomic.h>
+
+enum {
+    FR_RANK_ABSENT, /* the file is all zero */
+    FR_RANK_RUNNING,
+    FR_RANK_FINISHED,
+    FR_RANK_FAILED /* `failure` is valid */
+};
+
+typedef struct fr_rank_page {
+    _Atomic uint32_t state;
+    int32_t pid;
+    int32_t rank;
+    _Atomic int32_t step; /* -1: before the first */
+    _Atomic uint32_t op;  /* fr_op, FR_OP_N: none */
+    _Atomic uint32_t call;
+    _Atomic uint32_t layer;  /* + 1; 0: none */
+    _Atomic int64_t beat_ns; /* CLOCK_MONOTONIC of the last sign of life */
+    int32_t status;          /* fr_status of the failure */
+    uint32_t job;            /* Open MPI's number of this job, 0: unknown */
+    char host[64];
+    char failure[512];
+} fr_rank_page;
+
+#define FR_STATUS_DIR_ENV "FORERUN_STATUS_DIR"
+
+/* Maps DIR/rank-N, made when `is_owner`; NULL when that cannot be. */
+fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner);
+void fr_rank_page_close(fr_rank_page *page);                   /* takes NULL */
+void fr_rank_page_fail(fr_rank_page *page, const fr_err *err); /* likewise */
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * checkpoint.h: what training needs to go on: weights, optimizer state, error
+ * feedback, step.
+ *
+ * A checkpoint is a directory DIR/step-N: rank-R files with the persistent
+ * blocks of each rank's slab but the gradients (which every step clears), and
+ * manifest.json, written last, with the hash of each file.  DIR/latest holds
+ * the name of the newest complete one.  Each file is written beside its place,
+ * synced and renamed, so a crash leaves the older one usable.  Resuming needs
+ * the same plan, model and job; then it is bit-identical.  The two newest
+ * checkpoints are kept.
+ */
+#ifndef FR_RUNTIME_RUN_CHECKPOINT_H
+#define FR_RUNTIME_RUN_CHECKPOINT_H
+
+#include "plan/ir/program.h"
+#include "runtime/comm/transport.h"
+
+/* This rank's slab, wherever it lies; at most FR_STATE_PIECE_BYTES at once. */
+#define FR_STATE_PIECE_BYTES ((uint64_t)256 << 10)
+
+typedef struct fr_state {
+    void *context;
+    /* What is read stays until the next call. */
+    fr_status (*view)(void *context, uint64_t offset_bytes, uint64_t n_bytes,
+                      const void **out, fr_err *err);
+    fr_status (*store)(void *context, uint64_t offset_bytes, uint64_t n_bytes,
+                       const void *bytes, fr_err *err);
+} fr_state;
+
+/* Collective: saves the state after n_steps_done steps. */
+FR_CHECKED fr_status fr_checkpoint_save(const char *dir,
+                                        const fr_program *program,
+                                        fr_transport *transport,
+                                        const fr_state *state,
+                                        int64_t n_steps_done, fr_err *err);
+
+/*
+ * Collective: loads the newest one into the slab.  *n_steps_done is 0 when
+ * there is none.  FR_INPUT: of another plan, model or job, or damaged.
+ */
+FR_CHECKED fr_status fr_checkpoint_load(const char *dir,
+                                        const fr_program *program,
+                                        fr_transport *transport,
+                                        const fr_state *state,
+                                        int64_t *n_steps_done, fr_err *err);
+
+#endif

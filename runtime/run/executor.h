@@ -1,0 +1,79 @@
+/*
+ * executor.h: what a training run (run.c) wants of a backend: one rank's
+ * memory and the means to step.  The CPU's is executor_cpu.c, that of GPUs
+ * executor_gpu.c.
+ *
+ * In this order, on all ranks: open(), set_up(), connect(), fill(), then
+ * steps; destroy() at any time.
+ */
+#ifndef FR_RUNTIME_RUN_EXECUTOR_H
+#define FR_RUNTIME_RUN_EXECUTOR_H
+
+#include "runtime/run/interpreter.h"
+#include "runtime/run/run.h"
+
+typedef struct fr_executor fr_executor;
+
+typedef struct fr_executor_ops {
+    /* Collective; takes what the executor holds, itself too.  Takes NULL. */
+    void (*destroy)(fr_executor *executor);
+    /* Nothing collective in here.  Memory for the program, but nobody has
+     * written it. */
+    fr_status (*set_up)(fr_executor *executor, fr_err *err);
+    /* Collective: everything that talks to other ranks for the first time,
+     * and the baseline of the memory. */
+    fr_status (*connect)(fr_executor *executor, fr_err *err);
+    /* The model as it is before the first step. */
+    fr_status (*fill)(fr_executor *executor, fr_err *err);
+    fr_status (*step)(fr_executor *executor, int64_t i_step, bool is_traced,
+                      double *step_s, fr_err *err);
+    const fr_step_scalars *(*scalars)(const fr_executor *executor);
+    size_t (*n_spans)(const fr_executor *executor);
+    void (*copy_spans)(const fr_executor *executor, fr_span *out);
+    /* Bytes of the slab: to look at until the next call; to replace. */
+    fr_status (*view)(fr_executor *executor, uint64_t offset_bytes,
+                      uint64_t n_bytes, const void **out, fr_err *err);
+    fr_status (*store)(fr_executor *executor, uint64_t offset_bytes,
+                       uint64_t n_bytes, const void *bytes, fr_err *err);
+    /* How many there are; `out` may be NULL.  NULL: it uses no library. */
+    size_t (*copy_collectives)(const fr_executor *executor,
+                               fr_collective_note *out);
+    fr_status (*peak)(fr_executor *executor, uint64_t *peak_bytes, fr_err *err);
+} fr_executor_ops;
+
+struct fr_executor {
+    const fr_executor_ops *ops;
+    fr_transport *transport; /* all borrowed */
+    const fr_program *program;
+    const fr_class *klass;
+    const fr_run_options *options;
+    fr_data *data; /* NULL: loads no tokens.  Set before set_up(), like: */
+    /* Shown each OPT_STEP of the first step, gradients in the host's memory
+     * as float32; may be NULL. */
+    void (*on_gradients)(void *context, const fr_instr_view *view);
+    void *on_gradients_context;
+    fr_status_fn on_status; /* may be NULL */
+    void *on_status_context;
+    _Atomic int64_t *beat_ns; /* may be NULL */
+    uint64_t baseline_bytes;  /* connect() sets it */
+    bool is_oversubscribed;   /* open() sets it */
+};
+
+/* open(): collective, opens the transport's slab as the backend wants it. */
+struct fr_backend {
+    const char *name;
+    bool is_slow_traced; /* traced steps take longer than others */
+    fr_status (*open)(const fr_backend *backend, fr_transport *transport,
+                      const fr_program *program, const fr_run_options *options,
+                      fr_executor **out, fr_err *err);
+    const void *context;
+};
+
+/* For backends: fills what all executors have. */
+void fr_executor_init(fr_executor *executor, const fr_executor_ops *ops,
+                      fr_transport *transport, const fr_program *program,
+                      const fr_run_options *options);
+
+extern const fr_backend fr_backend_cpu;
+
+#endif

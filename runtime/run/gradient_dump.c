@@ -1,0 +1,316 @@
+/* gradient_dump.c: from ranges of flat lists to whole tensors and a file. */
+#include "runtime/run/gradient_dump.h"
+
+#include "core/base/buffer.h"
+#include "core/base/fileio.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char magic[8] = {'F', 'R', 'G', 'R', 'A', 'D', '1', '\n'};
+
+struct fr_gradient_dump {
+    const fr_program *program;
+    const fr_class *klass;
+    int64_t rank;
+    int dp;
+    float *flat;        /* [n_parameters] */
+    unsigned char *has; /* [n_parameters] */
+};
+
+fr_status fr_gradient_dump_create(const fr_program *program, int64_t rank,
+                                  fr_gradient_dump **out, fr_err *err)
+{
+    fr_gradient_dump *dump = calloc(1, sizeof *dump);
+
+    if (!dump)
+        return fr_fail_no_memory(err);
+    dump->program = program;
+    dump->klass = fr_program_class(program, rank);
+    dump->rank = rank;
+    dump->dp = fr_plan_coord(&program->plan, rank).dp;
+    dump->flat = calloc(dump->klass->n_parameters + 1, sizeof *dump->flat);
+    dump->has = calloc(dump->klass->n_parameters + 1, 1);
+    if (!dump->flat || !dump->has) {
+        fr_gradient_dump_destroy(dump);
+        return fr_fail_no_memory(err);
+    }
+    *out = dump;
+    return FR_OK;
+}
+
+void fr_gradient_dump_destroy(fr_gradient_dump *dump)
+{
+    if (!dump)
+        return;
+    free(dump->flat);
+    free(dump->has);
+    free(dump);
+}
+
+void fr_gradient_dump_note(fr_gradient_dump *dump, const fr_instr_view *view)
+{
+    const fr_instr *instr = view->instr;
+
+    if (instr->op != FR_OP_OPT_STEP || !view->ptr[0])
+        return;
+    uint64_t n = (uint64_t)instr->dim[0], first = (uint64_t)instr->dim[1];
+    if (instr->ref[0].is_sharded)
+        first += (uint64_t)dump->dp * n;
+    if (first + n > dump->klass->n_parameters)
+        return;
+    memcpy(dump->flat + first, view->ptr[0], n * sizeof *dump->flat);
+    memset(dump->has + first, 1, n);
+}
+
+/*
+ * Global index of a local one along the sharded dimension: parts are stacked
+ * and sharded one by one.  A vector (bias) has its parts along its columns.
+ */
+static int64_t global_index(const fr_tensor *tensor, int64_t local,
+                            int64_t n_local, int tp, int n_tp)
+{
+    int64_t first = 0, n_parts_sum = 0;
+
+    for (int part = 0; part < tensor->n_parts; part++)
+        n_parts_sum += tensor->part_rows[part];
+    if (tensor->n_parts <= 1 || n_parts_sum != n_local)
+        return tp * n_local + local;
+    for (int part = 0; part < tensor->n_parts; part++) {
+        int64_t n = tensor->part_rows[part];
+        if (local < n)
+            return first + tp * n + local;
+        local -= n;
+        first += n * n_tp;
+    }
+    return first;
+}
+
+typedef struct whole {
+    const fr_tensor *tensor; /* of any class */
+    float *at;
+    unsigned char *has;
+} whole;
+
+typedef struct wholes {
+    whole *at; /* [n] by id */
+    size_t n;
+} wholes;
+
+static void add_tensor(const fr_tensor *tensor, const float *flat,
+                       const unsigned char *has, int tp, int n_tp, whole *to)
+{
+    int64_t cols = tensor->cols, global_cols = tensor->global_cols;
+    bool is_row_cut = tensor->sharded_dim == 1;
+    bool is_col_cut = tensor->sharded_dim == 2;
+
+    for (int64_t row = 0; row < tensor->rows; row++) {
+        int64_t whole_row =
+            is_row_cut ? global_index(tensor, row, tensor->rows, tp, n_tp)
+                       : row;
+        if (whole_row >= tensor->global_rows)
+            continue; /* padding of the vocabulary */
+        for (int64_t col = 0; col < cols; col++) {
+            uint64_t from = tensor->first + (uint64_t)(row * cols + col);
+            int64_t whole_col =
+                is_col_cut ? global_index(tensor, col, cols, tp, n_tp) : col;
+            uint64_t into = (uint64_t)(whole_row * global_cols + whole_col);
+            if (!has[from] || !to->at)
+                continue;
+            to->at[into] = flat[from];
+            to->has[into] = 1;
+        }
+    }
+}
+
+static void wholes_release(wholes *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        free(all->at[i].at);
+        free(all->at[i].has);
+    }
+    free(all->at);
+}
+
+static fr_status wholes_init(const fr_program *program, wholes *all,
+                             fr_err *err)
+{
+    uint32_t n = 0;
+
+    for (uint32_t c = 0; c < program->n_classes; c++)
+        for (uint32_t i = 0; i < program->classes[c].n_tensors; i++)
+            if (program->classes[c].tensors[i].id >= n)
+                n = program->classes[c].tensors[i].id + 1;
+    all->at = calloc(n + 1, sizeof *all->at);
+    if (!all->at)
+        return fr_fail_no_memory(err);
+    all->n = n;
+    for (uint32_t c = 0; c < program->n_classes; c++)
+        for (uint32_t i = 0; i < program->classes[c].n_tensors; i++) {
+            const fr_tensor *tensor = &program->classes[c].tensors[i];
+            whole *to = &all->at[tensor->id];
+            size_t size = (size_t)(tensor->global_rows * tensor->global_cols);
+            if (to->tensor)
+                continue;
+            to->tensor = tensor;
+            to->at = calloc(size, sizeof *to->at);
+            to->has = calloc(size, 1);
+            if (!to->at || !to->has)
+                return fr_fail_no_memory(err);
+        }
+    return FR_OK;
+}
+
+static fr_status write_file(const wholes *all, const char *path, fr_err *err)
+{
+    fr_buffer buffer;
+
+    fr_buffer_init(&buffer);
+    fr_buffer_append(&buffer, magic, sizeof magic);
+    fr_status status = FR_OK;
+    for (size_t id = 0; id < all->n && status == FR_OK; id++) {
+        const whole *w = &all->at[id];
+        if (!w->tensor)
+            continue;
+        int64_t shape[2] = {w->tensor->global_rows, w->tensor->global_cols};
+        size_t size = (size_t)(shape[0] * shape[1]);
+        for (size_t i = 0; i < size && status == FR_OK; i++)
+            if (!w->has[i])
+                status = fr_fail(err, FR_CHECK,
+                                 "no gradient of %s, element %zu of %zu",
+                                 w->tensor->name, i, size);
+        fr_buffer_append(&buffer, w->tensor->name, sizeof w->tensor->name);
+        fr_buffer_append(&buffer, shape, sizeof shape);
+        fr_buffer_append(&buffer, w->at, size * sizeof *w->at);
+    }
+    if (status == FR_OK)
+        status = fr_buffer_check(&buffer, err);
+    if (status == FR_OK)
+        status = fr_file_write(path, buffer.data, buffer.n, err);
+    fr_buffer_release(&buffer);
+    return status;
+}
+
+/* On rank 0: all ranks' flat lists and masks, one after the other. */
+static fr_status assemble(const fr_program *program, int64_t world,
+                          const unsigned char *bytes, const uint64_t *first,
+                          const char *path, fr_err *err)
+{
+    wholes all = {0};
+    fr_status status = wholes_init(program, &all, err);
+
+    for (int64_t rank = 0; rank < world && status == FR_OK; rank++) {
+        const fr_class *klass = fr_program_class(program, rank);
+        int tp = fr_plan_coord(&program->plan, rank).tp;
+        uint64_t n = klass->n_parameters;
+        float *flat = malloc(n * sizeof *flat + 1);
+        if (!flat) {
+            status = fr_fail_no_memory(err);
+            break;
+        }
+        memcpy(flat, bytes + first[rank], n * sizeof *flat);
+        const unsigned char *has = bytes + first[rank] + n * sizeof *flat;
+        for (uint32_t i = 0; i < klass->n_tensors; i++)
+            add_tensor(&klass->tensors[i], flat, has, tp, program->plan.tp,
+                       &all.at[klass->tensors[i].id]);
+        free(flat);
+    }
+    if (status == FR_OK)
+        status = write_file(&all, path, err);
+    wholes_release(&all);
+    return status;
+}
+
+fr_status fr_gradient_dump_write(fr_gradient_dump *dump,
+                                 fr_transport *transport, const char *path,
+                                 fr_err *err)
+{
+    uint64_t n = dump->klass->n_parameters;
+    uint64_t n_bytes = n * (sizeof(float) + 1);
+    unsigned char *mine = malloc(n_bytes + 1), *all = NULL;
+    uint64_t *first = calloc((size_t)transport->world + 1, sizeof *first);
+    fr_status status = FR_OK;
+
+    if (!mine || !first) {
+        free(mine);
+        free(first);
+        return fr_fail_no_memory(err);
+    }
+    memcpy(mine, dump->flat, n * sizeof *dump->flat);
+    memcpy(mine + n * sizeof *dump->flat, dump->has, n);
+    status = fr_transport_gather(transport, mine, n_bytes, &all, first, err);
+    if (status == FR_OK && transport->rank == 0)
+        status =
+            assemble(dump->program, transport->world, all, first, path, err);
+    free(all);
+    free(mine);
+    free(first);
+    return status;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const fr_gradient *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+static fr_status parse(const char *path, const char *bytes, size_t n,
+                       fr_gradients *out, fr_err *err)
+{
+    size_t at = sizeof magic;
+
+    if (n < at || memcmp(bytes, magic, sizeof magic) != 0)
+        return fr_fail(err, FR_INPUT, "%s: not a file of gradients", path);
+    while (at < n) {
+        fr_gradient next = {0};
+        if (n - at < sizeof next.name + 16)
+            return fr_fail(err, FR_INPUT, "%s: cut off", path);
+        memcpy(next.name, bytes + at, sizeof next.name - 1);
+        memcpy(&next.rows, bytes + at + sizeof next.name, 8);
+        memcpy(&next.cols, bytes + at + sizeof next.name + 8, 8);
+        at += sizeof next.name + 16;
+        uint64_t size = (uint64_t)(next.rows * next.cols) * sizeof(float);
+        if (next.rows < 0 || next.cols < 0 || n - at < size)
+            return fr_fail(err, FR_INPUT, "%s: cut off", path);
+        fr_gradient *grown = realloc(out->at, (out->n + 1) * sizeof *out->at);
+        if (grown)
+            out->at = grown;
+        next.at = malloc(size + 1);
+        if (!grown || !next.at) {
+            free(next.at);
+            return fr_fail_no_memory(err);
+        }
+        memcpy(next.at, bytes + at, size);
+        at += size;
+        out->at[out->n++] = next;
+    }
+    if (out->n > 1)
+        qsort(out->at, out->n, sizeof *out->at, compare_names);
+    return FR_OK;
+}
+
+fr_status fr_gradients_load(const char *path, fr_gradients *out, fr_err *err)
+{
+    char *bytes = NULL;
+    size_t n = 0;
+    fr_gradients loaded = {0};
+
+    FR_TRY(fr_file_read(path, 0, &bytes, &n, err));
+    fr_status status = parse(path, bytes, n, &loaded, err);
+    free(bytes);
+    if (status != FR_OK) {
+        fr_gradients_release(&loaded);
+        return status;
+    }
+    *out = loaded;
+    return FR_OK;
+}
+
+void fr_gradients_release(fr_gradients *gradients)
+{
+    for (size_t i = 0; i < gradients->n; i++)
+        free(gradients->at[i].at);
+    free(gradients->at);
+    *gradients = (fr_gradients){0};
+}

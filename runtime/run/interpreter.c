@@ -1,0 +1,313 @@
+/* interpreter.c: the compute lane, and what both threads use. */
+#include "runtime/run/interpreter_state.h"
+
+#include "core/base/clock.h"
+#include "runtime/kernels_cpu/kernels_cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const fr_segment *fr_interpreter_segment(const fr_interpreter *it,
+                                         uint32_t i_call)
+{
+    return &it->program->segments[it->klass->calls[i_call].i_segment];
+}
+
+void fr_interpreter_resolve(const fr_interpreter *it, uint32_t i_call,
+                            const fr_instr *instr, void *ptr[FR_INSTR_REFS])
+{
+    fr_call_operands(it->klass, &it->klass->calls[i_call], instr,
+                     it->coordinate, it->slab, ptr);
+}
+
+static fr_status load_tokens(fr_interpreter *it, uint32_t i_call,
+                             const fr_instr *instr, void *tokens, fr_err *err)
+{
+    const fr_program *program = it->program;
+    const fr_call *call = &it->klass->calls[i_call];
+    int64_t per_rank = program->job.global_batch / program->plan.dp;
+    int64_t first = it->coordinate[FR_AXIS_DP] * per_rank +
+                    call->micro_batch * instr->dim[0];
+
+    if (!it->data)
+        return fr_fail(err, FR_CHECK, "no data for load_tokens");
+    return fr_data_load(it->data, it->i_step, first, instr->dim[0], tokens,
+                        err);
+}
+
+fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
+                                 uint32_t i_instr, int n_threads, fr_err *err)
+{
+    const fr_instr *instr = &it->program->instrs[i_instr];
+    fr_kernel_call kernel = {
+        .instr = instr,
+        .coordinate = it->coordinate[instr->axis],
+        .n_group = it->n_group[instr->axis],
+        .tp_coordinate = it->coordinate[FR_AXIS_TP],
+        .n_threads = n_threads,
+        .i_step = it->i_step,
+        .job = &it->program->job,
+        .plan = &it->program->plan,
+        .tensors = it->klass->tensors,
+        .n_tensors = it->klass->n_tensors,
+    };
+
+    fr_interpreter_resolve(it, i_call, instr, kernel.ptr);
+    if (it->options.on_instr) {
+        fr_instr_view view = {instr, &it->klass->calls[i_call], kernel.ptr};
+        it->options.on_instr(it->options.on_instr_context, &view);
+    }
+    if (instr->op == FR_OP_LOAD_TOKENS)
+        return load_tokens(it, i_call, instr, kernel.ptr[0], err);
+    if (!fr_kernels_cpu[instr->op])
+        return fr_fail(err, FR_CHECK, "%s has no CPU kernel",
+                       fr_op_name((fr_op)instr->op));
+    fr_kernels_cpu[instr->op](&kernel);
+    return FR_OK;
+}
+
+bool fr_interpreter_is_ready(const fr_interpreter *it, uint32_t i_call)
+{
+    const fr_call *call = &it->klass->calls[i_call];
+    const uint32_t *deps = it->klass->deps + call->first_dep;
+
+    for (uint32_t i = 0; i < call->n_deps; i++)
+        if (atomic_load_explicit(&it->done[deps[i]], memory_order_acquire) !=
+            it->step_mark)
+            return false;
+    return true;
+}
+
+void fr_interpreter_record(fr_interpreter *it, fr_lane lane, uint32_t i_call,
+                           uint32_t i_instr, int64_t begin_ns, int64_t end_ns)
+{
+    fr_lane_state *state = &it->lanes[lane];
+
+    if (!it->is_traced || state->n_spans == state->cap_spans)
+        return;
+    state->spans[state->n_spans++] = (fr_span){
+        .rank = (int32_t)it->transport->rank,
+        .lane = (uint8_t)lane,
+        .op = it->program->instrs[i_instr].op,
+        .i_call = i_call,
+        .i_instr = i_instr,
+        .step = (int32_t)it->i_step,
+        .begin_ps = (begin_ns - it->step_begin_ns) * 1000,
+        .end_ps = (end_ns - it->step_begin_ns) * 1000,
+    };
+}
+
+fr_status fr_interpreter_fail_wait(const fr_interpreter *it, uint32_t i_call,
+                                   uint32_t i_instr, int64_t peer, fr_err *err)
+{
+    const fr_instr *instr = &it->program->instrs[i_instr];
+    int64_t failed = fr_transport_failed_rank(it->transport);
+
+    if (failed >= 0)
+        return fr_fail(err, FR_FAILURE, "%s",
+                       it->transport->control[failed]->failure);
+    return fr_fail(err, FR_FAILURE,
+                   "rank %lld: step %lld, %s over %s (call %u %s): waited "
+                   "%.3g s for rank %lld",
+                   (long long)it->transport->rank, (long long)it->i_step,
+                   fr_op_name((fr_op)instr->op),
+                   fr_axis_name((fr_axis)instr->axis), i_call,
+                   fr_interpreter_segment(it, i_call)->name,
+                   it->options.timeout_s, (long long)peer);
+}
+
+static void init_main_waiter(const fr_interpreter *it, fr_waiter *waiter)
+{
+    fr_waiter_init(waiter, &it->control->bell[FR_BELL_MAIN]);
+    waiter->spin_ns = it->options.is_crowded ? 2000 : 50 * 1000;
+    waiter->yield_ns = it->options.is_crowded ? 20 * 1000 : 200 * 1000;
+}
+
+/* Looks for reasons to stop waiting, now and then. */
+static fr_status check_wait(const fr_interpreter *it, const fr_waiter *waiter,
+                            uint32_t i_call, uint32_t i_instr, fr_err *err)
+{
+    if (atomic_load_explicit(&it->has_failed, memory_order_acquire)) {
+        if (err)
+            *err = it->comm_err;
+        return it->comm_err.status;
+    }
+    double waited_s = fr_waiter_waited_s(waiter);
+    if (waited_s < 0.01)
+        return FR_OK;
+    bool is_over = waited_s > it->options.timeout_s;
+    if (is_over || fr_transport_failed_rank(it->transport) >= 0)
+        return fr_interpreter_fail_wait(
+            it, i_call, i_instr,
+            fr_engine_waits_for(it->engine, FR_LANE_COMPUTE), err);
+    return FR_OK;
+}
+
+/*
+ * Waits for something that the own communication thread will do.  What that
+ * thread waits for has its own limit, so here twice as long is never reached
+ * but by a program that cannot end.
+ */
+static fr_status wait_for(fr_interpreter *it, uint32_t i_call,
+                          bool (*is_there)(const fr_interpreter *, uint32_t),
+                          fr_err *err)
+{
+    fr_waiter waiter;
+
+    if (is_there(it, i_call))
+        return FR_OK;
+    init_main_waiter(it, &waiter);
+    do {
+        fr_waiter_pause(&waiter);
+        if (atomic_load_explicit(&it->has_failed, memory_order_acquire)) {
+            fr_waiter_reset(&waiter);
+            if (err)
+                *err = it->comm_err;
+            return it->comm_err.status;
+        }
+        if (fr_waiter_waited_s(&waiter) > 2 * it->options.timeout_s + 10) {
+            fr_waiter_reset(&waiter);
+            return fr_fail(err, FR_FAILURE,
+                           "rank %lld: step %lld: call %u waits for its own "
+                           "lanes",
+                           (long long)it->transport->rank,
+                           (long long)it->i_step, i_call);
+        }
+    } while (!is_there(it, i_call));
+    fr_waiter_reset(&waiter);
+    return FR_OK;
+}
+
+static bool is_handoff_done(const fr_interpreter *it, uint32_t i_call)
+{
+    (void)i_call;
+    return atomic_load_explicit(&it->handoff, memory_order_acquire) ==
+           FR_HANDOFF_DONE;
+}
+
+static bool are_lanes_done(const fr_interpreter *it, uint32_t i_call)
+{
+    (void)i_call;
+    return atomic_load_explicit(&it->lanes_mark, memory_order_acquire) ==
+           it->step_mark;
+}
+
+/* Messages are the communication thread's alone. */
+static fr_status hand_over(fr_interpreter *it, uint32_t i_call,
+                           uint32_t i_instr, void *const *ptr, fr_err *err)
+{
+    it->handoff_call = i_call;
+    it->handoff_instr = i_instr;
+    it->handoff_src = ptr[0];
+    it->handoff_dst = ptr[1] ? ptr[1] : ptr[0];
+    atomic_store_explicit(&it->handoff, FR_HANDOFF_POSTED,
+                          memory_order_release);
+    fr_shm_ring(&it->control->bell[FR_BELL_COMM]);
+    FR_TRY(wait_for(it, i_call, is_handoff_done, err));
+    atomic_store_explicit(&it->handoff, FR_HANDOFF_NONE, memory_order_relaxed);
+    return FR_OK;
+}
+
+static fr_status communicate(fr_interpreter *it, uint32_t i_call,
+                             uint32_t i_instr, fr_err *err)
+{
+    const fr_instr *instr = &it->program->instrs[i_instr];
+    void *ptr[FR_INSTR_REFS];
+    bool is_done = false, has_moved = false;
+    fr_waiter waiter;
+
+    fr_interpreter_resolve(it, i_call, instr, ptr);
+    if (!fr_engine_recipe(it->engine, i_instr)->is_shared)
+        return hand_over(it, i_call, i_instr, ptr, err);
+    fr_engine_start(it->engine, i_instr, ptr[0], ptr[1] ? ptr[1] : ptr[0]);
+    init_main_waiter(it, &waiter);
+    fr_status status = FR_OK;
+    while (status == FR_OK && !is_done) {
+        status = fr_engine_progress(it->engine, FR_LANE_COMPUTE, &is_done,
+                                    &has_moved, err);
+        if (has_moved) {
+            fr_waiter_reset(&waiter);
+            continue;
+        }
+        fr_waiter_pause(&waiter);
+        if (status == FR_OK)
+            status = check_wait(it, &waiter, i_call, i_instr, err);
+    }
+    fr_waiter_reset(&waiter);
+    return status;
+}
+
+static fr_status run_call(fr_interpreter *it, uint32_t i_call, fr_err *err)
+{
+    const fr_segment *segment = fr_interpreter_segment(it, i_call);
+
+    FR_TRY(wait_for(it, i_call, fr_interpreter_is_ready, err));
+    for (uint32_t i = 0; i < segment->n_instrs; i++) {
+        uint32_t i_instr = segment->first_instr + i;
+        fr_op_class op_class =
+            fr_op_class_of((fr_op)it->program->instrs[i_instr].op);
+        int64_t begin_ns = it->is_traced ? fr_clock_ns() : 0;
+        if (it->options.on_status)
+            it->options.on_status(it->options.on_status_context, it->i_step,
+                                  i_call, i_instr);
+        if (op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P)
+            FR_TRY(communicate(it, i_call, i_instr, err));
+        else
+            FR_TRY(fr_interpreter_execute(it, i_call, i_instr,
+                                          it->program->plan.n_threads, err));
+        if (it->is_traced)
+            fr_interpreter_record(it, FR_LANE_COMPUTE, i_call, i_instr,
+                                  begin_ns, fr_clock_ns());
+    }
+    atomic_store_explicit(&it->done[i_call], it->step_mark,
+                          memory_order_release);
+    fr_shm_ring(&it->control->bell[FR_BELL_COMM]);
+    return FR_OK;
+}
+
+fr_status fr_interpreter_step(fr_interpreter *it, int64_t i_step,
+                              bool is_traced, double *step_s, fr_err *err)
+{
+    const fr_lane_state *lane = &it->lanes[FR_LANE_COMPUTE];
+    fr_status status = FR_OK;
+
+    it->i_step = i_step;
+    it->is_traced = is_traced;
+    it->step_mark++;
+    it->step_begin_ns = fr_clock_ns();
+    atomic_store_explicit(&it->open_mark, it->step_mark, memory_order_release);
+    fr_shm_ring(&it->control->bell[FR_BELL_COMM]);
+    for (uint32_t i = 0; status == FR_OK && i < lane->n_calls; i++)
+        status = run_call(it, lane->calls[i], err);
+    if (status == FR_OK)
+        status = wait_for(it, it->klass->n_calls, are_lanes_done, err);
+    if (status == FR_OK)
+        *step_s = (double)(fr_clock_ns() - it->step_begin_ns) * 1e-9;
+    return status;
+}
+
+const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it)
+{
+    return (
+        const fr_step_scalars *)(const void *)(it->slab +
+                                               it->klass->step_offset_bytes);
+}
+
+size_t fr_interpreter_n_spans(const fr_interpreter *it)
+{
+    size_t n = 0;
+
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        n += it->lanes[lane].n_spans;
+    return n;
+}
+
+void fr_interpreter_copy_spans(const fr_interpreter *it, fr_span *out)
+{
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        const fr_lane_state *state = &it->lanes[lane];
+        if (state->n_spans > 0)
+            memcpy(out, state->spans, state->n_spans * sizeof *out);
+        out += state->n_spans;
+    }
+}

@@ -1,0 +1,70 @@
+/*
+ * interpreter.h: executes a program for one rank, step by step.
+ *
+ * The calling thread is the compute lane; one communication thread (comm.c)
+ * drives all other lanes, so a receive that waits never holds a gradient
+ * reduction up.  Nothing is allocated while stepping.
+ */
+#ifndef FR_RUNTIME_RUN_INTERPRETER_H
+#define FR_RUNTIME_RUN_INTERPRETER_H
+
+#include "plan/ir/program.h"
+#include "runtime/comm/transport.h"
+#include "runtime/run/data.h"
+#include "spec/result/timeline.h"
+
+typedef struct fr_interpreter fr_interpreter;
+
+/* Shown an instruction's operand before it runs; see `on_instr`. */
+typedef struct fr_instr_view {
+    const fr_instr *instr;
+    const fr_call *call;
+    void *const *ptr; /* [FR_INSTR_REFS] */
+} fr_instr_view;
+
+/* What a thread is at, for whoever looks from outside (launch.h). */
+typedef void (*fr_status_fn)(void *context, int64_t i_step, uint32_t i_call,
+                             uint32_t i_instr);
+
+typedef struct fr_interpreter_options {
+    double timeout_s;    /* of every wait */
+    int64_t trace_steps; /* room for spans of so many steps */
+    bool is_core_shared; /* the communication thread has no core of its own */
+    bool is_crowded;     /* more threads than cores: give them away early */
+    int comm_core;       /* where the communication thread runs; -1: anywhere */
+    /* Called before each compute instruction, by the thread of its lane; may
+     * be NULL. */
+    void (*on_instr)(void *context, const fr_instr_view *view);
+    void *on_instr_context;
+    fr_status_fn on_status; /* may be NULL */
+    void *on_status_context;
+    /* Clock of the communication thread's last round; may be NULL. */
+    _Atomic int64_t *beat_ns;
+} fr_interpreter_options;
+
+/*
+ * Borrows everything (data: NULL when the program loads no tokens).  The
+ * transport's slab is open, its bytes are the program's memory.
+ */
+FR_CHECKED fr_status fr_interpreter_create(
+    const fr_program *program, fr_transport *transport, fr_data *data,
+    const fr_interpreter_options *options, fr_interpreter **out, fr_err *err);
+void fr_interpreter_destroy(fr_interpreter *interpreter); /* takes NULL */
+
+/*
+ * Runs one step (i_step: of training, chooses data and learning rate) to its
+ * end on this rank.  Call it on all ranks.  After a failure (FR_FAILURE with
+ * rank, operation and peer; FR_IO from data) the interpreter can only be
+ * destroyed.
+ */
+FR_CHECKED fr_status fr_interpreter_step(fr_interpreter *interpreter,
+                                         int64_t i_step, bool is_traced,
+                                         double *step_s, fr_err *err);
+
+const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it);
+
+/* Spans of the traced steps so far. */
+size_t fr_interpreter_n_spans(const fr_interpreter *interpreter);
+void fr_interpreter_copy_spans(const fr_interpreter *interpreter, fr_span *out);
+
+#endif

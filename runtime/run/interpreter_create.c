@@ -1,0 +1,107 @@
+/* interpreter_create.c: makes everything that stepping needs, beforehand. */
+#include "runtime/run/interpreter_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls of each lane in program order, and room for their spans. */
+static fr_status list_lanes(fr_interpreter *it, fr_err *err)
+{
+    const fr_class *klass = it->klass;
+    uint32_t *at = malloc((klass->n_calls + 1) * sizeof *at);
+
+    if (!at)
+        return fr_fail_no_memory(err);
+    it->lane_calls = at;
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        fr_lane_state *state = &it->lanes[lane];
+        size_t n_instrs = 0;
+        state->calls = at;
+        for (uint32_t i = 0; i < klass->n_calls; i++) {
+            const fr_segment *segment = fr_interpreter_segment(it, i);
+            if (segment->lane != lane)
+                continue;
+            *at++ = i;
+            n_instrs += segment->n_instrs;
+        }
+        state->n_calls = (uint32_t)(at - state->calls);
+        state->i_call = state->n_calls; /* no step is open */
+        state->cap_spans = n_instrs * (size_t)it->options.trace_steps;
+        if (state->cap_spans == 0)
+            continue;
+        state->spans = malloc(state->cap_spans * sizeof *state->spans);
+        if (!state->spans)
+            return fr_fail_no_memory(err);
+        /* Touched now, else a page fault would be in the trace; not with
+         * zeros, which a compiler may leave to the kernel. */
+        memset(state->spans, 0xff, state->cap_spans * sizeof *state->spans);
+    }
+    return FR_OK;
+}
+
+static fr_status find_axes(fr_interpreter *it, fr_err *err)
+{
+    int64_t *ranks = malloc((size_t)it->transport->world * sizeof *ranks);
+
+    if (!ranks)
+        return fr_fail_no_memory(err);
+    for (int axis = 0; axis < FR_AXIS_N; axis++) {
+        int64_t position = 0, n = 1;
+        if (axis != FR_AXIS_NONE)
+            n = fr_plan_group(&it->program->plan, it->transport->rank,
+                              (fr_axis)axis, ranks, &position);
+        it->coordinate[axis] = (int)position;
+        it->n_group[axis] = (int)n;
+    }
+    free(ranks);
+    return FR_OK;
+}
+
+static fr_status prepare(fr_interpreter *it, fr_err *err)
+{
+    it->done = calloc(it->klass->n_calls + 1, sizeof *it->done);
+    if (!it->done)
+        return fr_fail_no_memory(err);
+    FR_TRY(find_axes(it, err));
+    FR_TRY(list_lanes(it, err));
+    FR_TRY(fr_engine_create(it->program, it->transport, &it->engine, err));
+    return fr_comm_start(it, err);
+}
+
+fr_status fr_interpreter_create(const fr_program *program,
+                                fr_transport *transport, fr_data *data,
+                                const fr_interpreter_options *options,
+                                fr_interpreter **out, fr_err *err)
+{
+    fr_interpreter *it = calloc(1, sizeof *it);
+
+    if (!it)
+        return fr_fail_no_memory(err);
+    it->program = program;
+    it->klass = fr_program_class(program, transport->rank);
+    it->transport = transport;
+    it->data = data;
+    it->options = *options;
+    it->slab = transport->slab[transport->rank];
+    it->control = transport->control[transport->rank];
+    fr_status status = prepare(it, err);
+    if (status != FR_OK) {
+        fr_interpreter_destroy(it);
+        return status;
+    }
+    *out = it;
+    return FR_OK;
+}
+
+void fr_interpreter_destroy(fr_interpreter *it)
+{
+    if (!it)
+        return;
+    fr_comm_stop(it);
+    fr_engine_destroy(it->engine);
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        free(it->lanes[lane].spans);
+    free(it->lane_calls);
+    free((void *)it->done);
+    free(it);
+}

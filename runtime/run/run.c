@@ -1,0 +1,482 @@
+/* run.c: a whole training run of one rank: set-up, steps, results. */
+#include "runtime/run/run.h"
+
+#include "core/base/clock.h"
+#include "core/numbers/stats.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/rank_page.h"
+#include "runtime/run/checkpoint.h"
+#include "runtime/run/executor.h"
+#include "runtime/run/gradient_dump.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Everything of one run on one rank. */
+typedef struct run {
+    fr_transport *transport;
+    const fr_program *program;
+    const fr_class *klass;
+    fr_run_options options;
+    const fr_backend *backend;
+    fr_data *data;
+    fr_executor *executor;
+    fr_gradient_dump *dump;
+    fr_rank_page *page;
+    int64_t first_step, n_steps; /* n_steps: until where, from 0 */
+    double *loss, *step_s;
+} run;
+
+/* What ranks tell each other after each step. */
+typedef struct step_news {
+    double step_s;
+} step_news;
+
+void fr_run_options_init(fr_run_options *options)
+{
+    *options = (fr_run_options){
+        .n_warmup = 2, .trace_steps = 1, .timeout_s = 60, .is_checked = true};
+}
+
+void fr_run_result_release(fr_run_result *result)
+{
+    free(result->loss);
+    free(result->step_s);
+    free(result->collectives);
+    *result = (fr_run_result){0};
+}
+
+static void note_gradients(void *context, const fr_instr_view *view)
+{
+    fr_gradient_dump_note(((run *)context)->dump, view);
+}
+
+static void note_status(void *context, int64_t i_step, uint32_t i_call,
+                        uint32_t i_instr)
+{
+    const run *r = context;
+    int32_t layer = r->klass->calls[i_call].layer;
+
+    atomic_store_explicit(&r->page->step, (int32_t)i_step,
+                          memory_order_relaxed);
+    atomic_store_explicit(&r->page->call, i_call, memory_order_relaxed);
+    atomic_store_explicit(&r->page->layer, (uint32_t)(layer + 1),
+                          memory_order_relaxed);
+    atomic_store_explicit(&r->page->op, r->program->instrs[i_instr].op,
+                          memory_order_relaxed);
+}
+
+static bool loads_tokens(const run *r)
+{
+    for (uint32_t i = 0; i < r->klass->n_calls; i++) {
+        const fr_segment *segment =
+            &r->program->segments[r->klass->calls[i].i_segment];
+        for (uint32_t k = 0; k < segment->n_instrs; k++)
+            if (r->program->instrs[segment->first_instr + k].op ==
+                FR_OP_LOAD_TOKENS)
+                return true;
+    }
+    return false;
+}
+
+/* Own part of the set-up: nothing collective in here. */
+static fr_status set_up(run *r, fr_err *err)
+{
+    fr_executor *executor = r->executor;
+    size_t n = (size_t)r->n_steps + 1;
+
+    r->loss = calloc(n, sizeof *r->loss);
+    r->step_s = calloc(n, sizeof *r->step_s);
+    if (!r->loss || !r->step_s)
+        return fr_fail_no_memory(err);
+    if (r->options.is_checked)
+        FR_TRY(fr_program_check(r->program, NULL, err));
+    if (loads_tokens(r))
+        FR_TRY(fr_data_open(&r->program->job, r->program->model.vocab, &r->data,
+                            err));
+    executor->data = r->data;
+    if (r->options.is_gradient_dump) {
+        FR_TRY(fr_gradient_dump_create(r->program, r->transport->rank, &r->dump,
+                                       err));
+        executor->on_gradients = note_gradients;
+        executor->on_gradients_context = r;
+    }
+    if (!r->options.is_unwatched)
+        r->page = fr_rank_page_open(getenv(FR_STATUS_DIR_ENV),
+                                    r->transport->rank, true);
+    if (r->page) {
+        executor->on_status = note_status;
+        executor->on_status_context = r;
+        executor->beat_ns = &r->page->beat_ns;
+    }
+    return executor->ops->set_up(executor, err);
+}
+
+static fr_status view_state(void *context, uint64_t offset_bytes,
+                            uint64_t n_bytes, const void **out, fr_err *err)
+{
+    fr_executor *executor = context;
+
+    return executor->ops->view(executor, offset_bytes, n_bytes, out, err);
+}
+
+static fr_status store_state(void *context, uint64_t offset_bytes,
+                             uint64_t n_bytes, const void *bytes, fr_err *err)
+{
+    fr_executor *executor = context;
+
+    return executor->ops->store(executor, offset_bytes, n_bytes, bytes, err);
+}
+
+static fr_state state_of(const run *r)
+{
+    return (fr_state){r->executor, view_state, store_state};
+}
+
+static fr_status fill_slab(run *r, fr_err *err)
+{
+    fr_executor *executor = r->executor;
+    fr_state state = state_of(r);
+
+    FR_TRY(executor->ops->connect(executor, err));
+    FR_TRY(executor->ops->fill(executor, err));
+    if (r->options.is_resumed && r->options.checkpoint_dir)
+        FR_TRY(fr_checkpoint_load(r->options.checkpoint_dir, r->program,
+                                  r->transport, &state, &r->first_step, err));
+    return FR_OK;
+}
+
+/*
+ * Everybody learns whether all are well: a rank that cannot go on must not
+ * leave the others waiting for a time limit.
+ */
+static fr_status agree(run *r, fr_status mine, fr_err *err)
+{
+    fr_transport *transport = r->transport;
+    size_t world = (size_t)transport->world;
+    struct news {
+        int32_t status;
+        char text[508];
+    } own = {(int32_t)mine, ""}, *all = NULL;
+
+    if (mine != FR_OK && err)
+        memcpy(own.text, err->text, sizeof own.text - 1);
+    all = calloc(world, sizeof *all);
+    if (!all)
+        return fr_fail_no_memory(err);
+    fr_err ignored = {0};
+    fr_status status = fr_transport_all_gather(transport, &own, sizeof own, all,
+                                               mine == FR_OK ? err : &ignored);
+    for (size_t i = 0; status == FR_OK && mine == FR_OK && i < world; i++)
+        if (all[i].status != FR_OK)
+            status = fr_fail(err, (fr_status)all[i].status, "rank %zu: %s", i,
+                             all[i].text);
+    free(all);
+    return mine != FR_OK ? mine : status;
+}
+
+static bool is_checkpoint_due(const run *r, int64_t n_done)
+{
+    if (!r->options.checkpoint_dir)
+        return false;
+    return n_done == r->n_steps || (r->options.checkpoint_every > 0 &&
+                                    n_done % r->options.checkpoint_every == 0);
+}
+
+static fr_status do_step(run *r, int64_t i_step, step_news *all, fr_err *err)
+{
+    fr_transport *transport = r->transport;
+    int64_t i_out = i_step - r->first_step;
+    bool is_traced = i_step >= r->n_steps - r->options.trace_steps;
+    fr_executor *executor = r->executor;
+    fr_state state = state_of(r);
+    step_news mine = {0};
+
+    FR_TRY(executor->ops->step(executor, i_step, is_traced, &mine.step_s, err));
+    FR_TRY(fr_transport_all_gather(transport, &mine, sizeof mine, all, err));
+    for (int64_t i = 0; i < transport->world; i++)
+        if (all[i].step_s > r->step_s[i_out])
+            r->step_s[i_out] = all[i].step_s;
+    r->loss[i_out] = executor->ops->scalars(executor)->loss_sum;
+    if (i_out == 0 && r->dump) {
+        FR_TRY(fr_gradient_dump_write(r->dump, transport,
+                                      r->options.gradient_path, err));
+    }
+    if (is_checkpoint_due(r, i_step + 1))
+        FR_TRY(fr_checkpoint_save(r->options.checkpoint_dir, r->program,
+                                  transport, &state, i_step + 1, err));
+    if (transport->rank == 0 && r->options.on_step)
+        r->options.on_step(r->options.context, i_step, r->loss[i_out],
+                           r->step_s[i_out]);
+    return FR_OK;
+}
+
+static fr_status train(run *r, fr_err *err)
+{
+    step_news *all = calloc((size_t)r->transport->world, sizeof *all);
+    fr_status status = all ? FR_OK : fr_fail_no_memory(err);
+
+    for (int64_t i = r->first_step; status == FR_OK && i < r->n_steps; i++)
+        status = do_step(r, i, all, err);
+    free(all);
+    return status;
+}
+
+static fr_status gather_timeline(run *r, fr_timeline *timeline, fr_err *err)
+{
+    fr_executor *executor = r->executor;
+    size_t n = executor->ops->n_spans(executor);
+    uint64_t *first = calloc((size_t)r->transport->world + 1, sizeof *first);
+    fr_span *mine = malloc((n + 1) * sizeof *mine);
+    unsigned char *all = NULL;
+    fr_status status = FR_OK;
+
+    if (!first || !mine)
+        status = fr_fail_no_memory(err);
+    if (status == FR_OK) {
+        executor->ops->copy_spans(executor, mine);
+        status = fr_transport_gather(r->transport, mine, n * sizeof *mine, &all,
+                                     first, err);
+    }
+    if (status == FR_OK && r->transport->rank == 0 && timeline) {
+        size_t n_all = first[r->transport->world] / sizeof(fr_span);
+        for (size_t i = 0; i < n_all && status == FR_OK; i++) {
+            fr_span span;
+            memcpy(&span, all + i * sizeof span, sizeof span);
+            status = fr_timeline_add(timeline, span, err);
+        }
+        timeline->n_ranks = (int32_t)r->transport->world;
+    }
+    free(all);
+    free(mine);
+    free(first);
+    return status;
+}
+
+static fr_status gather_memory(run *r, fr_run_result *out, fr_err *err)
+{
+    fr_transport *transport = r->transport;
+    fr_executor *executor = r->executor;
+    uint64_t mine[3] = {0, executor->baseline_bytes, r->klass->slab_bytes};
+    uint64_t(*all)[3] = calloc((size_t)transport->world, sizeof mine);
+
+    if (!all)
+        return fr_fail_no_memory(err);
+    fr_status status = executor->ops->peak(executor, &mine[0], err);
+    if (status == FR_OK)
+        status =
+            fr_transport_all_gather(transport, mine, sizeof mine, all, err);
+    for (int64_t i = 0; status == FR_OK && i < transport->world; i++) {
+        if (all[i][0] <= out->peak_bytes)
+            continue;
+        out->peak_bytes = all[i][0];
+        out->baseline_bytes = all[i][1];
+        out->slab_bytes = all[i][2];
+    }
+    free(all);
+    return status;
+}
+
+/* Steps that count: not the first ones, nor those that tracing slows, unless
+ * there are no others. */
+static void summarise(run *r, fr_run_result *out, double *scratch)
+{
+    int64_t n = out->n_steps;
+    int64_t n_skipped = r->options.n_warmup < n ? r->options.n_warmup : 0;
+    int64_t n_traced = r->backend->is_slow_traced ? r->options.trace_steps : 0;
+    size_t n_kept = (size_t)(n - n_skipped);
+
+    if (n_kept == 0)
+        return;
+    if (n_traced < n - n_skipped)
+        n_kept -= (size_t)n_traced;
+    memcpy(scratch, r->step_s + n_skipped, n_kept * sizeof *scratch);
+    fr_stats_sort(scratch, n_kept);
+    out->step_s_median = fr_stats_quantile_sorted(scratch, n_kept, 0.5);
+    out->step_s_p5 = fr_stats_quantile_sorted(scratch, n_kept, 0.05);
+    out->step_s_p95 = fr_stats_quantile_sorted(scratch, n_kept, 0.95);
+}
+
+/* Of rank 0, as everything in the answer that others have too. */
+static fr_status note_collectives(const run *r, fr_run_result *out, fr_err *err)
+{
+    const fr_executor *executor = r->executor;
+    size_t n = executor->ops->copy_collectives
+                   ? executor->ops->copy_collectives(executor, NULL)
+                   : 0;
+
+    if (n == 0)
+        return FR_OK;
+    out->collectives = calloc(n, sizeof *out->collectives);
+    if (!out->collectives)
+        return fr_fail_no_memory(err);
+    out->n_collectives =
+        executor->ops->copy_collectives(executor, out->collectives);
+    return FR_OK;
+}
+
+static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
+                         fr_err *err)
+{
+    fr_run_result result = {.backend = r->backend->name,
+                            .n_steps = r->n_steps - r->first_step,
+                            .world_size = r->transport->world,
+                            .resumed_from_step = r->first_step,
+                            .is_oversubscribed =
+                                r->executor->is_oversubscribed};
+
+    FR_TRY(gather_memory(r, &result, err)); /* gathering takes memory too */
+    FR_TRY(gather_timeline(r, timeline, err));
+    for (int64_t i = 0; i < r->transport->world; i++)
+        if (r->transport->node_of_rank[i] >= result.n_nodes)
+            result.n_nodes = r->transport->node_of_rank[i] + 1;
+    if (r->transport->rank != 0)
+        return FR_OK;
+    double *scratch = malloc(((size_t)r->n_steps + 1) * sizeof *scratch);
+    fr_status status =
+        scratch ? note_collectives(r, &result, err) : fr_fail_no_memory(err);
+    if (status != FR_OK) {
+        free(scratch);
+        return status;
+    }
+    summarise(r, &result, scratch);
+    free(scratch);
+    result.loss = r->loss;
+    result.step_s = r->step_s;
+    r->loss = r->step_s = NULL;
+    *out = result;
+    return FR_OK;
+}
+
+static void tear_down(run *r)
+{
+    if (r->executor)
+        r->executor->ops->destroy(r->executor);
+    fr_data_close(r->data);
+    fr_gradient_dump_destroy(r->dump);
+    fr_rank_page_close(r->page);
+    free(r->loss);
+    free(r->step_s);
+}
+
+/* Lets neighbours and supervisor know at once. */
+static void announce_failure(const run *r, const fr_err *err)
+{
+    const fr_transport *transport = r->transport;
+
+    fr_rank_page_fail(r->page, err);
+    if (transport->ops->announce)
+        transport->ops->announce(r->transport, err->text);
+    if (!transport->control[transport->rank])
+        return;
+    fr_shm_set_failure(transport->control[transport->rank], err->text);
+    for (int64_t rank = 0; rank < transport->world; rank++)
+        if (transport->control[rank])
+            for (int bell = 0; bell < FR_BELL_N; bell++)
+                fr_shm_ring(&transport->control[rank]->bell[bell]);
+}
+
+fr_status fr_run_over(fr_transport *transport, const fr_program *program,
+                      const fr_run_options *options, fr_timeline *timeline,
+                      fr_run_result *out, fr_err *err)
+{
+    fr_err local = {0};
+    run r = {.transport = transport,
+             .program = program,
+             .klass = fr_program_class(program, transport->rank),
+             .options = *options};
+    fr_run_result result = {0};
+
+    r.backend = options->backend ? options->backend : &fr_backend_cpu;
+    r.n_steps = options->n_steps > 0 ? options->n_steps : program->job.n_steps;
+    transport->timeout_s = options->timeout_s;
+    fr_status status = r.backend->open(r.backend, transport, program,
+                                       &r.options, &r.executor, &local);
+    if (status == FR_OK)
+        status = agree(&r, set_up(&r, &local), &local);
+    if (status == FR_OK)
+        status = agree(&r, fill_slab(&r, &local), &local);
+    if (status == FR_OK)
+        status = train(&r, &local);
+    if (status == FR_OK)
+        status = collect(&r, timeline, &result, &local);
+    if (status != FR_OK)
+        announce_failure(&r, &local);
+    else if (r.page)
+        atomic_store(&r.page->state, FR_RANK_FINISHED);
+    tear_down(&r);
+    if (status != FR_OK) {
+        if (err)
+            *err = local;
+        return status;
+    }
+    transport->ops->close_slab(transport);
+    *out = result;
+    return FR_OK;
+}
+
+static fr_status run_alone(const fr_program *program,
+                           const fr_run_options *options, fr_timeline *timeline,
+                           fr_run_result *out, fr_err *err)
+{
+    fr_loopback *hub = NULL;
+    fr_transport *transport = NULL;
+
+    FR_TRY(fr_loopback_create(1, NULL, &hub, err));
+    fr_status status = fr_transport_loopback_create(hub, 0, options->timeout_s,
+                                                    &transport, err);
+    if (status == FR_OK)
+        status = fr_run_over(transport, program, options, timeline, out, err);
+    fr_transport_destroy(transport);
+    fr_loopback_destroy(hub);
+    return status;
+}
+
+fr_status fr_run(const fr_program *program, const fr_run_options *options,
+                 fr_timeline *timeline, fr_run_result *out, fr_err *err)
+{
+    fr_transport *transport = NULL;
+    int64_t world = fr_plan_world(&program->plan);
+
+    if (world == 1)
+        return run_alone(program, options, timeline, out, err);
+    if (getenv(FR_STATUS_DIR_ENV))
+        fr_launch_follow_parent();
+    FR_TRY(fr_transport_mpi_create(world, options->timeout_s, &transport, err));
+    if (!transport) /* more ranks were started than the plan has */
+        return FR_OK;
+    /* Not destroyed after a failure: that is collective and would hang. */
+    FR_TRY(fr_run_over(transport, program, options, timeline, out, err));
+    fr_transport_destroy(transport);
+    return FR_OK;
+}
+
+fr_status fr_run_join(int64_t world, int64_t *rank, int32_t *node_of_rank,
+                      fr_err *err)
+{
+    fr_transport *transport = NULL;
+    fr_run_options defaults;
+    int64_t own_rank = 0;
+
+    fr_run_options_init(&defaults);
+    if (world > 1) {
+        FR_TRY(fr_transport_mpi_create(world, defaults.timeout_s, &transport,
+                                       err));
+        if (!transport)
+            return fr_fail(err, FR_USAGE,
+                           "more ranks were started than the plan has (%lld)",
+                           (long long)world);
+        own_rank = transport->rank;
+    }
+    for (int64_t i = 0; node_of_rank && i < world; i++)
+        node_of_rank[i] = transport ? transport->node_of_rank[i] : 0;
+    if (rank)
+        *rank = own_rank;
+    fr_transport_destroy(transport);
+    return FR_OK;
+}
+
+void fr_run_leave(void)
+{
+    fr_transport_mpi_finish();
+}

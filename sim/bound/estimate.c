@@ -1,0 +1,574 @@
+/*
+ * estimate.c: closed forms over what layers take.
+ *
+ * Of pipeline rank s, of one micro-batch: forward f_s, backward b_s (of
+ * inputs where the schedule splits it), weights w_s; c_s to send to the next
+ * rank; m micro-batches, p ranks, v chunks.
+ *
+ *   begin_s = sum over r < s of (f_r of chunk 0 + c_r), from where rank 0's
+ *             gradients are zero
+ *   back_s  = end of the last backward of chunk 0, at least
+ *             max(begin_s + m (f_s + b_s),
+ *                 back_(s+1) + c_s + b_s of chunk 0,
+ *                 begin_s + ceil(m / k) turn_s)
+ *
+ * The last line holds for 1F1B and ZB-H1: rank s has k = p - s micro-batches
+ * under way, and forward i + k waits for backward i, which has been to the
+ * last rank and back: turn_s = sum over r >= s of (f_r + b_r) + 2 c_r.  So
+ * in the long run a micro-batch takes max_s (f_s + b_s, turn_s / k): the
+ * estimate is turn_0 + (m - 1) times that.
+ *
+ * Gradients: what is reduced beside backward begins at the earliest when the
+ * last micro-batch has left the first bucket's layers and takes the sum of
+ * all; its last bucket follows the last backward.  Then all stages meet for
+ * the norm of the gradients, and take the optimizer's step.
+ *
+ * Hosts, processors, stragglers, gathers that somebody waits for: docs/tuner.md
+ * has the list, with why each is admissible.
+ *
+ * Wires: bytes of gradients and parameters that leave a node, of all its ranks
+ * of one stage, over what its NICs carry: no step is shorter than their sum.
+ */
+#include "sim/bound/estimate.h"
+
+#include "core/base/hash.h"
+#include "plan/schedule/schedule.h"
+#include "sim/bound/estimate_stages.h"
+#include "sim/bound/estimate_state.h"
+
+#include <string.h>
+
+/* ---- after the passes --------------------------------------------------- */
+
+/* Backward of the last micro-batch after the first bucket is complete, at
+ * most. */
+static int64_t after_first_bucket(const est_plan *x, const est_stage *stage,
+                                  const est_update *update)
+{
+    const est_layers *l = stage->layers;
+    const est_times *t = stage->times;
+    if (x->plan->bucket_bytes == 0 && !x->is_by_unit && stage->n_expert == 0)
+        return 0;
+    if (x->vpp > 1)
+        return x->pp * (stage->backward_ps - stage->last_backward_ps) +
+               stage->last_backward_ps;
+    int64_t done_ps = 0;
+    int32_t i = stage->end_layer;
+    uint64_t n = stage->has_head ? l->n_final : 0;
+    if (stage->n_expert > 0)
+        return stage->backward_ps;
+    while (i > stage->first_layer && n < update->n_first) {
+        n += l->n_dense[i] - l->n_dense[i - 1];
+        done_ps += t->backward_ps[i] - t->backward_ps[i - 1];
+        i--;
+    }
+    return est_most(0, stage->backward_ps - done_ps);
+}
+
+/* When the gradients are summed. */
+static int64_t reduced_at(const est_plan *x, const est_stage *stage,
+                          const est_update *update)
+{
+    const fr_plan *plan = x->plan;
+    const int64_t m = x->n_micro;
+    bool is_each = x->is_by_unit && x->pp == 1; /* after each micro-batch */
+    int64_t all_ps = update->reduce_ps, start_ps;
+    const int64_t way_ps = stage->way_ps;
+    const int64_t end_ps = est_most(stage->end_ps, way_ps);
+    /* The embedding's gradients come with those of inputs. */
+    bool is_embed_last = stage->has_embed && !x->is_split;
+    int64_t last_ps =
+        is_embed_last || !stage->has_embed ? update->last_reduce_ps : 0;
+    /* Of sums between passes the longest way need not meet any. */
+    if (!plan->is_overlap && x->is_by_unit)
+        return est_most(stage->end_ps + (is_each ? m : 1) * all_ps, way_ps);
+    if (!plan->is_overlap)
+        return end_ps + all_ps;
+    /* The head's gradients of a split backward come with those of inputs. */
+    if (x->is_v || (x->is_split && stage->has_head))
+        start_ps = stage->begin_ps + stage->forward_ps;
+    else if (x->is_split) /* last of all come weights of the last one */
+        start_ps = end_ps - stage->weights_ps -
+                   (stage->has_embed ? update->last_reduce_ps : 0);
+    else if (x->vpp > 1)
+        start_ps = stage->begin_ps +
+                   m * (stage->forward_ps + stage->backward_ps) -
+                   after_first_bucket(x, stage, update);
+    else
+        start_ps = est_most(stage->back_ps, way_ps) -
+                   after_first_bucket(x, stage, update);
+    int64_t reduced_ps = est_most(end_ps + last_ps, start_ps + all_ps);
+    if (is_each)
+        reduced_ps = est_most(reduced_ps, stage->forward_ps + m * all_ps);
+    return reduced_ps;
+}
+
+/* ZeRO 3: each layer twice in a micro-batch, but where it is still there: as
+ * counted, else at most where each chunk turns, and about where the last one
+ * does. */
+static int64_t rounds_of(const est_plan *x, const est_stage *stage,
+                         int64_t layer_ps, int64_t all_ps, int64_t long_ps)
+{
+    const fr_plan *plan = x->plan;
+    bool is_kept = !plan->is_resharded;
+    if (stage->gathers.n > 0)
+        return stage->gathers.n * layer_ps;
+    int64_t n_rounds = is_kept && x->pp > 1 ? 1 : x->n_micro;
+    int64_t reach_ps =
+        (plan->n_prefetch + 1) * (x->is_likely ? 1 : x->vpp) * long_ps;
+    int64_t round_ps = is_kept || x->is_split
+                           ? all_ps
+                           : est_most(all_ps, 2 * all_ps - reach_ps);
+    return n_rounds * round_ps;
+}
+
+/*
+ * About: while the gradients of a layer are reduced the next gather shares the
+ * NICs with them.  With chunks p micro-batches follow each other in the time
+ * of both.
+ */
+static int64_t shared_ps(const est_plan *x, const est_stage *stage)
+{
+    const est_update *u = &stage->update;
+    const int64_t n_passes = x->pp > 1 && x->vpp > 1 ? x->pp : 1;
+    const int64_t n = x->pp == 1 ? stage->gathers.n_after_backward
+                                 : est_least(stage->n_layers,
+                                             stage->gathers.n_after_backward);
+    int64_t both_ps = u->layer_gather_ps + u->layer_reduce_ps;
+    if (!x->is_likely || !x->plan->is_overlap)
+        return 0;
+    return n *
+           est_most(0, both_ps - n_passes * stage->layers->most_backward_ps);
+}
+
+/* ZeRO 2 and 3: the compute lane with what it has to do for whole gradients
+ * and weights; estimate_gathers.c. */
+static int64_t used_at(const est_plan *x, const est_stage *stage)
+{
+    const est_layers *l = stage->layers;
+    const est_update *u = &stage->update;
+    const est_gathers *n = &stage->gathers;
+    const int64_t n_zeros = (x->pp == 1 ? x->n_micro : 1) * stage->n_layers;
+    const int64_t passes_ps =
+        stage->begin_ps +
+        x->n_micro * (stage->forward_ps + stage->backward_ps) +
+        n_zeros * u->layer_zero_ps + n->n * u->layer_copy_ps;
+    const int64_t lane_ps = passes_ps + x->n_micro * stage->weights_ps;
+    if (!x->is_by_unit || x->plan->n_prefetch > 1)
+        return lane_ps;
+    int64_t forward_ps =
+        est_most(u->layer_gather_ps - l->most_forward_ps - u->layer_copy_ps,
+                 u->layer_core_ps - l->most_forward_rest_ps);
+    int64_t backward_ps = est_most(u->layer_gather_ps - l->most_backward_ps -
+                                       u->layer_copy_ps - u->layer_zero_ps,
+                                   u->layer_core_ps - l->most_backward_rest_ps);
+    int64_t waits_ps = n->n_after_backward * est_most(0, backward_ps);
+    waits_ps = est_most(waits_ps, shared_ps(x, stage));
+    waits_ps += n->n_after_forward * est_most(0, forward_ps);
+    return est_most(lane_ps, passes_ps + waits_ps);
+}
+
+/* When lane GATHER and what waits for its last gather are over. */
+static int64_t gathered_at(const est_plan *x, const est_stage *stage,
+                           const est_update *update)
+{
+    const int64_t m = x->n_micro, all_ps = update->gather_ps;
+    if (all_ps == 0)
+        return 0;
+    if (x->plan->zero_stage == 3)
+        return rounds_of(x, stage, update->layer_gather_ps, all_ps,
+                         update->long_gather_ps);
+    int64_t before_ps = x->pp * (stage->forward_ps - stage->last_forward_ps) +
+                        stage->last_forward_ps;
+    int64_t passes_ps =
+        m * (stage->forward_ps + stage->backward_ps + stage->weights_ps);
+    return all_ps + est_most(0, passes_ps - before_ps);
+}
+
+/* What gradients and parameters keep the NICs of the node busy in a step. */
+static int64_t wired(const est_plan *x, const est_stage *stage)
+{
+    const est_update *update = &stage->update;
+    bool is_each = x->is_by_unit && x->pp == 1;
+    int64_t gathers_ps =
+        x->plan->zero_stage == 3
+            ? rounds_of(x, stage, update->layer_wire_ps, update->wire_gather_ps,
+                        update->wire_long_gather_ps)
+            : update->wire_gather_ps;
+    return gathers_ps + (is_each ? x->n_micro : 1) * update->wire_reduce_ps;
+}
+
+/* When the device's processors have done all that passes and collectives
+ * beside them ask for.  Gathers of ZeRO 1 and 2 may come before the passes. */
+static int64_t worked_at(const est_plan *x, const est_stage *stage,
+                         int64_t start_ps)
+{
+    const est_update *update = &stage->update;
+    bool is_each = x->is_by_unit && x->pp == 1;
+    int64_t core_ps = x->n_micro * stage->core_ps +
+                      (is_each ? x->n_micro : 1) * update->core_reduce_ps;
+    int64_t long_ps = update->core_long_gather_ps;
+    int64_t end_ps = stage->begin_ps + start_ps + core_ps;
+    if (x->plan->zero_stage < 3)
+        return est_most(end_ps, core_ps + update->core_gather_ps);
+    int64_t gather_ps = rounds_of(x, stage, update->layer_core_ps,
+                                  update->core_gather_ps, long_ps);
+    int64_t early_ps = (x->plan->n_prefetch + 2) * long_ps;
+    return end_ps + est_most(0, gather_ps - early_ps);
+}
+
+/*
+ * How much later than without gathers the first forward of the first rank
+ * ends; all that is counted from begin_s is later by that.  With ZeRO 3 its
+ * first layer waits for its own, else the last layer of chunk 0 comes after
+ * the last gather.
+ */
+static int64_t start_of(const est_plan *x, const est_stage *first)
+{
+    const est_update *update = &first->update;
+    int64_t late_ps = update->start_gather_ps;
+    if (late_ps == 0)
+        return 0;
+    if (x->plan->zero_stage == 3)
+        return est_most(0, late_ps - first->times->embed_ps - first->begin_ps);
+    late_ps -= first->first_forward_ps;
+    if (!first->has_head)
+        late_ps += first->layers->least_forward_ps;
+    return est_most(0, est_most(update->first_gather_ps, late_ps) -
+                           first->begin_ps);
+}
+
+/* When the squares of the own gradients are summed.  Those of a bucket wait
+ * for its own sum only. */
+static int64_t ready_at(const est_plan *x, const est_stage *stage,
+                        int64_t start_ps)
+{
+    const est_update *update = &stage->update;
+    int64_t reduced_ps = reduced_at(x, stage, update);
+    int64_t gathered_ps = gathered_at(x, stage, update);
+    if (!x->plan->is_overlap)
+        reduced_ps += update->norm_ps;
+    else
+        reduced_ps =
+            est_most(reduced_ps + update->last_norm_ps,
+                     est_most(stage->end_ps, stage->way_ps) + update->norm_ps);
+    reduced_ps = est_most(reduced_ps, stage->crowded_ps);
+    reduced_ps = est_most(reduced_ps, used_at(x, stage)) + start_ps;
+    reduced_ps = est_most(reduced_ps, worked_at(x, stage, start_ps));
+    reduced_ps = est_most(reduced_ps, stage->issued_ps);
+    return est_most(reduced_ps, gathered_ps + update->last_norm_ps);
+}
+
+/* Everybody meets for the norm and the loss: sets x->meeting_ps. */
+static fr_status meet(est_plan *x, const est_stage *stage, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    bool is_spread = plan->zero_stage > 0 || plan->ep > 1;
+    int64_t loss_ps, norm_ps = 0;
+    if (x->met == stage->place && x->is_met_spread == is_spread)
+        return FR_OK;
+    FR_TRY(est_collective(x->e, plan, stage->place,
+                          &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
+                                      FR_AXIS_WORLD, FR_DTYPE_F64, 1},
+                          &loss_ps, err));
+    if (x->e->job->clip_norm > 0)
+        FR_TRY(est_collective(
+            x->e, plan, stage->place,
+            &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
+                        is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL, FR_DTYPE_F64,
+                        1},
+            &norm_ps, err));
+    x->meeting_ps = loss_ps + norm_ps;
+    x->met = stage->place;
+    x->is_met_spread = is_spread;
+    return FR_OK;
+}
+
+/* The whole step of n ranks, in seconds. */
+static double total_of(const est_plan *x, const est_stage *ranks, int32_t n)
+{
+    int64_t reduced_ps = 0, step_ps = 0, all_ps = 0;
+    const int64_t start_ps = start_of(x, &ranks[0]);
+    for (int32_t i = 0; i < n; i++) {
+        const est_stage *stage = &ranks[i];
+        const est_update *update = &stage->update;
+        int64_t ready_ps = ready_at(x, stage, start_ps);
+        reduced_ps = est_most(reduced_ps, ready_ps);
+        step_ps = est_most(step_ps, update->step_ps);
+        all_ps = est_most(all_ps, ready_ps + x->meeting_ps + update->step_ps);
+        all_ps = est_most(all_ps, wired(x, stage));
+    }
+    if (x->e->job->clip_norm > 0)
+        all_ps = est_most(all_ps, reduced_ps + x->meeting_ps + step_ps);
+    return 1e-12 * (double)all_ps;
+}
+
+static double total(const est_plan *x)
+{
+    const est_ranks *ranks = &x->ranks[x->is_likely];
+    return total_of(x, ranks->at, ranks->n);
+}
+
+/* Is what comes after the passes of rank i about what it is at least? */
+static bool is_same_update(const est_plan *x, int32_t i)
+{
+    const est_ranks *least = &x->ranks[0], *ranks = &x->ranks[1];
+    return x->is_likely && ranks->n == least->n &&
+           ranks->at[i].rank == least->at[i].rank &&
+           x->plan->compressor == FR_COMPRESSOR_NONE &&
+           (x->pp == 1 || !x->e->model->is_tied);
+}
+
+/* What comes after the passes of each rank. */
+static fr_status find_updates(est_plan *x, fr_err *err)
+{
+    est_ranks *ranks = &x->ranks[x->is_likely];
+    for (int32_t i = 0; i < ranks->n; i++) {
+        if (is_same_update(x, i))
+            ranks->at[i].update = x->ranks[0].at[i].update;
+        else
+            FR_TRY(est_update_find(x, &ranks->at[i], err));
+        FR_TRY(est_gathers_find(x, &ranks->at[i], err));
+    }
+    return FR_OK;
+}
+
+/* ---- plans -------------------------------------------------------------- */
+
+bool fr_estimate_knows(const fr_plan *plan)
+{
+    return !(plan->activation_offload_frac > 0) &&
+           plan->collective != FR_COLLECTIVE_PARAMETER_SERVER &&
+           plan->expert_dispatch == FR_DISPATCH_ALL_TO_ALL;
+}
+
+static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
+{
+    FR_TRY(fr_plan_check_lowerable(plan, e->model, e->job, err));
+    int64_t m = fr_plan_micro_batches(plan, e->job);
+    if (!fr_schedules[plan->schedule]->fits(plan->pp, m, plan->vpp))
+        return fr_fail(err, FR_INPUT,
+                       "schedule %s does not fit pp %d, vpp %d and %lld "
+                       "micro-batches",
+                       fr_schedules[plan->schedule]->name, (int)plan->pp,
+                       (int)plan->vpp, (long long)m);
+    if (plan->activation_offload_frac > 0)
+        return fr_fail(err, FR_INPUT,
+                       "no estimate of offloaded activations; choose to "
+                       "simulate");
+    if (plan->zero_stage == 3 && plan->zero_unit != FR_ZERO_UNIT_LAYER)
+        return fr_fail(err, FR_INPUT,
+                       "no estimate of gathers by parameter; choose to "
+                       "simulate, or zero_unit layer");
+    if (plan->collective == FR_COLLECTIVE_PARAMETER_SERVER)
+        return fr_fail(err, FR_INPUT,
+                       "no estimate of parameter servers; choose to simulate, "
+                       "or collective auto");
+    if (plan->expert_dispatch != FR_DISPATCH_ALL_TO_ALL)
+        return fr_fail(err, FR_INPUT,
+                       "no estimate of dispatch by node; choose to simulate");
+    return FR_OK;
+}
+
+void est_plan_set(est_plan *x, const fr_plan *plan)
+{
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    const fr_estimator *e = x->e;
+    bool is_sharded = plan->zero_stage > 0;
+    x->plan = plan;
+    x->pp = plan->pp;
+    x->vpp = plan->vpp;
+    x->n_micro = fr_plan_micro_batches(plan, e->job);
+    x->is_split = schedule->is_split;
+    x->is_v = schedule->is_v;
+    x->is_by_unit = plan->zero_stage >= 2;
+    x->shard_axis = fr_plan_group_size(plan, FR_AXIS_REPLICA) == 1
+                        ? FR_AXIS_DP
+                        : FR_AXIS_SHARD;
+    x->n_shards =
+        is_sharded ? (uint64_t)fr_plan_group_size(plan, x->shard_axis) : 1;
+    x->n_expert_shards =
+        is_sharded ? (uint64_t)fr_plan_group_size(plan, FR_AXIS_EDP) : 1;
+    x->weight_dtype = fr_plan_storage_dtype(plan);
+    x->is_executable = plan->zero_stage == 1 && est_is_executable(e, plan);
+    x->is_gathered_early = plan->is_gather_overlap && !x->is_executable;
+}
+
+fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
+                                 fr_estimate *out, fr_err *err)
+{
+    est_plan *x = e->at_plan;
+    double s[2];
+    est_plan_set(x, plan);
+    FR_TRY(est_pipeline_find(x, err));
+    FR_TRY(meet(x, &x->stages[0], err));
+    est_memory(x, out);
+    if (out->least_bytes <= out->capacity_bytes)
+        FR_TRY(est_ways_find(x, err));
+    for (int i = 0; i < 2; i++) {
+        x->is_likely = i > 0;
+        FR_TRY(find_updates(x, err));
+        s[i] = total(x);
+    }
+    out->lower_bound_s = s[0];
+    out->estimate_s = s[1] > s[0] ? s[1] : s[0];
+    out->n_steps = x->n_micro * x->stages[0].layers->n_steps;
+    return FR_OK;
+}
+
+uint64_t fr_estimate_variants_key(const fr_estimate_variant *at, size_t n)
+{
+    uint64_t key = 8;
+    for (size_t i = 0; i < n; i++)
+        key = fr_hash_mix(key + at[i].bucket_bytes * 4 + 2 * at[i].is_overlap +
+                          at[i].is_gather_overlap);
+    return key;
+}
+
+/* total() of the first rank alone. */
+static fr_status bound_first(est_plan *x, const fr_estimate_variants *variants,
+                             double *out_s, fr_err *err)
+{
+    x->is_likely = false;
+    FR_TRY(est_update_least(x, variants, &x->first, err));
+    FR_TRY(est_gathers_find(x, &x->first, err));
+    *out_s = total_of(x, &x->first, 1);
+    return FR_OK;
+}
+
+fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
+                            const fr_estimate_variants *variants,
+                            double limit_s, fr_estimate *out, fr_err *err)
+{
+    est_plan *x = e->at_plan;
+    est_plan_set(x, plan);
+    *out = (fr_estimate){0};
+    FR_TRY(est_first_find(x, err));
+    est_memory_first(x, out);
+    if (out->least_bytes > out->capacity_bytes)
+        return FR_OK;
+    FR_TRY(meet(x, &x->first, err));
+    FR_TRY(bound_first(x, variants, &out->lower_bound_s, err));
+    if (out->lower_bound_s > limit_s)
+        return FR_OK;
+    FR_TRY(est_pipeline_find(x, err));
+    est_memory(x, out);
+    if (out->least_bytes > out->capacity_bytes)
+        return FR_OK;
+    x->is_likely = false;
+    for (int32_t i = 0; i < x->ranks[0].n; i++) {
+        est_stage *stage = &x->ranks[0].at[i];
+        FR_TRY(est_update_least(x, variants, stage, err));
+        FR_TRY(est_gathers_find(x, stage, err));
+    }
+    out->lower_bound_s = out->estimate_s = total(x);
+    if (out->lower_bound_s > limit_s)
+        return FR_OK;
+    FR_TRY(est_ways_find(x, err));
+    out->lower_bound_s = out->estimate_s = total(x);
+    return FR_OK;
+}
+
+fr_status fr_estimate_plan(fr_estimator *e, const fr_plan *plan,
+                           fr_estimate *out, fr_err *err)
+{
+    FR_TRY(check(e, plan, err));
+    return fr_estimate_legal_plan(e, plan, out, err);
+}
+
+static void destroy_plan(est_plan *x)
+{
+    if (x == NULL)
+        return;
+    free(x->ranks[0].at);
+    free(x->ranks[1].at);
+    free(x);
+}
+
+static est_plan *new_plan(fr_estimator *e)
+{
+    est_plan *x = calloc(1, sizeof *x);
+    if (x == NULL)
+        return NULL;
+    x->e = e;
+    for (int i = 0; i < 2; i++)
+        x->ranks[i].at = calloc(FR_PLAN_MAX_STAGES, sizeof *x->ranks[i].at);
+    if (x->ranks[0].at == NULL || x->ranks[1].at == NULL) {
+        destroy_plan(x);
+        return NULL;
+    }
+    return x;
+}
+
+fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
+                              const fr_cluster *cluster,
+                              const fr_cost_model *costs, fr_estimator **out,
+                              fr_err *err)
+{
+    if (!fr_cluster_is_all_gpu(cluster))
+        return fr_fail(err, FR_INPUT,
+                       "cluster %s has CPUs, estimates are of GPUs; choose to "
+                       "simulate",
+                       cluster->name);
+    return fr_estimator_create_stages(model, job, cluster, costs, out, err);
+}
+
+fr_status fr_estimator_create_stages(const fr_model *model, const fr_job *job,
+                                     const fr_cluster *cluster,
+                                     const fr_cost_model *costs,
+                                     fr_estimator **out, fr_err *err)
+{
+    fr_estimator *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return fr_fail_no_memory(err);
+    e->model = model;
+    e->job = job;
+    e->cluster = cluster;
+    e->costs = costs;
+    e->n_layers = (int32_t)(model->n_layers + model->n_mtp_layers);
+    e->buckets = est_buckets_new(e->n_layers);
+    e->at_plan = new_plan(e);
+    e->pool = est_pool_create();
+    if (e->buckets == NULL || e->at_plan == NULL || e->pool == NULL) {
+        fr_estimator_destroy(e);
+        return fr_fail_no_memory(err);
+    }
+    *out = e;
+    return FR_OK;
+}
+
+void fr_estimator_destroy(fr_estimator *e)
+{
+    if (e == NULL)
+        return;
+    for (size_t i = 0; i < e->all_layouts.n; i++)
+        est_layout_destroy(e->all_layouts.items[i]);
+    for (size_t i = 0; i < e->all_fullness.n; i++) {
+        fr_vec_release(e->all_fullness.items[i]);
+        free(e->all_fullness.items[i]);
+    }
+    est_pool_leave(e->pool);
+    fr_vec_release(&e->all_fullness);
+    est_map_release(&e->fullness);
+    fr_vec_release(&e->all_layouts);
+    fr_vec_release(&e->all_layers);
+    fr_vec_release(&e->all_updates);
+    fr_vec_release(&e->all_gathers);
+    fr_vec_release(&e->all_passed);
+    est_map_release(&e->gathers);
+    est_map_release(&e->paths);
+    est_map_release(&e->layouts);
+    est_map_release(&e->layers);
+    est_map_release(&e->prices);
+    est_map_release(&e->updates);
+    free(e->node_of_rank);
+    free(e->ranks);
+    free(e->buckets);
+    destroy_plan(e->at_plan);
+    free(e);
+}
+
+size_t fr_estimator_n_priced(const fr_estimator *e)
+{
+    return e->all_layers.n;
+}

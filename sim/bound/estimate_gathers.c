@@ -1,0 +1,200 @@
+/*
+ * estimate_gathers.c: ZeRO 3: which uses of a layer's weights are preceded by
+ * a gather, as lower_gather.c decides, for layers that are all alike.
+ *
+ * Use k of a rank takes c_k of the compute lane from its start s_k to its end,
+ * and waits for a gather that takes g_k (0: the weights are there).  With one
+ * layer of prefetch the gather waits for use k - 2 and for the gather before,
+ * so with u_k the later of the ends of gather k and of use k - 1
+ *
+ *     gather k and use k - 1 both run between u_(k-1) and u_k <= s_k
+ *
+ * and these windows do not overlap.  Each is no shorter than g_k, than c_(k-1)
+ * and than what both want of the device's processors: the step is no shorter
+ * than the sum.  The first two windows are left out where passes wait for a
+ * pipeline: their gathers may come before.
+ */
+#include "sim/bound/estimate_state.h"
+
+#include "core/base/hash.h"
+#include "plan/schedule/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* More uses than these are not looked at. */
+enum { MOST_USES = 1 << 16 };
+
+typedef struct est_use {
+    int32_t set, next; /* next use of the set; -1: none */
+    bool is_layer, is_backward;
+} est_use;
+
+typedef struct est_uses {
+    est_use *at;
+    int32_t n, n_sets;
+} est_uses;
+
+static void push(est_uses *uses, int32_t set, bool is_layer, bool is_backward)
+{
+    uses->at[uses->n++] = (est_use){set, -1, is_layer, is_backward};
+}
+
+/* In the order of lower_uses_init(). */
+static void list_uses(const est_plan *x, int32_t rank, const fr_task *tasks,
+                      int64_t n_tasks, est_uses *uses)
+{
+    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
+    const int32_t n_stages = x->pp * x->vpp, n_all = x->e->n_layers;
+    bool is_joined = x->e->model->is_tied;
+    const int32_t embed = n_all, head = is_joined ? n_all : n_all + 1;
+    for (int64_t t = 0; t < n_tasks; t++) {
+        bool is_back = tasks[t].kind == FR_TASK_BACKWARD;
+        int32_t stage =
+            fr_schedule_stage(schedule, rank, tasks[t].chunk, x->pp);
+        int32_t first = est_first_layer(x, stage);
+        int32_t end = est_first_layer(x, stage + 1);
+        if (tasks[t].kind == FR_TASK_WEIGHTS)
+            continue;
+        if (!is_back && stage == 0)
+            push(uses, embed, false, false);
+        if (is_back && stage == n_stages - 1)
+            push(uses, head, false, true);
+        for (int32_t i = first; i < end; i++)
+            push(uses, is_back ? end - 1 - (i - first) : i, true, is_back);
+        if (is_back && stage == 0 && x->e->model->has_embed_norm)
+            push(uses, embed, false, true);
+    }
+}
+
+static void link_uses(est_uses *uses, int32_t *next)
+{
+    for (int32_t i = 0; i < uses->n_sets; i++)
+        next[i] = -1;
+    for (int32_t i = uses->n; i-- > 0;) {
+        uses->at[i].next = next[uses->at[i].set];
+        next[uses->at[i].set] = i;
+    }
+}
+
+/* Is what use `now` has read dropped (lower_after_use())? */
+static bool is_dropped(const est_plan *x, const est_uses *uses, int32_t now,
+                       int32_t n_gathered)
+{
+    const fr_plan *plan = x->plan;
+    const est_use *use = &uses->at[now];
+    if (use->next < 0)
+        return true;
+    bool is_next_back = uses->at[use->next].is_backward;
+    bool is_near =
+        use->next < n_gathered || (use->next <= now + 1 + plan->n_prefetch &&
+                                   !(use->is_backward && !is_next_back));
+    return !is_near && (plan->is_resharded ||
+                        (plan->pp == 1 && (use->is_backward || !is_next_back)));
+}
+
+static void count(const est_plan *x, const est_uses *uses, bool *is_there,
+                  est_gathers *out)
+{
+    int32_t n_gathered = 0;
+    memset(is_there, 0, (size_t)uses->n_sets * sizeof *is_there);
+    for (int32_t now = 0; now < uses->n; now++) {
+        int32_t end =
+            (int32_t)est_least(uses->n, (int64_t)now + 1 + x->plan->n_prefetch);
+        for (; n_gathered < end; n_gathered++) {
+            const est_use *use = &uses->at[n_gathered];
+            bool is_new = !is_there[use->set];
+            is_there[use->set] = true;
+            if (!is_new || !use->is_layer)
+                continue;
+            out->n++;
+            if (n_gathered < 2 || !use[-1].is_layer)
+                continue;
+            out->n_after_forward += !use[-1].is_backward;
+            out->n_after_backward += use[-1].is_backward;
+        }
+        if (is_dropped(x, uses, now, n_gathered))
+            is_there[uses->at[now].set] = false;
+    }
+}
+
+static fr_status make(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
+{
+    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
+    int64_t n_tasks = fr_schedule_n_tasks(schedule, x->n_micro, x->vpp);
+    int64_t n_most = 0;
+    *out = (est_gathers){0};
+    for (int32_t c = 0; c < x->vpp; c++) {
+        int32_t stage = fr_schedule_stage(schedule, rank, c, x->pp);
+        n_most +=
+            2 * x->n_micro *
+            (2 + est_first_layer(x, stage + 1) - est_first_layer(x, stage));
+    }
+    if (n_most > MOST_USES)
+        return FR_OK;
+    est_uses uses = {.n_sets = x->e->n_layers + 2};
+    fr_task *tasks = malloc((size_t)n_tasks * sizeof *tasks);
+    int32_t *next = malloc((size_t)uses.n_sets * sizeof *next);
+    bool *is_there = malloc((size_t)uses.n_sets * sizeof *is_there);
+    uses.at = malloc((size_t)n_most * sizeof *uses.at);
+    fr_status status = FR_OK;
+    if (tasks && next && is_there && uses.at) {
+        schedule->emit(rank, x->pp, x->n_micro, x->vpp, tasks);
+        list_uses(x, rank, tasks, n_tasks, &uses);
+        link_uses(&uses, next);
+        count(x, &uses, is_there, out);
+    } else {
+        status = fr_fail_no_memory(err);
+    }
+    free(tasks);
+    free(next);
+    free(is_there);
+    free(uses.at);
+    return status;
+}
+
+static uint64_t key_of(const est_plan *x, int32_t rank)
+{
+    const fr_plan *plan = x->plan;
+    const size_t n_split = (size_t)plan->n_split * sizeof plan->layer_split[0];
+    const uint64_t words[] = {
+        (uint64_t)plan->pp << 32 | (uint64_t)plan->vpp,
+        (uint64_t)x->n_micro,
+        (uint64_t)rank << 32 | (uint64_t)plan->n_prefetch,
+        (uint64_t)plan->schedule << 1 | plan->is_resharded,
+        n_split > 0 ? fr_hash_bytes(plan->layer_split, n_split, 6) : 0,
+    };
+    return fr_hash_bytes(words, sizeof words, 10);
+}
+
+static fr_status find(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
+{
+    fr_estimator *e = x->e;
+    uint64_t key = key_of(x, rank);
+    const int64_t *known = est_map_find(&e->gathers, key);
+    if (known != NULL) {
+        *out = e->all_gathers.items[*known];
+        return FR_OK;
+    }
+    FR_TRY(make(x, rank, out, err));
+    if (fr_vec_push(&e->all_gathers, *out) != FR_OK)
+        return fr_fail_no_memory(err);
+    return est_map_add(&e->gathers, key, (int64_t)e->all_gathers.n - 1, err);
+}
+
+fr_status est_gathers_find(est_plan *x, est_stage *stage, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    bool is_gathered = plan->zero_stage == 3 && stage->layers->is_uniform;
+    uint32_t of = 1;
+    if (is_gathered)
+        of = (uint32_t)plan->n_prefetch << 2 | 2u |
+             (plan->is_resharded ? 1u : 0u);
+    if (stage->gathers_of == of)
+        return FR_OK;
+    stage->gathers = (est_gathers){0};
+    if (is_gathered)
+        FR_TRY(find(x, stage->rank, &stage->gathers, err));
+    stage->gathers_of = of;
+    return FR_OK;
+}

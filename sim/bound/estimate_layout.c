@@ -1,0 +1,229 @@
+/* estimate_layout.c: where the ranks of a plan and their groups sit. */
+#include "sim/bound/estimate_state.h"
+
+#include "core/base/hash.h"
+
+#include <string.h>
+
+/* Ranks of other numbers are placed anew. */
+static fr_status place_ranks(fr_estimator *e, const fr_plan *plan, fr_err *err)
+{
+    int64_t n = fr_plan_world(plan);
+    if (e->n_ranks == n)
+        return FR_OK;
+    e->n_ranks = 0;
+    int32_t *nodes = realloc(e->node_of_rank, (size_t)n * sizeof *nodes);
+    if (nodes == NULL)
+        return fr_fail_no_memory(err);
+    e->node_of_rank = nodes;
+    int64_t *ranks = realloc(e->ranks, (size_t)n * sizeof *ranks);
+    if (ranks == NULL)
+        return fr_fail_no_memory(err);
+    e->ranks = ranks;
+    FR_TRY(fr_cluster_place(e->cluster, n, plan->n_threads, 0, nodes, err));
+    e->n_ranks = n;
+    return FR_OK;
+}
+
+static uint32_t type_bit(const fr_estimator *e, int64_t node)
+{
+    int type = fr_cluster_group_of(e->cluster, node)->i_node_type;
+    return type < 32 ? UINT32_C(1) << type : 0;
+}
+
+/* The same as that of a replay (rank_layout.c). */
+static fr_comm_scope scope_of(const fr_estimator *e, const int64_t *ranks,
+                              int64_t n)
+{
+    const int32_t *node = e->node_of_rank;
+    bool is_mixed = e->cluster->n_node_types > 1;
+    fr_comm_scope scope = {
+        .n_group = n, .n_nodes = 1, .node_types = type_bit(e, node[ranks[0]])};
+    for (int64_t i = 0; i < n; i++) {
+        bool is_new = i > 0 && node[ranks[i]] != node[ranks[i - 1]];
+        scope.ranks_on_node += node[ranks[i]] == node[ranks[0]];
+        scope.n_nodes += is_new;
+        if (is_mixed && is_new)
+            scope.node_types |= type_bit(e, node[ranks[i]]);
+    }
+    return scope;
+}
+
+static uint64_t scope_key(const fr_comm_scope *scope, uint64_t seed)
+{
+    uint64_t key = fr_hash_mix(seed + (uint64_t)scope->n_group);
+    key = fr_hash_mix(key + ((uint64_t)scope->n_nodes << 20) +
+                      (uint64_t)scope->ranks_on_node);
+    return fr_hash_mix(key + scope->node_types);
+}
+
+/* Ranks of the same stage on its node, with itself. */
+static int64_t ranks_beside(const fr_estimator *e, const fr_plan *plan,
+                            int64_t rank)
+{
+    const int32_t node = e->node_of_rank[rank];
+    const int32_t pp = fr_plan_coord(plan, rank).pp;
+    int64_t n = 0, first = rank;
+    while (first > 0 && e->node_of_rank[first - 1] == node)
+        first--;
+    for (int64_t r = first; r < e->n_ranks && e->node_of_rank[r] == node; r++)
+        n += fr_plan_coord(plan, r).pp == pp;
+    return n;
+}
+
+/* Ranks before this one on its node. */
+static int32_t local_of(const fr_estimator *e, int64_t rank)
+{
+    int32_t local = 0;
+    while (local < rank &&
+           e->node_of_rank[rank - local - 1] == e->node_of_rank[rank])
+        local++;
+    return local;
+}
+
+/* Of the device of a rank, at its best. */
+static double flops_of(const fr_estimator *e, int64_t rank)
+{
+    static const char *const dtypes[] = {"fp32", "fp16", "bf16"};
+    const int64_t node = e->node_of_rank[rank];
+    const fr_device_type *device = fr_cluster_device(e->cluster, node);
+    double flops = 0;
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        double peak = fr_device_peak_flops(device, dtypes[i]);
+        flops = peak > flops ? peak : flops;
+    }
+    return flops * fr_cluster_compute_frac(e->cluster, node, local_of(e, rank));
+}
+
+/*
+ * All replicas have the same layers, and so do all ranks of a tensor-parallel
+ * group: a step waits for the slowest, so a bound of any is one of the step.
+ */
+static fr_coord slowest_ranks(const fr_estimator *e, const fr_plan *plan)
+{
+    fr_coord slowest = {0};
+    double most_s = 0;
+    if (e->cluster->n_node_types == 1 && e->cluster->n_slow == 0)
+        return slowest;
+    for (int32_t i = 0; i < plan->dp * plan->tp; i++) {
+        fr_coord at = {.dp = i / plan->tp, .tp = i % plan->tp};
+        double s = 0; /* of a flop on every stage */
+        for (at.pp = 0; at.pp < plan->pp; at.pp++)
+            s += 1 / flops_of(e, fr_plan_rank(plan, at));
+        at.pp = 0;
+        /* Not for a rounding: those alike are the first. */
+        if (s > most_s * (1 + 1e-9)) {
+            slowest = at;
+            most_s = s;
+        }
+    }
+    return slowest;
+}
+
+static void find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
+                       const est_place *first, est_place *out)
+{
+    static const fr_axis of_layers[] = {FR_AXIS_TP, FR_AXIS_CP, FR_AXIS_EP,
+                                        FR_AXIS_ETP};
+    uint64_t bits, net[2];
+    out->node = e->node_of_rank[rank];
+    out->type_bit = type_bit(e, out->node);
+    out->compute_frac =
+        fr_cluster_compute_frac(e->cluster, out->node, local_of(e, rank));
+    out->port_Bps = fr_cluster_node_type(e->cluster, out->node)->intra_Bps;
+    out->nic_Bps = fr_cluster_nic_Bps(e->cluster, out->node);
+    memcpy(&net[0], &out->port_Bps, sizeof net[0]);
+    memcpy(&net[1], &out->nic_Bps, sizeof net[1]);
+    out->net_key = fr_hash_bytes(net, sizeof net, 4);
+    memcpy(&bits, &out->compute_frac, sizeof bits);
+    out->n_beside = ranks_beside(e, plan, rank);
+    uint64_t key = fr_hash_mix(bits + out->type_bit) + out->net_key +
+                   fr_hash_mix((uint64_t)out->n_beside);
+    for (int axis = 1; axis < FR_AXIS_N; axis++) {
+        if (axis == FR_AXIS_PP)
+            continue;
+        if (axis == FR_AXIS_WORLD && first != NULL) {
+            out->scopes[axis] = first->scopes[axis];
+            continue;
+        }
+        int64_t n = fr_plan_group(plan, rank, (fr_axis)axis, e->ranks, NULL);
+        out->scopes[axis] = scope_of(e, e->ranks, n);
+    }
+    out->layer_key = key;
+    for (size_t i = 0; i < sizeof of_layers / sizeof of_layers[0]; i++)
+        out->layer_key = scope_key(&out->scopes[of_layers[i]], out->layer_key);
+    out->key = key;
+    for (int axis = 1; axis < FR_AXIS_N; axis++)
+        out->key = scope_key(&out->scopes[axis], out->key);
+}
+
+void est_layout_destroy(est_layout *layout)
+{
+    if (layout == NULL)
+        return;
+    free(layout->places);
+    free(layout->hop);
+    free(layout);
+}
+
+static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
+                             est_layout **out, fr_err *err)
+{
+    FR_TRY(place_ranks(e, plan, err));
+    size_t pp = (size_t)plan->pp;
+    est_layout *layout = calloc(1, sizeof *layout);
+    if (layout == NULL)
+        return fr_fail_no_memory(err);
+    layout->places = calloc(pp, sizeof *layout->places);
+    layout->hop = calloc(pp, sizeof *layout->hop);
+    if (layout->places == NULL || layout->hop == NULL) {
+        est_layout_destroy(layout);
+        return fr_fail_no_memory(err);
+    }
+    fr_coord at = slowest_ranks(e, plan);
+    for (int32_t s = 0; s < plan->pp; s++, at.pp++)
+        find_place(e, plan, fr_plan_rank(plan, at),
+                   s > 0 ? layout->places : NULL, &layout->places[s]);
+    for (size_t s = 0; s < pp; s++) {
+        const est_place *a = &layout->places[s];
+        const est_place *b = &layout->places[(s + 1) % pp];
+        bool is_same = a->node == b->node;
+        layout->hop[s] =
+            (fr_comm_scope){.n_group = 2,
+                            .n_nodes = is_same ? 1 : 2,
+                            .ranks_on_node = is_same ? 2 : 1,
+                            .node_types = a->type_bit | b->type_bit};
+    }
+    *out = layout;
+    return FR_OK;
+}
+
+fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
+                          const est_layout **out, fr_err *err)
+{
+    const int32_t words[EST_LAYOUT_WORDS] = {
+        plan->tp,         plan->pp,        plan->dp,
+        plan->cp,         plan->ep,        plan->etp,
+        plan->zero_group, plan->n_threads, (int32_t)plan->rank_order};
+    if (e->at_layout && memcmp(words, e->last_layout, sizeof words) == 0) {
+        *out = e->at_layout;
+        return FR_OK;
+    }
+    uint64_t key = fr_hash_bytes(words, sizeof words, 2);
+    const int64_t *known = est_map_find(&e->layouts, key);
+    est_layout *layout = NULL;
+    if (known != NULL) {
+        layout = e->all_layouts.items[*known];
+    } else {
+        FR_TRY(make_layout(e, plan, &layout, err));
+        if (fr_vec_push(&e->all_layouts, layout) != FR_OK) {
+            est_layout_destroy(layout);
+            return fr_fail_no_memory(err);
+        }
+        FR_TRY(
+            est_map_add(&e->layouts, key, (int64_t)e->all_layouts.n - 1, err));
+    }
+    memcpy(e->last_layout, words, sizeof words);
+    *out = e->at_layout = layout;
+    return FR_OK;
+}

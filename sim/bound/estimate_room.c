@@ -1,0 +1,111 @@
+/*
+ * estimate_room.c: least_bytes of many plans at once: those of the same layers.
+ *
+ * estimate_memory.c counts what the first rank holds when its first backward
+ * begins.  Each of its terms grows with the layers of that rank, with those of
+ * a chunk and with the pairs that are live, and with what a layer has: so the
+ * least of each will do, over all layers of the model.
+ */
+#include "sim/bound/estimate_state.h"
+
+#include "plan/schedule/schedule.h"
+
+/* Of n layers of a chunk, those that are not made again. */
+static int32_t n_plain(const fr_plan *plan, int32_t n)
+{
+    if (plan->recompute != FR_RECOMPUTE_FULL)
+        return n;
+    return plan->recompute_layers == 0 || plan->recompute_layers > n
+               ? 0
+               : n - plan->recompute_layers;
+}
+
+fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
+                                       const fr_plan *plan)
+{
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    const int64_t n_micro = fr_plan_micro_batches(plan, job);
+    fr_estimate_share share = {
+        .n_pairs = (int64_t)est_live_pairs(plan, n_micro, 0),
+        .chunk_layers = INT32_MAX,
+        .is_all_remade =
+            plan->recompute == FR_RECOMPUTE_FULL && plan->recompute_layers == 0,
+        .is_split = schedule->is_split};
+    for (int32_t c = 0; c < plan->vpp; c++) {
+        int32_t i = fr_schedule_stage(schedule, 0, c, plan->pp);
+        int32_t n =
+            est_first_of(model, plan, i + 1) - est_first_of(model, plan, i);
+        share.own_layers += n;
+        share.chunk_layers = n < share.chunk_layers ? n : share.chunk_layers;
+    }
+    share.plain_layers = n_plain(plan, share.chunk_layers);
+    return share;
+}
+
+fr_status fr_estimate_room_of(fr_estimator *e, const fr_plan *plan,
+                              fr_estimate_room *out, fr_err *err)
+{
+    est_plan *x = e->at_plan;
+    const est_layers *remade, *plain;
+    est_plan_set(x, plan);
+    FR_TRY(est_layout_find(e, plan, &x->layout, err));
+    const est_place *place = &x->layout->places[0];
+    const fr_device_type *device = fr_cluster_device(e->cluster, place->node);
+    FR_TRY(est_layers_find(e, plan, place, &remade, err));
+    plain = remade;
+    if (plan->recompute == FR_RECOMPUTE_FULL) {
+        fr_plan bare = *plan;
+        bare.recompute = FR_RECOMPUTE_NONE;
+        FR_TRY(est_layers_find(e, &bare, place, &plain, err));
+    }
+    const uint64_t besides = est_besides(x, device);
+    *out =
+        (fr_estimate_room){.remade_bytes = remade->least_kept_bytes,
+                           .plain_bytes = plain->least_kept_bytes,
+                           .stream_bytes = remade->stream_bytes,
+                           .remade_scratch_bytes = remade->least_scratch_bytes,
+                           .plain_scratch_bytes = plain->least_scratch_bytes};
+    if (besides < device->memory_bytes)
+        out->capacity_bytes = device->memory_bytes - besides;
+    return FR_OK;
+}
+
+/* Of the last layer, which may be made again or not. */
+static uint64_t scratch_at_least(const fr_estimate_room *room,
+                                 const fr_estimate_share *share)
+{
+    const uint64_t remade = room->remade_scratch_bytes;
+    const uint64_t plain = room->plain_scratch_bytes;
+    if (share->is_split)
+        return 0;
+    return share->is_all_remade || remade < plain ? remade : plain;
+}
+
+uint64_t fr_estimate_kept(const fr_estimate_room *room,
+                          const fr_estimate_share *share)
+{
+    const uint64_t n_plain = (uint64_t)share->plain_layers;
+    const uint64_t n_remade = (uint64_t)share->chunk_layers - n_plain;
+    uint64_t kept = n_remade * room->remade_bytes + n_plain * room->plain_bytes;
+    kept -= kept < room->stream_bytes ? kept : room->stream_bytes;
+    return kept * (uint64_t)share->n_pairs + scratch_at_least(room, share);
+}
+
+fr_status fr_estimate_state(fr_estimator *e, const fr_plan *plan,
+                            int32_t own_layers, uint64_t *out_bytes,
+                            fr_err *err)
+{
+    est_plan *x = e->at_plan;
+    const est_layers *l;
+    est_plan_set(x, plan);
+    FR_TRY(est_layout_find(e, plan, &x->layout, err));
+    FR_TRY(est_layers_find(e, plan, &x->layout->places[0], &l, err));
+    const est_stage stage = {
+        .n_dense = l->n_embed + l->least_dense * (uint64_t)own_layers,
+        .n_expert = l->least_expert * (uint64_t)own_layers,
+        .n_layers = e->n_layers, /* what is rounded down, at most */
+        .n_last_layer = l->least_dense};
+    *out_bytes =
+        est_states_at_least(x, &stage) + est_gathered_at_least(x, &stage);
+    return FR_OK;
+}

@@ -1,0 +1,60 @@
+/* estimate_stages.c: a view into what the estimator keeps. */
+#include "sim/bound/estimate_stages.h"
+
+#include "cost_models/gpu/gpu_memory.h"
+#include "sim/bound/estimate_state.h"
+
+static uint64_t room_of(const fr_estimator *e, const fr_plan *plan,
+                        const est_place *place)
+{
+    const fr_device_type *device = fr_cluster_device(e->cluster, place->node);
+    uint64_t bytes = 0;
+    if (device->kind != FR_DEVICE_GPU)
+        return fr_cluster_rank_memory_bytes(e->cluster, place->node,
+                                            place->n_beside);
+    fr_gpu_memory memory = fr_gpu_memory_besides(plan, device);
+    fr_gpu_workspaces spaces = fr_gpu_workspaces_of(plan, e->model, device);
+    bytes = memory.context_bytes + memory.nccl_bytes;
+    for (int i = 0; i < spaces.n; i++)
+        bytes += spaces.n_bytes[i];
+    return device->memory_bytes > bytes ? device->memory_bytes - bytes : 0;
+}
+
+/* Layers beyond those of the model are the last stage's. */
+static int64_t later_ps(const fr_estimator *e, const est_times *t)
+{
+    const int64_t n = e->model->n_layers, all = e->n_layers;
+    return t->forward_ps[all] - t->forward_ps[n] + t->backward_ps[all] -
+           t->backward_ps[n] + t->weights_ps[all] - t->weights_ps[n];
+}
+
+fr_status fr_estimate_stages(fr_estimator *e, const fr_plan *plan,
+                             fr_stage_layers *out, fr_err *err)
+{
+    const est_layout *layout;
+    FR_TRY(est_layout_find(e, plan, &layout, err));
+    for (int32_t s = 0; s < plan->pp; s++) {
+        const est_place *place = &layout->places[s];
+        const est_layers *l;
+        FR_TRY(est_layers_find(e, plan, place, &l, err));
+        const est_times *t = &l->times[EST_ABOUT];
+        const int64_t n = e->model->n_layers, all = e->n_layers;
+        out[s] = (fr_stage_layers){.forward_ps = t->forward_ps,
+                                   .backward_ps = t->backward_ps,
+                                   .weights_ps = t->weights_ps,
+                                   .remake_ps = t->remake_ps,
+                                   .n_dense = l->n_dense,
+                                   .n_expert = l->n_expert,
+                                   .kept_bytes = l->kept_bytes,
+                                   .embed_ps = t->embed_ps + t->embed_back_ps,
+                                   .head_ps = t->head_ps + later_ps(e, t),
+                                   .n_embed = l->n_embed,
+                                   .n_final = l->n_final + l->n_dense[all] -
+                                              l->n_dense[n] + l->n_expert[all] -
+                                              l->n_expert[n],
+                                   .scratch_bytes = l->scratch_bytes,
+                                   .room_bytes = room_of(e, plan, place),
+                                   .id = l};
+    }
+    return FR_OK;
+}

@@ -1,0 +1,146 @@
+/* estimate_sums.c: what is known of a few layers, for all of them. */
+#include "core/base/hash.h"
+#include "sim/bound/estimate_state.h"
+
+#include <string.h>
+
+/* The layer of the few that stands for layer i of n. */
+static int32_t like(int32_t i, int32_t n, int32_t n_few)
+{
+    return i == 0 ? 0 : i == n - 1 ? n_few - 1 : 1;
+}
+
+static void spread(int32_t n, int32_t n_few, est_layers *out)
+{
+    for (int32_t i = n; i-- > 0;) {
+        int32_t from = like(i, n, n_few) + 1, to = i + 1;
+        for (int k = 0; k < EST_KINDS; k++) {
+            est_times *t = &out->times[k];
+            t->forward_ps[to] = t->forward_ps[from];
+            t->backward_ps[to] = t->backward_ps[from];
+            t->weights_ps[to] = t->weights_ps[from];
+            t->remake_ps[to] = t->remake_ps[from];
+        }
+        out->n_dense[to] = out->n_dense[from];
+        out->n_expert[to] = out->n_expert[from];
+        out->kept_bytes[to] = out->kept_bytes[from];
+        out->plain_bytes[to] = out->plain_bytes[from];
+        out->pending_bytes[to] = out->pending_bytes[from];
+        out->layer_scratch_bytes[to] = out->layer_scratch_bytes[from];
+    }
+}
+
+static int64_t shortest(int32_t n, const int64_t *sum_ps)
+{
+    int64_t least_ps = INT64_MAX;
+    for (int32_t i = 0; i < n; i++)
+        least_ps = est_least(least_ps, sum_ps[i + 1] - sum_ps[i]);
+    return least_ps;
+}
+
+/* The most that a pass of any layer takes, and leaves of its processors. */
+static void find_most(int32_t n, est_layers *l)
+{
+    const est_times *t = &l->times[EST_LEAST], *c = &l->times[EST_CORES];
+    for (int32_t i = 0; i < n; i++) {
+        int64_t forward_ps = t->forward_ps[i + 1] - t->forward_ps[i];
+        int64_t core_ps = c->forward_ps[i + 1] - c->forward_ps[i];
+        l->most_forward_ps = est_most(l->most_forward_ps, forward_ps);
+        l->most_forward_rest_ps =
+            est_most(l->most_forward_rest_ps, forward_ps - core_ps);
+        int64_t backward_ps = t->backward_ps[i + 1] - t->backward_ps[i];
+        int64_t remake_ps = t->remake_ps[i + 1] - t->remake_ps[i];
+        core_ps = c->backward_ps[i + 1] - c->backward_ps[i];
+        l->most_backward_ps =
+            est_most(l->most_backward_ps, backward_ps + remake_ps);
+        l->most_backward_rest_ps =
+            est_most(l->most_backward_rest_ps, backward_ps - core_ps);
+        core_ps += c->remake_ps[i + 1] - c->remake_ps[i];
+        l->most_backward_rest_ps = est_most(l->most_backward_rest_ps,
+                                            backward_ps + remake_ps - core_ps);
+    }
+}
+
+static uint64_t smallest(int32_t n, const uint64_t *sum)
+{
+    uint64_t least = UINT64_MAX;
+    for (int32_t i = 0; i < n; i++)
+        least = sum[i + 1] - sum[i] < least ? sum[i + 1] - sum[i] : least;
+    return least;
+}
+
+static void find_least(int32_t n, est_layers *l)
+{
+    l->least_kept_bytes = smallest(n, l->kept_bytes);
+    l->least_dense = smallest(n, l->n_dense);
+    l->least_expert = smallest(n, l->n_expert);
+    l->least_scratch_bytes = UINT64_MAX;
+    for (int32_t i = 1; i <= n; i++)
+        if (l->layer_scratch_bytes[i] < l->least_scratch_bytes)
+            l->least_scratch_bytes = l->layer_scratch_bytes[i];
+}
+
+static bool is_exact(int32_t n_layers, const est_layers *l)
+{
+    const est_times *a = &l->times[0], *b = &l->times[1];
+    const size_t n = ((size_t)n_layers + 1) * sizeof *a->forward_ps;
+    return memcmp(a->forward_ps, b->forward_ps, n) == 0 &&
+           memcmp(a->backward_ps, b->backward_ps, n) == 0 &&
+           memcmp(a->weights_ps, b->weights_ps, n) == 0 &&
+           memcmp(a->remake_ps, b->remake_ps, n) == 0 &&
+           a->embed_ps == b->embed_ps && a->head_ps == b->head_ps &&
+           a->embed_back_ps == b->embed_back_ps;
+}
+
+/* Equal keys: the same parameters, updated alike. */
+static uint64_t parameters_key(int32_t n_layers, const est_layers *l)
+{
+    const size_t n = ((size_t)n_layers + 1) * sizeof *l->n_dense;
+    const uint64_t words[] = {l->n_embed,
+                              l->n_final,
+                              (uint64_t)l->opt_step.dim[3],
+                              l->opt_step.dtype,
+                              l->opt_step.grad_dtype,
+                              l->opt_step.flags,
+                              (uint64_t)l->clip_ps};
+    uint64_t key = fr_hash_bytes(words, sizeof words, 5);
+    key = fr_hash_bytes(l->n_dense, n, key);
+    return fr_hash_bytes(l->n_expert, n, key);
+}
+
+static void sum_up(int32_t n, est_layers *out)
+{
+    for (int k = 0; k < EST_KINDS; k++) {
+        est_times *t = &out->times[k];
+        for (int32_t i = 1; i <= n; i++) {
+            t->forward_ps[i] += t->forward_ps[i - 1];
+            t->backward_ps[i] += t->backward_ps[i - 1];
+            t->weights_ps[i] += t->weights_ps[i - 1];
+            t->remake_ps[i] += t->remake_ps[i - 1];
+        }
+    }
+    for (int32_t i = 1; i <= n; i++) {
+        out->n_dense[i] += out->n_dense[i - 1];
+        out->n_expert[i] += out->n_expert[i - 1];
+        out->kept_bytes[i] += out->kept_bytes[i - 1];
+        out->plain_bytes[i] += out->plain_bytes[i - 1];
+        out->pending_bytes[i] += out->pending_bytes[i - 1];
+    }
+}
+
+void est_layers_sum(int32_t n, int32_t n_few, est_layers *l)
+{
+    const est_times *least = &l->times[EST_LEAST];
+    if (n_few > 0) {
+        spread(n, n_few, l);
+        l->n_steps = l->n_steps * n / n_few;
+    }
+    sum_up(n, l);
+    l->least_forward_ps = shortest(n, least->forward_ps);
+    l->least_backward_ps = shortest(n, least->backward_ps);
+    l->least_weights_ps = shortest(n, least->weights_ps);
+    find_most(n, l);
+    find_least(n, l);
+    l->is_exact = is_exact(n, l);
+    l->parameters_key = parameters_key(n, l);
+}

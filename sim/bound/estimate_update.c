@@ -1,0 +1,449 @@
+/*
+ * estimate_update.c: gradients and parameters of a stage, bucket by bucket.
+ */
+#include "core/base/hash.h"
+#include "plan/codec/compressor.h"
+#include "plan/schedule/schedule.h"
+#include "sim/bound/estimate_state.h"
+
+#include <string.h>
+
+/* Neighbouring buckets of the same size. */
+typedef struct est_bucket {
+    uint64_t n;
+    bool is_expert;
+    int64_t count;
+} est_bucket;
+
+typedef struct est_list {
+    est_bucket *at;
+    size_t n;
+    uint64_t open; /* parameters of the bucket that is not full yet */
+    bool is_open, is_expert;
+    uint64_t wanted; /* parameters */
+    bool is_each;    /* each unit by itself */
+} est_list;
+
+est_bucket *est_buckets_new(int32_t n_layers)
+{
+    return calloc(2 * (size_t)n_layers + 3, sizeof(est_bucket));
+}
+
+static void close_bucket(est_list *list)
+{
+    if (!list->is_open)
+        return;
+    est_bucket *last = list->n > 0 ? &list->at[list->n - 1] : NULL;
+    if (last && last->n == list->open && last->is_expert == list->is_expert)
+        last->count++;
+    else
+        list->at[list->n++] = (est_bucket){list->open, list->is_expert, 1};
+    list->open = 0;
+    list->is_open = false;
+}
+
+/* In the order of lower_layout.c: until a bucket has the bytes wanted; experts
+ * and the rest never together. */
+static void add_unit(est_list *list, uint64_t n, bool is_expert)
+{
+    if (n == 0)
+        return;
+    if (list->is_open && list->is_expert != is_expert)
+        close_bucket(list);
+    list->is_open = true;
+    list->is_expert = is_expert;
+    list->open += n;
+    if (list->is_each || (list->wanted > 0 && list->open >= list->wanted))
+        close_bucket(list);
+}
+
+/* A tied matrix of two stages is no unit of the embedding: not counted where
+ * the time is a bound. */
+static void list_buckets(est_plan *x, const est_stage *stage, est_list *list)
+{
+    const fr_plan *plan = x->plan;
+    const est_layers *l = stage->layers;
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    uint64_t bytes = fr_dtype_bytes(plan->grad_dtype);
+    int32_t rank = stage->rank;
+    bool is_apart = x->pp > 1 && x->e->model->is_tied;
+    *list = (est_list){.at = x->e->buckets,
+                       .wanted = (plan->bucket_bytes + bytes - 1) / bytes,
+                       .is_each = x->is_by_unit};
+    if (stage->has_head)
+        add_unit(list, l->n_final, false);
+    for (int32_t chunk = x->vpp; chunk-- > 0;) {
+        int32_t i = fr_schedule_stage(schedule, rank, chunk, x->pp);
+        const int32_t first = est_first_layer(x, i);
+        for (int32_t k = est_first_layer(x, i + 1); k > first; k--) {
+            add_unit(list, l->n_expert[k] - l->n_expert[k - 1], true);
+            add_unit(list, l->n_dense[k] - l->n_dense[k - 1], false);
+        }
+    }
+    if (is_apart)
+        close_bucket(list);
+    if (stage->has_embed && !(is_apart && !x->is_likely))
+        add_unit(list, l->n_embed, false);
+    close_bucket(list);
+}
+
+static fr_lane reduce_lane(const est_plan *x)
+{
+    return x->plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE;
+}
+
+typedef fr_status (*price_fn)(fr_estimator *e, const fr_plan *plan,
+                              const est_place *place, const est_move *move,
+                              int64_t *out_ps, fr_err *err);
+
+/* Compressed bytes over plain ones. */
+static double sent_frac(const est_plan *x, const est_bucket *bucket)
+{
+    const fr_bucket all = {.n = bucket->n};
+    return (double)fr_compressor_payload_bytes(x->plan, &all) /
+           (double)(bucket->n * sizeof(float));
+}
+
+/* By the clock (est_collective) or by the wire (est_wire). */
+static fr_status reduce(est_plan *x, const est_stage *stage,
+                        const est_bucket *bucket, price_fn price,
+                        int64_t *out_ps, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    bool is_scattered = plan->zero_stage > 0;
+    fr_axis axis = bucket->is_expert ? FR_AXIS_EDP
+                   : is_scattered    ? x->shard_axis
+                                     : FR_AXIS_DP;
+    int64_t ps = 0;
+    FR_TRY(price(
+        x->e, plan, stage->place,
+        &(est_move){reduce_lane(x),
+                    is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
+                    axis, plan->grad_dtype, bucket->n},
+        out_ps, err));
+    if (is_scattered && !bucket->is_expert)
+        FR_TRY(
+            price(x->e, plan, stage->place,
+                  &(est_move){reduce_lane(x), FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
+                              plan->grad_dtype, bucket->n / x->n_shards},
+                  &ps, err));
+    *out_ps += ps;
+    /* Compressed: at least nothing, about the share of bytes. */
+    if (plan->compressor != FR_COMPRESSOR_NONE)
+        *out_ps = x->is_likely
+                      ? (int64_t)((double)*out_ps * sent_frac(x, bucket))
+                      : 0;
+    return FR_OK;
+}
+
+static fr_status gather(est_plan *x, const est_stage *stage, fr_lane lane,
+                        const est_bucket *bucket, price_fn price,
+                        int64_t *out_ps, fr_err *err)
+{
+    return price(x->e, x->plan, stage->place,
+                 &(est_move){lane, FR_OP_ALL_GATHER,
+                             bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
+                             x->weight_dtype, bucket->n},
+                 out_ps, err);
+}
+
+/* The optimizer on the own part of a bucket, and the squares of its
+ * gradients. */
+static fr_status step(est_plan *x, const est_stage *stage,
+                      const est_bucket *bucket, est_update *out, fr_err *err)
+{
+    const est_layers *l = stage->layers;
+    uint64_t n =
+        bucket->n / (bucket->is_expert ? x->n_expert_shards : x->n_shards);
+    int64_t ps;
+    /* The host has its own time, which is not counted. */
+    if (x->plan->is_optimizer_offloaded)
+        return FR_OK;
+    if (x->e->job->clip_norm > 0) {
+        FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->sqsum, n, &ps,
+                              err));
+        out->norm_ps += bucket->count * ps;
+        out->last_norm_ps = ps;
+    }
+    FR_TRY(
+        est_over_range(x->e, x->plan, stage->place, &l->opt_step, n, &ps, err));
+    out->step_ps += bucket->count * ps;
+    if (!l->has_norms)
+        return FR_OK;
+    FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->opt_norms, n, &ps,
+                          err));
+    out->step_ps += bucket->count * ps;
+    return FR_OK;
+}
+
+static fr_status gathers(est_plan *x, const est_stage *stage,
+                         const est_bucket *bucket, est_update *out, fr_err *err)
+{
+    int32_t zero = x->plan->zero_stage;
+    bool is_beside = x->is_executable && x->plan->is_overlap;
+    int64_t ps;
+    if (zero == 0)
+        return FR_OK;
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_wire, &ps, err));
+    out->wire_gather_ps += bucket->count * ps;
+    out->wire_long_gather_ps = est_most(out->wire_long_gather_ps, ps);
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_core, &ps, err));
+    if (zero == 3 || x->is_gathered_early)
+        out->core_gather_ps += bucket->count * ps;
+    out->core_long_gather_ps = est_most(out->core_long_gather_ps, ps);
+    if (zero == 3 || x->is_gathered_early) {
+        FR_TRY(
+            gather(x, stage, FR_LANE_GATHER, bucket, est_collective, &ps, err));
+        out->gather_ps += bucket->count * ps;
+        out->long_gather_ps =
+            ps > out->long_gather_ps ? ps : out->long_gather_ps;
+        return FR_OK;
+    }
+    FR_TRY(gather(x, stage, is_beside ? FR_LANE_DP : FR_LANE_COMPUTE, bucket,
+                  est_collective, &ps, err));
+    if (!is_beside)
+        out->step_ps += bucket->count * ps;
+    return FR_OK;
+}
+
+fr_status est_set_zero(est_plan *x, const est_stage *stage, int64_t *out_ps,
+                       fr_err *err)
+{
+    uint64_t n = stage->n_dense + stage->n_expert;
+    *out_ps = 0;
+    if (x->is_by_unit || !stage->layers->has_zero)
+        return FR_OK;
+    return est_over_range(x->e, x->plan, stage->place, &stage->layers->zero,
+                          n * fr_dtype_bytes(x->plan->grad_dtype), out_ps, err);
+}
+
+/*
+ * ZeRO 1 and 2 with early gathers: the last bucket comes first, and nobody
+ * begins before it is there; chunk 0 is not over before all its own are.
+ */
+static fr_status start_gathers(est_plan *x, const est_stage *stage,
+                               const est_list *list, est_update *out,
+                               fr_err *err)
+{
+    const est_layers *l = stage->layers;
+    const int32_t first = stage->first_layer, end = stage->end_layer;
+    bool is_apart = x->pp > 1 && x->e->model->is_tied;
+    uint64_t n = l->n_dense[end] - l->n_dense[first] + l->n_expert[end] -
+                 l->n_expert[first];
+    if (!x->is_gathered_early || x->plan->zero_stage == 0 ||
+        x->plan->zero_stage == 3)
+        return FR_OK;
+    if (stage->has_embed && !(is_apart && !x->is_likely))
+        n += l->n_embed;
+    for (size_t i = list->n; i-- > 0 && n > 0;) {
+        const est_bucket *bucket = &list->at[i];
+        int64_t ps;
+        FR_TRY(
+            gather(x, stage, FR_LANE_GATHER, bucket, est_collective, &ps, err));
+        if (i + 1 == list->n)
+            out->first_gather_ps = ps;
+        int64_t count = (int64_t)((n + bucket->n - 1) / bucket->n);
+        count = est_least(count, bucket->count);
+        out->start_gather_ps += count * ps;
+        n -= (uint64_t)count * bucket->n < n ? (uint64_t)count * bucket->n : n;
+    }
+    return FR_OK;
+}
+
+/* ZeRO 2 and 3: what each use of a layer's weights and gradients adds. */
+static fr_status add_layer(est_plan *x, const est_stage *stage,
+                           const est_list *list, est_update *out, fr_err *err)
+{
+    const est_layers *l = stage->layers;
+    const fr_plan *plan = x->plan;
+    const est_bucket one = {.n = l->n_dense[2] - l->n_dense[1]};
+    if (!x->is_by_unit || !l->is_uniform || stage->n_expert > 0)
+        return FR_OK;
+    if (l->has_zero)
+        FR_TRY(est_over_range(x->e, plan, stage->place, &l->zero,
+                              one.n * fr_dtype_bytes(plan->grad_dtype),
+                              &out->layer_zero_ps, err));
+    if (plan->zero_stage != 3)
+        return FR_OK;
+    const fr_instr copy = {
+        .op = FR_OP_COPY,
+        .ref = {{.space = FR_SPACE_IN}, {.space = FR_SPACE_OUT}}};
+    FR_TRY(est_over_range(x->e, plan, stage->place, &copy,
+                          one.n * fr_dtype_bytes(x->weight_dtype),
+                          &out->layer_copy_ps, err));
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_collective,
+                  &out->layer_gather_ps, err));
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_wire, &out->layer_wire_ps,
+                  err));
+    FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_core, &out->layer_core_ps,
+                  err));
+    FR_TRY(reduce(x, stage, &one, est_collective, &out->layer_reduce_ps, err));
+    /* The embedding's come before those of the first layer. */
+    const est_bucket *last = list->n > 0 ? &list->at[list->n - 1] : NULL;
+    if (last != NULL && stage->has_embed && last->n == l->n_embed)
+        FR_TRY(gather(x, stage, FR_LANE_GATHER, last, est_collective,
+                      &out->first_gather_ps, err));
+    out->start_gather_ps = out->first_gather_ps + out->layer_gather_ps;
+    return FR_OK;
+}
+
+static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
+                      fr_err *err)
+{
+    est_list list;
+    list_buckets(x, stage, &list);
+    *out = (est_update){.step_ps = stage->layers->clip_ps,
+                        .n_first = list.n > 0 ? list.at[0].n : 0};
+    for (size_t i = 0; i < list.n; i++) {
+        const est_bucket *bucket = &list.at[i];
+        int64_t wire_ps, core_ps;
+        FR_TRY(reduce(x, stage, bucket, est_collective, &out->last_reduce_ps,
+                      err));
+        FR_TRY(reduce(x, stage, bucket, est_wire, &wire_ps, err));
+        out->wire_reduce_ps += bucket->count * wire_ps;
+        FR_TRY(reduce(x, stage, bucket, est_core, &core_ps, err));
+        if (x->plan->is_overlap)
+            out->core_reduce_ps += bucket->count * core_ps;
+        out->reduce_ps += bucket->count * out->last_reduce_ps;
+        FR_TRY(gathers(x, stage, bucket, out, err));
+        FR_TRY(step(x, stage, bucket, out, err));
+    }
+    FR_TRY(add_layer(x, stage, &list, out, err));
+    return start_gathers(x, stage, &list, out, err);
+}
+
+/* Layers that are all alike count, others have numbers. */
+static uint64_t key_of(const est_plan *x, const est_stage *stage)
+{
+    const fr_plan *plan = x->plan;
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    bool is_apart = x->pp > 1 && x->e->model->is_tied;
+    int32_t rank = stage->rank;
+    uint64_t key = fr_hash_mix(
+        stage->place->key + stage->layers->parameters_key +
+        ((uint64_t)x->weight_dtype << 1 | fr_plan_has_master(plan)));
+    key = fr_hash_mix(key + plan->bucket_bytes);
+    key = fr_hash_mix(
+        key + (uint64_t)stage->n_layers +
+        ((uint64_t)plan->zero_stage << 32 | (uint64_t)plan->is_overlap << 34 |
+         (uint64_t)x->is_gathered_early << 35 |
+         (uint64_t)x->is_executable << 36 | (uint64_t)stage->has_embed << 37 |
+         (uint64_t)stage->has_head << 38 |
+         (uint64_t)(is_apart && x->is_likely) << 39 |
+         (uint64_t)plan->is_optimizer_offloaded << 56 |
+         (uint64_t)plan->grad_dtype << 40 | (uint64_t)plan->collective << 48));
+    /* What only some plans have: each in bits of its own, or one could be
+     * taken for another. */
+    if (plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0)
+        key = fr_hash_mix(key + ((uint64_t)plan->protocol << 48) +
+                          ((uint64_t)plan->n_channels << 56));
+    if (x->vpp > 1 && (plan->zero_stage == 1 || plan->zero_stage == 2))
+        key = fr_hash_mix(
+            key + ((uint64_t)(stage->end_layer - stage->first_layer) << 8));
+    if (plan->compressor != FR_COMPRESSOR_NONE)
+        key = fr_hash_mix(key + 2 * (uint64_t)plan->compressor + x->is_likely);
+    for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
+        int32_t i = fr_schedule_stage(schedule, rank, c, x->pp);
+        key = fr_hash_mix(key + ((uint64_t)est_first_layer(x, i) << 40) +
+                          ((uint64_t)est_first_layer(x, i + 1) << 24));
+    }
+    return key;
+}
+
+fr_status est_update_find(est_plan *x, est_stage *stage, fr_err *err)
+{
+    fr_estimator *e = x->e;
+    uint64_t key = key_of(x, stage);
+    const int64_t *known = est_map_find(&e->updates, key);
+    if (known != NULL) {
+        stage->update = e->all_updates.items[*known];
+        return FR_OK;
+    }
+    FR_TRY(make(x, stage, &stage->update, err));
+    if (fr_vec_push(&e->all_updates, stage->update) != FR_OK)
+        return fr_fail_no_memory(err);
+    return est_map_add(&e->updates, key, (int64_t)e->all_updates.n - 1, err);
+}
+
+/* ---- the least of several ------------------------------------------------ */
+
+enum { EST_PARTS = 21 };
+
+/* All of an est_update but n_first. */
+static void parts_of(est_update *u, int64_t *parts[EST_PARTS])
+{
+    int64_t *const all[EST_PARTS] = {&u->reduce_ps,
+                                     &u->last_reduce_ps,
+                                     &u->gather_ps,
+                                     &u->long_gather_ps,
+                                     &u->norm_ps,
+                                     &u->last_norm_ps,
+                                     &u->step_ps,
+                                     &u->wire_reduce_ps,
+                                     &u->wire_gather_ps,
+                                     &u->wire_long_gather_ps,
+                                     &u->core_reduce_ps,
+                                     &u->core_gather_ps,
+                                     &u->core_long_gather_ps,
+                                     &u->layer_gather_ps,
+                                     &u->layer_wire_ps,
+                                     &u->layer_core_ps,
+                                     &u->layer_reduce_ps,
+                                     &u->layer_copy_ps,
+                                     &u->layer_zero_ps,
+                                     &u->start_gather_ps,
+                                     &u->first_gather_ps};
+    memcpy(parts, all, sizeof all);
+}
+
+static void take_less(est_update *a, est_update *out)
+{
+    int64_t *from[EST_PARTS], *to[EST_PARTS];
+    parts_of(a, from);
+    parts_of(out, to);
+    for (size_t i = 0; i < EST_PARTS; i++)
+        *to[i] = est_least(*from[i], *to[i]);
+    out->n_first = a->n_first < out->n_first ? a->n_first : out->n_first;
+}
+
+static fr_status find_least(est_plan *x, const fr_estimate_variants *variants,
+                            est_stage *stage, est_update *out, fr_err *err)
+{
+    const fr_plan *plan = x->plan;
+    fr_plan other = *plan;
+    fr_status status = FR_OK;
+    x->plan = &other;
+    for (size_t i = 0; i < variants->n && status == FR_OK; i++) {
+        const fr_estimate_variant *v = &variants->at[i];
+        other.is_overlap = v->is_overlap;
+        other.is_gather_overlap = v->is_gather_overlap;
+        other.bucket_bytes = v->bucket_bytes;
+        x->is_gathered_early = v->is_gather_overlap && !x->is_executable;
+        status = est_update_find(x, stage, err);
+        if (status == FR_OK && i == 0)
+            *out = stage->update;
+        else if (status == FR_OK)
+            take_less(&stage->update, out);
+    }
+    x->plan = plan;
+    x->is_gathered_early = plan->is_gather_overlap && !x->is_executable;
+    return status;
+}
+
+fr_status est_update_least(est_plan *x, const fr_estimate_variants *variants,
+                           est_stage *stage, fr_err *err)
+{
+    fr_estimator *e = x->e;
+    uint64_t key = fr_hash_mix(key_of(x, stage) + variants->key);
+    const int64_t *known = est_map_find(&e->updates, key);
+    est_update least = {0};
+    if (known != NULL) {
+        stage->update = e->all_updates.items[*known];
+        return FR_OK;
+    }
+    FR_TRY(find_least(x, variants, stage, &least, err));
+    stage->update = least;
+    if (fr_vec_push(&e->all_updates, least) != FR_OK)
+        return fr_fail_no_memory(err);
+    return est_map_add(&e->updates, key, (int64_t)e->all_updates.n - 1, err);
+}

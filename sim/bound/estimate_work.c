@@ -1,0 +1,44 @@
+/*
+ * estimate_work.c: what no pipeline can avoid: the compute lanes of a model's
+ * p pipeline ranks have all layers of all m micro-batches to do, so the
+ * busiest of them has no less than the mean,
+ *
+ *   m / p (sum over layers of (forward + backward + weights) + embedding +
+ *          head)
+ *
+ * with layers as est_layers has them at least.  What is made again is not
+ * counted: a pipeline decides for how many layers that is.  Where ranks of a
+ * pipeline stand on unlike places nothing is said.
+ */
+#include "sim/bound/estimate_state.h"
+
+static bool is_one_place(const est_layout *layout, int32_t n_stages)
+{
+    for (int32_t s = 1; s < n_stages; s++)
+        if (layout->places[s].layer_key != layout->places[0].layer_key)
+            return false;
+    return true;
+}
+
+static int64_t work_of(const est_layers *layers, int32_t n)
+{
+    const est_times *t = &layers->times[EST_LEAST];
+    return t->forward_ps[n] + t->backward_ps[n] + t->weights_ps[n] +
+           t->embed_ps + t->embed_back_ps + t->head_ps;
+}
+
+fr_status fr_estimate_least_work(fr_estimator *e, const fr_plan *plan,
+                                 double *out_s, fr_err *err)
+{
+    const est_layout *layout;
+    const est_layers *layers;
+    *out_s = 0;
+    FR_TRY(est_layout_find(e, plan, &layout, err));
+    if (!is_one_place(layout, plan->pp))
+        return FR_OK;
+    FR_TRY(est_layers_find(e, plan, &layout->places[0], &layers, err));
+    const double work_s = 1e-12 * (double)work_of(layers, e->n_layers);
+    *out_s =
+        work_s * (double)fr_plan_micro_batches(plan, e->job) / (double)plan->pp;
+    return FR_OK;
+}

@@ -1,0 +1,320 @@
+/* predict_memory.c: live tensors, an allocator, and what stands beside. */
+#include "sim/predict/predict_memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "cost_models/gpu/gpu_memory.h"
+#include "cost_models/gpu/gpu_price.h"
+#include "plan/memory/caching_allocator.h"
+
+/* What a CPU rank uses besides its slab differs from run to run by so much. */
+static const double baseline_rel_err = 0.1;
+
+/*
+ * On GPUs tensors are exact only as far as the program has every buffer of
+ * the framework: one standard error of what it allocates.  It is the error
+ * that is asked of the model (memory MAPE <= 8 %: sigma = 1.25 x the mean
+ * deviation of a normal distribution), not one that was fitted.
+ */
+static const double tensor_rel_err = 0.1;
+
+/* Ranks of the node that holds a rank. */
+static int64_t ranks_beside(const fr_rank_layout *layout, int32_t rank)
+{
+    return fr_partition_size(&layout->node, layout->node.group_of_rank[rank]);
+}
+
+static uint64_t capacity_of(const fr_rank_layout *layout, int32_t rank)
+{
+    return fr_cluster_rank_memory_bytes(layout->cluster,
+                                        fr_rank_layout_node(layout, rank),
+                                        ranks_beside(layout, rank));
+}
+
+static void set_stage(const fr_stage_memory *stage, fr_prediction *out)
+{
+    out->memory.parameters_bytes = stage->parameters_bytes;
+    out->memory.gradients_bytes = stage->gradients_bytes;
+    out->memory.optimizer_bytes = stage->optimizer_bytes;
+    out->memory.activations_bytes = stage->activations_bytes;
+    out->memory.buffers_bytes = stage->buffers_bytes;
+    out->memory.allocated_bytes = stage->allocated_bytes;
+    out->memory.reserved_bytes = stage->reserved_bytes;
+    out->memory.device_bytes = stage->device_bytes;
+    out->memory.peak_bytes = stage->device_bytes;
+    out->memory.overhead_bytes =
+        stage->device_bytes - stage->parameters_bytes - stage->gradients_bytes -
+        stage->optimizer_bytes - stage->activations_bytes -
+        stage->buffers_bytes;
+}
+
+static void set_fits(uint64_t capacity_bytes, double sigma_bytes,
+                     fr_prediction *out)
+{
+    double room = (double)capacity_bytes - (double)out->memory.peak_bytes;
+    out->memory.capacity_bytes = capacity_bytes;
+    out->memory.fits = out->memory.peak_bytes <= capacity_bytes;
+    out->memory.p_fits = 0.5 * erfc(-room / sigma_bytes / sqrt(2.0));
+}
+
+static fr_status live_peak(const fr_class *klass, fr_stage_memory *out,
+                           uint64_t *live_bytes, fr_err *err)
+{
+    uint64_t parts[FR_MEMORY_N];
+    FR_TRY(fr_class_peak(klass, parts, live_bytes, err));
+    out->parameters_bytes = parts[FR_MEMORY_PARAMETERS];
+    out->gradients_bytes = parts[FR_MEMORY_GRADIENTS];
+    out->optimizer_bytes = parts[FR_MEMORY_OPTIMIZER];
+    out->activations_bytes = parts[FR_MEMORY_ACTIVATIONS];
+    out->buffers_bytes = parts[FR_MEMORY_BUFFERS];
+    return FR_OK;
+}
+
+/*
+ * The rank with the least room.  The slab is exact by construction; what the
+ * process uses besides is measured and varies.
+ */
+static fr_status predict_slab(const fr_replay_context *context,
+                              const fr_cost_model *costs, fr_prediction *out,
+                              fr_err *err)
+{
+    const fr_rank_layout *layout = &context->layout;
+    const fr_class *klass = NULL;
+    double least = INFINITY;
+    uint64_t capacity_bytes = 0, live_bytes;
+    for (int32_t c = 0; c < context->fold.n_colors; c++) {
+        int32_t rank = context->fold.rank_of_color[c];
+        const fr_class *other =
+            &layout->program->classes[layout->class_of_rank[rank]];
+        uint64_t capacity = capacity_of(layout, rank);
+        double room = (double)capacity - (double)other->slab_bytes;
+        if (room < least) {
+            least = room;
+            klass = other;
+            capacity_bytes = capacity;
+        }
+    }
+    fr_stage_memory stage;
+    uint64_t baseline = fr_cost_baseline_bytes(costs, layout->n_ranks);
+    FR_TRY(live_peak(klass, &stage, &live_bytes, err));
+    stage.allocated_bytes = stage.reserved_bytes = klass->slab_bytes;
+    stage.device_bytes = klass->slab_bytes + baseline;
+    set_stage(&stage, out);
+    set_fits(capacity_bytes, baseline_rel_err * (double)baseline + 1, out);
+    return FR_OK;
+}
+
+static fr_status predict_stage(const fr_program *program, const fr_class *klass,
+                               const fr_device_type *device,
+                               uint64_t besides_bytes, fr_stage_memory *out,
+                               fr_err *err)
+{
+    uint64_t live_bytes;
+    fr_allocator_use use;
+    fr_gpu_workspaces spaces =
+        fr_gpu_workspaces_of(&program->plan, &program->model, device);
+    FR_TRY(live_peak(klass, out, &live_bytes, err));
+    FR_TRY(fr_class_reserve_beside(program, klass, spaces.n_bytes, spaces.n,
+                                   &use, err));
+    out->allocated_bytes = use.allocated_bytes;
+    out->reserved_bytes = use.reserved_bytes;
+    out->device_bytes = use.reserved_bytes + besides_bytes;
+    return FR_OK;
+}
+
+/* Every class once, on the device of the first rank that runs it. */
+static fr_status predict_stages(const fr_replay_context *context,
+                                uint64_t besides_bytes, fr_stage_memory *stages,
+                                fr_err *err)
+{
+    const fr_rank_layout *layout = &context->layout;
+    bool *is_done = calloc(layout->program->n_classes + 1, sizeof *is_done);
+    fr_status status = FR_OK;
+    if (is_done == NULL)
+        return fr_fail_no_memory(err);
+    for (int32_t c = 0; status == FR_OK && c < context->fold.n_colors; c++) {
+        int32_t rank = context->fold.rank_of_color[c];
+        int32_t i = layout->class_of_rank[rank];
+        const fr_device_type *device = fr_cluster_device(
+            layout->cluster, fr_rank_layout_node(layout, rank));
+        if (is_done[i])
+            continue;
+        is_done[i] = true;
+        status = predict_stage(layout->program, &layout->program->classes[i],
+                               device, besides_bytes, &stages[i], err);
+    }
+    free(is_done);
+    return status;
+}
+
+static void choose_tightest(const fr_replay_context *context,
+                            const fr_gpu_memory *besides, double slab_rel_err,
+                            const fr_stage_memory *stages, fr_prediction *out)
+{
+    const fr_rank_layout *layout = &context->layout;
+    double least = INFINITY;
+    uint64_t capacity_bytes = 0;
+    for (int32_t c = 0; c < context->fold.n_colors; c++) {
+        int32_t rank = context->fold.rank_of_color[c];
+        int32_t i = layout->class_of_rank[rank];
+        uint64_t capacity = capacity_of(layout, rank);
+        double room = (double)capacity - (double)stages[i].device_bytes;
+        if (room < least) {
+            least = room;
+            capacity_bytes = capacity;
+            out->memory.tightest_stage = i;
+        }
+    }
+    const fr_stage_memory *tightest = &stages[out->memory.tightest_stage];
+    double beside_bytes =
+        (double)(besides->context_bytes + besides->nccl_bytes);
+    set_stage(tightest, out);
+    set_fits(capacity_bytes,
+             hypot(besides->rel_err * beside_bytes,
+                   slab_rel_err * (double)tightest->allocated_bytes) +
+                 1,
+             out);
+}
+
+static void list_stages(const fr_program *program,
+                        const fr_stage_memory *stages, fr_prediction *out)
+{
+    if (program->n_classes > FR_PREDICTION_MAX_STAGES)
+        return;
+    out->memory.n_stages = (int32_t)program->n_classes;
+    for (uint32_t i = 0; i < program->n_classes; i++)
+        out->memory.stages[i] = stages[i];
+}
+
+/* ---- forerun's own runtime, measured --------------------------------------
+ */
+
+/* Streams with kernels, and communicators, of one class: one communicator for
+ * each (axis, lane) of collectives and one for each direction between two
+ * stages (gpu_groups.h). */
+typedef struct own_use {
+    bool has_kernels[FR_LANE_N];
+    bool has_collectives[FR_AXIS_N][FR_LANE_N];
+    bool has_transfers[2][2]; /* sends or receives, to before or behind */
+} own_use;
+
+static void note_use(const fr_plan *plan, const fr_class *klass, fr_lane lane,
+                     const fr_instr *instr, own_use *use)
+{
+    switch (fr_op_class_of((fr_op)instr->op)) {
+    case FR_OP_CLASS_COMPUTE:
+        use->has_kernels[lane] = true;
+        break;
+    case FR_OP_CLASS_COLLECTIVE:
+        if (fr_plan_group_size(plan, (fr_axis)instr->axis) > 1)
+            use->has_collectives[instr->axis][lane] = true;
+        break;
+    case FR_OP_CLASS_P2P:
+        use->has_transfers[instr->op == FR_OP_RECV][instr->peer > klass->pp] =
+            true;
+        break;
+    case FR_OP_CLASS_IO:
+        break;
+    }
+}
+
+static own_use use_of(const fr_program *program, const fr_class *klass)
+{
+    own_use use = {0};
+    for (uint32_t c = 0; c < klass->n_calls; c++) {
+        const fr_segment *s = &program->segments[klass->calls[c].i_segment];
+        for (uint32_t i = 0; i < s->n_instrs; i++)
+            note_use(&program->plan, klass, (fr_lane)s->lane,
+                     &program->instrs[s->first_instr + i], &use);
+    }
+    return use;
+}
+
+static uint64_t own_besides(const fr_program *program, const fr_class *klass,
+                            const fr_own_memory *own)
+{
+    own_use use = use_of(program, klass);
+    uint64_t n_streams = 0, bytes = own->alone_bytes;
+    if (fr_plan_world(&program->plan) > 1)
+        bytes += own->comm_world_bytes;
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        n_streams += use.has_kernels[lane];
+        for (int axis = 0; axis < FR_AXIS_N; axis++)
+            if (use.has_collectives[axis][lane])
+                bytes += fr_plan_group_size(&program->plan, (fr_axis)axis) == 2
+                             ? own->comm_pair_bytes
+                             : own->comm_group_bytes;
+    }
+    for (int i = 0; i < 4; i++)
+        if (use.has_transfers[i / 2][i % 2])
+            bytes += own->comm_pair_bytes;
+    return bytes + (n_streams > 1 ? n_streams - 1 : 0) * own->workspace_bytes;
+}
+
+/* The runtime's slab, and what it was seen to hold besides. */
+static fr_status predict_own(const fr_replay_context *context,
+                             const fr_own_memory *own, fr_prediction *out,
+                             fr_err *err)
+{
+    const fr_program *program = context->layout.program;
+    fr_stage_memory *stages = calloc(program->n_classes + 1, sizeof *stages);
+    fr_gpu_memory besides = {.rel_err = baseline_rel_err};
+    fr_status status = stages ? FR_OK : fr_fail_no_memory(err);
+    for (uint32_t i = 0; status == FR_OK && i < program->n_classes; i++) {
+        const fr_class *klass = &program->classes[i];
+        uint64_t live_bytes, besides_bytes = own_besides(program, klass, own);
+        status = live_peak(klass, &stages[i], &live_bytes, err);
+        stages[i].allocated_bytes = stages[i].reserved_bytes =
+            klass->slab_bytes;
+        stages[i].device_bytes = klass->slab_bytes + besides_bytes;
+        if (besides_bytes > besides.context_bytes)
+            besides.context_bytes = besides_bytes;
+    }
+    if (status == FR_OK) {
+        choose_tightest(context, &besides, 0, stages, out);
+        list_stages(program, stages, out);
+    }
+    free(stages);
+    return status;
+}
+
+static fr_status predict_gpus(const fr_replay_context *context,
+                              fr_prediction *out, fr_err *err)
+{
+    const fr_program *program = context->layout.program;
+    fr_gpu_memory besides = fr_gpu_memory_besides(
+        &program->plan,
+        fr_cluster_device(context->layout.cluster,
+                          fr_rank_layout_node(&context->layout, 0)));
+    fr_stage_memory *stages = calloc(program->n_classes + 1, sizeof *stages);
+    if (stages == NULL)
+        return fr_fail_no_memory(err);
+    fr_status status = predict_stages(
+        context, besides.context_bytes + besides.nccl_bytes, stages, err);
+    if (status == FR_OK) {
+        choose_tightest(context, &besides, tensor_rel_err, stages, out);
+        list_stages(program, stages, out);
+    }
+    free(stages);
+    return status;
+}
+
+fr_status fr_predict_memory(const fr_replay_context *context,
+                            const fr_cost_model *costs, fr_prediction *out,
+                            fr_err *err)
+{
+    const fr_device_type *device = fr_cluster_device(
+        context->layout.cluster, fr_rank_layout_node(&context->layout, 0));
+    const fr_program *program = context->layout.program;
+    fr_own_memory own;
+    if (device->kind == FR_DEVICE_CPU)
+        return predict_slab(context, costs, out, err);
+    if (fr_gpu_prices_own_memory(fr_cost_gpu_prices(costs), &program->plan,
+                                 fr_rank_layout_node(&context->layout, 0),
+                                 &own) &&
+        fr_plan_check_executable_gpu(&program->plan, &program->model,
+                                     &program->job, NULL) == FR_OK)
+        return predict_own(context, &own, out, err);
+    return predict_gpus(context, out, err);
+}

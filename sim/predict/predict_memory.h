@@ -1,0 +1,23 @@
+/*
+ * predict_memory.h: what a rank holds at most, and whether that fits.
+ *
+ * On CPUs the runtime packs all into one slab, so the slab is the answer.  On
+ * GPUs a framework asks an allocator for each tensor: the blocks of a class
+ * are replayed through one (caching_allocator.h), with the workspaces of
+ * libraries, and the driver's context and NCCL's buffers stand beside that
+ * (gpu_memory.h).  forerun's own runtime has a slab there too: where a profile
+ * says what it holds besides, the two are the answer.
+ */
+#ifndef FR_SIM_PREDICT_PREDICT_MEMORY_H
+#define FR_SIM_PREDICT_PREDICT_MEMORY_H
+
+#include "cost_models/cost.h"
+#include "sim/replay/replay.h"
+#include "spec/result/prediction.h"
+
+/* Fills out->memory for the rank with the least room.  FR_NO_MEMORY. */
+FR_CHECKED fr_status fr_predict_memory(const fr_replay_context *context,
+                                       const fr_cost_model *costs,
+                                       fr_prediction *out, fr_err *err);
+
+#endif

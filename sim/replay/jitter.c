@@ -1,0 +1,121 @@
+/* jitter.c: expected maxima, and who carries which variance. */
+#include "sim/replay/jitter.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+fr_largest fr_largest_of(int64_t n)
+{
+    enum { N_STEPS = 2000 };
+    const double low = -9.0, high = 9.0, h = (high - low) / N_STEPS;
+    double mass = 0, mean = 0, square = 0;
+    if (n <= 1)
+        return (fr_largest){n, 0.0, 1.0};
+    for (int i = 0; i <= N_STEPS; i++) {
+        double x = low + i * h;
+        double below = 0.5 * erfc(-x / sqrt(2.0));
+        double density = exp(-0.5 * x * x) * pow(below, (double)(n - 1));
+        mass += density;
+        mean += density * x;
+        square += density * x * x;
+    }
+    mean /= mass;
+    return (fr_largest){n, mean, square / mass - mean * mean};
+}
+
+void fr_jitter_init(double compute_frac, double network_frac, int32_t n_tables,
+                    fr_jitter *out)
+{
+    *out = (fr_jitter){.compute_frac = compute_frac,
+                       .network_frac = network_frac,
+                       .is_on = compute_frac > 0 || network_frac > 0,
+                       .n_tables = n_tables};
+}
+
+void fr_jitter_release(fr_jitter *jitter)
+{
+    fr_vec_release(&jitter->states);
+    *jitter = (fr_jitter){0};
+}
+
+static double *stretch(const fr_jitter *jitter, uint32_t state)
+{
+    return &jitter->states
+                .items[(size_t)state * (size_t)(jitter->n_tables + 1)];
+}
+
+static double *carried(const fr_jitter *jitter, uint32_t state, int32_t i_table)
+{
+    return stretch(jitter, state) + 1 + i_table;
+}
+
+fr_status fr_jitter_add(fr_jitter *jitter, uint32_t cause, fr_err *err)
+{
+    size_t n = (size_t)jitter->n_tables + 1;
+    if (fr_vec_reserve(&jitter->states, n) != FR_OK)
+        return fr_fail_no_memory(err);
+    double *state = jitter->states.items + jitter->states.n;
+    for (size_t i = 0; i < n; i++)
+        state[i] = cause != UINT32_MAX ? stretch(jitter, cause)[i] : 0.0;
+    jitter->states.n += n;
+    return FR_OK;
+}
+
+static fr_largest largest(fr_jitter *jitter, int64_t n)
+{
+    for (int32_t i = 0; i < jitter->n_known; i++)
+        if (jitter->known[i].n == n)
+            return jitter->known[i];
+    fr_largest found = fr_largest_of(n);
+    if (jitter->n_known < FR_JITTER_SIZES)
+        jitter->known[jitter->n_known++] = found;
+    return found;
+}
+
+void fr_jitter_compute(fr_jitter *jitter, uint32_t state, int64_t ps)
+{
+    *stretch(jitter, state) += (double)ps;
+}
+
+int64_t fr_jitter_meet(fr_jitter *jitter, int32_t i_table, int64_t n_ranks,
+                       const uint32_t *members, int64_t n_members,
+                       const fr_jitter_work *work)
+{
+    const fr_largest of = largest(jitter, n_ranks);
+    const double sigma = jitter->compute_frac;
+    double most_ps2 = 0;
+    for (int64_t i = 0; i < n_members; i++) {
+        double stretch_ps = sigma * *stretch(jitter, members[i]);
+        double ps2 =
+            stretch_ps * stretch_ps + *carried(jitter, members[i], i_table);
+        most_ps2 = ps2 > most_ps2 ? ps2 : most_ps2;
+    }
+    double network_ps = jitter->network_frac * work->network_ps;
+    double left_ps2 = of.variance * (most_ps2 + sigma * sigma * work->squares) +
+                      network_ps * network_ps;
+    for (int64_t i = 0; i < n_members; i++) {
+        /* What came since the last meeting of this group has been carried to
+         * the others, too: there it makes way for what the maximum leaves of
+         * it, else it would grow with every meeting. */
+        double met_ps2 = *carried(jitter, members[i], i_table);
+        *stretch(jitter, members[i]) = 0;
+        for (int32_t k = 0; k < jitter->n_tables; k++) {
+            double *at = carried(jitter, members[i], k);
+            *at = fmax(*at - met_ps2, 0) + left_ps2;
+        }
+        *carried(jitter, members[i], i_table) = 0;
+    }
+    return (int64_t)(of.mean * (sqrt(most_ps2) + sigma * work->compute_ps) +
+                     0.5);
+}
+
+void fr_jitter_transfer(fr_jitter *jitter, uint32_t from, uint32_t to,
+                        int64_t ps)
+{
+    double network_ps = jitter->network_frac * (double)ps;
+    for (int32_t k = 0; k < jitter->n_tables; k++) {
+        double *a = carried(jitter, from, k), *b = carried(jitter, to, k);
+        double most = *a > *b ? *a : *b;
+        *a = *b = most + network_ps * network_ps;
+    }
+}

@@ -1,0 +1,462 @@
+/* replay.c: lanes, the loop of virtual time, set-up. */
+#include "sim/replay/replay.h"
+
+#include "sim/replay/replay_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the end of an activity --------------------------------------------- */
+
+fr_status replay_wake(replayer *r, int32_t actor, int lane, fr_err *err)
+{
+    replay_ready ready = {actor, lane};
+    return fr_vec_push(&r->ready, ready) == FR_OK ? FR_OK
+                                                  : fr_fail_no_memory(err);
+}
+
+/* Of those that end last, the lowest rank's on the lowest lane. */
+static void note_end(replayer *r, uint32_t record)
+{
+    const fr_replay_record *a = record_at(r, record);
+    if (r->now_ps == r->out.makespan_ps && r->out.last != FR_REPLAY_NONE) {
+        const fr_replay_record *b = record_at(r, r->out.last);
+        if (a->rank > b->rank || (a->rank == b->rank && a->lane > b->lane))
+            return;
+    }
+    r->out.makespan_ps = r->now_ps;
+    r->out.last = record;
+}
+
+static fr_status end_record(replayer *r, uint32_t record, fr_err *err)
+{
+    fr_replay_record *rec = &r->out.records.items[record];
+    int32_t actor = actor_of(r, record);
+    replay_lane *lane = lane_of(r, actor, rec->lane);
+    const fr_replay_order *order = order_of(r, actor);
+    const fr_replay_step *step = &order->steps[lane->next];
+    rec->end_ps = r->now_ps;
+    lane->last = record;
+    lane->record = FR_REPLAY_NONE;
+    note_end(r, record);
+    uint32_t i_last = step->first_call;
+    if (step->n_calls == 0) {
+        const fr_call *call = &class_of(r, actor)->calls[i_last];
+        uint32_t n = r->program->segments[call->i_segment].n_instrs;
+        FR_TRY(replay_issue_end(r, record, lane->i_instr + 1 >= n, err));
+        if (++lane->i_instr < n)
+            return replay_wake(r, actor, rec->lane, err);
+    } else {
+        i_last += step->n_calls - 1;
+    }
+    lane->i_instr = 0;
+    lane->next++;
+    if (order->slot_of_call[i_last] == FR_REPLAY_NO_SLOT)
+        return replay_wake(r, actor, rec->lane, err);
+    r->done[actor][order->slot_of_call[i_last]] = record;
+    return replay_wake(r, actor, -1, err);
+}
+
+fr_status replay_activity_end(replayer *r, uint32_t activity, fr_err *err)
+{
+    uint32_t i = r->activities.items[activity].first_record;
+    r->free_activities.items[r->free_activities.n++] = activity;
+    while (i != FR_REPLAY_NONE) {
+        uint32_t next = record_at(r, i)->next_member;
+        FR_TRY(end_record(r, i, err));
+        i = next;
+    }
+    return FR_OK;
+}
+
+/* ---- lanes -------------------------------------------------------------- */
+
+/* The latest of what the next step of a lane waited for. */
+static bool is_ready(const replayer *r, int32_t actor, const replay_lane *lane,
+                     const fr_replay_order *order, uint32_t *cause)
+{
+    const fr_class *klass = class_of(r, actor);
+    const fr_call *call = &klass->calls[order->steps[lane->next].first_call];
+    *cause = lane->last;
+    if (lane->i_instr > 0)
+        return true;
+    for (uint32_t d = 0; d < call->n_deps; d++) {
+        uint32_t slot = order->slot_of_call[klass->deps[call->first_dep + d]];
+        uint32_t dep = r->done[actor][slot];
+        if (dep == FR_REPLAY_NONE)
+            return false;
+        if (*cause == FR_REPLAY_NONE ||
+            record_at(r, dep)->end_ps > record_at(r, *cause)->end_ps)
+            *cause = dep;
+    }
+    return true;
+}
+
+static fr_status lane_advance(replayer *r, int32_t actor, int i_lane,
+                              fr_err *err)
+{
+    replay_lane *lane = lane_of(r, actor, i_lane);
+    uint32_t cause;
+    if (lane->record != FR_REPLAY_NONE || lane->next == lane->end)
+        return FR_OK;
+    const fr_replay_order *order = order_of(r, actor);
+    if (!is_ready(r, actor, lane, order, &cause))
+        return FR_OK;
+    bool is_issued;
+    FR_TRY(replay_issue(r, actor, i_lane, &is_issued, err));
+    if (!is_issued)
+        return FR_OK;
+    const fr_replay_step *step = &order->steps[lane->next];
+    const fr_call *call = &class_of(r, actor)->calls[step->first_call];
+    const fr_segment *segment = &r->program->segments[call->i_segment];
+    fr_replay_record record = {.ready_ps = r->now_ps,
+                               .start_ps = -1,
+                               .i_call = step->first_call,
+                               .i_instr = segment->first_instr + lane->i_instr,
+                               .n_calls = step->n_calls,
+                               .rank = r->actors->rank[actor],
+                               .cause = cause,
+                               .next_member = FR_REPLAY_NONE,
+                               .lane = (uint8_t)i_lane};
+    uint32_t i_record = (uint32_t)r->out.records.n;
+    if (fr_vec_push(&r->out.records, record) != FR_OK)
+        return fr_fail_no_memory(err);
+    if (r->jitter.is_on)
+        FR_TRY(fr_jitter_add(&r->jitter, cause, err));
+    lane->record = i_record;
+    r->out.n_events++;
+    return replay_meet(r, i_record, step, err);
+}
+
+static fr_status advance_ready(replayer *r, fr_err *err)
+{
+    for (size_t i = 0; i < r->ready.n; i++) {
+        replay_ready at = r->ready.items[i];
+        if (at.lane >= 0) {
+            FR_TRY(lane_advance(r, at.actor, at.lane, err));
+            continue;
+        }
+        for (int lane = 0; lane < FR_LANE_N; lane++)
+            FR_TRY(lane_advance(r, at.actor, lane, err));
+    }
+    r->ready.n = 0;
+    return FR_OK;
+}
+
+/* ---- the loop ----------------------------------------------------------- */
+
+static int compare_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Ends all flows of this instant, lowest activity first. */
+static fr_status end_flows(replayer *r, fr_err *err)
+{
+    enum { n_max = 256 };
+    uint32_t tags[n_max];
+    size_t n;
+    do {
+        n = fr_maxmin_take_finished(r->links.maxmin, r->now_ps, tags, n_max);
+        if (n > 1)
+            qsort(tags, n, sizeof tags[0], compare_u32);
+        for (size_t i = 0; i < n; i++)
+            FR_TRY(replay_activity_end(r, tags[i], err));
+    } while (n == n_max);
+    return FR_OK;
+}
+
+static fr_status replay_loop(replayer *r, fr_err *err)
+{
+    for (int32_t actor = 0; actor < r->actors->n; actor++)
+        FR_TRY(replay_wake(r, actor, -1, err));
+    FR_TRY(advance_ready(r, err));
+    fr_maxmin_solve(r->links.maxmin, 0);
+    for (;;) {
+        int64_t event_ps = fr_event_queue_next_ps(&r->queue);
+        int64_t flow_ps = fr_maxmin_next_ps(r->links.maxmin);
+        int64_t next_ps = event_ps < flow_ps ? event_ps : flow_ps;
+        if (next_ps == INT64_MAX)
+            return FR_OK;
+        r->now_ps = next_ps;
+        FR_TRY(end_flows(r, err));
+        FR_TRY(advance_ready(r, err));
+        while (fr_event_queue_next_ps(&r->queue) == r->now_ps) {
+            uint32_t activity;
+            fr_event_queue_pop(&r->queue, &activity);
+            FR_TRY(replay_activity_flow(r, activity, err));
+            FR_TRY(advance_ready(r, err));
+        }
+        fr_maxmin_solve(r->links.maxmin, r->now_ps);
+    }
+}
+
+/* Every lane must be at its end: else name the first that is not. */
+static fr_status check_finished(const replayer *r, fr_err *err)
+{
+    for (int32_t actor = 0; actor < r->actors->n; actor++) {
+        for (int i = 0; i < FR_LANE_N; i++) {
+            const replay_lane *lane = lane_of(r, actor, i);
+            if (lane->next == lane->end)
+                continue;
+            const fr_class *klass = class_of(r, actor);
+            uint32_t i_call = order_of(r, actor)->steps[lane->next].first_call;
+            const fr_segment *segment =
+                &r->program->segments[klass->calls[i_call].i_segment];
+            return fr_fail(err, FR_CHECK,
+                           "the program deadlocks: rank %lld, lane %s, call "
+                           "%u %s waits for %s",
+                           (long long)r->actors->rank[actor],
+                           fr_lane_name((fr_lane)i), i_call, segment->name,
+                           lane->record == FR_REPLAY_NONE ? "its dependencies"
+                                                          : "its peers");
+        }
+    }
+    return FR_OK;
+}
+
+/* ---- set-up ------------------------------------------------------------- */
+
+static void init_lanes(replayer *r)
+{
+    uint32_t *done = r->done_memory;
+    for (int32_t actor = 0; actor < r->actors->n; actor++) {
+        const fr_replay_order *order = order_of(r, actor);
+        r->done[actor] = done;
+        done += order->n_slots;
+        for (int i = 0; i < FR_LANE_N; i++) {
+            replay_lane *lane = lane_of(r, actor, i);
+            lane->next = order->first[i];
+            lane->end = order->first[i + 1];
+            lane->record = lane->last = FR_REPLAY_NONE;
+        }
+    }
+}
+
+/* Meeting places: one table for each axis of a collective, and those that
+ * runs need. */
+static fr_status init_meetings(replayer *r, fr_err *err)
+{
+    fr_actors *actors = &r->context->actors;
+    unsigned axes = 0;
+    for (uint32_t c = 0; c < r->program->n_classes; c++)
+        axes |= r->context->layout.axes_of_class[c];
+    for (int axis = 0; axis < FR_AXIS_N; axis++) {
+        int32_t i_table;
+        if (!(axes >> axis & 1u))
+            continue;
+        FR_TRY(fr_actors_parties(actors, 1u << axis, &i_table, err));
+        r->table_of_axis[axis] = (int8_t)i_table;
+    }
+    for (int32_t i = 0; i < actors->n_tables; i++) {
+        size_t n = (size_t)actors->tables[i].n_parties * FR_LANE_N;
+        r->n_arrived[i] = calloc(n + 1, sizeof *r->n_arrived[i]);
+        if (r->n_arrived[i] == NULL)
+            return fr_fail_no_memory(err);
+    }
+    return FR_OK;
+}
+
+static fr_status replayer_init(replayer *r, fr_err *err)
+{
+    size_t n = (size_t)r->actors->n, n_slots = 0;
+    for (int32_t actor = 0; actor < r->actors->n; actor++)
+        n_slots += order_of(r, actor)->n_slots;
+    r->lanes = calloc(n * FR_LANE_N, sizeof *r->lanes);
+    r->done = calloc(n, sizeof *r->done);
+    r->done_memory = malloc((n_slots + 1) * sizeof *r->done_memory);
+    r->members = malloc(n * sizeof *r->members);
+    r->states = malloc(n * sizeof *r->states);
+    if (!r->lanes || !r->done || !r->done_memory || !r->members || !r->states)
+        return fr_fail_no_memory(err);
+    memset(r->done_memory, 0xff, (n_slots + 1) * sizeof *r->done_memory);
+    init_lanes(r);
+    FR_TRY(init_meetings(r, err));
+    FR_TRY(replay_hosts_init(r, err));
+    const fr_cluster *cluster = r->context->layout.cluster;
+    fr_jitter_init(cluster->jitter_compute_frac, cluster->jitter_network_frac,
+                   r->actors->n_tables, &r->jitter);
+    return fr_replay_links_init(r->actors, &r->context->fabric,
+                                r->program->plan.n_threads, true, &r->links,
+                                err);
+}
+
+static void replayer_release(replayer *r)
+{
+    free(r->lanes);
+    free(r->done);
+    free(r->done_memory);
+    for (int i = 0; i < FR_ACTORS_TABLES; i++)
+        free(r->n_arrived[i]);
+    free(r->members);
+    free(r->states);
+    fr_jitter_release(&r->jitter);
+    replay_hosts_release(r);
+    fr_vec_release(&r->activities);
+    fr_vec_release(&r->free_activities);
+    fr_vec_release(&r->ready);
+    fr_event_queue_release(&r->queue);
+    fr_replay_links_release(&r->links);
+}
+
+/* Calls as a whole only where all ranks are GPUs: what CPU ranks do was
+ * validated instruction by instruction. */
+static bool has_runs(const fr_rank_layout *layout, fr_replay_detail detail)
+{
+    if (detail != FR_REPLAY_AUTO)
+        return detail == FR_REPLAY_CALLS;
+    for (int32_t g = 0; g < layout->node.n_groups; g++)
+        if (fr_cluster_device(layout->cluster, layout->node_of_group[g])
+                ->kind != FR_DEVICE_GPU)
+            return false;
+    return true;
+}
+
+static void context_destroy(fr_replay_context *c)
+{
+    if (c == NULL)
+        return;
+    uint32_t n_classes =
+        c->layout.program != NULL ? c->layout.program->n_classes : 0;
+    fr_replay_costs_release(&c->costs);
+    for (uint32_t i = 0; c->orders != NULL && i < n_classes; i++)
+        fr_replay_order_release(&c->orders[i]);
+    free(c->orders);
+    fr_actors_release(&c->actors);
+    fr_fold_release(&c->fold);
+    fr_fabric_uses_release(&c->fabric);
+    fr_rank_layout_release(&c->layout);
+    free(c);
+}
+
+static fr_status context_fill(fr_replay_context *c, const fr_cost_model *model,
+                              const fr_replay_options *options, fr_err *err)
+{
+    const fr_program *program = c->layout.program;
+    FR_TRY(fr_fabric_uses_init(&c->layout, &c->fabric, err));
+    FR_TRY(fr_fold_init(&c->layout, &c->fabric, &c->fold, err));
+    FR_TRY(fr_actors_init(&c->layout, &c->fold, !options->is_unfolded,
+                          &c->actors, err));
+    c->orders = calloc(program->n_classes + 1, sizeof *c->orders);
+    if (c->orders == NULL)
+        return fr_fail_no_memory(err);
+    for (uint32_t i = 0; i < program->n_classes; i++)
+        FR_TRY(fr_replay_order_init(&c->actors, i,
+                                    has_runs(&c->layout, options->detail),
+                                    &c->orders[i], err));
+    FR_TRY(fr_replay_costs_init(&c->layout, model, &c->fold, &c->fabric,
+                                &c->costs, err));
+    c->costs.orders = c->orders;
+    return FR_OK;
+}
+
+static fr_status replay_once(fr_replay_context *context, bool *is_exceeded,
+                             fr_replay *out, fr_err *err)
+{
+    replayer r = {.program = context->layout.program,
+                  .context = context,
+                  .actors = &context->actors};
+    r.out.last = FR_REPLAY_NONE;
+    r.out.n_simulated = context->actors.n;
+    fr_event_queue_init(&r.queue);
+    fr_status status = replayer_init(&r, err);
+    if (status == FR_OK)
+        status = replay_loop(&r, err);
+    if (status == FR_OK)
+        status = check_finished(&r, err);
+    *is_exceeded = r.links.is_exceeded;
+    replayer_release(&r);
+    if (status != FR_OK) {
+        fr_vec_release(&r.out.records);
+        return status;
+    }
+    *out = r.out;
+    return FR_OK;
+}
+
+static const fr_replay_options every_one = {FR_REPLAY_INSTRUCTIONS, true};
+
+fr_status
+fr_replay_prepare(const fr_program *program, const fr_cost_model *costs,
+                  const fr_cluster *cluster, const int32_t *node_of_rank,
+                  const fr_replay_options *options, fr_replay *out, fr_err *err)
+{
+    fr_replay_context *context = calloc(1, sizeof *context);
+    if (context == NULL)
+        return fr_fail_no_memory(err);
+    context->options = options != NULL ? *options : every_one;
+    context->model = costs;
+    context->node_of_rank = node_of_rank;
+    fr_status status = fr_rank_layout_init(program, cluster, node_of_rank,
+                                           &context->layout, err);
+    if (status == FR_OK)
+        status = context_fill(context, costs, &context->options, err);
+    if (status != FR_OK) {
+        context_destroy(context);
+        return status;
+    }
+    *out = (fr_replay){.context = context};
+    return FR_OK;
+}
+
+/* Too many ranks on one link to fold. */
+static fr_status prepare_unfolded(fr_replay *replay, fr_err *err)
+{
+    fr_replay each;
+    const fr_replay_context *c = replay->context;
+    fr_replay_options options = c->options;
+    options.is_unfolded = true;
+    FR_TRY(fr_replay_prepare(c->layout.program, c->model, c->layout.cluster,
+                             c->node_of_rank, &options, &each, err));
+    fr_replay_release(replay);
+    *replay = each;
+    return FR_OK;
+}
+
+fr_status fr_replay_finish(fr_replay *replay, fr_err *err)
+{
+    for (;;) {
+        bool is_exceeded = false;
+        fr_replay_context *context = replay->context;
+        FR_TRY(replay_once(context, &is_exceeded, replay, err));
+        replay->context = context;
+        if (!is_exceeded || context->options.is_unfolded)
+            return FR_OK;
+        FR_TRY(prepare_unfolded(replay, err));
+    }
+}
+
+fr_status fr_replay_run_with(const fr_program *program,
+                             const fr_cost_model *costs,
+                             const fr_cluster *cluster,
+                             const int32_t *node_of_rank,
+                             const fr_replay_options *options, fr_replay *out,
+                             fr_err *err)
+{
+    fr_replay replay;
+    FR_TRY(fr_replay_prepare(program, costs, cluster, node_of_rank, options,
+                             &replay, err));
+    fr_status status = fr_replay_finish(&replay, err);
+    if (status != FR_OK) {
+        fr_replay_release(&replay);
+        return status;
+    }
+    *out = replay;
+    return FR_OK;
+}
+
+fr_status fr_replay_run(const fr_program *program, const fr_cost_model *costs,
+                        const fr_cluster *cluster, const int32_t *node_of_rank,
+                        fr_replay *out, fr_err *err)
+{
+    return fr_replay_run_with(program, costs, cluster, node_of_rank, NULL, out,
+                              err);
+}
+
+void fr_replay_release(fr_replay *replay)
+{
+    fr_vec_release(&replay->records);
+    context_destroy(replay->context);
+    replay->context = NULL;
+}

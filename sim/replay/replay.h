@@ -1,0 +1,107 @@
+/*
+ * replay.h: runs the instructions of a program in virtual time.
+ *
+ * Every rank has its lanes; an instruction becomes ready when its lane is free
+ * and the dependencies of its call are done, starts when all that take part
+ * are ready (rendezvous), waits its latency and is then a flow over what it
+ * uses: cores of its ranks, memory channels, ports and network links of their
+ * nodes, links of the fabric, all shared max-min fairly.  What made each
+ * instruction start is kept, so the critical path can be walked back.
+ *
+ * Ranks that must behave alike may be replayed as one (fold.h), and calls of
+ * the compute lane as one activity each (replay_order.h).
+ */
+#ifndef FR_SIM_REPLAY_REPLAY_H
+#define FR_SIM_REPLAY_REPLAY_H
+
+#include "core/base/vec.h"
+#include "cost_models/cost.h"
+#include "plan/ir/program.h"
+#include "plan/lower/step/lower.h"
+#include "sim/replay/replay_cost.h"
+#include "spec/cluster/cluster.h"
+
+#define FR_REPLAY_NONE UINT32_MAX
+
+typedef enum fr_replay_detail {
+    FR_REPLAY_AUTO,         /* calls where all ranks are GPUs */
+    FR_REPLAY_INSTRUCTIONS, /* one by one */
+    FR_REPLAY_CALLS         /* calls of the compute lane as a whole */
+} fr_replay_detail;
+
+typedef struct fr_replay_options {
+    fr_replay_detail detail;
+    bool is_unfolded; /* every rank by itself */
+} fr_replay_options;
+
+/* One instruction that one rank ran, or a run of calls. */
+typedef struct fr_replay_record {
+    int64_t ready_ps; /* its lane had come to it */
+    int64_t start_ps; /* everybody else had too */
+    int64_t end_ps;
+    const fr_run_cost *run; /* NULL: an instruction */
+    uint32_t i_call;        /* of a run the first */
+    uint32_t i_instr;       /* of a run the first */
+    uint32_t n_calls;       /* of a run; 0: an instruction */
+    int32_t rank;           /* the lowest of those that it stands for */
+    uint32_t cause;         /* record that ended when this one started; NONE:
+                               the begin of the step */
+    uint32_t next_member;   /* of the same collective or transfer */
+    uint8_t lane;
+    uint8_t source; /* fr_cost_source */
+    fr_error_key error_key;
+    float rel_err;
+} fr_replay_record;
+
+/* What records refer to. */
+typedef struct fr_replay_context {
+    fr_rank_layout layout;
+    fr_fabric_uses fabric;
+    fr_fold fold;
+    fr_actors actors;
+    fr_replay_order *orders; /* [n_classes] */
+    fr_replay_costs costs;
+    const fr_cost_model *model;
+    const int32_t *node_of_rank;
+    fr_replay_options options;
+} fr_replay_context;
+
+typedef struct fr_replay {
+    fr_vec(fr_replay_record) records;
+    int64_t makespan_ps;
+    uint32_t last; /* the record that ends last, lowest rank first */
+    uint64_t n_events;
+    int64_t n_simulated; /* ranks */
+    fr_replay_context *context;
+} fr_replay;
+
+/*
+ * node_of_rank[world]; options NULL: every rank, every instruction.  FR_CHECK
+ * when the program deadlocks: names a rank, the call and what it waits for.
+ * fr_replay_release() frees *out.
+ */
+FR_CHECKED fr_status fr_replay_run_with(const fr_program *program,
+                                        const fr_cost_model *costs,
+                                        const fr_cluster *cluster,
+                                        const int32_t *node_of_rank,
+                                        const fr_replay_options *options,
+                                        fr_replay *out, fr_err *err);
+/* The same, every rank and every instruction by itself. */
+FR_CHECKED fr_status fr_replay_run(const fr_program *program,
+                                   const fr_cost_model *costs,
+                                   const fr_cluster *cluster,
+                                   const int32_t *node_of_rank, fr_replay *out,
+                                   fr_err *err);
+/* fr_replay_run_with() in two steps: first the context alone, which borrows
+ * all; then, of a replay that was prepared, the rest.  After an error of the
+ * second one too fr_replay_release() frees it. */
+FR_CHECKED fr_status fr_replay_prepare(const fr_program *program,
+                                       const fr_cost_model *costs,
+                                       const fr_cluster *cluster,
+                                       const int32_t *node_of_rank,
+                                       const fr_replay_options *options,
+                                       fr_replay *out, fr_err *err);
+FR_CHECKED fr_status fr_replay_finish(fr_replay *replay, fr_err *err);
+void fr_replay_release(fr_replay *replay);
+
+#endif

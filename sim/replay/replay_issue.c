@@ -1,0 +1,132 @@
+/* replay_issue.c: hosts that issue what their devices run. */
+#include "cost_models/compute/host_time.h"
+#include "sim/replay/replay_state.h"
+
+#include <stdlib.h>
+
+fr_status replay_hosts_init(replayer *r, fr_err *err)
+{
+    size_t n = (size_t)r->actors->n, n_held = 0;
+    r->hosts = calloc(n + 1, sizeof *r->hosts);
+    r->went_on = calloc(n + 1, sizeof *r->went_on);
+    r->n_passed = calloc(n + 1, sizeof *r->n_passed);
+    if (!r->hosts || !r->went_on || !r->n_passed)
+        return fr_fail_no_memory(err);
+    for (int32_t i = 0; i < r->actors->n; i++) {
+        FR_TRY(fr_host_steps_find(&r->context->costs,
+                                  fr_actors_color(r->actors, i), &r->hosts[i],
+                                  err));
+        n_held += r->hosts[i]->n_held + 1;
+    }
+    int64_t *memory = calloc(n_held, sizeof *memory);
+    if (memory == NULL)
+        return fr_fail_no_memory(err);
+    r->went_on_memory = memory;
+    for (int32_t i = 0; i < r->actors->n; i++) {
+        r->went_on[i] = memory;
+        memory += r->hosts[i]->n_held + 1;
+    }
+    return FR_OK;
+}
+
+void replay_hosts_release(replayer *r)
+{
+    free(r->hosts);
+    free(r->went_on);
+    free(r->went_on_memory);
+    free(r->n_passed);
+}
+
+static const fr_host_step *host_step_of(const replayer *r, int32_t actor,
+                                        const replay_lane *lane)
+{
+    return &r->hosts[actor]->steps[lane->next];
+}
+
+/* When what the lane comes to next is issued; host_ps moves on. */
+static fr_status find_due(replayer *r, int32_t actor, int i_lane,
+                          replay_lane *lane, fr_err *err)
+{
+    fr_replay_costs *costs = &r->context->costs;
+    int32_t color = fr_actors_color(r->actors, actor);
+    const fr_replay_step *step = &order_of(r, actor)->steps[lane->next];
+    const fr_host_step *host = host_step_of(r, actor, lane);
+    if (lane->i_instr == 0)
+        lane->host_ps = r->went_on[actor][host->n_held] + host->since_ps;
+    if (step->n_calls > 0) {
+        const fr_run_cost *run;
+        FR_TRY(fr_replay_cost_run(costs, color, step, &run, err));
+        lane->due_ps =
+            fr_host_chain_device(&run->chain, lane->came_ps, lane->host_ps) -
+            run->solo_ps;
+        return FR_OK;
+    }
+    const fr_call *call = &class_of(r, actor)->calls[step->first_call];
+    const fr_segment *segment = &r->program->segments[call->i_segment];
+    int64_t host_ps;
+    bool is_held;
+    FR_TRY(fr_replay_cost_host(costs, color,
+                               segment->first_instr + lane->i_instr, i_lane,
+                               &host_ps, &is_held, err));
+    lane->host_ps += host_ps;
+    lane->due_ps = lane->host_ps;
+    return FR_OK;
+}
+
+fr_status replay_issue(replayer *r, int32_t actor, int i_lane, bool *is_issued,
+                       fr_err *err)
+{
+    replay_lane *lane = lane_of(r, actor, i_lane);
+    *is_issued = false;
+    if (lane->has_come) {
+        *is_issued = lane->due_ps <= r->now_ps;
+    } else if (host_step_of(r, actor, lane)->n_held <= r->n_passed[actor]) {
+        lane->has_come = true;
+        lane->came_ps = r->now_ps;
+        FR_TRY(find_due(r, actor, i_lane, lane, err));
+        *is_issued = lane->due_ps <= r->now_ps;
+        if (!*is_issued)
+            FR_TRY(replay_wake_at(r, actor, i_lane, lane->due_ps, err));
+    }
+    if (*is_issued)
+        lane->has_come = false;
+    return FR_OK;
+}
+
+static fr_status go_on(replayer *r, int32_t actor, int64_t host_ps, fr_err *err)
+{
+    r->went_on[actor][++r->n_passed[actor]] = host_ps;
+    return replay_wake(r, actor, -1, err);
+}
+
+fr_status replay_issue_run(replayer *r, uint32_t record, fr_err *err)
+{
+    const fr_replay_record *rec = record_at(r, record);
+    int32_t actor = actor_of(r, record);
+    const replay_lane *lane = lane_of(r, actor, rec->lane);
+    const fr_run_cost *run;
+    if (!host_step_of(r, actor, lane)->is_held)
+        return FR_OK;
+    FR_TRY(fr_replay_cost_run(
+        &r->context->costs, fr_actors_color(r->actors, actor),
+        &order_of(r, actor)->steps[lane->next], &run, err));
+    int64_t waited_ps = rec->start_ps - rec->ready_ps;
+    return go_on(r, actor,
+                 fr_host_chain_host(&run->chain, lane->came_ps + waited_ps,
+                                    lane->host_ps),
+                 err);
+}
+
+fr_status replay_issue_end(replayer *r, uint32_t record, bool is_last,
+                           fr_err *err)
+{
+    const fr_replay_record *rec = record_at(r, record);
+    int32_t actor = actor_of(r, record);
+    replay_lane *lane = lane_of(r, actor, rec->lane);
+    if (!host_step_of(r, actor, lane)->is_held)
+        return FR_OK;
+    if (fr_host_is_held(&r->program->plan, &r->program->instrs[rec->i_instr]))
+        lane->host_ps =
+            lane->host_ps > rec->end_ps ? lane->host_ps : rec->end_ps;
+    return is_last ? go_on(r, actor, lane->host_ps, err) : FR_OK;
+}

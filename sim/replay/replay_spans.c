@@ -1,0 +1,161 @@
+/* replay_spans.c: records as spans; what happens inside a run. */
+#include "sim/replay/replay_spans.h"
+
+#include <stdlib.h>
+
+static fr_span span_of(const fr_replay *replay, const fr_replay_record *rec)
+{
+    const fr_program *program = replay->context->layout.program;
+    return (fr_span){.rank = rec->rank,
+                     .lane = rec->lane,
+                     .op = program->instrs[rec->i_instr].op,
+                     .i_call = rec->i_call,
+                     .i_instr = rec->i_instr,
+                     .begin_ps = rec->ready_ps,
+                     .end_ps = rec->end_ps};
+}
+
+static fr_status add_piece(const fr_replay *replay, fr_span span,
+                           uint32_t i_call, uint32_t i_instr, int64_t begin_ps,
+                           int64_t end_ps, fr_timeline *out, fr_err *err)
+{
+    span.i_call = i_call;
+    span.i_instr = i_instr;
+    span.op = replay->context->layout.program->instrs[i_instr].op;
+    span.begin_ps = begin_ps;
+    span.end_ps = end_ps;
+    return fr_timeline_add(out, span, err);
+}
+
+/* Where the first `done` of `all` picoseconds of work lie in a record. */
+static int64_t place_in(const fr_replay_record *rec, int64_t done, int64_t all)
+{
+    if (all <= 0)
+        return rec->end_ps;
+    return rec->start_ps + (int64_t)((fr_work)(rec->end_ps - rec->start_ps) *
+                                     (fr_work)done / (fr_work)all);
+}
+
+/* Waiting for the others is part of the first collective. */
+static fr_status add_wait(const fr_replay *replay, const fr_replay_record *rec,
+                          fr_timeline *out, fr_err *err)
+{
+    if (rec->start_ps == rec->ready_ps || rec->run->i_collective == UINT32_MAX)
+        return FR_OK;
+    return add_piece(replay, span_of(replay, rec), rec->i_call,
+                     rec->run->i_collective, rec->ready_ps, rec->start_ps, out,
+                     err);
+}
+
+static uint32_t last_call(const fr_replay_record *rec)
+{
+    return rec->i_call + (rec->n_calls > 0 ? rec->n_calls - 1 : 0);
+}
+
+/*
+ * The parts of a run one after the other.  The first piece carries the run's
+ * first call, the others its last: that is where dependencies begin and end.
+ */
+static fr_status add_parts(const fr_replay *replay, const fr_replay_record *rec,
+                           fr_timeline *out, fr_err *err)
+{
+    const fr_run_cost *run = rec->run;
+    fr_span span = span_of(replay, rec);
+    int64_t done_ps = 0, at_ps = rec->start_ps;
+    uint32_t i_call = rec->i_call;
+    FR_TRY(add_wait(replay, rec, out, err));
+    /* One at its begin, so that there are two at least. */
+    FR_TRY(
+        add_piece(replay, span, i_call, rec->i_instr, at_ps, at_ps, out, err));
+    i_call = last_call(rec);
+    for (int part = 0; part < FR_PART_N; part++) {
+        if (run->part_ps[part] == 0)
+            continue;
+        done_ps += run->part_ps[part];
+        int64_t end_ps = place_in(rec, done_ps, run->solo_ps);
+        FR_TRY(add_piece(replay, span, i_call, run->part_instr[part], at_ps,
+                         end_ps, out, err));
+        at_ps = end_ps;
+    }
+    return FR_OK;
+}
+
+/* Every instruction of a run. */
+static fr_status add_instrs(const fr_replay *replay,
+                            const fr_replay_record *rec, fr_timeline *out,
+                            fr_err *err)
+{
+    fr_replay_context *c = replay->context;
+    const fr_class *klass =
+        &c->layout.program->classes[c->layout.class_of_rank[rec->rank]];
+    int32_t color = c->fold.color_of_rank[rec->rank];
+    int64_t done_ps = 0, at_ps = rec->start_ps;
+    FR_TRY(add_wait(replay, rec, out, err));
+    for (uint32_t i = rec->i_call; i <= last_call(rec); i++) {
+        uint32_t s = klass->calls[i].i_segment;
+        const fr_segment *segment = &c->layout.program->segments[s];
+        for (uint32_t k = 0; k < segment->n_instrs; k++) {
+            uint32_t i_instr = segment->first_instr + k;
+            int64_t ps;
+            FR_TRY(fr_replay_cost_solo(&c->costs, color, i_instr, &ps, err));
+            done_ps += ps;
+            int64_t end_ps = place_in(rec, done_ps, rec->run->solo_ps);
+            end_ps = end_ps < rec->end_ps ? end_ps : rec->end_ps;
+            FR_TRY(add_piece(replay, span_of(replay, rec), i, i_instr, at_ps,
+                             end_ps, out, err));
+            at_ps = end_ps;
+        }
+    }
+    return FR_OK;
+}
+
+static fr_status set_ranks(const fr_replay *replay, fr_timeline *out,
+                           fr_err *err)
+{
+    const fr_replay_context *c = replay->context;
+    size_t n = (size_t)c->layout.n_ranks;
+    out->n_ranks = (int32_t)n;
+    free(out->spans_of_rank);
+    out->spans_of_rank = NULL;
+    if (!c->actors.is_folded || c->actors.n == c->layout.n_ranks)
+        return FR_OK;
+    out->spans_of_rank = malloc(n * sizeof *out->spans_of_rank);
+    if (out->spans_of_rank == NULL)
+        return fr_fail_no_memory(err);
+    for (size_t r = 0; r < n; r++)
+        out->spans_of_rank[r] = c->fold.rank_of_color[c->fold.color_of_rank[r]];
+    return FR_OK;
+}
+
+fr_status fr_replay_spans(const fr_replay *replay, fr_timeline *out,
+                          fr_err *err)
+{
+    for (size_t i = 0; i < replay->records.n; i++) {
+        const fr_replay_record *rec = &replay->records.items[i];
+        if (rec->run == NULL)
+            FR_TRY(fr_timeline_add(out, span_of(replay, rec), err));
+        else
+            FR_TRY(add_instrs(replay, rec, out, err));
+    }
+    return set_ranks(replay, out, err);
+}
+
+fr_status fr_replay_spans_of_last(const fr_replay *replay, fr_timeline *out,
+                                  fr_err *err)
+{
+    const fr_program *program = replay->context->layout.program;
+    if (replay->last == FR_REPLAY_NONE)
+        return FR_OK;
+    int32_t rank = replay->records.items[replay->last].rank;
+    for (size_t i = 0; i < replay->records.n; i++) {
+        const fr_replay_record *rec = &replay->records.items[i];
+        bool is_send = program->instrs[rec->i_instr].op == FR_OP_SEND;
+        if (rec->rank != rank && !(is_send && rec->run == NULL))
+            continue;
+        if (rec->run == NULL)
+            FR_TRY(fr_timeline_add(out, span_of(replay, rec), err));
+        else
+            FR_TRY(add_parts(replay, rec, out, err));
+    }
+    return set_ranks(replay, out, err);
+}

@@ -1,0 +1,37 @@
+/*
+ * catalog_tables.h: the tables of the catalogue, known to its own files only:
+ * catalog_devices.c (accelerators), catalog_nodes.c (servers that are bought),
+ * catalog_clouds.c (instances that are rented, with prices).
+ */
+#ifndef FR_SPEC_CATALOG_CATALOG_TABLES_H
+#define FR_SPEC_CATALOG_CATALOG_TABLES_H
+
+#include "spec/catalog/catalog.h"
+
+#define GIB (1024ull * 1024 * 1024)
+#define MIB (1024ull * 1024)
+#define GBPS 1e9
+#define GBITPS 0.125e9
+#define TFLOPS 1e12
+
+#define PEAK(name, tflops)                                                     \
+    {                                                                          \
+        name, (tflops)*TFLOPS                                                  \
+    }
+
+/* 2 us inside a node, 5 us between nodes: NCCL's LL hop over NVLink is 0.6 to
+ * 1.9 us, over the net 2.7 to 5 us (nccl).  Ethernet of clouds without a
+ * switch of its own: 15 us more, as EFA needs (aws). */
+#define NVLINK_LATENCY_S 2e-6
+#define PCIE_LATENCY_S 4e-6
+#define FABRIC_LATENCY_S 5e-6
+#define CLOUD_LATENCY_S 20e-6
+
+extern const fr_catalog_device fr_catalog_devices[];
+extern const size_t fr_catalog_devices_n;
+extern const fr_catalog_node fr_catalog_servers[];
+extern const size_t fr_catalog_servers_n;
+extern const fr_catalog_node fr_catalog_instances[];
+extern const size_t fr_catalog_instances_n;
+
+#endif

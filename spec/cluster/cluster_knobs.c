@@ -1,0 +1,450 @@
+/* cluster_knobs.c: one function per knob, and how their values are read. */
+#include "spec/cluster/cluster_knobs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "spec/catalog/catalog.h"
+
+/* ---- copies ---------------------------------------------------------------
+ */
+
+static bool copy_array(const void *from, size_t n, size_t item_bytes, void *out)
+{
+    void *copy = calloc(n + 1, item_bytes);
+    if (copy == NULL)
+        return false;
+    if (n > 0)
+        memcpy(copy, from, n * item_bytes);
+    memcpy(out, &copy, sizeof copy);
+    return true;
+}
+
+fr_status fr_cluster_copy(const fr_cluster *cluster, fr_cluster *out,
+                          fr_err *err)
+{
+    fr_cluster copy = *cluster;
+    const fr_fabric *net = &cluster->fabric;
+    copy.devices = NULL;
+    copy.node_types = NULL;
+    copy.groups = NULL;
+    copy.slow = NULL;
+    copy.fabric.switches = NULL;
+    copy.fabric.links = NULL;
+#define COPY(from, n, to) copy_array((from), (n), sizeof *(to), &(to))
+    bool is_whole =
+        COPY(cluster->devices, cluster->n_devices, copy.devices) &&
+        COPY(cluster->node_types, cluster->n_node_types, copy.node_types) &&
+        COPY(cluster->groups, cluster->n_groups, copy.groups) &&
+        COPY(cluster->slow, cluster->n_slow, copy.slow) &&
+        COPY(net->switches, net->n_switches, copy.fabric.switches) &&
+        COPY(net->links, net->n_links, copy.fabric.links);
+#undef COPY
+    if (!is_whole) {
+        fr_cluster_release(&copy);
+        return fr_fail_no_memory(err);
+    }
+    *out = copy;
+    return FR_OK;
+}
+
+/* ---- knobs ----------------------------------------------------------------
+ */
+
+static double turned(double old, fr_knob_value to)
+{
+    return to.is_factor ? old * to.value : to.value;
+}
+
+/* "x1.5" of a count is none. */
+static fr_status turned_count(const char *what, int64_t old, int64_t most,
+                              fr_knob_value to, int64_t *out, fr_err *err)
+{
+    double value = turned((double)old, to);
+    if (!(value >= 1 && value <= (double)most) || value != floor(value))
+        return fr_fail(err, FR_INPUT, "%s: %g; give a whole number, 1 to %lld",
+                       what, value, (long long)most);
+    *out = (int64_t)value;
+    return FR_OK;
+}
+
+static fr_node_type *node_at(fr_cluster *cluster, size_t i)
+{
+    return &cluster->node_types[i];
+}
+
+static fr_status swap_cluster(fr_cluster *cluster, const char *name,
+                              fr_err *err)
+{
+    fr_cluster other;
+    FR_TRY(fr_cluster_load(name, &other, err));
+    fr_cluster_release(cluster);
+    *cluster = other;
+    return FR_OK;
+}
+
+static fr_status swap_node(fr_cluster *cluster, const char *name, fr_err *err)
+{
+    fr_cluster other;
+    FR_TRY(fr_catalog_cluster(name, fr_cluster_n_nodes(cluster), &other, err));
+    fr_cluster_release(cluster);
+    *cluster = other;
+    return FR_OK;
+}
+
+static void regroup(fr_cluster *cluster)
+{
+    int64_t node = 0, device = 0, slot = 0;
+    for (size_t i = 0; i < cluster->n_groups; i++) {
+        fr_node_group *group = &cluster->groups[i];
+        group->first_node = node;
+        group->first_device = device;
+        group->first_slot = slot;
+        node += group->n_nodes;
+        device +=
+            group->n_nodes * cluster->node_types[group->i_node_type].n_devices;
+        slot += group->n_nodes *
+                fr_cluster_node_slots(cluster, group->first_node, 1);
+    }
+}
+
+/* A tree grows at its top, where all branches meet. */
+static void widen_tree(fr_fabric *net, int64_t n_nodes)
+{
+    int64_t below = 1;
+    for (int32_t i = 0; i + 1 < net->n_levels; i++)
+        below *= net->levels[i].n_down;
+    if (net->n_levels == 0)
+        return;
+    fr_fabric_level *top = &net->levels[net->n_levels - 1];
+    int64_t n_down = (n_nodes + below - 1) / below;
+    if (top->n_down < n_down || net->n_levels == 1)
+        top->n_down = n_down;
+}
+
+static fr_status turn_nodes(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+{
+    fr_fabric *net = &cluster->fabric;
+    const fr_catalog_node *listed;
+    fr_node_group *group = &cluster->groups[0];
+    int64_t n_nodes, n_old = fr_cluster_n_nodes(cluster);
+    FR_TRY(turned_count("nodes", n_old, 1000000, to, &n_nodes, err));
+    if (cluster->n_groups != 1)
+        return fr_fail(err, FR_INPUT,
+                       "cluster '%s' has %zu groups of nodes: which of them "
+                       "should change?  Describe each in a file",
+                       cluster->name, cluster->n_groups);
+    bool is_drawn = net->kind == FR_FABRIC_TORUS ||
+                    net->kind == FR_FABRIC_DRAGONFLY ||
+                    net->kind == FR_FABRIC_LINKS || cluster->n_slow > 0;
+    if (n_nodes != n_old && is_drawn)
+        return fr_fail(err, FR_INPUT,
+                       "cluster '%s' is drawn for %lld nodes (%s); describe "
+                       "others in a file",
+                       cluster->name, (long long)n_old,
+                       cluster->n_slow > 0 ? "slow ones are named"
+                                           : fr_fabric_kind_name(net->kind));
+    if (n_nodes == n_old)
+        return FR_OK;
+    group->n_nodes = n_nodes;
+    if (net->kind == FR_FABRIC_NONE && n_nodes > 1) {
+        /* One node of the catalogue: its usual network. */
+        listed = fr_catalog_node_find(node_at(cluster, 0)->id);
+        net->kind = listed != NULL ? listed->fabric : FR_FABRIC_SWITCH;
+        if (net->kind == FR_FABRIC_RAIL) {
+            net->n_levels = 1;
+            net->levels[0] = (fr_fabric_level){.oversubscription = 1.0};
+        }
+    }
+    if (net->kind == FR_FABRIC_FAT_TREE || net->kind == FR_FABRIC_RAIL)
+        widen_tree(net, n_nodes);
+    if (n_nodes > 1 && node_at(cluster, 0)->n_nics == 0)
+        return fr_fail(err, FR_INPUT,
+                       "node-type '%s' has no NIC: %lld of them cannot work "
+                       "together",
+                       node_at(cluster, 0)->id, (long long)n_nodes);
+    regroup(cluster);
+    return FR_OK;
+}
+
+/* By its id, or the first that begins with the name: "h100" is the module. */
+static const fr_catalog_device *find_device(const char *name)
+{
+    const fr_catalog_device *found = fr_catalog_device_find(name);
+    size_t n = strlen(name);
+    for (size_t i = 0; found == NULL && i < fr_catalog_n_devices(); i++) {
+        const fr_catalog_device *row = fr_catalog_device_at(i);
+        if (strncmp(row->type.id, name, n) == 0 && row->type.id[n] == '-')
+            found = row;
+    }
+    return found;
+}
+
+/* With the links that such GPUs have among themselves; what was paid for the
+ * node is no price of the new one. */
+static fr_status swap_gpu(fr_cluster *cluster, const char *name, fr_err *err)
+{
+    const fr_catalog_device *device = find_device(name);
+    if (device == NULL) {
+        const char *near = fr_catalog_device_nearest(name);
+        return fr_fail(err, FR_INPUT,
+                       "no device '%s' in the catalogue%s%s%s; 'forerun "
+                       "catalog devices' lists them",
+                       name, near ? ": did you mean '" : "", near ? near : "",
+                       near ? "'?" : "");
+    }
+    for (size_t i = 0; i < cluster->n_devices; i++) {
+        if (cluster->devices[i].kind != FR_DEVICE_GPU)
+            return fr_fail(err, FR_INPUT,
+                           "cluster '%s' has no GPUs to exchange",
+                           cluster->name);
+        cluster->devices[i] = device->type;
+    }
+    for (size_t i = 0; i < cluster->n_node_types; i++) {
+        fr_node_type *node = node_at(cluster, i);
+        node->price_usd_per_h = node->spot_usd_per_h = 0;
+        if (device->pcie_Bps > 0)
+            node->host_link_Bps = device->pcie_Bps;
+        node->intra_kind =
+            device->link_Bps > 0 ? device->link_kind : FR_INTRA_PCIE;
+        node->intra_Bps =
+            device->link_Bps > 0 ? device->link_Bps : device->pcie_Bps;
+        node->intra_p2p_Bps =
+            device->link_Bps > 0 ? device->link_pair_Bps : device->pcie_Bps;
+    }
+    return FR_OK;
+}
+
+static fr_status turn_devices(fr_cluster *cluster, fr_knob_value to,
+                              fr_err *err)
+{
+    for (size_t i = 0; i < cluster->n_node_types; i++) {
+        fr_node_type *node = node_at(cluster, i);
+        int64_t n_devices;
+        if (cluster->devices[node->i_device].kind != FR_DEVICE_GPU)
+            return fr_fail(err, FR_INPUT, "cluster '%s' has no GPUs to count",
+                           cluster->name);
+        FR_TRY(turned_count("gpus-per-node", node->n_devices, 1024, to,
+                            &n_devices, err));
+        node->n_devices = (int32_t)n_devices;
+    }
+    regroup(cluster);
+    return FR_OK;
+}
+
+static fr_status turn_nvlink(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+{
+    for (size_t i = 0; i < cluster->n_node_types; i++) {
+        fr_node_type *node = node_at(cluster, i);
+        double old_Bps = node->intra_Bps;
+        if (old_Bps <= 0)
+            return fr_fail(err, FR_INPUT,
+                           "node-type '%s': the rate of its fabric is not "
+                           "stated",
+                           node->id);
+        node->intra_Bps = turned(old_Bps, to);
+        node->intra_p2p_Bps *= node->intra_Bps / old_Bps;
+    }
+    return FR_OK;
+}
+
+/* Where GPUs had a rail of switches each, they keep it. */
+static fr_status turn_nics(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+{
+    for (size_t i = 0; i < cluster->n_node_types; i++) {
+        fr_node_type *node = node_at(cluster, i);
+        int64_t n_nics;
+        if (node->nic_Bps <= 0)
+            return fr_fail(err, FR_INPUT, "node-type '%s' has no NIC",
+                           node->id);
+        FR_TRY(turned_count("nics", node->n_nics, 1024, to, &n_nics, err));
+        if (node->n_rails == node->n_nics)
+            node->n_rails = (int32_t)n_nics;
+        node->n_nics = (int32_t)n_nics;
+    }
+    return FR_OK;
+}
+
+static fr_status turn_nic(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+{
+    for (size_t i = 0; i < cluster->n_node_types; i++) {
+        fr_node_type *node = node_at(cluster, i);
+        if (node->n_nics == 0)
+            return fr_fail(err, FR_INPUT, "node-type '%s' has no NIC",
+                           node->id);
+        node->nic_Bps = turned(node->nic_Bps, to);
+    }
+    return FR_OK;
+}
+
+static fr_status turn_nic_latency(fr_cluster *cluster, fr_knob_value to,
+                                  fr_err *err)
+{
+    (void)err;
+    for (size_t i = 0; i < cluster->n_node_types; i++)
+        node_at(cluster, i)->nic_latency_s =
+            turned(node_at(cluster, i)->nic_latency_s, to);
+    return FR_OK;
+}
+
+static fr_status turn_oversubscription(fr_cluster *cluster, fr_knob_value to,
+                                       fr_err *err)
+{
+    fr_fabric *net = &cluster->fabric;
+    if (net->n_levels == 0)
+        return fr_fail(err, FR_INPUT,
+                       "cluster '%s' has no tree of switches that could be "
+                       "oversubscribed (its network: %s)",
+                       cluster->name, fr_fabric_kind_name(net->kind));
+    fr_fabric_level *top = &net->levels[net->n_levels - 1];
+    top->oversubscription = turned(top->oversubscription, to);
+    if (top->oversubscription >= 1)
+        return FR_OK;
+    return fr_fail(err, FR_INPUT, "oversubscription %g: 1 is none",
+                   top->oversubscription);
+}
+
+static fr_status turn_memory(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+{
+    (void)err;
+    for (size_t i = 0; i < cluster->n_devices; i++)
+        cluster->devices[i].memory_bytes =
+            (uint64_t)turned((double)cluster->devices[i].memory_bytes, to);
+    return FR_OK;
+}
+
+static fr_status turn_memory_rate(fr_cluster *cluster, fr_knob_value to,
+                                  fr_err *err)
+{
+    for (size_t i = 0; i < cluster->n_devices; i++) {
+        fr_device_type *device = &cluster->devices[i];
+        if (to.is_factor && device->memory_Bps <= 0)
+            return fr_fail(err, FR_INPUT,
+                           "device '%s': the rate of its memory is not known",
+                           device->id);
+        device->memory_Bps = turned(device->memory_Bps, to);
+    }
+    return FR_OK;
+}
+
+/* Dense peaks of all types, at the power that they need: the share of the
+ * peak that a device sustains stays. */
+static fr_status turn_flops(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+{
+    if (!to.is_factor)
+        return fr_fail(err, FR_USAGE,
+                       "flops: give a multiple, such as x1.5; peaks differ by "
+                       "data type");
+    for (size_t i = 0; i < cluster->n_devices; i++) {
+        fr_device_type *device = &cluster->devices[i];
+        device->power_w *= to.value;
+        for (int32_t k = 0; k < device->n_peaks; k++)
+            device->peaks[k].flops *= to.value;
+    }
+    return FR_OK;
+}
+
+static fr_status turn_price(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+{
+    (void)err;
+    for (size_t i = 0; i < cluster->n_node_types; i++)
+        node_at(cluster, i)->price_usd_per_h =
+            turned(node_at(cluster, i)->price_usd_per_h, to);
+    return FR_OK;
+}
+
+static fr_status turn_gpu_price(fr_cluster *cluster, fr_knob_value to,
+                                fr_err *err)
+{
+    (void)err;
+    for (size_t i = 0; i < cluster->n_devices; i++)
+        cluster->devices[i].price_usd_per_h =
+            turned(cluster->devices[i].price_usd_per_h, to);
+    for (size_t i = 0; i < cluster->n_node_types; i++)
+        node_at(cluster, i)->price_usd_per_h = 0;
+    return FR_OK;
+}
+
+static fr_status turn_power(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+{
+    (void)err;
+    for (size_t i = 0; i < cluster->n_devices; i++)
+        cluster->devices[i].power_w = turned(cluster->devices[i].power_w, to);
+    return FR_OK;
+}
+
+/* ---- the table ------------------------------------------------------------
+ */
+
+static const fr_cluster_knob knobs[] = {
+    {"cluster", "another cluster: dgx-h100:16, or a file", FR_QUANTITY_N, NULL,
+     swap_cluster},
+    {"node", "as many nodes of another type (catalog nodes)", FR_QUANTITY_N,
+     NULL, swap_node},
+    {"nodes", "how many", FR_QUANTITY_COUNT, turn_nodes, NULL},
+    {"gpu", "another GPU, with its own links (catalog devices)", FR_QUANTITY_N,
+     NULL, swap_gpu},
+    {"gpus-per-node", "how many", FR_QUANTITY_COUNT, turn_devices, NULL},
+    {"nvlink", "of one device into the fabric of its node: 450GB/s",
+     FR_QUANTITY_BPS, turn_nvlink, NULL},
+    {"nics", "of a node", FR_QUANTITY_COUNT, turn_nics, NULL},
+    {"nic", "rate of one NIC: 400Gb/s", FR_QUANTITY_BPS, turn_nic, NULL},
+    {"nic-latency", "of a message between nodes: 5us", FR_QUANTITY_S,
+     turn_nic_latency, NULL},
+    {"oversubscription", "of the topmost switches: 2", FR_QUANTITY_N,
+     turn_oversubscription, NULL},
+    {"memory", "of a device: 141GiB", FR_QUANTITY_BYTES, turn_memory, NULL},
+    {"memory-bandwidth", "of a device: 4.8TB/s", FR_QUANTITY_BPS,
+     turn_memory_rate, NULL},
+    {"flops", "all peaks, and the power for them: x1.5", FR_QUANTITY_FLOPS,
+     turn_flops, NULL},
+    {"price", "of a node: 20USD/h", FR_QUANTITY_USD_PER_H, turn_price, NULL},
+    {"gpu-price", "of a device, the rest of the node free: 2.5USD/h",
+     FR_QUANTITY_USD_PER_H, turn_gpu_price, NULL},
+    {"power", "of a device: 700W", FR_QUANTITY_W, turn_power, NULL},
+};
+enum { N_KNOBS = sizeof knobs / sizeof knobs[0] };
+
+const fr_cluster_knob *fr_cluster_knob_at(int i)
+{
+    return i >= 0 && i < N_KNOBS ? &knobs[i] : NULL;
+}
+
+int fr_cluster_knob_find(const char *name)
+{
+    for (int i = 0; i < N_KNOBS; i++)
+        if (strcmp(knobs[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static fr_status read_value(const fr_cluster_knob *knob, const char *text,
+                            fr_knob_value *out, fr_err *err)
+{
+    fr_err why;
+    fr_status status;
+    out->is_factor = text[0] == 'x';
+    if (out->is_factor || knob->quantity == FR_QUANTITY_N)
+        status = fr_parse_double(text + out->is_factor, &out->value, &why);
+    else
+        status = fr_parse_quantity(knob->quantity, text, 0, &out->value, &why);
+    if (status != FR_OK)
+        return fr_fail(err, FR_USAGE, "%s: %.400s", knob->name, why.text);
+    if (out->is_factor && !(out->value > 0 && out->value <= 1e6))
+        return fr_fail(err, FR_USAGE, "%s: '%.80s' is no multiple", knob->name,
+                       text);
+    return FR_OK;
+}
+
+fr_status fr_cluster_knob_turn(const fr_cluster_knob *knob, fr_cluster *cluster,
+                               const char *text, fr_err *err)
+{
+    fr_knob_value to;
+    if (knob->swap != NULL)
+        return knob->swap(cluster, text, err);
+    FR_TRY(read_value(knob, text, &to, err));
+    FR_TRY(knob->turn(cluster, to, err));
+    return fr_cluster_check(cluster, err);
+}

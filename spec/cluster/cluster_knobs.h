@@ -1,0 +1,45 @@
+/*
+ * cluster_knobs.h: what-if on a cluster: the knobs that sweep turns, one row
+ * each: how many nodes, which GPU, how fast the NICs, at what price.
+ */
+#ifndef FR_SPEC_CLUSTER_CLUSTER_KNOBS_H
+#define FR_SPEC_CLUSTER_CLUSTER_KNOBS_H
+
+#include "core/base/units.h"
+#include "spec/cluster/cluster.h"
+
+/* A deep copy; fr_cluster_release() frees it. */
+FR_CHECKED fr_status fr_cluster_copy(const fr_cluster *cluster, fr_cluster *out,
+                                     fr_err *err);
+
+/* A new value, or (is_factor) a multiple of what there is. */
+typedef struct fr_knob_value {
+    double value;
+    bool is_factor;
+} fr_knob_value;
+
+/* One of `turn` and `swap`. */
+typedef struct fr_cluster_knob {
+    const char *name;
+    const char *meaning; /* "one NIC, one direction: 400Gb/s" */
+    fr_quantity quantity;
+    fr_status (*turn)(fr_cluster *cluster, fr_knob_value to, fr_err *err);
+    fr_status (*swap)(fr_cluster *cluster, const char *name, fr_err *err);
+} fr_cluster_knob;
+
+/* Row i in the order in which they are to be turned, NULL past the last. */
+const fr_cluster_knob *fr_cluster_knob_at(int i);
+/* Its index, -1: there is none of that name. */
+int fr_cluster_knob_find(const char *name);
+
+/*
+ * Turns one knob: "400Gb/s" (a quantity with its unit), "x2" (a multiple of
+ * what the cluster has) or a name.  FR_USAGE: the text cannot be read;
+ * FR_INPUT: this cluster cannot be changed so.  After a failure the cluster
+ * can be released, and no more.
+ */
+FR_CHECKED fr_status fr_cluster_knob_turn(const fr_cluster_knob *knob,
+                                          fr_cluster *cluster, const char *text,
+                                          fr_err *err);
+
+#endif

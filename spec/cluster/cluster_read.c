@@ -1,0 +1,343 @@
+/* cluster_read.c: reads a cluster file; types and fabric have their own. */
+#include "spec/cluster/cluster_reader.h"
+
+#include "core/base/text.h"
+#include "spec/catalog/catalog.h"
+#include "spec/catalog/config_path.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t fr_cluster_n_named(const fr_xml_node *node, const char *name)
+{
+    size_t n = 0;
+    for (const fr_xml_node *at = fr_xml_first_named(node, name); at;
+         at = fr_xml_next_named(at, name))
+        n++;
+    return n;
+}
+
+void fr_cluster_count(fr_cluster *cluster)
+{
+    int64_t n_nodes = 0, n_devices = 0, n_slots = 0;
+    for (size_t i = 0; i < cluster->n_groups; i++) {
+        fr_node_group *group = &cluster->groups[i];
+        const fr_node_type *type = &cluster->node_types[group->i_node_type];
+        const fr_device_type *device = &cluster->devices[type->i_device];
+        group->first_node = n_nodes;
+        group->first_device = n_devices;
+        group->first_slot = n_slots;
+        n_nodes += group->n_nodes;
+        n_devices += group->n_nodes * type->n_devices;
+        n_slots +=
+            group->n_nodes *
+            (device->kind == FR_DEVICE_CPU ? device->n_cores : type->n_devices);
+    }
+}
+
+static fr_status fail_node_type(const fr_xml_node *node,
+                                const fr_cluster *cluster, const char *id,
+                                fr_err *err)
+{
+    const char *nearest = fr_catalog_node_nearest(id);
+    size_t best = nearest ? fr_text_distance(id, nearest) : strlen(id) / 2 + 1;
+    for (size_t i = 0; i < cluster->n_node_types; i++) {
+        size_t distance = fr_text_distance(id, cluster->node_types[i].id);
+        if (distance < best) {
+            best = distance;
+            nearest = cluster->node_types[i].id;
+        }
+    }
+    return fr_xml_fail(node, err,
+                       "no node-type '%s' in this file or the catalogue%s%s%s",
+                       id, nearest ? ": did you mean '" : "",
+                       nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+/* Appends a type of the catalogue with its device when the file uses it. */
+static fr_status find_node_type(const fr_xml_node *node, const char *id,
+                                fr_cluster *cluster, int32_t *out, fr_err *err)
+{
+    for (size_t i = 0; i < cluster->n_node_types; i++)
+        if (strcmp(cluster->node_types[i].id, id) == 0) {
+            *out = (int32_t)i;
+            return FR_OK;
+        }
+    const fr_catalog_node *found = fr_catalog_node_find(id);
+    if (!found)
+        return fail_node_type(node, cluster, id, err);
+    fr_node_type *types =
+        realloc(cluster->node_types,
+                (cluster->n_node_types + 1) * sizeof *cluster->node_types);
+    if (!types)
+        return fr_fail_no_memory(err);
+    cluster->node_types = types;
+    fr_device_type *devices = realloc(
+        cluster->devices, (cluster->n_devices + 1) * sizeof *cluster->devices);
+    if (!devices)
+        return fr_fail_no_memory(err);
+    cluster->devices = devices;
+    devices[cluster->n_devices] = fr_catalog_device_find(found->device)->type;
+    types[cluster->n_node_types] = found->type;
+    types[cluster->n_node_types].i_device = (int32_t)cluster->n_devices++;
+    *out = (int32_t)cluster->n_node_types++;
+    return FR_OK;
+}
+
+static fr_status read_group(const fr_xml_node *node, fr_cluster *cluster,
+                            fr_err *err)
+{
+    fr_node_group *group = &cluster->groups[cluster->n_groups];
+    const char *id, *type;
+    group->n_nodes = 1;
+    FR_TRY(fr_xml_get_string(node, "id", &id, err));
+    FR_TRY(fr_xml_get_string(node, "node-type", &type, err));
+    for (size_t i = 0; i < cluster->n_groups; i++)
+        if (strcmp(cluster->groups[i].id, id) == 0)
+            return fr_xml_fail(node, err, "duplicate group id '%s'; rename one",
+                               id);
+    fr_text_copy_cut(group->id, sizeof group->id, id);
+    FR_TRY(find_node_type(node, type, cluster, &group->i_node_type, err));
+    FR_TRY(fr_xml_maybe_i64(node, "count", &group->n_nodes, err));
+    if (group->n_nodes < 1 ||
+        group->n_nodes + fr_cluster_n_nodes(cluster) > FR_CLUSTER_MAX_NODES)
+        return fr_xml_fail(node, err,
+                           "count is %lld; give 1 or more, %d nodes in all",
+                           (long long)group->n_nodes, FR_CLUSTER_MAX_NODES);
+    cluster->n_groups++;
+    return FR_OK;
+}
+
+static fr_status read_groups(const fr_xml_node *root, fr_cluster *cluster,
+                             fr_err *err)
+{
+    for (const fr_xml_node *at = fr_xml_first_named(root, "group"); at;
+         at = fr_xml_next_named(at, "group"))
+        FR_TRY(read_group(at, cluster, err));
+    if (cluster->n_groups == 0)
+        return fr_xml_fail(root, err,
+                           "the cluster has no nodes; add a <group id=\"...\" "
+                           "node-type=\"...\" count=\"...\"/>");
+    fr_cluster_count(cluster);
+    return FR_OK;
+}
+
+/* ---- what is slow, how things fail --------------------------------------- */
+
+static fr_status read_slow_node(const fr_xml_node *node,
+                                const fr_cluster *cluster, fr_slow *slow,
+                                fr_err *err)
+{
+    const char *name;
+    int64_t device = -1;
+    FR_TRY(fr_xml_get_string(node, "node", &name, err));
+    slow->node = fr_cluster_node_find(cluster, name);
+    if (slow->node < 0) {
+        char first[FR_CLUSTER_ID + 32];
+        return fr_xml_fail(
+            node, err, "unknown node '%s'; nodes are called '%s' and so on",
+            name, fr_cluster_node_name(cluster, 0, first, sizeof first));
+    }
+    FR_TRY(fr_xml_maybe_i64(node, "device", &device, err));
+    int64_t n_slots = fr_cluster_node_slots(cluster, slow->node, 1);
+    if (device >= n_slots)
+        return fr_xml_fail(node, err, "device %lld: '%s' has 0 to %lld",
+                           (long long)device, name, (long long)n_slots - 1);
+    if (device >= 0 && fr_xml_find(node, "network"))
+        return fr_xml_fail(node, err,
+                           "network is of the whole node; leave device out");
+    slow->device = (int32_t)device;
+    return FR_OK;
+}
+
+static fr_status read_slow(const fr_xml_node *node, fr_cluster *cluster,
+                           fr_err *err)
+{
+    fr_slow *slow = &cluster->slow[cluster->n_slow];
+    const char *link = fr_xml_find(node, "link");
+    *slow = (fr_slow){-1, -1, -1, 1.0, 1.0};
+    if (link && fr_xml_find(node, "node"))
+        return fr_xml_fail(node, err,
+                           "<slow> names a node or a link, not "
+                           "both");
+    if (!link)
+        FR_TRY(read_slow_node(node, cluster, slow, err));
+    for (size_t i = 0; link && i < cluster->fabric.n_links; i++)
+        if (strcmp(cluster->fabric.links[i].id, link) == 0)
+            slow->link = (int64_t)i;
+    if (link && slow->link < 0)
+        return fr_xml_fail(node, err,
+                           "unknown link '%s'; only links of a "
+                           "fabric of kind links have names",
+                           link);
+    FR_TRY(fr_xml_maybe_quantity(node, "compute", FR_QUANTITY_FRAC, 0,
+                                 &slow->compute_frac, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "network", FR_QUANTITY_FRAC, 0,
+                                 &slow->network_frac, err));
+    if (slow->compute_frac <= 0.0 || slow->network_frac <= 0.0)
+        return fr_xml_fail(node, err,
+                           "a speed of 0; give what is left of the "
+                           "normal one, e.g. 80%%");
+    if (slow->compute_frac == 1.0 && slow->network_frac == 1.0)
+        return fr_xml_fail(node, err,
+                           "<slow> needs compute=\"80%%\" or "
+                           "network=\"50%%\"");
+    cluster->n_slow++;
+    return FR_OK;
+}
+
+static fr_status read_all_slow(const fr_xml_node *root, fr_cluster *cluster,
+                               fr_err *err)
+{
+    size_t n = fr_cluster_n_named(root, "slow");
+    if (n == 0)
+        return FR_OK;
+    cluster->slow = calloc(n, sizeof *cluster->slow);
+    if (!cluster->slow)
+        return fr_fail_no_memory(err);
+    for (const fr_xml_node *at = fr_xml_first_named(root, "slow"); at;
+         at = fr_xml_next_named(at, "slow"))
+        FR_TRY(read_slow(at, cluster, err));
+    return FR_OK;
+}
+
+static fr_status read_reliability(const fr_xml_node *node, fr_cluster *cluster,
+                                  fr_err *err)
+{
+    double every_s = 0.0;
+    FR_TRY(fr_xml_maybe_quantity(node, "device-mtbf", FR_QUANTITY_S, 0,
+                                 &cluster->device_mtbf_s, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "node-mtbf", FR_QUANTITY_S, 0,
+                                 &cluster->node_mtbf_s, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "restart", FR_QUANTITY_S, 0,
+                                 &cluster->restart_s, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "spot-interruption-every", FR_QUANTITY_S,
+                                 0, &every_s, err));
+    if (every_s > 0.0)
+        cluster->spot_interruption_per_h = 3600.0 / every_s;
+    return FR_OK;
+}
+
+static fr_status read_site(const fr_xml_node *node, fr_cluster *cluster,
+                           fr_err *err)
+{
+    FR_TRY(fr_xml_maybe_double(node, "pue", &cluster->pue, err));
+    FR_TRY(fr_xml_maybe_double(node, "carbon-g-per-kwh",
+                               &cluster->carbon_g_per_kwh, err));
+    if (!(cluster->pue >= 1.0 && cluster->pue <= 10.0))
+        return fr_xml_fail(node, err, "pue is %g; give 1 to 10", cluster->pue);
+    if (!(cluster->carbon_g_per_kwh >= 0.0))
+        return fr_xml_fail(node, err, "carbon-g-per-kwh is %g; give 0 or more",
+                           cluster->carbon_g_per_kwh);
+    return FR_OK;
+}
+
+static fr_status read_rest(const fr_xml_node *root, fr_cluster *cluster,
+                           fr_err *err)
+{
+    const fr_xml_node *jitter = fr_xml_first_named(root, "jitter");
+    const fr_xml_node *reliability = fr_xml_first_named(root, "reliability");
+    const fr_xml_node *site = fr_xml_first_named(root, "site");
+    if (jitter) {
+        FR_TRY(fr_xml_maybe_quantity(jitter, "compute", FR_QUANTITY_FRAC, 0,
+                                     &cluster->jitter_compute_frac, err));
+        FR_TRY(fr_xml_maybe_quantity(jitter, "network", FR_QUANTITY_FRAC, 0,
+                                     &cluster->jitter_network_frac, err));
+    }
+    if (reliability)
+        FR_TRY(read_reliability(reliability, cluster, err));
+    return site ? read_site(site, cluster, err) : FR_OK;
+}
+
+fr_status fr_cluster_read(const fr_xml_node *root, fr_cluster *cluster,
+                          fr_err *err)
+{
+    size_t n_groups = fr_cluster_n_named(root, "group");
+    const char *name;
+    cluster->pue = 1.0;
+    FR_TRY(fr_xml_get_string(root, "name", &name, err));
+    fr_text_copy_cut(cluster->name, sizeof cluster->name, name);
+    if (n_groups > FR_CLUSTER_MAX_TYPES)
+        return fr_xml_fail(root, err, "more than %d groups",
+                           FR_CLUSTER_MAX_TYPES);
+    cluster->groups = calloc(n_groups + 1, sizeof *cluster->groups);
+    if (!cluster->groups)
+        return fr_fail_no_memory(err);
+    FR_TRY(fr_cluster_read_types(root, cluster, err));
+    FR_TRY(read_groups(root, cluster, err));
+    FR_TRY(fr_cluster_read_fabric(root, cluster, err));
+    FR_TRY(read_all_slow(root, cluster, err));
+    FR_TRY(read_rest(root, cluster, err));
+    return fr_xml_maybe_bool(root, "one-machine", &cluster->is_one_machine,
+                             err);
+}
+
+/* ---- files --------------------------------------------------------------- */
+
+static fr_status read_xml(const fr_xml *xml, fr_cluster *out, fr_err *err)
+{
+    fr_cluster cluster = {0};
+    FR_TRY(fr_cluster_check_structure(fr_xml_root(xml), err));
+    FR_TRY(fr_xml_validate(xml, (const char *)fr_cluster_xsd, fr_cluster_xsd_n,
+                           err));
+    fr_status status = fr_cluster_read(fr_xml_root(xml), &cluster, err);
+    if (status != FR_OK) {
+        fr_cluster_release(&cluster);
+        return status;
+    }
+    *out = cluster;
+    return FR_OK;
+}
+
+fr_status fr_cluster_parse(const char *name, const char *text, size_t n_text,
+                           fr_cluster *out, fr_err *err)
+{
+    fr_xml *xml;
+    FR_TRY(fr_xml_parse(name, text, n_text, &xml, err));
+    fr_status status = read_xml(xml, out, err);
+    fr_xml_destroy(xml);
+    return status;
+}
+
+/* "dgx-h100:16" */
+static fr_status load_catalog(const char *text, const char *colon,
+                              fr_cluster *out, fr_err *err)
+{
+    char id[FR_CLUSTER_ID];
+    uint64_t n_nodes;
+    fr_err inner = {0};
+    size_t n = (size_t)(colon - text);
+    if (n == 0 || n >= sizeof id)
+        return fr_fail(err, FR_INPUT,
+                       "%s: give a node type and a count, e.g. dgx-h100:16",
+                       text);
+    memcpy(id, text, n);
+    id[n] = '\0';
+    if (fr_parse_count(colon + 1, &n_nodes, &inner) != FR_OK)
+        return fr_fail(err, FR_INPUT, "%s: %s; give e.g. dgx-h100:16", text,
+                       inner.text);
+    if (n_nodes > FR_CLUSTER_MAX_NODES)
+        return fr_fail(err, FR_INPUT, "%s: give 1 to %d nodes", text,
+                       FR_CLUSTER_MAX_NODES);
+    return fr_catalog_cluster(id, (int64_t)n_nodes, out, err);
+}
+
+fr_status fr_cluster_load(const char *name_or_path, fr_cluster *out,
+                          fr_err *err)
+{
+    char path[FR_CONFIG_PATH];
+    fr_xml *xml;
+    const char *colon = strrchr(name_or_path, ':');
+    bool is_path =
+        strchr(name_or_path, '/') || fr_text_ends(name_or_path, ".xml");
+    if (colon && !is_path)
+        return load_catalog(name_or_path, colon, out, err);
+    if (!is_path && fr_catalog_node_find(name_or_path))
+        return fr_catalog_cluster(name_or_path, 1, out, err);
+    FR_TRY(fr_config_resolve(name_or_path, "clusters", ".xml", path, err));
+    FR_TRY(fr_xml_load(path, &xml, err));
+    fr_status status = read_xml(xml, out, err);
+    fr_xml_destroy(xml);
+    return status;
+}

@@ -1,0 +1,46 @@
+/*
+ * cluster_reader.h: the parts of the cluster reader, known to its own files
+ * only.  Order: structure (names of elements and attributes), schema, then
+ * values and what refers to what.
+ */
+#ifndef FR_SPEC_CLUSTER_CLUSTER_READER_H
+#define FR_SPEC_CLUSTER_CLUSTER_READER_H
+
+#include "core/document/xml.h"
+#include "spec/cluster/cluster.h"
+
+enum {
+    FR_CLUSTER_MAX_TYPES = 512, /* devices, node types, groups */
+    FR_CLUSTER_MAX_LINKS = 65536,
+    FR_CLUSTER_MAX_NODES = 1000000
+};
+
+/* configs/schema/cluster.xsd, made into C by the build. */
+extern const unsigned char fr_cluster_xsd[];
+extern const size_t fr_cluster_xsd_n;
+
+/* Refuses unknown elements and attributes with the nearest known name. */
+FR_CHECKED fr_status fr_cluster_check_structure(const fr_xml_node *root,
+                                                fr_err *err);
+
+/* Fills *cluster (zeroed before) from the root; on failure what was filled
+ * is released by the caller. */
+FR_CHECKED fr_status fr_cluster_read(const fr_xml_node *root,
+                                     fr_cluster *cluster, fr_err *err);
+
+/* <device>, <node-type>, <machine>: the arrays devices and node_types.  A
+ * machine also appends its group. */
+FR_CHECKED fr_status fr_cluster_read_types(const fr_xml_node *root,
+                                           fr_cluster *cluster, fr_err *err);
+
+/* <fabric>; the groups must be there. */
+FR_CHECKED fr_status fr_cluster_read_fabric(const fr_xml_node *root,
+                                            fr_cluster *cluster, fr_err *err);
+
+/* Sets the running totals of the groups. */
+void fr_cluster_count(fr_cluster *cluster);
+
+/* Child elements of one name. */
+size_t fr_cluster_n_named(const fr_xml_node *node, const char *name);
+
+#endif

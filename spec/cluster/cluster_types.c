@@ -1,0 +1,460 @@
+/* cluster_types.c: reads <device>, <node-type> and <machine>. */
+#include "spec/cluster/cluster_reader.h"
+
+#include "core/base/text.h"
+#include "spec/catalog/catalog.h"
+#include "spec/cluster/detect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- devices ------------------------------------------------------------ */
+
+static fr_status read_peak(const fr_xml_node *node, fr_device_type *device,
+                           fr_err *err)
+{
+    const char *dtype;
+    double flops;
+    FR_TRY(fr_xml_get_string(node, "dtype", &dtype, err));
+    FR_TRY(
+        fr_xml_get_quantity(node, "rate", FR_QUANTITY_FLOPS, 0, &flops, err));
+    int32_t i = 0;
+    while (i < device->n_peaks && strcmp(device->peaks[i].dtype, dtype) != 0)
+        i++;
+    if (i == FR_CLUSTER_PEAKS)
+        return fr_xml_fail(node, err, "more than %d peaks", FR_CLUSTER_PEAKS);
+    fr_text_copy_cut(device->peaks[i].dtype, sizeof device->peaks[i].dtype,
+                     dtype);
+    device->peaks[i].flops = flops;
+    if (i == device->n_peaks)
+        device->n_peaks++;
+    return FR_OK;
+}
+
+static const fr_xml_node *find_id(const fr_xml_node *root, const char *element,
+                                  const char *id)
+{
+    for (const fr_xml_node *at = fr_xml_first_named(root, element); at;
+         at = fr_xml_next_named(at, element))
+        if (fr_text_equal(fr_xml_find(at, "id"), id))
+            return at;
+    return NULL;
+}
+
+/* Is any of the devices above in the chain this very one? */
+typedef struct chain {
+    const fr_xml_node *root;
+    size_t depth, n_max;
+} chain;
+
+static fr_status read_device(const fr_xml_node *node, chain links,
+                             fr_device_type *device, fr_err *err);
+
+/* What `like` names: a device of the file, else of the catalogue. */
+static fr_status read_like(const fr_xml_node *node, chain links,
+                           const char *like, fr_device_type *device,
+                           fr_err *err)
+{
+    const fr_xml_node *own = find_id(links.root, "device", like);
+    if (own && ++links.depth > links.n_max)
+        return fr_xml_fail(node, err,
+                           "device '%s' is like itself: 'like' runs in a "
+                           "cycle through '%s'; describe one of them",
+                           fr_xml_find(node, "id"), like);
+    if (own)
+        return read_device(own, links, device, err);
+    const fr_catalog_device *found = fr_catalog_device_find(like);
+    if (found) {
+        *device = found->type;
+        return FR_OK;
+    }
+    const char *nearest = fr_catalog_device_nearest(like);
+    return fr_xml_fail(node, err,
+                       "like: no device '%s' in this file or the "
+                       "catalogue%s%s%s",
+                       like, nearest ? ": did you mean '" : "",
+                       nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+static fr_status read_device_attributes(const fr_xml_node *node,
+                                        fr_device_type *device, fr_err *err)
+{
+    const char *kind = fr_xml_find(node, "kind");
+    const char *generation = fr_xml_find(node, "generation");
+    if (generation)
+        fr_text_copy_cut(device->generation, sizeof device->generation,
+                         generation);
+    if (kind)
+        device->kind = strcmp(kind, "cpu") == 0 ? FR_DEVICE_CPU : FR_DEVICE_GPU;
+    FR_TRY(fr_xml_maybe_i64(node, "cores", &device->n_cores, err));
+    FR_TRY(fr_xml_maybe_bytes(node, "memory", &device->memory_bytes, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "memory-bandwidth", FR_QUANTITY_BPS, 0,
+                                 &device->memory_Bps, err));
+    FR_TRY(fr_xml_maybe_bytes(node, "cache", &device->cache_bytes, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "power", FR_QUANTITY_W, 0,
+                                 &device->power_w, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "idle-power", FR_QUANTITY_W, 0,
+                                 &device->idle_w, err));
+    return fr_xml_maybe_quantity(node, "price", FR_QUANTITY_USD_PER_H, 0,
+                                 &device->price_usd_per_h, err);
+}
+
+static fr_status read_device(const fr_xml_node *node, chain links,
+                             fr_device_type *device, fr_err *err)
+{
+    const char *like = fr_xml_find(node, "like"), *id;
+    FR_TRY(fr_xml_get_string(node, "id", &id, err));
+    if (like)
+        FR_TRY(read_like(node, links, like, device, err));
+    else if (!fr_xml_find(node, "kind"))
+        return fr_xml_fail(node, err,
+                           "<device id=\"%s\"> needs kind=\"cpu\" "
+                           "or \"gpu\", or like=\"...\"",
+                           id);
+    fr_text_copy_cut(device->id, sizeof device->id, id);
+    FR_TRY(read_device_attributes(node, device, err));
+    for (const fr_xml_node *peak = fr_xml_first_named(node, "peak"); peak;
+         peak = fr_xml_next_named(peak, "peak"))
+        FR_TRY(read_peak(peak, device, err));
+    if (device->memory_bytes == 0)
+        return fr_xml_fail(node, err,
+                           "<device id=\"%s\"> needs memory=\"80GiB\" or "
+                           "like",
+                           id);
+    if (device->kind == FR_DEVICE_CPU &&
+        (device->n_cores < 1 || device->n_cores > 65536))
+        return fr_xml_fail(node, err,
+                           "<device id=\"%s\"> of kind cpu needs "
+                           "cores=\"1\" to \"65536\"",
+                           id);
+    if (device->n_cores > 1 << 20)
+        return fr_xml_fail(node, err, "cores is %lld; at most %d",
+                           (long long)device->n_cores, 1 << 20);
+    if (device->idle_w > device->power_w)
+        return fr_xml_fail(node, err, "idle-power %g W > power %g W",
+                           device->idle_w, device->power_w);
+    return FR_OK;
+}
+
+static fr_status read_devices(const fr_xml_node *root, fr_cluster *cluster,
+                              fr_err *err)
+{
+    chain links = {root, 0, fr_cluster_n_named(root, "device")};
+    for (const fr_xml_node *at = fr_xml_first_named(root, "device"); at;
+         at = fr_xml_next_named(at, "device")) {
+        const char *id = fr_xml_find(at, "id");
+        for (size_t i = 0; i < cluster->n_devices; i++)
+            if (fr_text_equal(cluster->devices[i].id, id))
+                return fr_xml_fail(at, err,
+                                   "duplicate device id '%s'; rename one", id);
+        fr_device_type *device = &cluster->devices[cluster->n_devices];
+        FR_TRY(read_device(at, links, device, err));
+        cluster->n_devices++;
+    }
+    return FR_OK;
+}
+
+/* ---- node types --------------------------------------------------------- */
+
+static fr_status read_nic(const fr_xml_node *node, fr_node_type *type,
+                          fr_err *err)
+{
+    int64_t n_nics = 1, n_rails = 1;
+    FR_TRY(fr_xml_maybe_i64(node, "count", &n_nics, err));
+    FR_TRY(fr_xml_maybe_i64(node, "rails", &n_rails, err));
+    if (n_nics < 1 || n_nics > 4096)
+        return fr_xml_fail(node, err, "count is %lld; give 1 to 4096",
+                           (long long)n_nics);
+    if (n_rails < 1 || n_nics % n_rails != 0)
+        return fr_xml_fail(node, err, "%lld NICs %% %lld rails != 0",
+                           (long long)n_nics, (long long)n_rails);
+    FR_TRY(fr_xml_get_quantity(node, "bandwidth", FR_QUANTITY_BPS, 0,
+                               &type->nic_Bps, err));
+    FR_TRY(fr_xml_get_quantity(node, "latency", FR_QUANTITY_S, 0,
+                               &type->nic_latency_s, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "efficiency", FR_QUANTITY_FRAC, 0,
+                                 &type->nic_efficiency_frac, err));
+    const char *kind = fr_xml_find(node, "kind");
+    for (int i = 0; kind && i < FR_NIC_N; i++)
+        if (strcmp(kind, fr_nic_kind_name((fr_nic_kind)i)) == 0)
+            type->nic_kind = (fr_nic_kind)i;
+    type->n_nics = (int32_t)n_nics;
+    type->n_rails = (int32_t)n_rails;
+    return FR_OK;
+}
+
+static fr_status read_pcie(const fr_xml_node *node, fr_node_type *type,
+                           fr_err *err)
+{
+    int64_t n_switches;
+    FR_TRY(fr_xml_get_i64(node, "switches", &n_switches, err));
+    FR_TRY(fr_xml_get_quantity(node, "uplink", FR_QUANTITY_BPS, 0,
+                               &type->pcie_uplink_Bps, err));
+    if (n_switches < 1 || n_switches > 4096)
+        return fr_xml_fail(node, err, "switches is %lld; give 1 to 4096",
+                           (long long)n_switches);
+    type->n_pcie_switches = (int32_t)n_switches;
+    return FR_OK;
+}
+
+static fr_status read_storage(const fr_xml_node *node, fr_node_type *type,
+                              fr_err *err)
+{
+    FR_TRY(fr_xml_maybe_quantity(node, "read", FR_QUANTITY_BPS, 0,
+                                 &type->storage_read_Bps, err));
+    return fr_xml_maybe_quantity(node, "write", FR_QUANTITY_BPS, 0,
+                                 &type->storage_write_Bps, err);
+}
+
+static fr_status read_intra(const fr_xml_node *node, fr_node_type *type,
+                            fr_err *err)
+{
+    const char *kind;
+    FR_TRY(fr_xml_get_string(node, "kind", &kind, err));
+    for (int i = 0; i < FR_INTRA_N; i++)
+        if (strcmp(kind, fr_intra_kind_name((fr_intra_kind)i)) == 0)
+            type->intra_kind = (fr_intra_kind)i;
+    bool has_own_rate = fr_xml_find(node, "bandwidth") != NULL;
+    FR_TRY(fr_xml_maybe_quantity(node, "bandwidth", FR_QUANTITY_BPS, 0,
+                                 &type->intra_Bps, err));
+    if (has_own_rate)
+        type->intra_p2p_Bps = type->intra_Bps;
+    FR_TRY(fr_xml_maybe_quantity(node, "pair-bandwidth", FR_QUANTITY_BPS, 0,
+                                 &type->intra_p2p_Bps, err));
+    if (type->intra_p2p_Bps > type->intra_Bps)
+        return fr_xml_fail(node, err,
+                           "pair-bandwidth %g GB/s > bandwidth %g GB/s",
+                           type->intra_p2p_Bps * 1e-9, type->intra_Bps * 1e-9);
+    FR_TRY(fr_xml_maybe_quantity(node, "latency", FR_QUANTITY_S, 0,
+                                 &type->intra_latency_s, err));
+    return fr_xml_maybe_quantity(node, "host-bandwidth", FR_QUANTITY_BPS, 0,
+                                 &type->host_link_Bps, err);
+}
+
+static fr_status read_node_children(const fr_xml_node *node, fr_node_type *type,
+                                    fr_err *err)
+{
+    const fr_xml_node *intra = fr_xml_first_named(node, "intra");
+    const fr_xml_node *nic = fr_xml_first_named(node, "nic");
+    const fr_xml_node *storage = fr_xml_first_named(node, "storage");
+    if (intra)
+        FR_TRY(read_intra(intra, type, err));
+    const fr_xml_node *pcie = fr_xml_first_named(node, "pcie");
+    if (nic)
+        FR_TRY(read_nic(nic, type, err));
+    if (pcie)
+        FR_TRY(read_pcie(pcie, type, err));
+    return storage ? read_storage(storage, type, err) : FR_OK;
+}
+
+/* Index of a device by name; one of the catalogue is appended when used. */
+static fr_status find_device(const fr_xml_node *node, const char *id,
+                             fr_cluster *cluster, int32_t *out, fr_err *err)
+{
+    for (size_t i = 0; i < cluster->n_devices; i++)
+        if (fr_text_equal(cluster->devices[i].id, id)) {
+            *out = (int32_t)i;
+            return FR_OK;
+        }
+    const fr_catalog_device *found = fr_catalog_device_find(id);
+    if (found) {
+        *out = (int32_t)cluster->n_devices;
+        cluster->devices[cluster->n_devices++] = found->type;
+        return FR_OK;
+    }
+    const char *nearest = fr_catalog_device_nearest(id);
+    return fr_xml_fail(node, err,
+                       "no device '%s' in this file or the catalogue%s%s%s", id,
+                       nearest ? ": did you mean '" : "",
+                       nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+/* A node type is like an earlier one of the file or one of the catalogue. */
+static fr_status start_node_type(const fr_xml_node *node, fr_cluster *cluster,
+                                 fr_node_type *type, const char **device,
+                                 fr_err *err)
+{
+    const char *like = fr_xml_find(node, "like");
+    *device = fr_xml_find(node, "device");
+    type->n_devices = type->n_rails = type->n_sockets = type->n_hosts = 1;
+    if (!like && !*device)
+        return fr_xml_fail(node, err,
+                           "<node-type id=\"%s\"> needs "
+                           "device=\"...\" or like=\"...\"",
+                           fr_xml_find(node, "id"));
+    if (!like)
+        return FR_OK;
+    for (size_t i = 0; i < cluster->n_node_types; i++)
+        if (fr_text_equal(cluster->node_types[i].id, like)) {
+            *type = cluster->node_types[i];
+            if (!*device)
+                *device = cluster->devices[type->i_device].id;
+            return FR_OK;
+        }
+    const fr_catalog_node *found = fr_catalog_node_find(like);
+    if (found) {
+        *type = found->type;
+        if (!*device)
+            *device = found->device;
+        return FR_OK;
+    }
+    const char *nearest = fr_catalog_node_nearest(like);
+    return fr_xml_fail(node, err,
+                       "like: no node-type '%s' above in this file or in the "
+                       "catalogue%s%s%s",
+                       like, nearest ? ": did you mean '" : "",
+                       nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+static fr_status check_node_type(const fr_xml_node *node,
+                                 const fr_cluster *cluster,
+                                 const fr_node_type *type, fr_err *err)
+{
+    const fr_device_type *device = &cluster->devices[type->i_device];
+    if (type->n_devices < 1 || type->n_devices > 4096)
+        return fr_xml_fail(node, err, "devices is %d; give 1 to 4096",
+                           type->n_devices);
+    if (device->kind == FR_DEVICE_CPU && type->n_devices != 1)
+        return fr_xml_fail(node, err,
+                           "devices is %d of kind cpu; a cpu device stands "
+                           "for all cores of the node: give devices=\"1\" "
+                           "and more cores",
+                           type->n_devices);
+    if (device->kind == FR_DEVICE_GPU && type->n_devices > 1 &&
+        type->intra_Bps <= 0.0)
+        return fr_xml_fail(node, err,
+                           "%d devices need an <intra> with bandwidth",
+                           type->n_devices);
+    return FR_OK;
+}
+
+static fr_status read_node_type(const fr_xml_node *node, fr_cluster *cluster,
+                                fr_node_type *type, fr_err *err)
+{
+    const char *device, *id;
+    FR_TRY(fr_xml_get_string(node, "id", &id, err));
+    FR_TRY(start_node_type(node, cluster, type, &device, err));
+    fr_text_copy_cut(type->id, sizeof type->id, id);
+    FR_TRY(find_device(node, device, cluster, &type->i_device, err));
+    int64_t n_devices = type->n_devices, n_sockets = type->n_sockets;
+    int64_t n_hosts = type->n_hosts;
+    FR_TRY(fr_xml_maybe_i64(node, "devices", &n_devices, err));
+    FR_TRY(fr_xml_maybe_i64(node, "sockets", &n_sockets, err));
+    FR_TRY(fr_xml_maybe_i64(node, "hosts", &n_hosts, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "host-speed", FR_QUANTITY_FRAC, 0,
+                                 &type->host_speed_frac, err));
+    if (n_devices < 1 || n_devices > 4096 || n_sockets < 1 ||
+        n_sockets > 4096 || n_hosts < 1 || n_hosts > 4096)
+        return fr_xml_fail(node, err,
+                           "give 1 to 4096 devices, sockets and hosts");
+    type->n_hosts = (int32_t)n_hosts;
+    type->n_devices = (int32_t)n_devices;
+    type->n_sockets = (int32_t)n_sockets;
+    FR_TRY(
+        fr_xml_maybe_bytes(node, "host-memory", &type->host_memory_bytes, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "price", FR_QUANTITY_USD_PER_H, 0,
+                                 &type->price_usd_per_h, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "spot-price", FR_QUANTITY_USD_PER_H, 0,
+                                 &type->spot_usd_per_h, err));
+    FR_TRY(fr_xml_maybe_quantity(node, "power", FR_QUANTITY_W, 0,
+                                 &type->power_w, err));
+    FR_TRY(read_node_children(node, type, err));
+    return check_node_type(node, cluster, type, err);
+}
+
+static fr_status read_node_types(const fr_xml_node *root, fr_cluster *cluster,
+                                 fr_err *err)
+{
+    for (const fr_xml_node *at = fr_xml_first_named(root, "node-type"); at;
+         at = fr_xml_next_named(at, "node-type")) {
+        const char *id = fr_xml_find(at, "id");
+        for (size_t i = 0; i < cluster->n_node_types; i++)
+            if (fr_text_equal(cluster->node_types[i].id, id))
+                return fr_xml_fail(
+                    at, err, "duplicate node-type id '%s'; rename one", id);
+        fr_node_type *type = &cluster->node_types[cluster->n_node_types];
+        FR_TRY(read_node_type(at, cluster, type, err));
+        cluster->n_node_types++;
+    }
+    return FR_OK;
+}
+
+/* ---- the machine this runs on ------------------------------------------- */
+
+static void describe_machine(const fr_machine *machine, int64_t n_parts,
+                             fr_device_type *device)
+{
+    fr_text_copy_cut(device->id, sizeof device->id, "this-cpu");
+    device->kind = FR_DEVICE_CPU;
+    device->n_cores = machine->n_cores / n_parts;
+    if (device->n_cores < 1)
+        device->n_cores = 1;
+    device->memory_bytes = machine->memory_bytes / (uint64_t)n_parts;
+    device->cache_bytes = machine->llc_bytes;
+    if (machine->peak_fp32_flops > 0.0) {
+        device->n_peaks = 1;
+        fr_text_copy_cut(device->peaks[0].dtype, sizeof device->peaks[0].dtype,
+                         "fp32");
+        device->peaks[0].flops = machine->peak_fp32_flops / machine->n_cores *
+                                 (double)device->n_cores;
+    }
+}
+
+static fr_status read_machine(const fr_xml_node *node, fr_cluster *cluster,
+                              fr_err *err)
+{
+    bool is_detected = false;
+    int64_t n_parts = 1;
+    const char *id = fr_xml_find(node, "id");
+    fr_machine machine;
+    if (fr_xml_next_named(node, "machine"))
+        return fr_xml_fail(fr_xml_next_named(node, "machine"), err,
+                           "a second <machine>; there is only one this is "
+                           "run on");
+    FR_TRY(fr_xml_maybe_bool(node, "detect", &is_detected, err));
+    if (!is_detected)
+        return fr_xml_fail(node, err,
+                           "<machine> must have detect=\"yes\"; "
+                           "other machines are a <node-type>");
+    FR_TRY(fr_xml_maybe_i64(node, "parts", &n_parts, err));
+    if (n_parts < 1 || n_parts > 1024)
+        return fr_xml_fail(node, err, "parts is %lld; give 1 to 1024",
+                           (long long)n_parts);
+    fr_machine_detect(&machine);
+    fr_node_type *type = &cluster->node_types[cluster->n_node_types];
+    fr_node_group *group = &cluster->groups[cluster->n_groups];
+    type->i_device = (int32_t)cluster->n_devices++;
+    describe_machine(&machine, n_parts, &cluster->devices[type->i_device]);
+    fr_text_copy_cut(type->id, sizeof type->id, "this-machine");
+    type->n_devices = type->n_rails = type->n_hosts = 1;
+    type->n_sockets = machine.n_sockets;
+    type->intra_kind = FR_INTRA_SHARED_MEMORY;
+    FR_TRY(read_node_children(node, type, err));
+    fr_text_copy_cut(group->id, sizeof group->id, id ? id : "host");
+    group->i_node_type = (int32_t)cluster->n_node_types++;
+    group->n_nodes = n_parts;
+    cluster->n_groups++;
+    cluster->is_this_machine = true;
+    cluster->is_one_machine = n_parts > 1;
+    return FR_OK;
+}
+
+fr_status fr_cluster_read_types(const fr_xml_node *root, fr_cluster *cluster,
+                                fr_err *err)
+{
+    size_t n_devices = fr_cluster_n_named(root, "device");
+    size_t n_types = fr_cluster_n_named(root, "node-type");
+    const fr_xml_node *machine = fr_xml_first_named(root, "machine");
+    if (n_devices > FR_CLUSTER_MAX_TYPES || n_types > FR_CLUSTER_MAX_TYPES)
+        return fr_xml_fail(root, err, "more than %d devices or node types",
+                           FR_CLUSTER_MAX_TYPES);
+    /* One more for the machine; each node type may append one device. */
+    cluster->devices =
+        calloc(n_devices + n_types + 1, sizeof *cluster->devices);
+    cluster->node_types = calloc(n_types + 1, sizeof *cluster->node_types);
+    if (!cluster->devices || !cluster->node_types)
+        return fr_fail_no_memory(err);
+    FR_TRY(read_devices(root, cluster, err));
+    FR_TRY(read_node_types(root, cluster, err));
+    return machine ? read_machine(machine, cluster, err) : FR_OK;
+}

@@ -1,0 +1,501 @@
+/* cluster_write.c: clusters as XML. */
+#include "spec/cluster/cluster_write.h"
+
+#include "core/base/text.h"
+#include "core/base/units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- values ---------------------------------------------------------------
+ */
+
+static void put_escaped(fr_buffer *out, const char *text)
+{
+    for (; *text; text++)
+        switch (*text) {
+        case '&':
+            fr_buffer_puts(out, "&amp;");
+            break;
+        case '<':
+            fr_buffer_puts(out, "&lt;");
+            break;
+        case '"':
+            fr_buffer_puts(out, "&quot;");
+            break;
+        default:
+            fr_buffer_putc(out, *text);
+        }
+}
+
+static void put_text(fr_buffer *out, const char *name, const char *value)
+{
+    fr_buffer_printf(out, " %s=\"", name);
+    put_escaped(out, value);
+    fr_buffer_putc(out, '"');
+}
+
+static void put_count(fr_buffer *out, const char *name, int64_t value)
+{
+    fr_buffer_printf(out, " %s=\"%lld\"", name, (long long)value);
+}
+
+/* The units that a quantity is written in, from the largest. */
+typedef struct unit {
+    const char *name;
+    double factor;
+} unit;
+
+static const unit units_Bps[] = {
+    {"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}, {"B/s", 1.0}, {NULL, 0}};
+static const unit units_s[] = {{"d", 86400}, {"h", 3600},  {"min", 60},
+                               {"s", 1},     {"ms", 1e-3}, {"us", 1e-6},
+                               {"ns", 1e-9}, {NULL, 0}};
+static const unit units_flops[] = {
+    {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}, {"FLOP/s", 1.0}, {NULL, 0}};
+static const unit units_w[] = {{"W", 1.0}, {NULL, 0}};
+static const unit units_usd[] = {{"USD/h", 1.0}, {NULL, 0}};
+static const unit units_frac[] = {{"", 1.0}, {"%", 0.01}, {NULL, 0}};
+
+/* The fewest digits of this unit that are read back as `value`, without an
+ * exponent unless all 17 are needed. */
+static bool format_in(const unit *u, fr_quantity quantity, double value,
+                      char *text, size_t n_text)
+{
+    for (int n_digits = 1; n_digits <= 17; n_digits++) {
+        double back;
+        snprintf(text, n_text, "%.*g", n_digits, value / u->factor);
+        bool has_exponent = strchr(text, 'e') != NULL;
+        strncat(text, u->name, n_text - strlen(text) - 1);
+        if ((!has_exponent || n_digits == 17) &&
+            fr_parse_quantity(quantity, text, FR_ZERO_IS_FINE, &back, NULL) ==
+                FR_OK &&
+            back == value)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The shortest decimal with one of the units that is read back as `value`; 17
+ * digits of the plain unit where none is.
+ */
+static void put_quantity(fr_buffer *out, const char *name, fr_quantity quantity,
+                         const unit *units, double value)
+{
+    char best[FR_FORMAT_MAX * 2] = "", text[FR_FORMAT_MAX * 2];
+    for (const unit *u = units; u->name; u++) {
+        if (value < u->factor && u[1].name)
+            continue;
+        if (format_in(u, quantity, value, text, sizeof text) &&
+            (!best[0] || strlen(text) < strlen(best)))
+            memcpy(best, text, sizeof best);
+        if (best[0] && strlen(best) < 10)
+            break; /* short enough */
+    }
+    for (const unit *u = units; u->name && !best[0]; u++)
+        if (u->factor == 1.0)
+            snprintf(best, sizeof best, "%.17g%s", value, u->name);
+    put_text(out, name, best);
+}
+
+static void put_Bps(fr_buffer *out, const char *name, double value)
+{
+    if (value > 0.0)
+        put_quantity(out, name, FR_QUANTITY_BPS, units_Bps, value);
+}
+
+/* Latencies are always said, other times when they are known. */
+static void put_s(fr_buffer *out, const char *name, double value)
+{
+    if (value == 0.0)
+        put_text(out, name, "0s");
+    else
+        put_quantity(out, name, FR_QUANTITY_S, units_s, value);
+}
+
+static void put_known_s(fr_buffer *out, const char *name, double value)
+{
+    if (value > 0.0)
+        put_s(out, name, value);
+}
+
+static void put_known(fr_buffer *out, const char *name, fr_quantity quantity,
+                      const unit *units, double value)
+{
+    if (value > 0.0)
+        put_quantity(out, name, quantity, units, value);
+}
+
+static void put_bytes(fr_buffer *out, const char *name, uint64_t value)
+{
+    static const struct {
+        const char *name;
+        unsigned shift;
+    } units[] = {{"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}};
+    size_t i = 0;
+    if (value == 0)
+        return;
+    while (value % (1ull << units[i].shift) != 0)
+        i++;
+    fr_buffer_printf(out, " %s=\"%llu%s\"", name,
+                     (unsigned long long)(value >> units[i].shift),
+                     units[i].name);
+}
+
+/* A plain number without a unit, as short as it can be. */
+static void put_number(fr_buffer *out, const char *name, double value)
+{
+    char text[FR_FORMAT_MAX];
+    double back = 0.0;
+    for (int n_digits = 1; n_digits <= 17; n_digits++) {
+        snprintf(text, sizeof text, "%.*g", n_digits, value);
+        if (fr_parse_double(text, &back, NULL) == FR_OK && back == value)
+            break;
+    }
+    put_text(out, name, text);
+}
+
+/* ---- elements -------------------------------------------------------------
+ */
+
+static void put_device(fr_buffer *out, const fr_device_type *device)
+{
+    fr_buffer_puts(out, "  <device");
+    put_text(out, "id", device->id);
+    put_text(out, "kind", fr_device_kind_name(device->kind));
+    if (device->generation[0])
+        put_text(out, "generation", device->generation);
+    if (device->n_cores > 0)
+        put_count(out, "cores", device->n_cores);
+    put_bytes(out, "memory", device->memory_bytes);
+    put_Bps(out, "memory-bandwidth", device->memory_Bps);
+    put_bytes(out, "cache", device->cache_bytes);
+    put_known(out, "power", FR_QUANTITY_W, units_w, device->power_w);
+    put_known(out, "idle-power", FR_QUANTITY_W, units_w, device->idle_w);
+    put_known(out, "price", FR_QUANTITY_USD_PER_H, units_usd,
+              device->price_usd_per_h);
+    fr_buffer_puts(out, device->n_peaks > 0 ? ">\n" : "/>\n");
+    for (int32_t i = 0; i < device->n_peaks; i++) {
+        fr_buffer_puts(out, "    <peak");
+        put_text(out, "dtype", device->peaks[i].dtype);
+        put_quantity(out, "rate", FR_QUANTITY_FLOPS, units_flops,
+                     device->peaks[i].flops);
+        fr_buffer_puts(out, "/>\n");
+    }
+    if (device->n_peaks > 0)
+        fr_buffer_puts(out, "  </device>\n");
+}
+
+static void put_nic(fr_buffer *out, const fr_node_type *type)
+{
+    if (type->n_nics < 1)
+        return;
+    fr_buffer_puts(out, "    <nic");
+    put_count(out, "count", type->n_nics);
+    if (type->nic_kind != FR_NIC_UNKNOWN)
+        put_text(out, "kind", fr_nic_kind_name(type->nic_kind));
+    put_Bps(out, "bandwidth", type->nic_Bps);
+    put_s(out, "latency", type->nic_latency_s);
+    if (type->n_rails > 1)
+        put_count(out, "rails", type->n_rails);
+    put_known(out, "efficiency", FR_QUANTITY_FRAC, units_frac,
+              type->nic_efficiency_frac);
+    fr_buffer_puts(out, "/>\n");
+}
+
+static void put_storage(fr_buffer *out, const fr_node_type *type)
+{
+    if (type->storage_read_Bps <= 0.0 && type->storage_write_Bps <= 0.0)
+        return;
+    fr_buffer_puts(out, "    <storage");
+    put_Bps(out, "read", type->storage_read_Bps);
+    put_Bps(out, "write", type->storage_write_Bps);
+    fr_buffer_puts(out, "/>\n");
+}
+
+static void put_intra(fr_buffer *out, const fr_node_type *type)
+{
+    fr_buffer_puts(out, "    <intra");
+    put_text(out, "kind", fr_intra_kind_name(type->intra_kind));
+    put_Bps(out, "bandwidth", type->intra_Bps);
+    put_Bps(out, "pair-bandwidth", type->intra_p2p_Bps);
+    put_s(out, "latency", type->intra_latency_s);
+    put_Bps(out, "host-bandwidth", type->host_link_Bps);
+    fr_buffer_puts(out, "/>\n");
+}
+
+static void put_node_type(fr_buffer *out, const fr_cluster *cluster,
+                          const fr_node_type *type)
+{
+    fr_buffer_puts(out, "  <node-type");
+    put_text(out, "id", type->id);
+    put_text(out, "device", cluster->devices[type->i_device].id);
+    put_count(out, "devices", type->n_devices);
+    put_bytes(out, "host-memory", type->host_memory_bytes);
+    if (type->n_sockets > 0)
+        put_count(out, "sockets", type->n_sockets);
+    if (type->n_hosts > 1)
+        put_count(out, "hosts", type->n_hosts);
+    put_known(out, "price", FR_QUANTITY_USD_PER_H, units_usd,
+              type->price_usd_per_h);
+    put_known(out, "spot-price", FR_QUANTITY_USD_PER_H, units_usd,
+              type->spot_usd_per_h);
+    put_known(out, "power", FR_QUANTITY_W, units_w, type->power_w);
+    put_known(out, "host-speed", FR_QUANTITY_FRAC, units_frac,
+              type->host_speed_frac);
+    fr_buffer_puts(out, ">\n");
+    put_intra(out, type);
+    put_nic(out, type);
+    if (type->n_pcie_switches > 0) {
+        fr_buffer_puts(out, "    <pcie");
+        put_count(out, "switches", type->n_pcie_switches);
+        put_Bps(out, "uplink", type->pcie_uplink_Bps);
+        fr_buffer_puts(out, "/>\n");
+    }
+    put_storage(out, type);
+    fr_buffer_puts(out, "  </node-type>\n");
+}
+
+static void put_group(fr_buffer *out, const fr_cluster *cluster,
+                      const fr_node_group *group)
+{
+    fr_buffer_puts(out, "  <group");
+    put_text(out, "id", group->id);
+    put_text(out, "node-type", cluster->node_types[group->i_node_type].id);
+    put_count(out, "count", group->n_nodes);
+    fr_buffer_puts(out, "/>\n");
+}
+
+/* The machine this runs on: its parts, what joins them. */
+static void put_machine(fr_buffer *out, const fr_cluster *cluster)
+{
+    const fr_node_type *type = &cluster->node_types[0];
+    fr_buffer_puts(out, "  <machine");
+    put_text(out, "id", cluster->groups[0].id);
+    put_text(out, "detect", "yes");
+    put_count(out, "parts", cluster->groups[0].n_nodes);
+    fr_buffer_puts(out, ">\n");
+    put_nic(out, type);
+    put_storage(out, type);
+    fr_buffer_puts(out, "  </machine>\n");
+}
+
+/* ---- the network ----------------------------------------------------------
+ */
+
+static void put_vertex(fr_buffer *out, const char *name,
+                       const fr_cluster *cluster, int64_t vertex)
+{
+    char text[FR_CLUSTER_ID + 32];
+    int64_t n_nodes = fr_cluster_n_nodes(cluster);
+    if (vertex < n_nodes)
+        fr_cluster_node_name(cluster, vertex, text, sizeof text);
+    else
+        snprintf(text, sizeof text, "%s",
+                 cluster->fabric.switches[vertex - n_nodes].id);
+    put_text(out, name, text);
+}
+
+static void put_levels(fr_buffer *out, const fr_fabric *fabric)
+{
+    for (int32_t i = 0; i < fabric->n_levels; i++) {
+        const fr_fabric_level *level = &fabric->levels[i];
+        fr_buffer_puts(out, "    <level");
+        put_count(out, "down", level->n_down);
+        put_number(out, "oversubscription", level->oversubscription);
+        put_s(out, "latency", level->latency_s);
+        fr_buffer_puts(out, "/>\n");
+    }
+}
+
+static void put_links(fr_buffer *out, const fr_cluster *cluster)
+{
+    const fr_fabric *fabric = &cluster->fabric;
+    for (size_t i = 0; i < fabric->n_switches; i++) {
+        fr_buffer_puts(out, "    <switch");
+        put_text(out, "id", fabric->switches[i].id);
+        fr_buffer_puts(out, "/>\n");
+    }
+    for (size_t i = 0; i < fabric->n_links; i++) {
+        const fr_fabric_link *link = &fabric->links[i];
+        fr_buffer_puts(out, "    <link");
+        put_text(out, "id", link->id);
+        put_vertex(out, "from", cluster, link->from);
+        put_vertex(out, "to", cluster, link->to);
+        put_Bps(out, "bandwidth", link->bandwidth_Bps);
+        put_s(out, "latency", link->latency_s);
+        if (link->is_half_duplex)
+            put_text(out, "duplex", "half");
+        fr_buffer_puts(out, "/>\n");
+    }
+}
+
+static void put_fabric_attributes(fr_buffer *out, const fr_fabric *fabric)
+{
+    if (fabric->kind == FR_FABRIC_TORUS) {
+        fr_buffer_puts(out, " dims=\"");
+        for (int32_t i = 0; i < fabric->n_dims; i++)
+            fr_buffer_printf(out, "%s%lld", i > 0 ? "x" : "",
+                             (long long)fabric->dims[i]);
+        fr_buffer_putc(out, '"');
+    }
+    if (fabric->kind == FR_FABRIC_DRAGONFLY) {
+        put_count(out, "groups", fabric->n_groups);
+        put_count(out, "routers", fabric->n_routers);
+        put_count(out, "nodes-per-router", fabric->n_per_router);
+    }
+    if (fabric->kind == FR_FABRIC_TORUS ||
+        fabric->kind == FR_FABRIC_DRAGONFLY) {
+        put_Bps(out, "bandwidth", fabric->link_Bps);
+        put_s(out, "latency", fabric->link_latency_s);
+    }
+    if (fabric->kind == FR_FABRIC_DRAGONFLY) {
+        put_Bps(out, "global-bandwidth", fabric->global_Bps);
+        put_s(out, "global-latency", fabric->global_latency_s);
+    }
+}
+
+static void put_fabric(fr_buffer *out, const fr_cluster *cluster)
+{
+    const fr_fabric *fabric = &cluster->fabric;
+    bool has_children = fabric->n_levels > 0 || fabric->kind == FR_FABRIC_LINKS;
+    fr_buffer_puts(out, "  <fabric");
+    put_text(out, "kind", fr_fabric_kind_name(fabric->kind));
+    put_fabric_attributes(out, fabric);
+    fr_buffer_puts(out, has_children ? ">\n" : "/>\n");
+    put_levels(out, fabric);
+    put_links(out, cluster);
+    if (has_children)
+        fr_buffer_puts(out, "  </fabric>\n");
+}
+
+/* ---- the rest -------------------------------------------------------------
+ */
+
+static void put_slow(fr_buffer *out, const fr_cluster *cluster,
+                     const fr_slow *slow)
+{
+    fr_buffer_puts(out, "  <slow");
+    if (slow->link >= 0)
+        put_text(out, "link", cluster->fabric.links[slow->link].id);
+    else
+        put_vertex(out, "node", cluster, slow->node);
+    if (slow->device >= 0)
+        put_count(out, "device", slow->device);
+    if (slow->compute_frac < 1.0)
+        put_known(out, "compute", FR_QUANTITY_FRAC, units_frac,
+                  slow->compute_frac);
+    if (slow->network_frac < 1.0)
+        put_known(out, "network", FR_QUANTITY_FRAC, units_frac,
+                  slow->network_frac);
+    fr_buffer_puts(out, "/>\n");
+}
+
+/* Files say the time between interruptions, the cluster their rate: the time
+ * that gives back the very rate, if there is one. */
+static double interruption_every_s(double per_h)
+{
+    double every_s = 3600.0 / per_h;
+    char text[FR_FORMAT_MAX];
+    for (int n_digits = 1; n_digits <= 17; n_digits++) {
+        double back;
+        snprintf(text, sizeof text, "%.*g", n_digits, every_s);
+        if (fr_parse_double(text, &back, NULL) == FR_OK &&
+            3600.0 / back == per_h)
+            return back;
+    }
+    return every_s;
+}
+
+static void put_rest(fr_buffer *out, const fr_cluster *cluster)
+{
+    double per_h = cluster->spot_interruption_per_h;
+    for (size_t i = 0; i < cluster->n_slow; i++)
+        put_slow(out, cluster, &cluster->slow[i]);
+    if (cluster->jitter_compute_frac > 0.0 ||
+        cluster->jitter_network_frac > 0.0) {
+        fr_buffer_puts(out, "  <jitter");
+        put_known(out, "compute", FR_QUANTITY_FRAC, units_frac,
+                  cluster->jitter_compute_frac);
+        put_known(out, "network", FR_QUANTITY_FRAC, units_frac,
+                  cluster->jitter_network_frac);
+        fr_buffer_puts(out, "/>\n");
+    }
+    if (cluster->device_mtbf_s > 0.0 || cluster->node_mtbf_s > 0.0 ||
+        cluster->restart_s > 0.0 || per_h > 0.0) {
+        fr_buffer_puts(out, "  <reliability");
+        put_known_s(out, "device-mtbf", cluster->device_mtbf_s);
+        put_known_s(out, "node-mtbf", cluster->node_mtbf_s);
+        put_known_s(out, "restart", cluster->restart_s);
+        if (per_h > 0.0)
+            put_s(out, "spot-interruption-every", interruption_every_s(per_h));
+        fr_buffer_puts(out, "/>\n");
+    }
+    if (cluster->pue != 1.0 || cluster->carbon_g_per_kwh > 0.0) {
+        fr_buffer_puts(out, "  <site");
+        put_number(out, "pue", cluster->pue);
+        put_number(out, "carbon-g-per-kwh", cluster->carbon_g_per_kwh);
+        fr_buffer_puts(out, "/>\n");
+    }
+}
+
+/* Bytes at `at` that XML may hold, as one character; 0: none. */
+static size_t xml_character(const char *at)
+{
+    size_t n = 1;
+    unsigned char first = (unsigned char)at[0];
+    if (first < 0x80)
+        return first >= 0x20 || first == '\n' || first == '\t' ? 1 : 0;
+    while (n < 4 && ((unsigned char)at[n] & 0xc0) == 0x80)
+        n++;
+    bool is_valid = fr_text_utf8_valid(at, n) == n;
+    bool is_none = strncmp(at, "\xef\xbf\xbe", 3) == 0 ||
+                   strncmp(at, "\xef\xbf\xbf", 3) == 0;
+    return is_valid && !is_none ? n : 0;
+}
+
+/* Two hyphens may not stand in a comment. */
+static void put_comment(fr_buffer *out, const char *comment)
+{
+    fr_buffer_puts(out, "<!-- ");
+    for (const char *at = comment; *at;) {
+        size_t n = xml_character(at);
+        if (n > 0)
+            fr_buffer_append(out, at, n);
+        else
+            fr_buffer_putc(out, '?');
+        if (at[0] == '-' && (at[1] == '-' || at[1] == '\0'))
+            fr_buffer_putc(out, ' ');
+        if (at[0] == '\n' && at[1] != '\0')
+            fr_buffer_puts(out, "     ");
+        at += n > 0 ? n : 1;
+    }
+    fr_buffer_puts(out, " -->\n");
+}
+
+fr_status fr_cluster_format(const fr_cluster *cluster, const char *comment,
+                            fr_buffer *out, fr_err *err)
+{
+    fr_buffer_puts(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    if (comment && comment[0])
+        put_comment(out, comment);
+    fr_buffer_puts(out, "<cluster");
+    put_text(out, "name", cluster->name);
+    if (cluster->is_one_machine)
+        put_text(out, "one-machine", "yes");
+    fr_buffer_puts(out, ">\n");
+    size_t i_first = cluster->is_this_machine ? 1 : 0;
+    for (size_t i = i_first; i < cluster->n_devices; i++)
+        put_device(out, &cluster->devices[i]);
+    for (size_t i = i_first; i < cluster->n_node_types; i++)
+        put_node_type(out, cluster, &cluster->node_types[i]);
+    if (cluster->is_this_machine)
+        put_machine(out, cluster);
+    for (size_t i = i_first; i < cluster->n_groups; i++)
+        put_group(out, cluster, &cluster->groups[i]);
+    put_fabric(out, cluster);
+    put_rest(out, cluster);
+    fr_buffer_puts(out, "</cluster>\n");
+    return fr_buffer_check(out, err);
+}

@@ -1,0 +1,72 @@
+/*
+ * job.h: what training is asked for, apart from how it is laid out: batch,
+ * sequence, steps, optimizer, learning-rate schedule, seed, data.
+ */
+#ifndef FR_SPEC_MODEL_JOB_H
+#define FR_SPEC_MODEL_JOB_H
+
+#include "core/base/err.h"
+
+typedef enum fr_optimizer_kind {
+    FR_OPTIMIZER_SGD, /* with momentum */
+    FR_OPTIMIZER_ADAMW,
+    FR_OPTIMIZER_LARS,
+    FR_OPTIMIZER_LAMB,
+    FR_OPTIMIZER_N
+} fr_optimizer_kind;
+
+typedef enum fr_lr_schedule {
+    FR_LR_CONSTANT,
+    FR_LR_COSINE, /* to lr * lr_min_frac at the last step */
+    FR_LR_LINEAR,
+    FR_LR_INVERSE_SQRT,
+    FR_LR_N
+} fr_lr_schedule;
+
+/* How the learning rate follows the batch: lr * (batch/base)^{0, 1, 1/2}. */
+typedef enum fr_lr_rule {
+    FR_LR_RULE_NONE,
+    FR_LR_RULE_LINEAR,
+    FR_LR_RULE_SQRT,
+    FR_LR_RULE_N
+} fr_lr_rule;
+
+typedef struct fr_job {
+    int64_t global_batch; /* sequences per step */
+    int64_t seq;          /* tokens per sequence */
+    int64_t n_steps;
+    uint64_t seed;
+    fr_optimizer_kind optimizer;
+    double lr;
+    double beta1; /* SGD, LARS: momentum */
+    double beta2;
+    double optimizer_eps;
+    double weight_decay;      /* matrices only, never norms and biases */
+    double trust_coefficient; /* LARS */
+    double dropout;           /* of residual sums and attention; 0: none */
+    double clip_norm;         /* global gradient norm; 0: no clipping */
+    fr_lr_schedule lr_schedule;
+    int64_t warmup_steps;
+    double lr_min_frac;
+    fr_lr_rule lr_rule;
+    int64_t lr_base_batch; /* batch that `lr` was chosen for */
+    char data[512];        /* token file; "": synthetic tokens */
+} fr_job;
+
+/* GPT-2 style defaults: AdamW 3e-4, (0.9, 0.95), wd 0.1, clip 1, 20 steps. */
+void fr_job_init(fr_job *job);
+
+/* Learning rate of step i_step (from 0), warm-up, decay and rule applied. */
+double fr_job_lr(const fr_job *job, int64_t i_step);
+
+const char *fr_optimizer_kind_name(fr_optimizer_kind kind);
+const char *fr_lr_schedule_name(fr_lr_schedule schedule);
+const char *fr_lr_rule_name(fr_lr_rule rule);
+/* -1 when the name is unknown. */
+int fr_optimizer_kind_find(const char *name);
+int fr_lr_schedule_find(const char *name);
+int fr_lr_rule_find(const char *name);
+
+FR_CHECKED fr_status fr_job_check(const fr_job *job, fr_err *err);
+
+#endif

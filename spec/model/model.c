@@ -1,0 +1,228 @@
+/* model.c: defaults, copies, names and checks of a model. */
+#include "spec/model/model.h"
+
+#include "core/base/text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *fr_model_kind_name(fr_model_kind kind)
+{
+    static const char *const names[FR_MODEL_KIND_N] = {
+        [FR_MODEL_DECODER] = "decoder",
+        [FR_MODEL_ENCODER] = "encoder",
+        [FR_MODEL_LAYERS] = "layers",
+    };
+    return (unsigned)kind < FR_MODEL_KIND_N ? names[kind] : "unknown";
+}
+
+const char *fr_activation_name(fr_activation activation)
+{
+    static const char *const names[FR_ACTIVATION_N] = {
+        [FR_ACTIVATION_GELU_TANH] = "gelu_tanh",
+        [FR_ACTIVATION_GELU] = "gelu",
+        [FR_ACTIVATION_SILU] = "silu",
+        [FR_ACTIVATION_RELU] = "relu",
+    };
+    return (unsigned)activation < FR_ACTIVATION_N ? names[activation]
+                                                  : "unknown";
+}
+
+void fr_model_init(fr_model *model)
+{
+    memset(model, 0, sizeof *model);
+    model->kind = FR_MODEL_DECODER;
+    model->norm_eps = 1e-5;
+    model->rope_theta = 10000.0;
+    model->rope_frac = 1.0;
+    model->moe_every = 1;
+    model->has_final_norm = true;
+}
+
+void fr_model_release(fr_model *model)
+{
+    if (!model)
+        return;
+    free(model->layers);
+    memset(model, 0, sizeof *model);
+}
+
+fr_status fr_model_copy(const fr_model *model, fr_model *out, fr_err *err)
+{
+    fr_model copy = *model;
+    copy.layers = NULL;
+    if (model->n_layer_entries > 0) {
+        size_t n_bytes = model->n_layer_entries * sizeof *copy.layers;
+        copy.layers = malloc(n_bytes);
+        if (!copy.layers)
+            return fr_fail_no_memory(err);
+        memcpy(copy.layers, model->layers, n_bytes);
+    }
+    *out = copy;
+    return FR_OK;
+}
+
+bool fr_model_layer_is_moe(const fr_model *model, int64_t i_layer)
+{
+    return model->n_experts > 0 && i_layer >= model->first_dense_layers &&
+           (i_layer + 1) % model->moe_every == 0;
+}
+
+typedef struct range {
+    const char *name;
+    int64_t value, low, high;
+} range;
+
+static fr_status check_ranges(const range *ranges, size_t n, fr_err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ranges[i].value < ranges[i].low || ranges[i].value > ranges[i].high)
+            return fr_fail(err, FR_INPUT, "%s is %lld; give %lld to %lld",
+                           ranges[i].name, (long long)ranges[i].value,
+                           (long long)ranges[i].low, (long long)ranges[i].high);
+    return FR_OK;
+}
+
+static fr_status check_layer_list(const fr_model *model, fr_err *err)
+{
+    int64_t n_layers = 0;
+    double n_parameters = 0.0;
+    if (model->n_layer_entries < 1)
+        return fr_fail(err, FR_INPUT, "layers is empty; list at least one");
+    for (size_t i = 0; i < model->n_layer_entries; i++) {
+        const fr_model_layer *layer = &model->layers[i];
+        if (layer->repeat < 1 || layer->repeat > 1000000)
+            return fr_fail(err, FR_INPUT,
+                           "layer '%s': repeat is %lld; give 1 to 1000000",
+                           layer->name, (long long)layer->repeat);
+        if (!(layer->forward_flop >= 0.0 && layer->forward_flop < 1e24))
+            return fr_fail(err, FR_INPUT,
+                           "layer '%s': forward_flop is %g; give 0 or more",
+                           layer->name, layer->forward_flop);
+        n_layers += layer->repeat;
+        n_parameters += (double)layer->n_parameters * (double)layer->repeat;
+    }
+    if (n_layers != model->n_layers)
+        return fr_fail(err, FR_INPUT, "n_layers is %lld but the list has %lld",
+                       (long long)model->n_layers, (long long)n_layers);
+    if (n_parameters > 1e18)
+        return fr_fail(err, FR_INPUT, "%.3g parameters are more than 1e18",
+                       n_parameters);
+    return FR_OK;
+}
+
+static fr_status check_experts(const fr_model *model, fr_err *err)
+{
+    if (model->n_experts == 0)
+        return FR_OK;
+    const range ranges[] = {
+        {"n_experts_per_token", model->n_experts_per_token, 1,
+         model->n_experts},
+        {"expert_ffn_hidden", model->expert_ffn_hidden, 1, 1 << 28},
+        {"shared_expert_ffn_hidden", model->shared_expert_ffn_hidden, 0,
+         1 << 28},
+        {"first_dense_layers", model->first_dense_layers, 0, model->n_layers},
+        {"moe_every", model->moe_every, 1, model->n_layers},
+    };
+    return check_ranges(ranges, sizeof ranges / sizeof ranges[0], err);
+}
+
+static fr_status check_latent(const fr_model *model, fr_err *err)
+{
+    if (model->kv_lora_rank == 0)
+        return FR_OK;
+    const range ranges[] = {
+        {"kv_lora_rank", model->kv_lora_rank, 1, 1 << 24},
+        {"q_lora_rank", model->q_lora_rank, 0, 1 << 24},
+        {"qk_rope_head_dim", model->qk_rope_head_dim, 1, 1 << 16},
+        {"qk_nope_head_dim", model->qk_nope_head_dim, 1, 1 << 16},
+        {"v_head_dim", model->v_head_dim, 1, 1 << 16},
+    };
+    return check_ranges(ranges, sizeof ranges / sizeof ranges[0], err);
+}
+
+/* The exact counts are 64-bit: a rough bound in double must be far below. */
+static fr_status check_total(const fr_model *model, fr_err *err)
+{
+    double hidden = (double)model->hidden;
+    double attention =
+        4.0 * hidden * (double)model->n_heads * (double)model->head_dim +
+        (double)(model->kv_lora_rank + model->q_lora_rank) *
+            (double)model->n_heads *
+            (double)(model->qk_rope_head_dim + model->qk_nope_head_dim +
+                     model->v_head_dim) +
+        hidden * 65536.0;
+    double mlp =
+        3.0 * hidden *
+        ((double)model->ffn_hidden + (double)model->shared_expert_ffn_hidden +
+         (double)model->n_experts * (double)model->expert_ffn_hidden);
+    double total =
+        (double)model->n_layers * (attention + mlp) +
+        2.0 * hidden * ((double)model->vocab + (double)model->max_seq);
+    if (total > 1e18)
+        return fr_fail(err, FR_INPUT, "about %.3g parameters: more than 1e18",
+                       total);
+    return FR_OK;
+}
+
+static fr_status check_attention(const fr_model *model, fr_err *err)
+{
+    if (model->n_heads % model->n_kv_heads != 0)
+        return fr_fail(err, FR_INPUT,
+                       "n_heads %lld %% n_kv_heads %lld != 0; every kv head "
+                       "serves the same number of heads",
+                       (long long)model->n_heads, (long long)model->n_kv_heads);
+    if (model->is_rope && model->head_dim % 2 != 0)
+        return fr_fail(err, FR_INPUT,
+                       "head_dim %lld is odd; rotary positions turn pairs",
+                       (long long)model->head_dim);
+    if (!(model->rope_frac > 0.0 && model->rope_frac <= 1.0))
+        return fr_fail(err, FR_INPUT, "rope_frac is %g; give (0, 1]",
+                       model->rope_frac);
+    if (model->is_rope && !(model->rope_theta > 0.0))
+        return fr_fail(err, FR_INPUT, "rope_theta is %g; give more than 0",
+                       model->rope_theta);
+    if (!(model->norm_eps > 0.0 && model->norm_eps < 1.0))
+        return fr_fail(err, FR_INPUT, "norm_eps is %g; give (0, 1)",
+                       model->norm_eps);
+    if (!model->is_rope && model->max_seq < 1)
+        return fr_fail(err, FR_INPUT,
+                       "max_seq is missing; learned positions need it");
+    return FR_OK;
+}
+
+fr_status fr_model_check(const fr_model *model, fr_err *err)
+{
+    if ((unsigned)model->kind >= FR_MODEL_KIND_N ||
+        (unsigned)model->activation >= FR_ACTIVATION_N)
+        return fr_fail(err, FR_INPUT,
+                       "kind or activation is not one of its kinds");
+    if (model->kind == FR_MODEL_LAYERS)
+        return check_layer_list(model, err);
+    bool is_image = model->n_channels > 0;
+    const range ranges[] = {
+        {"n_layers", model->n_layers, 1, 100000},
+        {"hidden", model->hidden, 1, 1 << 24},
+        {"n_heads", model->n_heads, 1, 1 << 20},
+        {"n_kv_heads", model->n_kv_heads, 1, 1 << 20},
+        {"head_dim", model->head_dim, 1, 1 << 16},
+        {"ffn_hidden", model->ffn_hidden, model->n_experts > 0 ? 0 : 1,
+         1 << 28},
+        {"vocab", model->vocab, is_image ? 0 : 1, 1 << 28},
+        {"max_seq", model->max_seq, 0, 1 << 30},
+        {"sliding_window", model->sliding_window, 0, INT64_MAX},
+        {"n_experts", model->n_experts, 0, 1 << 16},
+        {"n_mtp_layers", model->n_mtp_layers, 0, 1024},
+        {"n_token_types", model->n_token_types, 0, 1 << 20},
+        {"image_size", model->image_size, is_image ? 1 : 0, 1 << 16},
+        {"patch_size", model->patch_size, is_image ? 1 : 0, 1 << 12},
+        {"n_channels", model->n_channels, 0, 1 << 12},
+        {"n_labels", model->n_labels, 0, 1 << 24},
+    };
+    FR_TRY(check_ranges(ranges, sizeof ranges / sizeof ranges[0], err));
+    FR_TRY(check_attention(model, err));
+    FR_TRY(check_experts(model, err));
+    FR_TRY(check_latent(model, err));
+    return check_total(model, err);
+}

@@ -1,0 +1,135 @@
+/*
+ * model.h: what is trained.  Read from a Hugging Face config.json as it is,
+ * or from forerun's own JSON (see docs/formats.md); counts are exact.
+ */
+#ifndef FR_SPEC_MODEL_MODEL_H
+#define FR_SPEC_MODEL_MODEL_H
+
+#include "core/base/err.h"
+
+typedef enum fr_model_kind {
+    FR_MODEL_DECODER, /* causal transformer */
+    FR_MODEL_ENCODER, /* bidirectional transformer (BERT, ViT) */
+    FR_MODEL_LAYERS,  /* plain list of layers (CNNs, anything else) */
+    FR_MODEL_KIND_N
+} fr_model_kind;
+
+typedef enum fr_activation {
+    FR_ACTIVATION_GELU_TANH, /* tanh form: gpt2's gelu_new */
+    FR_ACTIVATION_GELU,      /* erf form: bert, vit, gpt_neox */
+    FR_ACTIVATION_SILU,
+    FR_ACTIVATION_RELU,
+    FR_ACTIVATION_N
+} fr_activation;
+
+/* One entry of a layer list; forward amounts per sample. */
+typedef struct fr_model_layer {
+    char name[64];
+    double forward_flop;
+    uint64_t n_parameters;
+    uint64_t activation_bytes; /* saved for backward */
+    uint64_t output_bytes;     /* handed to the next layer */
+    int64_t repeat;
+} fr_model_layer;
+
+typedef struct fr_model {
+    char name[128];
+    fr_model_kind kind;
+    int64_t n_layers;
+    int64_t hidden;
+    int64_t n_heads;
+    int64_t n_kv_heads;
+    int64_t head_dim;
+    int64_t ffn_hidden; /* of one dense MLP */
+    int64_t vocab;
+    int64_t max_seq;
+    fr_activation activation;
+    bool is_gated_mlp; /* three matrices (SwiGLU with SILU), else two */
+    bool is_rms_norm;  /* else LayerNorm with bias */
+    bool is_rope;      /* else learned positions */
+    bool is_tied;      /* head shares the embedding matrix */
+    bool has_qkv_bias;
+    bool has_out_bias; /* attention output projection */
+    bool has_mlp_bias;
+    bool has_qk_norm; /* qwen3: RMS norm of each q and k head */
+    double norm_eps;
+    double rope_theta;
+    int64_t sliding_window; /* 0: none */
+    /* Mixture of experts; n_experts == 0: dense. */
+    int64_t n_experts;
+    int64_t n_experts_per_token;
+    int64_t expert_ffn_hidden;
+    int64_t shared_expert_ffn_hidden; /* 0: none */
+    int64_t first_dense_layers;       /* the first k layers stay dense */
+    int64_t moe_every;                /* a MoE layer every k layers, 1: all */
+    bool has_shared_expert_gate;
+    /* Multi-head latent attention (deepseek); kv_lora_rank == 0: none. */
+    int64_t q_lora_rank;
+    int64_t kv_lora_rank;
+    int64_t qk_rope_head_dim;
+    int64_t qk_nope_head_dim;
+    int64_t v_head_dim;
+    int64_t n_mtp_layers; /* predict later tokens; not in the counts */
+    /* What only the simulator knows. */
+    bool is_parallel_block;    /* gpt_neox: attention and MLP side by side */
+    double rope_frac;          /* of head_dim that is rotated, 1: all */
+    bool has_rope_scaling;     /* llama 3.1: frequencies are rescaled */
+    bool has_scaled_embedding; /* gemma: embedding times sqrt(hidden) */
+    /* Encoders. */
+    bool has_final_norm;   /* false: bert, whose blocks end in a norm */
+    bool has_embed_norm;   /* bert */
+    int64_t n_token_types; /* bert */
+    bool has_pooler;       /* dense layer on the first token */
+    bool has_mlm_head;     /* bert: dense, norm, tied matrix, bias */
+    int64_t image_size, patch_size, n_channels, n_labels; /* vit */
+    /* FR_MODEL_LAYERS only; owned. */
+    fr_model_layer *layers;
+    size_t n_layer_entries;
+} fr_model;
+
+/*
+ * Loads a model.  `name_or_path`: a path, a directory that holds config.json,
+ * or a name under configs/models.  Unknown keys that change the arithmetic
+ * are errors, others are ignored as Hugging Face does.  FR_INPUT with
+ * "path:line: ..." on anything wrong.  fr_model_release() frees it.
+ */
+FR_CHECKED fr_status fr_model_load(const char *name_or_path, fr_model *out,
+                                   fr_err *err);
+
+/* The same from text; `name` stands in messages. */
+FR_CHECKED fr_status fr_model_parse(const char *name, const char *text,
+                                    size_t n_text, fr_model *out, fr_err *err);
+void fr_model_release(fr_model *model); /* takes NULL */
+
+/* A plain decoder's defaults; every count 0 (fill in, then check). */
+void fr_model_init(fr_model *model);
+
+/* *out becomes a copy that shares nothing. */
+FR_CHECKED fr_status fr_model_copy(const fr_model *model, fr_model *out,
+                                   fr_err *err);
+
+const char *fr_model_kind_name(fr_model_kind kind);
+const char *fr_activation_name(fr_activation activation);
+
+/* Does layer i (from 0) have experts? */
+bool fr_model_layer_is_moe(const fr_model *model, int64_t i_layer);
+
+/* Exact parameter counts: all that are trained, and those that one token uses
+ * (MoE: the experts it goes to). */
+uint64_t fr_model_parameters(const fr_model *model);
+uint64_t fr_model_active_parameters(const fr_model *model);
+
+/*
+ * Model flop of one token, forward and backward, without recompute:
+ * 6 * matmul parameters + attention 12 * layers * heads * head_dim * seq
+ * (halved when `is_causal_counted`), PaLM appendix B, arXiv 2204.02311.
+ * The head counts once even if tied, looked-up embeddings do not.  A list of
+ * layers: 3 * forward of one sample, divided by seq.
+ */
+double fr_model_flop_per_token(const fr_model *model, int64_t seq,
+                               bool is_causal_counted);
+
+/* Reports every broken invariant (FR_INPUT with the first in err). */
+FR_CHECKED fr_status fr_model_check(const fr_model *model, fr_err *err);
+
+#endif

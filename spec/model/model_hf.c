@@ -1,0 +1,526 @@
+/*
+ * model_hf.c: Hugging Face config.json.
+ *
+ * A key that is absent or null takes the default of its class in transformers
+ * (configuration_<type>.py); a size that no default should stand for is
+ * required.  Keys that change the arithmetic in a way that is not modelled
+ * are refused, all others are passed over as Hugging Face does.
+ */
+#include "spec/model/model_json.h"
+
+#include "core/base/text.h"
+
+#include <string.h>
+
+typedef struct hf_type {
+    const char *name; /* model_type */
+    fr_status (*read)(const fr_json_value *config, fr_model *model,
+                      fr_err *err);
+} hf_type;
+
+static fr_status get(const fr_json_value *config, const char *key, int64_t *out,
+                     fr_err *err)
+{
+    return fr_json_get_i64(config, key, out, err);
+}
+
+static fr_status get_or(const fr_json_value *config, const char *key,
+                        int64_t otherwise, int64_t *out, fr_err *err)
+{
+    return fr_json_get_i64_or(config, key, otherwise, out, err);
+}
+
+/* Of a list or object that may be absent. */
+static size_t count(const fr_json_value *value)
+{
+    return value ? fr_json_n(value) : 0;
+}
+
+/* hidden_act and its like. */
+static fr_status get_activation(const fr_json_value *config, const char *key,
+                                const char *otherwise, fr_model *model,
+                                fr_err *err)
+{
+    static const struct {
+        const char *name;
+        fr_activation activation;
+    } known[] = {
+        {"silu", FR_ACTIVATION_SILU},
+        {"swish", FR_ACTIVATION_SILU},
+        {"gelu_new", FR_ACTIVATION_GELU_TANH},
+        {"gelu_pytorch_tanh", FR_ACTIVATION_GELU_TANH},
+        {"gelu_fast", FR_ACTIVATION_GELU_TANH},
+        {"gelu", FR_ACTIVATION_GELU},
+        {"relu", FR_ACTIVATION_RELU},
+    };
+    const char *name;
+    FR_TRY(fr_json_get_string_or(config, key, otherwise, &name, err));
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].name, name) == 0) {
+            model->activation = known[i].activation;
+            return FR_OK;
+        }
+    return fr_json_fail(fr_json_find(config, key), err,
+                        "%s '%s' is not known; silu, gelu, gelu_new and relu "
+                        "are",
+                        key, name);
+}
+
+/* A switch that must stay off (on), because it is not modelled. */
+static fr_status refuse_unless(const fr_json_value *config, const char *key,
+                               bool expected, fr_err *err)
+{
+    bool value;
+    FR_TRY(fr_json_get_bool_or(config, key, expected, &value, err));
+    if (value != expected)
+        return fr_json_fail(fr_json_find(config, key), err,
+                            "%s: %s changes the arithmetic in a way that is "
+                            "not modelled",
+                            key, value ? "true" : "false");
+    return FR_OK;
+}
+
+static fr_status derive_head_dim(const fr_json_value *config,
+                                 const char *heads_key, fr_model *model,
+                                 fr_err *err)
+{
+    FR_TRY(get_or(config, "head_dim", 0, &model->head_dim, err));
+    if (model->head_dim != 0)
+        return FR_OK;
+    if (model->n_heads < 1 || model->hidden % model->n_heads != 0)
+        return fr_json_fail(fr_json_find(config, heads_key), err,
+                            "hidden size %lld %% heads %lld != 0 and there is "
+                            "no head_dim",
+                            (long long)model->hidden,
+                            (long long)model->n_heads);
+    model->head_dim = model->hidden / model->n_heads;
+    return FR_OK;
+}
+
+/* rope_theta at the top, or (transformers 5) within rope_parameters. */
+static fr_status get_rope(const fr_json_value *config, fr_model *model,
+                          fr_err *err)
+{
+    const fr_json_value *scaling = fr_json_find(config, "rope_parameters");
+    if (!scaling)
+        scaling = fr_json_find(config, "rope_scaling");
+    double theta = 10000.0;
+    model->is_rope = true;
+    if (scaling) {
+        const char *type, *old_type;
+        FR_TRY(
+            fr_json_get_string_or(scaling, "type", "default", &old_type, err));
+        FR_TRY(
+            fr_json_get_string_or(scaling, "rope_type", old_type, &type, err));
+        FR_TRY(
+            fr_json_get_double_or(scaling, "rope_theta", theta, &theta, err));
+        model->has_rope_scaling = strcmp(type, "default") != 0;
+    }
+    return fr_json_get_double_or(config, "rope_theta", theta,
+                                 &model->rope_theta, err);
+}
+
+/* The sizes that all but gpt2 name alike. */
+static fr_status read_sizes(const fr_json_value *config, fr_model *model,
+                            fr_err *err)
+{
+    FR_TRY(get(config, "num_hidden_layers", &model->n_layers, err));
+    FR_TRY(get(config, "hidden_size", &model->hidden, err));
+    FR_TRY(get(config, "num_attention_heads", &model->n_heads, err));
+    FR_TRY(get(config, "intermediate_size", &model->ffn_hidden, err));
+    model->n_kv_heads = model->n_heads;
+    return derive_head_dim(config, "num_attention_heads", model, err);
+}
+
+/* Llama and what descends from it. */
+static fr_status read_llama_like(const fr_json_value *config, fr_model *model,
+                                 fr_err *err)
+{
+    FR_TRY(read_sizes(config, model, err));
+    FR_TRY(get(config, "vocab_size", &model->vocab, err));
+    FR_TRY(get_or(config, "num_key_value_heads", model->n_heads,
+                  &model->n_kv_heads, err));
+    FR_TRY(
+        get_or(config, "max_position_embeddings", 2048, &model->max_seq, err));
+    FR_TRY(fr_json_get_double_or(config, "rms_norm_eps", 1e-6, &model->norm_eps,
+                                 err));
+    FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", false,
+                               &model->is_tied, err));
+    FR_TRY(get_activation(config, "hidden_act", "silu", model, err));
+    model->is_gated_mlp = true;
+    model->is_rms_norm = true;
+    return get_rope(config, model, err);
+}
+
+static fr_status read_biases(const fr_json_value *config, fr_model *model,
+                             fr_err *err)
+{
+    FR_TRY(fr_json_get_bool_or(config, "attention_bias", false,
+                               &model->has_qkv_bias, err));
+    model->has_out_bias = model->has_qkv_bias;
+    return fr_json_get_bool_or(config, "mlp_bias", false, &model->has_mlp_bias,
+                               err);
+}
+
+static fr_status read_llama(const fr_json_value *config, fr_model *model,
+                            fr_err *err)
+{
+    FR_TRY(read_llama_like(config, model, err));
+    return read_biases(config, model, err);
+}
+
+static fr_status read_mistral(const fr_json_value *config, fr_model *model,
+                              fr_err *err)
+{
+    FR_TRY(read_llama_like(config, model, err));
+    return get_or(config, "sliding_window", 0, &model->sliding_window, err);
+}
+
+/* Qwen's window holds for some layers only; layer_types or the first
+ * max_window_layers say which.  Off in all published base models. */
+static fr_status read_qwen_window(const fr_json_value *config, fr_model *model,
+                                  fr_err *err)
+{
+    (void)model;
+    FR_TRY(refuse_unless(config, "use_sliding_window", false, err));
+    const fr_json_value *types = fr_json_find(config, "layer_types");
+    for (size_t i = 0; i < count(types); i++) {
+        const char *type;
+        const fr_json_value *at = fr_json_at(types, i);
+        FR_TRY(fr_json_as_string(at, &type, err));
+        if (strcmp(type, "full_attention") != 0)
+            return fr_json_fail(at, err,
+                                "layer type '%s' is not modelled here; only "
+                                "full_attention is",
+                                type);
+    }
+    return FR_OK;
+}
+
+static fr_status read_qwen2(const fr_json_value *config, fr_model *model,
+                            fr_err *err)
+{
+    FR_TRY(read_llama_like(config, model, err));
+    model->has_qkv_bias = true;
+    return read_qwen_window(config, model, err);
+}
+
+static fr_status read_qwen3(const fr_json_value *config, fr_model *model,
+                            fr_err *err)
+{
+    FR_TRY(read_llama_like(config, model, err));
+    FR_TRY(read_biases(config, model, err));
+    model->has_qk_norm = true;
+    return read_qwen_window(config, model, err);
+}
+
+static fr_status read_gemma(const fr_json_value *config, fr_model *model,
+                            fr_err *err)
+{
+    FR_TRY(read_llama_like(config, model, err));
+    FR_TRY(read_biases(config, model, err));
+    FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", true,
+                               &model->is_tied, err));
+    /* The class overrides hidden_act (gelu in old files) by this. */
+    FR_TRY(get_activation(config, "hidden_activation", "gelu_pytorch_tanh",
+                          model, err));
+    model->has_scaled_embedding = true;
+    return FR_OK;
+}
+
+static fr_status read_mixtral(const fr_json_value *config, fr_model *model,
+                              fr_err *err)
+{
+    FR_TRY(read_mistral(config, model, err));
+    FR_TRY(get(config, "num_local_experts", &model->n_experts, err));
+    FR_TRY(get_or(config, "num_experts_per_tok", 2, &model->n_experts_per_token,
+                  err));
+    model->expert_ffn_hidden = model->ffn_hidden;
+    return FR_OK;
+}
+
+/* mlp_only_layers can be told when it is the first layers. */
+static fr_status read_mlp_only(const fr_json_value *config, fr_model *model,
+                               fr_err *err)
+{
+    const fr_json_value *list = fr_json_find(config, "mlp_only_layers");
+    for (size_t i = 0; i < count(list); i++) {
+        int64_t layer;
+        const fr_json_value *at = fr_json_at(list, i);
+        FR_TRY(fr_json_as_i64(at, &layer, err));
+        if (layer != (int64_t)i)
+            return fr_json_fail(at, err,
+                                "mlp_only_layers other than the first ones "
+                                "are not modelled");
+    }
+    model->first_dense_layers = (int64_t)count(list);
+    return FR_OK;
+}
+
+static fr_status read_qwen_experts(const fr_json_value *config, fr_model *model,
+                                   fr_err *err)
+{
+    FR_TRY(get(config, "num_experts", &model->n_experts, err));
+    FR_TRY(
+        get(config, "num_experts_per_tok", &model->n_experts_per_token, err));
+    FR_TRY(
+        get(config, "moe_intermediate_size", &model->expert_ffn_hidden, err));
+    FR_TRY(get_or(config, "decoder_sparse_step", 1, &model->moe_every, err));
+    return read_mlp_only(config, model, err);
+}
+
+static fr_status read_qwen2_moe(const fr_json_value *config, fr_model *model,
+                                fr_err *err)
+{
+    FR_TRY(read_llama_like(config, model, err));
+    FR_TRY(fr_json_get_bool_or(config, "qkv_bias", true, &model->has_qkv_bias,
+                               err));
+    FR_TRY(get(config, "shared_expert_intermediate_size",
+               &model->shared_expert_ffn_hidden, err));
+    model->has_shared_expert_gate = model->shared_expert_ffn_hidden > 0;
+    FR_TRY(read_qwen_window(config, model, err));
+    return read_qwen_experts(config, model, err);
+}
+
+static fr_status read_qwen3_moe(const fr_json_value *config, fr_model *model,
+                                fr_err *err)
+{
+    FR_TRY(read_llama_like(config, model, err));
+    FR_TRY(read_biases(config, model, err));
+    model->has_qk_norm = true;
+    FR_TRY(read_qwen_window(config, model, err));
+    return read_qwen_experts(config, model, err);
+}
+
+static fr_status read_deepseek_v3(const fr_json_value *config, fr_model *model,
+                                  fr_err *err)
+{
+    int64_t n_shared, frequency;
+    FR_TRY(get(config, "qk_nope_head_dim", &model->qk_nope_head_dim, err));
+    FR_TRY(get(config, "qk_rope_head_dim", &model->qk_rope_head_dim, err));
+    FR_TRY(read_llama_like(config, model, err));
+    model->head_dim = model->qk_nope_head_dim + model->qk_rope_head_dim;
+    model->n_kv_heads = model->n_heads;
+    FR_TRY(refuse_unless(config, "attention_bias", false, err));
+    FR_TRY(get(config, "v_head_dim", &model->v_head_dim, err));
+    FR_TRY(get(config, "kv_lora_rank", &model->kv_lora_rank, err));
+    FR_TRY(get_or(config, "q_lora_rank", 0, &model->q_lora_rank, err));
+    FR_TRY(get(config, "n_routed_experts", &model->n_experts, err));
+    FR_TRY(
+        get(config, "num_experts_per_tok", &model->n_experts_per_token, err));
+    FR_TRY(
+        get(config, "moe_intermediate_size", &model->expert_ffn_hidden, err));
+    FR_TRY(get_or(config, "n_shared_experts", 0, &n_shared, err));
+    FR_TRY(get_or(config, "first_k_dense_replace", 0,
+                  &model->first_dense_layers, err));
+    FR_TRY(get_or(config, "moe_layer_freq", 1, &frequency, err));
+    FR_TRY(get_or(config, "num_nextn_predict_layers", 0, &model->n_mtp_layers,
+                  err));
+    if (frequency != 1)
+        return fr_json_fail(fr_json_find(config, "moe_layer_freq"), err,
+                            "moe_layer_freq %lld is not modelled, only 1",
+                            (long long)frequency);
+    if (n_shared < 0 || n_shared > 1024 || model->expert_ffn_hidden < 0 ||
+        model->expert_ffn_hidden > 1 << 28)
+        return fr_json_fail(config, err,
+                            "n_shared_experts %lld x moe_intermediate_size "
+                            "%lld is out of range",
+                            (long long)n_shared,
+                            (long long)model->expert_ffn_hidden);
+    model->shared_expert_ffn_hidden = n_shared * model->expert_ffn_hidden;
+    return FR_OK;
+}
+
+static fr_status read_gpt2(const fr_json_value *config, fr_model *model,
+                           fr_err *err)
+{
+    FR_TRY(get(config, "n_layer", &model->n_layers, err));
+    FR_TRY(get(config, "n_embd", &model->hidden, err));
+    FR_TRY(get(config, "n_head", &model->n_heads, err));
+    FR_TRY(get(config, "vocab_size", &model->vocab, err));
+    FR_TRY(get_or(config, "n_positions", 1024, &model->max_seq, err));
+    FR_TRY(derive_head_dim(config, "n_head", model, err));
+    if (model->hidden < 0 || model->hidden > 1 << 24)
+        return fr_json_fail(fr_json_find(config, "n_embd"), err,
+                            "n_embd is %lld; give 1 to %d",
+                            (long long)model->hidden, 1 << 24);
+    FR_TRY(
+        get_or(config, "n_inner", 4 * model->hidden, &model->ffn_hidden, err));
+    FR_TRY(fr_json_get_double_or(config, "layer_norm_epsilon", 1e-5,
+                                 &model->norm_eps, err));
+    FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", true,
+                               &model->is_tied, err));
+    FR_TRY(
+        get_activation(config, "activation_function", "gelu_new", model, err));
+    FR_TRY(refuse_unless(config, "scale_attn_weights", true, err));
+    FR_TRY(
+        refuse_unless(config, "scale_attn_by_inverse_layer_idx", false, err));
+    FR_TRY(refuse_unless(config, "add_cross_attention", false, err));
+    model->n_kv_heads = model->n_heads;
+    model->has_qkv_bias = model->has_out_bias = model->has_mlp_bias = true;
+    return FR_OK;
+}
+
+static fr_status read_gpt_neox(const fr_json_value *config, fr_model *model,
+                               fr_err *err)
+{
+    bool has_bias;
+    FR_TRY(read_sizes(config, model, err));
+    FR_TRY(get(config, "vocab_size", &model->vocab, err));
+    FR_TRY(
+        get_or(config, "max_position_embeddings", 2048, &model->max_seq, err));
+    FR_TRY(fr_json_get_double_or(config, "layer_norm_eps", 1e-5,
+                                 &model->norm_eps, err));
+    FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", false,
+                               &model->is_tied, err));
+    FR_TRY(fr_json_get_bool_or(config, "use_parallel_residual", true,
+                               &model->is_parallel_block, err));
+    FR_TRY(fr_json_get_bool_or(config, "attention_bias", true, &has_bias, err));
+    FR_TRY(get_activation(config, "hidden_act", "gelu", model, err));
+    FR_TRY(get_rope(config, model, err));
+    FR_TRY(fr_json_get_double_or(config, "rotary_emb_base", model->rope_theta,
+                                 &model->rope_theta, err));
+    FR_TRY(fr_json_get_double_or(config, "rotary_pct", 0.25, &model->rope_frac,
+                                 err));
+    model->has_qkv_bias = model->has_out_bias = has_bias;
+    model->has_mlp_bias = true;
+    return FR_OK;
+}
+
+/* Which heads a BERT has stands in the name of its class. */
+static fr_status read_bert_heads(const fr_json_value *config, fr_model *model,
+                                 fr_err *err)
+{
+    const fr_json_value *names = fr_json_find(config, "architectures");
+    const char *name = "BertModel";
+    if (count(names) > 0)
+        FR_TRY(fr_json_as_string(fr_json_at(names, 0), &name, err));
+    bool is_pretraining = strcmp(name, "BertForPreTraining") == 0;
+    model->has_mlm_head =
+        is_pretraining || strcmp(name, "BertForMaskedLM") == 0;
+    model->has_pooler = is_pretraining || !model->has_mlm_head;
+    return FR_OK;
+}
+
+static fr_status read_bert(const fr_json_value *config, fr_model *model,
+                           fr_err *err)
+{
+    model->kind = FR_MODEL_ENCODER;
+    FR_TRY(read_sizes(config, model, err));
+    FR_TRY(get(config, "vocab_size", &model->vocab, err));
+    FR_TRY(
+        get_or(config, "max_position_embeddings", 512, &model->max_seq, err));
+    FR_TRY(get_or(config, "type_vocab_size", 2, &model->n_token_types, err));
+    FR_TRY(fr_json_get_double_or(config, "layer_norm_eps", 1e-12,
+                                 &model->norm_eps, err));
+    FR_TRY(get_activation(config, "hidden_act", "gelu", model, err));
+    FR_TRY(refuse_unless(config, "is_decoder", false, err));
+    FR_TRY(refuse_unless(config, "add_cross_attention", false, err));
+    model->is_tied = true;
+    model->has_embed_norm = true;
+    model->has_final_norm = false;
+    model->has_qkv_bias = model->has_out_bias = model->has_mlp_bias = true;
+    return read_bert_heads(config, model, err);
+}
+
+static fr_status read_vit(const fr_json_value *config, fr_model *model,
+                          fr_err *err)
+{
+    model->kind = FR_MODEL_ENCODER;
+    FR_TRY(read_sizes(config, model, err));
+    FR_TRY(get_or(config, "image_size", 224, &model->image_size, err));
+    FR_TRY(get_or(config, "patch_size", 16, &model->patch_size, err));
+    FR_TRY(get_or(config, "num_channels", 3, &model->n_channels, err));
+    FR_TRY(fr_json_get_double_or(config, "layer_norm_eps", 1e-12,
+                                 &model->norm_eps, err));
+    FR_TRY(get_activation(config, "hidden_act", "gelu", model, err));
+    FR_TRY(fr_json_get_bool_or(config, "qkv_bias", true, &model->has_qkv_bias,
+                               err));
+    model->has_out_bias = model->has_mlp_bias = true;
+    const fr_json_value *labels = fr_json_find(config, "id2label");
+    FR_TRY(get_or(config, "num_labels", (int64_t)count(labels),
+                  &model->n_labels, err));
+    model->has_pooler = model->n_labels == 0;
+    if (model->patch_size < 1 || model->image_size < model->patch_size ||
+        model->image_size > 1 << 16)
+        return fr_json_fail(config, err,
+                            "image_size %lld with patch_size %lld has no "
+                            "whole patch",
+                            (long long)model->image_size,
+                            (long long)model->patch_size);
+    int64_t side = model->image_size / model->patch_size;
+    model->max_seq = side * side + 1;
+    return FR_OK;
+}
+
+static const hf_type types[] = {
+    {"gpt2", read_gpt2},
+    {"llama", read_llama},
+    {"mistral", read_mistral},
+    {"qwen2", read_qwen2},
+    {"qwen3", read_qwen3},
+    {"gemma", read_gemma},
+    {"mixtral", read_mixtral},
+    {"qwen2_moe", read_qwen2_moe},
+    {"qwen3_moe", read_qwen3_moe},
+    {"deepseek_v3", read_deepseek_v3},
+    {"gpt_neox", read_gpt_neox},
+    {"bert", read_bert},
+    {"vit", read_vit},
+};
+enum { N_TYPES = sizeof types / sizeof types[0] };
+
+static fr_status fail_type(const fr_json_value *config, const char *type,
+                           fr_err *err)
+{
+    const char *names[N_TYPES];
+    char list[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < N_TYPES; i++) {
+        names[i] = types[i].name;
+        size_t n = strlen(names[i]);
+        memcpy(list + used, i ? ", " : "  ", 2);
+        memcpy(list + used + 2, names[i], n);
+        used += n + 2;
+        list[used] = '\0';
+    }
+    const char *nearest = fr_text_nearest(type, names, N_TYPES);
+    return fr_json_fail(fr_json_find(config, "model_type"), err,
+                        "model_type '%s' is not known%s%s%s; known are %s",
+                        type, nearest ? ": did you mean '" : "",
+                        nearest ? nearest : "", nearest ? "'?" : "", list + 2);
+}
+
+static fr_status read_config(const fr_json_value *object, const char *name,
+                             fr_model *model, fr_err *err)
+{
+    const fr_json_value *text = fr_json_find(object, "text_config");
+    const fr_json_value *config = text ? text : object;
+    const char *type, *own_name;
+    FR_TRY(fr_json_get_string(config, "model_type", &type, err));
+    FR_TRY(
+        fr_json_get_string_or(object, "_name_or_path", name, &own_name, err));
+    fr_text_copy_cut(model->name, sizeof model->name,
+                     own_name[0] ? own_name : name);
+    for (size_t i = 0; i < N_TYPES; i++) {
+        if (strcmp(types[i].name, type) != 0)
+            continue;
+        FR_TRY(types[i].read(config, model, err));
+        fr_err broken = {0};
+        if (fr_model_check(model, &broken) != FR_OK)
+            return fr_json_fail(config, err, "%s", broken.text);
+        return FR_OK;
+    }
+    return fail_type(config, type, err);
+}
+
+fr_status fr_model_from_hugging_face(const fr_json_value *object,
+                                     const char *name, fr_model *out,
+                                     fr_err *err)
+{
+    fr_model model;
+    fr_model_init(&model);
+    FR_TRY(read_config(object, name, &model, err));
+    *out = model;
+    return FR_OK;
+}

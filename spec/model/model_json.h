@@ -1,0 +1,23 @@
+/*
+ * model_json.h: a model as forerun's own JSON object (docs/formats.md), in a
+ * file of its own or inside a plan.
+ */
+#ifndef FR_SPEC_MODEL_MODEL_JSON_H
+#define FR_SPEC_MODEL_MODEL_JSON_H
+
+#include "core/document/json.h"
+#include "spec/model/model.h"
+
+/* Reads an object with "schema": "forerun.model/1"; strict, checked. */
+FR_CHECKED fr_status fr_model_from_json(const fr_json_value *object,
+                                        fr_model *out, fr_err *err);
+
+/* Reads a Hugging Face config.json; `name` when it has none of its own. */
+FR_CHECKED fr_status fr_model_from_hugging_face(const fr_json_value *object,
+                                                const char *name, fr_model *out,
+                                                fr_err *err);
+
+/* Writes every key in one order: the same model gives the same bytes. */
+void fr_model_to_json(const fr_model *model, fr_json_writer *writer);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * profile_fields.h: the members of a profile's records, once for the reader,
+ * the writer and the hash.  Private to spec/profile*.c.
+ */
+#ifndef FR_SPEC_PROFILE_PROFILE_FIELDS_H
+#define FR_SPEC_PROFILE_PROFILE_FIELDS_H
+
+#include "spec/profile/profile.h"
+
+#define FR_PROFILE_SCHEMA "forerun.profile/1"
+
+typedef enum fr_field_kind {
+    FR_FIELD_TEXT, /* char[n_bytes] */
+    FR_FIELD_BOOL,
+    FR_FIELD_I32,
+    FR_FIELD_U32,
+    FR_FIELD_U64,
+    FR_FIELD_DOUBLE,
+    FR_FIELD_DIMS /* int64_t[FR_PROFILE_DIMS] */
+} fr_field_kind;
+
+typedef struct fr_field {
+    const char *key;
+    fr_field_kind kind;
+    bool is_positive; /* numbers are >= 0 anyhow; this one is > 0 */
+    size_t offset, n_bytes;
+} fr_field;
+
+/* An array of records: its key, its members, and where the profile has it. */
+typedef struct fr_record {
+    const char *key;
+    const fr_field *fields;
+    size_t n_fields;
+    size_t item_bytes;
+    size_t items_offset, n_offset, cap_offset;
+    bool is_optional; /* absent in a file where there is none; not hashed */
+} fr_record;
+
+enum { FR_RECORDS_N = 6 };
+extern const fr_record fr_profile_records[FR_RECORDS_N];
+
+extern const fr_field fr_profile_scalars[];
+extern const size_t fr_profile_scalars_n;
+extern const fr_field fr_fingerprint_fields[];
+extern const size_t fr_fingerprint_fields_n;
+/* Of profiles of a GPU only. */
+extern const fr_field fr_gpu_print_fields[];
+extern const size_t fr_gpu_print_fields_n;
+extern const fr_field fr_gpu_costs_fields[];
+extern const size_t fr_gpu_costs_fields_n;
+
+/* Appends a copy of an item to a record array of the profile. */
+FR_CHECKED fr_status fr_profile_append(fr_profile *profile,
+                                       const fr_record *record,
+                                       const void *item, fr_err *err);
+
+/* Array of a record and the number of its items. */
+const void *fr_profile_items(const fr_profile *profile, const fr_record *record,
+                             size_t *n);
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * explanation.h: the answer of explain: what the step time of a plan follows,
+ * what binds it, and what a single change of the plan would do.
+ */
+#ifndef FR_SPEC_RESULT_EXPLANATION_H
+#define FR_SPEC_RESULT_EXPLANATION_H
+
+#include "core/base/err.h"
+#include "spec/result/tuning.h"
+
+/* What a step is spent on, and what more of would shorten it. */
+typedef enum fr_resource {
+    FR_RESOURCE_FLOPS,        /* arithmetic; CPUs: all that kernels do */
+    FR_RESOURCE_MEMORY_RATE,  /* of a device */
+    FR_RESOURCE_NODE_LINKS,   /* NVLink, PCIe: inside a node */
+    FR_RESOURCE_NETWORK,      /* NICs and all that is behind them */
+    FR_RESOURCE_SWITCHES,     /* of that what is narrower than the NICs below:
+                                 oversubscribed trees, links between groups */
+    FR_RESOURCE_NODE_LATENCY, /* of a transfer inside a node */
+    FR_RESOURCE_NET_LATENCY,  /* between nodes */
+    FR_RESOURCE_N
+} fr_resource;
+
+const char *fr_resource_name(fr_resource resource);  /* the JSON key */
+const char *fr_resource_title(fr_resource resource); /* "NVLink, PCIe" */
+
+/*
+ * Elasticity: d ln step / d ln x by simulating again with x changed a little
+ * both ways; -0.6 of a rate: 1 % more of it makes the step 0.6 % shorter.
+ * Latencies have positive ones.
+ */
+typedef struct fr_sensitivity {
+    bool is_known; /* false: the cluster has no such thing */
+    double elasticity;
+    double less_s, more_s; /* steps with x smaller and larger */
+} fr_sensitivity;
+
+/* One change of the plan. */
+typedef struct fr_plan_change {
+    char what[48];            /* "tp 4 -> 8" */
+    char plan[FR_TUNED_NAME]; /* fr_plan_describe */
+    bool fits;
+    double step_s; /* 0: too large to say */
+    double diff;   /* step / that of the plan - 1 */
+    uint64_t peak_bytes, short_by_bytes;
+    char why[160]; /* "-12 % exposed tp, +2 % bubble" */
+} fr_plan_change;
+
+#define FR_PLAN_CHANGES 96
+
+/* What a compressor of gradients does to the step. */
+typedef enum fr_verdict {
+    FR_VERDICT_PAYS,      /* shorter than without, and fits */
+    FR_VERDICT_NOT,       /* no shorter */
+    FR_VERDICT_TOO_LARGE, /* its state does not fit */
+    FR_VERDICT_ILLEGAL    /* not with this plan */
+} fr_verdict;
+
+const char *fr_verdict_name(fr_verdict verdict); /* the JSON value */
+
+/* Rates at which it is shorter: multiples of what the cluster has.  An end
+ * that lies outside of what was looked at is 0 or INFINITY. */
+typedef struct fr_rate_range {
+    double from, to;
+} fr_rate_range;
+
+#define FR_RATE_RANGES 6
+
+/* One compressor, everything else as in the plan. */
+typedef struct fr_compression {
+    char name[32]; /* "powersgd-r4" */
+    fr_verdict verdict;
+    char why[200]; /* ILLEGAL */
+    double step_s; /* on the cluster as it is */
+    double diff;   /* step / that without compression - 1 */
+    uint64_t peak_bytes, short_by_bytes;
+    fr_rate_range pays[FR_RATE_RANGES]; /* ascending */
+    int n_pays;
+} fr_compression;
+
+#define FR_COMPRESSIONS 8
+
+/*
+ * Where compressors of gradients begin to pay: the rate of the links that the
+ * gradients go through is multiplied by least to most, and every plan
+ * simulated.
+ */
+typedef struct fr_break_even {
+    fr_resource link; /* NETWORK, or NODE_LINKS: no gradient leaves a node */
+    double link_Bps;  /* of a NIC, of a device's port; 0: not known */
+    double least, most;
+    double plain_s; /* the step of the plan without a compressor */
+    bool plain_fits;
+    fr_compression of[FR_COMPRESSIONS];
+    int n; /* 0: no data parallelism */
+} fr_break_even;
+
+typedef struct fr_explanation {
+    fr_prediction prediction;
+    fr_sensitivity of[FR_RESOURCE_N];
+    double changed_by; /* factor of x, such as 1.02 */
+    /* Of the step: what follows each resource (minus the elasticity of a rate,
+     * the elasticity of a latency; of the network without its switches) with
+     * the bubble taken out of all of them, and the rest, times that nothing
+     * changes (launches of kernels). */
+    double share[FR_RESOURCE_N], bubble_share, fixed_share;
+    char bound_by[24]; /* largest share: name of a resource, "bubble", or
+                          "memory" when the plan does not fit */
+    fr_plan_change changes[FR_PLAN_CHANGES]; /* that fit, fastest first; then
+                                                those that do not */
+    int n_changes, n_fitting;
+    int i_more_memory; /* faster than all that fit, but too large; of several
+                          the one that is short by least; -1: none */
+    int n_illegal;
+    fr_break_even compression;
+} fr_explanation;
+
+#endif

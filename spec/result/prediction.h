@@ -1,0 +1,68 @@
+/*
+ * prediction.h: the answer of simulate: time with an interval, its parts,
+ * memory by component.  `breakdown_s` adds up to step_s.
+ */
+#ifndef FR_SPEC_RESULT_PREDICTION_H
+#define FR_SPEC_RESULT_PREDICTION_H
+
+#include "core/base/err.h"
+
+typedef enum fr_part {
+    FR_PART_COMPUTE,
+    FR_PART_EXPOSED_TP,
+    FR_PART_EXPOSED_CP,
+    FR_PART_EXPOSED_EP,
+    FR_PART_EXPOSED_PP,
+    FR_PART_EXPOSED_DP,
+    FR_PART_BUBBLE,
+    FR_PART_OPTIMIZER,
+    FR_PART_DATA,
+    FR_PART_OTHER,
+    FR_PART_N
+} fr_part;
+
+const char *fr_part_name(fr_part part); /* the JSON key */
+
+/* Memory of the ranks of one pipeline stage: live tensors by component at
+ * their peak, and the three sums of fr_prediction.memory. */
+typedef struct fr_stage_memory {
+    uint64_t parameters_bytes, gradients_bytes, optimizer_bytes;
+    uint64_t activations_bytes, buffers_bytes;
+    uint64_t allocated_bytes, reserved_bytes, device_bytes;
+} fr_stage_memory;
+
+enum { FR_PREDICTION_MAX_STAGES = 64 }; /* of which memory is told one by one */
+
+typedef struct fr_prediction {
+    double step_s, step_s_p5, step_s_p95;
+    double samples_per_s; /* sequences or images */
+    double tokens_per_s;  /* of a list of layers, which has none: samples */
+    double mfu, hfu;
+    double breakdown_s[FR_PART_N];
+    struct {
+        bool fits;
+        double p_fits;
+        uint64_t peak_bytes, capacity_bytes;
+        uint64_t parameters_bytes, gradients_bytes, optimizer_bytes;
+        uint64_t activations_bytes, buffers_bytes, overhead_bytes;
+        /* GPUs: what an allocator gave out at the peak, what it took from the
+         * driver for that, and what the driver says with all beside it; on
+         * CPUs the slab, the slab, and the slab with the process's own. */
+        uint64_t allocated_bytes, reserved_bytes, device_bytes;
+        /* GPUs: pipeline stages in order, 0 where there are more than
+         * FR_PREDICTION_MAX_STAGES; tightest: which the numbers above are */
+        int32_t n_stages, tightest_stage;
+        fr_stage_memory stages[FR_PREDICTION_MAX_STAGES];
+    } memory;
+    struct {
+        double usd_per_hour, usd_total, kwh;
+    } cost;
+    const char *source; /* worst cost source that the step rests on */
+    struct {
+        uint64_t events;
+        double wall_s;
+        int64_t ranks_simulated, ranks_total;
+    } sim;
+} fr_prediction;
+
+#endif

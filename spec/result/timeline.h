@@ -1,0 +1,34 @@
+/*
+ * timeline.h: what both interpreters write: when each instruction of each
+ * rank ran.
+ */
+#ifndef FR_SPEC_RESULT_TIMELINE_H
+#define FR_SPEC_RESULT_TIMELINE_H
+
+#include "core/base/err.h"
+
+typedef struct fr_span {
+    int32_t rank;
+    uint8_t lane;             /* fr_lane */
+    uint8_t op;               /* fr_op */
+    uint32_t i_call;          /* of the rank's class */
+    uint32_t i_instr;         /* of the program */
+    int32_t step;             /* measured: training step, simulated: 0 */
+    int64_t begin_ps, end_ps; /* since the begin of the step */
+} fr_span;
+
+typedef struct fr_timeline {
+    fr_span *at;
+    size_t n, cap;
+    int32_t n_ranks;
+    /* [n_ranks], owned: the rank whose spans stand for each rank's, where
+     * ranks that do the same were simulated as one; NULL: all have theirs. */
+    int32_t *spans_of_rank;
+} fr_timeline;
+
+void fr_timeline_init(fr_timeline *timeline);
+void fr_timeline_release(fr_timeline *timeline);
+FR_CHECKED fr_status fr_timeline_add(fr_timeline *timeline, fr_span span,
+                                     fr_err *err);
+
+#endif

@@ -1,0 +1,319 @@
+/* layout_rows.c: the layouts, and the model, the job and the plan of each. */
+#include "tests/contract/runtime/layout_rows.h"
+
+#include "tests/check.h"
+
+#include <string.h>
+
+#define GPIPE FR_SCHEDULE_GPIPE
+#define F1B FR_SCHEDULE_1F1B
+#define INTERLEAVED FR_SCHEDULE_INTERLEAVED
+#define SGD FR_OPTIMIZER_SGD
+#define LARS FR_OPTIMIZER_LARS
+#define LAMB FR_OPTIMIZER_LAMB
+#define ADAMW FR_OPTIMIZER_ADAMW
+
+const layout_row layout_rows[] = {
+    /* one rank */
+    {.name = "accumulate 4", .micro_batch = 2, .optimizer = ADAMW},
+    {.name = "accumulate 8, full recompute",
+     .micro_batch = 1,
+     .optimizer = ADAMW,
+     .recompute = FR_RECOMPUTE_FULL},
+    {.name = "selective recompute",
+     .micro_batch = 8,
+     .optimizer = SGD,
+     .recompute = FR_RECOMPUTE_SELECTIVE},
+    {.name = "llama full recompute",
+     .is_llama = true,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
+     .recompute = FR_RECOMPUTE_FULL},
+    /* two ranks */
+    {.name = "dp2", .dp = 2, .micro_batch = 4, .optimizer = ADAMW},
+    {.name = "dp2 small buckets",
+     .dp = 2,
+     .micro_batch = 2,
+     .optimizer = LAMB,
+     .bucket_bytes = 40000},
+    {.name = "dp2 serial lars",
+     .dp = 2,
+     .micro_batch = 4,
+     .optimizer = LARS,
+     .is_serial = true},
+    {.name = "dp2 ring over messages",
+     .dp = 2,
+     .micro_batch = 4,
+     .optimizer = SGD,
+     .collective = FR_COLLECTIVE_RING},
+    {.name = "dp2 zero1",
+     .dp = 2,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
+     .zero = 1},
+    {.name = "dp2 zero1 lamb buckets",
+     .dp = 2,
+     .micro_batch = 2,
+     .optimizer = LAMB,
+     .zero = 1,
+     .bucket_bytes = 60000},
+    {.name = "llama dp2 zero1 lars",
+     .is_llama = true,
+     .dp = 2,
+     .micro_batch = 2,
+     .optimizer = LARS,
+     .zero = 1},
+    {.name = "tp2", .tp = 2, .micro_batch = 8, .optimizer = ADAMW},
+    {.name = "tp2 sequence parallel",
+     .tp = 2,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
+     .is_sequence_parallel = true},
+    {.name = "llama tp2 lamb",
+     .is_llama = true,
+     .tp = 2,
+     .micro_batch = 4,
+     .optimizer = LAMB},
+    {.name = "llama tp2 sp full recompute",
+     .is_llama = true,
+     .tp = 2,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
+     .is_sequence_parallel = true,
+     .recompute = FR_RECOMPUTE_FULL},
+    {.name = "pp2 gpipe",
+     .pp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .schedule = GPIPE},
+    {.name = "pp2 1f1b",
+     .pp = 2,
+     .micro_batch = 1,
+     .optimizer = SGD,
+     .schedule = F1B},
+    {.name = "pp2 uneven",
+     .pp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .schedule = F1B,
+     .split = {1, 3}},
+    {.name = "pp2 interleaved",
+     .pp = 2,
+     .vpp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .schedule = INTERLEAVED},
+    {.name = "llama pp2 selective",
+     .is_llama = true,
+     .pp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .schedule = F1B,
+     .recompute = FR_RECOMPUTE_SELECTIVE},
+    /* four ranks */
+    {.name = "dp4 zero1",
+     .dp = 4,
+     .micro_batch = 1,
+     .optimizer = ADAMW,
+     .zero = 1},
+    {.name = "dp2 tp2", .dp = 2, .tp = 2, .micro_batch = 4, .optimizer = LAMB},
+    {.name = "dp2 tp2 sp zero1",
+     .dp = 2,
+     .tp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .zero = 1,
+     .is_sequence_parallel = true,
+     .order = FR_RANK_ORDER_DP_TP_PP},
+    {.name = "dp2 pp2",
+     .dp = 2,
+     .pp = 2,
+     .micro_batch = 1,
+     .optimizer = ADAMW,
+     .schedule = F1B},
+    {.name = "llama dp2 pp2 zero1",
+     .is_llama = true,
+     .dp = 2,
+     .pp = 2,
+     .micro_batch = 2,
+     .optimizer = LAMB,
+     .schedule = F1B,
+     .zero = 1,
+     .order = FR_RANK_ORDER_PP_DP_TP},
+    {.name = "tp2 pp2",
+     .tp = 2,
+     .pp = 2,
+     .micro_batch = 2,
+     .optimizer = LARS,
+     .schedule = F1B},
+    {.name = "llama tp2 pp2 interleaved sp",
+     .is_llama = true,
+     .tp = 2,
+     .pp = 2,
+     .vpp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .schedule = INTERLEAVED,
+     .is_sequence_parallel = true},
+    {.name = "pp4 1f1b",
+     .pp = 4,
+     .micro_batch = 1,
+     .optimizer = ADAMW,
+     .schedule = F1B,
+     .recompute = FR_RECOMPUTE_FULL},
+    {.name = "tp4 sp",
+     .tp = 4,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
+     .is_sequence_parallel = true},
+    {.name = "dp4 halving and doubling",
+     .dp = 4,
+     .micro_batch = 2,
+     .optimizer = SGD,
+     .collective = FR_COLLECTIVE_HALVING_DOUBLING,
+     .gpu_refusal = "halving-doubling between GPUs"},
+    {.name = "dp4 two trees",
+     .dp = 4,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .collective = FR_COLLECTIVE_DOUBLE_TREE},
+    /* part of the activations wait on the host */
+    {.name = "llama activations away",
+     .is_llama = true,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .offload_frac = 0.6,
+     .cpu_refusal = "offload to the host"},
+    {.name = "pp2 activations away",
+     .pp = 2,
+     .micro_batch = 1,
+     .optimizer = SGD,
+     .schedule = F1B,
+     .offload_frac = 0.5,
+     .cpu_refusal = "offload to the host"},
+};
+
+const int layout_rows_n = sizeof layout_rows / sizeof *layout_rows;
+
+layout_row layout_alone(const layout_row *row)
+{
+    return (layout_row){.name = "alone",
+                        .is_llama = row->is_llama,
+                        .optimizer = row->optimizer,
+                        .micro_batch = 8};
+}
+
+const char layout_gpt2[] =
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 48, "
+    "\"n_head\": 4, \"n_inner\": 176, \"n_positions\": 40, "
+    "\"vocab_size\": 259, \"layer_norm_epsilon\": 1e-5, "
+    "\"activation_function\": \"gelu_new\"}";
+
+const char layout_llama[] =
+    "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, "
+    "\"hidden_size\": 48, \"num_attention_heads\": 8, "
+    "\"num_key_value_heads\": 4, \"intermediate_size\": 176, "
+    "\"vocab_size\": 259, \"max_position_embeddings\": 40, "
+    "\"rms_norm_eps\": 1e-5, \"rope_theta\": 10000.0, "
+    "\"hidden_act\": \"silu\", \"tie_word_embeddings\": false}";
+
+const char *layout_model_text(const layout_row *row)
+{
+    return row->is_llama ? layout_llama : layout_gpt2;
+}
+
+fr_status layout_model(const layout_row *row, fr_model *out, fr_err *err)
+{
+    const char *text = layout_model_text(row);
+
+    return fr_model_parse("tiny", text, strlen(text), out, err);
+}
+
+fr_job layout_job(const layout_row *row, int64_t n_steps)
+{
+    static const double rates[FR_OPTIMIZER_N] = {
+        [SGD] = 0.03, [LARS] = 0.5, [LAMB] = 0.02, [ADAMW] = 0.003};
+    fr_job job;
+
+    fr_job_init(&job);
+    job.global_batch = 8;
+    job.seq = 32;
+    job.n_steps = n_steps;
+    job.seed = 20240311;
+    job.optimizer = row->optimizer;
+    job.lr = rates[row->optimizer];
+    if (row->optimizer == SGD || row->optimizer == LARS)
+        job.beta1 = 0.9;
+    job.trust_coefficient = 0.01;
+    job.clip_norm = 0.7; /* of gradients with norms around 1 to 3 */
+    job.warmup_steps = 3;
+    job.lr_schedule = FR_LR_COSINE;
+    return job;
+}
+
+fr_plan layout_plan(const layout_row *row, layout_target target)
+{
+    fr_plan plan;
+
+    fr_plan_init(&plan);
+    plan.dp = row->dp ? row->dp : 1;
+    plan.tp = row->tp ? row->tp : 1;
+    plan.pp = row->pp ? row->pp : 1;
+    plan.vpp = row->vpp ? row->vpp : 1;
+    plan.micro_batch = row->micro_batch;
+    plan.zero_stage = row->zero;
+    plan.recompute = row->recompute;
+    plan.is_sequence_parallel = row->is_sequence_parallel;
+    plan.schedule = plan.pp > 1 ? row->schedule : F1B;
+    plan.is_overlap = !row->is_serial;
+    if (row->bucket_bytes)
+        plan.bucket_bytes = row->bucket_bytes;
+    plan.rank_order = row->order;
+    plan.collective = row->collective;
+    plan.activation_offload_frac = row->offload_frac;
+    plan.n_threads = 1;
+    for (int i = 0; i < 4 && row->split[i]; i++)
+        plan.layer_split[plan.n_split++] = row->split[i];
+    if (target == LAYOUT_GPU) {
+        plan.is_flash = true;
+        plan.kernels = FR_KERNELS_OWN;
+    }
+    return plan;
+}
+
+int layout_world(const layout_row *row)
+{
+    fr_plan plan = layout_plan(row, LAYOUT_CPU);
+
+    return (int)fr_plan_world(&plan);
+}
+
+bool layout_is_refused(const layout_row *row, layout_target target)
+{
+    const char *reason =
+        target == LAYOUT_GPU ? row->gpu_refusal : row->cpu_refusal;
+    fr_plan plan = layout_plan(row, target);
+    fr_job job = layout_job(row, 1);
+    fr_model model;
+    fr_err err = {0};
+
+    if (!CHECK_OK(layout_model(row, &model, &err), &err))
+        return true;
+    fr_status status =
+        target == LAYOUT_GPU
+            ? fr_plan_check_executable_gpu(&plan, &model, &job, &err)
+            : fr_plan_check_executable(&plan, &model, &job, &err);
+    check_that((status != FR_OK) == (reason != NULL), __FILE__, __LINE__,
+               "%s: %s", row->name, status != FR_OK ? err.text : "not refused");
+    if (reason && status != FR_OK)
+        check_that(strstr(err.text, reason) != NULL, __FILE__, __LINE__,
+                   "%s is refused for another reason: %s", row->name, err.text);
+    /* Fused attention is the only difference between the two plans. */
+    plan = layout_plan(row, LAYOUT_CPU);
+    if (target == LAYOUT_GPU && !reason)
+        CHECK(fr_plan_check_executable_gpu(&plan, &model, &job, &err) ==
+                  FR_INPUT &&
+              strstr(err.text, "attention that keeps its probabilities"));
+    fr_model_release(&model);
+    return status != FR_OK;
+}

@@ -1,0 +1,57 @@
+/*
+ * layout_rows.h: one table of layouts for every backend: what the CPU trains
+ * (test_layouts.c), fake GPUs (test_gpu_layouts.c), the CUDA kernels emulated
+ * or on a GPU (test_cuda_layouts.c), against the same single
+ * process.  A backend that refuses a layout says so here, with its reason.
+ */
+#ifndef FR_TESTS_LAYOUT_ROWS_H
+#define FR_TESTS_LAYOUT_ROWS_H
+
+#include "plan/decide/plan.h"
+
+typedef struct layout_row {
+    const char *name;
+    bool is_llama;
+    fr_optimizer_kind optimizer;
+    int32_t dp, tp, pp, vpp; /* 0: 1 */
+    int64_t micro_batch;
+    int32_t zero;
+    fr_recompute recompute;
+    bool is_sequence_parallel;
+    fr_schedule_kind schedule;
+    bool is_serial; /* no overlap */
+    uint64_t bucket_bytes;
+    int32_t split[4]; /* uneven layers per stage */
+    fr_rank_order order;
+    fr_collective_kind collective;
+    double offload_frac;     /* of activations, to the host */
+    const char *cpu_refusal; /* part of the reason; NULL: it is trained */
+    const char *gpu_refusal;
+} layout_row;
+
+enum { LAYOUT_MAX_RANKS = 4 };
+
+extern const layout_row layout_rows[];
+extern const int layout_rows_n;
+
+/* The same plan twice but for attention, which GPUs have fused alone. */
+typedef enum layout_target { LAYOUT_CPU, LAYOUT_GPU } layout_target;
+
+/* The row's model and optimizer on one rank: what it is compared with. */
+layout_row layout_alone(const layout_row *row);
+
+/* Models of four layers. */
+extern const char layout_gpt2[], layout_llama[];
+const char *layout_model_text(const layout_row *row);
+FR_CHECKED fr_status layout_model(const layout_row *row, fr_model *out,
+                                  fr_err *err);
+/* A global batch of 8 x 32. */
+fr_job layout_job(const layout_row *row, int64_t n_steps);
+fr_plan layout_plan(const layout_row *row, layout_target target);
+int layout_world(const layout_row *row);
+
+/* Does the backend refuse it?  Checks that it does where the row says so,
+ * for that reason, and nowhere else. */
+bool layout_is_refused(const layout_row *row, layout_target target);
+
+#endif

@@ -1,0 +1,247 @@
+/*
+ * Every layout trains the same model: 20 steps of loss within 1e-4 of the
+ * single process, gradients of the first step within 1e-5 of the largest, and
+ * the same layout twice gives the same bits.
+ *
+ * The program starts itself under mpirun with four ranks; a layout of fewer
+ * uses the first ones.  Takes about a minute of two cores.
+ */
+#include "plan/lower/step/lower.h"
+#include "runtime/comm/transport.h"
+#include "runtime/launch/launch.h"
+#include "runtime/run/gradient_dump.h"
+#include "runtime/run/run.h"
+#include "tests/check.h"
+#include "tests/contract/runtime/layout_rows.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define N_STEPS 20
+/* A result of one process that layouts are compared with. */
+typedef struct reference {
+    bool is_there;
+    double loss[N_STEPS];
+    fr_gradients gradients;
+} reference;
+
+/* Of this process; the tests' only state. */
+static struct {
+    int rank;
+    reference references[2][FR_OPTIMIZER_N];
+} self;
+
+#define PATH_BYTES 128
+
+static void dump_path(const char *what, char path[PATH_BYTES])
+{
+    (void)snprintf(path, PATH_BYTES, "/tmp/test_layouts.%d.%s", (int)getpid(),
+                   what);
+}
+
+static fr_status lower(const layout_row *l, fr_transport *transport,
+                       fr_program **out, fr_err *err)
+{
+    fr_model model;
+    fr_job job = layout_job(l, N_STEPS);
+    fr_plan plan = layout_plan(l, LAYOUT_CPU);
+    fr_placement placement = {.n_ranks = fr_plan_world(&plan)};
+
+    if (transport)
+        placement.node_of_rank = transport->node_of_rank;
+    FR_TRY(layout_model(l, &model, err));
+    fr_status status = fr_lower(&model, &job, &plan, &placement, out, err);
+    fr_model_release(&model);
+    return status;
+}
+
+/* Runs a layout on this rank; losses count on rank 0 alone. */
+static fr_status run_layout(const layout_row *l, double loss[N_STEPS],
+                            const char *gradient_path, fr_err *err)
+{
+    int64_t world = layout_world(l);
+    fr_program *program = NULL;
+    fr_transport *transport = NULL;
+    fr_run_options options;
+    fr_run_result result = {0};
+    fr_status status = FR_OK;
+
+    fr_run_options_init(&options);
+    options.is_gradient_dump = gradient_path != NULL;
+    options.gradient_path = gradient_path;
+    if (world > 1) {
+        FR_TRY(fr_transport_mpi_create(world, 60, &transport, err));
+        if (!transport)
+            return FR_OK; /* not of this layout's ranks */
+    } else if (self.rank != 0) {
+        return FR_OK;
+    }
+    status = lower(l, transport, &program, err);
+    if (status == FR_OK)
+        status = transport ? fr_run_over(transport, program, &options, NULL,
+                                         &result, err)
+                           : fr_run(program, &options, NULL, &result, err);
+    if (status == FR_OK && self.rank == 0)
+        memcpy(loss, result.loss, N_STEPS * sizeof *loss);
+    fr_run_result_release(&result);
+    fr_program_destroy(program);
+    if (status == FR_OK)
+        fr_transport_destroy(transport);
+    return status;
+}
+
+static const reference *find_reference(const layout_row *l)
+{
+    reference *r = &self.references[l->is_llama][l->optimizer];
+    layout_row alone = layout_alone(l);
+    fr_err err = {0};
+
+    if (r->is_there)
+        return r;
+    char path[PATH_BYTES];
+    dump_path("reference", path);
+    if (CHECK_OK(run_layout(&alone, r->loss, path, &err), &err) &&
+        CHECK_OK(fr_gradients_load(path, &r->gradients, &err), &err))
+        r->is_there = true;
+    (void)unlink(path);
+    return r;
+}
+
+static double largest(const fr_gradient *g)
+{
+    double most = 0;
+
+    for (int64_t i = 0; i < g->rows * g->cols; i++)
+        most = fmax(most, fabs((double)g->at[i]));
+    return most;
+}
+
+static void compare_gradients(const char *name, const fr_gradients *mine,
+                              const fr_gradients *theirs)
+{
+    double most = 0;
+
+    if (!CHECK_INT(mine->n, theirs->n))
+        return;
+    for (size_t t = 0; t < theirs->n; t++)
+        most = fmax(most, largest(&theirs->at[t]));
+    CHECK(most > 1e-3);
+    for (size_t t = 0; t < theirs->n; t++) {
+        const fr_gradient *a = &mine->at[t], *b = &theirs->at[t];
+        double worst = 0, scale = fmax(largest(b), 1e-3 * most);
+        if (!CHECK_STR(a->name, b->name) || !CHECK_INT(a->rows, b->rows) ||
+            !CHECK_INT(a->cols, b->cols))
+            return;
+        for (int64_t i = 0; i < a->rows * a->cols; i++)
+            worst = fmax(worst, fabs((double)a->at[i] - b->at[i]));
+        check_that(worst <= 1e-5 * scale, __FILE__, __LINE__,
+                   "%s: gradient of %s differs by %.3g of the largest", name,
+                   a->name, worst / scale);
+    }
+}
+
+static void check_layout(const layout_row *l)
+{
+    double loss[N_STEPS] = {0}, again[N_STEPS] = {0};
+    char path[PATH_BYTES];
+    fr_gradients gradients = {0};
+    fr_err err = {0};
+
+    dump_path("layout", path);
+    bool is_ok = CHECK_OK(run_layout(l, loss, path, &err), &err) &&
+                 CHECK_OK(run_layout(l, again, NULL, &err), &err);
+    if (!is_ok) {
+        /* The others wait in a collective; mpirun ends them. */
+        printf("%s: failed\n", l->name);
+        fflush(stdout);
+        _exit(1);
+    }
+    if (self.rank != 0)
+        return;
+    const reference *expected = find_reference(l);
+    for (int i = 0; i < N_STEPS; i++) {
+        double rel = fabs(loss[i] - expected->loss[i]) / expected->loss[i];
+        check_that(rel <= 1e-4, __FILE__, __LINE__,
+                   "%s: step %d: loss %.9g, alone %.9g", l->name, i, loss[i],
+                   expected->loss[i]);
+    }
+    check_that(expected->loss[N_STEPS - 1] < 0.97 * expected->loss[0], __FILE__,
+               __LINE__, "%s: the loss fell from %g to %g only", l->name,
+               expected->loss[0], expected->loss[N_STEPS - 1]);
+    check_that(memcmp(loss, again, sizeof loss) == 0, __FILE__, __LINE__,
+               "%s: the second run has other bits", l->name);
+    if (CHECK_OK(fr_gradients_load(path, &gradients, &err), &err))
+        compare_gradients(l->name, &gradients, &expected->gradients);
+    fr_gradients_release(&gradients);
+    (void)unlink(path);
+}
+
+static void test_layouts(void)
+{
+    for (int i = 0; i < layout_rows_n; i++)
+        if (!layout_is_refused(&layout_rows[i], LAYOUT_CPU))
+            check_layout(&layout_rows[i]);
+}
+
+/* Different data must give different losses: the comparison can fail. */
+static void test_negative_control(void)
+{
+    const layout_row other = {.name = "other batch cut",
+                              .micro_batch = 8,
+                              .optimizer = FR_OPTIMIZER_SGD};
+
+    if (self.rank != 0)
+        return;
+    const reference *sgd = find_reference(&other);
+    const reference *adamw = &self.references[0][FR_OPTIMIZER_ADAMW];
+    CHECK(fabs(sgd->loss[0] - adamw->loss[0]) < 1e-6);
+    CHECK(fabs(sgd->loss[N_STEPS - 1] - adamw->loss[N_STEPS - 1]) > 1e-3);
+}
+
+static int start_ranks(char **argv)
+{
+    static char path[512];
+    char *args[] = {"mpirun",
+                    "--allow-run-as-root",
+                    "--oversubscribe",
+                    "--bind-to",
+                    "none",
+                    "-np",
+                    "4",
+                    path,
+                    argv[1],
+                    NULL};
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    if (n < 0 || !fr_transport_mpi_is_available())
+        return 77;
+    (void)execvp(args[0], args);
+    printf("# skipped: no mpirun\n");
+    return 77;
+}
+
+int main(int argc, char **argv)
+{
+    static const check_test tests[] = {
+        {"layouts", test_layouts}, {"negative_control", test_negative_control}};
+    fr_launch launch;
+    int64_t rank = 0;
+    fr_err err = {0};
+
+    fr_launch_detect(&launch);
+    if (launch.role != FR_LAUNCH_RANK)
+        return start_ranks(argv);
+    if (fr_run_join(LAYOUT_MAX_RANKS, &rank, NULL, &err) != FR_OK) {
+        printf("%s\n", err.text);
+        return 1;
+    }
+    self.rank = (int)rank;
+    if (rank != 0 && !freopen("/dev/null", "w", stdout))
+        return 1;
+    int code = check_run(tests, sizeof tests / sizeof *tests, argc, argv);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < FR_OPTIMIZER_N; k++)
+            fr_gradients_release(&self.references[i][k].gradients);
+    fr_run_leave();
+    return code;
+}

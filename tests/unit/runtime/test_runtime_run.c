@@ -1,0 +1,373 @@
+/*
+ * Whole runs of small models over threads of this process: resuming gives the
+ * same bits, damaged checkpoints are refused, a failing rank takes the others
+ * along with its name, timelines are whole.
+ */
+#include "plan/lower/step/lower.h"
+#include "runtime/comm/transport.h"
+#include "runtime/run/checkpoint.h"
+#include "runtime/run/run.h"
+#include "tests/check.h"
+
+#include "core/base/fileio.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MAX_RANKS 4
+
+static const char model_text[] =
+    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, "
+    "\"n_head\": 2, \"n_inner\": 96, \"n_positions\": 16, "
+    "\"vocab_size\": 53, \"layer_norm_epsilon\": 1e-5, "
+    "\"activation_function\": \"gelu_new\"}";
+
+/* One run of all ranks; results of rank 0, errors of each. */
+typedef struct show {
+    fr_plan plan;
+    fr_job job;
+    fr_run_options options;
+    const int32_t *node_of_rank;
+    int64_t failing_rank; /* its data file is missing; -1: none */
+    fr_program *program;
+    fr_loopback *hub;
+    fr_timeline timeline;
+    fr_run_result result;
+    fr_status status[MAX_RANKS];
+    fr_err err[MAX_RANKS];
+} show;
+
+typedef struct player {
+    show *s;
+    int64_t rank;
+} player;
+
+static void show_init(show *s)
+{
+    memset(s, 0, sizeof *s);
+    fr_plan_init(&s->plan);
+    s->plan.micro_batch = 2;
+    s->plan.n_threads = 1;
+    fr_job_init(&s->job);
+    s->job.global_batch = 8;
+    s->job.seq = 16;
+    s->job.n_steps = 12;
+    s->job.seed = 555;
+    s->job.lr = 0.003;
+    s->job.clip_norm = 1;
+    fr_run_options_init(&s->options);
+    s->options.timeout_s = 20;
+    s->failing_rank = -1;
+    fr_timeline_init(&s->timeline);
+}
+
+static void show_release(show *s)
+{
+    fr_timeline_release(&s->timeline);
+    fr_run_result_release(&s->result);
+}
+
+static void *play(void *context)
+{
+    player *p = context;
+    show *s = p->s;
+    fr_transport *transport = NULL;
+    fr_program own = *s->program; /* its job may differ, see failing_rank */
+    fr_run_result result = {0};
+
+    if (p->rank == s->failing_rank)
+        (void)snprintf(own.job.data, sizeof own.job.data, "/nowhere/text");
+    s->status[p->rank] = fr_transport_loopback_create(
+        s->hub, p->rank, 20, &transport, &s->err[p->rank]);
+    if (s->status[p->rank] == FR_OK)
+        s->status[p->rank] = fr_run_over(transport, &own, &s->options,
+                                         p->rank == 0 ? &s->timeline : NULL,
+                                         &result, &s->err[p->rank]);
+    if (p->rank == 0)
+        s->result = result;
+    else
+        fr_run_result_release(&result);
+    fr_transport_destroy(transport);
+    return NULL;
+}
+
+static bool perform(show *s)
+{
+    int64_t world = fr_plan_world(&s->plan);
+    pthread_t threads[MAX_RANKS];
+    player players[MAX_RANKS];
+    fr_model model;
+    fr_err err = {0};
+    fr_placement placement = {.n_ranks = world,
+                              .node_of_rank = s->node_of_rank};
+
+    if (!CHECK_OK(fr_model_parse("tiny", model_text, sizeof model_text - 1,
+                                 &model, &err),
+                  &err))
+        return false;
+    bool is_ok =
+        CHECK_OK(
+            fr_lower(&model, &s->job, &s->plan, &placement, &s->program, &err),
+            &err) &&
+        CHECK_OK(fr_loopback_create(world, s->node_of_rank, &s->hub, &err),
+                 &err);
+    fr_model_release(&model);
+    if (!is_ok)
+        return false;
+    for (int64_t i = 0; i < world; i++) {
+        players[i] = (player){s, i};
+        pthread_create(&threads[i], NULL, play, &players[i]);
+    }
+    for (int64_t i = 0; i < world; i++)
+        pthread_join(threads[i], NULL);
+    fr_loopback_destroy(s->hub);
+    fr_program_destroy(s->program);
+    return true;
+}
+
+static bool perform_well(show *s)
+{
+    if (!perform(s))
+        return false;
+    for (int64_t i = 0; i < fr_plan_world(&s->plan); i++)
+        if (!CHECK_OK(s->status[i], &s->err[i]))
+            return false;
+    return true;
+}
+
+static const char *scratch_dir(void)
+{
+    static char dir[64];
+
+    (void)snprintf(dir, sizeof dir, "/tmp/test_runtime_run.%d", (int)getpid());
+    return dir;
+}
+
+static void remove_scratch(void)
+{
+    char command[128];
+
+    (void)snprintf(command, sizeof command, "rm -rf '%s'", scratch_dir());
+    CHECK(system(command) == 0);
+}
+
+static void check_resume(const fr_plan *plan, fr_optimizer_kind optimizer)
+{
+    show whole, first, second;
+
+    show_init(&whole);
+    show_init(&first);
+    show_init(&second);
+    whole.plan = first.plan = second.plan = *plan;
+    whole.job.optimizer = first.job.optimizer = second.job.optimizer =
+        optimizer;
+    first.options.n_steps = 5;
+    second.options.n_steps = 12;
+    first.options.checkpoint_dir = second.options.checkpoint_dir =
+        scratch_dir();
+    second.options.is_resumed = true;
+    if (perform_well(&whole) && perform_well(&first) && perform_well(&second)) {
+        CHECK_INT(second.result.resumed_from_step, 5);
+        CHECK_INT(second.result.n_steps, 7);
+        CHECK(memcmp(whole.result.loss, first.result.loss,
+                     5 * sizeof(double)) == 0);
+        CHECK(memcmp(whole.result.loss + 5, second.result.loss,
+                     7 * sizeof(double)) == 0);
+    }
+    show_release(&whole);
+    show_release(&first);
+    show_release(&second);
+    remove_scratch();
+}
+
+static void test_resume(void)
+{
+    fr_plan plan;
+    show s;
+
+    show_init(&s);
+    plan = s.plan;
+    check_resume(&plan, FR_OPTIMIZER_ADAMW);
+    plan.dp = 2;
+    plan.zero_stage = 1;
+    check_resume(&plan, FR_OPTIMIZER_LAMB);
+    plan.zero_stage = 0;
+    plan.compressor = FR_COMPRESSOR_POWERSGD;
+    plan.compressor_rank = 2;
+    plan.has_error_feedback = true;
+    check_resume(&plan, FR_OPTIMIZER_SGD);
+    plan = s.plan;
+    plan.tp = 2;
+    plan.pp = 2;
+    check_resume(&plan, FR_OPTIMIZER_ADAMW);
+}
+
+static void test_checkpoints_are_pruned(void)
+{
+    show s;
+    char path[128];
+
+    show_init(&s);
+    s.options.checkpoint_dir = scratch_dir();
+    s.options.checkpoint_every = 3;
+    if (perform_well(&s))
+        for (int step = 3; step <= 12; step += 3) {
+            (void)snprintf(path, sizeof path, "%s/step-%d/manifest.json",
+                           scratch_dir(), step);
+            CHECK_INT(fr_file_exists(path), step >= 9);
+        }
+    show_release(&s);
+    remove_scratch();
+}
+
+/* Runs again from the checkpoint and wants to be refused. */
+static void check_refused(const show *like, const char *needle)
+{
+    show s;
+
+    show_init(&s);
+    s.job = like->job;
+    s.options.checkpoint_dir = scratch_dir();
+    s.options.is_resumed = true;
+    if (perform(&s)) {
+        CHECK_INT(s.status[0], FR_INPUT);
+        CHECK_HAS(s.err[0].text, needle);
+    }
+    show_release(&s);
+}
+
+static void test_bad_checkpoints(void)
+{
+    show s, other;
+    char path[128];
+
+    show_init(&s);
+    s.options.checkpoint_dir = scratch_dir();
+    if (!perform_well(&s))
+        return;
+    show_init(&other);
+    other.job.seed = 556;
+    check_refused(&other, "another plan, model or job");
+    (void)snprintf(path, sizeof path, "%s/step-12/rank-0", scratch_dir());
+    FILE *file = fopen(path, "r+b");
+    if (CHECK(file != NULL)) {
+        CHECK(fseek(file, 3001, SEEK_SET) == 0);
+        int byte = fgetc(file);
+        CHECK(fseek(file, 3001, SEEK_SET) == 0);
+        CHECK(fputc(byte ^ 4, file) != EOF);
+        CHECK(fclose(file) == 0);
+    }
+    check_refused(&s, "damaged");
+    CHECK(truncate(path, 2000) == 0);
+    check_refused(&s, "cut off");
+    show_release(&s);
+    remove_scratch();
+}
+
+/* No checkpoint yet: resuming begins at the beginning. */
+static void test_nothing_to_resume(void)
+{
+    show s;
+
+    show_init(&s);
+    s.options.checkpoint_dir = scratch_dir();
+    s.options.is_resumed = true;
+    if (perform_well(&s)) {
+        CHECK_INT(s.result.resumed_from_step, 0);
+        CHECK_INT(s.result.n_steps, 12);
+    }
+    show_release(&s);
+    remove_scratch();
+}
+
+static void test_failing_rank(void)
+{
+    show s;
+
+    show_init(&s);
+    s.plan.dp = 4;
+    s.failing_rank = 2;
+    if (perform(&s)) {
+        for (int i = 0; i < 4; i++)
+            CHECK_INT(s.status[i], FR_IO);
+        CHECK_HAS(s.err[2].text, "/nowhere/text");
+        CHECK_HAS(s.err[0].text, "rank 2: /nowhere/text");
+    }
+    show_release(&s);
+}
+
+/* Spans of a lane follow each other, lie in the step, and none is missing. */
+static void test_timeline(void)
+{
+    static const int32_t nodes[] = {0, 0, 1, 1};
+    show s;
+    int64_t end[MAX_RANKS][FR_LANE_N] = {{0}};
+    size_t n_of_rank[MAX_RANKS] = {0};
+
+    show_init(&s);
+    s.plan.dp = 2;
+    s.plan.pp = 2;
+    s.node_of_rank = nodes; /* messages and shared memory */
+    s.options.trace_steps = 1;
+    if (perform_well(&s)) {
+        const fr_timeline *t = &s.timeline;
+        int64_t limit_ps = (int64_t)(s.result.step_s[11] * 1e12) + 1000000000;
+        CHECK_INT(t->n_ranks, 4);
+        CHECK_INT(s.result.n_nodes, 2);
+        for (size_t i = 0; i < t->n; i++) {
+            const fr_span *span = &t->at[i];
+            CHECK_INT(span->step, 11);
+            CHECK(span->begin_ps >= end[span->rank][span->lane]);
+            CHECK(span->end_ps >= span->begin_ps);
+            CHECK(span->end_ps <= limit_ps);
+            end[span->rank][span->lane] = span->end_ps;
+            n_of_rank[span->rank]++;
+        }
+        CHECK(n_of_rank[0] > 50);
+        CHECK_INT(n_of_rank[1] > 50, 1);
+    }
+    show_release(&s);
+}
+
+/* A rank that never comes: the others say whom they waited for. */
+static void *wait_for_nobody(void *context)
+{
+    show *s = context;
+    fr_transport *transport = NULL;
+    fr_err err = {0};
+    unsigned char *all = NULL;
+    uint64_t first[3];
+    int64_t word = 1;
+
+    if (!CHECK_OK(
+            fr_transport_loopback_create(s->hub, 0, 0.3, &transport, &err),
+            &err))
+        return NULL;
+    CHECK_FAILS(
+        fr_transport_gather(transport, &word, sizeof word, &all, first, &err),
+        FR_FAILURE, &err);
+    CHECK_HAS(err.text, "rank 0:");
+    CHECK_HAS(err.text, "for rank 1");
+    fr_transport_destroy(transport);
+    return NULL;
+}
+
+static void test_time_limit(void)
+{
+    show s;
+    fr_err err = {0};
+
+    show_init(&s);
+    if (!CHECK_OK(fr_loopback_create(2, NULL, &s.hub, &err), &err))
+        return;
+    wait_for_nobody(&s);
+    fr_loopback_destroy(s.hub);
+}
+
+CHECK_MAIN({"resume", test_resume},
+           {"checkpoints_are_pruned", test_checkpoints_are_pruned},
+           {"bad_checkpoints", test_bad_checkpoints},
+           {"nothing_to_resume", test_nothing_to_resume},
+           {"failing_rank", test_failing_rank}, {"timeline", test_timeline},
+           {"time_limit", test_time_limit})

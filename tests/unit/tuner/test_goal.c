@@ -1,0 +1,259 @@
+/*
+ * test_goal.c: objectives against amounts worked out by hand, constraints,
+ * and that a bound of the step is one of the goal.
+ */
+#include "tests/check.h"
+#include "tuner/answer/goal.h"
+
+static const char two_nodes[] =
+    "<cluster name=\"pair\">\n"
+    "  <device id=\"gpu\" kind=\"gpu\" memory=\"40GiB\"\n"
+    "          memory-bandwidth=\"1555GB/s\" power=\"413W\">\n"
+    "    <peak dtype=\"bf16\" rate=\"312TFLOP/s\"/>\n"
+    "  </device>\n"
+    "  <node-type id=\"box\" device=\"gpu\" devices=\"4\" power=\"617W\" %s>\n"
+    "    <intra kind=\"nvswitch\" bandwidth=\"300GB/s\" latency=\"2us\"/>\n"
+    "    <nic count=\"4\" bandwidth=\"200Gb/s\" latency=\"5us\"/>\n"
+    "  </node-type>\n"
+    "  <group id=\"box\" node-type=\"box\" count=\"3\"/>\n"
+    "  <fabric kind=\"switch\"/>\n"
+    "</cluster>\n";
+
+typedef struct fixture {
+    fr_cluster cluster;
+    fr_plan plan;
+    fr_job job;
+    fr_prediction prediction;
+    fr_goal goal;
+} fixture;
+
+static void setup(fixture *f, const char *prices)
+{
+    char xml[1200];
+    fr_err err;
+    memset(f, 0, sizeof *f);
+    snprintf(xml, sizeof xml, two_nodes, prices);
+    CHECK_OK(fr_cluster_parse("pair.xml", xml, strlen(xml), &f->cluster, &err),
+             &err);
+    fr_plan_init(&f->plan);
+    f->plan.dp = 6; /* a node and a half */
+    fr_job_init(&f->job);
+    f->job.global_batch = 96;
+    f->job.seq = 2048;
+    f->job.n_steps = 700;
+    f->prediction.step_s = 1.37;
+    f->prediction.memory.fits = true;
+    f->prediction.memory.peak_bytes = 3000;
+    f->prediction.memory.capacity_bytes = 4000;
+    fr_goal_init(&f->goal);
+}
+
+static double value(const fixture *f)
+{
+    return fr_goal_value(&f->goal, &f->prediction, &f->plan, &f->job,
+                         &f->cluster);
+}
+
+static const char price[] = "price=\"11.3USD/h\" spot-price=\"4.1USD/h\"";
+
+static void test_run_by_hand(void)
+{
+    fixture f;
+    setup(&f, price);
+    f.goal.tokens = 5e9;
+    fr_goal_run run =
+        fr_goal_run_of(&f.goal, 1.37, &f.plan, &f.job, &f.cluster);
+    double n_steps = 5e9 / (96 * 2048), hours = n_steps * 1.37 / 3600;
+    CHECK_NEAR(run.n_steps, n_steps, 1e-12);
+    CHECK_NEAR(run.seconds, n_steps * 1.37, 1e-12);
+    CHECK_INT(run.n_nodes, 2);
+    CHECK_INT(run.n_devices, 6);
+    CHECK_NEAR(run.usd, 2 * 11.3 * hours, 1e-12);
+    CHECK_NEAR(run.kwh, 2 * (617 + 4 * 413) / 1000.0 * hours, 1e-12);
+    f.goal.is_spot = true;
+    run = fr_goal_run_of(&f.goal, 1.37, &f.plan, &f.job, &f.cluster);
+    CHECK_NEAR(run.usd, 2 * 4.1 * hours, 1e-12);
+    f.goal.tokens = 0; /* the job's steps */
+    run = fr_goal_run_of(&f.goal, 1.37, &f.plan, &f.job, &f.cluster);
+    CHECK_NEAR(run.seconds, 700 * 1.37, 1e-12);
+    fr_cluster_release(&f.cluster);
+}
+
+static void test_objectives(void)
+{
+    fixture f;
+    setup(&f, price);
+    f.goal.tokens = 5e9;
+    f.goal.deadline_s = 1e6;
+    double seconds = 5e9 / (96 * 2048) * 1.37;
+    const struct {
+        fr_goal_kind kind;
+        double value;
+    } rows[] = {
+        {FR_GOAL_STEP, 1.37},
+        {FR_GOAL_THROUGHPUT, 1.37 * 6 / (96 * 2048)},
+        {FR_GOAL_TIME, seconds},
+        {FR_GOAL_COST, 2 * 11.3 * seconds / 3600},
+        {FR_GOAL_DEADLINE, 2 * 11.3 * seconds / 3600},
+        {FR_GOAL_ENERGY, 2 * 2.269 * seconds / 3600},
+        {FR_GOAL_DEVICES, 6 + 0.5 * seconds / 1e6},
+        {FR_GOAL_LOSS, seconds},
+        {FR_GOAL_HEADROOM, 0.75},
+    };
+    CHECK_INT(sizeof rows / sizeof rows[0], FR_GOAL_N);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        f.goal.kind = rows[i].kind;
+        CHECK_NEAR(value(&f), rows[i].value, 1e-12);
+    }
+    fr_cluster_release(&f.cluster);
+}
+
+/*
+ * McCandlish et al. 2018: at the critical batch twice as many tokens and
+ * twice the fewest steps; (S / S_min - 1)(E / E_min - 1) = 1 at any other.
+ */
+static void test_critical_batch(void)
+{
+    fixture f;
+    setup(&f, price);
+    f.goal.tokens = 4.3e9;
+    f.goal.critical_batch = 96 * 2048;
+    fr_goal_run run = fr_goal_run_of(&f.goal, 1, &f.plan, &f.job, &f.cluster);
+    double least_steps = 4.3e9 / f.goal.critical_batch;
+    CHECK_NEAR(run.tokens, 2 * 4.3e9, 1e-12);
+    CHECK_NEAR(run.n_steps, 2 * least_steps, 1e-12);
+    for (int64_t batch = 3; batch < 5000; batch *= 7) {
+        f.job.global_batch = batch;
+        run = fr_goal_run_of(&f.goal, 1, &f.plan, &f.job, &f.cluster);
+        CHECK_NEAR((run.n_steps / least_steps - 1) * (run.tokens / 4.3e9 - 1),
+                   1, 1e-9);
+    }
+    fr_cluster_release(&f.cluster);
+}
+
+static void test_constraints(void)
+{
+    fixture f;
+    char why[160];
+    setup(&f, price);
+    f.goal.tokens = 5e9;
+    const fr_goal free = f.goal;
+    CHECK(isfinite(value(&f)));
+    double seconds = 5e9 / (96 * 2048) * 1.37;
+    struct {
+        double *limit, at; /* just kept at `at` */
+        const char *word;
+    } rows[] = {
+        {&f.goal.deadline_s, seconds, "time"},
+        {&f.goal.most_usd, 2 * 11.3 * seconds / 3600, "cost"},
+        {&f.goal.most_kwh, 2 * 2.269 * seconds / 3600, "energy"},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        f.goal = free;
+        *rows[i].limit = rows[i].at * 1.0001;
+        CHECK(isfinite(value(&f)));
+        *rows[i].limit = rows[i].at * 0.9999;
+        CHECK(value(&f) == HUGE_VAL);
+        CHECK_HAS(fr_goal_why_not(&f.goal, &f.prediction, &f.plan, &f.job,
+                                  &f.cluster, why, sizeof why),
+                  rows[i].word);
+    }
+    f.goal = free;
+    f.goal.most_devices = 6;
+    CHECK(isfinite(value(&f)));
+    f.goal.most_devices = 5;
+    CHECK(value(&f) == HUGE_VAL);
+    f.goal = free;
+    f.goal.least_headroom_frac = 0.2499;
+    CHECK(isfinite(value(&f)));
+    f.goal.least_headroom_frac = 0.2501;
+    CHECK(value(&f) == HUGE_VAL);
+    f.goal = free;
+    f.prediction.memory.fits = false;
+    CHECK(value(&f) == HUGE_VAL);
+    fr_cluster_release(&f.cluster);
+}
+
+/* Whatever the goal and its constraints: the bound at a shorter step is never
+ * above the value. */
+static void test_bound(void)
+{
+    fixture f;
+    uint64_t state = 88172645463325252u;
+    setup(&f, price);
+    for (int i = 0; i < 20000; i++) {
+        double random[6];
+        for (int k = 0; k < 6; k++) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            random[k] = (double)(state >> 11) / 9007199254740992.0;
+        }
+        f.goal = (fr_goal){.kind = (fr_goal_kind)(i % FR_GOAL_N),
+                           .tokens = 1e9 * random[0],
+                           .deadline_s = 2e4 * random[1],
+                           .most_usd = i % 2 ? 90 * random[2] : 0,
+                           .critical_batch = i % 3 ? 1e6 * random[3] : 0,
+                           .least_headroom_frac = i % 5 ? 0 : random[4]};
+        f.plan.dp = 1 + i % 12;
+        f.prediction.step_s = 0.2 + 2 * random[5];
+        double shorter_s = f.prediction.step_s * random[0];
+        CHECK(fr_goal_bound_from_step(&f.goal, shorter_s, &f.plan, &f.job,
+                                      &f.cluster) <= value(&f));
+    }
+    fr_cluster_release(&f.cluster);
+}
+
+static void test_no_price(void)
+{
+    fixture f;
+    fr_err err;
+    setup(&f, "");
+    f.goal.kind = FR_GOAL_COST;
+    CHECK(value(&f) == HUGE_VAL);
+    CHECK_FAILS(fr_goal_check_cluster(&f.goal, &f.cluster, &err), FR_INPUT,
+                &err);
+    f.goal.kind = FR_GOAL_ENERGY;
+    CHECK(isfinite(value(&f)));
+    CHECK_OK(fr_goal_check_cluster(&f.goal, &f.cluster, &err), &err);
+    fr_cluster_release(&f.cluster);
+}
+
+static void test_table(void)
+{
+    fr_err err;
+    fr_goal goal;
+    for (int i = 0; i < FR_GOAL_N; i++) {
+        const fr_goal_row *row = fr_goal_row_of((fr_goal_kind)i);
+        CHECK(fr_goal_find(row->name) == (fr_goal_kind)i);
+        CHECK(row->unit[0] != '\0' && row->summary[0] != '\0');
+        fr_goal_init(&goal);
+        goal.kind = (fr_goal_kind)i;
+        unsigned asked = FR_GOAL_NEEDS_DEADLINE | FR_GOAL_NEEDS_TOKENS |
+                         FR_GOAL_NEEDS_CRITICAL_BATCH;
+        if (row->needs & asked)
+            CHECK_FAILS(fr_goal_check(&goal, &err), FR_USAGE, &err);
+        goal.deadline_s = goal.tokens = goal.critical_batch = 3.7;
+        CHECK_OK(fr_goal_check(&goal, &err), &err);
+        goal.most_usd = -1;
+        CHECK_FAILS(fr_goal_check(&goal, &err), FR_USAGE, &err);
+    }
+    CHECK(fr_goal_row_of(FR_GOAL_N) == NULL);
+    CHECK(fr_goal_find("fame") == FR_GOAL_N);
+}
+
+static void test_lr_rule(void)
+{
+    fr_job job;
+    char text[96];
+    fr_job_init(&job);
+    CHECK_STR(fr_goal_lr_rule(&job, text, sizeof text), "lr ~ sqrt(B) (adamw)");
+    job.lr_rule = FR_LR_RULE_LINEAR;
+    CHECK_STR(fr_goal_lr_rule(&job, text, sizeof text), "lr ~ B (--lr-rule)");
+}
+
+CHECK_MAIN({"run_by_hand", test_run_by_hand}, {"objectives", test_objectives},
+           {"critical_batch", test_critical_batch},
+           {"constraints", test_constraints}, {"bound", test_bound},
+           {"no_price", test_no_price}, {"table", test_table},
+           {"lr_rule", test_lr_rule})

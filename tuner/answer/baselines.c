@@ -1,0 +1,240 @@
+/* baselines.c: smaller searches beside the one that was asked for. */
+#include "tuner/answer/baselines.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/units.h"
+#include "tuner/study/advice.h"
+
+/* Of the work of a search without a budget: what is beside the question may
+ * take less time than the answer. */
+static const double beside = 0.25;
+
+static char *why_not(const fr_goal *goal, const fr_plan_space_request *space,
+                     const fr_tuned *tuned, char *buf, size_t n_buf)
+{
+    fr_job job = fr_goal_job(space->model, space->job);
+    job.global_batch = tuned->global_batch;
+    return fr_goal_why_not(goal, &tuned->prediction, tuned->plan, &job,
+                           space->cluster, buf, n_buf);
+}
+
+/* ---- where every plan breaks a limit ------------------------------------- */
+
+/* Plans that were looked at, by how far they exceed the limits. */
+static fr_status first_of_looked(const fr_goal *goal, const fr_quest *quest,
+                                 fr_tuned *out, fr_err *err)
+{
+    fr_looked_list again = {0};
+    fr_status status = FR_OK;
+    for (size_t i = 0; i < quest->looked.n && status == FR_OK; i++) {
+        fr_looked one = quest->looked.items[i];
+        fr_plan plan;
+        if (one.evaluation.outcome != FR_OUTCOME_SIMULATED)
+            continue;
+        fr_job job = fr_goal_job(one.request->model, one.request->job);
+        fr_plan_space_plan(one.request, &one.candidate, &plan);
+        one.value = fr_goal_value(goal, &one.evaluation.prediction, &plan, &job,
+                                  one.request->cluster);
+        status = fr_vec_push(&again, one);
+    }
+    if (status != FR_OK)
+        status = fr_fail_no_memory(err);
+    else
+        status = fr_rank_first(goal, &again, out, err);
+    fr_vec_release(&again);
+    return status;
+}
+
+/* The plan that exceeds the limits least. */
+static fr_status find_nearest(const fr_tune_options *options,
+                              const fr_plan_space_request *space,
+                              const fr_goal *goal, const fr_quest *quest,
+                              const fr_cost_model *costs, fr_tuned *out,
+                              fr_err *err)
+{
+    fr_quest *other = NULL;
+    fr_tuning counts;
+    fr_goal nearest = *goal;
+    nearest.is_nearest = true;
+    if (quest->is_complete)
+        return first_of_looked(&nearest, quest, out, err);
+    fr_tuning_init(&counts);
+    fr_status status = fr_quest_create(options, space, &nearest, beside, costs,
+                                       &other, &counts, err);
+    if (status == FR_OK)
+        status = fr_rank_first(&nearest, &other->looked, out, err);
+    fr_quest_destroy(other);
+    fr_tuning_release(&counts);
+    return status;
+}
+
+fr_status fr_tune_nearest(const fr_tune_options *options,
+                          const fr_plan_space_request *space,
+                          const fr_goal *goal, const fr_quest *quest,
+                          const fr_cost_model *costs, fr_tuning *tuning,
+                          fr_err *err)
+{
+    fr_tuned nearest = {0};
+    FR_TRY(find_nearest(options, space, goal, quest, costs, &nearest, err));
+    if (nearest.plan == NULL)
+        return FR_OK;
+    free(tuning->nearest.plan);
+    tuning->nearest = nearest;
+    tuning->short_by_bytes = 0;
+    why_not(goal, space, &nearest, tuning->broken, sizeof tuning->broken);
+    return FR_OK;
+}
+
+/* ---- one device, one node ------------------------------------------------ */
+
+enum {
+    PINS_OF_ONE = FR_PIN_RECOMPUTE | FR_PIN_PRECISION | FR_PIN_MICRO_BATCH |
+                  FR_PIN_THREADS
+};
+
+static fr_plan_space_request one_device(const fr_plan_space_request *space)
+{
+    fr_plan_space_request alone = *space;
+    alone.world = 1;
+    alone.ranges = NULL;
+    alone.base.dp = alone.base.tp = alone.base.pp = 1;
+    alone.base.vpp = alone.base.cp = alone.base.ep = 1;
+    alone.base.etp = 0;
+    alone.base.n_split = 0;
+    alone.pins &= PINS_OF_ONE;
+    return alone;
+}
+
+static fr_plan_space_request one_node(const fr_plan_space_request *space)
+{
+    fr_plan_space_request node = *space;
+    node.world = 0;
+    node.most_nodes = 1;
+    return node;
+}
+
+/* Drops pins; false: there are none left. */
+static bool loosen(fr_plan_space_request *space)
+{
+    fr_plan_space_request plain = one_device(space);
+    unsigned pins = space->pins;
+    plain.world = space->world;
+    plain.pins = pins & ~(unsigned)PINS_OF_ONE ? pins & PINS_OF_ONE : 0;
+    bool is_looser = pins != 0 || space->ranges != NULL;
+    *space = plain;
+    return is_looser;
+}
+
+/* As the search found it, or why there is none. */
+static fr_status take(const fr_tune_options *options,
+                      const fr_plan_space_request *space, const fr_goal *goal,
+                      const fr_quest *quest, const fr_cost_model *costs,
+                      const fr_tuning *counts, fr_tuning_baseline *out,
+                      fr_err *err)
+{
+    char bytes[FR_FORMAT_MAX];
+    fr_tuning_baseline found = {0};
+    FR_TRY(fr_rank_first(goal, &quest->looked, &found.tuned, err));
+    if (found.tuned.plan == NULL && fr_goal_has_limits(goal))
+        FR_TRY(find_nearest(options, space, goal, quest, costs, &found.tuned,
+                            err));
+    if (found.tuned.plan != NULL) {
+        why_not(goal, space, &found.tuned, found.why_not, sizeof found.why_not);
+        if (found.why_not[0] != '\0')
+            found.tuned.value = HUGE_VAL;
+    } else if (counts->short_by_bytes > 0) {
+        snprintf(found.why_not, sizeof found.why_not,
+                 "does not fit: the nearest plan lacks %s%s",
+                 counts->nearest.plan == NULL ? "at least " : "",
+                 fr_format_bytes(bytes, sizeof bytes,
+                                 (double)counts->short_by_bytes));
+    } else {
+        snprintf(found.why_not, sizeof found.why_not, "no plan: %s",
+                 counts->n_reasons > 0 ? counts->reasons[0].text
+                                       : "none is legal");
+    }
+    *out = found;
+    return FR_OK;
+}
+
+static fr_status look(const fr_tune_options *options,
+                      const fr_plan_space_request *space, const fr_goal *goal,
+                      const fr_cost_model *costs, fr_tuning_baseline *out,
+                      bool *is_empty, fr_err *err)
+{
+    fr_quest *quest = NULL;
+    fr_tuning counts;
+    fr_tune_options beside_it = *options;
+    beside_it.search = NULL;
+    beside_it.is_exact = false;
+    fr_tuning_init(&counts);
+    fr_status status = fr_quest_create(&beside_it, space, goal, beside, costs,
+                                       &quest, &counts, err);
+    if (status == FR_OK)
+        status = fr_rank_plans(goal, &quest->looked, 0, &counts, err);
+    *is_empty = counts.space.plans == 0;
+    if (status == FR_OK)
+        status = take(&beside_it, space, goal, quest, costs, &counts, out, err);
+    fr_quest_destroy(quest);
+    fr_tuning_release(&counts);
+    return status;
+}
+
+static fr_status find(const fr_tune_options *options,
+                      fr_plan_space_request space, const fr_goal *goal,
+                      const fr_cost_model *costs, fr_tuning_baseline *out,
+                      fr_err *err)
+{
+    for (;;) {
+        bool is_empty;
+        FR_TRY(look(options, &space, goal, costs, out, &is_empty, err));
+        if (!is_empty || !loosen(&space))
+            return FR_OK;
+        free(out->tuned.plan);
+        out->tuned.plan = NULL;
+    }
+}
+
+static bool has_ranges(const fr_plan_space_request *space)
+{
+    for (int i = 0; space->ranges != NULL && i < FR_SPACE_AXIS_N; i++)
+        if (space->ranges[i].n > 0)
+            return true;
+    return false;
+}
+
+/* Is the best of all a plan of the baseline, and are all of those plans of the
+ * space?  Then it is the best of them. */
+static bool has_best(const fr_plan_space_request *space, fr_baseline baseline,
+                     const fr_tuned *best)
+{
+    if (best->plan == NULL || space->world != 0 || has_ranges(space))
+        return false;
+    return baseline == FR_BASELINE_NODE
+               ? best->n_nodes == 1
+               : best->n_ranks == 1 &&
+                     (space->pins & ~(unsigned)PINS_OF_ONE) == 0;
+}
+
+fr_status fr_tune_baselines(const fr_tune_options *options,
+                            const fr_plan_space_request *space,
+                            const fr_goal *goal, const fr_cost_model *costs,
+                            fr_tuning *t, fr_err *err)
+{
+    const fr_plan_space_request of[FR_BASELINE_N] = {
+        [FR_BASELINE_DEVICE] = one_device(space),
+        [FR_BASELINE_NODE] = one_node(space),
+    };
+    for (int i = 0; i < FR_BASELINE_N; i++) {
+        fr_tuning_baseline *b = &t->baselines[i];
+        if (has_best(space, (fr_baseline)i, &t->best))
+            FR_TRY(fr_tuned_copy(&t->best, &b->tuned, err));
+        else
+            FR_TRY(find(options, of[i], goal, costs, b, err));
+    }
+    fr_advise(space, goal, t);
+    return FR_OK;
+}

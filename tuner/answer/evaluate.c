@@ -1,0 +1,141 @@
+/* evaluate.c: what does not fit is told before it is simulated. */
+#include "tuner/answer/evaluate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost_models/gpu/gpu_memory.h"
+#include "plan/ir/reuse.h"
+#include "plan/lower/step/lower.h"
+#include "sim/predict/simulate.h"
+
+/* The most ranks on any node. */
+static int64_t crowd(const int32_t *node_of_rank, int64_t n_ranks, int32_t node)
+{
+    int64_t n = 0;
+    for (int64_t r = 0; r < n_ranks; r++)
+        n += node_of_rank[r] == node;
+    return n;
+}
+
+/* What every class of ranks has to have at once, at least. */
+static fr_status needs_of(const fr_program *program, bool by_framework,
+                          uint64_t *needs_bytes, fr_err *err)
+{
+    uint64_t parts[FR_MEMORY_N];
+    for (uint32_t c = 0; c < program->n_classes; c++) {
+        const fr_class *klass = &program->classes[c];
+        needs_bytes[c] = klass->slab_bytes;
+        if (by_framework)
+            FR_TRY(fr_class_peak(klass, parts, &needs_bytes[c], err));
+    }
+    return FR_OK;
+}
+
+/* Memory of the program alone, where it already exceeds a rank's share. */
+static bool is_too_large(const fr_plan_space_request *request,
+                         const fr_program *program, const uint64_t *needs_bytes,
+                         const int32_t *node_of_rank, fr_evaluation *out)
+{
+    int64_t n_ranks = fr_plan_world(&program->plan);
+    int32_t last_node = -1;
+    uint64_t capacity_bytes = 0;
+    for (int64_t r = 0; r < n_ranks; r++) {
+        uint64_t n_bytes =
+            needs_bytes[fr_program_class(program, r) - program->classes];
+        int32_t node = node_of_rank[r];
+        if (node != last_node)
+            capacity_bytes = fr_cluster_rank_memory_bytes(
+                request->cluster, node, crowd(node_of_rank, n_ranks, node));
+        last_node = node;
+        if (n_bytes <= capacity_bytes)
+            continue;
+        uint64_t short_by_bytes = n_bytes - capacity_bytes;
+        if (short_by_bytes <= out->short_by_bytes)
+            continue;
+        out->short_by_bytes = short_by_bytes;
+        out->prediction.memory.peak_bytes = n_bytes;
+        out->prediction.memory.capacity_bytes = capacity_bytes;
+    }
+    return out->short_by_bytes > 0;
+}
+
+static fr_status evaluate_program(const fr_plan_space_request *request,
+                                  const fr_cost_model *costs,
+                                  const fr_program *program,
+                                  const fr_placement *placement,
+                                  fr_evaluation *out, fr_err *err)
+{
+    uint64_t *needs_bytes = calloc(program->n_classes + 1, sizeof *needs_bytes);
+    if (needs_bytes == NULL)
+        return fr_fail_no_memory(err);
+    fr_status status =
+        needs_of(program, placement->by_framework, needs_bytes, err);
+    bool is_known =
+        status == FR_OK && is_too_large(request, program, needs_bytes,
+                                        placement->node_of_rank, out);
+    free(needs_bytes);
+    FR_TRY(status);
+    if (is_known) {
+        out->outcome = FR_OUTCOME_TOO_LARGE;
+        return FR_OK;
+    }
+    FR_TRY(fr_simulate_if_fits(program, costs, request->cluster, placement,
+                               &out->prediction, err));
+    out->outcome = FR_OUTCOME_SIMULATED;
+    if (out->prediction.memory.fits)
+        return FR_OK;
+    uint64_t peak_bytes = out->prediction.memory.peak_bytes;
+    uint64_t capacity_bytes = out->prediction.memory.capacity_bytes;
+    out->outcome = FR_OUTCOME_TOO_LARGE;
+    out->short_by_bytes =
+        peak_bytes > capacity_bytes ? peak_bytes - capacity_bytes : 1;
+    return FR_OK;
+}
+
+fr_status fr_evaluate(const fr_plan_space_request *request,
+                      const fr_cost_model *costs, const fr_plan *plan,
+                      fr_evaluation *out, fr_err *err)
+{
+    fr_evaluation result;
+    fr_program *program = NULL;
+    fr_err why;
+    memset(&result, 0, sizeof result);
+    fr_placement placement = {.n_ranks = fr_plan_world(plan)};
+    int32_t *node_of_rank =
+        malloc((size_t)placement.n_ranks * sizeof *node_of_rank);
+    if (node_of_rank == NULL)
+        return fr_fail_no_memory(err);
+    placement.node_of_rank = node_of_rank;
+    fr_status status = fr_cluster_place(request->cluster, placement.n_ranks,
+                                        plan->n_threads, 0, node_of_rank, &why);
+    if (status == FR_INFEASIBLE) {
+        result.outcome = FR_OUTCOME_UNPLACEABLE;
+        snprintf(result.why, sizeof result.why, "%.119s", why.text);
+        status = FR_OK;
+        goto out_done;
+    }
+    if (status != FR_OK) {
+        fr_fail(err, status, "%s", why.text);
+        goto out_done;
+    }
+    const fr_device_type *device =
+        fr_cluster_device(request->cluster, node_of_rank[0]);
+    placement.by_framework = fr_gpu_is_by_framework(plan, device);
+    FR_TRY_GOTO(
+        status,
+        fr_lower(request->model, request->job, plan, &placement, &program, err),
+        out_done);
+    /* What a cache still has is asked for on CPUs only. */
+    if (device->kind == FR_DEVICE_CPU)
+        FR_TRY_GOTO(status, fr_program_mark_reuse(program, err), out_done);
+    status =
+        evaluate_program(request, costs, program, &placement, &result, err);
+out_done:
+    fr_program_destroy(program);
+    free(node_of_rank);
+    if (status == FR_OK)
+        *out = result;
+    return status;
+}

@@ -1,0 +1,167 @@
+/*
+ * goal.h: what a plan is chosen for: a table of objectives, each a number
+ * that is smaller for a better plan, and constraints that any of them obeys.
+ *
+ * A run is as many steps as its tokens take; where the critical batch is
+ * known, larger batches take more tokens (McCandlish, Kaplan, Amodei et al.,
+ * "An Empirical Model of Large-Batch Training", arXiv 1812.06162, sec. 2.3:
+ * (S/S_min - 1)(E/E_min - 1) = 1, B_crit = E_min / S_min):
+ *
+ *     S(B) = S_min (1 + B_crit / B),   E(B) = B S(B) = E_min (1 + B / B_crit)
+ *
+ * For a fixed plan every objective grows with the step time, so that a lower
+ * bound of the step is one of the goal: what a search prunes by.
+ */
+#ifndef FR_TUNER_ANSWER_GOAL_H
+#define FR_TUNER_ANSWER_GOAL_H
+
+#include "core/base/err.h"
+#include "plan/decide/plan.h"
+#include "spec/cluster/cluster.h"
+#include "spec/result/prediction.h"
+
+typedef enum fr_goal_kind {
+    FR_GOAL_STEP,       /* seconds of a step */
+    FR_GOAL_THROUGHPUT, /* device seconds of a token */
+    FR_GOAL_TIME,       /* seconds of the run */
+    FR_GOAL_COST,       /* dollars of the run */
+    FR_GOAL_ENERGY,     /* kilowatt hours of the run */
+    FR_GOAL_DEADLINE,   /* dollars of a run that ends in time */
+    FR_GOAL_DEVICES,    /* devices of a run that ends in time */
+    FR_GOAL_LOSS,     /* seconds to the loss: more tokens for larger batches */
+    FR_GOAL_HEADROOM, /* share of the memory that is taken */
+    FR_GOAL_N
+} fr_goal_kind;
+
+typedef struct fr_goal {
+    fr_goal_kind kind;
+    double tokens;         /* of the run, in small batches (E_min); 0: those of
+                              the job's steps */
+    double critical_batch; /* B_crit in tokens, 0: tokens do not depend on the
+                              batch */
+    bool is_spot;          /* pay the spot price where there is one */
+    /* Constraints, 0: none. */
+    double deadline_s, most_usd, most_kwh;
+    int64_t most_devices;
+    double least_headroom_frac; /* of the memory left free */
+    bool is_nearest; /* in place of the objective: by how much the constraint
+                        that is broken most is exceeded, is / limit */
+} fr_goal;
+
+/* What a row of the table asks for beside the plan: a mask. */
+enum {
+    FR_GOAL_NEEDS_DEADLINE = 1 << 0,
+    FR_GOAL_NEEDS_TOKENS = 1 << 1,
+    FR_GOAL_NEEDS_CRITICAL_BATCH = 1 << 2,
+    FR_GOAL_NEEDS_PRICE = 1 << 3,
+    FR_GOAL_NEEDS_POWER = 1 << 4
+};
+
+typedef struct fr_goal_row {
+    const char *name;
+    const char *unit;
+    const char *summary; /* "seconds of a step" */
+    unsigned needs;
+} fr_goal_row;
+
+/* Row of a kind; NULL past the last. */
+const fr_goal_row *fr_goal_row_of(fr_goal_kind kind);
+/* The kind of a name, FR_GOAL_N when there is none. */
+fr_goal_kind fr_goal_find(const char *name);
+
+/* Step time, nothing else asked. */
+void fr_goal_init(fr_goal *goal);
+
+/* FR_USAGE: something that the goal needs was not given, or is negative. */
+FR_CHECKED fr_status fr_goal_check(const fr_goal *goal, fr_err *err);
+/* FR_INPUT: the cluster has no price, or no power, that the goal needs. */
+FR_CHECKED fr_status fr_goal_check_cluster(const fr_goal *goal,
+                                           const fr_cluster *cluster,
+                                           fr_err *err);
+
+/* A whole run at so many seconds a step. */
+typedef struct fr_goal_run {
+    double n_steps, tokens, seconds;
+    double usd, kwh; /* of the nodes that it occupies; 0: not known */
+    int64_t n_nodes, n_devices;
+} fr_goal_run;
+
+/* Is a constraint given? */
+bool fr_goal_has_limits(const fr_goal *goal);
+/* Does it matter how many devices a plan has, whatever its step? */
+bool fr_goal_weighs_devices(const fr_goal *goal);
+
+/* The job as a goal counts it: a list of layers has samples for tokens. */
+fr_job fr_goal_job(const fr_model *model, const fr_job *job);
+
+/* Of the memory of the rank with the least room. */
+double fr_goal_taken_frac(const fr_prediction *prediction);
+
+/* What plans of equally many ranks and threads have in common. */
+typedef struct fr_goal_scale {
+    double n_steps, tokens;
+    double usd_per_h, kw; /* of the nodes; 0: not known */
+    int64_t n_nodes, n_devices;
+} fr_goal_scale;
+
+fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
+                               const fr_job *job, const fr_cluster *cluster);
+
+/*
+ * The value at so many seconds a step and such a share of the memory taken;
+ * HUGE_VAL: a constraint is broken.  It grows with both, also in the last
+ * bit: at lower bounds of the two it is one of the value.
+ */
+double fr_goal_at(const fr_goal *goal, const fr_goal_scale *scale,
+                  double step_s, double taken_frac);
+
+/* The same whatever the constraints. */
+double fr_goal_objective(const fr_goal *goal, const fr_goal_scale *scale,
+                         double step_s, double taken_frac);
+
+/* About the longest step whose value is no more than `value`: HUGE_VAL where
+ * the value does not follow the step. */
+double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
+                        double value);
+
+/*
+ * `plan` occupies the first nodes of the cluster, as fr_cluster_place() puts
+ * it (all of them where it has no room); whole nodes are paid for.
+ */
+fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
+                           const fr_plan *plan, const fr_job *job,
+                           const fr_cluster *cluster);
+
+/*
+ * Smaller is better; HUGE_VAL where the plan does not fit into memory, a
+ * constraint is broken or a price or power that the goal needs is not known.
+ */
+double fr_goal_value(const fr_goal *goal, const fr_prediction *prediction,
+                     const fr_plan *plan, const fr_job *job,
+                     const fr_cluster *cluster);
+
+/*
+ * No prediction of this plan with a step of at least bound_s has a smaller
+ * value; HUGE_VAL: none can meet the constraints.  What depends on memory
+ * is taken at its best.
+ */
+double fr_goal_bound_from_step(const fr_goal *goal, double bound_s,
+                               const fr_plan *plan, const fr_job *job,
+                               const fr_cluster *cluster);
+
+/*
+ * Which constraint a prediction breaks ("takes 41.2 days, the deadline is
+ * 30.0 days"); "" where none.  Returns buf.
+ */
+char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
+                      const fr_plan *plan, const fr_job *job,
+                      const fr_cluster *cluster, char *buf, size_t n_buf);
+
+/*
+ * The rule by which the learning rate has to follow the batch for S(B) to
+ * hold: the job's where it names one, else what is published for its
+ * optimizer.  A sentence without a full stop; returns buf.
+ */
+char *fr_goal_lr_rule(const fr_job *job, char *buf, size_t n_buf);
+
+#endif

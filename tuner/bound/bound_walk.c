@@ -1,0 +1,587 @@
+/* bound_walk.c: workers, each with an estimator and what it found. */
+#include "tuner/bound/bound_walk.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/bound/estimate.h"
+#include "tuner/bound/bound_keep.h"
+#include "tuner/bound/bound_layers.h"
+#include "tuner/partition/balance_layers.h"
+#include "tuner/space/storey_lists.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#else
+#define omp_get_thread_num() 0
+#endif
+
+/* One thread's. */
+typedef struct worker {
+    fr_estimator *estimator;
+    fr_storey_lists *lists;
+    fr_bound_keep by_bound, by_estimate, nearest;
+    uint64_t n_plans, n_too_large, n_pruned, n_estimated;
+    fr_goal_scale scale;   /* of so many ranks and threads of each */
+    fr_bound_layers needs; /* of the layers at hand */
+    int64_t scale_ranks;
+    int32_t scale_threads;
+    size_t i_failed; /* LAYERS at which it failed; SIZE_MAX: none */
+    fr_err err;
+} worker;
+
+struct fr_bound_walk {
+    fr_search_input in;
+    fr_goal goal;
+    fr_job job; /* as the goal counts it */
+    fr_plan_space_choices layers;
+    uint64_t n_illegal;
+    double *least; /* [layers.n]: the lowest bound of a group that may fit,
+                      once a run has seen all of them */
+    bool has_least;
+    worker *workers; /* [n_workers] */
+    int n_workers;
+};
+
+/* What a run asks for. */
+typedef struct run {
+    fr_bound_walk *walk;
+    const fr_walk_options *options;
+    double limit; /* of the round */
+} run;
+
+/* One choice of LAYERS on the way down. */
+typedef struct descent {
+    const fr_plan_space_choice *layers, *pipeline;
+    const fr_storey_list *gradients;
+    fr_goal_scale scale;
+    double limit_s;               /* about the step of the limit */
+    double least;                 /* the lowest bound so far */
+    const fr_bound_layers *needs; /* of all of them; NULL: not asked for */
+    uint64_t kept_bytes;          /* then: by the pipeline, at least */
+    fr_bounded found;
+    fr_bounded liked; /* of a group of gradients, the best by its estimate */
+    bool has_liked;
+} descent;
+
+/* ---- the goal ------------------------------------------------------------ */
+
+/*
+ * All plans of one choice of LAYERS have as many ranks: their value grows with
+ * the step, and with the share of the memory that is taken.
+ */
+static void set_scale(const run *r, worker *w, const fr_plan *plan, descent *d)
+{
+    const fr_bound_walk *walk = r->walk;
+    int64_t n_ranks = fr_plan_world(plan);
+    if (n_ranks != w->scale_ranks || plan->n_threads != w->scale_threads) {
+        w->scale = fr_goal_scale_of(&walk->goal, plan, &walk->job,
+                                    walk->in.request->cluster);
+        w->scale_ranks = n_ranks;
+        w->scale_threads = plan->n_threads;
+    }
+    d->scale = w->scale;
+    d->limit_s = fr_goal_step_for(&walk->goal, &w->scale, r->limit);
+}
+
+static double value_at(const run *r, const descent *d, double step_s,
+                       const fr_estimate *estimate)
+{
+    /* Shares of unlike devices cannot be compared. */
+    bool is_known = r->walk->in.request->cluster->n_devices == 1 &&
+                    estimate->capacity_bytes > 0;
+    double taken_frac = is_known ? (double)estimate->least_bytes /
+                                       (double)estimate->capacity_bytes
+                                 : 0;
+    return fr_goal_at(&r->walk->goal, &d->scale, step_s, taken_frac);
+}
+
+/* Is all of such a bound passed over? */
+static bool is_above_limit(const run *r, double bound)
+{
+    if (r->options->is_best_only)
+        return bound > r->limit || bound == HUGE_VAL;
+    return !(bound < r->limit);
+}
+
+/* ---- one plan ------------------------------------------------------------ */
+
+/* A plan that only the simulator knows: bounded by 0 s, and liked as much as
+ * the same without what is not known. */
+static fr_status like_plan(worker *w, const fr_plan *plan, fr_estimate *out,
+                           fr_err *err)
+{
+    fr_plan known = *plan;
+    known.activation_offload_frac = 0;
+    known.collective = FR_COLLECTIVE_AUTO;
+    known.expert_dispatch = FR_DISPATCH_ALL_TO_ALL;
+    FR_TRY(fr_estimate_legal_plan(w->estimator, &known, out, err));
+    out->lower_bound_s = 0;
+    out->least_bytes = 0;
+    return FR_OK;
+}
+
+static fr_status bound_plan(const run *r, worker *w, const fr_plan *plan,
+                            descent *d, fr_err *err)
+{
+    fr_estimate estimate;
+    if (fr_estimate_knows(plan))
+        FR_TRY(fr_estimate_legal_plan(w->estimator, plan, &estimate, err));
+    else
+        FR_TRY(like_plan(w, plan, &estimate, err));
+    d->found.n_steps = estimate.n_steps;
+    d->found.bound = value_at(r, d, estimate.lower_bound_s, &estimate);
+    d->found.estimate = value_at(r, d, estimate.estimate_s, &estimate);
+    d->found.short_by_bytes =
+        estimate.least_bytes > estimate.capacity_bytes
+            ? estimate.least_bytes - estimate.capacity_bytes
+            : 0;
+    return FR_OK;
+}
+
+static void keep(const run *r, worker *w, descent *d)
+{
+    const fr_bounded *found = &d->found;
+    const fr_bounded *after = r->options->after;
+    if (found->short_by_bytes > 0) {
+        w->n_too_large++;
+        fr_bound_keep_offer(&w->nearest, found);
+        return;
+    }
+    if (found->bound < HUGE_VAL &&
+        (!d->has_liked || fr_bounded_is_liked(found, &d->liked))) {
+        d->liked = *found;
+        d->has_liked = true;
+    }
+    if (r->options->is_best_only)
+        return;
+    if (!(found->bound < r->options->limit))
+        w->n_pruned++;
+    else if (after == NULL || fr_bounded_is_lower(after, found))
+        fr_bound_keep_offer(&w->by_bound, found);
+}
+
+/* ---- plans of the same layers -------------------------------------------- */
+
+static void join(const descent *d, size_t i_gradients, fr_candidate *out)
+{
+    fr_candidate_join(&d->layers->candidate, &d->pipeline->candidate,
+                      &d->gradients->choices.items[i_gradients].candidate, out);
+}
+
+static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
+                            const fr_gradient_group *group, descent *d,
+                            fr_err *err)
+{
+    const fr_plan_space_request *request = r->walk->in.request;
+    d->has_liked = false;
+    for (size_t g = group->first; g < group->first + group->n; g++) {
+        fr_plan_space_set(request, FR_STOREY_GRADIENTS,
+                          &d->gradients->choices.items[g], plan);
+        FR_TRY(bound_plan(r, w, plan, d, err));
+        join(d, g, &d->found.candidate);
+        keep(r, w, d);
+    }
+    if (d->has_liked)
+        fr_bound_keep_offer(&w->by_estimate, &d->liked);
+    w->n_estimated += group->n;
+    return FR_OK;
+}
+
+/* Are all plans of a group passed over? */
+static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
+                           const fr_gradient_group *group, descent *d,
+                           bool *is_over, fr_err *err)
+{
+    fr_estimate least;
+    *is_over = false;
+    fr_plan_space_set(r->walk->in.request, FR_STOREY_GRADIENTS,
+                      &d->gradients->choices.items[group->i_free], plan);
+    if (!fr_estimate_knows(plan)) {
+        d->least = value_at(r, d, 0, &(fr_estimate){0});
+        return FR_OK;
+    }
+    FR_TRY(fr_estimate_least(w->estimator, plan, &group->variants, d->limit_s,
+                             &least, err));
+    if (least.least_bytes > least.capacity_bytes) {
+        d->found.short_by_bytes = least.least_bytes - least.capacity_bytes;
+        join(d, group->first, &d->found.candidate);
+        fr_bound_keep_offer(&w->nearest, &d->found);
+        w->n_too_large += group->n;
+        *is_over = true;
+        return FR_OK;
+    }
+    double bound = value_at(r, d, least.lower_bound_s, &least);
+    d->least = fmin(d->least, bound);
+    *is_over = is_above_limit(r, bound);
+    w->n_pruned += *is_over ? group->n : 0;
+    return FR_OK;
+}
+
+/*
+ * Is such a state too large beside what the pipeline keeps?  Not if it may be
+ * among the nearest of those that do not fit, while nothing is known that may.
+ */
+static bool is_out(const run *r, const worker *w, const descent *d,
+                   uint64_t state_bytes)
+{
+    uint64_t lack = fr_bound_layers_lack(d->needs, d->kept_bytes, state_bytes);
+    return lack > 0 &&
+           (r->limit < HUGE_VAL || (w->nearest.n == w->nearest.n_max &&
+                                    lack > w->nearest.at[0].short_by_bytes));
+}
+
+static fr_status walk_groups(const run *r, worker *w, fr_plan *plan, descent *d,
+                             fr_err *err)
+{
+    for (size_t i = 0; i < d->gradients->groups.n; i++) {
+        const fr_gradient_group *group = &d->gradients->groups.items[i];
+        bool is_over = false;
+        if (d->needs != NULL &&
+            is_out(r, w, d, d->needs->state_bytes.items[i])) {
+            w->n_too_large += group->n;
+            continue;
+        }
+        if (!r->options->is_whole)
+            FR_TRY(pass_over(r, w, plan, group, d, &is_over, err));
+        if (!is_over)
+            FR_TRY(walk_plans(r, w, plan, group, d, err));
+    }
+    return FR_OK;
+}
+
+/* ---- plans of the same layers, all at once ------------------------------- */
+
+/* What pipeline p keeps is the least of it. */
+static void set_kept(const fr_storey_list *pipelines, size_t p, descent *d)
+{
+    if (d->needs != NULL)
+        d->kept_bytes =
+            fr_estimate_kept(&d->needs->room, &pipelines->shares.items[p]);
+}
+
+/* Is every pipeline of a kind too large, whatever the gradients? */
+static bool are_out(const run *r, const worker *w,
+                    const fr_storey_list *pipelines, bool is_split, descent *d)
+{
+    for (size_t p = 0; p < pipelines->choices.n; p++) {
+        if (pipelines->shares.items[p].is_split != is_split)
+            continue;
+        set_kept(pipelines, p, d);
+        if (!is_out(r, w, d, d->needs->least_state_bytes))
+            return false;
+    }
+    return true;
+}
+
+/* Has every pipeline of a kind too much to do? */
+static fr_status have_too_much(const run *r, worker *w, const fr_plan *plan,
+                               bool is_split, descent *d, bool *out,
+                               fr_err *err)
+{
+    double work_s;
+    FR_TRY(fr_bound_layers_work(w->estimator, plan, is_split, &work_s, err));
+    double bound = value_at(r, d, work_s, &(fr_estimate){0});
+    *out = is_above_limit(r, bound);
+    if (*out)
+        d->least = fmin(d->least, bound);
+    return FR_OK;
+}
+
+/*
+ * Are all n plans of LAYERS passed over, whatever their pipelines and
+ * gradients?  What fits is asked first: to know what a split backward has to do
+ * its layers have to be priced once more.
+ */
+static fr_status pass_over_layers(const run *r, worker *w, const fr_plan *plan,
+                                  const fr_storey_list *pipelines, uint64_t n,
+                                  descent *d, bool *is_over, fr_err *err)
+{
+    bool are_all_out = true;
+    *is_over = false;
+    if (n == 0 || r->options->is_whole || !fr_estimate_knows(plan))
+        return FR_OK;
+    FR_TRY(fr_bound_layers_find(w->estimator, r->walk->in.request, plan,
+                                pipelines, d->gradients, &w->needs, err));
+    d->needs = &w->needs;
+    for (int kind = 0; kind < 2; kind++) {
+        bool is_too_much;
+        if (!pipelines->has_split[kind] ||
+            are_out(r, w, pipelines, kind > 0, d))
+            continue;
+        are_all_out = false;
+        FR_TRY(have_too_much(r, w, plan, kind > 0, d, &is_too_much, err));
+        if (!is_too_much)
+            return FR_OK;
+    }
+    *is_over = true;
+    *(are_all_out ? &w->n_too_large : &w->n_pruned) += n;
+    return FR_OK;
+}
+
+static fr_status walk_pipelines(const run *r, worker *w, fr_plan *plan,
+                                const fr_storey_list *pipelines, descent *d,
+                                fr_err *err)
+{
+    for (size_t p = 0; p < pipelines->choices.n; p++) {
+        d->pipeline = &pipelines->choices.items[p];
+        if (r->options->is_even && d->pipeline->value[FR_SPACE_AXIS_SPLIT] != 0)
+            continue;
+        set_kept(pipelines, p, d);
+        if (d->needs != NULL && is_out(r, w, d, d->needs->least_state_bytes)) {
+            w->n_too_large += d->gradients->choices.n;
+            continue;
+        }
+        fr_plan_space_set(r->walk->in.request, FR_STOREY_PIPELINE, d->pipeline,
+                          plan);
+        FR_TRY(walk_groups(r, w, plan, d, err));
+    }
+    return FR_OK;
+}
+
+static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
+                             fr_err *err)
+{
+    const fr_plan_space_request *request = r->walk->in.request;
+    const fr_storey_list *pipelines;
+    fr_plan plan = request->base;
+    descent d = {.layers = &r->walk->layers.items[i_layers], .least = HUGE_VAL};
+    fr_plan_space_set(request, FR_STOREY_LAYERS, d.layers, &plan);
+    FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_PIPELINE, &plan, &pipelines,
+                                err));
+    FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_GRADIENTS, &plan,
+                                &d.gradients, err));
+    uint64_t n = pipelines->choices.n * d.gradients->choices.n;
+    w->n_plans += n;
+    if (!r->options->is_whole && r->walk->has_least &&
+        !(r->walk->least[i_layers] < r->limit)) {
+        w->n_pruned += n;
+        return FR_OK;
+    }
+    set_scale(r, w, &plan, &d);
+    bool is_over;
+    FR_TRY(pass_over_layers(r, w, &plan, pipelines, n, &d, &is_over, err));
+    if (!is_over)
+        FR_TRY(walk_pipelines(r, w, &plan, pipelines, &d, err));
+    if (!r->options->is_whole && !r->walk->has_least)
+        r->walk->least[i_layers] = d.least;
+    return FR_OK;
+}
+
+/* ---- all layers ---------------------------------------------------------- */
+
+static fr_status reset(fr_bound_walk *walk, fr_err *err)
+{
+    for (int i = 0; i < walk->n_workers; i++) {
+        worker *w = &walk->workers[i];
+        w->n_plans = w->n_too_large = w->n_pruned = w->n_estimated = 0;
+        w->i_failed = SIZE_MAX;
+        FR_TRY(fr_bound_keep_init(&w->by_bound, FR_WALK_KEPT,
+                                  fr_bounded_is_lower, err));
+        FR_TRY(fr_bound_keep_init(&w->by_estimate, FR_WALK_SEEDS,
+                                  fr_bounded_is_liked, err));
+        FR_TRY(fr_bound_keep_init(&w->nearest, FR_WALK_SEEDS,
+                                  fr_bounded_is_nearer, err));
+    }
+    return FR_OK;
+}
+
+/* The error of the first layers that failed, whoever met them. */
+static fr_status first_error(const fr_bound_walk *walk, fr_err *err)
+{
+    const worker *first = NULL;
+    for (int i = 0; i < walk->n_workers; i++) {
+        const worker *w = &walk->workers[i];
+        if (w->i_failed != SIZE_MAX &&
+            (first == NULL || w->i_failed < first->i_failed))
+            first = w;
+    }
+    if (first == NULL)
+        return FR_OK;
+    return fr_fail(err, first->err.status, "%s", first->err.text);
+}
+
+/* The highest of the estimates that are kept of all workers'. */
+static fr_status lower_limit(run *r, fr_err *err)
+{
+    const fr_bound_walk *walk = r->walk;
+    fr_bound_keep all = {0};
+    FR_TRY(fr_bound_keep_init(&all, FR_WALK_SEEDS, fr_bounded_is_liked, err));
+    for (int i = 0; i < walk->n_workers; i++)
+        fr_bound_keep_merge(&all, &walk->workers[i].by_estimate);
+    if (all.n == all.n_max)
+        r->limit = fmin(r->limit, all.at[0].estimate);
+    fr_bound_keep_release(&all);
+    return FR_OK;
+}
+
+/*
+ * In rounds, between which the limit falls: what is passed over does not
+ * depend on who is how fast.  A round takes blocks from all over the space, so
+ * that the first one finds a good limit.
+ */
+enum { BLOCK = 8, N_ROUNDS = 32 };
+
+static void walk_block(const run *r, size_t i_block)
+{
+    fr_bound_walk *walk = r->walk;
+    worker *w = &walk->workers[omp_get_thread_num()];
+    size_t end = (i_block + 1) * BLOCK;
+    end = end < walk->layers.n ? end : walk->layers.n;
+    for (size_t i = i_block * BLOCK; i < end; i++) {
+        fr_err err;
+        if (w->i_failed != SIZE_MAX || walk_layers(r, w, i, &err) == FR_OK)
+            continue;
+        w->i_failed = i;
+        w->err = err;
+    }
+}
+
+static fr_status walk_all(run *r, fr_err *err)
+{
+    const size_t n = (r->walk->layers.n + BLOCK - 1) / BLOCK;
+    /* Without a limit that falls there is nothing to wait for. */
+    const size_t n_rounds = r->options->is_best_only ? N_ROUNDS : 1;
+    for (size_t round = 0; round < n_rounds; round++) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(r->walk->n_workers)
+        for (size_t i = round; i < n; i += n_rounds)
+            walk_block(r, i);
+        if (r->options->is_best_only)
+            FR_TRY(lower_limit(r, err));
+    }
+    return FR_OK;
+}
+
+static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
+{
+    fr_bound_keep *first = &walk->workers[0].by_bound;
+    for (int i = 0; i < walk->n_workers; i++) {
+        worker *w = &walk->workers[i];
+        out->n_plans += w->n_plans;
+        out->n_too_large += w->n_too_large;
+        out->n_pruned += w->n_pruned;
+        out->n_estimated += w->n_estimated;
+        if (i == 0)
+            continue;
+        fr_bound_keep_merge(first, &w->by_bound);
+        fr_bound_keep_merge(&walk->workers[0].by_estimate, &w->by_estimate);
+        fr_bound_keep_merge(&walk->workers[0].nearest, &w->nearest);
+    }
+    out->is_all = !first->has_dropped;
+    FR_TRY(fr_bound_keep_take(first, &out->by_bound, err));
+    FR_TRY(fr_bound_keep_take(&walk->workers[0].by_estimate, &out->by_estimate,
+                              err));
+    return fr_bound_keep_take(&walk->workers[0].nearest, &out->nearest, err);
+}
+
+fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
+                            fr_walk_result *out, fr_err *err)
+{
+    run r = {walk, options, options->limit};
+    fr_walk_result result = {0};
+    FR_TRY(reset(walk, err));
+    FR_TRY(walk_all(&r, err));
+    FR_TRY(first_error(walk, err));
+    walk->has_least = walk->has_least || !options->is_whole;
+    fr_status status = collect(walk, &result, err);
+    if (status != FR_OK) {
+        fr_walk_result_release(&result);
+        return status;
+    }
+    *out = result;
+    return FR_OK;
+}
+
+void fr_walk_result_release(fr_walk_result *result)
+{
+    fr_vec_release(&result->by_bound);
+    fr_vec_release(&result->by_estimate);
+    fr_vec_release(&result->nearest);
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void count_illegal(void *context, const char *reason)
+{
+    fr_bound_walk *walk = context;
+    walk->n_illegal++;
+    if (walk->in.on_illegal != NULL)
+        walk->in.on_illegal(walk->in.context, reason);
+}
+
+static fr_status create_worker(const fr_search_input *in, int i_thread,
+                               worker *out, fr_err *err)
+{
+    const fr_plan_space_request *request = in->request;
+    FR_TRY(fr_estimator_create(request->model, request->job, request->cluster,
+                               in->costs, &out->estimator, err));
+    fr_balance_lend(request->balance, i_thread, out->estimator);
+    return fr_storey_lists_create(request, &out->lists, err);
+}
+
+fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
+                               fr_err *err)
+{
+    fr_status status = FR_OK;
+    fr_bound_walk *walk = calloc(1, sizeof *walk);
+    if (walk == NULL)
+        return fr_fail_no_memory(err);
+    walk->in = *in;
+    fr_goal_init(&walk->goal);
+    if (in->goal != NULL)
+        walk->goal = *in->goal;
+    walk->job = fr_goal_job(in->request->model, in->request->job);
+    walk->workers = calloc((size_t)in->n_threads, sizeof *walk->workers);
+    if (walk->workers == NULL) {
+        free(walk);
+        return fr_fail_no_memory(err);
+    }
+    walk->n_workers = in->n_threads;
+    for (int i = 0; i < walk->n_workers && status == FR_OK; i++)
+        status = create_worker(in, i, &walk->workers[i], err);
+    /* What layers cost is asked for once, whoever comes first. */
+    for (int i = 1; i < walk->n_workers && status == FR_OK; i++)
+        fr_estimator_join(walk->workers[i].estimator,
+                          walk->workers[0].estimator);
+    if (status == FR_OK)
+        status = fr_plan_space_list(in->request, FR_STOREY_LAYERS,
+                                    &in->request->base, count_illegal, walk,
+                                    &walk->layers, err);
+    if (status == FR_OK) {
+        walk->least = calloc(walk->layers.n + 1, sizeof *walk->least);
+        if (walk->least == NULL)
+            status = fr_fail_no_memory(err);
+    }
+    if (status != FR_OK) {
+        fr_bound_walk_destroy(walk);
+        return status;
+    }
+    *out = walk;
+    return FR_OK;
+}
+
+void fr_bound_walk_destroy(fr_bound_walk *walk)
+{
+    if (walk == NULL)
+        return;
+    for (int i = 0; i < walk->n_workers; i++) {
+        worker *w = &walk->workers[i];
+        fr_balance_lend(walk->in.request->balance, i, NULL);
+        fr_estimator_destroy(w->estimator);
+        fr_storey_lists_destroy(w->lists);
+        fr_bound_layers_release(&w->needs);
+        fr_bound_keep_release(&w->by_bound);
+        fr_bound_keep_release(&w->by_estimate);
+        fr_bound_keep_release(&w->nearest);
+    }
+    free(walk->workers);
+    free(walk->least);
+    fr_vec_release(&walk->layers);
+    free(walk);
+}
+
+uint64_t fr_bound_walk_n_illegal(const fr_bound_walk *walk)
+{
+    return walk->n_illegal;
+}

@@ -1,0 +1,243 @@
+/* quest.c: asks the search for batches of plans, and simulates them. */
+#include "tuner/search/quest.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner/answer/evaluate.h"
+#include "tuner/search/search.h"
+#include "tuner/search/search_exhaustive.h"
+
+/* One space, of one batch. */
+typedef struct pass {
+    const fr_log *log;
+    const fr_search_input *in;
+    fr_job counted; /* as the goal counts it */
+    fr_quest *quest;
+} pass;
+
+static double value_of(const pass *p, const fr_plan *plan,
+                       const fr_evaluation *evaluation)
+{
+    return evaluation->outcome == FR_OUTCOME_SIMULATED
+               ? fr_goal_value(&p->quest->goal, &evaluation->prediction, plan,
+                               &p->counted, p->in->request->cluster)
+               : HUGE_VAL;
+}
+
+/* Errors are kept by position, so that the first one does not depend on who
+ * ran first. */
+static fr_status run_batch(pass *p, const fr_candidate *batch, size_t n,
+                           fr_err *err)
+{
+    const fr_plan_space_request *request = p->in->request;
+    fr_looked_list *all = &p->quest->looked;
+    fr_err errors[FR_SEARCH_BATCH];
+    fr_status statuses[FR_SEARCH_BATCH];
+    if (fr_vec_reserve(all, n) != FR_OK)
+        return fr_fail_no_memory(err);
+    fr_looked *looked = &all->items[all->n];
+#pragma omp parallel for schedule(dynamic, 1) num_threads(p->in->n_threads)
+    for (size_t i = 0; i < n; i++) {
+        fr_plan plan;
+        fr_plan_space_plan(request, &batch[i], &plan);
+        looked[i].request = request;
+        looked[i].candidate = batch[i];
+        statuses[i] = fr_evaluate(request, p->in->costs, &plan,
+                                  &looked[i].evaluation, &errors[i]);
+        if (statuses[i] == FR_OK)
+            looked[i].value = value_of(p, &plan, &looked[i].evaluation);
+    }
+    all->n += n;
+    for (size_t i = 0; i < n; i++) {
+        if (statuses[i] == FR_OK)
+            continue;
+        char name[FR_TUNED_NAME];
+        fr_plan plan;
+        fr_plan_space_plan(request, &batch[i], &plan);
+        fr_fail(err, statuses[i], "%s", errors[i].text);
+        fr_err_prefix(err, "plan %s",
+                      fr_plan_describe(&plan, name, sizeof name));
+        return statuses[i];
+    }
+    return FR_OK;
+}
+
+static void tell_all(pass *p, const fr_search *search, void *state,
+                     size_t first)
+{
+    fr_quest *quest = p->quest;
+    for (size_t i = first; i < quest->looked.n; i++) {
+        const fr_looked *l = &quest->looked.items[i];
+        bool fits = l->evaluation.outcome == FR_OUTCOME_SIMULATED;
+        quest->has_fit = quest->has_fit || fits;
+        search->tell(state, &l->candidate, l->value, fits);
+    }
+}
+
+static fr_status run_search(pass *p, const fr_search *search, fr_tuning *counts,
+                            fr_err *err)
+{
+    fr_candidate batch[FR_SEARCH_BATCH];
+    size_t n = 0;
+    void *state = NULL;
+    FR_TRY(search->create(p->in, &state, err));
+    fr_status status = FR_OK;
+    do {
+        size_t first = p->quest->looked.n;
+        FR_TRY_GOTO(status, search->ask(state, FR_SEARCH_BATCH, batch, &n, err),
+                    out_search);
+        FR_TRY_GOTO(status, run_batch(p, batch, n, err), out_search);
+        tell_all(p, search, state, first);
+        fr_log_progress(p->log, -1, "simulated %zu plans", p->quest->looked.n);
+    } while (n > 0);
+    search->report(state, counts);
+out_search:
+    fr_log_progress_end(p->log);
+    search->destroy(state);
+    return status;
+}
+
+static bool is_default(const fr_search *search, const fr_search_input *in)
+{
+    return search->fits(in->request) &&
+           (search->suits == NULL || search->suits(in));
+}
+
+/* By name, or the first that fits and suits. */
+static fr_status find_search(const char *name, const fr_search_input *in,
+                             const fr_search **out, fr_err *err)
+{
+    for (int i = 0; fr_searches[i] != NULL; i++)
+        if (name == NULL ? is_default(fr_searches[i], in)
+                         : strcmp(fr_searches[i]->name, name) == 0) {
+            *out = fr_searches[i];
+            break;
+        }
+    if (*out == NULL)
+        return fr_fail(err, FR_USAGE, "unknown search '%s'", name);
+    if (!(*out)->fits(in->request))
+        return fr_fail(err, FR_USAGE,
+                       "search '%s' is for GPU clusters; choose exhaustive",
+                       name);
+    return FR_OK;
+}
+
+static void count_illegal(void *context, const char *reason)
+{
+    fr_tuning_count_reason(context, reason);
+}
+
+/* ---- batches ------------------------------------------------------------- */
+
+/* How far from the critical batch, in factors. */
+static double distance(double critical, int64_t batch)
+{
+    return fabs(log((double)batch / critical));
+}
+
+size_t fr_quest_batches(const fr_goal *goal, const fr_job *job,
+                        int64_t out[FR_QUEST_BATCHES])
+{
+    const double critical = goal->critical_batch / (double)job->seq;
+    size_t n = 0;
+    out[n++] = job->global_batch;
+    for (int64_t batch = 1; n < FR_QUEST_BATCHES; batch *= 2) {
+        if (batch != job->global_batch)
+            out[n++] = batch;
+        if ((double)batch >= 8 * critical)
+            break;
+    }
+    for (size_t i = 1; i < n; i++)
+        for (size_t k = i; k > 0 && distance(critical, out[k]) <
+                                        distance(critical, out[k - 1]);
+             k--) {
+            int64_t nearer = out[k];
+            out[k] = out[k - 1];
+            out[k - 1] = nearer;
+        }
+    return n;
+}
+
+static void list_requests(const fr_tune_options *options,
+                          const fr_plan_space_request *space,
+                          const fr_goal *goal, fr_quest *out)
+{
+    const fr_job counted = fr_goal_job(space->model, space->job);
+    int64_t batches[FR_QUEST_BATCHES] = {space->job->global_batch};
+    out->n =
+        options->is_batch_free ? fr_quest_batches(goal, &counted, batches) : 1;
+    for (size_t i = 0; i < out->n; i++) {
+        out->jobs[i] = *space->job;
+        out->jobs[i].global_batch = batches[i];
+        out->requests[i] = *space;
+        out->requests[i].job = &out->jobs[i];
+    }
+}
+
+static double best_of(const fr_looked_list *looked)
+{
+    double best = HUGE_VAL;
+    for (size_t i = 0; i < looked->n; i++)
+        best = fmin(best, looked->items[i].value);
+    return best;
+}
+
+static fr_status search_request(const fr_tune_options *options, size_t i,
+                                double work_frac, const fr_cost_model *costs,
+                                fr_quest *quest, fr_tuning *counts, fr_err *err)
+{
+    const fr_search *search = NULL;
+    const fr_plan_space_request *request = &quest->requests[i];
+    fr_search_input in = {.request = request,
+                          .costs = costs,
+                          .goal = &quest->goal,
+                          .n_threads = options->n_threads,
+                          .known = best_of(&quest->looked),
+                          .budget_s = options->budget_s / (double)quest->n,
+                          .work_frac = work_frac,
+                          .is_exact = options->is_exact,
+                          .on_illegal = count_illegal,
+                          .context = counts};
+    pass p = {.log = options->log,
+              .in = &in,
+              .counted = fr_goal_job(request->model, request->job),
+              .quest = quest};
+    FR_TRY(find_search(options->search, &in, &search, err));
+    FR_TRY(run_search(&p, search, counts, err));
+    quest->is_complete =
+        search == &fr_search_exhaustive && (in.budget_s == 0 || in.is_exact);
+    return FR_OK;
+}
+
+fr_status fr_quest_create(const fr_tune_options *options,
+                          const fr_plan_space_request *space,
+                          const fr_goal *goal, double work_frac,
+                          const fr_cost_model *costs, fr_quest **out,
+                          fr_tuning *counts, fr_err *err)
+{
+    fr_quest *quest = calloc(1, sizeof *quest);
+    if (quest == NULL)
+        return fr_fail_no_memory(err);
+    quest->goal = *goal;
+    list_requests(options, space, goal, quest);
+    fr_status status = FR_OK;
+    for (size_t i = 0; i < quest->n && status == FR_OK; i++)
+        status =
+            search_request(options, i, work_frac, costs, quest, counts, err);
+    if (status != FR_OK) {
+        fr_quest_destroy(quest);
+        return status;
+    }
+    *out = quest;
+    return FR_OK;
+}
+
+void fr_quest_destroy(fr_quest *quest)
+{
+    if (quest == NULL)
+        return;
+    fr_vec_release(&quest->looked);
+    free(quest);
+}

@@ -1,0 +1,219 @@
+/* frameworks.c: one row per framework, one per rule. */
+#include "tuner/space/frameworks.h"
+
+#include "plan/schedule/schedule.h"
+
+#include <string.h>
+
+typedef bool (*rule_fn)(const fr_plan *plan, const fr_model *model,
+                        const fr_job *job);
+
+/* Does the plan obey? */
+typedef struct rule {
+    const char *text; /* what is asked for */
+    fr_plan_space_storey storey;
+    rule_fn holds;
+} rule;
+
+struct fr_framework {
+    const char *name;
+    const rule *rules; /* text NULL at the end */
+};
+
+/* ---- rules --------------------------------------------------------------- */
+
+static bool has_even_stages(const fr_plan *plan, const fr_model *model,
+                            const fr_job *job)
+{
+    (void)job;
+    return plan->n_split > 0 ||
+           model->n_layers % ((int64_t)plan->pp * plan->vpp) == 0;
+}
+
+static bool has_no_split_backward(const fr_plan *plan, const fr_model *model,
+                                  const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return !fr_schedules[plan->schedule]->is_split;
+}
+
+static bool has_no_gpipe(const fr_plan *plan, const fr_model *model,
+                         const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return plan->pp == 1 || plan->schedule != FR_SCHEDULE_GPIPE;
+}
+
+static bool is_plain_1f1b(const fr_plan *plan, const fr_model *model,
+                          const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return plan->schedule == FR_SCHEDULE_1F1B;
+}
+
+static bool has_rows_of_experts(const fr_plan *plan, const fr_model *model,
+                                const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return plan->tp == 1 || plan->ep == 1 || plan->is_sequence_parallel;
+}
+
+static bool overlaps_with_rows(const fr_plan *plan, const fr_model *model,
+                               const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return !plan->is_tp_overlap || plan->is_sequence_parallel;
+}
+
+/* Of Megatron Core (transformer_config.py). */
+static bool has_turns_of_16_bits(const fr_plan *plan, const fr_model *model,
+                                 const fr_job *job)
+{
+    (void)job;
+    fr_dtype base = fr_plan_storage_dtype(plan);
+    return !plan->is_ep_overlap ||
+           ((base == FR_DTYPE_BF16 || base == FR_DTYPE_F16) &&
+            model->n_mtp_layers <= 1);
+}
+
+static bool has_no_turns(const fr_plan *plan, const fr_model *model,
+                         const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return !plan->is_ep_overlap;
+}
+
+static bool gathers_with_reduction(const fr_plan *plan, const fr_model *model,
+                                   const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    bool is_sharded = plan->zero_stage == 1 || plan->zero_stage == 2;
+    return !is_sharded || !plan->is_gather_overlap || plan->is_overlap;
+}
+
+static bool shards_without_pipeline(const fr_plan *plan, const fr_model *model,
+                                    const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return plan->zero_stage < 2 || plan->pp == 1;
+}
+
+static bool is_fsdp_or_ddp(const fr_plan *plan, const fr_model *model,
+                           const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return plan->zero_stage == 0 || plan->zero_stage == 3;
+}
+
+static bool has_no_parts_of_chunks(const fr_plan *plan, const fr_model *model,
+                                   const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return plan->recompute_layers == 0;
+}
+
+static bool has_no_ring(const fr_plan *plan, const fr_model *model,
+                        const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return plan->cp == 1 || plan->cp_kind == FR_CP_ALL_TO_ALL;
+}
+
+static bool has_no_chunks(const fr_plan *plan, const fr_model *model,
+                          const fr_job *job)
+{
+    (void)model;
+    (void)job;
+    return plan->vpp == 1;
+}
+
+/* ---- frameworks ---------------------------------------------------------- */
+
+/*
+ * megatron/training/arguments.py and megatron/core/transformer/
+ * transformer_config.py, Megatron-LM of August 2026.  Sharding of gradients
+ * and parameters is Megatron FSDP, which has no pipeline.
+ */
+static const rule megatron_rules[] = {
+    {"layers % (pp x vpp) == 0, or a layout of its own", FR_STOREY_PIPELINE,
+     has_even_stages},
+    {"a schedule whose backward is whole", FR_STOREY_PIPELINE,
+     has_no_split_backward},
+    {"1f1b or interleaved", FR_STOREY_PIPELINE, has_no_gpipe},
+    {"sequence parallel with tp and ep", FR_STOREY_LAYERS, has_rows_of_experts},
+    {"sequence parallel with tp-comm-overlap", FR_STOREY_LAYERS,
+     overlaps_with_rows},
+    {"bf16 or f16 and at most one layer of later tokens with ep-overlap",
+     FR_STOREY_LAYERS, has_turns_of_16_bits},
+    {"overlap-grad-reduce with overlap-param-gather", FR_STOREY_GRADIENTS,
+     gathers_with_reduction},
+    {"pp 1 with sharded gradients or parameters", FR_STOREY_GRADIENTS,
+     shards_without_pipeline},
+    {NULL, FR_STOREY_N, NULL}};
+
+/*
+ * deepspeed/runtime/pipe/engine.py: "ZeRO-2 and ZeRO-3 are incompatible with
+ * pipeline parallelism"; its schedule is 1F1B (runtime/pipe/schedule.py,
+ * TrainSchedule); sequence parallelism is Ulysses.
+ */
+static const rule deepspeed_rules[] = {
+    {"pp 1 with ZeRO 2 and 3", FR_STOREY_GRADIENTS, shards_without_pipeline},
+    {"schedule 1f1b", FR_STOREY_PIPELINE, is_plain_1f1b},
+    {"one chunk per rank", FR_STOREY_PIPELINE, has_no_chunks},
+    {"cp-kind all-to-all (Ulysses)", FR_STOREY_LAYERS, has_no_ring},
+    {"whole chunks made again", FR_STOREY_PIPELINE, has_no_parts_of_chunks},
+    {"no ep-overlap", FR_STOREY_LAYERS, has_no_turns},
+    {NULL, FR_STOREY_N, NULL}};
+
+/*
+ * torchtitan/config and docs/fsdp.md: FSDP2 shards parameters, gradients and
+ * optimizer together (reshard_after_forward never: they stay gathered), or
+ * DDP; schedules of torch.distributed.pipelining; activation checkpoints of
+ * whole layers, or of all.
+ */
+static const rule torchtitan_rules[] = {
+    {"zero 3 (FSDP) or 0 (DDP)", FR_STOREY_GRADIENTS, is_fsdp_or_ddp},
+    {"whole chunks made again", FR_STOREY_PIPELINE, has_no_parts_of_chunks},
+    {"no ep-overlap", FR_STOREY_LAYERS, has_no_turns},
+    {NULL, FR_STOREY_N, NULL}};
+
+static const fr_framework frameworks[] = {{"megatron", megatron_rules},
+                                          {"deepspeed", deepspeed_rules},
+                                          {"torchtitan", torchtitan_rules}};
+enum { N_FRAMEWORKS = sizeof frameworks / sizeof frameworks[0] };
+
+const char *fr_framework_name(int i)
+{
+    return i >= 0 && i < N_FRAMEWORKS ? frameworks[i].name : NULL;
+}
+
+const fr_framework *fr_framework_find(const char *name)
+{
+    for (int i = 0; i < N_FRAMEWORKS; i++)
+        if (strcmp(frameworks[i].name, name) == 0)
+            return &frameworks[i];
+    return NULL;
+}
+
+fr_status fr_framework_check(const fr_framework *framework,
+                             fr_plan_space_storey storey, const fr_plan *plan,
+                             const fr_model *model, const fr_job *job,
+                             fr_err *err)
+{
+    for (const rule *r = framework->rules; r->text != NULL; r++)
+        if (r->storey == storey && !r->holds(plan, model, job))
+            return fr_fail(err, FR_INPUT, "%s asks for %s", framework->name,
+                           r->text);
+    return FR_OK;
+}

@@ -1,0 +1,225 @@
+/* plan_space.c: the walk over the table of axes, storey by storey. */
+#include "tuner/space/plan_space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct walk {
+    const fr_plan_space_request *request;
+    fr_plan_space_storey storey;
+    fr_illegal_fn on_illegal;
+    void *context;
+    fr_plan_space_choices *out;
+    fr_err *err;
+} walk;
+
+/* What the axes of a storey are where they do not matter. */
+static void set_neutral(fr_plan_space_storey storey, fr_plan *plan)
+{
+    fr_plan plain;
+    fr_plan_init(&plain);
+    if (storey == FR_STOREY_PIPELINE) {
+        /* Turns of a pipeline ask for chunks: the least that they do. */
+        bool is_in_turn = plan->is_ep_overlap && plan->pp > 1;
+        plan->vpp = is_in_turn ? 2 : 1;
+        plan->schedule =
+            is_in_turn ? FR_SCHEDULE_INTERLEAVED : FR_SCHEDULE_1F1B;
+        plan->n_split = 0;
+        plan->recompute_layers = 0;
+    }
+    if (storey == FR_STOREY_GRADIENTS) {
+        plan->zero_stage = 0;
+        plan->zero_group = 0;
+        plan->is_optimizer_offloaded = false;
+        plan->compressor = FR_COMPRESSOR_NONE;
+        plan->is_overlap = plain.is_overlap;
+        plan->bucket_bytes = plain.bucket_bytes;
+    }
+}
+
+static fr_status add(const walk *w, const fr_plan_space_choice *choice,
+                     const fr_plan *plan)
+{
+    const fr_plan_space_request *request = w->request;
+    fr_plan asked = *plan;
+    fr_err why;
+    if (w->storey == FR_STOREY_LAYERS)
+        set_neutral(FR_STOREY_PIPELINE, &asked); /* known only now */
+    fr_status status =
+        fr_plan_check_lowerable(&asked, request->model, request->job, &why);
+    if (status == FR_OK && request->framework != NULL)
+        status = fr_framework_check(request->framework, w->storey, &asked,
+                                    request->model, request->job, &why);
+    if (status == FR_NO_MEMORY)
+        return fr_fail_no_memory(w->err);
+    if (status != FR_OK) {
+        if (w->on_illegal != NULL)
+            w->on_illegal(w->context, why.text);
+        return FR_OK;
+    }
+    if (fr_vec_push(w->out, *choice) != FR_OK)
+        return fr_fail_no_memory(w->err);
+    return FR_OK;
+}
+
+static fr_status visit(const walk *w, fr_plan_space_choice *choice,
+                       const fr_plan *plan, int i_axis)
+{
+    while (i_axis < FR_SPACE_AXIS_N &&
+           fr_plan_space_axes[i_axis].storey != w->storey)
+        i_axis++;
+    if (i_axis == FR_SPACE_AXIS_N)
+        return add(w, choice, plan);
+    const fr_plan_space_axis_row *axis = &fr_plan_space_axes[i_axis];
+    fr_plan_space_values values;
+    values.n = 0;
+    axis->list(w->request, plan, &values);
+    for (int i = 0; i < values.n; i++) {
+        fr_plan next = *plan;
+        axis->set(w->request, &next, values.at[i]);
+        choice->candidate.choice[i_axis] = (uint8_t)i;
+        choice->value[i_axis] = values.at[i];
+        FR_TRY(visit(w, choice, &next, i_axis + 1));
+    }
+    return FR_OK;
+}
+
+fr_status fr_plan_space_list(const fr_plan_space_request *request,
+                             fr_plan_space_storey storey, const fr_plan *plan,
+                             fr_illegal_fn on_illegal, void *context,
+                             fr_plan_space_choices *out, fr_err *err)
+{
+    walk w = {request, storey, on_illegal, context, out, err};
+    fr_plan_space_choice choice;
+    fr_plan start = *plan;
+    memset(&choice, 0, sizeof choice);
+    for (int i = FR_STOREY_PIPELINE; i < FR_STOREY_N; i++)
+        if (i != (int)storey)
+            set_neutral((fr_plan_space_storey)i, &start);
+    return visit(&w, &choice, &start, 0);
+}
+
+void fr_plan_space_set(const fr_plan_space_request *request,
+                       fr_plan_space_storey storey,
+                       const fr_plan_space_choice *choice, fr_plan *plan)
+{
+    for (int a = 0; a < FR_SPACE_AXIS_N; a++)
+        if (fr_plan_space_axes[a].storey == storey)
+            fr_plan_space_axes[a].set(request, plan, choice->value[a]);
+}
+
+void fr_candidate_join(const fr_candidate *layers, const fr_candidate *pipeline,
+                       const fr_candidate *gradients, fr_candidate *out)
+{
+    for (int a = 0; a < FR_SPACE_AXIS_N; a++)
+        out->choice[a] = (uint8_t)(layers->choice[a] | pipeline->choice[a] |
+                                   gradients->choice[a]);
+}
+
+int fr_candidate_compare(const fr_candidate *a, const fr_candidate *b)
+{
+    return memcmp(a->choice, b->choice, sizeof a->choice);
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+typedef struct builder {
+    fr_plan_space *space;
+    fr_illegal_fn on_illegal;
+    void *context;
+    fr_plan_space_choices of[FR_STOREY_N];
+} builder;
+
+static void count_illegal(void *context, const char *reason)
+{
+    builder *b = context;
+    b->space->n_illegal++;
+    if (b->on_illegal != NULL)
+        b->on_illegal(b->context, reason);
+}
+
+static fr_status add_plans(builder *b, const fr_candidate *layers, fr_err *err)
+{
+    fr_plan_space *space = b->space;
+    const fr_plan_space_choices *pipelines = &b->of[FR_STOREY_PIPELINE];
+    const fr_plan_space_choices *gradients = &b->of[FR_STOREY_GRADIENTS];
+    size_t n = pipelines->n * gradients->n;
+    if (space->n + n > space->cap) {
+        size_t cap = 2 * (space->n + n) + 256;
+        fr_candidate *at = realloc(space->at, cap * sizeof *at);
+        if (at == NULL)
+            return fr_fail_no_memory(err);
+        space->at = at;
+        space->cap = cap;
+    }
+    for (size_t p = 0; p < pipelines->n; p++)
+        for (size_t g = 0; g < gradients->n; g++)
+            fr_candidate_join(layers, &pipelines->items[p].candidate,
+                              &gradients->items[g].candidate,
+                              &space->at[space->n++]);
+    return FR_OK;
+}
+
+static fr_status add_storeys(builder *b, fr_err *err)
+{
+    const fr_plan_space_request *request = &b->space->request;
+    fr_plan_space_choices *layers = &b->of[FR_STOREY_LAYERS];
+    FR_TRY(fr_plan_space_list(request, FR_STOREY_LAYERS, &request->base,
+                              count_illegal, b, layers, err));
+    for (size_t i = 0; i < layers->n; i++) {
+        fr_plan plan = request->base;
+        fr_plan_space_set(request, FR_STOREY_LAYERS, &layers->items[i], &plan);
+        for (int k = FR_STOREY_PIPELINE; k < FR_STOREY_N; k++) {
+            b->of[k].n = 0;
+            FR_TRY(fr_plan_space_list(request, (fr_plan_space_storey)k, &plan,
+                                      count_illegal, b, &b->of[k], err));
+        }
+        FR_TRY(add_plans(b, &layers->items[i].candidate, err));
+    }
+    return FR_OK;
+}
+
+fr_status fr_plan_space_create(const fr_plan_space_request *request,
+                               fr_illegal_fn on_illegal, void *context,
+                               fr_plan_space *out, fr_err *err)
+{
+    fr_plan_space space = {.request = *request};
+    builder b = {.space = &space, .on_illegal = on_illegal, .context = context};
+    fr_status status = add_storeys(&b, err);
+    for (int k = 0; k < FR_STOREY_N; k++)
+        fr_vec_release(&b.of[k]);
+    if (status != FR_OK) {
+        fr_plan_space_release(&space);
+        return status;
+    }
+    *out = space;
+    return FR_OK;
+}
+
+void fr_plan_space_release(fr_plan_space *space)
+{
+    free(space->at);
+    space->at = NULL;
+    space->n = space->cap = 0;
+}
+
+void fr_plan_space_plan(const fr_plan_space_request *request,
+                        const fr_candidate *candidate, fr_plan *out)
+{
+    fr_plan plan = request->base;
+    for (int i = FR_STOREY_PIPELINE; i < FR_STOREY_N; i++)
+        set_neutral((fr_plan_space_storey)i, &plan);
+    for (int a = 0; a < FR_SPACE_AXIS_N; a++) {
+        fr_plan_space_values values;
+        values.n = 0;
+        fr_plan_space_axes[a].list(request, &plan, &values);
+        fr_plan_space_axes[a].set(request, &plan,
+                                  values.at[candidate->choice[a]]);
+    }
+    *out = plan;
+}
+
+void fr_plan_space_at(const fr_plan_space *space, size_t i, fr_plan *out)
+{
+    fr_plan_space_plan(&space->request, &space->at[i], out);
+}

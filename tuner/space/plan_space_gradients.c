@@ -1,0 +1,211 @@
+/*
+ * plan_space_gradients.c: axes of what comes beside and after the passes:
+ * who holds which state, and how gradients are added.
+ */
+#include "tuner/space/plan_space_lists.h"
+
+static int64_t data_ranks(const fr_plan *plan)
+{
+    return (int64_t)plan->dp * plan->cp;
+}
+
+void fr_list_zero(const fr_plan_space_request *request, const fr_plan *plan,
+                  fr_plan_space_values *values)
+{
+    if (data_ranks(plan) == 1 || (plan->dp == 1 && !fr_is_gpu_space(request))) {
+        fr_push_value(values, 0);
+        return;
+    }
+    if (fr_push_given(request, FR_PIN_ZERO, FR_SPACE_AXIS_ZERO,
+                      request->base.zero_stage, values))
+        return;
+    for (int i = 0; i <= (fr_is_gpu_space(request) ? 3 : 1); i++)
+        fr_push_value(values, i);
+}
+
+void fr_set_zero(const fr_plan_space_request *request, fr_plan *plan,
+                 int64_t value)
+{
+    (void)request;
+    plan->zero_stage = (int32_t)value;
+}
+
+/* GPUs, ZeRO 3: all of dp x cp, or the ranks of a node (HSDP). */
+void fr_list_zero_group(const fr_plan_space_request *request,
+                        const fr_plan *plan, fr_plan_space_values *values)
+{
+    int64_t n = data_ranks(plan);
+    if (plan->zero_stage == 0) {
+        fr_push_value(values, 0);
+        return;
+    }
+    if (fr_push_given(request, FR_PIN_ZERO_GROUP, FR_SPACE_AXIS_ZERO_GROUP,
+                      request->base.zero_group, values))
+        return;
+    fr_push_value(values, 0);
+    int64_t inside = fr_space_node_devices(request) / plan->tp;
+    if (fr_is_gpu_space(request) && plan->zero_stage == 3 && inside > 1 &&
+        inside < n && n % inside == 0 && request->model->n_experts == 0)
+        fr_push_value(values, inside);
+}
+
+void fr_set_zero_group(const fr_plan_space_request *request, fr_plan *plan,
+                       int64_t value)
+{
+    (void)request;
+    plan->zero_group = (int32_t)value;
+}
+
+static void push_switch(const fr_plan_space_request *request, fr_pin pin,
+                        bool base, bool is_free, fr_plan_space_values *values)
+{
+    if (fr_is_pinned(request, pin) || !is_free || !fr_is_gpu_space(request)) {
+        fr_push_value(values, base);
+        return;
+    }
+    fr_push_value(values, 1);
+    fr_push_value(values, 0);
+}
+
+void fr_list_reshard(const fr_plan_space_request *request, const fr_plan *plan,
+                     fr_plan_space_values *values)
+{
+    push_switch(request, FR_PIN_RESHARD, request->base.is_resharded,
+                plan->zero_stage == 3, values);
+}
+
+void fr_set_reshard(const fr_plan_space_request *request, fr_plan *plan,
+                    int64_t value)
+{
+    (void)request;
+    plan->is_resharded = value != 0;
+}
+
+/* As asked for. */
+void fr_list_offload(const fr_plan_space_request *request, const fr_plan *plan,
+                     fr_plan_space_values *values)
+{
+    (void)plan;
+    if (!fr_push_given(request, FR_PIN_OFFLOAD, FR_SPACE_AXIS_OFFLOAD,
+                       request->base.is_optimizer_offloaded, values))
+        fr_push_value(values, request->base.is_optimizer_offloaded);
+}
+
+void fr_set_offload(const fr_plan_space_request *request, fr_plan *plan,
+                    int64_t value)
+{
+    (void)request;
+    plan->is_optimizer_offloaded = value != 0;
+}
+
+void fr_list_compressor(const fr_plan_space_request *request,
+                        const fr_plan *plan, fr_plan_space_values *values)
+{
+    if (plan->dp == 1) {
+        fr_push_value(values, FR_COMPRESSOR_NONE);
+        return;
+    }
+    if (fr_push_given(request, FR_PIN_COMPRESSOR, FR_SPACE_AXIS_COMPRESSOR,
+                      (int64_t)request->base.compressor, values))
+        return;
+    fr_push_value(values, FR_COMPRESSOR_NONE);
+    for (int i = 1; request->allow_lossy && i < FR_COMPRESSOR_N; i++)
+        if (plan->zero_stage == 0 ||
+            (plan->zero_stage == 1 && i == FR_COMPRESSOR_BF16))
+            fr_push_value(values, i);
+}
+
+void fr_set_compressor(const fr_plan_space_request *request, fr_plan *plan,
+                       int64_t value)
+{
+    (void)request;
+    plan->compressor = (fr_compressor_kind)value;
+}
+
+/* Gradient bytes of one rank, near enough to leave out useless buckets. */
+static uint64_t gradient_bytes(const fr_plan_space_request *request,
+                               const fr_plan *plan)
+{
+    uint64_t n_parameters = fr_model_parameters(request->model);
+    return 4 * n_parameters / (uint64_t)(plan->tp * plan->pp);
+}
+
+enum { N_BUCKETS = 4 };
+static const uint64_t cpu_buckets[N_BUCKETS] = {1000000, 4000000, 25000000,
+                                                100000000};
+/* PyTorch's, Megatron's (40 M parameters of 4 bytes), and larger ones. */
+static const uint64_t gpu_buckets[N_BUCKETS] = {25000000, 160000000, 400000000,
+                                                1000000000};
+
+static const uint64_t *buckets_of(const fr_plan_space_request *request)
+{
+    return fr_is_gpu_space(request) ? gpu_buckets : cpu_buckets;
+}
+
+/* One bucket is complete only when backward ends: nothing to overlap. */
+void fr_list_overlap(const fr_plan_space_request *request, const fr_plan *plan,
+                     fr_plan_space_values *values)
+{
+    bool can_split = buckets_of(request)[0] < gradient_bytes(request, plan) ||
+                     plan->zero_stage > 1;
+    if (data_ranks(plan) == 1) {
+        fr_push_value(values, 1); /* the default, so that names stay short */
+    } else if (fr_is_pinned(request, FR_PIN_OVERLAP)) {
+        fr_push_value(values, request->base.is_overlap);
+    } else {
+        if (can_split || fr_is_pinned(request, FR_PIN_BUCKET))
+            fr_push_value(values, 1);
+        fr_push_value(values, 0);
+    }
+}
+
+void fr_set_overlap(const fr_plan_space_request *request, fr_plan *plan,
+                    int64_t value)
+{
+    (void)request;
+    plan->is_overlap = value != 0;
+}
+
+/* GPUs: parameters of ZeRO 1 and 2 beside forward, or after the step. */
+void fr_list_gather(const fr_plan_space_request *request, const fr_plan *plan,
+                    fr_plan_space_values *values)
+{
+    push_switch(request, FR_PIN_GATHER, request->base.is_gather_overlap,
+                plan->zero_stage == 1 || plan->zero_stage == 2, values);
+}
+
+void fr_set_gather(const fr_plan_space_request *request, fr_plan *plan,
+                   int64_t value)
+{
+    (void)request;
+    plan->is_gather_overlap = value != 0;
+}
+
+/* ZeRO 2 and 3 reduce layer by layer. */
+void fr_list_bucket(const fr_plan_space_request *request, const fr_plan *plan,
+                    fr_plan_space_values *values)
+{
+    const uint64_t *buckets = buckets_of(request);
+    if (data_ranks(plan) == 1 || plan->zero_stage > 1) {
+        fr_push_value(values, (int64_t)request->base.bucket_bytes);
+        return;
+    }
+    if (fr_push_given(request, FR_PIN_BUCKET, FR_SPACE_AXIS_BUCKET,
+                      (int64_t)request->base.bucket_bytes, values))
+        return;
+    if (!plan->is_overlap) {
+        fr_push_value(values, 0);
+        return;
+    }
+    uint64_t all_bytes = gradient_bytes(request, plan);
+    for (int i = 0; i < N_BUCKETS; i++)
+        if (i == 0 || buckets[i] < all_bytes)
+            fr_push_value(values, (int64_t)buckets[i]);
+}
+
+void fr_set_bucket(const fr_plan_space_request *request, fr_plan *plan,
+                   int64_t value)
+{
+    (void)request;
+    plan->bucket_bytes = (uint64_t)value;
+}

@@ -1,0 +1,418 @@
+/*
+ * plan_space_layers.c: axes that decide where ranks sit and what a layer
+ * costs.  What is left out because it cannot win, or cannot differ, is said at
+ * each axis.
+ */
+#include "tuner/space/plan_space_lists.h"
+
+/* ---- ranks ---------------------------------------------------------------
+ * The number of ranks travels in dp until cp, tp and pp have taken theirs. */
+static int64_t nodes_of(const fr_plan_space_request *request)
+{
+    int64_t n_nodes = fr_cluster_n_nodes(request->cluster);
+    return request->most_nodes > 0 && request->most_nodes < n_nodes
+               ? request->most_nodes
+               : n_nodes;
+}
+
+/* Slots of the first nodes. */
+static int64_t slots_of(const fr_plan_space_request *request, int64_t n_nodes)
+{
+    int64_t n = 0;
+    if (n_nodes == fr_cluster_n_nodes(request->cluster))
+        return fr_cluster_slots(request->cluster);
+    for (int64_t node = 0; node < n_nodes; node++)
+        n += fr_cluster_node_slots(request->cluster, node, 1);
+    return n;
+}
+
+/* Numbers of five significant bits: 1 to 32, then 34, 36 ... 64, 68, 72 ... */
+static int64_t after_rounded(int64_t n)
+{
+    int64_t step = 1;
+    while (n / step >= 32)
+        step *= 2;
+    return n + step;
+}
+
+/*
+ * Whole nodes, one to all of them; CPUs: also fewer ranks on each, equally
+ * many.  Of more than 32 nodes not every number, but one in each 3 %.
+ */
+static void push_nodes(const fr_plan_space_request *request,
+                       fr_plan_space_values *values)
+{
+    int64_t n_nodes = nodes_of(request);
+    for (int64_t n = 1; n <= n_nodes; n = after_rounded(n)) {
+        fr_plan_space_values of_node = {0};
+        if (!fr_is_gpu_space(request))
+            fr_push_divisors(fr_cluster_node_slots(request->cluster, 0, 1),
+                             INT32_MAX, &of_node);
+        for (int i = 0; i < of_node.n; i++)
+            fr_push_new(n * of_node.at[i], values);
+        fr_push_new(slots_of(request, n), values);
+    }
+}
+
+void fr_list_world(const fr_plan_space_request *request, const fr_plan *plan,
+                   fr_plan_space_values *values)
+{
+    const unsigned all = FR_PIN_DP | FR_PIN_TP | FR_PIN_PP;
+    const fr_plan *base = &request->base;
+    (void)plan;
+    bool is_one = (request->pins & all) == all &&
+                  !fr_is_ranged(request, FR_SPACE_AXIS_TP) &&
+                  !fr_is_ranged(request, FR_SPACE_AXIS_PP) &&
+                  !fr_is_ranged(request, FR_SPACE_AXIS_CP);
+    if (fr_push_given(request, (fr_pin)0, FR_SPACE_AXIS_WORLD, 0, values))
+        return;
+    if (request->world > 0)
+        fr_push_value(values, request->world);
+    else if (is_one)
+        fr_push_value(values,
+                      (int64_t)base->dp * base->tp * base->pp *
+                          (fr_is_pinned(request, FR_PIN_CP) ? base->cp : 1));
+    else {
+        fr_plan_space_values divisors = {0};
+        if (request->is_any_nodes)
+            push_nodes(request, values);
+        fr_push_divisors(slots_of(request, nodes_of(request)), INT32_MAX,
+                         &divisors);
+        for (int i = 0; i < divisors.n; i++)
+            fr_push_new(divisors.at[i], values);
+    }
+}
+
+void fr_set_world(const fr_plan_space_request *request, fr_plan *plan,
+                  int64_t value)
+{
+    (void)request;
+    plan->dp = (int32_t)value;
+    plan->tp = plan->pp = plan->cp = 1;
+}
+
+/* CPU: r ranks on a node share its cores; every r that fills whole nodes. */
+void fr_list_threads(const fr_plan_space_request *request, const fr_plan *plan,
+                     fr_plan_space_values *values)
+{
+    const fr_device_type *device = fr_cluster_device(request->cluster, 0);
+    int64_t n_nodes = nodes_of(request);
+    int64_t world = plan->dp;
+    if (fr_is_pinned(request, FR_PIN_THREADS)) {
+        fr_push_value(values, request->base.n_threads);
+        return;
+    }
+    if (device->kind == FR_DEVICE_GPU) {
+        fr_push_value(values, 1);
+        return;
+    }
+    int64_t last = 0;
+    for (int64_t r = 1; r <= world; r++) {
+        if (world % r != 0 || world / r > n_nodes)
+            continue;
+        int64_t n_threads = device->n_cores > r ? device->n_cores / r : 1;
+        if (n_threads != last)
+            fr_push_value(values, n_threads);
+        last = n_threads;
+    }
+}
+
+void fr_set_threads(const fr_plan_space_request *request, fr_plan *plan,
+                    int64_t value)
+{
+    (void)request;
+    plan->n_threads = (int32_t)value;
+}
+
+/*
+ * GPUs.  Unless asked for, no rank has less than this many tokens of a
+ * sequence: below, keys and values take longer than attention over them.
+ */
+enum { LEAST_TOKENS = 1024 };
+
+void fr_list_cp(const fr_plan_space_request *request, const fr_plan *plan,
+                fr_plan_space_values *values)
+{
+    const int64_t seq = request->job->seq;
+    if (fr_push_given(request, FR_PIN_CP, FR_SPACE_AXIS_CP, request->base.cp,
+                      values)) {
+        fr_keep_divisors(plan->dp, values);
+        return;
+    }
+    fr_push_value(values, 1);
+    if (!fr_is_gpu_space(request) || request->model->kind == FR_MODEL_LAYERS)
+        return;
+    for (int64_t d = 2; d <= plan->dp && seq / d >= LEAST_TOKENS; d++)
+        if (plan->dp % d == 0 && seq % (2 * d) == 0)
+            fr_push_value(values, d);
+}
+
+void fr_set_cp(const fr_plan_space_request *request, fr_plan *plan,
+               int64_t value)
+{
+    (void)request;
+    plan->cp = (int32_t)value;
+    plan->dp /= plan->cp;
+}
+
+/* GPUs.  Unless asked for, at most the GPUs of two nodes. */
+void fr_list_tp(const fr_plan_space_request *request, const fr_plan *plan,
+                fr_plan_space_values *values)
+{
+    int64_t high = plan->dp;
+    if (fr_push_given(request, FR_PIN_TP, FR_SPACE_AXIS_TP, request->base.tp,
+                      values)) {
+        fr_keep_divisors(plan->dp, values);
+        return;
+    }
+    if (fr_is_gpu_space(request) && high > 2 * fr_space_node_devices(request))
+        high = 2 * fr_space_node_devices(request);
+    for (int64_t d = 1; d <= high; d++)
+        if (plan->dp % d == 0 && (d == 1 || request->model->n_heads % d == 0))
+            fr_push_value(values, d);
+}
+
+void fr_set_tp(const fr_plan_space_request *request, fr_plan *plan,
+               int64_t value)
+{
+    (void)request;
+    plan->tp = (int32_t)value;
+    plan->dp /= plan->tp;
+}
+
+void fr_list_pp(const fr_plan_space_request *request, const fr_plan *plan,
+                fr_plan_space_values *values)
+{
+    fr_plan_space_values all = {0};
+    if (!fr_push_given(request, FR_PIN_PP, FR_SPACE_AXIS_PP, request->base.pp,
+                       &all))
+        fr_push_divisors(plan->dp, request->model->n_layers, &all);
+    fr_keep_divisors(plan->dp, &all);
+    for (int i = 0; i < all.n; i++)
+        if (!fr_is_pinned(request, FR_PIN_DP) ||
+            plan->dp / all.at[i] == request->base.dp)
+            fr_push_value(values, all.at[i]);
+}
+
+void fr_set_pp(const fr_plan_space_request *request, fr_plan *plan,
+               int64_t value)
+{
+    (void)request;
+    plan->pp = (int32_t)value;
+    plan->dp /= plan->pp;
+}
+
+/* Experts are spread over ranks of a stage, as many as divide both. */
+void fr_list_ep(const fr_plan_space_request *request, const fr_plan *plan,
+                fr_plan_space_values *values)
+{
+    if (fr_push_given(request, FR_PIN_EP, FR_SPACE_AXIS_EP, request->base.ep,
+                      values))
+        return;
+    if (fr_is_gpu_space(request) && request->model->n_experts > 0)
+        fr_push_divisors(request->model->n_experts, INT32_MAX, values);
+    else
+        fr_push_value(values, 1);
+    fr_keep_divisors((int64_t)plan->tp * plan->cp * plan->dp, values);
+}
+
+void fr_set_ep(const fr_plan_space_request *request, fr_plan *plan,
+               int64_t value)
+{
+    (void)request;
+    plan->ep = (int32_t)value;
+}
+
+/* An expert whole (1) or split as the rest is (0, tp). */
+void fr_list_etp(const fr_plan_space_request *request, const fr_plan *plan,
+                 fr_plan_space_values *values)
+{
+    if (fr_push_given(request, FR_PIN_ETP, FR_SPACE_AXIS_ETP, request->base.etp,
+                      values))
+        return;
+    fr_push_value(values, 0);
+    if (fr_is_gpu_space(request) && plan->ep > 1 && plan->tp > 1)
+        fr_push_value(values, 1);
+}
+
+void fr_set_etp(const fr_plan_space_request *request, fr_plan *plan,
+                int64_t value)
+{
+    (void)request;
+    plan->etp = (int32_t)value;
+}
+
+/*
+ * On one node every order is the same; else orders that differ only in axes
+ * of size one are.  GPUs: unless asked for, tp and cp stay together, as they
+ * move bytes in every layer: the others are asked for with --rank-order.
+ */
+void fr_list_rank_order(const fr_plan_space_request *request,
+                        const fr_plan *plan, fr_plan_space_values *values)
+{
+    if (fr_push_given(request, FR_PIN_RANK_ORDER, FR_SPACE_AXIS_RANK_ORDER,
+                      (int64_t)request->base.rank_order, values))
+        return;
+    bool is_gpu = fr_is_gpu_space(request);
+    fr_push_value(values, FR_RANK_ORDER_TP_DP_PP);
+    int n_wide = (plan->tp * plan->cp > 1) + (plan->dp > 1) + (plan->pp > 1);
+    if (fr_cluster_n_nodes(request->cluster) == 1 || n_wide < 2)
+        return;
+    if (is_gpu) {
+        if (plan->dp > 1 && plan->pp > 1)
+            fr_push_value(values, FR_RANK_ORDER_TP_PP_DP);
+        return;
+    }
+    if (n_wide == 3) {
+        for (int i = 1; i < FR_RANK_ORDER_N; i++)
+            fr_push_value(values, i);
+        return;
+    }
+    /* the other order of the two wide axes */
+    fr_push_value(values, plan->tp == 1   ? FR_RANK_ORDER_TP_PP_DP
+                          : plan->dp == 1 ? FR_RANK_ORDER_PP_TP_DP
+                                          : FR_RANK_ORDER_DP_TP_PP);
+}
+
+void fr_set_rank_order(const fr_plan_space_request *request, fr_plan *plan,
+                       int64_t value)
+{
+    (void)request;
+    plan->rank_order = (fr_rank_order)value;
+}
+
+/* ---- layers -------------------------------------------------------------- */
+void fr_list_micro_batch(const fr_plan_space_request *request,
+                         const fr_plan *plan, fr_plan_space_values *values)
+{
+    if (fr_push_given(request, FR_PIN_MICRO_BATCH, FR_SPACE_AXIS_MICRO_BATCH,
+                      request->base.micro_batch, values))
+        return;
+    if (request->job->global_batch % plan->dp == 0)
+        fr_push_divisors(request->job->global_batch / plan->dp, INT32_MAX,
+                         values);
+}
+
+void fr_set_micro_batch(const fr_plan_space_request *request, fr_plan *plan,
+                        int64_t value)
+{
+    (void)request;
+    plan->micro_batch = value;
+}
+
+void fr_list_cp_kind(const fr_plan_space_request *request, const fr_plan *plan,
+                     fr_plan_space_values *values)
+{
+    if (plan->cp == 1) {
+        fr_push_value(values, (int64_t)request->base.cp_kind);
+        return;
+    }
+    if (fr_push_given(request, FR_PIN_CP_KIND, FR_SPACE_AXIS_CP_KIND,
+                      (int64_t)request->base.cp_kind, values))
+        return;
+    for (int i = 0; i < FR_CP_N; i++)
+        fr_push_value(values, i);
+}
+
+void fr_set_cp_kind(const fr_plan_space_request *request, fr_plan *plan,
+                    int64_t value)
+{
+    (void)request;
+    plan->cp_kind = (fr_cp_kind)value;
+}
+
+void fr_list_sequence_parallel(const fr_plan_space_request *request,
+                               const fr_plan *plan,
+                               fr_plan_space_values *values)
+{
+    bool is_pin = fr_is_pinned(request, FR_PIN_SEQUENCE_PARALLEL);
+    bool pin = request->base.is_sequence_parallel;
+    if (!is_pin || !pin || plan->tp == 1)
+        fr_push_value(values, 0);
+    if (plan->tp > 1 && (!is_pin || pin))
+        fr_push_value(values, 1);
+}
+
+void fr_set_sequence_parallel(const fr_plan_space_request *request,
+                              fr_plan *plan, int64_t value)
+{
+    (void)request;
+    plan->is_sequence_parallel = value != 0;
+}
+
+/* GPUs: in pieces only where there are rows to gather and to scatter. */
+void fr_list_tp_overlap(const fr_plan_space_request *request,
+                        const fr_plan *plan, fr_plan_space_values *values)
+{
+    bool is_pin = fr_is_pinned(request, FR_PIN_TP_OVERLAP);
+    bool pin = request->base.is_tp_overlap;
+    bool is_there = plan->tp > 1 && plan->is_sequence_parallel;
+    if (!is_there || !fr_is_gpu_space(request) || is_pin) {
+        fr_push_value(values, is_pin && (is_there || plan->tp > 1) && pin);
+        return;
+    }
+    fr_push_value(values, 0);
+    fr_push_value(values, 1);
+}
+
+void fr_set_tp_overlap(const fr_plan_space_request *request, fr_plan *plan,
+                       int64_t value)
+{
+    (void)request;
+    plan->is_tp_overlap = value != 0;
+}
+
+void fr_list_recompute(const fr_plan_space_request *request,
+                       const fr_plan *plan, fr_plan_space_values *values)
+{
+    (void)plan;
+    if (fr_push_given(request, FR_PIN_RECOMPUTE, FR_SPACE_AXIS_RECOMPUTE,
+                      (int64_t)request->base.recompute, values))
+        return;
+    for (int i = 0; i < FR_RECOMPUTE_N; i++)
+        fr_push_value(values, i);
+}
+
+void fr_set_recompute(const fr_plan_space_request *request, fr_plan *plan,
+                      int64_t value)
+{
+    (void)request;
+    plan->recompute = (fr_recompute)value;
+}
+
+/* GPUs: off and on where there is something to send; the rest is a matter of
+ * legality. */
+void fr_list_ep_overlap(const fr_plan_space_request *request,
+                        const fr_plan *plan, fr_plan_space_values *values)
+{
+    bool is_pin = fr_is_pinned(request, FR_PIN_EP_OVERLAP);
+    bool is_there = plan->ep > 1 && fr_is_gpu_space(request);
+    if (!is_there || !is_pin || !request->base.is_ep_overlap)
+        fr_push_value(values, 0);
+    if (is_there && (!is_pin || request->base.is_ep_overlap))
+        fr_push_value(values, 1);
+}
+
+void fr_set_ep_overlap(const fr_plan_space_request *request, fr_plan *plan,
+                       int64_t value)
+{
+    (void)request;
+    plan->is_ep_overlap = value != 0;
+}
+
+/* As asked for: it changes the result. */
+void fr_list_precision(const fr_plan_space_request *request,
+                       const fr_plan *plan, fr_plan_space_values *values)
+{
+    (void)plan;
+    if (!fr_push_given(request, FR_PIN_PRECISION, FR_SPACE_AXIS_PRECISION,
+                       (int64_t)request->base.precision, values))
+        fr_push_value(values, (int64_t)request->base.precision);
+}
+
+void fr_set_precision(const fr_plan_space_request *request, fr_plan *plan,
+                      int64_t value)
+{
+    (void)request;
+    plan->precision = (fr_dtype)value;
+}

@@ -1,0 +1,60 @@
+/*
+ * plan_space_lists.h: the axes of each storey, for the table in
+ * plan_space_axes.c, and what their lists of values have in common.
+ */
+#ifndef FR_TUNER_SPACE_PLAN_SPACE_LISTS_H
+#define FR_TUNER_SPACE_PLAN_SPACE_LISTS_H
+
+#include "tuner/space/plan_space.h"
+
+typedef void fr_list_values_fn(const fr_plan_space_request *request,
+                               const fr_plan *plan,
+                               fr_plan_space_values *values);
+typedef void fr_set_value_fn(const fr_plan_space_request *request,
+                             fr_plan *plan, int64_t value);
+
+#define FR_SPACE_AXIS_FUNCTIONS(X)                                             \
+    X(world)                                                                   \
+    X(threads)                                                                 \
+    X(cp) X(tp) X(pp) X(ep) X(etp) X(rank_order) X(micro_batch) X(cp_kind)     \
+        X(sequence_parallel) X(tp_overlap) X(recompute) X(ep_overlap)          \
+            X(precision) X(vpp) X(schedule) X(split) X(recompute_layers)       \
+                X(zero) X(zero_group) X(reshard) X(offload) X(compressor)      \
+                    X(overlap) X(gather) X(bucket)
+#define FR_SPACE_AXIS_DECLARE(name)                                            \
+    fr_list_values_fn fr_list_##name;                                          \
+    fr_set_value_fn fr_set_##name;
+FR_SPACE_AXIS_FUNCTIONS(FR_SPACE_AXIS_DECLARE)
+#undef FR_SPACE_AXIS_DECLARE
+
+void fr_push_value(fr_plan_space_values *values, int64_t value);
+/* Unless it is there. */
+void fr_push_new(int64_t value, fr_plan_space_values *values);
+/* Divisors of n up to `high`, ascending. */
+void fr_push_divisors(int64_t n, int64_t high, fr_plan_space_values *values);
+
+bool fr_is_pinned(const fr_plan_space_request *request, fr_pin pin);
+
+bool fr_is_ranged(const fr_plan_space_request *request,
+                  fr_plan_space_axis axis);
+
+/* Has the user named values of the axis?  Then appends those: the pinned one,
+ * `base`, or the range. */
+bool fr_push_given(const fr_plan_space_request *request, fr_pin pin,
+                   fr_plan_space_axis axis, int64_t base,
+                   fr_plan_space_values *values);
+
+/* Drops the values that do not divide n. */
+void fr_keep_divisors(int64_t n, fr_plan_space_values *values);
+
+/* Splits that take layers from the ends, coded, and the layers of one:
+ * split[pp * vpp].  The first is the even one. */
+void fr_list_split_moves(const fr_plan_space_request *request,
+                         const fr_plan *plan, fr_plan_space_values *values);
+void fr_split_moved(const fr_plan_space_request *request, const fr_plan *plan,
+                    int64_t code, int32_t *split);
+
+bool fr_is_gpu_space(const fr_plan_space_request *request);
+int64_t fr_space_node_devices(const fr_plan_space_request *request);
+
+#endif

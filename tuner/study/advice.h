@@ -1,0 +1,15 @@
+/* advice.h: to distribute or not to. */
+#ifndef FR_TUNER_STUDY_ADVICE_H
+#define FR_TUNER_STUDY_ADVICE_H
+
+#include "tuner/space/rank_plans.h"
+
+/*
+ * Marks baselines that are ties of the best and says why they lose; fills
+ * n_slots, advised_ranks and advice: fewer devices where they are as good as
+ * far as the model can tell.
+ */
+void fr_advise(const fr_plan_space_request *space, const fr_goal *goal,
+               fr_tuning *tuning);
+
+#endif

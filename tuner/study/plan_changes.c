@@ -1,0 +1,271 @@
+/* plan_changes.c: the knobs of a plan, each turned a little. */
+#include "tuner/study/plan_changes.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct change_list {
+    const fr_plan *from;
+    fr_changed_plan *out;
+    size_t n, n_max;
+} change_list;
+
+static void add(change_list *list, const fr_plan *plan, const char *format, ...)
+    FR_PRINTF(3, 4);
+
+static void add(change_list *list, const fr_plan *plan, const char *format, ...)
+{
+    va_list args;
+    if (list->n >= list->n_max)
+        return;
+    fr_changed_plan *at = &list->out[list->n++];
+    at->plan = *plan;
+    /* Layers that were dealt to other stages. */
+    if (plan->pp != list->from->pp || plan->vpp != list->from->vpp)
+        at->plan.n_split = 0;
+    va_start(args, format);
+    vsnprintf(at->what, sizeof at->what, format, args);
+    va_end(args);
+}
+
+/* ---- degrees --------------------------------------------------------------
+ */
+
+typedef struct degree {
+    const char *name;
+    size_t offset; /* of an int32_t */
+} degree;
+
+static const degree degrees[] = {
+    {"tp", offsetof(fr_plan, tp)},
+    {"pp", offsetof(fr_plan, pp)},
+    {"cp", offsetof(fr_plan, cp)},
+    {"dp", offsetof(fr_plan, dp)},
+};
+enum { N_DEGREES = sizeof degrees / sizeof degrees[0] };
+
+static int32_t get(const fr_plan *plan, const degree *d)
+{
+    int32_t value;
+    memcpy(&value, (const char *)plan + d->offset, sizeof value);
+    return value;
+}
+
+static void set(fr_plan *plan, const degree *d, int32_t value)
+{
+    memcpy((char *)plan + d->offset, &value, sizeof value);
+}
+
+/* The schedule that goes with a number of stages and chunks. */
+static void mend_schedule(fr_plan *plan)
+{
+    if (plan->pp == 1)
+        plan->vpp = 1;
+    if (plan->vpp > 1 && plan->schedule != FR_SCHEDULE_ZB_V)
+        plan->schedule = FR_SCHEDULE_INTERLEAVED;
+    else if (plan->vpp == 1 && (plan->schedule == FR_SCHEDULE_INTERLEAVED ||
+                                plan->schedule == FR_SCHEDULE_ZB_V))
+        plan->schedule = FR_SCHEDULE_1F1B;
+    if (plan->tp == 1)
+        plan->is_sequence_parallel = false;
+}
+
+/* A factor of two from one degree to another. */
+static void move_degrees(change_list *list)
+{
+    for (int from = 0; from < N_DEGREES; from++)
+        for (int to = 0; to < N_DEGREES; to++) {
+            fr_plan plan = *list->from;
+            int32_t a = get(&plan, &degrees[from]);
+            int32_t b = get(&plan, &degrees[to]);
+            if (from == to || a % 2 != 0)
+                continue;
+            set(&plan, &degrees[from], a / 2);
+            set(&plan, &degrees[to], b * 2);
+            /* Sharded activations cost tensor parallelism nothing. */
+            if (list->from->tp == 1 && plan.tp > 1)
+                plan.is_sequence_parallel = true;
+            mend_schedule(&plan);
+            add(list, &plan, "%s %d -> %d, %s %d -> %d", degrees[from].name, a,
+                a / 2, degrees[to].name, b, b * 2);
+        }
+}
+
+static void change_experts(change_list *list, const fr_model *model)
+{
+    fr_plan plan = *list->from;
+    if (model->n_experts == 0)
+        return;
+    plan.ep = 2 * list->from->ep;
+    add(list, &plan, "ep %d -> %d", list->from->ep, plan.ep);
+    if (list->from->ep % 2 != 0)
+        return;
+    plan.ep = list->from->ep / 2;
+    add(list, &plan, "ep %d -> %d", list->from->ep, plan.ep);
+}
+
+/* ---- batch and pipeline ---------------------------------------------------
+ */
+
+static void change_micro_batch(change_list *list)
+{
+    fr_plan plan = *list->from;
+    long long old = (long long)plan.micro_batch;
+    plan.micro_batch = 2 * old;
+    add(list, &plan, "micro-batch %lld -> %lld", old, 2 * old);
+    if (old % 2 != 0)
+        return;
+    plan.micro_batch = old / 2;
+    add(list, &plan, "micro-batch %lld -> %lld", old, old / 2);
+}
+
+/* The next numbers of chunks that deal the layers evenly. */
+static void change_chunks(change_list *list, const fr_model *model)
+{
+    const fr_plan *from = list->from;
+    if (from->pp == 1)
+        return;
+    for (int direction = -1; direction <= 1; direction += 2) {
+        fr_plan plan = *from;
+        do
+            plan.vpp += direction;
+        while (plan.vpp >= 1 && plan.vpp * plan.pp <= model->n_layers &&
+               model->n_layers % (plan.vpp * plan.pp) != 0);
+        if (plan.vpp < 1 || plan.vpp * plan.pp > model->n_layers)
+            continue;
+        mend_schedule(&plan);
+        add(list, &plan, "vpp %d -> %d", from->vpp, plan.vpp);
+    }
+}
+
+static void change_schedule(change_list *list)
+{
+    const fr_plan *from = list->from;
+    for (int i = 0; i < FR_SCHEDULE_N && from->pp > 1; i++) {
+        fr_plan plan = *from;
+        bool has_chunks = i == FR_SCHEDULE_INTERLEAVED || i == FR_SCHEDULE_ZB_V;
+        plan.schedule = (fr_schedule_kind)i;
+        plan.vpp = i == FR_SCHEDULE_ZB_V ? 2 : has_chunks ? from->vpp : 1;
+        if (plan.schedule == from->schedule || (has_chunks && plan.vpp == 1))
+            continue;
+        add(list, &plan, "schedule %s -> %s",
+            fr_schedule_kind_name(from->schedule),
+            fr_schedule_kind_name(plan.schedule));
+    }
+}
+
+/* ---- memory ---------------------------------------------------------------
+ */
+
+static void change_memory(change_list *list)
+{
+    const fr_plan *from = list->from;
+    for (int i = 0; i <= 3 && from->dp > 1; i++) {
+        fr_plan plan = *from;
+        plan.zero_stage = i;
+        if (i != from->zero_stage)
+            add(list, &plan, "zero %d -> %d", from->zero_stage, i);
+    }
+    for (int i = 0; i < FR_RECOMPUTE_N; i++) {
+        fr_plan plan = *from;
+        plan.recompute = (fr_recompute)i;
+        if (plan.recompute != from->recompute)
+            add(list, &plan, "recompute %s -> %s",
+                fr_recompute_name(from->recompute),
+                fr_recompute_name(plan.recompute));
+    }
+}
+
+/* ---- switches -------------------------------------------------------------
+ */
+
+static void flip(change_list *list, const char *name, size_t offset)
+{
+    fr_plan plan = *list->from;
+    bool is_on;
+    memcpy(&is_on, (const char *)&plan + offset, sizeof is_on);
+    is_on = !is_on;
+    memcpy((char *)&plan + offset, &is_on, sizeof is_on);
+    add(list, &plan, "%s %s", is_on ? "with" : "without", name);
+}
+
+static void change_switches(change_list *list, const fr_cluster *cluster)
+{
+    const fr_plan *from = list->from;
+    if (from->tp > 1) {
+        flip(list, "sequence-parallel",
+             offsetof(fr_plan, is_sequence_parallel));
+        flip(list, "tp-overlap", offsetof(fr_plan, is_tp_overlap));
+    }
+    if (from->ep > 1)
+        flip(list, "ep-overlap", offsetof(fr_plan, is_ep_overlap));
+    if (from->dp > 1)
+        flip(list, "overlap", offsetof(fr_plan, is_overlap));
+    if (from->dp > 1 && (from->zero_stage == 1 || from->zero_stage == 2))
+        flip(list, "gather-overlap", offsetof(fr_plan, is_gather_overlap));
+    if (from->dp > 1 && from->zero_stage == 3)
+        flip(list, "zero-reshard", offsetof(fr_plan, is_resharded));
+    if (fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU)
+        flip(list, "offload-optimizer",
+             offsetof(fr_plan, is_optimizer_offloaded));
+}
+
+static void change_buckets(change_list *list)
+{
+    fr_plan plan = *list->from;
+    double mb = 1e-6 * (double)plan.bucket_bytes;
+    if (plan.dp == 1 || plan.zero_stage > 1 || !plan.is_overlap ||
+        plan.bucket_bytes == 0)
+        return;
+    plan.bucket_bytes = list->from->bucket_bytes * 4;
+    add(list, &plan, "bucket %g MB -> %g MB", mb, 4 * mb);
+    plan.bucket_bytes = list->from->bucket_bytes / 4;
+    add(list, &plan, "bucket %g MB -> %g MB", mb, mb / 4);
+}
+
+static void change_order(change_list *list, const fr_cluster *cluster)
+{
+    const fr_plan *from = list->from;
+    int n_wide = (from->tp > 1) + (from->dp > 1) + (from->pp > 1);
+    for (int i = 0; i < FR_RANK_ORDER_N; i++) {
+        fr_plan plan = *from;
+        plan.rank_order = (fr_rank_order)i;
+        if (i == (int)from->rank_order || n_wide < 2 ||
+            fr_cluster_n_nodes(cluster) == 1)
+            continue;
+        add(list, &plan, "rank-order %s", fr_rank_order_name(plan.rank_order));
+    }
+}
+
+static void change_compressor(change_list *list)
+{
+    const fr_plan *from = list->from;
+    for (int i = 0; i < FR_COMPRESSOR_N && from->dp > 1; i++) {
+        fr_plan plan = *from;
+        plan.compressor = (fr_compressor_kind)i;
+        if (plan.compressor != from->compressor)
+            add(list, &plan, "compress %s",
+                fr_compressor_kind_name(plan.compressor));
+    }
+}
+
+size_t fr_plan_changes(const fr_plan *plan, const fr_model *model,
+                       const fr_cluster *cluster, bool allow_lossy,
+                       fr_changed_plan *out, size_t n_max)
+{
+    change_list list = {plan, out, 0, n_max};
+    move_degrees(&list);
+    change_experts(&list, model);
+    change_micro_batch(&list);
+    change_chunks(&list, model);
+    change_schedule(&list);
+    change_memory(&list);
+    change_switches(&list, cluster);
+    change_buckets(&list);
+    change_order(&list, cluster);
+    if (allow_lossy)
+        change_compressor(&list);
+    return list.n;
+}

@@ -1,0 +1,385 @@
+/* run_sweep.c: points in parallel, each written to its own row. */
+#include "tuner/study/run_sweep.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
+#include "tuner/answer/evaluate.h"
+#include "tuner/answer/tune.h"
+#include "tuner/study/tune_quick.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#else
+#define omp_get_max_threads() 1
+#endif
+
+/* ---- ranks and batch ------------------------------------------------------
+ */
+
+/* Places for ranks of the plan's threads; CPUs: all cores of a node are one
+ * rank's unless threads were given. */
+static int64_t places(fr_sweep_case *at)
+{
+    const fr_device_type *device = fr_cluster_device(at->cluster, 0);
+    int64_t n_nodes = fr_cluster_n_nodes(at->cluster), n = 0;
+    if (device->kind == FR_DEVICE_CPU && !(at->pins & FR_PIN_THREADS))
+        at->plan.n_threads = (int32_t)device->n_cores;
+    for (int64_t node = 0; node < n_nodes; node++)
+        n += fr_cluster_node_slots(at->cluster, node, at->plan.n_threads);
+    return n;
+}
+
+bool fr_sweep_fill_cluster(fr_sweep_case *at, char *why, size_t n_why)
+{
+    int64_t others = fr_plan_world(&at->plan) / at->plan.dp;
+    if (at->pins & FR_PIN_DP)
+        return true;
+    int64_t n_ranks = at->n_ranks > 0 ? at->n_ranks : places(at);
+    if (n_ranks < others || n_ranks % others != 0) {
+        snprintf(why, n_why,
+                 "tp %d x pp %d x cp %d = %lld ranks of one copy do not divide "
+                 "%lld",
+                 at->plan.tp, at->plan.pp, at->plan.cp, (long long)others,
+                 (long long)n_ranks);
+        return false;
+    }
+    at->plan.dp = (int32_t)(n_ranks / others);
+    return true;
+}
+
+static int64_t ranks_of(const fr_sweep_case *at, bool is_fixed)
+{
+    if (is_fixed)
+        return fr_plan_world(&at->plan);
+    return at->n_ranks > 0 ? at->n_ranks : fr_cluster_slots(at->cluster);
+}
+
+static void refuse(fr_sweep_point *point, const char *why)
+{
+    fr_text_copy_cut(point->why, sizeof point->why, why);
+}
+
+/* The batch of the fewest ranks times as many as there are. */
+static void grow_batches(fr_sweep_case *cases, const fr_sweep_options *options,
+                         fr_sweep *sweep)
+{
+    int64_t least = 0;
+    for (size_t i = 0; i < sweep->n_points; i++) {
+        int64_t n_ranks = ranks_of(&cases[i], options->is_fixed);
+        if (sweep->points[i].why[0] == '\0' && (least == 0 || n_ranks < least))
+            least = n_ranks;
+    }
+    for (size_t i = 0; i < sweep->n_points; i++) {
+        double grown = (double)cases[i].job.global_batch *
+                       (double)ranks_of(&cases[i], options->is_fixed) /
+                       (double)least;
+        char why[120];
+        if (sweep->points[i].why[0] != '\0')
+            continue;
+        snprintf(why, sizeof why,
+                 "the batch of %lld ranks, %lld sequences, grows to %.2f",
+                 (long long)least, (long long)cases[i].job.global_batch, grown);
+        if (grown != floor(grown) || grown > 1e15)
+            refuse(&sweep->points[i], why);
+        else
+            cases[i].job.global_batch = (int64_t)grown;
+    }
+}
+
+static void prepare(fr_sweep_case *cases, const fr_sweep_options *options,
+                    fr_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->n_points; i++) {
+        char why[200];
+        fr_sweep_case *at = &cases[i];
+        if (at->why != NULL)
+            refuse(&sweep->points[i], at->why);
+        else if (options->is_fixed &&
+                 !fr_sweep_fill_cluster(at, why, sizeof why))
+            refuse(&sweep->points[i], why);
+    }
+    if (options->is_weak)
+        grow_batches(cases, options, sweep);
+}
+
+/* ---- one point ------------------------------------------------------------
+ */
+
+static fr_plan_space_request request_of(const fr_sweep_case *at)
+{
+    bool is_gpu = fr_cluster_device(at->cluster, 0)->kind == FR_DEVICE_GPU;
+    int64_t all = is_gpu ? fr_cluster_slots(at->cluster) : 0;
+    return (fr_plan_space_request){
+        .model = at->model,
+        .job = &at->job,
+        .cluster = at->cluster,
+        .base = at->plan,
+        .pins = at->pins,
+        .world = at->n_ranks > 0 ? at->n_ranks : all,
+        .allow_lossy = at->allow_lossy,
+    };
+}
+
+static void describe_shortage(uint64_t peak_bytes, uint64_t capacity_bytes,
+                              fr_sweep_point *point)
+{
+    char peak[FR_FORMAT_MAX], capacity[FR_FORMAT_MAX];
+    snprintf(
+        point->why, sizeof point->why, "does not fit: needs %s of %s",
+        fr_format_bytes(peak, sizeof peak, (double)peak_bytes),
+        fr_format_bytes(capacity, sizeof capacity, (double)capacity_bytes));
+    point->peak_bytes = peak_bytes;
+    point->capacity_bytes = capacity_bytes;
+}
+
+/* Illegal, unplaceable, without a program: a row.  Else the caller's error. */
+static fr_status as_row(fr_status status, const fr_err *why,
+                        fr_sweep_point *point, fr_err *err)
+{
+    if (status == FR_OK)
+        return FR_OK;
+    if (status != FR_INPUT && status != FR_INFEASIBLE)
+        return fr_fail(err, status, "%s", why->text);
+    refuse(point, why->text);
+    return FR_OK;
+}
+
+static void fill_costs(const fr_sweep_case *at, const fr_plan *plan,
+                       const fr_goal *goal, const fr_prediction *prediction,
+                       fr_sweep_point *point)
+{
+    fr_goal any;
+    char *broken = point->broken;
+    const fr_job job = fr_goal_job(at->model, &at->job);
+    fr_goal_init(&any);
+    const fr_goal *asked = goal != NULL ? goal : &any;
+    fr_goal_run run =
+        fr_goal_run_of(asked, prediction->step_s, plan, &job, at->cluster);
+    double hours_per_1e9 = 1e9 / prediction->tokens_per_s / 3600;
+    point->n_nodes = run.n_nodes;
+    point->usd_per_h =
+        fr_cluster_usd_per_h(at->cluster, run.n_nodes, asked->is_spot);
+    point->usd_per_1e9_tokens = point->usd_per_h * hours_per_1e9;
+    point->kwh_per_1e9_tokens =
+        fr_cluster_power_w(at->cluster, run.n_nodes, 1) / 1000 * hours_per_1e9;
+    if (asked->tokens > 0) {
+        point->run_s = run.seconds;
+        point->run_usd = run.usd;
+        point->run_kwh = run.kwh;
+    }
+    if (goal == NULL)
+        return;
+    point->goal = fr_goal_value(goal, prediction, plan, &job, at->cluster);
+    fr_goal_why_not(goal, prediction, plan, &job, at->cluster, broken,
+                    sizeof point->broken);
+    fr_err why;
+    if (broken[0] == '\0' &&
+        fr_goal_check_cluster(goal, at->cluster, &why) != FR_OK)
+        fr_text_copy_cut(broken, sizeof point->broken, why.text);
+}
+
+static void fill_point(const fr_sweep_case *at, const fr_plan *plan,
+                       const fr_goal *goal, const fr_prediction *prediction,
+                       fr_sweep_point *point)
+{
+    point->is_feasible = true;
+    fr_plan_describe(plan, point->plan, sizeof point->plan);
+    point->source = prediction->source;
+    point->n_ranks = fr_plan_world(plan);
+    point->step_s = prediction->step_s;
+    point->step_s_p5 = prediction->step_s_p5;
+    point->step_s_p95 = prediction->step_s_p95;
+    point->tokens_per_s = prediction->tokens_per_s;
+    point->tokens_per_s_per_rank =
+        prediction->tokens_per_s / (double)point->n_ranks;
+    point->mfu = prediction->mfu;
+    point->peak_bytes = prediction->memory.peak_bytes;
+    point->capacity_bytes = prediction->memory.capacity_bytes;
+    fill_costs(at, plan, goal, prediction, point);
+}
+
+static fr_status simulate_point(const fr_sweep_case *at, const fr_goal *goal,
+                                fr_sweep_point *point, fr_err *err)
+{
+    fr_evaluation found;
+    fr_err why;
+    fr_plan_space_request request = request_of(at);
+    fr_plan_describe(&at->plan, point->plan, sizeof point->plan);
+    fr_status status = fr_plan_check(&at->plan, at->model, &at->job, &why);
+    if (status == FR_OK)
+        status = fr_evaluate(&request, at->costs, &at->plan, &found, &why);
+    if (status != FR_OK)
+        return as_row(status, &why, point, err);
+    if (found.outcome == FR_OUTCOME_UNPLACEABLE)
+        refuse(point, found.why);
+    else if (found.outcome == FR_OUTCOME_TOO_LARGE)
+        describe_shortage(found.prediction.memory.peak_bytes,
+                          found.prediction.memory.capacity_bytes, point);
+    else
+        fill_point(at, &at->plan, goal, &found.prediction, point);
+    return FR_OK;
+}
+
+static fr_status tune_wholly(const fr_sweep_case *at,
+                             const fr_sweep_options *options, int n_threads,
+                             fr_sweep_point *point, fr_err *err)
+{
+    fr_tuning found;
+    fr_err why;
+    const fr_goal *goal = options->goal;
+    fr_tune_options tune = {.space = request_of(at),
+                            .is_best_only = true,
+                            .is_exact = options->is_exact,
+                            .n_alternatives = 1,
+                            .n_threads = n_threads};
+    fr_status status = fr_tune(&tune, at->costs, &found, &why);
+    if (status != FR_OK)
+        return as_row(status, &why, point, err);
+    point->n_plans = found.space.plans;
+    point->n_simulated = found.space.simulated;
+    if (found.best.plan != NULL) {
+        point->gap =
+            found.certificate.optimal_in_space ? 0 : found.certificate.gap;
+        fill_point(at, found.best.plan, goal, &found.best.prediction, point);
+    } else if (found.nearest.plan != NULL) {
+        const fr_prediction *nearest = &found.nearest.prediction;
+        fr_plan_describe(found.nearest.plan, point->plan, sizeof point->plan);
+        describe_shortage(nearest->memory.peak_bytes,
+                          nearest->memory.capacity_bytes, point);
+    } else {
+        refuse(point, "no plan can be placed");
+    }
+    fr_tuning_release(&found);
+    return FR_OK;
+}
+
+/* The search of tune, if it finds something faster. */
+static fr_status try_wholly(const fr_sweep_case *at,
+                            const fr_sweep_options *options, int n_threads,
+                            fr_sweep_point *point, fr_err *err)
+{
+    fr_sweep_point other = *point;
+    FR_TRY(tune_wholly(at, options, n_threads, &other, err));
+    if (other.is_feasible && other.step_s < point->step_s)
+        *point = other;
+    return FR_OK;
+}
+
+static fr_status tune_quickly(const fr_sweep_case *at,
+                              const fr_sweep_options *options, int n_threads,
+                              fr_sweep_point *point, fr_err *err)
+{
+    const fr_goal *goal = options->goal;
+    fr_quick found;
+    fr_err why;
+    const fr_plan_space_request request = request_of(at);
+    fr_status status =
+        fr_tune_quick(&request, at->costs, n_threads, &found, &why);
+    if (status != FR_OK)
+        return as_row(status, &why, point, err);
+    if (!found.fits && found.may_fit)
+        return tune_wholly(at, options, n_threads, point, err);
+    if (!found.has_plan) {
+        refuse(point, "no plan can be placed");
+        return FR_OK;
+    }
+    point->n_plans = found.n_plans;
+    point->n_simulated = (uint64_t)found.n_simulated;
+    if (found.fits) {
+        fill_point(at, &found.plan, goal, &found.prediction, point);
+        point->gap = found.gap;
+        return found.is_doubtful
+                   ? try_wholly(at, options, n_threads, point, err)
+                   : FR_OK;
+    }
+    fr_plan_describe(&found.plan, point->plan, sizeof point->plan);
+    describe_shortage(found.prediction.memory.peak_bytes,
+                      found.prediction.memory.capacity_bytes, point);
+    return FR_OK;
+}
+
+static fr_status tune_point(const fr_sweep_case *at,
+                            const fr_sweep_options *options, int n_threads,
+                            fr_sweep_point *point, fr_err *err)
+{
+    return fr_cluster_is_all_gpu(at->cluster) && !options->is_exact
+               ? tune_quickly(at, options, n_threads, point, err)
+               : tune_wholly(at, options, n_threads, point, err);
+}
+
+/* ---- all of them ----------------------------------------------------------
+ */
+
+typedef struct run {
+    const fr_sweep_case *cases;
+    const fr_sweep_options *options;
+    fr_sweep *sweep;
+    int n_threads;
+    size_t n_done;
+    fr_err *errors; /* by point: the first does not depend on who ran first */
+} run;
+
+static void run_point(run *r, size_t i)
+{
+    const fr_sweep_case *at = &r->cases[i];
+    const fr_goal *goal = r->options->goal;
+    fr_sweep_point *point = &r->sweep->points[i];
+    bool is_alone = r->sweep->n_points == 1;
+    fr_status status = FR_OK;
+    point->goal = HUGE_VAL;
+    point->gap = NAN;
+    point->global_batch = at->job.global_batch;
+    point->seq = at->job.seq;
+    point->n_ranks = ranks_of(at, r->options->is_fixed);
+    if (point->why[0] == '\0')
+        status = r->options->is_fixed
+                     ? simulate_point(at, goal, point, &r->errors[i])
+                     : tune_point(at, r->options, is_alone ? r->n_threads : 1,
+                                  point, &r->errors[i]);
+    if (status != FR_OK)
+        r->errors[i].status = status;
+#pragma omp critical(fr_sweep_progress)
+    {
+        r->n_done++;
+        fr_log_progress(r->options->log,
+                        (double)r->n_done / (double)r->sweep->n_points,
+                        "%zu of %zu points", r->n_done, r->sweep->n_points);
+    }
+}
+
+fr_status fr_sweep_run(fr_sweep_case *cases, const fr_sweep_options *options,
+                       fr_sweep *sweep, fr_err *err)
+{
+    double begin_s = fr_clock_s();
+    size_t n = sweep->n_points;
+    run r = {.cases = cases,
+             .options = options,
+             .sweep = sweep,
+             .n_threads = options->n_threads > 0 ? options->n_threads
+                                                 : omp_get_max_threads()};
+    r.errors = calloc(n + 1, sizeof *r.errors);
+    if (r.errors == NULL)
+        return fr_fail_no_memory(err);
+    prepare(cases, options, sweep);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(r.n_threads)
+    for (size_t i = 0; i < n; i++)
+        run_point(&r, i);
+    fr_log_progress_end(options->log);
+    fr_status status = FR_OK;
+    for (size_t i = 0; i < n && status == FR_OK; i++)
+        if (r.errors[i].status != FR_OK)
+            status = fr_fail(err, r.errors[i].status, "point %zu: %s", i + 1,
+                             r.errors[i].text);
+    free(r.errors);
+    sweep->is_fixed = options->is_fixed;
+    sweep->is_exact = options->is_exact;
+    sweep->is_weak = options->is_weak;
+    sweep->wall_s = fr_clock_s() - begin_s;
+    return status != FR_OK ? status : fr_sweep_finish(sweep, err);
+}
