@@ -122,7 +122,8 @@ FUZZ_BIN  := $(FUZZ_SRC:%.c=$(BUILD)/%)
 BENCH_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out \
     bench/bench_%,$(wildcard bench/*.c)))
 TEST_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(TEST_SRC),$(wildcard \
-    tests/unit/*.c tests/unit/*/*.c tests/contract/*/*.c)))
+    tests/unit/*.c tests/unit/*/*.c tests/contract/*/*.c \
+    tests/record/random_plans.c)))
 
 # ---- flags ------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion \

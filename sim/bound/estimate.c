@@ -335,13 +335,6 @@ static fr_status find_updates(est_plan *x, fr_err *err)
 
 /* ---- plans -------------------------------------------------------------- */
 
-bool fr_estimate_knows(const fr_plan *plan)
-{
-    return !(plan->activation_offload_frac > 0) &&
-           plan->collective != FR_COLLECTIVE_PARAMETER_SERVER &&
-           plan->expert_dispatch == FR_DISPATCH_ALL_TO_ALL;
-}
-
 static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
 {
     FR_TRY(fr_plan_check_lowerable(plan, e->model, e->job, err));
@@ -352,22 +345,8 @@ static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
                        "micro-batches",
                        fr_schedules[plan->schedule]->name, (int)plan->pp,
                        (int)plan->vpp, (long long)m);
-    if (plan->activation_offload_frac > 0)
-        return fr_fail(err, FR_INPUT,
-                       "no estimate of offloaded activations; choose to "
-                       "simulate");
-    if (plan->zero_stage == 3 && plan->zero_unit != FR_ZERO_UNIT_LAYER)
-        return fr_fail(err, FR_INPUT,
-                       "no estimate of gathers by parameter; choose to "
-                       "simulate, or zero_unit layer");
-    if (plan->collective == FR_COLLECTIVE_PARAMETER_SERVER)
-        return fr_fail(err, FR_INPUT,
-                       "no estimate of parameter servers; choose to simulate, "
-                       "or collective auto");
-    if (plan->expert_dispatch != FR_DISPATCH_ALL_TO_ALL)
-        return fr_fail(err, FR_INPUT,
-                       "no estimate of dispatch by node; choose to simulate");
-    return FR_OK;
+    const char *unknown = fr_estimate_unknown(plan);
+    return unknown != NULL ? fr_fail(err, FR_INPUT, "%s", unknown) : FR_OK;
 }
 
 void est_plan_set(est_plan *x, const fr_plan *plan)

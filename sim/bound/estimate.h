@@ -58,8 +58,7 @@ void fr_estimator_join(fr_estimator *e, fr_estimator *other);
 /*
  * The ranks are placed node by node, as many on each as it holds.  Errors:
  * those of fr_lower; FR_INFEASIBLE where the ranks do not fit into the
- * cluster; FR_INPUT for what only the simulator knows (offloaded activations,
- * parameter servers, dispatch by node, CPUs).  Compressed gradients cost the
+ * cluster; FR_INPUT for what only the simulator knows (fr_estimate_unknown()).  Compressed gradients cost the
  * bound nothing and the estimate the time of the bytes that are left, an
  * optimizer on the host costs neither anything.
  */
@@ -67,8 +66,12 @@ FR_CHECKED fr_status fr_estimate_plan(fr_estimator *estimator,
                                       const fr_plan *plan, fr_estimate *out,
                                       fr_err *err);
 
-/* false: it is one of those that only the simulator knows. */
+/* Why only the simulator knows a plan (the first row of estimate_known.c that
+ * it has), or NULL: then there is an estimate of it. */
+const char *fr_estimate_unknown(const fr_plan *plan);
 bool fr_estimate_knows(const fr_plan *plan);
+/* The same plan without anything that is not known. */
+void fr_estimate_leave_unknown(const fr_plan *plan, fr_plan *out);
 
 /* The same of a plan that fr_plan_check_lowerable() has accepted and that is
  * none of those that only the simulator knows. */

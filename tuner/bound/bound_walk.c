@@ -112,10 +112,8 @@ static bool is_above_limit(const run *r, double bound)
 static fr_status like_plan(worker *w, const fr_plan *plan, fr_estimate *out,
                            fr_err *err)
 {
-    fr_plan known = *plan;
-    known.activation_offload_frac = 0;
-    known.collective = FR_COLLECTIVE_AUTO;
-    known.expert_dispatch = FR_DISPATCH_ALL_TO_ALL;
+    fr_plan known;
+    fr_estimate_leave_unknown(plan, &known);
     FR_TRY(fr_estimate_legal_plan(w->estimator, &known, out, err));
     out->lower_bound_s = 0;
     out->least_bytes = 0;
