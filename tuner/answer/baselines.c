@@ -24,13 +24,13 @@ static char *why_not(const fr_goal *goal, const fr_plan_space_request *space,
 /* ---- where every plan breaks a limit ------------------------------------- */
 
 /* Plans that were looked at, by how far they exceed the limits. */
-static fr_status first_of_looked(const fr_goal *goal, const fr_quest *quest,
+static fr_status first_of_looked(const fr_goal *goal, const fr_search_run *run,
                                  fr_tuned *out, fr_err *err)
 {
     fr_looked_list again = {0};
     fr_status status = FR_OK;
-    for (size_t i = 0; i < quest->looked.n && status == FR_OK; i++) {
-        fr_looked one = quest->looked.items[i];
+    for (size_t i = 0; i < run->looked.n && status == FR_OK; i++) {
+        fr_looked one = run->looked.items[i];
         fr_plan plan;
         if (one.evaluation.outcome != FR_OUTCOME_SIMULATED)
             continue;
@@ -51,34 +51,34 @@ static fr_status first_of_looked(const fr_goal *goal, const fr_quest *quest,
 /* The plan that exceeds the limits least. */
 static fr_status find_nearest(const fr_tune_options *options,
                               const fr_plan_space_request *space,
-                              const fr_goal *goal, const fr_quest *quest,
+                              const fr_goal *goal, const fr_search_run *run,
                               const fr_cost_model *costs, fr_tuned *out,
                               fr_err *err)
 {
-    fr_quest *other = NULL;
+    fr_search_run *other = NULL;
     fr_tuning counts;
     fr_goal nearest = *goal;
     nearest.is_nearest = true;
-    if (quest->is_complete)
-        return first_of_looked(&nearest, quest, out, err);
+    if (run->is_complete)
+        return first_of_looked(&nearest, run, out, err);
     fr_tuning_init(&counts);
-    fr_status status = fr_quest_create(options, space, &nearest, beside, costs,
-                                       &other, &counts, err);
+    fr_status status = fr_search_run_create(options, space, &nearest, beside,
+                                            costs, &other, &counts, err);
     if (status == FR_OK)
         status = fr_rank_first(&nearest, &other->looked, out, err);
-    fr_quest_destroy(other);
+    fr_search_run_destroy(other);
     fr_tuning_release(&counts);
     return status;
 }
 
 fr_status fr_tune_nearest(const fr_tune_options *options,
                           const fr_plan_space_request *space,
-                          const fr_goal *goal, const fr_quest *quest,
+                          const fr_goal *goal, const fr_search_run *run,
                           const fr_cost_model *costs, fr_tuning *tuning,
                           fr_err *err)
 {
     fr_tuned nearest = {0};
-    FR_TRY(find_nearest(options, space, goal, quest, costs, &nearest, err));
+    FR_TRY(find_nearest(options, space, goal, run, costs, &nearest, err));
     if (nearest.plan == NULL)
         return FR_OK;
     free(tuning->nearest.plan);
@@ -131,16 +131,16 @@ static bool loosen(fr_plan_space_request *space)
 /* As the search found it, or why there is none. */
 static fr_status take(const fr_tune_options *options,
                       const fr_plan_space_request *space, const fr_goal *goal,
-                      const fr_quest *quest, const fr_cost_model *costs,
+                      const fr_search_run *run, const fr_cost_model *costs,
                       const fr_tuning *counts, fr_tuning_baseline *out,
                       fr_err *err)
 {
     char bytes[FR_FORMAT_MAX];
     fr_tuning_baseline found = {0};
-    FR_TRY(fr_rank_first(goal, &quest->looked, &found.tuned, err));
+    FR_TRY(fr_rank_first(goal, &run->looked, &found.tuned, err));
     if (found.tuned.plan == NULL && fr_goal_has_limits(goal))
-        FR_TRY(find_nearest(options, space, goal, quest, costs, &found.tuned,
-                            err));
+        FR_TRY(
+            find_nearest(options, space, goal, run, costs, &found.tuned, err));
     if (found.tuned.plan != NULL) {
         why_not(goal, space, &found.tuned, found.why_not, sizeof found.why_not);
         if (found.why_not[0] != '\0')
@@ -165,20 +165,20 @@ static fr_status look(const fr_tune_options *options,
                       const fr_cost_model *costs, fr_tuning_baseline *out,
                       bool *is_empty, fr_err *err)
 {
-    fr_quest *quest = NULL;
+    fr_search_run *run = NULL;
     fr_tuning counts;
     fr_tune_options beside_it = *options;
     beside_it.search = NULL;
     beside_it.is_exact = false;
     fr_tuning_init(&counts);
-    fr_status status = fr_quest_create(&beside_it, space, goal, beside, costs,
-                                       &quest, &counts, err);
+    fr_status status = fr_search_run_create(&beside_it, space, goal, beside,
+                                            costs, &run, &counts, err);
     if (status == FR_OK)
-        status = fr_rank_plans(goal, &quest->looked, 0, &counts, err);
+        status = fr_rank_plans(goal, &run->looked, 0, &counts, err);
     *is_empty = counts.space.plans == 0;
     if (status == FR_OK)
-        status = take(&beside_it, space, goal, quest, costs, &counts, out, err);
-    fr_quest_destroy(quest);
+        status = take(&beside_it, space, goal, run, costs, &counts, out, err);
+    fr_search_run_destroy(run);
     fr_tuning_release(&counts);
     return status;
 }

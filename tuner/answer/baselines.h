@@ -5,16 +5,17 @@
 #ifndef FR_TUNER_ANSWER_BASELINES_H
 #define FR_TUNER_ANSWER_BASELINES_H
 
-#include "tuner/search/quest.h"
+#include "tuner/search/search_run.h"
 
 /*
  * Plans were found that fit, and all break limits: fills tuning->nearest and
  * ->broken with the plan that exceeds them least, by a search for that.
- * `quest` is the search that found none.
+ * `run` is the search that found none.
  */
 FR_CHECKED fr_status fr_tune_nearest(const fr_tune_options *options,
                                      const fr_plan_space_request *space,
-                                     const fr_goal *goal, const fr_quest *quest,
+                                     const fr_goal *goal,
+                                     const fr_search_run *run,
                                      const fr_cost_model *costs,
                                      fr_tuning *tuning, fr_err *err);
 

@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "tuner/answer/baselines.h"
 #include "tuner/partition/balance_layers.h"
-#include "tuner/search/quest.h"
+#include "tuner/search/search_run.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -46,17 +46,18 @@ static fr_status check_legal(const fr_tuning *t, fr_err *err)
 static fr_status tune(const fr_tune_options *options, const fr_goal *goal,
                       const fr_cost_model *costs, fr_tuning *out, fr_err *err)
 {
-    fr_quest *quest = NULL;
+    fr_search_run *run = NULL;
     fr_plan_space_request space = options->space;
     space.is_any_nodes = space.is_any_nodes || fr_goal_weighs_devices(goal);
-    FR_TRY(fr_quest_create(options, &space, goal, 1, costs, &quest, out, err));
+    FR_TRY(
+        fr_search_run_create(options, &space, goal, 1, costs, &run, out, err));
     fr_status status = check_legal(out, err);
     if (status == FR_OK)
-        status = fr_rank_plans(goal, &quest->looked, options->n_alternatives,
-                               out, err);
+        status = fr_rank_plans(goal, &run->looked, options->n_alternatives, out,
+                               err);
     if (status == FR_OK && out->best.plan == NULL && fr_goal_has_limits(goal))
-        status = fr_tune_nearest(options, &space, goal, quest, costs, out, err);
-    fr_quest_destroy(quest);
+        status = fr_tune_nearest(options, &space, goal, run, costs, out, err);
+    fr_search_run_destroy(run);
     if (status == FR_OK && !options->is_best_only)
         status = fr_tune_baselines(options, &space, goal, costs, out, err);
     return status;

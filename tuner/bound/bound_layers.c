@@ -14,8 +14,8 @@ fr_status fr_bound_layers_work(fr_estimator *estimator, const fr_plan *plan,
 fr_status fr_bound_layers_find(fr_estimator *estimator,
                                const fr_plan_space_request *request,
                                const fr_plan *plan,
-                               const fr_storey_list *pipelines,
-                               const fr_storey_list *gradients,
+                               const fr_decision_list *pipelines,
+                               const fr_decision_list *gradients,
                                fr_bound_layers *out, fr_err *err)
 {
     fr_plan like = *plan;
@@ -26,7 +26,7 @@ fr_status fr_bound_layers_find(fr_estimator *estimator,
     for (size_t g = 0; g < gradients->groups.n; g++) {
         uint64_t bytes;
         const size_t i_free = gradients->groups.items[g].i_free;
-        fr_plan_space_set(request, FR_STOREY_GRADIENTS,
+        fr_plan_space_set(request, FR_DECISION_GRADIENTS,
                           &gradients->choices.items[i_free], &like);
         FR_TRY(fr_estimate_state(estimator, &like, pipelines->own_layers,
                                  &bytes, err));

@@ -6,7 +6,7 @@
 #define FR_TUNER_BOUND_BOUND_LAYERS_H
 
 #include "sim/bound/estimate.h"
-#include "tuner/space/storey_lists.h"
+#include "tuner/space/decision_lists.h"
 
 typedef struct fr_bound_layers {
     fr_estimate_room room;
@@ -26,8 +26,8 @@ FR_CHECKED fr_status fr_bound_layers_work(fr_estimator *estimator,
 FR_CHECKED fr_status fr_bound_layers_find(fr_estimator *estimator,
                                           const fr_plan_space_request *request,
                                           const fr_plan *plan,
-                                          const fr_storey_list *pipelines,
-                                          const fr_storey_list *gradients,
+                                          const fr_decision_list *pipelines,
+                                          const fr_decision_list *gradients,
                                           fr_bound_layers *out, fr_err *err);
 
 /* What the first rank's device lacks at least; 0: it may do. */

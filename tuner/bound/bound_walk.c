@@ -9,7 +9,7 @@
 #include "tuner/bound/bound_keep.h"
 #include "tuner/bound/bound_layers.h"
 #include "tuner/partition/balance_layers.h"
-#include "tuner/space/storey_lists.h"
+#include "tuner/space/decision_lists.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -20,7 +20,7 @@
 /* One thread's. */
 typedef struct worker {
     fr_estimator *estimator;
-    fr_storey_lists *lists;
+    fr_decision_lists *lists;
     fr_bound_keep by_bound, by_estimate, nearest;
     uint64_t n_plans, n_too_large, n_pruned, n_estimated;
     fr_goal_scale scale;   /* of so many ranks and threads of each */
@@ -54,7 +54,7 @@ typedef struct run {
 /* One choice of LAYERS on the way down. */
 typedef struct descent {
     const fr_plan_space_choice *layers, *pipeline;
-    const fr_storey_list *gradients;
+    const fr_decision_list *gradients;
     fr_goal_scale scale;
     double limit_s;               /* about the step of the limit */
     double least;                 /* the lowest bound so far */
@@ -175,7 +175,7 @@ static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
     const fr_plan_space_request *request = r->walk->in.request;
     d->has_liked = false;
     for (size_t g = group->first; g < group->first + group->n; g++) {
-        fr_plan_space_set(request, FR_STOREY_GRADIENTS,
+        fr_plan_space_set(request, FR_DECISION_GRADIENTS,
                           &d->gradients->choices.items[g], plan);
         FR_TRY(bound_plan(r, w, plan, d, err));
         join(d, g, &d->found.candidate);
@@ -194,7 +194,7 @@ static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
 {
     fr_estimate least;
     *is_over = false;
-    fr_plan_space_set(r->walk->in.request, FR_STOREY_GRADIENTS,
+    fr_plan_space_set(r->walk->in.request, FR_DECISION_GRADIENTS,
                       &d->gradients->choices.items[group->i_free], plan);
     if (!fr_estimate_knows(plan)) {
         d->least = value_at(r, d, 0, &(fr_estimate){0});
@@ -252,7 +252,7 @@ static fr_status walk_groups(const run *r, worker *w, fr_plan *plan, descent *d,
 /* ---- plans of the same layers, all at once ------------------------------- */
 
 /* What pipeline p keeps is the least of it. */
-static void set_kept(const fr_storey_list *pipelines, size_t p, descent *d)
+static void set_kept(const fr_decision_list *pipelines, size_t p, descent *d)
 {
     if (d->needs != NULL)
         d->kept_bytes =
@@ -261,7 +261,8 @@ static void set_kept(const fr_storey_list *pipelines, size_t p, descent *d)
 
 /* Is every pipeline of a kind too large, whatever the gradients? */
 static bool are_out(const run *r, const worker *w,
-                    const fr_storey_list *pipelines, bool is_split, descent *d)
+                    const fr_decision_list *pipelines, bool is_split,
+                    descent *d)
 {
     for (size_t p = 0; p < pipelines->choices.n; p++) {
         if (pipelines->shares.items[p].is_split != is_split)
@@ -293,7 +294,7 @@ static fr_status have_too_much(const run *r, worker *w, const fr_plan *plan,
  * its layers have to be priced once more.
  */
 static fr_status pass_over_layers(const run *r, worker *w, const fr_plan *plan,
-                                  const fr_storey_list *pipelines, uint64_t n,
+                                  const fr_decision_list *pipelines, uint64_t n,
                                   descent *d, bool *is_over, fr_err *err)
 {
     bool are_all_out = true;
@@ -319,7 +320,7 @@ static fr_status pass_over_layers(const run *r, worker *w, const fr_plan *plan,
 }
 
 static fr_status walk_pipelines(const run *r, worker *w, fr_plan *plan,
-                                const fr_storey_list *pipelines, descent *d,
+                                const fr_decision_list *pipelines, descent *d,
                                 fr_err *err)
 {
     for (size_t p = 0; p < pipelines->choices.n; p++) {
@@ -331,8 +332,8 @@ static fr_status walk_pipelines(const run *r, worker *w, fr_plan *plan,
             w->n_too_large += d->gradients->choices.n;
             continue;
         }
-        fr_plan_space_set(r->walk->in.request, FR_STOREY_PIPELINE, d->pipeline,
-                          plan);
+        fr_plan_space_set(r->walk->in.request, FR_DECISION_PIPELINE,
+                          d->pipeline, plan);
         FR_TRY(walk_groups(r, w, plan, d, err));
     }
     return FR_OK;
@@ -342,14 +343,14 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
                              fr_err *err)
 {
     const fr_plan_space_request *request = r->walk->in.request;
-    const fr_storey_list *pipelines;
+    const fr_decision_list *pipelines;
     fr_plan plan = request->base;
     descent d = {.layers = &r->walk->layers.items[i_layers], .least = HUGE_VAL};
-    fr_plan_space_set(request, FR_STOREY_LAYERS, d.layers, &plan);
-    FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_PIPELINE, &plan, &pipelines,
-                                err));
-    FR_TRY(fr_storey_lists_find(w->lists, FR_STOREY_GRADIENTS, &plan,
-                                &d.gradients, err));
+    fr_plan_space_set(request, FR_DECISION_LAYERS, d.layers, &plan);
+    FR_TRY(fr_decision_lists_find(w->lists, FR_DECISION_PIPELINE, &plan,
+                                  &pipelines, err));
+    FR_TRY(fr_decision_lists_find(w->lists, FR_DECISION_GRADIENTS, &plan,
+                                  &d.gradients, err));
     uint64_t n = pipelines->choices.n * d.gradients->choices.n;
     w->n_plans += n;
     if (!r->options->is_whole && r->walk->has_least &&
@@ -515,7 +516,7 @@ static fr_status create_worker(const fr_search_input *in, int i_thread,
     FR_TRY(fr_estimator_create(request->model, request->job, request->cluster,
                                in->costs, &out->estimator, err));
     fr_balance_lend(request->balance, i_thread, out->estimator);
-    return fr_storey_lists_create(request, &out->lists, err);
+    return fr_decision_lists_create(request, &out->lists, err);
 }
 
 fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
@@ -543,7 +544,7 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
         fr_estimator_join(walk->workers[i].estimator,
                           walk->workers[0].estimator);
     if (status == FR_OK)
-        status = fr_plan_space_list(in->request, FR_STOREY_LAYERS,
+        status = fr_plan_space_list(in->request, FR_DECISION_LAYERS,
                                     &in->request->base, count_illegal, walk,
                                     &walk->layers, err);
     if (status == FR_OK) {
@@ -567,7 +568,7 @@ void fr_bound_walk_destroy(fr_bound_walk *walk)
         worker *w = &walk->workers[i];
         fr_balance_lend(walk->in.request->balance, i, NULL);
         fr_estimator_destroy(w->estimator);
-        fr_storey_lists_destroy(w->lists);
+        fr_decision_lists_destroy(w->lists);
         fr_bound_layers_release(&w->needs);
         fr_bound_keep_release(&w->by_bound);
         fr_bound_keep_release(&w->by_estimate);

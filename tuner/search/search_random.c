@@ -22,7 +22,7 @@
 #include "sim/bound/estimate.h"
 #include "tuner/bound/ideal_bound.h"
 #include "tuner/partition/balance_layers.h"
-#include "tuner/space/storey_lists.h"
+#include "tuner/space/decision_lists.h"
 
 enum {
     BATCH = 16,
@@ -44,7 +44,7 @@ typedef struct search {
     fr_search_input in;
     fr_plan_space_choices layers;
     uint64_t *n_before; /* [layers.n + 1] plans of the LAYERS before */
-    fr_storey_lists *lists;
+    fr_decision_lists *lists;
     fr_estimator *estimator; /* NULL: CPUs */
     fr_rng *rng;
     fr_vec(uint64_t) seen; /* keys, ascending */
@@ -65,19 +65,19 @@ static bool fits(const fr_plan_space_request *request)
 
 typedef struct place {
     fr_plan plan; /* as far as it is decided */
-    const fr_storey_list *pipelines, *gradients;
+    const fr_decision_list *pipelines, *gradients;
 } place;
 
 static fr_status find_place(search *s, size_t layers, place *out, fr_err *err)
 {
     const fr_plan_space_request *request = s->in.request;
     out->plan = request->base;
-    fr_plan_space_set(request, FR_STOREY_LAYERS, &s->layers.items[layers],
+    fr_plan_space_set(request, FR_DECISION_LAYERS, &s->layers.items[layers],
                       &out->plan);
-    FR_TRY(fr_storey_lists_find(s->lists, FR_STOREY_PIPELINE, &out->plan,
-                                &out->pipelines, err));
-    return fr_storey_lists_find(s->lists, FR_STOREY_GRADIENTS, &out->plan,
-                                &out->gradients, err);
+    FR_TRY(fr_decision_lists_find(s->lists, FR_DECISION_PIPELINE, &out->plan,
+                                  &out->pipelines, err));
+    return fr_decision_lists_find(s->lists, FR_DECISION_GRADIENTS, &out->plan,
+                                  &out->gradients, err);
 }
 
 static uint64_t key_of(const point *at)
@@ -129,9 +129,9 @@ static fr_status score(search *s, const place *where, point *at, fr_err *err)
     at->score_s = 0;
     if (s->estimator == NULL)
         return FR_OK;
-    fr_plan_space_set(s->in.request, FR_STOREY_PIPELINE,
+    fr_plan_space_set(s->in.request, FR_DECISION_PIPELINE,
                       &where->pipelines->choices.items[at->pipeline], &plan);
-    fr_plan_space_set(s->in.request, FR_STOREY_GRADIENTS,
+    fr_plan_space_set(s->in.request, FR_DECISION_GRADIENTS,
                       &where->gradients->choices.items[at->gradients], &plan);
     plan.activation_offload_frac = 0;
     plan.collective = plan.collective == FR_COLLECTIVE_PARAMETER_SERVER
@@ -167,38 +167,37 @@ static fr_status draw(search *s, point *out, fr_err *err)
     return score(s, &where, out, err);
 }
 
-/* Axes on which two choices of a storey differ. */
+/* Axes on which two choices of a decision level differ. */
 static int distance(const fr_plan_space_choice *a,
-                    const fr_plan_space_choice *b, fr_plan_space_storey storey)
+                    const fr_plan_space_choice *b, fr_decision_level level)
 {
     int n = 0;
     for (int i = 0; i < FR_SPACE_AXIS_N; i++)
-        n += fr_plan_space_axes[i].storey == storey &&
-             a->value[i] != b->value[i];
+        n += fr_plan_space_axes[i].level == level && a->value[i] != b->value[i];
     return n;
 }
 
 static size_t nearest_in(const fr_plan_space_choices *all,
                          const fr_plan_space_choice *wanted,
-                         fr_plan_space_storey storey)
+                         fr_decision_level level)
 {
     size_t best = 0;
     for (size_t i = 1; i < all->n; i++)
-        if (distance(&all->items[i], wanted, storey) <
-            distance(&all->items[best], wanted, storey))
+        if (distance(&all->items[i], wanted, level) <
+            distance(&all->items[best], wanted, level))
             best = i;
     return best;
 }
 
-/* A few of a storey, at least one other, and of these the nearest. */
+/* A few of a level, at least one other, and of these the nearest. */
 static size_t draw_near(search *s, const fr_plan_space_choices *all,
-                        size_t from, fr_plan_space_storey storey)
+                        size_t from, fr_decision_level level)
 {
     size_t best = from;
     int least = FR_SPACE_AXIS_N + 1;
     for (int k = 0; k < N_NEAR; k++) {
         size_t i = (size_t)fr_rng_below(s->rng, all->n);
-        int n = distance(&all->items[i], &all->items[from], storey);
+        int n = distance(&all->items[i], &all->items[from], level);
         if (i == from || n >= least)
             continue;
         best = i;
@@ -212,18 +211,18 @@ static size_t draw_near(search *s, const fr_plan_space_choices *all,
 static fr_status move(search *s, const point *from, point *out, fr_err *err)
 {
     place old, where;
-    const uint64_t storey = fr_rng_below(s->rng, 3);
+    const uint64_t level = fr_rng_below(s->rng, 3);
     *out = *from;
     FR_TRY(find_place(s, from->layers, &old, err));
-    if (storey == 0)
+    if (level == 0)
         out->pipeline = draw_near(s, &old.pipelines->choices, from->pipeline,
-                                  FR_STOREY_PIPELINE);
-    if (storey == 1)
+                                  FR_DECISION_PIPELINE);
+    if (level == 1)
         out->gradients = draw_near(s, &old.gradients->choices, from->gradients,
-                                   FR_STOREY_GRADIENTS);
-    if (storey < 2)
+                                   FR_DECISION_GRADIENTS);
+    if (level < 2)
         return score(s, &old, out, err);
-    out->layers = draw_near(s, &s->layers, from->layers, FR_STOREY_LAYERS);
+    out->layers = draw_near(s, &s->layers, from->layers, FR_DECISION_LAYERS);
     FR_TRY(find_place(s, out->layers, &where, err));
     if (where.pipelines->choices.n == 0 || where.gradients->choices.n == 0) {
         *out = *from;
@@ -231,10 +230,10 @@ static fr_status move(search *s, const point *from, point *out, fr_err *err)
     }
     out->pipeline = nearest_in(&where.pipelines->choices,
                                &old.pipelines->choices.items[from->pipeline],
-                               FR_STOREY_PIPELINE);
+                               FR_DECISION_PIPELINE);
     out->gradients = nearest_in(&where.gradients->choices,
                                 &old.gradients->choices.items[from->gradients],
-                                FR_STOREY_GRADIENTS);
+                                FR_DECISION_GRADIENTS);
     return score(s, &where, out, err);
 }
 
@@ -358,7 +357,7 @@ static void destroy(void *state)
     if (s->estimator != NULL)
         fr_balance_lend(s->in.request->balance, 0, NULL);
     fr_estimator_destroy(s->estimator);
-    fr_storey_lists_destroy(s->lists);
+    fr_decision_lists_destroy(s->lists);
     fr_rng_destroy(s->rng);
     fr_vec_release(&s->layers);
     fr_vec_release(&s->seen);
@@ -393,14 +392,14 @@ static fr_status init(search *s, fr_err *err)
 {
     const fr_plan_space_request *request = s->in.request;
     FR_TRY(fr_rng_create(request->job->seed, &s->rng, err));
-    FR_TRY(fr_storey_lists_create(request, &s->lists, err));
+    FR_TRY(fr_decision_lists_create(request, &s->lists, err));
     if (fr_cluster_is_all_gpu(request->cluster)) {
         FR_TRY(fr_estimator_create(request->model, request->job,
                                    request->cluster, s->in.costs, &s->estimator,
                                    err));
         fr_balance_lend(request->balance, 0, s->estimator);
     }
-    FR_TRY(fr_plan_space_list(request, FR_STOREY_LAYERS, &request->base,
+    FR_TRY(fr_plan_space_list(request, FR_DECISION_LAYERS, &request->base,
                               count_illegal, s, &s->layers, err));
     return count_plans(s, err);
 }

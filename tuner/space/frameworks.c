@@ -11,7 +11,7 @@ typedef bool (*rule_fn)(const fr_plan *plan, const fr_model *model,
 /* Does the plan obey? */
 typedef struct rule {
     const char *text; /* what is asked for */
-    fr_plan_space_storey storey;
+    fr_decision_level level;
     rule_fn holds;
 } rule;
 
@@ -146,21 +146,22 @@ static bool has_no_chunks(const fr_plan *plan, const fr_model *model,
  * and parameters is Megatron FSDP, which has no pipeline.
  */
 static const rule megatron_rules[] = {
-    {"layers % (pp x vpp) == 0, or a layout of its own", FR_STOREY_PIPELINE,
+    {"layers % (pp x vpp) == 0, or a layout of its own", FR_DECISION_PIPELINE,
      has_even_stages},
-    {"a schedule whose backward is whole", FR_STOREY_PIPELINE,
+    {"a schedule whose backward is whole", FR_DECISION_PIPELINE,
      has_no_split_backward},
-    {"1f1b or interleaved", FR_STOREY_PIPELINE, has_no_gpipe},
-    {"sequence parallel with tp and ep", FR_STOREY_LAYERS, has_rows_of_experts},
-    {"sequence parallel with tp-comm-overlap", FR_STOREY_LAYERS,
+    {"1f1b or interleaved", FR_DECISION_PIPELINE, has_no_gpipe},
+    {"sequence parallel with tp and ep", FR_DECISION_LAYERS,
+     has_rows_of_experts},
+    {"sequence parallel with tp-comm-overlap", FR_DECISION_LAYERS,
      overlaps_with_rows},
     {"bf16 or f16 and at most one layer of later tokens with ep-overlap",
-     FR_STOREY_LAYERS, has_turns_of_16_bits},
-    {"overlap-grad-reduce with overlap-param-gather", FR_STOREY_GRADIENTS,
+     FR_DECISION_LAYERS, has_turns_of_16_bits},
+    {"overlap-grad-reduce with overlap-param-gather", FR_DECISION_GRADIENTS,
      gathers_with_reduction},
-    {"pp 1 with sharded gradients or parameters", FR_STOREY_GRADIENTS,
+    {"pp 1 with sharded gradients or parameters", FR_DECISION_GRADIENTS,
      shards_without_pipeline},
-    {NULL, FR_STOREY_N, NULL}};
+    {NULL, FR_DECISION_N, NULL}};
 
 /*
  * deepspeed/runtime/pipe/engine.py: "ZeRO-2 and ZeRO-3 are incompatible with
@@ -168,13 +169,13 @@ static const rule megatron_rules[] = {
  * TrainSchedule); sequence parallelism is Ulysses.
  */
 static const rule deepspeed_rules[] = {
-    {"pp 1 with ZeRO 2 and 3", FR_STOREY_GRADIENTS, shards_without_pipeline},
-    {"schedule 1f1b", FR_STOREY_PIPELINE, is_plain_1f1b},
-    {"one chunk per rank", FR_STOREY_PIPELINE, has_no_chunks},
-    {"cp-kind all-to-all (Ulysses)", FR_STOREY_LAYERS, has_no_ring},
-    {"whole chunks made again", FR_STOREY_PIPELINE, has_no_parts_of_chunks},
-    {"no ep-overlap", FR_STOREY_LAYERS, has_no_turns},
-    {NULL, FR_STOREY_N, NULL}};
+    {"pp 1 with ZeRO 2 and 3", FR_DECISION_GRADIENTS, shards_without_pipeline},
+    {"schedule 1f1b", FR_DECISION_PIPELINE, is_plain_1f1b},
+    {"one chunk per rank", FR_DECISION_PIPELINE, has_no_chunks},
+    {"cp-kind all-to-all (Ulysses)", FR_DECISION_LAYERS, has_no_ring},
+    {"whole chunks made again", FR_DECISION_PIPELINE, has_no_parts_of_chunks},
+    {"no ep-overlap", FR_DECISION_LAYERS, has_no_turns},
+    {NULL, FR_DECISION_N, NULL}};
 
 /*
  * torchtitan/config and docs/fsdp.md: FSDP2 shards parameters, gradients and
@@ -183,10 +184,10 @@ static const rule deepspeed_rules[] = {
  * whole layers, or of all.
  */
 static const rule torchtitan_rules[] = {
-    {"zero 3 (FSDP) or 0 (DDP)", FR_STOREY_GRADIENTS, is_fsdp_or_ddp},
-    {"whole chunks made again", FR_STOREY_PIPELINE, has_no_parts_of_chunks},
-    {"no ep-overlap", FR_STOREY_LAYERS, has_no_turns},
-    {NULL, FR_STOREY_N, NULL}};
+    {"zero 3 (FSDP) or 0 (DDP)", FR_DECISION_GRADIENTS, is_fsdp_or_ddp},
+    {"whole chunks made again", FR_DECISION_PIPELINE, has_no_parts_of_chunks},
+    {"no ep-overlap", FR_DECISION_LAYERS, has_no_turns},
+    {NULL, FR_DECISION_N, NULL}};
 
 static const fr_framework frameworks[] = {{"megatron", megatron_rules},
                                           {"deepspeed", deepspeed_rules},
@@ -207,12 +208,12 @@ const fr_framework *fr_framework_find(const char *name)
 }
 
 fr_status fr_framework_check(const fr_framework *framework,
-                             fr_plan_space_storey storey, const fr_plan *plan,
+                             fr_decision_level level, const fr_plan *plan,
                              const fr_model *model, const fr_job *job,
                              fr_err *err)
 {
     for (const rule *r = framework->rules; r->text != NULL; r++)
-        if (r->storey == storey && !r->holds(plan, model, job))
+        if (r->level == level && !r->holds(plan, model, job))
             return fr_fail(err, FR_INPUT, "%s asks for %s", framework->name,
                            r->text);
     return FR_OK;

@@ -9,7 +9,7 @@
 #define FR_TUNER_SPACE_FRAMEWORKS_H
 
 #include "plan/decide/plan.h"
-#include "tuner/space/storeys.h"
+#include "tuner/space/decision_levels.h"
 
 typedef struct fr_framework fr_framework;
 
@@ -19,11 +19,11 @@ const fr_framework *fr_framework_find(const char *name);
 const char *fr_framework_name(int i);
 
 /*
- * FR_INPUT with the first rule of the storey that the plan breaks.  A rule of
- * PIPELINE or GRADIENTS looks at nothing of the other one.
+ * FR_INPUT with the first rule of the decision level that the plan breaks.  A
+ * rule of PIPELINE or GRADIENTS looks at nothing of the other one.
  */
 FR_CHECKED fr_status fr_framework_check(const fr_framework *framework,
-                                        fr_plan_space_storey storey,
+                                        fr_decision_level level,
                                         const fr_plan *plan,
                                         const fr_model *model,
                                         const fr_job *job, fr_err *err);

@@ -1,4 +1,5 @@
-/* plan_space.c: the walk over the table of axes, storey by storey. */
+/* plan_space.c: the walk over the table of axes, one decision level after
+ * the other. */
 #include "tuner/space/plan_space.h"
 
 #include <stdlib.h>
@@ -6,19 +7,19 @@
 
 typedef struct walk {
     const fr_plan_space_request *request;
-    fr_plan_space_storey storey;
+    fr_decision_level level;
     fr_illegal_fn on_illegal;
     void *context;
     fr_plan_space_choices *out;
     fr_err *err;
 } walk;
 
-/* What the axes of a storey are where they do not matter. */
-static void set_neutral(fr_plan_space_storey storey, fr_plan *plan)
+/* What the axes of a decision level are where they do not matter. */
+static void set_neutral(fr_decision_level level, fr_plan *plan)
 {
     fr_plan plain;
     fr_plan_init(&plain);
-    if (storey == FR_STOREY_PIPELINE) {
+    if (level == FR_DECISION_PIPELINE) {
         /* Turns of a pipeline ask for chunks: the least that they do. */
         bool is_in_turn = plan->is_ep_overlap && plan->pp > 1;
         plan->vpp = is_in_turn ? 2 : 1;
@@ -27,7 +28,7 @@ static void set_neutral(fr_plan_space_storey storey, fr_plan *plan)
         plan->n_split = 0;
         plan->recompute_layers = 0;
     }
-    if (storey == FR_STOREY_GRADIENTS) {
+    if (level == FR_DECISION_GRADIENTS) {
         plan->zero_stage = 0;
         plan->zero_group = 0;
         plan->is_optimizer_offloaded = false;
@@ -43,12 +44,12 @@ static fr_status add(const walk *w, const fr_plan_space_choice *choice,
     const fr_plan_space_request *request = w->request;
     fr_plan asked = *plan;
     fr_err why;
-    if (w->storey == FR_STOREY_LAYERS)
-        set_neutral(FR_STOREY_PIPELINE, &asked); /* known only now */
+    if (w->level == FR_DECISION_LAYERS)
+        set_neutral(FR_DECISION_PIPELINE, &asked); /* known only now */
     fr_status status =
         fr_plan_check_lowerable(&asked, request->model, request->job, &why);
     if (status == FR_OK && request->framework != NULL)
-        status = fr_framework_check(request->framework, w->storey, &asked,
+        status = fr_framework_check(request->framework, w->level, &asked,
                                     request->model, request->job, &why);
     if (status == FR_NO_MEMORY)
         return fr_fail_no_memory(w->err);
@@ -66,7 +67,7 @@ static fr_status visit(const walk *w, fr_plan_space_choice *choice,
                        const fr_plan *plan, int i_axis)
 {
     while (i_axis < FR_SPACE_AXIS_N &&
-           fr_plan_space_axes[i_axis].storey != w->storey)
+           fr_plan_space_axes[i_axis].level != w->level)
         i_axis++;
     if (i_axis == FR_SPACE_AXIS_N)
         return add(w, choice, plan);
@@ -85,26 +86,26 @@ static fr_status visit(const walk *w, fr_plan_space_choice *choice,
 }
 
 fr_status fr_plan_space_list(const fr_plan_space_request *request,
-                             fr_plan_space_storey storey, const fr_plan *plan,
+                             fr_decision_level level, const fr_plan *plan,
                              fr_illegal_fn on_illegal, void *context,
                              fr_plan_space_choices *out, fr_err *err)
 {
-    walk w = {request, storey, on_illegal, context, out, err};
+    walk w = {request, level, on_illegal, context, out, err};
     fr_plan_space_choice choice;
     fr_plan start = *plan;
     memset(&choice, 0, sizeof choice);
-    for (int i = FR_STOREY_PIPELINE; i < FR_STOREY_N; i++)
-        if (i != (int)storey)
-            set_neutral((fr_plan_space_storey)i, &start);
+    for (int i = FR_DECISION_PIPELINE; i < FR_DECISION_N; i++)
+        if (i != (int)level)
+            set_neutral((fr_decision_level)i, &start);
     return visit(&w, &choice, &start, 0);
 }
 
 void fr_plan_space_set(const fr_plan_space_request *request,
-                       fr_plan_space_storey storey,
+                       fr_decision_level level,
                        const fr_plan_space_choice *choice, fr_plan *plan)
 {
     for (int a = 0; a < FR_SPACE_AXIS_N; a++)
-        if (fr_plan_space_axes[a].storey == storey)
+        if (fr_plan_space_axes[a].level == level)
             fr_plan_space_axes[a].set(request, plan, choice->value[a]);
 }
 
@@ -127,7 +128,7 @@ typedef struct builder {
     fr_plan_space *space;
     fr_illegal_fn on_illegal;
     void *context;
-    fr_plan_space_choices of[FR_STOREY_N];
+    fr_plan_space_choices of[FR_DECISION_N];
 } builder;
 
 static void count_illegal(void *context, const char *reason)
@@ -141,8 +142,8 @@ static void count_illegal(void *context, const char *reason)
 static fr_status add_plans(builder *b, const fr_candidate *layers, fr_err *err)
 {
     fr_plan_space *space = b->space;
-    const fr_plan_space_choices *pipelines = &b->of[FR_STOREY_PIPELINE];
-    const fr_plan_space_choices *gradients = &b->of[FR_STOREY_GRADIENTS];
+    const fr_plan_space_choices *pipelines = &b->of[FR_DECISION_PIPELINE];
+    const fr_plan_space_choices *gradients = &b->of[FR_DECISION_GRADIENTS];
     size_t n = pipelines->n * gradients->n;
     if (space->n + n > space->cap) {
         size_t cap = 2 * (space->n + n) + 256;
@@ -160,18 +161,19 @@ static fr_status add_plans(builder *b, const fr_candidate *layers, fr_err *err)
     return FR_OK;
 }
 
-static fr_status add_storeys(builder *b, fr_err *err)
+static fr_status add_levels(builder *b, fr_err *err)
 {
     const fr_plan_space_request *request = &b->space->request;
-    fr_plan_space_choices *layers = &b->of[FR_STOREY_LAYERS];
-    FR_TRY(fr_plan_space_list(request, FR_STOREY_LAYERS, &request->base,
+    fr_plan_space_choices *layers = &b->of[FR_DECISION_LAYERS];
+    FR_TRY(fr_plan_space_list(request, FR_DECISION_LAYERS, &request->base,
                               count_illegal, b, layers, err));
     for (size_t i = 0; i < layers->n; i++) {
         fr_plan plan = request->base;
-        fr_plan_space_set(request, FR_STOREY_LAYERS, &layers->items[i], &plan);
-        for (int k = FR_STOREY_PIPELINE; k < FR_STOREY_N; k++) {
+        fr_plan_space_set(request, FR_DECISION_LAYERS, &layers->items[i],
+                          &plan);
+        for (int k = FR_DECISION_PIPELINE; k < FR_DECISION_N; k++) {
             b->of[k].n = 0;
-            FR_TRY(fr_plan_space_list(request, (fr_plan_space_storey)k, &plan,
+            FR_TRY(fr_plan_space_list(request, (fr_decision_level)k, &plan,
                                       count_illegal, b, &b->of[k], err));
         }
         FR_TRY(add_plans(b, &layers->items[i].candidate, err));
@@ -185,8 +187,8 @@ fr_status fr_plan_space_create(const fr_plan_space_request *request,
 {
     fr_plan_space space = {.request = *request};
     builder b = {.space = &space, .on_illegal = on_illegal, .context = context};
-    fr_status status = add_storeys(&b, err);
-    for (int k = 0; k < FR_STOREY_N; k++)
+    fr_status status = add_levels(&b, err);
+    for (int k = 0; k < FR_DECISION_N; k++)
         fr_vec_release(&b.of[k]);
     if (status != FR_OK) {
         fr_plan_space_release(&space);
@@ -207,8 +209,8 @@ void fr_plan_space_plan(const fr_plan_space_request *request,
                         const fr_candidate *candidate, fr_plan *out)
 {
     fr_plan plan = request->base;
-    for (int i = FR_STOREY_PIPELINE; i < FR_STOREY_N; i++)
-        set_neutral((fr_plan_space_storey)i, &plan);
+    for (int i = FR_DECISION_PIPELINE; i < FR_DECISION_N; i++)
+        set_neutral((fr_decision_level)i, &plan);
     for (int a = 0; a < FR_SPACE_AXIS_N; a++) {
         fr_plan_space_values values;
         values.n = 0;

@@ -12,8 +12,8 @@
 #include "core/base/vec.h"
 #include "plan/decide/plan.h"
 #include "spec/cluster/cluster.h"
+#include "tuner/space/decision_levels.h"
 #include "tuner/space/frameworks.h"
-#include "tuner/space/storeys.h"
 
 typedef enum fr_plan_space_axis {
     FR_SPACE_AXIS_WORLD,
@@ -113,7 +113,7 @@ typedef struct fr_plan_space_values {
 /* One row per axis. */
 typedef struct fr_plan_space_axis_row {
     const char *name;
-    fr_plan_space_storey storey;
+    fr_decision_level level;
     void (*list)(const fr_plan_space_request *request, const fr_plan *plan,
                  fr_plan_space_values *values);
     void (*set)(const fr_plan_space_request *request, fr_plan *plan,
@@ -148,31 +148,32 @@ void fr_plan_space_plan(const fr_plan_space_request *request,
                         const fr_candidate *candidate, fr_plan *out);
 void fr_plan_space_at(const fr_plan_space *space, size_t i, fr_plan *out);
 
-/* The choices of one storey and those before it, by number and by value. */
+/* The choices of one decision level and those before it, by number and by
+ * value. */
 typedef struct fr_plan_space_choice {
-    fr_candidate candidate; /* 0 on the axes of other storeys */
+    fr_candidate candidate; /* 0 on the axes of other levels */
     int64_t value[FR_SPACE_AXIS_N];
 } fr_plan_space_choice;
 
 typedef fr_vec(fr_plan_space_choice) fr_plan_space_choices;
 
 /*
- * Appends the legal choices of a storey to `out`, in order.  `plan` has those
- * of LAYERS, or is the base for LAYERS themselves.  on_illegal as above.
+ * Appends the legal choices of a decision level to `out`, in order.  `plan` has
+ * those of LAYERS, or is the base for LAYERS themselves.  on_illegal as above.
  */
 FR_CHECKED fr_status fr_plan_space_list(const fr_plan_space_request *request,
-                                        fr_plan_space_storey storey,
+                                        fr_decision_level level,
                                         const fr_plan *plan,
                                         fr_illegal_fn on_illegal, void *context,
                                         fr_plan_space_choices *out,
                                         fr_err *err);
 
-/* Makes the choices of a storey in *plan, which has those of LAYERS. */
+/* Makes the choices of a decision level in *plan, which has those of LAYERS. */
 void fr_plan_space_set(const fr_plan_space_request *request,
-                       fr_plan_space_storey storey,
+                       fr_decision_level level,
                        const fr_plan_space_choice *choice, fr_plan *plan);
 
-/* One choice of each storey; all of the same LAYERS. */
+/* One choice of each decision level; all of the same LAYERS. */
 void fr_candidate_join(const fr_candidate *layers, const fr_candidate *pipeline,
                        const fr_candidate *gradients, fr_candidate *out);
 

@@ -72,9 +72,9 @@ int64_t fr_space_node_devices(const fr_plan_space_request *request)
     return fr_cluster_node_type(request->cluster, 0)->n_devices;
 }
 
-#define ROW(symbol, name, storey, functions)                                   \
-    [FR_SPACE_AXIS_##symbol] = {name, FR_STOREY_##storey, fr_list_##functions, \
-                                fr_set_##functions}
+#define ROW(symbol, name, level, functions)                                    \
+    [FR_SPACE_AXIS_##symbol] = {name, FR_DECISION_##level,                     \
+                                fr_list_##functions, fr_set_##functions}
 
 const fr_plan_space_axis_row fr_plan_space_axes[FR_SPACE_AXIS_N] = {
     ROW(WORLD, "world", LAYERS, world),

@@ -1,5 +1,5 @@
 /*
- * plan_space_lists.h: the axes of each storey, for the table in
+ * plan_space_lists.h: the axes of each level, for the table in
  * plan_space_axes.c, and what their lists of values have in common.
  */
 #ifndef FR_TUNER_SPACE_PLAN_SPACE_LISTS_H
@@ -16,7 +16,8 @@ typedef void fr_set_value_fn(const fr_plan_space_request *request,
 #define FR_SPACE_AXIS_FUNCTIONS(X)                                             \
     X(world)                                                                   \
     X(threads)                                                                 \
-    X(cp) X(tp) X(pp) X(ep) X(etp) X(rank_order) X(micro_batch) X(cp_kind)     \
+    X(cp)                                                                      \
+    X(tp) X(pp) X(ep) X(etp) X(rank_order) X(micro_batch) X(cp_kind)           \
         X(sequence_parallel) X(tp_overlap) X(recompute) X(ep_overlap)          \
             X(precision) X(vpp) X(schedule) X(split) X(recompute_layers)       \
                 X(zero) X(zero_group) X(reshard) X(offload) X(compressor)      \

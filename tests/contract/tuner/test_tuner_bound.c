@@ -18,7 +18,7 @@
 #include "tuner/answer/tune.h"
 #include "tuner/bound/bound_layers.h"
 #include "tuner/partition/balance_layers.h"
-#include "tuner/space/storey_lists.h"
+#include "tuner/space/decision_lists.h"
 
 #include <math.h>
 
@@ -207,13 +207,13 @@ typedef struct early_bound {
 
 /* Every plan of a group against the bound of the group. */
 static bool look_at_group(problem *p, fr_estimator *estimator, fr_plan *plan,
-                          const fr_storey_list *gradients,
+                          const fr_decision_list *gradients,
                           const fr_gradient_group *group,
                           const early_bound *early)
 {
     fr_estimate least, first, one;
     fr_err err;
-    fr_plan_space_set(&p->request, FR_STOREY_GRADIENTS,
+    fr_plan_space_set(&p->request, FR_DECISION_GRADIENTS,
                       &gradients->choices.items[group->i_free], plan);
     if (!CHECK_OK(fr_estimate_least(estimator, plan, &group->variants, HUGE_VAL,
                                     &least, &err),
@@ -224,7 +224,7 @@ static bool look_at_group(problem *p, fr_estimator *estimator, fr_plan *plan,
         !CHECK(first.lower_bound_s <= least.lower_bound_s))
         return false;
     for (size_t i = group->first; i < group->first + group->n; i++) {
-        fr_plan_space_set(&p->request, FR_STOREY_GRADIENTS,
+        fr_plan_space_set(&p->request, FR_DECISION_GRADIENTS,
                           &gradients->choices.items[i], plan);
         if (!CHECK_OK(fr_estimate_plan(estimator, plan, &one, &err), &err) ||
             !CHECK(least.lower_bound_s <= one.lower_bound_s) ||
@@ -240,8 +240,8 @@ static bool look_at_group(problem *p, fr_estimator *estimator, fr_plan *plan,
 
 /* All plans of some LAYERS. */
 static bool look_at_layers(problem *p, fr_estimator *estimator,
-                           const fr_storey_list *pipelines,
-                           const fr_storey_list *gradients, fr_plan *plan)
+                           const fr_decision_list *pipelines,
+                           const fr_decision_list *gradients, fr_plan *plan)
 {
     fr_err err;
     fr_bound_layers needs = {0};
@@ -258,7 +258,7 @@ static bool look_at_layers(problem *p, fr_estimator *estimator,
     for (size_t k = 0; is_ok && k < pipelines->choices.n; k++) {
         const fr_estimate_share *share = &pipelines->shares.items[k];
         const uint64_t kept = fr_estimate_kept(&needs.room, share);
-        fr_plan_space_set(&p->request, FR_STOREY_PIPELINE,
+        fr_plan_space_set(&p->request, FR_DECISION_PIPELINE,
                           &pipelines->choices.items[k], plan);
         for (size_t g = 0; is_ok && g < gradients->groups.n; g++) {
             const early_bound of = {
@@ -277,32 +277,32 @@ static bool look_at_layers(problem *p, fr_estimator *estimator,
 static void look_at_groups(problem *p, fr_estimator *estimator)
 {
     fr_err err;
-    fr_storey_lists *lists = NULL;
+    fr_decision_lists *lists = NULL;
     fr_plan_space_choices layers = {0};
-    const fr_storey_list *pipelines, *gradients;
+    const fr_decision_list *pipelines, *gradients;
     size_t n = 0;
     bool is_ok =
-        CHECK_OK(fr_storey_lists_create(&p->request, &lists, &err), &err) &&
-        CHECK_OK(fr_plan_space_list(&p->request, FR_STOREY_LAYERS,
+        CHECK_OK(fr_decision_lists_create(&p->request, &lists, &err), &err) &&
+        CHECK_OK(fr_plan_space_list(&p->request, FR_DECISION_LAYERS,
                                     &p->request.base, NULL, NULL, &layers,
                                     &err),
                  &err);
     for (size_t i = 0; is_ok && i < layers.n; i++) {
         fr_plan plan = p->request.base;
-        fr_plan_space_set(&p->request, FR_STOREY_LAYERS, &layers.items[i],
+        fr_plan_space_set(&p->request, FR_DECISION_LAYERS, &layers.items[i],
                           &plan);
-        is_ok = CHECK_OK(fr_storey_lists_find(lists, FR_STOREY_PIPELINE, &plan,
-                                              &pipelines, &err),
+        is_ok = CHECK_OK(fr_decision_lists_find(lists, FR_DECISION_PIPELINE,
+                                                &plan, &pipelines, &err),
                          &err) &&
-                CHECK_OK(fr_storey_lists_find(lists, FR_STOREY_GRADIENTS, &plan,
-                                              &gradients, &err),
+                CHECK_OK(fr_decision_lists_find(lists, FR_DECISION_GRADIENTS,
+                                                &plan, &gradients, &err),
                          &err) &&
                 look_at_layers(p, estimator, pipelines, gradients, &plan);
         n += pipelines->choices.n * gradients->choices.n;
     }
     CHECK_INT(n, p->space.n);
     fr_vec_release(&layers);
-    fr_storey_lists_destroy(lists);
+    fr_decision_lists_destroy(lists);
 }
 
 static void check_tuning(const problem *p, const fr_tuning *t)

@@ -8,7 +8,7 @@
 #include "plan/decide/plan.h"
 #include "tests/check.h"
 #include "tuner/answer/tune.h"
-#include "tuner/search/quest.h"
+#include "tuner/search/search_run.h"
 
 static const char hosts[] =
     "<cluster name=\"hosts\">\n"
@@ -236,12 +236,12 @@ static void test_any_nodes(void)
 static void test_batches(void)
 {
     fixture f;
-    int64_t batches[FR_QUEST_BATCHES];
+    int64_t batches[FR_SEARCH_RUN_BATCHES];
     if (!setup(&f, boxes))
         return;
     f.goal =
         (fr_goal){.kind = FR_GOAL_LOSS, .tokens = 1e8, .critical_batch = 9000};
-    size_t n = fr_quest_batches(&f.goal, &f.job, batches);
+    size_t n = fr_search_run_batches(&f.goal, &f.job, batches);
     CHECK_INT(n, 10); /* 1 ... 256 and 12; the critical batch is 17.6 */
     CHECK_INT(batches[0], 16);
     CHECK_INT(batches[1], 12);

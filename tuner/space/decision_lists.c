@@ -1,4 +1,4 @@
-#include "tuner/space/storey_lists.h"
+#include "tuner/space/decision_lists.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,33 +10,34 @@ enum { N_WORDS = 8, N_ROWS = 4096 };
 
 typedef struct known_list {
     uint64_t words[N_WORDS];
-    fr_storey_list all;
+    fr_decision_list all;
     struct known_list *next; /* of the same row */
 } known_list;
 
-struct fr_storey_lists {
+struct fr_decision_lists {
     const fr_plan_space_request *request;
     known_list *rows[N_ROWS];
-    const known_list *last[FR_STOREY_N]; /* neighbours ask for the same */
+    const known_list *last[FR_DECISION_N]; /* neighbours ask for the same */
 };
 
 /* PIPELINE: schedules and splits see ranks and micro-batches, and lowering of
  * a split backward asks for context parallelism and TP overlap, passes in turn
  * for chunks; balanced splits depend on all, but are seldom more than none. */
 static void set_words(const fr_plan_space_request *request,
-                      fr_plan_space_storey storey, const fr_plan *plan,
+                      fr_decision_level level, const fr_plan *plan,
                       uint64_t words[N_WORDS])
 {
     const uint64_t of_pipeline[N_WORDS] = {
-        (uint64_t)storey,
+        (uint64_t)level,
         (uint64_t)plan->pp,
         (uint64_t)fr_plan_micro_batches(plan, request->job),
         (uint64_t)plan->recompute,
         plan->cp > 1 ? 1 + (uint64_t)plan->cp_kind : 0,
         (uint64_t)plan->is_tp_overlap | (uint64_t)plan->is_ep_overlap << 1,
-        storey == FR_STOREY_PIPELINE ? fr_balance_signature(request, plan) : 0};
+        level == FR_DECISION_PIPELINE ? fr_balance_signature(request, plan)
+                                      : 0};
     const uint64_t of_gradients[N_WORDS] = {
-        (uint64_t)storey,
+        (uint64_t)level,
         (uint64_t)plan->dp,
         (uint64_t)plan->tp,
         (uint64_t)plan->pp,
@@ -44,7 +45,7 @@ static void set_words(const fr_plan_space_request *request,
         (uint64_t)plan->ep,
         (uint64_t)plan->etp,
         (uint64_t)plan->precision | (uint64_t)plan->is_ep_overlap << 8};
-    memcpy(words, storey == FR_STOREY_PIPELINE ? of_pipeline : of_gradients,
+    memcpy(words, level == FR_DECISION_PIPELINE ? of_pipeline : of_gradients,
            sizeof of_pipeline);
 }
 
@@ -77,8 +78,8 @@ static bool is_freer(const fr_estimate_variant *a, const fr_estimate_variant *b)
            (b->bucket_bytes == 0 || a->bucket_bytes < b->bucket_bytes);
 }
 
-static fr_status add_group(const fr_storey_list *list, size_t first, size_t end,
-                           fr_gradient_group *out, fr_err *err)
+static fr_status add_group(const fr_decision_list *list, size_t first,
+                           size_t end, fr_gradient_group *out, fr_err *err)
 {
     fr_estimate_variant *at = calloc(end - first, sizeof *at);
     if (at == NULL)
@@ -96,7 +97,7 @@ static fr_status add_group(const fr_storey_list *list, size_t first, size_t end,
     return FR_OK;
 }
 
-static fr_status find_groups(fr_storey_list *list, fr_err *err)
+static fr_status find_groups(fr_decision_list *list, fr_err *err)
 {
     const fr_plan_space_choices *all = &list->choices;
     for (size_t first = 0, end; first < all->n; first = end) {
@@ -114,14 +115,14 @@ static fr_status find_groups(fr_storey_list *list, fr_err *err)
 }
 
 static fr_status find_shares(const fr_plan_space_request *request,
-                             const fr_plan *plan, fr_storey_list *list,
+                             const fr_plan *plan, fr_decision_list *list,
                              fr_err *err)
 {
     fr_plan one = *plan;
     list->own_layers = INT32_MAX;
     for (size_t i = 0; i < list->choices.n; i++) {
-        fr_plan_space_set(request, FR_STOREY_PIPELINE, &list->choices.items[i],
-                          &one);
+        fr_plan_space_set(request, FR_DECISION_PIPELINE,
+                          &list->choices.items[i], &one);
         fr_estimate_share share =
             fr_estimate_share_of(request->model, request->job, &one);
         list->has_split[share.is_split] = true;
@@ -133,13 +134,13 @@ static fr_status find_shares(const fr_plan_space_request *request,
     return FR_OK;
 }
 
-fr_status fr_storey_lists_find(fr_storey_lists *lists,
-                               fr_plan_space_storey storey, const fr_plan *plan,
-                               const fr_storey_list **out, fr_err *err)
+fr_status fr_decision_lists_find(fr_decision_lists *lists,
+                                 fr_decision_level level, const fr_plan *plan,
+                                 const fr_decision_list **out, fr_err *err)
 {
     uint64_t words[N_WORDS];
-    set_words(lists->request, storey, plan, words);
-    const known_list *last = lists->last[storey];
+    set_words(lists->request, level, plan, words);
+    const known_list *last = lists->last[level];
     if (last != NULL && memcmp(last->words, words, sizeof words) == 0) {
         *out = &last->all;
         return FR_OK;
@@ -148,7 +149,7 @@ fr_status fr_storey_lists_find(fr_storey_lists *lists,
         &lists->rows[fr_hash_bytes(words, sizeof words, 7) % N_ROWS];
     for (known_list *l = *row; l != NULL; l = l->next)
         if (memcmp(l->words, words, sizeof words) == 0) {
-            lists->last[storey] = l;
+            lists->last[level] = l;
             *out = &l->all;
             return FR_OK;
         }
@@ -158,19 +159,19 @@ fr_status fr_storey_lists_find(fr_storey_lists *lists,
     memcpy(fresh->words, words, sizeof words);
     fresh->next = *row;
     *row = fresh;
-    lists->last[storey] = fresh;
+    lists->last[level] = fresh;
     *out = &fresh->all;
-    FR_TRY(fr_plan_space_list(lists->request, storey, plan, NULL, NULL,
+    FR_TRY(fr_plan_space_list(lists->request, level, plan, NULL, NULL,
                               &fresh->all.choices, err));
-    return storey == FR_STOREY_GRADIENTS
+    return level == FR_DECISION_GRADIENTS
                ? find_groups(&fresh->all, err)
                : find_shares(lists->request, plan, &fresh->all, err);
 }
 
-fr_status fr_storey_lists_create(const fr_plan_space_request *request,
-                                 fr_storey_lists **out, fr_err *err)
+fr_status fr_decision_lists_create(const fr_plan_space_request *request,
+                                   fr_decision_lists **out, fr_err *err)
 {
-    fr_storey_lists *lists = calloc(1, sizeof *lists);
+    fr_decision_lists *lists = calloc(1, sizeof *lists);
     if (lists == NULL)
         return fr_fail_no_memory(err);
     lists->request = request;
@@ -178,7 +179,7 @@ fr_status fr_storey_lists_create(const fr_plan_space_request *request,
     return FR_OK;
 }
 
-void fr_storey_lists_destroy(fr_storey_lists *lists)
+void fr_decision_lists_destroy(fr_decision_lists *lists)
 {
     for (int i = 0; lists != NULL && i < N_ROWS; i++)
         while (lists->rows[i] != NULL) {

@@ -1,5 +1,5 @@
-/* quest.c: asks the search for batches of plans, and simulates them. */
-#include "tuner/search/quest.h"
+/* search_run.c: asks the search for batches of plans, and simulates them. */
+#include "tuner/search/search_run.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@ typedef struct pass {
     const fr_log *log;
     const fr_search_input *in;
     fr_job counted; /* as the goal counts it */
-    fr_quest *quest;
+    fr_search_run *run;
 } pass;
 
 static double value_of(const pass *p, const fr_plan *plan,
                        const fr_evaluation *evaluation)
 {
     return evaluation->outcome == FR_OUTCOME_SIMULATED
-               ? fr_goal_value(&p->quest->goal, &evaluation->prediction, plan,
+               ? fr_goal_value(&p->run->goal, &evaluation->prediction, plan,
                                &p->counted, p->in->request->cluster)
                : HUGE_VAL;
 }
@@ -32,7 +32,7 @@ static fr_status run_batch(pass *p, const fr_candidate *batch, size_t n,
                            fr_err *err)
 {
     const fr_plan_space_request *request = p->in->request;
-    fr_looked_list *all = &p->quest->looked;
+    fr_looked_list *all = &p->run->looked;
     fr_err errors[FR_SEARCH_BATCH];
     fr_status statuses[FR_SEARCH_BATCH];
     if (fr_vec_reserve(all, n) != FR_OK)
@@ -67,11 +67,11 @@ static fr_status run_batch(pass *p, const fr_candidate *batch, size_t n,
 static void tell_all(pass *p, const fr_search *search, void *state,
                      size_t first)
 {
-    fr_quest *quest = p->quest;
-    for (size_t i = first; i < quest->looked.n; i++) {
-        const fr_looked *l = &quest->looked.items[i];
+    fr_search_run *run = p->run;
+    for (size_t i = first; i < run->looked.n; i++) {
+        const fr_looked *l = &run->looked.items[i];
         bool fits = l->evaluation.outcome == FR_OUTCOME_SIMULATED;
-        quest->has_fit = quest->has_fit || fits;
+        run->has_fit = run->has_fit || fits;
         search->tell(state, &l->candidate, l->value, fits);
     }
 }
@@ -85,12 +85,12 @@ static fr_status run_search(pass *p, const fr_search *search, fr_tuning *counts,
     FR_TRY(search->create(p->in, &state, err));
     fr_status status = FR_OK;
     do {
-        size_t first = p->quest->looked.n;
+        size_t first = p->run->looked.n;
         FR_TRY_GOTO(status, search->ask(state, FR_SEARCH_BATCH, batch, &n, err),
                     out_search);
         FR_TRY_GOTO(status, run_batch(p, batch, n, err), out_search);
         tell_all(p, search, state, first);
-        fr_log_progress(p->log, -1, "simulated %zu plans", p->quest->looked.n);
+        fr_log_progress(p->log, -1, "simulated %zu plans", p->run->looked.n);
     } while (n > 0);
     search->report(state, counts);
 out_search:
@@ -137,13 +137,13 @@ static double distance(double critical, int64_t batch)
     return fabs(log((double)batch / critical));
 }
 
-size_t fr_quest_batches(const fr_goal *goal, const fr_job *job,
-                        int64_t out[FR_QUEST_BATCHES])
+size_t fr_search_run_batches(const fr_goal *goal, const fr_job *job,
+                             int64_t out[FR_SEARCH_RUN_BATCHES])
 {
     const double critical = goal->critical_batch / (double)job->seq;
     size_t n = 0;
     out[n++] = job->global_batch;
-    for (int64_t batch = 1; n < FR_QUEST_BATCHES; batch *= 2) {
+    for (int64_t batch = 1; n < FR_SEARCH_RUN_BATCHES; batch *= 2) {
         if (batch != job->global_batch)
             out[n++] = batch;
         if ((double)batch >= 8 * critical)
@@ -162,12 +162,13 @@ size_t fr_quest_batches(const fr_goal *goal, const fr_job *job,
 
 static void list_requests(const fr_tune_options *options,
                           const fr_plan_space_request *space,
-                          const fr_goal *goal, fr_quest *out)
+                          const fr_goal *goal, fr_search_run *out)
 {
     const fr_job counted = fr_goal_job(space->model, space->job);
-    int64_t batches[FR_QUEST_BATCHES] = {space->job->global_batch};
-    out->n =
-        options->is_batch_free ? fr_quest_batches(goal, &counted, batches) : 1;
+    int64_t batches[FR_SEARCH_RUN_BATCHES] = {space->job->global_batch};
+    out->n = options->is_batch_free
+                 ? fr_search_run_batches(goal, &counted, batches)
+                 : 1;
     for (size_t i = 0; i < out->n; i++) {
         out->jobs[i] = *space->job;
         out->jobs[i].global_batch = batches[i];
@@ -186,16 +187,17 @@ static double best_of(const fr_looked_list *looked)
 
 static fr_status search_request(const fr_tune_options *options, size_t i,
                                 double work_frac, const fr_cost_model *costs,
-                                fr_quest *quest, fr_tuning *counts, fr_err *err)
+                                fr_search_run *run, fr_tuning *counts,
+                                fr_err *err)
 {
     const fr_search *search = NULL;
-    const fr_plan_space_request *request = &quest->requests[i];
+    const fr_plan_space_request *request = &run->requests[i];
     fr_search_input in = {.request = request,
                           .costs = costs,
-                          .goal = &quest->goal,
+                          .goal = &run->goal,
                           .n_threads = options->n_threads,
-                          .known = best_of(&quest->looked),
-                          .budget_s = options->budget_s / (double)quest->n,
+                          .known = best_of(&run->looked),
+                          .budget_s = options->budget_s / (double)run->n,
                           .work_frac = work_frac,
                           .is_exact = options->is_exact,
                           .on_illegal = count_illegal,
@@ -203,41 +205,40 @@ static fr_status search_request(const fr_tune_options *options, size_t i,
     pass p = {.log = options->log,
               .in = &in,
               .counted = fr_goal_job(request->model, request->job),
-              .quest = quest};
+              .run = run};
     FR_TRY(find_search(options->search, &in, &search, err));
     FR_TRY(run_search(&p, search, counts, err));
-    quest->is_complete =
+    run->is_complete =
         search == &fr_search_exhaustive && (in.budget_s == 0 || in.is_exact);
     return FR_OK;
 }
 
-fr_status fr_quest_create(const fr_tune_options *options,
-                          const fr_plan_space_request *space,
-                          const fr_goal *goal, double work_frac,
-                          const fr_cost_model *costs, fr_quest **out,
-                          fr_tuning *counts, fr_err *err)
+fr_status fr_search_run_create(const fr_tune_options *options,
+                               const fr_plan_space_request *space,
+                               const fr_goal *goal, double work_frac,
+                               const fr_cost_model *costs, fr_search_run **out,
+                               fr_tuning *counts, fr_err *err)
 {
-    fr_quest *quest = calloc(1, sizeof *quest);
-    if (quest == NULL)
+    fr_search_run *run = calloc(1, sizeof *run);
+    if (run == NULL)
         return fr_fail_no_memory(err);
-    quest->goal = *goal;
-    list_requests(options, space, goal, quest);
+    run->goal = *goal;
+    list_requests(options, space, goal, run);
     fr_status status = FR_OK;
-    for (size_t i = 0; i < quest->n && status == FR_OK; i++)
-        status =
-            search_request(options, i, work_frac, costs, quest, counts, err);
+    for (size_t i = 0; i < run->n && status == FR_OK; i++)
+        status = search_request(options, i, work_frac, costs, run, counts, err);
     if (status != FR_OK) {
-        fr_quest_destroy(quest);
+        fr_search_run_destroy(run);
         return status;
     }
-    *out = quest;
+    *out = run;
     return FR_OK;
 }
 
-void fr_quest_destroy(fr_quest *quest)
+void fr_search_run_destroy(fr_search_run *run)
 {
-    if (quest == NULL)
+    if (run == NULL)
         return;
-    fr_vec_release(&quest->looked);
-    free(quest);
+    fr_vec_release(&run->looked);
+    free(run);
 }
