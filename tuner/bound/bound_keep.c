@@ -15,7 +15,7 @@ bool fr_bounded_is_lower(const fr_bounded *a, const fr_bounded *b)
     return has_lower(a, b, a->bound, b->bound);
 }
 
-bool fr_bounded_is_liked(const fr_bounded *a, const fr_bounded *b)
+bool fr_bounded_has_lower_estimate(const fr_bounded *a, const fr_bounded *b)
 {
     return has_lower(a, b, a->estimate, b->estimate);
 }

@@ -8,7 +8,7 @@ typedef bool (*fr_bounded_before_fn)(const fr_bounded *a, const fr_bounded *b);
 
 /* By bound, by estimate, by what is lacking; then by choices. */
 bool fr_bounded_is_lower(const fr_bounded *a, const fr_bounded *b);
-bool fr_bounded_is_liked(const fr_bounded *a, const fr_bounded *b);
+bool fr_bounded_has_lower_estimate(const fr_bounded *a, const fr_bounded *b);
 bool fr_bounded_is_nearer(const fr_bounded *a, const fr_bounded *b);
 
 /* A heap whose top comes last. */

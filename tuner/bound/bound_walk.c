@@ -61,8 +61,8 @@ typedef struct descent {
     const fr_bound_layers *needs; /* of all of them; NULL: not asked for */
     uint64_t kept_bytes;          /* then: by the pipeline, at least */
     fr_bounded found;
-    fr_bounded liked; /* of a group of gradients, the best by its estimate */
-    bool has_liked;
+    fr_bounded best_by_estimate; /* of a group of gradients */
+    bool has_best;
 } descent;
 
 /* ---- the goal ------------------------------------------------------------ */
@@ -107,10 +107,10 @@ static bool is_above_limit(const run *r, double bound)
 
 /* ---- one plan ------------------------------------------------------------ */
 
-/* A plan that only the simulator knows: bounded by 0 s, and liked as much as
- * the same without what is not known. */
-static fr_status like_plan(worker *w, const fr_plan *plan, fr_estimate *out,
-                           fr_err *err)
+/* A plan that only the simulator knows is bounded by 0 s, and has the estimate
+ * of the same plan without what is not known. */
+static fr_status estimate_plan(worker *w, const fr_plan *plan, fr_estimate *out,
+                               fr_err *err)
 {
     fr_plan known;
     fr_estimate_leave_unknown(plan, &known);
@@ -127,7 +127,7 @@ static fr_status bound_plan(const run *r, worker *w, const fr_plan *plan,
     if (fr_estimate_knows(plan))
         FR_TRY(fr_estimate_legal_plan(w->estimator, plan, &estimate, err));
     else
-        FR_TRY(like_plan(w, plan, &estimate, err));
+        FR_TRY(estimate_plan(w, plan, &estimate, err));
     d->found.n_steps = estimate.n_steps;
     d->found.bound = value_at(r, d, estimate.lower_bound_s, &estimate);
     d->found.estimate = value_at(r, d, estimate.estimate_s, &estimate);
@@ -148,9 +148,10 @@ static void keep(const run *r, worker *w, descent *d)
         return;
     }
     if (found->bound < HUGE_VAL &&
-        (!d->has_liked || fr_bounded_is_liked(found, &d->liked))) {
-        d->liked = *found;
-        d->has_liked = true;
+        (!d->has_best ||
+         fr_bounded_has_lower_estimate(found, &d->best_by_estimate))) {
+        d->best_by_estimate = *found;
+        d->has_best = true;
     }
     if (r->options->is_best_only)
         return;
@@ -173,7 +174,7 @@ static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
                             fr_err *err)
 {
     const fr_plan_space_request *request = r->walk->in.request;
-    d->has_liked = false;
+    d->has_best = false;
     for (size_t g = group->first; g < group->first + group->n; g++) {
         fr_plan_space_set(request, FR_DECISION_GRADIENTS,
                           &d->gradients->choices.items[g], plan);
@@ -181,8 +182,8 @@ static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
         join(d, g, &d->found.candidate);
         keep(r, w, d);
     }
-    if (d->has_liked)
-        fr_bound_keep_offer(&w->by_estimate, &d->liked);
+    if (d->has_best)
+        fr_bound_keep_offer(&w->by_estimate, &d->best_by_estimate);
     w->n_estimated += group->n;
     return FR_OK;
 }
@@ -379,7 +380,7 @@ static fr_status reset(fr_bound_walk *walk, fr_err *err)
         FR_TRY(fr_bound_keep_init(&w->by_bound, FR_WALK_KEPT,
                                   fr_bounded_is_lower, err));
         FR_TRY(fr_bound_keep_init(&w->by_estimate, FR_WALK_SEEDS,
-                                  fr_bounded_is_liked, err));
+                                  fr_bounded_has_lower_estimate, err));
         FR_TRY(fr_bound_keep_init(&w->nearest, FR_WALK_SEEDS,
                                   fr_bounded_is_nearer, err));
     }
@@ -406,7 +407,8 @@ static fr_status lower_limit(run *r, fr_err *err)
 {
     const fr_bound_walk *walk = r->walk;
     fr_bound_keep all = {0};
-    FR_TRY(fr_bound_keep_init(&all, FR_WALK_SEEDS, fr_bounded_is_liked, err));
+    FR_TRY(fr_bound_keep_init(&all, FR_WALK_SEEDS,
+                              fr_bounded_has_lower_estimate, err));
     for (int i = 0; i < walk->n_workers; i++)
         fr_bound_keep_merge(&all, &walk->workers[i].by_estimate);
     if (all.n == all.n_max)

@@ -116,7 +116,7 @@ static bool is_like_too_large(const search *s, const fr_candidate *candidate)
 
 typedef struct family {
     int64_t layout;  /* who has which part of the layers and of the state */
-    size_t n_before; /* of it, that the estimate likes better */
+    size_t n_before; /* of it, whose estimates are lower */
     size_t i;
 } family;
 
@@ -320,7 +320,7 @@ static void take_room(batch_size *b, const fr_bounded *entry)
     b->most = work > b->most ? work : b->most;
 }
 
-/* Half of the budget goes to what the estimate likes, the rest to the proof. */
+/* Half of the budget goes to the best by estimate, the rest to the proof. */
 static bool is_seed_time(const search *s)
 {
     if (s->next_seed == 0 || s->in.is_exact)

@@ -120,8 +120,9 @@ static fr_status see(search *s, const point *at, fr_err *err)
     return FR_OK;
 }
 
-/* The estimate, HUGE_VAL where it cannot fit; 0 where there is none.  What it
- * does not know is liked as much as the same without. */
+/* Sets the estimate of a point: HUGE_VAL where the plan cannot fit, 0 where
+ * there is none.  A plan with something that the estimate does not know has
+ * that of the same plan without. */
 static fr_status score(search *s, const place *where, point *at, fr_err *err)
 {
     fr_estimate estimate;

@@ -18,8 +18,8 @@ enum { MOST_SIMULATED = 32 };
 /* Of simulations in layers x micro-batches, about a fifth of a second; there
  * is another one as long as some is left. */
 static const double most_work = 6000;
-/* The estimate slows down nothing that shares links: what it likes no better
- * than this share of a simulated step seldom takes less. */
+/* The estimate slows down nothing that shares links: a plan whose estimate is
+ * no less than this share of a simulated step seldom takes less. */
 static const double worth_a_look = 0.99;
 /* A step of so many estimates is no proof of their order. */
 static const double doubt = 1.5;
@@ -242,8 +242,8 @@ static fr_status lower_bound(quick *q, const fr_plan_space_request *request,
     return FR_OK;
 }
 
-/* Other choices than the usual ones are taken if the estimate likes them
- * better by this share: less it cannot tell. */
+/* Other choices than the usual ones are taken if their estimate is lower by
+ * this share: smaller differences it cannot tell. */
 static const double worth_a_change = 0.005;
 
 /* Of all plans of a layout one: the usual, or one with other choices.  Of those

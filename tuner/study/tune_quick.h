@@ -4,7 +4,7 @@
  *
  * First a coarse walk: every layout (cp, tp, pp, ep, micro-batch, recompute),
  * but of what a layout leaves open the usual choice.  Then, for the few
- * layouts that the estimate likes best, a walk over all that is open.  Few
+ * layouts that are best by estimate, a walk over all that is open.  Few
  * plans are simulated; how much faster one of all that was walked over could
  * be is known from their lower bounds.
  */
