@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct micro_class {
+typedef struct micro_rank_program {
     fr_vec(fr_call) calls;
     fr_vec(uint32_t) deps;
-} micro_class;
+} micro_rank_program;
 
 struct fr_micro {
     fr_plan plan;
     fr_vec(fr_instr) instrs;
     fr_vec(fr_segment) segments;
-    micro_class *classes; /* [pp] */
+    micro_rank_program *rank_programs; /* [pp] */
     bool has_failed;
 };
 
@@ -24,8 +24,9 @@ fr_status fr_micro_create(const fr_plan *plan, fr_micro **out, fr_err *err)
     fr_micro *micro = calloc(1, sizeof *micro);
 
     if (micro != NULL)
-        micro->classes = calloc((size_t)plan->pp, sizeof *micro->classes);
-    if (micro == NULL || micro->classes == NULL) {
+        micro->rank_programs =
+            calloc((size_t)plan->pp, sizeof *micro->rank_programs);
+    if (micro == NULL || micro->rank_programs == NULL) {
         free(micro);
         return fr_fail_no_memory(err);
     }
@@ -39,10 +40,10 @@ void fr_micro_destroy(fr_micro *micro)
     if (micro == NULL)
         return;
     for (int i = 0; i < micro->plan.pp; i++) {
-        fr_vec_release(&micro->classes[i].calls);
-        fr_vec_release(&micro->classes[i].deps);
+        fr_vec_release(&micro->rank_programs[i].calls);
+        fr_vec_release(&micro->rank_programs[i].deps);
     }
-    free(micro->classes);
+    free(micro->rank_programs);
     fr_vec_release(&micro->instrs);
     fr_vec_release(&micro->segments);
     free(micro);
@@ -64,28 +65,28 @@ uint32_t fr_micro_segment(fr_micro *micro, fr_lane lane, const char *name,
     return (uint32_t)micro->segments.n - 1;
 }
 
-uint32_t fr_micro_call(fr_micro *micro, uint32_t i_class, uint32_t i_segment,
+uint32_t fr_micro_call(fr_micro *micro, uint32_t i_stage, uint32_t i_segment,
                        uint32_t dep)
 {
-    micro_class *klass = &micro->classes[i_class];
+    micro_rank_program *rank_program = &micro->rank_programs[i_stage];
     fr_call call = {.i_segment = i_segment,
                     .layer = -1,
                     .micro_batch = -1,
                     .chunk = -1,
-                    .first_dep = (uint32_t)klass->deps.n};
+                    .first_dep = (uint32_t)rank_program->deps.n};
 
     if (dep != UINT32_MAX) {
         call.n_deps = 1;
-        if (fr_vec_push(&klass->deps, dep) != FR_OK)
+        if (fr_vec_push(&rank_program->deps, dep) != FR_OK)
             micro->has_failed = true;
     }
-    if (fr_vec_push(&klass->calls, call) != FR_OK)
+    if (fr_vec_push(&rank_program->calls, call) != FR_OK)
         micro->has_failed = true;
-    return (uint32_t)klass->calls.n - 1;
+    return (uint32_t)rank_program->calls.n - 1;
 }
 
-static void hand_over_class(micro_class *from, int32_t pp, fr_class *to,
-                            uint64_t slab_bytes)
+static void hand_over(micro_rank_program *from, int32_t pp, fr_rank_program *to,
+                      uint64_t slab_bytes)
 {
     to->pp = pp;
     to->n_calls = (uint32_t)from->calls.n;
@@ -102,9 +103,10 @@ fr_status fr_micro_finish(fr_micro *micro, uint64_t slab_bytes,
     fr_program *program = calloc(1, sizeof *program);
 
     if (program != NULL)
-        program->classes =
-            calloc((size_t)micro->plan.pp, sizeof *program->classes);
-    if (program == NULL || program->classes == NULL || micro->has_failed) {
+        program->rank_programs =
+            calloc((size_t)micro->plan.pp, sizeof *program->rank_programs);
+    if (program == NULL || program->rank_programs == NULL ||
+        micro->has_failed) {
         fr_program_destroy(program);
         fr_micro_destroy(micro);
         return fr_fail_no_memory(err);
@@ -112,10 +114,10 @@ fr_status fr_micro_finish(fr_micro *micro, uint64_t slab_bytes,
     program->plan = micro->plan;
     program->n_micro_batches = 1;
     fr_job_init(&program->job);
-    program->n_classes = (uint32_t)micro->plan.pp;
+    program->n_rank_programs = (uint32_t)micro->plan.pp;
     for (int32_t i = 0; i < micro->plan.pp; i++)
-        hand_over_class(&micro->classes[i], i, &program->classes[i],
-                        slab_bytes);
+        hand_over(&micro->rank_programs[i], i, &program->rank_programs[i],
+                  slab_bytes);
     program->n_instrs = (uint32_t)micro->instrs.n;
     program->instrs = micro->instrs.items;
     program->n_segments = (uint32_t)micro->segments.n;

@@ -9,7 +9,7 @@
 
 typedef struct fr_micro fr_micro;
 
-/* One class per pipeline stage of the plan. */
+/* One rank program per pipeline stage of the plan. */
 FR_CHECKED fr_status fr_micro_create(const fr_plan *plan, fr_micro **out,
                                      fr_err *err);
 void fr_micro_destroy(fr_micro *micro); /* takes NULL */
@@ -19,8 +19,8 @@ void fr_micro_destroy(fr_micro *micro); /* takes NULL */
 uint32_t fr_micro_segment(fr_micro *micro, fr_lane lane, const char *name,
                           const fr_instr *instrs, uint32_t n);
 
-/* A call of it in a class; `dep` UINT32_MAX: none.  Its number. */
-uint32_t fr_micro_call(fr_micro *micro, uint32_t i_class, uint32_t i_segment,
+/* A call of it in a rank program; `dep` UINT32_MAX: none.  Its number. */
+uint32_t fr_micro_call(fr_micro *micro, uint32_t i_stage, uint32_t i_segment,
                        uint32_t dep);
 
 /* Hands the program over; micro is used up (also on failure). */

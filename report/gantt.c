@@ -37,8 +37,9 @@ static cell_kind kind_of(const fr_program *program, const fr_span *span)
         return CELL_COMMUNICATION;
     if (fr_step_part_of(instr) == FR_PART_OPTIMIZER)
         return CELL_OPTIMIZER;
-    const fr_class *klass = fr_program_class(program, span->rank);
-    const fr_call *call = &klass->calls[span->i_call];
+    const fr_rank_program *rank_program =
+        fr_program_of_rank(program, span->rank);
+    const fr_call *call = &rank_program->calls[span->i_call];
     const char *name = program->segments[call->i_segment].name;
     if (strstr(name, "bwd") != NULL)
         return CELL_BACKWARD;

@@ -64,8 +64,9 @@ static void put_metadata(const writer *w, int32_t rank, int64_t sort_index)
 
 static void put_call(const writer *w, const fr_span *first, const fr_span *last)
 {
-    const fr_class *klass = fr_program_class(w->program, first->rank);
-    const fr_call *call = &klass->calls[first->i_call];
+    const fr_rank_program *rank_program =
+        fr_program_of_rank(w->program, first->rank);
+    const fr_call *call = &rank_program->calls[first->i_call];
     begin_event(w, w->program->segments[call->i_segment].name, "X",
                 first->lane);
     fr_buffer_puts(w->out, ",\"cat\":\"call\"");

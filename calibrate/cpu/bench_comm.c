@@ -100,7 +100,7 @@ static uint32_t n_prelude(const fr_comm_point *point)
 
 /* The writes that come before a point, as one call; returns its number. */
 static uint32_t add_prelude(fr_micro *micro, const layout *at,
-                            const fr_comm_point *point, uint32_t i_class,
+                            const fr_comm_point *point, uint32_t i_stage,
                             uint32_t dep)
 {
     fr_instr instrs[1 + N_BUSY], *payload = instrs;
@@ -115,7 +115,7 @@ static uint32_t add_prelude(fr_micro *micro, const layout *at,
     }
     *payload = fr_micro_zero(at->src_bytes, point->n_bytes + 4);
     return fr_micro_call(
-        micro, i_class,
+        micro, i_stage,
         fr_micro_segment(micro, FR_LANE_COMPUTE, "prelude", instrs, n), dep);
 }
 

@@ -261,7 +261,8 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
     fr_compute_bench *bench = context;
     const bench_point *point = &bench->points[i_point];
     const fr_shape *shape = point->shape;
-    const fr_class *klass = &shape->program->classes[shape->i_class];
+    const fr_rank_program *rank_program =
+        &shape->program->rank_programs[shape->i_stage];
     uint64_t n_bytes[FR_INSTR_REFS];
     fr_kernel_call call = {
         .instr = &shape->instr,
@@ -271,8 +272,8 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
         .i_step = 7, /* past the bias correction's first steps */
         .job = &shape->program->job,
         .plan = &shape->program->plan,
-        .tensors = klass->tensors,
-        .n_tensors = klass->n_tensors};
+        .tensors = rank_program->tensors,
+        .n_tensors = rank_program->n_tensors};
     double begin_s;
     long n_before;
 

@@ -73,11 +73,11 @@ fr_status fr_shapes_add(fr_shapes *shapes, fr_shape *shape, fr_err *err)
 }
 
 static fr_status add_instr(fr_shapes *shapes, const fr_program *program,
-                           uint32_t i_class, const fr_instr *instr,
+                           uint32_t i_stage, const fr_instr *instr,
                            const fr_fingerprint *machine, fr_err *err)
 {
     fr_shape shape = {
-        .instr = *instr, .program = program, .i_class = i_class, .n_uses = 1};
+        .instr = *instr, .program = program, .i_stage = i_stage, .n_uses = 1};
     fr_shape *known;
 
     if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
@@ -92,22 +92,22 @@ static fr_status add_instr(fr_shapes *shapes, const fr_program *program,
     return push_shape(shapes, &shape, err);
 }
 
-/* Instructions of one class, each once. */
-static fr_status add_class(fr_shapes *shapes, const fr_program *program,
-                           uint32_t i_class, bool *is_seen,
-                           const fr_fingerprint *machine, fr_err *err)
+/* Instructions of one rank program, each once. */
+static fr_status add_rank_program(fr_shapes *shapes, const fr_program *program,
+                                  uint32_t i_stage, bool *is_seen,
+                                  const fr_fingerprint *machine, fr_err *err)
 {
-    const fr_class *klass = &program->classes[i_class];
+    const fr_rank_program *rank_program = &program->rank_programs[i_stage];
 
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
         const fr_segment *segment =
-            &program->segments[klass->calls[i].i_segment];
+            &program->segments[rank_program->calls[i].i_segment];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             uint32_t i_instr = segment->first_instr + k;
             if (is_seen[i_instr])
                 continue;
             is_seen[i_instr] = true;
-            FR_TRY(add_instr(shapes, program, i_class,
+            FR_TRY(add_instr(shapes, program, i_stage,
                              &program->instrs[i_instr], machine, err));
         }
     }
@@ -126,8 +126,8 @@ fr_status fr_shapes_add_program(fr_shapes *shapes, fr_program *program,
     is_seen = calloc(program->n_instrs + 1, sizeof *is_seen);
     if (is_seen == NULL)
         return fr_fail_no_memory(err);
-    for (uint32_t c = 0; status == FR_OK && c < program->n_classes; c++)
-        status = add_class(shapes, program, c, is_seen, machine, err);
+    for (uint32_t c = 0; status == FR_OK && c < program->n_rank_programs; c++)
+        status = add_rank_program(shapes, program, c, is_seen, machine, err);
     free(is_seen);
     return status;
 }
@@ -304,7 +304,7 @@ static int scaled_dim(fr_op op)
     case FR_OP_OPT_STEP:
     case FR_OP_GRAD_SQSUM:
     case FR_OP_CLIP:
-        return -1; /* bound to a class's tensors */
+        return -1; /* bound to a rank program's tensors */
     default:
         return 0;
     }

@@ -14,7 +14,7 @@ typedef struct fr_shape {
     fr_instr instr;
     const fr_program *program; /* whose plan, job and tensors its kernel
                                   needs */
-    uint32_t i_class;
+    uint32_t i_stage;
     uint64_t n_uses; /* over all programs */
     uint64_t hash;
 } fr_shape;

@@ -152,7 +152,7 @@ fr_status fr_gpu_bench_beside(const fr_gpu_comm_bench *bench,
             continue;
         b.task = (fr_gpu_task){.instr = &shape->instr,
                                .program = shape->program,
-                               .i_class = shape->i_class};
+                               .i_stage = shape->i_stage};
         (void)fr_gpu_rig_place(bench->rig, b.task.instr, b.task.ptr);
         status = share_both(bench, &b, &why);
         if (fr_gpu_comm_agree(bench->rig, status, &why) != FR_OK) {

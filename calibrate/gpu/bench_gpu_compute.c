@@ -128,7 +128,7 @@ static fr_status try_point(gpu_compute *b, timed_shape *point, double *out_s,
     const fr_shape *shape = point->shape;
     fr_gpu_task task = {.instr = &shape->instr,
                         .program = shape->program,
-                        .i_class = shape->i_class};
+                        .i_stage = shape->i_stage};
 
     (void)fr_gpu_rig_place(b->rig, task.instr, task.ptr);
     b->n_runs++;

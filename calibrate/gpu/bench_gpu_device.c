@@ -21,7 +21,7 @@ enum {
 typedef struct least {
     fr_instr instr;
     fr_program program;
-    fr_class klass;
+    fr_rank_program rank_program;
     fr_gpu_task task;
 } least;
 
@@ -32,7 +32,7 @@ static void least_init(const fr_gpu_rig *rig, least *out)
     out->instr.ref[0].space = FR_SPACE_IN;
     fr_plan_init(&out->program.plan);
     fr_job_init(&out->program.job);
-    out->program.classes = &out->klass;
+    out->program.rank_programs = &out->rank_program;
     out->task = (fr_gpu_task){.instr = &out->instr, .program = &out->program};
     out->task.ptr[0] = rig->arena + rig->flush_bytes;
 }
@@ -432,7 +432,7 @@ static fr_status load_dtype(const fr_gpu_rig *rig, const fr_shapes *shapes,
         const fr_shape *shape = &shapes->at[i];
         fr_gpu_task task = {.instr = &shape->instr,
                             .program = shape->program,
-                            .i_class = shape->i_class};
+                            .i_stage = shape->i_stage};
         if (!fr_compute_key_equal(&shape->key, point) ||
             !fr_gpu_rig_place(rig, task.instr, task.ptr))
             continue;

@@ -97,8 +97,8 @@ static const fr_program *smallest_program(const calibration *c)
         const fr_program *p = c->shapes.programs[i];
         if (fr_plan_world(&p->plan) == 1 &&
             p->plan.precision == FR_DTYPE_BF16 &&
-            (best == NULL ||
-             p->classes[0].slab_bytes < best->classes[0].slab_bytes))
+            (best == NULL || p->rank_programs[0].slab_bytes <
+                                 best->rank_programs[0].slab_bytes))
             best = p;
     }
     return best;

@@ -220,7 +220,8 @@ static int group_of(const fr_plan *plan, fr_axis axis)
 
 static fr_cuda_launch launch_of(const fr_gpu_rig *rig, const fr_gpu_task *task)
 {
-    const fr_class *klass = &task->program->classes[task->i_class];
+    const fr_rank_program *rank_program =
+        &task->program->rank_programs[task->i_stage];
     const fr_plan *plan = &task->program->plan;
     fr_cuda_launch launch = {
         .call = {.instr = task->instr,
@@ -228,8 +229,8 @@ static fr_cuda_launch launch_of(const fr_gpu_rig *rig, const fr_gpu_task *task)
                  .n_threads = 1,
                  .job = &task->program->job,
                  .plan = plan,
-                 .tensors = klass->tensors,
-                 .n_tensors = klass->n_tensors},
+                 .tensors = rank_program->tensors,
+                 .n_tensors = rank_program->n_tensors},
         .step = rig->step,
         .stream = rig->stream,
         .kernels = rig->kernels};

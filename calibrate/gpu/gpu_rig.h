@@ -69,7 +69,7 @@ FR_CHECKED fr_status fr_gpu_rig_flush(const fr_gpu_rig *rig, fr_err *err);
 typedef struct fr_gpu_task {
     const fr_instr *instr;
     const fr_program *program; /* its plan, job */
-    uint32_t i_class;          /* and tensors */
+    uint32_t i_stage;          /* and tensors */
     void *ptr[FR_INSTR_REFS];
 } fr_gpu_task;
 

@@ -276,7 +276,7 @@ static bool has_rows(const fr_shapes *shapes, const fr_shape *like,
     return false;
 }
 
-/* Bound to a class's tensors: no other size has any. */
+/* Bound to a rank program's tensors: no other size has any. */
 static bool is_bound(fr_op op)
 {
     switch (op) {

@@ -2,8 +2,8 @@
  * compressor.h: gradient compressors as descriptors; encoding and decoding
  * are COMPRESS and DECOMPRESS (runtime/kernels_compress*.c).
  *
- * A gradient bucket is a range of a class's flat parameter list.  How the
- * data-parallel sum of a bucket is made depends on `wire`:
+ * A gradient bucket is a range of a rank program's flat parameter list.  How
+ * the data-parallel sum of a bucket is made depends on `wire`:
  *
  *   PLAIN    no COMPRESS at all: ALL_REDUCE (REDUCE_SCATTER) of the gradient
  *   GATHER   COMPRESS stage 0 -> own payload; ALL_GATHER of the payloads (as
@@ -34,7 +34,7 @@
 
 typedef struct fr_bucket {
     uint64_t first, n;        /* elements of the flat parameter list */
-    const fr_tensor *tensors; /* of the whole class, ascending `first` */
+    const fr_tensor *tensors; /* of the whole rank program, ascending `first` */
     uint32_t n_tensors;
 } fr_bucket;
 

@@ -447,7 +447,7 @@ static uint32_t merge_blocks(const fr_builder *builder, fr_block *out)
 
 /* Writes the call, and its bases behind those that there are. */
 static void write_call(const fr_builder *builder, const builder_call *call,
-                       fr_call *out, fr_class *klass)
+                       fr_call *out, fr_rank_program *rank_program)
 {
     uint64_t base[FR_SPACE_N];
     *out = (fr_call){.i_segment = call->i_segment,
@@ -456,7 +456,7 @@ static void write_call(const fr_builder *builder, const builder_call *call,
                      .chunk = call->chunk,
                      .first_dep = call->first_dep,
                      .n_deps = call->n_deps,
-                     .first_base = klass->n_bases};
+                     .first_base = rank_program->n_bases};
     for (uint32_t u = 0; u < call->n_uses; u++) {
         builder_use use = builder->uses.items[call->first_use + u];
         if (use.space == FR_SPACE_NONE)
@@ -466,16 +466,17 @@ static void write_call(const fr_builder *builder, const builder_call *call,
     }
     for (int space = 0; out->spaces >> space != 0; space++)
         if (out->spaces >> space & 1)
-            klass->bases[klass->n_bases++] = base[space];
+            rank_program->bases[rank_program->n_bases++] = base[space];
 }
 
-fr_status fr_builder_finish(fr_builder *builder, fr_class *out, fr_err *err)
+fr_status fr_builder_finish(fr_builder *builder, fr_rank_program *out,
+                            fr_err *err)
 {
     if (builder->is_out_of_memory)
         return fr_fail_no_memory(err);
     FR_TRY(place_blocks(builder, err));
     FR_TRY(order_calls(builder, err));
-    fr_class made = *out;
+    fr_rank_program made = *out;
     made.calls = malloc((builder->calls.n + 1) * sizeof *made.calls);
     made.deps = malloc((builder->deps.n + 1) * sizeof *made.deps);
     made.bases = malloc((builder->uses.n + 1) * sizeof *made.bases);

@@ -1,5 +1,5 @@
 /*
- * builder.h: makes one class of a program out of calls in program order.
+ * builder.h: makes one rank program out of calls in program order.
  *
  * A caller adds blocks (pieces of memory) and calls, and says which blocks
  * each call reads and writes.  From that alone the builder derives lifetimes,
@@ -20,18 +20,18 @@ typedef struct fr_builder fr_builder;
 
 FR_CHECKED fr_status fr_builder_create(fr_builder **out, fr_err *err);
 void fr_builder_destroy(fr_builder *builder);
-/* As new, for the next class; what it has of memory stays. */
+/* As new, for the next rank program; what it has of memory stays. */
 void fr_builder_reset(fr_builder *builder);
 /*
- * From here on no two blocks share memory, in this and all later classes: each
- * has addresses of its own, and no call waits for memory.  For programs whose
- * memory an allocator finds at run time.
+ * From here on no two blocks share memory, in this and all later rank programs:
+ * each has addresses of its own, and no call waits for memory.  For programs
+ * whose memory an allocator finds at run time.
  */
 void fr_builder_set_apart(fr_builder *builder);
 
 /*
- * A block of the class; its number.  Persistent blocks lie at the bottom of
- * the slab in the order of their making, each at a multiple of 64 bytes,
+ * A block of the rank program; its number.  Persistent blocks lie at the bottom
+ * of the slab in the order of their making, each at a multiple of 64 bytes,
  * after fr_builder_align_page() the next at a multiple of 4096.  The others
  * live from the first to the last call that uses them.
  */
@@ -72,8 +72,8 @@ void fr_builder_interleave(fr_builder *builder, uint32_t first, uint32_t middle,
 void fr_builder_keep(fr_builder *builder, uint32_t block);
 
 /* Fills calls, deps, blocks and slab_bytes of *out, which owns them. */
-FR_CHECKED fr_status fr_builder_finish(fr_builder *builder, fr_class *out,
-                                       fr_err *err);
+FR_CHECKED fr_status fr_builder_finish(fr_builder *builder,
+                                       fr_rank_program *out, fr_err *err);
 
 /* Where a block lies; after finish. */
 uint64_t fr_builder_offset(const fr_builder *builder, uint32_t block);

@@ -13,8 +13,8 @@ typedef struct op_row {
 } op_row;
 
 static const op_row rows[FR_OP_N] = {
-#define OP_ROW(symbol, op_name, klass, op_access)                              \
-    [FR_OP_##symbol] = {op_name, op_access, FR_OP_CLASS_##klass},
+#define OP_ROW(symbol, op_name, op_kind, op_access)                            \
+    [FR_OP_##symbol] = {op_name, op_access, FR_OP_CLASS_##op_kind},
     FR_OP_LIST(OP_ROW) FR_OP_PLANNED_LIST(OP_ROW)
 #undef OP_ROW
 };

@@ -1,5 +1,6 @@
 /*
- * program.c: a program as data: who belongs to which class, its peak, its end.
+ * program.c: a program as data: who belongs to which rank program, its peak,
+ * its end.
  */
 #include "plan/ir/program.h"
 
@@ -10,29 +11,30 @@ void fr_program_destroy(fr_program *program)
 {
     if (!program)
         return;
-    for (uint32_t i = 0; i < program->n_classes; i++) {
-        fr_class *klass = &program->classes[i];
-        free(klass->calls);
-        free(klass->deps);
-        free(klass->bases);
-        free(klass->blocks);
-        free(klass->tensors);
+    for (uint32_t i = 0; i < program->n_rank_programs; i++) {
+        fr_rank_program *rank_program = &program->rank_programs[i];
+        free(rank_program->calls);
+        free(rank_program->deps);
+        free(rank_program->bases);
+        free(rank_program->blocks);
+        free(rank_program->tensors);
     }
-    free(program->classes);
+    free(program->rank_programs);
     free(program->segments);
     free(program->instrs);
     free(program->model.layers);
     free(program);
 }
 
-uint64_t fr_call_base_bytes(const fr_class *klass, const fr_call *call,
-                            int space)
+uint64_t fr_call_base_bytes(const fr_rank_program *rank_program,
+                            const fr_call *call, int space)
 {
     uint32_t bit = 1u << space;
     if (!(call->spaces & bit))
         return 0;
-    return klass->bases[call->first_base +
-                        (uint32_t)__builtin_popcount(call->spaces & (bit - 1))];
+    return rank_program
+        ->bases[call->first_base +
+                (uint32_t)__builtin_popcount(call->spaces & (bit - 1))];
 }
 
 /* The axis whose coordinate places sharded operands: see fr_instr.tag. */
@@ -42,7 +44,7 @@ static uint32_t owner_axis(const fr_instr *instr)
     return !is_transfer && instr->tag > 0 ? instr->tag : instr->axis;
 }
 
-void fr_call_operands(const fr_class *klass, const fr_call *call,
+void fr_call_operands(const fr_rank_program *rank_program, const fr_call *call,
                       const fr_instr *instr, const int *coordinate, void *slab,
                       void *ptr[FR_INSTR_REFS])
 {
@@ -51,8 +53,8 @@ void fr_call_operands(const fr_class *klass, const fr_call *call,
         ptr[i] = NULL;
         if (ref->space == FR_SPACE_NONE)
             continue;
-        uint64_t at =
-            fr_call_base_bytes(klass, call, ref->space) + ref->offset_bytes;
+        uint64_t at = fr_call_base_bytes(rank_program, call, ref->space) +
+                      ref->offset_bytes;
         if (ref->is_sharded)
             at += (uint64_t)coordinate[owner_axis(instr)] *
                   (instr->shard_bytes >> (ref->is_sharded - 1));
@@ -60,9 +62,10 @@ void fr_call_operands(const fr_class *klass, const fr_call *call,
     }
 }
 
-const fr_class *fr_program_class(const fr_program *program, int64_t rank)
+const fr_rank_program *fr_program_of_rank(const fr_program *program,
+                                          int64_t rank)
 {
-    return &program->classes[fr_plan_coord(&program->plan, rank).pp];
+    return &program->rank_programs[fr_plan_coord(&program->plan, rank).pp];
 }
 
 const char *fr_memory_kind_name(fr_memory_kind kind)
@@ -78,13 +81,13 @@ const char *fr_memory_kind_name(fr_memory_kind kind)
 }
 
 /* The first call at which most bytes live; *peak_bytes of them. */
-static uint32_t peak_call(const fr_class *klass, uint64_t *change,
+static uint32_t peak_call(const fr_rank_program *rank_program, uint64_t *change,
                           uint32_t n_calls, uint64_t *peak_bytes)
 {
     uint64_t live = 0;
     uint32_t at = 0;
-    for (uint32_t i = 0; i < klass->n_blocks; i++) { /* modulo 2^64 */
-        const fr_block *block = &klass->blocks[i];
+    for (uint32_t i = 0; i < rank_program->n_blocks; i++) { /* modulo 2^64 */
+        const fr_block *block = &rank_program->blocks[i];
         change[block->first_call] += block->n_bytes;
         change[block->last_call + 1] -= block->n_bytes;
     }
@@ -99,21 +102,22 @@ static uint32_t peak_call(const fr_class *klass, uint64_t *change,
     return at;
 }
 
-fr_status fr_class_peak(const fr_class *klass, uint64_t bytes[FR_MEMORY_N],
-                        uint64_t *peak_bytes, fr_err *err)
+fr_status fr_rank_program_peak(const fr_rank_program *rank_program,
+                               uint64_t bytes[FR_MEMORY_N],
+                               uint64_t *peak_bytes, fr_err *err)
 {
     uint32_t n_calls = 1;
-    for (uint32_t i = 0; i < klass->n_blocks; i++)
-        if (klass->blocks[i].last_call >= n_calls)
-            n_calls = klass->blocks[i].last_call + 1;
+    for (uint32_t i = 0; i < rank_program->n_blocks; i++)
+        if (rank_program->blocks[i].last_call >= n_calls)
+            n_calls = rank_program->blocks[i].last_call + 1;
     uint64_t *change = calloc((size_t)n_calls + 1, sizeof *change);
     if (!change)
         return fr_fail_no_memory(err);
-    uint32_t call = peak_call(klass, change, n_calls, peak_bytes);
+    uint32_t call = peak_call(rank_program, change, n_calls, peak_bytes);
     free(change);
     memset(bytes, 0, FR_MEMORY_N * sizeof *bytes);
-    for (uint32_t i = 0; i < klass->n_blocks; i++) {
-        const fr_block *block = &klass->blocks[i];
+    for (uint32_t i = 0; i < rank_program->n_blocks; i++) {
+        const fr_block *block = &rank_program->blocks[i];
         if (block->first_call <= call && block->last_call >= call)
             bytes[block->kind] += block->n_bytes;
     }

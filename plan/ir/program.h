@@ -2,15 +2,15 @@
  * program.h: what every rank does in one step, written once for both
  * interpreters (sim/, runtime/).
  *
- * A program has one class per kind of rank (one per pipeline stage).  A class
- * is a list of calls in program order; a call runs a segment (a short list of
- * instructions) on one lane with base addresses, so a layer's forward stands
- * once however many layers and micro-batches run it.  Semantics:
+ * A program has one rank program per kind of rank (one per pipeline stage).  A
+ * rank program is a list of calls in program order; a call runs a segment (a
+ * short list of instructions) on one lane with base addresses, so a layer's
+ * forward stands once however many layers and micro-batches run it.  Semantics:
  *
  *   - a lane runs its calls in program order, the instructions of a call in
  *     order;
- *   - a call starts when its dependencies (earlier calls of the class) are
- *     done; lanes are otherwise independent;
+ *   - a call starts when its dependencies (earlier calls of the same rank
+ *     program) are done; lanes are otherwise independent;
  *   - collectives of one (group, lane) match in order on every member, point
  *     to point matches by (sender, receiver, tag) in order, both rendezvous;
  *   - a step ends when all lanes are done; the same program runs every step.
@@ -41,8 +41,8 @@ typedef struct fr_call {
     int32_t layer;              /* global layer number, -1: none */
     int32_t micro_batch;        /* of this data-parallel rank, -1: none */
     int32_t chunk;              /* virtual stage of the rank, -1: none */
-    uint32_t first_dep, n_deps; /* in class->deps: earlier calls */
-    uint32_t first_base;        /* in class->bases: */
+    uint32_t first_dep, n_deps; /* in rank_program->deps: earlier calls */
+    uint32_t first_base;        /* in rank_program->bases: */
     uint32_t spaces;            /* of these (1 << fr_space), in their order */
 } fr_call;
 
@@ -65,11 +65,11 @@ typedef struct fr_block {
     uint32_t first_call, last_call;
 } fr_block;
 
-/* One parameter tensor of a class, as this rank class holds it. */
+/* One parameter tensor of a rank program, as this rank holds it. */
 typedef struct fr_tensor {
-    char name[48];      /* "h.3.attn.qkv.weight" */
-    uint64_t first, n;  /* elements, in the class's flat parameter list */
-    int64_t rows, cols; /* local shape, a vector has rows 1 */
+    char name[48];     /* "h.3.attn.qkv.weight" */
+    uint64_t first, n; /* elements, in the rank program's flat parameter list */
+    int64_t rows, cols;               /* local shape, a vector has rows 1 */
     int64_t global_rows, global_cols; /* local rows beyond: zero (the vocabulary
                                          is padded to 64 tp) */
     uint8_t sharded_dim;  /* 0: replicated over TP, 1: rows, 2: columns */
@@ -90,7 +90,7 @@ typedef enum fr_tensor_init {
     FR_TENSOR_INIT_NORMAL
 } fr_tensor_init;
 
-typedef struct fr_class {
+typedef struct fr_rank_program {
     int32_t pp; /* pipeline coordinate that it stands for */
     uint32_t n_calls;
     fr_call *calls;
@@ -107,7 +107,7 @@ typedef struct fr_class {
     uint64_t grad_offset_bytes;   /* ... and that of the gradients */
     uint64_t step_offset_bytes;   /* fr_step_scalars */
     uint64_t slab_bytes;
-} fr_class;
+} fr_rank_program;
 
 typedef struct fr_program {
     fr_plan plan;
@@ -118,42 +118,44 @@ typedef struct fr_program {
     fr_instr *instrs;
     uint32_t n_segments;
     fr_segment *segments;
-    uint32_t n_classes; /* class i is pipeline stage i */
-    fr_class *classes;
+    uint32_t n_rank_programs; /* one per pipeline stage, in order */
+    fr_rank_program *rank_programs;
 } fr_program;
 
 void fr_program_destroy(fr_program *program);
 
-/* The base of a space of one of the class's calls; 0 where it has none. */
-uint64_t fr_call_base_bytes(const fr_class *klass, const fr_call *call,
-                            int space);
+/* The base of a space of one of its calls; 0 where the call has none. */
+uint64_t fr_call_base_bytes(const fr_rank_program *rank_program,
+                            const fr_call *call, int space);
 
 /* The operands of an instruction of a call in a rank's slab, which is at
  * coordinate[FR_AXIS_N] of its groups; NULL where one is absent. */
-void fr_call_operands(const fr_class *klass, const fr_call *call,
+void fr_call_operands(const fr_rank_program *rank_program, const fr_call *call,
                       const fr_instr *instr, const int *coordinate, void *slab,
                       void *ptr[FR_INSTR_REFS]);
 
-/* The class of a rank (by its pipeline coordinate). */
-const fr_class *fr_program_class(const fr_program *program, int64_t rank);
+/* The rank program of a rank (by its pipeline coordinate). */
+const fr_rank_program *fr_program_of_rank(const fr_program *program,
+                                          int64_t rank);
 
 /*
  * Proves, before anything runs: sends and receives match, no deadlock under
  * rendezvous, collectives in the same order on every member, blocks alive
  * when used, no two unordered calls race on the same bytes, nothing read
  * before it is written, every operand inside the slab.  FR_CHECK with the
- * first violation ("class 1 call 17 layer_bwd mb 2: reads SAVED+4096 before
+ * first violation ("stage 1 call 17 layer_bwd mb 2: reads SAVED+4096 before
  * it is written"), and their number in *n_problems (may be NULL).
  */
 FR_CHECKED fr_status fr_program_check(const fr_program *program,
                                       int *n_problems, fr_err *err);
 
 /*
- * Live bytes by kind at the instant of the peak of a class, and their sum.
- * slab_bytes is larger by what packing at fixed offsets loses.  FR_NO_MEMORY.
+ * Live bytes by kind at the instant of the peak of a rank program, and their
+ * sum. slab_bytes is larger by what packing at fixed offsets loses.
+ * FR_NO_MEMORY.
  */
-FR_CHECKED fr_status fr_class_peak(const fr_class *klass,
-                                   uint64_t bytes[FR_MEMORY_N],
-                                   uint64_t *peak_bytes, fr_err *err);
+FR_CHECKED fr_status fr_rank_program_peak(const fr_rank_program *rank_program,
+                                          uint64_t bytes[FR_MEMORY_N],
+                                          uint64_t *peak_bytes, fr_err *err);
 
 #endif

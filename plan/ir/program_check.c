@@ -22,16 +22,16 @@ void check_problem(check_report *report, const char *format, ...)
     va_end(args);
 }
 
-char *check_place(const fr_program *program, uint32_t i_class, uint32_t i_call,
+char *check_place(const fr_program *program, uint32_t i_stage, uint32_t i_call,
                   char *buf, size_t n_buf)
 {
-    const fr_call *call = &program->classes[i_class].calls[i_call];
+    const fr_call *call = &program->rank_programs[i_stage].calls[i_call];
     char layer[24] = "", micro[24] = "";
     if (call->layer >= 0)
         snprintf(layer, sizeof layer, " layer %d", (int)call->layer);
     if (call->micro_batch >= 0)
         snprintf(micro, sizeof micro, " mb %d", (int)call->micro_batch);
-    snprintf(buf, n_buf, "class %u call %u %.32s%s%s", (unsigned)i_class,
+    snprintf(buf, n_buf, "stage %u call %u %.32s%s%s", (unsigned)i_stage,
              (unsigned)i_call, program->segments[call->i_segment].name, layer,
              micro);
     return buf;
@@ -125,66 +125,70 @@ static const char *wrong_instr(const fr_program *program, const fr_instr *instr)
     return NULL;
 }
 
-static const char *wrong_call(const fr_program *program, const fr_class *klass,
+static const char *wrong_call(const fr_program *program,
+                              const fr_rank_program *rank_program,
                               uint32_t i_call)
 {
-    const fr_call *call = &klass->calls[i_call];
+    const fr_call *call = &rank_program->calls[i_call];
     if (call->i_segment >= program->n_segments)
         return "segment out of range";
-    if (call->first_dep > klass->n_deps ||
-        call->n_deps > klass->n_deps - call->first_dep)
+    if (call->first_dep > rank_program->n_deps ||
+        call->n_deps > rank_program->n_deps - call->first_dep)
         return "dependencies out of range";
     for (uint32_t i = 0; i < call->n_deps; i++)
-        if (klass->deps[call->first_dep + i] >= i_call)
+        if (rank_program->deps[call->first_dep + i] >= i_call)
             return "depends on a call that is not earlier";
     uint32_t n_bases = (uint32_t)__builtin_popcount(call->spaces);
-    if (call->spaces >> FR_SPACE_N != 0 || call->first_base > klass->n_bases ||
-        n_bases > klass->n_bases - call->first_base)
+    if (call->spaces >> FR_SPACE_N != 0 ||
+        call->first_base > rank_program->n_bases ||
+        n_bases > rank_program->n_bases - call->first_base)
         return "bases out of range";
     for (uint32_t i = 0; i < n_bases; i++)
-        if (klass->bases[call->first_base + i] > klass->slab_bytes)
+        if (rank_program->bases[call->first_base + i] >
+            rank_program->slab_bytes)
             return "a base lies outside the slab";
     return NULL;
 }
 
-static void check_class(const fr_program *program, uint32_t i_class,
-                        check_report *report)
+static void check_rank_program(const fr_program *program, uint32_t i_stage,
+                               check_report *report)
 {
-    const fr_class *klass = &program->classes[i_class];
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
-        const char *wrong = wrong_call(program, klass, i);
+    const fr_rank_program *rank_program = &program->rank_programs[i_stage];
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+        const char *wrong = wrong_call(program, rank_program, i);
         if (wrong)
-            check_problem(report, "class %u call %u: %s", (unsigned)i_class,
+            check_problem(report, "stage %u call %u: %s", (unsigned)i_stage,
                           (unsigned)i, wrong);
     }
-    for (uint32_t i = 0; i < klass->n_blocks; i++) {
-        const fr_block *block = &klass->blocks[i];
+    for (uint32_t i = 0; i < rank_program->n_blocks; i++) {
+        const fr_block *block = &rank_program->blocks[i];
         if (block->kind >= FR_MEMORY_N ||
             block->first_call > block->last_call ||
-            block->last_call >= klass->n_calls ||
-            block->offset_bytes > klass->slab_bytes ||
-            block->n_bytes > klass->slab_bytes - block->offset_bytes)
+            block->last_call >= rank_program->n_calls ||
+            block->offset_bytes > rank_program->slab_bytes ||
+            block->n_bytes > rank_program->slab_bytes - block->offset_bytes)
             check_problem(report,
-                          "class %u block %u: kind, life or place is out of "
+                          "stage %u block %u: kind, life or place is out of "
                           "range",
-                          (unsigned)i_class, (unsigned)i);
+                          (unsigned)i_stage, (unsigned)i);
     }
-    for (uint32_t i = 0; i < klass->n_tensors; i++) {
-        const fr_tensor *tensor = &klass->tensors[i];
+    for (uint32_t i = 0; i < rank_program->n_tensors; i++) {
+        const fr_tensor *tensor = &rank_program->tensors[i];
         const fr_tensor *before = i > 0 ? tensor - 1 : NULL;
-        if (tensor->first > klass->n_parameters ||
-            tensor->n > klass->n_parameters - tensor->first ||
+        if (tensor->first > rank_program->n_parameters ||
+            tensor->n > rank_program->n_parameters - tensor->first ||
             (before && tensor->first < before->first + before->n))
-            check_problem(report, "class %u tensor %.47s: out of place",
-                          (unsigned)i_class, tensor->name);
+            check_problem(report, "stage %u tensor %.47s: out of place",
+                          (unsigned)i_stage, tensor->name);
     }
 }
 
 void check_structure(const fr_program *program, check_report *report)
 {
-    if (program->n_classes != (uint32_t)program->plan.pp)
-        check_problem(report, "%u classes for pp %d",
-                      (unsigned)program->n_classes, (int)program->plan.pp);
+    if (program->n_rank_programs != (uint32_t)program->plan.pp)
+        check_problem(report, "%u rank programs for pp %d",
+                      (unsigned)program->n_rank_programs,
+                      (int)program->plan.pp);
     for (uint32_t i = 0; i < program->n_segments; i++) {
         const fr_segment *segment = &program->segments[i];
         if (segment->lane >= FR_LANE_N ||
@@ -199,8 +203,8 @@ void check_structure(const fr_program *program, check_report *report)
             check_problem(report, "instruction %u %s: %s", (unsigned)i,
                           fr_op_name((fr_op)program->instrs[i].op), wrong);
     }
-    for (uint32_t i = 0; i < program->n_classes; i++)
-        check_class(program, i, report);
+    for (uint32_t i = 0; i < program->n_rank_programs; i++)
+        check_rank_program(program, i, report);
 }
 
 fr_status fr_program_check(const fr_program *program, int *n_problems,
@@ -208,7 +212,7 @@ fr_status fr_program_check(const fr_program *program, int *n_problems,
 {
     check_report report = {0};
     check_structure(program, &report);
-    for (uint32_t i = 0; report.n_problems == 0 && i < program->n_classes;
+    for (uint32_t i = 0; report.n_problems == 0 && i < program->n_rank_programs;
          i++) {
         check_memory(program, i, false, &report);
         /* Sharded operands: the last coordinate sees the other end. */

@@ -19,17 +19,17 @@ enum { CHECK_MAX_PROBLEMS = 1000 };
 void check_problem(check_report *report, const char *format, ...)
     FR_PRINTF(2, 3);
 
-/* "class 1 call 17 layer_bwd mb 2"; returns buf. */
-char *check_place(const fr_program *program, uint32_t i_class, uint32_t i_call,
+/* "stage 1 call 17 layer_bwd mb 2"; returns buf. */
+char *check_place(const fr_program *program, uint32_t i_stage, uint32_t i_call,
                   char *buf, size_t n_buf);
 
 int64_t check_group_size(const fr_plan *plan, int axis);
 
 /* Numbers in range; nothing else may run when this has found something. */
 void check_structure(const fr_program *program, check_report *report);
-/* Blocks, races and reads before writes of one class, seen by a rank whose
- * coordinate is the first or the last one on every axis. */
-void check_memory(const fr_program *program, uint32_t i_class, bool is_last,
+/* Blocks, races and reads before writes of one rank program, seen by a rank
+ * whose coordinate is the first or the last one on every axis. */
+void check_memory(const fr_program *program, uint32_t i_stage, bool is_last,
                   check_report *report);
 /* Sends and receives, collectives, deadlock. */
 void check_order(const fr_program *program, check_report *report);

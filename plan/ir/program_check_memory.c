@@ -1,12 +1,12 @@
 /*
  * program_check_memory.c: the shadow of a rank's slab.
  *
- * The calls of a class are walked in program order (dependencies only point
- * backwards, so that is a possible order).  The shadow knows of every byte
- * which block owns it, whether it has been written in this block's life, who
- * wrote it last and who has read it since.  Two accesses of which one writes
- * must be ordered by lanes and dependencies, which vector clocks tell (as in
- * race detectors: Flanagan and Freund, PLDI 2009).
+ * The calls of a rank program are walked in program order (dependencies only
+ * point backwards, so that is a possible order).  The shadow knows of every
+ * byte which block owns it, whether it has been written in this block's life,
+ * who wrote it last and who has read it since.  Two accesses of which one
+ * writes must be ordered by lanes and dependencies, which vector clocks tell
+ * (as in race detectors: Flanagan and Freund, PLDI 2009).
  */
 #include "plan/ir/program_check_internal.h"
 
@@ -32,8 +32,8 @@ typedef struct cell {
 
 typedef struct shadow {
     const fr_program *program;
-    const fr_class *klass;
-    uint32_t i_class;
+    const fr_rank_program *rank_program;
+    uint32_t i_stage;
     bool is_last; /* coordinate */
     fr_vec(cell) cells;
     marks *before;      /* per call, from 1: what is done when it starts */
@@ -43,23 +43,24 @@ typedef struct shadow {
 
 static uint8_t lane_of(const shadow *s, uint32_t call)
 {
-    return s->program->segments[s->klass->calls[call - 1].i_segment].lane;
+    return s->program->segments[s->rank_program->calls[call - 1].i_segment]
+        .lane;
 }
 
 /* before[call]: per lane the latest call that is done when `call` starts. */
 static bool make_clocks(shadow *s)
 {
-    const fr_class *klass = s->klass;
+    const fr_rank_program *rank_program = s->rank_program;
     uint32_t previous[FR_LANE_N] = {0};
-    s->before = calloc((size_t)klass->n_calls + 1, sizeof *s->before);
+    s->before = calloc((size_t)rank_program->n_calls + 1, sizeof *s->before);
     if (!s->before)
         return false;
-    for (uint32_t now = 1; now <= klass->n_calls; now++) {
-        const fr_call *call = &klass->calls[now - 1];
+    for (uint32_t now = 1; now <= rank_program->n_calls; now++) {
+        const fr_call *call = &rank_program->calls[now - 1];
         uint8_t lane = lane_of(s, now);
         for (uint32_t d = 0; d <= call->n_deps; d++) {
             uint32_t dep = d < call->n_deps
-                               ? klass->deps[call->first_dep + d] + 1
+                               ? rank_program->deps[call->first_dep + d] + 1
                                : previous[lane];
             if (dep == 0)
                 continue;
@@ -117,11 +118,11 @@ static void complain(shadow *s, uint32_t now, const char *what, int space,
                      uint64_t at, uint32_t other)
 {
     char here[128], there[128] = "";
-    check_place(s->program, s->i_class, now - 1, here, sizeof here);
+    check_place(s->program, s->i_stage, now - 1, here, sizeof here);
     if (other > 0)
-        check_place(s->program, s->i_class, other - 1, there, sizeof there);
-    uint64_t base =
-        fr_call_base_bytes(s->klass, &s->klass->calls[now - 1], space);
+        check_place(s->program, s->i_stage, other - 1, there, sizeof there);
+    uint64_t base = fr_call_base_bytes(s->rank_program,
+                                       &s->rank_program->calls[now - 1], space);
     check_problem(s->report, "%s: %s %s+%lld%s%s", here, what,
                   fr_space_name((fr_space)space), (long long)(at - base),
                   other > 0 ? " of " : "", there);
@@ -137,8 +138,8 @@ static bool is_ordered(const shadow *s, uint32_t other, uint32_t now)
 static bool is_owned(const shadow *s, const cell *c, uint32_t now)
 {
     return c->block != NO_BLOCK &&
-           s->klass->blocks[c->block].first_call < now &&
-           s->klass->blocks[c->block].last_call >= now - 1;
+           s->rank_program->blocks[c->block].first_call < now &&
+           s->rank_program->blocks[c->block].last_call >= now - 1;
 }
 
 typedef struct access {
@@ -234,9 +235,9 @@ static bool locate(shadow *s, uint32_t now, const fr_instr *instr, int i_ref,
             ? check_group_size(&s->program->plan, (int)instr->tag)
             : n_group;
     uint64_t bytes = fr_instr_ref_bytes(instr, i_ref, (int)n_group);
-    uint64_t slab = s->klass->slab_bytes;
-    uint64_t begin =
-        fr_call_base_bytes(s->klass, &s->klass->calls[now - 1], ref->space);
+    uint64_t slab = s->rank_program->slab_bytes;
+    uint64_t begin = fr_call_base_bytes(
+        s->rank_program, &s->rank_program->calls[now - 1], ref->space);
     if (ref->space == FR_SPACE_NONE || bytes == 0)
         return false;
     if (ref->is_sharded && s->is_last)
@@ -291,7 +292,7 @@ static void run_instr(shadow *s, uint32_t now, const fr_instr *instr)
 /* A block begins to live: nobody else may own its bytes. */
 static void start_block(shadow *s, uint32_t i_block, uint32_t now)
 {
-    const fr_block *block = &s->klass->blocks[i_block];
+    const fr_block *block = &s->rank_program->blocks[i_block];
     size_t past;
     if (block->n_bytes == 0)
         return;
@@ -305,8 +306,8 @@ static void start_block(shadow *s, uint32_t i_block, uint32_t now)
         cell *c = &s->cells.items[i];
         if (is_owned(s, c, now))
             check_problem(
-                s->report, "class %u: blocks %u and %u overlap while both live",
-                (unsigned)s->i_class, (unsigned)c->block, (unsigned)i_block);
+                s->report, "stage %u: blocks %u and %u overlap while both live",
+                (unsigned)s->i_stage, (unsigned)c->block, (unsigned)i_block);
         c->block = i_block;
         c->is_written = is_kept;
     }
@@ -320,12 +321,12 @@ static int compare_u64(const void *va, const void *vb)
 
 static void walk(shadow *s, const uint64_t *starts)
 {
-    const fr_class *klass = s->klass;
+    const fr_rank_program *rank_program = s->rank_program;
     uint32_t next = 0;
-    for (uint32_t now = 1; now <= klass->n_calls; now++) {
+    for (uint32_t now = 1; now <= rank_program->n_calls; now++) {
         const fr_segment *segment =
-            &s->program->segments[klass->calls[now - 1].i_segment];
-        while (next < klass->n_blocks && starts[next] >> 32 < now)
+            &s->program->segments[rank_program->calls[now - 1].i_segment];
+        while (next < rank_program->n_blocks && starts[next] >> 32 < now)
             start_block(s, (uint32_t)starts[next++], now);
         for (uint32_t i = 0; i < segment->n_instrs; i++)
             run_instr(s, now, &s->program->instrs[segment->first_instr + i]);
@@ -335,24 +336,25 @@ static void walk(shadow *s, const uint64_t *starts)
     }
 }
 
-void check_memory(const fr_program *program, uint32_t i_class, bool is_last,
+void check_memory(const fr_program *program, uint32_t i_stage, bool is_last,
                   check_report *report)
 {
-    const fr_class *klass = &program->classes[i_class];
+    const fr_rank_program *rank_program = &program->rank_programs[i_stage];
     shadow s = {.program = program,
-                .klass = klass,
-                .i_class = i_class,
+                .rank_program = rank_program,
+                .i_stage = i_stage,
                 .is_last = is_last,
                 .report = report};
     const cell empty = {.block = NO_BLOCK};
-    uint64_t *starts = calloc((size_t)klass->n_blocks + 1, sizeof *starts);
+    uint64_t *starts =
+        calloc((size_t)rank_program->n_blocks + 1, sizeof *starts);
     /* The second cell is the end of the slab and never looked at. */
     if (!starts || fr_vec_push(&s.cells, empty) != FR_OK || !make_clocks(&s)) {
         report->is_out_of_memory = true;
     } else {
-        for (uint32_t i = 0; i < klass->n_blocks; i++)
-            starts[i] = (uint64_t)klass->blocks[i].first_call << 32 | i;
-        qsort(starts, klass->n_blocks, sizeof *starts, compare_u64);
+        for (uint32_t i = 0; i < rank_program->n_blocks; i++)
+            starts[i] = (uint64_t)rank_program->blocks[i].first_call << 32 | i;
+        qsort(starts, rank_program->n_blocks, sizeof *starts, compare_u64);
         walk(&s, starts);
     }
     free(starts);

@@ -2,9 +2,9 @@
  * program_check_order.c: does every send meet its receive and every
  * collective its members, without deadlock?
  *
- * All lanes of one rank per class are run, communication as rendezvous.  One
- * rank per class is enough: ranks that differ on TP, CP, EP or DP run the same
- * class, so "all of them in lockstep" is a possible execution; and since who
+ * All lanes of one rank per stage are run, communication as rendezvous.  One
+ * rank per stage is enough: ranks that differ on TP, CP, EP or DP run the same
+ * program, so "all of them in lockstep" is a possible execution; and since who
  * meets whom never depends on timing, all executions end alike.
  */
 #include "plan/ir/program_check_internal.h"
@@ -20,66 +20,66 @@ typedef struct lane_state {
 
 typedef struct order_run {
     const fr_program *program;
-    lane_state *lanes; /* [n_classes][FR_LANE_N] */
-    uint32_t **lists;  /* [n_classes] calls sorted by lane */
-    uint8_t **is_done; /* [n_classes][n_calls] */
+    lane_state *lanes; /* [n_rank_programs][FR_LANE_N] */
+    uint32_t **lists;  /* [n_rank_programs] calls sorted by lane */
+    uint8_t **is_done; /* [n_rank_programs][n_calls] */
     check_report *report;
 } order_run;
 
-static lane_state *state(const order_run *run, uint32_t i_class, int lane)
+static lane_state *state(const order_run *run, uint32_t i_stage, int lane)
 {
-    return &run->lanes[i_class * FR_LANE_N + (uint32_t)lane];
+    return &run->lanes[i_stage * FR_LANE_N + (uint32_t)lane];
 }
 
-static const fr_segment *segment_of(const order_run *run, uint32_t i_class,
+static const fr_segment *segment_of(const order_run *run, uint32_t i_stage,
                                     uint32_t i_call)
 {
-    const fr_call *call = &run->program->classes[i_class].calls[i_call];
+    const fr_call *call = &run->program->rank_programs[i_stage].calls[i_call];
     return &run->program->segments[call->i_segment];
 }
 
-static bool are_deps_done(const order_run *run, uint32_t i_class,
+static bool are_deps_done(const order_run *run, uint32_t i_stage,
                           uint32_t i_call)
 {
-    const fr_class *klass = &run->program->classes[i_class];
-    const fr_call *call = &klass->calls[i_call];
+    const fr_rank_program *rank_program = &run->program->rank_programs[i_stage];
+    const fr_call *call = &rank_program->calls[i_call];
     for (uint32_t i = 0; i < call->n_deps; i++)
-        if (!run->is_done[i_class][klass->deps[call->first_dep + i]])
+        if (!run->is_done[i_stage][rank_program->deps[call->first_dep + i]])
             return false;
     return true;
 }
 
 /* The instruction that a lane stands before; NULL: ended or must wait. */
-static const fr_instr *head_of(const order_run *run, uint32_t i_class, int lane)
+static const fr_instr *head_of(const order_run *run, uint32_t i_stage, int lane)
 {
-    const lane_state *at = state(run, i_class, lane);
+    const lane_state *at = state(run, i_stage, lane);
     if (at->i_call == at->n_calls)
         return NULL;
     uint32_t i_call = at->calls[at->i_call];
-    const fr_segment *segment = segment_of(run, i_class, i_call);
+    const fr_segment *segment = segment_of(run, i_stage, i_call);
     if (at->i_instr >= segment->n_instrs ||
-        (at->i_instr == 0 && !are_deps_done(run, i_class, i_call)))
+        (at->i_instr == 0 && !are_deps_done(run, i_stage, i_call)))
         return NULL;
     return &run->program->instrs[segment->first_instr + at->i_instr];
 }
 
-static const fr_call *call_of(const order_run *run, uint32_t i_class, int lane)
+static const fr_call *call_of(const order_run *run, uint32_t i_stage, int lane)
 {
-    const lane_state *at = state(run, i_class, lane);
-    return &run->program->classes[i_class].calls[at->calls[at->i_call]];
+    const lane_state *at = state(run, i_stage, lane);
+    return &run->program->rank_programs[i_stage].calls[at->calls[at->i_call]];
 }
 
 /* Ends calls that have no instructions left. */
-static bool settle(order_run *run, uint32_t i_class, int lane)
+static bool settle(order_run *run, uint32_t i_stage, int lane)
 {
-    lane_state *at = state(run, i_class, lane);
+    lane_state *at = state(run, i_stage, lane);
     bool has_moved = false;
     while (at->i_call < at->n_calls) {
         uint32_t i_call = at->calls[at->i_call];
-        if (at->i_instr < segment_of(run, i_class, i_call)->n_instrs ||
-            (at->i_instr == 0 && !are_deps_done(run, i_class, i_call)))
+        if (at->i_instr < segment_of(run, i_stage, i_call)->n_instrs ||
+            (at->i_instr == 0 && !are_deps_done(run, i_stage, i_call)))
             break;
-        run->is_done[i_class][i_call] = 1;
+        run->is_done[i_stage][i_call] = 1;
         at->i_call++;
         at->i_instr = 0;
         has_moved = true;
@@ -87,24 +87,24 @@ static bool settle(order_run *run, uint32_t i_class, int lane)
     return has_moved;
 }
 
-static void step(order_run *run, uint32_t i_class, int lane)
+static void step(order_run *run, uint32_t i_stage, int lane)
 {
-    state(run, i_class, lane)->i_instr++;
-    (void)settle(run, i_class, lane);
+    state(run, i_stage, lane)->i_instr++;
+    (void)settle(run, i_stage, lane);
 }
 
-static bool is_member(const fr_plan *plan, uint8_t axis, uint32_t i_class)
+static bool is_member(const fr_plan *plan, uint8_t axis, uint32_t i_stage)
 {
-    return axis != FR_AXIS_EMBED || i_class == 0 ||
-           i_class == (uint32_t)plan->pp - 1;
+    return axis != FR_AXIS_EMBED || i_stage == 0 ||
+           i_stage == (uint32_t)plan->pp - 1;
 }
 
-static bool spans_classes(const fr_plan *plan, uint8_t axis, uint32_t i_class)
+static bool spans_stages(const fr_plan *plan, uint8_t axis, uint32_t i_stage)
 {
     return plan->pp > 1 &&
            (axis == FR_AXIS_PP || axis == FR_AXIS_MODEL ||
             axis == FR_AXIS_WORLD ||
-            (axis == FR_AXIS_EMBED && is_member(plan, axis, i_class)));
+            (axis == FR_AXIS_EMBED && is_member(plan, axis, i_stage)));
 }
 
 static bool is_same_collective(const fr_instr *a, const fr_instr *b)
@@ -114,11 +114,11 @@ static bool is_same_collective(const fr_instr *a, const fr_instr *b)
 }
 
 /* All members stand before a collective of this axis on this lane? */
-static bool meet(order_run *run, uint32_t i_class, int lane,
+static bool meet(order_run *run, uint32_t i_stage, int lane,
                  const fr_instr *instr)
 {
     const fr_program *program = run->program;
-    for (uint32_t other = 0; other < program->n_classes; other++) {
+    for (uint32_t other = 0; other < program->n_rank_programs; other++) {
         if (!is_member(&program->plan, instr->axis, other))
             continue;
         const fr_instr *head = head_of(run, other, lane);
@@ -127,20 +127,20 @@ static bool meet(order_run *run, uint32_t i_class, int lane,
             head->axis != instr->axis)
             return false;
     }
-    for (uint32_t other = 0; other < program->n_classes; other++) {
+    for (uint32_t other = 0; other < program->n_rank_programs; other++) {
         if (!is_member(&program->plan, instr->axis, other))
             continue;
         if (!is_same_collective(instr, head_of(run, other, lane)))
             check_problem(run->report,
-                          "classes %u and %u meet in different collectives of "
+                          "stages %u and %u meet in different collectives of "
                           "axis %s on lane %s: %s and %s",
-                          (unsigned)i_class, (unsigned)other,
+                          (unsigned)i_stage, (unsigned)other,
                           fr_axis_name((fr_axis)instr->axis),
                           fr_lane_name((fr_lane)lane),
                           fr_op_name((fr_op)instr->op),
                           fr_op_name((fr_op)head_of(run, other, lane)->op));
     }
-    for (uint32_t other = 0; other < program->n_classes; other++)
+    for (uint32_t other = 0; other < program->n_rank_programs; other++)
         if (is_member(&program->plan, instr->axis, other))
             step(run, other, lane);
     return true;
@@ -153,48 +153,48 @@ static uint32_t tag_of(const fr_instr *instr, const fr_call *call)
 }
 
 /* Does the peer stand before the other half of this transfer? */
-static bool transfer(order_run *run, uint32_t i_class, int lane,
+static bool transfer(order_run *run, uint32_t i_stage, int lane,
                      const fr_instr *instr)
 {
-    uint32_t tag = tag_of(instr, call_of(run, i_class, lane));
+    uint32_t tag = tag_of(instr, call_of(run, i_stage, lane));
     uint32_t peer = (uint32_t)instr->peer;
     fr_op wanted = instr->op == FR_OP_SEND ? FR_OP_RECV : FR_OP_SEND;
     for (int other = 0; other < FR_LANE_N; other++) {
         const fr_instr *head = head_of(run, peer, other);
-        if (!head || head->op != wanted || (uint32_t)head->peer != i_class ||
+        if (!head || head->op != wanted || (uint32_t)head->peer != i_stage ||
             tag_of(head, call_of(run, peer, other)) != tag)
             continue;
         if (head->dim[0] != instr->dim[0] || head->dtype != instr->dtype)
             check_problem(run->report,
-                          "class %u sends or receives %lld %s, class %u "
+                          "stage %u sends or receives %lld %s, stage %u "
                           "answers with %lld %s, tag %u",
-                          (unsigned)i_class, (long long)instr->dim[0],
+                          (unsigned)i_stage, (long long)instr->dim[0],
                           fr_dtype_name((fr_dtype)instr->dtype), (unsigned)peer,
                           (long long)head->dim[0],
                           fr_dtype_name((fr_dtype)head->dtype), (unsigned)tag);
         step(run, peer, other);
-        step(run, i_class, lane);
+        step(run, i_stage, lane);
         return true;
     }
     return false;
 }
 
-static bool advance(order_run *run, uint32_t i_class, int lane)
+static bool advance(order_run *run, uint32_t i_stage, int lane)
 {
-    bool has_moved = settle(run, i_class, lane);
+    bool has_moved = settle(run, i_stage, lane);
     for (;;) {
-        const fr_instr *instr = head_of(run, i_class, lane);
+        const fr_instr *instr = head_of(run, i_stage, lane);
         if (!instr)
             return has_moved;
         fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
         bool can = true;
         if (op_class == FR_OP_CLASS_P2P)
-            can = transfer(run, i_class, lane, instr);
+            can = transfer(run, i_stage, lane, instr);
         else if (op_class == FR_OP_CLASS_COLLECTIVE &&
-                 spans_classes(&run->program->plan, instr->axis, i_class))
-            can = meet(run, i_class, lane, instr);
+                 spans_stages(&run->program->plan, instr->axis, i_stage))
+            can = meet(run, i_stage, lane, instr);
         else
-            step(run, i_class, lane);
+            step(run, i_stage, lane);
         if (!can)
             return has_moved;
         has_moved = true;
@@ -204,7 +204,7 @@ static bool advance(order_run *run, uint32_t i_class, int lane)
 static void report_stuck(const order_run *run)
 {
     char place[128];
-    for (uint32_t c = 0; c < run->program->n_classes; c++) {
+    for (uint32_t c = 0; c < run->program->n_rank_programs; c++) {
         for (int lane = 0; lane < FR_LANE_N; lane++) {
             const lane_state *at = state(run, c, lane);
             const fr_instr *instr = head_of(run, c, lane);
@@ -214,7 +214,7 @@ static void report_stuck(const order_run *run)
                         sizeof place);
             if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P)
                 check_problem(run->report,
-                              "%s: deadlock: %s with class %d, tag %u, never "
+                              "%s: deadlock: %s with stage %d, tag %u, never "
                               "meets its other half",
                               place, fr_op_name((fr_op)instr->op),
                               (int)instr->peer,
@@ -233,11 +233,11 @@ static void run_all(order_run *run)
     bool has_moved = true, is_over = true;
     while (has_moved) {
         has_moved = false;
-        for (uint32_t c = 0; c < run->program->n_classes; c++)
+        for (uint32_t c = 0; c < run->program->n_rank_programs; c++)
             for (int lane = 0; lane < FR_LANE_N; lane++)
                 has_moved |= advance(run, c, lane);
     }
-    for (uint32_t i = 0; i < run->program->n_classes * FR_LANE_N; i++)
+    for (uint32_t i = 0; i < run->program->n_rank_programs * FR_LANE_N; i++)
         is_over = is_over && run->lanes[i].i_call == run->lanes[i].n_calls;
     if (!is_over)
         report_stuck(run);
@@ -257,50 +257,50 @@ static int compare_tags(const void *va, const void *vb)
 }
 
 /* Within a step a (receiver, tag) names one message. */
-static void check_tags(const order_run *run, uint32_t i_class)
+static void check_tags(const order_run *run, uint32_t i_stage)
 {
-    const fr_class *klass = &run->program->classes[i_class];
+    const fr_rank_program *rank_program = &run->program->rank_programs[i_stage];
     size_t n = 0, n_max = 0;
-    for (uint32_t i = 0; i < klass->n_calls; i++)
-        n_max += segment_of(run, i_class, i)->n_instrs;
+    for (uint32_t i = 0; i < rank_program->n_calls; i++)
+        n_max += segment_of(run, i_stage, i)->n_instrs;
     used_tag *tags = calloc(n_max + 1, sizeof *tags);
     if (!tags) {
         run->report->is_out_of_memory = true;
         return;
     }
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
-        const fr_segment *segment = segment_of(run, i_class, i);
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+        const fr_segment *segment = segment_of(run, i_stage, i);
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             const fr_instr *instr =
                 &run->program->instrs[segment->first_instr + k];
             if (instr->op == FR_OP_SEND)
-                tags[n++] =
-                    (used_tag){instr->peer, tag_of(instr, &klass->calls[i])};
+                tags[n++] = (used_tag){instr->peer,
+                                       tag_of(instr, &rank_program->calls[i])};
         }
     }
     qsort(tags, n, sizeof *tags, compare_tags);
     for (size_t i = 1; i < n; i++)
         if (compare_tags(&tags[i - 1], &tags[i]) == 0)
             check_problem(
-                run->report, "class %u sends tag %u to class %d twice",
-                (unsigned)i_class, (unsigned)tags[i].tag, (int)tags[i].peer);
+                run->report, "stage %u sends tag %u to stage %d twice",
+                (unsigned)i_stage, (unsigned)tags[i].tag, (int)tags[i].peer);
     free(tags);
 }
 
-/* The calls of a class, lane by lane. */
-static bool sort_by_lane(order_run *run, uint32_t i_class)
+/* The calls of a rank program, lane by lane. */
+static bool sort_by_lane(order_run *run, uint32_t i_stage)
 {
-    uint32_t n_calls = run->program->classes[i_class].n_calls, n = 0;
+    uint32_t n_calls = run->program->rank_programs[i_stage].n_calls, n = 0;
     uint32_t *list = calloc((size_t)n_calls + 1, sizeof *list);
-    run->lists[i_class] = list;
-    run->is_done[i_class] = calloc((size_t)n_calls + 1, 1);
-    if (!list || !run->is_done[i_class])
+    run->lists[i_stage] = list;
+    run->is_done[i_stage] = calloc((size_t)n_calls + 1, 1);
+    if (!list || !run->is_done[i_stage])
         return false;
     for (int lane = 0; lane < FR_LANE_N; lane++) {
-        lane_state *at = state(run, i_class, lane);
+        lane_state *at = state(run, i_stage, lane);
         at->calls = list + n;
         for (uint32_t i = 0; i < n_calls; i++)
-            if (segment_of(run, i_class, i)->lane == lane)
+            if (segment_of(run, i_stage, i)->lane == lane)
                 list[n++] = i;
         at->n_calls = (uint32_t)(list + n - at->calls);
     }
@@ -309,7 +309,7 @@ static bool sort_by_lane(order_run *run, uint32_t i_class)
 
 void check_order(const fr_program *program, check_report *report)
 {
-    size_t n = program->n_classes;
+    size_t n = program->n_rank_programs;
     order_run run = {.program = program, .report = report};
     run.lanes = calloc(n * FR_LANE_N + 1, sizeof *run.lanes);
     run.lists = calloc(n + 1, sizeof *run.lists);

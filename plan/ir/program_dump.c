@@ -1,5 +1,5 @@
 /*
- * program_dump.c: a class of a program as text.
+ * program_dump.c: a rank program as text.
  */
 #include "plan/ir/program_dump.h"
 
@@ -48,10 +48,11 @@ static void dump_instr(const fr_instr *instr, fr_buffer *out)
     fr_buffer_putc(out, '\n');
 }
 
-static void dump_call(const fr_program *program, const fr_class *klass,
-                      uint32_t i_call, fr_buffer *out)
+static void dump_call(const fr_program *program,
+                      const fr_rank_program *rank_program, uint32_t i_call,
+                      fr_buffer *out)
 {
-    const fr_call *call = &klass->calls[i_call];
+    const fr_call *call = &rank_program->calls[i_call];
     const fr_segment *segment = &program->segments[call->i_segment];
     fr_buffer_printf(out, "%5u %-8s %-24s", (unsigned)i_call,
                      fr_lane_name((fr_lane)segment->lane), segment->name);
@@ -65,10 +66,10 @@ static void dump_call(const fr_program *program, const fr_class *klass,
         fr_buffer_puts(out, " after");
     for (uint32_t i = 0; i < call->n_deps; i++)
         fr_buffer_printf(out, " %u",
-                         (unsigned)klass->deps[call->first_dep + i]);
+                         (unsigned)rank_program->deps[call->first_dep + i]);
     fr_buffer_puts(out, " |");
     for (int space = 0; space < FR_SPACE_N; space++) {
-        uint64_t base = fr_call_base_bytes(klass, call, space);
+        uint64_t base = fr_call_base_bytes(rank_program, call, space);
         if (base > 0)
             fr_buffer_printf(out, " %s=%llu", fr_space_name((fr_space)space),
                              (unsigned long long)base);
@@ -76,27 +77,27 @@ static void dump_call(const fr_program *program, const fr_class *klass,
     fr_buffer_putc(out, '\n');
 }
 
-fr_status fr_program_dump(const fr_program *program, uint32_t i_class,
+fr_status fr_program_dump(const fr_program *program, uint32_t i_stage,
                           fr_buffer *out, fr_err *err)
 {
-    const fr_class *klass = &program->classes[i_class];
+    const fr_rank_program *rank_program = &program->rank_programs[i_stage];
     uint8_t *is_shown = calloc((size_t)program->n_segments + 1, 1);
     if (!is_shown)
         return fr_fail_no_memory(err);
-    fr_buffer_printf(out, "class %u: %u calls, %llu parameters, slab %llu\n",
-                     (unsigned)i_class, (unsigned)klass->n_calls,
-                     (unsigned long long)klass->n_parameters,
-                     (unsigned long long)klass->slab_bytes);
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
-        uint32_t i_segment = klass->calls[i].i_segment;
+    fr_buffer_printf(out, "stage %u: %u calls, %llu parameters, slab %llu\n",
+                     (unsigned)i_stage, (unsigned)rank_program->n_calls,
+                     (unsigned long long)rank_program->n_parameters,
+                     (unsigned long long)rank_program->slab_bytes);
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+        uint32_t i_segment = rank_program->calls[i].i_segment;
         const fr_segment *segment = &program->segments[i_segment];
-        dump_call(program, klass, i, out);
+        dump_call(program, rank_program, i, out);
         for (uint32_t k = 0; k < segment->n_instrs && !is_shown[i_segment]; k++)
             dump_instr(&program->instrs[segment->first_instr + k], out);
         is_shown[i_segment] = 1;
     }
-    for (uint32_t i = 0; i < klass->n_blocks; i++) {
-        const fr_block *block = &klass->blocks[i];
+    for (uint32_t i = 0; i < rank_program->n_blocks; i++) {
+        const fr_block *block = &rank_program->blocks[i];
         fr_buffer_printf(
             out, "block %u %s%s [%llu, %llu) calls %u..%u\n", (unsigned)i,
             fr_memory_kind_name((fr_memory_kind)block->kind),

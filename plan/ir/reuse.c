@@ -128,7 +128,7 @@ typedef struct reuse_mean {
 
 typedef struct reuse_walk {
     const fr_program *program;
-    const fr_class *klass;
+    const fr_rank_program *rank_program;
     reuse_stack stack;
     reuse_mean *mean; /* [n_instrs]; NULL while nothing is recorded */
 } reuse_walk;
@@ -145,12 +145,12 @@ static bool operand_pieces(const reuse_walk *walk, const fr_call *call,
     if (ref->space == FR_SPACE_NONE || ref->space >= FR_SPACE_N)
         return false;
     n_bytes = fr_instr_ref_bytes(instr, i_ref, group);
-    begin =
-        fr_call_base_bytes(walk->klass, call, ref->space) + ref->offset_bytes;
-    if (n_bytes == 0 || begin >= walk->klass->slab_bytes)
+    begin = fr_call_base_bytes(walk->rank_program, call, ref->space) +
+            ref->offset_bytes;
+    if (n_bytes == 0 || begin >= walk->rank_program->slab_bytes)
         return false;
-    if (n_bytes > walk->klass->slab_bytes - begin)
-        n_bytes = walk->klass->slab_bytes - begin;
+    if (n_bytes > walk->rank_program->slab_bytes - begin)
+        n_bytes = walk->rank_program->slab_bytes - begin;
     *first = (uint32_t)(begin / walk->stack.piece_bytes);
     *last = (uint32_t)((begin + n_bytes - 1) / walk->stack.piece_bytes);
     return true;
@@ -191,13 +191,13 @@ static void walk_instr(reuse_walk *walk, const fr_call *call, uint32_t i_instr)
             stack_touch(&walk->stack, p);
 }
 
-static void walk_class(reuse_walk *walk)
+static void walk_rank_program(reuse_walk *walk)
 {
-    const fr_class *klass = walk->klass;
+    const fr_rank_program *rank_program = walk->rank_program;
     uint32_t n_instances = 0;
 
-    for (uint32_t c = 0; c < klass->n_calls; c++) {
-        const fr_call *call = &klass->calls[c];
+    for (uint32_t c = 0; c < rank_program->n_calls; c++) {
+        const fr_call *call = &rank_program->calls[c];
         const fr_segment *segment = &walk->program->segments[call->i_segment];
         for (uint32_t i = 0; i < segment->n_instrs; i++) {
             if (n_instances++ >= REUSE_INSTANCES)
@@ -213,16 +213,18 @@ fr_status fr_program_mark_reuse(fr_program *program, fr_err *err)
 
     if (mean == NULL)
         return fr_fail_no_memory(err);
-    for (uint32_t i = 0; i < program->n_classes; i++) {
-        reuse_walk walk = {.program = program, .klass = &program->classes[i]};
-        fr_status status = stack_init(&walk.stack, walk.klass->slab_bytes, err);
+    for (uint32_t i = 0; i < program->n_rank_programs; i++) {
+        reuse_walk walk = {.program = program,
+                           .rank_program = &program->rank_programs[i]};
+        fr_status status =
+            stack_init(&walk.stack, walk.rank_program->slab_bytes, err);
         if (status != FR_OK) {
             free(mean);
             return status;
         }
-        walk_class(&walk); /* the step before */
+        walk_rank_program(&walk); /* the step before */
         walk.mean = mean;
-        walk_class(&walk);
+        walk_rank_program(&walk);
         stack_release(&walk.stack);
     }
     for (uint32_t i = 0; i < program->n_instrs; i++)

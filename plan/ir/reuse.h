@@ -12,10 +12,10 @@
 
 /*
  * Writes fr_ref.reuse_log2 of every operand of every compute instruction: the
- * mean over all calls and classes of log2(reuse distance) in the steady state
- * (the step before has just run).  Time and memory are bounded for programs
- * of any size: the slab is cut into at most 4096 pieces and at most the first
- * 100,000 instruction instances of a class are walked.
+ * mean over all calls and rank programs of log2(reuse distance) in the steady
+ * state (the step before has just run).  Time and memory are bounded for
+ * programs of any size: the slab is cut into at most 4096 pieces and at most
+ * the first 100,000 instruction instances of a rank program are walked.
  */
 FR_CHECKED fr_status fr_program_mark_reuse(fr_program *program, fr_err *err);
 

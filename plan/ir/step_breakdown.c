@@ -50,7 +50,7 @@ fr_part fr_step_part_of(const fr_instr *instr)
 typedef struct rank_spans {
     const fr_program *program;
     const fr_timeline *timeline;
-    const fr_class *klass;
+    const fr_rank_program *rank_program;
     int32_t rank, step;
     const fr_span **at;
     size_t n;
@@ -111,7 +111,7 @@ static fr_status list_sends(rank_spans *s, fr_err *err)
 
 static fr_status index_calls(rank_spans *s, fr_err *err)
 {
-    size_t n_calls = s->klass->n_calls;
+    size_t n_calls = s->rank_program->n_calls;
     for (size_t i = 0; i < n_calls; i++)
         s->first_of_call[i] = s->last_of_call[i] = NO_SPAN;
     for (size_t i = 0; i < s->n; i++) {
@@ -134,8 +134,8 @@ static fr_status rank_spans_init(const fr_program *program,
 {
     rank_spans s = {
         .program = program, .timeline = timeline, .rank = rank, .step = step};
-    s.klass = fr_program_class(program, rank);
-    size_t n = 0, n_calls = s.klass->n_calls + 1;
+    s.rank_program = fr_program_of_rank(program, rank);
+    size_t n = 0, n_calls = s.rank_program->n_calls + 1;
     for (size_t i = 0; i < timeline->n; i++)
         n += timeline->at[i].rank == rank && timeline->at[i].step == step;
     s.at = malloc((n + 1) * sizeof *s.at);
@@ -228,9 +228,10 @@ static size_t predecessor(const rank_spans *s, size_t i)
         best = i - 1;
     if (s->first_of_call[span->i_call] != i)
         return best; /* inside a call only the lane counts */
-    const fr_call *call = &s->klass->calls[span->i_call];
+    const fr_call *call = &s->rank_program->calls[span->i_call];
     for (uint32_t d = 0; d < call->n_deps; d++) {
-        size_t last = s->last_of_call[s->klass->deps[call->first_dep + d]];
+        size_t last =
+            s->last_of_call[s->rank_program->deps[call->first_dep + d]];
         if (last == NO_SPAN || last == i)
             continue;
         if (best == NO_SPAN || s->at[last]->end_ps > s->at[best]->end_ps)

@@ -81,17 +81,18 @@ static void add_cut(fr_tensor_marks *marks, uint64_t at)
 }
 
 /* Where a call points into the block with one of its spaces. */
-static void cut_block(fr_tensor_marks *marks, const fr_class *klass,
+static void cut_block(fr_tensor_marks *marks,
+                      const fr_rank_program *rank_program,
                       const fr_block *block, int i_space)
 {
-    const fr_call *call = &klass->calls[block->first_call];
+    const fr_call *call = &rank_program->calls[block->first_call];
     size_t list = (size_t)call->i_segment * N_SPACES + (size_t)i_space;
     uint32_t i = marks->first[list], end = marks->first[list + 1];
     const uint64_t *offsets = marks->offsets.items;
     uint64_t begin = block->offset_bytes;
     if (i == end)
         return;
-    uint64_t base = fr_call_base_bytes(klass, call, spaces[i_space]);
+    uint64_t base = fr_call_base_bytes(rank_program, call, spaces[i_space]);
     if (base + offsets[end - 1] < begin)
         return;
     while (base + offsets[i] < begin)
@@ -100,14 +101,15 @@ static void cut_block(fr_tensor_marks *marks, const fr_class *klass,
         add_cut(marks, base + offsets[i] - begin);
 }
 
-size_t fr_block_tensors(fr_tensor_marks *marks, const fr_class *klass,
+size_t fr_block_tensors(fr_tensor_marks *marks,
+                        const fr_rank_program *rank_program,
                         const fr_block *block)
 {
     size_t n_most = 2; /* one tensor, and the end */
     const fr_call *call = NULL;
     if (marks->program != NULL && !block->is_persistent &&
-        block->first_call < klass->n_calls) {
-        call = &klass->calls[block->first_call];
+        block->first_call < rank_program->n_calls) {
+        call = &rank_program->calls[block->first_call];
         const uint32_t *first = &marks->first[call->i_segment * N_SPACES];
         n_most += first[N_SPACES] - first[0];
     }
@@ -116,7 +118,7 @@ size_t fr_block_tensors(fr_tensor_marks *marks, const fr_class *klass,
         return 0;
     marks->cuts.items[marks->cuts.n++] = 0;
     for (int i = 0; call != NULL && i < N_SPACES; i++)
-        cut_block(marks, klass, block, i);
+        cut_block(marks, rank_program, block, i);
     marks->cuts.items[marks->cuts.n] = block->n_bytes;
     return marks->cuts.n;
 }

@@ -29,7 +29,7 @@ void fr_tensor_marks_release(fr_tensor_marks *marks);
  * first is 0), and the last ends where the block does, at items[n].
  */
 FR_CHECKED size_t fr_block_tensors(fr_tensor_marks *marks,
-                                   const fr_class *klass,
+                                   const fr_rank_program *rank_program,
                                    const fr_block *block);
 
 #endif

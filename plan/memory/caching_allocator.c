@@ -193,11 +193,12 @@ static void release_lifetimes(lifetimes *l)
     free(l->piece_of);
 }
 
-static bool list_tensors(fr_tensor_marks *marks, const fr_class *klass,
-                         lifetimes *l)
+static bool list_tensors(fr_tensor_marks *marks,
+                         const fr_rank_program *rank_program, lifetimes *l)
 {
-    for (uint32_t i = 0; i < klass->n_blocks; i++) {
-        size_t n = fr_block_tensors(marks, klass, &klass->blocks[i]);
+    for (uint32_t i = 0; i < rank_program->n_blocks; i++) {
+        size_t n =
+            fr_block_tensors(marks, rank_program, &rank_program->blocks[i]);
         const uint64_t *cuts = marks->cuts.items;
         l->first_tensor[i] = (uint32_t)l->tensors.n;
         if (n == 0 || fr_vec_reserve(&l->tensors, n) != FR_OK)
@@ -205,64 +206,66 @@ static bool list_tensors(fr_tensor_marks *marks, const fr_class *klass,
         for (size_t k = 0; k < n; k++)
             l->tensors.items[l->tensors.n++] = rounded(cuts[k + 1] - cuts[k]);
     }
-    l->first_tensor[klass->n_blocks] = (uint32_t)l->tensors.n;
+    l->first_tensor[rank_program->n_blocks] = (uint32_t)l->tensors.n;
     l->piece_of = malloc((l->tensors.n + 1) * sizeof *l->piece_of);
     return l->piece_of != NULL;
 }
 
 /* Is it one tensor that outlives the call that makes it? */
-static bool is_output(const fr_class *klass, const lifetimes *l,
+static bool is_output(const fr_rank_program *rank_program, const lifetimes *l,
                       uint32_t i_block)
 {
-    const fr_block *block = &klass->blocks[i_block];
+    const fr_block *block = &rank_program->blocks[i_block];
     return block->last_call > block->first_call &&
            l->first_tensor[i_block + 1] - l->first_tensor[i_block] == 1;
 }
 
-static void push_first(const fr_class *klass, uint32_t i_block, lifetimes *l)
+static void push_first(const fr_rank_program *rank_program, uint32_t i_block,
+                       lifetimes *l)
 {
-    uint32_t *head = &l->first[klass->blocks[i_block].first_call];
+    uint32_t *head = &l->first[rank_program->blocks[i_block].first_call];
     l->next_first[i_block] = *head;
     *head = i_block;
 }
 
-static bool is_passing(const fr_class *klass, uint32_t i_block)
+static bool is_passing(const fr_rank_program *rank_program, uint32_t i_block)
 {
-    const fr_block *block = &klass->blocks[i_block];
-    return !block->is_persistent && block->last_call < klass->n_calls;
+    const fr_block *block = &rank_program->blocks[i_block];
+    return !block->is_persistent && block->last_call < rank_program->n_calls;
 }
 
 /* A call's outputs are the last tensors that it makes. */
-static void link_blocks(const fr_class *klass, lifetimes *l)
+static void link_blocks(const fr_rank_program *rank_program, lifetimes *l)
 {
-    for (uint32_t i = klass->n_blocks; i-- > 0;)
-        if (is_passing(klass, i) && is_output(klass, l, i))
-            push_first(klass, i, l);
-    for (uint32_t i = klass->n_blocks; i-- > 0;) {
-        if (!is_passing(klass, i))
+    for (uint32_t i = rank_program->n_blocks; i-- > 0;)
+        if (is_passing(rank_program, i) && is_output(rank_program, l, i))
+            push_first(rank_program, i, l);
+    for (uint32_t i = rank_program->n_blocks; i-- > 0;) {
+        if (!is_passing(rank_program, i))
             continue;
-        if (!is_output(klass, l, i))
-            push_first(klass, i, l);
-        l->next_last[i] = l->last[klass->blocks[i].last_call];
-        l->last[klass->blocks[i].last_call] = i;
+        if (!is_output(rank_program, l, i))
+            push_first(rank_program, i, l);
+        l->next_last[i] = l->last[rank_program->blocks[i].last_call];
+        l->last[rank_program->blocks[i].last_call] = i;
     }
 }
 
-static bool list_lifetimes(fr_tensor_marks *marks, const fr_class *klass,
-                           lifetimes *l)
+static bool list_lifetimes(fr_tensor_marks *marks,
+                           const fr_rank_program *rank_program, lifetimes *l)
 {
-    size_t n_calls = klass->n_calls + 1, n_blocks = klass->n_blocks + 1;
+    size_t n_calls = rank_program->n_calls + 1,
+           n_blocks = rank_program->n_blocks + 1;
     l->first = malloc(n_calls * sizeof *l->first);
     l->last = malloc(n_calls * sizeof *l->last);
     l->next_first = malloc(n_blocks * sizeof *l->next_first);
     l->next_last = malloc(n_blocks * sizeof *l->next_last);
     l->first_tensor = malloc(n_blocks * sizeof *l->first_tensor);
     if (!l->first || !l->last || !l->next_first || !l->next_last ||
-        !l->first_tensor || !list_tensors(marks, klass, l))
+        !l->first_tensor || !list_tensors(marks, rank_program, l))
         return false;
     memset(l->first, 0xff, n_calls * sizeof *l->first);
     memset(l->last, 0xff, n_calls * sizeof *l->last);
-    link_blocks(klass, l);
+    link_blocks(rank_program, l);
     return true;
 }
 
@@ -284,9 +287,10 @@ static bool give_back_block(allocator *a, const lifetimes *l, uint32_t i_block)
     return true;
 }
 
-static bool run_step(allocator *a, const fr_class *klass, lifetimes *l)
+static bool run_step(allocator *a, const fr_rank_program *rank_program,
+                     lifetimes *l)
 {
-    for (uint32_t call = 0; call < klass->n_calls; call++) {
+    for (uint32_t call = 0; call < rank_program->n_calls; call++) {
         for (uint32_t i = l->first[call]; i != NONE; i = l->next_first[i])
             if (!allocate_block(a, l, i))
                 return false;
@@ -297,31 +301,34 @@ static bool run_step(allocator *a, const fr_class *klass, lifetimes *l)
     return true;
 }
 
-static bool run_steps(allocator *a, const fr_class *klass, lifetimes *l,
-                      const uint64_t *besides_bytes, int n_besides)
+static bool run_steps(allocator *a, const fr_rank_program *rank_program,
+                      lifetimes *l, const uint64_t *besides_bytes,
+                      int n_besides)
 {
     enum { N_STEPS = 2 };
     bool is_ok = true;
-    for (uint32_t i = 0; is_ok && i < klass->n_blocks; i++)
-        if (klass->blocks[i].is_persistent)
+    for (uint32_t i = 0; is_ok && i < rank_program->n_blocks; i++)
+        if (rank_program->blocks[i].is_persistent)
             is_ok = allocate_block(a, l, i);
     for (int i = 0; is_ok && i < n_besides; i++)
         is_ok = allocate(a, rounded(besides_bytes[i])) != NONE;
     for (int step = 0; is_ok && step < N_STEPS; step++)
-        is_ok = run_step(a, klass, l);
+        is_ok = run_step(a, rank_program, l);
     return is_ok;
 }
 
-fr_status fr_class_reserve(const fr_class *klass, fr_allocator_use *out,
-                           fr_err *err)
+fr_status fr_rank_program_reserve(const fr_rank_program *rank_program,
+                                  fr_allocator_use *out, fr_err *err)
 {
-    return fr_class_reserve_beside(NULL, klass, NULL, 0, out, err);
+    return fr_rank_program_reserve_beside(NULL, rank_program, NULL, 0, out,
+                                          err);
 }
 
-fr_status fr_class_reserve_beside(const fr_program *program,
-                                  const fr_class *klass,
-                                  const uint64_t *besides_bytes, int n_besides,
-                                  fr_allocator_use *out, fr_err *err)
+fr_status fr_rank_program_reserve_beside(const fr_program *program,
+                                         const fr_rank_program *rank_program,
+                                         const uint64_t *besides_bytes,
+                                         int n_besides, fr_allocator_use *out,
+                                         fr_err *err)
 {
     fr_tensor_marks marks;
     allocator a = {0};
@@ -329,8 +336,8 @@ fr_status fr_class_reserve_beside(const fr_program *program,
     FR_TRY(fr_tensor_marks_init(program, &marks, err));
     fr_free_pieces_init(&a.filed[0]);
     fr_free_pieces_init(&a.filed[1]);
-    bool is_ok = list_lifetimes(&marks, klass, &l) &&
-                 run_steps(&a, klass, &l, besides_bytes, n_besides);
+    bool is_ok = list_lifetimes(&marks, rank_program, &l) &&
+                 run_steps(&a, rank_program, &l, besides_bytes, n_besides);
     fr_tensor_marks_release(&marks);
     release_lifetimes(&l);
     fr_vec_release(&a.pieces);

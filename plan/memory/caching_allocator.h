@@ -1,11 +1,11 @@
 /*
  * caching_allocator.h: what a caching allocator takes from the driver.
  *
- * The CPU runtime packs a class's blocks into one slab.  Frameworks on GPUs
- * ask an allocator for each tensor as it comes, and that keeps what it has got
- * from the driver: memory is allocated (tensors), reserved (allocated and
+ * The CPU runtime packs a rank program's blocks into one slab.  Frameworks on
+ * GPUs ask an allocator for each tensor as it comes, and that keeps what it has
+ * got from the driver: memory is allocated (tensors), reserved (allocated and
  * cached, with what does not fit anybody) and, with everything beside it, seen
- * by the driver.  Here the blocks of a class are allocated and freed in
+ * by the driver.  Here the blocks of a rank program are allocated and freed in
  * program order by the rules of PyTorch's CUDACachingAllocator.
  */
 #ifndef FR_PLAN_MEMORY_CACHING_ALLOCATOR_H
@@ -19,28 +19,26 @@ typedef struct fr_allocator_use {
 } fr_allocator_use;
 
 /*
- * Two steps of the class, as the second finds the cache of the first.  Rules
- * and sizes: PyTorch 2.5, documentation of CUDA memory management
+ * Two steps of the rank program, as the second finds the cache of the first.
+ * Rules and sizes: PyTorch 2.5, documentation of CUDA memory management
  * (docs.pytorch.org/docs/stable/notes/cuda.html): sizes in multiples of 512;
  * up to 1 MiB in segments of 2 MiB, up to 10 MiB in segments of 20 MiB, others
  * in segments of their own rounded up to 2 MiB; best fit, split where more
  * than 1 MiB (small: 512 bytes) is left, freed neighbours joined; nothing is
  * given back.  FR_NO_MEMORY.
  */
-FR_CHECKED fr_status fr_class_reserve(const fr_class *klass,
-                                      fr_allocator_use *out, fr_err *err);
+FR_CHECKED fr_status fr_rank_program_reserve(
+    const fr_rank_program *rank_program, fr_allocator_use *out, fr_err *err);
 
 /*
- * The same of a class of `program`, beside n_besides allocations that are
- * never freed.  What a call keeps and its scratch are blocks of many tensors:
- * here each tensor is an allocation of its own, as it can fill a hole of its
- * own; what a call hands on alone comes last, when its scratch is there.
+ * The same of a rank program of `program`, beside n_besides allocations that
+ * are never freed.  What a call keeps and its scratch are blocks of many
+ * tensors: here each tensor is an allocation of its own, as it can fill a hole
+ * of its own; what a call hands on alone comes last, when its scratch is there.
  */
-FR_CHECKED fr_status fr_class_reserve_beside(const fr_program *program,
-                                             const fr_class *klass,
-                                             const uint64_t *besides_bytes,
-                                             int n_besides,
-                                             fr_allocator_use *out,
-                                             fr_err *err);
+FR_CHECKED fr_status fr_rank_program_reserve_beside(
+    const fr_program *program, const fr_rank_program *rank_program,
+    const uint64_t *besides_bytes, int n_besides, fr_allocator_use *out,
+    fr_err *err);
 
 #endif

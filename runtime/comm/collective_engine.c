@@ -314,7 +314,8 @@ static fr_status equip(fr_engine *engine, fr_lane lane, fr_err *err)
 fr_status fr_engine_create(const fr_program *program, fr_transport *transport,
                            fr_engine **out, fr_err *err)
 {
-    const fr_class *klass = fr_program_class(program, transport->rank);
+    const fr_rank_program *rank_program =
+        fr_program_of_rank(program, transport->rank);
     fr_engine *engine = calloc(1, sizeof *engine);
     fr_status status = FR_OK;
 
@@ -325,10 +326,10 @@ fr_status fr_engine_create(const fr_program *program, fr_transport *transport,
     engine->recipes = calloc(program->n_instrs + 1, sizeof(fr_recipe *));
     if (!engine->recipes)
         status = fr_fail_no_memory(err);
-    for (uint32_t i = 0; status == FR_OK && i < klass->n_calls; i++)
-        status =
-            cook_segment(engine, program,
-                         &program->segments[klass->calls[i].i_segment], err);
+    for (uint32_t i = 0; status == FR_OK && i < rank_program->n_calls; i++)
+        status = cook_segment(
+            engine, program,
+            &program->segments[rank_program->calls[i].i_segment], err);
     for (int lane = 0; status == FR_OK && lane < FR_LANE_N; lane++)
         status = equip(engine, (fr_lane)lane, err);
     if (status != FR_OK) {

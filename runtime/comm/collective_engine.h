@@ -42,9 +42,9 @@ typedef struct fr_recipe {
 typedef struct fr_engine fr_engine;
 
 /*
- * Prepares every instruction that the rank's class communicates with; the
- * program and the transport (with its slab open before the first start()) are
- * borrowed.  All memory is made here.
+ * Prepares every instruction that the rank's program communicates with;
+ * the program and the transport (with its slab open before the first start())
+ * are borrowed.  All memory is made here.
  */
 FR_CHECKED fr_status fr_engine_create(const fr_program *program,
                                       fr_transport *transport, fr_engine **out,

@@ -148,7 +148,7 @@ static fr_status store_all(gpu_executor *self, uint64_t offset_bytes,
 static fr_status gpu_set_up(fr_executor *executor, fr_err *err)
 {
     gpu_executor *self = (gpu_executor *)executor;
-    uint64_t slab_bytes = executor->klass->slab_bytes, before_bytes = 0;
+    uint64_t slab_bytes = executor->rank_program->slab_bytes, before_bytes = 0;
     void *slab = NULL, *piece = NULL;
 
     FR_TRY(start_pulse(self, err));
@@ -172,7 +172,7 @@ static fr_status gpu_set_up(fr_executor *executor, fr_err *err)
 static fr_status clear(gpu_executor *self, fr_err *err)
 {
     FR_TRY(self->driver->zero(self->gpu, self->stream, self->slab,
-                              self->base.klass->slab_bytes, err));
+                              self->base.rank_program->slab_bytes, err));
     return wait_copied(self, err);
 }
 
@@ -207,7 +207,7 @@ static fr_status gpu_connect(fr_executor *executor, fr_err *err)
     FR_TRY(fr_gpu_interpreter_tune(self->interpreter, err));
     FR_TRY(clear(self, err));
     FR_TRY(used_bytes(self, &now_bytes, err));
-    executor->baseline_bytes = now_bytes - executor->klass->slab_bytes;
+    executor->baseline_bytes = now_bytes - executor->rank_program->slab_bytes;
     return FR_OK;
 }
 
@@ -231,8 +231,9 @@ static fr_status fill_master(gpu_executor *self, const float *weights,
     int64_t *ranks = malloc((size_t)base->transport->world * sizeof *ranks);
     fr_status status = ranks ? FR_OK : fr_fail_no_memory(err);
 
-    for (uint32_t i = 0; status == FR_OK && i < base->klass->n_calls; i++) {
-        const fr_call *call = &base->klass->calls[i];
+    for (uint32_t i = 0; status == FR_OK && i < base->rank_program->n_calls;
+         i++) {
+        const fr_call *call = &base->rank_program->calls[i];
         const fr_segment *segment = &program->segments[call->i_segment];
         for (uint32_t k = 0; status == FR_OK && k < segment->n_instrs; k++) {
             const fr_instr *instr = &program->instrs[segment->first_instr + k];
@@ -245,7 +246,8 @@ static fr_status fill_master(gpu_executor *self, const float *weights,
                 (void)fr_plan_group(&program->plan, base->transport->rank,
                                     (fr_axis)instr->axis, ranks, &position);
             uint64_t at =
-                fr_call_base_bytes(base->klass, call, instr->ref[2].space) +
+                fr_call_base_bytes(base->rank_program, call,
+                                   instr->ref[2].space) +
                 instr->ref[2].offset_bytes +
                 (uint64_t)fr_optimizers[program->job.optimizer]->n_moments * n *
                     sizeof(float);
@@ -260,13 +262,13 @@ static fr_status fill_master(gpu_executor *self, const float *weights,
 static fr_status store_weights(gpu_executor *self, const float *weights,
                                fr_err *err)
 {
-    const fr_class *klass = self->base.klass;
+    const fr_rank_program *rank_program = self->base.rank_program;
     const fr_plan *plan = &self->base.program->plan;
-    uint64_t n = klass->n_parameters;
+    uint64_t n = rank_program->n_parameters;
 
     if (fr_plan_storage_dtype(plan) == FR_DTYPE_F32)
-        return store_all(self, klass->weight_offset_bytes, n * sizeof *weights,
-                         weights, err);
+        return store_all(self, rank_program->weight_offset_bytes,
+                         n * sizeof *weights, weights, err);
     if (fr_plan_storage_dtype(plan) != FR_DTYPE_BF16)
         return fr_fail(err, FR_INPUT,
                        "weights in %s cannot be made; choose precision f32, "
@@ -277,7 +279,7 @@ static fr_status store_weights(gpu_executor *self, const float *weights,
         return fr_fail_no_memory(err);
     for (uint64_t i = 0; i < n; i++)
         narrow[i] = round_to_bf16(weights[i]);
-    fr_status status = store_all(self, klass->weight_offset_bytes,
+    fr_status status = store_all(self, rank_program->weight_offset_bytes,
                                  n * sizeof *narrow, narrow, err);
     free(narrow);
     if (status == FR_OK && fr_plan_has_master(plan))
@@ -300,15 +302,15 @@ static fr_status gpu_fill(fr_executor *executor, fr_err *err)
 {
     gpu_executor *self = (gpu_executor *)executor;
     const fr_program *program = executor->program;
-    const fr_class *klass = executor->klass;
+    const fr_rank_program *rank_program = executor->rank_program;
 
-    if (klass->n_tensors == 0)
+    if (rank_program->n_tensors == 0)
         return FR_OK;
-    float *weights = calloc(klass->n_parameters + 1, sizeof *weights);
+    float *weights = calloc(rank_program->n_parameters + 1, sizeof *weights);
     if (!weights)
         return fr_fail_no_memory(err);
     fr_kernels_cpu_init_weights(
-        weights, klass->tensors, klass->n_tensors,
+        weights, rank_program->tensors, rank_program->n_tensors,
         fr_plan_coord(&program->plan, executor->transport->rank).tp,
         program->plan.tp, program->job.seed, fill_threads(executor));
     fr_status status = store_weights(self, weights, err);
@@ -398,7 +400,7 @@ static fr_status gpu_open(const fr_backend *backend, fr_transport *transport,
     fr_status status =
         transport->ops->open_slab(transport,
                                   self->setup->is_shared && transport->world > 1
-                                      ? self->base.klass->slab_bytes
+                                      ? self->base.rank_program->slab_bytes
                                       : 0,
                                   err);
     if (status == FR_OK)

@@ -37,8 +37,8 @@ fr_status fr_gpu_load_tokens(fr_gpu_interpreter *it, int64_t i_step,
     const fr_program *program = it->place.program;
     int64_t per_rank = program->job.global_batch / program->plan.dp;
 
-    for (uint32_t i = 0; i < it->klass->n_calls; i++) {
-        const fr_call *call = &it->klass->calls[i];
+    for (uint32_t i = 0; i < it->rank_program->n_calls; i++) {
+        const fr_call *call = &it->rank_program->calls[i];
         const fr_segment *segment = fr_gpu_segment(it, i);
         uint64_t at = it->calls[i].host_bytes;
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
@@ -149,7 +149,7 @@ static fr_status record_span(fr_gpu_interpreter *it, uint32_t i_call,
 static fr_status record_spans(fr_gpu_interpreter *it, fr_err *err)
 {
     for (int lane = 0; lane < FR_LANE_N; lane++)
-        for (uint32_t i = 0; i < it->klass->n_calls; i++) {
+        for (uint32_t i = 0; i < it->rank_program->n_calls; i++) {
             const fr_segment *segment = fr_gpu_segment(it, i);
             uint32_t n = segment->lane == lane ? segment->n_instrs : 0;
             for (uint32_t k = 0; k < n && it->n_spans < it->cap_spans; k++)

@@ -69,7 +69,7 @@ bool fr_gpu_interpreter_has_graph(const fr_gpu_interpreter *it);
 size_t fr_gpu_interpreter_n_spans(const fr_gpu_interpreter *it);
 void fr_gpu_interpreter_copy_spans(const fr_gpu_interpreter *it, fr_span *out);
 
-/* Has every instruction of the rank's class a kernel or a way to go?
+/* Has every instruction of the rank's program a kernel or a way to go?
  * FR_INPUT names the first that has none. */
 FR_CHECKED fr_status fr_gpu_program_check(const fr_gpu_system *system,
                                           const fr_program *program,

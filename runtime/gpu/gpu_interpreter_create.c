@@ -24,7 +24,7 @@ static fr_status find_axes(fr_gpu_interpreter *it, fr_err *err)
     return FR_OK;
 }
 
-/* Counts of a class: rooms to make. */
+/* Counts of a rank program: rooms to make. */
 static void count_instr(fr_gpu_interpreter *it, const fr_instr *instr,
                         uint8_t lane)
 {
@@ -47,7 +47,7 @@ static void count_instr(fr_gpu_interpreter *it, const fr_instr *instr,
 static void place_host_copy(fr_gpu_interpreter *it, uint32_t i_call,
                             uint64_t n_bytes, bool is_out)
 {
-    const fr_call *call = &it->klass->calls[i_call];
+    const fr_call *call = &it->rank_program->calls[i_call];
 
     if (is_out) {
         it->calls[i_call].host_bytes = it->host_store_bytes;
@@ -55,7 +55,7 @@ static void place_host_copy(fr_gpu_interpreter *it, uint32_t i_call,
         return;
     }
     for (uint32_t i = i_call; i-- > 0;) {
-        const fr_call *other = &it->klass->calls[i];
+        const fr_call *other = &it->rank_program->calls[i];
         const fr_segment *segment = fr_gpu_segment(it, i);
         const fr_instr *instr =
             &it->place.program->instrs[segment->first_instr];
@@ -100,7 +100,7 @@ static fr_status lay_out_stops(fr_gpu_interpreter *it, fr_err *err)
             return fr_fail_no_memory(err);
         own->n_stops = 0;
     }
-    for (uint32_t i = 0; i < it->klass->n_calls; i++) {
+    for (uint32_t i = 0; i < it->rank_program->n_calls; i++) {
         const fr_segment *segment = fr_gpu_segment(it, i);
         fr_gpu_lane *own = &it->lanes[segment->lane];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
@@ -124,12 +124,12 @@ static fr_status lay_out_stops(fr_gpu_interpreter *it, fr_err *err)
 static void find_waits(fr_gpu_interpreter *it, uint32_t i_call,
                        uint32_t seen[FR_LANE_N][FR_LANE_N], uint32_t *n_waits)
 {
-    const fr_call *call = &it->klass->calls[i_call];
+    const fr_call *call = &it->rank_program->calls[i_call];
     uint8_t lane = fr_gpu_segment(it, i_call)->lane;
     uint32_t last[FR_LANE_N] = {0}; /* call + 1 */
 
     for (uint32_t i = 0; i < call->n_deps; i++) {
-        uint32_t dep = it->klass->deps[call->first_dep + i];
+        uint32_t dep = it->rank_program->deps[call->first_dep + i];
         uint8_t other = fr_gpu_segment(it, dep)->lane;
         if (other != lane && dep + 1 > last[other])
             last[other] = dep + 1;
@@ -147,10 +147,10 @@ static void find_waits(fr_gpu_interpreter *it, uint32_t i_call,
 static fr_status lay_out(fr_gpu_interpreter *it, fr_err *err)
 {
     uint32_t seen[FR_LANE_N][FR_LANE_N] = {{0}}, n_waits = 0;
-    uint32_t n_calls = it->klass->n_calls;
+    uint32_t n_calls = it->rank_program->n_calls;
 
     it->calls = calloc(n_calls + 1, sizeof *it->calls);
-    it->waits = malloc((it->klass->n_deps + 1) * sizeof *it->waits);
+    it->waits = malloc((it->rank_program->n_deps + 1) * sizeof *it->waits);
     if (!it->calls || !it->waits)
         return fr_fail_no_memory(err);
     for (uint32_t i = 0; i < n_calls; i++) {
@@ -165,7 +165,7 @@ static fr_status create_events(fr_gpu_interpreter *it, fr_err *err)
     const fr_gpu_driver *driver = it->driver;
 
     FR_TRY(driver->event_create(it->gpu, true, &it->begin, err));
-    for (uint32_t i = 0; i < it->klass->n_calls; i++) {
+    for (uint32_t i = 0; i < it->rank_program->n_calls; i++) {
         const fr_gpu_call *call = &it->calls[i];
         for (uint32_t k = 0; k < call->n_waits; k++) {
             fr_gpu_event **done =
@@ -191,7 +191,7 @@ static fr_status create_streams(fr_gpu_interpreter *it, fr_err *err)
 {
     bool is_used[FR_LANE_N] = {[FR_LANE_COMPUTE] = true};
 
-    for (uint32_t i = 0; i < it->klass->n_calls; i++)
+    for (uint32_t i = 0; i < it->rank_program->n_calls; i++)
         is_used[fr_gpu_segment(it, i)->lane] = true;
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         fr_gpu_lane *own = &it->lanes[lane];
@@ -224,7 +224,7 @@ static fr_status create_memory(fr_gpu_interpreter *it, fr_err *err)
     it->host_store = store;
     if (!it->options.on_gradients)
         return FR_OK;
-    it->gradients = malloc(it->klass->n_parameters * sizeof(float) + 1);
+    it->gradients = malloc(it->rank_program->n_parameters * sizeof(float) + 1);
     return it->gradients ? FR_OK : fr_fail_no_memory(err);
 }
 
@@ -262,7 +262,8 @@ fr_status fr_gpu_interpreter_create(const fr_gpu_place *place,
     it->place = *place;
     it->driver = place->system->driver;
     it->gpu = place->gpu;
-    it->klass = fr_program_class(place->program, place->transport->rank);
+    it->rank_program =
+        fr_program_of_rank(place->program, place->transport->rank);
     it->links = links;
     it->data = data;
     it->options = *options;
@@ -280,7 +281,7 @@ static void destroy_events(fr_gpu_interpreter *it)
 {
     const fr_gpu_driver *driver = it->driver;
 
-    for (uint32_t i = 0; it->calls && i < it->klass->n_calls; i++)
+    for (uint32_t i = 0; it->calls && i < it->rank_program->n_calls; i++)
         driver->event_destroy(it->gpu, it->calls[i].done);
     for (uint32_t i = 0; it->trace && i < 2 * it->n_instrs; i++)
         driver->event_destroy(it->gpu, it->trace[i]);

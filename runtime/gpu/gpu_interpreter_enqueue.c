@@ -12,7 +12,7 @@ const fr_segment *fr_gpu_segment(const fr_gpu_interpreter *it, uint32_t i_call)
 {
     const fr_program *program = it->place.program;
 
-    return &program->segments[it->klass->calls[i_call].i_segment];
+    return &program->segments[it->rank_program->calls[i_call].i_segment];
 }
 
 static bool is_communication(const fr_instr *instr)
@@ -25,7 +25,7 @@ static bool is_communication(const fr_instr *instr)
 static void resolve(const fr_gpu_interpreter *it, uint32_t i_call,
                     const fr_instr *instr, void *ptr[FR_INSTR_REFS])
 {
-    fr_call_operands(it->klass, &it->klass->calls[i_call], instr,
+    fr_call_operands(it->rank_program, &it->rank_program->calls[i_call], instr,
                      it->coordinate, it->place.slab, ptr);
 }
 
@@ -67,7 +67,7 @@ static fr_status note_gradients(fr_gpu_interpreter *it, uint32_t i_call,
         memcpy(&bits, it->gradients + 2 * i, sizeof bits);
         wide[i] = widen(bits);
     }
-    fr_instr_view view = {instr, &it->klass->calls[i_call], shown};
+    fr_instr_view view = {instr, &it->rank_program->calls[i_call], shown};
     it->options.on_gradients(it->options.on_gradients_context, &view);
     return FR_OK;
 }
@@ -84,8 +84,8 @@ static fr_cuda_launch make_launch(const fr_gpu_interpreter *it, fr_lane lane,
                  .n_threads = program->plan.n_threads,
                  .job = &program->job,
                  .plan = &program->plan,
-                 .tensors = it->klass->tensors,
-                 .n_tensors = it->klass->n_tensors},
+                 .tensors = it->rank_program->tensors,
+                 .n_tensors = it->rank_program->n_tensors},
         .step = it->device_step,
         .stream = it->lanes[lane].stream,
         .kernels = it->lanes[lane].kernels};
@@ -171,7 +171,7 @@ fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
                                         sizeof *it->device_step, err);
     if (status == FR_OK)
         status = wait_lane(it, main, err);
-    for (uint32_t i = 0; status == FR_OK && i < it->klass->n_calls; i++)
+    for (uint32_t i = 0; status == FR_OK && i < it->rank_program->n_calls; i++)
         status = try_call(it, i, is_known, err);
     free(is_known);
     if (status != FR_OK)
@@ -315,14 +315,14 @@ static fr_status join_lanes(fr_gpu_interpreter *it, fr_err *err)
         FR_TRY(driver->stream_wait(it->gpu, main->stream, other->end, err));
     }
     return driver->copy(it->gpu, main->stream, &it->pinned->scalars,
-                        it->place.slab + it->klass->step_offset_bytes,
+                        it->place.slab + it->rank_program->step_offset_bytes,
                         sizeof it->pinned->scalars, err);
 }
 
 fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err)
 {
     FR_TRY(fork_lanes(it, err));
-    for (uint32_t i = 0; i < it->klass->n_calls; i++)
+    for (uint32_t i = 0; i < it->rank_program->n_calls; i++)
         FR_TRY(enqueue_call(it, i, err));
     return join_lanes(it, err);
 }

@@ -24,7 +24,7 @@ typedef struct fr_gpu_stop {
 /* Marks of a lane: 2 k + 1 when it begins its k-th communication of the step,
  * 2 k + 2 when it has ended it. */
 typedef struct fr_gpu_lane {
-    fr_gpu_stream stream; /* NULL: no call of the class is on it */
+    fr_gpu_stream stream; /* NULL: no call of the rank program is on it */
     fr_gpu_event *end;    /* of the step; compute lane: of the whole */
     bool has_kernels;
     fr_cuda_kernels *kernels; /* theirs */
@@ -54,7 +54,7 @@ struct fr_gpu_interpreter {
     fr_gpu_place place;
     const fr_gpu_driver *driver; /* place.system's */
     fr_gpu *gpu;
-    const fr_class *klass;
+    const fr_rank_program *rank_program;
     fr_gpu_links *links;
     fr_data *data;
     fr_gpu_options options;

@@ -41,14 +41,15 @@ static void add_choice(fr_gpu_choices *out, const fr_gpu_choice *choice)
         out->at[out->n++] = *choice;
 }
 
-void fr_gpu_choices_fill(const fr_program *program, const fr_class *klass,
+void fr_gpu_choices_fill(const fr_program *program,
+                         const fr_rank_program *rank_program,
                          const fr_gpu_groups *groups, uint32_t i_split,
                          fr_gpu_choices *out)
 {
     out->n = 0;
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
         const fr_segment *segment =
-            &program->segments[klass->calls[i].i_segment];
+            &program->segments[rank_program->calls[i].i_segment];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             uint32_t i_instr = segment->first_instr + k;
             const fr_instr *instr = &program->instrs[i_instr];
@@ -91,7 +92,7 @@ static fr_gpu_collective describe(const fr_program *program, uint32_t i_instr,
 }
 
 fr_status fr_gpu_collectives_list(const fr_program *program,
-                                  const fr_class *klass,
+                                  const fr_rank_program *rank_program,
                                   const fr_gpu_groups *groups,
                                   fr_gpu_collective **out, size_t *n,
                                   fr_err *err)
@@ -101,9 +102,9 @@ fr_status fr_gpu_collectives_list(const fr_program *program,
 
     if (!all)
         return fr_fail_no_memory(err);
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
         const fr_segment *segment =
-            &program->segments[klass->calls[i].i_segment];
+            &program->segments[rank_program->calls[i].i_segment];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             uint32_t i_instr = segment->first_instr + k;
             const fr_instr *instr = &program->instrs[i_instr];

@@ -12,21 +12,21 @@
 
 /* One choice for each operation of communicator i_split whose algorithm,
  * protocol or channels the plan names; all sizes. */
-void fr_gpu_choices_fill(const fr_program *program, const fr_class *klass,
+void fr_gpu_choices_fill(const fr_program *program,
+                         const fr_rank_program *rank_program,
                          const fr_gpu_groups *groups, uint32_t i_split,
                          fr_gpu_choices *out);
 
-/* A collective of the class, and an instruction that is it. */
+/* A collective of the rank program, and an instruction that is it. */
 typedef struct fr_gpu_collective {
     fr_collective_note run; /* counts and estimate are 0 */
     uint32_t i_instr, i_split;
 } fr_gpu_collective;
 
 /* Each (communicator, operation, type, size) once; *out is the caller's. */
-FR_CHECKED fr_status fr_gpu_collectives_list(const fr_program *program,
-                                             const fr_class *klass,
-                                             const fr_gpu_groups *groups,
-                                             fr_gpu_collective **out, size_t *n,
-                                             fr_err *err);
+FR_CHECKED fr_status fr_gpu_collectives_list(
+    const fr_program *program, const fr_rank_program *rank_program,
+    const fr_gpu_groups *groups, fr_gpu_collective **out, size_t *n,
+    fr_err *err);
 
 #endif

@@ -17,11 +17,11 @@ typedef struct pair {
 
 typedef struct finder {
     const fr_program *program;
-    const fr_class *klass; /* of the rank */
+    const fr_rank_program *rank_program; /* of the rank */
     int64_t rank, world;
     int64_t *ranks; /* room for a group */
     bool is_used[FR_AXIS_N][FR_LANE_N];
-    bool is_own[FR_AXIS_N][FR_LANE_N]; /* by the rank's class */
+    bool is_own[FR_AXIS_N][FR_LANE_N]; /* by the rank's program */
     pair *pairs;
     size_t n_pairs, cap_pairs;
     bool is_by_tag;
@@ -67,7 +67,7 @@ static pair *get_pair(finder *f, int32_t sender, int32_t receiver, uint32_t tag)
     return &f->pairs[f->n_pairs++];
 }
 
-static fr_status note_transfer(finder *f, const fr_class *klass,
+static fr_status note_transfer(finder *f, const fr_rank_program *rank_program,
                                const fr_instr *instr, const fr_call *call,
                                fr_err *err)
 {
@@ -78,9 +78,9 @@ static fr_status note_transfer(finder *f, const fr_class *klass,
         return fr_fail(err, FR_CHECK, "%s over %s: only stages have pairs",
                        fr_op_name((fr_op)instr->op),
                        fr_axis_name((fr_axis)instr->axis));
-    pair *p =
-        get_pair(f, is_send ? klass->pp : peer, is_send ? peer : klass->pp,
-                 f->is_by_tag ? instr->tag : 0);
+    pair *p = get_pair(f, is_send ? rank_program->pp : peer,
+                       is_send ? peer : rank_program->pp,
+                       f->is_by_tag ? instr->tag : 0);
     if (!p)
         return fr_fail_no_memory(err);
     uint64_t *order = is_send ? &p->sent : &p->received;
@@ -89,21 +89,22 @@ static fr_status note_transfer(finder *f, const fr_class *klass,
     return FR_OK;
 }
 
-static fr_status scan_class(finder *f, const fr_class *klass, fr_err *err)
+static fr_status
+scan_rank_program(finder *f, const fr_rank_program *rank_program, fr_err *err)
 {
     const fr_program *program = f->program;
 
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
-        const fr_call *call = &klass->calls[i];
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+        const fr_call *call = &rank_program->calls[i];
         const fr_segment *segment = &program->segments[call->i_segment];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             const fr_instr *instr = &program->instrs[segment->first_instr + k];
             if (is_transfer(instr))
-                FR_TRY(note_transfer(f, klass, instr, call, err));
+                FR_TRY(note_transfer(f, rank_program, instr, call, err));
             if (!is_collective(instr))
                 continue;
             f->is_used[instr->axis][segment->lane] = true;
-            if (klass == f->klass)
+            if (rank_program == f->rank_program)
                 f->is_own[instr->axis][segment->lane] = true;
         }
     }
@@ -113,8 +114,8 @@ static fr_status scan_class(finder *f, const fr_class *klass, fr_err *err)
 static fr_status scan(finder *f, fr_err *err)
 {
     f->n_pairs = 0;
-    for (uint32_t c = 0; c < f->program->n_classes; c++)
-        FR_TRY(scan_class(f, &f->program->classes[c], err));
+    for (uint32_t c = 0; c < f->program->n_rank_programs; c++)
+        FR_TRY(scan_rank_program(f, &f->program->rank_programs[c], err));
     return FR_OK;
 }
 
@@ -134,7 +135,7 @@ static bool is_in_order(const finder *f)
 static fr_status deal_pairs(finder *f, uint32_t n_groups, uint32_t *n_splits,
                             fr_err *err)
 {
-    size_t n_stages = f->program->n_classes;
+    size_t n_stages = f->program->n_rank_programs;
     bool *is_taken = calloc(f->n_pairs * n_stages + 1, sizeof *is_taken);
     uint32_t n_rounds = 0;
 
@@ -179,7 +180,7 @@ static void fill_group(finder *f, fr_axis axis, fr_lane lane,
 static void fill_pair(finder *f, const pair *p)
 {
     fr_gpu_split *split = &f->out->splits[p->i_split];
-    int32_t own = f->klass->pp;
+    int32_t own = f->rank_program->pp;
     int64_t sender = f->ranks[p->sender], receiver = f->ranks[p->receiver];
 
     if (own != p->sender && own != p->receiver)
@@ -242,7 +243,7 @@ static void fill_route(finder *f, const fr_instr *instr, uint8_t lane,
                             .peer_rank = -1};
     if (is_transfer(instr)) {
         bool is_send = instr->op == FR_OP_SEND;
-        int32_t own = f->klass->pp, peer = instr->peer;
+        int32_t own = f->rank_program->pp, peer = instr->peer;
         const pair *p = find_pair(f, is_send ? own : peer, is_send ? peer : own,
                                   f->is_by_tag ? instr->tag : 0);
         route->i_split = (int32_t)p->i_split;
@@ -263,9 +264,9 @@ static fr_status fill_routes(finder *f, fr_err *err)
     if (!f->out->routes)
         return fr_fail_no_memory(err);
     f->out->n_instrs = program->n_instrs;
-    for (uint32_t i = 0; i < f->klass->n_calls; i++) {
+    for (uint32_t i = 0; i < f->rank_program->n_calls; i++) {
         const fr_segment *segment =
-            &program->segments[f->klass->calls[i].i_segment];
+            &program->segments[f->rank_program->calls[i].i_segment];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             uint32_t i_instr = segment->first_instr + k;
             const fr_instr *instr = &program->instrs[i_instr];
@@ -283,7 +284,7 @@ fr_status fr_gpu_groups_init(const fr_program *program, int64_t rank,
 {
     fr_gpu_groups groups = {0};
     finder f = {.program = program,
-                .klass = fr_program_class(program, rank),
+                .rank_program = fr_program_of_rank(program, rank),
                 .rank = rank,
                 .world = fr_plan_world(&program->plan),
                 .out = &groups};

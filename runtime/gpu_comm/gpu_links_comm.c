@@ -179,7 +179,7 @@ static fr_status make_comms(comm_links *self, fr_gpu_stream stream,
     const fr_gpu_place *place = &self->base.place;
     const fr_gpu_groups *groups = &self->base.groups;
     uint64_t slab_bytes =
-        fr_program_class(place->program, place->transport->rank)->slab_bytes;
+        fr_program_of_rank(place->program, place->transport->rank)->slab_bytes;
 
     for (uint32_t i = 0; i < groups->n_splits; i++) {
         const fr_gpu_split *split = &groups->splits[i];
@@ -324,7 +324,7 @@ static fr_status prepare(comm_links *self, fr_err *err)
 {
     const fr_program *program = self->base.place.program;
     int64_t rank = self->base.place.transport->rank;
-    const fr_class *klass = fr_program_class(program, rank);
+    const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
     fr_gpu_groups *groups = &self->base.groups;
 
     FR_TRY(fr_gpu_groups_init(program, rank, groups, err));
@@ -333,9 +333,11 @@ static fr_status prepare(comm_links *self, fr_err *err)
     if (!self->comms || !self->choices)
         return fr_fail_no_memory(err);
     for (uint32_t i = 0; i < groups->n_splits; i++)
-        fr_gpu_choices_fill(program, klass, groups, i, &self->choices[i]);
-    return fr_gpu_collectives_list(program, klass, groups, &self->collectives,
-                                   &self->n_collectives, err);
+        fr_gpu_choices_fill(program, rank_program, groups, i,
+                            &self->choices[i]);
+    return fr_gpu_collectives_list(program, rank_program, groups,
+                                   &self->collectives, &self->n_collectives,
+                                   err);
 }
 
 fr_status fr_gpu_links_comm_create(const fr_gpu_place *place,

@@ -22,7 +22,7 @@ typedef struct fr_kernel_call {
     int64_t i_step; /* from 0 */
     const fr_job *job;
     const fr_plan *plan;
-    const fr_tensor *tensors; /* of the rank's class */
+    const fr_tensor *tensors; /* of the rank's program */
     uint32_t n_tensors;
 } fr_kernel_call;
 
@@ -35,8 +35,8 @@ extern const fr_kernel_fn fr_kernels_cpu[FR_OP_N];
 void fr_kernels_cpu_set_threads(int n_threads);
 
 /*
- * Fills the parameters of one class from the seed: every element depends on
- * (seed, tensor id, global row and column) alone, so any layout starts from
+ * Fills the parameters of one rank program from the seed: every element depends
+ * on (seed, tensor id, global row and column) alone, so any layout starts from
  * the same model.  `weights`: the flat list; tp: the rank's TP coordinate.
  */
 void fr_kernels_cpu_init_weights(float *weights, const fr_tensor *tensors,

@@ -52,7 +52,7 @@ static void append_job(fr_buffer *text, const fr_job *job)
 static fr_status fingerprint(const fr_program *program, int64_t rank,
                              uint64_t *out, fr_err *err)
 {
-    const fr_class *klass = fr_program_class(program, rank);
+    const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
     fr_coord coord = fr_plan_coord(&program->plan, rank);
     char plan[512];
     fr_buffer text;
@@ -62,14 +62,15 @@ static fr_status fingerprint(const fr_program *program, int64_t rank,
     fr_buffer_printf(&text, " %d %d %d %d", coord.tp, coord.cp, coord.dp,
                      coord.pp);
     append_job(&text, &program->job);
-    for (uint32_t i = 0; i < klass->n_tensors; i++)
-        fr_buffer_printf(&text, " %s %llu %llu", klass->tensors[i].name,
-                         (unsigned long long)klass->tensors[i].first,
-                         (unsigned long long)klass->tensors[i].n);
-    for (uint32_t i = 0; i < klass->n_blocks; i++)
-        if (klass->blocks[i].is_persistent)
-            fr_buffer_printf(&text, " %d %llu", klass->blocks[i].kind,
-                             (unsigned long long)klass->blocks[i].n_bytes);
+    for (uint32_t i = 0; i < rank_program->n_tensors; i++)
+        fr_buffer_printf(&text, " %s %llu %llu", rank_program->tensors[i].name,
+                         (unsigned long long)rank_program->tensors[i].first,
+                         (unsigned long long)rank_program->tensors[i].n);
+    for (uint32_t i = 0; i < rank_program->n_blocks; i++)
+        if (rank_program->blocks[i].is_persistent)
+            fr_buffer_printf(
+                &text, " %d %llu", rank_program->blocks[i].kind,
+                (unsigned long long)rank_program->blocks[i].n_bytes);
     fr_status status = fr_buffer_check(&text, err);
     if (status == FR_OK)
         *out = fr_hash_bytes(text.data, text.n, 0);
@@ -89,7 +90,7 @@ static fr_status fail_io(const char *path, fr_err *err)
 
 /* The next piece of a block that is kept. */
 typedef struct piece {
-    const fr_class *klass;
+    const fr_rank_program *rank_program;
     uint32_t i_block;
     uint64_t at; /* within the block */
     uint64_t offset_bytes, n_bytes;
@@ -98,8 +99,8 @@ typedef struct piece {
 static bool next_piece(piece *p)
 {
     p->at += p->n_bytes;
-    for (; p->i_block < p->klass->n_blocks; p->i_block++, p->at = 0) {
-        const fr_block *block = &p->klass->blocks[p->i_block];
+    for (; p->i_block < p->rank_program->n_blocks; p->i_block++, p->at = 0) {
+        const fr_block *block = &p->rank_program->blocks[p->i_block];
         uint64_t n_left = block->n_bytes - p->at;
         if (!is_kept(block) || n_left == 0)
             continue;
@@ -111,11 +112,12 @@ static bool next_piece(piece *p)
     return false;
 }
 
-static fr_status write_all(const char *path, FILE *file, const fr_class *klass,
+static fr_status write_all(const char *path, FILE *file,
+                           const fr_rank_program *rank_program,
                            const fr_state *state, const head *first,
                            uint64_t *hash, fr_err *err)
 {
-    piece p = {.klass = klass};
+    piece p = {.rank_program = rank_program};
 
     *hash = fr_hash_bytes(first, sizeof *first, 0);
     if (fwrite(first, sizeof *first, 1, file) != 1)
@@ -136,20 +138,21 @@ static fr_status save_rank(const char *path, const fr_program *program,
                            int64_t rank, const fr_state *state, head *first,
                            uint64_t *hash, fr_err *err)
 {
-    const fr_class *klass = fr_program_class(program, rank);
+    const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
     char temporary[PATH_BYTES + 64];
 
     memcpy(first->magic, magic, sizeof magic);
-    for (uint32_t i = 0; i < klass->n_blocks; i++)
-        first->n_bytes +=
-            is_kept(&klass->blocks[i]) ? klass->blocks[i].n_bytes : 0;
+    for (uint32_t i = 0; i < rank_program->n_blocks; i++)
+        first->n_bytes += is_kept(&rank_program->blocks[i])
+                              ? rank_program->blocks[i].n_bytes
+                              : 0;
     FR_TRY(fingerprint(program, rank, &first->fingerprint, err));
     (void)snprintf(temporary, sizeof temporary, "%s.tmp", path);
     FILE *file = fopen(temporary, "wb");
     if (!file)
         return fail_io(temporary, err);
     fr_status status =
-        write_all(temporary, file, klass, state, first, hash, err);
+        write_all(temporary, file, rank_program, state, first, hash, err);
     if (fclose(file) != 0 && status == FR_OK)
         status = fail_io(temporary, err);
     if (status == FR_OK && rename(temporary, path) != 0)
@@ -325,11 +328,11 @@ static fr_status find_newest(const char *dir, int64_t world,
 }
 
 static fr_status read_blocks(const char *path, FILE *file,
-                             const fr_class *klass, const fr_state *state,
-                             uint64_t *hash, fr_err *err)
+                             const fr_rank_program *rank_program,
+                             const fr_state *state, uint64_t *hash, fr_err *err)
 {
     unsigned char *bytes = malloc(FR_STATE_PIECE_BYTES);
-    piece p = {.klass = klass};
+    piece p = {.rank_program = rank_program};
     fr_status status = bytes ? FR_OK : fr_fail_no_memory(err);
 
     while (status == FR_OK && next_piece(&p)) {
@@ -349,7 +352,7 @@ static fr_status load_rank(const char *path, const fr_program *program,
                            int64_t rank, const fr_state *state,
                            uint64_t expected, fr_err *err)
 {
-    const fr_class *klass = fr_program_class(program, rank);
+    const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
     head first;
     uint64_t own = 0;
 
@@ -368,7 +371,7 @@ static fr_status load_rank(const char *path, const fr_program *program,
                          path);
     uint64_t hash = fr_hash_bytes(&first, sizeof first, 0);
     if (status == FR_OK)
-        status = read_blocks(path, file, klass, state, &hash, err);
+        status = read_blocks(path, file, rank_program, state, &hash, err);
     if (status == FR_OK && hash != expected)
         status = fr_fail(err, FR_INPUT,
                          "%s: damaged: its hash is not the manifest's", path);

@@ -45,7 +45,7 @@ struct fr_executor {
     const fr_executor_ops *ops;
     fr_transport *transport; /* all borrowed */
     const fr_program *program;
-    const fr_class *klass;
+    const fr_rank_program *rank_program;
     const fr_run_options *options;
     fr_data *data; /* NULL: loads no tokens.  Set before set_up(), like: */
     /* Shown each OPT_STEP of the first step, gradients in the host's memory

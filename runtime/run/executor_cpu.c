@@ -22,7 +22,7 @@ void fr_executor_init(fr_executor *executor, const fr_executor_ops *ops,
     executor->ops = ops;
     executor->transport = transport;
     executor->program = program;
-    executor->klass = fr_program_class(program, transport->rank);
+    executor->rank_program = fr_program_of_rank(program, transport->rank);
     executor->options = options;
 }
 
@@ -142,13 +142,15 @@ static fr_status cpu_connect(fr_executor *executor, fr_err *err)
 static fr_status cpu_fill(fr_executor *executor, fr_err *err)
 {
     const fr_program *program = executor->program;
-    const fr_class *klass = executor->klass;
-    unsigned char *weights = slab_of(executor) + klass->weight_offset_bytes;
+    const fr_rank_program *rank_program = executor->rank_program;
+    unsigned char *weights =
+        slab_of(executor) + rank_program->weight_offset_bytes;
 
     (void)err;
-    if (klass->n_tensors > 0)
+    if (rank_program->n_tensors > 0)
         fr_kernels_cpu_init_weights(
-            (float *)(void *)weights, klass->tensors, klass->n_tensors,
+            (float *)(void *)weights, rank_program->tensors,
+            rank_program->n_tensors,
             fr_plan_coord(&program->plan, executor->transport->rank).tp,
             program->plan.tp, program->job.seed, program->plan.n_threads);
     return FR_OK;
@@ -235,8 +237,8 @@ static fr_status cpu_open(const fr_backend *backend, fr_transport *transport,
                   program->plan.n_threads, &self->cores);
     fr_cores_pin(&self->cores, &self->previous_cores);
     self->base.is_oversubscribed = self->cores.is_crowded;
-    fr_status status =
-        transport->ops->open_slab(transport, self->base.klass->slab_bytes, err);
+    fr_status status = transport->ops->open_slab(
+        transport, self->base.rank_program->slab_bytes, err);
     if (status != FR_OK) {
         cpu_destroy(&self->base);
         return status;

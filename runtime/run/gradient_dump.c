@@ -11,7 +11,7 @@ static const char magic[8] = {'F', 'R', 'G', 'R', 'A', 'D', '1', '\n'};
 
 struct fr_gradient_dump {
     const fr_program *program;
-    const fr_class *klass;
+    const fr_rank_program *rank_program;
     int64_t rank;
     int dp;
     float *flat;        /* [n_parameters] */
@@ -26,11 +26,12 @@ fr_status fr_gradient_dump_create(const fr_program *program, int64_t rank,
     if (!dump)
         return fr_fail_no_memory(err);
     dump->program = program;
-    dump->klass = fr_program_class(program, rank);
+    dump->rank_program = fr_program_of_rank(program, rank);
     dump->rank = rank;
     dump->dp = fr_plan_coord(&program->plan, rank).dp;
-    dump->flat = calloc(dump->klass->n_parameters + 1, sizeof *dump->flat);
-    dump->has = calloc(dump->klass->n_parameters + 1, 1);
+    dump->flat =
+        calloc(dump->rank_program->n_parameters + 1, sizeof *dump->flat);
+    dump->has = calloc(dump->rank_program->n_parameters + 1, 1);
     if (!dump->flat || !dump->has) {
         fr_gradient_dump_destroy(dump);
         return fr_fail_no_memory(err);
@@ -57,7 +58,7 @@ void fr_gradient_dump_note(fr_gradient_dump *dump, const fr_instr_view *view)
     uint64_t n = (uint64_t)instr->dim[0], first = (uint64_t)instr->dim[1];
     if (instr->ref[0].is_sharded)
         first += (uint64_t)dump->dp * n;
-    if (first + n > dump->klass->n_parameters)
+    if (first + n > dump->rank_program->n_parameters)
         return;
     memcpy(dump->flat + first, view->ptr[0], n * sizeof *dump->flat);
     memset(dump->has + first, 1, n);
@@ -87,7 +88,7 @@ static int64_t global_index(const fr_tensor *tensor, int64_t local,
 }
 
 typedef struct whole {
-    const fr_tensor *tensor; /* of any class */
+    const fr_tensor *tensor; /* of any rank program */
     float *at;
     unsigned char *has;
 } whole;
@@ -137,17 +138,17 @@ static fr_status wholes_init(const fr_program *program, wholes *all,
 {
     uint32_t n = 0;
 
-    for (uint32_t c = 0; c < program->n_classes; c++)
-        for (uint32_t i = 0; i < program->classes[c].n_tensors; i++)
-            if (program->classes[c].tensors[i].id >= n)
-                n = program->classes[c].tensors[i].id + 1;
+    for (uint32_t c = 0; c < program->n_rank_programs; c++)
+        for (uint32_t i = 0; i < program->rank_programs[c].n_tensors; i++)
+            if (program->rank_programs[c].tensors[i].id >= n)
+                n = program->rank_programs[c].tensors[i].id + 1;
     all->at = calloc(n + 1, sizeof *all->at);
     if (!all->at)
         return fr_fail_no_memory(err);
     all->n = n;
-    for (uint32_t c = 0; c < program->n_classes; c++)
-        for (uint32_t i = 0; i < program->classes[c].n_tensors; i++) {
-            const fr_tensor *tensor = &program->classes[c].tensors[i];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++)
+        for (uint32_t i = 0; i < program->rank_programs[c].n_tensors; i++) {
+            const fr_tensor *tensor = &program->rank_programs[c].tensors[i];
             whole *to = &all->at[tensor->id];
             size_t size = (size_t)(tensor->global_rows * tensor->global_cols);
             if (to->tensor)
@@ -200,9 +201,9 @@ static fr_status assemble(const fr_program *program, int64_t world,
     fr_status status = wholes_init(program, &all, err);
 
     for (int64_t rank = 0; rank < world && status == FR_OK; rank++) {
-        const fr_class *klass = fr_program_class(program, rank);
+        const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
         int tp = fr_plan_coord(&program->plan, rank).tp;
-        uint64_t n = klass->n_parameters;
+        uint64_t n = rank_program->n_parameters;
         float *flat = malloc(n * sizeof *flat + 1);
         if (!flat) {
             status = fr_fail_no_memory(err);
@@ -210,9 +211,9 @@ static fr_status assemble(const fr_program *program, int64_t world,
         }
         memcpy(flat, bytes + first[rank], n * sizeof *flat);
         const unsigned char *has = bytes + first[rank] + n * sizeof *flat;
-        for (uint32_t i = 0; i < klass->n_tensors; i++)
-            add_tensor(&klass->tensors[i], flat, has, tp, program->plan.tp,
-                       &all.at[klass->tensors[i].id]);
+        for (uint32_t i = 0; i < rank_program->n_tensors; i++)
+            add_tensor(&rank_program->tensors[i], flat, has, tp,
+                       program->plan.tp, &all.at[rank_program->tensors[i].id]);
         free(flat);
     }
     if (status == FR_OK)
@@ -225,7 +226,7 @@ fr_status fr_gradient_dump_write(fr_gradient_dump *dump,
                                  fr_transport *transport, const char *path,
                                  fr_err *err)
 {
-    uint64_t n = dump->klass->n_parameters;
+    uint64_t n = dump->rank_program->n_parameters;
     uint64_t n_bytes = n * (sizeof(float) + 1);
     unsigned char *mine = malloc(n_bytes + 1), *all = NULL;
     uint64_t *first = calloc((size_t)transport->world + 1, sizeof *first);

@@ -10,13 +10,13 @@
 const fr_segment *fr_interpreter_segment(const fr_interpreter *it,
                                          uint32_t i_call)
 {
-    return &it->program->segments[it->klass->calls[i_call].i_segment];
+    return &it->program->segments[it->rank_program->calls[i_call].i_segment];
 }
 
 void fr_interpreter_resolve(const fr_interpreter *it, uint32_t i_call,
                             const fr_instr *instr, void *ptr[FR_INSTR_REFS])
 {
-    fr_call_operands(it->klass, &it->klass->calls[i_call], instr,
+    fr_call_operands(it->rank_program, &it->rank_program->calls[i_call], instr,
                      it->coordinate, it->slab, ptr);
 }
 
@@ -24,7 +24,7 @@ static fr_status load_tokens(fr_interpreter *it, uint32_t i_call,
                              const fr_instr *instr, void *tokens, fr_err *err)
 {
     const fr_program *program = it->program;
-    const fr_call *call = &it->klass->calls[i_call];
+    const fr_call *call = &it->rank_program->calls[i_call];
     int64_t per_rank = program->job.global_batch / program->plan.dp;
     int64_t first = it->coordinate[FR_AXIS_DP] * per_rank +
                     call->micro_batch * instr->dim[0];
@@ -48,13 +48,14 @@ fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
         .i_step = it->i_step,
         .job = &it->program->job,
         .plan = &it->program->plan,
-        .tensors = it->klass->tensors,
-        .n_tensors = it->klass->n_tensors,
+        .tensors = it->rank_program->tensors,
+        .n_tensors = it->rank_program->n_tensors,
     };
 
     fr_interpreter_resolve(it, i_call, instr, kernel.ptr);
     if (it->options.on_instr) {
-        fr_instr_view view = {instr, &it->klass->calls[i_call], kernel.ptr};
+        fr_instr_view view = {instr, &it->rank_program->calls[i_call],
+                              kernel.ptr};
         it->options.on_instr(it->options.on_instr_context, &view);
     }
     if (instr->op == FR_OP_LOAD_TOKENS)
@@ -68,8 +69,8 @@ fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
 
 bool fr_interpreter_is_ready(const fr_interpreter *it, uint32_t i_call)
 {
-    const fr_call *call = &it->klass->calls[i_call];
-    const uint32_t *deps = it->klass->deps + call->first_dep;
+    const fr_call *call = &it->rank_program->calls[i_call];
+    const uint32_t *deps = it->rank_program->deps + call->first_dep;
 
     for (uint32_t i = 0; i < call->n_deps; i++)
         if (atomic_load_explicit(&it->done[deps[i]], memory_order_acquire) !=
@@ -280,7 +281,7 @@ fr_status fr_interpreter_step(fr_interpreter *it, int64_t i_step,
     for (uint32_t i = 0; status == FR_OK && i < lane->n_calls; i++)
         status = run_call(it, lane->calls[i], err);
     if (status == FR_OK)
-        status = wait_for(it, it->klass->n_calls, are_lanes_done, err);
+        status = wait_for(it, it->rank_program->n_calls, are_lanes_done, err);
     if (status == FR_OK)
         *step_s = (double)(fr_clock_ns() - it->step_begin_ns) * 1e-9;
     return status;
@@ -288,9 +289,9 @@ fr_status fr_interpreter_step(fr_interpreter *it, int64_t i_step,
 
 const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it)
 {
-    return (
-        const fr_step_scalars *)(const void *)(it->slab +
-                                               it->klass->step_offset_bytes);
+    return (const fr_step_scalars *)(const void *)(it->slab +
+                                                   it->rank_program
+                                                       ->step_offset_bytes);
 }
 
 size_t fr_interpreter_n_spans(const fr_interpreter *it)

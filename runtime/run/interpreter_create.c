@@ -7,8 +7,8 @@
 /* Calls of each lane in program order, and room for their spans. */
 static fr_status list_lanes(fr_interpreter *it, fr_err *err)
 {
-    const fr_class *klass = it->klass;
-    uint32_t *at = malloc((klass->n_calls + 1) * sizeof *at);
+    const fr_rank_program *rank_program = it->rank_program;
+    uint32_t *at = malloc((rank_program->n_calls + 1) * sizeof *at);
 
     if (!at)
         return fr_fail_no_memory(err);
@@ -17,7 +17,7 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
         fr_lane_state *state = &it->lanes[lane];
         size_t n_instrs = 0;
         state->calls = at;
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
+        for (uint32_t i = 0; i < rank_program->n_calls; i++) {
             const fr_segment *segment = fr_interpreter_segment(it, i);
             if (segment->lane != lane)
                 continue;
@@ -59,7 +59,7 @@ static fr_status find_axes(fr_interpreter *it, fr_err *err)
 
 static fr_status prepare(fr_interpreter *it, fr_err *err)
 {
-    it->done = calloc(it->klass->n_calls + 1, sizeof *it->done);
+    it->done = calloc(it->rank_program->n_calls + 1, sizeof *it->done);
     if (!it->done)
         return fr_fail_no_memory(err);
     FR_TRY(find_axes(it, err));
@@ -78,7 +78,7 @@ fr_status fr_interpreter_create(const fr_program *program,
     if (!it)
         return fr_fail_no_memory(err);
     it->program = program;
-    it->klass = fr_program_class(program, transport->rank);
+    it->rank_program = fr_program_of_rank(program, transport->rank);
     it->transport = transport;
     it->data = data;
     it->options = *options;

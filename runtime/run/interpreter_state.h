@@ -32,7 +32,7 @@ enum { FR_HANDOFF_NONE, FR_HANDOFF_POSTED, FR_HANDOFF_DONE };
 
 struct fr_interpreter {
     const fr_program *program;
-    const fr_class *klass;
+    const fr_rank_program *rank_program;
     fr_transport *transport;
     fr_data *data;
     fr_engine *engine;

@@ -16,7 +16,7 @@
 typedef struct run {
     fr_transport *transport;
     const fr_program *program;
-    const fr_class *klass;
+    const fr_rank_program *rank_program;
     fr_run_options options;
     const fr_backend *backend;
     fr_data *data;
@@ -55,7 +55,7 @@ static void note_status(void *context, int64_t i_step, uint32_t i_call,
                         uint32_t i_instr)
 {
     const run *r = context;
-    int32_t layer = r->klass->calls[i_call].layer;
+    int32_t layer = r->rank_program->calls[i_call].layer;
 
     atomic_store_explicit(&r->page->step, (int32_t)i_step,
                           memory_order_relaxed);
@@ -68,9 +68,9 @@ static void note_status(void *context, int64_t i_step, uint32_t i_call,
 
 static bool loads_tokens(const run *r)
 {
-    for (uint32_t i = 0; i < r->klass->n_calls; i++) {
+    for (uint32_t i = 0; i < r->rank_program->n_calls; i++) {
         const fr_segment *segment =
-            &r->program->segments[r->klass->calls[i].i_segment];
+            &r->program->segments[r->rank_program->calls[i].i_segment];
         for (uint32_t k = 0; k < segment->n_instrs; k++)
             if (r->program->instrs[segment->first_instr + k].op ==
                 FR_OP_LOAD_TOKENS)
@@ -257,7 +257,8 @@ static fr_status gather_memory(run *r, fr_run_result *out, fr_err *err)
 {
     fr_transport *transport = r->transport;
     fr_executor *executor = r->executor;
-    uint64_t mine[3] = {0, executor->baseline_bytes, r->klass->slab_bytes};
+    uint64_t mine[3] = {0, executor->baseline_bytes,
+                        r->rank_program->slab_bytes};
     uint64_t(*all)[3] = calloc((size_t)transport->world, sizeof mine);
 
     if (!all)
@@ -383,7 +384,7 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
     fr_err local = {0};
     run r = {.transport = transport,
              .program = program,
-             .klass = fr_program_class(program, transport->rank),
+             .rank_program = fr_program_of_rank(program, transport->rank),
              .options = *options};
     fr_run_result result = {0};
 

@@ -8,15 +8,16 @@
  * The most that is live at once while a layer is backward, beyond what
  * forward left of it and of those before; kept_bytes are no sums yet.
  */
-static fr_status add_scratch(const fr_program *program, const fr_class *klass,
+static fr_status add_scratch(const fr_program *program,
+                             const fr_rank_program *rank_program,
                              est_layers *out, fr_err *err)
 {
     /* Live after each call, less what was before it. */
-    int64_t *change = calloc((size_t)klass->n_calls + 2, sizeof *change);
+    int64_t *change = calloc((size_t)rank_program->n_calls + 2, sizeof *change);
     if (change == NULL)
         return fr_fail_no_memory(err);
-    for (uint32_t i = 0; i < klass->n_blocks; i++) {
-        const fr_block *block = &klass->blocks[i];
+    for (uint32_t i = 0; i < rank_program->n_blocks; i++) {
+        const fr_block *block = &rank_program->blocks[i];
         if (block->is_persistent || (block->kind != FR_MEMORY_ACTIVATIONS &&
                                      block->kind != FR_MEMORY_BUFFERS))
             continue;
@@ -24,8 +25,8 @@ static fr_status add_scratch(const fr_program *program, const fr_class *klass,
         change[block->last_call + 1] -= (int64_t)block->n_bytes;
     }
     int64_t live = 0;
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
-        const fr_call *call = &klass->calls[i];
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+        const fr_call *call = &rank_program->calls[i];
         const fr_segment *segment = &program->segments[call->i_segment];
         live += change[i];
         if (segment->lane != FR_LANE_COMPUTE || call->micro_batch != 0 ||
@@ -46,21 +47,21 @@ static fr_status add_scratch(const fr_program *program, const fr_class *klass,
 fr_status est_layers_keep(const fr_program *program, est_layers *out,
                           fr_err *err)
 {
-    const fr_class *klass = &program->classes[0];
+    const fr_rank_program *rank_program = &program->rank_programs[0];
     uint64_t parts[FR_MEMORY_N], peak, kept = 0;
     uint32_t i_head = 0;
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
-        const fr_call *call = &klass->calls[i];
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+        const fr_call *call = &rank_program->calls[i];
         const fr_segment *segment = &program->segments[call->i_segment];
         if (segment->lane == FR_LANE_COMPUTE && call->micro_batch == 0 &&
             est_pass_of(segment) == EST_FORWARD)
             i_head = i;
     }
-    for (uint32_t i = 0; i < klass->n_blocks; i++) {
-        const fr_block *block = &klass->blocks[i];
+    for (uint32_t i = 0; i < rank_program->n_blocks; i++) {
+        const fr_block *block = &rank_program->blocks[i];
         if (block->is_persistent || block->kind != FR_MEMORY_ACTIVATIONS)
             continue;
-        const fr_call *call = &klass->calls[block->first_call];
+        const fr_call *call = &rank_program->calls[block->first_call];
         if (call->layer < 0 && block->first_call <= i_head)
             out->stream_bytes = block->n_bytes;
         if (block->first_call > i_head)
@@ -74,8 +75,8 @@ fr_status est_layers_keep(const fr_program *program, est_layers *out,
     out->kept_bytes[1] += out->kept_bytes[0]; /* the embedding's */
     out->plain_bytes[1] += out->plain_bytes[0];
     out->kept_bytes[0] = out->plain_bytes[0] = 0;
-    FR_TRY(add_scratch(program, klass, out, err));
-    FR_TRY(fr_class_peak(klass, parts, &peak, err));
+    FR_TRY(add_scratch(program, rank_program, out, err));
+    FR_TRY(fr_rank_program_peak(rank_program, parts, &peak, err));
     uint64_t live = parts[FR_MEMORY_ACTIVATIONS] + parts[FR_MEMORY_BUFFERS];
     out->scratch_bytes = live > kept ? live - kept : 0;
     return FR_OK;

@@ -256,12 +256,12 @@ static int64_t crowd_ps(const est_walk *walk, int64_t start_ps, int64_t ps)
  * after it has begun.  Between two such calls the processors do the work of all
  * in between, on whichever lane.
  */
-static int64_t met_at(const fr_class *klass, const fr_call *call,
+static int64_t met_at(const fr_rank_program *rank_program, const fr_call *call,
                       const est_cost *cost, int64_t start_ps, est_walk *walk)
 {
     bool is_met = walk->beside == NOBODY;
     for (uint32_t d = 0; d < call->n_deps && !is_met; d++)
-        is_met = klass->deps[call->first_dep + d] == walk->beside;
+        is_met = rank_program->deps[call->first_dep + d] == walk->beside;
     if (is_met) {
         start_ps = est_most(start_ps, walk->met_ps + walk->work_ps);
         walk->met_ps = start_ps;
@@ -273,20 +273,20 @@ static int64_t met_at(const fr_class *klass, const fr_call *call,
 }
 
 /* end_ps: two of each call. */
-static void walk_on(const fr_class *klass, bool is_in_order, uint32_t i_call,
-                    int lane, const est_cost *cost, int64_t *end_ps,
-                    est_walk *walk)
+static void walk_on(const fr_rank_program *rank_program, bool is_in_order,
+                    uint32_t i_call, int lane, const est_cost *cost,
+                    int64_t *end_ps, est_walk *walk)
 {
-    const fr_call *call = &klass->calls[i_call];
+    const fr_call *call = &rank_program->calls[i_call];
     for (int k = 0; k < 2; k++) {
         est_lanes *l = &walk->lanes[k];
         int64_t start_ps = l->free_ps[lane], ps = cost->ps;
         for (uint32_t d = 0; d < call->n_deps; d++) {
-            uint32_t dep = klass->deps[call->first_dep + d];
+            uint32_t dep = rank_program->deps[call->first_dep + d];
             start_ps = est_most(start_ps, end_ps[2 * dep + (uint32_t)k]);
         }
         if (k == EST_LEAST && lane == FR_LANE_COMPUTE && is_in_order)
-            start_ps = met_at(klass, call, cost, start_ps, walk);
+            start_ps = met_at(rank_program, call, cost, start_ps, walk);
         if (k == EST_ABOUT && lane == FR_LANE_COMPUTE)
             ps += crowd_ps(walk, start_ps, ps);
         if (k == EST_ABOUT && lane != FR_LANE_COMPUTE && ps > 0) {
@@ -304,17 +304,19 @@ static void walk_on(const fr_class *klass, bool is_in_order, uint32_t i_call,
 }
 
 /* The compute lane, and collectives beside it, for micro-batch 0. */
-static fr_status walk_class(fr_estimator *e, est_probe *probe,
-                            const est_place *place, const fr_class *klass,
-                            est_layers *out, fr_err *err)
+static fr_status walk_rank_program(fr_estimator *e, est_probe *probe,
+                                   const est_place *place,
+                                   const fr_rank_program *rank_program,
+                                   est_layers *out, fr_err *err)
 {
     est_walk walk = {.chain = fr_host_chain_empty(), .beside = NOBODY};
-    int64_t *end_ps = calloc(2 * (size_t)klass->n_calls + 2, sizeof *end_ps);
+    int64_t *end_ps =
+        calloc(2 * (size_t)rank_program->n_calls + 2, sizeof *end_ps);
     fr_status status = FR_OK;
     if (end_ps == NULL)
         return fr_fail_no_memory(err);
-    for (uint32_t i = 0; status == FR_OK && i < klass->n_calls; i++) {
-        const fr_call *call = &klass->calls[i];
+    for (uint32_t i = 0; status == FR_OK && i < rank_program->n_calls; i++) {
+        const fr_call *call = &rank_program->calls[i];
         const fr_segment *segment = &probe->program->segments[call->i_segment];
         int lane = segment->lane;
         const est_cost *cost;
@@ -345,7 +347,7 @@ static fr_status walk_class(fr_estimator *e, est_probe *probe,
             walk.exchange_ps += cost->ps;
             continue;
         }
-        walk_on(klass, probe->is_in_order, i, lane, cost, end_ps, &walk);
+        walk_on(rank_program, probe->is_in_order, i, lane, cost, end_ps, &walk);
         walk.core_ps += cost->core_ps;
         if (lane == FR_LANE_COMPUTE)
             fr_host_chain_append(&walk.chain, chain);
@@ -359,9 +361,9 @@ static fr_status add_passes(fr_estimator *e, est_probe *probe,
                             const est_place *place, est_layers *out,
                             fr_err *err)
 {
-    for (uint32_t c = 0; c < probe->program->n_classes; c++)
-        FR_TRY(
-            walk_class(e, probe, place, &probe->program->classes[c], out, err));
+    for (uint32_t c = 0; c < probe->program->n_rank_programs; c++)
+        FR_TRY(walk_rank_program(e, probe, place,
+                                 &probe->program->rank_programs[c], out, err));
     return FR_OK;
 }
 
@@ -371,10 +373,10 @@ static void add_parameters(int32_t n_layers, const fr_program *program,
                            est_layers *out)
 {
     int32_t layer = n_layers;
-    const fr_class *klass = &program->classes[0];
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
+    const fr_rank_program *rank_program = &program->rank_programs[0];
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
         const fr_segment *segment =
-            &program->segments[klass->calls[i].i_segment];
+            &program->segments[rank_program->calls[i].i_segment];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             const fr_instr *instr = &program->instrs[segment->first_instr + k];
             uint64_t n = (uint64_t)instr->dim[0];

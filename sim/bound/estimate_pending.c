@@ -22,12 +22,12 @@ static bool is_of_weights(const fr_program *program, const fr_call *call)
 
 void est_add_pending(const fr_program *program, est_layers *out)
 {
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
-        for (uint32_t i = 0; i < klass->n_blocks; i++) {
-            const fr_block *block = &klass->blocks[i];
-            const fr_call *first = &klass->calls[block->first_call];
-            const fr_call *last = &klass->calls[block->last_call];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        const fr_rank_program *rank_program = &program->rank_programs[c];
+        for (uint32_t i = 0; i < rank_program->n_blocks; i++) {
+            const fr_block *block = &rank_program->blocks[i];
+            const fr_call *first = &rank_program->calls[block->first_call];
+            const fr_call *last = &rank_program->calls[block->last_call];
             if (!block->is_persistent && is_of_weights(program, last) &&
                 !is_of_weights(program, first))
                 out->pending_bytes[last->layer + 1] += block->n_bytes;

@@ -58,11 +58,12 @@ static void set_fits(uint64_t capacity_bytes, double sigma_bytes,
     out->memory.p_fits = 0.5 * erfc(-room / sigma_bytes / sqrt(2.0));
 }
 
-static fr_status live_peak(const fr_class *klass, fr_stage_memory *out,
-                           uint64_t *live_bytes, fr_err *err)
+static fr_status live_peak(const fr_rank_program *rank_program,
+                           fr_stage_memory *out, uint64_t *live_bytes,
+                           fr_err *err)
 {
     uint64_t parts[FR_MEMORY_N];
-    FR_TRY(fr_class_peak(klass, parts, live_bytes, err));
+    FR_TRY(fr_rank_program_peak(rank_program, parts, live_bytes, err));
     out->parameters_bytes = parts[FR_MEMORY_PARAMETERS];
     out->gradients_bytes = parts[FR_MEMORY_GRADIENTS];
     out->optimizer_bytes = parts[FR_MEMORY_OPTIMIZER];
@@ -80,32 +81,33 @@ static fr_status predict_slab(const fr_replay_context *context,
                               fr_err *err)
 {
     const fr_rank_layout *layout = &context->layout;
-    const fr_class *klass = NULL;
+    const fr_rank_program *rank_program = NULL;
     double least = INFINITY;
     uint64_t capacity_bytes = 0, live_bytes;
     for (int32_t c = 0; c < context->fold.n_colors; c++) {
         int32_t rank = context->fold.rank_of_color[c];
-        const fr_class *other =
-            &layout->program->classes[layout->class_of_rank[rank]];
+        const fr_rank_program *other =
+            &layout->program->rank_programs[layout->stage_of_rank[rank]];
         uint64_t capacity = capacity_of(layout, rank);
         double room = (double)capacity - (double)other->slab_bytes;
         if (room < least) {
             least = room;
-            klass = other;
+            rank_program = other;
             capacity_bytes = capacity;
         }
     }
     fr_stage_memory stage;
     uint64_t baseline = fr_cost_baseline_bytes(costs, layout->n_ranks);
-    FR_TRY(live_peak(klass, &stage, &live_bytes, err));
-    stage.allocated_bytes = stage.reserved_bytes = klass->slab_bytes;
-    stage.device_bytes = klass->slab_bytes + baseline;
+    FR_TRY(live_peak(rank_program, &stage, &live_bytes, err));
+    stage.allocated_bytes = stage.reserved_bytes = rank_program->slab_bytes;
+    stage.device_bytes = rank_program->slab_bytes + baseline;
     set_stage(&stage, out);
     set_fits(capacity_bytes, baseline_rel_err * (double)baseline + 1, out);
     return FR_OK;
 }
 
-static fr_status predict_stage(const fr_program *program, const fr_class *klass,
+static fr_status predict_stage(const fr_program *program,
+                               const fr_rank_program *rank_program,
                                const fr_device_type *device,
                                uint64_t besides_bytes, fr_stage_memory *out,
                                fr_err *err)
@@ -114,35 +116,37 @@ static fr_status predict_stage(const fr_program *program, const fr_class *klass,
     fr_allocator_use use;
     fr_gpu_workspaces spaces =
         fr_gpu_workspaces_of(&program->plan, &program->model, device);
-    FR_TRY(live_peak(klass, out, &live_bytes, err));
-    FR_TRY(fr_class_reserve_beside(program, klass, spaces.n_bytes, spaces.n,
-                                   &use, err));
+    FR_TRY(live_peak(rank_program, out, &live_bytes, err));
+    FR_TRY(fr_rank_program_reserve_beside(program, rank_program, spaces.n_bytes,
+                                          spaces.n, &use, err));
     out->allocated_bytes = use.allocated_bytes;
     out->reserved_bytes = use.reserved_bytes;
     out->device_bytes = use.reserved_bytes + besides_bytes;
     return FR_OK;
 }
 
-/* Every class once, on the device of the first rank that runs it. */
+/* Every rank program once, on the device of the first rank that runs it. */
 static fr_status predict_stages(const fr_replay_context *context,
                                 uint64_t besides_bytes, fr_stage_memory *stages,
                                 fr_err *err)
 {
     const fr_rank_layout *layout = &context->layout;
-    bool *is_done = calloc(layout->program->n_classes + 1, sizeof *is_done);
+    bool *is_done =
+        calloc(layout->program->n_rank_programs + 1, sizeof *is_done);
     fr_status status = FR_OK;
     if (is_done == NULL)
         return fr_fail_no_memory(err);
     for (int32_t c = 0; status == FR_OK && c < context->fold.n_colors; c++) {
         int32_t rank = context->fold.rank_of_color[c];
-        int32_t i = layout->class_of_rank[rank];
+        int32_t i = layout->stage_of_rank[rank];
         const fr_device_type *device = fr_cluster_device(
             layout->cluster, fr_rank_layout_node(layout, rank));
         if (is_done[i])
             continue;
         is_done[i] = true;
-        status = predict_stage(layout->program, &layout->program->classes[i],
-                               device, besides_bytes, &stages[i], err);
+        status =
+            predict_stage(layout->program, &layout->program->rank_programs[i],
+                          device, besides_bytes, &stages[i], err);
     }
     free(is_done);
     return status;
@@ -157,7 +161,7 @@ static void choose_tightest(const fr_replay_context *context,
     uint64_t capacity_bytes = 0;
     for (int32_t c = 0; c < context->fold.n_colors; c++) {
         int32_t rank = context->fold.rank_of_color[c];
-        int32_t i = layout->class_of_rank[rank];
+        int32_t i = layout->stage_of_rank[rank];
         uint64_t capacity = capacity_of(layout, rank);
         double room = (double)capacity - (double)stages[i].device_bytes;
         if (room < least) {
@@ -180,27 +184,27 @@ static void choose_tightest(const fr_replay_context *context,
 static void list_stages(const fr_program *program,
                         const fr_stage_memory *stages, fr_prediction *out)
 {
-    if (program->n_classes > FR_PREDICTION_MAX_STAGES)
+    if (program->n_rank_programs > FR_PREDICTION_MAX_STAGES)
         return;
-    out->memory.n_stages = (int32_t)program->n_classes;
-    for (uint32_t i = 0; i < program->n_classes; i++)
+    out->memory.n_stages = (int32_t)program->n_rank_programs;
+    for (uint32_t i = 0; i < program->n_rank_programs; i++)
         out->memory.stages[i] = stages[i];
 }
 
 /* ---- forerun's own runtime, measured --------------------------------------
  */
 
-/* Streams with kernels, and communicators, of one class: one communicator for
- * each (axis, lane) of collectives and one for each direction between two
- * stages (gpu_groups.h). */
+/* Streams with kernels, and communicators, of one rank program: one
+ * communicator for each (axis, lane) of collectives and one for each direction
+ * between two stages (gpu_groups.h). */
 typedef struct own_use {
     bool has_kernels[FR_LANE_N];
     bool has_collectives[FR_AXIS_N][FR_LANE_N];
     bool has_transfers[2][2]; /* sends or receives, to before or behind */
 } own_use;
 
-static void note_use(const fr_plan *plan, const fr_class *klass, fr_lane lane,
-                     const fr_instr *instr, own_use *use)
+static void note_use(const fr_plan *plan, const fr_rank_program *rank_program,
+                     fr_lane lane, const fr_instr *instr, own_use *use)
 {
     switch (fr_op_class_of((fr_op)instr->op)) {
     case FR_OP_CLASS_COMPUTE:
@@ -211,30 +215,33 @@ static void note_use(const fr_plan *plan, const fr_class *klass, fr_lane lane,
             use->has_collectives[instr->axis][lane] = true;
         break;
     case FR_OP_CLASS_P2P:
-        use->has_transfers[instr->op == FR_OP_RECV][instr->peer > klass->pp] =
-            true;
+        use->has_transfers[instr->op == FR_OP_RECV]
+                          [instr->peer > rank_program->pp] = true;
         break;
     case FR_OP_CLASS_IO:
         break;
     }
 }
 
-static own_use use_of(const fr_program *program, const fr_class *klass)
+static own_use use_of(const fr_program *program,
+                      const fr_rank_program *rank_program)
 {
     own_use use = {0};
-    for (uint32_t c = 0; c < klass->n_calls; c++) {
-        const fr_segment *s = &program->segments[klass->calls[c].i_segment];
+    for (uint32_t c = 0; c < rank_program->n_calls; c++) {
+        const fr_segment *s =
+            &program->segments[rank_program->calls[c].i_segment];
         for (uint32_t i = 0; i < s->n_instrs; i++)
-            note_use(&program->plan, klass, (fr_lane)s->lane,
+            note_use(&program->plan, rank_program, (fr_lane)s->lane,
                      &program->instrs[s->first_instr + i], &use);
     }
     return use;
 }
 
-static uint64_t own_besides(const fr_program *program, const fr_class *klass,
+static uint64_t own_besides(const fr_program *program,
+                            const fr_rank_program *rank_program,
                             const fr_own_memory *own)
 {
-    own_use use = use_of(program, klass);
+    own_use use = use_of(program, rank_program);
     uint64_t n_streams = 0, bytes = own->alone_bytes;
     if (fr_plan_world(&program->plan) > 1)
         bytes += own->comm_world_bytes;
@@ -258,16 +265,18 @@ static fr_status predict_own(const fr_replay_context *context,
                              fr_err *err)
 {
     const fr_program *program = context->layout.program;
-    fr_stage_memory *stages = calloc(program->n_classes + 1, sizeof *stages);
+    fr_stage_memory *stages =
+        calloc(program->n_rank_programs + 1, sizeof *stages);
     fr_gpu_memory besides = {.rel_err = baseline_rel_err};
     fr_status status = stages ? FR_OK : fr_fail_no_memory(err);
-    for (uint32_t i = 0; status == FR_OK && i < program->n_classes; i++) {
-        const fr_class *klass = &program->classes[i];
-        uint64_t live_bytes, besides_bytes = own_besides(program, klass, own);
-        status = live_peak(klass, &stages[i], &live_bytes, err);
+    for (uint32_t i = 0; status == FR_OK && i < program->n_rank_programs; i++) {
+        const fr_rank_program *rank_program = &program->rank_programs[i];
+        uint64_t live_bytes,
+            besides_bytes = own_besides(program, rank_program, own);
+        status = live_peak(rank_program, &stages[i], &live_bytes, err);
         stages[i].allocated_bytes = stages[i].reserved_bytes =
-            klass->slab_bytes;
-        stages[i].device_bytes = klass->slab_bytes + besides_bytes;
+            rank_program->slab_bytes;
+        stages[i].device_bytes = rank_program->slab_bytes + besides_bytes;
         if (besides_bytes > besides.context_bytes)
             besides.context_bytes = besides_bytes;
     }
@@ -287,7 +296,8 @@ static fr_status predict_gpus(const fr_replay_context *context,
         &program->plan,
         fr_cluster_device(context->layout.cluster,
                           fr_rank_layout_node(&context->layout, 0)));
-    fr_stage_memory *stages = calloc(program->n_classes + 1, sizeof *stages);
+    fr_stage_memory *stages =
+        calloc(program->n_rank_programs + 1, sizeof *stages);
     if (stages == NULL)
         return fr_fail_no_memory(err);
     fr_status status = predict_stages(

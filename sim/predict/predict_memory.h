@@ -2,9 +2,9 @@
  * predict_memory.h: what a rank holds at most, and whether that fits.
  *
  * On CPUs the runtime packs all into one slab, so the slab is the answer.  On
- * GPUs a framework asks an allocator for each tensor: the blocks of a class
- * are replayed through one (caching_allocator.h), with the workspaces of
- * libraries, and the driver's context and NCCL's buffers stand beside that
+ * GPUs a framework asks an allocator for each tensor: the blocks of a rank
+ * program are replayed through one (caching_allocator.h), with the workspaces
+ * of libraries, and the driver's context and NCCL's buffers stand beside that
  * (gpu_memory.h).  forerun's own runtime has a slab there too: where a profile
  * says what it holds besides, the two are the answer.
  */

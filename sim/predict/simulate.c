@@ -114,10 +114,10 @@ static fr_status recompute_ratio(const fr_program *program, double *ratio,
     for (uint32_t i = 0; i < program->n_segments; i++)
         flop[2 * i] =
             segment_flop(program, &program->segments[i], &flop[2 * i + 1]);
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
-            uint32_t s = klass->calls[i].i_segment;
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        const fr_rank_program *rank_program = &program->rank_programs[c];
+        for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+            uint32_t s = rank_program->calls[i].i_segment;
             all += flop[2 * s];
             again += flop[2 * s + 1];
         }

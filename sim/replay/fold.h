@@ -2,8 +2,8 @@
  * fold.h: ranks that must behave alike.
  *
  * Colours of ranks by colour refinement: ranks begin with the colour of their
- * class and their node's type; a round adds the colours of those on the same
- * node, on the same network rail, of each group, of the peers and of the
+ * rank program and their node's type; a round adds the colours of those on the
+ * same node, on the same network rail, of each group, of the peers and of the
  * fabric's links that they use, until no round tells more ranks apart.  What
  * is left is an equitable partition: every rank of a colour meets the same
  * number of ranks of every other colour in the same role.  By induction over

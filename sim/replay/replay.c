@@ -41,7 +41,7 @@ static fr_status end_record(replayer *r, uint32_t record, fr_err *err)
     note_end(r, record);
     uint32_t i_last = step->first_call;
     if (step->n_calls == 0) {
-        const fr_call *call = &class_of(r, actor)->calls[i_last];
+        const fr_call *call = &rank_program_of(r, actor)->calls[i_last];
         uint32_t n = r->program->segments[call->i_segment].n_instrs;
         FR_TRY(replay_issue_end(r, record, lane->i_instr + 1 >= n, err));
         if (++lane->i_instr < n)
@@ -75,13 +75,15 @@ fr_status replay_activity_end(replayer *r, uint32_t activity, fr_err *err)
 static bool is_ready(const replayer *r, int32_t actor, const replay_lane *lane,
                      const fr_replay_order *order, uint32_t *cause)
 {
-    const fr_class *klass = class_of(r, actor);
-    const fr_call *call = &klass->calls[order->steps[lane->next].first_call];
+    const fr_rank_program *rank_program = rank_program_of(r, actor);
+    const fr_call *call =
+        &rank_program->calls[order->steps[lane->next].first_call];
     *cause = lane->last;
     if (lane->i_instr > 0)
         return true;
     for (uint32_t d = 0; d < call->n_deps; d++) {
-        uint32_t slot = order->slot_of_call[klass->deps[call->first_dep + d]];
+        uint32_t slot =
+            order->slot_of_call[rank_program->deps[call->first_dep + d]];
         uint32_t dep = r->done[actor][slot];
         if (dep == FR_REPLAY_NONE)
             return false;
@@ -107,7 +109,7 @@ static fr_status lane_advance(replayer *r, int32_t actor, int i_lane,
     if (!is_issued)
         return FR_OK;
     const fr_replay_step *step = &order->steps[lane->next];
-    const fr_call *call = &class_of(r, actor)->calls[step->first_call];
+    const fr_call *call = &rank_program_of(r, actor)->calls[step->first_call];
     const fr_segment *segment = &r->program->segments[call->i_segment];
     fr_replay_record record = {.ready_ps = r->now_ps,
                                .start_ps = -1,
@@ -200,10 +202,10 @@ static fr_status check_finished(const replayer *r, fr_err *err)
             const replay_lane *lane = lane_of(r, actor, i);
             if (lane->next == lane->end)
                 continue;
-            const fr_class *klass = class_of(r, actor);
+            const fr_rank_program *rank_program = rank_program_of(r, actor);
             uint32_t i_call = order_of(r, actor)->steps[lane->next].first_call;
             const fr_segment *segment =
-                &r->program->segments[klass->calls[i_call].i_segment];
+                &r->program->segments[rank_program->calls[i_call].i_segment];
             return fr_fail(err, FR_CHECK,
                            "the program deadlocks: rank %lld, lane %s, call "
                            "%u %s waits for %s",
@@ -240,8 +242,8 @@ static fr_status init_meetings(replayer *r, fr_err *err)
 {
     fr_actors *actors = &r->context->actors;
     unsigned axes = 0;
-    for (uint32_t c = 0; c < r->program->n_classes; c++)
-        axes |= r->context->layout.axes_of_class[c];
+    for (uint32_t c = 0; c < r->program->n_rank_programs; c++)
+        axes |= r->context->layout.axes_of_stage[c];
     for (int axis = 0; axis < FR_AXIS_N; axis++) {
         int32_t i_table;
         if (!(axes >> axis & 1u))
@@ -317,10 +319,10 @@ static void context_destroy(fr_replay_context *c)
 {
     if (c == NULL)
         return;
-    uint32_t n_classes =
-        c->layout.program != NULL ? c->layout.program->n_classes : 0;
+    uint32_t n_rank_programs =
+        c->layout.program != NULL ? c->layout.program->n_rank_programs : 0;
     fr_replay_costs_release(&c->costs);
-    for (uint32_t i = 0; c->orders != NULL && i < n_classes; i++)
+    for (uint32_t i = 0; c->orders != NULL && i < n_rank_programs; i++)
         fr_replay_order_release(&c->orders[i]);
     free(c->orders);
     fr_actors_release(&c->actors);
@@ -338,10 +340,10 @@ static fr_status context_fill(fr_replay_context *c, const fr_cost_model *model,
     FR_TRY(fr_fold_init(&c->layout, &c->fabric, &c->fold, err));
     FR_TRY(fr_actors_init(&c->layout, &c->fold, !options->is_unfolded,
                           &c->actors, err));
-    c->orders = calloc(program->n_classes + 1, sizeof *c->orders);
+    c->orders = calloc(program->n_rank_programs + 1, sizeof *c->orders);
     if (c->orders == NULL)
         return fr_fail_no_memory(err);
-    for (uint32_t i = 0; i < program->n_classes; i++)
+    for (uint32_t i = 0; i < program->n_rank_programs; i++)
         FR_TRY(fr_replay_order_init(&c->actors, i,
                                     has_runs(&c->layout, options->detail),
                                     &c->orders[i], err));

@@ -59,7 +59,7 @@ typedef struct fr_replay_context {
     fr_fabric_uses fabric;
     fr_fold fold;
     fr_actors actors;
-    fr_replay_order *orders; /* [n_classes] */
+    fr_replay_order *orders; /* [n_rank_programs] */
     fr_replay_costs costs;
     const fr_cost_model *model;
     const int32_t *node_of_rank;

@@ -104,8 +104,8 @@ out_release:
 static void release_runs(fr_replay_costs *c)
 {
     for (int32_t i = 0; c->runs && i < c->fold->n_colors; i++) {
-        int32_t i_class = c->layout->class_of_rank[c->fold->rank_of_color[i]];
-        for (uint32_t k = 0; c->runs[i] && k < c->orders[i_class].n_runs; k++) {
+        int32_t i_stage = c->layout->stage_of_rank[c->fold->rank_of_color[i]];
+        for (uint32_t k = 0; c->runs[i] && k < c->orders[i_stage].n_runs; k++) {
             if (c->runs[i][k] != NULL)
                 free(c->runs[i][k]->errors);
             free(c->runs[i][k]);
@@ -462,10 +462,10 @@ static fr_status sum_run(fr_replay_costs *c, int32_t color,
                          const fr_replay_step *step, run_sum *sum, fr_err *err)
 {
     int32_t rank = c->fold->rank_of_color[color];
-    const fr_class *klass =
-        &c->program->classes[c->layout->class_of_rank[rank]];
+    const fr_rank_program *rank_program =
+        &c->program->rank_programs[c->layout->stage_of_rank[rank]];
     for (uint32_t i = 0; i < step->n_calls; i++) {
-        uint32_t s = klass->calls[step->first_call + i].i_segment;
+        uint32_t s = rank_program->calls[step->first_call + i].i_segment;
         const fr_segment *segment = &c->program->segments[s];
         for (uint32_t k = 0; k < segment->n_instrs; k++)
             FR_TRY(add_instr(c, color, segment->first_instr + k, sum, err));
@@ -479,7 +479,7 @@ fr_status fr_replay_cost_run(fr_replay_costs *c, int32_t color,
                              const fr_run_cost **out, fr_err *err)
 {
     int32_t rank = c->fold->rank_of_color[color];
-    const fr_replay_order *order = &c->orders[c->layout->class_of_rank[rank]];
+    const fr_replay_order *order = &c->orders[c->layout->stage_of_rank[rank]];
     if (c->runs[color] == NULL) {
         c->runs[color] =
             calloc((size_t)order->n_runs + 1, sizeof *c->runs[color]);

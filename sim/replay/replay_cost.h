@@ -69,13 +69,13 @@ typedef struct fr_replay_costs {
     int n_threads;
     fr_actors colors;        /* one actor per colour, for what a run takes */
     fr_replay_links links;   /* of them */
-    fr_replay_order *orders; /* [n_classes] */
+    fr_replay_order *orders; /* [n_rank_programs] */
     int32_t n_kinds;
     int32_t *kind_of_color;
     fr_instr_cost **instrs;              /* [n_kinds][n_instrs] */
     fr_vec(fr_transfer_costs) transfers; /* by types of nodes */
-    fr_run_cost ***runs;                 /* [n_colors][runs of the class] */
-    fr_host_steps *hosts;                /* [n_colors] */
+    fr_run_cost ***runs;  /* [n_colors][runs of the rank program] */
+    fr_host_steps *hosts; /* [n_colors] */
 } fr_replay_costs;
 
 /* Borrows all but out. */
@@ -106,7 +106,7 @@ FR_CHECKED fr_status fr_replay_cost_host(fr_replay_costs *costs, int32_t color,
                                          uint32_t i_instr, int lane,
                                          int64_t *out_ps, bool *is_held,
                                          fr_err *err);
-/* Of a run of the colour's class. */
+/* Of a run of the colour's program. */
 FR_CHECKED fr_status fr_replay_cost_run(fr_replay_costs *costs, int32_t color,
                                         const fr_replay_step *step,
                                         const fr_run_cost **out, fr_err *err);

@@ -59,10 +59,11 @@ int64_t fr_host_chain_host(const fr_host_chain *c, int64_t device_ps,
 
 /* ---- when steps are issued ---------------------------------------------- */
 
-static uint32_t *steps_of_calls(const fr_class *klass,
+static uint32_t *steps_of_calls(const fr_rank_program *rank_program,
                                 const fr_replay_order *order)
 {
-    uint32_t *step_of = malloc(((size_t)klass->n_calls + 1) * sizeof *step_of);
+    uint32_t *step_of =
+        malloc(((size_t)rank_program->n_calls + 1) * sizeof *step_of);
     for (uint32_t s = 0; step_of && s < order->first[FR_LANE_N]; s++)
         step_of[order->steps[s].first_call] = s;
     return step_of;
@@ -84,12 +85,13 @@ static fr_status add_call(fr_replay_costs *c, int32_t color,
     return FR_OK;
 }
 
-static fr_status fill(fr_replay_costs *c, int32_t color, const fr_class *klass,
+static fr_status fill(fr_replay_costs *c, int32_t color,
+                      const fr_rank_program *rank_program,
                       const fr_replay_order *order, const uint32_t *step_of,
                       fr_host_steps *out, fr_err *err)
 {
     int64_t since_ps = 0;
-    for (uint32_t i = 0; i < klass->n_calls;) {
+    for (uint32_t i = 0; i < rank_program->n_calls;) {
         uint32_t s = step_of[i];
         const fr_replay_step *step = &order->steps[s];
         fr_host_step *at = &out->steps[s];
@@ -102,7 +104,7 @@ static fr_status fill(fr_replay_costs *c, int32_t color, const fr_class *klass,
             at->is_held = run->chain.is_held;
         } else {
             const fr_segment *segment =
-                &c->program->segments[klass->calls[i].i_segment];
+                &c->program->segments[rank_program->calls[i].i_segment];
             FR_TRY(add_call(c, color, segment, &host_ps, &at->is_held, err));
         }
         since_ps = at->is_held ? 0 : since_ps + host_ps;
@@ -115,19 +117,20 @@ static fr_status fill(fr_replay_costs *c, int32_t color, const fr_class *klass,
 fr_status fr_host_steps_find(fr_replay_costs *c, int32_t color,
                              const fr_host_steps **out, fr_err *err)
 {
-    int32_t i_class = c->layout->class_of_rank[c->fold->rank_of_color[color]];
-    const fr_class *klass = &c->program->classes[i_class];
-    const fr_replay_order *order = &c->orders[i_class];
+    int32_t i_stage = c->layout->stage_of_rank[c->fold->rank_of_color[color]];
+    const fr_rank_program *rank_program = &c->program->rank_programs[i_stage];
+    const fr_replay_order *order = &c->orders[i_stage];
     fr_host_steps *steps = &c->hosts[color];
     *out = steps;
     if (steps->steps != NULL)
         return FR_OK;
-    uint32_t *step_of = steps_of_calls(klass, order);
+    uint32_t *step_of = steps_of_calls(rank_program, order);
     steps->steps =
         calloc((size_t)order->first[FR_LANE_N] + 1, sizeof *steps->steps);
-    fr_status status = step_of && steps->steps
-                           ? fill(c, color, klass, order, step_of, steps, err)
-                           : fr_fail_no_memory(err);
+    fr_status status =
+        step_of && steps->steps
+            ? fill(c, color, rank_program, order, step_of, steps, err)
+            : fr_fail_no_memory(err);
     free(step_of);
     return status;
 }

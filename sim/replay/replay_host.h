@@ -1,11 +1,11 @@
 /*
  * replay_host.h: the hosts of GPUs in a replay.
  *
- * The host of a rank issues the calls of its class in program order, whatever
- * their lane, each instruction after fr_host_issue_s; nothing begins before
- * it is issued.  The host does not wait for the device but where it needs a
- * result (fr_host_is_held).  So between two such points the time at which a
- * step is issued is that of the point and a constant.
+ * The host of a rank issues the calls of its rank program in program order,
+ * whatever their lane, each instruction after fr_host_issue_s; nothing begins
+ * before it is issued.  The host does not wait for the device but where it
+ * needs a result (fr_host_is_held).  So between two such points the time at
+ * which a step is issued is that of the point and a constant.
  *
  * What a run does to both is linear in (max, +): with S the time from which
  * its device could begin and H that of its host,
@@ -46,7 +46,7 @@ typedef struct fr_host_step {
 } fr_host_step;
 
 typedef struct fr_host_steps {
-    fr_host_step *steps; /* of a colour's class */
+    fr_host_step *steps; /* of a colour's program */
     uint32_t n_held;
 } fr_host_steps;
 

@@ -61,7 +61,7 @@ static fr_status find_due(replayer *r, int32_t actor, int i_lane,
             run->solo_ps;
         return FR_OK;
     }
-    const fr_call *call = &class_of(r, actor)->calls[step->first_call];
+    const fr_call *call = &rank_program_of(r, actor)->calls[step->first_call];
     const fr_segment *segment = &r->program->segments[call->i_segment];
     int64_t host_ps;
     bool is_held;

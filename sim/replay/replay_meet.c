@@ -249,8 +249,9 @@ static int32_t peer_of(const replayer *r, uint32_t record)
 
 static uint32_t tag_of(const replayer *r, uint32_t record)
 {
-    const fr_class *klass = class_of(r, actor_of(r, record));
-    const fr_call *call = &klass->calls[record_at(r, record)->i_call];
+    const fr_rank_program *rank_program =
+        rank_program_of(r, actor_of(r, record));
+    const fr_call *call = &rank_program->calls[record_at(r, record)->i_call];
     return instr_of(r, record)->tag + (uint32_t)call->micro_batch;
 }
 

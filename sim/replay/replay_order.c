@@ -49,13 +49,15 @@ static segment_kind kind_of(const fr_rank_layout *layout,
 }
 
 /* Which calls somebody waits for: only their ends are kept. */
-static void number_slots(const fr_class *klass, fr_replay_order *order)
+static void number_slots(const fr_rank_program *rank_program,
+                         fr_replay_order *order)
 {
-    for (uint32_t i = 0; i < klass->n_calls; i++)
+    for (uint32_t i = 0; i < rank_program->n_calls; i++)
         order->slot_of_call[i] = FR_REPLAY_NO_SLOT;
-    for (uint32_t i = 0; i < klass->n_calls; i++)
-        for (uint32_t d = 0; d < klass->calls[i].n_deps; d++) {
-            uint32_t dep = klass->deps[klass->calls[i].first_dep + d];
+    for (uint32_t i = 0; i < rank_program->n_calls; i++)
+        for (uint32_t d = 0; d < rank_program->calls[i].n_deps; d++) {
+            uint32_t dep =
+                rank_program->deps[rank_program->calls[i].first_dep + d];
             if (order->slot_of_call[dep] == FR_REPLAY_NO_SLOT)
                 order->slot_of_call[dep] = order->n_slots++;
         }
@@ -77,16 +79,16 @@ static void number_run(fr_replay_order *order, uint32_t i_step, uint64_t key)
 
 /* The run that begins with call `at` of the compute lane; calls[] are the
  * lane's, n of them. */
-static uint32_t make_run(const fr_class *klass, const segment_kind *kinds,
-                         const uint32_t *calls, uint32_t n,
-                         fr_replay_order *order, uint32_t i_step)
+static uint32_t make_run(const fr_rank_program *rank_program,
+                         const segment_kind *kinds, const uint32_t *calls,
+                         uint32_t n, fr_replay_order *order, uint32_t i_step)
 {
-    const fr_call *first = &klass->calls[calls[0]];
+    const fr_call *first = &rank_program->calls[calls[0]];
     uint16_t axes = kinds[first->i_segment].axes;
     uint64_t key = fr_hash_mix(first->i_segment + 1);
     uint32_t length = 1;
     while (length < n) {
-        const fr_call *next = &klass->calls[calls[length]];
+        const fr_call *next = &rank_program->calls[calls[length]];
         if (calls[length] != calls[length - 1] + 1 || next->n_deps > 0 ||
             order->slot_of_call[calls[length - 1]] != FR_REPLAY_NO_SLOT ||
             !kinds[next->i_segment].is_run ||
@@ -101,44 +103,47 @@ static uint32_t make_run(const fr_class *klass, const segment_kind *kinds,
     return length;
 }
 
-/* Kinds of the segments that the class calls. */
-static void find_kinds(const fr_rank_layout *layout, const fr_class *klass,
-                       segment_kind *kinds)
+/* Kinds of the segments that the rank program calls. */
+static void find_kinds(const fr_rank_layout *layout,
+                       const fr_rank_program *rank_program, segment_kind *kinds)
 {
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
-        uint32_t s = klass->calls[i].i_segment;
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+        uint32_t s = rank_program->calls[i].i_segment;
         if (!kinds[s].is_known)
             kinds[s] = kind_of(layout, &layout->program->segments[s]);
     }
 }
 
 /* calls[] lane by lane, each in program order; lane l ends at end[l]. */
-static void sort_by_lane(const fr_program *program, const fr_class *klass,
-                         uint32_t *calls, uint32_t end[FR_LANE_N])
+static void sort_by_lane(const fr_program *program,
+                         const fr_rank_program *rank_program, uint32_t *calls,
+                         uint32_t end[FR_LANE_N])
 {
     uint32_t n[FR_LANE_N] = {0}, first = 0;
-    for (uint32_t i = 0; i < klass->n_calls; i++)
-        n[program->segments[klass->calls[i].i_segment].lane]++;
+    for (uint32_t i = 0; i < rank_program->n_calls; i++)
+        n[program->segments[rank_program->calls[i].i_segment].lane]++;
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         end[lane] = first;
         first += n[lane];
     }
-    for (uint32_t i = 0; i < klass->n_calls; i++)
-        calls[end[program->segments[klass->calls[i].i_segment].lane]++] = i;
+    for (uint32_t i = 0; i < rank_program->n_calls; i++)
+        calls[end[program->segments[rank_program->calls[i].i_segment].lane]++] =
+            i;
 }
 
-static void make_steps(const fr_program *program, const fr_class *klass,
+static void make_steps(const fr_program *program,
+                       const fr_rank_program *rank_program,
                        const segment_kind *kinds, uint32_t *calls,
                        fr_replay_order *order)
 {
     uint32_t n_steps = 0, end[FR_LANE_N], i = 0;
-    sort_by_lane(program, klass, calls, end);
+    sort_by_lane(program, rank_program, calls, end);
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         order->first[lane] = n_steps;
         while (i < end[lane]) {
-            if (kinds[klass->calls[calls[i]].i_segment].is_run)
-                i += make_run(klass, kinds, calls + i, end[lane] - i, order,
-                              n_steps++);
+            if (kinds[rank_program->calls[calls[i]].i_segment].is_run)
+                i += make_run(rank_program, kinds, calls + i, end[lane] - i,
+                              order, n_steps++);
             else
                 order->steps[n_steps++] =
                     (fr_replay_step){.first_call = calls[i++], .i_table = -1};
@@ -161,12 +166,12 @@ static fr_status find_tables(fr_actors *actors, fr_replay_order *order,
     return FR_OK;
 }
 
-fr_status fr_replay_order_init(fr_actors *actors, uint32_t i_class,
+fr_status fr_replay_order_init(fr_actors *actors, uint32_t i_stage,
                                bool has_runs, fr_replay_order *out, fr_err *err)
 {
     const fr_program *program = actors->layout->program;
-    const fr_class *klass = &program->classes[i_class];
-    size_t n = (size_t)klass->n_calls + 1;
+    const fr_rank_program *rank_program = &program->rank_programs[i_stage];
+    size_t n = (size_t)rank_program->n_calls + 1;
     fr_replay_order order = {0};
     segment_kind *kinds = calloc(program->n_segments + 1, sizeof *kinds);
     uint32_t *calls = malloc(n * sizeof *calls);
@@ -180,10 +185,10 @@ fr_status fr_replay_order_init(fr_actors *actors, uint32_t i_class,
         status = fr_fail_no_memory(err);
         goto out_free;
     }
-    number_slots(klass, &order);
+    number_slots(rank_program, &order);
     if (has_runs) /* else none is one */
-        find_kinds(actors->layout, klass, kinds);
-    make_steps(program, klass, kinds, calls, &order);
+        find_kinds(actors->layout, rank_program, kinds);
+    make_steps(program, rank_program, kinds, calls, &order);
     status = find_tables(actors, &order, err);
 out_free:
     free(kinds);

@@ -1,5 +1,5 @@
 /*
- * replay_order.h: what the lanes of a class do one after the other.
+ * replay_order.h: what the lanes of a rank program do one after the other.
  *
  * At instruction granularity a step is a call, run instruction by
  * instruction.  At call granularity, calls of the compute lane that meet the
@@ -32,7 +32,7 @@ typedef struct fr_replay_order {
     uint32_t *step_of_run; /* the first of them */
 } fr_replay_order;
 
-FR_CHECKED fr_status fr_replay_order_init(fr_actors *actors, uint32_t i_class,
+FR_CHECKED fr_status fr_replay_order_init(fr_actors *actors, uint32_t i_stage,
                                           bool has_runs, fr_replay_order *out,
                                           fr_err *err);
 void fr_replay_order_release(fr_replay_order *order);

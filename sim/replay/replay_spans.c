@@ -86,13 +86,13 @@ static fr_status add_instrs(const fr_replay *replay,
                             fr_err *err)
 {
     fr_replay_context *c = replay->context;
-    const fr_class *klass =
-        &c->layout.program->classes[c->layout.class_of_rank[rec->rank]];
+    const fr_rank_program *rank_program =
+        &c->layout.program->rank_programs[c->layout.stage_of_rank[rec->rank]];
     int32_t color = c->fold.color_of_rank[rec->rank];
     int64_t done_ps = 0, at_ps = rec->start_ps;
     FR_TRY(add_wait(replay, rec, out, err));
     for (uint32_t i = rec->i_call; i <= last_call(rec); i++) {
-        uint32_t s = klass->calls[i].i_segment;
+        uint32_t s = rank_program->calls[i].i_segment;
         const fr_segment *segment = &c->layout.program->segments[s];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             uint32_t i_instr = segment->first_instr + k;

@@ -11,7 +11,7 @@
 #include "sim/replay/replay.h"
 
 typedef struct replay_lane {
-    uint32_t next, end; /* steps of the class */
+    uint32_t next, end; /* steps of the rank program */
     uint32_t i_instr;   /* inside the call */
     uint32_t record;    /* that runs or waits for others; NONE: free */
     uint32_t last;      /* record that ran last */
@@ -76,16 +76,17 @@ static inline int32_t actor_of(const replayer *r, uint32_t record)
     return fr_actors_of_rank(r->actors, record_at(r, record)->rank);
 }
 
-static inline const fr_class *class_of(const replayer *r, int32_t actor)
+static inline const fr_rank_program *rank_program_of(const replayer *r,
+                                                     int32_t actor)
 {
     int32_t rank = r->actors->rank[actor];
-    return &r->program->classes[r->context->layout.class_of_rank[rank]];
+    return &r->program->rank_programs[r->context->layout.stage_of_rank[rank]];
 }
 
 static inline const fr_replay_order *order_of(const replayer *r, int32_t actor)
 {
     int32_t rank = r->actors->rank[actor];
-    return &r->context->orders[r->context->layout.class_of_rank[rank]];
+    return &r->context->orders[r->context->layout.stage_of_rank[rank]];
 }
 
 /* The record's lane has come to it: it starts, or waits for others. */

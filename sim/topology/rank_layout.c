@@ -15,14 +15,14 @@ static void partition_release(fr_partition *p)
 
 void fr_rank_layout_release(fr_rank_layout *layout)
 {
-    free(layout->class_of_rank);
+    free(layout->stage_of_rank);
     free(layout->local);
     free(layout->node_of_group);
     partition_release(&layout->node);
     partition_release(&layout->rail);
     for (int axis = 0; axis < FR_AXIS_N; axis++)
         partition_release(&layout->axes[axis]);
-    free(layout->axes_of_class);
+    free(layout->axes_of_stage);
     fr_vec_release(&layout->peers);
     free(layout->first_peer);
     *layout = (fr_rank_layout){0};
@@ -230,16 +230,16 @@ out_free:
 
 /* ---- what the program uses ---------------------------------------------- */
 
-static fr_status note_instr(fr_rank_layout *layout, uint32_t i_class,
+static fr_status note_instr(fr_rank_layout *layout, uint32_t i_stage,
                             const fr_instr *instr, fr_err *err)
 {
     fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
     if (op_class == FR_OP_CLASS_COLLECTIVE)
-        layout->axes_of_class[i_class] |= (uint16_t)(1u << instr->axis);
+        layout->axes_of_stage[i_stage] |= (uint16_t)(1u << instr->axis);
     if (op_class != FR_OP_CLASS_P2P)
         return FR_OK;
     fr_peer peer = {instr->axis, instr->peer};
-    for (size_t i = layout->first_peer[i_class]; i < layout->peers.n; i++)
+    for (size_t i = layout->first_peer[i_stage]; i < layout->peers.n; i++)
         if (layout->peers.items[i].axis == peer.axis &&
             layout->peers.items[i].coordinate == peer.coordinate)
             return FR_OK;
@@ -247,24 +247,24 @@ static fr_status note_instr(fr_rank_layout *layout, uint32_t i_class,
                                                       : fr_fail_no_memory(err);
 }
 
-/* Axes and peers of each class: from the segments that it calls. */
-static fr_status note_class(fr_rank_layout *layout, uint32_t i_class,
-                            uint32_t *seen, fr_err *err)
+/* Axes and peers of each rank program: from the segments that it calls. */
+static fr_status note_rank_program(fr_rank_layout *layout, uint32_t i_stage,
+                                   uint32_t *seen, fr_err *err)
 {
     const fr_program *program = layout->program;
-    const fr_class *klass = &program->classes[i_class];
-    layout->first_peer[i_class] = (uint32_t)layout->peers.n;
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
-        uint32_t s = klass->calls[i].i_segment;
+    const fr_rank_program *rank_program = &program->rank_programs[i_stage];
+    layout->first_peer[i_stage] = (uint32_t)layout->peers.n;
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+        uint32_t s = rank_program->calls[i].i_segment;
         const fr_segment *segment = &program->segments[s];
-        if (seen[s] == i_class + 1)
+        if (seen[s] == i_stage + 1)
             continue;
-        seen[s] = i_class + 1;
+        seen[s] = i_stage + 1;
         for (uint32_t k = 0; k < segment->n_instrs; k++)
-            FR_TRY(note_instr(layout, i_class,
+            FR_TRY(note_instr(layout, i_stage,
                               &program->instrs[segment->first_instr + k], err));
     }
-    layout->first_peer[i_class + 1] = (uint32_t)layout->peers.n;
+    layout->first_peer[i_stage + 1] = (uint32_t)layout->peers.n;
     return FR_OK;
 }
 
@@ -273,14 +273,14 @@ static fr_status note_uses(fr_rank_layout *layout, fr_err *err)
     const fr_program *program = layout->program;
     fr_status status = FR_OK;
     uint32_t *seen = calloc(program->n_segments + 1, sizeof *seen);
-    layout->axes_of_class =
-        calloc(program->n_classes + 1, sizeof *layout->axes_of_class);
+    layout->axes_of_stage =
+        calloc(program->n_rank_programs + 1, sizeof *layout->axes_of_stage);
     layout->first_peer =
-        calloc(program->n_classes + 1, sizeof *layout->first_peer);
-    if (!seen || !layout->axes_of_class || !layout->first_peer)
+        calloc(program->n_rank_programs + 1, sizeof *layout->first_peer);
+    if (!seen || !layout->axes_of_stage || !layout->first_peer)
         status = fr_fail_no_memory(err);
-    for (uint32_t c = 0; status == FR_OK && c < program->n_classes; c++)
-        status = note_class(layout, c, seen, err);
+    for (uint32_t c = 0; status == FR_OK && c < program->n_rank_programs; c++)
+        status = note_rank_program(layout, c, seen, err);
     free(seen);
     return status;
 }
@@ -288,8 +288,8 @@ static fr_status note_uses(fr_rank_layout *layout, fr_err *err)
 static fr_status list_axes(fr_rank_layout *layout, fr_err *err)
 {
     unsigned mask = 0;
-    for (uint32_t c = 0; c < layout->program->n_classes; c++) {
-        mask |= layout->axes_of_class[c];
+    for (uint32_t c = 0; c < layout->program->n_rank_programs; c++) {
+        mask |= layout->axes_of_stage[c];
         for (uint32_t i = layout->first_peer[c]; i < layout->first_peer[c + 1];
              i++)
             mask |= 1u << layout->peers.items[i].axis;
@@ -300,14 +300,15 @@ static fr_status list_axes(fr_rank_layout *layout, fr_err *err)
     return FR_OK;
 }
 
-/* A rank's class is its coordinate on PP, which changes every `step` ranks. */
-static void find_classes(fr_rank_layout *layout)
+/* A rank's stage is its coordinate on PP, which changes every `step`
+ * ranks. */
+static void find_stages(fr_rank_layout *layout)
 {
     const fr_plan *plan = &layout->program->plan;
     int64_t step = fr_plan_rank(plan, (fr_coord){.pp = plan->pp > 1 ? 1 : 0});
     int32_t pp = 0;
     for (int64_t r = 0, i = 0; r < layout->n_ranks; r++) {
-        layout->class_of_rank[r] = pp;
+        layout->stage_of_rank[r] = pp;
         if (++i == step) {
             i = 0;
             pp = pp + 1 < plan->pp ? pp + 1 : 0;
@@ -324,11 +325,11 @@ fr_status fr_rank_layout_init(const fr_program *program,
                              .cluster = cluster,
                              .n_ranks = fr_plan_world(&program->plan)};
     fr_status status;
-    layout.class_of_rank =
-        malloc((size_t)layout.n_ranks * sizeof *layout.class_of_rank);
-    if (layout.class_of_rank == NULL)
+    layout.stage_of_rank =
+        malloc((size_t)layout.n_ranks * sizeof *layout.stage_of_rank);
+    if (layout.stage_of_rank == NULL)
         return fr_fail_no_memory(err);
-    find_classes(&layout);
+    find_stages(&layout);
     FR_TRY_GOTO(status, number_nodes(&layout, node_of_rank, err), out_release);
     FR_TRY_GOTO(status, number_rails(&layout, err), out_release);
     FR_TRY_GOTO(status, note_uses(&layout, err), out_release);

@@ -20,7 +20,7 @@ typedef struct fr_partition {
     fr_comm_scope *scopes;  /* [n_groups], axes only */
 } fr_partition;
 
-/* A peer of a class by point to point. */
+/* A peer of a rank program by point to point. */
 typedef struct fr_peer {
     uint8_t axis;
     int16_t coordinate;
@@ -30,16 +30,16 @@ typedef struct fr_rank_layout {
     const fr_program *program;
     const fr_cluster *cluster;
     int64_t n_ranks;
-    int32_t *class_of_rank;
+    int32_t *stage_of_rank;
     int32_t *local; /* number of the rank on its node */
     fr_partition node;
     fr_partition rail;      /* GPU nodes: ranks that share a NIC; n_groups 0: no
                                node has NICs per device */
     int32_t *node_of_group; /* cluster node of each group of `node` */
     fr_partition axes[FR_AXIS_N];
-    uint16_t *axes_of_class; /* [n_classes] mask: collectives of the class */
-    fr_vec(fr_peer) peers;   /* class by class */
-    uint32_t *first_peer;    /* [n_classes + 1] */
+    uint16_t *axes_of_stage; /* [n_rank_programs] mask: of its collectives */
+    fr_vec(fr_peer) peers;   /* rank program by rank program */
+    uint32_t *first_peer;    /* [n_rank_programs + 1] */
 } fr_rank_layout;
 
 /* node_of_rank[world]; borrows program and cluster. */

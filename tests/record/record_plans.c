@@ -75,7 +75,7 @@ static void add_instr(digest *d, const fr_instr *instr)
 }
 
 static void add_call(digest *d, const fr_program *program,
-                     const fr_class *klass, const fr_call *call)
+                     const fr_rank_program *rank_program, const fr_call *call)
 {
     const fr_segment *segment = &program->segments[call->i_segment];
     add(d, segment->lane);
@@ -88,9 +88,9 @@ static void add_call(digest *d, const fr_program *program,
     add(d, (uint64_t)call->micro_batch);
     add(d, (uint64_t)call->chunk);
     for (uint32_t k = 0; k < call->n_deps; k++)
-        add(d, klass->deps[call->first_dep + k]);
+        add(d, rank_program->deps[call->first_dep + k]);
     for (int space = 0; space < FR_SPACE_N; space++)
-        add(d, fr_call_base_bytes(klass, call, space));
+        add(d, fr_call_base_bytes(rank_program, call, space));
 }
 
 static void add_tensor(digest *d, const fr_tensor *tensor)
@@ -118,18 +118,18 @@ static void add_tensor(digest *d, const fr_tensor *tensor)
 static uint64_t hash_program(const fr_program *program)
 {
     digest d = {(uint64_t)program->n_micro_batches};
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
-        add(&d, (uint64_t)klass->pp);
-        add(&d, klass->n_parameters);
-        add(&d, klass->weight_offset_bytes);
-        add(&d, klass->grad_offset_bytes);
-        add(&d, klass->step_offset_bytes);
-        add(&d, klass->slab_bytes);
-        for (uint32_t i = 0; i < klass->n_calls; i++)
-            add_call(&d, program, klass, &klass->calls[i]);
-        for (uint32_t i = 0; i < klass->n_blocks; i++) {
-            const fr_block *block = &klass->blocks[i];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        const fr_rank_program *rank_program = &program->rank_programs[c];
+        add(&d, (uint64_t)rank_program->pp);
+        add(&d, rank_program->n_parameters);
+        add(&d, rank_program->weight_offset_bytes);
+        add(&d, rank_program->grad_offset_bytes);
+        add(&d, rank_program->step_offset_bytes);
+        add(&d, rank_program->slab_bytes);
+        for (uint32_t i = 0; i < rank_program->n_calls; i++)
+            add_call(&d, program, rank_program, &rank_program->calls[i]);
+        for (uint32_t i = 0; i < rank_program->n_blocks; i++) {
+            const fr_block *block = &rank_program->blocks[i];
             add(&d, block->kind);
             add(&d, block->is_persistent);
             add(&d, block->offset_bytes);
@@ -137,8 +137,8 @@ static uint64_t hash_program(const fr_program *program)
             add(&d, block->first_call);
             add(&d, block->last_call);
         }
-        for (uint32_t i = 0; i < klass->n_tensors; i++)
-            add_tensor(&d, &klass->tensors[i]);
+        for (uint32_t i = 0; i < rank_program->n_tensors; i++)
+            add_tensor(&d, &rank_program->tensors[i]);
     }
     return d.hash;
 }

@@ -19,16 +19,17 @@ static int64_t crowd(const int32_t *node_of_rank, int64_t n_ranks, int32_t node)
     return n;
 }
 
-/* What every class of ranks has to have at once, at least. */
+/* What the ranks of every stage have to have at once, at least. */
 static fr_status needs_of(const fr_program *program, bool by_framework,
                           uint64_t *needs_bytes, fr_err *err)
 {
     uint64_t parts[FR_MEMORY_N];
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
-        needs_bytes[c] = klass->slab_bytes;
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        const fr_rank_program *rank_program = &program->rank_programs[c];
+        needs_bytes[c] = rank_program->slab_bytes;
         if (by_framework)
-            FR_TRY(fr_class_peak(klass, parts, &needs_bytes[c], err));
+            FR_TRY(fr_rank_program_peak(rank_program, parts, &needs_bytes[c],
+                                        err));
     }
     return FR_OK;
 }
@@ -42,8 +43,8 @@ static bool is_too_large(const fr_plan_space_request *request,
     int32_t last_node = -1;
     uint64_t capacity_bytes = 0;
     for (int64_t r = 0; r < n_ranks; r++) {
-        uint64_t n_bytes =
-            needs_bytes[fr_program_class(program, r) - program->classes];
+        uint64_t n_bytes = needs_bytes[fr_program_of_rank(program, r) -
+                                       program->rank_programs];
         int32_t node = node_of_rank[r];
         if (node != last_node)
             capacity_bytes = fr_cluster_rank_memory_bytes(
@@ -67,7 +68,8 @@ static fr_status evaluate_program(const fr_plan_space_request *request,
                                   const fr_placement *placement,
                                   fr_evaluation *out, fr_err *err)
 {
-    uint64_t *needs_bytes = calloc(program->n_classes + 1, sizeof *needs_bytes);
+    uint64_t *needs_bytes =
+        calloc(program->n_rank_programs + 1, sizeof *needs_bytes);
     if (needs_bytes == NULL)
         return fr_fail_no_memory(err);
     fr_status status =

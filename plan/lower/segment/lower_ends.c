@@ -2,9 +2,9 @@
  * lower_ends.c: the two ends of the model: embedding, and last norm, head and
  * loss.
  *
- * These segments occur in one class each, so WEIGHT and GRAD are the whole
- * flat lists.  The head's forward and backward are one segment that runs when
- * the micro-batch's backward begins: the logits live only that long.
+ * These segments occur in one rank program each, so WEIGHT and GRAD are the
+ * whole flat lists.  The head's forward and backward are one segment that runs
+ * when the micro-batch's backward begins: the logits live only that long.
  */
 #include "plan/lower/segment/lower_block.h"
 

@@ -86,25 +86,25 @@ static fr_status init_chunks(lower_class *lc, fr_err *err)
 }
 
 static fr_status lower_class_of(lower_context *context, int32_t stage,
-                                fr_class *klass, fr_err *err)
+                                fr_rank_program *rank_program, fr_err *err)
 {
     const int32_t n_stages = context->plan->pp * context->plan->vpp;
     lower_class lc = {.context = context,
-                      .klass = klass,
+                      .rank_program = rank_program,
                       .builder = context->builder,
                       .stage = stage,
                       .is_first = stage == 0,
                       .is_last = stage == fr_schedule_rank(context->schedule,
                                                            n_stages - 1,
                                                            context->plan->pp)};
-    klass->pp = stage;
+    rank_program->pp = stage;
     fr_status status;
     FR_TRY_GOTO(status, init_chunks(&lc, err), out_release);
     fr_builder_reset(lc.builder);
     FR_TRY_GOTO(status, lower_layout_class(&lc, err), out_release);
     FR_TRY_GOTO(status, lower_stage(&lc, err), out_release);
-    klass->n_tensors = (uint32_t)lc.tensors.n;
-    klass->tensors = lc.tensors.items; /* handed over */
+    rank_program->n_tensors = (uint32_t)lc.tensors.n;
+    rank_program->tensors = lc.tensors.items; /* handed over */
     memset(&lc.tensors, 0, sizeof lc.tensors);
 out_release:
     release_class(&lc);
@@ -120,16 +120,18 @@ static fr_status fill_program(lower_context *context, fr_err *err)
     program->plan = *plan;
     program->job = *context->job;
     program->n_micro_batches = context->n_micro;
-    program->classes = calloc((size_t)plan->pp + 1, sizeof *program->classes);
-    if (!program->classes)
+    program->rank_programs =
+        calloc((size_t)plan->pp + 1, sizeof *program->rank_programs);
+    if (!program->rank_programs)
         return fr_fail_no_memory(err);
-    program->n_classes = (uint32_t)plan->pp;
+    program->n_rank_programs = (uint32_t)plan->pp;
     FR_TRY(fr_builder_create(&context->builder, err));
     if (context->placement && context->placement->by_framework)
         fr_builder_set_apart(context->builder);
     shared_segments(context);
     for (int32_t stage = 0; stage < plan->pp; stage++)
-        FR_TRY(lower_class_of(context, stage, &program->classes[stage], err));
+        FR_TRY(lower_class_of(context, stage, &program->rank_programs[stage],
+                              err));
     if (context->is_out_of_memory)
         return fr_fail_no_memory(err);
     program->n_instrs = (uint32_t)context->instrs.n;

@@ -65,7 +65,7 @@ static bool is_joined(const lower_class *lc, const lower_unit *before,
         return unit->is_expert;
     if (before->kind == LOWER_UNIT_LAYER)
         return false;
-    /* Both ends in one class without a pipeline: together if tied. */
+    /* Both ends in one rank program without a pipeline: together if tied. */
     return lc->context->model->is_tied || !lc->is_first || !lc->is_last;
 }
 

@@ -229,7 +229,7 @@ typedef struct lower_use {
     bool is_backward;
 } lower_use;
 
-/* Where the tensors outside layers begin in a class's flat list. */
+/* Where the tensors outside layers begin in a rank program's flat list. */
 typedef struct lower_encoder_ends {
     uint64_t types, norm_w, norm_b, patch, patch_b, first_token;
     uint64_t pooler, pooler_b, dense, dense_b, dense_norm_w, dense_norm_b;
@@ -270,7 +270,7 @@ typedef struct lower_context {
     const fr_placement *placement;
     const fr_schedule *schedule;
     fr_program *program;
-    fr_builder *builder; /* of the class at work */
+    fr_builder *builder; /* of the rank program at work */
     lower_shape shape;
     lower_kind *kinds;
     uint32_t n_kinds;
@@ -293,7 +293,7 @@ typedef struct lower_context {
     fr_vec(lower_temp_range) temps; /* ... and each piece is noted */
     fr_instr spill; /* written in place of an instruction without memory */
     bool is_out_of_memory;
-    /* Segments that all classes share. */
+    /* Segments that all rank programs share. */
     uint32_t i_load;
     fr_vec(lower_known) known;
 } lower_context;
@@ -301,7 +301,7 @@ typedef struct lower_context {
 /* One pipeline rank under construction. */
 typedef struct lower_class {
     lower_context *context;
-    fr_class *klass;
+    fr_rank_program *rank_program;
     fr_builder *builder;
     int32_t stage;          /* pipeline coordinate: a rank, that is */
     bool is_first, is_last; /* holds the first, the last stage */

@@ -1,9 +1,9 @@
 /*
- * lower_layout.c: the flat parameter list of a class and its buckets.
+ * lower_layout.c: the flat parameter list of a rank program and its buckets.
  *
- * The flat list holds a class's tensors in forward order.  Each begins at a
- * multiple of 16 elements, each bucket at one of 16 dp (32 dp for elements of
- * two bytes), so that a shard of a bucket is a whole number of cache lines.
+ * The flat list holds a rank program's tensors in forward order.  Each begins
+ * at a multiple of 16 elements, each bucket at one of 16 dp (32 dp for elements
+ * of two bytes), so that a shard of a bucket is a whole number of cache lines.
  *
  * ZeRO 2 and 3 reduce by layer, as FSDP does: every unit is a bucket.
  */
@@ -228,7 +228,7 @@ static bool place_units(lower_class *lc)
             &lc->units.items[bucket->first_unit + bucket->n_units - 1];
         last->n = used - last->first;
     }
-    lc->klass->n_parameters = used;
+    lc->rank_program->n_parameters = used;
     memset(&lc->ends, 0xff, sizeof lc->ends); /* LOWER_ABSENT */
     for (size_t i = 0; i < lc->units.n; i++) {
         const lower_unit *unit = &lc->units.items[i];

@@ -419,13 +419,14 @@ fr_status lower_stage(lower_class *lc, fr_err *err)
     lower_update(lc);
     if (context->is_out_of_memory)
         return fr_fail_no_memory(err);
-    FR_TRY(fr_builder_finish(lc->builder, lc->klass, err));
+    FR_TRY(fr_builder_finish(lc->builder, lc->rank_program, err));
     if (lc->units.n > 0) {
-        lc->klass->weight_offset_bytes =
+        lc->rank_program->weight_offset_bytes =
             fr_builder_offset(lc->builder, lc->units.items[0].weight);
-        lc->klass->grad_offset_bytes =
+        lc->rank_program->grad_offset_bytes =
             fr_builder_offset(lc->builder, lc->units.items[0].grad);
     }
-    lc->klass->step_offset_bytes = fr_builder_offset(lc->builder, lc->step);
+    lc->rank_program->step_offset_bytes =
+        fr_builder_offset(lc->builder, lc->step);
     return FR_OK;
 }

@@ -66,7 +66,7 @@ void lower_zero(lower_class *lc)
     instr->ref[0] = lower_ref(FR_SPACE_STEP, 0);
     if (!lower_is_by_unit(context)) {
         instr = lower_emit(context, FR_OP_ZERO);
-        instr->dim[0] = (int64_t)(lc->klass->n_parameters *
+        instr->dim[0] = (int64_t)(lc->rank_program->n_parameters *
                                   lower_element_bytes(context, FR_SPACE_GRAD));
         instr->ref[0] = lower_ref(FR_SPACE_GRAD, 0);
     }

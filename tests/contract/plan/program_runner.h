@@ -13,11 +13,11 @@
 #include <stdlib.h>
 
 typedef struct pr_lane {
-    uint32_t i_call, i_instr; /* of the class; n_calls: ended */
+    uint32_t i_call, i_instr; /* of the rank program; n_calls: ended */
 } pr_lane;
 
 typedef struct pr_rank {
-    const fr_class *klass;
+    const fr_rank_program *rank_program;
     char *slab;
     pr_lane lanes[FR_LANE_N];
     uint8_t *is_done;
@@ -50,14 +50,15 @@ static void pr_open(program_runner *run, const fr_program *program,
     run->group = calloc((size_t)run->world, sizeof *run->group);
     for (int64_t r = 0; r < run->world; r++) {
         pr_rank *rank = &run->ranks[r];
-        rank->klass = fr_program_class(program, r);
-        rank->slab =
-            aligned_alloc(4096, (rank->klass->slab_bytes + 4095) / 4096 * 4096);
-        memset(rank->slab, 0, rank->klass->slab_bytes);
-        rank->is_done = calloc((size_t)rank->klass->n_calls + 1, 1);
+        rank->rank_program = fr_program_of_rank(program, r);
+        rank->slab = aligned_alloc(
+            4096, (rank->rank_program->slab_bytes + 4095) / 4096 * 4096);
+        memset(rank->slab, 0, rank->rank_program->slab_bytes);
+        rank->is_done = calloc((size_t)rank->rank_program->n_calls + 1, 1);
         fr_kernels_cpu_init_weights(
-            (float *)(void *)(rank->slab + rank->klass->weight_offset_bytes),
-            rank->klass->tensors, rank->klass->n_tensors,
+            (float *)(void *)(rank->slab +
+                              rank->rank_program->weight_offset_bytes),
+            rank->rank_program->tensors, rank->rank_program->n_tensors,
             fr_plan_coord(&program->plan, r).tp, program->plan.tp,
             program->job.seed, 1);
     }
@@ -76,9 +77,9 @@ static void pr_close(program_runner *run)
 static uint32_t pr_next_call(const program_runner *run, const pr_rank *rank,
                              uint32_t from, int lane)
 {
-    while (from < rank->klass->n_calls &&
-           run->program->segments[rank->klass->calls[from].i_segment].lane !=
-               lane)
+    while (from < rank->rank_program->n_calls &&
+           run->program->segments[rank->rank_program->calls[from].i_segment]
+                   .lane != lane)
         from++;
     return from;
 }
@@ -87,12 +88,12 @@ static const fr_instr *pr_head(program_runner *run, int64_t r, int lane)
 {
     pr_rank *rank = &run->ranks[r];
     pr_lane *at = &rank->lanes[lane];
-    if (at->i_call == rank->klass->n_calls)
+    if (at->i_call == rank->rank_program->n_calls)
         return NULL;
-    const fr_call *call = &rank->klass->calls[at->i_call];
+    const fr_call *call = &rank->rank_program->calls[at->i_call];
     const fr_segment *segment = &run->program->segments[call->i_segment];
     for (uint32_t d = 0; at->i_instr == 0 && d < call->n_deps; d++)
-        if (!rank->is_done[rank->klass->deps[call->first_dep + d]])
+        if (!rank->is_done[rank->rank_program->deps[call->first_dep + d]])
             return NULL;
     return &run->program->instrs[segment->first_instr + at->i_instr];
 }
@@ -101,7 +102,7 @@ static void pr_advance(program_runner *run, int64_t r, int lane)
 {
     pr_rank *rank = &run->ranks[r];
     pr_lane *at = &rank->lanes[lane];
-    const fr_call *call = &rank->klass->calls[at->i_call];
+    const fr_call *call = &rank->rank_program->calls[at->i_call];
     if (++at->i_instr < run->program->segments[call->i_segment].n_instrs)
         return;
     rank->is_done[at->i_call] = 1;
@@ -129,8 +130,8 @@ static void *pr_operand(program_runner *run, int64_t r, int lane,
         return NULL;
     uint64_t at =
         ref->offset_bytes +
-        fr_call_base_bytes(rank->klass,
-                           &rank->klass->calls[rank->lanes[lane].i_call],
+        fr_call_base_bytes(rank->rank_program,
+                           &rank->rank_program->calls[rank->lanes[lane].i_call],
                            ref->space);
     pr_group(run, r, instr, &position);
     if (ref->is_sharded)
@@ -152,7 +153,8 @@ static void pr_load(program_runner *run, int64_t r, int lane,
     pr_rank *rank = &run->ranks[r];
     int32_t *tokens = pr_operand(run, r, lane, instr, 0);
     int64_t b = instr->dim[0], t = instr->dim[1];
-    int64_t micro = rank->klass->calls[rank->lanes[lane].i_call].micro_batch;
+    int64_t micro =
+        rank->rank_program->calls[rank->lanes[lane].i_call].micro_batch;
     int64_t dp = fr_plan_coord(&run->program->plan, r).dp;
     for (int64_t i = 0; i < b * t; i++) {
         int64_t s = (dp * run->program->n_micro_batches + micro) * b + i / t;
@@ -175,8 +177,8 @@ static void pr_compute(program_runner *run, int64_t r, int lane,
         .i_step = run->i_step,
         .job = &program->job,
         .plan = &program->plan,
-        .tensors = run->ranks[r].klass->tensors,
-        .n_tensors = run->ranks[r].klass->n_tensors,
+        .tensors = run->ranks[r].rank_program->tensors,
+        .n_tensors = run->ranks[r].rank_program->n_tensors,
     };
     if (instr->op == FR_OP_LOAD_TOKENS) {
         pr_load(run, r, lane, instr);
@@ -269,15 +271,16 @@ static bool pr_try_send(program_runner *run, int64_t r, int lane,
     int32_t own_pp = at.pp;
     at.pp = instr->peer;
     int64_t peer = fr_plan_rank(&run->program->plan, at);
-    const fr_class *klass = run->ranks[r].klass;
-    int32_t mb = klass->calls[run->ranks[r].lanes[lane].i_call].micro_batch;
+    const fr_rank_program *rank_program = run->ranks[r].rank_program;
+    int32_t mb =
+        rank_program->calls[run->ranks[r].lanes[lane].i_call].micro_batch;
     for (int other = 0; other < FR_LANE_N; other++) {
         const fr_instr *head = pr_head(run, peer, other);
         if (!head || head->op != FR_OP_RECV || head->peer != own_pp)
             continue;
         int32_t peer_mb =
             run->ranks[peer]
-                .klass->calls[run->ranks[peer].lanes[other].i_call]
+                .rank_program->calls[run->ranks[peer].lanes[other].i_call]
                 .micro_batch;
         if (head->tag + (uint32_t)peer_mb != instr->tag + (uint32_t)mb)
             continue;
@@ -309,13 +312,13 @@ static bool pr_try(program_runner *run, int64_t r, int lane)
 static void pr_poison(pr_rank *rank)
 {
     uint64_t bottom = 0;
-    for (uint32_t i = 0; i < rank->klass->n_blocks; i++) {
-        const fr_block *block = &rank->klass->blocks[i];
+    for (uint32_t i = 0; i < rank->rank_program->n_blocks; i++) {
+        const fr_block *block = &rank->rank_program->blocks[i];
         uint64_t end = block->offset_bytes + block->n_bytes;
         if (block->is_persistent && end > bottom)
             bottom = end;
     }
-    memset(rank->slab + bottom, 0xff, rank->klass->slab_bytes - bottom);
+    memset(rank->slab + bottom, 0xff, rank->rank_program->slab_bytes - bottom);
 }
 
 /* One step; the loss, or NaN where the ranks got stuck. */
@@ -323,7 +326,7 @@ static double pr_step(program_runner *run)
 {
     for (int64_t r = 0; r < run->world; r++) {
         pr_rank *rank = &run->ranks[r];
-        memset(rank->is_done, 0, rank->klass->n_calls);
+        memset(rank->is_done, 0, rank->rank_program->n_calls);
         pr_poison(rank);
         for (int lane = 0; lane < FR_LANE_N; lane++)
             rank->lanes[lane] = (pr_lane){pr_next_call(run, rank, 0, lane), 0};
@@ -346,11 +349,11 @@ static double pr_step(program_runner *run)
     for (int64_t r = 0; r < run->world; r++)
         for (int lane = 0; lane < FR_LANE_N; lane++)
             is_over = is_over && run->ranks[r].lanes[lane].i_call ==
-                                     run->ranks[r].klass->n_calls;
+                                     run->ranks[r].rank_program->n_calls;
     run->i_step++;
     const pr_rank *rank = &run->ranks[0];
     fr_step_scalars scalars;
-    memcpy(&scalars, rank->slab + rank->klass->step_offset_bytes,
+    memcpy(&scalars, rank->slab + rank->rank_program->step_offset_bytes,
            sizeof scalars);
     return is_over ? scalars.loss_sum : (double)NAN;
 }

@@ -242,12 +242,13 @@ static void again(const fr_plan *plan, double *flop, uint64_t *saved)
     fr_model m = layer_model_llama();
     fr_job job = layer_small_job();
     fr_program *program = layer_lower(&m, &job, plan);
-    const fr_class *klass = &program->classes[0];
+    const fr_rank_program *rank_program = &program->rank_programs[0];
     uint64_t kinds[FR_MEMORY_N], peak;
     fr_err err = {0};
     *flop = 0.0;
-    for (uint32_t c = 0; c < klass->n_calls; c++) {
-        const fr_segment *s = &program->segments[klass->calls[c].i_segment];
+    for (uint32_t c = 0; c < rank_program->n_calls; c++) {
+        const fr_segment *s =
+            &program->segments[rank_program->calls[c].i_segment];
         for (uint32_t i = 0; i < s->n_instrs; i++) {
             const fr_instr *instr = &program->instrs[s->first_instr + i];
             if (instr->op == FR_OP_LINEAR_FWD &&
@@ -256,7 +257,7 @@ static void again(const fr_plan *plan, double *flop, uint64_t *saved)
         }
     }
     CHECK_OK(fr_program_check(program, NULL, &err), &err);
-    CHECK_OK(fr_class_peak(klass, kinds, &peak, &err), &err);
+    CHECK_OK(fr_rank_program_peak(rank_program, kinds, &peak, &err), &err);
     *saved = kinds[FR_MEMORY_ACTIVATIONS];
     fr_program_destroy(program);
 }

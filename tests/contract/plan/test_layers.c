@@ -17,10 +17,10 @@ static uint64_t count_parameters(const fr_program *program)
     static uint32_t seen[MOST];
     uint64_t sum = 0;
     size_t n_seen = 0;
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
-        for (uint32_t i = 0; i < klass->n_tensors; i++) {
-            const fr_tensor *t = &klass->tensors[i];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        const fr_rank_program *rank_program = &program->rank_programs[c];
+        for (uint32_t i = 0; i < rank_program->n_tensors; i++) {
+            const fr_tensor *t = &rank_program->tensors[i];
             int layer = -1;
             bool is_new = true;
             for (size_t k = 0; k < n_seen; k++)
@@ -159,10 +159,11 @@ typedef struct amounts {
 static amounts sum_flop(const fr_program *program)
 {
     amounts a = {0, 0, 0};
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
-            const fr_segment *s = &program->segments[klass->calls[i].i_segment];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        const fr_rank_program *rank_program = &program->rank_programs[c];
+        for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+            const fr_segment *s =
+                &program->segments[rank_program->calls[i].i_segment];
             for (uint32_t k = 0; k < s->n_instrs; k++) {
                 const fr_instr *instr = &program->instrs[s->first_instr + k];
                 double flop = (double)fr_instr_flop(instr);

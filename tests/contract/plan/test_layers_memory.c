@@ -18,7 +18,9 @@ static double layer_bytes(fr_model model, const fr_plan *plan, double dropout)
         fr_program *program = layer_lower(&model, &job, plan);
         if (!program)
             return 0;
-        CHECK_OK(fr_class_peak(&program->classes[0], kinds, &peak, &err), &err);
+        CHECK_OK(fr_rank_program_peak(&program->rank_programs[0], kinds, &peak,
+                                      &err),
+                 &err);
         bytes[i] = (double)kinds[FR_MEMORY_ACTIVATIONS];
         fr_program_destroy(program);
     }

@@ -95,11 +95,12 @@ static void gather(program_runner *run, double *out[MAX_IDS],
 {
     const fr_plan *plan = &run->program->plan;
     for (int64_t r = 0; r < run->world; r++) {
-        const fr_class *klass = run->ranks[r].klass;
-        const void *flat = run->ranks[r].slab + klass->weight_offset_bytes;
+        const fr_rank_program *rank_program = run->ranks[r].rank_program;
+        const void *flat =
+            run->ranks[r].slab + rank_program->weight_offset_bytes;
         const float *weights = flat;
-        for (uint32_t i = 0; i < klass->n_tensors; i++) {
-            const fr_tensor *t = &klass->tensors[i];
+        for (uint32_t i = 0; i < rank_program->n_tensors; i++) {
+            const fr_tensor *t = &rank_program->tensors[i];
             int64_t n = t->global_rows * t->global_cols;
             if (!CHECK(t->id < MAX_IDS))
                 return;

@@ -41,14 +41,14 @@ static fr_job small_job(int64_t global_batch)
 }
 
 /* Most bytes of a kind at once, persistent or not. */
-static double peak_of(const fr_class *klass, fr_memory_kind kind,
+static double peak_of(const fr_rank_program *rank_program, fr_memory_kind kind,
                       bool is_persistent)
 {
     uint64_t peak = 0;
-    for (uint32_t call = 0; call < klass->n_calls; call++) {
+    for (uint32_t call = 0; call < rank_program->n_calls; call++) {
         uint64_t live = 0;
-        for (uint32_t b = 0; b < klass->n_blocks; b++) {
-            const fr_block *block = &klass->blocks[b];
+        for (uint32_t b = 0; b < rank_program->n_blocks; b++) {
+            const fr_block *block = &rank_program->blocks[b];
             if (block->kind == kind && block->is_persistent == is_persistent &&
                 block->first_call <= call && call <= block->last_call)
                 live += block->n_bytes;
@@ -102,15 +102,15 @@ static void test_bytes_per_parameter(void)
             fr_program *program = lower(&model, &job, &plan);
             if (!program)
                 continue;
-            const fr_class *klass = &program->classes[0];
-            CHECK_NEAR(peak_of(klass, FR_MEMORY_PARAMETERS, true),
+            const fr_rank_program *rank_program = &program->rank_programs[0];
+            CHECK_NEAR(peak_of(rank_program, FR_MEMORY_PARAMETERS, true),
                        w.weight * n / (zero == 3 ? d : 1), 0.004);
-            CHECK_NEAR(peak_of(klass, FR_MEMORY_OPTIMIZER, true),
+            CHECK_NEAR(peak_of(rank_program, FR_MEMORY_OPTIMIZER, true),
                        w.state * n / (zero >= 1 ? d : 1), 0.004);
-            CHECK_NEAR(peak_of(klass, FR_MEMORY_GRADIENTS, true),
+            CHECK_NEAR(peak_of(rank_program, FR_MEMORY_GRADIENTS, true),
                        zero >= 2 ? 0 : w.grad * n, 0.004);
-            double whole = peak_of(klass, FR_MEMORY_PARAMETERS, false);
-            double grads = peak_of(klass, FR_MEMORY_GRADIENTS, false);
+            double whole = peak_of(rank_program, FR_MEMORY_PARAMETERS, false);
+            double grads = peak_of(rank_program, FR_MEMORY_GRADIENTS, false);
             /* In use and prefetched: two layers, or the head and a layer. */
             double two = fmax(2 * layer, layer + head);
             if (zero < 3)
@@ -127,14 +127,14 @@ static void test_bytes_per_parameter(void)
 }
 
 /* Bytes that one rank's collectives of an op carry in a step, whole. */
-static double carried(const fr_program *program, uint32_t i_class, fr_op op,
+static double carried(const fr_program *program, uint32_t i_stage, fr_op op,
                       fr_axis axis, int lane)
 {
-    const fr_class *klass = &program->classes[i_class];
+    const fr_rank_program *rank_program = &program->rank_programs[i_stage];
     double sum = 0;
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
         const fr_segment *segment =
-            &program->segments[klass->calls[i].i_segment];
+            &program->segments[rank_program->calls[i].i_segment];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             const fr_instr *instr = &program->instrs[segment->first_instr + k];
             if (instr->op == op && instr->axis == axis &&
@@ -203,8 +203,9 @@ static void test_hybrid(void)
         CHECK_NEAR(carried(program, 0, FR_OP_ALL_REDUCE, FR_AXIS_REPLICA, -1),
                    w.grad * n / 2, 0.004);
         CHECK(carried(program, 0, FR_OP_ALL_REDUCE, FR_AXIS_DP, -1) <= 0);
-        CHECK_NEAR(peak_of(&program->classes[0], FR_MEMORY_OPTIMIZER, true),
-                   w.state * n / 2, 0.004);
+        CHECK_NEAR(
+            peak_of(&program->rank_programs[0], FR_MEMORY_OPTIMIZER, true),
+            w.state * n / 2, 0.004);
         fr_program_destroy(program);
     }
 }
@@ -249,12 +250,12 @@ static void test_experts(void)
         if (!CHECK_OK(fr_lower(&model, &job, &plan, NULL, &program, &err),
                       &err))
             continue;
-        const fr_class *klass = &program->classes[0];
-        CHECK_NEAR(peak_of(klass, FR_MEMORY_PARAMETERS, true),
+        const fr_rank_program *rank_program = &program->rank_programs[0];
+        CHECK_NEAR(peak_of(rank_program, FR_MEMORY_PARAMETERS, true),
                    w.weight *
                        (zero == 3 ? dense / dp + mine / n_edp : dense + mine),
                    0.006);
-        CHECK_NEAR(peak_of(klass, FR_MEMORY_OPTIMIZER, true),
+        CHECK_NEAR(peak_of(rank_program, FR_MEMORY_OPTIMIZER, true),
                    w.state * (zero ? dense / dp + mine / n_edp : dense + mine),
                    0.006);
         double reduced =
@@ -298,11 +299,11 @@ static void test_gather_lane(void)
 /* Where a lane's calls are, by segment name. */
 static int count_calls(const fr_program *program, const char *name)
 {
-    const fr_class *klass = &program->classes[0];
+    const fr_rank_program *rank_program = &program->rank_programs[0];
     int n = 0;
-    for (uint32_t i = 0; i < klass->n_calls; i++)
-        n += strncmp(program->segments[klass->calls[i].i_segment].name, name,
-                     strlen(name)) == 0;
+    for (uint32_t i = 0; i < rank_program->n_calls; i++)
+        n += strncmp(program->segments[rank_program->calls[i].i_segment].name,
+                     name, strlen(name)) == 0;
     return n;
 }
 
@@ -318,7 +319,8 @@ static void test_offload(void)
     plan.is_optimizer_offloaded = true;
     fr_program *program = lower(&model, &job, &plan);
     if (program) {
-        CHECK(peak_of(&program->classes[0], FR_MEMORY_OPTIMIZER, true) <= 0);
+        CHECK(peak_of(&program->rank_programs[0], FR_MEMORY_OPTIMIZER, true) <=
+              0);
         double moved = 0;
         for (uint32_t i = 0; i < program->n_instrs; i++)
             if (program->instrs[i].op == FR_OP_HOST_COPY)
@@ -335,13 +337,15 @@ static void test_offload(void)
     /* 4 micro-batches x 8 layers. */
     CHECK_INT(count_calls(program, "offload"), 24);
     CHECK_INT(count_calls(program, "fetch"), 24);
-    double kept = peak_of(&program->classes[0], FR_MEMORY_ACTIVATIONS, false);
+    double kept =
+        peak_of(&program->rank_programs[0], FR_MEMORY_ACTIVATIONS, false);
     fr_program_destroy(program);
     plan.activation_offload_frac = 0;
     program = lower(&model, &job, &plan);
     if (!program)
         return;
-    double all = peak_of(&program->classes[0], FR_MEMORY_ACTIVATIONS, false);
+    double all =
+        peak_of(&program->rank_programs[0], FR_MEMORY_ACTIVATIONS, false);
     printf("# offload of 3/4: activations %.3f of what they were\n",
            kept / all);
     /* A quarter stays, two layers go and two come: (2 + 2) / 8. */
@@ -352,11 +356,11 @@ static void test_offload(void)
 static double flop_of(const fr_program *program)
 {
     double sum = 0;
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        const fr_rank_program *rank_program = &program->rank_programs[c];
+        for (uint32_t i = 0; i < rank_program->n_calls; i++) {
             const fr_segment *segment =
-                &program->segments[klass->calls[i].i_segment];
+                &program->segments[rank_program->calls[i].i_segment];
             for (uint32_t k = 0; k < segment->n_instrs; k++)
                 sum += (double)fr_instr_flop(
                     &program->instrs[segment->first_instr + k]);
@@ -368,9 +372,9 @@ static double flop_of(const fr_program *program)
 static double worst_activations(const fr_program *program)
 {
     double worst = 0;
-    for (uint32_t c = 0; c < program->n_classes; c++)
-        worst = fmax(
-            worst, peak_of(&program->classes[c], FR_MEMORY_ACTIVATIONS, false));
+    for (uint32_t c = 0; c < program->n_rank_programs; c++)
+        worst = fmax(worst, peak_of(&program->rank_programs[c],
+                                    FR_MEMORY_ACTIVATIONS, false));
     return worst;
 }
 

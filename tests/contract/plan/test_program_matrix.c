@@ -47,15 +47,15 @@ static fr_job tiny_job(int optimizer)
     return job;
 }
 
-/* Unique tensors over all classes, at their global size. */
+/* Unique tensors over all rank programs, at their global size. */
 static uint64_t count_parameters(const fr_program *program)
 {
     bool is_seen[16 + 16 * 16] = {false};
     uint64_t sum = 0;
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
-        for (uint32_t i = 0; i < klass->n_tensors; i++) {
-            const fr_tensor *t = &klass->tensors[i];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        const fr_rank_program *rank_program = &program->rank_programs[c];
+        for (uint32_t i = 0; i < rank_program->n_tensors; i++) {
+            const fr_tensor *t = &rank_program->tensors[i];
             CHECK(t->first % 16 == 0);
             CHECK_INT(t->n, t->rows * t->cols);
             if (is_seen[t->id])
@@ -72,13 +72,13 @@ static void check_memory_parts(const fr_program *program, const char *name)
 {
     const fr_plan *plan = &program->plan;
     fr_err err = {0};
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        const fr_rank_program *rank_program = &program->rank_programs[c];
         uint64_t kinds[FR_MEMORY_N], peak, sum = 0;
-        uint64_t flat = klass->n_parameters * sizeof(float);
+        uint64_t flat = rank_program->n_parameters * sizeof(float);
         uint64_t state = fr_optimizer_state_bytes(program->job.optimizer,
-                                                  klass->n_parameters);
-        CHECK_OK(fr_class_peak(klass, kinds, &peak, &err), &err);
+                                                  rank_program->n_parameters);
+        CHECK_OK(fr_rank_program_peak(rank_program, kinds, &peak, &err), &err);
         for (int k = 0; k < FR_MEMORY_N; k++)
             sum += kinds[k];
         CHECK_INT(sum, peak);
@@ -87,14 +87,15 @@ static void check_memory_parts(const fr_program *program, const char *name)
         if (plan->compressor == FR_COMPRESSOR_NONE)
             CHECK_INT(kinds[FR_MEMORY_OPTIMIZER],
                       plan->zero_stage ? state / (uint64_t)plan->dp : state);
-        CHECK(klass->weight_offset_bytes % 4096 == 0 &&
-              klass->grad_offset_bytes % 4096 == 0);
-        CHECK(klass->slab_bytes >= peak);
+        CHECK(rank_program->weight_offset_bytes % 4096 == 0 &&
+              rank_program->grad_offset_bytes % 4096 == 0);
+        CHECK(rank_program->slab_bytes >= peak);
         /* Packing loses little: page rounding and at most 3 %. */
-        check_that((double)klass->slab_bytes <=
+        check_that((double)rank_program->slab_bytes <=
                        1.03 * (double)peak + 6.0 * 4096,
-                   __FILE__, __LINE__, "%s class %u: slab %llu, live %llu",
-                   name, (unsigned)c, (unsigned long long)klass->slab_bytes,
+                   __FILE__, __LINE__, "%s stage %u: slab %llu, live %llu",
+                   name, (unsigned)c,
+                   (unsigned long long)rank_program->slab_bytes,
                    (unsigned long long)peak);
     }
 }
@@ -202,7 +203,7 @@ static void test_matrix(void)
     CHECK(sums.n_legal >= 300);
 }
 
-static uint64_t slab_of(const fr_plan *plan, uint32_t i_class)
+static uint64_t slab_of(const fr_plan *plan, uint32_t i_stage)
 {
     fr_model model = tiny_model(false);
     fr_job job = tiny_job(FR_OPTIMIZER_ADAMW);
@@ -210,7 +211,7 @@ static uint64_t slab_of(const fr_plan *plan, uint32_t i_class)
     fr_err err = {0};
     if (!CHECK_OK(fr_lower(&model, &job, plan, NULL, &program, &err), &err))
         return 0;
-    uint64_t bytes = program->classes[i_class].slab_bytes;
+    uint64_t bytes = program->rank_programs[i_stage].slab_bytes;
     fr_program_destroy(program);
     return bytes;
 }
@@ -484,11 +485,11 @@ static void test_turns(void)
     CHECK(sums.n_legal >= 200);
 }
 
-static bool is_wire(const fr_class *klass, const fr_block *block)
+static bool is_wire(const fr_rank_program *rank_program, const fr_block *block)
 {
-    const fr_call *call = &klass->calls[block->first_call];
+    const fr_call *call = &rank_program->calls[block->first_call];
     return (call->spaces & 1U << FR_SPACE_WIRE) &&
-           fr_call_base_bytes(klass, call, FR_SPACE_WIRE) ==
+           fr_call_base_bytes(rank_program, call, FR_SPACE_WIRE) ==
                block->offset_bytes;
 }
 
@@ -502,13 +503,13 @@ static int most_wires(const fr_plan *plan)
     int most = 0;
     if (!CHECK_OK(fr_lower(&model, &job, plan, NULL, &program, &err), &err))
         return -1;
-    const fr_class *klass = &program->classes[0];
-    for (uint32_t c = 0; c < klass->n_calls; c++) {
+    const fr_rank_program *rank_program = &program->rank_programs[0];
+    for (uint32_t c = 0; c < rank_program->n_calls; c++) {
         int n = 0;
-        for (uint32_t b = 0; b < klass->n_blocks; b++)
-            n += klass->blocks[b].first_call <= c &&
-                 klass->blocks[b].last_call >= c &&
-                 is_wire(klass, &klass->blocks[b]);
+        for (uint32_t b = 0; b < rank_program->n_blocks; b++)
+            n += rank_program->blocks[b].first_call <= c &&
+                 rank_program->blocks[b].last_call >= c &&
+                 is_wire(rank_program, &rank_program->blocks[b]);
         most = n > most ? n : most;
     }
     fr_program_destroy(program);

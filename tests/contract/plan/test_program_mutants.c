@@ -99,12 +99,13 @@ static void over_bases(void (*mutate)(fr_program *, tally *), double share,
 
 static void drop_dep(fr_program *program, tally *t)
 {
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        fr_class *klass = &program->classes[c];
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
-            fr_call *call = &klass->calls[i];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        fr_rank_program *rank_program = &program->rank_programs[c];
+        for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+            fr_call *call = &rank_program->calls[i];
             for (uint32_t d = 0; d < call->n_deps; d++) {
-                uint32_t *deps = &klass->deps[call->first_dep], kept = deps[d];
+                uint32_t *deps = &rank_program->deps[call->first_dep],
+                         kept = deps[d];
                 deps[d] = deps[call->n_deps - 1];
                 deps[call->n_deps - 1] = kept;
                 call->n_deps--;
@@ -124,9 +125,9 @@ static void test_dropped_dep(void)
 
 static void shrink_block(fr_program *program, tally *t)
 {
-    for (uint32_t c = 0; c < program->n_classes; c++)
-        for (uint32_t b = 0; b < program->classes[c].n_blocks; b++) {
-            fr_block *block = &program->classes[c].blocks[b];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++)
+        for (uint32_t b = 0; b < program->rank_programs[c].n_blocks; b++) {
+            fr_block *block = &program->rank_programs[c].blocks[b];
             uint64_t kept = block->n_bytes;
             block->n_bytes -= kept > 4096 ? 1024 : kept / 2;
             count(t, program);
@@ -141,9 +142,9 @@ static void test_shrunk_block(void)
 
 static void shorten_life(fr_program *program, tally *t)
 {
-    for (uint32_t c = 0; c < program->n_classes; c++)
-        for (uint32_t b = 0; b < program->classes[c].n_blocks; b++) {
-            fr_block *block = &program->classes[c].blocks[b];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++)
+        for (uint32_t b = 0; b < program->rank_programs[c].n_blocks; b++) {
+            fr_block *block = &program->rank_programs[c].blocks[b];
             /* From the front: lives may be longer than the last use. */
             if (block->is_persistent || block->first_call == block->last_call)
                 continue;
@@ -189,9 +190,9 @@ static void wrong_offset(fr_program *program, tally *t)
             fr_ref *ref = &program->instrs[i].ref[k];
             if (ref->space == FR_SPACE_NONE)
                 continue;
-            ref->offset_bytes += program->classes[0].slab_bytes;
+            ref->offset_bytes += program->rank_programs[0].slab_bytes;
             count(t, program);
-            ref->offset_bytes -= program->classes[0].slab_bytes;
+            ref->offset_bytes -= program->rank_programs[0].slab_bytes;
         }
 }
 
@@ -200,10 +201,11 @@ static void test_wrong_offset(void)
     over_bases(wrong_offset, 1.0, "offset outside the slab");
 }
 
-static uint64_t *base_of(const fr_class *klass, uint32_t i_call, int space)
+static uint64_t *base_of(const fr_rank_program *rank_program, uint32_t i_call,
+                         int space)
 {
-    const fr_call *call = &klass->calls[i_call];
-    uint64_t *base = &klass->bases[call->first_base];
+    const fr_call *call = &rank_program->calls[i_call];
+    uint64_t *base = &rank_program->bases[call->first_base];
     for (int i = 0; i < space; i++)
         base += call->spaces >> i & 1;
     return call->spaces >> space & 1 ? base : NULL;
@@ -214,10 +216,11 @@ static void shifted_base(fr_program *program, tally *t)
 {
     static const int spaces[] = {FR_SPACE_IN, FR_SPACE_OUT, FR_SPACE_SAVED,
                                  FR_SPACE_TEMP, FR_SPACE_INPUT};
-    for (uint32_t c = 0; c < program->n_classes; c++)
-        for (uint32_t i = 0; i < program->classes[c].n_calls; i++)
+    for (uint32_t c = 0; c < program->n_rank_programs; c++)
+        for (uint32_t i = 0; i < program->rank_programs[c].n_calls; i++)
             for (size_t s = 0; s < sizeof spaces / sizeof spaces[0]; s++) {
-                uint64_t *base = base_of(&program->classes[c], i, spaces[s]);
+                uint64_t *base =
+                    base_of(&program->rank_programs[c], i, spaces[s]);
                 if (base == NULL || *base == 0)
                     continue;
                 *base += 64;
@@ -231,28 +234,30 @@ static void test_shifted_base(void)
     over_bases(shifted_base, 1.0, "base shifted by 64 bytes");
 }
 
-/* Only one class: the others still do what they did. */
+/* Only one rank program: the others still do what they did. */
 static void swap_collectives(fr_program *program, tally *t)
 {
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        fr_class *klass = &program->classes[c];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        fr_rank_program *rank_program = &program->rank_programs[c];
         uint32_t last = UINT32_MAX;
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
+        for (uint32_t i = 0; i < rank_program->n_calls; i++) {
             const fr_segment *segment =
-                &program->segments[klass->calls[i].i_segment];
+                &program->segments[rank_program->calls[i].i_segment];
             const fr_instr *instr = &program->instrs[segment->first_instr];
             bool is_global =
                 instr->axis == FR_AXIS_WORLD || instr->axis == FR_AXIS_MODEL;
             if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COLLECTIVE ||
-                !is_global || program->n_classes == 1)
+                !is_global || program->n_rank_programs == 1)
                 continue;
             if (last != UINT32_MAX) {
-                uint32_t kept = klass->calls[i].i_segment;
-                klass->calls[i].i_segment = klass->calls[last].i_segment;
-                klass->calls[last].i_segment = kept;
+                uint32_t kept = rank_program->calls[i].i_segment;
+                rank_program->calls[i].i_segment =
+                    rank_program->calls[last].i_segment;
+                rank_program->calls[last].i_segment = kept;
                 count(t, program);
-                klass->calls[last].i_segment = klass->calls[i].i_segment;
-                klass->calls[i].i_segment = kept;
+                rank_program->calls[last].i_segment =
+                    rank_program->calls[i].i_segment;
+                rank_program->calls[i].i_segment = kept;
             }
             last = i;
         }
@@ -262,8 +267,8 @@ static void swap_collectives(fr_program *program, tally *t)
 static void test_swapped(void)
 {
     /* Under ZeRO norm and loss are both one double over WORLD: swapping them
-     * in one class sends each into the other, which only their meaning tells;
-     * so those pairs are not damage that this check can see. */
+     * in one rank program sends each into the other, which only their meaning
+     * tells; so those pairs are not damage that this check can see. */
     tally sum = {0};
     for (int b = 0; b < N_BASES; b++) {
         fr_program *program = make(&bases[b]);
@@ -280,7 +285,7 @@ static void change_collective(fr_program *program, tally *t)
 {
     for (uint32_t i = 0; i < program->n_instrs; i++) {
         fr_instr *instr = &program->instrs[i];
-        if (instr->op != FR_OP_ALL_REDUCE || program->n_classes == 1 ||
+        if (instr->op != FR_OP_ALL_REDUCE || program->n_rank_programs == 1 ||
             (instr->axis != FR_AXIS_WORLD && instr->axis != FR_AXIS_MODEL &&
              instr->axis != FR_AXIS_EMBED))
             continue;
@@ -312,10 +317,10 @@ static void drop_call(fr_program *program, tally *t)
         return;
     program->segments = segments;
     program->n_segments++;
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        fr_class *klass = &program->classes[c];
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
-            uint32_t kept = klass->calls[i].i_segment;
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        fr_rank_program *rank_program = &program->rank_programs[c];
+        for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+            uint32_t kept = rank_program->calls[i].i_segment;
             const char *name = segments[kept].name;
             /* Makes something that somebody reads in this step. */
             if (strncmp(name, "zero", 4) && strncmp(name, "layer_f", 7) &&
@@ -324,9 +329,9 @@ static void drop_call(fr_program *program, tally *t)
                 continue;
             segments[nothing] = segments[kept];
             segments[nothing].n_instrs = 0;
-            klass->calls[i].i_segment = nothing;
+            rank_program->calls[i].i_segment = nothing;
             count(t, program);
-            klass->calls[i].i_segment = kept;
+            rank_program->calls[i].i_segment = kept;
         }
     }
     program->n_segments--;
@@ -367,8 +372,9 @@ static void test_random_damage(void)
         fr_program *program = make(&bases[i % N_BASES]);
         if (!program)
             return;
-        fr_class *klass =
-            &program->classes[next_random(&random) % program->n_classes];
+        fr_rank_program *rank_program =
+            &program->rank_programs[next_random(&random) %
+                                    program->n_rank_programs];
         for (int k = 0; k < 1 + i % 3; k++) {
             switch (next_random(&random) % 6) {
             case 0:
@@ -381,19 +387,23 @@ static void test_random_damage(void)
                        &random);
                 break;
             case 2:
-                damage(klass->deps, klass->n_deps * sizeof *klass->deps,
+                damage(rank_program->deps,
+                       rank_program->n_deps * sizeof *rank_program->deps,
                        &random);
                 break;
             case 3:
-                damage(klass->blocks, klass->n_blocks * sizeof *klass->blocks,
+                damage(rank_program->blocks,
+                       rank_program->n_blocks * sizeof *rank_program->blocks,
                        &random);
                 break;
             case 4:
-                damage(klass->tensors,
-                       klass->n_tensors * sizeof *klass->tensors, &random);
+                damage(rank_program->tensors,
+                       rank_program->n_tensors * sizeof *rank_program->tensors,
+                       &random);
                 break;
             default:
-                damage(klass->calls, klass->n_calls * sizeof *klass->calls,
+                damage(rank_program->calls,
+                       rank_program->n_calls * sizeof *rank_program->calls,
                        &random);
                 break;
             }

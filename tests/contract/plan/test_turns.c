@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a class does with one micro-batch of one chunk. */
+/* What a rank program does with one micro-batch of one chunk. */
 typedef struct chain {
     int n, cap;
     fr_instr *at;
@@ -24,12 +24,13 @@ static void add(chain *c, const fr_instr *instr)
     c->at[c->n++] = *instr;
 }
 
-static chain chain_of(const fr_program *program, const fr_class *klass,
-                      int micro_batch, int chunk)
+static chain chain_of(const fr_program *program,
+                      const fr_rank_program *rank_program, int micro_batch,
+                      int chunk)
 {
     chain out = {0};
-    for (uint32_t i = 0; i < klass->n_calls; i++) {
-        const fr_call *call = &klass->calls[i];
+    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+        const fr_call *call = &rank_program->calls[i];
         const fr_segment *s = &program->segments[call->i_segment];
         if (call->micro_batch != micro_batch || call->chunk != chunk ||
             (s->lane != FR_LANE_COMPUTE && s->lane != FR_LANE_EP))
@@ -42,12 +43,12 @@ static chain chain_of(const fr_program *program, const fr_class *klass,
 
 static void compare(const fr_program *plain, const fr_program *turns)
 {
-    CHECK_INT(plain->n_classes, turns->n_classes);
-    for (uint32_t c = 0; c < plain->n_classes; c++)
+    CHECK_INT(plain->n_rank_programs, turns->n_rank_programs);
+    for (uint32_t c = 0; c < plain->n_rank_programs; c++)
         for (int m = 0; m < plain->n_micro_batches; m++)
             for (int v = 0; v < plain->plan.vpp; v++) {
-                chain a = chain_of(plain, &plain->classes[c], m, v);
-                chain b = chain_of(turns, &turns->classes[c], m, v);
+                chain a = chain_of(plain, &plain->rank_programs[c], m, v);
+                chain b = chain_of(turns, &turns->rank_programs[c], m, v);
                 CHECK_INT(a.n, b.n);
                 CHECK(a.n > 0);
                 for (int i = 0; i < a.n && a.n == b.n; i++)
@@ -69,10 +70,10 @@ typedef struct exchanges {
 static exchanges count(const fr_program *program)
 {
     exchanges n = {0};
-    for (uint32_t c = 0; c < program->n_classes; c++) {
-        const fr_class *klass = &program->classes[c];
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
-            const fr_call *call = &klass->calls[i];
+    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
+        const fr_rank_program *rank_program = &program->rank_programs[c];
+        for (uint32_t i = 0; i < rank_program->n_calls; i++) {
+            const fr_call *call = &rank_program->calls[i];
             const fr_segment *s = &program->segments[call->i_segment];
             uint32_t next = i + 1;
             for (uint32_t k = 0; k < s->n_instrs; k++) {
@@ -82,12 +83,14 @@ static exchanges count(const fr_program *program)
                 n.n_on_compute += is_exchange && s->lane == FR_LANE_COMPUTE;
                 n.n_beside += is_exchange && s->lane == FR_LANE_EP;
             }
-            while (next < klass->n_calls &&
-                   program->segments[klass->calls[next].i_segment].lane !=
-                       FR_LANE_COMPUTE)
+            while (
+                next < rank_program->n_calls &&
+                program->segments[rank_program->calls[next].i_segment].lane !=
+                    FR_LANE_COMPUTE)
                 next++;
-            n.n_covered += s->lane == FR_LANE_EP && next < klass->n_calls &&
-                           klass->calls[next].micro_batch != call->micro_batch;
+            n.n_covered +=
+                s->lane == FR_LANE_EP && next < rank_program->n_calls &&
+                rank_program->calls[next].micro_batch != call->micro_batch;
         }
     }
     return n;
@@ -153,7 +156,8 @@ static void test_memory(void)
         fr_program *program = layer_lower(&model, &job, &plan);
         if (!program)
             return;
-        CHECK_OK(fr_class_peak(&program->classes[0], kinds, &peak[k], &err),
+        CHECK_OK(fr_rank_program_peak(&program->rank_programs[0], kinds,
+                                      &peak[k], &err),
                  &err);
         fr_program_destroy(program);
     }

@@ -149,13 +149,14 @@ static gathers gathers_of(fr_zero_unit unit, fr_recompute recompute, int dp)
     if (sim_fixture_cluster(&f, "gpus.xml", xml) && sim_fixture_lower(&f, 8) &&
         CHECK_OK(fr_program_check(f.program, NULL, &err), &err) &&
         CHECK(sim_fixture_predict(&f, FR_REPLAY_CALLS, false, &p))) {
-        const fr_class *klass = &f.program->classes[0];
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
+        const fr_rank_program *rank_program = &f.program->rank_programs[0];
+        for (uint32_t i = 0; i < rank_program->n_calls; i++) {
             const fr_segment *s =
-                &f.program->segments[klass->calls[i].i_segment];
+                &f.program->segments[rank_program->calls[i].i_segment];
             for (uint32_t k = 0; k < s->n_instrs; k++) {
                 const fr_instr *instr = &f.program->instrs[s->first_instr + k];
-                if (instr->op != FR_OP_ALL_GATHER || klass->calls[i].layer < 0)
+                if (instr->op != FR_OP_ALL_GATHER ||
+                    rank_program->calls[i].layer < 0)
                     continue;
                 sum.n_calls++;
                 sum.n_elements += instr->dim[0];

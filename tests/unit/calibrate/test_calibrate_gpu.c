@@ -314,15 +314,16 @@ static void test_one(void)
 /* ---- and be priced --------------------------------------------------------
  */
 
-/* All instructions of the one class, by the law, with hot products. */
+/* All instructions of the one rank program, by the law, with hot products. */
 static double step_by_law(const fr_program *program,
                           const fr_fingerprint *machine)
 {
-    const fr_class *klass = &program->classes[0];
+    const fr_rank_program *rank_program = &program->rank_programs[0];
     double sum_s = 0;
 
-    for (uint32_t c = 0; c < klass->n_calls; c++) {
-        const fr_segment *s = &program->segments[klass->calls[c].i_segment];
+    for (uint32_t c = 0; c < rank_program->n_calls; c++) {
+        const fr_segment *s =
+            &program->segments[rank_program->calls[c].i_segment];
         for (uint32_t i = 0; i < s->n_instrs; i++) {
             const fr_instr *instr = &program->instrs[s->first_instr + i];
             fr_compute_point key;
@@ -368,7 +369,8 @@ static void price_plan(bench *b, int64_t micro_batch, double slack)
                    (int)micro_batch, prediction.step_s, wanted_s);
         /* The slab, and what was seen besides. */
         CHECK(prediction.memory.peak_bytes ==
-              program->classes[0].slab_bytes + b->profile.baseline_alone_bytes);
+              program->rank_programs[0].slab_bytes +
+                  b->profile.baseline_alone_bytes);
     }
     fr_program_destroy(program);
     fr_cost_model_destroy(costs);

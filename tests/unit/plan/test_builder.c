@@ -10,19 +10,20 @@
 
 static fr_err err;
 
-static void release(fr_class *klass)
+static void release(fr_rank_program *rank_program)
 {
-    free(klass->calls);
-    free(klass->deps);
-    free(klass->bases);
-    free(klass->blocks);
+    free(rank_program->calls);
+    free(rank_program->deps);
+    free(rank_program->bases);
+    free(rank_program->blocks);
 }
 
-static bool depends(const fr_class *klass, uint32_t call, uint32_t on)
+static bool depends(const fr_rank_program *rank_program, uint32_t call,
+                    uint32_t on)
 {
-    const fr_call *c = &klass->calls[call];
+    const fr_call *c = &rank_program->calls[call];
     for (uint32_t i = 0; i < c->n_deps; i++)
-        if (klass->deps[c->first_dep + i] == on)
+        if (rank_program->deps[c->first_dep + i] == on)
             return true;
     return false;
 }
@@ -36,7 +37,7 @@ static void add(fr_builder *b, fr_lane lane, uint32_t block, char access)
 static void test_hazards(void)
 {
     fr_builder *b = NULL;
-    fr_class klass = {0};
+    fr_rank_program rank_program = {0};
     if (!CHECK_OK(fr_builder_create(&b, &err), &err))
         return;
     uint32_t x = fr_builder_add_block(b, FR_MEMORY_BUFFERS, true, 100);
@@ -51,20 +52,20 @@ static void test_hazards(void)
     add(b, FR_LANE_COMPUTE, y, 'w'); /* 6: after 5, which covers 4 */
     add(b, FR_LANE_IO, y, 'r');      /* 7: after 6, which covers 5 */
     fr_builder_use(b, x, 'r');
-    CHECK_OK(fr_builder_finish(b, &klass, &err), &err);
-    CHECK_INT(klass.n_calls, 8);
-    CHECK_INT(klass.calls[0].n_deps, 0);
-    CHECK(klass.calls[1].n_deps == 1 && depends(&klass, 1, 0));
-    CHECK(klass.calls[2].n_deps == 1 && depends(&klass, 2, 0));
-    CHECK(klass.calls[3].n_deps == 2 && depends(&klass, 3, 1) &&
-          depends(&klass, 3, 2));
-    CHECK_INT(klass.calls[4].n_deps, 0);
-    CHECK(klass.calls[5].n_deps == 1 && depends(&klass, 5, 3));
-    CHECK(klass.calls[6].n_deps == 1 && depends(&klass, 6, 5));
-    CHECK(klass.calls[7].n_deps == 1 && depends(&klass, 7, 6));
+    CHECK_OK(fr_builder_finish(b, &rank_program, &err), &err);
+    CHECK_INT(rank_program.n_calls, 8);
+    CHECK_INT(rank_program.calls[0].n_deps, 0);
+    CHECK(rank_program.calls[1].n_deps == 1 && depends(&rank_program, 1, 0));
+    CHECK(rank_program.calls[2].n_deps == 1 && depends(&rank_program, 2, 0));
+    CHECK(rank_program.calls[3].n_deps == 2 && depends(&rank_program, 3, 1) &&
+          depends(&rank_program, 3, 2));
+    CHECK_INT(rank_program.calls[4].n_deps, 0);
+    CHECK(rank_program.calls[5].n_deps == 1 && depends(&rank_program, 5, 3));
+    CHECK(rank_program.calls[6].n_deps == 1 && depends(&rank_program, 6, 5));
+    CHECK(rank_program.calls[7].n_deps == 1 && depends(&rank_program, 7, 6));
     CHECK_INT(fr_builder_offset(b, y) % 64, 0);
     CHECK(fr_builder_offset(b, y) >= fr_builder_offset(b, x) + 100);
-    release(&klass);
+    release(&rank_program);
     fr_builder_destroy(b);
 }
 
@@ -72,7 +73,7 @@ static void test_hazards(void)
 static void test_apart(void)
 {
     fr_builder *b = NULL;
-    fr_class klass = {0};
+    fr_rank_program rank_program = {0};
     if (!CHECK_OK(fr_builder_create(&b, &err), &err))
         return;
     fr_builder_set_apart(b);
@@ -82,12 +83,12 @@ static void test_apart(void)
     add(b, FR_LANE_COMPUTE, old, 'w');   /* 0 */
     add(b, FR_LANE_PP_SEND, old, 'r');   /* 1: last user of old */
     add(b, FR_LANE_COMPUTE, fresh, 'w'); /* 2: does not wait for it */
-    CHECK_OK(fr_builder_finish(b, &klass, &err), &err);
+    CHECK_OK(fr_builder_finish(b, &rank_program, &err), &err);
     CHECK_INT(fr_builder_offset(b, old), 0);
     CHECK_INT(fr_builder_offset(b, fresh), 8192);
-    CHECK_INT(klass.calls[2].n_deps, 0);
-    CHECK_INT(klass.slab_bytes, 16384);
-    release(&klass);
+    CHECK_INT(rank_program.calls[2].n_deps, 0);
+    CHECK_INT(rank_program.slab_bytes, 16384);
+    release(&rank_program);
     fr_builder_destroy(b);
 }
 
@@ -95,7 +96,7 @@ static void test_apart(void)
 static void test_follow(void)
 {
     fr_builder *b = NULL;
-    fr_class klass = {0};
+    fr_rank_program rank_program = {0};
     if (!CHECK_OK(fr_builder_create(&b, &err), &err))
         return;
     uint32_t x = fr_builder_add_block(b, FR_MEMORY_BUFFERS, true, 64);
@@ -106,10 +107,10 @@ static void test_follow(void)
     add(b, FR_LANE_COMPUTE, x, 'r'); /* 2 */
     add(b, FR_LANE_PP_RECV, y, 'w'); /* 3: after 2, the last one there */
     fr_builder_follow(b, FR_LANE_COMPUTE);
-    CHECK_OK(fr_builder_finish(b, &klass, &err), &err);
-    CHECK_INT(klass.calls[0].n_deps, 0);
-    CHECK(klass.calls[3].n_deps == 1 && depends(&klass, 3, 2));
-    release(&klass);
+    CHECK_OK(fr_builder_finish(b, &rank_program, &err), &err);
+    CHECK_INT(rank_program.calls[0].n_deps, 0);
+    CHECK(rank_program.calls[3].n_deps == 1 && depends(&rank_program, 3, 2));
+    release(&rank_program);
     fr_builder_destroy(b);
 }
 
@@ -117,7 +118,7 @@ static void test_follow(void)
 static void test_reuse(void)
 {
     fr_builder *b = NULL;
-    fr_class klass = {0};
+    fr_rank_program rank_program = {0};
     if (!CHECK_OK(fr_builder_create(&b, &err), &err))
         return;
     uint32_t old = fr_builder_add_block(b, FR_MEMORY_BUFFERS, false, 8192);
@@ -129,14 +130,14 @@ static void test_reuse(void)
     fr_builder_keep(b, fresh);
     add(b, FR_LANE_COMPUTE, kept, 'w'); /* 3: does not: fresh is kept */
     fr_builder_keep(b, fresh);
-    CHECK_OK(fr_builder_finish(b, &klass, &err), &err);
+    CHECK_OK(fr_builder_finish(b, &rank_program, &err), &err);
     CHECK(fr_builder_offset(b, old) == fr_builder_offset(b, fresh));
     CHECK(fr_builder_offset(b, kept) != fr_builder_offset(b, fresh));
-    CHECK(depends(&klass, 2, 1));
-    CHECK_INT(klass.calls[3].n_deps, 0);
-    CHECK_INT(klass.slab_bytes, 16384);
-    CHECK_INT(klass.blocks[1].last_call, 3);
-    release(&klass);
+    CHECK(depends(&rank_program, 2, 1));
+    CHECK_INT(rank_program.calls[3].n_deps, 0);
+    CHECK_INT(rank_program.slab_bytes, 16384);
+    CHECK_INT(rank_program.blocks[1].last_call, 3);
+    release(&rank_program);
     fr_builder_destroy(b);
 }
 
@@ -213,7 +214,7 @@ static void test_pack_stack(void)
 static void test_interleave(void)
 {
     fr_builder *b = NULL;
-    fr_class klass = {0};
+    fr_rank_program rank_program = {0};
     uint32_t block[2];
     if (!CHECK_OK(fr_builder_create(&b, &err), &err))
         return;
@@ -233,20 +234,21 @@ static void test_interleave(void)
             add(b, FR_LANE_EP, block[i], 'r');
     }
     fr_builder_interleave(b, first, middle, FR_LANE_EP);
-    CHECK_OK(fr_builder_finish(b, &klass, &err), &err);
+    CHECK_OK(fr_builder_finish(b, &rank_program, &err), &err);
     /* 0; a: 1 2(EP) | b: 3 4(EP) | a: 5 6 | b: 7 8 9(EP) */
-    CHECK_INT(klass.n_calls, 10);
-    CHECK(depends(&klass, 2, 1) && depends(&klass, 4, 3));
-    CHECK(depends(&klass, 5, 2) && !depends(&klass, 5, 4));
-    CHECK(depends(&klass, 7, 4) && !depends(&klass, 7, 2));
-    CHECK(depends(&klass, 6, 5) && depends(&klass, 8, 7));
-    CHECK_INT(klass.n_blocks, 3);
-    CHECK_INT(klass.blocks[1].first_call, 1);
-    CHECK_INT(klass.blocks[1].last_call, 5);
-    CHECK_INT(klass.blocks[2].first_call, 3);
-    CHECK_INT(klass.blocks[2].last_call, 9);
-    CHECK(klass.blocks[1].offset_bytes != klass.blocks[2].offset_bytes);
-    release(&klass);
+    CHECK_INT(rank_program.n_calls, 10);
+    CHECK(depends(&rank_program, 2, 1) && depends(&rank_program, 4, 3));
+    CHECK(depends(&rank_program, 5, 2) && !depends(&rank_program, 5, 4));
+    CHECK(depends(&rank_program, 7, 4) && !depends(&rank_program, 7, 2));
+    CHECK(depends(&rank_program, 6, 5) && depends(&rank_program, 8, 7));
+    CHECK_INT(rank_program.n_blocks, 3);
+    CHECK_INT(rank_program.blocks[1].first_call, 1);
+    CHECK_INT(rank_program.blocks[1].last_call, 5);
+    CHECK_INT(rank_program.blocks[2].first_call, 3);
+    CHECK_INT(rank_program.blocks[2].last_call, 9);
+    CHECK(rank_program.blocks[1].offset_bytes !=
+          rank_program.blocks[2].offset_bytes);
+    release(&rank_program);
     fr_builder_destroy(b);
 }
 

@@ -1,5 +1,5 @@
-/* The rules of the caching allocator on classes made by hand: what is worked
- * out on paper from the documentation's rules stands in each case. */
+/* The rules of the caching allocator on rank programs made by hand: what is
+ * worked out on paper from the documentation's rules stands in each case. */
 #include "plan/memory/caching_allocator.h"
 #include "tests/check.h"
 
@@ -12,11 +12,12 @@ static fr_allocator_use reserve(const fr_block *blocks, uint32_t n_blocks,
                                 uint32_t n_calls)
 {
     fr_block copy[MAX_BLOCKS];
-    fr_class klass = {.n_calls = n_calls, .n_blocks = n_blocks, .blocks = copy};
+    fr_rank_program rank_program = {
+        .n_calls = n_calls, .n_blocks = n_blocks, .blocks = copy};
     fr_allocator_use use = {0};
     fr_err err;
     memcpy(copy, blocks, n_blocks * sizeof *copy);
-    CHECK_OK(fr_class_reserve(&klass, &use, &err), &err);
+    CHECK_OK(fr_rank_program_reserve(&rank_program, &use, &err), &err);
     return use;
 }
 
@@ -116,17 +117,19 @@ static void test_tensors(void)
                           .first_call = 2,
                           .last_call = 2,
                           .offset_bytes = 64 * MIB}};
-    fr_class klass = {.n_calls = 3,
-                      .calls = calls,
-                      .blocks = blocks,
-                      .n_blocks = sizeof blocks / sizeof blocks[0]};
+    fr_rank_program rank_program = {.n_calls = 3,
+                                    .calls = calls,
+                                    .blocks = blocks,
+                                    .n_blocks =
+                                        sizeof blocks / sizeof blocks[0]};
     fr_allocator_use whole = {0}, cut = {0};
     fr_err err;
     calls[2].spaces = 1u << FR_SPACE_TEMP;
-    klass.bases = &blocks[SCRATCH].offset_bytes;
-    klass.n_bases = 1;
-    CHECK_OK(fr_class_reserve(&klass, &whole, &err), &err);
-    CHECK_OK(fr_class_reserve_beside(&program, &klass, NULL, 0, &cut, &err),
+    rank_program.bases = &blocks[SCRATCH].offset_bytes;
+    rank_program.n_bases = 1;
+    CHECK_OK(fr_rank_program_reserve(&rank_program, &whole, &err), &err);
+    CHECK_OK(fr_rank_program_reserve_beside(&program, &rank_program, NULL, 0,
+                                            &cut, &err),
              &err);
     /* 8 and 12 fill a segment of 20, 4 and 16 another. */
     CHECK_INT(cut.reserved_bytes, 40 * MIB);

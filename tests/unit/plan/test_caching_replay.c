@@ -1,8 +1,9 @@
 /*
  * test_caching_replay.c: the replay of the caching allocator against one that
  * shares nothing with it: segments are arrays of stretches in address order,
- * and every question is answered by looking at all of them.  Random classes
- * with few sizes (so that equal ones decide), with many, and pipelines.
+ * and every question is answered by looking at all of them.  Random rank
+ * programs with few sizes (so that equal ones decide), with many, and
+ * pipelines.
  */
 #include "plan/memory/caching_allocator.h"
 #include "tests/check.h"
@@ -115,7 +116,7 @@ static void oracle_free(oracle *o, int owner)
 }
 
 /* One tensor a block: what outlives its call comes last. */
-static void oracle_call(oracle *o, const fr_class *k, uint32_t call)
+static void oracle_call(oracle *o, const fr_rank_program *k, uint32_t call)
 {
     for (int is_last = 0; is_last < 2; is_last++)
         for (uint32_t i = 0; i < k->n_blocks; i++) {
@@ -129,7 +130,7 @@ static void oracle_call(oracle *o, const fr_class *k, uint32_t call)
             oracle_free(o, (int)i);
 }
 
-static void compare(const fr_class *k)
+static void compare(const fr_rank_program *k)
 {
     static oracle o;
     fr_allocator_use use = {0};
@@ -140,12 +141,12 @@ static void compare(const fr_class *k)
             oracle_take(&o, k->blocks[i].n_bytes, (int)i);
     for (uint32_t call = 0; call < 2 * k->n_calls; call++)
         oracle_call(&o, k, call % k->n_calls);
-    CHECK_OK(fr_class_reserve(k, &use, &err), &err);
+    CHECK_OK(fr_rank_program_reserve(k, &use, &err), &err);
     CHECK_INT(use.reserved_bytes, o.reserved);
     CHECK_INT(use.allocated_bytes, o.peak);
 }
 
-/* ---- classes ------------------------------------------------------------ */
+/* ---- rank programs ------------------------------------------------------ */
 
 static uint64_t seed = 881726454;
 
@@ -155,11 +156,13 @@ static uint64_t draw(uint64_t below)
     return (seed >> 33) % below;
 }
 
-static void random_class(uint32_t n_calls, uint32_t n_blocks, uint32_t n_sizes)
+static void random_rank_program(uint32_t n_calls, uint32_t n_blocks,
+                                uint32_t n_sizes)
 {
     static fr_block blocks[MOST_BLOCKS];
     uint64_t sizes[64];
-    fr_class k = {.n_calls = n_calls, .n_blocks = n_blocks, .blocks = blocks};
+    fr_rank_program k = {
+        .n_calls = n_calls, .n_blocks = n_blocks, .blocks = blocks};
     for (uint32_t i = 0; i < n_sizes; i++)
         sizes[i] = draw(4) == 0   ? draw(2 * MIB)
                    : draw(2) == 0 ? draw(48 * MIB)
@@ -182,14 +185,15 @@ static void random_class(uint32_t n_calls, uint32_t n_blocks, uint32_t n_sizes)
 static void test_random(void)
 {
     for (int trial = 0; trial < 300; trial++)
-        random_class(2 + (uint32_t)draw(40), 1 + (uint32_t)draw(160),
-                     1 + (uint32_t)draw(trial % 2 ? 3 : 60));
-    random_class(300, 1800, 50);
-    random_class(300, 1800, 5);
+        random_rank_program(2 + (uint32_t)draw(40), 1 + (uint32_t)draw(160),
+                            1 + (uint32_t)draw(trial % 2 ? 3 : 60));
+    random_rank_program(300, 1800, 50);
+    random_rank_program(300, 1800, 5);
 }
 
 /* So many forwards ahead, then one of each: blocks of a few sizes wait. */
-static void pipeline_class(uint32_t n_ahead, uint32_t n_micro, uint32_t n_kept)
+static void pipeline_rank_program(uint32_t n_ahead, uint32_t n_micro,
+                                  uint32_t n_kept)
 {
     static fr_block blocks[MOST_BLOCKS];
     uint32_t n = 0, n_calls = 2 * n_micro;
@@ -207,14 +211,15 @@ static void pipeline_class(uint32_t n_ahead, uint32_t n_micro, uint32_t n_kept)
                                      .first_call = i % 2 ? f : b,
                                      .last_call = i % 2 ? f : b};
     }
-    fr_class k = {.n_calls = n_calls, .n_blocks = n, .blocks = blocks};
+    fr_rank_program k = {.n_calls = n_calls, .n_blocks = n, .blocks = blocks};
     compare(&k);
 }
 
 static void test_pipelines(void)
 {
     for (uint32_t n_ahead = 1; n_ahead <= 12; n_ahead++)
-        pipeline_class(n_ahead, 24 + (uint32_t)draw(40), 3 + (uint32_t)draw(5));
+        pipeline_rank_program(n_ahead, 24 + (uint32_t)draw(40),
+                              3 + (uint32_t)draw(5));
 }
 
 CHECK_MAIN({"random", test_random}, {"pipelines", test_pipelines})

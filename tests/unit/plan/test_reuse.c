@@ -45,15 +45,16 @@ static double naive_distance(const trace *t, uint32_t page, uint32_t n_pages)
     return -1.0;
 }
 
-static bool span_of(const fr_class *klass, const fr_call *call,
+static bool span_of(const fr_rank_program *rank_program, const fr_call *call,
                     const fr_instr *instr, int i, uint32_t *first,
                     uint32_t *last)
 {
     uint64_t n = instr->ref[i].space == FR_SPACE_NONE
                      ? 0
                      : fr_instr_ref_bytes(instr, i, 1);
-    uint64_t begin = fr_call_base_bytes(klass, call, instr->ref[i].space) +
-                     instr->ref[i].offset_bytes;
+    uint64_t begin =
+        fr_call_base_bytes(rank_program, call, instr->ref[i].space) +
+        instr->ref[i].offset_bytes;
 
     if (n == 0)
         return false;
@@ -66,22 +67,22 @@ static bool span_of(const fr_class *klass, const fr_call *call,
 static void walk(const fr_program *program, trace *t, uint32_t wanted,
                  double *sum, int *n)
 {
-    const fr_class *klass = &program->classes[0];
-    uint32_t n_pages = (uint32_t)(klass->slab_bytes / PAGE) + 2;
+    const fr_rank_program *rank_program = &program->rank_programs[0];
+    uint32_t n_pages = (uint32_t)(rank_program->slab_bytes / PAGE) + 2;
 
-    for (uint32_t c = 0; c < klass->n_calls; c++) {
-        const fr_call *call = &klass->calls[c];
+    for (uint32_t c = 0; c < rank_program->n_calls; c++) {
+        const fr_call *call = &rank_program->calls[c];
         const fr_segment *s = &program->segments[call->i_segment];
         for (uint32_t k = 0; k < s->n_instrs; k++) {
             const fr_instr *instr = &program->instrs[s->first_instr + k];
             uint32_t first, last;
             if (sum != NULL && s->first_instr + k == wanted &&
-                span_of(klass, call, instr, 0, &first, &last) &&
+                span_of(rank_program, call, instr, 0, &first, &last) &&
                 last < first + 4)
                 for (uint32_t p = first; p <= last; p++, ++*n)
                     *sum += log2(naive_distance(t, p, n_pages) + 2.0);
             for (int i = 0; i < FR_INSTR_REFS; i++)
-                if (span_of(klass, call, instr, i, &first, &last))
+                if (span_of(rank_program, call, instr, i, &first, &last))
                     for (uint32_t p = first; p <= last; p++)
                         touch(t, p);
         }
@@ -115,7 +116,7 @@ static void test_against_naive(void)
     if (program == NULL)
         return;
     CHECK_OK(fr_program_mark_reuse(program, &err), &err);
-    CHECK(program->classes[0].slab_bytes < (uint64_t)4096 * PAGE);
+    CHECK(program->rank_programs[0].slab_bytes < (uint64_t)4096 * PAGE);
     for (uint32_t i = 0; i < program->n_instrs; i++) {
         trace t = {0};
         double sum = 0.0;

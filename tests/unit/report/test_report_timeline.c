@@ -21,7 +21,7 @@ typedef struct little {
     fr_program program;
     fr_instr instrs[N_INSTRS];
     fr_segment segments[N_INSTRS];
-    fr_class classes[2];
+    fr_rank_program rank_programs[2];
     fr_call calls[2][5];
     uint32_t deps[2][4];
     fr_timeline timeline;
@@ -50,9 +50,9 @@ static void set_call(little *l, int stage, int i, int i_segment, int dep)
     call->chunk = -1;
     if (dep < 0)
         return;
-    call->first_dep = l->classes[stage].n_deps;
+    call->first_dep = l->rank_programs[stage].n_deps;
     call->n_deps = 1;
-    l->deps[stage][l->classes[stage].n_deps++] = (uint32_t)dep;
+    l->deps[stage][l->rank_programs[stage].n_deps++] = (uint32_t)dep;
 }
 
 static void add_span(little *l, int rank, int i_call, double begin_us,
@@ -86,8 +86,8 @@ static little *make_little(void)
     p->n_instrs = p->n_segments = N_INSTRS;
     p->instrs = l->instrs;
     p->segments = l->segments;
-    p->n_classes = 2;
-    p->classes = l->classes;
+    p->n_rank_programs = 2;
+    p->rank_programs = l->rank_programs;
     set_instr(l, FWD, FR_OP_GELU_FWD, 0, 0, "layer_fwd", FR_LANE_COMPUTE);
     set_instr(l, SEND_F, FR_OP_SEND, 1, 3, "send", FR_LANE_PP_SEND);
     set_instr(l, RECV_F, FR_OP_RECV, 0, 3, "recv", FR_LANE_PP_RECV);
@@ -96,21 +96,21 @@ static little *make_little(void)
     set_instr(l, RECV_B, FR_OP_RECV, 1, 5, "recv", FR_LANE_PP_RECV);
     set_instr(l, STEP, FR_OP_OPT_STEP, 0, 0, "update", FR_LANE_COMPUTE);
     for (int s = 0; s < 2; s++) {
-        l->classes[s].pp = s;
-        l->classes[s].calls = l->calls[s];
-        l->classes[s].deps = l->deps[s];
+        l->rank_programs[s].pp = s;
+        l->rank_programs[s].calls = l->calls[s];
+        l->rank_programs[s].deps = l->deps[s];
     }
     set_call(l, 0, 0, FWD, -1);
     set_call(l, 0, 1, SEND_F, 0);
     set_call(l, 0, 2, RECV_B, 1);
     set_call(l, 0, 3, BWD, 2);
     set_call(l, 0, 4, STEP, 3);
-    l->classes[0].n_calls = 5;
+    l->rank_programs[0].n_calls = 5;
     set_call(l, 1, 0, RECV_F, -1);
     set_call(l, 1, 1, BWD, 0);
     set_call(l, 1, 2, SEND_B, 1);
     set_call(l, 1, 3, STEP, 1);
-    l->classes[1].n_calls = 4;
+    l->rank_programs[1].n_calls = 4;
     fr_timeline_init(&l->timeline);
     l->timeline.n_ranks = 2;
     add_span(l, 0, 0, 0, 10);

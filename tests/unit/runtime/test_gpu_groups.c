@@ -107,12 +107,12 @@ static void check_split(const fr_program *program, const fr_gpu_groups *all,
 static int tags_of(const fr_program *program, const fr_gpu_groups *groups,
                    int64_t rank, uint32_t i, uint32_t *out, int n_max)
 {
-    const fr_class *klass = fr_program_class(program, rank);
+    const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
     int n = 0;
 
-    for (uint32_t c = 0; c < klass->n_calls; c++) {
+    for (uint32_t c = 0; c < rank_program->n_calls; c++) {
         const fr_segment *segment =
-            &program->segments[klass->calls[c].i_segment];
+            &program->segments[rank_program->calls[c].i_segment];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             uint32_t i_instr = segment->first_instr + k;
             const fr_instr *instr = &program->instrs[i_instr];
@@ -120,7 +120,8 @@ static int tags_of(const fr_program *program, const fr_gpu_groups *groups,
                 instr->op == FR_OP_SEND || instr->op == FR_OP_RECV;
             if (is_transfer && groups->routes[i_instr].i_split == (int)i &&
                 n < n_max)
-                out[n++] = instr->tag + (uint32_t)klass->calls[c].micro_batch;
+                out[n++] =
+                    instr->tag + (uint32_t)rank_program->calls[c].micro_batch;
         }
     }
     return n;
@@ -161,10 +162,10 @@ static void check_grid(const grid *g)
             n_transfers += check_order(program, all, world, r, i);
         }
     for (int r = 0; is_ok && r < world; r++) {
-        const fr_class *klass = fr_program_class(program, r);
-        for (uint32_t c = 0; c < klass->n_calls; c++) {
+        const fr_rank_program *rank_program = fr_program_of_rank(program, r);
+        for (uint32_t c = 0; c < rank_program->n_calls; c++) {
             uint32_t i_instr =
-                program->segments[klass->calls[c].i_segment].first_instr;
+                program->segments[rank_program->calls[c].i_segment].first_instr;
             n_sends += program->instrs[i_instr].op == FR_OP_SEND;
         }
     }

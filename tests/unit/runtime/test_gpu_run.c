@@ -246,11 +246,13 @@ static void test_timeline(void)
     show.options.trace_steps = 2;
     if (gpu_show_perform_well(&show)) {
         for (uint32_t c = 0; c < 2; c++)
-            for (uint32_t i = 0; i < show.program->classes[c].n_calls; i++)
+            for (uint32_t i = 0; i < show.program->rank_programs[c].n_calls;
+                 i++)
                 n_expected +=
                     2 *
                     show.program
-                        ->segments[show.program->classes[c].calls[i].i_segment]
+                        ->segments
+                            [show.program->rank_programs[c].calls[i].i_segment]
                         .n_instrs;
         CHECK_INT(show.timeline.n, n_expected);
         for (size_t i = 1; i < show.timeline.n; i++) {

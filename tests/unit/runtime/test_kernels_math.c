@@ -43,7 +43,7 @@ static void test_parts(void)
     }
 }
 
-/* A small class as one of n_tp ranks holds it. */
+/* A small rank program as one of n_tp ranks holds it. */
 enum { N_TENSORS = 5 };
 
 static uint64_t make_tensors(fr_tensor tensors[N_TENSORS], int64_t n_tp)

@@ -31,7 +31,7 @@ typedef struct scene {
     fr_program program;
     fr_instr instr;
     fr_segment segment;
-    fr_class klass;
+    fr_rank_program rank_program;
     fr_call call;
     fr_loopback *hub;
     _Atomic int n_bad;
@@ -225,13 +225,13 @@ static void build(scene *s)
     if (s->op == FR_OP_BROADCAST)
         s->instr.dim[1] = s->n_ranks - 1;
     s->segment = (fr_segment){.n_instrs = 1, .lane = (uint8_t)s->lane};
-    s->klass = (fr_class){.n_calls = 1, .calls = &s->call};
+    s->rank_program = (fr_rank_program){.n_calls = 1, .calls = &s->call};
     s->program = (fr_program){.n_instrs = 1,
                               .instrs = &s->instr,
                               .n_segments = 1,
                               .segments = &s->segment,
-                              .n_classes = 1,
-                              .classes = &s->klass};
+                              .n_rank_programs = 1,
+                              .rank_programs = &s->rank_program};
     fr_plan_init(&s->program.plan);
     s->program.plan.dp = (int32_t)s->n_ranks;
 }

@@ -94,11 +94,11 @@ static void test_alone(void)
         return;
     f.plan.micro_batch = 4;
     if (replay_plan(&f)) {
-        const fr_class *klass = &f.program->classes[0];
+        const fr_rank_program *rank_program = &f.program->rank_programs[0];
         double compute_s = 0, io_s = 0, taken_s = 0;
-        for (uint32_t i = 0; i < klass->n_calls; i++) {
+        for (uint32_t i = 0; i < rank_program->n_calls; i++) {
             const fr_segment *s =
-                &f.program->segments[klass->calls[i].i_segment];
+                &f.program->segments[rank_program->calls[i].i_segment];
             for (uint32_t k = 0; k < s->n_instrs; k++) {
                 fr_cost cost;
                 CHECK_OK(fr_cost_compute(f.costs,
@@ -126,7 +126,7 @@ static void test_alone(void)
 
 static const fr_call *call_of(const fixture *f, const fr_replay_record *r)
 {
-    return &fr_program_class(f->program, r->rank)->calls[r->i_call];
+    return &fr_program_of_rank(f->program, r->rank)->calls[r->i_call];
 }
 
 /* Per rank and lane: one instruction after the other, in the order of calls. */
@@ -150,10 +150,11 @@ static void check_lanes(const fixture *f)
     }
     CHECK_INT(end_ps, f->replay.makespan_ps);
     for (int64_t rank = 0; rank < fr_plan_world(&f->plan); rank++) {
-        const fr_class *klass = fr_program_class(f->program, rank);
-        for (uint32_t i = 0; i < klass->n_calls; i++)
+        const fr_rank_program *rank_program =
+            fr_program_of_rank(f->program, rank);
+        for (uint32_t i = 0; i < rank_program->n_calls; i++)
             n_wanted +=
-                f->program->segments[klass->calls[i].i_segment].n_instrs;
+                f->program->segments[rank_program->calls[i].i_segment].n_instrs;
     }
     CHECK_INT(f->replay.records.n, n_wanted);
 }
@@ -172,10 +173,11 @@ static void check_dependencies(const fixture *f)
     }
     for (size_t i = 0; i < f->replay.records.n; i++) {
         const fr_replay_record *r = &f->replay.records.items[i];
-        const fr_class *klass = fr_program_class(f->program, r->rank);
+        const fr_rank_program *rank_program =
+            fr_program_of_rank(f->program, r->rank);
         const fr_call *call = call_of(f, r);
         for (uint32_t d = 0; d < call->n_deps; d++)
-            CHECK(end_ps[r->rank][klass->deps[call->first_dep + d]] <=
+            CHECK(end_ps[r->rank][rank_program->deps[call->first_dep + d]] <=
                   r->ready_ps);
     }
 }
