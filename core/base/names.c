@@ -1,0 +1,37 @@
+/* names.c: see names.h. */
+#include "core/base/names.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const char *fr_name_at(const fr_names *names, int i)
+{
+    if (i < 0)
+        return NULL;
+    if (names->list == NULL)
+        return names->at(i);
+    return i < names->n ? names->list[i] : NULL;
+}
+
+const char *fr_name_of(const fr_names *names, int i)
+{
+    const char *name = fr_name_at(names, i);
+    return name != NULL ? name : "unknown";
+}
+
+int fr_name_find(const fr_names *names, const char *name)
+{
+    const char *other;
+    for (int i = 0; (other = fr_name_at(names, i)) != NULL; i++)
+        if (strcmp(other, name) == 0)
+            return i;
+    return -1;
+}
+
+int fr_names_count(const fr_names *names)
+{
+    int n = 0;
+    while (fr_name_at(names, n) != NULL)
+        n++;
+    return n;
+}

@@ -1,0 +1,28 @@
+/*
+ * names.h: the names of an enum, one way to look them up.  They stand in a list
+ * of their own, or come from a table whose rows have more to say.
+ */
+#ifndef FR_CORE_BASE_NAMES_H
+#define FR_CORE_BASE_NAMES_H
+
+typedef struct fr_names {
+    const char *const *list; /* [n], indexed by the enum; NULL: ask `at` */
+    int n;
+    const char *(*at)(int i); /* NULL past the last */
+} fr_names;
+
+/* Names that stand in an array. */
+#define FR_NAMES(array)                                                        \
+    {                                                                          \
+        .list = (array), .n = (int)(sizeof(array) / sizeof(array)[0])          \
+    }
+
+/* Name i, NULL past the last. */
+const char *fr_name_at(const fr_names *names, int i);
+/* The same for messages: "unknown" where there is none. */
+const char *fr_name_of(const fr_names *names, int i);
+/* The index of a name, -1 when it is none of them. */
+int fr_name_find(const fr_names *names, const char *name);
+int fr_names_count(const fr_names *names);
+
+#endif

@@ -1,0 +1,344 @@
+/* fields.c: a member of a struct from and to JSON, by its row. */
+#include "core/document/fields.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/base/text.h"
+
+/* Enums are read and written through an unsigned. */
+_Static_assert(sizeof(fr_field_kind) == sizeof(uint32_t),
+               "enums are as wide as unsigned");
+
+static const void *member(const fr_field *f, const void *owner)
+{
+    return (const char *)owner + f->offset;
+}
+
+static int32_t count_of(const fr_field *f, const void *owner)
+{
+    return *(const int32_t *)(const void *)((const char *)owner +
+                                            f->count_offset);
+}
+
+double fr_field_get(const fr_field *field, const void *owner)
+{
+    const void *at = member(field, owner);
+    switch (field->kind) {
+    case FR_FIELD_I32:
+        return *(const int32_t *)at;
+    case FR_FIELD_I64:
+        return (double)*(const int64_t *)at;
+    case FR_FIELD_U32:
+        return *(const uint32_t *)at;
+    case FR_FIELD_U64:
+        return (double)*(const uint64_t *)at;
+    case FR_FIELD_BOOL:
+        return *(const bool *)at;
+    case FR_FIELD_DOUBLE:
+        return *(const double *)at;
+    case FR_FIELD_TEXT:
+    case FR_FIELD_STRING:
+    case FR_FIELD_LIST:
+    case FR_FIELD_DOUBLES:
+    case FR_FIELD_OBJECT:
+        break;
+    }
+    return 0;
+}
+
+void fr_field_set(const fr_field *field, double value, void *owner)
+{
+    void *at = (char *)owner + field->offset;
+    switch (field->kind) {
+    case FR_FIELD_I32:
+        *(int32_t *)at = (int32_t)value;
+        break;
+    case FR_FIELD_I64:
+        *(int64_t *)at = (int64_t)value;
+        break;
+    case FR_FIELD_U32:
+        *(uint32_t *)at = (uint32_t)value;
+        break;
+    case FR_FIELD_U64:
+        *(uint64_t *)at = (uint64_t)value;
+        break;
+    case FR_FIELD_BOOL:
+        *(bool *)at = value != 0;
+        break;
+    case FR_FIELD_DOUBLE:
+        *(double *)at = value;
+        break;
+    case FR_FIELD_TEXT:
+    case FR_FIELD_STRING:
+    case FR_FIELD_LIST:
+    case FR_FIELD_DOUBLES:
+    case FR_FIELD_OBJECT:
+        assert(!"a number");
+        break;
+    }
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+static fr_status read_i32(const fr_json_value *value, const char *key,
+                          int32_t *out, fr_err *err)
+{
+    int64_t wide;
+    FR_TRY(fr_json_as_i64(value, &wide, err));
+    if (wide < INT32_MIN || wide > INT32_MAX)
+        return fr_json_fail(value, err, "%s is %lld: out of range", key,
+                            (long long)wide);
+    *out = (int32_t)wide;
+    return FR_OK;
+}
+
+static fr_status read_u32(const fr_json_value *value, const char *key,
+                          uint32_t *out, fr_err *err)
+{
+    uint64_t wide;
+    FR_TRY(fr_json_as_u64(value, &wide, err));
+    if (wide > UINT32_MAX)
+        return fr_json_fail(value, err, "%s is %llu: out of range", key,
+                            (unsigned long long)wide);
+    *out = (uint32_t)wide;
+    return FR_OK;
+}
+
+static fr_status read_name(const fr_json_value *value, const fr_field *f,
+                           int *out, fr_err *err)
+{
+    const char *text;
+    char list[256] = "";
+    size_t used = 0;
+    FR_TRY(fr_json_as_string(value, &text, err));
+    int found = fr_name_find(f->names, text);
+    if (found >= 0) {
+        *out = found;
+        return FR_OK;
+    }
+    for (int i = 0; fr_name_at(f->names, i) != NULL; i++) {
+        const char *name = fr_name_at(f->names, i);
+        size_t n = strlen(name);
+        if (used + n + 3 >= sizeof list)
+            break;
+        memcpy(list + used, ", ", i > 0 ? 2 : 0);
+        used += i > 0 ? 2 : 0;
+        memcpy(list + used, name, n + 1);
+        used += n;
+    }
+    return fr_json_fail(value, err, "unknown %s '%s'; choose from %s", f->key,
+                        text, list);
+}
+
+static fr_status read_text(const fr_json_value *value, const fr_field *f,
+                           char *out, fr_err *err)
+{
+    const char *text;
+    FR_TRY(fr_json_as_string(value, &text, err));
+    if (!fr_text_copy(out, f->n_bytes, text))
+        return fr_json_fail(value, err, "%s is longer than %zu bytes", f->key,
+                            f->n_bytes - 1);
+    return FR_OK;
+}
+
+static fr_status read_list(const fr_json_value *value, const fr_field *f,
+                           void *owner, fr_err *err)
+{
+    size_t n = fr_json_n(value), n_max = f->n_bytes / sizeof(int32_t);
+    int32_t *at = (int32_t *)(void *)((char *)owner + f->offset);
+    int32_t count = (int32_t)n;
+    if (fr_json_kind_of(value) != FR_JSON_ARRAY)
+        return fr_json_fail(value, err, "%s must be an array, not %s", f->key,
+                            fr_json_kind_name(fr_json_kind_of(value)));
+    if (n > n_max)
+        return fr_json_fail(value, err, "%s has %zu values; at most %zu",
+                            f->key, n, n_max);
+    for (size_t i = 0; i < n; i++)
+        FR_TRY(read_i32(fr_json_at(value, i), f->key, &at[i], err));
+    memcpy((char *)owner + f->count_offset, &count, sizeof count);
+    return FR_OK;
+}
+
+static fr_status need_object(const fr_json_value *value, const char *key,
+                             fr_err *err)
+{
+    if (fr_json_kind_of(value) == FR_JSON_OBJECT)
+        return FR_OK;
+    return fr_json_fail(value, err, "%s must be an object, not %s", key,
+                        fr_json_kind_name(fr_json_kind_of(value)));
+}
+
+static fr_status read_doubles(const fr_json_value *value, const fr_field *f,
+                              double *out, fr_err *err)
+{
+    const char *known[FR_FIELDS_MAX];
+    size_t n = f->n_bytes / sizeof(double);
+    assert(n <= FR_FIELDS_MAX);
+    FR_TRY(need_object(value, f->key, err));
+    for (size_t i = 0; i < n; i++)
+        known[i] = fr_name_of(f->names, (int)i);
+    FR_TRY(fr_json_check_keys(value, known, n, err));
+    for (size_t i = 0; i < n; i++)
+        FR_TRY(fr_json_get_double_or(value, known[i], out[i], &out[i], err));
+    return FR_OK;
+}
+
+static fr_status read_member(const fr_json_value *value, const fr_field *f,
+                             void *owner, fr_err *err)
+{
+    void *at = (char *)owner + f->offset;
+    int i;
+    switch (f->kind) {
+    case FR_FIELD_I32:
+        return read_i32(value, f->key, at, err);
+    case FR_FIELD_I64:
+        return fr_json_as_i64(value, at, err);
+    case FR_FIELD_U32:
+        if (f->names == NULL)
+            return read_u32(value, f->key, at, err);
+        FR_TRY(read_name(value, f, &i, err));
+        *(uint32_t *)at = (uint32_t)i;
+        return FR_OK;
+    case FR_FIELD_U64:
+        return fr_json_as_u64(value, at, err);
+    case FR_FIELD_BOOL:
+        return fr_json_as_bool(value, at, err);
+    case FR_FIELD_DOUBLE:
+        return fr_json_as_double(value, at, err);
+    case FR_FIELD_TEXT:
+        return read_text(value, f, at, err);
+    case FR_FIELD_STRING:
+        FR_TRY(read_name(value, f, &i, err));
+        *(const char **)at = fr_name_at(f->names, i);
+        return FR_OK;
+    case FR_FIELD_LIST:
+        return read_list(value, f, owner, err);
+    case FR_FIELD_DOUBLES:
+        return read_doubles(value, f, at, err);
+    case FR_FIELD_OBJECT:
+        break;
+    }
+    FR_TRY(need_object(value, f->key, err));
+    return fr_fields_read(value, f->members, f->n_members, at, err);
+}
+
+fr_status fr_fields_read(const fr_json_value *object, const fr_field *fields,
+                         size_t n, void *owner, fr_err *err)
+{
+    const char *known[FR_FIELDS_MAX];
+    assert(n <= FR_FIELDS_MAX);
+    if (fr_json_kind_of(object) != FR_JSON_OBJECT)
+        return fr_json_fail(object, err, "must be an object, not %s",
+                            fr_json_kind_name(fr_json_kind_of(object)));
+    for (size_t i = 0; i < n; i++)
+        known[i] = fields[i].key;
+    FR_TRY(fr_json_check_keys(object, known, n, err));
+    for (size_t i = 0; i < n; i++) {
+        const fr_json_value *value = fr_json_find(object, fields[i].key);
+        if (value != NULL)
+            FR_TRY(read_member(value, &fields[i], owner, err));
+    }
+    return FR_OK;
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+static bool is_left_out(const fr_field *f, const void *owner)
+{
+    if (!f->is_optional)
+        return false;
+    switch (f->kind) {
+    case FR_FIELD_TEXT:
+        return *(const char *)member(f, owner) == '\0';
+    case FR_FIELD_STRING:
+        return *(const char *const *)member(f, owner) == NULL;
+    case FR_FIELD_LIST:
+        return count_of(f, owner) == 0;
+    default:
+        return fr_field_get(f, owner) == 0;
+    }
+}
+
+static void write_list(const fr_field *f, const void *owner,
+                       fr_json_writer *json)
+{
+    const int32_t *at = member(f, owner);
+    fr_json_begin_row(json);
+    for (int32_t i = 0; i < count_of(f, owner); i++)
+        fr_json_i64(json, at[i]);
+    fr_json_end_array(json);
+}
+
+static void write_doubles(const fr_field *f, const double *at,
+                          fr_json_writer *json)
+{
+    fr_json_begin_object(json);
+    for (size_t i = 0; i < f->n_bytes / sizeof *at; i++)
+        fr_json_put_double(json, fr_name_of(f->names, (int)i), at[i]);
+    fr_json_end_object(json);
+}
+
+static void write_member(const fr_field *f, const void *owner,
+                         fr_json_writer *json)
+{
+    const void *at = member(f, owner);
+    switch (f->kind) {
+    case FR_FIELD_I32:
+        fr_json_i64(json, *(const int32_t *)at);
+        break;
+    case FR_FIELD_I64:
+        fr_json_i64(json, *(const int64_t *)at);
+        break;
+    case FR_FIELD_U32:
+        if (f->names != NULL)
+            fr_json_string(json,
+                           fr_name_of(f->names, (int)*(const uint32_t *)at));
+        else
+            fr_json_u64(json, *(const uint32_t *)at);
+        break;
+    case FR_FIELD_U64:
+        fr_json_u64(json, *(const uint64_t *)at);
+        break;
+    case FR_FIELD_BOOL:
+        fr_json_bool(json, *(const bool *)at);
+        break;
+    case FR_FIELD_DOUBLE:
+        fr_json_double(json, *(const double *)at);
+        break;
+    case FR_FIELD_TEXT:
+        fr_json_string(json, at);
+        break;
+    case FR_FIELD_STRING:
+        fr_json_string(json, *(const char *const *)at);
+        break;
+    case FR_FIELD_LIST:
+        write_list(f, owner, json);
+        break;
+    case FR_FIELD_DOUBLES:
+        write_doubles(f, at, json);
+        break;
+    case FR_FIELD_OBJECT:
+        fr_fields_write(f->members, f->n_members, at, json);
+        break;
+    }
+}
+
+void fr_fields_put(const fr_field *fields, size_t n, const void *owner,
+                   fr_json_writer *json)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (is_left_out(&fields[i], owner))
+            continue;
+        fr_json_key(json, fields[i].key);
+        write_member(&fields[i], owner, json);
+    }
+}
+
+void fr_fields_write(const fr_field *fields, size_t n, const void *owner,
+                     fr_json_writer *json)
+{
+    fr_json_begin_object(json);
+    fr_fields_put(fields, n, owner, json);
+    fr_json_end_object(json);
+}

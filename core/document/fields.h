@@ -1,0 +1,97 @@
+/*
+ * fields.h: a struct described by a table, one row for each member: what it is
+ * called in JSON and on the command line, and which values it may have. Reader,
+ * writer, defaults and range checks are made from the rows.
+ *
+ *     static const fr_field fields[] = {
+ *         {"step_s", FR_MEMBER(fr_prediction, step_s)},
+ *         {"order", FR_MEMBER(fr_plan, rank_order), .names = &fr_rank_orders},
+ *     };
+ */
+#ifndef FR_CORE_DOCUMENT_FIELDS_H
+#define FR_CORE_DOCUMENT_FIELDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/names.h"
+#include "core/document/json.h"
+
+/* The C type of a member. */
+typedef enum fr_field_kind {
+    FR_FIELD_I32,
+    FR_FIELD_I64,
+    FR_FIELD_U32, /* and every enum: by name, where the row has names */
+    FR_FIELD_U64,
+    FR_FIELD_BOOL,
+    FR_FIELD_DOUBLE,
+    FR_FIELD_TEXT,    /* char[] */
+    FR_FIELD_STRING,  /* const char *, NULL is null; read only by `names` */
+    FR_FIELD_LIST,    /* int32_t[], whose count is another int32_t */
+    FR_FIELD_DOUBLES, /* double[], an object with `names` as its keys */
+    FR_FIELD_OBJECT   /* a struct, described by `members` */
+} fr_field_kind;
+
+typedef struct fr_field {
+    const char *key; /* in JSON and in messages */
+    fr_field_kind kind;
+    size_t offset, n_bytes; /* of the member */
+    const fr_names *names;
+    bool is_optional;    /* not written where it is false, zero or NULL */
+    size_t count_offset; /* LIST: of the count */
+    const struct fr_field *members;
+    size_t n_members;
+    /* What follows may be left out.  A range with max 0 is none; a name may be
+     * chosen on the command line up to number `max`, where that is not 0. */
+    double initial, min, max;
+    const char *option;  /* without dashes; NULL: none */
+    const char *metavar; /* of a value that is read as text */
+    const char *help;
+} fr_field;
+
+/* Where there is no limit, as far as anybody will notice; exact in a double. */
+#define FR_NO_LIMIT 1e15
+
+#define FR_FIELD_KIND(member)                                                  \
+    _Generic((member),                                                         \
+        int32_t: FR_FIELD_I32,                                                 \
+        int64_t: FR_FIELD_I64,                                                 \
+        uint32_t: FR_FIELD_U32,                                                \
+        uint64_t: FR_FIELD_U64,                                                \
+        bool: FR_FIELD_BOOL,                                                   \
+        double: FR_FIELD_DOUBLE,                                               \
+        char *: FR_FIELD_TEXT,                                                 \
+        const char *: FR_FIELD_STRING,                                         \
+        int32_t *: FR_FIELD_LIST,                                              \
+        double *: FR_FIELD_DOUBLES,                                            \
+        default: FR_FIELD_OBJECT)
+
+/* The C part of a row: kind, place and size of a member. */
+#define FR_MEMBER(type, member)                                                \
+    .kind = FR_FIELD_KIND(((type *)0)->member),                                \
+    .offset = offsetof(type, member), .n_bytes = sizeof(((type *)0)->member)
+
+enum { FR_FIELDS_MAX = 64 }; /* rows of one table */
+
+/* Writes the members into an object that has begun, in the order of the rows.
+ */
+void fr_fields_put(const fr_field *fields, size_t n, const void *owner,
+                   fr_json_writer *json);
+/* The same as a whole object, as a value. */
+void fr_fields_write(const fr_field *fields, size_t n, const void *owner,
+                     fr_json_writer *json);
+
+/*
+ * Reads an object; members that it lacks stay as they are.  FR_INPUT with
+ * "path:line: ..." on keys that no row has, on other kinds of values and on
+ * numbers that do not fit the member; *owner may then be half read.
+ */
+FR_CHECKED fr_status fr_fields_read(const fr_json_value *object,
+                                    const fr_field *fields, size_t n,
+                                    void *owner, fr_err *err);
+
+/* A number, switch or enum as a double, and back. */
+double fr_field_get(const fr_field *field, const void *owner);
+void fr_field_set(const fr_field *field, double value, void *owner);
+
+#endif
