@@ -40,11 +40,17 @@ static cell_kind kind_of(const fr_program *program, const fr_span *span)
     const fr_rank_program *rank_program =
         fr_program_of_rank(program, span->rank);
     const fr_call *call = &rank_program->calls[span->i_call];
-    const char *name = program->segments[call->i_segment].name;
-    if (strstr(name, "bwd") != NULL)
+    switch ((fr_segment_role)program->segments[call->i_segment].role) {
+    case FR_SEGMENT_BACKWARD:
+    case FR_SEGMENT_WEIGHTS:
+    case FR_SEGMENT_EMBED_BACKWARD:
         return CELL_BACKWARD;
-    if (strstr(name, "fwd") != NULL)
+    case FR_SEGMENT_FORWARD:
+    case FR_SEGMENT_EMBED:
         return CELL_FORWARD;
+    default:
+        break;
+    }
     /* Segments that do both: by the instruction. */
     const char *op = fr_op_name((fr_op)instr->op);
     if (strstr(op, "_bwd") || strstr(op, "grad"))

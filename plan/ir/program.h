@@ -28,11 +28,25 @@
 #include "plan/decide/plan.h"
 #include "plan/ir/op.h"
 
+/* What a segment is for.  Whoever wants to know reads this, never the name. */
+typedef enum fr_segment_role {
+    FR_SEGMENT_OTHER,          /* gradients, optimizer, the head ... */
+    FR_SEGMENT_ZERO,           /* begins a step: gradients and scalars */
+    FR_SEGMENT_CLIP,           /* the norm of all gradients is known */
+    FR_SEGMENT_INPUT,          /* what comes in, of a list of layers */
+    FR_SEGMENT_EMBED,          /* the embedding's forward */
+    FR_SEGMENT_EMBED_BACKWARD, /* of the embedding, or of what comes in */
+    FR_SEGMENT_FORWARD,        /* of a layer, as all that follow */
+    FR_SEGMENT_BACKWARD,       /* of inputs alone where a schedule splits it */
+    FR_SEGMENT_WEIGHTS,        /* then: the gradients of weights */
+    FR_SEGMENT_RECOMPUTE       /* makes again what forward made */
+} fr_segment_role;
+
 typedef struct fr_segment {
-    char name[32]; /* "layer_fwd", "layer_bwd", "head", "dp_reduce" ... */
+    char name[32]; /* for people: "layer_fwd", "head", "dp_reduce" ... */
     uint32_t first_instr, n_instrs; /* in program->instrs */
     uint8_t lane;                   /* fr_lane */
-    bool is_recompute;              /* makes again what forward made */
+    uint8_t role;                   /* fr_segment_role */
     uint64_t temp_bytes;            /* scratch that a call of it needs */
 } fr_segment;
 

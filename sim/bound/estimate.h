@@ -58,9 +58,10 @@ void fr_estimator_join(fr_estimator *e, fr_estimator *other);
 /*
  * The ranks are placed node by node, as many on each as it holds.  Errors:
  * those of fr_lower; FR_INFEASIBLE where the ranks do not fit into the
- * cluster; FR_INPUT for what only the simulator knows (fr_estimate_unknown()).  Compressed gradients cost the
- * bound nothing and the estimate the time of the bytes that are left, an
- * optimizer on the host costs neither anything.
+ * cluster; FR_INPUT for what only the simulator knows, which
+ * fr_estimate_unknown() lists.  Compressed gradients cost the bound nothing and
+ * the estimate the time of the bytes that are left, an optimizer on the host
+ * costs neither anything.
  */
 FR_CHECKED fr_status fr_estimate_plan(fr_estimator *estimator,
                                       const fr_plan *plan, fr_estimate *out,

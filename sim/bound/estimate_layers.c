@@ -161,13 +161,18 @@ static fr_status price_segment(fr_estimator *e, est_probe *probe,
 
 est_pass est_pass_of(const fr_segment *segment)
 {
-    if (segment->is_recompute)
+    switch ((fr_segment_role)segment->role) {
+    case FR_SEGMENT_RECOMPUTE:
         return EST_REMAKE;
-    if (strstr(segment->name, "_fwd") != NULL ||
-        strcmp(segment->name, "input") == 0)
+    case FR_SEGMENT_INPUT:
+    case FR_SEGMENT_EMBED:
+    case FR_SEGMENT_FORWARD:
         return EST_FORWARD;
-    return strstr(segment->name, "_weights") != NULL ? EST_WEIGHTS
-                                                     : EST_BACKWARD;
+    case FR_SEGMENT_WEIGHTS:
+        return EST_WEIGHTS;
+    default:
+        return EST_BACKWARD;
+    }
 }
 
 /* Where the time of a call's pass is summed. */
@@ -178,10 +183,10 @@ static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
     est_pass pass = est_pass_of(segment);
     if (layer >= 0)
         return &sums[pass][layer + 1];
-    if (strncmp(segment->name, "embed", 5) != 0 &&
-        strncmp(segment->name, "input", 5) != 0)
-        return &out->head_ps;
-    return pass == EST_FORWARD ? &out->embed_ps : &out->embed_back_ps;
+    if (pass == EST_FORWARD)
+        return &out->embed_ps;
+    return segment->role == FR_SEGMENT_EMBED_BACKWARD ? &out->embed_back_ps
+                                                      : &out->head_ps;
 }
 
 /* ---- sums --------------------------------------------------------------- */
@@ -382,7 +387,7 @@ static void add_parameters(int32_t n_layers, const fr_program *program,
             uint64_t n = (uint64_t)instr->dim[0];
             if (instr->op == FR_OP_GRAD_SQSUM)
                 out->sqsum = *instr;
-            if (strncmp(segment->name, "zero_", 5) == 0) {
+            if (segment->role == FR_SEGMENT_ZERO) {
                 out->zero = *instr;
                 out->has_zero = true;
             }
@@ -412,7 +417,7 @@ static fr_status add_clip(fr_estimator *e, est_probe *probe,
 {
     const est_cost *cost;
     for (uint32_t i = 0; i < probe->program->n_segments; i++)
-        if (strncmp(probe->program->segments[i].name, "clip_", 5) == 0) {
+        if (probe->program->segments[i].role == FR_SEGMENT_CLIP) {
             FR_TRY(price_segment(e, probe, place, i, &cost, err));
             out->clip_ps = cost->ps;
             return FR_OK;

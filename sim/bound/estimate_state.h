@@ -371,7 +371,7 @@ bool est_is_alike(const est_stage *a, const est_stage *b);
 /* Sets all that follows from the plan alone. */
 void est_plan_set(est_plan *x, const fr_plan *plan);
 
-/* By the names that lowering gives (lower_layer.c, lower_split.c ...). */
+/* Which pass the time of a segment belongs to. */
 typedef enum est_pass {
     EST_FORWARD,
     EST_BACKWARD,

@@ -79,7 +79,7 @@ static void add_call(digest *d, const fr_program *program,
 {
     const fr_segment *segment = &program->segments[call->i_segment];
     add(d, segment->lane);
-    add(d, segment->is_recompute);
+    add(d, segment->role == FR_SEGMENT_RECOMPUTE);
     add(d, segment->temp_bytes);
     add(d, segment->n_instrs);
     for (uint32_t k = 0; k < segment->n_instrs; k++)

@@ -167,6 +167,7 @@ void lower_encoder_embed(lower_class *lc)
     bool is_normed = e->norm_w != LOWER_ABSENT;
     lc->i_embed_fwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_fwd");
+    lower_segments_mark(context, lc->i_embed_fwd, FR_SEGMENT_EMBED);
     fr_ref rows = is_normed ? lower_temp(context, s->stream_bytes) : out;
     embed_rows(lc, rows);
     if (is_normed)
@@ -175,6 +176,7 @@ void lower_encoder_embed(lower_class *lc)
 
     lc->i_embed_bwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_bwd");
+    lower_segments_mark(context, lc->i_embed_bwd, FR_SEGMENT_EMBED_BACKWARD);
     fr_ref dy = lower_ref(FR_SPACE_IN, 0);
     if (is_normed) {
         const size_t first = context->instrs.n;

@@ -52,6 +52,7 @@ static void embed_segments(lower_class *lc)
 
     lc->i_embed_fwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_fwd");
+    lower_segments_mark(context, lc->i_embed_fwd, FR_SEGMENT_EMBED);
     fr_ref whole =
         is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
               : out;
@@ -68,6 +69,7 @@ static void embed_segments(lower_class *lc)
 
     lc->i_embed_bwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_bwd");
+    lower_segments_mark(context, lc->i_embed_bwd, FR_SEGMENT_EMBED_BACKWARD);
     whole = is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
                   : in;
     if (is_sp)

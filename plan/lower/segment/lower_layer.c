@@ -429,7 +429,7 @@ static void remake_segment(lower_context *context, lower_kind *kind,
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_recompute", name);
     if (context->is_out_of_memory)
         return;
-    context->segments.items[kind->calls.i_remake].is_recompute = true;
+    lower_segments_mark(context, kind->calls.i_remake, FR_SEGMENT_RECOMPUTE);
     fr_ref out = is_whole ? lower_temp(context, context->shape.stream_bytes)
                           : lower_absent;
     emit_forward(context, kind, out, is_whole);
@@ -438,18 +438,19 @@ static void remake_segment(lower_context *context, lower_kind *kind,
 static void forward_passes(lower_context *context, lower_kind *kind,
                            const char *name, bool is_remade)
 {
+    size_t first = context->segments.n;
     lower_pass_begin(context, &kind->forward, name, "fwd", 0);
     emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
     lower_pass_end(context);
+    lower_segments_mark(context, first, FR_SEGMENT_FORWARD);
     if (!is_remade)
         return;
-    const size_t first = context->segments.n;
+    first = context->segments.n;
     lower_pass_begin(context, &kind->remake, name, "recompute", 0);
     fr_ref out = lower_temp(context, context->shape.stream_bytes);
     emit_forward(context, kind, out, true);
     lower_pass_end(context);
-    for (size_t i = first; i < context->segments.n; i++)
-        context->segments.items[i].is_recompute = true;
+    lower_segments_mark(context, first, FR_SEGMENT_RECOMPUTE);
 }
 
 /* A layer of one call each way, or of a pass. */
@@ -464,19 +465,23 @@ static void whole_segments(lower_context *context, lower_kind *kind,
     } else {
         kind->calls.i_fwd =
             lower_segment_begin(context, FR_LANE_COMPUTE, "%s_fwd", name);
+        lower_segments_mark(context, kind->calls.i_fwd, FR_SEGMENT_FORWARD);
         emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
         if (is_remade)
             remake_segment(context, kind, name);
     }
+    const size_t first = context->segments.n;
     if (is_tp_cut || is_exchange_cut) {
         lower_pass_begin(context, &kind->backward, name, "bwd", 0);
         emit_backward(context, kind);
         lower_pass_end(context);
+        lower_segments_mark(context, first, FR_SEGMENT_BACKWARD);
         return;
     }
     lower_keep_temps(context);
     kind->calls.i_bwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd", name);
+    lower_segments_mark(context, first, FR_SEGMENT_BACKWARD);
     emit_backward(context, kind);
     lower_split_backward(context, kind, name);
 }

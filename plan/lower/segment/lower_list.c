@@ -36,6 +36,7 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
     const fr_ref kept = lower_ref(FR_SPACE_SAVED, 0);
     kind->calls.i_fwd = lower_segment_begin(context, FR_LANE_COMPUTE,
                                             "entry%u_fwd", (unsigned)i_entry);
+    lower_segments_mark(context, kind->calls.i_fwd, FR_SEGMENT_FORWARD);
     fr_instr *instr = entry(context, kind, FR_OP_LAYER_FWD);
     instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
     instr->ref[1] = kept;
@@ -45,7 +46,8 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
             context, FR_LANE_COMPUTE, "entry%u_recompute", (unsigned)i_entry);
         if (context->is_out_of_memory)
             return;
-        context->segments.items[kind->calls.i_remake].is_recompute = true;
+        lower_segments_mark(context, kind->calls.i_remake,
+                            FR_SEGMENT_RECOMPUTE);
         fr_ref out = lower_temp(context, kind->out_bytes);
         instr = entry(context, kind, FR_OP_LAYER_FWD);
         instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
@@ -54,6 +56,7 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
     }
     kind->calls.i_bwd = lower_segment_begin(context, FR_LANE_COMPUTE,
                                             "entry%u_bwd", (unsigned)i_entry);
+    lower_segments_mark(context, kind->calls.i_bwd, FR_SEGMENT_BACKWARD);
     instr = entry(context, kind, FR_OP_LAYER_BWD);
     instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
     instr->ref[1] = kept;
@@ -68,11 +71,14 @@ void lower_list_ends(lower_class *lc)
     if (lc->is_first) {
         lc->i_embed_fwd =
             lower_segment_begin(context, FR_LANE_COMPUTE, "input");
+        lower_segments_mark(context, lc->i_embed_fwd, FR_SEGMENT_INPUT);
         fr_instr *instr = lower_emit(context, FR_OP_ZERO);
         instr->dim[0] = (int64_t)kinds[0].in_bytes;
         instr->ref[0] = lower_ref(FR_SPACE_OUT, 0);
         lc->i_embed_bwd =
             lower_segment_begin(context, FR_LANE_COMPUTE, "input_bwd");
+        lower_segments_mark(context, lc->i_embed_bwd,
+                            FR_SEGMENT_EMBED_BACKWARD);
     }
     if (lc->is_last) {
         lc->i_head = lower_segment_begin(context, FR_LANE_COMPUTE, "loss");

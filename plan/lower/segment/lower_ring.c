@@ -72,8 +72,8 @@ static void forward_segments(lower_context *context, lower_kind *kind,
     lower_layer_after(context, kind,
                       is_remade ? lower_temp(context, kind->out_bytes)
                                 : lower_ref(FR_SPACE_OUT, 0));
-    for (size_t i = first; is_remade && i < context->segments.n; i++)
-        context->segments.items[i].is_recompute = true;
+    lower_segments_mark(context, first,
+                        is_remade ? FR_SEGMENT_RECOMPUTE : FR_SEGMENT_FORWARD);
 }
 
 static void backward_segments(lower_context *context, lower_kind *kind,
@@ -87,6 +87,7 @@ static void backward_segments(lower_context *context, lower_kind *kind,
     const fr_ref in = lower_ref(FR_SPACE_PIECE_IN, 0);
     const fr_ref out = lower_ref(FR_SPACE_PIECE_OUT, 0);
     bool is_cut = lower_is_pass_cut(context);
+    const size_t first = context->segments.n;
     if (is_cut)
         lower_pass_begin(context, &kind->backward, name, "bwd",
                          carry_bytes(context));
@@ -119,6 +120,7 @@ static void backward_segments(lower_context *context, lower_kind *kind,
         calls->i_end = segment(context, name, "bwd", "end");
     lower_layer_backward_after(context, kind, dqkv);
     lower_pass_end(context);
+    lower_segments_mark(context, first, FR_SEGMENT_BACKWARD);
 }
 
 void lower_ring_segments(lower_context *context, lower_kind *kind,

@@ -214,6 +214,7 @@ static void write_parts(const split *s, lower_kind *kind, const char *name,
     lower_context *context = s->context;
     kind->calls.i_input =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd_input", name);
+    lower_segments_mark(context, kind->calls.i_input, FR_SEGMENT_BACKWARD);
     for (uint32_t i = 0; i < s->n; i++) {
         fr_instr instr = instr_at(s, i);
         if (is_of_weights(&instr))
@@ -225,6 +226,7 @@ static void write_parts(const split *s, lower_kind *kind, const char *name,
         context->segments.items[kind->calls.i_input].temp_bytes = temp_bytes;
     kind->calls.i_weights =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd_weights", name);
+    lower_segments_mark(context, kind->calls.i_weights, FR_SEGMENT_WEIGHTS);
     for (uint32_t i = 0; i < s->n; i++) {
         fr_instr instr = instr_at(s, i);
         if (!is_of_weights(&instr))

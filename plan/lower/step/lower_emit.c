@@ -27,6 +27,13 @@ uint32_t lower_segment_begin(lower_context *context, fr_lane lane,
     return (uint32_t)(context->segments.n - 1);
 }
 
+void lower_segments_mark(lower_context *context, size_t first,
+                         fr_segment_role role)
+{
+    for (size_t i = first; i < context->segments.n; i++)
+        context->segments.items[i].role = (uint8_t)role;
+}
+
 fr_instr *lower_emit(lower_context *context, fr_op op)
 {
     fr_instr instr;

@@ -384,6 +384,9 @@ uint64_t lower_part_padded(const lower_context *context, bool is_expert,
 /* lower_emit.c */
 uint32_t lower_segment_begin(lower_context *context, fr_lane lane,
                              const char *format, ...) FR_PRINTF(3, 4);
+/* Gives all segments from number `first` on their role. */
+void lower_segments_mark(lower_context *context, size_t first,
+                         fr_segment_role role);
 /* Never NULL; op and dtype are set, the rest is zero. */
 fr_instr *lower_emit(lower_context *context, fr_op op);
 fr_ref lower_ref(fr_space space, uint64_t offset_bytes);

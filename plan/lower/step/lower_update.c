@@ -61,6 +61,7 @@ void lower_zero(lower_class *lc)
     lower_context *context = lc->context;
     uint32_t i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
                                              "zero_%u", (unsigned)lc->stage);
+    lower_segments_mark(context, i_segment, FR_SEGMENT_ZERO);
     fr_instr *instr = lower_emit(context, FR_OP_ZERO);
     instr->dim[0] = (int64_t)(NORMS_OFFSET + norms_bytes(lc));
     instr->ref[0] = lower_ref(FR_SPACE_STEP, 0);
@@ -189,6 +190,7 @@ static void clip(lower_class *lc)
     }
     uint32_t i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
                                              "clip_%u", (unsigned)lc->stage);
+    lower_segments_mark(context, i_segment, FR_SEGMENT_CLIP);
     fr_instr *instr = lower_emit(context, FR_OP_CLIP);
     instr->scalar = context->job->clip_norm;
     instr->ref[0] = lower_ref(FR_SPACE_STEP, 0);

@@ -252,7 +252,8 @@ static void again(const fr_plan *plan, double *flop, uint64_t *saved)
         for (uint32_t i = 0; i < s->n_instrs; i++) {
             const fr_instr *instr = &program->instrs[s->first_instr + i];
             if (instr->op == FR_OP_LINEAR_FWD &&
-                (s->is_recompute || instr->flags & FR_INSTR_REMADE))
+                (s->role == FR_SEGMENT_RECOMPUTE ||
+                 instr->flags & FR_INSTR_REMADE))
                 *flop += (double)fr_instr_flop(instr);
         }
     }

@@ -175,7 +175,8 @@ static amounts sum_flop(const fr_program *program)
                     instr->op == FR_OP_ATTN_FWD || instr->op == FR_OP_ATTN_BWD;
                 a.products += is_product ? flop : 0;
                 a.attention += is_attention ? flop : 0;
-                if (instr->flags & FR_INSTR_REMADE || s->is_recompute)
+                if (instr->flags & FR_INSTR_REMADE ||
+                    s->role == FR_SEGMENT_RECOMPUTE)
                     a.remade += flop;
             }
         }

@@ -89,9 +89,11 @@ static little *make_little(void)
     p->n_rank_programs = 2;
     p->rank_programs = l->rank_programs;
     set_instr(l, FWD, FR_OP_GELU_FWD, 0, 0, "layer_fwd", FR_LANE_COMPUTE);
+    l->segments[FWD].role = FR_SEGMENT_FORWARD;
     set_instr(l, SEND_F, FR_OP_SEND, 1, 3, "send", FR_LANE_PP_SEND);
     set_instr(l, RECV_F, FR_OP_RECV, 0, 3, "recv", FR_LANE_PP_RECV);
     set_instr(l, BWD, FR_OP_GELU_BWD, 0, 0, "layer_bwd", FR_LANE_COMPUTE);
+    l->segments[BWD].role = FR_SEGMENT_BACKWARD;
     set_instr(l, SEND_B, FR_OP_SEND, 0, 5, "send", FR_LANE_PP_SEND);
     set_instr(l, RECV_B, FR_OP_RECV, 1, 5, "recv", FR_LANE_PP_RECV);
     set_instr(l, STEP, FR_OP_OPT_STEP, 0, 0, "update", FR_LANE_COMPUTE);
