@@ -35,10 +35,8 @@ fr_status fr_micro_create(const fr_plan *plan, fr_micro **out, fr_err *err)
     return FR_OK;
 }
 
-void fr_micro_destroy(fr_micro *micro)
+static void micro_destroy(fr_micro *micro)
 {
-    if (micro == NULL)
-        return;
     for (int i = 0; i < micro->plan.pp; i++) {
         fr_vec_release(&micro->rank_programs[i].calls);
         fr_vec_release(&micro->rank_programs[i].deps);
@@ -108,7 +106,7 @@ fr_status fr_micro_finish(fr_micro *micro, uint64_t slab_bytes,
     if (program == NULL || program->rank_programs == NULL ||
         micro->has_failed) {
         fr_program_destroy(program);
-        fr_micro_destroy(micro);
+        micro_destroy(micro);
         return fr_fail_no_memory(err);
     }
     program->plan = micro->plan;
@@ -124,7 +122,7 @@ fr_status fr_micro_finish(fr_micro *micro, uint64_t slab_bytes,
     program->segments = micro->segments.items;
     memset(&micro->instrs, 0, sizeof micro->instrs);
     memset(&micro->segments, 0, sizeof micro->segments);
-    fr_micro_destroy(micro);
+    micro_destroy(micro);
     *out = program;
     return FR_OK;
 }

@@ -12,7 +12,6 @@ typedef struct fr_micro fr_micro;
 /* One rank program per pipeline stage of the plan. */
 FR_CHECKED fr_status fr_micro_create(const fr_plan *plan, fr_micro **out,
                                      fr_err *err);
-void fr_micro_destroy(fr_micro *micro); /* takes NULL */
 
 /* A segment of n instructions; operands of space IN are offsets in the slab.
  * Out of memory sticks and is reported by fr_micro_finish(). */

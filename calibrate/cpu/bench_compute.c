@@ -31,15 +31,11 @@ struct fr_compute_bench {
     uint64_t n_runs; /* draws other tokens each time */
 };
 
-uint64_t fr_compute_bench_limit_bytes(const fr_fingerprint *machine)
-{
-    return machine->memory_bytes / 16;
-}
-
 static fr_status list_points(fr_compute_bench *bench, const fr_shapes *shapes,
                              fr_err *err)
 {
-    uint64_t limit = fr_compute_bench_limit_bytes(bench->machine);
+    /* Shapes whose operands need more are left to the fits. */
+    uint64_t limit = bench->machine->memory_bytes / 16;
     int n_local = (int)bench->transport->n_local;
 
     bench->points = calloc(2 * shapes->n + 1, sizeof *bench->points);

@@ -35,7 +35,4 @@ fr_bench fr_compute_bench_table(fr_compute_bench *bench);
 const fr_compute_point *fr_compute_bench_key(const fr_compute_bench *bench,
                                              size_t i_point);
 
-/* Largest slab that operands may need; larger shapes are left to the fits. */
-uint64_t fr_compute_bench_limit_bytes(const fr_fingerprint *machine);
-
 #endif

@@ -362,20 +362,14 @@ static void tcp_close_slab(fr_transport *transport)
     transport->slab[transport->rank] = NULL;
 }
 
-static void tcp_destroy(fr_transport *transport)
+void fr_transport_tcp_drop(fr_transport *transport)
 {
     tcp_transport *self = (tcp_transport *)transport;
-    fr_tcp_head farewell = {.kind = FR_TCP_FAREWELL};
-    fr_err ignored;
 
     tcp_close_slab(transport);
     forget_wanted(self);
-    if (self->fd >= 0) {
-        if (self->is_welcome &&
-            put_frame(self, farewell, NULL, &ignored) != FR_OK)
-            self->dead_rank = 0;
+    if (self->fd >= 0)
         (void)close(self->fd);
-    }
     fr_tcp_hub_destroy(self->hub);
     free_letters(self->came, true);
     free(self->payload);
@@ -384,10 +378,16 @@ static void tcp_destroy(fr_transport *transport)
     free(self);
 }
 
-void fr_transport_tcp_drop(fr_transport *transport)
+static void tcp_destroy(fr_transport *transport)
 {
-    ((tcp_transport *)transport)->is_welcome = false;
-    tcp_destroy(transport);
+    tcp_transport *self = (tcp_transport *)transport;
+    fr_tcp_head farewell = {.kind = FR_TCP_FAREWELL};
+    fr_err ignored;
+
+    if (self->fd >= 0 && self->is_welcome &&
+        put_frame(self, farewell, NULL, &ignored) != FR_OK)
+        self->dead_rank = 0;
+    fr_transport_tcp_drop(transport);
 }
 
 static const fr_transport_ops tcp_ops = {

@@ -21,7 +21,7 @@ FR_CHECKED fr_status fr_transport_tcp_create(const char *address, int port,
                                              double timeout_s,
                                              fr_transport **out, fr_err *err);
 
-/* Ends a rank as its death would, without a farewell: for tests. */
+/* Ends a rank as its death would: the others get no farewell. */
 void fr_transport_tcp_drop(fr_transport *transport);
 
 /* ---- inside runtime/transport_tcp*.c ------------------------------------ */

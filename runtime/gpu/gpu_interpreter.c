@@ -31,7 +31,7 @@ static void set_step(fr_gpu_interpreter *it, int64_t i_step)
         it->pinned->marks[lane].word = it->pinned->marks[lane].call = 0;
 }
 
-fr_status fr_gpu_load_tokens(fr_gpu_interpreter *it, int64_t i_step,
+static fr_status load_tokens(fr_gpu_interpreter *it, int64_t i_step,
                              unsigned char *out, fr_err *err)
 {
     const fr_program *program = it->place.program;
@@ -61,7 +61,7 @@ fr_status fr_gpu_load_tokens(fr_gpu_interpreter *it, int64_t i_step,
 static fr_status give_tokens(fr_gpu_interpreter *it, fr_err *err)
 {
     if (it->i_ahead != it->i_step)
-        return fr_gpu_load_tokens(it, it->i_step, it->tokens, err);
+        return load_tokens(it, it->i_step, it->tokens, err);
     memcpy(it->tokens, it->tokens_ahead, it->tokens_bytes);
     return FR_OK;
 }
@@ -73,8 +73,7 @@ static void load_ahead(fr_gpu_interpreter *it)
 
     it->i_ahead = -1;
     if (it->tokens_bytes > 0 &&
-        fr_gpu_load_tokens(it, it->i_step + 1, it->tokens_ahead, &ignored) ==
-            FR_OK)
+        load_tokens(it, it->i_step + 1, it->tokens_ahead, &ignored) == FR_OK)
         it->i_ahead = it->i_step + 1;
 }
 
@@ -196,11 +195,6 @@ fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it, int64_t i_step,
 const fr_step_scalars *fr_gpu_interpreter_scalars(const fr_gpu_interpreter *it)
 {
     return &it->pinned->scalars;
-}
-
-bool fr_gpu_interpreter_has_graph(const fr_gpu_interpreter *it)
-{
-    return it->graph != NULL;
 }
 
 size_t fr_gpu_interpreter_n_spans(const fr_gpu_interpreter *it)

@@ -63,7 +63,6 @@ FR_CHECKED fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it,
 
 /* Of the last step, in the host's memory. */
 const fr_step_scalars *fr_gpu_interpreter_scalars(const fr_gpu_interpreter *it);
-bool fr_gpu_interpreter_has_graph(const fr_gpu_interpreter *it);
 
 /* Spans of the traced steps so far. */
 size_t fr_gpu_interpreter_n_spans(const fr_gpu_interpreter *it);

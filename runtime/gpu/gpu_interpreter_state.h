@@ -96,7 +96,5 @@ FR_CHECKED fr_status fr_gpu_watch(fr_gpu_interpreter *it, fr_err *err);
 /* Waits for an event without a look at anything else. */
 FR_CHECKED fr_status fr_gpu_wait_event(fr_gpu_interpreter *it,
                                        fr_gpu_event *event, fr_err *err);
-FR_CHECKED fr_status fr_gpu_load_tokens(fr_gpu_interpreter *it, int64_t i_step,
-                                        unsigned char *out, fr_err *err);
 
 #endif

@@ -64,7 +64,9 @@ void fr_nccl_tuner_use(fr_gpu_choices *choices)
     atomic_store(&nccl_choices_in_use, choices);
 }
 
-int fr_nccl_algorithm(fr_collective_kind kind)
+/* NCCL's numbers (nccl_tuner.h, nccl_common.h of NCCL 2.28); -1: it has none.
+ */
+static int algorithm_of(fr_collective_kind kind)
 {
     switch (kind) {
     case FR_COLLECTIVE_RING:
@@ -78,7 +80,7 @@ int fr_nccl_algorithm(fr_collective_kind kind)
     }
 }
 
-int fr_nccl_function(fr_op op)
+static int function_of(fr_op op)
 {
     switch (op) {
     case FR_OP_BROADCAST:
@@ -113,7 +115,7 @@ static fr_gpu_choice *find(fr_gpu_choices *choices, int function,
 {
     for (int i = 0; choices && i < choices->n; i++) {
         fr_gpu_choice *at = &choices->at[i];
-        if (fr_nccl_function(at->op) == function && n_bytes >= at->min_bytes &&
+        if (function_of(at->op) == function && n_bytes >= at->min_bytes &&
             n_bytes <= at->max_bytes)
             return at;
     }
@@ -123,7 +125,7 @@ static fr_gpu_choice *find(fr_gpu_choices *choices, int function,
 static bool is_wanted(const fr_gpu_choice *choice, int algorithm, int protocol)
 {
     return (choice->algorithm == FR_COLLECTIVE_AUTO ||
-            algorithm == fr_nccl_algorithm(choice->algorithm)) &&
+            algorithm == algorithm_of(choice->algorithm)) &&
            (choice->protocol == FR_PROTOCOL_AUTO ||
             protocol == protocol_of(choice->protocol));
 }

@@ -20,9 +20,4 @@
  */
 void fr_nccl_tuner_use(fr_gpu_choices *choices);
 
-/* NCCL's numbers (nccl_tuner.h, nccl_common.h of NCCL 2.28); -1: it has none.
- */
-int fr_nccl_algorithm(fr_collective_kind kind);
-int fr_nccl_function(fr_op op);
-
 #endif

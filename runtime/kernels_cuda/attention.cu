@@ -424,7 +424,7 @@ extern "C" fr_status fr_cuda_attn_bwd(const fr_cuda_launch *launch, fr_err *err)
         (uint64_t)(instr->dim[0] * instr->dim[1] * instr->dim[2]);
     void *delta = nullptr;
     FR_TRY(check(instr, err));
-    FR_TRY(fr_cuda_workspace(launch, n * sizeof(float), &delta, err));
+    FR_TRY(take_workspace(launch, n * sizeof(float), &delta, err));
     bool is_known = with_type(instr->dtype, [&](auto t) {
         run_backward<decltype(t)>(launch, shape_of(instr), (float *)delta);
     });

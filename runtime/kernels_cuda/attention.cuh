@@ -5,7 +5,7 @@
 #ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_CUH
 #define FR_RUNTIME_KERNELS_CUDA_ATTENTION_CUH
 
-#include "runtime/kernels_cuda/device.cuh"
+#include "runtime/kernels_cuda/kernel_launch.cuh"
 
 /* Strides in elements; a row of qkv: q heads, then k heads, then v heads. */
 struct attn_shape {

@@ -416,7 +416,7 @@ extern "C" fr_status fr_cuda_topk_compress(const fr_cuda_launch *launch,
     float *g = (float *)call->ptr[0], *error = error_of(launch);
     uint32_t *indices = (uint32_t *)call->ptr[2];
     void *workspace = nullptr;
-    FR_TRY(fr_cuda_workspace(
+    FR_TRY(take_workspace(
         launch, sizeof(radix) + (uint64_t)n_blocks * sizeof(topk_count),
         &workspace, err));
     radix *at = (radix *)workspace;

@@ -15,9 +15,6 @@ fr_status fr_cuda_int8_compress(const fr_cuda_launch *launch, fr_err *err);
 fr_status fr_cuda_int8_decompress(const fr_cuda_launch *launch, fr_err *err);
 fr_status fr_cuda_topk_compress(const fr_cuda_launch *launch, fr_err *err);
 fr_status fr_cuda_topk_decompress(const fr_cuda_launch *launch, fr_err *err);
-fr_status fr_cuda_powersgd_compress(const fr_cuda_launch *launch, fr_err *err);
-fr_status fr_cuda_powersgd_decompress(const fr_cuda_launch *launch,
-                                      fr_err *err);
 
 /* to[0..n) += from */
 void fr_cuda_add_floats(void *stream, float *to, const float *from, int64_t n);

@@ -6,7 +6,7 @@
  * gradient 3 w, SwiGLU 3 w, its gradient 5 w, RESIDUAL_ADD 3 w, ADD 3 w, CAST
  * the two widths.  Each thread moves 16 bytes of every operand at a time.
  */
-#include "runtime/kernels_cuda/device.cuh"
+#include "runtime/kernels_cuda/kernel_launch.cuh"
 
 enum { THREADS = 256 };
 

@@ -10,7 +10,7 @@
  * Bytes moved per element of w bytes: EMBED_FWD 3 w, EMBED_BWD w for each look
  * (one at dwte, one at dwpe) and what is added to, ROPE 2 w.
  */
-#include "runtime/kernels_cuda/device.cuh"
+#include "runtime/kernels_cuda/kernel_launch.cuh"
 
 enum { THREADS = 256, N_WARPS = THREADS / 32, SCAN_THREADS = 1024 };
 
@@ -256,7 +256,7 @@ extern "C" fr_status fr_cuda_embed_bwd(const fr_cuda_launch *launch,
     const fr_kernel_call *call = &launch->call;
     const int64_t *dim = call->instr->dim;
     void *workspace = nullptr;
-    FR_TRY(fr_cuda_workspace(
+    FR_TRY(take_workspace(
         launch, (uint64_t)(2 * dim[0] + 2 * dim[2] + 1) * sizeof(int32_t),
         &workspace, err));
     bool is_known = with_types(call->instr, [&](auto t, auto g) {

@@ -5,7 +5,7 @@
 #ifndef FR_RUNTIME_KERNELS_CUDA_HASH_CUH
 #define FR_RUNTIME_KERNELS_CUDA_HASH_CUH
 
-#include "runtime/kernels_cuda/device.cuh"
+#include "runtime/kernels_cuda/kernel_launch.cuh"
 
 FR_DEVICE uint64_t hash_mix(uint64_t x)
 {

@@ -43,11 +43,6 @@ void fr_cuda_kernels_destroy(fr_cuda_kernels *kernels)
     free(kernels);
 }
 
-uint64_t fr_cuda_kernels_bytes(void)
-{
-    return FR_CUDA_WORKSPACE_BYTES;
-}
-
 fr_status fr_cuda_kernels_tune(const fr_cuda_launch *launch, fr_err *err)
 {
     fr_cuda_kernels *kernels = launch->kernels;
@@ -59,18 +54,4 @@ fr_status fr_cuda_kernels_tune(const fr_cuda_launch *launch, fr_err *err)
     fr_status status = fr_kernels_cuda[op](launch, err);
     kernels->is_tuning = false;
     return status;
-}
-
-fr_status fr_cuda_workspace(const fr_cuda_launch *launch, uint64_t n_bytes,
-                            void **out, fr_err *err)
-{
-    if (n_bytes > FR_CUDA_WORKSPACE_BYTES)
-        return fr_fail(err, FR_INPUT,
-                       "%s needs a workspace of %llu MiB, there are %d: make "
-                       "the micro-batch smaller",
-                       fr_op_name((fr_op)launch->call.instr->op),
-                       (unsigned long long)(n_bytes >> 20) + 1,
-                       FR_CUDA_WORKSPACE_BYTES >> 20);
-    *out = launch->kernels->workspace;
-    return FR_OK;
 }

@@ -56,9 +56,6 @@ extern const fr_cuda_kernel_fn fr_kernels_cuda[FR_OP_N];
 FR_CHECKED fr_status fr_cuda_kernels_create(fr_cuda_kernels **out, fr_err *err);
 void fr_cuda_kernels_destroy(fr_cuda_kernels *kernels); /* takes NULL */
 
-/* Bytes of the device's memory that each takes, the library's own apart. */
-uint64_t fr_cuda_kernels_bytes(void);
-
 /*
  * Chooses how a product is computed, by timing what the library proposes on
  * the operands of the launch; those it writes are lost.  Once per product and

@@ -30,11 +30,6 @@ struct fr_cuda_kernels {
 FR_CUDA_KERNEL_LIST(FR_CUDA_KERNEL_DECLARE)
 #undef FR_CUDA_KERNEL_DECLARE
 
-/* The start of the workspace; FR_INPUT when `n_bytes` do not fit into it. */
-FR_CHECKED fr_status fr_cuda_workspace(const fr_cuda_launch *launch,
-                                       uint64_t n_bytes, void **out,
-                                       fr_err *err);
-
 /* sums[c] += column sums of x[rows, cols], of `instr`'s dtype into its
  * grad_dtype. */
 FR_CHECKED fr_status fr_cuda_add_column_sums(const fr_cuda_launch *launch,

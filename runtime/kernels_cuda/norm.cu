@@ -10,7 +10,7 @@
  * Bytes moved per element of w bytes: forward 2 w, backward 3 w (4 w with
  * ACCUMULATE), column sums w.
  */
-#include "runtime/kernels_cuda/device.cuh"
+#include "runtime/kernels_cuda/kernel_launch.cuh"
 
 enum { THREADS = 256, N_WARPS = THREADS / 32, ADD_WARPS = 32 };
 
@@ -290,7 +290,7 @@ extern "C" fr_status fr_cuda_norm_bwd(const fr_cuda_launch *launch, fr_err *err)
     const uint64_t most = FR_CUDA_WORKSPACE_BYTES / part_bytes;
     const uint64_t n_parts = most < GRAD_BLOCKS ? most : GRAD_BLOCKS;
     void *workspace = nullptr;
-    FR_TRY(fr_cuda_workspace(launch, (n_parts + !n_parts) * part_bytes,
+    FR_TRY(take_workspace(launch, (n_parts + !n_parts) * part_bytes,
                              &workspace, err));
     bool is_known = with_types(instr, [&](auto t, auto g) {
         using T = decltype(t);
@@ -353,7 +353,7 @@ extern "C" fr_status fr_cuda_add_column_sums(const fr_cuda_launch *launch,
                                              fr_err *err)
 {
     void *parts = nullptr;
-    FR_TRY(fr_cuda_workspace(launch, SUM_PARTS * (uint64_t)cols * sizeof(float),
+    FR_TRY(take_workspace(launch, SUM_PARTS * (uint64_t)cols * sizeof(float),
                              &parts, err));
     bool is_known = with_types(launch->call.instr, [&](auto t, auto g) {
         using T = decltype(t);

@@ -10,7 +10,7 @@
  * Sums: 16 elements of a thread in fp32, everything beyond in double, blocks
  * in the order of their numbers.
  */
-#include "runtime/kernels_cuda/device.cuh"
+#include "runtime/kernels_cuda/kernel_launch.cuh"
 
 extern "C" {
 #include "plan/codec/optimizer.h"
@@ -96,7 +96,7 @@ extern "C" fr_status fr_cuda_grad_sqsum(const fr_cuda_launch *launch,
     while (fr_cuda_runs_next(call, FR_CUDA_RUN_COUNTED, &i_tensor, &runs)) {
         const int64_t n_blocks = runs.first_block[runs.n];
         void *parts = nullptr;
-        FR_TRY(fr_cuda_workspace(launch, (uint64_t)n_blocks * sizeof(double),
+        FR_TRY(take_workspace(launch, (uint64_t)n_blocks * sizeof(double),
                                  &parts, err));
         if (!with_type(instr->grad_dtype, [&](auto g) {
                 using G = decltype(g);
@@ -368,7 +368,7 @@ extern "C" fr_status fr_cuda_opt_norms(const fr_cuda_launch *launch,
     while (is_known &&
            fr_cuda_runs_next(call, FR_CUDA_RUN_TENSOR, &i_tensor, &runs)) {
         void *parts = nullptr;
-        FR_TRY(fr_cuda_workspace(
+        FR_TRY(take_workspace(
             launch, runs.first_block[runs.n] * (uint64_t)(2 * sizeof(double)),
             &parts, err));
         is_known = with_types(call->instr, [&](auto w, auto g) {

@@ -7,7 +7,7 @@
  * bytes (read, read, written; the rows that are in work, about 100 KB each,
  * fit into the second cache, so memory sees 2 w).  No other copy of them.
  */
-#include "runtime/kernels_cuda/device.cuh"
+#include "runtime/kernels_cuda/kernel_launch.cuh"
 
 enum { THREADS = 512, N_WARPS = THREADS / 32 };
 
@@ -247,7 +247,7 @@ static fr_status any(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_instr *instr = launch->call.instr;
     void *losses = nullptr;
-    FR_TRY(fr_cuda_workspace(launch, (uint64_t)instr->dim[0] * sizeof(double),
+    FR_TRY(take_workspace(launch, (uint64_t)instr->dim[0] * sizeof(double),
                              &losses, err));
     bool is_known = with_type(instr->dtype, [&](auto t) {
         using T = decltype(t);

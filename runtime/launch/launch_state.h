@@ -40,7 +40,5 @@ typedef struct fr_supervisor {
 void fr_watch_line(fr_supervisor *sv, const char *line);
 /* Looks at the pages: failures, signs of life. */
 void fr_watch_pages(fr_supervisor *sv);
-/* "rank 3 (pid 77)", or with what it was doing. */
-void fr_watch_describe(fr_supervisor *sv, int64_t rank, char *out, size_t n);
 
 #endif

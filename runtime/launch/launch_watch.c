@@ -38,7 +38,7 @@ static fr_rank_page *find_page(fr_supervisor *sv, int64_t rank)
 }
 
 /* ", at step 7 in layer_bwd" for as much as is known. */
-void fr_watch_describe(fr_supervisor *sv, int64_t rank, char *out, size_t n)
+static void describe(fr_supervisor *sv, int64_t rank, char *out, size_t n)
 {
     const fr_rank_page *page = find_page(sv, rank);
     uint32_t op = page ? atomic_load(&page->op) : (uint32_t)FR_OP_N;
@@ -89,7 +89,7 @@ static void judge_notice(fr_supervisor *sv)
         const fr_rank_page *page = find_page(sv, rank);
         if (page)
             pid = page->pid; /* mpirun says 0 for ranks of other daemons */
-        fr_watch_describe(sv, rank, doing, sizeof doing);
+        describe(sv, rank, doing, sizeof doing);
         blame(sv, FR_BLAME_SIGNAL, FR_FAILURE,
               "rank %lld (pid %lld) was killed by signal %lld%s%s", rank, pid,
               signal, why, doing);
@@ -99,7 +99,7 @@ static void judge_notice(fr_supervisor *sv)
     if (process && number_after(text, "Exit code:", &code)) {
         const char *second = strstr(process, "],");
         rank = second ? strtoll(second + 2, NULL, 10) : -1;
-        fr_watch_describe(sv, rank, doing, sizeof doing);
+        describe(sv, rank, doing, sizeof doing);
         blame(sv, FR_BLAME_EXIT, FR_FAILURE,
               "rank %lld ended with exit code %lld%s", rank, code, doing);
         return;
@@ -157,7 +157,7 @@ void fr_watch_pages(fr_supervisor *sv)
         double silent_s = (double)(now_ns - atomic_load(&page->beat_ns)) * 1e-9;
         if (state != FR_RANK_RUNNING || silent_s < sv->options->hung_s)
             continue;
-        fr_watch_describe(sv, rank, doing, sizeof doing);
+        describe(sv, rank, doing, sizeof doing);
         blame(sv, FR_BLAME_HUNG, FR_FAILURE,
               "rank %lld (pid %d) has shown no sign of life for %.0f s%s",
               (long long)rank, page->pid, silent_s, doing);

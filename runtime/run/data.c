@@ -171,11 +171,6 @@ void fr_data_close(fr_data *data)
     free(data);
 }
 
-uint64_t fr_data_n_tokens(const fr_data *data)
-{
-    return data->fd < 0 ? 0 : data->n_tokens;
-}
-
 /*
  * A chain: the next token is a fixed scramble of the last one three times of
  * four, else small numbers are likelier (density 1/(2 sqrt(u))).  So there is

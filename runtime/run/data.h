@@ -28,8 +28,6 @@ FR_CHECKED fr_status fr_data_open(const fr_job *job, int64_t vocab,
                                   fr_data **out, fr_err *err);
 void fr_data_close(fr_data *data); /* takes NULL */
 
-uint64_t fr_data_n_tokens(const fr_data *data); /* 0: synthetic */
-
 /*
  * Samples [first, first + n) of step i_step: tokens[n][seq], then
  * targets[n][seq] (the same window moved by one).  FR_IO on a read error.

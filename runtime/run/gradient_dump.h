@@ -29,19 +29,4 @@ FR_CHECKED fr_status fr_gradient_dump_write(fr_gradient_dump *dump,
                                             fr_transport *transport,
                                             const char *path, fr_err *err);
 
-typedef struct fr_gradient {
-    char name[48];
-    int64_t rows, cols;
-    float *at; /* [rows * cols] */
-} fr_gradient;
-
-typedef struct fr_gradients {
-    fr_gradient *at; /* sorted by name */
-    size_t n;
-} fr_gradients;
-
-FR_CHECKED fr_status fr_gradients_load(const char *path, fr_gradients *out,
-                                       fr_err *err);
-void fr_gradients_release(fr_gradients *gradients);
-
 #endif

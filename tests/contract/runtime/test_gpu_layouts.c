@@ -4,8 +4,8 @@
  * Each runs with graphs and communicators, and again with launches and
  * communication staged through the host.
  */
-#include "runtime/run/gradient_dump.h"
 #include "tests/check.h"
+#include "tests/contract/runtime/gradient_file.h"
 #include "tests/contract/runtime/layout_rows.h"
 #include "tests/unit/runtime/gpu_show.h"
 
@@ -18,7 +18,7 @@
 typedef struct reference {
     bool is_there;
     double loss[N_STEPS];
-    fr_gradients gradients;
+    gradient_file gradients;
 } reference;
 
 static struct {
@@ -48,15 +48,15 @@ static const reference *find_reference(const layout_row *l)
     prepare(&show, &alone, LAYOUT_CPU);
     r->is_there =
         gpu_show_perform_well(&show) &&
-        CHECK_OK(fr_gradients_load(self.path, &r->gradients, &err), &err);
+        CHECK_OK(gradient_file_load(self.path, &r->gradients, &err), &err);
     if (r->is_there)
         memcpy(r->loss, show.result.loss, sizeof r->loss);
     gpu_show_release(&show);
     return r;
 }
 
-static void compare_gradients(const char *name, const fr_gradients *a,
-                              const fr_gradients *b)
+static void compare_gradients(const char *name, const gradient_file *a,
+                              const gradient_file *b)
 {
     double worst = 0, most = 0;
 
@@ -75,7 +75,7 @@ static void compare_gradients(const char *name, const fr_gradients *a,
 
 static void check_way(const layout_row *l, bool is_shared, gpu_fake *fake)
 {
-    fr_gradients gradients = {0};
+    gradient_file gradients = {0};
     gpu_show show;
     fr_err err = {0};
 
@@ -83,7 +83,7 @@ static void check_way(const layout_row *l, bool is_shared, gpu_fake *fake)
     show.fake = fake;
     show.is_shared = show.is_launched = is_shared;
     if (gpu_show_perform_well(&show) &&
-        CHECK_OK(fr_gradients_load(self.path, &gradients, &err), &err)) {
+        CHECK_OK(gradient_file_load(self.path, &gradients, &err), &err)) {
         const reference *expected = find_reference(l);
         for (int i = 0; i < N_STEPS; i++)
             check_that(fabs(show.result.loss[i] / expected->loss[i] - 1) <=
@@ -95,7 +95,7 @@ static void check_way(const layout_row *l, bool is_shared, gpu_fake *fake)
                   show.result.slab_bytes);
         CHECK(show.timeline.n > 0);
     }
-    fr_gradients_release(&gradients);
+    gradient_file_release(&gradients);
     gpu_show_release(&show);
 }
 
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
     int code = check_run(tests, sizeof tests / sizeof *tests, argc, argv);
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < FR_OPTIMIZER_N; k++)
-            fr_gradients_release(&self.references[i][k].gradients);
+            gradient_file_release(&self.references[i][k].gradients);
     (void)unlink(self.path);
     return code;
 }

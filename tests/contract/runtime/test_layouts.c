@@ -9,9 +9,9 @@
 #include "plan/lower/step/lower.h"
 #include "runtime/comm/transport.h"
 #include "runtime/launch/launch.h"
-#include "runtime/run/gradient_dump.h"
 #include "runtime/run/run.h"
 #include "tests/check.h"
+#include "tests/contract/runtime/gradient_file.h"
 #include "tests/contract/runtime/layout_rows.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 typedef struct reference {
     bool is_there;
     double loss[N_STEPS];
-    fr_gradients gradients;
+    gradient_file gradients;
 } reference;
 
 /* Of this process; the tests' only state. */
@@ -101,13 +101,13 @@ static const reference *find_reference(const layout_row *l)
     char path[PATH_BYTES];
     dump_path("reference", path);
     if (CHECK_OK(run_layout(&alone, r->loss, path, &err), &err) &&
-        CHECK_OK(fr_gradients_load(path, &r->gradients, &err), &err))
+        CHECK_OK(gradient_file_load(path, &r->gradients, &err), &err))
         r->is_there = true;
     (void)unlink(path);
     return r;
 }
 
-static double largest(const fr_gradient *g)
+static double largest(const gradient_tensor *g)
 {
     double most = 0;
 
@@ -116,8 +116,8 @@ static double largest(const fr_gradient *g)
     return most;
 }
 
-static void compare_gradients(const char *name, const fr_gradients *mine,
-                              const fr_gradients *theirs)
+static void compare_gradients(const char *name, const gradient_file *mine,
+                              const gradient_file *theirs)
 {
     double most = 0;
 
@@ -127,7 +127,7 @@ static void compare_gradients(const char *name, const fr_gradients *mine,
         most = fmax(most, largest(&theirs->at[t]));
     CHECK(most > 1e-3);
     for (size_t t = 0; t < theirs->n; t++) {
-        const fr_gradient *a = &mine->at[t], *b = &theirs->at[t];
+        const gradient_tensor *a = &mine->at[t], *b = &theirs->at[t];
         double worst = 0, scale = fmax(largest(b), 1e-3 * most);
         if (!CHECK_STR(a->name, b->name) || !CHECK_INT(a->rows, b->rows) ||
             !CHECK_INT(a->cols, b->cols))
@@ -144,7 +144,7 @@ static void check_layout(const layout_row *l)
 {
     double loss[N_STEPS] = {0}, again[N_STEPS] = {0};
     char path[PATH_BYTES];
-    fr_gradients gradients = {0};
+    gradient_file gradients = {0};
     fr_err err = {0};
 
     dump_path("layout", path);
@@ -170,9 +170,9 @@ static void check_layout(const layout_row *l)
                expected->loss[0], expected->loss[N_STEPS - 1]);
     check_that(memcmp(loss, again, sizeof loss) == 0, __FILE__, __LINE__,
                "%s: the second run has other bits", l->name);
-    if (CHECK_OK(fr_gradients_load(path, &gradients, &err), &err))
+    if (CHECK_OK(gradient_file_load(path, &gradients, &err), &err))
         compare_gradients(l->name, &gradients, &expected->gradients);
-    fr_gradients_release(&gradients);
+    gradient_file_release(&gradients);
     (void)unlink(path);
 }
 
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     int code = check_run(tests, sizeof tests / sizeof *tests, argc, argv);
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < FR_OPTIMIZER_N; k++)
-            fr_gradients_release(&self.references[i][k].gradients);
+            gradient_file_release(&self.references[i][k].gradients);
     fr_run_leave();
     return code;
 }
