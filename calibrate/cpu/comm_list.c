@@ -95,7 +95,7 @@ static fr_status add_op(fr_comm_list *list, const fr_comm_wanted *wanted,
         return FR_OK;
     if (op == FR_OP_SEND)
         return add_size(list, wanted, op, FR_COLLECTIVE_AUTO, n_bytes, err);
-    for (int kind = 1; kind < FR_COLLECTIVE_N; kind++)
+    for (int kind = 1; kind < fr_n_collectives; kind++)
         if (is_wanted(wanted, op, (fr_collective_kind)kind, n_bytes))
             FR_TRY(add_size(list, wanted, op, (fr_collective_kind)kind, n_bytes,
                             err));

@@ -171,7 +171,7 @@ static fr_status add_variations(fr_shapes *shapes, const fr_candidates *wanted,
     plan.zero_stage = 1;
     FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine, err));
     plan = *base;
-    for (int kind = 1; kind < FR_COMPRESSOR_N && !wanted->is_quick; kind++) {
+    for (int kind = 1; kind < fr_n_compressors && !wanted->is_quick; kind++) {
         plan.compressor = (fr_compressor_kind)kind;
         plan.has_error_feedback = true;
         if (kind == FR_COMPRESSOR_POWERSGD && plan.compressor_rank == 0)

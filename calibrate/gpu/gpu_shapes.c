@@ -79,7 +79,7 @@ static fr_status add_ranges(filling *f, const fr_plan *base, fr_err *err)
     plan = *base;
     plan.dp = 2;
     FR_TRY(add_plan(f, &plan, err));
-    for (int kind = 1; kind < FR_COMPRESSOR_N && !f->is_quick; kind++) {
+    for (int kind = 1; kind < fr_n_compressors && !f->is_quick; kind++) {
         plan.compressor = (fr_compressor_kind)kind;
         plan.has_error_feedback = true;
         if (kind == FR_COMPRESSOR_POWERSGD && plan.compressor_rank == 0)

@@ -38,8 +38,8 @@ char *fr_option_env_name(fr_option option, char *buf, int n_buf)
 
 const char *fr_choice_schedule(int i)
 {
-    return i < FR_SCHEDULE_N ? fr_schedule_kind_name((fr_schedule_kind)i)
-                             : NULL;
+    return i < fr_n_schedules ? fr_schedule_kind_name((fr_schedule_kind)i)
+                              : NULL;
 }
 
 const char *fr_choice_recompute(int i)

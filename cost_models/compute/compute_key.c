@@ -115,7 +115,7 @@ static const char *variant_of(const fr_instr *instr)
         return instr->scalar >= 4.0 ? "from_32" : "from_16";
     case FR_OP_COMPRESS:
     case FR_OP_DECOMPRESS:
-        return instr->algorithm < FR_COMPRESSOR_N
+        return instr->algorithm < fr_n_compressors
                    ? fr_compressor_kind_name(
                          (fr_compressor_kind)instr->algorithm)
                    : "";

@@ -238,7 +238,7 @@ fr_status fr_case_parse_schedule(const char *text, int *out, fr_err *err)
         return FR_OK;
     }
     /* Every schedule under its own name, however it is hyphenated. */
-    for (int i = 0; i < FR_SCHEDULE_N; i++) {
+    for (int i = 0; i < fr_n_schedules; i++) {
         char name[64];
         squeeze(fr_schedule_kind_name((fr_schedule_kind)i), name, sizeof name);
         if (i != FR_SCHEDULE_1F1B && starts(word, name)) {

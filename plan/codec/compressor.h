@@ -60,7 +60,6 @@ enum {
 enum { FR_COMPRESS_STAGES = 2 }; /* that a compressor has at most */
 
 typedef struct fr_compressor {
-    fr_compressor_kind kind;
     const char *name;
     const char *summary;
     bool is_lossy;
@@ -83,8 +82,27 @@ typedef struct fr_compressor {
     double (*decompress_flop)(const fr_plan *plan);
 } fr_compressor;
 
-/* Indexed by fr_compressor_kind. */
-extern const fr_compressor *const fr_compressors[FR_COMPRESSOR_N];
+/* Indexed by fr_compressor_kind, fr_n_compressors of them. */
+extern const fr_compressor *const fr_compressors[];
+
+/* The entries, one file each. */
+#define FR_COMPRESSOR_ENTRY(name, entry)                                       \
+    extern const fr_compressor fr_compressor_##entry;
+FR_COMPRESSORS(FR_COMPRESSOR_ENTRY)
+#undef FR_COMPRESSOR_ENTRY
+
+/* Members that several compressors share: the error of feedback alone as state
+ * or no state, no condition, or none but that the bucket is not scattered. */
+uint64_t fr_compressor_error_bytes(const fr_plan *plan,
+                                   const fr_bucket *bucket);
+uint64_t fr_compressor_no_state(const fr_plan *plan, const fr_bucket *bucket);
+FR_CHECKED fr_status fr_compressor_check_nothing(const fr_plan *plan,
+                                                 fr_err *err);
+FR_CHECKED fr_status fr_compressor_check_no_zero(const fr_plan *plan,
+                                                 const char *name,
+                                                 const char *why, fr_err *err);
+/* To the next multiple of 4, as payloads are. */
+uint64_t fr_compressor_round_up(uint64_t n_bytes);
 
 /* The compressor of a plan; all stages' payload; does it keep the error? */
 const fr_compressor *fr_compressor_of(const fr_plan *plan);

@@ -1,22 +1,28 @@
 /*
- * collective.c: the list of collective algorithms, and which one to take.
+ * collective.c: which collective algorithm to take, and what a plan says of it.
  */
 #include "plan/collective/collective.h"
 
-#include <stdlib.h>
+#include <string.h>
 
-const fr_collective *const fr_collectives[FR_COLLECTIVE_N] = {
-    [FR_COLLECTIVE_RING] = &fr_collective_ring,
-    [FR_COLLECTIVE_HALVING_DOUBLING] = &fr_collective_halving_doubling,
-    [FR_COLLECTIVE_TREE] = &fr_collective_tree,
-    [FR_COLLECTIVE_DIRECT] = &fr_collective_direct,
-    [FR_COLLECTIVE_SHIFT] = &fr_collective_shift,
-    [FR_COLLECTIVE_DOUBLE_TREE] = &fr_collective_double_tree,
-    [FR_COLLECTIVE_HIERARCHICAL] = &fr_collective_hierarchical,
-    [FR_COLLECTIVE_NVLS] = &fr_collective_nvls,
-    [FR_COLLECTIVE_PAIRWISE] = &fr_collective_pairwise,
-    [FR_COLLECTIVE_PARAMETER_SERVER] = &fr_collective_server,
-};
+static const char *name_at(int kind)
+{
+    return kind == FR_COLLECTIVE_AUTO ? "auto" : fr_collectives[kind]->name;
+}
+
+const char *fr_collective_kind_name(fr_collective_kind kind)
+{
+    return (unsigned)kind < (unsigned)fr_n_collectives ? name_at((int)kind)
+                                                       : "unknown";
+}
+
+int fr_collective_kind_find(const char *name)
+{
+    for (int i = 0; i < fr_n_collectives; i++)
+        if (strcmp(name_at(i), name) == 0)
+            return i;
+    return -1;
+}
 
 /*
  * Up to here the fewer steps of halving and doubling count more than the
@@ -70,33 +76,4 @@ bool fr_collective_has_choice(const fr_plan *plan)
 {
     return plan->collective != FR_COLLECTIVE_AUTO ||
            plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0;
-}
-
-void fr_transfer_list_release(fr_transfer_list *list)
-{
-    free(list->at);
-    *list = (fr_transfer_list){0};
-}
-
-fr_status fr_transfer_list_add(fr_transfer_list *list, fr_transfer transfer,
-                               fr_err *err)
-{
-    if (transfer.n == 0)
-        return FR_OK;
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? 2 * list->cap : 64;
-        fr_transfer *at = realloc(list->at, cap * sizeof *at);
-        if (!at)
-            return fr_fail_no_memory(err);
-        list->at = at;
-        list->cap = cap;
-    }
-    list->at[list->n++] = transfer;
-    return FR_OK;
-}
-
-uint64_t fr_collective_part(uint64_t n, int64_t n_group, int64_t i)
-{
-    uint64_t g = (uint64_t)n_group, k = (uint64_t)i;
-    return n / g * k + n % g * k / g;
 }

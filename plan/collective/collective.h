@@ -7,34 +7,8 @@
 #ifndef FR_PLAN_COLLECTIVE_COLLECTIVE_H
 #define FR_PLAN_COLLECTIVE_COLLECTIVE_H
 
-#include "core/base/err.h"
+#include "plan/collective/transfer.h"
 #include "plan/decide/plan.h"
-#include "plan/ir/op.h"
-
-typedef struct fr_transfer {
-    uint32_t phase;    /* a member enters phase p+1 when its p-th is done */
-    uint32_t src, dst; /* positions in the group; data move src -> dst.
-                          n_group itself: the switch, whose working buffer
-                          begins as the neutral element (NVLS) */
-    uint64_t src_first, dst_first; /* elements, in the source's and the
-                                      destination's working buffer */
-    uint64_t n;                    /* elements */
-    bool is_reduce;                /* dst += src (or max), else dst = src */
-} fr_transfer;
-
-typedef struct fr_transfer_list {
-    fr_transfer *at;
-    size_t n, cap;
-    uint32_t n_phases;
-} fr_transfer_list;
-
-void fr_transfer_list_release(fr_transfer_list *list);
-/* Appends; a transfer of no elements is left out. */
-FR_CHECKED fr_status fr_transfer_list_add(fr_transfer_list *list,
-                                          fr_transfer transfer, fr_err *err);
-
-/* Where slice i of n elements begins, i = 0 .. n_group (the end). */
-uint64_t fr_collective_part(uint64_t n, int64_t n_group, int64_t i);
 
 /* Does the axis carry gradients and parameters: is it one that the plan's
  * collective, protocol and channels are about? */
@@ -77,7 +51,6 @@ typedef struct fr_link_cost {
  * n need not divide by g for ALL_REDUCE; it must for the others.
  */
 typedef struct fr_collective {
-    fr_collective_kind kind;
     const char *name;
     const char *summary;
     bool is_executable; /* by the CPU runtime; others are simulated only */
@@ -91,20 +64,15 @@ typedef struct fr_collective {
                      uint64_t element_bytes, const fr_link_cost *link);
 } fr_collective;
 
-/* Indexed by fr_collective_kind; AUTO has no entry (NULL). */
-extern const fr_collective *const fr_collectives[FR_COLLECTIVE_N];
+/* Indexed by fr_collective_kind, fr_n_collectives with AUTO, which has no
+ * entry (NULL). */
+extern const fr_collective *const fr_collectives[];
 
 /* The entries, one file each. */
-extern const fr_collective fr_collective_ring;
-extern const fr_collective fr_collective_halving_doubling;
-extern const fr_collective fr_collective_tree;
-extern const fr_collective fr_collective_direct;
-extern const fr_collective fr_collective_shift;
-extern const fr_collective fr_collective_double_tree;
-extern const fr_collective fr_collective_hierarchical;
-extern const fr_collective fr_collective_nvls;
-extern const fr_collective fr_collective_pairwise;
-extern const fr_collective fr_collective_server;
+#define FR_COLLECTIVE_ENTRY(name, entry)                                       \
+    extern const fr_collective fr_collective_##entry;
+FR_COLLECTIVES(FR_COLLECTIVE_ENTRY)
+#undef FR_COLLECTIVE_ENTRY
 
 /*
  * Hierarchical over n_nodes nodes of n_local members, which come node by node

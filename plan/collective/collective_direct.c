@@ -79,7 +79,6 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 }
 
 const fr_collective fr_collective_direct = {
-    .kind = FR_COLLECTIVE_DIRECT,
     .name = "direct",
     .summary = "everybody pulls from everybody: shared memory",
     .is_executable = true,

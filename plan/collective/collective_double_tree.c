@@ -85,7 +85,6 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 }
 
 const fr_collective fr_collective_double_tree = {
-    .kind = FR_COLLECTIVE_DOUBLE_TREE,
     .name = "double-tree",
     .summary = "two trees with half of the payload each, groups of 2^k",
     .is_executable = true,

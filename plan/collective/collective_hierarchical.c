@@ -143,7 +143,6 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 }
 
 const fr_collective fr_collective_hierarchical = {
-    .kind = FR_COLLECTIVE_HIERARCHICAL,
     .name = "hierarchical",
     .summary = "rings inside the nodes and between them",
     .is_executable = true,

@@ -78,7 +78,6 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 }
 
 const fr_collective fr_collective_nvls = {
-    .kind = FR_COLLECTIVE_NVLS,
     .name = "nvls",
     .summary = "the switch between the GPUs of a node adds",
     .is_executable = false,

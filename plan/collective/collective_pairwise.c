@@ -46,7 +46,6 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 }
 
 const fr_collective fr_collective_pairwise = {
-    .kind = FR_COLLECTIVE_PAIRWISE,
     .name = "pairwise",
     .summary = "all-to-all, one partner after the other",
     .is_executable = true,

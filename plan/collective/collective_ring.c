@@ -63,7 +63,6 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 }
 
 const fr_collective fr_collective_ring = {
-    .kind = FR_COLLECTIVE_RING,
     .name = "ring",
     .summary = "slices go round a ring: full bandwidth, many steps",
     .is_executable = true,

@@ -83,7 +83,6 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 }
 
 const fr_collective fr_collective_server = {
-    .kind = FR_COLLECTIVE_PARAMETER_SERVER,
     .name = "parameter-server",
     .summary = "servers add what all push to them, and all pull the sums",
     .is_executable = false,

@@ -34,7 +34,6 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 }
 
 const fr_collective fr_collective_shift = {
-    .kind = FR_COLLECTIVE_SHIFT,
     .name = "shift",
     .summary = "one step of a ring: all to the next member",
     .fits = fits,

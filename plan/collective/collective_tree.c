@@ -61,7 +61,6 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 }
 
 const fr_collective fr_collective_tree = {
-    .kind = FR_COLLECTIVE_TREE,
     .name = "tree",
     .summary = "binomial tree up and down: for tiny payloads",
     .is_executable = true,

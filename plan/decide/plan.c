@@ -12,14 +12,6 @@ static const char *const recompute_names[FR_RECOMPUTE_N] = {
     [FR_RECOMPUTE_FULL] = "full",
 };
 
-static const char *const schedule_names[FR_SCHEDULE_N] = {
-    [FR_SCHEDULE_GPIPE] = "gpipe",
-    [FR_SCHEDULE_1F1B] = "1f1b",
-    [FR_SCHEDULE_INTERLEAVED] = "interleaved",
-    [FR_SCHEDULE_ZB_H1] = "zb-h1",
-    [FR_SCHEDULE_ZB_V] = "zb-v",
-};
-
 static const char *const order_names[FR_RANK_ORDER_N] = {
     [FR_RANK_ORDER_TP_DP_PP] = "tp-dp-pp",
     [FR_RANK_ORDER_TP_PP_DP] = "tp-pp-dp",
@@ -29,25 +21,6 @@ static const char *const order_names[FR_RANK_ORDER_N] = {
     [FR_RANK_ORDER_PP_DP_TP] = "pp-dp-tp",
 };
 
-static const char *const compressor_names[FR_COMPRESSOR_N] = {
-    [FR_COMPRESSOR_NONE] = "none",         [FR_COMPRESSOR_BF16] = "bf16",
-    [FR_COMPRESSOR_INT8] = "int8",         [FR_COMPRESSOR_TOPK] = "topk",
-    [FR_COMPRESSOR_POWERSGD] = "powersgd",
-};
-
-static const char *const collective_names[FR_COLLECTIVE_N] = {
-    [FR_COLLECTIVE_AUTO] = "auto",
-    [FR_COLLECTIVE_RING] = "ring",
-    [FR_COLLECTIVE_HALVING_DOUBLING] = "halving-doubling",
-    [FR_COLLECTIVE_TREE] = "tree",
-    [FR_COLLECTIVE_DIRECT] = "direct",
-    [FR_COLLECTIVE_SHIFT] = "shift",
-    [FR_COLLECTIVE_DOUBLE_TREE] = "double-tree",
-    [FR_COLLECTIVE_HIERARCHICAL] = "hierarchical",
-    [FR_COLLECTIVE_NVLS] = "nvls",
-    [FR_COLLECTIVE_PAIRWISE] = "pairwise",
-    [FR_COLLECTIVE_PARAMETER_SERVER] = "parameter-server",
-};
 static const char *const protocol_names[FR_PROTOCOL_N] = {"auto", "ll", "ll128",
                                                           "simple"};
 static const char *const server_places[FR_SERVER_N] = {"host", "worker",
@@ -111,24 +84,9 @@ const char *fr_recompute_name(fr_recompute recompute)
     return name_at(recompute_names, FR_RECOMPUTE_N, recompute);
 }
 
-const char *fr_schedule_kind_name(fr_schedule_kind kind)
-{
-    return name_at(schedule_names, FR_SCHEDULE_N, kind);
-}
-
 const char *fr_rank_order_name(fr_rank_order order)
 {
     return name_at(order_names, FR_RANK_ORDER_N, order);
-}
-
-const char *fr_compressor_kind_name(fr_compressor_kind kind)
-{
-    return name_at(compressor_names, FR_COMPRESSOR_N, kind);
-}
-
-const char *fr_collective_kind_name(fr_collective_kind kind)
-{
-    return name_at(collective_names, FR_COLLECTIVE_N, kind);
 }
 
 const char *fr_protocol_name(fr_protocol protocol)
@@ -216,24 +174,9 @@ int fr_recompute_find(const char *name)
     return find_name(recompute_names, FR_RECOMPUTE_N, name);
 }
 
-int fr_schedule_kind_find(const char *name)
-{
-    return find_name(schedule_names, FR_SCHEDULE_N, name);
-}
-
 int fr_rank_order_find(const char *name)
 {
     return find_name(order_names, FR_RANK_ORDER_N, name);
-}
-
-int fr_compressor_kind_find(const char *name)
-{
-    return find_name(compressor_names, FR_COMPRESSOR_N, name);
-}
-
-int fr_collective_kind_find(const char *name)
-{
-    return find_name(collective_names, FR_COLLECTIVE_N, name);
 }
 
 int fr_protocol_find(const char *name)

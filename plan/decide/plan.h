@@ -6,7 +6,10 @@
 #define FR_PLAN_DECIDE_PLAN_H
 
 #include "core/base/err.h"
+#include "plan/codec/compressor_list.h"
+#include "plan/collective/collective_list.h"
 #include "plan/ir/op.h"
+#include "plan/schedule/schedule_list.h"
 #include "spec/model/job.h"
 #include "spec/model/model.h"
 
@@ -73,16 +76,6 @@ typedef enum fr_cp_kind {
     FR_CP_N
 } fr_cp_kind;
 
-/* Index into the table of schedule.h. */
-typedef enum fr_schedule_kind {
-    FR_SCHEDULE_GPIPE,
-    FR_SCHEDULE_1F1B,
-    FR_SCHEDULE_INTERLEAVED, /* interleaved 1F1B, vpp > 1 */
-    FR_SCHEDULE_ZB_H1,       /* 1F1B, backward split in two */
-    FR_SCHEDULE_ZB_V,        /* two chunks per rank in V shape, the same */
-    FR_SCHEDULE_N
-} fr_schedule_kind;
-
 /* Which axis changes fastest as the rank number grows. */
 typedef enum fr_rank_order {
     FR_RANK_ORDER_TP_DP_PP, /* tp fastest, then dp, then pp */
@@ -93,33 +86,6 @@ typedef enum fr_rank_order {
     FR_RANK_ORDER_PP_DP_TP,
     FR_RANK_ORDER_N
 } fr_rank_order;
-
-/* Index into the table of compressor.h. */
-typedef enum fr_compressor_kind {
-    FR_COMPRESSOR_NONE,
-    FR_COMPRESSOR_BF16,
-    FR_COMPRESSOR_INT8,
-    FR_COMPRESSOR_TOPK,
-    FR_COMPRESSOR_POWERSGD,
-    FR_COMPRESSOR_N
-} fr_compressor_kind;
-
-/* Index into the table of collective.h; AUTO is resolved by lowering. */
-typedef enum fr_collective_kind {
-    FR_COLLECTIVE_AUTO,
-    FR_COLLECTIVE_RING,
-    FR_COLLECTIVE_HALVING_DOUBLING,
-    FR_COLLECTIVE_TREE,
-    FR_COLLECTIVE_DIRECT, /* everybody pulls from everybody: shared memory */
-    FR_COLLECTIVE_DOUBLE_TREE,  /* two trees with half of the payload each */
-    FR_COLLECTIVE_HIERARCHICAL, /* inside the nodes, then between them */
-    FR_COLLECTIVE_NVLS,         /* the switch adds; GPUs only */
-    FR_COLLECTIVE_PAIRWISE,     /* all-to-all, one partner after the other */
-    FR_COLLECTIVE_PARAMETER_SERVER, /* servers add; see fr_server_place */
-    FR_COLLECTIVE_SHIFT, /* one step of a ring: no reduction, lowering
-                            alone uses it */
-    FR_COLLECTIVE_N
-} fr_collective_kind;
 
 /* How NCCL's kernels hand bytes on: with a flag beside every 4, beside every
  * 120, or by slices and counters (nccl_model.h).  AUTO: NCCL chooses. */
@@ -290,10 +256,7 @@ int32_t fr_plan_stage_layers(const fr_plan *plan, const fr_model *model,
 char *fr_plan_describe(const fr_plan *plan, char *buf, size_t n_buf);
 
 const char *fr_recompute_name(fr_recompute recompute);
-const char *fr_schedule_kind_name(fr_schedule_kind kind);
 const char *fr_rank_order_name(fr_rank_order order);
-const char *fr_compressor_kind_name(fr_compressor_kind kind);
-const char *fr_collective_kind_name(fr_collective_kind kind);
 const char *fr_protocol_name(fr_protocol protocol);
 const char *fr_server_place_name(fr_server_place place);
 const char *fr_cp_kind_name(fr_cp_kind kind);
@@ -305,10 +268,7 @@ const char *fr_cuda_graphs_name(fr_cuda_graphs graphs);
 const char *fr_zero_unit_name(fr_zero_unit unit);
 /* -1 when the name is unknown. */
 int fr_recompute_find(const char *name);
-int fr_schedule_kind_find(const char *name);
 int fr_rank_order_find(const char *name);
-int fr_compressor_kind_find(const char *name);
-int fr_collective_kind_find(const char *name);
 int fr_protocol_find(const char *name);
 int fr_server_place_find(const char *name);
 int fr_cp_kind_find(const char *name);

@@ -79,10 +79,10 @@ static fr_status check_ranges(const fr_plan *plan, fr_err *err)
     if (plan->n_loss_metrics < 0 || plan->n_loss_metrics > 64)
         return fr_fail(err, FR_INPUT, "loss_metrics is %d; give 0 to 64",
                        plan->n_loss_metrics);
-    if ((unsigned)plan->schedule >= FR_SCHEDULE_N ||
+    if ((unsigned)plan->schedule >= (unsigned)fr_n_schedules ||
         (unsigned)plan->recompute >= FR_RECOMPUTE_N ||
-        (unsigned)plan->compressor >= FR_COMPRESSOR_N ||
-        (unsigned)plan->collective >= FR_COLLECTIVE_N ||
+        (unsigned)plan->compressor >= (unsigned)fr_n_compressors ||
+        (unsigned)plan->collective >= (unsigned)fr_n_collectives ||
         (unsigned)plan->protocol >= FR_PROTOCOL_N ||
         (unsigned)plan->server_place >= FR_SERVER_N ||
         (unsigned)plan->rank_order >= FR_RANK_ORDER_N ||

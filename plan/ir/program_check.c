@@ -107,7 +107,7 @@ static const char *wrong_instr(const fr_program *program, const fr_instr *instr)
             return is_over ? "an operand too many" : "an operand is missing";
     }
     if (op_class == FR_OP_CLASS_COLLECTIVE &&
-        (instr->algorithm >= FR_COLLECTIVE_N ||
+        (instr->algorithm >= fr_n_collectives ||
          !fr_collectives[instr->algorithm] ||
          !fr_collectives[instr->algorithm]->fits(
              (fr_op)instr->op, check_group_size(&program->plan, instr->axis))))

@@ -1,15 +1,23 @@
 /*
- * schedule.c: the list of pipeline schedules, and what holds for all of them.
+ * schedule.c: what holds for all pipeline schedules.
  */
 #include "plan/schedule/schedule.h"
 
-const fr_schedule *const fr_schedules[FR_SCHEDULE_N] = {
-    [FR_SCHEDULE_GPIPE] = &fr_schedule_gpipe,
-    [FR_SCHEDULE_1F1B] = &fr_schedule_1f1b,
-    [FR_SCHEDULE_INTERLEAVED] = &fr_schedule_interleaved,
-    [FR_SCHEDULE_ZB_H1] = &fr_schedule_zb_h1,
-    [FR_SCHEDULE_ZB_V] = &fr_schedule_zb_v,
-};
+#include <string.h>
+
+const char *fr_schedule_kind_name(fr_schedule_kind kind)
+{
+    return (unsigned)kind < (unsigned)fr_n_schedules ? fr_schedules[kind]->name
+                                                     : "unknown";
+}
+
+int fr_schedule_kind_find(const char *name)
+{
+    for (int i = 0; i < fr_n_schedules; i++)
+        if (strcmp(fr_schedules[i]->name, name) == 0)
+            return i;
+    return -1;
+}
 
 int64_t fr_schedule_n_tasks(const fr_schedule *schedule, int64_t n_micro,
                             int64_t vpp)

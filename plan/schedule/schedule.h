@@ -35,7 +35,6 @@ typedef struct fr_pass_times {
 } fr_pass_times;
 
 typedef struct fr_schedule {
-    fr_schedule_kind kind;
     const char *name;
     const char *summary;
     bool is_split; /* WEIGHTS are tasks of their own */
@@ -54,8 +53,8 @@ typedef struct fr_schedule {
                        const fr_pass_times *times);
 } fr_schedule;
 
-/* Indexed by fr_schedule_kind. */
-extern const fr_schedule *const fr_schedules[FR_SCHEDULE_N];
+/* Indexed by fr_schedule_kind, fr_n_schedules of them. */
+extern const fr_schedule *const fr_schedules[];
 
 /* Tasks of one rank. */
 int64_t fr_schedule_n_tasks(const fr_schedule *schedule, int64_t n_micro,
@@ -72,10 +71,10 @@ int32_t fr_schedule_rank(const fr_schedule *schedule, int32_t stage,
 double fr_schedule_bubble_frac(const fr_schedule *schedule, int64_t n_stages,
                                int64_t n_micro, int64_t vpp);
 
-extern const fr_schedule fr_schedule_gpipe;
-extern const fr_schedule fr_schedule_1f1b;
-extern const fr_schedule fr_schedule_interleaved;
-extern const fr_schedule fr_schedule_zb_h1;
-extern const fr_schedule fr_schedule_zb_v;
+/* The entries, one file each. */
+#define FR_SCHEDULE_ENTRY(name, entry)                                         \
+    extern const fr_schedule fr_schedule_##entry;
+FR_SCHEDULES(FR_SCHEDULE_ENTRY)
+#undef FR_SCHEDULE_ENTRY
 
 #endif

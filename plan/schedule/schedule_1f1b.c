@@ -44,7 +44,6 @@ static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
 }
 
 const fr_schedule fr_schedule_1f1b = {
-    .kind = FR_SCHEDULE_1F1B,
     .name = "1f1b",
     .summary = "one forward, one backward, after a short warm-up",
     .fits = fits,

@@ -41,7 +41,6 @@ static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
 }
 
 const fr_schedule fr_schedule_gpipe = {
-    .kind = FR_SCHEDULE_GPIPE,
     .name = "gpipe",
     .summary = "all forwards, then all backwards",
     .fits = fits,

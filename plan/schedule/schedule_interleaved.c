@@ -59,7 +59,6 @@ static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
 }
 
 const fr_schedule fr_schedule_interleaved = {
-    .kind = FR_SCHEDULE_INTERLEAVED,
     .name = "interleaved",
     .summary = "1f1b over several chunks per rank: a smaller bubble",
     .fits = fits,

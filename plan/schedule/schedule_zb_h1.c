@@ -50,7 +50,6 @@ static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
 }
 
 const fr_schedule fr_schedule_zb_h1 = {
-    .kind = FR_SCHEDULE_ZB_H1,
     .name = "zb-h1",
     .summary = "1f1b with weight gradients in the bubble, same memory",
     .is_split = true,

@@ -82,7 +82,6 @@ static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
 }
 
 const fr_schedule fr_schedule_zb_v = {
-    .kind = FR_SCHEDULE_ZB_V,
     .name = "zb-v",
     .summary = "two chunks in V shape, split backward: almost no bubble",
     .is_split = true,

@@ -40,7 +40,7 @@ FR_SIMD static void bf16_decode(float *restrict y,
     }
 }
 
-static void bf16_compress(const fr_kernel_call *call)
+void fr_kernel_bf16_compress(const fr_kernel_call *call)
 {
     int64_t n = call->instr->dim[FR_COMPRESS_DIM_N];
     const float *g = call->ptr[0];
@@ -55,7 +55,7 @@ static void bf16_compress(const fr_kernel_call *call)
         payload[n] = 0; /* the payload ends at a multiple of 4 bytes */
 }
 
-static void bf16_decompress(const fr_kernel_call *call)
+void fr_kernel_bf16_decompress(const fr_kernel_call *call)
 {
     const int64_t *dim = call->instr->dim;
     int64_t n = dim[FR_COMPRESS_DIM_N];
@@ -208,7 +208,7 @@ static void int8_encode_block(const fr_kernel_call *call, int64_t i,
     }
 }
 
-static void int8_compress(const fr_kernel_call *call)
+void fr_kernel_int8_compress(const fr_kernel_call *call)
 {
     const int64_t *dim = call->instr->dim;
     int64_t n = dim[FR_COMPRESS_DIM_N], n_blocks = n_int8_blocks(n);
@@ -224,7 +224,7 @@ static void int8_compress(const fr_kernel_call *call)
         codes[i] = 0;
 }
 
-static void int8_decompress(const fr_kernel_call *call)
+void fr_kernel_int8_decompress(const fr_kernel_call *call)
 {
     const int64_t *dim = call->instr->dim;
     int64_t n = dim[FR_COMPRESS_DIM_N];
@@ -366,7 +366,7 @@ static void topk_take(float *x, const fr_kernel_call *call, const radix *at,
                   is_cleared);
 }
 
-static void topk_compress(const fr_kernel_call *call)
+void fr_kernel_topk_compress(const fr_kernel_call *call)
 {
     int64_t n = call->instr->dim[FR_COMPRESS_DIM_N];
     uint64_t k = fr_topk_kept(call->plan->compressor_density, (uint64_t)n);
@@ -385,7 +385,7 @@ static void topk_compress(const fr_kernel_call *call)
     topk_take(error ? error : g, call, &at, k, error != NULL);
 }
 
-static void topk_decompress(const fr_kernel_call *call)
+void fr_kernel_topk_decompress(const fr_kernel_call *call)
 {
     const int64_t *dim = call->instr->dim;
     int64_t n = dim[FR_COMPRESS_DIM_N];
@@ -413,36 +413,24 @@ static void topk_decompress(const fr_kernel_call *call)
 
 /* ---- the two instructions ----------------------------------------------- */
 
-typedef struct codec {
-    fr_kernel_fn compress, decompress;
-} codec;
-
-static void plain_compress(const fr_kernel_call *call)
+void fr_kernel_none_compress(const fr_kernel_call *call)
 {
     memcpy(call->ptr[2], call->ptr[0],
            (size_t)call->instr->dim[FR_COMPRESS_DIM_N] * sizeof(float));
 }
 
-static void plain_decompress(const fr_kernel_call *call)
+void fr_kernel_none_decompress(const fr_kernel_call *call)
 {
     memcpy(call->ptr[2], call->ptr[0],
            (size_t)call->instr->dim[FR_COMPRESS_DIM_N] * sizeof(float));
 }
-
-static const codec codecs[FR_COMPRESSOR_N] = {
-    [FR_COMPRESSOR_NONE] = {plain_compress, plain_decompress},
-    [FR_COMPRESSOR_BF16] = {bf16_compress, bf16_decompress},
-    [FR_COMPRESSOR_INT8] = {int8_compress, int8_decompress},
-    [FR_COMPRESSOR_TOPK] = {topk_compress, topk_decompress},
-    [FR_COMPRESSOR_POWERSGD] = {fr_powersgd_compress, fr_powersgd_decompress},
-};
 
 void fr_kernel_compress(const fr_kernel_call *call)
 {
-    codecs[call->plan->compressor].compress(call);
+    fr_codecs_cpu[call->plan->compressor].compress(call);
 }
 
 void fr_kernel_decompress(const fr_kernel_call *call)
 {
-    codecs[call->plan->compressor].decompress(call);
+    fr_codecs_cpu[call->plan->compressor].decompress(call);
 }

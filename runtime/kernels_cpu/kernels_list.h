@@ -5,6 +5,7 @@
 #ifndef FR_RUNTIME_KERNELS_CPU_KERNELS_LIST_H
 #define FR_RUNTIME_KERNELS_CPU_KERNELS_LIST_H
 
+#include "plan/codec/compressor_list.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 
 #define FR_KERNEL_LIST(X)                                                      \
@@ -48,8 +49,17 @@ FR_KERNEL_LIST(FR_KERNEL_DECLARE)
 void fr_kernel_add_column_sums(const float *x, float *sums, int64_t rows,
                                int64_t cols, int n_threads);
 
-/* The one compressor whose kernels have a file of their own. */
-void fr_powersgd_compress(const fr_kernel_call *call);
-void fr_powersgd_decompress(const fr_kernel_call *call);
+/* The kernels of each row of compressor_list.h, indexed by fr_compressor_kind
+ * (codec_table_cpu.c). */
+#define FR_CODEC_DECLARE(symbol, name)                                         \
+    void fr_kernel_##name##_compress(const fr_kernel_call *call);              \
+    void fr_kernel_##name##_decompress(const fr_kernel_call *call);
+FR_COMPRESSORS(FR_CODEC_DECLARE)
+#undef FR_CODEC_DECLARE
+
+typedef struct fr_codec_cpu {
+    fr_kernel_fn compress, decompress;
+} fr_codec_cpu;
+extern const fr_codec_cpu fr_codecs_cpu[];
 
 #endif

@@ -258,7 +258,7 @@ static void stage_q(const fr_kernel_call *call, const factors *f,
         add_product(f, q_t, f->error, -1.0F, n_team);
 }
 
-void fr_powersgd_compress(const fr_kernel_call *call)
+void fr_kernel_powersgd_compress(const fr_kernel_call *call)
 {
     float *g = call->ptr[0];
     fr_powersgd_layout at = fr_powersgd_layout_of(call, call->ptr[2]);
@@ -276,7 +276,7 @@ void fr_powersgd_compress(const fr_kernel_call *call)
     }
 }
 
-void fr_powersgd_decompress(const fr_kernel_call *call)
+void fr_kernel_powersgd_decompress(const fr_kernel_call *call)
 {
     float *g = call->ptr[2];
     fr_powersgd_layout at = fr_powersgd_layout_of(call, call->ptr[0]);

@@ -22,6 +22,41 @@ static fr_status copy_floats(const fr_cuda_launch *launch, float *to,
     return FR_OK;
 }
 
+fr_status fr_cuda_none_compress(const fr_cuda_launch *launch, fr_err *err)
+{
+    const fr_kernel_call *call = &launch->call;
+    return copy_floats(launch, call->ptr[2], call->ptr[0],
+                       (uint64_t)call->instr->dim[FR_COMPRESS_DIM_N], err);
+}
+
+fr_status fr_cuda_none_decompress(const fr_cuda_launch *launch, fr_err *err)
+{
+    return fr_cuda_none_compress(launch, err);
+}
+
+static fr_status check(const fr_cuda_launch *launch, fr_err *err)
+{
+    if (launch->call.plan->grad_dtype != FR_DTYPE_F32)
+        return fr_fail(err, FR_INPUT,
+                       "compressors of %s gradients have no CUDA kernel: "
+                       "choose f32",
+                       fr_dtype_name(launch->call.plan->grad_dtype));
+    return FR_OK;
+}
+
+fr_status fr_cuda_compress(const fr_cuda_launch *launch, fr_err *err)
+{
+    FR_TRY(check(launch, err));
+    return fr_codecs_cuda[launch->call.plan->compressor].compress(launch, err);
+}
+
+fr_status fr_cuda_decompress(const fr_cuda_launch *launch, fr_err *err)
+{
+    FR_TRY(check(launch, err));
+    return fr_codecs_cuda[launch->call.plan->compressor].decompress(launch,
+                                                                    err);
+}
+
 /* ---- PowerSGD --------------------------------------------------------------
  */
 
@@ -101,7 +136,7 @@ static fr_status stage_q(const fr_cuda_launch *launch,
                  : FR_OK;
 }
 
-static fr_status powersgd_compress(const fr_cuda_launch *launch, fr_err *err)
+fr_status fr_cuda_powersgd_compress(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     const float *g = call->ptr[0];
@@ -120,7 +155,7 @@ static fr_status powersgd_compress(const fr_cuda_launch *launch, fr_err *err)
     return FR_OK;
 }
 
-static fr_status powersgd_decompress(const fr_cuda_launch *launch, fr_err *err)
+fr_status fr_cuda_powersgd_decompress(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     float *g = call->ptr[2];
@@ -139,47 +174,4 @@ static fr_status powersgd_decompress(const fr_cuda_launch *launch, fr_err *err)
                                 g + piece.first, 1, err));
     }
     return FR_OK;
-}
-
-/* ---- the table ---- */
-
-static fr_status plain(const fr_cuda_launch *launch, fr_err *err)
-{
-    const fr_kernel_call *call = &launch->call;
-    return copy_floats(launch, call->ptr[2], call->ptr[0],
-                       (uint64_t)call->instr->dim[FR_COMPRESS_DIM_N], err);
-}
-
-typedef struct codec {
-    fr_cuda_kernel_fn compress, decompress;
-} codec;
-
-static const codec codecs[FR_COMPRESSOR_N] = {
-    [FR_COMPRESSOR_NONE] = {plain, plain},
-    [FR_COMPRESSOR_BF16] = {fr_cuda_bf16_compress, fr_cuda_bf16_decompress},
-    [FR_COMPRESSOR_INT8] = {fr_cuda_int8_compress, fr_cuda_int8_decompress},
-    [FR_COMPRESSOR_TOPK] = {fr_cuda_topk_compress, fr_cuda_topk_decompress},
-    [FR_COMPRESSOR_POWERSGD] = {powersgd_compress, powersgd_decompress},
-};
-
-static fr_status check(const fr_cuda_launch *launch, fr_err *err)
-{
-    if (launch->call.plan->grad_dtype != FR_DTYPE_F32)
-        return fr_fail(err, FR_INPUT,
-                       "compressors of %s gradients have no CUDA kernel: "
-                       "choose f32",
-                       fr_dtype_name(launch->call.plan->grad_dtype));
-    return FR_OK;
-}
-
-fr_status fr_cuda_compress(const fr_cuda_launch *launch, fr_err *err)
-{
-    FR_TRY(check(launch, err));
-    return codecs[launch->call.plan->compressor].compress(launch, err);
-}
-
-fr_status fr_cuda_decompress(const fr_cuda_launch *launch, fr_err *err)
-{
-    FR_TRY(check(launch, err));
-    return codecs[launch->call.plan->compressor].decompress(launch, err);
 }

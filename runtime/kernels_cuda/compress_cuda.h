@@ -7,14 +7,23 @@
 #ifndef FR_RUNTIME_KERNELS_CUDA_COMPRESS_CUDA_H
 #define FR_RUNTIME_KERNELS_CUDA_COMPRESS_CUDA_H
 
+#include "plan/codec/compressor_list.h"
 #include "runtime/kernels_cuda/kernels_cuda_state.h"
 
-fr_status fr_cuda_bf16_compress(const fr_cuda_launch *launch, fr_err *err);
-fr_status fr_cuda_bf16_decompress(const fr_cuda_launch *launch, fr_err *err);
-fr_status fr_cuda_int8_compress(const fr_cuda_launch *launch, fr_err *err);
-fr_status fr_cuda_int8_decompress(const fr_cuda_launch *launch, fr_err *err);
-fr_status fr_cuda_topk_compress(const fr_cuda_launch *launch, fr_err *err);
-fr_status fr_cuda_topk_decompress(const fr_cuda_launch *launch, fr_err *err);
+/* The kernels of each row of compressor_list.h, indexed by fr_compressor_kind
+ * (codec_table_cuda.c). */
+#define FR_CODEC_DECLARE(symbol, name)                                         \
+    fr_status fr_cuda_##name##_compress(const fr_cuda_launch *launch,          \
+                                        fr_err *err);                          \
+    fr_status fr_cuda_##name##_decompress(const fr_cuda_launch *launch,        \
+                                          fr_err *err);
+FR_COMPRESSORS(FR_CODEC_DECLARE)
+#undef FR_CODEC_DECLARE
+
+typedef struct fr_codec_cuda {
+    fr_cuda_kernel_fn compress, decompress;
+} fr_codec_cuda;
+extern const fr_codec_cuda fr_codecs_cuda[];
 
 /* to[0..n) += from */
 void fr_cuda_add_floats(void *stream, float *to, const float *from, int64_t n);

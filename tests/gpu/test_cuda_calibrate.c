@@ -62,7 +62,7 @@ static void add_plans(bench *b, fr_dtype precision)
     plan.has_error_feedback = true;
     plan.compressor_rank = 2;
     plan.compressor_density = 0.05;
-    for (int kind = 1; kind < FR_COMPRESSOR_N; kind++) {
+    for (int kind = 1; kind < fr_n_compressors; kind++) {
         plan.compressor = (fr_compressor_kind)kind;
         add_plan(b, &plan);
     }

@@ -109,7 +109,7 @@ void fr_list_compressor(const fr_plan_space_request *request,
                       (int64_t)request->base.compressor, values))
         return;
     fr_push_value(values, FR_COMPRESSOR_NONE);
-    for (int i = 1; request->allow_lossy && i < FR_COMPRESSOR_N; i++)
+    for (int i = 1; request->allow_lossy && i < fr_n_compressors; i++)
         if (plan->zero_stage == 0 ||
             (plan->zero_stage == 1 && i == FR_COMPRESSOR_BF16))
             fr_push_value(values, i);

@@ -143,7 +143,7 @@ static void change_chunks(change_list *list, const fr_model *model)
 static void change_schedule(change_list *list)
 {
     const fr_plan *from = list->from;
-    for (int i = 0; i < FR_SCHEDULE_N && from->pp > 1; i++) {
+    for (int i = 0; i < fr_n_schedules && from->pp > 1; i++) {
         fr_plan plan = *from;
         bool has_chunks = i == FR_SCHEDULE_INTERLEAVED || i == FR_SCHEDULE_ZB_V;
         plan.schedule = (fr_schedule_kind)i;
@@ -242,7 +242,7 @@ static void change_order(change_list *list, const fr_cluster *cluster)
 static void change_compressor(change_list *list)
 {
     const fr_plan *from = list->from;
-    for (int i = 0; i < FR_COMPRESSOR_N && from->dp > 1; i++) {
+    for (int i = 0; i < fr_n_compressors && from->dp > 1; i++) {
         fr_plan plan = *from;
         plan.compressor = (fr_compressor_kind)i;
         if (plan.compressor != from->compressor)

@@ -404,7 +404,7 @@ static void try_states(const fr_model *model, const fr_job *job, fr_plan *plan,
 /* Is there an algorithm for all-to-all yet? */
 static bool has_all_to_all(void)
 {
-    for (int i = 0; i < FR_COLLECTIVE_N; i++)
+    for (int i = 0; i < fr_n_collectives; i++)
         if (fr_collectives[i] && fr_collectives[i]->fits(FR_OP_ALL_TO_ALL, 4))
             return true;
     return false;
@@ -520,7 +520,7 @@ static int most_wires(const fr_plan *plan)
  * next ones travel, not at the end. */
 static void test_wires(void)
 {
-    for (int kind = FR_COMPRESSOR_BF16; kind < FR_COMPRESSOR_N; kind++)
+    for (int kind = FR_COMPRESSOR_BF16; kind < fr_n_compressors; kind++)
         for (int is_overlap = 0; is_overlap < 2; is_overlap++) {
             fr_plan plan;
             fr_plan_init(&plan);

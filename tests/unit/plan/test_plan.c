@@ -452,17 +452,17 @@ static void test_names(void)
 {
     for (int i = 0; i < FR_RECOMPUTE_N; i++)
         CHECK_INT(fr_recompute_find(fr_recompute_name((fr_recompute)i)), i);
-    for (int i = 0; i < FR_SCHEDULE_N; i++)
+    for (int i = 0; i < fr_n_schedules; i++)
         CHECK_INT(
             fr_schedule_kind_find(fr_schedule_kind_name((fr_schedule_kind)i)),
             i);
     for (int i = 0; i < FR_RANK_ORDER_N; i++)
         CHECK_INT(fr_rank_order_find(fr_rank_order_name((fr_rank_order)i)), i);
-    for (int i = 0; i < FR_COMPRESSOR_N; i++)
+    for (int i = 0; i < fr_n_compressors; i++)
         CHECK_INT(fr_compressor_kind_find(
                       fr_compressor_kind_name((fr_compressor_kind)i)),
                   i);
-    for (int i = 0; i < FR_COLLECTIVE_N; i++)
+    for (int i = 0; i < fr_n_collectives; i++)
         CHECK_INT(fr_collective_kind_find(
                       fr_collective_kind_name((fr_collective_kind)i)),
                   i);

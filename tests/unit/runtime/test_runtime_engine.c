@@ -299,7 +299,7 @@ static void test_all_reduce(void)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         over_groups(FR_OP_ALL_REDUCE, FR_DTYPE_F32, FR_COLLECTIVE_DIRECT,
                     sizes[i], NULL);
-        for (int kind = FR_COLLECTIVE_RING; kind < FR_COLLECTIVE_N; kind++)
+        for (int kind = FR_COLLECTIVE_RING; kind < fr_n_collectives; kind++)
             over_groups(FR_OP_ALL_REDUCE, FR_DTYPE_F32,
                         (fr_collective_kind)kind, sizes[i],
                         i % 2 ? apart : mixed);
@@ -315,7 +315,7 @@ static void test_gather_and_scatter(void)
         for (size_t k = 0; k < 2; k++) {
             over_groups(ops[k], FR_DTYPE_F32, FR_COLLECTIVE_DIRECT, sizes[i],
                         NULL);
-            for (int kind = FR_COLLECTIVE_RING; kind < FR_COLLECTIVE_N; kind++)
+            for (int kind = FR_COLLECTIVE_RING; kind < fr_n_collectives; kind++)
                 over_groups(ops[k], FR_DTYPE_F32, (fr_collective_kind)kind,
                             sizes[i], i % 2 ? mixed : apart);
         }

@@ -184,7 +184,7 @@ static void test_axes_are_there(void)
         has_sp |= p.is_sequence_parallel;
         has_sync |= !p.is_overlap;
     }
-    for (int i = 0; i < FR_COMPRESSOR_N; i++)
+    for (int i = 0; i < fr_n_compressors; i++)
         CHECK(has_compressor[i]);
     for (int i = 0; i < FR_RECOMPUTE_N; i++)
         CHECK(has_recompute[i]);

@@ -1,0 +1,38 @@
+/*
+ * compressor_bf16.c: gradients rounded to bfloat16.
+ */
+#include "plan/codec/compressor.h"
+
+static uint64_t bf16_bytes(const fr_plan *plan, const fr_bucket *bucket,
+                           int stage)
+{
+    (void)plan;
+    return stage == 0 ? fr_compressor_round_up(bucket->n * sizeof(uint16_t))
+                      : 0;
+}
+
+static double bf16_compress_flop(const fr_plan *plan)
+{
+    (void)plan;
+    return 4;
+}
+
+static double bf16_decompress_flop(const fr_plan *plan)
+{
+    (void)plan;
+    return 2;
+}
+
+const fr_compressor fr_compressor_bf16 = {
+    .name = "bf16",
+    .summary = "rounded to bfloat16, gathered, summed in fp32",
+    .is_lossy = true,
+    .is_elementwise = true,
+    .wire = FR_WIRE_GATHER,
+    .n_stages = 1,
+    .stage_bytes = bf16_bytes,
+    .state_bytes = fr_compressor_no_state,
+    .check = fr_compressor_check_nothing,
+    .compress_flop = bf16_compress_flop,
+    .decompress_flop = bf16_decompress_flop,
+};

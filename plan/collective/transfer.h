@@ -1,0 +1,38 @@
+/*
+ * transfer.h: a collective as a list of transfers between its members.
+ */
+#ifndef FR_PLAN_COLLECTIVE_TRANSFER_H
+#define FR_PLAN_COLLECTIVE_TRANSFER_H
+
+#include "core/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct fr_transfer {
+    uint32_t phase;    /* a member enters phase p+1 when its p-th is done */
+    uint32_t src, dst; /* positions in the group; data move src -> dst.
+                          n_group itself: the switch, whose working buffer
+                          begins as the neutral element (NVLS) */
+    uint64_t src_first, dst_first; /* elements, in the source's and the
+                                      destination's working buffer */
+    uint64_t n;                    /* elements */
+    bool is_reduce;                /* dst += src (or max), else dst = src */
+} fr_transfer;
+
+typedef struct fr_transfer_list {
+    fr_transfer *at;
+    size_t n, cap;
+    uint32_t n_phases;
+} fr_transfer_list;
+
+void fr_transfer_list_release(fr_transfer_list *list);
+/* Appends; a transfer of no elements is left out. */
+FR_CHECKED fr_status fr_transfer_list_add(fr_transfer_list *list,
+                                          fr_transfer transfer, fr_err *err);
+
+/* Where slice i of n elements begins, i = 0 .. n_group (the end). */
+uint64_t fr_collective_part(uint64_t n, int64_t n_group, int64_t i);
+
+#endif
