@@ -7,7 +7,8 @@
  * probabilities.  Where selective recompute covers it, its forward runs again
  * in backward and keeps nothing.
  */
-#include "plan/lower/segment/lower_block.h"
+#include "plan/lower/framework/lower_overhead.h"
+#include "plan/lower/segment/lower_layer.h"
 
 static int64_t window_of(const lower_context *context)
 {
@@ -25,11 +26,6 @@ typedef enum core_part {
 static bool is_cp(const lower_context *context, fr_cp_kind kind)
 {
     return context->plan->cp > 1 && context->plan->cp_kind == kind;
-}
-
-bool lower_is_ring(const lower_context *context)
-{
-    return is_cp(context, FR_CP_RING);
 }
 
 /*
@@ -97,21 +93,6 @@ uint64_t lower_key_bytes(const lower_context *context)
     return lower_bytes(context, s->rows, s->qkv) - query_bytes(context);
 }
 
-static fr_ref moved(fr_ref ref, uint64_t offset_bytes)
-{
-    ref.offset_bytes += offset_bytes;
-    return ref;
-}
-
-void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
-                uint64_t n_bytes)
-{
-    fr_instr *instr = lower_emit(context, FR_OP_COPY);
-    instr->dim[0] = (int64_t)n_bytes;
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
-}
-
 /* A collective over the context parallel ranks. */
 static void exchange(lower_context *context, fr_op op, uint64_t n_bytes,
                      fr_ref src, fr_ref dst)
@@ -132,7 +113,8 @@ static fr_ref gather_keys(lower_context *context, fr_ref qkv)
         return qkv;
     fr_ref whole = lower_temp(context, q + all);
     lower_copy(context, qkv, whole, q);
-    exchange(context, FR_OP_ALL_GATHER, all, moved(qkv, q), moved(whole, q));
+    exchange(context, FR_OP_ALL_GATHER, all, lower_moved(qkv, q),
+             lower_moved(whole, q));
     return whole;
 }
 
@@ -141,7 +123,7 @@ static void core_call(lower_context *context, core_part part, fr_ref qkv,
 {
     fr_ref temp = scores(context);
     if (part != CORE_OTHER)
-        lower_besides_core(context, false);
+        lower_overhead_core(context, false);
     fr_instr *instr = core(context, FR_OP_ATTN_FWD, part);
     instr->ref[0] = qkv;
     instr->ref[1] = o;
@@ -170,28 +152,6 @@ static void core_forward(lower_context *context, fr_ref qkv, fr_ref o,
     core_call(context, CORE_WHOLE, gather_keys(context, qkv), o, kept);
 }
 
-void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
-{
-    const fr_model *model = context->model;
-    const lower_shape *s = &context->shape;
-    bool is_latent = model->kv_lora_rank > 0;
-    /* Of each head so many are turned; latent keys share their part. */
-    int64_t turned = is_latent ? model->qk_rope_head_dim
-                     : model->rope_frac < 1.0
-                         ? (int64_t)(model->rope_frac * (double)s->head_dim)
-                         : s->head_dim;
-    const int64_t dims[5] = {s->rows, s->seq, s->q_heads,
-                             is_latent ? 1 : s->kv_heads, turned};
-    if (!model->is_rope)
-        return;
-    fr_instr *instr = lower_emit(context, op);
-    for (int i = 0; i < 5; i++)
-        instr->dim[i] = dims[i];
-    instr->scalar = model->rope_theta;
-    instr->ref[0] = qkv;
-    lower_besides_rope(context, dims[0] * (dims[2] + dims[3]) * turned);
-}
-
 static lower_matrix qkv_matrix(const lower_context *context,
                                const lower_kind *kind)
 {
@@ -215,8 +175,7 @@ static lower_matrix out_matrix(const lower_context *context,
                           .b = is_forward ? LOWER_ABSENT : kind->layout.out_b};
 }
 
-/* ---- norms of the heads (qwen3) --------------------------------------------
- */
+/* ---- norms of the heads (qwen3) ---- */
 
 /* The norms of q (i 0) and k (i 1): where they begin in the qkv operand, in
  * its normed copy and in the statistics. */
@@ -262,8 +221,7 @@ static void norm_heads_backward(lower_context *context, const lower_kind *kind,
     }
 }
 
-/* ---- forward ----------------------------------------------------------------
- */
+/* ---- forward ---- */
 
 static void project(lower_context *context, const lower_kind *kind, fr_ref x)
 {
@@ -347,8 +305,7 @@ void lower_ring_core(lower_context *context, const lower_kind *kind,
     instr->ref[3] = lse;
 }
 
-/* ---- every second product again ---------------------------------------------
- */
+/* ---- every second product again ---- */
 
 /*
  * PyTorch's checkpointing by operators as torchtitan sets it (apply_ac): each
@@ -357,19 +314,20 @@ void lower_ring_core(lower_context *context, const lower_kind *kind,
  * packed projection's four the first of each half.  Scaled products below 16
  * bits are not on its list: all are made again.
  */
-void lower_attention_again(lower_context *context, const lower_kind *kind,
-                           fr_ref target)
+void lower_attention_recompute_output(lower_context *context,
+                                      const lower_kind *kind, fr_ref target)
 {
     const lower_matrix out = out_matrix(context, kind, true);
     lower_row_forward(context, kind, &out, lower_kept_operand(kind->saved.o),
                       target);
 }
 
-void lower_keys_again(lower_context *context, const lower_kind *kind, fr_ref x)
+void lower_attention_recompute_keys(lower_context *context,
+                                    const lower_kind *kind, fr_ref x)
 {
     const lower_shape *s = &context->shape;
     lower_matrix matrix = qkv_matrix(context, kind);
-    if (!lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS) ||
+    if (!lower_is_recomputed(context, FR_RECOMPUTE_PART_PRODUCTS) ||
         lower_is_ring(context) || context->model->kv_lora_rank > 0)
         return;
     const size_t first = context->instrs.n;
@@ -384,20 +342,19 @@ void lower_keys_again(lower_context *context, const lower_kind *kind, fr_ref x)
         lower_product_fwd(context, kind, &matrix, whole, qkv);
     }
     lower_rope(context, FR_OP_ROPE_FWD, qkv);
-    lower_besides_core(context, false);
+    lower_overhead_core(context, false);
     lower_temp_reset(context, mark);
-    lower_mark_remade(context, first);
+    lower_mark_recompute(context, first);
 }
 
-/* ---- backward ---------------------------------------------------------------
- */
+/* ---- backward ---- */
 
 static void core_gradient(lower_context *context, core_part part,
                           const fr_ref refs[5])
 {
     fr_ref temp = scores(context);
     if (part != CORE_OTHER)
-        lower_besides_core(context, true);
+        lower_overhead_core(context, true);
     fr_instr *instr = core(context, FR_OP_ATTN_BWD, part);
     for (int i = 0; i < 5; i++)
         instr->ref[i] = refs[i];
@@ -416,14 +373,14 @@ static void core_backward(lower_context *context, const lower_kind *kind,
     if (is_swapped)
         exchange(context, FR_OP_ALL_TO_ALL, output_bytes(context), d_o, d_o);
     fr_ref heads = place_heads(context, kind);
-    if (lower_is_latent_remade(context))
-        lower_latent_again(context, kind, heads);
+    if (lower_is_latent_recomputed(context))
+        lower_latent_recompute(context, kind, heads);
     const size_t first = context->instrs.n;
     fr_ref qkv = gather_keys(context, heads);
-    if (context->is_core_remade) {
+    if (context->is_core_recomputed) {
         o = lower_temp(context, output_bytes(context));
         core_call(context, CORE_WHOLE, qkv, o, kept);
-        lower_mark_remade(context, first);
+        lower_mark_recompute(context, first);
     }
     fr_ref gradient = dqkv;
     if (is_cp(context, FR_CP_ALL_GATHER))
@@ -433,8 +390,8 @@ static void core_backward(lower_context *context, const lower_kind *kind,
     if (is_cp(context, FR_CP_ALL_GATHER)) {
         lower_copy(context, gradient, dqkv, q);
         exchange(context, FR_OP_REDUCE_SCATTER,
-                 kv * (uint64_t)context->plan->cp, moved(gradient, q),
-                 moved(dqkv, q));
+                 kv * (uint64_t)context->plan->cp, lower_moved(gradient, q),
+                 lower_moved(dqkv, q));
     }
     if (is_swapped)
         exchange(context, FR_OP_ALL_TO_ALL,
@@ -465,7 +422,7 @@ static fr_ref project_backward(lower_context *context, const lower_kind *kind,
 {
     const lower_matrix matrix = qkv_matrix(context, kind);
     norm_heads_backward(context, kind, dqkv);
-    lower_besides_parts(context, matrix.m * matrix.k, 3);
+    lower_overhead_parts(context, matrix.m * matrix.k, 3);
     return lower_column_backward(context, kind, &matrix, dqkv, x);
 }
 

@@ -1,64 +1,9 @@
 /* lower_block.c: products, norms and sums that layers are made of. */
 #include "plan/lower/segment/lower_block.h"
 
-const fr_ref lower_absent = {0};
+#include "plan/lower/framework/lower_overhead.h"
 
-uint64_t lower_bytes(const lower_context *context, int64_t rows, int64_t cols)
-{
-    return (uint64_t)rows * (uint64_t)cols *
-           fr_dtype_bytes(fr_plan_storage_dtype(context->plan));
-}
-
-bool lower_is_part_remade(const lower_context *context, uint32_t part)
-{
-    const fr_plan *plan = context->plan;
-    return plan->recompute == FR_RECOMPUTE_SELECTIVE &&
-           (plan->recompute_parts & part) != 0;
-}
-
-bool lower_is_post_norm(const lower_context *context)
-{
-    return context->model->kind == FR_MODEL_ENCODER &&
-           !context->model->has_final_norm;
-}
-
-bool lower_is_cpu_attention(const lower_context *context)
-{
-    return context->plan->precision == FR_DTYPE_F32 && !context->plan->is_flash;
-}
-
-fr_ref lower_saved_at(uint64_t offset_bytes)
-{
-    return offset_bytes == LOWER_ABSENT
-               ? lower_absent
-               : lower_ref(FR_SPACE_SAVED, offset_bytes);
-}
-
-fr_ref lower_place_kept(lower_context *context, uint64_t offset_bytes,
-                        uint64_t n_bytes)
-{
-    return offset_bytes == LOWER_ABSENT ? lower_temp(context, n_bytes)
-                                        : lower_saved_at(offset_bytes);
-}
-
-fr_ref lower_weight(const lower_context *context, uint64_t first)
-{
-    return lower_parameter(context, FR_SPACE_WEIGHT, first);
-}
-
-fr_ref lower_grad(const lower_context *context, uint64_t first)
-{
-    return lower_parameter(context, FR_SPACE_GRAD, first);
-}
-
-void lower_mark_remade(lower_context *context, size_t first)
-{
-    for (size_t i = first; i < context->instrs.n; i++)
-        context->instrs.items[i].flags |= FR_INSTR_REMADE;
-}
-
-/* ---- rows over tensor parallel ranks --------------------------------------
- */
+/* ---- rows over tensor parallel ranks ---- */
 
 fr_ref lower_gather_rows(lower_context *context, fr_ref shard, int64_t cols,
                          fr_dtype dtype)
@@ -107,14 +52,7 @@ void lower_sum_rows(lower_context *context, fr_ref partial, fr_ref target)
     lower_sum_cols(context, partial, target, context->shape.hidden);
 }
 
-/* ---- operands of products --------------------------------------------------
- */
-
-fr_dtype lower_product_dtype(const lower_context *context)
-{
-    return context->is_low ? context->plan->precision
-                           : fr_plan_storage_dtype(context->plan);
-}
+/* ---- operands of products ---- */
 
 static uint64_t low_bytes(const lower_context *context, int64_t rows,
                           int64_t cols)
@@ -143,7 +81,7 @@ fr_ref lower_operand(lower_context *context, fr_ref x, lower_kept kept,
     if (!context->is_low)
         return x;
     fr_ref low = lower_temp(context, low_bytes(context, rows, cols));
-    lower_besides_scaling(context, rows * cols, false);
+    lower_overhead_scaling(context, rows * cols, false);
     cast(context, x, lower_bytes(context, 1, 1), low, lower_saved_at(kept.low),
          rows * cols);
     return low;
@@ -160,7 +98,7 @@ fr_ref lower_gradient_shard(lower_context *context, fr_ref dy, int64_t rows,
     if (!context->is_low)
         return dy;
     fr_ref shard = lower_temp(context, low_bytes(context, rows, cols));
-    lower_besides_scaling(context, rows * cols, false);
+    lower_overhead_scaling(context, rows * cols, false);
     cast(context, dy, lower_bytes(context, 1, 1), shard, lower_absent,
          rows * cols);
     return shard;
@@ -198,7 +136,7 @@ lower_gradient lower_gradient_operand(lower_context *context, fr_ref dy,
     lower_gradient out;
     out.rows = lower_temp(context, low_bytes(context, rows, cols));
     out.columns = lower_temp(context, low_bytes(context, rows, cols));
-    lower_besides_scaling(context, rows * cols, false);
+    lower_overhead_scaling(context, rows * cols, false);
     cast(context, dy, wide, out.rows, out.columns, rows * cols);
     return out;
 }
@@ -223,7 +161,7 @@ static fr_ref product_weight(lower_context *context, const lower_kind *kind,
                          (matrix->w + (is_transposed ? kind->layout.n : 0)) *
                              width);
     fr_ref low = lower_temp(context, (uint64_t)matrix_elements(matrix) * width);
-    lower_besides_weight_scaling(context, matrix_elements(matrix));
+    lower_overhead_weight_scaling(context, matrix_elements(matrix));
     cast(context, wide, lower_bytes(context, 1, 1), low, lower_absent,
          matrix_elements(matrix));
     return low;
@@ -236,7 +174,7 @@ static void cast_weights(lower_context *context, const lower_kind *kind,
     const uint64_t width = fr_dtype_bytes(context->plan->precision);
     if (n == 0)
         return;
-    lower_besides_weight_scaling(context, (int64_t)n);
+    lower_overhead_weight_scaling(context, (int64_t)n);
     cast(context, lower_weight(context, first), lower_bytes(context, 1, 1),
          lower_ref(FR_SPACE_LOW, first * width),
          lower_ref(FR_SPACE_LOW, (kind->layout.n + first) * width), (int64_t)n);
@@ -247,7 +185,7 @@ void lower_cast_segment(lower_context *context, lower_kind *kind)
     const lower_layer_layout *l = &kind->layout;
     if (kind->low_bytes == 0)
         return;
-    kind->calls.i_cast =
+    kind->segments.i_cast =
         lower_segment_begin(context, FR_LANE_COMPUTE, "weight_cast");
     cast_weights(context, kind, 0, l->n_dense);
     cast_weights(context, kind, l->n_dense, l->n - l->n_dense);
@@ -297,7 +235,7 @@ void lower_product_wgrad(lower_context *context, const lower_matrix *matrix,
                          fr_ref dy, fr_ref x)
 {
     if (!matrix->is_wide)
-        lower_besides_scaling(context, matrix->m * matrix->k, true);
+        lower_overhead_scaling(context, matrix->m * matrix->k, true);
     fr_instr *instr =
         product(context, FR_OP_LINEAR_WGRAD, FR_OP_GROUPED_WGRAD, matrix);
     instr->ref[0] = dy;
@@ -306,73 +244,7 @@ void lower_product_wgrad(lower_context *context, const lower_matrix *matrix,
     instr->ref[3] = lower_grad(context, matrix->b);
 }
 
-void lower_column_forward(lower_context *context, const lower_kind *kind,
-                          const lower_matrix *matrix, fr_ref x, lower_kept kept,
-                          fr_ref y)
-{
-    const int64_t rows = context->shape.stream_rows;
-    uint64_t mark = lower_temp_mark(context);
-    fr_ref shard = lower_operand(context, x, kept, rows, matrix->k);
-    if (lower_is_in_pieces(context)) {
-        lower_pass_gather_product(context, kind, matrix, shard, y);
-    } else {
-        fr_ref whole = lower_gather_rows(context, shard, matrix->k,
-                                         lower_product_dtype(context));
-        lower_product_fwd(context, kind, matrix, whole, y);
-    }
-    lower_temp_reset(context, mark);
-}
-
-void lower_row_forward(lower_context *context, const lower_kind *kind,
-                       const lower_matrix *matrix, fr_ref x, fr_ref target)
-{
-    if (lower_is_in_pieces(context)) {
-        lower_pass_product_scatter(context, kind, matrix, x, target);
-        return;
-    }
-    fr_ref partial = lower_partial_rows(context, target);
-    lower_product_fwd(context, kind, matrix, x, partial);
-    lower_sum_rows(context, partial, target);
-}
-
-void lower_row_backward(lower_context *context, const lower_kind *kind,
-                        const lower_matrix *matrix, fr_ref dy, fr_ref x,
-                        fr_ref dx)
-{
-    lower_gradient d;
-    if (lower_is_in_pieces(context)) {
-        d = lower_pass_gather_dgrad(context, kind, matrix, dy, dx);
-    } else {
-        d = lower_gradient_operand(context, dy, true, matrix->m, matrix->n);
-        lower_product_dgrad(context, kind, matrix, d.rows, dx);
-    }
-    lower_product_wgrad(context, matrix, d.columns, x);
-}
-
-fr_ref lower_column_backward(lower_context *context, const lower_kind *kind,
-                             const lower_matrix *matrix, fr_ref dy, fr_ref x)
-{
-    const lower_shape *s = &context->shape;
-    if (context->pass && lower_is_pass_cut(context))
-        return lower_pass_column_backward(context, kind, matrix, dy, x);
-    fr_ref dx = lower_temp(context, s->stream_bytes);
-    uint64_t after_dx = lower_temp_mark(context);
-    lower_gradient d =
-        lower_gradient_operand(context, dy, false, s->rows, matrix->n);
-    uint64_t after_d = lower_temp_mark(context);
-    fr_ref partial = lower_partial_rows(context, dx);
-    lower_product_dgrad(context, kind, matrix, d.rows, partial);
-    lower_sum_rows(context, partial, dx);
-    lower_temp_reset(context, after_d);
-    fr_ref whole =
-        lower_gather_rows(context, x, matrix->k, lower_product_dtype(context));
-    lower_product_wgrad(context, matrix, d.columns, whole);
-    lower_temp_reset(context, after_dx);
-    return dx;
-}
-
-/* ---- element by element ----------------------------------------------------
- */
+/* ---- element by element ---- */
 
 lower_norm lower_stream_norm(const lower_context *context, uint64_t w,
                              uint64_t b)
@@ -401,7 +273,7 @@ void lower_norm_fwd(lower_context *context, const lower_norm *norm, fr_ref x,
     instr->ref[2] = lower_weight(context, norm->b);
     instr->ref[3] = y;
     instr->ref[4] = stats;
-    lower_besides_norm_fwd(context, norm);
+    lower_overhead_norm_fwd(context, norm->rows * norm->cols, norm->is_rms);
 }
 
 void lower_norm_bwd(lower_context *context, const lower_norm *norm, fr_ref dy,
@@ -417,7 +289,8 @@ void lower_norm_bwd(lower_context *context, const lower_norm *norm, fr_ref dy,
     instr->ref[6] = lower_grad(context, norm->b);
     if (is_added)
         instr->flags |= FR_INSTR_ACCUMULATE;
-    lower_besides_norm_bwd(context, norm, is_added);
+    lower_overhead_norm_bwd(context, norm->rows * norm->cols, norm->is_rms,
+                            is_added);
 }
 
 void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
@@ -435,7 +308,7 @@ void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
     instr->ref[4] = lower_saved_at(mask);
     if (is_dropped) {
         instr->scalar = context->job->dropout;
-        lower_besides_dropout(context);
+        lower_overhead_dropout(context);
     }
 }
 
@@ -463,6 +336,15 @@ void lower_add(lower_context *context, fr_ref src, fr_ref dst, int64_t n)
     instr->ref[1] = dst;
 }
 
+void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
+                uint64_t n_bytes)
+{
+    fr_instr *instr = lower_emit(context, FR_OP_COPY);
+    instr->dim[0] = (int64_t)n_bytes;
+    instr->ref[0] = src;
+    instr->ref[1] = dst;
+}
+
 fr_instr *lower_activation(lower_context *context, bool is_backward,
                            int64_t rows, int64_t ffn)
 {
@@ -474,4 +356,26 @@ fr_instr *lower_activation(lower_context *context, bool is_backward,
     instr->dim[0] = is_gated ? rows : rows * ffn;
     instr->dim[1] = is_gated ? ffn : 0;
     return instr;
+}
+
+void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
+{
+    const fr_model *model = context->model;
+    const lower_shape *s = &context->shape;
+    bool is_latent = model->kv_lora_rank > 0;
+    /* Of each head so many are turned; latent keys share their part. */
+    int64_t turned = is_latent ? model->qk_rope_head_dim
+                     : model->rope_frac < 1.0
+                         ? (int64_t)(model->rope_frac * (double)s->head_dim)
+                         : s->head_dim;
+    const int64_t dims[5] = {s->rows, s->seq, s->q_heads,
+                             is_latent ? 1 : s->kv_heads, turned};
+    if (!model->is_rope)
+        return;
+    fr_instr *instr = lower_emit(context, op);
+    for (int i = 0; i < 5; i++)
+        instr->dim[i] = dims[i];
+    instr->scalar = model->rope_theta;
+    instr->ref[0] = qkv;
+    lower_overhead_rope(context, dims[0] * (dims[2] + dims[3]) * turned);
 }

@@ -10,53 +10,7 @@
  *
  * The embedding keeps nothing: its backward makes again what it needs.
  */
-#include "plan/lower/segment/lower_block.h"
-
-void lower_place_encoder_ends(lower_class *lc, bool is_final, uint64_t *used)
-{
-    const fr_model *m = lc->context->model;
-    const lower_shape *s = &lc->context->shape;
-    lower_encoder_ends *e = &lc->ends.encoder;
-    const int64_t c = s->hidden, patch = m->patch_size * m->patch_size;
-    bool is_image = m->n_channels > 0, has_bias = !m->is_rms_norm;
-    if (!is_final) {
-        e->types = lower_place(used, m->n_token_types > 0, m->n_token_types, c);
-        e->norm_w = lower_place(used, m->has_embed_norm, 1, c);
-        e->norm_b = lower_place(used, m->has_embed_norm && has_bias, 1, c);
-        e->patch = lower_place(used, is_image, c, m->n_channels * patch);
-        e->patch_b = lower_place(used, is_image, 1, c);
-        e->first_token = lower_place(used, is_image, 1, c);
-        return;
-    }
-    bool has_pair = m->has_pooler && m->has_mlm_head;
-    e->pooler = lower_place(used, m->has_pooler, c, c);
-    e->pooler_b = lower_place(used, m->has_pooler, 1, c);
-    e->dense = lower_place(used, m->has_mlm_head, c, c);
-    e->dense_b = lower_place(used, m->has_mlm_head, 1, c);
-    e->dense_norm_w = lower_place(used, m->has_mlm_head, 1, c);
-    e->dense_norm_b = lower_place(used, m->has_mlm_head && has_bias, 1, c);
-    e->vocab_b = lower_place(used, m->has_mlm_head, 1, s->vocab_local);
-    e->pair = lower_place(used, has_pair, 2, c);
-    e->pair_b = lower_place(used, has_pair, 1, 2);
-    e->labels = lower_place(used, m->n_labels > 0, m->n_labels, c);
-    e->labels_b = lower_place(used, m->n_labels > 0, 1, m->n_labels);
-}
-
-void lower_rebase_encoder_ends(lower_class *lc, bool is_final, uint64_t first)
-{
-    lower_encoder_ends *e = &lc->ends.encoder;
-    uint64_t *const early[] = {&e->types, &e->norm_w,  &e->norm_b,
-                               &e->patch, &e->patch_b, &e->first_token};
-    uint64_t *const late[] = {&e->pooler,  &e->pooler_b,     &e->dense,
-                              &e->dense_b, &e->dense_norm_w, &e->dense_norm_b,
-                              &e->vocab_b, &e->pair,         &e->pair_b,
-                              &e->labels,  &e->labels_b};
-    uint64_t *const *all = is_final ? late : early;
-    size_t n = is_final ? sizeof late / sizeof late[0]
-                        : sizeof early / sizeof early[0];
-    for (size_t i = 0; i < n; i++)
-        *all[i] -= *all[i] == LOWER_ABSENT ? 0 : first;
-}
+#include "plan/lower/segment/lower_ends.h"
 
 static lower_matrix matrix_of(int64_t m, int64_t n, int64_t k, uint64_t w,
                               uint64_t b)
@@ -65,8 +19,7 @@ static lower_matrix matrix_of(int64_t m, int64_t n, int64_t k, uint64_t w,
         .m = m, .n = n, .k = k, .w = w, .b = b, .is_wide = true};
 }
 
-/* ---- embedding
- * --------------------------------------------------------------- */
+/* ---- embedding ---- */
 
 static fr_instr *look_up(lower_context *context, fr_op op, int64_t n_local,
                          int64_t n)
@@ -84,13 +37,14 @@ static fr_instr *look_up(lower_context *context, fr_op op, int64_t n_local,
 }
 
 /* The patches in rows; their values come from outside. */
-static lower_matrix patch_matrix(const lower_class *lc)
+static lower_matrix patch_matrix(const lower_context *context,
+                                 const lower_ends *ends)
 {
-    const fr_model *m = lc->context->model;
-    const lower_shape *s = &lc->context->shape;
+    const fr_model *m = context->model;
+    const lower_shape *s = &context->shape;
     return matrix_of(s->rows, s->hidden,
                      m->n_channels * m->patch_size * m->patch_size,
-                     lc->ends.encoder.patch, lc->ends.encoder.patch_b);
+                     ends->embed.patch, ends->embed.patch_b);
 }
 
 static fr_ref unfold_patches(lower_context *context, const lower_matrix *matrix)
@@ -104,24 +58,24 @@ static fr_ref unfold_patches(lower_context *context, const lower_matrix *matrix)
 }
 
 /* All embeddings of whole rows, or this TP rank's share of their sum. */
-static void embed_sum(lower_class *lc, fr_ref sum)
+static void embed_sum(lower_context *context, const lower_ends *ends,
+                      fr_ref sum)
 {
-    lower_context *context = lc->context;
     const fr_model *m = context->model;
     const lower_shape *s = &context->shape;
-    const lower_encoder_ends *e = &lc->ends.encoder;
+    const lower_embed_places *e = &ends->embed;
     if (m->n_channels > 0) {
-        const lower_matrix matrix = patch_matrix(lc);
+        const lower_matrix matrix = patch_matrix(context, ends);
         fr_ref patches = unfold_patches(context, &matrix);
         lower_product_fwd(context, NULL, &matrix, patches, sum);
-        lower_add(context, lower_weight(context, lc->ends.wpe), sum,
+        lower_add(context, lower_weight(context, ends->embed.wpe), sum,
                   s->seq * s->hidden);
         return;
     }
     fr_instr *instr =
         look_up(context, FR_OP_EMBED_FWD, s->vocab_local, s->vocab);
-    instr->ref[1] = lower_weight(context, lc->ends.wte);
-    instr->ref[2] = lower_weight(context, lc->ends.wpe);
+    instr->ref[1] = lower_weight(context, ends->embed.wte);
+    instr->ref[2] = lower_weight(context, ends->embed.wpe);
     instr->ref[3] = sum;
     if (e->types == LOWER_ABSENT)
         return;
@@ -135,21 +89,21 @@ static void embed_sum(lower_class *lc, fr_ref sum)
 }
 
 /* This rank's rows of the sum over TP; of images each rank has the whole. */
-static void embed_rows(lower_class *lc, fr_ref out)
+static void embed_rows(lower_context *context, const lower_ends *ends,
+                       fr_ref out)
 {
-    lower_context *context = lc->context;
     fr_ref sum = lower_partial_rows(context, out);
-    embed_sum(lc, sum);
+    embed_sum(context, ends, sum);
     if (context->model->n_channels == 0)
         lower_sum_rows(context, sum, out);
     else if (context->plan->is_sequence_parallel)
         lower_copy(context, sum, out, context->shape.stream_bytes);
 }
 
-static lower_norm embed_norm(const lower_class *lc)
+static lower_norm embed_norm(const lower_context *context,
+                             const lower_ends *ends)
 {
-    return lower_stream_norm(lc->context, lc->ends.encoder.norm_w,
-                             lc->ends.encoder.norm_b);
+    return lower_stream_norm(context, ends->embed.norm_w, ends->embed.norm_b);
 }
 
 static uint64_t stats_bytes(const lower_context *context)
@@ -157,42 +111,42 @@ static uint64_t stats_bytes(const lower_context *context)
     return 2 * sizeof(float) * (uint64_t)context->shape.stream_rows;
 }
 
-void lower_encoder_embed(lower_class *lc)
+void lower_encoder_embed(lower_context *context, const lower_ends *ends,
+                         lower_ends_segments *out)
 {
-    lower_context *context = lc->context;
     const lower_shape *s = &context->shape;
-    const lower_encoder_ends *e = &lc->ends.encoder;
-    const fr_ref out = lower_ref(FR_SPACE_OUT, 0);
-    const lower_norm norm = embed_norm(lc);
+    const lower_embed_places *e = &ends->embed;
+    const fr_ref y_out = lower_ref(FR_SPACE_OUT, 0);
+    const lower_norm norm = embed_norm(context, ends);
     bool is_normed = e->norm_w != LOWER_ABSENT;
-    lc->i_embed_fwd =
+    out->i_embed_fwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_fwd");
-    lower_segments_mark(context, lc->i_embed_fwd, FR_SEGMENT_EMBED);
-    fr_ref rows = is_normed ? lower_temp(context, s->stream_bytes) : out;
-    embed_rows(lc, rows);
+    lower_segments_mark(context, out->i_embed_fwd, FR_SEGMENT_EMBED);
+    fr_ref rows = is_normed ? lower_temp(context, s->stream_bytes) : y_out;
+    embed_rows(context, ends, rows);
     if (is_normed)
-        lower_norm_fwd(context, &norm, rows, out,
+        lower_norm_fwd(context, &norm, rows, y_out,
                        lower_temp(context, stats_bytes(context)));
 
-    lc->i_embed_bwd =
+    out->i_embed_bwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_bwd");
-    lower_segments_mark(context, lc->i_embed_bwd, FR_SEGMENT_EMBED_BACKWARD);
+    lower_segments_mark(context, out->i_embed_bwd, FR_SEGMENT_EMBED_BACKWARD);
     fr_ref dy = lower_ref(FR_SPACE_IN, 0);
     if (is_normed) {
         const size_t first = context->instrs.n;
         fr_ref stats = lower_temp(context, stats_bytes(context));
         fr_ref y = lower_temp(context, s->stream_bytes);
         rows = lower_temp(context, s->stream_bytes);
-        embed_rows(lc, rows);
+        embed_rows(context, ends, rows);
         lower_norm_fwd(context, &norm, rows, y, stats);
-        lower_mark_remade(context, first);
+        lower_mark_recompute(context, first);
         lower_norm_bwd(context, &norm, dy, rows, stats, y, false);
         dy = y;
     }
     dy = lower_gather_rows(context, dy, s->hidden,
                            fr_plan_storage_dtype(context->plan));
     if (context->model->n_channels > 0) {
-        const lower_matrix matrix = patch_matrix(lc);
+        const lower_matrix matrix = patch_matrix(context, ends);
         lower_product_wgrad(context, &matrix, dy,
                             unfold_patches(context, &matrix));
         return;
@@ -200,8 +154,8 @@ void lower_encoder_embed(lower_class *lc)
     fr_instr *instr =
         look_up(context, FR_OP_EMBED_BWD, s->vocab_local, s->vocab);
     instr->ref[1] = dy;
-    instr->ref[2] = lower_grad(context, lc->ends.wte);
-    instr->ref[3] = lower_grad(context, lc->ends.wpe);
+    instr->ref[2] = lower_grad(context, ends->embed.wte);
+    instr->ref[3] = lower_grad(context, ends->embed.wpe);
     if (e->types == LOWER_ABSENT)
         return;
     instr = look_up(context, FR_OP_EMBED_BWD, context->model->n_token_types,
@@ -210,8 +164,7 @@ void lower_encoder_embed(lower_class *lc)
     instr->ref[2] = lower_grad(context, e->types);
 }
 
-/* ---- head
- * -------------------------------------------------------------------- */
+/* ---- head ---- */
 
 /* Products on the first token of each sequence: forward, then backward from
  * its own output (losses of so few elements are left out). */
@@ -230,15 +183,14 @@ static void first_token_product(lower_context *context, int64_t n,
 }
 
 /* From x to the gradient of x, in dx, through the masked-token head. */
-static void masked_token_head(lower_class *lc, fr_ref x, fr_ref dx)
+static void masked_token_head(lower_context *context,
+                              const lower_head_places *e, fr_ref x, fr_ref dx)
 {
-    lower_context *context = lc->context;
     const lower_shape *s = &context->shape;
-    const lower_encoder_ends *e = &lc->ends.encoder;
     const int64_t rows = s->stream_rows, c = s->hidden;
     const lower_matrix dense = matrix_of(rows, c, c, e->dense, e->dense_b);
     const lower_matrix vocab =
-        matrix_of(s->rows, s->vocab_local, c, lc->ends.head, e->vocab_b);
+        matrix_of(s->rows, s->vocab_local, c, e->head, e->vocab_b);
     const lower_norm norm =
         lower_stream_norm(context, e->dense_norm_w, e->dense_norm_b);
     fr_dtype dtype = fr_plan_storage_dtype(context->plan);
@@ -272,17 +224,18 @@ static void masked_token_head(lower_class *lc, fr_ref x, fr_ref dx)
     lower_product_dgrad(context, NULL, &dense, y, dx);
 }
 
-void lower_encoder_head(lower_class *lc)
+void lower_encoder_head(lower_context *context, const lower_ends *ends,
+                        lower_ends_segments *out_segments)
 {
-    lower_context *context = lc->context;
     const fr_model *m = context->model;
     const lower_shape *s = &context->shape;
-    const lower_encoder_ends *e = &lc->ends.encoder;
+    const lower_head_places *e = &ends->head;
     const lower_norm norm =
-        lower_stream_norm(context, lc->ends.norm_w, lc->ends.norm_b);
+        lower_stream_norm(context, ends->head.norm_w, ends->head.norm_b);
     const fr_ref in = lower_ref(FR_SPACE_IN, 0);
     const fr_ref out = lower_ref(FR_SPACE_OUT, 0);
-    lc->i_head = lower_segment_begin(context, FR_LANE_COMPUTE, "head");
+    out_segments->i_head =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "head");
     fr_ref x = in, stats = lower_absent, dx = out;
     if (m->has_final_norm) {
         stats = lower_temp(context, stats_bytes(context));
@@ -294,7 +247,7 @@ void lower_encoder_head(lower_class *lc)
     first_token_product(context, 2, e->pair, e->pair_b, x);
     first_token_product(context, m->n_labels, e->labels, e->labels_b, x);
     if (m->has_mlm_head)
-        masked_token_head(lc, x, dx);
+        masked_token_head(context, e, x, dx);
     else if (!m->has_final_norm)
         lower_copy(context, in, out, s->stream_bytes);
     if (m->has_final_norm)

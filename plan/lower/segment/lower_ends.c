@@ -6,7 +6,8 @@
  * whole flat lists.  The head's forward and backward are one segment that runs
  * when the micro-batch's backward begins: the logits live only that long.
  */
-#include "plan/lower/segment/lower_block.h"
+#include "plan/lower/segment/lower_ends.h"
+#include "plan/lower/framework/lower_overhead.h"
 
 #include <stddef.h>
 
@@ -39,9 +40,9 @@ static void tp_rows(lower_context *context, fr_op op, fr_ref src, fr_ref dst)
     instr->ref[1] = dst;
 }
 
-static void embed_segments(lower_class *lc)
+static void embed_segments(lower_context *context, const lower_embed_places *e,
+                           lower_ends_segments *segments)
 {
-    lower_context *context = lc->context;
     const lower_shape *s = &context->shape;
     bool is_sp = context->plan->is_sequence_parallel;
     const int64_t dims[5] = {s->rows, s->hidden, s->vocab_local, s->seq,
@@ -50,9 +51,9 @@ static void embed_segments(lower_class *lc)
     const fr_ref out = lower_ref(FR_SPACE_OUT, 0);
     const fr_ref in = lower_ref(FR_SPACE_IN, 0);
 
-    lc->i_embed_fwd =
+    segments->i_embed_fwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_fwd");
-    lower_segments_mark(context, lc->i_embed_fwd, FR_SEGMENT_EMBED);
+    lower_segments_mark(context, segments->i_embed_fwd, FR_SEGMENT_EMBED);
     fr_ref whole =
         is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
               : out;
@@ -60,16 +61,17 @@ static void embed_segments(lower_class *lc)
     set_dims(instr, dims, 5);
     instr->axis = FR_AXIS_TP;
     instr->ref[0] = tokens;
-    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, lc->ends.wte);
-    instr->ref[2] = lower_parameter(context, FR_SPACE_WEIGHT, lc->ends.wpe);
+    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->wte);
+    instr->ref[2] = lower_parameter(context, FR_SPACE_WEIGHT, e->wpe);
     instr->ref[3] = whole;
     if (context->plan->tp > 1)
         tp_rows(context, is_sp ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE, whole,
                 out);
 
-    lc->i_embed_bwd =
+    segments->i_embed_bwd =
         lower_segment_begin(context, FR_LANE_COMPUTE, "embed_bwd");
-    lower_segments_mark(context, lc->i_embed_bwd, FR_SEGMENT_EMBED_BACKWARD);
+    lower_segments_mark(context, segments->i_embed_bwd,
+                        FR_SEGMENT_EMBED_BACKWARD);
     whole = is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
                   : in;
     if (is_sp)
@@ -79,60 +81,8 @@ static void embed_segments(lower_class *lc)
     instr->axis = FR_AXIS_TP;
     instr->ref[0] = tokens;
     instr->ref[1] = whole;
-    instr->ref[2] = lower_parameter(context, FR_SPACE_GRAD, lc->ends.wte);
-    instr->ref[3] = lower_parameter(context, FR_SPACE_GRAD, lc->ends.wpe);
-}
-
-static fr_instr *xent(lower_context *context, fr_op op, fr_ref logits)
-{
-    const lower_shape *s = &context->shape;
-    const int64_t dims[3] = {s->rows, s->vocab_local, s->vocab};
-    fr_instr *instr = lower_emit(context, op);
-    if (!lower_is_loss_narrow(context))
-        instr->dtype = FR_DTYPE_F32;
-    set_dims(instr, dims, 3);
-    /* The mean over the global batch: gradients are then plain sums. */
-    instr->scalar =
-        1.0 / ((double)context->job->global_batch * (double)context->job->seq);
-    instr->axis = FR_AXIS_TP;
-    instr->ref[0] = logits;
-    instr->ref[1] = lower_ref(FR_SPACE_TOKENS, 0);
-    return instr;
-}
-
-static void tp_row_sums(lower_context *context, fr_ref at, int64_t n,
-                        uint16_t flags)
-{
-    fr_instr *instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
-                                       FR_DTYPE_F32, (uint64_t)n);
-    instr->flags = flags;
-    instr->ref[0] = instr->ref[1] = at;
-}
-
-/* Logits become their gradients. */
-static void loss(lower_context *context, fr_ref logits)
-{
-    const int64_t rows = context->shape.rows;
-    const fr_ref step = lower_ref(FR_SPACE_STEP, 0);
-    fr_instr *instr;
-    if (context->plan->tp == 1) {
-        xent(context, FR_OP_XENT, logits)->ref[2] = step;
-        return;
-    }
-    uint64_t mark = lower_temp_mark(context);
-    fr_ref row_max = lower_temp(context, f32_bytes(rows, 1));
-    fr_ref sums = lower_temp(context, f32_bytes(rows, 2));
-    xent(context, FR_OP_XENT_MAX, logits)->ref[2] = row_max;
-    tp_row_sums(context, row_max, rows, FR_INSTR_MAX);
-    instr = xent(context, FR_OP_XENT_SUM, logits);
-    instr->ref[2] = row_max;
-    instr->ref[3] = sums;
-    tp_row_sums(context, sums, 2 * rows, 0);
-    instr = xent(context, FR_OP_XENT_GRAD, logits);
-    instr->ref[2] = row_max;
-    instr->ref[3] = sums;
-    instr->ref[4] = step;
-    lower_temp_reset(context, mark);
+    instr->ref[2] = lower_parameter(context, FR_SPACE_GRAD, e->wte);
+    instr->ref[3] = lower_parameter(context, FR_SPACE_GRAD, e->wpe);
 }
 
 static fr_instr *norm(lower_context *context, fr_op op)
@@ -155,9 +105,9 @@ static void set_product(const lower_context *context, fr_instr *instr,
 }
 
 /* The two products of the head's backward; dy: whole rows or the stream's. */
-static void head_backward(lower_class *lc, fr_ref logits, fr_ref y, fr_ref dy)
+static void head_backward(lower_context *context, const lower_head_places *e,
+                          fr_ref logits, fr_ref y, fr_ref dy)
 {
-    lower_context *context = lc->context;
     const lower_shape *s = &context->shape;
     const int64_t mnk[3] = {s->rows, s->vocab_local, s->hidden};
     bool is_sp = context->plan->is_sequence_parallel;
@@ -166,64 +116,26 @@ static void head_backward(lower_class *lc, fr_ref logits, fr_ref y, fr_ref dy)
     set_product(context, instr, mnk);
     instr->ref[0] = logits;
     instr->ref[1] = y;
-    instr->ref[2] = lower_parameter(context, FR_SPACE_GRAD, lc->ends.head);
+    instr->ref[2] = lower_parameter(context, FR_SPACE_GRAD, e->head);
     /* y is dead: its memory takes the partial sums. */
     fr_ref partial = is_sp ? y : dy;
     instr = lower_emit(context, FR_OP_LINEAR_DGRAD);
     set_product(context, instr, mnk);
     instr->ref[0] = logits;
-    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, lc->ends.head);
+    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->head);
     instr->ref[2] = partial;
     if (context->plan->tp > 1)
         tp_rows(context, is_sp ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
                 partial, dy);
 }
 
-static void cast_logits(lower_context *context, fr_ref src, fr_ref dst,
-                        fr_dtype from, fr_dtype to)
-{
-    const lower_shape *s = &context->shape;
-    fr_instr *instr = lower_emit(context, FR_OP_CAST);
-    instr->dtype = (uint8_t)to;
-    instr->scalar = (double)fr_dtype_bytes(from);
-    instr->dim[0] = s->rows * s->vocab_local;
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
-}
-
-/*
- * The loss is computed in float32: logits of 16 bits are cast to a copy, in
- * which they become their gradients, and these are cast back (Megatron-LM's
- * vocabulary-parallel cross entropy: 6 bytes per logit at the peak).
- */
-void lower_loss(lower_context *context, fr_ref logits)
-{
-    const lower_shape *s = &context->shape;
-    fr_dtype dtype = fr_plan_storage_dtype(context->plan);
-    lower_besides_metrics(context);
-    if (dtype == FR_DTYPE_F32 || lower_is_loss_narrow(context)) {
-        loss(context, logits);
-        return;
-    }
-    uint64_t mark = lower_temp_mark(context);
-    fr_ref whole = lower_temp(context, f32_bytes(s->rows, s->vocab_local));
-    cast_logits(context, logits, whole, dtype, FR_DTYPE_F32);
-    loss(context, whole);
-    lower_besides_loss(context);
-    cast_logits(context, whole, logits, FR_DTYPE_F32, dtype);
-    lower_temp_reset(context, mark);
-}
-
 /* The head's forward, loss and backward; `is_added`: onto a gradient that is
  * there. */
-static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
+static uint32_t head_segment(lower_context *context, const lower_head_places *e,
+                             const char *name, bool is_added)
 {
-    lower_context *context = lc->context;
     const lower_shape *s = &context->shape;
     const int64_t mnk[3] = {s->rows, s->vocab_local, s->hidden};
-    const lower_ends *e = &lc->ends;
-    const lower_norm last =
-        lower_stream_norm(context, LOWER_ABSENT, LOWER_ABSENT);
     const fr_ref in = lower_ref(FR_SPACE_IN, 0);
     bool is_sp = context->plan->is_sequence_parallel;
 
@@ -242,7 +154,8 @@ static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
     instr->ref[2] = lower_parameter(context, FR_SPACE_WEIGHT, e->norm_b);
     instr->ref[3] = shard;
     instr->ref[4] = stats;
-    lower_besides_norm_fwd(context, &last);
+    lower_overhead_norm_fwd(context, s->stream_rows * s->hidden,
+                            context->model->is_rms_norm);
     if (is_sp)
         tp_rows(context, FR_OP_ALL_GATHER, shard, y);
     instr = lower_emit(context, FR_OP_LINEAR_FWD);
@@ -252,7 +165,7 @@ static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
     instr->ref[3] = logits;
     lower_loss(context, logits);
     /* The gradient of the norm's output takes the place of that output. */
-    head_backward(lc, logits, y, shard);
+    head_backward(context, e, logits, y, shard);
     instr = norm(context, FR_OP_NORM_BWD);
     if (is_added)
         instr->flags |= FR_INSTR_ACCUMULATE;
@@ -263,29 +176,32 @@ static uint32_t head_segment(lower_class *lc, const char *name, bool is_added)
     instr->ref[4] = lower_ref(FR_SPACE_OUT, 0);
     instr->ref[5] = lower_parameter(context, FR_SPACE_GRAD, e->norm_w);
     instr->ref[6] = lower_parameter(context, FR_SPACE_GRAD, e->norm_b);
-    lower_besides_norm_bwd(context, &last, is_added);
-    lower_besides_gradients(context, (uint64_t)(s->vocab_local * s->hidden));
+    lower_overhead_norm_bwd(context, s->stream_rows * s->hidden,
+                            context->model->is_rms_norm, is_added);
+    lower_overhead_gradients(context, (uint64_t)(s->vocab_local * s->hidden));
     return i_segment;
 }
 
-void lower_ends_segments(lower_class *lc)
+void lower_ends_write(lower_context *context, const lower_ends *ends,
+                      bool has_embed, bool has_head, lower_ends_segments *out)
 {
-    fr_model_kind kind = lc->context->model->kind;
+    fr_model_kind kind = context->model->kind;
     if (kind == FR_MODEL_LAYERS) {
-        lower_list_ends(lc);
+        lower_list_ends(context, has_embed, has_head, out);
         return;
     }
     if (kind == FR_MODEL_ENCODER) {
-        if (lc->is_first)
-            lower_encoder_embed(lc);
-        if (lc->is_last)
-            lower_encoder_head(lc);
+        if (has_embed)
+            lower_encoder_embed(context, ends, out);
+        if (has_head)
+            lower_encoder_head(context, ends, out);
         return;
     }
-    if (lc->is_first)
-        embed_segments(lc);
-    if (lc->is_last)
-        lc->i_head = head_segment(lc, "head", false);
-    if (lc->is_last && lc->context->model->n_mtp_layers > 0)
-        lc->i_head_again = head_segment(lc, "head_again", true);
+    if (has_embed)
+        embed_segments(context, &ends->embed, out);
+    if (has_head)
+        out->i_head = head_segment(context, &ends->head, "head", false);
+    if (has_head && context->model->n_mtp_layers > 0)
+        out->i_head_added =
+            head_segment(context, &ends->head, "head_again", true);
 }

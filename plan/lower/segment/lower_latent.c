@@ -7,7 +7,7 @@
  * The latents' matrices are whole on every tensor parallel rank and see its
  * rows of the stream; heads are split.
  */
-#include "plan/lower/segment/lower_block.h"
+#include "plan/lower/segment/lower_layer.h"
 
 /* Where things lie in `latent` and in the qkv operand. */
 typedef struct latent_plan {
@@ -136,27 +136,13 @@ static void make_keys(lower_context *context, const lower_kind *kind,
     lower_rope(context, FR_OP_ROPE_FWD, qkv);
 }
 
-/*
- * Megatron Core's recompute module mla_up_proj: the latents are kept, their
- * products with the up projections are made again in backward.  Queries
- * without latents, a ring of keys, and heads that went to other ranks are kept.
- */
-bool lower_is_latent_remade(const lower_context *context)
-{
-    const fr_plan *plan = context->plan;
-    return lower_is_part_remade(context, FR_RECOMPUTE_PART_LATENT) &&
-           context->model->kv_lora_rank > 0 &&
-           context->model->q_lora_rank > 0 &&
-           (plan->cp == 1 || plan->cp_kind == FR_CP_ALL_GATHER);
-}
-
-void lower_latent_again(lower_context *context, const lower_kind *kind,
-                        fr_ref qkv)
+void lower_latent_recompute(lower_context *context, const lower_kind *kind,
+                            fr_ref qkv)
 {
     const size_t first = context->instrs.n;
     half_forward(context, kind, true, true, qkv);
     make_keys(context, kind, true, qkv);
-    lower_mark_remade(context, first);
+    lower_mark_recompute(context, first);
 }
 
 void lower_latent_forward(lower_context *context, const lower_kind *kind,

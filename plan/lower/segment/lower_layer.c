@@ -11,7 +11,8 @@
  * residual stream and the norms hold 1/tp of the rows: an all-gather stands
  * before the former and a reduce-scatter after the latter.
  */
-#include "plan/lower/segment/lower_block.h"
+#include "plan/lower/segment/lower_layer.h"
+#include "plan/lower/framework/lower_overhead.h"
 
 static lower_norm first_norm(const lower_context *context,
                              const lower_kind *kind)
@@ -25,8 +26,7 @@ static lower_norm second_norm(const lower_context *context,
     return lower_stream_norm(context, kind->layout.ln2_w, kind->layout.ln2_b);
 }
 
-/* ---- forward ----------------------------------------------------------------
- */
+/* ---- forward ---- */
 
 /* A norm of the stream to where it is kept, or to scratch. */
 static fr_ref norm_rows(lower_context *context, const lower_norm *norm,
@@ -179,8 +179,7 @@ static void join_backward(lower_context *context, const lower_kind *kind)
     lower_temp_reset(context, mark);
 }
 
-/* `is_whole`: to its output, else as far as backward needs. */
-static void emit_forward(lower_context *context, const lower_kind *kind,
+void lower_layer_forward(lower_context *context, const lower_kind *kind,
                          fr_ref out, bool is_whole)
 {
     fr_ref in = lower_ref(FR_SPACE_IN, 0);
@@ -196,11 +195,10 @@ static void emit_forward(lower_context *context, const lower_kind *kind,
         forward_pre_norm(context, kind, in, out, is_whole);
 }
 
-/* ---- backward ---------------------------------------------------------------
- */
+/* ---- backward ---- */
 
-static fr_ref remake_norm(lower_context *context, const lower_norm *norm,
-                          fr_ref x)
+static fr_ref recompute_norm(lower_context *context, const lower_norm *norm,
+                             fr_ref x)
 {
     const lower_shape *s = &context->shape;
     const size_t first = context->instrs.n;
@@ -208,22 +206,22 @@ static fr_ref remake_norm(lower_context *context, const lower_norm *norm,
     fr_ref stats =
         lower_temp(context, 2 * sizeof(float) * (uint64_t)s->stream_rows);
     lower_norm_fwd(context, norm, x, y, stats);
-    lower_mark_remade(context, first);
+    lower_mark_recompute(context, first);
     return y;
 }
 
 /* A norm's output as an operand of products: kept, or made again. */
-static fr_ref normed_again(lower_context *context, const lower_norm *norm,
-                           fr_ref x, lower_kept kept)
+static fr_ref norm_for_backward(lower_context *context, const lower_norm *norm,
+                                fr_ref x, lower_kept kept)
 {
     const lower_shape *s = &context->shape;
     fr_ref y = lower_kept_operand(kept);
     if (y.space != FR_SPACE_NONE)
         return y;
-    y = remake_norm(context, norm, x);
+    y = recompute_norm(context, norm, x);
     const size_t first = context->instrs.n;
     y = lower_operand(context, y, kept, s->stream_rows, s->hidden);
-    lower_mark_remade(context, first);
+    lower_mark_recompute(context, first);
     return y;
 }
 
@@ -243,33 +241,25 @@ static fr_ref second_backward(lower_context *context, const lower_kind *kind,
     const lower_kept kept = kind->saved.n2;
     if (!kind->is_moe)
         return lower_mlp_backward(context, kind, dy,
-                                  normed_again(context, norm, mid, kept));
+                                  norm_for_backward(context, norm, mid, kept));
     fr_ref x = lower_saved_at(kept.wide);
     if (x.space == FR_SPACE_NONE)
-        x = remake_norm(context, norm, mid);
+        x = recompute_norm(context, norm, mid);
     return lower_moe_backward(context, kind, dy, x);
 }
 
-/* Not what a reduce-scatter has summed: that is on torchtitan's list too. */
-bool lower_is_mid_remade(const lower_context *context)
-{
-    return lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS) &&
-           !context->plan->is_sequence_parallel &&
-           !lower_is_post_norm(context) && !lower_is_ring(context);
-}
-
 /* The sum after attention: kept, or made again. */
-static fr_ref mid_again(lower_context *context, const lower_kind *kind,
-                        fr_ref input)
+static fr_ref mid_for_backward(lower_context *context, const lower_kind *kind,
+                               fr_ref input)
 {
     const lower_saved *k = &kind->saved;
     const size_t first = context->instrs.n;
     if (k->mid != LOWER_ABSENT)
         return lower_saved_at(k->mid);
     fr_ref mid = lower_temp(context, context->shape.stream_bytes);
-    lower_attention_again(context, kind, mid);
+    lower_attention_recompute_output(context, kind, mid);
     lower_residual(context, input, kind->layout.out_b, mid, k->mask1);
-    lower_mark_remade(context, first);
+    lower_mark_recompute(context, first);
     return mid;
 }
 
@@ -279,13 +269,13 @@ static void backward_pre_norm(lower_context *context, const lower_kind *kind,
     const lower_saved *k = &kind->saved;
     const lower_norm norm1 = first_norm(context, kind);
     const lower_norm norm2 = second_norm(context, kind);
-    const fr_ref mid = mid_again(context, kind, input);
+    const fr_ref mid = mid_for_backward(context, kind, input);
     uint64_t mark = lower_temp_mark(context);
     fr_ref dx = second_backward(context, kind, &norm2, mid);
     add_norm(context, &norm2, dx, mid, k->stats2);
     lower_temp_reset(context, mark);
-    fr_ref x = normed_again(context, &norm1, input, k->n1);
-    lower_keys_again(context, kind, x);
+    fr_ref x = norm_for_backward(context, &norm1, input, k->n1);
+    lower_attention_recompute_keys(context, kind, x);
     dx = lower_attention_backward(context, kind, lower_ref(FR_SPACE_IN, 0), x);
     add_norm(context, &norm1, dx, input, k->stats1);
     lower_temp_reset(context, mark);
@@ -299,9 +289,9 @@ static void backward_parallel(lower_context *context, const lower_kind *kind,
     const lower_norm norm2 = second_norm(context, kind);
     const fr_ref dy = lower_ref(FR_SPACE_IN, 0);
     uint64_t mark = lower_temp_mark(context);
-    fr_ref x = normed_again(context, &norm2, input, k->n2);
+    fr_ref x = norm_for_backward(context, &norm2, input, k->n2);
     fr_ref dx2 = lower_mlp_backward(context, kind, dy, x);
-    x = normed_again(context, &norm1, input, k->n1);
+    x = norm_for_backward(context, &norm1, input, k->n1);
     fr_ref dx1 = lower_attention_backward(context, kind, dy, x);
     add_norm(context, &norm2, dx2, input, k->stats2);
     add_norm(context, &norm1, dx1, input, k->stats1);
@@ -331,7 +321,7 @@ static void backward_post_norm(lower_context *context, const lower_kind *kind,
     lower_temp_reset(context, mark);
 }
 
-static void emit_backward(lower_context *context, const lower_kind *kind)
+void lower_layer_backward(lower_context *context, const lower_kind *kind)
 {
     fr_ref input = kind->is_mtp ? lower_saved_at(kind->saved.join_out)
                                 : lower_ref(FR_SPACE_INPUT, 0);
@@ -343,17 +333,13 @@ static void emit_backward(lower_context *context, const lower_kind *kind)
         backward_pre_norm(context, kind, input);
     if (kind->is_mtp)
         join_backward(context, kind);
-    lower_besides_gradients(context, kind->layout.n);
+    lower_overhead_gradients(context, kind->layout.n);
 }
 
-/* ---- in parts, for a ring
- * ----------------------------------------------------
- */
+/* ---- in parts, for a ring ---- */
 
-static fr_ref layer_input(lower_context *context, const lower_kind *kind,
-                          fr_space space)
+static fr_ref layer_input(const lower_kind *kind, fr_space space)
 {
-    (void)context;
     return kind->is_mtp ? lower_saved_at(kind->saved.join_out)
                         : lower_ref(space, 0);
 }
@@ -364,7 +350,7 @@ void lower_layer_before(lower_context *context, const lower_kind *kind)
     const lower_norm norm1 = first_norm(context, kind);
     if (kind->is_mtp)
         join_forward(context, kind, lower_ref(FR_SPACE_IN, 0));
-    fr_ref in = layer_input(context, kind, FR_SPACE_IN);
+    fr_ref in = layer_input(kind, FR_SPACE_IN);
     fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
     lower_attention_project(context, kind, x, lower_saved_at(k->qkv));
 }
@@ -376,8 +362,8 @@ void lower_layer_after(lower_context *context, const lower_kind *kind,
     const lower_norm norm2 = second_norm(context, kind);
     const fr_ref mid = lower_saved_at(k->mid);
     lower_attention_finish(context, kind, mid, false);
-    lower_residual(context, layer_input(context, kind, FR_SPACE_IN),
-                   kind->layout.out_b, mid, k->mask1);
+    lower_residual(context, layer_input(kind, FR_SPACE_IN), kind->layout.out_b,
+                   mid, k->mask1);
     fr_ref x = norm_rows(context, &norm2, mid, k->n2, k->stats2);
     second_half(context, kind, x, mid, out);
 }
@@ -400,124 +386,12 @@ void lower_layer_backward_after(lower_context *context, const lower_kind *kind,
 {
     const lower_saved *k = &kind->saved;
     const lower_norm norm1 = first_norm(context, kind);
-    fr_ref input = layer_input(context, kind, FR_SPACE_INPUT);
+    fr_ref input = layer_input(kind, FR_SPACE_INPUT);
     lower_rope(context, FR_OP_ROPE_BWD, dqkv);
-    fr_ref x = normed_again(context, &norm1, input, k->n1);
+    fr_ref x = norm_for_backward(context, &norm1, input, k->n1);
     fr_ref dx = lower_attention_close(context, kind, dqkv, x);
     add_norm(context, &norm1, dx, input, k->stats1);
     if (kind->is_mtp)
         join_backward(context, kind);
-    lower_besides_gradients(context, kind->layout.n);
-}
-
-/* ---- segments ---------------------------------------------------------------
- */
-
-/*
- * Full recompute is the whole forward again: frameworks that checkpoint a
- * layer as one function (Megatron-LM; the 96 B s l h^2 of Narayanan et al.
- * 2021, arXiv 2104.04473, appendix) run its last product too.  The CPU
- * runtime, in f32, stops when it has what backward needs.
- */
-static void remake_segment(lower_context *context, lower_kind *kind,
-                           const char *name)
-{
-    bool is_whole = context->plan->precision != FR_DTYPE_F32 || kind->is_moe ||
-                    lower_is_post_norm(context) || context->job->dropout > 0 ||
-                    context->model->is_parallel_block;
-    kind->calls.i_remake =
-        lower_segment_begin(context, FR_LANE_COMPUTE, "%s_recompute", name);
-    if (context->is_out_of_memory)
-        return;
-    lower_segments_mark(context, kind->calls.i_remake, FR_SEGMENT_RECOMPUTE);
-    fr_ref out = is_whole ? lower_temp(context, context->shape.stream_bytes)
-                          : lower_absent;
-    emit_forward(context, kind, out, is_whole);
-}
-
-static void forward_passes(lower_context *context, lower_kind *kind,
-                           const char *name, bool is_remade)
-{
-    size_t first = context->segments.n;
-    lower_pass_begin(context, &kind->forward, name, "fwd", 0);
-    emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
-    lower_pass_end(context);
-    lower_segments_mark(context, first, FR_SEGMENT_FORWARD);
-    if (!is_remade)
-        return;
-    first = context->segments.n;
-    lower_pass_begin(context, &kind->remake, name, "recompute", 0);
-    fr_ref out = lower_temp(context, context->shape.stream_bytes);
-    emit_forward(context, kind, out, true);
-    lower_pass_end(context);
-    lower_segments_mark(context, first, FR_SEGMENT_RECOMPUTE);
-}
-
-/* A layer of one call each way, or of a pass. */
-static void whole_segments(lower_context *context, lower_kind *kind,
-                           const char *name)
-{
-    bool is_remade = context->plan->recompute == FR_RECOMPUTE_FULL;
-    bool is_exchange_cut = context->plan->is_ep_overlap && kind->is_moe;
-    bool is_tp_cut = lower_is_pass_cut(context);
-    if ((is_tp_cut && context->plan->is_tp_overlap) || is_exchange_cut) {
-        forward_passes(context, kind, name, is_remade);
-    } else {
-        kind->calls.i_fwd =
-            lower_segment_begin(context, FR_LANE_COMPUTE, "%s_fwd", name);
-        lower_segments_mark(context, kind->calls.i_fwd, FR_SEGMENT_FORWARD);
-        emit_forward(context, kind, lower_ref(FR_SPACE_OUT, 0), true);
-        if (is_remade)
-            remake_segment(context, kind, name);
-    }
-    const size_t first = context->segments.n;
-    if (is_tp_cut || is_exchange_cut) {
-        lower_pass_begin(context, &kind->backward, name, "bwd", 0);
-        emit_backward(context, kind);
-        lower_pass_end(context);
-        lower_segments_mark(context, first, FR_SEGMENT_BACKWARD);
-        return;
-    }
-    lower_keep_temps(context);
-    kind->calls.i_bwd =
-        lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd", name);
-    lower_segments_mark(context, first, FR_SEGMENT_BACKWARD);
-    emit_backward(context, kind);
-    lower_split_backward(context, kind, name);
-}
-
-static void kind_segments(lower_context *context, lower_kind *kind,
-                          const char *name)
-{
-    lower_cast_segment(context, kind);
-    if (lower_is_ring(context))
-        lower_ring_segments(context, kind, name);
-    else
-        whole_segments(context, kind, name);
-    if (!context->plan->is_sequence_parallel)
-        return;
-    /* Each TP rank's norms have seen its own rows only. */
-    kind->calls.i_norm_reduce =
-        lower_segment_begin(context, FR_LANE_COMPUTE, "norm_grad_reduce");
-    fr_instr *instr =
-        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
-                         context->plan->grad_dtype, kind->layout.n_norm);
-    instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_GRAD, 0);
-}
-
-void lower_layer_segments(lower_context *context)
-{
-    const fr_model *model = context->model;
-    static const char *const names[] = {"layer", "moe_layer", "mtp_layer"};
-    int64_t n_layers = model->n_layers + model->n_mtp_layers;
-    for (uint32_t i = 0; i < context->n_kinds; i++) {
-        lower_kind *kind = &context->kinds[i];
-        bool is_used = model->kind == FR_MODEL_LAYERS;
-        for (int64_t k = 0; k < n_layers && !is_used; k++)
-            is_used = lower_kind_of(context, (int32_t)k) == kind;
-        if (model->kind == FR_MODEL_LAYERS)
-            lower_entry_segments(context, kind, i);
-        else if (is_used)
-            kind_segments(context, kind, names[i]);
-    }
+    lower_overhead_gradients(context, kind->layout.n);
 }

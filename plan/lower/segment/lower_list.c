@@ -7,7 +7,8 @@
  * came in and of the weights), reads what was kept, and takes the gradient of
  * what went out for that of what came in, in the same memory.
  */
-#include "plan/lower/segment/lower_block.h"
+#include "plan/lower/segment/lower_ends.h"
+#include "plan/lower/segment/lower_layer.h"
 
 static fr_instr *entry(lower_context *context, const lower_kind *kind, fr_op op)
 {
@@ -34,19 +35,17 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
                           uint32_t i_entry)
 {
     const fr_ref kept = lower_ref(FR_SPACE_SAVED, 0);
-    kind->calls.i_fwd = lower_segment_begin(context, FR_LANE_COMPUTE,
-                                            "entry%u_fwd", (unsigned)i_entry);
-    lower_segments_mark(context, kind->calls.i_fwd, FR_SEGMENT_FORWARD);
+    kind->segments.i_fwd = lower_segment_begin(
+        context, FR_LANE_COMPUTE, "entry%u_fwd", (unsigned)i_entry);
+    lower_segments_mark(context, kind->segments.i_fwd, FR_SEGMENT_FORWARD);
     fr_instr *instr = entry(context, kind, FR_OP_LAYER_FWD);
     instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
     instr->ref[1] = kept;
     instr->ref[2] = lower_ref(FR_SPACE_OUT, 0);
     if (context->plan->recompute == FR_RECOMPUTE_FULL) {
-        kind->calls.i_remake = lower_segment_begin(
+        kind->segments.i_recompute = lower_segment_begin(
             context, FR_LANE_COMPUTE, "entry%u_recompute", (unsigned)i_entry);
-        if (context->is_out_of_memory)
-            return;
-        lower_segments_mark(context, kind->calls.i_remake,
+        lower_segments_mark(context, kind->segments.i_recompute,
                             FR_SEGMENT_RECOMPUTE);
         fr_ref out = lower_temp(context, kind->out_bytes);
         instr = entry(context, kind, FR_OP_LAYER_FWD);
@@ -54,9 +53,9 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
         instr->ref[1] = kept;
         instr->ref[2] = out;
     }
-    kind->calls.i_bwd = lower_segment_begin(context, FR_LANE_COMPUTE,
-                                            "entry%u_bwd", (unsigned)i_entry);
-    lower_segments_mark(context, kind->calls.i_bwd, FR_SEGMENT_BACKWARD);
+    kind->segments.i_bwd = lower_segment_begin(
+        context, FR_LANE_COMPUTE, "entry%u_bwd", (unsigned)i_entry);
+    lower_segments_mark(context, kind->segments.i_bwd, FR_SEGMENT_BACKWARD);
     instr = entry(context, kind, FR_OP_LAYER_BWD);
     instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
     instr->ref[1] = kept;
@@ -64,24 +63,24 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
 }
 
 /* What comes in and the loss are small beside the layers. */
-void lower_list_ends(lower_class *lc)
+void lower_list_ends(lower_context *context, bool has_embed, bool has_head,
+                     lower_ends_segments *out)
 {
-    lower_context *context = lc->context;
     const lower_kind *kinds = context->kinds;
-    if (lc->is_first) {
-        lc->i_embed_fwd =
+    if (has_embed) {
+        out->i_embed_fwd =
             lower_segment_begin(context, FR_LANE_COMPUTE, "input");
-        lower_segments_mark(context, lc->i_embed_fwd, FR_SEGMENT_INPUT);
+        lower_segments_mark(context, out->i_embed_fwd, FR_SEGMENT_INPUT);
         fr_instr *instr = lower_emit(context, FR_OP_ZERO);
         instr->dim[0] = (int64_t)kinds[0].in_bytes;
         instr->ref[0] = lower_ref(FR_SPACE_OUT, 0);
-        lc->i_embed_bwd =
+        out->i_embed_bwd =
             lower_segment_begin(context, FR_LANE_COMPUTE, "input_bwd");
-        lower_segments_mark(context, lc->i_embed_bwd,
+        lower_segments_mark(context, out->i_embed_bwd,
                             FR_SEGMENT_EMBED_BACKWARD);
     }
-    if (lc->is_last) {
-        lc->i_head = lower_segment_begin(context, FR_LANE_COMPUTE, "loss");
+    if (has_head) {
+        out->i_head = lower_segment_begin(context, FR_LANE_COMPUTE, "loss");
         lower_copy(context, lower_ref(FR_SPACE_IN, 0),
                    lower_ref(FR_SPACE_OUT, 0),
                    kinds[context->n_kinds - 1].out_bytes);

@@ -1,5 +1,6 @@
 /* lower_mlp.c: a dense MLP, forward and backward. */
-#include "plan/lower/segment/lower_block.h"
+#include "plan/lower/framework/lower_overhead.h"
+#include "plan/lower/segment/lower_layer.h"
 
 static lower_matrix fc1_matrix(const lower_context *context,
                                const lower_kind *kind)
@@ -29,7 +30,7 @@ static void activate(lower_context *context, fr_ref fc1, fr_ref act)
     fr_instr *instr = lower_activation(context, false, s->rows, s->ffn);
     instr->ref[0] = fc1;
     instr->ref[1] = act;
-    lower_besides_activation(context, false, s->rows * s->ffn);
+    lower_overhead_activation(context, false, s->rows * s->ffn);
 }
 
 /* Scratch for what is not kept stays until the last product. */
@@ -46,8 +47,8 @@ lower_mlp_place lower_mlp_begin(lower_context *context, const lower_kind *kind,
                               lower_bytes(context, s->rows, s->ffn));
     lower_column_forward(context, kind, &matrix, x, k->n2, at.fc1);
     if (k->fc1_half != LOWER_ABSENT)
-        lower_same(context, at.fc1, lower_saved_at(k->fc1_half),
-                   lower_bytes(context, s->rows, s->ffn));
+        lower_overhead_alias(context, at.fc1, lower_saved_at(k->fc1_half),
+                             lower_bytes(context, s->rows, s->ffn));
     activate(context, at.fc1, at.act);
     return at;
 }
@@ -81,7 +82,8 @@ static lower_mlp_place remake(lower_context *context, const lower_kind *kind,
         fr_ref made = at.fc1;
         if (k->fc1_half != LOWER_ABSENT) {
             const uint64_t half = lower_bytes(context, s->rows, s->ffn);
-            lower_same(context, lower_saved_at(k->fc1_half), made, half);
+            lower_overhead_alias(context, lower_saved_at(k->fc1_half), made,
+                                 half);
             made.offset_bytes += half;
             matrix.n = s->ffn;
         }
@@ -92,7 +94,7 @@ static lower_mlp_place remake(lower_context *context, const lower_kind *kind,
         activate(context, at.fc1, act);
         at.act = lower_operand(context, act, k->act, s->rows, s->ffn);
     }
-    lower_mark_remade(context, first);
+    lower_mark_recompute(context, first);
     return at;
 }
 
@@ -117,9 +119,9 @@ fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,
     instr->ref[0] = dact;
     instr->ref[1] = at.fc1;
     instr->ref[2] = dfc1;
-    lower_besides_activation(context, true, s->rows * s->ffn);
+    lower_overhead_activation(context, true, s->rows * s->ffn);
     lower_temp_reset(context, after_dfc1);
 
-    lower_besides_parts(context, fc1.m * fc1.k, 2);
+    lower_overhead_parts(context, fc1.m * fc1.k, 2);
     return lower_column_backward(context, kind, &fc1, dfc1, x);
 }

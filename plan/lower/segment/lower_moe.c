@@ -9,7 +9,8 @@
  * pace, so all have its rows (plan.expert_imbalance).  An expert that all
  * tokens see is a dense MLP beside.
  */
-#include "plan/lower/segment/lower_block.h"
+#include "plan/lower/framework/lower_overhead.h"
+#include "plan/lower/segment/lower_layer.h"
 
 #include <math.h>
 
@@ -65,8 +66,7 @@ static lower_matrix small_matrix(const lower_context *context, int64_t n,
                           .is_wide = true};
 }
 
-/* ---- to the experts and back -----------------------------------------------
- */
+/* ---- to the experts and back ---- */
 
 static void permute(lower_context *context, fr_op op, int64_t from, int64_t to,
                     fr_ref src, fr_ref dst)
@@ -87,10 +87,9 @@ static void permute(lower_context *context, fr_op op, int64_t from, int64_t to,
 static double far_share(lower_context *context)
 {
     const fr_plan *plan = context->plan;
-    const fr_placement *placement = context->placement;
+    const int32_t *node_of_rank = context->node_of_rank;
     double k = (double)context->model->n_experts_per_token, n = 1;
-    if (plan->expert_dispatch != FR_DISPATCH_BY_NODE || !placement ||
-        !placement->node_of_rank)
+    if (plan->expert_dispatch != FR_DISPATCH_BY_NODE || !node_of_rank)
         return 0;
     int64_t *ranks = malloc((size_t)fr_plan_world(plan) * sizeof *ranks);
     if (!ranks) {
@@ -99,8 +98,7 @@ static double far_share(lower_context *context)
     }
     int64_t n_group = fr_plan_group(plan, 0, FR_AXIS_EP, ranks, NULL);
     for (int64_t i = 1; i < n_group; i++)
-        n += placement->node_of_rank[ranks[i]] !=
-             placement->node_of_rank[ranks[i - 1]];
+        n += node_of_rank[ranks[i]] != node_of_rank[ranks[i - 1]];
     free(ranks);
     return n > 1 ? n * (1 - pow(1 - 1 / n, k)) / k : 0;
 }
@@ -197,8 +195,7 @@ static void combine(lower_context *context, fr_ref y, fr_ref out)
         lower_sum_rows(context, out, out);
 }
 
-/* ---- forward ----------------------------------------------------------------
- */
+/* ---- forward ---- */
 
 static fr_ref route(lower_context *context, const lower_kind *kind, fr_ref x)
 {
@@ -229,7 +226,7 @@ static void activate(lower_context *context, int64_t rows, int64_t ffn,
     fr_instr *instr = lower_activation(context, false, rows, ffn);
     instr->ref[0] = fc1;
     instr->ref[1] = act;
-    lower_besides_activation(context, false, rows * ffn);
+    lower_overhead_activation(context, false, rows * ffn);
 }
 
 /* The operand of the shared expert's first product: whole rows. */
@@ -323,8 +320,7 @@ void lower_moe_forward(lower_context *context, const lower_kind *kind, fr_ref x,
     lower_temp_reset(context, mark);
 }
 
-/* ---- backward ---------------------------------------------------------------
- */
+/* ---- backward ---- */
 
 /* What backward needs, kept or made again from x. */
 static moe_place places_again(lower_context *context, const lower_kind *kind,
@@ -361,7 +357,7 @@ static moe_place places_again(lower_context *context, const lower_kind *kind,
             at.shared_operand = lower_operand(
                 context, at.shared_act, k->shared_act, s->rows, s->shared_ffn);
     }
-    lower_mark_remade(context, first);
+    lower_mark_recompute(context, first);
     return at;
 }
 
@@ -372,7 +368,7 @@ static void activate_backward(lower_context *context, int64_t rows, int64_t ffn,
     instr->ref[0] = dact;
     instr->ref[1] = fc1;
     instr->ref[2] = dfc1;
-    lower_besides_activation(context, true, rows * ffn);
+    lower_overhead_activation(context, true, rows * ffn);
 }
 
 static void experts_backward(lower_context *context, const lower_kind *kind,

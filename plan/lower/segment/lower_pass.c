@@ -19,29 +19,21 @@
 
 #include <stdio.h>
 
-bool lower_is_pass_cut(const lower_context *context)
-{
-    const fr_plan *plan = context->plan;
-    /* A backward that is split by schedule is one segment before. */
-    return plan->tp > 1 && plan->precision != FR_DTYPE_F32 &&
-           !context->schedule->is_split && !context->model->is_parallel_block;
-}
-
-static void add_step(lower_context *context, fr_lane lane, uint8_t in,
+static void add_call(lower_context *context, fr_lane lane, uint8_t in,
                      uint8_t out, bool is_added)
 {
     lower_pass *pass = context->pass;
-    if (pass->n_steps == LOWER_STEPS) {
+    if (pass->n_calls == LOWER_PASS_CALLS) {
         context->is_out_of_memory = true; /* more than any layer has */
         return;
     }
     uint64_t used = context->temp_used; /* scratch lives on */
-    lower_step step = {
+    lower_pass_call call = {
         .lane = lane, .in = in, .out = out, .is_added = is_added};
-    step.i_segment = lower_segment_begin(context, lane, "%s_%u", pass->name,
-                                         (unsigned)pass->n_steps);
+    call.i_segment = lower_segment_begin(context, lane, "%s_%u", pass->name,
+                                         (unsigned)pass->n_calls);
     context->temp_used = used;
-    pass->steps[pass->n_steps++] = step;
+    pass->calls[pass->n_calls++] = call;
 }
 
 void lower_pass_begin(lower_context *context, lower_pass *pass,
@@ -51,7 +43,7 @@ void lower_pass_begin(lower_context *context, lower_pass *pass,
     context->pass = pass;
     context->temp_used = first_bytes;
     snprintf(pass->name, sizeof pass->name, "%s_%s", name, direction);
-    add_step(context, FR_LANE_COMPUTE, LOWER_NO_PIECE, LOWER_NO_PIECE, false);
+    add_call(context, FR_LANE_COMPUTE, LOWER_NO_PIECE, LOWER_NO_PIECE, false);
 }
 
 void lower_pass_end(lower_context *context)
@@ -62,15 +54,15 @@ void lower_pass_end(lower_context *context)
 
 void lower_pass_compute(lower_context *context, uint8_t in, uint8_t out)
 {
-    add_step(context, FR_LANE_COMPUTE, in, out, false);
+    add_call(context, FR_LANE_COMPUTE, in, out, false);
 }
 
 void lower_pass_beside(lower_context *context, uint8_t in, uint8_t out)
 {
-    add_step(context, FR_LANE_TP, in, out, false);
+    add_call(context, FR_LANE_TP, in, out, false);
 }
 
-uint8_t lower_pass_piece(lower_context *context, uint64_t n_bytes)
+static uint8_t add_piece(lower_context *context, uint64_t n_bytes)
 {
     lower_pass *pass = context->pass;
     if (pass->n_pieces == LOWER_PIECES) {
@@ -84,10 +76,10 @@ uint8_t lower_pass_piece(lower_context *context, uint64_t n_bytes)
 /* What a step on another lane touches besides its pieces. */
 static void note_space(lower_context *context, fr_space space)
 {
-    lower_step *step = &context->pass->steps[context->pass->n_steps - 1];
-    step->has_saved = step->has_saved || space == FR_SPACE_SAVED;
-    step->has_carry = step->has_carry || space == FR_SPACE_CARRY;
-    step->has_input = step->has_input || space == FR_SPACE_INPUT;
+    lower_pass_call *call = &context->pass->calls[context->pass->n_calls - 1];
+    call->has_saved = call->has_saved || space == FR_SPACE_SAVED;
+    call->has_carry = call->has_carry || space == FR_SPACE_CARRY;
+    call->has_input = call->has_input || space == FR_SPACE_INPUT;
 }
 
 /* In a pass that waits for its own exchange: what comes next on the rank's own
@@ -99,7 +91,7 @@ bool lower_is_exchange_beside(const lower_context *context)
 
 void lower_pass_exchange(lower_context *context, fr_ref src, fr_ref dst)
 {
-    add_step(context, FR_LANE_EP, LOWER_NO_PIECE, LOWER_NO_PIECE, false);
+    add_call(context, FR_LANE_EP, LOWER_NO_PIECE, LOWER_NO_PIECE, false);
     note_space(context, (fr_space)src.space);
     note_space(context, (fr_space)dst.space);
 }
@@ -110,7 +102,7 @@ static uint8_t gather_beside(lower_context *context, fr_ref x, int64_t cols)
     const lower_shape *s = &context->shape;
     fr_dtype dtype = lower_product_dtype(context);
     uint64_t n = (uint64_t)(s->rows * cols);
-    uint8_t piece = lower_pass_piece(context, n * fr_dtype_bytes(dtype));
+    uint8_t piece = add_piece(context, n * fr_dtype_bytes(dtype));
     lower_pass_beside(context, LOWER_NO_PIECE, piece);
     note_space(context, (fr_space)x.space);
     fr_instr *instr =
@@ -125,7 +117,7 @@ static uint8_t sum_beside(lower_context *context, uint8_t partial)
 {
     const lower_shape *s = &context->shape;
     bool is_scattered = context->plan->is_sequence_parallel;
-    uint8_t piece = lower_pass_piece(context, s->stream_bytes);
+    uint8_t piece = add_piece(context, s->stream_bytes);
     lower_pass_beside(context, partial, piece);
     fr_instr *instr = lower_collective(
         context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
@@ -136,10 +128,10 @@ static uint8_t sum_beside(lower_context *context, uint8_t partial)
     return piece;
 }
 
-fr_ref lower_pass_column_backward(lower_context *context,
-                                  const lower_kind *kind,
-                                  const lower_matrix *matrix, fr_ref dy,
-                                  fr_ref x)
+static fr_ref column_backward_beside(lower_context *context,
+                                     const lower_kind *kind,
+                                     const lower_matrix *matrix, fr_ref dy,
+                                     fr_ref x)
 {
     const lower_shape *s = &context->shape;
     bool is_gathered = context->plan->is_sequence_parallel;
@@ -148,7 +140,7 @@ fr_ref lower_pass_column_backward(lower_context *context,
     uint8_t whole =
         is_gathered ? gather_beside(context, x, matrix->k) : LOWER_NO_PIECE;
     uint8_t partial =
-        lower_pass_piece(context, lower_bytes(context, s->rows, s->hidden));
+        add_piece(context, lower_bytes(context, s->rows, s->hidden));
     lower_pass_compute(context, LOWER_NO_PIECE, partial);
     lower_product_dgrad(context, kind, matrix, d.rows,
                         lower_ref(FR_SPACE_PIECE_OUT, 0));
@@ -160,8 +152,7 @@ fr_ref lower_pass_column_backward(lower_context *context,
     return lower_ref(FR_SPACE_PIECE_IN, 0);
 }
 
-/* ---- products in pieces
- * ------------------------------------------------------ */
+/* ---- products in pieces ---- */
 
 /*
  * With is_tp_overlap a product takes the rows of one rank at a time while
@@ -169,7 +160,7 @@ fr_ref lower_pass_column_backward(lower_context *context,
  * (Transformer Engine's userbuffers, PyTorch's async TP; Wang et al., ASPLOS
  * 2023, doi 10.1145/3567955.3567959).
  */
-bool lower_is_in_pieces(const lower_context *context)
+static bool is_in_pieces(const lower_context *context)
 {
     return context->pass && context->plan->is_tp_overlap &&
            context->plan->is_sequence_parallel;
@@ -185,19 +176,13 @@ static void shift(lower_context *context, uint64_t n, fr_dtype dtype,
     instr->ref[1] = lower_ref(FR_SPACE_PIECE_OUT, 0);
 }
 
-static fr_ref row_of(fr_ref ref, int64_t i, uint64_t n_bytes)
-{
-    ref.offset_bytes += (uint64_t)i * n_bytes;
-    return ref;
-}
-
 /* Piece i of what goes round, while i + 1 is on its way. */
 static uint8_t next_piece(lower_context *context, int64_t i, uint8_t now,
                           uint64_t n, fr_dtype dtype)
 {
     if (i + 1 == context->plan->tp)
         return now;
-    uint8_t next = lower_pass_piece(context, n * fr_dtype_bytes(dtype));
+    uint8_t next = add_piece(context, n * fr_dtype_bytes(dtype));
     shift(context, n, dtype, now, next);
     return next;
 }
@@ -206,15 +191,14 @@ static uint8_t next_piece(lower_context *context, int64_t i, uint8_t now,
 static uint8_t first_piece(lower_context *context, fr_ref shard,
                            uint64_t n_bytes)
 {
-    uint8_t piece = lower_pass_piece(context, n_bytes);
+    uint8_t piece = add_piece(context, n_bytes);
     lower_pass_compute(context, LOWER_NO_PIECE, piece);
     lower_copy(context, shard, lower_ref(FR_SPACE_PIECE_OUT, 0), n_bytes);
     return piece;
 }
 
-void lower_pass_gather_product(lower_context *context, const lower_kind *kind,
-                               const lower_matrix *matrix, fr_ref shard,
-                               fr_ref y)
+static void gather_product(lower_context *context, const lower_kind *kind,
+                           const lower_matrix *matrix, fr_ref shard, fr_ref y)
 {
     const int64_t tp = context->plan->tp;
     const fr_dtype dtype = lower_product_dtype(context);
@@ -225,16 +209,16 @@ void lower_pass_gather_product(lower_context *context, const lower_kind *kind,
     for (int64_t i = 0; i < tp; i++) {
         uint8_t next = next_piece(context, i, now, n, dtype);
         lower_pass_compute(context, now, LOWER_NO_PIECE);
-        lower_product_fwd(context, kind, &part, lower_ref(FR_SPACE_PIECE_IN, 0),
-                          row_of(y, i, lower_bytes(context, part.m, part.n)));
+        lower_product_fwd(
+            context, kind, &part, lower_ref(FR_SPACE_PIECE_IN, 0),
+            lower_moved(y, (uint64_t)i * lower_bytes(context, part.m, part.n)));
         now = next;
     }
     lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);
 }
 
-void lower_pass_product_scatter(lower_context *context, const lower_kind *kind,
-                                const lower_matrix *matrix, fr_ref x,
-                                fr_ref target)
+static void product_scatter(lower_context *context, const lower_kind *kind,
+                            const lower_matrix *matrix, fr_ref x, fr_ref target)
 {
     const int64_t tp = context->plan->tp;
     const fr_dtype dtype = fr_plan_storage_dtype(context->plan);
@@ -246,29 +230,30 @@ void lower_pass_product_scatter(lower_context *context, const lower_kind *kind,
     uint8_t arrived = LOWER_NO_PIECE;
     for (int64_t i = 0; i < tp; i++) {
         bool is_last = i + 1 == tp;
-        uint8_t made =
-            is_last ? LOWER_NO_PIECE : lower_pass_piece(context, n_bytes);
+        uint8_t made = is_last ? LOWER_NO_PIECE : add_piece(context, n_bytes);
         fr_ref y = is_last ? target : lower_ref(FR_SPACE_PIECE_OUT, 0);
         lower_pass_compute(context, LOWER_NO_PIECE, made);
-        lower_product_fwd(context, kind, &part,
-                          row_of(x, i, (uint64_t)(part.m * part.k) * width), y);
+        lower_product_fwd(
+            context, kind, &part,
+            lower_moved(x, (uint64_t)i * (uint64_t)(part.m * part.k) * width),
+            y);
         if (i > 0) {
-            add_step(context, FR_LANE_COMPUTE, arrived, made, true);
+            add_call(context, FR_LANE_COMPUTE, arrived, made, true);
             lower_add(context, lower_ref(FR_SPACE_PIECE_IN, 0), y, n);
         }
         if (is_last)
             break;
-        arrived = lower_pass_piece(context, n_bytes);
+        arrived = add_piece(context, n_bytes);
         shift(context, (uint64_t)n, dtype, made, arrived);
     }
     lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);
 }
 
 /* The weight's gradient reads all rows: they are put together on the way. */
-lower_gradient lower_pass_gather_dgrad(lower_context *context,
-                                       const lower_kind *kind,
-                                       const lower_matrix *matrix, fr_ref dy,
-                                       fr_ref dx)
+static lower_gradient gather_dgrad(lower_context *context,
+                                   const lower_kind *kind,
+                                   const lower_matrix *matrix, fr_ref dy,
+                                   fr_ref dx)
 {
     const int64_t tp = context->plan->tp;
     const fr_dtype dtype = lower_product_dtype(context);
@@ -284,82 +269,79 @@ lower_gradient lower_pass_gather_dgrad(lower_context *context,
         lower_pass_compute(context, now, LOWER_NO_PIECE);
         lower_product_dgrad(
             context, kind, &part, lower_ref(FR_SPACE_PIECE_IN, 0),
-            row_of(dx, i, lower_bytes(context, part.m, part.k)));
+            lower_moved(dx,
+                        (uint64_t)i * lower_bytes(context, part.m, part.k)));
         lower_copy(context, lower_ref(FR_SPACE_PIECE_IN, 0),
-                   row_of(whole, i, n_bytes), n_bytes);
+                   lower_moved(whole, (uint64_t)i * n_bytes), n_bytes);
         now = next;
     }
     lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);
     return lower_gradient_columns(context, whole, matrix->m, matrix->n);
 }
 
-/* ---- calls
- * ------------------------------------------------------------------- */
+/* ---- products over tensor parallel ranks ---- */
 
-static void bind_compute(lower_class *lc, const lower_layer_at *at,
-                         const lower_step *step,
-                         const lower_pass_blocks *blocks, bool is_first)
+void lower_column_forward(lower_context *context, const lower_kind *kind,
+                          const lower_matrix *matrix, fr_ref x, lower_kept kept,
+                          fr_ref y)
 {
-    bool is_backward = blocks->gradient != FR_BLOCK_NONE;
-    lower_add_layer_call(lc, at, step->i_segment);
-    if (is_backward)
-        lower_bind_layer_grads(lc, at);
-    fr_builder_bind(lc->builder, FR_SPACE_IN,
-                    is_backward ? blocks->gradient : at->input,
-                    is_backward ? 'm' : 'r');
-    if (is_backward)
-        fr_builder_bind(lc->builder, FR_SPACE_INPUT, at->input, 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_SAVED, blocks->saved,
-                    is_backward ? 'r'
-                    : is_first  ? 'w'
-                                : 'm');
-    fr_builder_bind(lc->builder, FR_SPACE_OUT, blocks->out,
-                    is_first ? 'w' : 'm');
-    fr_builder_bind(lc->builder, FR_SPACE_CARRY, blocks->carry,
-                    is_first && blocks->is_carry_new ? 'w' : 'm');
-}
-
-static void bind_beside(lower_class *lc, const lower_layer_at *at,
-                        const lower_step *step, const lower_pass_blocks *blocks)
-{
-    const char access = step->lane == FR_LANE_EP ? 'm' : 'r';
-    lower_add_call(lc, step->i_segment, at->layer, at->task->micro_batch,
-                   at->task->chunk);
-    if (step->has_saved)
-        fr_builder_bind(lc->builder, FR_SPACE_SAVED, blocks->saved, access);
-    if (step->has_input)
-        fr_builder_bind(lc->builder, FR_SPACE_INPUT, at->input, 'r');
-    if (step->has_carry)
-        fr_builder_bind(lc->builder, FR_SPACE_CARRY, blocks->carry, access);
-}
-
-void lower_pass_calls(lower_class *lc, const lower_layer_at *at,
-                      const lower_pass *pass, lower_pass_blocks blocks)
-{
-    uint32_t pieces[LOWER_PIECES];
-    for (uint8_t i = 0; i < pass->n_pieces; i++)
-        pieces[i] = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, false,
-                                         pass->piece_bytes[i]);
-    blocks.is_carry_new = blocks.carry == FR_BLOCK_NONE;
-    if (blocks.is_carry_new)
-        blocks.carry = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS,
-                                            false, pass->carry_bytes);
-    for (uint16_t i = 0; i < pass->n_steps; i++) {
-        const lower_step *step = &pass->steps[i];
-        if (step->lane == FR_LANE_COMPUTE)
-            bind_compute(lc, at, step, &blocks, i == 0);
-        else
-            bind_beside(lc, at, step, &blocks);
-        if (step->in != LOWER_NO_PIECE)
-            fr_builder_bind(lc->builder, FR_SPACE_PIECE_IN, pieces[step->in],
-                            'r');
-        if (step->out != LOWER_NO_PIECE)
-            fr_builder_bind(lc->builder, FR_SPACE_PIECE_OUT, pieces[step->out],
-                            step->is_added ? 'm' : 'w');
-        /* What is still on its way keeps its memory beside this call. */
-        if (i > 0 && step->lane == FR_LANE_COMPUTE &&
-            pass->steps[i - 1].lane != FR_LANE_COMPUTE &&
-            pass->steps[i - 1].in != LOWER_NO_PIECE)
-            fr_builder_keep(lc->builder, pieces[pass->steps[i - 1].in]);
+    const int64_t rows = context->shape.stream_rows;
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref shard = lower_operand(context, x, kept, rows, matrix->k);
+    if (is_in_pieces(context)) {
+        gather_product(context, kind, matrix, shard, y);
+    } else {
+        fr_ref whole = lower_gather_rows(context, shard, matrix->k,
+                                         lower_product_dtype(context));
+        lower_product_fwd(context, kind, matrix, whole, y);
     }
+    lower_temp_reset(context, mark);
+}
+
+void lower_row_forward(lower_context *context, const lower_kind *kind,
+                       const lower_matrix *matrix, fr_ref x, fr_ref target)
+{
+    if (is_in_pieces(context)) {
+        product_scatter(context, kind, matrix, x, target);
+        return;
+    }
+    fr_ref partial = lower_partial_rows(context, target);
+    lower_product_fwd(context, kind, matrix, x, partial);
+    lower_sum_rows(context, partial, target);
+}
+
+void lower_row_backward(lower_context *context, const lower_kind *kind,
+                        const lower_matrix *matrix, fr_ref dy, fr_ref x,
+                        fr_ref dx)
+{
+    lower_gradient d;
+    if (is_in_pieces(context)) {
+        d = gather_dgrad(context, kind, matrix, dy, dx);
+    } else {
+        d = lower_gradient_operand(context, dy, true, matrix->m, matrix->n);
+        lower_product_dgrad(context, kind, matrix, d.rows, dx);
+    }
+    lower_product_wgrad(context, matrix, d.columns, x);
+}
+
+fr_ref lower_column_backward(lower_context *context, const lower_kind *kind,
+                             const lower_matrix *matrix, fr_ref dy, fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    if (context->pass && lower_is_pass_cut(context))
+        return column_backward_beside(context, kind, matrix, dy, x);
+    fr_ref dx = lower_temp(context, s->stream_bytes);
+    uint64_t after_dx = lower_temp_mark(context);
+    lower_gradient d =
+        lower_gradient_operand(context, dy, false, s->rows, matrix->n);
+    uint64_t after_d = lower_temp_mark(context);
+    fr_ref partial = lower_partial_rows(context, dx);
+    lower_product_dgrad(context, kind, matrix, d.rows, partial);
+    lower_sum_rows(context, partial, dx);
+    lower_temp_reset(context, after_d);
+    fr_ref whole =
+        lower_gather_rows(context, x, matrix->k, lower_product_dtype(context));
+    lower_product_wgrad(context, matrix, d.columns, whole);
+    lower_temp_reset(context, after_dx);
+    return dx;
 }

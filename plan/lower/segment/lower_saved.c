@@ -6,11 +6,14 @@
  * the layer's input is a block of its own; tests hold the one to the other.
  * Selective recompute leaves out what its parts make again.
  */
-#include "plan/lower/segment/lower_block.h"
+#include "plan/lower/framework/lower_overhead.h"
+#include "plan/lower/segment/lower_kind.h"
 
-static bool is_remade(const lower_context *context, uint32_t part)
+#include <string.h>
+
+static bool is_recomputed(const lower_context *context, uint32_t part)
 {
-    return lower_is_part_remade(context, part);
+    return lower_is_recomputed(context, part);
 }
 
 static uint64_t keep_bytes(uint64_t *used, uint64_t n_bytes)
@@ -72,10 +75,10 @@ static void init_attention(const lower_context *context, lower_saved *k,
     const lower_shape *s = &context->shape;
     const fr_model *model = context->model;
     bool is_latent = model->kv_lora_rank > 0;
-    k->qkv =
-        keep(context, used, !lower_is_latent_remade(context), s->rows, s->qkv);
+    k->qkv = keep(context, used, !lower_is_latent_recomputed(context), s->rows,
+                  s->qkv);
     k->o = keep_operand(context, used, true, true, s->rows, s->attn);
-    k->kept = context->is_core_remade
+    k->kept = context->is_core_recomputed
                   ? LOWER_ABSENT
                   : keep_bytes(used, lower_core_bytes(context));
     k->o_by_head = keep(context, used,
@@ -101,10 +104,10 @@ static void init_experts(const lower_context *context, lower_saved *k,
 {
     const lower_shape *s = &context->shape;
     const fr_model *model = context->model;
-    bool is_kept = !is_remade(context, FR_RECOMPUTE_PART_EXPERTS);
+    bool is_kept = !is_recomputed(context, FR_RECOMPUTE_PART_EXPERTS);
     bool is_act_kept =
-        is_kept && !is_remade(context, FR_RECOMPUTE_PART_ACTIVATION |
-                                           FR_RECOMPUTE_PART_PRODUCTS);
+        is_kept && !is_recomputed(context, FR_RECOMPUTE_PART_ACTIVATION |
+                                               FR_RECOMPUTE_PART_PRODUCTS);
     bool is_shared = s->shared_ffn > 0;
     k->scores = keep(context, used, is_kept, s->stream_rows, model->n_experts);
     k->chosen = keep_stats(used, is_kept, s->stream_rows,
@@ -124,10 +127,10 @@ static void init_mlp(const lower_context *context, lower_saved *k,
                      uint64_t *used)
 {
     const lower_shape *s = &context->shape;
-    bool is_kept = !is_remade(context, FR_RECOMPUTE_PART_MLP);
-    bool is_every_second = is_remade(context, FR_RECOMPUTE_PART_PRODUCTS);
+    bool is_kept = !is_recomputed(context, FR_RECOMPUTE_PART_MLP);
+    bool is_every_second = is_recomputed(context, FR_RECOMPUTE_PART_PRODUCTS);
     bool is_act_kept = is_kept && !is_every_second &&
-                       !is_remade(context, FR_RECOMPUTE_PART_ACTIVATION);
+                       !is_recomputed(context, FR_RECOMPUTE_PART_ACTIVATION);
     bool is_half_kept = is_kept && is_every_second && lower_is_apart(context);
     k->fc1 = keep(context, used, is_kept && !is_half_kept, s->rows, s->fc1);
     /* One of two projections, and the last product, which nobody reads. */
@@ -145,8 +148,8 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
     lower_saved *k = &kind->saved;
     uint64_t used = 0;
     bool is_post = lower_is_post_norm(context);
-    bool is_norm_kept = !is_remade(context, FR_RECOMPUTE_PART_NORM |
-                                                FR_RECOMPUTE_PART_PRODUCTS);
+    bool is_norm_kept = !is_recomputed(context, FR_RECOMPUTE_PART_NORM |
+                                                    FR_RECOMPUTE_PART_PRODUCTS);
     bool is_dropped = context->job->dropout > 0;
     bool is_parallel = context->model->is_parallel_block;
     memset(k, 0xff, sizeof *k); /* LOWER_ABSENT */
@@ -157,8 +160,8 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
         k->n1.low = keep_operand(context, &used, true, false, rows, c).low;
     k->stats1 = keep_stats(&used, true, 2, rows);
     init_attention(context, k, &used);
-    k->mid = keep(context, &used, !is_parallel && !lower_is_mid_remade(context),
-                  rows, c);
+    k->mid = keep(context, &used,
+                  !is_parallel && !lower_is_mid_recomputed(context), rows, c);
     /* The router, too, reads the second norm; after a post-norm the sum. */
     k->n2 = keep_operand(context, &used, is_post || is_norm_kept,
                          is_post || kind->is_moe, rows, c);
@@ -178,8 +181,8 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
     k->join_stats = keep_stats(&used, kind->is_mtp, 4, rows);
     k->join_out = keep(context, &used, kind->is_mtp, rows, c);
     (void)keep_bytes(&used,
-                     lower_besides_saved(context, is_norm_kept,
-                                         k->act.wide != LOWER_ABSENT ||
-                                             k->act.low != LOWER_ABSENT));
+                     lower_overhead_saved(context, is_norm_kept,
+                                          k->act.wide != LOWER_ABSENT ||
+                                              k->act.low != LOWER_ABSENT));
     k->n_bytes = used;
 }

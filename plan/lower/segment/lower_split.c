@@ -10,7 +10,7 @@
  * of it is copied.  What forward keeps is cut the same way: what the second
  * part reads (space CARRY) outlives the rest, which dies after the first.
  */
-#include "plan/lower/step/lower_internal.h"
+#include "plan/lower/segment/lower_layer.h"
 
 #include "plan/memory/memory_pack.h"
 
@@ -212,9 +212,9 @@ static void write_parts(const split *s, lower_kind *kind, const char *name,
                         uint64_t temp_bytes)
 {
     lower_context *context = s->context;
-    kind->calls.i_input =
+    kind->segments.i_input =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd_input", name);
-    lower_segments_mark(context, kind->calls.i_input, FR_SEGMENT_BACKWARD);
+    lower_segments_mark(context, kind->segments.i_input, FR_SEGMENT_BACKWARD);
     for (uint32_t i = 0; i < s->n; i++) {
         fr_instr instr = instr_at(s, i);
         if (is_of_weights(&instr))
@@ -223,10 +223,10 @@ static void write_parts(const split *s, lower_kind *kind, const char *name,
             move(s, i);
     }
     if (!context->is_out_of_memory)
-        context->segments.items[kind->calls.i_input].temp_bytes = temp_bytes;
-    kind->calls.i_weights =
+        context->segments.items[kind->segments.i_input].temp_bytes = temp_bytes;
+    kind->segments.i_weights =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_bwd_weights", name);
-    lower_segments_mark(context, kind->calls.i_weights, FR_SEGMENT_WEIGHTS);
+    lower_segments_mark(context, kind->segments.i_weights, FR_SEGMENT_WEIGHTS);
     for (uint32_t i = 0; i < s->n; i++) {
         fr_instr instr = instr_at(s, i);
         if (!is_of_weights(&instr))
@@ -242,9 +242,9 @@ static void write_parts(const split *s, lower_kind *kind, const char *name,
     for (size_t i = 0; i < s->n_late; i++)
         kind->late_bytes += s->late[i].n;
     kind->saved.n_bytes -= kind->late_bytes;
-    move_forward(s, kind->calls.i_fwd);
+    move_forward(s, kind->segments.i_fwd);
     if (context->plan->recompute == FR_RECOMPUTE_FULL)
-        move_forward(s, kind->calls.i_remake);
+        move_forward(s, kind->segments.i_recompute);
 }
 
 void lower_split_backward(lower_context *context, lower_kind *kind,
@@ -255,7 +255,7 @@ void lower_split_backward(lower_context *context, lower_kind *kind,
     if (!context->is_temp_kept || context->is_out_of_memory)
         return;
     context->is_temp_kept = false;
-    const fr_segment *whole = &context->segments.items[kind->calls.i_bwd];
+    const fr_segment *whole = &context->segments.items[kind->segments.i_bwd];
     split s = {
         .context = context, .first = whole->first_instr, .n = whole->n_instrs};
     s.items = calloc(context->temps.n + 1, sizeof *s.items);

@@ -1,16 +1,18 @@
 /*
  * lower.c: plan -> program.
  */
-#include "plan/lower/step/lower_internal.h"
+#include "plan/collective/collective.h"
+#include "plan/lower/segment/lower_layer.h"
+#include "plan/lower/step/lower_step.h"
 
 #include <string.h>
 
 /* Shared segments come first, so that one layer stands once. */
-static void shared_segments(lower_context *context)
+static void shared_segments(lower_context *context, lower_program *program)
 {
     const lower_shape *s = &context->shape;
-    lower_layer_segments(context);
-    context->i_load = lower_segment_begin(context, FR_LANE_IO, "load_tokens");
+    lower_layers_segments(context);
+    program->i_load = lower_segment_begin(context, FR_LANE_IO, "load_tokens");
     fr_instr *instr = lower_emit(context, FR_OP_LOAD_TOKENS);
     instr->dtype = FR_DTYPE_I32;
     instr->dim[0] = s->batch;
@@ -18,105 +20,114 @@ static void shared_segments(lower_context *context)
     instr->ref[0] = lower_ref(FR_SPACE_TOKENS, 0);
 }
 
-static void release_class(lower_class *lc)
+static void release_rank(lower_rank *rank)
 {
-    fr_vec_release(&lc->tensors);
-    fr_vec_release(&lc->units);
-    fr_vec_release(&lc->buckets);
-    fr_vec_release(&lc->sets);
-    fr_vec_release(&lc->uses);
-    free(lc->chunk_layers);
-    free(lc->chunk_first);
-    free(lc->chunk_slot);
-    free(lc->inputs);
-    free(lc->saved);
-    free(lc->low);
-    free(lc->tokens);
-    free(lc->gradients);
-    free(lc->layer_unit);
-    free(lc->transfers);
-    free(lc->is_offloaded);
-    free(lc->split);
-    free(lc->late);
+    fr_vec_release(&rank->tensors);
+    fr_vec_release(&rank->units);
+    fr_vec_release(&rank->buckets);
+    fr_vec_release(&rank->sets);
+    fr_vec_release(&rank->uses);
+    free(rank->chunk_layers);
+    free(rank->chunk_first);
+    free(rank->chunk_slot);
+    free(rank->inputs);
+    free(rank->saved);
+    free(rank->low);
+    free(rank->tokens);
+    free(rank->gradients);
+    free(rank->layer_unit);
+    free(rank->transfers);
+    free(rank->is_offloaded);
+    free(rank->split);
+    free(rank->late);
 }
 
 /* Which layers the rank's chunks hold, and the tables that follow from it. */
-static fr_status init_chunks(lower_class *lc, fr_err *err)
+static fr_status init_chunks(lower_rank *rank, fr_err *err)
 {
-    const lower_context *context = lc->context;
+    const lower_context *context = rank->context;
     const fr_plan *plan = context->plan;
     size_t n_micro = (size_t)context->n_micro, vpp = (size_t)plan->vpp;
     int32_t first = 0;
-    lc->chunk_layers = calloc(vpp + 1, sizeof *lc->chunk_layers);
-    lc->chunk_first = calloc(vpp + 1, sizeof *lc->chunk_first);
-    lc->chunk_slot = calloc(vpp + 1, sizeof *lc->chunk_slot);
-    if (!lc->chunk_layers || !lc->chunk_first || !lc->chunk_slot)
+    rank->chunk_layers = calloc(vpp + 1, sizeof *rank->chunk_layers);
+    rank->chunk_first = calloc(vpp + 1, sizeof *rank->chunk_first);
+    rank->chunk_slot = calloc(vpp + 1, sizeof *rank->chunk_slot);
+    if (!rank->chunk_layers || !rank->chunk_first || !rank->chunk_slot)
         return fr_fail_no_memory(err);
     for (int32_t stage = 0; stage < plan->pp * plan->vpp; stage++) {
         int32_t n = fr_plan_stage_layers(plan, context->model, stage);
         int32_t chunk = stage / plan->pp;
-        int32_t rank = fr_schedule_rank(context->schedule, stage, plan->pp);
+        int32_t holder = fr_schedule_rank(context->schedule, stage, plan->pp);
         if (stage == plan->pp * plan->vpp - 1)
             n += (int32_t)context->model->n_mtp_layers;
-        if (rank == lc->stage) {
-            lc->chunk_layers[chunk] = n;
-            lc->chunk_first[chunk] = first;
-            lc->chunk_slot[chunk] = lc->n_slots;
-            lc->n_slots += (uint32_t)n + 1;
+        if (holder == rank->stage) {
+            rank->chunk_layers[chunk] = n;
+            rank->chunk_first[chunk] = first;
+            rank->chunk_slot[chunk] = rank->n_slots;
+            rank->n_slots += (uint32_t)n + 1;
         }
         first += n;
     }
-    lc->inputs = calloc(n_micro * lc->n_slots + 1, sizeof *lc->inputs);
-    lc->saved = calloc(n_micro * lc->n_slots + 1, sizeof *lc->saved);
-    lc->low = calloc((size_t)lc->n_slots + 1, sizeof *lc->low);
-    lc->tokens = calloc(n_micro + 1, sizeof *lc->tokens);
-    lc->gradients = calloc(n_micro * vpp + 1, sizeof *lc->gradients);
-    lc->layer_unit = calloc(lc->n_slots + 1, sizeof *lc->layer_unit);
-    lc->transfers =
-        calloc(4 * ((size_t)plan->pp * vpp + 1), sizeof *lc->transfers);
-    lc->is_offloaded =
-        calloc(n_micro * lc->n_slots + 1, sizeof *lc->is_offloaded);
-    lc->split = calloc(n_micro * lc->n_slots + 1, sizeof *lc->split);
-    lc->late = calloc(n_micro * lc->n_slots + 1, sizeof *lc->late);
-    if (!lc->split || !lc->late || !lc->inputs || !lc->saved || !lc->low ||
-        !lc->tokens || !lc->gradients || !lc->layer_unit || !lc->transfers ||
-        !lc->is_offloaded)
+    rank->inputs = calloc(n_micro * rank->n_slots + 1, sizeof *rank->inputs);
+    rank->saved = calloc(n_micro * rank->n_slots + 1, sizeof *rank->saved);
+    rank->low = calloc((size_t)rank->n_slots + 1, sizeof *rank->low);
+    rank->tokens = calloc(n_micro + 1, sizeof *rank->tokens);
+    rank->gradients = calloc(n_micro * vpp + 1, sizeof *rank->gradients);
+    rank->layer_unit = calloc(rank->n_slots + 1, sizeof *rank->layer_unit);
+    rank->transfers =
+        calloc(4 * ((size_t)plan->pp * vpp + 1), sizeof *rank->transfers);
+    rank->is_offloaded =
+        calloc(n_micro * rank->n_slots + 1, sizeof *rank->is_offloaded);
+    rank->split = calloc(n_micro * rank->n_slots + 1, sizeof *rank->split);
+    rank->late = calloc(n_micro * rank->n_slots + 1, sizeof *rank->late);
+    if (!rank->split || !rank->late || !rank->inputs || !rank->saved ||
+        !rank->low || !rank->tokens || !rank->gradients || !rank->layer_unit ||
+        !rank->transfers || !rank->is_offloaded)
         return fr_fail_no_memory(err);
     return FR_OK;
 }
 
-static fr_status lower_class_of(lower_context *context, int32_t stage,
-                                fr_rank_program *rank_program, fr_err *err)
+static fr_status lower_one_rank(lower_context *context, lower_program *program,
+                                int32_t stage, fr_err *err)
 {
-    const int32_t n_stages = context->plan->pp * context->plan->vpp;
-    lower_class lc = {.context = context,
-                      .rank_program = rank_program,
-                      .builder = context->builder,
-                      .stage = stage,
-                      .is_first = stage == 0,
-                      .is_last = stage == fr_schedule_rank(context->schedule,
-                                                           n_stages - 1,
-                                                           context->plan->pp)};
+    const fr_plan *plan = context->plan;
+    const int32_t n_stages = plan->pp * plan->vpp;
+    fr_rank_program *rank_program = &program->program->rank_programs[stage];
+    lower_rank rank = {.context = context,
+                       .program = program,
+                       .rank_program = rank_program,
+                       .builder = program->builder,
+                       .stage = stage,
+                       .is_first = stage == 0,
+                       .is_last =
+                           stage == fr_schedule_rank(context->schedule,
+                                                     n_stages - 1, plan->pp)};
     rank_program->pp = stage;
     fr_status status;
-    FR_TRY_GOTO(status, init_chunks(&lc, err), out_release);
-    fr_builder_reset(lc.builder);
-    FR_TRY_GOTO(status, lower_layout_class(&lc, err), out_release);
-    FR_TRY_GOTO(status, lower_stage(&lc, err), out_release);
-    rank_program->n_tensors = (uint32_t)lc.tensors.n;
-    rank_program->tensors = lc.tensors.items; /* handed over */
-    memset(&lc.tensors, 0, sizeof lc.tensors);
+    FR_TRY_GOTO(status, init_chunks(&rank, err), out_release);
+    fr_builder_reset(rank.builder);
+    FR_TRY_GOTO(status, lower_layout(&rank, err), out_release);
+    if (lower_is_by_unit(context))
+        FR_TRY_GOTO(status, lower_sets_init(&rank, err), out_release);
+    FR_TRY_GOTO(status, lower_stage(&rank, err), out_release);
+    rank_program->n_tensors = (uint32_t)rank.tensors.n;
+    rank_program->tensors = rank.tensors.items; /* handed over */
+    memset(&rank.tensors, 0, sizeof rank.tensors);
 out_release:
-    release_class(&lc);
+    release_rank(&rank);
     return status;
 }
 
-static fr_status fill_program(lower_context *context, fr_err *err)
+static fr_status fill_program(lower_context *context, lower_program *lowered,
+                              fr_err *err)
 {
-    fr_program *program = context->program;
+    fr_program *program = lowered->program;
+    const fr_placement *placement = lowered->placement;
     const fr_plan *plan = context->plan;
+    lower_shape_init(context);
+    FR_TRY(lower_kinds_init(context, err));
     FR_TRY(fr_model_copy(context->model, &program->model, err));
-    FR_TRY(lower_pipeline(context, err));
+    FR_TRY(lower_pipeline(context, lowered, err));
     program->plan = *plan;
     program->job = *context->job;
     program->n_micro_batches = context->n_micro;
@@ -125,13 +136,12 @@ static fr_status fill_program(lower_context *context, fr_err *err)
     if (!program->rank_programs)
         return fr_fail_no_memory(err);
     program->n_rank_programs = (uint32_t)plan->pp;
-    FR_TRY(fr_builder_create(&context->builder, err));
-    if (context->placement && context->placement->by_framework)
-        fr_builder_set_apart(context->builder);
-    shared_segments(context);
+    FR_TRY(fr_builder_create(&lowered->builder, err));
+    if (placement && placement->by_framework)
+        fr_builder_set_apart(lowered->builder);
+    shared_segments(context, lowered);
     for (int32_t stage = 0; stage < plan->pp; stage++)
-        FR_TRY(lower_class_of(context, stage, &program->rank_programs[stage],
-                              err));
+        FR_TRY(lower_one_rank(context, lowered, stage, err));
     if (context->is_out_of_memory)
         return fr_fail_no_memory(err);
     program->n_instrs = (uint32_t)context->instrs.n;
@@ -143,12 +153,38 @@ static fr_status fill_program(lower_context *context, fr_err *err)
     return FR_OK;
 }
 
+static void find_local_axes(lower_context *context)
+{
+    for (int axis = 0; axis < FR_AXIS_N; axis++)
+        context->is_local[axis] = fr_plan_axis_is_local(
+            context->plan, (fr_axis)axis, context->node_of_rank);
+}
+
+static fr_status check_collective(const fr_plan *plan, fr_err *err)
+{
+    static const fr_op plain[] = {FR_OP_ALL_REDUCE, FR_OP_N};
+    static const fr_op sharded[] = {FR_OP_REDUCE_SCATTER, FR_OP_ALL_GATHER,
+                                    FR_OP_N};
+    const fr_op *ops = plan->zero_stage > 0 ? sharded : plain;
+    int64_t n_group = fr_plan_group_size(
+        plan, plan->zero_stage > 0 ? FR_AXIS_SHARD : FR_AXIS_DP);
+    if (plan->collective == FR_COLLECTIVE_AUTO || n_group == 1)
+        return FR_OK;
+    const fr_collective *entry = fr_collectives[plan->collective];
+    for (int i = 0; ops[i] != FR_OP_N; i++)
+        if (!entry->fits(ops[i], n_group))
+            return fr_fail(err, FR_INPUT,
+                           "collective %s does not do %s over dp %d; choose "
+                           "ring or auto",
+                           entry->name, fr_op_name(ops[i]), (int)n_group);
+    return FR_OK;
+}
+
 fr_status fr_lower(const fr_model *model, const fr_job *job,
                    const fr_plan *plan, const fr_placement *placement,
                    fr_program **out, fr_err *err)
 {
-    lower_context context = {
-        .model = model, .job = job, .plan = plan, .placement = placement};
+    lower_context context = {.model = model, .job = job, .plan = plan};
     FR_TRY(fr_plan_check_lowerable(plan, model, job, err));
     bool is_decoder = model->kind == FR_MODEL_DECODER;
     if (is_decoder && (!model->has_final_norm || model->has_embed_norm))
@@ -161,7 +197,7 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
         return fr_fail(
             err, FR_INPUT, "the plan has %lld ranks, the placement %lld",
             (long long)fr_plan_world(plan), (long long)placement->n_ranks);
-    FR_TRY(lower_check_collective(&context, err));
+    FR_TRY(check_collective(plan, err));
     context.n_micro = fr_plan_micro_batches(plan, job);
     if (!fr_schedules[plan->schedule]->fits(plan->pp, context.n_micro,
                                             plan->vpp))
@@ -170,28 +206,28 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                        "micro-batches",
                        fr_schedules[plan->schedule]->name, (int)plan->pp,
                        (int)plan->vpp, (long long)context.n_micro);
-    context.program = calloc(1, sizeof *context.program);
-    if (!context.program)
+    lower_program program = {.placement = placement,
+                             .program = calloc(1, sizeof *program.program)};
+    if (!program.program)
         return fr_fail_no_memory(err);
     context.is_executable = fr_plan_is_executable(plan, model, job);
+    context.node_of_rank = placement ? placement->node_of_rank : NULL;
     context.schedule = fr_schedules[plan->schedule];
-    lower_find_local_axes(&context);
-    fr_status status = lower_shape_init(&context, err);
-    if (status == FR_OK)
-        status = fill_program(&context, err);
+    find_local_axes(&context);
+    fr_status status = fill_program(&context, &program, err);
     free(context.kinds);
-    fr_builder_destroy(context.builder);
     fr_vec_release(&context.instrs);
     fr_vec_release(&context.segments);
-    fr_vec_release(&context.known);
     fr_vec_release(&context.temps);
-    free(context.tasks);
-    free(context.arrivals);
-    free(context.n_arrivals);
+    fr_builder_destroy(program.builder);
+    fr_vec_release(&program.shared);
+    free(program.tasks);
+    free(program.arrivals);
+    free(program.n_arrivals);
     if (status != FR_OK) {
-        fr_program_destroy(context.program);
+        fr_program_destroy(program.program);
         return status;
     }
-    *out = context.program;
+    *out = program.program;
     return FR_OK;
 }

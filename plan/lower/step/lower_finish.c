@@ -2,46 +2,46 @@
  * lower_finish.c: what follows once gradients are complete: the sums of norms,
  * the reduction over data-parallel ranks, the way to the host.
  */
-#include "plan/lower/step/lower_internal.h"
+#include "plan/lower/step/lower_step.h"
 
 /* Are a unit's gradients reduced after this task? */
-static bool is_reduced_after(const lower_class *lc, const fr_task *task)
+static bool is_reduced_after(const lower_rank *rank, const fr_task *task)
 {
-    const lower_context *context = lc->context;
+    const lower_context *context = rank->context;
     return task->micro_batch == context->n_micro - 1 ||
            (lower_is_by_unit(context) && context->plan->pp == 1);
 }
 
 /* With overlap the gradients leave for the host as soon as they are whole. */
-static void offload_bucket(lower_class *lc, uint32_t i_bucket)
+static void offload_bucket(lower_rank *rank, uint32_t i_bucket)
 {
-    if (fr_compressor_of(lc->context->plan)->wire == FR_WIRE_PLAIN)
-        lower_offload_grads(lc, i_bucket);
+    if (fr_compressor_of(rank->context->plan)->wire == FR_WIRE_PLAIN)
+        lower_offload_grads(rank, i_bucket);
 }
 
-static void reduce_set(lower_class *lc, uint32_t i_set, bool is_last_micro)
+static void reduce_set(lower_rank *rank, uint32_t i_set, bool is_last_micro)
 {
-    const lower_set *set = &lc->sets.items[i_set];
-    lower_reduce_set(lc, i_set);
+    const lower_set *set = &rank->sets.items[i_set];
+    lower_reduce_set(rank, i_set);
     for (uint32_t i = 0; is_last_micro && i < set->n_units; i++)
-        offload_bucket(lc, lc->units.items[set->first_unit + i].i_bucket);
+        offload_bucket(rank, rank->units.items[set->first_unit + i].i_bucket);
 }
 
 /* A unit's gradients are complete: the last micro-batch has been there. */
-static void finish_unit(lower_class *lc, const lower_unit *unit)
+static void finish_unit(lower_rank *rank, const lower_unit *unit)
 {
-    lower_bucket *bucket = &lc->buckets.items[unit->i_bucket];
+    lower_bucket *bucket = &rank->buckets.items[unit->i_bucket];
     if (--bucket->n_pending > 0 || bucket->is_tied ||
-        !lc->context->plan->is_overlap)
+        !rank->context->plan->is_overlap)
         return;
-    lower_reduce_bucket(lc, unit->i_bucket);
-    offload_bucket(lc, unit->i_bucket);
+    lower_reduce_bucket(rank, unit->i_bucket);
+    offload_bucket(rank, unit->i_bucket);
 }
 
 /* With sequence parallelism the norms' gradients are partial sums. */
-static void finish_norms(lower_class *lc, const lower_unit *unit)
+static void finish_norms(lower_rank *rank, const lower_unit *unit)
 {
-    lower_context *context = lc->context;
+    lower_context *context = rank->context;
     bool is_by_unit = lower_is_by_unit(context);
     if (!context->plan->is_sequence_parallel || unit->n_norm == 0)
         return;
@@ -50,7 +50,8 @@ static void finish_norms(lower_class *lc, const lower_unit *unit)
         uint64_t first =
             is_by_unit
                 ? unit->first -
-                      lc->units.items[lc->sets.items[unit->i_set].first_unit]
+                      rank->units
+                          .items[rank->sets.items[unit->i_set].first_unit]
                           .first
                 : 0;
         i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
@@ -61,74 +62,75 @@ static void finish_norms(lower_class *lc, const lower_unit *unit)
         instr->ref[0] = instr->ref[1] =
             lower_parameter(context, FR_SPACE_GRAD, first);
     } else {
-        i_segment = lower_calls_of(context, unit->layer).i_norm_reduce;
+        i_segment = lower_kind_of(context, unit->layer)->segments.i_norm_reduce;
     }
-    lower_add_call(lc, i_segment, unit->layer, -1, -1);
+    lower_add_call(rank, i_segment, unit->layer, -1, -1);
     if (is_by_unit)
-        lower_bind_set(lc, FR_SPACE_GRAD, unit->i_set, 'm');
+        lower_bind_set(rank, FR_SPACE_GRAD, unit->i_set, 'm');
     else
-        fr_builder_bind(lc->builder, FR_SPACE_GRAD, unit->grad, 'm');
+        fr_builder_bind(rank->builder, FR_SPACE_GRAD, unit->grad, 'm');
 }
 
-void lower_finish_layer(lower_class *lc, const fr_task *task, int32_t i)
+void lower_finish_layer(lower_rank *rank, const fr_task *task, int32_t i)
 {
-    const lower_unit *unit = lower_layer_unit(lc, task, i);
-    const lower_unit *experts = lower_expert_unit(lc, unit);
-    bool is_last_micro = task->micro_batch == lc->context->n_micro - 1;
-    if (!is_reduced_after(lc, task))
+    const lower_unit *unit = lower_layer_unit(rank, task, i);
+    const lower_unit *experts = lower_expert_unit(rank, unit);
+    bool is_last_micro = task->micro_batch == rank->context->n_micro - 1;
+    if (!is_reduced_after(rank, task))
         return;
-    finish_norms(lc, unit);
-    if (lower_is_by_unit(lc->context)) {
-        reduce_set(lc, unit->i_set, is_last_micro);
+    finish_norms(rank, unit);
+    if (lower_is_by_unit(rank->context)) {
+        reduce_set(rank, unit->i_set, is_last_micro);
         return;
     }
     if (experts)
-        finish_unit(lc, experts);
-    finish_unit(lc, unit);
+        finish_unit(rank, experts);
+    finish_unit(rank, unit);
 }
 
-void lower_finish_ends(lower_class *lc, const fr_task *task, bool is_head)
+void lower_finish_ends(lower_rank *rank, const fr_task *task, bool is_head)
 {
-    bool is_by_unit = lower_is_by_unit(lc->context);
-    bool is_last_micro = task->micro_batch == lc->context->n_micro - 1;
-    if (!is_reduced_after(lc, task))
+    bool is_by_unit = lower_is_by_unit(rank->context);
+    bool is_last_micro = task->micro_batch == rank->context->n_micro - 1;
+    if (!is_reduced_after(rank, task))
         return;
-    for (size_t i = lc->units.n; i-- > 0;) {
-        const lower_unit *unit = &lc->units.items[i];
+    for (size_t i = rank->units.n; i-- > 0;) {
+        const lower_unit *unit = &rank->units.items[i];
         bool is_of_head = unit->kind == LOWER_UNIT_FINAL ||
-                          (unit->kind == LOWER_UNIT_TIED && !lc->is_first);
+                          (unit->kind == LOWER_UNIT_TIED && !rank->is_first);
         if (unit->kind == LOWER_UNIT_LAYER || is_of_head != is_head)
             continue;
-        finish_norms(lc, unit);
+        finish_norms(rank, unit);
         if (!is_by_unit)
-            finish_unit(lc, unit);
+            finish_unit(rank, unit);
     }
-    uint32_t i_set = is_head ? lc->i_head_set : lc->i_embed_set;
+    uint32_t i_set = is_head ? rank->i_head_set : rank->i_embed_set;
     /* What both ends share is complete after the embedding's backward. */
-    if (is_by_unit && !lc->sets.items[i_set].is_tied &&
-        !(is_head && i_set == lc->i_embed_set))
-        reduce_set(lc, i_set, is_last_micro);
+    if (is_by_unit && !rank->sets.items[i_set].is_tied &&
+        !(is_head && i_set == rank->i_embed_set))
+        reduce_set(rank, i_set, is_last_micro);
 }
 
 /* The tied matrix waits for the other end of the pipeline, so it comes last;
  * without overlap all buckets come now. */
-void lower_finish_reductions(lower_class *lc)
+void lower_finish_reductions(lower_rank *rank)
 {
-    bool is_overlap = lc->context->plan->is_overlap;
-    bool is_by_unit = lower_is_by_unit(lc->context);
-    bool is_plain = fr_compressor_of(lc->context->plan)->wire == FR_WIRE_PLAIN;
-    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
-        if (!is_overlap && !lc->buckets.items[b].is_tied)
-            lower_reduce_bucket(lc, b);
-    lower_reduce_tied(lc);
-    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
-        if (lc->buckets.items[b].is_tied)
-            lower_reduce_bucket(lc, b);
-    for (uint32_t i = 0; i < lc->sets.n; i++)
-        if (lc->sets.items[i].is_tied)
-            reduce_set(lc, i, true);
-    lower_reduce_finish(lc);
-    for (uint32_t b = 0; !is_by_unit && b < lc->buckets.n; b++)
-        if (!is_overlap || !is_plain || lc->buckets.items[b].is_tied)
-            lower_offload_grads(lc, b);
+    bool is_overlap = rank->context->plan->is_overlap;
+    bool is_by_unit = lower_is_by_unit(rank->context);
+    bool is_plain =
+        fr_compressor_of(rank->context->plan)->wire == FR_WIRE_PLAIN;
+    for (uint32_t b = 0; !is_by_unit && b < rank->buckets.n; b++)
+        if (!is_overlap && !rank->buckets.items[b].is_tied)
+            lower_reduce_bucket(rank, b);
+    lower_reduce_tied(rank);
+    for (uint32_t b = 0; !is_by_unit && b < rank->buckets.n; b++)
+        if (rank->buckets.items[b].is_tied)
+            lower_reduce_bucket(rank, b);
+    for (uint32_t i = 0; i < rank->sets.n; i++)
+        if (rank->sets.items[i].is_tied)
+            reduce_set(rank, i, true);
+    lower_reduce_finish(rank);
+    for (uint32_t b = 0; !is_by_unit && b < rank->buckets.n; b++)
+        if (!is_overlap || !is_plain || rank->buckets.items[b].is_tied)
+            lower_offload_grads(rank, b);
 }

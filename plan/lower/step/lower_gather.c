@@ -5,7 +5,7 @@
  *
  * Gathers run on lane GATHER.  While the calls of one use run, those of the
  * n_prefetch uses after it may be gathered, and none before: a gather waits
- * for what the use before has written (lc->gate).  What is used again within
+ * for what the use before has written (rank->gate).  What is used again within
  * that reach of the same micro-batch stays; else it is dropped after each use
  * (is_resharded), or after backward (not is_resharded).  Under a pipeline what
  * is not dropped after forward stays for the whole step, as in PyTorch's
@@ -20,45 +20,37 @@
  * (FSDP without no_sync); under a pipeline they add up whole and are reduced
  * after the last micro-batch.
  */
-#include "plan/lower/step/lower_internal.h"
+#include "plan/lower/step/lower_step.h"
+
+#include <stdio.h>
 
 #define NO_SET UINT32_MAX
 #define NO_USE UINT32_MAX
 
 enum {
-    KNOWN_GATHER,
-    KNOWN_GATHER_TWICE,
-    KNOWN_COPY_OUT,
-    KNOWN_ZERO,
-    KNOWN_REDUCE,
-    KNOWN_REDUCE_ADD
+    PURPOSE_GATHER,
+    PURPOSE_GATHER_TWICE,
+    PURPOSE_COPY_OUT,
+    PURPOSE_ZERO,
+    PURPOSE_REDUCE,
+    PURPOSE_REDUCE_ADD
 };
 
-bool lower_is_by_unit(const lower_context *context)
-{
-    return context->plan->zero_stage >= 2;
-}
-
-bool lower_is_gathered(const lower_context *context)
-{
-    return context->plan->zero_stage == 3;
-}
-
-static const lower_unit *unit_of(const lower_class *lc, const lower_set *set,
+static const lower_unit *unit_of(const lower_rank *rank, const lower_set *set,
                                  uint32_t i)
 {
-    return &lc->units.items[set->first_unit + i];
+    return &rank->units.items[set->first_unit + i];
 }
 
-static uint64_t shard_of(const lower_class *lc, const lower_unit *unit)
+static uint64_t shard_of(const lower_rank *rank, const lower_unit *unit)
 {
-    return unit->n / lower_n_shards(lc->context, unit->is_expert);
+    return unit->n / lower_n_shards(rank->context, unit->is_expert);
 }
 
-/* ---- sets ---------------------------------------------------------------- */
+/* ---- sets ---- */
 
 /* Does a unit join the set of the one before it in the list? */
-static bool is_joined(const lower_class *lc, const lower_unit *before,
+static bool is_joined(const lower_rank *rank, const lower_unit *before,
                       const lower_unit *unit)
 {
     if (unit->kind == LOWER_UNIT_LAYER)
@@ -66,155 +58,135 @@ static bool is_joined(const lower_class *lc, const lower_unit *before,
     if (before->kind == LOWER_UNIT_LAYER)
         return false;
     /* Both ends in one rank program without a pipeline: together if tied. */
-    return lc->context->model->is_tied || !lc->is_first || !lc->is_last;
+    return rank->context->model->is_tied || !rank->is_first || !rank->is_last;
 }
 
-static void rebase(uint64_t *at, uint64_t first)
+/* The segments of an end count from the begin of its set. */
+static void rebase(const lower_rank *rank, uint32_t i_set, uint64_t *places,
+                   size_t n_bytes)
 {
-    *at -= *at == LOWER_ABSENT ? 0 : first;
+    if (i_set == NO_SET)
+        return;
+    const lower_set *set = &rank->sets.items[i_set];
+    for (size_t i = 0; i < n_bytes / sizeof *places; i++)
+        if (places[i] != LOWER_ABSENT)
+            places[i] -= unit_of(rank, set, 0)->first;
 }
 
-/* The segments of the ends count from the begin of their set. */
-static void rebase_ends(lower_class *lc)
+fr_status lower_sets_init(lower_rank *rank, fr_err *err)
 {
-    lower_ends *e = &lc->ends;
-    if (lc->i_embed_set != NO_SET) {
-        const lower_set *set = &lc->sets.items[lc->i_embed_set];
-        uint64_t first = unit_of(lc, set, 0)->first;
-        rebase(&e->wte, first);
-        rebase(&e->wpe, first);
-        lower_rebase_encoder_ends(lc, false, first);
-    }
-    if (lc->i_head_set != NO_SET) {
-        const lower_set *set = &lc->sets.items[lc->i_head_set];
-        uint64_t first = unit_of(lc, set, 0)->first;
-        rebase(&e->norm_w, first);
-        rebase(&e->norm_b, first);
-        rebase(&e->head, first);
-        lower_rebase_encoder_ends(lc, true, first);
-    }
-}
-
-fr_status lower_sets_init(lower_class *lc, fr_err *err)
-{
-    lc->i_embed_set = lc->i_head_set = NO_SET;
-    for (uint32_t i = 0; i < lc->units.n; i++) {
-        lower_unit *unit = &lc->units.items[i];
-        if (i == 0 || !is_joined(lc, unit - 1, unit)) {
+    rank->i_embed_set = rank->i_head_set = NO_SET;
+    for (uint32_t i = 0; i < rank->units.n; i++) {
+        lower_unit *unit = &rank->units.items[i];
+        if (i == 0 || !is_joined(rank, unit - 1, unit)) {
             lower_set fresh = {.first_unit = i,
                                .weight = FR_BLOCK_NONE,
                                .wire = FR_BLOCK_NONE,
                                .grad = FR_BLOCK_NONE,
                                .shard = FR_BLOCK_NONE};
-            if (fr_vec_push(&lc->sets, fresh) != FR_OK)
+            if (fr_vec_push(&rank->sets, fresh) != FR_OK)
                 return fr_fail_no_memory(err);
         }
-        lower_set *set = &lc->sets.items[lc->sets.n - 1];
-        unit->i_set = (uint32_t)(lc->sets.n - 1);
+        lower_set *set = &rank->sets.items[rank->sets.n - 1];
+        unit->i_set = (uint32_t)(rank->sets.n - 1);
         set->n_units++;
         set->n += unit->n;
-        set->n_shard += shard_of(lc, unit);
+        set->n_shard += shard_of(rank, unit);
         set->is_tied = set->is_tied || unit->kind == LOWER_UNIT_TIED;
         bool is_end = unit->kind != LOWER_UNIT_LAYER;
-        if (unit->kind == LOWER_UNIT_FINAL || (is_end && !lc->is_first))
-            lc->i_head_set = unit->i_set;
-        if (unit->kind == LOWER_UNIT_EMBED || (is_end && !lc->is_last))
-            lc->i_embed_set = unit->i_set;
+        if (unit->kind == LOWER_UNIT_FINAL || (is_end && !rank->is_first))
+            rank->i_head_set = unit->i_set;
+        if (unit->kind == LOWER_UNIT_EMBED || (is_end && !rank->is_last))
+            rank->i_embed_set = unit->i_set;
     }
-    rebase_ends(lc);
+    rebase(rank, rank->i_embed_set, &rank->ends.embed.wte,
+           sizeof rank->ends.embed);
+    rebase(rank, rank->i_head_set, &rank->ends.head.norm_w,
+           sizeof rank->ends.head);
     return FR_OK;
 }
 
-/* The segment of this kind for sets of this shape; `is_new`: to be filled. */
-static uint32_t known_segment(lower_class *lc, int what, fr_lane lane,
-                              const lower_set *set, bool *is_new)
+/* The segment for this purpose and sets of this shape; `is_new`: to be
+ * filled. */
+static uint32_t set_segment(lower_rank *rank, int purpose, fr_lane lane,
+                            const lower_set *set, bool *is_new)
 {
     static const char *const names[] = {
-        [KNOWN_GATHER] = "param_gather",
-        [KNOWN_GATHER_TWICE] = "param_gather_twice",
-        [KNOWN_COPY_OUT] = "param_copy_out",
-        [KNOWN_ZERO] = "grad_zero",
-        [KNOWN_REDUCE] = "grad_reduce",
-        [KNOWN_REDUCE_ADD] = "grad_reduce_add",
+        [PURPOSE_GATHER] = "param_gather",
+        [PURPOSE_GATHER_TWICE] = "param_gather_twice",
+        [PURPOSE_COPY_OUT] = "param_copy_out",
+        [PURPOSE_ZERO] = "grad_zero",
+        [PURPOSE_REDUCE] = "grad_reduce",
+        [PURPOSE_REDUCE_ADD] = "grad_reduce_add",
     };
-    lower_context *context = lc->context;
-    lower_known fresh = {.what = what};
+    uint64_t key[3] = {0};
+    char name[sizeof((fr_segment *)0)->name];
     for (uint32_t i = 0; i < set->n_units; i++)
-        fresh.key[i] =
-            unit_of(lc, set, i)->n << 1 | unit_of(lc, set, i)->is_expert;
-    for (size_t i = 0; i < context->known.n; i++) {
-        const lower_known *known = &context->known.items[i];
-        if (known->what == what && known->key[0] == fresh.key[0] &&
-            known->key[1] == fresh.key[1] && known->key[2] == fresh.key[2]) {
-            *is_new = false;
-            return known->i_segment;
-        }
-    }
-    *is_new = true;
-    fresh.i_segment = lower_segment_begin(
-        context, lane, "%s_%s", names[what],
-        unit_of(lc, set, 0)->kind == LOWER_UNIT_LAYER ? "layer" : "end");
-    if (fr_vec_push(&context->known, fresh) != FR_OK)
-        context->is_out_of_memory = true;
-    return fresh.i_segment;
+        key[i] =
+            unit_of(rank, set, i)->n << 1 | unit_of(rank, set, i)->is_expert;
+    snprintf(name, sizeof name, "%s_%s", names[purpose],
+             unit_of(rank, set, 0)->kind == LOWER_UNIT_LAYER ? "layer" : "end");
+    return lower_shared_segment_of(rank, purpose, key, lane, name, is_new);
 }
 
-/* ---- parameters ---------------------------------------------------------- */
+/* ---- parameters ---- */
 
-static bool push_use(lower_class *lc, uint32_t i_set, bool is_backward)
+static bool push_use(lower_rank *rank, uint32_t i_set, bool is_backward)
 {
     lower_use use = {i_set, NO_USE, is_backward};
-    return fr_vec_push(&lc->uses, use) == FR_OK;
+    return fr_vec_push(&rank->uses, use) == FR_OK;
 }
 
-fr_status lower_uses_init(lower_class *lc, fr_err *err)
+fr_status lower_uses_init(lower_rank *rank, fr_err *err)
 {
-    const lower_context *context = lc->context;
+    const lower_context *context = rank->context;
     const fr_plan *plan = context->plan;
+    const lower_program *program = rank->program;
     const fr_task *tasks =
-        &context->tasks[(size_t)lc->stage * context->n_tasks];
+        &program->tasks[(size_t)rank->stage * program->n_tasks];
     bool is_ok = true;
-    lc->gate = FR_BLOCK_NONE;
-    lc->left_grad = FR_BLOCK_NONE;
-    for (size_t t = 0; lower_is_gathered(context) && t < context->n_tasks;
+    rank->gate = FR_BLOCK_NONE;
+    rank->left_grad = FR_BLOCK_NONE;
+    for (size_t t = 0; lower_is_gathered(context) && t < program->n_tasks;
          t++) {
         const fr_task *task = &tasks[t];
-        int32_t n = lc->chunk_layers[task->chunk];
-        int32_t stage = fr_schedule_stage(context->schedule, lc->stage,
+        int32_t n = rank->chunk_layers[task->chunk];
+        int32_t stage = fr_schedule_stage(context->schedule, rank->stage,
                                           task->chunk, plan->pp);
         if (task->kind == FR_TASK_WEIGHTS) /* reads no weights */
             continue;
-        const uint32_t *units = &lc->layer_unit[lc->chunk_slot[task->chunk]];
+        const uint32_t *units =
+            &rank->layer_unit[rank->chunk_slot[task->chunk]];
         bool is_back = task->kind == FR_TASK_BACKWARD;
         if (!is_back && stage == 0)
-            is_ok = is_ok && push_use(lc, lc->i_embed_set, false);
+            is_ok = is_ok && push_use(rank, rank->i_embed_set, false);
         bool is_last = stage == plan->pp * plan->vpp - 1;
         int64_t n_heads =
             is_back && is_last ? 1 + context->model->n_mtp_layers : 0;
         for (int32_t i = 0; i <= n; i++) {
             if (i < n_heads)
-                is_ok = is_ok && push_use(lc, lc->i_head_set, true);
+                is_ok = is_ok && push_use(rank, rank->i_head_set, true);
             if (i < n)
                 is_ok =
                     is_ok &&
                     push_use(
-                        lc,
-                        lc->units.items[units[is_back ? n - 1 - i : i]].i_set,
+                        rank,
+                        rank->units.items[units[is_back ? n - 1 - i : i]].i_set,
                         is_back);
         }
         /* Of its weights only a norm matters in backward. */
         if (is_back && stage == 0 && context->model->has_embed_norm)
-            is_ok = is_ok && push_use(lc, lc->i_embed_set, true);
+            is_ok = is_ok && push_use(rank, rank->i_embed_set, true);
     }
-    uint32_t *next = malloc((lc->sets.n + 1) * sizeof *next);
+    uint32_t *next = malloc((rank->sets.n + 1) * sizeof *next);
     if (!is_ok || !next) {
         free(next);
         return fr_fail_no_memory(err);
     }
-    for (size_t i = 0; i < lc->sets.n; i++)
+    for (size_t i = 0; i < rank->sets.n; i++)
         next[i] = NO_USE;
-    for (uint32_t i = (uint32_t)lc->uses.n; i-- > 0;) {
-        lower_use *use = &lc->uses.items[i];
+    for (uint32_t i = (uint32_t)rank->uses.n; i-- > 0;) {
+        lower_use *use = &rank->uses.items[i];
         use->next = next[use->i_set];
         next[use->i_set] = i;
     }
@@ -222,7 +194,7 @@ fr_status lower_uses_init(lower_class *lc, fr_err *err)
     return FR_OK;
 }
 
-/* ---- parameters by themselves -------------------------------------------- */
+/* ---- parameters by themselves ---- */
 
 /*
  * DeepSpeed 0.3 (2021), runtime/zero/stage3.py and partition_parameters.py:
@@ -243,16 +215,16 @@ static bool is_by_parameter(const lower_context *context)
 }
 
 /* Elements of the unit that go in one collective each. */
-static int list_pieces(const lower_class *lc, const lower_unit *unit,
+static int list_pieces(const lower_rank *rank, const lower_unit *unit,
                        uint64_t pieces[MOST_PIECES])
 {
-    const uint64_t n_shards = lower_n_shards(lc->context, unit->is_expert);
+    const uint64_t n_shards = lower_n_shards(rank->context, unit->is_expert);
     uint64_t left = unit->n;
     int n = 0;
-    for (size_t i = 0;
-         is_by_parameter(lc->context) && i < lc->tensors.n && n < MOST_PIECES;
+    for (size_t i = 0; is_by_parameter(rank->context) && i < rank->tensors.n &&
+                       n < MOST_PIECES;
          i++) {
-        const fr_tensor *tensor = &lc->tensors.items[i];
+        const fr_tensor *tensor = &rank->tensors.items[i];
         if (tensor->first < unit->first ||
             tensor->first >= unit->first + unit->n ||
             tensor->n < persistence_threshold)
@@ -269,7 +241,7 @@ static int list_pieces(const lower_class *lc, const lower_unit *unit,
 
 /* Is piece i fetched again between its two uses in a backward with full
  * recompute? */
-static bool is_fetched_again(const uint64_t *pieces, int n, int i)
+static bool is_refetched(const uint64_t *pieces, int n, int i)
 {
     uint64_t distance = 0;
     for (int k = i + 1; k < n; k++)
@@ -277,14 +249,14 @@ static bool is_fetched_again(const uint64_t *pieces, int n, int i)
     return distance >= max_reuse_distance;
 }
 
-static void gather_pieces(lower_class *lc, const lower_unit *unit,
+static void gather_pieces(lower_rank *rank, const lower_unit *unit,
                           uint64_t from, uint64_t to, bool is_again)
 {
-    lower_context *context = lc->context;
+    lower_context *context = rank->context;
     const uint64_t weight_bytes = lower_element_bytes(context, FR_SPACE_WEIGHT);
     const uint64_t n_shards = lower_n_shards(context, unit->is_expert);
     uint64_t pieces[MOST_PIECES];
-    int n = list_pieces(lc, unit, pieces);
+    int n = list_pieces(rank, unit, pieces);
     for (int i = 0; i < n; i++) {
         fr_instr *instr =
             lower_collective(context, FR_OP_ALL_GATHER,
@@ -294,7 +266,7 @@ static void gather_pieces(lower_class *lc, const lower_unit *unit,
             instr->flags |= FR_INSTR_LISTED;
         instr->ref[0] = lower_parameter(context, FR_SPACE_WEIGHT, from);
         instr->ref[1] = lower_ref(FR_SPACE_OUT, to * weight_bytes);
-        if (is_again && is_fetched_again(pieces, n, i)) {
+        if (is_again && is_refetched(pieces, n, i)) {
             const fr_instr first = *instr;
             *lower_emit(context, FR_OP_ALL_GATHER) = first;
         }
@@ -303,54 +275,54 @@ static void gather_pieces(lower_class *lc, const lower_unit *unit,
     }
 }
 
-static void gather(lower_class *lc, uint32_t i_set, bool is_backward)
+static void gather(lower_rank *rank, uint32_t i_set, bool is_backward)
 {
-    lower_context *context = lc->context;
+    lower_context *context = rank->context;
     const uint64_t weight_bytes = lower_element_bytes(context, FR_SPACE_WEIGHT);
-    lower_set *set = &lc->sets.items[i_set];
+    lower_set *set = &rank->sets.items[i_set];
     uint64_t from = 0, to = 0;
     bool is_new;
     bool is_again = is_backward && is_by_parameter(context) &&
                     context->plan->recompute == FR_RECOMPUTE_FULL &&
-                    unit_of(lc, set, 0)->kind == LOWER_UNIT_LAYER;
+                    unit_of(rank, set, 0)->kind == LOWER_UNIT_LAYER;
     uint32_t i_segment =
-        known_segment(lc, is_again ? KNOWN_GATHER_TWICE : KNOWN_GATHER,
-                      FR_LANE_GATHER, set, &is_new);
+        set_segment(rank, is_again ? PURPOSE_GATHER_TWICE : PURPOSE_GATHER,
+                    FR_LANE_GATHER, set, &is_new);
     for (uint32_t i = 0; is_new && i < set->n_units; i++) {
-        const lower_unit *unit = unit_of(lc, set, i);
-        uint64_t shard = shard_of(lc, unit);
+        const lower_unit *unit = unit_of(rank, set, i);
+        uint64_t shard = shard_of(rank, unit);
         if (shard == unit->n) {
             fr_instr *instr = lower_emit(context, FR_OP_COPY);
             instr->dim[0] = (int64_t)(unit->n * weight_bytes);
             instr->ref[0] = lower_parameter(context, FR_SPACE_WEIGHT, from);
             instr->ref[1] = lower_ref(FR_SPACE_OUT, to * weight_bytes);
         } else {
-            gather_pieces(lc, unit, from, to, is_again);
+            gather_pieces(rank, unit, from, to, is_again);
         }
         from += shard;
         to += unit->n;
     }
-    set->wire = fr_builder_add_block(lc->builder, FR_MEMORY_PARAMETERS, false,
+    set->wire = fr_builder_add_block(rank->builder, FR_MEMORY_PARAMETERS, false,
                                      set->n * weight_bytes);
-    lower_add_call(lc, i_segment, unit_of(lc, set, 0)->layer, -1, -1);
-    fr_builder_set_base(lc->builder, FR_SPACE_WEIGHT,
-                        unit_of(lc, set, 0)->weight);
+    lower_add_call(rank, i_segment, unit_of(rank, set, 0)->layer, -1, -1);
+    fr_builder_set_base(rank->builder, FR_SPACE_WEIGHT,
+                        unit_of(rank, set, 0)->weight);
     for (uint32_t i = 0; i < set->n_units; i++)
-        fr_builder_use(lc->builder, unit_of(lc, set, i)->weight, 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_OUT, set->wire, 'w');
-    fr_builder_after(lc->builder, lc->gate);
+        fr_builder_use(rank->builder, unit_of(rank, set, i)->weight, 'r');
+    fr_builder_bind(rank->builder, FR_SPACE_OUT, set->wire, 'w');
+    fr_builder_after(rank->builder, rank->gate);
 }
 
 /* Shards of each parameter lie apart in what was gathered. */
-static void copy_out(lower_class *lc, uint32_t i_set)
+static void copy_out(lower_rank *rank, uint32_t i_set)
 {
-    lower_context *context = lc->context;
-    lower_set *set = &lc->sets.items[i_set];
+    lower_context *context = rank->context;
+    lower_set *set = &rank->sets.items[i_set];
     const uint64_t n_bytes =
         set->n * lower_element_bytes(context, FR_SPACE_WEIGHT);
     bool is_new;
     uint32_t i_segment =
-        known_segment(lc, KNOWN_COPY_OUT, FR_LANE_COMPUTE, set, &is_new);
+        set_segment(rank, PURPOSE_COPY_OUT, FR_LANE_COMPUTE, set, &is_new);
     if (is_new) {
         fr_instr *instr = lower_emit(context, FR_OP_COPY);
         instr->dim[0] = (int64_t)n_bytes;
@@ -359,118 +331,114 @@ static void copy_out(lower_class *lc, uint32_t i_set)
         instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
         instr->ref[1] = lower_ref(FR_SPACE_OUT, 0);
     }
-    set->weight =
-        fr_builder_add_block(lc->builder, FR_MEMORY_PARAMETERS, false, n_bytes);
-    lower_add_call(lc, i_segment, unit_of(lc, set, 0)->layer, -1, -1);
-    fr_builder_bind(lc->builder, FR_SPACE_IN, set->wire, 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_OUT, set->weight, 'w');
+    set->weight = fr_builder_add_block(rank->builder, FR_MEMORY_PARAMETERS,
+                                       false, n_bytes);
+    lower_add_call(rank, i_segment, unit_of(rank, set, 0)->layer, -1, -1);
+    fr_builder_bind(rank->builder, FR_SPACE_IN, set->wire, 'r');
+    fr_builder_bind(rank->builder, FR_SPACE_OUT, set->weight, 'w');
     set->wire = FR_BLOCK_NONE;
 }
 
 /* The last use that may be provided for while use `now` runs. */
-static uint32_t reach(const lower_class *lc, uint32_t now)
+static uint32_t reach(const lower_rank *rank, uint32_t now)
 {
-    uint64_t last = (uint64_t)now + (uint64_t)lc->context->plan->n_prefetch;
-    return last < lc->uses.n ? (uint32_t)last : (uint32_t)lc->uses.n - 1;
+    uint64_t last = (uint64_t)now + (uint64_t)rank->context->plan->n_prefetch;
+    return last < rank->uses.n ? (uint32_t)last : (uint32_t)rank->uses.n - 1;
 }
 
 /* Gathers what the uses up to `last` need. */
-static void provide(lower_class *lc, uint32_t last)
+static void provide(lower_rank *rank, uint32_t last)
 {
-    for (; lc->n_gathered <= last; lc->n_gathered++) {
-        const lower_use *use = &lc->uses.items[lc->n_gathered];
+    for (; rank->n_gathered <= last; rank->n_gathered++) {
+        const lower_use *use = &rank->uses.items[rank->n_gathered];
         uint32_t i_set = use->i_set;
-        const lower_set *set = &lc->sets.items[i_set];
+        const lower_set *set = &rank->sets.items[i_set];
         if (set->weight == FR_BLOCK_NONE && set->wire == FR_BLOCK_NONE)
-            gather(lc, i_set, use->is_backward);
+            gather(rank, i_set, use->is_backward);
     }
 }
 
-void lower_before_use(lower_class *lc)
+void lower_before_use(lower_rank *rank)
 {
-    if (!lower_is_gathered(lc->context) || lc->context->is_out_of_memory)
+    if (!lower_is_gathered(rank->context) || rank->context->is_out_of_memory)
         return;
-    const uint32_t i_set = lc->uses.items[lc->i_use].i_set;
-    provide(lc, lc->i_use);
-    if (lc->sets.items[i_set].weight == FR_BLOCK_NONE)
-        copy_out(lc, i_set);
-    provide(lc, reach(lc, lc->i_use));
+    const uint32_t i_set = rank->uses.items[rank->i_use].i_set;
+    provide(rank, rank->i_use);
+    if (rank->sets.items[i_set].weight == FR_BLOCK_NONE)
+        copy_out(rank, i_set);
+    provide(rank, reach(rank, rank->i_use));
 }
 
-void lower_after_use(lower_class *lc, uint32_t gate)
+void lower_after_use(lower_rank *rank, uint32_t gate)
 {
-    const fr_plan *plan = lc->context->plan;
-    lc->gate = gate;
-    if (!lower_is_gathered(lc->context) || lc->context->is_out_of_memory)
+    const fr_plan *plan = rank->context->plan;
+    rank->gate = gate;
+    if (!lower_is_gathered(rank->context) || rank->context->is_out_of_memory)
         return;
-    const lower_use *use = &lc->uses.items[lc->i_use++];
+    const lower_use *use = &rank->uses.items[rank->i_use++];
     bool is_next_round = use->next != NO_USE && use->is_backward &&
-                         !lc->uses.items[use->next].is_backward;
+                         !rank->uses.items[use->next].is_backward;
     bool is_near = use->next != NO_USE &&
-                   (use->next < lc->n_gathered ||
-                    (use->next <= reach(lc, lc->i_use) && !is_next_round));
-    bool is_dropped = plan->is_resharded ||
-                      (use->is_backward && plan->pp == 1) ||
-                      use->next == NO_USE ||
-                      /* The embedding has no use in backward. */
-                      (plan->pp == 1 && !lc->uses.items[use->next].is_backward);
+                   (use->next < rank->n_gathered ||
+                    (use->next <= reach(rank, rank->i_use) && !is_next_round));
+    bool is_dropped =
+        plan->is_resharded || (use->is_backward && plan->pp == 1) ||
+        use->next == NO_USE ||
+        /* The embedding has no use in backward. */
+        (plan->pp == 1 && !rank->uses.items[use->next].is_backward);
     if (is_dropped && !is_near)
-        lc->sets.items[use->i_set].weight = FR_BLOCK_NONE;
+        rank->sets.items[use->i_set].weight = FR_BLOCK_NONE;
 }
 
-void lower_bind_set(lower_class *lc, fr_space space, uint32_t i_set,
+void lower_bind_set(lower_rank *rank, fr_space space, uint32_t i_set,
                     char access)
 {
-    const lower_set *set = &lc->sets.items[i_set];
+    const lower_set *set = &rank->sets.items[i_set];
     if (space == FR_SPACE_GRAD) {
-        fr_builder_bind(lc->builder, space, set->grad, access);
-    } else if (lower_is_gathered(lc->context)) {
-        fr_builder_bind(lc->builder, space, set->weight, access);
+        fr_builder_bind(rank->builder, space, set->grad, access);
+    } else if (lower_is_gathered(rank->context)) {
+        fr_builder_bind(rank->builder, space, set->weight, access);
     } else {
-        fr_builder_set_base(lc->builder, space, unit_of(lc, set, 0)->weight);
+        fr_builder_set_base(rank->builder, space,
+                            unit_of(rank, set, 0)->weight);
         for (uint32_t i = 0; i < set->n_units; i++)
-            fr_builder_use(lc->builder, unit_of(lc, set, i)->weight, access);
+            fr_builder_use(rank->builder, unit_of(rank, set, i)->weight,
+                           access);
     }
 }
 
-/* ---- gradients ----------------------------------------------------------- */
+/* ---- gradients ---- */
 
-void lower_open_grads(lower_class *lc, uint32_t i_set)
+void lower_open_grads(lower_rank *rank, uint32_t i_set)
 {
-    lower_context *context = lc->context;
-    lower_set *set = &lc->sets.items[i_set];
+    lower_context *context = rank->context;
+    lower_set *set = &rank->sets.items[i_set];
     uint64_t n_bytes = set->n * lower_element_bytes(context, FR_SPACE_GRAD);
     bool is_new;
     if (set->grad != FR_BLOCK_NONE)
         return;
     uint32_t i_segment =
-        known_segment(lc, KNOWN_ZERO, FR_LANE_COMPUTE, set, &is_new);
+        set_segment(rank, PURPOSE_ZERO, FR_LANE_COMPUTE, set, &is_new);
     if (is_new) {
         fr_instr *instr = lower_emit(context, FR_OP_ZERO);
         instr->dim[0] = (int64_t)n_bytes;
         instr->ref[0] = lower_ref(FR_SPACE_GRAD, 0);
     }
-    set->grad =
-        fr_builder_add_block(lc->builder, FR_MEMORY_GRADIENTS, false, n_bytes);
-    lower_add_call(lc, i_segment, unit_of(lc, set, 0)->layer, -1, -1);
-    fr_builder_bind(lc->builder, FR_SPACE_GRAD, set->grad, 'w');
-}
-
-static fr_ref moved_by(fr_ref ref, uint64_t n_bytes)
-{
-    ref.offset_bytes += n_bytes;
-    return ref;
+    set->grad = fr_builder_add_block(rank->builder, FR_MEMORY_GRADIENTS, false,
+                                     n_bytes);
+    lower_add_call(rank, i_segment, unit_of(rank, set, 0)->layer, -1, -1);
+    fr_builder_bind(rank->builder, FR_SPACE_GRAD, set->grad, 'w');
 }
 
 /* Of a unit by parameters one after the other. */
-static void scatter_pieces(lower_class *lc, const lower_unit *unit,
+static void scatter_pieces(lower_rank *rank, const lower_unit *unit,
                            fr_ref whole, fr_ref own)
 {
-    lower_context *context = lc->context;
+    lower_context *context = rank->context;
     const uint64_t grad_bytes = lower_element_bytes(context, FR_SPACE_GRAD);
     const uint64_t n_shards = lower_n_shards(context, unit->is_expert);
     uint64_t pieces[MOST_PIECES], at = 0;
-    int n = list_pieces(lc, unit, pieces);
+    int n = list_pieces(rank, unit, pieces);
     for (int i = 0; i < n; i++) {
         fr_instr *instr =
             lower_collective(context, FR_OP_REDUCE_SCATTER,
@@ -478,30 +446,30 @@ static void scatter_pieces(lower_class *lc, const lower_unit *unit,
                              context->plan->grad_dtype, pieces[i]);
         if (is_by_parameter(context))
             instr->flags |= FR_INSTR_LISTED;
-        instr->ref[0] = moved_by(whole, at * grad_bytes);
-        instr->ref[1] = moved_by(own, at / n_shards * grad_bytes);
+        instr->ref[0] = lower_moved(whole, at * grad_bytes);
+        instr->ref[1] = lower_moved(own, at / n_shards * grad_bytes);
         at += pieces[i];
     }
 }
 
 /* One unit of a set: whole gradients at `from`, own shard at `to`. */
-static void emit_reduce(lower_class *lc, const lower_unit *unit, uint64_t from,
+static void emit_reduce(lower_rank *rank, const lower_unit *unit, uint64_t from,
                         uint64_t to, bool is_added)
 {
-    lower_context *context = lc->context;
+    lower_context *context = rank->context;
     const fr_dtype dtype = context->plan->grad_dtype;
     const uint64_t grad_bytes = lower_element_bytes(context, FR_SPACE_GRAD);
     const fr_ref whole = lower_parameter(context, FR_SPACE_GRAD, from);
     const fr_ref own = lower_ref(FR_SPACE_OUT, to * grad_bytes);
-    uint64_t shard = shard_of(lc, unit);
+    uint64_t shard = shard_of(rank, unit);
     uint64_t mark = lower_temp_mark(context);
     fr_ref sum = whole;
     fr_instr *instr;
     if (shard < unit->n) {
         sum = is_added ? lower_temp(context, shard * grad_bytes) : own;
-        scatter_pieces(lc, unit, whole, sum);
+        scatter_pieces(rank, unit, whole, sum);
         if (!unit->is_expert &&
-            lower_axis_size(context->plan, FR_AXIS_REPLICA) > 1) {
+            fr_plan_group_size(context->plan, FR_AXIS_REPLICA) > 1) {
             instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
                                      dtype, shard);
             instr->ref[0] = instr->ref[1] = sum;
@@ -522,40 +490,40 @@ static void emit_reduce(lower_class *lc, const lower_unit *unit, uint64_t from,
     lower_temp_reset(context, mark);
 }
 
-void lower_reduce_set(lower_class *lc, uint32_t i_set)
+void lower_reduce_set(lower_rank *rank, uint32_t i_set)
 {
-    lower_context *context = lc->context;
-    lower_set *set = &lc->sets.items[i_set];
+    lower_context *context = rank->context;
+    lower_set *set = &rank->sets.items[i_set];
     bool is_added = set->shard != FR_BLOCK_NONE, is_new;
     uint64_t from = 0, to = 0;
     uint32_t i_segment =
-        known_segment(lc, is_added ? KNOWN_REDUCE_ADD : KNOWN_REDUCE,
-                      lower_reduce_lane(context), set, &is_new);
+        set_segment(rank, is_added ? PURPOSE_REDUCE_ADD : PURPOSE_REDUCE,
+                    lower_reduce_lane(context), set, &is_new);
     for (uint32_t i = 0; is_new && i < set->n_units; i++) {
-        const lower_unit *unit = unit_of(lc, set, i);
-        emit_reduce(lc, unit, from, to, is_added);
+        const lower_unit *unit = unit_of(rank, set, i);
+        emit_reduce(rank, unit, from, to, is_added);
         from += unit->n;
-        to += shard_of(lc, unit);
+        to += shard_of(rank, unit);
     }
     if (!is_added)
         set->shard = fr_builder_add_block(
-            lc->builder, FR_MEMORY_GRADIENTS, false,
+            rank->builder, FR_MEMORY_GRADIENTS, false,
             set->n_shard * lower_element_bytes(context, FR_SPACE_GRAD));
-    lower_add_call(lc, i_segment, unit_of(lc, set, 0)->layer, -1, -1);
-    fr_builder_bind(lc->builder, FR_SPACE_GRAD, set->grad, 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_OUT, set->shard,
+    lower_add_call(rank, i_segment, unit_of(rank, set, 0)->layer, -1, -1);
+    fr_builder_bind(rank->builder, FR_SPACE_GRAD, set->grad, 'r');
+    fr_builder_bind(rank->builder, FR_SPACE_OUT, set->shard,
                     is_added ? 'm' : 'w');
-    lc->left_grad = set->grad;
+    rank->left_grad = set->grad;
     set->grad = FR_BLOCK_NONE;
 }
 
-/* ---- the own part of a bucket -------------------------------------------- */
+/* ---- the own part of a bucket ---- */
 
-fr_ref lower_own(const lower_class *lc, const lower_bucket *bucket,
+fr_ref lower_own(const lower_rank *rank, const lower_bucket *bucket,
                  fr_space space)
 {
-    const lower_context *context = lc->context;
-    const lower_unit *unit = &lc->units.items[bucket->first_unit];
+    const lower_context *context = rank->context;
+    const lower_unit *unit = &rank->units.items[bucket->first_unit];
     const uint64_t weight = lower_element_bytes(context, FR_SPACE_WEIGHT);
     const uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
     uint64_t mine = space == FR_SPACE_GRAD ? grad : weight;
@@ -566,8 +534,8 @@ fr_ref lower_own(const lower_class *lc, const lower_bucket *bucket,
         first = bucket->first;
     for (const lower_unit *u = unit;
          lower_is_by_unit(context) && space == FR_SPACE_GRAD &&
-         u-- > unit_of(lc, &lc->sets.items[unit->i_set], 0);)
-        first += shard_of(lc, u);
+         u-- > unit_of(rank, &rank->sets.items[unit->i_set], 0);)
+        first += shard_of(rank, u);
     ref = lower_parameter(context, space, first);
     if (lower_n_shards(context, bucket->is_expert) > 1 &&
         !(lower_is_by_unit(context) && space == FR_SPACE_GRAD) &&
@@ -577,15 +545,15 @@ fr_ref lower_own(const lower_class *lc, const lower_bucket *bucket,
     return ref;
 }
 
-void lower_bind_own(lower_class *lc, const lower_bucket *bucket, fr_space space,
-                    char access)
+void lower_bind_own(lower_rank *rank, const lower_bucket *bucket,
+                    fr_space space, char access)
 {
-    const lower_unit *unit = &lc->units.items[bucket->first_unit];
-    if (!lower_is_by_unit(lc->context))
-        lower_bind_flat(lc, space, bucket, access);
+    const lower_unit *unit = &rank->units.items[bucket->first_unit];
+    if (!lower_is_by_unit(rank->context))
+        lower_bind_flat(rank, space, bucket, access);
     else if (space == FR_SPACE_GRAD)
-        fr_builder_bind(lc->builder, space, lc->sets.items[unit->i_set].shard,
-                        access);
+        fr_builder_bind(rank->builder, space,
+                        rank->sets.items[unit->i_set].shard, access);
     else
-        fr_builder_bind(lc->builder, space, unit->weight, access);
+        fr_builder_bind(rank->builder, space, unit->weight, access);
 }

@@ -7,74 +7,66 @@
  *
  * ZeRO 2 and 3 reduce by layer, as FSDP does: every unit is a bucket.
  */
-#include "plan/lower/step/lower_internal.h"
+#include "plan/lower/step/lower_step.h"
 
 #include <string.h>
 
-bool lower_is_tied_apart(const lower_context *context)
+/* Elements that fill whole cache lines. */
+static uint64_t in_lines(const lower_context *context, uint64_t n)
 {
-    const int32_t pp = context->plan->pp;
-    const int32_t last = pp * context->plan->vpp - 1;
-    return context->model->is_tied &&
-           fr_schedule_rank(context->schedule, 0, pp) !=
-               fr_schedule_rank(context->schedule, last, pp);
+    const uint64_t line = lower_line_elements(context);
+    return (n + line - 1) / line * line;
 }
 
-fr_axis lower_reduce_axis(const lower_context *context, bool is_expert)
+static void place_encoder_embed(lower_rank *rank, uint64_t *used)
 {
-    (void)context;
-    return is_expert ? FR_AXIS_EDP : FR_AXIS_DP;
+    const fr_model *m = rank->context->model;
+    lower_embed_places *e = &rank->ends.embed;
+    const int64_t c = rank->context->shape.hidden;
+    bool is_image = m->n_channels > 0;
+    e->types = lower_place(used, m->n_token_types > 0, m->n_token_types, c);
+    e->norm_w = lower_place(used, m->has_embed_norm, 1, c);
+    e->norm_b = lower_place(used, m->has_embed_norm && !m->is_rms_norm, 1, c);
+    e->patch = lower_place(used, is_image, c,
+                           m->n_channels * m->patch_size * m->patch_size);
+    e->patch_b = lower_place(used, is_image, 1, c);
+    e->first_token = lower_place(used, is_image, 1, c);
 }
 
-fr_axis lower_shard_axis(const lower_context *context, bool is_expert)
+static void place_encoder_head(lower_rank *rank, uint64_t *used)
 {
-    bool is_whole = lower_axis_size(context->plan, FR_AXIS_REPLICA) == 1;
-    return is_expert ? FR_AXIS_EDP : is_whole ? FR_AXIS_DP : FR_AXIS_SHARD;
-}
-
-uint64_t lower_n_shards(const lower_context *context, bool is_expert)
-{
-    const fr_plan *plan = context->plan;
-    return plan->zero_stage == 0
-               ? 1
-               : (uint64_t)lower_axis_size(
-                     plan, lower_shard_axis(context, is_expert));
-}
-
-/* Elements that fill a cache line whichever space they lie in. */
-static uint64_t line_elements(const lower_context *context)
-{
-    uint64_t weight = lower_element_bytes(context, FR_SPACE_WEIGHT);
-    uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
-    return 64 / (weight < grad ? weight : grad);
-}
-
-static uint64_t round_up(uint64_t n, uint64_t quantum)
-{
-    return (n + quantum - 1) / quantum * quantum;
-}
-
-uint64_t lower_part_padded(const lower_context *context, bool is_expert,
-                           uint64_t n)
-{
-    return round_up(
-        n, line_elements(context) *
-               (uint64_t)lower_axis_size(
-                   context->plan, lower_reduce_axis(context, is_expert)));
+    const fr_model *m = rank->context->model;
+    const lower_shape *s = &rank->context->shape;
+    lower_head_places *e = &rank->ends.head;
+    const int64_t c = s->hidden;
+    bool has_pair = m->has_pooler && m->has_mlm_head;
+    e->pooler = lower_place(used, m->has_pooler, c, c);
+    e->pooler_b = lower_place(used, m->has_pooler, 1, c);
+    e->dense = lower_place(used, m->has_mlm_head, c, c);
+    e->dense_b = lower_place(used, m->has_mlm_head, 1, c);
+    e->dense_norm_w = lower_place(used, m->has_mlm_head, 1, c);
+    e->dense_norm_b =
+        lower_place(used, m->has_mlm_head && !m->is_rms_norm, 1, c);
+    e->vocab_b = lower_place(used, m->has_mlm_head, 1, s->vocab_local);
+    e->pair = lower_place(used, has_pair, 2, c);
+    e->pair_b = lower_place(used, has_pair, 1, 2);
+    e->labels = lower_place(used, m->n_labels > 0, m->n_labels, c);
+    e->labels_b = lower_place(used, m->n_labels > 0, 1, m->n_labels);
 }
 
 /* Positions in the flat list of what lies outside layers. */
-static uint64_t place_ends(lower_class *lc, const lower_unit *unit)
+static uint64_t place_ends(lower_rank *rank, const lower_unit *unit)
 {
-    const fr_model *model = lc->context->model;
-    const lower_shape *s = &lc->context->shape;
-    lower_ends *e = &lc->ends;
+    const fr_model *model = rank->context->model;
+    const lower_shape *s = &rank->context->shape;
+    lower_embed_places *embed = &rank->ends.embed;
+    lower_head_places *head = &rank->ends.head;
     uint64_t used = unit->first;
-    bool is_split = lower_is_tied_apart(lc->context);
+    bool is_split = lower_is_tied_apart(rank->context);
     bool is_list = model->kind == FR_MODEL_LAYERS;
     switch (unit->kind) {
     case LOWER_UNIT_TIED:
-        *(lc->is_first ? &e->wte : &e->head) =
+        *(rank->is_first ? &embed->wte : &head->head) =
             lower_place(&used, true, s->vocab_local, s->hidden);
         break;
     case LOWER_UNIT_EMBED:
@@ -83,25 +75,26 @@ static uint64_t place_ends(lower_class *lc, const lower_unit *unit)
             break;
         }
         if (!is_split)
-            e->wte =
+            embed->wte =
                 lower_place(&used, model->vocab > 0, s->vocab_local, s->hidden);
-        e->wpe = lower_place(&used, !model->is_rope, model->max_seq, s->hidden);
-        lower_place_encoder_ends(lc, false, &used);
+        embed->wpe =
+            lower_place(&used, !model->is_rope, model->max_seq, s->hidden);
+        place_encoder_embed(rank, &used);
         break;
     case LOWER_UNIT_FINAL:
         if (is_list) {
             lower_place(&used, true, 1, 1);
             break;
         }
-        e->norm_w = lower_place(&used, model->has_final_norm, 1, s->hidden);
-        e->norm_b = lower_place(
+        head->norm_w = lower_place(&used, model->has_final_norm, 1, s->hidden);
+        head->norm_b = lower_place(
             &used, model->has_final_norm && !model->is_rms_norm, 1, s->hidden);
         if (!model->is_tied)
-            e->head = lower_place(&used, model->kind == FR_MODEL_DECODER,
-                                  s->vocab_local, s->hidden);
+            head->head = lower_place(&used, model->kind == FR_MODEL_DECODER,
+                                     s->vocab_local, s->hidden);
         else if (!is_split)
-            e->head = e->wte;
-        lower_place_encoder_ends(lc, true, &used);
+            head->head = embed->wte;
+        place_encoder_head(rank, &used);
         break;
     case LOWER_UNIT_LAYER:
         break;
@@ -109,66 +102,66 @@ static uint64_t place_ends(lower_class *lc, const lower_unit *unit)
     return used - unit->first;
 }
 
-static bool add_unit(lower_class *lc, lower_unit_kind kind)
+static bool add_unit(lower_rank *rank, lower_unit_kind kind)
 {
-    const lower_context *context = lc->context;
+    const lower_context *context = rank->context;
     lower_unit unit = {.kind = kind,
                        .layer = -1,
                        .weight = FR_BLOCK_NONE,
                        .grad = FR_BLOCK_NONE};
-    unit.n = round_up(place_ends(lc, &unit), line_elements(context));
+    unit.n = in_lines(context, place_ends(rank, &unit));
     if (kind == LOWER_UNIT_FINAL && context->model->has_final_norm)
         unit.n_norm = (context->model->is_rms_norm ? 1U : 2U) *
                       lower_padded((uint64_t)context->shape.hidden);
-    return fr_vec_push(&lc->units, unit) == FR_OK;
+    return fr_vec_push(&rank->units, unit) == FR_OK;
 }
 
 /* A layer: one unit, or two where it has experts. */
-static bool add_layer_units(lower_class *lc, uint32_t slot, int32_t layer)
+static bool add_layer_units(lower_rank *rank, uint32_t slot, int32_t layer)
 {
-    const lower_context *context = lc->context;
-    const lower_layer_layout *layout = lower_layout_of(context, layer);
+    const lower_context *context = rank->context;
+    const lower_layer_layout *layout = &lower_kind_of(context, layer)->layout;
     lower_unit dense = {.kind = LOWER_UNIT_LAYER,
                         .layer = layer,
-                        .n = round_up(layout->n_dense, line_elements(context)),
+                        .n = in_lines(context, layout->n_dense),
                         .n_norm = layout->n_norm,
                         .weight = FR_BLOCK_NONE,
                         .grad = FR_BLOCK_NONE};
     lower_unit experts = dense;
-    lc->layer_unit[slot] = (uint32_t)lc->units.n;
-    if (fr_vec_push(&lc->units, dense) != FR_OK)
+    rank->layer_unit[slot] = (uint32_t)rank->units.n;
+    if (fr_vec_push(&rank->units, dense) != FR_OK)
         return false;
     if (layout->n_dense == layout->n)
         return true;
     experts.is_expert = true;
     experts.n = layout->n - layout->n_dense;
     experts.n_norm = 0;
-    return fr_vec_push(&lc->units, experts) == FR_OK;
+    return fr_vec_push(&rank->units, experts) == FR_OK;
 }
 
-static bool add_units(lower_class *lc)
+static bool add_units(lower_rank *rank)
 {
-    const lower_context *context = lc->context;
+    const lower_context *context = rank->context;
     bool is_split = lower_is_tied_apart(context);
     /* What one call uses must stand together (see lower_set). */
-    bool is_final_early = lower_is_by_unit(context) && lc->is_first &&
-                          lc->is_last && context->model->is_tied;
+    bool is_final_early = lower_is_by_unit(context) && rank->is_first &&
+                          rank->is_last && context->model->is_tied;
     bool is_ok = true;
-    if (lc->is_first && is_split)
-        is_ok = is_ok && add_unit(lc, LOWER_UNIT_TIED);
-    if (lc->is_first && (!is_split || !context->model->is_rope))
-        is_ok = is_ok && add_unit(lc, LOWER_UNIT_EMBED);
+    if (rank->is_first && is_split)
+        is_ok = is_ok && add_unit(rank, LOWER_UNIT_TIED);
+    if (rank->is_first && (!is_split || !context->model->is_rope))
+        is_ok = is_ok && add_unit(rank, LOWER_UNIT_EMBED);
     if (is_final_early)
-        is_ok = is_ok && add_unit(lc, LOWER_UNIT_FINAL);
+        is_ok = is_ok && add_unit(rank, LOWER_UNIT_FINAL);
     for (int32_t chunk = 0; chunk < context->plan->vpp; chunk++)
-        for (int32_t i = 0; i < lc->chunk_layers[chunk]; i++)
+        for (int32_t i = 0; i < rank->chunk_layers[chunk]; i++)
             is_ok = is_ok &&
-                    add_layer_units(lc, lc->chunk_slot[chunk] + (uint32_t)i,
-                                    lc->chunk_first[chunk] + i);
-    if (lc->is_last && !is_final_early)
-        is_ok = is_ok && add_unit(lc, LOWER_UNIT_FINAL);
-    if (lc->is_last && is_split)
-        is_ok = is_ok && add_unit(lc, LOWER_UNIT_TIED);
+                    add_layer_units(rank, rank->chunk_slot[chunk] + (uint32_t)i,
+                                    rank->chunk_first[chunk] + i);
+    if (rank->is_last && !is_final_early)
+        is_ok = is_ok && add_unit(rank, LOWER_UNIT_FINAL);
+    if (rank->is_last && is_split)
+        is_ok = is_ok && add_unit(rank, LOWER_UNIT_TIED);
     return is_ok;
 }
 
@@ -178,31 +171,32 @@ static bool add_units(lower_class *lc)
  * that both of its holders sum it in the same order; experts are alone, since
  * others sum them.
  */
-static bool add_buckets(lower_class *lc)
+static bool add_buckets(lower_rank *rank)
 {
-    const lower_context *context = lc->context;
+    const lower_context *context = rank->context;
     const uint64_t wanted = context->plan->bucket_bytes;
     const uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
     bool is_open = false;
-    for (size_t i = lc->units.n; i-- > 0;) {
-        lower_unit *unit = &lc->units.items[i];
+    for (size_t i = rank->units.n; i-- > 0;) {
+        lower_unit *unit = &rank->units.items[i];
         bool is_tied = unit->kind == LOWER_UNIT_TIED;
         if (!is_open || is_tied ||
-            unit->is_expert != lc->buckets.items[lc->buckets.n - 1].is_expert) {
+            unit->is_expert !=
+                rank->buckets.items[rank->buckets.n - 1].is_expert) {
             lower_bucket fresh = {.is_tied = is_tied,
                                   .is_expert = unit->is_expert,
                                   .opt = FR_BLOCK_NONE,
                                   .error = FR_BLOCK_NONE,
                                   .wire = FR_BLOCK_NONE};
-            if (fr_vec_push(&lc->buckets, fresh) != FR_OK)
+            if (fr_vec_push(&rank->buckets, fresh) != FR_OK)
                 return false;
         }
-        lower_bucket *bucket = &lc->buckets.items[lc->buckets.n - 1];
+        lower_bucket *bucket = &rank->buckets.items[rank->buckets.n - 1];
         bucket->first_unit = (uint32_t)i;
         bucket->n_units++;
         bucket->n_pending++;
         bucket->n += unit->n;
-        unit->i_bucket = (uint32_t)(lc->buckets.n - 1);
+        unit->i_bucket = (uint32_t)(rank->buckets.n - 1);
         is_open = !is_tied && !lower_is_by_unit(context) &&
                   (wanted == 0 || bucket->n * grad < wanted);
     }
@@ -210,41 +204,41 @@ static bool add_buckets(lower_class *lc)
 }
 
 /* Now that the buckets are known: positions, padding, tensors. */
-static bool place_units(lower_class *lc)
+static bool place_units(lower_rank *rank)
 {
     uint64_t used = 0;
-    for (size_t b = lc->buckets.n; b-- > 0;) {
-        lower_bucket *bucket = &lc->buckets.items[b];
+    for (size_t b = rank->buckets.n; b-- > 0;) {
+        lower_bucket *bucket = &rank->buckets.items[b];
         bucket->first = used;
         for (uint32_t i = 0; i < bucket->n_units; i++) {
-            lower_unit *unit = &lc->units.items[bucket->first_unit + i];
+            lower_unit *unit = &rank->units.items[bucket->first_unit + i];
             unit->first = used;
             used += unit->n;
         }
-        bucket->n = lower_part_padded(lc->context, bucket->is_expert,
+        bucket->n = lower_part_padded(rank->context, bucket->is_expert,
                                       used - bucket->first);
         used = bucket->first + bucket->n;
         lower_unit *last =
-            &lc->units.items[bucket->first_unit + bucket->n_units - 1];
+            &rank->units.items[bucket->first_unit + bucket->n_units - 1];
         last->n = used - last->first;
     }
-    lc->rank_program->n_parameters = used;
-    memset(&lc->ends, 0xff, sizeof lc->ends); /* LOWER_ABSENT */
-    for (size_t i = 0; i < lc->units.n; i++) {
-        const lower_unit *unit = &lc->units.items[i];
-        place_ends(lc, unit);
+    rank->rank_program->n_parameters = used;
+    memset(&rank->ends, 0xff, sizeof rank->ends); /* LOWER_ABSENT */
+    for (size_t i = 0; i < rank->units.n; i++) {
+        const lower_unit *unit = &rank->units.items[i];
+        place_ends(rank, unit);
         if (unit->is_expert) /* lower_push_layer() has done both parts */
             continue;
-        if (!(unit->kind == LOWER_UNIT_LAYER ? lower_push_layer(lc, unit)
-                                             : lower_push_ends(lc, unit)))
+        if (!(unit->kind == LOWER_UNIT_LAYER ? lower_push_layer(rank, unit)
+                                             : lower_push_ends(rank, unit)))
             return false;
     }
     return true;
 }
 
-fr_status lower_layout_class(lower_class *lc, fr_err *err)
+fr_status lower_layout(lower_rank *rank, fr_err *err)
 {
-    if (!add_units(lc) || !add_buckets(lc) || !place_units(lc))
+    if (!add_units(rank) || !add_buckets(rank) || !place_units(rank))
         return fr_fail_no_memory(err);
-    return lower_is_by_unit(lc->context) ? lower_sets_init(lc, err) : FR_OK;
+    return FR_OK;
 }

@@ -10,15 +10,9 @@
  * and rendezvous: whatever the real durations are, nothing can deadlock, and
  * no send has to wait for a receiver that is busy.
  */
-#include "plan/lower/step/lower_internal.h"
+#include "plan/lower/step/lower_step.h"
 
 #include "plan/schedule/virtual_order.h"
-
-bool lower_is_paired(const lower_context *context, const fr_task *task,
-                     const fr_task *next)
-{
-    return fr_virtual_order_is_paired(context->plan, task, next);
-}
 
 static int compare_arrivals(const void *va, const void *vb)
 {
@@ -64,33 +58,34 @@ static void list_arrivals(const fr_virtual_order *o, int32_t rank,
     *n_arrivals = n;
 }
 
-static fr_status list_all(lower_context *context, const fr_virtual_order *o,
+static fr_status list_all(lower_program *program, const fr_virtual_order *o,
                           fr_err *err)
 {
     const size_t pp = (size_t)o->pp, n = o->n_tasks;
-    context->n_tasks = n;
-    context->tasks = calloc(pp * n, sizeof(fr_task));
-    context->arrivals = calloc(pp * n, sizeof *context->arrivals);
-    context->n_arrivals = calloc(pp, sizeof *context->n_arrivals);
-    if (!context->tasks || !context->arrivals || !context->n_arrivals)
+    program->n_tasks = n;
+    program->tasks = calloc(pp * n, sizeof(fr_task));
+    program->arrivals = calloc(pp * n, sizeof *program->arrivals);
+    program->n_arrivals = calloc(pp, sizeof *program->n_arrivals);
+    if (!program->tasks || !program->arrivals || !program->n_arrivals)
         return fr_fail_no_memory(err);
     for (int32_t rank = 0; rank < o->pp; rank++) {
         const size_t first = (size_t)rank * n;
         for (size_t i = 0; i < n; i++)
-            context->tasks[first + i] = fr_virtual_order_at(o, rank, i)->task;
-        list_arrivals(o, rank, &context->arrivals[first],
-                      &context->n_arrivals[rank]);
+            program->tasks[first + i] = fr_virtual_order_at(o, rank, i)->task;
+        list_arrivals(o, rank, &program->arrivals[first],
+                      &program->n_arrivals[rank]);
     }
     return FR_OK;
 }
 
-fr_status lower_pipeline(lower_context *context, fr_err *err)
+fr_status lower_pipeline(lower_context *context, lower_program *program,
+                         fr_err *err)
 {
     fr_virtual_order order;
     fr_status status = fr_virtual_order_init(context->plan, context->model,
                                              context->n_micro, &order, err);
     if (status == FR_OK)
-        status = list_all(context, &order, err);
+        status = list_all(program, &order, err);
     fr_virtual_order_release(&order);
     return status;
 }

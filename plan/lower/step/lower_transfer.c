@@ -1,16 +1,16 @@
 /*
  * lower_transfer.c: sends and receives between pipeline stages.
  */
-#include "plan/lower/step/lower_internal.h"
+#include "plan/lower/step/lower_step.h"
 
 /*
  * A transfer over the boundary before global stage `boundary`; the segment is
  * made the first time.
  */
-static uint32_t transfer_segment(lower_class *lc, fr_op op, int32_t boundary,
+static uint32_t transfer_segment(lower_rank *rank, fr_op op, int32_t boundary,
                                  bool is_gradient)
 {
-    lower_context *context = lc->context;
+    lower_context *context = rank->context;
     const fr_plan *plan = context->plan;
     uint32_t tag =
         (uint32_t)(2 * boundary + is_gradient) * (uint32_t)context->n_micro;
@@ -19,7 +19,7 @@ static uint32_t transfer_segment(lower_class *lc, fr_op op, int32_t boundary,
     /* Activations go up over the boundary, gradients down. */
     int32_t peer = is_send == is_gradient ? boundary - 1 : boundary;
     uint32_t *known =
-        &lc->transfers[(2 * boundary + is_gradient) * 2 + is_send];
+        &rank->transfers[(2 * boundary + is_gradient) * 2 + is_send];
     if (*known > 0)
         return *known - 1;
     uint32_t i_segment = lower_segment_begin(
@@ -47,47 +47,49 @@ static uint32_t transfer_segment(lower_class *lc, fr_op op, int32_t boundary,
  * send_next_wait_handle).  A split backward leaves as much time.  Our runtime
  * waits for memory only.
  */
-static void await_send(lower_class *lc, bool is_gradient, uint32_t block)
+static void await_send(lower_rank *rank, bool is_gradient, uint32_t block)
 {
-    const fr_plan *plan = lc->context->plan;
-    bool is_late = plan->vpp > 1 || lc->context->schedule->is_split;
-    if (!lower_is_by_framework(lc->context))
+    const fr_plan *plan = rank->context->plan;
+    bool is_late = plan->vpp > 1 || rank->context->schedule->is_split;
+    if (!lower_is_by_framework(rank))
         return;
-    lc->awaited = is_late ? lc->in_flight[is_gradient] : block;
-    lc->in_flight[is_gradient] = block;
+    rank->awaited = is_late ? rank->in_flight[is_gradient] : block;
+    rank->in_flight[is_gradient] = block;
 }
 
-void lower_send(lower_class *lc, int32_t boundary, bool is_gradient,
+void lower_send(lower_rank *rank, int32_t boundary, bool is_gradient,
                 const fr_task *task, uint32_t block)
 {
-    lower_add_call(lc, transfer_segment(lc, FR_OP_SEND, boundary, is_gradient),
+    lower_add_call(rank,
+                   transfer_segment(rank, FR_OP_SEND, boundary, is_gradient),
                    -1, task->micro_batch, task->chunk);
-    fr_builder_bind(lc->builder, FR_SPACE_IN, block, 'r');
-    lc->sent[0][is_gradient] = block;
-    await_send(lc, is_gradient, block);
+    fr_builder_bind(rank->builder, FR_SPACE_IN, block, 'r');
+    rank->sent[0][is_gradient] = block;
+    await_send(rank, is_gradient, block);
 }
 
-/* What arrives while the rank works on its task i. */
-void lower_receive(lower_class *lc, size_t i_task, size_t *i_arrival)
+void lower_receive(lower_rank *rank, size_t i_task, size_t *i_arrival)
 {
-    lower_context *context = lc->context;
+    const lower_context *context = rank->context;
+    const lower_program *program = rank->program;
     const lower_arrival *all =
-        &context->arrivals[(size_t)lc->stage * context->n_tasks];
-    while (*i_arrival < context->n_arrivals[lc->stage] &&
+        &program->arrivals[(size_t)rank->stage * program->n_tasks];
+    while (*i_arrival < program->n_arrivals[rank->stage] &&
            all[*i_arrival].before_task <= i_task) {
         const lower_arrival *a = &all[(*i_arrival)++];
         uint32_t block = lower_add_activation(
-            lc, a->is_gradient
-                    ? lower_gradient_bytes(lc, a->chunk)
-                    : lower_stream_bytes(context, lc->chunk_first[a->chunk]));
+            rank, a->is_gradient ? lower_gradient_bytes(rank, a->chunk)
+                                 : lower_stream_bytes(
+                                       context, rank->chunk_first[a->chunk]));
         fr_task task = {a->is_gradient, a->chunk, a->micro_batch};
         lower_add_call(
-            lc, transfer_segment(lc, FR_OP_RECV, a->boundary, a->is_gradient),
-            -1, a->micro_batch, a->chunk);
-        fr_builder_bind(lc->builder, FR_SPACE_OUT, block, 'w');
+            rank,
+            transfer_segment(rank, FR_OP_RECV, a->boundary, a->is_gradient), -1,
+            a->micro_batch, a->chunk);
+        fr_builder_bind(rank->builder, FR_SPACE_OUT, block, 'w');
         if (a->is_gradient)
-            *lower_gradient_of(lc, &task) = block;
+            *lower_gradient_of(rank, &task) = block;
         else
-            lc->inputs[lower_slot(lc, &task, 0)] = block;
+            rank->inputs[lower_slot(rank, &task, 0)] = block;
     }
 }

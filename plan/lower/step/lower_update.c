@@ -8,7 +8,7 @@
  * the begin of the next step on lane GATHER, ahead of each layer's first
  * forward (is_gather_overlap), or at the end on COMPUTE.
  */
-#include "plan/lower/segment/lower_block.h"
+#include "plan/lower/step/lower_step.h"
 
 #include "plan/codec/optimizer.h"
 
@@ -17,23 +17,23 @@
 /* The norms of LARS and LAMB stand behind the step's scalars. */
 enum { NORMS_OFFSET = 64 };
 
-static uint64_t norms_bytes(const lower_class *lc)
+static uint64_t norms_bytes(const lower_rank *rank)
 {
-    bool has = fr_optimizers[lc->context->job->optimizer]->has_norms;
-    return has ? 2 * sizeof(double) * lc->tensors.n : 0;
+    bool has = fr_optimizers[rank->context->job->optimizer]->has_norms;
+    return has ? 2 * sizeof(double) * rank->tensors.n : 0;
 }
 
-static uint32_t begin(lower_class *lc, fr_lane lane, const char *name,
+static uint32_t begin(lower_rank *rank, fr_lane lane, const char *name,
                       size_t i_bucket)
 {
-    return lower_segment_begin(lc->context, lane, "%s_%u_%u", name,
-                               (unsigned)lc->stage, (unsigned)i_bucket);
+    return lower_segment_begin(rank->context, lane, "%s_%u_%u", name,
+                               (unsigned)rank->stage, (unsigned)i_bucket);
 }
 
-static void add_step_call(lower_class *lc, uint32_t i_segment, char access)
+static void add_step_call(lower_rank *rank, uint32_t i_segment, char access)
 {
-    lower_add_call(lc, i_segment, -1, -1, -1);
-    fr_builder_bind(lc->builder, FR_SPACE_STEP, lc->step, access);
+    lower_add_call(rank, i_segment, -1, -1, -1);
+    fr_builder_bind(rank->builder, FR_SPACE_STEP, rank->step, access);
 }
 
 /*
@@ -42,9 +42,9 @@ static void add_step_call(lower_class *lc, uint32_t i_segment, char access)
  * gives back (core/transformer/dot_product_attention.py, matmul_input_buffer
  * of the global memory buffer).
  */
-static void add_scores_buffer(lower_class *lc)
+static void add_scores_buffer(lower_rank *rank)
 {
-    const lower_context *context = lc->context;
+    const lower_context *context = rank->context;
     const lower_shape *s = &context->shape;
     bool is_list = context->model->kind == FR_MODEL_LAYERS;
     if (is_list || context->is_fused || lower_is_cpu_attention(context) ||
@@ -52,45 +52,45 @@ static void add_scores_buffer(lower_class *lc)
         return;
     uint64_t n = (uint64_t)(s->rows * s->q_heads) *
                  (uint64_t)(s->seq * context->plan->cp);
-    fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, true,
+    fr_builder_add_block(rank->builder, FR_MEMORY_BUFFERS, true,
                          n * lower_element_bytes(context, FR_SPACE_IN));
 }
 
-void lower_zero(lower_class *lc)
+void lower_zero(lower_rank *rank)
 {
-    lower_context *context = lc->context;
+    lower_context *context = rank->context;
     uint32_t i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
-                                             "zero_%u", (unsigned)lc->stage);
+                                             "zero_%u", (unsigned)rank->stage);
     lower_segments_mark(context, i_segment, FR_SEGMENT_ZERO);
     fr_instr *instr = lower_emit(context, FR_OP_ZERO);
-    instr->dim[0] = (int64_t)(NORMS_OFFSET + norms_bytes(lc));
+    instr->dim[0] = (int64_t)(NORMS_OFFSET + norms_bytes(rank));
     instr->ref[0] = lower_ref(FR_SPACE_STEP, 0);
     if (!lower_is_by_unit(context)) {
         instr = lower_emit(context, FR_OP_ZERO);
-        instr->dim[0] = (int64_t)(lc->rank_program->n_parameters *
+        instr->dim[0] = (int64_t)(rank->rank_program->n_parameters *
                                   lower_element_bytes(context, FR_SPACE_GRAD));
         instr->ref[0] = lower_ref(FR_SPACE_GRAD, 0);
     }
-    lc->step = fr_builder_add_block(lc->builder, FR_MEMORY_BUFFERS, true,
-                                    NORMS_OFFSET + norms_bytes(lc));
-    add_scores_buffer(lc);
-    add_step_call(lc, i_segment, 'w');
+    rank->step = fr_builder_add_block(rank->builder, FR_MEMORY_BUFFERS, true,
+                                      NORMS_OFFSET + norms_bytes(rank));
+    add_scores_buffer(rank);
+    add_step_call(rank, i_segment, 'w');
     if (!lower_is_by_unit(context))
-        lower_bind_flat(lc, FR_SPACE_GRAD, NULL, 'w');
+        lower_bind_flat(rank, FR_SPACE_GRAD, NULL, 'w');
 }
 
 /* This rank's part of a bucket; ZeRO gives each rank a shard. */
-static uint64_t own_elements(const lower_class *lc, const lower_bucket *bucket)
+static uint64_t own_elements(const lower_rank *rank, const lower_bucket *bucket)
 {
-    return bucket->n / lower_n_shards(lc->context, bucket->is_expert);
+    return bucket->n / lower_n_shards(rank->context, bucket->is_expert);
 }
 
 /* dims n, first and the shard of an instruction over a bucket. */
-static void set_range(const lower_class *lc, const lower_bucket *bucket,
+static void set_range(const lower_rank *rank, const lower_bucket *bucket,
                       fr_instr *instr)
 {
-    const lower_context *context = lc->context;
-    uint64_t n = own_elements(lc, bucket);
+    const lower_context *context = rank->context;
+    uint64_t n = own_elements(rank, bucket);
     uint64_t weight = lower_element_bytes(context, FR_SPACE_WEIGHT);
     uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
     instr->dim[0] = (int64_t)n;
@@ -100,23 +100,23 @@ static void set_range(const lower_class *lc, const lower_bucket *bucket,
 }
 
 /* Sum of one double of the step's scalars over an axis. */
-static void sum_scalar(lower_class *lc, const char *name, fr_axis axis,
+static void sum_scalar(lower_rank *rank, const char *name, fr_axis axis,
                        uint64_t offset_bytes, uint64_t n)
 {
-    lower_context *context = lc->context;
-    if (lower_axis_size(context->plan, axis) == 1)
+    lower_context *context = rank->context;
+    if (fr_plan_group_size(context->plan, axis) == 1)
         return;
     uint32_t i_segment = lower_segment_begin(context, FR_LANE_COMPUTE, "%s_%u",
-                                             name, (unsigned)lc->stage);
+                                             name, (unsigned)rank->stage);
     fr_instr *instr =
         lower_collective(context, FR_OP_ALL_REDUCE, axis, FR_DTYPE_F64, n);
     instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_STEP, offset_bytes);
-    add_step_call(lc, i_segment, 'm');
+    add_step_call(rank, i_segment, 'm');
 }
 
-static void reduce_loss(lower_class *lc)
+static void reduce_loss(lower_rank *rank)
 {
-    sum_scalar(lc, "loss_reduce", FR_AXIS_WORLD,
+    sum_scalar(rank, "loss_reduce", FR_AXIS_WORLD,
                offsetof(fr_step_scalars, loss_sum), 1);
 }
 
@@ -131,8 +131,8 @@ static fr_axis norm_axis(const lower_context *context)
 static uint64_t n_copies(const lower_context *context,
                          const lower_bucket *bucket)
 {
-    fr_axis axis = lower_reduce_axis(context, bucket->is_expert);
-    return (uint64_t)lower_axis_size(context->plan, axis) /
+    fr_axis axis = lower_reduce_axis(bucket->is_expert);
+    return (uint64_t)fr_plan_group_size(context->plan, axis) /
            lower_n_shards(context, bucket->is_expert);
 }
 
@@ -143,124 +143,124 @@ static uint64_t n_copies(const lower_context *context,
  * DistributedOptimizer, _copy_model_grads_to_main_grads; DeepSpeed
  * stage_1_and_2.py, step(): single_partition_of_fp32_groups[i].grad).
  */
-static void add_main_grads(lower_class *lc)
+static void add_main_grads(lower_rank *rank)
 {
-    const lower_context *context = lc->context;
+    const lower_context *context = rank->context;
     uint64_t n = 0;
-    lc->main_grads = FR_BLOCK_NONE;
+    rank->main_grads = FR_BLOCK_NONE;
     if (lower_element_bytes(context, FR_SPACE_GRAD) >= sizeof(float) ||
         !fr_plan_has_master(context->plan) ||
         context->plan->is_optimizer_offloaded)
         return;
-    for (size_t b = 0; b < lc->buckets.n; b++)
-        n += own_elements(lc, &lc->buckets.items[b]);
-    lc->main_grads = fr_builder_add_block(lc->builder, FR_MEMORY_GRADIENTS,
-                                          false, n * sizeof(float));
+    for (size_t b = 0; b < rank->buckets.n; b++)
+        n += own_elements(rank, &rank->buckets.items[b]);
+    rank->main_grads = fr_builder_add_block(rank->builder, FR_MEMORY_GRADIENTS,
+                                            false, n * sizeof(float));
 }
 
-static void use_main_grads(lower_class *lc)
+static void use_main_grads(lower_rank *rank)
 {
-    if (lc->main_grads != FR_BLOCK_NONE)
-        fr_builder_use(lc->builder, lc->main_grads, 'm');
+    if (rank->main_grads != FR_BLOCK_NONE)
+        fr_builder_use(rank->builder, rank->main_grads, 'm');
 }
 
-static void clip(lower_class *lc)
+static void clip(lower_rank *rank)
 {
-    lower_context *context = lc->context;
+    lower_context *context = rank->context;
     bool is_clipped = context->job->clip_norm > 0;
-    for (size_t b = 0; is_clipped && b < lc->buckets.n; b++) {
-        const lower_bucket *bucket = &lc->buckets.items[b];
-        uint32_t i_segment = begin(lc, FR_LANE_COMPUTE, "grad_sqsum", b);
+    for (size_t b = 0; is_clipped && b < rank->buckets.n; b++) {
+        const lower_bucket *bucket = &rank->buckets.items[b];
+        uint32_t i_segment = begin(rank, FR_LANE_COMPUTE, "grad_sqsum", b);
         fr_instr *instr = lower_emit(context, FR_OP_GRAD_SQSUM);
-        set_range(lc, bucket, instr);
+        set_range(rank, bucket, instr);
         if (norm_axis(context) == FR_AXIS_WORLD &&
             n_copies(context, bucket) > 1)
             instr->scalar = 1.0 / (double)n_copies(context, bucket);
-        instr->ref[0] = lower_own(lc, bucket, FR_SPACE_GRAD);
+        instr->ref[0] = lower_own(rank, bucket, FR_SPACE_GRAD);
         instr->ref[1] = lower_ref(FR_SPACE_STEP, 0);
-        add_step_call(lc, i_segment, 'm');
-        lower_bind_own(lc, bucket, FR_SPACE_GRAD, 'r');
-        use_main_grads(lc);
+        add_step_call(rank, i_segment, 'm');
+        lower_bind_own(rank, bucket, FR_SPACE_GRAD, 'r');
+        use_main_grads(rank);
     }
     if (is_clipped) {
-        sum_scalar(lc, "grad_norm_reduce", norm_axis(context),
+        sum_scalar(rank, "grad_norm_reduce", norm_axis(context),
                    offsetof(fr_step_scalars, grad_sq_sum), 1);
         /* Everybody has just met: the loss costs one more latency only. */
-        reduce_loss(lc);
+        reduce_loss(rank);
     }
     uint32_t i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
-                                             "clip_%u", (unsigned)lc->stage);
+                                             "clip_%u", (unsigned)rank->stage);
     lower_segments_mark(context, i_segment, FR_SEGMENT_CLIP);
     fr_instr *instr = lower_emit(context, FR_OP_CLIP);
     instr->scalar = context->job->clip_norm;
     instr->ref[0] = lower_ref(FR_SPACE_STEP, 0);
-    add_step_call(lc, i_segment, 'm');
+    add_step_call(rank, i_segment, 'm');
 }
 
 /* The new parameters come back from the host. */
-static void fetch_weights(lower_class *lc, const lower_bucket *bucket)
+static void fetch_weights(lower_rank *rank, const lower_bucket *bucket)
 {
-    lower_context *context = lc->context;
+    lower_context *context = rank->context;
     fr_instr *instr = lower_emit(context, FR_OP_HOST_COPY);
-    set_range(lc, bucket, instr);
-    instr->dim[0] = (int64_t)(own_elements(lc, bucket) *
+    set_range(rank, bucket, instr);
+    instr->dim[0] = (int64_t)(own_elements(rank, bucket) *
                               lower_element_bytes(context, FR_SPACE_WEIGHT));
     instr->dim[1] = 0;
-    instr->ref[0] = lower_own(lc, bucket, FR_SPACE_WEIGHT);
+    instr->ref[0] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
 }
 
 /* OPT_NORMS or OPT_STEP of one bucket. */
-static void optimize(lower_class *lc, fr_op op, size_t i_bucket)
+static void optimize(lower_rank *rank, fr_op op, size_t i_bucket)
 {
-    lower_context *context = lc->context;
-    const lower_bucket *bucket = &lc->buckets.items[i_bucket];
-    uint64_t n_norms = norms_bytes(lc);
+    lower_context *context = rank->context;
+    const lower_bucket *bucket = &rank->buckets.items[i_bucket];
+    uint64_t n_norms = norms_bytes(rank);
     bool is_step = op == FR_OP_OPT_STEP;
     bool is_on_host = context->plan->is_optimizer_offloaded;
-    uint32_t i_segment = begin(lc, is_on_host ? FR_LANE_IO : FR_LANE_COMPUTE,
+    uint32_t i_segment = begin(rank, is_on_host ? FR_LANE_IO : FR_LANE_COMPUTE,
                                is_step ? "opt_step" : "opt_norms", i_bucket);
     fr_instr *instr = lower_emit(context, op);
-    set_range(lc, bucket, instr);
+    set_range(rank, bucket, instr);
     instr->algorithm = (uint8_t)context->job->optimizer;
     instr->dim[2] = (int64_t)fr_optimizer_resident_bytes(
-        context->job->optimizer, own_elements(lc, bucket),
+        context->job->optimizer, own_elements(rank, bucket),
         fr_plan_has_master(context->plan));
     instr->dim[3] = (int64_t)n_norms;
     instr->flags = is_on_host ? FR_INSTR_HOST : 0;
-    instr->ref[0] = lower_own(lc, bucket, FR_SPACE_GRAD);
-    instr->ref[1] = lower_own(lc, bucket, FR_SPACE_WEIGHT);
+    instr->ref[0] = lower_own(rank, bucket, FR_SPACE_GRAD);
+    instr->ref[1] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
     if (instr->dim[2] > 0 && !is_on_host)
         instr->ref[2] = lower_ref(FR_SPACE_OPT, 0);
     instr->ref[3] = lower_ref(FR_SPACE_STEP, 0);
     if (n_norms > 0)
         instr->ref[4] = lower_ref(FR_SPACE_STEP, NORMS_OFFSET);
     if (is_step && is_on_host)
-        fetch_weights(lc, bucket);
-    add_step_call(lc, i_segment, is_step ? 'r' : 'm');
-    lower_bind_own(lc, bucket, FR_SPACE_GRAD, 'r');
-    lower_bind_own(lc, bucket, FR_SPACE_WEIGHT, is_step ? 'm' : 'r');
-    fr_builder_bind(lc->builder, FR_SPACE_OPT, bucket->opt, 'm');
-    use_main_grads(lc);
+        fetch_weights(rank, bucket);
+    add_step_call(rank, i_segment, is_step ? 'r' : 'm');
+    lower_bind_own(rank, bucket, FR_SPACE_GRAD, 'r');
+    lower_bind_own(rank, bucket, FR_SPACE_WEIGHT, is_step ? 'm' : 'r');
+    fr_builder_bind(rank->builder, FR_SPACE_OPT, bucket->opt, 'm');
+    use_main_grads(rank);
 }
 
-static void gather_weights(lower_class *lc, size_t i_bucket, fr_lane lane)
+static void gather_weights(lower_rank *rank, size_t i_bucket, fr_lane lane)
 {
-    lower_context *context = lc->context;
-    const lower_bucket *bucket = &lc->buckets.items[i_bucket];
+    lower_context *context = rank->context;
+    const lower_bucket *bucket = &rank->buckets.items[i_bucket];
     const uint64_t weight = lower_element_bytes(context, FR_SPACE_WEIGHT);
     if (lower_n_shards(context, bucket->is_expert) == 1)
         return;
-    uint32_t i_segment = begin(lc, lane, "param_gather", i_bucket);
+    uint32_t i_segment = begin(rank, lane, "param_gather", i_bucket);
     fr_instr *instr = lower_collective(
         context, FR_OP_ALL_GATHER, lower_shard_axis(context, bucket->is_expert),
         fr_plan_storage_dtype(context->plan), bucket->n);
-    instr->shard_bytes = own_elements(lc, bucket) * weight;
-    instr->ref[1] = lower_own(lc, bucket, FR_SPACE_WEIGHT);
+    instr->shard_bytes = own_elements(rank, bucket) * weight;
+    instr->ref[1] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
     instr->ref[1].is_sharded = 0;
     instr->ref[0] = instr->ref[1];
     instr->ref[0].is_sharded = 1;
-    lower_add_call(lc, i_segment, -1, -1, -1);
-    lower_bind_own(lc, bucket, FR_SPACE_WEIGHT, 'm');
+    lower_add_call(rank, i_segment, -1, -1, -1);
+    lower_bind_own(rank, bucket, FR_SPACE_WEIGHT, 'm');
 }
 
 /* ZeRO 1, 2: are the parameters of the step before gathered in this one? */
@@ -271,44 +271,44 @@ static bool is_gathered_early(const lower_context *context)
            plan->is_gather_overlap && !context->is_executable;
 }
 
-void lower_gather_early(lower_class *lc)
+void lower_gather_early(lower_rank *rank)
 {
-    if (!is_gathered_early(lc->context))
+    if (!is_gathered_early(rank->context))
         return;
-    for (size_t b = lc->buckets.n; b-- > 0;)
-        gather_weights(lc, b, FR_LANE_GATHER);
+    for (size_t b = rank->buckets.n; b-- > 0;)
+        gather_weights(rank, b, FR_LANE_GATHER);
 }
 
-static void gather_late(lower_class *lc, size_t i_bucket)
+static void gather_late(lower_rank *rank, size_t i_bucket)
 {
-    const lower_context *context = lc->context;
+    const lower_context *context = rank->context;
     const fr_plan *plan = context->plan;
     bool is_beside = context->is_executable && plan->is_overlap;
     if (plan->zero_stage == 0 || lower_is_gathered(context) ||
         is_gathered_early(context))
         return;
-    gather_weights(lc, i_bucket, is_beside ? FR_LANE_DP : FR_LANE_COMPUTE);
+    gather_weights(rank, i_bucket, is_beside ? FR_LANE_DP : FR_LANE_COMPUTE);
 }
 
-void lower_update(lower_class *lc)
+void lower_update(lower_rank *rank)
 {
-    lower_context *context = lc->context;
+    lower_context *context = rank->context;
     const fr_plan *plan = context->plan;
-    uint64_t n_norms = norms_bytes(lc) / sizeof(double);
-    add_main_grads(lc);
-    clip(lc);
+    uint64_t n_norms = norms_bytes(rank) / sizeof(double);
+    add_main_grads(rank);
+    clip(rank);
     if (n_norms > 0) {
-        for (size_t b = 0; b < lc->buckets.n; b++)
-            optimize(lc, FR_OP_OPT_NORMS, b);
-        sum_scalar(lc, "norms_reduce_tp", FR_AXIS_TP, NORMS_OFFSET, n_norms);
+        for (size_t b = 0; b < rank->buckets.n; b++)
+            optimize(rank, FR_OP_OPT_NORMS, b);
+        sum_scalar(rank, "norms_reduce_tp", FR_AXIS_TP, NORMS_OFFSET, n_norms);
         if (plan->zero_stage > 0)
-            sum_scalar(lc, "norms_reduce_dp", lower_shard_axis(context, false),
-                       NORMS_OFFSET, n_norms);
+            sum_scalar(rank, "norms_reduce_dp",
+                       lower_shard_axis(context, false), NORMS_OFFSET, n_norms);
     }
-    for (size_t b = 0; b < lc->buckets.n; b++) {
-        optimize(lc, FR_OP_OPT_STEP, b);
-        gather_late(lc, b);
+    for (size_t b = 0; b < rank->buckets.n; b++) {
+        optimize(rank, FR_OP_OPT_STEP, b);
+        gather_late(rank, b);
     }
     if (!(context->job->clip_norm > 0))
-        reduce_loss(lc);
+        reduce_loss(rank);
 }

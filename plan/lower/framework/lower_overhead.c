@@ -1,5 +1,5 @@
 /*
- * lower_kernels.c: what a framework's kernels move besides the operations of
+ * lower_overhead.c: what a framework's kernels move beyond the operations of
  * op.h, which count each tensor once.
  *
  * FUSED is Megatron-LM with Apex or Transformer Engine, COMPILED PyTorch with
@@ -45,7 +45,7 @@
  *                 after every micro-batch's backward)
  * Bytes are per element, w being the activations' width.
  */
-#include "plan/lower/segment/lower_block.h"
+#include "plan/lower/framework/lower_overhead.h"
 
 static bool is_kernels(const lower_context *context, fr_kernel_set kernels)
 {
@@ -65,8 +65,8 @@ bool lower_is_apart(const lower_context *context)
 
 /* n_kernels that move n_bytes in all; what they write lies in scratch of
  * scratch_bytes. */
-static void besides(lower_context *context, int64_t n_bytes, int n_kernels,
-                    uint64_t scratch_bytes)
+static void add_overhead(lower_context *context, int64_t n_bytes, int n_kernels,
+                         uint64_t scratch_bytes)
 {
     if (n_bytes <= 0)
         return;
@@ -81,8 +81,8 @@ static void besides(lower_context *context, int64_t n_bytes, int n_kernels,
     lower_temp_reset(context, mark);
 }
 
-void lower_same(lower_context *context, fr_ref kept, fr_ref part,
-                uint64_t n_bytes)
+void lower_overhead_alias(lower_context *context, fr_ref kept, fr_ref part,
+                          uint64_t n_bytes)
 {
     fr_instr *instr = lower_emit(context, FR_OP_ELEMENTWISE);
     instr->dim[2] = instr->dim[3] = (int64_t)n_bytes;
@@ -101,47 +101,48 @@ static int64_t cast_bytes(const lower_context *context)
     return width(context) < 4 ? width(context) + 4 : 0;
 }
 
-void lower_besides_norm_fwd(lower_context *context, const lower_norm *norm)
+void lower_overhead_norm_fwd(lower_context *context, int64_t n, bool is_rms)
 {
-    const int64_t n = norm->rows * norm->cols, w = width(context);
-    if (!is_kernels(context, FR_KERNELS_EAGER) || !norm->is_rms)
+    const int64_t w = width(context);
+    if (!is_kernels(context, FR_KERNELS_EAGER) || !is_rms)
         return;
     /* Casts; pow 8, mean 4, mul 8; the weight's 2 w, which NORM_FWD has. */
-    besides(context, n * (2 * cast_bytes(context) + 20 + 2 * w - 2 * w), 7,
-            (uint64_t)(n * 8));
+    add_overhead(context, n * (2 * cast_bytes(context) + 20 + 2 * w - 2 * w), 7,
+                 (uint64_t)(n * 8));
 }
 
-void lower_besides_norm_bwd(lower_context *context, const lower_norm *norm,
-                            bool is_added)
+void lower_overhead_norm_bwd(lower_context *context, int64_t n, bool is_rms,
+                             bool is_added)
 {
-    const int64_t n = norm->rows * norm->cols, w = width(context);
+    const int64_t w = width(context);
     bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
     if (context->is_executable)
         return;
-    if (is_eager && norm->is_rms) {
+    if (is_eager && is_rms) {
         /*
          * The weight's product: dy w, dy times normed, its sum: 6 w; casts;
          * x r: 8, 12 and a sum of 4; mean and pow: 4, 8, 8, 12; both
          * gradients of x: 12.  NORM_BWD has 3 w.
          */
-        besides(context, n * (6 * w + 2 * cast_bytes(context) + 68 - 3 * w), 12,
-                (uint64_t)(n * 12));
+        add_overhead(context,
+                     n * (6 * w + 2 * cast_bytes(context) + 68 - 3 * w), 12,
+                     (uint64_t)(n * 12));
     } else if (is_pytorch(context)) {
-        besides(context, n * 2 * w, 1, 0); /* once more for the weights */
+        add_overhead(context, n * 2 * w, 1, 0); /* once more for the weights */
     }
     /* dx is written, then read with the gradient that is there. */
     if (is_added && !is_kernels(context, FR_KERNELS_COMPILED))
-        besides(context, n * 2 * w, 1, (uint64_t)(n * w));
+        add_overhead(context, n * 2 * w, 1, (uint64_t)(n * w));
 }
 
-void lower_besides_rope(lower_context *context, int64_t n)
+void lower_overhead_rope(lower_context *context, int64_t n)
 {
     const int64_t w = width(context);
     if (!is_pytorch(context))
         return;
     /* Of q and of k: a cast, the product, a cast; ROPE has 2 w. */
-    besides(context, n * (2 * cast_bytes(context) + 8 - 2 * w), 5,
-            (uint64_t)(n * 8));
+    add_overhead(context, n * (2 * cast_bytes(context) + 8 - 2 * w), 5,
+                 (uint64_t)(n * 8));
 }
 
 /* Pairs of queries and keys. */
@@ -153,29 +154,30 @@ static int64_t pairs_of(const lower_context *context)
 
 /* Scores that are divided, masked and made probabilities in float32 by
  * operators of their own; the fused softmax has 2 w, backward 3 w. */
-static void besides_softmax(lower_context *context, bool is_backward)
+static void softmax_overhead(lower_context *context, bool is_backward)
 {
     const int64_t n = pairs_of(context), w = width(context);
     if (!is_kernels(context, FR_KERNELS_EAGER) || context->is_fused || w == 4)
         return;
     if (is_backward) /* casts, 12 in float32, the division */
-        besides(context, n * (2 * cast_bytes(context) + 12 + 2 * w - 3 * w), 3,
-                (uint64_t)(n * 8));
+        add_overhead(context,
+                     n * (2 * cast_bytes(context) + 12 + 2 * w - 3 * w), 3,
+                     (uint64_t)(n * 8));
     else /* division, mask, softmax, cast */
-        besides(context, n * (4 * w + w + 4 + 4 + w - 2 * w), 3,
-                (uint64_t)(n * w));
+        add_overhead(context, n * (4 * w + w + 4 + 4 + w - 2 * w), 3,
+                     (uint64_t)(n * w));
 }
 
-void lower_besides_dropout(lower_context *context)
+void lower_overhead_dropout(lower_context *context)
 {
     const lower_shape *s = &context->shape;
     const int64_t n = s->stream_rows * s->hidden, w = width(context);
     if (is_kernels(context, FR_KERNELS_EAGER)) /* written, then read */
-        besides(context, n * 2 * w, 1, (uint64_t)(n * w));
+        add_overhead(context, n * 2 * w, 1, (uint64_t)(n * w));
 }
 
-uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
-                             bool has_activation)
+uint64_t lower_overhead_saved(const lower_context *context, bool has_norms,
+                              bool has_activation)
 {
     const lower_shape *s = &context->shape;
     const int64_t w = width(context);
@@ -183,7 +185,7 @@ uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
     bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
     int64_t n = 0;
     if (!is_pytorch(context) ||
-        lower_is_part_remade(context, FR_RECOMPUTE_PART_PRODUCTS))
+        lower_is_recomputed(context, FR_RECOMPUTE_PART_PRODUCTS))
         return 0;
     if (is_eager && context->model->is_rms_norm && has_norms)
         n += 2 * s->stream_rows * s->hidden * (w < 4 ? 4 + w : w);
@@ -211,36 +213,38 @@ uint64_t lower_besides_saved(const lower_context *context, bool has_norms,
  * tensor and of its Hadamard transform, one for rows, one that transforms and
  * casts columns; CAST has 4 of their 2, 2 9/16 and 2 9/16.
  */
-void lower_besides_scaling(lower_context *context, int64_t n, bool is_again)
+void lower_overhead_scaling(lower_context *context, int64_t n,
+                            bool is_transpose)
 {
     const fr_plan *plan = context->plan;
     if (!context->is_low)
         return;
     if (is_kernels(context, FR_KERNELS_COMPILED))
-        /* Again: maximum 2, cast 3, of which forward's cast has had the 1. */
-        besides(context, n * (is_again ? 4 : 2), 2, 0);
-    if (!is_kernels(context, FR_KERNELS_FUSED) || is_again)
+        /* Transposed: maximum 2, cast 3, of which forward's cast has had the 1.
+         */
+        add_overhead(context, n * (is_transpose ? 4 : 2), 2, 0);
+    if (!is_kernels(context, FR_KERNELS_FUSED) || is_transpose)
         return;
     if (plan->precision == FR_DTYPE_FP4)
-        besides(context, 3 * n + n / 8, 2, 0);
+        add_overhead(context, 3 * n + n / 8, 2, 0);
     else if (plan->scaling == FR_SCALING_CURRENT)
-        besides(context, 2 * n, 2, 0);
+        add_overhead(context, 2 * n, 2, 0);
     else if (plan->scaling == FR_SCALING_BLOCK) /* read and written, twice */
-        besides(context, 4 * (n / 32), 2, 0);
+        add_overhead(context, 4 * (n / 32), 2, 0);
 }
 
 /* Weights are not transformed: NVFP4 casts both ways at once. */
-void lower_besides_weight_scaling(lower_context *context, int64_t n)
+void lower_overhead_weight_scaling(lower_context *context, int64_t n)
 {
     const fr_plan *plan = context->plan;
     if (context->is_low && is_kernels(context, FR_KERNELS_FUSED) &&
         (plan->precision == FR_DTYPE_FP4 ||
          plan->scaling == FR_SCALING_CURRENT))
-        besides(context, 2 * n, 2, 0);
+        add_overhead(context, 2 * n, 2, 0);
 }
 
 /* Before and after the core of attention. */
-void lower_besides_core(lower_context *context, bool is_backward)
+void lower_overhead_core(lower_context *context, bool is_backward)
 {
     const lower_shape *s = &context->shape;
     const int64_t w = width(context);
@@ -251,55 +255,56 @@ void lower_besides_core(lower_context *context, bool is_backward)
     bool is_grouped = s->kv_heads < s->q_heads;
     if (context->is_executable)
         return;
-    besides_softmax(context, is_backward);
+    softmax_overhead(context, is_backward);
     if (is_pytorch(context)) {
         bool is_packed = !context->model->is_gated_mlp;
         bool is_unpadded =
             context->is_fused && context->plan->flash_kind == FR_FLASH_1;
         if (is_grouped) /* repeat_kv, or its sum over the copies */
-            besides(context, (kv + repeated) * w, 2,
-                    is_backward ? 0 : (uint64_t)(repeated * w));
+            add_overhead(context, (kv + repeated) * w, 2,
+                         is_backward ? 0 : (uint64_t)(repeated * w));
         if (is_unpadded) /* gather and scatter, one of them onto zeros */
-            besides(context,
-                    is_backward ? (3 * qkv + 2 * o) * w : (2 * qkv + 3 * o) * w,
-                    is_backward ? 7 : 29, (uint64_t)(qkv * w));
+            add_overhead(context,
+                         is_backward ? (3 * qkv + 2 * o) * w
+                                     : (2 * qkv + 3 * o) * w,
+                         is_backward ? 7 : 29, (uint64_t)(qkv * w));
         if (is_packed && is_backward) /* dq, dk, dv side by side */
-            besides(context, 2 * qkv * w, 1, (uint64_t)(qkv * w));
+            add_overhead(context, 2 * qkv * w, 1, (uint64_t)(qkv * w));
         return;
     }
     if (!context->is_fused && !is_backward)
-        besides(context, 2 * o * w, 1, 0);
+        add_overhead(context, 2 * o * w, 1, 0);
     if (!is_backward && is_grouped)
-        besides(context, 2 * q * w, 1, 0);
+        add_overhead(context, 2 * q * w, 1, 0);
     if (is_backward && (is_grouped || !context->is_fused))
-        besides(context, 2 * qkv * w, 1, (uint64_t)(qkv * w));
+        add_overhead(context, 2 * qkv * w, 1, (uint64_t)(qkv * w));
 }
 
 /* A gated activation of n elements. */
-void lower_besides_activation(lower_context *context, bool is_backward,
-                              int64_t n)
+void lower_overhead_activation(lower_context *context, bool is_backward,
+                               int64_t n)
 {
     const int64_t w = width(context);
     if (!is_kernels(context, FR_KERNELS_EAGER) || !context->model->is_gated_mlp)
         return;
     /* silu 2, mul 3 for 3; backward 3, 3, 3 for 5. */
-    besides(context, n * w * (is_backward ? 4 : 2), is_backward ? 2 : 1,
-            (uint64_t)(n * w));
+    add_overhead(context, n * w * (is_backward ? 4 : 2), is_backward ? 2 : 1,
+                 (uint64_t)(n * w));
 }
 
 /* The input's gradients from n_parts projections that a product has as one. */
-void lower_besides_parts(lower_context *context, int64_t n, int n_parts)
+void lower_overhead_parts(lower_context *context, int64_t n, int n_parts)
 {
     const int64_t w = width(context);
     if (!lower_is_apart(context))
         return;
     /* Compiled, the kernel that follows reads each. */
     bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
-    besides(context, n * w * (n_parts - 1) * (is_eager ? 3 : 1),
-            is_eager ? n_parts - 1 : 1, (uint64_t)(n * w));
+    add_overhead(context, n * w * (n_parts - 1) * (is_eager ? 3 : 1),
+                 is_eager ? n_parts - 1 : 1, (uint64_t)(n * w));
 }
 
-void lower_besides_gradients(lower_context *context, uint64_t n)
+void lower_overhead_gradients(lower_context *context, uint64_t n)
 {
     const int64_t w = width(context);
     const fr_dtype grad = context->plan->grad_dtype;
@@ -308,14 +313,14 @@ void lower_besides_gradients(lower_context *context, uint64_t n)
                                         : context->plan->is_grad_added_apart;
     /* Written and read once more than a product that adds. */
     if (is_apart && !context->is_executable)
-        besides(context, (int64_t)n * 2 * w, 6, 0);
+        add_overhead(context, (int64_t)n * 2 * w, 6, 0);
     if (!is_pytorch(context) || !is_sharded)
         return;
     /* Side by side, then cast to what is reduced. */
     int64_t g = grad == fr_plan_storage_dtype(context->plan)
                     ? 0
                     : w + (int64_t)fr_dtype_bytes(grad);
-    besides(context, (int64_t)n * (2 * w + g), g > 0 ? 2 : 1, 0);
+    add_overhead(context, (int64_t)n * (2 * w + g), g > 0 ? 2 : 1, 0);
 }
 
 bool lower_is_loss_narrow(const lower_context *context)
@@ -325,7 +330,7 @@ bool lower_is_loss_narrow(const lower_context *context)
 
 /* Of float32 logits that are there; XENT in one moves 12 for an element,
  * XENT_MAX, _SUM and _GRAD 16. */
-void lower_besides_loss(lower_context *context)
+void lower_overhead_loss(lower_context *context)
 {
     const lower_shape *s = &context->shape;
     const int64_t n = s->rows * s->vocab_local;
@@ -334,20 +339,20 @@ void lower_besides_loss(lower_context *context)
         return;
     if (context->plan->kernels == FR_KERNELS_FUSED)
         /* max 4, -= 8, exp 8, sum 4, div_ 8, mul_ 8 */
-        besides(context, n * (40 - has), 3, 0);
+        add_overhead(context, n * (40 - has), 3, 0);
     else
         /* log_softmax 16 and 16, zeros 4; its output and two gradients */
-        besides(context, n * (36 - has), 2, (uint64_t)(n * 8));
+        add_overhead(context, n * (36 - has), 2, (uint64_t)(n * 8));
 }
 
 /* Their float32 copies come when the layers' activations are gone: they are
  * no scratch of the head. */
-void lower_besides_metrics(lower_context *context)
+void lower_overhead_metrics(lower_context *context)
 {
     const lower_shape *s = &context->shape;
     const int n = context->plan->n_loss_metrics;
     if (!context->is_executable)
-        besides(context,
-                s->rows * s->vocab_local * n * (cast_bytes(context) + 16),
-                3 * n, 0);
+        add_overhead(context,
+                     s->rows * s->vocab_local * n * (cast_bytes(context) + 16),
+                     3 * n, 0);
 }

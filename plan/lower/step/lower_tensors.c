@@ -2,7 +2,7 @@
  * lower_tensors.c: the parameter tensors of a unit: names, shapes, how they
  * are sharded and how they begin.
  */
-#include "plan/lower/step/lower_internal.h"
+#include "plan/lower/step/lower_step.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,10 +33,10 @@ typedef struct tensor_spec {
     const char *part; /* ".weight", ".bias"; NULL: the name has it */
 } tensor_spec;
 
-static bool push_tensor(lower_class *lc, const tensor_spec *spec,
+static bool push_tensor(lower_rank *rank, const tensor_spec *spec,
                         uint64_t unit_first, int32_t layer)
 {
-    const fr_model *model = lc->context->model;
+    const fr_model *model = rank->context->model;
     bool is_llama = model->is_rms_norm;
     if (spec->at == LOWER_ABSENT)
         return true;
@@ -47,7 +47,7 @@ static bool push_tensor(lower_class *lc, const tensor_spec *spec,
         .cols = spec->cols,
         .global_rows = spec->global_rows,
         .global_cols = spec->global_cols,
-        .sharded_dim = lc->context->plan->tp > 1 ? spec->sharded_dim : 0,
+        .sharded_dim = rank->context->plan->tp > 1 ? spec->sharded_dim : 0,
         .n_parts = 1,
         .part_rows = {spec->rows},
         .is_decayed = spec->rows > 1,
@@ -62,7 +62,7 @@ static bool push_tensor(lower_class *lc, const tensor_spec *spec,
                  is_llama ? "layers" : "h", (int)layer, name, part);
     else
         snprintf(tensor.name, sizeof tensor.name, "%s%s", name, part);
-    return fr_vec_push(&lc->tensors, tensor) == FR_OK;
+    return fr_vec_push(&rank->tensors, tensor) == FR_OK;
 }
 
 /* A weight (out x in) and its bias. */
@@ -75,7 +75,7 @@ typedef struct linear_spec {
     const char *gpt2_name, *llama_name;
 } linear_spec;
 
-static bool push_linear(lower_class *lc, const linear_spec *spec,
+static bool push_linear(lower_rank *rank, const linear_spec *spec,
                         uint64_t unit_first, int32_t layer)
 {
     tensor_spec weight = {spec->id,          spec->w,
@@ -97,31 +97,31 @@ static bool push_linear(lower_class *lc, const linear_spec *spec,
                         spec->gpt2_name,
                         spec->llama_name,
                         ".bias"};
-    return push_tensor(lc, &weight, unit_first, layer) &&
-           push_tensor(lc, &bias, unit_first, layer);
+    return push_tensor(rank, &weight, unit_first, layer) &&
+           push_tensor(rank, &bias, unit_first, layer);
 }
 
-static bool push_norm(lower_class *lc, uint32_t id, uint64_t w, uint64_t b,
+static bool push_norm(lower_rank *rank, uint32_t id, uint64_t w, uint64_t b,
                       uint64_t unit_first, int32_t layer,
                       const char *const names[2])
 {
-    int64_t c = lc->context->shape.hidden;
+    int64_t c = rank->context->shape.hidden;
     tensor_spec weight = {id, w,        1,        c,
                           1,  c,        0,        FR_TENSOR_INIT_ONE,
                           0,  names[0], names[1], ".weight"};
     tensor_spec bias = {id + 1, b,        1,        c,
                         1,      c,        0,        FR_TENSOR_INIT_ZERO,
                         0,      names[0], names[1], ".bias"};
-    return push_tensor(lc, &weight, unit_first, layer) &&
-           push_tensor(lc, &bias, unit_first, layer);
+    return push_tensor(rank, &weight, unit_first, layer) &&
+           push_tensor(rank, &bias, unit_first, layer);
 }
 
 /* Stacked matrices, each sharded by itself: q, k, v; gate, up. */
-static void mark_parts(lower_class *lc, size_t first, uint32_t id,
+static void mark_parts(lower_rank *rank, size_t first, uint32_t id,
                        uint8_t n_parts, const int64_t part_rows[3])
 {
-    for (size_t i = first; i < lc->tensors.n; i++) {
-        fr_tensor *tensor = &lc->tensors.items[i];
+    for (size_t i = first; i < rank->tensors.n; i++) {
+        fr_tensor *tensor = &rank->tensors.items[i];
         if (tensor->id != id && tensor->id != id + 1)
             continue;
         tensor->n_parts = n_parts;
@@ -137,7 +137,7 @@ typedef struct more_spec {
     const char *name;
 } more_spec;
 
-static bool push_specs(lower_class *lc, const more_spec *specs, size_t n,
+static bool push_specs(lower_rank *rank, const more_spec *specs, size_t n,
                        uint32_t first_id, uint64_t unit_first, int32_t layer)
 {
     bool is_ok = true;
@@ -155,19 +155,19 @@ static bool push_specs(lower_class *lc, const more_spec *specs, size_t n,
             .std = 0.02,
             .gpt2_name = p->name,
             .llama_name = p->name};
-        is_ok = push_tensor(lc, &tensor, unit_first, layer);
+        is_ok = push_tensor(rank, &tensor, unit_first, layer);
     }
     return is_ok;
 }
 
 /* Heads' and latents' norms, latent projections, router, experts, what joins a
  * later token; experts are stacked, sharded over EP and ETP. */
-static bool push_more(lower_class *lc, const lower_unit *unit)
+static bool push_more(lower_rank *rank, const lower_unit *unit)
 {
-    const lower_context *context = lc->context;
+    const lower_context *context = rank->context;
     const fr_model *m = context->model;
     const lower_shape *s = &context->shape;
-    const lower_layer_layout *l = lower_layout_of(context, unit->layer);
+    const lower_layer_layout *l = &lower_kind_of(context, unit->layer)->layout;
     const int64_t c = s->hidden, e = s->experts_local, tp = context->plan->tp;
     const int64_t all = m->n_experts, gate = m->is_gated_mlp ? 2 : 1;
     const int64_t shared = m->shared_expert_ffn_hidden;
@@ -207,7 +207,7 @@ static bool push_more(lower_class *lc, const lower_unit *unit)
          "experts_down"},
         {l->expert_fc2.b, 1, e, c, all, c, "experts_down_bias"},
     };
-    return push_specs(lc, specs, sizeof specs / sizeof specs[0],
+    return push_specs(rank, specs, sizeof specs / sizeof specs[0],
                       ID_MORE + 32 * (uint32_t)unit->layer, unit->first,
                       unit->layer);
 }
@@ -218,17 +218,17 @@ static int compare_places(const void *va, const void *vb)
     return a->first < b->first ? -1 : a->first > b->first;
 }
 
-static void sort_from(lower_class *lc, size_t first)
+static void sort_from(lower_rank *rank, size_t first)
 {
-    if (lc->tensors.n > first)
-        qsort(&lc->tensors.items[first], lc->tensors.n - first,
-              sizeof lc->tensors.items[0], compare_places);
+    if (rank->tensors.n > first)
+        qsort(&rank->tensors.items[first], rank->tensors.n - first,
+              sizeof rank->tensors.items[0], compare_places);
 }
 
-static bool push_entry(lower_class *lc, const lower_unit *unit)
+static bool push_entry(lower_rank *rank, const lower_unit *unit)
 {
     const fr_model_layer *entry =
-        lower_kind_of(lc->context, unit->layer)->entry;
+        lower_kind_of(rank->context, unit->layer)->entry;
     const int64_t n = (int64_t)entry->n_parameters;
     const tensor_spec spec = {.id = ID_MORE + 32 * (uint32_t)unit->layer,
                               .at = n > 0 ? 0 : LOWER_ABSENT,
@@ -240,17 +240,17 @@ static bool push_entry(lower_class *lc, const lower_unit *unit)
                               .std = 0.02,
                               .gpt2_name = "weights",
                               .llama_name = "weights"};
-    return push_tensor(lc, &spec, unit->first, unit->layer);
+    return push_tensor(rank, &spec, unit->first, unit->layer);
 }
 
-bool lower_push_layer(lower_class *lc, const lower_unit *unit)
+bool lower_push_layer(lower_rank *rank, const lower_unit *unit)
 {
-    const lower_context *context = lc->context;
+    const lower_context *context = rank->context;
     const fr_model *model = context->model;
     if (model->kind == FR_MODEL_LAYERS)
-        return push_entry(lc, unit);
+        return push_entry(rank, unit);
     const lower_shape *s = &context->shape;
-    const lower_layer_layout *l = lower_layout_of(context, unit->layer);
+    const lower_layer_layout *l = &lower_kind_of(context, unit->layer)->layout;
     static const char *const norm1[2] = {"ln_1", "input_layernorm"};
     static const char *const norm2[2] = {"ln_2", "post_attention_layernorm"};
     const uint32_t id = ID_LAYERS + 16 * (uint32_t)unit->layer;
@@ -271,29 +271,30 @@ bool lower_push_layer(lower_class *lc, const lower_unit *unit)
          residual_std, "mlp.c_proj", "mlp.down_proj"},
     };
     const int64_t q = s->attn, kv = s->kv_heads * s->head_dim;
-    const size_t n_before = lc->tensors.n;
-    bool is_ok = push_norm(lc, id, l->ln1_w, l->ln1_b, unit->first, unit->layer,
-                           norm1) &&
-                 push_norm(lc, id + 2, l->ln2_w, l->ln2_b, unit->first,
+    const size_t n_before = rank->tensors.n;
+    bool is_ok = push_norm(rank, id, l->ln1_w, l->ln1_b, unit->first,
+                           unit->layer, norm1) &&
+                 push_norm(rank, id + 2, l->ln2_w, l->ln2_b, unit->first,
                            unit->layer, norm2);
     for (size_t i = 0; is_ok && i < sizeof linears / sizeof linears[0]; i++)
-        is_ok = push_linear(lc, &linears[i], unit->first, unit->layer);
-    mark_parts(lc, n_before, id + 4, 3, (const int64_t[3]){q, kv, kv});
+        is_ok = push_linear(rank, &linears[i], unit->first, unit->layer);
+    mark_parts(rank, n_before, id + 4, 3, (const int64_t[3]){q, kv, kv});
     if (model->is_gated_mlp)
-        mark_parts(lc, n_before, id + 8, 2,
+        mark_parts(rank, n_before, id + 8, 2,
                    (const int64_t[3]){s->ffn, s->ffn, 0});
     /* The list is in the order of the tensors' places. */
-    is_ok = is_ok && push_more(lc, unit);
-    sort_from(lc, n_before);
+    is_ok = is_ok && push_more(rank, unit);
+    sort_from(rank, n_before);
     return is_ok;
 }
 
 /* What encoders have at their ends. */
-static bool push_encoder_ends(lower_class *lc, bool is_final)
+static bool push_encoder_ends(lower_rank *rank, bool is_final)
 {
-    const fr_model *m = lc->context->model;
-    const lower_shape *s = &lc->context->shape;
-    const lower_encoder_ends *e = &lc->ends.encoder;
+    const fr_model *m = rank->context->model;
+    const lower_shape *s = &rank->context->shape;
+    const lower_embed_places *e = &rank->ends.embed;
+    const lower_head_places *h = &rank->ends.head;
     const int64_t c = s->hidden;
     const int64_t patch = m->n_channels * m->patch_size * m->patch_size;
     const more_spec specs[] = {
@@ -303,32 +304,33 @@ static bool push_encoder_ends(lower_class *lc, bool is_final)
         {e->patch, 0, c, patch, c, patch, "patch"},
         {e->patch_b, 0, 1, c, 1, c, "patch_bias"},
         {e->first_token, 0, 1, c, 1, c, "first_token"},
-        {e->pooler, 0, c, c, c, c, "pooler"},
-        {e->pooler_b, 0, 1, c, 1, c, "pooler_bias"},
-        {e->dense, 0, c, c, c, c, "dense"},
-        {e->dense_b, 0, 1, c, 1, c, "dense_bias"},
-        {e->dense_norm_w, 0, 1, c, 1, c, "dense_norm"},
-        {e->dense_norm_b, 0, 1, c, 1, c, "dense_norm_bias"},
-        {e->vocab_b, 2, 1, s->vocab_local, 1, s->vocab, "vocab_bias"},
-        {e->pair, 0, 2, c, 2, c, "pair"},
-        {e->pair_b, 0, 1, 2, 1, 2, "pair_bias"},
-        {e->labels, 0, m->n_labels, c, m->n_labels, c, "labels"},
-        {e->labels_b, 0, 1, m->n_labels, 1, m->n_labels, "labels_bias"},
+        {h->pooler, 0, c, c, c, c, "pooler"},
+        {h->pooler_b, 0, 1, c, 1, c, "pooler_bias"},
+        {h->dense, 0, c, c, c, c, "dense"},
+        {h->dense_b, 0, 1, c, 1, c, "dense_bias"},
+        {h->dense_norm_w, 0, 1, c, 1, c, "dense_norm"},
+        {h->dense_norm_b, 0, 1, c, 1, c, "dense_norm_bias"},
+        {h->vocab_b, 2, 1, s->vocab_local, 1, s->vocab, "vocab_bias"},
+        {h->pair, 0, 2, c, 2, c, "pair"},
+        {h->pair_b, 0, 1, 2, 1, 2, "pair_bias"},
+        {h->labels, 0, m->n_labels, c, m->n_labels, c, "labels"},
+        {h->labels_b, 0, 1, m->n_labels, 1, m->n_labels, "labels_bias"},
     };
     const size_t n_first = 6, n_all = sizeof specs / sizeof specs[0];
-    return push_specs(lc, &specs[is_final ? n_first : 0],
+    return push_specs(rank, &specs[is_final ? n_first : 0],
                       is_final ? n_all - n_first : n_first,
                       ID_ENDS + (is_final ? 32U : 0U), 0, -1);
 }
 
 /* wte, wpe, last norm and head, as far as the unit has them. */
-bool lower_push_ends(lower_class *lc, const lower_unit *unit)
+bool lower_push_ends(lower_rank *rank, const lower_unit *unit)
 {
-    const fr_model *model = lc->context->model;
-    const lower_shape *s = &lc->context->shape;
-    const lower_ends *e = &lc->ends;
+    const fr_model *model = rank->context->model;
+    const lower_shape *s = &rank->context->shape;
+    const lower_embed_places *e = &rank->ends.embed;
+    const lower_head_places *h = &rank->ends.head;
     static const char *const norm[2] = {"ln_f", "norm"};
-    bool is_split = lower_is_tied_apart(lc->context);
+    bool is_split = lower_is_tied_apart(rank->context);
     tensor_spec wte = {ID_WTE,
                        e->wte,
                        s->vocab_local,
@@ -355,21 +357,21 @@ bool lower_push_ends(lower_class *lc, const lower_unit *unit)
                        NULL};
     switch (unit->kind) {
     case LOWER_UNIT_TIED:
-        wte.at = lc->is_first ? e->wte : e->head;
-        if (!push_tensor(lc, &wte, 0, -1))
+        wte.at = rank->is_first ? e->wte : h->head;
+        if (!push_tensor(rank, &wte, 0, -1))
             return false;
-        lc->tensors.items[lc->tensors.n - 1].is_tied_copy = !lc->is_first;
+        rank->tensors.items[rank->tensors.n - 1].is_tied_copy = !rank->is_first;
         return true;
     case LOWER_UNIT_EMBED:
-        return (is_split || push_tensor(lc, &wte, 0, -1)) &&
-               push_tensor(lc, &wpe, 0, -1) && push_encoder_ends(lc, false);
+        return (is_split || push_tensor(rank, &wte, 0, -1)) &&
+               push_tensor(rank, &wpe, 0, -1) && push_encoder_ends(rank, false);
     case LOWER_UNIT_FINAL:
         wte.id = ID_HEAD;
-        wte.at = e->head;
+        wte.at = h->head;
         wte.gpt2_name = wte.llama_name = "lm_head.weight";
-        return push_norm(lc, ID_NORM_W, e->norm_w, e->norm_b, 0, -1, norm) &&
-               (model->is_tied || push_tensor(lc, &wte, 0, -1)) &&
-               push_encoder_ends(lc, true);
+        return push_norm(rank, ID_NORM_W, h->norm_w, h->norm_b, 0, -1, norm) &&
+               (model->is_tied || push_tensor(rank, &wte, 0, -1)) &&
+               push_encoder_ends(rank, true);
     case LOWER_UNIT_LAYER:
         break;
     }

@@ -2,13 +2,16 @@
  * lower_emit.c: segments and instructions under construction, and which
  * algorithm a collective gets.
  */
-#include "plan/lower/step/lower_internal.h"
+#include "plan/lower/segment/lower_emit.h"
 
 #include "plan/collective/collective.h"
+#include "plan/lower/segment/lower_pass.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+const fr_ref lower_absent = {0};
 
 uint32_t lower_segment_begin(lower_context *context, fr_lane lane,
                              const char *format, ...)
@@ -71,6 +74,29 @@ fr_ref lower_parameter(const lower_context *context, fr_space space,
                : lower_ref(space, first * lower_element_bytes(context, space));
 }
 
+fr_ref lower_moved(fr_ref ref, uint64_t n_bytes)
+{
+    ref.offset_bytes += n_bytes;
+    return ref;
+}
+
+fr_ref lower_weight(const lower_context *context, uint64_t first)
+{
+    return lower_parameter(context, FR_SPACE_WEIGHT, first);
+}
+
+fr_ref lower_grad(const lower_context *context, uint64_t first)
+{
+    return lower_parameter(context, FR_SPACE_GRAD, first);
+}
+
+fr_ref lower_saved_at(uint64_t offset_bytes)
+{
+    return offset_bytes == LOWER_ABSENT
+               ? lower_absent
+               : lower_ref(FR_SPACE_SAVED, offset_bytes);
+}
+
 fr_ref lower_temp(lower_context *context, uint64_t n_bytes)
 {
     uint64_t at = context->temp_used;
@@ -103,18 +129,11 @@ void lower_temp_reset(lower_context *context, uint64_t mark)
         context->temp_used = mark;
 }
 
-int64_t lower_axis_size(const fr_plan *plan, fr_axis axis)
+fr_ref lower_place_kept(lower_context *context, uint64_t offset_bytes,
+                        uint64_t n_bytes)
 {
-    return fr_plan_group_size(plan, axis);
-}
-
-void lower_find_local_axes(lower_context *context)
-{
-    const fr_placement *placement = context->placement;
-    for (int axis = 0; axis < FR_AXIS_N; axis++)
-        context->is_local[axis] =
-            !placement || fr_plan_axis_is_local(context->plan, (fr_axis)axis,
-                                                placement->node_of_rank);
+    return offset_bytes == LOWER_ABSENT ? lower_temp(context, n_bytes)
+                                        : lower_saved_at(offset_bytes);
 }
 
 fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
@@ -127,7 +146,7 @@ fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
     instr->algorithm = (uint8_t)fr_collective_choose(
         fr_collective_is_of_data(axis) ? context->plan->collective
                                        : FR_COLLECTIVE_AUTO,
-        op, lower_axis_size(context->plan, axis), n * fr_dtype_bytes(dtype),
+        op, fr_plan_group_size(context->plan, axis), n * fr_dtype_bytes(dtype),
         context->is_local[axis]);
     if (axis == FR_AXIS_DP && instr->algorithm == context->plan->collective)
         instr->flags |= FR_INSTR_GIVEN; /* never AUTO here */
@@ -139,23 +158,8 @@ fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
     return instr;
 }
 
-fr_status lower_check_collective(const lower_context *context, fr_err *err)
+void lower_mark_recompute(lower_context *context, size_t first)
 {
-    const fr_plan *plan = context->plan;
-    static const fr_op plain[] = {FR_OP_ALL_REDUCE, FR_OP_N};
-    static const fr_op sharded[] = {FR_OP_REDUCE_SCATTER, FR_OP_ALL_GATHER,
-                                    FR_OP_N};
-    const fr_op *ops = plan->zero_stage > 0 ? sharded : plain;
-    int64_t n_group = fr_plan_group_size(
-        plan, plan->zero_stage > 0 ? FR_AXIS_SHARD : FR_AXIS_DP);
-    if (plan->collective == FR_COLLECTIVE_AUTO || n_group == 1)
-        return FR_OK;
-    const fr_collective *entry = fr_collectives[plan->collective];
-    for (int i = 0; ops[i] != FR_OP_N; i++)
-        if (!entry->fits(ops[i], n_group))
-            return fr_fail(err, FR_INPUT,
-                           "collective %s does not do %s over dp %d; choose "
-                           "ring or auto",
-                           entry->name, fr_op_name(ops[i]), (int)n_group);
-    return FR_OK;
+    for (size_t i = first; i < context->instrs.n; i++)
+        context->instrs.items[i].flags |= FR_INSTR_REMADE;
 }

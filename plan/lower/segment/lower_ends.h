@@ -1,0 +1,51 @@
+/*
+ * lower_ends.h: the two ends of the model: embedding, and last norm, head and
+ * loss.
+ */
+#ifndef FR_PLAN_LOWER_SEGMENT_LOWER_ENDS_H
+#define FR_PLAN_LOWER_SEGMENT_LOWER_ENDS_H
+
+#include "plan/lower/segment/lower_block.h"
+
+/* Where the tensors outside layers begin in WEIGHT and GRAD, in elements;
+ * LOWER_ABSENT: not there.  Both consist of places alone. */
+typedef struct lower_embed_places {
+    uint64_t wte, wpe;
+    /* Of encoders. */
+    uint64_t types, norm_w, norm_b, patch, patch_b, first_token;
+} lower_embed_places;
+
+typedef struct lower_head_places {
+    uint64_t norm_w, norm_b, head;
+    /* Of encoders. */
+    uint64_t pooler, pooler_b, dense, dense_b, dense_norm_w, dense_norm_b;
+    uint64_t vocab_b, pair, pair_b, labels, labels_b;
+} lower_head_places;
+
+typedef struct lower_ends {
+    lower_embed_places embed;
+    lower_head_places head;
+} lower_ends;
+
+/* Their segments; those of an end that is not asked for stay as they are. */
+typedef struct lower_ends_segments {
+    uint32_t i_embed_fwd, i_embed_bwd, i_head;
+    uint32_t i_head_added; /* onto a gradient that is there */
+} lower_ends_segments;
+
+void lower_ends_write(lower_context *context, const lower_ends *ends,
+                      bool has_embed, bool has_head, lower_ends_segments *out);
+
+/* lower_loss.c: the loss; logits become their gradients. */
+void lower_loss(lower_context *context, fr_ref logits);
+
+/* lower_encoder.c */
+void lower_encoder_embed(lower_context *context, const lower_ends *ends,
+                         lower_ends_segments *out);
+void lower_encoder_head(lower_context *context, const lower_ends *ends,
+                        lower_ends_segments *out);
+/* lower_list.c */
+void lower_list_ends(lower_context *context, bool has_embed, bool has_head,
+                     lower_ends_segments *out);
+
+#endif

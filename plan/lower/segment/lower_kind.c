@@ -1,0 +1,184 @@
+/*
+ * lower_kind.c: the kinds of layers, and where their parameters lie.
+ */
+#include "plan/lower/segment/lower_kind.h"
+
+static lower_linear place_linear(uint64_t *used, bool is_there, bool has_bias,
+                                 int64_t n_matrices, int64_t out, int64_t in)
+{
+    lower_linear linear;
+    linear.w = lower_place(used, is_there, n_matrices * out, in);
+    linear.b = lower_place(used, is_there && has_bias, n_matrices, out);
+    return linear;
+}
+
+static void place_replicated(const lower_context *context,
+                             const lower_kind *kind, lower_layer_layout *l,
+                             uint64_t *used)
+{
+    const fr_model *model = context->model;
+    const lower_shape *s = &context->shape;
+    bool has_bias = !model->is_rms_norm, is_latent = model->kv_lora_rank > 0;
+    l->ln1_w = lower_place(used, true, 1, s->hidden);
+    l->ln1_b = lower_place(used, has_bias, 1, s->hidden);
+    l->ln2_w = lower_place(used, true, 1, s->hidden);
+    l->ln2_b = lower_place(used, has_bias, 1, s->hidden);
+    l->q_norm = lower_place(used, model->has_qk_norm || model->q_lora_rank > 0,
+                            1, is_latent ? model->q_lora_rank : s->head_dim);
+    l->k_norm = lower_place(used, model->has_qk_norm || is_latent, 1,
+                            is_latent ? model->kv_lora_rank : s->head_dim);
+    for (int i = 0; i < 2; i++) {
+        l->mtp_norm[i] = lower_place(used, kind->is_mtp, 1, s->hidden);
+        l->mtp_last[i] = lower_place(used, kind->is_mtp && (i == 0 || has_bias),
+                                     1, s->hidden);
+    }
+    /* Matrices that see a TP rank's own rows of the stream, as norms do. */
+    l->q_down = lower_place(used, is_latent && model->q_lora_rank > 0,
+                            model->q_lora_rank, s->hidden);
+    l->kv_down =
+        lower_place(used, is_latent,
+                    model->kv_lora_rank + model->qk_rope_head_dim, s->hidden);
+    l->router = lower_place(used, kind->is_moe, model->n_experts, s->hidden);
+    l->shared_gate = lower_place(used,
+                                 kind->is_moe && s->shared_ffn > 0 &&
+                                     model->has_shared_expert_gate,
+                                 1, s->hidden);
+    l->mtp_join = lower_place(used, kind->is_mtp, s->hidden, 2 * s->hidden);
+    l->n_norm = *used;
+}
+
+static void place_attention(const lower_context *context, lower_layer_layout *l,
+                            uint64_t *used)
+{
+    const fr_model *model = context->model;
+    const lower_shape *s = &context->shape;
+    bool is_latent = model->kv_lora_rank > 0;
+    int64_t q_rank = is_latent ? model->q_lora_rank : 0;
+    int64_t q = s->q_heads * s->head_dim, c = s->hidden;
+    l->qkv_w = lower_place(used, !is_latent, s->qkv, c);
+    l->qkv_b = lower_place(used, !is_latent && model->has_qkv_bias, 1, s->qkv);
+    l->q_up = lower_place(used, is_latent, q, q_rank > 0 ? q_rank : c);
+    l->kv_up = lower_place(used, is_latent,
+                           s->q_heads * (model->qk_nope_head_dim + s->v_dim),
+                           model->kv_lora_rank);
+    l->out_w = lower_place(used, true, c, s->attn);
+    l->out_b = lower_place(used, model->has_out_bias, 1, c);
+}
+
+static void place_mlp(const lower_context *context, const lower_kind *kind,
+                      lower_layer_layout *l, uint64_t *used)
+{
+    const fr_model *model = context->model;
+    const lower_shape *s = &context->shape;
+    bool has_bias = model->has_mlp_bias, is_dense = !kind->is_moe;
+    bool is_shared = kind->is_moe && s->shared_ffn > 0;
+    int64_t c = s->hidden, n = s->experts_local;
+    l->fc1_w = lower_place(used, is_dense, s->fc1, c);
+    l->fc1_b = lower_place(used, is_dense && has_bias, 1, s->fc1);
+    l->fc2_w = lower_place(used, is_dense, c, s->ffn);
+    l->fc2_b = lower_place(used, is_dense && has_bias, 1, c);
+    l->shared_fc1 =
+        place_linear(used, is_shared, has_bias, 1, s->shared_fc1, c);
+    l->shared_fc2 =
+        place_linear(used, is_shared, has_bias, 1, c, s->shared_ffn);
+    if (kind->is_moe) /* others share the experts: both parts are sharded */
+        *used = lower_part_padded(context, false, *used);
+    l->n_dense = *used;
+    l->expert_fc1 =
+        place_linear(used, kind->is_moe, has_bias, n, s->expert_fc1, c);
+    l->expert_fc2 =
+        place_linear(used, kind->is_moe, has_bias, n, c, s->expert_ffn);
+    if (kind->is_moe)
+        *used =
+            l->n_dense + lower_part_padded(context, true, *used - l->n_dense);
+    l->n = *used;
+}
+
+static void init_layer_layout(const lower_context *context, lower_kind *kind)
+{
+    lower_layer_layout *l = &kind->layout;
+    uint64_t used = 0;
+    place_replicated(context, kind, l, &used);
+    place_attention(context, l, &used);
+    place_mlp(context, kind, l, &used);
+    if (context->is_low && context->plan->zero_stage < 3)
+        kind->low_bytes = 2 * l->n * fr_dtype_bytes(context->plan->precision);
+}
+
+/* ---- kinds ---- */
+
+enum { KIND_DENSE, KIND_MOE, KIND_MTP, N_KINDS };
+
+lower_kind *lower_kind_of(const lower_context *context, int32_t layer)
+{
+    const fr_model *model = context->model;
+    if (model->kind == FR_MODEL_LAYERS) {
+        size_t i = 0;
+        int64_t end = model->layers[0].repeat;
+        while (layer >= end && i + 1 < model->n_layer_entries)
+            end += model->layers[++i].repeat;
+        return &context->kinds[i];
+    }
+    if (layer >= model->n_layers)
+        return &context->kinds[KIND_MTP];
+    return &context->kinds[fr_model_layer_is_moe(model, layer) ? KIND_MOE
+                                                               : KIND_DENSE];
+}
+
+uint64_t lower_stream_bytes(const lower_context *context, int32_t layer)
+{
+    if (context->model->kind != FR_MODEL_LAYERS)
+        return context->shape.stream_bytes;
+    return layer == 0 ? context->kinds[0].in_bytes
+                      : lower_kind_of(context, layer - 1)->out_bytes;
+}
+
+/* Bytes of a list are those of float32 and of one sample. */
+static uint64_t entry_bytes(const lower_context *context, uint64_t n_bytes)
+{
+    return n_bytes * (uint64_t)context->shape.batch *
+           fr_dtype_bytes(fr_plan_storage_dtype(context->plan)) / sizeof(float);
+}
+
+static void init_entries(lower_context *context)
+{
+    const fr_model *model = context->model;
+    for (uint32_t i = 0; i < context->n_kinds; i++) {
+        const fr_model_layer *entry = &model->layers[i];
+        lower_kind *kind = &context->kinds[i];
+        kind->entry = entry;
+        kind->out_bytes = entry_bytes(context, entry->output_bytes);
+        /* What the first gets, the list does not say. */
+        kind->in_bytes = i == 0 ? lower_bytes(context, 16, 1)
+                                : context->kinds[i - 1].out_bytes;
+        kind->saved.n_bytes = entry_bytes(context, entry->activation_bytes);
+        kind->layout.n = lower_padded(entry->n_parameters);
+        kind->layout.n_dense = kind->layout.n;
+    }
+}
+
+fr_status lower_kinds_init(lower_context *context, fr_err *err)
+{
+    const fr_model *model = context->model;
+    bool is_list = model->kind == FR_MODEL_LAYERS;
+    context->n_kinds = is_list ? (uint32_t)model->n_layer_entries : N_KINDS;
+    context->kinds = calloc(context->n_kinds, sizeof *context->kinds);
+    if (!context->kinds)
+        return fr_fail_no_memory(err);
+    if (is_list) {
+        init_entries(context);
+        return FR_OK;
+    }
+    for (uint32_t i = 0; i < N_KINDS; i++) {
+        lower_kind *kind = &context->kinds[i];
+        kind->is_mtp = i == KIND_MTP;
+        /* A later token's layer is like the model's last. */
+        kind->is_moe = i == KIND_MOE ||
+                       (i == KIND_MTP &&
+                        fr_model_layer_is_moe(model, model->n_layers - 1));
+        kind->in_bytes = kind->out_bytes = context->shape.stream_bytes;
+        init_layer_layout(context, kind);
+        lower_saved_init(context, kind);
+    }
+    return FR_OK;
+}

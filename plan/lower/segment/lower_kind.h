@@ -1,0 +1,118 @@
+/*
+ * lower_kind.h: the kinds of layers: where their parameters lie, what their
+ * forward keeps, and the segments that were written for them.
+ */
+#ifndef FR_PLAN_LOWER_SEGMENT_LOWER_KIND_H
+#define FR_PLAN_LOWER_SEGMENT_LOWER_KIND_H
+
+#include "plan/lower/segment/lower_pass.h"
+#include "plan/lower/segment/lower_shape.h"
+
+/* A matrix and its bias. */
+typedef struct lower_linear {
+    uint64_t w, b;
+} lower_linear;
+
+/*
+ * Offsets within a layer's parameters, in elements; LOWER_ABSENT: none.  The
+ * parameters of experts stand in [n_dense, n): other ranks share them, so they
+ * are reduced and sharded apart (axis EDP).  Where n_dense < n both parts end
+ * at lower_part_padded().
+ */
+typedef struct lower_layer_layout {
+    uint64_t ln1_w, ln1_b, ln2_w, ln2_b;
+    uint64_t q_norm, k_norm; /* of heads; in latent attention of the latents */
+    uint64_t mtp_norm[2], mtp_last[2]; /* a later token's: both inputs, end */
+    uint64_t q_down, kv_down;          /* latent attention, no qkv */
+    uint64_t router, shared_gate;
+    uint64_t mtp_join; /* 2 hidden -> hidden */
+    uint64_t n_norm;   /* up to here whole on each TP rank, which sees its own
+                          rows with sequence parallelism */
+    uint64_t qkv_w, qkv_b, out_w, out_b, fc1_w, fc1_b, fc2_w, fc2_b;
+    uint64_t q_up, kv_up; /* latent attention, no qkv */
+    lower_linear shared_fc1, shared_fc2;
+    lower_linear expert_fc1, expert_fc2; /* all local experts, stacked */
+    uint64_t n_dense, n;
+} lower_layer_layout;
+
+/*
+ * Where forward keeps an operand of a product: `wide` in the storage dtype,
+ * `low` in that of the products where it has less than 16 bits.  Offsets in
+ * bytes; LOWER_ABSENT: not kept.
+ */
+typedef struct lower_kept {
+    uint64_t wide, low;
+} lower_kept;
+
+/* Offsets of what a layer's forward keeps, in bytes. */
+typedef struct lower_saved {
+    lower_kept n1, o, n2, act;
+    uint64_t stats1, qkv, kept, mid, stats2, fc1;
+    uint64_t fc1_half;     /* no fc1: one of its two projections */
+    uint64_t o_by_head;    /* context parallel, all-to-all: o of its heads */
+    uint64_t mask1, mask2; /* of dropout */
+    uint64_t normed, normed_stats; /* q and k after their norm */
+    uint64_t last, last_stats;     /* post-norm: sum before the last norm */
+    /* Latent attention: the latents before and after their norms. */
+    uint64_t latent, latent_stats;
+    lower_kept q_latent, kv_latent;
+    /* Experts. */
+    uint64_t scores, chosen, expert_fc1, shared_fc1;
+    lower_kept expert_in, expert_act, shared_act;
+    /* A later token's: both normed inputs, side by side. */
+    lower_kept joined;
+    uint64_t join_stats, join_out;
+    uint64_t n_bytes;
+} lower_saved;
+
+/* Segments of a layer whose keys go round a ring. */
+typedef struct lower_ring_segments {
+    uint32_t i_begin, i_own, i_other, i_end; /* i_other: each other rank's */
+    uint32_t i_shift, i_keys, i_home;
+    uint64_t carry_bytes; /* that backward's calls hand to each other */
+    uint64_t piece_bytes; /* that go round */
+} lower_ring_segments;
+
+/* Segments of one layer. */
+typedef struct lower_layer_segments {
+    uint32_t i_fwd, i_bwd, i_recompute, i_norm_reduce, i_cast;
+    uint32_t i_input, i_weights; /* backward in two parts; 0: whole */
+    lower_ring_segments ring_fwd, ring_recompute, ring_bwd;
+} lower_layer_segments;
+
+/*
+ * A kind of layer: its parameters, what it keeps, its segments.  Transformers
+ * have a dense one, one with experts, one that predicts a later token; a list
+ * of layers has one for each entry.
+ */
+struct lower_kind {
+    bool is_moe, is_mtp;
+    const fr_model_layer *entry;  /* of a list of layers; else NULL */
+    uint64_t in_bytes, out_bytes; /* of a micro-batch */
+    lower_layer_layout layout;
+    lower_saved saved;
+    uint64_t low_bytes; /* of its weights in the dtype of the products, cast
+                           once per step (segment i_cast, space LOW) */
+    lower_layer_segments segments;
+    /* Where it is cut, else without calls; of a ring before and after it. */
+    lower_pass forward, recompute, backward, backward_end;
+    uint64_t split_bytes; /* that the second part of backward reads of the
+                             first, and ... */
+    uint64_t late_bytes;  /* ... of forward, not among the saved */
+    bool is_input_late, is_saved_late; /* does it read these too? */
+};
+
+/* Fills the context's kinds, which the caller frees.  After
+ * lower_shape_init(). */
+FR_CHECKED fr_status lower_kinds_init(lower_context *context, fr_err *err);
+/* Of a global layer; those that predict later tokens follow the model's. */
+lower_kind *lower_kind_of(const lower_context *context, int32_t layer);
+/* Bytes of a micro-batch's activation before a global layer. */
+uint64_t lower_stream_bytes(const lower_context *context, int32_t layer);
+
+/* lower_saved.c */
+void lower_saved_init(const lower_context *context, lower_kind *kind);
+/* What the core of attention leaves for backward: lse, or probabilities. */
+uint64_t lower_core_bytes(const lower_context *context);
+
+#endif

@@ -1,0 +1,99 @@
+/*
+ * lower_loss.c: the loss of whole or of vocabulary-parallel logits, and its
+ * gradient.
+ */
+#include "plan/lower/framework/lower_overhead.h"
+#include "plan/lower/segment/lower_ends.h"
+
+static uint64_t f32_bytes(int64_t rows, int64_t cols)
+{
+    return (uint64_t)rows * (uint64_t)cols * sizeof(float);
+}
+
+static fr_instr *xent(lower_context *context, fr_op op, fr_ref logits)
+{
+    const lower_shape *s = &context->shape;
+    fr_instr *instr = lower_emit(context, op);
+    if (!lower_is_loss_narrow(context))
+        instr->dtype = FR_DTYPE_F32;
+    instr->dim[0] = s->rows;
+    instr->dim[1] = s->vocab_local;
+    instr->dim[2] = s->vocab;
+    /* The mean over the global batch: gradients are then plain sums. */
+    instr->scalar =
+        1.0 / ((double)context->job->global_batch * (double)context->job->seq);
+    instr->axis = FR_AXIS_TP;
+    instr->ref[0] = logits;
+    instr->ref[1] = lower_ref(FR_SPACE_TOKENS, 0);
+    return instr;
+}
+
+static void tp_row_sums(lower_context *context, fr_ref at, int64_t n,
+                        uint16_t flags)
+{
+    fr_instr *instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
+                                       FR_DTYPE_F32, (uint64_t)n);
+    instr->flags = flags;
+    instr->ref[0] = instr->ref[1] = at;
+}
+
+/* Logits become their gradients. */
+static void loss(lower_context *context, fr_ref logits)
+{
+    const int64_t rows = context->shape.rows;
+    const fr_ref step = lower_ref(FR_SPACE_STEP, 0);
+    fr_instr *instr;
+    if (context->plan->tp == 1) {
+        xent(context, FR_OP_XENT, logits)->ref[2] = step;
+        return;
+    }
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref row_max = lower_temp(context, f32_bytes(rows, 1));
+    fr_ref sums = lower_temp(context, f32_bytes(rows, 2));
+    xent(context, FR_OP_XENT_MAX, logits)->ref[2] = row_max;
+    tp_row_sums(context, row_max, rows, FR_INSTR_MAX);
+    instr = xent(context, FR_OP_XENT_SUM, logits);
+    instr->ref[2] = row_max;
+    instr->ref[3] = sums;
+    tp_row_sums(context, sums, 2 * rows, 0);
+    instr = xent(context, FR_OP_XENT_GRAD, logits);
+    instr->ref[2] = row_max;
+    instr->ref[3] = sums;
+    instr->ref[4] = step;
+    lower_temp_reset(context, mark);
+}
+
+static void cast_logits(lower_context *context, fr_ref src, fr_ref dst,
+                        fr_dtype from, fr_dtype to)
+{
+    const lower_shape *s = &context->shape;
+    fr_instr *instr = lower_emit(context, FR_OP_CAST);
+    instr->dtype = (uint8_t)to;
+    instr->scalar = (double)fr_dtype_bytes(from);
+    instr->dim[0] = s->rows * s->vocab_local;
+    instr->ref[0] = src;
+    instr->ref[1] = dst;
+}
+
+/*
+ * The loss is computed in float32: logits of 16 bits are cast to a copy, in
+ * which they become their gradients, and these are cast back (Megatron-LM's
+ * vocabulary-parallel cross entropy: 6 bytes per logit at the peak).
+ */
+void lower_loss(lower_context *context, fr_ref logits)
+{
+    const lower_shape *s = &context->shape;
+    fr_dtype dtype = fr_plan_storage_dtype(context->plan);
+    lower_overhead_metrics(context);
+    if (dtype == FR_DTYPE_F32 || lower_is_loss_narrow(context)) {
+        loss(context, logits);
+        return;
+    }
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref whole = lower_temp(context, f32_bytes(s->rows, s->vocab_local));
+    cast_logits(context, logits, whole, dtype, FR_DTYPE_F32);
+    loss(context, whole);
+    lower_overhead_loss(context);
+    cast_logits(context, whole, logits, FR_DTYPE_F32, dtype);
+    lower_temp_reset(context, mark);
+}

@@ -1,0 +1,64 @@
+/*
+ * lower_shape.h: the sizes of one rank, and what writers of segments ask of
+ * the plan: which of its choices apply to this model.
+ */
+#ifndef FR_PLAN_LOWER_SEGMENT_LOWER_SHAPE_H
+#define FR_PLAN_LOWER_SEGMENT_LOWER_SHAPE_H
+
+#include "plan/lower/segment/lower_emit.h"
+
+/* Fills the context's shape and what follows from the precision. */
+void lower_shape_init(lower_context *context);
+
+/* Bytes of rows x cols in the storage dtype. */
+uint64_t lower_bytes(const lower_context *context, int64_t rows, int64_t cols);
+/* dtype of a product's operands. */
+fr_dtype lower_product_dtype(const lower_context *context);
+/* The first layer of a global stage. */
+int32_t lower_first_layer(const lower_context *context, int32_t stage);
+
+/* ---- choices of the plan ---- */
+
+/* Does selective recompute cover a part of a layer (FR_RECOMPUTE_PART_*)? */
+bool lower_is_recomputed(const lower_context *context, uint32_t part);
+/* Is the sum after attention computed again, from attention's output? */
+bool lower_is_mid_recomputed(const lower_context *context);
+/* Are the heads of latent attention computed again, from the latents? */
+bool lower_is_latent_recomputed(const lower_context *context);
+bool lower_is_post_norm(const lower_context *context);
+/* Context parallelism by a ring of keys and values. */
+bool lower_is_ring(const lower_context *context);
+/* Attention of the CPU runtime: in f32, not said to be fused. */
+bool lower_is_cpu_attention(const lower_context *context);
+/* Is a layer's pass several calls, with TP's collectives between them? */
+bool lower_is_pass_cut(const lower_context *context);
+/* Is the tied matrix held by two pipeline ranks? */
+bool lower_is_tied_apart(const lower_context *context);
+
+/* ---- data parallelism ---- */
+
+/* ZeRO 2 and 3: every unit is reduced by itself. */
+bool lower_is_by_unit(const lower_context *context);
+/* ZeRO 3: parameters are whole only while they are used. */
+bool lower_is_gathered(const lower_context *context);
+/* Who sums a gradient, who shares its optimizer state, and how many do. */
+fr_axis lower_reduce_axis(bool is_expert);
+fr_axis lower_shard_axis(const lower_context *context, bool is_expert);
+uint64_t lower_n_shards(const lower_context *context, bool is_expert);
+/* Where gradients are reduced: beside backward, or after it. */
+fr_lane lower_reduce_lane(const lower_context *context);
+
+/* ---- places in a flat list of parameters, in elements ---- */
+
+/* Elements of a tensor with the padding behind it. */
+uint64_t lower_padded(uint64_t n);
+/* Takes the place of a tensor in a unit; LOWER_ABSENT if it is not there. */
+uint64_t lower_place(uint64_t *used, bool is_there, int64_t rows, int64_t cols);
+/* Elements that fill a cache line whichever space they lie in. */
+uint64_t lower_line_elements(const lower_context *context);
+/* Elements of a part of a layer, such that each of its ranks gets a whole
+ * number of cache lines. */
+uint64_t lower_part_padded(const lower_context *context, bool is_expert,
+                           uint64_t n);
+
+#endif
