@@ -58,7 +58,7 @@ void fr_actors_release(fr_actors *actors)
     *actors = (fr_actors){0};
 }
 
-/* ---- one axis ----------------------------------------------------------- */
+/* ---- one axis ------------------------------------------------------------ */
 
 /* Groups that behave alike are one party. */
 static bool number_axis(const fr_actors *actors, int axis, fr_parties *out)
@@ -77,7 +77,7 @@ static bool number_axis(const fr_actors *actors, int axis, fr_parties *out)
     return out->n_parties >= 0;
 }
 
-/* ---- several axes ------------------------------------------------------- */
+/* ---- several axes -------------------------------------------------------- */
 
 static int32_t find_root(int32_t *parent, int32_t i)
 {

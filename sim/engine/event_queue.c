@@ -91,12 +91,11 @@ static void sift_down(fr_event_key *keys, size_t n, size_t i, fr_event_key key)
 }
 
 /* The next sequence number; an empty queue may start over. */
-static fr_status make_key(fr_event_queue *queue, size_t n_others,
-                          int64_t time_ps, uint32_t payload, fr_event_key *key,
-                          fr_err *err)
+static fr_status make_key(fr_event_queue *queue, int64_t time_ps,
+                          uint32_t payload, fr_event_key *key, fr_err *err)
 {
     assert(time_ps >= 0 && payload <= FR_EVENT_MAX_PAYLOAD);
-    if (n_others == 0)
+    if (queue->n == 0)
         queue->sequence = 0;
     if (queue->sequence > MAX_SEQUENCE)
         return fr_fail(err, FR_FAILURE, "too many events in one simulation");
@@ -111,7 +110,7 @@ fr_status fr_event_queue_push(fr_event_queue *queue, int64_t time_ps,
     fr_event_key key = 0;
     if (queue->n == queue->capacity)
         FR_TRY(fr_event_queue_reserve(queue, queue->n + 1, err));
-    FR_TRY(make_key(queue, queue->n, time_ps, payload, &key, err));
+    FR_TRY(make_key(queue, time_ps, payload, &key, err));
     sift_up(queue->keys, queue->n++, key);
     return FR_OK;
 }
@@ -130,15 +129,4 @@ int64_t fr_event_queue_pop(fr_event_queue *queue, uint32_t *payload)
         sift_down(queue->keys, queue->n, 0, queue->keys[queue->n]);
     *payload = (uint32_t)next & FR_EVENT_MAX_PAYLOAD;
     return (int64_t)(next >> 64);
-}
-
-fr_status fr_event_queue_reschedule(fr_event_queue *queue, int64_t time_ps,
-                                    fr_err *err)
-{
-    fr_event_key key = 0;
-    assert(queue->n > 0);
-    uint32_t payload = (uint32_t)queue->keys[0] & FR_EVENT_MAX_PAYLOAD;
-    FR_TRY(make_key(queue, queue->n - 1, time_ps, payload, &key, err));
-    sift_down(queue->keys, queue->n, 0, key);
-    return FR_OK;
 }

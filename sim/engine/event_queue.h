@@ -44,11 +44,4 @@ int64_t fr_event_queue_next_ps(const fr_event_queue *queue);
 /* Takes the next event; there must be one. */
 int64_t fr_event_queue_pop(fr_event_queue *queue, uint32_t *payload);
 
-/*
- * Pops the next event and pushes its payload again at time_ps in one pass
- * over the heap; there must be one.  The new event is last of its instant.
- */
-FR_CHECKED fr_status fr_event_queue_reschedule(fr_event_queue *queue,
-                                               int64_t time_ps, fr_err *err);
-
 #endif

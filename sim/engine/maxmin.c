@@ -282,11 +282,12 @@ static void leave_links(fr_maxmin *m, uint32_t i)
     }
 }
 
-static void drop_flow(fr_maxmin *m, uint32_t i, int64_t now_ps)
+void fr_maxmin_remove(fr_maxmin *m, uint32_t i)
 {
     int64_t rate = m->rate[i] == FR_UNKNOWN_RATE ? 0 : m->rate[i];
 
-    (void)fr_maxmin_detach(m, i, now_ps);
+    assert(i < m->n_used && m->flows[i].is_alive);
+    (void)fr_maxmin_detach(m, i, m->now_ps);
     leave_links(m, i);
     if (rate < m->least_removed)
         m->least_removed = rate;
@@ -294,12 +295,6 @@ static void drop_flow(fr_maxmin *m, uint32_t i, int64_t now_ps)
     m->flows[i].is_alive = false;
     m->free_flows.items[m->free_flows.n++] = i;
     m->n_flows--;
-}
-
-void fr_maxmin_remove(fr_maxmin *m, uint32_t flow)
-{
-    assert(flow < m->n_used && m->flows[flow].is_alive);
-    drop_flow(m, flow, m->now_ps);
 }
 
 /* The next flow of `server` that has ended by now_ps, FR_NOBODY: none. */
@@ -320,49 +315,27 @@ size_t fr_maxmin_take_finished(fr_maxmin *m, int64_t now_ps, uint32_t *tags,
     size_t n = 0;
 
     assert(now_ps >= m->now_ps);
+    m->now_ps = now_ps;
     while (n < n_max && fr_time_heap_next_ps(&m->ends) <= now_ps) {
         uint32_t i = find_finished(m, fr_time_heap_next(&m->ends), now_ps);
         assert(i != FR_NOBODY);
         tags[n++] = m->flows[i].tag;
-        drop_flow(m, i, now_ps);
+        fr_maxmin_remove(m, i);
     }
-    m->now_ps = now_ps;
     return n;
-}
-
-static void solve(fr_maxmin *m, int64_t now_ps, bool is_all)
-{
-    assert(now_ps >= m->now_ps);
-    m->now_ps = now_ps;
-    m->counts.n_solves++;
-    fr_maxmin_find_levels(m, is_all);
-    fr_maxmin_commit(m, now_ps);
-    m->least_removed = INT64_MAX;
 }
 
 void fr_maxmin_solve(fr_maxmin *m, int64_t now_ps)
 {
-    solve(m, now_ps, false);
-}
-
-void fr_maxmin_solve_all(fr_maxmin *m, int64_t now_ps)
-{
-    solve(m, now_ps, true);
+    assert(now_ps >= m->now_ps);
+    m->now_ps = now_ps;
+    fr_maxmin_find_levels(m, false);
+    fr_maxmin_commit(m, now_ps);
 }
 
 int64_t fr_maxmin_next_ps(const fr_maxmin *m)
 {
     return fr_time_heap_next_ps(&m->ends);
-}
-
-int64_t fr_maxmin_rate(const fr_maxmin *m, uint32_t flow)
-{
-    return m->rate[flow];
-}
-
-uint32_t fr_maxmin_bottleneck(const fr_maxmin *m, uint32_t flow)
-{
-    return m->bound[flow] == FR_OWN_CAP ? UINT32_MAX : m->bound[flow];
 }
 
 fr_work fr_maxmin_remaining(const fr_maxmin *m, uint32_t i, int64_t now_ps)
@@ -380,9 +353,4 @@ fr_work fr_maxmin_remaining(const fr_maxmin *m, uint32_t i, int64_t now_ps)
 size_t fr_maxmin_n_flows(const fr_maxmin *m)
 {
     return m->n_flows;
-}
-
-fr_maxmin_counts fr_maxmin_get_counts(const fr_maxmin *m)
-{
-    return m->counts;
 }

@@ -65,9 +65,6 @@ void fr_maxmin_remove(fr_maxmin *maxmin, uint32_t flow);
 /* New rates after any number of adds and removes, valid from now_ps on. */
 void fr_maxmin_solve(fr_maxmin *maxmin, int64_t now_ps);
 
-/* The same, all levels from nothing: for tests. */
-void fr_maxmin_solve_all(fr_maxmin *maxmin, int64_t now_ps);
-
 /* When the next flow ends; INT64_MAX: none ever does. */
 int64_t fr_maxmin_next_ps(const fr_maxmin *maxmin);
 
@@ -79,26 +76,12 @@ int64_t fr_maxmin_next_ps(const fr_maxmin *maxmin);
 size_t fr_maxmin_take_finished(fr_maxmin *maxmin, int64_t now_ps,
                                uint32_t *tags, size_t n_max);
 
-/* After a solve. */
-int64_t fr_maxmin_rate(const fr_maxmin *maxmin, uint32_t flow);
+/* What a flow still has to move, after a solve. */
 fr_work fr_maxmin_remaining(const fr_maxmin *maxmin, uint32_t flow,
                             int64_t now_ps);
 size_t fr_maxmin_n_flows(const fr_maxmin *maxmin);
-/* A full link that holds the flow back, UINT32_MAX: its own cap does. */
-uint32_t fr_maxmin_bottleneck(const fr_maxmin *maxmin, uint32_t flow);
 
 /* work / rate rounded up; INT64_MAX when it does not fit or rate is 0. */
 int64_t fr_maxmin_duration_ps(fr_work work, int64_t rate);
-
-/* How much solving there was. */
-typedef struct fr_maxmin_counts {
-    uint64_t n_solves;
-    uint64_t n_links; /* whose level was decided anew */
-    uint64_t n_scans; /* of the members of a link */
-    uint64_t n_moves; /* flows that another link holds back than before */
-    uint64_t n_full;  /* solves that had to begin again from nothing */
-} fr_maxmin_counts;
-
-fr_maxmin_counts fr_maxmin_get_counts(const fr_maxmin *maxmin);
 
 #endif

@@ -34,7 +34,7 @@ static int64_t end_ps(int64_t now_ps, fr_work work, int64_t rate)
     return duration_ps > INT64_MAX - now_ps ? INT64_MAX : now_ps + duration_ps;
 }
 
-/* ---- pairing heap of flows by mark -------------------------------------- */
+/* ---- pairing heap of flows by mark --------------------------------------- */
 
 static uint32_t meld(fr_flow *flows, uint32_t a, uint32_t b)
 {
@@ -99,7 +99,7 @@ static uint32_t cut_out(fr_flow *flows, uint32_t root, uint32_t i)
     return meld(flows, root, below);
 }
 
-/* ---- flows on clocks ---------------------------------------------------- */
+/* ---- flows on clocks ----------------------------------------------------- */
 
 static void set_end(fr_maxmin *m, uint32_t link, int64_t now_ps)
 {
@@ -172,7 +172,6 @@ void fr_maxmin_commit(fr_maxmin *m, int64_t now_ps)
         m->is_listed[i] = false;
         if (m->bound[i] == m->home[i]) /* dead ones have neither */
             continue;
-        m->counts.n_moves++;
         attach(m, i, fr_maxmin_detach(m, i, now_ps), now_ps);
     }
     for (size_t d = 0; d < m->dirty.n; d++) {
@@ -187,4 +186,5 @@ void fr_maxmin_commit(fr_maxmin *m, int64_t now_ps)
     }
     m->listed.n = 0;
     m->dirty.n = 0;
+    m->least_removed = INT64_MAX;
 }

@@ -33,7 +33,7 @@ static int64_t scan(fr_maxmin *m, const fr_level *level, int64_t trial)
     const int64_t *rate = m->rate;
     uint32_t n = level->n_members;
 
-    m->counts.n_scans++;
+    m->n_scans++;
     if (level->n_odd == 0 && n <= FAST_MEMBERS) {
         int64_t sum = 0;
         uint32_t n_below = 0;
@@ -69,7 +69,6 @@ static void list_link(fr_maxmin *m, uint32_t link)
     if (!m->levels[link].is_listed) {
         m->levels[link].is_listed = true;
         m->dirty.items[m->dirty.n++] = link;
-        m->counts.n_links++;
     }
 }
 
@@ -373,7 +372,7 @@ static bool drain(fr_maxmin *m, uint64_t max_scans)
             if (n_held != UINT32_MAX)
                 fill(m, link, key, n_held);
         }
-        if (m->counts.n_scans > max_scans)
+        if (m->n_scans > max_scans)
             return false;
     }
     return true;
@@ -382,7 +381,7 @@ static bool drain(fr_maxmin *m, uint64_t max_scans)
 void fr_maxmin_find_levels(fr_maxmin *m, bool is_all)
 {
     /* Enough for all links several times over; rising levels need less. */
-    uint64_t max_scans = m->counts.n_scans + 1000 + 64 * m->n_links;
+    uint64_t max_scans = m->n_scans + 1000 + 64 * m->n_links;
 
     if (is_all) {
         open_all(m);
@@ -392,7 +391,6 @@ void fr_maxmin_find_levels(fr_maxmin *m, bool is_all)
     }
     if (drain(m, max_scans))
         return;
-    m->counts.n_full++;
     open_all(m);
     (void)drain(m, UINT64_MAX);
 }

@@ -1,7 +1,7 @@
 /*
  * maxmin_state.h: what the parts of the max-min solver share: maxmin.c (who
  * uses what), maxmin_level.c (rates), maxmin_clock.c (when flows end).
- * Nobody else includes it.
+ * Beside them only the tests of the solver include it.
  */
 #ifndef FR_SIM_ENGINE_MAXMIN_STATE_H
 #define FR_SIM_ENGINE_MAXMIN_STATE_H
@@ -106,7 +106,7 @@ struct fr_maxmin {
     int64_t least_removed; /* rate of the slowest flow that went away */
     int64_t now_ps;
     fr_time_heap ends; /* ids: links, then n_links + flow */
-    fr_maxmin_counts counts;
+    uint64_t n_scans;  /* of the members of a link, by all solves */
 };
 
 /* The links that a flow uses, paths[flow].n_links of them. */

@@ -16,7 +16,7 @@
 #include "sim/engine/maxmin.h"
 #include "sim/flows/platform.h"
 
-/* ---- the engine --------------------------------------------------------- */
+/* ---- the engine ---------------------------------------------------------- */
 
 /* A way through the network that any number of flows may take. */
 typedef struct fr_flow_route {
@@ -50,7 +50,7 @@ typedef struct fr_flow_set {
 FR_CHECKED fr_status fr_flow_set_run(const fr_flow_set *set, int64_t *end_ps,
                                      uint64_t *n_events, fr_err *err);
 
-/* ---- files -------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------- */
 
 typedef struct fr_flows_row {
     char *id; /* owned */

@@ -83,7 +83,7 @@ static fr_status fail_at(const flows_file *f, int line, const char *format, ...)
     return fr_fail(f->err, FR_INPUT, "%s:%d: %s", f->name, line, text);
 }
 
-/* ---- rows --------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------- */
 
 /* The next line that is not blank, NULL at the end; counts lines. */
 static char *next_line(char **text, int *line)
@@ -220,7 +220,7 @@ static fr_status read_rows(flows_file *f)
     return FR_OK;
 }
 
-/* ---- ids and what waits for what ---------------------------------------- */
+/* ---- ids and what waits for what ----------------------------------------- */
 
 static uint32_t *find_id(const flows_file *f, const char *id)
 {
@@ -354,7 +354,7 @@ static fr_status fail_circle(const flows_file *f, const int64_t *end_ps)
                    i == start ? "" : "... ", f->rows.items[start].id);
 }
 
-/* ---- numbers ------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------- */
 
 static int64_t quanta(const flows_file *f, double rate_Bps)
 {
@@ -484,7 +484,7 @@ static fr_status set_work(flows_file *f)
     return FR_OK;
 }
 
-/* ---- results ------------------------------------------------------------ */
+/* ---- results ------------------------------------------------------------- */
 
 void fr_flows_result_release(fr_flows_result *result)
 {

@@ -9,7 +9,7 @@
 
 enum { MAX_ITEMS = 1 << 26 };
 
-/* ---- index -------------------------------------------------------------- */
+/* ---- index --------------------------------------------------------------- */
 
 static fr_status index_grow(fr_index *index,
                             uint64_t (*hash)(const void *, uint32_t),
@@ -116,7 +116,7 @@ uint32_t fr_platform_route_find(const fr_platform *p, uint32_t from,
     }
 }
 
-/* ---- adding ------------------------------------------------------------- */
+/* ---- adding -------------------------------------------------------------- */
 
 fr_status fr_platform_add_point(fr_platform *p, const fr_xml_node *node,
                                 const char *id, fr_point_kind kind,
@@ -231,7 +231,7 @@ fr_status fr_platform_add_route(fr_platform *p, const fr_xml_node *node,
     return FR_OK;
 }
 
-/* ---- looking ------------------------------------------------------------ */
+/* ---- looking ------------------------------------------------------------- */
 
 size_t fr_platform_n_links(const fr_platform *p)
 {
@@ -311,7 +311,7 @@ void fr_platform_path_release(fr_platform_path *path)
     memset(path, 0, sizeof *path);
 }
 
-/* ---- life --------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
 static fr_status read_xml(const fr_xml *xml, fr_platform **out, fr_err *err)
 {

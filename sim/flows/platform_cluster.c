@@ -136,7 +136,7 @@ static fr_status read_text(const fr_xml_node *node, cluster_text *t,
     return read_cluster_policies(node, t, err);
 }
 
-/* ---- making ------------------------------------------------------------- */
+/* ---- making -------------------------------------------------------------- */
 
 typedef struct cluster_maker {
     fr_platform *p;
@@ -348,7 +348,7 @@ out:
     return status;
 }
 
-/* ---- zone routing="Cluster" --------------------------------------------- */
+/* ---- zone routing="Cluster" ---------------------------------------------- */
 
 static fr_status find_link(const fr_platform *p, const fr_xml_node *node,
                            const char *attribute, bool is_up, uint32_t *out,

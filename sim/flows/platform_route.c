@@ -30,7 +30,7 @@ static fr_status take_links(walk *w, const uint32_t *links, uint32_t n)
     return FR_OK;
 }
 
-/* ---- shortest paths ----------------------------------------------------- */
+/* ---- shortest paths ------------------------------------------------------ */
 
 /* Floyd and Warshall over points by rank; a route costs its links. */
 static fr_status find_all_paths(fr_platform *p, fr_zone *zone, fr_err *err)
@@ -153,7 +153,7 @@ static fr_status find_previous(fr_platform *p, fr_zone *zone, uint32_t from,
     return FR_OK;
 }
 
-/* ---- one zone ----------------------------------------------------------- */
+/* ---- one zone ------------------------------------------------------------ */
 
 typedef struct gateways {
     uint32_t from, to; /* FR_NO_INDEX: the points themselves */
@@ -257,7 +257,7 @@ static fr_status walk_in_zone(walk *w, uint32_t i_zone, uint32_t from,
     return no_route(w, from, to);
 }
 
-/* ---- across zones ------------------------------------------------------- */
+/* ---- across zones -------------------------------------------------------- */
 
 static uint32_t depth_of(const fr_platform *p, uint32_t zone)
 {

@@ -14,7 +14,7 @@ enum { MAX_HOSTS = 1 << 20, MAX_CABLES = 1 << 24 };
 enum { GROUPS, CHASSIS, BLADES, NODES };
 enum { BLUE, BLACK, GREEN };
 
-/* ---- parameters --------------------------------------------------------- */
+/* ---- parameters ---------------------------------------------------------- */
 
 /* "4,4" into out[*n]; everything at least 1. */
 static fr_status parse_row(char *text, uint32_t *out, uint32_t *n, fr_err *err)
@@ -100,7 +100,7 @@ fr_status fr_topology_parse(fr_zone_kind kind, const char *text,
                                     : parse_dragonfly(parts, n_parts, out, err);
 }
 
-/* ---- numbers of things -------------------------------------------------- */
+/* ---- numbers of things --------------------------------------------------- */
 
 /* Base of digit j of a position on a level of a fat tree. */
 static uint64_t base_of(const fr_topology *t, uint32_t level, uint32_t j)
@@ -194,7 +194,7 @@ double fr_topology_cable_scale(fr_zone_kind kind, const fr_topology *t,
     return t->b[BLUE];
 }
 
-/* ---- ways --------------------------------------------------------------- */
+/* ---- ways ---------------------------------------------------------------- */
 
 typedef struct trip {
     const fr_platform *p;

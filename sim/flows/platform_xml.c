@@ -26,7 +26,7 @@ static fr_status refuse(const fr_xml_node *node, fr_err *err)
                        fr_xml_name(node));
 }
 
-/* ---- first pass --------------------------------------------------------- */
+/* ---- first pass ---------------------------------------------------------- */
 
 static fr_status read_speed(const fr_xml_node *node, fr_err *err)
 {
@@ -181,7 +181,7 @@ static fr_status declare_zone(fr_platform *p, const fr_xml_node *node,
     return FR_OK;
 }
 
-/* ---- second pass -------------------------------------------------------- */
+/* ---- second pass --------------------------------------------------------- */
 
 static fr_status read_link_ctn(const fr_platform *p, const fr_xml_node *node,
                                bool is_back, uint32_t *out, fr_err *err)
@@ -358,7 +358,7 @@ static fr_status connect_zone(fr_platform *p, const fr_xml_node *node,
     return FR_OK;
 }
 
-/* ---- the file ----------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------ */
 
 static fr_status read_config(fr_platform *p, const fr_xml_node *config,
                              fr_err *err)

@@ -191,8 +191,7 @@ static void list_stages(const fr_program *program,
         out->memory.stages[i] = stages[i];
 }
 
-/* ---- forerun's own runtime, measured --------------------------------------
- */
+/* ---- forerun's own runtime, measured ------------------------------------- */
 
 /* Streams with kernels, and communicators, of one rank program: one
  * communicator for each (axis, lane) of collectives and one for each direction

@@ -38,7 +38,7 @@ static uint64_t bits_of(double x)
     return bits;
 }
 
-/* ---- the begin ---------------------------------------------------------- */
+/* ---- the begin ----------------------------------------------------------- */
 
 /* What a node is, apart from who runs on it. */
 static uint64_t node_hash(const fr_rank_layout *layout, int32_t group)
@@ -71,7 +71,7 @@ static void begin_colors(refinement *f)
     }
 }
 
-/* ---- a round ------------------------------------------------------------ */
+/* ---- a round ------------------------------------------------------------- */
 
 /* Adds to every rank what its group is; keys[g] is left as that. */
 static void add_partition(refinement *f, const fr_partition *p, uint64_t salt,
@@ -189,7 +189,7 @@ static void refine_once(refinement *f)
     f->next = last;
 }
 
-/* ---- set-up ------------------------------------------------------------- */
+/* ---- set-up -------------------------------------------------------------- */
 
 static uint64_t *alloc_keys(int64_t n)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the end of an activity --------------------------------------------- */
+/* ---- the end of an activity ---------------------------------------------- */
 
 fr_status replay_wake(replayer *r, int32_t actor, int lane, fr_err *err)
 {
@@ -69,7 +69,7 @@ fr_status replay_activity_end(replayer *r, uint32_t activity, fr_err *err)
     return FR_OK;
 }
 
-/* ---- lanes -------------------------------------------------------------- */
+/* ---- lanes --------------------------------------------------------------- */
 
 /* The latest of what the next step of a lane waited for. */
 static bool is_ready(const replayer *r, int32_t actor, const replay_lane *lane,
@@ -145,7 +145,7 @@ static fr_status advance_ready(replayer *r, fr_err *err)
     return FR_OK;
 }
 
-/* ---- the loop ----------------------------------------------------------- */
+/* ---- the loop ------------------------------------------------------------ */
 
 static int compare_u32(const void *a, const void *b)
 {
@@ -218,7 +218,7 @@ static fr_status check_finished(const replayer *r, fr_err *err)
     return FR_OK;
 }
 
-/* ---- set-up ------------------------------------------------------------- */
+/* ---- set-up -------------------------------------------------------------- */
 
 static void init_lanes(replayer *r)
 {
@@ -377,8 +377,6 @@ static fr_status replay_once(fr_replay_context *context, bool *is_exceeded,
     return FR_OK;
 }
 
-static const fr_replay_options every_one = {FR_REPLAY_INSTRUCTIONS, true};
-
 fr_status
 fr_replay_prepare(const fr_program *program, const fr_cost_model *costs,
                   const fr_cluster *cluster, const int32_t *node_of_rank,
@@ -387,7 +385,7 @@ fr_replay_prepare(const fr_program *program, const fr_cost_model *costs,
     fr_replay_context *context = calloc(1, sizeof *context);
     if (context == NULL)
         return fr_fail_no_memory(err);
-    context->options = options != NULL ? *options : every_one;
+    context->options = *options;
     context->model = costs;
     context->node_of_rank = node_of_rank;
     fr_status status = fr_rank_layout_init(program, cluster, node_of_rank,
@@ -427,33 +425,6 @@ fr_status fr_replay_finish(fr_replay *replay, fr_err *err)
             return FR_OK;
         FR_TRY(prepare_unfolded(replay, err));
     }
-}
-
-fr_status fr_replay_run_with(const fr_program *program,
-                             const fr_cost_model *costs,
-                             const fr_cluster *cluster,
-                             const int32_t *node_of_rank,
-                             const fr_replay_options *options, fr_replay *out,
-                             fr_err *err)
-{
-    fr_replay replay;
-    FR_TRY(fr_replay_prepare(program, costs, cluster, node_of_rank, options,
-                             &replay, err));
-    fr_status status = fr_replay_finish(&replay, err);
-    if (status != FR_OK) {
-        fr_replay_release(&replay);
-        return status;
-    }
-    *out = replay;
-    return FR_OK;
-}
-
-fr_status fr_replay_run(const fr_program *program, const fr_cost_model *costs,
-                        const fr_cluster *cluster, const int32_t *node_of_rank,
-                        fr_replay *out, fr_err *err)
-{
-    return fr_replay_run_with(program, costs, cluster, node_of_rank, NULL, out,
-                              err);
 }
 
 void fr_replay_release(fr_replay *replay)

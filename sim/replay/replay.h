@@ -76,31 +76,21 @@ typedef struct fr_replay {
 } fr_replay;
 
 /*
- * node_of_rank[world]; options NULL: every rank, every instruction.  FR_CHECK
- * when the program deadlocks: names a rank, the call and what it waits for.
- * fr_replay_release() frees *out.
+ * A replay in two steps.  First who is replayed and what each thing costs,
+ * which already says how much memory ranks need: everything is borrowed,
+ * node_of_rank[world] too.
  */
-FR_CHECKED fr_status fr_replay_run_with(const fr_program *program,
-                                        const fr_cost_model *costs,
-                                        const fr_cluster *cluster,
-                                        const int32_t *node_of_rank,
-                                        const fr_replay_options *options,
-                                        fr_replay *out, fr_err *err);
-/* The same, every rank and every instruction by itself. */
-FR_CHECKED fr_status fr_replay_run(const fr_program *program,
-                                   const fr_cost_model *costs,
-                                   const fr_cluster *cluster,
-                                   const int32_t *node_of_rank, fr_replay *out,
-                                   fr_err *err);
-/* fr_replay_run_with() in two steps: first the context alone, which borrows
- * all; then, of a replay that was prepared, the rest.  After an error of the
- * second one too fr_replay_release() frees it. */
 FR_CHECKED fr_status fr_replay_prepare(const fr_program *program,
                                        const fr_cost_model *costs,
                                        const fr_cluster *cluster,
                                        const int32_t *node_of_rank,
                                        const fr_replay_options *options,
                                        fr_replay *out, fr_err *err);
+/*
+ * Then the records.  FR_CHECK when the program deadlocks: names a rank, the
+ * call and what it waits for.  After an error too fr_replay_release() frees
+ * *replay.
+ */
 FR_CHECKED fr_status fr_replay_finish(fr_replay *replay, fr_err *err);
 void fr_replay_release(fr_replay *replay);
 

@@ -21,7 +21,7 @@ int64_t fr_ps_of(double seconds)
     return (int64_t)(fmin(seconds, 50 * 86400.0) * 1e12 + 0.5);
 }
 
-/* ---- set-up ------------------------------------------------------------- */
+/* ---- set-up -------------------------------------------------------------- */
 
 /* Where the groups of a rank sit, and what it runs on. */
 static uint64_t kind_key(const fr_rank_layout *layout, int32_t rank)
@@ -133,7 +133,7 @@ void fr_replay_costs_release(fr_replay_costs *c)
     *c = (fr_replay_costs){0};
 }
 
-/* ---- instructions ------------------------------------------------------- */
+/* ---- instructions -------------------------------------------------------- */
 
 static fr_error_key compute_key(const fr_replay_costs *c, const fr_instr *instr,
                                 int32_t rank)
@@ -315,7 +315,7 @@ fr_status fr_replay_cost_host(fr_replay_costs *c, int32_t color,
     return FR_OK;
 }
 
-/* ---- runs --------------------------------------------------------------- */
+/* ---- runs ---------------------------------------------------------------- */
 
 /* Sums over the instructions of a run: amount times picoseconds. */
 typedef struct run_sum {

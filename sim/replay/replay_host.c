@@ -57,7 +57,7 @@ int64_t fr_host_chain_host(const fr_host_chain *c, int64_t device_ps,
     return latest(device_ps + c->hs_ps, host_ps + c->hh_ps);
 }
 
-/* ---- when steps are issued ---------------------------------------------- */
+/* ---- when steps are issued ----------------------------------------------- */
 
 static uint32_t *steps_of_calls(const fr_rank_program *rank_program,
                                 const fr_replay_order *order)

@@ -50,7 +50,7 @@ static bool is_one_machine(const fr_replay_links *links)
     return links->actors->layout->cluster->is_one_machine;
 }
 
-/* ---- places and rails --------------------------------------------------- */
+/* ---- places and rails ---------------------------------------------------- */
 
 /* Ranks of the actor's colour among the members of a group. */
 static int32_t count_alike(const fr_actors *actors, int32_t actor,
@@ -213,7 +213,7 @@ void fr_replay_links_release(fr_replay_links *links)
     *links = (fr_replay_links){0};
 }
 
-/* ---- flows -------------------------------------------------------------- */
+/* ---- flows --------------------------------------------------------------- */
 
 fr_demand fr_demand_of(const fr_cost *cost, bool is_comm_thread,
                        bool is_transfer, const fr_fabric_flow *traffic)

@@ -6,7 +6,7 @@ static const fr_instr *instr_of(const replayer *r, uint32_t record)
     return &r->program->instrs[record_at(r, record)->i_instr];
 }
 
-/* ---- activities --------------------------------------------------------- */
+/* ---- activities ---------------------------------------------------------- */
 
 static fr_status activity_add(replayer *r, replay_activity activity,
                               uint32_t *out, fr_err *err)
@@ -214,7 +214,7 @@ fr_status replay_wake_at(replayer *r, int32_t actor, int lane, int64_t at_ps,
     return fr_event_queue_push(&r->queue, at_ps, activity, err);
 }
 
-/* ---- meeting others ----------------------------------------------------- */
+/* ---- meeting others ------------------------------------------------------ */
 
 /* Waits for the rest of the party; its records are linked in its order. */
 static fr_status meet_party(replayer *r, uint32_t record, int32_t i_table,

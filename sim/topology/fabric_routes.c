@@ -23,7 +23,7 @@ static fr_status alloc_links(fr_fabric_routes *r, int64_t n, fr_err *err)
     return r->link_Bps != NULL ? FR_OK : fr_fail_no_memory(err);
 }
 
-/* ---- trees -------------------------------------------------------------- */
+/* ---- trees --------------------------------------------------------------- */
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -99,7 +99,7 @@ static fr_status list_tree(const fr_fabric_routes *r, int64_t from, int64_t to,
     return FR_OK;
 }
 
-/* ---- torus -------------------------------------------------------------- */
+/* ---- torus --------------------------------------------------------------- */
 
 static fr_status init_torus(fr_fabric_routes *r, fr_err *err)
 {
@@ -131,7 +131,7 @@ static fr_status list_torus(const fr_fabric_routes *r, int64_t from, int64_t to,
     return FR_OK;
 }
 
-/* ---- dragonfly ---------------------------------------------------------- */
+/* ---- dragonfly ----------------------------------------------------------- */
 
 static fr_status init_dragonfly(fr_fabric_routes *r, fr_err *err)
 {
@@ -175,7 +175,7 @@ static fr_status list_dragonfly(const fr_fabric_routes *r, int64_t from,
     return add_local(fabric, gateway(fabric, group_b, group_a), b, out, err);
 }
 
-/* ---- a list of links ---------------------------------------------------- */
+/* ---- a list of links ----------------------------------------------------- */
 
 static double slow_frac(const fr_cluster *cluster, int64_t link)
 {
@@ -247,7 +247,7 @@ static fr_status list_links(fr_fabric_routes *r, int64_t from, int64_t to,
     return FR_OK;
 }
 
-/* ---- PCIe --------------------------------------------------------------- */
+/* ---- PCIe ---------------------------------------------------------------- */
 
 /* After the links of the fabric. */
 static fr_status init_pcie(fr_fabric_routes *r, fr_err *err)
@@ -285,7 +285,7 @@ fr_status fr_fabric_routes_pcie(const fr_fabric_routes *r, int64_t node,
     return to < 0 ? FR_OK : add_link(out, first + to * N_WAYS + DOWN, err);
 }
 
-/* ---- all kinds ---------------------------------------------------------- */
+/* ---- all kinds ----------------------------------------------------------- */
 
 fr_status fr_fabric_routes_init(const fr_cluster *cluster, bool has_pcie,
                                 fr_fabric_routes *out, fr_err *err)

@@ -56,7 +56,7 @@ static void partition_fill(fr_partition *p, int64_t n_ranks)
     p->first[0] = 0;
 }
 
-/* ---- nodes and rails ---------------------------------------------------- */
+/* ---- nodes and rails ----------------------------------------------------- */
 
 /* Nodes that hold ranks are numbered in the order of their first ranks. */
 static fr_status number_nodes(fr_rank_layout *layout,
@@ -164,7 +164,7 @@ double fr_rank_layout_rail_Bps(const fr_rank_layout *layout, int32_t rank)
     return n > 0 ? fr_cluster_nic_Bps(layout->cluster, node) / n : 0.0;
 }
 
-/* ---- axes --------------------------------------------------------------- */
+/* ---- axes ---------------------------------------------------------------- */
 
 uint32_t fr_rank_layout_type_bit(const fr_rank_layout *layout, int32_t rank)
 {
@@ -228,7 +228,7 @@ out_free:
     return status;
 }
 
-/* ---- what the program uses ---------------------------------------------- */
+/* ---- what the program uses ----------------------------------------------- */
 
 static fr_status note_instr(fr_rank_layout *layout, uint32_t i_stage,
                             const fr_instr *instr, fr_err *err)

@@ -35,14 +35,6 @@ const fr_goal_row *fr_goal_row_of(fr_goal_kind kind)
     return (unsigned)kind < FR_GOAL_N ? &rows[kind] : NULL;
 }
 
-fr_goal_kind fr_goal_find(const char *name)
-{
-    int i = 0;
-    while (i < FR_GOAL_N && strcmp(rows[i].name, name) != 0)
-        i++;
-    return (fr_goal_kind)i;
-}
-
 void fr_goal_init(fr_goal *goal)
 {
     *goal = (fr_goal){.kind = FR_GOAL_STEP};
@@ -115,8 +107,7 @@ fr_status fr_goal_check_cluster(const fr_goal *goal, const fr_cluster *cluster,
     return FR_OK;
 }
 
-/* ---- a run ----------------------------------------------------------------
- */
+/* ---- a run --------------------------------------------------------------- */
 
 /* Nodes from the first on that have room for the ranks. */
 static int64_t nodes_of(const fr_plan *plan, const fr_cluster *cluster)
@@ -214,8 +205,7 @@ static double objective(const fr_goal *goal, const fr_goal_scale *scale,
     return HUGE_VAL;
 }
 
-/* ---- constraints ----------------------------------------------------------
- */
+/* ---- constraints --------------------------------------------------------- */
 
 typedef struct limit {
     const char *what;
@@ -367,14 +357,6 @@ double fr_goal_value(const fr_goal *goal, const fr_prediction *prediction,
                       fr_goal_taken_frac(prediction));
 }
 
-double fr_goal_bound_from_step(const fr_goal *goal, double bound_s,
-                               const fr_plan *plan, const fr_job *job,
-                               const fr_cluster *cluster)
-{
-    fr_goal_scale scale = fr_goal_scale_of(goal, plan, job, cluster);
-    return fr_goal_at(goal, &scale, bound_s, 0);
-}
-
 /* The one that is exceeded most. */
 static const limit *find_broken(const limit *limits)
 {
@@ -409,8 +391,7 @@ char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
     return buf;
 }
 
-/* ---- learning rate --------------------------------------------------------
- */
+/* ---- learning rate ------------------------------------------------------- */
 
 /*
  * SGD: the best step is e_max / (1 + B_crit / B) (McCandlish et al.,

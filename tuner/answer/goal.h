@@ -66,8 +66,6 @@ typedef struct fr_goal_row {
 
 /* Row of a kind; NULL past the last. */
 const fr_goal_row *fr_goal_row_of(fr_goal_kind kind);
-/* The kind of a name, FR_GOAL_N when there is none. */
-fr_goal_kind fr_goal_find(const char *name);
 
 /* Step time, nothing else asked. */
 void fr_goal_init(fr_goal *goal);
@@ -139,15 +137,6 @@ fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
 double fr_goal_value(const fr_goal *goal, const fr_prediction *prediction,
                      const fr_plan *plan, const fr_job *job,
                      const fr_cluster *cluster);
-
-/*
- * No prediction of this plan with a step of at least bound_s has a smaller
- * value; HUGE_VAL: none can meet the constraints.  What depends on memory
- * is taken at its best.
- */
-double fr_goal_bound_from_step(const fr_goal *goal, double bound_s,
-                               const fr_plan *plan, const fr_job *job,
-                               const fr_cluster *cluster);
 
 /*
  * Which constraint a prediction breaks ("takes 41.2 days, the deadline is

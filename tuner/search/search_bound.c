@@ -86,8 +86,7 @@ static bool is_asked(const search *s, const fr_candidate *candidate)
     return false;
 }
 
-/* ---- what is too large ----------------------------------------------------
- */
+/* ---- what is too large --------------------------------------------------- */
 
 /* The same for plans that differ only in what takes next to no memory. */
 static uint64_t likeness_of(const search *s, const fr_candidate *candidate)

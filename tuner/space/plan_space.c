@@ -220,8 +220,3 @@ void fr_plan_space_plan(const fr_plan_space_request *request,
     }
     *out = plan;
 }
-
-void fr_plan_space_at(const fr_plan_space *space, size_t i, fr_plan *out)
-{
-    fr_plan_space_plan(&space->request, &space->at[i], out);
-}

@@ -143,10 +143,9 @@ FR_CHECKED fr_status fr_plan_space_create(const fr_plan_space_request *request,
                                           fr_err *err);
 void fr_plan_space_release(fr_plan_space *space);
 
-/* The plan of a candidate; of candidate i. */
+/* The plan of a candidate. */
 void fr_plan_space_plan(const fr_plan_space_request *request,
                         const fr_candidate *candidate, fr_plan *out);
-void fr_plan_space_at(const fr_plan_space *space, size_t i, fr_plan *out);
 
 /* The choices of one decision level and those before it, by number and by
  * value. */

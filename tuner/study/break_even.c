@@ -40,8 +40,7 @@ static double factor_at(int i)
     return pow(SCAN_STEP, i - SCAN_BELOW);
 }
 
-/* ---- which links ----------------------------------------------------------
- */
+/* ---- which links --------------------------------------------------------- */
 
 /* Do the ranks that sum a gradient sit on several nodes? */
 static fr_status does_leave_node(const fr_explain_request *r, bool *out,
@@ -88,8 +87,7 @@ static double rate_of_links(const fr_explain_request *r, fr_resource link)
     return is_net ? node->nic_Bps : node->intra_Bps;
 }
 
-/* ---- simulations ----------------------------------------------------------
- */
+/* ---- simulations --------------------------------------------------------- */
 
 static fr_status evaluate_on(const scan *s, const fr_cluster *cluster,
                              const fr_cost_model *costs, int i_plan,
@@ -223,8 +221,7 @@ static fr_status root_task(scan *s, int i, fr_err *err)
     return find_root(s, i_plan, at, err);
 }
 
-/* ---- what they say --------------------------------------------------------
- */
+/* ---- what they say ------------------------------------------------------- */
 
 static void name_compressor(const fr_plan *plan, char *buf, size_t n_buf)
 {

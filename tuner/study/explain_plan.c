@@ -22,8 +22,7 @@
 /* Small enough for a slope, large against a picosecond. */
 static const double changed_by = FR_WHAT_IF_NARROW;
 
-/* ---- one simulation -------------------------------------------------------
- */
+/* ---- one simulation ------------------------------------------------------ */
 
 static fr_status evaluate_on(const fr_explain_request *r,
                              const fr_cluster *cluster,
@@ -67,8 +66,7 @@ static fr_status simulate_changed(const fr_explain_request *r,
     return FR_OK;
 }
 
-/* ---- all simulations ------------------------------------------------------
- */
+/* ---- all simulations ----------------------------------------------------- */
 
 enum { N_SLOPES = 2 * FR_RESOURCE_N };
 
@@ -158,8 +156,7 @@ static fr_status run_all(work *w, fr_err *err)
     return FR_OK;
 }
 
-/* ---- what they say --------------------------------------------------------
- */
+/* ---- what they say ------------------------------------------------------- */
 
 static bool is_rate(int resource)
 {

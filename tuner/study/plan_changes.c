@@ -30,8 +30,7 @@ static void add(change_list *list, const fr_plan *plan, const char *format, ...)
     va_end(args);
 }
 
-/* ---- degrees --------------------------------------------------------------
- */
+/* ---- degrees ------------------------------------------------------------- */
 
 typedef struct degree {
     const char *name;
@@ -106,8 +105,7 @@ static void change_experts(change_list *list, const fr_model *model)
     add(list, &plan, "ep %d -> %d", list->from->ep, plan.ep);
 }
 
-/* ---- batch and pipeline ---------------------------------------------------
- */
+/* ---- batch and pipeline -------------------------------------------------- */
 
 static void change_micro_batch(change_list *list)
 {
@@ -156,8 +154,7 @@ static void change_schedule(change_list *list)
     }
 }
 
-/* ---- memory ---------------------------------------------------------------
- */
+/* ---- memory -------------------------------------------------------------- */
 
 static void change_memory(change_list *list)
 {
@@ -178,8 +175,7 @@ static void change_memory(change_list *list)
     }
 }
 
-/* ---- switches -------------------------------------------------------------
- */
+/* ---- switches ------------------------------------------------------------ */
 
 static void flip(change_list *list, const char *name, size_t offset)
 {

@@ -19,8 +19,7 @@
 #define omp_get_max_threads() 1
 #endif
 
-/* ---- ranks and batch ------------------------------------------------------
- */
+/* ---- ranks and batch ----------------------------------------------------- */
 
 /* Places for ranks of the plan's threads; CPUs: all cores of a node are one
  * rank's unless threads were given. */
@@ -35,7 +34,9 @@ static int64_t places(fr_sweep_case *at)
     return n;
 }
 
-bool fr_sweep_fill_cluster(fr_sweep_case *at, char *why, size_t n_why)
+/* dp of a case such that the plan fills the ranks that the cluster has places
+ * for.  False: they cannot be divided so, and *why says it. */
+static bool fill_cluster(fr_sweep_case *at, char *why, size_t n_why)
 {
     int64_t others = fr_plan_world(&at->plan) / at->plan.dp;
     if (at->pins & FR_PIN_DP)
@@ -100,16 +101,14 @@ static void prepare(fr_sweep_case *cases, const fr_sweep_options *options,
         fr_sweep_case *at = &cases[i];
         if (at->why != NULL)
             refuse(&sweep->points[i], at->why);
-        else if (options->is_fixed &&
-                 !fr_sweep_fill_cluster(at, why, sizeof why))
+        else if (options->is_fixed && !fill_cluster(at, why, sizeof why))
             refuse(&sweep->points[i], why);
     }
     if (options->is_weak)
         grow_batches(cases, options, sweep);
 }
 
-/* ---- one point ------------------------------------------------------------
- */
+/* ---- one point ----------------------------------------------------------- */
 
 static fr_plan_space_request request_of(const fr_sweep_case *at)
 {
@@ -313,8 +312,7 @@ static fr_status tune_point(const fr_sweep_case *at,
                : tune_wholly(at, options, n_threads, point, err);
 }
 
-/* ---- all of them ----------------------------------------------------------
- */
+/* ---- all of them --------------------------------------------------------- */
 
 typedef struct run {
     const fr_sweep_case *cases;

@@ -48,11 +48,4 @@ FR_CHECKED fr_status fr_sweep_run(fr_sweep_case *cases,
                                   const fr_sweep_options *options,
                                   fr_sweep *sweep, fr_err *err);
 
-/*
- * dp of a case such that the plan fills the ranks that the cluster has places
- * for (CPUs: one per node unless threads are given).  False: they cannot be
- * divided so; *why says it.
- */
-bool fr_sweep_fill_cluster(fr_sweep_case *at, char *why, size_t n_why);
-
 #endif

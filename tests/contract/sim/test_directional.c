@@ -6,6 +6,7 @@
  */
 #include "calibrate/micro_program.h"
 #include "tests/contract/sim/sim_fixture.h"
+#include "tests/unit/sim/whole_replay.h"
 
 typedef struct machine {
     int n_nics, n_nodes;
@@ -201,8 +202,8 @@ static int64_t reduce_ps(int scale)
             (void)fr_micro_call(micro, 0, segment, UINT32_MAX);
         }
         if (CHECK_OK(fr_micro_finish(micro, 1 << 28, &f.program, &err), &err) &&
-            CHECK_OK(fr_replay_run(f.program, f.costs, &f.cluster,
-                                   f.node_of_rank, &replay, &err),
+            CHECK_OK(replay_with(&whole_replay, f.program, f.costs, &f.cluster,
+                                 f.node_of_rank, &replay, &err),
                      &err))
             ps = replay.makespan_ps;
     }

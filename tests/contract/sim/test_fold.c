@@ -5,6 +5,7 @@
  * what is not alike is not folded.
  */
 #include "tests/contract/sim/sim_fixture.h"
+#include "tests/unit/sim/whole_replay.h"
 
 typedef struct fold_case {
     int dp, tp, pp, vpp, zero, nodes;
@@ -91,8 +92,8 @@ static bool replay(const sim_fixture *f, fr_replay_detail detail,
 {
     fr_err err;
     fr_replay_options options = {detail, is_unfolded};
-    return CHECK_OK(fr_replay_run_with(f->program, f->costs, &f->cluster,
-                                       f->node_of_rank, &options, out, &err),
+    return CHECK_OK(replay_with(&options, f->program, f->costs, &f->cluster,
+                                f->node_of_rank, out, &err),
                     &err);
 }
 

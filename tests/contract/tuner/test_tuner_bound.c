@@ -174,7 +174,7 @@ static bool look(problem *p, fr_estimator *estimator, size_t i)
     fr_estimate estimate;
     fr_err err;
     char name[FR_TUNED_NAME];
-    fr_plan_space_at(&p->space, i, &plan);
+    fr_plan_space_plan(&p->space.request, &p->space.at[i], &plan);
     fr_plan_describe(&plan, name, sizeof name);
     if (!CHECK_OK(fr_plan_check_lowerable(&plan, &p->f.model, &p->f.job, &err),
                   &err) ||
@@ -399,7 +399,7 @@ static bool enumerate(const problem *p, enumerated *out)
 {
     fr_err err;
     for (size_t i = 0; i < p->space.n; i++) {
-        fr_plan_space_at(&p->space, i, &out->plans[i]);
+        fr_plan_space_plan(&p->space.request, &p->space.at[i], &out->plans[i]);
         if (!CHECK_OK(fr_evaluate(&p->request, p->f.costs, &out->plans[i],
                                   &out->at[i], &err),
                       &err))

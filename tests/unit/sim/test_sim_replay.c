@@ -12,6 +12,7 @@
 #include "sim/predict/simulate.h"
 #include "sim/replay/replay.h"
 #include "tests/check.h"
+#include "tests/unit/sim/whole_replay.h"
 #include "tests/unit/small_model.h"
 
 static const char cluster_xml[] =
@@ -75,8 +76,8 @@ static bool replay_plan(fixture *f)
     return CHECK_OK(fr_lower(&f->model, &f->job, &f->plan, &placement,
                              &f->program, &err),
                     &err) &&
-           CHECK_OK(fr_replay_run(f->program, f->costs, &f->cluster,
-                                  f->node_of_rank, &f->replay, &err),
+           CHECK_OK(replay_with(&whole_replay, f->program, f->costs,
+                                &f->cluster, f->node_of_rank, &f->replay, &err),
                     &err);
 }
 
@@ -222,8 +223,8 @@ static void check_same_again(fixture *f)
 {
     fr_err err;
     fr_replay again;
-    if (!CHECK_OK(fr_replay_run(f->program, f->costs, &f->cluster,
-                                f->node_of_rank, &again, &err),
+    if (!CHECK_OK(replay_with(&whole_replay, f->program, f->costs, &f->cluster,
+                              f->node_of_rank, &again, &err),
                   &err))
         return;
     CHECK_INT(again.makespan_ps, f->replay.makespan_ps);
@@ -309,8 +310,8 @@ static double products_s(fixture *f, int n)
         fr_micro_segment(micro, FR_LANE_COMPUTE, "product", &instr, 1);
     (void)fr_micro_call(micro, 0, segment, UINT32_MAX);
     if (!CHECK_OK(fr_micro_finish(micro, 4096, &f->program, &err), &err) ||
-        !CHECK_OK(fr_replay_run(f->program, f->costs, &f->cluster,
-                                f->node_of_rank, &f->replay, &err),
+        !CHECK_OK(replay_with(&whole_replay, f->program, f->costs, &f->cluster,
+                              f->node_of_rank, &f->replay, &err),
                   &err))
         return 0;
     return 1e-12 * (double)f->replay.makespan_ps;
@@ -371,8 +372,8 @@ static double transfers_s(fixture *f, int n, uint64_t n_floats)
         f->node_of_rank[i] = is_sender ? 0 : 1;
     }
     if (!CHECK_OK(fr_micro_finish(micro, 1 << 26, &f->program, &err), &err) ||
-        !CHECK_OK(fr_replay_run(f->program, f->costs, &f->cluster,
-                                f->node_of_rank, &f->replay, &err),
+        !CHECK_OK(replay_with(&whole_replay, f->program, f->costs, &f->cluster,
+                              f->node_of_rank, &f->replay, &err),
                   &err))
         return 0;
     return 1e-12 * (double)f->replay.makespan_ps;
@@ -426,8 +427,8 @@ static void test_deadlock(void)
             (void)fr_micro_call(micro, i, segment, UINT32_MAX);
         }
         CHECK_OK(fr_micro_finish(micro, 1 << 16, &f.program, &err), &err);
-        CHECK_FAILS(fr_replay_run(f.program, f.costs, &f.cluster,
-                                  f.node_of_rank, &f.replay, &err),
+        CHECK_FAILS(replay_with(&whole_replay, f.program, f.costs, &f.cluster,
+                                f.node_of_rank, &f.replay, &err),
                     FR_CHECK, &err);
         CHECK_HAS(err.text, "deadlocks: rank 0");
     }

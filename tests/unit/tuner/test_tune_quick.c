@@ -53,7 +53,7 @@ static double fastest(const fixture *f)
     for (size_t i = 0; i < space.n; i++) {
         fr_evaluation found;
         fr_plan plan;
-        fr_plan_space_at(&space, i, &plan);
+        fr_plan_space_plan(&space.request, &space.at[i], &plan);
         CHECK_OK(fr_evaluate(&f->request, f->costs, &plan, &found, &err), &err);
         if (found.outcome == FR_OUTCOME_SIMULATED)
             best_s = fmin(best_s, found.prediction.step_s);

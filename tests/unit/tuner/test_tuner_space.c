@@ -82,7 +82,7 @@ static void test_count_by_hand(void)
     int n_one = 0;
     for (size_t i = 0; i < space.n; i++) {
         fr_plan plan;
-        fr_plan_space_at(&space, i, &plan);
+        fr_plan_space_plan(&space.request, &space.at[i], &plan);
         n_one += fr_plan_world(&plan) == 1;
         CHECK_INT(plan.n_threads, fr_plan_world(&plan) == 1 ? 2 : 1);
     }
@@ -103,7 +103,7 @@ static void check_space(const fr_plan_space *space)
     CHECK(space->n > 0);
     for (size_t i = 0; i < space->n; i++) {
         fr_plan plan;
-        fr_plan_space_at(space, i, &plan);
+        fr_plan_space_plan(&space->request, &space->at[i], &plan);
         CHECK_OK(fr_plan_check(&plan, space->request.model, space->request.job,
                                &err),
                  &err);
@@ -173,7 +173,7 @@ static void test_axes_are_there(void)
     bool has_order = false, has_sp = false, has_sync = false;
     for (size_t i = 0; i < space.n; i++) {
         fr_plan p;
-        fr_plan_space_at(&space, i, &p);
+        fr_plan_space_plan(&space.request, &space.at[i], &p);
         has_compressor[p.compressor] = true;
         has_recompute[p.recompute] = true;
         has_schedule[p.schedule] = true;
@@ -217,7 +217,7 @@ static void test_pins(void)
     CHECK(space.n > 0);
     for (size_t i = 0; i < space.n; i++) {
         fr_plan p;
-        fr_plan_space_at(&space, i, &p);
+        fr_plan_space_plan(&space.request, &space.at[i], &p);
         CHECK(p.dp == 2 && p.micro_batch == 3 && p.zero_stage == 1);
         CHECK(p.recompute == FR_RECOMPUTE_FULL && p.bucket_bytes == 7340033);
     }
@@ -247,7 +247,7 @@ static void test_splits(void)
     for (size_t i = 0; i < space.n; i++) {
         fr_plan p;
         int32_t sum = 0;
-        fr_plan_space_at(&space, i, &p);
+        fr_plan_space_plan(&space.request, &space.at[i], &p);
         for (int32_t s = 0; s < p.n_split; s++)
             sum += p.layer_split[s];
         if (p.n_split > 0)
