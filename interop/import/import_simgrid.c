@@ -78,8 +78,8 @@ static bool walk(graph *g, const fr_platform_path *path, uint32_t from,
                  uint32_t to, bool is_back)
 {
     uint32_t at = is_back ? to : from;
-    for (size_t k = 0; k < path->n; k++) {
-        uint32_t link = path->links[is_back ? path->n - 1 - k : k];
+    for (size_t k = 0; k < path->links.n; k++) {
+        uint32_t link = path->links.items[is_back ? path->links.n - 1 - k : k];
         uint32_t i = g->cable_of[link];
         if (g->cables[i].is_fatpipe) {
             g->cables[i].is_used = true;
@@ -137,7 +137,7 @@ static fr_status join_all(graph *g, fr_err *err)
         for (size_t a = 0; a < g->n_hosts && status == FR_OK; a++)
             status = join_from(g, a, &path, &n_open, err);
     } while (status == FR_OK && n_open > 0 && n_open < n_before);
-    fr_platform_path_release(&path);
+    fr_vec_release(&path.links);
     if (status == FR_OK && n_open > 0)
         return fr_import_fail(g->in, 1, err,
                               "%zu routes do not say where their links end; "
@@ -272,10 +272,11 @@ static fr_status compare(graph *g, const fr_cluster *cluster, fr_err *err)
             if (status != FR_OK)
                 continue;
             double rate_Bps = INFINITY;
-            for (size_t k = 0; k < path.n; k++)
-                rate_Bps = fmin(rate_Bps,
-                                fr_platform_link_at(g->platform, path.links[k])
-                                    ->bandwidth_Bps);
+            for (size_t k = 0; k < path.links.n; k++)
+                rate_Bps =
+                    fmin(rate_Bps,
+                         fr_platform_link_at(g->platform, path.links.items[k])
+                             ->bandwidth_Bps);
             fr_path ours = fr_cluster_path(cluster, (int64_t)a, (int64_t)b);
             if (ours.n_hops == 0) { /* there is a way: no memory for it */
                 status = FR_NO_MEMORY;
@@ -287,7 +288,7 @@ static fr_status compare(graph *g, const fr_cluster *cluster, fr_err *err)
         }
     status = FR_OK;
 out_path:
-    fr_platform_path_release(&path);
+    fr_vec_release(&path.links);
     if (status != FR_OK)
         return fr_fail_no_memory(err);
     if (worst_rate > 0.01)

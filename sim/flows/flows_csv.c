@@ -12,8 +12,8 @@
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/base/vec.h"
 #include "sim/engine/event_queue.h"
+#include "sim/flows/item_index.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -58,9 +58,8 @@ typedef struct flows_file {
     fr_vec(uint32_t) deps; /* of the items one after the other */
     uint32_t *first_dep;
     uint32_t *children;
-    uint32_t *ids;   /* open addressing: rows by id */
-    uint32_t *pairs; /* the same: first row of each (src, dst) */
-    size_t n_slots;
+    fr_item_index ids;       /* rows by id */
+    fr_item_index pairs;     /* the first row of each (src, dst) */
     fr_vec(double) caps_Bps; /* of the routes */
     int64_t *capacity;
     double fastest_Bps; /* link that any flow takes */
@@ -222,47 +221,32 @@ static fr_status read_rows(flows_file *f)
 
 /* ---- ids and what waits for what ----------------------------------------- */
 
-static uint32_t *find_id(const flows_file *f, const char *id)
+static bool has_id(const void *owner, uint32_t i, const void *id)
 {
-    for (size_t s = fr_hash_text(id, 0);; s++) {
-        uint32_t *slot = &f->ids[s & (f->n_slots - 1)];
-        if (*slot == UINT32_MAX || !strcmp(f->rows.items[*slot].id, id))
-            return slot;
-    }
+    const flows_file *f = owner;
+    return strcmp(f->rows.items[i].id, id) == 0;
 }
 
-static uint32_t *find_pair(const flows_file *f, const row *r)
+static bool has_pair(const void *owner, uint32_t i, const void *key)
 {
-    uint64_t key = (uint64_t)r->src << 32 | (uint64_t)r->dst;
+    const row *a = &((const flows_file *)owner)->rows.items[i], *b = key;
+    return a->src == b->src && a->dst == b->dst;
+}
 
-    for (size_t s = fr_hash_mix(key);; s++) {
-        uint32_t *slot = &f->pairs[s & (f->n_slots - 1)];
-        if (*slot == UINT32_MAX)
-            return slot;
-        const row *other = &f->rows.items[*slot];
-        if (other->src == r->src && other->dst == r->dst)
-            return slot;
-    }
+static uint32_t find_id(const flows_file *f, const char *id)
+{
+    return fr_item_index_find(&f->ids, fr_hash_text(id, 0), has_id, f, id);
 }
 
 static fr_status index_rows(flows_file *f)
 {
-    f->n_slots = 64;
-    while (f->n_slots < 2 * f->rows.n)
-        f->n_slots *= 2;
-    f->ids = malloc(f->n_slots * sizeof *f->ids);
-    f->pairs = malloc(f->n_slots * sizeof *f->pairs);
-    if (!f->ids || !f->pairs)
-        return fr_fail_no_memory(f->err);
-    memset(f->ids, 0xff, f->n_slots * sizeof *f->ids);
-    memset(f->pairs, 0xff, f->n_slots * sizeof *f->pairs);
     for (uint32_t i = 0; i < f->rows.n; i++) {
         const row *r = &f->rows.items[i];
-        uint32_t *slot = find_id(f, r->id);
-        if (*slot != UINT32_MAX)
+        uint32_t other = find_id(f, r->id);
+        if (other != FR_NO_INDEX)
             return fail_at(f, r->line, "id '%s' stands in line %d already",
-                           r->id, f->rows.items[*slot].line);
-        *slot = i;
+                           r->id, f->rows.items[other].line);
+        FR_TRY(fr_item_index_add(&f->ids, fr_hash_text(r->id, 0), i, f->err));
     }
     return FR_OK;
 }
@@ -282,8 +266,8 @@ static fr_status read_deps(flows_file *f, uint32_t i)
         const char *name = fr_text_trim(id);
         if (!*name)
             return fail_at(f, r->line, "deps: an empty id");
-        uint32_t dep = *find_id(f, name);
-        if (dep == UINT32_MAX)
+        uint32_t dep = find_id(f, name);
+        if (dep == FR_NO_INDEX)
             return fail_at(f, r->line, "deps: there is no flow '%s'", name);
         if (fr_vec_push(&f->deps, dep) != FR_OK)
             return fr_fail_no_memory(f->err);
@@ -427,19 +411,19 @@ static fr_status add_route(flows_file *f, const row *r, uint32_t *out)
         return fail_at(f, r->line, "%s", inner.text);
     if (status != FR_OK)
         return fr_fail(f->err, status, "%s", inner.text);
-    if (f->path.n > 255)
+    if (f->path.links.n > 255)
         return fail_at(f, r->line, "a route of more than 255 links");
     if (f->path.latency_s > MAX_S)
         return fail_at(f, r->line, "a latency of more than 106 days");
     route.latency_ps = llround(f->path.latency_s * PS_PER_S);
-    for (size_t i = 0; i < f->path.n; i++) {
+    for (size_t i = 0; i < f->path.links.n; i++) {
         const fr_platform_link *link =
-            fr_platform_link_at(f->platform, f->path.links[i]);
+            fr_platform_link_at(f->platform, f->path.links.items[i]);
         f->fastest_Bps = fmax(f->fastest_Bps, link->bandwidth_Bps);
         if (link->is_fatpipe)
             cap_Bps = fmin(cap_Bps, link->bandwidth_Bps);
         else
-            FR_TRY(add_use(f, &route, f->path.links[i]));
+            FR_TRY(add_use(f, &route, f->path.links.items[i]));
     }
     if (fr_vec_push(&f->routes, route) != FR_OK ||
         fr_vec_push(&f->caps_Bps, cap_Bps) != FR_OK)
@@ -452,13 +436,15 @@ static fr_status route_rows(flows_file *f)
 {
     for (uint32_t i = 0; i < f->rows.n; i++) {
         const row *r = &f->rows.items[i];
-        uint32_t *slot = find_pair(f, r);
-        if (*slot == UINT32_MAX) {
-            *slot = i;
-            FR_TRY(add_route(f, r, &f->items.items[i].route));
-        } else {
-            f->items.items[i].route = f->items.items[*slot].route;
+        fr_flow_item *item = &f->items.items[i];
+        uint64_t hash = fr_hash_mix((uint64_t)r->src << 32 | (uint64_t)r->dst);
+        uint32_t same = fr_item_index_find(&f->pairs, hash, has_pair, f, r);
+        if (same != FR_NO_INDEX) {
+            item->route = f->items.items[same].route;
+            continue;
         }
+        FR_TRY(add_route(f, r, &item->route));
+        FR_TRY(fr_item_index_add(&f->pairs, hash, i, f->err));
     }
     return FR_OK;
 }
@@ -570,10 +556,10 @@ fr_status fr_flows_run_text(fr_platform *platform, const char *csv_name,
     fr_vec_release(&f.caps_Bps);
     free(f.first_dep);
     free(f.children);
-    free(f.ids);
-    free(f.pairs);
+    fr_item_index_release(&f.ids);
+    fr_item_index_release(&f.pairs);
     free(f.capacity);
-    fr_platform_path_release(&f.path);
+    fr_vec_release(&f.path.links);
     return status;
 }
 

@@ -9,56 +9,25 @@
 
 enum { MAX_ITEMS = 1 << 26 };
 
-/* ---- index --------------------------------------------------------------- */
+/* ---- by name ------------------------------------------------------------- */
 
-static fr_status index_grow(fr_index *index,
-                            uint64_t (*hash)(const void *, uint32_t),
-                            const void *context, fr_err *err)
+static bool is_point(const void *owner, uint32_t i, const void *id)
 {
-    size_t n_slots = index->n_slots ? 2 * index->n_slots : 64;
-
-    if (2 * (index->n + 1) <= index->n_slots)
-        return FR_OK;
-    uint32_t *slots = malloc(n_slots * sizeof *slots);
-    if (!slots)
-        return fr_fail_no_memory(err);
-    memset(slots, 0xff, n_slots * sizeof *slots);
-    for (size_t i = 0; i < index->n_slots; i++) {
-        uint32_t item = index->slots[i];
-        if (item == FR_NO_INDEX)
-            continue;
-        size_t slot = hash(context, item) & (n_slots - 1);
-        while (slots[slot] != FR_NO_INDEX)
-            slot = (slot + 1) & (n_slots - 1);
-        slots[slot] = item;
-    }
-    free(index->slots);
-    index->slots = slots;
-    index->n_slots = n_slots;
-    return FR_OK;
+    const fr_platform *p = owner;
+    return strcmp(p->points.items[i].id, id) == 0;
 }
 
-/* There is room. */
-static void index_put(fr_index *index, uint64_t hash, uint32_t item)
+static bool is_name(const void *owner, uint32_t i, const void *id)
 {
-    size_t slot = hash & (index->n_slots - 1);
-
-    while (index->slots[slot] != FR_NO_INDEX)
-        slot = (slot + 1) & (index->n_slots - 1);
-    index->slots[slot] = item;
-    index->n++;
+    const fr_platform *p = owner;
+    return strcmp(p->name_ids.items[i], id) == 0;
 }
 
-static uint64_t point_hash(const void *context, uint32_t item)
+static bool is_route(const void *owner, uint32_t i, const void *key)
 {
-    const fr_platform *p = context;
-    return fr_hash_text(p->points.items[item].id, 0);
-}
-
-static uint64_t name_hash(const void *context, uint32_t item)
-{
-    const fr_platform *p = context;
-    return fr_hash_text(p->name_ids.items[item], 0);
+    const fr_route *a = &((const fr_platform *)owner)->routes.items[i],
+                   *b = key;
+    return a->from == b->from && a->to == b->to;
 }
 
 static uint64_t pair_hash(uint32_t from, uint32_t to)
@@ -66,54 +35,24 @@ static uint64_t pair_hash(uint32_t from, uint32_t to)
     return fr_hash_mix((uint64_t)from << 32 | to);
 }
 
-static uint64_t route_hash(const void *context, uint32_t item)
-{
-    const fr_route *route = &((const fr_platform *)context)->routes.items[item];
-    return pair_hash(route->from, route->to);
-}
-
 uint32_t fr_platform_point_find(const fr_platform *p, const char *id)
 {
-    const fr_index *index = &p->point_index;
-    size_t slot = fr_hash_text(id, 0);
-
-    if (!index->n)
-        return FR_NO_INDEX;
-    for (;; slot++) {
-        uint32_t item = index->slots[slot & (index->n_slots - 1)];
-        if (item == FR_NO_INDEX || !strcmp(p->points.items[item].id, id))
-            return item;
-    }
+    return fr_item_index_find(&p->point_index, fr_hash_text(id, 0), is_point, p,
+                              id);
 }
 
 uint32_t fr_platform_name_find(const fr_platform *p, const char *id)
 {
-    const fr_index *index = &p->name_index;
-    size_t slot = fr_hash_text(id, 0);
-
-    if (!index->n)
-        return FR_NO_INDEX;
-    for (;; slot++) {
-        uint32_t item = index->slots[slot & (index->n_slots - 1)];
-        if (item == FR_NO_INDEX || !strcmp(p->name_ids.items[item], id))
-            return item;
-    }
+    return fr_item_index_find(&p->name_index, fr_hash_text(id, 0), is_name, p,
+                              id);
 }
 
 uint32_t fr_platform_route_find(const fr_platform *p, uint32_t from,
                                 uint32_t to)
 {
-    const fr_index *index = &p->route_index;
-    size_t slot = pair_hash(from, to);
-
-    if (!index->n)
-        return FR_NO_INDEX;
-    for (;; slot++) {
-        uint32_t item = index->slots[slot & (index->n_slots - 1)];
-        if (item == FR_NO_INDEX || (p->routes.items[item].from == from &&
-                                    p->routes.items[item].to == to))
-            return item;
-    }
+    const fr_route key = {.from = from, .to = to};
+    return fr_item_index_find(&p->route_index, pair_hash(from, to), is_route, p,
+                              &key);
 }
 
 /* ---- adding -------------------------------------------------------------- */
@@ -131,7 +70,6 @@ fr_status fr_platform_add_point(fr_platform *p, const fr_xml_node *node,
         return fr_xml_fail(node, err, "'%s' is there already", id);
     if (p->points.n >= MAX_ITEMS)
         return fr_xml_fail(node, err, "more than %d hosts", MAX_ITEMS);
-    FR_TRY(index_grow(&p->point_index, point_hash, p, err));
     point.id = fr_arena_strdup(&p->arena, id);
     if (!point.id)
         return fr_fail_no_memory(err);
@@ -143,9 +81,8 @@ fr_status fr_platform_add_point(fr_platform *p, const fr_xml_node *node,
     }
     if (fr_vec_push(&p->points, point) != FR_OK)
         return fr_fail_no_memory(err);
-    index_put(&p->point_index, point_hash(p, i), i);
     *out = i;
-    return FR_OK;
+    return fr_item_index_add(&p->point_index, fr_hash_text(id, 0), i, err);
 }
 
 static fr_status push_link(fr_platform *p, const fr_platform_link *link,
@@ -170,7 +107,6 @@ fr_status fr_platform_add_link(fr_platform *p, const fr_xml_node *node,
         return fr_xml_fail(node, err, "link '%s' is there already", link->id);
     if (p->links.n >= MAX_ITEMS)
         return fr_xml_fail(node, err, "more than %d links", MAX_ITEMS);
-    FR_TRY(index_grow(&p->name_index, name_hash, p, err));
     FR_TRY(push_link(p, link, is_split ? "_UP" : "", &name.up, err));
     name.down = name.up;
     if (is_split)
@@ -179,10 +115,9 @@ fr_status fr_platform_add_link(fr_platform *p, const fr_xml_node *node,
     if (!id || fr_vec_push(&p->names, name) != FR_OK ||
         fr_vec_push(&p->name_ids, id) != FR_OK)
         return fr_fail_no_memory(err);
-    uint32_t i = (uint32_t)(p->names.n - 1);
-    index_put(&p->name_index, name_hash(p, i), i);
     *out = name;
-    return FR_OK;
+    return fr_item_index_add(&p->name_index, fr_hash_text(id, 0),
+                             (uint32_t)(p->names.n - 1), err);
 }
 
 fr_status fr_platform_add_zone(fr_platform *p, const fr_xml_node *node,
@@ -219,7 +154,6 @@ fr_status fr_platform_add_route(fr_platform *p, const fr_xml_node *node,
                            "ways unless symmetrical=\"NO\")",
                            p->points.items[route->from].id,
                            p->points.items[route->to].id);
-    FR_TRY(index_grow(&p->route_index, route_hash, p, err));
     uint32_t i = (uint32_t)p->routes.n;
     fr_zone *in = &p->zones.items[zone];
     if (fr_vec_push(&p->routes, *route) != FR_OK ||
@@ -227,8 +161,8 @@ fr_status fr_platform_add_route(fr_platform *p, const fr_xml_node *node,
         return fr_fail_no_memory(err);
     name_vertex(p, in, route->from);
     name_vertex(p, in, route->to);
-    index_put(&p->route_index, route_hash(p, i), i);
-    return FR_OK;
+    return fr_item_index_add(&p->route_index, pair_hash(route->from, route->to),
+                             i, err);
 }
 
 /* ---- looking ------------------------------------------------------------- */
@@ -292,65 +226,10 @@ const char *fr_platform_host_nearest(const fr_platform *p, const char *id)
 fr_status fr_platform_append(const fr_platform *p, fr_platform_path *path,
                              uint32_t link, fr_err *err)
 {
-    if (path->n == path->capacity) {
-        size_t capacity = path->capacity ? 2 * path->capacity : 16;
-        uint32_t *links = realloc(path->links, capacity * sizeof *links);
-        if (!links)
-            return fr_fail_no_memory(err);
-        path->links = links;
-        path->capacity = capacity;
-    }
-    path->links[path->n++] = link;
+    if (fr_vec_push(&path->links, link) != FR_OK)
+        return fr_fail_no_memory(err);
     path->latency_s += p->links.items[link].latency_s;
     return FR_OK;
-}
-
-void fr_platform_path_release(fr_platform_path *path)
-{
-    free(path->links);
-    memset(path, 0, sizeof *path);
-}
-
-/* ---- life ---------------------------------------------------------------- */
-
-static fr_status read_xml(const fr_xml *xml, fr_platform **out, fr_err *err)
-{
-    fr_platform *p = calloc(1, sizeof *p);
-    fr_status status;
-
-    if (!p)
-        return fr_fail_no_memory(err);
-    fr_arena_init(&p->arena);
-    /* network/loopback-bw and network/loopback-lat of SimGrid 3.32. */
-    p->loopback_Bps = 10e9;
-    p->loopback_s = 0.0;
-    p->loopback_link = FR_NO_INDEX;
-    status = fr_platform_read(p, xml, err);
-    if (status != FR_OK) {
-        fr_platform_destroy(p);
-        return status;
-    }
-    *out = p;
-    return FR_OK;
-}
-
-fr_status fr_platform_load(const char *path, fr_platform **out, fr_err *err)
-{
-    fr_xml *xml = NULL;
-    FR_TRY(fr_xml_load(path, &xml, err));
-    fr_status status = read_xml(xml, out, err);
-    fr_xml_destroy(xml);
-    return status;
-}
-
-fr_status fr_platform_parse(const char *name, const char *text, size_t n_text,
-                            fr_platform **out, fr_err *err)
-{
-    fr_xml *xml = NULL;
-    FR_TRY(fr_xml_parse(name, text, n_text, &xml, err));
-    fr_status status = read_xml(xml, out, err);
-    fr_xml_destroy(xml);
-    return status;
 }
 
 void fr_platform_destroy(fr_platform *p)
@@ -367,9 +246,9 @@ void fr_platform_destroy(fr_platform *p)
     fr_vec_release(&p->points);
     fr_vec_release(&p->zones);
     fr_vec_release(&p->routes);
-    free(p->point_index.slots);
-    free(p->name_index.slots);
-    free(p->route_index.slots);
+    fr_item_index_release(&p->point_index);
+    fr_item_index_release(&p->name_index);
+    fr_item_index_release(&p->route_index);
     fr_arena_release(&p->arena);
     free(p);
 }

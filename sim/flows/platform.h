@@ -12,7 +12,7 @@
 #ifndef FR_SIM_FLOWS_PLATFORM_H
 #define FR_SIM_FLOWS_PLATFORM_H
 
-#include "core/base/err.h"
+#include "core/base/vec.h"
 
 typedef struct fr_platform fr_platform;
 
@@ -25,8 +25,7 @@ typedef struct fr_platform_link {
 
 /* The links from one host to another in order, one may stand twice. */
 typedef struct fr_platform_path {
-    uint32_t *links;
-    size_t n, capacity;
+    fr_vec(uint32_t) links;
     double latency_s; /* of all links together */
 } fr_platform_path;
 
@@ -54,13 +53,13 @@ const char *fr_platform_host_nearest(const fr_platform *platform,
                                      const char *id);
 
 /*
- * The route between two hosts; *path keeps its memory from call to call.
+ * The route between two hosts; path->links keep their memory from call to
+ * call, the caller releases them.
  * FR_INPUT "no route from 'a' to 'b'".  Keeps tables of shortest paths: not
  * for several threads at once.
  */
 FR_CHECKED fr_status fr_platform_route(fr_platform *platform, int64_t src,
                                        int64_t dst, fr_platform_path *path,
                                        fr_err *err);
-void fr_platform_path_release(fr_platform_path *path);
 
 #endif

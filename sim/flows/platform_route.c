@@ -209,12 +209,12 @@ static fr_status walk_star(walk *w, const fr_zone *zone, uint32_t from,
 
     if (from == to && a->n_loopback)
         return take_links(w, a->loopback, a->n_loopback);
-    size_t first = w->path->n;
+    size_t first = w->path->links.n;
     FR_TRY(take_links(w, a->up, a->n_up));
     for (uint32_t i = 0; i < b->n_down; i++) {
         bool is_there = false;
-        for (size_t k = first; k < w->path->n; k++)
-            is_there = is_there || w->path->links[k] == b->down[i];
+        for (size_t k = first; k < w->path->links.n; k++)
+            is_there = is_there || w->path->links.items[k] == b->down[i];
         if (!is_there)
             FR_TRY(take_links(w, &b->down[i], 1));
     }
@@ -317,10 +317,10 @@ static fr_status walk_between(walk *w, uint32_t from, uint32_t to)
     if (status == FR_OK && gates.from != from)
         status = walk_between(w, from, gates.from);
     if (status == FR_OK)
-        status = take_links(w, inner.links, (uint32_t)inner.n);
+        status = take_links(w, inner.links.items, (uint32_t)inner.links.n);
     if (status == FR_OK && gates.to != to)
         status = walk_between(w, gates.to, to);
-    fr_platform_path_release(&inner);
+    fr_vec_release(&inner.links);
     w->depth--;
     return status;
 }
@@ -330,10 +330,10 @@ fr_status fr_platform_route(fr_platform *p, int64_t src, int64_t dst,
 {
     walk w = {.p = p, .path = path, .err = err};
 
-    path->n = 0;
+    path->links.n = 0;
     path->latency_s = 0.0;
     FR_TRY(walk_between(&w, (uint32_t)src, (uint32_t)dst));
-    if (path->n == 0)
+    if (path->links.n == 0)
         return no_route(&w, (uint32_t)src, (uint32_t)dst);
     return FR_OK;
 }

@@ -6,11 +6,9 @@
 #define FR_SIM_FLOWS_PLATFORM_STATE_H
 
 #include "core/base/arena.h"
-#include "core/base/vec.h"
 #include "core/document/xml.h"
+#include "sim/flows/item_index.h"
 #include "sim/flows/platform.h"
-
-#define FR_NO_INDEX UINT32_MAX
 
 typedef fr_vec(uint32_t) fr_u32_list;
 
@@ -94,12 +92,6 @@ typedef struct fr_zone {
     fr_topology topology;
 } fr_zone;
 
-/* Names and pairs to indices: open addressing, FR_NO_INDEX is empty. */
-typedef struct fr_index {
-    uint32_t *slots;
-    size_t n_slots, n;
-} fr_index;
-
 struct fr_platform {
     fr_arena arena;
     fr_vec(fr_platform_link) links;
@@ -108,7 +100,7 @@ struct fr_platform {
     fr_vec(fr_point) points;
     fr_vec(fr_zone) zones;
     fr_vec(fr_route) routes;
-    fr_index point_index, name_index, route_index;
+    fr_item_index point_index, name_index, route_index;
     double loopback_Bps, loopback_s; /* where no zone says otherwise */
     uint32_t loopback_link;
 };
@@ -145,9 +137,6 @@ FR_CHECKED fr_status fr_platform_append(const fr_platform *p,
                                         fr_platform_path *path, uint32_t link,
                                         fr_err *err);
 
-/* platform_xml.c */
-FR_CHECKED fr_status fr_platform_read(fr_platform *p, const fr_xml *xml,
-                                      fr_err *err);
 /* platform_cluster.c: <cluster>, and <zone routing="Cluster"> */
 FR_CHECKED fr_status fr_platform_read_cluster(fr_platform *p,
                                               const fr_xml_node *node,

@@ -194,7 +194,7 @@ double fr_topology_cable_scale(fr_zone_kind kind, const fr_topology *t,
     return t->b[BLUE];
 }
 
-/* ---- ways ---------------------------------------------------------------- */
+/* ---- routes -------------------------------------------------------------- */
 
 typedef struct trip {
     const fr_platform *p;
@@ -366,43 +366,47 @@ typedef struct router {
     uint32_t group, chassis, blade;
 } router;
 
+/* One of the cables that join each two of n things; `first` is that of the
+ * things 0 and 1. */
+static fr_status hop(const trip *r, uint64_t first, uint64_t n, uint32_t *at,
+                     uint32_t to)
+{
+    bool is_up = *at < to;
+    uint64_t pair = is_up ? pair_number(n, *at, to) : pair_number(n, to, *at);
+
+    *at = to;
+    return take(r, first + pair, is_up);
+}
+
 static fr_status hop_green(const trip *r, router *at, uint32_t blade)
 {
     const fr_topology *t = r->t;
-    uint64_t n = t->a[BLADES],
-             in = (uint64_t)at->group * t->a[CHASSIS] + at->chassis;
-    bool is_up = at->blade < blade;
-    uint64_t pair = is_up ? pair_number(n, at->blade, blade)
-                          : pair_number(n, blade, at->blade);
+    uint64_t n = t->a[BLADES];
+    uint64_t in = (uint64_t)at->group * t->a[CHASSIS] + at->chassis;
 
-    at->blade = blade;
-    return take(r, t->n_hosts + in * (n * (n - 1) / 2) + pair, is_up);
+    return hop(r, t->n_hosts + in * (n * (n - 1) / 2), n, &at->blade, blade);
 }
 
 static fr_status hop_black(const trip *r, router *at, uint32_t chassis)
 {
     const fr_topology *t = r->t;
-    uint64_t n = t->a[CHASSIS],
-             in = (uint64_t)at->group * t->a[BLADES] + at->blade;
-    bool is_up = at->chassis < chassis;
-    uint64_t pair = is_up ? pair_number(n, at->chassis, chassis)
-                          : pair_number(n, chassis, at->chassis);
+    uint64_t n = t->a[CHASSIS];
+    uint64_t in = (uint64_t)at->group * t->a[BLADES] + at->blade;
 
-    at->chassis = chassis;
-    return take(r, t->n_hosts + n_green(t) + in * (n * (n - 1) / 2) + pair,
-                is_up);
+    return hop(r, t->n_hosts + n_green(t) + in * (n * (n - 1) / 2), n,
+               &at->chassis, chassis);
 }
 
+/* To another group: to the blade that its number names here. */
 static fr_status hop_blue(const trip *r, router *at, uint32_t group)
 {
     const fr_topology *t = r->t;
-    uint64_t n = t->a[GROUPS];
-    bool is_up = at->group < group;
-    uint64_t pair = is_up ? pair_number(n, at->group, group)
-                          : pair_number(n, group, at->group);
+    uint32_t from = at->group;
 
-    *at = (router){group, 0, at->group};
-    return take(r, t->n_hosts + n_green(t) + n_black(t) + pair, is_up);
+    FR_TRY(hop(r, t->n_hosts + n_green(t) + n_black(t), t->a[GROUPS],
+               &at->group, group));
+    *at = (router){group, 0, from};
+    return FR_OK;
 }
 
 static fr_status limit_router(const trip *r, const router *at)

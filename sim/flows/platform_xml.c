@@ -391,7 +391,7 @@ static fr_status add_loopback(fr_platform *p, const fr_xml_node *root,
     return FR_OK;
 }
 
-fr_status fr_platform_read(fr_platform *p, const fr_xml *xml, fr_err *err)
+static fr_status read_platform(fr_platform *p, const fr_xml *xml, fr_err *err)
 {
     const fr_xml_node *root = fr_xml_root(xml), *top = NULL;
     const char *version = NULL;
@@ -421,4 +421,41 @@ fr_status fr_platform_read(fr_platform *p, const fr_xml *xml, fr_err *err)
     FR_TRY(add_loopback(p, root, err));
     FR_TRY(declare(p, top, FR_NO_INDEX, err));
     return fr_xml_is(top, "zone") ? connect_zone(p, top, err) : FR_OK;
+}
+
+/* The platform that the document describes, which is destroyed. */
+static fr_status take_xml(fr_xml *xml, fr_platform **out, fr_err *err)
+{
+    fr_platform *p = calloc(1, sizeof *p);
+    fr_status status;
+
+    if (p == NULL) {
+        status = fr_fail_no_memory(err);
+        goto out_xml;
+    }
+    fr_arena_init(&p->arena);
+    p->loopback_Bps = 10e9; /* network/loopback-bw of SimGrid 3.32 */
+    status = read_platform(p, xml, err);
+    if (status == FR_OK)
+        *out = p;
+    else
+        fr_platform_destroy(p);
+out_xml:
+    fr_xml_destroy(xml);
+    return status;
+}
+
+fr_status fr_platform_load(const char *path, fr_platform **out, fr_err *err)
+{
+    fr_xml *xml = NULL;
+    FR_TRY(fr_xml_load(path, &xml, err));
+    return take_xml(xml, out, err);
+}
+
+fr_status fr_platform_parse(const char *name, const char *text, size_t n_text,
+                            fr_platform **out, fr_err *err)
+{
+    fr_xml *xml = NULL;
+    FR_TRY(fr_xml_parse(name, text, n_text, &xml, err));
+    return take_xml(xml, out, err);
 }

@@ -21,11 +21,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
             continue;
         status = fr_platform_route(platform, src, dst, &path, &err);
         fuzz_check_error(status, &err);
-        for (size_t k = 0; status == FR_OK && k < path.n; k++)
-            if (path.links[k] >= fr_platform_n_links(platform))
+        for (size_t k = 0; status == FR_OK && k < path.links.n; k++)
+            if (path.links.items[k] >= fr_platform_n_links(platform))
                 abort();
     }
-    fr_platform_path_release(&path);
+    fr_vec_release(&path.links);
     fr_platform_destroy(platform);
     return 0;
 }

@@ -35,16 +35,16 @@ static const char *route(fr_platform *p, const char *src, const char *dst,
     if (fr_platform_route(p, fr_platform_host_find(p, src),
                           fr_platform_host_find(p, dst), &path,
                           &err) != FR_OK) {
-        fr_platform_path_release(&path);
+        fr_vec_release(&path.links);
         snprintf(text, sizeof text, "%s", err.text);
         return text;
     }
-    for (size_t i = 0; i < path.n; i++)
+    for (size_t i = 0; i < path.links.n; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? " " : "",
-                              fr_platform_link_at(p, path.links[i])->id);
+                              fr_platform_link_at(p, path.links.items[i])->id);
     if (latency_s)
         *latency_s = path.latency_s;
-    fr_platform_path_release(&path);
+    fr_vec_release(&path.links);
     return text;
 }
 
