@@ -1,7 +1,7 @@
 /* replay_links.c: which links there are, and what a flow takes of them. */
 #include "sim/replay/replay_links.h"
 
-#include "sim/topology/fabric_load.h"
+#include "sim/replay/fabric_load.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -15,8 +15,8 @@
 #define FR_SIM_REPLAY_REPLAY_LINKS_H
 
 #include "cost_models/cost.h"
-#include "sim/engine/actors.h"
 #include "sim/engine/maxmin.h"
+#include "sim/replay/actors.h"
 
 enum { FR_DEMAND_NETS = 6 };
 

@@ -10,7 +10,7 @@
 #ifndef FR_SIM_REPLAY_REPLAY_ORDER_H
 #define FR_SIM_REPLAY_REPLAY_ORDER_H
 
-#include "sim/engine/actors.h"
+#include "sim/replay/actors.h"
 
 #define FR_REPLAY_NO_SLOT UINT32_MAX
 

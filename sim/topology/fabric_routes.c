@@ -6,7 +6,7 @@
 
 enum { UP, DOWN, N_WAYS };
 
-static fr_status add_link(fr_route *out, int64_t link, fr_err *err)
+static fr_status add_link(fr_fabric_path *out, int64_t link, fr_err *err)
 {
     return fr_vec_push(out, (int32_t)link) == FR_OK ? FR_OK
                                                     : fr_fail_no_memory(err);
@@ -78,7 +78,7 @@ static fr_status init_tree(fr_fabric_routes *r, fr_err *err)
 }
 
 static fr_status list_tree(const fr_fabric_routes *r, int64_t from, int64_t to,
-                           int32_t rail, fr_route *out, fr_err *err)
+                           int32_t rail, fr_fabric_path *out, fr_err *err)
 {
     const fr_fabric *fabric = &r->cluster->fabric;
     int64_t below = 1;
@@ -112,7 +112,7 @@ static fr_status init_torus(fr_fabric_routes *r, fr_err *err)
 }
 
 static fr_status list_torus(const fr_fabric_routes *r, int64_t from, int64_t to,
-                            fr_route *out, fr_err *err)
+                            fr_fabric_path *out, fr_err *err)
 {
     const fr_fabric *fabric = &r->cluster->fabric;
     int64_t stride = 1, at = from;
@@ -147,7 +147,7 @@ static fr_status init_dragonfly(fr_fabric_routes *r, fr_err *err)
 
 /* From one router to another of its group; the same: no link. */
 static fr_status add_local(const fr_fabric *fabric, int64_t from, int64_t to,
-                           fr_route *out, fr_err *err)
+                           fr_fabric_path *out, fr_err *err)
 {
     if (from == to)
         return FR_OK;
@@ -162,7 +162,7 @@ static int64_t gateway(const fr_fabric *fabric, int64_t group, int64_t other)
 }
 
 static fr_status list_dragonfly(const fr_fabric_routes *r, int64_t from,
-                                int64_t to, fr_route *out, fr_err *err)
+                                int64_t to, fr_fabric_path *out, fr_err *err)
 {
     const fr_fabric *fabric = &r->cluster->fabric;
     int64_t a = from / fabric->n_per_router, b = to / fabric->n_per_router;
@@ -226,7 +226,7 @@ static void find_ways(fr_fabric_routes *r, int64_t from)
 }
 
 static fr_status list_links(fr_fabric_routes *r, int64_t from, int64_t to,
-                            fr_route *out, fr_err *err)
+                            fr_fabric_path *out, fr_err *err)
 {
     const fr_fabric *fabric = &r->cluster->fabric;
     if (r->from != from)
@@ -275,7 +275,7 @@ static fr_status init_pcie(fr_fabric_routes *r, fr_err *err)
 }
 
 fr_status fr_fabric_routes_pcie(const fr_fabric_routes *r, int64_t node,
-                                int32_t from, int32_t to, fr_route *out,
+                                int32_t from, int32_t to, fr_fabric_path *out,
                                 fr_err *err)
 {
     int64_t first = r->first_pcie + node * r->n_pcie * N_WAYS;
@@ -334,7 +334,7 @@ void fr_fabric_routes_release(fr_fabric_routes *routes)
 }
 
 fr_status fr_fabric_routes_list(fr_fabric_routes *r, int64_t from, int64_t to,
-                                int32_t rail, fr_route *out, fr_err *err)
+                                int32_t rail, fr_fabric_path *out, fr_err *err)
 {
     if (from == to)
         return FR_OK;

@@ -19,7 +19,7 @@
 #include "core/base/vec.h"
 #include "spec/cluster/cluster.h"
 
-typedef fr_vec(int32_t) fr_route;
+typedef fr_vec(int32_t) fr_fabric_path;
 
 typedef struct fr_fabric_routes {
     const fr_cluster *cluster;
@@ -43,13 +43,13 @@ void fr_fabric_routes_release(fr_fabric_routes *routes);
  * rail: of the NIC that sends. */
 FR_CHECKED fr_status fr_fabric_routes_list(fr_fabric_routes *routes,
                                            int64_t from, int64_t to,
-                                           int32_t rail, fr_route *out,
+                                           int32_t rail, fr_fabric_path *out,
                                            fr_err *err);
 
 /* From one PCIe switch of a node to another; to -1: to the socket. */
 FR_CHECKED fr_status fr_fabric_routes_pcie(const fr_fabric_routes *routes,
                                            int64_t node, int32_t from,
-                                           int32_t to, fr_route *out,
+                                           int32_t to, fr_fabric_path *out,
                                            fr_err *err);
 
 #endif

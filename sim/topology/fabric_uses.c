@@ -11,10 +11,10 @@
 typedef struct builder {
     const fr_rank_layout *layout;
     fr_fabric_routes routes;
-    bool has_port;    /* GPUs talk over PCIe switches */
-    fr_route route;   /* scratch */
-    double *weight;   /* [n_links] of the rank at hand, 0: not crossed */
-    fr_route crossed; /* links with a weight */
+    bool has_port;          /* GPUs talk over PCIe switches */
+    fr_fabric_path route;   /* scratch */
+    double *weight;         /* [n_links] of the rank at hand, 0: not crossed */
+    fr_fabric_path crossed; /* links with a weight */
     fr_vec(fr_fabric_use) uses; /* of the flow at hand */
 } builder;
 

@@ -26,7 +26,7 @@ static const char cluster_xml[] =
 typedef struct fixture {
     fr_cluster cluster;
     fr_fabric_routes routes;
-    fr_route route;
+    fr_fabric_path route;
 } fixture;
 
 static bool setup(fixture *f, int n_nodes, const char *fabric, bool has_pcie)

@@ -2,10 +2,10 @@
  * fabric_load.h: how many ranks of each actor cross which link of the fabric,
  * counted on one link of each that carry alike.
  */
-#ifndef FR_SIM_TOPOLOGY_FABRIC_LOAD_H
-#define FR_SIM_TOPOLOGY_FABRIC_LOAD_H
+#ifndef FR_SIM_REPLAY_FABRIC_LOAD_H
+#define FR_SIM_REPLAY_FABRIC_LOAD_H
 
-#include "sim/engine/actors.h"
+#include "sim/replay/actors.h"
 
 typedef struct fr_fabric_load fr_fabric_load;
 

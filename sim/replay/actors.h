@@ -6,8 +6,8 @@
  * that groups of several axes join.  Parties come as one table per set of
  * axes; actors and members are numbered in the order of their lowest ranks.
  */
-#ifndef FR_SIM_ENGINE_ACTORS_H
-#define FR_SIM_ENGINE_ACTORS_H
+#ifndef FR_SIM_REPLAY_ACTORS_H
+#define FR_SIM_REPLAY_ACTORS_H
 
 #include "sim/replay/fold.h"
 

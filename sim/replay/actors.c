@@ -1,6 +1,6 @@
 /* actors.c: parties of colours from the keys of groups, of ranks from their
  * lists. */
-#include "sim/engine/actors.h"
+#include "sim/replay/actors.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* fabric_load.c: counts by (flow, actor, link, weight) in one hash table. */
-#include "sim/topology/fabric_load.h"
+#include "sim/replay/fabric_load.h"
 
 #include "core/base/hash.h"
 
