@@ -56,7 +56,7 @@ static fr_protocol protocol_of(const char *name)
 static bool is_known(const finder *f, fr_op op, const fr_comm_scope *scope)
 {
     for (size_t i = 0; i < f->out->rows.n; i++) {
-        const fr_nccl_row *row = &f->out->rows.items[i];
+        const fr_nccl_rule *row = &f->out->rows.items[i];
         if (row->op == op && row->n_ranks == scope->n_group &&
             row->n_nodes == scope->n_nodes)
             return true;
@@ -88,15 +88,15 @@ static fr_status add_rows(finder *f, const fr_instr *instr,
                 fr_collective_kind_name(plan->collective),
                 fr_protocol_name(plan->protocol), (long long)scope->n_group,
                 (long long)scope->n_nodes, scope->n_nodes == 1 ? "" : "s");
-        fr_nccl_row row = {.op = (fr_op)instr->op,
-                           .min_bytes = ranges[i].min_bytes,
-                           .max_bytes = ranges[i].max_bytes,
-                           .algorithm =
-                               word_of(ranges[i].algorithm, scope->n_nodes),
-                           .protocol = protocol,
-                           .n_channels = plan->n_channels,
-                           .n_nodes = scope->n_nodes,
-                           .n_ranks = scope->n_group};
+        fr_nccl_rule row = {.op = (fr_op)instr->op,
+                            .min_bytes = ranges[i].min_bytes,
+                            .max_bytes = ranges[i].max_bytes,
+                            .algorithm =
+                                word_of(ranges[i].algorithm, scope->n_nodes),
+                            .protocol = protocol,
+                            .n_channels = plan->n_channels,
+                            .n_nodes = scope->n_nodes,
+                            .n_ranks = scope->n_group};
         if (fr_vec_push(&f->out->rows, row) != FR_OK)
             return fr_fail_no_memory(err);
     }

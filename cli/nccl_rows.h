@@ -11,7 +11,7 @@
 #include "interop/export/export_nccl_csv.h"
 
 typedef struct fr_nccl_rows {
-    fr_vec(fr_nccl_row) rows;
+    fr_vec(fr_nccl_rule) rows;
     /* Other collectives that the same lines fit, a line of text each. */
     fr_buffer also;
 } fr_nccl_rows;

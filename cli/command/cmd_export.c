@@ -16,7 +16,7 @@ static fr_status print_json(const fr_cli *cli, const fr_nccl_rows *rows,
     fr_json_key(json, "rows");
     fr_json_begin_array(json);
     for (size_t i = 0; i < rows->rows.n; i++) {
-        const fr_nccl_row *row = &rows->rows.items[i];
+        const fr_nccl_rule *row = &rows->rows.items[i];
         fr_json_begin_object(json);
         fr_json_put_string(json, "op", fr_op_name(row->op));
         fr_json_put_u64(json, "min_bytes", row->min_bytes);

@@ -109,13 +109,3 @@ fr_status fr_buffer_check(const fr_buffer *buffer, fr_err *err)
 {
     return buffer->has_failed ? fr_fail_no_memory(err) : FR_OK;
 }
-
-char *fr_buffer_take(fr_buffer *buffer)
-{
-    char *data = buffer->data;
-
-    if (!data)
-        data = calloc(1, 1);
-    fr_buffer_init(buffer);
-    return data;
-}

@@ -31,8 +31,5 @@ void fr_buffer_fill(fr_buffer *buffer, char c, size_t n);
 const char *fr_buffer_text(const fr_buffer *buffer);
 /* FR_OK, or FR_NO_MEMORY when any append failed. */
 FR_CHECKED fr_status fr_buffer_check(const fr_buffer *buffer, fr_err *err);
-/* Hands the malloc'ed text over (free() it; NULL: out of memory, possible only
- * when nothing was appended); the buffer is empty again. */
-char *fr_buffer_take(fr_buffer *buffer);
 
 #endif

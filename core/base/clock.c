@@ -5,17 +5,12 @@
 #include <math.h>
 #include <time.h>
 
-static double read_clock_s(clockid_t id)
+double fr_clock_s(void)
 {
     struct timespec now;
 
-    clock_gettime(id, &now);
+    clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-double fr_clock_s(void)
-{
-    return read_clock_s(CLOCK_MONOTONIC);
 }
 
 int64_t fr_clock_ns(void)
@@ -24,11 +19,6 @@ int64_t fr_clock_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-double fr_clock_cpu_s(void)
-{
-    return read_clock_s(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void fr_sleep_s(double seconds)
@@ -43,14 +33,4 @@ void fr_sleep_s(double seconds)
     left.tv_nsec = (long)((seconds - floor(seconds)) * 1e9);
     while (nanosleep(&left, &left) != 0 && errno == EINTR)
         ;
-}
-
-void fr_clock_format_utc(char out[24])
-{
-    time_t now = time(NULL);
-    struct tm utc;
-
-    out[0] = '\0';
-    if (gmtime_r(&now, &utc))
-        strftime(out, 24, "%Y-%m-%dT%H:%M:%SZ", &utc);
 }

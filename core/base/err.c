@@ -5,11 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    int exit_code;
-    const char *meaning;
-} statuses[FR_STATUS_N] = {
-#define FR_STATUS_ROW(symbol, code, text) {code, text},
+static const int exit_codes[FR_STATUS_N] = {
+#define FR_STATUS_ROW(symbol, exit_code) exit_code,
     FR_STATUS_LIST(FR_STATUS_ROW)
 #undef FR_STATUS_ROW
 };
@@ -56,11 +53,5 @@ void fr_err_prefix(fr_err *err, const char *format, ...)
 
 int fr_status_exit_code(fr_status status)
 {
-    return (unsigned)status < FR_STATUS_N ? statuses[status].exit_code : 1;
-}
-
-const char *fr_status_meaning(fr_status status)
-{
-    return (unsigned)status < FR_STATUS_N ? statuses[status].meaning
-                                          : "unknown status";
+    return (unsigned)status < FR_STATUS_N ? exit_codes[status] : 1;
 }

@@ -12,20 +12,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* symbol, exit code of the program, meaning */
+/* symbol, exit code of the program */
 #define FR_STATUS_LIST(X)                                                      \
-    X(OK, 0, "ok")                                                             \
-    X(FAILURE, 1, "failure")                                                   \
-    X(NO_MEMORY, 1, "out of memory")                                           \
-    X(IO, 1, "input or output failed")                                         \
-    X(USAGE, 2, "wrong usage")                                                 \
-    X(INFEASIBLE, 3, "no feasible plan")                                       \
-    X(CHECK, 4, "a check failed")                                              \
-    X(INPUT, 5, "bad input file")                                              \
-    X(SKIPPED, 77, "skipped")
+    X(OK, 0)                                                                   \
+    X(FAILURE, 1)                                                              \
+    X(NO_MEMORY, 1)                                                            \
+    X(IO, 1) /* input or output failed */                                      \
+    X(USAGE, 2)                                                                \
+    X(INFEASIBLE, 3) /* there is no feasible plan */                           \
+    X(CHECK, 4)      /* a check failed */                                      \
+    X(INPUT, 5)      /* a bad input file */                                    \
+    X(SKIPPED, 77)
 
 typedef enum fr_status {
-#define FR_STATUS_ENUM(symbol, exit_code, meaning) FR_##symbol,
+#define FR_STATUS_ENUM(symbol, exit_code) FR_##symbol,
     FR_STATUS_LIST(FR_STATUS_ENUM)
 #undef FR_STATUS_ENUM
         FR_STATUS_N
@@ -68,7 +68,6 @@ static inline fr_status fr_fail_no_memory(fr_err *err)
 void fr_err_prefix(fr_err *err, const char *format, ...) FR_PRINTF(2, 3);
 
 int fr_status_exit_code(fr_status status);
-const char *fr_status_meaning(fr_status status);
 
 /* Returns from the caller when the expression is not FR_OK. */
 #define FR_TRY(expression)                                                     \

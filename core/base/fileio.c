@@ -1,7 +1,6 @@
 /* fileio.c: see fileio.h. */
 #include "core/base/fileio.h"
 
-#include "core/base/hash.h"
 #include "core/base/text.h"
 
 #include <errno.h>
@@ -179,17 +178,6 @@ fr_status fr_file_write(const char *path, const void *bytes, size_t n,
         return status;
     }
     sync_dir(dir);
-    return FR_OK;
-}
-
-fr_status fr_file_hash(const char *path, uint64_t *out, fr_err *err)
-{
-    char *bytes;
-    size_t n;
-
-    FR_TRY(fr_file_read(path, 0, &bytes, &n, err));
-    *out = fr_hash_bytes(bytes, n, 0);
-    free(bytes);
     return FR_OK;
 }
 

@@ -17,7 +17,6 @@ FR_CHECKED fr_status fr_file_read(const char *path, size_t max_bytes,
 /* Temporary file beside it, fsync, rename, fsync of the directory. */
 FR_CHECKED fr_status fr_file_write(const char *path, const void *bytes,
                                    size_t n, fr_err *err);
-FR_CHECKED fr_status fr_file_hash(const char *path, uint64_t *out, fr_err *err);
 bool fr_file_exists(const char *path); /* anything of that name */
 bool fr_dir_exists(const char *path);
 /* Like mkdir -p; an existing directory is fine. */

@@ -323,39 +323,14 @@ fr_status fr_parse_count(const char *text, uint64_t *out, fr_err *err)
     return parse_whole(FR_QUANTITY_COUNT, text, out, err);
 }
 
-fr_status fr_parse_Bps(const char *text, double *out, fr_err *err)
-{
-    return fr_parse_quantity(FR_QUANTITY_BPS, text, 0, out, err);
-}
-
 fr_status fr_parse_s(const char *text, double *out, fr_err *err)
 {
     return fr_parse_quantity(FR_QUANTITY_S, text, 0, out, err);
 }
 
-fr_status fr_parse_flops(const char *text, double *out, fr_err *err)
-{
-    return fr_parse_quantity(FR_QUANTITY_FLOPS, text, 0, out, err);
-}
-
-fr_status fr_parse_w(const char *text, double *out, fr_err *err)
-{
-    return fr_parse_quantity(FR_QUANTITY_W, text, 0, out, err);
-}
-
-fr_status fr_parse_usd_per_h(const char *text, double *out, fr_err *err)
-{
-    return fr_parse_quantity(FR_QUANTITY_USD_PER_H, text, 0, out, err);
-}
-
 fr_status fr_parse_frac(const char *text, double *out, fr_err *err)
 {
     return fr_parse_quantity(FR_QUANTITY_FRAC, text, 0, out, err);
-}
-
-fr_status fr_parse_hz(const char *text, double *out, fr_err *err)
-{
-    return fr_parse_quantity(FR_QUANTITY_HZ, text, 0, out, err);
 }
 
 fr_status fr_parse_double(const char *text, double *out, fr_err *err)

@@ -44,16 +44,10 @@ FR_CHECKED fr_status fr_parse_quantity(fr_quantity quantity, const char *text,
 
 FR_CHECKED fr_status fr_parse_bytes(const char *text, uint64_t *out,
                                     fr_err *err);
-FR_CHECKED fr_status fr_parse_Bps(const char *text, double *out, fr_err *err);
 FR_CHECKED fr_status fr_parse_s(const char *text, double *out, fr_err *err);
-FR_CHECKED fr_status fr_parse_flops(const char *text, double *out, fr_err *err);
-FR_CHECKED fr_status fr_parse_w(const char *text, double *out, fr_err *err);
-FR_CHECKED fr_status fr_parse_usd_per_h(const char *text, double *out,
-                                        fr_err *err);
 FR_CHECKED fr_status fr_parse_count(const char *text, uint64_t *out,
                                     fr_err *err);
 FR_CHECKED fr_status fr_parse_frac(const char *text, double *out, fr_err *err);
-FR_CHECKED fr_status fr_parse_hz(const char *text, double *out, fr_err *err);
 
 /* Plain numbers without a unit: the whole text, finite, in range. */
 FR_CHECKED fr_status fr_parse_double(const char *text, double *out,

@@ -43,8 +43,6 @@ const fr_json_value *fr_json_find(const fr_json_value *object, const char *key);
 size_t fr_json_n(const fr_json_value *value);
 const fr_json_value *fr_json_at(const fr_json_value *value, size_t i);
 const char *fr_json_key_at(const fr_json_value *object, size_t i);
-/* Is it a number without fraction that fits 64 bits (1e3, 5.0 are not). */
-bool fr_json_is_integer(const fr_json_value *value);
 
 void fr_json_err_write(const fr_json_value *value, fr_err *err,
                        const char *format, ...) FR_PRINTF(3, 4);
@@ -142,7 +140,6 @@ void fr_json_key(fr_json_writer *w, const char *key);
 void fr_json_string(fr_json_writer *w, const char *text);
 /* Shortest text that reads back the same; NaN and infinities write null. */
 void fr_json_double(fr_json_writer *w, double value);
-void fr_json_u64(fr_json_writer *w, uint64_t value);
 void fr_json_i64(fr_json_writer *w, int64_t value);
 void fr_json_bool(fr_json_writer *w, bool value);
 void fr_json_null(fr_json_writer *w);

@@ -88,14 +88,6 @@ static bool read_u64(const fr_json_value *value, uint64_t *out)
     return true;
 }
 
-bool fr_json_is_integer(const fr_json_value *value)
-{
-    int64_t i64;
-    uint64_t u64;
-
-    return read_i64(value, &i64) || read_u64(value, &u64);
-}
-
 /* "'hidden' must be a whole number, is the string \"12\"" */
 static fr_status fail_kind(const fr_json_value *value, const char *wanted,
                            fr_err *err)
@@ -233,16 +225,16 @@ fr_status fr_json_check_keys(const fr_json_value *object,
         return fail_kind(object, "an object", err);
     for (size_t i = 0; i < object->n; i++) {
         const fr_json_value *item = &object->items[i];
-        const char *nearest;
+        const char *key = fr_json_key_at(object, i), *nearest;
 
-        if (fr_text_find(item->key, known, n_known) >= 0)
+        if (fr_text_find(key, known, n_known) >= 0)
             continue;
-        nearest = fr_text_nearest(item->key, known, n_known);
+        nearest = fr_text_nearest(key, known, n_known);
         if (nearest)
             return fr_json_fail(item, err,
-                                "unknown key '%.80s': did you mean '%s'?",
-                                item->key, nearest);
-        return fr_json_fail(item, err, "unknown key '%.80s'", item->key);
+                                "unknown key '%.80s': did you mean '%s'?", key,
+                                nearest);
+        return fr_json_fail(item, err, "unknown key '%.80s'", key);
     }
     return FR_OK;
 }

@@ -181,7 +181,7 @@ void fr_json_double(fr_json_writer *w, double value)
     write_plain(w, text);
 }
 
-void fr_json_u64(fr_json_writer *w, uint64_t value)
+static void write_u64(fr_json_writer *w, uint64_t value)
 {
     char text[24];
 
@@ -274,7 +274,7 @@ void fr_json_put_double(fr_json_writer *w, const char *key, double value)
 void fr_json_put_u64(fr_json_writer *w, const char *key, uint64_t value)
 {
     fr_json_key(w, key);
-    fr_json_u64(w, value);
+    write_u64(w, value);
 }
 
 void fr_json_put_i64(fr_json_writer *w, const char *key, int64_t value)

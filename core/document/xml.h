@@ -65,18 +65,6 @@ FR_CHECKED fr_status fr_xml_get_string(const fr_xml_node *node,
 FR_CHECKED fr_status fr_xml_get_i64(const fr_xml_node *node,
                                     const char *attribute, int64_t *out,
                                     fr_err *err);
-FR_CHECKED fr_status fr_xml_get_double(const fr_xml_node *node,
-                                       const char *attribute, double *out,
-                                       fr_err *err);
-FR_CHECKED fr_status fr_xml_get_bool(const fr_xml_node *node,
-                                     const char *attribute, bool *out,
-                                     fr_err *err);
-FR_CHECKED fr_status fr_xml_get_bytes(const fr_xml_node *node,
-                                      const char *attribute, uint64_t *out,
-                                      fr_err *err);
-FR_CHECKED fr_status fr_xml_get_count(const fr_xml_node *node,
-                                      const char *attribute, uint64_t *out,
-                                      fr_err *err);
 /* Any quantity of units.h with its flags. */
 FR_CHECKED fr_status fr_xml_get_quantity(const fr_xml_node *node,
                                          const char *attribute,
@@ -94,9 +82,6 @@ FR_CHECKED fr_status fr_xml_maybe_bool(const fr_xml_node *node,
                                        const char *attribute, bool *out,
                                        fr_err *err);
 FR_CHECKED fr_status fr_xml_maybe_bytes(const fr_xml_node *node,
-                                        const char *attribute, uint64_t *out,
-                                        fr_err *err);
-FR_CHECKED fr_status fr_xml_maybe_count(const fr_xml_node *node,
                                         const char *attribute, uint64_t *out,
                                         fr_err *err);
 FR_CHECKED fr_status fr_xml_maybe_quantity(const fr_xml_node *node,

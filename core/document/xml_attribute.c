@@ -48,8 +48,17 @@ fr_status fr_xml_get_quantity(const fr_xml_node *node, const char *attribute,
     return fr_xml_maybe_quantity(node, attribute, quantity, flags, out, err);
 }
 
-/* The optional and the required reader of one type. */
-#define DEFINE_READERS(suffix, type, parse)                                    \
+fr_status fr_xml_get_i64(const fr_xml_node *node, const char *attribute,
+                         int64_t *out, fr_err *err)
+{
+    const char *text;
+
+    FR_TRY(fr_xml_get_string(node, attribute, &text, err));
+    return fr_xml_maybe_i64(node, attribute, out, err);
+}
+
+/* The optional reader of one type. */
+#define DEFINE_READER(suffix, type, parse)                                     \
     fr_status fr_xml_maybe_##suffix(const fr_xml_node *node,                   \
                                     const char *attribute, type *out,          \
                                     fr_err *err)                               \
@@ -59,21 +68,12 @@ fr_status fr_xml_get_quantity(const fr_xml_node *node, const char *attribute,
         if (text && parse(text, out, &cause) != FR_OK)                         \
             return fail_value(node, attribute, &cause, err);                   \
         return FR_OK;                                                          \
-    }                                                                          \
-    fr_status fr_xml_get_##suffix(const fr_xml_node *node,                     \
-                                  const char *attribute, type *out,            \
-                                  fr_err *err)                                 \
-    {                                                                          \
-        const char *text;                                                      \
-        FR_TRY(fr_xml_get_string(node, attribute, &text, err));                \
-        return fr_xml_maybe_##suffix(node, attribute, out, err);               \
     }
 
-DEFINE_READERS(i64, int64_t, fr_parse_i64)
-DEFINE_READERS(double, double, fr_parse_double)
-DEFINE_READERS(bool, bool, fr_parse_bool)
-DEFINE_READERS(bytes, uint64_t, fr_parse_bytes)
-DEFINE_READERS(count, uint64_t, fr_parse_count)
+DEFINE_READER(i64, int64_t, fr_parse_i64)
+DEFINE_READER(double, double, fr_parse_double)
+DEFINE_READER(bool, bool, fr_parse_bool)
+DEFINE_READER(bytes, uint64_t, fr_parse_bytes)
 
 fr_status fr_xml_check_attributes(const fr_xml_node *node,
                                   const char *const *known, size_t n_known,

@@ -77,26 +77,17 @@ static void solver_load(solver *s, const problem *p, const size_t *chosen,
         gsl_vector_set(s->y, i, (p->w ? sqrt(p->w[i]) : 1) * p->y[i]);
 }
 
-/*
- * coef and std_err (may be NULL) are those of the chosen columns.  Returns
- * the rank.
- */
-static size_t solver_run(solver *s, size_t n_chosen, double *coef,
-                         double *std_err)
+/* coef is that of the chosen columns.  Returns the rank. */
+static size_t solver_run(solver *s, size_t n_chosen, double *coef)
 {
-    size_t n = s->y->size, rank = 0;
+    size_t rank = 0;
     double sum_squares = 0;
 
     if (gsl_multifit_linear_tsvd(s->x, s->y, rank_tolerance, s->coef, s->cov,
                                  &sum_squares, &rank, s->work) != GSL_SUCCESS)
         return 0;
-    for (size_t j = 0; j < n_chosen; j++) {
+    for (size_t j = 0; j < n_chosen; j++)
         coef[j] = s->scale[j] * gsl_vector_get(s->coef, j);
-        if (std_err)
-            std_err[j] = n > n_chosen
-                             ? s->scale[j] * sqrt(gsl_matrix_get(s->cov, j, j))
-                             : NAN;
-    }
     return rank;
 }
 
@@ -127,34 +118,6 @@ static fr_status check_problem(const problem *p, fr_err *err)
                        p->n_columns);
     return FR_OK;
 }
-
-fr_status fr_fit_least_squares(const double *design, const double *y,
-                               const double *w, size_t n, size_t n_columns,
-                               double *coef, double *std_err, fr_err *err)
-{
-    problem p = {design, y, w, n, n_columns};
-    size_t all[FR_FIT_COLUMNS_MAX] = {0}, rank;
-    double coef_new[FR_FIT_COLUMNS_MAX], err_new[FR_FIT_COLUMNS_MAX];
-    solver s;
-
-    FR_TRY(check_problem(&p, err));
-    FR_TRY(solver_init(&s, n, n_columns, err));
-    for (size_t j = 0; j < n_columns; j++)
-        all[j] = j;
-    solver_load(&s, &p, all, n_columns);
-    rank = solver_run(&s, n_columns, coef_new, err_new);
-    solver_release(&s);
-    if (rank < n_columns)
-        return fr_fail(err, FR_INPUT,
-                       "fit: the points tell only %zu of %zu coefficients",
-                       rank, n_columns);
-    memcpy(coef, coef_new, n_columns * sizeof *coef);
-    if (std_err)
-        memcpy(std_err, err_new, n_columns * sizeof *std_err);
-    return FR_OK;
-}
-
-/* ---- non-negative ------------------------------------------------------ */
 
 typedef struct active_set {
     bool is_free[FR_FIT_COLUMNS_MAX];
@@ -207,7 +170,7 @@ static fr_status solve_free(const problem *p, const active_set *set,
         return FR_OK;
     FR_TRY(solver_init(&s, p->n, n_chosen, err));
     solver_load(&s, p, chosen, n_chosen);
-    if (solver_run(&s, n_chosen, part, NULL) > 0)
+    if (solver_run(&s, n_chosen, part) > 0)
         for (size_t j = 0; j < n_chosen; j++)
             coef[chosen[j]] = part[j];
     solver_release(&s);

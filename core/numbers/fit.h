@@ -8,6 +8,7 @@
 
 #include "core/base/err.h"
 
+/* ---- lines -------------------------------------------------------------- */
 /* y = a + b x */
 typedef struct fr_line {
     double a, b;
@@ -17,14 +18,6 @@ typedef struct fr_line {
     size_t n;
 } fr_line;
 
-/* Weighted least squares; w NULL: all 1.  Needs 2 distinct x. */
-FR_CHECKED fr_status fr_fit_linear(const double *x, const double *y,
-                                   const double *w, size_t n, fr_line *out,
-                                   fr_err *err);
-/* The same, robust (bisquare weights, GSL); w NULL: all 1. */
-FR_CHECKED fr_status fr_fit_linear_robust(const double *x, const double *y,
-                                          const double *w, size_t n,
-                                          fr_line *out, fr_err *err);
 /*
  * Hockney's alpha-beta: seconds = a + b * bytes with a, b >= 0, relative
  * errors, robust from 4 points on.  y > 0.
@@ -32,26 +25,6 @@ FR_CHECKED fr_status fr_fit_linear_robust(const double *x, const double *y,
 FR_CHECKED fr_status fr_fit_alpha_beta(const double *bytes,
                                        const double *seconds, size_t n,
                                        fr_line *out, fr_err *err);
-
-/* ---- pieces ------------------------------------------------------------ */
-enum { FR_PIECES_MAX = 8 };
-
-/* Piece i serves x in [first_x[i], first_x[i+1]); ends extrapolate. */
-typedef struct fr_pieces {
-    size_t n;
-    double first_x[FR_PIECES_MAX];
-    fr_line line[FR_PIECES_MAX];
-    double rms_rel, max_rel;
-} fr_pieces;
-
-/*
- * At most n_max alpha-beta lines with the breaks that fit best (dynamic
- * programming), their number chosen by the Bayesian information criterion.
- * x ascending (equal x allowed), y > 0.
- */
-FR_CHECKED fr_status fr_fit_pieces(const double *x, const double *y, size_t n,
-                                   size_t n_max, fr_pieces *out, fr_err *err);
-double fr_pieces_at(const fr_pieces *pieces, double x);
 
 /* ---- curves ------------------------------------------------------------ */
 typedef struct fr_curve fr_curve;
@@ -66,25 +39,19 @@ FR_CHECKED fr_status fr_curve_create(const double *x, const double *y, size_t n,
                                      fr_curve **out, fr_err *err);
 void fr_curve_destroy(fr_curve *curve); /* takes NULL */
 double fr_curve_at(const fr_curve *curve, double x);
-bool fr_curve_contains(const fr_curve *curve, double x);
 
 /* Isotonic regression (pool adjacent violators): makes y not decreasing with
  * the least change in squares.  w NULL: all 1.  In place. */
 FR_CHECKED fr_status fr_fit_isotonic(double *y, const double *w, size_t n,
                                      fr_err *err);
 
-/* ---- general least squares --------------------------------------------- */
+/* ---- least squares ------------------------------------------------------ */
 enum { FR_FIT_COLUMNS_MAX = 32 };
 
 /*
- * y ~ design * coef; design is [n][n_columns] row by row, w NULL: all 1.
- * std_err may be NULL.  Rank-deficient designs are an error.
+ * y ~ design * coef with coef >= 0 (Lawson and Hanson 1974); design is
+ * [n][n_columns] row by row, w NULL: all 1.
  */
-FR_CHECKED fr_status fr_fit_least_squares(const double *design, const double *y,
-                                          const double *w, size_t n,
-                                          size_t n_columns, double *coef,
-                                          double *std_err, fr_err *err);
-/* The same with coef >= 0 (Lawson and Hanson 1974). */
 FR_CHECKED fr_status fr_fit_nonnegative(const double *design, const double *y,
                                         const double *w, size_t n,
                                         size_t n_columns, double *coef,

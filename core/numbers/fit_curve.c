@@ -97,9 +97,3 @@ double fr_curve_at(const fr_curve *curve, double x)
     return exp(gsl_interp_eval(curve->interp, curve->log_x, curve->log_y, log_x,
                                NULL));
 }
-
-bool fr_curve_contains(const fr_curve *curve, double x)
-{
-    return x > 0 && log(x) >= curve->log_x[0] &&
-           log(x) <= curve->log_x[curve->n - 1];
-}

@@ -1,6 +1,7 @@
 /*
  * fit_line.c: straight lines through timings; see fit.h.
  *
+ * Squares of relative errors are what is made small: a point weighs 1 / y^2.
  * Robust fits reweigh: first towards least absolute errors, which no single
  * outlier can pull away, then with Tukey's bisquare (c = 4.685, which keeps
  * 95 % of the efficiency where errors are normal).
@@ -18,21 +19,18 @@ enum { ABSOLUTE_ROUNDS = 15, BISQUARE_ROUNDS = 20 };
 static const double noise_floor = 1e-9;
 
 typedef struct points {
-    const double *x, *y, *w; /* w NULL: all 1 */
+    const double *x, *y;
     size_t n;
-    bool is_relative; /* weigh by 1 / y^2, a and b >= 0 */
 } points;
 
 static double base_weight(const points *p, size_t i)
 {
-    double w = p->w ? p->w[i] : 1;
-
-    return p->is_relative ? w / (p->y[i] * p->y[i]) : w;
+    return 1 / (p->y[i] * p->y[i]);
 }
 
 /*
- * Weighted least squares of two coefficients.  x is centred, which keeps the
- * normal equations exact enough over many decades.
+ * Weighted least squares of two coefficients that are not negative.  x is
+ * centred, which keeps the normal equations exact enough over many decades.
  */
 static void solve_line(const points *p, const double *u, fr_line *out)
 {
@@ -57,12 +55,12 @@ static void solve_line(const points *p, const double *u, fr_line *out)
     /* 1/w-scaled variances; the caller multiplies the residual variance. */
     out->b_err = xx > 0 ? 1 / xx : NAN;
     out->a_err = xx > 0 ? 1 / sum_w + mean_x * mean_x / xx : NAN;
-    if (p->is_relative && out->b < 0) {
+    if (out->b < 0) {
         out->b = 0;
         out->b_err = 0;
         out->a = mean_y;
         out->a_err = 1 / sum_w;
-    } else if (p->is_relative && out->a < 0) {
+    } else if (out->a < 0) {
         out->a = 0;
         out->a_err = 0;
         out->b = (xy + sum_w * mean_x * mean_y) / x2;
@@ -142,10 +140,7 @@ static fr_status check_points(const points *p, fr_err *err)
     for (size_t i = 0; i < p->n; i++) {
         if (!isfinite(p->x[i]) || !isfinite(p->y[i]))
             return fr_fail(err, FR_INPUT, "fit: point %zu is not finite", i);
-        if (p->w && !(isfinite(p->w[i]) && p->w[i] > 0))
-            return fr_fail(err, FR_INPUT,
-                           "fit: the weight of point %zu is not positive", i);
-        if (p->is_relative && !(p->y[i] > 0 && p->x[i] >= 0))
+        if (!(p->y[i] > 0 && p->x[i] >= 0))
             return fr_fail(err, FR_INPUT,
                            "fit: point %zu (%g, %g) is not positive", i,
                            p->x[i], p->y[i]);
@@ -159,45 +154,27 @@ static fr_status check_points(const points *p, fr_err *err)
     return FR_OK;
 }
 
-static fr_status fit_points(const points *p, bool is_robust, fr_line *out,
-                            fr_err *err)
+fr_status fr_fit_alpha_beta(const double *bytes, const double *seconds,
+                            size_t n, fr_line *out, fr_err *err)
 {
+    const points all = {bytes, seconds, n}, *p = &all;
     double *u, *scratch;
     fr_line line = {0};
 
     FR_TRY(check_points(p, err));
-    u = malloc(2 * p->n * sizeof *u);
+    u = malloc(2 * n * sizeof *u);
     if (!u)
         return fr_fail_no_memory(err);
-    scratch = u + p->n;
-    for (size_t i = 0; i < p->n; i++)
+    scratch = u + n;
+    for (size_t i = 0; i < n; i++)
         u[i] = 1;
     solve_line(p, u, &line);
-    if (is_robust && p->n >= 4)
+    if (n >= 4)
         solve_robust(p, u, scratch, &line);
     measure_line(p, u, &line);
     free(u);
     *out = line;
     return FR_OK;
-}
-
-fr_status fr_fit_linear(const double *x, const double *y, const double *w,
-                        size_t n, fr_line *out, fr_err *err)
-{
-    return fit_points(&(points){x, y, w, n, false}, false, out, err);
-}
-
-fr_status fr_fit_linear_robust(const double *x, const double *y,
-                               const double *w, size_t n, fr_line *out,
-                               fr_err *err)
-{
-    return fit_points(&(points){x, y, w, n, false}, true, out, err);
-}
-
-fr_status fr_fit_alpha_beta(const double *bytes, const double *seconds,
-                            size_t n, fr_line *out, fr_err *err)
-{
-    return fit_points(&(points){bytes, seconds, NULL, n, true}, true, out, err);
 }
 
 fr_status fr_fit_isotonic(double *y, const double *w, size_t n, fr_err *err)

@@ -5,11 +5,9 @@
 
 #include <assert.h>
 #include <gsl/gsl_errno.h>
-#include <gsl/gsl_randist.h>
 #include <gsl/gsl_rng.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const uint64_t golden = 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio */
 
@@ -84,53 +82,4 @@ uint64_t fr_rng_below(fr_rng *rng, uint64_t n)
         word |= gsl_rng_get(rng->gsl);
     } while (word < least);
     return word % n;
-}
-
-double fr_rng_uniform(fr_rng *rng)
-{
-    uint64_t word = (uint64_t)gsl_rng_get(rng->gsl) << 32;
-
-    return unit_interval(word | gsl_rng_get(rng->gsl));
-}
-
-double fr_rng_normal(fr_rng *rng)
-{
-    return gsl_ran_gaussian_ziggurat(rng->gsl, 1);
-}
-
-double fr_rng_exponential(fr_rng *rng, double mean)
-{
-    return gsl_ran_exponential(rng->gsl, mean);
-}
-
-double fr_rng_lognormal(fr_rng *rng, double mu, double sigma)
-{
-    return gsl_ran_lognormal(rng->gsl, mu, sigma);
-}
-
-double fr_rng_weibull(fr_rng *rng, double scale, double shape)
-{
-    return gsl_ran_weibull(rng->gsl, scale, shape);
-}
-
-double fr_rng_gamma(fr_rng *rng, double shape, double scale)
-{
-    return gsl_ran_gamma(rng->gsl, shape, scale);
-}
-
-void fr_rng_shuffle(fr_rng *rng, void *items, size_t n, size_t item_bytes)
-{
-    unsigned char *bytes = items, held[256];
-
-    assert(item_bytes <= sizeof held);
-    for (size_t i = n; i > 1; i--) {
-        size_t j = (size_t)fr_rng_below(rng, i);
-        unsigned char *a = bytes + (i - 1) * item_bytes;
-        unsigned char *b = bytes + j * item_bytes;
-        if (a == b)
-            continue;
-        memcpy(held, a, item_bytes);
-        memcpy(a, b, item_bytes);
-        memcpy(b, held, item_bytes);
-    }
 }

@@ -20,13 +20,5 @@ typedef struct fr_rng fr_rng;
 FR_CHECKED fr_status fr_rng_create(uint64_t seed, fr_rng **out, fr_err *err);
 void fr_rng_destroy(fr_rng *rng);               /* takes NULL */
 uint64_t fr_rng_below(fr_rng *rng, uint64_t n); /* 0..n-1, n >= 1, unbiased */
-double fr_rng_uniform(fr_rng *rng);             /* [0, 1) */
-double fr_rng_normal(fr_rng *rng);              /* mean 0, deviation 1 */
-double fr_rng_exponential(fr_rng *rng, double mean);
-double fr_rng_lognormal(fr_rng *rng, double mu, double sigma);
-double fr_rng_weibull(fr_rng *rng, double scale, double shape);
-double fr_rng_gamma(fr_rng *rng, double shape, double scale);
-/* Fisher-Yates over n items of item_bytes (at most 256). */
-void fr_rng_shuffle(fr_rng *rng, void *items, size_t n, size_t item_bytes);
 
 #endif

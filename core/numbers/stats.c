@@ -20,26 +20,6 @@ void fr_stats_sort(double *x, size_t n)
         qsort(x, n, sizeof *x, compare_doubles);
 }
 
-double fr_stats_mean(const double *x, size_t n)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        sum += x[i];
-    return n ? sum / (double)n : NAN;
-}
-
-double fr_stats_deviation(const double *x, size_t n)
-{
-    double mean = fr_stats_mean(x, n), sum = 0;
-
-    if (n < 2)
-        return NAN;
-    for (size_t i = 0; i < n; i++)
-        sum += (x[i] - mean) * (x[i] - mean);
-    return sqrt(sum / (double)(n - 1));
-}
-
 double fr_stats_min(const double *x, size_t n)
 {
     double least = n ? x[0] : NAN;
@@ -118,16 +98,6 @@ double fr_stats_mad(double *x, size_t n)
     return n ? 1.4826 * median_distance(x, n, median) : NAN;
 }
 
-double fr_stats_trimmed_mean(double *x, size_t n, double frac)
-{
-    size_t n_cut = (size_t)floor(fmin(fmax(frac, 0), 0.5) * (double)n);
-
-    fr_stats_sort(x, n);
-    if (n && 2 * n_cut >= n)
-        return fr_stats_quantile_sorted(x, n, 0.5);
-    return fr_stats_mean(x + n_cut, n - 2 * n_cut);
-}
-
 fr_interval fr_stats_median_interval(double *x, size_t n, double confidence)
 {
     fr_interval out = {NAN, NAN, 0};
@@ -148,31 +118,6 @@ fr_interval fr_stats_median_interval(double *x, size_t n, double confidence)
     if (out.coverage < 0)
         out.coverage = 0;
     return out;
-}
-
-fr_interval fr_stats_mean_interval(const double *x, size_t n, double confidence)
-{
-    fr_interval out = {-INFINITY, INFINITY, confidence};
-    double half;
-
-    if (n < 2)
-        return out;
-    half = gsl_cdf_tdist_Pinv(0.5 + confidence / 2, (double)(n - 1)) *
-           fr_stats_deviation(x, n) / sqrt((double)n);
-    out.low = fr_stats_mean(x, n) - half;
-    out.high = fr_stats_mean(x, n) + half;
-    return out;
-}
-
-size_t fr_stats_outliers(const double *x, size_t n, double median, double mad,
-                         double k, size_t *out)
-{
-    size_t n_out = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (fabs(x[i] - median) > k * mad)
-            out[n_out++] = i;
-    return n_out;
 }
 
 static bool is_scored(double predicted, double measured)

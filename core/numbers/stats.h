@@ -9,9 +9,6 @@
 #include "core/base/err.h"
 
 void fr_stats_sort(double *x, size_t n); /* ascending, NaN last */
-double fr_stats_mean(const double *x, size_t n);
-/* Sample standard deviation, n - 1; NaN for n < 2. */
-double fr_stats_deviation(const double *x, size_t n);
 double fr_stats_min(const double *x, size_t n);
 double fr_stats_max(const double *x, size_t n);
 double fr_stats_median(double *x, size_t n); /* sorts */
@@ -20,8 +17,6 @@ double fr_stats_quantile(double *x, size_t n, double p);
 double fr_stats_quantile_sorted(const double *x, size_t n, double p);
 /* Median absolute deviation from the median, times 1.4826; sorts. */
 double fr_stats_mad(double *x, size_t n);
-/* Mean of what is left after cutting `frac` at each end; sorts. */
-double fr_stats_trimmed_mean(double *x, size_t n, double frac);
 
 typedef struct fr_interval {
     double low, high;
@@ -34,13 +29,6 @@ typedef struct fr_interval {
  * samples it is [min, max] and `coverage` says what that is worth.  Sorts.
  */
 fr_interval fr_stats_median_interval(double *x, size_t n, double confidence);
-/* Student's t interval of the mean; [-inf, inf] for n < 2. */
-fr_interval fr_stats_mean_interval(const double *x, size_t n,
-                                   double confidence);
-
-/* Indices to be looked at: |x - median| > k * MAD.  Number written. */
-size_t fr_stats_outliers(const double *x, size_t n, double median, double mad,
-                         double k, size_t *out);
 
 /* ---- predictions against measurements ---------------------------------- */
 /* Mean of |predicted - measured| / measured; rows with measured <= 0 or a

@@ -111,13 +111,6 @@ static fr_status read_memory(const fr_case *row, fr_case_setup *setup,
     return FR_OK;
 }
 
-fr_status fr_case_read_measured(const fr_case *row, fr_case_setup *setup,
-                                fr_err *err)
-{
-    FR_TRY(read_step_time(row, setup, err));
-    return read_memory(row, setup, err);
-}
-
 /* Graded A or B with a complete configuration, as far as the file grades. */
 static void judge_step(const fr_case *row, fr_case_setup *setup)
 {
@@ -163,7 +156,8 @@ fr_status fr_case_read(const fr_case *row, fr_case_setup *out, fr_err *err)
     fr_job_init(&setup.job);
     FR_TRY_GOTO(status, fr_case_read_model(row, &setup, err), out_failed);
     FR_TRY_GOTO(status, fr_case_read_plan(row, &setup, err), out_failed);
-    FR_TRY_GOTO(status, fr_case_read_measured(row, &setup, err), out_failed);
+    FR_TRY_GOTO(status, read_step_time(row, &setup, err), out_failed);
+    FR_TRY_GOTO(status, read_memory(row, &setup, err), out_failed);
     status = fr_model_check(&setup.model, err);
     if (status != FR_OK) {
         status = fr_case_fail_at(row, status, err);

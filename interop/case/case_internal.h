@@ -49,7 +49,5 @@ FR_CHECKED fr_status fr_case_read_plan(const fr_case *row, fr_case_setup *setup,
                                        fr_err *err);
 FR_CHECKED fr_status fr_case_read_cluster(const fr_case *row,
                                           fr_case_setup *setup, fr_err *err);
-FR_CHECKED fr_status fr_case_read_measured(const fr_case *row,
-                                           fr_case_setup *setup, fr_err *err);
 
 #endif

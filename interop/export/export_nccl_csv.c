@@ -19,7 +19,7 @@ const char *fr_nccl_csv_op(fr_op op)
     }
 }
 
-fr_status fr_nccl_csv_format(const fr_nccl_row *rows, size_t n,
+fr_status fr_nccl_csv_format(const fr_nccl_rule *rows, size_t n,
                              const char *plan, const char *cluster,
                              fr_buffer *out, fr_err *err)
 {
@@ -33,7 +33,7 @@ fr_status fr_nccl_csv_format(const fr_nccl_row *rows, size_t n,
         "# collective_type,min_bytes,max_bytes,algorithm,protocol,channels,"
         "nNodes,nRanks,numPipeOps,regBuff\n");
     for (size_t i = 0; i < n; i++) {
-        const fr_nccl_row *row = &rows[i];
+        const fr_nccl_rule *row = &rows[i];
         assert(fr_nccl_csv_op(row->op) && row->protocol != FR_PROTOCOL_AUTO);
         fr_buffer_printf(out, "%s,%llu,%llu,%s,%s,%d,%lld,%lld,-1,-1\n",
                          fr_nccl_csv_op(row->op),

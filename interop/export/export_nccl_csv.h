@@ -20,14 +20,14 @@
 #include "plan/decide/plan.h"
 #include "plan/ir/op.h"
 
-typedef struct fr_nccl_row {
+typedef struct fr_nccl_rule {
     fr_op op; /* ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST */
     uint64_t min_bytes, max_bytes; /* both in it */
     const char *algorithm; /* in the plugin's words: ring, nvls_tree ... */
     fr_protocol protocol;  /* not AUTO */
     int32_t n_channels;    /* 0: NCCL's choice */
     int64_t n_nodes, n_ranks;
-} fr_nccl_row;
+} fr_nccl_rule;
 
 /* The plugin's word for an operation; NULL: it has none. */
 const char *fr_nccl_csv_op(fr_op op);
@@ -36,7 +36,7 @@ const char *fr_nccl_csv_op(fr_op op);
  * Appends the file; `plan` and `cluster`, which stand in its first comment,
  * are cut where they are long.
  */
-FR_CHECKED fr_status fr_nccl_csv_format(const fr_nccl_row *rows, size_t n,
+FR_CHECKED fr_status fr_nccl_csv_format(const fr_nccl_rule *rows, size_t n,
                                         const char *plan, const char *cluster,
                                         fr_buffer *out, fr_err *err);
 

@@ -19,11 +19,6 @@ const char *fr_import_kind_name(int kind)
     return kind >= 0 && kind < N_IMPORTERS ? importers[kind]->name : NULL;
 }
 
-const char *fr_import_kind_summary(int kind)
-{
-    return kind >= 0 && kind < N_IMPORTERS ? importers[kind]->summary : NULL;
-}
-
 int fr_import_kind_find(const char *name)
 {
     for (int i = 0; i < N_IMPORTERS; i++)

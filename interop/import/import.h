@@ -27,7 +27,6 @@ typedef struct fr_import {
 
 /* Names of the kinds in the order of the list, NULL past the last. */
 const char *fr_import_kind_name(int kind);
-const char *fr_import_kind_summary(int kind);
 int fr_import_kind_find(const char *name); /* -1: no such kind */
 
 /* The kind that a text looks like, -1 when none claims it. */

@@ -406,5 +406,4 @@ static bool sniff_hwloc(const char *text, size_t n)
     return fr_import_has(text, n, "<topology");
 }
 
-const fr_importer fr_import_hwloc = {"hwloc", "XML of hwloc 2: lstopo --of xml",
-                                     sniff_hwloc, read_hwloc};
+const fr_importer fr_import_hwloc = {"hwloc", sniff_hwloc, read_hwloc};

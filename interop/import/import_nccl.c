@@ -427,9 +427,7 @@ static bool sniff_nccl(const char *text, size_t n)
     return fr_import_has(text, n, "<system");
 }
 
-const fr_importer fr_import_nccl = {
-    "nccl", "NCCL topology XML (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE)",
-    sniff_nccl, read_nccl};
+const fr_importer fr_import_nccl = {"nccl", sniff_nccl, read_nccl};
 
 /* ---- graphs ---------------------------------------------------------------
  */
@@ -468,6 +466,5 @@ static bool sniff_graphs(const char *text, size_t n)
     return fr_import_has(text, n, "<graphs");
 }
 
-const fr_importer fr_import_nccl_graph = {
-    "nccl-graph", "NCCL graph XML: recognised, has no machine in it",
-    sniff_graphs, read_graphs};
+const fr_importer fr_import_nccl_graph = {"nccl-graph", sniff_graphs,
+                                          read_graphs};

@@ -30,7 +30,7 @@ static fr_status read_results(const fr_import_text *in,
     FR_TRY(fr_json_get_array(root, "results", &results, err));
     for (size_t i = 0; i < fr_json_n(results); i++) {
         const fr_json_value *at = fr_json_at(results, i);
-        fr_nccl_row row = {.line = fr_json_line(at)};
+        fr_nccl_timing row = {.line = fr_json_line(at)};
         FR_TRY(fr_json_get_u64(at, "size", &row.n_bytes, err));
         FR_TRY(
             read_side(at, "out_of_place", &row.time_s[0], &row.n_wrong, err));

@@ -80,7 +80,7 @@ fr_status fr_nccl_finish(const fr_import_text *in, const fr_nccl_run *run,
     return FR_OK;
 }
 
-fr_status fr_nccl_add(const fr_import_text *in, const fr_nccl_row *row,
+fr_status fr_nccl_add(const fr_import_text *in, const fr_nccl_timing *row,
                       fr_import *out, fr_err *err)
 {
     fr_comm_point point;
@@ -240,7 +240,7 @@ static fr_status read_row(text_file *file, char *line, int n_line, fr_err *err)
 {
     char *words[MAX_WORDS];
     const columns *at = &file->columns;
-    fr_nccl_row row = {.line = n_line};
+    fr_nccl_timing row = {.line = n_line};
     double size, wrong, algbw, busbw;
     int n = words_of(line, words);
     if (n == 0 || at->n == 0 || words[0][0] < '0' || words[0][0] > '9')
@@ -341,6 +341,5 @@ static bool sniff_nccl_tests(const char *text, size_t n)
            fr_import_has(text, n, "\"nccl_version\"");
 }
 
-const fr_importer fr_import_nccl_tests = {
-    "nccl-tests", "output of nccl-tests, text or JSON: a profile of links",
-    sniff_nccl_tests, read_nccl_tests};
+const fr_importer fr_import_nccl_tests = {"nccl-tests", sniff_nccl_tests,
+                                          read_nccl_tests};

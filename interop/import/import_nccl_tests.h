@@ -12,19 +12,19 @@ typedef struct fr_nccl_run {
     char device[96]; /* "NVIDIA H100 80GB HBM3" */
 } fr_nccl_run;
 
-typedef struct fr_nccl_row {
+typedef struct fr_nccl_timing {
     int line;
     uint64_t n_bytes;
     double time_s[2]; /* out of place, in place */
     int64_t n_wrong;  /* of both */
-} fr_nccl_row;
+} fr_nccl_timing;
 
 /* The operation that a test's name in `text` stands for, or NULL. */
 const char *fr_nccl_op_of(const char *text);
 
 /* Appends a point; a row of no bytes is passed over, wrong values refused. */
 FR_CHECKED fr_status fr_nccl_add(const fr_import_text *in,
-                                 const fr_nccl_row *row, fr_import *out,
+                                 const fr_nccl_timing *row, fr_import *out,
                                  fr_err *err);
 /* Fills what all points share, once all are there. */
 FR_CHECKED fr_status fr_nccl_finish(const fr_import_text *in,

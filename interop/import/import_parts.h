@@ -19,7 +19,7 @@ typedef struct fr_import_text {
 } fr_import_text;
 
 typedef struct fr_importer {
-    const char *name, *summary;
+    const char *name;
     bool (*sniff)(const char *text, size_t n);
     /* Fills cluster or profile of *out (zeroed before, released by the
      * caller on failure). */

@@ -459,6 +459,4 @@ static bool sniff_simgrid(const char *text, size_t n)
     return fr_import_has(text, n, "<platform");
 }
 
-const fr_importer fr_import_simgrid = {
-    "simgrid", "SimGrid platform XML (needs --node-type)", sniff_simgrid,
-    read_simgrid};
+const fr_importer fr_import_simgrid = {"simgrid", sniff_simgrid, read_simgrid};

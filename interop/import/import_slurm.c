@@ -344,8 +344,6 @@ static fr_status make_groups(const slurm_file *file, fr_cluster *out,
                 snprintf(group->id, sizeof group->id, "%.40s_%zu", id, i);
         group->n_nodes = is_one ? (int64_t)file->nodes.n : leaf->n_below;
         group->first_node = leaf->first;
-        group->first_device = leaf->first * out->node_types[0].n_devices;
-        group->first_slot = group->first_device;
     }
     out->n_groups = n;
     return FR_OK;
@@ -451,6 +449,4 @@ static bool sniff_slurm(const char *text, size_t n)
            fr_import_has(text, n, "BlockName=");
 }
 
-const fr_importer fr_import_slurm = {
-    "slurm", "Slurm's topology.conf, switches or blocks (needs --node-type)",
-    sniff_slurm, read_slurm};
+const fr_importer fr_import_slurm = {"slurm", sniff_slurm, read_slurm};

@@ -322,6 +322,5 @@ static bool sniff_topo_matrix(const char *text, size_t n)
     return fr_import_has(text, n, "GPU0") && fr_import_has(text, n, "Affinity");
 }
 
-const fr_importer fr_import_topo_matrix = {
-    "topo-m", "the matrix that nvidia-smi topo -m prints (needs --gpu)",
-    sniff_topo_matrix, read_topo_matrix};
+const fr_importer fr_import_topo_matrix = {"topo-m", sniff_topo_matrix,
+                                           read_topo_matrix};

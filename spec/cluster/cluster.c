@@ -74,13 +74,13 @@ static const fr_node_type *type_of(const fr_cluster *cluster,
     return &cluster->node_types[group->i_node_type];
 }
 
-int64_t fr_cluster_n_devices(const fr_cluster *cluster)
+void fr_cluster_count_nodes(fr_cluster *cluster)
 {
-    int64_t n = 0;
-    for (size_t i = 0; i < cluster->n_groups; i++)
-        n += cluster->groups[i].n_nodes *
-             type_of(cluster, &cluster->groups[i])->n_devices;
-    return n;
+    int64_t n_nodes = 0;
+    for (size_t i = 0; i < cluster->n_groups; i++) {
+        cluster->groups[i].first_node = n_nodes;
+        n_nodes += cluster->groups[i].n_nodes;
+    }
 }
 
 /* One-thread ranks on a node of this type. */
@@ -177,18 +177,6 @@ int64_t fr_cluster_node_slots(const fr_cluster *cluster, int64_t node,
     if (cluster->devices[type->i_device].kind == FR_DEVICE_GPU)
         return n;
     return n_threads > 0 ? n / n_threads : n;
-}
-
-fr_slot fr_cluster_slot(const fr_cluster *cluster, int64_t slot)
-{
-    const fr_node_group *group = &cluster->groups[0];
-    for (size_t i = 1; i < cluster->n_groups; i++)
-        if (cluster->groups[i].first_slot <= slot)
-            group = &cluster->groups[i];
-    int64_t per_node = slots_of(cluster, type_of(cluster, group));
-    int64_t at = slot - group->first_slot;
-    return (fr_slot){.node = group->first_node + at / per_node,
-                     .local = (int32_t)(at % per_node)};
 }
 
 /* Ranks that fr_cluster_place() puts on a node. */

@@ -4,17 +4,15 @@
  *
  * Everything is SI and one direction: 25 GB/s means 25e9 bytes per second
  * each way.  Nodes are numbered from 0 through the groups in file order,
- * devices and slots (places for one rank) through the nodes.
+ * devices and slots (places for one rank) through the nodes.  The network
+ * between them stands in cluster_fabric.h.
  */
 #ifndef FR_SPEC_CLUSTER_CLUSTER_H
 #define FR_SPEC_CLUSTER_CLUSTER_H
 
-#include "core/base/err.h"
+#include "spec/cluster/cluster_fabric.h"
 
-#define FR_CLUSTER_ID 64
 #define FR_CLUSTER_PEAKS 8
-#define FR_CLUSTER_LEVELS 4
-#define FR_CLUSTER_DIMS 6
 
 typedef enum fr_device_kind {
     FR_DEVICE_CPU, /* all cores of one node; one rank per core fits */
@@ -102,56 +100,8 @@ typedef struct fr_node_group {
     char id[FR_CLUSTER_ID]; /* its nodes are called id-0, id-1, ... */
     int32_t i_node_type;
     int64_t n_nodes;
-    int64_t first_node, first_device, first_slot; /* running totals */
+    int64_t first_node; /* running total; see fr_cluster_count_nodes() */
 } fr_node_group;
-
-typedef enum fr_fabric_kind {
-    FR_FABRIC_NONE,      /* one node, or nodes that cannot reach each other */
-    FR_FABRIC_SWITCH,    /* one non-blocking switch */
-    FR_FABRIC_FAT_TREE,  /* `levels` of switches with oversubscription */
-    FR_FABRIC_RAIL,      /* rail-optimized: rail r of all nodes on one tree */
-    FR_FABRIC_TORUS,     /* nodes on a grid, links to the neighbours */
-    FR_FABRIC_DRAGONFLY, /* groups of routers, all to all between groups */
-    FR_FABRIC_LINKS,     /* the list in `links` */
-    FR_FABRIC_N
-} fr_fabric_kind;
-
-/* One level of a tree, from the leaves up. */
-typedef struct fr_fabric_level {
-    int64_t n_down;          /* nodes (above: switches) below one switch */
-    double oversubscription; /* bandwidth down / bandwidth up, >= 1 */
-    double latency_s;        /* added by going up to this level and down */
-} fr_fabric_level;
-
-/*
- * A link between two vertices.  Vertex v < n_nodes is a node, others are
- * switches (named, without ranks).  Full duplex unless is_half_duplex.
- */
-typedef struct fr_fabric_link {
-    char id[FR_CLUSTER_ID];
-    int64_t from, to;
-    double bandwidth_Bps, latency_s;
-    bool is_half_duplex;
-} fr_fabric_link;
-
-typedef struct fr_fabric_switch {
-    char id[FR_CLUSTER_ID];
-} fr_fabric_switch;
-
-typedef struct fr_fabric {
-    fr_fabric_kind kind;
-    int32_t n_levels; /* FAT_TREE, RAIL */
-    fr_fabric_level levels[FR_CLUSTER_LEVELS];
-    int32_t n_dims; /* TORUS */
-    int64_t dims[FR_CLUSTER_DIMS];
-    double link_Bps, link_latency_s; /* TORUS links, DRAGONFLY local links */
-    int64_t n_groups, n_routers, n_per_router; /* DRAGONFLY */
-    double global_Bps, global_latency_s; /* DRAGONFLY links between groups */
-    fr_fabric_switch *switches;          /* LINKS; owned */
-    size_t n_switches;
-    fr_fabric_link *links; /* LINKS; owned */
-    size_t n_links;
-} fr_fabric;
 
 /* A part that is known to be slower than its type says. */
 typedef struct fr_slow {
@@ -208,7 +158,9 @@ FR_CHECKED fr_status fr_cluster_check(const fr_cluster *cluster, fr_err *err);
 uint64_t fr_cluster_hash(const fr_cluster *cluster);
 
 int64_t fr_cluster_n_nodes(const fr_cluster *cluster);
-int64_t fr_cluster_n_devices(const fr_cluster *cluster);
+
+/* Sets first_node of every group from the numbers of nodes. */
+void fr_cluster_count_nodes(fr_cluster *cluster);
 
 /* No device of it is a CPU. */
 bool fr_cluster_is_all_gpu(const fr_cluster *cluster);
@@ -232,14 +184,6 @@ int64_t fr_cluster_node_find(const fr_cluster *cluster, const char *name);
 /* Ranks of n_threads threads that one node holds (GPU: its devices). */
 int64_t fr_cluster_node_slots(const fr_cluster *cluster, int64_t node,
                               int n_threads);
-
-/* Where slot i of [0, slots) is; local: device (GPU) or core (CPU). */
-typedef struct fr_slot {
-    int64_t node;
-    int32_t local;
-} fr_slot;
-
-fr_slot fr_cluster_slot(const fr_cluster *cluster, int64_t slot);
 
 /*
  * Fills node_of_rank[n_ranks], node by node in order with `ranks_per_node`
@@ -282,13 +226,6 @@ typedef struct fr_path {
 
 fr_path fr_cluster_path(const fr_cluster *cluster, int64_t from, int64_t to);
 
-/*
- * Bandwidth per node when all n nodes [0, n) send across the middle of the
- * network at once: NICs, divided by the oversubscription that they meet (a
- * list of links: the worst path from node 0).
- */
-double fr_cluster_bisection_Bps(const fr_cluster *cluster, int64_t n_nodes);
-
 /* Of the first n_nodes nodes; devices priced alone count when the node has
  * no price of its own.  0: no price is known. */
 double fr_cluster_usd_per_h(const fr_cluster *cluster, int64_t n_nodes,
@@ -300,7 +237,6 @@ double fr_cluster_power_w(const fr_cluster *cluster, int64_t n_nodes,
 
 const char *fr_device_kind_name(fr_device_kind kind);
 const char *fr_intra_kind_name(fr_intra_kind kind);
-const char *fr_fabric_kind_name(fr_fabric_kind kind);
 const char *fr_nic_kind_name(fr_nic_kind kind);
 
 #endif

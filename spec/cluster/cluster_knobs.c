@@ -94,22 +94,6 @@ static fr_status swap_node(fr_cluster *cluster, const char *name, fr_err *err)
     return FR_OK;
 }
 
-static void regroup(fr_cluster *cluster)
-{
-    int64_t node = 0, device = 0, slot = 0;
-    for (size_t i = 0; i < cluster->n_groups; i++) {
-        fr_node_group *group = &cluster->groups[i];
-        group->first_node = node;
-        group->first_device = device;
-        group->first_slot = slot;
-        node += group->n_nodes;
-        device +=
-            group->n_nodes * cluster->node_types[group->i_node_type].n_devices;
-        slot += group->n_nodes *
-                fr_cluster_node_slots(cluster, group->first_node, 1);
-    }
-}
-
 /* A tree grows at its top, where all branches meet. */
 static void widen_tree(fr_fabric *net, int64_t n_nodes)
 {
@@ -165,7 +149,7 @@ static fr_status turn_nodes(fr_cluster *cluster, fr_knob_value to, fr_err *err)
                        "node-type '%s' has no NIC: %lld of them cannot work "
                        "together",
                        node_at(cluster, 0)->id, (long long)n_nodes);
-    regroup(cluster);
+    fr_cluster_count_nodes(cluster);
     return FR_OK;
 }
 
@@ -230,7 +214,7 @@ static fr_status turn_devices(fr_cluster *cluster, fr_knob_value to,
                             &n_devices, err));
         node->n_devices = (int32_t)n_devices;
     }
-    regroup(cluster);
+    fr_cluster_count_nodes(cluster);
     return FR_OK;
 }
 

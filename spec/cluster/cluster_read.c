@@ -18,24 +18,6 @@ size_t fr_cluster_n_named(const fr_xml_node *node, const char *name)
     return n;
 }
 
-void fr_cluster_count(fr_cluster *cluster)
-{
-    int64_t n_nodes = 0, n_devices = 0, n_slots = 0;
-    for (size_t i = 0; i < cluster->n_groups; i++) {
-        fr_node_group *group = &cluster->groups[i];
-        const fr_node_type *type = &cluster->node_types[group->i_node_type];
-        const fr_device_type *device = &cluster->devices[type->i_device];
-        group->first_node = n_nodes;
-        group->first_device = n_devices;
-        group->first_slot = n_slots;
-        n_nodes += group->n_nodes;
-        n_devices += group->n_nodes * type->n_devices;
-        n_slots +=
-            group->n_nodes *
-            (device->kind == FR_DEVICE_CPU ? device->n_cores : type->n_devices);
-    }
-}
-
 static fr_status fail_node_type(const fr_xml_node *node,
                                 const fr_cluster *cluster, const char *id,
                                 fr_err *err)
@@ -119,7 +101,7 @@ static fr_status read_groups(const fr_xml_node *root, fr_cluster *cluster,
         return fr_xml_fail(root, err,
                            "the cluster has no nodes; add a <group id=\"...\" "
                            "node-type=\"...\" count=\"...\"/>");
-    fr_cluster_count(cluster);
+    fr_cluster_count_nodes(cluster);
     return FR_OK;
 }
 
@@ -250,8 +232,9 @@ static fr_status read_rest(const fr_xml_node *root, fr_cluster *cluster,
     return site ? read_site(site, cluster, err) : FR_OK;
 }
 
-fr_status fr_cluster_read(const fr_xml_node *root, fr_cluster *cluster,
-                          fr_err *err)
+/* What was filled on failure is released by the caller. */
+static fr_status read_root(const fr_xml_node *root, fr_cluster *cluster,
+                           fr_err *err)
 {
     size_t n_groups = fr_cluster_n_named(root, "group");
     const char *name;
@@ -281,7 +264,7 @@ static fr_status read_xml(const fr_xml *xml, fr_cluster *out, fr_err *err)
     FR_TRY(fr_cluster_check_structure(fr_xml_root(xml), err));
     FR_TRY(fr_xml_validate(xml, (const char *)fr_cluster_xsd, fr_cluster_xsd_n,
                            err));
-    fr_status status = fr_cluster_read(fr_xml_root(xml), &cluster, err);
+    fr_status status = read_root(fr_xml_root(xml), &cluster, err);
     if (status != FR_OK) {
         fr_cluster_release(&cluster);
         return status;

@@ -23,11 +23,6 @@ extern const size_t fr_cluster_xsd_n;
 FR_CHECKED fr_status fr_cluster_check_structure(const fr_xml_node *root,
                                                 fr_err *err);
 
-/* Fills *cluster (zeroed before) from the root; on failure what was filled
- * is released by the caller. */
-FR_CHECKED fr_status fr_cluster_read(const fr_xml_node *root,
-                                     fr_cluster *cluster, fr_err *err);
-
 /* <device>, <node-type>, <machine>: the arrays devices and node_types.  A
  * machine also appends its group. */
 FR_CHECKED fr_status fr_cluster_read_types(const fr_xml_node *root,
@@ -36,9 +31,6 @@ FR_CHECKED fr_status fr_cluster_read_types(const fr_xml_node *root,
 /* <fabric>; the groups must be there. */
 FR_CHECKED fr_status fr_cluster_read_fabric(const fr_xml_node *root,
                                             fr_cluster *cluster, fr_err *err);
-
-/* Sets the running totals of the groups. */
-void fr_cluster_count(fr_cluster *cluster);
 
 /* Child elements of one name. */
 size_t fr_cluster_n_named(const fr_xml_node *node, const char *name);

@@ -24,14 +24,6 @@ static const char *const rule_names[FR_LR_RULE_N] = {
     [FR_LR_RULE_SQRT] = "sqrt",
 };
 
-static int find_name(const char *const *names, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    return -1;
-}
-
 const char *fr_optimizer_kind_name(fr_optimizer_kind kind)
 {
     return (unsigned)kind < FR_OPTIMIZER_N ? optimizer_names[kind] : "unknown";
@@ -49,17 +41,10 @@ const char *fr_lr_rule_name(fr_lr_rule rule)
 
 int fr_optimizer_kind_find(const char *name)
 {
-    return find_name(optimizer_names, FR_OPTIMIZER_N, name);
-}
-
-int fr_lr_schedule_find(const char *name)
-{
-    return find_name(schedule_names, FR_LR_N, name);
-}
-
-int fr_lr_rule_find(const char *name)
-{
-    return find_name(rule_names, FR_LR_RULE_N, name);
+    for (int i = 0; i < FR_OPTIMIZER_N; i++)
+        if (strcmp(optimizer_names[i], name) == 0)
+            return i;
+    return -1;
 }
 
 void fr_job_init(fr_job *job)

@@ -64,8 +64,6 @@ const char *fr_lr_schedule_name(fr_lr_schedule schedule);
 const char *fr_lr_rule_name(fr_lr_rule rule);
 /* -1 when the name is unknown. */
 int fr_optimizer_kind_find(const char *name);
-int fr_lr_schedule_find(const char *name);
-int fr_lr_rule_find(const char *name);
 
 FR_CHECKED fr_status fr_job_check(const fr_job *job, fr_err *err);
 

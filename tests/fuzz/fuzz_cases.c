@@ -14,7 +14,7 @@ static void try_row(const fr_case *row)
     if (fr_model_check(&setup.model, &err) != FR_OK ||
         fr_cluster_check(&setup.cluster, &err) != FR_OK)
         abort();
-    if (fr_cluster_n_devices(&setup.cluster) < fr_plan_world(&setup.plan))
+    if (fr_cluster_slots(&setup.cluster) < fr_plan_world(&setup.plan))
         abort();
     fuzz_check_error(fr_plan_check(&setup.plan, &setup.model, &setup.job, &err),
                      &err);

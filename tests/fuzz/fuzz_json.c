@@ -13,7 +13,7 @@ static char *write_document(const fr_json *json, size_t *n)
     if (buffer.has_failed)
         abort();
     *n = buffer.n;
-    return fr_buffer_take(&buffer);
+    return buffer.data;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

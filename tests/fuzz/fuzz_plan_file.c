@@ -12,7 +12,7 @@ static char *to_text(const fr_plan_file *file, size_t *n)
     if (buffer.has_failed)
         abort();
     *n = buffer.n;
-    return fr_buffer_take(&buffer);
+    return buffer.data;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

@@ -249,8 +249,7 @@ static fr_status record_scene(const scene *s, uint64_t seed, int n_plans,
     for (int i = 0; status == FR_OK && n_done < n_wanted && i < 8 * n_wanted;
          i++) {
         fr_plan plan;
-        random_plans_next(rng, &b.model, fr_cluster_n_devices(&b.cluster),
-                          &plan);
+        random_plans_next(rng, &b.model, fr_cluster_slots(&b.cluster), &plan);
         printf("%s %d ", s->model, i);
         n_done += record_plan(&b, &plan);
     }

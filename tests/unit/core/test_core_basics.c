@@ -39,7 +39,6 @@ static void test_err(void)
     CHECK_INT(fr_status_exit_code(FR_CHECK), 4);
     CHECK_INT(fr_status_exit_code(FR_INPUT), 5);
     CHECK_INT(fr_status_exit_code(FR_SKIPPED), 77);
-    CHECK_STR(fr_status_meaning(FR_INPUT), "bad input file");
 }
 
 static void test_arena(void)
@@ -108,7 +107,6 @@ static void test_buffer(void)
 {
     fr_buffer buffer;
     fr_err err;
-    char *taken;
 
     fr_buffer_init(&buffer);
     CHECK_STR(fr_buffer_text(&buffer), "");
@@ -123,12 +121,7 @@ static void test_buffer(void)
     fr_buffer_puts(&buffer, "ab");
     fr_buffer_fill(&buffer, '-', 3);
     fr_buffer_putc(&buffer, 'c');
-    taken = fr_buffer_take(&buffer);
-    CHECK_STR(taken, "ab---c");
-    free(taken);
-    taken = fr_buffer_take(&buffer);
-    CHECK_STR(taken, "");
-    free(taken);
+    CHECK_STR(fr_buffer_text(&buffer), "ab---c");
     fr_buffer_fill(&buffer, 'x', SIZE_MAX);
     CHECK_FAILS(fr_buffer_check(&buffer, &err), FR_NO_MEMORY, &err);
     fr_buffer_release(&buffer);
@@ -285,19 +278,14 @@ static void test_log(void)
 
 static void test_clock(void)
 {
-    double before_s = fr_clock_s(), cpu_s = fr_clock_cpu_s();
+    double before_s = fr_clock_s();
     int64_t before_ns = fr_clock_ns();
-    char stamp[24];
 
     fr_sleep_s(0.0123);
     CHECK(fr_clock_s() - before_s >= 0.0123);
     CHECK(fr_clock_ns() - before_ns >= 12300000);
-    CHECK(fr_clock_cpu_s() >= cpu_s);
     fr_sleep_s(-1);
     fr_sleep_s(NAN);
-    fr_clock_format_utc(stamp);
-    CHECK_INT(strlen(stamp), 20);
-    CHECK(stamp[4] == '-' && stamp[10] == 'T' && stamp[19] == 'Z');
 }
 
 CHECK_MAIN({"err", test_err}, {"arena", test_arena}, {"vec", test_vec},

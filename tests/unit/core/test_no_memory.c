@@ -160,14 +160,14 @@ static fr_status use_xml(fr_err *err)
 static fr_status use_fits(fr_err *err)
 {
     double x[20], y[20];
-    fr_pieces pieces;
+    fr_line line;
     fr_curve *curve;
 
     for (int i = 0; i < 20; i++) {
         x[i] = 1 << i;
         y[i] = 3e-6 + x[i] * (i < 10 ? 1e-9 : 7e-10);
     }
-    FR_TRY(fr_fit_pieces(x, y, 20, 4, &pieces, err));
+    FR_TRY(fr_fit_alpha_beta(x, y, 20, &line, err));
     FR_TRY(fr_fit_isotonic(y, NULL, 20, err));
     FR_TRY(fr_curve_create(x, y, 20, &curve, err));
     fr_curve_destroy(curve);

@@ -19,11 +19,9 @@ static void test_order(void)
     CHECK_NEAR(fr_stats_quantile(even, 4, 0), 1, 0);
     CHECK_NEAR(fr_stats_quantile(even, 4, 1), 9, 0);
     CHECK_NEAR(fr_stats_quantile(one, 1, 0.3), 2.385, 0);
-    CHECK(isnan(fr_stats_median(x, 0)) && isnan(fr_stats_mean(x, 0)));
+    CHECK(isnan(fr_stats_median(x, 0)));
     fr_stats_sort(with_nan, 3);
     CHECK(with_nan[0] == 1 && with_nan[1] == 2 && isnan(with_nan[2]));
-    CHECK_NEAR(fr_stats_trimmed_mean(x, 7, 0.2),
-               (0.5 + 2.385 + 3.1 + 4 + 7.25) / 5, 1e-15);
 }
 
 /* Against the definition, with a second array. */
@@ -70,14 +68,6 @@ static void test_intervals(void)
     CHECK_NEAR(interval.coverage, 0.9375, 1e-12);
     interval = fr_stats_median_interval(x, 1, 0.95);
     CHECK(interval.low == interval.high && interval.coverage == 0);
-    /* t(0.975, 4) = 2.776445; 1..5: mean 3, deviation sqrt(2.5) */
-    for (int i = 0; i < 5; i++)
-        x[i] = i + 1;
-    interval = fr_stats_mean_interval(x, 5, 0.95);
-    CHECK_NEAR(interval.high, 3 + 2.7764451 * sqrt(2.5 / 5), 1e-7);
-    CHECK_NEAR(interval.low, 3 - 2.7764451 * sqrt(2.5 / 5), 1e-7);
-    CHECK_NEAR(fr_stats_deviation(x, 5), sqrt(2.5), 1e-15);
-    CHECK(isinf(fr_stats_mean_interval(x, 1, 0.95).high));
 }
 
 /* The intervals hold the median as often as they say. */
@@ -107,8 +97,7 @@ static void test_scores(void)
     const double x[] = {1, 2, 3, 4, 5}, y[] = {3, 4, 1, 2, 5};
     const double tied[] = {1, 1, 2, 2};
     const double ranks[] = {1, 2, 3, 4};
-    size_t n_pairs = 0, out[3];
-    const double noisy[] = {1, 1.1, 9, 0.9, -7};
+    size_t n_pairs = 0;
 
     CHECK_NEAR(fr_stats_mape(predicted, measured, 5),
                (0.1 + 0.25 + 0.25 + 0.8 / 4.1) / 4, 1e-12);
@@ -126,8 +115,6 @@ static void test_scores(void)
     CHECK_NEAR(fr_stats_kendall_tau(x, y, 5), 0.2, 1e-15);
     /* tau-b with ties: 4 / sqrt(4 * 6) */
     CHECK_NEAR(fr_stats_kendall_tau(tied, ranks, 4), 4 / sqrt(24), 1e-15);
-    CHECK_INT(fr_stats_outliers(noisy, 5, 1, 0.15, 6, out), 2);
-    CHECK(out[0] == 2 && out[1] == 4);
 }
 
 static void test_hash_numbers(void)
@@ -166,38 +153,18 @@ static void test_rng(void)
     enum { N = 100000 };
     fr_rng *rng, *twin;
     fr_err err;
-    double normal = 0, exponential = 0, weibull = 0, gamma = 0, log_sum = 0;
-    int n_seen[7] = {0}, items[10], sum = 0;
+    int n_seen[7] = {0};
 
     if (!CHECK_OK(fr_rng_create(2385, &rng, &err), &err) ||
         !CHECK_OK(fr_rng_create(2385, &twin, &err), &err))
         return;
     for (int i = 0; i < N; i++) {
-        double u = fr_rng_uniform(rng);
-        CHECK(u >= 0 && u < 1 && u == fr_rng_uniform(twin));
-        normal += pow(fr_rng_normal(rng), 2);
-        CHECK(isfinite(fr_rng_normal(twin)));
-    }
-    for (int i = 0; i < N; i++) {
-        n_seen[fr_rng_below(rng, 7)]++;
-        exponential += fr_rng_exponential(rng, 2.5);
-        weibull += fr_rng_weibull(rng, 3, 2);
-        gamma += fr_rng_gamma(rng, 4, 0.5);
-        log_sum += log(fr_rng_lognormal(rng, 0.7, 0.2));
+        uint64_t drawn = fr_rng_below(rng, 7);
+        CHECK(drawn == fr_rng_below(twin, 7));
+        n_seen[drawn]++;
     }
     for (int i = 0; i < 7; i++)
         CHECK_NEAR(n_seen[i], N / 7.0, 0.05);
-    CHECK_NEAR(normal / N, 1, 0.02);
-    CHECK_NEAR(exponential / N, 2.5, 0.02);
-    CHECK_NEAR(weibull / N, 3 * sqrt(M_PI) / 2, 0.02); /* 3 gamma(3/2) */
-    CHECK_NEAR(gamma / N, 2, 0.02);
-    CHECK_NEAR(log_sum / N, 0.7, 0.01);
-    for (int i = 0; i < 10; i++)
-        items[i] = i;
-    fr_rng_shuffle(rng, items, 10, sizeof items[0]);
-    for (int i = 0; i < 10; i++)
-        sum += 1 << items[i];
-    CHECK_INT(sum, 1023);
     fr_rng_destroy(rng);
     fr_rng_destroy(twin);
     fr_rng_destroy(NULL);

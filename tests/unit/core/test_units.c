@@ -225,7 +225,8 @@ static void test_round_trip(void)
         double back = 0;
         fr_err err;
         fr_format_Bps(text, sizeof text, rate);
-        CHECK_OK(fr_parse_Bps(text, &back, &err), &err);
+        CHECK_OK(fr_parse_quantity(FR_QUANTITY_BPS, text, 0, &back, &err),
+                 &err);
         CHECK_NEAR(back, rate, 6e-3);
         fr_format_s(text, sizeof text, rate / 1e9);
         CHECK_OK(fr_parse_s(text, &back, &err), &err);

@@ -42,7 +42,7 @@ static void test_values(void)
     CHECK_INT(fr_xml_n_attributes(host), 4);
     CHECK_STR(fr_xml_attribute_name(host, 2), "cores");
     CHECK_STR(fr_xml_attribute_name(host, 4), NULL);
-    CHECK_OK(fr_xml_get_bytes(host, "memory", &bytes, &err), &err);
+    CHECK_OK(fr_xml_maybe_bytes(host, "memory", &bytes, &err), &err);
     CHECK(bytes == 85899345920u);
     CHECK_OK(fr_xml_get_i64(host, "cores", &n, &err), &err);
     CHECK_INT(n, 64);

@@ -76,7 +76,7 @@ static size_t read_file(const char *text, config *out, size_t n_max)
 
 static void test_file(void)
 {
-    static const fr_nccl_row rows[] = {
+    static const fr_nccl_rule rows[] = {
         {FR_OP_ALL_REDUCE, 0, 65535, "tree", FR_PROTOCOL_LL, 0, 2, 16},
         {FR_OP_ALL_REDUCE, 65536, UINT64_MAX, "nvls_tree", FR_PROTOCOL_SIMPLE,
          6, 2, 16},

@@ -81,7 +81,7 @@ static char *to_text(const fr_plan_file *file)
     fr_buffer_init(&buffer);
     fr_json_writer_init(&json, &buffer);
     fr_plan_file_write(file, &json);
-    return fr_buffer_take(&buffer);
+    return buffer.data;
 }
 
 static void check_equal(const fr_plan_file *a, const fr_plan_file *b)

@@ -66,7 +66,6 @@ static void check_size(const char *name, int64_t n_nodes, int64_t n_devices)
     if (!CHECK_OK(fr_cluster_load(name, &cluster, &err), &err))
         return;
     CHECK_INT(fr_cluster_n_nodes(&cluster), n_nodes);
-    CHECK_INT(fr_cluster_n_devices(&cluster), n_devices);
     CHECK_INT(fr_cluster_slots(&cluster), n_devices);
     fr_cluster_release(&cluster);
 }
@@ -197,7 +196,6 @@ static void test_nodes_and_slots(void)
     if (!CHECK_OK(parse(text, &c, &err), &err))
         return;
     CHECK_INT(fr_cluster_slots(&c), 2 * 3 + 3 * 7);
-    CHECK_INT(fr_cluster_n_devices(&c), 2 * 3 + 3);
     CHECK_STR(fr_cluster_node_name(&c, 3, name, sizeof name), "a-x-1");
     for (int64_t node = 0; node < 5; node++)
         CHECK_INT(fr_cluster_node_find(
@@ -206,10 +204,6 @@ static void test_nodes_and_slots(void)
     CHECK_INT(fr_cluster_node_find(&c, "a-2"), -1);
     CHECK_INT(fr_cluster_node_find(&c, "a-01"), -1);
     CHECK_INT(fr_cluster_node_find(&c, "a"), -1);
-    fr_slot slot = fr_cluster_slot(&c, 5);
-    CHECK(slot.node == 1 && slot.local == 2);
-    slot = fr_cluster_slot(&c, 6 + 7 + 4);
-    CHECK(slot.node == 3 && slot.local == 4);
     CHECK_INT(fr_cluster_node_slots(&c, 0, 4), 3);
     CHECK_INT(fr_cluster_node_slots(&c, 2, 3), 2);
     CHECK_INT(fr_cluster_rank_memory_bytes(&c, 0, 3), 23ull << 30);
@@ -299,37 +293,6 @@ static void test_paths(void)
     check_path(links, 3, 0, 1, 0.75, 10);
     check_path(links, 3, 0, 2, 0.75, 14);
     check_path(links, 3, 1, 2, 6.25, 11);
-}
-
-static double bisection(const char *fabric, int64_t count, int64_t n_nodes)
-{
-    char text[2048];
-    fr_cluster c = {0};
-    fr_err err = {0};
-    snprintf(text, sizeof text,
-             HEAD GPU NODE "<group id=\"h\" node-type=\"n\" count=\"%lld\"/>"
-                           "%s" TAIL,
-             (long long)count, fabric);
-    if (!CHECK_OK(parse(text, &c, &err), &err))
-        return 0.0;
-    double Bps = fr_cluster_bisection_Bps(&c, n_nodes);
-    fr_cluster_release(&c);
-    return Bps;
-}
-
-static void test_bisection(void)
-{
-    const char *tree = "<fabric kind=\"fat-tree\"><level down=\"4\" "
-                       "oversubscription=\"2.5\"/><level down=\"3\"/>"
-                       "</fabric>";
-    CHECK_NEAR(bisection("<fabric kind=\"switch\"/>", 6, 6), 6.25e9, 1e-14);
-    CHECK_NEAR(bisection(tree, 12, 4), 6.25e9, 1e-14);
-    CHECK_NEAR(bisection(tree, 12, 8), 2.5e9, 1e-14);
-    /* 4x2x2: two cuts of 4 links over 8 nodes on a side. */
-    CHECK_NEAR(bisection("<fabric kind=\"torus\" dims=\"4x2x2\" "
-                         "bandwidth=\"3GB/s\" latency=\"1us\"/>",
-                         16, 16),
-               3e9, 1e-14);
 }
 
 static void test_hash(void)
@@ -524,6 +487,5 @@ static void test_schema_is_the_file(void)
 CHECK_MAIN({"configs", test_configs}, {"sizes", test_sizes},
            {"this_machine", test_this_machine}, {"values", test_values},
            {"nodes_and_slots", test_nodes_and_slots}, {"place", test_place},
-           {"paths", test_paths}, {"bisection", test_bisection},
-           {"hash", test_hash}, {"bad", test_bad},
+           {"paths", test_paths}, {"hash", test_hash}, {"bad", test_bad},
            {"bad_names", test_bad_names}, {"schema", test_schema_is_the_file})

@@ -76,11 +76,6 @@ static void test_names(void)
         CHECK_INT(fr_optimizer_kind_find(
                       fr_optimizer_kind_name((fr_optimizer_kind)i)),
                   i);
-    for (int i = 0; i < FR_LR_N; i++)
-        CHECK_INT(fr_lr_schedule_find(fr_lr_schedule_name((fr_lr_schedule)i)),
-                  i);
-    for (int i = 0; i < FR_LR_RULE_N; i++)
-        CHECK_INT(fr_lr_rule_find(fr_lr_rule_name((fr_lr_rule)i)), i);
     CHECK_INT(fr_optimizer_kind_find("adam"), -1);
 }
 

@@ -396,7 +396,7 @@ static char *as_json(fr_sweep *sweep)
     sweep->wall_s = 0;
     fr_report_sweep_json(sweep, &json);
     fr_json_end_object(&json);
-    return fr_buffer_take(&text);
+    return text.data;
 }
 
 static char *run_with(bool is_fixed, int n_threads)

@@ -191,7 +191,7 @@ static char *as_json(explain_fixture *f, int n_threads)
     fr_json_begin_object(&json);
     fr_report_explanation_json(&e, &json);
     fr_json_end_object(&json);
-    return fr_buffer_take(&text);
+    return text.data;
 }
 
 static void test_threads(void)

@@ -30,5 +30,5 @@ char *tuning_text(fr_tuning *tuning)
     fr_json_begin_object(&json);
     fr_report_tuning_json(tuning, put_name, NULL, &json);
     fr_json_end_object(&json);
-    return fr_buffer_take(&text);
+    return text.data;
 }
