@@ -21,8 +21,7 @@ static void put_device(fr_json_writer *json, const fr_catalog_device *device)
     fr_json_put_u64(json, "memory_bytes", type->memory_bytes);
     fr_json_put_double(json, "memory_Bps", type->memory_Bps);
     fr_json_put_u64(json, "cache_bytes", type->cache_bytes);
-    fr_json_key(json, "peak_flops");
-    fr_json_begin_object(json);
+    fr_json_open_object(json, "peak_flops");
     for (int32_t i = 0; i < type->n_peaks; i++)
         fr_json_put_double(json, type->peaks[i].dtype, type->peaks[i].flops);
     fr_json_end_object(json);
@@ -37,8 +36,7 @@ static void put_device(fr_json_writer *json, const fr_catalog_device *device)
 
 void fr_catalog_put_devices(fr_json_writer *json)
 {
-    fr_json_key(json, "devices");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "devices");
     for (size_t i = 0; i < fr_catalog_n_devices(); i++)
         put_device(json, fr_catalog_device_at(i));
     fr_json_end_array(json);
@@ -50,7 +48,7 @@ static void number_cell(fr_table *table, double value, int n_digits)
     if (value > 0.0)
         fr_table_cell(table, "%.*f", n_digits, value);
     else
-        fr_table_cell(table, "%s", "");
+        fr_table_blank(table, 1);
 }
 
 fr_status fr_catalog_print_devices(fr_buffer *out, fr_err *err)
@@ -67,8 +65,8 @@ fr_status fr_catalog_print_devices(fr_buffer *out, fr_err *err)
         double half = fr_device_peak_flops(type, "bf16");
         if (half <= 0.0) /* Volta */
             half = fr_device_peak_flops(type, "fp16");
-        fr_table_cell(&table, "%s", type->id);
-        fr_table_cell(&table, "%s", type->generation);
+        fr_table_text(&table, type->id);
+        fr_table_text(&table, type->generation);
         number_cell(&table, (double)type->memory_bytes / GIB, 1);
         number_cell(&table, type->memory_Bps * 1e-9, 0);
         number_cell(&table, half * 1e-12, 0);
@@ -78,9 +76,7 @@ fr_status fr_catalog_print_devices(fr_buffer *out, fr_err *err)
         number_cell(&table, type->power_w, 0);
         fr_table_cell(&table, "%s; %s", device->source, device->date);
     }
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }
 
 /* ---- nodes --------------------------------------------------------------- */
@@ -114,8 +110,7 @@ static void put_node(fr_json_writer *json, const fr_catalog_node *node)
 
 void fr_catalog_put_nodes(fr_json_writer *json)
 {
-    fr_json_key(json, "nodes");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "nodes");
     for (size_t i = 0; i < fr_catalog_n_nodes(); i++)
         put_node(json, fr_catalog_node_at(i));
     fr_json_end_array(json);
@@ -124,12 +119,12 @@ void fr_catalog_put_nodes(fr_json_writer *json)
 static void node_row(fr_table *table, const fr_catalog_node *node)
 {
     const fr_node_type *type = &node->type;
-    fr_table_cell(table, "%s", type->id);
+    fr_table_text(table, type->id);
     fr_table_cell(table, "%d x %s", type->n_devices, node->device);
-    fr_table_cell(table, "%s", fr_intra_kind_name(type->intra_kind));
+    fr_table_text(table, fr_intra_kind_name(type->intra_kind));
     number_cell(table, type->intra_Bps * 1e-9, 0);
     fr_table_cell(table, "%d x %.0f", type->n_nics, type->nic_Bps * 8e-9);
-    fr_table_cell(table, "%s", fr_nic_kind_name(type->nic_kind));
+    fr_table_text(table, fr_nic_kind_name(type->nic_kind));
     number_cell(table, type->price_usd_per_h, 2);
     number_cell(table, type->spot_usd_per_h, 2);
     fr_table_cell(table, "%s; %s", node->source, node->date);
@@ -159,8 +154,7 @@ fr_status fr_catalog_print_nodes(fr_buffer *out, fr_err *err)
     fr_table_init(&table, headings);
     for (size_t i = 0; i < fr_catalog_n_nodes(); i++)
         node_row(&table, fr_catalog_node_at(i));
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
+    fr_status status = fr_table_finish(&table, out, err);
     if (status == FR_OK)
         print_prices(out);
     return status;
@@ -170,8 +164,7 @@ fr_status fr_catalog_print_nodes(fr_buffer *out, fr_err *err)
 
 void fr_catalog_put_sources(fr_json_writer *json)
 {
-    fr_json_key(json, "sources");
-    fr_json_begin_object(json);
+    fr_json_open_object(json, "sources");
     for (size_t i = 0; i < fr_catalog_n_sources(); i++) {
         const fr_catalog_source *source = fr_catalog_source_at(i);
         fr_json_put_string(json, source->name, source->meaning);
@@ -185,10 +178,8 @@ fr_status fr_catalog_print_sources(fr_buffer *out, fr_err *err)
     fr_table table;
     fr_table_init(&table, headings);
     for (size_t i = 0; i < fr_catalog_n_sources(); i++) {
-        fr_table_cell(&table, "%s", fr_catalog_source_at(i)->name);
-        fr_table_cell(&table, "%s", fr_catalog_source_at(i)->meaning);
+        fr_table_text(&table, fr_catalog_source_at(i)->name);
+        fr_table_text(&table, fr_catalog_source_at(i)->meaning);
     }
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }

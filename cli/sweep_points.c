@@ -218,7 +218,7 @@ static int find_scale_key(const fr_sweep *sweep)
 {
     static const char *const names[] = {"nodes", "ranks", "gpus-per-node",
                                         "dp"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < FR_LENGTH(names); i++) {
         int k = fr_sweep_find_key(sweep, names[i]);
         if (k >= 0 && sweep->keys[k].n_values > 1)
             return k;

@@ -20,12 +20,9 @@ static double gbps(const fr_break_even *answer, double factor)
 static void put_rate(const fr_break_even *answer, const char *key,
                      double factor, bool is_multiple, fr_json_writer *json)
 {
-    fr_json_key(json, key);
-    if (factor <= 0 || !isfinite(factor) ||
-        (!is_multiple && answer->link_Bps <= 0))
-        fr_json_null(json);
-    else
-        fr_json_double(json, is_multiple ? factor : gbps(answer, factor));
+    bool is_known = factor > 0 && (is_multiple || answer->link_Bps > 0);
+    double value = is_multiple ? factor : gbps(answer, factor);
+    fr_json_put_double(json, key, is_known ? value : NAN);
 }
 
 static void put_range(const fr_break_even *answer, const fr_rate_range *range,
@@ -57,8 +54,7 @@ static void put_compression(const fr_break_even *answer,
     fr_json_put_u64(json, "short_by_bytes", of->short_by_bytes);
     put_rate(answer, "break_even_gbps", is_below ? of->pays[0].to : 0, false,
              json);
-    fr_json_key(json, "pays");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "pays");
     for (int i = 0; i < of->n_pays; i++)
         put_range(answer, &of->pays[i], json);
     fr_json_end_array(json);
@@ -68,22 +64,19 @@ static void put_compression(const fr_break_even *answer,
 void fr_report_compression_json(const fr_break_even *answer,
                                 fr_json_writer *json)
 {
-    fr_json_key(json, "compression_link");
     if (answer->n == 0) {
-        fr_json_null(json);
-        fr_json_key(json, "compression");
-        fr_json_null(json);
+        fr_json_put_null(json, "compression_link");
+        fr_json_put_null(json, "compression");
         return;
     }
-    fr_json_begin_object(json);
+    fr_json_open_object(json, "compression_link");
     fr_json_put_string(json, "name", fr_resource_name(answer->link));
     put_rate(answer, "gbps", 1, false, json);
     fr_json_put_double(json, "least_multiple", answer->least);
     fr_json_put_double(json, "most_multiple", answer->most);
     fr_json_put_double(json, "uncompressed_step_s", answer->plain_s);
     fr_json_end_object(json);
-    fr_json_key(json, "compression");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "compression");
     for (int i = 0; i < answer->n; i++)
         put_compression(answer, &answer->of[i], json);
     fr_json_end_array(json);
@@ -135,25 +128,23 @@ static void describe_ranges(const fr_break_even *answer,
 static void add_row(fr_table *table, const fr_break_even *answer,
                     const fr_compression *of)
 {
-    char step[FR_FORMAT_MAX], bytes[FR_FORMAT_MAX], ranges[160];
-    fr_table_cell(table, "%s", of->name);
+    char bytes[FR_FORMAT_MAX], ranges[160];
+    fr_table_text(table, of->name);
     if (of->verdict == FR_VERDICT_ILLEGAL) {
-        for (int i = 0; i < 3; i++)
-            fr_table_cell(table, "%s", "");
+        fr_table_blank(table, 3);
         fr_table_cell(table, "%.*s", (int)strcspn(of->why, ":;"), of->why);
         return;
     }
     describe_ranges(answer, of, ranges, sizeof ranges);
-    fr_table_cell(table, "%s", fr_format_s(step, sizeof step, of->step_s));
+    fr_table_s(table, of->step_s);
     fr_table_cell(table, "%+.1f %%", 100 * of->diff);
-    fr_table_cell(table, "%s",
-                  fr_format_bytes(bytes, sizeof bytes, (double)of->peak_bytes));
+    fr_table_bytes(table, (double)of->peak_bytes);
     if (of->verdict == FR_VERDICT_TOO_LARGE)
         fr_table_cell(
             table, "%s; %s too large", ranges,
             fr_format_bytes(bytes, sizeof bytes, (double)of->short_by_bytes));
     else
-        fr_table_cell(table, "%s", ranges);
+        fr_table_text(table, ranges);
 }
 
 static const char *place_of(const fr_break_even *answer)
@@ -217,7 +208,7 @@ static void print_advice(const fr_break_even *answer, fr_buffer *out)
 fr_status fr_report_compression_text(const fr_break_even *answer,
                                      fr_buffer *out, fr_err *err)
 {
-    char pays[64], step[FR_FORMAT_MAX];
+    char pays[64];
     snprintf(pays, sizeof pays, "pays, by the rate of %s", place_of(answer));
     const char *const headings[] = {"gradients", ">step", "",
                                     ">memory",   pays,    NULL};
@@ -225,15 +216,12 @@ fr_status fr_report_compression_text(const fr_break_even *answer,
     if (answer->n == 0)
         return FR_OK;
     fr_table_init(&table, headings);
-    fr_table_cell(&table, "not compressed");
-    fr_table_cell(&table, "%s",
-                  fr_format_s(step, sizeof step, answer->plain_s));
-    for (int i = 0; i < 3; i++)
-        fr_table_cell(&table, "%s", "");
+    fr_table_text(&table, "not compressed");
+    fr_table_s(&table, answer->plain_s);
+    fr_table_blank(&table, 3);
     for (int i = 0; i < answer->n; i++)
         add_row(&table, answer, &answer->of[i]);
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
+    fr_status status = fr_table_finish(&table, out, err);
     if (status != FR_OK)
         return status;
     print_advice(answer, out);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/units.h"
+#include "core/document/fields.h"
 #include "report/compression_report.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
@@ -15,8 +16,7 @@
 
 static void put_sensitivities(const fr_explanation *e, fr_json_writer *json)
 {
-    fr_json_key(json, "sensitivities");
-    fr_json_begin_object(json);
+    fr_json_open_object(json, "sensitivities");
     for (int i = 0; i < FR_RESOURCE_N; i++) {
         const fr_sensitivity *of = &e->of[i];
         fr_json_key(json, fr_resource_name((fr_resource)i));
@@ -34,19 +34,35 @@ static void put_sensitivities(const fr_explanation *e, fr_json_writer *json)
     fr_json_end_object(json);
 }
 
+static const fr_field change_fields[] = {
+    {"change", FR_MEMBER(fr_plan_change, what)},
+    FR_FIELD(fr_plan_change, plan),
+    FR_FIELD(fr_plan_change, fits),
+};
+
+static const fr_field change_time_fields[] = {
+    FR_FIELD(fr_plan_change, step_s),
+    FR_FIELD(fr_plan_change, diff),
+};
+
+static const fr_field change_memory_fields[] = {
+    FR_FIELD(fr_plan_change, peak_bytes),
+    FR_FIELD(fr_plan_change, short_by_bytes),
+    FR_FIELD(fr_plan_change, why),
+};
+
+/* As a value; null where there is none. */
 static void put_change(const fr_plan_change *change, fr_json_writer *json)
 {
-    fr_json_begin_object(json);
-    fr_json_put_string(json, "change", change->what);
-    fr_json_put_string(json, "plan", change->plan);
-    fr_json_put_bool(json, "fits", change->fits);
-    if (change->step_s > 0) {
-        fr_json_put_double(json, "step_s", change->step_s);
-        fr_json_put_double(json, "diff", change->diff);
+    if (change == NULL) {
+        fr_json_null(json);
+        return;
     }
-    fr_json_put_u64(json, "peak_bytes", change->peak_bytes);
-    fr_json_put_u64(json, "short_by_bytes", change->short_by_bytes);
-    fr_json_put_string(json, "why", change->why);
+    fr_json_begin_object(json);
+    fr_fields_put(FR_FIELDS(change_fields), change, json);
+    if (change->step_s > 0)
+        fr_fields_put(FR_FIELDS(change_time_fields), change, json);
+    fr_fields_put(FR_FIELDS(change_memory_fields), change, json);
     fr_json_end_object(json);
 }
 
@@ -67,17 +83,11 @@ void fr_report_explanation_json(const fr_explanation *e, fr_json_writer *json)
     fr_json_put_double(json, "bubble_share", e->bubble_share);
     fr_json_put_double(json, "fixed_share", e->fixed_share);
     fr_json_key(json, "next_change");
-    if (next_of(e) != NULL)
-        put_change(next_of(e), json);
-    else
-        fr_json_null(json);
+    put_change(next_of(e), json);
     fr_json_key(json, "with_more_memory");
-    if (e->i_more_memory >= 0)
-        put_change(&e->changes[e->i_more_memory], json);
-    else
-        fr_json_null(json);
-    fr_json_key(json, "changes");
-    fr_json_begin_array(json);
+    put_change(e->i_more_memory >= 0 ? &e->changes[e->i_more_memory] : NULL,
+               json);
+    fr_json_open_array(json, "changes");
     for (int i = 0; i < e->n_changes; i++)
         put_change(&e->changes[i], json);
     fr_json_end_array(json);
@@ -91,12 +101,12 @@ void fr_report_explanation_json(const fr_explanation *e, fr_json_writer *json)
 static void add_share(fr_table *table, const char *title, double share,
                       bool has_elasticity, double elasticity)
 {
-    fr_table_cell(table, "%s", title);
+    fr_table_text(table, title);
     fr_table_cell(table, "%.1f %%", 100 * share);
     if (has_elasticity)
         fr_table_cell(table, "%+.3f %%", elasticity);
     else
-        fr_table_cell(table, "%s", "");
+        fr_table_blank(table, 1);
 }
 
 /* Of CPUs kernels are measured whole. */
@@ -125,9 +135,7 @@ static fr_status print_shares(const fr_explanation *e, fr_buffer *out,
     if (e->fixed_share >= 5e-4)
         add_share(&table, "fixed times, such as launches", e->fixed_share,
                   false, 0);
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }
 
 static void print_binding(const fr_explanation *e, fr_buffer *out)
@@ -149,15 +157,13 @@ static void print_binding(const fr_explanation *e, fr_buffer *out)
 
 static void add_change(fr_table *table, const fr_plan_change *change)
 {
-    char step[FR_FORMAT_MAX], bytes[FR_FORMAT_MAX];
-    fr_table_cell(table, "%s", change->what);
-    fr_table_cell(table, "%s", fr_format_s(step, sizeof step, change->step_s));
+    char bytes[FR_FORMAT_MAX];
+    fr_table_text(table, change->what);
+    fr_table_s(table, change->step_s);
     fr_table_cell(table, "%+.1f %%", 100 * change->diff);
-    fr_table_cell(
-        table, "%s",
-        fr_format_bytes(bytes, sizeof bytes, (double)change->peak_bytes));
+    fr_table_bytes(table, (double)change->peak_bytes);
     if (change->fits)
-        fr_table_cell(table, "%s", change->why);
+        fr_table_text(table, change->why);
     else
         fr_table_cell(table, "%s too large: %s",
                       fr_format_bytes(bytes, sizeof bytes,
@@ -191,9 +197,7 @@ static fr_status print_changes(const fr_explanation *e, int n_changes,
     }
     if (e->i_more_memory >= 0)
         add_change(&table, &e->changes[e->i_more_memory]);
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }
 
 static void print_next(const fr_explanation *e, fr_buffer *out)

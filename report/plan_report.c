@@ -19,12 +19,12 @@ static void add_job(const words *w)
 {
     char count[FR_FORMAT_MAX];
     const fr_job *job = w->job;
-    fr_table_cell(w->table, "model");
+    fr_table_text(w->table, "model");
     fr_table_cell(
         w->table, "%s, %s parameters, %lld layers", w->model->name,
         fr_format_u64(count, sizeof count, fr_model_parameters(w->model)),
         (long long)w->model->n_layers);
-    fr_table_cell(w->table, "job");
+    fr_table_text(w->table, "job");
     fr_table_cell(w->table, "%lld sequences of %lld tokens a step, %s",
                   (long long)job->global_batch, (long long)job->seq,
                   fr_optimizer_kind_name(job->optimizer));
@@ -37,7 +37,7 @@ static void add_ranks(const words *w)
     char context[24] = "";
     if (p->cp > 1)
         snprintf(context, sizeof context, " x cp %d", p->cp);
-    fr_table_cell(w->table, "ranks");
+    fr_table_text(w->table, "ranks");
     fr_table_cell(
         w->table, "%lld = dp %d x tp %d x pp %d%s, %d thread%s each, order %s",
         world, p->dp, p->tp, p->pp, context, p->n_threads,
@@ -47,7 +47,7 @@ static void add_ranks(const words *w)
 static void add_batch(const words *w)
 {
     const fr_plan *p = w->plan;
-    fr_table_cell(w->table, "micro-batches");
+    fr_table_text(w->table, "micro-batches");
     fr_table_cell(w->table, "%lld of %lld sequence%s on each rank",
                   (long long)fr_plan_micro_batches(p, w->job),
                   (long long)p->micro_batch, p->micro_batch > 1 ? "s" : "");
@@ -63,7 +63,7 @@ static void add_pipeline(const words *w)
     for (int32_t i = 0; i < p->pp * p->vpp && n < 100; i++)
         n += snprintf(layers + n, sizeof layers - (size_t)n, "%s%d",
                       i > 0 ? "-" : "", fr_plan_stage_layers(p, w->model, i));
-    fr_table_cell(w->table, "pipeline");
+    fr_table_text(w->table, "pipeline");
     fr_table_cell(w->table, "%s, layers %s, ideal bubble %.1f %%",
                   fr_schedule_kind_name(p->schedule), layers,
                   100 * fr_schedule_bubble_frac(
@@ -77,7 +77,7 @@ static void add_gradients(const words *w)
     char bytes[FR_FORMAT_MAX];
     if (p->dp == 1)
         return;
-    fr_table_cell(w->table, "gradients");
+    fr_table_text(w->table, "gradients");
     if (p->bucket_bytes == 0)
         snprintf(bytes, sizeof bytes, "one bucket");
     else
@@ -99,12 +99,12 @@ static void add_memory(const words *w)
         [FR_RECOMPUTE_SELECTIVE] = "selective: attention is made again",
         [FR_RECOMPUTE_FULL] = "full: only the input of a layer is kept",
     };
-    fr_table_cell(w->table, "recompute");
-    fr_table_cell(w->table, "%s", meaning[w->plan->recompute]);
+    fr_table_text(w->table, "recompute");
+    fr_table_text(w->table, meaning[w->plan->recompute]);
     if (!w->plan->is_sequence_parallel)
         return;
-    fr_table_cell(w->table, "sequence parallel");
-    fr_table_cell(w->table, "norms and residuals are sharded over tp");
+    fr_table_text(w->table, "sequence parallel");
+    fr_table_text(w->table, "norms and residuals are sharded over tp");
 }
 
 fr_status fr_report_plan_text(const fr_model *model, const fr_job *job,
@@ -115,15 +115,13 @@ fr_status fr_report_plan_text(const fr_model *model, const fr_job *job,
     fr_table table;
     words w = {&table, model, job, plan};
     fr_table_init(&table, headings);
-    fr_table_cell(&table, "plan");
-    fr_table_cell(&table, "%s", fr_plan_describe(plan, name, sizeof name));
+    fr_table_text(&table, "plan");
+    fr_table_text(&table, fr_plan_describe(plan, name, sizeof name));
     add_job(&w);
     add_ranks(&w);
     add_batch(&w);
     add_pipeline(&w);
     add_gradients(&w);
     add_memory(&w);
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }

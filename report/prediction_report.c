@@ -6,91 +6,106 @@
 #include <string.h>
 
 #include "core/base/units.h"
+#include "core/document/fields.h"
 #include "report/table.h"
 
 #define BAR_CELLS 24
+
+/* ---- JSON ---------------------------------------------------------------- */
 
 void fr_report_breakdown_json(const char *key,
                               const double breakdown_s[FR_PART_N],
                               fr_json_writer *json)
 {
-    fr_json_key(json, key);
-    fr_json_begin_object(json);
+    fr_json_open_object(json, key);
     for (int i = 0; i < FR_PART_N; i++)
         fr_json_put_double(json, fr_part_name((fr_part)i), breakdown_s[i]);
     fr_json_end_object(json);
 }
 
-static void put_stages(const fr_prediction *p, fr_json_writer *json)
-{
-    fr_json_key(json, "stages");
-    fr_json_begin_array(json);
-    for (int32_t i = 0; i < p->memory.n_stages; i++) {
-        const fr_stage_memory *stage = &p->memory.stages[i];
-        fr_json_begin_object(json);
-        fr_json_put_i64(json, "stage", i);
-        fr_json_put_u64(json, "parameters_bytes", stage->parameters_bytes);
-        fr_json_put_u64(json, "gradients_bytes", stage->gradients_bytes);
-        fr_json_put_u64(json, "optimizer_bytes", stage->optimizer_bytes);
-        fr_json_put_u64(json, "activations_bytes", stage->activations_bytes);
-        fr_json_put_u64(json, "buffers_bytes", stage->buffers_bytes);
-        fr_json_put_u64(json, "allocated_bytes", stage->allocated_bytes);
-        fr_json_put_u64(json, "reserved_bytes", stage->reserved_bytes);
-        fr_json_put_u64(json, "device_bytes", stage->device_bytes);
-        fr_json_end_object(json);
-    }
-    fr_json_end_array(json);
-}
+static const fr_field stage_fields[] = {
+    FR_FIELD(fr_stage_memory, parameters_bytes),
+    FR_FIELD(fr_stage_memory, gradients_bytes),
+    FR_FIELD(fr_stage_memory, optimizer_bytes),
+    FR_FIELD(fr_stage_memory, activations_bytes),
+    FR_FIELD(fr_stage_memory, buffers_bytes),
+    FR_FIELD(fr_stage_memory, allocated_bytes),
+    FR_FIELD(fr_stage_memory, reserved_bytes),
+    FR_FIELD(fr_stage_memory, device_bytes),
+};
+
+static const fr_field memory_fields[] = {
+    {"fits", FR_MEMBER(fr_prediction, memory.fits)},
+    {"peak_bytes", FR_MEMBER(fr_prediction, memory.peak_bytes)},
+    {"capacity_bytes", FR_MEMBER(fr_prediction, memory.capacity_bytes)},
+    {"parameters_bytes", FR_MEMBER(fr_prediction, memory.parameters_bytes)},
+    {"gradients_bytes", FR_MEMBER(fr_prediction, memory.gradients_bytes)},
+    {"optimizer_bytes", FR_MEMBER(fr_prediction, memory.optimizer_bytes)},
+    {"activations_bytes", FR_MEMBER(fr_prediction, memory.activations_bytes)},
+    {"buffers_bytes", FR_MEMBER(fr_prediction, memory.buffers_bytes)},
+    {"overhead_bytes", FR_MEMBER(fr_prediction, memory.overhead_bytes)},
+    {"reserved_bytes", FR_MEMBER(fr_prediction, memory.reserved_bytes)},
+    {"device_bytes", FR_MEMBER(fr_prediction, memory.device_bytes)},
+    {"p_fits", FR_MEMBER(fr_prediction, memory.p_fits)},
+};
+
+static const fr_field time_fields[] = {
+    FR_FIELD(fr_prediction, step_s),
+    FR_FIELD(fr_prediction, step_s_p5),
+    FR_FIELD(fr_prediction, step_s_p95),
+    FR_FIELD(fr_prediction, tokens_per_s),
+    FR_FIELD(fr_prediction, samples_per_s),
+    FR_FIELD(fr_prediction, mfu),
+    FR_FIELD(fr_prediction, hfu),
+    {"breakdown_s", FR_MEMBER(fr_prediction, breakdown_s),
+     .names = &fr_part_names},
+};
+
+static const fr_field cost_fields[] = {
+    {"usd_per_hour", FR_MEMBER(fr_prediction, cost.usd_per_hour)},
+    {"usd_total", FR_MEMBER(fr_prediction, cost.usd_total)},
+    {"kwh", FR_MEMBER(fr_prediction, cost.kwh)},
+};
+
+static const fr_field sim_fields[] = {
+    {"events", FR_MEMBER(fr_prediction, sim.events)},
+    {"wall_s", FR_MEMBER(fr_prediction, sim.wall_s)},
+    {"ranks_simulated", FR_MEMBER(fr_prediction, sim.ranks_simulated)},
+    {"ranks_total", FR_MEMBER(fr_prediction, sim.ranks_total)},
+};
+
+static const fr_field rest_fields[] = {
+    FR_GROUP("cost", cost_fields),
+    FR_FIELD(fr_prediction, source),
+    FR_GROUP("sim", sim_fields),
+};
 
 static void put_memory(const fr_prediction *p, fr_json_writer *json)
 {
-    fr_json_key(json, "memory");
-    fr_json_begin_object(json);
-    fr_json_put_bool(json, "fits", p->memory.fits);
-    fr_json_put_u64(json, "peak_bytes", p->memory.peak_bytes);
-    fr_json_put_u64(json, "capacity_bytes", p->memory.capacity_bytes);
-    fr_json_put_u64(json, "parameters_bytes", p->memory.parameters_bytes);
-    fr_json_put_u64(json, "gradients_bytes", p->memory.gradients_bytes);
-    fr_json_put_u64(json, "optimizer_bytes", p->memory.optimizer_bytes);
-    fr_json_put_u64(json, "activations_bytes", p->memory.activations_bytes);
-    fr_json_put_u64(json, "buffers_bytes", p->memory.buffers_bytes);
-    fr_json_put_u64(json, "overhead_bytes", p->memory.overhead_bytes);
-    fr_json_put_u64(json, "reserved_bytes", p->memory.reserved_bytes);
-    fr_json_put_u64(json, "device_bytes", p->memory.device_bytes);
-    fr_json_put_double(json, "p_fits", p->memory.p_fits);
+    fr_json_open_object(json, "memory");
+    fr_fields_put(FR_FIELDS(memory_fields), p, json);
     if (p->memory.n_stages > 0) {
         fr_json_put_u64(json, "allocated_bytes", p->memory.allocated_bytes);
-        put_stages(p, json);
+        fr_json_open_array(json, "stages");
+        for (int32_t i = 0; i < p->memory.n_stages; i++) {
+            fr_json_begin_object(json);
+            fr_json_put_i64(json, "stage", i);
+            fr_fields_put(FR_FIELDS(stage_fields), &p->memory.stages[i], json);
+            fr_json_end_object(json);
+        }
+        fr_json_end_array(json);
     }
     fr_json_end_object(json);
 }
 
 void fr_report_prediction_json(const fr_prediction *p, fr_json_writer *json)
 {
-    fr_json_put_double(json, "step_s", p->step_s);
-    fr_json_put_double(json, "step_s_p5", p->step_s_p5);
-    fr_json_put_double(json, "step_s_p95", p->step_s_p95);
-    fr_json_put_double(json, "tokens_per_s", p->tokens_per_s);
-    fr_json_put_double(json, "samples_per_s", p->samples_per_s);
-    fr_json_put_double(json, "mfu", p->mfu);
-    fr_json_put_double(json, "hfu", p->hfu);
-    fr_report_breakdown_json("breakdown_s", p->breakdown_s, json);
+    fr_fields_put(FR_FIELDS(time_fields), p, json);
     put_memory(p, json);
-    fr_json_key(json, "cost");
-    fr_json_begin_object(json);
-    fr_json_put_double(json, "usd_per_hour", p->cost.usd_per_hour);
-    fr_json_put_double(json, "usd_total", p->cost.usd_total);
-    fr_json_put_double(json, "kwh", p->cost.kwh);
-    fr_json_end_object(json);
-    fr_json_put_string(json, "source", p->source);
-    fr_json_key(json, "sim");
-    fr_json_begin_object(json);
-    fr_json_put_u64(json, "events", p->sim.events);
-    fr_json_put_double(json, "wall_s", p->sim.wall_s);
-    fr_json_put_i64(json, "ranks_simulated", p->sim.ranks_simulated);
-    fr_json_put_i64(json, "ranks_total", p->sim.ranks_total);
-    fr_json_end_object(json);
+    fr_fields_put(FR_FIELDS(rest_fields), p, json);
 }
+
+/* ---- text ---------------------------------------------------------------- */
 
 char *fr_report_part_title(fr_part part, char *buf, size_t n_buf)
 {
@@ -121,7 +136,7 @@ static fr_status print_parts(const fr_prediction *p, fr_buffer *out,
                              fr_err *err)
 {
     static const char *const headings[] = {"part", ">time", ">share", "", NULL};
-    char time[FR_FORMAT_MAX], title[32], blocks[4 * BAR_CELLS];
+    char title[32], blocks[4 * BAR_CELLS];
     fr_table table;
     fr_table_init(&table, headings);
     for (int i = 0; i < FR_PART_N; i++) {
@@ -129,15 +144,13 @@ static fr_status print_parts(const fr_prediction *p, fr_buffer *out,
         if (part_s == 0)
             continue;
         double frac = p->step_s > 0 ? part_s / p->step_s : 0;
-        fr_table_cell(&table, "%s",
+        fr_table_text(&table,
                       fr_report_part_title((fr_part)i, title, sizeof title));
-        fr_table_cell(&table, "%s", fr_format_s(time, sizeof time, part_s));
+        fr_table_s(&table, part_s);
         fr_table_cell(&table, "%.1f %%", 100 * frac);
-        fr_table_cell(&table, "%s", bar(frac, blocks, sizeof blocks));
+        fr_table_text(&table, bar(frac, blocks, sizeof blocks));
     }
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }
 
 static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
@@ -159,19 +172,15 @@ static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
         {"peak", p->memory.peak_bytes},
         {"capacity", p->memory.capacity_bytes},
     };
-    char bytes[FR_FORMAT_MAX];
     fr_table table;
     fr_table_init(&table, headings);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < FR_LENGTH(rows); i++) {
         if (rows[i].n_bytes == 0)
             continue;
-        fr_table_cell(&table, "%s", rows[i].name);
-        fr_table_cell(
-            &table, "%s",
-            fr_format_bytes(bytes, sizeof bytes, (double)rows[i].n_bytes));
+        fr_table_text(&table, rows[i].name);
+        fr_table_bytes(&table, (double)rows[i].n_bytes);
     }
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
+    fr_status status = fr_table_finish(&table, out, err);
     if (status == FR_OK && p->memory.n_stages > 0)
         fr_buffer_printf(out, "%s with probability %.2f\n",
                          p->memory.fits ? "fits" : "does not fit",
@@ -190,26 +199,16 @@ static fr_status print_stages(const fr_prediction *p, fr_buffer *out,
     static const char *const headings[] = {
         ">stage",   ">parameters", ">gradients", ">optimizer", ">activations",
         ">buffers", ">allocated",  ">reserved",  ">device",    NULL};
-    char bytes[FR_FORMAT_MAX];
     fr_table table;
     fr_table_init(&table, headings);
     for (int32_t i = 0; i < p->memory.n_stages; i++) {
-        const fr_stage_memory *stage = &p->memory.stages[i];
-        const uint64_t row[] = {
-            stage->parameters_bytes, stage->gradients_bytes,
-            stage->optimizer_bytes,  stage->activations_bytes,
-            stage->buffers_bytes,    stage->allocated_bytes,
-            stage->reserved_bytes,   stage->device_bytes,
-        };
         fr_table_cell(&table, "%d", (int)i);
-        for (size_t k = 0; k < sizeof row / sizeof row[0]; k++)
-            fr_table_cell(&table, "%s",
-                          fr_format_bytes(bytes, sizeof bytes, (double)row[k]));
+        for (size_t k = 0; k < FR_LENGTH(stage_fields); k++)
+            fr_table_bytes(
+                &table, fr_field_get(&stage_fields[k], &p->memory.stages[i]));
     }
     fr_buffer_putc(out, '\n');
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }
 
 static void print_head(const fr_prediction *p, fr_buffer *out)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/units.h"
+#include "core/document/fields.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
 
@@ -16,21 +17,35 @@ double fr_run_report_rel_err(const fr_run_report *r)
     return r->predicted_step_s / r->step_s_median - 1;
 }
 
+static const fr_field step_fields[] = {
+    {"median", FR_MEMBER(fr_run_report, step_s_median)},
+    {"p5", FR_MEMBER(fr_run_report, step_s_p5)},
+    {"p95", FR_MEMBER(fr_run_report, step_s_p95)},
+};
+
+static const fr_field head_fields[] = {
+    FR_FIELD(fr_run_report, plan),         FR_FIELD(fr_run_report, backend),
+    FR_FIELD(fr_run_report, world_size),   FR_GROUP("step_s", step_fields),
+    FR_FIELD(fr_run_report, tokens_per_s),
+};
+
+static const fr_field predicted_fields[] = {
+    {"step_s", FR_MEMBER(fr_run_report, predicted_step_s)},
+    {"peak_bytes", FR_MEMBER(fr_run_report, predicted_peak_bytes)},
+    {"breakdown_s", FR_MEMBER(fr_run_report, predicted_breakdown_s),
+     .names = &fr_part_names},
+};
+
 /* What NCCL was asked for, how it was told to, and what it expects. */
 static void put_nccl(const fr_run_report *r, fr_json_writer *json)
 {
-    fr_json_key(json, "nccl");
     if (r->n_collectives == 0) {
-        fr_json_null(json);
+        fr_json_put_null(json, "nccl");
         return;
     }
-    fr_json_begin_object(json);
-    if (r->topology)
-        fr_json_put_string(json, "topology", r->topology);
-    else
-        fr_json_put_null(json, "topology");
-    fr_json_key(json, "collectives");
-    fr_json_begin_array(json);
+    fr_json_open_object(json, "nccl");
+    fr_json_put_string(json, "topology", r->topology);
+    fr_json_open_array(json, "collectives");
     for (size_t i = 0; i < r->n_collectives; i++) {
         const fr_collective_note *at = &r->collectives[i];
         fr_json_begin_object(json);
@@ -44,48 +59,31 @@ static void put_nccl(const fr_run_report *r, fr_json_writer *json)
         fr_json_put_i64(json, "channels", at->n_channels);
         fr_json_put_i64(json, "asked", at->n_asked);
         fr_json_put_i64(json, "granted", at->n_granted);
-        if (at->estimate_s > 0)
-            fr_json_put_double(json, "nccl_estimate_s", at->estimate_s);
-        else
-            fr_json_put_null(json, "nccl_estimate_s");
+        fr_json_put_double(json, "nccl_estimate_s",
+                           at->estimate_s > 0 ? at->estimate_s : NAN);
         fr_json_end_object(json);
     }
     fr_json_end_array(json);
     fr_json_end_object(json);
 }
 
+/* What is not known is null. */
 void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
 {
-    fr_json_put_string(json, "plan", r->plan);
-    fr_json_put_string(json, "backend", r->backend);
-    fr_json_put_i64(json, "world_size", r->world_size);
-    fr_json_key(json, "step_s");
-    fr_json_begin_object(json);
-    fr_json_put_double(json, "median", r->step_s_median);
-    fr_json_put_double(json, "p5", r->step_s_p5);
-    fr_json_put_double(json, "p95", r->step_s_p95);
-    fr_json_end_object(json);
-    fr_json_put_double(json, "tokens_per_s", r->tokens_per_s);
+    fr_fields_put(FR_FIELDS(head_fields), r, json);
     fr_json_put_doubles(json, "loss", r->loss, (size_t)r->n_steps);
     fr_json_put_u64(json, "peak_bytes", r->peak_bytes);
     fr_json_key(json, "predicted");
-    if (r->has_prediction) {
-        fr_json_begin_object(json);
-        fr_json_put_double(json, "step_s", r->predicted_step_s);
-        fr_json_put_u64(json, "peak_bytes", r->predicted_peak_bytes);
-        fr_report_breakdown_json("breakdown_s", r->predicted_breakdown_s, json);
-        fr_json_end_object(json);
-    } else {
+    if (r->has_prediction)
+        fr_fields_write(FR_FIELDS(predicted_fields), r, json);
+    else
         fr_json_null(json);
-    }
     if (r->has_breakdown)
         fr_report_breakdown_json("breakdown_s", r->breakdown_s, json);
     else
         fr_json_put_null(json, "breakdown_s");
-    if (r->has_prediction)
-        fr_json_put_double(json, "rel_err", fr_run_report_rel_err(r));
-    else
-        fr_json_put_null(json, "rel_err");
+    fr_json_put_double(json, "rel_err",
+                       r->has_prediction ? fr_run_report_rel_err(r) : NAN);
     if (strcmp(r->backend, "cpu") != 0)
         put_nccl(r, json);
     if (r->resumed_from_step > 0)
@@ -107,13 +105,13 @@ static void add_row(fr_table *table, const char *name, double predicted,
                     double measured, bool is_bytes)
 {
     char buf[FR_FORMAT_MAX];
-    fr_table_cell(table, "%s", name);
-    fr_table_cell(table, "%s", shown(predicted, is_bytes, buf, sizeof buf));
-    fr_table_cell(table, "%s", shown(measured, is_bytes, buf, sizeof buf));
+    fr_table_text(table, name);
+    fr_table_text(table, shown(predicted, is_bytes, buf, sizeof buf));
+    fr_table_text(table, shown(measured, is_bytes, buf, sizeof buf));
     if (predicted > 0 && measured > 0)
         fr_table_cell(table, "%+.1f %%", 100 * (predicted / measured - 1));
     else
-        fr_table_cell(table, "%s", "");
+        fr_table_blank(table, 1);
 }
 
 static fr_status print_table(const fr_run_report *r, fr_buffer *out,
@@ -138,9 +136,7 @@ static fr_status print_table(const fr_run_report *r, fr_buffer *out,
     add_row(&table, "peak memory",
             r->has_prediction ? (double)r->predicted_peak_bytes : 0,
             (double)r->peak_bytes, true);
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }
 
 /* The loss curve in one line: means of equal stretches, lowest to highest. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/units.h"
+#include "core/document/fields.h"
 #include "report/table.h"
 
 typedef double (*value_fn)(const fr_sweep_point *point);
@@ -140,7 +141,7 @@ static const column columns[] = {
     {"efficiency", "efficiency", efficiency, as_percent, false},
     {"added", "marginal", marginal, as_percent, false},
 };
-enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
+enum { N_COLUMNS = FR_LENGTH(columns) };
 
 /* What is told of rows that cannot be. */
 static bool is_told(const fr_sweep *sweep, const column *c,
@@ -160,13 +161,11 @@ static bool is_told(const fr_sweep *sweep, const column *c,
 
 static void put_keys(const fr_sweep *sweep, fr_json_writer *json)
 {
-    fr_json_key(json, "vary");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "vary");
     for (int k = 0; k < sweep->n_keys; k++) {
         fr_json_begin_object(json);
         fr_json_put_string(json, "key", sweep->keys[k].name);
-        fr_json_key(json, "values");
-        fr_json_begin_array(json);
+        fr_json_open_array(json, "values");
         for (size_t i = 0; i < sweep->keys[k].n_values; i++)
             fr_json_string(json, sweep->keys[k].values[i]);
         fr_json_end_array(json);
@@ -189,8 +188,7 @@ static void put_point(const fr_sweep *sweep, size_t i, fr_json_writer *json)
 {
     const fr_sweep_point *point = &sweep->points[i];
     fr_json_begin_object(json);
-    fr_json_key(json, "at");
-    fr_json_begin_object(json);
+    fr_json_open_object(json, "at");
     for (int k = 0; k < sweep->n_keys; k++)
         fr_json_put_string(json, sweep->keys[k].name,
                            fr_sweep_text_of(sweep, i, k));
@@ -212,6 +210,12 @@ static void put_point(const fr_sweep *sweep, size_t i, fr_json_writer *json)
     fr_json_end_object(json);
 }
 
+static const fr_field goal_fields[] = {
+    {"name", FR_MEMBER(fr_sweep, goal)},
+    {"unit", FR_MEMBER(fr_sweep, goal_unit)},
+    {"summary", FR_MEMBER(fr_sweep, goal_summary)},
+};
+
 void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
 {
     put_keys(sweep, json);
@@ -225,20 +229,14 @@ void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
     if (sweep->n_trials > 0)
         fr_json_put_i64(json, "jobs", sweep->n_trials);
     fr_json_key(json, "goal");
-    if (sweep->goal[0] != '\0') {
-        fr_json_begin_object(json);
-        fr_json_put_string(json, "name", sweep->goal);
-        fr_json_put_string(json, "unit", sweep->goal_unit);
-        fr_json_put_string(json, "summary", sweep->goal_summary);
-        fr_json_end_object(json);
-    } else {
+    if (sweep->goal[0] != '\0')
+        fr_fields_write(FR_FIELDS(goal_fields), sweep, json);
+    else
         fr_json_null(json);
-    }
     fr_json_put_string(json, "lr_rule",
                        sweep->lr_rule[0] != '\0' ? sweep->lr_rule : NULL);
     fr_json_put_u64(json, "feasible", sweep->n_feasible);
-    fr_json_key(json, "points");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "points");
     for (size_t i = 0; i < sweep->n_points; i++)
         put_point(sweep, i, json);
     fr_json_end_array(json);
@@ -286,20 +284,20 @@ static void add_row(const fr_sweep *sweep, size_t i, const bool *has_column,
     const fr_sweep_point *point = &sweep->points[i];
     char cell[FR_FORMAT_MAX], note[360];
     for (int k = 0; k < sweep->n_keys; k++)
-        fr_table_cell(table, "%s", fr_sweep_text_of(sweep, i, k));
+        fr_table_text(table, fr_sweep_text_of(sweep, i, k));
     for (int c = 0; c < N_COLUMNS; c++) {
         if (!has_column[c])
             continue;
         double value =
             is_told(sweep, &columns[c], point) ? columns[c].value(point) : NAN;
-        fr_table_cell(
-            table, "%s",
-            isfinite(value) ? columns[c].format(cell, sizeof cell, value) : "");
+        fr_table_text(table, isfinite(value)
+                                 ? columns[c].format(cell, sizeof cell, value)
+                                 : "");
     }
     note_of(sweep, point, note, sizeof note);
     if (!sweep->is_fixed)
-        fr_table_cell(table, "%s", point->plan);
-    fr_table_cell(table, "%s", note);
+        fr_table_text(table, point->plan);
+    fr_table_text(table, note);
 }
 
 static bool has_gap(const fr_sweep *sweep)
@@ -380,8 +378,7 @@ fr_status fr_report_sweep_text(const fr_sweep *sweep, fr_buffer *out,
     fr_table_init(&table, headings);
     for (size_t i = 0; i < sweep->n_points; i++)
         add_row(sweep, i, has_column, &table);
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
+    fr_status status = fr_table_finish(&table, out, err);
     if (status == FR_OK)
         print_legend(sweep, out);
     return status;

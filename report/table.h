@@ -1,6 +1,6 @@
 /*
  * table.h: aligned columns for terminals.  Cells are appended one after the
- * other, row by row; failure is sticky and comes out in fr_table_print().
+ * other, row by row; failure is sticky and comes out in fr_table_finish().
  * Widths are counted in characters of UTF-8, not bytes.
  */
 #ifndef FR_REPORT_TABLE_H
@@ -8,6 +8,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/buffer.h"
+#include "core/base/vec.h"
 
 #define FR_TABLE_COLUMNS 24
 
@@ -15,8 +16,7 @@ typedef struct fr_table {
     fr_arena arena;
     int n_columns;
     bool is_right[FR_TABLE_COLUMNS];
-    char **cells;
-    size_t n_cells, cap_cells;
+    fr_vec(char *) cells;
     bool has_failed;
 } fr_table;
 
@@ -27,11 +27,13 @@ typedef struct fr_table {
 void fr_table_init(fr_table *table, const char *const *headings);
 void fr_table_release(fr_table *table);
 void fr_table_cell(fr_table *table, const char *format, ...) FR_PRINTF(2, 3);
-/* Appends the table, each line indented, without trailing blanks. */
-FR_CHECKED fr_status fr_table_print(const fr_table *table, int n_indent,
-                                    fr_buffer *out, fr_err *err);
-
-/* Characters of a UTF-8 text. */
-size_t fr_text_width(const char *text);
+/* What stands in most cells: a text, seconds, bytes, nothing n times over. */
+void fr_table_text(fr_table *table, const char *text);
+void fr_table_s(fr_table *table, double seconds);
+void fr_table_bytes(fr_table *table, double bytes);
+void fr_table_blank(fr_table *table, int n);
+/* Appends the table to `out`, without trailing blanks, and releases it. */
+FR_CHECKED fr_status fr_table_finish(fr_table *table, fr_buffer *out,
+                                     fr_err *err);
 
 #endif

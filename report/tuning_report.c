@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/units.h"
+#include "core/document/fields.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
 
@@ -15,16 +16,6 @@ typedef struct plan_writer {
     fr_json_writer *json;
 } plan_writer;
 
-/* null: not known, or a limit is broken. */
-static void put_value(fr_json_writer *json, const char *key, double value)
-{
-    fr_json_key(json, key);
-    if (isfinite(value))
-        fr_json_double(json, value);
-    else
-        fr_json_null(json);
-}
-
 static void put_members(const plan_writer *w, const fr_tuned *tuned)
 {
     fr_json_put_string(w->json, "name", tuned->name);
@@ -33,9 +24,8 @@ static void put_members(const plan_writer *w, const fr_tuned *tuned)
     fr_json_put_i64(w->json, "ranks", tuned->n_ranks);
     fr_json_put_i64(w->json, "nodes", tuned->n_nodes);
     fr_json_put_i64(w->json, "global_batch", tuned->global_batch);
-    put_value(w->json, "value", tuned->value);
-    fr_json_key(w->json, "prediction");
-    fr_json_begin_object(w->json);
+    fr_json_put_double(w->json, "value", tuned->value);
+    fr_json_open_object(w->json, "prediction");
     fr_report_prediction_json(&tuned->prediction, w->json);
     fr_json_end_object(w->json);
 }
@@ -64,44 +54,44 @@ static void put_or_null(const plan_writer *w, const char *key,
 static void put_list(const plan_writer *w, const char *key,
                      const fr_tuned_list *list)
 {
-    fr_json_key(w->json, key);
-    fr_json_begin_array(w->json);
+    fr_json_open_array(w->json, key);
     for (size_t i = 0; i < list->n; i++)
         put_tuned(w, &list->at[i], false);
     fr_json_end_array(w->json);
 }
 
+static const fr_field space_fields[] = {
+    {"plans", FR_MEMBER(fr_tuning, space.plans)},
+    {"infeasible_memory", FR_MEMBER(fr_tuning, space.infeasible_memory)},
+    {"pruned_by_bound", FR_MEMBER(fr_tuning, space.pruned_by_bound)},
+    {"simulated", FR_MEMBER(fr_tuning, space.simulated)},
+    {"illegal", FR_MEMBER(fr_tuning, space.illegal)},
+};
+
+static const fr_field reason_fields[] = {
+    {"why", FR_MEMBER(fr_tuning_reason, text)},
+    FR_FIELD(fr_tuning_reason, n),
+};
+
 static void put_space(const fr_tuning *t, fr_json_writer *json)
 {
-    fr_json_key(json, "space");
-    fr_json_begin_object(json);
-    fr_json_put_u64(json, "plans", t->space.plans);
-    fr_json_put_u64(json, "infeasible_memory", t->space.infeasible_memory);
-    fr_json_put_u64(json, "pruned_by_bound", t->space.pruned_by_bound);
-    fr_json_put_u64(json, "simulated", t->space.simulated);
-    fr_json_put_u64(json, "illegal", t->space.illegal);
-    fr_json_key(json, "left_out");
-    fr_json_begin_array(json);
-    for (size_t i = 0; i < t->n_reasons; i++) {
-        fr_json_begin_object(json);
-        fr_json_put_string(json, "why", t->reasons[i].text);
-        fr_json_put_u64(json, "n", t->reasons[i].n);
-        fr_json_end_object(json);
-    }
-    fr_json_end_array(json);
+    fr_json_open_object(json, "space");
+    fr_fields_put(FR_FIELDS(space_fields), t, json);
+    fr_fields_put_array("left_out", reason_fields, t->reasons, t->n_reasons,
+                        json);
     fr_json_end_object(json);
 }
 
 static void put_goal(const fr_tuning *t, fr_json_writer *json)
 {
     bool has_best = t->best.plan != NULL;
-    fr_json_key(json, "goal");
-    fr_json_begin_object(json);
+    fr_json_open_object(json, "goal");
     fr_json_put_string(json, "name", t->goal.name);
     fr_json_put_string(json, "unit", t->goal.unit);
     fr_json_put_string(json, "summary", t->goal.summary);
-    put_value(json, "value", has_best ? t->best.value : HUGE_VAL);
-    put_value(json, "bound", has_best ? t->certificate.bound : HUGE_VAL);
+    fr_json_put_double(json, "value", has_best ? t->best.value : HUGE_VAL);
+    fr_json_put_double(json, "bound",
+                       has_best ? t->certificate.bound : HUGE_VAL);
     if (t->goal.lr_rule[0] != '\0')
         fr_json_put_string(json, "lr_rule", t->goal.lr_rule);
     fr_json_end_object(json);
@@ -113,8 +103,7 @@ static void put_baselines(const plan_writer *w, const fr_tuning *t)
     bool is_there = alone->why_not[0] == '\0';
     const fr_tuned none = {.plan = NULL};
     put_or_null(w, "baseline", is_there ? &alone->tuned : &none, false);
-    fr_json_key(w->json, "baselines");
-    fr_json_begin_array(w->json);
+    fr_json_open_array(w->json, "baselines");
     for (int i = 0; i < FR_BASELINE_N; i++) {
         const fr_tuning_baseline *b = &t->baselines[i];
         fr_json_begin_object(w->json);
@@ -128,8 +117,7 @@ static void put_baselines(const plan_writer *w, const fr_tuning *t)
         fr_json_end_object(w->json);
     }
     fr_json_end_array(w->json);
-    fr_json_key(w->json, "distribute");
-    fr_json_begin_object(w->json);
+    fr_json_open_object(w->json, "distribute");
     fr_json_put_i64(w->json, "ranks", t->advised_ranks);
     fr_json_put_i64(w->json, "slots", t->n_slots);
     fr_json_put_string(w->json, "why", t->advice);
@@ -140,8 +128,7 @@ static void put_nearest(const plan_writer *w, const fr_tuning *t)
 {
     if (t->nearest.plan == NULL)
         return;
-    fr_json_key(w->json, "nearest");
-    fr_json_begin_object(w->json);
+    fr_json_open_object(w->json, "nearest");
     fr_json_put_string(w->json, "name", t->nearest.name);
     fr_json_key(w->json, "plan");
     w->put(w->context, t->nearest.plan, w->json);
@@ -150,12 +137,17 @@ static void put_nearest(const plan_writer *w, const fr_tuning *t)
     fr_json_end_object(w->json);
 }
 
+static const fr_field step_fields[] = {
+    {"median", FR_MEMBER(fr_tuning_measured, median_s)},
+    {"p5", FR_MEMBER(fr_tuning_measured, p5_s)},
+    {"p95", FR_MEMBER(fr_tuning_measured, p95_s)},
+};
+
 static void put_measured(const fr_tuning *t, fr_json_writer *json)
 {
     if (t->n_measured == 0)
         return;
-    fr_json_key(json, "measured");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "measured");
     for (size_t i = 0; i < t->n_measured; i++) {
         const fr_tuning_measured *m = &t->measured[i];
         fr_json_begin_object(json);
@@ -164,22 +156,25 @@ static void put_measured(const fr_tuning *t, fr_json_writer *json)
         fr_json_put_string(json, "why_not", m->why_not);
         fr_json_key(json, "step_s");
         if (m->why_not[0] == '\0') {
-            fr_json_begin_object(json);
-            fr_json_put_double(json, "median", m->median_s);
-            fr_json_put_double(json, "p5", m->p5_s);
-            fr_json_put_double(json, "p95", m->p95_s);
-            fr_json_end_object(json);
+            fr_fields_write(FR_FIELDS(step_fields), m, json);
             fr_json_put_double(json, "rel_err",
                                m->predicted_s / m->median_s - 1);
         } else {
             fr_json_null(json);
         }
-        put_value(json, "value", m->value);
+        fr_json_put_double(json, "value", m->value);
         fr_json_put_bool(json, "is_chosen", m->is_chosen);
         fr_json_end_object(json);
     }
     fr_json_end_array(json);
 }
+
+static const fr_field correction_fields[] = {
+    {"n", FR_MEMBER(fr_tuning, correction.n)},
+    {"median", FR_MEMBER(fr_tuning, correction.median)},
+    {"least", FR_MEMBER(fr_tuning, correction.least)},
+    {"most", FR_MEMBER(fr_tuning, correction.most)},
+};
 
 /* How true predictions of this model's steps were on this machine so far. */
 static void put_correction(const fr_tuning *t, fr_json_writer *json)
@@ -187,22 +182,16 @@ static void put_correction(const fr_tuning *t, fr_json_writer *json)
     if (t->correction.n == 0)
         return;
     fr_json_key(json, "correction");
-    fr_json_begin_object(json);
-    fr_json_put_u64(json, "n", t->correction.n);
-    fr_json_put_double(json, "median", t->correction.median);
-    fr_json_put_double(json, "least", t->correction.least);
-    fr_json_put_double(json, "most", t->correction.most);
-    fr_json_end_object(json);
+    fr_fields_write(FR_FIELDS(correction_fields), t, json);
 }
 
 static void put_certificate(const fr_tuning *t, fr_json_writer *json)
 {
-    fr_json_key(json, "certificate");
-    fr_json_begin_object(json);
+    fr_json_open_object(json, "certificate");
     fr_json_put_bool(json, "optimal_in_space", t->certificate.optimal_in_space);
-    put_value(json, "bound_s",
-              t->goal.is_step ? t->certificate.bound : HUGE_VAL);
-    put_value(json, "bound", t->certificate.bound);
+    fr_json_put_double(json, "bound_s",
+                       t->goal.is_step ? t->certificate.bound : HUGE_VAL);
+    fr_json_put_double(json, "bound", t->certificate.bound);
     fr_json_put_double(json, "gap", t->certificate.gap);
     fr_json_end_object(json);
 }
@@ -230,12 +219,11 @@ void fr_report_tuning_json(const fr_tuning *t, fr_put_plan_fn put_plan,
 
 static void value_cell(const fr_tuning *t, double value, fr_table *table)
 {
-    char text[FR_FORMAT_MAX];
     const char *unit = t->goal.unit;
     if (!isfinite(value))
-        fr_table_cell(table, "%s", "-");
+        fr_table_text(table, "-");
     else if (strcmp(unit, "s") == 0)
-        fr_table_cell(table, "%s", fr_format_s(text, sizeof text, value));
+        fr_table_s(table, value);
     else
         fr_table_cell(table, "%.4g", value);
 }
@@ -246,7 +234,7 @@ static void more_cell(const fr_tuning *t, const fr_tuned *tuned,
 {
     double best = t->best.value;
     if (tuned == &t->best || !(best > 0) || !isfinite(tuned->value))
-        fr_table_cell(table, "%s", "");
+        fr_table_blank(table, 1);
     else
         fr_table_cell(table, "%+.1f %%", 100 * (tuned->value / best - 1));
 }
@@ -254,23 +242,20 @@ static void more_cell(const fr_tuning *t, const fr_tuned *tuned,
 static void add_row(const fr_tuning *t, const char *label,
                     const fr_tuned *tuned, const char *why, fr_table *table)
 {
-    char text[FR_FORMAT_MAX];
     const fr_prediction *p = &tuned->prediction;
     bool has_both = tuned->is_tie && why[0] != '\0';
-    fr_table_cell(table, "%s", label);
-    fr_table_cell(table, "%s", tuned->name);
+    fr_table_text(table, label);
+    fr_table_text(table, tuned->name);
     if (t->goal.lr_rule[0] != '\0')
         fr_table_cell(table, "%lld", (long long)tuned->global_batch);
     if (!t->goal.is_step)
         value_cell(t, tuned->value, table);
     else
-        fr_table_cell(table, "%s", fr_format_s(text, sizeof text, p->step_s));
+        fr_table_s(table, p->step_s);
     more_cell(t, tuned, table);
     if (!t->goal.is_step)
-        fr_table_cell(table, "%s", fr_format_s(text, sizeof text, p->step_s));
-    fr_table_cell(
-        table, "%s",
-        fr_format_bytes(text, sizeof text, (double)p->memory.peak_bytes));
+        fr_table_s(table, p->step_s);
+    fr_table_bytes(table, (double)p->memory.peak_bytes);
     fr_table_cell(table, "%s%s%s", tuned->is_tie ? "tie" : "",
                   has_both ? ": " : "", why);
 }
@@ -280,10 +265,9 @@ static void empty_row(const fr_tuning *t, const char *label, const char *why,
 {
     int n_between =
         4 + (t->goal.is_step ? 0 : 1) + (t->goal.lr_rule[0] != '\0' ? 1 : 0);
-    fr_table_cell(table, "%s", label);
-    for (int i = 0; i < n_between; i++)
-        fr_table_cell(table, "%s", "");
-    fr_table_cell(table, "%s", why);
+    fr_table_text(table, label);
+    fr_table_blank(table, n_between);
+    fr_table_text(table, why);
 }
 
 /* "", plan, batch where it is chosen, the value, against the best, the step
@@ -336,9 +320,7 @@ static fr_status print_losers(const fr_tuning *t, fr_buffer *out, fr_err *err)
         add_row(t, label, other, other->why, &table);
     }
     add_baselines(t, &table);
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }
 
 static fr_status print_layouts(const fr_tuning *t, fr_buffer *out, fr_err *err)
@@ -349,9 +331,7 @@ static fr_status print_layouts(const fr_tuning *t, fr_buffer *out, fr_err *err)
     for (size_t i = 1; i < t->layouts.n; i++)
         add_row(t, "", &t->layouts.at[i], t->layouts.at[i].why, &table);
     fr_buffer_putc(out, '\n');
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }
 
 static void print_certificate(const fr_tuning *t, fr_buffer *out)
@@ -388,20 +368,19 @@ static void print_certificate(const fr_tuning *t, fr_buffer *out)
 static void measured_row(const fr_tuning_measured *m, fr_table *table)
 {
     char text[FR_FORMAT_MAX], other[FR_FORMAT_MAX];
-    fr_table_cell(table, "%s", m->is_chosen ? "best" : "");
-    fr_table_cell(table, "%s", m->name);
-    fr_table_cell(table, "%s", fr_format_s(text, sizeof text, m->predicted_s));
+    fr_table_text(table, m->is_chosen ? "best" : "");
+    fr_table_text(table, m->name);
+    fr_table_s(table, m->predicted_s);
     if (m->why_not[0] != '\0') {
-        for (int i = 0; i < 3; i++)
-            fr_table_cell(table, "%s", "");
-        fr_table_cell(table, "%s", m->why_not);
+        fr_table_blank(table, 3);
+        fr_table_text(table, m->why_not);
         return;
     }
-    fr_table_cell(table, "%s", fr_format_s(text, sizeof text, m->median_s));
+    fr_table_s(table, m->median_s);
     fr_table_cell(table, "%s to %s", fr_format_s(text, sizeof text, m->p5_s),
                   fr_format_s(other, sizeof other, m->p95_s));
     fr_table_cell(table, "%+.1f %%", 100 * (m->predicted_s / m->median_s - 1));
-    fr_table_cell(table, "%s", "");
+    fr_table_blank(table, 1);
 }
 
 static fr_status print_measured(const fr_tuning *t, fr_buffer *out, fr_err *err)
@@ -416,9 +395,7 @@ static fr_status print_measured(const fr_tuning *t, fr_buffer *out, fr_err *err)
     for (size_t i = 0; i < t->n_measured; i++)
         measured_row(&t->measured[i], &table);
     fr_buffer_putc(out, '\n');
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }
 
 /* The answer in a few lines under its tables. */

@@ -2,6 +2,7 @@
 #include "report/validation_report.h"
 
 #include "core/base/units.h"
+#include "core/document/fields.h"
 #include "report/table.h"
 
 #include <math.h>
@@ -11,41 +12,102 @@
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-static void put_source(const fr_validation_source *s, fr_json_writer *json)
-{
-    fr_json_key(json, s->name[0] != '\0' ? s->name : "?");
-    fr_json_begin_object(json);
-    fr_json_put_u64(json, "cases", s->n_rows);
-    fr_json_put_u64(json, "scored", s->step.n);
-    fr_json_put_double(json, "mape", s->step.mape);
-    fr_json_put_double(json, "bias", s->step.bias);
-    fr_json_put_double(json, "median_ape", s->step.median_ape);
-    fr_json_put_double(json, "worst_ape", s->step.worst_ape);
-    fr_json_put_double(json, "kendall_tau", s->step.kendall_tau);
-    fr_json_put_double(json, "concordance", s->step.concordance);
-    fr_json_put_double(json, "coverage_90", s->step.coverage_90);
-    fr_json_put_double(json, "interval_scale", s->interval_scale);
-    fr_json_put_u64(json, "memory_scored", s->memory.n);
-    fr_json_put_double(json, "memory_mape", s->memory.mape);
-    fr_json_put_double(json, "memory_bias", s->memory.bias);
-    fr_json_end_object(json);
-}
+static const fr_field source_fields[] = {
+    {"cases", FR_MEMBER(fr_validation_source, n_rows)},
+    {"scored", FR_MEMBER(fr_validation_source, step.n)},
+    {"mape", FR_MEMBER(fr_validation_source, step.mape)},
+    {"bias", FR_MEMBER(fr_validation_source, step.bias)},
+    {"median_ape", FR_MEMBER(fr_validation_source, step.median_ape)},
+    {"worst_ape", FR_MEMBER(fr_validation_source, step.worst_ape)},
+    {"kendall_tau", FR_MEMBER(fr_validation_source, step.kendall_tau)},
+    {"concordance", FR_MEMBER(fr_validation_source, step.concordance)},
+    {"coverage_90", FR_MEMBER(fr_validation_source, step.coverage_90)},
+    {"interval_scale", FR_MEMBER(fr_validation_source, interval_scale)},
+    {"memory_scored", FR_MEMBER(fr_validation_source, memory.n)},
+    {"memory_mape", FR_MEMBER(fr_validation_source, memory.mape)},
+    {"memory_bias", FR_MEMBER(fr_validation_source, memory.bias)},
+};
+
+static const fr_field step_row_fields[] = {
+    {"id", FR_MEMBER(fr_validation_row, name)},
+    {"source", FR_MEMBER(fr_validation_row, source)},
+    {"plan", FR_MEMBER(fr_validation_row, plan)},
+    {"num_gpus", FR_MEMBER(fr_validation_row, n_gpus)},
+    {"measured_s", FR_MEMBER(fr_validation_row, measured_s)},
+    {"predicted_s", FR_MEMBER(fr_validation_row, predicted_s)},
+    {"predicted_s_p5", FR_MEMBER(fr_validation_row, p5_s)},
+    {"predicted_s_p95", FR_MEMBER(fr_validation_row, p95_s)},
+};
+
+static const fr_field memory_row_fields[] = {
+    {"id", FR_MEMBER(fr_validation_row, name)},
+    {"source", FR_MEMBER(fr_validation_row, source)},
+    {"measured_bytes", FR_MEMBER(fr_validation_row, measured_bytes)},
+    {"predicted_bytes", FR_MEMBER(fr_validation_row, predicted_bytes)},
+};
+
+static const fr_field memory_part_fields[] = {
+    {"parameters_bytes",
+     FR_MEMBER(fr_validation_row, prediction.memory.parameters_bytes)},
+    {"gradients_bytes",
+     FR_MEMBER(fr_validation_row, prediction.memory.gradients_bytes)},
+    {"optimizer_bytes",
+     FR_MEMBER(fr_validation_row, prediction.memory.optimizer_bytes)},
+    {"activations_bytes",
+     FR_MEMBER(fr_validation_row, prediction.memory.activations_bytes)},
+    {"buffers_bytes",
+     FR_MEMBER(fr_validation_row, prediction.memory.buffers_bytes)},
+    {"overhead_bytes",
+     FR_MEMBER(fr_validation_row, prediction.memory.overhead_bytes)},
+    {"reserved_bytes",
+     FR_MEMBER(fr_validation_row, prediction.memory.reserved_bytes)},
+    {"device_bytes",
+     FR_MEMBER(fr_validation_row, prediction.memory.device_bytes)},
+};
+
+static const fr_field memory_fields[] = {
+    {"scored", FR_MEMBER(fr_validation, memory.n)},
+    {"mape", FR_MEMBER(fr_validation, memory.mape)},
+    {"median_ape", FR_MEMBER(fr_validation, memory.median_ape)},
+    {"worst_ape", FR_MEMBER(fr_validation, memory.worst_ape)},
+    {"bias", FR_MEMBER(fr_validation, memory.bias)},
+    {"macro_mape", FR_MEMBER(fr_validation, memory_macro_mape)},
+    {"concordance", FR_MEMBER(fr_validation, memory.concordance)},
+};
+
+static const fr_field fits_fields[] = {
+    {"feasible_right", FR_MEMBER(fr_validation, fits_right[FR_FITS_YES])},
+    {"feasible_wrong", FR_MEMBER(fr_validation, fits_wrong[FR_FITS_YES])},
+    {"infeasible_right", FR_MEMBER(fr_validation, fits_right[FR_FITS_NO])},
+    {"infeasible_wrong", FR_MEMBER(fr_validation, fits_wrong[FR_FITS_NO])},
+    {"fits_balanced", FR_MEMBER(fr_validation, fits_balanced)},
+};
+
+static const fr_field all_fields[] = {
+    {"cases", FR_MEMBER(fr_validation, n_rows)},
+    {"scored", FR_MEMBER(fr_validation, step.n)},
+    {"mape", FR_MEMBER(fr_validation, step.mape)},
+    {"macro_mape", FR_MEMBER(fr_validation, macro_mape)},
+    {"median_ape", FR_MEMBER(fr_validation, step.median_ape)},
+    {"worst_ape", FR_MEMBER(fr_validation, step.worst_ape)},
+    {"bias", FR_MEMBER(fr_validation, step.bias)},
+    {"concordance", FR_MEMBER(fr_validation, step.concordance)},
+    {"pairs", FR_MEMBER(fr_validation, step.n_pairs)},
+    {"coverage_90", FR_MEMBER(fr_validation, step.coverage_90)},
+    {"half_width_median", FR_MEMBER(fr_validation, step.half_width_median)},
+    {"interval_scale", FR_MEMBER(fr_validation, interval_scale)},
+    {"coverage_90_scaled", FR_MEMBER(fr_validation, coverage_90_scaled)},
+    {"half_width_median_scaled",
+     FR_MEMBER(fr_validation, half_width_median_scaled)},
+};
 
 static void put_step_row(const fr_validation_row *row, fr_json_writer *json)
 {
     fr_json_begin_object(json);
-    fr_json_put_string(json, "id", row->name);
-    fr_json_put_string(json, "source", row->source);
-    fr_json_put_string(json, "plan", row->plan);
-    fr_json_put_i64(json, "num_gpus", row->n_gpus);
-    fr_json_put_double(json, "measured_s", row->measured_s);
-    fr_json_put_double(json, "predicted_s", row->predicted_s);
-    fr_json_put_double(json, "predicted_s_p5", row->p5_s);
-    fr_json_put_double(json, "predicted_s_p95", row->p95_s);
+    fr_fields_put(FR_FIELDS(step_row_fields), row, json);
     fr_json_put_double(json, "rel_err", fr_validation_step_err(row));
     fr_json_put_string(json, "cost_source", row->prediction.source);
-    fr_json_key(json, "breakdown_s");
-    fr_json_begin_object(json);
+    fr_json_open_object(json, "breakdown_s");
     for (int i = 0; i < FR_PART_N; i++)
         if (row->prediction.breakdown_s[i] > 0)
             fr_json_put_double(json, fr_part_name((fr_part)i),
@@ -56,34 +118,12 @@ static void put_step_row(const fr_validation_row *row, fr_json_writer *json)
     fr_json_end_object(json);
 }
 
-static void put_memory_parts(const fr_prediction *p, fr_json_writer *json)
-{
-    const struct {
-        const char *name;
-        uint64_t bytes;
-    } parts[] = {
-        {"parameters_bytes", p->memory.parameters_bytes},
-        {"gradients_bytes", p->memory.gradients_bytes},
-        {"optimizer_bytes", p->memory.optimizer_bytes},
-        {"activations_bytes", p->memory.activations_bytes},
-        {"buffers_bytes", p->memory.buffers_bytes},
-        {"overhead_bytes", p->memory.overhead_bytes},
-        {"reserved_bytes", p->memory.reserved_bytes},
-        {"device_bytes", p->memory.device_bytes},
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        fr_json_put_u64(json, parts[i].name, parts[i].bytes);
-}
-
 static void put_memory_row(const fr_validation_row *row, fr_json_writer *json)
 {
     fr_json_begin_object(json);
-    fr_json_put_string(json, "id", row->name);
-    fr_json_put_string(json, "source", row->source);
-    fr_json_put_double(json, "measured_bytes", row->measured_bytes);
-    fr_json_put_double(json, "predicted_bytes", row->predicted_bytes);
+    fr_fields_put(FR_FIELDS(memory_row_fields), row, json);
     fr_json_put_double(json, "rel_err", fr_validation_memory_err(row));
-    put_memory_parts(&row->prediction, json);
+    fr_fields_put(FR_FIELDS(memory_part_fields), row, json);
     if (row->fits != FR_FITS_UNKNOWN)
         fr_json_put_bool(json, "fits", row->fits == FR_FITS_YES);
     fr_json_put_bool(json, "predicted_fits",
@@ -94,24 +134,12 @@ static void put_memory_row(const fr_validation_row *row, fr_json_writer *json)
 
 static void put_memory(const fr_validation *v, fr_json_writer *json)
 {
-    fr_json_key(json, "memory");
-    fr_json_begin_object(json);
-    fr_json_put_u64(json, "scored", v->memory.n);
-    fr_json_put_double(json, "mape", v->memory.mape);
-    fr_json_put_double(json, "median_ape", v->memory.median_ape);
-    fr_json_put_double(json, "worst_ape", v->memory.worst_ape);
-    fr_json_put_double(json, "bias", v->memory.bias);
-    fr_json_put_double(json, "macro_mape", v->memory_macro_mape);
-    fr_json_put_double(json, "concordance", v->memory.concordance);
+    fr_json_open_object(json, "memory");
+    fr_fields_put(FR_FIELDS(memory_fields), v, json);
     fr_json_put_u64(json, "fits_right", v->fits_right[0] + v->fits_right[1]);
     fr_json_put_u64(json, "fits_wrong", v->fits_wrong[0] + v->fits_wrong[1]);
-    fr_json_put_u64(json, "feasible_right", v->fits_right[FR_FITS_YES]);
-    fr_json_put_u64(json, "feasible_wrong", v->fits_wrong[FR_FITS_YES]);
-    fr_json_put_u64(json, "infeasible_right", v->fits_right[FR_FITS_NO]);
-    fr_json_put_u64(json, "infeasible_wrong", v->fits_wrong[FR_FITS_NO]);
-    fr_json_put_double(json, "fits_balanced", v->fits_balanced);
-    fr_json_key(json, "rows");
-    fr_json_begin_array(json);
+    fr_fields_put(FR_FIELDS(fits_fields), v, json);
+    fr_json_open_array(json, "rows");
     for (size_t i = 0; i < v->n_rows; i++)
         if (v->rows[i].is_memory_scored)
             put_memory_row(&v->rows[i], json);
@@ -121,8 +149,7 @@ static void put_memory(const fr_validation *v, fr_json_writer *json)
 
 static void put_skipped(const fr_validation *v, fr_json_writer *json)
 {
-    fr_json_key(json, "skipped");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "skipped");
     for (size_t i = 0; i < v->n_rows; i++) {
         if (v->rows[i].has_run)
             continue;
@@ -138,8 +165,7 @@ static void put_skipped(const fr_validation *v, fr_json_writer *json)
 static void put_rows(const fr_validation *v, bool is_scored,
                      fr_json_writer *json)
 {
-    fr_json_key(json, is_scored ? "rows" : "unscored");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, is_scored ? "rows" : "unscored");
     for (size_t i = 0; i < v->n_rows; i++) {
         const fr_validation_row *row = &v->rows[i];
         if (row->has_run && row->measured_s > 0 &&
@@ -151,25 +177,13 @@ static void put_rows(const fr_validation *v, bool is_scored,
 
 void fr_report_validation_json(const fr_validation *v, fr_json_writer *json)
 {
-    fr_json_put_u64(json, "cases", v->n_rows);
-    fr_json_put_u64(json, "scored", v->step.n);
-    fr_json_put_double(json, "mape", v->step.mape);
-    fr_json_put_double(json, "macro_mape", v->macro_mape);
-    fr_json_put_double(json, "median_ape", v->step.median_ape);
-    fr_json_put_double(json, "worst_ape", v->step.worst_ape);
-    fr_json_put_double(json, "bias", v->step.bias);
-    fr_json_put_double(json, "concordance", v->step.concordance);
-    fr_json_put_u64(json, "pairs", v->step.n_pairs);
-    fr_json_put_double(json, "coverage_90", v->step.coverage_90);
-    fr_json_put_double(json, "half_width_median", v->step.half_width_median);
-    fr_json_put_double(json, "interval_scale", v->interval_scale);
-    fr_json_put_double(json, "coverage_90_scaled", v->coverage_90_scaled);
-    fr_json_put_double(json, "half_width_median_scaled",
-                       v->half_width_median_scaled);
-    fr_json_key(json, "by_source");
-    fr_json_begin_object(json);
-    for (size_t i = 0; i < v->n_sources; i++)
-        put_source(&v->sources[i], json);
+    fr_fields_put(FR_FIELDS(all_fields), v, json);
+    fr_json_open_object(json, "by_source");
+    for (size_t i = 0; i < v->n_sources; i++) {
+        const fr_validation_source *at = &v->sources[i];
+        fr_json_key(json, at->name[0] != '\0' ? at->name : "?");
+        fr_fields_write(FR_FIELDS(source_fields), at, json);
+    }
     fr_json_end_object(json);
     put_memory(v, json);
     put_skipped(v, json);
@@ -188,13 +202,6 @@ static const char *percent(double frac, char buf[16])
     return buf;
 }
 
-static fr_status finish(fr_table *table, fr_buffer *out, fr_err *err)
-{
-    fr_status status = fr_table_print(table, 0, out, err);
-    fr_table_release(table);
-    return status;
-}
-
 static void add_score(fr_table *table, const char *name, size_t n_rows,
                       const fr_validation_score *s)
 {
@@ -202,16 +209,16 @@ static void add_score(fr_table *table, const char *name, size_t n_rows,
     fr_table_cell(table, "%.44s", name);
     fr_table_cell(table, "%zu", n_rows);
     fr_table_cell(table, "%zu", s->n);
-    fr_table_cell(table, "%s", percent(s->mape, a));
-    fr_table_cell(table, "%s", percent(s->median_ape, a));
-    fr_table_cell(table, "%s", percent(s->worst_ape, a));
-    fr_table_cell(table, "%s", percent(s->bias, a));
+    fr_table_text(table, percent(s->mape, a));
+    fr_table_text(table, percent(s->median_ape, a));
+    fr_table_text(table, percent(s->worst_ape, a));
+    fr_table_text(table, percent(s->bias, a));
     if (isnan(s->kendall_tau))
-        fr_table_cell(table, "-");
+        fr_table_text(table, "-");
     else
         fr_table_cell(table, "%.2f", s->kendall_tau);
-    fr_table_cell(table, "%s", percent(s->concordance, a));
-    fr_table_cell(table, "%s", percent(s->coverage_90, a));
+    fr_table_text(table, percent(s->concordance, a));
+    fr_table_text(table, percent(s->coverage_90, a));
 }
 
 static fr_status print_sources(const fr_validation *v, bool is_time,
@@ -238,7 +245,7 @@ static fr_status print_sources(const fr_validation *v, bool is_time,
                       s->n_rows, score);
     }
     add_score(&table, "all", v->n_rows, is_time ? &v->step : &v->memory);
-    return finish(&table, out, err);
+    return fr_table_finish(&table, out, err);
 }
 
 static void print_summary(const fr_validation *v, fr_buffer *out)
@@ -308,14 +315,14 @@ static void add_row(fr_table *table, const fr_validation_row *row)
     bool has_time = row->measured_s > 0, has_memory = row->measured_bytes > 0;
     fr_table_cell(table, "%.56s", row->name);
     fr_table_cell(table, "%.40s", row->plan);
-    fr_table_cell(table, "%s",
+    fr_table_text(table,
                   has_time ? fr_format_s(a, sizeof a, row->measured_s) : "-");
-    fr_table_cell(table, "%s", fr_format_s(a, sizeof a, row->predicted_s));
+    fr_table_s(table, row->predicted_s);
     fr_table_cell(table, "%s%s",
                   has_time ? percent(fr_validation_step_err(row), b) : "-",
                   has_time && !row->is_step_scored ? "*" : "");
-    fr_table_cell(table, "%s",
-                  has_memory ? fr_format_bytes(a, sizeof a, row->measured_bytes)
+    fr_table_text(table, has_memory
+                             ? fr_format_bytes(a, sizeof a, row->measured_bytes)
                              : "-");
     fr_table_cell(table, "%s%s",
                   has_memory ? percent(fr_validation_memory_err(row), b) : "-",
@@ -348,7 +355,7 @@ static fr_status print_rows(const fr_validation *v, size_t n_worst,
     fr_buffer_printf(out, "\n%s\n",
                      is_every_row ? "all rows that ran (*: not scored)"
                                   : "furthest off");
-    return finish(&table, out, err);
+    return fr_table_finish(&table, out, err);
 }
 
 /* The reason without what stands before it in a message and without numbers:

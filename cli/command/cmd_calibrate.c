@@ -80,8 +80,7 @@ static fr_status print_json(const fr_cli *cli, const fr_profile *profile,
     fr_json_put_u64(json, "compute_points", profile->n_compute);
     fr_json_put_u64(json, "comm_points", profile->n_comm);
     fr_json_put_double(json, "jitter_frac", profile->jitter_frac);
-    fr_json_key(json, "rates");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "rates");
     for (size_t i = 0; i < profile->n_rate; i++) {
         const fr_rate_point *rate = &profile->rate[i];
         fr_json_begin_object(json);
@@ -92,8 +91,7 @@ static fr_status print_json(const fr_cli *cli, const fr_profile *profile,
         fr_json_end_object(json);
     }
     fr_json_end_array(json);
-    fr_json_key(json, "held_out");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "held_out");
     for (size_t i = 0; i < profile->n_held_out; i++) {
         const fr_held_out *check = &profile->held_out[i];
         fr_json_begin_object(json);
@@ -118,16 +116,14 @@ static fr_status print_rates(const fr_profile *profile, fr_buffer *out,
     for (size_t i = 0; i < profile->n_rate; i++) {
         const fr_rate_point *rate = &profile->rate[i];
         bool is_flops = strstr(rate->name, "gemm") != NULL;
-        fr_table_cell(&table, "%s", rate->name);
+        fr_table_text(&table, rate->name);
         fr_table_cell(&table, "%d", rate->n_threads);
         fr_table_cell(&table, "%d", rate->n_busy);
-        fr_table_cell(&table, "%s",
+        fr_table_text(&table,
                       is_flops ? fr_format_flops(text, sizeof text, rate->rate)
                                : fr_format_Bps(text, sizeof text, rate->rate));
     }
-    fr_status status = fr_table_print(&table, 0, out, err);
-    fr_table_release(&table);
-    return status;
+    return fr_table_finish(&table, out, err);
 }
 
 static fr_status print_held_out(const fr_profile *profile, fr_buffer *out,
@@ -140,7 +136,7 @@ static fr_status print_held_out(const fr_profile *profile, fr_buffer *out,
     fr_table_init(&table, headings);
     for (size_t i = 0; i < profile->n_held_out; i++) {
         const fr_held_out *check = &profile->held_out[i];
-        fr_table_cell(&table, "%s", check->what);
+        fr_table_text(&table, check->what);
         fr_table_cell(&table, "%d", check->n);
         fr_table_cell(&table, "%.1f %%", 100 * check->mean_ape);
         fr_table_cell(&table, "%.1f %%", 100 * check->worst_ape);
@@ -148,7 +144,7 @@ static fr_status print_held_out(const fr_profile *profile, fr_buffer *out,
     fr_status status = FR_OK;
     if (profile->n_held_out > 0) {
         fr_buffer_putc(out, '\n');
-        status = fr_table_print(&table, 0, out, err);
+        status = fr_table_finish(&table, out, err);
     }
     fr_table_release(&table);
     return status;

@@ -75,10 +75,9 @@ static void put_model(const char *name, const fr_model *model,
         fr_json_end_object(json);
         return;
     }
-    fr_table_cell(table, "%s", name);
-    fr_table_cell(table, "%s", fr_model_kind_name(model->kind));
-    fr_table_cell(table, "%s",
-                  fr_format_u64(count, sizeof count, n_parameters));
+    fr_table_text(table, name);
+    fr_table_text(table, fr_model_kind_name(model->kind));
+    fr_table_text(table, fr_format_u64(count, sizeof count, n_parameters));
     fr_table_cell(table, "%lld", (long long)model->n_layers);
     fr_table_cell(table, "%lld", (long long)model->hidden);
 }
@@ -98,11 +97,11 @@ static void put_cluster(const char *name, const fr_cluster *cluster,
         fr_json_end_object(json);
         return;
     }
-    fr_table_cell(table, "%s", name);
+    fr_table_text(table, name);
     fr_table_cell(table, "%lld", (long long)fr_cluster_n_nodes(cluster));
     fr_table_cell(table, "%lld", (long long)fr_cluster_slots(cluster));
-    fr_table_cell(table, "%s", device);
-    fr_table_cell(table, "%s", fabric);
+    fr_table_text(table, device);
+    fr_table_text(table, fabric);
 }
 
 /* Exactly one of json and table is given. */
@@ -138,15 +137,14 @@ static fr_status put_kind(bool is_models, fr_json_writer *json, fr_buffer *text,
     fr_status status = list_names(is_models ? "models" : "clusters",
                                   is_models ? ".json" : ".xml", &names, err);
     if (status == FR_OK && json != NULL) {
-        fr_json_key(json, is_models ? "models" : "clusters");
-        fr_json_begin_array(json);
+        fr_json_open_array(json, is_models ? "models" : "clusters");
         status = put_entries(&names, is_models, json, NULL, err);
         fr_json_end_array(json);
     } else if (status == FR_OK) {
         status = put_entries(&names, is_models, NULL, &table, err);
     }
     if (status == FR_OK && json == NULL)
-        status = fr_table_print(&table, 0, text, err);
+        status = fr_table_finish(&table, text, err);
     fr_table_release(&table);
     release_names(&names);
     return status;
@@ -166,7 +164,7 @@ static const part parts[] = {
     {"devices", fr_catalog_put_devices, fr_catalog_print_devices},
     {"sources", fr_catalog_put_sources, fr_catalog_print_sources},
 };
-enum { N_PARTS = sizeof parts / sizeof parts[0] };
+enum { N_PARTS = FR_LENGTH(parts) };
 
 static fr_status put_part(const part *at, fr_json_writer *json, fr_buffer *text,
                           fr_err *err)

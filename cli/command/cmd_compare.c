@@ -101,8 +101,7 @@ static fr_status read_side(const char *path, side *out, fr_err *err)
 
 static void put_side(fr_json_writer *json, const char *key, const side *s)
 {
-    fr_json_key(json, key);
-    fr_json_begin_object(json);
+    fr_json_open_object(json, key);
     fr_json_put_string(json, "file", s->path);
     fr_json_put_string(json, "plan", s->plan);
     fr_json_put_double(json, "step_s", s->step_s);
@@ -117,16 +116,16 @@ static void add_row(fr_table *table, const char *name, double a, double b,
 {
     char text[FR_FORMAT_MAX];
     const double values[2] = {a, b};
-    fr_table_cell(table, "%s", name);
+    fr_table_text(table, name);
     for (int i = 0; i < 2; i++)
-        fr_table_cell(table, "%s",
-                      values[i] == 0 ? "-"
-                      : is_bytes ? fr_format_bytes(text, sizeof text, values[i])
+        fr_table_text(table, values[i] == 0 ? "-"
+                             : is_bytes
+                                 ? fr_format_bytes(text, sizeof text, values[i])
                                  : fr_format_s(text, sizeof text, values[i]));
     if (a > 0 && b > 0)
         fr_table_cell(table, "%+.1f %%", 100 * (b / a - 1));
     else
-        fr_table_cell(table, "%s", "");
+        fr_table_blank(table, 1);
 }
 
 static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
@@ -149,8 +148,7 @@ static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
     add_row(&table, "step", a->step_s, b->step_s, false);
     add_row(&table, "peak memory", (double)a->peak_bytes, (double)b->peak_bytes,
             true);
-    fr_status status = fr_table_print(&table, 0, &text, err);
-    fr_table_release(&table);
+    fr_status status = fr_table_finish(&table, &text, err);
     if (status == FR_OK)
         return fr_answer_text(&text, cli, err);
     fr_buffer_release(&text);

@@ -13,8 +13,7 @@ static fr_status print_json(const fr_cli *cli, const fr_nccl_rows *rows,
     fr_answer answer;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.export/1");
     fr_json_put_string(json, "format", "nccl-csv");
-    fr_json_key(json, "rows");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "rows");
     for (size_t i = 0; i < rows->rows.n; i++) {
         const fr_nccl_rule *row = &rows->rows.items[i];
         fr_json_begin_object(json);

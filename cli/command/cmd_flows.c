@@ -10,8 +10,7 @@ static fr_status print_json(const fr_cli *cli, const fr_flows_result *result,
 {
     fr_answer answer;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.flows/1");
-    fr_json_key(json, "flows");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "flows");
     for (size_t i = 0; i < result->n; i++) {
         fr_json_begin_object(json);
         fr_json_put_string(json, "id", result->rows[i].id);
@@ -34,11 +33,10 @@ static fr_status print_text(const fr_cli *cli, const fr_flows_result *result,
     fr_buffer_init(&text);
     fr_table_init(&table, headings);
     for (size_t i = 0; i < result->n; i++) {
-        fr_table_cell(&table, "%s", result->rows[i].id);
+        fr_table_text(&table, result->rows[i].id);
         fr_table_cell(&table, "%.9f", result->rows[i].finish_s);
     }
-    fr_status status = fr_table_print(&table, 0, &text, err);
-    fr_table_release(&table);
+    fr_status status = fr_table_finish(&table, &text, err);
     fr_buffer_printf(&text, "makespan %.9f s\n", result->makespan_s);
     if (status == FR_OK)
         return fr_answer_text(&text, cli, err);

@@ -9,8 +9,7 @@ static void put_command(fr_json_writer *json, const fr_command *command)
     fr_json_put_string(json, "name", command->name);
     fr_json_put_string(json, "summary", command->summary);
     fr_json_put_string(json, "arguments", command->synopsis);
-    fr_json_key(json, "options");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "options");
     for (int i = 0; i < FR_OPT_N; i++) {
         if (!fr_command_takes(command, (fr_option)i))
             continue;
@@ -29,8 +28,7 @@ static fr_status print_json(const fr_cli *cli, const fr_command *only,
 {
     fr_answer answer;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.help/1");
-    fr_json_key(json, "commands");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "commands");
     for (const fr_command *c = fr_commands; c->name != NULL; c++)
         if (only == NULL || only == c)
             put_command(json, c);

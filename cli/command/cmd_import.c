@@ -66,8 +66,7 @@ static fr_status format(const fr_import *import, const char *kind,
 
 static void put_notes(fr_json_writer *json, const char *notes)
 {
-    fr_json_key(json, "assumed");
-    fr_json_begin_array(json);
+    fr_json_open_array(json, "assumed");
     for (const char *at = notes; *at;) {
         size_t n = strcspn(at, "\n");
         char *line = strndup(at, n);

@@ -28,7 +28,7 @@ static const struct {
 
 FR_COMMAND_FUNCTION(version)
 {
-    size_t n = sizeof features / sizeof features[0];
+    size_t n = FR_LENGTH(features);
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.version/1");

@@ -24,6 +24,9 @@
     X(INPUT, 5)      /* a bad input file */                                    \
     X(SKIPPED, 77)
 
+/* Items of an array whose size the compiler knows. */
+#define FR_LENGTH(array) (sizeof(array) / sizeof(array)[0])
+
 typedef enum fr_status {
 #define FR_STATUS_ENUM(symbol, exit_code) FR_##symbol,
     FR_STATUS_LIST(FR_STATUS_ENUM)

@@ -182,8 +182,7 @@ static double unit_worth(const quantity_row *row, const char *unit,
         const unit_word *word = &row->words[i];
         if (!word->has_prefix)
             continue;
-        for (size_t k = 0; k < sizeof large_prefixes / sizeof large_prefixes[0];
-             k++) {
+        for (size_t k = 0; k < FR_LENGTH(large_prefixes); k++) {
             if (unit[0] != large_prefixes[k].letter)
                 continue;
             if (strcmp(unit + 1, word->word) == 0)
@@ -192,8 +191,7 @@ static double unit_worth(const quantity_row *row, const char *unit,
                 strcmp(unit + 2, word->word) == 0)
                 return word->worth * large_prefixes[k].binary;
         }
-        for (size_t k = 0; row->has_small &&
-                           k < sizeof small_prefixes / sizeof small_prefixes[0];
+        for (size_t k = 0; row->has_small && k < FR_LENGTH(small_prefixes);
              k++) {
             size_t n = strlen(small_prefixes[k].text);
             if (strncmp(unit, small_prefixes[k].text, n) == 0 &&

@@ -53,8 +53,7 @@ static char *format_steps(char *out, size_t n, double value, const step *steps,
     return out;
 }
 
-#define FORMAT(steps)                                                          \
-    format_steps(out, n, value, steps, sizeof steps / sizeof steps[0])
+#define FORMAT(steps) format_steps(out, n, value, steps, FR_LENGTH(steps))
 
 char *fr_format_bytes(char *out, size_t n, double value)
 {

@@ -342,3 +342,13 @@ void fr_fields_write(const fr_field *fields, size_t n, const void *owner,
     fr_fields_put(fields, n, owner, json);
     fr_json_end_object(json);
 }
+
+void fr_fields_put_structs(const char *key, const fr_field *fields, size_t n,
+                           const void *items, size_t n_items, size_t item_bytes,
+                           fr_json_writer *json)
+{
+    fr_json_open_array(json, key);
+    for (size_t i = 0; i < n_items; i++)
+        fr_fields_write(fields, n, (const char *)items + i * item_bytes, json);
+    fr_json_end_array(json);
+}

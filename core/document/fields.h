@@ -77,9 +77,33 @@ enum { FR_FIELDS_MAX = 64 }; /* rows of one table */
  */
 void fr_fields_put(const fr_field *fields, size_t n, const void *owner,
                    fr_json_writer *json);
+/* The rows of a table and their number, as the functions here take them. */
+#define FR_FIELDS(table) (table), FR_LENGTH(table)
+
+/* A row whose key is the member's name. */
+#define FR_FIELD(type, member)                                                 \
+    {                                                                          \
+#member, FR_MEMBER(type, member)                                       \
+    }
+
+/* A row for members of the same struct that stand in an object of their own. */
+#define FR_GROUP(name, table)                                                  \
+    {                                                                          \
+        .key = (name), .kind = FR_FIELD_OBJECT, .members = (table),            \
+        .n_members = FR_LENGTH(table)                                          \
+    }
+
 /* The same as a whole object, as a value. */
 void fr_fields_write(const fr_field *fields, size_t n, const void *owner,
                      fr_json_writer *json);
+
+/* A key and an array of objects, one for each of n_items structs. */
+#define fr_fields_put_array(key, table, items, n_items, json)                  \
+    fr_fields_put_structs((key), FR_FIELDS(table), (items), (n_items),         \
+                          sizeof *(items), (json))
+void fr_fields_put_structs(const char *key, const fr_field *fields, size_t n,
+                           const void *items, size_t n_items, size_t item_bytes,
+                           fr_json_writer *json);
 
 /*
  * Reads an object; members that it lacks stay as they are.  FR_INPUT with

@@ -136,10 +136,14 @@ void fr_json_begin_array(fr_json_writer *w);
 void fr_json_begin_row(fr_json_writer *w); /* array on one line */
 void fr_json_end_array(fr_json_writer *w); /* ends either */
 void fr_json_key(fr_json_writer *w, const char *key);
+/* A key, and the beginning of its value. */
+void fr_json_open_object(fr_json_writer *w, const char *key);
+void fr_json_open_array(fr_json_writer *w, const char *key);
 /* Escaped; NULL writes null; broken UTF-8 becomes U+FFFD. */
 void fr_json_string(fr_json_writer *w, const char *text);
 /* Shortest text that reads back the same; NaN and infinities write null. */
 void fr_json_double(fr_json_writer *w, double value);
+void fr_json_u64(fr_json_writer *w, uint64_t value);
 void fr_json_i64(fr_json_writer *w, int64_t value);
 void fr_json_bool(fr_json_writer *w, bool value);
 void fr_json_null(fr_json_writer *w);

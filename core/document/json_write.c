@@ -150,6 +150,18 @@ void fr_json_key(fr_json_writer *w, const char *key)
     w->has_key = true;
 }
 
+void fr_json_open_object(fr_json_writer *w, const char *key)
+{
+    fr_json_key(w, key);
+    begin_container(w, '{');
+}
+
+void fr_json_open_array(fr_json_writer *w, const char *key)
+{
+    fr_json_key(w, key);
+    begin_container(w, '[');
+}
+
 void fr_json_string(fr_json_writer *w, const char *text)
 {
     begin_value(w);
@@ -181,7 +193,7 @@ void fr_json_double(fr_json_writer *w, double value)
     write_plain(w, text);
 }
 
-static void write_u64(fr_json_writer *w, uint64_t value)
+void fr_json_u64(fr_json_writer *w, uint64_t value)
 {
     char text[24];
 
@@ -274,7 +286,7 @@ void fr_json_put_double(fr_json_writer *w, const char *key, double value)
 void fr_json_put_u64(fr_json_writer *w, const char *key, uint64_t value)
 {
     fr_json_key(w, key);
-    write_u64(w, value);
+    fr_json_u64(w, value);
 }
 
 void fr_json_put_i64(fr_json_writer *w, const char *key, int64_t value)

@@ -75,7 +75,7 @@ static fr_memory_count memory_count_of(const char *text)
         {"device", FR_MEMORY_COUNT_DEVICE},
         {"cudamemgetinfo", FR_MEMORY_COUNT_DEVICE},
     };
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(words); i++)
         if (fr_case_has(text, words[i].word))
             return words[i].kind;
     return FR_MEMORY_COUNT_NONE;

@@ -121,7 +121,7 @@ const fr_case_framework *fr_case_framework_of(const fr_case *row)
 {
     static const fr_case_column columns[] = {FR_CASE_FRAMEWORK, FR_CASE_SOURCE,
                                              FR_CASE_SOURCE_REF};
-    size_t n = sizeof frameworks / sizeof frameworks[0];
+    size_t n = FR_LENGTH(frameworks);
     for (int c = 0; c < 3; c++) {
         const char *text = row->field[columns[c]];
         for (size_t i = 0; i + 1 < n; i++)

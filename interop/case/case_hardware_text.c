@@ -50,7 +50,7 @@ static double find_rate_Bps(const char *text, const char **where)
         {"Gb/s", GBITPS},   {"Gbps", GBITPS},        {"Gbit/s", GBITPS},
         {"GbE", GBITPS},    {"GiB/s", 1073741824.0},
     };
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < FR_LENGTH(units); i++) {
         const char *at = strstr(text, units[i].unit);
         if (at == NULL)
             continue;
@@ -95,7 +95,7 @@ static bool is_prefix_word(const char *word)
     static const char *const words[] = {
         "nvidia", "amd", "google", "instinct", "tesla", "geforce", "dgx", "hgx",
     };
-    return fr_text_find(word, words, sizeof words / sizeof words[0]) >= 0;
+    return fr_text_find(word, words, FR_LENGTH(words)) >= 0;
 }
 
 fr_status fr_case_parse_gpu(const char *text, fr_case_gpu *out, fr_err *err)
@@ -232,7 +232,7 @@ static fr_nic_kind find_nic_kind(const char *text)
         {"edr", FR_NIC_INFINIBAND},
         {"xdr", FR_NIC_INFINIBAND},
     };
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(words); i++)
         if (fr_case_has(text, words[i].word))
             return words[i].kind;
     return FR_NIC_UNKNOWN;
@@ -260,7 +260,7 @@ void fr_case_parse_inter(const char *text, fr_case_inter *out)
             inter.host_Bps = rate_Bps;
         }
     } else {
-        for (size_t i = 0; i < sizeof ports / sizeof ports[0]; i++)
+        for (size_t i = 0; i < FR_LENGTH(ports); i++)
             if (fr_case_has(text, ports[i].word)) {
                 inter.nic_Bps = ports[i].gbit * GBITPS;
                 break;

@@ -194,7 +194,7 @@ static bool has_word(const char *name, const char *word)
 
 static fr_status refuse(const fr_case *row, fr_err *err)
 {
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(refused); i++)
         if (has_word(row->field[FR_CASE_MODEL], refused[i].word) ||
             has_word(row->field[FR_CASE_ARCH], refused[i].word))
             return fr_fail(err, FR_INPUT,
@@ -208,7 +208,7 @@ static fr_status refuse(const fr_case *row, fr_err *err)
 static const family *find_family(const char *name, const fr_model *sizes,
                                  int64_t n_matrices)
 {
-    size_t n = sizeof families / sizeof families[0];
+    size_t n = FR_LENGTH(families);
     const family *found = NULL;
     for (size_t i = 0; i < n && found == NULL; i++)
         if (has_word(name, families[i].word))
@@ -330,7 +330,7 @@ static fr_status read_vocab(const fr_case *row, const family *f,
     if (*text == '\0' || isdigit((unsigned char)*text))
         return fr_case_count(row, FR_CASE_VOCAB, 2, &setup->model.vocab, err);
     squeeze(text, name, sizeof name);
-    for (size_t i = 0; i < sizeof tokenizers / sizeof tokenizers[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(tokenizers); i++)
         if (strstr(name, tokenizers[i].word) != NULL) {
             setup->model.vocab = tokenizers[i].vocab;
             return FR_OK;

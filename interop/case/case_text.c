@@ -48,7 +48,7 @@ static const struct {
 
 static uint32_t find_part(const char *piece)
 {
-    size_t n = sizeof recompute_parts / sizeof recompute_parts[0];
+    size_t n = FR_LENGTH(recompute_parts);
     for (size_t i = 0; i < n; i++)
         if (fr_case_has(piece, recompute_parts[i].word))
             return recompute_parts[i].part;
@@ -146,7 +146,7 @@ fr_status fr_case_parse_precision(const char *text, fr_case_precision *out,
         {"tf32", FR_DTYPE_TF32},   {"fp32", FR_DTYPE_F32},
         {"float32", FR_DTYPE_F32}, {"f32", FR_DTYPE_F32},
     };
-    size_t n = sizeof words / sizeof words[0], i = 0;
+    size_t n = FR_LENGTH(words), i = 0;
     while (i < n && !fr_case_has(text, words[i].word))
         i++;
     if (i == n)

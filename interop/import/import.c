@@ -12,7 +12,7 @@ static const fr_importer *const importers[] = {
     &fr_import_hwloc,       &fr_import_nccl_tests, &fr_import_slurm,
     &fr_import_topo_matrix,
 };
-enum { N_IMPORTERS = sizeof importers / sizeof importers[0] };
+enum { N_IMPORTERS = FR_LENGTH(importers) };
 
 const char *fr_import_kind_name(int kind)
 {

@@ -29,7 +29,7 @@ static const struct {
 
 const char *fr_nccl_op_of(const char *text)
 {
-    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(tests); i++)
         if (strstr(text, tests[i].test))
             return tests[i].op;
     return NULL;

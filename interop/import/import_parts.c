@@ -63,7 +63,7 @@ double fr_import_pcie_Bps(const char *speed, int64_t n_lanes)
         n_lanes = 16; /* as NCCL reads it */
     if (n_lanes < 0 || n_lanes > 64)
         return 0.0;
-    for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(generations); i++)
         if (rate == generations[i][0])
             return (double)n_lanes * generations[i][1] / 80.0 * 1e9;
     return 0.0;
@@ -86,7 +86,7 @@ double fr_import_nic_Bps(uint32_t vendor, uint32_t device)
         {0x1023, 800}, /* ConnectX-8 */
         {0xa2dc, 400}, /* BlueField-3 */
     };
-    for (size_t i = 0; i < sizeof nics / sizeof nics[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(nics); i++)
         if (vendor == 0x15b3 && nics[i].device == device)
             return nics[i].Gbps * 1e9 / 8.0;
     return 0.0;

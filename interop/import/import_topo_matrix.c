@@ -102,7 +102,7 @@ static bool is_cell(const char *text)
 {
     static const char *const words[] = {"X",    "PIX", "PXB", "PHB",
                                         "NODE", "SYS", "SOC"};
-    if (fr_text_find(text, words, sizeof words / sizeof words[0]) >= 0)
+    if (fr_text_find(text, words, FR_LENGTH(words)) >= 0)
         return true;
     return strncmp(text, "NV", 2) == 0 && text[2] >= '1' && text[2] <= '9' &&
            strlen(text) <= 5 &&

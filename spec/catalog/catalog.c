@@ -43,7 +43,7 @@ static const fr_catalog_source sources[] = {
 
 size_t fr_catalog_n_sources(void)
 {
-    return sizeof sources / sizeof sources[0];
+    return FR_LENGTH(sources);
 }
 
 const fr_catalog_source *fr_catalog_source_at(size_t i)

@@ -453,5 +453,4 @@ const fr_catalog_device fr_catalog_devices[] = {
 };
 /* clang-format on */
 
-const size_t fr_catalog_devices_n =
-    sizeof fr_catalog_devices / sizeof fr_catalog_devices[0];
+const size_t fr_catalog_devices_n = FR_LENGTH(fr_catalog_devices);

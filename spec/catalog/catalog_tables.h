@@ -27,6 +27,37 @@
 #define FABRIC_LATENCY_S 5e-6
 #define CLOUD_LATENCY_S 20e-6
 
+/* clang-format off */
+/*
+ * Parts of a node's row.  GB/s of one device into the fabric that joins them,
+ * and between a pair where that is less.
+ */
+#define NVSWITCH(gbps)                                                         \
+    .intra_kind = FR_INTRA_NVSWITCH, .intra_Bps = (gbps) * GBPS,               \
+    .intra_p2p_Bps = (gbps) * GBPS, .intra_latency_s = NVLINK_LATENCY_S
+#define NVLINK(gbps, pair_gbps)                                                \
+    .intra_kind = FR_INTRA_NVLINK, .intra_Bps = (gbps) * GBPS,                 \
+    .intra_p2p_Bps = (pair_gbps) * GBPS, .intra_latency_s = NVLINK_LATENCY_S
+#define PCIE(gbps)                                                             \
+    .intra_kind = FR_INTRA_PCIE, .intra_Bps = (gbps) * GBPS,                   \
+    .intra_p2p_Bps = (gbps) * GBPS, .intra_latency_s = PCIE_LATENCY_S
+/* PCIe switches, whose uplinks and links to devices have one rate. */
+#define SWITCHES(n, gbps)                                                      \
+    .host_link_Bps = (gbps) * GBPS, .n_pcie_switches = (n),                    \
+    .pcie_uplink_Bps = (gbps) * GBPS
+/* NICs of so many Gb/s, behind a fabric of their own or a cloud's network. */
+#define NICS(n, gbitps, kind)                                                  \
+    .n_nics = (n), .nic_Bps = (gbitps) * GBITPS, .nic_kind = (kind),           \
+    .nic_latency_s = FABRIC_LATENCY_S
+#define CLOUD_NICS(n, gbitps, kind)                                            \
+    .n_nics = (n), .nic_Bps = (gbitps) * GBITPS, .nic_kind = (kind),           \
+    .nic_latency_s = CLOUD_LATENCY_S
+/* Servers, their sockets and GiB of memory in all. */
+#define HOSTS(n, sockets, memory_gib)                                          \
+    .n_hosts = (n), .n_sockets = (sockets),                                    \
+    .host_memory_bytes = (memory_gib) * GIB
+/* clang-format on */
+
 extern const fr_catalog_device fr_catalog_devices[];
 extern const size_t fr_catalog_devices_n;
 extern const fr_catalog_node fr_catalog_servers[];

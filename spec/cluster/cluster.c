@@ -224,7 +224,7 @@ double fr_device_peak_flops(const fr_device_type *device, const char *dtype)
 {
     static const char *const same[][2] = {
         {"f64", "fp64"}, {"f32", "fp32"}, {"f16", "fp16"}, {"f8", "fp8"}};
-    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(same); i++)
         if (strcmp(same[i][0], dtype) == 0)
             dtype = same[i][1];
     for (int32_t i = 0; i < device->n_peaks; i++)

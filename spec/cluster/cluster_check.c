@@ -41,7 +41,7 @@ static fr_status check_node_type(const fr_cluster *cluster,
         return fr_fail(err, FR_INPUT,
                        "node-type '%s' has %d devices, %d NICs, %d rails",
                        type->id, type->n_devices, type->n_nics, type->n_rails);
-    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(rates); i++)
         if (!is_rate(rates[i]))
             return fr_fail(err, FR_INPUT,
                            "node-type '%s' has a rate that is negative or not "

@@ -31,14 +31,14 @@ static fr_status check_foreign(const fr_xml_node *node, fr_fabric_kind kind,
         {"switch", 1u << FR_FABRIC_LINKS},
         {"link", 1u << FR_FABRIC_LINKS},
     };
-    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(attributes); i++)
         if (fr_xml_find(node, attributes[i].name) &&
             !(attributes[i].kinds & 1u << kind))
             return fr_xml_fail(node, err,
                                "'%s' means nothing in a fabric of kind %s; "
                                "remove it",
                                attributes[i].name, fr_fabric_kind_name(kind));
-    for (size_t i = 0; i < sizeof children / sizeof children[0]; i++) {
+    for (size_t i = 0; i < FR_LENGTH(children); i++) {
         const fr_xml_node *at = fr_xml_first_named(node, children[i].name);
         if (at && !(children[i].kinds & 1u << kind))
             return fr_xml_fail(at, err,

@@ -40,7 +40,7 @@ static uint64_t hash_device(const fr_device_type *device, uint64_t h)
     h = hash_i64(device->n_cores, h);
     h = hash_u64(device->memory_bytes, h);
     h = hash_u64(device->cache_bytes, h);
-    h = hash_doubles(rates, sizeof rates / sizeof rates[0], h);
+    h = hash_doubles(rates, FR_LENGTH(rates), h);
     for (int32_t i = 0; i < device->n_peaks; i++) {
         h = fr_hash_text(device->peaks[i].dtype, h);
         h = hash_double(device->peaks[i].flops, h);
@@ -76,10 +76,10 @@ static uint64_t hash_node_type(const fr_node_type *type, uint64_t h)
                             type->storage_read_Bps, type->storage_write_Bps,
                             type->price_usd_per_h,  type->spot_usd_per_h,
                             type->power_w};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(counts); i++)
         h = hash_i64(counts[i], h);
     h = hash_u64(type->host_memory_bytes, h);
-    h = hash_doubles(rates, sizeof rates / sizeof rates[0], h);
+    h = hash_doubles(rates, FR_LENGTH(rates), h);
     return hash_stated(type, h);
 }
 
@@ -98,7 +98,7 @@ static uint64_t hash_fabric(const fr_fabric *fabric, uint64_t h)
     h = hash_i64(fabric->n_groups, h);
     h = hash_i64(fabric->n_routers, h);
     h = hash_i64(fabric->n_per_router, h);
-    h = hash_doubles(rates, sizeof rates / sizeof rates[0], h);
+    h = hash_doubles(rates, FR_LENGTH(rates), h);
     h = hash_u64(fabric->n_switches, h);
     for (size_t i = 0; i < fabric->n_links; i++) {
         const fr_fabric_link *link = &fabric->links[i];
@@ -140,5 +140,5 @@ uint64_t fr_cluster_hash(const fr_cluster *cluster)
         h = hash_double(cluster->slow[i].compute_frac, h);
         h = hash_double(cluster->slow[i].network_frac, h);
     }
-    return hash_doubles(rates, sizeof rates / sizeof rates[0], h);
+    return hash_doubles(rates, FR_LENGTH(rates), h);
 }

@@ -389,7 +389,7 @@ static const fr_cluster_knob knobs[] = {
      FR_QUANTITY_USD_PER_H, turn_gpu_price, NULL},
     {"power", "of a device: 700W", FR_QUANTITY_W, turn_power, NULL},
 };
-enum { N_KNOBS = sizeof knobs / sizeof knobs[0] };
+enum { N_KNOBS = FR_LENGTH(knobs) };
 
 const fr_cluster_knob *fr_cluster_knob_at(int i)
 {

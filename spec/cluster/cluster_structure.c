@@ -52,7 +52,7 @@ static const element elements[] = {
      {NULL}},
     {"site", {"pue", "carbon-g-per-kwh"}, {NULL}},
 };
-enum { N_ELEMENTS = sizeof elements / sizeof elements[0] };
+enum { N_ELEMENTS = FR_LENGTH(elements) };
 
 static size_t count(const char *const names[MAX_NAMES])
 {
@@ -108,7 +108,7 @@ static const char *const foreign[][2] = {
 
 fr_status fr_cluster_check_structure(const fr_xml_node *root, fr_err *err)
 {
-    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(foreign); i++)
         if (fr_xml_is(root, foreign[i][0]))
             return fr_xml_fail(root, err,
                                "the root is <%s>, a file of %s: make a cluster "

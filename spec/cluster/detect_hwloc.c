@@ -29,7 +29,7 @@ static void detect_topology(fr_machine *out)
         out->n_sockets = n_packages;
     static const hwloc_obj_type_t caches[] = {
         HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE};
-    for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
+    for (size_t i = 0; i < FR_LENGTH(caches); i++) {
         hwloc_obj_t cache = hwloc_get_obj_by_type(topology, caches[i], 0);
         if (cache && cache->attr && cache->attr->cache.size > 0) {
             out->llc_bytes = cache->attr->cache.size;
@@ -44,7 +44,7 @@ static void detect_topology(fr_machine *out)
 {
     static const int caches[] = {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
                                  _SC_LEVEL2_CACHE_SIZE};
-    for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
+    for (size_t i = 0; i < FR_LENGTH(caches); i++) {
         long n_bytes = sysconf(caches[i]);
         if (n_bytes > 0) {
             out->llc_bytes = (uint64_t)n_bytes;

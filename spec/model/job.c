@@ -178,7 +178,7 @@ fr_status fr_job_check(const fr_job *job, fr_err *err)
         {"clip_norm", job->clip_norm, 0.0, HUGE_VAL, false, true},
         {"lr_min_frac", job->lr_min_frac, 0.0, 1.0, false, false},
     };
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+    for (size_t i = 0; i < FR_LENGTH(ranges); i++) {
         double value = ranges[i].value;
         bool is_low_ok = ranges[i].is_low_open ? value > ranges[i].low
                                                : value >= ranges[i].low;

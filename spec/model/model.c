@@ -125,7 +125,7 @@ static fr_status check_experts(const fr_model *model, fr_err *err)
         {"first_dense_layers", model->first_dense_layers, 0, model->n_layers},
         {"moe_every", model->moe_every, 1, model->n_layers},
     };
-    return check_ranges(ranges, sizeof ranges / sizeof ranges[0], err);
+    return check_ranges(ranges, FR_LENGTH(ranges), err);
 }
 
 static fr_status check_latent(const fr_model *model, fr_err *err)
@@ -139,7 +139,7 @@ static fr_status check_latent(const fr_model *model, fr_err *err)
         {"qk_nope_head_dim", model->qk_nope_head_dim, 1, 1 << 16},
         {"v_head_dim", model->v_head_dim, 1, 1 << 16},
     };
-    return check_ranges(ranges, sizeof ranges / sizeof ranges[0], err);
+    return check_ranges(ranges, FR_LENGTH(ranges), err);
 }
 
 /* The exact counts are 64-bit: a rough bound in double must be far below. */
@@ -220,7 +220,7 @@ fr_status fr_model_check(const fr_model *model, fr_err *err)
         {"n_channels", model->n_channels, 0, 1 << 12},
         {"n_labels", model->n_labels, 0, 1 << 24},
     };
-    FR_TRY(check_ranges(ranges, sizeof ranges / sizeof ranges[0], err));
+    FR_TRY(check_ranges(ranges, FR_LENGTH(ranges), err));
     FR_TRY(check_attention(model, err));
     FR_TRY(check_experts(model, err));
     FR_TRY(check_latent(model, err));

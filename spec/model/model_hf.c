@@ -55,7 +55,7 @@ static fr_status get_activation(const fr_json_value *config, const char *key,
     };
     const char *name;
     FR_TRY(fr_json_get_string_or(config, key, otherwise, &name, err));
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(known); i++)
         if (strcmp(known[i].name, name) == 0) {
             model->activation = known[i].activation;
             return FR_OK;
@@ -468,7 +468,7 @@ static const hf_type types[] = {
     {"bert", read_bert},
     {"vit", read_vit},
 };
-enum { N_TYPES = sizeof types / sizeof types[0] };
+enum { N_TYPES = FR_LENGTH(types) };
 
 static fr_status fail_type(const fr_json_value *config, const char *type,
                            fr_err *err)

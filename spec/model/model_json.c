@@ -82,7 +82,7 @@ static const field fields[] = {
     I64(n_channels, false),
     I64(n_labels, false),
 };
-enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+enum { N_FIELDS = FR_LENGTH(fields) };
 
 static fr_status check_known(const fr_json_value *object, fr_err *err)
 {
@@ -169,8 +169,7 @@ static fr_status read_layer(const fr_json_value *object, fr_model_layer *layer,
     const char *name;
     if (fr_json_kind_of(object) != FR_JSON_OBJECT)
         return fr_json_fail(object, err, "a layer must be an object");
-    FR_TRY(
-        fr_json_check_keys(object, known, sizeof known / sizeof known[0], err));
+    FR_TRY(fr_json_check_keys(object, known, FR_LENGTH(known), err));
     FR_TRY(fr_json_get_string(object, "name", &name, err));
     if (!fr_text_copy(layer->name, sizeof layer->name, name))
         return fr_json_fail(object, err, "layer name is longer than %zu bytes",
@@ -189,8 +188,7 @@ static fr_status read_layers(const fr_json_value *object, fr_model *model,
 {
     static const char *const known[] = {"schema", "name", "kind", "layers"};
     const fr_json_value *list;
-    FR_TRY(
-        fr_json_check_keys(object, known, sizeof known / sizeof known[0], err));
+    FR_TRY(fr_json_check_keys(object, known, FR_LENGTH(known), err));
     FR_TRY(read_name(object, model, err));
     FR_TRY(fr_json_get_array(object, "layers", &list, err));
     size_t n = fr_json_n(list);
@@ -281,8 +279,7 @@ static void write_field(const fr_model *model, const field *f,
 
 static void write_layers(const fr_model *model, fr_json_writer *writer)
 {
-    fr_json_key(writer, "layers");
-    fr_json_begin_array(writer);
+    fr_json_open_array(writer, "layers");
     for (size_t i = 0; i < model->n_layer_entries; i++) {
         const fr_model_layer *layer = &model->layers[i];
         fr_json_begin_object(writer);

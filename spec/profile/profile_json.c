@@ -81,8 +81,7 @@ static void write_record(fr_json_writer *json, const fr_profile *profile,
 
     if (record->is_optional && n == 0)
         return;
-    fr_json_key(json, record->key);
-    fr_json_begin_array(json);
+    fr_json_open_array(json, record->key);
     for (size_t i = 0; i < n; i++) {
         fr_json_begin_object(json);
         write_fields(json, record->fields, record->n_fields,
@@ -97,13 +96,11 @@ static void write_gpu(fr_json_writer *json, const fr_profile *profile)
 {
     if (!fr_profile_is_gpu(profile))
         return;
-    fr_json_key(json, "gpu");
-    fr_json_begin_object(json);
+    fr_json_open_object(json, "gpu");
     write_fields(json, fr_gpu_print_fields, fr_gpu_print_fields_n,
                  &profile->fingerprint.gpu);
     fr_json_end_object(json);
-    fr_json_key(json, "gpu_costs");
-    fr_json_begin_object(json);
+    fr_json_open_object(json, "gpu_costs");
     write_fields(json, fr_gpu_costs_fields, fr_gpu_costs_fields_n,
                  &profile->gpu);
     fr_json_end_object(json);
@@ -120,8 +117,7 @@ fr_status fr_profile_format(const fr_profile *profile, fr_buffer *out,
     fr_json_put_string(&json, "schema", FR_PROFILE_SCHEMA);
     fr_hash_format(fr_fingerprint_hash(&profile->fingerprint), hash);
     fr_json_put_string(&json, "fingerprint_hash", hash);
-    fr_json_key(&json, "fingerprint");
-    fr_json_begin_object(&json);
+    fr_json_open_object(&json, "fingerprint");
     write_fields(&json, fr_fingerprint_fields, fr_fingerprint_fields_n,
                  &profile->fingerprint);
     fr_json_end_object(&json);
@@ -343,7 +339,7 @@ static fr_status read_root(const fr_json_value *root, fr_profile *profile,
         return fr_json_fail(root, err, "schema '%s' is not '%s'", schema,
                             FR_PROFILE_SCHEMA);
     FR_TRY(read_fields(root, fr_profile_scalars, fr_profile_scalars_n, more,
-                       sizeof more / sizeof more[0], profile, err));
+                       FR_LENGTH(more), profile, err));
     FR_TRY(fr_json_get_object(root, "fingerprint", &fingerprint, err));
     FR_TRY(read_fields(fingerprint, fr_fingerprint_fields,
                        fr_fingerprint_fields_n, NULL, 0, &profile->fingerprint,

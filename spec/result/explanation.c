@@ -26,6 +26,5 @@ const char *fr_verdict_name(fr_verdict verdict)
 {
     static const char *const names[] = {"pays", "does_not_pay", "too_large",
                                         "illegal"};
-    return (unsigned)verdict < sizeof names / sizeof names[0] ? names[verdict]
-                                                              : "?";
+    return (unsigned)verdict < FR_LENGTH(names) ? names[verdict] : "?";
 }

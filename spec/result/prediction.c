@@ -1,19 +1,22 @@
 /* prediction.c: the names of the parts of a step, as JSON keys. */
 #include "spec/result/prediction.h"
 
+static const char *const names[FR_PART_N] = {
+    [FR_PART_COMPUTE] = "compute",
+    [FR_PART_EXPOSED_TP] = "exposed_tp",
+    [FR_PART_EXPOSED_CP] = "exposed_cp",
+    [FR_PART_EXPOSED_EP] = "exposed_ep",
+    [FR_PART_EXPOSED_PP] = "exposed_pp",
+    [FR_PART_EXPOSED_DP] = "exposed_dp",
+    [FR_PART_BUBBLE] = "bubble",
+    [FR_PART_OPTIMIZER] = "optimizer",
+    [FR_PART_DATA] = "data",
+    [FR_PART_OTHER] = "other",
+};
+
+const fr_names fr_part_names = FR_NAMES(names);
+
 const char *fr_part_name(fr_part part)
 {
-    static const char *const names[FR_PART_N] = {
-        [FR_PART_COMPUTE] = "compute",
-        [FR_PART_EXPOSED_TP] = "exposed_tp",
-        [FR_PART_EXPOSED_CP] = "exposed_cp",
-        [FR_PART_EXPOSED_EP] = "exposed_ep",
-        [FR_PART_EXPOSED_PP] = "exposed_pp",
-        [FR_PART_EXPOSED_DP] = "exposed_dp",
-        [FR_PART_BUBBLE] = "bubble",
-        [FR_PART_OPTIMIZER] = "optimizer",
-        [FR_PART_DATA] = "data",
-        [FR_PART_OTHER] = "other",
-    };
-    return (unsigned)part < FR_PART_N ? names[part] : "unknown";
+    return fr_name_of(&fr_part_names, (int)part);
 }

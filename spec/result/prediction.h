@@ -6,6 +6,7 @@
 #define FR_SPEC_RESULT_PREDICTION_H
 
 #include "core/base/err.h"
+#include "core/base/names.h"
 
 typedef enum fr_part {
     FR_PART_COMPUTE,
@@ -21,7 +22,8 @@ typedef enum fr_part {
     FR_PART_N
 } fr_part;
 
-const char *fr_part_name(fr_part part); /* the JSON key */
+extern const fr_names fr_part_names; /* the JSON keys */
+const char *fr_part_name(fr_part part);
 
 /* Memory of the ranks of one pipeline stage: live tensors by component at
  * their peak, and the three sums of fr_prediction.memory. */

@@ -428,7 +428,7 @@ static void test_xml(void)
 
 static void test_fits(void)
 {
-    check_every_failure(use_fits, 6);
+    check_every_failure(use_fits, 5);
 }
 
 CHECK_MAIN({"arena", test_arena}, {"vec", test_vec}, {"json", test_json},

@@ -310,11 +310,10 @@ static void test_table(void)
     const char *cells[] = {"µs", "12", "x", "longer", "3.25", ""};
     for (int i = 0; i < 6; i++)
         fr_table_cell(&table, "%s", cells[i]);
-    CHECK_OK(fr_table_print(&table, 1, &text, &err), &err);
-    CHECK_STR(fr_buffer_text(&text), " name       n\n"
-                                     " µs        12  x\n"
-                                     " longer  3.25\n");
-    fr_table_release(&table);
+    CHECK_OK(fr_table_finish(&table, &text, &err), &err);
+    CHECK_STR(fr_buffer_text(&text), "name       n\n"
+                                     "µs        12  x\n"
+                                     "longer  3.25\n");
     fr_buffer_release(&text);
 }
 
