@@ -47,7 +47,8 @@ static int64_t after_first_bucket(const est_plan *x, const est_stage *stage,
 {
     const est_layers *l = stage->layers;
     const est_times *t = stage->times;
-    if (x->plan->bucket_bytes == 0 && !x->is_by_unit && stage->n_expert == 0)
+    if (x->plan->bucket_bytes == 0 && !x->sharding.is_by_unit &&
+        stage->n_expert == 0)
         return 0;
     if (x->vpp > 1)
         return x->pp * (stage->backward_ps - stage->last_backward_ps) +
@@ -71,7 +72,8 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
 {
     const fr_plan *plan = x->plan;
     const int64_t m = x->n_micro;
-    bool is_each = x->is_by_unit && x->pp == 1; /* after each micro-batch */
+    bool is_each =
+        x->sharding.is_by_unit && x->pp == 1; /* after each micro-batch */
     int64_t all_ps = update->reduce_ps, start_ps;
     const int64_t way_ps = stage->way_ps;
     const int64_t end_ps = est_most(stage->end_ps, way_ps);
@@ -80,7 +82,7 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     int64_t last_ps =
         is_embed_last || !stage->has_embed ? update->last_reduce_ps : 0;
     /* Of sums between passes the longest way need not meet any. */
-    if (!plan->is_overlap && x->is_by_unit)
+    if (!plan->is_overlap && x->sharding.is_by_unit)
         return est_most(stage->end_ps + (is_each ? m : 1) * all_ps, way_ps);
     if (!plan->is_overlap)
         return end_ps + all_ps;
@@ -154,7 +156,7 @@ static int64_t used_at(const est_plan *x, const est_stage *stage)
         x->n_micro * (stage->forward_ps + stage->backward_ps) +
         n_zeros * u->layer_zero_ps + n->n * u->layer_copy_ps;
     const int64_t lane_ps = passes_ps + x->n_micro * stage->weights_ps;
-    if (!x->is_by_unit || x->plan->n_prefetch > 1)
+    if (!x->sharding.is_by_unit || x->plan->n_prefetch > 1)
         return lane_ps;
     int64_t forward_ps =
         est_most(u->layer_gather_ps - l->most_forward_ps - u->layer_copy_ps,
@@ -189,7 +191,7 @@ static int64_t gathered_at(const est_plan *x, const est_stage *stage,
 static int64_t wired(const est_plan *x, const est_stage *stage)
 {
     const est_update *update = &stage->update;
-    bool is_each = x->is_by_unit && x->pp == 1;
+    bool is_each = x->sharding.is_by_unit && x->pp == 1;
     int64_t gathers_ps =
         x->plan->zero_stage == 3
             ? rounds_of(x, stage, update->layer_wire_ps, update->wire_gather_ps,
@@ -204,7 +206,7 @@ static int64_t worked_at(const est_plan *x, const est_stage *stage,
                          int64_t start_ps)
 {
     const est_update *update = &stage->update;
-    bool is_each = x->is_by_unit && x->pp == 1;
+    bool is_each = x->sharding.is_by_unit && x->pp == 1;
     int64_t core_ps = x->n_micro * stage->core_ps +
                       (is_each ? x->n_micro : 1) * update->core_reduce_ps;
     int64_t long_ps = update->core_long_gather_ps;
@@ -268,16 +270,16 @@ static fr_status meet(est_plan *x, const est_stage *stage, fr_err *err)
     if (x->met == stage->place && x->is_met_spread == is_spread)
         return FR_OK;
     FR_TRY(est_collective(x->e, plan, stage->place,
-                          &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
-                                      FR_AXIS_WORLD, FR_DTYPE_F64, 1},
+                          &(fr_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
+                                     FR_AXIS_WORLD, FR_DTYPE_F64, 1},
                           &loss_ps, err));
     if (x->e->job->clip_norm > 0)
-        FR_TRY(est_collective(
-            x->e, plan, stage->place,
-            &(est_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
-                        is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL, FR_DTYPE_F64,
-                        1},
-            &norm_ps, err));
+        FR_TRY(
+            est_collective(x->e, plan, stage->place,
+                           &(fr_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
+                                      is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL,
+                                      FR_DTYPE_F64, 1},
+                           &norm_ps, err));
     x->meeting_ps = loss_ps + norm_ps;
     x->met = stage->place;
     x->is_met_spread = is_spread;
@@ -353,24 +355,14 @@ void est_plan_set(est_plan *x, const fr_plan *plan)
 {
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     const fr_estimator *e = x->e;
-    bool is_sharded = plan->zero_stage > 0;
     x->plan = plan;
     x->pp = plan->pp;
     x->vpp = plan->vpp;
     x->n_micro = fr_plan_micro_batches(plan, e->job);
     x->is_split = schedule->is_split;
     x->is_v = schedule->is_v;
-    x->is_by_unit = plan->zero_stage >= 2;
-    x->shard_axis = fr_plan_group_size(plan, FR_AXIS_REPLICA) == 1
-                        ? FR_AXIS_DP
-                        : FR_AXIS_SHARD;
-    x->n_shards =
-        is_sharded ? (uint64_t)fr_plan_group_size(plan, x->shard_axis) : 1;
-    x->n_expert_shards =
-        is_sharded ? (uint64_t)fr_plan_group_size(plan, FR_AXIS_EDP) : 1;
-    x->weight_dtype = fr_plan_storage_dtype(plan);
     x->is_executable = plan->zero_stage == 1 && est_is_executable(e, plan);
-    x->is_gathered_early = plan->is_gather_overlap && !x->is_executable;
+    x->sharding = fr_sharding_of(plan, x->is_executable);
 }
 
 fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,

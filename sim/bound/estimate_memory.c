@@ -31,7 +31,6 @@
 
 #include "cost_models/gpu/gpu_memory.h"
 #include "cost_models/gpu/gpu_price.h"
-#include "plan/codec/optimizer.h"
 #include "plan/schedule/schedule.h"
 
 uint64_t est_live_pairs(const fr_plan *plan, int64_t n_micro, int32_t s)
@@ -51,10 +50,9 @@ static uint64_t live_pairs(const est_plan *x, const est_stage *stage)
 /* Elements of the own shards, at least. */
 static uint64_t own_at_least(const est_plan *x, const est_stage *stage)
 {
-    uint64_t n =
-        stage->n_dense / x->n_shards + stage->n_expert / x->n_expert_shards;
+    uint64_t n = fr_sharding_own(&x->sharding, stage->n_dense, stage->n_expert);
     uint64_t n_units = 2 * (uint64_t)stage->n_layers + 2;
-    if (x->n_shards == 1 && x->n_expert_shards == 1)
+    if (x->sharding.n_shards[0] == 1 && x->sharding.n_shards[1] == 1)
         return n;
     return n > n_units ? n - n_units : 0;
 }
@@ -85,7 +83,7 @@ static uint64_t later_gradients(const est_plan *x, const est_stage *stage)
 {
     uint64_t n =
         x->pp > 1 ? stage->n_dense + stage->n_expert : own_at_least(x, stage);
-    return x->is_by_unit ? n * fr_dtype_bytes(x->plan->grad_dtype) : 0;
+    return x->sharding.is_by_unit ? n * fr_dtype_bytes(x->plan->grad_dtype) : 0;
 }
 
 uint64_t est_gathered_at_least(const est_plan *x, const est_stage *stage)
@@ -95,22 +93,16 @@ uint64_t est_gathered_at_least(const est_plan *x, const est_stage *stage)
         return 0;
     uint64_t n = plan->is_resharded ? stage->n_last_layer
                                     : stage->n_dense + stage->n_expert;
-    return n * fr_dtype_bytes(x->weight_dtype);
+    return n * fr_dtype_bytes(x->sharding.weight_dtype);
 }
 
 uint64_t est_states_at_least(const est_plan *x, const est_stage *stage)
 {
-    const fr_plan *plan = x->plan;
-    uint64_t n = stage->n_dense + stage->n_expert;
-    uint64_t own_n = own_at_least(x, stage);
-    uint64_t bytes =
-        (plan->zero_stage == 3 ? own_n : n) * fr_dtype_bytes(x->weight_dtype);
-    if (plan->zero_stage < 2)
-        bytes += n * fr_dtype_bytes(plan->grad_dtype);
-    if (plan->is_optimizer_offloaded)
-        return bytes;
-    return bytes + fr_optimizer_resident_bytes(x->e->job->optimizer, own_n,
-                                               fr_plan_has_master(plan));
+    const fr_state_bytes bytes = fr_sharding_state(
+        &x->sharding, x->e->job->optimizer, stage->n_dense + stage->n_expert,
+        own_at_least(x, stage));
+    return bytes.parameters + bytes.optimizer +
+           (x->sharding.is_by_unit ? 0 : bytes.gradients);
 }
 
 static uint64_t least_of(const est_plan *x, const est_stage *stage)
@@ -140,21 +132,19 @@ static uint64_t about(const est_plan *x, const est_stage *stage)
 {
     const fr_plan *plan = x->plan;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
-    bool has_master = fr_plan_has_master(plan);
-    uint64_t weight = fr_dtype_bytes(x->weight_dtype);
-    uint64_t grad = fr_dtype_bytes(plan->grad_dtype);
+    fr_sharding sharding = x->sharding;
+    sharding.is_state_on_host = false; /* while it is updated */
     uint64_t n = stage->n_dense + stage->n_expert;
-    uint64_t own_n =
-        stage->n_dense / x->n_shards + stage->n_expert / x->n_expert_shards;
     uint64_t layers = stage->n_layers > 1 ? (uint64_t)stage->n_layers : 1;
-    uint64_t bytes = plan->zero_stage == 3 ? own_n * weight : n * weight;
-    bytes += plan->zero_stage >= 2 ? own_n * grad : n * grad;
-    bytes +=
-        fr_optimizer_resident_bytes(x->e->job->optimizer, own_n, has_master);
-    if (plan->zero_stage >= 2)
-        bytes += 2 * n / layers * grad;
-    if (plan->zero_stage == 3)
-        bytes += (uint64_t)(plan->n_prefetch + 1) * n / layers * weight;
+    const fr_state_bytes state = fr_sharding_state(
+        &sharding, x->e->job->optimizer, n,
+        fr_sharding_own(&sharding, stage->n_dense, stage->n_expert));
+    uint64_t bytes = state.parameters + state.gradients + state.optimizer;
+    if (sharding.is_by_unit)
+        bytes += 2 * n / layers * fr_dtype_bytes(sharding.grad_dtype);
+    if (sharding.is_gathered)
+        bytes += (uint64_t)(plan->n_prefetch + 1) * n / layers *
+                 fr_dtype_bytes(sharding.weight_dtype);
     int64_t live =
         schedule->peak_live_micro(stage->rank, x->pp, x->n_micro, x->vpp);
     uint64_t passes = stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;

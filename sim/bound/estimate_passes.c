@@ -170,9 +170,9 @@ static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
         stage->hop_ps = 0; /* each boundary has its own size */
         return FR_OK;
     }
-    return est_send(x->e, hop, stage->place, x->weight_dtype,
-                    bytes / fr_dtype_bytes(x->weight_dtype), &stage->hop_ps,
-                    err);
+    return est_send(x->e, hop, stage->place, x->sharding.weight_dtype,
+                    bytes / fr_dtype_bytes(x->sharding.weight_dtype),
+                    &stage->hop_ps, err);
 }
 
 /* Its layers keep less under full recompute, also where they are not made
@@ -470,7 +470,8 @@ static void list_pipeline_words(const est_plan *x, uint64_t *words)
         (uint64_t)plan->ep << 32 | (uint64_t)plan->etp,
         (uint64_t)plan->vpp << 32 | (uint64_t)plan->zero_group,
         (uint64_t)plan->schedule | (uint64_t)plan->rank_order << 8 |
-            (uint64_t)x->is_by_unit << 16 | (uint64_t)plan->n_threads << 32,
+            (uint64_t)x->sharding.is_by_unit << 16 |
+            (uint64_t)plan->n_threads << 32,
         (uint64_t)plan->recompute_layers,
         plan->n_split > 0 ? fr_hash_bytes(plan->layer_split, n_split, 6) : 0,
         0, /* what layers differ in follows */

@@ -4,7 +4,6 @@
 #include "core/base/hash.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "plan/codec/optimizer.h"
-#include "plan/collective/collective.h"
 #include "sim/replay/jitter.h"
 #include "sim/replay/replay_cost.h"
 
@@ -150,25 +149,15 @@ static uint64_t key_of(const uint64_t *words, size_t n)
 
 /* The instruction as lowering makes it. */
 static fr_instr collective_of(const fr_plan *plan, const fr_comm_scope *scope,
-                              const est_move *move)
+                              const fr_move *move)
 {
-    fr_instr instr = {.op = (uint8_t)move->op,
-                      .axis = (uint8_t)move->axis,
-                      .dtype = (uint8_t)move->dtype,
-                      .dim = {(int64_t)move->n}};
-    bool is_world = move->axis == FR_AXIS_WORLD || move->axis == FR_AXIS_MODEL;
-    instr.algorithm = (uint8_t)fr_collective_choose(
-        is_world ? FR_COLLECTIVE_AUTO : plan->collective, move->op,
-        scope->n_group, move->n * fr_dtype_bytes(move->dtype),
-        scope->n_nodes == 1);
-    if (move->axis == FR_AXIS_DP && instr.algorithm == plan->collective)
-        instr.flags |= FR_INSTR_GIVEN;
-    fr_collective_tell(plan, &instr);
+    fr_instr instr = {.op = (uint8_t)move->op};
+    fr_move_tell(move, plan, scope->n_group, scope->n_nodes == 1, &instr);
     return instr;
 }
 
 static uint64_t move_key(const fr_plan *plan, const est_place *place,
-                         const fr_comm_scope *scope, const est_move *move,
+                         const fr_comm_scope *scope, const fr_move *move,
                          uint64_t what)
 {
     const uint64_t words[] = {
@@ -185,7 +174,7 @@ static uint64_t move_key(const fr_plan *plan, const est_place *place,
 }
 
 fr_status est_collective(fr_estimator *e, const fr_plan *plan,
-                         const est_place *place, const est_move *move,
+                         const est_place *place, const fr_move *move,
                          int64_t *out_ps, fr_err *err)
 {
     const fr_comm_scope *scope = &place->scopes[move->axis];
@@ -206,7 +195,7 @@ fr_status est_collective(fr_estimator *e, const fr_plan *plan,
 }
 
 fr_status est_core(fr_estimator *e, const fr_plan *plan, const est_place *place,
-                   const est_move *move, int64_t *out_ps, fr_err *err)
+                   const fr_move *move, int64_t *out_ps, fr_err *err)
 {
     const fr_comm_scope *scope = &place->scopes[move->axis];
     *out_ps = 0;
@@ -226,7 +215,7 @@ fr_status est_core(fr_estimator *e, const fr_plan *plan, const est_place *place,
 }
 
 fr_status est_wire(fr_estimator *e, const fr_plan *plan, const est_place *place,
-                   const est_move *move, int64_t *out_ps, fr_err *err)
+                   const fr_move *move, int64_t *out_ps, fr_err *err)
 {
     const fr_comm_scope *scope = &place->scopes[move->axis];
     fr_cost cost = {0};

@@ -8,6 +8,7 @@
 
 #include "core/base/vec.h"
 #include "plan/ir/program.h"
+#include "plan/outline/sharding.h"
 #include "sim/bound/estimate.h"
 
 enum {
@@ -231,28 +232,18 @@ FR_CHECKED fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
                               const est_place *place, fr_dtype dtype,
                               uint64_t n, int64_t *out_ps, fr_err *err);
 
-/* A collective over n elements. */
-typedef struct est_move {
-    fr_lane lane;
-    fr_op op;
-    fr_axis axis;
-    fr_dtype dtype;
-    uint64_t n;
-} est_move;
-
 /* 0 for no elements and groups of one.  Kept. */
 FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
-                                    const est_place *place,
-                                    const est_move *move, int64_t *out_ps,
-                                    fr_err *err);
+                                    const est_place *place, const fr_move *move,
+                                    int64_t *out_ps, fr_err *err);
 /* How long it keeps the NICs of the node busy, with those of all ranks of the
  * same stage: whatever else happens, a step is no shorter than their sum. */
 FR_CHECKED fr_status est_wire(fr_estimator *e, const fr_plan *plan,
-                              const est_place *place, const est_move *move,
+                              const est_place *place, const fr_move *move,
                               int64_t *out_ps, fr_err *err);
 /* What it takes of the device's processors. */
 FR_CHECKED fr_status est_core(fr_estimator *e, const fr_plan *plan,
-                              const est_place *place, const est_move *move,
+                              const est_place *place, const fr_move *move,
                               int64_t *out_ps, fr_err *err);
 /* An instruction over a range, over n parameters.  Kept. */
 FR_CHECKED fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
@@ -312,12 +303,9 @@ typedef struct est_plan {
     bool is_met_spread;
     int32_t pp, vpp;
     bool is_likely; /* about; else at least */
-    bool is_split, is_v, is_by_unit;
-    bool is_gathered_early; /* as lower_update.c decides */
+    bool is_split, is_v;
     bool is_executable;
-    fr_axis shard_axis; /* of what is no expert */
-    uint64_t n_shards, n_expert_shards;
-    fr_dtype weight_dtype;
+    fr_sharding sharding;
     est_stage stages[FR_PLAN_MAX_STAGES];
     est_pass_times passes[FR_PLAN_MAX_STAGES]; /* of the virtual stages */
     est_ranks ranks[2];                        /* at least, about */

@@ -3,6 +3,7 @@
  */
 #include "core/base/hash.h"
 #include "plan/codec/compressor.h"
+#include "plan/outline/bucket_cut.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_state.h"
 
@@ -18,10 +19,8 @@ typedef struct est_bucket {
 typedef struct est_list {
     est_bucket *at;
     size_t n;
-    uint64_t open; /* parameters of the bucket that is not full yet */
-    bool is_open, is_expert;
-    uint64_t wanted; /* parameters */
-    bool is_each;    /* each unit by itself */
+    fr_bucket_cut cut;
+    bool is_open; /* a bucket that is not in the list yet: cut.n elements */
 } est_list;
 
 est_bucket *est_buckets_new(int32_t n_layers)
@@ -33,28 +32,27 @@ static void close_bucket(est_list *list)
 {
     if (!list->is_open)
         return;
+    const fr_bucket_cut *cut = &list->cut;
     est_bucket *last = list->n > 0 ? &list->at[list->n - 1] : NULL;
-    if (last && last->n == list->open && last->is_expert == list->is_expert)
+    if (last && last->n == cut->n && last->is_expert == cut->is_expert)
         last->count++;
     else
-        list->at[list->n++] = (est_bucket){list->open, list->is_expert, 1};
-    list->open = 0;
+        list->at[list->n++] = (est_bucket){cut->n, cut->is_expert, 1};
     list->is_open = false;
 }
 
-/* In the order of lower_layout.c: until a bucket has the bytes wanted; experts
- * and the rest never together. */
-static void add_unit(est_list *list, uint64_t n, bool is_expert)
+static void add_unit(est_list *list, uint64_t n, bool is_expert, bool is_alone)
 {
+    const fr_bucket_cut before = list->cut;
     if (n == 0)
         return;
-    if (list->is_open && list->is_expert != is_expert)
+    if (fr_bucket_cut_next(&list->cut, n, is_expert, is_alone)) {
+        const fr_bucket_cut after = list->cut;
+        list->cut = before;
         close_bucket(list);
+        list->cut = after;
+    }
     list->is_open = true;
-    list->is_expert = is_expert;
-    list->open += n;
-    if (list->is_each || (list->wanted > 0 && list->open >= list->wanted))
-        close_bucket(list);
 }
 
 /* A tied matrix of two stages is no unit of the embedding: not counted where
@@ -64,36 +62,26 @@ static void list_buckets(est_plan *x, const est_stage *stage, est_list *list)
     const fr_plan *plan = x->plan;
     const est_layers *l = stage->layers;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
-    uint64_t bytes = fr_dtype_bytes(plan->grad_dtype);
     int32_t rank = stage->rank;
     bool is_apart = x->pp > 1 && x->e->model->is_tied;
-    *list = (est_list){.at = x->e->buckets,
-                       .wanted = (plan->bucket_bytes + bytes - 1) / bytes,
-                       .is_each = x->is_by_unit};
+    *list = (est_list){.at = x->e->buckets, .cut = fr_bucket_cut_of(plan)};
     if (stage->has_head)
-        add_unit(list, l->n_final, false);
+        add_unit(list, l->n_final, false, false);
     for (int32_t chunk = x->vpp; chunk-- > 0;) {
         int32_t i = fr_schedule_stage(schedule, rank, chunk, x->pp);
         const int32_t first = est_first_layer(x, i);
         for (int32_t k = est_first_layer(x, i + 1); k > first; k--) {
-            add_unit(list, l->n_expert[k] - l->n_expert[k - 1], true);
-            add_unit(list, l->n_dense[k] - l->n_dense[k - 1], false);
+            add_unit(list, l->n_expert[k] - l->n_expert[k - 1], true, false);
+            add_unit(list, l->n_dense[k] - l->n_dense[k - 1], false, false);
         }
     }
-    if (is_apart)
-        close_bucket(list);
     if (stage->has_embed && !(is_apart && !x->is_likely))
-        add_unit(list, l->n_embed, false);
+        add_unit(list, l->n_embed, false, is_apart);
     close_bucket(list);
 }
 
-static fr_lane reduce_lane(const est_plan *x)
-{
-    return x->plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE;
-}
-
 typedef fr_status (*price_fn)(fr_estimator *e, const fr_plan *plan,
-                              const est_place *place, const est_move *move,
+                              const est_place *place, const fr_move *move,
                               int64_t *out_ps, fr_err *err);
 
 /* Compressed bytes over plain ones. */
@@ -110,24 +98,15 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
                         int64_t *out_ps, fr_err *err)
 {
     const fr_plan *plan = x->plan;
-    bool is_scattered = plan->zero_stage > 0;
-    fr_axis axis = bucket->is_expert ? FR_AXIS_EDP
-                   : is_scattered    ? x->shard_axis
-                                     : FR_AXIS_DP;
-    int64_t ps = 0;
-    FR_TRY(price(
-        x->e, plan, stage->place,
-        &(est_move){reduce_lane(x),
-                    is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
-                    axis, plan->grad_dtype, bucket->n},
-        out_ps, err));
-    if (is_scattered && !bucket->is_expert)
-        FR_TRY(
-            price(x->e, plan, stage->place,
-                  &(est_move){reduce_lane(x), FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
-                              plan->grad_dtype, bucket->n / x->n_shards},
-                  &ps, err));
-    *out_ps += ps;
+    fr_move moves[2];
+    const int n =
+        fr_sharding_reduce(&x->sharding, bucket->is_expert, bucket->n, moves);
+    *out_ps = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t ps;
+        FR_TRY(price(x->e, plan, stage->place, &moves[i], &ps, err));
+        *out_ps += ps;
+    }
     /* Compressed: at least nothing, about the share of bytes. */
     if (plan->compressor != FR_COMPRESSOR_NONE)
         *out_ps = x->is_likely
@@ -140,11 +119,10 @@ static fr_status gather(est_plan *x, const est_stage *stage, fr_lane lane,
                         const est_bucket *bucket, price_fn price,
                         int64_t *out_ps, fr_err *err)
 {
-    return price(x->e, x->plan, stage->place,
-                 &(est_move){lane, FR_OP_ALL_GATHER,
-                             bucket->is_expert ? FR_AXIS_EDP : x->shard_axis,
-                             x->weight_dtype, bucket->n},
-                 out_ps, err);
+    fr_move move =
+        fr_sharding_gather(&x->sharding, bucket->is_expert, bucket->n);
+    move.lane = lane;
+    return price(x->e, x->plan, stage->place, &move, out_ps, err);
 }
 
 /* The optimizer on the own part of a bucket, and the squares of its
@@ -153,8 +131,7 @@ static fr_status step(est_plan *x, const est_stage *stage,
                       const est_bucket *bucket, est_update *out, fr_err *err)
 {
     const est_layers *l = stage->layers;
-    uint64_t n =
-        bucket->n / (bucket->is_expert ? x->n_expert_shards : x->n_shards);
+    uint64_t n = bucket->n / x->sharding.n_shards[bucket->is_expert];
     int64_t ps;
     /* The host has its own time, which is not counted. */
     if (x->plan->is_optimizer_offloaded)
@@ -179,30 +156,25 @@ static fr_status step(est_plan *x, const est_stage *stage,
 static fr_status gathers(est_plan *x, const est_stage *stage,
                          const est_bucket *bucket, est_update *out, fr_err *err)
 {
-    int32_t zero = x->plan->zero_stage;
-    bool is_beside = x->is_executable && x->plan->is_overlap;
+    const fr_sharding *sharding = &x->sharding;
     int64_t ps;
-    if (zero == 0)
+    if (!sharding->is_scattered)
         return FR_OK;
     FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_wire, &ps, err));
     out->wire_gather_ps += bucket->count * ps;
     out->wire_long_gather_ps = est_most(out->wire_long_gather_ps, ps);
     FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_core, &ps, err));
-    if (zero == 3 || x->is_gathered_early)
+    if (sharding->gather_lane == FR_LANE_GATHER)
         out->core_gather_ps += bucket->count * ps;
     out->core_long_gather_ps = est_most(out->core_long_gather_ps, ps);
-    if (zero == 3 || x->is_gathered_early) {
-        FR_TRY(
-            gather(x, stage, FR_LANE_GATHER, bucket, est_collective, &ps, err));
+    FR_TRY(gather(x, stage, sharding->gather_lane, bucket, est_collective, &ps,
+                  err));
+    if (sharding->gather_lane == FR_LANE_GATHER) {
         out->gather_ps += bucket->count * ps;
-        out->long_gather_ps =
-            ps > out->long_gather_ps ? ps : out->long_gather_ps;
-        return FR_OK;
-    }
-    FR_TRY(gather(x, stage, is_beside ? FR_LANE_DP : FR_LANE_COMPUTE, bucket,
-                  est_collective, &ps, err));
-    if (!is_beside)
+        out->long_gather_ps = est_most(out->long_gather_ps, ps);
+    } else if (sharding->gather_lane == FR_LANE_COMPUTE) {
         out->step_ps += bucket->count * ps;
+    }
     return FR_OK;
 }
 
@@ -211,7 +183,7 @@ fr_status est_set_zero(est_plan *x, const est_stage *stage, int64_t *out_ps,
 {
     uint64_t n = stage->n_dense + stage->n_expert;
     *out_ps = 0;
-    if (x->is_by_unit || !stage->layers->has_zero)
+    if (x->sharding.is_by_unit || !stage->layers->has_zero)
         return FR_OK;
     return est_over_range(x->e, x->plan, stage->place, &stage->layers->zero,
                           n * fr_dtype_bytes(x->plan->grad_dtype), out_ps, err);
@@ -230,8 +202,7 @@ static fr_status start_gathers(est_plan *x, const est_stage *stage,
     bool is_apart = x->pp > 1 && x->e->model->is_tied;
     uint64_t n = l->n_dense[end] - l->n_dense[first] + l->n_expert[end] -
                  l->n_expert[first];
-    if (!x->is_gathered_early || x->plan->zero_stage == 0 ||
-        x->plan->zero_stage == 3)
+    if (!x->sharding.is_gathered_early)
         return FR_OK;
     if (stage->has_embed && !(is_apart && !x->is_likely))
         n += l->n_embed;
@@ -257,7 +228,7 @@ static fr_status add_layer(est_plan *x, const est_stage *stage,
     const est_layers *l = stage->layers;
     const fr_plan *plan = x->plan;
     const est_bucket one = {.n = l->n_dense[2] - l->n_dense[1]};
-    if (!x->is_by_unit || !l->is_uniform || stage->n_expert > 0)
+    if (!x->sharding.is_by_unit || !l->is_uniform || stage->n_expert > 0)
         return FR_OK;
     if (l->has_zero)
         FR_TRY(est_over_range(x->e, plan, stage->place, &l->zero,
@@ -269,7 +240,7 @@ static fr_status add_layer(est_plan *x, const est_stage *stage,
         .op = FR_OP_COPY,
         .ref = {{.space = FR_SPACE_IN}, {.space = FR_SPACE_OUT}}};
     FR_TRY(est_over_range(x->e, plan, stage->place, &copy,
-                          one.n * fr_dtype_bytes(x->weight_dtype),
+                          one.n * fr_dtype_bytes(x->sharding.weight_dtype),
                           &out->layer_copy_ps, err));
     FR_TRY(gather(x, stage, FR_LANE_GATHER, &one, est_collective,
                   &out->layer_gather_ps, err));
@@ -321,12 +292,12 @@ static uint64_t key_of(const est_plan *x, const est_stage *stage)
     int32_t rank = stage->rank;
     uint64_t key = fr_hash_mix(
         stage->place->key + stage->layers->parameters_key +
-        ((uint64_t)x->weight_dtype << 1 | fr_plan_has_master(plan)));
+        ((uint64_t)x->sharding.weight_dtype << 1 | fr_plan_has_master(plan)));
     key = fr_hash_mix(key + plan->bucket_bytes);
     key = fr_hash_mix(
         key + (uint64_t)stage->n_layers +
         ((uint64_t)plan->zero_stage << 32 | (uint64_t)plan->is_overlap << 34 |
-         (uint64_t)x->is_gathered_early << 35 |
+         (uint64_t)x->sharding.is_gathered_early << 35 |
          (uint64_t)x->is_executable << 36 | (uint64_t)stage->has_embed << 37 |
          (uint64_t)stage->has_head << 38 |
          (uint64_t)(is_apart && x->is_likely) << 39 |
@@ -418,7 +389,7 @@ static fr_status find_least(est_plan *x, const fr_estimate_variants *variants,
         other.is_overlap = v->is_overlap;
         other.is_gather_overlap = v->is_gather_overlap;
         other.bucket_bytes = v->bucket_bytes;
-        x->is_gathered_early = v->is_gather_overlap && !x->is_executable;
+        x->sharding = fr_sharding_of(&other, x->is_executable);
         status = est_update_find(x, stage, err);
         if (status == FR_OK && i == 0)
             *out = stage->update;
@@ -426,7 +397,7 @@ static fr_status find_least(est_plan *x, const fr_estimate_variants *variants,
             take_less(&stage->update, out);
     }
     x->plan = plan;
-    x->is_gathered_early = plan->is_gather_overlap && !x->is_executable;
+    x->sharding = fr_sharding_of(plan, x->is_executable);
     return status;
 }
 

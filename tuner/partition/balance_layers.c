@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/hash.h"
-#include "plan/codec/optimizer.h"
+#include "plan/outline/sharding.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_stages.h"
 #include "tuner/partition/partition_layers.h"
@@ -75,21 +75,11 @@ static void release_problem(problem *p)
 /* Bytes of the state of parameters, cut as the plan's ZeRO stage does. */
 static uint64_t state_of(const problem *p, uint64_t n_dense, uint64_t n_expert)
 {
-    const fr_plan *plan = p->plan;
-    bool is_whole = fr_plan_group_size(plan, FR_AXIS_REPLICA) == 1;
-    fr_axis axis = is_whole ? FR_AXIS_DP : FR_AXIS_SHARD;
-    uint64_t n = n_dense + n_expert, own_n = n;
-    if (plan->zero_stage > 0)
-        own_n = n_dense / (uint64_t)fr_plan_group_size(plan, axis) +
-                n_expert / (uint64_t)fr_plan_group_size(plan, FR_AXIS_EDP);
-    uint64_t bytes = (plan->zero_stage == 3 ? own_n : n) *
-                     fr_dtype_bytes(fr_plan_storage_dtype(plan));
-    bytes +=
-        (plan->zero_stage >= 2 ? own_n : n) * fr_dtype_bytes(plan->grad_dtype);
-    if (plan->is_optimizer_offloaded)
-        return bytes;
-    return bytes + fr_optimizer_resident_bytes(p->job->optimizer, own_n,
-                                               fr_plan_has_master(plan));
+    const fr_sharding sharding = fr_sharding_of(p->plan, false);
+    const fr_state_bytes bytes =
+        fr_sharding_state(&sharding, p->job->optimizer, n_dense + n_expert,
+                          fr_sharding_own(&sharding, n_dense, n_expert));
+    return bytes.parameters + bytes.gradients + bytes.optimizer;
 }
 
 static void set_states(const problem *p, const fr_stage_layers *l,

@@ -136,26 +136,24 @@ fr_ref lower_place_kept(lower_context *context, uint64_t offset_bytes,
                                         : lower_saved_at(offset_bytes);
 }
 
-fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
-                           fr_dtype dtype, uint64_t n)
+fr_instr *lower_move(lower_context *context, const fr_move *move)
 {
-    fr_instr *instr = lower_emit(context, op);
-    instr->axis = (uint8_t)axis;
-    instr->dtype = (uint8_t)dtype;
-    instr->dim[0] = (int64_t)n;
-    instr->algorithm = (uint8_t)fr_collective_choose(
-        fr_collective_is_of_data(axis) ? context->plan->collective
-                                       : FR_COLLECTIVE_AUTO,
-        op, fr_plan_group_size(context->plan, axis), n * fr_dtype_bytes(dtype),
-        context->is_local[axis]);
-    if (axis == FR_AXIS_DP && instr->algorithm == context->plan->collective)
-        instr->flags |= FR_INSTR_GIVEN; /* never AUTO here */
-    fr_collective_tell(context->plan, instr);
+    fr_instr *instr = lower_emit(context, move->op);
+    fr_move_tell(move, context->plan,
+                 fr_plan_group_size(context->plan, move->axis),
+                 context->is_local[move->axis], instr);
     if (instr->algorithm == FR_COLLECTIVE_PARAMETER_SERVER) {
         instr->dim[FR_SERVER_DIM_N] = context->plan->n_servers;
         instr->dim[FR_SERVER_DIM_PLACE] = context->plan->server_place;
     }
     return instr;
+}
+
+fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
+                           fr_dtype dtype, uint64_t n)
+{
+    const fr_move move = {FR_LANE_COMPUTE, op, axis, dtype, n};
+    return lower_move(context, &move);
 }
 
 void lower_mark_recompute(lower_context *context, size_t first)

@@ -10,6 +10,7 @@
 
 #include "core/base/vec.h"
 #include "plan/ir/program.h"
+#include "plan/outline/sharding.h"
 #include "plan/schedule/schedule.h"
 
 /* Sizes of one rank.  rows: tokens of a micro-batch. */
@@ -55,6 +56,7 @@ typedef struct lower_context {
     lower_shape shape;
     lower_kind *kinds;
     uint32_t n_kinds;
+    fr_sharding sharding;
     bool is_executable;       /* by the CPU runtime */
     bool is_low;              /* products have less than 16 bits */
     bool is_fused;            /* attention never writes its probabilities */
@@ -98,6 +100,8 @@ void lower_temp_reset(lower_context *context, uint64_t mark);
 /* Where forward writes what it keeps, or scratch if it does not. */
 fr_ref lower_place_kept(lower_context *context, uint64_t offset_bytes,
                         uint64_t n_bytes);
+/* A collective of the outline; its lane is that of the segment. */
+fr_instr *lower_move(lower_context *context, const fr_move *move);
 /* A collective of n elements in place (src == dst). */
 fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
                            fr_dtype dtype, uint64_t n);

@@ -161,43 +161,6 @@ bool lower_is_tied_apart(const lower_context *context)
                fr_schedule_rank(context->schedule, last, pp);
 }
 
-/* ---- data parallelism ---- */
-
-bool lower_is_by_unit(const lower_context *context)
-{
-    return context->plan->zero_stage >= 2;
-}
-
-bool lower_is_gathered(const lower_context *context)
-{
-    return context->plan->zero_stage == 3;
-}
-
-fr_axis lower_reduce_axis(bool is_expert)
-{
-    return is_expert ? FR_AXIS_EDP : FR_AXIS_DP;
-}
-
-fr_axis lower_shard_axis(const lower_context *context, bool is_expert)
-{
-    bool is_whole = fr_plan_group_size(context->plan, FR_AXIS_REPLICA) == 1;
-    return is_expert ? FR_AXIS_EDP : is_whole ? FR_AXIS_DP : FR_AXIS_SHARD;
-}
-
-uint64_t lower_n_shards(const lower_context *context, bool is_expert)
-{
-    const fr_plan *plan = context->plan;
-    return plan->zero_stage == 0
-               ? 1
-               : (uint64_t)fr_plan_group_size(
-                     plan, lower_shard_axis(context, is_expert));
-}
-
-fr_lane lower_reduce_lane(const lower_context *context)
-{
-    return context->plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE;
-}
-
 /* ---- places in a flat list ---- */
 
 uint64_t lower_padded(uint64_t n)
@@ -225,8 +188,9 @@ uint64_t lower_line_elements(const lower_context *context)
 uint64_t lower_part_padded(const lower_context *context, bool is_expert,
                            uint64_t n)
 {
-    const uint64_t quantum = lower_line_elements(context) *
-                             (uint64_t)fr_plan_group_size(
-                                 context->plan, lower_reduce_axis(is_expert));
+    const uint64_t quantum =
+        lower_line_elements(context) *
+        (uint64_t)fr_plan_group_size(context->plan,
+                                     context->sharding.reduce_axis[is_expert]);
     return (n + quantum - 1) / quantum * quantum;
 }

@@ -35,19 +35,6 @@ bool lower_is_pass_cut(const lower_context *context);
 /* Is the tied matrix held by two pipeline ranks? */
 bool lower_is_tied_apart(const lower_context *context);
 
-/* ---- data parallelism ---- */
-
-/* ZeRO 2 and 3: every unit is reduced by itself. */
-bool lower_is_by_unit(const lower_context *context);
-/* ZeRO 3: parameters are whole only while they are used. */
-bool lower_is_gathered(const lower_context *context);
-/* Who sums a gradient, who shares its optimizer state, and how many do. */
-fr_axis lower_reduce_axis(bool is_expert);
-fr_axis lower_shard_axis(const lower_context *context, bool is_expert);
-uint64_t lower_n_shards(const lower_context *context, bool is_expert);
-/* Where gradients are reduced: beside backward, or after it. */
-fr_lane lower_reduce_lane(const lower_context *context);
-
 /* ---- places in a flat list of parameters, in elements ---- */
 
 /* Elements of a tensor with the padding behind it. */

@@ -107,7 +107,7 @@ static fr_status lower_one_rank(lower_context *context, lower_program *program,
     FR_TRY_GOTO(status, init_chunks(&rank, err), out_release);
     fr_builder_reset(rank.builder);
     FR_TRY_GOTO(status, lower_layout(&rank, err), out_release);
-    if (lower_is_by_unit(context))
+    if (context->sharding.is_by_unit)
         FR_TRY_GOTO(status, lower_sets_init(&rank, err), out_release);
     FR_TRY_GOTO(status, lower_stage(&rank, err), out_release);
     rank_program->n_tensors = (uint32_t)rank.tensors.n;
@@ -211,6 +211,7 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     if (!program.program)
         return fr_fail_no_memory(err);
     context.is_executable = fr_plan_is_executable(plan, model, job);
+    context.sharding = fr_sharding_of(plan, context.is_executable);
     context.node_of_rank = placement ? placement->node_of_rank : NULL;
     context.schedule = fr_schedules[plan->schedule];
     find_local_axes(&context);

@@ -129,7 +129,7 @@ void lower_backward_calls(lower_rank *rank, const fr_task *task, int32_t i,
     const lower_context *context = rank->context;
     const lower_unit *unit = lower_layer_unit(rank, task, i);
     const size_t slot = lower_slot(rank, task, i);
-    bool is_by_unit = lower_is_by_unit(context);
+    bool is_by_unit = context->sharding.is_by_unit;
     uint32_t saved = rank->saved[slot];
     lower_before_use(rank);
     lower_fetch_layer(rank, task, i - 1);
@@ -172,7 +172,7 @@ void lower_weights_calls(lower_rank *rank, const fr_task *task, int32_t i)
     const size_t slot = lower_slot(rank, task, i);
     if (calls->i_weights == 0)
         return;
-    if (lower_is_by_unit(rank->context))
+    if (rank->context->sharding.is_by_unit)
         lower_open_grads(rank, lower_layer_unit(rank, task, i)->i_set);
     lower_add_call(rank, calls->i_weights, at.layer, task->micro_batch,
                    task->chunk);

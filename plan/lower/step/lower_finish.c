@@ -9,7 +9,7 @@ static bool is_reduced_after(const lower_rank *rank, const fr_task *task)
 {
     const lower_context *context = rank->context;
     return task->micro_batch == context->n_micro - 1 ||
-           (lower_is_by_unit(context) && context->plan->pp == 1);
+           (context->sharding.is_by_unit && context->plan->pp == 1);
 }
 
 /* With overlap the gradients leave for the host as soon as they are whole. */
@@ -42,7 +42,7 @@ static void finish_unit(lower_rank *rank, const lower_unit *unit)
 static void finish_norms(lower_rank *rank, const lower_unit *unit)
 {
     lower_context *context = rank->context;
-    bool is_by_unit = lower_is_by_unit(context);
+    bool is_by_unit = context->sharding.is_by_unit;
     if (!context->plan->is_sequence_parallel || unit->n_norm == 0)
         return;
     uint32_t i_segment;
@@ -79,7 +79,7 @@ void lower_finish_layer(lower_rank *rank, const fr_task *task, int32_t i)
     if (!is_reduced_after(rank, task))
         return;
     finish_norms(rank, unit);
-    if (lower_is_by_unit(rank->context)) {
+    if (rank->context->sharding.is_by_unit) {
         reduce_set(rank, unit->i_set, is_last_micro);
         return;
     }
@@ -90,7 +90,7 @@ void lower_finish_layer(lower_rank *rank, const fr_task *task, int32_t i)
 
 void lower_finish_ends(lower_rank *rank, const fr_task *task, bool is_head)
 {
-    bool is_by_unit = lower_is_by_unit(rank->context);
+    bool is_by_unit = rank->context->sharding.is_by_unit;
     bool is_last_micro = task->micro_batch == rank->context->n_micro - 1;
     if (!is_reduced_after(rank, task))
         return;
@@ -116,7 +116,7 @@ void lower_finish_ends(lower_rank *rank, const fr_task *task, bool is_head)
 void lower_finish_reductions(lower_rank *rank)
 {
     bool is_overlap = rank->context->plan->is_overlap;
-    bool is_by_unit = lower_is_by_unit(rank->context);
+    bool is_by_unit = rank->context->sharding.is_by_unit;
     bool is_plain =
         fr_compressor_of(rank->context->plan)->wire == FR_WIRE_PLAIN;
     for (uint32_t b = 0; !is_by_unit && b < rank->buckets.n; b++)

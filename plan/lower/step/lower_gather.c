@@ -44,7 +44,7 @@ static const lower_unit *unit_of(const lower_rank *rank, const lower_set *set,
 
 static uint64_t shard_of(const lower_rank *rank, const lower_unit *unit)
 {
-    return unit->n / lower_n_shards(rank->context, unit->is_expert);
+    return unit->n / rank->context->sharding.n_shards[unit->is_expert];
 }
 
 /* ---- sets ---- */
@@ -147,7 +147,7 @@ fr_status lower_uses_init(lower_rank *rank, fr_err *err)
     bool is_ok = true;
     rank->gate = FR_BLOCK_NONE;
     rank->left_grad = FR_BLOCK_NONE;
-    for (size_t t = 0; lower_is_gathered(context) && t < program->n_tasks;
+    for (size_t t = 0; context->sharding.is_gathered && t < program->n_tasks;
          t++) {
         const fr_task *task = &tasks[t];
         int32_t n = rank->chunk_layers[task->chunk];
@@ -210,7 +210,7 @@ static const uint64_t max_reuse_distance = 1000000000;
 
 static bool is_by_parameter(const lower_context *context)
 {
-    return lower_is_gathered(context) &&
+    return context->sharding.is_gathered &&
            context->plan->zero_unit == FR_ZERO_UNIT_PARAMETER;
 }
 
@@ -218,7 +218,7 @@ static bool is_by_parameter(const lower_context *context)
 static int list_pieces(const lower_rank *rank, const lower_unit *unit,
                        uint64_t pieces[MOST_PIECES])
 {
-    const uint64_t n_shards = lower_n_shards(rank->context, unit->is_expert);
+    const uint64_t n_shards = rank->context->sharding.n_shards[unit->is_expert];
     uint64_t left = unit->n;
     int n = 0;
     for (size_t i = 0; is_by_parameter(rank->context) && i < rank->tensors.n &&
@@ -254,14 +254,13 @@ static void gather_pieces(lower_rank *rank, const lower_unit *unit,
 {
     lower_context *context = rank->context;
     const uint64_t weight_bytes = lower_element_bytes(context, FR_SPACE_WEIGHT);
-    const uint64_t n_shards = lower_n_shards(context, unit->is_expert);
+    const uint64_t n_shards = context->sharding.n_shards[unit->is_expert];
     uint64_t pieces[MOST_PIECES];
     int n = list_pieces(rank, unit, pieces);
     for (int i = 0; i < n; i++) {
-        fr_instr *instr =
-            lower_collective(context, FR_OP_ALL_GATHER,
-                             lower_shard_axis(context, unit->is_expert),
-                             fr_plan_storage_dtype(context->plan), pieces[i]);
+        const fr_move move =
+            fr_sharding_gather(&context->sharding, unit->is_expert, pieces[i]);
+        fr_instr *instr = lower_move(context, &move);
         if (is_by_parameter(context))
             instr->flags |= FR_INSTR_LISTED;
         instr->ref[0] = lower_parameter(context, FR_SPACE_WEIGHT, from);
@@ -360,7 +359,7 @@ static void provide(lower_rank *rank, uint32_t last)
 
 void lower_before_use(lower_rank *rank)
 {
-    if (!lower_is_gathered(rank->context) || rank->context->is_out_of_memory)
+    if (!rank->context->sharding.is_gathered || rank->context->is_out_of_memory)
         return;
     const uint32_t i_set = rank->uses.items[rank->i_use].i_set;
     provide(rank, rank->i_use);
@@ -373,7 +372,7 @@ void lower_after_use(lower_rank *rank, uint32_t gate)
 {
     const fr_plan *plan = rank->context->plan;
     rank->gate = gate;
-    if (!lower_is_gathered(rank->context) || rank->context->is_out_of_memory)
+    if (!rank->context->sharding.is_gathered || rank->context->is_out_of_memory)
         return;
     const lower_use *use = &rank->uses.items[rank->i_use++];
     bool is_next_round = use->next != NO_USE && use->is_backward &&
@@ -396,7 +395,7 @@ void lower_bind_set(lower_rank *rank, fr_space space, uint32_t i_set,
     const lower_set *set = &rank->sets.items[i_set];
     if (space == FR_SPACE_GRAD) {
         fr_builder_bind(rank->builder, space, set->grad, access);
-    } else if (lower_is_gathered(rank->context)) {
+    } else if (rank->context->sharding.is_gathered) {
         fr_builder_bind(rank->builder, space, set->weight, access);
     } else {
         fr_builder_set_base(rank->builder, space,
@@ -436,13 +435,13 @@ static void scatter_pieces(lower_rank *rank, const lower_unit *unit,
 {
     lower_context *context = rank->context;
     const uint64_t grad_bytes = lower_element_bytes(context, FR_SPACE_GRAD);
-    const uint64_t n_shards = lower_n_shards(context, unit->is_expert);
+    const uint64_t n_shards = context->sharding.n_shards[unit->is_expert];
     uint64_t pieces[MOST_PIECES], at = 0;
     int n = list_pieces(rank, unit, pieces);
     for (int i = 0; i < n; i++) {
         fr_instr *instr =
             lower_collective(context, FR_OP_REDUCE_SCATTER,
-                             lower_shard_axis(context, unit->is_expert),
+                             context->sharding.shard_axis[unit->is_expert],
                              context->plan->grad_dtype, pieces[i]);
         if (is_by_parameter(context))
             instr->flags |= FR_INSTR_LISTED;
@@ -498,7 +497,7 @@ void lower_reduce_set(lower_rank *rank, uint32_t i_set)
     uint64_t from = 0, to = 0;
     uint32_t i_segment =
         set_segment(rank, is_added ? PURPOSE_REDUCE_ADD : PURPOSE_REDUCE,
-                    lower_reduce_lane(context), set, &is_new);
+                    context->sharding.reduce_lane, set, &is_new);
     for (uint32_t i = 0; is_new && i < set->n_units; i++) {
         const lower_unit *unit = unit_of(rank, set, i);
         emit_reduce(rank, unit, from, to, is_added);
@@ -530,16 +529,16 @@ fr_ref lower_own(const lower_rank *rank, const lower_bucket *bucket,
     uint64_t stride = weight > grad ? weight : grad;
     uint64_t first = 0;
     fr_ref ref;
-    if (!lower_is_by_unit(context))
+    if (!context->sharding.is_by_unit)
         first = bucket->first;
     for (const lower_unit *u = unit;
-         lower_is_by_unit(context) && space == FR_SPACE_GRAD &&
+         context->sharding.is_by_unit && space == FR_SPACE_GRAD &&
          u-- > unit_of(rank, &rank->sets.items[unit->i_set], 0);)
         first += shard_of(rank, u);
     ref = lower_parameter(context, space, first);
-    if (lower_n_shards(context, bucket->is_expert) > 1 &&
-        !(lower_is_by_unit(context) && space == FR_SPACE_GRAD) &&
-        !lower_is_gathered(context))
+    if (context->sharding.n_shards[bucket->is_expert] > 1 &&
+        !(context->sharding.is_by_unit && space == FR_SPACE_GRAD) &&
+        !context->sharding.is_gathered)
         for (ref.is_sharded = 1; mine < stride; mine *= 2)
             ref.is_sharded++;
     return ref;
@@ -549,7 +548,7 @@ void lower_bind_own(lower_rank *rank, const lower_bucket *bucket,
                     fr_space space, char access)
 {
     const lower_unit *unit = &rank->units.items[bucket->first_unit];
-    if (!lower_is_by_unit(rank->context))
+    if (!rank->context->sharding.is_by_unit)
         lower_bind_flat(rank, space, bucket, access);
     else if (space == FR_SPACE_GRAD)
         fr_builder_bind(rank->builder, space,

@@ -8,6 +8,7 @@
  * ZeRO 2 and 3 reduce by layer, as FSDP does: every unit is a bucket.
  */
 #include "plan/lower/step/lower_step.h"
+#include "plan/outline/bucket_cut.h"
 
 #include <string.h>
 
@@ -144,7 +145,7 @@ static bool add_units(lower_rank *rank)
     const lower_context *context = rank->context;
     bool is_split = lower_is_tied_apart(context);
     /* What one call uses must stand together (see lower_set). */
-    bool is_final_early = lower_is_by_unit(context) && rank->is_first &&
+    bool is_final_early = context->sharding.is_by_unit && rank->is_first &&
                           rank->is_last && context->model->is_tied;
     bool is_ok = true;
     if (rank->is_first && is_split)
@@ -165,24 +166,15 @@ static bool add_units(lower_rank *rank)
     return is_ok;
 }
 
-/*
- * Buckets: units in the order in which backward completes them (from the end
- * of the list), until bucket_bytes are reached.  The tied matrix is alone, so
- * that both of its holders sum it in the same order; experts are alone, since
- * others sum them.
- */
+/* Buckets: units in the order in which backward completes them, from the end of
+ * the list. */
 static bool add_buckets(lower_rank *rank)
 {
-    const lower_context *context = rank->context;
-    const uint64_t wanted = context->plan->bucket_bytes;
-    const uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
-    bool is_open = false;
+    fr_bucket_cut cut = fr_bucket_cut_of(rank->context->plan);
     for (size_t i = rank->units.n; i-- > 0;) {
         lower_unit *unit = &rank->units.items[i];
         bool is_tied = unit->kind == LOWER_UNIT_TIED;
-        if (!is_open || is_tied ||
-            unit->is_expert !=
-                rank->buckets.items[rank->buckets.n - 1].is_expert) {
+        if (fr_bucket_cut_next(&cut, unit->n, unit->is_expert, is_tied)) {
             lower_bucket fresh = {.is_tied = is_tied,
                                   .is_expert = unit->is_expert,
                                   .opt = FR_BLOCK_NONE,
@@ -197,8 +189,6 @@ static bool add_buckets(lower_rank *rank)
         bucket->n_pending++;
         bucket->n += unit->n;
         unit->i_bucket = (uint32_t)(rank->buckets.n - 1);
-        is_open = !is_tied && !lower_is_by_unit(context) &&
-                  (wanted == 0 || bucket->n * grad < wanted);
     }
     return true;
 }

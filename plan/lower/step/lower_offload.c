@@ -96,7 +96,8 @@ void lower_offload_grads(lower_rank *rank, uint32_t i_bucket)
 {
     lower_context *context = rank->context;
     const lower_bucket *bucket = &rank->buckets.items[i_bucket];
-    const uint64_t n = bucket->n / lower_n_shards(context, bucket->is_expert);
+    const uint64_t n =
+        bucket->n / context->sharding.n_shards[bucket->is_expert];
     const uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
     const uint64_t weight = lower_element_bytes(context, FR_SPACE_WEIGHT);
     if (!context->plan->is_optimizer_offloaded)
@@ -107,7 +108,7 @@ void lower_offload_grads(lower_rank *rank, uint32_t i_bucket)
     fr_instr *instr = lower_emit(context, FR_OP_HOST_COPY);
     instr->dim[0] = (int64_t)(n * grad);
     instr->dim[1] = 1;
-    instr->axis = (uint8_t)lower_shard_axis(context, bucket->is_expert);
+    instr->axis = (uint8_t)context->sharding.shard_axis[bucket->is_expert];
     instr->shard_bytes = n * (weight > grad ? weight : grad);
     instr->ref[0] = lower_own(rank, bucket, FR_SPACE_GRAD);
     lower_add_call(rank, i_segment, -1, -1, -1);

@@ -16,7 +16,7 @@ void lower_bind_layer(lower_rank *rank, fr_space space,
     const lower_unit *unit = lower_layer_unit(rank, at->task, at->i);
     const lower_unit *experts = lower_expert_unit(rank, unit);
     bool is_grad = space == FR_SPACE_GRAD;
-    if (lower_is_by_unit(rank->context)) {
+    if (rank->context->sharding.is_by_unit) {
         lower_bind_set(rank, space, unit->i_set, access);
         return;
     }

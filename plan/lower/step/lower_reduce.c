@@ -8,15 +8,11 @@
  */
 #include "plan/lower/step/lower_step.h"
 
-static fr_lane reduce_lane(const lower_rank *rank)
-{
-    return lower_reduce_lane(rank->context);
-}
-
 static int64_t group_size(const lower_rank *rank, const lower_bucket *bucket)
 {
-    return fr_plan_group_size(rank->context->plan,
-                              lower_reduce_axis(bucket->is_expert));
+    return fr_plan_group_size(
+        rank->context->plan,
+        rank->context->sharding.reduce_axis[bucket->is_expert]);
 }
 
 static void add_call(lower_rank *rank, uint32_t i_segment,
@@ -34,12 +30,12 @@ void lower_reduce_tied(lower_rank *rank)
         if (!bucket->is_tied)
             continue;
         const lower_unit *unit = &rank->units.items[bucket->first_unit];
-        uint32_t i_segment =
-            lower_segment_begin(context, reduce_lane(rank), "tied_grad_reduce");
+        uint32_t i_segment = lower_segment_begin(
+            context, context->sharding.reduce_lane, "tied_grad_reduce");
         fr_instr *instr =
             lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_EMBED,
                              context->plan->grad_dtype, bucket->n);
-        if (!lower_is_by_unit(context)) {
+        if (!context->sharding.is_by_unit) {
             instr->ref[0] = instr->ref[1] = lower_grad(context, bucket->first);
             add_call(rank, i_segment, bucket, 'm');
             continue;
@@ -53,45 +49,30 @@ void lower_reduce_tied(lower_rank *rank)
     }
 }
 
-/* ZeRO 1 over a part of the ranks: the shards of all parts are summed. */
-static void reduce_replicas(lower_rank *rank, const lower_bucket *bucket)
-{
-    lower_context *context = rank->context;
-    uint64_t shard = bucket->n / lower_n_shards(context, bucket->is_expert);
-    if (bucket->is_expert ||
-        fr_plan_group_size(context->plan, FR_AXIS_REPLICA) == 1)
-        return;
-    fr_instr *instr =
-        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
-                         context->plan->grad_dtype, shard);
-    instr->tag = FR_AXIS_SHARD;
-    instr->shard_bytes = shard * lower_element_bytes(context, FR_SPACE_GRAD);
-    instr->ref[0] = lower_grad(context, bucket->first);
-    instr->ref[0].is_sharded = 1;
-    instr->ref[1] = instr->ref[0];
-}
-
 static void reduce_plain(lower_rank *rank, uint32_t i_bucket)
 {
     lower_context *context = rank->context;
     const lower_bucket *bucket = &rank->buckets.items[i_bucket];
-    bool is_scattered = context->plan->zero_stage > 0;
-    fr_axis axis = is_scattered ? lower_shard_axis(context, bucket->is_expert)
-                                : lower_reduce_axis(bucket->is_expert);
+    const fr_ref whole = lower_grad(context, bucket->first);
+    fr_ref own = whole;
+    fr_move moves[2];
+    const int n = fr_sharding_reduce(&context->sharding, bucket->is_expert,
+                                     bucket->n, moves);
     uint32_t i_segment =
-        lower_segment_begin(context, reduce_lane(rank), "dp_reduce_%u_%u",
+        lower_segment_begin(context, moves[0].lane, "dp_reduce_%u_%u",
                             (unsigned)rank->stage, (unsigned)i_bucket);
-    fr_instr *instr = lower_collective(
-        context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE, axis,
-        context->plan->grad_dtype, bucket->n);
-    instr->shard_bytes = bucket->n /
-                         (uint64_t)fr_plan_group_size(context->plan, axis) *
-                         lower_element_bytes(context, FR_SPACE_GRAD);
-    instr->ref[0] = lower_grad(context, bucket->first);
-    instr->ref[1] = instr->ref[0];
-    instr->ref[1].is_sharded = is_scattered;
-    if (is_scattered)
-        reduce_replicas(rank, bucket);
+    own.is_sharded = context->sharding.is_scattered;
+    for (int i = 0; i < n; i++) {
+        bool is_of_shards = i > 0; /* of all copies */
+        fr_instr *instr = lower_move(context, &moves[i]);
+        const int64_t n_parts =
+            is_of_shards ? 1 : fr_plan_group_size(context->plan, moves[i].axis);
+        instr->tag = is_of_shards ? FR_AXIS_SHARD : 0;
+        instr->shard_bytes = moves[i].n / (uint64_t)n_parts *
+                             lower_element_bytes(context, FR_SPACE_GRAD);
+        instr->ref[0] = is_of_shards ? own : whole;
+        instr->ref[1] = own;
+    }
     add_call(rank, i_segment, bucket, 'm');
 }
 
@@ -108,7 +89,7 @@ static fr_instr *coder(lower_rank *rank, fr_op op, const lower_bucket *bucket,
     bool is_gather = compressor->wire == FR_WIRE_GATHER;
     fr_instr *instr = lower_emit(context, op);
     instr->algorithm = (uint8_t)plan->compressor;
-    instr->axis = (uint8_t)lower_reduce_axis(bucket->is_expert);
+    instr->axis = (uint8_t)context->sharding.reduce_axis[bucket->is_expert];
     instr->dim[FR_COMPRESS_DIM_N] = (int64_t)bucket->n;
     instr->dim[FR_COMPRESS_DIM_PAYLOAD_BYTES] = (int64_t)payload;
     instr->dim[FR_COMPRESS_DIM_STAGE] = stage;
@@ -154,20 +135,22 @@ static void exchange(lower_rank *rank, uint32_t i_bucket, int stage)
         before += compressor->stage_bytes(plan, &b, s);
     if (bytes == 0)
         return;
-    uint32_t i_segment =
-        lower_segment_begin(context, reduce_lane(rank), "dp_wire%d_%u_%u",
-                            stage, (unsigned)rank->stage, (unsigned)i_bucket);
+    uint32_t i_segment = lower_segment_begin(
+        context, context->sharding.reduce_lane, "dp_wire%d_%u_%u", stage,
+        (unsigned)rank->stage, (unsigned)i_bucket);
     if (compressor->wire == FR_WIRE_GATHER) {
         instr = lower_collective(
-            context, FR_OP_ALL_GATHER, lower_reduce_axis(bucket->is_expert),
-            FR_DTYPE_U8, bytes * (uint64_t)group_size(rank, bucket));
+            context, FR_OP_ALL_GATHER,
+            context->sharding.reduce_axis[bucket->is_expert], FR_DTYPE_U8,
+            bytes * (uint64_t)group_size(rank, bucket));
         instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_WIRE, 0);
         instr->ref[0].is_sharded = 1;
         instr->shard_bytes = bytes;
     } else {
-        instr = lower_collective(context, FR_OP_ALL_REDUCE,
-                                 lower_reduce_axis(bucket->is_expert),
-                                 FR_DTYPE_F32, bytes / sizeof(float));
+        instr =
+            lower_collective(context, FR_OP_ALL_REDUCE,
+                             context->sharding.reduce_axis[bucket->is_expert],
+                             FR_DTYPE_F32, bytes / sizeof(float));
         instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_WIRE, before);
     }
     lower_add_call(rank, i_segment, -1, -1, -1);

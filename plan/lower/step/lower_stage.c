@@ -15,13 +15,13 @@ static void add_flat_blocks(lower_rank *rank, fr_space space)
 {
     const lower_context *context = rank->context;
     bool is_weight = space == FR_SPACE_WEIGHT;
-    bool is_sharded = is_weight && lower_is_gathered(context);
+    bool is_sharded = is_weight && context->sharding.is_gathered;
     fr_builder_align_page(rank->builder);
     for (size_t i = 0; i < rank->units.n; i++) {
         lower_unit *unit = &rank->units.items[i];
         uint64_t n =
             unit->n /
-            (is_sharded ? lower_n_shards(context, unit->is_expert) : 1);
+            (is_sharded ? context->sharding.n_shards[unit->is_expert] : 1);
         *(is_weight ? &unit->weight : &unit->grad) = fr_builder_add_block(
             rank->builder,
             is_weight ? FR_MEMORY_PARAMETERS : FR_MEMORY_GRADIENTS, true,
@@ -35,14 +35,14 @@ static void add_persistent_blocks(lower_rank *rank)
     const fr_plan *plan = context->plan;
     const fr_compressor *compressor = fr_compressor_of(plan);
     add_flat_blocks(rank, FR_SPACE_WEIGHT);
-    if (!lower_is_by_unit(context))
+    if (!context->sharding.is_by_unit)
         add_flat_blocks(rank, FR_SPACE_GRAD);
     fr_builder_align_page(rank->builder);
     for (size_t b = 0; b < rank->buckets.n; b++) {
         lower_bucket *bucket = &rank->buckets.items[b];
         uint64_t state = fr_optimizer_resident_bytes(
             context->job->optimizer,
-            bucket->n / lower_n_shards(context, bucket->is_expert),
+            bucket->n / context->sharding.n_shards[bucket->is_expert],
             fr_plan_has_master(plan));
         if (state > 0 && !plan->is_optimizer_offloaded)
             bucket->opt = fr_builder_add_block(
@@ -51,7 +51,7 @@ static void add_persistent_blocks(lower_rank *rank)
     for (size_t b = 0; b < rank->buckets.n; b++) {
         lower_bucket *bucket = &rank->buckets.items[b];
         fr_bucket described = lower_describe_bucket(rank, bucket);
-        fr_axis axis = lower_reduce_axis(bucket->is_expert);
+        fr_axis axis = context->sharding.reduce_axis[bucket->is_expert];
         uint64_t state = compressor->state_bytes(plan, &described);
         if (compressor->wire != FR_WIRE_PLAIN && state > 0 &&
             fr_plan_group_size(plan, axis) > 1)
@@ -106,7 +106,7 @@ static void bind_ends(lower_rank *rank, bool is_head, fr_space space,
     bool is_shared = context->model->is_tied && !lower_is_tied_apart(context);
     bool is_grad = space == FR_SPACE_GRAD;
     const lower_unit *units = rank->units.items;
-    if (lower_is_by_unit(context)) {
+    if (context->sharding.is_by_unit) {
         lower_bind_set(rank, space,
                        is_head ? rank->i_head_set : rank->i_embed_set, access);
         return;
@@ -182,7 +182,7 @@ static void head(lower_rank *rank, const fr_task *task, int32_t i,
 {
     uint32_t tokens = load_tokens(rank, task->micro_batch);
     lower_before_use(rank);
-    if (lower_is_by_unit(rank->context))
+    if (rank->context->sharding.is_by_unit)
         lower_open_grads(rank, rank->i_head_set);
     lower_add_call(
         rank, is_added ? rank->segments.i_head_added : rank->segments.i_head,
@@ -195,7 +195,7 @@ static void head(lower_rank *rank, const fr_task *task, int32_t i,
                     is_added ? 'm' : 'w');
     fr_builder_bind(rank->builder, FR_SPACE_TOKENS, tokens, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_STEP, rank->step, 'm');
-    lower_after_use(rank, lower_is_by_unit(rank->context)
+    lower_after_use(rank, rank->context->sharding.is_by_unit
                               ? rank->sets.items[rank->i_head_set].grad
                               : FR_BLOCK_NONE);
 }
@@ -225,7 +225,7 @@ static uint32_t backward(lower_rank *rank, const fr_task *task)
     }
     if (!is_first_stage(rank, task->chunk))
         return gradient;
-    if (lower_is_by_unit(context))
+    if (context->sharding.is_by_unit)
         lower_open_grads(rank, rank->i_embed_set);
     bool is_normed = context->model->has_embed_norm;
     if (is_normed)

@@ -21,7 +21,7 @@ FR_CHECKED fr_status lower_pipeline(lower_context *context,
                                     lower_program *program, fr_err *err);
 
 /* ---- lower_gather.c: ZeRO 2 and 3; what is whole only while it is used.
- * "set" functions only where lower_is_by_unit() ---- */
+ * "set" functions only where the sharding is_by_unit ---- */
 
 FR_CHECKED fr_status lower_sets_init(lower_rank *rank, fr_err *err);
 FR_CHECKED fr_status lower_uses_init(lower_rank *rank, fr_err *err);

@@ -65,7 +65,7 @@ void lower_zero(lower_rank *rank)
     fr_instr *instr = lower_emit(context, FR_OP_ZERO);
     instr->dim[0] = (int64_t)(NORMS_OFFSET + norms_bytes(rank));
     instr->ref[0] = lower_ref(FR_SPACE_STEP, 0);
-    if (!lower_is_by_unit(context)) {
+    if (!context->sharding.is_by_unit) {
         instr = lower_emit(context, FR_OP_ZERO);
         instr->dim[0] = (int64_t)(rank->rank_program->n_parameters *
                                   lower_element_bytes(context, FR_SPACE_GRAD));
@@ -75,14 +75,14 @@ void lower_zero(lower_rank *rank)
                                       NORMS_OFFSET + norms_bytes(rank));
     add_scores_buffer(rank);
     add_step_call(rank, i_segment, 'w');
-    if (!lower_is_by_unit(context))
+    if (!context->sharding.is_by_unit)
         lower_bind_flat(rank, FR_SPACE_GRAD, NULL, 'w');
 }
 
 /* This rank's part of a bucket; ZeRO gives each rank a shard. */
 static uint64_t own_elements(const lower_rank *rank, const lower_bucket *bucket)
 {
-    return bucket->n / lower_n_shards(rank->context, bucket->is_expert);
+    return bucket->n / rank->context->sharding.n_shards[bucket->is_expert];
 }
 
 /* dims n, first and the shard of an instruction over a bucket. */
@@ -95,7 +95,7 @@ static void set_range(const lower_rank *rank, const lower_bucket *bucket,
     uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
     instr->dim[0] = (int64_t)n;
     instr->dim[1] = (int64_t)bucket->first;
-    instr->axis = (uint8_t)lower_shard_axis(context, bucket->is_expert);
+    instr->axis = (uint8_t)context->sharding.shard_axis[bucket->is_expert];
     instr->shard_bytes = n * (weight > grad ? weight : grad);
 }
 
@@ -131,9 +131,9 @@ static fr_axis norm_axis(const lower_context *context)
 static uint64_t n_copies(const lower_context *context,
                          const lower_bucket *bucket)
 {
-    fr_axis axis = lower_reduce_axis(bucket->is_expert);
+    fr_axis axis = context->sharding.reduce_axis[bucket->is_expert];
     return (uint64_t)fr_plan_group_size(context->plan, axis) /
-           lower_n_shards(context, bucket->is_expert);
+           context->sharding.n_shards[bucket->is_expert];
 }
 
 /*
@@ -243,17 +243,18 @@ static void optimize(lower_rank *rank, fr_op op, size_t i_bucket)
     use_main_grads(rank);
 }
 
-static void gather_weights(lower_rank *rank, size_t i_bucket, fr_lane lane)
+static void gather_weights(lower_rank *rank, size_t i_bucket)
 {
     lower_context *context = rank->context;
     const lower_bucket *bucket = &rank->buckets.items[i_bucket];
     const uint64_t weight = lower_element_bytes(context, FR_SPACE_WEIGHT);
-    if (lower_n_shards(context, bucket->is_expert) == 1)
+    const fr_sharding *sharding = &context->sharding;
+    if (sharding->n_shards[bucket->is_expert] == 1)
         return;
-    uint32_t i_segment = begin(rank, lane, "param_gather", i_bucket);
-    fr_instr *instr = lower_collective(
-        context, FR_OP_ALL_GATHER, lower_shard_axis(context, bucket->is_expert),
-        fr_plan_storage_dtype(context->plan), bucket->n);
+    const fr_move move =
+        fr_sharding_gather(sharding, bucket->is_expert, bucket->n);
+    uint32_t i_segment = begin(rank, move.lane, "param_gather", i_bucket);
+    fr_instr *instr = lower_move(context, &move);
     instr->shard_bytes = own_elements(rank, bucket) * weight;
     instr->ref[1] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
     instr->ref[1].is_sharded = 0;
@@ -263,31 +264,12 @@ static void gather_weights(lower_rank *rank, size_t i_bucket, fr_lane lane)
     lower_bind_own(rank, bucket, FR_SPACE_WEIGHT, 'm');
 }
 
-/* ZeRO 1, 2: are the parameters of the step before gathered in this one? */
-static bool is_gathered_early(const lower_context *context)
-{
-    const fr_plan *plan = context->plan;
-    return (plan->zero_stage == 1 || plan->zero_stage == 2) &&
-           plan->is_gather_overlap && !context->is_executable;
-}
-
 void lower_gather_early(lower_rank *rank)
 {
-    if (!is_gathered_early(rank->context))
+    if (!rank->context->sharding.is_gathered_early)
         return;
     for (size_t b = rank->buckets.n; b-- > 0;)
-        gather_weights(rank, b, FR_LANE_GATHER);
-}
-
-static void gather_late(lower_rank *rank, size_t i_bucket)
-{
-    const lower_context *context = rank->context;
-    const fr_plan *plan = context->plan;
-    bool is_beside = context->is_executable && plan->is_overlap;
-    if (plan->zero_stage == 0 || lower_is_gathered(context) ||
-        is_gathered_early(context))
-        return;
-    gather_weights(rank, i_bucket, is_beside ? FR_LANE_DP : FR_LANE_COMPUTE);
+        gather_weights(rank, b);
 }
 
 void lower_update(lower_rank *rank)
@@ -302,12 +284,13 @@ void lower_update(lower_rank *rank)
             optimize(rank, FR_OP_OPT_NORMS, b);
         sum_scalar(rank, "norms_reduce_tp", FR_AXIS_TP, NORMS_OFFSET, n_norms);
         if (plan->zero_stage > 0)
-            sum_scalar(rank, "norms_reduce_dp",
-                       lower_shard_axis(context, false), NORMS_OFFSET, n_norms);
+            sum_scalar(rank, "norms_reduce_dp", context->sharding.shard_axis[0],
+                       NORMS_OFFSET, n_norms);
     }
     for (size_t b = 0; b < rank->buckets.n; b++) {
         optimize(rank, FR_OP_OPT_STEP, b);
-        gather_late(rank, b);
+        if (context->sharding.gather_lane != FR_LANE_GATHER)
+            gather_weights(rank, b);
     }
     if (!(context->job->clip_norm > 0))
         reduce_loss(rank);

@@ -1,0 +1,83 @@
+#include "plan/outline/sharding.h"
+
+#include "plan/collective/collective.h"
+
+fr_sharding fr_sharding_of(const fr_plan *plan, bool is_executable)
+{
+    const int64_t n_replicas = fr_plan_group_size(plan, FR_AXIS_REPLICA);
+    fr_sharding s = {
+        .weight_dtype = fr_plan_storage_dtype(plan),
+        .grad_dtype = plan->grad_dtype,
+        .reduce_axis = {FR_AXIS_DP, FR_AXIS_EDP},
+        .shard_axis = {n_replicas == 1 ? FR_AXIS_DP : FR_AXIS_SHARD,
+                       FR_AXIS_EDP},
+        .n_shards = {1, 1},
+        .n_replicas = (uint64_t)n_replicas,
+        .is_scattered = plan->zero_stage > 0,
+        .is_by_unit = plan->zero_stage >= 2,
+        .is_gathered = plan->zero_stage == 3,
+        .is_gathered_early = (plan->zero_stage == 1 || plan->zero_stage == 2) &&
+                             plan->is_gather_overlap && !is_executable,
+        .has_master = fr_plan_has_master(plan),
+        .is_state_on_host = plan->is_optimizer_offloaded,
+        .reduce_lane = plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE,
+    };
+    for (int i = 0; i < 2 && s.is_scattered; i++)
+        s.n_shards[i] = (uint64_t)fr_plan_group_size(plan, s.shard_axis[i]);
+    s.gather_lane = s.is_gathered || s.is_gathered_early ? FR_LANE_GATHER
+                    : is_executable && plan->is_overlap  ? FR_LANE_DP
+                                                         : FR_LANE_COMPUTE;
+    return s;
+}
+
+int fr_sharding_reduce(const fr_sharding *s, bool is_expert, uint64_t n,
+                       fr_move out[2])
+{
+    if (!s->is_scattered) {
+        out[0] = (fr_move){s->reduce_lane, FR_OP_ALL_REDUCE,
+                           s->reduce_axis[is_expert], s->grad_dtype, n};
+        return 1;
+    }
+    out[0] = (fr_move){s->reduce_lane, FR_OP_REDUCE_SCATTER,
+                       s->shard_axis[is_expert], s->grad_dtype, n};
+    if (is_expert || s->n_replicas == 1)
+        return 1;
+    out[1] = (fr_move){s->reduce_lane, FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
+                       s->grad_dtype, n / s->n_shards[0]};
+    return 2;
+}
+
+fr_move fr_sharding_gather(const fr_sharding *s, bool is_expert, uint64_t n)
+{
+    return (fr_move){s->gather_lane, FR_OP_ALL_GATHER, s->shard_axis[is_expert],
+                     s->weight_dtype, n};
+}
+
+fr_state_bytes fr_sharding_state(const fr_sharding *s,
+                                 fr_optimizer_kind optimizer, uint64_t n,
+                                 uint64_t own_n)
+{
+    fr_state_bytes bytes = {.parameters = (s->is_gathered ? own_n : n) *
+                                          fr_dtype_bytes(s->weight_dtype),
+                            .gradients = (s->is_by_unit ? own_n : n) *
+                                         fr_dtype_bytes(s->grad_dtype)};
+    if (!s->is_state_on_host)
+        bytes.optimizer =
+            fr_optimizer_resident_bytes(optimizer, own_n, s->has_master);
+    return bytes;
+}
+
+void fr_move_tell(const fr_move *move, const fr_plan *plan, int64_t n_group,
+                  bool is_local, fr_instr *out)
+{
+    out->axis = (uint8_t)move->axis;
+    out->dtype = (uint8_t)move->dtype;
+    out->dim[0] = (int64_t)move->n;
+    out->algorithm = (uint8_t)fr_collective_choose(
+        fr_collective_is_of_data(move->axis) ? plan->collective
+                                             : FR_COLLECTIVE_AUTO,
+        move->op, n_group, move->n * fr_dtype_bytes(move->dtype), is_local);
+    if (move->axis == FR_AXIS_DP && out->algorithm == plan->collective)
+        out->flags |= FR_INSTR_GIVEN; /* never AUTO here */
+    fr_collective_tell(plan, out);
+}
