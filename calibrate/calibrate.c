@@ -396,32 +396,11 @@ out_profile:
 /* The memory of a run without MPI: before MPI is there. */
 static fr_status measure_alone(uint64_t *baseline_bytes, fr_err *err)
 {
-    fr_loopback *hub;
-    fr_transport *alone = NULL;
-    fr_status status;
+    fr_transport *alone;
 
-    FR_TRY(fr_loopback_create(1, NULL, &hub, err));
-    status = fr_transport_loopback_create(hub, 0, 60.0, &alone, err);
-    if (status == FR_OK)
-        status = fr_bench_baseline(alone, baseline_bytes, err);
+    FR_TRY(fr_transport_alone_create(60.0, &alone, err));
+    fr_status status = fr_bench_baseline(alone, baseline_bytes, err);
     fr_transport_destroy(alone);
-    fr_loopback_destroy(hub);
-    return status;
-}
-
-static fr_status calibrate_alone(const fr_calibrate_options *options,
-                                 fr_profile *out, fr_err *err)
-{
-    fr_loopback *hub;
-    fr_transport *alone = NULL;
-    fr_status status;
-
-    FR_TRY(fr_loopback_create(1, NULL, &hub, err));
-    status = fr_transport_loopback_create(hub, 0, 60.0, &alone, err);
-    if (status == FR_OK)
-        status = fr_calibrate_over(alone, options, out, err);
-    fr_transport_destroy(alone);
-    fr_loopback_destroy(hub);
     return status;
 }
 
@@ -437,20 +416,20 @@ fr_status fr_calibrate(const fr_calibrate_options *options, int64_t n_ranks,
 
     FR_TRY(measure_alone(&alone_bytes, err));
     fr_profile_init(&profile);
-    if (n_ranks <= 1) {
-        status = calibrate_alone(options, &profile, err);
-        profile.baseline_bytes = 0;
-    } else {
+    if (n_ranks <= 1)
+        FR_TRY(fr_transport_alone_create(60.0, &transport, err));
+    else
         FR_TRY(fr_transport_mpi_create(n_ranks, timeout_s, &transport, err));
-        if (transport == NULL) { /* a process too many */
-            *is_first = false;
-            return FR_OK;
-        }
-        first = transport->rank == 0;
-        status = fr_calibrate_over(transport, options, &profile, err);
-        fr_transport_destroy(transport);
+    if (transport == NULL) { /* a process too many */
+        *is_first = false;
+        return FR_OK;
     }
+    first = transport->rank == 0;
+    status = fr_calibrate_over(transport, options, &profile, err);
+    fr_transport_destroy(transport);
     FR_TRY(status);
+    if (n_ranks <= 1)
+        profile.baseline_bytes = 0;
     profile.baseline_alone_bytes = alone_bytes;
     *out = profile;
     *is_first = first;

@@ -47,11 +47,8 @@ static fr_status note_program(payload_list *list, const fr_program *program)
 {
     for (uint32_t k = 0; k < program->n_instrs; k++) {
         const fr_instr *instr = &program->instrs[k];
-        fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
         uint64_t n_bytes = fr_instr_payload_bytes(instr);
-        bool is_comm =
-            op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P;
-        if (is_comm && n_bytes > 0)
+        if (fr_instr_communicates(instr) && n_bytes > 0)
             FR_TRY(note(list, n_bytes));
     }
     return FR_OK;

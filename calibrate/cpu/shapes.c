@@ -97,19 +97,14 @@ static fr_status add_rank_program(fr_shapes *shapes, const fr_program *program,
                                   uint32_t i_stage, bool *is_seen,
                                   const fr_fingerprint *machine, fr_err *err)
 {
-    const fr_rank_program *rank_program = &program->rank_programs[i_stage];
+    fr_instr_walk at = {.program = program,
+                        .rank_program = &program->rank_programs[i_stage]};
 
-    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
-        const fr_segment *segment =
-            &program->segments[rank_program->calls[i].i_segment];
-        for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            uint32_t i_instr = segment->first_instr + k;
-            if (is_seen[i_instr])
-                continue;
-            is_seen[i_instr] = true;
-            FR_TRY(add_instr(shapes, program, i_stage,
-                             &program->instrs[i_instr], machine, err));
-        }
+    while (fr_instr_walk_next(&at)) {
+        if (is_seen[at.i_instr])
+            continue;
+        is_seen[at.i_instr] = true;
+        FR_TRY(add_instr(shapes, program, i_stage, at.instr, machine, err));
     }
     return FR_OK;
 }

@@ -148,14 +148,16 @@ fr_status fr_gpu_bench_beside(const fr_gpu_comm_bench *bench,
         fr_err why = {0};
         fr_status status = shape ? FR_OK : FR_INPUT;
         /* Who has no such shape cannot take part, nor can the others. */
-        if (fr_gpu_comm_agree(bench->rig, status, &why) != FR_OK)
+        if (fr_transport_agree(bench->rig->transport, status, false, &why) !=
+            FR_OK)
             continue;
         b.task = (fr_gpu_task){.instr = &shape->instr,
                                .program = shape->program,
                                .i_stage = shape->i_stage};
         (void)fr_gpu_rig_place(bench->rig, b.task.instr, b.task.ptr);
         status = share_both(bench, &b, &why);
-        if (fr_gpu_comm_agree(bench->rig, status, &why) != FR_OK) {
+        if (fr_transport_agree(bench->rig->transport, status, false, &why) !=
+            FR_OK) {
             if (bench->rig->transport->rank == 0)
                 fr_log_write(bench->rig->log, FR_LOG_WARNING,
                              "%s beside collectives left out: %s",
@@ -181,13 +183,13 @@ static fr_status used_by(const fr_gpu_comm_bench *bench, int32_t n_group,
     FR_TRY(fr_gpu_comm_set_lanes(bench->rig->transport, n_group, n_lanes,
                                  &program, err));
     fr_status status = fr_gpu_rig_used(bench->rig, &before, err);
-    status = fr_gpu_comm_agree(bench->rig, status, err);
+    status = fr_transport_agree(bench->rig->transport, status, false, err);
     if (status == FR_OK)
         status = fr_gpu_comm_connect(bench, program, false, &links, err);
     if (status == FR_OK)
         status = fr_gpu_rig_used(bench->rig, &with, err);
     if (links) {
-        status = fr_gpu_comm_agree(bench->rig, status, err);
+        status = fr_transport_agree(bench->rig->transport, status, false, err);
         fr_gpu_links_destroy(links);
     }
     fr_program_destroy(program);

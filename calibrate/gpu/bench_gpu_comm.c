@@ -21,25 +21,6 @@ typedef struct news {
     double seconds;
 } news;
 
-fr_status fr_gpu_comm_agree(const fr_gpu_rig *rig, fr_status mine, fr_err *err)
-{
-    fr_transport *transport = rig->transport;
-    news own = {.status = (int32_t)mine};
-    news *all = calloc((size_t)transport->world, sizeof *all);
-
-    if (!all)
-        return fr_fail_no_memory(err);
-    if (mine != FR_OK)
-        fr_text_copy_cut(own.text, sizeof own.text, err->text);
-    fr_status status =
-        fr_transport_all_gather(transport, &own, sizeof own, all, err);
-    for (int64_t i = 0; status == FR_OK && i < transport->world; i++)
-        if (all[i].status != FR_OK)
-            status = fr_fail(err, (fr_status)all[i].status, "%s", all[i].text);
-    free(all);
-    return status;
-}
-
 fr_status fr_gpu_comm_connect(const fr_gpu_comm_bench *bench,
                               const fr_program *program, bool is_estimated,
                               fr_gpu_links **out, fr_err *err)
@@ -57,7 +38,7 @@ fr_status fr_gpu_comm_connect(const fr_gpu_comm_bench *bench,
                            ? fr_gpu_links_host_create(&place, &links, err)
                            : fr_gpu_links_comm_create(&place, &links, err);
 
-    status = fr_gpu_comm_agree(rig, status, err);
+    status = fr_transport_agree(rig->transport, status, false, err);
     if (status != FR_OK) {
         if (links)
             links->ops->abort(links);

@@ -37,9 +37,6 @@ FR_CHECKED fr_status fr_gpu_comm_connect(const fr_gpu_comm_bench *bench,
                                          const fr_program *program,
                                          bool is_estimated, fr_gpu_links **out,
                                          fr_err *err);
-/* The first failure of any rank, on all. */
-FR_CHECKED fr_status fr_gpu_comm_agree(const fr_gpu_rig *rig, fr_status mine,
-                                       fr_err *err);
 FR_CHECKED fr_status fr_gpu_comm_enqueue(const fr_gpu_comm_set *set,
                                          const fr_gpu_rig *rig,
                                          fr_gpu_links *links, uint32_t i_instr,

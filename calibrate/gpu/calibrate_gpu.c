@@ -110,7 +110,6 @@ static fr_status run_alone(const calibration *c, const fr_program *program,
     fr_backend backend = fr_gpu_backend(c->setup);
     fr_run_options options;
     fr_run_result result;
-    fr_loopback *hub = NULL;
     fr_transport *alone = NULL;
 
     fr_run_options_init(&options);
@@ -118,17 +117,14 @@ static fr_status run_alone(const calibration *c, const fr_program *program,
     options.n_steps = 2; /* the second one makes the graph */
     options.trace_steps = 0;
     options.is_unwatched = true;
-    FR_TRY(fr_loopback_create(1, NULL, &hub, err));
+    FR_TRY(fr_transport_alone_create(c->rig.timeout_s, &alone, err));
     fr_status status =
-        fr_transport_loopback_create(hub, 0, c->rig.timeout_s, &alone, err);
-    if (status == FR_OK)
-        status = fr_run_over(alone, program, &options, NULL, &result, err);
+        fr_run_over(alone, program, &options, NULL, &result, err);
     if (status == FR_OK) {
         *out_bytes = result.peak_bytes - result.slab_bytes;
         fr_run_result_release(&result);
     }
     fr_transport_destroy(alone);
-    fr_loopback_destroy(hub);
     return status;
 }
 
@@ -198,7 +194,7 @@ static fr_status measure_all(calibration *c, fr_err *err)
     measure_baseline(c);
     fr_status status =
         fr_gpu_rig_open(&c->rig, fr_gpu_bench_compute_bytes(&c->shapes), err);
-    FR_TRY(fr_gpu_comm_agree(&c->rig, status, err));
+    FR_TRY(fr_transport_agree(c->rig.transport, status, false, err));
     c->profile.gpu.workspace_bytes = c->rig.kernels_bytes;
     fr_gpu_bench_launches(&c->rig, &c->profile);
     FR_TRY(fr_ranks_share(c->rig.transport, &c->rig.bracket_s,

@@ -189,13 +189,6 @@ static fr_status measure_on_cpus(const fr_cli *cli,
     return fr_calibrate(options, n_ranks, out, is_first, err);
 }
 
-static fr_status join_alone(double timeout_s, fr_loopback **hub,
-                            fr_transport **out, fr_err *err)
-{
-    FR_TRY(fr_loopback_create(1, NULL, hub, err));
-    return fr_transport_loopback_create(*hub, 0, timeout_s, out, err);
-}
-
 static fr_status measure_on_gpus(const fr_cli *cli,
                                  const fr_calibrate_options *options,
                                  int64_t n_ranks, fr_profile *out,
@@ -204,7 +197,6 @@ static fr_status measure_on_gpus(const fr_cli *cli,
     fr_gpu_setup setup = {.is_shared = fr_cli_on(cli, FR_OPT_SHARE_GPU)};
     double timeout_s =
         options->timeout_s > 0 ? options->timeout_s : GPU_TIMEOUT_S;
-    fr_loopback *hub = NULL;
     fr_transport *transport = NULL;
     fr_rendezvous place;
     FR_TRY(fr_gpu_system_cuda(&setup.system, err));
@@ -214,13 +206,12 @@ static fr_status measure_on_gpus(const fr_cli *cli,
     fr_status status =
         n_ranks > 1
             ? fr_rendezvous_join(&place, n_ranks, timeout_s, &transport, err)
-            : join_alone(timeout_s, &hub, &transport, err);
+            : fr_transport_alone_create(timeout_s, &transport, err);
     if (status == FR_OK) {
         *is_first = transport->rank == 0;
         status = fr_calibrate_gpu(transport, &setup, options, out, err);
     }
     fr_transport_destroy(transport);
-    fr_loopback_destroy(hub);
     return status;
 }
 

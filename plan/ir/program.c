@@ -123,3 +123,18 @@ fr_status fr_rank_program_peak(const fr_rank_program *rank_program,
     }
     return FR_OK;
 }
+
+bool fr_instr_walk_next(fr_instr_walk *walk)
+{
+    for (; walk->i_call < walk->rank_program->n_calls; walk->i_call++) {
+        walk->call = &walk->rank_program->calls[walk->i_call];
+        walk->segment = &walk->program->segments[walk->call->i_segment];
+        if (walk->n_visited < walk->segment->n_instrs) {
+            walk->i_instr = walk->segment->first_instr + walk->n_visited++;
+            walk->instr = &walk->program->instrs[walk->i_instr];
+            return true;
+        }
+        walk->n_visited = 0;
+    }
+    return false;
+}

@@ -152,6 +152,34 @@ void fr_call_operands(const fr_rank_program *rank_program, const fr_call *call,
 const fr_rank_program *fr_program_of_rank(const fr_program *program,
                                           int64_t rank);
 
+/* Does it need other ranks: a collective, a send or a receive? */
+static inline bool fr_instr_communicates(const fr_instr *instr)
+{
+    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
+
+    return op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P;
+}
+
+/*
+ * Visits the instructions of a rank program in program order:
+ *
+ *     fr_instr_walk at = {.program = program, .rank_program = rank_program};
+ *     while (fr_instr_walk_next(&at))
+ *         use(at.instr);
+ */
+typedef struct fr_instr_walk {
+    const fr_program *program;
+    const fr_rank_program *rank_program;
+    uint32_t i_call, i_instr; /* i_instr: in program->instrs */
+    const fr_call *call;
+    const fr_segment *segment;
+    const fr_instr *instr;
+    uint32_t n_visited; /* of the segment's instructions */
+} fr_instr_walk;
+
+/* Moves to the next one; false: there is none. */
+bool fr_instr_walk_next(fr_instr_walk *walk);
+
 /*
  * Proves, before anything runs: sends and receives match, no deadlock under
  * rendezvous, collectives in the same order on every member, blocks alive

@@ -8,24 +8,24 @@
 #include <string.h>
 
 static bool is_on_one_node(const fr_transport *transport,
-                           const fr_recipe *recipe)
+                           const fr_engine_route *route)
 {
-    for (int64_t i = 0; i < recipe->n_group; i++)
-        if (!transport->slab[recipe->ranks[i]])
+    for (int64_t i = 0; i < route->n_group; i++)
+        if (!transport->slab[route->ranks[i]])
             return false;
     return true;
 }
 
-static bool is_point_to_point(const fr_recipe *recipe)
+static bool is_point_to_point(const fr_engine_route *route)
 {
-    return recipe->op == FR_OP_SEND || recipe->op == FR_OP_RECV;
+    return route->op == FR_OP_SEND || route->op == FR_OP_RECV;
 }
 
 /* The transfers of operations that have one obvious way. */
-static fr_status emit_simple(const fr_recipe *recipe, fr_transfer_list *list,
-                             fr_err *err)
+static fr_status emit_simple(const fr_engine_route *route,
+                             fr_transfer_list *list, fr_err *err)
 {
-    uint64_t g = (uint64_t)recipe->n_group, part = recipe->n / g;
+    uint64_t g = (uint64_t)route->n_group, part = route->n / g;
     size_t n_max = (size_t)g * (size_t)g;
 
     list->at = malloc(n_max * sizeof *list->at);
@@ -40,9 +40,9 @@ static fr_status emit_simple(const fr_recipe *recipe, fr_transfer_list *list,
                                 .n = part,
                                 .src_first = dst * part,
                                 .dst_first = src * part};
-            if (recipe->op == FR_OP_BROADCAST)
-                move.n = src == recipe->peer ? recipe->n : 0;
-            if (recipe->op == FR_OP_BROADCAST)
+            if (route->op == FR_OP_BROADCAST)
+                move.n = src == route->peer ? route->n : 0;
+            if (route->op == FR_OP_BROADCAST)
                 move.src_first = move.dst_first = 0;
             if (src != dst && move.n > 0)
                 list->at[list->n++] = move;
@@ -51,32 +51,31 @@ static fr_status emit_simple(const fr_recipe *recipe, fr_transfer_list *list,
     return FR_OK;
 }
 
-static fr_status emit(const fr_recipe *recipe, fr_collective_kind kind,
+static fr_status emit(const fr_engine_route *route, fr_collective_kind kind,
                       fr_transfer_list *list, fr_err *err)
 {
-    uint64_t g = (uint64_t)recipe->n_group;
+    uint64_t g = (uint64_t)route->n_group;
 
-    if (recipe->op == FR_OP_BARRIER && recipe->is_shared) {
+    if (route->op == FR_OP_BARRIER && route->is_shared) {
         list->n_phases = 0; /* the synchronisation alone is one */
         return FR_OK;
     }
-    if (recipe->op == FR_OP_ALL_TO_ALL || recipe->op == FR_OP_BROADCAST)
-        return emit_simple(recipe, list, err);
-    fr_op op =
-        recipe->op == FR_OP_BARRIER ? FR_OP_ALL_REDUCE : (fr_op)recipe->op;
-    if (op != FR_OP_ALL_REDUCE && recipe->n % g != 0)
+    if (route->op == FR_OP_ALL_TO_ALL || route->op == FR_OP_BROADCAST)
+        return emit_simple(route, list, err);
+    fr_op op = route->op == FR_OP_BARRIER ? FR_OP_ALL_REDUCE : (fr_op)route->op;
+    if (op != FR_OP_ALL_REDUCE && route->n % g != 0)
         return fr_fail(err, FR_CHECK, "%s of %llu elements over %llu ranks",
-                       fr_op_name(op), (unsigned long long)recipe->n,
+                       fr_op_name(op), (unsigned long long)route->n,
                        (unsigned long long)g);
     if (kind == FR_COLLECTIVE_AUTO)
-        kind = recipe->is_shared ? FR_COLLECTIVE_DIRECT : FR_COLLECTIVE_RING;
+        kind = route->is_shared ? FR_COLLECTIVE_DIRECT : FR_COLLECTIVE_RING;
     const fr_collective *collective = fr_collectives[kind];
     if (!collective || !collective->is_executable ||
-        !collective->fits(op, recipe->n_group))
+        !collective->fits(op, route->n_group))
         return fr_fail(err, FR_CHECK, "%s over %llu ranks cannot be made by %s",
                        fr_op_name(op), (unsigned long long)g,
                        fr_collective_kind_name(kind));
-    return collective->emit(op, recipe->n_group, recipe->n, list, err);
+    return collective->emit(op, route->n_group, route->n, list, err);
 }
 
 static int compare_pulls(const void *a, const void *b)
@@ -93,220 +92,225 @@ static int compare_pulls(const void *a, const void *b)
 }
 
 /* What an own operand needs besides the moves of others: the own part. */
-static fr_transfer own_part(const fr_recipe *recipe)
+static fr_transfer own_part(const fr_engine_route *route)
 {
-    uint64_t part = recipe->n / (uint64_t)recipe->n_group;
-    uint64_t first = (uint64_t)recipe->position * part;
-    uint32_t position = (uint32_t)recipe->position;
+    uint64_t part = route->n / (uint64_t)route->n_group;
+    uint64_t first = (uint64_t)route->position * part;
+    uint32_t position = (uint32_t)route->position;
     fr_transfer move = {.src = position,
                         .dst = position,
                         .src_first = first,
                         .dst_first = first};
 
-    if (recipe->op == FR_OP_ALL_GATHER || recipe->op == FR_OP_ALL_TO_ALL ||
-        recipe->n_group == 1)
+    if (route->op == FR_OP_ALL_GATHER || route->op == FR_OP_ALL_TO_ALL ||
+        route->n_group == 1)
         move.n = part;
-    if (recipe->op == FR_OP_BROADCAST && recipe->position == recipe->peer)
-        move = (fr_transfer){.src = position, .dst = position, .n = recipe->n};
+    if (route->op == FR_OP_BROADCAST && route->position == route->peer)
+        move = (fr_transfer){.src = position, .dst = position, .n = route->n};
     return move;
 }
 
 /* Keeps the transfers that concern this rank, in the order of phases. */
-static fr_status keep_own(fr_recipe *recipe, const fr_transfer_list *list,
+static fr_status keep_own(fr_engine_route *route, const fr_transfer_list *list,
                           fr_err *err)
 {
-    uint32_t me = (uint32_t)recipe->position;
+    uint32_t me = (uint32_t)route->position;
     size_t n = 0;
 
-    recipe->moves = malloc((list->n + 1) * sizeof *recipe->moves);
-    if (!recipe->moves)
+    route->moves = malloc((list->n + 1) * sizeof *route->moves);
+    if (!route->moves)
         return fr_fail_no_memory(err);
-    if (recipe->is_shared && recipe->op != FR_OP_BARRIER) {
-        fr_transfer own = own_part(recipe);
+    if (route->is_shared && route->op != FR_OP_BARRIER) {
+        fr_transfer own = own_part(route);
         if (own.n > 0)
-            recipe->moves[n++] = own;
+            route->moves[n++] = own;
     }
     for (uint32_t phase = 0; phase < list->n_phases; phase++)
         for (size_t i = 0; i < list->n; i++) {
             const fr_transfer *move = &list->at[i];
             if (move->phase == phase &&
-                (move->dst == me || (move->src == me && !recipe->is_shared)))
-                recipe->moves[n++] = *move;
+                (move->dst == me || (move->src == me && !route->is_shared)))
+                route->moves[n++] = *move;
         }
-    recipe->n_moves = (uint32_t)n;
-    recipe->n_phases = list->n_phases;
-    if (recipe->is_shared)
-        qsort(recipe->moves, n, sizeof *recipe->moves, compare_pulls);
+    route->n_moves = (uint32_t)n;
+    route->n_phases = list->n_phases;
+    if (route->is_shared)
+        qsort(route->moves, n, sizeof *route->moves, compare_pulls);
     return FR_OK;
 }
 
-static fr_status cook_point_to_point(fr_recipe *recipe, const fr_instr *instr,
-                                     const fr_transport *transport, fr_err *err)
+static fr_status prepare_transfer(fr_engine_route *route, const fr_instr *instr,
+                                  const fr_transport *transport, fr_err *err)
 {
-    if (instr->peer < 0 || instr->peer >= recipe->n_group)
+    if (instr->peer < 0 || instr->peer >= route->n_group)
         return fr_fail(err, FR_CHECK, "%s: no peer %d on axis %s",
-                       fr_op_name((fr_op)recipe->op), instr->peer,
+                       fr_op_name((fr_op)route->op), instr->peer,
                        fr_axis_name((fr_axis)instr->axis));
-    recipe->peer = recipe->ranks[instr->peer];
-    recipe->tag = instr->tag;
-    recipe->is_shared = transport->slab[recipe->peer] != NULL;
-    fr_transfer move = {.n = recipe->n};
+    route->peer = route->ranks[instr->peer];
+    route->tag = instr->tag;
+    route->is_shared = transport->slab[route->peer] != NULL;
+    fr_transfer move = {.n = route->n};
     move.src =
-        (uint32_t)(recipe->op == FR_OP_SEND ? recipe->position : instr->peer);
+        (uint32_t)(route->op == FR_OP_SEND ? route->position : instr->peer);
     move.dst =
-        (uint32_t)(recipe->op == FR_OP_SEND ? instr->peer : recipe->position);
-    recipe->moves = malloc(sizeof *recipe->moves);
-    if (!recipe->moves)
+        (uint32_t)(route->op == FR_OP_SEND ? instr->peer : route->position);
+    route->moves = malloc(sizeof *route->moves);
+    if (!route->moves)
         return fr_fail_no_memory(err);
-    recipe->moves[0] = move;
-    recipe->n_moves = recipe->n_phases = 1;
+    route->moves[0] = move;
+    route->n_moves = route->n_phases = 1;
     return FR_OK;
 }
 
-static fr_status cook(fr_recipe *recipe, const fr_instr *instr,
-                      const fr_plan *plan, const fr_transport *transport,
-                      fr_err *err)
+static fr_status prepare_route(fr_engine_route *route, const fr_instr *instr,
+                               const fr_plan *plan,
+                               const fr_transport *transport, fr_err *err)
 {
     fr_transfer_list list = {0};
 
-    recipe->op = instr->op;
-    recipe->dtype = instr->dtype;
-    recipe->axis = instr->axis;
-    recipe->is_max = (instr->flags & FR_INSTR_MAX) != 0;
-    recipe->element_bytes = fr_dtype_bytes((fr_dtype)instr->dtype);
-    recipe->n = (uint64_t)instr->dim[0];
-    if (recipe->op == FR_OP_BARRIER) {
+    route->op = instr->op;
+    route->dtype = instr->dtype;
+    route->axis = instr->axis;
+    route->is_max = (instr->flags & FR_INSTR_MAX) != 0;
+    route->element_bytes = fr_dtype_bytes((fr_dtype)instr->dtype);
+    route->n = (uint64_t)instr->dim[0];
+    if (route->op == FR_OP_BARRIER) {
         /* By messages: the maximum of one byte each. */
-        recipe->n = 1;
-        recipe->element_bytes = 1;
-        recipe->dtype = FR_DTYPE_U8;
-        recipe->is_max = true;
+        route->n = 1;
+        route->element_bytes = 1;
+        route->dtype = FR_DTYPE_U8;
+        route->is_max = true;
     }
-    recipe->ranks = malloc((size_t)transport->world * sizeof *recipe->ranks);
-    if (!recipe->ranks)
+    route->ranks = malloc((size_t)transport->world * sizeof *route->ranks);
+    if (!route->ranks)
         return fr_fail_no_memory(err);
-    recipe->n_group = fr_plan_group(plan, transport->rank, (fr_axis)instr->axis,
-                                    recipe->ranks, &recipe->position);
-    if (is_point_to_point(recipe))
-        return cook_point_to_point(recipe, instr, transport, err);
-    recipe->peer = recipe->op == FR_OP_BROADCAST ? instr->dim[1] : -1;
+    route->n_group = fr_plan_group(plan, transport->rank, (fr_axis)instr->axis,
+                                   route->ranks, &route->position);
+    if (is_point_to_point(route))
+        return prepare_transfer(route, instr, transport, err);
+    route->peer = route->op == FR_OP_BROADCAST ? instr->dim[1] : -1;
     fr_collective_kind kind = (fr_collective_kind)instr->algorithm;
-    bool is_direct =
-        kind == FR_COLLECTIVE_DIRECT || kind == FR_COLLECTIVE_AUTO ||
-        recipe->op == FR_OP_ALL_TO_ALL || recipe->op == FR_OP_BROADCAST ||
-        recipe->op == FR_OP_BARRIER;
-    recipe->is_shared = recipe->n_group == 1 ||
-                        (is_direct && is_on_one_node(transport, recipe));
+    bool is_direct = kind == FR_COLLECTIVE_DIRECT ||
+                     kind == FR_COLLECTIVE_AUTO ||
+                     route->op == FR_OP_ALL_TO_ALL ||
+                     route->op == FR_OP_BROADCAST || route->op == FR_OP_BARRIER;
+    route->is_shared =
+        route->n_group == 1 || (is_direct && is_on_one_node(transport, route));
     fr_status status = FR_OK;
-    if (recipe->n_group > 1)
-        status = emit(recipe, kind, &list, err);
+    if (route->n_group > 1)
+        status = emit(route, kind, &list, err);
     else
         list.n_phases = 1; /* a copy at most */
     if (status == FR_OK)
-        status = keep_own(recipe, &list, err);
+        status = keep_own(route, &list, err);
     fr_transfer_list_release(&list);
     return status;
 }
 
-static void recipe_destroy(fr_recipe *recipe)
+static void route_destroy(fr_engine_route *route)
 {
-    if (!recipe)
+    if (!route)
         return;
-    free(recipe->ranks);
-    free(recipe->moves);
-    free(recipe);
+    free(route->ranks);
+    free(route->moves);
+    free(route);
 }
 
 void fr_engine_destroy(fr_engine *engine)
 {
     if (!engine)
         return;
-    for (uint32_t i = 0; engine->recipes && i < engine->n_instrs; i++)
-        recipe_destroy(engine->recipes[i]);
-    free((void *)engine->recipes);
+    for (uint32_t i = 0; engine->routes && i < engine->n_instrs; i++)
+        route_destroy(engine->routes[i]);
+    free((void *)engine->routes);
     for (int lane = 0; lane < FR_LANE_N; lane++) {
-        fr_carrier *carrier = &engine->carriers[lane];
-        free(carrier->peer_src);
-        free(carrier->peer_dst);
-        free((void *)carrier->sources);
-        free(carrier->streams);
-        free(carrier->staging);
+        fr_lane_work *work = &engine->lanes[lane];
+        free(work->peer_src);
+        free(work->peer_dst);
+        free((void *)work->sources);
+        free(work->streams);
+        free(work->staging);
     }
     free(engine);
 }
 
-static fr_status cook_segment(fr_engine *engine, const fr_program *program,
-                              const fr_segment *segment, fr_err *err)
+/* Every communication instruction of the rank, each once. */
+static fr_status prepare_routes(fr_engine *engine, const fr_program *program,
+                                fr_err *err)
 {
-    for (uint32_t i = 0; i < segment->n_instrs; i++) {
-        uint32_t i_instr = segment->first_instr + i;
-        const fr_instr *instr = &program->instrs[i_instr];
-        fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
-        if ((op_class != FR_OP_CLASS_COLLECTIVE &&
-             op_class != FR_OP_CLASS_P2P) ||
-            engine->recipes[i_instr])
+    fr_instr_walk at = {
+        .program = program,
+        .rank_program = fr_program_of_rank(program, engine->transport->rank)};
+
+    engine->n_instrs = program->n_instrs;
+    engine->routes = calloc(program->n_instrs + 1, sizeof(fr_engine_route *));
+    if (!engine->routes)
+        return fr_fail_no_memory(err);
+    while (fr_instr_walk_next(&at)) {
+        if (!fr_instr_communicates(at.instr) || engine->routes[at.i_instr])
             continue;
-        fr_recipe *recipe = calloc(1, sizeof *recipe);
-        if (!recipe)
+        fr_engine_route *route = calloc(1, sizeof *route);
+        if (!route)
             return fr_fail_no_memory(err);
-        engine->recipes[i_instr] = recipe;
-        recipe->lane = segment->lane;
-        FR_TRY(cook(recipe, instr, &program->plan, engine->transport, err));
+        engine->routes[at.i_instr] = route;
+        route->lane = at.segment->lane;
+        FR_TRY(prepare_route(route, at.instr, &program->plan, engine->transport,
+                             err));
     }
     return FR_OK;
 }
 
 /* Most moves of one phase among a lane's messages: streams at once. */
-static uint32_t widest_phase(const fr_recipe *recipe)
+static uint32_t widest_phase(const fr_engine_route *route)
 {
     uint32_t widest = 0, n = 0;
 
-    for (uint32_t i = 0; i < recipe->n_moves; i++) {
+    for (uint32_t i = 0; i < route->n_moves; i++) {
         bool is_same =
-            i > 0 && recipe->moves[i].phase == recipe->moves[i - 1].phase;
+            i > 0 && route->moves[i].phase == route->moves[i - 1].phase;
         n = is_same ? n + 1 : 1;
         widest = n > widest ? n : widest;
     }
     return widest;
 }
 
-static bool adds(const fr_recipe *recipe)
+static bool adds(const fr_engine_route *route)
 {
-    for (uint32_t i = 0; i < recipe->n_moves; i++)
-        if (recipe->moves[i].is_reduce &&
-            recipe->moves[i].dst == (uint32_t)recipe->position)
+    for (uint32_t i = 0; i < route->n_moves; i++)
+        if (route->moves[i].is_reduce &&
+            route->moves[i].dst == (uint32_t)route->position)
             return true;
     return false;
 }
 
-static fr_status equip(fr_engine *engine, fr_lane lane, fr_err *err)
+static fr_status allocate_lane(fr_engine *engine, fr_lane lane, fr_err *err)
 {
-    fr_carrier *carrier = &engine->carriers[lane];
+    fr_lane_work *work = &engine->lanes[lane];
     size_t world = (size_t)engine->transport->world;
     uint32_t n_streams = 0;
     bool has_sums = false;
 
     for (uint32_t i = 0; i < engine->n_instrs; i++) {
-        const fr_recipe *recipe = engine->recipes[i];
-        if (!recipe || recipe->lane != lane || recipe->is_shared)
+        const fr_engine_route *route = engine->routes[i];
+        if (!route || route->lane != lane || route->is_shared)
             continue;
-        uint32_t n = widest_phase(recipe);
+        uint32_t n = widest_phase(route);
         n_streams = n > n_streams ? n : n_streams;
-        has_sums = has_sums || adds(recipe);
+        has_sums = has_sums || adds(route);
     }
-    carrier->lane = lane;
-    carrier->peer_src = calloc(world, sizeof *carrier->peer_src);
-    carrier->peer_dst = calloc(world, sizeof *carrier->peer_dst);
-    carrier->sources = calloc(world, sizeof(const void *));
-    carrier->streams = calloc(n_streams + 1, sizeof *carrier->streams);
+    work->lane = lane;
+    work->peer_src = calloc(world, sizeof *work->peer_src);
+    work->peer_dst = calloc(world, sizeof *work->peer_dst);
+    work->sources = calloc(world, sizeof(const void *));
+    work->streams = calloc(n_streams + 1, sizeof *work->streams);
     if (has_sums) {
         size_t n_bytes = FR_ENGINE_WINDOW * FR_ENGINE_PIECE_BYTES;
-        carrier->staging = malloc(n_bytes);
-        if (carrier->staging) /* touched: it counts as the baseline's */
-            memset(carrier->staging, 0xff, n_bytes);
+        work->staging = malloc(n_bytes);
+        if (work->staging) /* touched: it counts as the baseline's */
+            memset(work->staging, 0xff, n_bytes);
     }
-    if (!carrier->peer_src || !carrier->peer_dst || !carrier->sources ||
-        !carrier->streams || (has_sums && !carrier->staging))
+    if (!work->peer_src || !work->peer_dst || !work->sources ||
+        !work->streams || (has_sums && !work->staging))
         return fr_fail_no_memory(err);
     return FR_OK;
 }
@@ -314,24 +318,14 @@ static fr_status equip(fr_engine *engine, fr_lane lane, fr_err *err)
 fr_status fr_engine_create(const fr_program *program, fr_transport *transport,
                            fr_engine **out, fr_err *err)
 {
-    const fr_rank_program *rank_program =
-        fr_program_of_rank(program, transport->rank);
     fr_engine *engine = calloc(1, sizeof *engine);
-    fr_status status = FR_OK;
 
     if (!engine)
         return fr_fail_no_memory(err);
     engine->transport = transport;
-    engine->n_instrs = program->n_instrs;
-    engine->recipes = calloc(program->n_instrs + 1, sizeof(fr_recipe *));
-    if (!engine->recipes)
-        status = fr_fail_no_memory(err);
-    for (uint32_t i = 0; status == FR_OK && i < rank_program->n_calls; i++)
-        status = cook_segment(
-            engine, program,
-            &program->segments[rank_program->calls[i].i_segment], err);
+    fr_status status = prepare_routes(engine, program, err);
     for (int lane = 0; status == FR_OK && lane < FR_LANE_N; lane++)
-        status = equip(engine, (fr_lane)lane, err);
+        status = allocate_lane(engine, (fr_lane)lane, err);
     if (status != FR_OK) {
         fr_engine_destroy(engine);
         return status;
@@ -340,62 +334,63 @@ fr_status fr_engine_create(const fr_program *program, fr_transport *transport,
     return FR_OK;
 }
 
-const fr_recipe *fr_engine_recipe(const fr_engine *engine, uint32_t i_instr)
+const fr_engine_route *fr_engine_route_of(const fr_engine *engine,
+                                          uint32_t i_instr)
 {
-    return engine->recipes[i_instr];
+    return engine->routes[i_instr];
 }
 
 void fr_engine_start(fr_engine *engine, uint32_t i_instr, void *src, void *dst)
 {
-    const fr_recipe *recipe = engine->recipes[i_instr];
-    fr_carrier *carrier = &engine->carriers[recipe->lane];
+    const fr_engine_route *route = engine->routes[i_instr];
+    fr_lane_work *work = &engine->lanes[route->lane];
 
-    carrier->recipe = recipe;
-    carrier->src = recipe->op == FR_OP_BARRIER ? carrier->barrier : src;
-    carrier->dst = recipe->op == FR_OP_BARRIER ? carrier->barrier : dst;
-    carrier->phase = carrier->i_move = 0;
-    carrier->moved_bytes = 0;
-    if (recipe->is_shared)
-        fr_shared_start(engine, carrier);
+    work->route = route;
+    work->src = route->op == FR_OP_BARRIER ? work->barrier : src;
+    work->dst = route->op == FR_OP_BARRIER ? work->barrier : dst;
+    work->phase = work->i_move = 0;
+    work->moved_bytes = 0;
+    if (route->is_shared)
+        fr_shared_start(engine, work);
     else
-        fr_message_start(engine, carrier);
+        fr_message_start(engine, work);
 }
 
 fr_status fr_engine_progress(fr_engine *engine, fr_lane lane, bool *is_done,
                              bool *has_moved, fr_err *err)
 {
-    fr_carrier *carrier = &engine->carriers[lane];
+    fr_lane_work *work = &engine->lanes[lane];
 
     *is_done = *has_moved = false;
-    if (carrier->recipe->is_shared)
-        fr_shared_progress(engine, carrier, is_done, has_moved);
+    if (work->route->is_shared)
+        fr_shared_progress(engine, work, is_done, has_moved);
     else
-        FR_TRY(fr_message_progress(engine, carrier, is_done, has_moved, err));
+        FR_TRY(fr_message_progress(engine, work, is_done, has_moved, err));
     if (*is_done)
-        carrier->recipe = NULL;
+        work->route = NULL;
     return FR_OK;
 }
 
 int64_t fr_engine_waits_for(const fr_engine *engine, fr_lane lane)
 {
-    const fr_carrier *carrier = &engine->carriers[lane];
+    const fr_lane_work *work = &engine->lanes[lane];
 
-    if (!carrier->recipe)
+    if (!work->route)
         return -1;
-    if (carrier->recipe->is_shared)
-        return fr_shared_waits_for(engine, carrier);
-    return fr_message_waits_for(carrier);
+    if (work->route->is_shared)
+        return fr_shared_waits_for(engine, work);
+    return fr_message_waits_for(work);
 }
 
 bool fr_engine_has_messages(const fr_engine *engine, fr_lane lane)
 {
-    const fr_recipe *recipe = engine->carriers[lane].recipe;
+    const fr_engine_route *route = engine->lanes[lane].route;
 
-    return recipe && !recipe->is_shared;
+    return route && !route->is_shared;
 }
 
 bool fr_engine_awaits_message(const fr_engine *engine, fr_lane lane)
 {
     return fr_engine_has_messages(engine, lane) &&
-           engine->carriers[lane].is_awaited;
+           engine->lanes[lane].is_awaited;
 }

@@ -24,7 +24,7 @@
 #define FR_ENGINE_SLICE_BYTES ((uint64_t)256 << 10)
 
 /* How this rank takes part in one communication instruction. */
-typedef struct fr_recipe {
+typedef struct fr_engine_route {
     uint8_t op, dtype, axis, lane;
     bool is_max;
     bool is_shared; /* pulls from slabs; else messages */
@@ -37,7 +37,7 @@ typedef struct fr_recipe {
     uint32_t n_phases, n_moves;
     fr_transfer *moves; /* by phase: those that this rank pulls, or sends and
                            receives */
-} fr_recipe;
+} fr_engine_route;
 
 typedef struct fr_engine fr_engine;
 
@@ -52,7 +52,8 @@ FR_CHECKED fr_status fr_engine_create(const fr_program *program,
 void fr_engine_destroy(fr_engine *engine); /* takes NULL */
 
 /* NULL: not a communication instruction of this rank. */
-const fr_recipe *fr_engine_recipe(const fr_engine *engine, uint32_t i_instr);
+const fr_engine_route *fr_engine_route_of(const fr_engine *engine,
+                                          uint32_t i_instr);
 
 /* Operands as addresses in the own slab; dst of SEND and src of RECV NULL. */
 void fr_engine_start(fr_engine *engine, uint32_t i_instr, void *src, void *dst);

@@ -15,123 +15,123 @@
  * Transfers of one pair in one phase run side by side and must not mix; those
  * of different phases cannot meet, a pair sends one phase after the other.
  */
-static int stream_tag(const fr_carrier *carrier, const fr_transfer *move)
+static int stream_tag(const fr_lane_work *work, const fr_transfer *move)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
     int i_pair = 0;
 
-    if (recipe->op == FR_OP_SEND || recipe->op == FR_OP_RECV)
-        return FR_TAG_FIRST + 2 * (int)recipe->tag;
-    for (uint32_t i = 0; i < carrier->n_streams; i++)
-        i_pair += carrier->streams[i].move->src == move->src &&
-                  carrier->streams[i].move->dst == move->dst;
+    if (route->op == FR_OP_SEND || route->op == FR_OP_RECV)
+        return FR_TAG_FIRST + 2 * (int)route->tag;
+    for (uint32_t i = 0; i < work->n_streams; i++)
+        i_pair += work->streams[i].move->src == move->src &&
+                  work->streams[i].move->dst == move->dst;
     return FR_TAG_FIRST + 1 +
-           2 * ((i_pair * FR_AXIS_N + recipe->axis) * FR_LANE_N +
-                (int)carrier->lane);
+           2 * ((i_pair * FR_AXIS_N + route->axis) * FR_LANE_N +
+                (int)work->lane);
 }
 
-static uint64_t piece_elements(const fr_recipe *recipe)
+static uint64_t piece_elements(const fr_engine_route *route)
 {
-    return FR_ENGINE_PIECE_BYTES / recipe->element_bytes;
+    return FR_ENGINE_PIECE_BYTES / route->element_bytes;
 }
 
-static uint64_t piece_n(const fr_recipe *recipe, const fr_stream *stream,
+static uint64_t piece_n(const fr_engine_route *route, const fr_stream *stream,
                         uint64_t i_piece)
 {
-    uint64_t first = i_piece * piece_elements(recipe);
+    uint64_t first = i_piece * piece_elements(route);
     uint64_t n_left = stream->move->n - first;
 
-    return n_left < piece_elements(recipe) ? n_left : piece_elements(recipe);
+    return n_left < piece_elements(route) ? n_left : piece_elements(route);
 }
 
 /* Sets the streams of the current phase up. */
-static void open_phase(fr_carrier *carrier)
+static void open_phase(fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
-    uint64_t piece = piece_elements(recipe);
+    const fr_engine_route *route = work->route;
+    uint64_t piece = piece_elements(route);
 
-    carrier->n_streams = 0;
-    for (; carrier->i_move < recipe->n_moves &&
-           recipe->moves[carrier->i_move].phase == carrier->phase;
-         carrier->i_move++) {
-        const fr_transfer *move = &recipe->moves[carrier->i_move];
-        carrier->streams[carrier->n_streams] =
+    work->n_streams = 0;
+    for (; work->i_move < route->n_moves &&
+           route->moves[work->i_move].phase == work->phase;
+         work->i_move++) {
+        const fr_transfer *move = &route->moves[work->i_move];
+        work->streams[work->n_streams] =
             (fr_stream){.move = move,
-                        .is_send = move->src == (uint32_t)recipe->position,
-                        .tag = stream_tag(carrier, move),
+                        .is_send = move->src == (uint32_t)route->position,
+                        .tag = stream_tag(work, move),
                         .n_pieces = (move->n + piece - 1) / piece};
-        carrier->n_streams++;
+        work->n_streams++;
     }
 }
 
-static fr_status post_piece(fr_engine *engine, fr_carrier *carrier,
+static fr_status post_piece(fr_engine *engine, fr_lane_work *work,
                             fr_stream *stream, fr_err *err)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
     const fr_transfer *move = stream->move;
     const fr_transport_ops *ops = engine->transport->ops;
     uint64_t i_slot = stream->i_posted % FR_ENGINE_WINDOW;
     fr_request *request = &stream->request[i_slot];
     uint64_t at = stream->i_posted * FR_ENGINE_PIECE_BYTES;
     uint64_t n_bytes =
-        piece_n(recipe, stream, stream->i_posted) * recipe->element_bytes;
+        piece_n(route, stream, stream->i_posted) * route->element_bytes;
 
     if (stream->is_send) {
         FR_TRY(ops->isend(
-            engine->transport, recipe->ranks[move->dst], stream->tag,
-            carrier->send_base + move->src_first * recipe->element_bytes + at,
+            engine->transport, route->ranks[move->dst], stream->tag,
+            work->send_base + move->src_first * route->element_bytes + at,
             n_bytes, request, err));
     } else {
         unsigned char *to =
-            carrier->recv_base + move->dst_first * recipe->element_bytes + at;
+            work->recv_base + move->dst_first * route->element_bytes + at;
         if (move->is_reduce)
-            to = carrier->staging + i_slot * FR_ENGINE_PIECE_BYTES;
-        FR_TRY(ops->irecv(engine->transport, recipe->ranks[move->src],
+            to = work->staging + i_slot * FR_ENGINE_PIECE_BYTES;
+        FR_TRY(ops->irecv(engine->transport, route->ranks[move->src],
                           stream->tag, to, n_bytes, request, err));
     }
     stream->i_posted++;
     return FR_OK;
 }
 
-static void add_piece(fr_carrier *carrier, const fr_stream *stream)
+static void add_piece(fr_lane_work *work, const fr_stream *stream)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
     uint64_t i_slot = stream->i_done % FR_ENGINE_WINDOW;
-    unsigned char *to = carrier->recv_base +
-                        stream->move->dst_first * recipe->element_bytes +
+    unsigned char *to = work->recv_base +
+                        stream->move->dst_first * route->element_bytes +
                         stream->i_done * FR_ENGINE_PIECE_BYTES;
-    const void *summands[2] = {to, carrier->staging +
-                                       i_slot * FR_ENGINE_PIECE_BYTES};
+    const void *summands[2] = {to,
+                               work->staging + i_slot * FR_ENGINE_PIECE_BYTES};
 
-    fr_reduce(to, summands, 2, piece_n(recipe, stream, stream->i_done),
-              (fr_dtype)recipe->dtype, recipe->is_max);
+    fr_reduce(to, summands, 2, piece_n(route, stream, stream->i_done),
+              (fr_dtype)route->dtype, route->is_max);
 }
 
 /* Looks whether the message that is awaited is on its way. */
-static fr_status has_come(fr_engine *engine, fr_carrier *carrier,
+static fr_status has_come(fr_engine *engine, fr_lane_work *work,
                           const fr_stream *stream, fr_err *err)
 {
     bool is_there = false;
 
-    FR_TRY(engine->transport->ops->probe(
-        engine->transport, carrier->recipe->ranks[stream->move->src],
-        stream->tag, &is_there, err));
-    carrier->is_awaited = !is_there;
+    FR_TRY(engine->transport->ops->probe(engine->transport,
+                                         work->route->ranks[stream->move->src],
+                                         stream->tag, &is_there, err));
+    work->is_awaited = !is_there;
     return FR_OK;
 }
 
-static fr_status progress_stream(fr_engine *engine, fr_carrier *carrier,
+static fr_status progress_stream(fr_engine *engine, fr_lane_work *work,
                                  fr_stream *stream, bool *has_moved,
                                  fr_err *err)
 {
-    if (carrier->is_awaited) {
-        FR_TRY(has_come(engine, carrier, stream, err));
-        if (carrier->is_awaited)
+    if (work->is_awaited) {
+        FR_TRY(has_come(engine, work, stream, err));
+        if (work->is_awaited)
             return FR_OK;
     }
     while (stream->i_posted < stream->n_pieces &&
            stream->i_posted - stream->i_done < FR_ENGINE_WINDOW) {
-        FR_TRY(post_piece(engine, carrier, stream, err));
+        FR_TRY(post_piece(engine, work, stream, err));
         *has_moved = true;
     }
     if (stream->i_done == stream->i_posted)
@@ -143,77 +143,76 @@ static fr_status progress_stream(fr_engine *engine, fr_carrier *carrier,
     if (!is_done)
         return FR_OK;
     if (!stream->is_send && stream->move->is_reduce)
-        add_piece(carrier, stream);
+        add_piece(work, stream);
     stream->i_done++;
     *has_moved = true;
     return FR_OK;
 }
 
 /* After the last phase: the result goes where it belongs. */
-static void finish(const fr_carrier *carrier)
+static void finish(const fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
 
-    if (recipe->op != FR_OP_REDUCE_SCATTER)
+    if (route->op != FR_OP_REDUCE_SCATTER)
         return;
-    uint64_t part = fr_recipe_part_bytes(recipe);
-    const unsigned char *own = carrier->src + (uint64_t)recipe->position * part;
-    if (own != carrier->dst)
-        memmove(carrier->dst, own, part);
+    uint64_t part = fr_route_part_bytes(route);
+    const unsigned char *own = work->src + (uint64_t)route->position * part;
+    if (own != work->dst)
+        memmove(work->dst, own, part);
 }
 
-static void copy_own(fr_carrier *carrier)
+static void copy_own(fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
-    uint64_t n_bytes = recipe->n * recipe->element_bytes;
-    uint64_t part =
-        recipe->n_group > 0 ? fr_recipe_part_bytes(recipe) : n_bytes;
-    uint64_t first = (uint64_t)recipe->position * part;
+    const fr_engine_route *route = work->route;
+    uint64_t n_bytes = route->n * route->element_bytes;
+    uint64_t part = route->n_group > 0 ? fr_route_part_bytes(route) : n_bytes;
+    uint64_t first = (uint64_t)route->position * part;
 
-    switch (recipe->op) {
+    switch (route->op) {
     case FR_OP_ALL_REDUCE:
-        if (carrier->dst != carrier->src)
-            memmove(carrier->dst, carrier->src, n_bytes);
+        if (work->dst != work->src)
+            memmove(work->dst, work->src, n_bytes);
         break;
     case FR_OP_BROADCAST:
-        if (recipe->position == recipe->peer && carrier->dst != carrier->src)
-            memmove(carrier->dst, carrier->src, n_bytes);
+        if (route->position == route->peer && work->dst != work->src)
+            memmove(work->dst, work->src, n_bytes);
         break;
     case FR_OP_ALL_GATHER:
-        if (carrier->dst + first != carrier->src)
-            memmove(carrier->dst + first, carrier->src, part);
+        if (work->dst + first != work->src)
+            memmove(work->dst + first, work->src, part);
         break;
     case FR_OP_ALL_TO_ALL:
-        memmove(carrier->dst + first, carrier->src + first, part);
+        memmove(work->dst + first, work->src + first, part);
         break;
     default:
         break;
     }
 }
 
-void fr_message_start(fr_engine *engine, fr_carrier *carrier)
+void fr_message_start(fr_engine *engine, fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
 
     (void)engine;
-    copy_own(carrier);
-    carrier->send_base = carrier->recv_base = carrier->dst;
-    if (recipe->op == FR_OP_REDUCE_SCATTER)
-        carrier->send_base = carrier->recv_base = carrier->src;
-    if (recipe->op == FR_OP_ALL_TO_ALL || recipe->op == FR_OP_SEND)
-        carrier->send_base = carrier->src;
+    copy_own(work);
+    work->send_base = work->recv_base = work->dst;
+    if (route->op == FR_OP_REDUCE_SCATTER)
+        work->send_base = work->recv_base = work->src;
+    if (route->op == FR_OP_ALL_TO_ALL || route->op == FR_OP_SEND)
+        work->send_base = work->src;
     /* Its sender may compute for long: until then looks can be rare. */
-    carrier->is_awaited = recipe->op == FR_OP_RECV;
-    open_phase(carrier);
+    work->is_awaited = route->op == FR_OP_RECV;
+    open_phase(work);
 }
 
-fr_status fr_message_progress(fr_engine *engine, fr_carrier *carrier,
+fr_status fr_message_progress(fr_engine *engine, fr_lane_work *work,
                               bool *is_done, bool *has_moved, fr_err *err)
 {
     bool is_adding = false, is_phase_done = true;
 
-    for (uint32_t i = 0; i < carrier->n_streams; i++) {
-        fr_stream *stream = &carrier->streams[i];
+    for (uint32_t i = 0; i < work->n_streams; i++) {
+        fr_stream *stream = &work->streams[i];
         if (stream->i_done == stream->n_pieces)
             continue;
         is_phase_done = false;
@@ -221,27 +220,27 @@ fr_status fr_message_progress(fr_engine *engine, fr_carrier *carrier,
         if (is_sum && is_adding)
             continue;
         is_adding = is_adding || is_sum;
-        FR_TRY(progress_stream(engine, carrier, stream, has_moved, err));
+        FR_TRY(progress_stream(engine, work, stream, has_moved, err));
     }
     if (!is_phase_done)
         return FR_OK;
     *has_moved = true;
-    if (++carrier->phase >= carrier->recipe->n_phases) {
-        finish(carrier);
+    if (++work->phase >= work->route->n_phases) {
+        finish(work);
         *is_done = true;
     } else {
-        open_phase(carrier);
+        open_phase(work);
     }
     return FR_OK;
 }
 
-int64_t fr_message_waits_for(const fr_carrier *carrier)
+int64_t fr_message_waits_for(const fr_lane_work *work)
 {
-    for (uint32_t i = 0; i < carrier->n_streams; i++) {
-        const fr_stream *stream = &carrier->streams[i];
+    for (uint32_t i = 0; i < work->n_streams; i++) {
+        const fr_stream *stream = &work->streams[i];
         if (stream->i_done < stream->n_pieces)
-            return carrier->recipe->ranks[stream->is_send ? stream->move->dst
-                                                          : stream->move->src];
+            return work->route->ranks[stream->is_send ? stream->move->dst
+                                                      : stream->move->src];
     }
     return -1;
 }

@@ -25,85 +25,84 @@ static int bell_of_lane(uint8_t lane)
 }
 
 /* Tells the group that this member reached its next synchronisation. */
-static void publish(fr_engine *engine, fr_carrier *carrier)
+static void publish(fr_engine *engine, fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
-    fr_shm_sync *sync = &own_control(engine)->sync[recipe->axis][carrier->lane];
+    const fr_engine_route *route = work->route;
+    fr_shm_sync *sync = &own_control(engine)->sync[route->axis][work->lane];
 
-    carrier->count = ++carrier->sync_count[recipe->axis];
-    carrier->i_member = 0;
-    atomic_store_explicit(&sync->count, carrier->count, memory_order_release);
-    for (int64_t i = 0; i < recipe->n_group; i++)
-        if (i != recipe->position)
-            fr_shm_ring(&engine->transport->control[recipe->ranks[i]]
-                             ->bell[bell_of_lane(recipe->lane)]);
+    work->count = ++work->sync_count[route->axis];
+    work->i_member = 0;
+    atomic_store_explicit(&sync->count, work->count, memory_order_release);
+    for (int64_t i = 0; i < route->n_group; i++)
+        if (i != route->position)
+            fr_shm_ring(&engine->transport->control[route->ranks[i]]
+                             ->bell[bell_of_lane(route->lane)]);
 }
 
-static bool is_everybody_there(const fr_engine *engine, fr_carrier *carrier)
+static bool is_everybody_there(const fr_engine *engine, fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
 
-    for (; carrier->i_member < recipe->n_group; carrier->i_member++) {
+    for (; work->i_member < route->n_group; work->i_member++) {
         const fr_shm_sync *sync =
-            &engine->transport->control[recipe->ranks[carrier->i_member]]
-                 ->sync[recipe->axis][carrier->lane];
+            &engine->transport->control[route->ranks[work->i_member]]
+                 ->sync[route->axis][work->lane];
         if (atomic_load_explicit(&sync->count, memory_order_acquire) <
-            carrier->count)
+            work->count)
             return false;
     }
     return true;
 }
 
 /* Offsets may be read from READY until this member publishes again. */
-static void read_offsets(const fr_engine *engine, fr_carrier *carrier)
+static void read_offsets(const fr_engine *engine, fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
 
-    for (int64_t i = 0; i < recipe->n_group; i++) {
-        const fr_shm_sync *sync = &engine->transport->control[recipe->ranks[i]]
-                                       ->sync[recipe->axis][carrier->lane];
-        carrier->peer_src[i] = sync->src_offset;
-        carrier->peer_dst[i] = sync->dst_offset;
+    for (int64_t i = 0; i < route->n_group; i++) {
+        const fr_shm_sync *sync = &engine->transport->control[route->ranks[i]]
+                                       ->sync[route->axis][work->lane];
+        work->peer_src[i] = sync->src_offset;
+        work->peer_dst[i] = sync->dst_offset;
     }
 }
 
 static const unsigned char *read_address(const fr_engine *engine,
-                                         const fr_carrier *carrier,
+                                         const fr_lane_work *work,
                                          const fr_transfer *move,
                                          int64_t member)
 {
-    const fr_recipe *recipe = carrier->recipe;
-    const unsigned char *slab = engine->transport->slab[recipe->ranks[member]];
-    uint64_t first = move->src_first * recipe->element_bytes;
+    const fr_engine_route *route = work->route;
+    const unsigned char *slab = engine->transport->slab[route->ranks[member]];
+    uint64_t first = move->src_first * route->element_bytes;
 
-    if (recipe->op == FR_OP_ALL_REDUCE && !move->is_reduce &&
-        recipe->n_group > 1)
-        return slab + carrier->peer_dst[member] + first;
-    if (recipe->op == FR_OP_ALL_GATHER)
-        first -= (uint64_t)member * fr_recipe_part_bytes(recipe);
-    return slab + carrier->peer_src[member] + first;
+    if (route->op == FR_OP_ALL_REDUCE && !move->is_reduce && route->n_group > 1)
+        return slab + work->peer_dst[member] + first;
+    if (route->op == FR_OP_ALL_GATHER)
+        first -= (uint64_t)member * fr_route_part_bytes(route);
+    return slab + work->peer_src[member] + first;
 }
 
-static unsigned char *write_address(const fr_carrier *carrier,
+static unsigned char *write_address(const fr_lane_work *work,
                                     const fr_transfer *move)
 {
-    const fr_recipe *recipe = carrier->recipe;
-    uint64_t first = move->dst_first * recipe->element_bytes;
+    const fr_engine_route *route = work->route;
+    uint64_t first = move->dst_first * route->element_bytes;
 
-    if (recipe->op == FR_OP_REDUCE_SCATTER)
-        first -= (uint64_t)recipe->position * fr_recipe_part_bytes(recipe);
-    return carrier->dst + first;
+    if (route->op == FR_OP_REDUCE_SCATTER)
+        first -= (uint64_t)route->position * fr_route_part_bytes(route);
+    return work->dst + first;
 }
 
 /* Moves that add into the same elements are one pass over all members. */
-static uint32_t fused_moves(const fr_recipe *recipe, uint32_t i_move)
+static uint32_t fused_moves(const fr_engine_route *route, uint32_t i_move)
 {
-    const fr_transfer *first = &recipe->moves[i_move];
+    const fr_transfer *first = &route->moves[i_move];
     uint32_t n = 1;
 
     if (!first->is_reduce)
         return 1;
-    while (i_move + n < recipe->n_moves) {
+    while (i_move + n < route->n_moves) {
         const fr_transfer *next = first + n;
         if (!next->is_reduce || next->phase != first->phase ||
             next->dst_first != first->dst_first || next->n != first->n)
@@ -113,81 +112,79 @@ static uint32_t fused_moves(const fr_recipe *recipe, uint32_t i_move)
     return n;
 }
 
-static void pull_reduce(const fr_engine *engine, fr_carrier *carrier,
+static void pull_reduce(const fr_engine *engine, fr_lane_work *work,
                         uint32_t n_fused, uint64_t n_bytes)
 {
-    const fr_recipe *recipe = carrier->recipe;
-    const fr_transfer *moves = &recipe->moves[carrier->i_move];
-    uint64_t at = carrier->moved_bytes;
+    const fr_engine_route *route = work->route;
+    const fr_transfer *moves = &route->moves[work->i_move];
+    uint64_t at = work->moved_bytes;
     uint32_t n_before = 0;
     int64_t n_sources = 0;
 
-    while (n_before < n_fused && moves[n_before].src < recipe->position)
+    while (n_before < n_fused && moves[n_before].src < route->position)
         n_before++;
     for (uint32_t i = 0; i <= n_fused; i++) {
         int64_t member =
-            i == n_before ? recipe->position : moves[i - (i > n_before)].src;
+            i == n_before ? route->position : moves[i - (i > n_before)].src;
         fr_transfer view = moves[0];
         if (i == n_before)
             view.src_first = view.dst_first; /* the own summand */
         else
             view.src_first = moves[i - (i > n_before)].src_first;
-        carrier->sources[n_sources++] =
-            read_address(engine, carrier, &view, member) + at;
+        work->sources[n_sources++] =
+            read_address(engine, work, &view, member) + at;
     }
-    fr_reduce(write_address(carrier, moves) + at, carrier->sources, n_sources,
-              n_bytes / recipe->element_bytes, (fr_dtype)recipe->dtype,
-              recipe->is_max);
+    fr_reduce(write_address(work, moves) + at, work->sources, n_sources,
+              n_bytes / route->element_bytes, (fr_dtype)route->dtype,
+              route->is_max);
 }
 
 /* A slice of the phase's pulls; true when the phase has no more. */
-static bool pull_slice(const fr_engine *engine, fr_carrier *carrier)
+static bool pull_slice(const fr_engine *engine, fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
 
-    if (carrier->i_move >= recipe->n_moves ||
-        recipe->moves[carrier->i_move].phase != carrier->phase)
+    if (work->i_move >= route->n_moves ||
+        route->moves[work->i_move].phase != work->phase)
         return true;
-    const fr_transfer *move = &recipe->moves[carrier->i_move];
-    uint32_t n_fused = fused_moves(recipe, carrier->i_move);
-    uint64_t n_left = move->n * recipe->element_bytes - carrier->moved_bytes;
+    const fr_transfer *move = &route->moves[work->i_move];
+    uint32_t n_fused = fused_moves(route, work->i_move);
+    uint64_t n_left = move->n * route->element_bytes - work->moved_bytes;
     uint64_t n =
         n_left < FR_ENGINE_SLICE_BYTES ? n_left : FR_ENGINE_SLICE_BYTES;
 
     if (n > 0 && move->is_reduce) {
-        pull_reduce(engine, carrier, n_fused, n);
+        pull_reduce(engine, work, n_fused, n);
     } else if (n > 0) {
-        unsigned char *to = write_address(carrier, move) + carrier->moved_bytes;
+        unsigned char *to = write_address(work, move) + work->moved_bytes;
         const unsigned char *from =
-            read_address(engine, carrier, move, move->src) +
-            carrier->moved_bytes;
+            read_address(engine, work, move, move->src) + work->moved_bytes;
         if (to != from)
             memcpy(to, from, n);
     }
-    carrier->moved_bytes += n;
+    work->moved_bytes += n;
     if (n == n_left) {
-        carrier->i_move += n_fused;
-        carrier->moved_bytes = 0;
+        work->i_move += n_fused;
+        work->moved_bytes = 0;
     }
-    return carrier->i_move >= recipe->n_moves ||
-           recipe->moves[carrier->i_move].phase != carrier->phase;
+    return work->i_move >= route->n_moves ||
+           route->moves[work->i_move].phase != work->phase;
 }
 
-static void start_send(fr_engine *engine, fr_carrier *carrier)
+static void start_send(fr_engine *engine, fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
     fr_transport *transport = engine->transport;
-    fr_shm_post *post = &own_control(engine)->post[carrier->lane];
-    fr_shm_control *peer = transport->control[recipe->peer];
+    fr_shm_post *post = &own_control(engine)->post[work->lane];
+    fr_shm_control *peer = transport->control[route->peer];
 
-    atomic_store_explicit(&post->tag, recipe->tag, memory_order_release);
-    atomic_store_explicit(&post->dst, recipe->peer, memory_order_release);
+    atomic_store_explicit(&post->tag, route->tag, memory_order_release);
+    atomic_store_explicit(&post->dst, route->peer, memory_order_release);
     post->offset_bytes =
-        (uint64_t)(carrier->src - transport->slab[transport->rank]);
-    post->n_bytes = recipe->n * recipe->element_bytes;
-    carrier->count =
-        atomic_load_explicit(&post->posted, memory_order_relaxed) + 1;
-    atomic_store_explicit(&post->posted, carrier->count, memory_order_release);
+        (uint64_t)(work->src - transport->slab[transport->rank]);
+    post->n_bytes = route->n * route->element_bytes;
+    work->count = atomic_load_explicit(&post->posted, memory_order_relaxed) + 1;
+    atomic_store_explicit(&post->posted, work->count, memory_order_release);
     fr_shm_ring(&peer->bell[FR_BELL_MAIN]);
     fr_shm_ring(&peer->bell[FR_BELL_COMM]);
 }
@@ -197,18 +194,17 @@ static void start_send(fr_engine *engine, fr_carrier *carrier)
  * last.  Whoever sees something of the new one therefore sees the old one
  * taken: so the counts are looked at after whom it is for.
  */
-static fr_shm_post *find_post(const fr_engine *engine,
-                              const fr_carrier *carrier)
+static fr_shm_post *find_post(const fr_engine *engine, const fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
-    fr_shm_control *peer = engine->transport->control[recipe->peer];
+    const fr_engine_route *route = work->route;
+    fr_shm_control *peer = engine->transport->control[route->peer];
 
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         fr_shm_post *post = &peer->post[lane];
         if (atomic_load_explicit(&post->dst, memory_order_acquire) !=
                 engine->transport->rank ||
             atomic_load_explicit(&post->tag, memory_order_acquire) !=
-                recipe->tag)
+                route->tag)
             continue;
         uint64_t taken =
             atomic_load_explicit(&post->taken, memory_order_acquire);
@@ -218,25 +214,25 @@ static fr_shm_post *find_post(const fr_engine *engine,
     return NULL;
 }
 
-static void progress_recv(fr_engine *engine, fr_carrier *carrier, bool *is_done,
+static void progress_recv(fr_engine *engine, fr_lane_work *work, bool *is_done,
                           bool *has_moved)
 {
-    const fr_recipe *recipe = carrier->recipe;
-    fr_shm_control *peer = engine->transport->control[recipe->peer];
+    const fr_engine_route *route = work->route;
+    fr_shm_control *peer = engine->transport->control[route->peer];
 
-    if (!carrier->found)
-        carrier->found = find_post(engine, carrier);
-    if (!carrier->found)
+    if (!work->found)
+        work->found = find_post(engine, work);
+    if (!work->found)
         return;
-    fr_shm_post *post = carrier->found;
-    uint64_t n_left = post->n_bytes - carrier->moved_bytes;
+    fr_shm_post *post = work->found;
+    uint64_t n_left = post->n_bytes - work->moved_bytes;
     uint64_t n =
         n_left < FR_ENGINE_SLICE_BYTES ? n_left : FR_ENGINE_SLICE_BYTES;
-    memcpy(carrier->dst + carrier->moved_bytes,
-           engine->transport->slab[recipe->peer] + post->offset_bytes +
-               carrier->moved_bytes,
+    memcpy(work->dst + work->moved_bytes,
+           engine->transport->slab[route->peer] + post->offset_bytes +
+               work->moved_bytes,
            n);
-    carrier->moved_bytes += n;
+    work->moved_bytes += n;
     *has_moved = true;
     if (n < n_left)
         return;
@@ -248,79 +244,78 @@ static void progress_recv(fr_engine *engine, fr_carrier *carrier, bool *is_done,
     *is_done = true;
 }
 
-static void progress_send(fr_engine *engine, fr_carrier *carrier, bool *is_done,
+static void progress_send(fr_engine *engine, fr_lane_work *work, bool *is_done,
                           bool *has_moved)
 {
-    const fr_shm_post *post = &own_control(engine)->post[carrier->lane];
+    const fr_shm_post *post = &own_control(engine)->post[work->lane];
 
-    if (atomic_load_explicit(&post->taken, memory_order_acquire) <
-        carrier->count)
+    if (atomic_load_explicit(&post->taken, memory_order_acquire) < work->count)
         return;
     *is_done = *has_moved = true;
 }
 
-void fr_shared_start(fr_engine *engine, fr_carrier *carrier)
+void fr_shared_start(fr_engine *engine, fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
     const fr_transport *transport = engine->transport;
     const unsigned char *slab = transport->slab[transport->rank];
 
-    carrier->stage = STAGE_READY;
-    carrier->found = NULL;
-    if (recipe->op == FR_OP_SEND) {
-        start_send(engine, carrier);
+    work->stage = STAGE_READY;
+    work->found = NULL;
+    if (route->op == FR_OP_SEND) {
+        start_send(engine, work);
         return;
     }
-    if (recipe->op == FR_OP_RECV)
+    if (route->op == FR_OP_RECV)
         return;
-    fr_shm_sync *sync = &own_control(engine)->sync[recipe->axis][carrier->lane];
-    sync->src_offset = (uint64_t)(carrier->src - slab);
-    sync->dst_offset = (uint64_t)(carrier->dst - slab);
-    publish(engine, carrier);
+    fr_shm_sync *sync = &own_control(engine)->sync[route->axis][work->lane];
+    sync->src_offset = (uint64_t)(work->src - slab);
+    sync->dst_offset = (uint64_t)(work->dst - slab);
+    publish(engine, work);
 }
 
-void fr_shared_progress(fr_engine *engine, fr_carrier *carrier, bool *is_done,
+void fr_shared_progress(fr_engine *engine, fr_lane_work *work, bool *is_done,
                         bool *has_moved)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
 
-    if (recipe->op == FR_OP_SEND) {
-        progress_send(engine, carrier, is_done, has_moved);
+    if (route->op == FR_OP_SEND) {
+        progress_send(engine, work, is_done, has_moved);
         return;
     }
-    if (recipe->op == FR_OP_RECV) {
-        progress_recv(engine, carrier, is_done, has_moved);
+    if (route->op == FR_OP_RECV) {
+        progress_recv(engine, work, is_done, has_moved);
         return;
     }
-    if (carrier->stage == STAGE_PULL) {
+    if (work->stage == STAGE_PULL) {
         *has_moved = true;
-        if (pull_slice(engine, carrier)) {
-            carrier->stage = STAGE_DONE_SYNC;
-            publish(engine, carrier);
+        if (pull_slice(engine, work)) {
+            work->stage = STAGE_DONE_SYNC;
+            publish(engine, work);
         }
         return;
     }
-    if (!is_everybody_there(engine, carrier))
+    if (!is_everybody_there(engine, work))
         return;
     *has_moved = true;
-    if (carrier->stage == STAGE_READY)
-        read_offsets(engine, carrier);
+    if (work->stage == STAGE_READY)
+        read_offsets(engine, work);
     else
-        carrier->phase++;
-    if (carrier->phase >= recipe->n_phases)
+        work->phase++;
+    if (work->phase >= route->n_phases)
         *is_done = true;
     else
-        carrier->stage = STAGE_PULL;
+        work->stage = STAGE_PULL;
 }
 
-int64_t fr_shared_waits_for(const fr_engine *engine, const fr_carrier *carrier)
+int64_t fr_shared_waits_for(const fr_engine *engine, const fr_lane_work *work)
 {
-    const fr_recipe *recipe = carrier->recipe;
+    const fr_engine_route *route = work->route;
 
     (void)engine;
-    if (recipe->op == FR_OP_SEND || recipe->op == FR_OP_RECV)
-        return recipe->peer;
-    if (carrier->i_member < recipe->n_group)
-        return recipe->ranks[carrier->i_member];
+    if (route->op == FR_OP_SEND || route->op == FR_OP_RECV)
+        return route->peer;
+    if (work->i_member < route->n_group)
+        return route->ranks[work->i_member];
     return -1;
 }

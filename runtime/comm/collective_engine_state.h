@@ -1,6 +1,7 @@
 /*
  * collective_engine_state.h: what the parts of the engine share: the state of
- * a lane's instruction.  Inside runtime/collective_engine*.c only.
+ * the instruction that a lane is carrying out.  Inside
+ * runtime/comm/collective_engine*.c only.
  */
 #ifndef FR_RUNTIME_COMM_COLLECTIVE_ENGINE_STATE_H
 #define FR_RUNTIME_COMM_COLLECTIVE_ENGINE_STATE_H
@@ -16,14 +17,15 @@ typedef struct fr_stream {
     fr_request request[FR_ENGINE_WINDOW];
 } fr_stream;
 
-typedef struct fr_carrier {
-    const fr_recipe *recipe; /* NULL: the lane is idle */
+/* The instruction that a lane is carrying out, and how far it is. */
+typedef struct fr_lane_work {
+    const fr_engine_route *route; /* NULL: the lane is idle */
     fr_lane lane;
     unsigned char *src, *dst;
     unsigned char barrier[8]; /* operand of a BARRIER */
     uint32_t phase;
-    uint32_t i_move; /* next move of the recipe */
-    /* shared */
+    uint32_t i_move; /* next move of the route */
+    /* By pulling from the members' slabs: */
     uint8_t stage;
     uint64_t moved_bytes;          /* of the current move */
     uint64_t *peer_src, *peer_dst; /* [world] operand offsets of members */
@@ -31,37 +33,38 @@ typedef struct fr_carrier {
     int64_t i_member;              /* first member not seen there yet */
     const void **sources;          /* [world] of one fused reduction */
     fr_shm_post *found;            /* the neighbour's post, being copied */
-    /* messages */
+    /* By messages: */
     unsigned char *send_base, *recv_base;
     bool is_awaited;    /* RECV: nothing of the message is there yet */
     fr_stream *streams; /* [max_streams] */
     uint32_t n_streams;
     unsigned char *staging; /* FR_ENGINE_WINDOW pieces; NULL: no reductions */
     uint64_t sync_count[FR_AXIS_N]; /* of this lane, kept between starts */
-} fr_carrier;
+} fr_lane_work;
 
 struct fr_engine {
     fr_transport *transport;
     uint32_t n_instrs;
-    fr_recipe **recipes; /* [n_instrs], NULL where nothing is communicated */
-    fr_carrier carriers[FR_LANE_N];
+    fr_engine_route *
+        *routes; /* [n_instrs], NULL where nothing is communicated */
+    fr_lane_work lanes[FR_LANE_N];
 };
 
 /* Bytes of one member's part of a gather or scatter. */
-static inline uint64_t fr_recipe_part_bytes(const fr_recipe *recipe)
+static inline uint64_t fr_route_part_bytes(const fr_engine_route *route)
 {
-    return recipe->n / (uint64_t)recipe->n_group * recipe->element_bytes;
+    return route->n / (uint64_t)route->n_group * route->element_bytes;
 }
 
-void fr_shared_start(fr_engine *engine, fr_carrier *carrier);
-void fr_shared_progress(fr_engine *engine, fr_carrier *carrier, bool *is_done,
+void fr_shared_start(fr_engine *engine, fr_lane_work *work);
+void fr_shared_progress(fr_engine *engine, fr_lane_work *work, bool *is_done,
                         bool *has_moved);
-int64_t fr_shared_waits_for(const fr_engine *engine, const fr_carrier *carrier);
+int64_t fr_shared_waits_for(const fr_engine *engine, const fr_lane_work *work);
 
-void fr_message_start(fr_engine *engine, fr_carrier *carrier);
-FR_CHECKED fr_status fr_message_progress(fr_engine *engine, fr_carrier *carrier,
+void fr_message_start(fr_engine *engine, fr_lane_work *work);
+FR_CHECKED fr_status fr_message_progress(fr_engine *engine, fr_lane_work *work,
                                          bool *is_done, bool *has_moved,
                                          fr_err *err);
-int64_t fr_message_waits_for(const fr_carrier *carrier);
+int64_t fr_message_waits_for(const fr_lane_work *work);
 
 #endif

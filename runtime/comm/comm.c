@@ -20,13 +20,6 @@
 #define NAP_MAX_NS 500000
 #define BEAT_NS (100 * 1000000) /* else: one look now and then */
 
-static bool is_communication(const fr_instr *instr)
-{
-    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
-
-    return op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P;
-}
-
 /* Starts or goes on with the engine's instruction of an asynchronous lane. */
 static fr_status go_on(fr_interpreter *it, fr_lane lane, uint32_t i_call,
                        uint32_t i_instr, bool *is_done, bool *has_moved,
@@ -36,7 +29,7 @@ static fr_status go_on(fr_interpreter *it, fr_lane lane, uint32_t i_call,
     void *ptr[FR_INSTR_REFS];
 
     if (!state->is_started) {
-        const fr_instr *instr = &it->program->instrs[i_instr];
+        const fr_instr *instr = &it->rank.program->instrs[i_instr];
         fr_interpreter_resolve(it, i_call, instr, ptr);
         fr_engine_start(it->engine, i_instr, ptr[0], ptr[1] ? ptr[1] : ptr[0]);
         state->is_started = true;
@@ -68,7 +61,7 @@ static fr_status progress_lane(fr_interpreter *it, fr_lane lane,
     if (state->i_call >= state->n_calls)
         return FR_OK;
     uint32_t i_call = state->calls[state->i_call];
-    const fr_segment *segment = fr_interpreter_segment(it, i_call);
+    const fr_segment *segment = fr_rank_segment(&it->rank, i_call);
     if (!state->is_open && !fr_interpreter_is_ready(it, i_call))
         return FR_OK;
     state->is_open = true;
@@ -76,7 +69,7 @@ static fr_status progress_lane(fr_interpreter *it, fr_lane lane,
         uint32_t i_instr = segment->first_instr + state->i_instr;
         if (!state->is_started)
             state->begin_ns = state->moved_ns = fr_clock_ns();
-        if (is_communication(&it->program->instrs[i_instr])) {
+        if (fr_instr_communicates(&it->rank.program->instrs[i_instr])) {
             FR_TRY(
                 go_on(it, lane, i_call, i_instr, &is_done, &has_gone_on, err));
         } else {
@@ -165,7 +158,7 @@ static fr_status check_limits(fr_interpreter *it, int64_t now_ns, fr_err *err)
         uint32_t i_call = state->calls[state->i_call];
         return fr_interpreter_fail_wait(
             it, i_call,
-            fr_interpreter_segment(it, i_call)->first_instr + state->i_instr,
+            fr_rank_segment(&it->rank, i_call)->first_instr + state->i_instr,
             fr_engine_waits_for(it->engine, (fr_lane)lane), err);
     }
     if (it->lanes[FR_LANE_COMPUTE].is_started &&

@@ -2,6 +2,8 @@
 #include "runtime/comm/transport.h"
 
 #include "core/base/clock.h"
+#include "core/base/text.h"
+#include "runtime/run/measure.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +56,60 @@ unsigned char *fr_transport_map_private(uint64_t window_bytes)
     if (window_bytes >= HUGE_PAGE_MIN_BYTES)
         (void)madvise(window, window_bytes, MADV_HUGEPAGE);
     return window;
+}
+
+fr_status fr_transport_open_private(fr_transport *transport, uint64_t n_bytes,
+                                    fr_err *err)
+{
+    uint64_t control_bytes = fr_shm_control_bytes();
+    uint64_t window_bytes = control_bytes + n_bytes;
+    unsigned char *window = fr_transport_map_private(window_bytes);
+
+    if (!window)
+        return fr_fail(err, FR_NO_MEMORY, "no memory for a slab of %llu bytes",
+                       (unsigned long long)n_bytes);
+    transport->private_bytes = window_bytes;
+    transport->slab_bytes = n_bytes;
+    transport->control[transport->rank] = (fr_shm_control *)(void *)window;
+    transport->slab[transport->rank] = window + control_bytes;
+    return FR_OK;
+}
+
+void fr_transport_close_slabs(fr_transport *transport)
+{
+    if (transport->private_bytes > 0)
+        (void)munmap(transport->control[transport->rank],
+                     transport->private_bytes);
+    transport->private_bytes = 0;
+    for (int64_t rank = 0; rank < transport->world; rank++) {
+        transport->slab[rank] = NULL;
+        transport->control[rank] = NULL;
+    }
+}
+
+fr_status fr_transport_find_nodes(fr_transport *transport, uint64_t node,
+                                  fr_err *err)
+{
+    int64_t world = transport->world;
+    uint64_t mine[2] = {fr_measure_machine(NULL), node};
+    uint64_t(*all)[2] = calloc((size_t)world, sizeof mine);
+    int32_t n_nodes = 0;
+
+    if (!all)
+        return fr_fail_no_memory(err);
+    fr_status status =
+        fr_transport_all_gather(transport, mine, sizeof mine, all, err);
+    for (int64_t i = 0; status == FR_OK && i < world; i++) {
+        int64_t first = 0;
+        while (all[first][1] != all[i][1])
+            first++;
+        transport->node_of_rank[i] =
+            first == i ? n_nodes++ : transport->node_of_rank[first];
+        transport->n_local += all[i][0] == mine[0];
+        transport->i_local += all[i][0] == mine[0] && i < transport->rank;
+    }
+    free(all);
+    return status;
 }
 
 int64_t fr_transport_failed_rank(const fr_transport *transport)
@@ -141,6 +197,34 @@ fr_status fr_transport_all_gather(fr_transport *transport, const void *bytes,
     if (blocks != small)
         free(blocks);
     return status;
+}
+
+fr_status fr_transport_agree(fr_transport *transport, fr_status mine,
+                             bool is_named, fr_err *err)
+{
+    struct news {
+        int32_t status;
+        char text[508];
+    } own = {(int32_t)mine, ""}, *all = NULL;
+
+    if (mine != FR_OK && err)
+        fr_text_copy_cut(own.text, sizeof own.text, err->text);
+    all = calloc((size_t)transport->world, sizeof *all);
+    if (!all)
+        return fr_fail_no_memory(err);
+    fr_err ignored = {0};
+    fr_status status = fr_transport_all_gather(transport, &own, sizeof own, all,
+                                               mine == FR_OK ? err : &ignored);
+    for (int64_t i = 0;
+         mine == FR_OK && status == FR_OK && i < transport->world; i++) {
+        if (all[i].status == FR_OK)
+            continue;
+        status = fr_fail(err, (fr_status)all[i].status, "%s", all[i].text);
+        if (is_named)
+            fr_err_prefix(err, "rank %lld", (long long)i);
+    }
+    free(all);
+    return mine != FR_OK ? mine : status;
 }
 
 static uint64_t piece_bytes(uint64_t n_bytes, uint64_t at)

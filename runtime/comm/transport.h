@@ -55,6 +55,7 @@ struct fr_transport {
     int64_t i_local;          /* ... which of them this is: for pinning */
     uint64_t slab_bytes;      /* of this rank */
     bool is_slab_shared;      /* it is shared memory, not private */
+    uint64_t private_bytes;   /* of fr_transport_open_private(); 0: not open */
     unsigned char **slab;     /* [world]; NULL: not on this node */
     fr_shm_control **control; /* [world]; NULL likewise */
     double timeout_s;         /* of the blocking calls below */
@@ -94,10 +95,27 @@ FR_CHECKED fr_status fr_transport_loopback_create(fr_loopback *hub,
                                                   fr_transport **out,
                                                   fr_err *err);
 
+/* A world of one, which needs no hub of the caller's. */
+FR_CHECKED fr_status fr_transport_alone_create(double timeout_s,
+                                               fr_transport **out, fr_err *err);
+
 void fr_transport_destroy(fr_transport *transport); /* takes NULL */
 
-/* For backends: private zeroed memory for a control block and a slab. */
+/* Zeroed memory of this process, paged in as it is written; NULL: none. */
 unsigned char *fr_transport_map_private(uint64_t window_bytes);
+
+/* For backends: private zeroed memory for this rank's control block and slab,
+ * which the transport then shows; and an end of what it shows of all ranks. */
+FR_CHECKED fr_status fr_transport_open_private(fr_transport *transport,
+                                               uint64_t n_bytes, fr_err *err);
+void fr_transport_close_slabs(fr_transport *transport);
+
+/*
+ * For backends, collective: numbers the nodes (ranks of one `node` are on one)
+ * and counts the ranks of this machine, however many nodes it stands for.
+ */
+FR_CHECKED fr_status fr_transport_find_nodes(fr_transport *transport,
+                                             uint64_t node, fr_err *err);
 
 /* For backends: allocates the arrays of the struct; and frees them. */
 FR_CHECKED fr_status fr_transport_init(fr_transport *transport, int64_t rank,
@@ -122,6 +140,15 @@ FR_CHECKED fr_status fr_transport_gather(fr_transport *transport,
                                          const void *bytes, uint64_t n_bytes,
                                          unsigned char **out,
                                          uint64_t *first_bytes, fr_err *err);
+
+/*
+ * Collective: everybody learns whether all are well, for a rank that cannot go
+ * on must not leave the others waiting for a time limit.  `mine`: how it went
+ * here, with its reason in *err, which stays; where all was well the first
+ * failure of another rank, which is_named begins with "rank 3: ".
+ */
+FR_CHECKED fr_status fr_transport_agree(fr_transport *transport, fr_status mine,
+                                        bool is_named, fr_err *err);
 
 /* A rank of this node that gave up: its number, or -1. */
 int64_t fr_transport_failed_rank(const fr_transport *transport);

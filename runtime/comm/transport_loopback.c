@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* One side of a message; lives until its owner has tested it as done. */
 typedef struct parcel {
@@ -32,7 +31,7 @@ struct fr_loopback {
 typedef struct loopback_transport {
     fr_transport base;
     fr_loopback *hub;
-    uint64_t window_bytes;
+    bool is_hub_own; /* nobody else has it */
 } loopback_transport;
 
 fr_status fr_loopback_create(int64_t world, const int32_t *node_of_rank,
@@ -81,7 +80,7 @@ static void loopback_close_slab(fr_transport *transport)
     loopback_transport *self = (loopback_transport *)transport;
     fr_loopback *hub = self->hub;
 
-    if (!self->window_bytes)
+    if (!transport->private_bytes)
         return;
     /* Everybody must be past the last look at a neighbour's window. */
     pthread_mutex_lock(&hub->mutex);
@@ -90,47 +89,39 @@ static void loopback_close_slab(fr_transport *transport)
     while (hub->n_open > 0)
         pthread_cond_wait(&hub->slabs_open, &hub->mutex);
     pthread_mutex_unlock(&hub->mutex);
-    munmap(transport->control[transport->rank], self->window_bytes);
-    for (int64_t rank = 0; rank < transport->world; rank++) {
-        transport->slab[rank] = NULL;
-        transport->control[rank] = NULL;
-    }
-    self->window_bytes = 0;
+    fr_transport_close_slabs(transport);
 }
 
 static void loopback_destroy(fr_transport *transport)
 {
+    loopback_transport *self = (loopback_transport *)transport;
+
     loopback_close_slab(transport);
+    if (self->is_hub_own)
+        fr_loopback_destroy(self->hub);
     fr_transport_release(transport);
-    free(transport);
+    free(self);
 }
 
 static fr_status loopback_open_slab(fr_transport *transport, uint64_t n_bytes,
                                     fr_err *err)
 {
-    loopback_transport *self = (loopback_transport *)transport;
-    fr_loopback *hub = self->hub;
-    uint64_t control_bytes = fr_shm_control_bytes();
-    uint64_t window_bytes = control_bytes + n_bytes;
+    fr_loopback *hub = ((loopback_transport *)transport)->hub;
 
-    unsigned char *window = fr_transport_map_private(window_bytes);
-    if (!window)
-        return fr_fail(err, FR_NO_MEMORY, "no memory for a slab of %llu bytes",
-                       (unsigned long long)n_bytes);
+    FR_TRY(fr_transport_open_private(transport, n_bytes, err));
     pthread_mutex_lock(&hub->mutex);
-    hub->window[transport->rank] = window;
+    hub->window[transport->rank] =
+        (unsigned char *)transport->control[transport->rank];
     hub->n_open++;
     pthread_cond_broadcast(&hub->slabs_open);
     while (hub->n_open < hub->world)
         pthread_cond_wait(&hub->slabs_open, &hub->mutex);
     pthread_mutex_unlock(&hub->mutex);
-    self->window_bytes = window_bytes;
-    transport->slab_bytes = n_bytes;
     for (int64_t rank = 0; rank < transport->world; rank++) {
         if (hub->node_of_rank[rank] != hub->node_of_rank[transport->rank])
             continue;
-        transport->control[rank] = (fr_shm_control *)hub->window[rank];
-        transport->slab[rank] = hub->window[rank] + control_bytes;
+        transport->control[rank] = (fr_shm_control *)(void *)hub->window[rank];
+        transport->slab[rank] = hub->window[rank] + fr_shm_control_bytes();
     }
     return FR_OK;
 }
@@ -272,4 +263,19 @@ fr_status fr_transport_loopback_create(fr_loopback *hub, int64_t rank,
     self->base.i_local = rank;
     *out = &self->base;
     return FR_OK;
+}
+
+fr_status fr_transport_alone_create(double timeout_s, fr_transport **out,
+                                    fr_err *err)
+{
+    fr_loopback *hub = NULL;
+
+    FR_TRY(fr_loopback_create(1, NULL, &hub, err));
+    fr_status status =
+        fr_transport_loopback_create(hub, 0, timeout_s, out, err);
+    if (status == FR_OK)
+        ((loopback_transport *)*out)->is_hub_own = true;
+    else
+        fr_loopback_destroy(hub);
+    return status;
 }

@@ -8,7 +8,6 @@
  * time (MPI_THREAD_SERIALIZED), and after setup never blocks inside.
  */
 #include "runtime/comm/transport.h"
-#include "runtime/run/measure.h"
 
 #include "core/base/hash.h"
 
@@ -18,7 +17,6 @@
 #ifdef FR_HAVE_MPI
 
 #include <mpi.h>
-#include <sys/mman.h>
 #include <sys/statvfs.h>
 
 #define PAGE_BYTES 4096
@@ -29,7 +27,6 @@ typedef struct mpi_transport {
     MPI_Comm world, node;
     MPI_Win window;
     bool has_window;
-    uint64_t private_bytes; /* alone on its node: no window, own memory */
     int *world_rank_of_node_rank;
     int n_node;
 } mpi_transport;
@@ -69,18 +66,12 @@ static void mpi_close_slab(fr_transport *transport)
 {
     mpi_transport *self = (mpi_transport *)transport;
 
-    if (self->private_bytes > 0)
-        (void)munmap(transport->control[transport->rank], self->private_bytes);
-    self->private_bytes = 0;
     if (self->has_window) {
         (void)MPI_Win_unlock_all(self->window);
         (void)MPI_Win_free(&self->window);
     }
     self->has_window = false;
-    for (int64_t rank = 0; rank < transport->world; rank++) {
-        transport->slab[rank] = NULL;
-        transport->control[rank] = NULL;
-    }
+    fr_transport_close_slabs(transport);
 }
 
 static void mpi_destroy(fr_transport *transport)
@@ -132,22 +123,6 @@ static unsigned char *align_window(unsigned char *base)
     return base + ((at + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES - at);
 }
 
-static fr_status open_private(mpi_transport *self, uint64_t n_bytes,
-                              fr_err *err)
-{
-    fr_transport *transport = &self->base;
-    uint64_t control_bytes = fr_shm_control_bytes();
-    unsigned char *base = fr_transport_map_private(control_bytes + n_bytes);
-
-    if (!base)
-        return fr_fail(err, FR_NO_MEMORY, "no memory for a slab of %llu bytes",
-                       (unsigned long long)n_bytes);
-    self->private_bytes = control_bytes + n_bytes;
-    transport->control[transport->rank] = (fr_shm_control *)(void *)base;
-    transport->slab[transport->rank] = base + control_bytes;
-    return FR_OK;
-}
-
 static fr_status mpi_open_slab(fr_transport *transport, uint64_t n_bytes,
                                fr_err *err)
 {
@@ -160,7 +135,7 @@ static fr_status mpi_open_slab(fr_transport *transport, uint64_t n_bytes,
     transport->slab_bytes = n_bytes;
     transport->is_slab_shared = self->n_node > 1;
     if (!transport->is_slab_shared)
-        return open_private(self, n_bytes, err);
+        return fr_transport_open_private(transport, n_bytes, err);
     FR_TRY(check_shm_room(self, window_bytes, err));
     TRY_MPI(MPI_Info_create(&info), "info");
     (void)MPI_Info_set(info, "alloc_shared_noncontig", "true");
@@ -284,25 +259,7 @@ static fr_status ensure_mpi(fr_err *err)
     return FR_OK;
 }
 
-/* Ranks of one machine, however many "nodes" it stands for: for pinning. */
-static fr_status find_machine(mpi_transport *self, fr_err *err)
-{
-    fr_transport *base = &self->base;
-    uint64_t mine = fr_measure_machine(NULL);
-    uint64_t *all = malloc((size_t)base->world * sizeof *all);
-    if (!all)
-        return fr_fail_no_memory(err);
-    int code = MPI_Allgather(&mine, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T,
-                             self->world);
-    for (int64_t i = 0; i < base->world; i++) {
-        base->n_local += all[i] == mine;
-        base->i_local += all[i] == mine && i < base->rank;
-    }
-    free(all);
-    return code == MPI_SUCCESS ? FR_OK : mpi_fail(code, "all-gather", err);
-}
-
-/* Splits the world into nodes and numbers them. */
+/* Splits the world into nodes; each is called by its first rank. */
 static fr_status find_nodes(mpi_transport *self, fr_err *err)
 {
     MPI_Comm shared = MPI_COMM_NULL;
@@ -324,26 +281,15 @@ static fr_status find_nodes(mpi_transport *self, fr_err *err)
     TRY_MPI(MPI_Allgather(&my_rank, 1, MPI_INT, self->world_rank_of_node_rank,
                           1, MPI_INT, self->node),
             "all-gather");
-    /* A node is called by its first rank, then numbered in rank order. */
-    int32_t head = self->world_rank_of_node_rank[0];
-    TRY_MPI(MPI_Allgather(&head, 1, MPI_INT32_T, base->node_of_rank, 1,
-                          MPI_INT32_T, self->world),
-            "all-gather");
-    int32_t n_nodes = 0;
-    for (int64_t i = 0; i < base->world; i++) {
-        int32_t first = base->node_of_rank[i];
-        base->node_of_rank[i] =
-            first == i ? n_nodes++ : base->node_of_rank[first];
-    }
-    return FR_OK;
+    return fr_transport_find_nodes(
+        base, (uint64_t)self->world_rank_of_node_rank[0], err);
 }
 
 static fr_status join(mpi_transport *self, MPI_Comm parent, fr_err *err)
 {
     TRY_MPI(MPI_Comm_dup(parent, &self->world), "communicator");
     (void)MPI_Comm_set_errhandler(self->world, MPI_ERRORS_RETURN);
-    FR_TRY(find_nodes(self, err));
-    return find_machine(self, err);
+    return find_nodes(self, err);
 }
 
 fr_status fr_transport_mpi_create(int64_t world, double timeout_s,

@@ -44,7 +44,6 @@ typedef struct tcp_transport {
     bool is_welcome;
     int64_t dead_rank; /* -1: nobody is */
     char reason[512];
-    uint64_t window_bytes;
 } tcp_transport;
 
 static void free_letters(letter *first, bool is_owner)
@@ -334,39 +333,11 @@ static void tcp_announce(fr_transport *transport, const char *text)
     pthread_mutex_unlock(&self->mutex);
 }
 
-static fr_status tcp_open_slab(fr_transport *transport, uint64_t n_bytes,
-                               fr_err *err)
-{
-    tcp_transport *self = (tcp_transport *)transport;
-    uint64_t control_bytes = fr_shm_control_bytes();
-    unsigned char *base = fr_transport_map_private(control_bytes + n_bytes);
-
-    if (!base)
-        return fr_fail(err, FR_NO_MEMORY, "no memory for a slab of %llu bytes",
-                       (unsigned long long)n_bytes);
-    self->window_bytes = control_bytes + n_bytes;
-    transport->slab_bytes = n_bytes;
-    transport->control[transport->rank] = (fr_shm_control *)(void *)base;
-    transport->slab[transport->rank] = base + control_bytes;
-    return FR_OK;
-}
-
-static void tcp_close_slab(fr_transport *transport)
-{
-    tcp_transport *self = (tcp_transport *)transport;
-
-    if (self->window_bytes > 0)
-        (void)munmap(transport->control[transport->rank], self->window_bytes);
-    self->window_bytes = 0;
-    transport->control[transport->rank] = NULL;
-    transport->slab[transport->rank] = NULL;
-}
-
 void fr_transport_tcp_drop(fr_transport *transport)
 {
     tcp_transport *self = (tcp_transport *)transport;
 
-    tcp_close_slab(transport);
+    fr_transport_close_slabs(transport);
     forget_wanted(self);
     if (self->fd >= 0)
         (void)close(self->fd);
@@ -393,8 +364,8 @@ static void tcp_destroy(fr_transport *transport)
 static const fr_transport_ops tcp_ops = {
     .name = "tcp",
     .destroy = tcp_destroy,
-    .open_slab = tcp_open_slab,
-    .close_slab = tcp_close_slab,
+    .open_slab = fr_transport_open_private,
+    .close_slab = fr_transport_close_slabs,
     .isend = tcp_isend,
     .irecv = tcp_irecv,
     .test = tcp_test,
@@ -485,30 +456,12 @@ static fr_status wait_welcome(tcp_transport *self, fr_err *err)
 }
 
 /* Nodes are machines, cut further by FORERUN_NODE_ID as MPI's are. */
-static fr_status find_nodes(tcp_transport *self, fr_err *err)
+static fr_status find_nodes(fr_transport *transport, fr_err *err)
 {
-    fr_transport *base = &self->base;
     const char *id = getenv("FORERUN_NODE_ID");
-    uint64_t machine = fr_measure_machine(NULL);
-    uint64_t mine[2] = {machine, fr_hash_text(id ? id : "", machine)};
-    uint64_t(*all)[2] = calloc((size_t)base->world, sizeof mine);
-    int32_t n_nodes = 0;
+    uint64_t node = fr_hash_text(id ? id : "", fr_measure_machine(NULL));
 
-    if (!all)
-        return fr_fail_no_memory(err);
-    fr_status status =
-        fr_transport_all_gather(base, mine, sizeof mine, all, err);
-    for (int64_t i = 0; status == FR_OK && i < base->world; i++) {
-        int64_t first = 0;
-        while (all[first][1] != all[i][1])
-            first++;
-        base->node_of_rank[i] =
-            first == i ? n_nodes++ : base->node_of_rank[first];
-        base->n_local += all[i][0] == machine;
-        base->i_local += all[i][0] == machine && i < base->rank;
-    }
-    free(all);
-    return status;
+    return fr_transport_find_nodes(transport, node, err);
 }
 
 fr_status fr_transport_tcp_create(const char *address, int port, int64_t rank,
@@ -531,7 +484,7 @@ fr_status fr_transport_tcp_create(const char *address, int port, int64_t rank,
     if (status == FR_OK)
         status = wait_welcome(self, err);
     if (status == FR_OK)
-        status = find_nodes(self, err);
+        status = find_nodes(&self->base, err);
     if (status != FR_OK) {
         tcp_destroy(&self->base);
         return status;

@@ -228,32 +228,27 @@ static fr_status fill_master(gpu_executor *self, const float *weights,
 {
     const fr_executor *base = &self->base;
     const fr_program *program = base->program;
+    uint64_t n_moments =
+        (uint64_t)fr_optimizers[program->job.optimizer]->n_moments;
     int64_t *ranks = malloc((size_t)base->transport->world * sizeof *ranks);
     fr_status status = ranks ? FR_OK : fr_fail_no_memory(err);
+    fr_instr_walk at = {.program = program, .rank_program = base->rank_program};
 
-    for (uint32_t i = 0; status == FR_OK && i < base->rank_program->n_calls;
-         i++) {
-        const fr_call *call = &base->rank_program->calls[i];
-        const fr_segment *segment = &program->segments[call->i_segment];
-        for (uint32_t k = 0; status == FR_OK && k < segment->n_instrs; k++) {
-            const fr_instr *instr = &program->instrs[segment->first_instr + k];
-            if (instr->op != FR_OP_OPT_STEP)
-                continue;
-            uint64_t n = (uint64_t)instr->dim[0];
-            uint64_t first = (uint64_t)instr->dim[1];
-            int64_t position = 0;
-            if (instr->ref[0].is_sharded)
-                (void)fr_plan_group(&program->plan, base->transport->rank,
-                                    (fr_axis)instr->axis, ranks, &position);
-            uint64_t at =
-                fr_call_base_bytes(base->rank_program, call,
-                                   instr->ref[2].space) +
-                instr->ref[2].offset_bytes +
-                (uint64_t)fr_optimizers[program->job.optimizer]->n_moments * n *
-                    sizeof(float);
-            status = store_all(self, at, n * sizeof *weights,
-                               weights + first + (uint64_t)position * n, err);
-        }
+    while (status == FR_OK && fr_instr_walk_next(&at)) {
+        const fr_instr *instr = at.instr;
+        uint64_t n = (uint64_t)instr->dim[0], first = (uint64_t)instr->dim[1];
+        int64_t position = 0;
+        if (instr->op != FR_OP_OPT_STEP)
+            continue;
+        if (instr->ref[0].is_sharded)
+            (void)fr_plan_group(&program->plan, base->transport->rank,
+                                (fr_axis)instr->axis, ranks, &position);
+        status = store_all(
+            self,
+            fr_call_base_bytes(base->rank_program, at.call,
+                               instr->ref[2].space) +
+                instr->ref[2].offset_bytes + n_moments * n * sizeof(float),
+            n * sizeof *weights, weights + first + (uint64_t)position * n, err);
     }
     free(ranks);
     return status;

@@ -19,7 +19,7 @@ static float moment_scale(double beta, int64_t i_step)
 
 static void set_step(fr_gpu_interpreter *it, int64_t i_step)
 {
-    const fr_job *job = &it->place.program->job;
+    const fr_job *job = &it->rank.program->job;
 
     it->i_step = i_step;
     it->pinned->step =
@@ -34,26 +34,15 @@ static void set_step(fr_gpu_interpreter *it, int64_t i_step)
 static fr_status load_tokens(fr_gpu_interpreter *it, int64_t i_step,
                              unsigned char *out, fr_err *err)
 {
-    const fr_program *program = it->place.program;
-    int64_t per_rank = program->job.global_batch / program->plan.dp;
+    fr_instr_walk at = {.program = it->rank.program,
+                        .rank_program = it->rank.rank_program};
 
-    for (uint32_t i = 0; i < it->rank_program->n_calls; i++) {
-        const fr_call *call = &it->rank_program->calls[i];
-        const fr_segment *segment = fr_gpu_segment(it, i);
-        uint64_t at = it->calls[i].host_bytes;
-        for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            const fr_instr *instr = &program->instrs[segment->first_instr + k];
-            if (instr->op != FR_OP_LOAD_TOKENS)
-                continue;
-            if (!it->data)
-                return fr_fail(err, FR_CHECK, "no data for load_tokens");
-            int64_t first = it->coordinate[FR_AXIS_DP] * per_rank +
-                            call->micro_batch * instr->dim[0];
-            FR_TRY(fr_data_load(it->data, i_step, first, instr->dim[0],
-                                (int32_t *)(void *)(out + at), err));
-            at +=
-                2 * (uint64_t)(instr->dim[0] * instr->dim[1]) * sizeof(int32_t);
-        }
+    while (fr_instr_walk_next(&at)) {
+        if (at.instr->op != FR_OP_LOAD_TOKENS)
+            continue;
+        FR_TRY(fr_rank_load_tokens(&it->rank, at.call, at.instr, i_step, out,
+                                   err));
+        out += fr_gpu_tokens_bytes(at.instr);
     }
     return FR_OK;
 }
@@ -123,7 +112,7 @@ static fr_status launch(fr_gpu_interpreter *it, fr_err *err)
 static fr_status record_span(fr_gpu_interpreter *it, uint32_t i_call,
                              uint32_t i, fr_err *err)
 {
-    const fr_segment *segment = fr_gpu_segment(it, i_call);
+    const fr_segment *segment = fr_rank_segment(&it->rank, i_call);
     uint32_t i_instr = segment->first_instr + i;
     fr_gpu_event **trace = it->trace + 2 * (it->calls[i_call].first_instr + i);
     double begin_s = 0, taken_s = 0;
@@ -135,7 +124,7 @@ static fr_status record_span(fr_gpu_interpreter *it, uint32_t i_call,
     it->spans[it->n_spans++] = (fr_span){
         .rank = (int32_t)it->place.transport->rank,
         .lane = segment->lane,
-        .op = it->place.program->instrs[i_instr].op,
+        .op = it->rank.program->instrs[i_instr].op,
         .i_call = i_call,
         .i_instr = i_instr,
         .step = (int32_t)it->i_step,
@@ -148,8 +137,8 @@ static fr_status record_span(fr_gpu_interpreter *it, uint32_t i_call,
 static fr_status record_spans(fr_gpu_interpreter *it, fr_err *err)
 {
     for (int lane = 0; lane < FR_LANE_N; lane++)
-        for (uint32_t i = 0; i < it->rank_program->n_calls; i++) {
-            const fr_segment *segment = fr_gpu_segment(it, i);
+        for (uint32_t i = 0; i < it->rank.rank_program->n_calls; i++) {
+            const fr_segment *segment = fr_rank_segment(&it->rank, i);
             uint32_t n = segment->lane == lane ? segment->n_instrs : 0;
             for (uint32_t k = 0; k < n && it->n_spans < it->cap_spans; k++)
                 FR_TRY(record_span(it, i, k, err));

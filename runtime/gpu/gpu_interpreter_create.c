@@ -5,39 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static fr_status find_axes(fr_gpu_interpreter *it, fr_err *err)
-{
-    const fr_transport *transport = it->place.transport;
-    int64_t *ranks = malloc((size_t)transport->world * sizeof *ranks);
-
-    if (!ranks)
-        return fr_fail_no_memory(err);
-    for (int axis = 0; axis < FR_AXIS_N; axis++) {
-        int64_t position = 0, n = 1;
-        if (axis != FR_AXIS_NONE)
-            n = fr_plan_group(&it->place.program->plan, transport->rank,
-                              (fr_axis)axis, ranks, &position);
-        it->coordinate[axis] = (int)position;
-        it->n_group[axis] = (int)n;
-    }
-    free(ranks);
-    return FR_OK;
-}
-
 /* Counts of a rank program: rooms to make. */
 static void count_instr(fr_gpu_interpreter *it, const fr_instr *instr,
                         uint8_t lane)
 {
-    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
-
     it->n_instrs++;
-    if (op_class == FR_OP_CLASS_COMPUTE)
+    if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_COMPUTE)
         it->lanes[lane].has_kernels = true;
-    if (op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P)
+    if (fr_instr_communicates(instr))
         it->lanes[lane].n_stops++;
     if (instr->op == FR_OP_LOAD_TOKENS)
-        it->tokens_bytes +=
-            2 * (uint64_t)(instr->dim[0] * instr->dim[1]) * sizeof(int32_t);
+        it->tokens_bytes += fr_gpu_tokens_bytes(instr);
 }
 
 /*
@@ -47,7 +25,7 @@ static void count_instr(fr_gpu_interpreter *it, const fr_instr *instr,
 static void place_host_copy(fr_gpu_interpreter *it, uint32_t i_call,
                             uint64_t n_bytes, bool is_out)
 {
-    const fr_call *call = &it->rank_program->calls[i_call];
+    const fr_call *call = &it->rank.rank_program->calls[i_call];
 
     if (is_out) {
         it->calls[i_call].host_bytes = it->host_store_bytes;
@@ -55,10 +33,9 @@ static void place_host_copy(fr_gpu_interpreter *it, uint32_t i_call,
         return;
     }
     for (uint32_t i = i_call; i-- > 0;) {
-        const fr_call *other = &it->rank_program->calls[i];
-        const fr_segment *segment = fr_gpu_segment(it, i);
-        const fr_instr *instr =
-            &it->place.program->instrs[segment->first_instr];
+        const fr_call *other = &it->rank.rank_program->calls[i];
+        const fr_segment *segment = fr_rank_segment(&it->rank, i);
+        const fr_instr *instr = &it->rank.program->instrs[segment->first_instr];
         if (instr->op == FR_OP_HOST_COPY && instr->dim[1] &&
             other->layer == call->layer && other->chunk == call->chunk &&
             other->micro_batch == call->micro_batch) {
@@ -70,7 +47,7 @@ static void place_host_copy(fr_gpu_interpreter *it, uint32_t i_call,
 
 static void lay_out_call(fr_gpu_interpreter *it, uint32_t i_call)
 {
-    const fr_segment *segment = fr_gpu_segment(it, i_call);
+    const fr_segment *segment = fr_rank_segment(&it->rank, i_call);
     uint64_t n_copied = 0;
     bool is_out = false;
 
@@ -78,7 +55,7 @@ static void lay_out_call(fr_gpu_interpreter *it, uint32_t i_call)
     it->calls[i_call].host_bytes = it->tokens_bytes;
     for (uint32_t i = 0; i < segment->n_instrs; i++) {
         const fr_instr *instr =
-            &it->place.program->instrs[segment->first_instr + i];
+            &it->rank.program->instrs[segment->first_instr + i];
         count_instr(it, instr, segment->lane);
         if (instr->op != FR_OP_HOST_COPY)
             continue;
@@ -91,7 +68,8 @@ static void lay_out_call(fr_gpu_interpreter *it, uint32_t i_call)
 
 static fr_status lay_out_stops(fr_gpu_interpreter *it, fr_err *err)
 {
-    const fr_program *program = it->place.program;
+    fr_instr_walk at = {.program = it->rank.program,
+                        .rank_program = it->rank.rank_program};
 
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         fr_gpu_lane *own = &it->lanes[lane];
@@ -100,19 +78,11 @@ static fr_status lay_out_stops(fr_gpu_interpreter *it, fr_err *err)
             return fr_fail_no_memory(err);
         own->n_stops = 0;
     }
-    for (uint32_t i = 0; i < it->rank_program->n_calls; i++) {
-        const fr_segment *segment = fr_gpu_segment(it, i);
-        fr_gpu_lane *own = &it->lanes[segment->lane];
-        for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            uint32_t i_instr = segment->first_instr + k;
-            fr_op_class op_class =
-                fr_op_class_of((fr_op)program->instrs[i_instr].op);
-            bool is_stop = op_class == FR_OP_CLASS_COLLECTIVE ||
-                           op_class == FR_OP_CLASS_P2P;
-            if (is_stop && it->links &&
-                it->links->groups.routes[i_instr].i_split >= 0)
-                own->stops[own->n_stops++] = (fr_gpu_stop){i, i_instr};
-        }
+    while (fr_instr_walk_next(&at)) {
+        fr_gpu_lane *own = &it->lanes[at.segment->lane];
+        if (fr_instr_communicates(at.instr) && it->links &&
+            it->links->groups.routes[at.i_instr].i_split >= 0)
+            own->stops[own->n_stops++] = (fr_gpu_stop){at.i_call, at.i_instr};
     }
     return FR_OK;
 }
@@ -124,13 +94,13 @@ static fr_status lay_out_stops(fr_gpu_interpreter *it, fr_err *err)
 static void find_waits(fr_gpu_interpreter *it, uint32_t i_call,
                        uint32_t seen[FR_LANE_N][FR_LANE_N], uint32_t *n_waits)
 {
-    const fr_call *call = &it->rank_program->calls[i_call];
-    uint8_t lane = fr_gpu_segment(it, i_call)->lane;
+    const fr_call *call = &it->rank.rank_program->calls[i_call];
+    uint8_t lane = fr_rank_segment(&it->rank, i_call)->lane;
     uint32_t last[FR_LANE_N] = {0}; /* call + 1 */
 
     for (uint32_t i = 0; i < call->n_deps; i++) {
-        uint32_t dep = it->rank_program->deps[call->first_dep + i];
-        uint8_t other = fr_gpu_segment(it, dep)->lane;
+        uint32_t dep = it->rank.rank_program->deps[call->first_dep + i];
+        uint8_t other = fr_rank_segment(&it->rank, dep)->lane;
         if (other != lane && dep + 1 > last[other])
             last[other] = dep + 1;
     }
@@ -147,10 +117,10 @@ static void find_waits(fr_gpu_interpreter *it, uint32_t i_call,
 static fr_status lay_out(fr_gpu_interpreter *it, fr_err *err)
 {
     uint32_t seen[FR_LANE_N][FR_LANE_N] = {{0}}, n_waits = 0;
-    uint32_t n_calls = it->rank_program->n_calls;
+    uint32_t n_calls = it->rank.rank_program->n_calls;
 
     it->calls = calloc(n_calls + 1, sizeof *it->calls);
-    it->waits = malloc((it->rank_program->n_deps + 1) * sizeof *it->waits);
+    it->waits = malloc((it->rank.rank_program->n_deps + 1) * sizeof *it->waits);
     if (!it->calls || !it->waits)
         return fr_fail_no_memory(err);
     for (uint32_t i = 0; i < n_calls; i++) {
@@ -165,7 +135,7 @@ static fr_status create_events(fr_gpu_interpreter *it, fr_err *err)
     const fr_gpu_driver *driver = it->driver;
 
     FR_TRY(driver->event_create(it->gpu, true, &it->begin, err));
-    for (uint32_t i = 0; i < it->rank_program->n_calls; i++) {
+    for (uint32_t i = 0; i < it->rank.rank_program->n_calls; i++) {
         const fr_gpu_call *call = &it->calls[i];
         for (uint32_t k = 0; k < call->n_waits; k++) {
             fr_gpu_event **done =
@@ -191,8 +161,8 @@ static fr_status create_streams(fr_gpu_interpreter *it, fr_err *err)
 {
     bool is_used[FR_LANE_N] = {[FR_LANE_COMPUTE] = true};
 
-    for (uint32_t i = 0; i < it->rank_program->n_calls; i++)
-        is_used[fr_gpu_segment(it, i)->lane] = true;
+    for (uint32_t i = 0; i < it->rank.rank_program->n_calls; i++)
+        is_used[fr_rank_segment(&it->rank, i)->lane] = true;
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         fr_gpu_lane *own = &it->lanes[lane];
         if (!is_used[lane])
@@ -224,7 +194,8 @@ static fr_status create_memory(fr_gpu_interpreter *it, fr_err *err)
     it->host_store = store;
     if (!it->options.on_gradients)
         return FR_OK;
-    it->gradients = malloc(it->rank_program->n_parameters * sizeof(float) + 1);
+    it->gradients =
+        malloc(it->rank.rank_program->n_parameters * sizeof(float) + 1);
     return it->gradients ? FR_OK : fr_fail_no_memory(err);
 }
 
@@ -241,8 +212,7 @@ static fr_status create_kernels(fr_gpu_interpreter *it, fr_err *err)
 
 static fr_status prepare(fr_gpu_interpreter *it, fr_err *err)
 {
-    FR_TRY(fr_gpu_program_check(it->place.system, it->place.program, err));
-    FR_TRY(find_axes(it, err));
+    FR_TRY(fr_gpu_program_check(it->place.system, it->rank.program, err));
     FR_TRY(lay_out(it, err));
     FR_TRY(create_streams(it, err));
     FR_TRY(create_events(it, err));
@@ -262,13 +232,13 @@ fr_status fr_gpu_interpreter_create(const fr_gpu_place *place,
     it->place = *place;
     it->driver = place->system->driver;
     it->gpu = place->gpu;
-    it->rank_program =
-        fr_program_of_rank(place->program, place->transport->rank);
     it->links = links;
-    it->data = data;
     it->options = *options;
     it->i_ahead = -1;
-    fr_status status = prepare(it, err);
+    fr_status status = fr_rank_context_init(
+        place->program, place->transport->rank, data, &it->rank, err);
+    if (status == FR_OK)
+        status = prepare(it, err);
     if (status != FR_OK) {
         fr_gpu_interpreter_destroy(it);
         return status;
@@ -281,7 +251,7 @@ static void destroy_events(fr_gpu_interpreter *it)
 {
     const fr_gpu_driver *driver = it->driver;
 
-    for (uint32_t i = 0; it->calls && i < it->rank_program->n_calls; i++)
+    for (uint32_t i = 0; it->calls && i < it->rank.rank_program->n_calls; i++)
         driver->event_destroy(it->gpu, it->calls[i].done);
     for (uint32_t i = 0; it->trace && i < 2 * it->n_instrs; i++)
         driver->event_destroy(it->gpu, it->trace[i]);
@@ -320,14 +290,9 @@ void fr_gpu_interpreter_destroy(fr_gpu_interpreter *it)
 
 static bool has_way(const fr_gpu_system *system, const fr_instr *instr)
 {
-    switch (fr_op_class_of((fr_op)instr->op)) {
-    case FR_OP_CLASS_COLLECTIVE:
-    case FR_OP_CLASS_P2P:
-    case FR_OP_CLASS_IO:
+    if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
         return true;
-    default:
-        return system->kernels[instr->op] && !(instr->flags & FR_INSTR_HOST);
-    }
+    return system->kernels[instr->op] && !(instr->flags & FR_INSTR_HOST);
 }
 
 fr_status fr_gpu_program_check(const fr_gpu_system *system,

@@ -8,25 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const fr_segment *fr_gpu_segment(const fr_gpu_interpreter *it, uint32_t i_call)
-{
-    const fr_program *program = it->place.program;
-
-    return &program->segments[it->rank_program->calls[i_call].i_segment];
-}
-
-static bool is_communication(const fr_instr *instr)
-{
-    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
-
-    return op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P;
-}
-
 static void resolve(const fr_gpu_interpreter *it, uint32_t i_call,
                     const fr_instr *instr, void *ptr[FR_INSTR_REFS])
 {
-    fr_call_operands(it->rank_program, &it->rank_program->calls[i_call], instr,
-                     it->coordinate, it->place.slab, ptr);
+    fr_call_operands(it->rank.rank_program,
+                     &it->rank.rank_program->calls[i_call], instr,
+                     it->rank.coordinate, it->place.slab, ptr);
 }
 
 static float widen(uint16_t bf16)
@@ -67,7 +54,7 @@ static fr_status note_gradients(fr_gpu_interpreter *it, uint32_t i_call,
         memcpy(&bits, it->gradients + 2 * i, sizeof bits);
         wide[i] = widen(bits);
     }
-    fr_instr_view view = {instr, &it->rank_program->calls[i_call], shown};
+    fr_instr_view view = {instr, &it->rank.rank_program->calls[i_call], shown};
     it->options.on_gradients(it->options.on_gradients_context, &view);
     return FR_OK;
 }
@@ -75,17 +62,9 @@ static fr_status note_gradients(fr_gpu_interpreter *it, uint32_t i_call,
 static fr_cuda_launch make_launch(const fr_gpu_interpreter *it, fr_lane lane,
                                   const fr_instr *instr, void *const *ptr)
 {
-    const fr_program *program = it->place.program;
     fr_cuda_launch launch = {
-        .call = {.instr = instr,
-                 .coordinate = it->coordinate[instr->axis],
-                 .n_group = it->n_group[instr->axis],
-                 .tp_coordinate = it->coordinate[FR_AXIS_TP],
-                 .n_threads = program->plan.n_threads,
-                 .job = &program->job,
-                 .plan = &program->plan,
-                 .tensors = it->rank_program->tensors,
-                 .n_tensors = it->rank_program->n_tensors},
+        .call = fr_rank_kernel_call(&it->rank, instr,
+                                    it->rank.program->plan.n_threads, 0),
         .step = it->device_step,
         .stream = it->lanes[lane].stream,
         .kernels = it->lanes[lane].kernels};
@@ -115,7 +94,8 @@ static fr_status clear_operands(fr_gpu_interpreter *it, fr_gpu_stream stream,
 {
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         uint64_t n_bytes =
-            ptr[i] ? fr_instr_ref_bytes(instr, i, it->n_group[instr->axis]) : 0;
+            ptr[i] ? fr_instr_ref_bytes(instr, i, it->rank.n_group[instr->axis])
+                   : 0;
         if (n_bytes > 0)
             FR_TRY(it->driver->zero(it->gpu, stream, ptr[i], n_bytes, err));
     }
@@ -140,13 +120,13 @@ static fr_status try_instr(fr_gpu_interpreter *it, fr_lane lane,
 static fr_status try_call(fr_gpu_interpreter *it, uint32_t i_call,
                           bool *is_known, fr_err *err)
 {
-    const fr_segment *segment = fr_gpu_segment(it, i_call);
+    const fr_segment *segment = fr_rank_segment(&it->rank, i_call);
     const fr_gpu_lane *lane = &it->lanes[segment->lane];
     bool has_new = false;
 
     for (uint32_t i = 0; i < segment->n_instrs; i++) {
         uint32_t i_instr = segment->first_instr + i;
-        const fr_instr *instr = &it->place.program->instrs[i_instr];
+        const fr_instr *instr = &it->rank.program->instrs[i_instr];
         if (is_known[i_instr] ||
             fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
             continue;
@@ -163,7 +143,7 @@ static fr_status try_call(fr_gpu_interpreter *it, uint32_t i_call,
 fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
 {
     const fr_gpu_lane *main = &it->lanes[FR_LANE_COMPUTE];
-    bool *is_known = calloc(it->place.program->n_instrs + 1, sizeof *is_known);
+    bool *is_known = calloc(it->rank.program->n_instrs + 1, sizeof *is_known);
 
     if (!is_known)
         return fr_fail_no_memory(err);
@@ -171,7 +151,8 @@ fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
                                         sizeof *it->device_step, err);
     if (status == FR_OK)
         status = wait_lane(it, main, err);
-    for (uint32_t i = 0; status == FR_OK && i < it->rank_program->n_calls; i++)
+    for (uint32_t i = 0; status == FR_OK && i < it->rank.rank_program->n_calls;
+         i++)
         status = try_call(it, i, is_known, err);
     free(is_known);
     if (status != FR_OK)
@@ -194,7 +175,7 @@ static fr_status copy_alone(fr_gpu_interpreter *it, fr_gpu_stream stream,
 static fr_status communicate(fr_gpu_interpreter *it, fr_lane lane,
                              uint32_t i_instr, void *const *ptr, fr_err *err)
 {
-    const fr_instr *instr = &it->place.program->instrs[i_instr];
+    const fr_instr *instr = &it->rank.program->instrs[i_instr];
     fr_gpu_lane *own = &it->lanes[lane];
     const fr_gpu_driver *driver = it->driver;
     uint32_t *word = &it->pinned->marks[lane].word;
@@ -218,9 +199,8 @@ static fr_status input_output(fr_gpu_interpreter *it, fr_gpu_stream stream,
                               uint64_t *host_bytes, fr_err *err)
 {
     bool is_load = instr->op == FR_OP_LOAD_TOKENS;
-    uint64_t n_bytes = is_load ? 2 * (uint64_t)instr->dim[0] *
-                                     (uint64_t)instr->dim[1] * sizeof(int32_t)
-                               : (uint64_t)instr->dim[0];
+    uint64_t n_bytes =
+        is_load ? fr_gpu_tokens_bytes(instr) : (uint64_t)instr->dim[0];
     unsigned char *host = (is_load ? it->tokens : it->host_store) + *host_bytes;
     bool is_out = !is_load && instr->dim[1] != 0;
 
@@ -233,12 +213,12 @@ static fr_status enqueue_instr(fr_gpu_interpreter *it, fr_lane lane,
                                uint32_t i_call, uint32_t i_instr,
                                uint64_t *host_bytes, fr_err *err)
 {
-    const fr_instr *instr = &it->place.program->instrs[i_instr];
+    const fr_instr *instr = &it->rank.program->instrs[i_instr];
     fr_gpu_stream stream = it->lanes[lane].stream;
     void *ptr[FR_INSTR_REFS];
 
     resolve(it, i_call, instr, ptr);
-    if (is_communication(instr))
+    if (fr_instr_communicates(instr))
         return communicate(it, lane, i_instr, ptr, err);
     if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_IO)
         return input_output(it, stream, instr, ptr[0], host_bytes, err);
@@ -250,7 +230,7 @@ static fr_status enqueue_instr(fr_gpu_interpreter *it, fr_lane lane,
 static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,
                               fr_err *err)
 {
-    const fr_segment *segment = fr_gpu_segment(it, i_call);
+    const fr_segment *segment = fr_rank_segment(&it->rank, i_call);
     const fr_gpu_call *call = &it->calls[i_call];
     const fr_gpu_driver *driver = it->driver;
     fr_lane lane = (fr_lane)segment->lane;
@@ -315,14 +295,15 @@ static fr_status join_lanes(fr_gpu_interpreter *it, fr_err *err)
         FR_TRY(driver->stream_wait(it->gpu, main->stream, other->end, err));
     }
     return driver->copy(it->gpu, main->stream, &it->pinned->scalars,
-                        it->place.slab + it->rank_program->step_offset_bytes,
+                        it->place.slab +
+                            it->rank.rank_program->step_offset_bytes,
                         sizeof it->pinned->scalars, err);
 }
 
 fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err)
 {
     FR_TRY(fork_lanes(it, err));
-    for (uint32_t i = 0; i < it->rank_program->n_calls; i++)
+    for (uint32_t i = 0; i < it->rank.rank_program->n_calls; i++)
         FR_TRY(enqueue_call(it, i, err));
     return join_lanes(it, err);
 }

@@ -1,11 +1,12 @@
 /*
  * gpu_interpreter_state.h: what the parts of the GPU's interpreter share.
- * Inside runtime/gpu_interpreter*.c only.
+ * Inside runtime/gpu/gpu_interpreter*.c only.
  */
 #ifndef FR_RUNTIME_GPU_GPU_INTERPRETER_STATE_H
 #define FR_RUNTIME_GPU_GPU_INTERPRETER_STATE_H
 
 #include "runtime/gpu/gpu_interpreter.h"
+#include "runtime/run/rank_context.h"
 
 /* One call as the host enqueues it. */
 typedef struct fr_gpu_call {
@@ -54,11 +55,9 @@ struct fr_gpu_interpreter {
     fr_gpu_place place;
     const fr_gpu_driver *driver; /* place.system's */
     fr_gpu *gpu;
-    const fr_rank_program *rank_program;
+    fr_rank_context rank;
     fr_gpu_links *links;
-    fr_data *data;
     fr_gpu_options options;
-    int coordinate[FR_AXIS_N], n_group[FR_AXIS_N];
     fr_gpu_lane lanes[FR_LANE_N];
     fr_gpu_call *calls; /* [n_calls] */
     uint32_t *waits;
@@ -86,7 +85,12 @@ struct fr_gpu_interpreter {
     unsigned char *gradients; /* for on_gradients */
 };
 
-const fr_segment *fr_gpu_segment(const fr_gpu_interpreter *it, uint32_t i_call);
+/* Bytes of the tokens and targets that a LOAD_TOKENS brings. */
+static inline uint64_t fr_gpu_tokens_bytes(const fr_instr *instr)
+{
+    return 2 * (uint64_t)(instr->dim[0] * instr->dim[1]) * sizeof(int32_t);
+}
+
 /* Enqueues the whole step on the lanes' streams. */
 FR_CHECKED fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err);
 /* Ends all that is under way; the device may never answer again. */

@@ -23,13 +23,13 @@ static const fr_gpu_stop *current_stop(const fr_gpu_interpreter *it, int lane)
 static void name_stop(const fr_gpu_interpreter *it, const fr_gpu_stop *stop,
                       fr_err *err)
 {
-    const fr_instr *instr = &it->place.program->instrs[stop->i_instr];
+    const fr_instr *instr = &it->rank.program->instrs[stop->i_instr];
 
     fr_err_prefix(err, "rank %lld: step %lld, %s over %s (call %u %s)",
                   (long long)it->place.transport->rank, (long long)it->i_step,
                   fr_op_name((fr_op)instr->op),
                   fr_axis_name((fr_axis)instr->axis), stop->i_call,
-                  fr_gpu_segment(it, stop->i_call)->name);
+                  fr_rank_segment(&it->rank, stop->i_call)->name);
 }
 
 /* Lets the neighbours see which collectives this lane has begun. */
@@ -42,7 +42,7 @@ static void publish(const fr_gpu_interpreter *it, int lane)
     if (!it->links || !it->links->ops->publish)
         return;
     for (uint32_t i = 0; i < own->n_stops; i++) {
-        uint8_t axis = it->place.program->instrs[own->stops[i].i_instr].axis;
+        uint8_t axis = it->rank.program->instrs[own->stops[i].i_instr].axis;
         is_met[axis] = true;
         n_begun[axis] += i < (own->last_mark + 1) / 2;
     }
@@ -132,8 +132,8 @@ static fr_status fail_stuck(const fr_gpu_interpreter *it, fr_err *err)
                        "rank %lld: step %lld: the device does nothing for "
                        "%.3g s",
                        rank, (long long)it->i_step, it->options.timeout_s);
-    const fr_segment *segment = fr_gpu_segment(it, (uint32_t)i_call);
-    const fr_instr *instrs = it->place.program->instrs + segment->first_instr;
+    const fr_segment *segment = fr_rank_segment(&it->rank, (uint32_t)i_call);
+    const fr_instr *instrs = it->rank.program->instrs + segment->first_instr;
     return fr_fail(err, FR_FAILURE,
                    "rank %lld: step %lld, call %lld %s (%s to %s): a kernel "
                    "has not ended after %.3g s",

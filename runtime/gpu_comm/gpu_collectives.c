@@ -46,18 +46,14 @@ void fr_gpu_choices_fill(const fr_program *program,
                          const fr_gpu_groups *groups, uint32_t i_split,
                          fr_gpu_choices *out)
 {
+    fr_instr_walk at = {.program = program, .rank_program = rank_program};
+
     out->n = 0;
-    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
-        const fr_segment *segment =
-            &program->segments[rank_program->calls[i].i_segment];
-        for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            uint32_t i_instr = segment->first_instr + k;
-            const fr_instr *instr = &program->instrs[i_instr];
-            fr_gpu_choice choice = choice_of(&program->plan, instr);
-            if (groups->routes[i_instr].i_split == (int32_t)i_split &&
-                is_collective(instr) && is_given(&choice))
-                add_choice(out, &choice);
-        }
+    while (fr_instr_walk_next(&at)) {
+        fr_gpu_choice choice = choice_of(&program->plan, at.instr);
+        if (groups->routes[at.i_instr].i_split == (int32_t)i_split &&
+            is_collective(at.instr) && is_given(&choice))
+            add_choice(out, &choice);
     }
 }
 
@@ -97,22 +93,17 @@ fr_status fr_gpu_collectives_list(const fr_program *program,
                                   fr_gpu_collective **out, size_t *n,
                                   fr_err *err)
 {
+    fr_instr_walk at = {.program = program, .rank_program = rank_program};
     size_t n_found = 0;
     fr_gpu_collective *all = calloc(program->n_instrs + 1, sizeof *all);
 
     if (!all)
         return fr_fail_no_memory(err);
-    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
-        const fr_segment *segment =
-            &program->segments[rank_program->calls[i].i_segment];
-        for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            uint32_t i_instr = segment->first_instr + k;
-            const fr_instr *instr = &program->instrs[i_instr];
-            const fr_gpu_route *route = &groups->routes[i_instr];
-            if (is_collective(instr) && route->i_split >= 0 &&
-                !is_listed(program, all, n_found, instr, route->i_split))
-                all[n_found++] = describe(program, i_instr, route);
-        }
+    while (fr_instr_walk_next(&at)) {
+        const fr_gpu_route *route = &groups->routes[at.i_instr];
+        if (is_collective(at.instr) && route->i_split >= 0 &&
+            !is_listed(program, all, n_found, at.instr, route->i_split))
+            all[n_found++] = describe(program, at.i_instr, route);
     }
     *out = all;
     *n = n_found;

@@ -92,21 +92,16 @@ static fr_status note_transfer(finder *f, const fr_rank_program *rank_program,
 static fr_status
 scan_rank_program(finder *f, const fr_rank_program *rank_program, fr_err *err)
 {
-    const fr_program *program = f->program;
+    fr_instr_walk at = {.program = f->program, .rank_program = rank_program};
 
-    for (uint32_t i = 0; i < rank_program->n_calls; i++) {
-        const fr_call *call = &rank_program->calls[i];
-        const fr_segment *segment = &program->segments[call->i_segment];
-        for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            const fr_instr *instr = &program->instrs[segment->first_instr + k];
-            if (is_transfer(instr))
-                FR_TRY(note_transfer(f, rank_program, instr, call, err));
-            if (!is_collective(instr))
-                continue;
-            f->is_used[instr->axis][segment->lane] = true;
-            if (rank_program == f->rank_program)
-                f->is_own[instr->axis][segment->lane] = true;
-        }
+    while (fr_instr_walk_next(&at)) {
+        if (is_transfer(at.instr))
+            FR_TRY(note_transfer(f, rank_program, at.instr, at.call, err));
+        if (!is_collective(at.instr))
+            continue;
+        f->is_used[at.instr->axis][at.segment->lane] = true;
+        if (rank_program == f->rank_program)
+            f->is_own[at.instr->axis][at.segment->lane] = true;
     }
     return FR_OK;
 }
@@ -258,23 +253,17 @@ static void fill_route(finder *f, const fr_instr *instr, uint8_t lane,
 
 static fr_status fill_routes(finder *f, fr_err *err)
 {
-    const fr_program *program = f->program;
+    fr_instr_walk at = {.program = f->program, .rank_program = f->rank_program};
 
-    f->out->routes = calloc(program->n_instrs + 1, sizeof *f->out->routes);
+    f->out->n_instrs = f->program->n_instrs;
+    f->out->routes = calloc(f->out->n_instrs + 1, sizeof *f->out->routes);
     if (!f->out->routes)
         return fr_fail_no_memory(err);
-    f->out->n_instrs = program->n_instrs;
-    for (uint32_t i = 0; i < f->rank_program->n_calls; i++) {
-        const fr_segment *segment =
-            &program->segments[f->rank_program->calls[i].i_segment];
-        for (uint32_t k = 0; k < segment->n_instrs; k++) {
-            uint32_t i_instr = segment->first_instr + k;
-            const fr_instr *instr = &program->instrs[i_instr];
-            fr_gpu_route *route = &f->out->routes[i_instr];
-            if ((is_transfer(instr) || is_collective(instr)) &&
-                route->n_group == 0)
-                fill_route(f, instr, segment->lane, route);
-        }
+    while (fr_instr_walk_next(&at)) {
+        fr_gpu_route *route = &f->out->routes[at.i_instr];
+        if ((is_transfer(at.instr) || is_collective(at.instr)) &&
+            route->n_group == 0)
+            fill_route(f, at.instr, at.segment->lane, route);
     }
     return FR_OK;
 }

@@ -7,59 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-const fr_segment *fr_interpreter_segment(const fr_interpreter *it,
-                                         uint32_t i_call)
-{
-    return &it->program->segments[it->rank_program->calls[i_call].i_segment];
-}
-
 void fr_interpreter_resolve(const fr_interpreter *it, uint32_t i_call,
                             const fr_instr *instr, void *ptr[FR_INSTR_REFS])
 {
-    fr_call_operands(it->rank_program, &it->rank_program->calls[i_call], instr,
-                     it->coordinate, it->slab, ptr);
-}
-
-static fr_status load_tokens(fr_interpreter *it, uint32_t i_call,
-                             const fr_instr *instr, void *tokens, fr_err *err)
-{
-    const fr_program *program = it->program;
-    const fr_call *call = &it->rank_program->calls[i_call];
-    int64_t per_rank = program->job.global_batch / program->plan.dp;
-    int64_t first = it->coordinate[FR_AXIS_DP] * per_rank +
-                    call->micro_batch * instr->dim[0];
-
-    if (!it->data)
-        return fr_fail(err, FR_CHECK, "no data for load_tokens");
-    return fr_data_load(it->data, it->i_step, first, instr->dim[0], tokens,
-                        err);
+    fr_call_operands(it->rank.rank_program,
+                     &it->rank.rank_program->calls[i_call], instr,
+                     it->rank.coordinate, it->slab, ptr);
 }
 
 fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
                                  uint32_t i_instr, int n_threads, fr_err *err)
 {
-    const fr_instr *instr = &it->program->instrs[i_instr];
-    fr_kernel_call kernel = {
-        .instr = instr,
-        .coordinate = it->coordinate[instr->axis],
-        .n_group = it->n_group[instr->axis],
-        .tp_coordinate = it->coordinate[FR_AXIS_TP],
-        .n_threads = n_threads,
-        .i_step = it->i_step,
-        .job = &it->program->job,
-        .plan = &it->program->plan,
-        .tensors = it->rank_program->tensors,
-        .n_tensors = it->rank_program->n_tensors,
-    };
+    const fr_instr *instr = &it->rank.program->instrs[i_instr];
+    const fr_call *call = &it->rank.rank_program->calls[i_call];
+    fr_kernel_call kernel =
+        fr_rank_kernel_call(&it->rank, instr, n_threads, it->i_step);
 
     fr_interpreter_resolve(it, i_call, instr, kernel.ptr);
     if (it->options.on_instr) {
-        fr_instr_view view = {instr, &it->rank_program->calls[i_call],
+        fr_instr_view view = {instr, &it->rank.rank_program->calls[i_call],
                               kernel.ptr};
         it->options.on_instr(it->options.on_instr_context, &view);
     }
     if (instr->op == FR_OP_LOAD_TOKENS)
-        return load_tokens(it, i_call, instr, kernel.ptr[0], err);
+        return fr_rank_load_tokens(&it->rank, call, instr, it->i_step,
+                                   kernel.ptr[0], err);
     if (!fr_kernels_cpu[instr->op])
         return fr_fail(err, FR_CHECK, "%s has no CPU kernel",
                        fr_op_name((fr_op)instr->op));
@@ -69,8 +41,8 @@ fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
 
 bool fr_interpreter_is_ready(const fr_interpreter *it, uint32_t i_call)
 {
-    const fr_call *call = &it->rank_program->calls[i_call];
-    const uint32_t *deps = it->rank_program->deps + call->first_dep;
+    const fr_call *call = &it->rank.rank_program->calls[i_call];
+    const uint32_t *deps = it->rank.rank_program->deps + call->first_dep;
 
     for (uint32_t i = 0; i < call->n_deps; i++)
         if (atomic_load_explicit(&it->done[deps[i]], memory_order_acquire) !=
@@ -89,7 +61,7 @@ void fr_interpreter_record(fr_interpreter *it, fr_lane lane, uint32_t i_call,
     state->spans[state->n_spans++] = (fr_span){
         .rank = (int32_t)it->transport->rank,
         .lane = (uint8_t)lane,
-        .op = it->program->instrs[i_instr].op,
+        .op = it->rank.program->instrs[i_instr].op,
         .i_call = i_call,
         .i_instr = i_instr,
         .step = (int32_t)it->i_step,
@@ -101,7 +73,7 @@ void fr_interpreter_record(fr_interpreter *it, fr_lane lane, uint32_t i_call,
 fr_status fr_interpreter_fail_wait(const fr_interpreter *it, uint32_t i_call,
                                    uint32_t i_instr, int64_t peer, fr_err *err)
 {
-    const fr_instr *instr = &it->program->instrs[i_instr];
+    const fr_instr *instr = &it->rank.program->instrs[i_instr];
     int64_t failed = fr_transport_failed_rank(it->transport);
 
     if (failed >= 0)
@@ -113,7 +85,7 @@ fr_status fr_interpreter_fail_wait(const fr_interpreter *it, uint32_t i_call,
                    (long long)it->transport->rank, (long long)it->i_step,
                    fr_op_name((fr_op)instr->op),
                    fr_axis_name((fr_axis)instr->axis), i_call,
-                   fr_interpreter_segment(it, i_call)->name,
+                   fr_rank_segment(&it->rank, i_call)->name,
                    it->options.timeout_s, (long long)peer);
 }
 
@@ -212,13 +184,13 @@ static fr_status hand_over(fr_interpreter *it, uint32_t i_call,
 static fr_status communicate(fr_interpreter *it, uint32_t i_call,
                              uint32_t i_instr, fr_err *err)
 {
-    const fr_instr *instr = &it->program->instrs[i_instr];
+    const fr_instr *instr = &it->rank.program->instrs[i_instr];
     void *ptr[FR_INSTR_REFS];
     bool is_done = false, has_moved = false;
     fr_waiter waiter;
 
     fr_interpreter_resolve(it, i_call, instr, ptr);
-    if (!fr_engine_recipe(it->engine, i_instr)->is_shared)
+    if (!fr_engine_route_of(it->engine, i_instr)->is_shared)
         return hand_over(it, i_call, i_instr, ptr, err);
     fr_engine_start(it->engine, i_instr, ptr[0], ptr[1] ? ptr[1] : ptr[0]);
     init_main_waiter(it, &waiter);
@@ -240,22 +212,20 @@ static fr_status communicate(fr_interpreter *it, uint32_t i_call,
 
 static fr_status run_call(fr_interpreter *it, uint32_t i_call, fr_err *err)
 {
-    const fr_segment *segment = fr_interpreter_segment(it, i_call);
+    const fr_segment *segment = fr_rank_segment(&it->rank, i_call);
 
     FR_TRY(wait_for(it, i_call, fr_interpreter_is_ready, err));
     for (uint32_t i = 0; i < segment->n_instrs; i++) {
         uint32_t i_instr = segment->first_instr + i;
-        fr_op_class op_class =
-            fr_op_class_of((fr_op)it->program->instrs[i_instr].op);
         int64_t begin_ns = it->is_traced ? fr_clock_ns() : 0;
         if (it->options.on_status)
             it->options.on_status(it->options.on_status_context, it->i_step,
                                   i_call, i_instr);
-        if (op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P)
+        if (fr_instr_communicates(&it->rank.program->instrs[i_instr]))
             FR_TRY(communicate(it, i_call, i_instr, err));
         else
-            FR_TRY(fr_interpreter_execute(it, i_call, i_instr,
-                                          it->program->plan.n_threads, err));
+            FR_TRY(fr_interpreter_execute(
+                it, i_call, i_instr, it->rank.program->plan.n_threads, err));
         if (it->is_traced)
             fr_interpreter_record(it, FR_LANE_COMPUTE, i_call, i_instr,
                                   begin_ns, fr_clock_ns());
@@ -281,7 +251,8 @@ fr_status fr_interpreter_step(fr_interpreter *it, int64_t i_step,
     for (uint32_t i = 0; status == FR_OK && i < lane->n_calls; i++)
         status = run_call(it, lane->calls[i], err);
     if (status == FR_OK)
-        status = wait_for(it, it->rank_program->n_calls, are_lanes_done, err);
+        status =
+            wait_for(it, it->rank.rank_program->n_calls, are_lanes_done, err);
     if (status == FR_OK)
         *step_s = (double)(fr_clock_ns() - it->step_begin_ns) * 1e-9;
     return status;
@@ -290,7 +261,7 @@ fr_status fr_interpreter_step(fr_interpreter *it, int64_t i_step,
 const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it)
 {
     return (const fr_step_scalars *)(const void *)(it->slab +
-                                                   it->rank_program
+                                                   it->rank.rank_program
                                                        ->step_offset_bytes);
 }
 

@@ -7,7 +7,7 @@
 /* Calls of each lane in program order, and room for their spans. */
 static fr_status list_lanes(fr_interpreter *it, fr_err *err)
 {
-    const fr_rank_program *rank_program = it->rank_program;
+    const fr_rank_program *rank_program = it->rank.rank_program;
     uint32_t *at = malloc((rank_program->n_calls + 1) * sizeof *at);
 
     if (!at)
@@ -18,7 +18,7 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
         size_t n_instrs = 0;
         state->calls = at;
         for (uint32_t i = 0; i < rank_program->n_calls; i++) {
-            const fr_segment *segment = fr_interpreter_segment(it, i);
+            const fr_segment *segment = fr_rank_segment(&it->rank, i);
             if (segment->lane != lane)
                 continue;
             *at++ = i;
@@ -39,32 +39,13 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
     return FR_OK;
 }
 
-static fr_status find_axes(fr_interpreter *it, fr_err *err)
-{
-    int64_t *ranks = malloc((size_t)it->transport->world * sizeof *ranks);
-
-    if (!ranks)
-        return fr_fail_no_memory(err);
-    for (int axis = 0; axis < FR_AXIS_N; axis++) {
-        int64_t position = 0, n = 1;
-        if (axis != FR_AXIS_NONE)
-            n = fr_plan_group(&it->program->plan, it->transport->rank,
-                              (fr_axis)axis, ranks, &position);
-        it->coordinate[axis] = (int)position;
-        it->n_group[axis] = (int)n;
-    }
-    free(ranks);
-    return FR_OK;
-}
-
 static fr_status prepare(fr_interpreter *it, fr_err *err)
 {
-    it->done = calloc(it->rank_program->n_calls + 1, sizeof *it->done);
+    it->done = calloc(it->rank.rank_program->n_calls + 1, sizeof *it->done);
     if (!it->done)
         return fr_fail_no_memory(err);
-    FR_TRY(find_axes(it, err));
     FR_TRY(list_lanes(it, err));
-    FR_TRY(fr_engine_create(it->program, it->transport, &it->engine, err));
+    FR_TRY(fr_engine_create(it->rank.program, it->transport, &it->engine, err));
     return fr_comm_start(it, err);
 }
 
@@ -77,14 +58,14 @@ fr_status fr_interpreter_create(const fr_program *program,
 
     if (!it)
         return fr_fail_no_memory(err);
-    it->program = program;
-    it->rank_program = fr_program_of_rank(program, transport->rank);
     it->transport = transport;
-    it->data = data;
     it->options = *options;
     it->slab = transport->slab[transport->rank];
     it->control = transport->control[transport->rank];
-    fr_status status = prepare(it, err);
+    fr_status status =
+        fr_rank_context_init(program, transport->rank, data, &it->rank, err);
+    if (status == FR_OK)
+        status = prepare(it, err);
     if (status != FR_OK) {
         fr_interpreter_destroy(it);
         return status;

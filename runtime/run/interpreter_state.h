@@ -1,6 +1,6 @@
 /*
  * interpreter_state.h: what the two threads of an interpreter share.  Inside
- * runtime/interpreter*.c and runtime/comm*.c only.
+ * runtime/run/interpreter*.c and runtime/comm/comm.c only.
  *
  * `step_mark` is the number of the running step since the start, from 1; a
  * call is done in it when done[call] == step_mark, so flags are never reset.
@@ -10,6 +10,7 @@
 
 #include "runtime/comm/collective_engine.h"
 #include "runtime/run/interpreter.h"
+#include "runtime/run/rank_context.h"
 
 #include <pthread.h>
 
@@ -31,15 +32,12 @@ typedef struct fr_lane_state {
 enum { FR_HANDOFF_NONE, FR_HANDOFF_POSTED, FR_HANDOFF_DONE };
 
 struct fr_interpreter {
-    const fr_program *program;
-    const fr_rank_program *rank_program;
+    fr_rank_context rank;
     fr_transport *transport;
-    fr_data *data;
     fr_engine *engine;
     fr_interpreter_options options;
     unsigned char *slab;
     fr_shm_control *control;
-    int coordinate[FR_AXIS_N], n_group[FR_AXIS_N];
     fr_lane_state lanes[FR_LANE_N];
     uint32_t *lane_calls; /* all lanes' lists, one after the other */
     _Atomic uint32_t *done;
@@ -67,8 +65,6 @@ FR_CHECKED fr_status fr_comm_start(fr_interpreter *it, fr_err *err);
 /* Ends it, also in the middle of a step. */
 void fr_comm_stop(fr_interpreter *it);
 
-const fr_segment *fr_interpreter_segment(const fr_interpreter *it,
-                                         uint32_t i_call);
 void fr_interpreter_resolve(const fr_interpreter *it, uint32_t i_call,
                             const fr_instr *instr, void *ptr[FR_INSTR_REFS]);
 /* Runs a compute or I/O instruction on this thread. */

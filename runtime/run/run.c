@@ -68,14 +68,11 @@ static void note_status(void *context, int64_t i_step, uint32_t i_call,
 
 static bool loads_tokens(const run *r)
 {
-    for (uint32_t i = 0; i < r->rank_program->n_calls; i++) {
-        const fr_segment *segment =
-            &r->program->segments[r->rank_program->calls[i].i_segment];
-        for (uint32_t k = 0; k < segment->n_instrs; k++)
-            if (r->program->instrs[segment->first_instr + k].op ==
-                FR_OP_LOAD_TOKENS)
-                return true;
-    }
+    fr_instr_walk at = {.program = r->program, .rank_program = r->rank_program};
+
+    while (fr_instr_walk_next(&at))
+        if (at.instr->op == FR_OP_LOAD_TOKENS)
+            return true;
     return false;
 }
 
@@ -144,35 +141,6 @@ static fr_status fill_slab(run *r, fr_err *err)
         FR_TRY(fr_checkpoint_load(r->options.checkpoint_dir, r->program,
                                   r->transport, &state, &r->first_step, err));
     return FR_OK;
-}
-
-/*
- * Everybody learns whether all are well: a rank that cannot go on must not
- * leave the others waiting for a time limit.
- */
-static fr_status agree(run *r, fr_status mine, fr_err *err)
-{
-    fr_transport *transport = r->transport;
-    size_t world = (size_t)transport->world;
-    struct news {
-        int32_t status;
-        char text[508];
-    } own = {(int32_t)mine, ""}, *all = NULL;
-
-    if (mine != FR_OK && err)
-        memcpy(own.text, err->text, sizeof own.text - 1);
-    all = calloc(world, sizeof *all);
-    if (!all)
-        return fr_fail_no_memory(err);
-    fr_err ignored = {0};
-    fr_status status = fr_transport_all_gather(transport, &own, sizeof own, all,
-                                               mine == FR_OK ? err : &ignored);
-    for (size_t i = 0; status == FR_OK && mine == FR_OK && i < world; i++)
-        if (all[i].status != FR_OK)
-            status = fr_fail(err, (fr_status)all[i].status, "rank %zu: %s", i,
-                             all[i].text);
-    free(all);
-    return mine != FR_OK ? mine : status;
 }
 
 static bool is_checkpoint_due(const run *r, int64_t n_done)
@@ -394,9 +362,11 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
     fr_status status = r.backend->open(r.backend, transport, program,
                                        &r.options, &r.executor, &local);
     if (status == FR_OK)
-        status = agree(&r, set_up(&r, &local), &local);
+        status =
+            fr_transport_agree(transport, set_up(&r, &local), true, &local);
     if (status == FR_OK)
-        status = agree(&r, fill_slab(&r, &local), &local);
+        status =
+            fr_transport_agree(transport, fill_slab(&r, &local), true, &local);
     if (status == FR_OK)
         status = train(&r, &local);
     if (status == FR_OK)
@@ -416,40 +386,27 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
     return FR_OK;
 }
 
-static fr_status run_alone(const fr_program *program,
-                           const fr_run_options *options, fr_timeline *timeline,
-                           fr_run_result *out, fr_err *err)
-{
-    fr_loopback *hub = NULL;
-    fr_transport *transport = NULL;
-
-    FR_TRY(fr_loopback_create(1, NULL, &hub, err));
-    fr_status status = fr_transport_loopback_create(hub, 0, options->timeout_s,
-                                                    &transport, err);
-    if (status == FR_OK)
-        status = fr_run_over(transport, program, options, timeline, out, err);
-    fr_transport_destroy(transport);
-    fr_loopback_destroy(hub);
-    return status;
-}
-
 fr_status fr_run(const fr_program *program, const fr_run_options *options,
                  fr_timeline *timeline, fr_run_result *out, fr_err *err)
 {
     fr_transport *transport = NULL;
     int64_t world = fr_plan_world(&program->plan);
 
-    if (world == 1)
-        return run_alone(program, options, timeline, out, err);
-    if (getenv(FR_STATUS_DIR_ENV))
+    if (world > 1 && getenv(FR_STATUS_DIR_ENV))
         fr_launch_follow_parent();
-    FR_TRY(fr_transport_mpi_create(world, options->timeout_s, &transport, err));
+    if (world > 1)
+        FR_TRY(fr_transport_mpi_create(world, options->timeout_s, &transport,
+                                       err));
+    else
+        FR_TRY(fr_transport_alone_create(options->timeout_s, &transport, err));
     if (!transport) /* more ranks were started than the plan has */
         return FR_OK;
-    /* Not destroyed after a failure: that is collective and would hang. */
-    FR_TRY(fr_run_over(transport, program, options, timeline, out, err));
-    fr_transport_destroy(transport);
-    return FR_OK;
+    fr_status status =
+        fr_run_over(transport, program, options, timeline, out, err);
+    /* Among others that is collective, and after a failure it would hang. */
+    if (status == FR_OK || world == 1)
+        fr_transport_destroy(transport);
+    return status;
 }
 
 fr_status fr_run_join(int64_t world, int64_t *rank, int32_t *node_of_rank,

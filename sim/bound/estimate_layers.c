@@ -116,7 +116,7 @@ static int64_t count_met(const est_probe *probe, const est_place *place,
     for (uint32_t k = 0; k < segment->n_instrs; k++) {
         const fr_instr *instr =
             &probe->program->instrs[segment->first_instr + k];
-        if (!fr_is_communication(instr) || (met >> instr->axis & 1u))
+        if (!fr_instr_communicates(instr) || (met >> instr->axis & 1u))
             continue;
         if (instr->axis == FR_AXIS_WORLD || instr->axis == FR_AXIS_MODEL ||
             instr->axis == FR_AXIS_PP)
@@ -148,7 +148,7 @@ static fr_status price_segment(fr_estimator *e, est_probe *probe,
                          err));
         fr_host_chain_add(chain, one.host_ps, one.ps,
                           fr_host_is_held(plan, instr));
-        compute_ps += fr_is_communication(instr) ? 0 : one.ps;
+        compute_ps += fr_instr_communicates(instr) ? 0 : one.ps;
         sum.ps += one.ps;
         sum.host_ps += one.host_ps;
         sum.core_ps += one.core_ps;

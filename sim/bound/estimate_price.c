@@ -127,7 +127,7 @@ fr_status est_price(fr_estimator *e, const fr_plan *plan, const fr_instr *instr,
                     fr_err *err)
 {
     fr_cost cost = {.n_kernels = 1};
-    if (fr_is_communication(instr)) {
+    if (fr_instr_communicates(instr)) {
         FR_TRY(price_scope(e, instr, lane, &place->scopes[instr->axis], place,
                            out, err));
     } else {

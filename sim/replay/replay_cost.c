@@ -10,12 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool fr_is_communication(const fr_instr *instr)
-{
-    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
-    return op_class == FR_OP_CLASS_COLLECTIVE || op_class == FR_OP_CLASS_P2P;
-}
-
 int64_t fr_ps_of(double seconds)
 {
     return (int64_t)(fmin(seconds, 50 * 86400.0) * 1e12 + 0.5);
@@ -244,7 +238,7 @@ fr_status fr_replay_cost_instr(fr_replay_costs *c, int32_t color,
     *out = cost;
     if (cost->is_known)
         return FR_OK;
-    if (!fr_is_communication(instr))
+    if (!fr_instr_communicates(instr))
         return ask_compute(c, instr, rank, lane, cost, err);
     const fr_partition *p = &c->layout->axes[instr->axis];
     return ask_communicate(c, instr, &p->scopes[p->group_of_rank[rank]], lane,
@@ -306,7 +300,7 @@ fr_status fr_replay_cost_host(fr_replay_costs *c, int32_t color,
     int32_t rank = c->fold->rank_of_color[color];
     *is_held = fr_rank_layout_is_gpu(c->layout, rank) &&
                fr_host_is_held(&c->program->plan, instr);
-    if (fr_is_communication(instr)) {
+    if (fr_instr_communicates(instr)) {
         *out_ps = host_ps(c, instr, rank, 1);
         return FR_OK;
     }
@@ -395,7 +389,7 @@ fr_status fr_replay_cost_solo(fr_replay_costs *c, int32_t color,
     int64_t n;
     FR_TRY(fr_replay_cost_instr(c, color, i_instr, FR_LANE_COMPUTE, &one, err));
     *out_ps = one->solo_ps;
-    if (!fr_is_communication(instr))
+    if (!fr_instr_communicates(instr))
         return FR_OK;
     *out_ps = one->latency_ps;
     if (!one->has_work)
@@ -413,7 +407,7 @@ static fr_status add_instr(fr_replay_costs *c, int32_t color, uint32_t i_instr,
     const fr_instr_cost *one;
     FR_TRY(fr_replay_cost_instr(c, color, i_instr, FR_LANE_COMPUTE, &one, err));
     int64_t ps, issue_ps;
-    bool is_comm = fr_is_communication(instr), is_held;
+    bool is_comm = fr_instr_communicates(instr), is_held;
     FR_TRY(fr_replay_cost_solo(c, color, i_instr, &ps, err));
     FR_TRY(fr_replay_cost_host(c, color, i_instr, FR_LANE_COMPUTE, &issue_ps,
                                &is_held, err));

@@ -102,7 +102,7 @@ static fr_status price_instr(replayer *r, uint32_t first_record,
         int32_t color = r->context->fold.color_of_rank[rec->rank];
         FR_TRY(fr_replay_cost_instr(&r->context->costs, color, rec->i_instr,
                                     rec->lane, &cost, err));
-        out->compute_ps = fr_is_communication(instr) ? 0 : cost->solo_ps;
+        out->compute_ps = fr_instr_communicates(instr) ? 0 : cost->solo_ps;
     }
     out->solo_ps = cost->solo_ps;
     out->latency_ps = cost->latency_ps;

@@ -147,7 +147,6 @@ static void time_all(bench *b, fr_transport *transport)
 static void test_kernels(void)
 {
     fr_err err = {0};
-    fr_loopback *hub = NULL;
     fr_transport *transport = NULL;
     bench b = {0};
 
@@ -159,12 +158,10 @@ static void test_kernels(void)
     add_model(&b, gpu_show_gpt2);
     add_model(&b, gpu_show_llama);
     CHECK(b.shapes.n > 100);
-    CHECK_OK(fr_loopback_create(1, NULL, &hub, &err), &err);
-    CHECK_OK(fr_transport_loopback_create(hub, 0, 60, &transport, &err), &err);
+    CHECK_OK(fr_transport_alone_create(60, &transport, &err), &err);
     if (open_device(&b, transport))
         time_all(&b, transport);
     fr_transport_destroy(transport);
-    fr_loopback_destroy(hub);
     fr_shapes_release(&b.shapes);
 }
 

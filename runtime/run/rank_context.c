@@ -1,0 +1,63 @@
+#include "runtime/run/rank_context.h"
+
+#include <stdlib.h>
+
+fr_status fr_rank_context_init(const fr_program *program, int64_t rank,
+                               fr_data *data, fr_rank_context *out, fr_err *err)
+{
+    const fr_plan *plan = &program->plan;
+    int64_t *ranks = malloc((size_t)fr_plan_world(plan) * sizeof *ranks);
+
+    if (!ranks)
+        return fr_fail_no_memory(err);
+    *out = (fr_rank_context){.program = program,
+                             .rank_program = fr_program_of_rank(program, rank),
+                             .data = data};
+    for (int axis = 0; axis < FR_AXIS_N; axis++) {
+        int64_t position = 0, n = 1;
+        if (axis != FR_AXIS_NONE)
+            n = fr_plan_group(plan, rank, (fr_axis)axis, ranks, &position);
+        out->coordinate[axis] = (int)position;
+        out->n_group[axis] = (int)n;
+    }
+    free(ranks);
+    return FR_OK;
+}
+
+const fr_segment *fr_rank_segment(const fr_rank_context *rank, uint32_t i_call)
+{
+    return &rank->program
+                ->segments[rank->rank_program->calls[i_call].i_segment];
+}
+
+fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
+                                   const fr_instr *instr, int n_threads,
+                                   int64_t i_step)
+{
+    return (fr_kernel_call){
+        .instr = instr,
+        .coordinate = rank->coordinate[instr->axis],
+        .n_group = rank->n_group[instr->axis],
+        .tp_coordinate = rank->coordinate[FR_AXIS_TP],
+        .n_threads = n_threads,
+        .i_step = i_step,
+        .job = &rank->program->job,
+        .plan = &rank->program->plan,
+        .tensors = rank->rank_program->tensors,
+        .n_tensors = rank->rank_program->n_tensors,
+    };
+}
+
+fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
+                              const fr_instr *instr, int64_t i_step,
+                              void *tokens, fr_err *err)
+{
+    const fr_program *program = rank->program;
+    int64_t per_rank = program->job.global_batch / program->plan.dp;
+    int64_t first = rank->coordinate[FR_AXIS_DP] * per_rank +
+                    call->micro_batch * instr->dim[0];
+
+    if (!rank->data)
+        return fr_fail(err, FR_CHECK, "no data for load_tokens");
+    return fr_data_load(rank->data, i_step, first, instr->dim[0], tokens, err);
+}

@@ -1,0 +1,38 @@
+/*
+ * rank_context.h: what an interpreter knows of its rank: the program, the
+ * place of the rank in the groups of the plan, and the data.  The interpreters
+ * of CPUs and of GPUs both stand on it.
+ */
+#ifndef FR_RUNTIME_RUN_RANK_CONTEXT_H
+#define FR_RUNTIME_RUN_RANK_CONTEXT_H
+
+#include "plan/ir/program.h"
+#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "runtime/run/data.h"
+
+typedef struct fr_rank_context {
+    const fr_program *program;
+    const fr_rank_program *rank_program;
+    fr_data *data; /* NULL: the program loads no tokens */
+    int coordinate[FR_AXIS_N], n_group[FR_AXIS_N];
+} fr_rank_context;
+
+/* Borrows everything; there is nothing to release. */
+FR_CHECKED fr_status fr_rank_context_init(const fr_program *program,
+                                          int64_t rank, fr_data *data,
+                                          fr_rank_context *out, fr_err *err);
+
+const fr_segment *fr_rank_segment(const fr_rank_context *rank, uint32_t i_call);
+
+/* What a kernel needs for an instruction, but for the operands. */
+fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
+                                   const fr_instr *instr, int n_threads,
+                                   int64_t i_step);
+
+/* Carries out a LOAD_TOKENS of a call.  FR_CHECK: there is no data. */
+FR_CHECKED fr_status fr_rank_load_tokens(const fr_rank_context *rank,
+                                         const fr_call *call,
+                                         const fr_instr *instr, int64_t i_step,
+                                         void *tokens, fr_err *err);
+
+#endif
