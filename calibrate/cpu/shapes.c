@@ -3,6 +3,7 @@
 #include "plan/codec/compressor.h"
 #include "plan/ir/reuse.h"
 #include "plan/lower/step/lower.h"
+#include "plan/schedule/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +157,7 @@ static fr_status add_variations(fr_shapes *shapes, const fr_candidates *wanted,
         plan = *base;
     }
     if (base->pp > 1) {
-        plan.schedule = FR_SCHEDULE_INTERLEAVED;
+        plan.schedule = fr_schedule_usual(2);
         for (plan.vpp = 2; plan.vpp <= 4; plan.vpp++)
             FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine, err));
         plan = *base;

@@ -7,6 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "plan/schedule/schedule.h"
 
 /* Plain integer fields of fr_plan. */
 static const struct {
@@ -170,7 +171,7 @@ static void apply_names(const fr_cli *cli, fr_plan *plan, unsigned *pins)
     if (take(cli, FR_OPT_SCHEDULE, FR_PIN_SCHEDULE, pins))
         plan->schedule = (fr_schedule_kind)v[FR_OPT_SCHEDULE].count;
     else if (plan->vpp > 1)
-        plan->schedule = FR_SCHEDULE_INTERLEAVED; /* the only one that can */
+        plan->schedule = fr_schedule_usual(plan->vpp);
     if (take(cli, FR_OPT_RECOMPUTE, FR_PIN_RECOMPUTE, pins))
         plan->recompute = (fr_recompute)v[FR_OPT_RECOMPUTE].count;
     if (take(cli, FR_OPT_RANK_ORDER, FR_PIN_RANK_ORDER, pins))

@@ -4,6 +4,7 @@
 #include "interop/case/case_internal.h"
 
 #include "interop/case/case_text.h"
+#include "plan/schedule/schedule.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -167,15 +168,16 @@ static fr_status read_schedule(const fr_case *row, fr_case_setup *setup,
         plan->vpp = 1; /* nothing to interleave */
         return FR_OK;
     }
-    if (schedule == FR_SCHEDULE_INTERLEAVED && plan->vpp == 1) {
+    if (schedule >= 0 && fr_schedules[schedule]->n_chunks == 0 &&
+        plan->vpp == 1) {
         plan->vpp = 2; /* the fewest chunks that interleave */
         fr_case_guess(setup, FR_CASE_VPP);
     }
-    bool is_plain = schedule < 0 || schedule == FR_SCHEDULE_1F1B;
+    const int plain = (int)fr_schedule_usual(1);
+    bool is_plain = schedule < 0 || schedule == plain;
     if (is_plain && plan->vpp > 1)
-        schedule = FR_SCHEDULE_INTERLEAVED;
-    plan->schedule =
-        schedule < 0 ? FR_SCHEDULE_1F1B : (fr_schedule_kind)schedule;
+        schedule = (int)fr_schedule_usual(plan->vpp);
+    plan->schedule = (fr_schedule_kind)(schedule < 0 ? plain : schedule);
     split_layers(setup, plan);
     return FR_OK;
 }

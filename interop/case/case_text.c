@@ -1,6 +1,8 @@
 /* case_text.c: plans in the words of people. */
 #include "interop/case/case_text.h"
 
+#include "plan/schedule/schedule.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,7 +236,7 @@ fr_status fr_case_parse_schedule(const char *text, int *out, fr_err *err)
     bool is_unsaid = fr_case_has(text, "not stated");
     if (!is_unsaid && strstr(word, "interleaved") != NULL &&
         strstr(word, "zb") == NULL) {
-        *out = FR_SCHEDULE_INTERLEAVED;
+        *out = (int)fr_schedule_usual(2);
         return FR_OK;
     }
     /* Every schedule under its own name, however it is hyphenated. */

@@ -173,60 +173,64 @@ static fr_status check_batch(const fr_plan *plan, const fr_job *job,
                    (long long)plan->micro_batch, choices);
 }
 
-/* Split backward needs enough micro-batches to fill the bubble with. */
-static fr_status check_zero_bubble(const fr_plan *plan, const fr_job *job,
-                                   fr_err *err)
+/* A schedule with as many chunks as the plan asks for. */
+static fr_status check_chunks(const fr_plan *plan, const char *name,
+                              fr_err *err)
 {
-    const char *name = fr_schedule_kind_name(plan->schedule);
-    int32_t vpp = plan->schedule == FR_SCHEDULE_ZB_V ? 2 : 1;
-    int64_t least = (int64_t)plan->pp * vpp - vpp + 1;
-    if (plan->pp == 1)
-        return fr_fail(err, FR_INPUT,
-                       "%s at pp 1 has no pipeline; choose schedule 1f1b or "
-                       "pp > 1",
-                       name);
-    if (plan->vpp != vpp)
-        return fr_fail(err, FR_INPUT,
-                       "%s has %d chunks per rank; choose vpp %d", name, vpp,
-                       vpp);
-    if (fr_plan_micro_batches(plan, job) < least)
-        return fr_fail(err, FR_INPUT,
-                       "%s needs at least %lld micro-batches at pp %d, not "
-                       "%lld; choose a larger global_batch or another schedule",
-                       name, (long long)least, plan->pp,
-                       (long long)fr_plan_micro_batches(plan, job));
-    return FR_OK;
-}
-
-static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
-                                fr_err *err)
-{
-    bool is_interleaved = plan->schedule == FR_SCHEDULE_INTERLEAVED;
-    if (plan->schedule == FR_SCHEDULE_ZB_H1 ||
-        plan->schedule == FR_SCHEDULE_ZB_V)
-        return check_zero_bubble(plan, job, err);
-    if (plan->vpp > 1 && !is_interleaved)
-        return fr_fail(err, FR_INPUT,
-                       "vpp %d needs the interleaved schedule, not %s; choose "
-                       "vpp 1 or schedule interleaved",
-                       plan->vpp, fr_schedule_kind_name(plan->schedule));
-    if (!is_interleaved)
-        return FR_OK;
     if (plan->vpp == 1)
         return fr_fail(err, FR_INPUT,
-                       "the interleaved schedule at vpp 1 is 1f1b; choose "
-                       "schedule 1f1b or vpp > 1");
+                       "the %s schedule at vpp 1 is 1f1b; choose schedule 1f1b "
+                       "or vpp > 1",
+                       name);
     if (plan->pp == 1)
         return fr_fail(err, FR_INPUT,
                        "vpp %d at pp 1 has no pipeline to interleave; choose "
                        "vpp 1 or pp > 1",
                        plan->vpp);
-    int64_t n_micro = fr_plan_micro_batches(plan, job);
-    if (n_micro % plan->pp != 0)
+    return FR_OK;
+}
+
+/* A schedule that has a number of chunks of its own. */
+static fr_status check_own_chunks(const fr_plan *plan,
+                                  const fr_schedule *schedule, fr_err *err)
+{
+    const char *several = fr_schedule_kind_name(fr_schedule_usual(2));
+    if (schedule->needs_pipeline && plan->pp == 1)
         return fr_fail(err, FR_INPUT,
-                       "interleaved: micro-batches %lld %% pp %d != 0; choose "
+                       "%s at pp 1 has no pipeline; choose schedule 1f1b or "
+                       "pp > 1",
+                       schedule->name);
+    if (plan->vpp == schedule->n_chunks)
+        return FR_OK;
+    if (schedule->n_chunks == 1 && !schedule->needs_pipeline)
+        return fr_fail(err, FR_INPUT,
+                       "vpp %d needs the %s schedule, not %s; choose vpp 1 or "
+                       "schedule %s",
+                       plan->vpp, several, schedule->name, several);
+    return fr_fail(err, FR_INPUT, "%s has %d chunks per rank; choose vpp %d",
+                   schedule->name, schedule->n_chunks, schedule->n_chunks);
+}
+
+static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
+                                fr_err *err)
+{
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    const int64_t n_micro = fr_plan_micro_batches(plan, job);
+    const int64_t least =
+        schedule->least_micro != NULL ? schedule->least_micro(plan->pp) : 1;
+    FR_TRY(schedule->n_chunks == 0 ? check_chunks(plan, schedule->name, err)
+                                   : check_own_chunks(plan, schedule, err));
+    if (n_micro < least)
+        return fr_fail(err, FR_INPUT,
+                       "%s needs at least %lld micro-batches at pp %d, not "
+                       "%lld; choose a larger global_batch or another schedule",
+                       schedule->name, (long long)least, plan->pp,
+                       (long long)n_micro);
+    if (schedule->is_grouped && n_micro % plan->pp != 0)
+        return fr_fail(err, FR_INPUT,
+                       "%s: micro-batches %lld %% pp %d != 0; choose "
                        "global_batch / (dp x micro_batch) a multiple of pp",
-                       (long long)n_micro, plan->pp);
+                       schedule->name, (long long)n_micro, plan->pp);
     return FR_OK;
 }
 
@@ -238,8 +242,7 @@ static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
  */
 static fr_status check_ep_overlap(const fr_plan *plan, fr_err *err)
 {
-    fr_schedule_kind schedule =
-        plan->pp > 1 ? FR_SCHEDULE_INTERLEAVED : FR_SCHEDULE_1F1B;
+    const fr_schedule_kind schedule = fr_schedule_usual(plan->pp > 1 ? 2 : 1);
     bool is_remade = plan->recompute == FR_RECOMPUTE_FULL ||
                      (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
                       (plan->recompute_parts & FR_RECOMPUTE_PART_EXPERTS));

@@ -4,6 +4,7 @@
 #include "plan/collective/collective.h"
 #include "plan/decide/plan.h"
 #include "plan/decide/plan_refuse.h"
+#include "plan/schedule/schedule.h"
 
 /* What of the model's arithmetic has kernels. */
 static fr_status check_model_executable(const fr_model *model, int64_t seq,
@@ -127,8 +128,7 @@ static fr_status check_executable(const fr_plan *plan, const fr_model *model,
     if (plan->is_optimizer_offloaded ||
         (plan->activation_offload_frac > 0 && !is_gpu))
         return fr_plan_refuse(err, "offload to the host", "leave it out");
-    if (plan->schedule == FR_SCHEDULE_ZB_H1 ||
-        plan->schedule == FR_SCHEDULE_ZB_V)
+    if (fr_schedules[plan->schedule]->is_split)
         return fr_plan_refuse(err, "a backward in two parts",
                               "choose schedule 1f1b or interleaved");
     return check_collective_executable(plan, is_gpu, err);

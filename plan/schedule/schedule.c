@@ -19,6 +19,31 @@ int fr_schedule_kind_find(const char *name)
     return -1;
 }
 
+bool fr_schedule_fits(const fr_schedule *schedule, int64_t n_stages,
+                      int64_t n_micro, int64_t vpp)
+{
+    const int64_t least =
+        schedule->least_micro != NULL ? schedule->least_micro(n_stages) : 1;
+    return n_stages >= (schedule->needs_pipeline ? 2 : 1) && n_micro >= least &&
+           (schedule->n_chunks > 0 ? vpp == schedule->n_chunks : vpp >= 2) &&
+           (!schedule->is_grouped || n_micro % n_stages == 0);
+}
+
+bool fr_schedule_has_chunks(const fr_schedule *schedule)
+{
+    return schedule->n_chunks != 1;
+}
+
+fr_schedule_kind fr_schedule_usual(int32_t vpp)
+{
+    return vpp > 1 ? FR_SCHEDULE_INTERLEAVED : FR_SCHEDULE_1F1B;
+}
+
+fr_schedule_kind fr_schedule_plain(bool is_split)
+{
+    return is_split ? FR_SCHEDULE_ZB_H1 : FR_SCHEDULE_1F1B;
+}
+
 int64_t fr_schedule_n_tasks(const fr_schedule *schedule, int64_t n_micro,
                             int64_t vpp)
 {

@@ -34,12 +34,24 @@ typedef struct fr_pass_times {
     double weights_s; /* backward, gradients of weights */
 } fr_pass_times;
 
+/*
+ * All that the rest knows of a schedule: legality, lowering, simulation, bounds
+ * and search ask these members and never for one schedule by its number.
+ */
 typedef struct fr_schedule {
     const char *name;
     const char *summary;
+
+    /* What it needs: fr_schedule_fits(). */
+    bool needs_pipeline; /* more ranks than one */
+    int32_t n_chunks;    /* of a rank (vpp); 0: as many as asked for, not one */
+    bool is_grouped;     /* micro-batches come in groups of n_stages, each of
+                            which goes through all chunks before the next */
+    int64_t (*least_micro)(int64_t n_stages); /* NULL: one micro-batch */
+
+    /* What its tasks are. */
     bool is_split; /* WEIGHTS are tasks of their own */
     bool is_v;     /* of two chunks, the second goes back up the ranks */
-    bool (*fits)(int64_t n_stages, int64_t n_micro, int64_t vpp);
     /* Writes exactly fr_schedule_n_tasks() tasks.  Each chunk meets its
      * micro-batches in ascending order in every kind of task. */
     void (*emit)(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
@@ -51,10 +63,37 @@ typedef struct fr_schedule {
     /* Idle time of a rank in one step with equal stages and free links. */
     double (*bubble_s)(int64_t n_stages, int64_t n_micro, int64_t vpp,
                        const fr_pass_times *times);
+
+    /* What makes lower bounds closer.  All may be left out. */
+    bool is_1f1b; /* one chunk; rank s alternates once it has run n_stages - s
+                     forwards, so that no more wait for their backward */
+    bool is_forward_first; /* no backward before the last forward */
+    /* Pairs that are forward before a rank's first backward; NULL: as many as
+     * peak_live_micro() says. */
+    int64_t (*live_at_backward)(int64_t stage, int64_t n_stages,
+                                int64_t n_micro);
+    /* Of n_micro WEIGHTS, those that come after the last BACKWARD of a rank
+     * with one chunk. */
+    int64_t (*weights_at_end)(int64_t stage, int64_t n_micro);
 } fr_schedule;
 
 /* Indexed by fr_schedule_kind, fr_n_schedules of them. */
 extern const fr_schedule *const fr_schedules[];
+
+/* Does it run n_micro micro-batches on n_stages ranks with vpp chunks each? */
+bool fr_schedule_fits(const fr_schedule *schedule, int64_t n_stages,
+                      int64_t n_micro, int64_t vpp);
+
+/* Has a rank several chunks? */
+bool fr_schedule_has_chunks(const fr_schedule *schedule);
+
+/* The schedule that is meant where a plan names none: 1F1B, with several chunks
+ * interleaved 1F1B. */
+fr_schedule_kind fr_schedule_usual(int32_t vpp);
+
+/* A schedule of one chunk with or without split backward, for plans of which
+ * nothing else of the pipeline matters. */
+fr_schedule_kind fr_schedule_plain(bool is_split);
 
 /* Tasks of one rank. */
 int64_t fr_schedule_n_tasks(const fr_schedule *schedule, int64_t n_micro,

@@ -5,11 +5,6 @@
  */
 #include "plan/schedule/schedule.h"
 
-static bool fits(int64_t n_stages, int64_t n_micro, int64_t vpp)
-{
-    return n_stages >= 1 && n_micro >= 1 && vpp == 1;
-}
-
 static void emit(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
                  fr_task *tasks)
 {
@@ -46,7 +41,8 @@ static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
 const fr_schedule fr_schedule_1f1b = {
     .name = "1f1b",
     .summary = "one forward, one backward, after a short warm-up",
-    .fits = fits,
+    .n_chunks = 1,
+    .is_1f1b = true,
     .emit = emit,
     .peak_live_micro = peak_live_micro,
     .bubble_s = bubble_s,

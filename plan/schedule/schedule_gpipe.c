@@ -4,11 +4,6 @@
  */
 #include "plan/schedule/schedule.h"
 
-static bool fits(int64_t n_stages, int64_t n_micro, int64_t vpp)
-{
-    return n_stages >= 1 && n_micro >= 1 && vpp == 1;
-}
-
 static void emit(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
                  fr_task *tasks)
 {
@@ -43,7 +38,8 @@ static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
 const fr_schedule fr_schedule_gpipe = {
     .name = "gpipe",
     .summary = "all forwards, then all backwards",
-    .fits = fits,
+    .n_chunks = 1,
+    .is_forward_first = true,
     .emit = emit,
     .peak_live_micro = peak_live_micro,
     .bubble_s = bubble_s,

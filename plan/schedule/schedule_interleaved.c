@@ -6,11 +6,6 @@
  */
 #include "plan/schedule/schedule.h"
 
-static bool fits(int64_t n_stages, int64_t n_micro, int64_t vpp)
-{
-    return n_stages >= 2 && vpp >= 2 && n_micro >= 1 && n_micro % n_stages == 0;
-}
-
 /* The i-th forward (backward) pass of a rank. */
 static fr_task pass(int64_t i, fr_task_kind kind, int64_t p, int64_t v)
 {
@@ -61,7 +56,8 @@ static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
 const fr_schedule fr_schedule_interleaved = {
     .name = "interleaved",
     .summary = "1f1b over several chunks per rank: a smaller bubble",
-    .fits = fits,
+    .needs_pipeline = true,
+    .is_grouped = true,
     .emit = emit,
     .peak_live_micro = peak_live_micro,
     .bubble_s = bubble_s,

@@ -6,9 +6,20 @@
  */
 #include "plan/schedule/schedule.h"
 
-static bool fits(int64_t n_stages, int64_t n_micro, int64_t vpp)
+static int64_t least_micro(int64_t n_stages)
 {
-    return n_stages >= 2 && n_micro >= n_stages && vpp == 1;
+    return n_stages;
+}
+
+static int64_t live_at_backward(int64_t stage, int64_t n_stages,
+                                int64_t n_micro)
+{
+    return n_micro < n_stages - stage ? n_micro : n_stages - stage;
+}
+
+static int64_t weights_at_end(int64_t stage, int64_t n_micro)
+{
+    return n_micro < stage + 1 ? n_micro : stage + 1;
 }
 
 static void emit(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
@@ -52,8 +63,13 @@ static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
 const fr_schedule fr_schedule_zb_h1 = {
     .name = "zb-h1",
     .summary = "1f1b with weight gradients in the bubble, same memory",
+    .needs_pipeline = true,
+    .n_chunks = 1,
+    .least_micro = least_micro,
+    .is_1f1b = true,
+    .live_at_backward = live_at_backward,
+    .weights_at_end = weights_at_end,
     .is_split = true,
-    .fits = fits,
     .emit = emit,
     .peak_live_micro = peak_live_micro,
     .bubble_s = bubble_s,

@@ -8,9 +8,9 @@
  */
 #include "plan/schedule/schedule.h"
 
-static bool fits(int64_t n_stages, int64_t n_micro, int64_t vpp)
+static int64_t least_micro(int64_t n_stages)
 {
-    return n_stages >= 2 && n_micro >= 2 * n_stages - 1 && vpp == 2;
+    return 2 * n_stages - 1;
 }
 
 /* The list under construction, and how far each chunk is in each kind. */
@@ -84,9 +84,11 @@ static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
 const fr_schedule fr_schedule_zb_v = {
     .name = "zb-v",
     .summary = "two chunks in V shape, split backward: almost no bubble",
+    .needs_pipeline = true,
+    .n_chunks = 2,
+    .least_micro = least_micro,
     .is_split = true,
     .is_v = true,
-    .fits = fits,
     .emit = emit,
     .peak_live_micro = peak_live_micro,
     .bubble_s = bubble_s,

@@ -341,7 +341,7 @@ static fr_status check(const fr_estimator *e, const fr_plan *plan, fr_err *err)
 {
     FR_TRY(fr_plan_check_lowerable(plan, e->model, e->job, err));
     int64_t m = fr_plan_micro_batches(plan, e->job);
-    if (!fr_schedules[plan->schedule]->fits(plan->pp, m, plan->vpp))
+    if (!fr_schedule_fits(fr_schedules[plan->schedule], plan->pp, m, plan->vpp))
         return fr_fail(err, FR_INPUT,
                        "schedule %s does not fit pp %d, vpp %d and %lld "
                        "micro-batches",

@@ -52,7 +52,7 @@ static void small_plan(const fr_plan *plan, bool is_split, bool is_executable,
     out->dp = plan->ep;
     out->pp = is_split ? 2 : 1;
     out->vpp = 1;
-    out->schedule = is_split ? FR_SCHEDULE_ZB_H1 : FR_SCHEDULE_1F1B;
+    out->schedule = fr_schedule_plain(is_split);
     out->n_split = 0;
     out->zero_stage = 0;
     out->zero_group = 0;

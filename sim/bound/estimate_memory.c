@@ -35,11 +35,11 @@
 
 uint64_t est_live_pairs(const fr_plan *plan, int64_t n_micro, int32_t s)
 {
-    const int64_t k = plan->pp - s;
-    if (plan->schedule == FR_SCHEDULE_ZB_H1)
-        return (uint64_t)(n_micro < k ? n_micro : k);
-    return (uint64_t)fr_schedules[plan->schedule]->peak_live_micro(
-        s, plan->pp, n_micro, plan->vpp);
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    return (uint64_t)(schedule->live_at_backward != NULL
+                          ? schedule->live_at_backward(s, plan->pp, n_micro)
+                          : schedule->peak_live_micro(s, plan->pp, n_micro,
+                                                      plan->vpp));
 }
 
 static uint64_t live_pairs(const est_plan *x, const est_stage *stage)

@@ -271,8 +271,7 @@ fr_status est_stages_find(est_plan *x, fr_err *err)
 static int64_t turns(est_plan *x, int64_t *period_ps)
 {
     const int64_t m = x->n_micro;
-    const bool is_1f1b = x->plan->schedule == FR_SCHEDULE_1F1B ||
-                         x->plan->schedule == FR_SCHEDULE_ZB_H1;
+    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
     int64_t turn_ps = 0, forward_ps = 0, backward_ps = 0;
     *period_ps = 0;
     for (int32_t s = x->pp; s-- > 0;) {
@@ -284,13 +283,13 @@ static int64_t turns(est_plan *x, int64_t *period_ps)
             turn_ps += 2 * stage->hop_ps - stage->early_ps;
         forward_ps = est_most(forward_ps, stage->forward_ps);
         backward_ps = est_most(backward_ps, stage->backward_ps);
-        if (!is_1f1b)
+        if (!schedule->is_1f1b)
             continue;
         stage->back_ps = est_most(stage->back_ps,
                                   stage->begin_ps + (m + k - 1) / k * turn_ps);
         *period_ps = est_most(*period_ps, est_most(pass_ps, turn_ps / k));
     }
-    if (x->plan->schedule == FR_SCHEDULE_GPIPE)
+    if (schedule->is_forward_first)
         *period_ps = forward_ps + backward_ps;
     return turn_ps;
 }
@@ -309,7 +308,7 @@ static int64_t through_all(const est_plan *x, int64_t crowd_ps)
     const int64_t pass_ps = last->forward_ps + last->backward_ps;
     const int64_t last_ps = last->last_forward_ps + last->last_backward_ps;
     int64_t ways_ps = 0;
-    if (x->plan->schedule != FR_SCHEDULE_INTERLEAVED || x->pp == 1 ||
+    if (!fr_schedules[x->plan->schedule]->is_grouped || x->pp == 1 ||
         x->plan->recompute == FR_RECOMPUTE_FULL)
         return 0;
     for (int32_t s = 0; s < x->pp; s++) {
@@ -327,6 +326,7 @@ static int64_t through_all(const est_plan *x, int64_t crowd_ps)
 
 static void find_ends(est_plan *x)
 {
+    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
     est_stage *first = &x->stages[0];
     const int64_t m = x->n_micro;
     int64_t period_ps, tail_ps = 0, turn_ps;
@@ -336,8 +336,9 @@ static void find_ends(est_plan *x)
             x->is_v ? stage->first_backward_ps : stage->backward_ps;
         stage->back_ps =
             stage->begin_ps + m * (stage->forward_ps + backward_ps);
-        if (x->plan->schedule == FR_SCHEDULE_ZB_H1)
-            stage->back_ps += est_most(0, m - 1 - s) * stage->weights_ps;
+        if (schedule->weights_at_end != NULL)
+            stage->back_ps +=
+                (m - schedule->weights_at_end(s, m)) * stage->weights_ps;
     }
     turn_ps = turns(x, &period_ps);
     for (int32_t s = x->pp; s-- > 0;) {
@@ -346,9 +347,10 @@ static void find_ends(est_plan *x)
             stage->back_ps = est_most(
                 stage->back_ps, stage[1].back_ps + stage->hop_ps +
                                     stage->first_backward_ps - stage->early_ps);
-        int64_t rest_ps = x->plan->schedule == FR_SCHEDULE_ZB_H1
-                              ? est_least(m, s + 1) * stage->weights_ps
-                              : 0;
+        int64_t rest_ps =
+            schedule->weights_at_end != NULL
+                ? schedule->weights_at_end(s, m) * stage->weights_ps
+                : 0;
         stage->end_ps = est_most(stage->back_ps + rest_ps,
                                  stage->begin_ps + m * (stage->forward_ps +
                                                         stage->backward_ps +

@@ -1,13 +1,12 @@
 #include "tuner/bound/bound_layers.h"
 
-/* Schedules that stand for all, without and with a split backward. */
-static const fr_schedule_kind either[2] = {FR_SCHEDULE_1F1B, FR_SCHEDULE_ZB_H1};
+#include "plan/schedule/schedule.h"
 
 fr_status fr_bound_layers_work(fr_estimator *estimator, const fr_plan *plan,
                                bool is_split, double *out_s, fr_err *err)
 {
     fr_plan like = *plan;
-    like.schedule = either[is_split];
+    like.schedule = fr_schedule_plain(is_split);
     return fr_estimate_least_work(estimator, &like, out_s, err);
 }
 
@@ -19,7 +18,7 @@ fr_status fr_bound_layers_find(fr_estimator *estimator,
                                fr_bound_layers *out, fr_err *err)
 {
     fr_plan like = *plan;
-    like.schedule = either[!pipelines->has_split[0]];
+    like.schedule = fr_schedule_plain(!pipelines->has_split[0]);
     FR_TRY(fr_estimate_room_of(estimator, &like, &out->room, err));
     out->state_bytes.n = 0;
     out->least_state_bytes = UINT64_MAX;

@@ -43,7 +43,7 @@ static bool has_no_gpipe(const fr_plan *plan, const fr_model *model,
 {
     (void)model;
     (void)job;
-    return plan->pp == 1 || plan->schedule != FR_SCHEDULE_GPIPE;
+    return plan->pp == 1 || !fr_schedules[plan->schedule]->is_forward_first;
 }
 
 static bool is_plain_1f1b(const fr_plan *plan, const fr_model *model,

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/schedule/schedule.h"
+
 typedef struct walk {
     const fr_plan_space_request *request;
     fr_decision_level level;
@@ -23,8 +25,7 @@ static void set_neutral(fr_decision_level level, fr_plan *plan)
         /* Turns of a pipeline ask for chunks: the least that they do. */
         bool is_in_turn = plan->is_ep_overlap && plan->pp > 1;
         plan->vpp = is_in_turn ? 2 : 1;
-        plan->schedule =
-            is_in_turn ? FR_SCHEDULE_INTERLEAVED : FR_SCHEDULE_1F1B;
+        plan->schedule = fr_schedule_usual(plan->vpp);
         plan->n_split = 0;
         plan->recompute_layers = 0;
     }

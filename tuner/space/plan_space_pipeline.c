@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "plan/schedule/schedule.h"
 #include "tuner/partition/balance_layers.h"
 
 /* Virtual stages only where all get the same number of layers; passes in turn
@@ -36,13 +37,9 @@ void fr_set_vpp(const fr_plan_space_request *request, fr_plan *plan,
     plan->vpp = (int32_t)value;
 }
 
-static bool has_chunks(int64_t schedule)
-{
-    return schedule == FR_SCHEDULE_INTERLEAVED || schedule == FR_SCHEDULE_ZB_V;
-}
-
-/* Without a pipeline, or with one micro-batch, all schedules are the same.
- * GPUs also have those that split backward. */
+/* The usual schedule, and every other one that the plan fits.  Without a
+ * pipeline, or with one micro-batch, all are the same; those that split
+ * backward are for GPUs. */
 void fr_list_schedule(const fr_plan_space_request *request, const fr_plan *plan,
                       fr_plan_space_values *values)
 {
@@ -55,22 +52,21 @@ void fr_list_schedule(const fr_plan_space_request *request, const fr_plan *plan,
                       (int64_t)request->base.schedule, &all);
     if (is_given) {
         for (int i = 0; i < all.n; i++)
-            if (has_chunks(all.at[i]) == (plan->vpp > 1))
+            if (fr_schedule_has_chunks(fr_schedules[all.at[i]]) ==
+                (plan->vpp > 1))
                 fr_push_value(values, all.at[i]);
         return;
     }
-    if (plan->vpp > 1) {
-        fr_push_value(values, FR_SCHEDULE_INTERLEAVED);
-        if (is_gpu && plan->vpp == 2 && m >= 2 * plan->pp - 1)
-            fr_push_value(values, FR_SCHEDULE_ZB_V);
-        return;
-    }
-    fr_push_value(values, FR_SCHEDULE_1F1B);
+    const fr_schedule_kind usual = fr_schedule_usual(plan->vpp);
+    fr_push_value(values, (int64_t)usual);
     if (plan->pp == 1 || m <= 1)
         return;
-    fr_push_value(values, FR_SCHEDULE_GPIPE);
-    if (is_gpu && m >= plan->pp)
-        fr_push_value(values, FR_SCHEDULE_ZB_H1);
+    for (int i = 0; i < fr_n_schedules; i++) {
+        const fr_schedule *schedule = fr_schedules[i];
+        if (i != (int)usual && (is_gpu || !schedule->is_split) &&
+            fr_schedule_fits(schedule, plan->pp, m, plan->vpp))
+            fr_push_value(values, i);
+    }
 }
 
 void fr_set_schedule(const fr_plan_space_request *request, fr_plan *plan,

@@ -1,6 +1,8 @@
 /* plan_changes.c: the knobs of a plan, each turned a little. */
 #include "tuner/study/plan_changes.h"
 
+#include "plan/schedule/schedule.h"
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -62,11 +64,8 @@ static void mend_schedule(fr_plan *plan)
 {
     if (plan->pp == 1)
         plan->vpp = 1;
-    if (plan->vpp > 1 && plan->schedule != FR_SCHEDULE_ZB_V)
-        plan->schedule = FR_SCHEDULE_INTERLEAVED;
-    else if (plan->vpp == 1 && (plan->schedule == FR_SCHEDULE_INTERLEAVED ||
-                                plan->schedule == FR_SCHEDULE_ZB_V))
-        plan->schedule = FR_SCHEDULE_1F1B;
+    if (fr_schedule_has_chunks(fr_schedules[plan->schedule]) != (plan->vpp > 1))
+        plan->schedule = fr_schedule_usual(plan->vpp);
     if (plan->tp == 1)
         plan->is_sequence_parallel = false;
 }
@@ -143,10 +142,10 @@ static void change_schedule(change_list *list)
     const fr_plan *from = list->from;
     for (int i = 0; i < fr_n_schedules && from->pp > 1; i++) {
         fr_plan plan = *from;
-        bool has_chunks = i == FR_SCHEDULE_INTERLEAVED || i == FR_SCHEDULE_ZB_V;
+        const int32_t n_chunks = fr_schedules[i]->n_chunks;
         plan.schedule = (fr_schedule_kind)i;
-        plan.vpp = i == FR_SCHEDULE_ZB_V ? 2 : has_chunks ? from->vpp : 1;
-        if (plan.schedule == from->schedule || (has_chunks && plan.vpp == 1))
+        plan.vpp = n_chunks > 0 ? n_chunks : from->vpp;
+        if (plan.schedule == from->schedule || (n_chunks == 0 && plan.vpp == 1))
             continue;
         add(list, &plan, "schedule %s -> %s",
             fr_schedule_kind_name(from->schedule),

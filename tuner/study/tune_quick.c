@@ -7,6 +7,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "plan/schedule/schedule.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/bound/bound_walk.h"
 
@@ -79,9 +80,9 @@ static fr_plan_space_request coarse_of(const fr_plan_space_request *request,
                                        fr_axis_range *ranges)
 {
     static const int64_t zero[] = {1, 2, 3}, order[] = {FR_RANK_ORDER_TP_DP_PP},
-                         schedule[] = {FR_SCHEDULE_1F1B,
-                                       FR_SCHEDULE_INTERLEAVED},
                          bucket[] = {25000000}, none[] = {0};
+    const int64_t schedule[] = {(int64_t)fr_schedule_usual(1),
+                                (int64_t)fr_schedule_usual(2)};
     fr_plan_space_request coarse = *request;
     fr_plan *base = &coarse.base;
     memset(ranges, 0, FR_SPACE_AXIS_N * sizeof *ranges);

@@ -199,8 +199,8 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
             (long long)fr_plan_world(plan), (long long)placement->n_ranks);
     FR_TRY(check_collective(plan, err));
     context.n_micro = fr_plan_micro_batches(plan, job);
-    if (!fr_schedules[plan->schedule]->fits(plan->pp, context.n_micro,
-                                            plan->vpp))
+    if (!fr_schedule_fits(fr_schedules[plan->schedule], plan->pp,
+                          context.n_micro, plan->vpp))
         return fr_fail(err, FR_INPUT,
                        "schedule %s does not fit pp %d, vpp %d and %lld "
                        "micro-batches",

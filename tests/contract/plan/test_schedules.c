@@ -114,7 +114,7 @@ static void test_every_entry(void)
         CHECK_INT(fr_schedule_kind_find(s->name), kind);
         for (int64_t i = 0; i < 8 * 24 * 4; i++) {
             int64_t p = 1 + i % 8, m = 1 + i / 8 % 24, v = 1 + i / 192;
-            if (!s->fits(p, m, v))
+            if (!fr_schedule_fits(s, p, m, v))
                 continue;
             *r = (replay){.schedule = s, .p = p, .m = m, .v = v};
             for (int64_t stage = 0; stage < p; stage++) {
@@ -209,8 +209,8 @@ static void test_values(void)
         3.0 / 19.0, 1e-12);
     CHECK_INT(fr_schedules[FR_SCHEDULE_1F1B]->peak_live_micro(1, 4, 8, 1), 3);
     CHECK_INT(fr_schedules[FR_SCHEDULE_GPIPE]->peak_live_micro(1, 4, 8, 1), 8);
-    CHECK(!fr_schedules[FR_SCHEDULE_INTERLEAVED]->fits(4, 6, 2));
-    CHECK(!fr_schedules[FR_SCHEDULE_1F1B]->fits(4, 6, 2));
+    CHECK(!fr_schedule_fits(fr_schedules[FR_SCHEDULE_INTERLEAVED], 4, 6, 2));
+    CHECK(!fr_schedule_fits(fr_schedules[FR_SCHEDULE_1F1B], 4, 6, 2));
 }
 
 CHECK_MAIN({"every_entry", test_every_entry}, {"by_hand", test_by_hand},

@@ -30,7 +30,8 @@ static bool is_legal(const sim_fixture *f)
     const int64_t m = fr_plan_micro_batches(&f->plan, &f->job);
     return fr_plan_check_lowerable(&f->plan, &f->model, &f->job, &err) ==
                FR_OK &&
-           fr_schedules[f->plan.schedule]->fits(f->plan.pp, m, f->plan.vpp);
+           fr_schedule_fits(fr_schedules[f->plan.schedule], f->plan.pp, m,
+                            f->plan.vpp);
 }
 
 static bool look(const sim_fixture *f, fr_estimator *estimator)
