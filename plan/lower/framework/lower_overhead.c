@@ -1,84 +1,229 @@
 /*
  * lower_overhead.c: what a framework's kernels move beyond the operations of
- * op.h, which count each tensor once.
- *
- * FUSED is Megatron-LM with Apex or Transformer Engine, COMPILED PyTorch with
- * torch.compile (Inductor) around each layer, EAGER PyTorch as written, one
- * kernel per operator.  Read in their sources:
- *   autograd      torch/csrc/autograd/input_buffer.cpp: gradients that come
- *                 from two users of a tensor are added by a kernel of its own
- *   RMSNorm       Hugging Face's and torch.nn.RMSNorm before fused kernels:
- *                 x.float(), pow, mean, rsqrt, mul, to, weight; backward the
- *                 derivative of each (derivatives.yaml: pow_backward)
- *   norm weights  native_layer_norm_backward and what Inductor makes look at
- *                 dy and x once more for the gradients of the weights; Apex'
- *                 FastLayerNorm and Transformer Engine do not
- *   rotation      Llama's apply_rotary_emb: float(), product of complex
- *                 numbers, type_as; Inductor leaves complex operators alone
- *                 (torch/_inductor/lowering.py)
- *   keys, values  repeat_kv copies them for every query head (Llama);
- *                 Megatron-Core's get_query_key_value_tensors copies grouped
- *                 queries out of the packed projection; backward concatenates
- *   attention 1   flash_attn 1.x takes sequences without padding: unpad_input
- *                 and pad_input (flash_attn/bert_padding.py) gather q, k and v
- *                 and scatter the output; each finds the rows by eight small
- *                 kernels first
- *   unfused       context_layer.permute().contiguous() (Megatron-LM)
- *                 eager_attention_forward of Hugging Face: division, mask,
- *                 softmax in float32, a cast
- *   dropout       F.dropout before the residual's addition
- *   SwiGLU        F.silu and a product; Llama's projections are apart, so that
- *                 the gradients of their input are added
- *   gradients     FSDP's flat parameters are split into views: autograd puts
- *                 their gradients side by side again (_flat_param.py), FSDP2
- *                 copies them to what it reduces (foreach_reduce); both in the
- *                 dtype of the reduction, which is not that of the products
- *                 Else AccumulateGrad adds them to those that are there, in
- *                 Megatron-LM of 2021 a hook (model/distributed.py:
- *                 main_grad.add_(grad)); fused products came in 2022
- *   loss          vocab_parallel_cross_entropy: float(), max, -=, exp, sum,
- *                 div_, mul_ and back; F.cross_entropy of float() logits:
- *                 log_softmax in three passes, nll_loss' zeros, backward in two
- *   metrics       torch.nn.CrossEntropyLoss of the logits again, under
- *                 autocast in float32: a cast and log_softmax (composer's
- *                 metrics/nlp.py, LanguageCrossEntropy; trainer.py updates each
- *                 after every micro-batch's backward)
- * Bytes are per element, w being the activations' width.
+ * op.h, which count each tensor once: a table with a row for what one set of
+ * kernels does, read in its sources, and who asks for which rows.
  */
 #include "plan/lower/framework/lower_overhead.h"
 
-static bool is_kernels(const lower_context *context, fr_kernel_set kernels)
+typedef enum overhead {
+    RMS_NORM_FWD,
+    RMS_NORM_BWD,
+    LAYER_NORM_BWD,
+    NORM_ADDED,
+    ROPE,
+    SOFTMAX_FWD,
+    SOFTMAX_BWD,
+    DROPOUT,
+    GATED_FWD,
+    GATED_BWD,
+    PARTS,
+    REPEATED_KEYS_FWD,
+    REPEATED_KEYS_BWD,
+    UNPAD_FWD,
+    UNPAD_BWD,
+    PACKED_BWD,
+    CONTEXT_FWD,
+    GROUPED_FWD,
+    SPLIT_BWD,
+    SCALING,
+    SCALING_TRANSPOSE,
+    SCALING_FP4,
+    SCALING_BLOCK,
+    GRADIENT_ADDED,
+    GRADIENT_VIEWS,
+    LOSS,
+    LOSS_PARALLEL,
+    METRIC
+} overhead;
+
+/* For each element: casts to or from float32, whole activations and bytes;
+ * minus what the operation itself counts. */
+typedef struct overhead_row {
+    overhead what;
+    unsigned kernels; /* lower_kernels that do so */
+    int casts, widths, bytes, n_kernels;
+    int scratch_widths, scratch_bytes; /* what the kernels write lies there */
+} overhead_row;
+
+enum {
+    ANY = LOWER_KERNELS_PLANNED | LOWER_KERNELS_FUSED | LOWER_KERNELS_PYTORCH,
+    EAGER = LOWER_KERNELS_EAGER,
+    COMPILED = LOWER_KERNELS_COMPILED,
+    FUSED = LOWER_KERNELS_FUSED,
+    PYTORCH = LOWER_KERNELS_PYTORCH
+};
+
+static const overhead_row rows[] = {
+    /*
+     * RMSNorm of Hugging Face, and torch.nn.RMSNorm before fused kernels:
+     * x.float(), pow (8 bytes), mean (4), rsqrt, mul (8), to, weight; backward
+     * the derivative of each (derivatives.yaml: pow_backward).  The weight's
+     * product: dy w, dy times normed, its sum: 6 widths; x r: 8, 12 and a sum
+     * of 4; mean and pow: 4, 8, 8, 12; both gradients of x: 12.  NORM_BWD
+     * counts 3 widths.
+     */
+    {RMS_NORM_FWD, EAGER, 2, 0, 20, 7, 0, 8},
+    {RMS_NORM_BWD, EAGER, 2, 3, 68, 12, 0, 12},
+    /*
+     * native_layer_norm_backward and what Inductor makes look at dy and x once
+     * more for the gradients of the weights; Apex' FastLayerNorm and
+     * Transformer Engine do not.
+     */
+    {RMS_NORM_BWD, COMPILED, 0, 2, 0, 1, 0, 0},
+    {LAYER_NORM_BWD, PYTORCH, 0, 2, 0, 1, 0, 0},
+    /*
+     * Gradients that come from two users of a tensor are added by a kernel of
+     * its own (torch/csrc/autograd/input_buffer.cpp).
+     */
+    {NORM_ADDED, ANY & ~COMPILED, 0, 2, 0, 1, 1, 0},
+    /*
+     * Llama's apply_rotary_emb: float(), product of complex numbers, type_as;
+     * Inductor leaves complex operators alone (torch/_inductor/lowering.py).
+     * Of q and of k a cast, the product, a cast; ROPE counts 2 widths.
+     */
+    {ROPE, PYTORCH, 2, -2, 8, 5, 0, 8},
+    /*
+     * eager_attention_forward of Hugging Face: division, mask, softmax in
+     * float32, a cast; backward casts, 12 in float32, the division.  The fused
+     * softmax counts 2 widths, its backward 3.
+     */
+    {SOFTMAX_FWD, EAGER, 0, 4, 8, 3, 1, 0},
+    {SOFTMAX_BWD, EAGER, 2, -1, 12, 3, 0, 8},
+    /* F.dropout is written, then read by the residual's addition. */
+    {DROPOUT, EAGER, 0, 2, 0, 1, 1, 0},
+    /* F.silu and a product: 2 and 3 widths for 3; backward 3, 3, 3 for 5. */
+    {GATED_FWD, EAGER, 0, 2, 0, 1, 1, 0},
+    {GATED_BWD, EAGER, 0, 4, 0, 2, 1, 0},
+    /* Llama's projections are apart: the gradients of their input are added.
+     * Compiled, the kernel that follows reads each. */
+    {PARTS, EAGER, 0, 3, 0, 1, 1, 0},
+    {PARTS, COMPILED, 0, 1, 0, 1, 1, 0},
+    /* repeat_kv copies keys and values for every query head (Llama). */
+    {REPEATED_KEYS_FWD, PYTORCH, 0, 1, 0, 2, 1, 0},
+    {REPEATED_KEYS_BWD, PYTORCH, 0, 1, 0, 2, 0, 0},
+    /*
+     * flash_attn 1.x takes sequences without padding: unpad_input and
+     * pad_input (flash_attn/bert_padding.py) gather q, k and v and scatter the
+     * output onto zeros; each finds the rows by eight small kernels first.
+     */
+    {UNPAD_FWD, PYTORCH, 0, 1, 0, 29, 1, 0},
+    {UNPAD_BWD, PYTORCH, 0, 1, 0, 7, 1, 0},
+    /* dq, dk and dv of a packed projection are put side by side. */
+    {PACKED_BWD, PYTORCH, 0, 2, 0, 1, 1, 0},
+    /*
+     * Megatron-LM: context_layer.permute().contiguous() of unfused attention;
+     * get_query_key_value_tensors copies grouped queries out of the packed
+     * projection; backward concatenates.
+     */
+    {CONTEXT_FWD, ANY & ~PYTORCH, 0, 2, 0, 1, 0, 0},
+    {GROUPED_FWD, ANY & ~PYTORCH, 0, 2, 0, 1, 0, 0},
+    {SPLIT_BWD, ANY & ~PYTORCH, 0, 2, 0, 1, 1, 0},
+    /*
+     * torchao's float8 (float8_linear.py, its matmul's forward and backward)
+     * finds each operand's maximum first, keeps activations as they are and
+     * casts them again for the gradients of weights: maximum 2, cast 3, of
+     * which forward's cast has had the 1.
+     */
+    {SCALING, COMPILED, 0, 0, 2, 2, 0, 0},
+    {SCALING_TRANSPOSE, COMPILED, 0, 0, 4, 2, 0, 0},
+    /*
+     * Transformer Engine (pytorch/csrc/quantizer.cpp) casts rows and columns in
+     * one kernel.  With current scaling it finds the maximum and makes a scale
+     * of it first; scales of blocks are put into the order of the tensor cores
+     * before each product (common/swizzle): read and written, twice.  NVFP4:
+     * one kernel for the maximum of the tensor and of its Hadamard transform,
+     * one for rows, one that transforms and casts columns; CAST has 4 of their
+     * 2, 2 9/16 and 2 9/16 (the eighth is added by who asks).
+     */
+    {SCALING, FUSED, 0, 0, 2, 2, 0, 0},
+    {SCALING_BLOCK, FUSED, 0, 0, 4, 2, 0, 0},
+    {SCALING_FP4, FUSED, 0, 0, 1, 2, 0, 0},
+    /*
+     * AccumulateGrad adds a micro-batch's gradients to those that are there; in
+     * Megatron-LM of 2021 a hook (model/distributed.py: main_grad.add_(grad)).
+     * Fused products came in 2022.
+     */
+    {GRADIENT_ADDED, ANY, 0, 2, 0, 6, 0, 0},
+    /*
+     * FSDP's flat parameters are split into views: autograd puts their
+     * gradients side by side again (_flat_param.py), FSDP2 copies them to what
+     * it reduces (foreach_reduce); both in the dtype of the reduction, which
+     * may not be that of the products.
+     */
+    {GRADIENT_VIEWS, PYTORCH, 0, 2, 0, 1, 0, 0},
+    /*
+     * vocab_parallel_cross_entropy: float(), max 4, -= 8, exp 8, sum 4, div_ 8,
+     * mul_ 8.  F.cross_entropy of float() logits: log_softmax in three passes
+     * (16 and 16), nll_loss' zeros 4; its output and two gradients.  XENT
+     * counts 12 for an element, XENT_MAX, _SUM and _GRAD 16.
+     */
+    {LOSS, FUSED, 0, 0, 40 - 12, 3, 0, 0},
+    {LOSS, ANY & ~FUSED, 0, 0, 36 - 12, 2, 0, 8},
+    {LOSS_PARALLEL, FUSED, 0, 0, 40 - 16, 3, 0, 0},
+    {LOSS_PARALLEL, ANY & ~FUSED, 0, 0, 36 - 16, 2, 0, 8},
+    /*
+     * torch.nn.CrossEntropyLoss of the logits again, under autocast in float32:
+     * a cast and log_softmax (composer's metrics/nlp.py, LanguageCrossEntropy;
+     * trainer.py updates each after every micro-batch's backward).
+     */
+    {METRIC, ANY, 1, 0, 16, 3, 0, 0},
+};
+
+static bool is_kernels(const lower_context *context, unsigned kernels)
 {
-    return !context->is_executable && context->plan->kernels == kernels;
+    return (context->target.kernels & kernels) != 0;
 }
 
-static bool is_pytorch(const lower_context *context)
+static int64_t width(const lower_context *context)
 {
-    return is_kernels(context, FR_KERNELS_EAGER) ||
-           is_kernels(context, FR_KERNELS_COMPILED);
+    return (int64_t)lower_bytes(context, 1, 1);
 }
 
-bool lower_is_apart(const lower_context *context)
+/* The row for what the target's kernels do; NULL: nothing. */
+static const overhead_row *find_row(const lower_context *context, overhead what)
 {
-    return is_pytorch(context) && context->model->is_gated_mlp;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].what == what && is_kernels(context, rows[i].kernels))
+            return &rows[i];
+    return NULL;
 }
 
-/* n_kernels that move n_bytes in all; what they write lies in scratch of
- * scratch_bytes. */
-static void add_overhead(lower_context *context, int64_t n_bytes, int n_kernels,
-                         uint64_t scratch_bytes)
+/* `n_bytes` that are moved by n_kernels; scratch_bytes of them lie in scratch.
+ */
+static void move(lower_context *context, int64_t n_bytes, int n_kernels,
+                 int64_t scratch_bytes)
 {
     if (n_bytes <= 0)
         return;
     uint64_t mark = lower_temp_mark(context);
-    fr_ref scratch =
-        scratch_bytes > 0 ? lower_temp(context, scratch_bytes) : lower_absent;
+    fr_ref scratch = scratch_bytes > 0
+                         ? lower_temp(context, (uint64_t)scratch_bytes)
+                         : lower_absent;
     fr_instr *instr = lower_emit(context, FR_OP_ELEMENTWISE);
     instr->dim[0] = n_bytes;
     instr->dim[1] = n_kernels;
-    instr->dim[3] = (int64_t)scratch_bytes;
+    instr->dim[3] = scratch_bytes;
     instr->ref[1] = scratch;
     lower_temp_reset(context, mark);
+}
+
+/* What a row says of n elements, n_kernels times its kernels, and scratch for
+ * n_scratch elements. */
+static void add_row(lower_context *context, overhead what, int64_t n,
+                    int n_times, int64_t n_scratch)
+{
+    const overhead_row *row = find_row(context, what);
+    const int64_t w = width(context), cast = w < 4 ? w + 4 : 0;
+    if (row == NULL)
+        return;
+    move(context, n * (row->casts * cast + row->widths * w + row->bytes),
+         row->n_kernels * n_times,
+         n_scratch * (row->scratch_widths * w + row->scratch_bytes));
+}
+
+static void add(lower_context *context, overhead what, int64_t n)
+{
+    add_row(context, what, n, 1, n);
 }
 
 void lower_overhead_alias(lower_context *context, fr_ref kept, fr_ref part,
@@ -90,59 +235,29 @@ void lower_overhead_alias(lower_context *context, fr_ref kept, fr_ref part,
     instr->ref[1] = part;
 }
 
-static int64_t width(const lower_context *context)
-{
-    return (int64_t)lower_bytes(context, 1, 1);
-}
-
-/* To float32 or back. */
-static int64_t cast_bytes(const lower_context *context)
-{
-    return width(context) < 4 ? width(context) + 4 : 0;
-}
-
 void lower_overhead_norm_fwd(lower_context *context, int64_t n, bool is_rms)
 {
-    const int64_t w = width(context);
-    if (!is_kernels(context, FR_KERNELS_EAGER) || !is_rms)
-        return;
-    /* Casts; pow 8, mean 4, mul 8; the weight's 2 w, which NORM_FWD has. */
-    add_overhead(context, n * (2 * cast_bytes(context) + 20 + 2 * w - 2 * w), 7,
-                 (uint64_t)(n * 8));
+    if (is_rms)
+        add(context, RMS_NORM_FWD, n);
 }
 
 void lower_overhead_norm_bwd(lower_context *context, int64_t n, bool is_rms,
                              bool is_added)
 {
-    const int64_t w = width(context);
-    bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
-    if (context->is_executable)
-        return;
-    if (is_eager && is_rms) {
-        /*
-         * The weight's product: dy w, dy times normed, its sum: 6 w; casts;
-         * x r: 8, 12 and a sum of 4; mean and pow: 4, 8, 8, 12; both
-         * gradients of x: 12.  NORM_BWD has 3 w.
-         */
-        add_overhead(context,
-                     n * (6 * w + 2 * cast_bytes(context) + 68 - 3 * w), 12,
-                     (uint64_t)(n * 12));
-    } else if (is_pytorch(context)) {
-        add_overhead(context, n * 2 * w, 1, 0); /* once more for the weights */
-    }
+    add(context, is_rms ? RMS_NORM_BWD : LAYER_NORM_BWD, n);
     /* dx is written, then read with the gradient that is there. */
-    if (is_added && !is_kernels(context, FR_KERNELS_COMPILED))
-        add_overhead(context, n * 2 * w, 1, (uint64_t)(n * w));
+    if (is_added)
+        add(context, NORM_ADDED, n);
 }
 
 void lower_overhead_rope(lower_context *context, int64_t n)
 {
-    const int64_t w = width(context);
-    if (!is_pytorch(context))
-        return;
-    /* Of q and of k: a cast, the product, a cast; ROPE has 2 w. */
-    add_overhead(context, n * (2 * cast_bytes(context) + 8 - 2 * w), 5,
-                 (uint64_t)(n * 8));
+    add(context, ROPE, n);
+}
+
+void lower_overhead_dropout(lower_context *context)
+{
+    add(context, DROPOUT, context->shape.stream_rows * context->shape.hidden);
 }
 
 /* Pairs of queries and keys. */
@@ -152,197 +267,128 @@ static int64_t pairs_of(const lower_context *context)
     return s->rows * s->q_heads * s->seq * context->plan->cp;
 }
 
-/* Scores that are divided, masked and made probabilities in float32 by
- * operators of their own; the fused softmax has 2 w, backward 3 w. */
-static void softmax_overhead(lower_context *context, bool is_backward)
-{
-    const int64_t n = pairs_of(context), w = width(context);
-    if (!is_kernels(context, FR_KERNELS_EAGER) || context->is_fused || w == 4)
-        return;
-    if (is_backward) /* casts, 12 in float32, the division */
-        add_overhead(context,
-                     n * (2 * cast_bytes(context) + 12 + 2 * w - 3 * w), 3,
-                     (uint64_t)(n * 8));
-    else /* division, mask, softmax, cast */
-        add_overhead(context, n * (4 * w + w + 4 + 4 + w - 2 * w), 3,
-                     (uint64_t)(n * w));
-}
-
-void lower_overhead_dropout(lower_context *context)
-{
-    const lower_shape *s = &context->shape;
-    const int64_t n = s->stream_rows * s->hidden, w = width(context);
-    if (is_kernels(context, FR_KERNELS_EAGER)) /* written, then read */
-        add_overhead(context, n * 2 * w, 1, (uint64_t)(n * w));
-}
-
 uint64_t lower_overhead_saved(const lower_context *context, bool has_norms,
                               bool has_activation)
 {
     const lower_shape *s = &context->shape;
     const int64_t w = width(context);
-    const fr_plan *plan = context->plan;
-    bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
+    bool is_eager = is_kernels(context, EAGER);
+    bool is_fused = context->target.attention == LOWER_ATTENTION_FUSED;
     int64_t n = 0;
-    if (!is_pytorch(context) ||
+    if (!is_kernels(context, PYTORCH) ||
         lower_is_recomputed(context, FR_RECOMPUTE_PART_PRODUCTS))
         return 0;
     if (is_eager && context->model->is_rms_norm && has_norms)
         n += 2 * s->stream_rows * s->hidden * (w < 4 ? 4 + w : w);
     if (is_eager && context->model->is_gated_mlp && has_activation)
         n += s->rows * s->ffn * w;
-    if (is_eager && !context->is_fused && w < 4)
+    if (is_eager && !is_fused && w < 4)
         n += 4 * pairs_of(context);
-    if (context->is_fused && s->kv_heads < s->q_heads)
+    if (is_fused && s->kv_heads < s->q_heads)
         n +=
             s->rows * (s->q_heads - s->kv_heads) * (s->head_dim + s->v_dim) * w;
-    if (context->is_fused && plan->flash_kind == FR_FLASH_1)
+    if (context->target.is_unpadded)
         n += s->rows * s->attn * w;
     return (uint64_t)n;
 }
 
-/*
- * torchao's float8 (float8_linear.py, its matmul's forward and backward) finds
- * each operand's maximum first, keeps activations as they are and casts them
- * again for the gradients of weights; n elements of something read as 16 bits.
- *
- * Transformer Engine (pytorch/csrc/quantizer.cpp) casts rows and columns in one
- * kernel.  With current scaling it finds the maximum and makes a scale of it
- * first; scales of blocks are put into the order of the tensor cores before
- * each product (common/swizzle).  NVFP4: one kernel for the maximum of the
- * tensor and of its Hadamard transform, one for rows, one that transforms and
- * casts columns; CAST has 4 of their 2, 2 9/16 and 2 9/16.
- */
 void lower_overhead_scaling(lower_context *context, int64_t n,
                             bool is_transpose)
 {
     const fr_plan *plan = context->plan;
-    if (!context->is_low)
+    if (!context->target.is_low)
         return;
-    if (is_kernels(context, FR_KERNELS_COMPILED))
-        /* Transposed: maximum 2, cast 3, of which forward's cast has had the 1.
-         */
-        add_overhead(context, n * (is_transpose ? 4 : 2), 2, 0);
-    if (!is_kernels(context, FR_KERNELS_FUSED) || is_transpose)
-        return;
-    if (plan->precision == FR_DTYPE_FP4)
-        add_overhead(context, 3 * n + n / 8, 2, 0);
-    else if (plan->scaling == FR_SCALING_CURRENT)
-        add_overhead(context, 2 * n, 2, 0);
-    else if (plan->scaling == FR_SCALING_BLOCK) /* read and written, twice */
-        add_overhead(context, 4 * (n / 32), 2, 0);
+    if (is_transpose)
+        add(context, SCALING_TRANSPOSE, n);
+    else if (is_kernels(context, COMPILED) ||
+             (plan->precision != FR_DTYPE_FP4 &&
+              plan->scaling == FR_SCALING_CURRENT))
+        add(context, SCALING, n);
+    else if (plan->precision == FR_DTYPE_FP4)
+        add(context, SCALING_FP4, 3 * n + n / 8);
+    else if (plan->scaling == FR_SCALING_BLOCK)
+        add(context, SCALING_BLOCK, n / 32);
 }
 
 /* Weights are not transformed: NVFP4 casts both ways at once. */
 void lower_overhead_weight_scaling(lower_context *context, int64_t n)
 {
     const fr_plan *plan = context->plan;
-    if (context->is_low && is_kernels(context, FR_KERNELS_FUSED) &&
+    if (context->target.is_low && is_kernels(context, FUSED) &&
         (plan->precision == FR_DTYPE_FP4 ||
          plan->scaling == FR_SCALING_CURRENT))
-        add_overhead(context, 2 * n, 2, 0);
+        add(context, SCALING, n);
 }
 
-/* Before and after the core of attention. */
 void lower_overhead_core(lower_context *context, bool is_backward)
 {
     const lower_shape *s = &context->shape;
-    const int64_t w = width(context);
     const int64_t q = s->rows * s->q_heads * s->head_dim;
     const int64_t kv = s->rows * s->kv_heads * (s->head_dim + s->v_dim);
     const int64_t repeated = s->rows * s->q_heads * (s->head_dim + s->v_dim);
     const int64_t o = s->rows * s->attn, qkv = q + kv;
+    bool is_fused = context->target.attention == LOWER_ATTENTION_FUSED;
     bool is_grouped = s->kv_heads < s->q_heads;
-    if (context->is_executable)
-        return;
-    softmax_overhead(context, is_backward);
-    if (is_pytorch(context)) {
-        bool is_packed = !context->model->is_gated_mlp;
-        bool is_unpadded =
-            context->is_fused && context->plan->flash_kind == FR_FLASH_1;
-        if (is_grouped) /* repeat_kv, or its sum over the copies */
-            add_overhead(context, (kv + repeated) * w, 2,
-                         is_backward ? 0 : (uint64_t)(repeated * w));
-        if (is_unpadded) /* gather and scatter, one of them onto zeros */
-            add_overhead(context,
-                         is_backward ? (3 * qkv + 2 * o) * w
-                                     : (2 * qkv + 3 * o) * w,
-                         is_backward ? 7 : 29, (uint64_t)(qkv * w));
-        if (is_packed && is_backward) /* dq, dk, dv side by side */
-            add_overhead(context, 2 * qkv * w, 1, (uint64_t)(qkv * w));
-        return;
-    }
-    if (!context->is_fused && !is_backward)
-        add_overhead(context, 2 * o * w, 1, 0);
-    if (!is_backward && is_grouped)
-        add_overhead(context, 2 * q * w, 1, 0);
-    if (is_backward && (is_grouped || !context->is_fused))
-        add_overhead(context, 2 * qkv * w, 1, (uint64_t)(qkv * w));
+    if (!is_fused && width(context) < 4)
+        add(context, is_backward ? SOFTMAX_BWD : SOFTMAX_FWD,
+            pairs_of(context));
+    if (is_grouped) /* repeat_kv, or its sum over the copies */
+        add_row(context, is_backward ? REPEATED_KEYS_BWD : REPEATED_KEYS_FWD,
+                kv + repeated, 1, repeated);
+    if (context->target.is_unpadded && is_backward)
+        add_row(context, UNPAD_BWD, 3 * qkv + 2 * o, 1, qkv);
+    else if (context->target.is_unpadded)
+        add_row(context, UNPAD_FWD, 2 * qkv + 3 * o, 1, qkv);
+    if (!context->model->is_gated_mlp && is_backward)
+        add(context, PACKED_BWD, qkv);
+    if (!is_fused && !is_backward)
+        add(context, CONTEXT_FWD, o);
+    if (is_grouped && !is_backward)
+        add(context, GROUPED_FWD, q);
+    if (is_backward && (is_grouped || !is_fused))
+        add(context, SPLIT_BWD, qkv);
 }
 
-/* A gated activation of n elements. */
 void lower_overhead_activation(lower_context *context, bool is_backward,
                                int64_t n)
 {
-    const int64_t w = width(context);
-    if (!is_kernels(context, FR_KERNELS_EAGER) || !context->model->is_gated_mlp)
-        return;
-    /* silu 2, mul 3 for 3; backward 3, 3, 3 for 5. */
-    add_overhead(context, n * w * (is_backward ? 4 : 2), is_backward ? 2 : 1,
-                 (uint64_t)(n * w));
+    if (context->model->is_gated_mlp)
+        add(context, is_backward ? GATED_BWD : GATED_FWD, n);
 }
 
-/* The input's gradients from n_parts projections that a product has as one. */
 void lower_overhead_parts(lower_context *context, int64_t n, int n_parts)
 {
-    const int64_t w = width(context);
-    if (!lower_is_apart(context))
-        return;
-    /* Compiled, the kernel that follows reads each. */
-    bool is_eager = is_kernels(context, FR_KERNELS_EAGER);
-    add_overhead(context, n * w * (n_parts - 1) * (is_eager ? 3 : 1),
-                 is_eager ? n_parts - 1 : 1, (uint64_t)(n * w));
+    bool is_one_kernel = is_kernels(context, COMPILED);
+    if (context->target.is_apart)
+        add_row(context, PARTS, n * (n_parts - 1),
+                is_one_kernel ? 1 : n_parts - 1, n);
 }
 
 void lower_overhead_gradients(lower_context *context, uint64_t n)
 {
-    const int64_t w = width(context);
-    const fr_dtype grad = context->plan->grad_dtype;
-    bool is_sharded = context->plan->zero_stage >= 2;
-    bool is_apart = is_pytorch(context) ? !is_sharded && context->n_micro > 1
-                                        : context->plan->is_grad_added_apart;
-    /* Written and read once more than a product that adds. */
-    if (is_apart && !context->is_executable)
-        add_overhead(context, (int64_t)n * 2 * w, 6, 0);
-    if (!is_pytorch(context) || !is_sharded)
-        return;
-    /* Side by side, then cast to what is reduced. */
-    int64_t g = grad == fr_plan_storage_dtype(context->plan)
-                    ? 0
-                    : w + (int64_t)fr_dtype_bytes(grad);
-    add_overhead(context, (int64_t)n * (2 * w + g), g > 0 ? 2 : 1, 0);
+    const fr_plan *plan = context->plan;
+    bool is_sharded = plan->zero_stage >= 2;
+    bool is_apart = is_kernels(context, PYTORCH)
+                        ? !is_sharded && context->n_micro > 1
+                        : plan->is_grad_added_apart;
+    bool is_cast = plan->grad_dtype != fr_plan_storage_dtype(plan);
+    if (is_apart)
+        add(context, GRADIENT_ADDED, (int64_t)n);
+    if (is_sharded && is_cast && is_kernels(context, PYTORCH))
+        /* Side by side, then cast to what is reduced. */
+        move(context,
+             (int64_t)n * (3 * width(context) +
+                           (int64_t)fr_dtype_bytes(plan->grad_dtype)),
+             2, 0);
+    else if (is_sharded)
+        add(context, GRADIENT_VIEWS, (int64_t)n);
 }
 
-bool lower_is_loss_narrow(const lower_context *context)
-{
-    return !context->is_executable && context->plan->is_loss_fused;
-}
-
-/* Of float32 logits that are there; XENT in one moves 12 for an element,
- * XENT_MAX, _SUM and _GRAD 16. */
 void lower_overhead_loss(lower_context *context)
 {
     const lower_shape *s = &context->shape;
-    const int64_t n = s->rows * s->vocab_local;
-    const int64_t has = context->plan->tp == 1 ? 12 : 16;
-    if (context->is_executable)
-        return;
-    if (context->plan->kernels == FR_KERNELS_FUSED)
-        /* max 4, -= 8, exp 8, sum 4, div_ 8, mul_ 8 */
-        add_overhead(context, n * (40 - has), 3, 0);
-    else
-        /* log_softmax 16 and 16, zeros 4; its output and two gradients */
-        add_overhead(context, n * (36 - has), 2, (uint64_t)(n * 8));
+    add(context, context->plan->tp == 1 ? LOSS : LOSS_PARALLEL,
+        s->rows * s->vocab_local);
 }
 
 /* Their float32 copies come when the layers' activations are gone: they are
@@ -351,8 +397,5 @@ void lower_overhead_metrics(lower_context *context)
 {
     const lower_shape *s = &context->shape;
     const int n = context->plan->n_loss_metrics;
-    if (!context->is_executable)
-        add_overhead(context,
-                     s->rows * s->vocab_local * n * (cast_bytes(context) + 16),
-                     3 * n, 0);
+    add_row(context, METRIC, s->rows * s->vocab_local * n, n, 0);
 }

@@ -7,11 +7,6 @@
 
 #include "plan/lower/segment/lower_shape.h"
 
-/* Are Llama's projections products of their own? */
-bool lower_is_apart(const lower_context *context);
-/* The loss reads logits as they are, without a copy in float32. */
-bool lower_is_loss_narrow(const lower_context *context);
-
 /* Frameworks have two tensors where an operand here is one: kept is part of
  * it, and nothing moves. */
 void lower_overhead_alias(lower_context *context, fr_ref kept, fr_ref part,

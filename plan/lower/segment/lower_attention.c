@@ -59,12 +59,14 @@ static void set_core_dims(const lower_context *context, core_part part,
 
 static fr_instr *core(lower_context *context, fr_op op, core_part part)
 {
-    bool is_apart = !context->is_fused && !lower_is_cpu_attention(context);
+    const lower_attention kind = context->target.attention;
+    bool is_fused = kind == LOWER_ATTENTION_FUSED;
+    bool is_apart = kind == LOWER_ATTENTION_APART;
     fr_instr *instr = lower_emit(context, op);
     instr->flags =
-        (uint16_t)((context->is_fused ? 0 : FR_INSTR_SAVE_PROBS) |
+        (uint16_t)((is_fused ? 0 : FR_INSTR_SAVE_PROBS) |
                    (context->job->dropout > 0 ? FR_INSTR_DROPOUT : 0));
-    if (context->is_fused)
+    if (is_fused)
         instr->algorithm = (uint8_t)context->plan->flash_kind;
     set_core_dims(context, part, is_apart, instr);
     return instr;
@@ -74,7 +76,7 @@ static fr_instr *core(lower_context *context, fr_op op, core_part part)
 static fr_ref scores(lower_context *context)
 {
     const lower_shape *s = &context->shape;
-    if (context->is_fused || lower_is_cpu_attention(context))
+    if (context->target.attention != LOWER_ATTENTION_APART)
         return lower_absent;
     return lower_temp(context, lower_bytes(context, s->rows * s->q_heads,
                                            s->seq * context->plan->cp));
@@ -333,8 +335,8 @@ void lower_attention_recompute_keys(lower_context *context,
     const size_t first = context->instrs.n;
     uint64_t mark = lower_temp_mark(context);
     fr_ref qkv = lower_temp(context, lower_bytes(context, s->rows, s->qkv));
-    if (!context->is_low)
-        matrix.n = lower_is_apart(context) ? s->kv_heads * s->head_dim : 0;
+    if (!context->target.is_low)
+        matrix.n = context->target.is_apart ? s->kv_heads * s->head_dim : 0;
     matrix.b = LOWER_ABSENT;
     if (matrix.n > 0) {
         fr_ref whole = lower_gather_rows(context, x, matrix.k,
@@ -377,7 +379,7 @@ static void core_backward(lower_context *context, const lower_kind *kind,
         lower_latent_recompute(context, kind, heads);
     const size_t first = context->instrs.n;
     fr_ref qkv = gather_keys(context, heads);
-    if (context->is_core_recomputed) {
+    if (context->target.is_core_recomputed) {
         o = lower_temp(context, output_bytes(context));
         core_call(context, CORE_WHOLE, qkv, o, kept);
         lower_mark_recompute(context, first);

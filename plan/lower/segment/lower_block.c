@@ -78,7 +78,7 @@ static void cast(lower_context *context, fr_ref src, uint64_t src_bytes,
 fr_ref lower_operand(lower_context *context, fr_ref x, lower_kept kept,
                      int64_t rows, int64_t cols)
 {
-    if (!context->is_low)
+    if (!context->target.is_low)
         return x;
     fr_ref low = lower_temp(context, low_bytes(context, rows, cols));
     lower_overhead_scaling(context, rows * cols, false);
@@ -95,7 +95,7 @@ fr_ref lower_kept_operand(lower_kept kept)
 fr_ref lower_gradient_shard(lower_context *context, fr_ref dy, int64_t rows,
                             int64_t cols)
 {
-    if (!context->is_low)
+    if (!context->target.is_low)
         return dy;
     fr_ref shard = lower_temp(context, low_bytes(context, rows, cols));
     lower_overhead_scaling(context, rows * cols, false);
@@ -108,7 +108,7 @@ lower_gradient lower_gradient_columns(lower_context *context, fr_ref whole,
                                       int64_t rows, int64_t cols)
 {
     lower_gradient out = {whole, whole};
-    if (!context->is_low)
+    if (!context->target.is_low)
         return out;
     out.columns = lower_temp(context, low_bytes(context, rows, cols));
     cast(context, whole, fr_dtype_bytes(context->plan->precision), out.columns,
@@ -122,7 +122,7 @@ lower_gradient lower_gradient_operand(lower_context *context, fr_ref dy,
     const uint64_t wide = lower_bytes(context, 1, 1);
     bool is_gathered = is_shard && context->plan->is_sequence_parallel;
     fr_dtype dtype = lower_product_dtype(context);
-    if (!context->is_low) {
+    if (!context->target.is_low) {
         fr_ref whole =
             is_shard ? lower_gather_rows(context, dy, cols, dtype) : dy;
         return (lower_gradient){whole, whole};
@@ -154,7 +154,7 @@ static fr_ref product_weight(lower_context *context, const lower_kind *kind,
 {
     const uint64_t width = fr_dtype_bytes(context->plan->precision);
     const fr_ref wide = lower_weight(context, matrix->w);
-    if (!context->is_low || matrix->is_wide)
+    if (!context->target.is_low || matrix->is_wide)
         return wide;
     if (kind->low_bytes > 0)
         return lower_ref(FR_SPACE_LOW,

@@ -10,6 +10,7 @@
 
 #include "core/base/vec.h"
 #include "plan/ir/program.h"
+#include "plan/lower/framework/lower_target.h"
 #include "plan/outline/sharding.h"
 #include "plan/schedule/schedule.h"
 
@@ -57,10 +58,7 @@ typedef struct lower_context {
     lower_kind *kinds;
     uint32_t n_kinds;
     fr_sharding sharding;
-    bool is_executable;       /* by the CPU runtime */
-    bool is_low;              /* products have less than 16 bits */
-    bool is_fused;            /* attention never writes its probabilities */
-    bool is_core_recomputed;  /* attention's core runs again in backward */
+    lower_target target;
     bool is_local[FR_AXIS_N]; /* each group of the axis on one node */
     /* Segments under construction. */
     fr_vec(fr_instr) instrs;

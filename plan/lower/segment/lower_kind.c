@@ -101,7 +101,7 @@ static void init_layer_layout(const lower_context *context, lower_kind *kind)
     place_replicated(context, kind, l, &used);
     place_attention(context, l, &used);
     place_mlp(context, kind, l, &used);
-    if (context->is_low && context->plan->zero_stage < 3)
+    if (context->target.is_low && context->plan->zero_stage < 3)
         kind->low_bytes = 2 * l->n * fr_dtype_bytes(context->plan->precision);
 }
 

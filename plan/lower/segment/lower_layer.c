@@ -314,9 +314,9 @@ static void backward_post_norm(lower_context *context, const lower_kind *kind,
     lower_temp_reset(context, mark);
     lower_norm_bwd(context, &norm1, grad, lower_saved_at(k->mid),
                    lower_saved_at(k->stats1), grad, false);
-    dx = lower_attention_backward(context, kind, grad,
-                                  context->is_low ? lower_kept_operand(k->n1)
-                                                  : input);
+    dx = lower_attention_backward(
+        context, kind, grad,
+        context->target.is_low ? lower_kept_operand(k->n1) : input);
     lower_add(context, dx, grad, n);
     lower_temp_reset(context, mark);
 }

@@ -13,7 +13,7 @@
 static void recompute_segment(lower_context *context, lower_kind *kind,
                               const char *name)
 {
-    bool is_whole = context->plan->precision != FR_DTYPE_F32 || kind->is_moe ||
+    bool is_whole = !context->target.is_f32 || kind->is_moe ||
                     lower_is_post_norm(context) || context->job->dropout > 0 ||
                     context->model->is_parallel_block;
     kind->segments.i_recompute =

@@ -14,7 +14,7 @@ static fr_instr *xent(lower_context *context, fr_op op, fr_ref logits)
 {
     const lower_shape *s = &context->shape;
     fr_instr *instr = lower_emit(context, op);
-    if (!lower_is_loss_narrow(context))
+    if (!context->target.is_loss_narrow)
         instr->dtype = FR_DTYPE_F32;
     instr->dim[0] = s->rows;
     instr->dim[1] = s->vocab_local;
@@ -85,7 +85,7 @@ void lower_loss(lower_context *context, fr_ref logits)
     const lower_shape *s = &context->shape;
     fr_dtype dtype = fr_plan_storage_dtype(context->plan);
     lower_overhead_metrics(context);
-    if (dtype == FR_DTYPE_F32 || lower_is_loss_narrow(context)) {
+    if (dtype == FR_DTYPE_F32 || context->target.is_loss_narrow) {
         loss(context, logits);
         return;
     }

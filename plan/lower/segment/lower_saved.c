@@ -47,9 +47,9 @@ static lower_kept keep_operand(const lower_context *context, uint64_t *used,
                                int64_t cols)
 {
     lower_kept kept = {LOWER_ABSENT, LOWER_ABSENT};
-    if (is_there && (is_wide_needed || !context->is_low))
+    if (is_there && (is_wide_needed || !context->target.is_low))
         kept.wide = keep(context, used, true, rows, cols);
-    if (is_there && context->is_low)
+    if (is_there && context->target.is_low)
         kept.low =
             keep_bytes(used, (uint64_t)rows * (uint64_t)cols *
                                  fr_dtype_bytes(context->plan->precision));
@@ -61,7 +61,7 @@ uint64_t lower_core_bytes(const lower_context *context)
     const lower_shape *s = &context->shape;
     uint64_t rows = (uint64_t)(s->rows * s->q_heads);
     uint64_t width = lower_bytes(context, 1, 1);
-    if (context->is_fused)
+    if (context->target.attention == LOWER_ATTENTION_FUSED)
         return rows * sizeof(float);
     if (context->job->dropout > 0)
         width = 2 * width + 1;
@@ -78,7 +78,7 @@ static void init_attention(const lower_context *context, lower_saved *k,
     k->qkv = keep(context, used, !lower_is_latent_recomputed(context), s->rows,
                   s->qkv);
     k->o = keep_operand(context, used, true, true, s->rows, s->attn);
-    k->kept = context->is_core_recomputed
+    k->kept = context->target.is_core_recomputed
                   ? LOWER_ABSENT
                   : keep_bytes(used, lower_core_bytes(context));
     k->o_by_head = keep(context, used,
@@ -131,10 +131,10 @@ static void init_mlp(const lower_context *context, lower_saved *k,
     bool is_every_second = is_recomputed(context, FR_RECOMPUTE_PART_PRODUCTS);
     bool is_act_kept = is_kept && !is_every_second &&
                        !is_recomputed(context, FR_RECOMPUTE_PART_ACTIVATION);
-    bool is_half_kept = is_kept && is_every_second && lower_is_apart(context);
+    bool is_half_kept = is_kept && is_every_second && context->target.is_apart;
     k->fc1 = keep(context, used, is_kept && !is_half_kept, s->rows, s->fc1);
     /* One of two projections, and the last product, which nobody reads. */
-    if (is_half_kept && !context->is_low) {
+    if (is_half_kept && !context->target.is_low) {
         k->fc1_half = keep(context, used, true, s->rows, s->ffn);
         (void)keep(context, used, true, s->stream_rows, s->hidden);
     }
@@ -156,7 +156,7 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
     /* Post-norm: the layer's input itself is the first operand. */
     if (!is_post)
         k->n1 = keep_operand(context, &used, is_norm_kept, false, rows, c);
-    else if (context->is_low)
+    else if (context->target.is_low)
         k->n1.low = keep_operand(context, &used, true, false, rows, c).low;
     k->stats1 = keep_stats(&used, true, 2, rows);
     init_attention(context, k, &used);

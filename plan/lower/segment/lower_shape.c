@@ -17,8 +17,8 @@ uint64_t lower_bytes(const lower_context *context, int64_t rows, int64_t cols)
 
 fr_dtype lower_product_dtype(const lower_context *context)
 {
-    return context->is_low ? context->plan->precision
-                           : fr_plan_storage_dtype(context->plan);
+    return context->target.is_low ? context->plan->precision
+                                  : fr_plan_storage_dtype(context->plan);
 }
 
 int32_t lower_first_layer(const lower_context *context, int32_t stage)
@@ -27,18 +27,6 @@ int32_t lower_first_layer(const lower_context *context, int32_t stage)
     for (int32_t i = 0; i < stage; i++)
         first += fr_plan_stage_layers(context->plan, context->model, i);
     return first;
-}
-
-static void init_attention_kind(lower_context *context)
-{
-    const fr_plan *plan = context->plan;
-    bool is_selected = plan->recompute == FR_RECOMPUTE_SELECTIVE &&
-                       plan->recompute_parts & FR_RECOMPUTE_PART_ATTENTION;
-    /* In f32 the fused kernel of the CPU runtime makes them again itself. */
-    bool is_cpu = lower_is_cpu_attention(context);
-    context->is_fused =
-        plan->is_flash || (is_cpu && plan->recompute != FR_RECOMPUTE_NONE);
-    context->is_core_recomputed = is_selected && !is_cpu;
 }
 
 static void init_widths(lower_context *context)
@@ -90,11 +78,9 @@ void lower_shape_init(lower_context *context)
     s->vocab_local = (model->vocab + vocab_unit - 1) / vocab_unit * VOCAB_ALIGN;
     s->stream_bytes = (uint64_t)s->stream_rows * (uint64_t)s->hidden *
                       fr_dtype_bytes(fr_plan_storage_dtype(plan));
-    context->is_low = fr_dtype_bytes(plan->precision) < 2;
     if (model->kind == FR_MODEL_LAYERS)
         return;
     init_widths(context);
-    init_attention_kind(context);
 }
 
 /* ---- choices of the plan ---- */
@@ -110,11 +96,6 @@ bool lower_is_post_norm(const lower_context *context)
 {
     return context->model->kind == FR_MODEL_ENCODER &&
            !context->model->has_final_norm;
-}
-
-bool lower_is_cpu_attention(const lower_context *context)
-{
-    return context->plan->precision == FR_DTYPE_F32 && !context->plan->is_flash;
 }
 
 bool lower_is_ring(const lower_context *context)
@@ -148,7 +129,7 @@ bool lower_is_pass_cut(const lower_context *context)
 {
     const fr_plan *plan = context->plan;
     /* A backward that is split by schedule is one segment before. */
-    return plan->tp > 1 && plan->precision != FR_DTYPE_F32 &&
+    return plan->tp > 1 && !context->target.is_f32 &&
            !context->schedule->is_split && !context->model->is_parallel_block;
 }
 

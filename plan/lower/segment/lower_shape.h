@@ -7,7 +7,7 @@
 
 #include "plan/lower/segment/lower_emit.h"
 
-/* Fills the context's shape and what follows from the precision. */
+/* Fills the context's shape. */
 void lower_shape_init(lower_context *context);
 
 /* Bytes of rows x cols in the storage dtype. */
@@ -28,8 +28,6 @@ bool lower_is_latent_recomputed(const lower_context *context);
 bool lower_is_post_norm(const lower_context *context);
 /* Context parallelism by a ring of keys and values. */
 bool lower_is_ring(const lower_context *context);
-/* Attention of the CPU runtime: in f32, not said to be fused. */
-bool lower_is_cpu_attention(const lower_context *context);
 /* Is a layer's pass several calls, with TP's collectives between them? */
 bool lower_is_pass_cut(const lower_context *context);
 /* Is the tied matrix held by two pipeline ranks? */

@@ -1,6 +1,7 @@
 /*
  * lower.c: plan -> program.
  */
+#include "plan/lower/step/lower.h"
 #include "plan/collective/collective.h"
 #include "plan/lower/segment/lower_layer.h"
 #include "plan/lower/step/lower_step.h"
@@ -122,7 +123,6 @@ static fr_status fill_program(lower_context *context, lower_program *lowered,
                               fr_err *err)
 {
     fr_program *program = lowered->program;
-    const fr_placement *placement = lowered->placement;
     const fr_plan *plan = context->plan;
     lower_shape_init(context);
     FR_TRY(lower_kinds_init(context, err));
@@ -137,7 +137,7 @@ static fr_status fill_program(lower_context *context, lower_program *lowered,
         return fr_fail_no_memory(err);
     program->n_rank_programs = (uint32_t)plan->pp;
     FR_TRY(fr_builder_create(&lowered->builder, err));
-    if (placement && placement->by_framework)
+    if (context->target.is_framework_step)
         fr_builder_set_apart(lowered->builder);
     shared_segments(context, lowered);
     for (int32_t stage = 0; stage < plan->pp; stage++)
@@ -206,12 +206,13 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                        "micro-batches",
                        fr_schedules[plan->schedule]->name, (int)plan->pp,
                        (int)plan->vpp, (long long)context.n_micro);
-    lower_program program = {.placement = placement,
-                             .program = calloc(1, sizeof *program.program)};
+    lower_program program = {.program = calloc(1, sizeof *program.program)};
     if (!program.program)
         return fr_fail_no_memory(err);
-    context.is_executable = fr_plan_is_executable(plan, model, job);
-    context.sharding = fr_sharding_of(plan, context.is_executable);
+    context.target =
+        lower_target_of(model, job, plan, placement && placement->by_framework);
+    context.sharding =
+        fr_sharding_of(plan, context.target.kernels == LOWER_KERNELS_RUN);
     context.node_of_rank = placement ? placement->node_of_rank : NULL;
     context.schedule = fr_schedules[plan->schedule];
     find_local_axes(&context);

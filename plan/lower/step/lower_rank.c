@@ -29,12 +29,6 @@ uint32_t lower_shared_segment_of(lower_rank *rank, int purpose,
     return fresh.i_segment;
 }
 
-bool lower_is_by_framework(const lower_rank *rank)
-{
-    const fr_placement *placement = rank->program->placement;
-    return placement && placement->by_framework;
-}
-
 /*
  * Frameworks: NCCL's kernels begin after all that the calling stream was given
  * before them (PyTorch, ProcessGroupNCCL.cpp, syncStream), so nothing that is
@@ -43,7 +37,7 @@ bool lower_is_by_framework(const lower_rank *rank)
  */
 static bool follows_compute(const lower_rank *rank, fr_lane lane)
 {
-    return lower_is_by_framework(rank) &&
+    return rank->context->target.is_framework_step &&
            (lane == FR_LANE_TP || lane == FR_LANE_PP_RECV);
 }
 

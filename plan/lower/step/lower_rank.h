@@ -8,7 +8,6 @@
 #include "plan/codec/compressor.h"
 #include "plan/ir/builder.h"
 #include "plan/lower/segment/lower_ends.h"
-#include "plan/lower/step/lower.h"
 
 #define LOWER_NO_BUCKET UINT32_MAX
 
@@ -83,7 +82,6 @@ typedef struct lower_shared_segment {
 
 /* The program under construction, beyond its segments. */
 typedef struct lower_program {
-    const fr_placement *placement;
     fr_program *program;
     fr_builder *builder;     /* of the rank at work */
     size_t n_tasks;          /* of each pipeline rank */
@@ -156,8 +154,6 @@ uint32_t lower_add_activation(lower_rank *rank, uint64_t n_bytes);
 
 /* ---- tasks and layers ---- */
 
-/* fr_placement.by_framework: a prediction of what a GPU framework does. */
-bool lower_is_by_framework(const lower_rank *rank);
 /* Place of a layer (or what follows the last one) in inputs and saved. */
 size_t lower_slot(const lower_rank *rank, const fr_task *task, int32_t layer);
 uint32_t *lower_gradient_of(const lower_rank *rank, const fr_task *task);

@@ -51,7 +51,7 @@ static void await_send(lower_rank *rank, bool is_gradient, uint32_t block)
 {
     const fr_plan *plan = rank->context->plan;
     bool is_late = plan->vpp > 1 || rank->context->schedule->is_split;
-    if (!lower_is_by_framework(rank))
+    if (!rank->context->target.is_framework_step)
         return;
     rank->awaited = is_late ? rank->in_flight[is_gradient] : block;
     rank->in_flight[is_gradient] = block;

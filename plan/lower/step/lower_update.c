@@ -47,8 +47,8 @@ static void add_scores_buffer(lower_rank *rank)
     const lower_context *context = rank->context;
     const lower_shape *s = &context->shape;
     bool is_list = context->model->kind == FR_MODEL_LAYERS;
-    if (is_list || context->is_fused || lower_is_cpu_attention(context) ||
-        context->plan->kernels != FR_KERNELS_FUSED)
+    if (is_list || context->target.attention != LOWER_ATTENTION_APART ||
+        context->target.kernels != LOWER_KERNELS_FUSED)
         return;
     uint64_t n = (uint64_t)(s->rows * s->q_heads) *
                  (uint64_t)(s->seq * context->plan->cp);

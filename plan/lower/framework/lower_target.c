@@ -1,0 +1,40 @@
+/* lower_target.c: from model, job, plan and placement to the target. */
+#include "plan/lower/framework/lower_target.h"
+
+static lower_kernels kernels_of(const fr_model *model, const fr_job *job,
+                                const fr_plan *plan)
+{
+    static const lower_kernels rows[FR_KERNELS_N] = {
+        [FR_KERNELS_FUSED] = LOWER_KERNELS_FUSED,
+        [FR_KERNELS_COMPILED] = LOWER_KERNELS_COMPILED,
+        [FR_KERNELS_EAGER] = LOWER_KERNELS_EAGER,
+        [FR_KERNELS_OWN] = LOWER_KERNELS_PLANNED};
+    return fr_plan_is_executable(plan, model, job) ? LOWER_KERNELS_RUN
+                                                   : rows[plan->kernels];
+}
+
+lower_target lower_target_of(const fr_model *model, const fr_job *job,
+                             const fr_plan *plan, bool is_framework_step)
+{
+    lower_target target = {.kernels = kernels_of(model, job, plan),
+                           .is_framework_step = is_framework_step,
+                           .is_f32 = plan->precision == FR_DTYPE_F32,
+                           .is_low = fr_dtype_bytes(plan->precision) < 2};
+    bool is_cpu = target.is_f32 && !plan->is_flash;
+    /* The CPU runtime's fused kernel computes probabilities again itself. */
+    if (plan->is_flash || (is_cpu && plan->recompute != FR_RECOMPUTE_NONE))
+        target.attention = LOWER_ATTENTION_FUSED;
+    else
+        target.attention =
+            is_cpu ? LOWER_ATTENTION_ROWS : LOWER_ATTENTION_APART;
+    target.is_core_recomputed =
+        plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+        plan->recompute_parts & FR_RECOMPUTE_PART_ATTENTION && !is_cpu;
+    target.is_unpadded = target.attention == LOWER_ATTENTION_FUSED &&
+                         plan->flash_kind == FR_FLASH_1;
+    target.is_apart =
+        target.kernels & LOWER_KERNELS_PYTORCH && model->is_gated_mlp;
+    target.is_loss_narrow =
+        target.kernels != LOWER_KERNELS_RUN && plan->is_loss_fused;
+    return target;
+}
