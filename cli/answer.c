@@ -14,12 +14,14 @@ fr_status fr_answer_print(fr_answer *answer, const fr_cli *cli, fr_err *err)
 {
     fr_json_end_object(&answer->json);
     fr_buffer_putc(&answer->buffer, '\n');
-    return fr_answer_text(&answer->buffer, cli, err);
+    return fr_answer_text(FR_OK, &answer->buffer, cli, err);
 }
 
-fr_status fr_answer_text(fr_buffer *buffer, const fr_cli *cli, fr_err *err)
+fr_status fr_answer_text(fr_status status, fr_buffer *buffer, const fr_cli *cli,
+                         fr_err *err)
 {
-    fr_status status = fr_buffer_check(buffer, err);
+    if (status == FR_OK)
+        status = fr_buffer_check(buffer, err);
     if (status == FR_OK)
         fputs(fr_buffer_text(buffer), cli->out);
     fr_buffer_release(buffer);

@@ -20,8 +20,9 @@ fr_json_writer *fr_answer_begin(fr_answer *answer, const char *schema);
 FR_CHECKED fr_status fr_answer_print(fr_answer *answer, const fr_cli *cli,
                                      fr_err *err);
 
-/* Prints the text of a buffer and releases it. */
-FR_CHECKED fr_status fr_answer_text(fr_buffer *buffer, const fr_cli *cli,
-                                    fr_err *err);
+/* Prints the text of a buffer where `status`, with which it was made, is
+ * FR_OK, and releases it; returns that status or its own. */
+FR_CHECKED fr_status fr_answer_text(fr_status status, fr_buffer *buffer,
+                                    const fr_cli *cli, fr_err *err);
 
 #endif

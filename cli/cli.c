@@ -6,9 +6,9 @@
 #include "cli/command.h"
 #include "core/base/text.h"
 
-const fr_command *fr_command_find(const char *name)
+const fr_command *fr_command_find(const fr_command *commands, const char *name)
 {
-    for (const fr_command *c = fr_commands; c->name != NULL; c++)
+    for (const fr_command *c = commands; c->name != NULL; c++)
         if (!strcmp(c->name, name))
             return c;
     return NULL;
@@ -38,18 +38,19 @@ void fr_cli_note(const fr_cli *cli, const char *format, ...)
 
 #define MAX_COMMANDS 32
 
-fr_status fr_command_get(const char *word, const fr_command **out, fr_err *err)
+fr_status fr_command_get(const fr_command *commands, const char *word,
+                         const fr_command **out, fr_err *err)
 {
     if (!strcmp(word, "--help") || !strcmp(word, "-h"))
         word = "help";
     if (!strcmp(word, "--version") || !strcmp(word, "-V"))
         word = "version";
-    const fr_command *command = fr_command_find(word);
+    const fr_command *command = fr_command_find(commands, word);
     if (command == NULL) {
         const char *names[MAX_COMMANDS];
         size_t n = 0;
-        for (; n < MAX_COMMANDS && fr_commands[n].name != NULL; n++)
-            names[n] = fr_commands[n].name;
+        for (; n < MAX_COMMANDS && commands[n].name != NULL; n++)
+            names[n] = commands[n].name;
         const char *near = fr_text_nearest(word, names, n);
         return fr_fail(err, FR_USAGE, "unknown %s '%.80s'%s%s%s",
                        word[0] == '-' ? "option" : "command", word,
@@ -64,10 +65,10 @@ static fr_status run_command(fr_cli *cli, fr_err *err)
 {
     if (cli->argc < 2)
         return fr_fail(err, FR_USAGE, "which command?");
-    FR_TRY(fr_command_get(cli->argv[1], &cli->command, err));
+    FR_TRY(fr_command_get(cli->commands, cli->argv[1], &cli->command, err));
     FR_TRY(fr_cli_parse(cli, cli->argc - 2, cli->argv + 2, err));
     if (fr_cli_on(cli, FR_OPT_HELP)) {
-        fr_help_print(cli->out, cli->command);
+        fr_help_print(cli, cli->command);
         return FR_OK;
     }
     return cli->command->run(cli, err);
@@ -83,9 +84,14 @@ static fr_status flush_answer(FILE *out, fr_err *err)
     return FR_OK;
 }
 
-int fr_cli_main(int argc, char **argv, FILE *out, FILE *chatter)
+int fr_cli_main(const fr_command *commands, int argc, char **argv, FILE *out,
+                FILE *chatter)
 {
-    fr_cli cli = {.argc = argc, .argv = argv, .out = out, .chatter = chatter};
+    fr_cli cli = {.commands = commands,
+                  .argc = argc,
+                  .argv = argv,
+                  .out = out,
+                  .chatter = chatter};
     fr_err err = {FR_OK, ""};
     fr_status status = run_command(&cli, &err);
     if (status == FR_OK)

@@ -49,6 +49,7 @@ typedef struct fr_option_value {
 struct fr_command;
 
 typedef struct fr_cli {
+    const struct fr_command *commands; /* all of them, NULL name at the end */
     const struct fr_command *command;
     fr_option_value option[FR_OPT_N];
     const char *positional[FR_MAX_POSITIONAL];
@@ -73,11 +74,16 @@ typedef struct fr_command {
     fr_status (*run)(const fr_cli *cli, fr_err *err);
 } fr_command;
 
-/* The table, NULL name at the end. */
+/*
+ * The table.  It stands on top: main() hands it over, so that what commands
+ * share need not see the commands.
+ */
 extern const fr_command fr_commands[];
-const fr_command *fr_command_find(const char *name); /* NULL: unknown */
+/* NULL: unknown. */
+const fr_command *fr_command_find(const fr_command *commands, const char *name);
 /* The same, and FR_USAGE with a suggestion. */
-FR_CHECKED fr_status fr_command_get(const char *word, const fr_command **out,
+FR_CHECKED fr_status fr_command_get(const fr_command *commands,
+                                    const char *word, const fr_command **out,
                                     fr_err *err);
 
 static inline bool fr_cli_has(const fr_cli *cli, fr_option option)
@@ -114,13 +120,14 @@ FR_CHECKED fr_status fr_cli_set(fr_cli *cli, fr_option option, const char *text,
                                 fr_err *err);
 
 /* Help of one command, or of the program (command NULL). */
-void fr_help_print(FILE *out, const fr_command *command);
+void fr_help_print(const fr_cli *cli, const fr_command *command);
 
 /* One chatter line on stderr unless --quiet. */
 void fr_cli_note(const fr_cli *cli, const char *format, ...) FR_PRINTF(2, 3);
 
 /* The whole program; returns the exit code. */
-int fr_cli_main(int argc, char **argv, FILE *out, FILE *chatter);
+int fr_cli_main(const fr_command *commands, int argc, char **argv, FILE *out,
+                FILE *chatter);
 
 #define FR_COMMAND_FUNCTION(name)                                              \
     fr_status fr_cmd_##name(const fr_cli *cli, fr_err *err)

@@ -3,5 +3,5 @@
 
 int main(int argc, char **argv)
 {
-    return fr_cli_main(argc, argv, stdout, stderr);
+    return fr_cli_main(fr_commands, argc, argv, stdout, stderr);
 }

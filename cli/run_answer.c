@@ -133,10 +133,7 @@ static fr_status print_report(const fr_cli *cli, const fr_run_report *report,
     fr_buffer text;
     fr_buffer_init(&text);
     fr_status status = fr_report_run_text(report, &text, err);
-    if (status == FR_OK)
-        return fr_answer_text(&text, cli, err);
-    fr_buffer_release(&text);
-    return status;
+    return fr_answer_text(status, &text, cli, err);
 }
 
 fr_status fr_run_answer(const fr_cli *cli, const fr_plan_file *file,

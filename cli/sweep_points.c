@@ -23,15 +23,15 @@ typedef struct key {
     int index; /* of the knob or the option */
 } key;
 
-static bool is_key_option(int i)
+static bool is_key_option(const fr_command *sweep, int i)
 {
     fr_option_group group = fr_options[i].group;
     return (group == FR_GROUP_PLAN || group == FR_GROUP_JOB ||
             i == FR_OPT_RANKS) &&
-           fr_command_takes(fr_command_find("sweep"), (fr_option)i);
+           fr_command_takes(sweep, (fr_option)i);
 }
 
-static key find_key(const char *name)
+static key find_key(const fr_command *sweep, const char *name)
 {
     int i = fr_cluster_knob_find(name);
     if (strcmp(name, "model") == 0)
@@ -39,12 +39,12 @@ static key find_key(const char *name)
     if (i >= 0)
         return (key){KEY_KNOB, i};
     for (i = 0; i < FR_OPT_N; i++)
-        if (is_key_option(i) && strcmp(fr_options[i].name, name) == 0)
+        if (is_key_option(sweep, i) && strcmp(fr_options[i].name, name) == 0)
             return (key){KEY_OPTION, i};
     return (key){KEY_NONE, 0};
 }
 
-const char *fr_sweep_key_name(int i)
+const char *fr_sweep_key_name(const fr_command *sweep, int i)
 {
     if (i == 0)
         return "model";
@@ -53,17 +53,18 @@ const char *fr_sweep_key_name(int i)
         if (i-- == 0)
             return fr_cluster_knob_at(k)->name;
     for (int k = 0; k < FR_OPT_N; k++)
-        if (is_key_option(k) && i-- == 0)
+        if (is_key_option(sweep, k) && i-- == 0)
             return fr_options[k].name;
     return NULL;
 }
 
-static fr_status fail_unknown(const char *name, fr_err *err)
+static fr_status fail_unknown(const fr_command *sweep, const char *name,
+                              fr_err *err)
 {
     enum { MANY = 128 };
     const char *names[MANY];
     size_t n = 0;
-    while (n < MANY && (names[n] = fr_sweep_key_name((int)n)) != NULL)
+    while (n < MANY && (names[n] = fr_sweep_key_name(sweep, (int)n)) != NULL)
         n++;
     const char *near = fr_text_nearest(name, names, n);
     return fr_fail(err, FR_USAGE,
@@ -173,9 +174,9 @@ static fr_status read_key(const fr_cli *cli, char *text, fr_sweep *sweep,
                        "nodes=8,16,32",
                        text);
     *values++ = '\0';
-    key found = find_key(text);
+    key found = find_key(cli->command, text);
     if (found.kind == KEY_NONE)
-        return fail_unknown(text, err);
+        return fail_unknown(cli->command, text, err);
     if (found.kind == KEY_OPTION &&
         cli->option[found.index].source == FR_SOURCE_FLAG)
         return fr_fail(err, FR_USAGE, "--%s is given, and varied", text);
@@ -255,7 +256,7 @@ static fr_status load_models(const fr_cli *cli, fr_sweep_points *out,
 
 static bool is_knob(const fr_sweep *sweep, int i_key)
 {
-    return find_key(sweep->keys[i_key].name).kind == KEY_KNOB;
+    return fr_cluster_knob_find(sweep->keys[i_key].name) >= 0;
 }
 
 static size_t count_variants(const fr_sweep *sweep)
@@ -343,7 +344,7 @@ static fr_status set_options(const fr_sweep *sweep, size_t point, fr_cli *cli,
                              fr_err *err)
 {
     for (int k = 0; k < sweep->n_keys; k++) {
-        key found = find_key(sweep->keys[k].name);
+        key found = find_key(cli->command, sweep->keys[k].name);
         if (found.kind == KEY_OPTION)
             FR_TRY(fr_cli_set(cli, (fr_option)found.index,
                               fr_sweep_text_of(sweep, point, k), err));

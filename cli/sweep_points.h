@@ -45,7 +45,7 @@ FR_CHECKED fr_status fr_sweep_load_model(const char *name, fr_sweep_points *out,
 FR_CHECKED fr_status fr_sweep_read_value(const char *text, fr_sweep *sweep,
                                          fr_err *err);
 
-/* Name i of all keys, NULL past the last. */
-const char *fr_sweep_key_name(int i);
+/* Name i of all keys of the command `sweep`, NULL past the last. */
+const char *fr_sweep_key_name(const fr_command *sweep, int i);
 
 #endif

@@ -167,10 +167,7 @@ static fr_status print_text(const fr_cli *cli, const fr_profile *profile,
     fr_status status = print_rates(profile, &text, err);
     if (status == FR_OK)
         status = print_held_out(profile, &text, err);
-    if (status == FR_OK)
-        return fr_answer_text(&text, cli, err);
-    fr_buffer_release(&text);
-    return status;
+    return fr_answer_text(status, &text, cli, err);
 }
 
 /* ---- ranks --------------------------------------------------------------- */

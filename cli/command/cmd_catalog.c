@@ -205,8 +205,5 @@ FR_COMMAND_FUNCTION(catalog)
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer_release(&answer.buffer);
-    if (status == FR_OK)
-        return fr_answer_text(&text, cli, err);
-    fr_buffer_release(&text);
-    return status;
+    return fr_answer_text(status, &text, cli, err);
 }

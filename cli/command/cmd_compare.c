@@ -149,10 +149,7 @@ static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
     add_row(&table, "peak memory", (double)a->peak_bytes, (double)b->peak_bytes,
             true);
     fr_status status = fr_table_finish(&table, &text, err);
-    if (status == FR_OK)
-        return fr_answer_text(&text, cli, err);
-    fr_buffer_release(&text);
-    return status;
+    return fr_answer_text(status, &text, cli, err);
 }
 
 FR_COMMAND_FUNCTION(compare)

@@ -21,18 +21,22 @@ static void put_options(const fr_command *command, fr_buffer *out)
 }
 
 /* Values of a choice, keys of --vary. */
-static void put_choices(const fr_option_row *row, fr_buffer *out)
+static void put_choices(const fr_command *commands, const fr_option_row *row,
+                        fr_buffer *out)
 {
     const char *name;
     bool has_keys = row->kind == FR_OPTION_REPEATED;
-    for (int i = 0;
-         (name = has_keys ? fr_sweep_key_name(i) : row->choice(i)) != NULL; i++)
+    const fr_command *sweep = fr_command_find(commands, "sweep");
+    for (int i = 0; (name = has_keys ? fr_sweep_key_name(sweep, i)
+                                     : row->choice(i)) != NULL;
+         i++)
         fr_buffer_printf(out, "%s%s%s", i ? " " : "", name,
                          has_keys ? "=" : "");
 }
 
 /* Words after a command that are neither options nor files. */
-static void put_words(const fr_command *command, fr_buffer *out)
+static void put_words(const fr_command *commands, const fr_command *command,
+                      fr_buffer *out)
 {
     for (int i = 0; command->words != NULL && command->words[i] != NULL; i++)
         fr_buffer_printf(out, " %s", command->words[i]);
@@ -44,12 +48,12 @@ static void put_words(const fr_command *command, fr_buffer *out)
             fr_buffer_puts(out, " $(forerun catalog clusters -q 2>/dev/null "
                                 "| awk 'NR > 1 {print $1}')");
         if (command->positional[i] == FR_POSITIONAL_COMMAND)
-            for (const fr_command *c = fr_commands; c->name != NULL; c++)
+            for (const fr_command *c = commands; c->name != NULL; c++)
                 fr_buffer_printf(out, " %s", c->name);
     }
 }
 
-static void put_bash(fr_buffer *out)
+static void put_bash(const fr_command *commands, fr_buffer *out)
 {
     fr_buffer_puts(out, "_forerun() {\n"
                         "    local word=${COMP_WORDS[COMP_CWORD]}\n"
@@ -61,20 +65,20 @@ static void put_bash(fr_buffer *out)
             fr_options[i].kind != FR_OPTION_REPEATED)
             continue;
         fr_buffer_printf(out, "    --%s) words='", fr_options[i].name);
-        put_choices(&fr_options[i], out);
+        put_choices(commands, &fr_options[i], out);
         fr_buffer_puts(out, "' ;;\n");
     }
     fr_buffer_puts(out, "    esac\n"
                         "    if [ -z \"$words\" ] && [ $COMP_CWORD -eq 1 ]; "
                         "then\n        words='");
-    for (const fr_command *c = fr_commands; c->name != NULL; c++)
+    for (const fr_command *c = commands; c->name != NULL; c++)
         fr_buffer_printf(out, "%s ", c->name);
     fr_buffer_puts(out, "'\n    elif [ -z \"$words\" ]; then\n"
                         "        case ${COMP_WORDS[1]} in\n");
-    for (const fr_command *c = fr_commands; c->name != NULL; c++) {
+    for (const fr_command *c = commands; c->name != NULL; c++) {
         fr_buffer_printf(out, "        %s) words=\"", c->name);
         put_options(c, out);
-        put_words(c, out);
+        put_words(commands, c, out);
         fr_buffer_puts(out, "\" ;;\n");
     }
     fr_buffer_puts(out, "        esac\n    fi\n"
@@ -83,14 +87,14 @@ static void put_bash(fr_buffer *out)
                         "complete -o default -F _forerun forerun\n");
 }
 
-static void put_fish(fr_buffer *out)
+static void put_fish(const fr_command *commands, fr_buffer *out)
 {
-    for (const fr_command *c = fr_commands; c->name != NULL; c++)
+    for (const fr_command *c = commands; c->name != NULL; c++)
         fr_buffer_printf(out,
                          "complete -c forerun -n __fish_use_subcommand -a %s "
                          "-d '%s'\n",
                          c->name, c->summary);
-    for (const fr_command *c = fr_commands; c->name != NULL; c++)
+    for (const fr_command *c = commands; c->name != NULL; c++)
         for (int i = 0; i < FR_OPT_N; i++) {
             const fr_option_row *row = &fr_options[i];
             if (!fr_command_takes(c, (fr_option)i))
@@ -107,7 +111,7 @@ static void put_fish(fr_buffer *out)
                 fr_buffer_puts(out, " -x");
             if (row->choice != NULL || row->kind == FR_OPTION_REPEATED) {
                 fr_buffer_puts(out, " -a '");
-                put_choices(row, out);
+                put_choices(commands, row, out);
                 fr_buffer_puts(out, "'");
             }
             fr_buffer_printf(out, " -d '%s'\n", row->help);
@@ -120,18 +124,18 @@ FR_COMMAND_FUNCTION(completions)
     fr_buffer script;
     fr_buffer_init(&script);
     if (strcmp(shell, "bash") == 0) {
-        put_bash(&script);
+        put_bash(cli->commands, &script);
     } else if (strcmp(shell, "zsh") == 0) {
         fr_buffer_puts(&script, "autoload -Uz bashcompinit && bashcompinit\n");
-        put_bash(&script);
+        put_bash(cli->commands, &script);
     } else if (strcmp(shell, "fish") == 0) {
-        put_fish(&script);
+        put_fish(cli->commands, &script);
     } else {
         return fr_fail(err, FR_USAGE, "shell '%.80s': give bash, zsh or fish",
                        shell);
     }
     if (!fr_cli_on(cli, FR_OPT_JSON))
-        return fr_answer_text(&script, cli, err);
+        return fr_answer_text(FR_OK, &script, cli, err);
     fr_answer answer;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.completions/1");
     fr_json_put_string(json, "shell", shell);

@@ -54,10 +54,7 @@ static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
         fr_buffer_putc(&text, '\n');
         status = fr_forecast_gantt(&s->forecast, &text, err);
     }
-    if (status == FR_OK)
-        return fr_answer_text(&text, cli, err);
-    fr_buffer_release(&text);
-    return status;
+    return fr_answer_text(status, &text, cli, err);
 }
 
 static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)

@@ -53,7 +53,7 @@ static fr_status print(const fr_cli *cli, const fr_nccl_rows *rows,
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
         status = print_json(cli, rows, err);
     else if (status == FR_OK && !output)
-        return fr_answer_text(&text, cli, err);
+        return fr_answer_text(FR_OK, &text, cli, err);
     fr_buffer_release(&text);
     return status;
 }

@@ -38,10 +38,7 @@ static fr_status print_text(const fr_cli *cli, const fr_flows_result *result,
     }
     fr_status status = fr_table_finish(&table, &text, err);
     fr_buffer_printf(&text, "makespan %.9f s\n", result->makespan_s);
-    if (status == FR_OK)
-        return fr_answer_text(&text, cli, err);
-    fr_buffer_release(&text);
-    return status;
+    return fr_answer_text(status, &text, cli, err);
 }
 
 FR_COMMAND_FUNCTION(flows)

@@ -29,7 +29,7 @@ static fr_status print_json(const fr_cli *cli, const fr_command *only,
     fr_answer answer;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.help/1");
     fr_json_open_array(json, "commands");
-    for (const fr_command *c = fr_commands; c->name != NULL; c++)
+    for (const fr_command *c = cli->commands; c->name != NULL; c++)
         if (only == NULL || only == c)
             put_command(json, c);
     fr_json_end_array(json);
@@ -39,11 +39,11 @@ static fr_status print_json(const fr_cli *cli, const fr_command *only,
 FR_COMMAND_FUNCTION(help)
 {
     const fr_command *command = NULL;
-    if (cli->n_positional > 0) {
-        FR_TRY(fr_command_get(cli->positional[0], &command, err));
-    }
+    if (cli->n_positional > 0)
+        FR_TRY(
+            fr_command_get(cli->commands, cli->positional[0], &command, err));
     if (fr_cli_on(cli, FR_OPT_JSON))
         return print_json(cli, command, err);
-    fr_help_print(cli->out, command);
+    fr_help_print(cli, command);
     return FR_OK;
 }

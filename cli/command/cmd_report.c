@@ -20,10 +20,7 @@ static fr_status write_trace(const fr_cli *cli, const fr_forecast *forecast,
     fr_buffer text;
     fr_buffer_init(&text);
     fr_status status = fr_trace_json(forecast->program, &part, 1, &text, err);
-    if (status == FR_OK)
-        return fr_answer_text(&text, cli, err);
-    fr_buffer_release(&text);
-    return status;
+    return fr_answer_text(status, &text, cli, err);
 }
 
 static fr_status report_trace(const fr_cli *cli, fr_err *err)

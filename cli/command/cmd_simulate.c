@@ -21,10 +21,7 @@ static fr_status print_text(const fr_cli *cli, const fr_plan_choice *choice,
         fr_buffer_putc(&text, '\n');
         status = fr_forecast_gantt(forecast, &text, err);
     }
-    if (status == FR_OK)
-        return fr_answer_text(&text, cli, err);
-    fr_buffer_release(&text);
-    return status;
+    return fr_answer_text(status, &text, cli, err);
 }
 
 static fr_status print_json(const fr_cli *cli, const fr_plan_choice *choice,

@@ -29,10 +29,7 @@ static fr_status print_answer(const fr_cli *cli, const fr_sweep *sweep,
                            : fr_report_sweep_text(sweep, &text, err);
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_PLOT))
         status = fr_report_sweep_plot(sweep, fr_is_utf8_terminal(), &text, err);
-    if (status == FR_OK)
-        return fr_answer_text(&text, cli, err);
-    fr_buffer_release(&text);
-    return status;
+    return fr_answer_text(status, &text, cli, err);
 }
 
 /* FORERUN_JOBS counts threads of other commands: with --vary it says nothing.

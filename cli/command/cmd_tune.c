@@ -31,10 +31,7 @@ static fr_status print_answer(const fr_cli *cli, const fr_tuning *tuning,
     fr_buffer text;
     fr_buffer_init(&text);
     fr_status status = fr_report_tuning_text(tuning, &text, err);
-    if (status == FR_OK)
-        return fr_answer_text(&text, cli, err);
-    fr_buffer_release(&text);
-    return status;
+    return fr_answer_text(status, &text, cli, err);
 }
 
 static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,

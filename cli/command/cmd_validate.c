@@ -262,7 +262,7 @@ static fr_status deliver(const fr_cli *cli, const fr_validation *v, fr_err *err)
             fr_buffer_release(&text);
             return status;
         }
-        FR_TRY(fr_answer_text(&text, cli, err));
+        FR_TRY(fr_answer_text(FR_OK, &text, cli, err));
     }
     return bounds != NULL ? fr_validation_check(v, bounds, err) : FR_OK;
 }

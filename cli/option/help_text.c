@@ -93,12 +93,12 @@ static void print_command(FILE *out, const fr_command *command)
     fprintf(out, "\nExamples:\n%s\n", command->examples);
 }
 
-static void print_program(FILE *out)
+static void print_program(FILE *out, const fr_command *commands)
 {
     fputs("forerun: know your training run before you launch it\n\n"
           "Usage: forerun COMMAND [arguments] [options]\n\nCommands:\n",
           out);
-    for (const fr_command *c = fr_commands; c->name != NULL; c++)
+    for (const fr_command *c = commands; c->name != NULL; c++)
         fprintf(out, "  %-12s %s\n", c->name, c->summary);
     fputs("\n'forerun COMMAND --help' explains a command.  Every option can "
           "be given as an\nenvironment variable: --micro-batch 2 is "
@@ -110,10 +110,10 @@ static void print_program(FILE *out)
           out);
 }
 
-void fr_help_print(FILE *out, const fr_command *command)
+void fr_help_print(const fr_cli *cli, const fr_command *command)
 {
     if (command != NULL)
-        print_command(out, command);
+        print_command(cli->out, command);
     else
-        print_program(out);
+        print_program(cli->out, cli->commands);
 }

@@ -41,6 +41,7 @@ double fr_field_get(const fr_field *field, const void *owner)
     case FR_FIELD_STRING:
     case FR_FIELD_LIST:
     case FR_FIELD_DOUBLES:
+    case FR_FIELD_ROW:
     case FR_FIELD_OBJECT:
         break;
     }
@@ -73,6 +74,7 @@ void fr_field_set(const fr_field *field, double value, void *owner)
     case FR_FIELD_STRING:
     case FR_FIELD_LIST:
     case FR_FIELD_DOUBLES:
+    case FR_FIELD_ROW:
     case FR_FIELD_OBJECT:
         assert(!"a number");
         break;
@@ -160,6 +162,18 @@ static fr_status read_list(const fr_json_value *value, const fr_field *f,
     return FR_OK;
 }
 
+static fr_status read_row(const fr_json_value *value, const fr_field *f,
+                          int64_t *out, fr_err *err)
+{
+    size_t n = f->n_bytes / sizeof *out;
+    if (fr_json_kind_of(value) != FR_JSON_ARRAY || fr_json_n(value) != n)
+        return fr_json_fail(value, err, "'%s' must be %zu whole numbers",
+                            f->key, n);
+    for (size_t i = 0; i < n; i++)
+        FR_TRY(fr_json_as_i64(fr_json_at(value, i), &out[i], err));
+    return FR_OK;
+}
+
 static fr_status need_object(const fr_json_value *value, const char *key,
                              fr_err *err)
 {
@@ -216,6 +230,8 @@ static fr_status read_member(const fr_json_value *value, const fr_field *f,
         return read_list(value, f, owner, err);
     case FR_FIELD_DOUBLES:
         return read_doubles(value, f, at, err);
+    case FR_FIELD_ROW:
+        return read_row(value, f, at, err);
     case FR_FIELD_OBJECT:
         break;
     }
@@ -270,6 +286,15 @@ static void write_list(const fr_field *f, const void *owner,
     fr_json_end_array(json);
 }
 
+static void write_row(const fr_field *f, const int64_t *at,
+                      fr_json_writer *json)
+{
+    fr_json_begin_row(json);
+    for (size_t i = 0; i < f->n_bytes / sizeof *at; i++)
+        fr_json_i64(json, at[i]);
+    fr_json_end_array(json);
+}
+
 static void write_doubles(const fr_field *f, const double *at,
                           fr_json_writer *json)
 {
@@ -317,6 +342,9 @@ static void write_member(const fr_field *f, const void *owner,
         break;
     case FR_FIELD_DOUBLES:
         write_doubles(f, at, json);
+        break;
+    case FR_FIELD_ROW:
+        write_row(f, at, json);
         break;
     case FR_FIELD_OBJECT:
         fr_fields_write(f->members, f->n_members, at, json);

@@ -29,6 +29,7 @@ typedef enum fr_field_kind {
     FR_FIELD_STRING,  /* const char *, NULL is null; read only by `names` */
     FR_FIELD_LIST,    /* int32_t[], whose count is another int32_t */
     FR_FIELD_DOUBLES, /* double[], an object with `names` as its keys */
+    FR_FIELD_ROW,     /* int64_t[], all of them */
     FR_FIELD_OBJECT   /* a struct, described by `members` */
 } fr_field_kind;
 
@@ -63,6 +64,7 @@ typedef struct fr_field {
         char *: FR_FIELD_TEXT,                                                 \
         const char *: FR_FIELD_STRING,                                         \
         int32_t *: FR_FIELD_LIST,                                              \
+        int64_t *: FR_FIELD_ROW,                                              \
         double *: FR_FIELD_DOUBLES,                                            \
         default: FR_FIELD_OBJECT)
 

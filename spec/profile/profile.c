@@ -11,150 +11,120 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIELD(type, member, field_kind, positive)                              \
+#define FIELD(type, member)                                                    \
     {                                                                          \
-#member, FR_FIELD_##field_kind, positive, offsetof(type, member),      \
-            sizeof(((type *)0)->member)                                        \
+        .key = #member, FR_MEMBER(type, member)                                \
     }
-#define SAMPLE(type, member, field_kind, positive)                             \
+#define POSITIVE(type, member)                                                 \
     {                                                                          \
-#member, FR_FIELD_##field_kind, positive,                              \
-            offsetof(type, sample) + offsetof(fr_sample, member),              \
-            sizeof(((fr_sample *)0)->member)                                   \
+        .key = #member, FR_MEMBER(type, member), .min = 1                      \
     }
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+/* The members of a sample stand in the object of what was sampled. */
+#define SAMPLE(type)                                                           \
+    {.key = "median_s", FR_MEMBER(type, sample.median_s), .min = 1},           \
+        {.key = "rel_err", FR_MEMBER(type, sample.rel_err)},                   \
+        {.key = "n_samples", FR_MEMBER(type, sample.n_samples), .min = 1},     \
+    {                                                                          \
+        .key = "n_outliers", FR_MEMBER(type, sample.n_outliers)                \
+    }
 
 const fr_field fr_fingerprint_fields[] = {
-    FIELD(fr_fingerprint, cpu, TEXT, false),
-    FIELD(fr_fingerprint, kernel, TEXT, false),
-    FIELD(fr_fingerprint, blas, TEXT, false),
-    FIELD(fr_fingerprint, mpi, TEXT, false),
-    FIELD(fr_fingerprint, compiler, TEXT, false),
-    FIELD(fr_fingerprint, n_cores, I32, true),
-    FIELD(fr_fingerprint, n_nodes, I32, true),
-    FIELD(fr_fingerprint, l2_bytes, U64, false),
-    FIELD(fr_fingerprint, llc_bytes, U64, false),
-    FIELD(fr_fingerprint, memory_bytes, U64, false),
+    FIELD(fr_fingerprint, cpu),        FIELD(fr_fingerprint, kernel),
+    FIELD(fr_fingerprint, blas),       FIELD(fr_fingerprint, mpi),
+    FIELD(fr_fingerprint, compiler),   POSITIVE(fr_fingerprint, n_cores),
+    POSITIVE(fr_fingerprint, n_nodes), FIELD(fr_fingerprint, l2_bytes),
+    FIELD(fr_fingerprint, llc_bytes),  FIELD(fr_fingerprint, memory_bytes),
 };
-const size_t fr_fingerprint_fields_n = COUNT(fr_fingerprint_fields);
+const size_t fr_fingerprint_fields_n = FR_LENGTH(fr_fingerprint_fields);
 
 const fr_field fr_gpu_print_fields[] = {
-    FIELD(fr_gpu_print, name, TEXT, true),
-    FIELD(fr_gpu_print, capability, TEXT, false),
-    FIELD(fr_gpu_print, driver, TEXT, false),
-    FIELD(fr_gpu_print, cuda, TEXT, false),
-    FIELD(fr_gpu_print, nccl, TEXT, false),
-    FIELD(fr_gpu_print, n_processors, I32, false),
-    FIELD(fr_gpu_print, l2_bytes, U64, false),
-    FIELD(fr_gpu_print, memory_bytes, U64, true),
-    FIELD(fr_gpu_print, clock_Hz, DOUBLE, false),
-    FIELD(fr_gpu_print, memory_clock_Hz, DOUBLE, false),
-    FIELD(fr_gpu_print, power_limit_w, DOUBLE, false),
+    POSITIVE(fr_gpu_print, name),       FIELD(fr_gpu_print, capability),
+    FIELD(fr_gpu_print, driver),        FIELD(fr_gpu_print, cuda),
+    FIELD(fr_gpu_print, nccl),          FIELD(fr_gpu_print, n_processors),
+    FIELD(fr_gpu_print, l2_bytes),      POSITIVE(fr_gpu_print, memory_bytes),
+    FIELD(fr_gpu_print, clock_Hz),      FIELD(fr_gpu_print, memory_clock_Hz),
+    FIELD(fr_gpu_print, power_limit_w),
 };
-const size_t fr_gpu_print_fields_n = COUNT(fr_gpu_print_fields);
+const size_t fr_gpu_print_fields_n = FR_LENGTH(fr_gpu_print_fields);
 
 const fr_field fr_gpu_costs_fields[] = {
-    FIELD(fr_gpu_costs, workspace_bytes, U64, false),
-    FIELD(fr_gpu_costs, comm_world_bytes, U64, false),
-    FIELD(fr_gpu_costs, comm_pair_bytes, U64, false),
-    FIELD(fr_gpu_costs, comm_group_bytes, U64, false),
-    FIELD(fr_gpu_costs, launch_s, DOUBLE, false),
-    FIELD(fr_gpu_costs, graph_launch_s, DOUBLE, false),
-    FIELD(fr_gpu_costs, graph_node_s, DOUBLE, false),
-    FIELD(fr_gpu_costs, kernel_s, DOUBLE, false),
-    FIELD(fr_gpu_costs, bracket_s, DOUBLE, false),
-    FIELD(fr_gpu_costs, steady_clock_Hz, DOUBLE, false),
-    FIELD(fr_gpu_costs, steady_power_w, DOUBLE, false),
+    FIELD(fr_gpu_costs, workspace_bytes), FIELD(fr_gpu_costs, comm_world_bytes),
+    FIELD(fr_gpu_costs, comm_pair_bytes), FIELD(fr_gpu_costs, comm_group_bytes),
+    FIELD(fr_gpu_costs, launch_s),        FIELD(fr_gpu_costs, graph_launch_s),
+    FIELD(fr_gpu_costs, graph_node_s),    FIELD(fr_gpu_costs, kernel_s),
+    FIELD(fr_gpu_costs, bracket_s),       FIELD(fr_gpu_costs, steady_clock_Hz),
+    FIELD(fr_gpu_costs, steady_power_w),
 };
-const size_t fr_gpu_costs_fields_n = COUNT(fr_gpu_costs_fields);
+const size_t fr_gpu_costs_fields_n = FR_LENGTH(fr_gpu_costs_fields);
 
 const fr_field fr_profile_scalars[] = {
-    FIELD(fr_profile, model, TEXT, false),
-    FIELD(fr_profile, wall_s, DOUBLE, false),
-    FIELD(fr_profile, baseline_bytes, U64, false),
-    FIELD(fr_profile, baseline_alone_bytes, U64, false),
-    FIELD(fr_profile, instr_overhead_s, DOUBLE, false),
-    FIELD(fr_profile, call_overhead_s, DOUBLE, false),
-    FIELD(fr_profile, wake_s, DOUBLE, false),
-    FIELD(fr_profile, jitter_frac, DOUBLE, false),
-    FIELD(fr_profile, n_disturbed, I32, false),
+    FIELD(fr_profile, model),
+    FIELD(fr_profile, wall_s),
+    FIELD(fr_profile, baseline_bytes),
+    FIELD(fr_profile, baseline_alone_bytes),
+    FIELD(fr_profile, instr_overhead_s),
+    FIELD(fr_profile, call_overhead_s),
+    FIELD(fr_profile, wake_s),
+    FIELD(fr_profile, jitter_frac),
+    FIELD(fr_profile, n_disturbed),
 };
-const size_t fr_profile_scalars_n = COUNT(fr_profile_scalars);
+const size_t fr_profile_scalars_n = FR_LENGTH(fr_profile_scalars);
 
 static const fr_field compute_fields[] = {
-    FIELD(fr_compute_point, op, TEXT, true),
-    FIELD(fr_compute_point, dtype, TEXT, true),
-    FIELD(fr_compute_point, variant, TEXT, false),
-    FIELD(fr_compute_point, flags, U32, false),
-    FIELD(fr_compute_point, dim, DIMS, false),
-    FIELD(fr_compute_point, where, TEXT, false),
-    FIELD(fr_compute_point, n_threads, I32, true),
-    FIELD(fr_compute_point, n_busy, I32, true),
-    FIELD(fr_compute_point, is_held_out, BOOL, false),
-    FIELD(fr_compute_point, flop, U64, false),
-    FIELD(fr_compute_point, moved_bytes, U64, false),
-    SAMPLE(fr_compute_point, median_s, DOUBLE, true),
-    SAMPLE(fr_compute_point, rel_err, DOUBLE, false),
-    SAMPLE(fr_compute_point, n_samples, I32, true),
-    SAMPLE(fr_compute_point, n_outliers, I32, false),
+    POSITIVE(fr_compute_point, op),        POSITIVE(fr_compute_point, dtype),
+    FIELD(fr_compute_point, variant),      FIELD(fr_compute_point, flags),
+    FIELD(fr_compute_point, dim),          FIELD(fr_compute_point, where),
+    POSITIVE(fr_compute_point, n_threads), POSITIVE(fr_compute_point, n_busy),
+    FIELD(fr_compute_point, is_held_out),  FIELD(fr_compute_point, flop),
+    FIELD(fr_compute_point, moved_bytes),  SAMPLE(fr_compute_point),
 };
 
 static const fr_field comm_fields[] = {
-    FIELD(fr_comm_point, op, TEXT, true),
-    FIELD(fr_comm_point, algorithm, TEXT, false),
-    FIELD(fr_comm_point, scope, TEXT, true),
-    FIELD(fr_comm_point, n_group, I32, true),
-    FIELD(fr_comm_point, n_bytes, U64, false),
-    FIELD(fr_comm_point, is_async, BOOL, false),
-    FIELD(fr_comm_point, is_beside, BOOL, false),
-    FIELD(fr_comm_point, is_cold, BOOL, false),
-    FIELD(fr_comm_point, is_held_out, BOOL, false),
-    FIELD(fr_comm_point, cpu_frac, DOUBLE, false),
-    SAMPLE(fr_comm_point, median_s, DOUBLE, true),
-    SAMPLE(fr_comm_point, rel_err, DOUBLE, false),
-    SAMPLE(fr_comm_point, n_samples, I32, true),
-    SAMPLE(fr_comm_point, n_outliers, I32, false),
+    POSITIVE(fr_comm_point, op),
+    FIELD(fr_comm_point, algorithm),
+    POSITIVE(fr_comm_point, scope),
+    POSITIVE(fr_comm_point, n_group),
+    FIELD(fr_comm_point, n_bytes),
+    FIELD(fr_comm_point, is_async),
+    FIELD(fr_comm_point, is_beside),
+    FIELD(fr_comm_point, is_cold),
+    FIELD(fr_comm_point, is_held_out),
+    FIELD(fr_comm_point, cpu_frac),
+    SAMPLE(fr_comm_point),
 };
 
 static const fr_field sharing_fields[] = {
-    FIELD(fr_sharing_point, victim, TEXT, true),
-    FIELD(fr_sharing_point, beside, TEXT, true),
-    FIELD(fr_sharing_point, n_busy, I32, true),
-    FIELD(fr_sharing_point, slowdown, DOUBLE, true),
-    FIELD(fr_sharing_point, rel_err, DOUBLE, false),
+    POSITIVE(fr_sharing_point, victim), POSITIVE(fr_sharing_point, beside),
+    POSITIVE(fr_sharing_point, n_busy), POSITIVE(fr_sharing_point, slowdown),
+    FIELD(fr_sharing_point, rel_err),
 };
 
 static const fr_field rate_fields[] = {
-    FIELD(fr_rate_point, name, TEXT, true),
-    FIELD(fr_rate_point, n_threads, I32, true),
-    FIELD(fr_rate_point, n_busy, I32, true),
-    FIELD(fr_rate_point, rate, DOUBLE, true),
-    FIELD(fr_rate_point, rel_err, DOUBLE, false),
+    POSITIVE(fr_rate_point, name),   POSITIVE(fr_rate_point, n_threads),
+    POSITIVE(fr_rate_point, n_busy), POSITIVE(fr_rate_point, rate),
+    FIELD(fr_rate_point, rel_err),
 };
 
 static const fr_field held_out_fields[] = {
-    FIELD(fr_held_out, what, TEXT, true),
-    FIELD(fr_held_out, n, I32, true),
-    FIELD(fr_held_out, mean_ape, DOUBLE, false),
-    FIELD(fr_held_out, worst_ape, DOUBLE, false),
+    POSITIVE(fr_held_out, what),
+    POSITIVE(fr_held_out, n),
+    FIELD(fr_held_out, mean_ape),
+    FIELD(fr_held_out, worst_ape),
 };
 
 static const fr_field step_fields[] = {
-    FIELD(fr_step_point, model, TEXT, true),
-    FIELD(fr_step_point, plan, TEXT, true),
-    FIELD(fr_step_point, global_batch, U64, true),
-    FIELD(fr_step_point, seq, U64, true),
-    FIELD(fr_step_point, n_ranks, I32, true),
-    FIELD(fr_step_point, predicted_s, DOUBLE, true),
-    SAMPLE(fr_step_point, median_s, DOUBLE, true),
-    SAMPLE(fr_step_point, rel_err, DOUBLE, false),
-    SAMPLE(fr_step_point, n_samples, I32, true),
-    SAMPLE(fr_step_point, n_outliers, I32, false),
+    POSITIVE(fr_step_point, model),
+    POSITIVE(fr_step_point, plan),
+    POSITIVE(fr_step_point, global_batch),
+    POSITIVE(fr_step_point, seq),
+    POSITIVE(fr_step_point, n_ranks),
+    POSITIVE(fr_step_point, predicted_s),
+    SAMPLE(fr_step_point),
 };
 
 #define RECORD(member, type, optional)                                         \
     {                                                                          \
-#member, member##_fields, COUNT(member##_fields), sizeof(type),        \
+#member, member##_fields, FR_LENGTH(member##_fields), sizeof(type),    \
             offsetof(fr_profile, member), offsetof(fr_profile, n_##member),    \
             offsetof(fr_profile, cap_##member), optional                       \
     }
@@ -223,41 +193,20 @@ const void *fr_profile_items(const fr_profile *profile, const fr_record *record,
     return items;
 }
 
-fr_status fr_profile_add_compute(fr_profile *profile,
-                                 const fr_compute_point *point, fr_err *err)
-{
-    return fr_profile_append(profile, &fr_profile_records[0], point, err);
-}
+#define DEFINE_ADD(name, type, i_record)                                       \
+    fr_status fr_profile_add_##name(fr_profile *profile, const type *item,     \
+                                    fr_err *err)                               \
+    {                                                                          \
+        return fr_profile_append(profile, &fr_profile_records[i_record], item, \
+                                 err);                                         \
+    }
 
-fr_status fr_profile_add_comm(fr_profile *profile, const fr_comm_point *point,
-                              fr_err *err)
-{
-    return fr_profile_append(profile, &fr_profile_records[1], point, err);
-}
-
-fr_status fr_profile_add_sharing(fr_profile *profile,
-                                 const fr_sharing_point *point, fr_err *err)
-{
-    return fr_profile_append(profile, &fr_profile_records[2], point, err);
-}
-
-fr_status fr_profile_add_rate(fr_profile *profile, const fr_rate_point *point,
-                              fr_err *err)
-{
-    return fr_profile_append(profile, &fr_profile_records[3], point, err);
-}
-
-fr_status fr_profile_add_held_out(fr_profile *profile, const fr_held_out *check,
-                                  fr_err *err)
-{
-    return fr_profile_append(profile, &fr_profile_records[4], check, err);
-}
-
-fr_status fr_profile_add_step(fr_profile *profile, const fr_step_point *point,
-                              fr_err *err)
-{
-    return fr_profile_append(profile, &fr_profile_records[5], point, err);
-}
+DEFINE_ADD(compute, fr_compute_point, 0)
+DEFINE_ADD(comm, fr_comm_point, 1)
+DEFINE_ADD(sharing, fr_sharing_point, 2)
+DEFINE_ADD(rate, fr_rate_point, 3)
+DEFINE_ADD(held_out, fr_held_out, 4)
+DEFINE_ADD(step, fr_step_point, 5)
 
 const fr_rate_point *fr_profile_find_rate(const fr_profile *profile,
                                           const char *name, int n_threads,

@@ -5,27 +5,15 @@
 #ifndef FR_SPEC_PROFILE_PROFILE_FIELDS_H
 #define FR_SPEC_PROFILE_PROFILE_FIELDS_H
 
+#include "core/document/fields.h"
 #include "spec/profile/profile.h"
 
 #define FR_PROFILE_SCHEMA "forerun.profile/1"
 
-typedef enum fr_field_kind {
-    FR_FIELD_TEXT, /* char[n_bytes] */
-    FR_FIELD_BOOL,
-    FR_FIELD_I32,
-    FR_FIELD_U32,
-    FR_FIELD_U64,
-    FR_FIELD_DOUBLE,
-    FR_FIELD_DIMS /* int64_t[FR_PROFILE_DIMS] */
-} fr_field_kind;
-
-typedef struct fr_field {
-    const char *key;
-    fr_field_kind kind;
-    bool is_positive; /* numbers are >= 0 anyhow; this one is > 0 */
-    size_t offset, n_bytes;
-} fr_field;
-
+/*
+ * Rows of core/document/fields.h; all numbers are >= 0, and `min` 1 says that
+ * one is > 0, or a text not empty.
+ */
 /* An array of records: its key, its members, and where the profile has it. */
 typedef struct fr_record {
     const char *key;

@@ -14,81 +14,15 @@
 
 /* ---- writer ------------------------------------------------------------- */
 
-static void write_dims(fr_json_writer *json, const char *key, const void *at)
-{
-    int64_t dim[FR_PROFILE_DIMS];
-
-    memcpy(dim, at, sizeof dim);
-    fr_json_key(json, key);
-    fr_json_begin_row(json);
-    for (int i = 0; i < FR_PROFILE_DIMS; i++)
-        fr_json_i64(json, dim[i]);
-    fr_json_end_array(json);
-}
-
-static void write_field(fr_json_writer *json, const fr_field *field,
-                        const void *item)
-{
-    const char *at = (const char *)item + field->offset;
-    int32_t i32;
-    uint32_t u32;
-    uint64_t u64;
-    double number;
-    bool flag;
-
-    switch (field->kind) {
-    case FR_FIELD_TEXT:
-        fr_json_put_string(json, field->key, at);
-        break;
-    case FR_FIELD_BOOL:
-        memcpy(&flag, at, sizeof flag);
-        fr_json_put_bool(json, field->key, flag);
-        break;
-    case FR_FIELD_I32:
-        memcpy(&i32, at, sizeof i32);
-        fr_json_put_i64(json, field->key, i32);
-        break;
-    case FR_FIELD_U32:
-        memcpy(&u32, at, sizeof u32);
-        fr_json_put_u64(json, field->key, u32);
-        break;
-    case FR_FIELD_U64:
-        memcpy(&u64, at, sizeof u64);
-        fr_json_put_u64(json, field->key, u64);
-        break;
-    case FR_FIELD_DOUBLE:
-        memcpy(&number, at, sizeof number);
-        fr_json_put_double(json, field->key, number);
-        break;
-    case FR_FIELD_DIMS:
-        write_dims(json, field->key, at);
-        break;
-    }
-}
-
-static void write_fields(fr_json_writer *json, const fr_field *fields,
-                         size_t n_fields, const void *item)
-{
-    for (size_t i = 0; i < n_fields; i++)
-        write_field(json, &fields[i], item);
-}
-
 static void write_record(fr_json_writer *json, const fr_profile *profile,
                          const fr_record *record)
 {
     size_t n;
-    const char *items = fr_profile_items(profile, record, &n);
+    const void *items = fr_profile_items(profile, record, &n);
 
-    if (record->is_optional && n == 0)
-        return;
-    fr_json_open_array(json, record->key);
-    for (size_t i = 0; i < n; i++) {
-        fr_json_begin_object(json);
-        write_fields(json, record->fields, record->n_fields,
-                     items + i * record->item_bytes);
-        fr_json_end_object(json);
-    }
-    fr_json_end_array(json);
+    if (!record->is_optional || n > 0)
+        fr_fields_put_structs(record->key, record->fields, record->n_fields,
+                              items, n, record->item_bytes, json);
 }
 
 /* What only profiles of a GPU have. */
@@ -96,14 +30,12 @@ static void write_gpu(fr_json_writer *json, const fr_profile *profile)
 {
     if (!fr_profile_is_gpu(profile))
         return;
-    fr_json_open_object(json, "gpu");
-    write_fields(json, fr_gpu_print_fields, fr_gpu_print_fields_n,
-                 &profile->fingerprint.gpu);
-    fr_json_end_object(json);
-    fr_json_open_object(json, "gpu_costs");
-    write_fields(json, fr_gpu_costs_fields, fr_gpu_costs_fields_n,
-                 &profile->gpu);
-    fr_json_end_object(json);
+    fr_json_key(json, "gpu");
+    fr_fields_write(fr_gpu_print_fields, fr_gpu_print_fields_n,
+                    &profile->fingerprint.gpu, json);
+    fr_json_key(json, "gpu_costs");
+    fr_fields_write(fr_gpu_costs_fields, fr_gpu_costs_fields_n, &profile->gpu,
+                    json);
 }
 
 fr_status fr_profile_format(const fr_profile *profile, fr_buffer *out,
@@ -117,12 +49,11 @@ fr_status fr_profile_format(const fr_profile *profile, fr_buffer *out,
     fr_json_put_string(&json, "schema", FR_PROFILE_SCHEMA);
     fr_hash_format(fr_fingerprint_hash(&profile->fingerprint), hash);
     fr_json_put_string(&json, "fingerprint_hash", hash);
-    fr_json_open_object(&json, "fingerprint");
-    write_fields(&json, fr_fingerprint_fields, fr_fingerprint_fields_n,
-                 &profile->fingerprint);
-    fr_json_end_object(&json);
+    fr_json_key(&json, "fingerprint");
+    fr_fields_write(fr_fingerprint_fields, fr_fingerprint_fields_n,
+                    &profile->fingerprint, &json);
     write_gpu(&json, profile);
-    write_fields(&json, fr_profile_scalars, fr_profile_scalars_n, profile);
+    fr_fields_put(fr_profile_scalars, fr_profile_scalars_n, profile, &json);
     for (size_t i = 0; i < FR_RECORDS_N; i++)
         write_record(&json, profile, &fr_profile_records[i]);
     fr_json_end_object(&json);
@@ -157,7 +88,7 @@ static fr_status read_text(const fr_json_value *value, const fr_field *field,
     if (strlen(text) >= field->n_bytes)
         return fr_json_fail(value, err, "'%s' is longer than %zu bytes",
                             field->key, field->n_bytes - 1);
-    if (field->is_positive && text[0] == '\0')
+    if (field->min > 0 && text[0] == '\0')
         return fr_json_fail(value, err, "'%s' is empty", field->key);
     memset(at, 0, field->n_bytes);
     memcpy(at, text, strlen(text));
@@ -192,7 +123,7 @@ static fr_status read_whole(const fr_json_value *value, const fr_field *field,
                                                   : INT32_MAX;
 
     FR_TRY(fr_json_as_u64(value, &number, err));
-    if (number > most || (field->is_positive && number == 0))
+    if (number > most || (field->min > 0 && number == 0))
         return fr_json_fail(value, err, "'%s' is out of range", field->key);
     if (field->kind == FR_FIELD_U64) {
         memcpy(at, &number, sizeof number);
@@ -209,9 +140,9 @@ static fr_status read_number(const fr_json_value *value, const fr_field *field,
     double number;
 
     FR_TRY(fr_json_as_double(value, &number, err));
-    if (number < 0.0 || (field->is_positive && number <= 0.0))
+    if (number < 0.0 || (field->min > 0 && number <= 0.0))
         return fr_json_fail(value, err, "'%s' must be %s", field->key,
-                            field->is_positive ? "positive" : ">= 0");
+                            field->min > 0 ? "positive" : ">= 0");
     memcpy(at, &number, sizeof number);
     return FR_OK;
 }
@@ -234,7 +165,7 @@ static fr_status read_field(const fr_json_value *object, const fr_field *field,
         return FR_OK;
     case FR_FIELD_DOUBLE:
         return read_number(value, field, at, err);
-    case FR_FIELD_DIMS:
+    case FR_FIELD_ROW:
         return read_dims(value, field, at, err);
     default:
         return read_whole(value, field, at, err);

@@ -26,7 +26,7 @@ static const outcome *run(const char *const *words)
         argv[argc++] = (char *)(uintptr_t)*words;
     FILE *out = fmemopen(result.out, sizeof result.out - 1, "w");
     FILE *chatter = fmemopen(result.chatter, sizeof result.chatter - 1, "w");
-    result.exit_code = fr_cli_main(argc, argv, out, chatter);
+    result.exit_code = fr_cli_main(fr_commands, argc, argv, out, chatter);
     fclose(out);
     fclose(chatter);
     return &result;
@@ -147,7 +147,7 @@ static void test_sources(void)
     fr_err err;
     const char *const words[] = {"m",  "--tp=3", "c",  "--no-overlap",
                                  "-q", "-ofile", "--", "--plan"};
-    fr_cli cli = {.command = fr_command_find("simulate")};
+    fr_cli cli = {.command = fr_command_find(fr_commands, "simulate")};
     setenv("FORERUN_TP", "7", 1);
     setenv("FORERUN_MICRO_BATCH", "5", 1);
     CHECK_OK(fr_cli_parse(&cli, 8, (char **)(uintptr_t)words, &err), &err);
@@ -161,7 +161,7 @@ static void test_sources(void)
     CHECK(fr_cli_on(&cli, FR_OPT_QUIET));
     CHECK_STR(fr_cli_text(&cli, FR_OPT_OUTPUT), "file");
     setenv("FORERUN_MICRO_BATCH", "five", 1);
-    fr_cli other = {.command = fr_command_find("simulate")};
+    fr_cli other = {.command = fr_command_find(fr_commands, "simulate")};
     CHECK_FAILS(fr_cli_parse(&other, 8, (char **)(uintptr_t)words, &err),
                 FR_USAGE, &err);
     CHECK_HAS(err.text, "FORERUN_MICRO_BATCH 'five'");
