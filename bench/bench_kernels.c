@@ -64,11 +64,11 @@ typedef struct kernel_case {
              .dim = {batch, seq, HEADS, HEADS, COLS / HEADS}},                 \
             n_calls, 0                                                         \
     }
-#define OPTIMIZER(name, symbol, optimizer, n_calls, n_moments)                 \
+#define OPTIMIZER(name, symbol, kind, n_calls, n_moments)                      \
     {                                                                          \
         name,                                                                  \
             {.op = FR_OP_##symbol,                                             \
-             .algorithm = FR_OPTIMIZER_##optimizer,                            \
+             .optimizer = FR_OPTIMIZER_##kind,                                 \
              .dim = {N_PARAMETERS, 0, 4L * (n_moments)*N_PARAMETERS, 16}},     \
             n_calls, 0                                                         \
     }
@@ -141,13 +141,11 @@ static void size_compressor(setup *at, const kernel_case *c)
     at->tensor = (fr_tensor){.n = BUCKET, .rows = BUCKET / 1000, .cols = 1000};
     fr_bucket bucket = {0, BUCKET, &at->tensor, 1};
     const fr_compressor *compressor = fr_compressor_of(&at->plan);
-    int64_t *dim = at->instr.dim;
-    dim[FR_COMPRESS_DIM_PAYLOAD_BYTES] =
+    fr_compress_dims *dim = &at->instr.compress;
+    dim->payload_bytes =
         (int64_t)fr_compressor_payload_bytes(&at->plan, &bucket);
-    dim[FR_COMPRESS_DIM_STATE_BYTES] =
-        (int64_t)compressor->state_bytes(&at->plan, &bucket);
-    dim[FR_COMPRESS_DIM_N_PAYLOADS] =
-        compressor->wire == FR_WIRE_GATHER ? 2 : 1;
+    dim->state_bytes = (int64_t)compressor->state_bytes(&at->plan, &bucket);
+    dim->n_payloads = compressor->wire == FR_WIRE_GATHER ? 2 : 1;
 }
 
 static bool has_operand(const setup *at, int i)
@@ -212,7 +210,7 @@ static bool setup_init(setup *at, const kernel_case *c)
         n_bytes += (fr_instr_ref_bytes(&at->instr, i, 1) + 4159) / 64 * 64;
     }
     fr_job_init(&at->job);
-    at->job.optimizer = (fr_optimizer_kind)c->instr.algorithm;
+    at->job.optimizer = (fr_optimizer_kind)c->instr.optimizer;
     at->memory = calloc(1, n_bytes);
     if (!at->memory)
         return false;

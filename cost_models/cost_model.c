@@ -471,7 +471,7 @@ static double memory_bytes(const fr_instr *instr, int64_t n_group)
 /* A member each, or so many as the plan has. */
 static int64_t n_servers_of(const fr_instr *instr, const fr_comm_scope *scope)
 {
-    int64_t n = instr->dim[FR_SERVER_DIM_N];
+    int64_t n = instr->comm.n_servers;
     return n > 0 && n < scope->n_group ? n : scope->n_group;
 }
 

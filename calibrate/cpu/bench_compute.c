@@ -182,17 +182,17 @@ static void make_payload(const fr_kernel_call *call)
     fr_kernel_call encode = *call;
     fr_instr instr = *call->instr;
     char *payloads = call->ptr[0];
-    size_t n_payload = (size_t)instr.dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
+    size_t n_payload = (size_t)instr.compress.payload_bytes;
 
     if (call->plan->compressor != FR_COMPRESSOR_TOPK)
         return;
     instr.op = FR_OP_COMPRESS;
-    instr.dim[FR_COMPRESS_DIM_STAGE] = 0;
+    instr.compress.stage = 0;
     encode.instr = &instr;
     encode.ptr[0] = call->ptr[2];
     encode.ptr[2] = payloads;
     fr_kernels_cpu[FR_OP_COMPRESS](&encode);
-    for (int64_t i = 1; i < instr.dim[FR_COMPRESS_DIM_N_PAYLOADS]; i++)
+    for (int64_t i = 1; i < instr.compress.n_payloads; i++)
         memcpy(payloads + (size_t)i * n_payload, payloads, n_payload);
 }
 

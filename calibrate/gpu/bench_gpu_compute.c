@@ -76,19 +76,19 @@ static fr_status make_payload(const gpu_compute *b, const fr_gpu_task *task,
 {
     fr_instr instr = *task->instr;
     fr_gpu_task encode = *task;
-    uint64_t n_bytes = (uint64_t)instr.dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
+    uint64_t n_bytes = (uint64_t)instr.compress.payload_bytes;
     unsigned char *payloads = task->ptr[0];
 
     if (instr.op != FR_OP_DECOMPRESS ||
         task->program->plan.compressor != FR_COMPRESSOR_TOPK)
         return FR_OK;
     instr.op = FR_OP_COMPRESS;
-    instr.dim[FR_COMPRESS_DIM_STAGE] = 0;
+    instr.compress.stage = 0;
     encode.instr = &instr;
     encode.ptr[0] = task->ptr[2];
     encode.ptr[2] = payloads;
     FR_TRY(fr_gpu_rig_launch(b->rig, &encode, err));
-    for (int64_t i = 1; i < instr.dim[FR_COMPRESS_DIM_N_PAYLOADS]; i++)
+    for (int64_t i = 1; i < instr.compress.n_payloads; i++)
         FR_TRY(b->rig->driver->copy(b->rig->gpu, b->rig->stream,
                                     payloads + (uint64_t)i * n_bytes, payloads,
                                     n_bytes, err));

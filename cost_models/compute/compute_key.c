@@ -92,11 +92,11 @@ static void drop_positions(const fr_instr *instr, int64_t *dim)
     case FR_OP_GRAD_SQSUM:
     case FR_OP_OPT_NORMS:
     case FR_OP_OPT_STEP:
-        dim[1] = 0;
+        dim[FR_DIM(range, first)] = 0;
         break;
     case FR_OP_COMPRESS:
     case FR_OP_DECOMPRESS:
-        dim[3] = 0;
+        dim[FR_DIM(compress, first)] = 0;
         break;
     default:
         break;
@@ -108,16 +108,16 @@ static const char *variant_of(const fr_instr *instr)
     switch ((fr_op)instr->op) {
     case FR_OP_OPT_NORMS:
     case FR_OP_OPT_STEP:
-        return instr->algorithm < FR_OPTIMIZER_N
-                   ? fr_optimizer_kind_name((fr_optimizer_kind)instr->algorithm)
+        return instr->optimizer < FR_OPTIMIZER_N
+                   ? fr_optimizer_kind_name((fr_optimizer_kind)instr->optimizer)
                    : "";
     case FR_OP_CAST: /* from elements of so many bytes */
         return instr->scalar >= 4.0 ? "from_32" : "from_16";
     case FR_OP_COMPRESS:
     case FR_OP_DECOMPRESS:
-        return instr->algorithm < fr_n_compressors
+        return instr->compressor < fr_n_compressors
                    ? fr_compressor_kind_name(
-                         (fr_compressor_kind)instr->algorithm)
+                         (fr_compressor_kind)instr->compressor)
                    : "";
     default:
         return "";
@@ -225,7 +225,7 @@ bool fr_compute_key_instr(const fr_compute_point *key, fr_instr *out)
         int variant = find_variant((fr_op)op, name);
         if (variant < 0)
             return false;
-        instr.algorithm = (uint8_t)variant;
+        instr.variant = (uint8_t)variant;
     }
     if (op == FR_OP_CAST)
         instr.scalar = strcmp(name, "from_32") == 0 ? 4.0 : 2.0;

@@ -54,7 +54,7 @@ static void shape_product(const fr_instr *instr, bool is_grouped,
     p->in_bytes = product_element_bytes(dtype);
     p->out_bytes = stored_element_bytes(dtype) * (is_added ? 2.0 : 1.0);
     p->has_block_scales =
-        dtype == FR_DTYPE_FP8 && instr->algorithm == FR_SCALING_BLOCK;
+        dtype == FR_DTYPE_FP8 && instr->scaling == FR_SCALING_BLOCK;
     switch ((fr_op)instr->op) {
     case FR_OP_LINEAR_FWD:
     case FR_OP_GROUPED_FWD:
@@ -130,7 +130,7 @@ static fr_status price_attention(const fr_gpu_model *model,
     if (dtype == FR_DTYPE_FP8 || dtype == FR_DTYPE_FP4)
         dtype = FR_DTYPE_BF16;
     FR_TRY(unit_of(model, dtype, &a.math, err));
-    a.kind = fr_gpu_attention_kind_of(model, (fr_flash_kind)instr->algorithm);
+    a.kind = fr_gpu_attention_kind_of(model, (fr_flash_kind)instr->flash_kind);
     out->seconds = is_apart ? fr_gpu_attention_apart_s(model, &a)
                             : fr_gpu_attention_fused_s(model, &a);
     out->bytes = (double)fr_instr_moved_bytes(instr, 1);

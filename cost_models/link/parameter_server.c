@@ -25,9 +25,8 @@ bool fr_is_by_server(const fr_instr *instr)
 
 fr_server_ask fr_server_ask_of(const fr_instr *instr)
 {
-    return (fr_server_ask){.place =
-                               (fr_server_place)instr->dim[FR_SERVER_DIM_PLACE],
-                           .n_servers = instr->dim[FR_SERVER_DIM_N],
+    return (fr_server_ask){.place = (fr_server_place)instr->comm.server_place,
+                           .n_servers = instr->comm.n_servers,
                            .n_bytes = (double)fr_instr_payload_bytes(instr)};
 }
 

@@ -44,19 +44,9 @@ typedef enum fr_wire { FR_WIRE_PLAIN, FR_WIRE_GATHER, FR_WIRE_REDUCE } fr_wire;
 #define FR_POWERSGD_MAX_RANK 64
 
 /*
- * dims of COMPRESS and DECOMPRESS: n, payload bytes (one rank's, all stages),
- * stage, first, state bytes, n_payloads (DECOMPRESS of GATHER: ranks of the
- * group, else 1).
+ * Of fr_compress_dims: payload_bytes are one rank's of all stages, n_payloads
+ * the ranks of the group where DECOMPRESS is of GATHER, else 1.
  */
-enum {
-    FR_COMPRESS_DIM_N,
-    FR_COMPRESS_DIM_PAYLOAD_BYTES,
-    FR_COMPRESS_DIM_STAGE,
-    FR_COMPRESS_DIM_FIRST,
-    FR_COMPRESS_DIM_STATE_BYTES,
-    FR_COMPRESS_DIM_N_PAYLOADS
-};
-
 enum { FR_COMPRESS_STAGES = 2 }; /* that a compressor has at most */
 
 typedef struct fr_compressor {

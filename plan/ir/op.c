@@ -1,58 +1,101 @@
 /*
- * op.c: what is known of each operation: name, class, operands.  Its amounts
- * stand in op_amounts.c.
+ * op.c: the rows of op_list.inc as a table, and what it says of each
+ * operation.  Amounts stand in op_amounts.c.
  */
 #include "plan/ir/op.h"
 
-#include <stddef.h>
+#include "plan/ir/op_table.h"
 
-typedef struct op_row {
-    const char *name;
-    const char *access;
-    fr_op_class op_class;
-} op_row;
+#define DIM(dims, name) (uint8_t)(FR_DIM(dims, name) + 1)
 
-static const op_row rows[FR_OP_N] = {
-#define OP_ROW(symbol, op_name, op_kind, op_access)                            \
-    [FR_OP_##symbol] = {op_name, op_access, FR_OP_CLASS_##op_kind},
-    FR_OP_LIST(OP_ROW) FR_OP_PLANNED_LIST(OP_ROW)
-#undef OP_ROW
+/* (factor, dimensions) as an op_product. */
+#define PRODUCT_0(dims, factor, ...)                                           \
+    {                                                                          \
+        factor,                                                                \
+        {                                                                      \
+            0                                                                  \
+        }                                                                      \
+    }
+#define PRODUCT_1(dims, factor, a, ...)                                        \
+    {                                                                          \
+        factor,                                                                \
+        {                                                                      \
+            DIM(dims, a)                                                       \
+        }                                                                      \
+    }
+#define PRODUCT_2(dims, factor, a, b, ...)                                     \
+    {                                                                          \
+        factor,                                                                \
+        {                                                                      \
+            DIM(dims, a), DIM(dims, b)                                         \
+        }                                                                      \
+    }
+#define PRODUCT_3(dims, factor, a, b, c, ...)                                  \
+    {                                                                          \
+        factor,                                                                \
+        {                                                                      \
+            DIM(dims, a), DIM(dims, b), DIM(dims, c)                           \
+        }                                                                      \
+    }
+#define PRODUCT_PICK(factor, a, b, c, macro, ...) macro
+#define PRODUCT(dims, ...)                                                     \
+    PRODUCT_PICK(__VA_ARGS__, PRODUCT_3, PRODUCT_2, PRODUCT_1, PRODUCT_0, )    \
+    (dims, __VA_ARGS__, )
+
+#define ACCESS_r 'r', false
+#define ACCESS_w 'w', false
+#define ACCESS_m 'm', false
+#define ACCESS_opt_r 'r', true
+#define ACCESS_opt_w 'w', true
+#define ACCESS_opt_m 'm', true
+#define ACCESS_opt_s 's', true
+
+#define STRIP(...) __VA_ARGS__
+#define OPERAND_OF(dims, name, access, element, ...)                           \
+    {ACCESS_##access, OP_ELEMENT_##element, PRODUCT(dims, __VA_ARGS__)},
+#define OPERAND_SPREAD(...) OPERAND_OF(__VA_ARGS__)
+#define OPERAND(dims, operand) OPERAND_SPREAD(dims, STRIP operand)
+
+#define FLOP_SPREAD(...) PRODUCT(__VA_ARGS__)
+#define FLOP_FIRST(flop, ...) flop
+#define FLOP(dims, ...) FLOP_SPREAD(dims, STRIP FLOP_FIRST(__VA_ARGS__, ))
+
+const op_row op_rows[FR_OP_N] = {
+#define OP(symbol, op_name, kind, where, dims, special_name, ...)              \
+    [FR_OP_##symbol] = {op_name,                                               \
+                        FR_OP_CLASS_##kind,                                    \
+                        sizeof(fr_##dims##_dims) / sizeof(int64_t),            \
+                        FLOP(dims, __VA_ARGS__),                               \
+                        {FR_OP_EACH(OPERAND, dims, __VA_ARGS__){0}},           \
+                        &op_special_##special_name},
+#include "plan/ir/op_list.inc"
+#undef OP
 };
 
-uint64_t fr_dtype_bytes(fr_dtype dtype)
+const char *fr_op_name(fr_op op)
 {
-    static const uint8_t bytes[FR_DTYPE_N] = {
-        [FR_DTYPE_F32] = 4,  [FR_DTYPE_BF16] = 2, [FR_DTYPE_F16] = 2,
-        [FR_DTYPE_TF32] = 4, [FR_DTYPE_FP8] = 1,  [FR_DTYPE_FP4] = 1,
-        [FR_DTYPE_F64] = 8,  [FR_DTYPE_I32] = 4,  [FR_DTYPE_U8] = 1,
-    };
-    return (unsigned)dtype < FR_DTYPE_N ? bytes[dtype] : 0;
+    return (unsigned)op < FR_OP_N ? op_rows[op].name : "?";
 }
 
-const char *fr_dtype_name(fr_dtype dtype)
+fr_op_class fr_op_class_of(fr_op op)
 {
-    static const char *const names[FR_DTYPE_N] = {
-        [FR_DTYPE_F32] = "f32", [FR_DTYPE_BF16] = "bf16",
-        [FR_DTYPE_F16] = "f16", [FR_DTYPE_TF32] = "tf32",
-        [FR_DTYPE_FP8] = "fp8", [FR_DTYPE_FP4] = "fp4",
-        [FR_DTYPE_F64] = "f64", [FR_DTYPE_I32] = "i32",
-        [FR_DTYPE_U8] = "u8",
-    };
-    return (unsigned)dtype < FR_DTYPE_N ? names[dtype] : "?";
+    return (fr_op_class)op_rows[op].op_class;
 }
 
-const char *fr_axis_name(fr_axis axis)
+char fr_op_access(fr_op op, int i_ref)
 {
-    static const char *const names[FR_AXIS_N] = {
-        [FR_AXIS_NONE] = "none",       [FR_AXIS_TP] = "tp",
-        [FR_AXIS_CP] = "cp",           [FR_AXIS_EP] = "ep",
-        [FR_AXIS_DP] = "dp",           [FR_AXIS_PP] = "pp",
-        [FR_AXIS_EMBED] = "embed",     [FR_AXIS_MODEL] = "model",
-        [FR_AXIS_WORLD] = "world",     [FR_AXIS_SHARD] = "shard",
-        [FR_AXIS_REPLICA] = "replica", [FR_AXIS_ETP] = "etp",
-        [FR_AXIS_EDP] = "edp",
-    };
-    return (unsigned)axis < FR_AXIS_N ? names[axis] : "?";
+    char access = op_rows[op].operands[i_ref].access;
+    return access == 's' ? 'w' : access;
+}
+
+bool fr_op_is_optional(fr_op op, int i_ref)
+{
+    return op_rows[op].operands[i_ref].is_optional;
+}
+
+int fr_op_n_dims(fr_op op)
+{
+    return op_rows[op].n_dims;
 }
 
 const char *fr_lane_name(fr_lane lane)
@@ -88,36 +131,4 @@ const char *fr_space_name(fr_space space)
         [FR_SPACE_CARRY] = "carry",
     };
     return (unsigned)space < FR_SPACE_N ? names[space] : "?";
-}
-
-const char *fr_op_name(fr_op op)
-{
-    return (unsigned)op < FR_OP_N ? rows[op].name : "?";
-}
-
-fr_op_class fr_op_class_of(fr_op op)
-{
-    return rows[op].op_class;
-}
-
-char fr_op_access(fr_op op, int i_ref)
-{
-    const char *access = rows[op].access;
-    for (int i = 0; i < i_ref; i++)
-        if (access[i] == '\0')
-            return 0;
-    return access[i_ref];
-}
-
-fr_dtype fr_dtype_storage(fr_dtype dtype)
-{
-    switch (dtype) {
-    case FR_DTYPE_FP8:
-    case FR_DTYPE_FP4:
-        return FR_DTYPE_BF16;
-    case FR_DTYPE_TF32:
-        return FR_DTYPE_F32;
-    default:
-        return dtype;
-    }
 }

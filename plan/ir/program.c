@@ -37,11 +37,10 @@ uint64_t fr_call_base_bytes(const fr_rank_program *rank_program,
                 (uint32_t)__builtin_popcount(call->spaces & (bit - 1))];
 }
 
-/* The axis whose coordinate places sharded operands: see fr_instr.tag. */
-static uint32_t owner_axis(const fr_instr *instr)
+/* The axis whose coordinate places sharded operands. */
+static uint8_t owner_axis(const fr_instr *instr)
 {
-    bool is_transfer = fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P;
-    return !is_transfer && instr->tag > 0 ? instr->tag : instr->axis;
+    return instr->shard_axis != FR_AXIS_NONE ? instr->shard_axis : instr->axis;
 }
 
 void fr_call_operands(const fr_rank_program *rank_program, const fr_call *call,

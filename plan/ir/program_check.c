@@ -60,51 +60,29 @@ int64_t check_group_size(const fr_plan *plan, int axis)
     return sizes[axis];
 }
 
-/* Operands that may be absent, as bits. */
-static unsigned optional_refs(int op)
-{
-    static const uint8_t optional[FR_OP_N] = {
-        [FR_OP_EMBED_FWD] = 1 << 2,
-        [FR_OP_EMBED_BWD] = 1 << 3,
-        [FR_OP_NORM_FWD] = 1 << 2,
-        [FR_OP_NORM_BWD] = 1 << 6,
-        [FR_OP_LINEAR_FWD] = 1 << 2,
-        [FR_OP_LINEAR_WGRAD] = 1 << 3,
-        [FR_OP_ATTN_FWD] = 1 << 3,
-        [FR_OP_ATTN_BWD] = 1 << 5,
-        [FR_OP_RESIDUAL_ADD] = 1 << 2,
-        [FR_OP_OPT_NORMS] = 1 << 2,
-        [FR_OP_OPT_STEP] = 1 << 2 | 1 << 4,
-        [FR_OP_COMPRESS] = 1 << 1,
-        [FR_OP_DECOMPRESS] = 1 << 1,
-        [FR_OP_GROUPED_FWD] = 1 << 2,
-        [FR_OP_GROUPED_WGRAD] = 1 << 3,
-        [FR_OP_CAST] = 1 << 2,
-        [FR_OP_DROPOUT_ADD] = 1 << 1 | 1 << 2,
-        [FR_OP_ELEMENTWISE] = 1 << 0 | 1 << 1,
-    };
-    return optional[op];
-}
-
 static const char *wrong_instr(const fr_program *program, const fr_instr *instr)
 {
     const int64_t dim_limit = (int64_t)1 << 48;
+    const fr_op op = (fr_op)instr->op;
     if (instr->op >= FR_OP_N || instr->dtype >= FR_DTYPE_N ||
         instr->axis >= FR_AXIS_N)
         return "op, dtype or axis is out of range";
     for (int i = 0; i < FR_INSTR_DIMS; i++)
         if (instr->dim[i] < 0 || instr->dim[i] > dim_limit)
             return "a dimension is out of range";
-    fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
-    bool is_over = false;
+    for (int i = fr_op_n_dims(op); i < FR_INSTR_DIMS; i++)
+        if (instr->dim[i] != 0)
+            return "a dimension that the operation does not have";
+    fr_op_class op_class = fr_op_class_of(op);
     for (int i = 0; i < FR_INSTR_REFS; i++) {
-        is_over = is_over || fr_op_access((fr_op)instr->op, i) == 0;
+        bool is_over = fr_op_access(op, i) == 0;
         bool is_there = instr->ref[i].space != FR_SPACE_NONE;
         if (instr->ref[i].space >= FR_SPACE_N || instr->ref[i].is_sharded > 4)
             return "an operand's space or shard is out of range";
-        if (is_over ? is_there
-                    : !is_there && !(optional_refs(instr->op) >> i & 1))
-            return is_over ? "an operand too many" : "an operand is missing";
+        if (is_over && is_there)
+            return "an operand too many";
+        if (!is_over && !is_there && !fr_op_is_optional(op, i))
+            return "an operand is missing";
     }
     if (op_class == FR_OP_CLASS_COLLECTIVE &&
         (instr->algorithm >= fr_n_collectives ||
@@ -114,9 +92,9 @@ static const char *wrong_instr(const fr_program *program, const fr_instr *instr)
         return "the collective algorithm does not do this";
     if (op_class == FR_OP_CLASS_COLLECTIVE && instr->op != FR_OP_ALL_REDUCE &&
         instr->op != FR_OP_BROADCAST &&
-        instr->dim[0] % check_group_size(&program->plan, instr->axis) != 0)
+        instr->comm.n % check_group_size(&program->plan, instr->axis) != 0)
         return "the elements do not divide by the group";
-    if (op_class != FR_OP_CLASS_P2P && instr->tag >= FR_AXIS_N)
+    if (instr->shard_axis >= FR_AXIS_N)
         return "the axis of sharded operands is out of range";
     if (op_class == FR_OP_CLASS_P2P &&
         (instr->axis != FR_AXIS_PP || instr->peer < 0 ||

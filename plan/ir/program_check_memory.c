@@ -229,10 +229,9 @@ static bool locate(shadow *s, uint32_t now, const fr_instr *instr, int i_ref,
 {
     const fr_ref *ref = &instr->ref[i_ref];
     int64_t n_group = check_group_size(&s->program->plan, instr->axis);
-    bool is_p2p = fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_P2P;
     int64_t n_owners =
-        !is_p2p && instr->tag > 0
-            ? check_group_size(&s->program->plan, (int)instr->tag)
+        instr->shard_axis != FR_AXIS_NONE
+            ? check_group_size(&s->program->plan, instr->shard_axis)
             : n_group;
     uint64_t bytes = fr_instr_ref_bytes(instr, i_ref, (int)n_group);
     uint64_t slab = s->rank_program->slab_bytes;
@@ -260,7 +259,7 @@ static char access_of(const fr_instr *instr, int i_ref)
 {
     char access_kind = fr_op_access((fr_op)instr->op, i_ref);
     if (instr->op == FR_OP_HOST_COPY && access_kind != 0)
-        return instr->dim[1] ? 'r' : 'w';
+        return instr->copy.is_to_host ? 'r' : 'w';
     return access_kind;
 }
 
@@ -284,7 +283,8 @@ static void run_instr(shadow *s, uint32_t now, const fr_instr *instr)
                 write_range(s, now, at);
         }
         if (pass == 0 && instr->op == FR_OP_REDUCE_SCATTER &&
-            instr->ref[1].is_sharded && locate(s, now, instr, 0, &at))
+            instr->ref[FR_REDUCE_SCATTER_DST].is_sharded &&
+            locate(s, now, instr, FR_REDUCE_SCATTER_SRC, &at))
             spoil_range(s, at);
     }
 }

@@ -110,7 +110,7 @@ static bool spans_stages(const fr_plan *plan, uint8_t axis, uint32_t i_stage)
 static bool is_same_collective(const fr_instr *a, const fr_instr *b)
 {
     return a->op == b->op && a->dtype == b->dtype && a->flags == b->flags &&
-           a->algorithm == b->algorithm && a->dim[0] == b->dim[0];
+           a->algorithm == b->algorithm && a->comm.n == b->comm.n;
 }
 
 /* All members stand before a collective of this axis on this lane? */
@@ -164,13 +164,13 @@ static bool transfer(order_run *run, uint32_t i_stage, int lane,
         if (!head || head->op != wanted || (uint32_t)head->peer != i_stage ||
             tag_of(head, call_of(run, peer, other)) != tag)
             continue;
-        if (head->dim[0] != instr->dim[0] || head->dtype != instr->dtype)
+        if (head->comm.n != instr->comm.n || head->dtype != instr->dtype)
             check_problem(run->report,
                           "stage %u sends or receives %lld %s, stage %u "
                           "answers with %lld %s, tag %u",
-                          (unsigned)i_stage, (long long)instr->dim[0],
+                          (unsigned)i_stage, (long long)instr->comm.n,
                           fr_dtype_name((fr_dtype)instr->dtype), (unsigned)peer,
-                          (long long)head->dim[0],
+                          (long long)head->comm.n,
                           fr_dtype_name((fr_dtype)head->dtype), (unsigned)tag);
         step(run, peer, other);
         step(run, i_stage, lane);

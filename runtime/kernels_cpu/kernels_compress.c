@@ -42,7 +42,7 @@ FR_SIMD static void bf16_decode(float *restrict y,
 
 void fr_kernel_bf16_compress(const fr_kernel_call *call)
 {
-    int64_t n = call->instr->dim[FR_COMPRESS_DIM_N];
+    int64_t n = call->instr->compress.n;
     const float *g = call->ptr[0];
     uint16_t *payload = call->ptr[2];
 #pragma omp parallel num_threads(fr_team(call, n))
@@ -57,15 +57,15 @@ void fr_kernel_bf16_compress(const fr_kernel_call *call)
 
 void fr_kernel_bf16_decompress(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
-    int64_t n = dim[FR_COMPRESS_DIM_N];
+    const fr_compress_dims *dim = &call->instr->compress;
+    int64_t n = dim->n;
     const char *payloads = call->ptr[0];
     float *g = call->ptr[2];
 #pragma omp parallel num_threads(fr_team(call, n))
     {
         fr_range part = fr_range_mine(n, 16);
-        for (int64_t i = 0; i < dim[FR_COMPRESS_DIM_N_PAYLOADS]; i++) {
-            const void *at = payloads + i * dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
+        for (int64_t i = 0; i < dim->n_payloads; i++) {
+            const void *at = payloads + i * dim->payload_bytes;
             const uint16_t *code = at;
             bf16_decode(g + part.first, code + part.first,
                         part.last - part.first, i > 0);
@@ -185,7 +185,7 @@ static int8_block block_at(float *x, void *payload, int64_t n, int64_t i)
 static void int8_encode_block(const fr_kernel_call *call, int64_t i,
                               uint64_t key)
 {
-    int64_t n = call->instr->dim[FR_COMPRESS_DIM_N];
+    int64_t n = call->instr->compress.n;
     float *error = fr_compressor_has_error(call->plan) ? call->ptr[1] : NULL;
     float *g = call->ptr[0], *scales = call->ptr[2];
     int8_block at = block_at(error ? error : g, call->ptr[2], n, i);
@@ -210,12 +210,11 @@ static void int8_encode_block(const fr_kernel_call *call, int64_t i,
 
 void fr_kernel_int8_compress(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
-    int64_t n = dim[FR_COMPRESS_DIM_N], n_blocks = n_int8_blocks(n);
-    uint64_t key = fr_hash_u64(call->job->seed, (uint64_t)call->i_step,
-                               (uint64_t)call->coordinate,
-                               (uint64_t)dim[FR_COMPRESS_DIM_FIRST] +
-                                   ((uint64_t)call->tp_coordinate << 48));
+    const fr_compress_dims *dim = &call->instr->compress;
+    int64_t n = dim->n, n_blocks = n_int8_blocks(n);
+    uint64_t key = fr_hash_u64(
+        call->job->seed, (uint64_t)call->i_step, (uint64_t)call->coordinate,
+        (uint64_t)dim->first + ((uint64_t)call->tp_coordinate << 48));
 #pragma omp parallel for num_threads(fr_team(call, n)) schedule(static)
     for (int64_t i = 0; i < n_blocks; i++)
         int8_encode_block(call, i, key);
@@ -226,13 +225,13 @@ void fr_kernel_int8_compress(const fr_kernel_call *call)
 
 void fr_kernel_int8_decompress(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
-    int64_t n = dim[FR_COMPRESS_DIM_N];
+    const fr_compress_dims *dim = &call->instr->compress;
+    int64_t n = dim->n;
     char *payloads = call->ptr[0];
 #pragma omp parallel for num_threads(fr_team(call, n)) schedule(static)
     for (int64_t i = 0; i < n_int8_blocks(n); i++) {
-        for (int64_t j = 0; j < dim[FR_COMPRESS_DIM_N_PAYLOADS]; j++) {
-            void *payload = payloads + j * dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
+        for (int64_t j = 0; j < dim->n_payloads; j++) {
+            void *payload = payloads + j * dim->payload_bytes;
             int8_block at = block_at(call->ptr[2], payload, n, i);
             int8_decode(&at, j > 0);
         }
@@ -343,7 +342,7 @@ static void take_part(float *x, fr_range part, uint32_t threshold, topk_out out,
 static void topk_take(float *x, const fr_kernel_call *call, const radix *at,
                       uint64_t k, bool is_cleared)
 {
-    int64_t n = call->instr->dim[FR_COMPRESS_DIM_N];
+    int64_t n = call->instr->compress.n;
     topk_count count[FR_SUM_PIECES];
     topk_out out[FR_SUM_PIECES];
     uint32_t *indices = call->ptr[2];
@@ -368,7 +367,7 @@ static void topk_take(float *x, const fr_kernel_call *call, const radix *at,
 
 void fr_kernel_topk_compress(const fr_kernel_call *call)
 {
-    int64_t n = call->instr->dim[FR_COMPRESS_DIM_N];
+    int64_t n = call->instr->compress.n;
     uint64_t k = fr_topk_kept(call->plan->compressor_density, (uint64_t)n);
     float *error = fr_compressor_has_error(call->plan) ? call->ptr[1] : NULL;
     float *g = call->ptr[0];
@@ -387,8 +386,8 @@ void fr_kernel_topk_compress(const fr_kernel_call *call)
 
 void fr_kernel_topk_decompress(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
-    int64_t n = dim[FR_COMPRESS_DIM_N];
+    const fr_compress_dims *dim = &call->instr->compress;
+    int64_t n = dim->n;
     int64_t k =
         (int64_t)fr_topk_kept(call->plan->compressor_density, (uint64_t)n);
     const char *payloads = call->ptr[0];
@@ -398,8 +397,8 @@ void fr_kernel_topk_decompress(const fr_kernel_call *call)
         fr_range part = fr_range_mine(n, 16);
         memset(g + part.first, 0, (size_t)(part.last - part.first) * sizeof *g);
 #pragma omp barrier
-        for (int64_t i = 0; i < dim[FR_COMPRESS_DIM_N_PAYLOADS]; i++) {
-            const void *at = payloads + i * dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
+        for (int64_t i = 0; i < dim->n_payloads; i++) {
+            const void *at = payloads + i * dim->payload_bytes;
             const uint32_t *indices = at;
             const float *values = (const float *)(indices + k);
             /* The indices of one payload differ; the loop's end is a
@@ -416,13 +415,13 @@ void fr_kernel_topk_decompress(const fr_kernel_call *call)
 void fr_kernel_none_compress(const fr_kernel_call *call)
 {
     memcpy(call->ptr[2], call->ptr[0],
-           (size_t)call->instr->dim[FR_COMPRESS_DIM_N] * sizeof(float));
+           (size_t)call->instr->compress.n * sizeof(float));
 }
 
 void fr_kernel_none_decompress(const fr_kernel_call *call)
 {
     memcpy(call->ptr[2], call->ptr[0],
-           (size_t)call->instr->dim[FR_COMPRESS_DIM_N] * sizeof(float));
+           (size_t)call->instr->compress.n * sizeof(float));
 }
 
 void fr_kernel_compress(const fr_kernel_call *call)

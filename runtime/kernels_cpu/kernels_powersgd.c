@@ -262,7 +262,7 @@ void fr_kernel_powersgd_compress(const fr_kernel_call *call)
 {
     float *g = call->ptr[0];
     fr_powersgd_layout at = fr_powersgd_layout_of(call, call->ptr[2]);
-    bool is_first = call->instr->dim[FR_COMPRESS_DIM_STAGE] == 0;
+    bool is_first = call->instr->compress.stage == 0;
     fr_powersgd_piece piece = {0};
     while (fr_powersgd_next(&at.bucket, call->plan->compressor_rank, &piece)) {
         factors f = factors_of(&at, &piece, g);

@@ -4,13 +4,12 @@
 fr_powersgd_layout fr_powersgd_layout_of(const fr_kernel_call *call,
                                          float *wire)
 {
-    const int64_t *dim = call->instr->dim;
-    int64_t n = dim[FR_COMPRESS_DIM_N];
-    fr_powersgd_layout at = {
-        .bucket = {.first = (uint64_t)dim[FR_COMPRESS_DIM_FIRST],
-                   .n = (uint64_t)n,
-                   .tensors = call->tensors,
-                   .n_tensors = call->n_tensors}};
+    const fr_compress_dims *dim = &call->instr->compress;
+    int64_t n = dim->n;
+    fr_powersgd_layout at = {.bucket = {.first = (uint64_t)dim->first,
+                                        .n = (uint64_t)n,
+                                        .tensors = call->tensors,
+                                        .n_tensors = call->n_tensors}};
     fr_powersgd_piece total = {0};
     float *state = call->ptr[1];
     while (fr_powersgd_next(&at.bucket, call->plan->compressor_rank, &total))

@@ -16,9 +16,9 @@ extern "C" {
 
 enum { THREADS = 256, N_WARPS = THREADS / 32 };
 
-static int64_t dim_of(const fr_cuda_launch *launch, int dim)
+static const fr_compress_dims &dims_of(const fr_cuda_launch *launch)
 {
-    return launch->call.instr->dim[dim];
+    return launch->call.instr->compress;
 }
 
 static launch_shape shape_for(const fr_cuda_launch *launch, int64_t n,
@@ -77,7 +77,7 @@ __global__ void bf16_decode(const char *payloads, int64_t payload_bytes,
 extern "C" fr_status fr_cuda_bf16_compress(const fr_cuda_launch *launch,
                                            fr_err *err)
 {
-    int64_t n = dim_of(launch, FR_COMPRESS_DIM_N);
+    int64_t n = dims_of(launch).n;
     start(shape_for(launch, n + 1, THREADS), bf16_encode,
           (const float *)launch->call.ptr[0], (bf16 *)launch->call.ptr[2], n);
     return launched(launch, err);
@@ -86,11 +86,11 @@ extern "C" fr_status fr_cuda_bf16_compress(const fr_cuda_launch *launch,
 extern "C" fr_status fr_cuda_bf16_decompress(const fr_cuda_launch *launch,
                                              fr_err *err)
 {
-    int64_t n = dim_of(launch, FR_COMPRESS_DIM_N);
+    int64_t n = dims_of(launch).n;
     start(shape_for(launch, n, THREADS), bf16_decode,
           (const char *)launch->call.ptr[0],
-          dim_of(launch, FR_COMPRESS_DIM_PAYLOAD_BYTES),
-          dim_of(launch, FR_COMPRESS_DIM_N_PAYLOADS),
+          dims_of(launch).payload_bytes,
+          dims_of(launch).n_payloads,
           (float *)launch->call.ptr[2], n);
     return launched(launch, err);
 }
@@ -189,10 +189,10 @@ extern "C" fr_status fr_cuda_int8_compress(const fr_cuda_launch *launch,
                                            fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    const int64_t n = dim_of(launch, FR_COMPRESS_DIM_N);
+    const int64_t n = dims_of(launch).n;
     int8_shape at = {n, n_int8_blocks(n), call->job->seed,
                      (uint64_t)call->coordinate,
-                     (uint64_t)dim_of(launch, FR_COMPRESS_DIM_FIRST) +
+                     (uint64_t)dims_of(launch).first +
                          ((uint64_t)call->tp_coordinate << 48)};
     start(shape_for(launch, at.n_blocks, N_WARPS), int8_encode, at,
           (const float *)call->ptr[0], error_of(launch), (float *)call->ptr[2],
@@ -203,11 +203,11 @@ extern "C" fr_status fr_cuda_int8_compress(const fr_cuda_launch *launch,
 extern "C" fr_status fr_cuda_int8_decompress(const fr_cuda_launch *launch,
                                              fr_err *err)
 {
-    const int64_t n = dim_of(launch, FR_COMPRESS_DIM_N);
+    const int64_t n = dims_of(launch).n;
     start(shape_for(launch, n, THREADS), int8_decode,
           (const char *)launch->call.ptr[0],
-          dim_of(launch, FR_COMPRESS_DIM_PAYLOAD_BYTES),
-          dim_of(launch, FR_COMPRESS_DIM_N_PAYLOADS),
+          dims_of(launch).payload_bytes,
+          dims_of(launch).n_payloads,
           (float *)launch->call.ptr[2], n, n_int8_blocks(n));
     return launched(launch, err);
 }
@@ -389,7 +389,7 @@ __global__ void topk_add(const uint32_t *indices, const float *values,
 static int64_t kept_of(const fr_cuda_launch *launch)
 {
     return (int64_t)fr_topk_kept(launch->call.plan->compressor_density,
-                                 (uint64_t)dim_of(launch, FR_COMPRESS_DIM_N));
+                                 (uint64_t)dims_of(launch).n);
 }
 
 static void select(const fr_cuda_launch *launch, radix *at, const float *x,
@@ -411,7 +411,7 @@ extern "C" fr_status fr_cuda_topk_compress(const fr_cuda_launch *launch,
                                            fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    const int64_t n = dim_of(launch, FR_COMPRESS_DIM_N), k = kept_of(launch);
+    const int64_t n = dims_of(launch).n, k = kept_of(launch);
     const int64_t n_blocks = blocks_of(n, SELECT_BLOCK);
     float *g = (float *)call->ptr[0], *error = error_of(launch);
     uint32_t *indices = (uint32_t *)call->ptr[2];
@@ -437,15 +437,14 @@ extern "C" fr_status fr_cuda_topk_decompress(const fr_cuda_launch *launch,
                                              fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    const int64_t n = dim_of(launch, FR_COMPRESS_DIM_N), k = kept_of(launch);
+    const int64_t n = dims_of(launch).n, k = kept_of(launch);
     const char *payloads = (const char *)call->ptr[0];
     float *g = (float *)call->ptr[2];
     cudaMemsetAsync(g, 0, (size_t)n * sizeof *g, (cudaStream_t)launch->stream);
-    for (int64_t i = 0; i < dim_of(launch, FR_COMPRESS_DIM_N_PAYLOADS); i++) {
+    for (int64_t i = 0; i < dims_of(launch).n_payloads; i++) {
         const uint32_t *indices =
             (const uint32_t *)(payloads +
-                               i * dim_of(launch,
-                                          FR_COMPRESS_DIM_PAYLOAD_BYTES));
+                               i * dims_of(launch).payload_bytes);
         start(shape_for(launch, k, THREADS), topk_add, indices,
               (const float *)(indices + k), k, g);
     }

@@ -26,7 +26,7 @@ fr_status fr_cuda_none_compress(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     return copy_floats(launch, call->ptr[2], call->ptr[0],
-                       (uint64_t)call->instr->dim[FR_COMPRESS_DIM_N], err);
+                       (uint64_t)call->instr->compress.n, err);
 }
 
 fr_status fr_cuda_none_decompress(const fr_cuda_launch *launch, fr_err *err)
@@ -141,7 +141,7 @@ fr_status fr_cuda_powersgd_compress(const fr_cuda_launch *launch, fr_err *err)
     const fr_kernel_call *call = &launch->call;
     const float *g = call->ptr[0];
     fr_powersgd_layout at = fr_powersgd_layout_of(call, call->ptr[2]);
-    bool is_first = call->instr->dim[FR_COMPRESS_DIM_STAGE] == 0;
+    bool is_first = call->instr->compress.stage == 0;
     fr_powersgd_piece piece = {0};
     while (fr_powersgd_next(&at.bucket, call->plan->compressor_rank, &piece)) {
         if (!piece.is_matrix && is_first)

@@ -113,7 +113,7 @@ static void run_both(const df_case *at, both *a, both *state, both *c)
     fr_kernel_call call = df_call(at);
     void *device[] = {a->device, state->device, c->device};
     void *host[] = {a->host, state->host, c->host};
-    bool has_state = at->instr.dim[FR_COMPRESS_DIM_STATE_BYTES] > 0;
+    bool has_state = at->instr.compress.state_bytes > 0;
     for (int i = 0; i < 3; i++)
         call.ptr[i] = i == 1 && !has_state ? NULL : device[i];
     CHECK_OK(df_launch(at, call, &err), &err);
@@ -126,8 +126,8 @@ static void check_gathered(fr_compressor_kind kind, bool has_error)
 {
     const fr_plan plan = plan_of(kind, has_error);
     df_case at = case_of(&plan, FR_OP_COMPRESS, 0);
-    size_t payload = (size_t)at.instr.dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
-    size_t n_state = (size_t)at.instr.dim[FR_COMPRESS_DIM_STATE_BYTES];
+    size_t payload = (size_t)at.instr.compress.payload_bytes;
+    size_t n_state = (size_t)at.instr.compress.state_bytes;
     both g = both_create(N * 4, 1, 1.7), state = both_create(n_state, 2, 0.6);
     both wire = both_create(payload, 3, 1);
     both all = both_create(N_RANKS * payload, 4, 1);
@@ -165,7 +165,7 @@ static void test_ties(void)
 {
     const fr_plan plan = plan_of(FR_COMPRESSOR_TOPK, true);
     df_case at = case_of(&plan, FR_OP_COMPRESS, 0);
-    size_t payload = (size_t)at.instr.dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
+    size_t payload = (size_t)at.instr.compress.payload_bytes;
     both g = both_create(N * 4, 1, 1.7), state = both_create(N * 4, 2, 0);
     both wire = both_create(payload, 3, 1);
     for (int i = 0; i < N; i++)
@@ -183,7 +183,7 @@ static void test_not_finite(void)
 {
     const fr_plan plan = plan_of(FR_COMPRESSOR_INT8, false);
     df_case at = case_of(&plan, FR_OP_COMPRESS, 0);
-    size_t payload = (size_t)at.instr.dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
+    size_t payload = (size_t)at.instr.compress.payload_bytes;
     both g = both_create(N * 4, 1, 1.7), state = both_create(4, 2, 0);
     both wire = both_create(payload, 3, 1);
     g.host[300] = INFINITY;
@@ -200,12 +200,12 @@ static void check_powersgd(bool has_error)
 {
     const fr_plan plan = plan_of(FR_COMPRESSOR_POWERSGD, has_error);
     df_case at = case_of(&plan, FR_OP_COMPRESS, 0);
-    size_t payload = (size_t)at.instr.dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
-    size_t n_state = (size_t)at.instr.dim[FR_COMPRESS_DIM_STATE_BYTES];
+    size_t payload = (size_t)at.instr.compress.payload_bytes;
+    size_t n_state = (size_t)at.instr.compress.state_bytes;
     both g = both_create(N * 4, 1, 1.7), state = both_create(n_state, 2, 0);
     both wire = both_create(payload, 3, 1), out = both_create(N * 4, 5, 1);
     for (int stage = 0; stage < 2; stage++) {
-        at.instr.dim[FR_COMPRESS_DIM_STAGE] = stage;
+        at.instr.compress.stage = stage;
         run_both(&at, &g, &state, &wire);
     }
     check_floats("payload", &wire, payload / 4, 1e-5);

@@ -56,11 +56,17 @@ static void add_double(digest *d, double value)
 
 static void add_instr(digest *d, const fr_instr *instr)
 {
-    const uint64_t values[] = {
-        instr->op,         instr->dtype,      instr->axis,
-        instr->algorithm,  instr->grad_dtype, instr->protocol,
-        instr->n_channels, instr->flags,      (uint64_t)instr->peer,
-        instr->tag,        instr->shard_bytes};
+    const uint64_t values[] = {instr->op,
+                               instr->dtype,
+                               instr->axis,
+                               instr->variant,
+                               instr->grad_dtype,
+                               instr->protocol,
+                               instr->n_channels,
+                               instr->flags,
+                               (uint64_t)instr->peer,
+                               (uint64_t)instr->tag + instr->shard_axis,
+                               instr->shard_bytes};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         add(d, values[i]);
     for (int i = 0; i < FR_INSTR_DIMS; i++)

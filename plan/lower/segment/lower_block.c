@@ -199,7 +199,7 @@ static fr_instr *product(lower_context *context, fr_op op, fr_op grouped,
     if (!matrix->is_wide)
         instr->dtype = (uint8_t)context->plan->precision;
     if (instr->dtype == FR_DTYPE_FP8)
-        instr->algorithm = (uint8_t)context->plan->scaling;
+        instr->scaling = (uint8_t)context->plan->scaling;
     instr->dim[0] = matrix->m;
     instr->dim[1] = matrix->n;
     instr->dim[2] = matrix->k;

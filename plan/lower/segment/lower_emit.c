@@ -143,8 +143,8 @@ fr_instr *lower_move(lower_context *context, const fr_move *move)
                  fr_plan_group_size(context->plan, move->axis),
                  context->is_local[move->axis], instr);
     if (instr->algorithm == FR_COLLECTIVE_PARAMETER_SERVER) {
-        instr->dim[FR_SERVER_DIM_N] = context->plan->n_servers;
-        instr->dim[FR_SERVER_DIM_PLACE] = context->plan->server_place;
+        instr->comm.n_servers = context->plan->n_servers;
+        instr->comm.server_place = context->plan->server_place;
     }
     return instr;
 }

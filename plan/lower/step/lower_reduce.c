@@ -88,15 +88,14 @@ static fr_instr *coder(lower_rank *rank, fr_op op, const lower_bucket *bucket,
     uint64_t state = compressor->state_bytes(plan, &b);
     bool is_gather = compressor->wire == FR_WIRE_GATHER;
     fr_instr *instr = lower_emit(context, op);
-    instr->algorithm = (uint8_t)plan->compressor;
+    instr->compressor = (uint8_t)plan->compressor;
     instr->axis = (uint8_t)context->sharding.reduce_axis[bucket->is_expert];
-    instr->dim[FR_COMPRESS_DIM_N] = (int64_t)bucket->n;
-    instr->dim[FR_COMPRESS_DIM_PAYLOAD_BYTES] = (int64_t)payload;
-    instr->dim[FR_COMPRESS_DIM_STAGE] = stage;
-    instr->dim[FR_COMPRESS_DIM_FIRST] = (int64_t)bucket->first;
-    instr->dim[FR_COMPRESS_DIM_STATE_BYTES] = (int64_t)state;
-    instr->dim[FR_COMPRESS_DIM_N_PAYLOADS] =
-        is_gather ? group_size(rank, bucket) : 1;
+    instr->compress.n = (int64_t)bucket->n;
+    instr->compress.payload_bytes = (int64_t)payload;
+    instr->compress.stage = stage;
+    instr->compress.first = (int64_t)bucket->first;
+    instr->compress.state_bytes = (int64_t)state;
+    instr->compress.n_payloads = is_gather ? group_size(rank, bucket) : 1;
     if (state > 0)
         instr->ref[1] = lower_ref(FR_SPACE_ERROR, 0);
     return instr;
@@ -114,7 +113,7 @@ static void compress(lower_rank *rank, uint32_t i_bucket, int stage)
     instr->ref[0] = lower_grad(context, bucket->first);
     instr->ref[2] = lower_ref(FR_SPACE_WIRE, 0);
     instr->ref[2].is_sharded = is_gather;
-    instr->shard_bytes = (uint64_t)instr->dim[FR_COMPRESS_DIM_PAYLOAD_BYTES];
+    instr->shard_bytes = (uint64_t)instr->compress.payload_bytes;
     add_call(rank, i_segment, bucket, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_WIRE, bucket->wire,
                     stage == 0 ? 'w' : 'm');

@@ -221,7 +221,7 @@ static void optimize(lower_rank *rank, fr_op op, size_t i_bucket)
                                is_step ? "opt_step" : "opt_norms", i_bucket);
     fr_instr *instr = lower_emit(context, op);
     set_range(rank, bucket, instr);
-    instr->algorithm = (uint8_t)context->job->optimizer;
+    instr->optimizer = (uint8_t)context->job->optimizer;
     instr->dim[2] = (int64_t)fr_optimizer_resident_bytes(
         context->job->optimizer, own_elements(rank, bucket),
         fr_plan_has_master(context->plan));

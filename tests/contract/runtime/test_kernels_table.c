@@ -9,11 +9,15 @@
 
 static void test_ops(void)
 {
-#define CHECK_OP(symbol, name, op_class, access)                               \
+#define EXECUTED true
+#define SIMULATED false
+#define OP(symbol, name, op_class, is_executed, ...)                           \
     CHECK((fr_kernels_cpu[FR_OP_##symbol] != NULL) ==                          \
-          (FR_OP_CLASS_##op_class == FR_OP_CLASS_COMPUTE));
-    FR_OP_LIST(CHECK_OP)
-#undef CHECK_OP
+          (is_executed && FR_OP_CLASS_##op_class == FR_OP_CLASS_COMPUTE));
+#include "plan/ir/op_list.inc"
+#undef OP
+#undef EXECUTED
+#undef SIMULATED
 }
 
 static void test_optimizers(void)
@@ -89,7 +93,7 @@ static void run_compressor(fr_compressor_kind kind, int64_t n, bool has_error)
     call.tensors = &tensor;
     call.n_tensors = 1;
     for (int stage = 0; stage < compressor->n_stages; stage++) {
-        instr.dim[FR_COMPRESS_DIM_STAGE] = stage;
+        instr.compress.stage = stage;
         fr_kernels_cpu[FR_OP_COMPRESS](&call);
     }
     call.ptr[0] = wire;

@@ -214,9 +214,9 @@ static void test_attention_shapes(void)
     /* Older kernels are slower; FlashAttention-2 is Ampere's own. */
     full = attention(FR_OP_ATTN_BWD, 2, 4096, 32, 128, 0);
     causal = full;
-    causal.algorithm = FR_FLASH_2;
+    causal.flash_kind = FR_FLASH_2;
     CHECK(seconds(&model, causal) > 1.2 * seconds(&model, full));
-    full.algorithm = FR_FLASH_1;
+    full.flash_kind = FR_FLASH_1;
     CHECK(seconds(&model, full) > 1.2 * seconds(&model, causal));
     /* Apart, the probabilities travel: slower, and dropout slower still. */
     causal = attention(FR_OP_ATTN_FWD, 8, 2048, 32, 64, FR_INSTR_SAVE_PROBS);
@@ -237,8 +237,8 @@ static void test_first_flash_attention(void)
         fr_instr first = attention(i % 2 ? FR_OP_ATTN_BWD : FR_OP_ATTN_FWD, 2,
                                    8192, 32, 128, 0);
         fr_instr second = first;
-        first.algorithm = FR_FLASH_1;
-        second.algorithm = FR_FLASH_2;
+        first.flash_kind = FR_FLASH_1;
+        second.flash_kind = FR_FLASH_2;
         double ratio = seconds(&model, first) / seconds(&model, second);
         CHECK(ratio > 1.5 && ratio < 3.0);
     }

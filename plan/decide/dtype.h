@@ -1,0 +1,32 @@
+/*
+ * dtype.h: the types of elements.
+ */
+#ifndef FR_PLAN_DECIDE_DTYPE_H
+#define FR_PLAN_DECIDE_DTYPE_H
+
+#include <stdint.h>
+
+typedef enum fr_dtype {
+    FR_DTYPE_F32,
+    FR_DTYPE_BF16,
+    FR_DTYPE_F16,
+    FR_DTYPE_TF32,
+    FR_DTYPE_FP8,
+    FR_DTYPE_FP4, /* two elements in a byte, block scales apart */
+    FR_DTYPE_F64,
+    FR_DTYPE_I32,
+    FR_DTYPE_U8,
+    FR_DTYPE_N
+} fr_dtype;
+
+/* Bytes of one element in memory (TF32 is stored as four bytes, FP4 counts
+ * as one: only operands that are packed for one product have it). */
+uint64_t fr_dtype_bytes(fr_dtype dtype);
+
+/* In what the result of a product of this dtype is stored: BF16 below 16
+ * bits, F32 for TF32, else the dtype itself. */
+fr_dtype fr_dtype_storage(fr_dtype dtype);
+
+const char *fr_dtype_name(fr_dtype dtype);
+
+#endif

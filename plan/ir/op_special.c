@@ -1,0 +1,177 @@
+/*
+ * op_special.c: amounts of operations that are no product of dimensions.
+ */
+#include "plan/ir/op_table.h"
+
+const op_special op_special_plain = {NULL};
+
+static uint64_t product(int64_t a, int64_t b)
+{
+    return (uint64_t)a * (uint64_t)b;
+}
+
+static uint64_t stored_bytes(const fr_instr *instr)
+{
+    return op_element_bytes(instr, OP_ELEMENT_STORED);
+}
+
+/* ---- attention ---------------------------------------------------------- */
+
+static uint64_t value_dim(const fr_attention_dims *d)
+{
+    return (uint64_t)(d->v_dim > 0 ? d->v_dim : d->head_dim);
+}
+
+static uint64_t key_rows(const fr_attention_dims *d)
+{
+    return (uint64_t)(d->key_rows > 0 ? d->key_rows : d->seq);
+}
+
+/*
+ * Pairs (query, key) that are looked at: query i of n sees i keys, at most
+ * `window`; T queries that are spread over n rows have T / n of the pairs.
+ */
+static uint64_t attention_pairs(const fr_instr *instr)
+{
+    const fr_attention_dims *d = &instr->attention;
+    const uint64_t t = (uint64_t)d->seq, n = key_rows(d);
+    uint64_t window = (uint64_t)d->window, pairs;
+    if (window == 0 || window > n)
+        window = n;
+    if (instr->flags & FR_INSTR_NONCAUSAL)
+        pairs = t * window;
+    else
+        pairs = (window * (window + 1) / 2 + (n - window) * window) * t / n;
+    return product(d->batch, d->q_heads) * pairs;
+}
+
+static uint64_t attention_flop(const fr_instr *instr)
+{
+    const uint64_t pairs = attention_pairs(instr);
+    const uint64_t qk = (uint64_t)instr->attention.head_dim;
+    const uint64_t v = value_dim(&instr->attention);
+    if (instr->op == FR_OP_ATTN_FWD) /* two products, and the softmax */
+        return pairs * (2 * qk + 2 * v + 5);
+    /* Four products; one more where probabilities are computed again. */
+    return instr->flags & FR_INSTR_SAVE_PROBS ? pairs * (4 * qk + 4 * v + 4)
+                                              : pairs * (6 * qk + 4 * v + 8);
+}
+
+static uint64_t attention_bytes(const fr_instr *instr, int i_ref)
+{
+    const fr_attention_dims *d = &instr->attention;
+    const uint64_t width = stored_bytes(instr);
+    const uint64_t rows = product(d->batch, d->seq),
+                   keys = (uint64_t)d->batch * key_rows(d);
+    const uint64_t v = value_dim(d), heads = (uint64_t)d->q_heads;
+    const uint64_t qkv =
+        (rows * heads * (uint64_t)d->head_dim +
+         keys * (uint64_t)d->kv_heads * ((uint64_t)d->head_dim + v)) *
+        width;
+    const uint64_t o = rows * heads * v * width;
+    const uint64_t scores = rows * heads * key_rows(d);
+    uint64_t kept =
+        rows * heads * op_element_bytes(instr, OP_ELEMENT_F32); /* lse */
+    if (instr->flags & FR_INSTR_SAVE_PROBS)
+        kept =
+            scores * (instr->flags & FR_INSTR_DROPOUT ? 2 * width + 1 : width);
+    const uint64_t forward[FR_ATTN_FWD_N_REFS] = {
+        [FR_ATTN_FWD_QKV] = qkv,
+        [FR_ATTN_FWD_O] = o,
+        [FR_ATTN_FWD_KEPT] = kept,
+        [FR_ATTN_FWD_TEMP] = scores * width,
+    };
+    const uint64_t backward[FR_ATTN_BWD_N_REFS] = {
+        [FR_ATTN_BWD_DO] = o,     [FR_ATTN_BWD_QKV] = qkv,
+        [FR_ATTN_BWD_O] = o,      [FR_ATTN_BWD_KEPT] = kept,
+        [FR_ATTN_BWD_DQKV] = qkv, [FR_ATTN_BWD_TEMP] = scores * width,
+    };
+    return instr->op == FR_OP_ATTN_FWD ? forward[i_ref] : backward[i_ref];
+}
+
+const op_special op_special_attention = {.flop = attention_flop,
+                                         .ref_bytes = attention_bytes};
+
+/* ---- the others --------------------------------------------------------- */
+
+static uint64_t rope_flop(const fr_instr *instr)
+{
+    const fr_rope_dims *d = &instr->rope;
+    return product(d->rows, d->head_dim) * 3 *
+           (uint64_t)(d->q_heads + d->kv_heads);
+}
+
+static uint64_t rope_bytes(const fr_instr *instr, int i_ref)
+{
+    const fr_rope_dims *d = &instr->rope;
+    (void)i_ref;
+    return stored_bytes(instr) * product(d->rows, d->head_dim) *
+           (uint64_t)(d->q_heads + 2 * d->kv_heads);
+}
+
+const op_special op_special_rope = {.flop = rope_flop, .ref_bytes = rope_bytes};
+
+/* Of the tables only the rows of the tokens move. */
+static uint64_t embed_touched(const fr_instr *instr, int i_ref, uint64_t bytes)
+{
+    const uint64_t n = product(instr->embed.rows, instr->embed.cols);
+    if (bytes > 0 && instr->op == FR_OP_EMBED_FWD && i_ref == FR_EMBED_FWD_WTE)
+        return n * stored_bytes(instr);
+    if (bytes > 0 && instr->op == FR_OP_EMBED_BWD && i_ref == FR_EMBED_BWD_DWTE)
+        return n * op_element_bytes(instr, OP_ELEMENT_GRAD);
+    return bytes;
+}
+
+const op_special op_special_embed = {.touched_bytes = embed_touched};
+
+static uint64_t cast_bytes(const fr_instr *instr, int i_ref)
+{
+    (void)i_ref;
+    return (uint64_t)instr->vector.n * (uint64_t)instr->scalar;
+}
+
+const op_special op_special_cast = {.ref_bytes = cast_bytes};
+
+/* Each row is read as often as it is copied. */
+static uint64_t permute_touched(const fr_instr *instr, int i_ref,
+                                uint64_t bytes)
+{
+    const fr_permute_dims *d = &instr->permute;
+    (void)i_ref;
+    return d->rows_out > d->rows_in
+               ? product(d->rows_out, d->cols) * stored_bytes(instr)
+               : bytes;
+}
+
+const op_special op_special_permute = {.touched_bytes = permute_touched};
+
+/* Each copy times its weight is added. */
+static uint64_t unpermute_flop(const fr_instr *instr)
+{
+    const fr_permute_dims *d = &instr->permute;
+    return product(d->rows_in > d->rows_out ? d->rows_in : d->rows_out,
+                   d->cols) *
+           2;
+}
+
+const op_special op_special_unpermute = {.flop = unpermute_flop};
+
+static uint64_t layer_flop(const fr_instr *instr)
+{
+    return (uint64_t)instr->scalar;
+}
+
+static uint64_t layer_moved(const fr_instr *instr)
+{
+    return (uint64_t)instr->layer.moved_bytes;
+}
+
+const op_special op_special_layer = {.flop = layer_flop,
+                                     .moved_bytes = layer_moved};
+
+static uint64_t elementwise_moved(const fr_instr *instr)
+{
+    return (uint64_t)instr->elementwise.moved_bytes;
+}
+
+const op_special op_special_elementwise = {.moved_bytes = elementwise_moved};
