@@ -67,7 +67,7 @@ static void reduce_plain(lower_rank *rank, uint32_t i_bucket)
         fr_instr *instr = lower_move(context, &moves[i]);
         const int64_t n_parts =
             is_of_shards ? 1 : fr_plan_group_size(context->plan, moves[i].axis);
-        instr->tag = is_of_shards ? FR_AXIS_SHARD : 0;
+        instr->shard_axis = is_of_shards ? FR_AXIS_SHARD : FR_AXIS_NONE;
         instr->shard_bytes = moves[i].n / (uint64_t)n_parts *
                              lower_element_bytes(context, FR_SPACE_GRAD);
         instr->ref[0] = is_of_shards ? own : whole;
