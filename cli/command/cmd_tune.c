@@ -93,9 +93,10 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                                     const fr_goal *goal, const fr_log *log)
 {
     const fr_option_value *v = cli->option;
-    const char *framework = fr_cli_has(cli, FR_OPT_FOR)
-                                ? fr_framework_name((int)v[FR_OPT_FOR].count)
-                                : NULL;
+    const char *framework =
+        fr_cli_has(cli, FR_OPT_FOR)
+            ? fr_framework_rules_name((int)v[FR_OPT_FOR].count)
+            : NULL;
     fr_tune_options options = {
         .space = {.model = &choice->model,
                   .job = &choice->job,
@@ -104,8 +105,9 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                   .pins = choice->pins,
                   .world = v[FR_OPT_RANKS].count,
                   .ranges = ranges,
-                  .framework =
-                      framework != NULL ? fr_framework_find(framework) : NULL,
+                  .framework = framework != NULL
+                                   ? fr_framework_rules_find(framework)
+                                   : NULL,
                   .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW)},
         .goal = goal,
         .is_batch_free =

@@ -155,5 +155,5 @@ const char *fr_choice_export(int i)
 
 const char *fr_choice_framework(int i)
 {
-    return fr_framework_name(i);
+    return fr_framework_rules_name(i);
 }

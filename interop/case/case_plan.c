@@ -86,7 +86,7 @@ static fr_status read_global_batch(const fr_case *row, fr_case_setup *setup,
     return FR_OK;
 }
 
-static fr_status read_batch(const fr_case *row, const fr_case_framework *how,
+static fr_status read_batch(const fr_case *row, const fr_framework *how,
                             fr_case_setup *setup, fr_err *err)
 {
     fr_plan *plan = &setup->plan;
@@ -182,7 +182,7 @@ static fr_status read_schedule(const fr_case *row, fr_case_setup *setup,
     return FR_OK;
 }
 
-static fr_status read_zero(const fr_case *row, const fr_case_framework *how,
+static fr_status read_zero(const fr_case *row, const fr_framework *how,
                            fr_case_setup *setup, fr_err *err)
 {
     fr_plan *plan = &setup->plan;
@@ -206,7 +206,7 @@ static fr_status read_zero(const fr_case *row, const fr_case_framework *how,
 }
 
 /* Which collectives run beside compute. */
-static void read_overlap(const fr_case *row, const fr_case_framework *how,
+static void read_overlap(const fr_case *row, const fr_framework *how,
                          fr_plan *plan)
 {
     const char *other = row->field[FR_CASE_OTHER_OPTS];
@@ -242,8 +242,7 @@ static void read_overlap(const fr_case *row, const fr_case_framework *how,
         plan->activation_offload_frac = 1.0;
 }
 
-static fr_status read_recompute(const fr_case *row,
-                                const fr_case_framework *how,
+static fr_status read_recompute(const fr_case *row, const fr_framework *how,
                                 fr_case_setup *setup, fr_err *err)
 {
     fr_plan *plan = &setup->plan;
@@ -264,8 +263,7 @@ static fr_status read_recompute(const fr_case *row,
     return FR_OK;
 }
 
-static fr_status read_precision(const fr_case *row,
-                                const fr_case_framework *how,
+static fr_status read_precision(const fr_case *row, const fr_framework *how,
                                 fr_case_setup *setup, fr_err *err)
 {
     fr_plan *plan = &setup->plan;
@@ -289,7 +287,7 @@ static fr_status read_precision(const fr_case *row,
     return FR_OK;
 }
 
-static void read_switches(const fr_case *row, const fr_case_framework *how,
+static void read_switches(const fr_case *row, const fr_framework *how,
                           fr_plan *plan)
 {
     int is_flash = fr_case_parse_flash(row->field[FR_CASE_FLASH_ATTN]);
@@ -304,7 +302,7 @@ static void read_switches(const fr_case *row, const fr_case_framework *how,
 }
 
 /* What runs around the products, and how attention is written. */
-static void read_kernels(const fr_case *row, const fr_case_framework *how,
+static void read_kernels(const fr_case *row, const fr_framework *how,
                          fr_case_setup *setup)
 {
     fr_plan *plan = &setup->plan;
@@ -340,7 +338,7 @@ static void read_kernels(const fr_case *row, const fr_case_framework *how,
 
 /* Megatron: max(40 M, 1 M x dp) gradients, and one bucket where nothing
  * overlaps.  Others: as the plan has it (PyTorch's DDP: 25 MB). */
-static void read_bucket(const fr_case_framework *how, fr_plan *plan)
+static void read_bucket(const fr_framework *how, fr_plan *plan)
 {
     double n = 40e6 > 1e6 * plan->dp ? 40e6 : 1e6 * plan->dp;
     uint64_t grad_bytes = plan->grad_dtype == FR_DTYPE_F32 ? 4 : 2;
@@ -365,7 +363,7 @@ static void read_expert_split(const fr_case *row, fr_plan *plan)
 fr_status fr_case_read_plan(const fr_case *row, fr_case_setup *setup,
                             fr_err *err)
 {
-    const fr_case_framework *how = fr_case_framework_of(row);
+    const fr_framework *how = fr_case_framework_of(row);
     fr_plan *plan = &setup->plan;
     fr_model *model = &setup->model;
     FR_TRY(read_degrees(row, setup, err));

@@ -1,6 +1,7 @@
 /* frameworks.c: one row per framework, one per rule. */
 #include "tuner/space/frameworks.h"
 
+#include "plan/lower/framework/framework.h"
 #include "plan/schedule/schedule.h"
 
 #include <string.h>
@@ -15,8 +16,8 @@ typedef struct rule {
     rule_fn holds;
 } rule;
 
-struct fr_framework {
-    const char *name;
+struct fr_framework_rules {
+    fr_framework_kind framework;
     const rule *rules; /* text NULL at the end */
 };
 
@@ -71,8 +72,9 @@ static bool overlaps_with_rows(const fr_plan *plan, const fr_model *model,
 }
 
 /* Of Megatron Core (transformer_config.py). */
-static bool has_turns_of_16_bits(const fr_plan *plan, const fr_model *model,
-                                 const fr_job *job)
+static bool has_combined_1f1b_of_16_bits(const fr_plan *plan,
+                                         const fr_model *model,
+                                         const fr_job *job)
 {
     (void)job;
     fr_dtype base = fr_plan_storage_dtype(plan);
@@ -81,8 +83,8 @@ static bool has_turns_of_16_bits(const fr_plan *plan, const fr_model *model,
             model->n_mtp_layers <= 1);
 }
 
-static bool has_no_turns(const fr_plan *plan, const fr_model *model,
-                         const fr_job *job)
+static bool has_no_combined_1f1b(const fr_plan *plan, const fr_model *model,
+                                 const fr_job *job)
 {
     (void)model;
     (void)job;
@@ -156,7 +158,7 @@ static const rule megatron_rules[] = {
     {"sequence parallel with tp-comm-overlap", FR_DECISION_LAYERS,
      overlaps_with_rows},
     {"bf16 or f16 and at most one layer of later tokens with ep-overlap",
-     FR_DECISION_LAYERS, has_turns_of_16_bits},
+     FR_DECISION_LAYERS, has_combined_1f1b_of_16_bits},
     {"overlap-grad-reduce with overlap-param-gather", FR_DECISION_GRADIENTS,
      gathers_with_reduction},
     {"pp 1 with sharded gradients or parameters", FR_DECISION_GRADIENTS,
@@ -174,7 +176,7 @@ static const rule deepspeed_rules[] = {
     {"one chunk per rank", FR_DECISION_PIPELINE, has_no_chunks},
     {"cp-kind all-to-all (Ulysses)", FR_DECISION_LAYERS, has_no_ring},
     {"whole chunks made again", FR_DECISION_PIPELINE, has_no_parts_of_chunks},
-    {"no ep-overlap", FR_DECISION_LAYERS, has_no_turns},
+    {"no ep-overlap", FR_DECISION_LAYERS, has_no_combined_1f1b},
     {NULL, FR_DECISION_N, NULL}};
 
 /*
@@ -186,35 +188,38 @@ static const rule deepspeed_rules[] = {
 static const rule torchtitan_rules[] = {
     {"zero 3 (FSDP) or 0 (DDP)", FR_DECISION_GRADIENTS, is_fsdp_or_ddp},
     {"whole chunks made again", FR_DECISION_PIPELINE, has_no_parts_of_chunks},
-    {"no ep-overlap", FR_DECISION_LAYERS, has_no_turns},
+    {"no ep-overlap", FR_DECISION_LAYERS, has_no_combined_1f1b},
     {NULL, FR_DECISION_N, NULL}};
 
-static const fr_framework frameworks[] = {{"megatron", megatron_rules},
-                                          {"deepspeed", deepspeed_rules},
-                                          {"torchtitan", torchtitan_rules}};
+static const fr_framework_rules frameworks[] = {
+    {FR_FRAMEWORK_MEGATRON, megatron_rules},
+    {FR_FRAMEWORK_DEEPSPEED, deepspeed_rules},
+    {FR_FRAMEWORK_TORCHTITAN, torchtitan_rules}};
 enum { N_FRAMEWORKS = sizeof frameworks / sizeof frameworks[0] };
 
-const char *fr_framework_name(int i)
+const char *fr_framework_rules_name(int i)
 {
-    return i >= 0 && i < N_FRAMEWORKS ? frameworks[i].name : NULL;
+    return i >= 0 && i < N_FRAMEWORKS
+               ? fr_frameworks[frameworks[i].framework].name
+               : NULL;
 }
 
-const fr_framework *fr_framework_find(const char *name)
+const fr_framework_rules *fr_framework_rules_find(const char *name)
 {
     for (int i = 0; i < N_FRAMEWORKS; i++)
-        if (strcmp(frameworks[i].name, name) == 0)
+        if (strcmp(fr_framework_rules_name(i), name) == 0)
             return &frameworks[i];
     return NULL;
 }
 
-fr_status fr_framework_check(const fr_framework *framework,
+fr_status fr_framework_check(const fr_framework_rules *framework,
                              fr_decision_level level, const fr_plan *plan,
                              const fr_model *model, const fr_job *job,
                              fr_err *err)
 {
     for (const rule *r = framework->rules; r->text != NULL; r++)
         if (r->level == level && !r->holds(plan, model, job))
-            return fr_fail(err, FR_INPUT, "%s asks for %s", framework->name,
-                           r->text);
+            return fr_fail(err, FR_INPUT, "%s asks for %s",
+                           fr_frameworks[framework->framework].name, r->text);
     return FR_OK;
 }

@@ -11,18 +11,18 @@
 #include "plan/decide/plan.h"
 #include "tuner/space/decision_levels.h"
 
-typedef struct fr_framework fr_framework;
+typedef struct fr_framework_rules fr_framework_rules;
 
 /* NULL: unknown. */
-const fr_framework *fr_framework_find(const char *name);
-/* Name of framework i, NULL past the last. */
-const char *fr_framework_name(int i);
+const fr_framework_rules *fr_framework_rules_find(const char *name);
+/* Name of the framework with rules i, NULL past the last. */
+const char *fr_framework_rules_name(int i);
 
 /*
  * FR_INPUT with the first rule of the decision level that the plan breaks.  A
  * rule of PIPELINE or GRADIENTS looks at nothing of the other one.
  */
-FR_CHECKED fr_status fr_framework_check(const fr_framework *framework,
+FR_CHECKED fr_status fr_framework_check(const fr_framework_rules *framework,
                                         fr_decision_level level,
                                         const fr_plan *plan,
                                         const fr_model *model,

@@ -20,6 +20,7 @@
  * (FSDP without no_sync); under a pipeline they add up whole and are reduced
  * after the last micro-batch.
  */
+#include "plan/lower/framework/framework.h"
 #include "plan/lower/step/lower_step.h"
 
 #include <stdio.h>
@@ -205,8 +206,8 @@ fr_status lower_uses_init(lower_rank *rank, fr_err *err)
  * more than stage3_max_reuse_distance elements lie in between.
  */
 enum { MOST_PIECES = 32 };
-static const uint64_t persistence_threshold = 100000;
-static const uint64_t max_reuse_distance = 1000000000;
+static const fr_framework *const deepspeed =
+    &fr_frameworks[FR_FRAMEWORK_DEEPSPEED];
 
 static bool is_by_parameter(const lower_context *context)
 {
@@ -227,7 +228,7 @@ static int list_pieces(const lower_rank *rank, const lower_unit *unit,
         const fr_tensor *tensor = &rank->tensors.items[i];
         if (tensor->first < unit->first ||
             tensor->first >= unit->first + unit->n ||
-            tensor->n < persistence_threshold)
+            tensor->n < deepspeed->persistent_below)
             continue;
         uint64_t size = tensor->n / n_shards * n_shards;
         pieces[n++] = size < left ? size : left;
@@ -246,7 +247,7 @@ static bool is_refetched(const uint64_t *pieces, int n, int i)
     uint64_t distance = 0;
     for (int k = i + 1; k < n; k++)
         distance += 2 * pieces[k];
-    return distance >= max_reuse_distance;
+    return distance >= deepspeed->max_reuse_distance;
 }
 
 static void gather_pieces(lower_rank *rank, const lower_unit *unit,
