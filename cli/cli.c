@@ -36,6 +36,16 @@ void fr_cli_note(const fr_cli *cli, const char *format, ...)
     fputc('\n', cli->chatter);
 }
 
+void fr_cli_note_lines(const fr_cli *cli, const char *topic, const char *text)
+{
+    while (*text != '\0') {
+        int n = (int)strcspn(text, "\n");
+        fr_cli_note(cli, "forerun: %s%s%.*s", topic != NULL ? topic : "",
+                    topic != NULL ? ": " : "", n, text);
+        text += n + (text[n] != '\0');
+    }
+}
+
 #define MAX_COMMANDS 32
 
 fr_status fr_command_get(const fr_command *commands, const char *word,

@@ -124,6 +124,8 @@ void fr_help_print(const fr_cli *cli, const fr_command *command);
 
 /* One chatter line on stderr unless --quiet. */
 void fr_cli_note(const fr_cli *cli, const char *format, ...) FR_PRINTF(2, 3);
+/* Every line of the text, after the topic where there is one. */
+void fr_cli_note_lines(const fr_cli *cli, const char *topic, const char *text);
 
 /* The whole program; returns the exit code. */
 int fr_cli_main(const fr_command *commands, int argc, char **argv, FILE *out,

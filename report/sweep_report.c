@@ -9,61 +9,33 @@
 #include "core/document/fields.h"
 #include "report/table.h"
 
-typedef double (*value_fn)(const fr_sweep_point *point);
 typedef char *(*format_fn)(char *out, size_t n, double value);
+
+enum {
+    IS_COUNT = 1,        /* a whole number */
+    IS_UNKNOWN_AT_0 = 2, /* 0 stands for what is not known */
+    IS_INPUT = 4,        /* told of points that cannot be, too */
+    IS_MEMORY = 8,       /* told of points that do not fit, too */
+    IS_GOAL = 16,        /* told where a goal was asked for */
+    IS_RATE = 32         /* of tokens, or of samples */
+};
 
 typedef struct column {
     const char *heading; /* of the table; NULL: JSON and CSV only */
-    const char *key;     /* of JSON and CSV */
-    value_fn value;      /* NAN: not known */
+    const char *key;     /* of JSON and CSV; NULL: the table only */
+    fr_field member;     /* of fr_sweep_point; none: the interval's half */
     format_fn format;
-    bool is_count;
+    unsigned flags;
 } column;
 
-/* ---- values ---------------------------------------------------------------
- */
-
-#define VALUE(name, expression)                                                \
-    static double name(const fr_sweep_point *p)                                \
-    {                                                                          \
-        return expression;                                                     \
-    }
-
-static double known(double amount)
+/* NAN: not known. */
+static double value_of(const column *c, const fr_sweep_point *p)
 {
-    return amount > 0 ? amount : NAN;
+    if (c->member.n_bytes == 0)
+        return (p->step_s_p95 - p->step_s_p5) / 2 / p->step_s;
+    double value = fr_field_get(&c->member, p);
+    return (c->flags & IS_UNKNOWN_AT_0) && !(value > 0) ? NAN : value;
 }
-
-VALUE(n_nodes, (double)p->n_nodes)
-VALUE(n_ranks, (double)p->n_ranks)
-VALUE(global_batch, (double)p->global_batch)
-VALUE(seq, (double)p->seq)
-VALUE(step_s, p->step_s)
-VALUE(step_s_p5, p->step_s_p5)
-VALUE(step_s_p95, p->step_s_p95)
-VALUE(half_width, (p->step_s_p95 - p->step_s_p5) / 2 / p->step_s)
-VALUE(tokens_per_s, p->tokens_per_s)
-VALUE(per_rank, p->tokens_per_s_per_rank)
-VALUE(mfu, known(p->mfu))
-VALUE(peak_bytes, (double)p->peak_bytes)
-VALUE(capacity_bytes, known((double)p->capacity_bytes))
-VALUE(usd_per_h, known(p->usd_per_h))
-VALUE(usd_per_1e9, known(p->usd_per_1e9_tokens))
-VALUE(kwh_per_1e9, known(p->kwh_per_1e9_tokens))
-VALUE(run_s, known(p->run_s))
-VALUE(run_usd, known(p->run_usd))
-VALUE(run_kwh, known(p->run_kwh))
-VALUE(goal, isfinite(p->goal) && p->goal > 0 ? p->goal : NAN)
-VALUE(n_at_once, known((double)p->n_at_once))
-VALUE(n_rounds, known((double)p->n_rounds))
-VALUE(all_s, known(p->all_s))
-VALUE(all_usd, known(p->all_usd))
-VALUE(all_kwh, known(p->all_kwh))
-VALUE(efficiency, p->efficiency)
-VALUE(gap, p->gap)
-VALUE(n_plans, known((double)p->n_plans))
-VALUE(n_simulated, known((double)p->n_simulated))
-VALUE(marginal, p->marginal)
 
 /* ---- formats --------------------------------------------------------------
  */
@@ -109,37 +81,47 @@ static char *as_duration(char *out, size_t n, double seconds)
     return out;
 }
 
+#define AT(name)                                                               \
+    {                                                                          \
+        FR_MEMBER(fr_sweep_point, name)                                        \
+    }
+
 static const column columns[] = {
-    {NULL, "nodes", n_nodes, as_whole, true},
-    {"ranks", "ranks", n_ranks, as_whole, true},
-    {NULL, "global_batch", global_batch, as_whole, true},
-    {NULL, "seq", seq, as_whole, true},
-    {"step", "step_s", step_s, fr_format_s, false},
-    {"+-", NULL, half_width, as_margin, false},
-    {"gap", "gap", gap, as_gap, false},
-    {NULL, "plans", n_plans, as_whole, true},
-    {NULL, "simulated", n_simulated, as_whole, true},
-    {NULL, "step_s_p5", step_s_p5, fr_format_s, false},
-    {NULL, "step_s_p95", step_s_p95, fr_format_s, false},
-    {"tokens/s", "tokens_per_s", tokens_per_s, as_digits, false},
-    {"per rank", "tokens_per_s_per_rank", per_rank, as_digits, false},
-    {"MFU", "mfu", mfu, as_percent, false},
-    {"memory", "peak_bytes", peak_bytes, fr_format_bytes, true},
-    {NULL, "capacity_bytes", capacity_bytes, fr_format_bytes, true},
-    {NULL, "usd_per_hour", usd_per_h, as_digits, false},
-    {"USD/1e9", "usd_per_1e9_tokens", usd_per_1e9, as_digits, false},
-    {"kWh/1e9", "kwh_per_1e9_tokens", kwh_per_1e9, as_digits, false},
-    {"run", "run_s", run_s, as_duration, false},
-    {"USD", "run_usd", run_usd, as_digits, false},
-    {"kWh", "run_kwh", run_kwh, as_digits, false},
-    {NULL, "goal", goal, as_digits, false},
-    {NULL, "n_at_once", n_at_once, as_whole, true},
-    {"rounds", "n_rounds", n_rounds, as_whole, true},
-    {"all done", "all_s", all_s, as_duration, false},
-    {"all USD", "all_usd", all_usd, as_digits, false},
-    {"all kWh", "all_kwh", all_kwh, as_digits, false},
-    {"efficiency", "efficiency", efficiency, as_percent, false},
-    {"added", "marginal", marginal, as_percent, false},
+    {NULL, "nodes", AT(n_nodes), as_whole, IS_COUNT},
+    {"ranks", "ranks", AT(n_ranks), as_whole, IS_COUNT | IS_INPUT},
+    {NULL, "global_batch", AT(global_batch), as_whole, IS_COUNT | IS_INPUT},
+    {NULL, "seq", AT(seq), as_whole, IS_COUNT | IS_INPUT},
+    {"step", "step_s", AT(step_s), fr_format_s, 0},
+    {"+-", NULL, {0}, as_margin, 0},
+    {"gap", "gap", AT(gap), as_gap, 0},
+    {NULL, "plans", AT(n_plans), as_whole, IS_COUNT | IS_UNKNOWN_AT_0},
+    {NULL, "simulated", AT(n_simulated), as_whole, IS_COUNT | IS_UNKNOWN_AT_0},
+    {NULL, "step_s_p5", AT(step_s_p5), fr_format_s, 0},
+    {NULL, "step_s_p95", AT(step_s_p95), fr_format_s, 0},
+    {"tokens/s", "tokens_per_s", AT(tokens_per_s), as_digits, IS_RATE},
+    {"per rank", "tokens_per_s_per_rank", AT(tokens_per_s_per_rank), as_digits,
+     0},
+    {"MFU", "mfu", AT(mfu), as_percent, IS_UNKNOWN_AT_0},
+    {"memory", "peak_bytes", AT(peak_bytes), fr_format_bytes,
+     IS_COUNT | IS_MEMORY},
+    {NULL, "capacity_bytes", AT(capacity_bytes), fr_format_bytes,
+     IS_COUNT | IS_UNKNOWN_AT_0 | IS_MEMORY},
+    {NULL, "usd_per_hour", AT(usd_per_h), as_digits, IS_UNKNOWN_AT_0},
+    {"USD/1e9", "usd_per_1e9_tokens", AT(usd_per_1e9_tokens), as_digits,
+     IS_UNKNOWN_AT_0},
+    {"kWh/1e9", "kwh_per_1e9_tokens", AT(kwh_per_1e9_tokens), as_digits,
+     IS_UNKNOWN_AT_0},
+    {"run", "run_s", AT(run_s), as_duration, IS_UNKNOWN_AT_0},
+    {"USD", "run_usd", AT(run_usd), as_digits, IS_UNKNOWN_AT_0},
+    {"kWh", "run_kwh", AT(run_kwh), as_digits, IS_UNKNOWN_AT_0},
+    {NULL, "goal", AT(goal), as_digits, IS_UNKNOWN_AT_0 | IS_GOAL},
+    {NULL, "n_at_once", AT(n_at_once), as_whole, IS_COUNT | IS_UNKNOWN_AT_0},
+    {"rounds", "n_rounds", AT(n_rounds), as_whole, IS_COUNT | IS_UNKNOWN_AT_0},
+    {"all done", "all_s", AT(all_s), as_duration, IS_UNKNOWN_AT_0},
+    {"all USD", "all_usd", AT(all_usd), as_digits, IS_UNKNOWN_AT_0},
+    {"all kWh", "all_kwh", AT(all_kwh), as_digits, IS_UNKNOWN_AT_0},
+    {"efficiency", "efficiency", AT(efficiency), as_percent, 0},
+    {"added", "marginal", AT(marginal), as_percent, 0},
 };
 enum { N_COLUMNS = FR_LENGTH(columns) };
 
@@ -147,13 +129,10 @@ enum { N_COLUMNS = FR_LENGTH(columns) };
 static bool is_told(const fr_sweep *sweep, const column *c,
                     const fr_sweep_point *point)
 {
-    bool is_input =
-        c->value == n_ranks || c->value == global_batch || c->value == seq;
-    bool is_memory = c->value == peak_bytes || c->value == capacity_bytes;
-    if (c->value == goal && sweep->goal[0] == '\0')
+    if ((c->flags & IS_GOAL) && sweep->goal[0] == '\0')
         return false;
-    return point->is_feasible || is_input ||
-           (is_memory && point->peak_bytes > 0);
+    return point->is_feasible || (c->flags & IS_INPUT) ||
+           ((c->flags & IS_MEMORY) && point->peak_bytes > 0);
 }
 
 /* ---- JSON -----------------------------------------------------------------
@@ -177,8 +156,8 @@ static void put_keys(const fr_sweep *sweep, fr_json_writer *json)
 static void put_amount(const fr_sweep *sweep, const column *c,
                        const fr_sweep_point *point, fr_json_writer *json)
 {
-    double value = is_told(sweep, c, point) ? c->value(point) : NAN;
-    if (c->is_count && isfinite(value))
+    double value = is_told(sweep, c, point) ? value_of(c, point) : NAN;
+    if ((c->flags & IS_COUNT) && isfinite(value))
         fr_json_put_u64(json, c->key, (uint64_t)value);
     else
         fr_json_put_double(json, c->key, value); /* null where unknown */
@@ -251,7 +230,7 @@ static bool is_used(const fr_sweep *sweep, const column *c)
 {
     for (size_t i = 0; i < sweep->n_points; i++)
         if (is_told(sweep, c, &sweep->points[i]) &&
-            isfinite(c->value(&sweep->points[i])))
+            isfinite(value_of(c, &sweep->points[i])))
             return c->heading != NULL;
     return false;
 }
@@ -288,8 +267,9 @@ static void add_row(const fr_sweep *sweep, size_t i, const bool *has_column,
     for (int c = 0; c < N_COLUMNS; c++) {
         if (!has_column[c])
             continue;
-        double value =
-            is_told(sweep, &columns[c], point) ? columns[c].value(point) : NAN;
+        double value = is_told(sweep, &columns[c], point)
+                           ? value_of(&columns[c], point)
+                           : NAN;
         fr_table_text(table, isfinite(value)
                                  ? columns[c].format(cell, sizeof cell, value)
                                  : "");
@@ -362,8 +342,7 @@ fr_status fr_report_sweep_text(const fr_sweep *sweep, fr_buffer *out,
         has_column[c] = is_used(sweep, &columns[c]);
         if (!has_column[c])
             continue;
-        bool is_samples =
-            !sweep->has_tokens && columns[c].value == tokens_per_s;
+        bool is_samples = !sweep->has_tokens && (columns[c].flags & IS_RATE);
         snprintf(titles[n], sizeof titles[n], ">%s",
                  is_samples ? "samples/s" : columns[c].heading);
         n++;
@@ -410,12 +389,14 @@ static void put_line(const fr_sweep *sweep, size_t i, fr_buffer *out)
         fr_buffer_putc(out, ',');
     }
     for (int c = 0; c < N_COLUMNS; c++) {
-        double value =
-            is_told(sweep, &columns[c], point) ? columns[c].value(point) : NAN;
+        double value = is_told(sweep, &columns[c], point)
+                           ? value_of(&columns[c], point)
+                           : NAN;
         if (columns[c].key == NULL)
             continue;
         if (isfinite(value))
-            fr_buffer_printf(out, columns[c].is_count ? "%.0f" : "%.9g", value);
+            fr_buffer_printf(out, columns[c].flags & IS_COUNT ? "%.0f" : "%.9g",
+                             value);
         fr_buffer_putc(out, ',');
     }
     fr_buffer_printf(out, "%d,%d,%d,%d,", point->is_feasible, point->is_knee,

@@ -16,6 +16,7 @@
 #include "cli/supervise.h"
 #include "core/base/fileio.h"
 #include "core/base/units.h"
+#include "core/document/fields.h"
 #include "report/table.h"
 #include "runtime/launch/rendezvous.h"
 #include "runtime/run/run.h"
@@ -59,6 +60,20 @@ static fr_status load_cases(const fr_cli *cli, cases *out, fr_err *err)
 }
 
 /* ---- the answer of rank 0 ------------------------------------------------ */
+static const fr_field rate_fields[] = {
+    {"name", FR_MEMBER(fr_rate_point, name)},
+    {"threads", FR_MEMBER(fr_rate_point, n_threads)},
+    {"busy_ranks", FR_MEMBER(fr_rate_point, n_busy)},
+    {"rate", FR_MEMBER(fr_rate_point, rate)},
+};
+
+static const fr_field held_out_fields[] = {
+    FR_FIELD(fr_held_out, what),
+    FR_FIELD(fr_held_out, n),
+    FR_FIELD(fr_held_out, mean_ape),
+    FR_FIELD(fr_held_out, worst_ape),
+};
+
 static fr_status print_json(const fr_cli *cli, const fr_profile *profile,
                             const char *path, fr_err *err)
 {
@@ -67,12 +82,8 @@ static fr_status print_json(const fr_cli *cli, const fr_profile *profile,
     fr_json_put_string(json, "profile", path);
     fr_json_put_string(json, "cpu", profile->fingerprint.cpu);
     if (fr_profile_is_gpu(profile)) {
-        const char *topology = fr_nccl_topology();
         fr_json_put_string(json, "gpu", profile->fingerprint.gpu.name);
-        if (topology != NULL)
-            fr_json_put_string(json, "nccl_topology", topology);
-        else
-            fr_json_put_null(json, "nccl_topology");
+        fr_json_put_string(json, "nccl_topology", fr_nccl_topology());
     }
     fr_json_put_i64(json, "cores", profile->fingerprint.n_cores);
     fr_json_put_i64(json, "nodes", profile->fingerprint.n_nodes);
@@ -80,28 +91,10 @@ static fr_status print_json(const fr_cli *cli, const fr_profile *profile,
     fr_json_put_u64(json, "compute_points", profile->n_compute);
     fr_json_put_u64(json, "comm_points", profile->n_comm);
     fr_json_put_double(json, "jitter_frac", profile->jitter_frac);
-    fr_json_open_array(json, "rates");
-    for (size_t i = 0; i < profile->n_rate; i++) {
-        const fr_rate_point *rate = &profile->rate[i];
-        fr_json_begin_object(json);
-        fr_json_put_string(json, "name", rate->name);
-        fr_json_put_i64(json, "threads", rate->n_threads);
-        fr_json_put_i64(json, "busy_ranks", rate->n_busy);
-        fr_json_put_double(json, "rate", rate->rate);
-        fr_json_end_object(json);
-    }
-    fr_json_end_array(json);
-    fr_json_open_array(json, "held_out");
-    for (size_t i = 0; i < profile->n_held_out; i++) {
-        const fr_held_out *check = &profile->held_out[i];
-        fr_json_begin_object(json);
-        fr_json_put_string(json, "what", check->what);
-        fr_json_put_i64(json, "n", check->n);
-        fr_json_put_double(json, "mean_ape", check->mean_ape);
-        fr_json_put_double(json, "worst_ape", check->worst_ape);
-        fr_json_end_object(json);
-    }
-    fr_json_end_array(json);
+    fr_fields_put_array("rates", rate_fields, profile->rate, profile->n_rate,
+                        json);
+    fr_fields_put_array("held_out", held_out_fields, profile->held_out,
+                        profile->n_held_out, json);
     return fr_answer_print(&answer, cli, err);
 }
 

@@ -44,12 +44,8 @@ static fr_status print(const fr_cli *cli, const fr_nccl_rows *rows,
         fr_plan_describe(plan, name, sizeof name), cluster, &text, err);
     if (status == FR_OK && output)
         status = fr_file_write(output, text.data, text.n, err);
-    for (const char *at = fr_buffer_text(&rows->also);
-         *at && status == FR_OK;) {
-        int n = (int)strcspn(at, "\n");
-        fr_cli_note(cli, "forerun: %.*s", n, at);
-        at += n + (at[n] != '\0');
-    }
+    if (status == FR_OK)
+        fr_cli_note_lines(cli, NULL, fr_buffer_text(&rows->also));
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
         status = print_json(cli, rows, err);
     else if (status == FR_OK && !output)

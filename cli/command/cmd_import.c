@@ -116,12 +116,8 @@ static fr_status print(const fr_cli *cli, const fr_import *import,
     fr_status status = format(import, kind, path, &text, err);
     if (status == FR_OK && output)
         status = fr_file_write(output, text.data, text.n, err);
-    for (const char *at = fr_buffer_text(&import->notes);
-         *at && status == FR_OK;) {
-        int n = (int)strcspn(at, "\n");
-        fr_cli_note(cli, "forerun: %s: %.*s", kind, n, at);
-        at += n + (at[n] != '\0');
-    }
+    if (status == FR_OK)
+        fr_cli_note_lines(cli, kind, fr_buffer_text(&import->notes));
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
         status = print_json(cli, import, kind, err);
     else if (status == FR_OK && !output)

@@ -1,6 +1,7 @@
 /* text.c: see text.h. */
 #include "core/base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool fr_text_equal(const char *a, const char *b)
@@ -179,6 +180,14 @@ const char *fr_text_nearest(const char *word, const char *const *candidates,
         }
     }
     return best;
+}
+
+const char *fr_text_hint(const char *nearest, char buf[FR_HINT_MAX])
+{
+    buf[0] = '\0';
+    if (nearest)
+        snprintf(buf, FR_HINT_MAX, ": did you mean '%.100s'?", nearest);
+    return buf;
 }
 
 int fr_text_find(const char *word, const char *const *names, size_t n)

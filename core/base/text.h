@@ -28,6 +28,10 @@ size_t fr_text_distance(const char *a, const char *b);
  * For "did you mean 'x'?". */
 const char *fr_text_nearest(const char *word, const char *const *candidates,
                             size_t n);
+/* That as the end of a message, ": did you mean 'x'?", or "" for NULL; returns
+ * buf. */
+enum { FR_HINT_MAX = 128 };
+const char *fr_text_hint(const char *nearest, char buf[FR_HINT_MAX]);
 /* The index of `word` among names, -1 when absent. */
 int fr_text_find(const char *word, const char *const *names, size_t n);
 

@@ -37,6 +37,10 @@ const fr_xml_node *fr_xml_parent(const fr_xml_node *node); /* NULL: root */
 const fr_xml_node *fr_xml_first_named(const fr_xml_node *node,
                                       const char *name);
 const fr_xml_node *fr_xml_next_named(const fr_xml_node *node, const char *name);
+/* A loop over the children of that name: fr_xml_each(at, root, "link") ... */
+#define fr_xml_each(at, parent, name)                                          \
+    for (const fr_xml_node *at = fr_xml_first_named((parent), (name)); at;     \
+         at = fr_xml_next_named(at, (name)))
 const char *fr_xml_name(const fr_xml_node *node);
 bool fr_xml_is(const fr_xml_node *node, const char *name);
 int fr_xml_line(const fr_xml_node *node);

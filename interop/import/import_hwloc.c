@@ -67,8 +67,7 @@ static double slower(double a, double b)
 /* osdev_type 3: OpenFabrics, "mlx5_0". */
 static bool has_fabric_name(const fr_xml_node *object)
 {
-    for (const fr_xml_node *at = fr_xml_first_named(object, "object"); at;
-         at = fr_xml_next_named(at, "object"))
+    fr_xml_each (at, object, "object")
         if (is_type(at, "OSDev") &&
             fr_text_equal(fr_xml_find(at, "osdev_type"), "3"))
             return true;
@@ -126,8 +125,7 @@ static fr_status walk(hwloc_file *file, const fr_xml_node *parent,
     if (depth > MAX_DEPTH)
         return fr_xml_fail(parent, err, "objects nest more than %d deep",
                            MAX_DEPTH);
-    for (const fr_xml_node *at = fr_xml_first_named(parent, "object"); at;
-         at = fr_xml_next_named(at, "object")) {
+    fr_xml_each (at, parent, "object") {
         const char *type;
         FR_TRY(fr_xml_get_string(at, "type", &type, err));
         file->n_packages += strcmp(type, "Package") == 0;
@@ -152,10 +150,8 @@ static fr_status walk(hwloc_file *file, const fr_xml_node *parent,
 /* The name that NVML gave, in an <info> of the OSDev. */
 static const fr_catalog_device *find_product(const fr_xml_node *gpu)
 {
-    for (const fr_xml_node *os = fr_xml_first_named(gpu, "object"); os;
-         os = fr_xml_next_named(os, "object"))
-        for (const fr_xml_node *at = fr_xml_first_named(os, "info"); at;
-             at = fr_xml_next_named(at, "info"))
+    fr_xml_each (os, gpu, "object")
+        fr_xml_each (at, os, "info")
             if (fr_text_equal(fr_xml_find(at, "name"), "GPUModel") &&
                 fr_xml_find(at, "value"))
                 return fr_catalog_device_find_product(fr_xml_find(at, "value"));
@@ -238,14 +234,12 @@ static fr_status read_words(const hwloc_file *file, const fr_xml_node *node,
 static fr_status read_distances(const hwloc_file *file, const fr_xml_node *node,
                                 distances *d, fr_err *err)
 {
-    for (const fr_xml_node *at = fr_xml_first_named(node, "indexes"); at;
-         at = fr_xml_next_named(at, "indexes"))
+    fr_xml_each (at, node, "indexes")
         FR_TRY(read_words(file, at, false, d, err));
     d->values = calloc((size_t)d->n * (size_t)d->n + 1, sizeof *d->values);
     if (!d->values)
         return fr_fail_no_memory(err);
-    for (const fr_xml_node *at = fr_xml_first_named(node, "u64values"); at;
-         at = fr_xml_next_named(at, "u64values"))
+    fr_xml_each (at, node, "u64values")
         FR_TRY(read_words(file, at, true, d, err));
     if (d->n_values != d->n * d->n)
         return fr_xml_fail(node, err, "%d values for %d objects", d->n_values,

@@ -83,8 +83,7 @@ static fr_status add_gpu(nccl_file *file, const fr_xml_node *pci,
 
 static fr_status add_nets(nccl_file *file, const fr_xml_node *nic, fr_err *err)
 {
-    for (const fr_xml_node *net = fr_xml_first_named(nic, "net"); net;
-         net = fr_xml_next_named(net, "net")) {
+    fr_xml_each (net, nic, "net") {
         if (!fr_xml_find(net, "dev"))
             continue; /* NCCL did not use it */
         if (file->n_nets == MAX_NICS)
@@ -103,8 +102,7 @@ static fr_status add_nic(nccl_file *file, const fr_xml_node *pci,
         file->nic_pci = pci;
     file->nic_pcie_Bps = slower(file->nic_pcie_Bps, slower(own_Bps, above_Bps));
     file->n_nic_pcis++;
-    for (const fr_xml_node *nic = fr_xml_first_named(pci, "nic"); nic;
-         nic = fr_xml_next_named(nic, "nic"))
+    fr_xml_each (nic, pci, "nic")
         FR_TRY(add_nets(file, nic, err));
     return FR_OK;
 }
@@ -116,8 +114,7 @@ static fr_status read_pcis(nccl_file *file, const fr_xml_node *parent,
     if (depth > MAX_DEPTH)
         return fr_xml_fail(parent, err, "more than %d bridges in a row",
                            MAX_DEPTH);
-    for (const fr_xml_node *pci = fr_xml_first_named(parent, "pci"); pci;
-         pci = fr_xml_next_named(pci, "pci")) {
+    fr_xml_each (pci, parent, "pci") {
         const char *id;
         double own_Bps;
         FR_TRY(fr_xml_get_string(pci, "busid", &id, err));
@@ -134,8 +131,7 @@ static fr_status read_pcis(nccl_file *file, const fr_xml_node *parent,
                              err));
         }
     }
-    for (const fr_xml_node *nic = fr_xml_first_named(parent, "nic"); nic;
-         nic = fr_xml_next_named(nic, "nic"))
+    fr_xml_each (nic, parent, "nic")
         FR_TRY(add_nets(file, nic, err)); /* a virtual one */
     return FR_OK;
 }
@@ -347,8 +343,7 @@ static fr_status guess_unclassed(nccl_file *file, const fr_xml_node *root,
                            "no GPU: no <pci> of class 0x03 and no <gpu>");
     while (n_gpus * 2 <= file->n_unclassed)
         n_gpus *= 2;
-    for (const fr_xml_node *cpu = fr_xml_first_named(root, "cpu"); cpu;
-         cpu = fr_xml_next_named(cpu, "cpu"))
+    fr_xml_each (cpu, root, "cpu")
         for (const fr_xml_node *pci = fr_xml_first_named(cpu, "pci"); pci;
              pci = fr_xml_next_named(pci, "pci"), n_seen++)
             if (n_seen < n_gpus)

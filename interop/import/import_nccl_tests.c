@@ -124,16 +124,6 @@ typedef struct text_file {
     double factor; /* busbw / algbw of the largest row */
 } text_file;
 
-static int words_of(char *line, char **words)
-{
-    int n = 0;
-    char *save = NULL;
-    for (char *at = strtok_r(line, " \t\r", &save); at && n < MAX_WORDS;
-         at = strtok_r(NULL, " \t\r", &save))
-        words[n++] = at;
-    return n;
-}
-
 /* "#  size  count  type  redop  root  time  algbw  busbw #wrong  time ..." */
 static fr_status read_heading(text_file *file, char **words, int n, int line,
                               fr_err *err)
@@ -216,7 +206,7 @@ static fr_status read_comment(text_file *file, char *line, int n_line,
         return fr_import_fail(file->in, n_line, err,
                               "out of bounds values: these results are of a "
                               "broken machine; run again");
-    int n = words_of(line, words);
+    int n = fr_import_words(line, words, MAX_WORDS);
     if (n > 4 && strcmp(words[1], "Rank") == 0)
         return read_rank(file, words, n, n_line, err);
     if (n > 6 && strcmp(words[1], "size") == 0)
@@ -242,7 +232,7 @@ static fr_status read_row(text_file *file, char *line, int n_line, fr_err *err)
     const columns *at = &file->columns;
     fr_nccl_timing row = {.line = n_line};
     double size, wrong, algbw, busbw;
-    int n = words_of(line, words);
+    int n = fr_import_words(line, words, MAX_WORDS);
     if (n == 0 || at->n == 0 || words[0][0] < '0' || words[0][0] > '9')
         return FR_OK; /* chatter of mpirun and NCCL_DEBUG */
     if (n < at->n || n > at->n + 2)

@@ -54,6 +54,16 @@ bool fr_import_has(const char *text, size_t n, const char *word)
     return false;
 }
 
+int fr_import_words(char *line, char **words, int n_max)
+{
+    int n = 0;
+    char *save = NULL;
+    for (char *at = strtok_r(line, " \t\r", &save); at && n < n_max;
+         at = strtok_r(NULL, " \t\r", &save))
+        words[n++] = at;
+    return n;
+}
+
 double fr_import_pcie_Bps(const char *speed, int64_t n_lanes)
 {
     static const double generations[][2] = {{2.5, 15}, {5, 30},   {8, 60},
@@ -106,12 +116,12 @@ fr_status fr_import_choose_gpu(const fr_import_text *in, fr_import_node *node,
                               "the model of the GPUs is not said; give --gpu "
                               "NAME ('forerun catalog devices' lists them)");
     const fr_catalog_device *device = fr_catalog_device_find(id);
+    char hint[FR_HINT_MAX];
     const char *nearest = fr_catalog_device_nearest(id);
     if (!device)
         return fr_fail(err, FR_USAGE,
-                       "--gpu: no device '%.60s' in the catalogue%s%s%s", id,
-                       nearest ? ": did you mean '" : "",
-                       nearest ? nearest : "", nearest ? "'?" : "");
+                       "--gpu: no device '%.60s' in the catalogue%s", id,
+                       fr_text_hint(nearest, hint));
     if (node->device && node->device != device)
         fr_import_note(in, "--gpu %s in place of the %s that the file names",
                        id, node->device->type.id);
@@ -126,11 +136,11 @@ fr_status fr_import_choose_node(const fr_import_text *in,
     *out = id ? fr_catalog_node_find(id) : NULL;
     if (!id || *out)
         return FR_OK;
+    char hint[FR_HINT_MAX];
     const char *nearest = fr_catalog_node_nearest(id);
     return fr_fail(err, FR_USAGE,
-                   "--node-type: no node '%.60s' in the catalogue%s%s%s", id,
-                   nearest ? ": did you mean '" : "", nearest ? nearest : "",
-                   nearest ? "'?" : "");
+                   "--node-type: no node '%.60s' in the catalogue%s", id,
+                   fr_text_hint(nearest, hint));
 }
 
 /* ---- NVLink ---------------------------------------------------------------

@@ -47,6 +47,9 @@ char *fr_import_id(const char *name, char *out);
 /* Does the text hold `word` within its first 4096 bytes? */
 bool fr_import_has(const char *text, size_t n, const char *word);
 
+/* Splits a line in place at its blanks, into n_max words at most. */
+int fr_import_words(char *line, char **words, int n_max);
+
 /*
  * What a reader found in a description of one node.  Zero or NULL: the file
  * does not say it, the catalogue shall.

@@ -60,16 +60,6 @@ static char *next_line(char **rest)
     return line;
 }
 
-static int32_t words_of(char *line, char **words)
-{
-    int32_t n = 0;
-    char *save = NULL;
-    for (char *at = strtok_r(line, " \t", &save); at && n < MAX_TOKENS;
-         at = strtok_r(NULL, " \t", &save))
-        words[n++] = at;
-    return n;
-}
-
 static bool is_gpu(const char *name)
 {
     return strncmp(name, "GPU", 3) == 0 && name[3] >= '0' && name[3] <= '9';
@@ -78,7 +68,7 @@ static bool is_gpu(const char *name)
 static fr_status read_heading(matrix *m, char *line, int n_line, fr_err *err)
 {
     char *words[MAX_TOKENS];
-    int32_t n = words_of(line, words);
+    int32_t n = fr_import_words(line, words, MAX_TOKENS);
     for (int32_t i = 0; i < n; i++) {
         /* "CPU Affinity", "NUMA Affinity", "GPU NUMA ID" end the names. */
         if (strcmp(words[i], "CPU") == 0 || strcmp(words[i], "NUMA") == 0 ||
@@ -153,7 +143,7 @@ static fr_status read_matrix(matrix *m, fr_err *err)
                 FR_TRY(read_heading(m, line, n_line, err));
             continue;
         }
-        int32_t n = words_of(line, words);
+        int32_t n = fr_import_words(line, words, MAX_TOKENS);
         if (n == 0)
             break;
         FR_TRY(read_row(m, row++, words, n, n_line, err));

@@ -192,12 +192,12 @@ fr_status fr_catalog_cluster(const char *node_id, int64_t n_nodes,
 {
     const fr_catalog_node *node = fr_catalog_node_find(node_id);
     if (!node) {
+        char hint[FR_HINT_MAX];
         const char *nearest = fr_catalog_node_nearest(node_id);
         return fr_fail(err, FR_INPUT,
-                       "no node type '%s' in the catalogue%s%s%s; 'forerun "
+                       "no node type '%s' in the catalogue%s; 'forerun "
                        "catalog' lists them",
-                       node_id, nearest ? ": did you mean '" : "",
-                       nearest ? nearest : "", nearest ? "'?" : "");
+                       node_id, fr_text_hint(nearest, hint));
     }
     if (n_nodes < 1 || n_nodes > 1000000)
         return fr_fail(err, FR_INPUT, "%s:%lld: give 1 to 1000000 nodes",

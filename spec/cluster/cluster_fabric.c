@@ -53,8 +53,7 @@ static fr_status read_levels(const fr_xml_node *node, int64_t n_nodes,
                              fr_fabric *fabric, fr_err *err)
 {
     double below = 1.0;
-    for (const fr_xml_node *at = fr_xml_first_named(node, "level"); at;
-         at = fr_xml_next_named(at, "level")) {
+    fr_xml_each (at, node, "level") {
         if (fabric->n_levels == FR_CLUSTER_LEVELS)
             return fr_xml_fail(at, err, "more than %d levels",
                                FR_CLUSTER_LEVELS);
@@ -154,8 +153,7 @@ static fr_status read_switches(const fr_xml_node *node, fr_cluster *cluster,
                                fr_err *err)
 {
     fr_fabric *fabric = &cluster->fabric;
-    for (const fr_xml_node *at = fr_xml_first_named(node, "switch"); at;
-         at = fr_xml_next_named(at, "switch")) {
+    fr_xml_each (at, node, "switch") {
         const char *id;
         FR_TRY(fr_xml_get_string(at, "id", &id, err));
         if (fr_cluster_node_find(cluster, id) >= 0)
@@ -247,8 +245,7 @@ static fr_status check_link_names(const fr_xml_node *node, size_t n_links,
     size_t n = 0;
     if (!names)
         return fr_fail_no_memory(err);
-    for (const fr_xml_node *at = fr_xml_first_named(node, "link"); at;
-         at = fr_xml_next_named(at, "link"))
+    fr_xml_each (at, node, "link")
         names[n++] = (link_name){fr_xml_find(at, "id"), at};
     qsort(names, n, sizeof *names, compare_names);
     for (size_t i = 1; i < n && status == FR_OK; i++)
@@ -305,8 +302,7 @@ static fr_status read_links(const fr_xml_node *node, fr_cluster *cluster,
     if (!fabric->links || !fabric->switches)
         return fr_fail_no_memory(err);
     FR_TRY(read_switches(node, cluster, err));
-    for (const fr_xml_node *at = fr_xml_first_named(node, "link"); at;
-         at = fr_xml_next_named(at, "link"))
+    fr_xml_each (at, node, "link")
         FR_TRY(read_link(at, cluster, err));
     FR_TRY(check_link_names(node, n_links, err));
     return check_connected(node, cluster, err);

@@ -172,12 +172,12 @@ static fr_status swap_gpu(fr_cluster *cluster, const char *name, fr_err *err)
 {
     const fr_catalog_device *device = find_device(name);
     if (device == NULL) {
+        char hint[FR_HINT_MAX];
         const char *near = fr_catalog_device_nearest(name);
         return fr_fail(err, FR_INPUT,
-                       "no device '%s' in the catalogue%s%s%s; 'forerun "
+                       "no device '%s' in the catalogue%s; 'forerun "
                        "catalog devices' lists them",
-                       name, near ? ": did you mean '" : "", near ? near : "",
-                       near ? "'?" : "");
+                       name, fr_text_hint(near, hint));
     }
     for (size_t i = 0; i < cluster->n_devices; i++) {
         if (cluster->devices[i].kind != FR_DEVICE_GPU)

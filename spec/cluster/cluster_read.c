@@ -12,8 +12,7 @@
 size_t fr_cluster_n_named(const fr_xml_node *node, const char *name)
 {
     size_t n = 0;
-    for (const fr_xml_node *at = fr_xml_first_named(node, name); at;
-         at = fr_xml_next_named(at, name))
+    fr_xml_each (at, node, name)
         n++;
     return n;
 }
@@ -22,6 +21,7 @@ static fr_status fail_node_type(const fr_xml_node *node,
                                 const fr_cluster *cluster, const char *id,
                                 fr_err *err)
 {
+    char hint[FR_HINT_MAX];
     const char *nearest = fr_catalog_node_nearest(id);
     size_t best = nearest ? fr_text_distance(id, nearest) : strlen(id) / 2 + 1;
     for (size_t i = 0; i < cluster->n_node_types; i++) {
@@ -32,9 +32,8 @@ static fr_status fail_node_type(const fr_xml_node *node,
         }
     }
     return fr_xml_fail(node, err,
-                       "no node-type '%s' in this file or the catalogue%s%s%s",
-                       id, nearest ? ": did you mean '" : "",
-                       nearest ? nearest : "", nearest ? "'?" : "");
+                       "no node-type '%s' in this file or the catalogue%s", id,
+                       fr_text_hint(nearest, hint));
 }
 
 /* Appends a type of the catalogue with its device when the file uses it. */
@@ -94,8 +93,7 @@ static fr_status read_group(const fr_xml_node *node, fr_cluster *cluster,
 static fr_status read_groups(const fr_xml_node *root, fr_cluster *cluster,
                              fr_err *err)
 {
-    for (const fr_xml_node *at = fr_xml_first_named(root, "group"); at;
-         at = fr_xml_next_named(at, "group"))
+    fr_xml_each (at, root, "group")
         FR_TRY(read_group(at, cluster, err));
     if (cluster->n_groups == 0)
         return fr_xml_fail(root, err,
@@ -178,8 +176,7 @@ static fr_status read_all_slow(const fr_xml_node *root, fr_cluster *cluster,
     cluster->slow = calloc(n, sizeof *cluster->slow);
     if (!cluster->slow)
         return fr_fail_no_memory(err);
-    for (const fr_xml_node *at = fr_xml_first_named(root, "slow"); at;
-         at = fr_xml_next_named(at, "slow"))
+    fr_xml_each (at, root, "slow")
         FR_TRY(read_slow(at, cluster, err));
     return FR_OK;
 }

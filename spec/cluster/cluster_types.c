@@ -34,8 +34,7 @@ static fr_status read_peak(const fr_xml_node *node, fr_device_type *device,
 static const fr_xml_node *find_id(const fr_xml_node *root, const char *element,
                                   const char *id)
 {
-    for (const fr_xml_node *at = fr_xml_first_named(root, element); at;
-         at = fr_xml_next_named(at, element))
+    fr_xml_each (at, root, element)
         if (fr_text_equal(fr_xml_find(at, "id"), id))
             return at;
     return NULL;
@@ -68,12 +67,12 @@ static fr_status read_like(const fr_xml_node *node, chain links,
         *device = found->type;
         return FR_OK;
     }
+    char hint[FR_HINT_MAX];
     const char *nearest = fr_catalog_device_nearest(like);
     return fr_xml_fail(node, err,
                        "like: no device '%s' in this file or the "
-                       "catalogue%s%s%s",
-                       like, nearest ? ": did you mean '" : "",
-                       nearest ? nearest : "", nearest ? "'?" : "");
+                       "catalogue%s",
+                       like, fr_text_hint(nearest, hint));
 }
 
 static fr_status read_device_attributes(const fr_xml_node *node,
@@ -113,8 +112,7 @@ static fr_status read_device(const fr_xml_node *node, chain links,
                            id);
     fr_text_copy_cut(device->id, sizeof device->id, id);
     FR_TRY(read_device_attributes(node, device, err));
-    for (const fr_xml_node *peak = fr_xml_first_named(node, "peak"); peak;
-         peak = fr_xml_next_named(peak, "peak"))
+    fr_xml_each (peak, node, "peak")
         FR_TRY(read_peak(peak, device, err));
     if (device->memory_bytes == 0)
         return fr_xml_fail(node, err,
@@ -140,8 +138,7 @@ static fr_status read_devices(const fr_xml_node *root, fr_cluster *cluster,
                               fr_err *err)
 {
     chain links = {root, 0, fr_cluster_n_named(root, "device")};
-    for (const fr_xml_node *at = fr_xml_first_named(root, "device"); at;
-         at = fr_xml_next_named(at, "device")) {
+    fr_xml_each (at, root, "device") {
         const char *id = fr_xml_find(at, "id");
         for (size_t i = 0; i < cluster->n_devices; i++)
             if (fr_text_equal(cluster->devices[i].id, id))
@@ -262,11 +259,11 @@ static fr_status find_device(const fr_xml_node *node, const char *id,
         cluster->devices[cluster->n_devices++] = found->type;
         return FR_OK;
     }
+    char hint[FR_HINT_MAX];
     const char *nearest = fr_catalog_device_nearest(id);
     return fr_xml_fail(node, err,
-                       "no device '%s' in this file or the catalogue%s%s%s", id,
-                       nearest ? ": did you mean '" : "",
-                       nearest ? nearest : "", nearest ? "'?" : "");
+                       "no device '%s' in this file or the catalogue%s", id,
+                       fr_text_hint(nearest, hint));
 }
 
 /* A node type is like an earlier one of the file or one of the catalogue. */
@@ -298,12 +295,12 @@ static fr_status start_node_type(const fr_xml_node *node, fr_cluster *cluster,
             *device = found->device;
         return FR_OK;
     }
+    char hint[FR_HINT_MAX];
     const char *nearest = fr_catalog_node_nearest(like);
     return fr_xml_fail(node, err,
                        "like: no node-type '%s' above in this file or in the "
-                       "catalogue%s%s%s",
-                       like, nearest ? ": did you mean '" : "",
-                       nearest ? nearest : "", nearest ? "'?" : "");
+                       "catalogue%s",
+                       like, fr_text_hint(nearest, hint));
 }
 
 static fr_status check_node_type(const fr_xml_node *node,
@@ -365,8 +362,7 @@ static fr_status read_node_type(const fr_xml_node *node, fr_cluster *cluster,
 static fr_status read_node_types(const fr_xml_node *root, fr_cluster *cluster,
                                  fr_err *err)
 {
-    for (const fr_xml_node *at = fr_xml_first_named(root, "node-type"); at;
-         at = fr_xml_next_named(at, "node-type")) {
+    fr_xml_each (at, root, "node-type") {
         const char *id = fr_xml_find(at, "id");
         for (size_t i = 0; i < cluster->n_node_types; i++)
             if (fr_text_equal(cluster->node_types[i].id, id))

@@ -484,11 +484,11 @@ static fr_status fail_type(const fr_json_value *config, const char *type,
         used += n + 2;
         list[used] = '\0';
     }
+    char hint[FR_HINT_MAX];
     const char *nearest = fr_text_nearest(type, names, N_TYPES);
     return fr_json_fail(fr_json_find(config, "model_type"), err,
-                        "model_type '%s' is not known%s%s%s; known are %s",
-                        type, nearest ? ": did you mean '" : "",
-                        nearest ? nearest : "", nearest ? "'?" : "", list + 2);
+                        "model_type '%s' is not known%s; known are %s", type,
+                        fr_text_hint(nearest, hint), list + 2);
 }
 
 static fr_status read_config(const fr_json_value *object, const char *name,
