@@ -1,0 +1,105 @@
+#!/bin/bash
+# check_docs.sh: what the docs name exists: commands and options of forerun,
+# targets of the Makefile, files, folders and C names of the tree, pages and
+# headings that links go to.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+forerun=${BUILD:-build}/forerun
+pages=(README.md CONTRIBUTING.md docs/*.md)
+bad=0
+complain() {
+    echo "$*"
+    bad=1
+}
+
+# ---- files: FLOOR/..., with the braces and stars of the shell ---------------
+# Capital words (FLOOR, NAME, X) stand for any name; a path without an
+# extension may also be that of a program under build/.
+floors='core|spec|plan|cost_models|sim|tuner|runtime|calibrate|interop|report'
+floors="$floors|cli|bench|tests|configs|docs"
+while IFS=: read -r page line path; do
+    path=${path%%[.,]}
+    case $path in
+    *[A-Z]*) continue ;;
+    docs/user-guide/*) continue ;; # Megatron-LM's
+    esac
+    found=0
+    # Braces are expanded by eval, stars by the loop; the pattern of grep lets
+    # nothing else through that a shell would run.
+    for file in $(eval "echo $path"); do
+        for try in "$file" "$file".{c,h,cu}; do
+            [ -e "$try" ] && found=1
+        done
+    done
+    [ $found = 1 ] || complain "$page:$line: there is no $path"
+done < <(grep -noE "(^|[^A-Za-z0-9_./-])($floors)/[A-Za-z0-9_./*{},-]+" \
+    "${pages[@]}" | sed -E "s/^([^:]+:[0-9]+:)[^a-z]?/\1/; s/[).]+$//")
+
+# ---- names in C: fr_x, FR_X; a final * or _ stands for the rest ---------------
+known=$(git ls-files '*.[ch]' '*.cu' '*.cuh' '*.inc' | xargs grep -ohwE \
+    '(fr|FR)_[A-Za-z0-9_]+' | sort -u)
+while IFS=: read -r page line name; do
+    case $name in
+    *_) grep -q "^$name" <<<"$known" && continue ;;
+    *) grep -qx "$name" <<<"$known" && continue ;;
+    esac
+    complain "$page:$line: the tree has no $name"
+done < <(grep -noE '\b(fr|FR)_[A-Za-z0-9_]+' "${pages[@]}")
+
+# ---- links: PAGE.md#heading --------------------------------------------------
+anchors_of() { # as GitHub makes them
+    grep -E '^#+ ' "$1" | sed -E 's/^#+ //' | tr '[:upper:]' '[:lower:]' |
+        sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+for page in "${pages[@]}"; do
+    while IFS=: read -r line link; do
+        target=${link%%#*} anchor=
+        [ "$link" = "$target" ] || anchor=${link#*#}
+        file=$page
+        [ -z "$target" ] || file=$(dirname "$page")/$target
+        if [ ! -e "$file" ]; then
+            complain "$page:$line: link to $link, which does not exist"
+        elif [ -n "$anchor" ] && ! anchors_of "$file" | grep -qx -- "$anchor"
+        then
+            complain "$page:$line: no heading makes #$anchor in $file"
+        fi
+    done < <(grep -noE '\]\([^)# ]*(#[^) ]*)?\)' "$page" | grep -v '://' |
+        sed -E 's/^([0-9]+):\]\((.*)\)$/\1:\2/')
+done
+
+# ---- targets of the Makefile -------------------------------------------------
+targets=" $(grep -oE '^[a-z][a-z-]*:' Makefile | tr -d : | tr '\n' ' ')"
+while IFS=: read -r page line target; do
+    [[ $targets == *" ${target#make } "* ]] ||
+        complain "$page:$line: the Makefile has no target ${target#make }"
+done < <(grep -noE '(`|^    )make [a-z][a-z-]*' "${pages[@]}" |
+    sed -E 's/:[` ]+make /:make /')
+
+# ---- commands and options ----------------------------------------------------
+[ -x "$forerun" ] || {
+    echo "$forerun is not built: commands and options were not checked"
+    exit $((bad ? 1 : 77))
+}
+help=$("$forerun" help --json)
+commands=" $(grep -B1 '"summary"' <<<"$help" | sed -n \
+    's/.*"name": "\(.*\)",/\1/p' | tr '\n' ' ')"
+options=" $(sed -n 's/.*"name": "\(.*\)",/--\1/p' <<<"$help" | sort -u |
+    tr '\n' ' ') --version "
+while IFS=: read -r page line command; do
+    [[ $commands == *" ${command#forerun } "* ]] ||
+        complain "$page:$line: there is no command ${command#forerun }"
+done < <(grep -noE '(`|^    )forerun [a-z][a-z-]*' "${pages[@]}" |
+    sed -E 's/:[` ]+forerun /:forerun /')
+
+# Options of other programs, as the docs quote them.
+foreign=' --of --rehearse'                           # lstopo, tests/gpu/run
+foreign="$foreign --delay-wgrad-compute "            # Megatron-LM
+foreign="$foreign --overlap-moe-expert-parallel-comm "
+while IFS=: read -r page line option; do
+    bare=--${option#--no-}
+    [[ $options == *" $option "* || $options == *" $bare "* ||
+        $foreign == *" $option "* ]] ||
+        complain "$page:$line: no command has the option $option"
+done < <(grep -noE '(^|[^A-Za-z0-9_-])--[a-z][a-z0-9-]*' "${pages[@]}" |
+    sed -E 's/^([^:]+:[0-9]+:)[^-]?/\1/')
+exit $bad
