@@ -17,9 +17,9 @@ typedef struct finder {
 
 static bool is_in_nccl(fr_collective_kind kind)
 {
-    return kind == FR_COLLECTIVE_AUTO || kind == FR_COLLECTIVE_RING ||
-           kind == FR_COLLECTIVE_TREE || kind == FR_COLLECTIVE_DOUBLE_TREE ||
-           kind == FR_COLLECTIVE_NVLS;
+    const fr_nccl_algorithm algorithm = fr_collective_nccl(kind);
+    return kind == FR_COLLECTIVE_AUTO || algorithm == FR_NCCL_RING ||
+           algorithm == FR_NCCL_TREE || algorithm == FR_NCCL_NVLS;
 }
 
 /* The plugin's word for an algorithm of the model. */
@@ -34,12 +34,12 @@ static const char *word_of(const char *algorithm, int64_t n_nodes)
 
 static bool is_told(const char *algorithm, fr_collective_kind kind)
 {
-    switch (kind) {
-    case FR_COLLECTIVE_AUTO:
+    if (kind == FR_COLLECTIVE_AUTO)
         return true;
-    case FR_COLLECTIVE_RING:
+    switch (fr_collective_nccl(kind)) {
+    case FR_NCCL_RING:
         return strcmp(algorithm, "ring") == 0;
-    case FR_COLLECTIVE_NVLS:
+    case FR_NCCL_NVLS:
         return strcmp(algorithm, "NVLS") == 0;
     default:
         return strcmp(algorithm, "tree") == 0;

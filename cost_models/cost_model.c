@@ -435,8 +435,10 @@ static double link_bytes(const fr_instr *instr, int64_t n_group)
 
     switch ((fr_op)instr->op) {
     case FR_OP_ALL_REDUCE:
-        return instr->algorithm == FR_COLLECTIVE_TREE ? 2.0 * n
-                                                      : 2.0 * n * part;
+        return fr_collectives[instr->algorithm] != NULL &&
+                       fr_collectives[instr->algorithm]->is_whole
+                   ? 2.0 * n
+                   : 2.0 * n * part;
     case FR_OP_REDUCE_SCATTER:
     case FR_OP_ALL_GATHER:
     case FR_OP_ALL_TO_ALL:
@@ -493,7 +495,7 @@ static void ask_datasheet(const fr_cost_model *model, const fr_instr *instr,
         seconds = link.latency_s + (double)n_bytes * link.s_per_byte;
     else if (instr->op == FR_OP_BARRIER)
         seconds = link.latency_s * ceil(log2((double)scope->n_group));
-    else if (algorithm == fr_collectives[FR_COLLECTIVE_PARAMETER_SERVER])
+    else if (algorithm->is_by_servers)
         seconds = fr_server_idle_s(scope->n_group, n_servers_of(instr, scope),
                                    (double)n_bytes, &link);
     else

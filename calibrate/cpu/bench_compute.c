@@ -184,7 +184,7 @@ static void make_payload(const fr_kernel_call *call)
     char *payloads = call->ptr[0];
     size_t n_payload = (size_t)instr.compress.payload_bytes;
 
-    if (call->plan->compressor != FR_COMPRESSOR_TOPK)
+    if (!fr_compressor_of(call->plan)->has_indices)
         return;
     instr.op = FR_OP_COMPRESS;
     instr.compress.stage = 0;

@@ -170,10 +170,7 @@ static fr_status add_variations(fr_shapes *shapes, const fr_candidates *wanted,
     for (int kind = 1; kind < fr_n_compressors && !wanted->is_quick; kind++) {
         plan.compressor = (fr_compressor_kind)kind;
         plan.has_error_feedback = true;
-        if (kind == FR_COMPRESSOR_POWERSGD && plan.compressor_rank == 0)
-            plan.compressor_rank = 4;
-        if (kind == FR_COMPRESSOR_TOPK && plan.compressor_density <= 0.0)
-            plan.compressor_density = 0.01;
+        fr_compressor_mend_number(&plan);
         FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine, err));
     }
     return FR_OK;

@@ -80,7 +80,7 @@ static fr_status make_payload(const gpu_compute *b, const fr_gpu_task *task,
     unsigned char *payloads = task->ptr[0];
 
     if (instr.op != FR_OP_DECOMPRESS ||
-        task->program->plan.compressor != FR_COMPRESSOR_TOPK)
+        !fr_compressor_of(&task->program->plan)->has_indices)
         return FR_OK;
     instr.op = FR_OP_COMPRESS;
     instr.compress.stage = 0;

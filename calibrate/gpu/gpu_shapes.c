@@ -82,10 +82,7 @@ static fr_status add_ranges(filling *f, const fr_plan *base, fr_err *err)
     for (int kind = 1; kind < fr_n_compressors && !f->is_quick; kind++) {
         plan.compressor = (fr_compressor_kind)kind;
         plan.has_error_feedback = true;
-        if (kind == FR_COMPRESSOR_POWERSGD && plan.compressor_rank == 0)
-            plan.compressor_rank = 4;
-        if (kind == FR_COMPRESSOR_TOPK && plan.compressor_density <= 0.0)
-            plan.compressor_density = 0.01;
+        fr_compressor_mend_number(&plan);
         FR_TRY(add_plan(f, &plan, err));
     }
     for (int kind = 0; kind < FR_OPTIMIZER_N && !f->is_quick; kind++) {

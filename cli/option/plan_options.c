@@ -2,11 +2,13 @@
 #include "cli/option/plan_options.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "plan/codec/compressor.h"
 #include "plan/schedule/schedule.h"
 
 /* Plain integer fields of fr_plan. */
@@ -61,37 +63,53 @@ static bool take(const fr_cli *cli, fr_option option, fr_pin pin,
     return true;
 }
 
+/* Names of the compressors, or how those that go by a number are written. */
+static void list_compressors(bool is_by_number, const char *between, char *buf,
+                             size_t n_buf)
+{
+    static const char *const numbers[] = {
+        [FR_COMPRESSOR_BY_NOTHING] = "",
+        [FR_COMPRESSOR_BY_RANK] = ":RANK",
+        [FR_COMPRESSOR_BY_DENSITY] = ":DENSITY",
+    };
+    size_t used = 0;
+    buf[0] = '\0';
+    for (int i = 0; i < fr_n_compressors && used < n_buf; i++) {
+        const fr_compressor *at = fr_compressors[i];
+        if (is_by_number && at->number == FR_COMPRESSOR_BY_NOTHING)
+            continue;
+        int n = snprintf(buf + used, n_buf - used, "%s%s%s",
+                         used > 0 ? between : "", at->name,
+                         is_by_number ? numbers[at->number] : "");
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
 /* "topk:0.01", "powersgd:4", "bf16" */
 static fr_status apply_compress(const char *text, fr_plan *plan, fr_err *err)
 {
-    char name[32], number[32] = "";
+    char name[32], number[32] = "", names[256];
     const char *colon = strchr(text, ':');
     size_t n_name = colon != NULL ? (size_t)(colon - text) : strlen(text);
-    fr_err why;
     if (n_name >= sizeof name)
         n_name = sizeof name - 1;
     memcpy(name, text, n_name);
     name[n_name] = '\0';
     int kind = fr_compressor_kind_find(name);
-    if (kind < 0)
-        return fr_fail(err, FR_USAGE,
-                       "--compress '%.80s' is not one of none, bf16, int8, "
-                       "topk, powersgd",
-                       name);
+    if (kind < 0) {
+        list_compressors(false, ", ", names, sizeof names);
+        return fr_fail(err, FR_USAGE, "--compress '%.80s' is not one of %s",
+                       name, names);
+    }
     plan->compressor = (fr_compressor_kind)kind;
     if (colon == NULL)
         return FR_OK;
     fr_text_copy_cut(number, sizeof number, colon + 1);
-    if (kind == FR_COMPRESSOR_TOPK &&
-        fr_parse_double(number, &plan->compressor_density, &why) == FR_OK)
+    if (fr_compressor_set_number(number, plan))
         return FR_OK;
-    if (kind == FR_COMPRESSOR_POWERSGD &&
-        fr_parse_i64(number, &plan->compressor_rank, &why) == FR_OK)
-        return FR_OK;
-    return fr_fail(err, FR_USAGE,
-                   "--compress '%.80s': only topk:DENSITY and powersgd:RANK "
-                   "take a number",
-                   text);
+    list_compressors(true, " and ", names, sizeof names);
+    return fr_fail(err, FR_USAGE, "--compress '%.80s': only %s take a number",
+                   text, names);
 }
 
 /* "attention,norm" */

@@ -20,7 +20,7 @@ typedef struct question {
 
 typedef struct nccl_algorithm {
     const char *name;
-    uint32_t kinds;    /* of fr_collective_kind that mean it: a mask */
+    fr_nccl_algorithm kind;
     bool is_simple;    /* has that protocol alone */
     bool is_automatic; /* one of those that NCCL chooses from */
     bool (*fits)(const question *q);
@@ -397,15 +397,13 @@ static fr_nccl_time hierarchy_time(const question *q)
 
 /* ---- the choice --------------------------------------------------------- */
 
-#define KIND(name) (1u << FR_COLLECTIVE_##name)
-
 static const nccl_algorithm algorithms[] = {
-    {"ring", KIND(RING), false, true, ring_fits, ring_time},
-    {"tree", KIND(TREE) | KIND(DOUBLE_TREE), false, true, tree_fits, tree_time},
-    {"PAT", 0, true, true, pat_fits, pat_time},
-    {"NVLS", KIND(NVLS), true, true, nvls_fits, nvls_time},
-    {"pairs", KIND(PAIRWISE), true, true, pairs_fit, pairs_time},
-    {"hierarchical", KIND(HIERARCHICAL), false, false, hierarchy_fits,
+    {"ring", FR_NCCL_RING, false, true, ring_fits, ring_time},
+    {"tree", FR_NCCL_TREE, false, true, tree_fits, tree_time},
+    {"PAT", FR_NCCL_NO_ALGORITHM, true, true, pat_fits, pat_time},
+    {"NVLS", FR_NCCL_NVLS, true, true, nvls_fits, nvls_time},
+    {"pairs", FR_NCCL_PAIRS, true, true, pairs_fit, pairs_time},
+    {"hierarchical", FR_NCCL_HIERARCHY, false, false, hierarchy_fits,
      hierarchy_time},
 };
 
@@ -422,16 +420,16 @@ static bool has_protocol(const question *q, const nccl_algorithm *algorithm)
     return false;
 }
 
-/* The least of those whose bit is in `kinds`; 0: of the automatic ones. */
-static bool choose(const question *q, uint32_t kinds, fr_nccl_time *out)
+/* The one that is asked for, or the least of the automatic ones. */
+static bool choose(const question *q, fr_nccl_algorithm kind, fr_nccl_time *out)
 {
     bool is_found = false;
 
     for (int i = 0; i < N_ALGORITHMS; i++) {
         const nccl_algorithm *algorithm = &algorithms[i];
         fr_nccl_time time;
-        bool is_asked = kinds == 0 ? algorithm->is_automatic
-                                   : (algorithm->kinds & kinds) != 0;
+        bool is_asked = kind == FR_NCCL_NO_ALGORITHM ? algorithm->is_automatic
+                                                     : algorithm->kind == kind;
         if (!is_asked || !algorithm->fits(q) || !has_protocol(q, algorithm))
             continue;
         time = algorithm->time(q);
@@ -466,9 +464,12 @@ bool fr_nccl_time_of(const fr_gpu_fabric *fabric, const fr_group_links *links,
 
     if (links->n_nodes > 1 && !(links->net_Bps > 0.0))
         return false;
-    if (choose(&q, ask->wanted == FR_COLLECTIVE_AUTO ? 0 : 1u << ask->wanted,
-               out))
+    const fr_nccl_algorithm wanted = fr_collective_nccl(ask->wanted);
+    /* An algorithm that NCCL has not, such as halving and doubling, is not
+     * what it takes: it chooses, among all protocols. */
+    if ((wanted != FR_NCCL_NO_ALGORITHM || ask->wanted == FR_COLLECTIVE_AUTO) &&
+        choose(&q, wanted, out))
         return true;
     q.only = FR_PROTOCOL_AUTO;
-    return choose(&q, 0, out);
+    return choose(&q, FR_NCCL_NO_ALGORITHM, out);
 }

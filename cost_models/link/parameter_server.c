@@ -2,6 +2,7 @@
  * parameter_server.c: gradients through the hosts' memory or through devices.
  */
 #include "cost_models/link/parameter_server.h"
+#include "plan/collective/collective.h"
 
 #include <math.h>
 
@@ -19,7 +20,7 @@ static const double copy_s = 10e-6;
 bool fr_is_by_server(const fr_instr *instr)
 {
     return instr->op == FR_OP_ALL_REDUCE &&
-           instr->algorithm == FR_COLLECTIVE_PARAMETER_SERVER &&
+           fr_collective_is_by_servers((fr_collective_kind)instr->algorithm) &&
            (instr->flags & FR_INSTR_GIVEN) != 0;
 }
 

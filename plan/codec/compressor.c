@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "core/base/units.h"
+
 const char *fr_compressor_kind_name(fr_compressor_kind kind)
 {
     return (unsigned)kind < (unsigned)fr_n_compressors
@@ -74,4 +76,26 @@ bool fr_compressor_has_error(const fr_plan *plan)
 {
     return plan->has_error_feedback &&
            fr_compressor_of(plan)->wants_error_feedback;
+}
+
+bool fr_compressor_set_number(const char *text, fr_plan *plan)
+{
+    fr_err why;
+    switch (fr_compressor_of(plan)->number) {
+    case FR_COMPRESSOR_BY_RANK:
+        return fr_parse_i64(text, &plan->compressor_rank, &why) == FR_OK;
+    case FR_COMPRESSOR_BY_DENSITY:
+        return fr_parse_double(text, &plan->compressor_density, &why) == FR_OK;
+    default:
+        return false;
+    }
+}
+
+void fr_compressor_mend_number(fr_plan *plan)
+{
+    const fr_compressor_number number = fr_compressor_of(plan)->number;
+    if (number == FR_COMPRESSOR_BY_RANK && plan->compressor_rank == 0)
+        plan->compressor_rank = 4;
+    if (number == FR_COMPRESSOR_BY_DENSITY && plan->compressor_density <= 0.0)
+        plan->compressor_density = 0.01;
 }

@@ -49,9 +49,23 @@ typedef enum fr_wire { FR_WIRE_PLAIN, FR_WIRE_GATHER, FR_WIRE_REDUCE } fr_wire;
  */
 enum { FR_COMPRESS_STAGES = 2 }; /* that a compressor has at most */
 
+/* The number of the plan that a compressor goes by. */
+typedef enum fr_compressor_number {
+    FR_COMPRESSOR_BY_NOTHING,
+    FR_COMPRESSOR_BY_RANK,   /* plan->compressor_rank */
+    FR_COMPRESSOR_BY_DENSITY /* plan->compressor_density */
+} fr_compressor_number;
+
+/*
+ * All that the rest knows of a compressor: legality, lowering, memory, search
+ * and calibration ask these members and never for one compressor by its
+ * number; only FR_COMPRESSOR_NONE is told apart, as the absence of one.
+ */
 typedef struct fr_compressor {
     const char *name;
     const char *summary;
+    fr_compressor_number number;
+    bool has_indices; /* decoding follows indices: no bytes but real ones do */
     bool is_lossy;
     bool is_elementwise;
     bool wants_error_feedback; /* else plan->has_error_feedback is ignored */
@@ -99,6 +113,12 @@ const fr_compressor *fr_compressor_of(const fr_plan *plan);
 uint64_t fr_compressor_payload_bytes(const fr_plan *plan,
                                      const fr_bucket *bucket);
 bool fr_compressor_has_error(const fr_plan *plan);
+
+/* Reads the number that the plan's compressor goes by: false where it has none
+ * or the text is no number. */
+bool fr_compressor_set_number(const char *text, fr_plan *plan);
+/* Where the plan has no number for its compressor, a usual one. */
+void fr_compressor_mend_number(fr_plan *plan);
 
 /* Elements that top-k keeps of n: round(density * n), at least 1. */
 uint64_t fr_topk_kept(double density, uint64_t n);

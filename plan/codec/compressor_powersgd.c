@@ -121,6 +121,7 @@ static double powersgd_decompress_flop(const fr_plan *plan)
 const fr_compressor fr_compressor_powersgd = {
     .name = "powersgd",
     .summary = "low-rank factors by one warm-started power iteration",
+    .number = FR_COMPRESSOR_BY_RANK,
     .is_lossy = true,
     .wants_error_feedback = true,
     .wire = FR_WIRE_REDUCE,

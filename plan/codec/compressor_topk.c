@@ -46,6 +46,8 @@ static double topk_decompress_flop(const fr_plan *plan)
 const fr_compressor fr_compressor_topk = {
     .name = "topk",
     .summary = "the largest elements of each bucket",
+    .number = FR_COMPRESSOR_BY_DENSITY,
+    .has_indices = true,
     .is_lossy = true,
     .wants_error_feedback = true,
     .wire = FR_WIRE_GATHER,

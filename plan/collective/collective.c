@@ -58,6 +58,18 @@ fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,
     return FR_COLLECTIVE_DIRECT;
 }
 
+fr_nccl_algorithm fr_collective_nccl(fr_collective_kind kind)
+{
+    const fr_collective *entry = fr_collectives[kind];
+    return entry != NULL ? entry->nccl : FR_NCCL_NO_ALGORITHM;
+}
+
+bool fr_collective_is_by_servers(fr_collective_kind kind)
+{
+    const fr_collective *entry = fr_collectives[kind];
+    return entry != NULL && entry->is_by_servers;
+}
+
 bool fr_collective_is_of_data(fr_axis axis)
 {
     return axis == FR_AXIS_DP || axis == FR_AXIS_SHARD ||

@@ -43,6 +43,16 @@ typedef struct fr_link_cost {
     double reduce_s_per_byte; /* adding the received bytes in */
 } fr_link_cost;
 
+/* The algorithms of NCCL's model (nccl_model.c). */
+typedef enum fr_nccl_algorithm {
+    FR_NCCL_NO_ALGORITHM,
+    FR_NCCL_RING,
+    FR_NCCL_TREE,
+    FR_NCCL_NVLS,
+    FR_NCCL_PAIRS,
+    FR_NCCL_HIERARCHY
+} fr_nccl_algorithm;
+
 /*
  * Working buffer of each member: ALL_REDUCE n elements in place;
  * REDUCE_SCATTER n elements, result of member i at [i*n/g, (i+1)*n/g);
@@ -54,7 +64,18 @@ typedef struct fr_link_cost {
 typedef struct fr_collective {
     const char *name;
     const char *summary;
-    bool is_executable; /* by the CPU runtime; others are simulated only */
+    /* What the runtime does not have, where that is so ("a parameter server");
+     * NULL: it carries the algorithm out. */
+    const char *not_executable;
+    bool is_internal;    /* lowering takes it by itself; nobody asks for it */
+    bool is_direct;      /* everybody reads what lies with the others, which
+                            shared memory does without copies */
+    bool is_by_servers;  /* members send to servers, not to each other */
+    bool is_whole;       /* an all-reduce takes the whole payload through the
+                            link of a member in each direction */
+    bool has_nccl;       /* NCCL has it, and can be told to take it */
+    bool is_simple_only; /* and does so with protocol Simple alone */
+    fr_nccl_algorithm nccl; /* of NCCL's model that stands for it on GPUs */
     /* Does it implement `op` for a group of this size? */
     bool (*fits)(fr_op op, int64_t n_group);
     FR_CHECKED fr_status (*emit)(fr_op op, int64_t n_group, uint64_t n,
@@ -68,6 +89,11 @@ typedef struct fr_collective {
 /* Indexed by fr_collective_kind, fr_n_collectives with AUTO, which has no
  * entry (NULL). */
 extern const fr_collective *const fr_collectives[];
+
+/* NCCL's algorithm that stands for an entry, also for AUTO, which has none. */
+fr_nccl_algorithm fr_collective_nccl(fr_collective_kind kind);
+/* Is it one that parameter servers carry out? */
+bool fr_collective_is_by_servers(fr_collective_kind kind);
 
 /* The entries, one file each. */
 #define FR_COLLECTIVE_ENTRY(name, entry)                                       \

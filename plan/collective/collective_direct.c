@@ -81,7 +81,7 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 const fr_collective fr_collective_direct = {
     .name = "direct",
     .summary = "everybody pulls from everybody: shared memory",
-    .is_executable = true,
+    .is_direct = true,
     .fits = fits,
     .emit = emit,
     .idle_s = idle_s,

@@ -82,7 +82,6 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 const fr_collective fr_collective_halving_doubling = {
     .name = "halving-doubling",
     .summary = "pairs at distance 1, 2, 4 ...: few steps, groups of 2^k",
-    .is_executable = true,
     .fits = fits,
     .emit = emit,
     .idle_s = idle_s,

@@ -145,7 +145,7 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 const fr_collective fr_collective_hierarchical = {
     .name = "hierarchical",
     .summary = "rings inside the nodes and between them",
-    .is_executable = true,
+    .nccl = FR_NCCL_HIERARCHY,
     .fits = fits,
     .emit = emit,
     .idle_s = idle_s,

@@ -48,7 +48,7 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 const fr_collective fr_collective_pairwise = {
     .name = "pairwise",
     .summary = "all-to-all, one partner after the other",
-    .is_executable = true,
+    .nccl = FR_NCCL_PAIRS,
     .fits = fits,
     .emit = emit,
     .idle_s = idle_s,

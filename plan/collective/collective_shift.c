@@ -36,6 +36,8 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
 const fr_collective fr_collective_shift = {
     .name = "shift",
     .summary = "one step of a ring: all to the next member",
+    .not_executable = "a step of a ring by itself",
+    .is_internal = true,
     .fits = fits,
     .emit = emit,
     .idle_s = idle_s,

@@ -1,6 +1,8 @@
 /* plan.c: a plan's defaults, names, sizes and its one-line description. */
 #include "plan/decide/plan.h"
 
+#include "plan/codec/compressor.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -292,11 +294,14 @@ static void add_compressor(text *t, const fr_plan *plan)
     if (plan->compressor == FR_COMPRESSOR_NONE)
         return;
     add(t, " %s", fr_compressor_kind_name(plan->compressor));
-    if (plan->compressor == FR_COMPRESSOR_POWERSGD)
+    if ((unsigned)plan->compressor >= (unsigned)fr_n_compressors)
+        return;
+    const fr_compressor *compressor = fr_compressors[plan->compressor];
+    if (compressor->number == FR_COMPRESSOR_BY_RANK)
         add(t, "-r%lld", (long long)plan->compressor_rank);
-    if (plan->compressor == FR_COMPRESSOR_TOPK)
+    if (compressor->number == FR_COMPRESSOR_BY_DENSITY)
         add_double(t, "density", plan->compressor_density);
-    if (plan->compressor != FR_COMPRESSOR_BF16 && !plan->has_error_feedback)
+    if (compressor->wants_error_feedback && !plan->has_error_feedback)
         add(t, " no-ef");
 }
 

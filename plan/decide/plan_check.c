@@ -101,11 +101,12 @@ static fr_status check_nccl(const fr_plan *plan, fr_err *err)
         return fr_fail(err, FR_INPUT,
                        "nccl_channels is %d; give 0 (NCCL's choice) to %d",
                        plan->n_channels, FR_MAX_CHANNELS);
-    if (is_told && plan->collective == FR_COLLECTIVE_PARAMETER_SERVER)
+    if (is_told && fr_collective_is_by_servers(plan->collective))
         return fr_fail(err, FR_INPUT,
                        "parameter servers copy without NCCL; leave out "
                        "nccl_protocol and nccl_channels");
-    if (plan->collective == FR_COLLECTIVE_NVLS &&
+    const fr_collective *entry = fr_collectives[plan->collective];
+    if (entry != NULL && entry->is_simple_only &&
         plan->protocol != FR_PROTOCOL_AUTO &&
         plan->protocol != FR_PROTOCOL_SIMPLE)
         return fr_fail(err, FR_INPUT,

@@ -76,17 +76,12 @@ static fr_status check_collective_executable(const fr_plan *plan, bool is_gpu,
                                              fr_err *err)
 {
     const fr_collective *entry = fr_collectives[plan->collective];
-    bool is_in_nccl = plan->collective == FR_COLLECTIVE_RING ||
-                      plan->collective == FR_COLLECTIVE_DOUBLE_TREE;
     if (entry == NULL)
         return FR_OK;
-    if (!entry->is_executable)
-        return fr_plan_refuse(err,
-                              plan->collective == FR_COLLECTIVE_PARAMETER_SERVER
-                                  ? "a parameter server"
-                                  : "adding in the switch",
+    if (entry->not_executable != NULL)
+        return fr_plan_refuse(err, entry->not_executable,
                               "choose collective auto");
-    if (!is_gpu || is_in_nccl || plan->dp * plan->cp == 1)
+    if (!is_gpu || entry->has_nccl || plan->dp * plan->cp == 1)
         return FR_OK;
     return fr_fail(err, FR_INPUT,
                    "the runtime has no %s between GPUs (NCCL has none); choose "

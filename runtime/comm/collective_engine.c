@@ -70,7 +70,7 @@ static fr_status emit(const fr_engine_route *route, fr_collective_kind kind,
     if (kind == FR_COLLECTIVE_AUTO)
         kind = route->is_shared ? FR_COLLECTIVE_DIRECT : FR_COLLECTIVE_RING;
     const fr_collective *collective = fr_collectives[kind];
-    if (!collective || !collective->is_executable ||
+    if (!collective || collective->not_executable != NULL ||
         !collective->fits(op, route->n_group))
         return fr_fail(err, FR_CHECK, "%s over %llu ranks cannot be made by %s",
                        fr_op_name(op), (unsigned long long)g,
@@ -190,8 +190,8 @@ static fr_status prepare_route(fr_engine_route *route, const fr_instr *instr,
         return prepare_transfer(route, instr, transport, err);
     route->peer = route->op == FR_OP_BROADCAST ? instr->dim[1] : -1;
     fr_collective_kind kind = (fr_collective_kind)instr->algorithm;
-    bool is_direct = kind == FR_COLLECTIVE_DIRECT ||
-                     kind == FR_COLLECTIVE_AUTO ||
+    bool is_direct = kind == FR_COLLECTIVE_AUTO ||
+                     fr_collectives[kind]->is_direct ||
                      route->op == FR_OP_ALL_TO_ALL ||
                      route->op == FR_OP_BROADCAST || route->op == FR_OP_BARRIER;
     route->is_shared =

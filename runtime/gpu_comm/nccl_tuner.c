@@ -7,6 +7,7 @@
  * init() is told, and v3 is not told whether buffers are registered.
  */
 #include "runtime/gpu_comm/nccl_tuner.h"
+#include "plan/collective/collective.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -68,12 +69,14 @@ void fr_nccl_tuner_use(fr_gpu_choices *choices)
  */
 static int algorithm_of(fr_collective_kind kind)
 {
-    switch (kind) {
-    case FR_COLLECTIVE_RING:
+    const fr_collective *entry = fr_collectives[kind];
+    switch (entry != NULL && entry->has_nccl ? entry->nccl
+                                             : FR_NCCL_NO_ALGORITHM) {
+    case FR_NCCL_RING:
         return RING;
-    case FR_COLLECTIVE_DOUBLE_TREE: /* NCCL's tree is a pair of them */
+    case FR_NCCL_TREE: /* NCCL's tree is a pair of them */
         return TREE;
-    case FR_COLLECTIVE_NVLS:
+    case FR_NCCL_NVLS:
         return NVLS;
     default:
         return -1;

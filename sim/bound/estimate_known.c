@@ -3,6 +3,7 @@
  * each: fr_estimate_knows(), the refusals of fr_estimate_plan() and the plan
  * that stands for such a one in searches are all made from this list.
  */
+#include "plan/collective/collective.h"
 #include "sim/bound/estimate.h"
 
 typedef struct unknown {
@@ -33,7 +34,7 @@ static void leave_small_units(fr_plan *plan)
 
 static bool has_servers(const fr_plan *plan)
 {
-    return plan->collective == FR_COLLECTIVE_PARAMETER_SERVER;
+    return fr_collective_is_by_servers(plan->collective);
 }
 
 static void leave_servers(fr_plan *plan)

@@ -19,6 +19,7 @@
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/numbers/rng.h"
+#include "plan/collective/collective.h"
 #include "sim/bound/estimate.h"
 #include "tuner/bound/ideal_bound.h"
 #include "tuner/partition/balance_layers.h"
@@ -135,7 +136,7 @@ static fr_status score(search *s, const place *where, point *at, fr_err *err)
     fr_plan_space_set(s->in.request, FR_DECISION_GRADIENTS,
                       &where->gradients->choices.items[at->gradients], &plan);
     plan.activation_offload_frac = 0;
-    plan.collective = plan.collective == FR_COLLECTIVE_PARAMETER_SERVER
+    plan.collective = fr_collective_is_by_servers(plan.collective)
                           ? FR_COLLECTIVE_AUTO
                           : plan.collective;
     plan.expert_dispatch = FR_DISPATCH_ALL_TO_ALL;

@@ -2,6 +2,7 @@
  * plan_space_gradients.c: axes of what comes beside and after the passes:
  * who holds which state, and how gradients are added.
  */
+#include "plan/codec/compressor.h"
 #include "tuner/space/plan_space_lists.h"
 
 static int64_t data_ranks(const fr_plan *plan)
@@ -111,7 +112,8 @@ void fr_list_compressor(const fr_plan_space_request *request,
     fr_push_value(values, FR_COMPRESSOR_NONE);
     for (int i = 1; request->allow_lossy && i < fr_n_compressors; i++)
         if (plan->zero_stage == 0 ||
-            (plan->zero_stage == 1 && i == FR_COMPRESSOR_BF16))
+            (plan->zero_stage == 1 && fr_compressors[i]->is_elementwise &&
+             !fr_compressors[i]->wants_error_feedback))
             fr_push_value(values, i);
 }
 

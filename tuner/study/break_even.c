@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
+#include "plan/codec/compressor.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/study/what_if.h"
@@ -19,7 +20,8 @@
 
 /* From a thousandth of the rate to 64 times as much. */
 enum { N_SCAN = 9, SCAN_BELOW = 5, SCAN_STEP = 4 };
-enum { N_PLANS = FR_COMPRESSOR_N, MOST_STEPS = 24 };
+/* One plan for each compressor of the table, up to so many. */
+enum { MOST_PLANS = 16, MOST_STEPS = 24 };
 static const double narrow_enough = 0.005;
 
 typedef struct scan {
@@ -27,13 +29,18 @@ typedef struct scan {
     fr_cluster roomy; /* the cluster with memory for anything */
     fr_resource link;
     int n_threads;
-    fr_plan plans[N_PLANS]; /* [0]: without a compressor */
-    bool is_legal[N_PLANS];
-    fr_err whys[N_PLANS]; /* it is not */
-    fr_evaluation actual[N_PLANS];
-    double steps_s[N_SCAN][N_PLANS];
-    double roots[N_PLANS][N_SCAN]; /* between i and i + 1; 0: none */
+    fr_plan plans[MOST_PLANS]; /* [0]: without a compressor */
+    bool is_legal[MOST_PLANS];
+    fr_err whys[MOST_PLANS]; /* it is not */
+    fr_evaluation actual[MOST_PLANS];
+    double steps_s[N_SCAN][MOST_PLANS];
+    double roots[MOST_PLANS][N_SCAN]; /* between i and i + 1; 0: none */
 } scan;
+
+static int n_plans(void)
+{
+    return fr_n_compressors < MOST_PLANS ? fr_n_compressors : MOST_PLANS;
+}
 
 static double factor_at(int i)
 {
@@ -109,12 +116,12 @@ static fr_status simulate_at(const scan *s, double factor, unsigned which,
     fr_evaluation found;
     bool is_there;
     fr_status status = FR_OK;
-    memset(steps_s, 0, N_PLANS * sizeof *steps_s);
+    memset(steps_s, 0, MOST_PLANS * sizeof *steps_s);
     FR_TRY(fr_what_if_create(&s->roomy, s->request->profile, s->link, factor,
                              &changed, &is_there, err));
     if (!is_there)
         return FR_OK;
-    for (int i = 0; i < N_PLANS && status == FR_OK; i++) {
+    for (int i = 0; i < n_plans() && status == FR_OK; i++) {
         if ((which >> i & 1) == 0 || !s->is_legal[i])
             continue;
         status =
@@ -145,7 +152,7 @@ static fr_status find_root(scan *s, int i_plan, int i, fr_err *err)
     double at_b = excess(s->steps_s[i + 1], i_plan), middle = a;
     int last_kept = 0;
     for (int k = 0; k < MOST_STEPS && b - a > narrow_enough; k++) {
-        double steps_s[N_PLANS];
+        double steps_s[MOST_PLANS];
         double least = 0.45 * narrow_enough;
         middle = a + (b - a) * at_a / (at_a - at_b);
         middle = fmin(fmax(middle, a + least), b - least);
@@ -171,8 +178,8 @@ static fr_status find_root(scan *s, int i_plan, int i, fr_err *err)
 static fr_status
 run_tasks(scan *s, int n, fr_status (*task)(scan *, int, fr_err *), fr_err *err)
 {
-    fr_err errors[N_SCAN * N_PLANS];
-    fr_status statuses[N_SCAN * N_PLANS];
+    fr_err errors[N_SCAN * MOST_PLANS];
+    fr_status statuses[N_SCAN * MOST_PLANS];
 #pragma omp parallel for schedule(dynamic, 1) num_threads(s->n_threads)
     for (int i = 0; i < n; i++)
         statuses[i] = task(s, i, &errors[i]);
@@ -204,16 +211,17 @@ static fr_status actual_task(scan *s, int i, fr_err *err)
 
 static fr_status scan_task(scan *s, int i, fr_err *err)
 {
-    double steps_s[N_PLANS];
-    int i_plan = i % N_PLANS;
-    FR_TRY(simulate_at(s, factor_at(i / N_PLANS), 1u << i_plan, steps_s, err));
-    s->steps_s[i / N_PLANS][i_plan] = steps_s[i_plan];
+    double steps_s[MOST_PLANS];
+    int i_plan = i % n_plans();
+    FR_TRY(
+        simulate_at(s, factor_at(i / n_plans()), 1u << i_plan, steps_s, err));
+    s->steps_s[i / n_plans()][i_plan] = steps_s[i_plan];
     return FR_OK;
 }
 
 static fr_status root_task(scan *s, int i, fr_err *err)
 {
-    int at = i / N_PLANS, i_plan = i % N_PLANS;
+    int at = i / n_plans(), i_plan = i % n_plans();
     double left = excess(s->steps_s[at], i_plan);
     double right = excess(s->steps_s[at + 1], i_plan);
     if (i_plan == 0 || (left < 0) == (right < 0))
@@ -226,10 +234,11 @@ static fr_status root_task(scan *s, int i, fr_err *err)
 static void name_compressor(const fr_plan *plan, char *buf, size_t n_buf)
 {
     const char *name = fr_compressor_kind_name(plan->compressor);
-    if (plan->compressor == FR_COMPRESSOR_POWERSGD)
+    const fr_compressor_number number = fr_compressor_of(plan)->number;
+    if (number == FR_COMPRESSOR_BY_RANK)
         snprintf(buf, n_buf, "%s-r%lld", name,
                  (long long)plan->compressor_rank);
-    else if (plan->compressor == FR_COMPRESSOR_TOPK)
+    else if (number == FR_COMPRESSOR_BY_DENSITY)
         snprintf(buf, n_buf, "%s-%g", name, plan->compressor_density);
     else
         snprintf(buf, n_buf, "%s", name);
@@ -281,7 +290,7 @@ static void fill_answer(const scan *s, fr_break_even *out)
     out->most = factor_at(N_SCAN - 1);
     out->plain_s = actual_s(s, 0);
     out->plain_fits = s->actual[0].outcome == FR_OUTCOME_SIMULATED;
-    for (int i = 1; i < N_PLANS; i++) {
+    for (int i = 1; i < n_plans(); i++) {
         fr_compression *at = &out->of[out->n++];
         name_compressor(&s->plans[i], at->name, sizeof at->name);
         at->verdict = FR_VERDICT_ILLEGAL;
@@ -307,9 +316,9 @@ static fr_status run_all(scan *s, fr_err *err)
     bool leaves_node;
     FR_TRY(does_leave_node(s->request, &leaves_node, err));
     s->link = leaves_node ? FR_RESOURCE_NETWORK : FR_RESOURCE_NODE_LINKS;
-    FR_TRY(run_tasks(s, N_PLANS, actual_task, err));
-    FR_TRY(run_tasks(s, N_SCAN * N_PLANS, scan_task, err));
-    return run_tasks(s, (N_SCAN - 1) * N_PLANS, root_task, err);
+    FR_TRY(run_tasks(s, n_plans(), actual_task, err));
+    FR_TRY(run_tasks(s, N_SCAN * n_plans(), scan_task, err));
+    return run_tasks(s, (N_SCAN - 1) * n_plans(), root_task, err);
 }
 
 fr_status fr_break_even_find(const fr_explain_request *request,

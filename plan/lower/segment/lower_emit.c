@@ -142,7 +142,7 @@ fr_instr *lower_move(lower_context *context, const fr_move *move)
     fr_move_tell(move, context->plan,
                  fr_plan_group_size(context->plan, move->axis),
                  context->is_local[move->axis], instr);
-    if (instr->algorithm == FR_COLLECTIVE_PARAMETER_SERVER) {
+    if (fr_collective_is_by_servers((fr_collective_kind)instr->algorithm)) {
         instr->comm.n_servers = context->plan->n_servers;
         instr->comm.server_place = context->plan->server_place;
     }

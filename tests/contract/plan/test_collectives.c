@@ -293,8 +293,8 @@ static void test_choice(void)
                     CHECK(fr_collectives[fr_collective_choose(
                                              FR_COLLECTIVE_AUTO, ops[o], g,
                                              (uint64_t)1 << kind, near)]
-                              ->is_executable);
-    CHECK(!fr_collectives[FR_COLLECTIVE_NVLS]->is_executable);
+                              ->not_executable == NULL);
+    CHECK(fr_collectives[FR_COLLECTIVE_NVLS]->not_executable != NULL);
     CHECK_INT(fr_collective_choose(FR_COLLECTIVE_AUTO, FR_OP_ALL_REDUCE, 4,
                                    1 << 30, true),
               FR_COLLECTIVE_DIRECT);

@@ -273,7 +273,7 @@ static void over_groups(fr_op op, fr_dtype dtype, fr_collective_kind algorithm,
                          op == FR_OP_REDUCE_SCATTER;
         uint64_t n_fit = must_divide ? (n / 60 + 1) * (uint64_t)g * 60 : n;
         if (g > 1 && has_table && algorithm != FR_COLLECTIVE_AUTO &&
-            (!fr_collectives[algorithm]->is_executable ||
+            (fr_collectives[algorithm]->not_executable != NULL ||
              !fr_collectives[algorithm]->fits(op, g)))
             continue;
         for (int in_place = 0; in_place < 2; in_place++) {
