@@ -61,6 +61,9 @@ typedef enum fr_op {
 #include "plan/ir/op_list.inc"
 #undef OP
 
+/* The operands of every collective. */
+enum { FR_COMM_SRC = FR_ALL_REDUCE_SRC, FR_COMM_DST = FR_ALL_REDUCE_DST };
+
 typedef enum fr_op_class {
     FR_OP_CLASS_COMPUTE,
     FR_OP_CLASS_COLLECTIVE,

@@ -200,10 +200,10 @@ static void move(lower_context *context, int64_t n_bytes, int n_kernels,
                          ? lower_temp(context, (uint64_t)scratch_bytes)
                          : lower_absent;
     fr_instr *instr = lower_emit(context, FR_OP_ELEMENTWISE);
-    instr->dim[0] = n_bytes;
-    instr->dim[1] = n_kernels;
-    instr->dim[3] = scratch_bytes;
-    instr->ref[1] = scratch;
+    instr->elementwise.moved_bytes = n_bytes;
+    instr->elementwise.n_kernels = n_kernels;
+    instr->elementwise.scratch_bytes = scratch_bytes;
+    instr->ref[FR_ELEMENTWISE_SCRATCH] = scratch;
     lower_temp_reset(context, mark);
 }
 
@@ -230,9 +230,10 @@ void lower_overhead_alias(lower_context *context, fr_ref kept, fr_ref part,
                           uint64_t n_bytes)
 {
     fr_instr *instr = lower_emit(context, FR_OP_ELEMENTWISE);
-    instr->dim[2] = instr->dim[3] = (int64_t)n_bytes;
-    instr->ref[0] = kept;
-    instr->ref[1] = part;
+    instr->elementwise.x_bytes = instr->elementwise.scratch_bytes =
+        (int64_t)n_bytes;
+    instr->ref[FR_ELEMENTWISE_X] = kept;
+    instr->ref[FR_ELEMENTWISE_SCRATCH] = part;
 }
 
 void lower_overhead_norm_fwd(lower_context *context, int64_t n, bool is_rms)

@@ -42,17 +42,17 @@ static void set_core_dims(const lower_context *context, core_part part,
     const int64_t cp = context->plan->cp;
     bool is_swapped = is_cp(context, FR_CP_ALL_TO_ALL);
     bool is_causal = context->model->kind == FR_MODEL_DECODER && !is_apart;
-    instr->dim[0] = s->batch;
-    instr->dim[1] = is_swapped ? s->seq * cp : s->seq;
-    instr->dim[2] = is_swapped ? s->q_heads / cp : s->q_heads;
-    instr->dim[3] = is_swapped ? s->kv_heads / cp : s->kv_heads;
-    instr->dim[4] = s->head_dim;
-    instr->dim[5] = s->v_dim == s->head_dim ? 0 : s->v_dim;
+    instr->attention.batch = s->batch;
+    instr->attention.seq = is_swapped ? s->seq * cp : s->seq;
+    instr->attention.q_heads = is_swapped ? s->q_heads / cp : s->q_heads;
+    instr->attention.kv_heads = is_swapped ? s->kv_heads / cp : s->kv_heads;
+    instr->attention.head_dim = s->head_dim;
+    instr->attention.v_dim = s->v_dim == s->head_dim ? 0 : s->v_dim;
     if (is_cp(context, FR_CP_ALL_GATHER))
-        instr->dim[6] = s->seq * cp;
+        instr->attention.key_rows = s->seq * cp;
     if (part == CORE_OTHER && is_causal)
-        instr->dim[6] = s->seq / 2;
-    instr->dim[7] = is_apart ? 0 : window_of(context);
+        instr->attention.key_rows = s->seq / 2;
+    instr->attention.window = is_apart ? 0 : window_of(context);
     if (!is_causal || part == CORE_OTHER)
         instr->flags |= FR_INSTR_NONCAUSAL;
 }
@@ -102,8 +102,8 @@ static void exchange(lower_context *context, fr_op op, uint64_t n_bytes,
     fr_instr *instr = lower_collective(context, op, FR_AXIS_CP,
                                        fr_plan_storage_dtype(context->plan),
                                        n_bytes / lower_bytes(context, 1, 1));
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
+    instr->ref[FR_COMM_SRC] = src;
+    instr->ref[FR_COMM_DST] = dst;
 }
 
 /* The operand with the keys of all ranks. */
@@ -127,10 +127,10 @@ static void core_call(lower_context *context, core_part part, fr_ref qkv,
     if (part != CORE_OTHER)
         lower_overhead_core(context, false);
     fr_instr *instr = core(context, FR_OP_ATTN_FWD, part);
-    instr->ref[0] = qkv;
-    instr->ref[1] = o;
-    instr->ref[2] = kept;
-    instr->ref[3] = temp;
+    instr->ref[FR_ATTN_FWD_QKV] = qkv;
+    instr->ref[FR_ATTN_FWD_O] = o;
+    instr->ref[FR_ATTN_FWD_KEPT] = kept;
+    instr->ref[FR_ATTN_FWD_TEMP] = temp;
 }
 
 static uint64_t output_bytes(const lower_context *context)
@@ -298,13 +298,13 @@ void lower_ring_core(lower_context *context, const lower_kind *kind,
     fr_ref part_lse = lower_temp(context, lower_core_bytes(context));
     core_call(context, CORE_OTHER, qkv, part, part_lse);
     fr_instr *instr = lower_emit(context, FR_OP_ATTN_MERGE);
-    instr->dim[0] = s->rows;
-    instr->dim[1] = s->q_heads;
-    instr->dim[2] = s->v_dim;
-    instr->ref[0] = part;
-    instr->ref[1] = part_lse;
-    instr->ref[2] = o;
-    instr->ref[3] = lse;
+    instr->merge.rows = s->rows;
+    instr->merge.q_heads = s->q_heads;
+    instr->merge.v_dim = s->v_dim;
+    instr->ref[FR_ATTN_MERGE_O] = part;
+    instr->ref[FR_ATTN_MERGE_LSE] = part_lse;
+    instr->ref[FR_ATTN_MERGE_SUM] = o;
+    instr->ref[FR_ATTN_MERGE_SUM_LSE] = lse;
 }
 
 /* ---- every second product again ---- */
@@ -352,15 +352,15 @@ void lower_attention_recompute_keys(lower_context *context,
 /* ---- backward ---- */
 
 static void core_gradient(lower_context *context, core_part part,
-                          const fr_ref refs[5])
+                          const fr_ref refs[FR_ATTN_BWD_TEMP])
 {
     fr_ref temp = scores(context);
     if (part != CORE_OTHER)
         lower_overhead_core(context, true);
     fr_instr *instr = core(context, FR_OP_ATTN_BWD, part);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < FR_ATTN_BWD_TEMP; i++)
         instr->ref[i] = refs[i];
-    instr->ref[5] = temp;
+    instr->ref[FR_ATTN_BWD_TEMP] = temp;
 }
 
 static void core_backward(lower_context *context, const lower_kind *kind,
@@ -388,7 +388,11 @@ static void core_backward(lower_context *context, const lower_kind *kind,
     if (is_cp(context, FR_CP_ALL_GATHER))
         gradient = lower_temp(context, q + kv * (uint64_t)context->plan->cp);
     core_gradient(context, CORE_WHOLE,
-                  (const fr_ref[5]){d_o, qkv, o, kept, gradient});
+                  (const fr_ref[]){[FR_ATTN_BWD_DO] = d_o,
+                                   [FR_ATTN_BWD_QKV] = qkv,
+                                   [FR_ATTN_BWD_O] = o,
+                                   [FR_ATTN_BWD_KEPT] = kept,
+                                   [FR_ATTN_BWD_DQKV] = gradient});
     if (is_cp(context, FR_CP_ALL_GATHER)) {
         lower_copy(context, gradient, dqkv, q);
         exchange(context, FR_OP_REDUCE_SCATTER,
@@ -411,9 +415,11 @@ void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
         is_own ? dqkv
                : lower_temp(context, lower_bytes(context, s->rows, s->qkv));
     core_gradient(context, is_own ? CORE_OWN : CORE_OTHER,
-                  (const fr_ref[5]){d_o, lower_saved_at(k->qkv),
-                                    lower_saved_at(k->o.wide),
-                                    lower_saved_at(k->kept), part});
+                  (const fr_ref[]){[FR_ATTN_BWD_DO] = d_o,
+                                   [FR_ATTN_BWD_QKV] = lower_saved_at(k->qkv),
+                                   [FR_ATTN_BWD_O] = lower_saved_at(k->o.wide),
+                                   [FR_ATTN_BWD_KEPT] = lower_saved_at(k->kept),
+                                   [FR_ATTN_BWD_DQKV] = part});
     if (!is_own)
         lower_add(context, part, dqkv, s->rows * s->q_heads * s->head_dim);
 }

@@ -15,8 +15,8 @@ fr_ref lower_gather_rows(lower_context *context, fr_ref shard, int64_t cols,
                                            fr_dtype_bytes(dtype));
     fr_instr *instr = lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP,
                                        dtype, (uint64_t)(rows * cols));
-    instr->ref[0] = shard;
-    instr->ref[1] = whole;
+    instr->ref[FR_COMM_SRC] = shard;
+    instr->ref[FR_COMM_DST] = whole;
     return whole;
 }
 
@@ -38,8 +38,8 @@ void lower_sum_cols(lower_context *context, fr_ref partial, fr_ref target,
         context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
         FR_AXIS_TP, fr_plan_storage_dtype(context->plan),
         (uint64_t)(context->shape.rows * cols));
-    instr->ref[0] = partial;
-    instr->ref[1] = target;
+    instr->ref[FR_COMM_SRC] = partial;
+    instr->ref[FR_COMM_DST] = target;
 }
 
 fr_ref lower_partial_rows(lower_context *context, fr_ref target)
@@ -66,11 +66,11 @@ static void cast(lower_context *context, fr_ref src, uint64_t src_bytes,
 {
     fr_instr *instr = lower_emit(context, FR_OP_CAST);
     instr->dtype = (uint8_t)context->plan->precision;
-    instr->dim[0] = n;
+    instr->vector.n = n;
     instr->scalar = (double)src_bytes;
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
-    instr->ref[2] = transposed;
+    instr->ref[FR_CAST_SRC] = src;
+    instr->ref[FR_CAST_DST] = dst;
+    instr->ref[FR_CAST_DST_T] = transposed;
     if (transposed.space != FR_SPACE_NONE)
         instr->flags = FR_INSTR_TRANSPOSE;
 }
@@ -200,10 +200,10 @@ static fr_instr *product(lower_context *context, fr_op op, fr_op grouped,
         instr->dtype = (uint8_t)context->plan->precision;
     if (instr->dtype == FR_DTYPE_FP8)
         instr->scaling = (uint8_t)context->plan->scaling;
-    instr->dim[0] = matrix->m;
-    instr->dim[1] = matrix->n;
-    instr->dim[2] = matrix->k;
-    instr->dim[3] = matrix->n_groups;
+    instr->linear.m = matrix->m;
+    instr->linear.n = matrix->n;
+    instr->linear.k = matrix->k;
+    instr->linear.n_groups = matrix->n_groups;
     return instr;
 }
 
@@ -213,10 +213,10 @@ void lower_product_fwd(lower_context *context, const lower_kind *kind,
     fr_ref w = product_weight(context, kind, matrix, false);
     fr_instr *instr =
         product(context, FR_OP_LINEAR_FWD, FR_OP_GROUPED_FWD, matrix);
-    instr->ref[0] = x;
-    instr->ref[1] = w;
-    instr->ref[2] = lower_weight(context, matrix->b);
-    instr->ref[3] = y;
+    instr->ref[FR_LINEAR_FWD_X] = x;
+    instr->ref[FR_LINEAR_FWD_W] = w;
+    instr->ref[FR_LINEAR_FWD_BIAS] = lower_weight(context, matrix->b);
+    instr->ref[FR_LINEAR_FWD_Y] = y;
 }
 
 fr_instr *lower_product_dgrad(lower_context *context, const lower_kind *kind,
@@ -225,9 +225,9 @@ fr_instr *lower_product_dgrad(lower_context *context, const lower_kind *kind,
     fr_ref w = product_weight(context, kind, matrix, true);
     fr_instr *instr =
         product(context, FR_OP_LINEAR_DGRAD, FR_OP_GROUPED_DGRAD, matrix);
-    instr->ref[0] = dy;
-    instr->ref[1] = w;
-    instr->ref[2] = dx;
+    instr->ref[FR_LINEAR_DGRAD_DY] = dy;
+    instr->ref[FR_LINEAR_DGRAD_W] = w;
+    instr->ref[FR_LINEAR_DGRAD_DX] = dx;
     return instr;
 }
 
@@ -238,10 +238,10 @@ void lower_product_wgrad(lower_context *context, const lower_matrix *matrix,
         lower_overhead_scaling(context, matrix->m * matrix->k, true);
     fr_instr *instr =
         product(context, FR_OP_LINEAR_WGRAD, FR_OP_GROUPED_WGRAD, matrix);
-    instr->ref[0] = dy;
-    instr->ref[1] = x;
-    instr->ref[2] = lower_grad(context, matrix->w);
-    instr->ref[3] = lower_grad(context, matrix->b);
+    instr->ref[FR_LINEAR_WGRAD_DY] = dy;
+    instr->ref[FR_LINEAR_WGRAD_X] = x;
+    instr->ref[FR_LINEAR_WGRAD_DW] = lower_grad(context, matrix->w);
+    instr->ref[FR_LINEAR_WGRAD_DBIAS] = lower_grad(context, matrix->b);
 }
 
 /* ---- element by element ---- */
@@ -257,8 +257,8 @@ static fr_instr *norm_instr(lower_context *context, fr_op op,
                             const lower_norm *norm)
 {
     fr_instr *instr = lower_emit(context, op);
-    instr->dim[0] = norm->rows;
-    instr->dim[1] = norm->cols;
+    instr->matrix.rows = norm->rows;
+    instr->matrix.cols = norm->cols;
     instr->scalar = context->model->norm_eps;
     instr->flags = norm->is_rms ? FR_INSTR_RMS : 0;
     return instr;
@@ -268,11 +268,11 @@ void lower_norm_fwd(lower_context *context, const lower_norm *norm, fr_ref x,
                     fr_ref y, fr_ref stats)
 {
     fr_instr *instr = norm_instr(context, FR_OP_NORM_FWD, norm);
-    instr->ref[0] = x;
-    instr->ref[1] = lower_weight(context, norm->w);
-    instr->ref[2] = lower_weight(context, norm->b);
-    instr->ref[3] = y;
-    instr->ref[4] = stats;
+    instr->ref[FR_NORM_FWD_X] = x;
+    instr->ref[FR_NORM_FWD_W] = lower_weight(context, norm->w);
+    instr->ref[FR_NORM_FWD_B] = lower_weight(context, norm->b);
+    instr->ref[FR_NORM_FWD_Y] = y;
+    instr->ref[FR_NORM_FWD_STATS] = stats;
     lower_overhead_norm_fwd(context, norm->rows * norm->cols, norm->is_rms);
 }
 
@@ -280,13 +280,13 @@ void lower_norm_bwd(lower_context *context, const lower_norm *norm, fr_ref dy,
                     fr_ref x, fr_ref stats, fr_ref dx, bool is_added)
 {
     fr_instr *instr = norm_instr(context, FR_OP_NORM_BWD, norm);
-    instr->ref[0] = dy;
-    instr->ref[1] = x;
-    instr->ref[2] = lower_weight(context, norm->w);
-    instr->ref[3] = stats;
-    instr->ref[4] = dx;
-    instr->ref[5] = lower_grad(context, norm->w);
-    instr->ref[6] = lower_grad(context, norm->b);
+    instr->ref[FR_NORM_BWD_DY] = dy;
+    instr->ref[FR_NORM_BWD_X] = x;
+    instr->ref[FR_NORM_BWD_W] = lower_weight(context, norm->w);
+    instr->ref[FR_NORM_BWD_STATS] = stats;
+    instr->ref[FR_NORM_BWD_DX] = dx;
+    instr->ref[FR_NORM_BWD_DW] = lower_grad(context, norm->w);
+    instr->ref[FR_NORM_BWD_DB] = lower_grad(context, norm->b);
     if (is_added)
         instr->flags |= FR_INSTR_ACCUMULATE;
     lower_overhead_norm_bwd(context, norm->rows * norm->cols, norm->is_rms,
@@ -299,13 +299,13 @@ void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
     bool is_dropped = mask != LOWER_ABSENT;
     fr_instr *instr = lower_emit(context, is_dropped ? FR_OP_DROPOUT_ADD
                                                      : FR_OP_RESIDUAL_ADD);
-    instr->dim[0] = context->shape.stream_rows;
-    instr->dim[1] = context->shape.hidden;
-    instr->ref[0] = is_dropped ? sum : a;
-    instr->ref[1] = is_dropped ? a : sum;
-    instr->ref[2] = lower_weight(context, bias);
-    instr->ref[3] = sum;
-    instr->ref[4] = lower_saved_at(mask);
+    instr->matrix.rows = context->shape.stream_rows;
+    instr->matrix.cols = context->shape.hidden;
+    instr->ref[FR_DROPOUT_ADD_A] = is_dropped ? sum : a;
+    instr->ref[FR_DROPOUT_ADD_B] = is_dropped ? a : sum;
+    instr->ref[FR_DROPOUT_ADD_BIAS] = lower_weight(context, bias);
+    instr->ref[FR_DROPOUT_ADD_OUT] = sum;
+    instr->ref[FR_DROPOUT_ADD_MASK] = lower_saved_at(mask);
     if (is_dropped) {
         instr->scalar = context->job->dropout;
         lower_overhead_dropout(context);
@@ -319,30 +319,30 @@ fr_ref lower_dropped(lower_context *context, fr_ref dy, uint64_t mask)
         return dy;
     fr_ref dx = lower_temp(context, s->stream_bytes);
     fr_instr *instr = lower_emit(context, FR_OP_DROPOUT_BWD);
-    instr->dim[0] = s->stream_rows;
-    instr->dim[1] = s->hidden;
+    instr->matrix.rows = s->stream_rows;
+    instr->matrix.cols = s->hidden;
     instr->scalar = context->job->dropout;
-    instr->ref[0] = dy;
-    instr->ref[1] = lower_saved_at(mask);
-    instr->ref[2] = dx;
+    instr->ref[FR_DROPOUT_BWD_DY] = dy;
+    instr->ref[FR_DROPOUT_BWD_MASK] = lower_saved_at(mask);
+    instr->ref[FR_DROPOUT_BWD_DX] = dx;
     return dx;
 }
 
 void lower_add(lower_context *context, fr_ref src, fr_ref dst, int64_t n)
 {
     fr_instr *instr = lower_emit(context, FR_OP_ADD);
-    instr->dim[0] = n;
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
+    instr->vector.n = n;
+    instr->ref[FR_ADD_SRC] = src;
+    instr->ref[FR_ADD_DST] = dst;
 }
 
 void lower_copy(lower_context *context, fr_ref src, fr_ref dst,
                 uint64_t n_bytes)
 {
     fr_instr *instr = lower_emit(context, FR_OP_COPY);
-    instr->dim[0] = (int64_t)n_bytes;
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
+    instr->copy.n_bytes = (int64_t)n_bytes;
+    instr->ref[FR_COPY_SRC] = src;
+    instr->ref[FR_COPY_DST] = dst;
 }
 
 fr_instr *lower_activation(lower_context *context, bool is_backward,
@@ -353,8 +353,10 @@ fr_instr *lower_activation(lower_context *context, bool is_backward,
         context, is_gated ? is_backward ? FR_OP_SWIGLU_BWD : FR_OP_SWIGLU_FWD
                  : is_backward ? FR_OP_GELU_BWD
                                : FR_OP_GELU_FWD);
-    instr->dim[0] = is_gated ? rows : rows * ffn;
-    instr->dim[1] = is_gated ? ffn : 0;
+    if (is_gated)
+        instr->matrix = (fr_matrix_dims){rows, ffn};
+    else
+        instr->vector.n = rows * ffn;
     return instr;
 }
 
@@ -368,14 +370,14 @@ void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
                      : model->rope_frac < 1.0
                          ? (int64_t)(model->rope_frac * (double)s->head_dim)
                          : s->head_dim;
-    const int64_t dims[5] = {s->rows, s->seq, s->q_heads,
-                             is_latent ? 1 : s->kv_heads, turned};
+    const fr_rope_dims dims = {s->rows, s->seq, s->q_heads,
+                               is_latent ? 1 : s->kv_heads, turned};
     if (!model->is_rope)
         return;
     fr_instr *instr = lower_emit(context, op);
-    for (int i = 0; i < 5; i++)
-        instr->dim[i] = dims[i];
+    instr->rope = dims;
     instr->scalar = model->rope_theta;
-    instr->ref[0] = qkv;
-    lower_overhead_rope(context, dims[0] * (dims[2] + dims[3]) * turned);
+    instr->ref[FR_ROPE_FWD_QKV] = qkv;
+    lower_overhead_rope(context,
+                        dims.rows * (dims.q_heads + dims.kv_heads) * turned);
 }

@@ -26,13 +26,13 @@ static fr_instr *look_up(lower_context *context, fr_op op, int64_t n_local,
 {
     const lower_shape *s = &context->shape;
     fr_instr *instr = lower_emit(context, op);
-    instr->dim[0] = s->rows;
-    instr->dim[1] = s->hidden;
-    instr->dim[2] = n_local;
-    instr->dim[3] = s->seq;
-    instr->dim[4] = n;
+    instr->embed.rows = s->rows;
+    instr->embed.cols = s->hidden;
+    instr->embed.n_local = n_local;
+    instr->embed.seq = s->seq;
+    instr->embed.vocab = n;
     instr->axis = FR_AXIS_TP;
-    instr->ref[0] = lower_ref(FR_SPACE_TOKENS, 0);
+    instr->ref[FR_EMBED_FWD_TOKENS] = lower_ref(FR_SPACE_TOKENS, 0);
     return instr;
 }
 
@@ -52,8 +52,8 @@ static fr_ref unfold_patches(lower_context *context, const lower_matrix *matrix)
     const uint64_t n_bytes = lower_bytes(context, matrix->m, matrix->k);
     fr_ref patches = lower_temp(context, n_bytes);
     fr_instr *instr = lower_emit(context, FR_OP_ZERO);
-    instr->dim[0] = (int64_t)n_bytes;
-    instr->ref[0] = patches;
+    instr->copy.n_bytes = (int64_t)n_bytes;
+    instr->ref[FR_ZERO_DST] = patches;
     return patches;
 }
 
@@ -74,17 +74,17 @@ static void embed_sum(lower_context *context, const lower_ends *ends,
     }
     fr_instr *instr =
         look_up(context, FR_OP_EMBED_FWD, s->vocab_local, s->vocab);
-    instr->ref[1] = lower_weight(context, ends->embed.wte);
-    instr->ref[2] = lower_weight(context, ends->embed.wpe);
-    instr->ref[3] = sum;
+    instr->ref[FR_EMBED_FWD_WTE] = lower_weight(context, ends->embed.wte);
+    instr->ref[FR_EMBED_FWD_WPE] = lower_weight(context, ends->embed.wpe);
+    instr->ref[FR_EMBED_FWD_OUT] = sum;
     if (e->types == LOWER_ABSENT)
         return;
     fr_ref types =
         lower_temp(context, lower_bytes(context, s->rows, s->hidden));
     instr =
         look_up(context, FR_OP_EMBED_FWD, m->n_token_types, m->n_token_types);
-    instr->ref[1] = lower_weight(context, e->types);
-    instr->ref[3] = types;
+    instr->ref[FR_EMBED_FWD_WTE] = lower_weight(context, e->types);
+    instr->ref[FR_EMBED_FWD_OUT] = types;
     lower_add(context, types, sum, s->rows * s->hidden);
 }
 
@@ -153,15 +153,15 @@ void lower_encoder_embed(lower_context *context, const lower_ends *ends,
     }
     fr_instr *instr =
         look_up(context, FR_OP_EMBED_BWD, s->vocab_local, s->vocab);
-    instr->ref[1] = dy;
-    instr->ref[2] = lower_grad(context, ends->embed.wte);
-    instr->ref[3] = lower_grad(context, ends->embed.wpe);
+    instr->ref[FR_EMBED_BWD_DOUT] = dy;
+    instr->ref[FR_EMBED_BWD_DWTE] = lower_grad(context, ends->embed.wte);
+    instr->ref[FR_EMBED_BWD_DWPE] = lower_grad(context, ends->embed.wpe);
     if (e->types == LOWER_ABSENT)
         return;
     instr = look_up(context, FR_OP_EMBED_BWD, context->model->n_token_types,
                     context->model->n_token_types);
-    instr->ref[1] = dy;
-    instr->ref[2] = lower_grad(context, e->types);
+    instr->ref[FR_EMBED_BWD_DOUT] = dy;
+    instr->ref[FR_EMBED_BWD_DWTE] = lower_grad(context, e->types);
 }
 
 /* ---- head ---- */
@@ -200,9 +200,9 @@ static void masked_token_head(lower_context *context,
     fr_ref stats = lower_temp(context, stats_bytes(context));
     lower_product_fwd(context, NULL, &dense, x, h);
     fr_instr *instr = lower_emit(context, FR_OP_GELU_FWD);
-    instr->dim[0] = rows * c;
-    instr->ref[0] = h;
-    instr->ref[1] = act;
+    instr->vector.n = rows * c;
+    instr->ref[FR_GELU_FWD_X] = h;
+    instr->ref[FR_GELU_FWD_Y] = act;
     lower_norm_fwd(context, &norm, act, y, stats);
     fr_ref whole = lower_gather_rows(context, y, c, dtype);
     fr_ref logits =
@@ -216,10 +216,10 @@ static void masked_token_head(lower_context *context,
     lower_sum_rows(context, partial, y);
     lower_norm_bwd(context, &norm, y, act, stats, y, false);
     instr = lower_emit(context, FR_OP_GELU_BWD);
-    instr->dim[0] = rows * c;
-    instr->ref[0] = y;
-    instr->ref[1] = h;
-    instr->ref[2] = y;
+    instr->vector.n = rows * c;
+    instr->ref[FR_GELU_BWD_DY] = y;
+    instr->ref[FR_GELU_BWD_X] = h;
+    instr->ref[FR_GELU_BWD_DX] = y;
     lower_product_wgrad(context, &dense, y, x);
     lower_product_dgrad(context, NULL, &dense, y, dx);
 }

@@ -23,12 +23,6 @@ static uint64_t wide_bytes(const lower_context *context, int64_t rows,
            fr_dtype_bytes(fr_plan_storage_dtype(context->plan));
 }
 
-static void set_dims(fr_instr *instr, const int64_t *dims, int n)
-{
-    for (int i = 0; i < n; i++)
-        instr->dim[i] = dims[i];
-}
-
 /* rows x hidden over TP, between whole and stream-sharded rows. */
 static void tp_rows(lower_context *context, fr_op op, fr_ref src, fr_ref dst)
 {
@@ -36,8 +30,8 @@ static void tp_rows(lower_context *context, fr_op op, fr_ref src, fr_ref dst)
     fr_instr *instr = lower_collective(context, op, FR_AXIS_TP,
                                        fr_plan_storage_dtype(context->plan),
                                        (uint64_t)(s->rows * s->hidden));
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
+    instr->ref[FR_COMM_SRC] = src;
+    instr->ref[FR_COMM_DST] = dst;
 }
 
 static void embed_segments(lower_context *context, const lower_embed_places *e,
@@ -45,8 +39,8 @@ static void embed_segments(lower_context *context, const lower_embed_places *e,
 {
     const lower_shape *s = &context->shape;
     bool is_sp = context->plan->is_sequence_parallel;
-    const int64_t dims[5] = {s->rows, s->hidden, s->vocab_local, s->seq,
-                             s->vocab};
+    const fr_embed_dims dims = {s->rows, s->hidden, s->vocab_local, s->seq,
+                                s->vocab};
     const fr_ref tokens = lower_ref(FR_SPACE_TOKENS, 0);
     const fr_ref out = lower_ref(FR_SPACE_OUT, 0);
     const fr_ref in = lower_ref(FR_SPACE_IN, 0);
@@ -58,12 +52,14 @@ static void embed_segments(lower_context *context, const lower_embed_places *e,
         is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
               : out;
     fr_instr *instr = lower_emit(context, FR_OP_EMBED_FWD);
-    set_dims(instr, dims, 5);
+    instr->embed = dims;
     instr->axis = FR_AXIS_TP;
-    instr->ref[0] = tokens;
-    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->wte);
-    instr->ref[2] = lower_parameter(context, FR_SPACE_WEIGHT, e->wpe);
-    instr->ref[3] = whole;
+    instr->ref[FR_EMBED_FWD_TOKENS] = tokens;
+    instr->ref[FR_EMBED_FWD_WTE] =
+        lower_parameter(context, FR_SPACE_WEIGHT, e->wte);
+    instr->ref[FR_EMBED_FWD_WPE] =
+        lower_parameter(context, FR_SPACE_WEIGHT, e->wpe);
+    instr->ref[FR_EMBED_FWD_OUT] = whole;
     if (context->plan->tp > 1)
         tp_rows(context, is_sp ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE, whole,
                 out);
@@ -77,19 +73,21 @@ static void embed_segments(lower_context *context, const lower_embed_places *e,
     if (is_sp)
         tp_rows(context, FR_OP_ALL_GATHER, in, whole);
     instr = lower_emit(context, FR_OP_EMBED_BWD);
-    set_dims(instr, dims, 5);
+    instr->embed = dims;
     instr->axis = FR_AXIS_TP;
-    instr->ref[0] = tokens;
-    instr->ref[1] = whole;
-    instr->ref[2] = lower_parameter(context, FR_SPACE_GRAD, e->wte);
-    instr->ref[3] = lower_parameter(context, FR_SPACE_GRAD, e->wpe);
+    instr->ref[FR_EMBED_BWD_TOKENS] = tokens;
+    instr->ref[FR_EMBED_BWD_DOUT] = whole;
+    instr->ref[FR_EMBED_BWD_DWTE] =
+        lower_parameter(context, FR_SPACE_GRAD, e->wte);
+    instr->ref[FR_EMBED_BWD_DWPE] =
+        lower_parameter(context, FR_SPACE_GRAD, e->wpe);
 }
 
 static fr_instr *norm(lower_context *context, fr_op op)
 {
     fr_instr *instr = lower_emit(context, op);
-    instr->dim[0] = context->shape.stream_rows;
-    instr->dim[1] = context->shape.hidden;
+    instr->matrix.rows = context->shape.stream_rows;
+    instr->matrix.cols = context->shape.hidden;
     instr->scalar = context->model->norm_eps;
     instr->flags = context->model->is_rms_norm ? FR_INSTR_RMS : 0;
     return instr;
@@ -97,11 +95,11 @@ static fr_instr *norm(lower_context *context, fr_op op)
 
 /* The head's products have at least 16 bits (tf32 where the plan says so). */
 static void set_product(const lower_context *context, fr_instr *instr,
-                        const int64_t mnk[3])
+                        fr_linear_dims mnk)
 {
     if (context->plan->precision == FR_DTYPE_TF32)
         instr->dtype = FR_DTYPE_TF32;
-    set_dims(instr, mnk, 3);
+    instr->linear = mnk;
 }
 
 /* The two products of the head's backward; dy: whole rows or the stream's. */
@@ -109,21 +107,23 @@ static void head_backward(lower_context *context, const lower_head_places *e,
                           fr_ref logits, fr_ref y, fr_ref dy)
 {
     const lower_shape *s = &context->shape;
-    const int64_t mnk[3] = {s->rows, s->vocab_local, s->hidden};
+    const fr_linear_dims mnk = {s->rows, s->vocab_local, s->hidden, 0};
     bool is_sp = context->plan->is_sequence_parallel;
 
     fr_instr *instr = lower_emit(context, FR_OP_LINEAR_WGRAD);
     set_product(context, instr, mnk);
-    instr->ref[0] = logits;
-    instr->ref[1] = y;
-    instr->ref[2] = lower_parameter(context, FR_SPACE_GRAD, e->head);
+    instr->ref[FR_LINEAR_WGRAD_DY] = logits;
+    instr->ref[FR_LINEAR_WGRAD_X] = y;
+    instr->ref[FR_LINEAR_WGRAD_DW] =
+        lower_parameter(context, FR_SPACE_GRAD, e->head);
     /* y is dead: its memory takes the partial sums. */
     fr_ref partial = is_sp ? y : dy;
     instr = lower_emit(context, FR_OP_LINEAR_DGRAD);
     set_product(context, instr, mnk);
-    instr->ref[0] = logits;
-    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->head);
-    instr->ref[2] = partial;
+    instr->ref[FR_LINEAR_DGRAD_DY] = logits;
+    instr->ref[FR_LINEAR_DGRAD_W] =
+        lower_parameter(context, FR_SPACE_WEIGHT, e->head);
+    instr->ref[FR_LINEAR_DGRAD_DX] = partial;
     if (context->plan->tp > 1)
         tp_rows(context, is_sp ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
                 partial, dy);
@@ -135,7 +135,7 @@ static uint32_t head_segment(lower_context *context, const lower_head_places *e,
                              const char *name, bool is_added)
 {
     const lower_shape *s = &context->shape;
-    const int64_t mnk[3] = {s->rows, s->vocab_local, s->hidden};
+    const fr_linear_dims mnk = {s->rows, s->vocab_local, s->hidden, 0};
     const fr_ref in = lower_ref(FR_SPACE_IN, 0);
     bool is_sp = context->plan->is_sequence_parallel;
 
@@ -149,33 +149,39 @@ static uint32_t head_segment(lower_context *context, const lower_head_places *e,
         is_sp ? lower_temp(context, wide_bytes(context, s->rows, s->hidden))
               : shard;
     fr_instr *instr = norm(context, FR_OP_NORM_FWD);
-    instr->ref[0] = in;
-    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->norm_w);
-    instr->ref[2] = lower_parameter(context, FR_SPACE_WEIGHT, e->norm_b);
-    instr->ref[3] = shard;
-    instr->ref[4] = stats;
+    instr->ref[FR_NORM_FWD_X] = in;
+    instr->ref[FR_NORM_FWD_W] =
+        lower_parameter(context, FR_SPACE_WEIGHT, e->norm_w);
+    instr->ref[FR_NORM_FWD_B] =
+        lower_parameter(context, FR_SPACE_WEIGHT, e->norm_b);
+    instr->ref[FR_NORM_FWD_Y] = shard;
+    instr->ref[FR_NORM_FWD_STATS] = stats;
     lower_overhead_norm_fwd(context, s->stream_rows * s->hidden,
                             context->model->is_rms_norm);
     if (is_sp)
         tp_rows(context, FR_OP_ALL_GATHER, shard, y);
     instr = lower_emit(context, FR_OP_LINEAR_FWD);
     set_product(context, instr, mnk);
-    instr->ref[0] = y;
-    instr->ref[1] = lower_parameter(context, FR_SPACE_WEIGHT, e->head);
-    instr->ref[3] = logits;
+    instr->ref[FR_LINEAR_FWD_X] = y;
+    instr->ref[FR_LINEAR_FWD_W] =
+        lower_parameter(context, FR_SPACE_WEIGHT, e->head);
+    instr->ref[FR_LINEAR_FWD_Y] = logits;
     lower_loss(context, logits);
     /* The gradient of the norm's output takes the place of that output. */
     head_backward(context, e, logits, y, shard);
     instr = norm(context, FR_OP_NORM_BWD);
     if (is_added)
         instr->flags |= FR_INSTR_ACCUMULATE;
-    instr->ref[0] = shard;
-    instr->ref[1] = in;
-    instr->ref[2] = lower_parameter(context, FR_SPACE_WEIGHT, e->norm_w);
-    instr->ref[3] = stats;
-    instr->ref[4] = lower_ref(FR_SPACE_OUT, 0);
-    instr->ref[5] = lower_parameter(context, FR_SPACE_GRAD, e->norm_w);
-    instr->ref[6] = lower_parameter(context, FR_SPACE_GRAD, e->norm_b);
+    instr->ref[FR_NORM_BWD_DY] = shard;
+    instr->ref[FR_NORM_BWD_X] = in;
+    instr->ref[FR_NORM_BWD_W] =
+        lower_parameter(context, FR_SPACE_WEIGHT, e->norm_w);
+    instr->ref[FR_NORM_BWD_STATS] = stats;
+    instr->ref[FR_NORM_BWD_DX] = lower_ref(FR_SPACE_OUT, 0);
+    instr->ref[FR_NORM_BWD_DW] =
+        lower_parameter(context, FR_SPACE_GRAD, e->norm_w);
+    instr->ref[FR_NORM_BWD_DB] =
+        lower_parameter(context, FR_SPACE_GRAD, e->norm_b);
     lower_overhead_norm_bwd(context, s->stream_rows * s->hidden,
                             context->model->is_rms_norm, is_added);
     lower_overhead_gradients(context, (uint64_t)(s->vocab_local * s->hidden));

@@ -92,7 +92,8 @@ static void kind_segments(lower_context *context, lower_kind *kind,
     fr_instr *instr =
         lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
                          context->plan->grad_dtype, kind->layout.n_norm);
-    instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_GRAD, 0);
+    instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
+        lower_ref(FR_SPACE_GRAD, 0);
 }
 
 void lower_layers_segments(lower_context *context)

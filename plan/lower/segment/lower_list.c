@@ -22,10 +22,12 @@ static fr_instr *entry(lower_context *context, const lower_kind *kind, fr_op op)
                    fr_dtype_bytes(context->plan->grad_dtype);
     fr_instr *instr = lower_emit(context, op);
     instr->dtype = (uint8_t)context->plan->precision;
-    instr->dim[0] = (int64_t)n_bytes;
-    instr->dim[1] = (int64_t)kind->saved.n_bytes;
-    instr->dim[2] = (int64_t)(is_forward ? kind->in_bytes : kind->out_bytes);
-    instr->dim[3] = (int64_t)(is_forward ? kind->out_bytes : kind->in_bytes);
+    instr->layer.moved_bytes = (int64_t)n_bytes;
+    instr->layer.kept_bytes = (int64_t)kind->saved.n_bytes;
+    instr->layer.in_bytes =
+        (int64_t)(is_forward ? kind->in_bytes : kind->out_bytes);
+    instr->layer.out_bytes =
+        (int64_t)(is_forward ? kind->out_bytes : kind->in_bytes);
     instr->scalar = kind->entry->forward_flop * (double)context->shape.batch *
                     (is_forward ? 1.0 : 2.0);
     return instr;
@@ -39,9 +41,9 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
         context, FR_LANE_COMPUTE, "entry%u_fwd", (unsigned)i_entry);
     lower_segments_mark(context, kind->segments.i_fwd, FR_SEGMENT_FORWARD);
     fr_instr *instr = entry(context, kind, FR_OP_LAYER_FWD);
-    instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
-    instr->ref[1] = kept;
-    instr->ref[2] = lower_ref(FR_SPACE_OUT, 0);
+    instr->ref[FR_LAYER_FWD_IN] = lower_ref(FR_SPACE_IN, 0);
+    instr->ref[FR_LAYER_FWD_KEPT] = kept;
+    instr->ref[FR_LAYER_FWD_OUT] = lower_ref(FR_SPACE_OUT, 0);
     if (context->plan->recompute == FR_RECOMPUTE_FULL) {
         kind->segments.i_recompute = lower_segment_begin(
             context, FR_LANE_COMPUTE, "entry%u_recompute", (unsigned)i_entry);
@@ -49,17 +51,17 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
                             FR_SEGMENT_RECOMPUTE);
         fr_ref out = lower_temp(context, kind->out_bytes);
         instr = entry(context, kind, FR_OP_LAYER_FWD);
-        instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
-        instr->ref[1] = kept;
-        instr->ref[2] = out;
+        instr->ref[FR_LAYER_FWD_IN] = lower_ref(FR_SPACE_IN, 0);
+        instr->ref[FR_LAYER_FWD_KEPT] = kept;
+        instr->ref[FR_LAYER_FWD_OUT] = out;
     }
     kind->segments.i_bwd = lower_segment_begin(
         context, FR_LANE_COMPUTE, "entry%u_bwd", (unsigned)i_entry);
     lower_segments_mark(context, kind->segments.i_bwd, FR_SEGMENT_BACKWARD);
     instr = entry(context, kind, FR_OP_LAYER_BWD);
-    instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
-    instr->ref[1] = kept;
-    instr->ref[2] = lower_ref(FR_SPACE_IN, 0);
+    instr->ref[FR_LAYER_BWD_DOUT] = lower_ref(FR_SPACE_IN, 0);
+    instr->ref[FR_LAYER_BWD_KEPT] = kept;
+    instr->ref[FR_LAYER_BWD_DIN] = lower_ref(FR_SPACE_IN, 0);
 }
 
 /* What comes in and the loss are small beside the layers. */
@@ -72,8 +74,8 @@ void lower_list_ends(lower_context *context, bool has_embed, bool has_head,
             lower_segment_begin(context, FR_LANE_COMPUTE, "input");
         lower_segments_mark(context, out->i_embed_fwd, FR_SEGMENT_INPUT);
         fr_instr *instr = lower_emit(context, FR_OP_ZERO);
-        instr->dim[0] = (int64_t)kinds[0].in_bytes;
-        instr->ref[0] = lower_ref(FR_SPACE_OUT, 0);
+        instr->copy.n_bytes = (int64_t)kinds[0].in_bytes;
+        instr->ref[FR_ZERO_DST] = lower_ref(FR_SPACE_OUT, 0);
         out->i_embed_bwd =
             lower_segment_begin(context, FR_LANE_COMPUTE, "input_bwd");
         lower_segments_mark(context, out->i_embed_bwd,

@@ -16,15 +16,15 @@ static fr_instr *xent(lower_context *context, fr_op op, fr_ref logits)
     fr_instr *instr = lower_emit(context, op);
     if (!context->target.is_loss_narrow)
         instr->dtype = FR_DTYPE_F32;
-    instr->dim[0] = s->rows;
-    instr->dim[1] = s->vocab_local;
-    instr->dim[2] = s->vocab;
+    instr->loss.rows = s->rows;
+    instr->loss.n_local = s->vocab_local;
+    instr->loss.vocab = s->vocab;
     /* The mean over the global batch: gradients are then plain sums. */
     instr->scalar =
         1.0 / ((double)context->job->global_batch * (double)context->job->seq);
     instr->axis = FR_AXIS_TP;
-    instr->ref[0] = logits;
-    instr->ref[1] = lower_ref(FR_SPACE_TOKENS, 0);
+    instr->ref[FR_XENT_LOGITS] = logits;
+    instr->ref[FR_XENT_TOKENS] = lower_ref(FR_SPACE_TOKENS, 0);
     return instr;
 }
 
@@ -34,7 +34,7 @@ static void tp_row_sums(lower_context *context, fr_ref at, int64_t n,
     fr_instr *instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
                                        FR_DTYPE_F32, (uint64_t)n);
     instr->flags = flags;
-    instr->ref[0] = instr->ref[1] = at;
+    instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] = at;
 }
 
 /* Logits become their gradients. */
@@ -44,22 +44,22 @@ static void loss(lower_context *context, fr_ref logits)
     const fr_ref step = lower_ref(FR_SPACE_STEP, 0);
     fr_instr *instr;
     if (context->plan->tp == 1) {
-        xent(context, FR_OP_XENT, logits)->ref[2] = step;
+        xent(context, FR_OP_XENT, logits)->ref[FR_XENT_STEP] = step;
         return;
     }
     uint64_t mark = lower_temp_mark(context);
     fr_ref row_max = lower_temp(context, f32_bytes(rows, 1));
     fr_ref sums = lower_temp(context, f32_bytes(rows, 2));
-    xent(context, FR_OP_XENT_MAX, logits)->ref[2] = row_max;
+    xent(context, FR_OP_XENT_MAX, logits)->ref[FR_XENT_MAX_ROW_MAX] = row_max;
     tp_row_sums(context, row_max, rows, FR_INSTR_MAX);
     instr = xent(context, FR_OP_XENT_SUM, logits);
-    instr->ref[2] = row_max;
-    instr->ref[3] = sums;
+    instr->ref[FR_XENT_SUM_ROW_MAX] = row_max;
+    instr->ref[FR_XENT_SUM_SUMS] = sums;
     tp_row_sums(context, sums, 2 * rows, 0);
     instr = xent(context, FR_OP_XENT_GRAD, logits);
-    instr->ref[2] = row_max;
-    instr->ref[3] = sums;
-    instr->ref[4] = step;
+    instr->ref[FR_XENT_GRAD_ROW_MAX] = row_max;
+    instr->ref[FR_XENT_GRAD_SUMS] = sums;
+    instr->ref[FR_XENT_GRAD_STEP] = step;
     lower_temp_reset(context, mark);
 }
 
@@ -70,9 +70,9 @@ static void cast_logits(lower_context *context, fr_ref src, fr_ref dst,
     fr_instr *instr = lower_emit(context, FR_OP_CAST);
     instr->dtype = (uint8_t)to;
     instr->scalar = (double)fr_dtype_bytes(from);
-    instr->dim[0] = s->rows * s->vocab_local;
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
+    instr->vector.n = s->rows * s->vocab_local;
+    instr->ref[FR_CAST_SRC] = src;
+    instr->ref[FR_CAST_DST] = dst;
 }
 
 /*

@@ -28,8 +28,8 @@ static void activate(lower_context *context, fr_ref fc1, fr_ref act)
 {
     const lower_shape *s = &context->shape;
     fr_instr *instr = lower_activation(context, false, s->rows, s->ffn);
-    instr->ref[0] = fc1;
-    instr->ref[1] = act;
+    instr->ref[FR_GELU_FWD_X] = fc1;
+    instr->ref[FR_GELU_FWD_Y] = act;
     lower_overhead_activation(context, false, s->rows * s->ffn);
 }
 
@@ -116,9 +116,9 @@ fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,
                        lower_dropped(context, dy, kind->saved.mask2), at.act,
                        dact);
     fr_instr *instr = lower_activation(context, true, s->rows, s->ffn);
-    instr->ref[0] = dact;
-    instr->ref[1] = at.fc1;
-    instr->ref[2] = dfc1;
+    instr->ref[FR_GELU_BWD_DY] = dact;
+    instr->ref[FR_GELU_BWD_X] = at.fc1;
+    instr->ref[FR_GELU_BWD_DX] = dfc1;
     lower_overhead_activation(context, true, s->rows * s->ffn);
     lower_temp_reset(context, after_dfc1);
 

@@ -72,11 +72,11 @@ static void permute(lower_context *context, fr_op op, int64_t from, int64_t to,
                     fr_ref src, fr_ref dst)
 {
     fr_instr *instr = lower_emit(context, op);
-    instr->dim[0] = from;
-    instr->dim[1] = to;
-    instr->dim[2] = context->shape.hidden;
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
+    instr->permute.rows_in = from;
+    instr->permute.rows_out = to;
+    instr->permute.cols = context->shape.hidden;
+    instr->ref[FR_PERMUTE_SRC] = src;
+    instr->ref[FR_PERMUTE_DST] = dst;
 }
 
 /*
@@ -113,8 +113,8 @@ static void exchange(lower_context *context, fr_op op, fr_axis axis,
     fr_instr *instr = lower_collective(
         context, op, axis, fr_plan_storage_dtype(context->plan),
         (uint64_t)(rows * context->shape.hidden));
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
+    instr->ref[FR_COMM_SRC] = src;
+    instr->ref[FR_COMM_DST] = dst;
     if (op == FR_OP_ALL_TO_ALL)
         instr->scalar = far_share(context);
     if (is_beside)
@@ -212,11 +212,11 @@ static fr_ref route(lower_context *context, const lower_kind *kind, fr_ref x)
             (uint64_t)(s->stream_rows * model->n_experts_per_token));
     lower_product_fwd(context, kind, &router, x, scores);
     fr_instr *instr = lower_emit(context, FR_OP_ROUTER_FWD);
-    instr->dim[0] = s->stream_rows;
-    instr->dim[1] = model->n_experts;
-    instr->dim[2] = model->n_experts_per_token;
-    instr->ref[0] = scores;
-    instr->ref[1] = chosen;
+    instr->router.rows = s->stream_rows;
+    instr->router.n_experts = model->n_experts;
+    instr->router.top_k = model->n_experts_per_token;
+    instr->ref[FR_ROUTER_FWD_LOGITS] = scores;
+    instr->ref[FR_ROUTER_FWD_CHOSEN] = chosen;
     return chosen;
 }
 
@@ -224,8 +224,8 @@ static void activate(lower_context *context, int64_t rows, int64_t ffn,
                      fr_ref fc1, fr_ref act)
 {
     fr_instr *instr = lower_activation(context, false, rows, ffn);
-    instr->ref[0] = fc1;
-    instr->ref[1] = act;
+    instr->ref[FR_GELU_FWD_X] = fc1;
+    instr->ref[FR_GELU_FWD_Y] = act;
     lower_overhead_activation(context, false, rows * ffn);
 }
 
@@ -365,9 +365,9 @@ static void activate_backward(lower_context *context, int64_t rows, int64_t ffn,
                               fr_ref dact, fr_ref fc1, fr_ref dfc1)
 {
     fr_instr *instr = lower_activation(context, true, rows, ffn);
-    instr->ref[0] = dact;
-    instr->ref[1] = fc1;
-    instr->ref[2] = dfc1;
+    instr->ref[FR_GELU_BWD_DY] = dact;
+    instr->ref[FR_GELU_BWD_X] = fc1;
+    instr->ref[FR_GELU_BWD_DX] = dfc1;
     lower_overhead_activation(context, true, rows * ffn);
 }
 
@@ -410,11 +410,11 @@ static void router_backward(lower_context *context, const lower_kind *kind,
     fr_ref dscores = lower_temp(
         context, lower_bytes(context, s->stream_rows, model->n_experts));
     fr_instr *instr = lower_emit(context, FR_OP_ROUTER_BWD);
-    instr->dim[0] = s->stream_rows;
-    instr->dim[1] = model->n_experts;
-    instr->dim[2] = model->n_experts_per_token;
-    instr->ref[0] = chosen; /* as large as its gradient */
-    instr->ref[1] = dscores;
+    instr->router.rows = s->stream_rows;
+    instr->router.n_experts = model->n_experts;
+    instr->router.top_k = model->n_experts_per_token;
+    instr->ref[FR_ROUTER_BWD_DCHOSEN] = chosen; /* as large as its gradient */
+    instr->ref[FR_ROUTER_BWD_DLOGITS] = dscores;
     lower_product_dgrad(context, kind, &router, dscores, dx)->flags |=
         FR_INSTR_ACCUMULATE;
     lower_product_wgrad(context, &router, dscores, x);
@@ -454,8 +454,8 @@ static void shared_backward(lower_context *context, const lower_kind *kind,
     fr_ref dscore =
         lower_temp(context, lower_bytes(context, s->stream_rows, 1));
     fr_instr *instr = lower_emit(context, FR_OP_ZERO);
-    instr->dim[0] = (int64_t)lower_bytes(context, s->stream_rows, 1);
-    instr->ref[0] = dscore;
+    instr->copy.n_bytes = (int64_t)lower_bytes(context, s->stream_rows, 1);
+    instr->ref[FR_ZERO_DST] = dscore;
     lower_product_dgrad(context, kind, &gate, dscore, dx)->flags |=
         FR_INSTR_ACCUMULATE;
     lower_product_wgrad(context, &gate, dscore, x);

@@ -107,8 +107,8 @@ static uint8_t gather_beside(lower_context *context, fr_ref x, int64_t cols)
     note_space(context, (fr_space)x.space);
     fr_instr *instr =
         lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP, dtype, n);
-    instr->ref[0] = x;
-    instr->ref[1] = lower_ref(FR_SPACE_PIECE_OUT, 0);
+    instr->ref[FR_COMM_SRC] = x;
+    instr->ref[FR_COMM_DST] = lower_ref(FR_SPACE_PIECE_OUT, 0);
     return piece;
 }
 
@@ -123,8 +123,8 @@ static uint8_t sum_beside(lower_context *context, uint8_t partial)
         context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
         FR_AXIS_TP, fr_plan_storage_dtype(context->plan),
         (uint64_t)(s->rows * s->hidden));
-    instr->ref[0] = lower_ref(FR_SPACE_PIECE_IN, 0);
-    instr->ref[1] = lower_ref(FR_SPACE_PIECE_OUT, 0);
+    instr->ref[FR_COMM_SRC] = lower_ref(FR_SPACE_PIECE_IN, 0);
+    instr->ref[FR_COMM_DST] = lower_ref(FR_SPACE_PIECE_OUT, 0);
     return piece;
 }
 
@@ -172,8 +172,8 @@ static void shift(lower_context *context, uint64_t n, fr_dtype dtype,
     lower_pass_beside(context, from, to);
     fr_instr *instr =
         lower_collective(context, FR_OP_SHIFT, FR_AXIS_TP, dtype, n);
-    instr->ref[0] = lower_ref(FR_SPACE_PIECE_IN, 0);
-    instr->ref[1] = lower_ref(FR_SPACE_PIECE_OUT, 0);
+    instr->ref[FR_COMM_SRC] = lower_ref(FR_SPACE_PIECE_IN, 0);
+    instr->ref[FR_COMM_DST] = lower_ref(FR_SPACE_PIECE_OUT, 0);
 }
 
 /* Piece i of what goes round, while i + 1 is on its way. */

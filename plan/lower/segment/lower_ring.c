@@ -43,8 +43,8 @@ static void shift(lower_context *context, uint64_t n_bytes, fr_ref src,
     fr_instr *instr = lower_collective(context, FR_OP_SHIFT, FR_AXIS_CP,
                                        fr_plan_storage_dtype(context->plan),
                                        n_bytes / lower_bytes(context, 1, 1));
-    instr->ref[0] = src;
-    instr->ref[1] = dst;
+    instr->ref[FR_COMM_SRC] = src;
+    instr->ref[FR_COMM_DST] = dst;
 }
 
 static void forward_segments(lower_context *context, lower_kind *kind,
@@ -104,8 +104,8 @@ static void backward_segments(lower_context *context, lower_kind *kind,
     kept.offset_bytes += query_bytes(context);
     lower_copy(context, kept, out, keys);
     fr_instr *instr = lower_emit(context, FR_OP_ZERO);
-    instr->dim[0] = (int64_t)keys;
-    instr->ref[0] = lower_ref(FR_SPACE_PIECE_OUT, keys);
+    instr->copy.n_bytes = (int64_t)keys;
+    instr->ref[FR_ZERO_DST] = lower_ref(FR_SPACE_PIECE_OUT, keys);
     ring->i_own = segment(context, name, "bwd", "own");
     lower_ring_core_backward(context, kind, d_o, dqkv, true);
     ring->i_other = segment(context, name, "bwd", "other");

@@ -202,9 +202,9 @@ static void copy_stream(const split *s, uint32_t i)
         if (instr.ref[r].space != FR_SPACE_IN)
             continue;
         fr_instr *copy = lower_emit(s->context, FR_OP_COPY);
-        copy->dim[0] = (int64_t)fr_instr_ref_bytes(&instr, r, 1);
-        copy->ref[0] = instr.ref[r];
-        copy->ref[1] = lower_ref(FR_SPACE_WIRE, s->copied[i][r]);
+        copy->copy.n_bytes = (int64_t)fr_instr_ref_bytes(&instr, r, 1);
+        copy->ref[FR_COPY_SRC] = instr.ref[r];
+        copy->ref[FR_COPY_DST] = lower_ref(FR_SPACE_WIRE, s->copied[i][r]);
     }
 }
 

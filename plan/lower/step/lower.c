@@ -16,9 +16,9 @@ static void shared_segments(lower_context *context, lower_program *program)
     program->i_load = lower_segment_begin(context, FR_LANE_IO, "load_tokens");
     fr_instr *instr = lower_emit(context, FR_OP_LOAD_TOKENS);
     instr->dtype = FR_DTYPE_I32;
-    instr->dim[0] = s->batch;
-    instr->dim[1] = s->seq;
-    instr->ref[0] = lower_ref(FR_SPACE_TOKENS, 0);
+    instr->tokens.batch = s->batch;
+    instr->tokens.seq = s->seq;
+    instr->ref[FR_LOAD_TOKENS_TOKENS] = lower_ref(FR_SPACE_TOKENS, 0);
 }
 
 static void release_rank(lower_rank *rank)

@@ -59,7 +59,7 @@ static void finish_norms(lower_rank *rank, const lower_unit *unit)
         fr_instr *instr =
             lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
                              context->plan->grad_dtype, unit->n_norm);
-        instr->ref[0] = instr->ref[1] =
+        instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
             lower_parameter(context, FR_SPACE_GRAD, first);
     } else {
         i_segment = lower_kind_of(context, unit->layer)->segments.i_norm_reduce;

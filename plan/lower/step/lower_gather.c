@@ -264,8 +264,9 @@ static void gather_pieces(lower_rank *rank, const lower_unit *unit,
         fr_instr *instr = lower_move(context, &move);
         if (is_by_parameter(context))
             instr->flags |= FR_INSTR_LISTED;
-        instr->ref[0] = lower_parameter(context, FR_SPACE_WEIGHT, from);
-        instr->ref[1] = lower_ref(FR_SPACE_OUT, to * weight_bytes);
+        instr->ref[FR_COMM_SRC] =
+            lower_parameter(context, FR_SPACE_WEIGHT, from);
+        instr->ref[FR_COMM_DST] = lower_ref(FR_SPACE_OUT, to * weight_bytes);
         if (is_again && is_refetched(pieces, n, i)) {
             const fr_instr first = *instr;
             *lower_emit(context, FR_OP_ALL_GATHER) = first;
@@ -293,9 +294,11 @@ static void gather(lower_rank *rank, uint32_t i_set, bool is_backward)
         uint64_t shard = shard_of(rank, unit);
         if (shard == unit->n) {
             fr_instr *instr = lower_emit(context, FR_OP_COPY);
-            instr->dim[0] = (int64_t)(unit->n * weight_bytes);
-            instr->ref[0] = lower_parameter(context, FR_SPACE_WEIGHT, from);
-            instr->ref[1] = lower_ref(FR_SPACE_OUT, to * weight_bytes);
+            instr->copy.n_bytes = (int64_t)(unit->n * weight_bytes);
+            instr->ref[FR_COPY_SRC] =
+                lower_parameter(context, FR_SPACE_WEIGHT, from);
+            instr->ref[FR_COPY_DST] =
+                lower_ref(FR_SPACE_OUT, to * weight_bytes);
         } else {
             gather_pieces(rank, unit, from, to, is_again);
         }
@@ -325,11 +328,11 @@ static void copy_out(lower_rank *rank, uint32_t i_set)
         set_segment(rank, PURPOSE_COPY_OUT, FR_LANE_COMPUTE, set, &is_new);
     if (is_new) {
         fr_instr *instr = lower_emit(context, FR_OP_COPY);
-        instr->dim[0] = (int64_t)n_bytes;
+        instr->copy.n_bytes = (int64_t)n_bytes;
         if (is_by_parameter(context))
             instr->flags |= FR_INSTR_HELD;
-        instr->ref[0] = lower_ref(FR_SPACE_IN, 0);
-        instr->ref[1] = lower_ref(FR_SPACE_OUT, 0);
+        instr->ref[FR_COPY_SRC] = lower_ref(FR_SPACE_IN, 0);
+        instr->ref[FR_COPY_DST] = lower_ref(FR_SPACE_OUT, 0);
     }
     set->weight = fr_builder_add_block(rank->builder, FR_MEMORY_PARAMETERS,
                                        false, n_bytes);
@@ -421,8 +424,8 @@ void lower_open_grads(lower_rank *rank, uint32_t i_set)
         set_segment(rank, PURPOSE_ZERO, FR_LANE_COMPUTE, set, &is_new);
     if (is_new) {
         fr_instr *instr = lower_emit(context, FR_OP_ZERO);
-        instr->dim[0] = (int64_t)n_bytes;
-        instr->ref[0] = lower_ref(FR_SPACE_GRAD, 0);
+        instr->copy.n_bytes = (int64_t)n_bytes;
+        instr->ref[FR_ZERO_DST] = lower_ref(FR_SPACE_GRAD, 0);
     }
     set->grad = fr_builder_add_block(rank->builder, FR_MEMORY_GRADIENTS, false,
                                      n_bytes);
@@ -446,8 +449,8 @@ static void scatter_pieces(lower_rank *rank, const lower_unit *unit,
                              context->plan->grad_dtype, pieces[i]);
         if (is_by_parameter(context))
             instr->flags |= FR_INSTR_LISTED;
-        instr->ref[0] = lower_moved(whole, at * grad_bytes);
-        instr->ref[1] = lower_moved(own, at / n_shards * grad_bytes);
+        instr->ref[FR_COMM_SRC] = lower_moved(whole, at * grad_bytes);
+        instr->ref[FR_COMM_DST] = lower_moved(own, at / n_shards * grad_bytes);
         at += pieces[i];
     }
 }
@@ -472,20 +475,20 @@ static void emit_reduce(lower_rank *rank, const lower_unit *unit, uint64_t from,
             fr_plan_group_size(context->plan, FR_AXIS_REPLICA) > 1) {
             instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
                                      dtype, shard);
-            instr->ref[0] = instr->ref[1] = sum;
+            instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] = sum;
         }
     }
     if (is_added) {
         instr = lower_emit(context, FR_OP_ADD);
         instr->dtype = (uint8_t)dtype;
-        instr->dim[0] = (int64_t)shard;
-        instr->ref[0] = sum;
-        instr->ref[1] = own;
+        instr->vector.n = (int64_t)shard;
+        instr->ref[FR_ADD_SRC] = sum;
+        instr->ref[FR_ADD_DST] = own;
     } else if (shard == unit->n) {
         instr = lower_emit(context, FR_OP_COPY);
-        instr->dim[0] = (int64_t)(shard * grad_bytes);
-        instr->ref[0] = whole;
-        instr->ref[1] = own;
+        instr->copy.n_bytes = (int64_t)(shard * grad_bytes);
+        instr->ref[FR_COPY_SRC] = whole;
+        instr->ref[FR_COPY_DST] = own;
     }
     lower_temp_reset(context, mark);
 }

@@ -16,9 +16,9 @@ static void copy(lower_rank *rank, fr_space space, uint64_t n_bytes,
                  bool is_out)
 {
     fr_instr *instr = lower_emit(rank->context, FR_OP_HOST_COPY);
-    instr->dim[0] = (int64_t)n_bytes;
-    instr->dim[1] = is_out;
-    instr->ref[0] = lower_ref(space, 0);
+    instr->copy.n_bytes = (int64_t)n_bytes;
+    instr->copy.is_to_host = is_out;
+    instr->ref[FR_HOST_COPY_BUFFER] = lower_ref(space, 0);
 }
 
 /* One segment per direction and shape of what is kept. */
@@ -106,11 +106,11 @@ void lower_offload_grads(lower_rank *rank, uint32_t i_bucket)
         lower_segment_begin(context, FR_LANE_IO, "grad_offload_%u_%u",
                             (unsigned)rank->stage, (unsigned)i_bucket);
     fr_instr *instr = lower_emit(context, FR_OP_HOST_COPY);
-    instr->dim[0] = (int64_t)(n * grad);
-    instr->dim[1] = 1;
+    instr->copy.n_bytes = (int64_t)(n * grad);
+    instr->copy.is_to_host = 1;
     instr->axis = (uint8_t)context->sharding.shard_axis[bucket->is_expert];
     instr->shard_bytes = n * (weight > grad ? weight : grad);
-    instr->ref[0] = lower_own(rank, bucket, FR_SPACE_GRAD);
+    instr->ref[FR_HOST_COPY_BUFFER] = lower_own(rank, bucket, FR_SPACE_GRAD);
     lower_add_call(rank, i_segment, -1, -1, -1);
     lower_bind_own(rank, bucket, FR_SPACE_GRAD, 'r');
 }

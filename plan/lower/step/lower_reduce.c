@@ -36,13 +36,14 @@ void lower_reduce_tied(lower_rank *rank)
             lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_EMBED,
                              context->plan->grad_dtype, bucket->n);
         if (!context->sharding.is_by_unit) {
-            instr->ref[0] = instr->ref[1] = lower_grad(context, bucket->first);
+            instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
+                lower_grad(context, bucket->first);
             add_call(rank, i_segment, bucket, 'm');
             continue;
         }
         const lower_set *set = &rank->sets.items[unit->i_set];
         uint64_t first = rank->units.items[set->first_unit].first;
-        instr->ref[0] = instr->ref[1] =
+        instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
             lower_grad(context, bucket->first - first);
         lower_add_call(rank, i_segment, -1, -1, -1);
         lower_bind_set(rank, FR_SPACE_GRAD, unit->i_set, 'm');
@@ -70,8 +71,8 @@ static void reduce_plain(lower_rank *rank, uint32_t i_bucket)
         instr->shard_axis = is_of_shards ? FR_AXIS_SHARD : FR_AXIS_NONE;
         instr->shard_bytes = moves[i].n / (uint64_t)n_parts *
                              lower_element_bytes(context, FR_SPACE_GRAD);
-        instr->ref[0] = is_of_shards ? own : whole;
-        instr->ref[1] = own;
+        instr->ref[FR_COMM_SRC] = is_of_shards ? own : whole;
+        instr->ref[FR_COMM_DST] = own;
     }
     add_call(rank, i_segment, bucket, 'm');
 }
@@ -97,7 +98,7 @@ static fr_instr *coder(lower_rank *rank, fr_op op, const lower_bucket *bucket,
     instr->compress.state_bytes = (int64_t)state;
     instr->compress.n_payloads = is_gather ? group_size(rank, bucket) : 1;
     if (state > 0)
-        instr->ref[1] = lower_ref(FR_SPACE_ERROR, 0);
+        instr->ref[FR_COMPRESS_STATE] = lower_ref(FR_SPACE_ERROR, 0);
     return instr;
 }
 
@@ -110,9 +111,9 @@ static void compress(lower_rank *rank, uint32_t i_bucket, int stage)
         lower_segment_begin(context, FR_LANE_COMPUTE, "compress%d_%u_%u", stage,
                             (unsigned)rank->stage, (unsigned)i_bucket);
     fr_instr *instr = coder(rank, FR_OP_COMPRESS, bucket, stage);
-    instr->ref[0] = lower_grad(context, bucket->first);
-    instr->ref[2] = lower_ref(FR_SPACE_WIRE, 0);
-    instr->ref[2].is_sharded = is_gather;
+    instr->ref[FR_COMPRESS_G] = lower_grad(context, bucket->first);
+    instr->ref[FR_COMPRESS_PAYLOAD] = lower_ref(FR_SPACE_WIRE, 0);
+    instr->ref[FR_COMPRESS_PAYLOAD].is_sharded = is_gather;
     instr->shard_bytes = (uint64_t)instr->compress.payload_bytes;
     add_call(rank, i_segment, bucket, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_WIRE, bucket->wire,
@@ -142,15 +143,17 @@ static void exchange(lower_rank *rank, uint32_t i_bucket, int stage)
             context, FR_OP_ALL_GATHER,
             context->sharding.reduce_axis[bucket->is_expert], FR_DTYPE_U8,
             bytes * (uint64_t)group_size(rank, bucket));
-        instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_WIRE, 0);
-        instr->ref[0].is_sharded = 1;
+        instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
+            lower_ref(FR_SPACE_WIRE, 0);
+        instr->ref[FR_COMM_SRC].is_sharded = 1;
         instr->shard_bytes = bytes;
     } else {
         instr =
             lower_collective(context, FR_OP_ALL_REDUCE,
                              context->sharding.reduce_axis[bucket->is_expert],
                              FR_DTYPE_F32, bytes / sizeof(float));
-        instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_WIRE, before);
+        instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
+            lower_ref(FR_SPACE_WIRE, before);
     }
     lower_add_call(rank, i_segment, -1, -1, -1);
     fr_builder_bind(rank->builder, FR_SPACE_WIRE, bucket->wire, 'm');
@@ -163,8 +166,8 @@ static void decompress(lower_rank *rank, uint32_t i_bucket)
         lower_segment_begin(rank->context, FR_LANE_COMPUTE, "decompress_%u_%u",
                             (unsigned)rank->stage, (unsigned)i_bucket);
     fr_instr *instr = coder(rank, FR_OP_DECOMPRESS, bucket, 0);
-    instr->ref[0] = lower_ref(FR_SPACE_WIRE, 0);
-    instr->ref[2] = lower_grad(rank->context, bucket->first);
+    instr->ref[FR_DECOMPRESS_PAYLOADS] = lower_ref(FR_SPACE_WIRE, 0);
+    instr->ref[FR_DECOMPRESS_G] = lower_grad(rank->context, bucket->first);
     add_call(rank, i_segment, bucket, 'w');
     fr_builder_bind(rank->builder, FR_SPACE_WIRE, bucket->wire, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_ERROR, bucket->error, 'm');

@@ -30,11 +30,12 @@ static uint32_t transfer_segment(lower_rank *rank, fr_op op, int32_t boundary,
     instr->axis = FR_AXIS_PP;
     instr->peer = (int16_t)fr_schedule_rank(context->schedule, peer, plan->pp);
     instr->tag = tag;
-    instr->dim[0] =
+    instr->comm.n =
         (int64_t)(lower_stream_bytes(context,
                                      lower_first_layer(context, boundary)) /
                   fr_dtype_bytes(fr_plan_storage_dtype(plan)));
-    instr->ref[0] = lower_ref(is_send ? FR_SPACE_IN : FR_SPACE_OUT, 0);
+    instr->ref[FR_SEND_SRC] =
+        lower_ref(is_send ? FR_SPACE_IN : FR_SPACE_OUT, 0);
     return i_segment;
 }
 

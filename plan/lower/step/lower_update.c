@@ -63,13 +63,14 @@ void lower_zero(lower_rank *rank)
                                              "zero_%u", (unsigned)rank->stage);
     lower_segments_mark(context, i_segment, FR_SEGMENT_ZERO);
     fr_instr *instr = lower_emit(context, FR_OP_ZERO);
-    instr->dim[0] = (int64_t)(NORMS_OFFSET + norms_bytes(rank));
-    instr->ref[0] = lower_ref(FR_SPACE_STEP, 0);
+    instr->copy.n_bytes = (int64_t)(NORMS_OFFSET + norms_bytes(rank));
+    instr->ref[FR_ZERO_DST] = lower_ref(FR_SPACE_STEP, 0);
     if (!context->sharding.is_by_unit) {
         instr = lower_emit(context, FR_OP_ZERO);
-        instr->dim[0] = (int64_t)(rank->rank_program->n_parameters *
-                                  lower_element_bytes(context, FR_SPACE_GRAD));
-        instr->ref[0] = lower_ref(FR_SPACE_GRAD, 0);
+        instr->copy.n_bytes =
+            (int64_t)(rank->rank_program->n_parameters *
+                      lower_element_bytes(context, FR_SPACE_GRAD));
+        instr->ref[FR_ZERO_DST] = lower_ref(FR_SPACE_GRAD, 0);
     }
     rank->step = fr_builder_add_block(rank->builder, FR_MEMORY_BUFFERS, true,
                                       NORMS_OFFSET + norms_bytes(rank));
@@ -93,8 +94,8 @@ static void set_range(const lower_rank *rank, const lower_bucket *bucket,
     uint64_t n = own_elements(rank, bucket);
     uint64_t weight = lower_element_bytes(context, FR_SPACE_WEIGHT);
     uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
-    instr->dim[0] = (int64_t)n;
-    instr->dim[1] = (int64_t)bucket->first;
+    instr->range.n = (int64_t)n;
+    instr->range.first = (int64_t)bucket->first;
     instr->axis = (uint8_t)context->sharding.shard_axis[bucket->is_expert];
     instr->shard_bytes = n * (weight > grad ? weight : grad);
 }
@@ -110,7 +111,8 @@ static void sum_scalar(lower_rank *rank, const char *name, fr_axis axis,
                                              name, (unsigned)rank->stage);
     fr_instr *instr =
         lower_collective(context, FR_OP_ALL_REDUCE, axis, FR_DTYPE_F64, n);
-    instr->ref[0] = instr->ref[1] = lower_ref(FR_SPACE_STEP, offset_bytes);
+    instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
+        lower_ref(FR_SPACE_STEP, offset_bytes);
     add_step_call(rank, i_segment, 'm');
 }
 
@@ -176,8 +178,8 @@ static void clip(lower_rank *rank)
         if (norm_axis(context) == FR_AXIS_WORLD &&
             n_copies(context, bucket) > 1)
             instr->scalar = 1.0 / (double)n_copies(context, bucket);
-        instr->ref[0] = lower_own(rank, bucket, FR_SPACE_GRAD);
-        instr->ref[1] = lower_ref(FR_SPACE_STEP, 0);
+        instr->ref[FR_GRAD_SQSUM_G] = lower_own(rank, bucket, FR_SPACE_GRAD);
+        instr->ref[FR_GRAD_SQSUM_STEP] = lower_ref(FR_SPACE_STEP, 0);
         add_step_call(rank, i_segment, 'm');
         lower_bind_own(rank, bucket, FR_SPACE_GRAD, 'r');
         use_main_grads(rank);
@@ -193,7 +195,7 @@ static void clip(lower_rank *rank)
     lower_segments_mark(context, i_segment, FR_SEGMENT_CLIP);
     fr_instr *instr = lower_emit(context, FR_OP_CLIP);
     instr->scalar = context->job->clip_norm;
-    instr->ref[0] = lower_ref(FR_SPACE_STEP, 0);
+    instr->ref[FR_CLIP_STEP] = lower_ref(FR_SPACE_STEP, 0);
     add_step_call(rank, i_segment, 'm');
 }
 
@@ -203,10 +205,11 @@ static void fetch_weights(lower_rank *rank, const lower_bucket *bucket)
     lower_context *context = rank->context;
     fr_instr *instr = lower_emit(context, FR_OP_HOST_COPY);
     set_range(rank, bucket, instr);
-    instr->dim[0] = (int64_t)(own_elements(rank, bucket) *
-                              lower_element_bytes(context, FR_SPACE_WEIGHT));
-    instr->dim[1] = 0;
-    instr->ref[0] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
+    instr->copy.n_bytes =
+        (int64_t)(own_elements(rank, bucket) *
+                  lower_element_bytes(context, FR_SPACE_WEIGHT));
+    instr->copy.is_to_host = 0;
+    instr->ref[FR_HOST_COPY_BUFFER] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
 }
 
 /* OPT_NORMS or OPT_STEP of one bucket. */
@@ -222,18 +225,18 @@ static void optimize(lower_rank *rank, fr_op op, size_t i_bucket)
     fr_instr *instr = lower_emit(context, op);
     set_range(rank, bucket, instr);
     instr->optimizer = (uint8_t)context->job->optimizer;
-    instr->dim[2] = (int64_t)fr_optimizer_resident_bytes(
+    instr->range.opt_bytes = (int64_t)fr_optimizer_resident_bytes(
         context->job->optimizer, own_elements(rank, bucket),
         fr_plan_has_master(context->plan));
-    instr->dim[3] = (int64_t)n_norms;
+    instr->range.norms_bytes = (int64_t)n_norms;
     instr->flags = is_on_host ? FR_INSTR_HOST : 0;
-    instr->ref[0] = lower_own(rank, bucket, FR_SPACE_GRAD);
-    instr->ref[1] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
-    if (instr->dim[2] > 0 && !is_on_host)
-        instr->ref[2] = lower_ref(FR_SPACE_OPT, 0);
-    instr->ref[3] = lower_ref(FR_SPACE_STEP, 0);
+    instr->ref[FR_OPT_STEP_G] = lower_own(rank, bucket, FR_SPACE_GRAD);
+    instr->ref[FR_OPT_STEP_W] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
+    if (instr->range.opt_bytes > 0 && !is_on_host)
+        instr->ref[FR_OPT_STEP_OPT] = lower_ref(FR_SPACE_OPT, 0);
+    instr->ref[FR_OPT_STEP_STEP] = lower_ref(FR_SPACE_STEP, 0);
     if (n_norms > 0)
-        instr->ref[4] = lower_ref(FR_SPACE_STEP, NORMS_OFFSET);
+        instr->ref[FR_OPT_STEP_NORMS] = lower_ref(FR_SPACE_STEP, NORMS_OFFSET);
     if (is_step && is_on_host)
         fetch_weights(rank, bucket);
     add_step_call(rank, i_segment, is_step ? 'r' : 'm');
@@ -256,10 +259,10 @@ static void gather_weights(lower_rank *rank, size_t i_bucket)
     uint32_t i_segment = begin(rank, move.lane, "param_gather", i_bucket);
     fr_instr *instr = lower_move(context, &move);
     instr->shard_bytes = own_elements(rank, bucket) * weight;
-    instr->ref[1] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
-    instr->ref[1].is_sharded = 0;
-    instr->ref[0] = instr->ref[1];
-    instr->ref[0].is_sharded = 1;
+    instr->ref[FR_COMM_DST] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
+    instr->ref[FR_COMM_DST].is_sharded = 0;
+    instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST];
+    instr->ref[FR_COMM_SRC].is_sharded = 1;
     lower_add_call(rank, i_segment, -1, -1, -1);
     lower_bind_own(rank, bucket, FR_SPACE_WEIGHT, 'm');
 }
