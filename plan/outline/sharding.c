@@ -72,7 +72,7 @@ void fr_move_tell(const fr_move *move, const fr_plan *plan, int64_t n_group,
 {
     out->axis = (uint8_t)move->axis;
     out->dtype = (uint8_t)move->dtype;
-    out->dim[0] = (int64_t)move->n;
+    out->comm.n = (int64_t)move->n;
     out->algorithm = (uint8_t)fr_collective_choose(
         fr_collective_is_of_data(move->axis) ? plan->collective
                                              : FR_COLLECTIVE_AUTO,
