@@ -195,7 +195,7 @@ static const fr_framework_rules frameworks[] = {
     {FR_FRAMEWORK_MEGATRON, megatron_rules},
     {FR_FRAMEWORK_DEEPSPEED, deepspeed_rules},
     {FR_FRAMEWORK_TORCHTITAN, torchtitan_rules}};
-enum { N_FRAMEWORKS = sizeof frameworks / sizeof frameworks[0] };
+enum { N_FRAMEWORKS = FR_LENGTH(frameworks) };
 
 const char *fr_framework_rules_name(int i)
 {

@@ -96,8 +96,8 @@ typedef struct fr_plan_space_request {
     int64_t most_nodes; /* that are there: the first ones; 0: all */
     bool is_any_nodes;  /* world 0: also other numbers of whole nodes */
     bool allow_lossy;   /* compressors, precision */
-    const fr_axis_range *ranges;   /* [FR_SPACE_AXIS_N]; NULL: none */
-    const fr_framework_rules *framework; /* whose rules hold besides; NULL: none */
+    const fr_axis_range *ranges;         /* [FR_SPACE_AXIS_N]; NULL: none */
+    const fr_framework_rules *framework; /* that hold too; NULL: none */
     /* Finds balanced splits (balance_layers.h), which are then values; NULL:
      * they are not. */
     fr_balance *balance;

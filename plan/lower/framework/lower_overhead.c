@@ -182,7 +182,7 @@ static int64_t width(const lower_context *context)
 /* The row for what the target's kernels do; NULL: nothing. */
 static const overhead_row *find_row(const lower_context *context, overhead what)
 {
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < FR_LENGTH(rows); i++)
         if (rows[i].what == what && is_kernels(context, rows[i].kernels))
             return &rows[i];
     return NULL;

@@ -307,14 +307,14 @@ void lower_ring_core(lower_context *context, const lower_kind *kind,
     instr->ref[FR_ATTN_MERGE_SUM_LSE] = lse;
 }
 
-/* ---- every second product again ---- */
+/* ---- recompute of every second product ---- */
 
 /*
  * PyTorch's checkpointing by operators as torchtitan sets it (apply_ac): each
  * layer's products are counted, the results of the first, third ... are kept,
  * and attention's.  Of Llama's seven these are q, v, gate and the last; of a
  * packed projection's four the first of each half.  Scaled products below 16
- * bits are not on its list: all are made again.
+ * bits are not on its list: all are recomputed.
  */
 void lower_attention_recompute_output(lower_context *context,
                                       const lower_kind *kind, fr_ref target)

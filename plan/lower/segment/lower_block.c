@@ -365,13 +365,13 @@ void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
     const fr_model *model = context->model;
     const lower_shape *s = &context->shape;
     bool is_latent = model->kv_lora_rank > 0;
-    /* Of each head so many are turned; latent keys share their part. */
-    int64_t turned = is_latent ? model->qk_rope_head_dim
-                     : model->rope_frac < 1.0
-                         ? (int64_t)(model->rope_frac * (double)s->head_dim)
-                         : s->head_dim;
+    /* So many columns of each head are rotated; latent keys share theirs. */
+    int64_t rotated = is_latent ? model->qk_rope_head_dim
+                      : model->rope_frac < 1.0
+                          ? (int64_t)(model->rope_frac * (double)s->head_dim)
+                          : s->head_dim;
     const fr_rope_dims dims = {s->rows, s->seq, s->q_heads,
-                               is_latent ? 1 : s->kv_heads, turned};
+                               is_latent ? 1 : s->kv_heads, rotated};
     if (!model->is_rope)
         return;
     fr_instr *instr = lower_emit(context, op);
@@ -379,5 +379,5 @@ void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
     instr->scalar = model->rope_theta;
     instr->ref[FR_ROPE_FWD_QKV] = qkv;
     lower_overhead_rope(context,
-                        dims.rows * (dims.q_heads + dims.kv_heads) * turned);
+                        dims.rows * (dims.q_heads + dims.kv_heads) * rotated);
 }

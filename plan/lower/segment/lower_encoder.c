@@ -8,7 +8,7 @@
  * matrix over patches, positions; at the end a norm and a classifier on the
  * first token.
  *
- * The embedding keeps nothing: its backward makes again what it needs.
+ * The embedding keeps nothing: its backward recomputes what it needs.
  */
 #include "plan/lower/segment/lower_ends.h"
 

@@ -86,10 +86,11 @@ static fr_ref half_norm(lower_context *context, const latent_half *h)
 }
 
 static void half_forward(lower_context *context, const lower_kind *kind,
-                         bool is_q, bool is_again, fr_ref y)
+                         bool is_q, bool is_recompute, fr_ref y)
 {
     const latent_half h = half_of(context, kind, is_q);
-    fr_ref x = is_again ? lower_kept_operand(h.kept) : half_norm(context, &h);
+    fr_ref x =
+        is_recompute ? lower_kept_operand(h.kept) : half_norm(context, &h);
     x = lower_gather_rows(context, x, h.norm.cols,
                           lower_product_dtype(context));
     lower_product_fwd(context, kind, &h.up, x, y);
@@ -126,11 +127,11 @@ static lower_matrix down_matrix(const lower_context *context,
 
 /* Keys: each head's own part, and the rotated one that they share. */
 static void make_keys(lower_context *context, const lower_kind *kind,
-                      bool is_again, fr_ref qkv)
+                      bool is_recompute, fr_ref qkv)
 {
     const latent_plan p = plan_of(context);
     fr_ref kv = lower_temp(context, p.key_bytes);
-    half_forward(context, kind, false, is_again, kv);
+    half_forward(context, kind, false, is_recompute, kv);
     lower_copy(context, kv, at(qkv, p.key_at), p.key_bytes);
     lower_copy(context, kv, at(qkv, p.key_at + p.key_bytes), p.rope_bytes);
     lower_rope(context, FR_OP_ROPE_FWD, qkv);

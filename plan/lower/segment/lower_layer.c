@@ -210,7 +210,7 @@ static fr_ref recompute_norm(lower_context *context, const lower_norm *norm,
     return y;
 }
 
-/* A norm's output as an operand of products: kept, or made again. */
+/* A norm's output as an operand of products: kept, or recomputed. */
 static fr_ref norm_for_backward(lower_context *context, const lower_norm *norm,
                                 fr_ref x, lower_kept kept)
 {
@@ -248,7 +248,7 @@ static fr_ref second_backward(lower_context *context, const lower_kind *kind,
     return lower_moe_backward(context, kind, dy, x);
 }
 
-/* The sum after attention: kept, or made again. */
+/* The sum after attention: kept, or recomputed. */
 static fr_ref mid_for_backward(lower_context *context, const lower_kind *kind,
                                fr_ref input)
 {

@@ -66,9 +66,9 @@ void lower_mlp_finish(lower_context *context, const lower_kind *kind,
         lower_row_forward(context, kind, &matrix, act, target);
 }
 
-/* What selective recompute has dropped: x is there. */
-static lower_mlp_place remake(lower_context *context, const lower_kind *kind,
-                              fr_ref x)
+/* Recomputes from x what selective recompute has not kept. */
+static lower_mlp_place recompute(lower_context *context, const lower_kind *kind,
+                                 fr_ref x)
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
@@ -104,7 +104,7 @@ fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,
     const lower_shape *s = &context->shape;
     const lower_matrix fc1 = fc1_matrix(context, kind);
     const lower_matrix fc2 = fc2_matrix(context, kind, false);
-    const lower_mlp_place at = remake(context, kind, x);
+    const lower_mlp_place at = recompute(context, kind, x);
     bool is_gated = context->model->is_gated_mlp;
 
     fr_ref dfc1 = lower_temp(context, lower_bytes(context, s->rows, s->fc1));

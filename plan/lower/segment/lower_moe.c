@@ -107,7 +107,7 @@ static void exchange(lower_context *context, fr_op op, fr_axis axis,
                      int64_t rows, fr_ref src, fr_ref dst)
 {
     bool is_beside =
-        op == FR_OP_ALL_TO_ALL && lower_is_exchange_beside(context);
+        op == FR_OP_ALL_TO_ALL && lower_is_exchange_overlapped(context);
     if (is_beside)
         lower_pass_exchange(context, src, dst);
     fr_instr *instr = lower_collective(
@@ -128,7 +128,7 @@ static bool is_gathered(const lower_context *context)
 }
 
 /* Rows come from several ranks and go to several experts: sorted once more. */
-static bool is_sorted_again(const lower_context *context)
+static bool is_sorted_twice(const lower_context *context)
 {
     return context->plan->ep > 1 && context->shape.experts_local > 1;
 }
@@ -144,7 +144,7 @@ static void dispatch(lower_context *context, fr_ref x, fr_ref out)
 {
     const lower_shape *s = &context->shape;
     bool is_sent = context->plan->ep > 1,
-         is_last_sort = is_sorted_again(context);
+         is_last_sort = is_sorted_twice(context);
     bool is_joined = is_gathered(context);
     fr_ref now =
         is_sent || is_joined ? temp_rows(context, s->routed_rows) : out;
@@ -173,7 +173,7 @@ static void combine(lower_context *context, fr_ref y, fr_ref out)
 {
     const lower_shape *s = &context->shape;
     fr_ref now = y;
-    if (is_sorted_again(context)) {
+    if (is_sorted_twice(context)) {
         now = temp_rows(context, s->expert_rows);
         permute(context, FR_OP_PERMUTE, s->expert_rows, s->expert_rows, y, now);
     }
@@ -322,9 +322,9 @@ void lower_moe_forward(lower_context *context, const lower_kind *kind, fr_ref x,
 
 /* ---- backward ---- */
 
-/* What backward needs, kept or made again from x. */
-static moe_place places_again(lower_context *context, const lower_kind *kind,
-                              fr_ref x)
+/* What backward needs: kept, or recomputed from x. */
+static moe_place places_for_backward(lower_context *context,
+                                     const lower_kind *kind, fr_ref x)
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
@@ -467,7 +467,7 @@ fr_ref lower_moe_backward(lower_context *context, const lower_kind *kind,
     const lower_shape *s = &context->shape;
     fr_ref dx = lower_temp(context, s->stream_bytes);
     uint64_t after_dx = lower_temp_mark(context);
-    const moe_place at = places_again(context, kind, x);
+    const moe_place at = places_for_backward(context, kind, x);
     dy = lower_dropped(context, dy, kind->saved.mask2);
     uint64_t mark = lower_temp_mark(context);
     experts_backward(context, kind, &at, dy, dx);

@@ -57,7 +57,7 @@ void lower_pass_compute(lower_context *context, uint8_t in, uint8_t out)
     add_call(context, FR_LANE_COMPUTE, in, out, false);
 }
 
-void lower_pass_beside(lower_context *context, uint8_t in, uint8_t out)
+void lower_pass_overlap(lower_context *context, uint8_t in, uint8_t out)
 {
     add_call(context, FR_LANE_TP, in, out, false);
 }
@@ -73,7 +73,7 @@ static uint8_t add_piece(lower_context *context, uint64_t n_bytes)
     return pass->n_pieces++;
 }
 
-/* What a step on another lane touches besides its pieces. */
+/* Notes a space that a call on another lane touches, beyond its pieces. */
 static void note_space(lower_context *context, fr_space space)
 {
     lower_pass_call *call = &context->pass->calls[context->pass->n_calls - 1];
@@ -84,7 +84,7 @@ static void note_space(lower_context *context, fr_space space)
 
 /* In a pass that waits for its own exchange: what comes next on the rank's own
  * lane is of another micro-batch (lower_stage.c). */
-bool lower_is_exchange_beside(const lower_context *context)
+bool lower_is_exchange_overlapped(const lower_context *context)
 {
     return context->pass && context->plan->is_ep_overlap;
 }
@@ -97,13 +97,13 @@ void lower_pass_exchange(lower_context *context, fr_ref src, fr_ref dst)
 }
 
 /* x of all ranks, gathered beside what follows; the piece it is in. */
-static uint8_t gather_beside(lower_context *context, fr_ref x, int64_t cols)
+static uint8_t gather_overlapped(lower_context *context, fr_ref x, int64_t cols)
 {
     const lower_shape *s = &context->shape;
     fr_dtype dtype = lower_product_dtype(context);
     uint64_t n = (uint64_t)(s->rows * cols);
     uint8_t piece = add_piece(context, n * fr_dtype_bytes(dtype));
-    lower_pass_beside(context, LOWER_NO_PIECE, piece);
+    lower_pass_overlap(context, LOWER_NO_PIECE, piece);
     note_space(context, (fr_space)x.space);
     fr_instr *instr =
         lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP, dtype, n);
@@ -113,12 +113,12 @@ static uint8_t gather_beside(lower_context *context, fr_ref x, int64_t cols)
 }
 
 /* Sums a piece over TP beside what follows; the piece with the result. */
-static uint8_t sum_beside(lower_context *context, uint8_t partial)
+static uint8_t sum_overlapped(lower_context *context, uint8_t partial)
 {
     const lower_shape *s = &context->shape;
     bool is_scattered = context->plan->is_sequence_parallel;
     uint8_t piece = add_piece(context, s->stream_bytes);
-    lower_pass_beside(context, partial, piece);
+    lower_pass_overlap(context, partial, piece);
     fr_instr *instr = lower_collective(
         context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
         FR_AXIS_TP, fr_plan_storage_dtype(context->plan),
@@ -128,23 +128,23 @@ static uint8_t sum_beside(lower_context *context, uint8_t partial)
     return piece;
 }
 
-static fr_ref column_backward_beside(lower_context *context,
-                                     const lower_kind *kind,
-                                     const lower_matrix *matrix, fr_ref dy,
-                                     fr_ref x)
+static fr_ref column_backward_overlapped(lower_context *context,
+                                         const lower_kind *kind,
+                                         const lower_matrix *matrix, fr_ref dy,
+                                         fr_ref x)
 {
     const lower_shape *s = &context->shape;
     bool is_gathered = context->plan->is_sequence_parallel;
     lower_gradient d =
         lower_gradient_operand(context, dy, false, s->rows, matrix->n);
     uint8_t whole =
-        is_gathered ? gather_beside(context, x, matrix->k) : LOWER_NO_PIECE;
+        is_gathered ? gather_overlapped(context, x, matrix->k) : LOWER_NO_PIECE;
     uint8_t partial =
         add_piece(context, lower_bytes(context, s->rows, s->hidden));
     lower_pass_compute(context, LOWER_NO_PIECE, partial);
     lower_product_dgrad(context, kind, matrix, d.rows,
                         lower_ref(FR_SPACE_PIECE_OUT, 0));
-    uint8_t sum = sum_beside(context, partial);
+    uint8_t sum = sum_overlapped(context, partial);
     lower_pass_compute(context, whole, LOWER_NO_PIECE);
     lower_product_wgrad(context, matrix, d.columns,
                         is_gathered ? lower_ref(FR_SPACE_PIECE_IN, 0) : x);
@@ -169,7 +169,7 @@ static bool is_in_pieces(const lower_context *context)
 static void shift(lower_context *context, uint64_t n, fr_dtype dtype,
                   uint8_t from, uint8_t to)
 {
-    lower_pass_beside(context, from, to);
+    lower_pass_overlap(context, from, to);
     fr_instr *instr =
         lower_collective(context, FR_OP_SHIFT, FR_AXIS_TP, dtype, n);
     instr->ref[FR_COMM_SRC] = lower_ref(FR_SPACE_PIECE_IN, 0);
@@ -329,7 +329,7 @@ fr_ref lower_column_backward(lower_context *context, const lower_kind *kind,
 {
     const lower_shape *s = &context->shape;
     if (context->pass && lower_is_pass_cut(context))
-        return column_backward_beside(context, kind, matrix, dy, x);
+        return column_backward_overlapped(context, kind, matrix, dy, x);
     fr_ref dx = lower_temp(context, s->stream_bytes);
     uint64_t after_dx = lower_temp_mark(context);
     lower_gradient d =

@@ -35,9 +35,9 @@ void lower_pass_begin(lower_context *context, lower_pass *pass,
 void lower_pass_end(lower_context *context);
 /* The next call, on the rank's own lane or beside it. */
 void lower_pass_compute(lower_context *context, uint8_t in, uint8_t out);
-void lower_pass_beside(lower_context *context, uint8_t in, uint8_t out);
+void lower_pass_overlap(lower_context *context, uint8_t in, uint8_t out);
 /* Around an exchange of experts' tokens from src to dst (lane EP). */
-bool lower_is_exchange_beside(const lower_context *context);
+bool lower_is_exchange_overlapped(const lower_context *context);
 void lower_pass_exchange(lower_context *context, fr_ref src, fr_ref dst);
 
 #endif

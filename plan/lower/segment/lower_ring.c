@@ -90,7 +90,6 @@ static void backward_segments(lower_context *context, lower_kind *kind,
     const fr_ref out = lower_ref(FR_SPACE_PIECE_OUT, 0);
     bool is_cut = lower_is_pass_cut(context);
     const size_t first = context->segments.n;
-    ring->carry_bytes = carry_bytes(context);
     ring->piece_bytes = 2 * keys;
     if (is_cut)
         lower_pass_begin(context, &kind->backward, name, "bwd",
@@ -125,6 +124,11 @@ static void backward_segments(lower_context *context, lower_kind *kind,
     lower_layer_backward_after(context, kind, dqkv);
     lower_pass_end(context);
     lower_segments_mark(context, first, FR_SEGMENT_BACKWARD);
+    const uint64_t used[] = {carry_bytes(context), kind->backward.carry_bytes,
+                             kind->backward_end.carry_bytes};
+    for (size_t i = 0; i < FR_LENGTH(used); i++)
+        if (used[i] > ring->carry_bytes)
+            ring->carry_bytes = used[i];
 }
 
 void lower_ring_write(lower_context *context, lower_kind *kind,

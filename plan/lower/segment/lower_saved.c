@@ -4,7 +4,7 @@
  * The sum for a GPT layer in 16 bits is 34 s b h (+ 5 a s^2 b with unfused
  * attention) of Korthikanti et al. 2022 (arXiv 2205.05198), table 2, of which
  * the layer's input is a block of its own; tests hold the one to the other.
- * Selective recompute leaves out what its parts make again.
+ * Selective recompute leaves out what its parts recompute.
  */
 #include "plan/lower/framework/lower_overhead.h"
 #include "plan/lower/segment/lower_kind.h"
@@ -40,7 +40,7 @@ static uint64_t keep_stats(uint64_t *used, bool is_there, int64_t rows,
 }
 
 /* An operand of a product: below 16 bits its copy in that dtype is kept
- * instead (as Transformer Engine does), besides the wide one if something
+ * instead (as Transformer Engine does), next to the wide one if something
  * else needs that too. */
 static lower_kept keep_operand(const lower_context *context, uint64_t *used,
                                bool is_there, bool is_wide_needed, int64_t rows,

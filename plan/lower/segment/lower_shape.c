@@ -103,7 +103,7 @@ bool lower_is_ring(const lower_context *context)
     return context->plan->cp > 1 && context->plan->cp_kind == FR_CP_RING;
 }
 
-/* Not what a reduce-scatter has summed: that is on torchtitan's list too. */
+/* What a reduce-scatter has summed is kept: it is on torchtitan's list too. */
 bool lower_is_mid_recomputed(const lower_context *context)
 {
     return lower_is_recomputed(context, FR_RECOMPUTE_PART_PRODUCTS) &&
@@ -113,7 +113,7 @@ bool lower_is_mid_recomputed(const lower_context *context)
 
 /*
  * Megatron Core's recompute module mla_up_proj: the latents are kept, their
- * products with the up projections are made again in backward.  Queries
+ * products with the up projections are recomputed in backward.  Queries
  * without latents, a ring of keys, and heads that went to other ranks are kept.
  */
 bool lower_is_latent_recomputed(const lower_context *context)

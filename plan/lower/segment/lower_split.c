@@ -5,7 +5,7 @@
  * The whole backward is written first, with no scratch used twice.  Then the
  * products that make gradients of weights are taken out of it: they become the
  * second segment.  Scratch that they read lives from the first part to the
- * second (space WIRE); all other scratch is packed again by its lifetime.  The
+ * second (space WIRE); all other scratch is packed anew by its lifetime.  The
  * gradient of the stream is worked on in place, so what the second part needs
  * of it is copied.  What forward keeps is cut the same way: what the second
  * part reads (space CARRY) outlives the rest, which dies after the first.
@@ -120,7 +120,7 @@ static void move_saved(const split *s, fr_ref *ref)
     ref->offset_bytes -= gone;
 }
 
-/* Forward, and what is made again, write to the new places. */
+/* Forward and recompute write to the new places. */
 static void move_forward(const split *s, uint32_t i_segment)
 {
     const fr_segment *segment = &s->context->segments.items[i_segment];

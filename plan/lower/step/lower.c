@@ -28,19 +28,12 @@ static void release_rank(lower_rank *rank)
     fr_vec_release(&rank->buckets);
     fr_vec_release(&rank->sets);
     fr_vec_release(&rank->uses);
-    free(rank->chunk_layers);
-    free(rank->chunk_first);
-    free(rank->chunk_slot);
-    free(rank->inputs);
-    free(rank->saved);
-    free(rank->low);
+    free(rank->chunks);
+    free(rank->slots);
+    free(rank->blocks);
     free(rank->tokens);
     free(rank->gradients);
-    free(rank->layer_unit);
     free(rank->transfers);
-    free(rank->is_offloaded);
-    free(rank->split);
-    free(rank->late);
 }
 
 /* Which layers the rank's chunks hold, and the tables that follow from it. */
@@ -50,10 +43,8 @@ static fr_status init_chunks(lower_rank *rank, fr_err *err)
     const fr_plan *plan = context->plan;
     size_t n_micro = (size_t)context->n_micro, vpp = (size_t)plan->vpp;
     int32_t first = 0;
-    rank->chunk_layers = calloc(vpp + 1, sizeof *rank->chunk_layers);
-    rank->chunk_first = calloc(vpp + 1, sizeof *rank->chunk_first);
-    rank->chunk_slot = calloc(vpp + 1, sizeof *rank->chunk_slot);
-    if (!rank->chunk_layers || !rank->chunk_first || !rank->chunk_slot)
+    rank->chunks = calloc(vpp + 1, sizeof *rank->chunks);
+    if (!rank->chunks)
         return fr_fail_no_memory(err);
     for (int32_t stage = 0; stage < plan->pp * plan->vpp; stage++) {
         int32_t n = fr_plan_stage_layers(plan, context->model, stage);
@@ -62,28 +53,19 @@ static fr_status init_chunks(lower_rank *rank, fr_err *err)
         if (stage == plan->pp * plan->vpp - 1)
             n += (int32_t)context->model->n_mtp_layers;
         if (holder == rank->stage) {
-            rank->chunk_layers[chunk] = n;
-            rank->chunk_first[chunk] = first;
-            rank->chunk_slot[chunk] = rank->n_slots;
+            rank->chunks[chunk] = (lower_chunk){n, first, rank->n_slots};
             rank->n_slots += (uint32_t)n + 1;
         }
         first += n;
     }
-    rank->inputs = calloc(n_micro * rank->n_slots + 1, sizeof *rank->inputs);
-    rank->saved = calloc(n_micro * rank->n_slots + 1, sizeof *rank->saved);
-    rank->low = calloc((size_t)rank->n_slots + 1, sizeof *rank->low);
+    rank->slots = calloc((size_t)rank->n_slots + 1, sizeof *rank->slots);
+    rank->blocks = calloc(n_micro * rank->n_slots + 1, sizeof *rank->blocks);
     rank->tokens = calloc(n_micro + 1, sizeof *rank->tokens);
     rank->gradients = calloc(n_micro * vpp + 1, sizeof *rank->gradients);
-    rank->layer_unit = calloc(rank->n_slots + 1, sizeof *rank->layer_unit);
     rank->transfers =
         calloc(4 * ((size_t)plan->pp * vpp + 1), sizeof *rank->transfers);
-    rank->is_offloaded =
-        calloc(n_micro * rank->n_slots + 1, sizeof *rank->is_offloaded);
-    rank->split = calloc(n_micro * rank->n_slots + 1, sizeof *rank->split);
-    rank->late = calloc(n_micro * rank->n_slots + 1, sizeof *rank->late);
-    if (!rank->split || !rank->late || !rank->inputs || !rank->saved ||
-        !rank->low || !rank->tokens || !rank->gradients || !rank->layer_unit ||
-        !rank->transfers || !rank->is_offloaded)
+    if (!rank->slots || !rank->blocks || !rank->tokens || !rank->gradients ||
+        !rank->transfers)
         return fr_fail_no_memory(err);
     return FR_OK;
 }

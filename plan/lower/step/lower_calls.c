@@ -1,6 +1,6 @@
 /*
- * lower_calls->c: the calls of one layer: forward, what is made again, and
- * backward, with the blocks that they use.
+ * lower_calls.c: the calls of one layer: forward, recompute and backward, with
+ * the blocks that they use.
  */
 #include "plan/lower/step/lower_step.h"
 
@@ -9,11 +9,12 @@ static lower_layer_at layer_at(const lower_rank *rank, const fr_task *task,
 {
     return (lower_layer_at){.task = task,
                             .i = i,
-                            .layer = rank->chunk_first[task->chunk] + i,
-                            .input = rank->inputs[lower_slot(rank, task, i)]};
+                            .layer = rank->chunks[task->chunk].first_layer + i,
+                            .input =
+                                rank->blocks[lower_slot(rank, task, i)].input};
 }
 
-/* Once per step, before the first micro-batch. */
+/* The layer's weights are cast once per step, before the first micro-batch. */
 static void cast_weights(lower_rank *rank, const lower_layer_at *at)
 {
     const lower_context *context = rank->context;
@@ -32,12 +33,12 @@ static void cast_weights(lower_rank *rank, const lower_layer_at *at)
     fr_builder_bind(rank->builder, FR_SPACE_LOW, *block, 'w');
 }
 
-/* What forward keeps for the second part of a backward in two. */
+/* Binds what forward keeps for the second part of a split backward. */
 static void bind_late(lower_rank *rank, const lower_layer_at *at, bool is_new)
 {
     const uint64_t n_bytes =
         lower_kind_of(rank->context, at->layer)->late_bytes;
-    uint32_t *block = &rank->late[lower_slot(rank, at->task, at->i)];
+    uint32_t *block = &rank->blocks[lower_slot(rank, at->task, at->i)].late;
     if (n_bytes == 0)
         return;
     if (is_new)
@@ -79,12 +80,13 @@ void lower_forward_calls(lower_rank *rank, const fr_task *task, int32_t i)
         bind_late(rank, &at, true);
     }
     lower_after_use(rank, out);
-    rank->saved[slot] = is_layer_recomputed(context, i) ? FR_BLOCK_NONE : saved;
-    rank->inputs[slot + 1] = out;
+    rank->blocks[slot].saved =
+        is_layer_recomputed(context, i) ? FR_BLOCK_NONE : saved;
+    rank->blocks[slot + 1].input = out;
     lower_offload_layer(rank, task, i);
 }
 
-/* Makes again what the layer's forward has not kept. */
+/* Recomputes what the layer's forward has not kept; the block it is in. */
 static uint32_t recompute_layer(lower_rank *rank, const lower_layer_at *at)
 {
     const lower_context *context = rank->context;
@@ -111,15 +113,16 @@ static uint32_t recompute_layer(lower_rank *rank, const lower_layer_at *at)
     return saved;
 }
 
-/* What the second part of backward needs of the first. */
+/* Keeps what the second part of a split backward needs of the first. */
 static void keep_for_weights(lower_rank *rank, const lower_layer_at *at,
                              uint32_t saved)
 {
     const size_t slot = lower_slot(rank, at->task, at->i);
-    rank->saved[slot] = saved;
-    rank->split[slot] = lower_add_activation(
+    rank->blocks[slot].saved = saved;
+    rank->blocks[slot].split = lower_add_activation(
         rank, lower_kind_of(rank->context, at->layer)->split_bytes);
-    fr_builder_bind(rank->builder, FR_SPACE_WIRE, rank->split[slot], 'w');
+    fr_builder_bind(rank->builder, FR_SPACE_WIRE, rank->blocks[slot].split,
+                    'w');
     bind_late(rank, at, false);
 }
 
@@ -130,7 +133,7 @@ void lower_backward_calls(lower_rank *rank, const fr_task *task, int32_t i,
     const lower_unit *unit = lower_layer_unit(rank, task, i);
     const size_t slot = lower_slot(rank, task, i);
     bool is_by_unit = context->sharding.is_by_unit;
-    uint32_t saved = rank->saved[slot];
+    uint32_t saved = rank->blocks[slot].saved;
     lower_before_use(rank);
     lower_fetch_layer(rank, task, i - 1);
     const lower_layer_at at = layer_at(rank, task, i);
@@ -159,7 +162,7 @@ void lower_backward_calls(lower_rank *rank, const fr_task *task, int32_t i,
     }
     lower_after_use(rank, is_by_unit ? rank->sets.items[unit->i_set].grad
                                      : unit->grad);
-    /* The reduction before had the time of this layer. */
+    /* The reduction that was issued before has had the time of this layer. */
     fr_builder_keep(rank->builder, rank->left_grad);
     rank->left_grad = FR_BLOCK_NONE;
 }
@@ -180,8 +183,10 @@ void lower_weights_calls(lower_rank *rank, const fr_task *task, int32_t i)
     if (kind->is_input_late)
         fr_builder_bind(rank->builder, FR_SPACE_INPUT, at.input, 'r');
     if (kind->is_saved_late)
-        fr_builder_bind(rank->builder, FR_SPACE_SAVED, rank->saved[slot], 'r');
-    fr_builder_bind(rank->builder, FR_SPACE_WIRE, rank->split[slot], 'r');
+        fr_builder_bind(rank->builder, FR_SPACE_SAVED, rank->blocks[slot].saved,
+                        'r');
+    fr_builder_bind(rank->builder, FR_SPACE_WIRE, rank->blocks[slot].split,
+                    'r');
     bind_late(rank, &at, false);
     fr_builder_keep(rank->builder, rank->left_grad);
     rank->left_grad = FR_BLOCK_NONE;

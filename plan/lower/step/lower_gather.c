@@ -151,13 +151,13 @@ fr_status lower_uses_init(lower_rank *rank, fr_err *err)
     for (size_t t = 0; context->sharding.is_gathered && t < program->n_tasks;
          t++) {
         const fr_task *task = &tasks[t];
-        int32_t n = rank->chunk_layers[task->chunk];
+        int32_t n = rank->chunks[task->chunk].n_layers;
         int32_t stage = fr_schedule_stage(context->schedule, rank->stage,
                                           task->chunk, plan->pp);
         if (task->kind == FR_TASK_WEIGHTS) /* reads no weights */
             continue;
-        const uint32_t *units =
-            &rank->layer_unit[rank->chunk_slot[task->chunk]];
+        const lower_slot_state *slots =
+            &rank->slots[rank->chunks[task->chunk].first_slot];
         bool is_back = task->kind == FR_TASK_BACKWARD;
         if (!is_back && stage == 0)
             is_ok = is_ok && push_use(rank, rank->i_embed_set, false);
@@ -168,12 +168,12 @@ fr_status lower_uses_init(lower_rank *rank, fr_err *err)
             if (i < n_heads)
                 is_ok = is_ok && push_use(rank, rank->i_head_set, true);
             if (i < n)
-                is_ok =
-                    is_ok &&
-                    push_use(
-                        rank,
-                        rank->units.items[units[is_back ? n - 1 - i : i]].i_set,
-                        is_back);
+                is_ok = is_ok &&
+                        push_use(rank,
+                                 rank->units
+                                     .items[slots[is_back ? n - 1 - i : i].unit]
+                                     .i_set,
+                                 is_back);
         }
         /* Of its weights only a norm matters in backward. */
         if (is_back && stage == 0 && context->model->has_embed_norm)
@@ -240,8 +240,8 @@ static int list_pieces(const lower_rank *rank, const lower_unit *unit,
     return n;
 }
 
-/* Is piece i fetched again between its two uses in a backward with full
- * recompute? */
+/* With full recompute: is piece i fetched once more between its two uses in
+ * backward? */
 static bool is_refetched(const uint64_t *pieces, int n, int i)
 {
     uint64_t distance = 0;
@@ -251,7 +251,7 @@ static bool is_refetched(const uint64_t *pieces, int n, int i)
 }
 
 static void gather_pieces(lower_rank *rank, const lower_unit *unit,
-                          uint64_t from, uint64_t to, bool is_again)
+                          uint64_t from, uint64_t to, bool has_refetch)
 {
     lower_context *context = rank->context;
     const uint64_t weight_bytes = lower_element_bytes(context, FR_SPACE_WEIGHT);
@@ -267,7 +267,7 @@ static void gather_pieces(lower_rank *rank, const lower_unit *unit,
         instr->ref[FR_COMM_SRC] =
             lower_parameter(context, FR_SPACE_WEIGHT, from);
         instr->ref[FR_COMM_DST] = lower_ref(FR_SPACE_OUT, to * weight_bytes);
-        if (is_again && is_refetched(pieces, n, i)) {
+        if (has_refetch && is_refetched(pieces, n, i)) {
             const fr_instr first = *instr;
             *lower_emit(context, FR_OP_ALL_GATHER) = first;
         }
@@ -283,11 +283,11 @@ static void gather(lower_rank *rank, uint32_t i_set, bool is_backward)
     lower_set *set = &rank->sets.items[i_set];
     uint64_t from = 0, to = 0;
     bool is_new;
-    bool is_again = is_backward && is_by_parameter(context) &&
-                    context->plan->recompute == FR_RECOMPUTE_FULL &&
-                    unit_of(rank, set, 0)->kind == LOWER_UNIT_LAYER;
+    bool has_refetch = is_backward && is_by_parameter(context) &&
+                       context->plan->recompute == FR_RECOMPUTE_FULL &&
+                       unit_of(rank, set, 0)->kind == LOWER_UNIT_LAYER;
     uint32_t i_segment =
-        set_segment(rank, is_again ? PURPOSE_GATHER_TWICE : PURPOSE_GATHER,
+        set_segment(rank, has_refetch ? PURPOSE_GATHER_TWICE : PURPOSE_GATHER,
                     FR_LANE_GATHER, set, &is_new);
     for (uint32_t i = 0; is_new && i < set->n_units; i++) {
         const lower_unit *unit = unit_of(rank, set, i);
@@ -300,7 +300,7 @@ static void gather(lower_rank *rank, uint32_t i_set, bool is_backward)
             instr->ref[FR_COPY_DST] =
                 lower_ref(FR_SPACE_OUT, to * weight_bytes);
         } else {
-            gather_pieces(rank, unit, from, to, is_again);
+            gather_pieces(rank, unit, from, to, has_refetch);
         }
         from += shard;
         to += unit->n;

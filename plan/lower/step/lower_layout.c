@@ -129,7 +129,7 @@ static bool add_layer_units(lower_rank *rank, uint32_t slot, int32_t layer)
                         .weight = FR_BLOCK_NONE,
                         .grad = FR_BLOCK_NONE};
     lower_unit experts = dense;
-    rank->layer_unit[slot] = (uint32_t)rank->units.n;
+    rank->slots[slot].unit = (uint32_t)rank->units.n;
     if (fr_vec_push(&rank->units, dense) != FR_OK)
         return false;
     if (layout->n_dense == layout->n)
@@ -155,10 +155,11 @@ static bool add_units(lower_rank *rank)
     if (is_final_early)
         is_ok = is_ok && add_unit(rank, LOWER_UNIT_FINAL);
     for (int32_t chunk = 0; chunk < context->plan->vpp; chunk++)
-        for (int32_t i = 0; i < rank->chunk_layers[chunk]; i++)
-            is_ok = is_ok &&
-                    add_layer_units(rank, rank->chunk_slot[chunk] + (uint32_t)i,
-                                    rank->chunk_first[chunk] + i);
+        for (int32_t i = 0; i < rank->chunks[chunk].n_layers; i++)
+            is_ok =
+                is_ok && add_layer_units(
+                             rank, rank->chunks[chunk].first_slot + (uint32_t)i,
+                             rank->chunks[chunk].first_layer + i);
     if (rank->is_last && !is_final_early)
         is_ok = is_ok && add_unit(rank, LOWER_UNIT_FINAL);
     if (rank->is_last && is_split)

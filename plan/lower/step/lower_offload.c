@@ -46,8 +46,8 @@ void lower_offload_layer(lower_rank *rank, const fr_task *task, int32_t i)
 {
     const double frac = rank->context->plan->activation_offload_frac;
     const size_t at = lower_slot(rank, task, i);
-    const int32_t layer = rank->chunk_first[task->chunk] + i;
-    bool has_saved = rank->saved[at] != FR_BLOCK_NONE;
+    const int32_t layer = rank->chunks[task->chunk].first_layer + i;
+    bool has_saved = rank->blocks[at].saved != FR_BLOCK_NONE;
     if (frac <= 0)
         return;
     /* Those before had the time of this layer's forward to go. */
@@ -60,12 +60,13 @@ void lower_offload_layer(lower_rank *rank, const fr_task *task, int32_t i)
         return;
     lower_add_call(rank, layer_segment(rank, layer, has_saved, true), layer,
                    task->micro_batch, task->chunk);
-    fr_builder_bind(rank->builder, FR_SPACE_INPUT, rank->inputs[at], 'r');
+    fr_builder_bind(rank->builder, FR_SPACE_INPUT, rank->blocks[at].input, 'r');
     if (has_saved)
-        fr_builder_bind(rank->builder, FR_SPACE_SAVED, rank->saved[at], 'r');
-    rank->is_offloaded[at] = true;
-    rank->left_kept[0] = rank->inputs[at];
-    rank->left_kept[1] = rank->saved[at];
+        fr_builder_bind(rank->builder, FR_SPACE_SAVED, rank->blocks[at].saved,
+                        'r');
+    rank->blocks[at].is_offloaded = true;
+    rank->left_kept[0] = rank->blocks[at].input;
+    rank->left_kept[1] = rank->blocks[at].saved;
 }
 
 void lower_fetch_layer(lower_rank *rank, const fr_task *task, int32_t i)
@@ -74,20 +75,21 @@ void lower_fetch_layer(lower_rank *rank, const fr_task *task, int32_t i)
         return;
     const lower_context *context = rank->context;
     const size_t at = lower_slot(rank, task, i);
-    const int32_t layer = rank->chunk_first[task->chunk] + i;
-    bool has_saved = rank->saved[at] != FR_BLOCK_NONE;
-    if (!rank->is_offloaded[at])
+    const int32_t layer = rank->chunks[task->chunk].first_layer + i;
+    bool has_saved = rank->blocks[at].saved != FR_BLOCK_NONE;
+    if (!rank->blocks[at].is_offloaded)
         return;
-    rank->is_offloaded[at] = false;
-    rank->inputs[at] =
+    rank->blocks[at].is_offloaded = false;
+    rank->blocks[at].input =
         lower_add_activation(rank, lower_stream_bytes(context, layer));
     lower_add_call(rank, layer_segment(rank, layer, has_saved, false), layer,
                    task->micro_batch, task->chunk);
-    fr_builder_bind(rank->builder, FR_SPACE_INPUT, rank->inputs[at], 'w');
+    fr_builder_bind(rank->builder, FR_SPACE_INPUT, rank->blocks[at].input, 'w');
     if (has_saved) {
-        rank->saved[at] = lower_add_activation(
+        rank->blocks[at].saved = lower_add_activation(
             rank, lower_kind_of(context, layer)->saved.n_bytes);
-        fr_builder_bind(rank->builder, FR_SPACE_SAVED, rank->saved[at], 'w');
+        fr_builder_bind(rank->builder, FR_SPACE_SAVED, rank->blocks[at].saved,
+                        'w');
     }
     fr_builder_after(rank->builder, rank->gate);
 }

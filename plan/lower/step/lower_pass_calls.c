@@ -7,7 +7,9 @@
 /* The block of the layer's weights in the dtype of its products. */
 uint32_t *lower_low_block(const lower_rank *rank, const lower_layer_at *at)
 {
-    return &rank->low[rank->chunk_slot[at->task->chunk] + (uint32_t)at->i];
+    return &rank->slots[rank->chunks[at->task->chunk].first_slot +
+                        (uint32_t)at->i]
+                .low;
 }
 
 void lower_bind_layer(lower_rank *rank, fr_space space,
@@ -60,9 +62,9 @@ static void bind_compute(lower_rank *rank, const lower_layer_at *at,
                     is_first && blocks->is_carry_new ? 'w' : 'm');
 }
 
-static void bind_beside(lower_rank *rank, const lower_layer_at *at,
-                        const lower_pass_call *call,
-                        const lower_pass_blocks *blocks)
+static void bind_overlapped(lower_rank *rank, const lower_layer_at *at,
+                            const lower_pass_call *call,
+                            const lower_pass_blocks *blocks)
 {
     const char access = call->lane == FR_LANE_EP ? 'm' : 'r';
     lower_add_call(rank, call->i_segment, at->layer, at->task->micro_batch,
@@ -91,7 +93,7 @@ void lower_pass_calls(lower_rank *rank, const lower_layer_at *at,
         if (call->lane == FR_LANE_COMPUTE)
             bind_compute(rank, at, call, &blocks, i == 0);
         else
-            bind_beside(rank, at, call, &blocks);
+            bind_overlapped(rank, at, call, &blocks);
         if (call->in != LOWER_NO_PIECE)
             fr_builder_bind(rank->builder, FR_SPACE_PIECE_IN, pieces[call->in],
                             'r');
@@ -126,36 +128,41 @@ static uint32_t send_piece(lower_rank *rank, const lower_layer_at *at,
     return to;
 }
 
+/* The core with the own keys, then with those of each other rank, while the
+ * next are on their way; the piece that has come last. */
+static uint32_t ring_steps(lower_rank *rank, const lower_layer_at *at,
+                           const lower_ring_segments *ring, char saved_access,
+                           uint32_t saved, uint32_t carry, uint32_t piece)
+{
+    const int32_t cp = rank->context->plan->cp;
+    for (int32_t step = 0; step < cp; step++) {
+        uint32_t next = piece;
+        if (step + 1 < cp)
+            next =
+                send_piece(rank, at, ring->i_shift, piece, ring->piece_bytes);
+        lower_add_layer_call(rank, at, step == 0 ? ring->i_own : ring->i_other);
+        fr_builder_bind(rank->builder, FR_SPACE_SAVED, saved, saved_access);
+        fr_builder_bind(rank->builder, FR_SPACE_CARRY, carry, 'm');
+        fr_builder_bind(rank->builder, FR_SPACE_PIECE_IN, piece, 'r');
+        piece = next;
+    }
+    return piece;
+}
+
 void lower_ring_forward_calls(lower_rank *rank, const lower_layer_at *at,
                               const lower_ring_segments *ring, uint32_t saved,
                               uint32_t out)
 {
-    const lower_context *context = rank->context;
-    const uint64_t n_bytes = ring->piece_bytes;
-    uint32_t piece = add_piece(rank, n_bytes);
+    uint32_t piece = add_piece(rank, ring->piece_bytes);
     lower_add_layer_call(rank, at, ring->i_begin);
     fr_builder_bind(rank->builder, FR_SPACE_IN, at->input, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_SAVED, saved, 'w');
     fr_builder_bind(rank->builder, FR_SPACE_PIECE_OUT, piece, 'w');
-    for (int32_t step = 0; step < context->plan->cp; step++) {
-        uint32_t next = piece;
-        if (step + 1 < context->plan->cp)
-            next = send_piece(rank, at, ring->i_shift, piece, n_bytes);
-        lower_add_layer_call(rank, at, step == 0 ? ring->i_own : ring->i_other);
-        fr_builder_bind(rank->builder, FR_SPACE_SAVED, saved, 'm');
-        fr_builder_bind(rank->builder, FR_SPACE_PIECE_IN, piece, 'r');
-        piece = next;
-    }
+    (void)ring_steps(rank, at, ring, 'm', saved, FR_BLOCK_NONE, piece);
     lower_add_layer_call(rank, at, ring->i_end);
     fr_builder_bind(rank->builder, FR_SPACE_IN, at->input, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_SAVED, saved, 'm');
     fr_builder_bind(rank->builder, FR_SPACE_OUT, out, 'w');
-}
-
-static uint64_t largest(uint64_t a, uint64_t b, uint64_t c)
-{
-    uint64_t most = a > b ? a : b;
-    return most > c ? most : c;
 }
 
 /* A call of backward: all that it may touch but pieces. */
@@ -173,15 +180,11 @@ static void add_backward_call(lower_rank *rank, const lower_layer_at *at,
 void lower_ring_backward_calls(lower_rank *rank, const lower_layer_at *at,
                                uint32_t saved, uint32_t gradient)
 {
-    const lower_context *context = rank->context;
-    const lower_kind *kind = lower_kind_of(context, at->layer);
+    const lower_kind *kind = lower_kind_of(rank->context, at->layer);
     const lower_ring_segments *ring = &kind->segments.ring_bwd;
-    const uint64_t n_bytes = ring->piece_bytes;
     bool is_cut = kind->backward.n_calls > 0;
-    uint32_t piece = add_piece(rank, n_bytes);
-    uint32_t carry =
-        add_piece(rank, largest(ring->carry_bytes, kind->backward.carry_bytes,
-                                kind->backward_end.carry_bytes));
+    uint32_t piece = add_piece(rank, ring->piece_bytes);
+    uint32_t carry = add_piece(rank, ring->carry_bytes);
     if (is_cut) {
         lower_pass_calls(
             rank, at, &kind->backward,
@@ -193,16 +196,7 @@ void lower_ring_backward_calls(lower_rank *rank, const lower_layer_at *at,
     lower_add_layer_call(rank, at, ring->i_keys);
     fr_builder_bind(rank->builder, FR_SPACE_SAVED, saved, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_PIECE_OUT, piece, 'w');
-    for (int32_t step = 0; step < context->plan->cp; step++) {
-        uint32_t next = piece;
-        if (step + 1 < context->plan->cp)
-            next = send_piece(rank, at, ring->i_shift, piece, n_bytes);
-        lower_add_layer_call(rank, at, step == 0 ? ring->i_own : ring->i_other);
-        fr_builder_bind(rank->builder, FR_SPACE_SAVED, saved, 'r');
-        fr_builder_bind(rank->builder, FR_SPACE_CARRY, carry, 'm');
-        fr_builder_bind(rank->builder, FR_SPACE_PIECE_IN, piece, 'r');
-        piece = next;
-    }
+    piece = ring_steps(rank, at, ring, 'r', saved, carry, piece);
     lower_add_call(rank, ring->i_home, at->layer, at->task->micro_batch,
                    at->task->chunk);
     fr_builder_bind(rank->builder, FR_SPACE_PIECE_IN, piece, 'r');

@@ -94,7 +94,7 @@ uint32_t lower_add_activation(lower_rank *rank, uint64_t n_bytes)
 size_t lower_slot(const lower_rank *rank, const fr_task *task, int32_t layer)
 {
     return (size_t)task->micro_batch * rank->n_slots +
-           rank->chunk_slot[task->chunk] + (size_t)layer;
+           rank->chunks[task->chunk].first_slot + (size_t)layer;
 }
 
 uint32_t *lower_gradient_of(const lower_rank *rank, const fr_task *task)
@@ -106,9 +106,9 @@ uint32_t *lower_gradient_of(const lower_rank *rank, const fr_task *task)
 uint64_t lower_gradient_bytes(const lower_rank *rank, int32_t chunk)
 {
     uint64_t most = 0;
-    for (int32_t i = 0; i <= rank->chunk_layers[chunk]; i++) {
-        uint64_t bytes =
-            lower_stream_bytes(rank->context, rank->chunk_first[chunk] + i);
+    for (int32_t i = 0; i <= rank->chunks[chunk].n_layers; i++) {
+        uint64_t bytes = lower_stream_bytes(
+            rank->context, rank->chunks[chunk].first_layer + i);
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -118,8 +118,9 @@ uint64_t lower_gradient_bytes(const lower_rank *rank, int32_t chunk)
 const lower_unit *lower_layer_unit(const lower_rank *rank, const fr_task *task,
                                    int32_t i)
 {
-    return &rank->units.items[rank->layer_unit[rank->chunk_slot[task->chunk] +
-                                               (uint32_t)i]];
+    return &rank->units.items[rank->slots[rank->chunks[task->chunk].first_slot +
+                                          (uint32_t)i]
+                                  .unit];
 }
 
 /* The unit of the layer's experts; NULL: none. */

@@ -92,6 +92,26 @@ typedef struct lower_program {
     fr_vec(lower_shared_segment) shared;
 } lower_program;
 
+/* The layers of one chunk; each has a slot, and what follows the last too. */
+typedef struct lower_chunk {
+    int32_t n_layers, first_layer; /* global */
+    uint32_t first_slot;
+} lower_chunk;
+
+/* What a layer has once for all micro-batches. */
+typedef struct lower_slot_state {
+    uint32_t unit; /* the (first) one */
+    uint32_t low;  /* block of weights that were cast */
+} lower_slot_state;
+
+/* Blocks of a layer and micro-batch. */
+typedef struct lower_blocks {
+    uint32_t input, saved;
+    uint32_t split; /* between both parts of backward */
+    uint32_t late;  /* from forward to the second part of backward */
+    bool is_offloaded;
+} lower_blocks;
+
 typedef struct lower_rank {
     lower_context *context;
     lower_program *program;
@@ -104,26 +124,19 @@ typedef struct lower_rank {
     fr_vec(lower_bucket) buckets; /* in the order of their completion */
     lower_ends ends;
     lower_ends_segments segments;
-    int32_t *chunk_layers; /* [vpp] number of layers */
-    int32_t *chunk_first;  /* [vpp] first layer, global */
-    uint32_t *chunk_slot;  /* [vpp] first slot in `inputs` */
-    uint32_t *layer_unit;  /* [n_slots] the layer's (first) unit */
-    uint32_t n_slots;      /* layers + vpp */
-    uint32_t *inputs;      /* [n_micro][n_slots] blocks */
-    uint32_t *saved;       /* [n_micro][n_slots] blocks */
-    uint32_t *low;         /* [n_slots] blocks of weights that were cast */
-    uint32_t *tokens;      /* [n_micro] blocks */
-    uint32_t *gradients;   /* [n_micro][vpp] received blocks */
-    uint32_t *split;       /* [n_micro][n_slots] blocks, between both parts of
-                              backward */
-    uint32_t *late;        /* [n_micro][n_slots] blocks, from forward on */
-    uint32_t sent[2][2];   /* blocks that this and the last task sent:
-                              activation, gradient */
-    uint32_t in_flight[2]; /* block sent last: activation, gradient */
-    uint32_t awaited;      /* the next compute call waits for its send */
-    int64_t n_loaded;      /* micro-batches whose tokens are there */
-    uint32_t step;         /* block */
-    uint32_t main_grads;   /* block: float32 copies at the step, or none */
+    lower_chunk *chunks;     /* [vpp] */
+    uint32_t n_slots;        /* layers + vpp */
+    lower_slot_state *slots; /* [n_slots] */
+    lower_blocks *blocks;    /* [n_micro][n_slots] */
+    uint32_t *tokens;        /* [n_micro] blocks */
+    uint32_t *gradients;     /* [n_micro][vpp] received blocks */
+    uint32_t sent[2][2];     /* blocks that this and the last task sent:
+                                activation, gradient */
+    uint32_t in_flight[2];   /* block sent last: activation, gradient */
+    uint32_t awaited;        /* the next compute call waits for its send */
+    int64_t n_loaded;        /* micro-batches whose tokens are there */
+    uint32_t step;           /* block */
+    uint32_t main_grads;     /* block: float32 copies at the step, or none */
     uint32_t compressing[FR_COMPRESS_STAGES]; /* buckets, by the stage whose
                                                 payloads are on their way */
     uint32_t *transfers; /* [boundary][is_gradient][is_send] segments */
@@ -135,7 +148,6 @@ typedef struct lower_rank {
     uint32_t gate;                    /* block that the last use wrote */
     uint32_t left_grad, left_kept[2]; /* blocks on their way out */
     uint32_t n_offloadable;           /* layers x micro-batches so far */
-    bool *is_offloaded;               /* [n_micro][n_slots] */
 } lower_rank;
 
 /* ---- segments and calls ---- */
@@ -154,7 +166,7 @@ uint32_t lower_add_activation(lower_rank *rank, uint64_t n_bytes);
 
 /* ---- tasks and layers ---- */
 
-/* Place of a layer (or what follows the last one) in inputs and saved. */
+/* Place of a layer (or what follows the last one) in `blocks`. */
 size_t lower_slot(const lower_rank *rank, const fr_task *task, int32_t layer);
 uint32_t *lower_gradient_of(const lower_rank *rank, const fr_task *task);
 /* A gradient is worked on in place: room for the largest of the chunk. */

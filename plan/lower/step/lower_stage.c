@@ -139,7 +139,7 @@ static void embed(lower_rank *rank, const fr_task *task)
     fr_builder_bind(rank->builder, FR_SPACE_TOKENS, tokens, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_OUT, block, 'w');
     lower_after_use(rank, block);
-    rank->inputs[lower_slot(rank, task, 0)] = block;
+    rank->blocks[lower_slot(rank, task, 0)].input = block;
 }
 
 /* To the next stage, or the one before: by a send, unless it is here too. */
@@ -159,20 +159,20 @@ static void hand_on(lower_rank *rank, const fr_task *task, uint32_t block)
     if (is_gradient)
         *lower_gradient_of(rank, &next) = block;
     else
-        rank->inputs[lower_slot(rank, &next, 0)] = block;
+        rank->blocks[lower_slot(rank, &next, 0)].input = block;
 }
 
 /* What is to be handed on, or FR_BLOCK_NONE; backward() likewise. */
 static uint32_t forward(lower_rank *rank, const fr_task *task)
 {
-    const int32_t n_layers = rank->chunk_layers[task->chunk];
+    const int32_t n_layers = rank->chunks[task->chunk].n_layers;
     if (is_first_stage(rank, task->chunk))
         embed(rank, task);
     for (int32_t i = 0; i < n_layers; i++)
         lower_forward_calls(rank, task, i);
     return is_last_stage(rank, task->chunk)
                ? FR_BLOCK_NONE
-               : rank->inputs[lower_slot(rank, task, n_layers)];
+               : rank->blocks[lower_slot(rank, task, n_layers)].input;
 }
 
 /* The head on what comes before layer i of the chunk; `is_added`: onto the
@@ -190,7 +190,7 @@ static void head(lower_rank *rank, const fr_task *task, int32_t i,
     bind_ends(rank, true, FR_SPACE_WEIGHT, 'r');
     bind_ends(rank, true, FR_SPACE_GRAD, 'm');
     fr_builder_bind(rank->builder, FR_SPACE_IN,
-                    rank->inputs[lower_slot(rank, task, i)], 'r');
+                    rank->blocks[lower_slot(rank, task, i)].input, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_OUT, gradient,
                     is_added ? 'm' : 'w');
     fr_builder_bind(rank->builder, FR_SPACE_TOKENS, tokens, 'r');
@@ -203,7 +203,7 @@ static void head(lower_rank *rank, const fr_task *task, int32_t i,
 static uint32_t backward(lower_rank *rank, const fr_task *task)
 {
     const lower_context *context = rank->context;
-    const int32_t n_layers = rank->chunk_layers[task->chunk];
+    const int32_t n_layers = rank->chunks[task->chunk].n_layers;
     uint32_t gradient = *lower_gradient_of(rank, task);
     lower_fetch_layer(rank, task, n_layers - 1);
     bool is_last = is_last_stage(rank, task->chunk);
@@ -247,7 +247,7 @@ static uint32_t backward(lower_rank *rank, const fr_task *task)
 /* The second part of backward: nobody waits for it but the reductions. */
 static void weights(lower_rank *rank, const fr_task *task)
 {
-    for (int32_t i = rank->chunk_layers[task->chunk]; i-- > 0;) {
+    for (int32_t i = rank->chunks[task->chunk].n_layers; i-- > 0;) {
         lower_weights_calls(rank, task, i);
         lower_finish_layer(rank, task, i);
     }
@@ -264,12 +264,12 @@ static uint32_t run_task(lower_rank *rank, const fr_task *task)
 }
 
 /*
- * One task, or two in turn: each goes on while the tokens of the other are on
- * their way to experts or back.  That is the order of Megatron-LM's combined
- * 1F1B (core/models/common/model_chunk_schedule_plan.py, run(): combine of
- * backward beside attention of forward, dispatch of forward beside experts of
- * backward, dispatch of backward beside experts of forward, combine of forward
- * beside attention of backward).  What is handed on leaves after both.
+ * One task, or two of combined 1F1B: each goes on while the tokens of the other
+ * are on their way to experts or back.  That is the order of Megatron-LM
+ * (core/models/common/model_chunk_schedule_plan.py, run(): combine of backward
+ * beside attention of forward, dispatch of forward beside experts of backward,
+ * dispatch of backward beside experts of forward, combine of forward beside
+ * attention of backward).  What is handed on leaves after both.
  */
 static void run_together(lower_rank *rank, const fr_task *tasks, size_t n)
 {

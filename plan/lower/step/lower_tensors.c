@@ -207,7 +207,7 @@ static bool push_more(lower_rank *rank, const lower_unit *unit)
          "experts_down"},
         {l->expert_fc2.b, 1, e, c, all, c, "experts_down_bias"},
     };
-    return push_specs(rank, specs, sizeof specs / sizeof specs[0],
+    return push_specs(rank, specs, FR_LENGTH(specs),
                       ID_MORE + 32 * (uint32_t)unit->layer, unit->first,
                       unit->layer);
 }
@@ -276,7 +276,7 @@ bool lower_push_layer(lower_rank *rank, const lower_unit *unit)
                            unit->layer, norm1) &&
                  push_norm(rank, id + 2, l->ln2_w, l->ln2_b, unit->first,
                            unit->layer, norm2);
-    for (size_t i = 0; is_ok && i < sizeof linears / sizeof linears[0]; i++)
+    for (size_t i = 0; is_ok && i < FR_LENGTH(linears); i++)
         is_ok = push_linear(rank, &linears[i], unit->first, unit->layer);
     mark_parts(rank, n_before, id + 4, 3, (const int64_t[3]){q, kv, kv});
     if (model->is_gated_mlp)
@@ -316,7 +316,7 @@ static bool push_encoder_ends(lower_rank *rank, bool is_final)
         {h->labels, 0, m->n_labels, c, m->n_labels, c, "labels"},
         {h->labels_b, 0, 1, m->n_labels, 1, m->n_labels, "labels_bias"},
     };
-    const size_t n_first = 6, n_all = sizeof specs / sizeof specs[0];
+    const size_t n_first = 6, n_all = FR_LENGTH(specs);
     return push_specs(rank, &specs[is_final ? n_first : 0],
                       is_final ? n_all - n_first : n_first,
                       ID_ENDS + (is_final ? 32U : 0U), 0, -1);

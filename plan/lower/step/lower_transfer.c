@@ -79,9 +79,10 @@ void lower_receive(lower_rank *rank, size_t i_task, size_t *i_arrival)
            all[*i_arrival].before_task <= i_task) {
         const lower_arrival *a = &all[(*i_arrival)++];
         uint32_t block = lower_add_activation(
-            rank, a->is_gradient ? lower_gradient_bytes(rank, a->chunk)
-                                 : lower_stream_bytes(
-                                       context, rank->chunk_first[a->chunk]));
+            rank, a->is_gradient
+                      ? lower_gradient_bytes(rank, a->chunk)
+                      : lower_stream_bytes(context,
+                                           rank->chunks[a->chunk].first_layer));
         fr_task task = {a->is_gradient, a->chunk, a->micro_batch};
         lower_add_call(
             rank,
@@ -91,6 +92,6 @@ void lower_receive(lower_rank *rank, size_t i_task, size_t *i_arrival)
         if (a->is_gradient)
             *lower_gradient_of(rank, &task) = block;
         else
-            rank->inputs[lower_slot(rank, &task, 0)] = block;
+            rank->blocks[lower_slot(rank, &task, 0)].input = block;
     }
 }
