@@ -7,57 +7,65 @@
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
+#include "plan/decide/plan_json.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
 
-typedef struct plan_writer {
-    fr_put_plan_fn put;
-    void *context;
-    fr_json_writer *json;
-} plan_writer;
+static const fr_field tuned_fields[] = {
+    {"ranks", FR_MEMBER(fr_tuned, n_ranks)},
+    {"nodes", FR_MEMBER(fr_tuned, n_nodes)},
+    FR_FIELD(fr_tuned, global_batch),
+    FR_FIELD(fr_tuned, value),
+};
 
-static void put_members(const plan_writer *w, const fr_tuned *tuned)
+static const fr_field loser_fields[] = {
+    FR_FIELD(fr_tuned, why),
+    FR_FIELD(fr_tuned, is_tie),
+};
+
+static void put_plan(const fr_tuned *tuned, fr_json_writer *json)
 {
-    fr_json_put_string(w->json, "name", tuned->name);
-    fr_json_key(w->json, "plan");
-    w->put(w->context, tuned->plan, w->json);
-    fr_json_put_i64(w->json, "ranks", tuned->n_ranks);
-    fr_json_put_i64(w->json, "nodes", tuned->n_nodes);
-    fr_json_put_i64(w->json, "global_batch", tuned->global_batch);
-    fr_json_put_double(w->json, "value", tuned->value);
-    fr_json_open_object(w->json, "prediction");
-    fr_report_prediction_json(&tuned->prediction, w->json);
-    fr_json_end_object(w->json);
+    fr_json_put_string(json, "name", tuned->name);
+    fr_json_key(json, "plan");
+    fr_plan_json_write(tuned->plan, json);
 }
 
-static void put_tuned(const plan_writer *w, const fr_tuned *tuned, bool is_best)
+static void put_members(const fr_tuned *tuned, fr_json_writer *json)
 {
-    fr_json_begin_object(w->json);
-    put_members(w, tuned);
-    if (!is_best) {
-        fr_json_put_string(w->json, "why", tuned->why);
-        fr_json_put_bool(w->json, "is_tie", tuned->is_tie);
-    }
-    fr_json_end_object(w->json);
+    put_plan(tuned, json);
+    fr_fields_put(FR_FIELDS(tuned_fields), tuned, json);
+    fr_json_open_object(json, "prediction");
+    fr_report_prediction_json(&tuned->prediction, json);
+    fr_json_end_object(json);
 }
 
-static void put_or_null(const plan_writer *w, const char *key,
-                        const fr_tuned *tuned, bool is_best)
+static void put_tuned(const fr_tuned *tuned, bool is_best, fr_json_writer *json)
 {
-    fr_json_key(w->json, key);
-    if (tuned->plan != NULL)
-        put_tuned(w, tuned, is_best);
+    fr_json_begin_object(json);
+    put_members(tuned, json);
+    if (!is_best)
+        fr_fields_put(FR_FIELDS(loser_fields), tuned, json);
+    fr_json_end_object(json);
+}
+
+/* null: there is none. */
+static void put_or_null(const char *key, const fr_tuned *tuned, bool is_best,
+                        fr_json_writer *json)
+{
+    fr_json_key(json, key);
+    if (tuned != NULL && tuned->plan != NULL)
+        put_tuned(tuned, is_best, json);
     else
-        fr_json_null(w->json);
+        fr_json_null(json);
 }
 
-static void put_list(const plan_writer *w, const char *key,
-                     const fr_tuned_list *list)
+static void put_list(const char *key, const fr_tuned_list *list,
+                     fr_json_writer *json)
 {
-    fr_json_open_array(w->json, key);
+    fr_json_open_array(json, key);
     for (size_t i = 0; i < list->n; i++)
-        put_tuned(w, &list->at[i], false);
-    fr_json_end_array(w->json);
+        put_tuned(&list->at[i], false, json);
+    fr_json_end_array(json);
 }
 
 static const fr_field space_fields[] = {
@@ -97,44 +105,43 @@ static void put_goal(const fr_tuning *t, fr_json_writer *json)
     fr_json_end_object(json);
 }
 
-static void put_baselines(const plan_writer *w, const fr_tuning *t)
+static const fr_field distribute_fields[] = {
+    {"ranks", FR_MEMBER(fr_tuning, advised_ranks)},
+    {"slots", FR_MEMBER(fr_tuning, n_slots)},
+    {"why", FR_MEMBER(fr_tuning, advice)},
+};
+
+static void put_baselines(const fr_tuning *t, fr_json_writer *json)
 {
     const fr_tuning_baseline *alone = &t->baselines[FR_BASELINE_DEVICE];
-    bool is_there = alone->why_not[0] == '\0';
-    const fr_tuned none = {.plan = NULL};
-    put_or_null(w, "baseline", is_there ? &alone->tuned : &none, false);
-    fr_json_open_array(w->json, "baselines");
+    put_or_null("baseline", alone->why_not[0] == '\0' ? &alone->tuned : NULL,
+                false, json);
+    fr_json_open_array(json, "baselines");
     for (int i = 0; i < FR_BASELINE_N; i++) {
         const fr_tuning_baseline *b = &t->baselines[i];
-        fr_json_begin_object(w->json);
-        fr_json_put_string(w->json, "what", fr_baseline_name((fr_baseline)i));
-        fr_json_put_string(w->json, "why_not", b->why_not);
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "what", fr_baseline_name((fr_baseline)i));
+        fr_json_put_string(json, "why_not", b->why_not);
         if (b->tuned.plan != NULL) {
-            put_members(w, &b->tuned);
-            fr_json_put_string(w->json, "why", b->tuned.why);
-            fr_json_put_bool(w->json, "is_tie", b->tuned.is_tie);
+            put_members(&b->tuned, json);
+            fr_fields_put(FR_FIELDS(loser_fields), &b->tuned, json);
         }
-        fr_json_end_object(w->json);
+        fr_json_end_object(json);
     }
-    fr_json_end_array(w->json);
-    fr_json_open_object(w->json, "distribute");
-    fr_json_put_i64(w->json, "ranks", t->advised_ranks);
-    fr_json_put_i64(w->json, "slots", t->n_slots);
-    fr_json_put_string(w->json, "why", t->advice);
-    fr_json_end_object(w->json);
+    fr_json_end_array(json);
+    fr_json_key(json, "distribute");
+    fr_fields_write(FR_FIELDS(distribute_fields), t, json);
 }
 
-static void put_nearest(const plan_writer *w, const fr_tuning *t)
+static void put_nearest(const fr_tuning *t, fr_json_writer *json)
 {
     if (t->nearest.plan == NULL)
         return;
-    fr_json_open_object(w->json, "nearest");
-    fr_json_put_string(w->json, "name", t->nearest.name);
-    fr_json_key(w->json, "plan");
-    w->put(w->context, t->nearest.plan, w->json);
-    fr_json_put_u64(w->json, "short_by_bytes", t->short_by_bytes);
-    fr_json_put_string(w->json, "broken", t->broken);
-    fr_json_end_object(w->json);
+    fr_json_open_object(json, "nearest");
+    put_plan(&t->nearest, json);
+    fr_json_put_u64(json, "short_by_bytes", t->short_by_bytes);
+    fr_json_put_string(json, "broken", t->broken);
+    fr_json_end_object(json);
 }
 
 static const fr_field step_fields[] = {
@@ -196,18 +203,16 @@ static void put_certificate(const fr_tuning *t, fr_json_writer *json)
     fr_json_end_object(json);
 }
 
-void fr_report_tuning_json(const fr_tuning *t, fr_put_plan_fn put_plan,
-                           void *context, fr_json_writer *json)
+void fr_report_tuning_json(const fr_tuning *t, fr_json_writer *json)
 {
-    plan_writer w = {put_plan, context, json};
     put_goal(t, json);
-    put_or_null(&w, "best", &t->best, true);
-    put_or_null(&w, "robust", &t->robust, false);
-    put_list(&w, "alternatives", &t->alternatives);
-    put_list(&w, "layouts", &t->layouts);
-    put_baselines(&w, t);
-    put_list(&w, "pareto", &t->pareto);
-    put_nearest(&w, t);
+    put_or_null("best", &t->best, true, json);
+    put_or_null("robust", &t->robust, false, json);
+    put_list("alternatives", &t->alternatives, json);
+    put_list("layouts", &t->layouts, json);
+    put_baselines(t, json);
+    put_list("pareto", &t->pareto, json);
+    put_nearest(t, json);
     put_space(t, json);
     put_certificate(t, json);
     put_measured(t, json);

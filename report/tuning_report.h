@@ -8,13 +8,8 @@
 #include "core/document/json.h"
 #include "spec/result/tuning.h"
 
-/* Writes the value of a plan; the owner of the plan schema does it. */
-typedef void (*fr_put_plan_fn)(void *context, const fr_plan *plan,
-                               fr_json_writer *json);
-
 /* Members of an object that is already open, `schema` not among them. */
-void fr_report_tuning_json(const fr_tuning *tuning, fr_put_plan_fn put_plan,
-                           void *context, fr_json_writer *json);
+void fr_report_tuning_json(const fr_tuning *tuning, fr_json_writer *json);
 
 FR_CHECKED fr_status fr_report_tuning_text(const fr_tuning *tuning,
                                            fr_buffer *out, fr_err *err);

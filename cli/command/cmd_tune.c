@@ -9,15 +9,8 @@
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
 #include "core/base/units.h"
-#include "plan/decide/plan_json.h"
 #include "report/tuning_report.h"
 #include "tuner/answer/tune.h"
-
-static void put_plan(void *context, const fr_plan *plan, fr_json_writer *json)
-{
-    (void)context;
-    fr_plan_json_write(plan, json);
-}
 
 static fr_status print_answer(const fr_cli *cli, const fr_tuning *tuning,
                               fr_err *err)
@@ -25,7 +18,7 @@ static fr_status print_answer(const fr_cli *cli, const fr_tuning *tuning,
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.tuning/1");
-        fr_report_tuning_json(tuning, put_plan, NULL, json);
+        fr_report_tuning_json(tuning, json);
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;

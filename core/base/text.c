@@ -1,6 +1,7 @@
 /* text.c: see text.h. */
 #include "core/base/text.h"
 
+#include "core/base/minmax.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -133,11 +134,6 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 size_t fr_text_distance(const char *a, const char *b)
 {
     /* The last three rows of the table (optimal string alignment). */
@@ -154,11 +150,11 @@ size_t fr_text_distance(const char *a, const char *b)
         now[0] = i;
         for (size_t j = 1; j <= n_b; j++) {
             bool is_same = lower(a[i - 1]) == lower(b[j - 1]);
-            now[j] = least(above[j] + 1, now[j - 1] + 1);
-            now[j] = least(now[j], above[j - 1] + (is_same ? 0 : 1));
+            now[j] = fr_min_u64(above[j] + 1, now[j - 1] + 1);
+            now[j] = fr_min_u64(now[j], above[j - 1] + (is_same ? 0 : 1));
             if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
                 lower(a[i - 2]) == lower(b[j - 1]))
-                now[j] = least(now[j], two_above[j - 2] + 1);
+                now[j] = fr_min_u64(now[j], two_above[j - 2] + 1);
         }
     }
     return rows[n_a % 3][n_b];

@@ -17,6 +17,7 @@
  */
 #include "cost_models/gpu/gpu_model.h"
 
+#include "core/base/minmax.h"
 #include <math.h>
 
 /* Shapes of CUTLASS and cuBLAS: m, n, m n, m + n, root of m n. */
@@ -39,11 +40,6 @@ static double rounded_up(double x)
     return down < x ? down + 1.0 : down;
 }
 
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* Fourth power of the mean: the longer hides most of the shorter. */
 static double overlapped_4(double a, double b)
 {
@@ -59,7 +55,7 @@ static double operand_bytes(const fr_gpu_model *model, double once,
 {
     if (once <= model->cache_bytes)
         return once;
-    return larger(once, n_tiles / model->n_cores * wave_bytes);
+    return fr_max_double(once, n_tiles / model->n_cores * wave_bytes);
 }
 
 double fr_gpu_product_s(const fr_gpu_model *model, const fr_gpu_product *p)
@@ -109,7 +105,7 @@ double fr_gpu_layers_s(const fr_gpu_model *model, fr_gpu_math math, double flop,
     double flops = c->layers_rate[math != FR_GPU_MATH_F32] * model->flops[math];
     double memory_Bps = c->stream_frac * model->memory_Bps;
 
-    return c->kernel_s + larger(flop / flops, bytes / memory_Bps) +
+    return c->kernel_s + fr_max_double(flop / flops, bytes / memory_Bps) +
            extra_bytes / memory_Bps;
 }
 

@@ -1,13 +1,9 @@
 /* cluster_path.c: what the network gives to two nodes, and to all at once. */
 #include "spec/cluster/cluster.h"
 
+#include "core/base/minmax.h"
 #include <math.h>
 #include <stdlib.h>
-
-static double least(double a, double b)
-{
-    return a < b ? a : b;
-}
 
 /* Level of the lowest common switch of two nodes. */
 static int32_t common_level(const fr_fabric *fabric, int64_t a, int64_t b)
@@ -34,10 +30,10 @@ static void tree_path(const fr_cluster *cluster, int64_t from, int64_t to,
         share *= fabric->levels[i].oversubscription;
         below *= (double)fabric->levels[i].n_down;
         path->bandwidth_Bps =
-            least(path->bandwidth_Bps,
-                  below / share * fr_cluster_nic_Bps(cluster, from));
+            fr_min_double(path->bandwidth_Bps,
+                          below / share * fr_cluster_nic_Bps(cluster, from));
     }
-    path->one_nic_Bps = least(path->one_nic_Bps, path->bandwidth_Bps);
+    path->one_nic_Bps = fr_min_double(path->one_nic_Bps, path->bandwidth_Bps);
     path->n_hops = 2 * (top + 1);
 }
 
@@ -56,9 +52,11 @@ static void torus_path(const fr_fabric *fabric, int64_t from, int64_t to,
         to /= n;
     }
     double all = fabric->link_Bps * (double)n_differ;
-    path->bandwidth_Bps = has_nic ? least(path->bandwidth_Bps, all) : all;
-    path->one_nic_Bps =
-        has_nic ? least(path->one_nic_Bps, fabric->link_Bps) : fabric->link_Bps;
+    path->bandwidth_Bps =
+        has_nic ? fr_min_double(path->bandwidth_Bps, all) : all;
+    path->one_nic_Bps = has_nic
+                            ? fr_min_double(path->one_nic_Bps, fabric->link_Bps)
+                            : fabric->link_Bps;
     path->latency_s += (double)n_hops * fabric->link_latency_s;
     path->n_hops = (int32_t)n_hops;
 }
@@ -79,10 +77,12 @@ static void dragonfly_path(const fr_fabric *fabric, int64_t from, int64_t to,
         n_global = 1;
     }
     if (n_local > 0)
-        path->bandwidth_Bps = least(path->bandwidth_Bps, fabric->link_Bps);
+        path->bandwidth_Bps =
+            fr_min_double(path->bandwidth_Bps, fabric->link_Bps);
     if (n_global > 0)
-        path->bandwidth_Bps = least(path->bandwidth_Bps, fabric->global_Bps);
-    path->one_nic_Bps = least(path->one_nic_Bps, path->bandwidth_Bps);
+        path->bandwidth_Bps =
+            fr_min_double(path->bandwidth_Bps, fabric->global_Bps);
+    path->one_nic_Bps = fr_min_double(path->one_nic_Bps, path->bandwidth_Bps);
     path->latency_s +=
         n_local * fabric->link_latency_s + n_global * fabric->global_latency_s;
     path->n_hops = 2 + n_local + n_global;
@@ -142,17 +142,18 @@ static void links_path(const fr_cluster *cluster, int64_t from, int64_t to,
     path->n_hops = (int32_t)hops[to];
     for (int64_t at = to; at != from;) {
         const fr_fabric_link *link = &fabric->links[via[at]];
-        bandwidth_Bps =
-            least(bandwidth_Bps,
-                  link->bandwidth_Bps * link_frac(cluster, (size_t)via[at]));
+        bandwidth_Bps = fr_min_double(bandwidth_Bps,
+                                      link->bandwidth_Bps *
+                                          link_frac(cluster, (size_t)via[at]));
         path->latency_s += link->latency_s;
         at = link->from == at ? link->to : link->from;
     }
-    path->bandwidth_Bps = path->bandwidth_Bps > 0.0
-                              ? least(path->bandwidth_Bps, bandwidth_Bps)
-                              : bandwidth_Bps;
+    path->bandwidth_Bps =
+        path->bandwidth_Bps > 0.0
+            ? fr_min_double(path->bandwidth_Bps, bandwidth_Bps)
+            : bandwidth_Bps;
     path->one_nic_Bps = path->one_nic_Bps > 0.0
-                            ? least(path->one_nic_Bps, bandwidth_Bps)
+                            ? fr_min_double(path->one_nic_Bps, bandwidth_Bps)
                             : bandwidth_Bps;
 out:
     free(hops);
@@ -179,9 +180,9 @@ fr_path fr_cluster_path(const fr_cluster *cluster, int64_t from, int64_t to)
     double one_a = a->nic_Bps * fr_cluster_network_frac(cluster, from);
     double one_b = b->nic_Bps * fr_cluster_network_frac(cluster, to);
     fr_path path = {
-        .bandwidth_Bps = least(fr_cluster_nic_Bps(cluster, from),
-                               fr_cluster_nic_Bps(cluster, to)),
-        .one_nic_Bps = least(one_a, one_b),
+        .bandwidth_Bps = fr_min_double(fr_cluster_nic_Bps(cluster, from),
+                                       fr_cluster_nic_Bps(cluster, to)),
+        .one_nic_Bps = fr_min_double(one_a, one_b),
         .latency_s = a->nic_latency_s > b->nic_latency_s ? a->nic_latency_s
                                                          : b->nic_latency_s,
         .n_hops = 2,

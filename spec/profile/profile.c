@@ -5,6 +5,7 @@
 #include "spec/profile/profile.h"
 
 #include "core/base/hash.h"
+#include "core/base/vec.h"
 #include "spec/profile/profile_fields.h"
 
 #include <stdio.h>
@@ -125,8 +126,7 @@ static const fr_field step_fields[] = {
 #define RECORD(member, type, optional)                                         \
     {                                                                          \
 #member, member##_fields, FR_LENGTH(member##_fields), sizeof(type),    \
-            offsetof(fr_profile, member), offsetof(fr_profile, n_##member),    \
-            offsetof(fr_profile, cap_##member), optional                       \
+            offsetof(fr_profile, member), optional                             \
     }
 
 const fr_record fr_profile_records[FR_RECORDS_N] = {
@@ -159,38 +159,33 @@ void fr_profile_release(fr_profile *profile)
     fr_profile_init(profile);
 }
 
+/* What is alike of all arrays of records; copied, since their types differ. */
+typedef fr_vec(void) record_array;
+
 fr_status fr_profile_append(fr_profile *profile, const fr_record *record,
                             const void *item, fr_err *err)
 {
-    char *base = (char *)profile;
-    void *items;
-    size_t *n = (size_t *)(void *)(base + record->n_offset);
-    size_t *cap = (size_t *)(void *)(base + record->cap_offset);
+    void *array = (char *)profile + record->offset;
+    record_array head;
 
-    memcpy(&items, base + record->items_offset, sizeof items);
-    if (*n == *cap) {
-        size_t wanted = *cap > 0 ? 2 * *cap : 16;
-        void *grown = realloc(items, wanted * record->item_bytes);
-        if (grown == NULL)
-            return fr_fail_no_memory(err);
-        memcpy(base + record->items_offset, &grown, sizeof grown);
-        items = grown;
-        *cap = wanted;
-    }
-    memcpy((char *)items + *n * record->item_bytes, item, record->item_bytes);
-    *n += 1;
+    if (fr_vec_grow(array, record->item_bytes, 1) != FR_OK)
+        return fr_fail_no_memory(err);
+    memcpy(&head, array, sizeof head);
+    memcpy((char *)head.items + head.n * record->item_bytes, item,
+           record->item_bytes);
+    head.n++;
+    memcpy(array, &head, sizeof head);
     return FR_OK;
 }
 
 const void *fr_profile_items(const fr_profile *profile, const fr_record *record,
                              size_t *n)
 {
-    const char *base = (const char *)profile;
-    const void *items;
+    record_array head;
 
-    memcpy(n, base + record->n_offset, sizeof *n);
-    memcpy(&items, base + record->items_offset, sizeof items);
-    return items;
+    memcpy(&head, (const char *)profile + record->offset, sizeof head);
+    *n = head.n;
+    return head.items;
 }
 
 #define DEFINE_ADD(name, type, i_record)                                       \

@@ -136,8 +136,9 @@ typedef struct fr_held_out {
     double mean_ape, worst_ape;
 } fr_held_out;
 
-/* What a GPU's runtime takes besides its kernels; 0: not measured.  A program
- * on one rank holds the profile's baseline_alone_bytes besides its slab. */
+/* What the runtime of a GPU takes in addition to its kernels; 0 where it was
+ * not measured.  A program on one rank also holds the profile's
+ * baseline_alone_bytes. */
 typedef struct fr_gpu_costs {
     uint64_t workspace_bytes;  /* of each further stream with kernels */
     uint64_t comm_world_bytes; /* the communicator that others are split from */
@@ -146,8 +147,8 @@ typedef struct fr_gpu_costs {
     double graph_launch_s; /* of the host: a graph of one kernel ... */
     double graph_node_s;   /* ... and each further one */
     double kernel_s;       /* of the device: start to start of empty kernels */
-    double bracket_s;      /* what a kernel between two events takes besides;
-                              it is not in the points */
+    double bracket_s;      /* what two events around a kernel add; the points
+                              do not contain it */
     double steady_clock_Hz, steady_power_w; /* under lasting products */
 } fr_gpu_costs;
 
@@ -166,8 +167,8 @@ typedef struct fr_profile {
     fr_fingerprint fingerprint;
     char model[128];         /* that the shapes come from; "": grids only */
     double wall_s;           /* that calibration took */
-    uint64_t baseline_bytes; /* of a rank besides its slab: code, MPI, BLAS;
-                                0: no second rank was there */
+    uint64_t baseline_bytes; /* of a rank without its slab: code, MPI, BLAS; 0
+                                where no second rank was there */
     uint64_t baseline_alone_bytes; /* of a single rank, without MPI */
     double instr_overhead_s;       /* the runtime's own, per instruction */
     double call_overhead_s;        /* per call: dependencies, lane hand-over */

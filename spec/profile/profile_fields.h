@@ -14,13 +14,15 @@
  * Rows of core/document/fields.h; all numbers are >= 0, and `min` 1 says that
  * one is > 0, or a text not empty.
  */
-/* An array of records: its key, its members, and where the profile has it. */
+/* An array of records: its key, its members, and where the profile has the
+ * pointer, the number and the capacity, which stand together as in an fr_vec.
+ */
 typedef struct fr_record {
     const char *key;
     const fr_field *fields;
     size_t n_fields;
     size_t item_bytes;
-    size_t items_offset, n_offset, cap_offset;
+    size_t offset;
     bool is_optional; /* absent in a file where there is none; not hashed */
 } fr_record;
 

@@ -25,20 +25,21 @@ typedef enum fr_part {
 extern const fr_names fr_part_names; /* the JSON keys */
 const char *fr_part_name(fr_part part);
 
-/* Memory of the ranks of one pipeline stage: live tensors by component at
- * their peak, and the three sums of fr_prediction.memory. */
+/* Memory of the ranks of one pipeline stage: the live tensors at their peak, by
+ * component, and the same three sums as in fr_prediction.memory. */
 typedef struct fr_stage_memory {
     uint64_t parameters_bytes, gradients_bytes, optimizer_bytes;
     uint64_t activations_bytes, buffers_bytes;
     uint64_t allocated_bytes, reserved_bytes, device_bytes;
 } fr_stage_memory;
 
-enum { FR_PREDICTION_MAX_STAGES = 64 }; /* of which memory is told one by one */
+/* Up to so many stages are described one by one. */
+enum { FR_PREDICTION_MAX_STAGES = 64 };
 
 typedef struct fr_prediction {
     double step_s, step_s_p5, step_s_p95;
     double samples_per_s; /* sequences or images */
-    double tokens_per_s;  /* of a list of layers, which has none: samples */
+    double tokens_per_s;  /* a list of layers has none: then samples */
     double mfu, hfu;
     double breakdown_s[FR_PART_N];
     struct {
@@ -47,19 +48,21 @@ typedef struct fr_prediction {
         uint64_t peak_bytes, capacity_bytes;
         uint64_t parameters_bytes, gradients_bytes, optimizer_bytes;
         uint64_t activations_bytes, buffers_bytes, overhead_bytes;
-        /* GPUs: what an allocator gave out at the peak, what it took from the
-         * driver for that, and what the driver says with all beside it; on
-         * CPUs the slab, the slab, and the slab with the process's own. */
+        /* On GPUs: what the caching allocator has given out at the peak, what
+         * it took from the driver for that, and what the driver reports for
+         * the whole process.  On CPUs the first two are the slab, the third is
+         * the slab and the memory of the process itself. */
         uint64_t allocated_bytes, reserved_bytes, device_bytes;
-        /* GPUs: pipeline stages in order, 0 where there are more than
-         * FR_PREDICTION_MAX_STAGES; tightest: which the numbers above are */
+        /* On GPUs: the pipeline stages in order; n_stages is 0 where there
+         * are more than FR_PREDICTION_MAX_STAGES.  The numbers above are those
+         * of the tightest one. */
         int32_t n_stages, tightest_stage;
         fr_stage_memory stages[FR_PREDICTION_MAX_STAGES];
     } memory;
     struct {
         double usd_per_hour, usd_total, kwh;
     } cost;
-    const char *source; /* worst cost source that the step rests on */
+    const char *source; /* the worst source of a cost on the critical path */
     struct {
         uint64_t events;
         double wall_s;

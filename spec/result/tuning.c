@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/vec.h"
+
 void fr_tuning_init(fr_tuning *tuning)
 {
     memset(tuning, 0, sizeof *tuning);
@@ -58,15 +60,10 @@ void fr_tuning_choose(fr_tuning *tuning, size_t i)
 
 fr_status fr_tuned_list_add(fr_tuned_list *list, fr_tuned entry, fr_err *err)
 {
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? 2 * list->cap : 16;
-        fr_tuned *at = realloc(list->at, cap * sizeof *at);
-        if (at == NULL) {
-            free(entry.plan);
-            return fr_fail_no_memory(err);
-        }
-        list->at = at;
-        list->cap = cap;
+    if (list->n == list->cap &&
+        fr_vec_grow(list, sizeof *list->at, 1) != FR_OK) {
+        free(entry.plan);
+        return fr_fail_no_memory(err);
     }
     list->at[list->n++] = entry;
     return FR_OK;

@@ -16,15 +16,16 @@ typedef struct fr_plan fr_plan; /* plan.h */
 /* One plan of the answer. */
 typedef struct fr_tuned {
     char name[FR_TUNED_NAME]; /* fr_plan_describe */
-    fr_plan *plan;            /* malloc'ed, owned; NULL: there is none */
+    fr_plan *plan;            /* owned; NULL where there is no such plan */
     fr_prediction prediction;
     int64_t global_batch;     /* sequences per step */
     int64_t n_ranks, n_nodes; /* that it occupies */
-    double value;             /* of the goal; HUGE_VAL: a limit is broken */
-    bool is_tie;              /* no worse than the model's error can tell */
-    char why[160];            /* it loses: "+12 % exposed dp, +3 % bubble" */
+    double value;             /* of the goal; HUGE_VAL where a limit breaks */
+    bool is_tie;              /* the model's error hides the difference */
+    char why[160];            /* why it loses: "+12 % exposed dp" */
 } fr_tuned;
 
+/* Laid out as an fr_vec. */
 typedef struct fr_tuned_list {
     fr_tuned *at;
     size_t n, cap;
@@ -46,8 +47,8 @@ typedef enum fr_baseline {
 } fr_baseline;
 
 typedef struct fr_tuning_baseline {
-    fr_tuned tuned;    /* plan NULL: there is none */
-    char why_not[200]; /* it cannot be, or breaks a limit; "": it can */
+    fr_tuned tuned;
+    char why_not[200]; /* why there is none, or which limit breaks; else "" */
 } fr_tuning_baseline;
 
 /* "one device", "one node" */
@@ -56,7 +57,7 @@ const char *fr_baseline_name(fr_baseline baseline);
 /* What is best; value and bound are those of the best plan. */
 typedef struct fr_tuning_goal {
     char name[16], unit[16], summary[96];
-    char lr_rule[64]; /* that the batch asks for; "": it is not free */
+    char lr_rule[64]; /* what a free batch asks for; "" where it is given */
     bool is_step;     /* the value is that of step_s */
 } fr_tuning_goal;
 
@@ -68,7 +69,7 @@ typedef struct fr_tuning_measured {
     int32_t n_steps;              /* that these rest on */
     double value;                 /* of the goal, at the median; HUGE_VAL */
     bool is_chosen;
-    char why_not[200]; /* it was not run; "": it was */
+    char why_not[200]; /* why it was not run; "" where it was */
 } fr_tuning_measured;
 
 enum { FR_TUNING_MEASURED = 16 };

@@ -1,6 +1,7 @@
 /* partition_layers.c: a recurrence over stages, and moves between chunks. */
 #include "tuner/partition/partition_layers.h"
 
+#include "core/base/minmax.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,11 +27,6 @@ static double square(int64_t ps)
 {
     double s = 1e-12 * (double)ps;
     return s * s;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* ---- a split as it is ---------------------------------------------------- */
@@ -59,7 +55,7 @@ static void measure_loads(const fr_partition_problem *p, const int32_t *split,
         out->fits = out->fits && loads[r].bytes <= loads[r].room_bytes;
         out->n_slowest =
             ps > out->slowest_ps ? 1 : out->n_slowest + (ps == out->slowest_ps);
-        out->slowest_ps = most(out->slowest_ps, ps);
+        out->slowest_ps = fr_max_i64(out->slowest_ps, ps);
         out->sum_ps += ps;
         out->spread_s2 += square(ps);
     }
@@ -248,7 +244,7 @@ static void try_slowest(const table *t, int32_t s, int32_t j, cell *best)
         int64_t ps = time_of(&p->stages[s], i, j);
         if (ps > t->limit_ps || ps >= best->slowest_ps || !is_held(p, s, i, j))
             return; /* more layers take and need no less */
-        int64_t slowest_ps = most(cell_at(t, s, i)->slowest_ps, ps);
+        int64_t slowest_ps = fr_max_i64(cell_at(t, s, i)->slowest_ps, ps);
         if (slowest_ps < best->slowest_ps)
             *best = (cell){.slowest_ps = slowest_ps, .from = i};
     }
@@ -272,7 +268,7 @@ static void try_sum(const table *t, int32_t s, int32_t j, cell *best)
         const cell *before = cell_at(t, s, i);
         if (before->slowest_ps == INT64_MAX)
             continue;
-        cell next = {.slowest_ps = most(before->slowest_ps, ps),
+        cell next = {.slowest_ps = fr_max_i64(before->slowest_ps, ps),
                      .sum_ps = before->sum_ps + ps,
                      .spread_s2 = before->spread_s2 + square(ps),
                      .from = i};

@@ -1,15 +1,7 @@
 /* tuning_text.c: the report of tune without wall times. */
 #include "tests/unit/tuner/tuning_text.h"
 
-#include "plan/decide/plan.h"
 #include "report/tuning_report.h"
-
-static void put_name(void *context, const fr_plan *plan, fr_json_writer *json)
-{
-    char name[FR_TUNED_NAME];
-    (void)context;
-    fr_json_string(json, fr_plan_describe(plan, name, sizeof name));
-}
 
 char *tuning_text(fr_tuning *tuning)
 {
@@ -28,7 +20,7 @@ char *tuning_text(fr_tuning *tuning)
     fr_buffer_init(&text);
     fr_json_writer_init(&json, &text);
     fr_json_begin_object(&json);
-    fr_report_tuning_json(tuning, put_name, NULL, &json);
+    fr_report_tuning_json(tuning, &json);
     fr_json_end_object(&json);
     return text.data;
 }
