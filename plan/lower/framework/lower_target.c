@@ -30,6 +30,15 @@ lower_target lower_target_of(const fr_model *model, const fr_job *job,
     target.is_core_recomputed =
         plan->recompute == FR_RECOMPUTE_SELECTIVE &&
         plan->recompute_parts & FR_RECOMPUTE_PART_ATTENTION && !is_cpu;
+    /*
+     * Fused kernels around unfused attention are Megatron-LM's own: its product
+     * of queries and keys takes an operand of the size of the scores that it
+     * never gives back (core/transformer/dot_product_attention.py,
+     * matmul_input_buffer of the global memory buffer).
+     */
+    target.has_scores_buffer = target.attention == LOWER_ATTENTION_APART &&
+                               target.kernels == LOWER_KERNELS_FUSED &&
+                               model->kind != FR_MODEL_LAYERS;
     target.is_unpadded = target.attention == LOWER_ATTENTION_FUSED &&
                          plan->flash_kind == FR_FLASH_1;
     target.is_apart =

@@ -38,6 +38,7 @@ typedef struct lower_target {
     bool is_low; /* products have less than 16 bits */
     lower_attention attention;
     bool is_core_recomputed; /* attention's core runs again in backward */
+    bool has_scores_buffer;  /* Megatron-LM's products of unfused attention */
     bool is_unpadded;        /* flash_attn 1 takes sequences without padding */
     bool is_apart;           /* Llama's projections are products of their own */
     bool is_loss_narrow;     /* the loss reads logits as they are */

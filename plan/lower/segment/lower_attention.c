@@ -72,7 +72,8 @@ static fr_instr *core(lower_context *context, fr_op op, core_part part)
     return instr;
 }
 
-/* Scores, before they are probabilities; only where kernels write them. */
+/* Scratch for the scores, where kernels write them before the
+ * probabilities. */
 static fr_ref scores(lower_context *context)
 {
     const lower_shape *s = &context->shape;
@@ -106,7 +107,8 @@ static void exchange(lower_context *context, fr_op op, uint64_t n_bytes,
     instr->ref[FR_COMM_DST] = dst;
 }
 
-/* The operand with the keys of all ranks. */
+/* Gathers the keys of all ranks behind the own queries, if the plan says
+ * so. */
 static fr_ref gather_keys(lower_context *context, fr_ref qkv)
 {
     const uint64_t q = query_bytes(context), kv = lower_key_bytes(context);
@@ -244,7 +246,7 @@ void lower_attention_project(lower_context *context, const lower_kind *kind,
         project(context, kind, x);
 }
 
-/* The heads: kept, or to be made. */
+/* Where the heads lie: where forward keeps them, or in scratch. */
 static fr_ref place_heads(lower_context *context, const lower_kind *kind)
 {
     const lower_shape *s = &context->shape;
@@ -282,7 +284,7 @@ void lower_attention_forward(lower_context *context, const lower_kind *kind,
     lower_attention_finish(context, kind, target, is_partial);
 }
 
-/* One step of the ring; others' results are merged into the own. */
+/* One step of the ring: results of other keys are merged into the own. */
 void lower_ring_core(lower_context *context, const lower_kind *kind,
                      bool is_own)
 {
@@ -424,7 +426,7 @@ void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
         lower_add(context, part, dqkv, s->rows * s->q_heads * s->head_dim);
 }
 
-/* From dqkv to the gradient of the stream's rows. */
+/* Takes dqkv to the gradient of the stream's rows, which it returns. */
 static fr_ref project_backward(lower_context *context, const lower_kind *kind,
                                fr_ref dqkv, fr_ref x)
 {

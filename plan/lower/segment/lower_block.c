@@ -148,7 +148,7 @@ static int64_t matrix_elements(const lower_matrix *matrix)
            (matrix->n_groups > 0 ? matrix->n_groups : 1);
 }
 
-/* The weight as a product reads it; its transpose for the one of backward. */
+/* The weight as a product reads it; that of backward reads its transpose. */
 static fr_ref product_weight(lower_context *context, const lower_kind *kind,
                              const lower_matrix *matrix, bool is_transposed)
 {
@@ -167,7 +167,8 @@ static fr_ref product_weight(lower_context *context, const lower_kind *kind,
     return low;
 }
 
-/* Elements [first, first + n) of a layer's weights, and their transpose. */
+/* Casts elements [first, first + n) of a layer's weights, and their
+ * transpose. */
 static void cast_weights(lower_context *context, const lower_kind *kind,
                          uint64_t first, uint64_t n)
 {

@@ -36,7 +36,8 @@ static fr_instr *look_up(lower_context *context, fr_op op, int64_t n_local,
     return instr;
 }
 
-/* The patches in rows; their values come from outside. */
+/* The product that embeds patches, a row each; their values come from
+ * outside. */
 static lower_matrix patch_matrix(const lower_context *context,
                                  const lower_ends *ends)
 {
@@ -88,7 +89,7 @@ static void embed_sum(lower_context *context, const lower_ends *ends,
     lower_add(context, types, sum, s->rows * s->hidden);
 }
 
-/* This rank's rows of the sum over TP; of images each rank has the whole. */
+/* Writes this rank's rows of the sum over TP; images need no sum. */
 static void embed_rows(lower_context *context, const lower_ends *ends,
                        fr_ref out)
 {
@@ -182,7 +183,7 @@ static void first_token_product(lower_context *context, int64_t n,
     lower_product_wgrad(context, &matrix, y, x);
 }
 
-/* From x to the gradient of x, in dx, through the masked-token head. */
+/* Goes from x through the masked-token head and back to its gradient, dx. */
 static void masked_token_head(lower_context *context,
                               const lower_head_places *e, fr_ref x, fr_ref dx)
 {

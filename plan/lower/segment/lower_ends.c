@@ -23,7 +23,7 @@ static uint64_t wide_bytes(const lower_context *context, int64_t rows,
            fr_dtype_bytes(fr_plan_storage_dtype(context->plan));
 }
 
-/* rows x hidden over TP, between whole and stream-sharded rows. */
+/* A collective over TP between whole rows and those of the stream. */
 static void tp_rows(lower_context *context, fr_op op, fr_ref src, fr_ref dst)
 {
     const lower_shape *s = &context->shape;
@@ -102,7 +102,8 @@ static void set_product(const lower_context *context, fr_instr *instr,
     instr->linear = mnk;
 }
 
-/* The two products of the head's backward; dy: whole rows or the stream's. */
+/* Writes the two products of the head's backward; dy is whole or the
+ * stream's. */
 static void head_backward(lower_context *context, const lower_head_places *e,
                           fr_ref logits, fr_ref y, fr_ref dy)
 {
@@ -129,8 +130,8 @@ static void head_backward(lower_context *context, const lower_head_places *e,
                 partial, dy);
 }
 
-/* The head's forward, loss and backward; `is_added`: onto a gradient that is
- * there. */
+/* The segment with the head's forward, loss and backward; with is_added its
+ * gradient goes onto one that is there. */
 static uint32_t head_segment(lower_context *context, const lower_head_places *e,
                              const char *name, bool is_added)
 {

@@ -133,7 +133,7 @@ uint64_t lower_stream_bytes(const lower_context *context, int32_t layer)
                       : lower_kind_of(context, layer - 1)->out_bytes;
 }
 
-/* Bytes of a list are those of float32 and of one sample. */
+/* Lists of layers give bytes in float32 for one sample. */
 static uint64_t entry_bytes(const lower_context *context, uint64_t n_bytes)
 {
     return n_bytes * (uint64_t)context->shape.batch *

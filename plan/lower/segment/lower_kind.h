@@ -52,7 +52,7 @@ typedef struct lower_saved {
     uint64_t o_by_head;    /* context parallel, all-to-all: o of its heads */
     uint64_t mask1, mask2; /* of dropout */
     uint64_t normed, normed_stats; /* q and k after their norm */
-    uint64_t last, last_stats;     /* post-norm: sum before the last norm */
+    uint64_t last;                 /* post-norm: sum before the last norm */
     /* Latent attention: the latents before and after their norms. */
     uint64_t latent, latent_stats;
     lower_kept q_latent, kv_latent;

@@ -28,7 +28,7 @@ static lower_norm second_norm(const lower_context *context,
 
 /* ---- forward ---- */
 
-/* A norm of the stream to where it is kept, or to scratch. */
+/* Norms the stream to where the result is kept, or to scratch. */
 static fr_ref norm_rows(lower_context *context, const lower_norm *norm,
                         fr_ref x, lower_kept kept, uint64_t stats)
 {
@@ -38,7 +38,7 @@ static fr_ref norm_rows(lower_context *context, const lower_norm *norm,
     return y;
 }
 
-/* The MLP, or the experts, from x to the sum of it and `residual`. */
+/* Writes the MLP, or the experts, of x and adds `residual`. */
 static void second_half(lower_context *context, const lower_kind *kind,
                         fr_ref x, fr_ref residual, fr_ref out)
 {
@@ -151,7 +151,8 @@ static void join_forward(lower_context *context, const lower_kind *kind,
     lower_temp_reset(context, mark);
 }
 
-/* Onto the gradient of what came in; the embedding's share is left out. */
+/* Adds onto the gradient of what came in; the embedding's share is left
+ * out. */
 static void join_backward(lower_context *context, const lower_kind *kind)
 {
     const lower_shape *s = &context->shape;
@@ -225,7 +226,7 @@ static fr_ref norm_for_backward(lower_context *context, const lower_norm *norm,
     return y;
 }
 
-/* Adds onto the gradient of the stream. */
+/* Adds a norm's backward onto the gradient of the stream. */
 static void add_norm(lower_context *context, const lower_norm *norm, fr_ref dy,
                      fr_ref x, uint64_t stats)
 {

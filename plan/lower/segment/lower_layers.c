@@ -43,7 +43,7 @@ static void forward_passes(lower_context *context, lower_kind *kind,
     lower_segments_mark(context, first, FR_SEGMENT_RECOMPUTE);
 }
 
-/* A layer of one call each way, or of a pass. */
+/* A layer that is one call each way, or several where it is cut. */
 static void whole_segments(lower_context *context, lower_kind *kind,
                            const char *name)
 {

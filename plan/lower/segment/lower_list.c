@@ -64,7 +64,7 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
     instr->ref[FR_LAYER_BWD_DIN] = lower_ref(FR_SPACE_IN, 0);
 }
 
-/* What comes in and the loss are small beside the layers. */
+/* What comes in and the loss are small compared with the layers. */
 void lower_list_ends(lower_context *context, bool has_embed, bool has_head,
                      lower_ends_segments *out)
 {

@@ -127,7 +127,8 @@ static bool is_gathered(const lower_context *context)
     return context->plan->is_sequence_parallel && etp_of(context) > 1;
 }
 
-/* Rows come from several ranks and go to several experts: sorted once more. */
+/* Rows that come from several ranks and go to several experts are sorted
+ * twice. */
 static bool is_sorted_twice(const lower_context *context)
 {
     return context->plan->ep > 1 && context->shape.experts_local > 1;
@@ -139,7 +140,7 @@ static fr_ref temp_rows(lower_context *context, int64_t rows)
                       lower_bytes(context, rows, context->shape.hidden));
 }
 
-/* Rows of the stream to those of the experts. */
+/* Brings rows of the stream to those of the experts. */
 static void dispatch(lower_context *context, fr_ref x, fr_ref out)
 {
     const lower_shape *s = &context->shape;
@@ -168,7 +169,7 @@ static void dispatch(lower_context *context, fr_ref x, fr_ref out)
                 out);
 }
 
-/* Rows of the experts to those of the stream, added up. */
+/* Brings rows of the experts back to those of the stream and adds them up. */
 static void combine(lower_context *context, fr_ref y, fr_ref out)
 {
     const lower_shape *s = &context->shape;
@@ -243,7 +244,7 @@ static fr_ref shared_input(lower_context *context, const lower_kind *kind,
                              lower_product_dtype(context));
 }
 
-/* All up to the experts' last products. */
+/* Writes forward up to the experts' last products. */
 static moe_place begin(lower_context *context, const lower_kind *kind, fr_ref x)
 {
     const lower_shape *s = &context->shape;
@@ -420,7 +421,7 @@ static void router_backward(lower_context *context, const lower_kind *kind,
     lower_product_wgrad(context, &router, dscores, x);
 }
 
-/* Adds to dx. */
+/* Adds the shared expert's gradient to dx. */
 static void shared_backward(lower_context *context, const lower_kind *kind,
                             const moe_place *at, fr_ref dy, fr_ref x, fr_ref dx)
 {

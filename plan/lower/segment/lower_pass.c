@@ -57,7 +57,7 @@ void lower_pass_compute(lower_context *context, uint8_t in, uint8_t out)
     add_call(context, FR_LANE_COMPUTE, in, out, false);
 }
 
-void lower_pass_overlap(lower_context *context, uint8_t in, uint8_t out)
+static void overlap(lower_context *context, uint8_t in, uint8_t out)
 {
     add_call(context, FR_LANE_TP, in, out, false);
 }
@@ -96,14 +96,14 @@ void lower_pass_exchange(lower_context *context, fr_ref src, fr_ref dst)
     note_space(context, (fr_space)dst.space);
 }
 
-/* x of all ranks, gathered beside what follows; the piece it is in. */
+/* Gathers x of all ranks while what follows runs; the piece that has it. */
 static uint8_t gather_overlapped(lower_context *context, fr_ref x, int64_t cols)
 {
     const lower_shape *s = &context->shape;
     fr_dtype dtype = lower_product_dtype(context);
     uint64_t n = (uint64_t)(s->rows * cols);
     uint8_t piece = add_piece(context, n * fr_dtype_bytes(dtype));
-    lower_pass_overlap(context, LOWER_NO_PIECE, piece);
+    overlap(context, LOWER_NO_PIECE, piece);
     note_space(context, (fr_space)x.space);
     fr_instr *instr =
         lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP, dtype, n);
@@ -112,13 +112,13 @@ static uint8_t gather_overlapped(lower_context *context, fr_ref x, int64_t cols)
     return piece;
 }
 
-/* Sums a piece over TP beside what follows; the piece with the result. */
+/* Sums a piece over TP while what follows runs; the piece with the result. */
 static uint8_t sum_overlapped(lower_context *context, uint8_t partial)
 {
     const lower_shape *s = &context->shape;
     bool is_scattered = context->plan->is_sequence_parallel;
     uint8_t piece = add_piece(context, s->stream_bytes);
-    lower_pass_overlap(context, partial, piece);
+    overlap(context, partial, piece);
     fr_instr *instr = lower_collective(
         context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
         FR_AXIS_TP, fr_plan_storage_dtype(context->plan),
@@ -169,7 +169,7 @@ static bool is_in_pieces(const lower_context *context)
 static void shift(lower_context *context, uint64_t n, fr_dtype dtype,
                   uint8_t from, uint8_t to)
 {
-    lower_pass_overlap(context, from, to);
+    overlap(context, from, to);
     fr_instr *instr =
         lower_collective(context, FR_OP_SHIFT, FR_AXIS_TP, dtype, n);
     instr->ref[FR_COMM_SRC] = lower_ref(FR_SPACE_PIECE_IN, 0);
@@ -187,7 +187,7 @@ static uint8_t next_piece(lower_context *context, int64_t i, uint8_t now,
     return next;
 }
 
-/* The own rows become the first piece. */
+/* Makes the own rows the first piece that goes round. */
 static uint8_t first_piece(lower_context *context, fr_ref shard,
                            uint64_t n_bytes)
 {
@@ -249,7 +249,7 @@ static void product_scatter(lower_context *context, const lower_kind *kind,
     lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);
 }
 
-/* The weight's gradient reads all rows: they are put together on the way. */
+/* The weight's gradient reads all rows, which are put together on the way. */
 static lower_gradient gather_dgrad(lower_context *context,
                                    const lower_kind *kind,
                                    const lower_matrix *matrix, fr_ref dy,

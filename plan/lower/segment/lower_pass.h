@@ -27,15 +27,15 @@ struct lower_pass {
     uint64_t carry_bytes;
 };
 
-/* What is written between them belongs to the pass; scratch begins at
- * first_bytes of CARRY. */
+/* What is written between begin and end belongs to the pass; its scratch begins
+ * at first_bytes of CARRY. */
 void lower_pass_begin(lower_context *context, lower_pass *pass,
                       const char *name, const char *direction,
                       uint64_t first_bytes);
 void lower_pass_end(lower_context *context);
-/* The next call, on the rank's own lane or beside it. */
+/* Begins the next call on the rank's own lane: the pieces that it reads and
+ * makes. */
 void lower_pass_compute(lower_context *context, uint8_t in, uint8_t out);
-void lower_pass_overlap(lower_context *context, uint8_t in, uint8_t out);
 /* Around an exchange of experts' tokens from src to dst (lane EP). */
 bool lower_is_exchange_overlapped(const lower_context *context);
 void lower_pass_exchange(lower_context *context, fr_ref src, fr_ref dst);

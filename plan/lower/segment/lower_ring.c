@@ -11,7 +11,7 @@
  */
 #include "plan/lower/segment/lower_layer.h"
 
-/* Bytes of CARRY: the gradients of qkv, then of attention's output. */
+/* CARRY holds the gradients of qkv, then those of attention's output. */
 static uint64_t dqkv_bytes(const lower_context *context)
 {
     const lower_shape *s = &context->shape;
@@ -36,7 +36,7 @@ static uint32_t segment(lower_context *context, const char *name,
                                part);
 }
 
-/* Keys, or keys and their gradients, to the next rank. */
+/* Sends keys, or keys and their gradients, to the next rank. */
 static void shift(lower_context *context, uint64_t n_bytes, fr_ref src,
                   fr_ref dst)
 {

@@ -30,7 +30,7 @@ static uint64_t keep(const lower_context *context, uint64_t *used,
                     : LOWER_ABSENT;
 }
 
-/* Float32 whatever the plan. */
+/* Statistics are float32 whatever the plan says. */
 static uint64_t keep_stats(uint64_t *used, bool is_there, int64_t rows,
                            int64_t cols)
 {

@@ -65,7 +65,7 @@ static uint64_t keep(split *s, uint64_t n_bytes)
     return at;
 }
 
-/* A piece that reaches into one that is there already is part of it. */
+/* Adds a piece; one that reaches into another is joined to it. */
 static void add_late(split *s, uint64_t first, uint64_t n_bytes)
 {
     size_t i = 0;
@@ -100,7 +100,7 @@ static void find_late(split *s)
         s->late[i].at = s->late[i - 1].at + s->late[i - 1].n;
 }
 
-/* An operand in SAVED at its new place. */
+/* Moves an operand in SAVED to its new place. */
 static void move_saved(const split *s, fr_ref *ref)
 {
     uint64_t gone = 0;
@@ -130,7 +130,8 @@ static void move_forward(const split *s, uint32_t i_segment)
                 s, &s->context->instrs.items[segment->first_instr + i].ref[r]);
 }
 
-/* Lifetimes of the scratch, and which of it the second part reads. */
+/* Finds the lifetimes of the scratch, and which of it the second part
+ * reads. */
 static void find_lives(split *s)
 {
     const lower_context *context = s->context;
@@ -155,7 +156,7 @@ static void find_lives(split *s)
     }
 }
 
-/* New places of the scratch that is not kept; its size. */
+/* Finds new places for the scratch that is not kept, and its size. */
 static fr_status pack(split *s, uint64_t *n_bytes, fr_err *err)
 {
     size_t n_temps = s->context->temps.n, n = 0;
@@ -174,7 +175,7 @@ static fr_status pack(split *s, uint64_t *n_bytes, fr_err *err)
     return status;
 }
 
-/* One instruction of the old segment at its new place. */
+/* Writes one instruction of the old segment with its new places. */
 static void move(const split *s, uint32_t i)
 {
     fr_instr instr = instr_at(s, i);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Shared segments come first, so that one layer stands once. */
+/* Segments that all ranks share come first, so that a layer stands once. */
 static void shared_segments(lower_context *context, lower_program *program)
 {
     const lower_shape *s = &context->shape;
@@ -36,7 +36,8 @@ static void release_rank(lower_rank *rank)
     free(rank->transfers);
 }
 
-/* Which layers the rank's chunks hold, and the tables that follow from it. */
+/* Finds the layers of the rank's chunks, and makes the tables that need
+ * them. */
 static fr_status init_chunks(lower_rank *rank, fr_err *err)
 {
     const lower_context *context = rank->context;

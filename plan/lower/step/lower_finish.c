@@ -27,7 +27,7 @@ static void reduce_set(lower_rank *rank, uint32_t i_set, bool is_last_micro)
         offload_bucket(rank, rank->units.items[set->first_unit + i].i_bucket);
 }
 
-/* A unit's gradients are complete: the last micro-batch has been there. */
+/* Called when a unit's gradients are complete, after the last micro-batch. */
 static void finish_unit(lower_rank *rank, const lower_unit *unit)
 {
     lower_bucket *bucket = &rank->buckets.items[unit->i_bucket];

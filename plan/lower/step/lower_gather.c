@@ -215,7 +215,7 @@ static bool is_by_parameter(const lower_context *context)
            context->plan->zero_unit == FR_ZERO_UNIT_PARAMETER;
 }
 
-/* Elements of the unit that go in one collective each. */
+/* The parts of a unit, in elements, that each go in one collective. */
 static int list_pieces(const lower_rank *rank, const lower_unit *unit,
                        uint64_t pieces[MOST_PIECES])
 {
@@ -342,7 +342,7 @@ static void copy_out(lower_rank *rank, uint32_t i_set)
     set->wire = FR_BLOCK_NONE;
 }
 
-/* The last use that may be provided for while use `now` runs. */
+/* The last use whose weights may be gathered while use `now` runs. */
 static uint32_t reach(const lower_rank *rank, uint32_t now)
 {
     uint64_t last = (uint64_t)now + (uint64_t)rank->context->plan->n_prefetch;
@@ -433,7 +433,7 @@ void lower_open_grads(lower_rank *rank, uint32_t i_set)
     fr_builder_bind(rank->builder, FR_SPACE_GRAD, set->grad, 'w');
 }
 
-/* Of a unit by parameters one after the other. */
+/* Scatters a unit, where the plan says so one parameter after the other. */
 static void scatter_pieces(lower_rank *rank, const lower_unit *unit,
                            fr_ref whole, fr_ref own)
 {
@@ -455,7 +455,8 @@ static void scatter_pieces(lower_rank *rank, const lower_unit *unit,
     }
 }
 
-/* One unit of a set: whole gradients at `from`, own shard at `to`. */
+/* Reduces one unit of a set: whole gradients lie at `from`, the shard at
+ * `to`. */
 static void emit_reduce(lower_rank *rank, const lower_unit *unit, uint64_t from,
                         uint64_t to, bool is_added)
 {

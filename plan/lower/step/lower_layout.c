@@ -55,7 +55,7 @@ static void place_encoder_head(lower_rank *rank, uint64_t *used)
     e->labels_b = lower_place(used, m->n_labels > 0, 1, m->n_labels);
 }
 
-/* Positions in the flat list of what lies outside layers. */
+/* Finds the positions in the flat list of what lies outside layers. */
 static uint64_t place_ends(lower_rank *rank, const lower_unit *unit)
 {
     const fr_model *model = rank->context->model;
@@ -117,7 +117,7 @@ static bool add_unit(lower_rank *rank, lower_unit_kind kind)
     return fr_vec_push(&rank->units, unit) == FR_OK;
 }
 
-/* A layer: one unit, or two where it has experts. */
+/* Adds a layer: one unit, or two where it has experts. */
 static bool add_layer_units(lower_rank *rank, uint32_t slot, int32_t layer)
 {
     const lower_context *context = rank->context;
@@ -194,7 +194,7 @@ static bool add_buckets(lower_rank *rank)
     return true;
 }
 
-/* Now that the buckets are known: positions, padding, tensors. */
+/* With the buckets known, gives units their positions, padding and tensors. */
 static bool place_units(lower_rank *rank)
 {
     uint64_t used = 0;

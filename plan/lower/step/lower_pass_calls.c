@@ -116,7 +116,7 @@ static uint32_t add_piece(lower_rank *rank, uint64_t n_bytes)
                                 n_bytes);
 }
 
-/* Sends `from` on; what arrives. */
+/* Sends `from` on and returns the piece that arrives. */
 static uint32_t send_piece(lower_rank *rank, const lower_layer_at *at,
                            uint32_t i_shift, uint32_t from, uint64_t n_bytes)
 {
@@ -128,8 +128,8 @@ static uint32_t send_piece(lower_rank *rank, const lower_layer_at *at,
     return to;
 }
 
-/* The core with the own keys, then with those of each other rank, while the
- * next are on their way; the piece that has come last. */
+/* Calls the core with the own keys, then with those of each other rank
+ * while the next are on their way; returns the piece that came last. */
 static uint32_t ring_steps(lower_rank *rank, const lower_layer_at *at,
                            const lower_ring_segments *ring, char saved_access,
                            uint32_t saved, uint32_t carry, uint32_t piece)
@@ -165,7 +165,7 @@ void lower_ring_forward_calls(lower_rank *rank, const lower_layer_at *at,
     fr_builder_bind(rank->builder, FR_SPACE_OUT, out, 'w');
 }
 
-/* A call of backward: all that it may touch but pieces. */
+/* Adds a call of backward with all that it may touch but pieces. */
 static void add_backward_call(lower_rank *rank, const lower_layer_at *at,
                               uint32_t i_segment, uint32_t saved,
                               uint32_t gradient)

@@ -27,7 +27,7 @@ static int compare_arrivals(const void *va, const void *vb)
                                            : a->micro_batch > b->micro_batch;
 }
 
-/* What a rank receives, in the order of making. */
+/* Lists what a rank receives, in the order in which it is made. */
 static void list_arrivals(const fr_virtual_order *o, int32_t rank,
                           lower_arrival *arrivals, size_t *n_arrivals)
 {

@@ -77,7 +77,7 @@ static void reduce_plain(lower_rank *rank, uint32_t i_bucket)
     add_call(rank, i_segment, bucket, 'm');
 }
 
-/* COMPRESS or DECOMPRESS with the dims of compressor.h. */
+/* Emits COMPRESS or DECOMPRESS with the dimensions of compressor.h. */
 static fr_instr *coder(lower_rank *rank, fr_op op, const lower_bucket *bucket,
                        int stage)
 {
@@ -121,7 +121,7 @@ static void compress(lower_rank *rank, uint32_t i_bucket, int stage)
     fr_builder_bind(rank->builder, FR_SPACE_ERROR, bucket->error, 'm');
 }
 
-/* The payloads of a stage go round. */
+/* Exchanges the payloads of a stage. */
 static void exchange(lower_rank *rank, uint32_t i_bucket, int stage)
 {
     lower_context *context = rank->context;

@@ -10,7 +10,7 @@
 #include "plan/codec/optimizer.h"
 #include "plan/schedule/virtual_order.h"
 
-/* Weights (ZeRO 3: the own shards), or gradients. */
+/* Adds the blocks of weights (ZeRO 3: of the own shards), or of gradients. */
 static void add_flat_blocks(lower_rank *rank, fr_space space)
 {
     const lower_context *context = rank->context;
@@ -78,7 +78,7 @@ static bool is_last_stage(const lower_rank *rank, int32_t chunk)
     return stage_of(rank, chunk) == plan->pp * plan->vpp - 1;
 }
 
-/* Tokens of this micro-batch, and already those of the next. */
+/* Loads the tokens of this micro-batch, and already those of the next. */
 static uint32_t load_tokens(lower_rank *rank, int64_t micro_batch)
 {
     const lower_context *context = rank->context;
@@ -142,7 +142,8 @@ static void embed(lower_rank *rank, const fr_task *task)
     rank->blocks[lower_slot(rank, task, 0)].input = block;
 }
 
-/* To the next stage, or the one before: by a send, unless it is here too. */
+/* Hands a block to the next stage, or the one before: by a send, unless
+ * this rank holds that stage too. */
 static void hand_on(lower_rank *rank, const fr_task *task, uint32_t block)
 {
     const fr_plan *plan = rank->context->plan;
@@ -162,7 +163,7 @@ static void hand_on(lower_rank *rank, const fr_task *task, uint32_t block)
         rank->blocks[lower_slot(rank, &next, 0)].input = block;
 }
 
-/* What is to be handed on, or FR_BLOCK_NONE; backward() likewise. */
+/* Returns what is to be handed on, or FR_BLOCK_NONE; so does backward(). */
 static uint32_t forward(lower_rank *rank, const fr_task *task)
 {
     const int32_t n_layers = rank->chunks[task->chunk].n_layers;
@@ -175,8 +176,8 @@ static uint32_t forward(lower_rank *rank, const fr_task *task)
                : rank->blocks[lower_slot(rank, task, n_layers)].input;
 }
 
-/* The head on what comes before layer i of the chunk; `is_added`: onto the
- * gradient of a later token's layer. */
+/* Calls the head on what comes before layer i of the chunk; with is_added
+ * its gradient goes onto that of a later token's layer. */
 static void head(lower_rank *rank, const fr_task *task, int32_t i,
                  uint32_t gradient, bool is_added)
 {
@@ -244,7 +245,7 @@ static uint32_t backward(lower_rank *rank, const fr_task *task)
     return FR_BLOCK_NONE;
 }
 
-/* The second part of backward: nobody waits for it but the reductions. */
+/* The second part of backward, for which nobody waits but the reductions. */
 static void weights(lower_rank *rank, const fr_task *task)
 {
     for (int32_t i = rank->chunks[task->chunk].n_layers; i-- > 0;) {
@@ -285,7 +286,8 @@ static void run_together(lower_rank *rank, const fr_task *tasks, size_t n)
             hand_on(rank, &tasks[i], made[i]);
 }
 
-/* All forwards and backwards, with what comes and goes. */
+/* Runs all forwards and backwards, with receives before and sends after
+ * them. */
 static void run_tasks(lower_rank *rank)
 {
     const lower_program *program = rank->program;

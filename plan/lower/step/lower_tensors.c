@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Tensor ids, the same on any layout; layers follow, 16 ids each, and what
- * plain decoders do not have, 32 each. */
+/* Tensor ids are the same on any layout.  Layers have 16 ids each, what
+ * plain decoders do not have another 32. */
 enum {
     ID_WTE,
     ID_WPE,
@@ -116,7 +116,7 @@ static bool push_norm(lower_rank *rank, uint32_t id, uint64_t w, uint64_t b,
            push_tensor(rank, &bias, unit_first, layer);
 }
 
-/* Stacked matrices, each sharded by itself: q, k, v; gate, up. */
+/* Marks stacked matrices, which are sharded one by one: q, k, v; gate, up. */
 static void mark_parts(lower_rank *rank, size_t first, uint32_t id,
                        uint8_t n_parts, const int64_t part_rows[3])
 {

@@ -36,19 +36,12 @@ static void add_step_call(lower_rank *rank, uint32_t i_segment, char access)
     fr_builder_bind(rank->builder, FR_SPACE_STEP, rank->step, access);
 }
 
-/*
- * Fused kernels around unfused attention are Megatron-LM's own: its product
- * of queries and keys takes an operand of the size of the scores that it never
- * gives back (core/transformer/dot_product_attention.py, matmul_input_buffer
- * of the global memory buffer).
- */
+/* Adds an operand of the size of the scores that is never given back. */
 static void add_scores_buffer(lower_rank *rank)
 {
     const lower_context *context = rank->context;
     const lower_shape *s = &context->shape;
-    bool is_list = context->model->kind == FR_MODEL_LAYERS;
-    if (is_list || context->target.attention != LOWER_ATTENTION_APART ||
-        context->target.kernels != LOWER_KERNELS_FUSED)
+    if (!context->target.has_scores_buffer)
         return;
     uint64_t n = (uint64_t)(s->rows * s->q_heads) *
                  (uint64_t)(s->seq * context->plan->cp);
@@ -80,13 +73,13 @@ void lower_zero(lower_rank *rank)
         lower_bind_flat(rank, FR_SPACE_GRAD, NULL, 'w');
 }
 
-/* This rank's part of a bucket; ZeRO gives each rank a shard. */
+/* The elements of a bucket that this rank updates; ZeRO gives it a shard. */
 static uint64_t own_elements(const lower_rank *rank, const lower_bucket *bucket)
 {
     return bucket->n / rank->context->sharding.n_shards[bucket->is_expert];
 }
 
-/* dims n, first and the shard of an instruction over a bucket. */
+/* Sets the range and the shard of an instruction over a bucket. */
 static void set_range(const lower_rank *rank, const lower_bucket *bucket,
                       fr_instr *instr)
 {
@@ -100,7 +93,7 @@ static void set_range(const lower_rank *rank, const lower_bucket *bucket,
     instr->shard_bytes = n * (weight > grad ? weight : grad);
 }
 
-/* Sum of one double of the step's scalars over an axis. */
+/* Sums doubles of the step's scalars over an axis. */
 static void sum_scalar(lower_rank *rank, const char *name, fr_axis axis,
                        uint64_t offset_bytes, uint64_t n)
 {
@@ -199,7 +192,7 @@ static void clip(lower_rank *rank)
     add_step_call(rank, i_segment, 'm');
 }
 
-/* The new parameters come back from the host. */
+/* Copies the new parameters back from the host. */
 static void fetch_weights(lower_rank *rank, const lower_bucket *bucket)
 {
     lower_context *context = rank->context;
@@ -212,7 +205,7 @@ static void fetch_weights(lower_rank *rank, const lower_bucket *bucket)
     instr->ref[FR_HOST_COPY_BUFFER] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
 }
 
-/* OPT_NORMS or OPT_STEP of one bucket. */
+/* Calls OPT_NORMS or OPT_STEP of one bucket. */
 static void optimize(lower_rank *rank, fr_op op, size_t i_bucket)
 {
     lower_context *context = rank->context;
