@@ -141,11 +141,7 @@ static fr_status write_json(const char *path, const fr_contender *list,
     fr_json_end_array(&w);
     fr_json_end_object(&w);
     fr_buffer_putc(&buffer, '\n');
-    fr_status status = fr_buffer_check(&buffer, err);
-    if (status == FR_OK)
-        status = fr_file_write(path, fr_buffer_text(&buffer), buffer.n, err);
-    fr_buffer_release(&buffer);
-    return status;
+    return fr_file_write_buffer(path, &buffer, err);
 }
 
 static fr_status fidelity(const char *cases, fr_rounds *rounds, const char *out,

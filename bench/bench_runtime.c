@@ -104,11 +104,7 @@ static fr_status write_result(const char *path, runtime_series *s, size_t n,
     }
     fr_json_end_object(&w);
     fr_buffer_putc(&buffer, '\n');
-    fr_status status = fr_buffer_check(&buffer, err);
-    if (status == FR_OK)
-        status = fr_file_write(path, fr_buffer_text(&buffer), buffer.n, err);
-    fr_buffer_release(&buffer);
-    return status;
+    return fr_file_write_buffer(path, &buffer, err);
 }
 
 int main(int argc, char **argv)

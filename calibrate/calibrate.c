@@ -67,47 +67,25 @@ static fr_status add_cases(calibration *c, fr_err *err)
 
 /* ---- compute ------------------------------------------------------------ */
 
-static fr_status keep_compute(calibration *c, const fr_compute_bench *bench,
-                              const fr_sample *samples, size_t n, fr_err *err)
-{
-    for (size_t i = 0; i < n && c->transport->rank == 0; i++) {
-        fr_compute_point point = *fr_compute_bench_key(bench, i);
-        point.sample = samples[i];
-        FR_TRY(fr_profile_add_compute(&c->profile, &point, err));
-    }
-    return FR_OK;
-}
-
 static fr_status measure_compute(calibration *c, fr_err *err)
 {
-    fr_status status = FR_OK;
     fr_schedule schedule = c->schedule;
     fr_compute_bench *bench;
     fr_bench table;
-    fr_sample *samples;
 
-    if (c->shapes.n == 0)
+    if (c->shapes.list.n == 0)
         return FR_OK;
     FR_TRY(fr_compute_bench_create(&c->shapes, &c->profile.fingerprint,
                                    c->transport, &bench, err));
     table = fr_compute_bench_table(bench);
-    samples = calloc(table.n_points + 1, sizeof *samples);
-    if (samples == NULL) {
-        status = fr_fail_no_memory(err);
-        goto out_bench;
-    }
     fr_log_write(c->options->log, FR_LOG_INFO, "timing %zu kernels and shapes",
                  table.n_points);
     schedule.budget_s = compute_frac * c->budget_s;
     schedule.target_rel_err = 0.006;
     schedule.n_max = 41;
-    FR_TRY_GOTO(status,
-                fr_bench_measure(&table, &schedule, samples,
-                                 &c->profile.n_disturbed, err),
-                out_bench);
-    status = keep_compute(c, bench, samples, table.n_points, err);
-out_bench:
-    free(samples);
+    fr_status status =
+        fr_bench_profile(&table, &schedule, c->transport->rank == 0,
+                         &c->profile, err);
     fr_compute_bench_destroy(bench);
     return status;
 }
@@ -118,37 +96,21 @@ static fr_status measure_tier(calibration *c, const fr_comm_point *points,
                               size_t n, double budget_s, fr_err *err)
 {
     enum { N_MAX = 41, N_SPARE = 24 };
-    fr_status status;
     fr_schedule schedule = c->schedule;
     fr_comm_bench *bench;
     fr_bench table;
-    fr_sample *samples = calloc(n + 1, sizeof *samples);
 
-    if (samples == NULL)
-        return fr_fail_no_memory(err);
-    FR_TRY_GOTO(status,
-                fr_comm_bench_create(points, n, &c->profile.fingerprint,
-                                     c->transport, N_MAX + N_SPARE, &bench,
-                                     err),
-                out_samples);
+    FR_TRY(fr_comm_bench_create(points, n, &c->profile.fingerprint,
+                                c->transport, N_MAX + N_SPARE, &bench, err));
     table = fr_comm_bench_table(bench);
     schedule.budget_s = budget_s;
     schedule.target_rel_err = 0.02;
     schedule.n_min = 3;
     schedule.n_max = N_MAX;
-    status = fr_bench_measure(&table, &schedule, samples,
-                              &c->profile.n_disturbed, err);
-    for (size_t i = 0; status == FR_OK && i < n && c->transport->rank == 0;
-         i++) {
-        fr_comm_point point = points[i];
-        point.sample = samples[i];
-        /* A rank that waits on its own lane has nothing else to do. */
-        point.cpu_frac = point.is_async ? fr_comm_bench_cpu_frac(bench) : 1.0;
-        status = fr_profile_add_comm(&c->profile, &point, err);
-    }
+    fr_status status =
+        fr_bench_profile(&table, &schedule, c->transport->rank == 0,
+                         &c->profile, err);
     fr_comm_bench_destroy(bench);
-out_samples:
-    free(samples);
     return status;
 }
 
@@ -176,15 +138,15 @@ static fr_status measure_sizes(calibration *c, const fr_comm_wanted *wanted,
     for (int kind = 0; kind < 3; kind++) {
         size_t n = 0;
         for (size_t i = 0; i < list.n; i++)
-            if (kind_of(&list.at[i]) == kind)
-                chosen[n++] = list.at[i];
+            if (kind_of(&list.items[i]) == kind)
+                chosen[n++] = list.items[i];
         if (n > 0)
             FR_TRY_GOTO(status, measure_tier(c, chosen, n, budget_s / 3.0, err),
                         out_list);
     }
 out_list:
     free(chosen);
-    fr_comm_list_release(&list);
+    fr_vec_release(&list);
     return status;
 }
 
@@ -341,18 +303,21 @@ static fr_status measure_all(calibration *c, fr_err *err)
     return fr_calibrate_hold_out(&c->profile, err);
 }
 
-static void name_models(const fr_calibrate_options *options,
-                        fr_profile *profile)
+void fr_calibrate_name(const fr_calibrate_options *options,
+                       const fr_transport *transport, fr_profile *profile)
 {
-    size_t n = 0;
+    char *out = profile->model;
+    size_t n = 0, n_out = sizeof profile->model;
 
+    fr_fingerprint_detect(&profile->fingerprint);
+    for (int64_t i = 0; i < transport->world; i++)
+        if (transport->node_of_rank[i] >= profile->fingerprint.n_nodes)
+            profile->fingerprint.n_nodes = transport->node_of_rank[i] + 1;
     for (size_t i = 0; i < options->n_cases; i++) {
         const char *name = options->cases[i].model->name;
-        if (strstr(profile->model, name) != NULL ||
-            n + strlen(name) + 2 > sizeof profile->model)
-            continue;
-        n += (size_t)snprintf(profile->model + n, sizeof profile->model - n,
-                              "%s%s", n > 0 ? " " : "", name);
+        if (strstr(out, name) == NULL && n + strlen(name) + 2 <= n_out)
+            n += (size_t)snprintf(out + n, n_out - n, "%s%s", n > 0 ? " " : "",
+                                  name);
     }
 }
 
@@ -366,15 +331,11 @@ fr_status fr_calibrate_over(fr_transport *transport,
 
     fr_profile_init(&c.profile);
     fr_shapes_init(&c.shapes);
-    fr_fingerprint_detect(&c.profile.fingerprint);
-    for (int64_t i = 0; i < transport->world; i++)
-        if (transport->node_of_rank[i] >= c.profile.fingerprint.n_nodes)
-            c.profile.fingerprint.n_nodes = transport->node_of_rank[i] + 1;
+    fr_calibrate_name(options, transport, &c.profile);
     c.is_net = c.profile.fingerprint.n_nodes > 1;
     c.budget_s = options->budget_s > 0.0 ? options->budget_s
                  : options->is_quick     ? 15.0
                                          : 45.0;
-    name_models(options, &c.profile);
     FR_TRY_GOTO(status, fr_sentinel_create(&c.sentinel, err), out_profile);
     fr_schedule_init(&c.schedule);
     c.schedule.sentinel = fr_sentinel_run;

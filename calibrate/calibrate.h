@@ -46,6 +46,10 @@ FR_CHECKED fr_status fr_calibrate_over(fr_transport *transport,
                                        const fr_calibrate_options *options,
                                        fr_profile *out, fr_err *err);
 
+/* Says in the profile what is measured: machine, nodes, models. */
+void fr_calibrate_name(const fr_calibrate_options *options,
+                       const fr_transport *transport, fr_profile *profile);
+
 /* Fits against the held-out points of a finished profile: adds held_out. */
 FR_CHECKED fr_status fr_calibrate_hold_out(fr_profile *profile, fr_err *err);
 

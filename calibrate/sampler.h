@@ -25,6 +25,10 @@ typedef struct fr_bench {
      * seconds: somebody else had the core meanwhile; such a sample counts
      * only where there is no other. */
     fr_status (*run)(void *context, size_t i_point, double *out_s, fr_err *err);
+    /* What is known of a point goes into the profile; fr_bench_profile()
+     * calls it. */
+    fr_status (*keep)(void *context, size_t i_point, const fr_sample *sample,
+                      fr_profile *profile, fr_err *err);
 } fr_bench;
 
 typedef struct fr_schedule {
@@ -54,6 +58,13 @@ void fr_schedule_init(fr_schedule *schedule);
 FR_CHECKED fr_status fr_bench_measure(const fr_bench *bench,
                                       const fr_schedule *schedule,
                                       fr_sample *out, int *n_disturbed,
+                                      fr_err *err);
+
+/* Measures, raises the profile's count of disturbances, and where is_kept
+ * keep()s every point in it. */
+FR_CHECKED fr_status fr_bench_profile(const fr_bench *bench,
+                                      const fr_schedule *schedule,
+                                      bool is_kept, fr_profile *profile,
                                       fr_err *err);
 
 /* Times so far that somebody else got a core of this process. */

@@ -317,21 +317,33 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
     return FR_OK;
 }
 
-fr_bench fr_comm_bench_table(fr_comm_bench *bench)
-{
-    fr_bench table = {.name = "communication",
-                      .context = bench,
-                      .n_points = bench->n_points,
-                      .begin_round = begin_round,
-                      .run = run_point};
-    return table;
-}
-
-double fr_comm_bench_cpu_frac(const fr_comm_bench *bench)
+static double cpu_frac(const fr_comm_bench *bench)
 {
     double frac = bench->busy_s > 0.0 ? bench->cpu_s / bench->busy_s : 0.0;
 
-    return frac < 0.0 ? 0.0 : frac > 1.0 ? 1.0 : frac;
+    return fmin(fmax(frac, 0.0), 1.0);
+}
+
+static fr_status keep(void *context, size_t i_point, const fr_sample *sample,
+                      fr_profile *profile, fr_err *err)
+{
+    const fr_comm_bench *bench = context;
+    fr_comm_point point = bench->points[i_point];
+
+    point.sample = *sample;
+    /* A rank that waits on its own lane has nothing else to do. */
+    point.cpu_frac = point.is_async ? cpu_frac(bench) : 1.0;
+    return fr_profile_add_comm(profile, &point, err);
+}
+
+fr_bench fr_comm_bench_table(fr_comm_bench *bench)
+{
+    return (fr_bench){.name = "communication",
+                      .context = bench,
+                      .n_points = bench->n_points,
+                      .begin_round = begin_round,
+                      .run = run_point,
+                      .keep = keep};
 }
 
 /* ---- set-up ------------------------------------------------------------- */

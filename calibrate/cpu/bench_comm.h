@@ -13,14 +13,12 @@
 #define FR_CALIBRATE_CPU_BENCH_COMM_H
 
 #include "calibrate/sampler.h"
+#include "core/base/vec.h"
 #include "plan/collective/collective.h"
 #include "runtime/comm/transport.h"
 
 /* What to time; cpu_frac and sample are not set yet. */
-typedef struct fr_comm_list {
-    fr_comm_point *at;
-    size_t n, cap;
-} fr_comm_list;
+typedef fr_vec(fr_comm_point) fr_comm_list;
 
 typedef struct fr_comm_wanted {
     int64_t n_group;
@@ -32,11 +30,11 @@ typedef struct fr_comm_wanted {
 } fr_comm_wanted;
 
 /* Every op with every algorithm that fits, sync and async, powers of four
- * from 16 bytes and `sizes`; held-out sizes in between. */
+ * from 16 bytes and `sizes`; held-out sizes in between.  fr_vec_release() it,
+ * also after a failure. */
 FR_CHECKED fr_status fr_comm_list_fill(fr_comm_list *list,
                                        const fr_comm_wanted *wanted,
                                        fr_err *err);
-void fr_comm_list_release(fr_comm_list *list);
 
 typedef struct fr_comm_bench fr_comm_bench;
 
@@ -51,8 +49,5 @@ FR_CHECKED fr_status fr_comm_bench_create(const fr_comm_point *points, size_t n,
                                           fr_comm_bench **out, fr_err *err);
 void fr_comm_bench_destroy(fr_comm_bench *bench); /* takes NULL */
 fr_bench fr_comm_bench_table(fr_comm_bench *bench);
-
-/* CPU time per second of communication so far, of the thread that drives. */
-double fr_comm_bench_cpu_frac(const fr_comm_bench *bench);
 
 #endif

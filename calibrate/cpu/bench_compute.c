@@ -38,15 +38,15 @@ static fr_status list_points(fr_compute_bench *bench, const fr_shapes *shapes,
     uint64_t limit = bench->machine->memory_bytes / 16;
     int n_local = (int)bench->transport->n_local;
 
-    bench->points = calloc(2 * shapes->n + 1, sizeof *bench->points);
+    bench->points = calloc(2 * shapes->list.n + 1, sizeof *bench->points);
     if (bench->points == NULL)
         return fr_fail_no_memory(err);
     for (int together = 0; together < 2; together++) {
         int n_busy = together ? n_local : 1;
         if (together && n_local == 1)
             break;
-        for (size_t i = 0; i < shapes->n; i++) {
-            const fr_shape *shape = &shapes->at[i];
+        for (size_t i = 0; i < shapes->list.n; i++) {
+            const fr_shape *shape = &shapes->list.items[i];
             uint64_t n_bytes = fr_shape_bytes(shape);
             bench_point *point = &bench->points[bench->n_points];
             if (n_bytes > limit || (together && shape->key.is_held_out) ||
@@ -113,12 +113,6 @@ void fr_compute_bench_destroy(fr_compute_bench *bench)
     fr_cache_state_destroy(bench->caches);
     free(bench->points);
     free(bench);
-}
-
-const fr_compute_point *fr_compute_bench_key(const fr_compute_bench *bench,
-                                             size_t i_point)
-{
-    return &bench->points[i_point].key;
 }
 
 /* ---- one timed execution ---------------------------------------------------
@@ -291,11 +285,20 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
     return FR_OK;
 }
 
+static fr_status keep(void *context, size_t i_point, const fr_sample *sample,
+                      fr_profile *profile, fr_err *err)
+{
+    fr_compute_point point = ((fr_compute_bench *)context)->points[i_point].key;
+
+    point.sample = *sample;
+    return fr_profile_add_compute(profile, &point, err);
+}
+
 fr_bench fr_compute_bench_table(fr_compute_bench *bench)
 {
-    fr_bench table = {.name = "compute",
+    return (fr_bench){.name = "compute",
                       .context = bench,
                       .n_points = bench->n_points,
-                      .run = run_point};
-    return table;
+                      .run = run_point,
+                      .keep = keep};
 }

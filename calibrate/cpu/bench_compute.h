@@ -30,9 +30,7 @@ FR_CHECKED fr_status fr_compute_bench_create(const fr_shapes *shapes,
                                              fr_err *err);
 void fr_compute_bench_destroy(fr_compute_bench *bench); /* takes NULL */
 
-/* The table for the sampler, and the keys of its points with n_busy set. */
+/* The table for the sampler. */
 fr_bench fr_compute_bench_table(fr_compute_bench *bench);
-const fr_compute_point *fr_compute_bench_key(const fr_compute_bench *bench,
-                                             size_t i_point);
 
 #endif

@@ -217,27 +217,40 @@ static void fill_rows(rate_bench *bench, int n_cores)
         add_storage(bench);
 }
 
+static fr_status keep_row(void *context, size_t i_row, const fr_sample *sample,
+                          fr_profile *profile, fr_err *err)
+{
+    const rate_row *row = &((rate_bench *)context)->rows[i_row];
+    fr_rate_point point = {.n_threads = row->n_threads,
+                           .n_busy = row->n_busy,
+                           .rate = row->amount / sample->median_s,
+                           .rel_err = sample->rel_err};
+
+    snprintf(point.name, sizeof point.name, "%s", row->name);
+    return fr_profile_add_rate(profile, &point, err);
+}
+
+/* The rows on memory of their own. */
 static fr_status measure_rows(rate_bench *bench, const fr_schedule *schedule,
                               fr_profile *profile, fr_err *err)
 {
-    fr_sample samples[N_RATES];
     fr_bench table = {.name = "rates",
                       .context = bench,
                       .n_points = bench->n_rows,
-                      .run = run_row};
+                      .run = run_row,
+                      .keep = keep_row};
+    float *memory = malloc(2 * sizeof(float) * AXPY_FLOATS);
 
-    FR_TRY(fr_bench_measure(&table, schedule, samples, &profile->n_disturbed,
-                            err));
-    for (size_t i = 0; i < bench->n_rows; i++) {
-        const rate_row *row = &bench->rows[i];
-        fr_rate_point point = {.n_threads = row->n_threads,
-                               .n_busy = row->n_busy,
-                               .rate = row->amount / samples[i].median_s,
-                               .rel_err = samples[i].rel_err};
-        snprintf(point.name, sizeof point.name, "%s", row->name);
-        FR_TRY(fr_profile_add_rate(profile, &point, err));
-    }
-    return FR_OK;
+    if (!memory)
+        return fr_fail_no_memory(err);
+    fill(memory, 2 * AXPY_FLOATS);
+    bench->x = memory;
+    bench->y = memory + AXPY_FLOATS;
+    bench->z = bench->y + SGEMM_N * SGEMM_N;
+    fr_status status =
+        fr_bench_profile(&table, schedule, true, profile, err);
+    free(memory);
+    return status;
 }
 
 fr_status fr_bench_rates(fr_transport *transport, const char *dir,
@@ -245,18 +258,9 @@ fr_status fr_bench_rates(fr_transport *transport, const char *dir,
                          fr_err *err)
 {
     rate_bench bench = {.transport = transport, .dir = dir};
-    float *memory = malloc(2 * sizeof(float) * AXPY_FLOATS);
 
-    if (memory == NULL)
-        return fr_fail_no_memory(err);
-    bench.x = memory;
-    bench.y = memory + AXPY_FLOATS;
-    bench.z = bench.y + SGEMM_N * SGEMM_N;
-    fill(memory, 2 * AXPY_FLOATS);
     fill_rows(&bench, profile->fingerprint.n_cores);
-    fr_status status = measure_rows(&bench, schedule, profile, err);
-    free(memory);
-    return status;
+    return measure_rows(&bench, schedule, profile, err);
 }
 
 fr_status fr_bench_storage(fr_transport *transport, const char *dir,
@@ -264,14 +268,7 @@ fr_status fr_bench_storage(fr_transport *transport, const char *dir,
                            fr_err *err)
 {
     rate_bench bench = {.transport = transport, .dir = dir};
-    float *memory = malloc(sizeof(float) * AXPY_FLOATS);
 
-    if (memory == NULL)
-        return fr_fail_no_memory(err);
-    bench.x = memory;
-    fill(memory, AXPY_FLOATS);
     add_storage(&bench);
-    fr_status status = measure_rows(&bench, schedule, profile, err);
-    free(memory);
-    return status;
+    return measure_rows(&bench, schedule, profile, err);
 }

@@ -2,20 +2,13 @@
 #include "calibrate/cpu/bench_comm.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-void fr_comm_list_release(fr_comm_list *list)
-{
-    free(list->at);
-    memset(list, 0, sizeof *list);
-}
 
 static fr_status add(fr_comm_list *list, const fr_comm_point *point,
                      fr_err *err)
 {
     for (size_t i = 0; i < list->n; i++) {
-        const fr_comm_point *known = &list->at[i];
+        const fr_comm_point *known = &list->items[i];
         if (known->n_bytes == point->n_bytes &&
             known->is_async == point->is_async &&
             known->is_cold == point->is_cold &&
@@ -23,16 +16,7 @@ static fr_status add(fr_comm_list *list, const fr_comm_point *point,
             strcmp(known->algorithm, point->algorithm) == 0)
             return FR_OK;
     }
-    if (list->n == list->cap) {
-        size_t cap = list->cap > 0 ? 2 * list->cap : 64;
-        fr_comm_point *grown = realloc(list->at, cap * sizeof *grown);
-        if (grown == NULL)
-            return fr_fail_no_memory(err);
-        list->at = grown;
-        list->cap = cap;
-    }
-    list->at[list->n++] = *point;
-    return FR_OK;
+    return fr_vec_push(list, *point) == FR_OK ? FR_OK : fr_fail_no_memory(err);
 }
 
 /* One op and algorithm at one size, on both lanes, warm and cold. */
@@ -110,7 +94,7 @@ static fr_status add_held_out(fr_comm_list *list, const fr_comm_wanted *wanted,
     uint64_t unit = 4 * (uint64_t)wanted->n_group;
 
     for (size_t i = 0; i < n_known; i++) {
-        fr_comm_point point = list->at[i];
+        fr_comm_point point = list->items[i];
         uint64_t n = point.n_bytes * 5 / 2 / unit * unit;
         if (point.n_bytes < 4096 || n > wanted->max_bytes || point.is_cold ||
             i % 3 != 0)

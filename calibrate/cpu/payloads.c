@@ -60,8 +60,8 @@ fr_status fr_payloads_collect(const fr_shapes *shapes, fr_payloads *out,
     payload_list list = {0};
     fr_payloads payloads = {0};
 
-    for (size_t i = 0; i < shapes->n_programs; i++) {
-        if (note_program(&list, shapes->programs[i]) != FR_OK) {
+    for (size_t i = 0; i < shapes->programs.n; i++) {
+        if (note_program(&list, shapes->programs.items[i]) != FR_OK) {
             fr_vec_release(&list);
             return fr_fail_no_memory(err);
         }

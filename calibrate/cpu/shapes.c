@@ -15,54 +15,28 @@ void fr_shapes_init(fr_shapes *shapes)
 
 void fr_shapes_release(fr_shapes *shapes)
 {
-    for (size_t i = 0; i < shapes->n_programs; i++)
-        fr_program_destroy(shapes->programs[i]);
-    free(shapes->programs);
-    free(shapes->at);
-    fr_shapes_init(shapes);
-}
-
-static fr_status keep_program(fr_shapes *shapes, fr_program *program,
-                              fr_err *err)
-{
-    if (shapes->n_programs == shapes->cap_programs) {
-        size_t cap = shapes->cap_programs > 0 ? 2 * shapes->cap_programs : 16;
-        fr_program **grown = realloc(shapes->programs, cap * sizeof *grown);
-        if (grown == NULL) {
-            fr_program_destroy(program);
-            return fr_fail_no_memory(err);
-        }
-        shapes->programs = grown;
-        shapes->cap_programs = cap;
-    }
-    shapes->programs[shapes->n_programs++] = program;
-    return FR_OK;
+    for (size_t i = 0; i < shapes->programs.n; i++)
+        fr_program_destroy(shapes->programs.items[i]);
+    fr_vec_release(&shapes->programs);
+    fr_vec_release(&shapes->list);
 }
 
 static fr_shape *find_shape(const fr_shapes *shapes,
                             const fr_compute_point *key, uint64_t hash)
 {
-    for (size_t i = 0; i < shapes->n; i++)
-        if (shapes->at[i].hash == hash &&
-            shapes->at[i].key.n_threads == key->n_threads &&
-            fr_compute_key_equal(&shapes->at[i].key, key))
-            return &shapes->at[i];
+    for (size_t i = 0; i < shapes->list.n; i++)
+        if (shapes->list.items[i].hash == hash &&
+            shapes->list.items[i].key.n_threads == key->n_threads &&
+            fr_compute_key_equal(&shapes->list.items[i].key, key))
+            return &shapes->list.items[i];
     return NULL;
 }
 
 static fr_status push_shape(fr_shapes *shapes, const fr_shape *shape,
                             fr_err *err)
 {
-    if (shapes->n == shapes->cap) {
-        size_t cap = shapes->cap > 0 ? 2 * shapes->cap : 64;
-        fr_shape *grown = realloc(shapes->at, cap * sizeof *grown);
-        if (grown == NULL)
-            return fr_fail_no_memory(err);
-        shapes->at = grown;
-        shapes->cap = cap;
-    }
-    shapes->at[shapes->n++] = *shape;
-    return FR_OK;
+    return fr_vec_push(&shapes->list, *shape) == FR_OK ? FR_OK
+                                                       : fr_fail_no_memory(err);
 }
 
 fr_status fr_shapes_add(fr_shapes *shapes, fr_shape *shape, fr_err *err)
@@ -116,7 +90,10 @@ fr_status fr_shapes_add_program(fr_shapes *shapes, fr_program *program,
     fr_status status = FR_OK;
     bool *is_seen;
 
-    FR_TRY(keep_program(shapes, program, err));
+    if (fr_vec_push(&shapes->programs, program) != FR_OK) {
+        fr_program_destroy(program);
+        return fr_fail_no_memory(err);
+    }
     if (machine->gpu.name[0] == '\0') /* what a GPU's L2 has goes by space */
         FR_TRY(fr_program_mark_reuse(program, err));
     is_seen = calloc(program->n_instrs + 1, sizeof *is_seen);
@@ -262,33 +239,32 @@ static bool is_more_used(const fr_shape *a, const fr_shape *b)
 
 void fr_shapes_thin(fr_shapes *shapes, int n_kept)
 {
-    bool *is_kept = calloc(shapes->n + 1, sizeof *is_kept);
+    bool *is_kept = calloc(shapes->list.n + 1, sizeof *is_kept);
     size_t n = 0;
 
     if (is_kept == NULL)
         return; /* nothing is lost but time */
-    for (size_t i = 0; i < shapes->n; i++) {
-        const fr_shape *shape = &shapes->at[i];
+    for (size_t i = 0; i < shapes->list.n; i++) {
+        const fr_shape *shape = &shapes->list.items[i];
         int n_before = 0;
-        for (size_t k = 0; k < shapes->n; k++)
+        for (size_t k = 0; k < shapes->list.n; k++)
             n_before +=
-                k != i && shapes->at[k].key.n_threads == shape->key.n_threads &&
-                is_more_used(&shapes->at[k], shape) &&
-                fr_compute_key_same_shape(&shapes->at[k].key, &shape->key);
+                k != i && shapes->list.items[k].key.n_threads == shape->key.n_threads &&
+                is_more_used(&shapes->list.items[k], shape) &&
+                fr_compute_key_same_shape(&shapes->list.items[k].key, &shape->key);
         is_kept[i] = n_before < n_kept;
     }
-    for (size_t i = 0; i < shapes->n; i++)
+    for (size_t i = 0; i < shapes->list.n; i++)
         if (is_kept[i])
-            shapes->at[n++] = shapes->at[i];
-    shapes->n = n;
+            shapes->list.items[n++] = shapes->list.items[i];
+    shapes->list.n = n;
     free(is_kept);
 }
 
 /* ---- held-out neighbours ---------------------------------------------------
  */
 
-/* The dimension that scales with the micro-batch, or the element count. */
-static int scaled_dim(fr_op op)
+int fr_shape_free_dim(fr_op op)
 {
     switch (op) {
     case FR_OP_COMPRESS:
@@ -297,7 +273,7 @@ static int scaled_dim(fr_op op)
     case FR_OP_OPT_STEP:
     case FR_OP_GRAD_SQSUM:
     case FR_OP_CLIP:
-        return -1; /* bound to a rank program's tensors */
+        return -1;
     default:
         return 0;
     }
@@ -307,13 +283,13 @@ fr_status fr_shapes_add_held_out(fr_shapes *shapes, int n_per_op,
                                  const fr_fingerprint *machine, fr_err *err)
 {
     int n_added[FR_OP_N] = {0};
-    size_t n_known = shapes->n;
+    size_t n_known = shapes->list.n;
 
     /* From the back: there are the shapes of the largest world. */
     for (size_t i = n_known; i-- > 0;) {
-        fr_shape shape = shapes->at[i];
+        fr_shape shape = shapes->list.items[i];
         fr_op op = (fr_op)shape.instr.op;
-        int dim = scaled_dim(op);
+        int dim = fr_shape_free_dim(op);
         int64_t old;
         char where[sizeof shape.key.where];
         if (dim < 0 || n_added[op] >= n_per_op)

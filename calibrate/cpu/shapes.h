@@ -6,6 +6,7 @@
 #ifndef FR_CALIBRATE_CPU_SHAPES_H
 #define FR_CALIBRATE_CPU_SHAPES_H
 
+#include "core/base/vec.h"
 #include "cost_models/compute/compute_key.h"
 #include "plan/ir/program.h"
 
@@ -20,10 +21,8 @@ typedef struct fr_shape {
 } fr_shape;
 
 typedef struct fr_shapes {
-    fr_shape *at;
-    size_t n, cap;
-    fr_program **programs; /* owned */
-    size_t n_programs, cap_programs;
+    fr_vec(fr_shape) list;
+    fr_vec(fr_program *) programs; /* owned */
 } fr_shapes;
 
 void fr_shapes_init(fr_shapes *shapes);
@@ -76,6 +75,13 @@ void fr_shapes_thin(fr_shapes *shapes, int n_kept);
 FR_CHECKED fr_status fr_shapes_add_held_out(fr_shapes *shapes, int n_per_op,
                                             const fr_fingerprint *machine,
                                             fr_err *err);
+
+/*
+ * The dimension that may be another one so that the fits are checked: rows,
+ * which scale with the micro-batch, or the number of elements.  -1: there is
+ * none, the operation is bound to the tensors of its rank program.
+ */
+int fr_shape_free_dim(fr_op op);
 
 /* Bytes of all operands, each rounded up to pages. */
 uint64_t fr_shape_bytes(const fr_shape *shape);

@@ -122,8 +122,8 @@ static const fr_shape *find_victim(const fr_gpu_comm_bench *bench, fr_op op)
     const fr_shape *best = NULL;
     void *ptr[FR_INSTR_REFS];
 
-    for (size_t i = 0; i < bench->shapes->n; i++) {
-        const fr_shape *shape = &bench->shapes->at[i];
+    for (size_t i = 0; i < bench->shapes->list.n; i++) {
+        const fr_shape *shape = &bench->shapes->list.items[i];
         if (shape->instr.op == op && shape->instr.dtype == FR_DTYPE_BF16 &&
             !shape->key.is_held_out &&
             (best == NULL || shape->key.moved_bytes > best->key.moved_bytes) &&

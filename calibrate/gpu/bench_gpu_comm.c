@@ -193,37 +193,35 @@ static fr_status try_sizes(timed_set *t, fr_err *err)
     return FR_OK;
 }
 
-static fr_status keep(const timed_set *t, const fr_sample *samples, fr_err *err)
+static fr_status keep(void *context, size_t i_point, const fr_sample *sample,
+                      fr_profile *profile, fr_err *err)
 {
-    for (size_t i = 0; i < t->set->n_points; i++) {
-        fr_comm_point point = t->set->points[i];
-        point.sample = samples[i];
-        FR_TRY(fr_profile_add_comm(t->bench->profile, &point, err));
-    }
-    return FR_OK;
+    const timed_set *t = context;
+    fr_comm_point point = t->set->points[i_point];
+
+    point.sample = *sample;
+    return t->is_dead ? FR_OK : fr_profile_add_comm(profile, &point, err);
 }
 
 static fr_status measure(timed_set *t, double budget_s, fr_err *err)
 {
     fr_schedule schedule = t->bench->schedule;
-    fr_bench table = {.name = "communication", .context = t, .run = run_point};
-    fr_status status = try_sizes(t, err);
-    fr_sample *samples = calloc(t->set->n_points + 1, sizeof *samples);
+    fr_bench table = {.name = "communication",
+                      .context = t,
+                      .run = run_point,
+                      .keep = keep};
 
-    if (!samples)
-        return fr_fail_no_memory(err);
+    FR_TRY(try_sizes(t, err));
     table.n_points = t->set->n_points;
     schedule.budget_s = budget_s;
     schedule.target_rel_err = 0.02;
     schedule.n_min = 3;
     schedule.n_max = 31;
-    if (status == FR_OK && !t->is_dead)
-        status = fr_bench_measure(&table, &schedule, samples,
-                                  &t->bench->profile->n_disturbed, err);
-    if (status == FR_OK && !t->is_dead && t->bench->rig->transport->rank == 0)
-        status = keep(t, samples, err);
-    free(samples);
-    return status;
+    if (t->is_dead)
+        return FR_OK;
+    return fr_bench_profile(&table, &schedule,
+                            t->bench->rig->transport->rank == 0,
+                            t->bench->profile, err);
 }
 
 /* What the library itself expects of the same collectives, beside what was

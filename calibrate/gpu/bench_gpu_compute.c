@@ -31,8 +31,8 @@ uint64_t fr_gpu_bench_compute_bytes(const fr_shapes *shapes)
     const uint64_t most_bytes = (uint64_t)16 << 30;
     uint64_t largest = 0;
 
-    for (size_t i = 0; i < shapes->n; i++) {
-        uint64_t n_bytes = fr_shape_bytes(&shapes->at[i]);
+    for (size_t i = 0; i < shapes->list.n; i++) {
+        uint64_t n_bytes = fr_shape_bytes(&shapes->list.items[i]);
         if (n_bytes > largest)
             largest = n_bytes;
     }
@@ -190,11 +190,11 @@ static fr_status list_points(gpu_compute *b, const fr_shapes *shapes,
 {
     size_t n_large = 0, n_missing = 0;
 
-    b->points = calloc(shapes->n + 1, sizeof *b->points);
+    b->points = calloc(shapes->list.n + 1, sizeof *b->points);
     if (!b->points)
         return fr_fail_no_memory(err);
-    for (size_t i = 0; i < shapes->n; i++) {
-        const fr_shape *shape = &shapes->at[i];
+    for (size_t i = 0; i < shapes->list.n; i++) {
+        const fr_shape *shape = &shapes->list.items[i];
         void *ptr[FR_INSTR_REFS];
         if (!b->rig->system->kernels[shape->instr.op])
             n_missing++;
@@ -214,21 +214,17 @@ static fr_status list_points(gpu_compute *b, const fr_shapes *shapes,
     return FR_OK;
 }
 
-static fr_status keep(const gpu_compute *b, const fr_sample *samples,
+static fr_status keep(void *context, size_t i_point, const fr_sample *sample,
                       fr_profile *profile, fr_err *err)
 {
-    if (b->n_dead > N_LINES)
-        fr_log_write(b->rig->log, FR_LOG_WARNING, "%zu more shapes left out",
-                     b->n_dead - N_LINES);
-    for (size_t i = 0; i < b->n_points; i++) {
-        fr_compute_point point = b->points[i].shape->key;
-        if (b->points[i].is_dead)
-            continue;
-        point.n_busy = 1;
-        point.sample = samples[i];
-        FR_TRY(fr_profile_add_compute(profile, &point, err));
-    }
-    return FR_OK;
+    const timed_shape *timed = &((const gpu_compute *)context)->points[i_point];
+    fr_compute_point point = timed->shape->key;
+
+    if (timed->is_dead)
+        return FR_OK;
+    point.n_busy = 1;
+    point.sample = *sample;
+    return fr_profile_add_compute(profile, &point, err);
 }
 
 fr_status fr_gpu_bench_compute(const fr_gpu_rig *rig, const fr_shapes *shapes,
@@ -238,7 +234,6 @@ fr_status fr_gpu_bench_compute(const fr_gpu_rig *rig, const fr_shapes *shapes,
     fr_status status;
     gpu_compute b = {
         .rig = rig, .begin_s = fr_clock_s(), .budget_s = schedule->budget_s};
-    fr_sample *samples = NULL;
 
     FR_TRY_GOTO(status, list_points(&b, shapes, err), out_points);
     /* Rank 0 measures, the others run the same rounds. */
@@ -250,23 +245,17 @@ fr_status fr_gpu_bench_compute(const fr_gpu_rig *rig, const fr_shapes *shapes,
                       .context = &b,
                       .n_points = b.n_points,
                       .begin_round = refill,
-                      .run = run_point};
-    samples = calloc(b.n_points + 1, sizeof *samples);
-    if (!samples) {
-        status = fr_fail_no_memory(err);
-        goto out_points;
-    }
+                      .run = run_point,
+                      .keep = keep};
     fr_log_write(rig->log, FR_LOG_INFO, "timing %zu kernels and shapes",
                  b.n_points);
-    FR_TRY_GOTO(
-        status,
-        fr_bench_measure(&table, schedule, samples, &profile->n_disturbed, err),
-        out_points);
+    status = fr_bench_profile(&table, schedule, rig->transport->rank == 0,
+                              profile, err);
     fr_log_progress_end(rig->log);
-    if (rig->transport->rank == 0)
-        status = keep(&b, samples, profile, err);
+    if (b.n_dead > N_LINES && rig->transport->rank == 0)
+        fr_log_write(rig->log, FR_LOG_WARNING, "%zu more shapes left out",
+                     b.n_dead - N_LINES);
 out_points:
-    free(samples);
     free(b.points);
     free(b.tokens);
     return status;

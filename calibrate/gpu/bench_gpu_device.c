@@ -428,8 +428,8 @@ static fr_status load_dtype(const fr_gpu_rig *rig, const fr_shapes *shapes,
     fr_gpu_senses senses;
     double seconds;
 
-    for (size_t i = 0; point != NULL && i < shapes->n; i++) {
-        const fr_shape *shape = &shapes->at[i];
+    for (size_t i = 0; point != NULL && i < shapes->list.n; i++) {
+        const fr_shape *shape = &shapes->list.items[i];
         fr_gpu_task task = {.instr = &shape->instr,
                             .program = shape->program,
                             .i_stage = shape->i_stage};

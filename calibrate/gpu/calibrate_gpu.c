@@ -58,19 +58,6 @@ static fr_status identify(calibration *c, fr_err *err)
     return FR_OK;
 }
 
-static void name_models(calibration *c)
-{
-    char *out = c->profile.model;
-    size_t n = 0, n_out = sizeof c->profile.model;
-
-    for (size_t i = 0; i < c->options->n_cases; i++) {
-        const char *name = c->options->cases[i].model->name;
-        if (strstr(out, name) == NULL && n + strlen(name) + 2 <= n_out)
-            n += (size_t)snprintf(out + n, n_out - n, "%s%s", n > 0 ? " " : "",
-                                  name);
-    }
-}
-
 /* ---- parts --------------------------------------------------------------- */
 
 static fr_status measure_compute(calibration *c, fr_err *err)
@@ -93,8 +80,8 @@ static const fr_program *smallest_program(const calibration *c)
 {
     const fr_program *best = NULL;
 
-    for (size_t i = 0; i < c->shapes.n_programs; i++) {
-        const fr_program *p = c->shapes.programs[i];
+    for (size_t i = 0; i < c->shapes.programs.n; i++) {
+        const fr_program *p = c->shapes.programs.items[i];
         if (fr_plan_world(&p->plan) == 1 &&
             p->plan.precision == FR_DTYPE_BF16 &&
             (best == NULL || p->rank_programs[0].slab_bytes <
@@ -237,11 +224,7 @@ fr_status fr_calibrate_gpu(fr_transport *transport, const fr_gpu_setup *setup,
 
     fr_profile_init(&c.profile);
     fr_shapes_init(&c.shapes);
-    fr_fingerprint_detect(&c.profile.fingerprint);
-    for (int64_t i = 0; i < transport->world; i++)
-        if (transport->node_of_rank[i] >= c.profile.fingerprint.n_nodes)
-            c.profile.fingerprint.n_nodes = transport->node_of_rank[i] + 1;
-    name_models(&c);
+    fr_calibrate_name(options, transport, &c.profile);
     fr_schedule_init(&c.schedule);
     c.schedule.share = fr_ranks_share;
     c.schedule.share_context = transport;

@@ -129,9 +129,9 @@ static fr_status add_case(filling *f, const fr_calibrate_case *one, fr_err *err)
 static const fr_shape *find_like(const fr_shapes *shapes, fr_op op,
                                  fr_dtype dtype)
 {
-    for (size_t i = 0; i < shapes->n; i++)
-        if (shapes->at[i].instr.op == op && shapes->at[i].instr.dtype == dtype)
-            return &shapes->at[i];
+    for (size_t i = 0; i < shapes->list.n; i++)
+        if (shapes->list.items[i].instr.op == op && shapes->list.items[i].instr.dtype == dtype)
+            return &shapes->list.items[i];
     return NULL;
 }
 
@@ -199,11 +199,11 @@ static void drop_long(filling *f)
     fr_shapes *shapes = f->shapes;
     size_t n = 0;
 
-    for (size_t i = 0; i < shapes->n; i++)
-        if ((double)shapes->at[i].key.flop <=
-            most_flop(&shapes->at[i].instr, f->is_quick))
-            shapes->at[n++] = shapes->at[i];
-    shapes->n = n;
+    for (size_t i = 0; i < shapes->list.n; i++)
+        if ((double)shapes->list.items[i].key.flop <=
+            most_flop(&shapes->list.items[i].instr, f->is_quick))
+            shapes->list.items[n++] = shapes->list.items[i];
+    shapes->list.n = n;
 }
 
 /* ---- cold and warm --------------------------------------------------------
@@ -225,10 +225,10 @@ static bool set_places(fr_shape *shape, char place)
  * fits into the L2. */
 static fr_status add_places(filling *f, fr_err *err)
 {
-    size_t n_known = f->shapes->n;
+    size_t n_known = f->shapes->list.n;
 
     for (size_t i = 0; i < n_known; i++) {
-        fr_shape shape = f->shapes->at[i];
+        fr_shape shape = f->shapes->list.items[i];
         bool is_first = true, is_last = true;
         if (shape.key.flop > 0 && shape.instr.op <= FR_OP_LINEAR_WGRAD &&
             shape.instr.op >= FR_OP_LINEAR_FWD)
@@ -236,7 +236,7 @@ static fr_status add_places(filling *f, fr_err *err)
         if (fr_shape_bytes(&shape) > f->machine->gpu.l2_bytes / 2)
             continue;
         for (size_t k = 0; k < n_known; k++) {
-            const fr_shape *other = &f->shapes->at[k];
+            const fr_shape *other = &f->shapes->list.items[k];
             if (other->instr.op != shape.instr.op ||
                 strcmp(other->key.dtype, shape.key.dtype) != 0 ||
                 strcmp(other->key.variant, shape.key.variant) != 0 ||
@@ -267,26 +267,10 @@ static bool has_rows(const fr_shapes *shapes, const fr_shape *like,
     fr_compute_point key = like->key;
 
     key.dim[0] = rows;
-    for (size_t i = 0; i < shapes->n; i++)
-        if (fr_compute_key_same_shape(&shapes->at[i].key, &key))
+    for (size_t i = 0; i < shapes->list.n; i++)
+        if (fr_compute_key_same_shape(&shapes->list.items[i].key, &key))
             return true;
     return false;
-}
-
-/* Bound to a rank program's tensors: no other size has any. */
-static bool is_bound(fr_op op)
-{
-    switch (op) {
-    case FR_OP_COMPRESS:
-    case FR_OP_DECOMPRESS:
-    case FR_OP_OPT_NORMS:
-    case FR_OP_OPT_STEP:
-    case FR_OP_GRAD_SQSUM:
-    case FR_OP_CLIP:
-        return true;
-    default:
-        return false;
-    }
 }
 
 /* Half-way between two shapes that differ by a factor of two in their rows:
@@ -294,13 +278,13 @@ static bool is_bound(fr_op op)
 static fr_status add_held_out(filling *f, int n_wanted, fr_err *err)
 {
     int n_added[FR_OP_N][FR_DTYPE_N] = {{0}};
-    size_t n_known = f->shapes->n;
+    size_t n_known = f->shapes->list.n;
 
     for (size_t i = n_known; i-- > 0;) {
-        fr_shape shape = f->shapes->at[i];
+        fr_shape shape = f->shapes->list.items[i];
         int *n = &n_added[shape.instr.op][shape.instr.dtype];
         int64_t rows = shape.instr.dim[0];
-        if (*n >= n_wanted || is_bound((fr_op)shape.instr.op) ||
+        if (*n >= n_wanted || fr_shape_free_dim((fr_op)shape.instr.op) < 0 ||
             rows % 2 != 0 || !has_rows(f->shapes, &shape, 2 * rows))
             continue;
         shape.instr.dim[0] = rows / 2 * 3;

@@ -181,6 +181,16 @@ fr_status fr_file_write(const char *path, const void *bytes, size_t n,
     return FR_OK;
 }
 
+fr_status fr_file_write_buffer(const char *path, fr_buffer *buffer, fr_err *err)
+{
+    fr_status status = fr_buffer_check(buffer, err);
+
+    if (status == FR_OK)
+        status = fr_file_write(path, fr_buffer_text(buffer), buffer->n, err);
+    fr_buffer_release(buffer);
+    return status;
+}
+
 bool fr_file_exists(const char *path)
 {
     struct stat info;

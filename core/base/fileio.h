@@ -5,6 +5,7 @@
 #ifndef FR_CORE_BASE_FILEIO_H
 #define FR_CORE_BASE_FILEIO_H
 
+#include "core/base/buffer.h"
 #include "core/base/err.h"
 
 /*
@@ -17,6 +18,9 @@ FR_CHECKED fr_status fr_file_read(const char *path, size_t max_bytes,
 /* Temporary file beside it, fsync, rename, fsync of the directory. */
 FR_CHECKED fr_status fr_file_write(const char *path, const void *bytes,
                                    size_t n, fr_err *err);
+/* All that was appended; releases the buffer, also on failure. */
+FR_CHECKED fr_status fr_file_write_buffer(const char *path, fr_buffer *buffer,
+                                          fr_err *err);
 bool fr_file_exists(const char *path); /* anything of that name */
 bool fr_dir_exists(const char *path);
 /* Like mkdir -p; an existing directory is fine. */

@@ -416,9 +416,5 @@ fr_status fr_plan_file_save(const fr_plan_file *file, const char *path,
     fr_json_writer_init(&json, &buffer);
     fr_plan_file_write(file, &json);
     fr_buffer_putc(&buffer, '\n');
-    fr_status status = fr_buffer_check(&buffer, err);
-    if (status == FR_OK)
-        status = fr_file_write(path, buffer.data, buffer.n, err);
-    fr_buffer_release(&buffer);
-    return status;
+    return fr_file_write_buffer(path, &buffer, err);
 }

@@ -183,12 +183,8 @@ static fr_status write_manifest(const char *step_dir, int64_t n_steps_done,
     }
     fr_json_end_array(&w);
     fr_json_end_object(&w);
-    fr_status status = fr_buffer_check(&buffer, err);
     (void)snprintf(path, sizeof path, "%s/manifest.json", step_dir);
-    if (status == FR_OK)
-        status = fr_file_write(path, buffer.data, buffer.n, err);
-    fr_buffer_release(&buffer);
-    return status;
+    return fr_file_write_buffer(path, &buffer, err);
 }
 
 static void remove_step(const char *dir, int64_t n_steps_done)

@@ -185,9 +185,7 @@ static fr_status write_file(const wholes *all, const char *path, fr_err *err)
         fr_buffer_append(&buffer, w->at, size * sizeof *w->at);
     }
     if (status == FR_OK)
-        status = fr_buffer_check(&buffer, err);
-    if (status == FR_OK)
-        status = fr_file_write(path, buffer.data, buffer.n, err);
+        return fr_file_write_buffer(path, &buffer, err);
     fr_buffer_release(&buffer);
     return status;
 }

@@ -134,11 +134,11 @@ static void time_all(bench *b, fr_transport *transport)
                                  fr_gpu_bench_compute_bytes(&b->shapes), &err),
                  &err)) {
         fr_gpu_bench_launches(&b->rig, &profile);
-        CHECK(profile.gpu.kernel_s > 0);
+        CHECK(profile.gpu.launch_s > 0);
         CHECK_OK(fr_gpu_bench_compute(&b->rig, &b->shapes, &schedule, &profile,
                                       &err),
                  &err);
-        CHECK_INT(profile.n_compute, b->shapes.n);
+        CHECK_INT(profile.n_compute, b->shapes.list.n);
         fr_gpu_rig_close(&b->rig);
     }
     fr_profile_release(&profile);
@@ -157,7 +157,7 @@ static void test_kernels(void)
     snprintf(b.machine.gpu.name, sizeof b.machine.gpu.name, "any");
     add_model(&b, gpu_show_gpt2);
     add_model(&b, gpu_show_llama);
-    CHECK(b.shapes.n > 100);
+    CHECK(b.shapes.list.n > 100);
     CHECK_OK(fr_transport_alone_create(60, &transport, &err), &err);
     if (open_device(&b, transport))
         time_all(&b, transport);
