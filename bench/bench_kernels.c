@@ -212,7 +212,7 @@ static bool setup_init(setup *at, const kernel_case *c)
     fr_job_init(&at->job);
     at->job.optimizer = (fr_optimizer_kind)c->instr.optimizer;
     at->memory = calloc(1, n_bytes);
-    if (!at->memory)
+    if (at->memory == NULL)
         return false;
     at->call = (fr_kernel_call){.instr = &at->instr,
                                 .n_group = 1,
@@ -262,7 +262,7 @@ static double sgemm_flops(int n_threads)
     float *x = calloc(3 * N * N, sizeof *x);
     double times[N_REPEATS];
     fr_kernels_cpu_set_threads(n_threads);
-    for (int i = 0; x && i < N_REPEATS; i++) {
+    for (int i = 0; x != NULL && i < N_REPEATS; i++) {
         double begin_s = fr_clock_s();
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1.0F, x,
                     N, x + N * N, N, 0.0F, x + 2 * N * N, N);
@@ -279,9 +279,9 @@ static double axpy_Bps(int n_threads)
     enum { N = 64 << 20 };
     float *x = malloc(2UL * N * sizeof *x);
     double times[N_REPEATS];
-    for (int i = 0; x && i < 2 * N; i++)
+    for (int i = 0; x != NULL && i < 2 * N; i++)
         x[i] = 1.0F;
-    for (int i = 0; x && i < N_REPEATS; i++) {
+    for (int i = 0; x != NULL && i < N_REPEATS; i++) {
         double begin_s = fr_clock_s();
 #pragma omp parallel for simd num_threads(n_threads) schedule(static)
         for (int j = 0; j < N; j++)
@@ -346,7 +346,7 @@ int main(int argc, char **argv)
     const char *only = argc > 2 ? argv[2] : "";
     double step_ms[2] = {0, 0};
     char *cold = calloc(1, (size_t)COLD_BYTES);
-    if (!cold || n_threads < 1)
+    if (cold == NULL || n_threads < 1)
         return 1;
     printf("sgemm 1024^3 (%s): %.1f GFLOP/s 1 thread, %.1f %d threads\n",
            openblas_get_corename(), sgemm_flops(1) * 1e-9,
@@ -359,7 +359,7 @@ int main(int argc, char **argv)
            "1 warm", "n warm", "n cold", "1 warm", "n warm", "n cold", "n warm",
            "n cold", "x", "cold");
     for (size_t i = 0; i < N_CASES; i++) {
-        if (!strstr(cases[i].name, only))
+        if (strstr(cases[i].name, only) == NULL)
             continue;
         print_case(&cases[i], n_threads, cold, step_ms);
         fflush(stdout);

@@ -76,7 +76,7 @@ static fr_status hold_once(hold_law law, uint32_t n, double *events_per_s,
     fr_status status = FR_OK;
     int64_t *draws = malloc(N_DRAWS * sizeof *draws);
 
-    if (!draws)
+    if (draws == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < N_DRAWS; i++)
         draws[i] = draw_ps(law, &state);
@@ -208,12 +208,12 @@ static fr_status bench_ring(bench *b)
     fr_status status = FR_OK;
     double wall_s = 0.0;
 
-    if (!g)
+    if (g == NULL)
         return fr_fail_no_memory(&b->err);
     g->items = malloc(n * sizeof *g->items);
     g->children = malloc(2 * n * sizeof *g->children);
     g->end_ps = malloc(n * sizeof *g->end_ps);
-    status = g->items && g->children && g->end_ps
+    status = g->items != NULL && g->children != NULL && g->end_ps != NULL
                  ? run_ring(g, &wall_s, &b->err)
                  : fr_fail_no_memory(&b->err);
     fr_json_put_double(&b->json, "ring1024_s", wall_s);
@@ -285,7 +285,7 @@ static fr_status coupled(uint32_t n_hosts, uint32_t n_below, uint32_t n_flows,
     size_t n_links = 2 * n_hosts + 2 * (n_hosts / n_below);
     int64_t *capacity = malloc(n_links * sizeof *capacity);
     double runs[N_RUNS];
-    fr_status status = capacity ? FR_OK : fr_fail_no_memory(err);
+    fr_status status = capacity != NULL ? FR_OK : fr_fail_no_memory(err);
 
     for (size_t l = 0; l < n_links && status == FR_OK; l++)
         capacity[l] = l < 2 * n_hosts ? nic : nic * n_below / 4;

@@ -83,9 +83,8 @@ static fr_status measure_compute(calibration *c, fr_err *err)
     schedule.budget_s = compute_frac * c->budget_s;
     schedule.target_rel_err = 0.006;
     schedule.n_max = 41;
-    fr_status status =
-        fr_bench_profile(&table, &schedule, c->transport->rank == 0,
-                         &c->profile, err);
+    fr_status status = fr_bench_profile(
+        &table, &schedule, c->transport->rank == 0, &c->profile, err);
     fr_compute_bench_destroy(bench);
     return status;
 }
@@ -107,9 +106,8 @@ static fr_status measure_tier(calibration *c, const fr_comm_point *points,
     schedule.target_rel_err = 0.02;
     schedule.n_min = 3;
     schedule.n_max = N_MAX;
-    fr_status status =
-        fr_bench_profile(&table, &schedule, c->transport->rank == 0,
-                         &c->profile, err);
+    fr_status status = fr_bench_profile(
+        &table, &schedule, c->transport->rank == 0, &c->profile, err);
     fr_comm_bench_destroy(bench);
     return status;
 }
@@ -222,8 +220,9 @@ static fr_status measure_rates(calibration *c, fr_err *err)
     schedule.budget_s = rates_frac * c->budget_s;
     schedule.n_min = 3;
     schedule.n_max = 15;
-    return fr_bench_rates(c->transport, has_dir ? (dir ? dir : "/") : NULL,
-                          &schedule, &c->profile, err);
+    return fr_bench_rates(c->transport,
+                          has_dir ? (dir != NULL ? dir : "/") : NULL, &schedule,
+                          &c->profile, err);
 }
 
 static void note_sharing(fr_profile *profile, const char *name, fr_err *err)

@@ -269,10 +269,10 @@ fr_status fr_bench_profile(const fr_bench *bench, const fr_schedule *schedule,
 {
     fr_sample *samples = calloc(bench->n_points + 1, sizeof *samples);
 
-    if (!samples)
+    if (samples == NULL)
         return fr_fail_no_memory(err);
-    fr_status status = fr_bench_measure(bench, schedule, samples,
-                                        &profile->n_disturbed, err);
+    fr_status status =
+        fr_bench_measure(bench, schedule, samples, &profile->n_disturbed, err);
     for (size_t i = 0; status == FR_OK && is_kept && i < bench->n_points; i++)
         status = bench->keep(bench->context, i, &samples[i], profile, err);
     free(samples);

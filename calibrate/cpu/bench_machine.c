@@ -241,14 +241,13 @@ static fr_status measure_rows(rate_bench *bench, const fr_schedule *schedule,
                       .keep = keep_row};
     float *memory = malloc(2 * sizeof(float) * AXPY_FLOATS);
 
-    if (!memory)
+    if (memory == NULL)
         return fr_fail_no_memory(err);
     fill(memory, 2 * AXPY_FLOATS);
     bench->x = memory;
     bench->y = memory + AXPY_FLOATS;
     bench->z = bench->y + SGEMM_N * SGEMM_N;
-    fr_status status =
-        fr_bench_profile(&table, schedule, true, profile, err);
+    fr_status status = fr_bench_profile(&table, schedule, true, profile, err);
     free(memory);
     return status;
 }

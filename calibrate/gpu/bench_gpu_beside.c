@@ -146,7 +146,7 @@ fr_status fr_gpu_bench_beside(const fr_gpu_comm_bench *bench,
     for (int v = 0; v < 2; v++) {
         const fr_shape *shape = find_victim(bench, victims[v]);
         fr_err why = {0};
-        fr_status status = shape ? FR_OK : FR_INPUT;
+        fr_status status = shape != NULL ? FR_OK : FR_INPUT;
         /* Who has no such shape cannot take part, nor can the others. */
         if (fr_transport_agree(bench->rig->transport, status, false, &why) !=
             FR_OK)
@@ -188,7 +188,7 @@ static fr_status used_by(const fr_gpu_comm_bench *bench, int32_t n_group,
         status = fr_gpu_comm_connect(bench, program, false, &links, err);
     if (status == FR_OK)
         status = fr_gpu_rig_used(bench->rig, &with, err);
-    if (links) {
+    if (links != NULL) {
         status = fr_transport_agree(bench->rig->transport, status, false, err);
         fr_gpu_links_destroy(links);
     }

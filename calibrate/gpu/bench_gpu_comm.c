@@ -40,7 +40,7 @@ fr_status fr_gpu_comm_connect(const fr_gpu_comm_bench *bench,
 
     status = fr_transport_agree(rig->transport, status, false, err);
     if (status != FR_OK) {
-        if (links)
+        if (links != NULL)
             links->ops->abort(links);
         fr_gpu_links_destroy(links);
         return status;
@@ -206,10 +206,8 @@ static fr_status keep(void *context, size_t i_point, const fr_sample *sample,
 static fr_status measure(timed_set *t, double budget_s, fr_err *err)
 {
     fr_schedule schedule = t->bench->schedule;
-    fr_bench table = {.name = "communication",
-                      .context = t,
-                      .run = run_point,
-                      .keep = keep};
+    fr_bench table = {
+        .name = "communication", .context = t, .run = run_point, .keep = keep};
 
     FR_TRY(try_sizes(t, err));
     table.n_points = t->set->n_points;
@@ -230,11 +228,12 @@ static fr_status keep_estimates(const fr_gpu_comm_bench *bench,
                                 const fr_gpu_comm_set *set, fr_gpu_links *links,
                                 fr_err *err)
 {
-    size_t n = links->ops->describe ? links->ops->describe(links, NULL) : 0;
+    size_t n =
+        links->ops->describe != NULL ? links->ops->describe(links, NULL) : 0;
     fr_collective_note *notes = calloc(n + 1, sizeof *notes);
-    fr_status status = notes ? FR_OK : fr_fail_no_memory(err);
+    fr_status status = notes != NULL ? FR_OK : fr_fail_no_memory(err);
 
-    if (n > 0 && notes)
+    if (n > 0 && notes != NULL)
         (void)links->ops->describe(links, notes);
     for (size_t i = 0; status == FR_OK && i < n; i++) {
         fr_comm_point point = {.n_group = (int32_t)notes[i].n_group,
@@ -275,7 +274,7 @@ static fr_status time_group(const fr_gpu_comm_bench *bench,
     fr_err why = {0};
 
     t.all = calloc((size_t)bench->rig->transport->world, sizeof *t.all);
-    if (!t.all)
+    if (t.all == NULL)
         return fr_fail_no_memory(err);
     if (fr_gpu_comm_connect(bench, set->program, true, &t.links, &why) !=
         FR_OK) {
@@ -354,7 +353,7 @@ static fr_status agree_on_bytes(const fr_gpu_comm_bench *bench, uint64_t *out,
     uint64_t own = most_bytes_of(bench);
     uint64_t *all = calloc((size_t)transport->world, sizeof *all);
 
-    if (!all)
+    if (all == NULL)
         return fr_fail_no_memory(err);
     fr_status status =
         fr_transport_all_gather(transport, &own, sizeof own, all, err);

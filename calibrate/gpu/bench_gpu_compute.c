@@ -50,12 +50,12 @@ static fr_status write_tokens(gpu_compute *b, const fr_shape *shape,
     int64_t vocab = instr->dim[is_embed ? 4 : 2];
 
     for (int i = 0; i < FR_INSTR_REFS; i++) {
-        uint64_t n_bytes = ptr[i] ? fr_instr_ref_bytes(instr, i, 1) : 0;
-        if (!ptr[i] || instr->ref[i].space != FR_SPACE_TOKENS)
+        uint64_t n_bytes = ptr[i] != NULL ? fr_instr_ref_bytes(instr, i, 1) : 0;
+        if (ptr[i] == NULL || instr->ref[i].space != FR_SPACE_TOKENS)
             continue;
         if (n_bytes > b->tokens_bytes) {
             int32_t *grown = realloc(b->tokens, n_bytes);
-            if (!grown)
+            if (grown == NULL)
                 return fr_fail_no_memory(err);
             b->tokens = grown;
             b->tokens_bytes = n_bytes;
@@ -114,7 +114,7 @@ static fr_status set_the_stage(const gpu_compute *b, const fr_shape *shape,
 {
     FR_TRY(fr_gpu_rig_flush(b->rig, err));
     for (int i = 0; i < FR_INSTR_REFS && shape->key.where[i] != '\0'; i++)
-        if (shape->key.where[i] == FR_PROFILE_LLC && task->ptr[i])
+        if (shape->key.where[i] == FR_PROFILE_LLC && task->ptr[i] != NULL)
             FR_TRY(warm(b->rig, task->ptr[i],
                         fr_instr_ref_bytes(task->instr, i, 1), err));
     return FR_OK;
@@ -191,12 +191,12 @@ static fr_status list_points(gpu_compute *b, const fr_shapes *shapes,
     size_t n_large = 0, n_missing = 0;
 
     b->points = calloc(shapes->list.n + 1, sizeof *b->points);
-    if (!b->points)
+    if (b->points == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < shapes->list.n; i++) {
         const fr_shape *shape = &shapes->list.items[i];
         void *ptr[FR_INSTR_REFS];
-        if (!b->rig->system->kernels[shape->instr.op])
+        if (b->rig->system->kernels[shape->instr.op] == NULL)
             n_missing++;
         else if (!fr_gpu_rig_place(b->rig, &shape->instr, ptr))
             n_large++;

@@ -231,7 +231,7 @@ fr_status fr_gpu_bench_copies(const fr_gpu_rig *rig, bool is_quick,
     if (rig->transport->rank != 0)
         return FR_OK;
     pageable = calloc(most_bytes + 1, 1);
-    if (!pageable)
+    if (pageable == NULL)
         return fr_fail_no_memory(err);
     const copy_kind kinds[] = {
         {"copy_h2d", "pinned", device, rig->host, most_bytes},
@@ -273,7 +273,7 @@ static void *hold_memory(void *context)
         n->memory = NULL;
     (void)pthread_barrier_wait(&n->there);
     (void)pthread_barrier_wait(&n->gone);
-    if (gpu)
+    if (gpu != NULL)
         system->driver->free(gpu, n->memory);
     system->driver->close(gpu);
     return NULL;
@@ -308,7 +308,7 @@ fr_status fr_gpu_bench_peer(const fr_gpu_rig *rig, bool is_quick,
     int n_devices = 0;
     fr_err ignored;
 
-    if (rig->transport->rank != 0 || !rig->driver->reach ||
+    if (rig->transport->rank != 0 || rig->driver->reach == NULL ||
         rig->driver->count(rig->system->context, &n_devices, &ignored) !=
             FR_OK ||
         n_devices < 2 || n.n_bytes > rig->arena_bytes - rig->flush_bytes)
@@ -398,7 +398,7 @@ static bool sense_loaded(const fr_gpu_rig *rig, const fr_gpu_task *task,
     fr_err ignored;
     bool is_sensed;
 
-    if (!rig->driver->sense)
+    if (rig->driver->sense == NULL)
         return false;
     for (int i = 0; i < n; i++)
         if (fr_gpu_rig_launch(rig, task, &ignored) != FR_OK)

@@ -44,14 +44,15 @@ static fr_status identify(calibration *c, fr_err *err)
     (void)snprintf(gpu->capability, sizeof gpu->capability, "%d.%d",
                    found.capability[0], found.capability[1]);
     fr_text_copy_cut(gpu->cuda, sizeof gpu->cuda, found.runtime);
-    if (system->comm && system->comm->version)
+    if (system->comm != NULL && system->comm->version != NULL)
         system->comm->version(gpu->nccl, sizeof gpu->nccl);
     gpu->n_processors = found.n_processors;
     gpu->l2_bytes = found.l2_bytes;
     gpu->memory_bytes = found.memory_bytes;
     gpu->clock_Hz = found.clock_Hz;
     gpu->memory_clock_Hz = found.memory_clock_Hz;
-    if (system->driver->sense && system->driver->sense(c->rig.gpu, &senses)) {
+    if (system->driver->sense != NULL &&
+        system->driver->sense(c->rig.gpu, &senses)) {
         fr_text_copy_cut(gpu->driver, sizeof gpu->driver, senses.driver);
         gpu->power_limit_w = senses.power_limit_w;
     }
@@ -158,8 +159,8 @@ static fr_status measure_storage(calibration *c, fr_err *err)
     schedule.budget_s = storage_frac * c->budget_s;
     schedule.n_min = 3;
     schedule.n_max = 9;
-    return fr_bench_storage(transport, dir ? dir : "/", &schedule, &c->profile,
-                            err);
+    return fr_bench_storage(transport, dir != NULL ? dir : "/", &schedule,
+                            &c->profile, err);
 }
 
 static fr_status measure_device(calibration *c, fr_err *err)

@@ -50,7 +50,7 @@ static fr_status list_points(fr_gpu_comm_set *set, const fr_gpu_comm_wish *wish,
     int n_ops = is_transfer ? 1 : N_COLLECTIVES;
 
     set->points = calloc((size_t)n_ops * MOST_SIZES, sizeof *set->points);
-    if (!set->points)
+    if (set->points == NULL)
         return fr_fail_no_memory(err);
     for (int i = 0; i < n_ops; i++) {
         fr_op op = is_transfer ? FR_OP_SEND : collectives[i];
@@ -130,7 +130,7 @@ static fr_status find_members(fr_gpu_comm_set *set,
     int64_t position = 0;
 
     set->members = calloc((size_t)transport->world, sizeof *set->members);
-    if (!set->members)
+    if (set->members == NULL)
         return fr_fail_no_memory(err);
     set->n_members =
         fr_plan_group(&set->plan, 0, set->axis, set->members, &position);
@@ -156,7 +156,7 @@ static fr_status build(fr_gpu_comm_set *set, fr_err *err)
     for (int side = 0; side < 2; side++) {
         set->i_instr[side] =
             calloc(set->n_points + 1, sizeof *set->i_instr[side]);
-        if (!set->i_instr[side])
+        if (set->i_instr[side] == NULL)
             return fr_fail_no_memory(err);
     }
     for (size_t i = 0; i < set->n_points; i++)

@@ -113,7 +113,7 @@ static fr_status make_kernels(fr_gpu_rig *rig, fr_err *err)
 {
     uint64_t before, after;
 
-    if (!rig->system->kernels_create)
+    if (rig->system->kernels_create == NULL)
         return FR_OK;
     FR_TRY(fr_gpu_rig_used(rig, &before, err));
     FR_TRY(rig->system->kernels_create(&rig->kernels, err));
@@ -139,7 +139,7 @@ void fr_gpu_rig_close(fr_gpu_rig *rig)
 {
     const fr_gpu_driver *driver = rig->driver;
 
-    if (!rig->gpu)
+    if (rig->gpu == NULL)
         return;
     driver->stream_destroy(rig->gpu, rig->stream);
     driver->stream_destroy(rig->gpu, rig->beside);
@@ -147,7 +147,7 @@ void fr_gpu_rig_close(fr_gpu_rig *rig)
     driver->event_destroy(rig->gpu, rig->end);
     driver->event_destroy(rig->gpu, rig->beside_begin);
     driver->event_destroy(rig->gpu, rig->beside_end);
-    if (rig->kernels)
+    if (rig->kernels != NULL)
         rig->system->kernels_destroy(rig->kernels);
     driver->free_host(rig->gpu, rig->host);
     driver->free(rig->gpu, rig->arena);
@@ -179,7 +179,7 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
             return fr_fail(err, FR_FAILURE,
                            "rank %lld: the device is not done after %.3g s",
                            (long long)rig->transport->rank, rig->timeout_s);
-        if (rig->links && waited_s > next_look_s) {
+        if (rig->links != NULL && waited_s > next_look_s) {
             next_look_s = waited_s + look_s;
             FR_TRY(rig->links->ops->check(rig->links, err));
         }
@@ -252,7 +252,7 @@ fr_status fr_gpu_rig_tune(const fr_gpu_rig *rig, const fr_gpu_task *task,
 {
     fr_cuda_launch launch = launch_of(rig, task);
 
-    if (!rig->system->kernels_tune)
+    if (rig->system->kernels_tune == NULL)
         return FR_OK;
     return rig->system->kernels_tune(&launch, err);
 }

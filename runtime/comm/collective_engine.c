@@ -11,7 +11,7 @@ static bool is_on_one_node(const fr_transport *transport,
                            const fr_engine_route *route)
 {
     for (int64_t i = 0; i < route->n_group; i++)
-        if (!transport->slab[route->ranks[i]])
+        if (transport->slab[route->ranks[i]] == NULL)
             return false;
     return true;
 }
@@ -29,7 +29,7 @@ static fr_status emit_simple(const fr_engine_route *route,
     size_t n_max = (size_t)g * (size_t)g;
 
     list->at = malloc(n_max * sizeof *list->at);
-    if (!list->at)
+    if (list->at == NULL)
         return fr_fail_no_memory(err);
     list->cap = n_max;
     list->n_phases = 1;
@@ -70,7 +70,7 @@ static fr_status emit(const fr_engine_route *route, fr_collective_kind kind,
     if (kind == FR_COLLECTIVE_AUTO)
         kind = route->is_shared ? FR_COLLECTIVE_DIRECT : FR_COLLECTIVE_RING;
     const fr_collective *collective = fr_collectives[kind];
-    if (!collective || collective->not_executable != NULL ||
+    if (collective == NULL || collective->not_executable != NULL ||
         !collective->fits(op, route->n_group))
         return fr_fail(err, FR_CHECK, "%s over %llu ranks cannot be made by %s",
                        fr_op_name(op), (unsigned long long)g,
@@ -118,7 +118,7 @@ static fr_status keep_own(fr_engine_route *route, const fr_transfer_list *list,
     size_t n = 0;
 
     route->moves = malloc((list->n + 1) * sizeof *route->moves);
-    if (!route->moves)
+    if (route->moves == NULL)
         return fr_fail_no_memory(err);
     if (route->is_shared && route->op != FR_OP_BARRIER) {
         fr_transfer own = own_part(route);
@@ -155,7 +155,7 @@ static fr_status prepare_transfer(fr_engine_route *route, const fr_instr *instr,
     move.dst =
         (uint32_t)(route->op == FR_OP_SEND ? instr->peer : route->position);
     route->moves = malloc(sizeof *route->moves);
-    if (!route->moves)
+    if (route->moves == NULL)
         return fr_fail_no_memory(err);
     route->moves[0] = move;
     route->n_moves = route->n_phases = 1;
@@ -182,7 +182,7 @@ static fr_status prepare_route(fr_engine_route *route, const fr_instr *instr,
         route->is_max = true;
     }
     route->ranks = malloc((size_t)transport->world * sizeof *route->ranks);
-    if (!route->ranks)
+    if (route->ranks == NULL)
         return fr_fail_no_memory(err);
     route->n_group = fr_plan_group(plan, transport->rank, (fr_axis)instr->axis,
                                    route->ranks, &route->position);
@@ -209,7 +209,7 @@ static fr_status prepare_route(fr_engine_route *route, const fr_instr *instr,
 
 static void route_destroy(fr_engine_route *route)
 {
-    if (!route)
+    if (route == NULL)
         return;
     free(route->ranks);
     free(route->moves);
@@ -218,9 +218,9 @@ static void route_destroy(fr_engine_route *route)
 
 void fr_engine_destroy(fr_engine *engine)
 {
-    if (!engine)
+    if (engine == NULL)
         return;
-    for (uint32_t i = 0; engine->routes && i < engine->n_instrs; i++)
+    for (uint32_t i = 0; engine->routes != NULL && i < engine->n_instrs; i++)
         route_destroy(engine->routes[i]);
     free((void *)engine->routes);
     for (int lane = 0; lane < FR_LANE_N; lane++) {
@@ -244,13 +244,14 @@ static fr_status prepare_routes(fr_engine *engine, const fr_program *program,
 
     engine->n_instrs = program->n_instrs;
     engine->routes = calloc(program->n_instrs + 1, sizeof(fr_engine_route *));
-    if (!engine->routes)
+    if (engine->routes == NULL)
         return fr_fail_no_memory(err);
     while (fr_instr_walk_next(&at)) {
-        if (!fr_instr_communicates(at.instr) || engine->routes[at.i_instr])
+        if (!fr_instr_communicates(at.instr) ||
+            engine->routes[at.i_instr] != NULL)
             continue;
         fr_engine_route *route = calloc(1, sizeof *route);
-        if (!route)
+        if (route == NULL)
             return fr_fail_no_memory(err);
         engine->routes[at.i_instr] = route;
         route->lane = at.segment->lane;
@@ -292,7 +293,7 @@ static fr_status allocate_lane(fr_engine *engine, fr_lane lane, fr_err *err)
 
     for (uint32_t i = 0; i < engine->n_instrs; i++) {
         const fr_engine_route *route = engine->routes[i];
-        if (!route || route->lane != lane || route->is_shared)
+        if (route == NULL || route->lane != lane || route->is_shared)
             continue;
         uint32_t n = widest_phase(route);
         n_streams = n > n_streams ? n : n_streams;
@@ -306,11 +307,12 @@ static fr_status allocate_lane(fr_engine *engine, fr_lane lane, fr_err *err)
     if (has_sums) {
         size_t n_bytes = FR_ENGINE_WINDOW * FR_ENGINE_PIECE_BYTES;
         work->staging = malloc(n_bytes);
-        if (work->staging) /* touched: it counts as the baseline's */
+        if (work->staging != NULL) /* touched: it counts as the baseline's */
             memset(work->staging, 0xff, n_bytes);
     }
-    if (!work->peer_src || !work->peer_dst || !work->sources ||
-        !work->streams || (has_sums && !work->staging))
+    if (work->peer_src == NULL || work->peer_dst == NULL ||
+        work->sources == NULL || work->streams == NULL ||
+        (has_sums && work->staging == NULL))
         return fr_fail_no_memory(err);
     return FR_OK;
 }
@@ -320,7 +322,7 @@ fr_status fr_engine_create(const fr_program *program, fr_transport *transport,
 {
     fr_engine *engine = calloc(1, sizeof *engine);
 
-    if (!engine)
+    if (engine == NULL)
         return fr_fail_no_memory(err);
     engine->transport = transport;
     fr_status status = prepare_routes(engine, program, err);
@@ -375,7 +377,7 @@ int64_t fr_engine_waits_for(const fr_engine *engine, fr_lane lane)
 {
     const fr_lane_work *work = &engine->lanes[lane];
 
-    if (!work->route)
+    if (work->route == NULL)
         return -1;
     if (work->route->is_shared)
         return fr_shared_waits_for(engine, work);
@@ -386,7 +388,7 @@ bool fr_engine_has_messages(const fr_engine *engine, fr_lane lane)
 {
     const fr_engine_route *route = engine->lanes[lane].route;
 
-    return route && !route->is_shared;
+    return route != NULL && !route->is_shared;
 }
 
 bool fr_engine_awaits_message(const fr_engine *engine, fr_lane lane)

@@ -220,9 +220,9 @@ static void progress_recv(fr_engine *engine, fr_lane_work *work, bool *is_done,
     const fr_engine_route *route = work->route;
     fr_shm_control *peer = engine->transport->control[route->peer];
 
-    if (!work->found)
+    if (work->found == NULL)
         work->found = find_post(engine, work);
-    if (!work->found)
+    if (work->found == NULL)
         return;
     fr_shm_post *post = work->found;
     uint64_t n_left = post->n_bytes - work->moved_bytes;

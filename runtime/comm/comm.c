@@ -31,7 +31,8 @@ static fr_status go_on(fr_interpreter *it, fr_lane lane, uint32_t i_call,
     if (!state->is_started) {
         const fr_instr *instr = &it->rank.program->instrs[i_instr];
         fr_interpreter_resolve(it, i_call, instr, ptr);
-        fr_engine_start(it->engine, i_instr, ptr[0], ptr[1] ? ptr[1] : ptr[0]);
+        fr_engine_start(it->engine, i_instr, ptr[0],
+                        ptr[1] != NULL ? ptr[1] : ptr[0]);
         state->is_started = true;
         *has_moved = true;
     }
@@ -212,7 +213,7 @@ static fr_status serve(fr_interpreter *it, fr_err *err)
         }
         waiter.sleep_ns = nap_ns(it, &waiter);
         fr_waiter_pause(&waiter);
-        if (it->options.beat_ns)
+        if (it->options.beat_ns != NULL)
             atomic_store_explicit(it->options.beat_ns, waiter.now_ns,
                                   memory_order_relaxed);
         if (fr_waiter_waited_s(&waiter) > 0.01)

@@ -14,7 +14,7 @@
 
 void fr_transport_destroy(fr_transport *transport)
 {
-    if (transport)
+    if (transport != NULL)
         transport->ops->destroy(transport);
 }
 
@@ -28,7 +28,8 @@ fr_status fr_transport_init(fr_transport *transport, int64_t rank,
     transport->node_of_rank = calloc(n, sizeof *transport->node_of_rank);
     transport->slab = calloc(n, sizeof *transport->slab);
     transport->control = calloc(n, sizeof(fr_shm_control *));
-    if (transport->node_of_rank && transport->slab && transport->control)
+    if (transport->node_of_rank != NULL && transport->slab != NULL &&
+        transport->control != NULL)
         return FR_OK;
     fr_transport_release(transport);
     return fr_fail_no_memory(err);
@@ -65,7 +66,7 @@ fr_status fr_transport_open_private(fr_transport *transport, uint64_t n_bytes,
     uint64_t window_bytes = control_bytes + n_bytes;
     unsigned char *window = fr_transport_map_private(window_bytes);
 
-    if (!window)
+    if (window == NULL)
         return fr_fail(err, FR_NO_MEMORY, "no memory for a slab of %llu bytes",
                        (unsigned long long)n_bytes);
     transport->private_bytes = window_bytes;
@@ -95,7 +96,7 @@ fr_status fr_transport_find_nodes(fr_transport *transport, uint64_t node,
     uint64_t(*all)[2] = calloc((size_t)world, sizeof mine);
     int32_t n_nodes = 0;
 
-    if (!all)
+    if (all == NULL)
         return fr_fail_no_memory(err);
     fr_status status =
         fr_transport_all_gather(transport, mine, sizeof mine, all, err);
@@ -116,7 +117,7 @@ int64_t fr_transport_failed_rank(const fr_transport *transport)
 {
     for (int64_t rank = 0; rank < transport->world; rank++) {
         const fr_shm_control *control = transport->control[rank];
-        if (control && rank != transport->rank &&
+        if (control != NULL && rank != transport->rank &&
             atomic_load_explicit(&control->has_failed, memory_order_acquire))
             return rank;
     }
@@ -186,7 +187,7 @@ fr_status fr_transport_all_gather(fr_transport *transport, const void *bytes,
 
     if (world * n_bytes > sizeof small) {
         blocks = malloc(world * n_bytes);
-        if (!blocks)
+        if (blocks == NULL)
             return fr_fail_no_memory(err);
     }
     memcpy(blocks, bytes, n_bytes);
@@ -207,10 +208,10 @@ fr_status fr_transport_agree(fr_transport *transport, fr_status mine,
         char text[508];
     } own = {(int32_t)mine, ""}, *all = NULL;
 
-    if (mine != FR_OK && err)
+    if (mine != FR_OK && err != NULL)
         fr_text_copy_cut(own.text, sizeof own.text, err->text);
     all = calloc((size_t)transport->world, sizeof *all);
-    if (!all)
+    if (all == NULL)
         return fr_fail_no_memory(err);
     fr_err ignored = {0};
     fr_status status = fr_transport_all_gather(transport, &own, sizeof own, all,
@@ -268,7 +269,7 @@ fr_status fr_transport_gather(fr_transport *transport, const void *bytes,
     uint64_t *sizes = malloc(((size_t)world + 1) * sizeof *sizes);
     unsigned char *all = NULL;
 
-    if (!sizes)
+    if (sizes == NULL)
         return fr_fail_no_memory(err);
     fr_status status = fr_transport_all_gather(transport, &n_bytes,
                                                sizeof n_bytes, sizes, err);
@@ -284,7 +285,7 @@ fr_status fr_transport_gather(fr_transport *transport, const void *bytes,
         first += n;
     }
     sizes[world] = first;
-    if (status == FR_OK && !(all = malloc(first ? first : 1)))
+    if (status == FR_OK && (all = malloc(first ? first : 1)) == NULL)
         status = fr_fail_no_memory(err);
     if (status == FR_OK && n_bytes > 0)
         memcpy(all, bytes, n_bytes);

@@ -39,18 +39,18 @@ fr_status fr_loopback_create(int64_t world, const int32_t *node_of_rank,
 {
     fr_loopback *hub = calloc(1, sizeof *hub);
 
-    if (!hub)
+    if (hub == NULL)
         return fr_fail_no_memory(err);
     hub->world = world;
     hub->node_of_rank = calloc((size_t)world, sizeof *hub->node_of_rank);
     hub->window = calloc((size_t)world, sizeof *hub->window);
-    if (!hub->node_of_rank || !hub->window) {
+    if (hub->node_of_rank == NULL || hub->window == NULL) {
         free(hub->node_of_rank);
         free(hub->window);
         free(hub);
         return fr_fail_no_memory(err);
     }
-    if (node_of_rank)
+    if (node_of_rank != NULL)
         memcpy(hub->node_of_rank, node_of_rank,
                (size_t)world * sizeof *node_of_rank);
     pthread_mutex_init(&hub->mutex, NULL);
@@ -61,9 +61,9 @@ fr_status fr_loopback_create(int64_t world, const int32_t *node_of_rank,
 
 void fr_loopback_destroy(fr_loopback *hub)
 {
-    if (!hub)
+    if (hub == NULL)
         return;
-    while (hub->first) {
+    while (hub->first != NULL) {
         parcel *next = hub->first->next;
         free(hub->first);
         hub->first = next;
@@ -131,7 +131,7 @@ static void post(fr_loopback *hub, parcel *mine)
 {
     parcel **link = &hub->first, *before = NULL;
 
-    for (; *link; before = *link, link = &(*link)->next) {
+    for (; *link != NULL; before = *link, link = &(*link)->next) {
         parcel *other = *link;
         if (other->is_send == mine->is_send || other->src != mine->src ||
             other->dst != mine->dst || other->tag != mine->tag)
@@ -157,7 +157,7 @@ static fr_status loopback_post(fr_transport *transport, const parcel *parts,
     fr_loopback *hub = ((loopback_transport *)transport)->hub;
     parcel *mine = malloc(sizeof *mine);
 
-    if (!mine)
+    if (mine == NULL)
         return fr_fail_no_memory(err);
     *mine = *parts;
     pthread_mutex_lock(&hub->mutex);
@@ -203,7 +203,7 @@ static fr_status loopback_test(fr_transport *transport, fr_request *request,
 
     (void)err;
     *is_done = true;
-    if (!mine)
+    if (mine == NULL)
         return FR_OK;
     pthread_mutex_lock(&hub->mutex);
     *is_done = mine->is_done;
@@ -223,7 +223,7 @@ static fr_status loopback_probe(fr_transport *transport, int64_t peer, int tag,
     (void)err;
     *is_there = false;
     pthread_mutex_lock(&hub->mutex);
-    for (const parcel *p = hub->first; p && !*is_there; p = p->next)
+    for (const parcel *p = hub->first; p != NULL && !*is_there; p = p->next)
         *is_there = p->is_send && p->src == peer && p->dst == transport->rank &&
                     p->tag == tag;
     pthread_mutex_unlock(&hub->mutex);
@@ -247,7 +247,7 @@ fr_status fr_transport_loopback_create(fr_loopback *hub, int64_t rank,
 {
     loopback_transport *self = calloc(1, sizeof *self);
 
-    if (!self)
+    if (self == NULL)
         return fr_fail_no_memory(err);
     self->base.ops = &loopback_ops;
     self->base.timeout_s = timeout_s;

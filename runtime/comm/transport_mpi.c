@@ -265,7 +265,7 @@ static fr_status find_nodes(mpi_transport *self, fr_err *err)
     MPI_Comm shared = MPI_COMM_NULL;
     fr_transport *base = &self->base;
     const char *id = getenv("FORERUN_NODE_ID");
-    int color = (int)(fr_hash_text(id ? id : "", 0) & 0x7fffffff);
+    int color = (int)(fr_hash_text(id != NULL ? id : "", 0) & 0x7fffffff);
     int my_rank = (int)base->rank, node_rank = 0;
 
     TRY_MPI(MPI_Comm_split_type(self->world, MPI_COMM_TYPE_SHARED, my_rank,
@@ -276,7 +276,7 @@ static fr_status find_nodes(mpi_transport *self, fr_err *err)
     TRY_MPI(MPI_Comm_size(self->node, &self->n_node), "size");
     TRY_MPI(MPI_Comm_rank(self->node, &node_rank), "rank");
     self->world_rank_of_node_rank = malloc((size_t)self->n_node * sizeof(int));
-    if (!self->world_rank_of_node_rank)
+    if (self->world_rank_of_node_rank == NULL)
         return fr_fail_no_memory(err);
     TRY_MPI(MPI_Allgather(&my_rank, 1, MPI_INT, self->world_rank_of_node_rank,
                           1, MPI_INT, self->node),
@@ -315,7 +315,7 @@ fr_status fr_transport_mpi_create(int64_t world, double timeout_s,
         return FR_OK;
     }
     mpi_transport *self = calloc(1, sizeof *self);
-    if (!self) {
+    if (self == NULL) {
         (void)MPI_Comm_free(&parent);
         return fr_fail_no_memory(err);
     }

@@ -48,7 +48,7 @@ typedef struct tcp_transport {
 
 static void free_letters(letter *first, bool is_owner)
 {
-    while (first) {
+    while (first != NULL) {
         letter *l = first;
         first = l->next;
         if (is_owner)
@@ -75,7 +75,7 @@ static fr_status fail_dead(const tcp_transport *self, fr_err *err)
 static void append(letter **first, letter **last, letter *l)
 {
     l->next = NULL;
-    if (*first)
+    if (*first != NULL)
         (*last)->next = l;
     else
         *first = l;
@@ -87,10 +87,10 @@ static letter *take(letter **first, letter **last, int64_t src, int tag)
 {
     letter *before = NULL;
 
-    for (letter *l = *first; l; before = l, l = l->next) {
+    for (letter *l = *first; l != NULL; before = l, l = l->next) {
         if (l->src != src || l->tag != tag)
             continue;
-        if (before)
+        if (before != NULL)
             before->next = l->next;
         else
             *first = l->next;
@@ -127,7 +127,7 @@ static fr_status take_frame(tcp_transport *self, fr_err *err)
             memcpy(self->reason, self->payload, n);
     } else if (head->kind == FR_TCP_MESSAGE) {
         letter *l = calloc(1, sizeof *l);
-        if (!l)
+        if (l == NULL)
             return fr_fail_no_memory(err);
         *l = (letter){.src = head->src,
                       .tag = head->tag,
@@ -135,7 +135,7 @@ static fr_status take_frame(tcp_transport *self, fr_err *err)
                       .bytes = self->payload};
         self->payload = NULL;
         letter *to = take(&self->wanted, &self->last_wanted, l->src, l->tag);
-        if (to)
+        if (to != NULL)
             deliver(to, l);
         else
             append(&self->came, &self->last_came, l);
@@ -170,7 +170,7 @@ static fr_status drain(tcp_transport *self, fr_err *err)
         self->n_read += (uint64_t)n;
         if (self->n_read == n_head && self->head.n_bytes > 0) {
             self->payload = malloc(self->head.n_bytes);
-            if (!self->payload)
+            if (self->payload == NULL)
                 return fr_fail_no_memory(err);
         }
         if (self->n_read >= n_head &&
@@ -240,12 +240,12 @@ static fr_status tcp_irecv(fr_transport *transport, int64_t peer, int tag,
     tcp_transport *self = (tcp_transport *)transport;
     letter *l = calloc(1, sizeof *l);
 
-    if (!l)
+    if (l == NULL)
         return fr_fail_no_memory(err);
     *l = (letter){.src = peer, .tag = tag, .n_bytes = n_bytes, .bytes = bytes};
     pthread_mutex_lock(&self->mutex);
     letter *from = take(&self->came, &self->last_came, peer, tag);
-    if (from)
+    if (from != NULL)
         deliver(l, from);
     else
         append(&self->wanted, &self->last_wanted, l);
@@ -271,13 +271,13 @@ static void remove_letter(tcp_transport *self, letter *l)
 {
     letter *before = NULL, *at = self->wanted;
 
-    for (; at && at != l; at = at->next)
+    for (; at != NULL && at != l; at = at->next)
         before = at;
-    if (at && before)
+    if (at != NULL && before != NULL)
         before->next = at->next;
-    else if (at)
+    else if (at != NULL)
         self->wanted = at->next;
-    if (at && self->last_wanted == at)
+    if (at != NULL && self->last_wanted == at)
         self->last_wanted = before;
     free(l);
 }
@@ -289,7 +289,7 @@ static fr_status tcp_test(fr_transport *transport, fr_request *request,
     letter *l = request->handle;
 
     *is_done = true;
-    if (!l || request->handle == self) {
+    if (l == NULL || request->handle == self) {
         request->handle = NULL;
         return FR_OK;
     }
@@ -314,7 +314,7 @@ static fr_status tcp_probe(fr_transport *transport, int64_t peer, int tag,
     *is_there = false;
     pthread_mutex_lock(&self->mutex);
     fr_status status = drain(self, err);
-    for (const letter *l = self->came; l; l = l->next)
+    for (const letter *l = self->came; l != NULL; l = l->next)
         *is_there = *is_there || (l->src == peer && l->tag == tag);
     pthread_mutex_unlock(&self->mutex);
     return status;
@@ -377,7 +377,7 @@ static const fr_transport_ops tcp_ops = {
 /* One try; -1: nobody listens (yet). */
 static int dial(const struct addrinfo *list)
 {
-    for (const struct addrinfo *at = list; at; at = at->ai_next) {
+    for (const struct addrinfo *at = list; at != NULL; at = at->ai_next) {
         int is_on = 1;
         int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC,
                         at->ai_protocol);
@@ -459,7 +459,8 @@ static fr_status wait_welcome(tcp_transport *self, fr_err *err)
 static fr_status find_nodes(fr_transport *transport, fr_err *err)
 {
     const char *id = getenv("FORERUN_NODE_ID");
-    uint64_t node = fr_hash_text(id ? id : "", fr_measure_machine(NULL));
+    uint64_t node =
+        fr_hash_text(id != NULL ? id : "", fr_measure_machine(NULL));
 
     return fr_transport_find_nodes(transport, node, err);
 }
@@ -470,7 +471,7 @@ fr_status fr_transport_tcp_create(const char *address, int port, int64_t rank,
 {
     tcp_transport *self = calloc(1, sizeof *self);
 
-    if (!self)
+    if (self == NULL)
         return fr_fail_no_memory(err);
     self->base.ops = &tcp_ops;
     self->base.timeout_s = timeout_s;

@@ -55,13 +55,13 @@ static void send_frame(line *to, const fr_tcp_head *head, const void *bytes)
     parcel *p =
         to->fd >= 0 ? malloc(sizeof *p + sizeof *head + head->n_bytes) : NULL;
 
-    if (!p)
+    if (p == NULL)
         return; /* it will miss the message and say so */
     *p = (parcel){.n_bytes = sizeof *head + head->n_bytes};
     memcpy(p->bytes, head, sizeof *head);
-    if (bytes)
+    if (bytes != NULL)
         memcpy(p->bytes + sizeof *head, bytes, head->n_bytes);
-    if (to->first)
+    if (to->first != NULL)
         to->last->next = p;
     else
         to->first = p;
@@ -78,7 +78,7 @@ static void tell_all(fr_tcp_hub *hub, const fr_tcp_head *head,
 
 static void drop_parcels(line *of)
 {
-    while (of->first) {
+    while (of->first != NULL) {
         parcel *p = of->first;
         of->first = p->next;
         free(p);
@@ -107,7 +107,7 @@ static bool join_rank(fr_tcp_hub *hub, line *from)
 
     if (from->head.kind != FR_TCP_HELLO || rank < 0 || rank >= hub->world ||
         from->head.n_bytes != 0 || from->head.tag != (int32_t)hub->world ||
-        hub->line_of_rank[rank])
+        hub->line_of_rank[rank] != NULL)
         return false;
     from->rank = rank;
     hub->line_of_rank[rank] = from;
@@ -124,7 +124,8 @@ static bool join_rank(fr_tcp_hub *hub, line *from)
 static void handle(fr_tcp_hub *hub, line *from)
 {
     const fr_tcp_head *head = &from->head;
-    const unsigned char *bytes = from->frame ? from->frame->bytes : NULL;
+    const unsigned char *bytes =
+        from->frame != NULL ? from->frame->bytes : NULL;
 
     if (from->rank < 0) {
         if (!join_rank(hub, from))
@@ -137,7 +138,7 @@ static void handle(fr_tcp_hub *hub, line *from)
         from->has_left = true; /* it has said why */
         tell_all(hub, head, bytes);
     } else if (head->dst >= 0 && head->dst < hub->world &&
-               hub->line_of_rank[head->dst]) {
+               hub->line_of_rank[head->dst] != NULL) {
         send_frame(hub->line_of_rank[head->dst], head, bytes);
     }
     free(from->frame);
@@ -176,7 +177,7 @@ static bool read_some(fr_tcp_hub *hub, line *from)
 
 static bool write_some(line *to)
 {
-    while (to->first) {
+    while (to->first != NULL) {
         parcel *p = to->first;
         ssize_t n =
             send(to->fd, p->bytes + p->n_written, p->n_bytes - p->n_written,
@@ -200,12 +201,12 @@ static void accept_one(fr_tcp_hub *hub)
     if (fd < 0)
         return;
     line *slot = NULL;
-    for (int64_t i = 0; i < hub->n_lines && !slot; i++)
+    for (int64_t i = 0; i < hub->n_lines && slot == NULL; i++)
         if (hub->lines[i].fd < 0 && hub->lines[i].rank < 0)
             slot = &hub->lines[i]; /* of a stranger who left */
-    if (!slot && hub->n_lines < hub->world)
+    if (slot == NULL && hub->n_lines < hub->world)
         slot = &hub->lines[hub->n_lines++];
-    if (!slot) {
+    if (slot == NULL) {
         (void)close(fd);
         return;
     }
@@ -218,7 +219,7 @@ static nfds_t list_polled(fr_tcp_hub *hub)
     nfds_t n = 0;
 
     for (int64_t i = 0; i < hub->n_lines; i++) {
-        short events = hub->lines[i].first ? POLLIN | POLLOUT : POLLIN;
+        short events = hub->lines[i].first != NULL ? POLLIN | POLLOUT : POLLIN;
         hub->polled[n++] =
             (struct pollfd){.fd = hub->lines[i].fd, .events = events};
     }
@@ -305,7 +306,7 @@ static fr_status listen_on(fr_tcp_hub *hub, int port, fr_err *err)
 
 static void release(fr_tcp_hub *hub)
 {
-    for (int64_t i = 0; hub->lines && i < hub->n_lines; i++) {
+    for (int64_t i = 0; hub->lines != NULL && i < hub->n_lines; i++) {
         drop_parcels(&hub->lines[i]);
         if (hub->lines[i].fd >= 0)
             (void)close(hub->lines[i].fd);
@@ -324,7 +325,7 @@ fr_status fr_tcp_hub_create(int port, int64_t world, int own_fd,
     fr_tcp_hub *hub = calloc(1, sizeof *hub);
     size_t n = (size_t)world;
 
-    if (!hub)
+    if (hub == NULL)
         return fr_fail_no_memory(err);
     hub->world = world;
     hub->listener = -1;
@@ -333,9 +334,10 @@ fr_status fr_tcp_hub_create(int port, int64_t world, int own_fd,
     hub->lines = calloc(n, sizeof *hub->lines);
     hub->line_of_rank = calloc(n, sizeof(line *));
     hub->polled = calloc(n + 1, sizeof *hub->polled);
-    fr_status status = hub->lines && hub->line_of_rank && hub->polled
-                           ? listen_on(hub, port, err)
-                           : fr_fail_no_memory(err);
+    fr_status status =
+        hub->lines != NULL && hub->line_of_rank != NULL && hub->polled != NULL
+            ? listen_on(hub, port, err)
+            : fr_fail_no_memory(err);
     if (status == FR_OK) {
         hub->lines[hub->n_lines++] = (line){.fd = own_fd, .rank = -1};
         if (pthread_create(&hub->thread, NULL, serve, hub) != 0) {
@@ -353,7 +355,7 @@ fr_status fr_tcp_hub_create(int port, int64_t world, int own_fd,
 
 void fr_tcp_hub_destroy(fr_tcp_hub *hub)
 {
-    if (!hub)
+    if (hub == NULL)
         return;
     atomic_store(&hub->stop_ns, fr_clock_ns());
     (void)pthread_join(hub->thread, NULL);

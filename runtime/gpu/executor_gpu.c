@@ -47,7 +47,7 @@ static void *beat(void *context)
 
 static fr_status start_pulse(gpu_executor *self, fr_err *err)
 {
-    if (!self->base.beat_ns)
+    if (self->base.beat_ns == NULL)
         return FR_OK;
     if (pthread_create(&self->pulse, NULL, beat, self) != 0)
         return fr_fail(err, FR_FAILURE, "no thread for signs of life");
@@ -59,12 +59,12 @@ static void gpu_destroy(fr_executor *executor)
 {
     gpu_executor *self = (gpu_executor *)executor;
 
-    if (!self)
+    if (self == NULL)
         return;
     /* Streams end before the communicators that their work is in. */
     fr_gpu_interpreter_destroy(self->interpreter);
     fr_gpu_links_destroy(self->links);
-    if (self->gpu) {
+    if (self->gpu != NULL) {
         self->driver->stream_destroy(self->gpu, self->stream);
         self->driver->event_destroy(self->gpu, self->copied);
         self->driver->free_host(self->gpu, self->piece);
@@ -231,7 +231,7 @@ static fr_status fill_master(gpu_executor *self, const float *weights,
     uint64_t n_moments =
         (uint64_t)fr_optimizers[program->job.optimizer]->n_moments;
     int64_t *ranks = malloc((size_t)base->transport->world * sizeof *ranks);
-    fr_status status = ranks ? FR_OK : fr_fail_no_memory(err);
+    fr_status status = ranks != NULL ? FR_OK : fr_fail_no_memory(err);
     fr_instr_walk at = {.program = program, .rank_program = base->rank_program};
 
     while (status == FR_OK && fr_instr_walk_next(&at)) {
@@ -270,7 +270,7 @@ static fr_status store_weights(gpu_executor *self, const float *weights,
                        "tf32 or bf16",
                        fr_dtype_name(fr_plan_storage_dtype(plan)));
     uint16_t *narrow = malloc(n * sizeof *narrow + 1);
-    if (!narrow)
+    if (narrow == NULL)
         return fr_fail_no_memory(err);
     for (uint64_t i = 0; i < n; i++)
         narrow[i] = round_to_bf16(weights[i]);
@@ -302,7 +302,7 @@ static fr_status gpu_fill(fr_executor *executor, fr_err *err)
     if (rank_program->n_tensors == 0)
         return FR_OK;
     float *weights = calloc(rank_program->n_parameters + 1, sizeof *weights);
-    if (!weights)
+    if (weights == NULL)
         return fr_fail_no_memory(err);
     fr_kernels_cpu_init_weights(
         weights, rank_program->tensors, rank_program->n_tensors,
@@ -349,7 +349,9 @@ static size_t gpu_copy_collectives(const fr_executor *executor,
 {
     fr_gpu_links *links = ((const gpu_executor *)executor)->links;
 
-    return links && links->ops->describe ? links->ops->describe(links, out) : 0;
+    return links != NULL && links->ops->describe != NULL
+               ? links->ops->describe(links, out)
+               : 0;
 }
 
 static fr_status gpu_peak(fr_executor *executor, uint64_t *peak_bytes,
@@ -387,7 +389,7 @@ static fr_status gpu_open(const fr_backend *backend, fr_transport *transport,
 {
     gpu_executor *self = calloc(1, sizeof *self);
 
-    if (!self)
+    if (self == NULL)
         return fr_fail_no_memory(err);
     fr_executor_init(&self->base, &gpu_ops, transport, program, options);
     self->setup = backend->context;

@@ -73,7 +73,7 @@ fr_status fr_gpu_choose(const fr_gpu_system *system, fr_transport *transport,
     fr_err local = {0};
     fr_gpu *gpu = NULL;
 
-    if (!all)
+    if (all == NULL)
         return fr_fail_no_memory(err);
     mine.machine = fr_measure_machine(mine.host);
     mine.status = (int32_t)choose(system, transport, &gpu, &mine, &local);

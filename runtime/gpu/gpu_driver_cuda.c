@@ -141,7 +141,7 @@ static fr_status cuda_open(void *context, int i_device, fr_gpu **out,
     fr_gpu *gpu = calloc(1, sizeof *gpu);
 
     (void)context;
-    if (!gpu)
+    if (gpu == NULL)
         return fr_fail_no_memory(err);
     gpu->i_device = i_device;
     want_queues();
@@ -266,7 +266,7 @@ static fr_status cuda_alloc_host(fr_gpu *gpu, uint64_t n_bytes, void **out,
 
 static void cuda_free_host(fr_gpu *gpu, void *memory)
 {
-    if (memory && !gpu->is_abandoned)
+    if (memory != NULL && !gpu->is_abandoned)
         (void)cudaFreeHost(memory);
 }
 
@@ -302,7 +302,7 @@ static fr_status cuda_stream_create(fr_gpu *gpu, bool is_urgent,
 
 static void cuda_stream_destroy(fr_gpu *gpu, fr_gpu_stream stream)
 {
-    if (stream && !gpu->is_abandoned)
+    if (stream != NULL && !gpu->is_abandoned)
         (void)cudaStreamDestroy(stream);
 }
 
@@ -316,7 +316,7 @@ static fr_status cuda_stream_wait(fr_gpu *gpu, fr_gpu_stream stream,
 
 static void cuda_event_destroy(fr_gpu *gpu, fr_gpu_event *event)
 {
-    if (event && !gpu->is_abandoned)
+    if (event != NULL && !gpu->is_abandoned)
         (void)cudaEventDestroy(event->cuda);
     free(event);
 }
@@ -327,7 +327,7 @@ static fr_status cuda_event_create(fr_gpu *gpu, bool is_timed,
     fr_gpu_event *event = calloc(1, sizeof *event);
 
     (void)gpu;
-    if (!event)
+    if (event == NULL)
         return fr_fail_no_memory(err);
     cudaError_t code = cudaEventCreateWithFlags(
         &event->cuda, is_timed ? cudaEventDefault : cudaEventDisableTiming);
@@ -449,11 +449,11 @@ static fr_status cuda_capture_end(fr_gpu *gpu, fr_gpu_stream stream,
 
     (void)gpu;
     cudaError_t code = cudaStreamEndCapture(stream, &graph);
-    if (code == cudaSuccess && made)
+    if (code == cudaSuccess && made != NULL)
         code = cudaGraphInstantiate(&made->cuda, graph, 0);
-    if (graph)
+    if (graph != NULL)
         (void)cudaGraphDestroy(graph);
-    if (code != cudaSuccess || !made) {
+    if (code != cudaSuccess || made == NULL) {
         free(made);
         return code != cudaSuccess ? fail(code, "capture of the step", err)
                                    : fr_fail_no_memory(err);
@@ -472,7 +472,7 @@ static fr_status cuda_graph_launch(fr_gpu *gpu, fr_gpu_graph *graph,
 
 static void cuda_graph_destroy(fr_gpu *gpu, fr_gpu_graph *graph)
 {
-    if (graph && !gpu->is_abandoned)
+    if (graph != NULL && !gpu->is_abandoned)
         (void)cudaGraphExecDestroy(graph->cuda);
     free(graph);
 }

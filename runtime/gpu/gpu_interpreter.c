@@ -69,7 +69,7 @@ static void load_ahead(fr_gpu_interpreter *it)
 /* Kernels have chosen their algorithms in the first step. */
 static bool is_for_graph(const fr_gpu_interpreter *it)
 {
-    bool can_capture = !it->links || it->links->ops->is_capturable;
+    bool can_capture = it->links == NULL || it->links->ops->is_capturable;
 
     return can_capture && !it->options.is_launched && !it->is_traced &&
            !it->is_noted && it->n_steps > 0;
@@ -100,7 +100,7 @@ static fr_status launch(fr_gpu_interpreter *it, fr_err *err)
     const fr_gpu_lane *main = &it->lanes[FR_LANE_COMPUTE];
 
     if (is_for_graph(it)) {
-        if (!it->graph)
+        if (it->graph == NULL)
             FR_TRY(capture(it, err));
         FR_TRY(it->driver->graph_launch(it->gpu, it->graph, main->stream, err));
     } else {
@@ -159,7 +159,7 @@ static fr_status run_step(fr_gpu_interpreter *it, double *step_s, fr_err *err)
 
 void fr_gpu_give_up(fr_gpu_interpreter *it)
 {
-    if (it->links)
+    if (it->links != NULL)
         it->links->ops->abort(it->links);
     it->is_abandoned = true;
     it->driver->abandon(it->gpu);
@@ -168,10 +168,10 @@ void fr_gpu_give_up(fr_gpu_interpreter *it)
 fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it, int64_t i_step,
                                   bool is_traced, double *step_s, fr_err *err)
 {
-    it->is_traced = is_traced && it->trace;
-    it->is_noted = it->options.on_gradients && it->n_steps == 0;
+    it->is_traced = is_traced && it->trace != NULL;
+    it->is_noted = it->options.on_gradients != NULL && it->n_steps == 0;
     set_step(it, i_step);
-    if (it->options.on_status)
+    if (it->options.on_status != NULL)
         it->options.on_status(it->options.on_status_context, i_step, 0, 0);
     fr_status status = run_step(it, step_s, err);
     if (status == FR_OK)

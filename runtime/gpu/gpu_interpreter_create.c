@@ -74,13 +74,13 @@ static fr_status lay_out_stops(fr_gpu_interpreter *it, fr_err *err)
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         fr_gpu_lane *own = &it->lanes[lane];
         own->stops = malloc((own->n_stops + 1) * sizeof *own->stops);
-        if (!own->stops)
+        if (own->stops == NULL)
             return fr_fail_no_memory(err);
         own->n_stops = 0;
     }
     while (fr_instr_walk_next(&at)) {
         fr_gpu_lane *own = &it->lanes[at.segment->lane];
-        if (fr_instr_communicates(at.instr) && it->links &&
+        if (fr_instr_communicates(at.instr) && it->links != NULL &&
             it->links->groups.routes[at.i_instr].i_split >= 0)
             own->stops[own->n_stops++] = (fr_gpu_stop){at.i_call, at.i_instr};
     }
@@ -121,7 +121,7 @@ static fr_status lay_out(fr_gpu_interpreter *it, fr_err *err)
 
     it->calls = calloc(n_calls + 1, sizeof *it->calls);
     it->waits = malloc((it->rank.rank_program->n_deps + 1) * sizeof *it->waits);
-    if (!it->calls || !it->waits)
+    if (it->calls == NULL || it->waits == NULL)
         return fr_fail_no_memory(err);
     for (uint32_t i = 0; i < n_calls; i++) {
         lay_out_call(it, i);
@@ -140,7 +140,7 @@ static fr_status create_events(fr_gpu_interpreter *it, fr_err *err)
         for (uint32_t k = 0; k < call->n_waits; k++) {
             fr_gpu_event **done =
                 &it->calls[it->waits[call->first_wait + k]].done;
-            if (!*done)
+            if (*done == NULL)
                 FR_TRY(driver->event_create(it->gpu, false, done, err));
         }
     }
@@ -149,7 +149,7 @@ static fr_status create_events(fr_gpu_interpreter *it, fr_err *err)
     it->trace = calloc(2 * (size_t)it->n_instrs + 1, sizeof(fr_gpu_event *));
     it->cap_spans = (size_t)it->n_instrs * (size_t)it->options.trace_steps;
     it->spans = malloc((it->cap_spans + 1) * sizeof *it->spans);
-    if (!it->trace || !it->spans)
+    if (it->trace == NULL || it->spans == NULL)
         return fr_fail_no_memory(err);
     for (uint32_t i = 0; i < 2 * it->n_instrs; i++)
         FR_TRY(driver->event_create(it->gpu, true, &it->trace[i], err));
@@ -187,16 +187,16 @@ static fr_status create_memory(fr_gpu_interpreter *it, fr_err *err)
     FR_TRY(driver->alloc_host(it->gpu, it->tokens_bytes + 1, &tokens, err));
     it->tokens = tokens;
     it->tokens_ahead = malloc(it->tokens_bytes + 1);
-    if (!it->tokens_ahead)
+    if (it->tokens_ahead == NULL)
         return fr_fail_no_memory(err);
     if (it->host_store_bytes > 0)
         FR_TRY(driver->alloc_host(it->gpu, it->host_store_bytes, &store, err));
     it->host_store = store;
-    if (!it->options.on_gradients)
+    if (it->options.on_gradients == NULL)
         return FR_OK;
     it->gradients =
         malloc(it->rank.rank_program->n_parameters * sizeof(float) + 1);
-    return it->gradients ? FR_OK : fr_fail_no_memory(err);
+    return it->gradients != NULL ? FR_OK : fr_fail_no_memory(err);
 }
 
 /* One set for each stream: a workspace serves one launch at a time. */
@@ -205,7 +205,7 @@ static fr_status create_kernels(fr_gpu_interpreter *it, fr_err *err)
     const fr_gpu_system *system = it->place.system;
 
     for (int lane = 0; lane < FR_LANE_N; lane++)
-        if (it->lanes[lane].has_kernels && system->kernels_create)
+        if (it->lanes[lane].has_kernels && system->kernels_create != NULL)
             FR_TRY(system->kernels_create(&it->lanes[lane].kernels, err));
     return FR_OK;
 }
@@ -227,7 +227,7 @@ fr_status fr_gpu_interpreter_create(const fr_gpu_place *place,
 {
     fr_gpu_interpreter *it = calloc(1, sizeof *it);
 
-    if (!it)
+    if (it == NULL)
         return fr_fail_no_memory(err);
     it->place = *place;
     it->driver = place->system->driver;
@@ -251,9 +251,10 @@ static void destroy_events(fr_gpu_interpreter *it)
 {
     const fr_gpu_driver *driver = it->driver;
 
-    for (uint32_t i = 0; it->calls && i < it->rank.rank_program->n_calls; i++)
+    for (uint32_t i = 0;
+         it->calls != NULL && i < it->rank.rank_program->n_calls; i++)
         driver->event_destroy(it->gpu, it->calls[i].done);
-    for (uint32_t i = 0; it->trace && i < 2 * it->n_instrs; i++)
+    for (uint32_t i = 0; it->trace != NULL && i < 2 * it->n_instrs; i++)
         driver->event_destroy(it->gpu, it->trace[i]);
     driver->event_destroy(it->gpu, it->begin);
     for (int lane = 0; lane < FR_LANE_N; lane++) {
@@ -264,7 +265,7 @@ static void destroy_events(fr_gpu_interpreter *it)
 
 void fr_gpu_interpreter_destroy(fr_gpu_interpreter *it)
 {
-    if (!it)
+    if (it == NULL)
         return;
     const fr_gpu_driver *driver = it->driver;
     /* Streams first: what is on them may still use the rest. */
@@ -273,7 +274,7 @@ void fr_gpu_interpreter_destroy(fr_gpu_interpreter *it)
     driver->graph_destroy(it->gpu, it->graph);
     destroy_events(it);
     for (int lane = 0; lane < FR_LANE_N; lane++)
-        if (it->lanes[lane].kernels && !it->is_abandoned)
+        if (it->lanes[lane].kernels != NULL && !it->is_abandoned)
             it->place.system->kernels_destroy(it->lanes[lane].kernels);
     driver->free_host(it->gpu, it->pinned);
     driver->free_host(it->gpu, it->tokens);
@@ -292,7 +293,8 @@ static bool has_way(const fr_gpu_system *system, const fr_instr *instr)
 {
     if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
         return true;
-    return system->kernels[instr->op] && !(instr->flags & FR_INSTR_HOST);
+    return system->kernels[instr->op] != NULL &&
+           !(instr->flags & FR_INSTR_HOST);
 }
 
 fr_status fr_gpu_program_check(const fr_gpu_system *system,

@@ -94,8 +94,9 @@ static fr_status clear_operands(fr_gpu_interpreter *it, fr_gpu_stream stream,
 {
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         uint64_t n_bytes =
-            ptr[i] ? fr_instr_ref_bytes(instr, i, it->rank.n_group[instr->axis])
-                   : 0;
+            ptr[i] != NULL
+                ? fr_instr_ref_bytes(instr, i, it->rank.n_group[instr->axis])
+                : 0;
         if (n_bytes > 0)
             FR_TRY(it->driver->zero(it->gpu, stream, ptr[i], n_bytes, err));
     }
@@ -110,7 +111,7 @@ static fr_status try_instr(fr_gpu_interpreter *it, fr_lane lane,
 
     resolve(it, i_call, instr, ptr);
     fr_cuda_launch launch = make_launch(it, lane, instr, ptr);
-    if (system->kernels_tune)
+    if (system->kernels_tune != NULL)
         FR_TRY(system->kernels_tune(&launch, err));
     FR_TRY(clear_operands(it, it->lanes[lane].stream, instr, ptr, err));
     return launch_kernel(it, lane, instr, ptr, err);
@@ -145,7 +146,7 @@ fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
     const fr_gpu_lane *main = &it->lanes[FR_LANE_COMPUTE];
     bool *is_known = calloc(it->rank.program->n_instrs + 1, sizeof *is_known);
 
-    if (!is_known)
+    if (is_known == NULL)
         return fr_fail_no_memory(err);
     fr_status status = it->driver->zero(it->gpu, main->stream, it->device_step,
                                         sizeof *it->device_step, err);
@@ -167,7 +168,7 @@ static fr_status copy_alone(fr_gpu_interpreter *it, fr_gpu_stream stream,
 {
     uint64_t n_bytes = fr_instr_payload_bytes(instr);
 
-    if (!ptr[0] || !ptr[1] || ptr[0] == ptr[1] || n_bytes == 0)
+    if (ptr[0] == NULL || ptr[1] == NULL || ptr[0] == ptr[1] || n_bytes == 0)
         return FR_OK;
     return it->driver->copy(it->gpu, stream, ptr[1], ptr[0], n_bytes, err);
 }
@@ -179,9 +180,9 @@ static fr_status communicate(fr_gpu_interpreter *it, fr_lane lane,
     fr_gpu_lane *own = &it->lanes[lane];
     const fr_gpu_driver *driver = it->driver;
     uint32_t *word = &it->pinned->marks[lane].word;
-    void *src = ptr[0], *dst = ptr[1] ? ptr[1] : ptr[0];
+    void *src = ptr[0], *dst = ptr[1] != NULL ? ptr[1] : ptr[0];
 
-    if (!it->links || it->links->groups.routes[i_instr].i_split < 0)
+    if (it->links == NULL || it->links->groups.routes[i_instr].i_split < 0)
         return copy_alone(it, own->stream, instr, ptr, err);
     if (instr->op == FR_OP_SEND)
         dst = NULL;
@@ -248,14 +249,14 @@ static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,
     for (uint32_t i = 0; i < segment->n_instrs; i++) {
         fr_gpu_event **trace =
             it->is_traced ? it->trace + 2 * (call->first_instr + i) : NULL;
-        if (trace)
+        if (trace != NULL)
             FR_TRY(driver->event_record(it->gpu, trace[0], stream, err));
         FR_TRY(enqueue_instr(it, lane, i_call, segment->first_instr + i,
                              &host_bytes, err));
-        if (trace)
+        if (trace != NULL)
             FR_TRY(driver->event_record(it->gpu, trace[1], stream, err));
     }
-    if (call->done)
+    if (call->done != NULL)
         FR_TRY(driver->event_record(it->gpu, call->done, stream, err));
     return FR_OK;
 }
@@ -271,7 +272,7 @@ static fr_status fork_lanes(fr_gpu_interpreter *it, fr_err *err)
     FR_TRY(driver->event_record(it->gpu, it->begin, main, err));
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         it->lanes[lane].i_stop = 0;
-        if (lane != FR_LANE_COMPUTE && it->lanes[lane].stream)
+        if (lane != FR_LANE_COMPUTE && it->lanes[lane].stream != NULL)
             FR_TRY(driver->stream_wait(it->gpu, it->lanes[lane].stream,
                                        it->begin, err));
     }
@@ -289,7 +290,7 @@ static fr_status join_lanes(fr_gpu_interpreter *it, fr_err *err)
             FR_TRY(driver->mark(it->gpu, other->stream,
                                 &it->pinned->marks[lane].call,
                                 FR_GPU_LANE_ENDED, err));
-        if (lane == FR_LANE_COMPUTE || !other->stream)
+        if (lane == FR_LANE_COMPUTE || other->stream == NULL)
             continue;
         FR_TRY(driver->event_record(it->gpu, other->end, other->stream, err));
         FR_TRY(driver->stream_wait(it->gpu, main->stream, other->end, err));

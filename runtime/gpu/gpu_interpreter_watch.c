@@ -39,7 +39,7 @@ static void publish(const fr_gpu_interpreter *it, int lane)
     uint64_t n_begun[FR_AXIS_N] = {0};
     bool is_met[FR_AXIS_N] = {false};
 
-    if (!it->links || !it->links->ops->publish)
+    if (it->links == NULL || it->links->ops->publish == NULL)
         return;
     for (uint32_t i = 0; i < own->n_stops; i++) {
         uint8_t axis = it->rank.program->instrs[own->stops[i].i_instr].axis;
@@ -73,7 +73,7 @@ static int look_at_lanes(fr_gpu_interpreter *it, int64_t now_ns)
             own->moved_ns = now_ns;
             publish(it, lane);
         }
-        if (current_stop(it, lane) &&
+        if (current_stop(it, lane) != NULL &&
             (slowest < 0 || own->moved_ns < it->lanes[slowest].moved_ns))
             slowest = lane;
     }
@@ -82,7 +82,7 @@ static int look_at_lanes(fr_gpu_interpreter *it, int64_t now_ns)
 
 static void show_status(const fr_gpu_interpreter *it, int slowest)
 {
-    if (!it->options.on_status || slowest < 0)
+    if (it->options.on_status == NULL || slowest < 0)
         return;
     const fr_gpu_stop *stop = current_stop(it, slowest);
     it->options.on_status(it->options.on_status_context, it->i_step,
@@ -169,9 +169,9 @@ static fr_status look(fr_gpu_interpreter *it, int64_t now_ns, fr_err *err)
     if (failed >= 0)
         return fr_fail(err, FR_FAILURE, "%s",
                        transport->control[failed]->failure);
-    if (transport->ops->check)
+    if (transport->ops->check != NULL)
         FR_TRY(transport->ops->check(it->place.transport, err));
-    if (it->links)
+    if (it->links != NULL)
         FR_TRY(look_at_links(it, slowest, err));
     int64_t moved_ns = slowest < 0 ? it->moved_ns : it->lanes[slowest].moved_ns;
     if ((double)(now_ns - moved_ns) * 1e-9 <= it->options.timeout_s)

@@ -37,7 +37,7 @@ static bool look_up(const library *lib, const char *name, void *out)
 static bool load(library *lib)
 {
     lib->handle = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
-    return lib->handle && look_up(lib, "nvmlInit_v2", &lib->init) &&
+    return lib->handle != NULL && look_up(lib, "nvmlInit_v2", &lib->init) &&
            look_up(lib, "nvmlShutdown", &lib->shutdown) &&
            look_up(lib, "nvmlSystemGetDriverVersion", &lib->driver_version) &&
            look_up(lib, "nvmlDeviceGetHandleByPciBusId_v2", &lib->find) &&
@@ -74,7 +74,7 @@ bool fr_gpu_sensors_read(const char *bus_id, fr_gpu_senses *out)
         is_read = read_device(&lib, bus_id, out);
         (void)lib.shutdown();
     }
-    if (lib.handle)
+    if (lib.handle != NULL)
         (void)dlclose(lib.handle);
     return is_read;
 }

@@ -97,7 +97,7 @@ fr_status fr_gpu_collectives_list(const fr_program *program,
     size_t n_found = 0;
     fr_gpu_collective *all = calloc(program->n_instrs + 1, sizeof *all);
 
-    if (!all)
+    if (all == NULL)
         return fr_fail_no_memory(err);
     while (fr_instr_walk_next(&at)) {
         const fr_gpu_route *route = &groups->routes[at.i_instr];

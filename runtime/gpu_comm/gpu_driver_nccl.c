@@ -36,7 +36,7 @@ static fr_status fail(ncclResult_t code, ncclComm_t comm, const char *what,
 {
     const char *detail = ncclGetLastError(comm);
 
-    if (!detail || !detail[0])
+    if (detail == NULL || !detail[0])
         return fr_fail(err, FR_FAILURE, "NCCL: %s: %s", what,
                        ncclGetErrorString(code));
     return fr_fail(err, FR_FAILURE, "NCCL: %s: %s (%s)", what,
@@ -91,9 +91,9 @@ static fr_status nccl_make_id(void *context, fr_gpu_comm_id *out, fr_err *err)
 
 static void nccl_abort(fr_gpu_comm *comm)
 {
-    if (!comm)
+    if (comm == NULL)
         return;
-    if (comm->nccl)
+    if (comm->nccl != NULL)
         (void)ncclCommAbort(comm->nccl);
     /* The word stays: freeing memory waits for a device that may hang. */
     free(comm);
@@ -103,10 +103,10 @@ static void nccl_destroy(fr_gpu_comm *comm)
 {
     fr_err ignored;
 
-    if (!comm)
+    if (comm == NULL)
         return;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
-    if (comm->handle)
+    if (comm->handle != NULL)
         (void)ncclCommDeregister(comm->nccl, comm->handle);
 #endif
     if (settle(comm->nccl, ncclCommFinalize(comm->nccl), comm->timeout_s, "end",
@@ -124,7 +124,7 @@ static fr_status wrap(ncclComm_t nccl, double timeout_s, fr_gpu_comm **out,
 {
     fr_gpu_comm *comm = calloc(1, sizeof *comm);
 
-    if (!comm) {
+    if (comm == NULL) {
         (void)ncclCommAbort(nccl);
         return fr_fail_no_memory(err);
     }
@@ -162,7 +162,7 @@ static fr_status nccl_init(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
     config.blocking = 0;
     ncclResult_t code =
         ncclCommInitRankConfig(&nccl, world, name, rank, &config);
-    if (!nccl)
+    if (nccl == NULL)
         return fail(code, NULL, "communicator of all ranks", err);
     fr_status status =
         settle(nccl, code, timeout_s, "communicator of all ranks", err);
@@ -186,17 +186,17 @@ static fr_status nccl_split(fr_gpu_comm *parent, int32_t colour, int32_t key,
         ncclCommSplit(parent->nccl, is_member ? colour : NCCL_SPLIT_NOCOLOR,
                       key, &nccl, NULL);
     fr_status status = settle(parent->nccl, code, parent->timeout_s, what, err);
-    if (status == FR_OK && is_member && nccl)
+    if (status == FR_OK && is_member && nccl != NULL)
         status = settle(nccl, ncclSuccess, parent->timeout_s, what, err);
     fr_nccl_tuner_use(NULL);
     if (status != FR_OK || !is_member) {
-        if (nccl)
+        if (nccl != NULL)
             (void)ncclCommAbort(nccl);
         if (status == FR_OK)
             *out = NULL;
         return status;
     }
-    if (!nccl)
+    if (nccl == NULL)
         return fail(ncclInternalError, parent->nccl, what, err);
     FR_TRY(wrap(nccl, parent->timeout_s, out, err));
     (*out)->choices = choices;
@@ -383,7 +383,7 @@ static fr_status nccl_estimate(fr_gpu_comm *comm, const fr_gpu_exchange *list,
     fr_nccl_tuner_use(NULL);
     for (size_t i = 0; status == FR_OK && i < n; i++)
         status = simulate(&alike, &list[i], stream, &out_s[i], err);
-    if (alike.nccl)
+    if (alike.nccl != NULL)
         (void)ncclCommDestroy(alike.nccl);
     return status;
 }

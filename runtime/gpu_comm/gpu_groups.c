@@ -53,12 +53,12 @@ static pair *get_pair(finder *f, int32_t sender, int32_t receiver, uint32_t tag)
 {
     pair *known = find_pair(f, sender, receiver, tag);
 
-    if (known)
+    if (known != NULL)
         return known;
     if (f->n_pairs == f->cap_pairs) {
         size_t cap = f->cap_pairs ? 2 * f->cap_pairs : 16;
         pair *grown = realloc(f->pairs, cap * sizeof *grown);
-        if (!grown)
+        if (grown == NULL)
             return NULL;
         f->pairs = grown;
         f->cap_pairs = cap;
@@ -81,7 +81,7 @@ static fr_status note_transfer(finder *f, const fr_rank_program *rank_program,
     pair *p = get_pair(f, is_send ? rank_program->pp : peer,
                        is_send ? peer : rank_program->pp,
                        f->is_by_tag ? instr->tag : 0);
-    if (!p)
+    if (p == NULL)
         return fr_fail_no_memory(err);
     uint64_t *order = is_send ? &p->sent : &p->received;
     uint64_t tag = instr->tag + (uint64_t)call->micro_batch;
@@ -134,7 +134,7 @@ static fr_status deal_pairs(finder *f, uint32_t n_groups, uint32_t *n_splits,
     bool *is_taken = calloc(f->n_pairs * n_stages + 1, sizeof *is_taken);
     uint32_t n_rounds = 0;
 
-    if (!is_taken)
+    if (is_taken == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < f->n_pairs; i++) {
         pair *p = &f->pairs[i];
@@ -196,7 +196,7 @@ static fr_status fill_splits(finder *f, fr_err *err)
             n_groups += f->is_used[axis][lane];
     FR_TRY(deal_pairs(f, n_groups, &n_splits, err));
     f->out->splits = calloc(n_splits + 1, sizeof *f->out->splits);
-    if (!f->out->splits)
+    if (f->out->splits == NULL)
         return fr_fail_no_memory(err);
     f->out->n_splits = n_splits;
     for (int axis = 0; axis < FR_AXIS_N; axis++)
@@ -257,7 +257,7 @@ static fr_status fill_routes(finder *f, fr_err *err)
 
     f->out->n_instrs = f->program->n_instrs;
     f->out->routes = calloc(f->out->n_instrs + 1, sizeof *f->out->routes);
-    if (!f->out->routes)
+    if (f->out->routes == NULL)
         return fr_fail_no_memory(err);
     while (fr_instr_walk_next(&at)) {
         fr_gpu_route *route = &f->out->routes[at.i_instr];
@@ -279,7 +279,7 @@ fr_status fr_gpu_groups_init(const fr_program *program, int64_t rank,
                 .out = &groups};
 
     f.ranks = malloc((size_t)f.world * sizeof *f.ranks);
-    fr_status status = f.ranks ? scan(&f, err) : fr_fail_no_memory(err);
+    fr_status status = f.ranks != NULL ? scan(&f, err) : fr_fail_no_memory(err);
     if (status == FR_OK && !is_in_order(&f)) {
         f.is_by_tag = true;
         status = scan(&f, err);

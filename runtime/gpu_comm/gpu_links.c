@@ -3,6 +3,6 @@
 
 void fr_gpu_links_destroy(fr_gpu_links *links)
 {
-    if (links)
+    if (links != NULL)
         links->ops->destroy(links);
 }

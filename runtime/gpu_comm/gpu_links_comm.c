@@ -23,7 +23,7 @@ static void comm_destroy(fr_gpu_links *links)
 {
     comm_links *self = (comm_links *)links;
 
-    for (uint32_t i = 0; self->comms && i < links->groups.n_splits; i++)
+    for (uint32_t i = 0; self->comms != NULL && i < links->groups.n_splits; i++)
         self->driver->destroy(self->comms[i]);
     self->driver->destroy(self->world);
     free((void *)self->comms);
@@ -37,7 +37,8 @@ static void comm_abort(fr_gpu_links *links)
 {
     comm_links *self = (comm_links *)links;
 
-    for (uint32_t i = 0; self->comms && i < links->groups.n_splits; i++) {
+    for (uint32_t i = 0; self->comms != NULL && i < links->groups.n_splits;
+         i++) {
         self->driver->abort(self->comms[i]);
         self->comms[i] = NULL;
     }
@@ -50,7 +51,7 @@ static fr_status comm_check(fr_gpu_links *links, fr_err *err)
     comm_links *self = (comm_links *)links;
 
     for (uint32_t i = 0; i < links->groups.n_splits; i++)
-        if (self->comms[i])
+        if (self->comms[i] != NULL)
             FR_TRY(self->driver->check(self->comms[i], err));
     return FR_OK;
 }
@@ -75,7 +76,7 @@ static int64_t comm_waits_for(fr_gpu_links *links, uint32_t i_instr,
     int64_t *ranks = malloc((size_t)transport->world * sizeof *ranks);
     int64_t position = 0, absent = route->peer_rank;
 
-    if (!ranks || absent >= 0) {
+    if (ranks == NULL || absent >= 0) {
         free(ranks);
         return absent;
     }
@@ -85,7 +86,7 @@ static int64_t comm_waits_for(fr_gpu_links *links, uint32_t i_instr,
         &transport->control[transport->rank]->sync[instr->axis][lane].count);
     for (int64_t i = 0; absent < 0 && i < n; i++) {
         fr_shm_control *control = transport->control[ranks[i]];
-        if (control &&
+        if (control != NULL &&
             atomic_load(&control->sync[instr->axis][lane].count) < own)
             absent = ranks[i];
     }
@@ -137,7 +138,7 @@ static fr_status share_id(comm_links *self, fr_gpu_comm_id *id, fr_err *err)
         memcpy(mine.text, local.text, sizeof mine.text - 1);
     }
     all = calloc((size_t)transport->world, sizeof *all);
-    if (!all)
+    if (all == NULL)
         return fr_fail_no_memory(err);
     fr_status status =
         fr_transport_all_gather(transport, &mine, sizeof mine, all, err);
@@ -185,7 +186,7 @@ static fr_status make_comms(comm_links *self, fr_gpu_stream stream,
         const fr_gpu_split *split = &groups->splits[i];
         FR_TRY(self->driver->split(self->world, split->colour, split->key,
                                    &self->choices[i], &self->comms[i], err));
-        if (!self->comms[i])
+        if (self->comms[i] == NULL)
             continue;
         FR_TRY(
             self->driver->lend(self->comms[i], place->slab, slab_bytes, err));
@@ -216,7 +217,8 @@ static fr_status estimate(comm_links *self, fr_gpu_stream stream, fr_err *err)
     size_t n_all = self->n_collectives;
     fr_gpu_exchange *list = calloc(n_all + 1, sizeof *list);
     double *seconds = calloc(n_all + 1, sizeof *seconds);
-    fr_status status = list && seconds ? FR_OK : fr_fail_no_memory(err);
+    fr_status status =
+        list != NULL && seconds != NULL ? FR_OK : fr_fail_no_memory(err);
 
     for (uint32_t i = 0; status == FR_OK && i < self->base.groups.n_splits;
          i++) {
@@ -241,7 +243,7 @@ static size_t comm_describe(fr_gpu_links *links, fr_collective_note *out)
 {
     comm_links *self = (comm_links *)links;
 
-    for (size_t i = 0; out && i < self->n_collectives; i++) {
+    for (size_t i = 0; out != NULL && i < self->n_collectives; i++) {
         const fr_gpu_collective *at = &self->collectives[i];
         const fr_gpu_choices *choices = &self->choices[at->i_split];
         out[i] = at->run;
@@ -330,7 +332,7 @@ static fr_status prepare(comm_links *self, fr_err *err)
     FR_TRY(fr_gpu_groups_init(program, rank, groups, err));
     self->comms = calloc(groups->n_splits + 1, sizeof(fr_gpu_comm *));
     self->choices = calloc(groups->n_splits + 1, sizeof *self->choices);
-    if (!self->comms || !self->choices)
+    if (self->comms == NULL || self->choices == NULL)
         return fr_fail_no_memory(err);
     for (uint32_t i = 0; i < groups->n_splits; i++)
         fr_gpu_choices_fill(program, rank_program, groups, i,
@@ -343,12 +345,12 @@ static fr_status prepare(comm_links *self, fr_err *err)
 fr_status fr_gpu_links_comm_create(const fr_gpu_place *place,
                                    fr_gpu_links **out, fr_err *err)
 {
-    if (!place->system->comm)
+    if (place->system->comm == NULL)
         return fr_fail(err, FR_FAILURE,
                        "several ranks need NCCL, which was left out of this "
                        "build; apt-get install libnccl-dev and make again");
     comm_links *self = calloc(1, sizeof *self);
-    if (!self)
+    if (self == NULL)
         return fr_fail_no_memory(err);
     self->base.ops = &comm_ops;
     self->base.place = *place;

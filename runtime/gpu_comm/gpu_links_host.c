@@ -111,7 +111,7 @@ static fr_status host_check(fr_gpu_links *links, fr_err *err)
 
     if (!atomic_load_explicit(&self->has_failed, memory_order_acquire))
         return FR_OK;
-    if (err)
+    if (err != NULL)
         *err = self->err;
     return self->err.status;
 }
@@ -167,8 +167,9 @@ static void *mirror_of(const fr_gpu_place *place, const void *memory)
 {
     unsigned char *mirror = place->transport->slab[place->transport->rank];
 
-    return memory ? mirror + ((const unsigned char *)memory - place->slab)
-                  : NULL;
+    return memory != NULL
+               ? mirror + ((const unsigned char *)memory - place->slab)
+               : NULL;
 }
 
 /* Bytes that an operand spans on this rank. */
@@ -191,7 +192,7 @@ static fr_status copy_in(host_links *self, uint32_t i_instr, void *memory,
     void *mirror = mirror_of(place, memory);
     uint64_t n_bytes = operand_bytes(&self->base, i_instr, is_src);
 
-    if (!memory || n_bytes == 0)
+    if (memory == NULL || n_bytes == 0)
         return FR_OK;
     return place->system->driver->copy(place->gpu, stream,
                                        is_src ? mirror : memory,
@@ -214,8 +215,8 @@ static fr_status host_enqueue(fr_gpu_links *links, uint32_t i_instr,
         fr_sleep_s(1e-4);
     }
     own->posts[number % MAX_OPEN] =
-        (host_post){i_instr, mirror_of(place, src ? src : dst),
-                    mirror_of(place, dst ? dst : src)};
+        (host_post){i_instr, mirror_of(place, src != NULL ? src : dst),
+                    mirror_of(place, dst != NULL ? dst : src)};
     FR_TRY(copy_in(self, i_instr, src, true, stream, err));
     FR_TRY(driver->mark(place->gpu, stream, own->ready, number + 1, err));
     atomic_store_explicit(&own->n_posted, number + 1, memory_order_release);
@@ -266,7 +267,7 @@ fr_status fr_gpu_links_host_create(const fr_gpu_place *place,
 {
     host_links *self = calloc(1, sizeof *self);
 
-    if (!self)
+    if (self == NULL)
         return fr_fail_no_memory(err);
     self->base.ops = &host_ops;
     self->base.place = *place;

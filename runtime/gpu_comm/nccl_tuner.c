@@ -116,7 +116,7 @@ static int protocol_of(fr_protocol protocol)
 static fr_gpu_choice *find(fr_gpu_choices *choices, int function,
                            size_t n_bytes)
 {
-    for (int i = 0; choices && i < choices->n; i++) {
+    for (int i = 0; choices != NULL && i < choices->n; i++) {
         fr_gpu_choice *at = &choices->at[i];
         if (function_of(at->op) == function && n_bytes >= at->min_bytes &&
             n_bytes <= at->max_bytes)
@@ -157,7 +157,7 @@ static int ask(void *context, int function, size_t n_bytes, int n_ops,
 
     (void)n_ops;
     (void)is_registered;
-    if (!choice)
+    if (choice == NULL)
         return SUCCESS;
     atomic_fetch_add(&choice->n_asked, 1);
     float most = dearest(choice, costs, n_algorithms, n_protocols);

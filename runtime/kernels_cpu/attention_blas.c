@@ -257,7 +257,7 @@ void fr_kernel_attn_fwd(const fr_kernel_call *call)
         int64_t row = (n_blocks - 1 - i / n_heads) * TILE_ROWS;
         attn_head head =
             head_of(&shape, call, i_head / shape.n_q, i_head % shape.n_q);
-        if (head.probs)
+        if (head.probs != NULL)
             forward_saved(&shape, &head, row);
         else
             forward_tiled(&shape, &head, row);
@@ -298,7 +298,7 @@ static attn_grad grad_of(const attn_shape *shape, const fr_kernel_call *call,
 static mat tile_probs(const attn_shape *shape, const attn_grad *grad,
                       const tile *at, float *scratch)
 {
-    if (grad->probs)
+    if (grad->probs != NULL)
         return (mat){grad->probs + at->row * shape->seq + at->col, shape->seq,
                      true};
     assert(grad->lse != NULL);

@@ -188,8 +188,8 @@ static void int8_encode_block(const fr_kernel_call *call, int64_t i,
     int64_t n = call->instr->compress.n;
     float *error = fr_compressor_has_error(call->plan) ? call->ptr[1] : NULL;
     float *g = call->ptr[0], *scales = call->ptr[2];
-    int8_block at = block_at(error ? error : g, call->ptr[2], n, i);
-    if (error)
+    int8_block at = block_at(error != NULL ? error : g, call->ptr[2], n, i);
+    if (error != NULL)
         fr_floats_add(at.x, g + i * FR_INT8_BLOCK, at.n);
     float max = largest(at.x, at.n);
     /* Below this the inverse would overflow: all codes are 0. */
@@ -201,7 +201,7 @@ static void int8_encode_block(const fr_kernel_call *call, int64_t i,
         /* Not to be hidden: every element of the block decodes to NaN. */
         scales[i] = NAN;
         memset(at.code, 1, (size_t)at.n);
-    } else if (error) {
+    } else if (error != NULL) {
         int8_nearest(&at);
     } else {
         int8_random(&at);
@@ -372,7 +372,7 @@ void fr_kernel_topk_compress(const fr_kernel_call *call)
     float *error = fr_compressor_has_error(call->plan) ? call->ptr[1] : NULL;
     float *g = call->ptr[0];
     radix at;
-    if (error) {
+    if (error != NULL) {
 #pragma omp parallel num_threads(fr_team(call, n))
         {
             fr_range part = fr_range_mine(n, 16);
@@ -380,8 +380,8 @@ void fr_kernel_topk_compress(const fr_kernel_call *call)
                           part.last - part.first);
         }
     }
-    radix_select(&at, error ? error : g, n, k, fr_team(call, n));
-    topk_take(error ? error : g, call, &at, k, error != NULL);
+    radix_select(&at, error != NULL ? error : g, n, k, fr_team(call, n));
+    topk_take(error != NULL ? error : g, call, &at, k, error != NULL);
 }
 
 void fr_kernel_topk_decompress(const fr_kernel_call *call)

@@ -28,7 +28,7 @@ void fr_kernel_embed_fwd(const fr_kernel_call *call)
             memcpy(out + i * cols, wte + row * cols, row_bytes);
         else
             memset(out + i * cols, 0, row_bytes);
-        if (wpe)
+        if (wpe != NULL)
             fr_floats_add(out + i * cols, wpe + i % seq * cols, cols);
     }
 }
@@ -53,7 +53,7 @@ void fr_kernel_embed_bwd(const fr_kernel_call *call)
             int64_t row = local_row(call, tokens[i]);
             if (row >= 0)
                 fr_floats_add(dwte + row * cols + part.first, from, n);
-            if (dwpe)
+            if (dwpe != NULL)
                 fr_floats_add(dwpe + i % seq * cols + part.first, from, n);
         }
     }

@@ -49,7 +49,7 @@ void fr_kernel_bias_grad(const fr_kernel_call *call)
 FR_SIMD static void sum_row(float *out, const float *a, const float *b,
                             const float *bias, int64_t n)
 {
-    if (bias) {
+    if (bias != NULL) {
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             out[i] = a[i] + b[i] + bias[i];

@@ -42,7 +42,7 @@ FR_SIMD static void row_scale(const norm_row *row, int64_t n)
     const float *restrict b = row->b;
     float *restrict y = row->y;
     float mean = row->mean, rstd = row->rstd;
-    if (b) {
+    if (b != NULL) {
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = (x[i] - mean) * rstd * w[i] + b[i];
@@ -181,7 +181,7 @@ void fr_kernel_norm_bwd(const fr_kernel_call *call)
     /* Columns first: dx may be written over dy. */
 #pragma omp parallel num_threads(n_team)
     weight_grad(call, fr_range_mine(cols, 16));
-    if (call->ptr[6])
+    if (call->ptr[6] != NULL)
         fr_kernel_add_column_sums(dy, call->ptr[6], rows, cols, n_team);
 #pragma omp parallel for num_threads(n_team) schedule(static)
     for (int64_t i = 0; i < rows; i++) {

@@ -209,8 +209,9 @@ static factors factors_of(const fr_powersgd_layout *at,
                      .cols = piece->cols,
                      .rank = piece->rank,
                      .g = g + piece->first,
-                     .m = (at->error ? at->error : g) + piece->first,
-                     .error = at->error ? at->error + piece->first : NULL,
+                     .m = (at->error != NULL ? at->error : g) + piece->first,
+                     .error =
+                         at->error != NULL ? at->error + piece->first : NULL,
                      .out = g + piece->first,
                      .p = at->p + piece->p,
                      .q = at->q + piece->q,
@@ -236,7 +237,7 @@ static void stage_p(const fr_kernel_call *call, const factors *f, float *p_t)
 {
     int n_team = fr_team(call, f->rows * f->cols);
     revive(f, call->job->seed);
-    if (f->error) {
+    if (f->error != NULL) {
 #pragma omp parallel num_threads(n_team)
         {
             fr_range part = fr_range_mine(f->rows * f->cols, 16);
@@ -254,7 +255,7 @@ static void stage_q(const fr_kernel_call *call, const factors *f,
     memcpy(f->p, p_t, (size_t)(f->rows * f->rank) * sizeof *p_t);
     orthonormalise(f->p, f->rows, f->rank, fr_team(call, f->rows * f->rank));
     multiply_p(f, q_t, n_team);
-    if (f->error)
+    if (f->error != NULL)
         add_product(f, q_t, f->error, -1.0F, n_team);
 }
 

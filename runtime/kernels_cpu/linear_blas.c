@@ -41,11 +41,11 @@ void fr_kernel_linear_fwd(const fr_kernel_call *call)
     blasint m = (blasint)dim[0], n = (blasint)dim[1], k = (blasint)dim[2];
     const float *x = call->ptr[0], *w = call->ptr[1], *bias = call->ptr[2];
     float *y = call->ptr[3];
-    if (bias)
+    if (bias != NULL)
         fill_rows(y, bias, m, n, fr_team(call, (int64_t)m * n));
     use_threads(call);
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0F, x, k, w,
-                k, bias ? 1.0F : 0.0F, y, n);
+                k, bias != NULL ? 1.0F : 0.0F, y, n);
 }
 
 void fr_kernel_linear_dgrad(const fr_kernel_call *call)
@@ -66,7 +66,7 @@ void fr_kernel_linear_wgrad(const fr_kernel_call *call)
     blasint m = (blasint)dim[0], n = (blasint)dim[1], k = (blasint)dim[2];
     const float *dy = call->ptr[0], *x = call->ptr[1];
     float *dw = call->ptr[2], *dbias = call->ptr[3];
-    if (dbias)
+    if (dbias != NULL)
         fr_kernel_add_column_sums(dy, dbias, m, n,
                                   fr_team(call, (int64_t)m * n));
     use_threads(call);

@@ -15,7 +15,7 @@ fr_powersgd_layout fr_powersgd_layout_of(const fr_kernel_call *call,
     while (fr_powersgd_next(&at.bucket, call->plan->compressor_rank, &total))
         ;
     at.error = fr_compressor_has_error(call->plan) ? state : NULL;
-    at.p = at.error ? state + n : state;
+    at.p = at.error != NULL ? state + n : state;
     at.q = at.p + total.p;
     at.wire_raw = wire;
     at.wire_p = wire + total.raw;

@@ -95,11 +95,11 @@ static fr_status stage_p(const fr_cuda_launch *launch,
 {
     const fr_kernel_call *call = &launch->call;
     float *g = (float *)call->ptr[0] + piece->first;
-    float *error = at->error ? at->error + piece->first : NULL;
+    float *error = at->error != NULL ? at->error + piece->first : NULL;
     float *q = at->q + piece->q;
     fr_cuda_revive(launch->stream, q, piece->cols, piece->rank, call->job->seed,
                    piece->tensor_id);
-    if (error)
+    if (error != NULL)
         fr_cuda_add_floats(launch->stream, error, g, piece->rows * piece->cols);
     return multiply(launch,
                     (fr_cuda_product){.m = piece->rank,
@@ -107,7 +107,7 @@ static fr_status stage_p(const fr_cuda_launch *launch,
                                       .k = piece->cols,
                                       .is_b_transposed = true,
                                       .a = q,
-                                      .b = error ? error : g,
+                                      .b = error != NULL ? error : g,
                                       .c = at->wire_p + piece->p},
                     err);
 }
@@ -119,7 +119,7 @@ static fr_status stage_q(const fr_cuda_launch *launch,
 {
     const fr_kernel_call *call = &launch->call;
     float *g = (float *)call->ptr[0] + piece->first;
-    float *error = at->error ? at->error + piece->first : NULL;
+    float *error = at->error != NULL ? at->error + piece->first : NULL;
     float *p = at->p + piece->p, *q = at->wire_q + piece->q;
     FR_TRY(copy_floats(launch, p, at->wire_p + piece->p,
                        (uint64_t)(piece->rows * piece->rank), err));
@@ -129,11 +129,11 @@ static fr_status stage_q(const fr_cuda_launch *launch,
                                       .n = piece->cols,
                                       .k = piece->rows,
                                       .a = p,
-                                      .b = error ? error : g,
+                                      .b = error != NULL ? error : g,
                                       .c = q},
                     err));
-    return error ? multiply_factors(launch, piece, p, q, error, -1, err)
-                 : FR_OK;
+    return error != NULL ? multiply_factors(launch, piece, p, q, error, -1, err)
+                         : FR_OK;
 }
 
 fr_status fr_cuda_powersgd_compress(const fr_cuda_launch *launch, fr_err *err)

@@ -15,7 +15,7 @@ const fr_cuda_kernel_fn fr_kernels_cuda[FR_OP_N] = {
 fr_status fr_cuda_kernels_create(fr_cuda_kernels **out, fr_err *err)
 {
     fr_cuda_kernels *kernels = calloc(1, sizeof *kernels);
-    if (!kernels)
+    if (kernels == NULL)
         return fr_fail_no_memory(err);
     cudaError_t error =
         cudaMalloc(&kernels->workspace, FR_CUDA_WORKSPACE_BYTES);
@@ -36,7 +36,7 @@ fr_status fr_cuda_kernels_create(fr_cuda_kernels **out, fr_err *err)
 
 void fr_cuda_kernels_destroy(fr_cuda_kernels *kernels)
 {
-    if (!kernels)
+    if (kernels == NULL)
         return;
     fr_cuda_products_destroy(kernels->products);
     cudaFree(kernels->workspace);

@@ -11,7 +11,7 @@
 static fr_dtype product_dtype(const fr_kernel_call *call)
 {
     fr_dtype dtype = (fr_dtype)call->instr->dtype;
-    bool is_tf32 = dtype == FR_DTYPE_F32 && call->plan &&
+    bool is_tf32 = dtype == FR_DTYPE_F32 && call->plan != NULL &&
                    call->plan->precision == FR_DTYPE_TF32;
     return is_tf32 ? FR_DTYPE_TF32 : dtype;
 }
@@ -75,7 +75,7 @@ fr_status fr_cuda_linear_wgrad(const fr_cuda_launch *launch, fr_err *err)
                                .a = call->ptr[0],
                                .b = call->ptr[1],
                                .c = call->ptr[2]};
-    if (call->ptr[3] && !launch->kernels->is_tuning)
+    if (call->ptr[3] != NULL && !launch->kernels->is_tuning)
         FR_TRY(fr_cuda_add_column_sums(launch, call->ptr[0], call->ptr[3],
                                        dim[0], dim[1], err));
     return start(launch, &product, err);

@@ -68,7 +68,7 @@ bool fr_cuda_runs_next(const fr_kernel_call *call, fr_cuda_run_kind kind,
         fr_cuda_run *last = out->n > 0 ? &out->at[out->n - 1] : NULL;
         if (run.n == 0 || (kind == FR_CUDA_RUN_COUNTED && !run.is_counted))
             continue;
-        if (last && is_joined(kind, last, &run))
+        if (last != NULL && is_joined(kind, last, &run))
             last->n += run.n;
         else if (out->n == FR_CUDA_RUNS)
             break;

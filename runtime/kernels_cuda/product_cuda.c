@@ -50,7 +50,7 @@ static fr_status check_cuda(cudaError_t error, const char *what, fr_err *err)
 fr_status fr_cuda_products_create(fr_cuda_products **out, fr_err *err)
 {
     fr_cuda_products *products = calloc(1, sizeof *products);
-    if (!products)
+    if (products == NULL)
         return fr_fail_no_memory(err);
     fr_status status = check(cublasLtCreate(&products->handle), "start", err);
     if (status != FR_OK) {
@@ -63,7 +63,7 @@ fr_status fr_cuda_products_create(fr_cuda_products **out, fr_err *err)
 
 void fr_cuda_products_destroy(fr_cuda_products *products)
 {
-    if (!products)
+    if (products == NULL)
         return;
     cublasLtDestroy(products->handle);
     fr_vec_release(&products->choices);
@@ -80,13 +80,13 @@ typedef struct descriptors {
 
 static void descriptors_release(descriptors *d)
 {
-    if (d->product)
+    if (d->product != NULL)
         cublasLtMatmulDescDestroy(d->product);
-    if (d->a)
+    if (d->a != NULL)
         cublasLtMatrixLayoutDestroy(d->a);
-    if (d->b)
+    if (d->b != NULL)
         cublasLtMatrixLayoutDestroy(d->b);
-    if (d->c)
+    if (d->c != NULL)
         cublasLtMatrixLayoutDestroy(d->c);
 }
 
@@ -102,7 +102,7 @@ static cublasStatus_t set_product(const fr_cuda_product *p, descriptors *d)
     const cublasOperation_t op_b =
         p->is_a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasLtEpilogue_t epilogue =
-        p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+        p->bias != NULL ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     const cublasComputeType_t compute = p->dtype == FR_DTYPE_TF32
                                             ? CUBLAS_COMPUTE_32F_FAST_TF32
                                             : CUBLAS_COMPUTE_32F;
@@ -118,7 +118,7 @@ static cublasStatus_t set_product(const fr_cuda_product *p, descriptors *d)
         status = cublasLtMatmulDescSetAttribute(d->product,
                                                 CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                 &epilogue, sizeof epilogue);
-    if (status == CUBLAS_STATUS_SUCCESS && p->bias)
+    if (status == CUBLAS_STATUS_SUCCESS && p->bias != NULL)
         status = cublasLtMatmulDescSetAttribute(
             d->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias,
             sizeof p->bias);
@@ -155,7 +155,7 @@ static bool is_same(const fr_cuda_product *a, const fr_cuda_product *b)
            a->is_a_transposed == b->is_a_transposed &&
            a->is_b_transposed == b->is_b_transposed &&
            a->is_added == b->is_added && a->dtype == b->dtype &&
-           a->out_dtype == b->out_dtype && !a->bias == !b->bias;
+           a->out_dtype == b->out_dtype && a->bias == NULL == (b->bias == NULL);
 }
 
 /* Bytes that all operands are aligned to; 256 is all that algorithms want. */
@@ -290,14 +290,14 @@ static fr_status choose(const running *at, choice **out, fr_err *err)
     choice *known = find(at->kernels->products, at->product);
     bool is_tuning = at->kernels->is_tuning;
     int n_candidates = 0, best = 0;
-    if (known && (known->is_tuned || !is_tuning)) {
+    if (known != NULL && (known->is_tuned || !is_tuning)) {
         *out = known;
         return FR_OK;
     }
     FR_TRY(propose(at, candidates, &n_candidates, err));
     if (is_tuning)
         FR_TRY(fastest(at, candidates, n_candidates, &best, err));
-    if (!known) {
+    if (known == NULL) {
         choice made = {.product = *at->product,
                        .alignment = alignment_of(at->product)};
         if (fr_vec_push(choices, made) != FR_OK)

@@ -13,7 +13,7 @@ static bool env_number(const char *name, int64_t *out)
     const char *text = getenv(name);
     char *end = NULL;
 
-    if (!text || !text[0])
+    if (text == NULL || !text[0])
         return false;
     long long value = strtoll(text, &end, 10);
     if (*end != '\0' || value < 0)
@@ -52,7 +52,7 @@ void fr_launch_detect(fr_launch *out)
         /* A shell within a step of one task is somebody's terminal. */
         out->role = out->world > 1 ? FR_LAUNCH_RANK : FR_LAUNCH_STANDALONE;
         out->launcher = "srun";
-    } else if (getenv("MASTER_ADDR") &&
+    } else if (getenv("MASTER_ADDR") != NULL &&
                detect_pair("RANK", "WORLD_SIZE", out)) {
         out->role = out->rank > 0 ? FR_LAUNCH_BYSTANDER : FR_LAUNCH_STANDALONE;
         out->launcher = "torchrun";
@@ -82,9 +82,9 @@ bool fr_launch_report(const fr_err *err)
         return false;
     fr_rank_page *page =
         fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), launch.rank, false);
-    if (!page)
+    if (page == NULL)
         page = fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), launch.rank, true);
-    if (!page)
+    if (page == NULL)
         return false;
     fr_rank_page_fail(page, err);
     fr_rank_page_close(page);

@@ -46,10 +46,10 @@ static const char **mpirun_args(const fr_launch_options *options,
         "GOMP_SPINCOUNT"};
     size_t n_argv = 0, n = 0;
 
-    while (argv[n_argv])
+    while (argv[n_argv] != NULL)
         n_argv++;
     const char **args = calloc(MAX_ARGS + n_argv, sizeof *args);
-    if (!args)
+    if (args == NULL)
         return NULL;
     (void)snprintf(world, n_world, "%lld", (long long)options->world);
 #define ARG(text) (args[n++] = (text))
@@ -58,11 +58,11 @@ static const char **mpirun_args(const fr_launch_options *options,
     ARG(world);
     if (geteuid() == 0)
         ARG("--allow-run-as-root");
-    if (options->hostfile) {
+    if (options->hostfile != NULL) {
         ARG("--hostfile");
         ARG(options->hostfile);
         for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) {
-            if (!getenv(passed_on[i]))
+            if (getenv(passed_on[i]) == NULL)
                 continue;
             ARG("-x");
             ARG(passed_on[i]);
@@ -143,7 +143,7 @@ static fr_status start_mpirun(fr_supervisor *sv, char *const *argv, fr_err *err)
 
     FR_TRY(open_pipes(3, from, to, err));
     const char **args = mpirun_args(sv->options, argv, world, sizeof world);
-    if (!args) {
+    if (args == NULL) {
         close_all(3, from);
         close_all(3, to);
         return fr_fail_no_memory(err);
@@ -287,9 +287,9 @@ static void remove_dir(const char *dir)
     char path[512];
     DIR *list = opendir(dir);
 
-    if (!list)
+    if (list == NULL)
         return;
-    for (const struct dirent *entry; (entry = readdir(list));) {
+    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
         if (!fr_text_starts(entry->d_name, "rank-"))
             continue;
         (void)snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
@@ -308,14 +308,14 @@ static void remove_segments(const fr_supervisor *sv)
     char tail[64];
     DIR *list = opendir("/dev/shm");
 
-    if (!list)
+    if (list == NULL)
         return;
-    for (const struct dirent *entry; (entry = readdir(list));) {
+    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
         if (!fr_text_starts(entry->d_name, "vader_segment."))
             continue;
         for (int64_t rank = 0; rank < sv->options->world; rank++) {
             const fr_rank_page *page = sv->pages[rank];
-            if (!page || page->job == 0)
+            if (page == NULL || page->job == 0)
                 continue;
             (void)snprintf(tail, sizeof tail, ".%u.%x.%lld",
                            (unsigned)geteuid(), page->job, (long long)rank);
@@ -346,9 +346,9 @@ static fr_status make_dir(fr_supervisor *sv, fr_err *err)
 {
     const char *base = getenv("TMPDIR");
     int n = snprintf(sv->dir, sizeof sv->dir, "%s/forerun-XXXXXX",
-                     base && base[0] ? base : "/tmp");
+                     base != NULL && base[0] ? base : "/tmp");
 
-    if (n < 0 || (size_t)n >= sizeof sv->dir || !mkdtemp(sv->dir))
+    if (n < 0 || (size_t)n >= sizeof sv->dir || mkdtemp(sv->dir) == NULL)
         return fr_fail(err, FR_IO, "%s: %s", sv->dir, strerror(errno));
     return FR_OK;
 }
@@ -404,21 +404,21 @@ fr_status fr_launch_supervise(char *const *argv,
 
     if (fcntl(STDOUT_FILENO, F_GETFD) < 0) /* or a pipe would become it */
         return fr_fail(err, FR_IO, "standard output: %s", strerror(errno));
-    if (!options->hostfile &&
+    if (options->hostfile == NULL &&
         options->world > (int64_t)MOST_RANKS_PER_CORE * n_allowed_cores())
         return fr_fail(err, FR_INPUT,
                        "%lld ranks on the %d cores of this machine; name more "
                        "machines with --hostfile",
                        (long long)options->world, n_allowed_cores());
     fr_supervisor *sv = calloc(1, sizeof *sv);
-    if (!sv)
+    if (sv == NULL)
         return fr_fail_no_memory(err);
     if (own.hung_s <= 0)
         own.hung_s = 20;
     sv->options = &own;
     sv->stdout_fd = sv->stderr_fd = sv->signal_fd = -1;
     sv->pages = calloc((size_t)own.world, sizeof(fr_rank_page *));
-    if (!sv->pages) {
+    if (sv->pages == NULL) {
         destroy(sv);
         return fr_fail_no_memory(err);
     }

@@ -28,12 +28,12 @@ static fr_rank_page *find_page(fr_supervisor *sv, int64_t rank)
 {
     if (rank < 0 || rank >= sv->options->world)
         return NULL;
-    if (!sv->pages[rank])
+    if (sv->pages[rank] == NULL)
         sv->pages[rank] = fr_rank_page_open(sv->dir, rank, false);
     fr_rank_page *page = sv->pages[rank];
-    bool is_there =
-        page && atomic_load_explicit(&page->state, memory_order_acquire) !=
-                    FR_RANK_ABSENT;
+    bool is_there = page != NULL &&
+                    atomic_load_explicit(&page->state, memory_order_acquire) !=
+                        FR_RANK_ABSENT;
     return is_there ? page : NULL;
 }
 
@@ -41,10 +41,11 @@ static fr_rank_page *find_page(fr_supervisor *sv, int64_t rank)
 static void describe(fr_supervisor *sv, int64_t rank, char *out, size_t n)
 {
     const fr_rank_page *page = find_page(sv, rank);
-    uint32_t op = page ? atomic_load(&page->op) : (uint32_t)FR_OP_N;
+    uint32_t op = page != NULL ? atomic_load(&page->op) : (uint32_t)FR_OP_N;
 
-    if (!page || op >= FR_OP_N) {
-        (void)snprintf(out, n, "%s", page ? ", before its first step" : "");
+    if (page == NULL || op >= FR_OP_N) {
+        (void)snprintf(out, n, "%s",
+                       page != NULL ? ", before its first step" : "");
         return;
     }
     uint32_t layer = atomic_load(&page->layer);
@@ -59,7 +60,7 @@ static bool number_after(const char *text, const char *key, long long *out)
 {
     const char *at = strstr(text, key);
 
-    if (!at)
+    if (at == NULL)
         return false;
     at += strlen(key);
     char *end = NULL;
@@ -79,15 +80,15 @@ static void judge_notice(fr_supervisor *sv)
     long long rank = -1, pid = 0, signal = 0, code = 0;
     char doing[128], why[64] = "";
 
-    if (name && number_after(text, "process rank ", &rank) &&
+    if (name != NULL && number_after(text, "process rank ", &rank) &&
         number_after(text, "on signal ", &signal)) {
         (void)number_after(text, "with PID ", &pid);
         const char *open = strchr(name, '('), *close = strchr(name, ')');
-        if (open && close && close > open)
+        if (open != NULL && close != NULL && close > open)
             (void)snprintf(why, sizeof why, " %.*s", (int)(close - open + 1),
                            open);
         const fr_rank_page *page = find_page(sv, rank);
-        if (page)
+        if (page != NULL)
             pid = page->pid; /* mpirun says 0 for ranks of other daemons */
         describe(sv, rank, doing, sizeof doing);
         blame(sv, FR_BLAME_SIGNAL, FR_FAILURE,
@@ -96,15 +97,15 @@ static void judge_notice(fr_supervisor *sv)
         return;
     }
     const char *process = strstr(text, "Process name: [[");
-    if (process && number_after(text, "Exit code:", &code)) {
+    if (process != NULL && number_after(text, "Exit code:", &code)) {
         const char *second = strstr(process, "],");
-        rank = second ? strtoll(second + 2, NULL, 10) : -1;
+        rank = second != NULL ? strtoll(second + 2, NULL, 10) : -1;
         describe(sv, rank, doing, sizeof doing);
         blame(sv, FR_BLAME_EXIT, FR_FAILURE,
               "rank %lld ended with exit code %lld%s", rank, code, doing);
         return;
     }
-    if (strstr(text, "normally, but") || text[0] == '\0')
+    if (strstr(text, "normally, but") != NULL || text[0] == '\0')
         return; /* the preamble of the other notices */
     blame(sv, FR_BLAME_LAUNCHER, FR_FAILURE, "mpirun: %s", text);
 }
@@ -127,10 +128,11 @@ void fr_watch_line(fr_supervisor *sv, const char *line)
     }
     if (!sv->is_in_notice) {
         /* A word of mpirun about notices it has left out, and about signals. */
-        bool is_own = line[0] == '\0' ||
-                      (line[0] == '[' && strstr(line, " more process")) ||
-                      fr_text_starts(line, "mpirun: abort is already");
-        if (!is_own && sv->options->on_line)
+        bool is_own =
+            line[0] == '\0' ||
+            (line[0] == '[' && strstr(line, " more process") != NULL) ||
+            fr_text_starts(line, "mpirun: abort is already");
+        if (!is_own && sv->options->on_line != NULL)
             sv->options->on_line(sv->options->context, line);
         return;
     }
@@ -147,7 +149,7 @@ void fr_watch_pages(fr_supervisor *sv)
 
     for (int64_t rank = 0; rank < sv->options->world; rank++) {
         fr_rank_page *page = find_page(sv, rank);
-        if (!page)
+        if (page == NULL)
             continue;
         uint32_t state =
             atomic_load_explicit(&page->state, memory_order_acquire);

@@ -15,7 +15,7 @@ fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner)
 {
     char path[512];
 
-    if (!dir || !dir[0])
+    if (dir == NULL || !dir[0])
         return NULL;
     int n = snprintf(path, sizeof path, "%s/rank-%lld", dir, (long long)rank);
     if (n < 0 || (size_t)n >= sizeof path)
@@ -38,7 +38,7 @@ fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner)
         page->pid = (int32_t)getpid();
         page->rank = (int32_t)rank;
         const char *job = getenv("PMIX_NAMESPACE");
-        page->job = job ? (uint32_t)strtoul(job, NULL, 10) : 0;
+        page->job = job != NULL ? (uint32_t)strtoul(job, NULL, 10) : 0;
         atomic_store(&page->step, -1);
         atomic_store(&page->op, FR_OP_N);
         atomic_store(&page->beat_ns, fr_clock_ns());
@@ -51,13 +51,13 @@ fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner)
 
 void fr_rank_page_close(fr_rank_page *page)
 {
-    if (page)
+    if (page != NULL)
         (void)munmap(page, sizeof *page);
 }
 
 void fr_rank_page_fail(fr_rank_page *page, const fr_err *err)
 {
-    if (!page || atomic_load(&page->state) == FR_RANK_FAILED)
+    if (page == NULL || atomic_load(&page->state) == FR_RANK_FAILED)
         return;
     fr_text_copy_cut(page->failure, sizeof page->failure, err->text);
     page->status = (int32_t)err->status;

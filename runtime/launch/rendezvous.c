@@ -18,7 +18,7 @@ static bool env_number(const char *name, int64_t least, int64_t most,
     int64_t value = 0;
     fr_err ignored;
 
-    if (!text || fr_parse_i64(text, &value, &ignored) != FR_OK ||
+    if (text == NULL || fr_parse_i64(text, &value, &ignored) != FR_OK ||
         value < least || value > most)
         return false;
     *out = value;
@@ -57,11 +57,12 @@ static fr_status find_address(fr_rendezvous *place, fr_err *err)
     const char *list = getenv("SLURM_STEP_NODELIST");
     int64_t n_local = 0;
 
-    if (!list)
+    if (list == NULL)
         list = getenv("SLURM_JOB_NODELIST");
-    if (named && fr_text_copy(place->address, sizeof place->address, named))
+    if (named != NULL &&
+        fr_text_copy(place->address, sizeof place->address, named))
         return FR_OK;
-    if (list &&
+    if (list != NULL &&
         fr_rendezvous_first_host(list, place->address, sizeof place->address))
         return FR_OK;
     if (env_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, INT32_MAX, &n_local) &&
@@ -80,13 +81,14 @@ static fr_status find_port(fr_rendezvous *place, fr_err *err)
     int64_t port = DEFAULT_PORT, job = 0;
     const int64_t first = 20000, n_ports = 10000; /* below the ephemeral ones */
 
-    if (getenv("MASTER_PORT") && !env_number("MASTER_PORT", 1, 65534, &port))
+    if (getenv("MASTER_PORT") != NULL &&
+        !env_number("MASTER_PORT", 1, 65534, &port))
         return fr_fail(err, FR_INPUT, "MASTER_PORT=%.40s is no port",
                        getenv("MASTER_PORT"));
-    if (!getenv("MASTER_PORT") &&
+    if (getenv("MASTER_PORT") == NULL &&
         env_number("SLURM_JOB_ID", 0, INT64_MAX, &job))
         port = first + job % n_ports; /* jobs may share a node */
-    if (agent && strcmp(agent, "True") == 0)
+    if (agent != NULL && strcmp(agent, "True") == 0)
         port++;
     place->port = (int)port;
     return FR_OK;
@@ -98,7 +100,7 @@ fr_status fr_rendezvous_find(fr_rendezvous *out, fr_err *err)
     const char *chosen = getenv("FORERUN_BOOTSTRAP");
     fr_launch launch;
 
-    if (getenv("MASTER_ADDR") &&
+    if (getenv("MASTER_ADDR") != NULL &&
         env_number("WORLD_SIZE", 1, INT32_MAX, &place.world) &&
         env_number("RANK", 0, place.world - 1, &place.rank)) {
         place.launcher = "torchrun";
@@ -116,11 +118,11 @@ fr_status fr_rendezvous_find(fr_rendezvous *out, fr_err *err)
                        fr_transport_mpi_is_available();
         place.by = has_mpi ? FR_MEETING_MPI : FR_MEETING_TCP;
     }
-    if (chosen && strcmp(chosen, "mpi") == 0)
+    if (chosen != NULL && strcmp(chosen, "mpi") == 0)
         place.by = FR_MEETING_MPI;
-    else if (chosen && strcmp(chosen, "tcp") == 0)
+    else if (chosen != NULL && strcmp(chosen, "tcp") == 0)
         place.by = FR_MEETING_TCP;
-    else if (chosen)
+    else if (chosen != NULL)
         return fr_fail(err, FR_INPUT,
                        "FORERUN_BOOTSTRAP=%.40s; give mpi or tcp", chosen);
     if (place.by == FR_MEETING_TCP && place.world > 1) {

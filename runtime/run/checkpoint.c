@@ -149,7 +149,7 @@ static fr_status save_rank(const char *path, const fr_program *program,
     FR_TRY(fingerprint(program, rank, &first->fingerprint, err));
     (void)snprintf(temporary, sizeof temporary, "%s.tmp", path);
     FILE *file = fopen(temporary, "wb");
-    if (!file)
+    if (file == NULL)
         return fail_io(temporary, err);
     fr_status status =
         write_all(temporary, file, rank_program, state, first, hash, err);
@@ -194,9 +194,9 @@ static void remove_step(const char *dir, int64_t n_steps_done)
     (void)snprintf(step_dir, sizeof step_dir, "%s/step-%lld", dir,
                    (long long)n_steps_done);
     DIR *list = opendir(step_dir);
-    if (!list)
+    if (list == NULL)
         return;
-    for (const struct dirent *entry; (entry = readdir(list));) {
+    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
         if (!fr_text_starts(entry->d_name, "rank-") &&
             strcmp(entry->d_name, "manifest.json") != 0)
             continue;
@@ -213,9 +213,9 @@ static void prune(const char *dir, int64_t newest_step)
     int64_t kept[KEPT] = {newest_step, -1};
     DIR *list = opendir(dir);
 
-    if (!list)
+    if (list == NULL)
         return;
-    for (const struct dirent *entry; (entry = readdir(list));) {
+    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
         if (!fr_text_starts(entry->d_name, "step-"))
             continue;
         int64_t step = strtoll(entry->d_name + 5, NULL, 10);
@@ -261,7 +261,7 @@ fr_status fr_checkpoint_save(const char *dir, const fr_program *program,
     FR_TRY(
         save_rank(path, program, transport->rank, state, &first, &hash, err));
     uint64_t *hashes = malloc((size_t)transport->world * sizeof *hashes);
-    if (!hashes)
+    if (hashes == NULL)
         return fr_fail_no_memory(err);
     fr_status status =
         fr_transport_all_gather(transport, &hash, sizeof hash, hashes, err);
@@ -316,7 +316,7 @@ static fr_status find_newest(const char *dir, int64_t world,
     FR_TRY(fr_file_read(path, 64, &name, NULL, err));
     const char *trimmed = fr_text_trim(name);
     fr_status status =
-        fr_text_starts(trimmed, "step-") && !strchr(trimmed, '/')
+        fr_text_starts(trimmed, "step-") && strchr(trimmed, '/') == NULL
             ? read_manifest(dir, trimmed, world, n_steps_done, hashes, err)
             : fr_fail(err, FR_INPUT, "%s: no name of a checkpoint in it", path);
     free(name);
@@ -329,7 +329,7 @@ static fr_status read_blocks(const char *path, FILE *file,
 {
     unsigned char *bytes = malloc(FR_STATE_PIECE_BYTES);
     piece p = {.rank_program = rank_program};
-    fr_status status = bytes ? FR_OK : fr_fail_no_memory(err);
+    fr_status status = bytes != NULL ? FR_OK : fr_fail_no_memory(err);
 
     while (status == FR_OK && next_piece(&p)) {
         if (fread(bytes, 1, p.n_bytes, file) != p.n_bytes) {
@@ -354,7 +354,7 @@ static fr_status load_rank(const char *path, const fr_program *program,
 
     FR_TRY(fingerprint(program, rank, &own, err));
     FILE *file = fopen(path, "rb");
-    if (!file)
+    if (file == NULL)
         return fail_io(path, err);
     fr_status status = FR_OK;
     if (fread(&first, sizeof first, 1, file) != 1 ||
@@ -386,7 +386,7 @@ fr_status fr_checkpoint_load(const char *dir, const fr_program *program,
     fr_err local = {0};
     char path[PATH_BYTES];
 
-    if (!mine || !all) {
+    if (mine == NULL || all == NULL) {
         free(mine);
         free(all);
         return fr_fail_no_memory(err);

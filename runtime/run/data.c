@@ -89,7 +89,7 @@ static fr_status scan(const fr_data *data, fr_err *err)
     if ((int64_t)largest < data->vocab)
         return FR_OK;
     unsigned char *piece = malloc(SCAN_BYTES);
-    fr_status status = piece ? FR_OK : fr_fail_no_memory(err);
+    fr_status status = piece != NULL ? FR_OK : fr_fail_no_memory(err);
     uint64_t n_piece = SCAN_BYTES / data->token_bytes;
     for (uint64_t at = 0; status == FR_OK && at < data->n_tokens;
          at += n_piece) {
@@ -141,7 +141,7 @@ fr_status fr_data_open(const fr_job *job, int64_t vocab, fr_data **out,
     fr_data *data = calloc(1, sizeof *data);
     fr_status status = FR_OK;
 
-    if (!data)
+    if (data == NULL)
         return fr_fail_no_memory(err);
     data->fd = -1;
     data->seed = job->seed;
@@ -149,7 +149,7 @@ fr_status fr_data_open(const fr_job *job, int64_t vocab, fr_data **out,
     data->vocab = vocab;
     fr_text_copy_cut(data->path, sizeof data->path, job->data);
     data->window = malloc(2 * ((size_t)job->seq + 1));
-    if (!data->window)
+    if (data->window == NULL)
         status = fr_fail_no_memory(err);
     else if (data->path[0] != '\0')
         status = open_file(data, err);
@@ -163,7 +163,7 @@ fr_status fr_data_open(const fr_job *job, int64_t vocab, fr_data **out,
 
 void fr_data_close(fr_data *data)
 {
-    if (!data)
+    if (data == NULL)
         return;
     if (data->fd >= 0)
         (void)close(data->fd);

@@ -30,7 +30,7 @@ static void cpu_destroy(fr_executor *executor)
 {
     cpu_executor *self = (cpu_executor *)executor;
 
-    if (!self)
+    if (self == NULL)
         return;
     fr_interpreter_destroy(self->interpreter);
     fr_cores_restore(&self->previous_cores);
@@ -119,7 +119,7 @@ static fr_status cpu_set_up(fr_executor *executor, fr_err *err)
         .beat_ns = executor->beat_ns,
     };
 
-    if (executor->on_gradients) {
+    if (executor->on_gradients != NULL) {
         options.on_instr = show_instr;
         options.on_instr_context = executor;
     }
@@ -229,7 +229,7 @@ static fr_status cpu_open(const fr_backend *backend, fr_transport *transport,
     cpu_executor *self = calloc(1, sizeof *self);
 
     (void)backend;
-    if (!self)
+    if (self == NULL)
         return fr_fail_no_memory(err);
     fr_executor_init(&self->base, &cpu_ops, transport, program, options);
     fr_measure_reset_peak();

@@ -23,7 +23,7 @@ fr_status fr_gradient_dump_create(const fr_program *program, int64_t rank,
 {
     fr_gradient_dump *dump = calloc(1, sizeof *dump);
 
-    if (!dump)
+    if (dump == NULL)
         return fr_fail_no_memory(err);
     dump->program = program;
     dump->rank_program = fr_program_of_rank(program, rank);
@@ -32,7 +32,7 @@ fr_status fr_gradient_dump_create(const fr_program *program, int64_t rank,
     dump->flat =
         calloc(dump->rank_program->n_parameters + 1, sizeof *dump->flat);
     dump->has = calloc(dump->rank_program->n_parameters + 1, 1);
-    if (!dump->flat || !dump->has) {
+    if (dump->flat == NULL || dump->has == NULL) {
         fr_gradient_dump_destroy(dump);
         return fr_fail_no_memory(err);
     }
@@ -42,7 +42,7 @@ fr_status fr_gradient_dump_create(const fr_program *program, int64_t rank,
 
 void fr_gradient_dump_destroy(fr_gradient_dump *dump)
 {
-    if (!dump)
+    if (dump == NULL)
         return;
     free(dump->flat);
     free(dump->has);
@@ -53,7 +53,7 @@ void fr_gradient_dump_note(fr_gradient_dump *dump, const fr_instr_view *view)
 {
     const fr_instr *instr = view->instr;
 
-    if (instr->op != FR_OP_OPT_STEP || !view->ptr[0])
+    if (instr->op != FR_OP_OPT_STEP || view->ptr[0] == NULL)
         return;
     uint64_t n = (uint64_t)instr->dim[0], first = (uint64_t)instr->dim[1];
     if (instr->ref[0].is_sharded)
@@ -116,7 +116,7 @@ static void add_tensor(const fr_tensor *tensor, const float *flat,
             int64_t whole_col =
                 is_col_cut ? global_index(tensor, col, cols, tp, n_tp) : col;
             uint64_t into = (uint64_t)(whole_row * global_cols + whole_col);
-            if (!has[from] || !to->at)
+            if (!has[from] || to->at == NULL)
                 continue;
             to->at[into] = flat[from];
             to->has[into] = 1;
@@ -143,7 +143,7 @@ static fr_status wholes_init(const fr_program *program, wholes *all,
             if (program->rank_programs[c].tensors[i].id >= n)
                 n = program->rank_programs[c].tensors[i].id + 1;
     all->at = calloc(n + 1, sizeof *all->at);
-    if (!all->at)
+    if (all->at == NULL)
         return fr_fail_no_memory(err);
     all->n = n;
     for (uint32_t c = 0; c < program->n_rank_programs; c++)
@@ -151,12 +151,12 @@ static fr_status wholes_init(const fr_program *program, wholes *all,
             const fr_tensor *tensor = &program->rank_programs[c].tensors[i];
             whole *to = &all->at[tensor->id];
             size_t size = (size_t)(tensor->global_rows * tensor->global_cols);
-            if (to->tensor)
+            if (to->tensor != NULL)
                 continue;
             to->tensor = tensor;
             to->at = calloc(size, sizeof *to->at);
             to->has = calloc(size, 1);
-            if (!to->at || !to->has)
+            if (to->at == NULL || to->has == NULL)
                 return fr_fail_no_memory(err);
         }
     return FR_OK;
@@ -171,7 +171,7 @@ static fr_status write_file(const wholes *all, const char *path, fr_err *err)
     fr_status status = FR_OK;
     for (size_t id = 0; id < all->n && status == FR_OK; id++) {
         const whole *w = &all->at[id];
-        if (!w->tensor)
+        if (w->tensor == NULL)
             continue;
         int64_t shape[2] = {w->tensor->global_rows, w->tensor->global_cols};
         size_t size = (size_t)(shape[0] * shape[1]);
@@ -203,7 +203,7 @@ static fr_status assemble(const fr_program *program, int64_t world,
         int tp = fr_plan_coord(&program->plan, rank).tp;
         uint64_t n = rank_program->n_parameters;
         float *flat = malloc(n * sizeof *flat + 1);
-        if (!flat) {
+        if (flat == NULL) {
             status = fr_fail_no_memory(err);
             break;
         }
@@ -230,7 +230,7 @@ fr_status fr_gradient_dump_write(fr_gradient_dump *dump,
     uint64_t *first = calloc((size_t)transport->world + 1, sizeof *first);
     fr_status status = FR_OK;
 
-    if (!mine || !first) {
+    if (mine == NULL || first == NULL) {
         free(mine);
         free(first);
         return fr_fail_no_memory(err);

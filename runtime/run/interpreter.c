@@ -24,7 +24,7 @@ fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
         fr_rank_kernel_call(&it->rank, instr, n_threads, it->i_step);
 
     fr_interpreter_resolve(it, i_call, instr, kernel.ptr);
-    if (it->options.on_instr) {
+    if (it->options.on_instr != NULL) {
         fr_instr_view view = {instr, &it->rank.rank_program->calls[i_call],
                               kernel.ptr};
         it->options.on_instr(it->options.on_instr_context, &view);
@@ -32,7 +32,7 @@ fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
     if (instr->op == FR_OP_LOAD_TOKENS)
         return fr_rank_load_tokens(&it->rank, call, instr, it->i_step,
                                    kernel.ptr[0], err);
-    if (!fr_kernels_cpu[instr->op])
+    if (fr_kernels_cpu[instr->op] == NULL)
         return fr_fail(err, FR_CHECK, "%s has no CPU kernel",
                        fr_op_name((fr_op)instr->op));
     fr_kernels_cpu[instr->op](&kernel);
@@ -101,7 +101,7 @@ static fr_status check_wait(const fr_interpreter *it, const fr_waiter *waiter,
                             uint32_t i_call, uint32_t i_instr, fr_err *err)
 {
     if (atomic_load_explicit(&it->has_failed, memory_order_acquire)) {
-        if (err)
+        if (err != NULL)
             *err = it->comm_err;
         return it->comm_err.status;
     }
@@ -134,7 +134,7 @@ static fr_status wait_for(fr_interpreter *it, uint32_t i_call,
         fr_waiter_pause(&waiter);
         if (atomic_load_explicit(&it->has_failed, memory_order_acquire)) {
             fr_waiter_reset(&waiter);
-            if (err)
+            if (err != NULL)
                 *err = it->comm_err;
             return it->comm_err.status;
         }
@@ -172,7 +172,7 @@ static fr_status hand_over(fr_interpreter *it, uint32_t i_call,
     it->handoff_call = i_call;
     it->handoff_instr = i_instr;
     it->handoff_src = ptr[0];
-    it->handoff_dst = ptr[1] ? ptr[1] : ptr[0];
+    it->handoff_dst = ptr[1] != NULL ? ptr[1] : ptr[0];
     atomic_store_explicit(&it->handoff, FR_HANDOFF_POSTED,
                           memory_order_release);
     fr_shm_ring(&it->control->bell[FR_BELL_COMM]);
@@ -192,7 +192,8 @@ static fr_status communicate(fr_interpreter *it, uint32_t i_call,
     fr_interpreter_resolve(it, i_call, instr, ptr);
     if (!fr_engine_route_of(it->engine, i_instr)->is_shared)
         return hand_over(it, i_call, i_instr, ptr, err);
-    fr_engine_start(it->engine, i_instr, ptr[0], ptr[1] ? ptr[1] : ptr[0]);
+    fr_engine_start(it->engine, i_instr, ptr[0],
+                    ptr[1] != NULL ? ptr[1] : ptr[0]);
     init_main_waiter(it, &waiter);
     fr_status status = FR_OK;
     while (status == FR_OK && !is_done) {
@@ -218,7 +219,7 @@ static fr_status run_call(fr_interpreter *it, uint32_t i_call, fr_err *err)
     for (uint32_t i = 0; i < segment->n_instrs; i++) {
         uint32_t i_instr = segment->first_instr + i;
         int64_t begin_ns = it->is_traced ? fr_clock_ns() : 0;
-        if (it->options.on_status)
+        if (it->options.on_status != NULL)
             it->options.on_status(it->options.on_status_context, it->i_step,
                                   i_call, i_instr);
         if (fr_instr_communicates(&it->rank.program->instrs[i_instr]))

@@ -10,7 +10,7 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
     const fr_rank_program *rank_program = it->rank.rank_program;
     uint32_t *at = malloc((rank_program->n_calls + 1) * sizeof *at);
 
-    if (!at)
+    if (at == NULL)
         return fr_fail_no_memory(err);
     it->lane_calls = at;
     for (int lane = 0; lane < FR_LANE_N; lane++) {
@@ -30,7 +30,7 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
         if (state->cap_spans == 0)
             continue;
         state->spans = malloc(state->cap_spans * sizeof *state->spans);
-        if (!state->spans)
+        if (state->spans == NULL)
             return fr_fail_no_memory(err);
         /* Touched now, else a page fault would be in the trace; not with
          * zeros, which a compiler may leave to the kernel. */
@@ -42,7 +42,7 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
 static fr_status prepare(fr_interpreter *it, fr_err *err)
 {
     it->done = calloc(it->rank.rank_program->n_calls + 1, sizeof *it->done);
-    if (!it->done)
+    if (it->done == NULL)
         return fr_fail_no_memory(err);
     FR_TRY(list_lanes(it, err));
     FR_TRY(fr_engine_create(it->rank.program, it->transport, &it->engine, err));
@@ -56,7 +56,7 @@ fr_status fr_interpreter_create(const fr_program *program,
 {
     fr_interpreter *it = calloc(1, sizeof *it);
 
-    if (!it)
+    if (it == NULL)
         return fr_fail_no_memory(err);
     it->transport = transport;
     it->options = *options;
@@ -76,7 +76,7 @@ fr_status fr_interpreter_create(const fr_program *program,
 
 void fr_interpreter_destroy(fr_interpreter *it)
 {
-    if (!it)
+    if (it == NULL)
         return;
     fr_comm_stop(it);
     fr_engine_destroy(it->engine);

@@ -17,9 +17,9 @@ static uint64_t proc_kb(const char *path, const char *key)
     unsigned long long kb = 0;
     FILE *file = fopen(path, "r");
 
-    if (!file)
+    if (file == NULL)
         return 0;
-    while (fgets(line, sizeof line, file)) {
+    while (fgets(line, sizeof line, file) != NULL) {
         size_t n = strlen(key);
         if (strncmp(line, key, n) == 0 && line[n] == ':') {
             kb = strtoull(line + n + 1, NULL, 10);
@@ -40,7 +40,7 @@ static fr_status resident_bytes(void *window, uint64_t n_bytes, uint64_t *out,
     unsigned char *is_there = malloc(n_pages ? n_pages : 1);
     uint64_t n = 0;
 
-    if (!is_there)
+    if (is_there == NULL)
         return fr_fail_no_memory(err);
     if (mincore(begin, n_pages * page, is_there) != 0) {
         free(is_there);
@@ -58,7 +58,7 @@ fr_status fr_measure_peak(void *window, uint64_t n_bytes, uint64_t *peak_bytes,
 {
     uint64_t own = 0;
 
-    if (window)
+    if (window != NULL)
         FR_TRY(resident_bytes(window, n_bytes, &own, err));
     uint64_t peak = proc_kb("/proc/self/status", "VmHWM");
     /* The kernel's running counters lag a little behind; the walk does not. */
@@ -66,7 +66,8 @@ fr_status fr_measure_peak(void *window, uint64_t n_bytes, uint64_t *peak_bytes,
     peak = now > peak ? now : peak;
     if (peak == 0)
         return fr_fail(err, FR_FAILURE, "no VmHWM in /proc/self/status");
-    uint64_t shared = window ? proc_kb("/proc/self/status", "RssShmem") : 0;
+    uint64_t shared =
+        window != NULL ? proc_kb("/proc/self/status", "RssShmem") : 0;
     *peak_bytes = (peak > shared ? peak - shared : 0) * 1024 + own;
     return FR_OK;
 }
@@ -75,7 +76,7 @@ void fr_measure_reset_peak(void)
 {
     FILE *file = fopen("/proc/self/clear_refs", "w");
 
-    if (!file)
+    if (file == NULL)
         return;
     (void)fputs("5", file);
     (void)fclose(file);
@@ -96,7 +97,7 @@ void fr_cores_deal(int64_t n_local, int64_t i_local, int n_threads,
             cores[n_cores++] = core;
     out->is_crowded = n_local * n_threads > n_cores;
     out->is_core_shared = n_local * (n_threads + 1) > n_cores;
-    if (out->is_crowded || (pin && strcmp(pin, "0") == 0) ||
+    if (out->is_crowded || (pin != NULL && strcmp(pin, "0") == 0) ||
         n_threads > (int)(sizeof out->main / sizeof out->main[0]))
         return;
     out->n_main = n_threads;
@@ -140,14 +141,14 @@ uint64_t fr_measure_machine(char host[64])
     char boot_id[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
 
-    if (file) {
+    if (file != NULL) {
         size_t n = fread(boot_id, 1, sizeof boot_id - 1, file);
         boot_id[n] = '\0';
         (void)fclose(file);
     }
-    if (host && gethostname(host, 64) != 0)
+    if (host != NULL && gethostname(host, 64) != 0)
         host[0] = '\0';
-    if (host)
+    if (host != NULL)
         host[63] = '\0';
     return fr_hash_text(boot_id, 0);
 }

@@ -8,7 +8,7 @@ fr_status fr_rank_context_init(const fr_program *program, int64_t rank,
     const fr_plan *plan = &program->plan;
     int64_t *ranks = malloc((size_t)fr_plan_world(plan) * sizeof *ranks);
 
-    if (!ranks)
+    if (ranks == NULL)
         return fr_fail_no_memory(err);
     *out = (fr_rank_context){.program = program,
                              .rank_program = fr_program_of_rank(program, rank),
@@ -57,7 +57,7 @@ fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
     int64_t first = rank->coordinate[FR_AXIS_DP] * per_rank +
                     call->micro_batch * instr->dim[0];
 
-    if (!rank->data)
+    if (rank->data == NULL)
         return fr_fail(err, FR_CHECK, "no data for load_tokens");
     return fr_data_load(rank->data, i_step, first, instr->dim[0], tokens, err);
 }

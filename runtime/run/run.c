@@ -84,7 +84,7 @@ static fr_status set_up(run *r, fr_err *err)
 
     r->loss = calloc(n, sizeof *r->loss);
     r->step_s = calloc(n, sizeof *r->step_s);
-    if (!r->loss || !r->step_s)
+    if (r->loss == NULL || r->step_s == NULL)
         return fr_fail_no_memory(err);
     if (r->options.is_checked)
         FR_TRY(fr_program_check(r->program, NULL, err));
@@ -101,7 +101,7 @@ static fr_status set_up(run *r, fr_err *err)
     if (!r->options.is_unwatched)
         r->page = fr_rank_page_open(getenv(FR_STATUS_DIR_ENV),
                                     r->transport->rank, true);
-    if (r->page) {
+    if (r->page != NULL) {
         executor->on_status = note_status;
         executor->on_status_context = r;
         executor->beat_ns = &r->page->beat_ns;
@@ -137,7 +137,7 @@ static fr_status fill_slab(run *r, fr_err *err)
 
     FR_TRY(executor->ops->connect(executor, err));
     FR_TRY(executor->ops->fill(executor, err));
-    if (r->options.is_resumed && r->options.checkpoint_dir)
+    if (r->options.is_resumed && r->options.checkpoint_dir != NULL)
         FR_TRY(fr_checkpoint_load(r->options.checkpoint_dir, r->program,
                                   r->transport, &state, &r->first_step, err));
     return FR_OK;
@@ -145,7 +145,7 @@ static fr_status fill_slab(run *r, fr_err *err)
 
 static bool is_checkpoint_due(const run *r, int64_t n_done)
 {
-    if (!r->options.checkpoint_dir)
+    if (r->options.checkpoint_dir == NULL)
         return false;
     return n_done == r->n_steps || (r->options.checkpoint_every > 0 &&
                                     n_done % r->options.checkpoint_every == 0);
@@ -166,14 +166,14 @@ static fr_status do_step(run *r, int64_t i_step, step_news *all, fr_err *err)
         if (all[i].step_s > r->step_s[i_out])
             r->step_s[i_out] = all[i].step_s;
     r->loss[i_out] = executor->ops->scalars(executor)->loss_sum;
-    if (i_out == 0 && r->dump) {
+    if (i_out == 0 && r->dump != NULL) {
         FR_TRY(fr_gradient_dump_write(r->dump, transport,
                                       r->options.gradient_path, err));
     }
     if (is_checkpoint_due(r, i_step + 1))
         FR_TRY(fr_checkpoint_save(r->options.checkpoint_dir, r->program,
                                   transport, &state, i_step + 1, err));
-    if (transport->rank == 0 && r->options.on_step)
+    if (transport->rank == 0 && r->options.on_step != NULL)
         r->options.on_step(r->options.context, i_step, r->loss[i_out],
                            r->step_s[i_out]);
     return FR_OK;
@@ -182,7 +182,7 @@ static fr_status do_step(run *r, int64_t i_step, step_news *all, fr_err *err)
 static fr_status train(run *r, fr_err *err)
 {
     step_news *all = calloc((size_t)r->transport->world, sizeof *all);
-    fr_status status = all ? FR_OK : fr_fail_no_memory(err);
+    fr_status status = all != NULL ? FR_OK : fr_fail_no_memory(err);
 
     for (int64_t i = r->first_step; status == FR_OK && i < r->n_steps; i++)
         status = do_step(r, i, all, err);
@@ -199,14 +199,14 @@ static fr_status gather_timeline(run *r, fr_timeline *timeline, fr_err *err)
     unsigned char *all = NULL;
     fr_status status = FR_OK;
 
-    if (!first || !mine)
+    if (first == NULL || mine == NULL)
         status = fr_fail_no_memory(err);
     if (status == FR_OK) {
         executor->ops->copy_spans(executor, mine);
         status = fr_transport_gather(r->transport, mine, n * sizeof *mine, &all,
                                      first, err);
     }
-    if (status == FR_OK && r->transport->rank == 0 && timeline) {
+    if (status == FR_OK && r->transport->rank == 0 && timeline != NULL) {
         size_t n_all = first[r->transport->world] / sizeof(fr_span);
         for (size_t i = 0; i < n_all && status == FR_OK; i++) {
             fr_span span;
@@ -229,7 +229,7 @@ static fr_status gather_memory(run *r, fr_run_result *out, fr_err *err)
                         r->rank_program->slab_bytes};
     uint64_t(*all)[3] = calloc((size_t)transport->world, sizeof mine);
 
-    if (!all)
+    if (all == NULL)
         return fr_fail_no_memory(err);
     fr_status status = executor->ops->peak(executor, &mine[0], err);
     if (status == FR_OK)
@@ -270,14 +270,14 @@ static void summarise(run *r, fr_run_result *out, double *scratch)
 static fr_status note_collectives(const run *r, fr_run_result *out, fr_err *err)
 {
     const fr_executor *executor = r->executor;
-    size_t n = executor->ops->copy_collectives
+    size_t n = executor->ops->copy_collectives != NULL
                    ? executor->ops->copy_collectives(executor, NULL)
                    : 0;
 
     if (n == 0)
         return FR_OK;
     out->collectives = calloc(n, sizeof *out->collectives);
-    if (!out->collectives)
+    if (out->collectives == NULL)
         return fr_fail_no_memory(err);
     out->n_collectives =
         executor->ops->copy_collectives(executor, out->collectives);
@@ -302,8 +302,8 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
     if (r->transport->rank != 0)
         return FR_OK;
     double *scratch = malloc(((size_t)r->n_steps + 1) * sizeof *scratch);
-    fr_status status =
-        scratch ? note_collectives(r, &result, err) : fr_fail_no_memory(err);
+    fr_status status = scratch != NULL ? note_collectives(r, &result, err)
+                                       : fr_fail_no_memory(err);
     if (status != FR_OK) {
         free(scratch);
         return status;
@@ -319,7 +319,7 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
 
 static void tear_down(run *r)
 {
-    if (r->executor)
+    if (r->executor != NULL)
         r->executor->ops->destroy(r->executor);
     fr_data_close(r->data);
     fr_gradient_dump_destroy(r->dump);
@@ -334,13 +334,13 @@ static void announce_failure(const run *r, const fr_err *err)
     const fr_transport *transport = r->transport;
 
     fr_rank_page_fail(r->page, err);
-    if (transport->ops->announce)
+    if (transport->ops->announce != NULL)
         transport->ops->announce(r->transport, err->text);
-    if (!transport->control[transport->rank])
+    if (transport->control[transport->rank] == NULL)
         return;
     fr_shm_set_failure(transport->control[transport->rank], err->text);
     for (int64_t rank = 0; rank < transport->world; rank++)
-        if (transport->control[rank])
+        if (transport->control[rank] != NULL)
             for (int bell = 0; bell < FR_BELL_N; bell++)
                 fr_shm_ring(&transport->control[rank]->bell[bell]);
 }
@@ -356,7 +356,7 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
              .options = *options};
     fr_run_result result = {0};
 
-    r.backend = options->backend ? options->backend : &fr_backend_cpu;
+    r.backend = options->backend != NULL ? options->backend : &fr_backend_cpu;
     r.n_steps = options->n_steps > 0 ? options->n_steps : program->job.n_steps;
     transport->timeout_s = options->timeout_s;
     fr_status status = r.backend->open(r.backend, transport, program,
@@ -373,11 +373,11 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
         status = collect(&r, timeline, &result, &local);
     if (status != FR_OK)
         announce_failure(&r, &local);
-    else if (r.page)
+    else if (r.page != NULL)
         atomic_store(&r.page->state, FR_RANK_FINISHED);
     tear_down(&r);
     if (status != FR_OK) {
-        if (err)
+        if (err != NULL)
             *err = local;
         return status;
     }
@@ -392,14 +392,14 @@ fr_status fr_run(const fr_program *program, const fr_run_options *options,
     fr_transport *transport = NULL;
     int64_t world = fr_plan_world(&program->plan);
 
-    if (world > 1 && getenv(FR_STATUS_DIR_ENV))
+    if (world > 1 && getenv(FR_STATUS_DIR_ENV) != NULL)
         fr_launch_follow_parent();
     if (world > 1)
         FR_TRY(fr_transport_mpi_create(world, options->timeout_s, &transport,
                                        err));
     else
         FR_TRY(fr_transport_alone_create(options->timeout_s, &transport, err));
-    if (!transport) /* more ranks were started than the plan has */
+    if (transport == NULL) /* more ranks were started than the plan has */
         return FR_OK;
     fr_status status =
         fr_run_over(transport, program, options, timeline, out, err);
@@ -420,15 +420,15 @@ fr_status fr_run_join(int64_t world, int64_t *rank, int32_t *node_of_rank,
     if (world > 1) {
         FR_TRY(fr_transport_mpi_create(world, defaults.timeout_s, &transport,
                                        err));
-        if (!transport)
+        if (transport == NULL)
             return fr_fail(err, FR_USAGE,
                            "more ranks were started than the plan has (%lld)",
                            (long long)world);
         own_rank = transport->rank;
     }
-    for (int64_t i = 0; node_of_rank && i < world; i++)
-        node_of_rank[i] = transport ? transport->node_of_rank[i] : 0;
-    if (rank)
+    for (int64_t i = 0; node_of_rank != NULL && i < world; i++)
+        node_of_rank[i] = transport != NULL ? transport->node_of_rank[i] : 0;
+    if (rank != NULL)
         *rank = own_rank;
     fr_transport_destroy(transport);
     return FR_OK;

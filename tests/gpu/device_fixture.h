@@ -142,9 +142,9 @@ static inline void df_destroy(const df_case *at, df_memory *memory)
 static inline fr_kernel_call df_call(const df_case *at)
 {
     fr_kernel_call call = kf_call(&at->instr, 2, NULL, 0);
-    if (at->job)
+    if (at->job != NULL)
         call.job = at->job;
-    if (at->plan)
+    if (at->plan != NULL)
         call.plan = at->plan;
     call.tensors = at->tensors;
     call.n_tensors = at->n_tensors;
@@ -162,7 +162,7 @@ static inline fr_cuda_step df_step(const df_case *at)
                          .learning_rate = 1,
                          .moment1_scale = 1,
                          .moment2_scale = 1};
-    if (at->job) {
+    if (at->job != NULL) {
         double t = (double)(at->i_step + 1);
         step.learning_rate = (float)fr_job_lr(at->job, at->i_step);
         step.moment1_scale = (float)(1 / (1 - pow(at->job->beta1, t)));
@@ -178,7 +178,7 @@ static inline fr_status df_launch(const df_case *at, fr_kernel_call call,
     fr_cuda_launch launch = {.call = call};
     fr_cuda_step step = df_step(at);
     void *device_step = NULL;
-    if (!fr_kernels_cuda[call.instr->op])
+    if (fr_kernels_cuda[call.instr->op] == NULL)
         return fr_fail(err, FR_CHECK, "no kernel");
     FR_TRY(fr_cuda_kernels_create(&launch.kernels, err));
     cudaMalloc(&device_step, sizeof step);
@@ -270,7 +270,7 @@ static inline void df_launch_twice(const df_case *at, df_memory *memory,
     }
     CHECK_OK(df_launch(at, call, &err), &err);
     for (int i = 0; i < FR_INSTR_REFS; i++) {
-        if (!before[i])
+        if (before[i] == NULL)
             continue;
         df_fetch(&memory[i]);
         check_that(memcmp(before[i], memory[i].copy, memory[i].n_bytes) == 0,

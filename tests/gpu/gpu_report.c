@@ -70,12 +70,13 @@ static double number(const fr_json *json, const char *a, const char *b)
     double value = NAN;
     fr_err ignored;
 
-    if (!json)
+    if (json == NULL)
         return NAN;
     const fr_json_value *at = fr_json_root(json);
-    if (a)
+    if (a != NULL)
         at = fr_json_find(at, a);
-    if (!at || fr_json_get_double_or(at, b, NAN, &value, &ignored) != FR_OK)
+    if (at == NULL ||
+        fr_json_get_double_or(at, b, NAN, &value, &ignored) != FR_OK)
         return NAN;
     return value;
 }
@@ -103,11 +104,11 @@ static int read_cases(report *r, const char *path)
     char line[MAX_LINE], bound[32];
     FILE *file = fopen(path, "r");
 
-    if (!file) {
+    if (file == NULL) {
         fprintf(stderr, "gpu_report: cannot read %s\n", path);
         return 1;
     }
-    while (r->n_plans < MAX_PLANS && fgets(line, sizeof line, file)) {
+    while (r->n_plans < MAX_PLANS && fgets(line, sizeof line, file) != NULL) {
         plan_row *plan = &r->plans[r->n_plans];
         if (line[0] == '#' ||
             sscanf(line, "%63s %31s %63s %255[^\n]", plan->name, bound,
@@ -183,9 +184,9 @@ static void judge_shared(report *r)
     fr_json *shared = open_json(r, "shared", ".run.json");
     fr_json *alone = open_json(r, "alone", ".run.json");
     const fr_json_value *a =
-        shared ? fr_json_find(fr_json_root(shared), "loss") : NULL;
+        shared != NULL ? fr_json_find(fr_json_root(shared), "loss") : NULL;
     const fr_json_value *b =
-        alone ? fr_json_find(fr_json_root(alone), "loss") : NULL;
+        alone != NULL ? fr_json_find(fr_json_root(alone), "loss") : NULL;
     double worst = fr_json_n(a) > 0 && fr_json_n(a) == fr_json_n(b) ? 0 : NAN;
     fr_err ignored;
 
@@ -218,12 +219,12 @@ static int split(char *line, char *parts[4])
     int n = 0;
 
     line[strcspn(line, "\n")] = '\0';
-    for (char *at = line; at && n < 4; n++) {
+    for (char *at = line; at != NULL && n < 4; n++) {
         char *tab = n < 3 ? strchr(at, '\t') : NULL;
         parts[n] = at;
-        if (tab)
+        if (tab != NULL)
             *tab = '\0';
-        at = tab ? tab + 1 : NULL;
+        at = tab != NULL ? tab + 1 : NULL;
     }
     return n;
 }
@@ -243,11 +244,11 @@ static void put_machine(const report *r, fr_json_writer *w)
 
     fr_json_key(w, "machine");
     fr_json_begin_object(w);
-    while (file && fgets(line, sizeof line, file))
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
         if (split(line, part) >= 2)
             fr_json_put_string(w, part[0], part[1]);
     fr_json_end_object(w);
-    if (file)
+    if (file != NULL)
         (void)fclose(file);
 }
 
@@ -258,7 +259,7 @@ static void put_stages(report *r, fr_json_writer *w)
 
     fr_json_key(w, "stages");
     fr_json_begin_array(w);
-    while (file && fgets(line, sizeof line, file)) {
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         if (split(line, part) != 4)
             continue;
         r->n_failed_stages += strcmp(part[1], "failed") == 0;
@@ -272,7 +273,7 @@ static void put_stages(report *r, fr_json_writer *w)
                part[3]);
     }
     fr_json_end_array(w);
-    if (file)
+    if (file != NULL)
         (void)fclose(file);
     else
         r->n_failed_stages++;
@@ -330,9 +331,10 @@ static void put_profile(const report *r, fr_json_writer *w)
 
     for (int i = 0; i < 2; i++) {
         const fr_json_value *value =
-            profile ? fr_json_find(fr_json_root(profile), keys[i]) : NULL;
+            profile != NULL ? fr_json_find(fr_json_root(profile), keys[i])
+                            : NULL;
         fr_json_key(w, keys[i]);
-        if (value)
+        if (value != NULL)
             put_value(w, value);
         else
             fr_json_null(w);
@@ -432,7 +434,7 @@ int main(int argc, char **argv)
         return 2;
     }
     report *r = calloc(1, sizeof *r);
-    if (!r)
+    if (r == NULL)
         return 1;
     r->dir = argv[1];
     if (read_cases(r, argv[2]) != 0) {

@@ -136,7 +136,7 @@ static void test_alone(void)
         (void)snprintf(why, sizeof why, "%.190s", err.text);
         SKIP(why);
     }
-    if (!t.system->comm)
+    if (t.system->comm == NULL)
         SKIP("this build has no NCCL");
     (void)snprintf(path, sizeof path, "/tmp/test_cuda_nccl.%d.xml",
                    (int)getpid());

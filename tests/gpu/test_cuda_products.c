@@ -102,7 +102,7 @@ static void check_values(const bench *t, const fr_cuda_product *p)
                     (double)t->a[p->is_a_transposed ? l * M + i : i * K + l] *
                     (double)t->b[p->is_b_transposed ? j * K + l : l * N + j];
             sum = 0.5 * sum + (p->is_added ? (double)t->c[i * N + j] : 0) +
-                  (p->bias ? (double)t->bias[j] : 0);
+                  (p->bias != NULL ? (double)t->bias[j] : 0);
             if (fabs(got[i * N + j] - sum) > 1e-5) {
                 check_that(
                     false, __FILE__, __LINE__, "a%s b%s: [%d,%d] is %g, not %g",

@@ -34,10 +34,10 @@ static fr_status parse(const char *path, const char *bytes, size_t n,
             return fr_fail(err, FR_INPUT, "%s: cut off", path);
         gradient_tensor *grown =
             realloc(out->at, (out->n + 1) * sizeof *out->at);
-        if (grown)
+        if (grown != NULL)
             out->at = grown;
         next.at = malloc(size + 1);
-        if (!grown || !next.at) {
+        if (grown == NULL || next.at == NULL) {
             free(next.at);
             return fr_fail_no_memory(err);
         }

@@ -305,15 +305,16 @@ bool layout_is_refused(const layout_row *row, layout_target target)
             : fr_plan_check_executable(&plan, &model, &job, &err);
     check_that((status != FR_OK) == (reason != NULL), __FILE__, __LINE__,
                "%s: %s", row->name, status != FR_OK ? err.text : "not refused");
-    if (reason && status != FR_OK)
+    if (reason != NULL && status != FR_OK)
         check_that(strstr(err.text, reason) != NULL, __FILE__, __LINE__,
                    "%s is refused for another reason: %s", row->name, err.text);
     /* Fused attention is the only difference between the two plans. */
     plan = layout_plan(row, LAYOUT_CPU);
-    if (target == LAYOUT_GPU && !reason)
+    if (target == LAYOUT_GPU && reason == NULL)
         CHECK(fr_plan_check_executable_gpu(&plan, &model, &job, &err) ==
                   FR_INPUT &&
-              strstr(err.text, "attention that keeps its probabilities"));
+              strstr(err.text, "attention that keeps its probabilities") !=
+                  NULL);
     fr_model_release(&model);
     return status != FR_OK;
 }

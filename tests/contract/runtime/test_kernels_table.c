@@ -27,9 +27,9 @@ static void test_optimizers(void)
         .n = N, .rows = 1, .cols = N, .is_decayed = true};
     for (int kind = 0; kind < FR_OPTIMIZER_N; kind++) {
         const fr_optimizer *optimizer = fr_optimizers[kind];
-        CHECK(optimizer && (int)optimizer->kind == kind);
+        CHECK(optimizer != NULL && (int)optimizer->kind == kind);
         CHECK_STR(optimizer->name, fr_optimizer_kind_name(optimizer->kind));
-        CHECK(optimizer->summary && optimizer->step_flop > 0);
+        CHECK(optimizer->summary != NULL && optimizer->step_flop > 0);
         CHECK(optimizer->n_moments == 1 || optimizer->n_moments == 2);
         CHECK((optimizer->norms_flop > 0) == optimizer->has_norms);
         CHECK((optimizer->norms_moved_bytes > 0) == optimizer->has_norms);
@@ -116,7 +116,7 @@ static void test_compressors(void)
     for (int kind = 0; kind < fr_n_compressors; kind++) {
         const fr_compressor *compressor = fr_compressors[kind];
         CHECK(fr_compressor_kind_find(compressor->name) == kind);
-        CHECK(compressor->name && compressor->summary);
+        CHECK(compressor->name != NULL && compressor->summary != NULL);
         CHECK(compressor->n_stages >= 1 &&
               compressor->n_stages <= FR_COMPRESS_STAGES);
         CHECK(compressor->is_lossy == (kind != FR_COMPRESSOR_NONE));

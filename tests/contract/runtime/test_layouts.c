@@ -47,7 +47,7 @@ static fr_status lower(const layout_row *l, fr_transport *transport,
     fr_plan plan = layout_plan(l, LAYOUT_CPU);
     fr_placement placement = {.n_ranks = fr_plan_world(&plan)};
 
-    if (transport)
+    if (transport != NULL)
         placement.node_of_rank = transport->node_of_rank;
     FR_TRY(layout_model(l, &model, err));
     fr_status status = fr_lower(&model, &job, &plan, &placement, out, err);
@@ -71,16 +71,17 @@ static fr_status run_layout(const layout_row *l, double loss[N_STEPS],
     options.gradient_path = gradient_path;
     if (world > 1) {
         FR_TRY(fr_transport_mpi_create(world, 60, &transport, err));
-        if (!transport)
+        if (transport == NULL)
             return FR_OK; /* not of this layout's ranks */
     } else if (self.rank != 0) {
         return FR_OK;
     }
     status = lower(l, transport, &program, err);
     if (status == FR_OK)
-        status = transport ? fr_run_over(transport, program, &options, NULL,
-                                         &result, err)
-                           : fr_run(program, &options, NULL, &result, err);
+        status =
+            transport != NULL
+                ? fr_run_over(transport, program, &options, NULL, &result, err)
+                : fr_run(program, &options, NULL, &result, err);
     if (status == FR_OK && self.rank == 0)
         memcpy(loss, result.loss, N_STEPS * sizeof *loss);
     fr_run_result_release(&result);
@@ -236,7 +237,7 @@ int main(int argc, char **argv)
         return 1;
     }
     self.rank = (int)rank;
-    if (rank != 0 && !freopen("/dev/null", "w", stdout))
+    if (rank != 0 && freopen("/dev/null", "w", stdout) == NULL)
         return 1;
     int code = check_run(tests, sizeof tests / sizeof *tests, argc, argv);
     for (int i = 0; i < 2; i++)

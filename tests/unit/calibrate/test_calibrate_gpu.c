@@ -116,7 +116,7 @@ static void bench_init(bench *b, int n_devices)
     b->one = (fr_calibrate_case){&b->model, &b->job};
     b->options = (fr_calibrate_options){
         .cases = &b->one, .n_cases = 1, .is_quick = true, .budget_s = 2.0};
-    if (getenv("SHOW_LOG"))
+    if (getenv("SHOW_LOG") != NULL)
         b->options.log = &b->log;
 }
 
@@ -159,7 +159,7 @@ static fr_status run(bench *b, int n_ranks, const int32_t *nodes, fr_err *err)
 
     b->system = gpu_fake_system(&b->fake);
     b->setup.system = &b->system;
-    if (b->comm)
+    if (b->comm != NULL)
         b->system.comm = b->comm;
     FR_TRY(fr_loopback_create(n_ranks, nodes, &hub, err));
     for (int i = 0; i < n_ranks; i++) {

@@ -35,11 +35,11 @@ static fr_status open_device(void *context, int i_device, fr_gpu **out,
     gpu_fake *fake = context;
     fr_gpu *gpu = calloc(1, sizeof *gpu);
 
-    if (!gpu)
+    if (gpu == NULL)
         return fr_fail_no_memory(err);
     gpu->fake = fake;
     gpu->i_device = i_device;
-    gpu->n_bytes = fake->law ? fake->law->context_bytes : 0;
+    gpu->n_bytes = fake->law != NULL ? fake->law->context_bytes : 0;
     pthread_mutex_init(&gpu->mutex, NULL);
     pthread_cond_init(&gpu->changed, NULL);
     *out = gpu;
@@ -48,7 +48,7 @@ static fr_status open_device(void *context, int i_device, fr_gpu **out,
 
 static void close_device(fr_gpu *gpu)
 {
-    if (!gpu)
+    if (gpu == NULL)
         return;
     pthread_mutex_destroy(&gpu->mutex);
     pthread_cond_destroy(&gpu->changed);
@@ -79,7 +79,7 @@ static fr_status properties(fr_gpu *gpu, fr_gpu_properties *out, fr_err *err)
 
 static bool sense(fr_gpu *gpu, fr_gpu_senses *out)
 {
-    if (!gpu->fake->law)
+    if (gpu->fake->law == NULL)
         return false;
     *out = (fr_gpu_senses){.driver = "580.1",
                            .clock_Hz = 1.365e9,
@@ -116,7 +116,7 @@ static fr_status alloc(fr_gpu *gpu, uint64_t n_bytes, void **out, fr_err *err)
         return fr_fail_no_memory(err);
     block = memory_block;
     memcpy(block, &n_bytes, sizeof n_bytes);
-    if (!gpu->fake->law)
+    if (gpu->fake->law == NULL)
         memset(block + 4096, 0xff, n_bytes); /* nobody has written it */
     gpu->n_bytes += n_bytes;
     if (gpu->n_bytes > atomic_load(&gpu->fake->most_bytes))
@@ -133,7 +133,7 @@ static void free_memory(fr_gpu *gpu, void *device)
 {
     uint64_t n_bytes = 0;
 
-    if (!device)
+    if (device == NULL)
         return;
     unsigned char *block = (unsigned char *)gpu_fake_real(device) - 4096;
     pthread_mutex_lock(&gpu->mutex);
@@ -148,7 +148,7 @@ static fr_status alloc_host(fr_gpu *gpu, uint64_t n_bytes, void **out,
                             fr_err *err)
 {
     *out = aligned_alloc(64, (n_bytes + 63) / 64 * 64);
-    if (!*out)
+    if (*out == NULL)
         return fr_fail_no_memory(err);
     pthread_mutex_lock(&gpu->fake->mutex);
     gpu_fake_note(gpu->fake->pinned, *out, n_bytes);
@@ -220,14 +220,14 @@ static void run_kernel(gpu_fake_task *task)
             gpu_fake_fail(gpu, "an illegal memory access was encountered");
         return;
     }
-    if (gpu->fake->law) {
+    if (gpu->fake->law != NULL) {
         gpu_fake_spend_kernel(task);
         return;
     }
     call->i_step = step->i_step;
     for (int i = 0; i < FR_INSTR_REFS; i++)
         call->ptr[i] = gpu_fake_real(call->ptr[i]);
-    if (gpu->fake->emulated)
+    if (gpu->fake->emulated != NULL)
         run_emulated(&task->launch, gpu);
     else
         fr_kernels_cpu[op](call);
@@ -252,7 +252,7 @@ static fr_status fake_kernel(const fr_cuda_launch *launch, fr_err *err)
         task.stream->gpu->fake->fault.kind == GPU_FAKE_ENQUEUE_FAILS)
         return fr_fail(err, FR_FAILURE, "invalid configuration argument");
     task.launch.call.n_threads = 1;
-    if (task.stream->gpu->fake->law) {
+    if (task.stream->gpu->fake->law != NULL) {
         task.n = atomic_load(&task.stream->gpu->is_exchanging);
         gpu_fake_spin(task.stream->gpu->fake->law->launch_s);
     }
@@ -293,10 +293,10 @@ void gpu_fake_init(gpu_fake *fake, int n_devices)
 fr_gpu_system gpu_fake_system(gpu_fake *fake)
 {
     for (int op = 0; op < FR_OP_N; op++) {
-        bool has_kernel =
-            fake->emulated ? fake->emulated[op] != NULL : has_cpu_kernel[op];
+        bool has_kernel = fake->emulated != NULL ? fake->emulated[op] != NULL
+                                                 : has_cpu_kernel[op];
         /* Nothing is computed under a law. */
-        has_kernel = has_kernel || (fake->law && op == FR_OP_CAST);
+        has_kernel = has_kernel || (fake->law != NULL && op == FR_OP_CAST);
         fake->kernels[op] = has_kernel ? fake_kernel : NULL;
     }
     return (fr_gpu_system){.name = "fake",

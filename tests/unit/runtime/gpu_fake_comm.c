@@ -41,7 +41,7 @@ static gpu_fake_group *make_group(int n)
 {
     gpu_fake_group *group = calloc(1, sizeof *group);
 
-    if (!group)
+    if (group == NULL)
         return NULL;
     pthread_mutex_init(&group->mutex, NULL);
     pthread_cond_init(&group->changed, NULL);
@@ -99,7 +99,7 @@ static uint64_t own_bytes(const fr_gpu_comm *comm)
 {
     const gpu_fake_law *law = comm->fake->law;
 
-    if (!law)
+    if (law == NULL)
         return 0;
     if (comm->group == comm->fake->world)
         return law->world_bytes;
@@ -111,7 +111,7 @@ static fr_status join(fr_gpu *gpu, gpu_fake_group *group, int position,
 {
     fr_gpu_comm *comm = calloc(1, sizeof *comm);
 
-    if (!comm)
+    if (comm == NULL)
         return fr_fail_no_memory(err);
     comm->gpu = gpu;
     comm->fake = gpu->fake;
@@ -128,11 +128,11 @@ static fr_status join(fr_gpu *gpu, gpu_fake_group *group, int position,
 
 static void destroy(fr_gpu_comm *comm)
 {
-    if (!comm)
+    if (comm == NULL)
         return;
     gpu_fake_group *group = comm->group;
     gpu_fake *fake = comm->fake;
-    if (fake->law)
+    if (fake->law != NULL)
         comm->gpu->n_bytes -= own_bytes(comm);
     pthread_mutex_lock(&fake->mutex);
     pthread_mutex_lock(&group->mutex);
@@ -160,7 +160,7 @@ static fr_status init(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
     if (id->bytes[0] != 0x5a)
         return fr_fail(err, FR_FAILURE, "an id that nobody made");
     pthread_mutex_lock(&gpu->fake->mutex);
-    if (!gpu->fake->world)
+    if (gpu->fake->world == NULL)
         gpu->fake->world = make_group(world);
     fr_status status = join(gpu, gpu->fake->world, rank, timeout_s, &comm, err);
     pthread_mutex_unlock(&gpu->fake->mutex);
@@ -194,13 +194,13 @@ static fr_status split(fr_gpu_comm *parent, int32_t colour, int32_t key,
     *out = NULL;
     if (colour != FR_GPU_NO_COLOUR) {
         pthread_mutex_lock(&group->mutex);
-        if (!group->children[first])
+        if (group->children[first] == NULL)
             group->children[first] = make_group(n);
         pthread_mutex_unlock(&group->mutex);
         status = join(parent->gpu, group->children[first], position,
                       parent->timeout_s, out, err);
     }
-    if (*out)
+    if (*out != NULL)
         (*out)->choices = choices;
     (void)meet(parent, NULL, parent->timeout_s);
     if (parent->position == 0)
@@ -211,7 +211,7 @@ static fr_status split(fr_gpu_comm *parent, int32_t colour, int32_t key,
 
 static void abort_comm(fr_gpu_comm *comm)
 {
-    if (!comm)
+    if (comm == NULL)
         return;
     gpu_fake *fake = comm->fake;
     atomic_store(&comm->is_aborted, true);
@@ -343,7 +343,7 @@ static void run_exchange(gpu_fake_task *task)
         gpu_fake_hang(task->stream);
         return;
     }
-    if (comm->fake->law) {
+    if (comm->fake->law != NULL) {
         spend_exchange(task);
         return;
     }
@@ -352,7 +352,7 @@ static void run_exchange(gpu_fake_task *task)
     unsigned char *result = malloc(n_bytes + 1);
     if (!take_part(comm, own, result, n_bytes))
         gpu_fake_fail(comm->gpu, "members ask for different things");
-    else if (meet(comm, own, no_limit_s) && own->dst)
+    else if (meet(comm, own, no_limit_s) && own->dst != NULL)
         memcpy(gpu_fake_real(own->dst), result,
                own->op == FR_OP_REDUCE_SCATTER
                    ? n_bytes / (uint64_t)comm->group->n
@@ -364,7 +364,7 @@ static void run_exchange(gpu_fake_task *task)
 /* This library can do rings alone. */
 static void count_choice(fr_gpu_comm *comm, fr_op op)
 {
-    for (int i = 0; comm->choices && i < comm->choices->n; i++) {
+    for (int i = 0; comm->choices != NULL && i < comm->choices->n; i++) {
         fr_gpu_choice *choice = &comm->choices->at[i];
         if (choice->op != op)
             continue;
@@ -386,7 +386,7 @@ static fr_status enqueue(fr_gpu_comm *comm, const fr_gpu_exchange *exchange,
     atomic_fetch_add(&comm->gpu->fake->n_exchanges, 1);
     count_choice(comm, exchange->op);
     atomic_store(&comm->gpu->is_exchanging, true);
-    comm->gpu->n_pushed += !comm->gpu->capture;
+    comm->gpu->n_pushed += comm->gpu->capture == NULL;
     return gpu_fake_push(&task, err);
 }
 
@@ -430,7 +430,7 @@ const fr_gpu_comm_driver gpu_fake_comm_driver = {
 
 void gpu_fake_release(gpu_fake *fake)
 {
-    while (fake->aborted) {
+    while (fake->aborted != NULL) {
         fr_gpu_comm *comm = fake->aborted;
         fake->aborted = comm->next;
         destroy(comm);

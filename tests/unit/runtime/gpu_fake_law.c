@@ -100,7 +100,7 @@ void gpu_fake_spend_kernel(const gpu_fake_task *task)
     pthread_mutex_lock(&gpu->mutex);
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         uint64_t n_bytes =
-            call->ptr[i] ? fr_instr_ref_bytes(call->instr, i, 1) : 0;
+            call->ptr[i] != NULL ? fr_instr_ref_bytes(call->instr, i, 1) : 0;
         if (n_bytes == 0)
             continue;
         if (touch(gpu, call->ptr[i], n_bytes, false))
@@ -143,7 +143,7 @@ void gpu_fake_spend_copy(const gpu_fake_task *task)
     pthread_mutex_lock(&gpu->mutex);
     gpu->n_products = 0;
     gpu_fake_way way = GPU_FAKE_WITHIN;
-    if (task->b) {
+    if (task->b != NULL) {
         way = way_of(gpu, task->a, task->b);
         (void)touch(gpu, task->b, task->n, true);
     }

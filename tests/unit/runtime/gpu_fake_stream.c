@@ -34,9 +34,9 @@ static void *serve(void *context)
     fr_kernels_cpu_set_threads(1);
     pthread_mutex_lock(&gpu->mutex);
     for (;;) {
-        while (!stream->first && !stream->should_stop)
+        while (stream->first == NULL && !stream->should_stop)
             pthread_cond_wait(&gpu->changed, &gpu->mutex);
-        if (!stream->first || stream->should_stop)
+        if (stream->first == NULL || stream->should_stop)
             break;
         gpu_fake_task *task = stream->first;
         stream->first = task->next;
@@ -53,7 +53,7 @@ static void *serve(void *context)
 static void append(gpu_fake_task **first, gpu_fake_task **last,
                    gpu_fake_task *task)
 {
-    if (*first)
+    if (*first != NULL)
         (*last)->next = task;
     else
         *first = task;
@@ -81,13 +81,13 @@ fr_status gpu_fake_push(const gpu_fake_task *task, fr_err *err)
     gpu_fake_task *copy = malloc(sizeof *copy);
     fr_gpu *gpu = task->stream->gpu;
 
-    if (!copy)
+    if (copy == NULL)
         return fr_fail_no_memory(err);
     *copy = *task;
     copy->next = NULL;
     pthread_mutex_lock(&gpu->mutex);
     fr_gpu_graph *graph = gpu->capture;
-    if (!graph) {
+    if (graph == NULL) {
         push_now(copy);
     } else {
         graph->is_broken |= task->stream->joined != graph;
@@ -104,7 +104,7 @@ static fr_status create_stream(fr_gpu *gpu, bool is_urgent, fr_gpu_stream *out,
     gpu_fake_stream *stream = calloc(1, sizeof *stream);
 
     (void)is_urgent;
-    if (!stream)
+    if (stream == NULL)
         return fr_fail_no_memory(err);
     stream->gpu = gpu;
     if (pthread_create(&stream->thread, NULL, serve, stream) != 0) {
@@ -119,14 +119,14 @@ static void destroy_stream(fr_gpu *gpu, fr_gpu_stream handle)
 {
     gpu_fake_stream *stream = handle;
 
-    if (!stream)
+    if (stream == NULL)
         return;
     pthread_mutex_lock(&gpu->mutex);
     stream->should_stop = true;
     pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->mutex);
     pthread_join(stream->thread, NULL);
-    while (stream->first) {
+    while (stream->first != NULL) {
         gpu_fake_task *task = stream->first;
         stream->first = task->next;
         free(task);
@@ -163,7 +163,7 @@ static void run_record(gpu_fake_task *task)
     pthread_mutex_lock(&event->gpu->mutex);
     event->n_reached = task->number;
     event->reached_ns = fr_clock_ns();
-    if (event->gpu->fake->law)
+    if (event->gpu->fake->law != NULL)
         task->stream->now_s += event->gpu->fake->law->event_s;
     event->at_s = task->stream->now_s;
     pthread_cond_broadcast(&event->gpu->changed);
@@ -190,7 +190,7 @@ static fr_status create_event(fr_gpu *gpu, bool is_timed, fr_gpu_event **out,
     fr_gpu_event *event = calloc(1, sizeof *event);
 
     (void)is_timed;
-    if (!event)
+    if (event == NULL)
         return fr_fail_no_memory(err);
     event->gpu = gpu;
     *out = event;
@@ -232,7 +232,7 @@ static fr_status stream_wait(fr_gpu *gpu, fr_gpu_stream stream,
 {
     gpu_fake_task task = {.stream = stream, .run = run_wait, .a = event};
 
-    if (gpu->capture)
+    if (gpu->capture != NULL)
         join_capture(gpu->capture, stream, event);
     return gpu_fake_push(&task, err);
 }
@@ -254,7 +254,7 @@ static fr_status elapsed(fr_gpu *gpu, fr_gpu_event *from, fr_gpu_event *to,
 {
     if (from->n_reached < from->n_recorded || to->n_reached < to->n_recorded)
         return fr_fail(err, FR_FAILURE, "events are not ready");
-    if (gpu->fake->law)
+    if (gpu->fake->law != NULL)
         *elapsed_s = to->at_s - from->at_s;
     else
         *elapsed_s = (double)(to->reached_ns - from->reached_ns) * 1e-9;
@@ -268,7 +268,7 @@ static bool is_made_up(const gpu_fake_task *task)
 {
     const uint64_t small_bytes = 4096;
 
-    if (!task->stream->gpu->fake->law)
+    if (task->stream->gpu->fake->law == NULL)
         return false;
     gpu_fake_spend_copy(task);
     return task->n > small_bytes;
@@ -340,7 +340,7 @@ static fr_status await(fr_gpu *gpu, fr_gpu_stream stream, uint32_t *word,
     gpu_fake_task task = {
         .stream = stream, .run = run_await, .a = word, .n = value};
 
-    if (gpu->capture)
+    if (gpu->capture != NULL)
         return fr_fail(err, FR_FAILURE, "a wait for a word in a capture");
     return gpu_fake_push(&task, err);
 }
@@ -350,7 +350,7 @@ static fr_status await(fr_gpu *gpu, fr_gpu_stream stream, uint32_t *word,
 static void destroy_graph(fr_gpu *gpu, fr_gpu_graph *graph)
 {
     (void)gpu;
-    while (graph && graph->first) {
+    while (graph != NULL && graph->first != NULL) {
         gpu_fake_task *task = graph->first;
         graph->first = task->next;
         free(task);
@@ -363,7 +363,7 @@ static fr_status begin_capture(fr_gpu *gpu, fr_gpu_stream stream, fr_err *err)
     fr_gpu_graph *graph = calloc(1, sizeof *graph);
     gpu_fake_stream *origin = stream;
 
-    if (!graph)
+    if (graph == NULL)
         return fr_fail_no_memory(err);
     graph->origin = origin;
     origin->joined = graph;
@@ -395,7 +395,8 @@ static fr_status launch_graph(fr_gpu *gpu, fr_gpu_graph *graph,
 {
     if (stream != graph->origin)
         return fr_fail(err, FR_FAILURE, "a graph on another stream");
-    for (const gpu_fake_task *task = graph->first; task; task = task->next)
+    for (const gpu_fake_task *task = graph->first; task != NULL;
+         task = task->next)
         FR_TRY(gpu_fake_push(task, err));
     atomic_fetch_add(&gpu->fake->n_graph_launches, 1);
     return FR_OK;

@@ -105,11 +105,11 @@ bool gpu_show_perform(gpu_show *show)
     fr_model model;
     fr_err err = {0};
 
-    if (show->fake)
+    if (show->fake != NULL)
         system = gpu_fake_system(show->fake);
-    else if (show->system)
+    else if (show->system != NULL)
         system = *show->system;
-    if (show->fake || show->system)
+    if (show->fake != NULL || show->system != NULL)
         backend = fr_gpu_backend(&setup);
     if (!CHECK_OK(fr_model_parse("tiny", show->model_text,
                                  strlen(show->model_text), &model, &err),

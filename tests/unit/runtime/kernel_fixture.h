@@ -27,7 +27,7 @@ CHECK_MAYBE_UNUSED static float *kf_floats(int64_t n, uint64_t seed,
                                            double scale)
 {
     float *x = malloc((size_t)(n > 0 ? n : 1) * sizeof *x);
-    for (int64_t i = 0; x && i < n; i++)
+    for (int64_t i = 0; x != NULL && i < n; i++)
         x[i] = (float)(scale * kf_noise(seed, (uint64_t)i));
     return x;
 }
@@ -35,7 +35,7 @@ CHECK_MAYBE_UNUSED static float *kf_floats(int64_t n, uint64_t seed,
 CHECK_MAYBE_UNUSED static float *kf_copy(const float *from, int64_t n)
 {
     float *x = malloc((size_t)n * sizeof *x);
-    for (int64_t i = 0; x && i < n; i++)
+    for (int64_t i = 0; x != NULL && i < n; i++)
         x[i] = from[i];
     return x;
 }
@@ -43,7 +43,7 @@ CHECK_MAYBE_UNUSED static float *kf_copy(const float *from, int64_t n)
 CHECK_MAYBE_UNUSED static double *kf_doubles(const float *from, int64_t n)
 {
     double *x = calloc((size_t)(n > 0 ? n : 1), sizeof *x);
-    for (int64_t i = 0; x && from && i < n; i++)
+    for (int64_t i = 0; x != NULL && from != NULL && i < n; i++)
         x[i] = (double)from[i];
     return x;
 }
@@ -126,7 +126,8 @@ kf_gradient_error(kf_loss_fn loss, const void *context, double *x, int64_t n,
     int64_t stride = n / n_samples > 1 ? n / n_samples : 1;
     for (int64_t i = 0; i < n; i += stride) {
         double slope = kf_slope(loss, context, &x[i]);
-        double got = (double)gradient[i] - (before ? (double)before[i] : 0);
+        double got =
+            (double)gradient[i] - (before != NULL ? (double)before[i] : 0);
         if (!(fabs(slope - got) <= worst))
             worst = fabs(slope - got);
         if (fabs(slope) > largest)

@@ -12,7 +12,7 @@
 static bool says(const gpu_show *show, const char *needle)
 {
     for (int i = 0; i < GPU_FAKE_MAX_RANKS; i++)
-        if (strstr(show->err[i].text, needle))
+        if (strstr(show->err[i].text, needle) != NULL)
             return true;
     return false;
 }
@@ -219,7 +219,8 @@ static void test_checkpoint(void)
     CHECK(system(command) == 0);
     CHECK_INT(second.result.resumed_from_step, 3);
     CHECK_INT(cpu.result.resumed_from_step, 3);
-    if (whole.result.loss && second.result.loss && cpu.result.loss) {
+    if (whole.result.loss != NULL && second.result.loss != NULL &&
+        cpu.result.loss != NULL) {
         CHECK(memcmp(whole.result.loss + 3, second.result.loss,
                      3 * sizeof(double)) == 0);
         CHECK_NEAR(cpu.result.loss[2], whole.result.loss[5], 1e-6);

@@ -31,7 +31,7 @@ static float *param(const tiny *t, float *base, int layer, const char *gpt2,
 {
     char name[64];
     const char *part = t->m->is_llama ? llama : gpt2;
-    if (!part)
+    if (part == NULL)
         return NULL;
     if (layer < 0)
         snprintf(name, sizeof name, "%s", part);
@@ -40,7 +40,7 @@ static float *param(const tiny *t, float *base, int layer, const char *gpt2,
                  layer, part);
     const golden_tensor *tensor = golden_find(t->m, name);
     CHECK(tensor != NULL);
-    return tensor ? base + t->at[tensor - t->m->tensors] : base;
+    return tensor != NULL ? base + t->at[tensor - t->m->tensors] : base;
 }
 
 static void run(const tiny *t, fr_instr instr, void *const *ptr, int n_ptr)

@@ -50,7 +50,7 @@ static int ask(int version, fr_gpu_choices *choices, int function,
     int n_channels = 0, code = 1;
 
     memcpy(out, plain, sizeof plain);
-    if (!tuner) {
+    if (tuner == NULL) {
         check_that(false, __FILE__, __LINE__, "there is no version %d",
                    version);
         return -1;

@@ -37,9 +37,9 @@ static void set_environment(const char *assignments)
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);
     (void)snprintf(text, sizeof text, "%s", assignments);
-    for (char *word; (word = strsep(&at, " "));) {
+    for (char *word; (word = strsep(&at, " ")) != NULL;) {
         char *value = strchr(word, '=');
-        if (!value)
+        if (value == NULL)
             continue;
         *value = '\0';
         setenv(word, value + 1, 1);
@@ -174,7 +174,7 @@ static void talk(caller *c, fr_transport *transport)
     if (c->status == FR_OK)
         c->status =
             fr_transport_gather(transport, payload, n, &bytes, first, &c->err);
-    for (int64_t i = 0; bytes && i < world; i++)
+    for (int64_t i = 0; bytes != NULL && i < world; i++)
         CHECK(first[i + 1] - first[i] == sizeof payload - 1000 * (uint64_t)i &&
               bytes[first[i]] == i + 1 && bytes[first[i + 1] - 1] == i + 1);
     free(bytes);
@@ -208,7 +208,7 @@ static void *call(void *context)
     CHECK_INT(transport->i_local, c->rank);
     talk(c, transport);
     if (c->is_killed) {
-        if (c->reason)
+        if (c->reason != NULL)
             transport->ops->announce(transport, c->reason);
         /* As a process that ends: no farewell. */
         fr_transport_tcp_drop(transport);

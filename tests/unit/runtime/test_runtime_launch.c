@@ -242,7 +242,8 @@ static int behave(const char *how)
     fr_launch_follow_parent();
     fr_rank_page *page =
         fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), launch.rank, true);
-    if (!page || fr_transport_mpi_create(3, 10, &transport, &err) != FR_OK)
+    if (page == NULL ||
+        fr_transport_mpi_create(3, 10, &transport, &err) != FR_OK)
         return 1;
     fprintf(stderr, "rank %lld is here\n", (long long)launch.rank);
     if (strcmp(how, "killed") == 0 && launch.rank == 1)
@@ -261,7 +262,7 @@ static int behave(const char *how)
         (void)snprintf(path, sizeof path, "/proc/%d/fd/%s", (int)getppid(),
                        how + 6);
         FILE *file = fopen(path, "w");
-        if (!file)
+        if (file == NULL)
             return 1;
         (void)fwrite(text, 1, (size_t)n, file);
         (void)fclose(file);
