@@ -285,7 +285,7 @@ static fr_status measure_all(calibration *c, fr_err *err)
     FR_TRY(fr_bench_overheads(c->transport, &c->profile, err));
     FR_TRY(add_cases(c, err));
     start_team(c->profile.fingerprint.n_cores);
-    fr_cores_deal(c->transport->n_local, c->transport->i_local, 1, &cores);
+    fr_cores_assign(c->transport->n_local, c->transport->i_local, 1, &cores);
     fr_cores_pin(&cores, &previous);
     status = measure_jitter(c, err);
     if (status == FR_OK)

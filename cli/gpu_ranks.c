@@ -70,9 +70,9 @@ fr_status fr_supervised_gpus(const fr_cli *cli, int64_t world, int n_threads,
 {
     fr_rendezvous place;
     FR_TRY(fr_rendezvous_find(&place, err));
-    if (place.by == FR_MEETING_ALONE)
+    if (place.by == FR_BOOTSTRAP_ALONE)
         FR_TRY(check_gpus(cli, world, err));
-    if (place.by == FR_MEETING_ALONE || place.by == FR_MEETING_MPI)
+    if (place.by == FR_BOOTSTRAP_ALONE || place.by == FR_BOOTSTRAP_MPI)
         return fr_supervised(cli, world, n_threads, work, err);
     fr_status status = fr_rendezvous_check(&place, world, err);
     if (status == FR_OK)

@@ -355,7 +355,7 @@ static fr_status open_interpreter(fr_comm_bench *bench, const layout *at,
     fr_interpreter_options options = {.timeout_s = 60.0};
     size_t n_spans = bench->program->n_instrs * (size_t)bench->n_max * 2;
 
-    fr_cores_deal(transport->n_local, transport->i_local, 1, &bench->cores);
+    fr_cores_assign(transport->n_local, transport->i_local, 1, &bench->cores);
     options.trace_steps = bench->n_max;
     options.is_core_shared = bench->cores.is_core_shared;
     options.is_crowded = bench->cores.is_crowded;

@@ -214,8 +214,8 @@ static void write_place(fr_compute_bench *bench, const fr_shape *shape,
     }
 }
 
-static void set_the_stage(fr_compute_bench *bench, const fr_shape *shape,
-                          const fr_kernel_call *call, const uint64_t *n_bytes)
+static void prepare_caches(fr_compute_bench *bench, const fr_shape *shape,
+                           const fr_kernel_call *call, const uint64_t *n_bytes)
 {
     uint64_t evicted_bytes = 0, llc_bytes = 0;
     const char *where = shape->key.where;
@@ -273,7 +273,7 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
     place_operands(bench, shape, &call, n_bytes);
     fr_kernels_cpu_set_threads(call.n_threads);
     n_before = fr_preemptions();
-    set_the_stage(bench, shape, &call, n_bytes);
+    prepare_caches(bench, shape, &call, n_bytes);
     bench->n_runs++;
     if (point->key.n_busy > 1)
         FR_TRY(fr_ranks_barrier(bench->transport, err));

@@ -62,7 +62,7 @@ static fr_status time_shape(overhead_shape shape, fr_transport *transport,
     double seconds[N_STEPS];
 
     FR_TRY(build(shape, (int32_t)transport->world, &program, err));
-    fr_cores_deal(transport->n_local, transport->i_local, 1, &cores);
+    fr_cores_assign(transport->n_local, transport->i_local, 1, &cores);
     options.is_core_shared = cores.is_core_shared;
     options.is_crowded = cores.is_crowded;
     options.comm_core = cores.comm;
@@ -126,7 +126,7 @@ fr_status fr_bench_overheads(fr_transport *transport, fr_profile *profile,
     fr_core_mask previous;
 
     FR_TRY(fr_ranks_open_slab(transport, SLAB_BYTES, err));
-    fr_cores_deal(transport->n_local, transport->i_local, 1, &cores);
+    fr_cores_assign(transport->n_local, transport->i_local, 1, &cores);
     fr_cores_pin(&cores, &previous);
     status = time_all(transport, profile, err);
     fr_cores_restore(&previous);

@@ -15,11 +15,11 @@ enum { N_ROW = 8, SMALL_BYTES = 1 << 20 };
 /* ---- all ranks alike ------------------------------------------------------
  */
 
-typedef struct news {
+typedef struct report {
     int32_t status;
     char text[252];
     double seconds;
-} news;
+} rank_report;
 
 fr_status fr_gpu_comm_connect(const fr_gpu_comm_bench *bench,
                               const fr_program *program, bool is_estimated,
@@ -75,7 +75,7 @@ typedef struct timed_set {
     const fr_gpu_comm_bench *bench;
     fr_gpu_comm_set *set;
     fr_gpu_links *links;
-    news *all; /* [world] */
+    rank_report *all; /* [world] */
     bool is_dead;
     fr_err why;
 } timed_set;
@@ -137,7 +137,7 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
 {
     timed_set *t = context;
     fr_transport *transport = t->bench->rig->transport;
-    news own = {.seconds = INFINITY};
+    rank_report own = {.seconds = INFINITY};
     fr_err why = {0};
     bool is_member = fr_gpu_comm_set_has(t->set, transport->rank);
     bool is_timed = is_member && (t->set->axis != FR_AXIS_PP ||
@@ -254,7 +254,7 @@ static fr_status keep_estimates(const fr_gpu_comm_bench *bench,
     return status;
 }
 
-static void say_left_out(const fr_gpu_comm_bench *bench,
+static void log_left_out(const fr_gpu_comm_bench *bench,
                          const fr_gpu_comm_set *set, const char *why)
 {
     if (bench->rig->transport->rank == 0)
@@ -278,16 +278,16 @@ static fr_status time_group(const fr_gpu_comm_bench *bench,
         return fr_fail_no_memory(err);
     if (fr_gpu_comm_connect(bench, set->program, true, &t.links, &why) !=
         FR_OK) {
-        say_left_out(bench, set, why.text);
+        log_left_out(bench, set, why.text);
     } else {
         bench->rig->links = t.links;
         status = measure(&t, budget_s, err);
         if (status == FR_OK && !t.is_dead && bench->rig->transport->rank == 0)
             status = keep_estimates(bench, set, t.links, err);
         if (t.is_dead)
-            say_left_out(bench, set, t.why.text);
+            log_left_out(bench, set, t.why.text);
         else if (status == FR_OK && is_last)
-            status = fr_gpu_bench_beside(bench, set, t.links, err);
+            status = fr_gpu_bench_overlap(bench, set, t.links, err);
         bench->rig->links = NULL;
         if (t.is_dead || status != FR_OK)
             t.links->ops->abort(t.links);
@@ -310,29 +310,29 @@ static int64_t node_end(const fr_transport *transport)
     return rank;
 }
 
-enum { MOST_WISHES = 40 };
+enum { MOST_GROUPS = 40 };
 
 /* Every rank makes the same list. */
-static int list_wishes(const fr_transport *transport, fr_gpu_comm_wish *out)
+static int list_groups(const fr_transport *transport, fr_gpu_comm_group *out)
 {
     int64_t world = transport->world, n_first = node_end(transport);
     int n = 0;
 
-    for (int64_t g = 2; g < world && n < MOST_WISHES - 4; g *= 2)
+    for (int64_t g = 2; g < world && n < MOST_GROUPS - 4; g *= 2)
         if (world % g == 0)
             out[n++] =
-                (fr_gpu_comm_wish){.axis = FR_AXIS_TP, .n_group = (int32_t)g};
+                (fr_gpu_comm_group){.axis = FR_AXIS_TP, .n_group = (int32_t)g};
     if (n_first > 1 && n_first < world && world % n_first == 0)
-        out[n++] =
-            (fr_gpu_comm_wish){.axis = FR_AXIS_DP, .n_group = (int32_t)n_first};
+        out[n++] = (fr_gpu_comm_group){.axis = FR_AXIS_DP,
+                                       .n_group = (int32_t)n_first};
     if (n_first > 1)
-        out[n++] = (fr_gpu_comm_wish){.axis = FR_AXIS_PP, .stage = {0, 1}};
+        out[n++] = (fr_gpu_comm_group){.axis = FR_AXIS_PP, .stage = {0, 1}};
     if (n_first < world)
-        out[n++] = (fr_gpu_comm_wish){
+        out[n++] = (fr_gpu_comm_group){
             .axis = FR_AXIS_PP,
             .stage = {(int32_t)n_first - 1, (int32_t)n_first}};
     out[n++] =
-        (fr_gpu_comm_wish){.axis = FR_AXIS_TP, .n_group = (int32_t)world};
+        (fr_gpu_comm_group){.axis = FR_AXIS_TP, .n_group = (int32_t)world};
     return n;
 }
 
@@ -367,12 +367,12 @@ static fr_status agree_on_bytes(const fr_gpu_comm_bench *bench, uint64_t *out,
 fr_status fr_gpu_bench_comm(const fr_gpu_comm_bench *bench, fr_err *err)
 {
     fr_transport *transport = bench->rig->transport;
-    fr_gpu_comm_wish wishes[MOST_WISHES];
+    fr_gpu_comm_group groups[MOST_GROUPS];
     uint64_t most_bytes;
 
     if (transport->world < 2)
         return FR_OK;
-    int n = list_wishes(transport, wishes);
+    int n = list_groups(transport, groups);
     FR_TRY(agree_on_bytes(bench, &most_bytes, err));
     if (bench->is_shared) /* the mirror of the devices' memory */
         FR_TRY(fr_ranks_open_slab(transport, 2 * most_bytes + 16384, err));
@@ -380,9 +380,9 @@ fr_status fr_gpu_bench_comm(const fr_gpu_comm_bench *bench, fr_err *err)
         FR_TRY(fr_gpu_bench_comm_memory(bench, err));
     for (int i = 0; i < n; i++) {
         fr_gpu_comm_set set;
-        wishes[i].most_bytes = most_bytes;
-        wishes[i].is_quick = bench->is_quick;
-        FR_TRY(fr_gpu_comm_set_init(transport, &wishes[i], &set, err));
+        groups[i].most_bytes = most_bytes;
+        groups[i].is_quick = bench->is_quick;
+        FR_TRY(fr_gpu_comm_set_init(transport, &groups[i], &set, err));
         fr_log_progress(bench->rig->log, (double)i / n, "communication");
         fr_status status = time_group(bench, &set, bench->schedule.budget_s / n,
                                       i + 1 == n, err);

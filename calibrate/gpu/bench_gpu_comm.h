@@ -42,11 +42,11 @@ FR_CHECKED fr_status fr_gpu_comm_enqueue(const fr_gpu_comm_set *set,
                                          fr_gpu_links *links, uint32_t i_instr,
                                          fr_gpu_stream stream, fr_err *err);
 
-/* bench_gpu_beside.c: how the two slow each other down, as sharing points
+/* bench_gpu_overlap.c: how the two slow each other down, as sharing points
  * ("linear_fwd" beside "all_reduce" ...), by the members of the set. */
-FR_CHECKED fr_status fr_gpu_bench_beside(const fr_gpu_comm_bench *bench,
-                                         const fr_gpu_comm_set *set,
-                                         fr_gpu_links *links, fr_err *err);
+FR_CHECKED fr_status fr_gpu_bench_overlap(const fr_gpu_comm_bench *bench,
+                                          const fr_gpu_comm_set *set,
+                                          fr_gpu_links *links, fr_err *err);
 
 /* Memory of communicators, into profile->gpu. */
 FR_CHECKED fr_status fr_gpu_bench_comm_memory(const fr_gpu_comm_bench *bench,

@@ -109,8 +109,8 @@ static fr_status warm(const fr_gpu_rig *rig, const unsigned char *memory,
 }
 
 /* Everything out of the L2, then what belongs there is read. */
-static fr_status set_the_stage(const gpu_compute *b, const fr_shape *shape,
-                               const fr_gpu_task *task, fr_err *err)
+static fr_status prepare_caches(const gpu_compute *b, const fr_shape *shape,
+                                const fr_gpu_task *task, fr_err *err)
 {
     FR_TRY(fr_gpu_rig_flush(b->rig, err));
     for (int i = 0; i < FR_INSTR_REFS && shape->key.where[i] != '\0'; i++)
@@ -139,7 +139,7 @@ static fr_status try_point(gpu_compute *b, timed_shape *point, double *out_s,
         FR_TRY(fr_gpu_rig_launch(b->rig, &task, err));
         point->is_ready = true;
     }
-    FR_TRY(set_the_stage(b, shape, &task, err));
+    FR_TRY(prepare_caches(b, shape, &task, err));
     FR_TRY(fr_gpu_rig_begin(b->rig, err));
     FR_TRY(fr_gpu_rig_launch(b->rig, &task, err));
     return fr_gpu_rig_end(b->rig, out_s, err);

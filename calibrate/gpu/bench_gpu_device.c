@@ -93,8 +93,8 @@ static fr_status time_graph(const fr_gpu_rig *rig, const least *what, int n,
 }
 
 /* One between two events, with the host far ahead. */
-static fr_status time_lone(const fr_gpu_rig *rig, const least *what,
-                           double *out_s, fr_err *err)
+static fr_status time_single(const fr_gpu_rig *rig, const least *what,
+                             double *out_s, fr_err *err)
 {
     double seconds[N_REPEATS];
 
@@ -131,7 +131,7 @@ static fr_status time_launches(fr_gpu_rig *rig, fr_gpu_costs *out, fr_err *err)
     least_init(rig, &what);
     FR_TRY(launch_chain(rig, &what, 1, err));
     FR_TRY(time_host(rig, &what, &out->launch_s, err));
-    FR_TRY(time_lone(rig, &what, &lone_s, err));
+    FR_TRY(time_single(rig, &what, &lone_s, err));
     FR_TRY(time_graph(rig, &what, 1, &one_s, &one_host_s, err));
     FR_TRY(time_graph(rig, &what, N_CHAIN + 1, &all_s, &all_host_s, err));
     out->kernel_s = fmax(all_s - one_s, 0.0) / N_CHAIN;
@@ -390,22 +390,22 @@ static fr_status settle(const fr_gpu_rig *rig, const fr_gpu_task *task,
 }
 
 /* What the sensors say while the device is busy; false: nothing. */
-static bool sense_loaded(const fr_gpu_rig *rig, const fr_gpu_task *task,
-                         double each_s, fr_gpu_senses *out)
+static bool read_sensors_loaded(const fr_gpu_rig *rig, const fr_gpu_task *task,
+                                double each_s, fr_gpu_readings *out)
 {
     const double load_s = 0.3; /* longer than it takes to ask */
     int n = (int)fmin(fmax(load_s / each_s, 1.0), 4096.0);
     fr_err ignored;
-    bool is_sensed;
+    bool is_read;
 
-    if (rig->driver->sense == NULL)
+    if (rig->driver->read_sensors == NULL)
         return false;
     for (int i = 0; i < n; i++)
         if (fr_gpu_rig_launch(rig, task, &ignored) != FR_OK)
             return false;
-    is_sensed = rig->driver->sense(rig->gpu, out);
+    is_read = rig->driver->read_sensors(rig->gpu, out);
     return fr_gpu_rig_finish(rig, rig->stream, rig->end, &ignored) == FR_OK &&
-           is_sensed;
+           is_read;
 }
 
 static fr_status add_rate(fr_profile *profile, const char *prefix,
@@ -425,7 +425,7 @@ static fr_status load_dtype(const fr_gpu_rig *rig, const fr_shapes *shapes,
 {
     const fr_compute_point *point = find_largest(profile, dtype);
     fr_err why = {0};
-    fr_gpu_senses senses;
+    fr_gpu_readings readings;
     double seconds;
 
     for (size_t i = 0; point != NULL && i < shapes->list.n; i++) {
@@ -443,9 +443,9 @@ static fr_status load_dtype(const fr_gpu_rig *rig, const fr_shapes *shapes,
             return FR_OK;
         }
         if (profile->gpu.steady_power_w == 0 &&
-            sense_loaded(rig, &task, seconds, &senses)) {
-            profile->gpu.steady_clock_Hz = senses.clock_Hz;
-            profile->gpu.steady_power_w = senses.power_w;
+            read_sensors_loaded(rig, &task, seconds, &readings)) {
+            profile->gpu.steady_clock_Hz = readings.clock_Hz;
+            profile->gpu.steady_power_w = readings.power_w;
         }
         double flop = (double)point->flop;
         FR_TRY(add_rate(profile, "gemm_", dtype, flop / point->sample.median_s,

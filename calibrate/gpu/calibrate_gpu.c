@@ -36,7 +36,7 @@ static fr_status identify(calibration *c, fr_err *err)
     const fr_gpu_system *system = c->setup->system;
     fr_gpu_print *gpu = &c->profile.fingerprint.gpu;
     fr_gpu_properties found;
-    fr_gpu_senses senses;
+    fr_gpu_readings readings;
 
     FR_TRY(system->driver->properties(c->rig.gpu, &found, err));
     fr_text_copy_cut(gpu->name, sizeof gpu->name,
@@ -51,10 +51,10 @@ static fr_status identify(calibration *c, fr_err *err)
     gpu->memory_bytes = found.memory_bytes;
     gpu->clock_Hz = found.clock_Hz;
     gpu->memory_clock_Hz = found.memory_clock_Hz;
-    if (system->driver->sense != NULL &&
-        system->driver->sense(c->rig.gpu, &senses)) {
-        fr_text_copy_cut(gpu->driver, sizeof gpu->driver, senses.driver);
-        gpu->power_limit_w = senses.power_limit_w;
+    if (system->driver->read_sensors != NULL &&
+        system->driver->read_sensors(c->rig.gpu, &readings)) {
+        fr_text_copy_cut(gpu->driver, sizeof gpu->driver, readings.driver);
+        gpu->power_limit_w = readings.power_limit_w;
     }
     return FR_OK;
 }

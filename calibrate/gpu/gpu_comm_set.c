@@ -41,12 +41,12 @@ static void add_size(fr_gpu_comm_set *set, fr_op op, uint64_t n_bytes,
 
 /* 256 bytes to the most, four times as much each (quick: sixteen times); some
  * in between to check the curves. */
-static fr_status list_points(fr_gpu_comm_set *set, const fr_gpu_comm_wish *wish,
-                             fr_err *err)
+static fr_status list_points(fr_gpu_comm_set *set,
+                             const fr_gpu_comm_group *group, fr_err *err)
 {
     enum { MOST_SIZES = 64 };
     bool is_transfer = set->axis == FR_AXIS_PP;
-    const uint64_t step = wish->is_quick ? 16 : 4;
+    const uint64_t step = group->is_quick ? 16 : 4;
     int n_ops = is_transfer ? 1 : N_COLLECTIVES;
 
     set->points = calloc((size_t)n_ops * MOST_SIZES, sizeof *set->points);
@@ -56,10 +56,10 @@ static fr_status list_points(fr_gpu_comm_set *set, const fr_gpu_comm_wish *wish,
         fr_op op = is_transfer ? FR_OP_SEND : collectives[i];
         int n = 0;
         for (uint64_t size = 256;
-             size <= wish->most_bytes && n < MOST_SIZES - 1;
+             size <= group->most_bytes && n < MOST_SIZES - 1;
              size *= step, n++) {
             add_size(set, op, size, false);
-            if (n % 3 == 1 && size * 5 / 2 <= wish->most_bytes)
+            if (n % 3 == 1 && size * 5 / 2 <= group->most_bytes)
                 add_size(set, op, size * 5 / 2, true);
         }
     }
@@ -173,22 +173,22 @@ static fr_status build(fr_gpu_comm_set *set, fr_err *err)
 }
 
 fr_status fr_gpu_comm_set_init(const fr_transport *transport,
-                               const fr_gpu_comm_wish *wish,
+                               const fr_gpu_comm_group *group,
                                fr_gpu_comm_set *out, fr_err *err)
 {
-    fr_gpu_comm_set set = {.axis = wish->axis,
-                           .stage = {wish->stage[0], wish->stage[1]}};
+    fr_gpu_comm_set set = {.axis = group->axis,
+                           .stage = {group->stage[0], group->stage[1]}};
 
     fr_plan_init(&set.plan);
-    if (wish->axis == FR_AXIS_PP) {
+    if (group->axis == FR_AXIS_PP) {
         set.plan.pp = (int32_t)transport->world;
     } else {
-        set.plan.tp = wish->n_group;
-        set.plan.dp = (int32_t)(transport->world / wish->n_group);
+        set.plan.tp = group->n_group;
+        set.plan.dp = (int32_t)(transport->world / group->n_group);
     }
     fr_status status = find_members(&set, transport, err);
     if (status == FR_OK)
-        status = list_points(&set, wish, err);
+        status = list_points(&set, group, err);
     if (status == FR_OK)
         status = build(&set, err);
     if (status != FR_OK) {

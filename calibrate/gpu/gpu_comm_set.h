@@ -26,17 +26,17 @@ typedef struct fr_gpu_comm_set {
     uint64_t slab_bytes, dst_bytes; /* where results go */
 } fr_gpu_comm_set;
 
-typedef struct fr_gpu_comm_wish {
+typedef struct fr_gpu_comm_group {
     fr_axis axis;
     int32_t n_group;  /* collectives: tp of the plan, dp takes the rest */
     int32_t stage[2]; /* transfers */
     uint64_t most_bytes;
     bool is_quick;
-} fr_gpu_comm_wish;
+} fr_gpu_comm_group;
 
 /* Pure function of its arguments, so the same on every rank. */
 FR_CHECKED fr_status fr_gpu_comm_set_init(const fr_transport *transport,
-                                          const fr_gpu_comm_wish *wish,
+                                          const fr_gpu_comm_group *group,
                                           fr_gpu_comm_set *out, fr_err *err);
 void fr_gpu_comm_set_release(fr_gpu_comm_set *set);
 bool fr_gpu_comm_set_has(const fr_gpu_comm_set *set, int64_t rank);

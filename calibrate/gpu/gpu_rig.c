@@ -26,13 +26,13 @@ fr_status fr_gpu_rig_used(const fr_gpu_rig *rig, uint64_t *out, fr_err *err)
 
 static fr_status make_events(fr_gpu_rig *rig, fr_err *err)
 {
-    fr_gpu_event **const all[] = {&rig->begin, &rig->end, &rig->beside_begin,
-                                  &rig->beside_end};
+    fr_gpu_event **const all[] = {&rig->begin, &rig->end, &rig->comm_begin,
+                                  &rig->comm_end};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         FR_TRY(rig->driver->event_create(rig->gpu, true, all[i], err));
     FR_TRY(rig->driver->stream_create(rig->gpu, false, &rig->stream, err));
-    return rig->driver->stream_create(rig->gpu, true, &rig->beside, err);
+    return rig->driver->stream_create(rig->gpu, true, &rig->comm_stream, err);
 }
 
 /*
@@ -142,11 +142,11 @@ void fr_gpu_rig_close(fr_gpu_rig *rig)
     if (rig->gpu == NULL)
         return;
     driver->stream_destroy(rig->gpu, rig->stream);
-    driver->stream_destroy(rig->gpu, rig->beside);
+    driver->stream_destroy(rig->gpu, rig->comm_stream);
     driver->event_destroy(rig->gpu, rig->begin);
     driver->event_destroy(rig->gpu, rig->end);
-    driver->event_destroy(rig->gpu, rig->beside_begin);
-    driver->event_destroy(rig->gpu, rig->beside_end);
+    driver->event_destroy(rig->gpu, rig->comm_begin);
+    driver->event_destroy(rig->gpu, rig->comm_end);
     if (rig->kernels != NULL)
         rig->system->kernels_destroy(rig->kernels);
     driver->free_host(rig->gpu, rig->host);

@@ -18,9 +18,9 @@ typedef struct fr_gpu_rig {
     fr_transport *transport;
     const fr_log *log;
     fr_gpu *gpu;
-    fr_gpu_stream stream; /* of kernels, like lane COMPUTE */
-    fr_gpu_stream beside; /* of communication beside them */
-    fr_gpu_event *begin, *end, *beside_begin, *beside_end; /* timed */
+    fr_gpu_stream stream;      /* of kernels, like lane COMPUTE */
+    fr_gpu_stream comm_stream; /* of communication at the same time */
+    fr_gpu_event *begin, *end, *comm_begin, *comm_end; /* timed */
     fr_cuda_kernels *kernels;
     uint64_t kernels_bytes; /* of the device's memory, with a library's own */
     fr_cuda_step *step;     /* in the device's memory: all zero */

@@ -270,7 +270,7 @@ static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
     if (fr_cli_is_on_gpu(cli)) {
         fr_rendezvous place;
         FR_TRY(fr_rendezvous_find(&place, err));
-        *out = place.by == FR_MEETING_ALONE ? 0 : place.world;
+        *out = place.by == FR_BOOTSTRAP_ALONE ? 0 : place.world;
     }
     if (*out > 0)
         return FR_OK;

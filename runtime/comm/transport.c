@@ -203,7 +203,7 @@ fr_status fr_transport_all_gather(fr_transport *transport, const void *bytes,
 fr_status fr_transport_agree(fr_transport *transport, fr_status mine,
                              bool is_named, fr_err *err)
 {
-    struct news {
+    struct report {
         int32_t status;
         char text[508];
     } own = {(int32_t)mine, ""}, *all = NULL;

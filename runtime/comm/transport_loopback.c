@@ -9,15 +9,15 @@
 #include <string.h>
 
 /* One side of a message; lives until its owner has tested it as done. */
-typedef struct parcel {
-    struct parcel *next;
+typedef struct posting {
+    struct posting *next;
     int64_t src, dst;
     int tag;
     bool is_send, is_done;
     const unsigned char *from;
     unsigned char *to;
     uint64_t n_bytes;
-} parcel;
+} posting;
 
 struct fr_loopback {
     pthread_mutex_t mutex;
@@ -25,7 +25,7 @@ struct fr_loopback {
     int64_t world, n_open;
     int32_t *node_of_rank;
     unsigned char **window; /* control block, then slab */
-    parcel *first, *last;   /* unmatched, in order of posting */
+    posting *first, *last;  /* unmatched, in order of posting */
 };
 
 typedef struct loopback_transport {
@@ -64,7 +64,7 @@ void fr_loopback_destroy(fr_loopback *hub)
     if (hub == NULL)
         return;
     while (hub->first != NULL) {
-        parcel *next = hub->first->next;
+        posting *next = hub->first->next;
         free(hub->first);
         hub->first = next;
     }
@@ -126,18 +126,18 @@ static fr_status loopback_open_slab(fr_transport *transport, uint64_t n_bytes,
     return FR_OK;
 }
 
-/* Under the mutex: pairs `mine` with the oldest fitting parcel, or queues. */
-static void post(fr_loopback *hub, parcel *mine)
+/* Under the mutex: pairs `mine` with the oldest fitting posting, or queues. */
+static void post(fr_loopback *hub, posting *mine)
 {
-    parcel **link = &hub->first, *before = NULL;
+    posting **link = &hub->first, *before = NULL;
 
     for (; *link != NULL; before = *link, link = &(*link)->next) {
-        parcel *other = *link;
+        posting *other = *link;
         if (other->is_send == mine->is_send || other->src != mine->src ||
             other->dst != mine->dst || other->tag != mine->tag)
             continue;
-        const parcel *send = mine->is_send ? mine : other;
-        const parcel *recv = mine->is_send ? other : mine;
+        const posting *send = mine->is_send ? mine : other;
+        const posting *recv = mine->is_send ? other : mine;
         memcpy(recv->to, send->from,
                send->n_bytes < recv->n_bytes ? send->n_bytes : recv->n_bytes);
         if (hub->last == other)
@@ -151,11 +151,11 @@ static void post(fr_loopback *hub, parcel *mine)
     hub->last = mine;
 }
 
-static fr_status loopback_post(fr_transport *transport, const parcel *parts,
+static fr_status loopback_post(fr_transport *transport, const posting *parts,
                                fr_request *request, fr_err *err)
 {
     fr_loopback *hub = ((loopback_transport *)transport)->hub;
-    parcel *mine = malloc(sizeof *mine);
+    posting *mine = malloc(sizeof *mine);
 
     if (mine == NULL)
         return fr_fail_no_memory(err);
@@ -171,12 +171,12 @@ static fr_status loopback_isend(fr_transport *transport, int64_t peer, int tag,
                                 const void *bytes, uint64_t n_bytes,
                                 fr_request *request, fr_err *err)
 {
-    parcel parts = {.src = transport->rank,
-                    .dst = peer,
-                    .tag = tag,
-                    .is_send = true,
-                    .from = bytes,
-                    .n_bytes = n_bytes};
+    posting parts = {.src = transport->rank,
+                     .dst = peer,
+                     .tag = tag,
+                     .is_send = true,
+                     .from = bytes,
+                     .n_bytes = n_bytes};
 
     return loopback_post(transport, &parts, request, err);
 }
@@ -185,12 +185,12 @@ static fr_status loopback_irecv(fr_transport *transport, int64_t peer, int tag,
                                 void *bytes, uint64_t n_bytes,
                                 fr_request *request, fr_err *err)
 {
-    parcel parts = {.src = peer,
-                    .dst = transport->rank,
-                    .tag = tag,
-                    .is_send = false,
-                    .to = bytes,
-                    .n_bytes = n_bytes};
+    posting parts = {.src = peer,
+                     .dst = transport->rank,
+                     .tag = tag,
+                     .is_send = false,
+                     .to = bytes,
+                     .n_bytes = n_bytes};
 
     return loopback_post(transport, &parts, request, err);
 }
@@ -199,7 +199,7 @@ static fr_status loopback_test(fr_transport *transport, fr_request *request,
                                bool *is_done, fr_err *err)
 {
     fr_loopback *hub = ((loopback_transport *)transport)->hub;
-    parcel *mine = request->handle;
+    posting *mine = request->handle;
 
     (void)err;
     *is_done = true;
@@ -223,7 +223,7 @@ static fr_status loopback_probe(fr_transport *transport, int64_t peer, int tag,
     (void)err;
     *is_there = false;
     pthread_mutex_lock(&hub->mutex);
-    for (const parcel *p = hub->first; p != NULL && !*is_there; p = p->next)
+    for (const posting *p = hub->first; p != NULL && !*is_there; p = p->next)
         *is_there = p->is_send && p->src == peer && p->dst == transport->rank &&
                     p->tag == tag;
     pthread_mutex_unlock(&hub->mutex);

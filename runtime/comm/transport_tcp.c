@@ -23,14 +23,14 @@
 #include <unistd.h>
 
 /* A message that has come, or one that is waited for. */
-typedef struct letter {
-    struct letter *next;
+typedef struct tcp_message {
+    struct tcp_message *next;
     int64_t src;
     int tag;
     uint64_t n_bytes;
     unsigned char *bytes; /* come: owned; waited for: the caller's */
     bool is_done;
-} letter;
+} tcp_message;
 
 typedef struct tcp_transport {
     fr_transport base;
@@ -40,16 +40,16 @@ typedef struct tcp_transport {
     fr_tcp_head head;
     uint64_t n_read;
     unsigned char *payload;
-    letter *came, *last_came, *wanted, *last_wanted;
-    bool is_welcome;
+    tcp_message *arrived, *last_arrived, *awaited, *last_awaited;
+    bool has_joined;
     int64_t dead_rank; /* -1: nobody is */
     char reason[512];
 } tcp_transport;
 
-static void free_letters(letter *first, bool is_owner)
+static void free_messages(tcp_message *first, bool is_owner)
 {
     while (first != NULL) {
-        letter *l = first;
+        tcp_message *l = first;
         first = l->next;
         if (is_owner)
             free(l->bytes);
@@ -58,10 +58,10 @@ static void free_letters(letter *first, bool is_owner)
 }
 
 /* Nobody waits any more: this rank ends, and buffers may be gone. */
-static void forget_wanted(tcp_transport *self)
+static void forget_awaited(tcp_transport *self)
 {
-    free_letters(self->wanted, false);
-    self->wanted = self->last_wanted = NULL;
+    free_messages(self->awaited, false);
+    self->awaited = self->last_awaited = NULL;
 }
 
 static fr_status fail_dead(const tcp_transport *self, fr_err *err)
@@ -72,7 +72,7 @@ static fr_status fail_dead(const tcp_transport *self, fr_err *err)
                    (long long)self->base.rank, (long long)self->dead_rank);
 }
 
-static void append(letter **first, letter **last, letter *l)
+static void append(tcp_message **first, tcp_message **last, tcp_message *l)
 {
     l->next = NULL;
     if (*first != NULL)
@@ -82,12 +82,13 @@ static void append(letter **first, letter **last, letter *l)
     *last = l;
 }
 
-/* Takes the first letter of a source and tag out of a list. */
-static letter *take(letter **first, letter **last, int64_t src, int tag)
+/* Takes the first tcp_message of a source and tag out of a list. */
+static tcp_message *take(tcp_message **first, tcp_message **last, int64_t src,
+                         int tag)
 {
-    letter *before = NULL;
+    tcp_message *before = NULL;
 
-    for (letter *l = *first; l != NULL; before = l, l = l->next) {
+    for (tcp_message *l = *first; l != NULL; before = l, l = l->next) {
         if (l->src != src || l->tag != tag)
             continue;
         if (before != NULL)
@@ -101,7 +102,7 @@ static letter *take(letter **first, letter **last, int64_t src, int tag)
     return NULL;
 }
 
-static void deliver(letter *to, letter *from)
+static void deliver(tcp_message *to, tcp_message *from)
 {
     uint64_t n = to->n_bytes < from->n_bytes ? to->n_bytes : from->n_bytes;
 
@@ -117,7 +118,7 @@ static fr_status take_frame(tcp_transport *self, fr_err *err)
     const fr_tcp_head *head = &self->head;
 
     if (head->kind == FR_TCP_HELLO) {
-        self->is_welcome = true;
+        self->has_joined = true;
     } else if (head->kind == FR_TCP_DEATH && self->dead_rank < 0) {
         size_t n = head->n_bytes < sizeof self->reason - 1
                        ? head->n_bytes
@@ -126,19 +127,20 @@ static fr_status take_frame(tcp_transport *self, fr_err *err)
         if (n > 0)
             memcpy(self->reason, self->payload, n);
     } else if (head->kind == FR_TCP_MESSAGE) {
-        letter *l = calloc(1, sizeof *l);
+        tcp_message *l = calloc(1, sizeof *l);
         if (l == NULL)
             return fr_fail_no_memory(err);
-        *l = (letter){.src = head->src,
-                      .tag = head->tag,
-                      .n_bytes = head->n_bytes,
-                      .bytes = self->payload};
+        *l = (tcp_message){.src = head->src,
+                           .tag = head->tag,
+                           .n_bytes = head->n_bytes,
+                           .bytes = self->payload};
         self->payload = NULL;
-        letter *to = take(&self->wanted, &self->last_wanted, l->src, l->tag);
+        tcp_message *to =
+            take(&self->awaited, &self->last_awaited, l->src, l->tag);
         if (to != NULL)
             deliver(to, l);
         else
-            append(&self->came, &self->last_came, l);
+            append(&self->arrived, &self->last_arrived, l);
     }
     free(self->payload);
     self->payload = NULL;
@@ -238,17 +240,18 @@ static fr_status tcp_irecv(fr_transport *transport, int64_t peer, int tag,
                            fr_err *err)
 {
     tcp_transport *self = (tcp_transport *)transport;
-    letter *l = calloc(1, sizeof *l);
+    tcp_message *l = calloc(1, sizeof *l);
 
     if (l == NULL)
         return fr_fail_no_memory(err);
-    *l = (letter){.src = peer, .tag = tag, .n_bytes = n_bytes, .bytes = bytes};
+    *l = (tcp_message){
+        .src = peer, .tag = tag, .n_bytes = n_bytes, .bytes = bytes};
     pthread_mutex_lock(&self->mutex);
-    letter *from = take(&self->came, &self->last_came, peer, tag);
+    tcp_message *from = take(&self->arrived, &self->last_arrived, peer, tag);
     if (from != NULL)
         deliver(l, from);
     else
-        append(&self->wanted, &self->last_wanted, l);
+        append(&self->awaited, &self->last_awaited, l);
     pthread_mutex_unlock(&self->mutex);
     request->handle = l;
     return FR_OK;
@@ -267,18 +270,18 @@ static fr_status tcp_check(fr_transport *transport, fr_err *err)
 }
 
 /* Whether it has come or not. */
-static void remove_letter(tcp_transport *self, letter *l)
+static void remove_message(tcp_transport *self, tcp_message *l)
 {
-    letter *before = NULL, *at = self->wanted;
+    tcp_message *before = NULL, *at = self->awaited;
 
     for (; at != NULL && at != l; at = at->next)
         before = at;
     if (at != NULL && before != NULL)
         before->next = at->next;
     else if (at != NULL)
-        self->wanted = at->next;
-    if (at != NULL && self->last_wanted == at)
-        self->last_wanted = before;
+        self->awaited = at->next;
+    if (at != NULL && self->last_awaited == at)
+        self->last_awaited = before;
     free(l);
 }
 
@@ -286,7 +289,7 @@ static fr_status tcp_test(fr_transport *transport, fr_request *request,
                           bool *is_done, fr_err *err)
 {
     tcp_transport *self = (tcp_transport *)transport;
-    letter *l = request->handle;
+    tcp_message *l = request->handle;
 
     *is_done = true;
     if (l == NULL || request->handle == self) {
@@ -299,7 +302,7 @@ static fr_status tcp_test(fr_transport *transport, fr_request *request,
     if (status == FR_OK && !l->is_done && self->dead_rank >= 0)
         status = fail_dead(self, err);
     if (status != FR_OK || *is_done) {
-        remove_letter(self, l);
+        remove_message(self, l);
         request->handle = NULL;
     }
     pthread_mutex_unlock(&self->mutex);
@@ -314,7 +317,7 @@ static fr_status tcp_probe(fr_transport *transport, int64_t peer, int tag,
     *is_there = false;
     pthread_mutex_lock(&self->mutex);
     fr_status status = drain(self, err);
-    for (const letter *l = self->came; l != NULL; l = l->next)
+    for (const tcp_message *l = self->arrived; l != NULL; l = l->next)
         *is_there = *is_there || (l->src == peer && l->tag == tag);
     pthread_mutex_unlock(&self->mutex);
     return status;
@@ -327,7 +330,7 @@ static void tcp_announce(fr_transport *transport, const char *text)
     fr_err ignored;
 
     pthread_mutex_lock(&self->mutex);
-    forget_wanted(self);
+    forget_awaited(self);
     if (put_frame(self, head, text, &ignored) != FR_OK)
         self->dead_rank = 0;
     pthread_mutex_unlock(&self->mutex);
@@ -338,11 +341,11 @@ void fr_transport_tcp_drop(fr_transport *transport)
     tcp_transport *self = (tcp_transport *)transport;
 
     fr_transport_close_slabs(transport);
-    forget_wanted(self);
+    forget_awaited(self);
     if (self->fd >= 0)
         (void)close(self->fd);
     fr_tcp_hub_destroy(self->hub);
-    free_letters(self->came, true);
+    free_messages(self->arrived, true);
     free(self->payload);
     pthread_mutex_destroy(&self->mutex);
     fr_transport_release(transport);
@@ -352,11 +355,11 @@ void fr_transport_tcp_drop(fr_transport *transport)
 static void tcp_destroy(fr_transport *transport)
 {
     tcp_transport *self = (tcp_transport *)transport;
-    fr_tcp_head farewell = {.kind = FR_TCP_FAREWELL};
+    fr_tcp_head leave = {.kind = FR_TCP_LEAVE};
     fr_err ignored;
 
-    if (self->fd >= 0 && self->is_welcome &&
-        put_frame(self, farewell, NULL, &ignored) != FR_OK)
+    if (self->fd >= 0 && self->has_joined &&
+        put_frame(self, leave, NULL, &ignored) != FR_OK)
         self->dead_rank = 0;
     fr_transport_tcp_drop(transport);
 }
@@ -433,7 +436,7 @@ static fr_status open_hub(tcp_transport *self, int port, fr_err *err)
 }
 
 /* Until all ranks are there. */
-static fr_status wait_welcome(tcp_transport *self, fr_err *err)
+static fr_status wait_joined(tcp_transport *self, fr_err *err)
 {
     fr_tcp_head hello = {.kind = FR_TCP_HELLO,
                          .tag = (int32_t)self->base.world};
@@ -443,7 +446,7 @@ static fr_status wait_welcome(tcp_transport *self, fr_err *err)
     for (;;) {
         struct pollfd polled = {.fd = self->fd, .events = POLLIN};
         FR_TRY(drain(self, err));
-        if (self->is_welcome)
+        if (self->has_joined)
             return FR_OK;
         if (fr_clock_s() > until_s)
             return fr_fail(err, FR_FAILURE,
@@ -483,7 +486,7 @@ fr_status fr_transport_tcp_create(const char *address, int port, int64_t rank,
         status = rank == 0 ? open_hub(self, port, err)
                            : call_hub(self, address, port, err);
     if (status == FR_OK)
-        status = wait_welcome(self, err);
+        status = wait_joined(self, err);
     if (status == FR_OK)
         status = find_nodes(&self->base, err);
     if (status != FR_OK) {

@@ -4,8 +4,8 @@
  *
  * Meant for what ranks tell each other before and between steps (a name of a
  * communicator, times, checkpoints' hashes), not for the steps of a CPU run.
- * A connection that ends without a farewell is a rank that died: everybody
- * learns it at once.
+ * A connection that ends without that word (FR_TCP_LEAVE) is a rank that died:
+ * everybody learns it at once.
  */
 #ifndef FR_RUNTIME_COMM_TRANSPORT_TCP_H
 #define FR_RUNTIME_COMM_TRANSPORT_TCP_H
@@ -21,7 +21,7 @@ FR_CHECKED fr_status fr_transport_tcp_create(const char *address, int port,
                                              double timeout_s,
                                              fr_transport **out, fr_err *err);
 
-/* Ends a rank as its death would: the others get no farewell. */
+/* Ends a rank as its death would: it tells the others nothing. */
 void fr_transport_tcp_drop(fr_transport *transport);
 
 /* ---- inside runtime/transport_tcp*.c ------------------------------------ */
@@ -29,8 +29,8 @@ void fr_transport_tcp_drop(fr_transport *transport);
 enum {
     FR_TCP_HELLO = 0x46525431, /* src: the rank, n_bytes: the world */
     FR_TCP_MESSAGE,
-    FR_TCP_FAREWELL, /* src leaves and is well */
-    FR_TCP_DEATH     /* of src; the payload is its reason, if it gave one */
+    FR_TCP_LEAVE, /* src leaves and is well */
+    FR_TCP_DEATH  /* of src; the payload is its reason, if it gave one */
 };
 
 /* What goes before each payload; all machines of a job are alike. */

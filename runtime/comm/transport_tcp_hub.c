@@ -132,7 +132,7 @@ static void handle(fr_tcp_hub *hub, line *from)
             close_line(hub, from);
         return;
     }
-    if (head->kind == FR_TCP_FAREWELL) {
+    if (head->kind == FR_TCP_LEAVE) {
         from->has_left = true;
     } else if (head->kind == FR_TCP_DEATH) {
         from->has_left = true; /* it has said why */

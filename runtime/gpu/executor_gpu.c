@@ -25,8 +25,8 @@ typedef struct gpu_executor {
     fr_gpu_event *copied;
     unsigned char *piece; /* page-locked, FR_STATE_PIECE_BYTES */
     uint64_t peak_bytes;
-    pthread_t pulse; /* shows that this process lives */
-    bool has_pulse;
+    pthread_t heartbeat; /* shows that this process lives */
+    bool has_heartbeat;
     _Atomic bool should_stop;
 } gpu_executor;
 
@@ -45,13 +45,13 @@ static void *beat(void *context)
     return NULL;
 }
 
-static fr_status start_pulse(gpu_executor *self, fr_err *err)
+static fr_status start_heartbeat(gpu_executor *self, fr_err *err)
 {
     if (self->base.beat_ns == NULL)
         return FR_OK;
-    if (pthread_create(&self->pulse, NULL, beat, self) != 0)
+    if (pthread_create(&self->heartbeat, NULL, beat, self) != 0)
         return fr_fail(err, FR_FAILURE, "no thread for signs of life");
-    self->has_pulse = true;
+    self->has_heartbeat = true;
     return FR_OK;
 }
 
@@ -72,8 +72,8 @@ static void gpu_destroy(fr_executor *executor)
         self->driver->close(self->gpu);
     }
     atomic_store(&self->should_stop, true);
-    if (self->has_pulse)
-        (void)pthread_join(self->pulse, NULL);
+    if (self->has_heartbeat)
+        (void)pthread_join(self->heartbeat, NULL);
     free(self);
 }
 
@@ -151,7 +151,7 @@ static fr_status gpu_set_up(fr_executor *executor, fr_err *err)
     uint64_t slab_bytes = executor->rank_program->slab_bytes, before_bytes = 0;
     void *slab = NULL, *piece = NULL;
 
-    FR_TRY(start_pulse(self, err));
+    FR_TRY(start_heartbeat(self, err));
     FR_TRY(fr_gpu_program_check(self->setup->system, executor->program, err));
     FR_TRY(used_bytes(self, &before_bytes, err));
     fr_status status = self->driver->alloc(self->gpu, slab_bytes, &slab, err);

@@ -8,18 +8,18 @@
 #include <string.h>
 
 /* What ranks tell each other of their devices. */
-typedef struct gpu_card {
+typedef struct device_report {
     int32_t status;
     int32_t n_devices;
     uint64_t machine;
     char bus_id[32];
     char host[64];
     char text[256];
-} gpu_card;
+} device_report;
 
 static fr_status choose(const fr_gpu_system *system,
                         const fr_transport *transport, fr_gpu **gpu,
-                        gpu_card *mine, fr_err *err)
+                        device_report *mine, fr_err *err)
 {
     fr_gpu_properties properties;
     int n = 0;
@@ -35,13 +35,13 @@ static fr_status choose(const fr_gpu_system *system,
     return FR_OK;
 }
 
-static bool is_same_device(const gpu_card *a, const gpu_card *b)
+static bool is_same_device(const device_report *a, const device_report *b)
 {
     return a->machine == b->machine && strcmp(a->bus_id, b->bus_id) == 0;
 }
 
 /* All ranks come to the same result, which names the first trouble. */
-static fr_status judge(const gpu_card *all, int64_t world, bool is_shared,
+static fr_status judge(const device_report *all, int64_t world, bool is_shared,
                        fr_err *err)
 {
     for (int64_t i = 0; i < world; i++)
@@ -68,8 +68,8 @@ static fr_status judge(const gpu_card *all, int64_t world, bool is_shared,
 fr_status fr_gpu_choose(const fr_gpu_system *system, fr_transport *transport,
                         bool is_shared, fr_gpu **out, fr_err *err)
 {
-    gpu_card mine = {0};
-    gpu_card *all = calloc((size_t)transport->world, sizeof *all);
+    device_report mine = {0};
+    device_report *all = calloc((size_t)transport->world, sizeof *all);
     fr_err local = {0};
     fr_gpu *gpu = NULL;
 

@@ -33,11 +33,11 @@ typedef struct fr_gpu_properties {
 } fr_gpu_properties;
 
 /* What a device's sensors say now; 0 or "": not known. */
-typedef struct fr_gpu_senses {
+typedef struct fr_gpu_readings {
     char driver[32]; /* version */
     double clock_Hz; /* of the multiprocessors */
     double power_w, power_limit_w;
-} fr_gpu_senses;
+} fr_gpu_readings;
 
 typedef struct fr_gpu_driver {
     const char *name;
@@ -50,7 +50,7 @@ typedef struct fr_gpu_driver {
     void (*abandon)(fr_gpu *gpu);
     fr_status (*properties)(fr_gpu *gpu, fr_gpu_properties *out, fr_err *err);
     /* NULL, or false: there are none to ask. */
-    bool (*sense)(fr_gpu *gpu, fr_gpu_senses *out);
+    bool (*read_sensors)(fr_gpu *gpu, fr_gpu_readings *out);
     /* Lets copies of this device go to and from the memory of another one
      * directly; *is_direct false: they cannot.  May be NULL: nobody can. */
     fr_status (*reach)(fr_gpu *gpu, int i_other, bool *is_direct, fr_err *err);
@@ -181,8 +181,8 @@ typedef struct fr_gpu_comm_driver {
                           size_t n, fr_gpu_stream stream, double *out_s,
                           fr_err *err);
     /* Memory that operands lie in: the library may spare itself copies. */
-    fr_status (*lend)(fr_gpu_comm *comm, void *memory, uint64_t n_bytes,
-                      fr_err *err);
+    fr_status (*register_memory)(fr_gpu_comm *comm, void *memory,
+                                 uint64_t n_bytes, fr_err *err);
 } fr_gpu_comm_driver;
 
 /* ---- all of it ----------------------------------------------------------- */

@@ -197,7 +197,7 @@ static fr_status cuda_properties(fr_gpu *gpu, fr_gpu_properties *out,
     return FR_OK;
 }
 
-static bool cuda_sense(fr_gpu *gpu, fr_gpu_senses *out)
+static bool cuda_sense(fr_gpu *gpu, fr_gpu_readings *out)
 {
     char bus_id[32] = "";
 
@@ -484,7 +484,7 @@ const fr_gpu_driver fr_gpu_driver_cuda = {
     .close = cuda_close,
     .abandon = cuda_abandon,
     .properties = cuda_properties,
-    .sense = cuda_sense,
+    .read_sensors = cuda_sense,
     .reach = cuda_reach,
     .memory = cuda_memory,
     .alloc = cuda_alloc,

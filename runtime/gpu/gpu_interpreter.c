@@ -157,7 +157,7 @@ static fr_status run_step(fr_gpu_interpreter *it, double *step_s, fr_err *err)
     return it->is_traced ? record_spans(it, err) : FR_OK;
 }
 
-void fr_gpu_give_up(fr_gpu_interpreter *it)
+void fr_gpu_abandon(fr_gpu_interpreter *it)
 {
     if (it->links != NULL)
         it->links->ops->abort(it->links);
@@ -177,7 +177,7 @@ fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it, int64_t i_step,
     if (status == FR_OK)
         it->n_steps++;
     else
-        fr_gpu_give_up(it);
+        fr_gpu_abandon(it);
     return status;
 }
 

@@ -13,7 +13,7 @@ static void count_instr(fr_gpu_interpreter *it, const fr_instr *instr,
     if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_COMPUTE)
         it->lanes[lane].has_kernels = true;
     if (fr_instr_communicates(instr))
-        it->lanes[lane].n_stops++;
+        it->lanes[lane].n_comms++;
     if (instr->op == FR_OP_LOAD_TOKENS)
         it->tokens_bytes += fr_gpu_tokens_bytes(instr);
 }
@@ -66,23 +66,24 @@ static void lay_out_call(fr_gpu_interpreter *it, uint32_t i_call)
         place_host_copy(it, i_call, n_copied, is_out);
 }
 
-static fr_status lay_out_stops(fr_gpu_interpreter *it, fr_err *err)
+static fr_status lay_out_comms(fr_gpu_interpreter *it, fr_err *err)
 {
     fr_instr_walk at = {.program = it->rank.program,
                         .rank_program = it->rank.rank_program};
 
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         fr_gpu_lane *own = &it->lanes[lane];
-        own->stops = malloc((own->n_stops + 1) * sizeof *own->stops);
-        if (own->stops == NULL)
+        own->comms = malloc((own->n_comms + 1) * sizeof *own->comms);
+        if (own->comms == NULL)
             return fr_fail_no_memory(err);
-        own->n_stops = 0;
+        own->n_comms = 0;
     }
     while (fr_instr_walk_next(&at)) {
         fr_gpu_lane *own = &it->lanes[at.segment->lane];
         if (fr_instr_communicates(at.instr) && it->links != NULL &&
             it->links->groups.routes[at.i_instr].i_split >= 0)
-            own->stops[own->n_stops++] = (fr_gpu_stop){at.i_call, at.i_instr};
+            own->comms[own->n_comms++] =
+                (fr_gpu_lane_comm){at.i_call, at.i_instr};
     }
     return FR_OK;
 }
@@ -127,7 +128,7 @@ static fr_status lay_out(fr_gpu_interpreter *it, fr_err *err)
         lay_out_call(it, i);
         find_waits(it, i, seen, &n_waits);
     }
-    return lay_out_stops(it, err);
+    return lay_out_comms(it, err);
 }
 
 static fr_status create_events(fr_gpu_interpreter *it, fr_err *err)
@@ -259,7 +260,7 @@ static void destroy_events(fr_gpu_interpreter *it)
     driver->event_destroy(it->gpu, it->begin);
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         driver->event_destroy(it->gpu, it->lanes[lane].end);
-        free(it->lanes[lane].stops);
+        free(it->lanes[lane].comms);
     }
 }
 

@@ -157,7 +157,7 @@ fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
         status = try_call(it, i, is_known, err);
     free(is_known);
     if (status != FR_OK)
-        fr_gpu_give_up(it);
+        fr_gpu_abandon(it);
     return status;
 }
 
@@ -188,7 +188,7 @@ static fr_status communicate(fr_gpu_interpreter *it, fr_lane lane,
         dst = NULL;
     else if (instr->op == FR_OP_RECV)
         src = NULL;
-    uint32_t mark = 2 * own->i_stop++ + 1;
+    uint32_t mark = 2 * own->i_comm++ + 1;
     FR_TRY(driver->mark(it->gpu, own->stream, word, mark, err));
     FR_TRY(it->links->ops->enqueue(it->links, i_instr, lane, src, dst,
                                    own->stream, err));
@@ -271,7 +271,7 @@ static fr_status fork_lanes(fr_gpu_interpreter *it, fr_err *err)
                         sizeof it->pinned->step, err));
     FR_TRY(driver->event_record(it->gpu, it->begin, main, err));
     for (int lane = 0; lane < FR_LANE_N; lane++) {
-        it->lanes[lane].i_stop = 0;
+        it->lanes[lane].i_comm = 0;
         if (lane != FR_LANE_COMPUTE && it->lanes[lane].stream != NULL)
             FR_TRY(driver->stream_wait(it->gpu, it->lanes[lane].stream,
                                        it->begin, err));

@@ -18,9 +18,9 @@ typedef struct fr_gpu_call {
 } fr_gpu_call;
 
 /* A communication of a lane: what its marks mean. */
-typedef struct fr_gpu_stop {
+typedef struct fr_gpu_lane_comm {
     uint32_t i_call, i_instr;
-} fr_gpu_stop;
+} fr_gpu_lane_comm;
 
 /* Marks of a lane: 2 k + 1 when it begins its k-th communication of the step,
  * 2 k + 2 when it has ended it. */
@@ -29,9 +29,9 @@ typedef struct fr_gpu_lane {
     fr_gpu_event *end;    /* of the step; compute lane: of the whole */
     bool has_kernels;
     fr_cuda_kernels *kernels; /* theirs */
-    fr_gpu_stop *stops;
-    uint32_t n_stops;
-    uint32_t i_stop;    /* while enqueuing */
+    fr_gpu_lane_comm *comms;
+    uint32_t n_comms;
+    uint32_t i_comm;    /* while enqueuing */
     uint32_t last_mark; /* as the watcher saw it last, and when it changed */
     int64_t moved_ns;
     uint32_t last_call; /* 1 + the call that it is in or waits before, 0: none
@@ -94,7 +94,7 @@ static inline uint64_t fr_gpu_tokens_bytes(const fr_instr *instr)
 /* Enqueues the whole step on the lanes' streams. */
 FR_CHECKED fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err);
 /* Ends all that is under way; the device may never answer again. */
-void fr_gpu_give_up(fr_gpu_interpreter *it);
+void fr_gpu_abandon(fr_gpu_interpreter *it);
 /* Waits for the step's end; sees what fails or hangs. */
 FR_CHECKED fr_status fr_gpu_watch(fr_gpu_interpreter *it, fr_err *err);
 /* Waits for an event without a look at anything else. */

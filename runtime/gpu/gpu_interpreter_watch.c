@@ -10,26 +10,27 @@
 #define LOOK_NS (10 * 1000000) /* between two looks for trouble */
 
 /* The communication that a lane is in, NULL: none. */
-static const fr_gpu_stop *current_stop(const fr_gpu_interpreter *it, int lane)
+static const fr_gpu_lane_comm *current_comm(const fr_gpu_interpreter *it,
+                                            int lane)
 {
     const fr_gpu_lane *own = &it->lanes[lane];
     uint32_t mark = own->last_mark;
 
-    if (mark % 2 == 0 || mark / 2 >= own->n_stops)
+    if (mark % 2 == 0 || mark / 2 >= own->n_comms)
         return NULL;
-    return &own->stops[mark / 2];
+    return &own->comms[mark / 2];
 }
 
-static void name_stop(const fr_gpu_interpreter *it, const fr_gpu_stop *stop,
-                      fr_err *err)
+static void name_comm(const fr_gpu_interpreter *it,
+                      const fr_gpu_lane_comm *comm, fr_err *err)
 {
-    const fr_instr *instr = &it->rank.program->instrs[stop->i_instr];
+    const fr_instr *instr = &it->rank.program->instrs[comm->i_instr];
 
     fr_err_prefix(err, "rank %lld: step %lld, %s over %s (call %u %s)",
                   (long long)it->place.transport->rank, (long long)it->i_step,
                   fr_op_name((fr_op)instr->op),
-                  fr_axis_name((fr_axis)instr->axis), stop->i_call,
-                  fr_rank_segment(&it->rank, stop->i_call)->name);
+                  fr_axis_name((fr_axis)instr->axis), comm->i_call,
+                  fr_rank_segment(&it->rank, comm->i_call)->name);
 }
 
 /* Lets the neighbours see which collectives this lane has begun. */
@@ -41,8 +42,8 @@ static void publish(const fr_gpu_interpreter *it, int lane)
 
     if (it->links == NULL || it->links->ops->publish == NULL)
         return;
-    for (uint32_t i = 0; i < own->n_stops; i++) {
-        uint8_t axis = it->rank.program->instrs[own->stops[i].i_instr].axis;
+    for (uint32_t i = 0; i < own->n_comms; i++) {
+        uint8_t axis = it->rank.program->instrs[own->comms[i].i_instr].axis;
         is_met[axis] = true;
         n_begun[axis] += i < (own->last_mark + 1) / 2;
     }
@@ -73,7 +74,7 @@ static int look_at_lanes(fr_gpu_interpreter *it, int64_t now_ns)
             own->moved_ns = now_ns;
             publish(it, lane);
         }
-        if (current_stop(it, lane) != NULL &&
+        if (current_comm(it, lane) != NULL &&
             (slowest < 0 || own->moved_ns < it->lanes[slowest].moved_ns))
             slowest = lane;
     }
@@ -84,23 +85,23 @@ static void show_status(const fr_gpu_interpreter *it, int slowest)
 {
     if (it->options.on_status == NULL || slowest < 0)
         return;
-    const fr_gpu_stop *stop = current_stop(it, slowest);
+    const fr_gpu_lane_comm *comm = current_comm(it, slowest);
     it->options.on_status(it->options.on_status_context, it->i_step,
-                          stop->i_call, stop->i_instr);
+                          comm->i_call, comm->i_instr);
 }
 
 static fr_status fail_late(const fr_gpu_interpreter *it, int lane, fr_err *err)
 {
-    const fr_gpu_stop *stop = current_stop(it, lane);
+    const fr_gpu_lane_comm *comm = current_comm(it, lane);
     int64_t absent =
-        it->links->ops->waits_for(it->links, stop->i_instr, (fr_lane)lane);
+        it->links->ops->waits_for(it->links, comm->i_instr, (fr_lane)lane);
     fr_status status =
         absent >= 0 ? fr_fail(err, FR_FAILURE, "waited %.3g s for rank %lld",
                               it->options.timeout_s, (long long)absent)
                     : fr_fail(err, FR_FAILURE, "no end after %.3g s",
                               it->options.timeout_s);
 
-    name_stop(it, stop, err);
+    name_comm(it, comm, err);
     return status;
 }
 
@@ -150,7 +151,7 @@ static fr_status look_at_links(const fr_gpu_interpreter *it, int slowest,
     fr_status status = it->links->ops->check(it->links, err);
 
     if (status != FR_OK && slowest >= 0)
-        name_stop(it, current_stop(it, slowest), err);
+        name_comm(it, current_comm(it, slowest), err);
     else if (status != FR_OK)
         fr_err_prefix(err, "rank %lld: step %lld",
                       (long long)it->place.transport->rank,
@@ -158,7 +159,7 @@ static fr_status look_at_links(const fr_gpu_interpreter *it, int slowest,
     return status;
 }
 
-/* Reasons to stop waiting. */
+/* Reasons to comm waiting. */
 static fr_status look(fr_gpu_interpreter *it, int64_t now_ns, fr_err *err)
 {
     const fr_transport *transport = it->place.transport;

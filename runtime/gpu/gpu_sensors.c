@@ -47,7 +47,7 @@ static bool load(library *lib)
 }
 
 static bool read_device(const library *lib, const char *bus_id,
-                        fr_gpu_senses *out)
+                        fr_gpu_readings *out)
 {
     void *device = NULL;
     unsigned int mhz = 0, mw = 0, limit_mw = 0;
@@ -65,7 +65,7 @@ static bool read_device(const library *lib, const char *bus_id,
     return true;
 }
 
-bool fr_gpu_sensors_read(const char *bus_id, fr_gpu_senses *out)
+bool fr_gpu_sensors_read(const char *bus_id, fr_gpu_readings *out)
 {
     library lib = {0};
     bool is_read = false;

@@ -9,6 +9,6 @@
 #include "runtime/gpu/gpu_driver.h"
 
 /* bus_id as CUDA writes it.  false: no library, or it does not know it. */
-bool fr_gpu_sensors_read(const char *bus_id, fr_gpu_senses *out);
+bool fr_gpu_sensors_read(const char *bus_id, fr_gpu_readings *out);
 
 #endif

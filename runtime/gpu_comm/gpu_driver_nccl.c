@@ -27,7 +27,7 @@ struct fr_gpu_comm {
     int n_ranks, position;
     fr_gpu_choices *choices; /* borrowed; NULL: none */
     void *word;              /* of the device: operand of barriers */
-    void *handle;            /* of the memory that was lent */
+    void *handle;            /* of the memory that was registered */
 };
 
 /* NCCL's own words, and what it logged last. */
@@ -406,8 +406,8 @@ static fr_status nccl_estimate(fr_gpu_comm *comm, const fr_gpu_exchange *list,
 #endif
 
 /* Best effort: where registering does nothing it costs nothing. */
-static fr_status nccl_lend(fr_gpu_comm *comm, void *memory, uint64_t n_bytes,
-                           fr_err *err)
+static fr_status nccl_register(fr_gpu_comm *comm, void *memory,
+                               uint64_t n_bytes, fr_err *err)
 {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
     if (ncclCommRegister(comm->nccl, memory, n_bytes, &comm->handle) !=
@@ -433,5 +433,5 @@ const fr_gpu_comm_driver fr_gpu_comm_driver_nccl = {
     .check = nccl_check,
     .enqueue = nccl_enqueue,
     .estimate = nccl_estimate,
-    .lend = nccl_lend,
+    .register_memory = nccl_register,
 };

@@ -125,7 +125,7 @@ static fr_status share_id(comm_links *self, fr_gpu_comm_id *id, fr_err *err)
 {
     const fr_gpu_place *place = &self->base.place;
     fr_transport *transport = place->transport;
-    struct news {
+    struct report {
         int32_t status;
         char text[252];
         fr_gpu_comm_id id;
@@ -188,8 +188,8 @@ static fr_status make_comms(comm_links *self, fr_gpu_stream stream,
                                    &self->choices[i], &self->comms[i], err));
         if (self->comms[i] == NULL)
             continue;
-        FR_TRY(
-            self->driver->lend(self->comms[i], place->slab, slab_bytes, err));
+        FR_TRY(self->driver->register_memory(self->comms[i], place->slab,
+                                             slab_bytes, err));
         FR_TRY(warm_up(self, split, self->comms[i], stream, scratch, err));
     }
     return FR_OK;

@@ -155,7 +155,8 @@ static bool is_same(const fr_cuda_product *a, const fr_cuda_product *b)
            a->is_a_transposed == b->is_a_transposed &&
            a->is_b_transposed == b->is_b_transposed &&
            a->is_added == b->is_added && a->dtype == b->dtype &&
-           a->out_dtype == b->out_dtype && a->bias == NULL == (b->bias == NULL);
+           a->out_dtype == b->out_dtype &&
+           (a->bias == NULL) == (b->bias == NULL);
 }
 
 /* Bytes that all operands are aligned to; 256 is all that algorithms want. */

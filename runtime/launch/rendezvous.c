@@ -104,7 +104,7 @@ fr_status fr_rendezvous_find(fr_rendezvous *out, fr_err *err)
         env_number("WORLD_SIZE", 1, INT32_MAX, &place.world) &&
         env_number("RANK", 0, place.world - 1, &place.rank)) {
         place.launcher = "torchrun";
-        place.by = FR_MEETING_TCP;
+        place.by = FR_BOOTSTRAP_TCP;
     } else {
         fr_launch_detect(&launch);
         if (launch.role != FR_LAUNCH_RANK) {
@@ -116,16 +116,16 @@ fr_status fr_rendezvous_find(fr_rendezvous *out, fr_err *err)
         place.launcher = launch.launcher;
         bool has_mpi = strcmp(launch.launcher, "mpirun") == 0 &&
                        fr_transport_mpi_is_available();
-        place.by = has_mpi ? FR_MEETING_MPI : FR_MEETING_TCP;
+        place.by = has_mpi ? FR_BOOTSTRAP_MPI : FR_BOOTSTRAP_TCP;
     }
     if (chosen != NULL && strcmp(chosen, "mpi") == 0)
-        place.by = FR_MEETING_MPI;
+        place.by = FR_BOOTSTRAP_MPI;
     else if (chosen != NULL && strcmp(chosen, "tcp") == 0)
-        place.by = FR_MEETING_TCP;
+        place.by = FR_BOOTSTRAP_TCP;
     else if (chosen != NULL)
         return fr_fail(err, FR_INPUT,
                        "FORERUN_BOOTSTRAP=%.40s; give mpi or tcp", chosen);
-    if (place.by == FR_MEETING_TCP && place.world > 1) {
+    if (place.by == FR_BOOTSTRAP_TCP && place.world > 1) {
         FR_TRY(find_address(&place, err));
         FR_TRY(find_port(&place, err));
     }
@@ -148,7 +148,7 @@ fr_status fr_rendezvous_join(const fr_rendezvous *place, int64_t world,
                              double timeout_s, fr_transport **out, fr_err *err)
 {
     FR_TRY(fr_rendezvous_check(place, world, err));
-    if (place->by == FR_MEETING_MPI)
+    if (place->by == FR_BOOTSTRAP_MPI)
         return fr_transport_mpi_create(world, timeout_s, out, err);
     return fr_transport_tcp_create(place->address, place->port, place->rank,
                                    world, timeout_s, out, err);

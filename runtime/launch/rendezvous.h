@@ -17,14 +17,14 @@
 
 #include "runtime/comm/transport.h"
 
-typedef enum fr_meeting {
-    FR_MEETING_ALONE, /* nobody launched this process */
-    FR_MEETING_MPI,
-    FR_MEETING_TCP
-} fr_meeting;
+typedef enum fr_bootstrap {
+    FR_BOOTSTRAP_ALONE, /* nobody launched this process */
+    FR_BOOTSTRAP_MPI,
+    FR_BOOTSTRAP_TCP
+} fr_bootstrap;
 
 typedef struct fr_rendezvous {
-    fr_meeting by;
+    fr_bootstrap by;
     const char *launcher; /* "torchrun", "mpirun", "srun", "none" */
     int64_t rank, world;  /* 0 of 1 when alone */
     char address[256];    /* of rank 0; sockets only */

@@ -233,8 +233,8 @@ static fr_status cpu_open(const fr_backend *backend, fr_transport *transport,
         return fr_fail_no_memory(err);
     fr_executor_init(&self->base, &cpu_ops, transport, program, options);
     fr_measure_reset_peak();
-    fr_cores_deal(transport->n_local, transport->i_local,
-                  program->plan.n_threads, &self->cores);
+    fr_cores_assign(transport->n_local, transport->i_local,
+                    program->plan.n_threads, &self->cores);
     fr_cores_pin(&self->cores, &self->previous_cores);
     self->base.is_oversubscribed = self->cores.is_crowded;
     fr_status status = transport->ops->open_slab(

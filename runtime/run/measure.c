@@ -82,8 +82,8 @@ void fr_measure_reset_peak(void)
     (void)fclose(file);
 }
 
-void fr_cores_deal(int64_t n_local, int64_t i_local, int n_threads,
-                   fr_cores *out)
+void fr_cores_assign(int64_t n_local, int64_t i_local, int n_threads,
+                     fr_cores *out)
 {
     cpu_set_t allowed;
     int cores[CPU_SETSIZE], n_cores = 0;

@@ -37,8 +37,8 @@ typedef struct fr_cores {
  * each, of which this is number i_local; no pinning when they do not suffice
  * or FORERUN_PIN=0.
  */
-void fr_cores_deal(int64_t n_local, int64_t i_local, int n_threads,
-                   fr_cores *out);
+void fr_cores_assign(int64_t n_local, int64_t i_local, int n_threads,
+                     fr_cores *out);
 
 /* Pins the calling thread (threads it starts later inherit it) and says in
  * *previous, of n_bytes, what was; undo with fr_cores_restore. */

@@ -77,14 +77,14 @@ static fr_status properties(fr_gpu *gpu, fr_gpu_properties *out, fr_err *err)
     return FR_OK;
 }
 
-static bool sense(fr_gpu *gpu, fr_gpu_senses *out)
+static bool sense(fr_gpu *gpu, fr_gpu_readings *out)
 {
     if (gpu->fake->law == NULL)
         return false;
-    *out = (fr_gpu_senses){.driver = "580.1",
-                           .clock_Hz = 1.365e9,
-                           .power_w = 693.5,
-                           .power_limit_w = 700};
+    *out = (fr_gpu_readings){.driver = "580.1",
+                             .clock_Hz = 1.365e9,
+                             .power_w = 693.5,
+                             .power_limit_w = 700};
     return true;
 }
 
@@ -279,7 +279,7 @@ void gpu_fake_init(gpu_fake *fake, int n_devices)
     fake->driver.close = close_device;
     fake->driver.abandon = abandon_device;
     fake->driver.properties = properties;
-    fake->driver.sense = sense;
+    fake->driver.read_sensors = sense;
     fake->driver.reach = reach;
     fake->driver.memory = memory;
     fake->driver.alloc = alloc;

@@ -425,7 +425,7 @@ const fr_gpu_comm_driver gpu_fake_comm_driver = {
     .check = check,
     .enqueue = enqueue,
     .estimate = estimate,
-    .lend = lend,
+    .register_memory = lend,
 };
 
 void gpu_fake_release(gpu_fake *fake)

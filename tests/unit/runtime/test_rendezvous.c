@@ -48,7 +48,7 @@ static void set_environment(const char *assignments)
 
 typedef struct expected {
     const char *environment;
-    fr_meeting by;
+    fr_bootstrap by;
     const char *launcher, *address;
     int64_t rank, world;
     int port;
@@ -57,25 +57,25 @@ typedef struct expected {
 static void test_environment(void)
 {
     static const expected all[] = {
-        {"", FR_MEETING_ALONE, "none", "", 0, 1, 0},
-        {"RANK=3 WORLD_SIZE=8 MASTER_ADDR=n7 MASTER_PORT=1234", FR_MEETING_TCP,
-         "torchrun", "n7", 3, 8, 1234},
-        {"RANK=3 WORLD_SIZE=8 MASTER_ADDR=n7", FR_MEETING_TCP, "torchrun", "n7",
-         3, 8, 29500},
+        {"", FR_BOOTSTRAP_ALONE, "none", "", 0, 1, 0},
+        {"RANK=3 WORLD_SIZE=8 MASTER_ADDR=n7 MASTER_PORT=1234",
+         FR_BOOTSTRAP_TCP, "torchrun", "n7", 3, 8, 1234},
+        {"RANK=3 WORLD_SIZE=8 MASTER_ADDR=n7", FR_BOOTSTRAP_TCP, "torchrun",
+         "n7", 3, 8, 29500},
         {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=n7 MASTER_PORT=900 "
          "TORCHELASTIC_USE_AGENT_STORE=True",
-         FR_MEETING_TCP, "torchrun", "n7", 0, 2, 901},
-        {"RANK=9 WORLD_SIZE=8 MASTER_ADDR=n7", FR_MEETING_ALONE, "none", "", 0,
-         1, 0},
+         FR_BOOTSTRAP_TCP, "torchrun", "n7", 0, 2, 901},
+        {"RANK=9 WORLD_SIZE=8 MASTER_ADDR=n7", FR_BOOTSTRAP_ALONE, "none", "",
+         0, 1, 0},
         {"SLURM_STEP_ID=0 SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=16 "
          "SLURM_JOB_NODELIST=gpu[07-09,12] SLURM_JOB_ID=123456",
-         FR_MEETING_TCP, "srun", "gpu07", 5, 16, 23456},
+         FR_BOOTSTRAP_TCP, "srun", "gpu07", 5, 16, 23456},
         {"SLURM_STEP_ID=0 SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=16 "
          "SLURM_STEP_NODELIST=b2,b3 SLURM_JOB_NODELIST=a1 MASTER_PORT=7",
-         FR_MEETING_TCP, "srun", "b2", 5, 16, 7},
+         FR_BOOTSTRAP_TCP, "srun", "b2", 5, 16, 7},
         {"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 "
          "OMPI_COMM_WORLD_LOCAL_SIZE=2 FORERUN_BOOTSTRAP=tcp",
-         FR_MEETING_TCP, "mpirun", "127.0.0.1", 1, 2, 29500},
+         FR_BOOTSTRAP_TCP, "mpirun", "127.0.0.1", 1, 2, 29500},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const expected *e = &all[i];
@@ -96,7 +96,7 @@ static void test_environment(void)
     fr_err err = {0};
     if (fr_transport_mpi_is_available() &&
         CHECK_OK(fr_rendezvous_find(&mpi, &err), &err))
-        CHECK_INT(mpi.by, FR_MEETING_MPI);
+        CHECK_INT(mpi.by, FR_BOOTSTRAP_MPI);
 }
 
 static void test_bad_environment(void)
@@ -210,7 +210,7 @@ static void *call(void *context)
     if (c->is_killed) {
         if (c->reason != NULL)
             transport->ops->announce(transport, c->reason);
-        /* As a process that ends: no farewell. */
+        /* As a process that ends: without a word. */
         fr_transport_tcp_drop(transport);
         return NULL;
     }

@@ -1,5 +1,5 @@
 /*
- * bench_gpu_beside.c: kernels beside communication, and the memory that
+ * bench_gpu_overlap.c: kernels beside communication, and the memory that
  * communicators take.
  */
 #include "calibrate/gpu/bench_gpu_comm.h"
@@ -13,35 +13,35 @@
 
 enum { N_REPEATS = 9 };
 
-/* ---- beside ---------------------------------------------------------------
+/* ---- overlap --------------------------------------------------------------
  */
 
-typedef struct beside {
+typedef struct overlap {
     const fr_gpu_rig *rig;
     const fr_gpu_comm_set *set;
     fr_gpu_links *links;
     uint32_t i_instr; /* the largest all-reduce */
     fr_gpu_task task;
     int n_kernels, n_exchanges; /* so that both take about as long */
-} beside;
+} overlap;
 
-static fr_status launch_kernels(const beside *b, fr_err *err)
+static fr_status launch_kernels(const overlap *b, fr_err *err)
 {
     for (int i = 0; i < b->n_kernels; i++)
         FR_TRY(fr_gpu_rig_launch(b->rig, &b->task, err));
     return FR_OK;
 }
 
-static fr_status launch_exchanges(const beside *b, fr_err *err)
+static fr_status launch_exchanges(const overlap *b, fr_err *err)
 {
     for (int i = 0; i < b->n_exchanges; i++)
         FR_TRY(fr_gpu_comm_enqueue(b->set, b->rig, b->links, b->i_instr,
-                                   b->rig->beside, err));
+                                   b->rig->comm_stream, err));
     return FR_OK;
 }
 
 /* Either, or both at once; seconds of each. */
-static fr_status time_both(const beside *b, bool has_kernels,
+static fr_status time_both(const overlap *b, bool has_kernels,
                            bool has_exchanges, double *kernels_s,
                            double *exchanges_s, fr_err *err)
 {
@@ -49,16 +49,18 @@ static fr_status time_both(const beside *b, bool has_kernels,
     const fr_gpu_driver *driver = rig->driver;
 
     FR_TRY(fr_ranks_barrier(rig->transport, err));
-    FR_TRY(driver->event_record(rig->gpu, rig->beside_begin, rig->beside, err));
+    FR_TRY(
+        driver->event_record(rig->gpu, rig->comm_begin, rig->comm_stream, err));
     if (has_exchanges)
         FR_TRY(launch_exchanges(b, err));
-    FR_TRY(driver->event_record(rig->gpu, rig->beside_end, rig->beside, err));
+    FR_TRY(
+        driver->event_record(rig->gpu, rig->comm_end, rig->comm_stream, err));
     FR_TRY(fr_gpu_rig_begin(rig, err));
     if (has_kernels)
         FR_TRY(launch_kernels(b, err));
     FR_TRY(fr_gpu_rig_end(rig, kernels_s, err));
-    FR_TRY(fr_gpu_rig_finish(rig, rig->beside, rig->beside_end, err));
-    return driver->event_elapsed(rig->gpu, rig->beside_begin, rig->beside_end,
+    FR_TRY(fr_gpu_rig_finish(rig, rig->comm_stream, rig->comm_end, err));
+    return driver->event_elapsed(rig->gpu, rig->comm_begin, rig->comm_end,
                                  exchanges_s, err);
 }
 
@@ -81,7 +83,7 @@ static fr_status add_sharing(fr_profile *profile, const char *victim,
     return fr_profile_add_sharing(profile, &point, err);
 }
 
-static fr_status share_both(const fr_gpu_comm_bench *bench, beside *b,
+static fr_status share_both(const fr_gpu_comm_bench *bench, overlap *b,
                             fr_err *err)
 {
     const double wanted_s = 0.02;
@@ -133,12 +135,12 @@ static const fr_shape *find_victim(const fr_gpu_comm_bench *bench, fr_op op)
     return best;
 }
 
-fr_status fr_gpu_bench_beside(const fr_gpu_comm_bench *bench,
-                              const fr_gpu_comm_set *set, fr_gpu_links *links,
-                              fr_err *err)
+fr_status fr_gpu_bench_overlap(const fr_gpu_comm_bench *bench,
+                               const fr_gpu_comm_set *set, fr_gpu_links *links,
+                               fr_err *err)
 {
     static const fr_op victims[] = {FR_OP_LINEAR_FWD, FR_OP_NORM_FWD};
-    beside b = {.rig = bench->rig, .set = set, .links = links};
+    overlap b = {.rig = bench->rig, .set = set, .links = links};
 
     for (size_t i = 0; i < set->n_points; i++)
         if (strcmp(set->points[i].op, fr_op_name(FR_OP_ALL_REDUCE)) == 0)
