@@ -166,8 +166,8 @@ static fr_status link_s_per_byte(const calibration *c, double *out, fr_err *err)
 }
 
 /*
- * From small to large, so that a slow link is known before it is asked for
- * sizes that would take seconds.
+ * Sizes grow from tier to tier, so that a slow link is known before it is asked
+ * for sizes that would take seconds.
  */
 static fr_status measure_comm(calibration *c, fr_err *err)
 {

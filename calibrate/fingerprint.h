@@ -6,8 +6,8 @@
 
 #include "spec/profile/profile.h"
 
-/* Of the machine and the libraries that this process runs on; what cannot be
- * found out stays "" or 0.  n_nodes is 1. */
+/* Describes the machine and the libraries that this process runs on.  What
+ * cannot be found out stays "" or 0; n_nodes is 1. */
 void fr_fingerprint_detect(fr_fingerprint *out);
 
 #endif

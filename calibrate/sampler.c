@@ -108,13 +108,14 @@ static fr_status share(const rounds *r, void *bytes, size_t n, fr_err *err)
     return r->schedule->share(r->schedule->share_context, bytes, n, err);
 }
 
-/* Which points the next round times; *any: is there one? */
+/* Decides which points the next round times; *any tells whether there is one.
+ * */
 static fr_status choose(rounds *r, bool *any, fr_err *err)
 {
     const fr_schedule *schedule = r->schedule;
     size_t n_points = r->bench->n_points;
     double spent_s = now_s(schedule) - r->begin_s;
-    /* No single slow point may eat the time of all others. */
+    /* No single slow point may use up the time of all others. */
     double fair_s = 4.0 * schedule->budget_s / (double)n_points;
     unsigned char is_any = 0;
 

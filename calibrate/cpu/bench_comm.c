@@ -162,7 +162,7 @@ static int64_t find_far_rank(const fr_transport *transport)
     return 1;
 }
 
-/* There by stages 0 -> far, and back again. */
+/* A payload goes from stage 0 to the far stage and comes back. */
 static fr_status build_transfers(fr_comm_bench *bench, const layout *at,
                                  fr_err *err)
 {
@@ -233,8 +233,8 @@ static void find_span(const fr_comm_bench *bench, size_t n_spans,
     }
 }
 
-/* Half of the time from the begin of the send to the end of the receive of
- * the way back: one clock is enough. */
+/* A transfer takes half of the round trip, from the begin of the send to the
+ * end of the receive that answers it, so one clock is enough. */
 static void read_transfers(fr_comm_bench *bench, size_t n_spans)
 {
     for (size_t i = 0; i < bench->n_points; i++) {

@@ -24,8 +24,8 @@ struct fr_compute_bench {
     size_t n_points;
     fr_cache_state *caches;
     unsigned char *operands; /* in the slab */
-    /* Where a rank that is alone has its operands: memory of its own, with
-     * huge pages, while neighbours share theirs. */
+    /* Operands of a rank that measures alone: private memory with huge pages,
+     * which a slab shared with neighbours does not have. */
     unsigned char *own_operands;
     uint64_t operands_bytes;
     uint64_t n_runs; /* draws other tokens each time */
@@ -115,8 +115,7 @@ void fr_compute_bench_destroy(fr_compute_bench *bench)
     free(bench);
 }
 
-/* ---- one timed execution ---------------------------------------------------
- */
+/* ---- one timed execution ------------------------------------------------ */
 
 static int axis_group(const fr_plan *plan, fr_axis axis)
 {
@@ -140,8 +139,8 @@ static void fill_tokens(int32_t *tokens, uint64_t n_bytes, int64_t vocab,
                               (uint64_t)(vocab > 0 ? vocab : 1));
 }
 
-/* A table of which an execution uses only the rows of its tokens: fresh
- * tokens find most of them where the table's size says. */
+/* An execution uses only the rows of its tokens of such a table, so fresh
+ * tokens find most rows in the cache that the size of the table implies. */
 static bool is_sparse_operand(const fr_instr *instr, int i_ref)
 {
     return (instr->op == FR_OP_EMBED_FWD && i_ref == 1) ||
@@ -170,7 +169,7 @@ static void place_operands(fr_compute_bench *bench, const fr_shape *shape,
     }
 }
 
-/* Top-k's payload names elements: only a real one will do. */
+/* A payload of top-k names elements, so it has to be a real one. */
 static void make_payload(const fr_kernel_call *call)
 {
     fr_kernel_call encode = *call;

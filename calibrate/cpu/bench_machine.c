@@ -54,7 +54,8 @@ fr_status fr_sentinel_run(void *context, double *out_s, fr_err *err)
     double begin_s;
 
     (void)err;
-    /* Once to warm up, so that only the core's speed counts. */
+    /* The first product warms the caches up, so that only the core's speed
+     * counts in the second. */
     fr_sgemm_square(SENTINEL_N, s->a, s->b, s->c, 1);
     begin_s = fr_clock_s();
     fr_sgemm_square(SENTINEL_N, s->a, s->b, s->c, 1);

@@ -22,8 +22,9 @@ void fr_cache_state_destroy(fr_cache_state *state); /* takes NULL */
 void fr_cache_write(const fr_cache_state *state, void *bytes, uint64_t n_bytes,
                     int n_threads);
 
-/* Out of every cache, written back.  Does nothing where the CPU has no such
- * instruction (then fr_cache_dirty of the pool is all that there is). */
+/* Writes the bytes back and removes them from every cache.  Does nothing where
+ * the CPU has no such instruction; then only fr_cache_dirty() of the pool
+ * evicts them. */
 void fr_cache_evict(void *bytes, uint64_t n_bytes, int n_threads);
 
 /* Reads and writes the next n_bytes of the pool (at most all of it). */

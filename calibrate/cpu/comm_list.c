@@ -19,7 +19,8 @@ static fr_status add(fr_comm_list *list, const fr_comm_point *point,
     return fr_vec_push(list, *point) == FR_OK ? FR_OK : fr_fail_no_memory(err);
 }
 
-/* One op and algorithm at one size, on both lanes, warm and cold. */
+/* Adds one operation and algorithm at one size, on both lanes, warm and cold.
+ * */
 static fr_status add_size(fr_comm_list *list, const fr_comm_wanted *wanted,
                           fr_op op, fr_collective_kind algorithm,
                           uint64_t n_bytes, fr_err *err)
@@ -43,7 +44,7 @@ static fr_status add_size(fr_comm_list *list, const fr_comm_wanted *wanted,
         point.is_async = async;
         point.is_cold = false;
         FR_TRY(add(list, &point, err));
-        /* On a slow link nobody sees where the payload was. */
+        /* On a slow link it makes no difference where the payload was. */
         if (wanted->is_net || n_bytes < (1 << 20))
             continue;
         point.is_cold = true;
@@ -86,7 +87,7 @@ static fr_status add_op(fr_comm_list *list, const fr_comm_wanted *wanted,
     return FR_OK;
 }
 
-/* Between two powers of four: 2.5 of the lower one. */
+/* Held-out sizes lie between two powers of four, at 2.5 times the lower one. */
 static fr_status add_held_out(fr_comm_list *list, const fr_comm_wanted *wanted,
                               fr_err *err)
 {
@@ -109,7 +110,7 @@ static fr_status add_held_out(fr_comm_list *list, const fr_comm_wanted *wanted,
 fr_status fr_comm_list_fill(fr_comm_list *list, const fr_comm_wanted *wanted,
                             fr_err *err)
 {
-    /* No plan that runs has an all-to-all. */
+    /* All-to-all is left out, for no plan that can be run has one. */
     static const fr_op ops[] = {FR_OP_ALL_REDUCE, FR_OP_REDUCE_SCATTER,
                                 FR_OP_ALL_GATHER, FR_OP_BROADCAST, FR_OP_SEND};
 

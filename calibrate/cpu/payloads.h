@@ -11,7 +11,8 @@ typedef struct fr_payloads {
     size_t n;
 } fr_payloads;
 
-/* Of all programs; at most 24, those that occur in most of them. */
+/* Collects the payload sizes of all programs, at most the 24 that are used most
+ * often. */
 FR_CHECKED fr_status fr_payloads_collect(const fr_shapes *shapes,
                                          fr_payloads *out, fr_err *err);
 void fr_payloads_release(fr_payloads *payloads);

@@ -216,7 +216,8 @@ fr_status fr_shapes_add_candidates(fr_shapes *shapes,
     int64_t last = candidates->n_ranks, world = 1;
 
     for (;;) {
-        /* All cores, and one thread: what scaling is judged against. */
+        /* Every world is lowered with all cores, and with one thread per rank,
+         * against which scaling is judged. */
         int most = (int)(candidates->n_cores / world);
         most = most < 1 ? 1 : most;
         FR_TRY(add_world(shapes, candidates, world, most, machine, err));
@@ -249,9 +250,11 @@ void fr_shapes_thin(fr_shapes *shapes, int n_kept)
         int n_before = 0;
         for (size_t k = 0; k < shapes->list.n; k++)
             n_before +=
-                k != i && shapes->list.items[k].key.n_threads == shape->key.n_threads &&
+                k != i &&
+                shapes->list.items[k].key.n_threads == shape->key.n_threads &&
                 is_more_used(&shapes->list.items[k], shape) &&
-                fr_compute_key_same_shape(&shapes->list.items[k].key, &shape->key);
+                fr_compute_key_same_shape(&shapes->list.items[k].key,
+                                          &shape->key);
         is_kept[i] = n_before < n_kept;
     }
     for (size_t i = 0; i < shapes->list.n; i++)
@@ -261,8 +264,7 @@ void fr_shapes_thin(fr_shapes *shapes, int n_kept)
     free(is_kept);
 }
 
-/* ---- held-out neighbours ---------------------------------------------------
- */
+/* ---- held-out neighbours ------------------------------------------------ */
 
 int fr_shape_free_dim(fr_op op)
 {
@@ -285,7 +287,8 @@ fr_status fr_shapes_add_held_out(fr_shapes *shapes, int n_per_op,
     int n_added[FR_OP_N] = {0};
     size_t n_known = shapes->list.n;
 
-    /* From the back: there are the shapes of the largest world. */
+    /* The list is walked from its end, where the shapes of the largest world
+     * are. */
     for (size_t i = n_known; i-- > 0;) {
         fr_shape shape = shapes->list.items[i];
         fr_op op = (fr_op)shape.instr.op;
@@ -295,7 +298,7 @@ fr_status fr_shapes_add_held_out(fr_shapes *shapes, int n_per_op,
         if (dim < 0 || n_added[op] >= n_per_op)
             continue;
         old = shape.instr.dim[dim];
-        /* Three halves: between two powers of two, where rows are. */
+        /* Rows are powers of two; three halves lies between two of them. */
         shape.instr.dim[dim] = old + old / 2;
         if (old < 2)
             continue;

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sizes that take longer than this are the last of their operation. */
+/* A size that takes longer than this is the last one of its operation. */
 static const double slowest_s = 0.1;
-/* Of small ones so many in a row. */
+/* Small payloads are timed in rows of so many. */
 enum { N_ROW = 8, SMALL_BYTES = 1 << 20 };
 
-/* ---- all ranks alike ------------------------------------------------------
- */
+/* ---- all ranks alike ---------------------------------------------------- */
 
 typedef struct report {
     int32_t status;
@@ -68,8 +67,7 @@ fr_status fr_gpu_comm_enqueue(const fr_gpu_comm_set *set, const fr_gpu_rig *rig,
         src, dst, stream, err);
 }
 
-/* ---- one group ------------------------------------------------------------
- */
+/* ---- one group ---------------------------------------------------------- */
 
 typedef struct timed_set {
     const fr_gpu_comm_bench *bench;
@@ -88,7 +86,7 @@ static fr_status time_transfer(timed_set *t, size_t i, double *out_s,
     const uint32_t first[2] = {t->set->i_instr[side][0],
                                t->set->i_instr[side][i]};
 
-    /* A small one first, so that both begin together. */
+    /* A small transfer comes first, so that both sides begin together. */
     for (int n = 0; n < 2; n++) {
         if (n == 1)
             FR_TRY(fr_gpu_rig_begin(rig, err));
@@ -101,7 +99,8 @@ static fr_status time_transfer(timed_set *t, size_t i, double *out_s,
     return FR_OK;
 }
 
-/* After one that lets all begin together. */
+/* An all-reduce of one element comes first, so that all ranks begin together.
+ * */
 static fr_status time_collective(timed_set *t, size_t i, double *out_s,
                                  fr_err *err)
 {
@@ -129,8 +128,8 @@ static fr_status time_own(timed_set *t, size_t i, double *out_s, fr_err *err)
 }
 
 /*
- * Of the members the one that began last saw the shortest time: that of the
- * operation.  Of a way there and back the sender's.
+ * The member that began last saw the shortest time, which is that of the
+ * operation.  Of a round trip the sender's time counts.
  */
 static fr_status run_point(void *context, size_t i_point, double *out_s,
                            fr_err *err)
@@ -168,7 +167,8 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
     return FR_OK;
 }
 
-/* Once each, smallest first: what would take too long is dropped. */
+/* Runs every size once, the smallest first, and drops those that would take too
+ * long. */
 static fr_status try_sizes(timed_set *t, fr_err *err)
 {
     fr_gpu_comm_set *set = t->set;
@@ -297,8 +297,7 @@ static fr_status time_group(const fr_gpu_comm_bench *bench,
     return status;
 }
 
-/* ---- all groups -----------------------------------------------------------
- */
+/* ---- all groups --------------------------------------------------------- */
 
 static int64_t node_end(const fr_transport *transport)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_LINES = 8 }; /* of shapes that cannot be timed */
+enum { N_LINES = 8 }; /* warnings about shapes that cannot be timed */
 
 typedef struct timed_shape {
     const fr_shape *shape;
@@ -70,7 +70,7 @@ static fr_status write_tokens(gpu_compute *b, const fr_shape *shape,
     return FR_OK;
 }
 
-/* Top-k's payload names elements: only a real one will do. */
+/* A payload of top-k names elements, so it has to be a real one. */
 static fr_status make_payload(const gpu_compute *b, const fr_gpu_task *task,
                               fr_err *err)
 {
@@ -108,7 +108,7 @@ static fr_status warm(const fr_gpu_rig *rig, const unsigned char *memory,
     return FR_OK;
 }
 
-/* Everything out of the L2, then what belongs there is read. */
+/* Flushes the L2, then reads the operands that belong there. */
 static fr_status prepare_caches(const gpu_compute *b, const fr_shape *shape,
                                 const fr_gpu_task *task, fr_err *err)
 {

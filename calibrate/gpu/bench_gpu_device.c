@@ -204,7 +204,8 @@ static fr_status time_kind(const fr_gpu_rig *rig, const copy_kind *kind,
     return FR_OK;
 }
 
-/* Out of memory for the profile is an error, all else a line. */
+/* Running out of memory for the profile is an error; everything else is a line
+ * in the log. */
 static fr_status try_kind(const fr_gpu_rig *rig, const copy_kind *kind,
                           bool is_quick, fr_profile *profile, fr_err *err)
 {

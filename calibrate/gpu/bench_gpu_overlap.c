@@ -13,8 +13,7 @@
 
 enum { N_REPEATS = 9 };
 
-/* ---- overlap --------------------------------------------------------------
- */
+/* ---- overlap ------------------------------------------------------------ */
 
 typedef struct overlap {
     const fr_gpu_rig *rig;
@@ -95,7 +94,7 @@ static fr_status share_both(const fr_gpu_comm_bench *bench, overlap *b,
         FR_TRY(time_both(b, true, false, &both_s[0], &ignored_s, err));
         FR_TRY(time_both(b, false, true, &ignored_s, &both_s[1], err));
     }
-    /* All ranks the same numbers: rank 0's. */
+    /* All ranks take rank 0's numbers, so that they enqueue the same. */
     FR_TRY(fr_ranks_share(b->rig->transport, both_s, sizeof both_s, err));
     b->n_kernels = (int)fmin(ceil(wanted_s / both_s[0]), 2000.0);
     b->n_exchanges =
@@ -149,7 +148,7 @@ fr_status fr_gpu_bench_overlap(const fr_gpu_comm_bench *bench,
         const fr_shape *shape = find_victim(bench, victims[v]);
         fr_err why = {0};
         fr_status status = shape != NULL ? FR_OK : FR_INPUT;
-        /* Who has no such shape cannot take part, nor can the others. */
+        /* If one rank has no such shape, no rank can take part. */
         if (fr_transport_agree(bench->rig->transport, status, false, &why) !=
             FR_OK)
             continue;
@@ -171,8 +170,7 @@ fr_status fr_gpu_bench_overlap(const fr_gpu_comm_bench *bench,
     return FR_OK;
 }
 
-/* ---- memory ---------------------------------------------------------------
- */
+/* ---- memory ------------------------------------------------------------- */
 
 /* Bytes in use while links over n_lanes lanes exist, less those before. */
 static fr_status used_by(const fr_gpu_comm_bench *bench, int32_t n_group,

@@ -13,8 +13,7 @@ static const fr_op collectives[] = {FR_OP_ALL_REDUCE, FR_OP_REDUCE_SCATTER,
                                     FR_OP_ALL_TO_ALL};
 enum { N_COLLECTIVES = sizeof collectives / sizeof collectives[0] };
 
-/* ---- points ---------------------------------------------------------------
- */
+/* ---- points ------------------------------------------------------------- */
 
 static void scope_of(const fr_gpu_comm_set *set, char *out, size_t n)
 {
@@ -66,8 +65,7 @@ static fr_status list_points(fr_gpu_comm_set *set,
     return FR_OK;
 }
 
-/* ---- programs -------------------------------------------------------------
- */
+/* ---- programs ----------------------------------------------------------- */
 
 static fr_instr communicate(const fr_gpu_comm_set *set, fr_op op,
                             uint64_t n_bytes)

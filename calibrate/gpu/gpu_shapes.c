@@ -48,7 +48,8 @@ static fr_status add_plan(filling *f, const fr_plan *plan, fr_err *err)
     return fr_shapes_add_program(f->shapes, program, f->machine, err);
 }
 
-/* Widths of the activations: rows by micro-batch, columns by tp. */
+/* Adds the widths of activations: micro-batches vary the rows, tp the columns.
+ * */
 static fr_status add_layers(filling *f, const fr_plan *base, fr_err *err)
 {
     const int64_t most_rows = f->is_quick ? 8192 : 32768;
@@ -130,7 +131,8 @@ static const fr_shape *find_like(const fr_shapes *shapes, fr_op op,
                                  fr_dtype dtype)
 {
     for (size_t i = 0; i < shapes->list.n; i++)
-        if (shapes->list.items[i].instr.op == op && shapes->list.items[i].instr.dtype == dtype)
+        if (shapes->list.items[i].instr.op == op &&
+            shapes->list.items[i].instr.dtype == dtype)
             return &shapes->list.items[i];
     return NULL;
 }
@@ -193,7 +195,8 @@ static fr_status add_grids(filling *f, fr_err *err)
     return FR_OK;
 }
 
-/* Only products and attention count their flop. */
+/* Drops shapes that take too long; only products and attention count their
+ * flop. */
 static void drop_long(filling *f)
 {
     fr_shapes *shapes = f->shapes;
@@ -206,8 +209,7 @@ static void drop_long(filling *f)
     shapes->list.n = n;
 }
 
-/* ---- cold and warm --------------------------------------------------------
- */
+/* ---- cold and warm ------------------------------------------------------ */
 
 static bool set_places(fr_shape *shape, char place)
 {
@@ -221,8 +223,8 @@ static bool set_places(fr_shape *shape, char place)
     return is_other;
 }
 
-/* Of each kind that is no product, the smallest and the largest shape that
- * fits into the L2. */
+/* Adds, for each operation that is no product, the smallest and the largest
+ * shape that fits into the L2, with all operands there and with none. */
 static fr_status add_places(filling *f, fr_err *err)
 {
     size_t n_known = f->shapes->list.n;
@@ -258,8 +260,7 @@ static fr_status add_places(filling *f, fr_err *err)
     return FR_OK;
 }
 
-/* ---- held out -------------------------------------------------------------
- */
+/* ---- held out ----------------------------------------------------------- */
 
 static bool has_rows(const fr_shapes *shapes, const fr_shape *like,
                      int64_t rows)

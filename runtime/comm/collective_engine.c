@@ -21,7 +21,8 @@ static bool is_point_to_point(const fr_engine_route *route)
     return route->op == FR_OP_SEND || route->op == FR_OP_RECV;
 }
 
-/* The transfers of operations that have one obvious way. */
+/* Lists the transfers of operations that need no algorithm: every pair
+ * directly. */
 static fr_status emit_simple(const fr_engine_route *route,
                              fr_transfer_list *list, fr_err *err)
 {
@@ -91,7 +92,7 @@ static int compare_pulls(const void *a, const void *b)
     return x->src < y->src ? -1 : x->src > y->src;
 }
 
-/* What an own operand needs besides the moves of others: the own part. */
+/* The part of the result that comes from this rank's own operand. */
 static fr_transfer own_part(const fr_engine_route *route)
 {
     uint64_t part = route->n / (uint64_t)route->n_group;
@@ -175,7 +176,7 @@ static fr_status prepare_route(fr_engine_route *route, const fr_instr *instr,
     route->element_bytes = fr_dtype_bytes((fr_dtype)instr->dtype);
     route->n = (uint64_t)instr->dim[0];
     if (route->op == FR_OP_BARRIER) {
-        /* By messages: the maximum of one byte each. */
+        /* By messages a barrier is the maximum of one byte of each member. */
         route->n = 1;
         route->element_bytes = 1;
         route->dtype = FR_DTYPE_U8;
@@ -234,7 +235,7 @@ void fr_engine_destroy(fr_engine *engine)
     free(engine);
 }
 
-/* Every communication instruction of the rank, each once. */
+/* Prepares every communication instruction of the rank once. */
 static fr_status prepare_routes(fr_engine *engine, const fr_program *program,
                                 fr_err *err)
 {
@@ -261,7 +262,7 @@ static fr_status prepare_routes(fr_engine *engine, const fr_program *program,
     return FR_OK;
 }
 
-/* Most moves of one phase among a lane's messages: streams at once. */
+/* The largest number of moves in one phase, each of which needs a stream. */
 static uint32_t widest_phase(const fr_engine_route *route)
 {
     uint32_t widest = 0, n = 0;

@@ -107,7 +107,7 @@ static void add_piece(fr_lane_work *work, const fr_stream *stream)
               (fr_dtype)route->dtype, route->is_max);
 }
 
-/* Looks whether the message that is awaited is on its way. */
+/* Asks whether the awaited message has begun to arrive. */
 static fr_status has_come(fr_engine *engine, fr_lane_work *work,
                           const fr_stream *stream, fr_err *err)
 {
@@ -149,7 +149,7 @@ static fr_status progress_stream(fr_engine *engine, fr_lane_work *work,
     return FR_OK;
 }
 
-/* After the last phase: the result goes where it belongs. */
+/* Moves the result to where it belongs after the last phase. */
 static void finish(const fr_lane_work *work)
 {
     const fr_engine_route *route = work->route;

@@ -53,7 +53,7 @@ unsigned char *fr_transport_map_private(uint64_t window_bytes)
 
     if (window == MAP_FAILED)
         return NULL;
-    /* Of a small slab huge pages would make a large one. */
+    /* Huge pages would turn a small slab into a large one. */
     if (window_bytes >= HUGE_PAGE_MIN_BYTES)
         (void)madvise(window, window_bytes, MADV_HUGEPAGE);
     return window;

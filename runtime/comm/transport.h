@@ -41,8 +41,9 @@ typedef struct fr_transport_ops {
     /* Has a message from `peer` with that tag begun to come? */
     fr_status (*probe)(fr_transport *transport, int64_t peer, int tag,
                        bool *is_there, fr_err *err);
-    /* From any thread; may be NULL.  Has a rank died, or announced why it
-     * ends?  Tells all ranks why this one does. */
+    /* May be NULL, and are called from any thread.  check() fails if a rank has
+     * died or announced why it ends; announce() tells all ranks why this one
+     * does. */
     fr_status (*check)(fr_transport *transport, fr_err *err);
     void (*announce)(fr_transport *transport, const char *text);
 } fr_transport_ops;
@@ -104,8 +105,8 @@ void fr_transport_destroy(fr_transport *transport); /* takes NULL */
 /* Zeroed memory of this process, paged in as it is written; NULL: none. */
 unsigned char *fr_transport_map_private(uint64_t window_bytes);
 
-/* For backends: private zeroed memory for this rank's control block and slab,
- * which the transport then shows; and an end of what it shows of all ranks. */
+/* For backends: gives this rank's control block and slab private zeroed memory;
+ * close_slabs() ends that and forgets the slabs of all ranks. */
 FR_CHECKED fr_status fr_transport_open_private(fr_transport *transport,
                                                uint64_t n_bytes, fr_err *err);
 void fr_transport_close_slabs(fr_transport *transport);
@@ -117,7 +118,7 @@ void fr_transport_close_slabs(fr_transport *transport);
 FR_CHECKED fr_status fr_transport_find_nodes(fr_transport *transport,
                                              uint64_t node, fr_err *err);
 
-/* For backends: allocates the arrays of the struct; and frees them. */
+/* For backends: these allocate and free the arrays of the struct. */
 FR_CHECKED fr_status fr_transport_init(fr_transport *transport, int64_t rank,
                                        int64_t world, fr_err *err);
 void fr_transport_release(fr_transport *transport);

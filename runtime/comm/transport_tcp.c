@@ -435,7 +435,7 @@ static fr_status open_hub(tcp_transport *self, int port, fr_err *err)
     return status;
 }
 
-/* Until all ranks are there. */
+/* Waits until all ranks have joined. */
 static fr_status wait_joined(tcp_transport *self, fr_err *err)
 {
     fr_tcp_head hello = {.kind = FR_TCP_HELLO,

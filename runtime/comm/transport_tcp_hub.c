@@ -281,7 +281,7 @@ static fr_status listen_on(fr_tcp_hub *hub, int port, fr_err *err)
                               .sin_port = htons((uint16_t)port)};
     int is_on = 1, is_off = 0;
 
-    /* Both families by one socket, where the kernel has the newer one. */
+    /* One socket accepts IPv4 and IPv6 where the kernel has IPv6. */
     hub->listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool is_new = hub->listener >= 0;
     if (!is_new)

@@ -79,7 +79,7 @@ static void gpu_destroy(fr_executor *executor)
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* What the driver says is in use, by whomever. */
+/* The memory in use by all processes, as the driver reports it. */
 static fr_status used_bytes(gpu_executor *self, uint64_t *out, fr_err *err)
 {
     uint64_t free_bytes = 0, total_bytes = 0;
@@ -213,7 +213,7 @@ static fr_status gpu_connect(fr_executor *executor, fr_err *err)
 
 /* ---- the model before the first step ------------------------------------- */
 
-/* To the nearest, ties to even; weights are no NaN. */
+/* Rounds to the nearest, ties to even; weights are never NaN. */
 static uint16_t round_to_bf16(float value)
 {
     uint32_t bits;
@@ -282,8 +282,8 @@ static fr_status store_weights(gpu_executor *self, const float *weights,
     return status;
 }
 
-/* While a plan's threads are for what it computes, here all cores are idle;
- * weights are the same whatever their number. */
+/* A plan's threads are meant for its steps; here all cores are idle, and the
+ * weights do not depend on the number of threads. */
 static int fill_threads(const fr_executor *executor)
 {
     long n_local = (long)executor->transport->n_local;

@@ -83,12 +83,12 @@ typedef struct fr_gpu_driver {
                               fr_gpu_stream stream, fr_err *err);
     fr_status (*event_query)(fr_gpu *gpu, fr_gpu_event *event, bool *is_done,
                              fr_err *err);
-    /* Between two timed events that are done. */
+    /* The time between two timed events that are done. */
     fr_status (*event_elapsed)(fr_gpu *gpu, fr_gpu_event *from,
                                fr_gpu_event *to, double *elapsed_s,
                                fr_err *err);
 
-    /* Between any two memories. */
+    /* Copies between any two memories, of the host or of devices. */
     fr_status (*copy)(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
                       const void *src, uint64_t n_bytes, fr_err *err);
     fr_status (*zero)(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
@@ -154,7 +154,7 @@ typedef struct fr_gpu_choices {
 
 typedef struct fr_gpu_comm_driver {
     const char *name;
-    /* Of the library that is loaded, "2.28.9". */
+    /* Writes the version of the loaded library, as "2.28.9". */
     void (*version)(char *out, size_t n);
     fr_status (*make_id)(void *context, fr_gpu_comm_id *out, fr_err *err);
     /* Collective over all ranks.  has_choices: splits of it will have some.

@@ -55,7 +55,8 @@ static fr_status give_tokens(fr_gpu_interpreter *it, fr_err *err)
     return FR_OK;
 }
 
-/* While the device works.  What fails here fails again when it is needed. */
+/* Loads the tokens of the next step while the device works.  A failure is
+ * ignored here and shows when the tokens are needed. */
 static void load_ahead(fr_gpu_interpreter *it)
 {
     fr_err ignored;

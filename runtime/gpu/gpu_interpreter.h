@@ -23,8 +23,8 @@ typedef struct fr_gpu_options {
                             next */
     int64_t trace_steps; /* room for spans of so many steps */
     bool is_launched;    /* no graphs */
-    /* Before each OPT_STEP of the first step, with operand 0 (the gradients)
-     * as float32 in the host's memory; may be NULL. */
+    /* Called before each OPT_STEP of the first step, with operand 0 (the
+     * gradients) as float32 in the host's memory; may be NULL. */
     void (*on_gradients)(void *context, const fr_instr_view *view);
     void *on_gradients_context;
     fr_status_fn on_status; /* may be NULL */
@@ -61,7 +61,7 @@ FR_CHECKED fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it,
                                              int64_t i_step, bool is_traced,
                                              double *step_s, fr_err *err);
 
-/* Of the last step, in the host's memory. */
+/* The scalars of the last step, in the host's memory. */
 const fr_step_scalars *fr_gpu_interpreter_scalars(const fr_gpu_interpreter *it);
 
 /* Spans of the traced steps so far. */

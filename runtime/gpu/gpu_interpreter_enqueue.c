@@ -238,7 +238,8 @@ static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,
     fr_gpu_stream stream = it->lanes[lane].stream;
     uint64_t host_bytes = call->host_bytes;
 
-    /* Before it waits: of two lanes the earlier call is what hangs. */
+    /* The mark stands before the wait, so that of two lanes that hang the
+     * earlier call is named. */
     if (it->lanes[lane].has_kernels)
         FR_TRY(driver->mark(it->gpu, stream, &it->pinned->marks[lane].call,
                             i_call + 1, err));

@@ -106,8 +106,9 @@ static fr_status fail_late(const fr_gpu_interpreter *it, int lane, fr_err *err)
 }
 
 /*
- * Nothing has gone on, and no communication is under way: a kernel of the
- * earliest call that a lane is in.  -1: none has begun (or all are over).
+ * When nothing goes on and no communication is under way, a kernel of the
+ * earliest call that a lane is in hangs.  -1: no call has begun, or all are
+ * over.
  */
 static int64_t find_stuck_call(const fr_gpu_interpreter *it)
 {
@@ -144,7 +145,7 @@ static fr_status fail_stuck(const fr_gpu_interpreter *it, fr_err *err)
                    it->options.timeout_s);
 }
 
-/* What the library says. */
+/* Asks the library of communicators for failures. */
 static fr_status look_at_links(const fr_gpu_interpreter *it, int slowest,
                                fr_err *err)
 {

@@ -23,7 +23,7 @@ typedef struct fr_gpu_collective {
     uint32_t i_instr, i_split;
 } fr_gpu_collective;
 
-/* Each (communicator, operation, type, size) once; *out is the caller's. */
+/* Lists each (communicator, operation, type, size) once; free() *out. */
 FR_CHECKED fr_status fr_gpu_collectives_list(
     const fr_program *program, const fr_rank_program *rank_program,
     const fr_gpu_groups *groups, fr_gpu_collective **out, size_t *n,

@@ -30,7 +30,7 @@ struct fr_gpu_comm {
     void *handle;            /* of the memory that was registered */
 };
 
-/* NCCL's own words, and what it logged last. */
+/* Fails with NCCL's own words and what it logged last. */
 static fr_status fail(ncclResult_t code, ncclComm_t comm, const char *what,
                       fr_err *err)
 {
@@ -246,7 +246,7 @@ static bool find_type(fr_dtype dtype, ncclDataType_t *out)
     }
 }
 
-/* Inside a group: every part to its member. */
+/* Sends every part to its member, inside an NCCL group. */
 static ncclResult_t all_to_all(const fr_gpu_comm *comm,
                                const fr_gpu_exchange *e, ncclDataType_t type,
                                cudaStream_t stream)
@@ -268,7 +268,8 @@ static ncclResult_t all_to_all(const fr_gpu_comm *comm,
 #endif
 }
 
-/* Inside a group: to the next member, from the one before. */
+/* Sends to the next member and receives from the one before, inside an NCCL
+ * group. */
 static ncclResult_t shift(const fr_gpu_comm *comm, const fr_gpu_exchange *e,
                           ncclDataType_t type, cudaStream_t stream)
 {

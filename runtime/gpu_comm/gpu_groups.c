@@ -114,7 +114,7 @@ static fr_status scan(finder *f, fr_err *err)
     return FR_OK;
 }
 
-/* Do all receivers take what comes in the order in which it is sent? */
+/* Whether all receivers take transfers in the order in which they are sent. */
 static bool is_in_order(const finder *f)
 {
     for (size_t i = 0; i < f->n_pairs; i++)

@@ -66,7 +66,7 @@ static void comm_publish(fr_gpu_links *links, fr_axis axis, fr_lane lane,
                           memory_order_release);
 }
 
-/* Of a group those of this node can be looked at. */
+/* Only the members of this node can be asked how far they are. */
 static int64_t comm_waits_for(fr_gpu_links *links, uint32_t i_instr,
                               fr_lane lane)
 {
@@ -257,7 +257,7 @@ static size_t comm_describe(fr_gpu_links *links, fr_collective_note *out)
     return self->n_collectives;
 }
 
-/* With a stream and a word of memory of its own. */
+/* Makes the communicators, on a stream and a word of memory of its own. */
 static fr_status connect(comm_links *self, fr_err *err)
 {
     const fr_gpu_place *place = &self->base.place;
@@ -321,7 +321,7 @@ static const fr_gpu_links_ops comm_ops = {
     .abort = comm_abort,
 };
 
-/* All that the program alone says. */
+/* Derives from the program alone which communicators there are. */
 static fr_status prepare(comm_links *self, fr_err *err)
 {
     const fr_program *program = self->base.place.program;

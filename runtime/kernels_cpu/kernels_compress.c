@@ -103,7 +103,7 @@ FR_SIMD static float largest(const float *x, int64_t n)
     return fr_float_of_bits(lane[0]);
 }
 
-/* To the nearest code; the error stays in x. */
+/* Rounds to the nearest code and leaves the error in x. */
 FR_SIMD static void int8_nearest(const int8_block *at)
 {
     const float magic = 12582912.0F; /* rounds to an integer, ties to even */
@@ -132,7 +132,7 @@ FR_INLINE uint32_t mix32(uint32_t x)
     return x;
 }
 
-/* Up or down at random with the mean right; x stays as it is. */
+/* Rounds up or down at random so that the mean is right; x stays as it is. */
 FR_SIMD static void int8_random(const int8_block *at)
 {
     const float *restrict x = at->x;

@@ -17,7 +17,8 @@ typedef struct flat_range {
     int64_t first, n;
 } flat_range;
 
-/* With sharded operands each coordinate has its n after the others'. */
+/* With sharded operands the n elements of each coordinate follow those of the
+ * one before. */
 static flat_range range_of(const fr_kernel_call *call)
 {
     const fr_instr *instr = call->instr;

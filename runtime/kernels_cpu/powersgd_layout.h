@@ -13,8 +13,9 @@ typedef struct fr_powersgd_layout {
     float *wire_raw, *wire_p, *wire_q; /* payload */
 } fr_powersgd_layout;
 
-/* Of a COMPRESS or DECOMPRESS, whose state is operand 1; `wire`: its payload.
- * Addresses are reckoned, not looked at: they may be a device's. */
+/* Lays out a COMPRESS or DECOMPRESS, whose state is operand 1 and whose payload
+ * is `wire`.  Addresses are computed and never read, so they may be a device's.
+ * */
 fr_powersgd_layout fr_powersgd_layout_of(const fr_kernel_call *call,
                                          float *wire);
 

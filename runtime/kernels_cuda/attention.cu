@@ -16,8 +16,7 @@
 
 enum { THREADS = 256, N_WARPS = THREADS / 32, TILE = 32, S_STRIDE = TILE + 1 };
 
-/* ---- tiles in shared memory ------------------------------------------------
- */
+/* ---- tiles in shared memory --------------------------------------------- */
 
 /* Columns of a tile with its padding: an even number, then one more. */
 FR_DEVICE int tile_cols(const attn_shape &shape)
@@ -127,8 +126,7 @@ FR_DEVICE int last_column(const attn_shape &shape, int first)
     return shape.is_causal ? last : shape.seq;
 }
 
-/* ---- forward ---------------------------------------------------------------
- */
+/* ---- forward ------------------------------------------------------------ */
 
 /* A warp has rows w, w + 8, ...: maximum, exponentials and sum of each; what
  * the row's output has so far is scaled down. */
@@ -198,8 +196,7 @@ template <class T> __global__ void attend(attn_forward<T> at)
             max[threadIdx.x] + logf(sum[threadIdx.x]);
 }
 
-/* ---- backward --------------------------------------------------------------
- */
+/* ---- backward ----------------------------------------------------------- */
 
 /* delta[b, h, t] = sum of do * o; a warp has one. */
 template <class T>
@@ -315,8 +312,7 @@ template <class T> __global__ void attend_grad_kv(attn_backward<T> at)
                shape.qkv_stride, col0, shape);
 }
 
-/* ---- host ------------------------------------------------------------------
- */
+/* ---- host --------------------------------------------------------------- */
 
 static attn_shape shape_of(const fr_instr *instr)
 {

@@ -21,8 +21,7 @@ namespace
 
 constexpr int N_WARPS = 4; /* of a block */
 
-/* ---- forward ---------------------------------------------------------------
- */
+/* ---- forward ------------------------------------------------------------ */
 
 /* Maximum and sum so far of a lane's two rows, in powers of 2. */
 struct running {
@@ -141,8 +140,7 @@ __global__ __launch_bounds__(WARPS * 32) void attend(attn_forward<T> at)
                    factor, shape);
 }
 
-/* ---- gradient of q ---------------------------------------------------------
- */
+/* ---- gradient of q ------------------------------------------------------ */
 
 template <class T, int HD, int WARPS, int N>
 __global__ __launch_bounds__(N_WARPS *
@@ -204,8 +202,7 @@ __global__ __launch_bounds__(N_WARPS *
                    factor, shape);
 }
 
-/* ---- gradients of k and v --------------------------------------------------
- */
+/* ---- gradients of k and v ----------------------------------------------- */
 
 /* Tiles of q and do of the query heads of a group, one after the other, with
  * lse and delta of their rows. */
@@ -334,8 +331,7 @@ __global__ __launch_bounds__(N_WARPS *
                    shape.qkv_stride, key0, v_factor, shape);
 }
 
-/* ---- host ------------------------------------------------------------------
- */
+/* ---- host --------------------------------------------------------------- */
 
 /* Blocks of rows, heads and sequences; tiles of `n_own` and twice two of
  * `n_other` rows. */

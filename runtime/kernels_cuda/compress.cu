@@ -7,7 +7,7 @@
  * looks (three histograms, a count, the selection).  Decoding of p payloads:
  * bf16 4 + 2 p, int8 4 + p, top-k 4 and the k elements of each.
  */
-#include "runtime/kernels_cuda/hash.cuh"
+#include "runtime/kernels_cuda/kernel_launch.cuh"
 
 extern "C" {
 #include "plan/codec/compressor.h"
@@ -47,8 +47,7 @@ struct max_bits {
     }
 };
 
-/* ---- bf16 -------------------------------------------------------------------
- */
+/* ---- bf16 --------------------------------------------------------------- */
 
 /* The payload ends at a multiple of 4 bytes. */
 __global__ void bf16_encode(const float *g, bf16 *code, int64_t n)
@@ -95,8 +94,7 @@ extern "C" fr_status fr_cuda_bf16_decompress(const fr_cuda_launch *launch,
     return launched(launch, err);
 }
 
-/* ---- int8 -------------------------------------------------------------------
- */
+/* ---- int8 --------------------------------------------------------------- */
 
 constexpr int LANE_ELEMENTS = FR_INT8_BLOCK / 32; /* a warp has a block */
 
@@ -212,8 +210,7 @@ extern "C" fr_status fr_cuda_int8_decompress(const fr_cuda_launch *launch,
     return launched(launch, err);
 }
 
-/* ---- top-k ------------------------------------------------------------------
- */
+/* ---- top-k -------------------------------------------------------------- */
 
 /*
  * The k-th largest magnitude by radix selection on the bits without sign:

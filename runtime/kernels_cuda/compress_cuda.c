@@ -57,8 +57,7 @@ fr_status fr_cuda_decompress(const fr_cuda_launch *launch, fr_err *err)
                                                                     err);
 }
 
-/* ---- PowerSGD --------------------------------------------------------------
- */
+/* ---- PowerSGD ----------------------------------------------------------- */
 
 static fr_status multiply(const fr_cuda_launch *launch, fr_cuda_product product,
                           fr_err *err)

@@ -1,7 +1,7 @@
 /*
  * device.cuh: what the CUDA kernels share on the device: 16-bit floats, loads
- * of 16 bytes, sums over a warp or a block.  For .cu files only;
- * kernel_launch.cuh has the host's side of them.
+ * of 16 bytes, sums over a warp or a block, random numbers.  For .cu files
+ * only; kernel_launch.cuh has the host's side of them.
  *
  * Tests compile the same files as C++ for the CPU (FR_EMULATED): so shared
  * memory of a size known at the launch, and the instructions that CUDA's C++
@@ -165,6 +165,53 @@ template <int N, class T, class F> FR_DEVICE T team_reduce(T x, T *room, F f)
 template <int N, class T> FR_DEVICE T team_sum(T x, T *room)
 {
     return team_reduce<N>(x, room, sum_of());
+}
+
+/* ---- random numbers ----------------------------------------------------- */
+
+/* Counter-based: the same bits for the same counters as rng.c and
+ * kernels_compress.c give on the CPU. */
+
+FR_DEVICE uint64_t hash_mix(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9U;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebU;
+    return x ^ x >> 31;
+}
+
+#define HASH_GOLDEN 0x9e3779b97f4a7c15U /* 2^64 / golden ratio */
+
+FR_DEVICE uint64_t hash_u64(uint64_t seed, uint64_t a, uint64_t b, uint64_t c)
+{
+    uint64_t x = hash_mix(seed + HASH_GOLDEN);
+    x = hash_mix((x ^ a) + HASH_GOLDEN);
+    x = hash_mix((x ^ b) + HASH_GOLDEN);
+    return hash_mix((x ^ c) + HASH_GOLDEN);
+}
+
+FR_DEVICE double hash_unit(uint64_t word)
+{
+    return (double)(word >> 11) * 0x1p-53;
+}
+
+FR_DEVICE double hash_normal(uint64_t seed, uint64_t a, uint64_t b, uint64_t c)
+{
+    const uint64_t word = hash_u64(seed, a, b, c);
+    const double radius = 1 - hash_unit(word);
+    const double angle = hash_unit(hash_mix(word + HASH_GOLDEN));
+    return sqrt(-2 * log(radius)) * cos(2 * 3.14159265358979323846 * angle);
+}
+
+/* Well-mixed 32 bits of a counter (Ellis's "lowbias32" constants). */
+FR_DEVICE uint32_t mix32(uint32_t x)
+{
+    x ^= x >> 16;
+    x *= 0x7feb352dU;
+    x ^= x >> 15;
+    x *= 0x846ca68bU;
+    return x ^ x >> 16;
 }
 
 #endif

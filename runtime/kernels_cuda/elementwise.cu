@@ -175,8 +175,7 @@ extern "C" fr_status fr_cuda_cast(const fr_cuda_launch *launch, fr_err *err)
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
 
-/* ---- rows -----------------------------------------------------------------
- */
+/* ---- rows --------------------------------------------------------------- */
 
 /* out = a + b + bias, n columns; N divides them. */
 template <int N, class T>
@@ -304,8 +303,7 @@ extern "C" fr_status fr_cuda_swiglu_bwd(const fr_cuda_launch *launch,
     return by_rows(launch, err);
 }
 
-/* ---- whole memory ---------------------------------------------------------
- */
+/* ---- whole memory ------------------------------------------------------- */
 
 extern "C" fr_status fr_cuda_zero(const fr_cuda_launch *launch, fr_err *err)
 {

@@ -91,8 +91,7 @@ extern "C" fr_status fr_cuda_embed_fwd(const fr_cuda_launch *launch,
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
 
-/* ---- gradients ------------------------------------------------------------
- */
+/* ---- gradients ---------------------------------------------------------- */
 
 /* Where the rows of each token are; all in the workspace. */
 struct token_lists {
@@ -270,8 +269,7 @@ extern "C" fr_status fr_cuda_embed_bwd(const fr_cuda_launch *launch,
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
 
-/* ---- rotary positions ------------------------------------------------------
- */
+/* ---- rotary positions --------------------------------------------------- */
 
 struct rope_shape {
     int64_t rows, seq, n_heads, half, stride;

@@ -50,8 +50,9 @@ typedef fr_status (*fr_cuda_kernel_fn)(const fr_cuda_launch *launch,
 extern const fr_cuda_kernel_fn fr_kernels_cuda[FR_OP_N];
 
 /*
- * Of the current device.  The workspace in it serves one launch at a time: one
- * per stream that kernels are launched on.  FR_FAILURE with CUDA's reason.
+ * Creates them on the current device.  Their workspace serves one launch at a
+ * time, so every stream that kernels are launched on needs its own.  FR_FAILURE
+ * with CUDA's reason.
  */
 FR_CHECKED fr_status fr_cuda_kernels_create(fr_cuda_kernels **out, fr_err *err);
 void fr_cuda_kernels_destroy(fr_cuda_kernels *kernels); /* takes NULL */

@@ -303,8 +303,7 @@ extern "C" fr_status fr_cuda_norm_bwd(const fr_cuda_launch *launch, fr_err *err)
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
 
-/* ---- column sums -----------------------------------------------------------
- */
+/* ---- column sums -------------------------------------------------------- */
 
 enum { SUM_PARTS = 64 }; /* pieces of the rows */
 

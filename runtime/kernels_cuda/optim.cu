@@ -53,8 +53,7 @@ static launch_shape shape_for(const fr_cuda_launch *launch,
     return {dim3(runs.first_block[runs.n]), THREADS, 0, launch->stream};
 }
 
-/* ---- gradient norm ---------------------------------------------------------
- */
+/* ---- gradient norm ------------------------------------------------------ */
 
 template <class G>
 __global__ void sq_sum(fr_cuda_runs runs, const G *g, double *parts)
@@ -127,8 +126,7 @@ extern "C" fr_status fr_cuda_clip(const fr_cuda_launch *launch, fr_err *err)
     return launched(launch, err);
 }
 
-/* ---- updates ---------------------------------------------------------------
- */
+/* ---- updates ------------------------------------------------------------ */
 
 /* What all elements of a launch share; the rest is in `step`. */
 struct update_shape {

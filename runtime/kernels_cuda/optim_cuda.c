@@ -10,7 +10,8 @@ int64_t fr_cuda_range_n(const fr_kernel_call *call)
     return call->instr->dim[0];
 }
 
-/* With sharded operands each coordinate has its n after the others'. */
+/* With sharded operands the n elements of each coordinate follow those of the
+ * one before. */
 static int64_t range_first(const fr_kernel_call *call)
 {
     const fr_instr *instr = call->instr;
@@ -20,7 +21,7 @@ static int64_t range_first(const fr_kernel_call *call)
     return instr->dim[1];
 }
 
-/* What of the tensor lies in the range; n 0: nothing. */
+/* The part of the tensor that lies in the range; n is 0 if there is none. */
 static fr_cuda_run run_of(const fr_kernel_call *call, uint32_t i_tensor)
 {
     const fr_tensor *tensor = &call->tensors[i_tensor];

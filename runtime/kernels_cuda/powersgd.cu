@@ -2,7 +2,7 @@
  * powersgd.cu: what PowerSGD needs besides products (kernels_powersgd.c).
  * Bound by reading P a few times: small beside the gradient's products.
  */
-#include "runtime/kernels_cuda/hash.cuh"
+#include "runtime/kernels_cuda/kernel_launch.cuh"
 
 extern "C" {
 #include "plan/codec/compressor.h"

@@ -70,8 +70,7 @@ void fr_cuda_products_destroy(fr_cuda_products *products)
     free(products);
 }
 
-/* ---- descriptors ----------------------------------------------------------
- */
+/* ---- descriptors -------------------------------------------------------- */
 
 typedef struct descriptors {
     cublasLtMatmulDesc_t product;
@@ -146,8 +145,7 @@ static fr_status describe(const fr_cuda_product *p, descriptors *d, fr_err *err)
     return check(status, "description", err);
 }
 
-/* ---- algorithms -----------------------------------------------------------
- */
+/* ---- algorithms --------------------------------------------------------- */
 
 static bool is_same(const fr_cuda_product *a, const fr_cuda_product *b)
 {

@@ -41,7 +41,7 @@ typedef struct fr_launch_options {
     int n_threads;        /* per rank */
     const char *hostfile; /* NULL: this machine only */
     double hung_s; /* no sign of life of a rank for so long: it hangs; 0: 20 */
-    /* Each line that a rank writes to stderr; may be NULL. */
+    /* Called with each line that a rank writes to stderr; may be NULL. */
     void (*on_line)(void *context, const char *line);
     void *context;
 } fr_launch_options;

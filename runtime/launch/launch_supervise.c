@@ -90,8 +90,8 @@ static void set_environment(const fr_launch_options *options, const char *dir)
     (void)setenv("GOMP_SPINCOUNT", "20000", 0);
 }
 
-/* In the child: becomes mpirun, or tells why not.  fds: its stdout, its stderr,
- * and where errno goes. */
+/* Turns the child into mpirun, or tells why that cannot be.  fds are its
+ * stdout, its stderr, and where errno is written. */
 static void become_mpirun(const char **args, const fr_launch_options *options,
                           const char *dir, pid_t parent, const int fds[3])
 {
@@ -253,7 +253,7 @@ static void press(fr_supervisor *sv, double *bad_since_s)
         (void)kill(sv->mpirun, SIGTERM);
 }
 
-/* Until mpirun has ended; returns its wait status. */
+/* Waits until mpirun has ended and returns its wait status. */
 static int watch(fr_supervisor *sv)
 {
     double bad_since_s = -1, ended_s = -1;

@@ -74,7 +74,7 @@ static fr_status find_address(fr_rendezvous *place, fr_err *err)
                    "and MASTER_PORT to a free port");
 }
 
-/* torchrun's agent may hold the port itself. */
+/* The port after MASTER_PORT is taken where torchrun's agent holds that one. */
 static fr_status find_port(fr_rendezvous *place, fr_err *err)
 {
     const char *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");

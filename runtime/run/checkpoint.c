@@ -207,7 +207,8 @@ static void remove_step(const char *dir, int64_t n_steps_done)
     (void)rmdir(step_dir);
 }
 
-/* Best effort: what cannot be removed only takes room. */
+/* A checkpoint that cannot be removed only takes space, so failures are
+ * ignored. */
 static void prune(const char *dir, int64_t newest_step)
 {
     int64_t kept[KEPT] = {newest_step, -1};
@@ -300,7 +301,7 @@ static fr_status read_manifest(const char *dir, const char *name, int64_t world,
     return status;
 }
 
-/* On rank 0. */
+/* Rank 0 reads the manifest of the newest checkpoint. */
 static fr_status find_newest(const char *dir, int64_t world,
                              int64_t *n_steps_done, uint64_t *hashes,
                              fr_err *err)

@@ -17,8 +17,8 @@ typedef struct fr_executor fr_executor;
 typedef struct fr_executor_ops {
     /* Collective; takes what the executor holds, itself too.  Takes NULL. */
     void (*destroy)(fr_executor *executor);
-    /* Nothing collective in here.  Memory for the program, but nobody has
-     * written it. */
+    /* Not collective.  Allocates memory for the program, which nobody writes
+     * yet. */
     fr_status (*set_up)(fr_executor *executor, fr_err *err);
     /* Collective: everything that talks to other ranks for the first time,
      * and the baseline of the memory. */

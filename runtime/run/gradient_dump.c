@@ -190,7 +190,8 @@ static fr_status write_file(const wholes *all, const char *path, fr_err *err)
     return status;
 }
 
-/* On rank 0: all ranks' flat lists and masks, one after the other. */
+/* Rank 0 puts whole tensors together from the flat lists and masks of all
+ * ranks, which lie one after the other. */
 static fr_status assemble(const fr_program *program, int64_t world,
                           const unsigned char *bytes, const uint64_t *first,
                           const char *path, fr_err *err)

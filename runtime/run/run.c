@@ -76,7 +76,7 @@ static bool loads_tokens(const run *r)
     return false;
 }
 
-/* Own part of the set-up: nothing collective in here. */
+/* The part of the set-up that needs no other rank. */
 static fr_status set_up(run *r, fr_err *err)
 {
     fr_executor *executor = r->executor;
@@ -246,8 +246,8 @@ static fr_status gather_memory(run *r, fr_run_result *out, fr_err *err)
     return status;
 }
 
-/* Steps that count: not the first ones, nor those that tracing slows, unless
- * there are no others. */
+/* Warm-up steps and steps that tracing slows do not count, unless there are no
+ * others. */
 static void summarise(run *r, fr_run_result *out, double *scratch)
 {
     int64_t n = out->n_steps;
@@ -266,7 +266,7 @@ static void summarise(run *r, fr_run_result *out, double *scratch)
     out->step_s_p95 = fr_stats_quantile_sorted(scratch, n_kept, 0.95);
 }
 
-/* Of rank 0, as everything in the answer that others have too. */
+/* The answer shows the collectives of rank 0. */
 static fr_status note_collectives(const run *r, fr_run_result *out, fr_err *err)
 {
     const fr_executor *executor = r->executor;
@@ -328,7 +328,7 @@ static void tear_down(run *r)
     free(r->step_s);
 }
 
-/* Lets neighbours and supervisor know at once. */
+/* Tells the neighbours and the supervisor at once. */
 static void announce_failure(const run *r, const fr_err *err)
 {
     const fr_transport *transport = r->transport;

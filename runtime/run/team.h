@@ -18,7 +18,8 @@ static inline void fr_team_set(int n_threads)
         omp_set_num_threads(n_threads);
 }
 
-/* Inside a parallel region: who am I, of how many? */
+/* The number of the calling thread in a parallel region, and how many there
+ * are. */
 static inline int fr_team_member(void)
 {
     return omp_get_thread_num();

@@ -8,8 +8,7 @@
  */
 #include "tests/gpu/device_fixture.h"
 
-/* ---- the oracle: the CPU's kernels, or plain loops where all is seen ------
- */
+/* ---- the oracle: the CPU's kernels, or plain loops where all is seen ---- */
 
 /* One query of one head in double, its output and what it adds to. */
 typedef struct query {

@@ -17,8 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- the law --------------------------------------------------------------
- */
+/* ---- the law ------------------------------------------------------------ */
 
 static double rate_of(const fr_instr *instr)
 {
@@ -83,8 +82,7 @@ static const gpu_fake_law law = {.kernel_s = kernel_law,
                                  .pair_bytes = 345678901,
                                  .group_bytes = 398765432};
 
-/* ---- a calibration --------------------------------------------------------
- */
+/* ---- a calibration ------------------------------------------------------ */
 
 typedef struct bench {
     gpu_fake fake;
@@ -178,8 +176,7 @@ static fr_status run(bench *b, int n_ranks, const int32_t *nodes, fr_err *err)
     return FR_OK;
 }
 
-/* ---- what must come back --------------------------------------------------
- */
+/* ---- what must come back ------------------------------------------------ */
 
 /* What the law says of a point with its operands where the key has them. */
 static double expected_s(const fr_compute_point *point)
@@ -311,8 +308,7 @@ static void test_one(void)
     bench_release(&b);
 }
 
-/* ---- and be priced --------------------------------------------------------
- */
+/* ---- and be priced ------------------------------------------------------ */
 
 /* All instructions of the one rank program, by the law, with hot products. */
 static double step_by_law(const fr_program *program,
@@ -391,8 +387,7 @@ static void test_priced(void)
     bench_release(&b);
 }
 
-/* ---- several ranks --------------------------------------------------------
- */
+/* ---- several ranks ------------------------------------------------------ */
 
 static void check_exchanges(const fr_profile *profile, const char *scope,
                             int n_group, bool is_estimated)
@@ -502,8 +497,7 @@ static void test_shared(void)
     bench_release(&b);
 }
 
-/* ---- what goes wrong ------------------------------------------------------
- */
+/* ---- what goes wrong ---------------------------------------------------- */
 
 static void test_none(void)
 {
