@@ -297,8 +297,7 @@ static fr_status begin_round(void *context, fr_err *err)
      * did; meanwhile this one waits or computes. */
     bench->cpu_s += cpu_clock_s(CLOCK_PROCESS_CPUTIME_ID) - process_s -
                     (cpu_clock_s(CLOCK_THREAD_CPUTIME_ID) - main_s);
-    n_spans = fr_interpreter_n_spans(bench->interpreter);
-    fr_interpreter_copy_spans(bench->interpreter, bench->spans);
+    n_spans = fr_interpreter_copy_spans(bench->interpreter, bench->spans);
     if (op_of(&bench->points[0]) == FR_OP_SEND)
         read_transfers(bench, n_spans);
     else

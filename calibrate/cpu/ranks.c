@@ -3,8 +3,6 @@
 #include "core/base/clock.h"
 
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { TAG_GATE = FR_TAG_SETUP + 1, N_CLOCKS = 32 };
 
@@ -56,36 +54,15 @@ static fr_status gate(fr_transport *transport, fr_err *err)
     return FR_OK;
 }
 
-static fr_status gather(fr_transport *transport, const void *bytes,
-                        size_t n_bytes, unsigned char **out, fr_err *err)
-{
-    fr_status status;
-    unsigned char *all = malloc((size_t)transport->world * n_bytes + 1);
-
-    if (all == NULL)
-        return fr_fail_no_memory(err);
-    status = fr_transport_all_gather(transport, bytes, n_bytes, all, err);
-    if (status != FR_OK) {
-        free(all);
-        return status;
-    }
-    *out = all;
-    return FR_OK;
-}
-
 fr_status fr_ranks_share(void *transport, void *bytes, size_t n_bytes,
                          fr_err *err)
 {
     fr_transport *ranks = transport;
-    unsigned char *all;
 
     if (ranks->world == 1)
         return FR_OK;
     FR_TRY(gate(ranks, err));
-    FR_TRY(gather(ranks, bytes, n_bytes, &all, err));
-    memcpy(bytes, all, n_bytes);
-    free(all);
-    return FR_OK;
+    return fr_transport_share(ranks, bytes, n_bytes, err);
 }
 
 fr_status fr_ranks_barrier(fr_transport *transport, fr_err *err)

@@ -200,6 +200,21 @@ fr_status fr_transport_all_gather(fr_transport *transport, const void *bytes,
     return status;
 }
 
+fr_status fr_transport_share(fr_transport *transport, void *bytes,
+                             size_t n_bytes, fr_err *err)
+{
+    unsigned char *all = malloc((size_t)transport->world * n_bytes + 1);
+
+    if (all == NULL)
+        return fr_fail_no_memory(err);
+    fr_status status =
+        fr_transport_all_gather(transport, bytes, n_bytes, all, err);
+    if (status == FR_OK)
+        memcpy(bytes, all, n_bytes);
+    free(all);
+    return status;
+}
+
 fr_status fr_transport_agree(fr_transport *transport, fr_status mine,
                              bool is_named, fr_err *err)
 {

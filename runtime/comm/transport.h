@@ -142,6 +142,10 @@ FR_CHECKED fr_status fr_transport_gather(fr_transport *transport,
                                          unsigned char **out,
                                          uint64_t *first_bytes, fr_err *err);
 
+/* Collective: everybody gets rank 0's bytes. */
+FR_CHECKED fr_status fr_transport_share(fr_transport *transport, void *bytes,
+                                        size_t n_bytes, fr_err *err);
+
 /*
  * Collective: everybody learns whether all are well, for a rank that cannot go
  * on must not leave the others waiting for a time limit.  `mine`: how it went

@@ -332,16 +332,10 @@ static const fr_step_scalars *gpu_scalars(const fr_executor *executor)
         ((const gpu_executor *)executor)->interpreter);
 }
 
-static size_t gpu_n_spans(const fr_executor *executor)
+static size_t gpu_copy_spans(const fr_executor *executor, fr_span *out)
 {
-    return fr_gpu_interpreter_n_spans(
-        ((const gpu_executor *)executor)->interpreter);
-}
-
-static void gpu_copy_spans(const fr_executor *executor, fr_span *out)
-{
-    fr_gpu_interpreter_copy_spans(((const gpu_executor *)executor)->interpreter,
-                                  out);
+    return fr_gpu_interpreter_copy_spans(
+        ((const gpu_executor *)executor)->interpreter, out);
 }
 
 static size_t gpu_copy_collectives(const fr_executor *executor,
@@ -372,7 +366,6 @@ static const fr_executor_ops gpu_ops = {
     .fill = gpu_fill,
     .step = gpu_step,
     .scalars = gpu_scalars,
-    .n_spans = gpu_n_spans,
     .copy_spans = gpu_copy_spans,
     .view = gpu_view,
     .store = gpu_store,

@@ -187,13 +187,9 @@ const fr_step_scalars *fr_gpu_interpreter_scalars(const fr_gpu_interpreter *it)
     return &it->pinned->scalars;
 }
 
-size_t fr_gpu_interpreter_n_spans(const fr_gpu_interpreter *it)
+size_t fr_gpu_interpreter_copy_spans(const fr_gpu_interpreter *it, fr_span *out)
 {
-    return it->n_spans;
-}
-
-void fr_gpu_interpreter_copy_spans(const fr_gpu_interpreter *it, fr_span *out)
-{
-    if (it->n_spans > 0)
+    if (out != NULL && it->n_spans > 0)
         memcpy(out, it->spans, it->n_spans * sizeof *out);
+    return it->n_spans;
 }

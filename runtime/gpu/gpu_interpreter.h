@@ -64,9 +64,9 @@ FR_CHECKED fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it,
 /* The scalars of the last step, in the host's memory. */
 const fr_step_scalars *fr_gpu_interpreter_scalars(const fr_gpu_interpreter *it);
 
-/* Spans of the traced steps so far. */
-size_t fr_gpu_interpreter_n_spans(const fr_gpu_interpreter *it);
-void fr_gpu_interpreter_copy_spans(const fr_gpu_interpreter *it, fr_span *out);
+/* Spans of the traced steps so far: how many there are; out may be NULL. */
+size_t fr_gpu_interpreter_copy_spans(const fr_gpu_interpreter *it,
+                                     fr_span *out);
 
 /* Has every instruction of the rank's program a kernel or a way to go?
  * FR_INPUT names the first that has none. */

@@ -1,6 +1,7 @@
 /* gpu_groups.c: communicators of a program, the same list on every rank. */
 #include "runtime/gpu_comm/gpu_groups.h"
 
+#include "core/base/vec.h"
 #include "runtime/gpu/gpu_driver.h"
 
 #include <stdlib.h>
@@ -22,8 +23,7 @@ typedef struct finder {
     int64_t *ranks; /* room for a group */
     bool is_used[FR_AXIS_N][FR_LANE_N];
     bool is_own[FR_AXIS_N][FR_LANE_N]; /* by the rank's program */
-    pair *pairs;
-    size_t n_pairs, cap_pairs;
+    fr_vec(pair) pairs;
     bool is_by_tag;
     fr_gpu_groups *out;
 } finder;
@@ -41,8 +41,8 @@ static bool is_collective(const fr_instr *instr)
 static pair *find_pair(finder *f, int32_t sender, int32_t receiver,
                        uint32_t tag)
 {
-    for (size_t i = 0; i < f->n_pairs; i++) {
-        pair *p = &f->pairs[i];
+    for (size_t i = 0; i < f->pairs.n; i++) {
+        pair *p = &f->pairs.items[i];
         if (p->sender == sender && p->receiver == receiver && p->tag == tag)
             return p;
     }
@@ -52,19 +52,13 @@ static pair *find_pair(finder *f, int32_t sender, int32_t receiver,
 static pair *get_pair(finder *f, int32_t sender, int32_t receiver, uint32_t tag)
 {
     pair *known = find_pair(f, sender, receiver, tag);
+    pair fresh = {.sender = sender, .receiver = receiver, .tag = tag};
 
     if (known != NULL)
         return known;
-    if (f->n_pairs == f->cap_pairs) {
-        size_t cap = f->cap_pairs ? 2 * f->cap_pairs : 16;
-        pair *grown = realloc(f->pairs, cap * sizeof *grown);
-        if (grown == NULL)
-            return NULL;
-        f->pairs = grown;
-        f->cap_pairs = cap;
-    }
-    f->pairs[f->n_pairs] = (pair){sender, receiver, tag, 0, 0, 0};
-    return &f->pairs[f->n_pairs++];
+    return fr_vec_push(&f->pairs, fresh) == FR_OK
+               ? &f->pairs.items[f->pairs.n - 1]
+               : NULL;
 }
 
 static fr_status note_transfer(finder *f, const fr_rank_program *rank_program,
@@ -108,7 +102,7 @@ scan_rank_program(finder *f, const fr_rank_program *rank_program, fr_err *err)
 
 static fr_status scan(finder *f, fr_err *err)
 {
-    f->n_pairs = 0;
+    f->pairs.n = 0;
     for (uint32_t c = 0; c < f->program->n_rank_programs; c++)
         FR_TRY(scan_rank_program(f, &f->program->rank_programs[c], err));
     return FR_OK;
@@ -117,8 +111,8 @@ static fr_status scan(finder *f, fr_err *err)
 /* Whether all receivers take transfers in the order in which they are sent. */
 static bool is_in_order(const finder *f)
 {
-    for (size_t i = 0; i < f->n_pairs; i++)
-        if (f->pairs[i].sent != f->pairs[i].received)
+    for (size_t i = 0; i < f->pairs.n; i++)
+        if (f->pairs.items[i].sent != f->pairs.items[i].received)
             return false;
     return true;
 }
@@ -131,13 +125,13 @@ static fr_status deal_pairs(finder *f, uint32_t n_groups, uint32_t *n_splits,
                             fr_err *err)
 {
     size_t n_stages = f->program->n_rank_programs;
-    bool *is_taken = calloc(f->n_pairs * n_stages + 1, sizeof *is_taken);
+    bool *is_taken = calloc(f->pairs.n * n_stages + 1, sizeof *is_taken);
     uint32_t n_rounds = 0;
 
     if (is_taken == NULL)
         return fr_fail_no_memory(err);
-    for (size_t i = 0; i < f->n_pairs; i++) {
-        pair *p = &f->pairs[i];
+    for (size_t i = 0; i < f->pairs.n; i++) {
+        pair *p = &f->pairs.items[i];
         uint32_t round = 0;
         while (is_taken[round * n_stages + (size_t)p->sender] ||
                is_taken[round * n_stages + (size_t)p->receiver])
@@ -209,8 +203,8 @@ static fr_status fill_splits(finder *f, fr_err *err)
             .colour = FR_GPU_NO_COLOUR, .is_pair = true, .axis = FR_AXIS_PP};
     (void)fr_plan_group(&f->program->plan, f->rank, FR_AXIS_PP, f->ranks,
                         &position);
-    for (size_t i = 0; i < f->n_pairs; i++)
-        fill_pair(f, &f->pairs[i]);
+    for (size_t i = 0; i < f->pairs.n; i++)
+        fill_pair(f, &f->pairs.items[i]);
     return FR_OK;
 }
 
@@ -293,7 +287,7 @@ fr_status fr_gpu_groups_init(const fr_program *program, int64_t rank,
     if (status == FR_OK)
         status = fill_routes(&f, err);
     free(f.ranks);
-    free(f.pairs);
+    fr_vec_release(&f.pairs);
     if (status != FR_OK) {
         fr_gpu_groups_release(&groups);
         return status;

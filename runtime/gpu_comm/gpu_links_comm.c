@@ -125,30 +125,15 @@ static fr_status share_id(comm_links *self, fr_gpu_comm_id *id, fr_err *err)
 {
     const fr_gpu_place *place = &self->base.place;
     fr_transport *transport = place->transport;
-    struct report {
-        int32_t status;
-        char text[252];
-        fr_gpu_comm_id id;
-    } mine = {0}, *all = NULL;
-    fr_err local = {0};
+    fr_status status = FR_OK;
 
-    if (transport->rank == 0) {
-        mine.status = (int32_t)self->driver->make_id(place->system->context,
-                                                     &mine.id, &local);
-        memcpy(mine.text, local.text, sizeof mine.text - 1);
-    }
-    all = calloc((size_t)transport->world, sizeof *all);
-    if (all == NULL)
-        return fr_fail_no_memory(err);
-    fr_status status =
-        fr_transport_all_gather(transport, &mine, sizeof mine, all, err);
-    if (status == FR_OK && all[0].status != FR_OK)
-        status =
-            fr_fail(err, (fr_status)all[0].status, "rank 0: %s", all[0].text);
-    if (status == FR_OK)
-        *id = all[0].id;
-    free(all);
-    return status;
+    memset(id, 0, sizeof *id);
+    if (transport->rank == 0)
+        status = self->driver->make_id(place->system->context, id, err);
+    if (status != FR_OK)
+        fr_err_prefix(err, "rank 0");
+    FR_TRY(fr_transport_agree(transport, status, false, err));
+    return fr_transport_share(transport, id, sizeof *id, err);
 }
 
 /*

@@ -24,13 +24,6 @@ typedef struct head {
     uint64_t n_steps_done, n_bytes;
 } head;
 
-/* What rank 0 tells the others of the newest checkpoint. */
-typedef struct newest {
-    int64_t n_steps_done; /* 0: there is none */
-    int32_t status;
-    char text[500];
-} newest;
-
 static void append_job(fr_buffer *text, const fr_job *job)
 {
     fr_buffer_printf(text, " %lld %lld %llu %d %.17g %.17g %.17g %.17g %.17g",
@@ -380,44 +373,31 @@ fr_status fr_checkpoint_load(const char *dir, const fr_program *program,
                              fr_transport *transport, const fr_state *state,
                              int64_t *n_steps_done, fr_err *err)
 {
-    size_t world = (size_t)transport->world;
-    size_t n_bytes = sizeof(newest) + world * sizeof(uint64_t);
-    unsigned char *mine = calloc(1, n_bytes), *all = calloc(world, n_bytes);
-    newest found = {0};
-    fr_err local = {0};
+    /* How many steps are done, then a hash for each rank. */
+    size_t n_bytes = ((size_t)transport->world + 1) * sizeof(uint64_t);
+    uint64_t *newest = calloc(1, n_bytes);
     char path[PATH_BYTES];
+    int64_t n_done = 0;
 
-    if (mine == NULL || all == NULL) {
-        free(mine);
-        free(all);
+    if (newest == NULL)
         return fr_fail_no_memory(err);
-    }
     /* Only rank 0 need see the directory's own files. */
-    uint64_t *hashes = (uint64_t *)(void *)(mine + sizeof found);
-    if (transport->rank == 0) {
-        found.status = (int32_t)find_newest(
-            dir, transport->world, &found.n_steps_done, hashes, &local);
-        fr_text_copy_cut(found.text, sizeof found.text, local.text);
-        memcpy(mine, &found, sizeof found);
-    }
-    fr_status status =
-        fr_transport_all_gather(transport, mine, n_bytes, all, err);
-    if (status == FR_OK) {
-        memcpy(&found, all, sizeof found);
-        memcpy(hashes, all + sizeof found, world * sizeof *hashes);
-        if (found.status != FR_OK)
-            status = fr_fail(err, (fr_status)found.status, "%s", found.text);
-    }
-    if (status == FR_OK && found.n_steps_done > 0) {
+    fr_status status = FR_OK;
+    if (transport->rank == 0)
+        status = find_newest(dir, transport->world, &n_done, newest + 1, err);
+    newest[0] = (uint64_t)n_done;
+    status = fr_transport_agree(transport, status, false, err);
+    if (status == FR_OK)
+        status = fr_transport_share(transport, newest, n_bytes, err);
+    n_done = (int64_t)newest[0];
+    if (status == FR_OK && n_done > 0) {
         (void)snprintf(path, sizeof path, "%s/step-%lld/rank-%lld", dir,
-                       (long long)found.n_steps_done,
-                       (long long)transport->rank);
+                       (long long)n_done, (long long)transport->rank);
         status = load_rank(path, program, transport->rank, state,
-                           hashes[transport->rank], err);
+                           newest[1 + transport->rank], err);
     }
     if (status == FR_OK)
-        *n_steps_done = found.n_steps_done;
-    free(mine);
-    free(all);
+        *n_steps_done = n_done;
+    free(newest);
     return status;
 }

@@ -28,8 +28,8 @@ typedef struct fr_executor_ops {
     fr_status (*step)(fr_executor *executor, int64_t i_step, bool is_traced,
                       double *step_s, fr_err *err);
     const fr_step_scalars *(*scalars)(const fr_executor *executor);
-    size_t (*n_spans)(const fr_executor *executor);
-    void (*copy_spans)(const fr_executor *executor, fr_span *out);
+    /* How many there are; `out` may be NULL. */
+    size_t (*copy_spans)(const fr_executor *executor, fr_span *out);
     /* Bytes of the slab: to look at until the next call; to replace. */
     fr_status (*view)(fr_executor *executor, uint64_t offset_bytes,
                       uint64_t n_bytes, const void **out, fr_err *err);

@@ -169,16 +169,10 @@ static const fr_step_scalars *cpu_scalars(const fr_executor *executor)
         ((const cpu_executor *)executor)->interpreter);
 }
 
-static size_t cpu_n_spans(const fr_executor *executor)
+static size_t cpu_copy_spans(const fr_executor *executor, fr_span *out)
 {
-    return fr_interpreter_n_spans(
-        ((const cpu_executor *)executor)->interpreter);
-}
-
-static void cpu_copy_spans(const fr_executor *executor, fr_span *out)
-{
-    fr_interpreter_copy_spans(((const cpu_executor *)executor)->interpreter,
-                              out);
+    return fr_interpreter_copy_spans(
+        ((const cpu_executor *)executor)->interpreter, out);
 }
 
 static fr_status cpu_view(fr_executor *executor, uint64_t offset_bytes,
@@ -214,7 +208,6 @@ static const fr_executor_ops cpu_ops = {
     .fill = cpu_fill,
     .step = cpu_step,
     .scalars = cpu_scalars,
-    .n_spans = cpu_n_spans,
     .copy_spans = cpu_copy_spans,
     .view = cpu_view,
     .store = cpu_store,

@@ -266,21 +266,15 @@ const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it)
                                                        ->step_offset_bytes);
 }
 
-size_t fr_interpreter_n_spans(const fr_interpreter *it)
+size_t fr_interpreter_copy_spans(const fr_interpreter *it, fr_span *out)
 {
     size_t n = 0;
 
-    for (int lane = 0; lane < FR_LANE_N; lane++)
-        n += it->lanes[lane].n_spans;
-    return n;
-}
-
-void fr_interpreter_copy_spans(const fr_interpreter *it, fr_span *out)
-{
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         const fr_lane_state *state = &it->lanes[lane];
-        if (state->n_spans > 0)
-            memcpy(out, state->spans, state->n_spans * sizeof *out);
-        out += state->n_spans;
+        if (out != NULL && state->n_spans > 0)
+            memcpy(out + n, state->spans, state->n_spans * sizeof *out);
+        n += state->n_spans;
     }
+    return n;
 }

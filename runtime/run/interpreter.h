@@ -63,8 +63,8 @@ FR_CHECKED fr_status fr_interpreter_step(fr_interpreter *interpreter,
 
 const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it);
 
-/* Spans of the traced steps so far. */
-size_t fr_interpreter_n_spans(const fr_interpreter *interpreter);
-void fr_interpreter_copy_spans(const fr_interpreter *interpreter, fr_span *out);
+/* Spans of the traced steps so far: how many there are; out may be NULL. */
+size_t fr_interpreter_copy_spans(const fr_interpreter *interpreter,
+                                 fr_span *out);
 
 #endif

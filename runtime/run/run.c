@@ -193,7 +193,7 @@ static fr_status train(run *r, fr_err *err)
 static fr_status gather_timeline(run *r, fr_timeline *timeline, fr_err *err)
 {
     fr_executor *executor = r->executor;
-    size_t n = executor->ops->n_spans(executor);
+    size_t n = executor->ops->copy_spans(executor, NULL);
     uint64_t *first = calloc((size_t)r->transport->world + 1, sizeof *first);
     fr_span *mine = malloc((n + 1) * sizeof *mine);
     unsigned char *all = NULL;
@@ -202,7 +202,7 @@ static fr_status gather_timeline(run *r, fr_timeline *timeline, fr_err *err)
     if (first == NULL || mine == NULL)
         status = fr_fail_no_memory(err);
     if (status == FR_OK) {
-        executor->ops->copy_spans(executor, mine);
+        (void)executor->ops->copy_spans(executor, mine);
         status = fr_transport_gather(r->transport, mine, n * sizeof *mine, &all,
                                      first, err);
     }
