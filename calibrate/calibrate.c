@@ -148,7 +148,7 @@ out_list:
     return status;
 }
 
-/* Seconds per byte of the largest transfer so far, the same on all ranks. */
+/* Gives all ranks the seconds per byte of the largest transfer so far. */
 static fr_status link_s_per_byte(const calibration *c, double *out, fr_err *err)
 {
     const fr_profile *profile = &c->profile;

@@ -153,7 +153,7 @@ static fr_status build_collectives(fr_comm_bench *bench, const layout *at,
     return fr_micro_finish(micro, at->slab_bytes, &bench->program, err);
 }
 
-/* The first rank of another host; of one host alone: rank 1. */
+/* The first rank of another host, or rank 1 where there is one host. */
 static int64_t find_far_rank(const fr_transport *transport)
 {
     for (int64_t rank = 1; rank < transport->world; rank++)
@@ -217,7 +217,7 @@ static double cpu_clock_s(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* When an instruction ran in the last step, on the common clock. */
+/* Finds when an instruction ran in the last step, on the common clock. */
 static void find_span(const fr_comm_bench *bench, size_t n_spans,
                       uint32_t i_instr, double *begin_s, double *end_s)
 {

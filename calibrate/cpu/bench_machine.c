@@ -231,7 +231,7 @@ static fr_status keep_row(void *context, size_t i_row, const fr_sample *sample,
     return fr_profile_add_rate(profile, &point, err);
 }
 
-/* The rows on memory of their own. */
+/* Measures the rows on memory of their own. */
 static fr_status measure_rows(rate_bench *bench, const fr_schedule *schedule,
                               fr_profile *profile, fr_err *err)
 {

@@ -6,7 +6,7 @@
 
 enum { TAG_GATE = FR_TAG_SETUP + 1, N_CLOCKS = 32 };
 
-/* Polled this long, then looked at twice in a millisecond. */
+/* A rank that waits polls for so long, then looks twice in a millisecond. */
 static const double busy_s = 300e-6;
 static const double nap_s = 500e-6;
 
@@ -95,7 +95,7 @@ static fr_status pass_clock(fr_transport *transport, int64_t peer, bool is_send,
     return fr_transport_wait(transport, &request, peer, "clocks", err);
 }
 
-/* Rank 0's part: answers with its clock. */
+/* Rank 0 answers everybody with its clock. */
 static fr_status serve_clock(fr_transport *transport, fr_err *err)
 {
     for (int64_t peer = 1; peer < transport->world; peer++) {

@@ -67,7 +67,7 @@ static fr_status add_instr(fr_shapes *shapes, const fr_program *program,
     return push_shape(shapes, &shape, err);
 }
 
-/* Instructions of one rank program, each once. */
+/* Adds every instruction of a rank program once. */
 static fr_status add_rank_program(fr_shapes *shapes, const fr_program *program,
                                   uint32_t i_stage, bool *is_seen,
                                   const fr_fingerprint *machine, fr_err *err)

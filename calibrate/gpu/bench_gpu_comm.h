@@ -48,7 +48,7 @@ FR_CHECKED fr_status fr_gpu_bench_overlap(const fr_gpu_comm_bench *bench,
                                           const fr_gpu_comm_set *set,
                                           fr_gpu_links *links, fr_err *err);
 
-/* Memory of communicators, into profile->gpu. */
+/* Measures the memory of communicators into profile->gpu. */
 FR_CHECKED fr_status fr_gpu_bench_comm_memory(const fr_gpu_comm_bench *bench,
                                               fr_err *err);
 

@@ -92,7 +92,8 @@ static fr_status time_graph(const fr_gpu_rig *rig, const least *what, int n,
     return FR_OK;
 }
 
-/* One between two events, with the host far ahead. */
+/* Times one kernel between two events, while the host is far ahead of the
+ * device. */
 static fr_status time_single(const fr_gpu_rig *rig, const least *what,
                              double *out_s, fr_err *err)
 {

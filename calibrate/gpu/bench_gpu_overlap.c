@@ -39,7 +39,7 @@ static fr_status launch_exchanges(const overlap *b, fr_err *err)
     return FR_OK;
 }
 
-/* Either, or both at once; seconds of each. */
+/* Runs either, or both at once, and gives the seconds of each. */
 static fr_status time_both(const overlap *b, bool has_kernels,
                            bool has_exchanges, double *kernels_s,
                            double *exchanges_s, fr_err *err)

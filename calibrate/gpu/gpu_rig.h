@@ -59,7 +59,7 @@ FR_CHECKED fr_status fr_gpu_rig_begin(const fr_gpu_rig *rig, fr_err *err);
 FR_CHECKED fr_status fr_gpu_rig_end(const fr_gpu_rig *rig, double *out_s,
                                     fr_err *err);
 
-/* Fresh numbers in all of the arena. */
+/* Fills all of the arena with fresh numbers. */
 FR_CHECKED fr_status fr_gpu_rig_refill(const fr_gpu_rig *rig, fr_err *err);
 
 /* Nothing that was in the L2 is there afterwards. */

@@ -17,7 +17,8 @@
 
 #define FR_CACHE_LINE 64
 
-/* One synchronisation point after the other of the group on (axis, lane). */
+/* Counts the synchronisation points of the group on (axis, lane), which follow
+ * each other. */
 typedef struct fr_shm_sync {
     alignas(FR_CACHE_LINE) _Atomic uint64_t count;
     uint64_t src_offset, dst_offset; /* operands in the owner's slab */

@@ -377,7 +377,7 @@ static const fr_transport_ops tcp_ops = {
     .announce = tcp_announce,
 };
 
-/* One try; -1: nobody listens (yet). */
+/* Tries every address once; -1: nobody listens there yet. */
 static int dial(const struct addrinfo *list)
 {
     for (const struct addrinfo *at = list; at != NULL; at = at->ai_next) {

@@ -54,7 +54,8 @@ typedef struct fr_gpu_driver {
     /* Lets copies of this device go to and from the memory of another one
      * directly; *is_direct false: they cannot.  May be NULL: nobody can. */
     fr_status (*reach)(fr_gpu *gpu, int i_other, bool *is_direct, fr_err *err);
-    /* As the device's driver sees them: of all processes. */
+    /* The memory that the driver sees as free and in total, whichever process
+     * has it. */
     fr_status (*memory)(fr_gpu *gpu, uint64_t *free_bytes,
                         uint64_t *total_bytes, fr_err *err);
 
@@ -114,7 +115,7 @@ typedef struct fr_gpu_driver {
 
 typedef struct fr_gpu_comm fr_gpu_comm;
 
-/* Made by one rank, given to all. */
+/* One rank makes it and gives it to all. */
 typedef struct fr_gpu_comm_id {
     unsigned char bytes[128];
 } fr_gpu_comm_id;

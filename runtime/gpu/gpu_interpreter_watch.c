@@ -160,7 +160,7 @@ static fr_status look_at_links(const fr_gpu_interpreter *it, int slowest,
     return status;
 }
 
-/* Reasons to comm waiting. */
+/* Fails if there is a reason to stop waiting. */
 static fr_status look(fr_gpu_interpreter *it, int64_t now_ns, fr_err *err)
 {
     const fr_transport *transport = it->place.transport;

@@ -196,7 +196,8 @@ static fr_gpu_exchange exchange_of(const comm_links *self,
                              .dst = place->slab};
 }
 
-/* Communicator by communicator, in the order in which all ranks made them. */
+/* Asks communicator by communicator, in the order in which all ranks made them.
+ * */
 static fr_status estimate(comm_links *self, fr_gpu_stream stream, fr_err *err)
 {
     size_t n_all = self->n_collectives;

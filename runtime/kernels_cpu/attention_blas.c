@@ -161,7 +161,7 @@ static void tile_output(const attn_shape *shape, const attn_head *head,
         (int64_t[]){at->m, shape->head_dim, at->n}, (float[]){1.0F, beta});
 }
 
-/* Probabilities kept: one tile of all columns, in place. */
+/* Where probabilities are kept, one tile has all columns and lies in place. */
 static void forward_saved(const attn_shape *shape, const attn_head *head,
                           int64_t row)
 {
@@ -294,7 +294,8 @@ static attn_grad grad_of(const attn_shape *shape, const fr_kernel_call *call,
                        .dv = dqkv + first_row + (kv + shape->n_kv) * hd};
 }
 
-/* The tile's probabilities: kept ones, or made again in `scratch`. */
+/* The tile's probabilities: kept ones, or ones that are recomputed in
+ * `scratch`. */
 static mat tile_probs(const attn_shape *shape, const attn_grad *grad,
                       const tile *at, float *scratch)
 {

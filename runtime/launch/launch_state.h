@@ -36,7 +36,8 @@ typedef struct fr_supervisor {
     size_t n_line;
 } fr_supervisor;
 
-/* A line of mpirun's stderr: a rank's (handed on) or mpirun's own. */
+/* Takes a line of mpirun's stderr, which is a rank's and is handed on, or
+ * mpirun's own. */
 void fr_watch_line(fr_supervisor *sv, const char *line);
 /* Looks at the pages: failures, signs of life. */
 void fr_watch_pages(fr_supervisor *sv);

@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-/* One lane's own state; only its thread touches it. */
+/* The state of one lane, which only its thread touches. */
 typedef struct fr_lane_state {
     const uint32_t *calls; /* of this lane, in order */
     uint32_t n_calls;
@@ -45,7 +45,7 @@ struct fr_interpreter {
     int64_t step_begin_ns;
     bool is_traced;
     uint32_t step_mark;
-    /* Between the threads. */
+    /* What the two threads tell each other. */
     pthread_t thread;
     bool has_thread;
     _Atomic uint32_t open_mark;  /* the step that the lanes may run */

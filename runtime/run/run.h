@@ -42,7 +42,8 @@ typedef struct fr_run_result {
     int64_t n_steps, world_size;
     double *loss;   /* [n_steps], from resumed_from_step on */
     double *step_s; /* [n_steps], slowest rank */
-    /* After warm-up; on GPUs without the traced steps, which events slow. */
+    /* Of the steps after warm-up; on GPUs traced steps do not count, for their
+     * events slow them. */
     double step_s_median, step_s_p5, step_s_p95;
     uint64_t peak_bytes;       /* of the peak rank, from the operating system */
     uint64_t baseline_bytes;   /* the same before the slab was touched */
