@@ -18,6 +18,16 @@ static void note_error(fr_held_out *check, double fitted_s, double measured_s)
     check->n++;
 }
 
+/* Keeps the check of a group and an operation if it had any point. */
+static fr_status keep_check(fr_profile *profile, fr_held_out *check,
+                            const char *group, const char *op, fr_err *err)
+{
+    if (check->n == 0)
+        return FR_OK;
+    snprintf(check->what, sizeof check->what, "%s %s", group, op);
+    return fr_profile_add_held_out(profile, check, err);
+}
+
 static bool is_alike(const fr_compute_point *a, const fr_compute_point *b)
 {
     return a->n_threads == b->n_threads && a->n_busy == b->n_busy &&
@@ -78,8 +88,7 @@ static fr_status check_copies(fr_profile *profile,
             note_error(&check, cost.latency_s + cost.work_s,
                        point->sample.median_s);
     }
-    snprintf(check.what, sizeof check.what, "pinned %s", op);
-    return check.n > 0 ? fr_profile_add_held_out(profile, &check, err) : FR_OK;
+    return keep_check(profile, &check, "pinned", op, err);
 }
 
 static fr_status check_gpu(fr_profile *profile, fr_err *err)
@@ -91,13 +100,13 @@ static fr_status check_gpu(fr_profile *profile, fr_err *err)
     for (int op = 0; status == FR_OK && op < FR_OP_N; op++) {
         fr_held_out check = {0};
         note_all(profile, measured, fr_op_name((fr_op)op), &check);
-        snprintf(check.what, sizeof check.what, "compute %s",
-                 fr_op_name((fr_op)op));
-        if (check.n > 0)
-            status = fr_profile_add_held_out(profile, &check, err);
+        status =
+            keep_check(profile, &check, "compute", fr_op_name((fr_op)op), err);
     }
-    for (int way = 0; status == FR_OK && way < 2; way++)
-        status = check_copies(profile, measured, way == 1, err);
+    if (status == FR_OK)
+        status = check_copies(profile, measured, false, err);
+    if (status == FR_OK)
+        status = check_copies(profile, measured, true, err);
     fr_gpu_measured_destroy(measured);
     return status;
 }
@@ -120,10 +129,7 @@ static fr_status check_op(fr_profile *profile, const char *op, fr_err *err)
                    point->sample.median_s);
         fr_compute_fit_destroy(fit);
     }
-    if (check.n == 0)
-        return FR_OK;
-    snprintf(check.what, sizeof check.what, "compute %s", op);
-    return fr_profile_add_held_out(profile, &check, err);
+    return keep_check(profile, &check, "compute", op, err);
 }
 
 /* 4 of "net:4"; 0: the scope names none. */
@@ -162,10 +168,7 @@ static fr_status check_scope(fr_profile *profile, const fr_comm_fits *fits,
             continue;
         note_error(&check, answer.seconds, point->sample.median_s);
     }
-    if (check.n == 0)
-        return FR_OK;
-    snprintf(check.what, sizeof check.what, "%s %s", scope, fr_op_name(op));
-    return fr_profile_add_held_out(profile, &check, err);
+    return keep_check(profile, &check, scope, fr_op_name(op), err);
 }
 
 fr_status fr_calibrate_hold_out(fr_profile *profile, fr_err *err)
