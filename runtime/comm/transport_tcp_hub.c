@@ -20,44 +20,45 @@
 #define MAX_FRAME_BYTES ((uint64_t)1 << 31)
 
 /* A frame on its way out. */
-typedef struct parcel {
-    struct parcel *next;
+typedef struct tcp_frame {
+    struct tcp_frame *next;
     uint64_t n_bytes, n_written; /* head included */
     unsigned char bytes[];
-} parcel;
+} tcp_frame;
 
-typedef struct line {
+typedef struct connection {
     int fd;       /* -1: closed */
     int64_t rank; /* -1: has not said yet */
     bool has_left;
     fr_tcp_head head; /* of the frame that comes in ... */
     uint64_t n_read;  /* ... head included */
-    parcel *frame;
-    parcel *first, *last; /* going out */
-} line;
+    tcp_frame *frame;
+    tcp_frame *first, *last; /* going out */
+} connection;
 
 struct fr_tcp_hub {
     int64_t world, n_joined;
     int listener; /* -1: everybody is there */
     double timeout_s, until_s;
-    line *lines; /* [world]: own first, then as they come */
-    int64_t n_lines;
-    line **line_of_rank;
+    connection *connections; /* [world]: own first, then as they come */
+    int64_t n_connections;
+    connection **connection_of_rank;
     struct pollfd *polled; /* [world + 1] */
     pthread_t thread;
     _Atomic int64_t stop_ns; /* rank 0 has left; 0: it is there */
 };
 
-static void close_line(fr_tcp_hub *hub, line *from);
+static void close_connection(fr_tcp_hub *hub, connection *from);
 
-static void send_frame(line *to, const fr_tcp_head *head, const void *bytes)
+static void send_frame(connection *to, const fr_tcp_head *head,
+                       const void *bytes)
 {
-    parcel *p =
+    tcp_frame *p =
         to->fd >= 0 ? malloc(sizeof *p + sizeof *head + head->n_bytes) : NULL;
 
     if (p == NULL)
         return; /* it will miss the message and say so */
-    *p = (parcel){.n_bytes = sizeof *head + head->n_bytes};
+    *p = (tcp_frame){.n_bytes = sizeof *head + head->n_bytes};
     memcpy(p->bytes, head, sizeof *head);
     if (bytes != NULL)
         memcpy(p->bytes + sizeof *head, bytes, head->n_bytes);
@@ -71,15 +72,15 @@ static void send_frame(line *to, const fr_tcp_head *head, const void *bytes)
 static void tell_all(fr_tcp_hub *hub, const fr_tcp_head *head,
                      const void *bytes)
 {
-    for (int64_t i = 0; i < hub->n_lines; i++)
-        if (hub->lines[i].rank != head->src)
-            send_frame(&hub->lines[i], head, bytes);
+    for (int64_t i = 0; i < hub->n_connections; i++)
+        if (hub->connections[i].rank != head->src)
+            send_frame(&hub->connections[i], head, bytes);
 }
 
-static void drop_parcels(line *of)
+static void drop_parcels(connection *of)
 {
     while (of->first != NULL) {
-        parcel *p = of->first;
+        tcp_frame *p = of->first;
         of->first = p->next;
         free(p);
     }
@@ -87,7 +88,7 @@ static void drop_parcels(line *of)
     of->frame = NULL;
 }
 
-static void close_line(fr_tcp_hub *hub, line *from)
+static void close_connection(fr_tcp_hub *hub, connection *from)
 {
     bool is_death = from->rank >= 0 && !from->has_left;
 
@@ -101,16 +102,16 @@ static void close_line(fr_tcp_hub *hub, line *from)
 }
 
 /* Is it one of ours, and new? */
-static bool join_rank(fr_tcp_hub *hub, line *from)
+static bool join_rank(fr_tcp_hub *hub, connection *from)
 {
     int64_t rank = from->head.src;
 
     if (from->head.kind != FR_TCP_HELLO || rank < 0 || rank >= hub->world ||
         from->head.n_bytes != 0 || from->head.tag != (int32_t)hub->world ||
-        hub->line_of_rank[rank] != NULL)
+        hub->connection_of_rank[rank] != NULL)
         return false;
     from->rank = rank;
-    hub->line_of_rank[rank] = from;
+    hub->connection_of_rank[rank] = from;
     if (++hub->n_joined < hub->world)
         return true;
     (void)close(hub->listener);
@@ -121,7 +122,7 @@ static bool join_rank(fr_tcp_hub *hub, line *from)
 }
 
 /* A frame is whole. */
-static void handle(fr_tcp_hub *hub, line *from)
+static void handle(fr_tcp_hub *hub, connection *from)
 {
     const fr_tcp_head *head = &from->head;
     const unsigned char *bytes =
@@ -129,7 +130,7 @@ static void handle(fr_tcp_hub *hub, line *from)
 
     if (from->rank < 0) {
         if (!join_rank(hub, from))
-            close_line(hub, from);
+            close_connection(hub, from);
         return;
     }
     if (head->kind == FR_TCP_LEAVE) {
@@ -138,15 +139,15 @@ static void handle(fr_tcp_hub *hub, line *from)
         from->has_left = true; /* it has said why */
         tell_all(hub, head, bytes);
     } else if (head->dst >= 0 && head->dst < hub->world &&
-               hub->line_of_rank[head->dst] != NULL) {
-        send_frame(hub->line_of_rank[head->dst], head, bytes);
+               hub->connection_of_rank[head->dst] != NULL) {
+        send_frame(hub->connection_of_rank[head->dst], head, bytes);
     }
     free(from->frame);
     from->frame = NULL;
 }
 
 /* Reads what is there; false: the connection is over. */
-static bool read_some(fr_tcp_hub *hub, line *from)
+static bool read_some(fr_tcp_hub *hub, connection *from)
 {
     const uint64_t n_head = sizeof from->head;
     unsigned char *into = (unsigned char *)&from->head + from->n_read;
@@ -175,10 +176,10 @@ static bool read_some(fr_tcp_hub *hub, line *from)
     return true;
 }
 
-static bool write_some(line *to)
+static bool write_some(connection *to)
 {
     while (to->first != NULL) {
-        parcel *p = to->first;
+        tcp_frame *p = to->first;
         ssize_t n =
             send(to->fd, p->bytes + p->n_written, p->n_bytes - p->n_written,
                  MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -200,28 +201,29 @@ static void accept_one(fr_tcp_hub *hub)
 
     if (fd < 0)
         return;
-    line *slot = NULL;
-    for (int64_t i = 0; i < hub->n_lines && slot == NULL; i++)
-        if (hub->lines[i].fd < 0 && hub->lines[i].rank < 0)
-            slot = &hub->lines[i]; /* of a stranger who left */
-    if (slot == NULL && hub->n_lines < hub->world)
-        slot = &hub->lines[hub->n_lines++];
+    connection *slot = NULL;
+    for (int64_t i = 0; i < hub->n_connections && slot == NULL; i++)
+        if (hub->connections[i].fd < 0 && hub->connections[i].rank < 0)
+            slot = &hub->connections[i]; /* of a stranger who left */
+    if (slot == NULL && hub->n_connections < hub->world)
+        slot = &hub->connections[hub->n_connections++];
     if (slot == NULL) {
         (void)close(fd);
         return;
     }
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &is_on, sizeof is_on);
-    *slot = (line){.fd = fd, .rank = -1};
+    *slot = (connection){.fd = fd, .rank = -1};
 }
 
 static nfds_t list_polled(fr_tcp_hub *hub)
 {
     nfds_t n = 0;
 
-    for (int64_t i = 0; i < hub->n_lines; i++) {
-        short events = hub->lines[i].first != NULL ? POLLIN | POLLOUT : POLLIN;
+    for (int64_t i = 0; i < hub->n_connections; i++) {
+        short events =
+            hub->connections[i].first != NULL ? POLLIN | POLLOUT : POLLIN;
         hub->polled[n++] =
-            (struct pollfd){.fd = hub->lines[i].fd, .events = events};
+            (struct pollfd){.fd = hub->connections[i].fd, .events = events};
     }
     if (hub->listener >= 0)
         hub->polled[n++] =
@@ -239,8 +241,8 @@ static bool is_over(const fr_tcp_hub *hub)
     if (stop_ns > 0 &&
         (double)(fr_clock_ns() - stop_ns) * 1e-9 > hub->timeout_s)
         return true; /* who has not left by now hangs */
-    for (int64_t i = 0; i < hub->n_lines; i++)
-        if (hub->lines[i].fd >= 0)
+    for (int64_t i = 0; i < hub->n_connections; i++)
+        if (hub->connections[i].fd >= 0)
             return false;
     return true;
 }
@@ -251,12 +253,12 @@ static void *serve(void *context)
 
     while (!is_over(hub)) {
         nfds_t n = list_polled(hub);
-        int64_t n_lines = hub->n_lines;
+        int64_t n_connections = hub->n_connections;
         bool is_listening = hub->listener >= 0;
         if (poll(hub->polled, n, POLL_MS) <= 0)
             continue;
-        for (int64_t i = 0; i < n_lines; i++) {
-            line *at = &hub->lines[i];
+        for (int64_t i = 0; i < n_connections; i++) {
+            connection *at = &hub->connections[i];
             short seen = hub->polled[i].revents;
             bool is_well = at->fd >= 0;
             if (is_well && seen & POLLOUT)
@@ -264,7 +266,7 @@ static void *serve(void *context)
             if (is_well && seen & (POLLIN | POLLHUP | POLLERR))
                 is_well = read_some(hub, at);
             if (!is_well && at->fd >= 0)
-                close_line(hub, at);
+                close_connection(hub, at);
         }
         if (is_listening && hub->listener >= 0 &&
             hub->polled[n - 1].revents & POLLIN)
@@ -306,15 +308,16 @@ static fr_status listen_on(fr_tcp_hub *hub, int port, fr_err *err)
 
 static void release(fr_tcp_hub *hub)
 {
-    for (int64_t i = 0; hub->lines != NULL && i < hub->n_lines; i++) {
-        drop_parcels(&hub->lines[i]);
-        if (hub->lines[i].fd >= 0)
-            (void)close(hub->lines[i].fd);
+    for (int64_t i = 0; hub->connections != NULL && i < hub->n_connections;
+         i++) {
+        drop_parcels(&hub->connections[i]);
+        if (hub->connections[i].fd >= 0)
+            (void)close(hub->connections[i].fd);
     }
     if (hub->listener >= 0)
         (void)close(hub->listener);
-    free(hub->lines);
-    free((void *)hub->line_of_rank);
+    free(hub->connections);
+    free((void *)hub->connection_of_rank);
     free(hub->polled);
     free(hub);
 }
@@ -331,17 +334,19 @@ fr_status fr_tcp_hub_create(int port, int64_t world, int own_fd,
     hub->listener = -1;
     hub->timeout_s = timeout_s;
     hub->until_s = fr_clock_s() + timeout_s;
-    hub->lines = calloc(n, sizeof *hub->lines);
-    hub->line_of_rank = calloc(n, sizeof(line *));
+    hub->connections = calloc(n, sizeof *hub->connections);
+    hub->connection_of_rank = calloc(n, sizeof(connection *));
     hub->polled = calloc(n + 1, sizeof *hub->polled);
-    fr_status status =
-        hub->lines != NULL && hub->line_of_rank != NULL && hub->polled != NULL
-            ? listen_on(hub, port, err)
-            : fr_fail_no_memory(err);
+    fr_status status = hub->connections != NULL &&
+                               hub->connection_of_rank != NULL &&
+                               hub->polled != NULL
+                           ? listen_on(hub, port, err)
+                           : fr_fail_no_memory(err);
     if (status == FR_OK) {
-        hub->lines[hub->n_lines++] = (line){.fd = own_fd, .rank = -1};
+        hub->connections[hub->n_connections++] =
+            (connection){.fd = own_fd, .rank = -1};
         if (pthread_create(&hub->thread, NULL, serve, hub) != 0) {
-            hub->n_lines = 0;
+            hub->n_connections = 0;
             status = fr_fail(err, FR_FAILURE, "no thread for the ranks' hub");
         }
     }
