@@ -13,8 +13,7 @@
 
 enum { MOST_POINTS = 20000, MOST_STEPS = 10000 };
 
-/* ---- keys -----------------------------------------------------------------
- */
+/* ---- keys --------------------------------------------------------------- */
 
 typedef enum key_kind { KEY_NONE, KEY_MODEL, KEY_KNOB, KEY_OPTION } key_kind;
 
@@ -75,8 +74,7 @@ static fr_status fail_unknown(const fr_command *sweep, const char *name,
                    near != NULL ? near : "", near != NULL ? "'" : "");
 }
 
-/* ---- values ---------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------- */
 
 /* "8", "x2", "200Gb/s": a number with what stands around it. */
 typedef struct number {
@@ -227,8 +225,7 @@ static int find_scale_key(const fr_sweep *sweep)
     return -1;
 }
 
-/* ---- models and clusters --------------------------------------------------
- */
+/* ---- models and clusters ------------------------------------------------ */
 
 fr_status fr_sweep_load_model(const char *name, fr_sweep_points *out,
                               fr_err *err)
@@ -337,8 +334,7 @@ static fr_status make_variants(const fr_inputs *inputs, fr_sweep_points *out,
     return FR_OK;
 }
 
-/* ---- cases ----------------------------------------------------------------
- */
+/* ---- cases -------------------------------------------------------------- */
 
 static fr_status set_options(const fr_sweep *sweep, size_t point, fr_cli *cli,
                              fr_err *err)

@@ -253,8 +253,7 @@ double fr_cost_measured_flops(const fr_cost_model *model, int n_threads)
     return rate != NULL ? rate->rate : 0;
 }
 
-/* ---- compute ----------------------------------------------------------------
- */
+/* ---- compute ------------------------------------------------------------ */
 
 static const fr_compute_point *find_exact(const fr_cost_model *model,
                                           const fr_compute_point *key)

@@ -13,8 +13,7 @@ static double gbps(const fr_break_even *answer, double factor)
     return factor * answer->link_Bps * 8e-9;
 }
 
-/* ---- JSON -----------------------------------------------------------------
- */
+/* ---- JSON --------------------------------------------------------------- */
 
 /* An end beyond all that was looked at is null. */
 static void put_rate(const fr_break_even *answer, const char *key,
@@ -82,8 +81,7 @@ void fr_report_compression_json(const fr_break_even *answer,
     fr_json_end_array(json);
 }
 
-/* ---- text -----------------------------------------------------------------
- */
+/* ---- text --------------------------------------------------------------- */
 
 /* "23.5 Gb/s"; where no rate is known, "0.059 x". */
 static const char *rate(const fr_break_even *answer, double factor, char *buf,

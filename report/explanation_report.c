@@ -11,8 +11,7 @@
 #include "report/prediction_report.h"
 #include "report/table.h"
 
-/* ---- JSON -----------------------------------------------------------------
- */
+/* ---- JSON --------------------------------------------------------------- */
 
 static void put_sensitivities(const fr_explanation *e, fr_json_writer *json)
 {
@@ -95,8 +94,7 @@ void fr_report_explanation_json(const fr_explanation *e, fr_json_writer *json)
     fr_report_compression_json(&e->compression, json);
 }
 
-/* ---- text -----------------------------------------------------------------
- */
+/* ---- text --------------------------------------------------------------- */
 
 static void add_share(fr_table *table, const char *title, double share,
                       bool has_elasticity, double elasticity)

@@ -37,8 +37,7 @@ static double value_of(const column *c, const fr_sweep_point *p)
     return (c->flags & IS_UNKNOWN_AT_0) && !(value > 0) ? NAN : value;
 }
 
-/* ---- formats --------------------------------------------------------------
- */
+/* ---- formats ------------------------------------------------------------ */
 
 static char *as_whole(char *out, size_t n, double value)
 {
@@ -135,8 +134,7 @@ static bool is_told(const fr_sweep *sweep, const column *c,
            ((c->flags & IS_MEMORY) && point->peak_bytes > 0);
 }
 
-/* ---- JSON -----------------------------------------------------------------
- */
+/* ---- JSON --------------------------------------------------------------- */
 
 static void put_keys(const fr_sweep *sweep, fr_json_writer *json)
 {
@@ -222,8 +220,7 @@ void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
     fr_json_put_double(json, "wall_s", sweep->wall_s);
 }
 
-/* ---- text -----------------------------------------------------------------
- */
+/* ---- text --------------------------------------------------------------- */
 
 /* Of all rows some have it. */
 static bool is_used(const fr_sweep *sweep, const column *c)
@@ -363,8 +360,7 @@ fr_status fr_report_sweep_text(const fr_sweep *sweep, fr_buffer *out,
     return status;
 }
 
-/* ---- CSV ------------------------------------------------------------------
- */
+/* ---- CSV ---------------------------------------------------------------- */
 
 static void put_field(fr_buffer *out, const char *text)
 {

@@ -32,8 +32,8 @@ typedef struct batch {
     size_t n_done;
 } batch;
 
-/* Of the rank that was looked at, where that is known and has a class of its
- * own, else of the tightest. */
+/* Memory of the rank that the row tells about, where that is known and stages
+ * are told apart, else of the tightest one. */
 static double predicted_bytes(const fr_prediction *p,
                               const fr_case_setup *setup)
 {
@@ -214,56 +214,47 @@ static fr_status load(const fr_cli *cli, batch *b, fr_err *err)
     return FR_OK;
 }
 
-static fr_status make_json(const fr_validation *v, fr_answer *answer,
-                           fr_err *err)
-{
-    fr_report_validation_json(v,
-                              fr_answer_begin(answer, "forerun.validation/1"));
-    return fr_buffer_check(&answer->buffer, err);
-}
-
 static fr_status save_json(const fr_validation *v, const char *path,
                            fr_err *err)
 {
     fr_answer answer;
-    fr_status status = make_json(v, &answer, err);
+    fr_report_validation_json(v,
+                              fr_answer_begin(&answer, "forerun.validation/1"));
     fr_json_end_object(&answer.json);
     fr_buffer_putc(&answer.buffer, '\n');
-    if (status == FR_OK)
-        status = fr_buffer_check(&answer.buffer, err);
+    fr_status status = fr_buffer_check(&answer.buffer, err);
     if (status == FR_OK)
         status = fr_file_write(path, answer.buffer.data, answer.buffer.n, err);
     fr_buffer_release(&answer.buffer);
     return status;
 }
 
+static fr_status print_answer(const fr_cli *cli, const fr_validation *v,
+                              fr_err *err)
+{
+    size_t n_worst = fr_cli_has(cli, FR_OPT_TOP)
+                         ? (size_t)cli->option[FR_OPT_TOP].count
+                         : 10;
+    if (fr_cli_on(cli, FR_OPT_JSON)) {
+        fr_answer answer;
+        fr_report_validation_json(
+            v, fr_answer_begin(&answer, "forerun.validation/1"));
+        return fr_answer_print(&answer, cli, err);
+    }
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_status status = fr_report_validation_text(
+        v, n_worst, fr_cli_on(cli, FR_OPT_ROWS), &text, err);
+    return fr_answer_text(status, &text, cli, err);
+}
+
 static fr_status deliver(const fr_cli *cli, const fr_validation *v, fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     const char *bounds = fr_cli_text(cli, FR_OPT_CHECK);
-    int64_t n_worst =
-        fr_cli_has(cli, FR_OPT_TOP) ? cli->option[FR_OPT_TOP].count : 10;
     if (output != NULL)
         FR_TRY(save_json(v, output, err));
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        fr_answer answer;
-        fr_status status = make_json(v, &answer, err);
-        if (status != FR_OK) {
-            fr_buffer_release(&answer.buffer);
-            return status;
-        }
-        FR_TRY(fr_answer_print(&answer, cli, err));
-    } else {
-        fr_buffer text;
-        fr_buffer_init(&text);
-        fr_status status = fr_report_validation_text(
-            v, (size_t)n_worst, fr_cli_on(cli, FR_OPT_ROWS), &text, err);
-        if (status != FR_OK) {
-            fr_buffer_release(&text);
-            return status;
-        }
-        FR_TRY(fr_answer_text(FR_OK, &text, cli, err));
-    }
+    FR_TRY(print_answer(cli, v, err));
     return bounds != NULL ? fr_validation_check(v, bounds, err) : FR_OK;
 }
 

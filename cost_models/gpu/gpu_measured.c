@@ -49,8 +49,7 @@ struct fr_gpu_measured {
     copy_line copies[2]; /* from the host, to it */
 };
 
-/* ---- shapes ---------------------------------------------------------------
- */
+/* ---- shapes ------------------------------------------------------------- */
 
 static bool is_product(fr_op op)
 {
@@ -128,8 +127,7 @@ static const kind *find_kind(const fr_gpu_measured *m,
     return NULL;
 }
 
-/* ---- between the points ---------------------------------------------------
- */
+/* ---- between the points ------------------------------------------------- */
 
 static double distance_of(const double *a, const double *b)
 {
@@ -219,8 +217,7 @@ static double cross_error(const kind *k)
     return fmax(sqrt(sum / (double)n), 0.01);
 }
 
-/* ---- making ---------------------------------------------------------------
- */
+/* ---- making ------------------------------------------------------------- */
 
 static fr_gpu_math math_of(const char *dtype)
 {
@@ -399,8 +396,7 @@ void fr_gpu_measured_destroy(fr_gpu_measured *measured)
     free(measured);
 }
 
-/* ---- asking ---------------------------------------------------------------
- */
+/* ---- asking ------------------------------------------------------------- */
 
 bool fr_gpu_measured_is_of(const fr_gpu_measured *measured,
                            const fr_device_type *device)

@@ -27,10 +27,28 @@ int fr_import_kind_find(const char *name)
     return -1;
 }
 
+static bool has_word(const char *text, size_t n, const char *word)
+{
+    return memmem(text, n < 4096 ? n : 4096, word, strlen(word)) != NULL;
+}
+
+static bool has_marks(const fr_importer *importer, const char *text, size_t n)
+{
+    bool has_any = false, has_all = true;
+    for (size_t i = 0; i < FR_LENGTH(importer->marks); i++) {
+        if (!importer->marks[i])
+            continue;
+        bool is_there = has_word(text, n, importer->marks[i]);
+        has_any |= is_there;
+        has_all &= is_there;
+    }
+    return importer->has_all ? has_all : has_any;
+}
+
 int fr_import_guess(const char *text, size_t n)
 {
     for (int i = 0; i < N_IMPORTERS; i++)
-        if (importers[i]->sniff(text, n))
+        if (has_marks(importers[i], text, n))
             return i;
     return -1;
 }

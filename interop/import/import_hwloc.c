@@ -144,8 +144,7 @@ static fr_status walk(hwloc_file *file, const fr_xml_node *parent,
     return FR_OK;
 }
 
-/* ---- GPUs -----------------------------------------------------------------
- */
+/* ---- GPUs --------------------------------------------------------------- */
 
 /* The name that NVML gave, in an <info> of the OSDev. */
 static const fr_catalog_device *find_product(const fr_xml_node *gpu)
@@ -183,8 +182,7 @@ static fr_status find_model(const hwloc_file *file, fr_import_node *node,
     return FR_OK;
 }
 
-/* ---- NVLink ---------------------------------------------------------------
- */
+/* ---- NVLink ------------------------------------------------------------- */
 
 typedef struct distances {
     int32_t n, n_values;
@@ -302,8 +300,7 @@ static fr_status read_nvlinks(const hwloc_file *file, const fr_xml_node *root,
     return FR_OK;
 }
 
-/* ---- the file -------------------------------------------------------------
- */
+/* ---- the file ----------------------------------------------------------- */
 
 static void set_nics(const hwloc_file *file, fr_import_node *node)
 {
@@ -395,9 +392,5 @@ static fr_status read_hwloc(const fr_import_text *in, fr_import *out,
     return status;
 }
 
-static bool sniff_hwloc(const char *text, size_t n)
-{
-    return fr_import_has(text, n, "<topology");
-}
-
-const fr_importer fr_import_hwloc = {"hwloc", sniff_hwloc, read_hwloc};
+const fr_importer fr_import_hwloc = {
+    .name = "hwloc", .marks = {"<topology"}, .read = read_hwloc};

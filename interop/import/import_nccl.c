@@ -136,8 +136,7 @@ static fr_status read_pcis(nccl_file *file, const fr_xml_node *parent,
     return FR_OK;
 }
 
-/* ---- GPUs -----------------------------------------------------------------
- */
+/* ---- GPUs --------------------------------------------------------------- */
 
 /* In a dump only GPUs with a rank took part. */
 static void drop_idle_gpus(nccl_file *file)
@@ -263,8 +262,7 @@ static void count_switches(const nccl_file *file, fr_import_node *node)
     }
 }
 
-/* ---- NICs -----------------------------------------------------------------
- */
+/* ---- NICs --------------------------------------------------------------- */
 
 static fr_nic_kind kind_of_pci(const fr_xml_node *pci)
 {
@@ -329,8 +327,7 @@ static fr_status read_nics(const nccl_file *file, fr_import_node *node,
     return FR_OK;
 }
 
-/* ---- the file -------------------------------------------------------------
- */
+/* ---- the file ----------------------------------------------------------- */
 
 /* Functions without a class, as in one cloud's file: the largest power of two
  * of them are the GPUs, which come first. */
@@ -417,15 +414,10 @@ static fr_status read_nccl(const fr_import_text *in, fr_import *out,
     return status;
 }
 
-static bool sniff_nccl(const char *text, size_t n)
-{
-    return fr_import_has(text, n, "<system");
-}
+const fr_importer fr_import_nccl = {
+    .name = "nccl", .marks = {"<system"}, .read = read_nccl};
 
-const fr_importer fr_import_nccl = {"nccl", sniff_nccl, read_nccl};
-
-/* ---- graphs ---------------------------------------------------------------
- */
+/* ---- graphs ------------------------------------------------------------- */
 
 /* Rings and trees that NCCL chose: no links to read. */
 static fr_status read_graphs(const fr_import_text *in, fr_import *out,
@@ -456,10 +448,5 @@ static fr_status read_graphs(const fr_import_text *in, fr_import *out,
     return status;
 }
 
-static bool sniff_graphs(const char *text, size_t n)
-{
-    return fr_import_has(text, n, "<graphs");
-}
-
-const fr_importer fr_import_nccl_graph = {"nccl-graph", sniff_graphs,
-                                          read_graphs};
+const fr_importer fr_import_nccl_graph = {
+    .name = "nccl-graph", .marks = {"<graphs"}, .read = read_graphs};

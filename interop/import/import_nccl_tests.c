@@ -107,8 +107,7 @@ fr_status fr_nccl_add(const fr_import_text *in, const fr_nccl_timing *row,
     return fr_profile_add_comm(&out->profile, &point, err);
 }
 
-/* ---- text -----------------------------------------------------------------
- */
+/* ---- text --------------------------------------------------------------- */
 
 typedef struct columns {
     int n, size, time[2], wrong[2], algbw, busbw;
@@ -324,12 +323,7 @@ static fr_status read_nccl_tests(const fr_import_text *in, fr_import *out,
     return status;
 }
 
-static bool sniff_nccl_tests(const char *text, size_t n)
-{
-    return fr_import_has(text, n, "nThread ") ||
-           fr_import_has(text, n, "busbw") ||
-           fr_import_has(text, n, "\"nccl_version\"");
-}
-
-const fr_importer fr_import_nccl_tests = {"nccl-tests", sniff_nccl_tests,
-                                          read_nccl_tests};
+const fr_importer fr_import_nccl_tests = {
+    .name = "nccl-tests",
+    .marks = {"nThread ", "busbw", "\"nccl_version\""},
+    .read = read_nccl_tests};

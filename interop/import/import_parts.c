@@ -43,17 +43,6 @@ char *fr_import_id(const char *name, char *out)
     return out;
 }
 
-bool fr_import_has(const char *text, size_t n, const char *word)
-{
-    size_t length = strlen(word);
-    if (n > 4096)
-        n = 4096;
-    for (size_t i = 0; i + length <= n; i++)
-        if (memcmp(text + i, word, length) == 0)
-            return true;
-    return false;
-}
-
 int fr_import_words(char *line, char **words, int n_max)
 {
     int n = 0;
@@ -102,8 +91,7 @@ double fr_import_nic_Bps(uint32_t vendor, uint32_t device)
     return 0.0;
 }
 
-/* ---- choices --------------------------------------------------------------
- */
+/* ---- choices ------------------------------------------------------------ */
 
 fr_status fr_import_choose_gpu(const fr_import_text *in, fr_import_node *node,
                                fr_err *err)
@@ -143,8 +131,7 @@ fr_status fr_import_choose_node(const fr_import_text *in,
                    fr_text_hint(nearest, hint));
 }
 
-/* ---- NVLink ---------------------------------------------------------------
- */
+/* ---- NVLink ------------------------------------------------------------- */
 
 typedef struct nvlinks {
     int32_t n_pairs, n_missing; /* pairs with links, without */

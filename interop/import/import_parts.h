@@ -20,7 +20,9 @@ typedef struct fr_import_text {
 
 typedef struct fr_importer {
     const char *name;
-    bool (*sniff)(const char *text, size_t n);
+    /* Words in the first 4096 bytes of such a file: any of them, or all. */
+    const char *marks[3];
+    bool has_all;
     /* Fills cluster or profile of *out (zeroed before, released by the
      * caller on failure). */
     fr_status (*read)(const fr_import_text *in, fr_import *out, fr_err *err);
@@ -43,9 +45,6 @@ void fr_import_err_write(const fr_import_text *in, int line, fr_err *err,
 
 /* A name made into an id of cluster files; returns out[FR_CLUSTER_ID]. */
 char *fr_import_id(const char *name, char *out);
-
-/* Does the text hold `word` within its first 4096 bytes? */
-bool fr_import_has(const char *text, size_t n, const char *word);
 
 /* Splits a line in place at its blanks, into n_max words at most. */
 int fr_import_words(char *line, char **words, int n_max);

@@ -38,8 +38,7 @@ typedef struct graph {
     int64_t *vertex;    /* of a class, -1: none yet */
 } graph;
 
-/* ---- what meets where -----------------------------------------------------
- */
+/* ---- what meets where --------------------------------------------------- */
 
 static uint32_t find(graph *g, uint32_t at)
 {
@@ -146,8 +145,7 @@ static fr_status join_all(graph *g, fr_err *err)
     return status;
 }
 
-/* ---- links and vertices ---------------------------------------------------
- */
+/* ---- links and vertices ------------------------------------------------- */
 
 static fr_status check_ends(graph *g, fr_err *err)
 {
@@ -305,8 +303,7 @@ out_path:
     return FR_OK;
 }
 
-/* ---- the cluster ----------------------------------------------------------
- */
+/* ---- the cluster -------------------------------------------------------- */
 
 /* Every host must be reachable; joins what was kept apart, so it is the last
  * thing to be asked. */
@@ -324,8 +321,7 @@ static fr_status check_connected(graph *g, fr_err *err)
     return FR_OK;
 }
 
-/* ---- the cluster ----------------------------------------------------------
- */
+/* ---- the cluster -------------------------------------------------------- */
 
 /* All that leaves a host; its links are the limit, never its NICs. */
 static double fastest_host(const graph *g, const fr_fabric *fabric)
@@ -454,9 +450,5 @@ static fr_status read_simgrid(const fr_import_text *in, fr_import *out,
     return status;
 }
 
-static bool sniff_simgrid(const char *text, size_t n)
-{
-    return fr_import_has(text, n, "<platform");
-}
-
-const fr_importer fr_import_simgrid = {"simgrid", sniff_simgrid, read_simgrid};
+const fr_importer fr_import_simgrid = {
+    .name = "simgrid", .marks = {"<platform"}, .read = read_simgrid};

@@ -35,8 +35,7 @@ typedef struct slurm_file {
     bool has_blocks, has_switches, has_speeds;
 } slurm_file;
 
-/* ---- lines ----------------------------------------------------------------
- */
+/* ---- lines -------------------------------------------------------------- */
 
 static fr_status read_pair(slurm_file *file, entry *at, char *key, char *value,
                            fr_err *err)
@@ -146,8 +145,7 @@ static fr_status read_lines(slurm_file *file, char *text, fr_err *err)
     return FR_OK;
 }
 
-/* ---- the tree -------------------------------------------------------------
- */
+/* ---- the tree ----------------------------------------------------------- */
 
 static int32_t find_entry(const slurm_file *file, const char *name)
 {
@@ -247,8 +245,7 @@ static fr_status make_tree(slurm_file *file, fr_err *err)
     return check_nodes(file, err);
 }
 
-/* ---- the cluster ----------------------------------------------------------
- */
+/* ---- the cluster -------------------------------------------------------- */
 
 /* All switches of one depth alike?  Then levels, from the leaves up. */
 static bool make_levels(const slurm_file *file, fr_fabric *fabric)
@@ -442,11 +439,7 @@ static fr_status read_slurm(const fr_import_text *in, fr_import *out,
     return status;
 }
 
-static bool sniff_slurm(const char *text, size_t n)
-{
-    return fr_import_has(text, n, "SwitchName=") ||
-           fr_import_has(text, n, "switchname=") ||
-           fr_import_has(text, n, "BlockName=");
-}
-
-const fr_importer fr_import_slurm = {"slurm", sniff_slurm, read_slurm};
+const fr_importer fr_import_slurm = {
+    .name = "slurm",
+    .marks = {"SwitchName=", "switchname=", "BlockName="},
+    .read = read_slurm};

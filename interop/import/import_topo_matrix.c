@@ -160,8 +160,7 @@ static fr_status read_matrix(matrix *m, fr_err *err)
     return FR_OK;
 }
 
-/* ---- what it means --------------------------------------------------------
- */
+/* ---- what it means ------------------------------------------------------ */
 
 static int32_t nvlinks_of(const char *cell)
 {
@@ -307,10 +306,7 @@ out_matrix:
     return status;
 }
 
-static bool sniff_topo_matrix(const char *text, size_t n)
-{
-    return fr_import_has(text, n, "GPU0") && fr_import_has(text, n, "Affinity");
-}
-
-const fr_importer fr_import_topo_matrix = {"topo-m", sniff_topo_matrix,
-                                           read_topo_matrix};
+const fr_importer fr_import_topo_matrix = {.name = "topo-m",
+                                           .marks = {"GPU0", "Affinity"},
+                                           .has_all = true,
+                                           .read = read_topo_matrix};

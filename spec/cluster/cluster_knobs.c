@@ -8,8 +8,7 @@
 #include "core/base/text.h"
 #include "spec/catalog/catalog.h"
 
-/* ---- copies ---------------------------------------------------------------
- */
+/* ---- copies ------------------------------------------------------------- */
 
 static bool copy_array(const void *from, size_t n, size_t item_bytes, void *out)
 {
@@ -50,8 +49,7 @@ fr_status fr_cluster_copy(const fr_cluster *cluster, fr_cluster *out,
     return FR_OK;
 }
 
-/* ---- knobs ----------------------------------------------------------------
- */
+/* ---- knobs -------------------------------------------------------------- */
 
 static double turned(double old, fr_knob_value to)
 {
@@ -359,8 +357,7 @@ static fr_status turn_power(fr_cluster *cluster, fr_knob_value to, fr_err *err)
     return FR_OK;
 }
 
-/* ---- the table ------------------------------------------------------------
- */
+/* ---- the table ---------------------------------------------------------- */
 
 static const fr_cluster_knob knobs[] = {
     {"cluster", "another cluster: dgx-h100:16, or a file", FR_QUANTITY_N, NULL,

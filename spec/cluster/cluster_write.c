@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- values ---------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------- */
 
 static void put_escaped(fr_buffer *out, const char *text)
 {
@@ -156,8 +155,7 @@ static void put_number(fr_buffer *out, const char *name, double value)
     put_text(out, name, text);
 }
 
-/* ---- elements -------------------------------------------------------------
- */
+/* ---- elements ----------------------------------------------------------- */
 
 static void put_device(fr_buffer *out, const fr_device_type *device)
 {
@@ -281,8 +279,7 @@ static void put_machine(fr_buffer *out, const fr_cluster *cluster)
     fr_buffer_puts(out, "  </machine>\n");
 }
 
-/* ---- the network ----------------------------------------------------------
- */
+/* ---- the network -------------------------------------------------------- */
 
 static void put_vertex(fr_buffer *out, const char *name,
                        const fr_cluster *cluster, int64_t vertex)
@@ -370,8 +367,7 @@ static void put_fabric(fr_buffer *out, const fr_cluster *cluster)
         fr_buffer_puts(out, "  </fabric>\n");
 }
 
-/* ---- the rest -------------------------------------------------------------
- */
+/* ---- the rest ----------------------------------------------------------- */
 
 static void put_slow(fr_buffer *out, const fr_cluster *cluster,
                      const fr_slow *slow)

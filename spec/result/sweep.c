@@ -110,8 +110,7 @@ const char *fr_sweep_text_of(const fr_sweep *sweep, size_t point, int i_key)
     return sweep->keys[i_key].values[fr_sweep_value_of(sweep, point, i_key)];
 }
 
-/* ---- curves ---------------------------------------------------------------
- */
+/* ---- curves ------------------------------------------------------------- */
 
 static bool is_before(const fr_sweep *sweep, size_t a, size_t b)
 {

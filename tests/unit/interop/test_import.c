@@ -250,8 +250,7 @@ static void test_old_nccl_tests(void)
     free(text);
 }
 
-/* ---- what is refused ------------------------------------------------------
- */
+/* ---- what is refused ---------------------------------------------------- */
 
 #define HEADING                                                                \
     "# nThread 1 iters: 20\n"                                                  \

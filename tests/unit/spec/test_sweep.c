@@ -12,8 +12,7 @@
 #include "tests/unit/small_model.h"
 #include "tuner/study/run_sweep.h"
 
-/* ---- keys and values ------------------------------------------------------
- */
+/* ---- keys and values ---------------------------------------------------- */
 
 static const char *read_values(const char *text, char *buf, size_t n_buf)
 {
@@ -98,8 +97,7 @@ static void test_keys(void)
     fr_sweep_release(&sweep);
 }
 
-/* ---- curves ---------------------------------------------------------------
- */
+/* ---- curves ------------------------------------------------------------- */
 
 /* 4, 8, 16, 64 devices; the third of five values is not possible. */
 static void test_curve_by_hand(void)
@@ -183,8 +181,7 @@ static void test_front(void)
     fr_sweep_release(&sweep);
 }
 
-/* ---- knobs ----------------------------------------------------------------
- */
+/* ---- knobs -------------------------------------------------------------- */
 
 static fr_status turn(fr_cluster *cluster, const char *knob, const char *to,
                       fr_err *err)
@@ -279,8 +276,7 @@ static void test_knobs_that_cannot(void)
     }
 }
 
-/* ---- sweeps ---------------------------------------------------------------
- */
+/* ---- sweeps ------------------------------------------------------------- */
 
 typedef struct fixture {
     fr_cluster clusters[4];
