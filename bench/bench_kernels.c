@@ -43,13 +43,16 @@ typedef struct kernel_case {
 
 /* y[ROWS, n] = x[ROWS, k] w[n, k]^T and its two gradients */
 #define LINEAR(name, n, k, n_calls)                                            \
-    {name " fwd", {.op = FR_OP_LINEAR_FWD, .dim = {ROWS, n, k}}, n_calls, 0},  \
+    {name " fwd",                                                              \
+     {.op = FR_OP_LINEAR_FWD, .linear = {ROWS, n, k, 0}},                      \
+     n_calls,                                                                  \
+     0},                                                                       \
         {name " dgrad",                                                        \
-         {.op = FR_OP_LINEAR_DGRAD, .dim = {ROWS, n, k}},                      \
+         {.op = FR_OP_LINEAR_DGRAD, .linear = {ROWS, n, k, 0}},                \
          n_calls,                                                              \
          0},                                                                   \
     {                                                                          \
-        name " wgrad", {.op = FR_OP_LINEAR_WGRAD, .dim = {ROWS, n, k}},        \
+        name " wgrad", {.op = FR_OP_LINEAR_WGRAD, .linear = {ROWS, n, k, 0}},  \
             n_calls, 0                                                         \
     }
 #define KERNEL(name, symbol, n_calls, ...)                                     \
@@ -61,7 +64,7 @@ typedef struct kernel_case {
         name,                                                                  \
             {.op = FR_OP_##symbol,                                             \
              .flags = (is_saved) ? FR_INSTR_SAVE_PROBS : 0,                    \
-             .dim = {batch, seq, HEADS, HEADS, COLS / HEADS}},                 \
+             .attention = {batch, seq, HEADS, HEADS, COLS / HEADS, 0, 0, 0}},  \
             n_calls, 0                                                         \
     }
 #define OPTIMIZER(name, symbol, kind, n_calls, n_moments)                      \
@@ -69,13 +72,13 @@ typedef struct kernel_case {
         name,                                                                  \
             {.op = FR_OP_##symbol,                                             \
              .optimizer = FR_OPTIMIZER_##kind,                                 \
-             .dim = {N_PARAMETERS, 0, 4L * (n_moments)*N_PARAMETERS, 16}},     \
+             .range = {N_PARAMETERS, 0, 4L * (n_moments)*N_PARAMETERS, 16}},   \
             n_calls, 0                                                         \
     }
 #define COMPRESSOR(name, symbol, stage, compressor)                            \
     {                                                                          \
-        name, {.op = FR_OP_##symbol, .dim = {BUCKET, 0, stage}}, 0,            \
-            FR_COMPRESSOR_##compressor                                         \
+        name, {.op = FR_OP_##symbol, .compress = {BUCKET, 0, stage, 0, 0, 0}}, \
+            0, FR_COMPRESSOR_##compressor                                      \
     }
 
 static const kernel_case cases[] = {
@@ -295,7 +298,7 @@ static double axpy_Bps(int n_threads)
 static double flop_of(const setup *at)
 {
     const fr_optimizer *optimizer = fr_optimizers[at->job.optimizer];
-    double n = (double)at->instr.dim[0];
+    double n = (double)at->instr.range.n;
     if (at->instr.op == FR_OP_OPT_STEP)
         return n * optimizer->step_flop;
     if (at->instr.op == FR_OP_OPT_NORMS)
@@ -306,7 +309,7 @@ static double flop_of(const setup *at)
 static double moved_of(const setup *at)
 {
     const fr_optimizer *optimizer = fr_optimizers[at->job.optimizer];
-    double n = (double)at->instr.dim[0];
+    double n = (double)at->instr.range.n;
     if (at->instr.op == FR_OP_OPT_STEP)
         return n * optimizer->step_moved_bytes;
     if (at->instr.op == FR_OP_OPT_NORMS)

@@ -136,8 +136,8 @@ fr_instr fr_micro_zero(uint64_t offset_bytes, uint64_t n_bytes)
 {
     fr_instr instr = {.op = FR_OP_ZERO, .dtype = FR_DTYPE_F32};
 
-    instr.dim[0] = (int64_t)n_bytes;
-    instr.ref[0] = slab_ref(offset_bytes);
+    instr.copy.n_bytes = (int64_t)n_bytes;
+    instr.ref[FR_ZERO_DST] = slab_ref(offset_bytes);
     return instr;
 }
 
@@ -152,9 +152,10 @@ fr_instr fr_micro_communicate(fr_op op, fr_axis axis,
 
     if (op == FR_OP_BARRIER)
         return instr;
-    instr.dim[0] = (int64_t)n;
-    instr.ref[0] = slab_ref(op == FR_OP_RECV ? dst_bytes : src_bytes);
+    instr.comm.n = (int64_t)n;
+    instr.ref[FR_COMM_SRC] = slab_ref(op == FR_OP_RECV ? dst_bytes : src_bytes);
     if (op != FR_OP_SEND && op != FR_OP_RECV)
-        instr.ref[1] = slab_ref(op == FR_OP_ALL_REDUCE ? src_bytes : dst_bytes);
+        instr.ref[FR_COMM_DST] =
+            slab_ref(op == FR_OP_ALL_REDUCE ? src_bytes : dst_bytes);
     return instr;
 }

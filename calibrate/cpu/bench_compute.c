@@ -204,8 +204,8 @@ static void write_place(fr_compute_bench *bench, const fr_shape *shape,
             fill_tokens(call->ptr[i], n_bytes[i],
                         instr->op == FR_OP_EMBED_FWD ||
                                 instr->op == FR_OP_EMBED_BWD
-                            ? instr->dim[4]
-                            : instr->dim[2],
+                            ? instr->embed.vocab
+                            : instr->loss.vocab,
                         bench->n_runs);
         else
             fr_cache_write(bench->caches, call->ptr[i], n_bytes[i],

@@ -108,7 +108,7 @@ static fr_status run_axpy(rate_bench *bench, int n_threads, double *out_s,
     double begin_s = fr_clock_s();
 
     (void)err;
-    instr.dim[0] = AXPY_FLOATS;
+    instr.vector.n = AXPY_FLOATS;
     fr_kernels_cpu_set_threads(n_threads);
     fr_kernels_cpu[FR_OP_ADD](&call);
     *out_s = fr_clock_s() - begin_s;

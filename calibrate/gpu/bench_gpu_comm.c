@@ -54,10 +54,10 @@ fr_status fr_gpu_comm_enqueue(const fr_gpu_comm_set *set, const fr_gpu_rig *rig,
 {
     const fr_instr *instr = &set->program->instrs[i_instr];
     unsigned char *slab = rig->arena + rig->flush_bytes;
-    void *src = slab + instr->ref[0].offset_bytes, *dst = src;
+    void *src = slab + instr->ref[FR_COMM_SRC].offset_bytes, *dst = src;
 
-    if (instr->ref[1].space != FR_SPACE_NONE)
-        dst = slab + instr->ref[1].offset_bytes;
+    if (instr->ref[FR_COMM_DST].space != FR_SPACE_NONE)
+        dst = slab + instr->ref[FR_COMM_DST].offset_bytes;
     if (instr->op == FR_OP_SEND)
         dst = NULL;
     else if (instr->op == FR_OP_RECV)

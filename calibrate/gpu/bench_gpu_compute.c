@@ -47,7 +47,7 @@ static fr_status write_tokens(gpu_compute *b, const fr_shape *shape,
     const fr_instr *instr = &shape->instr;
     bool is_embed =
         instr->op == FR_OP_EMBED_FWD || instr->op == FR_OP_EMBED_BWD;
-    int64_t vocab = instr->dim[is_embed ? 4 : 2];
+    int64_t vocab = is_embed ? instr->embed.vocab : instr->loss.vocab;
 
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         uint64_t n_bytes = ptr[i] != NULL ? fr_instr_ref_bytes(instr, i, 1) : 0;

@@ -28,8 +28,8 @@ typedef struct least {
 static void least_init(const fr_gpu_rig *rig, least *out)
 {
     memset(out, 0, sizeof *out);
-    out->instr = (fr_instr){.op = FR_OP_ZERO, .dim = {256}};
-    out->instr.ref[0].space = FR_SPACE_IN;
+    out->instr = (fr_instr){.op = FR_OP_ZERO, .copy = {.n_bytes = 256}};
+    out->instr.ref[FR_ZERO_DST].space = FR_SPACE_IN;
     fr_plan_init(&out->program.plan);
     fr_job_init(&out->program.job);
     out->program.rank_programs = &out->rank_program;

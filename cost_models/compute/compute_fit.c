@@ -47,8 +47,8 @@ static void add_places(const fr_compute_point *key, const fr_instr *instr,
         double n_bytes = (double)fr_instr_ref_bytes(instr, i, 1);
         /* Of an embedding table only the rows of the tokens are touched. */
         if (instr->op == FR_OP_EMBED_FWD || instr->op == FR_OP_EMBED_BWD)
-            n_bytes = fmin(n_bytes,
-                           4.0 * (double)instr->dim[0] * (double)instr->dim[1]);
+            n_bytes = fmin(n_bytes, 4.0 * (double)instr->embed.rows *
+                                        (double)instr->embed.cols);
         if (fr_op_access((fr_op)instr->op, i) == 'm')
             n_bytes *= 2.0;
         if (key->where[i] == FR_PROFILE_MEMORY)
@@ -68,27 +68,28 @@ static void add_places(const fr_compute_point *key, const fr_instr *instr,
  */
 static void op_amounts(const fr_instr *instr, double *amount)
 {
-    const int64_t *dim = instr->dim;
+    const fr_linear_dims *linear = &instr->linear;
+    const fr_attention_dims *a = &instr->attention;
 
     switch ((fr_op)instr->op) {
     case FR_OP_LINEAR_FWD:
     case FR_OP_LINEAR_DGRAD:
     case FR_OP_LINEAR_WGRAD:
-        amount[AMOUNT_OP] = (double)dim[1] * (double)dim[2];
-        amount[AMOUNT_OP + 1] = (double)dim[0] * (double)dim[1];
-        amount[AMOUNT_OP + 2] = (double)dim[0] * (double)dim[2];
+        amount[AMOUNT_OP] = (double)linear->n * (double)linear->k;
+        amount[AMOUNT_OP + 1] = (double)linear->m * (double)linear->n;
+        amount[AMOUNT_OP + 2] = (double)linear->m * (double)linear->k;
         break;
     case FR_OP_ATTN_FWD:
     case FR_OP_ATTN_BWD:
-        amount[AMOUNT_OP] =
-            (double)dim[0] * (double)dim[2] * (double)dim[1] * (double)dim[1];
-        amount[AMOUNT_OP + 1] =
-            (double)dim[0] * (double)dim[2] * (double)dim[1] * (double)dim[4];
+        amount[AMOUNT_OP] = (double)a->batch * (double)a->q_heads *
+                            (double)a->seq * (double)a->seq;
+        amount[AMOUNT_OP + 1] = (double)a->batch * (double)a->q_heads *
+                                (double)a->seq * (double)a->head_dim;
         break;
     case FR_OP_COMPRESS:
     case FR_OP_DECOMPRESS:
-        amount[AMOUNT_OP] = (double)dim[0];
-        amount[AMOUNT_OP + 1] = (double)dim[1];
+        amount[AMOUNT_OP] = (double)instr->compress.n;
+        amount[AMOUNT_OP + 1] = (double)instr->compress.payload_bytes;
         break;
     default:
         break;

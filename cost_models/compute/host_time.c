@@ -115,7 +115,8 @@ static bool is_in_graph(const fr_plan *plan, host_kind kind)
 /* One module of Transformer Engine; backward a product is half of one. */
 static double fused_s(const fr_instr *instr, host_kind kind)
 {
-    double n_experts = (double)(instr->dim[3] > 0 ? instr->dim[3] : 1);
+    double n_experts =
+        (double)(instr->linear.n_groups > 0 ? instr->linear.n_groups : 1);
     double seconds = fused_module_s;
     if (kind == HOST_GROUPED)
         seconds += n_experts * fused_expert_s;

@@ -39,14 +39,14 @@ static fr_status unit_of(const fr_gpu_model *model, fr_dtype dtype,
                    model->id, fr_dtype_name(dtype));
 }
 
-/* What each of the three products has as m, n and k (op.h: M,N,K are
- * those of forward), and what it moves for an element of its result. */
+/* What each of the three products has as m, n and k (the instruction's
+ * are those of forward), and what it moves for an element of its result. */
 static void shape_product(const fr_instr *instr, bool is_grouped,
                           fr_gpu_product *p)
 {
-    const int64_t *d = instr->dim;
-    int64_t groups = is_grouped && d[3] > 0 ? d[3] : 1;
-    int64_t rows = (d[0] + groups - 1) / groups;
+    const fr_linear_dims *d = &instr->linear;
+    int64_t groups = is_grouped && d->n_groups > 0 ? d->n_groups : 1;
+    int64_t rows = (d->m + groups - 1) / groups;
     fr_dtype dtype = (fr_dtype)instr->dtype;
     bool is_added = (instr->flags & FR_INSTR_ACCUMULATE) != 0;
 
@@ -59,18 +59,18 @@ static void shape_product(const fr_instr *instr, bool is_grouped,
     case FR_OP_LINEAR_FWD:
     case FR_OP_GROUPED_FWD:
         p->m = rows;
-        p->n = d[1];
-        p->k = d[2];
+        p->n = d->n;
+        p->k = d->k;
         break;
     case FR_OP_LINEAR_DGRAD:
     case FR_OP_GROUPED_DGRAD:
         p->m = rows;
-        p->n = d[2];
-        p->k = d[1];
+        p->n = d->k;
+        p->k = d->n;
         break;
     default:
-        p->m = d[1];
-        p->n = d[2];
+        p->m = d->n;
+        p->n = d->k;
         p->k = rows;
         p->out_bytes =
             2.0 * (double)fr_dtype_bytes((fr_dtype)instr->grad_dtype);
@@ -82,7 +82,7 @@ static fr_status price_product(const fr_gpu_model *model, const fr_instr *instr,
                                bool is_grouped, price *out, fr_err *err)
 {
     fr_gpu_product p;
-    const int64_t *d = instr->dim;
+    const fr_linear_dims *d = &instr->linear;
     double elements = 0.0;
 
     FR_TRY(unit_of(model, (fr_dtype)instr->dtype, &p.math, err));
@@ -95,9 +95,9 @@ static fr_status price_product(const fr_gpu_model *model, const fr_instr *instr,
     out->is_guessed = model->is_guessed[p.math];
     out->n_kernels = 1;
     if (instr->op == FR_OP_LINEAR_WGRAD &&
-        instr->ref[3].space != FR_SPACE_NONE) {
+        instr->ref[FR_LINEAR_WGRAD_DBIAS].space != FR_SPACE_NONE) {
         /* The bias's gradient is one more look at dy. */
-        double dy = (double)d[0] * (double)d[1] *
+        double dy = (double)d->m * (double)d->n *
                     stored_element_bytes((fr_dtype)instr->dtype);
         out->seconds += fr_gpu_memory_s(model, dy, FR_GPU_ROWS);
         out->bytes += dy;
@@ -109,17 +109,17 @@ static fr_status price_product(const fr_gpu_model *model, const fr_instr *instr,
 static fr_status price_attention(const fr_gpu_model *model,
                                  const fr_instr *instr, price *out, fr_err *err)
 {
-    const int64_t *d = instr->dim;
+    const fr_attention_dims *d = &instr->attention;
     fr_dtype dtype = (fr_dtype)instr->dtype;
     bool is_apart = (instr->flags & FR_INSTR_SAVE_PROBS) != 0;
-    fr_gpu_attention a = {.batch = d[0],
-                          .heads = d[2],
-                          .kv_heads = d[3],
-                          .queries = d[1],
-                          .keys = d[6] > 0 ? d[6] : d[1],
-                          .qk_dim = d[4],
-                          .v_dim = d[5] > 0 ? d[5] : d[4],
-                          .window = d[7],
+    fr_gpu_attention a = {.batch = d->batch,
+                          .heads = d->q_heads,
+                          .kv_heads = d->kv_heads,
+                          .queries = d->seq,
+                          .keys = d->key_rows > 0 ? d->key_rows : d->seq,
+                          .qk_dim = d->head_dim,
+                          .v_dim = d->v_dim > 0 ? d->v_dim : d->head_dim,
+                          .window = d->window,
                           .bytes = stored_element_bytes(dtype),
                           .is_causal = (instr->flags & FR_INSTR_NONCAUSAL) == 0,
                           .is_backward = instr->op == FR_OP_ATTN_BWD,
@@ -147,15 +147,15 @@ static fr_status price_attention(const fr_gpu_model *model,
 }
 
 /*
- * dim: bytes moved, of them kept.  What is kept is written by one kernel and
+ * Of the moved bytes some are kept.  What is kept is written by one kernel and
  * read by the next; backward its gradient is written and read besides.
  */
 static fr_status price_layer(const fr_gpu_model *model, const fr_instr *instr,
                              price *out, fr_err *err)
 {
     bool is_backward = instr->op == FR_OP_LAYER_BWD;
-    double bytes = (double)instr->dim[0];
-    double extra = (is_backward ? 2.0 : 1.0) * (double)instr->dim[1];
+    double bytes = (double)instr->layer.moved_bytes;
+    double extra = (is_backward ? 2.0 : 1.0) * (double)instr->layer.kept_bytes;
     fr_gpu_math math;
 
     FR_TRY(unit_of(model, (fr_dtype)instr->dtype, &math, err));
@@ -222,15 +222,15 @@ static void price_memory(const fr_gpu_model *model, const fr_instr *instr,
                    (kind.n_kernels - 1) * model->constants->kernel_s;
 }
 
-/* dim: bytes that so many kernels move, all of them alike. */
+/* So many kernels move the bytes, all of them alike. */
 static void price_elementwise(const fr_gpu_model *model, const fr_instr *instr,
                               price *out)
 {
-    int n = (int)instr->dim[1];
+    int n = (int)instr->elementwise.n_kernels;
 
     out->family = FR_GPU_STREAM;
     out->n_kernels = n;
-    out->bytes = (double)instr->dim[0];
+    out->bytes = (double)instr->elementwise.moved_bytes;
     if (n > 0)
         out->seconds =
             n * fr_gpu_memory_s(model, out->bytes / n, FR_GPU_STREAM);

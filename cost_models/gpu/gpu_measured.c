@@ -91,13 +91,16 @@ static void place_shape(const fr_compute_point *key, const fr_instr *instr,
         for (int i = 0; i < 3; i++)
             place[i] = log((double)d[i] + 1.0);
     } else if (is_attention(op)) {
-        place[0] = log((double)d[0] * (double)d[2] + 1.0);
-        place[1] = log((double)d[1] + 1.0);
-        place[2] = log((double)d[4] + 1.0);
-        place[3] = log((double)d[2] / fmax((double)d[3], 1.0));
+        place[0] = log((double)d[FR_DIM(attention, batch)] *
+                           (double)d[FR_DIM(attention, q_heads)] +
+                       1.0);
+        place[1] = log((double)d[FR_DIM(attention, seq)] + 1.0);
+        place[2] = log((double)d[FR_DIM(attention, head_dim)] + 1.0);
+        place[3] = log((double)d[FR_DIM(attention, q_heads)] /
+                       fmax((double)d[FR_DIM(attention, kv_heads)], 1.0));
     } else {
         place[0] = log((double)key->moved_bytes + 1.0);
-        place[1] = 0.5 * log((double)d[1] + 1.0);
+        place[1] = 0.5 * log((double)d[FR_DIM(matrix, cols)] + 1.0);
     }
     place[4] = cold_frac(key, instr);
 }
@@ -421,7 +424,7 @@ static bool is_other(const fr_instr *instr)
 
     return (instr->flags & others) != 0 ||
            (is_attention((fr_op)instr->op) &&
-            (instr->dim[6] > 0 || instr->dim[7] > 0));
+            (instr->attention.key_rows > 0 || instr->attention.window > 0));
 }
 
 static const fr_compute_point *find_exact(const kind *k,

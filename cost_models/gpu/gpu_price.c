@@ -91,18 +91,19 @@ static fr_status ask_host_link(const fr_gpu_prices *prices,
     const fr_node_type *type = fr_cluster_node_type(prices->cluster, node);
 
     if (fr_gpu_prices_is_measured(prices, node) &&
-        fr_gpu_measured_copy(prices->measured, (double)instr->dim[0],
-                             instr->dim[1] != 0, out))
+        fr_gpu_measured_copy(prices->measured, (double)instr->copy.n_bytes,
+                             instr->copy.is_to_host != 0, out))
         return FR_OK;
     if (type->host_link_Bps <= 0.0)
         return fr_fail(err, FR_INFEASIBLE,
                        "%s: how fast its devices reach the host is not known; "
                        "give host-link, or do not offload",
                        type->id);
-    *out = (fr_cost){.latency_s = copy_launch_s,
-                     .work_s = (double)instr->dim[0] / type->host_link_Bps,
-                     .rel_err = 0.15,
-                     .source = FR_COST_DATASHEET};
+    *out =
+        (fr_cost){.latency_s = copy_launch_s,
+                  .work_s = (double)instr->copy.n_bytes / type->host_link_Bps,
+                  .rel_err = 0.15,
+                  .source = FR_COST_DATASHEET};
     return FR_OK;
 }
 

@@ -14,7 +14,7 @@ static fr_status at(const fr_gpu_comm *comm, const fr_instr *collective,
     fr_nccl_time time;
 
     instr.dtype = FR_DTYPE_U8;
-    instr.dim[0] = (int64_t)n_bytes;
+    instr.comm.n = (int64_t)n_bytes;
     FR_TRY(fr_gpu_comm_choice(comm, &instr, scope, &time, err));
     *out = (fr_nccl_range){n_bytes, n_bytes, time.algorithm, time.protocol};
     return FR_OK;

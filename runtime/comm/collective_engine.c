@@ -174,7 +174,7 @@ static fr_status prepare_route(fr_engine_route *route, const fr_instr *instr,
     route->axis = instr->axis;
     route->is_max = (instr->flags & FR_INSTR_MAX) != 0;
     route->element_bytes = fr_dtype_bytes((fr_dtype)instr->dtype);
-    route->n = (uint64_t)instr->dim[0];
+    route->n = (uint64_t)instr->comm.n;
     if (route->op == FR_OP_BARRIER) {
         /* By messages a barrier is the maximum of one byte of each member. */
         route->n = 1;
@@ -189,7 +189,7 @@ static fr_status prepare_route(fr_engine_route *route, const fr_instr *instr,
                                    route->ranks, &route->position);
     if (is_point_to_point(route))
         return prepare_transfer(route, instr, transport, err);
-    route->peer = route->op == FR_OP_BROADCAST ? instr->dim[1] : -1;
+    route->peer = route->op == FR_OP_BROADCAST ? instr->broadcast.root : -1;
     fr_collective_kind kind = (fr_collective_kind)instr->algorithm;
     bool is_direct = kind == FR_COLLECTIVE_AUTO ||
                      fr_collectives[kind]->is_direct ||

@@ -236,18 +236,20 @@ static fr_status fill_master(gpu_executor *self, const float *weights,
 
     while (status == FR_OK && fr_instr_walk_next(&at)) {
         const fr_instr *instr = at.instr;
-        uint64_t n = (uint64_t)instr->dim[0], first = (uint64_t)instr->dim[1];
+        uint64_t n = (uint64_t)instr->range.n,
+                 first = (uint64_t)instr->range.first;
         int64_t position = 0;
         if (instr->op != FR_OP_OPT_STEP)
             continue;
-        if (instr->ref[0].is_sharded)
+        if (instr->ref[FR_OPT_STEP_G].is_sharded)
             (void)fr_plan_group(&program->plan, base->transport->rank,
                                 (fr_axis)instr->axis, ranks, &position);
         status = store_all(
             self,
             fr_call_base_bytes(base->rank_program, at.call,
-                               instr->ref[2].space) +
-                instr->ref[2].offset_bytes + n_moments * n * sizeof(float),
+                               instr->ref[FR_OPT_STEP_OPT].space) +
+                instr->ref[FR_OPT_STEP_OPT].offset_bytes +
+                n_moments * n * sizeof(float),
             n * sizeof *weights, weights + first + (uint64_t)position * n, err);
     }
     free(ranks);

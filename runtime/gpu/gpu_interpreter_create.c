@@ -36,7 +36,7 @@ static void place_host_copy(fr_gpu_interpreter *it, uint32_t i_call,
         const fr_call *other = &it->rank.rank_program->calls[i];
         const fr_segment *segment = fr_rank_segment(&it->rank, i);
         const fr_instr *instr = &it->rank.program->instrs[segment->first_instr];
-        if (instr->op == FR_OP_HOST_COPY && instr->dim[1] &&
+        if (instr->op == FR_OP_HOST_COPY && instr->copy.is_to_host &&
             other->layer == call->layer && other->chunk == call->chunk &&
             other->micro_batch == call->micro_batch) {
             it->calls[i_call].host_bytes = it->calls[i].host_bytes;
@@ -59,8 +59,8 @@ static void lay_out_call(fr_gpu_interpreter *it, uint32_t i_call)
         count_instr(it, instr, segment->lane);
         if (instr->op != FR_OP_HOST_COPY)
             continue;
-        n_copied += (uint64_t)instr->dim[0];
-        is_out = instr->dim[1] != 0;
+        n_copied += (uint64_t)instr->copy.n_bytes;
+        is_out = instr->copy.is_to_host != 0;
     }
     if (n_copied > 0)
         place_host_copy(it, i_call, n_copied, is_out);

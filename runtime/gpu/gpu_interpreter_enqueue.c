@@ -38,7 +38,7 @@ static fr_status note_gradients(fr_gpu_interpreter *it, uint32_t i_call,
                                 fr_err *err)
 {
     const fr_gpu_lane *lane = &it->lanes[FR_LANE_COMPUTE];
-    uint64_t n = (uint64_t)instr->dim[0];
+    uint64_t n = (uint64_t)instr->range.n;
     bool is_narrow = instr->grad_dtype == FR_DTYPE_BF16;
     float *wide = (float *)(void *)it->gradients;
     void *shown[FR_INSTR_REFS] = {it->gradients};
@@ -201,9 +201,9 @@ static fr_status input_output(fr_gpu_interpreter *it, fr_gpu_stream stream,
 {
     bool is_load = instr->op == FR_OP_LOAD_TOKENS;
     uint64_t n_bytes =
-        is_load ? fr_gpu_tokens_bytes(instr) : (uint64_t)instr->dim[0];
+        is_load ? fr_gpu_tokens_bytes(instr) : (uint64_t)instr->copy.n_bytes;
     unsigned char *host = (is_load ? it->tokens : it->host_store) + *host_bytes;
-    bool is_out = !is_load && instr->dim[1] != 0;
+    bool is_out = !is_load && instr->copy.is_to_host != 0;
 
     *host_bytes += n_bytes;
     return it->driver->copy(it->gpu, stream, is_out ? (void *)host : memory,

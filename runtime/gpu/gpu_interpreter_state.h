@@ -88,7 +88,8 @@ struct fr_gpu_interpreter {
 /* Bytes of the tokens and targets that a LOAD_TOKENS brings. */
 static inline uint64_t fr_gpu_tokens_bytes(const fr_instr *instr)
 {
-    return 2 * (uint64_t)(instr->dim[0] * instr->dim[1]) * sizeof(int32_t);
+    return 2 * (uint64_t)(instr->tokens.batch * instr->tokens.seq) *
+           sizeof(int32_t);
 }
 
 /* Enqueues the whole step on the lanes' streams. */

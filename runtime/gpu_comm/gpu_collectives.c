@@ -63,7 +63,7 @@ static bool is_listed(const fr_program *program, const fr_gpu_collective *all,
     for (size_t i = 0; i < n; i++) {
         const fr_instr *other = &program->instrs[all[i].i_instr];
         if ((int32_t)all[i].i_split == i_split && other->op == instr->op &&
-            other->dtype == instr->dtype && other->dim[0] == instr->dim[0])
+            other->dtype == instr->dtype && other->comm.n == instr->comm.n)
             return true;
     }
     return false;

@@ -242,7 +242,7 @@ static void fill_route(finder *f, const fr_instr *instr, uint8_t lane,
     }
     route->i_split = find_group(f, instr->axis, lane);
     if (instr->op == FR_OP_BROADCAST)
-        route->peer = (int32_t)instr->dim[1];
+        route->peer = (int32_t)instr->broadcast.root;
 }
 
 static fr_status fill_routes(finder *f, fr_err *err)

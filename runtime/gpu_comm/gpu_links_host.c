@@ -177,7 +177,7 @@ static uint64_t operand_bytes(const fr_gpu_links *links, uint32_t i_instr,
                               bool is_src)
 {
     const fr_instr *instr = &links->place.program->instrs[i_instr];
-    uint64_t n = (uint64_t)instr->dim[0];
+    uint64_t n = (uint64_t)instr->comm.n;
     uint64_t g = (uint64_t)links->groups.routes[i_instr].n_group;
     bool is_part =
         instr->op == (is_src ? FR_OP_ALL_GATHER : FR_OP_REDUCE_SCATTER);

@@ -30,16 +30,17 @@ typedef struct attn_shape {
 
 static attn_shape shape_of(const fr_instr *instr)
 {
-    const int64_t *dim = instr->dim;
-    return (attn_shape){.batch = dim[0],
-                        .seq = dim[1],
-                        .n_q = dim[2],
-                        .n_kv = dim[3],
-                        .head_dim = dim[4],
-                        .qkv_stride = (dim[2] + 2 * dim[3]) * dim[4],
-                        .o_stride = dim[2] * dim[4],
-                        .q_per_kv = dim[2] / dim[3],
-                        .scale = (float)(1.0 / sqrt((double)dim[4]))};
+    const fr_attention_dims *dim = &instr->attention;
+    return (attn_shape){.batch = dim->batch,
+                        .seq = dim->seq,
+                        .n_q = dim->q_heads,
+                        .n_kv = dim->kv_heads,
+                        .head_dim = dim->head_dim,
+                        .qkv_stride =
+                            (dim->q_heads + 2 * dim->kv_heads) * dim->head_dim,
+                        .o_stride = dim->q_heads * dim->head_dim,
+                        .q_per_kv = dim->q_heads / dim->kv_heads,
+                        .scale = (float)(1.0 / sqrt((double)dim->head_dim))};
 }
 
 /* Row-major operand of a product. */

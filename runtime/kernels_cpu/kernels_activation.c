@@ -39,9 +39,9 @@ FR_SIMD static void gelu_grad(float *dx, const float *dy, const float *x,
 
 void fr_kernel_gelu_fwd(const fr_kernel_call *call)
 {
-    int64_t n = call->instr->dim[0];
-    const float *x = call->ptr[0];
-    float *y = call->ptr[1];
+    int64_t n = call->instr->vector.n;
+    const float *x = call->ptr[FR_GELU_FWD_X];
+    float *y = call->ptr[FR_GELU_FWD_Y];
 #pragma omp parallel num_threads(fr_team(call, n))
     {
         fr_range part = fr_range_mine(n, 16);
@@ -51,9 +51,9 @@ void fr_kernel_gelu_fwd(const fr_kernel_call *call)
 
 void fr_kernel_gelu_bwd(const fr_kernel_call *call)
 {
-    int64_t n = call->instr->dim[0];
-    const float *dy = call->ptr[0], *x = call->ptr[1];
-    float *dx = call->ptr[2];
+    int64_t n = call->instr->vector.n;
+    const float *dy = call->ptr[FR_GELU_BWD_DY], *x = call->ptr[FR_GELU_BWD_X];
+    float *dx = call->ptr[FR_GELU_BWD_DX];
 #pragma omp parallel num_threads(fr_team(call, n))
     {
         fr_range part = fr_range_mine(n, 16);
@@ -85,9 +85,9 @@ FR_SIMD static void swiglu_grad(float *restrict dh, const float *restrict dy,
 
 void fr_kernel_swiglu_fwd(const fr_kernel_call *call)
 {
-    int64_t rows = call->instr->dim[0], n = call->instr->dim[1];
-    const float *h = call->ptr[0];
-    float *y = call->ptr[1];
+    int64_t rows = call->instr->matrix.rows, n = call->instr->matrix.cols;
+    const float *h = call->ptr[FR_SWIGLU_FWD_H];
+    float *y = call->ptr[FR_SWIGLU_FWD_Y];
 #pragma omp parallel for num_threads(fr_team(call, rows *n)) schedule(static)
     for (int64_t i = 0; i < rows; i++)
         swiglu(y + i * n, h + 2 * i * n, h + 2 * i * n + n, n);
@@ -95,9 +95,10 @@ void fr_kernel_swiglu_fwd(const fr_kernel_call *call)
 
 void fr_kernel_swiglu_bwd(const fr_kernel_call *call)
 {
-    int64_t rows = call->instr->dim[0], n = call->instr->dim[1];
-    const float *dy = call->ptr[0], *h = call->ptr[1];
-    float *dh = call->ptr[2];
+    int64_t rows = call->instr->matrix.rows, n = call->instr->matrix.cols;
+    const float *dy = call->ptr[FR_SWIGLU_BWD_DY],
+                *h = call->ptr[FR_SWIGLU_BWD_H];
+    float *dh = call->ptr[FR_SWIGLU_BWD_DH];
 #pragma omp parallel for num_threads(fr_team(call, rows *n)) schedule(static)
     for (int64_t i = 0; i < rows; i++)
         swiglu_grad(dh + 2 * i * n, dy + i * n, h + 2 * i * n, n);
@@ -166,24 +167,24 @@ FR_SIMD static void rotate(float *x, const rope_angles *at, int64_t half,
 static void rotate_block(const fr_kernel_call *call, rope_angles *at,
                          int64_t first, float sign)
 {
-    const int64_t *dim = call->instr->dim;
-    int64_t rows = dim[0], seq = dim[1], half = dim[4] / 2;
-    int64_t stride = (dim[2] + 2 * dim[3]) * dim[4];
+    const fr_rope_dims *dim = &call->instr->rope;
+    int64_t rows = dim->rows, seq = dim->seq, half = dim->head_dim / 2;
+    int64_t stride = (dim->q_heads + 2 * dim->kv_heads) * dim->head_dim;
     float *qkv = call->ptr[0];
     angles_begin(at, first, call->instr->scalar, half);
     for (int64_t t = first; t < first + ROPE_BLOCK && t < seq; t++) {
         angles_next(at, sign);
         for (int64_t row = t; row < rows; row += seq)
-            rotate(qkv + row * stride, at, half, dim[2] + dim[3]);
+            rotate(qkv + row * stride, at, half, dim->q_heads + dim->kv_heads);
     }
 }
 
 static void rope(const fr_kernel_call *call, float sign)
 {
-    const int64_t *dim = call->instr->dim;
-    int64_t rows = dim[0], half = dim[4] / 2;
-    int64_t n_blocks = (dim[1] + ROPE_BLOCK - 1) / ROPE_BLOCK;
-    int64_t n_work = rows * (dim[2] + dim[3]) * dim[4];
+    const fr_rope_dims *dim = &call->instr->rope;
+    int64_t rows = dim->rows, half = dim->head_dim / 2;
+    int64_t n_blocks = (dim->seq + ROPE_BLOCK - 1) / ROPE_BLOCK;
+    int64_t n_work = rows * (dim->q_heads + dim->kv_heads) * dim->head_dim;
     int n_team = fr_team(call, n_work);
     FR_FOR_TEAM(n_team);
 #pragma omp parallel num_threads(n_team)

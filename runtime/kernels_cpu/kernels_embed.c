@@ -7,19 +7,20 @@
 /* Row of the local shard that holds a token; -1: another shard's. */
 static int64_t local_row(const fr_kernel_call *call, int32_t token)
 {
-    int64_t n_local = call->instr->dim[2];
+    int64_t n_local = call->instr->embed.n_local;
     int64_t row = token - call->coordinate * n_local;
     return row >= 0 && row < n_local ? row : -1;
 }
 
 void fr_kernel_embed_fwd(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
-    int64_t rows = dim[0], cols = dim[1], seq = dim[3];
-    const int32_t *tokens = call->ptr[0];
-    const float *wte = call->ptr[1];
-    const float *wpe = call->coordinate == 0 ? call->ptr[2] : NULL;
-    float *out = call->ptr[3];
+    const fr_embed_dims *dim = &call->instr->embed;
+    int64_t rows = dim->rows, cols = dim->cols, seq = dim->seq;
+    const int32_t *tokens = call->ptr[FR_EMBED_FWD_TOKENS];
+    const float *wte = call->ptr[FR_EMBED_FWD_WTE];
+    const float *wpe =
+        call->coordinate == 0 ? call->ptr[FR_EMBED_FWD_WPE] : NULL;
+    float *out = call->ptr[FR_EMBED_FWD_OUT];
     size_t row_bytes = (size_t)cols * sizeof *out;
 #pragma omp parallel for num_threads(fr_team(call, rows *cols)) schedule(static)
     for (int64_t i = 0; i < rows; i++) {
@@ -39,11 +40,12 @@ void fr_kernel_embed_fwd(const fr_kernel_call *call)
  */
 void fr_kernel_embed_bwd(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
-    int64_t rows = dim[0], cols = dim[1], seq = dim[3];
-    const int32_t *tokens = call->ptr[0];
-    const float *dout = call->ptr[1];
-    float *dwte = call->ptr[2], *dwpe = call->ptr[3];
+    const fr_embed_dims *dim = &call->instr->embed;
+    int64_t rows = dim->rows, cols = dim->cols, seq = dim->seq;
+    const int32_t *tokens = call->ptr[FR_EMBED_BWD_TOKENS];
+    const float *dout = call->ptr[FR_EMBED_BWD_DOUT];
+    float *dwte = call->ptr[FR_EMBED_BWD_DWTE],
+          *dwpe = call->ptr[FR_EMBED_BWD_DWPE];
 #pragma omp parallel num_threads(fr_team(call, rows *cols))
     {
         fr_range part = fr_range_mine(cols, 16);

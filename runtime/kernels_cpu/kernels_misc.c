@@ -40,8 +40,9 @@ void fr_kernel_add_column_sums(const float *x, float *sums, int64_t rows,
 
 void fr_kernel_bias_grad(const fr_kernel_call *call)
 {
-    int64_t rows = call->instr->dim[0], cols = call->instr->dim[1];
-    fr_kernel_add_column_sums(call->ptr[0], call->ptr[1], rows, cols,
+    int64_t rows = call->instr->matrix.rows, cols = call->instr->matrix.cols;
+    fr_kernel_add_column_sums(call->ptr[FR_BIAS_GRAD_DY],
+                              call->ptr[FR_BIAS_GRAD_DB], rows, cols,
                               fr_team(call, rows * cols));
 }
 
@@ -62,9 +63,11 @@ FR_SIMD static void sum_row(float *out, const float *a, const float *b,
 
 void fr_kernel_residual_add(const fr_kernel_call *call)
 {
-    int64_t rows = call->instr->dim[0], cols = call->instr->dim[1];
-    const float *a = call->ptr[0], *b = call->ptr[1], *bias = call->ptr[2];
-    float *out = call->ptr[3];
+    int64_t rows = call->instr->matrix.rows, cols = call->instr->matrix.cols;
+    const float *a = call->ptr[FR_RESIDUAL_ADD_A],
+                *b = call->ptr[FR_RESIDUAL_ADD_B],
+                *bias = call->ptr[FR_RESIDUAL_ADD_BIAS];
+    float *out = call->ptr[FR_RESIDUAL_ADD_OUT];
 #pragma omp parallel for num_threads(fr_team(call, rows *cols)) schedule(static)
     for (int64_t i = 0; i < rows; i++)
         sum_row(out + i * cols, a + i * cols, b + i * cols, bias, cols);
@@ -72,8 +75,8 @@ void fr_kernel_residual_add(const fr_kernel_call *call)
 
 void fr_kernel_zero(const fr_kernel_call *call)
 {
-    int64_t n_bytes = call->instr->dim[0];
-    char *dst = call->ptr[0];
+    int64_t n_bytes = call->instr->copy.n_bytes;
+    char *dst = call->ptr[FR_ZERO_DST];
 #pragma omp parallel num_threads(fr_team(call, n_bytes / 4))
     {
         fr_range part = fr_range_mine(n_bytes, 64);
@@ -83,9 +86,9 @@ void fr_kernel_zero(const fr_kernel_call *call)
 
 void fr_kernel_copy(const fr_kernel_call *call)
 {
-    int64_t n_bytes = call->instr->dim[0];
-    const char *src = call->ptr[0];
-    char *dst = call->ptr[1];
+    int64_t n_bytes = call->instr->copy.n_bytes;
+    const char *src = call->ptr[FR_COPY_SRC];
+    char *dst = call->ptr[FR_COPY_DST];
 #pragma omp parallel num_threads(fr_team(call, n_bytes / 4))
     {
         fr_range part = fr_range_mine(n_bytes, 64);
@@ -96,9 +99,9 @@ void fr_kernel_copy(const fr_kernel_call *call)
 
 void fr_kernel_add(const fr_kernel_call *call)
 {
-    int64_t n = call->instr->dim[0];
-    const float *src = call->ptr[0];
-    float *dst = call->ptr[1];
+    int64_t n = call->instr->vector.n;
+    const float *src = call->ptr[FR_ADD_SRC];
+    float *dst = call->ptr[FR_ADD_DST];
 #pragma omp parallel num_threads(fr_team(call, n))
     {
         fr_range part = fr_range_mine(n, 16);

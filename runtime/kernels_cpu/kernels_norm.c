@@ -55,16 +55,16 @@ FR_SIMD static void row_scale(const norm_row *row, int64_t n)
 
 void fr_kernel_norm_fwd(const fr_kernel_call *call)
 {
-    int64_t rows = call->instr->dim[0], cols = call->instr->dim[1];
-    const float *x = call->ptr[0];
-    float *y = call->ptr[3], *stats = call->ptr[4];
+    int64_t rows = call->instr->matrix.rows, cols = call->instr->matrix.cols;
+    const float *x = call->ptr[FR_NORM_FWD_X];
+    float *y = call->ptr[FR_NORM_FWD_Y], *stats = call->ptr[FR_NORM_FWD_STATS];
     bool is_rms = call->instr->flags & FR_INSTR_RMS;
     double eps = call->instr->scalar;
 #pragma omp parallel for num_threads(fr_team(call, rows *cols)) schedule(static)
     for (int64_t i = 0; i < rows; i++) {
         norm_row row = {.x = x + i * cols,
-                        .w = call->ptr[1],
-                        .b = call->ptr[2],
+                        .w = call->ptr[FR_NORM_FWD_W],
+                        .b = call->ptr[FR_NORM_FWD_B],
                         .y = y + i * cols};
         if (!is_rms)
             row.mean = row_sum(row.x, cols) / (float)cols;
@@ -151,7 +151,7 @@ FR_SIMD static void column_grad(const norm_columns *at, int64_t first,
 
 static void weight_grad(const fr_kernel_call *call, fr_range part)
 {
-    int64_t rows = call->instr->dim[0], cols = call->instr->dim[1];
+    int64_t rows = call->instr->matrix.rows, cols = call->instr->matrix.cols;
     const float *dy = call->ptr[0], *x = call->ptr[1], *stats = call->ptr[3];
     norm_columns at = {.dw = call->ptr[5]};
     for (int64_t i = 0; i < rows;) {
@@ -172,21 +172,23 @@ static void weight_grad(const fr_kernel_call *call, fr_range part)
 
 void fr_kernel_norm_bwd(const fr_kernel_call *call)
 {
-    int64_t rows = call->instr->dim[0], cols = call->instr->dim[1];
-    const float *dy = call->ptr[0], *x = call->ptr[1], *stats = call->ptr[3];
-    float *dx = call->ptr[4];
+    int64_t rows = call->instr->matrix.rows, cols = call->instr->matrix.cols;
+    const float *dy = call->ptr[FR_NORM_BWD_DY], *x = call->ptr[FR_NORM_BWD_X],
+                *stats = call->ptr[FR_NORM_BWD_STATS];
+    float *dx = call->ptr[FR_NORM_BWD_DX];
     bool is_rms = call->instr->flags & FR_INSTR_RMS;
     bool is_added = call->instr->flags & FR_INSTR_ACCUMULATE;
     int n_team = fr_team(call, rows * cols);
     /* Columns first: dx may be written over dy. */
 #pragma omp parallel num_threads(n_team)
     weight_grad(call, fr_range_mine(cols, 16));
-    if (call->ptr[6] != NULL)
-        fr_kernel_add_column_sums(dy, call->ptr[6], rows, cols, n_team);
+    if (call->ptr[FR_NORM_BWD_DB] != NULL)
+        fr_kernel_add_column_sums(dy, call->ptr[FR_NORM_BWD_DB], rows, cols,
+                                  n_team);
 #pragma omp parallel for num_threads(n_team) schedule(static)
     for (int64_t i = 0; i < rows; i++) {
         norm_row row = {.x = x + i * cols,
-                        .w = call->ptr[2],
+                        .w = call->ptr[FR_NORM_BWD_W],
                         .dy = dy + i * cols,
                         .y = dx + i * cols,
                         .mean = stats[i],

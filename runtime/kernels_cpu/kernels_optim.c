@@ -22,7 +22,7 @@ typedef struct flat_range {
 static flat_range range_of(const fr_kernel_call *call)
 {
     const fr_instr *instr = call->instr;
-    flat_range range = {instr->dim[1], instr->dim[0]};
+    flat_range range = {instr->range.first, instr->range.n};
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         if (instr->ref[i].is_sharded) {
             range.first += call->coordinate * range.n;
@@ -77,7 +77,7 @@ static double counted_sq_sum(const fr_kernel_call *call, flat_range range,
 void fr_kernel_grad_sqsum(const fr_kernel_call *call)
 {
     flat_range range = range_of(call);
-    fr_step_scalars *step = call->ptr[1];
+    fr_step_scalars *step = call->ptr[FR_GRAD_SQSUM_STEP];
     double sums[FR_SUM_PIECES];
 #pragma omp parallel for num_threads(fr_team(call, range.n)) schedule(static)
     for (int i = 0; i < FR_SUM_PIECES; i++)
@@ -91,7 +91,7 @@ void fr_kernel_grad_sqsum(const fr_kernel_call *call)
 
 void fr_kernel_clip(const fr_kernel_call *call)
 {
-    fr_step_scalars *step = call->ptr[0];
+    fr_step_scalars *step = call->ptr[FR_CLIP_STEP];
     double max_norm = call->instr->scalar;
     double norm = sqrt(step->grad_sq_sum);
     step->grad_norm = norm;
@@ -329,7 +329,7 @@ void fr_kernel_opt_norms(const fr_kernel_call *call)
 {
     flat_range range = range_of(call);
     update shared = update_of(call);
-    double *norms = call->ptr[4];
+    double *norms = call->ptr[FR_OPT_NORMS_NORMS];
     for (uint32_t i = 0; i < call->n_tensors; i++) {
         const fr_tensor *tensor = &call->tensors[i];
         fr_range in = overlap(tensor, range.first, range.first + range.n);

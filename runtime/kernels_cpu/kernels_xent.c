@@ -60,15 +60,15 @@ typedef struct xent_shape {
 
 static xent_shape shape_of(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
+    const fr_loss_dims *dim = &call->instr->loss;
     const int32_t *tokens = call->ptr[1];
-    xent_shape shape = {.rows = dim[0],
-                        .cols = dim[1],
-                        .vocab = dim[2],
-                        .first = call->coordinate * dim[1],
-                        .targets = tokens + dim[0]};
+    xent_shape shape = {.rows = dim->rows,
+                        .cols = dim->n_local,
+                        .vocab = dim->vocab,
+                        .first = call->coordinate * dim->n_local,
+                        .targets = tokens + dim->rows};
     int64_t left = shape.vocab - shape.first;
-    shape.n_valid = left < 0 ? 0 : (left < dim[1] ? left : dim[1]);
+    shape.n_valid = left < 0 ? 0 : (left < dim->n_local ? left : dim->n_local);
     return shape;
 }
 
@@ -114,8 +114,8 @@ static double xent_row(const xent_shape *shape, float *x, int64_t row,
 void fr_kernel_xent(const fr_kernel_call *call)
 {
     xent_shape shape = shape_of(call);
-    float *logits = call->ptr[0];
-    fr_step_scalars *step = call->ptr[2];
+    float *logits = call->ptr[FR_XENT_LOGITS];
+    fr_step_scalars *step = call->ptr[FR_XENT_STEP];
     double scale = call->instr->scalar;
     double losses[FR_SUM_PIECES];
 #pragma omp parallel for schedule(static)                                      \
@@ -136,8 +136,8 @@ void fr_kernel_xent(const fr_kernel_call *call)
 void fr_kernel_xent_max(const fr_kernel_call *call)
 {
     xent_shape shape = shape_of(call);
-    const float *logits = call->ptr[0];
-    float *max = call->ptr[2];
+    const float *logits = call->ptr[FR_XENT_MAX_LOGITS];
+    float *max = call->ptr[FR_XENT_MAX_ROW_MAX];
 #pragma omp parallel for schedule(static)                                      \
     num_threads(fr_team(call, shape.rows *shape.cols))
     for (int64_t row = 0; row < shape.rows; row++)
@@ -148,9 +148,9 @@ void fr_kernel_xent_max(const fr_kernel_call *call)
 void fr_kernel_xent_sum(const fr_kernel_call *call)
 {
     xent_shape shape = shape_of(call);
-    float *logits = call->ptr[0];
-    const float *max = call->ptr[2];
-    float *sums = call->ptr[3];
+    float *logits = call->ptr[FR_XENT_SUM_LOGITS];
+    const float *max = call->ptr[FR_XENT_SUM_ROW_MAX];
+    float *sums = call->ptr[FR_XENT_SUM_SUMS];
 #pragma omp parallel for schedule(static)                                      \
     num_threads(fr_team(call, shape.rows *shape.cols))
     for (int64_t row = 0; row < shape.rows; row++) {
@@ -178,7 +178,7 @@ static double grad_row(const fr_kernel_call *call, const xent_shape *shape,
 void fr_kernel_xent_grad(const fr_kernel_call *call)
 {
     xent_shape shape = shape_of(call);
-    fr_step_scalars *step = call->ptr[4];
+    fr_step_scalars *step = call->ptr[FR_XENT_GRAD_STEP];
     double losses[FR_SUM_PIECES];
 #pragma omp parallel for schedule(static)                                      \
     num_threads(fr_team(call, shape.rows *shape.cols))

@@ -37,10 +37,12 @@ static void fill_rows(float *y, const float *bias, int64_t rows, int64_t cols,
 
 void fr_kernel_linear_fwd(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
-    blasint m = (blasint)dim[0], n = (blasint)dim[1], k = (blasint)dim[2];
-    const float *x = call->ptr[0], *w = call->ptr[1], *bias = call->ptr[2];
-    float *y = call->ptr[3];
+    const fr_linear_dims *dim = &call->instr->linear;
+    blasint m = (blasint)dim->m, n = (blasint)dim->n, k = (blasint)dim->k;
+    const float *x = call->ptr[FR_LINEAR_FWD_X],
+                *w = call->ptr[FR_LINEAR_FWD_W],
+                *bias = call->ptr[FR_LINEAR_FWD_BIAS];
+    float *y = call->ptr[FR_LINEAR_FWD_Y];
     if (bias != NULL)
         fill_rows(y, bias, m, n, fr_team(call, (int64_t)m * n));
     use_threads(call);
@@ -50,10 +52,11 @@ void fr_kernel_linear_fwd(const fr_kernel_call *call)
 
 void fr_kernel_linear_dgrad(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
-    blasint m = (blasint)dim[0], n = (blasint)dim[1], k = (blasint)dim[2];
-    const float *dy = call->ptr[0], *w = call->ptr[1];
-    float *dx = call->ptr[2];
+    const fr_linear_dims *dim = &call->instr->linear;
+    blasint m = (blasint)dim->m, n = (blasint)dim->n, k = (blasint)dim->k;
+    const float *dy = call->ptr[FR_LINEAR_DGRAD_DY],
+                *w = call->ptr[FR_LINEAR_DGRAD_W];
+    float *dx = call->ptr[FR_LINEAR_DGRAD_DX];
     bool is_added = call->instr->flags & FR_INSTR_ACCUMULATE;
     use_threads(call);
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, k, n, 1.0F, dy, n,
@@ -62,10 +65,12 @@ void fr_kernel_linear_dgrad(const fr_kernel_call *call)
 
 void fr_kernel_linear_wgrad(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
-    blasint m = (blasint)dim[0], n = (blasint)dim[1], k = (blasint)dim[2];
-    const float *dy = call->ptr[0], *x = call->ptr[1];
-    float *dw = call->ptr[2], *dbias = call->ptr[3];
+    const fr_linear_dims *dim = &call->instr->linear;
+    blasint m = (blasint)dim->m, n = (blasint)dim->n, k = (blasint)dim->k;
+    const float *dy = call->ptr[FR_LINEAR_WGRAD_DY],
+                *x = call->ptr[FR_LINEAR_WGRAD_X];
+    float *dw = call->ptr[FR_LINEAR_WGRAD_DW],
+          *dbias = call->ptr[FR_LINEAR_WGRAD_DBIAS];
     if (dbias != NULL)
         fr_kernel_add_column_sums(dy, dbias, m, n,
                                   fr_team(call, (int64_t)m * n));

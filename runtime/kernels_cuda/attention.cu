@@ -316,37 +316,38 @@ template <class T> __global__ void attend_grad_kv(attn_backward<T> at)
 
 static attn_shape shape_of(const fr_instr *instr)
 {
-    const int64_t *dim = instr->dim;
-    return {(int)dim[0],
-            (int)dim[1],
-            (int)dim[2],
-            (int)dim[3],
-            (int)dim[4],
-            (int)(dim[2] / dim[3]),
-            (dim[2] + 2 * dim[3]) * dim[4],
-            dim[2] * dim[4],
-            (float)(1.0 / sqrt((double)dim[4])),
+    const fr_attention_dims *dim = &instr->attention;
+    return {(int)dim->batch,
+            (int)dim->seq,
+            (int)dim->q_heads,
+            (int)dim->kv_heads,
+            (int)dim->head_dim,
+            (int)(dim->q_heads / dim->kv_heads),
+            (dim->q_heads + 2 * dim->kv_heads) * dim->head_dim,
+            dim->q_heads * dim->head_dim,
+            (float)(1.0 / sqrt((double)dim->head_dim)),
             !(instr->flags & FR_INSTR_NONCAUSAL)};
 }
 
 /* What the kernels do not know. */
 static fr_status check(const fr_instr *instr, fr_err *err)
 {
-    const int64_t *dim = instr->dim;
+    const fr_attention_dims *dim = &instr->attention;
     if (instr->flags & FR_INSTR_SAVE_PROBS)
         return fr_fail(err, FR_INPUT,
                        "attention that keeps its probabilities has no CUDA "
                        "kernel: choose fused attention");
-    if (instr->flags & FR_INSTR_DROPOUT || dim[7] > 0 ||
-        (dim[5] > 0 && dim[5] != dim[4]) || (dim[6] > 0 && dim[6] != dim[1]))
+    if (instr->flags & FR_INSTR_DROPOUT || dim->window > 0 ||
+        (dim->v_dim > 0 && dim->v_dim != dim->head_dim) ||
+        (dim->key_rows > 0 && dim->key_rows != dim->seq))
         return fr_fail(err, FR_INPUT,
                        "attention with dropout, a window, heads of two sizes "
                        "or keys of other ranks has no CUDA kernel");
-    if (dim[4] > 256)
+    if (dim->head_dim > 256)
         return fr_fail(err, FR_INPUT,
                        "attention heads of %lld have no CUDA kernel, 256 is "
                        "the most",
-                       (long long)dim[4]);
+                       (long long)dim->head_dim);
     return FR_OK;
 }
 
@@ -417,7 +418,8 @@ extern "C" fr_status fr_cuda_attn_bwd(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_instr *instr = launch->call.instr;
     const uint64_t n =
-        (uint64_t)(instr->dim[0] * instr->dim[1] * instr->dim[2]);
+        (uint64_t)(instr->attention.batch * instr->attention.seq *
+                   instr->attention.q_heads);
     void *delta = nullptr;
     FR_TRY(check(instr, err));
     FR_TRY(take_workspace(launch, n * sizeof(float), &delta, err));

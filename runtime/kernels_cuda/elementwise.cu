@@ -125,7 +125,7 @@ static fr_status one(const fr_cuda_launch *launch, F f, fr_err *err)
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
         run_one(launch, f, (const T *)call->ptr[0], (T *)call->ptr[1],
-                call->instr->dim[0]);
+                call->instr->vector.n);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
@@ -137,7 +137,8 @@ static fr_status two(const fr_cuda_launch *launch, F f, const void *a,
     const fr_instr *instr = launch->call.instr;
     bool is_known = with_type(instr->dtype, [&](auto t) {
         using T = decltype(t);
-        run_two(launch, f, (const T *)a, (const T *)b, (T *)out, instr->dim[0]);
+        run_two(launch, f, (const T *)a, (const T *)b, (T *)out,
+                instr->vector.n);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
@@ -150,28 +151,31 @@ extern "C" fr_status fr_cuda_gelu_fwd(const fr_cuda_launch *launch, fr_err *err)
 extern "C" fr_status fr_cuda_gelu_bwd(const fr_cuda_launch *launch, fr_err *err)
 {
     void *const *ptr = launch->call.ptr;
-    return two(launch, gelu_slope_of(), ptr[0], ptr[1], ptr[2], err);
+    return two(launch, gelu_slope_of(), ptr[FR_GELU_BWD_DY], ptr[FR_GELU_BWD_X],
+               ptr[FR_GELU_BWD_DX], err);
 }
 
 extern "C" fr_status fr_cuda_add(const fr_cuda_launch *launch, fr_err *err)
 {
     void *const *ptr = launch->call.ptr;
-    return two(launch, plus_of(), ptr[1], ptr[0], ptr[1], err);
+    return two(launch, plus_of(), ptr[FR_ADD_DST], ptr[FR_ADD_SRC],
+               ptr[FR_ADD_DST], err);
 }
 
 extern "C" fr_status fr_cuda_cast(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     const int from = call->instr->scalar == 2 ? FR_DTYPE_BF16 : FR_DTYPE_F32;
-    bool is_known = !(call->instr->flags & FR_INSTR_TRANSPOSE) &&
-                    with_type(call->instr->dtype, [&](auto o) {
-                        using O = decltype(o);
-                        with_type(from, [&](auto t) {
-                            using T = decltype(t);
-                            run_one(launch, same_of(), (const T *)call->ptr[0],
-                                    (O *)call->ptr[1], call->instr->dim[0]);
-                        });
-                    });
+    bool is_known =
+        !(call->instr->flags & FR_INSTR_TRANSPOSE) &&
+        with_type(call->instr->dtype, [&](auto o) {
+            using O = decltype(o);
+            with_type(from, [&](auto t) {
+                using T = decltype(t);
+                run_one(launch, same_of(), (const T *)call->ptr[FR_CAST_SRC],
+                        (O *)call->ptr[FR_CAST_DST], call->instr->vector.n);
+            });
+        });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
 
@@ -265,7 +269,7 @@ static void run_rows(const fr_cuda_launch *launch, int64_t rows, int64_t cols)
 static fr_status by_rows(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    int64_t rows = call->instr->dim[0], cols = call->instr->dim[1];
+    int64_t rows = call->instr->matrix.rows, cols = call->instr->matrix.cols;
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
         if (is_packed(call, cols, pack_of<T>()))
@@ -280,13 +284,14 @@ extern "C" fr_status fr_cuda_residual_add(const fr_cuda_launch *launch,
                                           fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    if (call->ptr[2])
+    if (call->ptr[FR_RESIDUAL_ADD_BIAS])
         return by_rows(launch, err);
-    int64_t n = call->instr->dim[0] * call->instr->dim[1];
+    int64_t n = call->instr->matrix.rows * call->instr->matrix.cols;
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
-        run_two(launch, plus_of(), (const T *)call->ptr[0],
-                (const T *)call->ptr[1], (T *)call->ptr[3], n);
+        run_two(launch, plus_of(), (const T *)call->ptr[FR_RESIDUAL_ADD_A],
+                (const T *)call->ptr[FR_RESIDUAL_ADD_B],
+                (T *)call->ptr[FR_RESIDUAL_ADD_OUT], n);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
@@ -307,15 +312,17 @@ extern "C" fr_status fr_cuda_swiglu_bwd(const fr_cuda_launch *launch,
 
 extern "C" fr_status fr_cuda_zero(const fr_cuda_launch *launch, fr_err *err)
 {
-    cudaMemsetAsync(launch->call.ptr[0], 0, (size_t)launch->call.instr->dim[0],
+    cudaMemsetAsync(launch->call.ptr[FR_ZERO_DST], 0,
+                    (size_t)launch->call.instr->copy.n_bytes,
                     (cudaStream_t)launch->stream);
     return launched(launch, err);
 }
 
 extern "C" fr_status fr_cuda_copy(const fr_cuda_launch *launch, fr_err *err)
 {
-    cudaMemcpyAsync(launch->call.ptr[1], launch->call.ptr[0],
-                    (size_t)launch->call.instr->dim[0],
+    cudaMemcpyAsync(launch->call.ptr[FR_COPY_DST],
+                    launch->call.ptr[FR_COPY_SRC],
+                    (size_t)launch->call.instr->copy.n_bytes,
                     cudaMemcpyDeviceToDevice, (cudaStream_t)launch->stream);
     return launched(launch, err);
 }

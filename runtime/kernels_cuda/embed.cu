@@ -22,12 +22,12 @@ struct embed_shape {
 
 static embed_shape shape_of(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
-    return {dim[0],
-            dim[1],
-            dim[2],
-            dim[3],
-            call->coordinate * dim[2],
+    const fr_embed_dims *dim = &call->instr->embed;
+    return {dim->rows,
+            dim->cols,
+            dim->n_local,
+            dim->seq,
+            call->coordinate * dim->n_local,
             (const int32_t *)call->ptr[0]};
 }
 
@@ -83,7 +83,7 @@ extern "C" fr_status fr_cuda_embed_fwd(const fr_cuda_launch *launch,
     const fr_kernel_call *call = &launch->call;
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
-        if (is_packed(call, call->instr->dim[1], pack_of<T>()))
+        if (is_packed(call, call->instr->embed.cols, pack_of<T>()))
             run_embed<pack_of<T>(), T>(launch);
         else
             run_embed<1, T>(launch);
@@ -253,15 +253,17 @@ extern "C" fr_status fr_cuda_embed_bwd(const fr_cuda_launch *launch,
                                        fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    const int64_t *dim = call->instr->dim;
+    const fr_embed_dims *dim = &call->instr->embed;
     void *workspace = nullptr;
-    FR_TRY(take_workspace(
-        launch, (uint64_t)(2 * dim[0] + 2 * dim[2] + 1) * sizeof(int32_t),
-        &workspace, err));
+    FR_TRY(take_workspace(launch,
+                          (uint64_t)(2 * dim->rows + 2 * dim->n_local + 1) *
+                              sizeof(int32_t),
+                          &workspace, err));
     bool is_known = with_types(call->instr, [&](auto t, auto g) {
         using T = decltype(t);
         using G = decltype(g);
-        if (is_aligned(call->ptr[1]) && dim[1] % pack_of<T>() == 0)
+        if (is_aligned(call->ptr[FR_EMBED_BWD_DOUT]) &&
+            dim->cols % pack_of<T>() == 0)
             run_embed_grad<pack_of<T>(), T, G>(launch, (int32_t *)workspace);
         else
             run_embed_grad<1, T, G>(launch, (int32_t *)workspace);
@@ -311,12 +313,12 @@ template <int N, class T> __global__ void rope(rope_shape at, T *qkv)
 static fr_status run_rope(const fr_cuda_launch *launch, float sign, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    const int64_t *dim = call->instr->dim;
-    rope_shape at = {dim[0],
-                     dim[1],
-                     dim[2] + dim[3],
-                     dim[4] / 2,
-                     (dim[2] + 2 * dim[3]) * dim[4],
+    const fr_rope_dims *dim = &call->instr->rope;
+    rope_shape at = {dim->rows,
+                     dim->seq,
+                     dim->q_heads + dim->kv_heads,
+                     dim->head_dim / 2,
+                     (dim->q_heads + 2 * dim->kv_heads) * dim->head_dim,
                      call->instr->scalar,
                      sign};
     launch_shape shape = {dim3(1), THREADS, 0, launch->stream};

@@ -32,51 +32,52 @@ static fr_status start(const fr_cuda_launch *launch, fr_cuda_product *product,
 fr_status fr_cuda_linear_fwd(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    const int64_t *dim = call->instr->dim;
+    const fr_linear_dims *dim = &call->instr->linear;
     fr_cuda_product product = {
-        .m = dim[0],
-        .n = dim[1],
-        .k = dim[2],
+        .m = dim->m,
+        .n = dim->n,
+        .k = dim->k,
         .is_b_transposed = true,
         .out_dtype = fr_dtype_storage((fr_dtype)call->instr->dtype),
-        .a = call->ptr[0],
-        .b = call->ptr[1],
-        .bias = call->ptr[2],
-        .c = call->ptr[3]};
+        .a = call->ptr[FR_LINEAR_FWD_X],
+        .b = call->ptr[FR_LINEAR_FWD_W],
+        .bias = call->ptr[FR_LINEAR_FWD_BIAS],
+        .c = call->ptr[FR_LINEAR_FWD_Y]};
     return start(launch, &product, err);
 }
 
 fr_status fr_cuda_linear_dgrad(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    const int64_t *dim = call->instr->dim;
+    const fr_linear_dims *dim = &call->instr->linear;
     fr_cuda_product product = {
-        .m = dim[0],
-        .n = dim[2],
-        .k = dim[1],
+        .m = dim->m,
+        .n = dim->k,
+        .k = dim->n,
         .is_added = call->instr->flags & FR_INSTR_ACCUMULATE,
         .out_dtype = fr_dtype_storage((fr_dtype)call->instr->dtype),
-        .a = call->ptr[0],
-        .b = call->ptr[1],
-        .c = call->ptr[2]};
+        .a = call->ptr[FR_LINEAR_DGRAD_DY],
+        .b = call->ptr[FR_LINEAR_DGRAD_W],
+        .c = call->ptr[FR_LINEAR_DGRAD_DX]};
     return start(launch, &product, err);
 }
 
 fr_status fr_cuda_linear_wgrad(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    const int64_t *dim = call->instr->dim;
-    fr_cuda_product product = {.m = dim[1],
-                               .n = dim[2],
-                               .k = dim[0],
+    const fr_linear_dims *dim = &call->instr->linear;
+    fr_cuda_product product = {.m = dim->n,
+                               .n = dim->k,
+                               .k = dim->m,
                                .is_a_transposed = true,
                                .is_added = true,
                                .out_dtype = call->instr->grad_dtype,
-                               .a = call->ptr[0],
-                               .b = call->ptr[1],
-                               .c = call->ptr[2]};
-    if (call->ptr[3] != NULL && !launch->kernels->is_tuning)
-        FR_TRY(fr_cuda_add_column_sums(launch, call->ptr[0], call->ptr[3],
-                                       dim[0], dim[1], err));
+                               .a = call->ptr[FR_LINEAR_WGRAD_DY],
+                               .b = call->ptr[FR_LINEAR_WGRAD_X],
+                               .c = call->ptr[FR_LINEAR_WGRAD_DW]};
+    if (call->ptr[FR_LINEAR_WGRAD_DBIAS] != NULL && !launch->kernels->is_tuning)
+        FR_TRY(fr_cuda_add_column_sums(launch, call->ptr[FR_LINEAR_WGRAD_DY],
+                                       call->ptr[FR_LINEAR_WGRAD_DBIAS], dim->m,
+                                       dim->n, err));
     return start(launch, &product, err);
 }

@@ -220,8 +220,8 @@ template <int N, class T> static void run_norm(const fr_cuda_launch *launch)
                            (const T *)call->ptr[2],
                            (T *)call->ptr[3],
                            (float *)call->ptr[4],
-                           instr->dim[0],
-                           instr->dim[1],
+                           instr->matrix.rows,
+                           instr->matrix.cols,
                            instr->scalar,
                            (instr->flags & FR_INSTR_RMS) != 0};
     launch_shape shape = {dim3(1), THREADS, 0, launch->stream};
@@ -239,7 +239,7 @@ extern "C" fr_status fr_cuda_norm_fwd(const fr_cuda_launch *launch, fr_err *err)
     const fr_kernel_call *call = &launch->call;
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
-        if (is_packed(call, call->instr->dim[1], pack_of<T>()))
+        if (is_packed(call, call->instr->matrix.cols, pack_of<T>()))
             run_norm<pack_of<T>(), T>(launch);
         else
             run_norm<1, T>(launch);
@@ -259,8 +259,8 @@ static void run_norm_grad(const fr_cuda_launch *launch, void *workspace,
                                 (const float *)call->ptr[3],
                                 (T *)call->ptr[4],
                                 (float *)workspace,
-                                instr->dim[0],
-                                instr->dim[1],
+                                instr->matrix.rows,
+                                instr->matrix.cols,
                                 (instr->flags & FR_INSTR_RMS) != 0,
                                 (instr->flags & FR_INSTR_ACCUMULATE) != 0};
     const bool is_long = at.cols >= LONG_ROW;
@@ -286,16 +286,17 @@ extern "C" fr_status fr_cuda_norm_bwd(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     const fr_instr *instr = call->instr;
-    const uint64_t part_bytes = 2 * (uint64_t)instr->dim[1] * sizeof(float);
+    const uint64_t part_bytes =
+        2 * (uint64_t)instr->matrix.cols * sizeof(float);
     const uint64_t most = FR_CUDA_WORKSPACE_BYTES / part_bytes;
     const uint64_t n_parts = most < GRAD_BLOCKS ? most : GRAD_BLOCKS;
     void *workspace = nullptr;
-    FR_TRY(take_workspace(launch, (n_parts + !n_parts) * part_bytes,
-                             &workspace, err));
+    FR_TRY(take_workspace(launch, (n_parts + !n_parts) * part_bytes, &workspace,
+                          err));
     bool is_known = with_types(instr, [&](auto t, auto g) {
         using T = decltype(t);
         using G = decltype(g);
-        if (is_packed(call, instr->dim[1], pack_of<T>()))
+        if (is_packed(call, instr->matrix.cols, pack_of<T>()))
             run_norm_grad<pack_of<T>(), T, G>(launch, workspace, n_parts);
         else
             run_norm_grad<1, T, G>(launch, workspace, n_parts);
@@ -353,7 +354,7 @@ extern "C" fr_status fr_cuda_add_column_sums(const fr_cuda_launch *launch,
 {
     void *parts = nullptr;
     FR_TRY(take_workspace(launch, SUM_PARTS * (uint64_t)cols * sizeof(float),
-                             &parts, err));
+                          &parts, err));
     bool is_known = with_types(launch->call.instr, [&](auto t, auto g) {
         using T = decltype(t);
         using G = decltype(g);
@@ -372,7 +373,7 @@ extern "C" fr_status fr_cuda_bias_grad(const fr_cuda_launch *launch,
                                        fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    return fr_cuda_add_column_sums(launch, call->ptr[0], call->ptr[1],
-                                   call->instr->dim[0], call->instr->dim[1],
-                                   err);
+    return fr_cuda_add_column_sums(
+        launch, call->ptr[FR_BIAS_GRAD_DY], call->ptr[FR_BIAS_GRAD_DB],
+        call->instr->matrix.rows, call->instr->matrix.cols, err);
 }

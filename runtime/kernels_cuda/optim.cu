@@ -96,16 +96,16 @@ extern "C" fr_status fr_cuda_grad_sqsum(const fr_cuda_launch *launch,
         const int64_t n_blocks = runs.first_block[runs.n];
         void *parts = nullptr;
         FR_TRY(take_workspace(launch, (uint64_t)n_blocks * sizeof(double),
-                                 &parts, err));
+                              &parts, err));
         if (!with_type(instr->grad_dtype, [&](auto g) {
                 using G = decltype(g);
                 start(shape_for(launch, runs), sq_sum<G>, runs,
-                      (const G *)call->ptr[0], (double *)parts);
+                      (const G *)call->ptr[FR_GRAD_SQSUM_G], (double *)parts);
             }))
             return refuse_dtype(launch, err);
         start({dim3(1), SUM_THREADS, 0, launch->stream}, add_sq_sum,
               (const double *)parts, n_blocks, weight,
-              (fr_step_scalars *)call->ptr[1]);
+              (fr_step_scalars *)call->ptr[FR_GRAD_SQSUM_STEP]);
     }
     return launched(launch, err);
 }
@@ -122,7 +122,8 @@ __global__ void clip(fr_step_scalars *step, double max_norm)
 extern "C" fr_status fr_cuda_clip(const fr_cuda_launch *launch, fr_err *err)
 {
     start({dim3(1), 32, 0, launch->stream}, clip,
-          (fr_step_scalars *)launch->call.ptr[0], launch->call.instr->scalar);
+          (fr_step_scalars *)launch->call.ptr[FR_CLIP_STEP],
+          launch->call.instr->scalar);
     return launched(launch, err);
 }
 

@@ -7,7 +7,7 @@
 
 int64_t fr_cuda_range_n(const fr_kernel_call *call)
 {
-    return call->instr->dim[0];
+    return call->instr->range.n;
 }
 
 /* With sharded operands the n elements of each coordinate follow those of the
@@ -17,8 +17,8 @@ static int64_t range_first(const fr_kernel_call *call)
     const fr_instr *instr = call->instr;
     for (int i = 0; i < FR_INSTR_REFS; i++)
         if (instr->ref[i].is_sharded)
-            return instr->dim[1] + call->coordinate * instr->dim[0];
-    return instr->dim[1];
+            return instr->range.first + call->coordinate * instr->range.n;
+    return instr->range.first;
 }
 
 /* The part of the tensor that lies in the range; n is 0 if there is none. */

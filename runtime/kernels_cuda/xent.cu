@@ -191,19 +191,20 @@ __global__ void sum_losses(const double *losses, int64_t rows, double scale,
 template <class T>
 static xent_operands<T> operands_of(const fr_kernel_call *call)
 {
-    const int64_t *dim = call->instr->dim;
-    const int64_t first = call->coordinate * dim[1], left = dim[2] - first;
+    const fr_loss_dims *dim = &call->instr->loss;
+    const int64_t first = call->coordinate * dim->n_local,
+                  left = dim->vocab - first;
     const bool has_max =
         call->instr->op == FR_OP_XENT_SUM || call->instr->op == FR_OP_XENT_GRAD;
     return {(T *)call->ptr[0],
-            (const int32_t *)call->ptr[1] + dim[0],
-            dim[0],
-            dim[1],
-            dim[2],
+            (const int32_t *)call->ptr[1] + dim->rows,
+            dim->rows,
+            dim->n_local,
+            dim->vocab,
             first,
-            left < 0        ? 0
-            : left < dim[1] ? left
-                            : dim[1],
+            left < 0              ? 0
+            : left < dim->n_local ? left
+                                  : dim->n_local,
             has_max ? (const float *)call->ptr[2] : nullptr,
             (const float *)call->ptr[3],
             (float)call->instr->scalar};
@@ -215,7 +216,7 @@ static void add_losses(const fr_cuda_launch *launch, const double *losses,
 {
     launch_shape shape = {dim3(1), THREADS, 0, launch->stream};
     if (step)
-        start(shape, sum_losses, losses, launch->call.instr->dim[0],
+        start(shape, sum_losses, losses, launch->call.instr->loss.rows,
               launch->call.instr->scalar, (fr_step_scalars *)step);
 }
 
@@ -247,12 +248,12 @@ static fr_status any(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_instr *instr = launch->call.instr;
     void *losses = nullptr;
-    FR_TRY(take_workspace(launch, (uint64_t)instr->dim[0] * sizeof(double),
-                             &losses, err));
+    FR_TRY(take_workspace(launch, (uint64_t)instr->loss.rows * sizeof(double),
+                          &losses, err));
     bool is_known = with_type(instr->dtype, [&](auto t) {
         using T = decltype(t);
         constexpr int N = pack_of<T>();
-        if (is_aligned(launch->call.ptr[0]) && instr->dim[1] % N == 0)
+        if (is_aligned(launch->call.ptr[0]) && instr->loss.n_local % N == 0)
             run<N, T>(launch, (double *)losses);
         else
             run<1, T>(launch, (double *)losses);

@@ -53,14 +53,15 @@ void fr_gradient_dump_note(fr_gradient_dump *dump, const fr_instr_view *view)
 {
     const fr_instr *instr = view->instr;
 
-    if (instr->op != FR_OP_OPT_STEP || view->ptr[0] == NULL)
+    if (instr->op != FR_OP_OPT_STEP || view->ptr[FR_OPT_STEP_G] == NULL)
         return;
-    uint64_t n = (uint64_t)instr->dim[0], first = (uint64_t)instr->dim[1];
-    if (instr->ref[0].is_sharded)
+    uint64_t n = (uint64_t)instr->range.n, first = (uint64_t)instr->range.first;
+    if (instr->ref[FR_OPT_STEP_G].is_sharded)
         first += (uint64_t)dump->dp * n;
     if (first + n > dump->rank_program->n_parameters)
         return;
-    memcpy(dump->flat + first, view->ptr[0], n * sizeof *dump->flat);
+    memcpy(dump->flat + first, view->ptr[FR_OPT_STEP_G],
+           n * sizeof *dump->flat);
     memset(dump->has + first, 1, n);
 }
 

@@ -55,9 +55,10 @@ fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
     const fr_program *program = rank->program;
     int64_t per_rank = program->job.global_batch / program->plan.dp;
     int64_t first = rank->coordinate[FR_AXIS_DP] * per_rank +
-                    call->micro_batch * instr->dim[0];
+                    call->micro_batch * instr->tokens.batch;
 
     if (rank->data == NULL)
         return fr_fail(err, FR_CHECK, "no data for load_tokens");
-    return fr_data_load(rank->data, i_step, first, instr->dim[0], tokens, err);
+    return fr_data_load(rank->data, i_step, first, instr->tokens.batch, tokens,
+                        err);
 }

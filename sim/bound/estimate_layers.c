@@ -384,7 +384,7 @@ static void add_parameters(int32_t n_layers, const fr_program *program,
             &program->segments[rank_program->calls[i].i_segment];
         for (uint32_t k = 0; k < segment->n_instrs; k++) {
             const fr_instr *instr = &program->instrs[segment->first_instr + k];
-            uint64_t n = (uint64_t)instr->dim[0];
+            uint64_t n = (uint64_t)instr->range.n;
             if (instr->op == FR_OP_GRAD_SQSUM)
                 out->sqsum = *instr;
             if (segment->role == FR_SEGMENT_ZERO) {

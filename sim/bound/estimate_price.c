@@ -253,7 +253,7 @@ fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
     fr_instr send = {.op = FR_OP_SEND,
                      .axis = FR_AXIS_PP,
                      .dtype = (uint8_t)dtype,
-                     .dim = {(int64_t)n}};
+                     .comm = {.n = (int64_t)n}};
     est_cost cost;
     FR_TRY(price_scope(e, &send, FR_LANE_PP_SEND, hop, place, &cost, err));
     *out_ps = cost.ps;
@@ -274,7 +274,7 @@ fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
         (uint64_t)instr->op << 56 | (uint64_t)instr->dtype << 48 |
             (uint64_t)instr->grad_dtype << 40 | (uint64_t)instr->flags << 16 |
             (uint64_t)fr_plan_has_master(plan),
-        place->type_bit, frac, (uint64_t)instr->dim[3]};
+        place->type_bit, frac, (uint64_t)instr->range.norms_bytes};
     uint64_t key = key_of(words, sizeof words / sizeof words[0]);
     const int64_t *known = est_map_find(&e->prices, key);
     if (known != NULL) {
@@ -282,9 +282,9 @@ fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
         return FR_OK;
     }
     fr_instr one = *instr;
-    one.dim[0] = (int64_t)n;
+    one.range.n = (int64_t)n;
     if (one.op == FR_OP_OPT_STEP || one.op == FR_OP_OPT_NORMS)
-        one.dim[2] = (int64_t)fr_optimizer_resident_bytes(
+        one.range.opt_bytes = (int64_t)fr_optimizer_resident_bytes(
             e->job->optimizer, n, fr_plan_has_master(plan));
     est_cost cost;
     FR_TRY(est_price(e, plan, &one, FR_LANE_COMPUTE, place, &cost, err));

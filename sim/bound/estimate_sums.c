@@ -98,7 +98,7 @@ static uint64_t parameters_key(int32_t n_layers, const est_layers *l)
     const size_t n = ((size_t)n_layers + 1) * sizeof *l->n_dense;
     const uint64_t words[] = {l->n_embed,
                               l->n_final,
-                              (uint64_t)l->opt_step.dim[3],
+                              (uint64_t)l->opt_step.range.norms_bytes,
                               l->opt_step.dtype,
                               l->opt_step.grad_dtype,
                               l->opt_step.flags,

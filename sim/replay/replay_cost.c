@@ -177,7 +177,8 @@ static fr_status ask_compute(fr_replay_costs *c, const fr_instr *instr,
     out->error_key = compute_key(c, instr, rank);
     out->demand = fr_demand_of(&cost, lane != FR_LANE_COMPUTE, false, NULL);
     if (instr->op == FR_OP_HOST_COPY && out->has_work)
-        fr_demand_add_local(&out->demand, (double)instr->dim[0] / cost.work_s,
+        fr_demand_add_local(&out->demand,
+                            (double)instr->copy.n_bytes / cost.work_s,
                             fr_fabric_uses_local(c->fabric, instr));
     out->solo_ps = out->latency_ps;
     if (out->has_work)
