@@ -21,8 +21,8 @@ static lower_matrix matrix_of(int64_t m, int64_t n, int64_t k, uint64_t w,
 
 /* ---- embedding ---- */
 
-static fr_instr *look_up(lower_context *context, fr_op op, int64_t n_local,
-                         int64_t n)
+fr_instr *lower_look_up(lower_context *context, fr_op op, int64_t n_local,
+                        int64_t n)
 {
     const lower_shape *s = &context->shape;
     fr_instr *instr = lower_emit(context, op);
@@ -74,7 +74,7 @@ static void embed_sum(lower_context *context, const lower_ends *ends,
         return;
     }
     fr_instr *instr =
-        look_up(context, FR_OP_EMBED_FWD, s->vocab_local, s->vocab);
+        lower_look_up(context, FR_OP_EMBED_FWD, s->vocab_local, s->vocab);
     instr->ref[FR_EMBED_FWD_WTE] = lower_weight(context, ends->embed.wte);
     instr->ref[FR_EMBED_FWD_WPE] = lower_weight(context, ends->embed.wpe);
     instr->ref[FR_EMBED_FWD_OUT] = sum;
@@ -82,8 +82,8 @@ static void embed_sum(lower_context *context, const lower_ends *ends,
         return;
     fr_ref types =
         lower_temp(context, lower_bytes(context, s->rows, s->hidden));
-    instr =
-        look_up(context, FR_OP_EMBED_FWD, m->n_token_types, m->n_token_types);
+    instr = lower_look_up(context, FR_OP_EMBED_FWD, m->n_token_types,
+                          m->n_token_types);
     instr->ref[FR_EMBED_FWD_WTE] = lower_weight(context, e->types);
     instr->ref[FR_EMBED_FWD_OUT] = types;
     lower_add(context, types, sum, s->rows * s->hidden);
@@ -153,14 +153,15 @@ void lower_encoder_embed(lower_context *context, const lower_ends *ends,
         return;
     }
     fr_instr *instr =
-        look_up(context, FR_OP_EMBED_BWD, s->vocab_local, s->vocab);
+        lower_look_up(context, FR_OP_EMBED_BWD, s->vocab_local, s->vocab);
     instr->ref[FR_EMBED_BWD_DOUT] = dy;
     instr->ref[FR_EMBED_BWD_DWTE] = lower_grad(context, ends->embed.wte);
     instr->ref[FR_EMBED_BWD_DWPE] = lower_grad(context, ends->embed.wpe);
     if (e->types == LOWER_ABSENT)
         return;
-    instr = look_up(context, FR_OP_EMBED_BWD, context->model->n_token_types,
-                    context->model->n_token_types);
+    instr =
+        lower_look_up(context, FR_OP_EMBED_BWD, context->model->n_token_types,
+                      context->model->n_token_types);
     instr->ref[FR_EMBED_BWD_DOUT] = dy;
     instr->ref[FR_EMBED_BWD_DWTE] = lower_grad(context, e->types);
 }

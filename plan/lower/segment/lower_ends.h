@@ -40,6 +40,10 @@ void lower_ends_write(lower_context *context, const lower_ends *ends,
 void lower_loss(lower_context *context, fr_ref logits);
 
 /* lower_encoder.c */
+/* EMBED_FWD or EMBED_BWD of the tokens in a table of n rows, of which this rank
+ * has n_local. */
+fr_instr *lower_look_up(lower_context *context, fr_op op, int64_t n_local,
+                        int64_t n);
 void lower_encoder_embed(lower_context *context, const lower_ends *ends,
                          lower_ends_segments *out);
 void lower_encoder_head(lower_context *context, const lower_ends *ends,

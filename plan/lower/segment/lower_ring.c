@@ -9,6 +9,7 @@
  * PIECE_OUT arrives.  In backward their gradients travel with them, and once
  * more at the end, home.  CARRY holds what the calls hand to each other.
  */
+#include "core/base/minmax.h"
 #include "plan/lower/segment/lower_layer.h"
 
 /* CARRY holds the gradients of qkv, then those of attention's output. */
@@ -124,11 +125,9 @@ static void backward_segments(lower_context *context, lower_kind *kind,
     lower_layer_backward_after(context, kind, dqkv);
     lower_pass_end(context);
     lower_segments_mark(context, first, FR_SEGMENT_BACKWARD);
-    const uint64_t used[] = {carry_bytes(context), kind->backward.carry_bytes,
-                             kind->backward_end.carry_bytes};
-    for (size_t i = 0; i < FR_LENGTH(used); i++)
-        if (used[i] > ring->carry_bytes)
-            ring->carry_bytes = used[i];
+    ring->carry_bytes = fr_max_u64(
+        carry_bytes(context),
+        fr_max_u64(kind->backward.carry_bytes, kind->backward_end.carry_bytes));
 }
 
 void lower_ring_write(lower_context *context, lower_kind *kind,

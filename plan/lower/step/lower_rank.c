@@ -4,6 +4,8 @@
  */
 #include "plan/lower/step/lower_rank.h"
 
+#include "core/base/minmax.h"
+
 #include <string.h>
 
 uint32_t lower_shared_segment_of(lower_rank *rank, int purpose,
@@ -106,11 +108,10 @@ uint32_t *lower_gradient_of(const lower_rank *rank, const fr_task *task)
 uint64_t lower_gradient_bytes(const lower_rank *rank, int32_t chunk)
 {
     uint64_t most = 0;
-    for (int32_t i = 0; i <= rank->chunks[chunk].n_layers; i++) {
-        uint64_t bytes = lower_stream_bytes(
-            rank->context, rank->chunks[chunk].first_layer + i);
-        most = bytes > most ? bytes : most;
-    }
+    for (int32_t i = 0; i <= rank->chunks[chunk].n_layers; i++)
+        most = fr_max_u64(
+            most, lower_stream_bytes(rank->context,
+                                     rank->chunks[chunk].first_layer + i));
     return most;
 }
 
