@@ -149,7 +149,7 @@ static fr_status check_scope(fr_profile *profile, const fr_comm_fits *fits,
 
     for (size_t i = 0; i < profile->n_comm; i++) {
         const fr_comm_point *point = &profile->comm[i];
-        int algorithm = fr_collective_kind_find(point->algorithm);
+        int algorithm = fr_name_find(&fr_collective_names, point->algorithm);
         fr_comm_query query = {.op = op,
                                .algorithm = algorithm < 0
                                                 ? FR_COLLECTIVE_AUTO

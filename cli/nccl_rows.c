@@ -85,9 +85,10 @@ static fr_status add_rows(finder *f, const fr_instr *instr,
                 "ranks on %lld node%s of this kind; choose auto for one of "
                 "them",
                 fr_op_name((fr_op)instr->op),
-                fr_collective_kind_name(plan->collective),
-                fr_protocol_name(plan->protocol), (long long)scope->n_group,
-                (long long)scope->n_nodes, scope->n_nodes == 1 ? "" : "s");
+                fr_name_of(&fr_collective_names, plan->collective),
+                fr_name_of(&fr_protocol_names, plan->protocol),
+                (long long)scope->n_group, (long long)scope->n_nodes,
+                scope->n_nodes == 1 ? "" : "s");
         fr_nccl_rule row = {.op = (fr_op)instr->op,
                             .min_bytes = ranges[i].min_bytes,
                             .max_bytes = ranges[i].max_bytes,
@@ -173,7 +174,7 @@ static fr_status check(const fr_plan *plan, const fr_cluster *cluster,
         return fr_fail(err, FR_INPUT,
                        "NCCL has no %s; choose collective ring, double-tree, "
                        "nvls or auto",
-                       fr_collective_kind_name(plan->collective));
+                       fr_name_of(&fr_collective_names, plan->collective));
     return FR_OK;
 }
 

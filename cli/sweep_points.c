@@ -24,7 +24,7 @@ typedef struct key {
 
 static bool is_key_option(const fr_command *sweep, int i)
 {
-    fr_option_group group = fr_options[i].group;
+    fr_option_group group = fr_option_get((fr_option)i).group;
     return (group == FR_GROUP_PLAN || group == FR_GROUP_JOB ||
             i == FR_OPT_RANKS) &&
            fr_command_takes(sweep, (fr_option)i);
@@ -38,7 +38,8 @@ static key find_key(const fr_command *sweep, const char *name)
     if (i >= 0)
         return (key){KEY_KNOB, i};
     for (i = 0; i < FR_OPT_N; i++)
-        if (is_key_option(sweep, i) && strcmp(fr_options[i].name, name) == 0)
+        if (is_key_option(sweep, i) &&
+            strcmp(fr_option_get((fr_option)i).name, name) == 0)
             return (key){KEY_OPTION, i};
     return (key){KEY_NONE, 0};
 }
@@ -53,7 +54,7 @@ const char *fr_sweep_key_name(const fr_command *sweep, int i)
             return fr_cluster_knob_at(k)->name;
     for (int k = 0; k < FR_OPT_N; k++)
         if (is_key_option(sweep, k) && i-- == 0)
-            return fr_options[k].name;
+            return fr_option_get((fr_option)k).name;
     return NULL;
 }
 

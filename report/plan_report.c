@@ -27,7 +27,7 @@ static void add_job(const words *w)
     fr_table_text(w->table, "job");
     fr_table_cell(w->table, "%lld sequences of %lld tokens a step, %s",
                   (long long)job->global_batch, (long long)job->seq,
-                  fr_optimizer_kind_name(job->optimizer));
+                  fr_name_of(&fr_optimizer_names, job->optimizer));
 }
 
 static void add_ranks(const words *w)
@@ -38,10 +38,11 @@ static void add_ranks(const words *w)
     if (p->cp > 1)
         snprintf(context, sizeof context, " x cp %d", p->cp);
     fr_table_text(w->table, "ranks");
-    fr_table_cell(
-        w->table, "%lld = dp %d x tp %d x pp %d%s, %d thread%s each, order %s",
-        world, p->dp, p->tp, p->pp, context, p->n_threads,
-        p->n_threads > 1 ? "s" : "", fr_rank_order_name(p->rank_order));
+    fr_table_cell(w->table,
+                  "%lld = dp %d x tp %d x pp %d%s, %d thread%s each, order %s",
+                  world, p->dp, p->tp, p->pp, context, p->n_threads,
+                  p->n_threads > 1 ? "s" : "",
+                  fr_name_of(&fr_rank_order_names, p->rank_order));
 }
 
 static void add_batch(const words *w)
@@ -65,7 +66,7 @@ static void add_pipeline(const words *w)
                       i > 0 ? "-" : "", fr_plan_stage_layers(p, w->model, i));
     fr_table_text(w->table, "pipeline");
     fr_table_cell(w->table, "%s, layers %s, ideal bubble %.1f %%",
-                  fr_schedule_kind_name(p->schedule), layers,
+                  fr_name_of(&fr_schedule_names, p->schedule), layers,
                   100 * fr_schedule_bubble_frac(
                             fr_schedules[p->schedule], p->pp,
                             fr_plan_micro_batches(p, w->job), p->vpp));
@@ -88,7 +89,7 @@ static void add_gradients(const words *w)
                   p->is_overlap ? "beside backward" : "after backward",
                   p->compressor == FR_COMPRESSOR_NONE
                       ? "not compressed"
-                      : fr_compressor_kind_name(p->compressor),
+                      : fr_name_of(&fr_compressor_names, p->compressor),
                   fr_compressor_has_error(p) ? " with error feedback" : "");
 }
 

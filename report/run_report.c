@@ -54,8 +54,9 @@ static void put_nccl(const fr_run_report *r, fr_json_writer *json)
         fr_json_put_i64(json, "ranks", at->n_group);
         fr_json_put_u64(json, "bytes", at->n_bytes);
         fr_json_put_string(json, "algorithm",
-                           fr_collective_kind_name(at->algorithm));
-        fr_json_put_string(json, "protocol", fr_protocol_name(at->protocol));
+                           fr_name_of(&fr_collective_names, at->algorithm));
+        fr_json_put_string(json, "protocol",
+                           fr_name_of(&fr_protocol_names, at->protocol));
         fr_json_put_i64(json, "channels", at->n_channels);
         fr_json_put_i64(json, "asked", at->n_asked);
         fr_json_put_i64(json, "granted", at->n_granted);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/decide/grid.h"
 #include "plan/ir/step_breakdown.h"
 
 typedef struct writer {

@@ -134,7 +134,7 @@ static fr_status build_collectives(fr_comm_bench *bench, const layout *at,
         fr_lane lane = point->is_async ? FR_LANE_DP : FR_LANE_COMPUTE;
         fr_collective_kind algorithm = FR_COLLECTIVE_DIRECT;
         fr_instr instrs[2];
-        int found = fr_collective_kind_find(point->algorithm);
+        int found = fr_name_find(&fr_collective_names, point->algorithm);
         if (found > 0)
             algorithm = (fr_collective_kind)found;
         instrs[0] =

@@ -32,7 +32,7 @@ static fr_status add_size(fr_comm_list *list, const fr_comm_wanted *wanted,
     snprintf(point.op, sizeof point.op, "%s", fr_op_name(op));
     if (op != FR_OP_SEND && op != FR_OP_BARRIER)
         snprintf(point.algorithm, sizeof point.algorithm, "%s",
-                 fr_collective_kind_name(algorithm));
+                 fr_name_of(&fr_collective_names, algorithm));
     snprintf(point.scope, sizeof point.scope, "%s",
              wanted->is_net ? FR_PROFILE_SCOPE_NET : FR_PROFILE_SCOPE_SHM);
     if (op == FR_OP_SEND)

@@ -3,6 +3,7 @@
 #include "calibrate/micro_program.h"
 #include "cost_models/compute/compute_key.h"
 #include "plan/collective/collective.h"
+#include "plan/decide/grid.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/numbers/rng.h"
+#include "plan/decide/grid.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,12 +11,12 @@
 static void put_options(const fr_command *command, fr_buffer *out)
 {
     for (int i = 0; i < FR_OPT_N; i++) {
-        const fr_option_row *row = &fr_options[i];
+        const fr_option_row row = fr_option_get((fr_option)i);
         if (!fr_command_takes(command, (fr_option)i))
             continue;
-        fr_buffer_printf(out, " --%s", row->name);
-        if (row->kind == FR_OPTION_FLAG && row->group == FR_GROUP_PLAN)
-            fr_buffer_printf(out, " --no-%s", row->name);
+        fr_buffer_printf(out, " --%s", row.name);
+        if (row.kind == FR_OPTION_FLAG && row.group == FR_GROUP_PLAN)
+            fr_buffer_printf(out, " --no-%s", row.name);
     }
 }
 
@@ -28,7 +28,7 @@ static void put_choices(const fr_command *commands, const fr_option_row *row,
     bool has_keys = row->kind == FR_OPTION_REPEATED;
     const fr_command *sweep = fr_command_find(commands, "sweep");
     for (int i = 0; (name = has_keys ? fr_sweep_key_name(sweep, i)
-                                     : row->choice(i)) != NULL;
+                                     : fr_option_choice(row, i)) != NULL;
          i++)
         fr_buffer_printf(out, "%s%s%s", i ? " " : "", name,
                          has_keys ? "=" : "");
@@ -61,11 +61,11 @@ static void put_bash(const fr_command *commands, fr_buffer *out)
                         "    COMPREPLY=()\n"
                         "    case $last in\n");
     for (int i = 0; i < FR_OPT_N; i++) {
-        if (fr_options[i].kind != FR_OPTION_CHOICE &&
-            fr_options[i].kind != FR_OPTION_REPEATED)
+        const fr_option_row row = fr_option_get((fr_option)i);
+        if (row.kind != FR_OPTION_CHOICE && row.kind != FR_OPTION_REPEATED)
             continue;
-        fr_buffer_printf(out, "    --%s) words='", fr_options[i].name);
-        put_choices(commands, &fr_options[i], out);
+        fr_buffer_printf(out, "    --%s) words='", row.name);
+        put_choices(commands, &row, out);
         fr_buffer_puts(out, "' ;;\n");
     }
     fr_buffer_puts(out, "    esac\n"
@@ -96,25 +96,25 @@ static void put_fish(const fr_command *commands, fr_buffer *out)
                          c->name, c->summary);
     for (const fr_command *c = commands; c->name != NULL; c++)
         for (int i = 0; i < FR_OPT_N; i++) {
-            const fr_option_row *row = &fr_options[i];
+            const fr_option_row row = fr_option_get((fr_option)i);
             if (!fr_command_takes(c, (fr_option)i))
                 continue;
             fr_buffer_printf(out,
                              "complete -c forerun -n "
                              "'__fish_seen_subcommand_from %s' -l %s",
-                             c->name, row->name);
-            if (row->letter != 0)
-                fr_buffer_printf(out, " -s %c", row->letter);
-            if (row->kind == FR_OPTION_PATH)
+                             c->name, row.name);
+            if (row.letter != 0)
+                fr_buffer_printf(out, " -s %c", row.letter);
+            if (row.kind == FR_OPTION_PATH)
                 fr_buffer_puts(out, " -r");
-            else if (row->kind != FR_OPTION_FLAG)
+            else if (row.kind != FR_OPTION_FLAG)
                 fr_buffer_puts(out, " -x");
-            if (row->choice != NULL || row->kind == FR_OPTION_REPEATED) {
+            if (row.names != NULL || row.kind == FR_OPTION_REPEATED) {
                 fr_buffer_puts(out, " -a '");
-                put_choices(commands, row, out);
+                put_choices(commands, &row, out);
                 fr_buffer_puts(out, "'");
             }
-            fr_buffer_printf(out, " -d '%s'\n", row->help);
+            fr_buffer_printf(out, " -d '%s'\n", row.help);
         }
 }
 

@@ -90,7 +90,7 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
             continue;
         return fr_fail(err, FR_USAGE,
                        "--%s needs a CLUSTER: forerun explain PLAN CLUSTER",
-                       fr_options[i].name);
+                       fr_option_get((fr_option)i).name);
     }
     return FR_OK;
 }

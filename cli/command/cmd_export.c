@@ -21,7 +21,8 @@ static fr_status print_json(const fr_cli *cli, const fr_nccl_rows *rows,
         fr_json_put_u64(json, "min_bytes", row->min_bytes);
         fr_json_put_u64(json, "max_bytes", row->max_bytes);
         fr_json_put_string(json, "algorithm", row->algorithm);
-        fr_json_put_string(json, "protocol", fr_protocol_name(row->protocol));
+        fr_json_put_string(json, "protocol",
+                           fr_name_of(&fr_protocol_names, row->protocol));
         fr_json_put_i64(json, "channels", row->n_channels);
         fr_json_put_i64(json, "nodes", row->n_nodes);
         fr_json_put_i64(json, "ranks", row->n_ranks);

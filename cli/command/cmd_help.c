@@ -13,10 +13,11 @@ static void put_command(fr_json_writer *json, const fr_command *command)
     for (int i = 0; i < FR_OPT_N; i++) {
         if (!fr_command_takes(command, (fr_option)i))
             continue;
+        const fr_option_row row = fr_option_get((fr_option)i);
         fr_json_begin_object(json);
-        fr_json_put_string(json, "name", fr_options[i].name);
-        fr_json_put_string(json, "value", fr_options[i].metavar);
-        fr_json_put_string(json, "help", fr_options[i].help);
+        fr_json_put_string(json, "name", row.name);
+        fr_json_put_string(json, "value", row.metavar);
+        fr_json_put_string(json, "help", row.help);
         fr_json_end_object(json);
     }
     fr_json_end_array(json);

@@ -15,7 +15,8 @@ static fr_status set_choice(const fr_option_row *row, const char *shown,
     const char *names[MAX_CHOICES];
     char all[512] = "";
     size_t n = 0;
-    while (n < MAX_CHOICES && (names[n] = row->choice((int)n)) != NULL)
+    while (n < MAX_CHOICES &&
+           (names[n] = fr_option_choice(row, (int)n)) != NULL)
         n++;
     int found = fr_text_find(text, names, n);
     if (found >= 0) {
@@ -36,13 +37,15 @@ static fr_status set_choice(const fr_option_row *row, const char *shown,
                    all);
 }
 
-/* Up to FR_BIG there is no limit, as far as anybody will notice. */
+/* No count of anything comes near this: such an option has no upper limit. */
+#define MANY (1 << 30)
+
 static fr_status check_range(const fr_option_row *row, const char *shown,
                              const char *text, double number, fr_err *err)
 {
     if (number >= row->min && number <= row->max)
         return FR_OK;
-    if (row->max < FR_BIG)
+    if (row->max < MANY)
         return fr_fail(err, FR_USAGE, "%s %.80s: must be %.10g to %.10g", shown,
                        text, row->min, row->max);
     if (number > row->max)
@@ -134,10 +137,10 @@ static fr_status set_value(fr_option option, const char *shown,
                            const char *text, fr_option_source source,
                            fr_cli *cli, fr_err *err)
 {
-    const fr_option_row *row = &fr_options[option];
+    const fr_option_row row = fr_option_get(option);
     fr_option_value value = {.source = source, .text = text};
     fr_err why;
-    switch (row->kind) {
+    switch (row.kind) {
     case FR_OPTION_FLAG:
         if (fr_parse_bool(text, &value.is_on, &why) != FR_OK)
             return fr_fail(err, FR_USAGE, "%s '%.80s': 0 or 1?", shown, text);
@@ -146,12 +149,12 @@ static fr_status set_value(fr_option option, const char *shown,
     case FR_OPTION_CHOICE:
     case FR_OPTION_BYTES:
         if (takes_lists(cli) && strchr(text, ',') != NULL)
-            FR_TRY(set_list(row, shown, text, &value, err));
+            FR_TRY(set_list(&row, shown, text, &value, err));
         else
-            FR_TRY(set_one(row, shown, text, &value, err));
+            FR_TRY(set_one(&row, shown, text, &value, err));
         break;
     case FR_OPTION_REAL:
-        FR_TRY(set_real(row, shown, text, &value, err));
+        FR_TRY(set_real(&row, shown, text, &value, err));
         break;
     case FR_OPTION_REPEATED:
         if (cli->n_repeats == FR_MAX_REPEATS)
@@ -164,7 +167,7 @@ static fr_status set_value(fr_option option, const char *shown,
             return fr_fail(err, FR_USAGE, "%s needs a value, not ''", shown);
         break;
     }
-    if (row->kind == FR_OPTION_REPEATED)
+    if (row.kind == FR_OPTION_REPEATED)
         cli->repeats[cli->n_repeats++] = text;
     cli->option[option] = value;
     return FR_OK;
@@ -174,24 +177,26 @@ fr_status fr_cli_set(fr_cli *cli, fr_option option, const char *text,
                      fr_err *err)
 {
     char shown[80];
-    snprintf(shown, sizeof shown, "--%s", fr_options[option].name);
+    snprintf(shown, sizeof shown, "--%s",
+             fr_option_get((fr_option)option).name);
     return set_value(option, shown, text, FR_SOURCE_FLAG, cli, err);
 }
 
 static int find_option(const fr_command *command, const char *name, size_t n)
 {
-    for (int i = 0; i < FR_OPT_N; i++)
-        if (fr_command_takes(command, (fr_option)i) &&
-            strlen(fr_options[i].name) == n &&
-            !strncmp(fr_options[i].name, name, n))
+    for (int i = 0; i < FR_OPT_N; i++) {
+        const char *known = fr_option_get((fr_option)i).name;
+        if (fr_command_takes(command, (fr_option)i) && strlen(known) == n &&
+            strncmp(known, name, n) == 0)
             return i;
+    }
     return -1;
 }
 
 static int find_letter(const fr_command *command, char letter)
 {
     for (int i = 0; i < FR_OPT_N; i++)
-        if (fr_options[i].letter == letter &&
+        if (fr_option_get((fr_option)i).letter == letter &&
             fr_command_takes(command, (fr_option)i))
             return i;
     return -1;
@@ -207,14 +212,14 @@ static fr_status fail_unknown(const fr_command *command, const char *word,
     size_t n = 0;
     for (int i = 0; i < FR_OPT_N; i++)
         if (fr_command_takes(command, (fr_option)i))
-            names[n++] = fr_options[i].name;
+            names[n++] = fr_option_get((fr_option)i).name;
     const char *near = fr_text_nearest(name, names, n);
     hint[0] = '\0';
     if (near != NULL)
         snprintf(hint, sizeof hint, "; did you mean '--%s'?", near);
     bool is_elsewhere = false;
     for (int i = 0; i < FR_OPT_N; i++)
-        is_elsewhere |= !strcmp(fr_options[i].name, name);
+        is_elsewhere |= !strcmp(fr_option_get((fr_option)i).name, name);
     return fr_fail(err, FR_USAGE, "%s option '%.80s'%s",
                    is_elsewhere ? "this command does not take the" : "unknown",
                    word, hint);
@@ -235,7 +240,8 @@ static fr_status parse_option(fr_cli *cli, int n_words, char **words,
         if (option < 0 && !strncmp(word, "--no-", 5)) {
             option = find_option(cli->command, word + 5, n_name - 3);
             is_negated = option >= 0;
-            if (is_negated && fr_options[option].kind != FR_OPTION_FLAG)
+            if (is_negated &&
+                fr_option_get((fr_option)option).kind != FR_OPTION_FLAG)
                 option = -1;
         }
         if (word[2 + n_name] == '=')
@@ -247,8 +253,9 @@ static fr_status parse_option(fr_cli *cli, int n_words, char **words,
     }
     if (option < 0)
         return fail_unknown(cli->command, word, err);
-    snprintf(shown, sizeof shown, "--%s", fr_options[option].name);
-    if (fr_options[option].kind == FR_OPTION_FLAG) {
+    snprintf(shown, sizeof shown, "--%s",
+             fr_option_get((fr_option)option).name);
+    if (fr_option_get((fr_option)option).kind == FR_OPTION_FLAG) {
         if (value != NULL && (is_negated || word[1] != '-'))
             return fr_fail(err, FR_USAGE, "'%.80s' takes no value", word);
         if (value == NULL)
@@ -256,7 +263,7 @@ static fr_status parse_option(fr_cli *cli, int n_words, char **words,
     } else if (value == NULL) {
         if (*i_word + 1 >= n_words)
             return fr_fail(err, FR_USAGE, "%s needs a value: %s %s", shown,
-                           shown, fr_options[option].metavar);
+                           shown, fr_option_get((fr_option)option).metavar);
         value = words[++*i_word];
     }
     return set_value((fr_option)option, shown, value, FR_SOURCE_FLAG, cli, err);

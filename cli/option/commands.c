@@ -1,26 +1,9 @@
 /* commands.c: one row per command, in the order of the help text. */
 #include "cli/command.h"
 
-#define PLAN_OPTIONS                                                           \
-    FR_OPT_DP, FR_OPT_TP, FR_OPT_PP, FR_OPT_CP, FR_OPT_EP, FR_OPT_VPP,         \
-        FR_OPT_MICRO_BATCH, FR_OPT_SCHEDULE, FR_OPT_ZERO, FR_OPT_RECOMPUTE,    \
-        FR_OPT_SEQUENCE_PARALLEL, FR_OPT_OVERLAP, FR_OPT_BUCKET,               \
-        FR_OPT_COMPRESS, FR_OPT_ERROR_FEEDBACK, FR_OPT_COLLECTIVE,             \
-        FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS, FR_OPT_SERVER_PLACE,       \
-        FR_OPT_SERVERS, FR_OPT_RANK_ORDER, FR_OPT_LAYER_SPLIT,                 \
-        FR_OPT_PRECISION, FR_OPT_GRAD_DTYPE, FR_OPT_FLASH_ATTENTION,           \
-        FR_OPT_FLASH_KIND, FR_OPT_KERNELS, FR_OPT_SCALING, FR_OPT_CUDA_GRAPHS, \
-        FR_OPT_ZERO_UNIT, FR_OPT_RECOMPUTE_PARTS, FR_OPT_RECOMPUTE_LAYERS,     \
-        FR_OPT_ZERO_GROUP, FR_OPT_ZERO_RESHARD, FR_OPT_ZERO_PREFETCH,          \
-        FR_OPT_GATHER_OVERLAP, FR_OPT_TP_OVERLAP, FR_OPT_EP_OVERLAP,           \
-        FR_OPT_CP_KIND, FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH,                    \
-        FR_OPT_EXPERT_IMBALANCE, FR_OPT_OFFLOAD_OPTIMIZER,                     \
-        FR_OPT_OFFLOAD_ACTIVATIONS, FR_OPT_THREADS
-#define JOB_OPTIONS                                                            \
-    FR_OPT_GLOBAL_BATCH, FR_OPT_SEQ, FR_OPT_STEPS, FR_OPT_SEED,                \
-        FR_OPT_OPTIMIZER, FR_OPT_LR, FR_OPT_LR_SCHEDULE, FR_OPT_LR_RULE,       \
-        FR_OPT_LR_BASE_BATCH, FR_OPT_WARMUP, FR_OPT_CLIP, FR_OPT_DROPOUT,      \
-        FR_OPT_WEIGHT_DECAY, FR_OPT_DATA
+#define OPTION(symbol) FR_OPT_##symbol,
+#define PLAN_OPTIONS FR_PLAN_OPTIONS(OPTION)
+#define JOB_OPTIONS FR_JOB_OPTIONS(OPTION)
 #define GOAL_OPTIONS                                                           \
     FR_OPT_GOAL, FR_OPT_TOKENS, FR_OPT_DEADLINE, FR_OPT_MAX_COST,              \
         FR_OPT_MAX_ENERGY, FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM,            \
@@ -32,26 +15,55 @@ static const fr_option calibrate_options[] = {
     FR_OPT_QUICK,   FR_OPT_SEQ,   FR_OPT_GLOBAL_BATCH, FR_OPT_TIMEOUT,
     FR_OPT_OUTPUT,  FR_OPT_N};
 static const fr_option simulate_options[] = {
-    PLAN_OPTIONS, JOB_OPTIONS,  FR_OPT_PROFILE,        FR_OPT_OUTPUT,
-    FR_OPT_TRACE, FR_OPT_GANTT, FR_OPT_RANKS_PER_NODE, FR_OPT_N};
+    PLAN_OPTIONS JOB_OPTIONS FR_OPT_PROFILE,
+    FR_OPT_OUTPUT,
+    FR_OPT_TRACE,
+    FR_OPT_GANTT,
+    FR_OPT_RANKS_PER_NODE,
+    FR_OPT_N};
 static const fr_option tune_options[] = {
-    PLAN_OPTIONS, JOB_OPTIONS,    FR_OPT_PROFILE,        FR_OPT_OUTPUT,
-    FR_OPT_RANKS, FR_OPT_ALLOW,   FR_OPT_SEARCH,         FR_OPT_BUDGET,
-    FR_OPT_EXACT, FR_OPT_FOR,     FR_OPT_JOBS,           FR_OPT_TOP,
-    GOAL_OPTIONS, FR_OPT_MEASURE, FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT,
+    PLAN_OPTIONS JOB_OPTIONS FR_OPT_PROFILE,
+    FR_OPT_OUTPUT,
+    FR_OPT_RANKS,
+    FR_OPT_ALLOW,
+    FR_OPT_SEARCH,
+    FR_OPT_BUDGET,
+    FR_OPT_EXACT,
+    FR_OPT_FOR,
+    FR_OPT_JOBS,
+    FR_OPT_TOP,
+    GOAL_OPTIONS,
+    FR_OPT_MEASURE,
+    FR_OPT_UPDATE_PROFILE,
+    FR_OPT_TIMEOUT,
     FR_OPT_N};
 static const fr_option sweep_options[] = {
-    PLAN_OPTIONS, JOB_OPTIONS, FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,
-    FR_OPT_WEAK,  FR_OPT_KNEE, FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,
-    GOAL_OPTIONS, FR_OPT_CSV,  FR_OPT_PLOT,    FR_OPT_EXACT, FR_OPT_N};
+    PLAN_OPTIONS JOB_OPTIONS FR_OPT_PROFILE,
+    FR_OPT_VARY,
+    FR_OPT_FIXED,
+    FR_OPT_WEAK,
+    FR_OPT_KNEE,
+    FR_OPT_TRIALS,
+    FR_OPT_ALLOW,
+    FR_OPT_RANKS,
+    GOAL_OPTIONS,
+    FR_OPT_CSV,
+    FR_OPT_PLOT,
+    FR_OPT_EXACT,
+    FR_OPT_N};
 static const fr_option run_options[] = {
     FR_OPT_DATA,     FR_OPT_STEPS,   FR_OPT_BACKEND,    FR_OPT_SHARE_GPU,
     FR_OPT_HOSTFILE, FR_OPT_PROFILE, FR_OPT_TIMEOUT,    FR_OPT_TRACE,
     FR_OPT_OUTPUT,   FR_OPT_RESUME,  FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY,
     FR_OPT_N};
 static const fr_option explain_options[] = {
-    PLAN_OPTIONS, JOB_OPTIONS, FR_OPT_PROFILE, FR_OPT_GANTT, FR_OPT_TRACE,
-    FR_OPT_ALLOW, FR_OPT_JOBS, FR_OPT_TOP,     FR_OPT_N};
+    PLAN_OPTIONS JOB_OPTIONS FR_OPT_PROFILE,
+    FR_OPT_GANTT,
+    FR_OPT_TRACE,
+    FR_OPT_ALLOW,
+    FR_OPT_JOBS,
+    FR_OPT_TOP,
+    FR_OPT_N};
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
                                            FR_OPT_N};
 

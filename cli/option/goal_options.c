@@ -11,11 +11,11 @@ static fr_status read_amount(const fr_cli *cli, fr_option option,
     if (text == NULL)
         return FR_OK;
     if (fr_parse_quantity(quantity, text, 0, out, &why) != FR_OK)
-        return fr_fail(err, FR_USAGE, "--%s: %.400s", fr_options[option].name,
-                       why.text);
+        return fr_fail(err, FR_USAGE, "--%s: %.400s",
+                       fr_option_get((fr_option)option).name, why.text);
     if (*out <= 0)
         return fr_fail(err, FR_USAGE, "--%s %s: must be more than nothing",
-                       fr_options[option].name, text);
+                       fr_option_get((fr_option)option).name, text);
     return FR_OK;
 }
 

@@ -30,10 +30,10 @@ static void print_wrapped(FILE *out, const char *text, int column)
 static void describe_choice(const fr_option_row *row, char *buf, size_t n_buf)
 {
     snprintf(buf, n_buf, "%s", row->help);
-    if (row->choice == NULL)
+    if (row->names == NULL)
         return;
     const char *name;
-    for (int i = 0; (name = row->choice(i)) != NULL; i++) {
+    for (int i = 0; (name = fr_option_choice(row, i)) != NULL; i++) {
         size_t used = strlen(buf);
         if (used + strlen(name) + 3 > n_buf)
             return;
@@ -69,13 +69,13 @@ static void print_group(FILE *out, const fr_command *command,
 {
     bool has_title = false;
     for (int i = 0; i < FR_OPT_N; i++) {
-        const fr_option_row *row = &fr_options[i];
-        if (row->group != group || !fr_command_takes(command, (fr_option)i))
+        const fr_option_row row = fr_option_get((fr_option)i);
+        if (row.group != group || !fr_command_takes(command, (fr_option)i))
             continue;
         if (!has_title)
             fprintf(out, "\n%s:\n", fr_option_group_title(group));
         has_title = true;
-        print_option(out, row);
+        print_option(out, &row);
     }
 }
 

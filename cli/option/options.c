@@ -1,21 +1,95 @@
-/* options.c: the table of options.h and the names that choices accept. */
+/* options.c: the rows of options.h, and of the fields of a plan and a job. */
 #include "cli/option/options.h"
 
 #include <ctype.h>
 #include <stdio.h>
 
-#include "plan/decide/plan.h"
 #include "tuner/answer/goal.h"
 #include "tuner/answer/tune.h"
 
-const fr_option_row fr_options[FR_OPT_N] = {
-#define FR_OPTION_ROW(symbol, name, letter, kind, metavar, group, choice, low, \
+static const char *const allowed[] = {"lossy"};
+const fr_names fr_allow_names = FR_NAMES(allowed);
+
+static const char *const backends[] = {"cpu", "cuda"};
+const fr_names fr_backend_names = FR_NAMES(backends);
+
+static const char *const exports[] = {"nccl-csv"};
+const fr_names fr_export_names = FR_NAMES(exports);
+
+const fr_names fr_search_names = {.at = fr_search_name};
+const fr_names fr_framework_names = {.at = fr_framework_rules_name};
+
+static const char *goal_at(int i)
+{
+    const fr_goal_row *row = fr_goal_row_of((fr_goal_kind)i);
+    return row != NULL ? row->name : NULL;
+}
+const fr_names fr_goal_names = {.at = goal_at};
+
+static const fr_option_row own_rows[FR_OPT_N] = {
+#define FR_OPTION_ROW(symbol, name, letter, kind, metavar, group, names, low,  \
                       high, help)                                              \
-    {name, letter, FR_OPTION_##kind, metavar, FR_GROUP_##group, choice, low,   \
-     high, help},
-    FR_OPTION_LIST(FR_OPTION_ROW)
+    [FR_OPT_##symbol] = {                                                      \
+        name, letter, FR_OPTION_##kind, metavar, FR_GROUP_##group, names, low, \
+        high, help},
+    FR_OPTIONS_BEFORE_PLAN(FR_OPTION_ROW) FR_OPTIONS_AFTER_JOB(FR_OPTION_ROW)
 #undef FR_OPTION_ROW
 };
+
+static fr_option_kind kind_of(const fr_field *field)
+{
+    if (field->metavar != NULL)
+        return FR_OPTION_TEXT;
+    if (field->names != NULL)
+        return FR_OPTION_CHOICE;
+    if (field->is_bytes)
+        return FR_OPTION_BYTES;
+    switch (field->kind) {
+    case FR_FIELD_BOOL:
+        return FR_OPTION_FLAG;
+    case FR_FIELD_DOUBLE:
+        return FR_OPTION_REAL;
+    case FR_FIELD_TEXT:
+        return FR_OPTION_PATH;
+    default:
+        return FR_OPTION_COUNT;
+    }
+}
+
+static fr_option_row row_of(const fr_field *field, fr_option_group group)
+{
+    static const char *const metavars[] = {[FR_OPTION_COUNT] = "N",
+                                           [FR_OPTION_REAL] = "X",
+                                           [FR_OPTION_PATH] = "FILE",
+                                           [FR_OPTION_BYTES] = "BYTES",
+                                           [FR_OPTION_CHOICE] = "NAME"};
+    fr_option_kind kind = kind_of(field);
+    return (fr_option_row){
+        .name = field->option,
+        .kind = kind,
+        .metavar = field->metavar != NULL ? field->metavar : metavars[kind],
+        .group = group,
+        .names = kind == FR_OPTION_CHOICE ? field->names : NULL,
+        .min = field->min,
+        .max = field->max,
+        .help = field->help};
+}
+
+fr_option_row fr_option_get(fr_option option)
+{
+    int of_plan = (int)option - (int)FR_OPT_OF_PLAN(0);
+    int of_job = (int)option - (int)FR_OPT_OF_JOB(0);
+    if (of_plan >= 0 && of_plan < FR_PLAN_OPTIONS_N)
+        return row_of(&fr_plan_fields[of_plan].field, FR_GROUP_PLAN);
+    if (of_job >= 0 && of_job < FR_JOB_OPTIONS_N)
+        return row_of(&fr_job_fields[of_job], FR_GROUP_JOB);
+    return own_rows[option];
+}
+
+const char *fr_option_choice(const fr_option_row *row, int i)
+{
+    return row->max > 0 && i > row->max ? NULL : fr_name_at(row->names, i);
+}
 
 const char *fr_option_group_title(fr_option_group group)
 {
@@ -30,130 +104,9 @@ const char *fr_option_group_title(fr_option_group group)
 
 char *fr_option_env_name(fr_option option, char *buf, int n_buf)
 {
-    int n = snprintf(buf, (size_t)n_buf, "FORERUN_%s", fr_options[option].name);
+    int n =
+        snprintf(buf, (size_t)n_buf, "FORERUN_%s", fr_option_get(option).name);
     for (int i = 0; i < n && i < n_buf; i++)
         buf[i] = buf[i] == '-' ? '_' : (char)toupper((unsigned char)buf[i]);
     return buf;
-}
-
-const char *fr_choice_schedule(int i)
-{
-    return i < fr_n_schedules ? fr_schedule_kind_name((fr_schedule_kind)i)
-                              : NULL;
-}
-
-const char *fr_choice_recompute(int i)
-{
-    return i < FR_RECOMPUTE_N ? fr_recompute_name((fr_recompute)i) : NULL;
-}
-
-const char *fr_choice_rank_order(int i)
-{
-    return i < FR_RANK_ORDER_N ? fr_rank_order_name((fr_rank_order)i) : NULL;
-}
-
-const char *fr_choice_collective(int i)
-{
-    return i < FR_COLLECTIVE_SHIFT
-               ? fr_collective_kind_name((fr_collective_kind)i)
-               : NULL;
-}
-
-const char *fr_choice_protocol(int i)
-{
-    return i < FR_PROTOCOL_N ? fr_protocol_name((fr_protocol)i) : NULL;
-}
-
-const char *fr_choice_server_place(int i)
-{
-    return i < FR_SERVER_N ? fr_server_place_name((fr_server_place)i) : NULL;
-}
-
-const char *fr_choice_optimizer(int i)
-{
-    return i < FR_OPTIMIZER_N ? fr_optimizer_kind_name((fr_optimizer_kind)i)
-                              : NULL;
-}
-
-const char *fr_choice_lr_schedule(int i)
-{
-    return i < FR_LR_N ? fr_lr_schedule_name((fr_lr_schedule)i) : NULL;
-}
-
-const char *fr_choice_lr_rule(int i)
-{
-    return i < FR_LR_RULE_N ? fr_lr_rule_name((fr_lr_rule)i) : NULL;
-}
-
-const char *fr_choice_cp_kind(int i)
-{
-    return i < FR_CP_N ? fr_cp_kind_name((fr_cp_kind)i) : NULL;
-}
-
-const char *fr_choice_dispatch(int i)
-{
-    return i < FR_DISPATCH_N ? fr_dispatch_kind_name((fr_dispatch_kind)i)
-                             : NULL;
-}
-
-const char *fr_choice_flash_kind(int i)
-{
-    return i < FR_FLASH_N ? fr_flash_kind_name((fr_flash_kind)i) : NULL;
-}
-
-const char *fr_choice_scaling(int i)
-{
-    return i < FR_SCALING_N ? fr_scaling_name((fr_scaling)i) : NULL;
-}
-
-const char *fr_choice_zero_unit(int i)
-{
-    return i < FR_ZERO_UNIT_N ? fr_zero_unit_name((fr_zero_unit)i) : NULL;
-}
-
-const char *fr_choice_cuda_graphs(int i)
-{
-    return i < FR_CUDA_GRAPHS_N ? fr_cuda_graphs_name((fr_cuda_graphs)i) : NULL;
-}
-
-const char *fr_choice_kernels(int i)
-{
-    return i < FR_KERNELS_N ? fr_kernel_set_name((fr_kernel_set)i) : NULL;
-}
-
-/* The floating-point types come first in fr_dtype. */
-const char *fr_choice_precision(int i)
-{
-    return i <= FR_DTYPE_FP4 ? fr_dtype_name((fr_dtype)i) : NULL;
-}
-
-const char *fr_choice_allow(int i)
-{
-    return i == 0 ? "lossy" : NULL;
-}
-
-const char *fr_choice_backend(int i)
-{
-    return i == 0 ? "cpu" : i == 1 ? "cuda" : NULL;
-}
-
-const char *fr_choice_search(int i)
-{
-    return fr_search_name(i);
-}
-
-const char *fr_choice_goal(int i)
-{
-    const fr_goal_row *row = fr_goal_row_of((fr_goal_kind)i);
-    return row != NULL ? row->name : NULL;
-}
-
-const char *fr_choice_export(int i)
-{
-    return i == 0 ? "nccl-csv" : NULL;
-}
-
-const char *fr_choice_framework(int i)
-{
-    return fr_framework_rules_name(i);
 }

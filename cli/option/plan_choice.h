@@ -13,7 +13,7 @@ typedef struct fr_plan_choice {
     fr_model model;
     fr_job job;
     fr_plan plan;
-    unsigned pins; /* fr_pin of the options that were given */
+    uint64_t pins; /* FR_PIN() of the options that were given */
     bool has_model;
 } fr_plan_choice;
 

@@ -1,7 +1,6 @@
-/* plan_options.c: option values -> fields, by a table where they are plain. */
+/* plan_options.c: option values -> fields of a plan and a job. */
 #include "cli/option/plan_options.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,58 +9,6 @@
 #include "core/base/units.h"
 #include "plan/codec/compressor.h"
 #include "plan/schedule/schedule.h"
-
-/* Plain integer fields of fr_plan. */
-static const struct {
-    fr_option option;
-    fr_pin pin;
-    size_t offset;
-} int_fields[] = {
-    {FR_OPT_DP, FR_PIN_DP, offsetof(fr_plan, dp)},
-    {FR_OPT_TP, FR_PIN_TP, offsetof(fr_plan, tp)},
-    {FR_OPT_PP, FR_PIN_PP, offsetof(fr_plan, pp)},
-    {FR_OPT_CP, FR_PIN_CP, offsetof(fr_plan, cp)},
-    {FR_OPT_EP, FR_PIN_EP, offsetof(fr_plan, ep)},
-    {FR_OPT_VPP, FR_PIN_VPP, offsetof(fr_plan, vpp)},
-    {FR_OPT_ZERO, FR_PIN_ZERO, offsetof(fr_plan, zero_stage)},
-    {FR_OPT_ZERO_GROUP, FR_PIN_ZERO_GROUP, offsetof(fr_plan, zero_group)},
-    {FR_OPT_ZERO_PREFETCH, (fr_pin)0, offsetof(fr_plan, n_prefetch)},
-    {FR_OPT_RECOMPUTE_LAYERS, FR_PIN_RECOMPUTE_LAYERS,
-     offsetof(fr_plan, recompute_layers)},
-    {FR_OPT_ETP, FR_PIN_ETP, offsetof(fr_plan, etp)},
-    {FR_OPT_NCCL_CHANNELS, (fr_pin)0, offsetof(fr_plan, n_channels)},
-    {FR_OPT_SERVERS, (fr_pin)0, offsetof(fr_plan, n_servers)},
-    {FR_OPT_THREADS, FR_PIN_THREADS, offsetof(fr_plan, n_threads)},
-};
-
-/* Plain switches of fr_plan. */
-static const struct {
-    fr_option option;
-    fr_pin pin;
-    size_t offset;
-} bool_fields[] = {
-    {FR_OPT_SEQUENCE_PARALLEL, FR_PIN_SEQUENCE_PARALLEL,
-     offsetof(fr_plan, is_sequence_parallel)},
-    {FR_OPT_OVERLAP, FR_PIN_OVERLAP, offsetof(fr_plan, is_overlap)},
-    {FR_OPT_ERROR_FEEDBACK, (fr_pin)0, offsetof(fr_plan, has_error_feedback)},
-    {FR_OPT_FLASH_ATTENTION, (fr_pin)0, offsetof(fr_plan, is_flash)},
-    {FR_OPT_ZERO_RESHARD, FR_PIN_RESHARD, offsetof(fr_plan, is_resharded)},
-    {FR_OPT_GATHER_OVERLAP, FR_PIN_GATHER,
-     offsetof(fr_plan, is_gather_overlap)},
-    {FR_OPT_TP_OVERLAP, FR_PIN_TP_OVERLAP, offsetof(fr_plan, is_tp_overlap)},
-    {FR_OPT_EP_OVERLAP, FR_PIN_EP_OVERLAP, offsetof(fr_plan, is_ep_overlap)},
-    {FR_OPT_OFFLOAD_OPTIMIZER, FR_PIN_OFFLOAD,
-     offsetof(fr_plan, is_optimizer_offloaded)},
-};
-
-static bool take(const fr_cli *cli, fr_option option, fr_pin pin,
-                 unsigned *pins)
-{
-    if (!fr_cli_has(cli, option))
-        return false;
-    *pins |= (unsigned)pin;
-    return true;
-}
 
 /* Names of the compressors, or how those that go by a number are written. */
 static void list_compressors(bool is_by_number, const char *between, char *buf,
@@ -95,7 +42,7 @@ static fr_status apply_compress(const char *text, fr_plan *plan, fr_err *err)
         n_name = sizeof name - 1;
     memcpy(name, text, n_name);
     name[n_name] = '\0';
-    int kind = fr_compressor_kind_find(name);
+    int kind = fr_name_find(&fr_compressor_names, name);
     if (kind < 0) {
         list_compressors(false, ", ", names, sizeof names);
         return fr_fail(err, FR_USAGE, "--compress '%.80s' is not one of %s",
@@ -115,24 +62,24 @@ static fr_status apply_compress(const char *text, fr_plan *plan, fr_err *err)
 /* "attention,norm" */
 static fr_status apply_parts(const char *text, fr_plan *plan, fr_err *err)
 {
-    static const char *const names[] = {"attention", "norm",    "activation",
-                                        "mlp",       "experts", "products",
-                                        "latent"};
-    const size_t n_names = sizeof names / sizeof names[0];
     uint32_t parts = 0;
     for (const char *at = text;; at++) {
-        size_t n = strcspn(at, ","), i = 0;
-        while (i < n_names &&
-               (strlen(names[i]) != n || memcmp(names[i], at, n) != 0))
-            i++;
-        if (i == n_names)
+        char name[32];
+        size_t n = strcspn(at, ",");
+        int part = -1;
+        if (n < sizeof name) {
+            memcpy(name, at, n);
+            name[n] = '\0';
+            part = fr_name_find(&fr_recompute_part_names, name);
+        }
+        if (part < 0)
             return fr_fail(
                 err, FR_USAGE,
                 "--recompute-parts '%.80s': choose from attention, "
                 "norm, activation, mlp, experts, products, latent, with "
                 "commas",
                 text);
-        parts |= 1U << i;
+        parts |= 1U << part;
         at += n;
         if (*at == '\0')
             break;
@@ -148,7 +95,7 @@ bool fr_cli_is_split_auto(const fr_cli *cli)
 }
 
 /* "auto", "even", "3,3,2".  What auto is needs costs: it is decided later. */
-static fr_status apply_split(const fr_cli *cli, fr_plan *plan, unsigned *pins,
+static fr_status apply_split(const fr_cli *cli, fr_plan *plan, uint64_t *pins,
                              fr_err *err)
 {
     int32_t n = 0;
@@ -159,7 +106,7 @@ static fr_status apply_split(const fr_cli *cli, fr_plan *plan, unsigned *pins,
                            "--layer-split auto with --fixed: leave out --fixed "
                            "(then each plan has the split that suits it), or "
                            "give the layers of each stage");
-        *pins &= ~(unsigned)FR_PIN_SPLIT;
+        *pins &= ~FR_PIN(LAYER_SPLIT);
     }
     if (fr_cli_is_split_auto(cli) || strcmp(text, "even") == 0) {
         plan->n_split = 0;
@@ -183,77 +130,42 @@ static fr_status apply_split(const fr_cli *cli, fr_plan *plan, unsigned *pins,
     return FR_OK;
 }
 
-static void apply_names(const fr_cli *cli, fr_plan *plan, unsigned *pins)
+/* The value of an option that is neither a text nor a path. */
+static void store(const fr_option_value *value, const fr_field *field,
+                  void *owner)
 {
-    const fr_option_value *v = cli->option;
-    if (take(cli, FR_OPT_SCHEDULE, FR_PIN_SCHEDULE, pins))
-        plan->schedule = (fr_schedule_kind)v[FR_OPT_SCHEDULE].count;
-    else if (plan->vpp > 1)
-        plan->schedule = fr_schedule_usual(plan->vpp);
-    if (take(cli, FR_OPT_RECOMPUTE, FR_PIN_RECOMPUTE, pins))
-        plan->recompute = (fr_recompute)v[FR_OPT_RECOMPUTE].count;
-    if (take(cli, FR_OPT_RANK_ORDER, FR_PIN_RANK_ORDER, pins))
-        plan->rank_order = (fr_rank_order)v[FR_OPT_RANK_ORDER].count;
-    if (take(cli, FR_OPT_PRECISION, FR_PIN_PRECISION, pins))
-        plan->precision = (fr_dtype)v[FR_OPT_PRECISION].count;
-    if (fr_cli_has(cli, FR_OPT_COLLECTIVE))
-        plan->collective = (fr_collective_kind)v[FR_OPT_COLLECTIVE].count;
-    if (fr_cli_has(cli, FR_OPT_NCCL_PROTOCOL))
-        plan->protocol = (fr_protocol)v[FR_OPT_NCCL_PROTOCOL].count;
-    if (fr_cli_has(cli, FR_OPT_SERVER_PLACE))
-        plan->server_place = (fr_server_place)v[FR_OPT_SERVER_PLACE].count;
-    if (fr_cli_has(cli, FR_OPT_GRAD_DTYPE))
-        plan->grad_dtype = (fr_dtype)v[FR_OPT_GRAD_DTYPE].count;
-    if (fr_cli_has(cli, FR_OPT_FLASH_KIND))
-        plan->flash_kind = (fr_flash_kind)v[FR_OPT_FLASH_KIND].count;
-    if (fr_cli_has(cli, FR_OPT_KERNELS))
-        plan->kernels = (fr_kernel_set)v[FR_OPT_KERNELS].count;
-    if (fr_cli_has(cli, FR_OPT_SCALING))
-        plan->scaling = (fr_scaling)v[FR_OPT_SCALING].count;
-    if (fr_cli_has(cli, FR_OPT_ZERO_UNIT))
-        plan->zero_unit = (fr_zero_unit)v[FR_OPT_ZERO_UNIT].count;
-    if (fr_cli_has(cli, FR_OPT_CUDA_GRAPHS))
-        plan->cuda_graphs = (fr_cuda_graphs)v[FR_OPT_CUDA_GRAPHS].count;
-    if (take(cli, FR_OPT_CP_KIND, FR_PIN_CP_KIND, pins))
-        plan->cp_kind = (fr_cp_kind)v[FR_OPT_CP_KIND].count;
-    if (fr_cli_has(cli, FR_OPT_EXPERT_DISPATCH))
-        plan->expert_dispatch =
-            (fr_dispatch_kind)v[FR_OPT_EXPERT_DISPATCH].count;
-    if (fr_cli_has(cli, FR_OPT_EXPERT_IMBALANCE))
-        plan->expert_imbalance = v[FR_OPT_EXPERT_IMBALANCE].real;
-    if (fr_cli_has(cli, FR_OPT_OFFLOAD_ACTIVATIONS))
-        plan->activation_offload_frac = v[FR_OPT_OFFLOAD_ACTIVATIONS].real;
-    if (take(cli, FR_OPT_BUCKET, FR_PIN_BUCKET, pins))
-        plan->bucket_bytes = v[FR_OPT_BUCKET].n_bytes;
-    if (take(cli, FR_OPT_MICRO_BATCH, FR_PIN_MICRO_BATCH, pins))
-        plan->micro_batch = v[FR_OPT_MICRO_BATCH].count;
+    if (field->kind == FR_FIELD_DOUBLE)
+        fr_field_set(field, value->real, owner);
+    else if (field->kind == FR_FIELD_BOOL)
+        fr_field_set_i64(field, value->is_on, owner);
+    else if (field->is_bytes)
+        fr_field_set_i64(field, (int64_t)value->n_bytes, owner);
+    else
+        fr_field_set_i64(field, value->count, owner);
 }
 
-fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, unsigned *pins,
+fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, uint64_t *pins,
                             fr_err *err)
 {
     fr_plan changed = *plan;
-    unsigned given = 0;
-    for (size_t i = 0; i < sizeof int_fields / sizeof int_fields[0]; i++) {
-        if (!take(cli, int_fields[i].option, int_fields[i].pin, &given))
+    uint64_t given = 0;
+    for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
+        const fr_field *field = &fr_plan_fields[i].field;
+        if (!fr_cli_has(cli, FR_OPT_OF_PLAN(i)))
             continue;
-        int32_t value = (int32_t)cli->option[int_fields[i].option].count;
-        memcpy((char *)&changed + int_fields[i].offset, &value, sizeof value);
+        given |= UINT64_C(1) << i & FR_PINS_ALL;
+        if (field->metavar == NULL)
+            store(&cli->option[FR_OPT_OF_PLAN(i)], field, &changed);
     }
-    for (size_t i = 0; i < sizeof bool_fields / sizeof bool_fields[0]; i++) {
-        if (!take(cli, bool_fields[i].option, bool_fields[i].pin, &given))
-            continue;
-        bool value = cli->option[bool_fields[i].option].is_on;
-        memcpy((char *)&changed + bool_fields[i].offset, &value, sizeof value);
-    }
-    apply_names(cli, &changed, &given);
+    if (!fr_cli_has(cli, FR_OPT_SCHEDULE) && changed.vpp > 1)
+        changed.schedule = fr_schedule_usual(changed.vpp);
     if (fr_cli_has(cli, FR_OPT_RECOMPUTE_PARTS))
         FR_TRY(apply_parts(fr_cli_text(cli, FR_OPT_RECOMPUTE_PARTS), &changed,
                            err));
-    if (take(cli, FR_OPT_COMPRESS, FR_PIN_COMPRESSOR, &given))
+    if (fr_cli_has(cli, FR_OPT_COMPRESS))
         FR_TRY(
             apply_compress(fr_cli_text(cli, FR_OPT_COMPRESS), &changed, err));
-    if (take(cli, FR_OPT_LAYER_SPLIT, FR_PIN_SPLIT, &given))
+    if (fr_cli_has(cli, FR_OPT_LAYER_SPLIT))
         FR_TRY(apply_split(cli, &changed, &given, err));
     *plan = changed;
     if (pins != NULL)
@@ -261,29 +173,17 @@ fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, unsigned *pins,
     return FR_OK;
 }
 
-/* Options whose lists are ranges of an axis. */
-static const struct {
-    fr_option option;
-    fr_plan_space_axis axis;
-} list_axes[] = {
-    {FR_OPT_RANKS, FR_SPACE_AXIS_WORLD},
-    {FR_OPT_CP, FR_SPACE_AXIS_CP},
-    {FR_OPT_TP, FR_SPACE_AXIS_TP},
-    {FR_OPT_PP, FR_SPACE_AXIS_PP},
-    {FR_OPT_EP, FR_SPACE_AXIS_EP},
-    {FR_OPT_ETP, FR_SPACE_AXIS_ETP},
-    {FR_OPT_RANK_ORDER, FR_SPACE_AXIS_RANK_ORDER},
-    {FR_OPT_MICRO_BATCH, FR_SPACE_AXIS_MICRO_BATCH},
-    {FR_OPT_CP_KIND, FR_SPACE_AXIS_CP_KIND},
-    {FR_OPT_RECOMPUTE, FR_SPACE_AXIS_RECOMPUTE},
-    {FR_OPT_PRECISION, FR_SPACE_AXIS_PRECISION},
-    {FR_OPT_VPP, FR_SPACE_AXIS_VPP},
-    {FR_OPT_SCHEDULE, FR_SPACE_AXIS_SCHEDULE},
-    {FR_OPT_RECOMPUTE_LAYERS, FR_SPACE_AXIS_RECOMPUTE_LAYERS},
-    {FR_OPT_ZERO, FR_SPACE_AXIS_ZERO},
-    {FR_OPT_ZERO_GROUP, FR_SPACE_AXIS_ZERO_GROUP},
-    {FR_OPT_BUCKET, FR_SPACE_AXIS_BUCKET},
-};
+/* The axis whose range the list of an option is, -1: none. */
+static int find_axis(fr_option option)
+{
+    if (option == FR_OPT_RANKS)
+        return FR_SPACE_AXIS_WORLD;
+    for (int i = 0; i < FR_SPACE_AXIS_N; i++)
+        if (fr_plan_space_axes[i].is_listed &&
+            FR_OPT_OF_PLAN(fr_plan_space_axes[i].field) == option)
+            return i;
+    return -1;
+}
 
 fr_status fr_cli_apply_ranges(const fr_cli *cli,
                               fr_axis_range out[FR_SPACE_AXIS_N], fr_err *err)
@@ -291,52 +191,26 @@ fr_status fr_cli_apply_ranges(const fr_cli *cli,
     memset(out, 0, FR_SPACE_AXIS_N * sizeof *out);
     for (int o = 0; o < FR_OPT_N; o++) {
         const fr_option_value *v = &cli->option[o];
-        size_t i = 0;
         if (v->n_list == 0)
             continue;
-        while (i < sizeof list_axes / sizeof list_axes[0] &&
-               (int)list_axes[i].option != o)
-            i++;
-        if (i == sizeof list_axes / sizeof list_axes[0])
+        int axis = find_axis((fr_option)o);
+        if (axis < 0)
             return fr_fail(err, FR_USAGE,
                            "--%s '%.80s': this option takes one value",
-                           fr_options[o].name, v->text);
-        out[list_axes[i].axis].n = v->n_list;
-        memcpy(out[list_axes[i].axis].at, v->list, sizeof v->list);
+                           fr_option_get((fr_option)o).name, v->text);
+        out[axis].n = v->n_list;
+        memcpy(out[axis].at, v->list, sizeof v->list);
     }
     return FR_OK;
 }
 
 fr_status fr_cli_apply_job(const fr_cli *cli, fr_job *job, fr_err *err)
 {
-    const fr_option_value *v = cli->option;
     fr_job changed = *job;
-    if (fr_cli_has(cli, FR_OPT_GLOBAL_BATCH))
-        changed.global_batch = v[FR_OPT_GLOBAL_BATCH].count;
-    if (fr_cli_has(cli, FR_OPT_SEQ))
-        changed.seq = v[FR_OPT_SEQ].count;
-    if (fr_cli_has(cli, FR_OPT_STEPS))
-        changed.n_steps = v[FR_OPT_STEPS].count;
-    if (fr_cli_has(cli, FR_OPT_SEED))
-        changed.seed = (uint64_t)v[FR_OPT_SEED].count;
-    if (fr_cli_has(cli, FR_OPT_OPTIMIZER))
-        changed.optimizer = (fr_optimizer_kind)v[FR_OPT_OPTIMIZER].count;
-    if (fr_cli_has(cli, FR_OPT_LR))
-        changed.lr = v[FR_OPT_LR].real;
-    if (fr_cli_has(cli, FR_OPT_LR_SCHEDULE))
-        changed.lr_schedule = (fr_lr_schedule)v[FR_OPT_LR_SCHEDULE].count;
-    if (fr_cli_has(cli, FR_OPT_LR_RULE))
-        changed.lr_rule = (fr_lr_rule)v[FR_OPT_LR_RULE].count;
-    if (fr_cli_has(cli, FR_OPT_LR_BASE_BATCH))
-        changed.lr_base_batch = v[FR_OPT_LR_BASE_BATCH].count;
-    if (fr_cli_has(cli, FR_OPT_WARMUP))
-        changed.warmup_steps = v[FR_OPT_WARMUP].count;
-    if (fr_cli_has(cli, FR_OPT_DROPOUT))
-        changed.dropout = v[FR_OPT_DROPOUT].real;
-    if (fr_cli_has(cli, FR_OPT_CLIP))
-        changed.clip_norm = v[FR_OPT_CLIP].real;
-    if (fr_cli_has(cli, FR_OPT_WEIGHT_DECAY))
-        changed.weight_decay = v[FR_OPT_WEIGHT_DECAY].real;
+    for (int i = 0; i < FR_JOB_OPTIONS_N; i++)
+        if (fr_cli_has(cli, FR_OPT_OF_JOB(i)) &&
+            fr_job_fields[i].kind != FR_FIELD_TEXT)
+            store(&cli->option[FR_OPT_OF_JOB(i)], &fr_job_fields[i], &changed);
     const char *data = fr_cli_text(cli, FR_OPT_DATA);
     if (data != NULL && !fr_text_copy(changed.data, sizeof changed.data, data))
         return fr_fail(err, FR_USAGE, "--data: the path is too long");

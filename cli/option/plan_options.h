@@ -14,10 +14,10 @@ bool fr_cli_is_split_auto(const fr_cli *cli);
 
 /*
  * FR_USAGE on a value that cannot be read; whether the plan is legal is for
- * fr_plan_check().  *pins (may be NULL) gets the fr_pin of what was given.
+ * fr_plan_check().  *pins (may be NULL) gets the FR_PIN() of what was given.
  */
 FR_CHECKED fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan,
-                                       unsigned *pins, fr_err *err);
+                                       uint64_t *pins, fr_err *err);
 /* Lists of values, as ranges of axes; FR_USAGE where the option is no axis. */
 FR_CHECKED fr_status fr_cli_apply_ranges(const fr_cli *cli,
                                          fr_axis_range out[FR_SPACE_AXIS_N],

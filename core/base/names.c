@@ -13,7 +13,7 @@ const char *fr_name_at(const fr_names *names, int i)
     return i < names->n ? names->list[i] : NULL;
 }
 
-const char *fr_name_of(const fr_names *names, int i)
+const char *fr_name_or_unknown(const fr_names *names, int i)
 {
     const char *name = fr_name_at(names, i);
     return name != NULL ? name : "unknown";

@@ -19,8 +19,9 @@ typedef struct fr_names {
 
 /* Name i, NULL past the last. */
 const char *fr_name_at(const fr_names *names, int i);
-/* The same for messages: "unknown" where there is none. */
-const char *fr_name_of(const fr_names *names, int i);
+/* The same of an enum, for messages: "unknown" where there is none. */
+#define fr_name_of(names, i) fr_name_or_unknown((names), (int)(i))
+const char *fr_name_or_unknown(const fr_names *names, int i);
 /* The index of a name, -1 when it is none of them. */
 int fr_name_find(const fr_names *names, const char *name);
 int fr_names_count(const fr_names *names);

@@ -2,6 +2,7 @@
 #include "core/document/fields.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/text.h"
@@ -10,45 +11,47 @@
 _Static_assert(sizeof(fr_field_kind) == sizeof(uint32_t),
                "enums are as wide as unsigned");
 
-static const void *member(const fr_field *f, const void *owner)
+const void *fr_field_at(const fr_field *field, const void *owner)
 {
-    return (const char *)owner + f->offset;
+    return (const char *)owner + field->offset;
 }
 
-static int32_t count_of(const fr_field *f, const void *owner)
+int32_t fr_field_count(const fr_field *field, const void *owner)
 {
-    return *(const int32_t *)(const void *)((const char *)owner +
-                                            f->count_offset);
+    const void *at = (const char *)owner + field->count_offset;
+    return *(const int32_t *)at;
 }
 
-double fr_field_get(const fr_field *field, const void *owner)
+int64_t fr_field_get_i64(const fr_field *field, const void *owner)
 {
-    const void *at = member(field, owner);
+    const void *at = fr_field_at(field, owner);
     switch (field->kind) {
     case FR_FIELD_I32:
         return *(const int32_t *)at;
     case FR_FIELD_I64:
-        return (double)*(const int64_t *)at;
+        return *(const int64_t *)at;
     case FR_FIELD_U32:
         return *(const uint32_t *)at;
     case FR_FIELD_U64:
-        return (double)*(const uint64_t *)at;
+        return (int64_t) * (const uint64_t *)at;
     case FR_FIELD_BOOL:
         return *(const bool *)at;
-    case FR_FIELD_DOUBLE:
-        return *(const double *)at;
-    case FR_FIELD_TEXT:
-    case FR_FIELD_STRING:
-    case FR_FIELD_LIST:
-    case FR_FIELD_DOUBLES:
-    case FR_FIELD_ROW:
-    case FR_FIELD_OBJECT:
-        break;
+    default:
+        return 0;
     }
-    return 0;
 }
 
-void fr_field_set(const fr_field *field, double value, void *owner)
+double fr_field_get(const fr_field *field, const void *owner)
+{
+    const void *at = fr_field_at(field, owner);
+    if (field->kind == FR_FIELD_DOUBLE)
+        return *(const double *)at;
+    if (field->kind == FR_FIELD_U64)
+        return (double)*(const uint64_t *)at;
+    return (double)fr_field_get_i64(field, owner);
+}
+
+void fr_field_set_i64(const fr_field *field, int64_t value, void *owner)
 {
     void *at = (char *)owner + field->offset;
     switch (field->kind) {
@@ -56,7 +59,7 @@ void fr_field_set(const fr_field *field, double value, void *owner)
         *(int32_t *)at = (int32_t)value;
         break;
     case FR_FIELD_I64:
-        *(int64_t *)at = (int64_t)value;
+        *(int64_t *)at = value;
         break;
     case FR_FIELD_U32:
         *(uint32_t *)at = (uint32_t)value;
@@ -67,18 +70,63 @@ void fr_field_set(const fr_field *field, double value, void *owner)
     case FR_FIELD_BOOL:
         *(bool *)at = value != 0;
         break;
-    case FR_FIELD_DOUBLE:
-        *(double *)at = value;
-        break;
-    case FR_FIELD_TEXT:
-    case FR_FIELD_STRING:
-    case FR_FIELD_LIST:
-    case FR_FIELD_DOUBLES:
-    case FR_FIELD_ROW:
-    case FR_FIELD_OBJECT:
-        assert(!"a number");
+    default:
+        assert(!"a whole number");
         break;
     }
+}
+
+void fr_field_set(const fr_field *field, double value, void *owner)
+{
+    if (field->kind == FR_FIELD_DOUBLE)
+        *(double *)(void *)((char *)owner + field->offset) = value;
+    else
+        fr_field_set_i64(field, (int64_t)value, owner);
+}
+
+void fr_fields_init(const fr_field *fields, size_t n, void *owner)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fields[i].initial != 0)
+            fr_field_set(&fields[i], fields[i].initial, owner);
+}
+
+/* Few whole numbers are listed, "0, 1, 2 or 3", more are a range. */
+static fr_status fail_range(const fr_field *f, double value, fr_err *err)
+{
+    enum { FEW = 4 };
+    char list[64] = "";
+    size_t used = 0;
+    if (f->kind == FR_FIELD_DOUBLE)
+        return fr_fail(err, FR_INPUT, "%s is %g; give %g to %g", f->key, value,
+                       f->min, f->max);
+    if (f->max - f->min >= FEW)
+        return fr_fail(err, FR_INPUT, "%s is %.0f; give %.0f to %.0f", f->key,
+                       value, f->min, f->max);
+    for (double at = f->min; at <= f->max; at++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%.0f",
+                                 at == f->min   ? ""
+                                 : at == f->max ? " or "
+                                                : ", ",
+                                 at);
+    return fr_fail(err, FR_INPUT, "%s is %.0f; choose %s", f->key, value, list);
+}
+
+fr_status fr_field_check(const fr_field *field, const void *owner, fr_err *err)
+{
+    if (field->names != NULL && field->kind == FR_FIELD_U32) {
+        uint32_t i = *(const uint32_t *)fr_field_at(field, owner);
+        if (i > INT32_MAX || fr_name_at(field->names, (int)i) == NULL)
+            return fr_fail(err, FR_INPUT, "%s is not one of its kinds",
+                           field->key);
+        return FR_OK;
+    }
+    if (field->max == 0)
+        return FR_OK;
+    double value = fr_field_get(field, owner);
+    if (!(value >= field->min && value <= field->max))
+        return fail_range(field, value, err);
+    return FR_OK;
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -266,11 +314,11 @@ static bool is_left_out(const fr_field *f, const void *owner)
         return false;
     switch (f->kind) {
     case FR_FIELD_TEXT:
-        return *(const char *)member(f, owner) == '\0';
+        return *(const char *)fr_field_at(f, owner) == '\0';
     case FR_FIELD_STRING:
-        return *(const char *const *)member(f, owner) == NULL;
+        return *(const char *const *)fr_field_at(f, owner) == NULL;
     case FR_FIELD_LIST:
-        return count_of(f, owner) == 0;
+        return fr_field_count(f, owner) == 0;
     default:
         return fr_field_get(f, owner) == 0;
     }
@@ -279,9 +327,9 @@ static bool is_left_out(const fr_field *f, const void *owner)
 static void write_list(const fr_field *f, const void *owner,
                        fr_json_writer *json)
 {
-    const int32_t *at = member(f, owner);
+    const int32_t *at = fr_field_at(f, owner);
     fr_json_begin_row(json);
-    for (int32_t i = 0; i < count_of(f, owner); i++)
+    for (int32_t i = 0; i < fr_field_count(f, owner); i++)
         fr_json_i64(json, at[i]);
     fr_json_end_array(json);
 }
@@ -307,7 +355,7 @@ static void write_doubles(const fr_field *f, const double *at,
 static void write_member(const fr_field *f, const void *owner,
                          fr_json_writer *json)
 {
-    const void *at = member(f, owner);
+    const void *at = fr_field_at(f, owner);
     switch (f->kind) {
     case FR_FIELD_I32:
         fr_json_i64(json, *(const int32_t *)at);

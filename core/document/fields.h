@@ -39,14 +39,15 @@ typedef struct fr_field {
     size_t offset, n_bytes; /* of the member */
     const fr_names *names;
     bool is_optional;    /* not written where it is false, zero or NULL */
+    bool is_bytes;       /* U64: an amount, "25MB" on the command line */
     size_t count_offset; /* LIST: of the count */
     const struct fr_field *members;
     size_t n_members;
-    /* What follows may be left out.  A range with max 0 is none; a name may be
-     * chosen on the command line up to number `max`, where that is not 0. */
+    /* What follows may be left out.  A range with max 0 is none; of names, that
+     * is the last that the command line accepts. */
     double initial, min, max;
     const char *option;  /* without dashes; NULL: none */
-    const char *metavar; /* of a value that is read as text */
+    const char *metavar; /* where its text says more than one value */
     const char *help;
 } fr_field;
 
@@ -116,8 +117,23 @@ FR_CHECKED fr_status fr_fields_read(const fr_json_value *object,
                                     const fr_field *fields, size_t n,
                                     void *owner, fr_err *err);
 
+/* Sets what has an initial value to that; the rest is left as it is. */
+void fr_fields_init(const fr_field *fields, size_t n, void *owner);
+
+/* Is the member in its range, an enum one of its names?  FR_INPUT says what it
+ * may be. */
+FR_CHECKED fr_status fr_field_check(const fr_field *field, const void *owner,
+                                    fr_err *err);
+
+/* The member itself; of a list, how many it has. */
+const void *fr_field_at(const fr_field *field, const void *owner);
+int32_t fr_field_count(const fr_field *field, const void *owner);
+
 /* A number, switch or enum as a double, and back. */
 double fr_field_get(const fr_field *field, const void *owner);
 void fr_field_set(const fr_field *field, double value, void *owner);
+/* The same without loss for whole numbers; not for a double. */
+int64_t fr_field_get_i64(const fr_field *field, const void *owner);
+void fr_field_set_i64(const fr_field *field, int64_t value, void *owner);
 
 #endif

@@ -16,14 +16,6 @@ int fr_op_find(const char *name)
     return -1;
 }
 
-int fr_dtype_find(const char *name)
-{
-    for (int dtype = 0; dtype < FR_DTYPE_N; dtype++)
-        if (strcmp(fr_dtype_name((fr_dtype)dtype), name) == 0)
-            return dtype;
-    return -1;
-}
-
 /* Without a reuse distance the space says what is usual in a large model. */
 static bool is_far_space(const fr_instr *instr, int i_ref)
 {
@@ -109,15 +101,14 @@ static const char *variant_of(const fr_instr *instr)
     case FR_OP_OPT_NORMS:
     case FR_OP_OPT_STEP:
         return instr->optimizer < FR_OPTIMIZER_N
-                   ? fr_optimizer_kind_name((fr_optimizer_kind)instr->optimizer)
+                   ? fr_name_of(&fr_optimizer_names, instr->optimizer)
                    : "";
     case FR_OP_CAST: /* from elements of so many bytes */
         return instr->scalar >= 4.0 ? "from_32" : "from_16";
     case FR_OP_COMPRESS:
     case FR_OP_DECOMPRESS:
         return instr->compressor < fr_n_compressors
-                   ? fr_compressor_kind_name(
-                         (fr_compressor_kind)instr->compressor)
+                   ? fr_name_of(&fr_compressor_names, instr->compressor)
                    : "";
     default:
         return "";
@@ -197,9 +188,9 @@ uint64_t fr_compute_key_hash(const fr_compute_point *key)
 static int find_variant(fr_op op, const char *name)
 {
     if (op == FR_OP_OPT_NORMS || op == FR_OP_OPT_STEP)
-        return fr_optimizer_kind_find(name);
+        return fr_name_find(&fr_optimizer_names, name);
     if (op == FR_OP_COMPRESS || op == FR_OP_DECOMPRESS)
-        return fr_compressor_kind_find(name);
+        return fr_name_find(&fr_compressor_names, name);
     return 0;
 }
 
@@ -207,7 +198,8 @@ bool fr_compute_key_instr(const fr_compute_point *key, fr_instr *out)
 {
     fr_instr instr;
     char name[FR_PROFILE_NAME], *narrow;
-    int op = fr_op_find(key->op), dtype = fr_dtype_find(key->dtype);
+    int op = fr_op_find(key->op),
+        dtype = fr_name_find(&fr_dtype_names, key->dtype);
 
     if (op < 0 || dtype < 0)
         return false;

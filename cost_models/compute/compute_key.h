@@ -41,6 +41,5 @@ bool fr_compute_key_instr(const fr_compute_point *key, fr_instr *out);
 
 /* Index of an op or dtype by its name, -1 if there is none. */
 int fr_op_find(const char *name);
-int fr_dtype_find(const char *name);
 
 #endif

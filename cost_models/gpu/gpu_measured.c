@@ -224,7 +224,7 @@ static double cross_error(const kind *k)
 
 static fr_gpu_math math_of(const char *dtype)
 {
-    int found = fr_dtype_find(dtype);
+    int found = fr_name_find(&fr_dtype_names, dtype);
 
     return found == FR_DTYPE_F32    ? FR_GPU_MATH_F32
            : found == FR_DTYPE_TF32 ? FR_GPU_MATH_TF32

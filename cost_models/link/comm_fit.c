@@ -55,7 +55,7 @@ static int64_t scope_nodes(const char *scope)
 
 static void identify(const fr_comm_point *point, comm_curve *out)
 {
-    int algorithm = fr_collective_kind_find(point->algorithm);
+    int algorithm = fr_name_find(&fr_collective_names, point->algorithm);
 
     memset(out, 0, sizeof *out);
     out->op = fr_op_find(point->op);

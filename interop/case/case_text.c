@@ -242,7 +242,8 @@ fr_status fr_case_parse_schedule(const char *text, int *out, fr_err *err)
     /* Every schedule under its own name, however it is hyphenated. */
     for (int i = 0; i < fr_n_schedules; i++) {
         char name[64];
-        squeeze(fr_schedule_kind_name((fr_schedule_kind)i), name, sizeof name);
+        squeeze(fr_name_of(&fr_schedule_names, (fr_schedule_kind)i), name,
+                sizeof name);
         if (i != FR_SCHEDULE_1F1B && starts(word, name)) {
             *out = i;
             return FR_OK;

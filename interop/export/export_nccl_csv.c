@@ -39,7 +39,7 @@ fr_status fr_nccl_csv_format(const fr_nccl_rule *rows, size_t n,
                          fr_nccl_csv_op(row->op),
                          (unsigned long long)row->min_bytes,
                          (unsigned long long)row->max_bytes, row->algorithm,
-                         fr_protocol_name(row->protocol),
+                         fr_name_of(&fr_protocol_names, row->protocol),
                          row->n_channels > 0 ? row->n_channels : -1,
                          (long long)row->n_nodes, (long long)row->n_ranks);
     }

@@ -3,24 +3,15 @@
  */
 #include "plan/codec/compressor.h"
 
-#include <string.h>
+#include <stddef.h>
 
 #include "core/base/units.h"
 
-const char *fr_compressor_kind_name(fr_compressor_kind kind)
+static const char *name_at(int i)
 {
-    return (unsigned)kind < (unsigned)fr_n_compressors
-               ? fr_compressors[kind]->name
-               : "unknown";
+    return i < fr_n_compressors ? fr_compressors[i]->name : NULL;
 }
-
-int fr_compressor_kind_find(const char *name)
-{
-    for (int i = 0; i < fr_n_compressors; i++)
-        if (strcmp(fr_compressors[i]->name, name) == 0)
-            return i;
-    return -1;
-}
+const fr_names fr_compressor_names = {.at = name_at};
 
 uint64_t fr_compressor_round_up(uint64_t n_bytes)
 {

@@ -11,6 +11,8 @@
 #ifndef FR_PLAN_CODEC_COMPRESSOR_LIST_H
 #define FR_PLAN_CODEC_COMPRESSOR_LIST_H
 
+#include "core/base/names.h"
+
 #define FR_COMPRESSORS(ROW)                                                    \
     ROW(NONE, none)                                                            \
     ROW(BF16, bf16)                                                            \
@@ -27,8 +29,6 @@ typedef enum fr_compressor_kind {
 /* Rows of the table. */
 extern const int fr_n_compressors;
 
-/* "unknown" and -1 for what is no row. */
-const char *fr_compressor_kind_name(fr_compressor_kind kind);
-int fr_compressor_kind_find(const char *name);
+extern const fr_names fr_compressor_names;
 
 #endif

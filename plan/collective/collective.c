@@ -3,26 +3,15 @@
  */
 #include "plan/collective/collective.h"
 
-#include <string.h>
+#include <stddef.h>
 
-static const char *name_at(int kind)
+static const char *name_at(int i)
 {
-    return kind == FR_COLLECTIVE_AUTO ? "auto" : fr_collectives[kind]->name;
+    if (i == FR_COLLECTIVE_AUTO)
+        return "auto"; /* a choice of plans, no algorithm */
+    return i < fr_n_collectives ? fr_collectives[i]->name : NULL;
 }
-
-const char *fr_collective_kind_name(fr_collective_kind kind)
-{
-    return (unsigned)kind < (unsigned)fr_n_collectives ? name_at((int)kind)
-                                                       : "unknown";
-}
-
-int fr_collective_kind_find(const char *name)
-{
-    for (int i = 0; i < fr_n_collectives; i++)
-        if (strcmp(name_at(i), name) == 0)
-            return i;
-    return -1;
-}
+const fr_names fr_collective_names = {.at = name_at};
 
 /*
  * Up to here the fewer steps of halving and doubling count more than the

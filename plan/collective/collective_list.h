@@ -8,6 +8,8 @@
 #ifndef FR_PLAN_COLLECTIVE_COLLECTIVE_LIST_H
 #define FR_PLAN_COLLECTIVE_COLLECTIVE_LIST_H
 
+#include "core/base/names.h"
+
 #define FR_COLLECTIVES(ROW)                                                    \
     ROW(RING, ring)                                                            \
     ROW(HALVING_DOUBLING, halving_doubling)                                    \
@@ -30,8 +32,6 @@ typedef enum fr_collective_kind {
 /* Rows of the table, AUTO counted. */
 extern const int fr_n_collectives;
 
-/* "unknown" and -1 for what is no row. */
-const char *fr_collective_kind_name(fr_collective_kind kind);
-int fr_collective_kind_find(const char *name);
+extern const fr_names fr_collective_names;
 
 #endif

@@ -4,6 +4,7 @@
  * cp always changes right after tp (Megatron's order tp-cp-dp-pp): both talk
  * within every layer, so they want to be neighbours.
  */
+#include "plan/decide/grid.h"
 #include "plan/decide/plan.h"
 
 #include <assert.h>

@@ -4,7 +4,8 @@
  */
 #include "plan/codec/compressor.h"
 #include "plan/collective/collective.h"
-#include "plan/decide/plan.h"
+#include "plan/decide/grid.h"
+#include "plan/decide/plan_fields.h"
 #include "plan/decide/plan_refuse.h"
 #include "plan/schedule/schedule.h"
 
@@ -43,26 +44,8 @@ static int64_t split_ffn(const fr_plan *plan, const fr_model *model)
                : model->ffn_hidden;
 }
 
-static fr_status check_ranges(const fr_plan *plan, fr_err *err)
+static fr_status check_ranks(const fr_plan *plan, fr_err *err)
 {
-    const struct {
-        const char *name;
-        int64_t value, high;
-    } counts[] = {
-        {"tp", plan->tp, 1 << 20},
-        {"pp", plan->pp, 1 << 20},
-        {"dp", plan->dp, 1 << 20},
-        {"cp", plan->cp, 1 << 20},
-        {"ep", plan->ep, 1 << 20},
-        {"vpp", plan->vpp, 1 << 20},
-        {"threads", plan->n_threads, 4096},
-        {"micro_batch", plan->micro_batch, 1 << 30},
-    };
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
-        if (counts[i].value < 1 || counts[i].value > counts[i].high)
-            return fr_fail(err, FR_INPUT, "%s is %lld; give 1 to %lld",
-                           counts[i].name, (long long)counts[i].value,
-                           (long long)counts[i].high);
     double world = (double)plan->tp * plan->pp * plan->dp * plan->cp;
     if (world > (double)INT32_MAX)
         return fr_fail(err, FR_INPUT,
@@ -71,25 +54,11 @@ static fr_status check_ranges(const fr_plan *plan, fr_err *err)
     if ((int64_t)plan->pp * plan->vpp > FR_PLAN_MAX_STAGES)
         return fr_fail(err, FR_INPUT, "pp %d x vpp %d stages; at most %d",
                        plan->pp, plan->vpp, FR_PLAN_MAX_STAGES);
-    if (plan->n_servers < 0 || plan->n_servers > world)
+    if (plan->n_servers > world)
         return fr_fail(err, FR_INPUT,
                        "%d parameter servers for %.0f ranks; give 0 (all) to "
                        "as many as there are ranks",
                        plan->n_servers, world);
-    if (plan->n_loss_metrics < 0 || plan->n_loss_metrics > 64)
-        return fr_fail(err, FR_INPUT, "loss_metrics is %d; give 0 to 64",
-                       plan->n_loss_metrics);
-    if ((unsigned)plan->schedule >= (unsigned)fr_n_schedules ||
-        (unsigned)plan->recompute >= FR_RECOMPUTE_N ||
-        (unsigned)plan->compressor >= (unsigned)fr_n_compressors ||
-        (unsigned)plan->collective >= (unsigned)fr_n_collectives ||
-        (unsigned)plan->protocol >= FR_PROTOCOL_N ||
-        (unsigned)plan->server_place >= FR_SERVER_N ||
-        (unsigned)plan->rank_order >= FR_RANK_ORDER_N ||
-        (unsigned)plan->precision >= FR_DTYPE_N)
-        return fr_fail(err, FR_INPUT,
-                       "schedule, recompute, compressor, collective, rank "
-                       "order or precision is not one of its kinds");
     return FR_OK;
 }
 
@@ -97,10 +66,6 @@ static fr_status check_ranges(const fr_plan *plan, fr_err *err)
 static fr_status check_nccl(const fr_plan *plan, fr_err *err)
 {
     bool is_told = plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0;
-    if (plan->n_channels < 0 || plan->n_channels > FR_MAX_CHANNELS)
-        return fr_fail(err, FR_INPUT,
-                       "nccl_channels is %d; give 0 (NCCL's choice) to %d",
-                       plan->n_channels, FR_MAX_CHANNELS);
     if (is_told && fr_collective_is_by_servers(plan->collective))
         return fr_fail(err, FR_INPUT,
                        "parameter servers copy without NCCL; leave out "
@@ -112,7 +77,7 @@ static fr_status check_nccl(const fr_plan *plan, fr_err *err)
         return fr_fail(err, FR_INPUT,
                        "NCCL adds in the switch with protocol simple alone, "
                        "not %s; choose simple or auto",
-                       fr_protocol_name(plan->protocol));
+                       fr_name_of(&fr_protocol_names, plan->protocol));
     return FR_OK;
 }
 
@@ -195,7 +160,7 @@ static fr_status check_chunks(const fr_plan *plan, const char *name,
 static fr_status check_own_chunks(const fr_plan *plan,
                                   const fr_schedule *schedule, fr_err *err)
 {
-    const char *several = fr_schedule_kind_name(fr_schedule_usual(2));
+    const char *several = fr_name_of(&fr_schedule_names, fr_schedule_usual(2));
     if (schedule->needs_pipeline && plan->pp == 1)
         return fr_fail(err, FR_INPUT,
                        "%s at pp 1 has no pipeline; choose schedule 1f1b or "
@@ -257,8 +222,8 @@ static fr_status check_ep_overlap(const fr_plan *plan, fr_err *err)
         return fr_fail(err, FR_INPUT,
                        "ep-overlap at pp %d pairs passes of %s only, not of "
                        "%s; choose schedule %s",
-                       plan->pp, fr_schedule_kind_name(schedule),
-                       fr_schedule_kind_name(plan->schedule),
+                       plan->pp, fr_name_of(&fr_schedule_names, schedule),
+                       fr_name_of(&fr_schedule_names, plan->schedule),
                        plan->pp > 1 ? "interleaved with vpp > 1" : "1f1b");
     if (is_remade)
         return fr_fail(err, FR_INPUT,
@@ -308,7 +273,7 @@ static fr_status check_compressor(const fr_plan *plan, fr_err *err)
 {
     if (plan->compressor == FR_COMPRESSOR_NONE)
         return FR_OK;
-    const char *name = fr_compressor_kind_name(plan->compressor);
+    const char *name = fr_name_of(&fr_compressor_names, plan->compressor);
     if (plan->dp == 1)
         return fr_fail(err, FR_INPUT,
                        "compressor %s at dp 1 has no gradients to send; choose "
@@ -319,9 +284,6 @@ static fr_status check_compressor(const fr_plan *plan, fr_err *err)
 
 static fr_status check_data_parallel(const fr_plan *plan, fr_err *err)
 {
-    if (plan->zero_stage < 0 || plan->zero_stage > 3)
-        return fr_fail(err, FR_INPUT, "zero is %d; choose 0, 1, 2 or 3",
-                       plan->zero_stage);
     if (plan->zero_stage > 0 && plan->dp * (int64_t)plan->cp == 1)
         return fr_fail(err, FR_INPUT,
                        "zero %d at dp 1 has nobody to share the optimizer "
@@ -379,42 +341,14 @@ static fr_status check_sequence(const fr_model *model, const fr_job *job,
                    (long long)model->max_seq);
 }
 
-/* What has a range of its own, whatever else is chosen. */
-static fr_status check_fractions(const fr_plan *plan, fr_err *err)
+static fr_status check_zero_group(const fr_plan *plan, fr_err *err)
 {
     int64_t n_data = (int64_t)plan->dp * plan->cp;
-    if ((unsigned)plan->cp_kind >= FR_CP_N ||
-        (unsigned)plan->flash_kind >= FR_FLASH_N ||
-        (unsigned)plan->kernels >= FR_KERNELS_N ||
-        (unsigned)plan->scaling >= FR_SCALING_N ||
-        (unsigned)plan->cuda_graphs >= FR_CUDA_GRAPHS_N ||
-        (unsigned)plan->zero_unit >= FR_ZERO_UNIT_N ||
-        (unsigned)plan->expert_dispatch >= FR_DISPATCH_N ||
-        (unsigned)plan->grad_dtype >= FR_DTYPE_N ||
-        plan->recompute_parts > FR_RECOMPUTE_PARTS_ALL)
-        return fr_fail(err, FR_INPUT,
-                       "cp_kind, flash_kind, kernels, scaling, cuda_graphs, "
-                       "zero_unit, grad_dtype or recompute_parts is not one "
-                       "of its kinds");
-    if (plan->zero_group < 0 ||
-        (plan->zero_group > 0 && n_data % plan->zero_group != 0))
+    if (plan->zero_group > 0 && n_data % plan->zero_group != 0)
         return fr_fail(err, FR_INPUT,
                        "zero_group %d: choose a divisor of dp x cp = %lld, or "
                        "0 for all of them",
                        plan->zero_group, (long long)n_data);
-    if (plan->n_prefetch < 0 || plan->recompute_layers < 0 || plan->etp < 0)
-        return fr_fail(err, FR_INPUT,
-                       "zero_prefetch, recompute_layers and etp: give 0 or "
-                       "more");
-    if (!(plan->expert_imbalance >= 1.0 && plan->expert_imbalance <= 1e6))
-        return fr_fail(err, FR_INPUT,
-                       "expert_imbalance %g: the busiest rank's tokens over "
-                       "the mean, at least 1",
-                       plan->expert_imbalance);
-    if (!(plan->activation_offload_frac >= 0.0 &&
-          plan->activation_offload_frac <= 1.0))
-        return fr_fail(err, FR_INPUT, "offload_activations %g: choose 0 to 1",
-                       plan->activation_offload_frac);
     return FR_OK;
 }
 
@@ -422,7 +356,8 @@ fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
                         const fr_job *job, fr_err *err)
 {
     FR_TRY(fr_job_check(job, err));
-    FR_TRY(check_ranges(plan, err));
+    FR_TRY(fr_plan_check_ranges(plan, err));
+    FR_TRY(check_ranks(plan, err));
     FR_TRY(check_nccl(plan, err));
     FR_TRY(check_batch(plan, job, err));
     FR_TRY(check_sequence(model, job, err));
@@ -431,7 +366,7 @@ fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
     FR_TRY(check_stages(plan, model, err));
     FR_TRY(check_schedule(plan, job, err));
     FR_TRY(check_ep_overlap(plan, err));
-    FR_TRY(check_fractions(plan, err));
+    FR_TRY(check_zero_group(plan, err));
     return check_data_parallel(plan, err);
 }
 

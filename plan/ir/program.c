@@ -3,6 +3,7 @@
  * its end.
  */
 #include "plan/ir/program.h"
+#include "plan/decide/grid.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "plan/outline/sharding.h"
 
 #include "plan/collective/collective.h"
+#include "plan/decide/grid.h"
 
 fr_sharding fr_sharding_of(const fr_plan *plan, bool is_executable)
 {

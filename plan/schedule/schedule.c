@@ -3,21 +3,13 @@
  */
 #include "plan/schedule/schedule.h"
 
-#include <string.h>
+#include <stddef.h>
 
-const char *fr_schedule_kind_name(fr_schedule_kind kind)
+static const char *name_at(int i)
 {
-    return (unsigned)kind < (unsigned)fr_n_schedules ? fr_schedules[kind]->name
-                                                     : "unknown";
+    return i < fr_n_schedules ? fr_schedules[i]->name : NULL;
 }
-
-int fr_schedule_kind_find(const char *name)
-{
-    for (int i = 0; i < fr_n_schedules; i++)
-        if (strcmp(fr_schedules[i]->name, name) == 0)
-            return i;
-    return -1;
-}
+const fr_names fr_schedule_names = {.at = name_at};
 
 bool fr_schedule_fits(const fr_schedule *schedule, int64_t n_stages,
                       int64_t n_micro, int64_t vpp)

@@ -9,6 +9,8 @@
 #ifndef FR_PLAN_SCHEDULE_SCHEDULE_LIST_H
 #define FR_PLAN_SCHEDULE_SCHEDULE_LIST_H
 
+#include "core/base/names.h"
+
 #define FR_SCHEDULES(ROW)                                                      \
     ROW(GPIPE, gpipe)                                                          \
     ROW(1F1B, 1f1b)                                                            \
@@ -25,8 +27,6 @@ typedef enum fr_schedule_kind {
 /* Rows of the table. */
 extern const int fr_n_schedules;
 
-/* "unknown" and -1 for what is no row. */
-const char *fr_schedule_kind_name(fr_schedule_kind kind);
-int fr_schedule_kind_find(const char *name);
+extern const fr_names fr_schedule_names;
 
 #endif

@@ -2,6 +2,7 @@
  * collective_engine.c: prepares the communication instructions of a rank and
  * hands each to the way that carries it out.
  */
+#include "plan/decide/grid.h"
 #include "runtime/comm/collective_engine_state.h"
 
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static fr_status emit(const fr_engine_route *route, fr_collective_kind kind,
         !collective->fits(op, route->n_group))
         return fr_fail(err, FR_CHECK, "%s over %llu ranks cannot be made by %s",
                        fr_op_name(op), (unsigned long long)g,
-                       fr_collective_kind_name(kind));
+                       fr_name_of(&fr_collective_names, kind));
     return collective->emit(op, route->n_group, route->n, list, err);
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "plan/codec/optimizer.h"
+#include "plan/decide/grid.h"
 #include "runtime/gpu/gpu_choice.h"
 #include "runtime/gpu/gpu_interpreter.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"

@@ -1,5 +1,6 @@
 /* gpu_interpreter_create.c: makes everything that stepping needs, beforehand.
  */
+#include "plan/decide/grid.h"
 #include "runtime/gpu/gpu_interpreter_state.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "runtime/gpu_comm/gpu_groups.h"
 
 #include "core/base/vec.h"
+#include "plan/decide/grid.h"
 #include "runtime/gpu/gpu_driver.h"
 
 #include <stdlib.h>

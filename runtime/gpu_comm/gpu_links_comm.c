@@ -3,6 +3,7 @@
  * library: one of the world, the others split from it.
  */
 #include "plan/collective/collective.h"
+#include "plan/decide/grid.h"
 #include "runtime/gpu_comm/gpu_collectives.h"
 #include "runtime/gpu_comm/gpu_links.h"
 

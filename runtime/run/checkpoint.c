@@ -5,6 +5,7 @@
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/document/json.h"
+#include "plan/decide/grid.h"
 
 #include <dirent.h>
 #include <errno.h>

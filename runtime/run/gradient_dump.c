@@ -3,6 +3,7 @@
 
 #include "core/base/buffer.h"
 #include "core/base/fileio.h"
+#include "plan/decide/grid.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* interpreter_create.c: makes everything that stepping needs, beforehand. */
+#include "plan/decide/grid.h"
 #include "runtime/run/interpreter_state.h"
 
 #include <stdlib.h>

@@ -32,6 +32,7 @@
 #include "sim/bound/estimate.h"
 
 #include "core/base/hash.h"
+#include "plan/decide/grid.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_stages.h"
 #include "sim/bound/estimate_state.h"

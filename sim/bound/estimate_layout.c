@@ -1,4 +1,5 @@
 /* estimate_layout.c: where the ranks of a plan and their groups sit. */
+#include "plan/decide/grid.h"
 #include "sim/bound/estimate_state.h"
 
 #include "core/base/hash.h"

@@ -6,6 +6,7 @@
 
 #include "cost_models/gpu/gpu_memory.h"
 #include "cost_models/gpu/gpu_price.h"
+#include "plan/decide/grid.h"
 #include "plan/memory/caching_allocator.h"
 
 /* What a CPU rank uses besides its slab differs from run to run by so much. */

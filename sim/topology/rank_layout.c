@@ -1,5 +1,6 @@
 /* rank_layout.c: groups are listed once each, nodes and rails are counted. */
 #include "sim/topology/rank_layout.h"
+#include "plan/decide/grid.h"
 
 #include <stdlib.h>
 #include <string.h>

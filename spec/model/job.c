@@ -1,70 +1,84 @@
-/* job.c: defaults of a job, its learning-rate curve, its checks. */
-#include "spec/model/job.h"
+/* job.c: the table of the fields of a job, its learning-rate curve, its checks.
+ */
+#include "spec/model/job_fields.h"
 
 #include <math.h>
 #include <string.h>
 
-static const char *const optimizer_names[FR_OPTIMIZER_N] = {
+static const char *const optimizers[FR_OPTIMIZER_N] = {
     [FR_OPTIMIZER_SGD] = "sgd",
     [FR_OPTIMIZER_ADAMW] = "adamw",
     [FR_OPTIMIZER_LARS] = "lars",
     [FR_OPTIMIZER_LAMB] = "lamb",
 };
 
-static const char *const schedule_names[FR_LR_N] = {
+static const char *const schedules[FR_LR_N] = {
     [FR_LR_CONSTANT] = "constant",
     [FR_LR_COSINE] = "cosine",
     [FR_LR_LINEAR] = "linear",
     [FR_LR_INVERSE_SQRT] = "inverse-sqrt",
 };
 
-static const char *const rule_names[FR_LR_RULE_N] = {
+static const char *const rules[FR_LR_RULE_N] = {
     [FR_LR_RULE_NONE] = "none",
     [FR_LR_RULE_LINEAR] = "linear",
     [FR_LR_RULE_SQRT] = "sqrt",
 };
 
-const char *fr_optimizer_kind_name(fr_optimizer_kind kind)
-{
-    return (unsigned)kind < FR_OPTIMIZER_N ? optimizer_names[kind] : "unknown";
-}
+const fr_names fr_optimizer_names = FR_NAMES(optimizers);
+const fr_names fr_lr_schedule_names = FR_NAMES(schedules);
+const fr_names fr_lr_rule_names = FR_NAMES(rules);
 
-const char *fr_lr_schedule_name(fr_lr_schedule schedule)
-{
-    return (unsigned)schedule < FR_LR_N ? schedule_names[schedule] : "unknown";
-}
+#define ROW(symbol, member, json, ...)                                         \
+    [FR_JOB_##symbol] = {json, FR_MEMBER(fr_job, member), __VA_ARGS__}
+#define RANGE(low, high) .min = (low), .max = (high)
+#define OPTION(name, text) .option = (name), .help = (text)
 
-const char *fr_lr_rule_name(fr_lr_rule rule)
-{
-    return (unsigned)rule < FR_LR_RULE_N ? rule_names[rule] : "unknown";
-}
-
-int fr_optimizer_kind_find(const char *name)
-{
-    for (int i = 0; i < FR_OPTIMIZER_N; i++)
-        if (strcmp(optimizer_names[i], name) == 0)
-            return i;
-    return -1;
-}
+/* The defaults are those of GPT-2 style training. */
+const fr_field fr_job_fields[FR_JOB_FIELDS_N] = {
+    ROW(GLOBAL_BATCH, global_batch, "global_batch", .initial = 8,
+        RANGE(1, FR_NO_LIMIT), OPTION("global-batch", "sequences per step")),
+    ROW(SEQ, seq, "seq", .initial = 128, RANGE(1, FR_NO_LIMIT),
+        OPTION("seq", "tokens per sequence")),
+    ROW(STEPS, n_steps, "steps", .initial = 20, RANGE(1, FR_NO_LIMIT),
+        OPTION("steps", "training steps")),
+    ROW(SEED, seed, "seed", .initial = 1, RANGE(0, FR_NO_LIMIT),
+        OPTION("seed", "of weights and data order")),
+    ROW(OPTIMIZER, optimizer, "optimizer", .names = &fr_optimizer_names,
+        .initial = FR_OPTIMIZER_ADAMW, OPTION("optimizer", "update rule")),
+    ROW(LR, lr, "lr", .initial = 3e-4, RANGE(0, FR_NO_LIMIT),
+        OPTION("lr", "peak learning rate")),
+    ROW(LR_SCHEDULE, lr_schedule, "lr_schedule", .names = &fr_lr_schedule_names,
+        OPTION("lr-schedule", "decay after warm-up")),
+    ROW(LR_RULE, lr_rule, "lr_rule", .names = &fr_lr_rule_names,
+        OPTION("lr-rule", "how the learning rate follows the batch")),
+    ROW(LR_BASE_BATCH, lr_base_batch, "lr_base_batch", .initial = 8,
+        RANGE(1, FR_NO_LIMIT),
+        OPTION("lr-base-batch", "global batch that --lr was chosen for")),
+    ROW(WARMUP, warmup_steps, "warmup_steps", RANGE(0, FR_NO_LIMIT),
+        OPTION("warmup", "warm-up steps")),
+    ROW(DROPOUT, dropout, "dropout", RANGE(0, 1),
+        OPTION("dropout", "share of activations that are dropped in training")),
+    ROW(CLIP, clip_norm, "clip_norm", .initial = 1, RANGE(0, FR_NO_LIMIT),
+        OPTION("clip", "largest global gradient norm; 0: no clipping")),
+    ROW(WEIGHT_DECAY, weight_decay, "weight_decay", .initial = 0.1,
+        RANGE(0, FR_NO_LIMIT),
+        OPTION("weight-decay", "decoupled decay of matrices")),
+    ROW(DATA, data, "data",
+        OPTION("data", "text or GPT-2 token file to train on")),
+    ROW(BETA1, beta1, "beta1", .initial = 0.9),
+    ROW(BETA2, beta2, "beta2", .initial = 0.95),
+    ROW(OPTIMIZER_EPS, optimizer_eps, "optimizer_eps", .initial = 1e-8),
+    /* You et al., arXiv 1708.03888. */
+    ROW(TRUST_COEFFICIENT, trust_coefficient, "trust_coefficient",
+        .initial = 0.001),
+    ROW(LR_MIN_FRAC, lr_min_frac, "lr_min_frac", .initial = 0),
+};
 
 void fr_job_init(fr_job *job)
 {
     memset(job, 0, sizeof *job);
-    job->global_batch = 8;
-    job->seq = 128;
-    job->n_steps = 20;
-    job->seed = 1;
-    job->optimizer = FR_OPTIMIZER_ADAMW;
-    job->lr = 3e-4;
-    job->beta1 = 0.9;
-    job->beta2 = 0.95;
-    job->optimizer_eps = 1e-8;
-    job->weight_decay = 0.1;
-    job->trust_coefficient = 0.001; /* You et al., arXiv 1708.03888 */
-    job->clip_norm = 1.0;
-    job->lr_schedule = FR_LR_CONSTANT;
-    job->lr_rule = FR_LR_RULE_NONE;
-    job->lr_base_batch = 8;
+    fr_fields_init(fr_job_fields, FR_JOB_FIELDS_N, job);
 }
 
 /* What the batch makes of the rate. */
@@ -155,7 +169,7 @@ static fr_status check_counts(const fr_job *job, fr_err *err)
         return fr_fail(err, FR_INPUT,
                        "lr_rule %s needs lr_base_batch, the batch that lr "
                        "was chosen for",
-                       fr_lr_rule_name(job->lr_rule));
+                       fr_name_of(&fr_lr_rule_names, job->lr_rule));
     return FR_OK;
 }
 

@@ -6,6 +6,7 @@
 #define FR_SPEC_MODEL_JOB_H
 
 #include "core/base/err.h"
+#include "core/base/names.h"
 
 typedef enum fr_optimizer_kind {
     FR_OPTIMIZER_SGD, /* with momentum */
@@ -43,8 +44,8 @@ typedef struct fr_job {
     double optimizer_eps;
     double weight_decay;      /* matrices only, never norms and biases */
     double trust_coefficient; /* LARS */
-    double dropout;           /* of residual sums and attention; 0: none */
     double clip_norm;         /* global gradient norm; 0: no clipping */
+    double dropout;           /* of residual sums and attention; 0: none */
     fr_lr_schedule lr_schedule;
     int64_t warmup_steps;
     double lr_min_frac;
@@ -59,11 +60,9 @@ void fr_job_init(fr_job *job);
 /* Learning rate of step i_step (from 0), warm-up, decay and rule applied. */
 double fr_job_lr(const fr_job *job, int64_t i_step);
 
-const char *fr_optimizer_kind_name(fr_optimizer_kind kind);
-const char *fr_lr_schedule_name(fr_lr_schedule schedule);
-const char *fr_lr_rule_name(fr_lr_rule rule);
-/* -1 when the name is unknown. */
-int fr_optimizer_kind_find(const char *name);
+extern const fr_names fr_optimizer_names;
+extern const fr_names fr_lr_schedule_names;
+extern const fr_names fr_lr_rule_names;
 
 FR_CHECKED fr_status fr_job_check(const fr_job *job, fr_err *err);
 

@@ -98,7 +98,7 @@ typedef struct fr_compute_point {
 /* One collective or transfer at one size. */
 typedef struct fr_comm_point {
     char op[FR_PROFILE_NAME];        /* fr_op_name; "send": one way */
-    char algorithm[FR_PROFILE_NAME]; /* fr_collective_kind_name, "" for send */
+    char algorithm[FR_PROFILE_NAME]; /* fr_collective_names, "" for send */
     char scope[FR_PROFILE_NAME];     /* "shm" inside a node, "net" between */
     int32_t n_group;
     uint64_t n_bytes; /* fr_instr_payload_bytes */

@@ -90,10 +90,8 @@ fr_status fr_tune_nearest(const fr_tune_options *options,
 
 /* ---- one device, one node ------------------------------------------------ */
 
-enum {
-    PINS_OF_ONE = FR_PIN_RECOMPUTE | FR_PIN_PRECISION | FR_PIN_MICRO_BATCH |
-                  FR_PIN_THREADS
-};
+static const uint64_t pins_of_one = FR_PIN(RECOMPUTE) | FR_PIN(PRECISION) |
+                                    FR_PIN(MICRO_BATCH) | FR_PIN(THREADS);
 
 static fr_plan_space_request one_device(const fr_plan_space_request *space)
 {
@@ -104,7 +102,7 @@ static fr_plan_space_request one_device(const fr_plan_space_request *space)
     alone.base.vpp = alone.base.cp = alone.base.ep = 1;
     alone.base.etp = 0;
     alone.base.n_split = 0;
-    alone.pins &= PINS_OF_ONE;
+    alone.pins &= pins_of_one;
     return alone;
 }
 
@@ -120,9 +118,9 @@ static fr_plan_space_request one_node(const fr_plan_space_request *space)
 static bool loosen(fr_plan_space_request *space)
 {
     fr_plan_space_request plain = one_device(space);
-    unsigned pins = space->pins;
+    uint64_t pins = space->pins;
     plain.world = space->world;
-    plain.pins = pins & ~(unsigned)PINS_OF_ONE ? pins & PINS_OF_ONE : 0;
+    plain.pins = pins & ~pins_of_one ? pins & pins_of_one : 0;
     bool is_looser = pins != 0 || space->ranges != NULL;
     *space = plain;
     return is_looser;
@@ -215,8 +213,7 @@ static bool has_best(const fr_plan_space_request *space, fr_baseline baseline,
         return false;
     return baseline == FR_BASELINE_NODE
                ? best->n_nodes == 1
-               : best->n_ranks == 1 &&
-                     (space->pins & ~(unsigned)PINS_OF_ONE) == 0;
+               : best->n_ranks == 1 && (space->pins & ~pins_of_one) == 0;
 }
 
 fr_status fr_tune_baselines(const fr_tune_options *options,

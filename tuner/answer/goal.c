@@ -413,8 +413,9 @@ char *fr_goal_lr_rule(const fr_job *job, char *buf, size_t n_buf)
         [FR_LR_RULE_SQRT] = "lr ~ sqrt(B)",
     };
     const char *rule = named[job->lr_rule];
-    snprintf(
-        buf, n_buf, "%s (%s)", rule != NULL ? rule : published[job->optimizer],
-        rule != NULL ? "--lr-rule" : fr_optimizer_kind_name(job->optimizer));
+    snprintf(buf, n_buf, "%s (%s)",
+             rule != NULL ? rule : published[job->optimizer],
+             rule != NULL ? "--lr-rule"
+                          : fr_name_of(&fr_optimizer_names, job->optimizer));
     return buf;
 }

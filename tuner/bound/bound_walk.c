@@ -326,7 +326,8 @@ static fr_status walk_pipelines(const run *r, worker *w, fr_plan *plan,
 {
     for (size_t p = 0; p < pipelines->choices.n; p++) {
         d->pipeline = &pipelines->choices.items[p];
-        if (r->options->is_even && d->pipeline->value[FR_SPACE_AXIS_SPLIT] != 0)
+        if (r->options->is_even &&
+            d->pipeline->value[FR_SPACE_AXIS_LAYER_SPLIT] != 0)
             continue;
         set_kept(pipelines, p, d);
         if (d->needs != NULL && is_out(r, w, d, d->needs->least_state_bytes)) {

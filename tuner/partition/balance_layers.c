@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/hash.h"
+#include "plan/decide/grid.h"
 #include "plan/outline/sharding.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_stages.h"
@@ -383,16 +384,16 @@ uint64_t fr_balance_signature(const fr_plan_space_request *request,
     uint64_t key = 0;
     fr_plan_space_values vpps = {0}, schedules;
     if (request->balance == NULL || plan->pp == 1 ||
-        fr_is_pinned(request, FR_PIN_SPLIT))
+        fr_is_pinned(request, FR_PLAN_LAYER_SPLIT))
         return key;
     fr_plan at = *plan;
     fr_list_vpp(request, &at, &vpps);
     for (int v = 0; v < vpps.n; v++) {
-        fr_set_vpp(request, &at, vpps.at[v]);
+        at.vpp = (int32_t)vpps.at[v];
         schedules.n = 0;
         fr_list_schedule(request, &at, &schedules);
         for (int s = 0; s < schedules.n; s++) {
-            fr_set_schedule(request, &at, schedules.at[s]);
+            at.schedule = (fr_schedule_kind)schedules.at[s];
             const fr_balanced *found = fr_balance_find(request, &at);
             if (found->n > 0)
                 key = fr_hash_mix(key + (uint64_t)(16 * v + s));

@@ -53,8 +53,9 @@ static bool is_same_state(const fr_plan_space_choice *a,
                           const fr_plan_space_choice *b)
 {
     static const fr_plan_space_axis axes[] = {
-        FR_SPACE_AXIS_ZERO, FR_SPACE_AXIS_ZERO_GROUP, FR_SPACE_AXIS_RESHARD,
-        FR_SPACE_AXIS_OFFLOAD, FR_SPACE_AXIS_COMPRESSOR};
+        FR_SPACE_AXIS_ZERO, FR_SPACE_AXIS_ZERO_GROUP,
+        FR_SPACE_AXIS_ZERO_RESHARD, FR_SPACE_AXIS_OFFLOAD_OPTIMIZER,
+        FR_SPACE_AXIS_COMPRESS};
     for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++)
         if (a->value[axes[i]] != b->value[axes[i]])
             return false;
@@ -65,7 +66,7 @@ static fr_estimate_variant variant_of(const fr_plan_space_choice *choice)
 {
     return (fr_estimate_variant){
         .is_overlap = choice->value[FR_SPACE_AXIS_OVERLAP] != 0,
-        .is_gather_overlap = choice->value[FR_SPACE_AXIS_GATHER] != 0,
+        .is_gather_overlap = choice->value[FR_SPACE_AXIS_GATHER_OVERLAP] != 0,
         .bucket_bytes = (uint64_t)choice->value[FR_SPACE_AXIS_BUCKET]};
 }
 

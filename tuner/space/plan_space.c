@@ -1,6 +1,6 @@
 /* plan_space.c: the walk over the table of axes, one decision level after
  * the other. */
-#include "tuner/space/plan_space.h"
+#include "tuner/space/plan_space_lists.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +78,8 @@ static fr_status visit(const walk *w, fr_plan_space_choice *choice,
     axis->list(w->request, plan, &values);
     for (int i = 0; i < values.n; i++) {
         fr_plan next = *plan;
-        axis->set(w->request, &next, values.at[i]);
+        fr_set_axis(w->request, (fr_plan_space_axis)i_axis, values.at[i],
+                    &next);
         choice->candidate.choice[i_axis] = (uint8_t)i;
         choice->value[i_axis] = values.at[i];
         FR_TRY(visit(w, choice, &next, i_axis + 1));
@@ -107,7 +108,7 @@ void fr_plan_space_set(const fr_plan_space_request *request,
 {
     for (int a = 0; a < FR_SPACE_AXIS_N; a++)
         if (fr_plan_space_axes[a].level == level)
-            fr_plan_space_axes[a].set(request, plan, choice->value[a]);
+            fr_set_axis(request, (fr_plan_space_axis)a, choice->value[a], plan);
 }
 
 void fr_candidate_join(const fr_candidate *layers, const fr_candidate *pipeline,
@@ -216,8 +217,8 @@ void fr_plan_space_plan(const fr_plan_space_request *request,
         fr_plan_space_values values;
         values.n = 0;
         fr_plan_space_axes[a].list(request, &plan, &values);
-        fr_plan_space_axes[a].set(request, &plan,
-                                  values.at[candidate->choice[a]]);
+        fr_set_axis(request, (fr_plan_space_axis)a,
+                    values.at[candidate->choice[a]], &plan);
     }
     *out = plan;
 }

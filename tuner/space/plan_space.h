@@ -10,72 +10,61 @@
 #define FR_TUNER_SPACE_PLAN_SPACE_H
 
 #include "core/base/vec.h"
-#include "plan/decide/plan.h"
+#include "plan/decide/plan_fields.h"
 #include "spec/cluster/cluster.h"
 #include "tuner/space/decision_levels.h"
 #include "tuner/space/frameworks.h"
 
+/*
+ * Axes in the order in which they are decided; each is a field of the plan.
+ *   symbol, name   of the field (plan_fields.h); fr_list_NAME() lists its
+ * values level          the decision level values         LISTED: the user may
+ * name several, SINGLE: one set            fr_set_NAME() where more follows
+ * from a value than that of the field, else NULL WORLD, the number of ranks,
+ * comes before them and is no field.  dp is what the other degrees leave of it.
+ */
+#define FR_SPACE_AXES(X)                                                       \
+    X(THREADS, threads, LAYERS, SINGLE, NULL)                                  \
+    X(CP, cp, LAYERS, LISTED, fr_set_cp)                                       \
+    X(TP, tp, LAYERS, LISTED, fr_set_tp)                                       \
+    X(PP, pp, LAYERS, LISTED, fr_set_pp)                                       \
+    X(EP, ep, LAYERS, LISTED, NULL)                                            \
+    X(ETP, etp, LAYERS, LISTED, NULL)                                          \
+    X(RANK_ORDER, rank_order, LAYERS, LISTED, NULL)                            \
+    X(MICRO_BATCH, micro_batch, LAYERS, LISTED, NULL)                          \
+    X(CP_KIND, cp_kind, LAYERS, LISTED, NULL)                                  \
+    X(SEQUENCE_PARALLEL, sequence_parallel, LAYERS, SINGLE, NULL)              \
+    X(TP_OVERLAP, tp_overlap, LAYERS, SINGLE, NULL)                            \
+    X(RECOMPUTE, recompute, LAYERS, LISTED, NULL)                              \
+    X(EP_OVERLAP, ep_overlap, LAYERS, SINGLE, NULL)                            \
+    X(PRECISION, precision, LAYERS, LISTED, NULL)                              \
+    X(VPP, vpp, PIPELINE, LISTED, NULL)                                        \
+    X(SCHEDULE, schedule, PIPELINE, LISTED, NULL)                              \
+    X(LAYER_SPLIT, split, PIPELINE, SINGLE, fr_set_split)                      \
+    X(RECOMPUTE_LAYERS, recompute_layers, PIPELINE, LISTED, NULL)              \
+    X(ZERO, zero, GRADIENTS, LISTED, NULL)                                     \
+    X(ZERO_GROUP, zero_group, GRADIENTS, LISTED, NULL)                         \
+    X(ZERO_RESHARD, reshard, GRADIENTS, SINGLE, NULL)                          \
+    X(OFFLOAD_OPTIMIZER, offload, GRADIENTS, SINGLE, NULL)                     \
+    X(COMPRESS, compressor, GRADIENTS, SINGLE, NULL)                           \
+    X(OVERLAP, overlap, GRADIENTS, SINGLE, NULL)                               \
+    X(GATHER_OVERLAP, gather, GRADIENTS, SINGLE, NULL)                         \
+    X(BUCKET, bucket, GRADIENTS, LISTED, NULL)
+
 typedef enum fr_plan_space_axis {
     FR_SPACE_AXIS_WORLD,
-    FR_SPACE_AXIS_THREADS,
-    FR_SPACE_AXIS_CP,
-    FR_SPACE_AXIS_TP,
-    FR_SPACE_AXIS_PP, /* and with it dp */
-    FR_SPACE_AXIS_EP,
-    FR_SPACE_AXIS_ETP,
-    FR_SPACE_AXIS_RANK_ORDER,
-    FR_SPACE_AXIS_MICRO_BATCH,
-    FR_SPACE_AXIS_CP_KIND,
-    FR_SPACE_AXIS_SEQUENCE_PARALLEL,
-    FR_SPACE_AXIS_TP_OVERLAP,
-    FR_SPACE_AXIS_RECOMPUTE,
-    FR_SPACE_AXIS_EP_OVERLAP,
-    FR_SPACE_AXIS_PRECISION,
-    FR_SPACE_AXIS_VPP,
-    FR_SPACE_AXIS_SCHEDULE,
-    FR_SPACE_AXIS_SPLIT,
-    FR_SPACE_AXIS_RECOMPUTE_LAYERS,
-    FR_SPACE_AXIS_ZERO,
-    FR_SPACE_AXIS_ZERO_GROUP,
-    FR_SPACE_AXIS_RESHARD,
-    FR_SPACE_AXIS_OFFLOAD,
-    FR_SPACE_AXIS_COMPRESSOR,
-    FR_SPACE_AXIS_OVERLAP,
-    FR_SPACE_AXIS_GATHER,
-    FR_SPACE_AXIS_BUCKET,
-    FR_SPACE_AXIS_N
+#define FR_SPACE_AXIS_ENUM(symbol, name, level, values, set)                   \
+    FR_SPACE_AXIS_##symbol,
+    FR_SPACE_AXES(FR_SPACE_AXIS_ENUM)
+#undef FR_SPACE_AXIS_ENUM
+        FR_SPACE_AXIS_N
 } fr_plan_space_axis;
 
 /* Plan fields that the user has fixed: bits of fr_plan_space_request.pins. */
-typedef enum fr_pin {
-    FR_PIN_DP = 1 << 0,
-    FR_PIN_TP = 1 << 1,
-    FR_PIN_PP = 1 << 2,
-    FR_PIN_VPP = 1 << 3,
-    FR_PIN_MICRO_BATCH = 1 << 4,
-    FR_PIN_SCHEDULE = 1 << 5,
-    FR_PIN_SPLIT = 1 << 6,
-    FR_PIN_RECOMPUTE = 1 << 7,
-    FR_PIN_SEQUENCE_PARALLEL = 1 << 8,
-    FR_PIN_ZERO = 1 << 9,
-    FR_PIN_COMPRESSOR = 1 << 10,
-    FR_PIN_OVERLAP = 1 << 11,
-    FR_PIN_BUCKET = 1 << 12,
-    FR_PIN_RANK_ORDER = 1 << 13,
-    FR_PIN_PRECISION = 1 << 14,
-    FR_PIN_THREADS = 1 << 15,
-    FR_PIN_CP = 1 << 16,
-    FR_PIN_EP = 1 << 17,
-    FR_PIN_ETP = 1 << 18,
-    FR_PIN_CP_KIND = 1 << 19,
-    FR_PIN_TP_OVERLAP = 1 << 20,
-    FR_PIN_RECOMPUTE_LAYERS = 1 << 21,
-    FR_PIN_ZERO_GROUP = 1 << 22,
-    FR_PIN_RESHARD = 1 << 23,
-    FR_PIN_OFFLOAD = 1 << 24,
-    FR_PIN_GATHER = 1 << 25,
-    FR_PIN_EP_OVERLAP = 1 << 26
-} fr_pin;
+#define FR_PIN(symbol) (UINT64_C(1) << FR_PLAN_##symbol)
+/* Of those that are axes, and of dp: others are never chosen. */
+#define FR_PIN_OR(symbol, name, level, values, set) | FR_PIN(symbol)
+#define FR_PINS_ALL (FR_PIN(DP) FR_SPACE_AXES(FR_PIN_OR))
 
 /* Values of an axis that the user has named; n == 0: none. */
 #define FR_RANGE_VALUES 16
@@ -91,7 +80,7 @@ typedef struct fr_plan_space_request {
     const fr_job *job;
     const fr_cluster *cluster;
     fr_plan base;       /* pinned fields; what is no axis stays as here */
-    unsigned pins;      /* fr_pin */
+    uint64_t pins;      /* FR_PIN() */
     int64_t world;      /* 0: every divisor of the cluster's slots */
     int64_t most_nodes; /* that are there: the first ones; 0: all */
     bool is_any_nodes;  /* world 0: also other numbers of whole nodes */
@@ -112,10 +101,12 @@ typedef struct fr_plan_space_values {
 
 /* One row per axis. */
 typedef struct fr_plan_space_axis_row {
-    const char *name;
+    fr_plan_field_id field; /* WORLD: FR_PLAN_FIELDS_N, none */
     fr_decision_level level;
+    bool is_listed; /* may the user name several values? */
     void (*list)(const fr_plan_space_request *request, const fr_plan *plan,
                  fr_plan_space_values *values);
+    /* NULL: the field gets the value. */
     void (*set)(const fr_plan_space_request *request, fr_plan *plan,
                 int64_t value);
 } fr_plan_space_axis_row;

@@ -1,36 +1,24 @@
 /* plan_space_axes.c: the table of axes. */
 #include "tuner/space/plan_space_lists.h"
 
-#define ROW(symbol, name, level, functions)                                    \
-    [FR_SPACE_AXIS_##symbol] = {name, FR_DECISION_##level,                     \
-                                fr_list_##functions, fr_set_##functions}
+_Static_assert(FR_PLAN_FIELDS_N < 64, "a pin is a bit");
+
+enum { SINGLE, LISTED };
+#define ROW(symbol, name, level, values, set)                                  \
+    [FR_SPACE_AXIS_##symbol] = {FR_PLAN_##symbol, FR_DECISION_##level, values, \
+                                fr_list_##name, set},
 
 const fr_plan_space_axis_row fr_plan_space_axes[FR_SPACE_AXIS_N] = {
-    ROW(WORLD, "world", LAYERS, world),
-    ROW(THREADS, "threads", LAYERS, threads),
-    ROW(CP, "cp", LAYERS, cp),
-    ROW(TP, "tp", LAYERS, tp),
-    ROW(PP, "pp", LAYERS, pp),
-    ROW(EP, "ep", LAYERS, ep),
-    ROW(ETP, "etp", LAYERS, etp),
-    ROW(RANK_ORDER, "rank-order", LAYERS, rank_order),
-    ROW(MICRO_BATCH, "micro-batch", LAYERS, micro_batch),
-    ROW(CP_KIND, "cp-kind", LAYERS, cp_kind),
-    ROW(SEQUENCE_PARALLEL, "sequence-parallel", LAYERS, sequence_parallel),
-    ROW(TP_OVERLAP, "tp-overlap", LAYERS, tp_overlap),
-    ROW(RECOMPUTE, "recompute", LAYERS, recompute),
-    ROW(EP_OVERLAP, "ep-overlap", LAYERS, ep_overlap),
-    ROW(PRECISION, "precision", LAYERS, precision),
-    ROW(VPP, "vpp", PIPELINE, vpp),
-    ROW(SCHEDULE, "schedule", PIPELINE, schedule),
-    ROW(SPLIT, "layer-split", PIPELINE, split),
-    ROW(RECOMPUTE_LAYERS, "recompute-layers", PIPELINE, recompute_layers),
-    ROW(ZERO, "zero", GRADIENTS, zero),
-    ROW(ZERO_GROUP, "zero-group", GRADIENTS, zero_group),
-    ROW(RESHARD, "zero-reshard", GRADIENTS, reshard),
-    ROW(OFFLOAD, "offload-optimizer", GRADIENTS, offload),
-    ROW(COMPRESSOR, "compress", GRADIENTS, compressor),
-    ROW(OVERLAP, "overlap", GRADIENTS, overlap),
-    ROW(GATHER, "gather-overlap", GRADIENTS, gather),
-    ROW(BUCKET, "bucket", GRADIENTS, bucket),
-};
+    [FR_SPACE_AXIS_WORLD] = {FR_PLAN_FIELDS_N, FR_DECISION_LAYERS, LISTED,
+                             fr_list_world, fr_set_world},
+    FR_SPACE_AXES(ROW)};
+
+void fr_set_axis(const fr_plan_space_request *request, fr_plan_space_axis axis,
+                 int64_t value, fr_plan *plan)
+{
+    const fr_plan_space_axis_row *row = &fr_plan_space_axes[axis];
+    if (row->set != NULL)
+        row->set(request, plan, value);
+    else
+        fr_field_set_i64(&fr_plan_fields[row->field].field, value, plan);
+}

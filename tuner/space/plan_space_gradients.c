@@ -17,18 +17,10 @@ void fr_list_zero(const fr_plan_space_request *request, const fr_plan *plan,
         fr_push_value(values, 0);
         return;
     }
-    if (fr_push_given(request, FR_PIN_ZERO, FR_SPACE_AXIS_ZERO,
-                      request->base.zero_stage, values))
+    if (fr_push_given(request, FR_SPACE_AXIS_ZERO, values))
         return;
     for (int i = 0; i <= (fr_is_gpu_space(request) ? 3 : 1); i++)
         fr_push_value(values, i);
-}
-
-void fr_set_zero(const fr_plan_space_request *request, fr_plan *plan,
-                 int64_t value)
-{
-    (void)request;
-    plan->zero_stage = (int32_t)value;
 }
 
 /* GPUs, ZeRO 3: all of dp x cp, or the ranks of a node (HSDP). */
@@ -40,8 +32,7 @@ void fr_list_zero_group(const fr_plan_space_request *request,
         fr_push_value(values, 0);
         return;
     }
-    if (fr_push_given(request, FR_PIN_ZERO_GROUP, FR_SPACE_AXIS_ZERO_GROUP,
-                      request->base.zero_group, values))
+    if (fr_push_given(request, FR_SPACE_AXIS_ZERO_GROUP, values))
         return;
     fr_push_value(values, 0);
     int64_t inside = fr_space_node_devices(request) / plan->tp;
@@ -50,18 +41,13 @@ void fr_list_zero_group(const fr_plan_space_request *request,
         fr_push_value(values, inside);
 }
 
-void fr_set_zero_group(const fr_plan_space_request *request, fr_plan *plan,
-                       int64_t value)
+static void push_switch(const fr_plan_space_request *request,
+                        fr_plan_field_id field, bool is_free,
+                        fr_plan_space_values *values)
 {
-    (void)request;
-    plan->zero_group = (int32_t)value;
-}
-
-static void push_switch(const fr_plan_space_request *request, fr_pin pin,
-                        bool base, bool is_free, fr_plan_space_values *values)
-{
-    if (fr_is_pinned(request, pin) || !is_free || !fr_is_gpu_space(request)) {
-        fr_push_value(values, base);
+    if (fr_is_pinned(request, field) || !is_free || !fr_is_gpu_space(request)) {
+        fr_push_value(values, fr_field_get_i64(&fr_plan_fields[field].field,
+                                               &request->base));
         return;
     }
     fr_push_value(values, 1);
@@ -71,15 +57,7 @@ static void push_switch(const fr_plan_space_request *request, fr_pin pin,
 void fr_list_reshard(const fr_plan_space_request *request, const fr_plan *plan,
                      fr_plan_space_values *values)
 {
-    push_switch(request, FR_PIN_RESHARD, request->base.is_resharded,
-                plan->zero_stage == 3, values);
-}
-
-void fr_set_reshard(const fr_plan_space_request *request, fr_plan *plan,
-                    int64_t value)
-{
-    (void)request;
-    plan->is_resharded = value != 0;
+    push_switch(request, FR_PLAN_ZERO_RESHARD, plan->zero_stage == 3, values);
 }
 
 /* As asked for. */
@@ -87,16 +65,8 @@ void fr_list_offload(const fr_plan_space_request *request, const fr_plan *plan,
                      fr_plan_space_values *values)
 {
     (void)plan;
-    if (!fr_push_given(request, FR_PIN_OFFLOAD, FR_SPACE_AXIS_OFFLOAD,
-                       request->base.is_optimizer_offloaded, values))
+    if (!fr_push_given(request, FR_SPACE_AXIS_OFFLOAD_OPTIMIZER, values))
         fr_push_value(values, request->base.is_optimizer_offloaded);
-}
-
-void fr_set_offload(const fr_plan_space_request *request, fr_plan *plan,
-                    int64_t value)
-{
-    (void)request;
-    plan->is_optimizer_offloaded = value != 0;
 }
 
 void fr_list_compressor(const fr_plan_space_request *request,
@@ -106,8 +76,7 @@ void fr_list_compressor(const fr_plan_space_request *request,
         fr_push_value(values, FR_COMPRESSOR_NONE);
         return;
     }
-    if (fr_push_given(request, FR_PIN_COMPRESSOR, FR_SPACE_AXIS_COMPRESSOR,
-                      (int64_t)request->base.compressor, values))
+    if (fr_push_given(request, FR_SPACE_AXIS_COMPRESS, values))
         return;
     fr_push_value(values, FR_COMPRESSOR_NONE);
     for (int i = 1; request->allow_lossy && i < fr_n_compressors; i++)
@@ -115,13 +84,6 @@ void fr_list_compressor(const fr_plan_space_request *request,
             (plan->zero_stage == 1 && fr_compressors[i]->is_elementwise &&
              !fr_compressors[i]->wants_error_feedback))
             fr_push_value(values, i);
-}
-
-void fr_set_compressor(const fr_plan_space_request *request, fr_plan *plan,
-                       int64_t value)
-{
-    (void)request;
-    plan->compressor = (fr_compressor_kind)value;
 }
 
 /* Gradient bytes of one rank, near enough to leave out useless buckets. */
@@ -152,35 +114,21 @@ void fr_list_overlap(const fr_plan_space_request *request, const fr_plan *plan,
                      plan->zero_stage > 1;
     if (data_ranks(plan) == 1) {
         fr_push_value(values, 1); /* the default, so that names stay short */
-    } else if (fr_is_pinned(request, FR_PIN_OVERLAP)) {
+    } else if (fr_is_pinned(request, FR_PLAN_OVERLAP)) {
         fr_push_value(values, request->base.is_overlap);
     } else {
-        if (can_split || fr_is_pinned(request, FR_PIN_BUCKET))
+        if (can_split || fr_is_pinned(request, FR_PLAN_BUCKET))
             fr_push_value(values, 1);
         fr_push_value(values, 0);
     }
-}
-
-void fr_set_overlap(const fr_plan_space_request *request, fr_plan *plan,
-                    int64_t value)
-{
-    (void)request;
-    plan->is_overlap = value != 0;
 }
 
 /* GPUs: parameters of ZeRO 1 and 2 beside forward, or after the step. */
 void fr_list_gather(const fr_plan_space_request *request, const fr_plan *plan,
                     fr_plan_space_values *values)
 {
-    push_switch(request, FR_PIN_GATHER, request->base.is_gather_overlap,
+    push_switch(request, FR_PLAN_GATHER_OVERLAP,
                 plan->zero_stage == 1 || plan->zero_stage == 2, values);
-}
-
-void fr_set_gather(const fr_plan_space_request *request, fr_plan *plan,
-                   int64_t value)
-{
-    (void)request;
-    plan->is_gather_overlap = value != 0;
 }
 
 /* ZeRO 2 and 3 reduce layer by layer. */
@@ -192,8 +140,7 @@ void fr_list_bucket(const fr_plan_space_request *request, const fr_plan *plan,
         fr_push_value(values, (int64_t)request->base.bucket_bytes);
         return;
     }
-    if (fr_push_given(request, FR_PIN_BUCKET, FR_SPACE_AXIS_BUCKET,
-                      (int64_t)request->base.bucket_bytes, values))
+    if (fr_push_given(request, FR_SPACE_AXIS_BUCKET, values))
         return;
     if (!plan->is_overlap) {
         fr_push_value(values, 0);
@@ -203,11 +150,4 @@ void fr_list_bucket(const fr_plan_space_request *request, const fr_plan *plan,
     for (int i = 0; i < N_BUCKETS; i++)
         if (i == 0 || buckets[i] < all_bytes)
             fr_push_value(values, (int64_t)buckets[i]);
-}
-
-void fr_set_bucket(const fr_plan_space_request *request, fr_plan *plan,
-                   int64_t value)
-{
-    (void)request;
-    plan->bucket_bytes = (uint64_t)value;
 }

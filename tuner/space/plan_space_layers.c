@@ -57,21 +57,21 @@ static void push_nodes(const fr_plan_space_request *request,
 void fr_list_world(const fr_plan_space_request *request, const fr_plan *plan,
                    fr_plan_space_values *values)
 {
-    const unsigned all = FR_PIN_DP | FR_PIN_TP | FR_PIN_PP;
+    const uint64_t all = FR_PIN(DP) | FR_PIN(TP) | FR_PIN(PP);
     const fr_plan *base = &request->base;
     (void)plan;
     bool is_one = (request->pins & all) == all &&
                   !fr_is_ranged(request, FR_SPACE_AXIS_TP) &&
                   !fr_is_ranged(request, FR_SPACE_AXIS_PP) &&
                   !fr_is_ranged(request, FR_SPACE_AXIS_CP);
-    if (fr_push_given(request, (fr_pin)0, FR_SPACE_AXIS_WORLD, 0, values))
+    if (fr_push_given(request, FR_SPACE_AXIS_WORLD, values))
         return;
     if (request->world > 0)
         fr_push_value(values, request->world);
     else if (is_one)
         fr_push_value(values,
                       (int64_t)base->dp * base->tp * base->pp *
-                          (fr_is_pinned(request, FR_PIN_CP) ? base->cp : 1));
+                          (fr_is_pinned(request, FR_PLAN_CP) ? base->cp : 1));
     else {
         fr_plan_space_values divisors = {0};
         if (request->is_any_nodes)
@@ -98,7 +98,7 @@ void fr_list_threads(const fr_plan_space_request *request, const fr_plan *plan,
     const fr_device_type *device = fr_cluster_device(request->cluster, 0);
     int64_t n_nodes = nodes_of(request);
     int64_t world = plan->dp;
-    if (fr_is_pinned(request, FR_PIN_THREADS)) {
+    if (fr_is_pinned(request, FR_PLAN_THREADS)) {
         fr_push_value(values, request->base.n_threads);
         return;
     }
@@ -117,13 +117,6 @@ void fr_list_threads(const fr_plan_space_request *request, const fr_plan *plan,
     }
 }
 
-void fr_set_threads(const fr_plan_space_request *request, fr_plan *plan,
-                    int64_t value)
-{
-    (void)request;
-    plan->n_threads = (int32_t)value;
-}
-
 /*
  * GPUs.  Unless asked for, no rank has less than this many tokens of a
  * sequence: below, keys and values take longer than attention over them.
@@ -134,8 +127,7 @@ void fr_list_cp(const fr_plan_space_request *request, const fr_plan *plan,
                 fr_plan_space_values *values)
 {
     const int64_t seq = request->job->seq;
-    if (fr_push_given(request, FR_PIN_CP, FR_SPACE_AXIS_CP, request->base.cp,
-                      values)) {
+    if (fr_push_given(request, FR_SPACE_AXIS_CP, values)) {
         fr_keep_divisors(plan->dp, values);
         return;
     }
@@ -160,8 +152,7 @@ void fr_list_tp(const fr_plan_space_request *request, const fr_plan *plan,
                 fr_plan_space_values *values)
 {
     int64_t high = plan->dp;
-    if (fr_push_given(request, FR_PIN_TP, FR_SPACE_AXIS_TP, request->base.tp,
-                      values)) {
+    if (fr_push_given(request, FR_SPACE_AXIS_TP, values)) {
         fr_keep_divisors(plan->dp, values);
         return;
     }
@@ -184,12 +175,11 @@ void fr_list_pp(const fr_plan_space_request *request, const fr_plan *plan,
                 fr_plan_space_values *values)
 {
     fr_plan_space_values all = {0};
-    if (!fr_push_given(request, FR_PIN_PP, FR_SPACE_AXIS_PP, request->base.pp,
-                       &all))
+    if (!fr_push_given(request, FR_SPACE_AXIS_PP, &all))
         fr_push_divisors(plan->dp, request->model->n_layers, &all);
     fr_keep_divisors(plan->dp, &all);
     for (int i = 0; i < all.n; i++)
-        if (!fr_is_pinned(request, FR_PIN_DP) ||
+        if (!fr_is_pinned(request, FR_PLAN_DP) ||
             plan->dp / all.at[i] == request->base.dp)
             fr_push_value(values, all.at[i]);
 }
@@ -206,8 +196,7 @@ void fr_set_pp(const fr_plan_space_request *request, fr_plan *plan,
 void fr_list_ep(const fr_plan_space_request *request, const fr_plan *plan,
                 fr_plan_space_values *values)
 {
-    if (fr_push_given(request, FR_PIN_EP, FR_SPACE_AXIS_EP, request->base.ep,
-                      values))
+    if (fr_push_given(request, FR_SPACE_AXIS_EP, values))
         return;
     if (fr_is_gpu_space(request) && request->model->n_experts > 0)
         fr_push_divisors(request->model->n_experts, INT32_MAX, values);
@@ -216,30 +205,15 @@ void fr_list_ep(const fr_plan_space_request *request, const fr_plan *plan,
     fr_keep_divisors((int64_t)plan->tp * plan->cp * plan->dp, values);
 }
 
-void fr_set_ep(const fr_plan_space_request *request, fr_plan *plan,
-               int64_t value)
-{
-    (void)request;
-    plan->ep = (int32_t)value;
-}
-
 /* An expert whole (1) or split as the rest is (0, tp). */
 void fr_list_etp(const fr_plan_space_request *request, const fr_plan *plan,
                  fr_plan_space_values *values)
 {
-    if (fr_push_given(request, FR_PIN_ETP, FR_SPACE_AXIS_ETP, request->base.etp,
-                      values))
+    if (fr_push_given(request, FR_SPACE_AXIS_ETP, values))
         return;
     fr_push_value(values, 0);
     if (fr_is_gpu_space(request) && plan->ep > 1 && plan->tp > 1)
         fr_push_value(values, 1);
-}
-
-void fr_set_etp(const fr_plan_space_request *request, fr_plan *plan,
-                int64_t value)
-{
-    (void)request;
-    plan->etp = (int32_t)value;
 }
 
 /*
@@ -250,8 +224,7 @@ void fr_set_etp(const fr_plan_space_request *request, fr_plan *plan,
 void fr_list_rank_order(const fr_plan_space_request *request,
                         const fr_plan *plan, fr_plan_space_values *values)
 {
-    if (fr_push_given(request, FR_PIN_RANK_ORDER, FR_SPACE_AXIS_RANK_ORDER,
-                      (int64_t)request->base.rank_order, values))
+    if (fr_push_given(request, FR_SPACE_AXIS_RANK_ORDER, values))
         return;
     bool is_gpu = fr_is_gpu_space(request);
     fr_push_value(values, FR_RANK_ORDER_TP_DP_PP);
@@ -274,30 +247,15 @@ void fr_list_rank_order(const fr_plan_space_request *request,
                                           : FR_RANK_ORDER_DP_TP_PP);
 }
 
-void fr_set_rank_order(const fr_plan_space_request *request, fr_plan *plan,
-                       int64_t value)
-{
-    (void)request;
-    plan->rank_order = (fr_rank_order)value;
-}
-
 /* ---- layers -------------------------------------------------------------- */
 void fr_list_micro_batch(const fr_plan_space_request *request,
                          const fr_plan *plan, fr_plan_space_values *values)
 {
-    if (fr_push_given(request, FR_PIN_MICRO_BATCH, FR_SPACE_AXIS_MICRO_BATCH,
-                      request->base.micro_batch, values))
+    if (fr_push_given(request, FR_SPACE_AXIS_MICRO_BATCH, values))
         return;
     if (request->job->global_batch % plan->dp == 0)
         fr_push_divisors(request->job->global_batch / plan->dp, INT32_MAX,
                          values);
-}
-
-void fr_set_micro_batch(const fr_plan_space_request *request, fr_plan *plan,
-                        int64_t value)
-{
-    (void)request;
-    plan->micro_batch = value;
 }
 
 void fr_list_cp_kind(const fr_plan_space_request *request, const fr_plan *plan,
@@ -307,25 +265,17 @@ void fr_list_cp_kind(const fr_plan_space_request *request, const fr_plan *plan,
         fr_push_value(values, (int64_t)request->base.cp_kind);
         return;
     }
-    if (fr_push_given(request, FR_PIN_CP_KIND, FR_SPACE_AXIS_CP_KIND,
-                      (int64_t)request->base.cp_kind, values))
+    if (fr_push_given(request, FR_SPACE_AXIS_CP_KIND, values))
         return;
     for (int i = 0; i < FR_CP_N; i++)
         fr_push_value(values, i);
-}
-
-void fr_set_cp_kind(const fr_plan_space_request *request, fr_plan *plan,
-                    int64_t value)
-{
-    (void)request;
-    plan->cp_kind = (fr_cp_kind)value;
 }
 
 void fr_list_sequence_parallel(const fr_plan_space_request *request,
                                const fr_plan *plan,
                                fr_plan_space_values *values)
 {
-    bool is_pin = fr_is_pinned(request, FR_PIN_SEQUENCE_PARALLEL);
+    bool is_pin = fr_is_pinned(request, FR_PLAN_SEQUENCE_PARALLEL);
     bool pin = request->base.is_sequence_parallel;
     if (!is_pin || !pin || plan->tp == 1)
         fr_push_value(values, 0);
@@ -333,18 +283,11 @@ void fr_list_sequence_parallel(const fr_plan_space_request *request,
         fr_push_value(values, 1);
 }
 
-void fr_set_sequence_parallel(const fr_plan_space_request *request,
-                              fr_plan *plan, int64_t value)
-{
-    (void)request;
-    plan->is_sequence_parallel = value != 0;
-}
-
 /* GPUs: in pieces only where there are rows to gather and to scatter. */
 void fr_list_tp_overlap(const fr_plan_space_request *request,
                         const fr_plan *plan, fr_plan_space_values *values)
 {
-    bool is_pin = fr_is_pinned(request, FR_PIN_TP_OVERLAP);
+    bool is_pin = fr_is_pinned(request, FR_PLAN_TP_OVERLAP);
     bool pin = request->base.is_tp_overlap;
     bool is_there = plan->tp > 1 && plan->is_sequence_parallel;
     if (!is_there || !fr_is_gpu_space(request) || is_pin) {
@@ -355,29 +298,14 @@ void fr_list_tp_overlap(const fr_plan_space_request *request,
     fr_push_value(values, 1);
 }
 
-void fr_set_tp_overlap(const fr_plan_space_request *request, fr_plan *plan,
-                       int64_t value)
-{
-    (void)request;
-    plan->is_tp_overlap = value != 0;
-}
-
 void fr_list_recompute(const fr_plan_space_request *request,
                        const fr_plan *plan, fr_plan_space_values *values)
 {
     (void)plan;
-    if (fr_push_given(request, FR_PIN_RECOMPUTE, FR_SPACE_AXIS_RECOMPUTE,
-                      (int64_t)request->base.recompute, values))
+    if (fr_push_given(request, FR_SPACE_AXIS_RECOMPUTE, values))
         return;
     for (int i = 0; i < FR_RECOMPUTE_N; i++)
         fr_push_value(values, i);
-}
-
-void fr_set_recompute(const fr_plan_space_request *request, fr_plan *plan,
-                      int64_t value)
-{
-    (void)request;
-    plan->recompute = (fr_recompute)value;
 }
 
 /* GPUs: off and on where there is something to send; the rest is a matter of
@@ -385,7 +313,7 @@ void fr_set_recompute(const fr_plan_space_request *request, fr_plan *plan,
 void fr_list_ep_overlap(const fr_plan_space_request *request,
                         const fr_plan *plan, fr_plan_space_values *values)
 {
-    bool is_pin = fr_is_pinned(request, FR_PIN_EP_OVERLAP);
+    bool is_pin = fr_is_pinned(request, FR_PLAN_EP_OVERLAP);
     bool is_there = plan->ep > 1 && fr_is_gpu_space(request);
     if (!is_there || !is_pin || !request->base.is_ep_overlap)
         fr_push_value(values, 0);
@@ -393,26 +321,11 @@ void fr_list_ep_overlap(const fr_plan_space_request *request,
         fr_push_value(values, 1);
 }
 
-void fr_set_ep_overlap(const fr_plan_space_request *request, fr_plan *plan,
-                       int64_t value)
-{
-    (void)request;
-    plan->is_ep_overlap = value != 0;
-}
-
 /* As asked for: it changes the result. */
 void fr_list_precision(const fr_plan_space_request *request,
                        const fr_plan *plan, fr_plan_space_values *values)
 {
     (void)plan;
-    if (!fr_push_given(request, FR_PIN_PRECISION, FR_SPACE_AXIS_PRECISION,
-                       (int64_t)request->base.precision, values))
+    if (!fr_push_given(request, FR_SPACE_AXIS_PRECISION, values))
         fr_push_value(values, (int64_t)request->base.precision);
-}
-
-void fr_set_precision(const fr_plan_space_request *request, fr_plan *plan,
-                      int64_t value)
-{
-    (void)request;
-    plan->precision = (fr_dtype)value;
 }

@@ -13,20 +13,16 @@ typedef void fr_list_values_fn(const fr_plan_space_request *request,
 typedef void fr_set_value_fn(const fr_plan_space_request *request,
                              fr_plan *plan, int64_t value);
 
-#define FR_SPACE_AXIS_FUNCTIONS(X)                                             \
-    X(world)                                                                   \
-    X(threads)                                                                 \
-    X(cp)                                                                      \
-    X(tp) X(pp) X(ep) X(etp) X(rank_order) X(micro_batch) X(cp_kind)           \
-        X(sequence_parallel) X(tp_overlap) X(recompute) X(ep_overlap)          \
-            X(precision) X(vpp) X(schedule) X(split) X(recompute_layers)       \
-                X(zero) X(zero_group) X(reshard) X(offload) X(compressor)      \
-                    X(overlap) X(gather) X(bucket)
-#define FR_SPACE_AXIS_DECLARE(name)                                            \
-    fr_list_values_fn fr_list_##name;                                          \
-    fr_set_value_fn fr_set_##name;
-FR_SPACE_AXIS_FUNCTIONS(FR_SPACE_AXIS_DECLARE)
+fr_list_values_fn fr_list_world;
+fr_set_value_fn fr_set_world, fr_set_cp, fr_set_tp, fr_set_pp, fr_set_split;
+#define FR_SPACE_AXIS_DECLARE(symbol, name, level, values, set)                \
+    fr_list_values_fn fr_list_##name;
+FR_SPACE_AXES(FR_SPACE_AXIS_DECLARE)
 #undef FR_SPACE_AXIS_DECLARE
+
+/* Decides an axis: the field, and what follows from it. */
+void fr_set_axis(const fr_plan_space_request *request, fr_plan_space_axis axis,
+                 int64_t value, fr_plan *plan);
 
 void fr_push_value(fr_plan_space_values *values, int64_t value);
 /* Unless it is there. */
@@ -34,16 +30,15 @@ void fr_push_new(int64_t value, fr_plan_space_values *values);
 /* Divisors of n up to `high`, ascending. */
 void fr_push_divisors(int64_t n, int64_t high, fr_plan_space_values *values);
 
-bool fr_is_pinned(const fr_plan_space_request *request, fr_pin pin);
+bool fr_is_pinned(const fr_plan_space_request *request, fr_plan_field_id field);
 
 bool fr_is_ranged(const fr_plan_space_request *request,
                   fr_plan_space_axis axis);
 
-/* Has the user named values of the axis?  Then appends those: the pinned one,
- * `base`, or the range. */
-bool fr_push_given(const fr_plan_space_request *request, fr_pin pin,
-                   fr_plan_space_axis axis, int64_t base,
-                   fr_plan_space_values *values);
+/* Has the user named values of the axis?  Then appends those: the range, or
+ * the pinned one of the base plan. */
+bool fr_push_given(const fr_plan_space_request *request,
+                   fr_plan_space_axis axis, fr_plan_space_values *values);
 
 /* Drops the values that do not divide n. */
 void fr_keep_divisors(int64_t n, fr_plan_space_values *values);

@@ -12,8 +12,7 @@ void fr_list_vpp(const fr_plan_space_request *request, const fr_plan *plan,
                  fr_plan_space_values *values)
 {
     fr_plan_space_values all = {0};
-    if (fr_push_given(request, FR_PIN_VPP, FR_SPACE_AXIS_VPP, request->base.vpp,
-                      &all)) {
+    if (fr_push_given(request, FR_SPACE_AXIS_VPP, &all)) {
         for (int i = 0; i < all.n; i++)
             if (plan->pp > 1 || all.at[i] == 1)
                 fr_push_value(values, all.at[i]);
@@ -30,13 +29,6 @@ void fr_list_vpp(const fr_plan_space_request *request, const fr_plan *plan,
         fr_push_new(v, values);
 }
 
-void fr_set_vpp(const fr_plan_space_request *request, fr_plan *plan,
-                int64_t value)
-{
-    (void)request;
-    plan->vpp = (int32_t)value;
-}
-
 /* The usual schedule, and every other one that the plan fits.  Without a
  * pipeline, or with one micro-batch, all are the same; those that split
  * backward are for GPUs. */
@@ -47,9 +39,7 @@ void fr_list_schedule(const fr_plan_space_request *request, const fr_plan *plan,
     bool is_gpu = fr_is_gpu_space(request);
     int64_t m = fr_plan_micro_batches(plan, request->job);
     bool is_given =
-        plan->pp > 1 &&
-        fr_push_given(request, FR_PIN_SCHEDULE, FR_SPACE_AXIS_SCHEDULE,
-                      (int64_t)request->base.schedule, &all);
+        plan->pp > 1 && fr_push_given(request, FR_SPACE_AXIS_SCHEDULE, &all);
     if (is_given) {
         for (int i = 0; i < all.n; i++)
             if (fr_schedule_has_chunks(fr_schedules[all.at[i]]) ==
@@ -67,13 +57,6 @@ void fr_list_schedule(const fr_plan_space_request *request, const fr_plan *plan,
             fr_schedule_fits(schedule, plan->pp, m, plan->vpp))
             fr_push_value(values, i);
     }
-}
-
-void fr_set_schedule(const fr_plan_space_request *request, fr_plan *plan,
-                     int64_t value)
-{
-    (void)request;
-    plan->schedule = (fr_schedule_kind)value;
 }
 
 /*
@@ -126,7 +109,7 @@ void fr_list_split_moves(const fr_plan_space_request *request,
 void fr_list_split(const fr_plan_space_request *request, const fr_plan *plan,
                    fr_plan_space_values *values)
 {
-    if (plan->pp == 1 || fr_is_pinned(request, FR_PIN_SPLIT)) {
+    if (plan->pp == 1 || fr_is_pinned(request, FR_PLAN_LAYER_SPLIT)) {
         fr_push_value(values, 0);
         return;
     }
@@ -156,7 +139,7 @@ void fr_split_moved(const fr_plan_space_request *request, const fr_plan *plan,
 void fr_set_split(const fr_plan_space_request *request, fr_plan *plan,
                   int64_t value)
 {
-    if (fr_is_pinned(request, FR_PIN_SPLIT)) {
+    if (fr_is_pinned(request, FR_PLAN_LAYER_SPLIT)) {
         plan->n_split = request->base.n_split;
         return; /* the layers stand in the base plan */
     }
@@ -185,9 +168,7 @@ void fr_list_recompute_layers(const fr_plan_space_request *request,
         fr_push_value(values, 0);
         return;
     }
-    if (fr_push_given(request, FR_PIN_RECOMPUTE_LAYERS,
-                      FR_SPACE_AXIS_RECOMPUTE_LAYERS,
-                      request->base.recompute_layers, values))
+    if (fr_push_given(request, FR_SPACE_AXIS_RECOMPUTE_LAYERS, values))
         return;
     fr_push_value(values, 0);
     int64_t n_stages = (int64_t)plan->pp * plan->vpp, last = 0;
@@ -198,11 +179,4 @@ void fr_list_recompute_layers(const fr_plan_space_request *request,
             fr_push_value(values, n_remade);
         last = n_remade;
     }
-}
-
-void fr_set_recompute_layers(const fr_plan_space_request *request,
-                             fr_plan *plan, int64_t value)
-{
-    (void)request;
-    plan->recompute_layers = (int32_t)value;
 }

@@ -26,9 +26,9 @@ void fr_push_divisors(int64_t n, int64_t high, fr_plan_space_values *values)
             fr_push_value(values, n / d);
 }
 
-bool fr_is_pinned(const fr_plan_space_request *request, fr_pin pin)
+bool fr_is_pinned(const fr_plan_space_request *request, fr_plan_field_id field)
 {
-    return (request->pins & (unsigned)pin) != 0;
+    return (request->pins >> field & 1) != 0;
 }
 
 bool fr_is_ranged(const fr_plan_space_request *request, fr_plan_space_axis axis)
@@ -36,18 +36,19 @@ bool fr_is_ranged(const fr_plan_space_request *request, fr_plan_space_axis axis)
     return request->ranges != NULL && request->ranges[axis].n > 0;
 }
 
-bool fr_push_given(const fr_plan_space_request *request, fr_pin pin,
-                   fr_plan_space_axis axis, int64_t base,
-                   fr_plan_space_values *values)
+bool fr_push_given(const fr_plan_space_request *request,
+                   fr_plan_space_axis axis, fr_plan_space_values *values)
 {
+    fr_plan_field_id field = fr_plan_space_axes[axis].field;
     if (fr_is_ranged(request, axis)) {
         for (int i = 0; i < request->ranges[axis].n; i++)
             fr_push_value(values, request->ranges[axis].at[i]);
         return true;
     }
-    if (!fr_is_pinned(request, pin))
+    if (field == FR_PLAN_FIELDS_N || !fr_is_pinned(request, field))
         return false;
-    fr_push_value(values, base);
+    fr_push_value(
+        values, fr_field_get_i64(&fr_plan_fields[field].field, &request->base));
     return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "plan/codec/compressor.h"
+#include "plan/decide/grid.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/study/what_if.h"
@@ -233,7 +234,7 @@ static fr_status root_task(scan *s, int i, fr_err *err)
 
 static void name_compressor(const fr_plan *plan, char *buf, size_t n_buf)
 {
-    const char *name = fr_compressor_kind_name(plan->compressor);
+    const char *name = fr_name_of(&fr_compressor_names, plan->compressor);
     const fr_compressor_number number = fr_compressor_of(plan)->number;
     if (number == FR_COMPRESSOR_BY_RANK)
         snprintf(buf, n_buf, "%s-r%lld", name,

@@ -148,8 +148,8 @@ static void change_schedule(change_list *list)
         if (plan.schedule == from->schedule || (n_chunks == 0 && plan.vpp == 1))
             continue;
         add(list, &plan, "schedule %s -> %s",
-            fr_schedule_kind_name(from->schedule),
-            fr_schedule_kind_name(plan.schedule));
+            fr_name_of(&fr_schedule_names, from->schedule),
+            fr_name_of(&fr_schedule_names, plan.schedule));
     }
 }
 
@@ -169,8 +169,8 @@ static void change_memory(change_list *list)
         plan.recompute = (fr_recompute)i;
         if (plan.recompute != from->recompute)
             add(list, &plan, "recompute %s -> %s",
-                fr_recompute_name(from->recompute),
-                fr_recompute_name(plan.recompute));
+                fr_name_of(&fr_recompute_names, from->recompute),
+                fr_name_of(&fr_recompute_names, plan.recompute));
     }
 }
 
@@ -230,7 +230,8 @@ static void change_order(change_list *list, const fr_cluster *cluster)
         if (i == (int)from->rank_order || n_wide < 2 ||
             fr_cluster_n_nodes(cluster) == 1)
             continue;
-        add(list, &plan, "rank-order %s", fr_rank_order_name(plan.rank_order));
+        add(list, &plan, "rank-order %s",
+            fr_name_of(&fr_rank_order_names, plan.rank_order));
     }
 }
 
@@ -242,7 +243,7 @@ static void change_compressor(change_list *list)
         plan.compressor = (fr_compressor_kind)i;
         if (plan.compressor != from->compressor)
             add(list, &plan, "compress %s",
-                fr_compressor_kind_name(plan.compressor));
+                fr_name_of(&fr_compressor_names, plan.compressor));
     }
 }
 

@@ -27,7 +27,7 @@ static int64_t places(fr_sweep_case *at)
 {
     const fr_device_type *device = fr_cluster_device(at->cluster, 0);
     int64_t n_nodes = fr_cluster_n_nodes(at->cluster), n = 0;
-    if (device->kind == FR_DEVICE_CPU && !(at->pins & FR_PIN_THREADS))
+    if (device->kind == FR_DEVICE_CPU && !(at->pins & FR_PIN(THREADS)))
         at->plan.n_threads = (int32_t)device->n_cores;
     for (int64_t node = 0; node < n_nodes; node++)
         n += fr_cluster_node_slots(at->cluster, node, at->plan.n_threads);
@@ -39,7 +39,7 @@ static int64_t places(fr_sweep_case *at)
 static bool fill_cluster(fr_sweep_case *at, char *why, size_t n_why)
 {
     int64_t others = fr_plan_world(&at->plan) / at->plan.dp;
-    if (at->pins & FR_PIN_DP)
+    if (at->pins & FR_PIN(DP))
         return true;
     int64_t n_ranks = at->n_ranks > 0 ? at->n_ranks : places(at);
     if (n_ranks < others || n_ranks % others != 0) {

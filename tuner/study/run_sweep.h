@@ -18,7 +18,7 @@ typedef struct fr_sweep_case {
     const fr_cost_model *costs;
     fr_job job;
     fr_plan plan;
-    unsigned pins;    /* fr_pin: the fields of the plan that were given */
+    uint64_t pins;    /* FR_PIN(): the fields of the plan that were given */
     int64_t n_ranks;  /* 0: all that the cluster has places for; CPUs, tuned:
                          any number */
     bool allow_lossy; /* tuned */

@@ -10,6 +10,7 @@
 #include "plan/schedule/schedule.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/bound/bound_walk.h"
+#include "tuner/space/plan_space_lists.h"
 
 /* Layouts that are looked at in full, or that lack least memory: so many with
  * whole gradients on each rank and so many without, as one estimate of both is
@@ -41,22 +42,23 @@ typedef struct quick {
 
 /* ---- two spaces ---------------------------------------------------------- */
 
-static void pin(fr_plan_space_request *request, fr_pin bit, bool *field,
-                bool value)
+/* A switch that the user has not set is on. */
+static void pin_on(fr_plan_space_request *request, fr_plan_field_id field)
 {
-    if (request->pins & bit)
+    if (fr_is_pinned(request, field))
         return;
-    request->pins |= bit;
-    *field = value;
+    request->pins |= UINT64_C(1) << field;
+    fr_field_set_i64(&fr_plan_fields[field].field, true, &request->base);
 }
 
-static void narrow(const fr_plan_space_request *request, fr_pin bit,
-                   fr_axis_range *range, int n, const int64_t *values)
+static void narrow(const fr_plan_space_request *request,
+                   fr_plan_space_axis axis, fr_axis_range *ranges, int n,
+                   const int64_t *values)
 {
-    if (request->pins & bit)
+    if (fr_is_pinned(request, fr_plan_space_axes[axis].field))
         return;
-    range->n = n;
-    memcpy(range->at, values, (size_t)n * sizeof *values);
+    ranges[axis].n = n;
+    memcpy(ranges[axis].at, values, (size_t)n * sizeof *values);
 }
 
 /* Divisors of the global batch up to MOST_TOKENS, the smallest in any case. */
@@ -64,7 +66,7 @@ static void narrow_micro_batch(const fr_plan_space_request *request,
                                fr_axis_range *range)
 {
     const fr_job *job = request->job;
-    if (request->pins & FR_PIN_MICRO_BATCH)
+    if (request->pins & FR_PIN(MICRO_BATCH))
         return;
     range->n = 0;
     for (int64_t n = 1; n <= job->global_batch && range->n < FR_RANGE_VALUES;
@@ -84,28 +86,23 @@ static fr_plan_space_request coarse_of(const fr_plan_space_request *request,
     const int64_t schedule[] = {(int64_t)fr_schedule_usual(1),
                                 (int64_t)fr_schedule_usual(2)};
     fr_plan_space_request coarse = *request;
-    fr_plan *base = &coarse.base;
     memset(ranges, 0, FR_SPACE_AXIS_N * sizeof *ranges);
     coarse.ranges = ranges;
-    narrow(request, FR_PIN_ZERO, &ranges[FR_SPACE_AXIS_ZERO], 3, zero);
-    narrow(request, FR_PIN_RANK_ORDER, &ranges[FR_SPACE_AXIS_RANK_ORDER], 1,
-           order);
-    narrow(request, FR_PIN_SCHEDULE, &ranges[FR_SPACE_AXIS_SCHEDULE], 2,
-           schedule);
-    narrow(request, FR_PIN_RECOMPUTE_LAYERS,
-           &ranges[FR_SPACE_AXIS_RECOMPUTE_LAYERS], 1, none);
-    narrow(request, FR_PIN_ZERO_GROUP, &ranges[FR_SPACE_AXIS_ZERO_GROUP], 1,
-           none);
-    narrow(request, FR_PIN_BUCKET, &ranges[FR_SPACE_AXIS_BUCKET], 1, bucket);
+    narrow(request, FR_SPACE_AXIS_ZERO, ranges, 3, zero);
+    narrow(request, FR_SPACE_AXIS_RANK_ORDER, ranges, 1, order);
+    narrow(request, FR_SPACE_AXIS_SCHEDULE, ranges, 2, schedule);
+    narrow(request, FR_SPACE_AXIS_RECOMPUTE_LAYERS, ranges, 1, none);
+    narrow(request, FR_SPACE_AXIS_ZERO_GROUP, ranges, 1, none);
+    narrow(request, FR_SPACE_AXIS_BUCKET, ranges, 1, bucket);
     narrow_micro_batch(request, &ranges[FR_SPACE_AXIS_MICRO_BATCH]);
-    coarse.pins |= FR_PIN_CP_KIND | FR_PIN_TP_OVERLAP;
-    pin(&coarse, FR_PIN_SEQUENCE_PARALLEL, &base->is_sequence_parallel, true);
-    pin(&coarse, FR_PIN_OVERLAP, &base->is_overlap, true);
-    pin(&coarse, FR_PIN_GATHER, &base->is_gather_overlap, true);
-    pin(&coarse, FR_PIN_RESHARD, &base->is_resharded, true);
-    if ((request->pins & FR_PIN_SPLIT) == 0)
-        base->n_split = 0;
-    coarse.pins |= FR_PIN_SPLIT;
+    coarse.pins |= FR_PIN(CP_KIND) | FR_PIN(TP_OVERLAP);
+    pin_on(&coarse, FR_PLAN_SEQUENCE_PARALLEL);
+    pin_on(&coarse, FR_PLAN_OVERLAP);
+    pin_on(&coarse, FR_PLAN_GATHER_OVERLAP);
+    pin_on(&coarse, FR_PLAN_ZERO_RESHARD);
+    if ((request->pins & FR_PIN(LAYER_SPLIT)) == 0)
+        coarse.base.n_split = 0;
+    coarse.pins |= FR_PIN(LAYER_SPLIT);
     return coarse;
 }
 
@@ -123,7 +120,7 @@ static fr_plan_space_request fine_of(const fr_plan_space_request *request,
     fr_plan_space_request fine = *request;
     memset(ranges, 0, FR_SPACE_AXIS_N * sizeof *ranges);
     fine.ranges = ranges;
-    narrow(request, FR_PIN_ZERO, &ranges[FR_SPACE_AXIS_ZERO], 2,
+    narrow(request, FR_SPACE_AXIS_ZERO, ranges, 2,
            is_whole(plan) ? whole : parts);
     fine.world = fr_plan_world(plan);
     fine.base.dp = plan->dp;
@@ -134,8 +131,9 @@ static fr_plan_space_request fine_of(const fr_plan_space_request *request,
     fine.base.etp = plan->etp;
     fine.base.micro_batch = plan->micro_batch;
     fine.base.recompute = plan->recompute;
-    fine.pins |= FR_PIN_DP | FR_PIN_TP | FR_PIN_PP | FR_PIN_CP | FR_PIN_EP |
-                 FR_PIN_ETP | FR_PIN_MICRO_BATCH | FR_PIN_RECOMPUTE;
+    fine.pins |= FR_PIN(DP) | FR_PIN(TP) | FR_PIN(PP) | FR_PIN(CP) |
+                 FR_PIN(EP) | FR_PIN(ETP) | FR_PIN(MICRO_BATCH) |
+                 FR_PIN(RECOMPUTE);
     return fine;
 }
 
@@ -356,10 +354,10 @@ static fr_status look_for_room(quick *q, const fr_plan_space_request *coarse,
                                fr_axis_range *ranges, fr_err *err)
 {
     fr_plan_space_request roomy = *coarse;
-    if ((q->request->pins & FR_PIN_MICRO_BATCH) == 0)
+    if ((q->request->pins & FR_PIN(MICRO_BATCH)) == 0)
         ranges[FR_SPACE_AXIS_MICRO_BATCH].n = 1;
-    if ((q->request->pins & FR_PIN_SPLIT) == 0)
-        roomy.pins &= ~(unsigned)FR_PIN_SPLIT;
+    if ((q->request->pins & FR_PIN(LAYER_SPLIT)) == 0)
+        roomy.pins &= ~FR_PIN(LAYER_SPLIT);
     return walk_request(q, &roomy, err);
 }
 

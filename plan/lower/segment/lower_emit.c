@@ -5,6 +5,7 @@
 #include "plan/lower/segment/lower_emit.h"
 
 #include "plan/collective/collective.h"
+#include "plan/decide/grid.h"
 #include "plan/lower/segment/lower_pass.h"
 
 #include <stdarg.h>

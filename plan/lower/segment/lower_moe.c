@@ -9,6 +9,7 @@
  * pace, so all have its rows (plan.expert_imbalance).  An expert that all
  * tokens see is a dense MLP beside.
  */
+#include "plan/decide/grid.h"
 #include "plan/lower/framework/lower_overhead.h"
 #include "plan/lower/segment/lower_layer.h"
 

@@ -3,6 +3,7 @@
  */
 #include "plan/lower/step/lower.h"
 #include "plan/collective/collective.h"
+#include "plan/decide/grid.h"
 #include "plan/lower/segment/lower_layer.h"
 #include "plan/lower/step/lower_step.h"
 

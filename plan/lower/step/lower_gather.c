@@ -20,6 +20,7 @@
  * (FSDP without no_sync); under a pipeline they add up whole and are reduced
  * after the last micro-batch.
  */
+#include "plan/decide/grid.h"
 #include "plan/lower/framework/framework.h"
 #include "plan/lower/step/lower_step.h"
 

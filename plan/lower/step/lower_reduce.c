@@ -6,6 +6,7 @@
  * With overlap the sums run on lane DP beside backward, else on COMPUTE after
  * it.
  */
+#include "plan/decide/grid.h"
 #include "plan/lower/step/lower_step.h"
 
 static int64_t group_size(const lower_rank *rank, const lower_bucket *bucket)

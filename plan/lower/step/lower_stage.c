@@ -5,6 +5,7 @@
  * where their data are needed first and sends where they are made, each on a
  * lane of its own; every other order follows from who touches which block.
  */
+#include "plan/decide/grid.h"
 #include "plan/lower/step/lower_step.h"
 
 #include "plan/codec/optimizer.h"

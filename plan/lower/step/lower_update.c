@@ -8,6 +8,7 @@
  * the begin of the next step on lane GATHER, ahead of each layer's first
  * forward (is_gather_overlap), or at the end on COMPUTE.
  */
+#include "plan/decide/grid.h"
 #include "plan/lower/step/lower_step.h"
 
 #include "plan/codec/optimizer.h"

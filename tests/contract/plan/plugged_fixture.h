@@ -75,8 +75,8 @@ CHECK_MAYBE_UNUSED static size_t plugged_count(const sim_fixture *f,
     fr_err err;
     size_t n = 0;
     fr_plan_init(&request.base);
-    request.pins =
-        FR_PIN_SPLIT | FR_PIN_RANK_ORDER | FR_PIN_RECOMPUTE | FR_PIN_BUCKET;
+    request.pins = FR_PIN(LAYER_SPLIT) | FR_PIN(RANK_ORDER) |
+                   FR_PIN(RECOMPUTE) | FR_PIN(BUCKET);
     if (!CHECK_OK(fr_plan_space_create(&request, NULL, NULL, &space, &err),
                   &err))
         return 0;

@@ -6,6 +6,7 @@
 #ifndef FR_TESTS_PROGRAM_RUNNER_H
 #define FR_TESTS_PROGRAM_RUNNER_H
 
+#include "plan/decide/grid.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "tests/check.h"

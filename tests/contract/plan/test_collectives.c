@@ -200,7 +200,7 @@ static void test_every_entry(void)
             CHECK(c == NULL);
             continue;
         }
-        CHECK_INT(fr_collective_kind_find(c->name), kind);
+        CHECK_INT(fr_name_find(&fr_collective_names, c->name), kind);
         for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++)
             for (size_t k = 0; k < sizeof groups / sizeof groups[0]; k++)
                 for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {

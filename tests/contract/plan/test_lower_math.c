@@ -3,6 +3,7 @@
  * run rank by rank in this process, and losses and weights after three steps
  * are compared with those of one rank.
  */
+#include "plan/decide/grid.h"
 #include "tests/contract/plan/program_runner.h"
 
 enum { N_STEPS = 3, MAX_IDS = 16 + 16 * 8 };

@@ -65,8 +65,8 @@ static void test_names(void)
     fr_plan plan;
     fr_plan_init(&plan);
     plan.collective = plugged;
-    CHECK_STR(fr_collective_kind_name(plugged), "chain");
-    CHECK_INT(fr_collective_kind_find("chain"), plugged);
+    CHECK_STR(fr_name_of(&fr_collective_names, plugged), "chain");
+    CHECK_INT(fr_name_find(&fr_collective_names, "chain"), plugged);
     CHECK_HAS(fr_plan_describe(&plan, text, sizeof text), " chain");
 }
 

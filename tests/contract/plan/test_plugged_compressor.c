@@ -83,8 +83,8 @@ static void test_names(void)
     fr_plan_init(&plan);
     plan.compressor = plugged;
     plan.has_error_feedback = false;
-    CHECK_STR(fr_compressor_kind_name(plugged), "upper-byte");
-    CHECK_INT(fr_compressor_kind_find("upper-byte"), plugged);
+    CHECK_STR(fr_name_of(&fr_compressor_names, plugged), "upper-byte");
+    CHECK_INT(fr_name_find(&fr_compressor_names, "upper-byte"), plugged);
     fr_plan_describe(&plan, text, sizeof text);
     CHECK_HAS(text, " upper-byte");
     CHECK(strstr(text, "no-ef") == NULL);

@@ -66,11 +66,12 @@ static void test_names(void)
     fr_plan plan;
     fr_plan_init(&plan);
     plan.schedule = plugged;
-    CHECK_STR(fr_schedule_kind_name(plugged), "eager-1f1b");
-    CHECK_INT(fr_schedule_kind_find("eager-1f1b"), plugged);
+    CHECK_STR(fr_name_of(&fr_schedule_names, plugged), "eager-1f1b");
+    CHECK_INT(fr_name_find(&fr_schedule_names, "eager-1f1b"), plugged);
     CHECK_HAS(fr_plan_describe(&plan, text, sizeof text), " eager-1f1b");
-    CHECK_STR(fr_options[FR_OPT_SCHEDULE].choice((int)plugged), "eager-1f1b");
-    CHECK(fr_options[FR_OPT_SCHEDULE].choice((int)plugged + 1) == NULL);
+    const fr_option_row row = fr_option_get(FR_OPT_SCHEDULE);
+    CHECK_STR(fr_option_choice(&row, (int)plugged), "eager-1f1b");
+    CHECK(fr_option_choice(&row, (int)plugged + 1) == NULL);
 }
 
 /* Legal with any micro-batches and one chunk; who asks for two is told. */

@@ -110,8 +110,9 @@ static void test_every_entry(void)
     int n_cases = 0;
     for (int kind = 0; kind < fr_n_schedules; kind++) {
         const fr_schedule *s = fr_schedules[kind];
-        CHECK_STR(s->name, fr_schedule_kind_name((fr_schedule_kind)kind));
-        CHECK_INT(fr_schedule_kind_find(s->name), kind);
+        CHECK_STR(s->name,
+                  fr_name_of(&fr_schedule_names, (fr_schedule_kind)kind));
+        CHECK_INT(fr_name_find(&fr_schedule_names, s->name), kind);
         for (int64_t i = 0; i < 8 * 24 * 4; i++) {
             int64_t p = 1 + i % 8, m = 1 + i / 8 % 24, v = 1 + i / 192;
             if (!fr_schedule_fits(s, p, m, v))

@@ -28,7 +28,8 @@ static void test_optimizers(void)
     for (int kind = 0; kind < FR_OPTIMIZER_N; kind++) {
         const fr_optimizer *optimizer = fr_optimizers[kind];
         CHECK(optimizer != NULL && (int)optimizer->kind == kind);
-        CHECK_STR(optimizer->name, fr_optimizer_kind_name(optimizer->kind));
+        CHECK_STR(optimizer->name,
+                  fr_name_of(&fr_optimizer_names, optimizer->kind));
         CHECK(optimizer->summary != NULL && optimizer->step_flop > 0);
         CHECK(optimizer->n_moments == 1 || optimizer->n_moments == 2);
         CHECK((optimizer->norms_flop > 0) == optimizer->has_norms);
@@ -115,7 +116,7 @@ static void test_compressors(void)
 {
     for (int kind = 0; kind < fr_n_compressors; kind++) {
         const fr_compressor *compressor = fr_compressors[kind];
-        CHECK(fr_compressor_kind_find(compressor->name) == kind);
+        CHECK(fr_name_find(&fr_compressor_names, compressor->name) == kind);
         CHECK(compressor->name != NULL && compressor->summary != NULL);
         CHECK(compressor->n_stages >= 1 &&
               compressor->n_stages <= FR_COMPRESS_STAGES);

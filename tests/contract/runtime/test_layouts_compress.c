@@ -125,7 +125,7 @@ static void check_close(fr_compressor_kind compressor)
 
     check_that(fabs(loss - expected) <= 0.02 * expected, __FILE__, __LINE__,
                "%s: loss %.5f, uncompressed %.5f (%+.2f %%)",
-               fr_compressor_kind_name(compressor), loss, expected,
+               fr_name_of(&fr_compressor_names, compressor), loss, expected,
                100 * (loss / expected - 1));
 }
 
@@ -137,7 +137,8 @@ static void check_feedback_helps(fr_plan plan)
 
     check_that(without > 1.05 * with, __FILE__, __LINE__,
                "%s: loss %.5f with error feedback, %.5f without",
-               fr_compressor_kind_name(plan.compressor), with, without);
+               fr_name_of(&fr_compressor_names, plan.compressor), with,
+               without);
 }
 
 static void test_bf16(void)

@@ -173,7 +173,8 @@ static void compare(const fold_case *c, bool is_gpu, fr_replay_detail detail)
         CHECK_INT(all.n_simulated, fr_plan_world(&f.plan));
         if (!is_same)
             printf("  dp %d tp %d pp %d order %s %s\n", c->dp, c->tp, c->pp,
-                   fr_rank_order_name(c->order), is_gpu ? "gpu" : "cpu");
+                   fr_name_of(&fr_rank_order_names, c->order),
+                   is_gpu ? "gpu" : "cpu");
     }
     fr_replay_release(&folded);
     fr_replay_release(&all);

@@ -66,8 +66,8 @@ static bool draw_gpus(fr_rng *rng, problem *p)
         .job = &p->f.job,
         .cluster = &p->f.cluster,
         .world = fr_cluster_slots(&p->f.cluster),
-        .pins = FR_PIN_CP | FR_PIN_TP_OVERLAP | FR_PIN_OFFLOAD | FR_PIN_GATHER |
-                FR_PIN_RANK_ORDER | FR_PIN_ETP};
+        .pins = FR_PIN(CP) | FR_PIN(TP_OVERLAP) | FR_PIN(OFFLOAD_OPTIMIZER) |
+                FR_PIN(GATHER_OVERLAP) | FR_PIN(RANK_ORDER) | FR_PIN(ETP)};
     fr_plan_init(&p->request.base);
     p->request.base.precision = FR_DTYPE_BF16;
     p->request.base.is_flash = true;

@@ -124,15 +124,16 @@ static void test_rows_are_complete(void)
 {
     char env[64];
     for (int i = 0; i < FR_OPT_N; i++) {
-        const fr_option_row *row = &fr_options[i];
+        const fr_option_row found = fr_option_get((fr_option)i), *row = &found;
         int n_takers = 0;
         CHECK(row->help != NULL && row->help[0] != '\0');
         CHECK((row->kind == FR_OPTION_FLAG) == (row->metavar == NULL));
-        CHECK((row->kind == FR_OPTION_CHOICE) == (row->choice != NULL));
+        CHECK((row->kind == FR_OPTION_CHOICE) == (row->names != NULL));
         for (int k = 0; k < i; k++) {
-            CHECK(strcmp(fr_options[k].name, row->name) != 0 ||
+            CHECK(strcmp(fr_option_get((fr_option)k).name, row->name) != 0 ||
                   !have_one_taker((fr_option)k, (fr_option)i));
-            CHECK(row->letter == 0 || fr_options[k].letter != row->letter);
+            CHECK(row->letter == 0 ||
+                  fr_option_get((fr_option)k).letter != row->letter);
         }
         for (const fr_command *c = fr_commands; c->name != NULL; c++)
             n_takers += fr_command_takes(c, (fr_option)i);

@@ -103,7 +103,8 @@ static void test_file(void)
             CHECK(got[i].min_bytes == rows[i].min_bytes);
             CHECK(got[i].max_bytes == rows[i].max_bytes);
             CHECK_STR(got[i].algorithm, rows[i].algorithm);
-            CHECK_STR(got[i].protocol, fr_protocol_name(rows[i].protocol));
+            CHECK_STR(got[i].protocol,
+                      fr_name_of(&fr_protocol_names, rows[i].protocol));
             CHECK_INT(got[i].n_channels,
                       rows[i].n_channels > 0 ? rows[i].n_channels : -1);
             CHECK_INT(got[i].n_nodes, rows[i].n_nodes);

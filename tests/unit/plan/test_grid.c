@@ -2,6 +2,7 @@
  * test_grid.c: ranks and coordinates, groups.  The oracle counts through the
  * axes with nested loops in the order that the name of a rank order says.
  */
+#include "plan/decide/grid.h"
 #include "plan/decide/plan.h"
 
 #include "tests/check.h"
@@ -52,7 +53,7 @@ static void check_order(fr_rank_order order)
     fr_coord size = {3, 2, 5, 4};
     char axes[5];
     int64_t rank = 0;
-    parse_order(fr_rank_order_name(order), axes);
+    parse_order(fr_name_of(&fr_rank_order_names, order), axes);
     int n[4];
     for (int i = 0; i < 4; i++)
         n[i] = *axis_of(&size, axes[i]);

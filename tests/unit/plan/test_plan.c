@@ -2,7 +2,7 @@
  * test_plan.c: every rule of fr_plan_check with the reason and the mend, the
  * one-line description, names.
  */
-#include "plan/decide/plan.h"
+#include "plan/decide/plan_fields.h"
 
 #include "tests/check.h"
 
@@ -228,7 +228,7 @@ static void test_ranges(void)
         expect(&plan, "dp is -3; give 1 to");
     }
     {
-        PLAN(plan.tp = 1 << 20, plan.pp = 1 << 20);
+        PLAN(plan.tp = 1 << 20, plan.dp = 1 << 20);
         expect(&plan, "ranks; at most");
     }
     {
@@ -348,7 +348,7 @@ static void test_executable(void)
     expect_refused(plan, &model, "a parameter server");
     plan.n_servers = -1;
     CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
-    CHECK_HAS(err.text, "-1 parameter servers");
+    CHECK_HAS(err.text, "servers is -1; give 0 to");
     plan.n_servers = 0;
     plan.n_channels = 3;
     CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
@@ -448,28 +448,83 @@ static void test_describe_unique(void)
     }
 }
 
+/* Every member of the struct has a row: sorted by offset they leave no hole
+ * that alignment does not make.  Every row is described once. */
+static void test_fields(void)
+{
+    size_t end = 0;
+    bool is_described[FR_PLAN_FIELDS_N] = {false};
+    for (int n = 0; n < FR_PLAN_FIELDS_N; n++) {
+        const fr_field *next = NULL;
+        for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+            const fr_field *f = &fr_plan_fields[i].field;
+            if (f->offset >= end && (next == NULL || f->offset < next->offset))
+                next = f;
+        }
+        CHECK(next != NULL);
+        size_t first =
+            next->kind == FR_FIELD_LIST ? next->count_offset : next->offset;
+        size_t align =
+            next->kind == FR_FIELD_LIST ? sizeof(int32_t) : next->n_bytes;
+        CHECK_INT(first, (end + align - 1) / align * align);
+        end = next->offset + next->n_bytes;
+        is_described[fr_plan_described[n]] = true;
+    }
+    CHECK(sizeof(fr_plan) - end < 8);
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+        CHECK(is_described[i]);
+        CHECK((fr_plan_fields[i].field.option != NULL) ==
+              (i < FR_PLAN_OPTIONS_N));
+    }
+}
+
+/* A field that is part of a decision not taken is without effect. */
+static void test_parts(void)
+{
+    PLAN(plan.zero_stage = 2, plan.cp = 70);
+    CHECK(!fr_plan_field_is_used(&plan, FR_PLAN_ZERO_UNIT));
+    CHECK(fr_plan_field_is_used(&plan, FR_PLAN_ZERO_GROUP));
+    CHECK(fr_plan_field_is_used(&plan, FR_PLAN_CP_KIND));
+    CHECK(fr_plan_field_is_used(&plan, FR_PLAN_TP));
+    plan.zero_stage = 3;
+    plan.cp = 1;
+    CHECK(fr_plan_field_is_used(&plan, FR_PLAN_ZERO_UNIT));
+    CHECK(!fr_plan_field_is_used(&plan, FR_PLAN_CP_KIND));
+}
+
 static void test_names(void)
 {
     for (int i = 0; i < FR_RECOMPUTE_N; i++)
-        CHECK_INT(fr_recompute_find(fr_recompute_name((fr_recompute)i)), i);
+        CHECK_INT(
+            fr_name_find(&fr_recompute_names,
+                         fr_name_of(&fr_recompute_names, (fr_recompute)i)),
+            i);
     for (int i = 0; i < fr_n_schedules; i++)
         CHECK_INT(
-            fr_schedule_kind_find(fr_schedule_kind_name((fr_schedule_kind)i)),
+            fr_name_find(&fr_schedule_names,
+                         fr_name_of(&fr_schedule_names, (fr_schedule_kind)i)),
             i);
     for (int i = 0; i < FR_RANK_ORDER_N; i++)
-        CHECK_INT(fr_rank_order_find(fr_rank_order_name((fr_rank_order)i)), i);
+        CHECK_INT(
+            fr_name_find(&fr_rank_order_names,
+                         fr_name_of(&fr_rank_order_names, (fr_rank_order)i)),
+            i);
     for (int i = 0; i < fr_n_compressors; i++)
-        CHECK_INT(fr_compressor_kind_find(
-                      fr_compressor_kind_name((fr_compressor_kind)i)),
+        CHECK_INT(fr_name_find(
+                      &fr_compressor_names,
+                      fr_name_of(&fr_compressor_names, (fr_compressor_kind)i)),
                   i);
     for (int i = 0; i < fr_n_collectives; i++)
-        CHECK_INT(fr_collective_kind_find(
-                      fr_collective_kind_name((fr_collective_kind)i)),
+        CHECK_INT(fr_name_find(
+                      &fr_collective_names,
+                      fr_name_of(&fr_collective_names, (fr_collective_kind)i)),
                   i);
     for (int i = 0; i < FR_PROTOCOL_N; i++)
-        CHECK_INT(fr_protocol_find(fr_protocol_name((fr_protocol)i)), i);
-    CHECK_INT(fr_schedule_kind_find("2f2b"), -1);
-    CHECK_STR(fr_schedule_kind_name((fr_schedule_kind)99), "unknown");
+        CHECK_INT(fr_name_find(&fr_protocol_names,
+                               fr_name_of(&fr_protocol_names, (fr_protocol)i)),
+                  i);
+    CHECK_INT(fr_name_find(&fr_schedule_names, "2f2b"), -1);
+    CHECK_STR(fr_name_of(&fr_schedule_names, (fr_schedule_kind)99), "unknown");
 }
 
 CHECK_MAIN({"default", test_default_is_legal}, {"tp", test_tp},
@@ -480,4 +535,5 @@ CHECK_MAIN({"default", test_default_is_legal}, {"tp", test_tp},
            {"experts_and_context", test_experts_and_context},
            {"executable", test_executable},
            {"executable_gpu", test_executable_gpu}, {"describe", test_describe},
-           {"describe_unique", test_describe_unique}, {"names", test_names})
+           {"describe_unique", test_describe_unique}, {"names", test_names},
+           {"fields", test_fields}, {"parts", test_parts})

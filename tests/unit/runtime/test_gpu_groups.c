@@ -3,6 +3,7 @@
  * group's split holds the plan's group, a pair is a sender and its receiver,
  * and both carry the same transfers in the same order.
  */
+#include "plan/decide/grid.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/gpu_comm/gpu_groups.h"
 #include "tests/check.h"

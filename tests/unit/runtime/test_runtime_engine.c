@@ -257,7 +257,7 @@ static void perform(scene *s)
     check_that(s->n_bad == 0, __FILE__, __LINE__,
                "%s %s by %s: %d ranks, n %d, in place %d: %d wrong",
                fr_op_name(s->op), fr_dtype_name(s->dtype),
-               fr_collective_kind_name(s->algorithm), (int)s->n_ranks,
+               fr_name_of(&fr_collective_names, s->algorithm), (int)s->n_ranks,
                (int)s->n, s->is_in_place, (int)s->n_bad);
 }
 

@@ -73,10 +73,11 @@ static void test_short_runs(void)
 static void test_names(void)
 {
     for (int i = 0; i < FR_OPTIMIZER_N; i++)
-        CHECK_INT(fr_optimizer_kind_find(
-                      fr_optimizer_kind_name((fr_optimizer_kind)i)),
-                  i);
-    CHECK_INT(fr_optimizer_kind_find("adam"), -1);
+        CHECK_INT(
+            fr_name_find(&fr_optimizer_names,
+                         fr_name_of(&fr_optimizer_names, (fr_optimizer_kind)i)),
+            i);
+    CHECK_INT(fr_name_find(&fr_optimizer_names, "adam"), -1);
 }
 
 static void expect(fr_job job, const char *says)

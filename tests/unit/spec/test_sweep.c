@@ -402,7 +402,7 @@ static char *run_with(bool is_fixed, int n_threads)
     setup(&f);
     for (int i = 0; i < 4; i++) {
         f.cases[i].plan.dp = f.cases[i].plan.pp = 1;
-        f.cases[i].pins = FR_PIN_PP | FR_PIN_TP | FR_PIN_BUCKET;
+        f.cases[i].pins = FR_PIN(PP) | FR_PIN(TP) | FR_PIN(BUCKET);
     }
     fr_sweep_options options = {.is_fixed = is_fixed, .n_threads = n_threads};
     CHECK_OK(fr_sweep_run(f.cases, &options, &f.sweep, &err), &err);
@@ -432,7 +432,7 @@ static void test_tuned_is_no_worse(void)
     CHECK_OK(fr_sweep_run(kept.cases, &options, &kept.sweep, &err), &err);
     options.is_fixed = false;
     for (int i = 0; i < 4; i++)
-        tuned.cases[i].pins = FR_PIN_PP | FR_PIN_BUCKET;
+        tuned.cases[i].pins = FR_PIN(PP) | FR_PIN(BUCKET);
     CHECK_OK(fr_sweep_run(tuned.cases, &options, &tuned.sweep, &err), &err);
     for (int i = 0; i < 4; i++)
         if (kept.sweep.points[i].is_feasible)

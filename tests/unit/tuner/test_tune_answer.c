@@ -248,7 +248,7 @@ static void test_batches(void)
     CHECK_INT(batches[2], 32);
     double best = HUGE_VAL;
     f.options.is_best_only = true;
-    f.options.space.pins = FR_PIN_TP | FR_PIN_PP | FR_PIN_RECOMPUTE;
+    f.options.space.pins = FR_PIN(TP) | FR_PIN(PP) | FR_PIN(RECOMPUTE);
     const int64_t own = f.job.global_batch;
     for (size_t i = 0; i < n; i++) {
         f.job.global_batch = batches[i];

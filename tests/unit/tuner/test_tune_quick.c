@@ -90,7 +90,7 @@ static void test_against_all(void)
 {
     fixture f;
     setup(&f, "hgx-a100-4", 1);
-    f.request.pins = FR_PIN_PP;
+    f.request.pins = FR_PIN(PP);
     f.request.base.pp = 2;
     check_answer(&f, 1.05);
     teardown(&f);
@@ -103,7 +103,7 @@ static void test_little_memory(void)
     fr_quick found;
     fr_err err;
     setup(&f, "hgx-a100-4", 1);
-    f.request.pins = FR_PIN_PP | FR_PIN_TP;
+    f.request.pins = FR_PIN(PP) | FR_PIN(TP);
     CHECK_OK(fr_tune_quick(&f.request, f.costs, 1, &found, &err), &err);
     f.cluster.devices[0].memory_bytes =
         found.prediction.memory.peak_bytes - (40 << 20);
@@ -123,7 +123,7 @@ static void test_illegal(void)
     fr_quick found;
     fr_err err;
     setup(&f, "hgx-a100-4", 1);
-    f.request.pins = FR_PIN_TP;
+    f.request.pins = FR_PIN(TP);
     f.request.base.tp = 3;
     CHECK_FAILS(fr_tune_quick(&f.request, f.costs, 1, &found, &err), FR_INPUT,
                 &err);

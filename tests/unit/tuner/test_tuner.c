@@ -156,7 +156,7 @@ static void test_baseline_despite_pins(void)
         return;
     f.options.space.base.pp = 2;
     f.options.space.base.dp = f.options.space.base.tp = 1;
-    f.options.space.pins = FR_PIN_DP | FR_PIN_TP | FR_PIN_PP;
+    f.options.space.pins = FR_PIN(DP) | FR_PIN(TP) | FR_PIN(PP);
     if (CHECK_OK(fr_tune(&f.options, f.costs, &t, &err), &err)) {
         CHECK_INT(t.best.plan->pp, 2);
         CHECK_INT(t.layouts.n, 1);
@@ -215,7 +215,7 @@ static void test_impossible_pins(void)
     if (!setup(&f, "3GiB"))
         return;
     f.options.space.base.micro_batch = 3; /* does not divide 4 */
-    f.options.space.pins = FR_PIN_MICRO_BATCH;
+    f.options.space.pins = FR_PIN(MICRO_BATCH);
     CHECK_FAILS(fr_tune(&f.options, f.costs, &t, &err), FR_INPUT, &err);
     CHECK_HAS(err.text, "micro_batch");
     teardown(&f);

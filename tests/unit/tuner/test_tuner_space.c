@@ -211,8 +211,8 @@ static void test_pins(void)
     request.base.recompute = FR_RECOMPUTE_FULL;
     request.base.zero_stage = 1;
     request.base.bucket_bytes = 7340033;
-    request.pins = FR_PIN_DP | FR_PIN_MICRO_BATCH | FR_PIN_RECOMPUTE |
-                   FR_PIN_ZERO | FR_PIN_BUCKET;
+    request.pins = FR_PIN(DP) | FR_PIN(MICRO_BATCH) | FR_PIN(RECOMPUTE) |
+                   FR_PIN(ZERO) | FR_PIN(BUCKET);
     CHECK_OK(fr_plan_space_create(&request, NULL, NULL, &space, &err), &err);
     CHECK(space.n > 0);
     for (size_t i = 0; i < space.n; i++) {
@@ -241,7 +241,7 @@ static void test_splits(void)
     make_job(&job, 4);
     fr_plan_space_request request = make_request(&model, &job, &m);
     request.base.pp = 4;
-    request.pins = FR_PIN_PP;
+    request.pins = FR_PIN(PP);
     CHECK_OK(fr_plan_space_create(&request, NULL, NULL, &space, &err), &err);
     int n_uneven = 0;
     for (size_t i = 0; i < space.n; i++) {

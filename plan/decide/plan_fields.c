@@ -1,0 +1,301 @@
+/* plan_fields.c: the table of the fields of a plan, in the order of the help
+ * text. */
+#include "plan/decide/plan_fields.h"
+
+#include "plan/codec/compressor.h"
+#include "plan/collective/collective.h"
+
+/* What a row says; the rest of its columns stay empty. */
+#define ROW(symbol, member, json, ...)                                         \
+    [FR_PLAN_##symbol] = {.field.key = (json),                                 \
+                          .field.kind = FR_FIELD_KIND(((fr_plan *)0)->member), \
+                          .field.offset = offsetof(fr_plan, member),           \
+                          .field.n_bytes = sizeof(((fr_plan *)0)->member),     \
+                          __VA_ARGS__}
+#define INITIAL(value) .field.initial = (value)
+#define RANGE(low, high) .field.min = (low), .field.max = (high)
+#define NAMES(table) .field.names = &(table)
+#define LAST_CHOICE(value) .field.max = (value)
+#define COUNT(member) .field.count_offset = offsetof(fr_plan, member)
+#define METAVAR(text) .field.metavar = (text)
+#define OPTION(name, text) .field.option = (name), .field.help = (text)
+#define SHOWN(when) .shown = FR_SHOWN_##when
+#define PART_OF(owner, values)                                                 \
+    .part_of = FR_PLAN_##owner, .part_values = (values)
+#define BIT(value) (UINT64_C(1) << (value))
+#define ABOVE_ONE (~UINT64_C(3))
+
+enum { MANY_RANKS = 1 << 20 };
+
+/* What belongs to some compressors or collectives, by their traits. */
+static bool has_number(const fr_plan *plan, fr_compressor_number number)
+{
+    return (unsigned)plan->compressor < (unsigned)fr_n_compressors &&
+           fr_compressors[plan->compressor]->number == number;
+}
+
+static bool has_rank(const fr_plan *plan)
+{
+    return has_number(plan, FR_COMPRESSOR_BY_RANK);
+}
+
+static bool has_density(const fr_plan *plan)
+{
+    return has_number(plan, FR_COMPRESSOR_BY_DENSITY);
+}
+
+static bool wants_feedback(const fr_plan *plan)
+{
+    return (unsigned)plan->compressor < (unsigned)fr_n_compressors &&
+           fr_compressors[plan->compressor]->wants_error_feedback;
+}
+
+static bool has_servers(const fr_plan *plan)
+{
+    return fr_collective_is_by_servers(plan->collective);
+}
+
+/* The description says "flash", "flash2" or "flash1". */
+static const char *const flash_words[FR_FLASH_N] = {
+    [FR_FLASH_NATIVE] = "", [FR_FLASH_2] = "2", [FR_FLASH_1] = "1"};
+static const fr_names flash_word_names = FR_NAMES(flash_words);
+
+const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
+    ROW(DP, dp, "dp", INITIAL(1), RANGE(1, MANY_RANKS), .word = " dp*",
+        SHOWN(ALWAYS), OPTION("dp", "data-parallel ranks")),
+    ROW(TP, tp, "tp", INITIAL(1), RANGE(1, MANY_RANKS), .word = " tp*",
+        SHOWN(ALWAYS), OPTION("tp", "tensor-parallel ranks")),
+    ROW(PP, pp, "pp", INITIAL(1), RANGE(1, FR_PLAN_MAX_STAGES), .word = " pp*",
+        SHOWN(ALWAYS), OPTION("pp", "pipeline stages")),
+    ROW(CP, cp, "cp", INITIAL(1), RANGE(1, MANY_RANKS), .word = " cp*",
+        OPTION("cp", "context-parallel ranks")),
+    ROW(EP, ep, "ep", INITIAL(1), RANGE(1, MANY_RANKS), .word = " ep*",
+        OPTION("ep", "expert-parallel ranks")),
+    ROW(VPP, vpp, "vpp", INITIAL(1), RANGE(1, FR_PLAN_MAX_STAGES),
+        .word = " vpp*", PART_OF(PP, ABOVE_ONE),
+        OPTION("vpp", "virtual stages (model chunks) per pipeline rank")),
+    ROW(MICRO_BATCH, micro_batch, "micro_batch", INITIAL(1), RANGE(1, 1 << 30),
+        .word = " mb*", SHOWN(ALWAYS),
+        OPTION("micro-batch", "sequences per micro-batch")),
+    ROW(SCHEDULE, schedule, "schedule", NAMES(fr_schedule_names),
+        INITIAL(FR_SCHEDULE_1F1B), .word = " *", SHOWN(ALWAYS),
+        PART_OF(PP, ABOVE_ONE), OPTION("schedule", "pipeline schedule")),
+    ROW(ZERO, zero_stage, "zero", RANGE(0, 3), .word = " zero*",
+        OPTION("zero", "ZeRO stage: 1 shards the optimizer state over dp")),
+    ROW(RECOMPUTE, recompute, "recompute", NAMES(fr_recompute_names),
+        .word = " rc-*",
+        OPTION("recompute", "activations made again in backward")),
+    ROW(SEQUENCE_PARALLEL, is_sequence_parallel, "sequence_parallel",
+        .word = " sp", PART_OF(TP, ABOVE_ONE),
+        OPTION("sequence-parallel",
+               "shard norms and residuals along the sequence over tp")),
+    ROW(OVERLAP, is_overlap, "overlap", INITIAL(true), .word = " no-overlap",
+        OPTION("overlap", "reduce gradients while backward still runs")),
+    /* PyTorch DDP's 25 MB. */
+    ROW(BUCKET, bucket_bytes, "bucket_bytes", .field.is_bytes = true,
+        INITIAL(25000000), .word = " bucket*", PART_OF(ZERO, BIT(0) | BIT(1)),
+        OPTION("bucket", "gradient bucket, 25MB; 0B: one bucket")),
+    ROW(COMPRESS, compressor, "compressor", NAMES(fr_compressor_names),
+        METAVAR("NAME"), .word = " *",
+        OPTION("compress", "gradients on the wire: none, bf16, int8, "
+                           "topk[:DENSITY], powersgd[:RANK]")),
+    ROW(COMPRESSOR_RANK, compressor_rank, "compressor_rank", INITIAL(4),
+        .word = "-r*", SHOWN(PART), .is_used = has_rank),
+    ROW(COMPRESSOR_DENSITY, compressor_density, "compressor_density",
+        INITIAL(0.01), .word = " density*", SHOWN(PART),
+        .is_used = has_density),
+    ROW(ERROR_FEEDBACK, has_error_feedback, "error_feedback", INITIAL(true),
+        .word = " no-ef", SHOWN(CHANGED_PART), .is_used = wants_feedback,
+        OPTION("error-feedback",
+               "carry what compression dropped into the next step")),
+    ROW(COLLECTIVE, collective, "collective", NAMES(fr_collective_names),
+        LAST_CHOICE(FR_COLLECTIVE_SHIFT - 1), .word = " *",
+        OPTION("collective", "algorithm of the gradient reduction")),
+    ROW(NCCL_PROTOCOL, protocol, "nccl_protocol", NAMES(fr_protocol_names),
+        .word = " *",
+        OPTION("nccl-protocol", "GPUs: NCCL's protocol for the same")),
+    ROW(NCCL_CHANNELS, n_channels, "nccl_channels", RANGE(0, FR_MAX_CHANNELS),
+        .word = " channels*",
+        OPTION("nccl-channels",
+               "GPUs: NCCL's channels for the same, 0: its choice")),
+    ROW(SERVER_PLACE, server_place, "server_place",
+        NAMES(fr_server_place_names), .word = " at-*", .is_used = has_servers,
+        OPTION(
+            "server-place",
+            "parameter servers: nodes push, workers push, or devices serve")),
+    ROW(SERVERS, n_servers, "servers", RANGE(0, MANY_RANKS),
+        .word = " servers*", .is_used = has_servers,
+        OPTION("servers",
+               "parameter servers: nodes (devices) that serve, 0: all")),
+    ROW(RANK_ORDER, rank_order, "rank_order", NAMES(fr_rank_order_names),
+        .word = " *",
+        OPTION("rank-order", "which axis changes fastest along the ranks")),
+    ROW(LAYER_SPLIT, layer_split, "layer_split", COUNT(n_split),
+        METAVAR("SPLIT"), .word = " split*",
+        OPTION("layer-split", "layers of each stage: N,N,.., even, or auto "
+                              "(stages that take alike)")),
+    ROW(PRECISION, precision, "precision", NAMES(fr_dtype_names),
+        LAST_CHOICE(FR_DTYPE_FP4), .word = " *",
+        OPTION("precision", "data type of weights and activations")),
+    ROW(GRAD_DTYPE, grad_dtype, "grad_dtype", NAMES(fr_dtype_names),
+        LAST_CHOICE(FR_DTYPE_FP4), .word = " grad-*",
+        OPTION("grad-dtype",
+               "data type in which gradients add up and are reduced")),
+    ROW(FLASH_ATTENTION, is_flash, "flash_attention", .word = " flash",
+        OPTION("flash-attention",
+               "fused attention, no probabilities in memory (on GPUs: on)")),
+    ROW(FLASH_KIND, flash_kind, "flash_kind", NAMES(fr_flash_kind_names),
+        .word = "*", SHOWN(CHANGED_PART), PART_OF(FLASH_ATTENTION, BIT(true)),
+        .words = &flash_word_names,
+        OPTION("flash-kind", "which fused attention kernel runs")),
+    ROW(KERNELS, kernels, "kernels", NAMES(fr_kernel_set_names), .word = " *",
+        OPTION("kernels", "how the framework runs what is no matrix product")),
+    ROW(SCALING, scaling, "scaling", NAMES(fr_scaling_names),
+        .word = " *-scaling",
+        OPTION("scaling", "where the scales of fp8 operands come from")),
+    ROW(CUDA_GRAPHS, cuda_graphs, "cuda_graphs", NAMES(fr_cuda_graphs_names),
+        .word = " graphs-*",
+        OPTION("cuda-graphs", "GPUs: what the host issues as one")),
+    ROW(LOSS_FUSED, is_loss_fused, "loss_fused", .word = " fused-loss"),
+    ROW(LOSS_METRICS, n_loss_metrics, "loss_metrics", RANGE(0, 64),
+        .word = " metrics*"),
+    ROW(GRAD_ADDED_APART, is_grad_added_apart, "grad_added_apart",
+        .word = " grad-adds"),
+    ROW(RECOMPUTE_PARTS, recompute_parts, "recompute_parts",
+        INITIAL(FR_RECOMPUTE_PART_ATTENTION), RANGE(0, FR_RECOMPUTE_PARTS_ALL),
+        METAVAR("NAME,.."), .word = "-*", SHOWN(CHANGED_PART),
+        PART_OF(RECOMPUTE, BIT(FR_RECOMPUTE_SELECTIVE)),
+        OPTION("recompute-parts", "of selective: attention, norm, activation, "
+                                  "mlp, experts, products, latent")),
+    ROW(RECOMPUTE_LAYERS, recompute_layers, "recompute_layers",
+        RANGE(0, MANY_RANKS), .word = "-*", SHOWN(CHANGED_PART),
+        PART_OF(RECOMPUTE, BIT(FR_RECOMPUTE_FULL)),
+        OPTION("recompute-layers", "of full: layers of each chunk, 0: all")),
+    ROW(ZERO_GROUP, zero_group, "zero_group", RANGE(0, MANY_RANKS),
+        .word = " zg*", PART_OF(ZERO, BIT(1) | BIT(2) | BIT(3)),
+        OPTION("zero-group", "ranks that share one copy, 0: all of dp x cp")),
+    ROW(ZERO_RESHARD, is_resharded, "zero_reshard", INITIAL(true),
+        .word = " no-reshard", SHOWN(CHANGED_PART), PART_OF(ZERO, BIT(3)),
+        OPTION("zero-reshard", "ZeRO 3: drop gathered weights after forward")),
+    ROW(ZERO_PREFETCH, n_prefetch, "zero_prefetch", INITIAL(1),
+        RANGE(0, MANY_RANKS), .word = " prefetch*", PART_OF(ZERO, BIT(3)),
+        OPTION("zero-prefetch", "ZeRO 3: layers gathered ahead of their use")),
+    ROW(ZERO_UNIT, zero_unit, "zero_unit", NAMES(fr_zero_unit_names),
+        .word = " by-*", PART_OF(ZERO, BIT(3)),
+        OPTION("zero-unit", "ZeRO 3: what one gather brings")),
+    ROW(GATHER_OVERLAP, is_gather_overlap, "gather_overlap", INITIAL(true),
+        .word = " no-gather-overlap", PART_OF(ZERO, BIT(1) | BIT(2)),
+        OPTION("gather-overlap",
+               "ZeRO 1, 2: gather parameters beside the next forward")),
+    ROW(TP_OVERLAP, is_tp_overlap, "tp_overlap", .word = " tp-overlap",
+        PART_OF(TP, ABOVE_ONE),
+        OPTION("tp-overlap",
+               "tensor-parallel collectives in pieces beside the products")),
+    ROW(EP_OVERLAP, is_ep_overlap, "ep_overlap", .field.is_optional = true,
+        .word = " ep-overlap", PART_OF(EP, ABOVE_ONE),
+        OPTION("ep-overlap",
+               "experts' all-to-all beside the passes of another micro-batch")),
+    ROW(CP_KIND, cp_kind, "cp_kind", NAMES(fr_cp_kind_names), .word = " cp-*",
+        PART_OF(CP, ABOVE_ONE),
+        OPTION("cp-kind",
+               "how context-parallel ranks exchange keys and values")),
+    ROW(ETP, etp, "etp", RANGE(0, MANY_RANKS), .word = " etp*",
+        OPTION("etp", "ranks that split one expert, 0: tp")),
+    ROW(EXPERT_DISPATCH, expert_dispatch, "expert_dispatch",
+        NAMES(fr_dispatch_names), .word = " *",
+        OPTION("expert-dispatch", "how tokens get to their experts")),
+    ROW(EXPERT_IMBALANCE, expert_imbalance, "expert_imbalance", INITIAL(1),
+        RANGE(1, 1e6), .word = " imbalance*",
+        OPTION("expert-imbalance",
+               "tokens of the busiest expert-parallel rank over the mean")),
+    ROW(OFFLOAD_OPTIMIZER, is_optimizer_offloaded, "offload_optimizer",
+        .word = " offload-optimizer",
+        OPTION("offload-optimizer", "optimizer state and step on the host")),
+    ROW(OFFLOAD_ACTIVATIONS, activation_offload_frac, "offload_activations",
+        RANGE(0, 1), .word = " offload-activations*",
+        OPTION("offload-activations",
+               "share of what forward keeps that waits in host memory")),
+    ROW(THREADS, n_threads, "threads", INITIAL(1), RANGE(1, 4096),
+        .word = " th*", OPTION("threads", "compute threads per rank")),
+};
+
+/* Degrees first, and what belongs together beside each other. */
+const fr_plan_field_id fr_plan_described[FR_PLAN_FIELDS_N] = {
+    FR_PLAN_DP,
+    FR_PLAN_TP,
+    FR_PLAN_PP,
+    FR_PLAN_CP,
+    FR_PLAN_EP,
+    FR_PLAN_MICRO_BATCH,
+    FR_PLAN_SCHEDULE,
+    FR_PLAN_VPP,
+    FR_PLAN_ZERO,
+    FR_PLAN_SEQUENCE_PARALLEL,
+    FR_PLAN_RECOMPUTE,
+    FR_PLAN_RECOMPUTE_PARTS,
+    FR_PLAN_RECOMPUTE_LAYERS,
+    FR_PLAN_COMPRESS,
+    FR_PLAN_COMPRESSOR_RANK,
+    FR_PLAN_COMPRESSOR_DENSITY,
+    FR_PLAN_ERROR_FEEDBACK,
+    FR_PLAN_OVERLAP,
+    FR_PLAN_BUCKET,
+    FR_PLAN_COLLECTIVE,
+    FR_PLAN_NCCL_PROTOCOL,
+    FR_PLAN_NCCL_CHANNELS,
+    FR_PLAN_SERVER_PLACE,
+    FR_PLAN_SERVERS,
+    FR_PLAN_RANK_ORDER,
+    FR_PLAN_PRECISION,
+    FR_PLAN_SCALING,
+    FR_PLAN_GRAD_DTYPE,
+    FR_PLAN_FLASH_ATTENTION,
+    FR_PLAN_FLASH_KIND,
+    FR_PLAN_KERNELS,
+    FR_PLAN_CUDA_GRAPHS,
+    FR_PLAN_LOSS_FUSED,
+    FR_PLAN_LOSS_METRICS,
+    FR_PLAN_GRAD_ADDED_APART,
+    FR_PLAN_ZERO_GROUP,
+    FR_PLAN_ZERO_RESHARD,
+    FR_PLAN_ZERO_PREFETCH,
+    FR_PLAN_ZERO_UNIT,
+    FR_PLAN_GATHER_OVERLAP,
+    FR_PLAN_TP_OVERLAP,
+    FR_PLAN_EP_OVERLAP,
+    FR_PLAN_CP_KIND,
+    FR_PLAN_EXPERT_DISPATCH,
+    FR_PLAN_ETP,
+    FR_PLAN_EXPERT_IMBALANCE,
+    FR_PLAN_OFFLOAD_OPTIMIZER,
+    FR_PLAN_OFFLOAD_ACTIVATIONS,
+    FR_PLAN_THREADS,
+    FR_PLAN_LAYER_SPLIT};
+
+bool fr_plan_field_is_used(const fr_plan *plan, fr_plan_field_id id)
+{
+    const fr_plan_field *row = &fr_plan_fields[id];
+    if (row->is_used != NULL)
+        return row->is_used(plan);
+    if (row->part_values == 0)
+        return true;
+    double value = fr_field_get(&fr_plan_fields[row->part_of].field, plan);
+    unsigned bit = value < 0 ? 0 : value > 63 ? 63 : (unsigned)value;
+    return (row->part_values >> bit & 1) != 0;
+}
+
+fr_status fr_plan_check_ranges(const fr_plan *plan, fr_err *err)
+{
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
+        FR_TRY(fr_field_check(&fr_plan_fields[i].field, plan, err));
+    return FR_OK;
+}
+
+void fr_plan_init(fr_plan *plan)
+{
+    *plan = (fr_plan){0};
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
+        if (fr_plan_fields[i].field.initial != 0)
+            fr_field_set(&fr_plan_fields[i].field,
+                         fr_plan_fields[i].field.initial, plan);
+}
