@@ -26,7 +26,7 @@ typedef struct calibration {
     const fr_calibrate_options *options;
     fr_transport *transport;
     fr_sentinel *sentinel;
-    fr_schedule schedule; /* but for the budget */
+    fr_sampling schedule; /* but for the budget */
     double budget_s;
     bool is_net; /* between hosts */
     fr_shapes shapes;
@@ -69,7 +69,7 @@ static fr_status add_cases(calibration *c, fr_err *err)
 
 static fr_status measure_compute(calibration *c, fr_err *err)
 {
-    fr_schedule schedule = c->schedule;
+    fr_sampling schedule = c->schedule;
     fr_compute_bench *bench;
     fr_bench table;
 
@@ -95,7 +95,7 @@ static fr_status measure_tier(calibration *c, const fr_comm_point *points,
                               size_t n, double budget_s, fr_err *err)
 {
     enum { N_MAX = 41, N_SPARE = 24 };
-    fr_schedule schedule = c->schedule;
+    fr_sampling schedule = c->schedule;
     fr_comm_bench *bench;
     fr_bench table;
 
@@ -212,7 +212,7 @@ out_payloads:
 /* Rank 0 has the file; the others run the same rows. */
 static fr_status measure_rates(calibration *c, fr_err *err)
 {
-    fr_schedule schedule = c->schedule;
+    fr_sampling schedule = c->schedule;
     const char *dir = c->transport->rank == 0 ? c->options->scratch_dir : NULL;
     char has_dir = dir != NULL;
 
@@ -336,7 +336,7 @@ fr_status fr_calibrate_over(fr_transport *transport,
                  : options->is_quick     ? 15.0
                                          : 45.0;
     FR_TRY_GOTO(status, fr_sentinel_create(&c.sentinel, err), out_profile);
-    fr_schedule_init(&c.schedule);
+    fr_sampling_init(&c.schedule);
     c.schedule.sentinel = fr_sentinel_run;
     c.schedule.sentinel_context = c.sentinel;
     c.schedule.share = fr_ranks_share;

@@ -16,7 +16,7 @@ enum {
     N_LEAST = 3      /* samples of a point, whatever the budget */
 };
 
-void fr_schedule_init(fr_schedule *schedule)
+void fr_sampling_init(fr_sampling *schedule)
 {
     memset(schedule, 0, sizeof *schedule);
     schedule->budget_s = 10.0;
@@ -70,7 +70,7 @@ typedef struct point_state {
 
 typedef struct rounds {
     const fr_bench *bench;
-    const fr_schedule *schedule;
+    const fr_sampling *schedule;
     point_state *points;
     double *storage;
     double *fresh;       /* [n_points] of this round */
@@ -81,7 +81,7 @@ typedef struct rounds {
     int n_disturbed;
 } rounds;
 
-static double now_s(const fr_schedule *schedule)
+static double now_s(const fr_sampling *schedule)
 {
     return schedule->now_s != NULL ? schedule->now_s(schedule->now_context)
                                    : fr_clock_s();
@@ -112,7 +112,7 @@ static fr_status share(const rounds *r, void *bytes, size_t n, fr_err *err)
  * */
 static fr_status choose(rounds *r, bool *any, fr_err *err)
 {
-    const fr_schedule *schedule = r->schedule;
+    const fr_sampling *schedule = r->schedule;
     size_t n_points = r->bench->n_points;
     double spent_s = now_s(schedule) - r->begin_s;
     /* No single slow point may use up the time of all others. */
@@ -143,7 +143,7 @@ static fr_status choose(rounds *r, bool *any, fr_err *err)
 static fr_status run_chunk(rounds *r, size_t first, size_t last,
                            bool *is_spoilt, fr_err *err)
 {
-    const fr_schedule *schedule = r->schedule;
+    const fr_sampling *schedule = r->schedule;
     double before_s, after_s, best_s;
     unsigned char spoilt = 0;
 
@@ -232,7 +232,7 @@ static fr_status prepare(rounds *r, fr_err *err)
     return FR_OK;
 }
 
-fr_status fr_bench_measure(const fr_bench *bench, const fr_schedule *schedule,
+fr_status fr_bench_measure(const fr_bench *bench, const fr_sampling *schedule,
                            fr_sample *out, int *n_disturbed, fr_err *err)
 {
     fr_status status;
@@ -265,7 +265,7 @@ out_rounds:
     return status;
 }
 
-fr_status fr_bench_profile(const fr_bench *bench, const fr_schedule *schedule,
+fr_status fr_bench_profile(const fr_bench *bench, const fr_sampling *schedule,
                            bool is_kept, fr_profile *profile, fr_err *err)
 {
     fr_sample *samples = calloc(bench->n_points + 1, sizeof *samples);

@@ -31,7 +31,7 @@ typedef struct fr_bench {
                       fr_profile *profile, fr_err *err);
 } fr_bench;
 
-typedef struct fr_schedule {
+typedef struct fr_sampling {
     double budget_s;       /* for all points together */
     double target_rel_err; /* of the median: a point is done below it */
     int n_min, n_max;      /* samples of a point */
@@ -45,10 +45,10 @@ typedef struct fr_schedule {
     /* Rank 0's bytes to everybody; NULL: one rank. */
     fr_status (*share)(void *context, void *bytes, size_t n_bytes, fr_err *err);
     void *share_context;
-} fr_schedule;
+} fr_sampling;
 
 /* budget 10 s, 1 % target, 5 to 64 samples, slack 3 %. */
-void fr_schedule_init(fr_schedule *schedule);
+void fr_sampling_init(fr_sampling *schedule);
 
 /*
  * Times every point; out[n_points] is written on success only.  Every point
@@ -56,14 +56,14 @@ void fr_schedule_init(fr_schedule *schedule);
  * *n_disturbed (may be NULL) is raised by what was thrown away.
  */
 FR_CHECKED fr_status fr_bench_measure(const fr_bench *bench,
-                                      const fr_schedule *schedule,
+                                      const fr_sampling *schedule,
                                       fr_sample *out, int *n_disturbed,
                                       fr_err *err);
 
 /* Measures, raises the profile's count of disturbances, and where is_kept
  * keep()s every point in it. */
 FR_CHECKED fr_status fr_bench_profile(const fr_bench *bench,
-                                      const fr_schedule *schedule,
+                                      const fr_sampling *schedule,
                                       bool is_kept, fr_profile *profile,
                                       fr_err *err);
 

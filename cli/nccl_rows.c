@@ -11,7 +11,7 @@ typedef struct finder {
     const fr_plan *plan;
     const fr_program *program;
     const fr_rank_layout *layout;
-    const fr_gpu_comm *comm;
+    const fr_gpu_comm_model *comm;
     fr_nccl_rows *out;
 } finder;
 
@@ -124,7 +124,7 @@ static void note_other(finder *f, const fr_instr *instr,
 static fr_status visit(finder *f, const fr_instr *instr, bool is_data,
                        fr_err *err)
 {
-    const fr_partition *axis = &f->layout->axes[instr->axis];
+    const fr_rank_groups *axis = &f->layout->axes[instr->axis];
 
     if (fr_collective_is_of_data((fr_axis)instr->axis) != is_data ||
         !fr_nccl_csv_op((fr_op)instr->op))
@@ -182,7 +182,7 @@ fr_status fr_nccl_rows_make(fr_inputs *inputs, const fr_plan_file *file,
                             fr_nccl_rows *out, fr_err *err)
 {
     fr_program *program = NULL;
-    fr_gpu_comm *comm = NULL;
+    fr_gpu_comm_model *comm = NULL;
     fr_rank_layout layout = {0};
     int32_t *nodes = NULL;
     fr_status status;

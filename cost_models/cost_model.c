@@ -37,8 +37,8 @@ struct fr_cost_model {
     fit_group *groups;
     size_t n_groups;
     fr_comm_fits *comm;
-    fr_gpu_comm *gpu_comm; /* of a cluster of GPUs, else NULL */
-    int n_busy_max;        /* most ranks that were busy at once */
+    fr_gpu_comm_model *gpu_comm; /* of a cluster of GPUs, else NULL */
+    int n_busy_max;              /* most ranks that were busy at once */
     fr_cost_scale scale;
 };
 

@@ -232,7 +232,7 @@ static fr_status keep_row(void *context, size_t i_row, const fr_sample *sample,
 }
 
 /* Measures the rows on memory of their own. */
-static fr_status measure_rows(rate_bench *bench, const fr_schedule *schedule,
+static fr_status measure_rows(rate_bench *bench, const fr_sampling *schedule,
                               fr_profile *profile, fr_err *err)
 {
     fr_bench table = {.name = "rates",
@@ -254,7 +254,7 @@ static fr_status measure_rows(rate_bench *bench, const fr_schedule *schedule,
 }
 
 fr_status fr_bench_rates(fr_transport *transport, const char *dir,
-                         const fr_schedule *schedule, fr_profile *profile,
+                         const fr_sampling *schedule, fr_profile *profile,
                          fr_err *err)
 {
     rate_bench bench = {.transport = transport, .dir = dir};
@@ -264,7 +264,7 @@ fr_status fr_bench_rates(fr_transport *transport, const char *dir,
 }
 
 fr_status fr_bench_storage(fr_transport *transport, const char *dir,
-                           const fr_schedule *schedule, fr_profile *profile,
+                           const fr_sampling *schedule, fr_profile *profile,
                            fr_err *err)
 {
     rate_bench bench = {.transport = transport, .dir = dir};

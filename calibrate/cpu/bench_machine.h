@@ -12,7 +12,7 @@
 typedef struct fr_sentinel fr_sentinel;
 FR_CHECKED fr_status fr_sentinel_create(fr_sentinel **out, fr_err *err);
 void fr_sentinel_destroy(fr_sentinel *sentinel); /* takes NULL */
-/* The signature of fr_schedule.sentinel. */
+/* The signature of fr_sampling.sentinel. */
 FR_CHECKED fr_status fr_sentinel_run(void *sentinel, double *out_s,
                                      fr_err *err);
 
@@ -22,12 +22,12 @@ FR_CHECKED fr_status fr_sentinel_run(void *sentinel, double *out_s,
  * rank 0's profile gets the points.
  */
 FR_CHECKED fr_status fr_bench_rates(fr_transport *transport, const char *dir,
-                                    const fr_schedule *schedule,
+                                    const fr_sampling *schedule,
                                     fr_profile *profile, fr_err *err);
 
 /* "write" and "read" alone. */
 FR_CHECKED fr_status fr_bench_storage(fr_transport *transport, const char *dir,
-                                      const fr_schedule *schedule,
+                                      const fr_sampling *schedule,
                                       fr_profile *profile, fr_err *err);
 
 /* instr_overhead_s, call_overhead_s, wake_s of the runtime.  Collective. */

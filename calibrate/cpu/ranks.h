@@ -9,7 +9,7 @@
 /* Nobody leaves before everybody came; at once where the world is 1. */
 FR_CHECKED fr_status fr_ranks_barrier(fr_transport *transport, fr_err *err);
 
-/* Everybody gets rank 0's bytes; the signature of fr_schedule.share. */
+/* Everybody gets rank 0's bytes; the signature of fr_sampling.share. */
 FR_CHECKED fr_status fr_ranks_share(void *transport, void *bytes,
                                     size_t n_bytes, fr_err *err);
 

@@ -205,7 +205,7 @@ static fr_status keep(void *context, size_t i_point, const fr_sample *sample,
 
 static fr_status measure(timed_set *t, double budget_s, fr_err *err)
 {
-    fr_schedule schedule = t->bench->schedule;
+    fr_sampling schedule = t->bench->schedule;
     fr_bench table = {
         .name = "communication", .context = t, .run = run_point, .keep = keep};
 

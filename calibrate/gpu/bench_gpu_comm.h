@@ -22,7 +22,7 @@ typedef struct fr_gpu_comm_bench {
     bool is_shared; /* several ranks on one device */
     bool is_quick;
     const fr_shapes *shapes; /* of the kernels beside */
-    fr_schedule schedule;    /* budget of all groups together */
+    fr_sampling schedule;    /* budget of all groups together */
     fr_profile *profile;     /* rank 0's gets the points */
 } fr_gpu_comm_bench;
 

@@ -228,7 +228,7 @@ static fr_status keep(void *context, size_t i_point, const fr_sample *sample,
 }
 
 fr_status fr_gpu_bench_compute(const fr_gpu_rig *rig, const fr_shapes *shapes,
-                               const fr_schedule *schedule, fr_profile *profile,
+                               const fr_sampling *schedule, fr_profile *profile,
                                fr_err *err)
 {
     fr_status status;

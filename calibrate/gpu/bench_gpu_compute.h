@@ -15,7 +15,7 @@
 /* Collective over the transport's ranks; rank 0's profile gets the points. */
 FR_CHECKED fr_status fr_gpu_bench_compute(const fr_gpu_rig *rig,
                                           const fr_shapes *shapes,
-                                          const fr_schedule *schedule,
+                                          const fr_sampling *schedule,
                                           fr_profile *profile, fr_err *err);
 
 /* Largest arena that the shapes can use, at most 16 GiB. */

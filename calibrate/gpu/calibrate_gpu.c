@@ -23,7 +23,7 @@ typedef struct calibration {
     const fr_calibrate_options *options;
     const fr_gpu_setup *setup;
     fr_gpu_rig rig;
-    fr_schedule schedule; /* but for the budget */
+    fr_sampling schedule; /* but for the budget */
     double budget_s;
     fr_shapes shapes;
     fr_profile profile;
@@ -63,7 +63,7 @@ static fr_status identify(calibration *c, fr_err *err)
 
 static fr_status measure_compute(calibration *c, fr_err *err)
 {
-    fr_schedule schedule = c->schedule;
+    fr_sampling schedule = c->schedule;
 
     schedule.budget_s = compute_frac * c->budget_s;
     schedule.target_rel_err = 0.006;
@@ -149,7 +149,7 @@ static fr_status measure_comm(calibration *c, fr_err *err)
 static fr_status measure_storage(calibration *c, fr_err *err)
 {
     fr_transport *transport = c->rig.transport;
-    fr_schedule schedule = c->schedule;
+    fr_sampling schedule = c->schedule;
     const char *dir = transport->rank == 0 ? c->options->scratch_dir : NULL;
     char has_dir = dir != NULL;
 
@@ -226,7 +226,7 @@ fr_status fr_calibrate_gpu(fr_transport *transport, const fr_gpu_setup *setup,
     fr_profile_init(&c.profile);
     fr_shapes_init(&c.shapes);
     fr_calibrate_name(options, transport, &c.profile);
-    fr_schedule_init(&c.schedule);
+    fr_sampling_init(&c.schedule);
     c.schedule.share = fr_ranks_share;
     c.schedule.share_context = transport;
     FR_TRY_GOTO(status,

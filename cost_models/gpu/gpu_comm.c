@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct fr_gpu_comm {
+struct fr_gpu_comm_model {
     const fr_cluster *cluster;
     const fr_comm_fits *fits; /* NULL: nothing was measured */
     fr_gpu_fabric *of_type;   /* [n_node_types] */
@@ -35,10 +35,10 @@ static bool is_used(const fr_cluster *cluster, size_t i_node_type)
 }
 
 fr_status fr_gpu_comm_create(const fr_cluster *cluster,
-                             const fr_comm_fits *fits, fr_gpu_comm **out,
+                             const fr_comm_fits *fits, fr_gpu_comm_model **out,
                              fr_err *err)
 {
-    fr_gpu_comm *comm = calloc(1, sizeof *comm);
+    fr_gpu_comm_model *comm = calloc(1, sizeof *comm);
     bool is_first = true;
 
     if (comm == NULL)
@@ -63,12 +63,12 @@ fr_status fr_gpu_comm_create(const fr_cluster *cluster,
     return FR_OK;
 }
 
-void fr_gpu_comm_set_cores(fr_gpu_comm *comm, double cores)
+void fr_gpu_comm_set_cores(fr_gpu_comm_model *comm, double cores)
 {
     comm->cores = cores;
 }
 
-void fr_gpu_comm_destroy(fr_gpu_comm *comm)
+void fr_gpu_comm_destroy(fr_gpu_comm_model *comm)
 {
     if (comm == NULL)
         return;
@@ -76,7 +76,8 @@ void fr_gpu_comm_destroy(fr_gpu_comm *comm)
     free(comm);
 }
 
-static fr_gpu_fabric fabric_for(const fr_gpu_comm *comm, uint32_t node_types)
+static fr_gpu_fabric fabric_for(const fr_gpu_comm_model *comm,
+                                uint32_t node_types)
 {
     fr_gpu_fabric fabric = comm->worst;
     bool is_first = true;
@@ -110,7 +111,7 @@ static void judge(const fr_gpu_fabric *fabric, const fr_comm_scope *scope,
 
 /* A measured curve of this very group: its time instead of the model's.
  * Kernels are asynchronous, however a file marks them. */
-static void ask_measured(const fr_gpu_comm *comm, const fr_instr *instr,
+static void ask_measured(const fr_gpu_comm_model *comm, const fr_instr *instr,
                          const fr_comm_scope *scope, fr_cost *out)
 {
     bool is_given = (instr->flags & FR_INSTR_GIVEN) != 0;
@@ -142,9 +143,9 @@ static void ask_measured(const fr_gpu_comm *comm, const fr_instr *instr,
 }
 
 /* Parameter servers, on the slowest of the group's kinds of node. */
-static fr_status ask_servers(const fr_gpu_comm *comm, const fr_instr *instr,
-                             const fr_comm_scope *scope, fr_cost *out,
-                             fr_err *err)
+static fr_status ask_servers(const fr_gpu_comm_model *comm,
+                             const fr_instr *instr, const fr_comm_scope *scope,
+                             fr_cost *out, fr_err *err)
 {
     const fr_server_ask ask = fr_server_ask_of(instr);
     fr_cost cost = {0};
@@ -174,7 +175,7 @@ static fr_status ask_servers(const fr_gpu_comm *comm, const fr_instr *instr,
 }
 
 /* Of the device: a multiprocessor for each channel. */
-static double cores_of(const fr_gpu_comm *comm, const fr_instr *instr,
+static double cores_of(const fr_gpu_comm_model *comm, const fr_instr *instr,
                        const fr_group_links *links, const fr_gpu_fabric *fabric)
 {
     bool is_told = instr->n_channels > 0;
@@ -185,7 +186,8 @@ static double cores_of(const fr_gpu_comm *comm, const fr_instr *instr,
                          fabric->n_processors);
 }
 
-static fr_status choose(const fr_gpu_comm *comm, const fr_gpu_fabric *fabric,
+static fr_status choose(const fr_gpu_comm_model *comm,
+                        const fr_gpu_fabric *fabric,
                         const fr_group_links *links, const fr_instr *instr,
                         fr_nccl_time *out, fr_err *err)
 {
@@ -207,9 +209,9 @@ static fr_status choose(const fr_gpu_comm *comm, const fr_gpu_fabric *fabric,
                    (long long)links->n_nodes);
 }
 
-fr_status fr_gpu_comm_choice(const fr_gpu_comm *comm, const fr_instr *instr,
-                             const fr_comm_scope *scope, fr_nccl_time *out,
-                             fr_err *err)
+fr_status fr_gpu_comm_choice(const fr_gpu_comm_model *comm,
+                             const fr_instr *instr, const fr_comm_scope *scope,
+                             fr_nccl_time *out, fr_err *err)
 {
     fr_gpu_fabric fabric = fabric_for(comm, scope->node_types);
     fr_group_links links = fr_group_links_of(&fabric, scope);
@@ -217,7 +219,7 @@ fr_status fr_gpu_comm_choice(const fr_gpu_comm *comm, const fr_instr *instr,
     return choose(comm, &fabric, &links, instr, out, err);
 }
 
-fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm, const fr_instr *instr,
+fr_status fr_gpu_comm_cost(const fr_gpu_comm_model *comm, const fr_instr *instr,
                            const fr_comm_scope *scope, fr_cost *out,
                            fr_err *err)
 {

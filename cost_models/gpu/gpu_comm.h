@@ -9,27 +9,27 @@
 #include "cost_models/link/comm_fit.h"
 #include "cost_models/link/nccl_model.h"
 
-typedef struct fr_gpu_comm fr_gpu_comm;
+typedef struct fr_gpu_comm_model fr_gpu_comm_model;
 
 /* Borrows the cluster and the fits (may be NULL); destroy takes NULL. */
 FR_CHECKED fr_status fr_gpu_comm_create(const fr_cluster *cluster,
                                         const fr_comm_fits *fits,
-                                        fr_gpu_comm **out, fr_err *err);
-void fr_gpu_comm_destroy(fr_gpu_comm *comm);
+                                        fr_gpu_comm_model **out, fr_err *err);
+void fr_gpu_comm_destroy(fr_gpu_comm_model *comm);
 
 /* What communication takes of the GPUs' multiprocessors, as it was measured
  * ((0, 1); 0: as NCCL's model has it). */
-void fr_gpu_comm_set_cores(fr_gpu_comm *comm, double cores);
+void fr_gpu_comm_set_cores(fr_gpu_comm_model *comm, double cores);
 
 /* What NCCL's model takes for a collective or a transfer, and expects of it,
  * whatever was measured; FR_INPUT as fr_cost_communicate(). */
-FR_CHECKED fr_status fr_gpu_comm_choice(const fr_gpu_comm *comm,
+FR_CHECKED fr_status fr_gpu_comm_choice(const fr_gpu_comm_model *comm,
                                         const fr_instr *instr,
                                         const fr_comm_scope *scope,
                                         fr_nccl_time *out, fr_err *err);
 
 /* As fr_cost_communicate(), for groups of 2 and more. */
-FR_CHECKED fr_status fr_gpu_comm_cost(const fr_gpu_comm *comm,
+FR_CHECKED fr_status fr_gpu_comm_cost(const fr_gpu_comm_model *comm,
                                       const fr_instr *instr,
                                       const fr_comm_scope *scope, fr_cost *out,
                                       fr_err *err);

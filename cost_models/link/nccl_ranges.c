@@ -6,7 +6,7 @@
 enum { LAST_POWER = 40 };
 
 /* The range of one size alone. */
-static fr_status at(const fr_gpu_comm *comm, const fr_instr *collective,
+static fr_status at(const fr_gpu_comm_model *comm, const fr_instr *collective,
                     const fr_comm_scope *scope, uint64_t n_bytes,
                     fr_nccl_range *out, fr_err *err)
 {
@@ -28,9 +28,10 @@ static bool is_alike(const fr_nccl_range *a, const fr_nccl_range *b)
 
 /* Between a size with `low`'s choice and `next`: the ranges that begin there.
  * Halving finds one of several changes; what is left is looked at again. */
-static fr_status between(const fr_gpu_comm *comm, const fr_instr *collective,
-                         const fr_comm_scope *scope, const fr_nccl_range *next,
-                         fr_nccl_range *out, int *n, fr_err *err)
+static fr_status between(const fr_gpu_comm_model *comm,
+                         const fr_instr *collective, const fr_comm_scope *scope,
+                         const fr_nccl_range *next, fr_nccl_range *out, int *n,
+                         fr_err *err)
 {
     while (*n < FR_NCCL_MAX_RANGES && !is_alike(&out[*n - 1], next)) {
         fr_nccl_range high = *next;
@@ -51,7 +52,8 @@ static fr_status between(const fr_gpu_comm *comm, const fr_instr *collective,
     return FR_OK;
 }
 
-fr_status fr_nccl_ranges_of(const fr_gpu_comm *comm, const fr_instr *collective,
+fr_status fr_nccl_ranges_of(const fr_gpu_comm_model *comm,
+                            const fr_instr *collective,
                             const fr_comm_scope *scope,
                             fr_nccl_range out[FR_NCCL_MAX_RANGES], int *n,
                             fr_err *err)

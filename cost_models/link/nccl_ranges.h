@@ -22,7 +22,7 @@ enum { FR_NCCL_MAX_RANGES = 96 };
  * that lies between two like ones is not seen.  Errors of
  * fr_gpu_comm_choice().
  */
-FR_CHECKED fr_status fr_nccl_ranges_of(const fr_gpu_comm *comm,
+FR_CHECKED fr_status fr_nccl_ranges_of(const fr_gpu_comm_model *comm,
                                        const fr_instr *collective,
                                        const fr_comm_scope *scope,
                                        fr_nccl_range out[FR_NCCL_MAX_RANGES],

@@ -23,7 +23,7 @@ static const double tensor_rel_err = 0.1;
 /* Ranks of the node that holds a rank. */
 static int64_t ranks_beside(const fr_rank_layout *layout, int32_t rank)
 {
-    return fr_partition_size(&layout->node, layout->node.group_of_rank[rank]);
+    return fr_rank_groups_size(&layout->node, layout->node.group_of_rank[rank]);
 }
 
 static uint64_t capacity_of(const fr_rank_layout *layout, int32_t rank)

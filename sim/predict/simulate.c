@@ -130,7 +130,7 @@ static fr_status recompute_ratio(const fr_program *program, double *ratio,
 /* Ranks of the node that holds a rank. */
 static int64_t ranks_beside(const fr_rank_layout *layout, int32_t rank)
 {
-    return fr_partition_size(&layout->node, layout->node.group_of_rank[rank]);
+    return fr_rank_groups_size(&layout->node, layout->node.group_of_rank[rank]);
 }
 
 /*

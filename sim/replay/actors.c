@@ -63,7 +63,7 @@ void fr_actors_release(fr_actors *actors)
 /* Groups that behave alike are one party. */
 static bool number_axis(const fr_actors *actors, int axis, fr_parties *out)
 {
-    const fr_partition *p = &actors->layout->axes[axis];
+    const fr_rank_groups *p = &actors->layout->axes[axis];
     uint64_t *keys = malloc(((size_t)actors->n + 1) * sizeof *keys);
     if (keys == NULL)
         return false;

@@ -47,7 +47,7 @@ static uint64_t node_hash(const fr_rank_layout *layout, int32_t group)
     int32_t node = layout->node_of_group[group];
     const fr_node_group *g = fr_cluster_group_of(cluster, node);
     uint64_t h = (uint64_t)g->i_node_type + 1;
-    h = add_salt(h, (uint64_t)fr_partition_size(&layout->node, group));
+    h = add_salt(h, (uint64_t)fr_rank_groups_size(&layout->node, group));
     h = add_salt(h, bits_of(fr_cluster_compute_frac(cluster, node, -1)));
     return add_salt(h, bits_of(fr_cluster_network_frac(cluster, node)));
 }
@@ -74,7 +74,7 @@ static void begin_colors(refinement *f)
 /* ---- a round ------------------------------------------------------------- */
 
 /* Adds to every rank what its group is; keys[g] is left as that. */
-static void add_partition(refinement *f, const fr_partition *p, uint64_t salt,
+static void add_partition(refinement *f, const fr_rank_groups *p, uint64_t salt,
                           uint64_t *keys)
 {
     int64_t n_ranks = f->layout->n_ranks;

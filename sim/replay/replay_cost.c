@@ -28,7 +28,7 @@ static uint64_t kind_key(const fr_rank_layout *layout, int32_t rank)
         bits +
         (uint64_t)fr_cluster_group_of(layout->cluster, node)->i_node_type);
     for (int axis = 0; axis < FR_AXIS_N; axis++) {
-        const fr_partition *p = &layout->axes[axis];
+        const fr_rank_groups *p = &layout->axes[axis];
         if (p->n_groups == 0)
             continue;
         const fr_comm_scope *s = &p->scopes[p->group_of_rank[rank]];
@@ -241,7 +241,7 @@ fr_status fr_replay_cost_instr(fr_replay_costs *c, int32_t color,
         return FR_OK;
     if (!fr_instr_communicates(instr))
         return ask_compute(c, instr, rank, lane, cost, err);
-    const fr_partition *p = &c->layout->axes[instr->axis];
+    const fr_rank_groups *p = &c->layout->axes[instr->axis];
     return ask_communicate(c, instr, &p->scopes[p->group_of_rank[rank]], lane,
                            cost, err);
 }

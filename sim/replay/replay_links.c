@@ -54,7 +54,7 @@ static bool is_one_machine(const fr_replay_links *links)
 
 /* Ranks of the actor's colour among the members of a group. */
 static int32_t count_alike(const fr_actors *actors, int32_t actor,
-                           const fr_partition *p)
+                           const fr_rank_groups *p)
 {
     const fr_fold *fold = actors->fold;
     int32_t group = p->group_of_rank[actors->rank[actor]], n = 0;
@@ -66,7 +66,7 @@ static int32_t count_alike(const fr_actors *actors, int32_t actor,
 }
 
 /* Numbers the groups of a partition that actors lie in. */
-static bool number_groups(const fr_actors *actors, const fr_partition *p,
+static bool number_groups(const fr_actors *actors, const fr_rank_groups *p,
                           const uint64_t *keys, int32_t *number, int32_t *n)
 {
     uint64_t *key = malloc(((size_t)actors->n + 1) * sizeof *key);
@@ -125,7 +125,7 @@ static void describe_actor(fr_replay_links *links, int32_t actor)
     int32_t node = fr_rank_layout_node(layout, rank);
     int64_t n_cores = count_cores(layout->cluster, node);
     int64_t n_beside =
-        fr_partition_size(&layout->node, layout->node.group_of_rank[rank]);
+        fr_rank_groups_size(&layout->node, layout->node.group_of_rank[rank]);
     bool is_gpu = fr_rank_layout_is_gpu(layout, rank);
     bool has_spare = n_beside * (links->n_threads + 1) <= n_cores;
     links->is_gpu[place] = is_gpu;

@@ -118,7 +118,7 @@ static int64_t count_ranks(const replayer *r, int32_t i_table, int32_t rank)
 {
     int64_t n = 1;
     for (int axis = 0; axis < FR_AXIS_N; axis++) {
-        const fr_partition *p = &r->context->layout.axes[axis];
+        const fr_rank_groups *p = &r->context->layout.axes[axis];
         if (r->actors->tables[i_table].axes >> axis & 1u)
             n *= p->scopes[p->group_of_rank[rank]].n_group;
     }

@@ -187,12 +187,12 @@ static bool has_peer(const fr_rank_layout *layout, int32_t rank,
 static fr_status add_rank(builder *b, const fr_fabric_flow *flow, int32_t rank,
                           int32_t position, fr_err *err)
 {
-    const fr_partition *p = &b->layout->axes[flow->axis];
+    const fr_rank_groups *p = &b->layout->axes[flow->axis];
     if (flow->traffic == FR_TRAFFIC_HOST)
         return add_host(b, rank, err);
     int32_t group = p->group_of_rank[rank];
     const int32_t *members = &p->members[p->first[group]];
-    int32_t n = fr_partition_size(p, group);
+    int32_t n = fr_rank_groups_size(p, group);
     if (flow->coordinate >= 0) {
         if (!has_peer(b->layout, rank, flow))
             return FR_OK;
@@ -213,7 +213,7 @@ static fr_status add_rank(builder *b, const fr_fabric_flow *flow, int32_t rank,
 
 static fr_status fill_flow(builder *b, fr_fabric_flow *flow, fr_err *err)
 {
-    const fr_partition *p = &b->layout->axes[flow->axis];
+    const fr_rank_groups *p = &b->layout->axes[flow->axis];
     int64_t n_ranks = b->layout->n_ranks;
     fr_status status = FR_OK;
     int32_t *position = calloc((size_t)n_ranks, sizeof *position);

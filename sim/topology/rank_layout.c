@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void partition_release(fr_partition *p)
+static void partition_release(fr_rank_groups *p)
 {
     free(p->group_of_rank);
     free(p->first);
     free(p->members);
     free(p->scopes);
-    *p = (fr_partition){0};
+    *p = (fr_rank_groups){0};
 }
 
 void fr_rank_layout_release(fr_rank_layout *layout)
@@ -29,7 +29,7 @@ void fr_rank_layout_release(fr_rank_layout *layout)
     *layout = (fr_rank_layout){0};
 }
 
-static fr_status partition_alloc(fr_partition *p, int64_t n_ranks,
+static fr_status partition_alloc(fr_rank_groups *p, int64_t n_ranks,
                                  int64_t n_groups, bool has_scopes, fr_err *err)
 {
     p->group_of_rank = malloc((size_t)n_ranks * sizeof *p->group_of_rank);
@@ -44,7 +44,7 @@ static fr_status partition_alloc(fr_partition *p, int64_t n_ranks,
 }
 
 /* Members by group, ascending, where group_of_rank is set. */
-static void partition_fill(fr_partition *p, int64_t n_ranks)
+static void partition_fill(fr_rank_groups *p, int64_t n_ranks)
 {
     for (int64_t r = 0; r < n_ranks; r++)
         p->first[p->group_of_rank[r] + 1]++;
@@ -197,7 +197,7 @@ static fr_comm_scope scope_of(const fr_rank_layout *layout,
 static fr_status list_axis(fr_rank_layout *layout, int axis, fr_err *err)
 {
     const fr_plan *plan = &layout->program->plan;
-    fr_partition *p = &layout->axes[axis];
+    fr_rank_groups *p = &layout->axes[axis];
     int64_t n_ranks = layout->n_ranks, n_listed = 0;
     int64_t *ranks = malloc((size_t)n_ranks * sizeof *ranks);
     fr_status status = partition_alloc(p, n_ranks, n_ranks, true, err);

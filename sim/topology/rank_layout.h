@@ -12,13 +12,13 @@
 #include "spec/cluster/cluster.h"
 
 /* All ranks in groups: those of an axis, of a node, of a rail. */
-typedef struct fr_partition {
+typedef struct fr_rank_groups {
     int32_t n_groups;       /* 0: not used by the program */
     int32_t *group_of_rank; /* [n_ranks] */
     int32_t *first;         /* [n_groups + 1] in members */
     int32_t *members;       /* [n_ranks] ranks, coordinate order */
     fr_comm_scope *scopes;  /* [n_groups], axes only */
-} fr_partition;
+} fr_rank_groups;
 
 /* A peer of a rank program by point to point. */
 typedef struct fr_peer {
@@ -32,11 +32,11 @@ typedef struct fr_rank_layout {
     int64_t n_ranks;
     int32_t *stage_of_rank;
     int32_t *local; /* number of the rank on its node */
-    fr_partition node;
-    fr_partition rail;      /* GPU nodes: ranks that share a NIC; n_groups 0: no
-                               node has NICs per device */
+    fr_rank_groups node;
+    fr_rank_groups rail;    /* GPU nodes: ranks that share a NIC; n_groups 0: no
+                             node has NICs per device */
     int32_t *node_of_group; /* cluster node of each group of `node` */
-    fr_partition axes[FR_AXIS_N];
+    fr_rank_groups axes[FR_AXIS_N];
     uint16_t *axes_of_stage; /* [n_rank_programs] mask: of its collectives */
     fr_vec(fr_peer) peers;   /* rank program by rank program */
     uint32_t *first_peer;    /* [n_rank_programs + 1] */
@@ -50,7 +50,8 @@ FR_CHECKED fr_status fr_rank_layout_init(const fr_program *program,
 void fr_rank_layout_release(fr_rank_layout *layout);
 
 /* Ranks of a group of a partition. */
-static inline int32_t fr_partition_size(const fr_partition *p, int32_t group)
+static inline int32_t fr_rank_groups_size(const fr_rank_groups *p,
+                                          int32_t group)
 {
     return p->first[group + 1] - p->first[group];
 }
@@ -60,7 +61,7 @@ static inline int32_t fr_rank_layout_peer(const fr_rank_layout *layout,
                                           int32_t rank, int axis,
                                           int coordinate)
 {
-    const fr_partition *p = &layout->axes[axis];
+    const fr_rank_groups *p = &layout->axes[axis];
     return p->members[p->first[p->group_of_rank[rank]] + coordinate];
 }
 

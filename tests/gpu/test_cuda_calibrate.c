@@ -119,12 +119,12 @@ static bool open_device(bench *b, fr_transport *transport)
 
 static void time_all(bench *b, fr_transport *transport)
 {
-    fr_schedule schedule;
+    fr_sampling schedule;
     fr_profile profile;
     fr_err err = {0};
 
     fr_profile_init(&profile);
-    fr_schedule_init(&schedule);
+    fr_sampling_init(&schedule);
     schedule.budget_s = 0.1;
     b->rig.system = &b->system;
     b->rig.driver = b->system.driver;

@@ -79,11 +79,11 @@ static double fake_now(void *context)
     return ((fake_machine *)context)->clock_s;
 }
 
-static fr_schedule schedule_of(fake_machine *machine)
+static fr_sampling schedule_of(fake_machine *machine)
 {
-    fr_schedule schedule;
+    fr_sampling schedule;
 
-    fr_schedule_init(&schedule);
+    fr_sampling_init(&schedule);
     schedule.now_s = fake_now;
     schedule.now_context = machine;
     schedule.sentinel = fake_sentinel;
@@ -98,7 +98,7 @@ static fake_machine quiet_machine(void)
                           .beta_s_per_byte = 0.0917e-9};
 }
 
-static fr_status measure(fake_machine *machine, const fr_schedule *schedule,
+static fr_status measure(fake_machine *machine, const fr_sampling *schedule,
                          fr_sample *samples, int *n_disturbed, fr_err *err)
 {
     fr_bench bench = {.name = "fake",
@@ -112,7 +112,7 @@ static fr_status measure(fake_machine *machine, const fr_schedule *schedule,
 static void test_law(void)
 {
     fake_machine machine = quiet_machine();
-    fr_schedule schedule = schedule_of(&machine);
+    fr_sampling schedule = schedule_of(&machine);
     fr_sample samples[N_POINTS];
     double x[N_POINTS], y[N_POINTS];
     fr_line line;
@@ -140,7 +140,7 @@ static void test_law(void)
 static void test_disturbed_phase(void)
 {
     fake_machine machine = quiet_machine();
-    fr_schedule schedule = schedule_of(&machine);
+    fr_sampling schedule = schedule_of(&machine);
     fr_sample samples[N_POINTS];
     fr_err err = {0};
     int n_disturbed = 0;
@@ -159,7 +159,7 @@ static void test_disturbed_phase(void)
 static void test_preempted(void)
 {
     fake_machine machine = quiet_machine();
-    fr_schedule schedule = schedule_of(&machine);
+    fr_sampling schedule = schedule_of(&machine);
     fr_sample samples[N_POINTS];
     fr_err err = {0};
 
@@ -181,7 +181,7 @@ static void test_preempted(void)
 static void test_budget(void)
 {
     fake_machine machine = quiet_machine();
-    fr_schedule schedule = schedule_of(&machine);
+    fr_sampling schedule = schedule_of(&machine);
     fr_sample samples[N_POINTS];
     fr_err err = {0};
 
@@ -197,7 +197,7 @@ static void test_budget(void)
 static void test_fail_at_every_call(void)
 {
     fake_machine whole = quiet_machine();
-    fr_schedule schedule = schedule_of(&whole);
+    fr_sampling schedule = schedule_of(&whole);
     fr_sample samples[N_POINTS];
     fr_err err = {0};
 

@@ -15,7 +15,7 @@ enum { N_OPS = sizeof ops / sizeof ops[0] };
 
 typedef struct scene {
     fr_cluster cluster;
-    fr_gpu_comm *comm;
+    fr_gpu_comm_model *comm;
 } scene;
 
 /* In place: the model borrows the scene's cluster. */

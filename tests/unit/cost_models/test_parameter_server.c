@@ -9,7 +9,7 @@
 
 typedef struct scene {
     fr_cluster cluster;
-    fr_gpu_comm *comm;
+    fr_gpu_comm_model *comm;
 } scene;
 
 static void stage(scene *s, const char *name)

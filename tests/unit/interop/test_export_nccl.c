@@ -117,7 +117,7 @@ static void test_file(void)
 }
 
 /* Is the model's choice at a size that of its range? */
-static void check_size(const fr_gpu_comm *comm, const fr_instr *of,
+static void check_size(const fr_gpu_comm_model *comm, const fr_instr *of,
                        const fr_comm_scope *scope, const fr_nccl_range *range,
                        uint64_t n_bytes)
 {
@@ -131,7 +131,7 @@ static void check_size(const fr_gpu_comm *comm, const fr_instr *of,
     CHECK_STR(time.protocol, range->protocol);
 }
 
-static int check_ranges(const fr_gpu_comm *comm, fr_op op,
+static int check_ranges(const fr_gpu_comm_model *comm, fr_op op,
                         const fr_comm_scope *scope)
 {
     fr_instr instr = {.op = (uint8_t)op, .dtype = FR_DTYPE_U8, .dim = {1}};
@@ -168,7 +168,7 @@ static void test_ranges(void)
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         fr_err err = {0};
         fr_cluster cluster = {0};
-        fr_gpu_comm *comm = NULL;
+        fr_gpu_comm_model *comm = NULL;
         CHECK_OK(fr_cluster_load(places[i].cluster, &cluster, &err), &err);
         CHECK_OK(fr_gpu_comm_create(&cluster, NULL, &comm, &err), &err);
         for (int op = 0; op < 3; op++) {
