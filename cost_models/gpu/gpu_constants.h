@@ -7,21 +7,9 @@
 #ifndef FR_COST_MODELS_GPU_GPU_CONSTANTS_H
 #define FR_COST_MODELS_GPU_GPU_CONSTANTS_H
 
-#include <stddef.h>
+#include "cost_models/gpu/gpu_generation.h"
 
-typedef enum fr_gpu_generation {
-    FR_GPU_VOLTA,
-    FR_GPU_AMPERE,
-    FR_GPU_ADA,
-    FR_GPU_HOPPER,
-    FR_GPU_BLACKWELL,
-    FR_GPU_BLACKWELL_ULTRA, /* B300, GB300 */
-    FR_GPU_CDNA2,
-    FR_GPU_CDNA3,
-    FR_GPU_CDNA4,
-    FR_GPU_OTHER,
-    FR_GPU_GENERATION_N
-} fr_gpu_generation;
+#include <stddef.h>
 
 /* Units that multiply matrices; bf16 and fp16 run at one rate. */
 typedef enum fr_gpu_math {
@@ -32,17 +20,6 @@ typedef enum fr_gpu_math {
     FR_GPU_MATH_FP4,
     FR_GPU_MATH_N
 } fr_gpu_math;
-
-/* How fused attention is written for a generation. */
-typedef enum fr_gpu_attention_kind {
-    FR_GPU_ATTENTION_SYNC,  /* FlashAttention-2: products wait for softmax */
-    FR_GPU_ATTENTION_ASYNC, /* FlashAttention-3, cuDNN 9: two blocks at once */
-    FR_GPU_ATTENTION_TMEM,  /* FlashAttention-4: part of exp by polynomial */
-    FR_GPU_ATTENTION_LATER, /* FlashAttention-2 on what came after Ampere, in
-                               Ampere's instructions */
-    FR_GPU_ATTENTION_FIRST, /* FlashAttention of 2022 */
-    FR_GPU_ATTENTION_N
-} fr_gpu_attention_kind;
 
 /* Kinds of kernel with an error of their own. */
 typedef enum fr_gpu_family {
@@ -95,7 +72,6 @@ typedef struct fr_gpu_constants {
 /* What `make fit-gpu` found. */
 extern const fr_gpu_constants fr_gpu_constants_fitted;
 
-const char *fr_gpu_generation_name(fr_gpu_generation generation);
 const char *fr_gpu_family_name(fr_gpu_family family);
 
 #endif

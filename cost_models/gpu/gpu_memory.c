@@ -2,9 +2,6 @@
 
 #include "cost_models/gpu/gpu_model.h"
 
-#define KIB ((uint64_t)1 << 10)
-#define MIB ((uint64_t)1 << 20)
-
 static const double context_bytes = 500e6;
 static const double volta_context_bytes = 1113.0 * 1048576;
 static const double nccl_pair_bytes = 342e6, nccl_group_bytes = 392e6;
@@ -19,7 +16,8 @@ bool fr_gpu_is_by_framework(const fr_plan *plan, const fr_device_type *device)
 fr_gpu_memory fr_gpu_memory_besides(const fr_plan *plan,
                                     const fr_device_type *device)
 {
-    bool is_volta = fr_gpu_generation_of(device) == FR_GPU_VOLTA;
+    const fr_gpu_generation_row *row =
+        &fr_gpu_generations[fr_gpu_generation_of(device)];
     int64_t n_data = (int64_t)plan->dp * plan->cp;
     int64_t n_stage = n_data * plan->tp;
     int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
@@ -41,27 +39,11 @@ fr_gpu_memory fr_gpu_memory_besides(const fr_plan *plan,
         if (groups[i] > 1)
             nccl_bytes += groups[i] == 2 ? nccl_pair_bytes : nccl_group_bytes;
     }
-    return (fr_gpu_memory){
-        .context_bytes =
-            (uint64_t)(is_volta ? volta_context_bytes : context_bytes),
-        .nccl_bytes = (uint64_t)nccl_bytes,
-        .rel_err = spread_rel_err};
-}
-
-static uint64_t cublas_bytes(fr_gpu_generation generation)
-{
-    switch (generation) {
-    case FR_GPU_HOPPER:
-    case FR_GPU_BLACKWELL:
-    case FR_GPU_BLACKWELL_ULTRA:
-    case FR_GPU_CDNA2:
-        return 32 * MIB;
-    case FR_GPU_CDNA3:
-    case FR_GPU_CDNA4:
-        return 128 * MIB;
-    default:
-        return 2 * 4 * MIB + 8 * 16 * KIB;
-    }
+    return (fr_gpu_memory){.context_bytes = (uint64_t)(row->has_large_context
+                                                           ? volta_context_bytes
+                                                           : context_bytes),
+                           .nccl_bytes = (uint64_t)nccl_bytes,
+                           .rel_err = spread_rel_err};
 }
 
 fr_gpu_workspaces fr_gpu_workspaces_of(const fr_plan *plan,
@@ -70,18 +52,15 @@ fr_gpu_workspaces fr_gpu_workspaces_of(const fr_plan *plan,
 {
     enum { N_HANDLES = 2, N_GROUPED_STREAMS = 4 };
     fr_gpu_workspaces out = {0};
-    fr_gpu_generation generation = fr_gpu_generation_of(device);
-    bool is_nvidia = generation < FR_GPU_CDNA2;
-    bool is_late = generation == FR_GPU_HOPPER ||
-                   generation == FR_GPU_BLACKWELL ||
-                   generation == FR_GPU_BLACKWELL_ULTRA;
+    const fr_gpu_generation_row *row =
+        &fr_gpu_generations[fr_gpu_generation_of(device)];
     for (int i = 0; i < N_HANDLES; i++)
-        out.n_bytes[out.n++] = cublas_bytes(generation);
-    if (!is_nvidia || generation == FR_GPU_VOLTA || !plan->is_flash ||
+        out.n_bytes[out.n++] = row->blas_bytes;
+    if (row->fused_bytes == 0 || !plan->is_flash ||
         plan->kernels != FR_KERNELS_FUSED || model->kind == FR_MODEL_LAYERS)
         return out;
     int n = 1 + (model->n_experts > 0 ? N_GROUPED_STREAMS : 0);
     for (int i = 0; i < n; i++)
-        out.n_bytes[out.n++] = (is_late ? 32 : 4) * MIB;
+        out.n_bytes[out.n++] = row->fused_bytes;
     return out;
 }

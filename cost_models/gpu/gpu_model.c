@@ -9,35 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Watts per peak 16-bit TFLOP/s of the card whose share of the peak stands in
- * the constants: V100 SXM2, A100 SXM, L40S, H100 SXM, B200, B300, one die of
- * MI250X, MI300X, MI355X (their datasheets). */
-static const double reference_w_per_tflops[FR_GPU_GENERATION_N] = {
-    [FR_GPU_VOLTA] = 300.0 / 125.0,
-    [FR_GPU_AMPERE] = 400.0 / 312.0,
-    [FR_GPU_ADA] = 350.0 / 362.0,
-    [FR_GPU_HOPPER] = 700.0 / 989.0,
-    [FR_GPU_BLACKWELL] = 1000.0 / 2250.0,
-    [FR_GPU_BLACKWELL_ULTRA] = 1100.0 / 2250.0,
-    [FR_GPU_CDNA2] = 280.0 / 191.5,
-    [FR_GPU_CDNA3] = 750.0 / 1300.0,
-    [FR_GPU_CDNA4] = 1400.0 / 2500.0,
-};
-
-/* Whose share stands in where a generation has none of its own. */
-static const fr_gpu_generation stands_in[FR_GPU_GENERATION_N] = {
-    [FR_GPU_VOLTA] = FR_GPU_AMPERE,
-    [FR_GPU_AMPERE] = FR_GPU_HOPPER,
-    [FR_GPU_ADA] = FR_GPU_AMPERE,
-    [FR_GPU_HOPPER] = FR_GPU_BLACKWELL,
-    [FR_GPU_BLACKWELL] = FR_GPU_HOPPER,
-    [FR_GPU_BLACKWELL_ULTRA] = FR_GPU_BLACKWELL,
-    [FR_GPU_CDNA2] = FR_GPU_CDNA3,
-    [FR_GPU_CDNA3] = FR_GPU_CDNA3,
-    [FR_GPU_CDNA4] = FR_GPU_CDNA3,
-    [FR_GPU_OTHER] = FR_GPU_HOPPER,
-};
-
 /* However much power there is: the best that is measured anywhere. */
 static const double most_of_the_peak = 0.97;
 /* Where a datasheet leaves something out. */
@@ -45,9 +16,6 @@ static const double unknown_cores = 100.0;
 static const double unknown_memory_Bps = 1e12;
 static const double unknown_cache_bytes = 40.0 * 1048576.0;
 
-static const char *const generation_names[FR_GPU_GENERATION_N] = {
-    "volta",           "ampere", "ada",   "hopper", "blackwell",
-    "blackwell-ultra", "cdna2",  "cdna3", "cdna4",  "other"};
 static const char *const family_names[FR_GPU_FAMILY_N] = {"product",
                                                           "grouped product",
                                                           "attention forward",
@@ -56,37 +24,9 @@ static const char *const family_names[FR_GPU_FAMILY_N] = {"product",
                                                           "rows",
                                                           "layers"};
 
-const char *fr_gpu_generation_name(fr_gpu_generation generation)
-{
-    return (unsigned)generation < FR_GPU_GENERATION_N
-               ? generation_names[generation]
-               : "?";
-}
-
 const char *fr_gpu_family_name(fr_gpu_family family)
 {
     return (unsigned)family < FR_GPU_FAMILY_N ? family_names[family] : "?";
-}
-
-fr_gpu_generation fr_gpu_generation_of(const fr_device_type *device)
-{
-    for (int i = 0; i < FR_GPU_OTHER; i++)
-        if (strcmp(device->generation, generation_names[i]) == 0)
-            return (fr_gpu_generation)i;
-    if (device->generation[0] != '\0')
-        return FR_GPU_OTHER;
-    if (fr_device_peak_flops(device, "fp4") > 0.0)
-        return fr_device_peak_flops(device, "fp4") <
-                       2.5 * fr_device_peak_flops(device, "fp8")
-                   ? FR_GPU_BLACKWELL
-                   : FR_GPU_BLACKWELL_ULTRA;
-    if (fr_device_peak_flops(device, "fp8") > 0.0)
-        return FR_GPU_HOPPER;
-    if (fr_device_peak_flops(device, "bf16") > 0.0)
-        return FR_GPU_AMPERE;
-    if (fr_device_peak_flops(device, "fp16") > 0.0)
-        return FR_GPU_VOLTA;
-    return FR_GPU_OTHER;
 }
 
 double fr_gpu_peak_flops(const fr_device_type *device, fr_gpu_math math)
@@ -104,7 +44,7 @@ double fr_gpu_peak_flops(const fr_device_type *device, fr_gpu_math math)
 static double share_of(const fr_gpu_constants *c, fr_gpu_generation generation,
                        fr_gpu_math math, bool *is_guessed)
 {
-    fr_gpu_generation other = stands_in[generation];
+    fr_gpu_generation other = fr_gpu_generations[generation].stands_in;
     double share = c->achievable[generation][math];
 
     *is_guessed = share <= 0.0;
@@ -124,7 +64,8 @@ static double share_of(const fr_gpu_constants *c, fr_gpu_generation generation,
  */
 double fr_gpu_power_factor(const fr_device_type *device, double power_exponent)
 {
-    double reference = reference_w_per_tflops[fr_gpu_generation_of(device)];
+    double reference =
+        fr_gpu_generations[fr_gpu_generation_of(device)].reference_w_per_tflops;
     double peak = fr_gpu_peak_flops(device, FR_GPU_MATH_16);
 
     if (reference <= 0.0 || device->power_w <= 0.0 || peak <= 0.0)
@@ -141,12 +82,7 @@ void fr_gpu_model_init_with(const fr_device_type *device,
 
     fr_text_copy_cut(model.id, sizeof model.id, device->id);
     model.generation = fr_gpu_generation_of(device);
-    model.attention = model.generation == FR_GPU_BLACKWELL ||
-                              model.generation == FR_GPU_BLACKWELL_ULTRA
-                          ? FR_GPU_ATTENTION_TMEM
-                      : model.generation == FR_GPU_HOPPER
-                          ? FR_GPU_ATTENTION_ASYNC
-                          : FR_GPU_ATTENTION_SYNC;
+    model.attention = fr_gpu_generations[model.generation].attention;
     factor = fr_gpu_power_factor(device, constants->power_exponent);
     limit = fr_gpu_power_factor(device, constants->sustained_exponent);
     for (int i = 0; i < FR_GPU_MATH_N; i++) {

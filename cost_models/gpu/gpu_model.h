@@ -37,9 +37,6 @@ double fr_gpu_peak_flops(const fr_device_type *device, fr_gpu_math math);
  * flop/s; 1 where something is unknown. */
 double fr_gpu_power_factor(const fr_device_type *device, double power_exponent);
 
-/* Its own, or where the cluster file names none, by what it can multiply. */
-fr_gpu_generation fr_gpu_generation_of(const fr_device_type *device);
-
 /* The unit for a dtype.  An older one where there is none of its own (bf16 on
  * Volta runs on the vector units); FR_GPU_MATH_N: none can do it. */
 fr_gpu_math fr_gpu_math_of(const fr_gpu_model *model, fr_dtype dtype);

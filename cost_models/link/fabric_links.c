@@ -7,18 +7,6 @@
 #include <string.h>
 
 /*
- * NVLink carries packets with headers: of 25 (Blackwell: 50) GB/s per link
- * and direction NCCL counts 20, 20, 20.6 and 40.1 GB/s for SM 70, 80, 90 and
- * 100 (NCCL 2.30, src/graph/topo.h).
- */
-static const double nvlink_share[FR_GPU_GENERATION_N] = {
-    [FR_GPU_VOLTA] = 20.0 / 25.0,
-    [FR_GPU_AMPERE] = 20.0 / 25.0,
-    [FR_GPU_HOPPER] = 20.6 / 25.0,
-    [FR_GPU_BLACKWELL] = 40.1 / 50.0,
-};
-
-/*
  * link_share: A100 0.979 and H200 0.991 at 16 GiB, B200 0.945 at 8 GiB
  * (nccl-tests in Stas Bekman, Machine Learning Engineering,
  * network/README.md).  pair_share, peers_share: all-to-all over 2, 4, 8 A100
@@ -88,38 +76,13 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* By name, or by what the tensor cores can do. */
-static fr_gpu_generation generation_of(const fr_device_type *device)
-{
-    static const struct {
-        const char *name;
-        fr_gpu_generation generation;
-    } known[] = {{"volta", FR_GPU_VOLTA},        {"turing", FR_GPU_VOLTA},
-                 {"pascal", FR_GPU_VOLTA},       {"ampere", FR_GPU_AMPERE},
-                 {"ada", FR_GPU_AMPERE},         {"cdna", FR_GPU_AMPERE},
-                 {"tpu", FR_GPU_AMPERE},         {"hopper", FR_GPU_HOPPER},
-                 {"blackwell", FR_GPU_BLACKWELL}};
-
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (begins(device->generation, known[i].name))
-            return known[i].generation;
-    if (fr_device_peak_flops(device, "fp4") > 0.0)
-        return FR_GPU_BLACKWELL;
-    if (fr_device_peak_flops(device, "fp8") > 0.0)
-        return FR_GPU_HOPPER;
-    if (fr_device_peak_flops(device, "bf16") > 0.0)
-        return FR_GPU_AMPERE;
-    return FR_GPU_VOLTA;
-}
-
 /* AMD's; without a name: links between pairs and fp8, which is no NVLink. */
 static bool is_xgmi(const fr_node_type *node, const fr_device_type *device)
 {
     if (node->intra_kind != FR_INTRA_NVLINK)
         return false;
-    return device->generation[0] != '\0'
-               ? begins(device->generation, "cdna")
-               : generation_of(device) >= FR_GPU_HOPPER;
+    return device->generation[0] != '\0' ? begins(device->generation, "cdna")
+                                         : fr_gpu_links_of(device)->is_new;
 }
 
 double fr_nic_share(const fr_node_type *node)
@@ -134,7 +97,7 @@ static double line_share(const fr_node_type *node, const fr_device_type *device)
         return xgmi_share;
     if (node->intra_kind == FR_INTRA_NVLINK ||
         node->intra_kind == FR_INTRA_NVSWITCH)
-        return nvlink_share[generation_of(device)];
+        return fr_gpu_links_of(device)->nvlink_share;
     return pcie_share;
 }
 
@@ -179,7 +142,7 @@ fr_gpu_fabric fr_gpu_fabric_of(const fr_cluster *cluster, size_t i_node_type)
 {
     const fr_node_type *node = &cluster->node_types[i_node_type];
     const fr_device_type *device = &cluster->devices[node->i_device];
-    fr_gpu_generation generation = generation_of(device);
+    const fr_gpu_links *links = fr_gpu_links_of(device);
     bool is_switched = node->intra_kind == FR_INTRA_NVSWITCH;
     double share = line_share(node, device);
     double intra_Bps = node->intra_Bps > 0.0 ? node->intra_Bps : unknown_Bps;
@@ -187,10 +150,11 @@ fr_gpu_fabric fr_gpu_fabric_of(const fr_cluster *cluster, size_t i_node_type)
         node->intra_p2p_Bps > 0.0 ? node->intra_p2p_Bps : intra_Bps;
     fr_gpu_fabric out = {
         .fit = &fr_link_fit_known,
-        .generation = is_xgmi(node, device) ? FR_GPU_AMPERE : generation,
+        .links = is_xgmi(node, device) ? fr_gpu_generations[FR_GPU_AMPERE].links
+                                       : links,
         .kind = node->intra_kind,
-        .has_switch_sum = is_switched && generation >= FR_GPU_HOPPER,
-        .is_known = is_switched && generation >= FR_GPU_AMPERE,
+        .has_switch_sum = is_switched && links->nvls_share > 0.0,
+        .is_known = is_switched && links->is_known,
         .line_Bps = intra_Bps * share,
         .pair_Bps = pair_Bps * share,
         .n_devices = node->n_devices > 0 ? node->n_devices : 1,
@@ -206,8 +170,8 @@ fr_gpu_fabric fr_gpu_fabric_worse(const fr_gpu_fabric *a,
 {
     fr_gpu_fabric out = *a;
 
-    if (b->generation < out.generation)
-        out.generation = b->generation;
+    if (b->links->capability < out.links->capability)
+        out.links = b->links;
     if (b->kind < out.kind) /* from shared memory up to a switch */
         out.kind = b->kind;
     out.has_switch_sum = a->has_switch_sum && b->has_switch_sum;
@@ -240,9 +204,7 @@ static double count_channels(const fr_gpu_fabric *fabric, int64_t n_nodes,
         return fmax(2.0, fmin(2.0 * n_nics, 32.0));
     if (fabric->kind == FR_INTRA_PCIE || fabric->kind == FR_INTRA_SHARED_MEMORY)
         return 2.0;
-    if (fabric->generation == FR_GPU_VOLTA)
-        return 12.0;
-    return fabric->has_switch_sum ? 16.0 : 24.0;
+    return fabric->has_switch_sum ? 16.0 : (double)fabric->links->n_channels;
 }
 
 fr_group_links fr_group_links_of(const fr_gpu_fabric *fabric,

@@ -10,16 +10,8 @@
 #define FR_COST_MODELS_LINK_FABRIC_LINKS_H
 
 #include "cost_models/cost.h"
+#include "cost_models/gpu/gpu_generation.h"
 #include "spec/cluster/cluster.h"
-
-/* By the device's name for it, else by what its tensor cores can do. */
-typedef enum fr_gpu_generation {
-    FR_GPU_VOLTA,     /* fp16: V100 */
-    FR_GPU_AMPERE,    /* bf16: A100; also what is not NVIDIA's, and Ada */
-    FR_GPU_HOPPER,    /* fp8: H100, H200 */
-    FR_GPU_BLACKWELL, /* fp4: B200, GB200 */
-    FR_GPU_GENERATION_N
-} fr_gpu_generation;
 
 /*
  * What is fitted to measured collectives: the rows of one node (and of four
@@ -42,8 +34,8 @@ extern const fr_link_fit fr_link_fit_known;
 
 /* One node type, or the worst of several. */
 typedef struct fr_gpu_fabric {
-    const fr_link_fit *fit; /* borrowed: fr_link_fit_known */
-    fr_gpu_generation generation;
+    const fr_link_fit *fit;    /* borrowed: fr_link_fit_known */
+    const fr_gpu_links *links; /* borrowed: of the generation */
     fr_intra_kind kind;
     bool has_switch_sum; /* NVLink SHARP: the switch adds */
     bool is_known;       /* collectives on this kind of link were measured */

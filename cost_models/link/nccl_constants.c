@@ -21,20 +21,6 @@ const double fr_nccl_pat_base_s = 8e-6;
 const double fr_nccl_pat_hop_s = 4e-6; /* 14 us / 3.5 */
 const double fr_nccl_pat_rank_s = 2.8e-6;
 
-const double fr_nccl_ll_most_Bps[][3] = {
-    [FR_GPU_VOLTA] = {39e9, 39e9, 20.4e9},
-    [FR_GPU_AMPERE] = {87.7e9, 22.5e9, 19e9},
-    [FR_GPU_HOPPER] = {141e9, 45e9, 35e9},
-    [FR_GPU_BLACKWELL] = {282e9, 90e9, 70e9},
-};
-
-const double fr_nccl_nvls_share[] = {
-    [FR_GPU_VOLTA] = 0.0,
-    [FR_GPU_AMPERE] = 0.0,
-    [FR_GPU_HOPPER] = 0.85,
-    [FR_GPU_BLACKWELL] = 0.74,
-};
-
 const double fr_nccl_tree_share = 0.92;
 const double fr_nccl_pat_share = 0.75;
 const double fr_nccl_tree_ll_share = 1.0 / 3.8;

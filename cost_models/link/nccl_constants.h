@@ -32,9 +32,6 @@ extern const double fr_nccl_tree_hop_s[FR_NCCL_WIRE_N][FR_NCCL_PROTOCOL_N];
 extern const double fr_nccl_nvls_s;          /* one node */
 extern const double fr_nccl_nvls_tree_hop_s; /* per level between nodes */
 extern const double fr_nccl_pat_base_s, fr_nccl_pat_hop_s, fr_nccl_pat_rank_s;
-/* LL's busbw at most, on 1, 2 and more nodes. */
-extern const double fr_nccl_ll_most_Bps[FR_GPU_GENERATION_N][3];
-extern const double fr_nccl_nvls_share[FR_GPU_GENERATION_N];
 extern const double fr_nccl_tree_share; /* of the ring's rate */
 extern const double fr_nccl_pat_share;
 /* A tree's LL and LL128 (one node, several). */

@@ -98,8 +98,7 @@ static double ring_rate(const question *q, fr_nccl_protocol protocol)
     if (q->n_nodes > 1.0)
         rate = q->k > 1.0 ? fmin(rate, q->links->net_Bps) : q->links->net_Bps;
     if (protocol == FR_NCCL_LL)
-        return fmin(rate / 2.0,
-                    fr_nccl_ll_most_Bps[q->fabric->generation][i_nodes]);
+        return fmin(rate / 2.0, q->fabric->links->ll_most_Bps[i_nodes]);
     return protocol == FR_NCCL_LL128 ? rate * q->fit->ll128_share[q->is_new]
                                      : rate;
 }
@@ -266,7 +265,7 @@ static bool nvls_fits(const question *q)
  */
 static fr_nccl_time nvls_time(const question *q)
 {
-    double share = fr_nccl_nvls_share[q->fabric->generation];
+    double share = q->fabric->links->nvls_share;
     double port_bytes = q->bytes * (1.0 + 1.0 / q->k);
     double loop_bytes = fmin(q->bytes, q->n * fr_nccl_nvls_loop_bytes);
     double s_per_byte = (1.0 + 1.0 / q->k) / (q->links->port_Bps * share);
@@ -447,7 +446,7 @@ bool fr_nccl_time_of(const fr_gpu_fabric *fabric, const fr_group_links *links,
     question q = {
         .fabric = fabric,
         .fit = fabric->fit,
-        .is_new = fabric->generation >= FR_GPU_HOPPER,
+        .is_new = fabric->links->is_new,
         .links = links,
         .op = ask->op,
         .only = ask->protocol,
