@@ -100,11 +100,9 @@ uint64_t lower_key_bytes(const lower_context *context)
 static void exchange(lower_context *context, fr_op op, uint64_t n_bytes,
                      fr_ref src, fr_ref dst)
 {
-    fr_instr *instr = lower_collective(context, op, FR_AXIS_CP,
-                                       fr_plan_storage_dtype(context->plan),
-                                       n_bytes / lower_bytes(context, 1, 1));
-    instr->ref[FR_COMM_SRC] = src;
-    instr->ref[FR_COMM_DST] = dst;
+    lower_collective(context, op, FR_AXIS_CP,
+                     fr_plan_storage_dtype(context->plan),
+                     n_bytes / lower_bytes(context, 1, 1), src, dst);
 }
 
 /* Gathers the keys of all ranks behind the own queries, if the plan says

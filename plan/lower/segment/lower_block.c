@@ -13,10 +13,8 @@ fr_ref lower_gather_rows(lower_context *context, fr_ref shard, int64_t cols,
         return shard;
     fr_ref whole = lower_temp(context, (uint64_t)rows * (uint64_t)cols *
                                            fr_dtype_bytes(dtype));
-    fr_instr *instr = lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP,
-                                       dtype, (uint64_t)(rows * cols));
-    instr->ref[FR_COMM_SRC] = shard;
-    instr->ref[FR_COMM_DST] = whole;
+    lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP, dtype,
+                     (uint64_t)(rows * cols), shard, whole);
     return whole;
 }
 
@@ -34,12 +32,10 @@ void lower_sum_cols(lower_context *context, fr_ref partial, fr_ref target,
     bool is_scattered = context->plan->is_sequence_parallel;
     if (context->plan->tp == 1)
         return;
-    fr_instr *instr = lower_collective(
-        context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
-        FR_AXIS_TP, fr_plan_storage_dtype(context->plan),
-        (uint64_t)(context->shape.rows * cols));
-    instr->ref[FR_COMM_SRC] = partial;
-    instr->ref[FR_COMM_DST] = target;
+    lower_collective(context,
+                     is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
+                     FR_AXIS_TP, fr_plan_storage_dtype(context->plan),
+                     (uint64_t)(context->shape.rows * cols), partial, target);
 }
 
 fr_ref lower_partial_rows(lower_context *context, fr_ref target)

@@ -151,10 +151,13 @@ fr_instr *lower_move(lower_context *context, const fr_move *move)
 }
 
 fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
-                           fr_dtype dtype, uint64_t n)
+                           fr_dtype dtype, uint64_t n, fr_ref src, fr_ref dst)
 {
     const fr_move move = {FR_LANE_COMPUTE, op, axis, dtype, n};
-    return lower_move(context, &move);
+    fr_instr *instr = lower_move(context, &move);
+    instr->ref[FR_COMM_SRC] = src;
+    instr->ref[FR_COMM_DST] = dst;
+    return instr;
 }
 
 void lower_mark_recompute(lower_context *context, size_t first)

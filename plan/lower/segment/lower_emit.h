@@ -100,9 +100,9 @@ fr_ref lower_place_kept(lower_context *context, uint64_t offset_bytes,
                         uint64_t n_bytes);
 /* A collective of the outline; its lane is that of the segment. */
 fr_instr *lower_move(lower_context *context, const fr_move *move);
-/* A collective of n elements in place (src == dst). */
+/* A collective of n elements; in place where src is dst. */
 fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
-                           fr_dtype dtype, uint64_t n);
+                           fr_dtype dtype, uint64_t n, fr_ref src, fr_ref dst);
 /* All instructions from number `first` on repeat forward's work. */
 void lower_mark_recompute(lower_context *context, size_t first);
 /* Gives all segments from number `first` on their role. */

@@ -65,12 +65,9 @@ static uint32_t head_segment(lower_context *context, const lower_head_places *e,
     fr_ref y = lower_partial_rows(context, shard);
     lower_norm_fwd(context, &norm, in, shard, stats);
     if (context->plan->is_sequence_parallel) {
-        fr_instr *instr =
-            lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP,
-                             fr_plan_storage_dtype(context->plan),
-                             (uint64_t)(s->rows * s->hidden));
-        instr->ref[FR_COMM_SRC] = shard;
-        instr->ref[FR_COMM_DST] = y;
+        lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP,
+                         fr_plan_storage_dtype(context->plan),
+                         (uint64_t)(s->rows * s->hidden), shard, y);
     }
     lower_product_fwd(context, NULL, &head, y, logits);
     lower_loss(context, logits);

@@ -89,11 +89,9 @@ static void kind_segments(lower_context *context, lower_kind *kind,
     /* Each TP rank's norms have seen its own rows only. */
     kind->segments.i_norm_reduce =
         lower_segment_begin(context, FR_LANE_COMPUTE, "norm_grad_reduce");
-    fr_instr *instr =
-        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
-                         context->plan->grad_dtype, kind->layout.n_norm);
-    instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
-        lower_ref(FR_SPACE_GRAD, 0);
+    lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
+                     context->plan->grad_dtype, kind->layout.n_norm,
+                     lower_ref(FR_SPACE_GRAD, 0), lower_ref(FR_SPACE_GRAD, 0));
 }
 
 void lower_layers_segments(lower_context *context)

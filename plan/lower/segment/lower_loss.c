@@ -32,9 +32,8 @@ static void tp_row_sums(lower_context *context, fr_ref at, int64_t n,
                         uint16_t flags)
 {
     fr_instr *instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
-                                       FR_DTYPE_F32, (uint64_t)n);
+                                       FR_DTYPE_F32, (uint64_t)n, at, at);
     instr->flags = flags;
-    instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] = at;
 }
 
 /* Logits become their gradients. */

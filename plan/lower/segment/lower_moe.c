@@ -113,9 +113,7 @@ static void exchange(lower_context *context, fr_op op, fr_axis axis,
         lower_pass_exchange(context, src, dst);
     fr_instr *instr = lower_collective(
         context, op, axis, fr_plan_storage_dtype(context->plan),
-        (uint64_t)(rows * context->shape.hidden));
-    instr->ref[FR_COMM_SRC] = src;
-    instr->ref[FR_COMM_DST] = dst;
+        (uint64_t)(rows * context->shape.hidden), src, dst);
     if (op == FR_OP_ALL_TO_ALL)
         instr->scalar = far_share(context);
     if (is_beside)

@@ -105,26 +105,18 @@ static uint8_t gather_overlapped(lower_context *context, fr_ref x, int64_t cols)
     uint8_t piece = add_piece(context, n * fr_dtype_bytes(dtype));
     overlap(context, LOWER_NO_PIECE, piece);
     note_space(context, (fr_space)x.space);
-    fr_instr *instr =
-        lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP, dtype, n);
-    instr->ref[FR_COMM_SRC] = x;
-    instr->ref[FR_COMM_DST] = lower_ref(FR_SPACE_PIECE_OUT, 0);
+    lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP, dtype, n, x,
+                     lower_ref(FR_SPACE_PIECE_OUT, 0));
     return piece;
 }
 
 /* Sums a piece over TP while what follows runs; the piece with the result. */
 static uint8_t sum_overlapped(lower_context *context, uint8_t partial)
 {
-    const lower_shape *s = &context->shape;
-    bool is_scattered = context->plan->is_sequence_parallel;
-    uint8_t piece = add_piece(context, s->stream_bytes);
+    uint8_t piece = add_piece(context, context->shape.stream_bytes);
     overlap(context, partial, piece);
-    fr_instr *instr = lower_collective(
-        context, is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
-        FR_AXIS_TP, fr_plan_storage_dtype(context->plan),
-        (uint64_t)(s->rows * s->hidden));
-    instr->ref[FR_COMM_SRC] = lower_ref(FR_SPACE_PIECE_IN, 0);
-    instr->ref[FR_COMM_DST] = lower_ref(FR_SPACE_PIECE_OUT, 0);
+    lower_sum_rows(context, lower_ref(FR_SPACE_PIECE_IN, 0),
+                   lower_ref(FR_SPACE_PIECE_OUT, 0));
     return piece;
 }
 
@@ -170,10 +162,9 @@ static void shift(lower_context *context, uint64_t n, fr_dtype dtype,
                   uint8_t from, uint8_t to)
 {
     overlap(context, from, to);
-    fr_instr *instr =
-        lower_collective(context, FR_OP_SHIFT, FR_AXIS_TP, dtype, n);
-    instr->ref[FR_COMM_SRC] = lower_ref(FR_SPACE_PIECE_IN, 0);
-    instr->ref[FR_COMM_DST] = lower_ref(FR_SPACE_PIECE_OUT, 0);
+    lower_collective(context, FR_OP_SHIFT, FR_AXIS_TP, dtype, n,
+                     lower_ref(FR_SPACE_PIECE_IN, 0),
+                     lower_ref(FR_SPACE_PIECE_OUT, 0));
 }
 
 /* Piece i of what goes round, while i + 1 is on its way. */

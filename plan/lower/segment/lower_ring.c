@@ -41,11 +41,9 @@ static uint32_t segment(lower_context *context, const char *name,
 static void shift(lower_context *context, uint64_t n_bytes, fr_ref src,
                   fr_ref dst)
 {
-    fr_instr *instr = lower_collective(context, FR_OP_SHIFT, FR_AXIS_CP,
-                                       fr_plan_storage_dtype(context->plan),
-                                       n_bytes / lower_bytes(context, 1, 1));
-    instr->ref[FR_COMM_SRC] = src;
-    instr->ref[FR_COMM_DST] = dst;
+    lower_collective(context, FR_OP_SHIFT, FR_AXIS_CP,
+                     fr_plan_storage_dtype(context->plan),
+                     n_bytes / lower_bytes(context, 1, 1), src, dst);
 }
 
 static void forward_segments(lower_context *context, lower_kind *kind,

@@ -56,11 +56,9 @@ static void finish_norms(lower_rank *rank, const lower_unit *unit)
                 : 0;
         i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
                                         "final_norm_grad_reduce");
-        fr_instr *instr =
-            lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
-                             context->plan->grad_dtype, unit->n_norm);
-        instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
-            lower_parameter(context, FR_SPACE_GRAD, first);
+        const fr_ref norms = lower_grad(context, first);
+        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
+                         context->plan->grad_dtype, unit->n_norm, norms, norms);
     } else {
         i_segment = lower_kind_of(context, unit->layer)->segments.i_norm_reduce;
     }

@@ -447,11 +447,11 @@ static void scatter_pieces(lower_rank *rank, const lower_unit *unit,
         fr_instr *instr =
             lower_collective(context, FR_OP_REDUCE_SCATTER,
                              context->sharding.shard_axis[unit->is_expert],
-                             context->plan->grad_dtype, pieces[i]);
+                             context->plan->grad_dtype, pieces[i],
+                             lower_moved(whole, at * grad_bytes),
+                             lower_moved(own, at / n_shards * grad_bytes));
         if (is_by_parameter(context))
             instr->flags |= FR_INSTR_LISTED;
-        instr->ref[FR_COMM_SRC] = lower_moved(whole, at * grad_bytes);
-        instr->ref[FR_COMM_DST] = lower_moved(own, at / n_shards * grad_bytes);
         at += pieces[i];
     }
 }
@@ -475,9 +475,8 @@ static void emit_reduce(lower_rank *rank, const lower_unit *unit, uint64_t from,
         scatter_pieces(rank, unit, whole, sum);
         if (!unit->is_expert &&
             fr_plan_group_size(context->plan, FR_AXIS_REPLICA) > 1) {
-            instr = lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_REPLICA,
-                                     dtype, shard);
-            instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] = sum;
+            lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_REPLICA, dtype,
+                             shard, sum, sum);
         }
     }
     if (is_added) {

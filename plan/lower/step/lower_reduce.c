@@ -33,21 +33,19 @@ void lower_reduce_tied(lower_rank *rank)
         const lower_unit *unit = &rank->units.items[bucket->first_unit];
         uint32_t i_segment = lower_segment_begin(
             context, context->sharding.reduce_lane, "tied_grad_reduce");
-        fr_instr *instr =
-            lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_EMBED,
-                             context->plan->grad_dtype, bucket->n);
-        if (!context->sharding.is_by_unit) {
-            instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
-                lower_grad(context, bucket->first);
-            add_call(rank, i_segment, bucket, 'm');
-            continue;
-        }
-        const lower_set *set = &rank->sets.items[unit->i_set];
-        uint64_t first = rank->units.items[set->first_unit].first;
-        instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
-            lower_grad(context, bucket->first - first);
+        const lower_set *set = context->sharding.is_by_unit
+                                   ? &rank->sets.items[unit->i_set]
+                                   : NULL;
+        const uint64_t first =
+            set ? rank->units.items[set->first_unit].first : 0;
+        const fr_ref tied = lower_grad(context, bucket->first - first);
+        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_EMBED,
+                         context->plan->grad_dtype, bucket->n, tied, tied);
         lower_add_call(rank, i_segment, -1, -1, -1);
-        lower_bind_set(rank, FR_SPACE_GRAD, unit->i_set, 'm');
+        if (set)
+            lower_bind_set(rank, FR_SPACE_GRAD, unit->i_set, 'm');
+        else
+            lower_bind_flat(rank, FR_SPACE_GRAD, bucket, 'm');
     }
 }
 
@@ -139,22 +137,19 @@ static void exchange(lower_rank *rank, uint32_t i_bucket, int stage)
     uint32_t i_segment = lower_segment_begin(
         context, context->sharding.reduce_lane, "dp_wire%d_%u_%u", stage,
         (unsigned)rank->stage, (unsigned)i_bucket);
+    const fr_ref wire = lower_ref(
+        FR_SPACE_WIRE, compressor->wire == FR_WIRE_GATHER ? 0 : before);
     if (compressor->wire == FR_WIRE_GATHER) {
         instr = lower_collective(
             context, FR_OP_ALL_GATHER,
             context->sharding.reduce_axis[bucket->is_expert], FR_DTYPE_U8,
-            bytes * (uint64_t)group_size(rank, bucket));
-        instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
-            lower_ref(FR_SPACE_WIRE, 0);
+            bytes * (uint64_t)group_size(rank, bucket), wire, wire);
         instr->ref[FR_COMM_SRC].is_sharded = 1;
         instr->shard_bytes = bytes;
     } else {
-        instr =
-            lower_collective(context, FR_OP_ALL_REDUCE,
-                             context->sharding.reduce_axis[bucket->is_expert],
-                             FR_DTYPE_F32, bytes / sizeof(float));
-        instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
-            lower_ref(FR_SPACE_WIRE, before);
+        lower_collective(context, FR_OP_ALL_REDUCE,
+                         context->sharding.reduce_axis[bucket->is_expert],
+                         FR_DTYPE_F32, bytes / sizeof(float), wire, wire);
     }
     lower_add_call(rank, i_segment, -1, -1, -1);
     fr_builder_bind(rank->builder, FR_SPACE_WIRE, bucket->wire, 'm');

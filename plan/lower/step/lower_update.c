@@ -103,10 +103,8 @@ static void sum_scalar(lower_rank *rank, const char *name, fr_axis axis,
         return;
     uint32_t i_segment = lower_segment_begin(context, FR_LANE_COMPUTE, "%s_%u",
                                              name, (unsigned)rank->stage);
-    fr_instr *instr =
-        lower_collective(context, FR_OP_ALL_REDUCE, axis, FR_DTYPE_F64, n);
-    instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
-        lower_ref(FR_SPACE_STEP, offset_bytes);
+    const fr_ref at = lower_ref(FR_SPACE_STEP, offset_bytes);
+    lower_collective(context, FR_OP_ALL_REDUCE, axis, FR_DTYPE_F64, n, at, at);
     add_step_call(rank, i_segment, 'm');
 }
 
