@@ -20,7 +20,7 @@ typedef struct fr_memo_slot {
 typedef struct fr_memo {
     size_t value_bytes;
     size_t n; /* entries */
-    /* Records one after the other: bytes of the key, value, key. */
+    /* Records one after the other: bytes of the key, key, value. */
     uint64_t *words;
     size_t n_words, max_words;
     fr_memo_slot *slots;

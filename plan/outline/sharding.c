@@ -5,7 +5,8 @@
 
 fr_sharding fr_sharding_of(const fr_plan *plan, bool is_executable)
 {
-    const int64_t n_replicas = fr_plan_group_size(plan, FR_AXIS_REPLICA);
+    const int64_t n_replicas =
+        plan->zero_group == 0 ? 1 : fr_plan_group_size(plan, FR_AXIS_REPLICA);
     fr_sharding s = {
         .weight_dtype = fr_plan_storage_dtype(plan),
         .grad_dtype = plan->grad_dtype,
@@ -52,20 +53,6 @@ fr_move fr_sharding_gather(const fr_sharding *s, bool is_expert, uint64_t n)
 {
     return (fr_move){s->gather_lane, FR_OP_ALL_GATHER, s->shard_axis[is_expert],
                      s->weight_dtype, n};
-}
-
-fr_state_bytes fr_sharding_state(const fr_sharding *s,
-                                 fr_optimizer_kind optimizer, uint64_t n,
-                                 uint64_t own_n)
-{
-    fr_state_bytes bytes = {.parameters = (s->is_gathered ? own_n : n) *
-                                          fr_dtype_bytes(s->weight_dtype),
-                            .gradients = (s->is_by_unit ? own_n : n) *
-                                         fr_dtype_bytes(s->grad_dtype)};
-    if (!s->is_state_on_host)
-        bytes.optimizer =
-            fr_optimizer_resident_bytes(optimizer, own_n, s->has_master);
-    return bytes;
 }
 
 void fr_move_tell(const fr_move *move, const fr_plan *plan, int64_t n_group,

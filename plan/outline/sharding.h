@@ -55,15 +55,25 @@ fr_move fr_sharding_gather(const fr_sharding *sharding, bool is_expert,
 /*
  * Bytes of n parameters of which own_n are in the rank's own shards.  With ZeRO
  * 2 and 3 the gradients are those of the own shards, which are there from the
- * first backward on; all else stands from step to step.
+ * first backward on; all else stands from step to step.  The optimizer's state
+ * is on the host where is_state_on_host.
  */
 typedef struct fr_state_bytes {
     uint64_t parameters, gradients, optimizer;
 } fr_state_bytes;
 
-fr_state_bytes fr_sharding_state(const fr_sharding *sharding,
-                                 fr_optimizer_kind optimizer, uint64_t n,
-                                 uint64_t own_n);
+static inline fr_state_bytes fr_sharding_state(const fr_sharding *sharding,
+                                               fr_optimizer_kind optimizer,
+                                               uint64_t n, uint64_t own_n)
+{
+    return (fr_state_bytes){
+        .parameters = (sharding->is_gathered ? own_n : n) *
+                      fr_dtype_bytes(sharding->weight_dtype),
+        .gradients = (sharding->is_by_unit ? own_n : n) *
+                     fr_dtype_bytes(sharding->grad_dtype),
+        .optimizer = fr_optimizer_resident_bytes(optimizer, own_n,
+                                                 sharding->has_master)};
+}
 
 /* Sets what an instruction needs of a move, for n_group ranks; is_local: on one
  * node.  Servers of gradients are not told. */

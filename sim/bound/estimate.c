@@ -31,7 +31,6 @@
  */
 #include "sim/bound/estimate.h"
 
-#include "core/base/hash.h"
 #include "plan/decide/grid.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_stages.h"
@@ -388,15 +387,6 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     return FR_OK;
 }
 
-uint64_t fr_estimate_variants_key(const fr_estimate_variant *at, size_t n)
-{
-    uint64_t key = 8;
-    for (size_t i = 0; i < n; i++)
-        key = fr_hash_mix(key + at[i].bucket_bytes * 4 + 2 * at[i].is_overlap +
-                          at[i].is_gather_overlap);
-    return key;
-}
-
 /* total() of the first rank alone. */
 static fr_status bound_first(est_plan *x, const fr_estimate_variants *variants,
                              double *out_s, fr_err *err)
@@ -472,6 +462,35 @@ static est_plan *new_plan(fr_estimator *e)
     return x;
 }
 
+/* What the memos are of. */
+static void set_values(fr_estimator *e)
+{
+    fr_memo *const numbers[] = {&e->nets, &e->layer_places, &e->places,
+                                &e->splits, &e->variants};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        numbers[i]->value_bytes = sizeof(uint32_t);
+    e->layouts.value_bytes = sizeof(est_layout *);
+    e->layers.value_bytes = sizeof(est_layers *);
+    e->prices.value_bytes = sizeof(int64_t);
+    e->updates.value_bytes = sizeof(est_update);
+    e->gathers.value_bytes = sizeof(est_gathers);
+    e->paths.value_bytes = sizeof(int64_t);
+    e->fullness.value_bytes = sizeof(est_fullness *);
+}
+
+fr_status est_split_find(fr_estimator *e, const fr_plan *plan, uint32_t *out,
+                         fr_err *err)
+{
+    *out = 0;
+    if (plan->n_split == 0)
+        return FR_OK;
+    FR_TRY(fr_memo_number(&e->splits, plan->layer_split,
+                          (size_t)plan->n_split * sizeof plan->layer_split[0],
+                          out, err));
+    ++*out;
+    return FR_OK;
+}
+
 fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
                               const fr_cluster *cluster,
                               const fr_cost_model *costs, fr_estimator **out,
@@ -498,6 +517,7 @@ fr_status fr_estimator_create_stages(const fr_model *model, const fr_job *job,
     e->cluster = cluster;
     e->costs = costs;
     e->n_layers = (int32_t)(model->n_layers + model->n_mtp_layers);
+    set_values(e);
     e->buckets = est_buckets_new(e->n_layers);
     e->at_plan = new_plan(e);
     e->pool = est_pool_create();
@@ -513,26 +533,23 @@ void fr_estimator_destroy(fr_estimator *e)
 {
     if (e == NULL)
         return;
-    for (size_t i = 0; i < e->all_layouts.n; i++)
-        est_layout_destroy(e->all_layouts.items[i]);
-    for (size_t i = 0; i < e->all_fullness.n; i++) {
-        fr_vec_release(e->all_fullness.items[i]);
-        free(e->all_fullness.items[i]);
+    for (est_layout **at = fr_memo_next(&e->layouts, NULL); at != NULL;
+         at = fr_memo_next(&e->layouts, at))
+        est_layout_destroy(*at);
+    for (est_fullness **at = fr_memo_next(&e->fullness, NULL); at != NULL;
+         at = fr_memo_next(&e->fullness, at)) {
+        fr_vec_release(*at);
+        free(*at);
     }
     est_pool_leave(e->pool);
-    fr_vec_release(&e->all_fullness);
-    est_map_release(&e->fullness);
-    fr_vec_release(&e->all_layouts);
-    fr_vec_release(&e->all_layers);
-    fr_vec_release(&e->all_updates);
-    fr_vec_release(&e->all_gathers);
+    fr_memo *const memos[] = {&e->nets,    &e->layer_places, &e->places,
+                              &e->splits,  &e->variants,     &e->layouts,
+                              &e->layers,  &e->prices,       &e->updates,
+                              &e->gathers, &e->paths,        &e->fullness};
+    for (size_t i = 0; i < sizeof memos / sizeof memos[0]; i++)
+        fr_memo_release(memos[i]);
     fr_vec_release(&e->all_passed);
-    est_map_release(&e->gathers);
-    est_map_release(&e->paths);
-    est_map_release(&e->layouts);
-    est_map_release(&e->layers);
-    est_map_release(&e->prices);
-    est_map_release(&e->updates);
+    fr_vec_release(&e->last_variants);
     free(e->node_of_rank);
     free(e->ranks);
     free(e->buckets);
@@ -542,5 +559,5 @@ void fr_estimator_destroy(fr_estimator *e)
 
 size_t fr_estimator_n_priced(const fr_estimator *e)
 {
-    return e->all_layers.n;
+    return e->layers.n;
 }

@@ -82,17 +82,14 @@ FR_CHECKED fr_status fr_estimate_legal_plan(fr_estimator *estimator,
 
 /* What comes beside and after the passes. */
 typedef struct fr_estimate_variant {
-    bool is_overlap, is_gather_overlap;
     uint64_t bucket_bytes;
+    uint32_t is_overlap, is_gather_overlap; /* 0 or 1; no padding: a key */
 } fr_estimate_variant;
 
 typedef struct fr_estimate_variants {
     fr_estimate_variant *at; /* [n], n >= 1 */
     size_t n;
-    uint64_t key; /* differs between lists: fr_estimate_variants_key() */
 } fr_estimate_variants;
-
-uint64_t fr_estimate_variants_key(const fr_estimate_variant *at, size_t n);
 
 /*
  * lower_bound_s and least_bytes of all plans that differ from *plan in nothing

@@ -16,7 +16,6 @@
  */
 #include "sim/bound/estimate_state.h"
 
-#include "core/base/hash.h"
 #include "plan/schedule/schedule.h"
 
 #include <stdlib.h>
@@ -153,33 +152,34 @@ static fr_status make(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
     return status;
 }
 
-static uint64_t key_of(const est_plan *x, int32_t rank)
-{
-    const fr_plan *plan = x->plan;
-    const size_t n_split = (size_t)plan->n_split * sizeof plan->layer_split[0];
-    const uint64_t words[] = {
-        (uint64_t)plan->pp << 32 | (uint64_t)plan->vpp,
-        (uint64_t)x->n_micro,
-        (uint64_t)rank << 32 | (uint64_t)plan->n_prefetch,
-        (uint64_t)plan->schedule << 1 | plan->is_resharded,
-        n_split > 0 ? fr_hash_bytes(plan->layer_split, n_split, 6) : 0,
-    };
-    return fr_hash_bytes(words, sizeof words, 10);
-}
+/* No padding: a key. */
+typedef struct gathers_key {
+    int64_t n_micro;
+    int32_t pp, vpp, rank, schedule, n_prefetch, is_resharded;
+    uint32_t split, unused;
+} gathers_key;
 
 static fr_status find(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
 {
     fr_estimator *e = x->e;
-    uint64_t key = key_of(x, rank);
-    const int64_t *known = est_map_find(&e->gathers, key);
+    const fr_plan *plan = x->plan;
+    gathers_key key = {.n_micro = x->n_micro,
+                       .pp = x->pp,
+                       .vpp = x->vpp,
+                       .rank = rank,
+                       .schedule = (int32_t)plan->schedule,
+                       .n_prefetch = plan->n_prefetch,
+                       .is_resharded = plan->is_resharded};
+    FR_TRY(est_split_find(e, plan, &key.split, err));
+    const est_gathers *known = fr_memo_find(&e->gathers, &key, sizeof key);
     if (known != NULL) {
-        *out = e->all_gathers.items[*known];
+        *out = *known;
         return FR_OK;
     }
     FR_TRY(make(x, rank, out, err));
-    if (fr_vec_push(&e->all_gathers, *out) != FR_OK)
-        return fr_fail_no_memory(err);
-    return est_map_add(&e->gathers, key, (int64_t)e->all_gathers.n - 1, err);
+    return fr_memo_add(&e->gathers, &key, sizeof key, out) != NULL
+               ? FR_OK
+               : fr_fail_no_memory(err);
 }
 
 fr_status est_gathers_find(est_plan *x, est_stage *stage, fr_err *err)

@@ -4,7 +4,6 @@
  */
 #include "sim/bound/estimate_state.h"
 
-#include "core/base/hash.h"
 #include "cost_models/compute/host_time.h"
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/codec/optimizer.h"
@@ -473,37 +472,42 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
 
 /* ---- all of them -------------------------------------------------------- */
 
-void est_layers_words(const fr_estimator *e, const fr_plan *plan,
-                      uint64_t words[EST_LAYERS_WORDS])
+_Static_assert(sizeof(est_layers_key) == 2 * 8 + 16 * 4 + 16, "no padding");
+_Static_assert(sizeof(est_pipeline_key) == sizeof(est_layers_key) + 10 * 4,
+               "no padding");
+
+est_layers_key est_layers_key_of(const fr_estimator *e, const fr_plan *plan)
 {
-    bool is_split = fr_schedules[plan->schedule]->is_split;
-    bool is_executable = est_is_executable(e, plan);
-    uint64_t flags = (uint64_t)plan->is_flash | (uint64_t)is_split << 1 |
-                     (uint64_t)plan->is_sequence_parallel << 2 |
-                     (uint64_t)plan->is_tp_overlap << 3 |
-                     (uint64_t)plan->is_loss_fused << 4 |
-                     (uint64_t)plan->is_grad_added_apart << 5 |
-                     (uint64_t)has_more(e, plan) << 6 |
-                     (uint64_t)is_executable << 7;
-    words[0] = 0; /* of the place */
-    words[1] = (uint64_t)plan->tp << 32 | (uint64_t)plan->cp;
-    words[2] = (uint64_t)plan->ep << 32 | (uint64_t)plan->is_ep_overlap << 31 |
-               (uint64_t)plan->etp;
-    words[3] = (uint64_t)plan->micro_batch | (uint64_t)plan->n_loss_metrics
-                                                 << 32;
-    memcpy(&words[4], &plan->expert_imbalance, sizeof words[4]);
-    words[5] = (uint64_t)plan->recompute |
-               (uint64_t)plan->recompute_parts << 8 |
-               (uint64_t)plan->flash_kind << 40 |
-               (uint64_t)plan->kernels << 48 | (uint64_t)plan->cp_kind << 56;
-    words[6] = (uint64_t)plan->precision | (uint64_t)plan->grad_dtype << 8 |
-               flags << 16 | (uint64_t)plan->scaling << 24 |
-               (uint64_t)plan->cuda_graphs << 28 |
-               (uint64_t)plan->n_threads << 32;
+    return (est_layers_key){.expert_imbalance = plan->expert_imbalance,
+                            .micro_batch = plan->micro_batch,
+                            .tp = plan->tp,
+                            .cp = plan->cp,
+                            .ep = plan->ep,
+                            .etp = plan->etp,
+                            .n_loss_metrics = plan->n_loss_metrics,
+                            .n_threads = plan->n_threads,
+                            .recompute = (int32_t)plan->recompute,
+                            .recompute_parts = plan->recompute_parts,
+                            .flash_kind = (int32_t)plan->flash_kind,
+                            .kernels = (int32_t)plan->kernels,
+                            .cp_kind = (int32_t)plan->cp_kind,
+                            .precision = (int32_t)plan->precision,
+                            .grad_dtype = (int32_t)plan->grad_dtype,
+                            .scaling = (int32_t)plan->scaling,
+                            .cuda_graphs = (int32_t)plan->cuda_graphs,
+                            .is_flash = plan->is_flash,
+                            .is_split = fr_schedules[plan->schedule]->is_split,
+                            .is_sequence_parallel = plan->is_sequence_parallel,
+                            .is_tp_overlap = plan->is_tp_overlap,
+                            .is_loss_fused = plan->is_loss_fused,
+                            .is_grad_added_apart = plan->is_grad_added_apart,
+                            .is_ep_overlap = plan->is_ep_overlap,
+        .has_more = has_more(e, plan),
+                            .is_executable = est_is_executable(e, plan)};
 }
 
 static fr_status make_layers(fr_estimator *e, const fr_plan *plan,
-                             const est_place *place, uint64_t key,
+                             const est_place *place, const est_pool_key *key,
                              const est_layers **out, fr_err *err)
 {
     bool is_split = fr_schedules[plan->schedule]->is_split;
@@ -515,41 +519,39 @@ static fr_status make_layers(fr_estimator *e, const fr_plan *plan,
         est_layers_destroy(layers);
         return status;
     }
-    return est_pool_add(e->pool, key, layers, out, err);
+    return est_pool_add(e->pool, key, e->n_layers, layers, out, err);
 }
 
 /* Not asked for here before. */
 static fr_status get_layers(fr_estimator *e, const fr_plan *plan,
-                            const est_place *place, uint64_t key,
+                            const est_place *place, const est_layers_key *key,
                             const est_layers **out, fr_err *err)
 {
-    *out = est_pool_find(e->pool, key);
+    est_pool_key shared = {*key, est_place_layers_key(place)};
+    shared.layers.place = 0; /* its number here */
+    *out = est_pool_find(e->pool, &shared);
     if (*out == NULL)
-        FR_TRY(make_layers(e, plan, place, key, out, err));
-    if (fr_vec_push(&e->all_layers, *out) != FR_OK)
-        return fr_fail_no_memory(err);
-    return est_map_add(&e->layers, key, (int64_t)e->all_layers.n - 1, err);
+        FR_TRY(make_layers(e, plan, place, &shared, out, err));
+    return fr_memo_add(&e->layers, key, sizeof *key, out) != NULL
+               ? FR_OK
+               : fr_fail_no_memory(err);
 }
 
 fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
                           const est_place *place, const est_layers **out,
                           fr_err *err)
 {
-    uint64_t words[EST_LAYERS_WORDS];
-    est_layers_words(e, plan, words);
-    words[0] = place->layer_key;
-    if (e->at_layers && memcmp(words, e->last_layers, sizeof words) == 0) {
+    est_layers_key key = est_layers_key_of(e, plan);
+    key.place = place->layers_id;
+    if (e->at_layers && memcmp(&key, &e->last_layers, sizeof key) == 0) {
         *out = e->at_layers;
         return FR_OK;
     }
-    uint64_t key = fr_hash_bytes(words, sizeof words, 3);
-    const int64_t *known = est_map_find(&e->layers, key);
-    const est_layers *layers = NULL;
-    if (known != NULL)
-        layers = e->all_layers.items[*known];
-    else
-        FR_TRY(get_layers(e, plan, place, key, &layers, err));
-    memcpy(e->last_layers, words, sizeof words);
+    const est_layers *const *known = fr_memo_find(&e->layers, &key, sizeof key);
+    const est_layers *layers = known != NULL ? *known : NULL;
+    if (known == NULL)
+        FR_TRY(get_layers(e, plan, place, &key, &layers, err));
+    e->last_layers = key;
     *out = e->at_layers = layers;
     return FR_OK;
 }

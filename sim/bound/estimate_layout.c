@@ -2,8 +2,6 @@
 #include "plan/decide/grid.h"
 #include "sim/bound/estimate_state.h"
 
-#include "core/base/hash.h"
-
 #include <string.h>
 
 /* Ranks of other numbers are placed anew. */
@@ -50,12 +48,45 @@ static fr_comm_scope scope_of(const fr_estimator *e, const int64_t *ranks,
     return scope;
 }
 
-static uint64_t scope_key(const fr_comm_scope *scope, uint64_t seed)
+static void set_scope(const est_place *place, fr_axis axis, est_place_key *key)
 {
-    uint64_t key = fr_hash_mix(seed + (uint64_t)scope->n_group);
-    key = fr_hash_mix(key + ((uint64_t)scope->n_nodes << 20) +
-                      (uint64_t)scope->ranks_on_node);
-    return fr_hash_mix(key + scope->node_types);
+    const fr_comm_scope *scope = &place->scopes[axis];
+    const int64_t members[4] = {scope->n_group, scope->n_nodes,
+                                scope->ranks_on_node, scope->node_types};
+    memcpy(key->scopes[axis], members, sizeof members);
+}
+
+/* Of the device alone. */
+static est_place_key device_key(const est_place *place)
+{
+    return (est_place_key){.compute_frac = place->compute_frac,
+                           .port_Bps = place->port_Bps,
+                           .nic_Bps = place->nic_Bps,
+                           .type_bit = place->type_bit,
+                           .n_beside = place->n_beside};
+}
+
+est_place_key est_place_layers_key(const est_place *place)
+{
+    static const fr_axis of_layers[] = {FR_AXIS_TP, FR_AXIS_CP, FR_AXIS_EP,
+                                        FR_AXIS_ETP};
+    est_place_key key = device_key(place);
+    for (size_t i = 0; i < sizeof of_layers / sizeof of_layers[0]; i++)
+        set_scope(place, of_layers[i], &key);
+    return key;
+}
+
+static fr_status number_place(fr_estimator *e, est_place *place, fr_err *err)
+{
+    const double net[2] = {place->port_Bps, place->nic_Bps};
+    const est_place_key layers = est_place_layers_key(place);
+    est_place_key key = device_key(place);
+    for (int axis = 1; axis < FR_AXIS_N; axis++)
+        set_scope(place, (fr_axis)axis, &key);
+    FR_TRY(fr_memo_number(&e->nets, net, sizeof net, &place->net_id, err));
+    FR_TRY(fr_memo_number(&e->layer_places, &layers, sizeof layers,
+                          &place->layers_id, err));
+    return fr_memo_number(&e->places, &key, sizeof key, &place->id, err);
 }
 
 /* Ranks of the same stage on its node, with itself. */
@@ -121,25 +152,16 @@ static fr_coord slowest_ranks(const fr_estimator *e, const fr_plan *plan)
     return slowest;
 }
 
-static void find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
-                       const est_place *first, est_place *out)
+static fr_status find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
+                            const est_place *first, est_place *out, fr_err *err)
 {
-    static const fr_axis of_layers[] = {FR_AXIS_TP, FR_AXIS_CP, FR_AXIS_EP,
-                                        FR_AXIS_ETP};
-    uint64_t bits, net[2];
     out->node = e->node_of_rank[rank];
     out->type_bit = type_bit(e, out->node);
     out->compute_frac =
         fr_cluster_compute_frac(e->cluster, out->node, local_of(e, rank));
     out->port_Bps = fr_cluster_node_type(e->cluster, out->node)->intra_Bps;
     out->nic_Bps = fr_cluster_nic_Bps(e->cluster, out->node);
-    memcpy(&net[0], &out->port_Bps, sizeof net[0]);
-    memcpy(&net[1], &out->nic_Bps, sizeof net[1]);
-    out->net_key = fr_hash_bytes(net, sizeof net, 4);
-    memcpy(&bits, &out->compute_frac, sizeof bits);
     out->n_beside = ranks_beside(e, plan, rank);
-    uint64_t key = fr_hash_mix(bits + out->type_bit) + out->net_key +
-                   fr_hash_mix((uint64_t)out->n_beside);
     for (int axis = 1; axis < FR_AXIS_N; axis++) {
         if (axis == FR_AXIS_PP)
             continue;
@@ -150,12 +172,7 @@ static void find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
         int64_t n = fr_plan_group(plan, rank, (fr_axis)axis, e->ranks, NULL);
         out->scopes[axis] = scope_of(e, e->ranks, n);
     }
-    out->layer_key = key;
-    for (size_t i = 0; i < sizeof of_layers / sizeof of_layers[0]; i++)
-        out->layer_key = scope_key(&out->scopes[of_layers[i]], out->layer_key);
-    out->key = key;
-    for (int axis = 1; axis < FR_AXIS_N; axis++)
-        out->key = scope_key(&out->scopes[axis], out->key);
+    return number_place(e, out, err);
 }
 
 void est_layout_destroy(est_layout *layout)
@@ -182,9 +199,15 @@ static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
         return fr_fail_no_memory(err);
     }
     fr_coord at = slowest_ranks(e, plan);
-    for (int32_t s = 0; s < plan->pp; s++, at.pp++)
-        find_place(e, plan, fr_plan_rank(plan, at),
-                   s > 0 ? layout->places : NULL, &layout->places[s]);
+    for (int32_t s = 0; s < plan->pp; s++, at.pp++) {
+        fr_status status =
+            find_place(e, plan, fr_plan_rank(plan, at),
+                       s > 0 ? layout->places : NULL, &layout->places[s], err);
+        if (status != FR_OK) {
+            est_layout_destroy(layout);
+            return status;
+        }
+    }
     for (size_t s = 0; s < pp; s++) {
         const est_place *a = &layout->places[s];
         const est_place *b = &layout->places[(s + 1) % pp];
@@ -202,29 +225,29 @@ static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
 fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
                           const est_layout **out, fr_err *err)
 {
-    const int32_t words[EST_LAYOUT_WORDS] = {
-        plan->tp,         plan->pp,        plan->dp,
-        plan->cp,         plan->ep,        plan->etp,
-        plan->zero_group, plan->n_threads, (int32_t)plan->rank_order};
-    if (e->at_layout && memcmp(words, e->last_layout, sizeof words) == 0) {
+    const est_layout_key key = {.tp = plan->tp,
+                                .pp = plan->pp,
+                                .dp = plan->dp,
+                                .cp = plan->cp,
+                                .ep = plan->ep,
+                                .etp = plan->etp,
+                                .zero_group = plan->zero_group,
+                                .n_threads = plan->n_threads,
+                                .rank_order = (int32_t)plan->rank_order};
+    if (e->at_layout && memcmp(&key, &e->last_layout, sizeof key) == 0) {
         *out = e->at_layout;
         return FR_OK;
     }
-    uint64_t key = fr_hash_bytes(words, sizeof words, 2);
-    const int64_t *known = est_map_find(&e->layouts, key);
-    est_layout *layout = NULL;
-    if (known != NULL) {
-        layout = e->all_layouts.items[*known];
-    } else {
+    est_layout *const *known = fr_memo_find(&e->layouts, &key, sizeof key);
+    est_layout *layout = known != NULL ? *known : NULL;
+    if (known == NULL) {
         FR_TRY(make_layout(e, plan, &layout, err));
-        if (fr_vec_push(&e->all_layouts, layout) != FR_OK) {
+        if (fr_memo_add(&e->layouts, &key, sizeof key, &layout) == NULL) {
             est_layout_destroy(layout);
             return fr_fail_no_memory(err);
         }
-        FR_TRY(
-            est_map_add(&e->layouts, key, (int64_t)e->all_layouts.n - 1, err));
     }
-    memcpy(e->last_layout, words, sizeof words);
+    e->last_layout = key;
     *out = e->at_layout = layout;
     return FR_OK;
 }

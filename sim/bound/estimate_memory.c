@@ -101,7 +101,8 @@ uint64_t est_states_at_least(const est_plan *x, const est_stage *stage)
     const fr_state_bytes bytes = fr_sharding_state(
         &x->sharding, x->e->job->optimizer, stage->n_dense + stage->n_expert,
         own_at_least(x, stage));
-    return bytes.parameters + bytes.optimizer +
+    return bytes.parameters +
+           (x->sharding.is_state_on_host ? 0 : bytes.optimizer) +
            (x->sharding.is_by_unit ? 0 : bytes.gradients);
 }
 
@@ -132,19 +133,18 @@ static uint64_t about(const est_plan *x, const est_stage *stage)
 {
     const fr_plan *plan = x->plan;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
-    fr_sharding sharding = x->sharding;
-    sharding.is_state_on_host = false; /* while it is updated */
+    const fr_sharding *sharding = &x->sharding;
     uint64_t n = stage->n_dense + stage->n_expert;
     uint64_t layers = stage->n_layers > 1 ? (uint64_t)stage->n_layers : 1;
     const fr_state_bytes state = fr_sharding_state(
-        &sharding, x->e->job->optimizer, n,
-        fr_sharding_own(&sharding, stage->n_dense, stage->n_expert));
+        sharding, x->e->job->optimizer, n,
+        fr_sharding_own(sharding, stage->n_dense, stage->n_expert));
     uint64_t bytes = state.parameters + state.gradients + state.optimizer;
-    if (sharding.is_by_unit)
-        bytes += 2 * n / layers * fr_dtype_bytes(sharding.grad_dtype);
-    if (sharding.is_gathered)
+    if (sharding->is_by_unit)
+        bytes += 2 * n / layers * fr_dtype_bytes(sharding->grad_dtype);
+    if (sharding->is_gathered)
         bytes += (uint64_t)(plan->n_prefetch + 1) * n / layers *
-                 fr_dtype_bytes(sharding.weight_dtype);
+                 fr_dtype_bytes(sharding->weight_dtype);
     int64_t live =
         schedule->peak_live_micro(stage->rank, x->pp, x->n_micro, x->vpp);
     uint64_t passes = stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;
@@ -155,7 +155,7 @@ static uint64_t about(const est_plan *x, const est_stage *stage)
 }
 
 /* Beside what the program has. */
-uint64_t est_besides(const est_plan *x, const fr_device_type *device)
+uint64_t est_overhead(const est_plan *x, const fr_device_type *device)
 {
     const fr_cluster *cluster = x->e->cluster;
     fr_gpu_memory memory = fr_gpu_memory_besides(
@@ -186,7 +186,7 @@ void est_memory(const est_plan *x, fr_estimate *out)
             fr_cluster_device(cluster, stage->place->node);
         uint64_t bytes = about(x, stage);
         out->peak_bytes = bytes > out->peak_bytes ? bytes : out->peak_bytes;
-        bytes = least_of(x, stage) + est_besides(x, device);
+        bytes = least_of(x, stage) + stage->overhead_bytes;
         if (i > 0 && (int64_t)(device->memory_bytes - bytes) >=
                          (int64_t)(out->capacity_bytes - out->least_bytes))
             continue;
@@ -199,6 +199,6 @@ void est_memory_first(const est_plan *x, fr_estimate *out)
 {
     const fr_device_type *device =
         fr_cluster_device(x->e->cluster, x->first.place->node);
-    out->least_bytes = least_of(x, &x->first) + x->first_besides_bytes;
+    out->least_bytes = least_of(x, &x->first) + x->first.overhead_bytes;
     out->capacity_bytes = device->memory_bytes;
 }

@@ -2,7 +2,6 @@
  * estimate_passes.c: when the passes of each pipeline rank begin and end; the
  * equations stand at the head of estimate.c.
  */
-#include "core/base/hash.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_state.h"
 
@@ -204,7 +203,7 @@ static fr_status find_layers(est_plan *x, fr_err *err)
     for (int32_t s = 0; s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
         const est_place *place = &x->layout->places[s];
-        if (s == 0 || place->layer_key != stage[-1].place->layer_key) {
+        if (s == 0 || place->layers_id != stage[-1].place->layers_id) {
             FR_TRY(find_rank(x, s, stage, err));
             continue;
         }
@@ -227,7 +226,7 @@ static int32_t first_plain(const fr_plan *plan, int32_t first, int32_t end)
 
 bool est_is_alike(const est_stage *a, const est_stage *b)
 {
-    return a->place->key == b->place->key && a->layers == b->layers &&
+    return a->place->id == b->place->id && a->layers == b->layers &&
            a->layers->is_uniform && a->n_layers == b->n_layers &&
            a->has_embed == b->has_embed && a->has_head == b->has_head;
 }
@@ -450,7 +449,7 @@ static void list_ranks(est_plan *x)
     }
 }
 
-/* How many passes' memory the ranks have at once. */
+/* How many passes' memory the ranks have at once, and what libraries take. */
 static fr_status find_fullness(est_plan *x, est_ranks *ranks, fr_err *err)
 {
     for (int32_t i = 0; i < ranks->n; i++) {
@@ -458,35 +457,33 @@ static fr_status find_fullness(est_plan *x, est_ranks *ranks, fr_err *err)
         int32_t end = i + 1 < ranks->n ? ranks->at[i + 1].rank : x->pp;
         FR_TRY(est_fullness_find(x, stage->rank, &stage->fullness, err));
         FR_TRY(est_fullness_find(x, end - 1, &stage->last_fullness, err));
+        stage->overhead_bytes = est_overhead(
+            x, fr_cluster_device(x->e->cluster, stage->place->node));
     }
     return FR_OK;
 }
 
-static void list_pipeline_words(const est_plan *x, uint64_t *words)
+static fr_status pipeline_key(const est_plan *x, est_pipeline_key *out,
+                              fr_err *err)
 {
     const fr_plan *plan = x->plan;
-    const size_t n_split = (size_t)plan->n_split * sizeof plan->layer_split[0];
-    const uint64_t own[] = {
-        (uint64_t)plan->tp << 32 | (uint64_t)plan->cp,
-        (uint64_t)plan->pp << 32 | (uint64_t)plan->dp,
-        (uint64_t)plan->ep << 32 | (uint64_t)plan->etp,
-        (uint64_t)plan->vpp << 32 | (uint64_t)plan->zero_group,
-        (uint64_t)plan->schedule | (uint64_t)plan->rank_order << 8 |
-            (uint64_t)x->sharding.is_by_unit << 16 |
-            (uint64_t)plan->n_threads << 32,
-        (uint64_t)plan->recompute_layers,
-        plan->n_split > 0 ? fr_hash_bytes(plan->layer_split, n_split, 6) : 0,
-        0, /* what layers differ in follows */
-    };
-    memcpy(words, own, sizeof own);
-    est_layers_words(x->e, plan, &words[sizeof own / sizeof own[0]]);
+    *out = (est_pipeline_key){.layers = est_layers_key_of(x->e, plan),
+                              .dp = plan->dp,
+                              .pp = plan->pp,
+                              .vpp = plan->vpp,
+                              .zero_group = plan->zero_group,
+                              .schedule = (int32_t)plan->schedule,
+                              .rank_order = (int32_t)plan->rank_order,
+                              .recompute_layers = plan->recompute_layers,
+                              .is_by_unit = x->sharding.is_by_unit};
+    return est_split_find(x->e, plan, &out->split, err);
 }
 
 fr_status est_pipeline_find(est_plan *x, fr_err *err)
 {
-    uint64_t words[EST_PIPELINE_WORDS];
-    list_pipeline_words(x, words);
-    if (x->has_pipeline && memcmp(words, x->words, sizeof words) == 0)
+    est_pipeline_key key;
+    FR_TRY(pipeline_key(x, &key, err));
+    if (x->has_pipeline && memcmp(&key, &x->key, sizeof key) == 0)
         return FR_OK;
     x->has_pipeline = x->has_ways = false;
     FR_TRY(find_layers(x, err));
@@ -500,7 +497,7 @@ fr_status est_pipeline_find(est_plan *x, fr_err *err)
         list_ranks(x);
     }
     FR_TRY(find_fullness(x, &x->ranks[0], err));
-    memcpy(x->words, words, sizeof words);
+    x->key = key;
     x->has_pipeline = true;
     return FR_OK;
 }
@@ -554,10 +551,10 @@ fr_status est_first_find(est_plan *x, fr_err *err)
     const fr_schedule *schedule = fr_schedules[x->plan->schedule];
     const int32_t n_stages = x->pp * x->vpp;
     est_stage *first = &x->first;
-    uint64_t words[EST_PIPELINE_WORDS];
-    list_pipeline_words(x, words);
-    words[4] &= ~((uint64_t)1 << 16); /* gradients are no matter here */
-    if (x->has_first && memcmp(words, x->first_words, sizeof words) == 0)
+    est_pipeline_key key;
+    FR_TRY(pipeline_key(x, &key, err));
+    key.is_by_unit = false; /* gradients are no matter here */
+    if (x->has_first && memcmp(&key, &x->first_key, sizeof key) == 0)
         return FR_OK;
     x->has_first = false;
     x->is_likely = false;
@@ -578,9 +575,9 @@ fr_status est_first_find(est_plan *x, fr_err *err)
         first->n_dense += first->layers->n_final;
     set_first_times(x, first);
     FR_TRY(est_fullness_find(x, 0, &first->fullness, err));
-    x->first_besides_bytes =
-        est_besides(x, fr_cluster_device(x->e->cluster, first->place->node));
-    memcpy(x->first_words, words, sizeof words);
+    first->overhead_bytes =
+        est_overhead(x, fr_cluster_device(x->e->cluster, first->place->node));
+    x->first_key = key;
     x->has_first = true;
     return FR_OK;
 }

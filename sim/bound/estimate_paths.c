@@ -22,7 +22,6 @@
  */
 #include "sim/bound/estimate_state.h"
 
-#include "core/base/hash.h"
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/schedule/virtual_order.h"
 
@@ -338,44 +337,47 @@ static fr_status make(est_plan *x, bool is_by_framework, const ratios *r,
 
 /* ---- kept --------------------------------------------------------------- */
 
-static uint64_t key_of(const est_plan *x, bool is_by_framework, const ratios *r)
-{
-    const fr_plan *plan = x->plan;
-    const size_t n_split = (size_t)plan->n_split * sizeof plan->layer_split[0];
-
-    const uint64_t words[] = {
-        (uint64_t)plan->pp << 32 | (uint64_t)plan->vpp,
-        (uint64_t)x->n_micro,
-        (uint64_t)plan->schedule << 40 |
-            (uint64_t)(plan->recompute == FR_RECOMPUTE_FULL) << 33 |
-            (uint64_t)is_by_framework << 32 | (uint32_t)plan->recompute_layers,
-        n_split > 0 ? fr_hash_bytes(plan->layer_split, n_split, 6) : 0,
-        fr_hash_bytes(r, sizeof *r, 7),
-    };
-    return fr_hash_bytes(words, sizeof words, 11);
-}
+/* No padding: a key. */
+typedef struct paths_key {
+    int64_t n_micro;
+    int32_t pp, vpp, schedule, is_full_recompute, is_by_framework;
+    int32_t recompute_layers;
+    uint32_t split;
+    ratios r;
+} paths_key;
+_Static_assert(sizeof(paths_key) == 8 + 7 * 4 + 6 * 2, "no padding");
 
 static fr_status find(est_plan *x, int64_t *out, fr_err *err)
 {
     fr_estimator *e = x->e;
-    const ratios r = ratios_of(x);
+    const fr_plan *plan = x->plan;
     const size_t n = (size_t)(x->pp * x->vpp), first = e->all_passed.n;
     bool is_by_framework = fr_gpu_is_by_framework(
-        x->plan, fr_cluster_device(e->cluster, x->stages[0].place->node));
+        plan, fr_cluster_device(e->cluster, x->stages[0].place->node));
     int32_t last_rank;
-    uint64_t key = key_of(x, is_by_framework, &r);
-    const int64_t *known = est_map_find(&e->paths, key);
+    paths_key key = {.n_micro = x->n_micro,
+                     .pp = x->pp,
+                     .vpp = x->vpp,
+                     .schedule = (int32_t)plan->schedule,
+                     .is_full_recompute = plan->recompute == FR_RECOMPUTE_FULL,
+                     .is_by_framework = is_by_framework,
+                     .recompute_layers = plan->recompute_layers,
+                     .r = ratios_of(x)};
+    FR_TRY(est_split_find(e, plan, &key.split, err));
+    const int64_t *known = fr_memo_find(&e->paths, &key, sizeof key);
     if (known != NULL) {
         *out = *known;
         return FR_OK;
     }
     if (fr_vec_reserve(&e->all_passed, n) != FR_OK)
         return fr_fail_no_memory(err);
-    FR_TRY(make(x, is_by_framework, &r, &e->all_passed.items[first], &last_rank,
-                err));
-    e->all_passed.n += n;
+    FR_TRY(make(x, is_by_framework, &key.r, &e->all_passed.items[first],
+                &last_rank, err));
     *out = (int64_t)first << RANK_BITS | last_rank;
-    return est_map_add(&e->paths, key, *out, err);
+    if (fr_memo_add(&e->paths, &key, sizeof key, out) == NULL)
+        return fr_fail_no_memory(err);
+    e->all_passed.n += n;
+    return FR_OK;
 }
 
 static bool is_looked_at(const est_plan *x)

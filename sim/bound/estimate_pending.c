@@ -7,7 +7,6 @@
  */
 #include "sim/bound/estimate_state.h"
 
-#include "core/base/hash.h"
 #include "plan/schedule/schedule.h"
 
 #include <stdlib.h>
@@ -102,23 +101,30 @@ fr_status est_fullness_find(const est_plan *x, int32_t rank,
     fr_estimator *e = x->e;
     const int64_t words[] = {x->plan->schedule, rank, x->pp, x->n_micro,
                              x->vpp};
-    const uint64_t key = fr_hash_bytes(words, sizeof words, 12);
-    const int64_t *known = est_map_find(&e->fullness, key);
+    est_fullness *fresh;
     *out = NULL;
     if (!x->is_split)
         return FR_OK;
+    est_fullness *const *known =
+        fr_memo_find(&e->fullness, words, sizeof words);
     if (known != NULL) {
-        *out = e->all_fullness.items[*known];
+        *out = *known;
         return FR_OK;
     }
-    est_fullness *fresh = calloc(1, sizeof *fresh);
-    if (fresh == NULL || fr_vec_push(&e->all_fullness, fresh) != FR_OK) {
-        free(fresh);
+    fresh = calloc(1, sizeof *fresh);
+    if (fresh == NULL)
         return fr_fail_no_memory(err);
+    fr_status status = fill(x, rank, fresh, err);
+    if (status == FR_OK &&
+        fr_memo_add(&e->fullness, words, sizeof words, &fresh) == NULL)
+        status = fr_fail_no_memory(err);
+    if (status != FR_OK) {
+        fr_vec_release(fresh);
+        free(fresh);
+        return status;
     }
     *out = fresh;
-    FR_TRY(fill(x, rank, fresh, err));
-    return est_map_add(&e->fullness, key, (int64_t)e->all_fullness.n - 1, err);
+    return FR_OK;
 }
 
 uint64_t est_fullness_bytes(const est_fullness *f, uint64_t kept_bytes,

@@ -1,13 +1,15 @@
 /* estimate_pool.c: what layers cost, known to several estimators. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/base/memo.h"
 #include "sim/bound/estimate_state.h"
 
 struct est_pool {
     pthread_mutex_t lock;
-    est_map map; /* to places in `all` */
-    fr_vec(est_layers *) all;
+    fr_memo all;        /* est_layers * */
+    fr_memo parameters; /* numbers */
     int n_users;
 };
 
@@ -21,6 +23,8 @@ est_pool *est_pool_create(void)
         return NULL;
     }
     pool->n_users = 1;
+    pool->all.value_bytes = sizeof(est_layers *);
+    pool->parameters.value_bytes = sizeof(uint32_t);
     return pool;
 }
 
@@ -33,10 +37,11 @@ void est_pool_leave(est_pool *pool)
     pthread_mutex_unlock(&pool->lock);
     if (n_left > 0)
         return;
-    for (size_t i = 0; i < pool->all.n; i++)
-        est_layers_destroy(pool->all.items[i]);
-    fr_vec_release(&pool->all);
-    est_map_release(&pool->map);
+    for (est_layers **at = fr_memo_next(&pool->all, NULL); at != NULL;
+         at = fr_memo_next(&pool->all, at))
+        est_layers_destroy(*at);
+    fr_memo_release(&pool->all);
+    fr_memo_release(&pool->parameters);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
@@ -52,35 +57,62 @@ void fr_estimator_join(fr_estimator *e, fr_estimator *other)
     e->pool = other->pool;
 }
 
-const est_layers *est_pool_find(est_pool *pool, uint64_t key)
+const est_layers *est_pool_find(est_pool *pool, const est_pool_key *key)
 {
     pthread_mutex_lock(&pool->lock);
-    const int64_t *known = est_map_find(&pool->map, key);
-    const est_layers *layers = known != NULL ? pool->all.items[*known] : NULL;
+    est_layers *const *known = fr_memo_find(&pool->all, key, sizeof *key);
+    const est_layers *layers = known != NULL ? *known : NULL;
     pthread_mutex_unlock(&pool->lock);
     return layers;
 }
 
-static fr_status add(est_pool *pool, uint64_t key, est_layers *layers,
-                     fr_err *err)
+/* Sets parameters_id: how many parameters each layer has, and how they are
+ * updated. */
+static fr_status number_parameters(est_pool *pool, int32_t n_layers,
+                                   est_layers *l, fr_err *err)
 {
-    if (fr_vec_reserve(&pool->all, 1) != FR_OK)
+    const size_t n = (size_t)n_layers + 1;
+    const uint64_t words[] = {l->n_embed,
+                              l->n_final,
+                              (uint64_t)l->opt_step.range.norms_bytes,
+                              l->opt_step.dtype,
+                              l->opt_step.grad_dtype,
+                              l->opt_step.flags,
+                              (uint64_t)l->clip_ps};
+    const size_t n_words = sizeof words / sizeof words[0];
+    uint64_t *key = malloc(sizeof words + 2 * n * sizeof *key);
+    if (key == NULL)
         return fr_fail_no_memory(err);
-    FR_TRY(est_map_add(&pool->map, key, (int64_t)pool->all.n, err));
-    pool->all.items[pool->all.n++] = layers;
-    return FR_OK;
+    memcpy(key, words, sizeof words);
+    memcpy(key + n_words, l->n_dense, n * sizeof *key);
+    memcpy(key + n_words + n, l->n_expert, n * sizeof *key);
+    fr_status status =
+        fr_memo_number(&pool->parameters, key, (n_words + 2 * n) * sizeof *key,
+                       &l->parameters_id, err);
+    free(key);
+    return status;
 }
 
-fr_status est_pool_add(est_pool *pool, uint64_t key, est_layers *layers,
+static fr_status add(est_pool *pool, const est_pool_key *key, int32_t n_layers,
+                     est_layers *layers, fr_err *err)
+{
+    FR_TRY(number_parameters(pool, n_layers, layers, err));
+    return fr_memo_add(&pool->all, key, sizeof *key, &layers) != NULL
+               ? FR_OK
+               : fr_fail_no_memory(err);
+}
+
+fr_status est_pool_add(est_pool *pool, const est_pool_key *key,
+                       int32_t n_layers, est_layers *layers,
                        const est_layers **out, fr_err *err)
 {
     fr_status status = FR_OK;
     pthread_mutex_lock(&pool->lock);
-    const int64_t *known = est_map_find(&pool->map, key);
+    est_layers *const *known = fr_memo_find(&pool->all, key, sizeof *key);
     if (known != NULL) {
-        *out = pool->all.items[*known];
+        *out = *known;
     } else {
-        status = add(pool, key, layers, err);
+        status = add(pool, key, n_layers, layers, err);
         *out = layers;
     }
     pthread_mutex_unlock(&pool->lock);

@@ -1,7 +1,6 @@
 /* estimate_price.c: prices of instructions, as a replay asks for them. */
 #include "sim/bound/estimate_state.h"
 
-#include "core/base/hash.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "plan/codec/optimizer.h"
 #include "sim/replay/jitter.h"
@@ -9,63 +8,6 @@
 
 #include <math.h>
 #include <string.h>
-
-/* ---- maps --------------------------------------------------------------- */
-
-static size_t slot_of(const est_map *map, uint64_t key)
-{
-    size_t at = key & (map->room - 1);
-    while (map->keys[at] != 0 && map->keys[at] != key)
-        at = (at + 1) & (map->room - 1);
-    return at;
-}
-
-const int64_t *est_map_find(const est_map *map, uint64_t key)
-{
-    if (map->room == 0)
-        return NULL;
-    size_t at = slot_of(map, key | 1);
-    return map->keys[at] != 0 ? &map->values[at] : NULL;
-}
-
-static fr_status grow(est_map *map, fr_err *err)
-{
-    est_map fresh = {.room = map->room > 0 ? 2 * map->room : 256};
-    fresh.keys = calloc(fresh.room, sizeof *fresh.keys);
-    fresh.values = malloc(fresh.room * sizeof *fresh.values);
-    if (fresh.keys == NULL || fresh.values == NULL) {
-        est_map_release(&fresh);
-        return fr_fail_no_memory(err);
-    }
-    for (size_t i = 0; i < map->room; i++)
-        if (map->keys[i] != 0) {
-            size_t at = slot_of(&fresh, map->keys[i]);
-            fresh.keys[at] = map->keys[i];
-            fresh.values[at] = map->values[i];
-        }
-    fresh.n = map->n;
-    est_map_release(map);
-    *map = fresh;
-    return FR_OK;
-}
-
-fr_status est_map_add(est_map *map, uint64_t key, int64_t value, fr_err *err)
-{
-    if (2 * (map->n + 1) > map->room)
-        FR_TRY(grow(map, err));
-    size_t at = slot_of(map, key | 1);
-    map->keys[at] = key | 1;
-    map->values[at] = value;
-    map->n++;
-    return FR_OK;
-}
-
-void est_map_release(est_map *map)
-{
-    free(map->keys);
-    free(map->values);
-    *map = (est_map){0};
-}
 
 /* ---- prices ------------------------------------------------------------- */
 
@@ -142,9 +84,41 @@ fr_status est_price(fr_estimator *e, const fr_plan *plan, const fr_instr *instr,
     return FR_OK;
 }
 
-static uint64_t key_of(const uint64_t *words, size_t n)
+/* ---- prices that are kept ----------------------------------------------- */
+
+typedef enum price_kind {
+    PRICE_TIME,
+    PRICE_CORES,
+    PRICE_WIRE,
+    PRICE_SEND,
+    PRICE_RANGE,
+    PRICE_JITTER
+} price_kind;
+
+/* What any of them depends on; the rest is 0.  No padding: a key. */
+typedef struct price_key {
+    uint64_t n;
+    int64_t scope[4];
+    int64_t n_beside;
+    double compute_frac;
+    int64_t norms_bytes;
+    int32_t kind, op, axis, dtype, lane, collective, protocol, n_channels;
+    uint32_t net_id, type_bit;
+    int32_t grad_dtype, flags;
+    int32_t has_master, unused;
+} price_key;
+
+static const int64_t *known_price(const fr_estimator *e, const price_key *key)
 {
-    return fr_hash_bytes(words, n * sizeof *words, 1);
+    return fr_memo_find(&e->prices, key, sizeof *key);
+}
+
+static fr_status keep_price(fr_estimator *e, const price_key *key, int64_t ps,
+                            fr_err *err)
+{
+    return fr_memo_add(&e->prices, key, sizeof *key, &ps) != NULL
+               ? FR_OK
+               : fr_fail_no_memory(err);
 }
 
 /* The instruction as lowering makes it. */
@@ -156,62 +130,58 @@ static fr_instr collective_of(const fr_plan *plan, const fr_comm_scope *scope,
     return instr;
 }
 
-static uint64_t move_key(const fr_plan *plan, const est_place *place,
-                         const fr_comm_scope *scope, const fr_move *move,
-                         uint64_t what)
+static price_key move_key(const fr_plan *plan, const est_place *place,
+                          const fr_move *move, price_kind kind)
 {
-    const uint64_t words[] = {
-        move->n,
-        (uint64_t)move->op | (uint64_t)move->axis << 8 |
-            (uint64_t)move->dtype << 16 | (uint64_t)plan->collective << 24 |
-            (uint64_t)move->lane << 32 | (uint64_t)plan->protocol << 40 |
-            (uint64_t)plan->n_channels << 48,
-        (uint64_t)scope->n_group << 32 | (uint64_t)scope->n_nodes,
-        (uint64_t)scope->ranks_on_node << 32 | scope->node_types,
-        place->net_key,
-        what};
-    return key_of(words, sizeof words / sizeof words[0]);
+    const fr_comm_scope *scope = &place->scopes[move->axis];
+    return (price_key){.kind = (int32_t)kind,
+                       .n = move->n,
+                       .op = (int32_t)move->op,
+                       .axis = (int32_t)move->axis,
+                       .dtype = (int32_t)move->dtype,
+                       .lane = (int32_t)move->lane,
+                       .collective = (int32_t)plan->collective,
+                       .protocol = (int32_t)plan->protocol,
+                       .n_channels = plan->n_channels,
+                       .scope = {scope->n_group, scope->n_nodes,
+                                 scope->ranks_on_node, scope->node_types},
+                       .n_beside = kind == PRICE_WIRE ? place->n_beside : 0,
+                       .net_id = place->net_id};
+}
+
+/* Time and processors of a collective, both of which are kept. */
+static fr_status find_move(fr_estimator *e, const fr_plan *plan,
+                           const est_place *place, const fr_move *move,
+                           price_kind kind, int64_t *out_ps, fr_err *err)
+{
+    const fr_comm_scope *scope = &place->scopes[move->axis];
+    *out_ps = 0;
+    if (move->n == 0 || scope->n_group <= 1)
+        return FR_OK;
+    const price_key key = move_key(plan, place, move, kind);
+    const int64_t *known = known_price(e, &key);
+    if (known != NULL) {
+        *out_ps = *known;
+        return FR_OK;
+    }
+    fr_instr instr = collective_of(plan, scope, move);
+    est_cost cost;
+    FR_TRY(price_scope(e, &instr, move->lane, scope, place, &cost, err));
+    *out_ps = kind == PRICE_CORES ? cost.core_ps : cost.ps;
+    return keep_price(e, &key, *out_ps, err);
 }
 
 fr_status est_collective(fr_estimator *e, const fr_plan *plan,
                          const est_place *place, const fr_move *move,
                          int64_t *out_ps, fr_err *err)
 {
-    const fr_comm_scope *scope = &place->scopes[move->axis];
-    *out_ps = 0;
-    if (move->n == 0 || scope->n_group <= 1)
-        return FR_OK;
-    uint64_t key = move_key(plan, place, scope, move, 0);
-    const int64_t *known = est_map_find(&e->prices, key);
-    if (known != NULL) {
-        *out_ps = *known;
-        return FR_OK;
-    }
-    fr_instr instr = collective_of(plan, scope, move);
-    est_cost cost;
-    FR_TRY(price_scope(e, &instr, move->lane, scope, place, &cost, err));
-    *out_ps = cost.ps;
-    return est_map_add(&e->prices, key, *out_ps, err);
+    return find_move(e, plan, place, move, PRICE_TIME, out_ps, err);
 }
 
 fr_status est_core(fr_estimator *e, const fr_plan *plan, const est_place *place,
                    const fr_move *move, int64_t *out_ps, fr_err *err)
 {
-    const fr_comm_scope *scope = &place->scopes[move->axis];
-    *out_ps = 0;
-    if (move->n == 0 || scope->n_group <= 1)
-        return FR_OK;
-    uint64_t key = move_key(plan, place, scope, move, UINT64_MAX);
-    const int64_t *known = est_map_find(&e->prices, key);
-    if (known != NULL) {
-        *out_ps = *known;
-        return FR_OK;
-    }
-    fr_instr instr = collective_of(plan, scope, move);
-    est_cost cost;
-    FR_TRY(price_scope(e, &instr, move->lane, scope, place, &cost, err));
-    *out_ps = cost.core_ps;
-    return est_map_add(&e->prices, key, *out_ps, err);
+    return find_move(e, plan, place, move, PRICE_CORES, out_ps, err);
 }
 
 fr_status est_wire(fr_estimator *e, const fr_plan *plan, const est_place *place,
@@ -222,9 +192,8 @@ fr_status est_wire(fr_estimator *e, const fr_plan *plan, const est_place *place,
     *out_ps = 0;
     if (move->n == 0 || scope->n_nodes <= 1 || !(place->nic_Bps > 0))
         return FR_OK;
-    uint64_t key =
-        move_key(plan, place, scope, move, 1 + (uint64_t)place->n_beside);
-    const int64_t *known = est_map_find(&e->prices, key);
+    const price_key key = move_key(plan, place, move, PRICE_WIRE);
+    const int64_t *known = known_price(e, &key);
     if (known != NULL) {
         *out_ps = *known;
         return FR_OK;
@@ -234,18 +203,20 @@ fr_status est_wire(fr_estimator *e, const fr_plan *plan, const est_place *place,
                                move->lane != FR_LANE_COMPUTE, &cost, err));
     *out_ps = fr_ps_of(cost.link_bytes * (double)place->n_beside /
                        place->nic_Bps * (1 - rounding));
-    return est_map_add(&e->prices, key, *out_ps, err);
+    return keep_price(e, &key, *out_ps, err);
 }
 
 fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
                    const est_place *place, fr_dtype dtype, uint64_t n,
                    int64_t *out_ps, fr_err *err)
 {
-    const uint64_t words[] = {
-        n, (uint64_t)hop->n_nodes << 40 | (uint64_t)hop->node_types,
-        (uint64_t)dtype << 8 | (uint64_t)FR_OP_SEND, place->net_key};
-    uint64_t key = key_of(words, sizeof words / sizeof words[0]);
-    const int64_t *known = est_map_find(&e->prices, key);
+    const price_key key = {.kind = PRICE_SEND,
+                           .n = n,
+                           .scope = {hop->n_group, hop->n_nodes,
+                                     hop->ranks_on_node, hop->node_types},
+                           .dtype = (int32_t)dtype,
+                           .net_id = place->net_id};
+    const int64_t *known = known_price(e, &key);
     if (known != NULL) {
         *out_ps = *known;
         return FR_OK;
@@ -257,26 +228,27 @@ fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
     est_cost cost;
     FR_TRY(price_scope(e, &send, FR_LANE_PP_SEND, hop, place, &cost, err));
     *out_ps = cost.ps;
-    return est_map_add(&e->prices, key, *out_ps, err);
+    return keep_price(e, &key, *out_ps, err);
 }
 
 fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
                          const est_place *place, const fr_instr *instr,
                          uint64_t n, int64_t *out_ps, fr_err *err)
 {
-    uint64_t frac;
     *out_ps = 0;
     if (n == 0)
         return FR_OK;
-    memcpy(&frac, &place->compute_frac, sizeof frac);
-    const uint64_t words[] = {
-        n,
-        (uint64_t)instr->op << 56 | (uint64_t)instr->dtype << 48 |
-            (uint64_t)instr->grad_dtype << 40 | (uint64_t)instr->flags << 16 |
-            (uint64_t)fr_plan_has_master(plan),
-        place->type_bit, frac, (uint64_t)instr->range.norms_bytes};
-    uint64_t key = key_of(words, sizeof words / sizeof words[0]);
-    const int64_t *known = est_map_find(&e->prices, key);
+    const price_key key = {.kind = PRICE_RANGE,
+                           .n = n,
+                           .op = instr->op,
+                           .dtype = instr->dtype,
+                           .grad_dtype = instr->grad_dtype,
+                           .flags = instr->flags,
+                           .has_master = fr_plan_has_master(plan),
+                           .type_bit = place->type_bit,
+                           .compute_frac = place->compute_frac,
+                           .norms_bytes = instr->range.norms_bytes};
+    const int64_t *known = known_price(e, &key);
     if (known != NULL) {
         *out_ps = *known;
         return FR_OK;
@@ -289,18 +261,17 @@ fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
     est_cost cost;
     FR_TRY(est_price(e, plan, &one, FR_LANE_COMPUTE, place, &cost, err));
     *out_ps = cost.ps;
-    return est_map_add(&e->prices, key, *out_ps, err);
+    return keep_price(e, &key, *out_ps, err);
 }
 
 fr_status est_jitter(fr_estimator *e, int64_t n, double *out, fr_err *err)
 {
-    const uint64_t words[] = {(uint64_t)n, 9};
-    const uint64_t key = key_of(words, sizeof words / sizeof words[0]);
+    const price_key key = {.kind = PRICE_JITTER, .n = (uint64_t)n};
     const double sigma = e->cluster->jitter_compute_frac;
     *out = 0;
     if (n <= 1 || !(sigma > 0))
         return FR_OK;
-    const int64_t *known = est_map_find(&e->prices, key);
+    const int64_t *known = known_price(e, &key);
     int64_t bits;
     if (known != NULL) {
         memcpy(out, known, sizeof *out);
@@ -308,5 +279,5 @@ fr_status est_jitter(fr_estimator *e, int64_t n, double *out, fr_err *err)
     }
     *out = sigma * fr_largest_of(n).mean;
     memcpy(&bits, out, sizeof bits);
-    return est_map_add(&e->prices, key, bits, err);
+    return keep_price(e, &key, bits, err);
 }

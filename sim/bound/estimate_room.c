@@ -58,15 +58,15 @@ fr_status fr_estimate_room_of(fr_estimator *e, const fr_plan *plan,
         bare.recompute = FR_RECOMPUTE_NONE;
         FR_TRY(est_layers_find(e, &bare, place, &plain, err));
     }
-    const uint64_t besides = est_besides(x, device);
+    const uint64_t overhead = est_overhead(x, device);
     *out =
         (fr_estimate_room){.remade_bytes = remade->least_kept_bytes,
                            .plain_bytes = plain->least_kept_bytes,
                            .stream_bytes = remade->stream_bytes,
                            .remade_scratch_bytes = remade->least_scratch_bytes,
                            .plain_scratch_bytes = plain->least_scratch_bytes};
-    if (besides < device->memory_bytes)
-        out->capacity_bytes = device->memory_bytes - besides;
+    if (overhead < device->memory_bytes)
+        out->capacity_bytes = device->memory_bytes - overhead;
     return FR_OK;
 }
 

@@ -1,5 +1,4 @@
 /* estimate_sums.c: what is known of a few layers, for all of them. */
-#include "core/base/hash.h"
 #include "sim/bound/estimate_state.h"
 
 #include <string.h>
@@ -92,22 +91,6 @@ static bool is_exact(int32_t n_layers, const est_layers *l)
            a->embed_back_ps == b->embed_back_ps;
 }
 
-/* Equal keys: the same parameters, updated alike. */
-static uint64_t parameters_key(int32_t n_layers, const est_layers *l)
-{
-    const size_t n = ((size_t)n_layers + 1) * sizeof *l->n_dense;
-    const uint64_t words[] = {l->n_embed,
-                              l->n_final,
-                              (uint64_t)l->opt_step.range.norms_bytes,
-                              l->opt_step.dtype,
-                              l->opt_step.grad_dtype,
-                              l->opt_step.flags,
-                              (uint64_t)l->clip_ps};
-    uint64_t key = fr_hash_bytes(words, sizeof words, 5);
-    key = fr_hash_bytes(l->n_dense, n, key);
-    return fr_hash_bytes(l->n_expert, n, key);
-}
-
 static void sum_up(int32_t n, est_layers *out)
 {
     for (int k = 0; k < EST_KINDS; k++) {
@@ -142,5 +125,4 @@ void est_layers_sum(int32_t n, int32_t n_few, est_layers *l)
     find_most(n, l);
     find_least(n, l);
     l->is_exact = is_exact(n, l);
-    l->parameters_key = parameters_key(n, l);
 }

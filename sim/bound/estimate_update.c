@@ -1,12 +1,12 @@
 /*
  * estimate_update.c: gradients and parameters of a stage, bucket by bucket.
  */
-#include "core/base/hash.h"
 #include "plan/codec/compressor.h"
 #include "plan/outline/bucket_cut.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_state.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* Neighbouring buckets of the same size. */
@@ -283,57 +283,88 @@ static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
     return start_gathers(x, stage, &list, out, err);
 }
 
-/* Layers that are all alike count, others have numbers. */
-static uint64_t key_of(const est_plan *x, const est_stage *stage)
+/*
+ * What an update depends on.  No padding: a key.  Layers that are all alike
+ * count; others have numbers, which are those of its chunks.
+ */
+typedef struct update_key {
+    uint64_t bucket_bytes;
+    uint32_t place, parameters;
+    uint32_t variants; /* number of a list of them, plus one; 0: this one */
+    int32_t n_channels;
+    int32_t n_layers, n_first_layers; /* of the rank, of chunk 0 */
+    uint8_t weight_dtype, grad_dtype, zero_stage;
+    uint8_t collective, protocol, compressor;
+    bool has_master, is_overlap, is_gathered_early, is_executable, has_embed;
+    bool has_head, is_tied_likely, is_state_on_host, is_compressed_likely;
+    bool unused;
+    /* What only some have: how much is compressed, and layers. */
+    uint64_t more[2 + FR_PLAN_MAX_STAGES];
+} update_key;
+_Static_assert(offsetof(update_key, more) == 8 + 6 * 4 + 16, "no padding");
+
+/* Its bytes. */
+static size_t key_of(const est_plan *x, const est_stage *stage,
+                     uint32_t variants, update_key *key)
 {
     const fr_plan *plan = x->plan;
+    const fr_sharding *sharding = &x->sharding;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     bool is_apart = x->pp > 1 && x->e->model->is_tied;
-    int32_t rank = stage->rank;
-    uint64_t key = fr_hash_mix(
-        stage->place->key + stage->layers->parameters_key +
-        ((uint64_t)x->sharding.weight_dtype << 1 | fr_plan_has_master(plan)));
-    key = fr_hash_mix(key + plan->bucket_bytes);
-    key = fr_hash_mix(
-        key + (uint64_t)stage->n_layers +
-        ((uint64_t)plan->zero_stage << 32 | (uint64_t)plan->is_overlap << 34 |
-         (uint64_t)x->sharding.is_gathered_early << 35 |
-         (uint64_t)x->is_executable << 36 | (uint64_t)stage->has_embed << 37 |
-         (uint64_t)stage->has_head << 38 |
-         (uint64_t)(is_apart && x->is_likely) << 39 |
-         (uint64_t)plan->is_optimizer_offloaded << 56 |
-         (uint64_t)plan->grad_dtype << 40 | (uint64_t)plan->collective << 48));
-    /* What only some plans have: each in bits of its own, or one could be
-     * taken for another. */
-    if (plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0)
-        key = fr_hash_mix(key + ((uint64_t)plan->protocol << 48) +
-                          ((uint64_t)plan->n_channels << 56));
-    if (x->vpp > 1 && (plan->zero_stage == 1 || plan->zero_stage == 2))
-        key = fr_hash_mix(
-            key + ((uint64_t)(stage->end_layer - stage->first_layer) << 8));
-    if (plan->compressor != FR_COMPRESSOR_NONE)
-        key = fr_hash_mix(key + 2 * (uint64_t)plan->compressor + x->is_likely);
-    for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
-        int32_t i = fr_schedule_stage(schedule, rank, c, x->pp);
-        key = fr_hash_mix(key + ((uint64_t)est_first_layer(x, i) << 40) +
-                          ((uint64_t)est_first_layer(x, i + 1) << 24));
+    bool is_first_read =
+        x->vpp > 1 && sharding->is_scattered && !sharding->is_gathered;
+    size_t n = 0;
+    memset(key, 0, offsetof(update_key, more));
+    key->bucket_bytes = plan->bucket_bytes;
+    key->place = stage->place->id;
+    key->parameters = stage->layers->parameters_id;
+    key->variants = variants;
+    key->n_channels = plan->n_channels;
+    key->n_layers = stage->n_layers;
+    if (is_first_read)
+        key->n_first_layers = stage->end_layer - stage->first_layer;
+    key->weight_dtype = (uint8_t)sharding->weight_dtype;
+    key->grad_dtype = (uint8_t)sharding->grad_dtype;
+    key->zero_stage = (uint8_t)plan->zero_stage;
+    key->collective = (uint8_t)plan->collective;
+    key->protocol = (uint8_t)plan->protocol;
+    key->has_master = sharding->has_master;
+    key->is_overlap = plan->is_overlap;
+    key->is_gathered_early = sharding->is_gathered_early;
+    key->is_executable = x->is_executable;
+    key->has_embed = stage->has_embed;
+    key->has_head = stage->has_head;
+    key->is_tied_likely = is_apart && x->is_likely;
+    key->is_state_on_host = sharding->is_state_on_host;
+    if (plan->compressor != FR_COMPRESSOR_NONE) {
+        key->compressor = (uint8_t)plan->compressor;
+        key->is_compressed_likely = x->is_likely;
+        key->more[n++] = (uint64_t)plan->compressor_rank;
+        memcpy(&key->more[n++], &plan->compressor_density,
+               sizeof plan->compressor_density);
     }
-    return key;
+    for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
+        int32_t i = fr_schedule_stage(schedule, stage->rank, c, x->pp);
+        key->more[n++] = (uint64_t)est_first_layer(x, i) << 32 |
+                         (uint64_t)est_first_layer(x, i + 1);
+    }
+    return offsetof(update_key, more) + n * sizeof key->more[0];
 }
 
 fr_status est_update_find(est_plan *x, est_stage *stage, fr_err *err)
 {
     fr_estimator *e = x->e;
-    uint64_t key = key_of(x, stage);
-    const int64_t *known = est_map_find(&e->updates, key);
+    update_key key;
+    const size_t n = key_of(x, stage, 0, &key);
+    const est_update *known = fr_memo_find(&e->updates, &key, n);
     if (known != NULL) {
-        stage->update = e->all_updates.items[*known];
+        stage->update = *known;
         return FR_OK;
     }
     FR_TRY(make(x, stage, &stage->update, err));
-    if (fr_vec_push(&e->all_updates, stage->update) != FR_OK)
-        return fr_fail_no_memory(err);
-    return est_map_add(&e->updates, key, (int64_t)e->all_updates.n - 1, err);
+    return fr_memo_add(&e->updates, &key, n, &stage->update) != NULL
+               ? FR_OK
+               : fr_fail_no_memory(err);
 }
 
 /* ---- the least of several ------------------------------------------------ */
@@ -401,20 +432,41 @@ static fr_status find_least(est_plan *x, const fr_estimate_variants *variants,
     return status;
 }
 
+/* The number of a list of variants; searches ask for the last one again. */
+static fr_status number_variants(fr_estimator *e,
+                                 const fr_estimate_variants *variants,
+                                 fr_err *err)
+{
+    const size_t n = variants->n, n_bytes = n * sizeof *variants->at;
+    if (n == e->last_variants.n &&
+        memcmp(variants->at, e->last_variants.items, n_bytes) == 0)
+        return FR_OK;
+    e->last_variants.n = 0;
+    FR_TRY(fr_memo_number(&e->variants, variants->at, n_bytes, &e->i_variants,
+                          err));
+    if (fr_vec_reserve(&e->last_variants, n) != FR_OK)
+        return fr_fail_no_memory(err);
+    memcpy(e->last_variants.items, variants->at, n_bytes);
+    e->last_variants.n = n;
+    return FR_OK;
+}
+
 fr_status est_update_least(est_plan *x, const fr_estimate_variants *variants,
                            est_stage *stage, fr_err *err)
 {
     fr_estimator *e = x->e;
-    uint64_t key = fr_hash_mix(key_of(x, stage) + variants->key);
-    const int64_t *known = est_map_find(&e->updates, key);
+    update_key key;
     est_update least = {0};
+    FR_TRY(number_variants(e, variants, err));
+    const size_t n = key_of(x, stage, 1 + e->i_variants, &key);
+    const est_update *known = fr_memo_find(&e->updates, &key, n);
     if (known != NULL) {
-        stage->update = e->all_updates.items[*known];
+        stage->update = *known;
         return FR_OK;
     }
     FR_TRY(find_least(x, variants, stage, &least, err));
     stage->update = least;
-    if (fr_vec_push(&e->all_updates, least) != FR_OK)
-        return fr_fail_no_memory(err);
-    return est_map_add(&e->updates, key, (int64_t)e->all_updates.n - 1, err);
+    return fr_memo_add(&e->updates, &key, n, &least) != NULL
+               ? FR_OK
+               : fr_fail_no_memory(err);
 }

@@ -15,7 +15,7 @@
 static bool is_one_place(const est_layout *layout, int32_t n_stages)
 {
     for (int32_t s = 1; s < n_stages; s++)
-        if (layout->places[s].layer_key != layout->places[0].layer_key)
+        if (layout->places[s].layers_id != layout->places[0].layers_id)
             return false;
     return true;
 }

@@ -94,7 +94,6 @@ static fr_status add_group(const fr_decision_list *list, size_t first,
         if (is_freer(&at[i], &at[out->i_free - first]))
             out->i_free = first + i;
     }
-    out->variants.key = fr_estimate_variants_key(at, end - first);
     return FR_OK;
 }
 

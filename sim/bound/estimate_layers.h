@@ -1,0 +1,120 @@
+/*
+ * estimate_layers.h: what the layers of a model take, keep and need on a place,
+ * for every way to run them, known to several estimators at once.
+ */
+#ifndef FR_SIM_BOUND_ESTIMATE_LAYERS_H
+#define FR_SIM_BOUND_ESTIMATE_LAYERS_H
+
+#include "plan/ir/program.h"
+#include "sim/bound/estimate_place.h"
+
+/* What passes take; prefix sums over the layers, [n_layers + 1]. */
+typedef struct est_times {
+    int64_t *forward_ps;
+    int64_t *backward_ps; /* of inputs where the schedule splits it */
+    int64_t *weights_ps;  /* the rest */
+    int64_t *remake_ps;   /* full recompute, before backward */
+    int64_t embed_ps, head_ps, embed_back_ps;
+} est_times;
+
+/* What is summed over the layers. */
+typedef enum est_kind {
+    EST_LEAST, /* to the end of the last call of the compute lane */
+    EST_ABOUT, /* to that of all lanes, or what the host needs if it is more */
+    EST_HOST,  /* of the host */
+    EST_CORES, /* of all processors of the device, on any lane */
+    EST_KINDS
+} est_kind;
+
+/* Prefix sums over the layers, [n_layers + 1]. */
+typedef struct est_layers {
+    est_times times[EST_KINDS];
+    int64_t least_forward_ps, least_backward_ps, least_weights_ps; /* of any
+                                                                layer */
+    int64_t most_forward_ps, most_backward_ps; /* with what is made again */
+    int64_t most_forward_rest_ps, most_backward_rest_ps; /* of that, in which
+                              its processors are free, at most */
+    uint64_t *n_dense, *n_expert;                        /* parameters */
+    uint64_t *kept_bytes;          /* by one micro-batch from forward on */
+    uint64_t *plain_bytes;         /* of a layer that is not made again */
+    uint64_t *pending_bytes;       /* split backward: between its parts */
+    uint64_t *layer_scratch_bytes; /* no sum: of the backward of the layer
+                                      before, beyond what is kept up to it */
+    uint64_t n_embed, n_final;     /* parameters of the ends */
+    uint64_t scratch_bytes;        /* beyond what is kept */
+    uint64_t stream_bytes;         /* between stages */
+    fr_instr opt_step, opt_norms, sqsum; /* of any range */
+    fr_instr zero;                       /* of any number of gradients */
+    bool has_norms, has_zero;
+    int64_t n_steps; /* of a replay for one micro-batch of all layers, about */
+    /* Of any layer. */
+    uint64_t least_kept_bytes, least_scratch_bytes, least_dense, least_expert;
+    bool is_exact;   /* EST_LEAST is EST_ABOUT */
+    bool is_uniform; /* all layers have the same parameters */
+    int64_t n_met;   /* ranks that meet first in a layer's backward, at least */
+    uint32_t parameters_id; /* the same parameters, updated alike */
+    int64_t clip_ps;
+} est_layers;
+
+/* What decides of the layers of a plan.  No padding: a key. */
+typedef struct est_layers_key {
+    double expert_imbalance;
+    int64_t micro_batch;
+    int32_t tp, cp, ep, etp;
+    int32_t n_loss_metrics, n_threads;
+    int32_t recompute;
+    uint32_t recompute_parts;
+    int32_t flash_kind, kernels, cp_kind, precision, grad_dtype, scaling;
+    int32_t cuda_graphs;
+    uint32_t place; /* layers_id; 0 in the pool's */
+    bool is_flash, is_split, is_sequence_parallel, is_tp_overlap;
+    bool is_loss_fused, is_grad_added_apart, has_more, is_executable;
+    bool is_ep_overlap, unused[7];
+} est_layers_key;
+
+/* The same for all estimators. */
+typedef struct est_pool_key {
+    est_layers_key layers;
+    est_place_key place;
+} est_pool_key;
+
+est_layers_key est_layers_key_of(const fr_estimator *e, const fr_plan *plan);
+FR_CHECKED fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
+                                     const est_place *place,
+                                     const est_layers **out, fr_err *err);
+/* estimate_pool.c: sets of layers, for several threads. */
+typedef struct est_pool est_pool;
+
+/* All zero; NULL: no memory.  Destroy takes NULL. */
+est_layers *est_layers_create(int32_t n_layers);
+void est_layers_destroy(est_layers *layers);
+/* For one user; NULL: no memory.  The last who leaves destroys it. */
+est_pool *est_pool_create(void);
+void est_pool_leave(est_pool *pool);
+const est_layers *est_pool_find(est_pool *pool, const est_pool_key *key);
+/* Takes over `layers`; *out is that, or what another thread added before. */
+FR_CHECKED fr_status est_pool_add(est_pool *pool, const est_pool_key *key,
+                                  int32_t n_layers, est_layers *layers,
+                                  const est_layers **out, fr_err *err);
+/* estimate_sums.c: from times of layers to prefix sums, and what follows from
+ * them.  n_few > 0: the first n_few stand for all, which are alike. */
+void est_layers_sum(int32_t n_layers, int32_t n_few, est_layers *layers);
+
+/* Which pass the time of a segment belongs to. */
+typedef enum est_pass {
+    EST_FORWARD,
+    EST_BACKWARD,
+    EST_WEIGHTS,
+    EST_REMAKE,
+    EST_PASSES
+} est_pass;
+est_pass est_pass_of(const fr_segment *segment);
+/* estimate_kept.c: what forward leaves until backward, and the rest of the
+ * peak. */
+FR_CHECKED fr_status est_layers_keep(const fr_program *program, est_layers *out,
+                                     fr_err *err);
+
+/* estimate_pending.c: sets pending_bytes, which are no sums yet, from a program
+ * with a split backward. */
+void est_add_pending(const fr_program *program, est_layers *out);
+#endif
