@@ -101,7 +101,7 @@ static void put_node(fr_json_writer *json, const fr_catalog_node *node)
     fr_json_put_string(json, "fabric", fr_fabric_kind_name(node->fabric));
     fr_json_put_double(json, "usd_per_h", type->price_usd_per_h);
     fr_json_put_double(json, "spot_usd_per_h", type->spot_usd_per_h);
-    if (node->price_source)
+    if (node->price_source != NULL)
         fr_json_put_string(json, "price_source", node->price_source);
     fr_json_put_string(json, "source", node->source);
     fr_json_put_string(json, "date", node->date);

@@ -1,10 +1,10 @@
 /* cli.c: from the words of the command line to an exit code. */
+#include "cli/command.h"
+#include "core/base/text.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
-
-#include "cli/command.h"
-#include "core/base/text.h"
 
 const fr_command *fr_command_find(const fr_command *commands, const char *name)
 {
@@ -64,7 +64,7 @@ fr_status fr_command_get(const fr_command *commands, const char *word,
         const char *near = fr_text_nearest(word, names, n);
         return fr_fail(err, FR_USAGE, "unknown %s '%.80s'%s%s%s",
                        word[0] == '-' ? "option" : "command", word,
-                       near ? "; did you mean '" : "", near ? near : "",
+                       near ? "; did you mean '" : "", near != NULL ? near : "",
                        near ? "'?" : "");
     }
     *out = command;

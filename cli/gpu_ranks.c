@@ -1,14 +1,14 @@
 /* gpu_ranks.c: who started the ranks, and have they all a GPU? */
 #include "cli/gpu_ranks.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/supervise.h"
 #include "core/base/fileio.h"
 #include "runtime/gpu/gpu_driver.h"
 #include "runtime/launch/rendezvous.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 bool fr_cli_is_on_gpu(const fr_cli *cli)
 {

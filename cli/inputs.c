@@ -1,11 +1,6 @@
 /* inputs.c: loading, and one plan's way from options to a prediction. */
 #include "cli/inputs.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include "calibrate/fingerprint.h"
 #include "core/base/fileio.h"
 #include "core/base/units.h"
@@ -16,6 +11,11 @@
 #include "report/gantt.h"
 #include "report/trace_json.h"
 #include "sim/predict/simulate.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 fr_status fr_as_input(fr_status status, fr_err *err)
 {

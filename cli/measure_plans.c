@@ -1,5 +1,12 @@
 #include "cli/measure_plans.h"
 
+#include "core/base/fileio.h"
+#include "core/base/text.h"
+#include "core/document/json.h"
+#include "core/numbers/stats.h"
+#include "runtime/gpu/gpu_driver.h"
+#include "runtime/launch/launch.h"
+
 #include <fcntl.h>
 #include <math.h>
 #include <spawn.h>
@@ -7,13 +14,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "core/base/fileio.h"
-#include "core/base/text.h"
-#include "core/document/json.h"
-#include "core/numbers/stats.h"
-#include "runtime/gpu/gpu_driver.h"
-#include "runtime/launch/launch.h"
 
 extern char **environ;
 

@@ -1,11 +1,11 @@
 /* nccl_rows.c: see nccl_rows.h. */
 #include "cli/nccl_rows.h"
 
-#include <string.h>
-
 #include "cost_models/link/nccl_ranges.h"
 #include "plan/collective/collective.h"
 #include "sim/topology/rank_layout.h"
+
+#include <string.h>
 
 typedef struct finder {
     const fr_plan *plan;
@@ -116,7 +116,7 @@ static void note_other(finder *f, const fr_instr *instr,
                    fr_axis_name((fr_axis)instr->axis),
                    (long long)scope->n_group, (long long)scope->n_nodes,
                    scope->n_nodes == 1 ? "" : "s");
-    if (!strstr(fr_buffer_text(&f->out->also), line))
+    if (strstr(fr_buffer_text(&f->out->also), line) == NULL)
         fr_buffer_puts(&f->out->also, line);
 }
 
@@ -127,7 +127,7 @@ static fr_status visit(finder *f, const fr_instr *instr, bool is_data,
     const fr_rank_groups *axis = &f->layout->axes[instr->axis];
 
     if (fr_collective_is_of_data((fr_axis)instr->axis) != is_data ||
-        !fr_nccl_csv_op((fr_op)instr->op))
+        fr_nccl_csv_op((fr_op)instr->op) == NULL)
         return FR_OK;
     for (int32_t g = 0; g < axis->n_groups; g++) {
         const fr_comm_scope *scope = &axis->scopes[g];

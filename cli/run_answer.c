@@ -1,8 +1,6 @@
 /* run_answer.c: the prediction found again, laid over what was measured. */
 #include "cli/run_answer.h"
 
-#include <string.h>
-
 #include "cli/answer.h"
 #include "cli/gpu_ranks.h"
 #include "cli/inputs.h"
@@ -10,6 +8,8 @@
 #include "plan/ir/step_breakdown.h"
 #include "report/run_report.h"
 #include "report/trace_json.h"
+
+#include <string.h>
 
 typedef struct answer_parts {
     const fr_cli *cli;

@@ -1,14 +1,14 @@
 /* supervise.c: who am I: the user's process, or one of the ranks? */
 #include "cli/supervise.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "runtime/launch/launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* Set by a supervisor whose stderr is a terminal, for its ranks. */
 #define PROGRESS_ENV "FORERUN_SHOW_PROGRESS"

@@ -1,15 +1,15 @@
 /* sweep_points.c: keys and values -> clusters, jobs and plans. */
 #include "cli/sweep_points.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/option/plan_choice.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "spec/cluster/cluster_knobs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { MOST_POINTS = 20000, MOST_STEPS = 10000 };
 

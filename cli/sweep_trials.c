@@ -1,13 +1,13 @@
 /* sweep_trials.c: parts of a cluster, and rounds of trials on them. */
 #include "cli/sweep_trials.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "cli/option/plan_choice.h"
 #include "core/base/text.h"
 #include "spec/cluster/cluster_knobs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 static int64_t devices_of_node(const fr_cluster *cluster)
 {

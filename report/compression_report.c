@@ -1,12 +1,12 @@
 /* compression_report.c: a row per compressor, and what to do. */
 #include "report/compression_report.h"
 
+#include "core/base/units.h"
+#include "report/table.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "core/base/units.h"
-#include "report/table.h"
 
 static double gbps(const fr_break_even *answer, double factor)
 {

@@ -1,15 +1,15 @@
 /* explanation_report.c: sensitivities and single changes. */
 #include "report/explanation_report.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/compression_report.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* ---- JSON --------------------------------------------------------------- */
 

@@ -1,12 +1,12 @@
 /* gantt.c: spans are summed into cells, the largest kind gives the glyph. */
 #include "report/gantt.h"
 
+#include "core/base/units.h"
+#include "plan/ir/step_breakdown.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/base/units.h"
-#include "plan/ir/step_breakdown.h"
 
 typedef enum cell_kind {
     CELL_IDLE,
@@ -53,9 +53,11 @@ static cell_kind kind_of(const fr_program *program, const fr_span *span)
     }
     /* Segments that do both: by the instruction. */
     const char *op = fr_op_name((fr_op)instr->op);
-    if (strstr(op, "_bwd") || strstr(op, "grad"))
+    if (strstr(op, "_bwd") != NULL || strstr(op, "grad") != NULL)
         return CELL_BACKWARD;
-    return strstr(op, "_fwd") || strstr(op, "xent") ? CELL_FORWARD : CELL_OTHER;
+    return strstr(op, "_fwd") != NULL || strstr(op, "xent") != NULL
+               ? CELL_FORWARD
+               : CELL_OTHER;
 }
 
 typedef struct picture {

@@ -1,12 +1,12 @@
 /* plan_report.c: what a plan does, for a reader who knows the terms. */
 #include "report/plan_report.h"
 
-#include <stdio.h>
-
 #include "core/base/units.h"
 #include "plan/codec/compressor.h"
 #include "plan/schedule/schedule.h"
 #include "report/table.h"
+
+#include <stdio.h>
 
 typedef struct words {
     fr_table *table;

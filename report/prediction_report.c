@@ -1,13 +1,13 @@
 /* prediction_report.c: step time by part and memory by component. */
 #include "report/prediction_report.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #define BAR_CELLS 24
 

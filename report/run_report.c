@@ -1,14 +1,14 @@
 /* run_report.c: predicted beside measured. */
 #include "report/run_report.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 double fr_run_report_rel_err(const fr_run_report *r)
 {

@@ -1,11 +1,11 @@
 /* sweep_plot.c: scaling curves on doubly logarithmic axes. */
 #include "report/sweep_report.h"
 
+#include "core/base/units.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/base/units.h"
 
 enum { WIDTH = 56, HEIGHT = 12 };
 

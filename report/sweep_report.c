@@ -1,13 +1,13 @@
 /* sweep_report.c: columns are a table: heading, unit, how it is written. */
 #include "report/sweep_report.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 typedef char *(*format_fn)(char *out, size_t n, double value);
 

@@ -1,11 +1,11 @@
 /* table.c: cells in an arena, widths found when printed. */
 #include "report/table.h"
 
+#include "core/base/units.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "core/base/units.h"
 
 /* Characters of a UTF-8 text. */
 static size_t width_of(const char *text)

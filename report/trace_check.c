@@ -1,11 +1,11 @@
 /* trace_check.c: are the tracks of a trace file nested? */
 #include "report/trace_json.h"
 
+#include "core/document/json.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/document/json.h"
 
 typedef struct event {
     int64_t pid, tid;

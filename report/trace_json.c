@@ -1,12 +1,12 @@
 /* trace_json.c: the writer; formats as in the Trace Event Format document. */
 #include "report/trace_json.h"
 
+#include "plan/decide/grid.h"
+#include "plan/ir/step_breakdown.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "plan/decide/grid.h"
-#include "plan/ir/step_breakdown.h"
 
 typedef struct writer {
     const fr_program *program;

@@ -1,15 +1,15 @@
 /* tuning_report.c: best, runners-up with their reason, layouts, certificate. */
 #include "report/tuning_report.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "plan/decide/plan_json.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 static const fr_field tuned_fields[] = {
     {"ranks", FR_MEMBER(fr_tuned, n_ranks)},

@@ -3,9 +3,6 @@
  * GPUs.  Like run, the same command line is the supervisor and each of its
  * ranks.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "calibrate/calibrate.h"
 #include "calibrate/gpu/calibrate_gpu.h"
 #include "cli/answer.h"
@@ -21,6 +18,9 @@
 #include "runtime/launch/rendezvous.h"
 #include "runtime/run/run.h"
 #include "spec/cluster/detect.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #define DEFAULT_OUTPUT "profile.json"
 #define GPU_TIMEOUT_S 600 /* rank 0 times kernels while the others wait */

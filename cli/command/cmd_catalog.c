@@ -2,10 +2,6 @@
  * cmd_catalog.c: what has a name: models and clusters under configs/, nodes
  * and devices that are built in.
  */
-#include <dirent.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/answer.h"
 #include "cli/catalog_rows.h"
 #include "cli/command.h"
@@ -16,6 +12,10 @@
 #include "spec/catalog/config_path.h"
 #include "spec/cluster/cluster.h"
 #include "spec/model/model.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
 
 typedef fr_vec(char *) name_list;
 

@@ -2,8 +2,6 @@
  * cmd_compare.c: two plans, predictions, tunings or runs beside each other:
  * whatever holds a step time and its parts.
  */
-#include <string.h>
-
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
@@ -11,6 +9,8 @@
 #include "plan/decide/plan_json.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
+
+#include <string.h>
 
 typedef struct side {
     const char *path;

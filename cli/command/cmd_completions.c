@@ -2,11 +2,11 @@
  * cmd_completions.c: completion scripts made from the tables: commands,
  * options, values of choices, names of models and clusters, files.
  */
-#include <string.h>
-
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/sweep_points.h"
+
+#include <string.h>
 
 static void put_options(const fr_command *command, fr_buffer *out)
 {

@@ -1,8 +1,5 @@
 /* cmd_explain.c: a plan in words, where its time and memory go, what binds it
  * and what would change that. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
@@ -14,6 +11,9 @@
 #include "report/plan_report.h"
 #include "report/prediction_report.h"
 #include "tuner/study/explain_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /* What is explained, and what is known of it. */
 typedef struct subject {

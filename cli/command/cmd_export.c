@@ -1,11 +1,11 @@
 /* cmd_export.c: what a plan chooses, in the formats of other programs. */
-#include <string.h>
-
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/nccl_rows.h"
 #include "cli/option/plan_options.h"
 #include "core/base/fileio.h"
+
+#include <string.h>
 
 static fr_status print_json(const fr_cli *cli, const fr_nccl_rows *rows,
                             fr_err *err)
@@ -43,13 +43,13 @@ static fr_status print(const fr_cli *cli, const fr_nccl_rows *rows,
     fr_status status = fr_nccl_csv_format(
         rows->rows.items, rows->rows.n,
         fr_plan_describe(plan, name, sizeof name), cluster, &text, err);
-    if (status == FR_OK && output)
+    if (status == FR_OK && output != NULL)
         status = fr_file_write(output, text.data, text.n, err);
     if (status == FR_OK)
         fr_cli_note_lines(cli, NULL, fr_buffer_text(&rows->also));
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
         status = print_json(cli, rows, err);
-    else if (status == FR_OK && !output)
+    else if (status == FR_OK && output == NULL)
         return fr_answer_text(FR_OK, &text, cli, err);
     fr_buffer_release(&text);
     return status;

@@ -1,7 +1,4 @@
 /* cmd_import.c: descriptions of other tools as cluster files and profiles. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
@@ -9,6 +6,9 @@
 #include "core/base/hash.h"
 #include "interop/import/import.h"
 #include "spec/cluster/cluster_write.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum { MAX_FILE_BYTES = 64 << 20 };
 
@@ -27,7 +27,7 @@ static fr_status find_kind(const fr_cli *cli, const char *text, size_t n,
     }
     fr_buffer names;
     fr_buffer_init(&names);
-    for (int i = 0; fr_import_kind_name(i); i++)
+    for (int i = 0; fr_import_kind_name(i) != NULL; i++)
         fr_buffer_printf(&names, "%s%s", i > 0 ? ", " : "",
                          fr_import_kind_name(i));
     fr_status status =
@@ -70,7 +70,7 @@ static void put_notes(fr_json_writer *json, const char *notes)
     for (const char *at = notes; *at;) {
         size_t n = strcspn(at, "\n");
         char *line = strndup(at, n);
-        if (line)
+        if (line != NULL)
             fr_json_string(json, line);
         free(line);
         at += n + (at[n] != '\0');
@@ -100,7 +100,7 @@ static fr_status print_json(const fr_cli *cli, const fr_import *import,
         fr_json_put_string(json, "fabric",
                            fr_fabric_kind_name(cluster->fabric.kind));
     }
-    if (fr_cli_text(cli, FR_OPT_OUTPUT))
+    if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
         fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
     put_notes(json, fr_buffer_text(&import->notes));
     return fr_answer_print(&answer, cli, err);
@@ -114,13 +114,13 @@ static fr_status print(const fr_cli *cli, const fr_import *import,
     fr_buffer text;
     fr_buffer_init(&text);
     fr_status status = format(import, kind, path, &text, err);
-    if (status == FR_OK && output)
+    if (status == FR_OK && output != NULL)
         status = fr_file_write(output, text.data, text.n, err);
     if (status == FR_OK)
         fr_cli_note_lines(cli, kind, fr_buffer_text(&import->notes));
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
         status = print_json(cli, import, kind, err);
-    else if (status == FR_OK && !output)
+    else if (status == FR_OK && output == NULL)
         return fr_answer_text(FR_OK, &text, cli, err);
     fr_buffer_release(&text);
     return status;

@@ -1,11 +1,11 @@
 /* cmd_report.c: timelines as files. */
-#include <string.h>
-
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "plan/decide/plan_json.h"
 #include "report/trace_json.h"
+
+#include <string.h>
 
 static fr_status write_trace(const fr_cli *cli, const fr_forecast *forecast,
                              fr_err *err)

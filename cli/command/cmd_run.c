@@ -3,10 +3,6 @@
  * that starts the ranks, and each rank; rank 0 prints the answer.  GPU ranks
  * may also be started by srun or torchrun, without MPI.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/gpu_ranks.h"
@@ -19,6 +15,10 @@
 #include "runtime/gpu/executor_gpu.h"
 #include "runtime/launch/rendezvous.h"
 #include "runtime/run/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define DEFAULT_TIMEOUT_S 60
 #define TRACED_STEPS 5 /* the parts are their mean, the trace their median */
@@ -105,7 +105,7 @@ static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
     FR_TRY(fr_lower(&file->model, &file->job, &file->plan, &on->placement,
                     &program, err));
     fr_timeline_init(&timeline);
-    fr_status status = on->transport
+    fr_status status = on->transport != NULL
                            ? fr_run_over(on->transport, program, &options,
                                          &timeline, &result, err)
                            : fr_run(program, &options, &timeline, &result, err);
@@ -158,7 +158,8 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
     fr_rendezvous place;
     const char *graph = getenv("FORERUN_GPU_GRAPH");
     fr_gpu_setup setup = {.is_shared = fr_cli_on(cli, FR_OPT_SHARE_GPU),
-                          .is_launched = graph && strcmp(graph, "0") == 0,
+                          .is_launched =
+                              graph != NULL && strcmp(graph, "0") == 0,
                           .is_estimated = fr_cli_on(cli, FR_OPT_JSON)};
     stage on = {.placement = {.n_ranks = world}};
     double timeout_s = fr_cli_has(cli, FR_OPT_TIMEOUT)
@@ -179,7 +180,7 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
     if (world > 1)
         status =
             fr_rendezvous_join(&place, world, timeout_s, &on.transport, err);
-    if (status == FR_OK && on.transport) {
+    if (status == FR_OK && on.transport != NULL) {
         on.rank = on.transport->rank;
         on.placement.node_of_rank = on.transport->node_of_rank;
     }

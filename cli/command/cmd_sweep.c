@@ -1,7 +1,4 @@
 /* cmd_sweep.c: what-if: many points, one table. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
@@ -10,6 +7,9 @@
 #include "cli/sweep_trials.h"
 #include "core/base/text.h"
 #include "report/sweep_report.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static fr_status print_answer(const fr_cli *cli, const fr_sweep *sweep,
                               fr_err *err)

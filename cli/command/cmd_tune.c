@@ -1,6 +1,4 @@
 /* cmd_tune.c: the best plan of the space. */
-#include <math.h>
-
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
@@ -11,6 +9,8 @@
 #include "core/base/units.h"
 #include "report/tuning_report.h"
 #include "tuner/answer/tune.h"
+
+#include <math.h>
 
 static fr_status print_answer(const fr_cli *cli, const fr_tuning *tuning,
                               fr_err *err)

@@ -28,7 +28,7 @@ void fr_arena_release(fr_arena *arena)
 {
     fr_arena_chunk *chunk = arena->chunks;
 
-    while (chunk) {
+    while (chunk != NULL) {
         fr_arena_chunk *older = chunk->older;
         free(chunk);
         chunk = older;
@@ -43,7 +43,7 @@ static fr_arena_chunk *chunk_create(size_t n_bytes)
     if (n_bytes > SIZE_MAX - sizeof *chunk)
         return NULL;
     chunk = calloc(1, sizeof *chunk + n_bytes);
-    if (chunk)
+    if (chunk != NULL)
         chunk->n_bytes = n_bytes;
     return chunk;
 }
@@ -67,14 +67,14 @@ void *fr_arena_alloc(fr_arena *arena, size_t n_bytes)
     n_aligned = (n_bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
     if (n_aligned == 0)
         n_aligned = ALIGNMENT;
-    if (!chunk || n_aligned > chunk->n_bytes - arena->used_bytes) {
+    if (chunk == NULL || n_aligned > chunk->n_bytes - arena->used_bytes) {
         size_t n_chunk = next_chunk_bytes(arena);
         bool is_large = n_aligned > n_chunk / 4;
 
         chunk = chunk_create(is_large ? n_aligned : n_chunk);
-        if (!chunk)
+        if (chunk == NULL)
             return NULL;
-        if (is_large && arena->chunks) {
+        if (is_large && arena->chunks != NULL) {
             chunk->older = arena->chunks->older;
             arena->chunks->older = chunk;
             arena->total_bytes += n_aligned;
@@ -106,7 +106,7 @@ char *fr_arena_strndup(fr_arena *arena, const char *text, size_t n)
     if (n == SIZE_MAX)
         return NULL;
     out = fr_arena_alloc(arena, n + 1);
-    if (out)
+    if (out != NULL)
         memcpy(out, text, n);
     return out;
 }
@@ -128,7 +128,7 @@ char *fr_arena_printf(fr_arena *arena, const char *format, ...)
     if (n < 0)
         return NULL;
     out = fr_arena_alloc(arena, (size_t)n + 1);
-    if (!out)
+    if (out == NULL)
         return NULL;
     va_start(args, format);
     vsnprintf(out, (size_t)n + 1, format, args);

@@ -34,7 +34,7 @@ static bool buffer_grow(fr_buffer *buffer, size_t n)
     if (n_capacity < 256)
         n_capacity = 256;
     data = realloc(buffer->data, n_capacity);
-    if (!data)
+    if (data == NULL)
         goto out_failed;
     buffer->data = data;
     buffer->capacity = n_capacity;
@@ -102,7 +102,7 @@ void fr_buffer_printf(fr_buffer *buffer, const char *format, ...)
 
 const char *fr_buffer_text(const fr_buffer *buffer)
 {
-    return buffer->data ? buffer->data : "";
+    return buffer->data != NULL ? buffer->data : "";
 }
 
 fr_status fr_buffer_check(const fr_buffer *buffer, fr_err *err)

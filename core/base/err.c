@@ -24,7 +24,7 @@ void fr_err_write(fr_err *err, fr_status status, const char *format, ...)
     va_list args;
     char text[sizeof err->text]; /* err->text may be an argument */
 
-    if (!err)
+    if (err == NULL)
         return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -40,7 +40,7 @@ void fr_err_prefix(fr_err *err, const char *format, ...)
     char whole[2 * sizeof err->text + 3];
     va_list args;
 
-    if (!err)
+    if (err == NULL)
         return;
     va_start(args, format);
     vsnprintf(prefix, sizeof prefix, format, args);

@@ -32,7 +32,7 @@ static fr_status read_all(int fd, const char *path, size_t max_bytes,
             char *larger;
             n_capacity = n_capacity ? 2 * n_capacity : 16384;
             larger = realloc(data, n_capacity);
-            if (!larger) {
+            if (larger == NULL) {
                 status = fr_fail_no_memory(err);
                 goto out_free;
             }
@@ -56,7 +56,7 @@ static fr_status read_all(int fd, const char *path, size_t max_bytes,
     }
     data[n] = '\0';
     *out = data;
-    if (n_out)
+    if (n_out != NULL)
         *n_out = n;
     return FR_OK;
 out_free:
@@ -228,11 +228,13 @@ fr_status fr_dir_create(const char *path, fr_err *err)
 fr_status fr_path_dir(const char *path, char *out, size_t n, fr_err *err)
 {
     const char *slash = strrchr(path, '/');
-    size_t n_dir = slash == path ? 1 : slash ? (size_t)(slash - path) : 1;
+    size_t n_dir = slash == path   ? 1
+                   : slash != NULL ? (size_t)(slash - path)
+                                   : 1;
 
     if (n_dir >= n)
         return fr_fail(err, FR_IO, "%.100s...: the path is too long", path);
-    memcpy(out, slash ? path : ".", n_dir);
+    memcpy(out, slash != NULL ? path : ".", n_dir);
     out[n_dir] = '\0';
     return FR_OK;
 }
@@ -241,5 +243,5 @@ const char *fr_path_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
 
-    return slash ? slash + 1 : path;
+    return slash != NULL ? slash + 1 : path;
 }

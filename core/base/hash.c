@@ -71,7 +71,7 @@ bool fr_hash_parse(const char *text, uint64_t *out)
         char c =
             text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] + 32) : text[i];
         const char *digit = c ? strchr(digits, c) : NULL;
-        if (!digit)
+        if (digit == NULL)
             return false;
         hash = hash << 4 | (uint64_t)(digit - digits);
     }

@@ -24,7 +24,7 @@ static void stream_progress(void *context, double done_frac, const char *text)
     FILE *stream = context;
     char line[512];
 
-    if (!text)
+    if (text == NULL)
         snprintf(line, sizeof line, "\r\033[K");
     else if (done_frac < 0)
         snprintf(line, sizeof line, "\r\033[K%.400s", text);
@@ -56,7 +56,7 @@ void fr_log_write(const fr_log *log, fr_log_level level, const char *format,
     char line[2048];
     va_list args;
 
-    if (!log || !log->line || level < log->least)
+    if (log == NULL || log->line == NULL || level < log->least)
         return;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
@@ -71,7 +71,7 @@ void fr_log_progress(const fr_log *log, double done_frac, const char *format,
     char line[512];
     va_list args;
 
-    if (!log || !log->progress)
+    if (log == NULL || log->progress == NULL)
         return;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
@@ -82,6 +82,6 @@ void fr_log_progress(const fr_log *log, double done_frac, const char *format,
 
 void fr_log_progress_end(const fr_log *log)
 {
-    if (log && log->progress)
+    if (log != NULL && log->progress != NULL)
         log->progress(log->context, -1, NULL);
 }

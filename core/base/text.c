@@ -2,12 +2,13 @@
 #include "core/base/text.h"
 
 #include "core/base/minmax.h"
+
 #include <stdio.h>
 #include <string.h>
 
 bool fr_text_equal(const char *a, const char *b)
 {
-    return a && b ? strcmp(a, b) == 0 : a == b;
+    return a != NULL && b != NULL ? strcmp(a, b) == 0 : a == b;
 }
 
 bool fr_text_starts(const char *text, const char *prefix)
@@ -74,7 +75,7 @@ size_t fr_text_split(char *text, char separator, char **fields, size_t n_max)
         if (n < n_max)
             fields[n] = text;
         n++;
-        if (!end)
+        if (end == NULL)
             return n;
         *end = '\0';
         text = end + 1;
@@ -181,7 +182,7 @@ const char *fr_text_nearest(const char *word, const char *const *candidates,
 const char *fr_text_hint(const char *nearest, char buf[FR_HINT_MAX])
 {
     buf[0] = '\0';
-    if (nearest)
+    if (nearest != NULL)
         snprintf(buf, FR_HINT_MAX, ": did you mean '%.100s'?", nearest);
     return buf;
 }

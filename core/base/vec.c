@@ -26,7 +26,7 @@ fr_status fr_vec_grow(void *vec, size_t item_bytes, size_t n_more)
     if (__builtin_mul_overflow(n_need, item_bytes, &n_bytes))
         return FR_NO_MEMORY;
     items = realloc(head.items, n_bytes);
-    if (!items)
+    if (items == NULL)
         return FR_NO_MEMORY;
     head.items = items;
     head.capacity = n_need;

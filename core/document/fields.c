@@ -1,11 +1,11 @@
 /* fields.c: a member of a struct from and to JSON, by its row. */
 #include "core/document/fields.h"
 
+#include "core/base/text.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "core/base/text.h"
 
 /* Enums are read and written through an unsigned. */
 _Static_assert(sizeof(fr_field_kind) == sizeof(uint32_t),

@@ -50,7 +50,7 @@ static fr_status check_duplicates(const fr_json_value *object, fr_err *err)
     if (object->n < 2)
         return FR_OK;
     sorted = malloc(object->n * sizeof(*sorted));
-    if (!sorted)
+    if (sorted == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < object->n; i++)
         sorted[i] = &object->items[i];
@@ -67,16 +67,16 @@ static fr_status build_items(builder *b, const cJSON *from, fr_json_value *out)
     const cJSON *child;
     size_t i = 0;
 
-    for (child = from->child; child; child = child->next)
+    for (child = from->child; child != NULL; child = child->next)
         out->n++;
     out->items = fr_arena_array(&b->json->arena, out->n, sizeof *out->items);
-    if (!out->items)
+    if (out->items == NULL)
         return fr_fail_no_memory(b->err);
-    for (child = from->child; child; child = child->next, i++) {
+    for (child = from->child; child != NULL; child = child->next, i++) {
         const char *key = NULL;
         if (out->kind == FR_JSON_OBJECT) {
             key = fr_arena_strdup(&b->json->arena, child->string);
-            if (!key)
+            if (key == NULL)
                 return fr_fail_no_memory(b->err);
         }
         FR_TRY(build_value(b, child, key, &out->items[i]));
@@ -103,7 +103,7 @@ static fr_status build_value(builder *b, const cJSON *from, const char *key,
     case FR_JSON_NUMBER:
         out->text =
             fr_arena_strndup(&b->json->arena, b->text + place->first, place->n);
-        if (!out->text)
+        if (out->text == NULL)
             return fr_fail_no_memory(b->err);
         out->number = strtod(out->text, NULL);
         if (!isfinite(out->number))
@@ -112,7 +112,7 @@ static fr_status build_value(builder *b, const cJSON *from, const char *key,
         break;
     case FR_JSON_STRING:
         out->text = fr_arena_strdup(&b->json->arena, from->valuestring);
-        if (!out->text)
+        if (out->text == NULL)
             return fr_fail_no_memory(b->err);
         break;
     case FR_JSON_ARRAY:
@@ -134,7 +134,7 @@ static fr_status build(fr_json *json, const char *text, size_t n,
     cJSON *tree = cJSON_ParseWithLength(text, n);
     fr_status status;
 
-    if (!tree)
+    if (tree == NULL)
         return fr_fail_no_memory(err);
     status = build_value(&b, tree, NULL, &json->root);
     cJSON_Delete(tree);
@@ -150,11 +150,11 @@ fr_status fr_json_parse(const char *name, const char *text, size_t n,
 
     FR_TRY_GOTO(status, fr_json_scan(name, text, n, &places, err), out_places);
     json = calloc(1, sizeof *json);
-    if (json) {
+    if (json != NULL) {
         fr_arena_init(&json->arena);
         json->name = fr_arena_strdup(&json->arena, name);
     }
-    if (!json || !json->name) {
+    if (json == NULL || json->name == NULL) {
         status = fr_fail_no_memory(err);
         goto out_json;
     }
@@ -182,7 +182,7 @@ fr_status fr_json_load(const char *path, fr_json **out, fr_err *err)
 
 void fr_json_destroy(fr_json *json)
 {
-    if (!json)
+    if (json == NULL)
         return;
     fr_arena_release(&json->arena);
     free(json);

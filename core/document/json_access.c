@@ -55,7 +55,7 @@ const char *fr_json_key_at(const fr_json_value *object, size_t i)
 /* Digits with an optional minus; no fraction, no exponent. */
 static bool is_whole_text(const fr_json_value *value)
 {
-    return value->kind == FR_JSON_NUMBER && !strpbrk(value->text, ".eE");
+    return value->kind == FR_JSON_NUMBER && strpbrk(value->text, ".eE") == NULL;
 }
 
 static bool read_i64(const fr_json_value *value, int64_t *out)
@@ -100,7 +100,7 @@ static fr_status fail_kind(const fr_json_value *value, const char *wanted,
         snprintf(found, sizeof found, "the string \"%.40s\"", value->text);
     else
         snprintf(found, sizeof found, "%s", fr_json_kind_name(value->kind));
-    if (value->key)
+    if (value->key != NULL)
         return fr_json_fail(value, err, "'%.80s' must be %s, is %s", value->key,
                             wanted, found);
     return fr_json_fail(value, err, "expected %s, found %s", wanted, found);
@@ -156,7 +156,7 @@ static const fr_json_value *get(const fr_json_value *object, const char *key,
         return NULL;
     }
     value = fr_json_find(object, key);
-    if (!value)
+    if (value == NULL)
         fr_json_fail(object, err, "'%s' is missing", key);
     return value;
 }
@@ -166,7 +166,7 @@ fr_status fr_json_get_array(const fr_json_value *object, const char *key,
 {
     const fr_json_value *value = get(object, key, err);
 
-    if (!value)
+    if (value == NULL)
         return FR_INPUT;
     if (value->kind != FR_JSON_ARRAY)
         return fail_kind(value, "an array", err);
@@ -179,7 +179,7 @@ fr_status fr_json_get_object(const fr_json_value *object, const char *key,
 {
     const fr_json_value *value = get(object, key, err);
 
-    if (!value)
+    if (value == NULL)
         return FR_INPUT;
     if (value->kind != FR_JSON_OBJECT)
         return fail_kind(value, "an object", err);
@@ -230,7 +230,7 @@ fr_status fr_json_check_keys(const fr_json_value *object,
         if (fr_text_find(key, known, n_known) >= 0)
             continue;
         nearest = fr_text_nearest(key, known, n_known);
-        if (nearest)
+        if (nearest != NULL)
             return fr_json_fail(item, err,
                                 "unknown key '%.80s': did you mean '%s'?", key,
                                 nearest);

@@ -87,7 +87,7 @@ static fr_status scan_escape(scanner *s)
     char c = peek(s);
     int code;
 
-    if (c && strchr("\"\\/bfnrt", c)) {
+    if (c && strchr("\"\\/bfnrt", c) != NULL) {
         s->at++;
         return FR_OK;
     }
@@ -170,7 +170,7 @@ static fr_status scan_number(scanner *s)
             return expect(s, "a digit of the exponent");
     }
     /* What follows must not glue to it: 1x, 0x10, 1.2.3. */
-    if (s->at < s->n && !strchr(" \t\r\n,]}", peek(s)))
+    if (s->at < s->n && strchr(" \t\r\n,]}", peek(s)) == NULL)
         return expect(s, "the end of the number");
     if (s->at - first > FR_JSON_NUMBER_MAX)
         return scan_fail(s, "a number of more than 63 characters");
@@ -283,7 +283,7 @@ fr_status fr_json_scan(const char *name, const char *text, size_t n,
     const char *nul = n ? memchr(text, '\0', n) : NULL;
     size_t n_valid = fr_text_utf8_valid(text, n);
 
-    if (nul)
+    if (nul != NULL)
         return fr_fail(err, FR_INPUT, "%s:%d: a NUL byte is no text", name,
                        line_of(text, (size_t)(nul - text)));
     if (n_valid < n)

@@ -165,7 +165,7 @@ void fr_json_open_array(fr_json_writer *w, const char *key)
 void fr_json_string(fr_json_writer *w, const char *text)
 {
     begin_value(w);
-    if (text)
+    if (text != NULL)
         write_string(w->buffer, text);
     else
         fr_buffer_puts(w->buffer, "null");

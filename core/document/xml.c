@@ -34,7 +34,7 @@ static const xmlNode *node_of(const fr_xml_node *node)
 
 static const fr_xml_node *element(const xmlNode *node)
 {
-    while (node && node->type != XML_ELEMENT_NODE)
+    while (node != NULL && node->type != XML_ELEMENT_NODE)
         node = node->next;
     return (const fr_xml_node *)(const void *)node;
 }
@@ -47,7 +47,8 @@ static void write_parse_error(parse_state *state, int line, const char *message)
     if (state->has_failed)
         return;
     state->has_failed = true;
-    snprintf(text, sizeof text, "%s", message ? message : "not well-formed");
+    snprintf(text, sizeof text, "%s",
+             message != NULL ? message : "not well-formed");
     fr_fail(state->err, FR_INPUT, "%s:%d: %s", state->name, line,
             fr_text_trim(text));
 }
@@ -91,14 +92,14 @@ static fr_status read_doc(const char *name, const char *text, size_t n,
     xmlParserCtxtPtr parser = xmlNewParserCtxt();
     xmlDocPtr doc;
 
-    if (!parser)
+    if (parser == NULL)
         return fr_fail_no_memory(err);
     parser->_private = &state;
     parser->sax->serror = on_parse_error;
     parser->sax->entityDecl = on_entity;
     doc = xmlCtxtReadMemory(parser, text, (int)n, name, NULL, options);
     xmlFreeParserCtxt(parser);
-    if (!doc || state.has_failed) {
+    if (doc == NULL || state.has_failed) {
         xmlFreeDoc(doc);
         if (!state.has_failed)
             return fr_fail_no_memory(err);
@@ -119,16 +120,16 @@ fr_status fr_xml_parse(const char *name, const char *text, size_t n,
     if (n == 0)
         return fr_fail(err, FR_INPUT, "%s:1: is empty", name);
     xml = calloc(1, sizeof *xml);
-    if (!xml)
+    if (xml == NULL)
         return fr_fail_no_memory(err);
     xml->path = strdup(name);
-    if (!xml->path) {
+    if (xml->path == NULL) {
         status = fr_fail_no_memory(err);
         goto out_xml;
     }
     FR_TRY_GOTO(status, read_doc(name, text, n, &xml->doc, err), out_xml);
     xml->doc->_private = xml;
-    if (!fr_xml_root(xml)) {
+    if (fr_xml_root(xml) == NULL) {
         status = fr_fail(err, FR_INPUT, "%s:1: has no element", name);
         goto out_xml;
     }
@@ -153,7 +154,7 @@ fr_status fr_xml_load(const char *path, fr_xml **out, fr_err *err)
 
 void fr_xml_destroy(fr_xml *xml)
 {
-    if (!xml)
+    if (xml == NULL)
         return;
     xmlFreeDoc(xml->doc);
     free(xml->path);
@@ -166,7 +167,7 @@ static void on_schema_error(void *context, xmlErrorPtr error)
 {
     parse_state *state = context;
     const xmlNode *node = error->node;
-    long line = node ? xmlGetLineNo(node) : error->line;
+    long line = node != NULL ? xmlGetLineNo(node) : error->line;
 
     if (error->level >= XML_ERR_ERROR)
         write_parse_error(state, (int)line, error->message);
@@ -179,12 +180,12 @@ static fr_status read_schema(xmlDocPtr doc, xmlSchemaPtr *out, fr_err *err)
     xmlSchemaParserCtxtPtr parser = xmlSchemaNewDocParserCtxt(doc);
     xmlSchemaPtr schema;
 
-    if (!parser)
+    if (parser == NULL)
         return fr_fail_no_memory(err);
     xmlSchemaSetParserStructuredErrors(parser, on_schema_error, &state);
     schema = xmlSchemaParse(parser);
     xmlSchemaFreeParserCtxt(parser);
-    if (!schema)
+    if (schema == NULL)
         return state.has_failed ? FR_INPUT : fr_fail_no_memory(err);
     *out = schema;
     return FR_OK;
@@ -196,7 +197,7 @@ static fr_status validate(const fr_xml *xml, xmlSchemaPtr schema, fr_err *err)
     xmlSchemaValidCtxtPtr validator = xmlSchemaNewValidCtxt(schema);
     int result;
 
-    if (!validator)
+    if (validator == NULL)
         return fr_fail_no_memory(err);
     xmlSchemaSetValidStructuredErrors(validator, on_schema_error, &state);
     result = xmlSchemaValidateDoc(validator, xml->doc);
@@ -227,7 +228,7 @@ fr_status fr_xml_validate(const fr_xml *xml, const char *xsd, size_t n_xsd,
     /* A wrong schema is no fault of the file. */
     if (status == FR_INPUT) {
         status = FR_FAILURE;
-        if (err)
+        if (err != NULL)
             err->status = status;
     }
     if (status == FR_OK)
@@ -258,7 +259,7 @@ const fr_xml_node *fr_xml_parent(const fr_xml_node *node)
 {
     const xmlNode *parent = node_of(node)->parent;
 
-    return parent && parent->type == XML_ELEMENT_NODE
+    return parent != NULL && parent->type == XML_ELEMENT_NODE
                ? (const fr_xml_node *)(const void *)parent
                : NULL;
 }
@@ -267,7 +268,7 @@ const fr_xml_node *fr_xml_first_named(const fr_xml_node *node, const char *name)
 {
     const fr_xml_node *child = fr_xml_first(node);
 
-    while (child && !fr_xml_is(child, name))
+    while (child != NULL && !fr_xml_is(child, name))
         child = fr_xml_next(child);
     return child;
 }
@@ -276,7 +277,7 @@ const fr_xml_node *fr_xml_next_named(const fr_xml_node *node, const char *name)
 {
     const fr_xml_node *sibling = fr_xml_next(node);
 
-    while (sibling && !fr_xml_is(sibling, name))
+    while (sibling != NULL && !fr_xml_is(sibling, name))
         sibling = fr_xml_next(sibling);
     return sibling;
 }
@@ -298,7 +299,7 @@ int fr_xml_line(const fr_xml_node *node)
 
 const char *fr_xml_text(const fr_xml_node *node)
 {
-    for (const xmlNode *child = node_of(node)->children; child;
+    for (const xmlNode *child = node_of(node)->children; child != NULL;
          child = child->next)
         if (child->type == XML_TEXT_NODE && !xmlIsBlankNode(child))
             return (const char *)child->content;
@@ -329,14 +330,14 @@ static const char *attribute_text(const xmlAttr *attribute)
 {
     const xmlNode *text = attribute->children;
 
-    if (!text || !text->content)
+    if (text == NULL || text->content == NULL)
         return "";
     return (const char *)text->content;
 }
 
 const char *fr_xml_find(const fr_xml_node *node, const char *attribute)
 {
-    for (const xmlAttr *a = node_of(node)->properties; a; a = a->next)
+    for (const xmlAttr *a = node_of(node)->properties; a != NULL; a = a->next)
         if (strcmp((const char *)a->name, attribute) == 0)
             return attribute_text(a);
     return NULL;
@@ -346,7 +347,7 @@ size_t fr_xml_n_attributes(const fr_xml_node *node)
 {
     size_t n = 0;
 
-    for (const xmlAttr *a = node_of(node)->properties; a; a = a->next)
+    for (const xmlAttr *a = node_of(node)->properties; a != NULL; a = a->next)
         n++;
     return n;
 }
@@ -355,9 +356,9 @@ const char *fr_xml_attribute_name(const fr_xml_node *node, size_t i)
 {
     const xmlAttr *a = node_of(node)->properties;
 
-    while (a && i > 0) {
+    while (a != NULL && i > 0) {
         a = a->next;
         i--;
     }
-    return a ? (const char *)a->name : NULL;
+    return a != NULL ? (const char *)a->name : NULL;
 }

@@ -17,7 +17,7 @@ fr_status fr_xml_get_string(const fr_xml_node *node, const char *attribute,
 {
     const char *text = fr_xml_find(node, attribute);
 
-    if (!text)
+    if (text == NULL)
         return fr_xml_fail(node, err, "<%s> needs the attribute '%s'",
                            fr_xml_name(node), attribute);
     *out = text;
@@ -31,7 +31,7 @@ fr_status fr_xml_maybe_quantity(const fr_xml_node *node, const char *attribute,
     const char *text = fr_xml_find(node, attribute);
     fr_err cause;
 
-    if (!text)
+    if (text == NULL)
         return FR_OK;
     if (fr_parse_quantity(quantity, text, flags, out, &cause) != FR_OK)
         return fail_value(node, attribute, &cause, err);
@@ -88,7 +88,7 @@ fr_status fr_xml_check_attributes(const fr_xml_node *node,
         if (fr_text_find(name, known, n_known) >= 0)
             continue;
         nearest = fr_text_nearest(name, known, n_known);
-        if (nearest)
+        if (nearest != NULL)
             return fr_xml_fail(
                 node, err,
                 "<%s> has the unknown attribute '%.60s': did you mean '%s'?",

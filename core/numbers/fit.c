@@ -37,7 +37,7 @@ static void solver_release(solver *s)
     gsl_vector_free(s->y);
     gsl_vector_free(s->coef);
     gsl_matrix_free(s->cov);
-    if (s->work)
+    if (s->work != NULL)
         gsl_multifit_linear_free(s->work);
 }
 
@@ -50,7 +50,8 @@ static fr_status solver_init(solver *s, size_t n, size_t n_columns, fr_err *err)
     s->coef = gsl_vector_alloc(n_columns);
     s->cov = gsl_matrix_alloc(n_columns, n_columns);
     s->work = gsl_multifit_linear_alloc(n, n_columns);
-    if (s->x && s->y && s->coef && s->cov && s->work)
+    if (s->x != NULL && s->y != NULL && s->coef != NULL && s->cov != NULL &&
+        s->work != NULL)
         return FR_OK;
     solver_release(s);
     return fr_fail_no_memory(err);
@@ -63,7 +64,7 @@ static void solver_load(solver *s, const problem *p, const size_t *chosen,
     for (size_t j = 0; j < n_chosen; j++) {
         double sum = 0;
         for (size_t i = 0; i < p->n; i++) {
-            double root = p->w ? sqrt(p->w[i]) : 1;
+            double root = p->w != NULL ? sqrt(p->w[i]) : 1;
             double item = root * p->design[i * p->n_columns + chosen[j]];
             gsl_matrix_set(s->x, i, j, item);
             sum += item * item;
@@ -74,7 +75,7 @@ static void solver_load(solver *s, const problem *p, const size_t *chosen,
                            s->scale[j] * gsl_matrix_get(s->x, i, j));
     }
     for (size_t i = 0; i < p->n; i++)
-        gsl_vector_set(s->y, i, (p->w ? sqrt(p->w[i]) : 1) * p->y[i]);
+        gsl_vector_set(s->y, i, (p->w != NULL ? sqrt(p->w[i]) : 1) * p->y[i]);
 }
 
 /* coef is that of the chosen columns.  Returns the rank. */
@@ -105,12 +106,13 @@ static fr_status check_problem(const problem *p, fr_err *err)
 
     assert(p->n_columns >= 1 && p->n_columns <= FR_FIT_COLUMNS_MAX);
     if (!is_all_finite(p->design, p->n * p->n_columns) ||
-        !is_all_finite(p->y, p->n) || (p->w && !is_all_finite(p->w, p->n)))
+        !is_all_finite(p->y, p->n) ||
+        (p->w != NULL && !is_all_finite(p->w, p->n)))
         return fr_fail(err, FR_INPUT, "fit: a value is not finite");
     for (size_t i = 0; i < p->n; i++) {
-        if (p->w && p->w[i] < 0)
+        if (p->w != NULL && p->w[i] < 0)
             return fr_fail(err, FR_INPUT, "fit: a weight is negative");
-        n_used += !p->w || p->w[i] > 0;
+        n_used += p->w == NULL || p->w[i] > 0;
     }
     if (n_used < p->n_columns)
         return fr_fail(err, FR_INPUT,
@@ -133,7 +135,7 @@ static size_t steepest(const problem *p, const active_set *set)
 
     for (size_t i = 0; i < p->n; i++) {
         const double *row = p->design + i * p->n_columns;
-        double w = p->w ? p->w[i] : 1, rest = p->y[i];
+        double w = p->w != NULL ? p->w[i] : 1, rest = p->y[i];
         for (size_t j = 0; j < p->n_columns; j++)
             rest -= row[j] * set->coef[j];
         for (size_t j = 0; j < p->n_columns; j++)
@@ -216,7 +218,7 @@ fr_status fr_fit_nonnegative(const double *design, const double *y,
     for (size_t j = 0; j < n_columns; j++) {
         for (size_t i = 0; i < n; i++) {
             double item = design[i * n_columns + j];
-            set.length[j] += (w ? w[i] : 1) * item * item;
+            set.length[j] += (w != NULL ? w[i] : 1) * item * item;
         }
         set.length[j] = sqrt(set.length[j]);
     }

@@ -37,12 +37,12 @@ fr_status fr_curve_create(const double *x, const double *y, size_t n,
 
     FR_TRY(check(x, y, n, err));
     curve = calloc(1, sizeof *curve);
-    if (!curve)
+    if (curve == NULL)
         return fr_fail_no_memory(err);
     curve->n = n;
     curve->log_x = malloc(n * sizeof *curve->log_x);
     curve->log_y = malloc(n * sizeof *curve->log_y);
-    if (!curve->log_x || !curve->log_y)
+    if (curve->log_x == NULL || curve->log_y == NULL)
         goto out_no_memory;
     for (size_t i = 0; i < n; i++) {
         curve->log_x[i] = log(x[i]);
@@ -51,8 +51,9 @@ fr_status fr_curve_create(const double *x, const double *y, size_t n,
     if (n >= 3) {
         gsl_set_error_handler_off();
         curve->interp = gsl_interp_alloc(gsl_interp_steffen, n);
-        if (!curve->interp || gsl_interp_init(curve->interp, curve->log_x,
-                                              curve->log_y, n) != GSL_SUCCESS)
+        if (curve->interp == NULL ||
+            gsl_interp_init(curve->interp, curve->log_x, curve->log_y, n) !=
+                GSL_SUCCESS)
             goto out_no_memory;
     }
     *out = curve;
@@ -64,9 +65,9 @@ out_no_memory:
 
 void fr_curve_destroy(fr_curve *curve)
 {
-    if (!curve)
+    if (curve == NULL)
         return;
-    if (curve->interp)
+    if (curve->interp != NULL)
         gsl_interp_free(curve->interp);
     free(curve->log_x);
     free(curve->log_y);

@@ -163,7 +163,7 @@ fr_status fr_fit_alpha_beta(const double *bytes, const double *seconds,
 
     FR_TRY(check_points(p, err));
     u = malloc(2 * n * sizeof *u);
-    if (!u)
+    if (u == NULL)
         return fr_fail_no_memory(err);
     scratch = u + n;
     for (size_t i = 0; i < n; i++)
@@ -186,13 +186,13 @@ fr_status fr_fit_isotonic(double *y, const double *w, size_t n, fr_err *err)
     if (n == 0)
         return FR_OK;
     value = malloc(n * (2 * sizeof *value + sizeof *size));
-    if (!value)
+    if (value == NULL)
         return fr_fail_no_memory(err);
     weight = value + n;
     size = (size_t *)(void *)(weight + n);
     for (size_t k = 0; k < n; k++) {
         value[n_blocks] = y[k];
-        weight[n_blocks] = w ? w[k] : 1;
+        weight[n_blocks] = w != NULL ? w[k] : 1;
         size[n_blocks] = 1;
         n_blocks++;
         while (n_blocks > 1 && value[n_blocks - 2] > value[n_blocks - 1]) {

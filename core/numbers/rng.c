@@ -49,11 +49,11 @@ fr_status fr_rng_create(uint64_t seed, fr_rng **out, fr_err *err)
 {
     fr_rng *rng = malloc(sizeof *rng);
 
-    if (!rng)
+    if (rng == NULL)
         return fr_fail_no_memory(err);
     gsl_set_error_handler_off();
     rng->gsl = gsl_rng_alloc(gsl_rng_mt19937);
-    if (!rng->gsl) {
+    if (rng->gsl == NULL) {
         free(rng);
         return fr_fail_no_memory(err);
     }
@@ -65,7 +65,7 @@ fr_status fr_rng_create(uint64_t seed, fr_rng **out, fr_err *err)
 
 void fr_rng_destroy(fr_rng *rng)
 {
-    if (!rng)
+    if (rng == NULL)
         return;
     gsl_rng_free(rng->gsl);
     free(rng);

@@ -192,7 +192,7 @@ double fr_stats_concordance(const double *predicted, const double *measured,
             right += order > 0 ? 1 : order == 0 ? 0.5 : 0;
         }
     }
-    if (n_pairs)
+    if (n_pairs != NULL)
         *n_pairs = n_counted;
     return n_counted ? right / (double)n_counted : NAN;
 }

@@ -253,7 +253,8 @@ fr_status fr_case_read_cluster(const fr_case *row, fr_case_setup *setup,
     cluster.devices = calloc(1, sizeof *cluster.devices);
     cluster.node_types = calloc(1, sizeof *cluster.node_types);
     cluster.groups = calloc(1, sizeof *cluster.groups);
-    if (!cluster.devices || !cluster.node_types || !cluster.groups) {
+    if (cluster.devices == NULL || cluster.node_types == NULL ||
+        cluster.groups == NULL) {
         fr_cluster_release(&cluster);
         return fr_fail_no_memory(err);
     }

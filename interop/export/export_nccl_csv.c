@@ -34,7 +34,8 @@ fr_status fr_nccl_csv_format(const fr_nccl_rule *rows, size_t n,
         "nNodes,nRanks,numPipeOps,regBuff\n");
     for (size_t i = 0; i < n; i++) {
         const fr_nccl_rule *row = &rows[i];
-        assert(fr_nccl_csv_op(row->op) && row->protocol != FR_PROTOCOL_AUTO);
+        assert(fr_nccl_csv_op(row->op) != NULL &&
+               row->protocol != FR_PROTOCOL_AUTO);
         fr_buffer_printf(out, "%s,%llu,%llu,%s,%s,%d,%lld,%lld,-1,-1\n",
                          fr_nccl_csv_op(row->op),
                          (unsigned long long)row->min_bytes,

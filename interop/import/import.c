@@ -36,7 +36,7 @@ static bool has_marks(const fr_importer *importer, const char *text, size_t n)
 {
     bool has_any = false, has_all = true;
     for (size_t i = 0; i < FR_LENGTH(importer->marks); i++) {
-        if (!importer->marks[i])
+        if (importer->marks[i] == NULL)
             continue;
         bool is_there = has_word(text, n, importer->marks[i]);
         has_any |= is_there;

@@ -35,12 +35,13 @@ static const fr_catalog_node *find_row(const fr_import_node *node)
         const fr_catalog_node *row = fr_catalog_node_at(i);
         if (!may_be(node, row))
             continue;
-        if (found && (found->type.nic_Bps != row->type.nic_Bps ||
-                      found->type.n_nics != row->type.n_nics ||
-                      found->type.nic_latency_s != row->type.nic_latency_s ||
-                      found->fabric != row->fabric))
+        if (found != NULL &&
+            (found->type.nic_Bps != row->type.nic_Bps ||
+             found->type.n_nics != row->type.n_nics ||
+             found->type.nic_latency_s != row->type.nic_latency_s ||
+             found->fabric != row->fabric))
             return NULL;
-        found = found ? found : row;
+        found = found != NULL ? found : row;
     }
     return found;
 }
@@ -83,7 +84,7 @@ static void set_nic_rate(const fr_import_text *in, const fr_import_node *node,
                          const fr_catalog_node *row, fr_node_type *type)
 {
     type->nic_Bps = node->nic_Bps;
-    if (type->nic_Bps <= 0.0 && row) {
+    if (type->nic_Bps <= 0.0 && row != NULL) {
         type->nic_Bps = row->type.nic_Bps;
         fr_import_note(in, "NICs as those of %s in the catalogue: %g Gb/s",
                        row->type.id, type->nic_Bps * 8e-9);
@@ -92,9 +93,10 @@ static void set_nic_rate(const fr_import_text *in, const fr_import_node *node,
         fr_import_note(in, "NICs at the full rate of their model: %g Gb/s",
                        type->nic_Bps * 8e-9);
     } else if (type->nic_Bps <= 0.0) {
-        type->nic_Bps = node->nic_pcie_Bps > 0.0
-                            ? node->nic_pcie_Bps
-                            : (node->device ? node->device->pcie_Bps : 12.5e9);
+        type->nic_Bps =
+            node->nic_pcie_Bps > 0.0
+                ? node->nic_pcie_Bps
+                : (node->device != NULL ? node->device->pcie_Bps : 12.5e9);
         fr_import_note(in,
                        "speed of the NICs is not said: %g Gb/s, all that their "
                        "PCIe may carry, is taken; give --node-type NAME or "
@@ -109,7 +111,7 @@ static void set_nics(const fr_import_text *in, const fr_import_node *node,
     type->n_rails = 1;
     type->n_nics = node->n_nics;
     type->nic_kind = node->nic_kind;
-    if (type->n_nics == 0 && in->options->node_type && row) {
+    if (type->n_nics == 0 && in->options->node_type != NULL && row != NULL) {
         type->n_nics = row->type.n_nics;
         fr_import_note(in, "%d NICs as %s in the catalogue", type->n_nics,
                        row->type.id);
@@ -119,7 +121,7 @@ static void set_nics(const fr_import_text *in, const fr_import_node *node,
         return;
     }
     set_nic_rate(in, node, row, type);
-    if (row && row->type.n_nics == type->n_nics) {
+    if (row != NULL && row->type.n_nics == type->n_nics) {
         type->n_rails = row->type.n_rails;
         if (type->nic_kind == FR_NIC_UNKNOWN)
             type->nic_kind = row->type.nic_kind;
@@ -146,19 +148,19 @@ static fr_status make_cluster(const fr_import_text *in,
     char stem[FR_CLUSTER_ID];
     const char *name = fr_path_name(in->name);
     const char *dot = strrchr(name, '.');
-    size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+    size_t n = dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name);
     n = n < sizeof stem - 1 ? n : sizeof stem - 1;
     memcpy(stem, name, n);
     stem[n] = '\0';
     out->devices = calloc(1, sizeof *out->devices);
     out->node_types = calloc(1, sizeof *out->node_types);
     out->groups = calloc(1, sizeof *out->groups);
-    if (!out->devices || !out->node_types || !out->groups)
+    if (out->devices == NULL || out->node_types == NULL || out->groups == NULL)
         return fr_fail_no_memory(err);
     out->n_devices = out->n_node_types = out->n_groups = 1;
     out->pue = 1.0;
     fr_import_id(stem, out->name);
-    out->devices[0] = node->device ? node->device->type : node->cpu;
+    out->devices[0] = node->device != NULL ? node->device->type : node->cpu;
     out->node_types[0] = *type;
     fr_text_copy_cut(out->node_types[0].id, FR_CLUSTER_ID, "node");
     fr_text_copy_cut(out->groups[0].id, FR_CLUSTER_ID, "node");
@@ -188,11 +190,11 @@ static fr_status make_cluster(const fr_import_text *in,
 fr_status fr_import_finish(const fr_import_text *in, const fr_import_node *node,
                            fr_cluster *out, fr_err *err)
 {
-    fr_node_type type = {.n_devices = node->device ? node->n_gpus : 1,
+    fr_node_type type = {.n_devices = node->device != NULL ? node->n_gpus : 1,
                          .n_hosts = 1};
     const fr_catalog_node *row;
     FR_TRY(fr_import_choose_node(in, &row, err));
-    if (!row)
+    if (row == NULL)
         row = find_row(node);
     if (node->n_nics > MOST || node->n_sockets > MOST ||
         node->cpu.n_cores > 65536)
@@ -203,7 +205,7 @@ fr_status fr_import_finish(const fr_import_text *in, const fr_import_node *node,
                               (long long)node->cpu.n_cores, MOST, MOST);
     type.n_sockets = node->n_sockets > 0 ? node->n_sockets : 1;
     type.host_memory_bytes = node->host_memory_bytes;
-    if (node->host_memory_bytes == 0 && row) {
+    if (node->host_memory_bytes == 0 && row != NULL) {
         type.host_memory_bytes = row->type.host_memory_bytes;
         fr_import_note(in, "host memory as %s in the catalogue: %llu GiB",
                        row->type.id,
@@ -213,15 +215,16 @@ fr_status fr_import_finish(const fr_import_text *in, const fr_import_node *node,
         type.n_pcie_switches = node->n_switches;
         type.pcie_uplink_Bps = node->uplink_Bps;
     }
-    if (node->device)
+    if (node->device != NULL)
         set_fabric(in, node, &type);
     else
         type.intra_kind = FR_INTRA_SHARED_MEMORY;
     set_nics(in, node, row, &type);
-    if (row && in->options->node_type) {
+    if (row != NULL && in->options->node_type != NULL) {
         type.price_usd_per_h = row->type.price_usd_per_h;
         type.spot_usd_per_h = row->type.spot_usd_per_h;
     }
-    bool is_rail = type.n_rails > 1 && row && row->fabric == FR_FABRIC_RAIL;
+    bool is_rail =
+        type.n_rails > 1 && row != NULL && row->fabric == FR_FABRIC_RAIL;
     return make_cluster(in, node, &type, is_rail, out, err);
 }

@@ -64,13 +64,13 @@ static fr_status expand_bracket(expansion *e, size_t n_name, const char *rest,
                                 size_t n_rest, fr_err *err)
 {
     const char *end = memchr(rest, ']', n_rest);
-    if (!end)
+    if (end == NULL)
         return fail(e, "a '[' without its ']'", err);
     const char *after = end + 1;
     size_t n_after = n_rest - (size_t)(after - rest);
     for (const char *at = rest + 1; at <= end;) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
-        const char *stop = comma ? comma : end;
+        const char *stop = comma != NULL ? comma : end;
         FR_TRY(expand_range(e, n_name, at, (size_t)(stop - at), after, n_after,
                             err));
         at = stop + 1;
@@ -97,7 +97,7 @@ static fr_status expand(expansion *e, size_t n_name, const char *rest,
     if (e->out->n >= MAX_NAMES)
         return fail(e, "more than 65536 names", err);
     const char *name = fr_arena_strndup(e->arena, e->name, n_name + n);
-    if (!name || fr_vec_push(e->out, name) != FR_OK)
+    if (name == NULL || fr_vec_push(e->out, name) != FR_OK)
         return fr_fail_no_memory(err);
     return FR_OK;
 }

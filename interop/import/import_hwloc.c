@@ -34,9 +34,9 @@ static bool read_pci_type(const fr_xml_node *object, uint32_t *class,
                           uint32_t *vendor, uint32_t *device)
 {
     const char *text = fr_xml_find(object, "pci_type");
-    const char *ids = text ? strchr(text, '[') : NULL;
+    const char *ids = text != NULL ? strchr(text, '[') : NULL;
     char *end;
-    if (!ids)
+    if (ids == NULL)
         return false;
     *class = (uint32_t)strtoul(text, NULL, 16);
     *vendor = (uint32_t)strtoul(ids + 1, &end, 16);
@@ -53,7 +53,7 @@ static bool read_pci_type(const fr_xml_node *object, uint32_t *class,
 static double link_Bps(const fr_xml_node *object)
 {
     const char *text = fr_xml_find(object, "pci_link_speed");
-    double raw = text ? strtod(text, NULL) : 0.0;
+    double raw = text != NULL ? strtod(text, NULL) : 0.0;
     return raw > 0.0 && raw < 1e4 ? raw * (12.0 / 15.753846) * 1e9 : 0.0;
 }
 
@@ -109,7 +109,7 @@ static fr_status read_memory(hwloc_file *file, const fr_xml_node *object,
 {
     const char *text = fr_xml_find(object, "local_memory");
     uint64_t n_bytes = 0;
-    if (!text)
+    if (text == NULL)
         return FR_OK;
     fr_err inner = {0};
     if (fr_parse_u64(text, &n_bytes, &inner) != FR_OK || n_bytes > 1ull << 50)
@@ -135,7 +135,7 @@ static fr_status walk(hwloc_file *file, const fr_xml_node *parent,
         if (strcmp(type, "PCIDev") == 0)
             FR_TRY(read_pci(file, at, bridge, err));
         bool is_bridge = strcmp(type, "Bridge") == 0 &&
-                         fr_text_starts(fr_xml_find(at, "bridge_type")
+                         fr_text_starts(fr_xml_find(at, "bridge_type") != NULL
                                             ? fr_xml_find(at, "bridge_type")
                                             : "",
                                         "1-");
@@ -152,7 +152,7 @@ static const fr_catalog_device *find_product(const fr_xml_node *gpu)
     fr_xml_each (os, gpu, "object")
         fr_xml_each (at, os, "info")
             if (fr_text_equal(fr_xml_find(at, "name"), "GPUModel") &&
-                fr_xml_find(at, "value"))
+                fr_xml_find(at, "value") != NULL)
                 return fr_catalog_device_find_product(fr_xml_find(at, "value"));
     return NULL;
 }
@@ -165,14 +165,14 @@ static fr_status find_model(const hwloc_file *file, fr_import_node *node,
         (void)read_pci_type(file->gpus[i], &class, &vendor, &device);
         const fr_catalog_device *found =
             fr_catalog_device_find_pci(vendor, device);
-        if (!found)
+        if (found == NULL)
             found = find_product(file->gpus[i]);
         if (i > 0 && found != node->device)
             return fr_xml_fail(file->gpus[i], err,
                                "GPUs of different models in one node; write "
                                "two node types by hand");
         node->device = found;
-        if (!found && !file->in->options->gpu)
+        if (found == NULL && file->in->options->gpu == NULL)
             return fr_xml_fail(file->gpus[i], err,
                                "GPU %04x:%04x is not in the catalogue; give "
                                "--gpu NAME",
@@ -205,7 +205,7 @@ static fr_status read_words(const hwloc_file *file, const fr_xml_node *node,
                             bool is_values, distances *d, fr_err *err)
 {
     const char *text = fr_xml_text(node);
-    while (text && *text) {
+    while (text != NULL && *text) {
         char word[64];
         size_t n = strcspn(text, " \t\n\r");
         if (n >= sizeof word)
@@ -235,7 +235,7 @@ static fr_status read_distances(const hwloc_file *file, const fr_xml_node *node,
     fr_xml_each (at, node, "indexes")
         FR_TRY(read_words(file, at, false, d, err));
     d->values = calloc((size_t)d->n * (size_t)d->n + 1, sizeof *d->values);
-    if (!d->values)
+    if (d->values == NULL)
         return fr_fail_no_memory(err);
     fr_xml_each (at, node, "u64values")
         FR_TRY(read_words(file, at, true, d, err));
@@ -255,7 +255,7 @@ static fr_status use_distances(const hwloc_file *file, const distances *d,
     double each_Bps = node->device->n_links > 0
                           ? node->device->link_Bps / node->device->n_links
                           : 0.0;
-    if (!n_links)
+    if (n_links == NULL)
         return fr_fail_no_memory(err);
     for (int32_t i = 0; i < d->n; i++) {
         double to_switch_Bps = 0.0;
@@ -284,11 +284,12 @@ static fr_status use_distances(const hwloc_file *file, const distances *d,
 static fr_status read_nvlinks(const hwloc_file *file, const fr_xml_node *root,
                               fr_import_node *node, fr_err *err)
 {
-    for (const fr_xml_node *at = fr_xml_first(root); at; at = fr_xml_next(at)) {
+    for (const fr_xml_node *at = fr_xml_first(root); at != NULL;
+         at = fr_xml_next(at)) {
         if (!fr_text_equal(fr_xml_find(at, "name"), "NVLinkBandwidth"))
             continue;
         distances *d = calloc(1, sizeof *d);
-        if (!d)
+        if (d == NULL)
             return fr_fail_no_memory(err);
         fr_status status = read_distances(file, at, d, err);
         if (status == FR_OK)
@@ -338,7 +339,7 @@ static fr_status read_topology(hwloc_file *file, const fr_xml_node *root,
     if (!fr_xml_is(root, "topology"))
         return fr_xml_fail(root, err, "the root is <%s>, not <topology>",
                            fr_xml_name(root));
-    if (!version || !fr_text_starts(version, "2."))
+    if (version == NULL || !fr_text_starts(version, "2."))
         return fr_xml_fail(root, err,
                            "version '%.20s' of hwloc's XML; 2.x is read "
                            "(lstopo of hwloc 2)",
@@ -380,7 +381,7 @@ static fr_status read_hwloc(const fr_import_text *in, fr_import *out,
 {
     fr_xml *xml;
     hwloc_file *file = calloc(1, sizeof *file);
-    if (!file)
+    if (file == NULL)
         return fr_fail_no_memory(err);
     file->in = in;
     fr_status status = fr_xml_parse(in->name, in->text, in->n, &xml, err);

@@ -37,13 +37,13 @@ typedef struct nccl_file {
 static bool is_class(const fr_xml_node *pci, const char *prefix)
 {
     const char *class = fr_xml_find(pci, "class");
-    return class && fr_text_starts(class, prefix);
+    return class != NULL && fr_text_starts(class, prefix);
 }
 
 static uint32_t hex(const fr_xml_node *node, const char *attribute)
 {
     const char *text = fr_xml_find(node, attribute);
-    return text ? (uint32_t)strtoul(text, NULL, 16) : 0;
+    return text != NULL ? (uint32_t)strtoul(text, NULL, 16) : 0;
 }
 
 /* The PCIe link above a function; 0: not said. */
@@ -55,7 +55,7 @@ static fr_status pcie_Bps(const fr_xml_node *pci, double *out, fr_err *err)
     if (n_lanes < 0 || n_lanes > 64)
         return fr_xml_fail(pci, err, "link_width is %lld; give 0 to 64",
                            (long long)n_lanes);
-    *out = speed && speed[0] ? fr_import_pcie_Bps(speed, n_lanes) : 0.0;
+    *out = speed != NULL && speed[0] ? fr_import_pcie_Bps(speed, n_lanes) : 0.0;
     return FR_OK;
 }
 
@@ -84,7 +84,7 @@ static fr_status add_gpu(nccl_file *file, const fr_xml_node *pci,
 static fr_status add_nets(nccl_file *file, const fr_xml_node *nic, fr_err *err)
 {
     fr_xml_each (net, nic, "net") {
-        if (!fr_xml_find(net, "dev"))
+        if (fr_xml_find(net, "dev") == NULL)
             continue; /* NCCL did not use it */
         if (file->n_nets == MAX_NICS)
             return fr_xml_fail(net, err, "more than %d NICs", MAX_NICS);
@@ -98,7 +98,7 @@ static fr_status add_nic(nccl_file *file, const fr_xml_node *pci,
 {
     double own_Bps;
     FR_TRY(pcie_Bps(pci, &own_Bps, err));
-    if (!file->nic_pci)
+    if (file->nic_pci == NULL)
         file->nic_pci = pci;
     file->nic_pcie_Bps = slower(file->nic_pcie_Bps, slower(own_Bps, above_Bps));
     file->n_nic_pcis++;
@@ -118,15 +118,16 @@ static fr_status read_pcis(nccl_file *file, const fr_xml_node *parent,
         const char *id;
         double own_Bps;
         FR_TRY(fr_xml_get_string(pci, "busid", &id, err));
-        if (is_class(pci, "0x03") || fr_xml_first_named(pci, "gpu")) {
+        if (is_class(pci, "0x03") || fr_xml_first_named(pci, "gpu") != NULL) {
             FR_TRY(
                 add_gpu(file, pci, is_bridge ? parent : NULL, above_Bps, err));
-        } else if (is_class(pci, "0x02") || fr_xml_first_named(pci, "nic")) {
+        } else if (is_class(pci, "0x02") ||
+                   fr_xml_first_named(pci, "nic") != NULL) {
             FR_TRY(add_nic(file, pci, above_Bps, err));
         } else {
             FR_TRY(pcie_Bps(pci, &own_Bps, err));
-            file->n_unclassed +=
-                !fr_xml_find(pci, "class") && !fr_xml_first_named(pci, "pci");
+            file->n_unclassed += fr_xml_find(pci, "class") == NULL &&
+                                 fr_xml_first_named(pci, "pci") == NULL;
             FR_TRY(read_pcis(file, pci, slower(own_Bps, above_Bps), depth + 1,
                              err));
         }
@@ -143,10 +144,11 @@ static void drop_idle_gpus(nccl_file *file)
 {
     int32_t n = 0, n_ranked = 0;
     for (int32_t i = 0; i < file->n_gpus; i++)
-        n_ranked += file->gpus[i].gpu && fr_xml_find(file->gpus[i].gpu, "rank");
+        n_ranked +=
+            file->gpus[i].gpu != NULL && fr_xml_find(file->gpus[i].gpu, "rank");
     for (int32_t i = 0; i < file->n_gpus; i++) {
         const fr_xml_node *at = file->gpus[i].gpu;
-        if (at && (n_ranked == 0 || fr_xml_find(at, "rank")))
+        if (at != NULL && (n_ranked == 0 || fr_xml_find(at, "rank") != NULL))
             file->gpus[n++] = file->gpus[i];
     }
     if (n < file->n_gpus)
@@ -167,7 +169,7 @@ static fr_status find_model(nccl_file *file, fr_import_node *node, fr_err *err)
                                "GPUs of different models in one node; write "
                                "two node types by hand");
         node->device = found;
-        if (!found && !file->in->options->gpu && vendor != 0)
+        if (found == NULL && file->in->options->gpu == NULL && vendor != 0)
             return fr_xml_fail(pci, err,
                                "GPU 0x%04x:0x%04x is not in the catalogue; "
                                "give --gpu NAME",
@@ -204,7 +206,7 @@ static fr_status count_link(const nccl_file *file, int32_t i,
         return fr_xml_fail(link, err, "count is %lld; give 0 to 1024",
                            (long long)n);
     const char *class = fr_xml_find(link, "tclass");
-    bool is_switch = (class && fr_text_starts(class, "0x068000")) ||
+    bool is_switch = (class != NULL && fr_text_starts(class, "0x068000")) ||
                      fr_text_starts(target, "fffffff:ffff:ff");
     int32_t j = gpu_of_bus(file, target);
     counts->has_any = true;
@@ -221,7 +223,7 @@ static fr_status read_nvlinks(const nccl_file *file, fr_import_node *node,
                               fr_err *err)
 {
     link_count *counts = calloc(1, sizeof *counts);
-    fr_status status = counts ? FR_OK : fr_fail_no_memory(err);
+    fr_status status = counts != NULL ? FR_OK : fr_fail_no_memory(err);
     for (int32_t i = 0; i < file->n_gpus && status == FR_OK; i++)
         for (const fr_xml_node *at =
                  fr_xml_first_named(file->gpus[i].gpu, "nvlink");
@@ -266,7 +268,7 @@ static void count_switches(const nccl_file *file, fr_import_node *node)
 
 static fr_nic_kind kind_of_pci(const fr_xml_node *pci)
 {
-    if (!pci)
+    if (pci == NULL)
         return FR_NIC_UNKNOWN;
     if (hex(pci, "vendor") == 0x1d0f)
         return FR_NIC_EFA;
@@ -297,7 +299,7 @@ static fr_status read_nets(const nccl_file *file, fr_import_node *node,
             node->n_nics = 0;
             node->nic_latency_s = latency_us / 1e6;
             node->nic_kind = kind_of_pci(fr_xml_parent(fr_xml_parent(net)));
-            if (name && fr_text_starts(name, "eth"))
+            if (name != NULL && fr_text_starts(name, "eth"))
                 node->nic_kind = FR_NIC_ETHERNET;
         }
         node->n_nics += rate_Bps == node->nic_Bps;
@@ -316,7 +318,7 @@ static fr_status read_nics(const nccl_file *file, fr_import_node *node,
     node->n_nics = file->n_nic_pcis;
     node->nic_kind = kind_of_pci(file->nic_pci);
     node->nic_pcie_Bps = file->nic_pcie_Bps;
-    if (file->nic_pci)
+    if (file->nic_pci != NULL)
         node->nic_rated_Bps = fr_import_nic_Bps(hex(file->nic_pci, "vendor"),
                                                 hex(file->nic_pci, "device"));
     if (file->n_nic_pcis > 0 && !file->has_no_classes)
@@ -341,8 +343,8 @@ static fr_status guess_unclassed(nccl_file *file, const fr_xml_node *root,
     while (n_gpus * 2 <= file->n_unclassed)
         n_gpus *= 2;
     fr_xml_each (cpu, root, "cpu")
-        for (const fr_xml_node *pci = fr_xml_first_named(cpu, "pci"); pci;
-             pci = fr_xml_next_named(pci, "pci"), n_seen++)
+        for (const fr_xml_node *pci = fr_xml_first_named(cpu, "pci");
+             pci != NULL; pci = fr_xml_next_named(pci, "pci"), n_seen++)
             if (n_seen < n_gpus)
                 FR_TRY(add_gpu(file, pci, NULL, 0.0, err));
             else
@@ -371,7 +373,7 @@ static fr_status read_system(nccl_file *file, const fr_xml_node *root,
     if (version != 1)
         return fr_xml_fail(root, err, "version %lld; NCCL writes 1",
                            (long long)version);
-    for (const fr_xml_node *cpu = fr_xml_first_named(root, "cpu"); cpu;
+    for (const fr_xml_node *cpu = fr_xml_first_named(root, "cpu"); cpu != NULL;
          cpu = fr_xml_next_named(cpu, "cpu"), file->n_cpus++)
         FR_TRY(read_pcis(file, cpu, 0.0, 0, err));
     if (file->n_gpus == 0)
@@ -402,7 +404,7 @@ static fr_status read_nccl(const fr_import_text *in, fr_import *out,
 {
     fr_xml *xml;
     nccl_file *file = calloc(1, sizeof *file);
-    if (!file)
+    if (file == NULL)
         return fr_fail_no_memory(err);
     file->in = in;
     fr_status status = fr_xml_parse(in->name, in->text, in->n, &xml, err);
@@ -428,14 +430,14 @@ static fr_status read_graphs(const fr_import_text *in, fr_import *out,
     FR_TRY(fr_xml_parse(in->name, in->text, in->n, &xml, err));
     const fr_xml_node *root = fr_xml_root(xml), *graph;
     size_t n_graphs = 0, n_gpus = 0;
-    for (graph = fr_xml_first_named(root, "graph"); graph;
+    for (graph = fr_xml_first_named(root, "graph"); graph != NULL;
          graph = fr_xml_next_named(graph, "graph"))
         n_graphs++;
     graph = fr_xml_first_named(root, "graph");
     const fr_xml_node *channel =
         graph ? fr_xml_first_named(graph, "channel") : NULL;
-    for (const fr_xml_node *at = channel ? fr_xml_first_named(channel, "gpu")
-                                         : NULL;
+    for (const fr_xml_node *at =
+             channel != NULL ? fr_xml_first_named(channel, "gpu") : NULL;
          at; at = fr_xml_next_named(at, "gpu"))
         n_gpus++;
     fr_status status = fr_xml_fail(

@@ -14,7 +14,7 @@ static fr_status read_side(const fr_json_value *result, const char *key,
     FR_TRY(fr_json_get_double(side, "time", time_s, err));
     *time_s /= 1e6;
     wrong = fr_json_find(side, "nwrong");
-    if (!wrong || fr_json_kind_of(wrong) == FR_JSON_STRING)
+    if (wrong == NULL || fr_json_kind_of(wrong) == FR_JSON_STRING)
         return FR_OK; /* not checked */
     int64_t n;
     FR_TRY(fr_json_as_i64(wrong, &n, err));
@@ -71,13 +71,13 @@ static fr_status read_devices(const fr_json_value *root, fr_nccl_run *run,
 static const char *op_of_args(const fr_json_value *args)
 {
     const char *text = NULL, *op = NULL;
-    if (!args)
+    if (args == NULL)
         return NULL;
     if (fr_json_kind_of(args) == FR_JSON_STRING)
         return fr_json_as_string(args, &text, NULL) == FR_OK
                    ? fr_nccl_op_of(text)
                    : NULL;
-    for (size_t i = 0; i < fr_json_n(args) && !op; i++)
+    for (size_t i = 0; i < fr_json_n(args) && op == NULL; i++)
         if (fr_json_as_string(fr_json_at(args, i), &text, NULL) == FR_OK)
             op = fr_nccl_op_of(text);
     return op;
@@ -94,20 +94,20 @@ static fr_status read_root(const fr_import_text *in, const fr_json_value *root,
                             "version %lld of nccl-tests' JSON; 3 is known",
                             (long long)version);
     run.op = op_of_args(fr_json_find(root, "args"));
-    if (!run.op)
+    if (run.op == NULL)
         run.op = fr_nccl_op_of(in->name);
-    if (!run.op)
+    if (run.op == NULL)
         return fr_json_fail(root, err,
                             "'args' does not name a known test; name the file "
                             "after it, e.g. all_reduce.json");
     const fr_json_value *config = fr_json_find(root, "config");
-    if (config)
+    if (config != NULL)
         FR_TRY(fr_json_get_i64_or(config, "iterations", 0, &n_iterations, err));
     run.n_iterations =
         n_iterations > 0 && n_iterations < 1 << 30 ? (int)n_iterations : 1;
     const fr_json_value *bounds = fr_json_find(root, "out_of_bounds");
     bool is_okay = true;
-    if (bounds)
+    if (bounds != NULL)
         FR_TRY(fr_json_get_bool_or(bounds, "okay", true, &is_okay, err));
     if (!is_okay)
         return fr_json_fail(bounds, err,

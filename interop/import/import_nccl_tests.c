@@ -30,7 +30,7 @@ static const struct {
 const char *fr_nccl_op_of(const char *text)
 {
     for (size_t i = 0; i < FR_LENGTH(tests); i++)
-        if (strstr(text, tests[i].test))
+        if (strstr(text, tests[i].test) != NULL)
             return tests[i].op;
     return NULL;
 }
@@ -171,7 +171,7 @@ static fr_status read_rank(text_file *file, char **words, int n, int line,
                          used > 0 ? " " : "", words[k]);
             }
     }
-    if (!host || (int)strtol(words[2], NULL, 10) != run->n_ranks)
+    if (host == NULL || (int)strtol(words[2], NULL, 10) != run->n_ranks)
         return fr_import_fail(file->in, line, err,
                               "rank %s where rank %d was expected: several "
                               "runs in one file, or nccl-tests without MPI=1",
@@ -193,15 +193,15 @@ static fr_status read_comment(text_file *file, char *line, int n_line,
     char *words[MAX_WORDS];
     const char *op =
         strstr(line, "ollective test") ? fr_nccl_op_of(line) : NULL;
-    if (op)
+    if (op != NULL)
         file->run.op = op;
     const char *iterations = strstr(line, " iters: ");
-    if (iterations && !strstr(iterations + 1, " iters: "))
+    if (iterations != NULL && strstr(iterations + 1, " iters: ") == NULL)
         file->run.n_iterations = (int)strtol(iterations + 8, NULL, 10);
-    else if (iterations) /* "warmup iters: 5 iters: 20 agg iters: 1" */
+    else if (iterations != NULL) /* "warmup iters: 5 iters: 20 agg iters: 1" */
         file->run.n_iterations =
             (int)strtol(strstr(iterations + 1, " iters: ") + 8, NULL, 10);
-    if (strstr(line, "Out of bounds") && !strstr(line, ": 0 OK"))
+    if (strstr(line, "Out of bounds") != NULL && strstr(line, ": 0 OK") == NULL)
         return fr_import_fail(file->in, n_line, err,
                               "out of bounds values: these results are of a "
                               "broken machine; run again");
@@ -266,7 +266,7 @@ static fr_status read_row(text_file *file, char *line, int n_line, fr_err *err)
 static void guess_ranks(text_file *file)
 {
     double share = file->factor;
-    if (file->run.op && strcmp(file->run.op, "all_reduce") == 0)
+    if (file->run.op != NULL && strcmp(file->run.op, "all_reduce") == 0)
         share /= 2.0;
     if (file->run.n_ranks > 0 || !(share > 0.4 && share < 0.9999))
         return;
@@ -280,7 +280,7 @@ static fr_status read_text(text_file *file, char *text, fr_err *err)
     int n_line = 0;
     while (*text) {
         char *end = strchr(text, '\n');
-        if (end)
+        if (end != NULL)
             *end = '\0';
         n_line++;
         char *line = text + strspn(text, " \t");
@@ -288,11 +288,11 @@ static fr_status read_text(text_file *file, char *text, fr_err *err)
             FR_TRY(read_comment(file, line, n_line, err));
         else
             FR_TRY(read_row(file, line, n_line, err));
-        text = end ? end + 1 : text + strlen(text);
+        text = end != NULL ? end + 1 : text + strlen(text);
     }
-    if (!file->run.op) {
+    if (file->run.op == NULL) {
         file->run.op = fr_nccl_op_of(file->in->name);
-        if (!file->run.op)
+        if (file->run.op == NULL)
             return fr_import_fail(file->in, n_line, err,
                                   "which test it was is not said; name the "
                                   "file after it, e.g. all_reduce.txt");
@@ -310,7 +310,8 @@ static fr_status read_nccl_tests(const fr_import_text *in, fr_import *out,
         return fr_nccl_read_json(in, out, err);
     text_file *file = calloc(1, sizeof *file);
     char *copy = malloc(in->n + 1);
-    fr_status status = file && copy ? FR_OK : fr_fail_no_memory(err);
+    fr_status status =
+        file != NULL && copy != NULL ? FR_OK : fr_fail_no_memory(err);
     if (status == FR_OK) {
         memcpy(copy, in->text, in->n);
         copy[in->n] = '\0';

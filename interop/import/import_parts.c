@@ -57,7 +57,7 @@ double fr_import_pcie_Bps(const char *speed, int64_t n_lanes)
 {
     static const double generations[][2] = {{2.5, 15}, {5, 30},   {8, 60},
                                             {16, 120}, {32, 240}, {64, 480}};
-    double rate = speed ? strtod(speed, NULL) : 0.0;
+    double rate = speed != NULL ? strtod(speed, NULL) : 0.0;
     if (n_lanes == 0)
         n_lanes = 16; /* as NCCL reads it */
     if (n_lanes < 0 || n_lanes > 64)
@@ -97,20 +97,20 @@ fr_status fr_import_choose_gpu(const fr_import_text *in, fr_import_node *node,
                                fr_err *err)
 {
     const char *id = in->options->gpu;
-    if (!id && node->device)
+    if (id == NULL && node->device != NULL)
         return FR_OK;
-    if (!id)
+    if (id == NULL)
         return fr_import_fail(in, node->line, err,
                               "the model of the GPUs is not said; give --gpu "
                               "NAME ('forerun catalog devices' lists them)");
     const fr_catalog_device *device = fr_catalog_device_find(id);
     char hint[FR_HINT_MAX];
     const char *nearest = fr_catalog_device_nearest(id);
-    if (!device)
+    if (device == NULL)
         return fr_fail(err, FR_USAGE,
                        "--gpu: no device '%.60s' in the catalogue%s", id,
                        fr_text_hint(nearest, hint));
-    if (node->device && node->device != device)
+    if (node->device != NULL && node->device != device)
         fr_import_note(in, "--gpu %s in place of the %s that the file names",
                        id, node->device->type.id);
     node->device = device;
@@ -121,8 +121,8 @@ fr_status fr_import_choose_node(const fr_import_text *in,
                                 const fr_catalog_node **out, fr_err *err)
 {
     const char *id = in->options->node_type;
-    *out = id ? fr_catalog_node_find(id) : NULL;
-    if (!id || *out)
+    *out = id != NULL ? fr_catalog_node_find(id) : NULL;
+    if (id == NULL || *out != NULL)
         return FR_OK;
     char hint[FR_HINT_MAX];
     const char *nearest = fr_catalog_node_nearest(id);

@@ -221,7 +221,7 @@ static fr_status make_links(graph *g, fr_fabric *fabric, fr_err *err)
     size_t n_ends = 2 * g->n_cables;
     fabric->switches =
         calloc(n_ends > 0 ? n_ends : 1, sizeof *fabric->switches);
-    if (!fabric->links || !fabric->switches)
+    if (fabric->links == NULL || fabric->switches == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < g->n_hosts + 2 * g->n_cables; i++)
         g->vertex[i] = -1;
@@ -415,8 +415,8 @@ static fr_status make_graph(graph *g, fr_err *err)
     g->hosts = calloc(g->n_hosts, sizeof *g->hosts);
     g->join = calloc(n_all + 1, sizeof *g->join);
     g->vertex = calloc(n_all + 1, sizeof *g->vertex);
-    if (!g->cables || !g->cable_of || !g->is_down || !g->hosts || !g->join ||
-        !g->vertex)
+    if (g->cables == NULL || g->cable_of == NULL || g->is_down == NULL ||
+        g->hosts == NULL || g->join == NULL || g->vertex == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < g->n_hosts; i++)
         g->hosts[i] = fr_platform_host_at(g->platform, i);
@@ -431,7 +431,7 @@ static fr_status read_simgrid(const fr_import_text *in, fr_import *out,
     const fr_catalog_node *row;
     FR_TRY(fr_platform_parse(in->name, in->text, in->n, &g.platform, err));
     fr_status status = fr_import_choose_node(in, &row, err);
-    if (status == FR_OK && !row)
+    if (status == FR_OK && row == NULL)
         status = fr_import_fail(in, 1, err,
                                 "SimGrid's hosts have neither GPUs nor memory; "
                                 "give --node-type NAME ('forerun catalog "

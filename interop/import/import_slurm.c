@@ -4,10 +4,9 @@
  * the nodes come from --node-type.  A regular tree becomes a fat tree, another
  * one a list of links that never block.
  */
+#include "core/base/text.h"
 #include "interop/import/import_hostlist.h"
 #include "interop/import/import_parts.h"
-
-#include "core/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +41,7 @@ static fr_status read_pair(slurm_file *file, entry *at, char *key, char *value,
 {
     if (strcasecmp(key, "SwitchName") == 0 ||
         strcasecmp(key, "BlockName") == 0) {
-        if (at->name)
+        if (at->name != NULL)
             return fr_import_fail(file->in, at->line, err,
                                   "two names in one line: '%.40s' and '%.40s'",
                                   at->name, value);
@@ -90,19 +89,19 @@ static fr_status read_pairs(slurm_file *file, entry *at, char *line,
 {
     char *save = NULL;
     line[strcspn(line, "#")] = '\0';
-    for (char *pair = strtok_r(line, " \t\r", &save); pair;
+    for (char *pair = strtok_r(line, " \t\r", &save); pair != NULL;
          pair = strtok_r(NULL, " \t\r", &save)) {
         char *value = strchr(pair, '=');
-        if (!value || value[1] == '\0')
+        if (value == NULL || value[1] == '\0')
             return fr_import_fail(file->in, at->line, err,
                                   "'%.60s' is not KEY=VALUE", pair);
         *value++ = '\0';
         FR_TRY(read_pair(file, at, pair, value, err));
     }
-    if (!at->name && (at->nodes.n > 0 || at->children.n > 0))
+    if (at->name == NULL && (at->nodes.n > 0 || at->children.n > 0))
         return fr_import_fail(file->in, at->line, err,
                               "no SwitchName or BlockName in this line");
-    return at->name ? check_entry(file, at, err) : FR_OK;
+    return at->name != NULL ? check_entry(file, at, err) : FR_OK;
 }
 
 /* A line without a name, such as BlockSizes, adds nothing. */
@@ -111,7 +110,7 @@ static fr_status read_line(slurm_file *file, char *line, int n_line,
 {
     entry at = {.line = n_line, .parent = -1};
     fr_status status = read_pairs(file, &at, line, err);
-    if (status == FR_OK && at.name) {
+    if (status == FR_OK && at.name != NULL) {
         file->has_blocks |= at.is_block;
         file->has_switches |= !at.is_block;
         status = fr_vec_push(&file->entries, at);
@@ -129,10 +128,10 @@ static fr_status read_lines(slurm_file *file, char *text, fr_err *err)
     int n_line = 0;
     while (*text) {
         char *end = strchr(text, '\n');
-        if (end)
+        if (end != NULL)
             *end = '\0';
         FR_TRY(read_line(file, text, ++n_line, err));
-        text = end ? end + 1 : text + strlen(text);
+        text = end != NULL ? end + 1 : text + strlen(text);
     }
     if (file->entries.n == 0)
         return fr_import_fail(file->in, n_line, err,
@@ -209,7 +208,7 @@ static fr_status check_nodes(const slurm_file *file, fr_err *err)
 {
     const char **sorted = malloc((file->nodes.n + 1) * sizeof *sorted);
     fr_status status = FR_OK;
-    if (!sorted)
+    if (sorted == NULL)
         return fr_fail_no_memory(err);
     memcpy(sorted, file->nodes.items, file->nodes.n * sizeof *sorted);
     qsort(sorted, file->nodes.n, sizeof *sorted, compare_names);
@@ -297,7 +296,7 @@ static fr_status make_links(const slurm_file *file, const fr_node_type *type,
     fabric->switches = calloc(n_entries + 1, sizeof *fabric->switches);
     fabric->links =
         calloc(file->nodes.n + n_entries + 1, sizeof *fabric->links);
-    if (!fabric->switches || !fabric->links)
+    if (fabric->switches == NULL || fabric->links == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < n_entries; i++) {
         char id[FR_CLUSTER_ID];
@@ -328,7 +327,7 @@ static fr_status make_groups(const slurm_file *file, fr_cluster *out,
     bool is_one = file->leaves.n > MAX_GROUPS;
     size_t n = is_one ? 1 : file->leaves.n;
     out->groups = calloc(n, sizeof *out->groups);
-    if (!out->groups)
+    if (out->groups == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < n; i++) {
         const entry *leaf = &file->entries.items[file->leaves.items[i]];
@@ -410,7 +409,7 @@ static fr_status read_file(slurm_file *file, char *text, fr_import *out,
     FR_TRY(read_lines(file, text, err));
     FR_TRY(make_tree(file, err));
     FR_TRY(fr_import_choose_node(file->in, &row, err));
-    if (!row)
+    if (row == NULL)
         return fr_import_fail(file->in, 1, err,
                               "Slurm does not say what the %zu nodes are; give "
                               "--node-type NAME ('forerun catalog nodes' lists "

@@ -44,7 +44,7 @@ static char *copy_plain(const char *text, size_t n)
         }
         copy[at++] = text[i] == '\r' ? ' ' : text[i];
     }
-    if (copy)
+    if (copy != NULL)
         copy[at] = '\0';
     return copy;
 }
@@ -54,9 +54,9 @@ static char *next_line(char **rest)
 {
     char *line = *rest;
     char *end = strchr(line, '\n');
-    if (end)
+    if (end != NULL)
         *end = '\0';
-    *rest = end ? end + 1 : line + strlen(line);
+    *rest = end != NULL ? end + 1 : line + strlen(line);
     return line;
 }
 
@@ -139,7 +139,7 @@ static fr_status read_matrix(matrix *m, fr_err *err)
         char *line = next_line(&rest);
         n_line++;
         if (m->n_columns == 0) {
-            if (strstr(line, "GPU0"))
+            if (strstr(line, "GPU0") != NULL)
                 FR_TRY(read_heading(m, line, n_line, err));
             continue;
         }
@@ -206,9 +206,9 @@ static void count_nics(const matrix *m, fr_import_node *node)
     for (int32_t i = m->n_gpus; i < m->n_columns; i++)
         if (strncmp(m->names[i], "mlx5", 4) == 0)
             node->nic_kind = FR_NIC_INFINIBAND;
-    if (strstr(m->rest, ": mlx5"))
+    if (strstr(m->rest, ": mlx5") != NULL)
         node->nic_kind = FR_NIC_INFINIBAND;
-    if (strstr(m->rest, ": rdmap") || strstr(m->rest, ": efa"))
+    if (strstr(m->rest, ": rdmap") != NULL || strstr(m->rest, ": efa") != NULL)
         node->nic_kind = FR_NIC_EFA;
     if (node->nic_kind == FR_NIC_INFINIBAND && n_all > 0)
         fr_import_note(m->in, "mlx5 NICs speak InfiniBand (it may be RoCE)");
@@ -263,7 +263,7 @@ static fr_status read_nvlinks(const matrix *m, fr_import_node *node,
 {
     int32_t n = m->n_gpus;
     int32_t *n_links = calloc((size_t)n * (size_t)n, sizeof *n_links);
-    if (!n_links)
+    if (n_links == NULL)
         return fr_fail_no_memory(err);
     for (int32_t i = 0; i < n; i++)
         for (int32_t j = 0; j < n; j++)
@@ -290,9 +290,9 @@ static fr_status read_topo_matrix(const fr_import_text *in, fr_import *out,
 {
     matrix *m = calloc(1, sizeof *m);
     fr_status status = FR_OK;
-    if (m)
+    if (m != NULL)
         m->text = copy_plain(in->text, in->n);
-    if (!m || !m->text) {
+    if (m == NULL || m->text == NULL) {
         status = fr_fail_no_memory(err);
         goto out_matrix;
     }

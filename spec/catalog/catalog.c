@@ -130,7 +130,7 @@ static bool has_word(const char *name, const char *word, size_t n)
 static size_t product_words(const char *product, const char *name)
 {
     size_t n_words = 0;
-    while (product && *product) {
+    while (product != NULL && *product) {
         size_t n = strcspn(product, " ");
         if (!has_word(name, product, n))
             return 0;
@@ -181,7 +181,8 @@ static fr_status make_arrays(fr_cluster *cluster, fr_err *err)
     cluster->devices = calloc(1, sizeof *cluster->devices);
     cluster->node_types = calloc(1, sizeof *cluster->node_types);
     cluster->groups = calloc(1, sizeof *cluster->groups);
-    if (!cluster->devices || !cluster->node_types || !cluster->groups)
+    if (cluster->devices == NULL || cluster->node_types == NULL ||
+        cluster->groups == NULL)
         return fr_fail_no_memory(err);
     cluster->n_devices = cluster->n_node_types = cluster->n_groups = 1;
     return FR_OK;
@@ -191,7 +192,7 @@ fr_status fr_catalog_cluster(const char *node_id, int64_t n_nodes,
                              fr_cluster *out, fr_err *err)
 {
     const fr_catalog_node *node = fr_catalog_node_find(node_id);
-    if (!node) {
+    if (node == NULL) {
         char hint[FR_HINT_MAX];
         const char *nearest = fr_catalog_node_nearest(node_id);
         return fr_fail(err, FR_INPUT,

@@ -27,7 +27,7 @@ static bool find_beside_program(const char *kind, char out[FR_CONFIG_PATH])
     dir[n] = '\0';
     for (int i = 0; i < 5; i++) {
         char *slash = strrchr(dir, '/');
-        if (!slash)
+        if (slash == NULL)
             return false;
         *slash = '\0';
         snprintf(rest, sizeof rest, "configs/%s", kind);
@@ -43,7 +43,7 @@ static bool find_beside_program(const char *kind, char out[FR_CONFIG_PATH])
 fr_status fr_config_dir(const char *kind, char out[FR_CONFIG_PATH], fr_err *err)
 {
     const char *configs = getenv("FORERUN_CONFIGS");
-    if (configs && configs[0]) {
+    if (configs != NULL && configs[0]) {
         if (join(out, configs, kind) && fr_dir_exists(out))
             return FR_OK;
         return fr_fail(err, FR_INPUT,
@@ -67,7 +67,7 @@ static void find_nearest(const char *dir, const char *name,
     size_t best = strlen(name) / 2 + 1;
     out[0] = '\0';
     DIR *stream = opendir(dir);
-    if (!stream)
+    if (stream == NULL)
         return;
     for (struct dirent *entry; (entry = readdir(stream));) {
         char stem[256];
@@ -115,7 +115,7 @@ fr_status fr_config_resolve(const char *name_or_path, const char *kind,
     if (strlen(name_or_path) >= FR_CONFIG_PATH)
         return fr_fail(err, FR_INPUT, "a path longer than %d bytes",
                        FR_CONFIG_PATH - 1);
-    bool is_path = strchr(name_or_path, '/') ||
+    bool is_path = strchr(name_or_path, '/') != NULL ||
                    fr_text_ends(name_or_path, extension) ||
                    fr_file_exists(name_or_path);
     if (is_path) {

@@ -49,7 +49,7 @@ const char *fr_nic_kind_name(fr_nic_kind kind)
 
 void fr_cluster_release(fr_cluster *cluster)
 {
-    if (!cluster)
+    if (cluster == NULL)
         return;
     free(cluster->devices);
     free(cluster->node_types);

@@ -32,7 +32,7 @@ static fr_status check_foreign(const fr_xml_node *node, fr_fabric_kind kind,
         {"link", 1u << FR_FABRIC_LINKS},
     };
     for (size_t i = 0; i < FR_LENGTH(attributes); i++)
-        if (fr_xml_find(node, attributes[i].name) &&
+        if (fr_xml_find(node, attributes[i].name) != NULL &&
             !(attributes[i].kinds & 1u << kind))
             return fr_xml_fail(node, err,
                                "'%s' means nothing in a fabric of kind %s; "
@@ -40,7 +40,7 @@ static fr_status check_foreign(const fr_xml_node *node, fr_fabric_kind kind,
                                attributes[i].name, fr_fabric_kind_name(kind));
     for (size_t i = 0; i < FR_LENGTH(children); i++) {
         const fr_xml_node *at = fr_xml_first_named(node, children[i].name);
-        if (at && !(children[i].kinds & 1u << kind))
+        if (at != NULL && !(children[i].kinds & 1u << kind))
             return fr_xml_fail(at, err,
                                "<%s> means nothing in a fabric of kind %s; "
                                "remove it",
@@ -218,7 +218,7 @@ static fr_status read_link(const fr_xml_node *node, fr_cluster *cluster,
                                &link.bandwidth_Bps, err));
     FR_TRY(fr_xml_get_quantity(node, "latency", FR_QUANTITY_S, 0,
                                &link.latency_s, err));
-    link.is_half_duplex = duplex && strcmp(duplex, "half") == 0;
+    link.is_half_duplex = duplex != NULL && strcmp(duplex, "half") == 0;
     fabric->links[fabric->n_links++] = link;
     return FR_OK;
 }
@@ -243,7 +243,7 @@ static fr_status check_link_names(const fr_xml_node *node, size_t n_links,
     link_name *names = calloc(n_links + 1, sizeof *names);
     fr_status status = FR_OK;
     size_t n = 0;
-    if (!names)
+    if (names == NULL)
         return fr_fail_no_memory(err);
     fr_xml_each (at, node, "link")
         names[n++] = (link_name){fr_xml_find(at, "id"), at};
@@ -264,7 +264,7 @@ static fr_status check_connected(const fr_xml_node *node,
     const fr_fabric *fabric = &cluster->fabric;
     int64_t n_nodes = fr_cluster_n_nodes(cluster);
     bool *is_reached = calloc((size_t)n_nodes + fabric->n_switches, 1);
-    if (!is_reached)
+    if (is_reached == NULL)
         return fr_fail_no_memory(err);
     is_reached[0] = true;
     for (bool has_changed = true; has_changed;) {
@@ -299,7 +299,7 @@ static fr_status read_links(const fr_xml_node *node, fr_cluster *cluster,
                            FR_CLUSTER_MAX_LINKS);
     fabric->links = calloc(n_links + 1, sizeof *fabric->links);
     fabric->switches = calloc(n_switches + 1, sizeof *fabric->switches);
-    if (!fabric->links || !fabric->switches)
+    if (fabric->links == NULL || fabric->switches == NULL)
         return fr_fail_no_memory(err);
     FR_TRY(read_switches(node, cluster, err));
     fr_xml_each (at, node, "link")
@@ -337,12 +337,12 @@ fr_status fr_cluster_read_fabric(const fr_xml_node *root, fr_cluster *cluster,
     fr_fabric *fabric = &cluster->fabric;
     int64_t n_nodes = fr_cluster_n_nodes(cluster);
     const char *kind;
-    if (!node && n_nodes > 1)
+    if (node == NULL && n_nodes > 1)
         return fr_xml_fail(root, err, "%lld nodes need a <fabric>",
                            (long long)n_nodes);
-    if (!node)
+    if (node == NULL)
         return FR_OK;
-    if (fr_xml_next_named(node, "fabric"))
+    if (fr_xml_next_named(node, "fabric") != NULL)
         return fr_xml_fail(fr_xml_next_named(node, "fabric"), err,
                            "a second <fabric>; a cluster has one");
     FR_TRY(fr_xml_get_string(node, "kind", &kind, err));

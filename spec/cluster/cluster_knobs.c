@@ -1,12 +1,12 @@
 /* cluster_knobs.c: one function per knob, and how their values are read. */
 #include "spec/cluster/cluster_knobs.h"
 
+#include "core/base/text.h"
+#include "spec/catalog/catalog.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/base/text.h"
-#include "spec/catalog/catalog.h"
 
 /* ---- copies ------------------------------------------------------------- */
 

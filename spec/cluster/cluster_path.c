@@ -2,6 +2,7 @@
 #include "spec/cluster/cluster.h"
 
 #include "core/base/minmax.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -135,7 +136,8 @@ static void links_path(const fr_cluster *cluster, int64_t from, int64_t to,
     int64_t *hops = calloc((size_t)n, sizeof *hops);
     int64_t *via = calloc((size_t)n, sizeof *via);
     double bandwidth_Bps = INFINITY;
-    if (!hops || !via || !find_route(fabric, from, to, hops, via, n)) {
+    if (hops == NULL || via == NULL ||
+        !find_route(fabric, from, to, hops, via, n)) {
         *path = (fr_path){0};
         goto out;
     }

@@ -23,7 +23,8 @@ static fr_status fail_node_type(const fr_xml_node *node,
 {
     char hint[FR_HINT_MAX];
     const char *nearest = fr_catalog_node_nearest(id);
-    size_t best = nearest ? fr_text_distance(id, nearest) : strlen(id) / 2 + 1;
+    size_t best =
+        nearest != NULL ? fr_text_distance(id, nearest) : strlen(id) / 2 + 1;
     for (size_t i = 0; i < cluster->n_node_types; i++) {
         size_t distance = fr_text_distance(id, cluster->node_types[i].id);
         if (distance < best) {
@@ -46,17 +47,17 @@ static fr_status find_node_type(const fr_xml_node *node, const char *id,
             return FR_OK;
         }
     const fr_catalog_node *found = fr_catalog_node_find(id);
-    if (!found)
+    if (found == NULL)
         return fail_node_type(node, cluster, id, err);
     fr_node_type *types =
         realloc(cluster->node_types,
                 (cluster->n_node_types + 1) * sizeof *cluster->node_types);
-    if (!types)
+    if (types == NULL)
         return fr_fail_no_memory(err);
     cluster->node_types = types;
     fr_device_type *devices = realloc(
         cluster->devices, (cluster->n_devices + 1) * sizeof *cluster->devices);
-    if (!devices)
+    if (devices == NULL)
         return fr_fail_no_memory(err);
     cluster->devices = devices;
     devices[cluster->n_devices] = fr_catalog_device_find(found->device)->type;
@@ -124,7 +125,7 @@ static fr_status read_slow_node(const fr_xml_node *node,
     if (device >= n_slots)
         return fr_xml_fail(node, err, "device %lld: '%s' has 0 to %lld",
                            (long long)device, name, (long long)n_slots - 1);
-    if (device >= 0 && fr_xml_find(node, "network"))
+    if (device >= 0 && fr_xml_find(node, "network") != NULL)
         return fr_xml_fail(node, err,
                            "network is of the whole node; leave device out");
     slow->device = (int32_t)device;
@@ -137,16 +138,16 @@ static fr_status read_slow(const fr_xml_node *node, fr_cluster *cluster,
     fr_slow *slow = &cluster->slow[cluster->n_slow];
     const char *link = fr_xml_find(node, "link");
     *slow = (fr_slow){-1, -1, -1, 1.0, 1.0};
-    if (link && fr_xml_find(node, "node"))
+    if (link != NULL && fr_xml_find(node, "node") != NULL)
         return fr_xml_fail(node, err,
                            "<slow> names a node or a link, not "
                            "both");
-    if (!link)
+    if (link == NULL)
         FR_TRY(read_slow_node(node, cluster, slow, err));
     for (size_t i = 0; link && i < cluster->fabric.n_links; i++)
         if (strcmp(cluster->fabric.links[i].id, link) == 0)
             slow->link = (int64_t)i;
-    if (link && slow->link < 0)
+    if (link != NULL && slow->link < 0)
         return fr_xml_fail(node, err,
                            "unknown link '%s'; only links of a "
                            "fabric of kind links have names",
@@ -174,7 +175,7 @@ static fr_status read_all_slow(const fr_xml_node *root, fr_cluster *cluster,
     if (n == 0)
         return FR_OK;
     cluster->slow = calloc(n, sizeof *cluster->slow);
-    if (!cluster->slow)
+    if (cluster->slow == NULL)
         return fr_fail_no_memory(err);
     fr_xml_each (at, root, "slow")
         FR_TRY(read_slow(at, cluster, err));
@@ -218,15 +219,15 @@ static fr_status read_rest(const fr_xml_node *root, fr_cluster *cluster,
     const fr_xml_node *jitter = fr_xml_first_named(root, "jitter");
     const fr_xml_node *reliability = fr_xml_first_named(root, "reliability");
     const fr_xml_node *site = fr_xml_first_named(root, "site");
-    if (jitter) {
+    if (jitter != NULL) {
         FR_TRY(fr_xml_maybe_quantity(jitter, "compute", FR_QUANTITY_FRAC, 0,
                                      &cluster->jitter_compute_frac, err));
         FR_TRY(fr_xml_maybe_quantity(jitter, "network", FR_QUANTITY_FRAC, 0,
                                      &cluster->jitter_network_frac, err));
     }
-    if (reliability)
+    if (reliability != NULL)
         FR_TRY(read_reliability(reliability, cluster, err));
-    return site ? read_site(site, cluster, err) : FR_OK;
+    return site != NULL ? read_site(site, cluster, err) : FR_OK;
 }
 
 /* What was filled on failure is released by the caller. */
@@ -242,7 +243,7 @@ static fr_status read_root(const fr_xml_node *root, fr_cluster *cluster,
         return fr_xml_fail(root, err, "more than %d groups",
                            FR_CLUSTER_MAX_TYPES);
     cluster->groups = calloc(n_groups + 1, sizeof *cluster->groups);
-    if (!cluster->groups)
+    if (cluster->groups == NULL)
         return fr_fail_no_memory(err);
     FR_TRY(fr_cluster_read_types(root, cluster, err));
     FR_TRY(read_groups(root, cluster, err));
@@ -311,9 +312,9 @@ fr_status fr_cluster_load(const char *name_or_path, fr_cluster *out,
     const char *colon = strrchr(name_or_path, ':');
     bool is_path =
         strchr(name_or_path, '/') || fr_text_ends(name_or_path, ".xml");
-    if (colon && !is_path)
+    if (colon != NULL && !is_path)
         return load_catalog(name_or_path, colon, out, err);
-    if (!is_path && fr_catalog_node_find(name_or_path))
+    if (!is_path && fr_catalog_node_find(name_or_path) != NULL)
         return fr_catalog_cluster(name_or_path, 1, out, err);
     FR_TRY(fr_config_resolve(name_or_path, "clusters", ".xml", path, err));
     FR_TRY(fr_xml_load(path, &xml, err));

@@ -57,7 +57,7 @@ enum { N_ELEMENTS = FR_LENGTH(elements) };
 static size_t count(const char *const names[MAX_NAMES])
 {
     size_t n = 0;
-    while (n < MAX_NAMES && names[n])
+    while (n < MAX_NAMES && names[n] != NULL)
         n++;
     return n;
 }
@@ -78,7 +78,7 @@ static fr_status check_child(const fr_xml_node *child, const element *parent,
     if (fr_text_find(name, parent->children, n) >= 0)
         return FR_OK;
     const char *nearest = fr_text_nearest(name, parent->children, n);
-    if (nearest)
+    if (nearest != NULL)
         return fr_xml_fail(child, err,
                            "unknown element <%s> in <%s>: did you mean <%s>?",
                            name, parent->name, nearest);
@@ -92,7 +92,8 @@ static fr_status check_node(const fr_xml_node *node, const element *kind,
 {
     FR_TRY(fr_xml_check_attributes(node, kind->attributes,
                                    count(kind->attributes), err));
-    for (const fr_xml_node *at = fr_xml_first(node); at; at = fr_xml_next(at)) {
+    for (const fr_xml_node *at = fr_xml_first(node); at != NULL;
+         at = fr_xml_next(at)) {
         FR_TRY(check_child(at, kind, err));
         FR_TRY(check_node(at, find_element(fr_xml_name(at)), err));
     }

@@ -55,15 +55,15 @@ static fr_status read_like(const fr_xml_node *node, chain links,
                            fr_err *err)
 {
     const fr_xml_node *own = find_id(links.root, "device", like);
-    if (own && ++links.depth > links.n_max)
+    if (own != NULL && ++links.depth > links.n_max)
         return fr_xml_fail(node, err,
                            "device '%s' is like itself: 'like' runs in a "
                            "cycle through '%s'; describe one of them",
                            fr_xml_find(node, "id"), like);
-    if (own)
+    if (own != NULL)
         return read_device(own, links, device, err);
     const fr_catalog_device *found = fr_catalog_device_find(like);
-    if (found) {
+    if (found != NULL) {
         *device = found->type;
         return FR_OK;
     }
@@ -80,10 +80,10 @@ static fr_status read_device_attributes(const fr_xml_node *node,
 {
     const char *kind = fr_xml_find(node, "kind");
     const char *generation = fr_xml_find(node, "generation");
-    if (generation)
+    if (generation != NULL)
         fr_text_copy_cut(device->generation, sizeof device->generation,
                          generation);
-    if (kind)
+    if (kind != NULL)
         device->kind = strcmp(kind, "cpu") == 0 ? FR_DEVICE_CPU : FR_DEVICE_GPU;
     FR_TRY(fr_xml_maybe_i64(node, "cores", &device->n_cores, err));
     FR_TRY(fr_xml_maybe_bytes(node, "memory", &device->memory_bytes, err));
@@ -103,9 +103,9 @@ static fr_status read_device(const fr_xml_node *node, chain links,
 {
     const char *like = fr_xml_find(node, "like"), *id;
     FR_TRY(fr_xml_get_string(node, "id", &id, err));
-    if (like)
+    if (like != NULL)
         FR_TRY(read_like(node, links, like, device, err));
-    else if (!fr_xml_find(node, "kind"))
+    else if (fr_xml_find(node, "kind") == NULL)
         return fr_xml_fail(node, err,
                            "<device id=\"%s\"> needs kind=\"cpu\" "
                            "or \"gpu\", or like=\"...\"",
@@ -234,14 +234,14 @@ static fr_status read_node_children(const fr_xml_node *node, fr_node_type *type,
     const fr_xml_node *intra = fr_xml_first_named(node, "intra");
     const fr_xml_node *nic = fr_xml_first_named(node, "nic");
     const fr_xml_node *storage = fr_xml_first_named(node, "storage");
-    if (intra)
+    if (intra != NULL)
         FR_TRY(read_intra(intra, type, err));
     const fr_xml_node *pcie = fr_xml_first_named(node, "pcie");
-    if (nic)
+    if (nic != NULL)
         FR_TRY(read_nic(nic, type, err));
-    if (pcie)
+    if (pcie != NULL)
         FR_TRY(read_pcie(pcie, type, err));
-    return storage ? read_storage(storage, type, err) : FR_OK;
+    return storage != NULL ? read_storage(storage, type, err) : FR_OK;
 }
 
 /* Index of a device by name; one of the catalogue is appended when used. */
@@ -254,7 +254,7 @@ static fr_status find_device(const fr_xml_node *node, const char *id,
             return FR_OK;
         }
     const fr_catalog_device *found = fr_catalog_device_find(id);
-    if (found) {
+    if (found != NULL) {
         *out = (int32_t)cluster->n_devices;
         cluster->devices[cluster->n_devices++] = found->type;
         return FR_OK;
@@ -274,24 +274,24 @@ static fr_status start_node_type(const fr_xml_node *node, fr_cluster *cluster,
     const char *like = fr_xml_find(node, "like");
     *device = fr_xml_find(node, "device");
     type->n_devices = type->n_rails = type->n_sockets = type->n_hosts = 1;
-    if (!like && !*device)
+    if (like == NULL && *device == NULL)
         return fr_xml_fail(node, err,
                            "<node-type id=\"%s\"> needs "
                            "device=\"...\" or like=\"...\"",
                            fr_xml_find(node, "id"));
-    if (!like)
+    if (like == NULL)
         return FR_OK;
     for (size_t i = 0; i < cluster->n_node_types; i++)
         if (fr_text_equal(cluster->node_types[i].id, like)) {
             *type = cluster->node_types[i];
-            if (!*device)
+            if (*device == NULL)
                 *device = cluster->devices[type->i_device].id;
             return FR_OK;
         }
     const fr_catalog_node *found = fr_catalog_node_find(like);
-    if (found) {
+    if (found != NULL) {
         *type = found->type;
-        if (!*device)
+        if (*device == NULL)
             *device = found->device;
         return FR_OK;
     }
@@ -403,7 +403,7 @@ static fr_status read_machine(const fr_xml_node *node, fr_cluster *cluster,
     int64_t n_parts = 1;
     const char *id = fr_xml_find(node, "id");
     fr_machine machine;
-    if (fr_xml_next_named(node, "machine"))
+    if (fr_xml_next_named(node, "machine") != NULL)
         return fr_xml_fail(fr_xml_next_named(node, "machine"), err,
                            "a second <machine>; there is only one this is "
                            "run on");
@@ -426,7 +426,7 @@ static fr_status read_machine(const fr_xml_node *node, fr_cluster *cluster,
     type->n_sockets = machine.n_sockets;
     type->intra_kind = FR_INTRA_SHARED_MEMORY;
     FR_TRY(read_node_children(node, type, err));
-    fr_text_copy_cut(group->id, sizeof group->id, id ? id : "host");
+    fr_text_copy_cut(group->id, sizeof group->id, id != NULL ? id : "host");
     group->i_node_type = (int32_t)cluster->n_node_types++;
     group->n_nodes = n_parts;
     cluster->n_groups++;
@@ -448,9 +448,9 @@ fr_status fr_cluster_read_types(const fr_xml_node *root, fr_cluster *cluster,
     cluster->devices =
         calloc(n_devices + n_types + 1, sizeof *cluster->devices);
     cluster->node_types = calloc(n_types + 1, sizeof *cluster->node_types);
-    if (!cluster->devices || !cluster->node_types)
+    if (cluster->devices == NULL || cluster->node_types == NULL)
         return fr_fail_no_memory(err);
     FR_TRY(read_devices(root, cluster, err));
     FR_TRY(read_node_types(root, cluster, err));
-    return machine ? read_machine(machine, cluster, err) : FR_OK;
+    return machine != NULL ? read_machine(machine, cluster, err) : FR_OK;
 }

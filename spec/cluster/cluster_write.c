@@ -83,8 +83,8 @@ static void put_quantity(fr_buffer *out, const char *name, fr_quantity quantity,
                          const unit *units, double value)
 {
     char best[FR_FORMAT_MAX * 2] = "", text[FR_FORMAT_MAX * 2];
-    for (const unit *u = units; u->name; u++) {
-        if (value < u->factor && u[1].name)
+    for (const unit *u = units; u->name != NULL; u++) {
+        if (value < u->factor && u[1].name != NULL)
             continue;
         if (format_in(u, quantity, value, text, sizeof text) &&
             (!best[0] || strlen(text) < strlen(best)))
@@ -474,7 +474,7 @@ fr_status fr_cluster_format(const fr_cluster *cluster, const char *comment,
                             fr_buffer *out, fr_err *err)
 {
     fr_buffer_puts(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    if (comment && comment[0])
+    if (comment != NULL && comment[0])
         put_comment(out, comment);
     fr_buffer_puts(out, "<cluster");
     put_text(out, "name", cluster->name);

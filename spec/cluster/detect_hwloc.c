@@ -31,7 +31,8 @@ static void detect_topology(fr_machine *out)
         HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE};
     for (size_t i = 0; i < FR_LENGTH(caches); i++) {
         hwloc_obj_t cache = hwloc_get_obj_by_type(topology, caches[i], 0);
-        if (cache && cache->attr && cache->attr->cache.size > 0) {
+        if (cache != NULL && cache->attr != NULL &&
+            cache->attr->cache.size > 0) {
             out->llc_bytes = cache->attr->cache.size;
             break;
         }
@@ -71,7 +72,7 @@ static int32_t count_allowed_cores(void)
                  "thread_siblings_list",
                  cpu);
         FILE *file = fopen(path, "r");
-        if (file) {
+        if (file != NULL) {
             if (fscanf(file, "%zu", &first) != 1)
                 first = cpu;
             fclose(file);
@@ -89,7 +90,7 @@ static int32_t read_cpu_quota(void)
 {
     long long quota, period;
     FILE *file = fopen("/sys/fs/cgroup/cpu.max", "r");
-    if (!file)
+    if (file == NULL)
         return 0;
     bool has_quota =
         fscanf(file, "%lld %lld", &quota, &period) == 2 && period > 0;
@@ -103,7 +104,7 @@ static uint64_t read_memory_limit(void)
 {
     unsigned long long n_bytes;
     FILE *file = fopen("/sys/fs/cgroup/memory.max", "r");
-    if (!file)
+    if (file == NULL)
         return 0;
     bool has_limit = fscanf(file, "%llu", &n_bytes) == 1;
     fclose(file);
@@ -139,7 +140,7 @@ static bool has_word(const char *line, const char *word)
 static void read_cpu_line(char *line, cpu_facts *facts, fr_machine *out)
 {
     char *colon = strchr(line, ':');
-    if (!colon)
+    if (colon == NULL)
         return;
     if (fr_text_starts(line, "model name"))
         fr_text_copy_cut(out->cpu, sizeof out->cpu, fr_text_trim(colon + 1));
@@ -175,7 +176,7 @@ static void detect_cpu(fr_machine *out)
     char *line = NULL;
     size_t n = 0;
     cpu_facts facts = {0};
-    if (!file)
+    if (file == NULL)
         return;
     /* One processor's paragraph is enough. */
     while (getline(&line, &n, file) > 0 && line[0] != '\n')

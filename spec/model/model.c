@@ -42,7 +42,7 @@ void fr_model_init(fr_model *model)
 
 void fr_model_release(fr_model *model)
 {
-    if (!model)
+    if (model == NULL)
         return;
     free(model->layers);
     memset(model, 0, sizeof *model);
@@ -55,7 +55,7 @@ fr_status fr_model_copy(const fr_model *model, fr_model *out, fr_err *err)
     if (model->n_layer_entries > 0) {
         size_t n_bytes = model->n_layer_entries * sizeof *copy.layers;
         copy.layers = malloc(n_bytes);
-        if (!copy.layers)
+        if (copy.layers == NULL)
             return fr_fail_no_memory(err);
         memcpy(copy.layers, model->layers, n_bytes);
     }

@@ -33,7 +33,7 @@ static fr_status get_or(const fr_json_value *config, const char *key,
 /* Of a list or object that may be absent. */
 static size_t count(const fr_json_value *value)
 {
-    return value ? fr_json_n(value) : 0;
+    return value != NULL ? fr_json_n(value) : 0;
 }
 
 /* hidden_act and its like. */
@@ -102,11 +102,11 @@ static fr_status get_rope(const fr_json_value *config, fr_model *model,
                           fr_err *err)
 {
     const fr_json_value *scaling = fr_json_find(config, "rope_parameters");
-    if (!scaling)
+    if (scaling == NULL)
         scaling = fr_json_find(config, "rope_scaling");
     double theta = 10000.0;
     model->is_rope = true;
-    if (scaling) {
+    if (scaling != NULL) {
         const char *type, *old_type;
         FR_TRY(
             fr_json_get_string_or(scaling, "type", "default", &old_type, err));
@@ -495,7 +495,7 @@ static fr_status read_config(const fr_json_value *object, const char *name,
                              fr_model *model, fr_err *err)
 {
     const fr_json_value *text = fr_json_find(object, "text_config");
-    const fr_json_value *config = text ? text : object;
+    const fr_json_value *config = text != NULL ? text : object;
     const char *type, *own_name;
     FR_TRY(fr_json_get_string(config, "model_type", &type, err));
     FR_TRY(

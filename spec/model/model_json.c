@@ -147,9 +147,9 @@ static fr_status read_transformer(const fr_json_value *object, fr_model *model,
     for (size_t i = 0; i < N_FIELDS; i++)
         FR_TRY(read_field(object, &fields[i], model, err));
     FR_TRY(read_activation(object, model, err));
-    if (!fr_json_find(object, "n_kv_heads"))
+    if (fr_json_find(object, "n_kv_heads") == NULL)
         model->n_kv_heads = model->n_heads;
-    if (fr_json_find(object, "head_dim"))
+    if (fr_json_find(object, "head_dim") != NULL)
         return FR_OK;
     if (model->n_heads < 1 || model->hidden % model->n_heads != 0)
         return fr_json_fail(fr_json_find(object, "n_heads"), err,
@@ -195,7 +195,7 @@ static fr_status read_layers(const fr_json_value *object, fr_model *model,
     if (n == 0)
         return fr_json_fail(list, err, "layers is empty; list at least one");
     model->layers = calloc(n, sizeof *model->layers);
-    if (!model->layers)
+    if (model->layers == NULL)
         return fr_fail_no_memory(err);
     model->n_layer_entries = n;
     for (size_t i = 0; i < n; i++) {

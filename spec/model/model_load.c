@@ -15,9 +15,10 @@ static fr_status read_any(const fr_json *json, const char *name, fr_model *out,
     if (fr_json_kind_of(root) != FR_JSON_OBJECT)
         return fr_json_fail(root, err, "a model must be an object, not %s",
                             fr_json_kind_name(fr_json_kind_of(root)));
-    if (fr_json_find(root, "schema"))
+    if (fr_json_find(root, "schema") != NULL)
         return fr_model_from_json(root, out, err);
-    if (fr_json_find(root, "model_type") || fr_json_find(root, "text_config"))
+    if (fr_json_find(root, "model_type") != NULL ||
+        fr_json_find(root, "text_config") != NULL)
         return fr_model_from_hugging_face(root, name, out, err);
     return fr_json_fail(root, err,
                         "neither \"schema\": \"forerun.model/1\" nor a Hugging "

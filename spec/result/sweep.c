@@ -1,12 +1,12 @@
 /* sweep.c: points by their keys, and the curves through them. */
 #include "spec/result/sweep.h"
 
+#include "core/base/text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/base/text.h"
 
 enum { MOST_VALUES = 100000 }; /* of one key */
 

@@ -11,7 +11,7 @@ void fr_timeline_init(fr_timeline *timeline)
 
 void fr_timeline_release(fr_timeline *timeline)
 {
-    if (!timeline)
+    if (timeline == NULL)
         return;
     free(timeline->at);
     free(timeline->spans_of_rank);
@@ -25,7 +25,7 @@ fr_status fr_timeline_add(fr_timeline *timeline, fr_span span, fr_err *err)
         if (cap > SIZE_MAX / sizeof span)
             return fr_fail_no_memory(err);
         fr_span *at = realloc(timeline->at, cap * sizeof span);
-        if (!at)
+        if (at == NULL)
             return fr_fail_no_memory(err);
         timeline->at = at;
         timeline->cap = cap;

@@ -1,12 +1,12 @@
 /* tuning.c: ownership of the answer of tune. */
 #include "spec/result/tuning.h"
 
+#include "core/base/vec.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/base/vec.h"
 
 void fr_tuning_init(fr_tuning *tuning)
 {
