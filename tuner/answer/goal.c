@@ -8,26 +8,76 @@
 #include "core/base/text.h"
 #include "core/base/units.h"
 
+/* ---- objectives ---------------------------------------------------------- */
+
+static double step_of(const fr_goal_point *at)
+{
+    return at->step_s;
+}
+
+static double device_seconds_of(const fr_goal_point *at)
+{
+    return at->run.seconds * (double)at->run.n_devices / at->run.tokens;
+}
+
+static double seconds_of(const fr_goal_point *at)
+{
+    return at->run.seconds;
+}
+
+/* HUGE_VAL where there is no price, or no power. */
+static double known(double rate, double amount)
+{
+    return rate > 0 ? amount : HUGE_VAL;
+}
+
+static double usd_of(const fr_goal_point *at)
+{
+    return known(at->scale->usd_per_h, at->run.usd);
+}
+
+static double kwh_of(const fr_goal_point *at)
+{
+    return known(at->scale->kw, at->run.kwh);
+}
+
+/* Of equally many devices the faster run is better, by less than a device. */
+static double devices_of(const fr_goal_point *at)
+{
+    return (double)at->run.n_devices +
+           0.5 * at->run.seconds / at->goal->deadline_s;
+}
+
+static double taken_of(const fr_goal_point *at)
+{
+    return at->taken_frac;
+}
+
 static const fr_goal_row rows[FR_GOAL_N] = {
-    [FR_GOAL_STEP] = {"step", "s", "seconds of a step", 0},
+    [FR_GOAL_STEP] = {"step", "s", "seconds of a step", 0, false, step_of},
     [FR_GOAL_THROUGHPUT] = {"throughput", "device s/token",
-                            "device seconds of a token", 0},
-    [FR_GOAL_TIME] = {"time", "s", "seconds of the run", 0},
-    [FR_GOAL_COST] = {"cost", "USD", "dollars of the run", FR_GOAL_NEEDS_PRICE},
+                            "device seconds of a token", 0, true,
+                            device_seconds_of},
+    [FR_GOAL_TIME] = {"time", "s", "seconds of the run", 0, false, seconds_of},
+    [FR_GOAL_COST] = {"cost", "USD", "dollars of the run", FR_GOAL_NEEDS_PRICE,
+                      true, usd_of},
     [FR_GOAL_ENERGY] = {"energy", "kWh", "energy of the run",
-                        FR_GOAL_NEEDS_POWER},
+                        FR_GOAL_NEEDS_POWER, true, kwh_of},
     [FR_GOAL_DEADLINE] = {"deadline", "USD",
                           "dollars of a run that meets the deadline",
-                          FR_GOAL_NEEDS_DEADLINE | FR_GOAL_NEEDS_PRICE},
+                          FR_GOAL_NEEDS_DEADLINE | FR_GOAL_NEEDS_PRICE, true,
+                          usd_of},
     [FR_GOAL_DEVICES] = {"devices", "devices",
                          "devices of a run that meets the deadline",
-                         FR_GOAL_NEEDS_DEADLINE},
+                         FR_GOAL_NEEDS_DEADLINE, true, devices_of},
     [FR_GOAL_LOSS] = {"loss", "s",
                       "seconds to the loss that so many tokens reach in small "
                       "batches",
-                      FR_GOAL_NEEDS_TOKENS | FR_GOAL_NEEDS_CRITICAL_BATCH},
+                      FR_GOAL_NEEDS_TOKENS | FR_GOAL_NEEDS_CRITICAL_BATCH,
+                      false, seconds_of},
     [FR_GOAL_HEADROOM] = {"headroom", "of memory",
-                          "share of the memory that is taken", 0},
+                          "share of the memory that is taken", 0, false,
+                          taken_of},
 };
 
 const fr_goal_row *fr_goal_row_of(fr_goal_kind kind)
@@ -40,12 +90,25 @@ void fr_goal_init(fr_goal *goal)
     *goal = (fr_goal){.kind = FR_GOAL_STEP};
 }
 
+/* ---- what was given ------------------------------------------------------ */
+
 fr_status fr_goal_check(const fr_goal *goal, fr_err *err)
 {
     const fr_goal_row *row = &rows[goal->kind];
     const double amounts[] = {goal->tokens,     goal->critical_batch,
                               goal->deadline_s, goal->most_usd,
                               goal->most_kwh,   goal->least_headroom_frac};
+    const struct {
+        unsigned bit;
+        double amount;
+        const char *what;
+    } needs[] = {{FR_GOAL_NEEDS_DEADLINE, goal->deadline_s,
+                  "a deadline, such as --deadline 30d"},
+                 {FR_GOAL_NEEDS_TOKENS, goal->tokens,
+                  "the tokens that the loss takes in small batches, such as "
+                  "--tokens 300B"},
+                 {FR_GOAL_NEEDS_CRITICAL_BATCH, goal->critical_batch,
+                  "the critical batch in tokens, such as --critical-batch 4M"}};
     for (size_t i = 0; i < sizeof amounts / sizeof amounts[0]; i++)
         if (!(amounts[i] >= 0 && isfinite(amounts[i])))
             return fr_fail(err, FR_USAGE,
@@ -54,21 +117,10 @@ fr_status fr_goal_check(const fr_goal *goal, fr_err *err)
     if (goal->least_headroom_frac >= 1)
         return fr_fail(err, FR_USAGE,
                        "a headroom of all memory leaves none for the plan");
-    if ((row->needs & FR_GOAL_NEEDS_DEADLINE) && goal->deadline_s <= 0)
-        return fr_fail(err, FR_USAGE,
-                       "goal '%s' needs a deadline, such as --deadline 30d",
-                       row->name);
-    if ((row->needs & FR_GOAL_NEEDS_TOKENS) && goal->tokens <= 0)
-        return fr_fail(err, FR_USAGE,
-                       "goal '%s' needs the tokens that the loss takes in "
-                       "small batches, such as --tokens 300B",
-                       row->name);
-    if ((row->needs & FR_GOAL_NEEDS_CRITICAL_BATCH) &&
-        goal->critical_batch <= 0)
-        return fr_fail(err, FR_USAGE,
-                       "goal '%s' needs the critical batch in tokens, such as "
-                       "--critical-batch 4M",
-                       row->name);
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
+        if ((row->needs & needs[i].bit) && needs[i].amount <= 0)
+            return fr_fail(err, FR_USAGE, "goal '%s' needs %s", row->name,
+                           needs[i].what);
     if ((row->needs & FR_GOAL_NEEDS_CRITICAL_BATCH) &&
         goal->critical_batch > goal->tokens)
         return fr_fail(
@@ -166,103 +218,43 @@ fr_job fr_goal_job(const fr_model *model, const fr_job *job)
     return counted;
 }
 
-/* Equally many devices: the faster run is better, by less than one device. */
-static double devices_value(const fr_goal *goal, const fr_goal_run *run)
-{
-    return (double)run->n_devices + 0.5 * run->seconds / goal->deadline_s;
-}
-
-/* HUGE_VAL where there is no price, or no power. */
-static double known(double rate, double amount)
-{
-    return rate > 0 ? amount : HUGE_VAL;
-}
-
-static double objective(const fr_goal *goal, const fr_goal_scale *scale,
-                        const fr_goal_run *run, double step_s,
-                        double taken_frac)
-{
-    switch (goal->kind) {
-    case FR_GOAL_STEP:
-        return step_s;
-    case FR_GOAL_THROUGHPUT:
-        return run->seconds * (double)run->n_devices / run->tokens;
-    case FR_GOAL_TIME:
-    case FR_GOAL_LOSS:
-        return run->seconds;
-    case FR_GOAL_COST:
-    case FR_GOAL_DEADLINE:
-        return known(scale->usd_per_h, run->usd);
-    case FR_GOAL_ENERGY:
-        return known(scale->kw, run->kwh);
-    case FR_GOAL_DEVICES:
-        return devices_value(goal, run);
-    case FR_GOAL_HEADROOM:
-        return taken_frac;
-    case FR_GOAL_N:
-        break;
-    }
-    return HUGE_VAL;
-}
-
 /* ---- constraints --------------------------------------------------------- */
 
 typedef struct limit {
     const char *what;
     bool is_given;
     double is, most;
-    char *(*format)(char *out, size_t n, double value);
+    const char *format; /* NULL: a duration */
+    double unit;        /* of what the format shows */
 } limit;
 
 enum { N_LIMITS = 5 };
 
-static char *format_duration(char *out, size_t n, double seconds)
+static char *format_amount(const limit *l, double amount, char *out, size_t n)
 {
-    if (seconds < 86400)
-        return fr_format_s(out, n, seconds);
-    snprintf(out, n, "%.3g days", seconds / 86400);
-    return out;
-}
-
-static char *format_usd(char *out, size_t n, double usd)
-{
-    snprintf(out, n, "%.4g USD", usd);
-    return out;
-}
-
-static char *format_kwh(char *out, size_t n, double kwh)
-{
-    snprintf(out, n, "%.4g kWh", kwh);
-    return out;
-}
-
-static char *format_percent(char *out, size_t n, double frac)
-{
-    snprintf(out, n, "%.1f %%", 100 * frac);
-    return out;
-}
-
-static char *format_devices(char *out, size_t n, double n_devices)
-{
-    snprintf(out, n, "%.0f devices", n_devices);
+    if (l->format == NULL && amount < 86400)
+        return fr_format_s(out, n, amount);
+    if (l->format == NULL)
+        snprintf(out, n, "%.3g days", amount / 86400);
+    else
+        snprintf(out, n, l->format, l->unit * amount);
     return out;
 }
 
 /* An unknown amount breaks a limit on it. */
-static void list_limits(const fr_goal *goal, const fr_goal_scale *scale,
-                        const fr_goal_run *run, double taken_frac, limit *out)
+static void list_limits(const fr_goal_point *at, limit out[N_LIMITS])
 {
+    const fr_goal *goal = at->goal;
     const limit all[N_LIMITS] = {
-        {"time", goal->deadline_s > 0, run->seconds, goal->deadline_s,
-         format_duration},
-        {"cost", goal->most_usd > 0, known(scale->usd_per_h, run->usd),
-         goal->most_usd, format_usd},
-        {"energy", goal->most_kwh > 0, known(scale->kw, run->kwh),
-         goal->most_kwh, format_kwh},
-        {"devices", goal->most_devices > 0, (double)run->n_devices,
-         (double)goal->most_devices, format_devices},
-        {"memory taken", goal->least_headroom_frac > 0, taken_frac,
-         1 - goal->least_headroom_frac, format_percent},
+        {"time", goal->deadline_s > 0, at->run.seconds, goal->deadline_s, NULL,
+         1},
+        {"cost", goal->most_usd > 0, usd_of(at), goal->most_usd, "%.4g USD", 1},
+        {"energy", goal->most_kwh > 0, kwh_of(at), goal->most_kwh, "%.4g kWh",
+         1},
+        {"devices", goal->most_devices > 0, (double)at->run.n_devices,
+         (double)goal->most_devices, "%.0f devices", 1},
+        {"memory taken", goal->least_headroom_frac > 0, at->taken_frac,
+         1 - goal->least_headroom_frac, "%.1f %%", 100},
     };
     memcpy(out, all, sizeof all);
 }
@@ -282,25 +274,29 @@ static double excess(const limit *limits)
     return most;
 }
 
+static bool limits_devices(const fr_goal *goal)
+{
+    return goal->most_usd > 0 || goal->most_kwh > 0 || goal->most_devices > 0;
+}
+
 bool fr_goal_has_limits(const fr_goal *goal)
 {
-    return goal->deadline_s > 0 || goal->most_usd > 0 || goal->most_kwh > 0 ||
-           goal->most_devices > 0 || goal->least_headroom_frac > 0;
+    return limits_devices(goal) || goal->deadline_s > 0 ||
+           goal->least_headroom_frac > 0;
 }
 
 bool fr_goal_weighs_devices(const fr_goal *goal)
 {
-    switch (goal->kind) {
-    case FR_GOAL_THROUGHPUT:
-    case FR_GOAL_COST:
-    case FR_GOAL_ENERGY:
-    case FR_GOAL_DEADLINE:
-    case FR_GOAL_DEVICES:
-        return true;
-    default:
-        return goal->most_usd > 0 || goal->most_kwh > 0 ||
-               goal->most_devices > 0;
-    }
+    return rows[goal->kind].weighs_devices || limits_devices(goal);
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+static fr_goal_point point_at(const fr_goal *goal, const fr_goal_scale *scale,
+                              double step_s, double taken_frac)
+{
+    return (fr_goal_point){goal, scale, run_at(scale, step_s), step_s,
+                           taken_frac};
 }
 
 double fr_goal_at(const fr_goal *goal, const fr_goal_scale *scale,
@@ -309,34 +305,33 @@ double fr_goal_at(const fr_goal *goal, const fr_goal_scale *scale,
     limit limits[N_LIMITS];
     if (goal->kind == FR_GOAL_STEP && !fr_goal_has_limits(goal))
         return step_s;
-    fr_goal_run run = run_at(scale, step_s);
-    list_limits(goal, scale, &run, taken_frac, limits);
+    const fr_goal_point at = point_at(goal, scale, step_s, taken_frac);
+    list_limits(&at, limits);
     if (goal->is_nearest)
         return excess(limits);
     for (int i = 0; i < N_LIMITS; i++)
         if (is_broken(&limits[i]))
             return HUGE_VAL;
-    return objective(goal, scale, &run, step_s, taken_frac);
+    return rows[goal->kind].value(&at);
 }
 
 double fr_goal_objective(const fr_goal *goal, const fr_goal_scale *scale,
                          double step_s, double taken_frac)
 {
-    fr_goal_run run = run_at(scale, step_s);
-    return objective(goal, scale, &run, step_s, taken_frac);
+    const fr_goal_point at = point_at(goal, scale, step_s, taken_frac);
+    return rows[goal->kind].value(&at);
 }
 
 /* Objectives are straight lines over the step; constraints are left out. */
 double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
                         double value)
 {
-    fr_goal_run none = run_at(scale, 0), one = run_at(scale, 1);
     if (goal->is_nearest || goal->kind == FR_GOAL_HEADROOM)
         return HUGE_VAL;
     if (goal->kind == FR_GOAL_STEP)
         return value;
-    double at_0 = objective(goal, scale, &none, 0, 0);
-    double at_1 = objective(goal, scale, &one, 1, 0);
+    double at_0 = fr_goal_objective(goal, scale, 0, 0);
+    double at_1 = fr_goal_objective(goal, scale, 1, 0);
     return at_1 > at_0 ? (value - at_0) / (at_1 - at_0) : HUGE_VAL;
 }
 
@@ -373,21 +368,20 @@ char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
                       const fr_plan *plan, const fr_job *job,
                       const fr_cluster *cluster, char *buf, size_t n_buf)
 {
-    char is[FR_FORMAT_MAX], most[FR_FORMAT_MAX];
+    char is[FR_FORMAT_MAX] = "not known", most[FR_FORMAT_MAX];
     limit limits[N_LIMITS];
-    fr_goal_scale scale = fr_goal_scale_of(goal, plan, job, cluster);
-    fr_goal_run run = run_at(&scale, prediction->step_s);
-    list_limits(goal, &scale, &run, fr_goal_taken_frac(prediction), limits);
+    const fr_goal_scale scale = fr_goal_scale_of(goal, plan, job, cluster);
+    const fr_goal_point at = point_at(goal, &scale, prediction->step_s,
+                                      fr_goal_taken_frac(prediction));
+    list_limits(&at, limits);
     const limit *broken = find_broken(limits);
     buf[0] = '\0';
     if (broken == NULL)
         return buf;
     if (isfinite(broken->is))
-        broken->format(is, sizeof is, broken->is);
-    else
-        snprintf(is, sizeof is, "not known");
-    broken->format(most, sizeof most, broken->most);
-    snprintf(buf, n_buf, "%s is %s, the limit %s", broken->what, is, most);
+        format_amount(broken, broken->is, is, sizeof is);
+    snprintf(buf, n_buf, "%s is %s, the limit %s", broken->what, is,
+             format_amount(broken, broken->most, most, sizeof most));
     return buf;
 }
 

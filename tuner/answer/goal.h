@@ -57,11 +57,36 @@ enum {
     FR_GOAL_NEEDS_POWER = 1 << 4
 };
 
+/* A whole run at so many seconds a step. */
+typedef struct fr_goal_run {
+    double n_steps, tokens, seconds;
+    double usd, kwh; /* of the nodes that it occupies; 0: not known */
+    int64_t n_nodes, n_devices;
+} fr_goal_run;
+
+/* What plans of equally many ranks and threads have in common. */
+typedef struct fr_goal_scale {
+    double n_steps, tokens;
+    double usd_per_h, kw; /* of the nodes; 0: not known */
+    int64_t n_nodes, n_devices;
+} fr_goal_scale;
+
+/* What the value of a plan is made of. */
+typedef struct fr_goal_point {
+    const fr_goal *goal;
+    const fr_goal_scale *scale;
+    fr_goal_run run;
+    double step_s, taken_frac;
+} fr_goal_point;
+
 typedef struct fr_goal_row {
     const char *name;
     const char *unit;
     const char *summary; /* "seconds of a step" */
     unsigned needs;
+    bool weighs_devices; /* the value depends on how many a plan has, whatever
+                            its step */
+    double (*value)(const fr_goal_point *at);
 } fr_goal_row;
 
 /* Row of a kind; NULL past the last. */
@@ -77,13 +102,6 @@ FR_CHECKED fr_status fr_goal_check_cluster(const fr_goal *goal,
                                            const fr_cluster *cluster,
                                            fr_err *err);
 
-/* A whole run at so many seconds a step. */
-typedef struct fr_goal_run {
-    double n_steps, tokens, seconds;
-    double usd, kwh; /* of the nodes that it occupies; 0: not known */
-    int64_t n_nodes, n_devices;
-} fr_goal_run;
-
 /* Is a constraint given? */
 bool fr_goal_has_limits(const fr_goal *goal);
 /* Does it matter how many devices a plan has, whatever its step? */
@@ -94,13 +112,6 @@ fr_job fr_goal_job(const fr_model *model, const fr_job *job);
 
 /* Of the memory of the rank with the least room. */
 double fr_goal_taken_frac(const fr_prediction *prediction);
-
-/* What plans of equally many ranks and threads have in common. */
-typedef struct fr_goal_scale {
-    double n_steps, tokens;
-    double usd_per_h, kw; /* of the nodes; 0: not known */
-    int64_t n_nodes, n_devices;
-} fr_goal_scale;
 
 fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
                                const fr_job *job, const fr_cluster *cluster);
