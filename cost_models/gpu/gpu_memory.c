@@ -13,8 +13,8 @@ bool fr_gpu_is_by_framework(const fr_plan *plan, const fr_device_type *device)
     return device->kind == FR_DEVICE_GPU && plan->kernels != FR_KERNELS_OWN;
 }
 
-fr_gpu_memory fr_gpu_memory_besides(const fr_plan *plan,
-                                    const fr_device_type *device)
+fr_gpu_memory fr_gpu_memory_overhead(const fr_plan *plan,
+                                     const fr_device_type *device)
 {
     const fr_gpu_generation_row *row =
         &fr_gpu_generations[fr_gpu_generation_of(device)];

@@ -45,8 +45,8 @@ typedef struct fr_gpu_workspaces {
  *             per connection.
  * A rank has a communicator for each axis with more than one rank.
  */
-fr_gpu_memory fr_gpu_memory_besides(const fr_plan *plan,
-                                    const fr_device_type *device);
+fr_gpu_memory fr_gpu_memory_overhead(const fr_plan *plan,
+                                     const fr_device_type *device);
 
 /*
  * Workspaces of a rank on `device`:

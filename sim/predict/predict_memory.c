@@ -53,10 +53,10 @@ static void set_stage(const fr_stage_memory *stage, fr_prediction *out)
 static void set_fits(uint64_t capacity_bytes, double sigma_bytes,
                      fr_prediction *out)
 {
-    double room = (double)capacity_bytes - (double)out->memory.peak_bytes;
+    double headroom = (double)capacity_bytes - (double)out->memory.peak_bytes;
     out->memory.capacity_bytes = capacity_bytes;
     out->memory.fits = out->memory.peak_bytes <= capacity_bytes;
-    out->memory.p_fits = 0.5 * erfc(-room / sigma_bytes / sqrt(2.0));
+    out->memory.p_fits = 0.5 * erfc(-headroom / sigma_bytes / sqrt(2.0));
 }
 
 static fr_status live_peak(const fr_rank_program *rank_program,
@@ -74,8 +74,8 @@ static fr_status live_peak(const fr_rank_program *rank_program,
 }
 
 /*
- * The rank with the least room.  The slab is exact by construction; what the
- * process uses besides is measured and varies.
+ * The rank with the least headroom.  The slab is exact by construction; what
+ * the process uses besides is measured and varies.
  */
 static fr_status predict_slab(const fr_replay_context *context,
                               const fr_cost_model *costs, fr_prediction *out,
@@ -90,9 +90,9 @@ static fr_status predict_slab(const fr_replay_context *context,
         const fr_rank_program *other =
             &layout->program->rank_programs[layout->stage_of_rank[rank]];
         uint64_t capacity = capacity_of(layout, rank);
-        double room = (double)capacity - (double)other->slab_bytes;
-        if (room < least) {
-            least = room;
+        double headroom = (double)capacity - (double)other->slab_bytes;
+        if (headroom < least) {
+            least = headroom;
             rank_program = other;
             capacity_bytes = capacity;
         }
@@ -110,7 +110,7 @@ static fr_status predict_slab(const fr_replay_context *context,
 static fr_status predict_stage(const fr_program *program,
                                const fr_rank_program *rank_program,
                                const fr_device_type *device,
-                               uint64_t besides_bytes, fr_stage_memory *out,
+                               uint64_t overhead_bytes, fr_stage_memory *out,
                                fr_err *err)
 {
     uint64_t live_bytes;
@@ -122,14 +122,14 @@ static fr_status predict_stage(const fr_program *program,
                                           spaces.n, &use, err));
     out->allocated_bytes = use.allocated_bytes;
     out->reserved_bytes = use.reserved_bytes;
-    out->device_bytes = use.reserved_bytes + besides_bytes;
+    out->device_bytes = use.reserved_bytes + overhead_bytes;
     return FR_OK;
 }
 
 /* Every rank program once, on the device of the first rank that runs it. */
 static fr_status predict_stages(const fr_replay_context *context,
-                                uint64_t besides_bytes, fr_stage_memory *stages,
-                                fr_err *err)
+                                uint64_t overhead_bytes,
+                                fr_stage_memory *stages, fr_err *err)
 {
     const fr_rank_layout *layout = &context->layout;
     bool *is_done =
@@ -147,14 +147,14 @@ static fr_status predict_stages(const fr_replay_context *context,
         is_done[i] = true;
         status =
             predict_stage(layout->program, &layout->program->rank_programs[i],
-                          device, besides_bytes, &stages[i], err);
+                          device, overhead_bytes, &stages[i], err);
     }
     free(is_done);
     return status;
 }
 
 static void choose_tightest(const fr_replay_context *context,
-                            const fr_gpu_memory *besides, double slab_rel_err,
+                            const fr_gpu_memory *overhead, double slab_rel_err,
                             const fr_stage_memory *stages, fr_prediction *out)
 {
     const fr_rank_layout *layout = &context->layout;
@@ -164,19 +164,19 @@ static void choose_tightest(const fr_replay_context *context,
         int32_t rank = context->fold.rank_of_color[c];
         int32_t i = layout->stage_of_rank[rank];
         uint64_t capacity = capacity_of(layout, rank);
-        double room = (double)capacity - (double)stages[i].device_bytes;
-        if (room < least) {
-            least = room;
+        double headroom = (double)capacity - (double)stages[i].device_bytes;
+        if (headroom < least) {
+            least = headroom;
             capacity_bytes = capacity;
             out->memory.tightest_stage = i;
         }
     }
     const fr_stage_memory *tightest = &stages[out->memory.tightest_stage];
-    double beside_bytes =
-        (double)(besides->context_bytes + besides->nccl_bytes);
+    double overhead_bytes =
+        (double)(overhead->context_bytes + overhead->nccl_bytes);
     set_stage(tightest, out);
     set_fits(capacity_bytes,
-             hypot(besides->rel_err * beside_bytes,
+             hypot(overhead->rel_err * overhead_bytes,
                    slab_rel_err * (double)tightest->allocated_bytes) +
                  1,
              out);
@@ -237,9 +237,9 @@ static own_use use_of(const fr_program *program,
     return use;
 }
 
-static uint64_t own_besides(const fr_program *program,
-                            const fr_rank_program *rank_program,
-                            const fr_own_memory *own)
+static uint64_t own_overhead(const fr_program *program,
+                             const fr_rank_program *rank_program,
+                             const fr_own_memory *own)
 {
     own_use use = use_of(program, rank_program);
     uint64_t n_streams = 0, bytes = own->alone_bytes;
@@ -259,7 +259,7 @@ static uint64_t own_besides(const fr_program *program,
     return bytes + (n_streams > 1 ? n_streams - 1 : 0) * own->workspace_bytes;
 }
 
-/* The runtime's slab, and what it was seen to hold besides. */
+/* The runtime's slab, and what it was seen to hold overhead. */
 static fr_status predict_own(const fr_replay_context *context,
                              const fr_own_memory *own, fr_prediction *out,
                              fr_err *err)
@@ -267,21 +267,21 @@ static fr_status predict_own(const fr_replay_context *context,
     const fr_program *program = context->layout.program;
     fr_stage_memory *stages =
         calloc(program->n_rank_programs + 1, sizeof *stages);
-    fr_gpu_memory besides = {.rel_err = baseline_rel_err};
+    fr_gpu_memory overhead = {.rel_err = baseline_rel_err};
     fr_status status = stages ? FR_OK : fr_fail_no_memory(err);
     for (uint32_t i = 0; status == FR_OK && i < program->n_rank_programs; i++) {
         const fr_rank_program *rank_program = &program->rank_programs[i];
         uint64_t live_bytes,
-            besides_bytes = own_besides(program, rank_program, own);
+            overhead_bytes = own_overhead(program, rank_program, own);
         status = live_peak(rank_program, &stages[i], &live_bytes, err);
         stages[i].allocated_bytes = stages[i].reserved_bytes =
             rank_program->slab_bytes;
-        stages[i].device_bytes = rank_program->slab_bytes + besides_bytes;
-        if (besides_bytes > besides.context_bytes)
-            besides.context_bytes = besides_bytes;
+        stages[i].device_bytes = rank_program->slab_bytes + overhead_bytes;
+        if (overhead_bytes > overhead.context_bytes)
+            overhead.context_bytes = overhead_bytes;
     }
     if (status == FR_OK) {
-        choose_tightest(context, &besides, 0, stages, out);
+        choose_tightest(context, &overhead, 0, stages, out);
         list_stages(program, stages, out);
     }
     free(stages);
@@ -292,7 +292,7 @@ static fr_status predict_gpus(const fr_replay_context *context,
                               fr_prediction *out, fr_err *err)
 {
     const fr_program *program = context->layout.program;
-    fr_gpu_memory besides = fr_gpu_memory_besides(
+    fr_gpu_memory overhead = fr_gpu_memory_overhead(
         &program->plan,
         fr_cluster_device(context->layout.cluster,
                           fr_rank_layout_node(&context->layout, 0)));
@@ -301,9 +301,9 @@ static fr_status predict_gpus(const fr_replay_context *context,
     if (stages == NULL)
         return fr_fail_no_memory(err);
     fr_status status = predict_stages(
-        context, besides.context_bytes + besides.nccl_bytes, stages, err);
+        context, overhead.context_bytes + overhead.nccl_bytes, stages, err);
     if (status == FR_OK) {
-        choose_tightest(context, &besides, tensor_rel_err, stages, out);
+        choose_tightest(context, &overhead, tensor_rel_err, stages, out);
         list_stages(program, stages, out);
     }
     free(stages);

@@ -15,7 +15,7 @@
 #include "sim/replay/replay.h"
 #include "spec/result/prediction.h"
 
-/* Fills out->memory for the rank with the least room.  FR_NO_MEMORY. */
+/* Fills out->memory for the rank with the least headroom.  FR_NO_MEMORY. */
 FR_CHECKED fr_status fr_predict_memory(const fr_replay_context *context,
                                        const fr_cost_model *costs,
                                        fr_prediction *out, fr_err *err);

@@ -86,19 +86,19 @@ static fr_status path_error(const fr_replay *replay, double *sigma_s,
     return FR_OK;
 }
 
-/* Flop of a segment, and those of them that make something again. */
+/* Flop of a segment, and those of them that recompute. */
 static double segment_flop(const fr_program *program, const fr_segment *s,
-                           double *again)
+                           double *recomputed)
 {
     double sum = 0;
-    *again = 0;
+    *recomputed = 0;
     for (uint32_t k = 0; k < s->n_instrs; k++) {
         const fr_instr *instr = &program->instrs[s->first_instr + k];
         if (fr_step_part_of(instr) != FR_PART_COMPUTE)
             continue;
         sum += (double)fr_instr_flop(instr);
         if (s->role == FR_SEGMENT_RECOMPUTE || instr->flags & FR_INSTR_REMADE)
-            *again += (double)fr_instr_flop(instr);
+            *recomputed += (double)fr_instr_flop(instr);
     }
     return sum;
 }
@@ -107,7 +107,7 @@ static double segment_flop(const fr_program *program, const fr_segment *s,
 static fr_status recompute_ratio(const fr_program *program, double *ratio,
                                  fr_err *err)
 {
-    double all = 0, again = 0;
+    double all = 0, recomputed = 0;
     double *flop = malloc((2 * program->n_segments + 1) * sizeof *flop);
     if (flop == NULL)
         return fr_fail_no_memory(err);
@@ -119,11 +119,11 @@ static fr_status recompute_ratio(const fr_program *program, double *ratio,
         for (uint32_t i = 0; i < rank_program->n_calls; i++) {
             uint32_t s = rank_program->calls[i].i_segment;
             all += flop[2 * s];
-            again += flop[2 * s + 1];
+            recomputed += flop[2 * s + 1];
         }
     }
     free(flop);
-    *ratio = all > again ? all / (all - again) : 1.0;
+    *ratio = all > recomputed ? all / (all - recomputed) : 1.0;
     return FR_OK;
 }
 

@@ -318,7 +318,7 @@ typedef struct run_sum {
     double cores_ps, memory_ps, port_ps;
     double net_ps[FR_DEMAND_NETS];
     double since_meeting_ps; /* compute since the last collective */
-    uint32_t room;           /* for errors */
+    uint32_t cap_errors;
 } run_sum;
 
 static bool add_error(run_sum *sum, fr_error_key key, double ps)
@@ -329,10 +329,10 @@ static bool add_error(run_sum *sum, fr_error_key key, double ps)
             cost->errors[i].ps += ps;
             return true;
         }
-    if (cost->n_errors == sum->room) {
-        sum->room = sum->room > 0 ? 2 * sum->room : 16;
+    if (cost->n_errors == sum->cap_errors) {
+        sum->cap_errors = sum->cap_errors > 0 ? 2 * sum->cap_errors : 16;
         fr_run_error *errors =
-            realloc(cost->errors, sum->room * sizeof *errors);
+            realloc(cost->errors, sum->cap_errors * sizeof *errors);
         if (errors == NULL)
             return false;
         cost->errors = errors;

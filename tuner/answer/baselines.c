@@ -1,4 +1,4 @@
-/* baselines.c: smaller searches beside the one that was asked for. */
+/* baselines.c: smaller searches than the one that was asked for. */
 #include "tuner/answer/baselines.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 #include "core/base/units.h"
 #include "tuner/study/advice.h"
 
-/* Of the work of a search without a budget: what is beside the question may
- * take less time than the answer. */
-static const double beside = 0.25;
+/* Of the work of a search without a budget: what was not asked for may take
+ * less time than the answer. */
+static const double side_search_frac = 0.25;
 
 static char *why_not(const fr_goal *goal, const fr_plan_space_request *space,
                      const fr_tuned *tuned, char *buf, size_t n_buf)
@@ -23,14 +23,14 @@ static char *why_not(const fr_goal *goal, const fr_plan_space_request *space,
 
 /* ---- where every plan breaks a limit ------------------------------------- */
 
-/* Plans that were looked at, by how far they exceed the limits. */
-static fr_status first_of_looked(const fr_goal *goal, const fr_search_run *run,
+/* The first of the trials by how far they exceed the limits. */
+static fr_status first_of_trials(const fr_goal *goal, const fr_search_run *run,
                                  fr_tuned *out, fr_err *err)
 {
-    fr_looked_list again = {0};
+    fr_trial_list anew = {0};
     fr_status status = FR_OK;
-    for (size_t i = 0; i < run->looked.n && status == FR_OK; i++) {
-        fr_looked one = run->looked.items[i];
+    for (size_t i = 0; i < run->trials.n && status == FR_OK; i++) {
+        fr_trial one = run->trials.items[i];
         fr_plan plan;
         if (one.evaluation.outcome != FR_OUTCOME_SIMULATED)
             continue;
@@ -38,13 +38,13 @@ static fr_status first_of_looked(const fr_goal *goal, const fr_search_run *run,
         fr_plan_space_plan(one.request, &one.candidate, &plan);
         one.value = fr_goal_value(goal, &one.evaluation.prediction, &plan, &job,
                                   one.request->cluster);
-        status = fr_vec_push(&again, one);
+        status = fr_vec_push(&anew, one);
     }
     if (status != FR_OK)
         status = fr_fail_no_memory(err);
     else
-        status = fr_rank_first(goal, &again, out, err);
-    fr_vec_release(&again);
+        status = fr_rank_first(goal, &anew, out, err);
+    fr_vec_release(&anew);
     return status;
 }
 
@@ -60,12 +60,13 @@ static fr_status find_nearest(const fr_tune_options *options,
     fr_goal nearest = *goal;
     nearest.is_nearest = true;
     if (run->is_complete)
-        return first_of_looked(&nearest, run, out, err);
+        return first_of_trials(&nearest, run, out, err);
     fr_tuning_init(&counts);
-    fr_status status = fr_search_run_create(options, space, &nearest, beside,
-                                            costs, &other, &counts, err);
+    fr_status status =
+        fr_search_run_create(options, space, &nearest, side_search_frac, costs,
+                             &other, &counts, err);
     if (status == FR_OK)
-        status = fr_rank_first(&nearest, &other->looked, out, err);
+        status = fr_rank_first(&nearest, &other->trials, out, err);
     fr_search_run_destroy(other);
     fr_tuning_release(&counts);
     return status;
@@ -135,7 +136,7 @@ static fr_status take(const fr_tune_options *options,
 {
     char bytes[FR_FORMAT_MAX];
     fr_tuning_baseline found = {0};
-    FR_TRY(fr_rank_first(goal, &run->looked, &found.tuned, err));
+    FR_TRY(fr_rank_first(goal, &run->trials, &found.tuned, err));
     if (found.tuned.plan == NULL && fr_goal_has_limits(goal))
         FR_TRY(
             find_nearest(options, space, goal, run, costs, &found.tuned, err));
@@ -158,24 +159,26 @@ static fr_status take(const fr_tune_options *options,
     return FR_OK;
 }
 
-static fr_status look(const fr_tune_options *options,
-                      const fr_plan_space_request *space, const fr_goal *goal,
-                      const fr_cost_model *costs, fr_tuning_baseline *out,
-                      bool *is_empty, fr_err *err)
+static fr_status search_baseline(const fr_tune_options *options,
+                                 const fr_plan_space_request *space,
+                                 const fr_goal *goal,
+                                 const fr_cost_model *costs,
+                                 fr_tuning_baseline *out, bool *is_empty,
+                                 fr_err *err)
 {
     fr_search_run *run = NULL;
     fr_tuning counts;
-    fr_tune_options beside_it = *options;
-    beside_it.search = NULL;
-    beside_it.is_exact = false;
+    fr_tune_options side = *options;
+    side.search = NULL;
+    side.is_exact = false;
     fr_tuning_init(&counts);
-    fr_status status = fr_search_run_create(&beside_it, space, goal, beside,
-                                            costs, &run, &counts, err);
+    fr_status status = fr_search_run_create(
+        &side, space, goal, side_search_frac, costs, &run, &counts, err);
     if (status == FR_OK)
-        status = fr_rank_plans(goal, &run->looked, 0, &counts, err);
+        status = fr_rank_plans(goal, &run->trials, 0, &counts, err);
     *is_empty = counts.space.plans == 0;
     if (status == FR_OK)
-        status = take(&beside_it, space, goal, run, costs, &counts, out, err);
+        status = take(&side, space, goal, run, costs, &counts, out, err);
     fr_search_run_destroy(run);
     fr_tuning_release(&counts);
     return status;
@@ -188,7 +191,8 @@ static fr_status find(const fr_tune_options *options,
 {
     for (;;) {
         bool is_empty;
-        FR_TRY(look(options, &space, goal, costs, out, &is_empty, err));
+        FR_TRY(
+            search_baseline(options, &space, goal, costs, out, &is_empty, err));
         if (!is_empty || !loosen(&space))
             return FR_OK;
         free(out->tuned.plan);

@@ -110,7 +110,7 @@ bool fr_goal_weighs_devices(const fr_goal *goal);
 /* The job as a goal counts it: a list of layers has samples for tokens. */
 fr_job fr_goal_job(const fr_model *model, const fr_job *job);
 
-/* Of the memory of the rank with the least room. */
+/* Of the memory of the rank with the least headroom. */
 double fr_goal_taken_frac(const fr_prediction *prediction);
 
 fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,

@@ -53,7 +53,7 @@ static fr_status tune(const fr_tune_options *options, const fr_goal *goal,
         fr_search_run_create(options, &space, goal, 1, costs, &run, out, err));
     fr_status status = check_legal(out, err);
     if (status == FR_OK)
-        status = fr_rank_plans(goal, &run->looked, options->n_alternatives, out,
+        status = fr_rank_plans(goal, &run->trials, options->n_alternatives, out,
                                err);
     if (status == FR_OK && out->best.plan == NULL && fr_goal_has_limits(goal))
         status = fr_tune_nearest(options, &space, goal, run, costs, out, err);

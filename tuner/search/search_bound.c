@@ -31,7 +31,7 @@ typedef struct search {
     bool has_walked, has_seeds, has_nearest, has_fit;
     int64_t best_layout;        /* layout_of() the best; -1: there is none */
     size_t next_seed;           /* of seeds */
-    fr_vec(uint64_t) too_large; /* likeness_of() what was too large */
+    fr_vec(uint64_t) too_large; /* memory_key_of() what was too large */
     fr_bounded_list seeds;
 } search;
 
@@ -76,7 +76,7 @@ static fr_status create(const fr_search_input *in, void **out, fr_err *err)
     return FR_OK;
 }
 
-/* ---- what to look at next ------------------------------------------------ */
+/* ---- what was asked ------------------------------------------------ */
 
 static bool is_asked(const search *s, const fr_candidate *candidate)
 {
@@ -89,7 +89,7 @@ static bool is_asked(const search *s, const fr_candidate *candidate)
 /* ---- what is too large --------------------------------------------------- */
 
 /* The same for plans that differ only in what takes next to no memory. */
-static uint64_t likeness_of(const search *s, const fr_candidate *candidate)
+static uint64_t memory_key_of(const search *s, const fr_candidate *candidate)
 {
     char name[256];
     fr_plan plan;
@@ -102,11 +102,11 @@ static uint64_t likeness_of(const search *s, const fr_candidate *candidate)
 
 /* One of its like was too large: as a seed it is not worth a simulation.  The
  * proof comes back to it. */
-static bool is_like_too_large(const search *s, const fr_candidate *candidate)
+static bool is_known_too_large(const search *s, const fr_candidate *candidate)
 {
-    uint64_t likeness = s->too_large.n > 0 ? likeness_of(s, candidate) : 0;
+    uint64_t key = s->too_large.n > 0 ? memory_key_of(s, candidate) : 0;
     for (size_t i = 0; i < s->too_large.n; i++)
-        if (s->too_large.items[i] == likeness)
+        if (s->too_large.items[i] == key)
             return true;
     return false;
 }
@@ -131,7 +131,7 @@ static int64_t layout_of(const fr_plan_space_request *request,
     return layout * 4 + plan.zero_stage;
 }
 
-static int by_turn(const void *a, const void *b)
+static int by_rank_in_family(const void *a, const void *b)
 {
     const family *x = a, *y = b;
     if (x->n_before != y->n_before)
@@ -143,29 +143,29 @@ static int by_turn(const void *a, const void *b)
  * From the order of their estimates to the best of each family, then the second
  * of each, and so on: the first ones are often one plan with other buckets.
  */
-static fr_status take_turns(const fr_plan_space_request *request,
-                            fr_bounded_list *list, fr_err *err)
+static fr_status interleave_families(const fr_plan_space_request *request,
+                                     fr_bounded_list *list, fr_err *err)
 {
     size_t n = list->n;
-    family *turns = calloc(n + 1, sizeof *turns);
+    family *ranked = calloc(n + 1, sizeof *ranked);
     fr_bounded *sorted = malloc((n + 1) * sizeof *sorted);
-    if (turns == NULL || sorted == NULL) {
-        free(turns);
+    if (ranked == NULL || sorted == NULL) {
+        free(ranked);
         free(sorted);
         return fr_fail_no_memory(err);
     }
     for (size_t i = 0; i < n; i++) {
-        turns[i].i = i;
-        turns[i].layout = layout_of(request, &list->items[i].candidate);
+        ranked[i].i = i;
+        ranked[i].layout = layout_of(request, &list->items[i].candidate);
         for (size_t k = 0; k < i; k++)
-            turns[i].n_before += turns[k].layout == turns[i].layout;
+            ranked[i].n_before += ranked[k].layout == ranked[i].layout;
     }
-    qsort(turns, n, sizeof *turns, by_turn);
+    qsort(ranked, n, sizeof *ranked, by_rank_in_family);
     for (size_t i = 0; i < n; i++)
-        sorted[i] = list->items[turns[i].i];
+        sorted[i] = list->items[ranked[i].i];
     if (n > 0)
         memcpy(list->items, sorted, n * sizeof *sorted);
-    free(turns);
+    free(ranked);
     free(sorted);
     return FR_OK;
 }
@@ -181,7 +181,8 @@ static fr_status add_even_seeds(search *s, fr_err *err)
     fr_bounded_list any = s->seeds;
     fr_walk_result even;
     FR_TRY(fr_bound_walk_run(s->walk, &options, &even, err));
-    fr_status status = take_turns(s->in.request, &even.by_estimate, err);
+    fr_status status =
+        interleave_families(s->in.request, &even.by_estimate, err);
     memset(&s->seeds, 0, sizeof s->seeds);
     for (size_t i = 0; status == FR_OK && i < 2 * (any.n + even.by_estimate.n);
          i++) {
@@ -224,7 +225,7 @@ static fr_status list_cheap(const search *s, fr_bounded_list *out, fr_err *err)
              s->seeds.items[i].n_steps <= batch_work / 4) &&
             fr_vec_push(out, s->seeds.items[i]) != FR_OK)
             return fr_fail_no_memory(err);
-    return take_turns(s->in.request, out, err);
+    return interleave_families(s->in.request, out, err);
 }
 
 static fr_status order_seeds(search *s, fr_err *err)
@@ -232,7 +233,7 @@ static fr_status order_seeds(search *s, fr_err *err)
     fr_bounded_list cheap = {0};
     fr_status status = list_cheap(s, &cheap, err);
     if (status == FR_OK)
-        status = take_turns(s->in.request, &s->seeds, err);
+        status = interleave_families(s->in.request, &s->seeds, err);
     if (status == FR_OK && s->in.request->balance != NULL)
         status = add_even_seeds(s, err);
     if (status == FR_OK)
@@ -256,7 +257,7 @@ static fr_status find_seeds(search *s, fr_err *err)
 }
 
 /* The plans after the last one that is known, or all. */
-static fr_status look_around(search *s, fr_err *err)
+static fr_status walk_on(search *s, fr_err *err)
 {
     fr_walk_result found;
     const fr_bounded *last =
@@ -304,14 +305,15 @@ typedef struct batch_size {
     int64_t work, most; /* of all, of the longest */
 } batch_size;
 
-/* Room for one more?  Beside a long one there is as much of others. */
-static bool has_room(const batch_size *b)
+/* Is there space for one more?  Beside a long one there is as much of others.
+ */
+static bool has_space(const batch_size *b)
 {
     const int64_t least = b->most > batch_work ? b->most : batch_work;
     return b->n < b->n_max && (b->n < LEAST_BATCH || b->work - b->most < least);
 }
 
-static void take_room(batch_size *b, const fr_bounded *entry)
+static void take_space(batch_size *b, const fr_bounded *entry)
 {
     const int64_t work = entry->n_steps + each_work;
     b->n++;
@@ -333,7 +335,7 @@ static bool is_seed_time(const search *s)
 static bool is_worth(const search *s, const fr_bounded *seed)
 {
     return seed->bound < s->best && !is_asked(s, &seed->candidate) &&
-           !is_like_too_large(s, &seed->candidate);
+           !is_known_too_large(s, &seed->candidate);
 }
 
 /* The next seed of all, or of the best plan's family; NULL: there is none. */
@@ -356,7 +358,7 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
                            size_t *n, fr_err *err)
 {
     batch_size size = {.n_max = n_max};
-    while (has_room(&size)) {
+    while (has_space(&size)) {
         bool is_near_best = s->best_layout >= 0 && size.n % 2 == 0;
         const fr_bounded *seed = is_near_best ? next_seed(s, true) : NULL;
         if (seed == NULL)
@@ -364,7 +366,7 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
         if (seed == NULL)
             break;
         out[size.n] = seed->candidate;
-        take_room(&size, seed);
+        take_space(&size, seed);
         if (fr_vec_push(&s->asked, seed->candidate) != FR_OK)
             return fr_fail_no_memory(err);
     }
@@ -387,19 +389,19 @@ static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
                               size_t *n, fr_err *err)
 {
     batch_size size = {.n_max = n_max};
-    while (has_room(&size) && bound_left(s) < s->best) {
+    while (has_space(&size) && bound_left(s) < s->best) {
         const fr_bounded_list *list = &s->found.by_bound;
         if (s->next == list->n) {
             if (size.n > 0)
                 break;
-            FR_TRY(look_around(s, err));
+            FR_TRY(walk_on(s, err));
             continue;
         }
         const fr_bounded *entry = &list->items[s->next++];
         if (is_asked(s, &entry->candidate))
             continue;
         out[size.n] = entry->candidate;
-        take_room(&size, entry);
+        take_space(&size, entry);
     }
     s->work += size.work;
     *n = size.n;
@@ -411,8 +413,8 @@ static bool is_hopeless(const search *s)
     return s->best == HUGE_VAL && !s->has_fit;
 }
 
-/* Beside another search what is lacking at least will do. */
-static bool is_beside(const search *s)
+/* A side search need not say exactly how much memory is lacking. */
+static bool is_side_search(const search *s)
 {
     return s->in.work_frac > 0 && s->in.work_frac < 1;
 }
@@ -431,10 +433,10 @@ static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
     if (*n > 0)
         return FR_OK;
     if (!s->has_walked)
-        FR_TRY(look_around(s, err));
+        FR_TRY(walk_on(s, err));
     if (!is_over(s))
         FR_TRY(ask_in_order(s, n_max, candidates, n, err));
-    if (*n == 0 && is_hopeless(s) && !is_beside(s) && !s->has_nearest)
+    if (*n == 0 && is_hopeless(s) && !is_side_search(s) && !s->has_nearest)
         ask_nearest(s, n_max, candidates, n);
     return FR_OK;
 }
@@ -450,7 +452,7 @@ static void tell(void *state, const fr_candidate *candidate, double value,
     s->has_fit = s->has_fit || fits_memory;
     /* Without memory for the list, seeds are only asked for in vain. */
     if (!fits_memory &&
-        fr_vec_push(&s->too_large, likeness_of(s, candidate)) != FR_OK)
+        fr_vec_push(&s->too_large, memory_key_of(s, candidate)) != FR_OK)
         s->too_large.n = 0;
 }
 
@@ -461,7 +463,7 @@ static void report(const void *state, fr_tuning *tuning)
     tuning->space.illegal += fr_bound_walk_n_illegal(s->walk);
     tuning->space.infeasible_memory += s->n_too_large;
     tuning->certificate.bound = fmin(tuning->certificate.bound, bound_left(s));
-    if (is_hopeless(s) && is_beside(s) && s->nearest.n > 0)
+    if (is_hopeless(s) && is_side_search(s) && s->nearest.n > 0)
         tuning->short_by_bytes = s->nearest.items[0].short_by_bytes;
 }
 

@@ -32,22 +32,22 @@ static fr_status run_batch(pass *p, const fr_candidate *batch, size_t n,
                            fr_err *err)
 {
     const fr_plan_space_request *request = p->in->request;
-    fr_looked_list *all = &p->run->looked;
+    fr_trial_list *all = &p->run->trials;
     fr_err errors[FR_SEARCH_BATCH];
     fr_status statuses[FR_SEARCH_BATCH];
     if (fr_vec_reserve(all, n) != FR_OK)
         return fr_fail_no_memory(err);
-    fr_looked *looked = &all->items[all->n];
+    fr_trial *trial = &all->items[all->n];
 #pragma omp parallel for schedule(dynamic, 1) num_threads(p->in->n_threads)
     for (size_t i = 0; i < n; i++) {
         fr_plan plan;
         fr_plan_space_plan(request, &batch[i], &plan);
-        looked[i].request = request;
-        looked[i].candidate = batch[i];
+        trial[i].request = request;
+        trial[i].candidate = batch[i];
         statuses[i] = fr_evaluate(request, p->in->costs, &plan,
-                                  &looked[i].evaluation, &errors[i]);
+                                  &trial[i].evaluation, &errors[i]);
         if (statuses[i] == FR_OK)
-            looked[i].value = value_of(p, &plan, &looked[i].evaluation);
+            trial[i].value = value_of(p, &plan, &trial[i].evaluation);
     }
     all->n += n;
     for (size_t i = 0; i < n; i++) {
@@ -68,8 +68,8 @@ static void tell_all(pass *p, const fr_search *search, void *state,
                      size_t first)
 {
     fr_search_run *run = p->run;
-    for (size_t i = first; i < run->looked.n; i++) {
-        const fr_looked *l = &run->looked.items[i];
+    for (size_t i = first; i < run->trials.n; i++) {
+        const fr_trial *l = &run->trials.items[i];
         bool fits = l->evaluation.outcome == FR_OUTCOME_SIMULATED;
         run->has_fit = run->has_fit || fits;
         search->tell(state, &l->candidate, l->value, fits);
@@ -85,12 +85,12 @@ static fr_status run_search(pass *p, const fr_search *search, fr_tuning *counts,
     FR_TRY(search->create(p->in, &state, err));
     fr_status status = FR_OK;
     do {
-        size_t first = p->run->looked.n;
+        size_t first = p->run->trials.n;
         FR_TRY_GOTO(status, search->ask(state, FR_SEARCH_BATCH, batch, &n, err),
                     out_search);
         FR_TRY_GOTO(status, run_batch(p, batch, n, err), out_search);
         tell_all(p, search, state, first);
-        fr_log_progress(p->log, -1, "simulated %zu plans", p->run->looked.n);
+        fr_log_progress(p->log, -1, "simulated %zu plans", p->run->trials.n);
     } while (n > 0);
     search->report(state, counts);
 out_search:
@@ -177,11 +177,11 @@ static void list_requests(const fr_tune_options *options,
     }
 }
 
-static double best_of(const fr_looked_list *looked)
+static double best_of(const fr_trial_list *trials)
 {
     double best = HUGE_VAL;
-    for (size_t i = 0; i < looked->n; i++)
-        best = fmin(best, looked->items[i].value);
+    for (size_t i = 0; i < trials->n; i++)
+        best = fmin(best, trials->items[i].value);
     return best;
 }
 
@@ -196,7 +196,7 @@ static fr_status search_request(const fr_tune_options *options, size_t i,
                           .costs = costs,
                           .goal = &run->goal,
                           .n_threads = options->n_threads,
-                          .known = best_of(&run->looked),
+                          .known = best_of(&run->trials),
                           .budget_s = options->budget_s / (double)run->n,
                           .work_frac = work_frac,
                           .is_exact = options->is_exact,
@@ -239,6 +239,6 @@ void fr_search_run_destroy(fr_search_run *run)
 {
     if (run == NULL)
         return;
-    fr_vec_release(&run->looked);
+    fr_vec_release(&run->trials);
     free(run);
 }

@@ -18,9 +18,9 @@ typedef struct fr_search_run {
     size_t n; /* batches */
     fr_job jobs[FR_SEARCH_RUN_BATCHES];
     fr_plan_space_request requests[FR_SEARCH_RUN_BATCHES];
-    fr_looked_list looked; /* their requests are those above */
-    bool is_complete;      /* every plan was looked at */
-    bool has_fit;          /* one that was fits the memory */
+    fr_trial_list trials; /* their requests are those above */
+    bool is_complete;     /* every plan was looked at */
+    bool has_fit;         /* one that was fits the memory */
 } fr_search_run;
 
 /*

@@ -18,7 +18,7 @@ typedef struct ranked {
 /* What all of the functions below rank by. */
 typedef struct ranking {
     const fr_goal *goal;
-    const fr_looked_list *looked;
+    const fr_trial_list *trials;
     ranked *order; /* [n], best first: those that fit and break no limit */
     size_t n;
 } ranking;
@@ -33,20 +33,20 @@ static int compare_ranked(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static void plan_of(const fr_looked *looked, fr_plan *out)
+static void plan_of(const fr_trial *trial, fr_plan *out)
 {
-    fr_plan_space_plan(looked->request, &looked->candidate, out);
+    fr_plan_space_plan(trial->request, &trial->candidate, out);
 }
 
-static fr_status rank(const fr_goal *goal, const fr_looked_list *looked,
+static fr_status rank(const fr_goal *goal, const fr_trial_list *trials,
                       ranking *out, fr_err *err)
 {
-    ranking all = {.goal = goal, .looked = looked};
-    all.order = malloc((looked->n + 1) * sizeof *all.order);
+    ranking all = {.goal = goal, .trials = trials};
+    all.order = malloc((trials->n + 1) * sizeof *all.order);
     if (all.order == NULL)
         return fr_fail_no_memory(err);
-    for (size_t i = 0; i < looked->n; i++) {
-        const fr_looked *l = &looked->items[i];
+    for (size_t i = 0; i < trials->n; i++) {
+        const fr_trial *l = &trials->items[i];
         fr_plan plan;
         if (l->value == HUGE_VAL)
             continue;
@@ -62,20 +62,20 @@ static fr_status rank(const fr_goal *goal, const fr_looked_list *looked,
     return FR_OK;
 }
 
-static const fr_looked *at(const ranking *of, size_t k)
+static const fr_trial *at(const ranking *of, size_t k)
 {
-    return &of->looked->items[of->order[k].i];
+    return &of->trials->items[of->order[k].i];
 }
 
-static fr_goal_scale scale_of(const fr_goal *goal, const fr_looked *looked,
+static fr_goal_scale scale_of(const fr_goal *goal, const fr_trial *trial,
                               const fr_plan *plan)
 {
-    const fr_plan_space_request *request = looked->request;
+    const fr_plan_space_request *request = trial->request;
     fr_job job = fr_goal_job(request->model, request->job);
     return fr_goal_scale_of(goal, plan, &job, request->cluster);
 }
 
-static fr_status make_tuned(const fr_goal *goal, const fr_looked *looked,
+static fr_status make_tuned(const fr_goal *goal, const fr_trial *trial,
                             fr_tuned *out, fr_err *err)
 {
     fr_tuned tuned;
@@ -83,14 +83,14 @@ static fr_status make_tuned(const fr_goal *goal, const fr_looked *looked,
     tuned.plan = malloc(sizeof *tuned.plan);
     if (tuned.plan == NULL)
         return fr_fail_no_memory(err);
-    plan_of(looked, tuned.plan);
+    plan_of(trial, tuned.plan);
     fr_plan_describe(tuned.plan, tuned.name, sizeof tuned.name);
-    fr_goal_scale scale = scale_of(goal, looked, tuned.plan);
-    tuned.prediction = looked->evaluation.prediction;
-    tuned.global_batch = looked->request->job->global_batch;
+    fr_goal_scale scale = scale_of(goal, trial, tuned.plan);
+    tuned.prediction = trial->evaluation.prediction;
+    tuned.global_batch = trial->request->job->global_batch;
     tuned.n_ranks = scale.n_devices;
     tuned.n_nodes = scale.n_nodes;
-    tuned.value = looked->value;
+    tuned.value = trial->value;
     *out = tuned;
     return FR_OK;
 }
@@ -204,12 +204,12 @@ static void sort_ties(const fr_tuned *best, fr_tuned_list *list)
     }
 }
 
-static fr_status fill_nearest(const fr_goal *goal, const fr_looked_list *looked,
+static fr_status fill_nearest(const fr_goal *goal, const fr_trial_list *trials,
                               fr_tuning *tuning, fr_err *err)
 {
-    const fr_looked *nearest = NULL;
-    for (size_t i = 0; i < looked->n; i++) {
-        const fr_looked *l = &looked->items[i];
+    const fr_trial *nearest = NULL;
+    for (size_t i = 0; i < trials->n; i++) {
+        const fr_trial *l = &trials->items[i];
         if (l->evaluation.outcome == FR_OUTCOME_TOO_LARGE &&
             (nearest == NULL ||
              l->evaluation.short_by_bytes < nearest->evaluation.short_by_bytes))
@@ -222,10 +222,10 @@ static fr_status fill_nearest(const fr_goal *goal, const fr_looked_list *looked,
 }
 
 /* What is left is pruned. */
-static void count_outcomes(const fr_looked_list *looked, fr_tuning *t)
+static void count_outcomes(const fr_trial_list *trials, fr_tuning *t)
 {
-    for (size_t i = 0; i < looked->n; i++) {
-        const fr_evaluation *e = &looked->items[i].evaluation;
+    for (size_t i = 0; i < trials->n; i++) {
+        const fr_evaluation *e = &trials->items[i].evaluation;
         switch (e->outcome) {
         case FR_OUTCOME_NONE:
             break;
@@ -257,15 +257,15 @@ static void certify(fr_tuning *t)
     t->certificate.gap = best > 0 ? 1 - t->certificate.bound / best : 0;
 }
 
-fr_status fr_rank_plans(const fr_goal *goal, const fr_looked_list *looked,
+fr_status fr_rank_plans(const fr_goal *goal, const fr_trial_list *trials,
                         int n_alternatives, fr_tuning *tuning, fr_err *err)
 {
     ranking of;
-    FR_TRY(rank(goal, looked, &of, err));
+    FR_TRY(rank(goal, trials, &of, err));
     fr_status status = FR_OK;
-    count_outcomes(looked, tuning);
+    count_outcomes(trials, tuning);
     if (of.n == 0) {
-        status = fill_nearest(goal, looked, tuning, err);
+        status = fill_nearest(goal, trials, tuning, err);
         goto out_order;
     }
     FR_TRY_GOTO(status, make_tuned(goal, at(&of, 0), &tuning->best, err),
@@ -280,11 +280,11 @@ out_order:
     return status;
 }
 
-fr_status fr_rank_first(const fr_goal *goal, const fr_looked_list *looked,
+fr_status fr_rank_first(const fr_goal *goal, const fr_trial_list *trials,
                         fr_tuned *out, fr_err *err)
 {
     ranking of;
-    FR_TRY(rank(goal, looked, &of, err));
+    FR_TRY(rank(goal, trials, &of, err));
     fr_status status = FR_OK;
     if (of.n > 0)
         status = make_tuned(goal, at(&of, 0), out, err);

@@ -8,14 +8,14 @@
 #include "tuner/answer/goal.h"
 
 /* A plan that was asked for, and what it costs. */
-typedef struct fr_looked {
+typedef struct fr_trial {
     const fr_plan_space_request *request; /* borrowed */
     fr_candidate candidate;
     fr_evaluation evaluation;
     double value; /* of the goal; HUGE_VAL: does not fit, breaks a limit */
-} fr_looked;
+} fr_trial;
 
-typedef fr_vec(fr_looked) fr_looked_list;
+typedef fr_vec(fr_trial) fr_trial_list;
 
 /*
  * Fills best, robust, alternatives, layouts, pareto, and nearest where nothing
@@ -23,13 +23,13 @@ typedef fr_vec(fr_looked) fr_looked_list;
  * what was not looked at.
  */
 FR_CHECKED fr_status fr_rank_plans(const fr_goal *goal,
-                                   const fr_looked_list *looked,
+                                   const fr_trial_list *trials,
                                    int n_alternatives, fr_tuning *tuning,
                                    fr_err *err);
 
 /* The best of those looked at; plan NULL: none.  The caller frees the plan. */
 FR_CHECKED fr_status fr_rank_first(const fr_goal *goal,
-                                   const fr_looked_list *looked, fr_tuned *out,
+                                   const fr_trial_list *trials, fr_tuned *out,
                                    fr_err *err);
 
 /* With a plan of its own. */

@@ -27,7 +27,7 @@ static const double narrow_enough = 0.005;
 
 typedef struct scan {
     const fr_explain_request *request;
-    fr_cluster roomy; /* the cluster with memory for anything */
+    fr_cluster unlimited; /* the cluster with memory for anything */
     fr_resource link;
     int n_threads;
     fr_plan plans[MOST_PLANS]; /* [0]: without a compressor */
@@ -118,8 +118,8 @@ static fr_status simulate_at(const scan *s, double factor, unsigned which,
     bool is_there;
     fr_status status = FR_OK;
     memset(steps_s, 0, MOST_PLANS * sizeof *steps_s);
-    FR_TRY(fr_what_if_create(&s->roomy, s->request->profile, s->link, factor,
-                             &changed, &is_there, err));
+    FR_TRY(fr_what_if_create(&s->unlimited, s->request->profile, s->link,
+                             factor, &changed, &is_there, err));
     if (!is_there)
         return FR_OK;
     for (int i = 0; i < n_plans() && status == FR_OK; i++) {
@@ -304,14 +304,6 @@ static void fill_answer(const scan *s, fr_break_even *out)
     }
 }
 
-static fr_status make_roomy(scan *s, fr_err *err)
-{
-    FR_TRY(fr_cluster_copy(s->request->cluster, &s->roomy, err));
-    for (size_t i = 0; i < s->roomy.n_devices; i++)
-        s->roomy.devices[i].memory_bytes = UINT64_MAX / 2;
-    return FR_OK;
-}
-
 static fr_status run_all(scan *s, fr_err *err)
 {
     bool leaves_node;
@@ -334,12 +326,13 @@ fr_status fr_break_even_find(const fr_explain_request *request,
     s->request = request;
     s->n_threads =
         request->n_threads > 0 ? request->n_threads : omp_get_max_threads();
-    fr_status status = make_roomy(s, err);
+    fr_status status =
+        fr_what_if_unlimited(request->cluster, &s->unlimited, err);
     if (status == FR_OK)
         status = run_all(s, err);
     if (status == FR_OK)
         fill_answer(s, out);
-    fr_cluster_release(&s->roomy);
+    fr_cluster_release(&s->unlimited);
     free(s);
     return status;
 }

@@ -34,26 +34,17 @@ static fr_status evaluate_on(const fr_explain_request *r,
     return fr_evaluate(&request, costs, plan, out, err);
 }
 
-/* Times without a question of whether it fits. */
-static fr_status make_roomy(const fr_explain_request *r, fr_cluster *out,
-                            fr_err *err)
-{
-    FR_TRY(fr_cluster_copy(r->cluster, out, err));
-    for (size_t i = 0; i < out->n_devices; i++)
-        out->devices[i].memory_bytes = UINT64_MAX / 2;
-    return FR_OK;
-}
-
 /* The step with a resource changed; 0: the cluster has none of it. */
 static fr_status simulate_changed(const fr_explain_request *r,
-                                  const fr_cluster *roomy, fr_resource resource,
-                                  double factor, double *step_s, fr_err *err)
+                                  const fr_cluster *unlimited,
+                                  fr_resource resource, double factor,
+                                  double *step_s, fr_err *err)
 {
     fr_what_if changed;
     fr_evaluation found;
     bool is_there;
     *step_s = 0;
-    FR_TRY(fr_what_if_create(roomy, r->profile, resource, factor, &changed,
+    FR_TRY(fr_what_if_create(unlimited, r->profile, resource, factor, &changed,
                              &is_there, err));
     if (!is_there)
         return FR_OK;
@@ -73,7 +64,7 @@ enum { N_SLOPES = 2 * FR_RESOURCE_N };
 typedef struct work {
     const fr_explain_request *request;
     fr_explanation *out;
-    fr_cluster roomy;         /* the cluster with memory for anything */
+    fr_cluster unlimited;     /* the cluster with memory for anything */
     fr_changed_plan *changed; /* [n_changed] */
     size_t n_changed, n_done;
     fr_evaluation *found; /* of them */
@@ -92,7 +83,7 @@ static fr_status evaluate_change(const work *w, const fr_plan *plan,
     if (out->outcome != FR_OUTCOME_TOO_LARGE || out->prediction.step_s > 0)
         return FR_OK;
     uint64_t capacity_bytes = out->prediction.memory.capacity_bytes;
-    FR_TRY(evaluate_on(r, &w->roomy, r->costs, plan, &timed, err));
+    FR_TRY(evaluate_on(r, &w->unlimited, r->costs, plan, &timed, err));
     if (timed.outcome != FR_OUTCOME_SIMULATED)
         return FR_OK;
     out->prediction = timed.prediction;
@@ -121,7 +112,7 @@ static fr_status run_one(work *w, size_t i, fr_err *err)
 {
     const fr_explain_request *r = w->request;
     if (i < N_SLOPES)
-        return simulate_changed(r, &w->roomy, (fr_resource)(i / 2),
+        return simulate_changed(r, &w->unlimited, (fr_resource)(i / 2),
                                 i % 2 ? changed_by : 1 / changed_by,
                                 &w->steps_s[i], err);
     return try_change(w, i - N_SLOPES, err);
@@ -316,7 +307,9 @@ fr_status fr_explain_plan(const fr_explain_request *request,
         status = fr_fail_no_memory(err);
         goto out_work;
     }
-    FR_TRY_GOTO(status, make_roomy(request, &w.roomy, err), out_work);
+    FR_TRY_GOTO(status,
+                fr_what_if_unlimited(request->cluster, &w.unlimited, err),
+                out_work);
     answer->prediction = *request->prediction;
     w.n_changed =
         fr_plan_changes(request->plan, request->model, request->cluster,
@@ -329,7 +322,7 @@ fr_status fr_explain_plan(const fr_explain_request *request,
     fill_changes(&w, answer);
     *out = *answer;
 out_work:
-    fr_cluster_release(&w.roomy);
+    fr_cluster_release(&w.unlimited);
     free(w.changed);
     free(w.found);
     free(w.is_legal);

@@ -266,8 +266,8 @@ static fr_status simulate_best(quick *q, const fr_plan_space_request *request,
 }
 
 /* All that is open under a layout. */
-static fr_status look_at(quick *q, const fr_plan *layout, double usual_s,
-                         fr_err *err)
+static fr_status walk_layout(quick *q, const fr_plan *layout, double usual_s,
+                             fr_err *err)
 {
     fr_axis_range ranges[FR_SPACE_AXIS_N];
     const fr_plan_space_request fine = fine_of(q->request, layout, ranges);
@@ -332,7 +332,7 @@ static fr_status walk_layouts(quick *q, const fr_plan_space_request *request,
     q->answer.may_fit |= fits;
     fr_walk_result_release(&found);
     for (int i = 0; i < best.n; i++)
-        FR_TRY(look_at(q, &best.at[i], best.estimates_s[i], err));
+        FR_TRY(walk_layout(q, &best.at[i], best.estimates_s[i], err));
     return q->answer.fits ? lower_bound(q, request, walk, err) : FR_OK;
 }
 
@@ -347,27 +347,28 @@ static fr_status walk_request(quick *q, const fr_plan_space_request *request,
 }
 
 /*
- * Where the usual plans have no room: the smallest micro-batches, in which
+ * Where none of the usual plans fits: the smallest micro-batches, in which
  * nothing takes more memory than in larger ones, with all splits of the layers.
  */
-static fr_status look_for_room(quick *q, const fr_plan_space_request *coarse,
-                               fr_axis_range *ranges, fr_err *err)
+static fr_status walk_least_memory(quick *q,
+                                   const fr_plan_space_request *coarse,
+                                   fr_axis_range *ranges, fr_err *err)
 {
-    fr_plan_space_request roomy = *coarse;
+    fr_plan_space_request least = *coarse;
     if ((q->request->pins & FR_PIN(MICRO_BATCH)) == 0)
         ranges[FR_SPACE_AXIS_MICRO_BATCH].n = 1;
     if ((q->request->pins & FR_PIN(LAYER_SPLIT)) == 0)
-        roomy.pins &= ~FR_PIN(LAYER_SPLIT);
-    return walk_request(q, &roomy, err);
+        least.pins &= ~FR_PIN(LAYER_SPLIT);
+    return walk_request(q, &least, err);
 }
 
-static fr_status look_around(quick *q, fr_err *err)
+static fr_status walk_all(quick *q, fr_err *err)
 {
     fr_axis_range ranges[FR_SPACE_AXIS_N];
     const fr_plan_space_request coarse = coarse_of(q->request, ranges);
     FR_TRY(walk_request(q, &coarse, err));
     if (!q->answer.fits)
-        FR_TRY(look_for_room(q, &coarse, ranges, err));
+        FR_TRY(walk_least_memory(q, &coarse, ranges, err));
     if (q->answer.n_plans > 0)
         return FR_OK;
     return fr_fail(err, FR_INPUT, "no legal plan: %s",
@@ -389,7 +390,7 @@ fr_status fr_tune_quick(const fr_plan_space_request *request,
     q->costs = costs;
     q->n_threads = n_threads;
     q->best_s = q->answer.bound_s = q->least_estimate_s = HUGE_VAL;
-    fr_status status = look_around(q, err);
+    fr_status status = walk_all(q, err);
     if (status == FR_OK) {
         *out = q->answer;
         out->is_proven = out->fits && !(out->bound_s < q->best_s);

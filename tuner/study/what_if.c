@@ -136,3 +136,12 @@ void fr_what_if_release(fr_what_if *what_if)
     fr_cluster_release(&what_if->cluster);
     memset(what_if, 0, sizeof *what_if);
 }
+
+fr_status fr_what_if_unlimited(const fr_cluster *cluster, fr_cluster *out,
+                               fr_err *err)
+{
+    FR_TRY(fr_cluster_copy(cluster, out, err));
+    for (size_t i = 0; i < out->n_devices; i++)
+        out->devices[i].memory_bytes = UINT64_MAX / 2;
+    return FR_OK;
+}

@@ -30,6 +30,11 @@ FR_CHECKED fr_status fr_what_if_create(const fr_cluster *cluster,
                                        fr_err *err);
 void fr_what_if_release(fr_what_if *what_if); /* takes an empty one */
 
+/* The cluster with memory for any plan: times that do not ask whether it fits.
+ * fr_cluster_release() frees *out, after an error too. */
+FR_CHECKED fr_status fr_what_if_unlimited(const fr_cluster *cluster,
+                                          fr_cluster *out, fr_err *err);
+
 /* Oversubscription up to which a switch is as wide as the NICs below it. */
 #define FR_WHAT_IF_NARROW 1.02
 
