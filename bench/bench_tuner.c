@@ -213,8 +213,8 @@ static fr_status check_part(const setting *s, const fr_plan_space *space,
     FR_TRY(fr_estimator_create(&s->model, &s->job, &s->cluster, s->costs,
                                &estimator, err));
     fr_status status = FR_OK;
-    for (size_t i = first; i < space->n && status == FR_OK; i += step)
-        status = check_bound(s, estimator, &space->at[i], t, err);
+    for (size_t i = first; i < space->plans.n && status == FR_OK; i += step)
+        status = check_bound(s, estimator, &space->plans.items[i], t, err);
     fr_estimator_destroy(estimator);
     return status;
 }

@@ -7,14 +7,19 @@
 
 enum { MAX_FLOWS = 1 << 28 };
 
-static fr_status u32s_reserve(fr_u32s *list, size_t n, fr_err *err)
+/* Room for n items; `array` points at the pointer to them. */
+static fr_status resize(void *array, size_t item_bytes, size_t n, fr_err *err)
 {
-    uint32_t *items = realloc(list->items, (n ? n : 1) * sizeof *items);
+    void *items;
+    memcpy(&items, array, sizeof items);
+    items = realloc(items, (n ? n : 1) * item_bytes);
     if (!items)
         return fr_fail_no_memory(err);
-    list->items = items;
+    memcpy(array, &items, sizeof items);
     return FR_OK;
 }
+
+#define RESIZE(array, n, err) resize(&(array), sizeof *(array), (n), (err))
 
 static fr_status create_links(fr_maxmin *m, const int64_t *capacity,
                               fr_err *err)
@@ -36,9 +41,9 @@ static fr_status create_links(fr_maxmin *m, const int64_t *capacity,
         m->levels[l].min_level = FR_NO_LEVEL;
         m->clocks[l].root = FR_NOBODY;
     }
-    FR_TRY(u32s_reserve(&m->changed, n, err));
-    FR_TRY(u32s_reserve(&m->dirty, n, err));
-    FR_TRY(u32s_reserve(&m->stack, n, err));
+    FR_TRY(RESIZE(m->changed.items, n, err));
+    FR_TRY(RESIZE(m->dirty.items, n, err));
+    FR_TRY(RESIZE(m->stack.items, n, err));
     FR_TRY(fr_time_heap_reserve(&m->queue, n, err));
     return fr_time_heap_reserve(&m->ends, n, err);
 }
@@ -99,36 +104,15 @@ static fr_status grow_flows(fr_maxmin *m, fr_err *err)
     if (n > MAX_FLOWS)
         return fr_fail(err, FR_FAILURE, "more than %d flows at once",
                        MAX_FLOWS);
-    int64_t *rate = realloc(m->rate, n * sizeof *rate);
-    if (!rate)
-        return fr_fail_no_memory(err);
-    m->rate = rate;
-    uint32_t *bound = realloc(m->bound, n * sizeof *bound);
-    if (!bound)
-        return fr_fail_no_memory(err);
-    m->bound = bound;
-    uint32_t *home = realloc(m->home, n * sizeof *home);
-    if (!home)
-        return fr_fail_no_memory(err);
-    m->home = home;
-    bool *is_listed = realloc(m->is_listed, n * sizeof *is_listed);
-    if (!is_listed)
-        return fr_fail_no_memory(err);
-    m->is_listed = is_listed;
-    fr_flow_path *paths = realloc(m->paths, n * sizeof *paths);
-    if (!paths)
-        return fr_fail_no_memory(err);
-    m->paths = paths;
-    fr_flow *flows = realloc(m->flows, n * sizeof *flows);
-    if (!flows)
-        return fr_fail_no_memory(err);
-    m->flows = flows;
-    uint32_t *held = realloc(m->held, n * sizeof *held);
-    if (!held)
-        return fr_fail_no_memory(err);
-    m->held = held;
-    FR_TRY(u32s_reserve(&m->free_flows, n, err));
-    FR_TRY(u32s_reserve(&m->listed, n, err));
+    FR_TRY(RESIZE(m->rate, n, err));
+    FR_TRY(RESIZE(m->bound, n, err));
+    FR_TRY(RESIZE(m->home, n, err));
+    FR_TRY(RESIZE(m->is_listed, n, err));
+    FR_TRY(RESIZE(m->paths, n, err));
+    FR_TRY(RESIZE(m->flows, n, err));
+    FR_TRY(RESIZE(m->held, n, err));
+    FR_TRY(RESIZE(m->free_flows.items, n, err));
+    FR_TRY(RESIZE(m->listed.items, n, err));
     FR_TRY(fr_time_heap_reserve(&m->ends, m->n_links + n, err));
     m->cap_flows = n;
     return FR_OK;
@@ -155,14 +139,8 @@ static fr_status take_slot(fr_maxmin *m, size_t n_uses, uint32_t *out,
     }
     fr_flow *flow = &m->flows[i];
     if (n_uses > flow->cap_uses) {
-        fr_use *uses = realloc(flow->uses, n_uses * sizeof *uses);
-        if (!uses)
-            return fr_fail_no_memory(err);
-        flow->uses = uses;
-        uint32_t *far = realloc(flow->far, n_uses * sizeof *far);
-        if (!far)
-            return fr_fail_no_memory(err);
-        flow->far = far;
+        FR_TRY(RESIZE(flow->uses, n_uses, err));
+        FR_TRY(RESIZE(flow->far, n_uses, err));
         flow->cap_uses = (uint32_t)n_uses;
     }
     *out = i;
@@ -178,10 +156,7 @@ static fr_status reserve_members(fr_maxmin *m, const fr_maxmin_use *uses,
         if (level->n_members < level->cap_members)
             continue;
         uint32_t n = level->cap_members ? 2 * level->cap_members : 4;
-        fr_member *members = realloc(level->members, n * sizeof *members);
-        if (!members)
-            return fr_fail_no_memory(err);
-        level->members = members;
+        FR_TRY(RESIZE(level->members, n, err));
         level->cap_members = n;
     }
     return FR_OK;

@@ -51,9 +51,9 @@ static void add_errors(const fr_replay_record *rec, double *by_key_s)
         by_key_s[rec->error_key] += seconds * (double)rec->rel_err;
         return;
     }
-    for (uint32_t i = 0; i < rec->run->n_errors; i++)
-        by_key_s[rec->run->errors[i].key] +=
-            seconds * rec->run->errors[i].ps /
+    for (size_t i = 0; i < rec->run->errors.n; i++)
+        by_key_s[rec->run->errors.items[i].key] +=
+            seconds * rec->run->errors.items[i].ps /
             fmax((double)rec->run->solo_ps, 1.0);
 }
 

@@ -92,7 +92,7 @@ out_free:
 static fr_status count_flow(fr_fabric_load *load, uint32_t i_flow,
                             const bool *is_chosen, fr_err *err)
 {
-    const fr_fabric_flow *flow = &load->fabric->flows[i_flow];
+    const fr_fabric_flow *flow = &load->fabric->flows.items[i_flow];
     for (int64_t r = 0; r < load->actors->layout->n_ranks; r++)
         for (uint32_t u = flow->first[r]; u < flow->first[r + 1]; u++) {
             const fr_fabric_use *use = &flow->uses[u];
@@ -136,7 +136,7 @@ fr_status fr_fabric_load_create(const fr_actors *actors,
     *load =
         (fr_fabric_load){.actors = actors, .fabric = fabric, .number = numbers};
     status = choose_links(load, is_chosen, n_links, err);
-    for (size_t i = 0; status == FR_OK && i < fabric->n_flows; i++)
+    for (size_t i = 0; status == FR_OK && i < fabric->flows.n; i++)
         status = count_flow(load, (uint32_t)i, is_chosen, err);
 out_free:
     free(is_chosen);
@@ -161,7 +161,8 @@ bool fr_fabric_load_next(const fr_fabric_load *load, fr_fabric_crossing *at)
         const fr_fabric_use *use = &flow->uses[first + at->i_use];
         load_entry key = {.link = load->number[use->link],
                           .actor = at->actor,
-                          .i_flow = (uint32_t)(flow - load->fabric->flows),
+                          .i_flow =
+                              (uint32_t)(flow - load->fabric->flows.items),
                           .weight = use->weight};
         bool is_again = false; /* over another link that is counted as this */
         for (uint32_t k = 0; k < at->i_use && !is_again; k++)

@@ -130,8 +130,8 @@ static void add_fabric(refinement *f)
     uint64_t *keys = f->fold->fabric_key;
     for (int32_t l = 0; l < fabric->n_links; l++)
         keys[l] = 0;
-    for (size_t i = 0; i < fabric->n_flows; i++) {
-        const fr_fabric_flow *flow = &fabric->flows[i];
+    for (size_t i = 0; i < fabric->flows.n; i++) {
+        const fr_fabric_flow *flow = &fabric->flows.items[i];
         for (int64_t r = 0; r < f->layout->n_ranks; r++)
             for (uint32_t u = flow->first[r]; u < flow->first[r + 1]; u++)
                 keys[flow->uses[u].link] +=
@@ -139,8 +139,8 @@ static void add_fabric(refinement *f)
     }
     for (int32_t l = 0; l < fabric->n_links; l++)
         keys[l] = add_salt(keys[l], bits_of(fabric->link_Bps[l]));
-    for (size_t i = 0; i < fabric->n_flows; i++) {
-        const fr_fabric_flow *flow = &fabric->flows[i];
+    for (size_t i = 0; i < fabric->flows.n; i++) {
+        const fr_fabric_flow *flow = &fabric->flows.items[i];
         for (int64_t r = 0; r < f->layout->n_ranks; r++) {
             uint64_t sum = 0;
             for (uint32_t u = flow->first[r]; u < flow->first[r + 1]; u++)

@@ -101,7 +101,7 @@ static void release_runs(fr_replay_costs *c)
         int32_t i_stage = c->layout->stage_of_rank[c->fold->rank_of_color[i]];
         for (uint32_t k = 0; c->runs[i] && k < c->orders[i_stage].n_runs; k++) {
             if (c->runs[i][k] != NULL)
-                free(c->runs[i][k]->errors);
+                fr_vec_release(&c->runs[i][k]->errors);
             free(c->runs[i][k]);
         }
         free(c->runs[i]);
@@ -318,27 +318,17 @@ typedef struct run_sum {
     double cores_ps, memory_ps, port_ps;
     double net_ps[FR_DEMAND_NETS];
     double since_meeting_ps; /* compute since the last collective */
-    uint32_t cap_errors;
 } run_sum;
 
 static bool add_error(run_sum *sum, fr_error_key key, double ps)
 {
     fr_run_cost *cost = sum->cost;
-    for (uint32_t i = 0; i < cost->n_errors; i++)
-        if (cost->errors[i].key == key) {
-            cost->errors[i].ps += ps;
+    for (size_t i = 0; i < cost->errors.n; i++)
+        if (cost->errors.items[i].key == key) {
+            cost->errors.items[i].ps += ps;
             return true;
         }
-    if (cost->n_errors == sum->cap_errors) {
-        sum->cap_errors = sum->cap_errors > 0 ? 2 * sum->cap_errors : 16;
-        fr_run_error *errors =
-            realloc(cost->errors, sum->cap_errors * sizeof *errors);
-        if (errors == NULL)
-            return false;
-        cost->errors = errors;
-    }
-    cost->errors[cost->n_errors++] = (fr_run_error){key, ps};
-    return true;
+    return fr_vec_push(&cost->errors, ((fr_run_error){key, ps})) == FR_OK;
 }
 
 /* The place of the instruction's traffic among those of the run. */
@@ -490,7 +480,7 @@ fr_status fr_replay_cost_run(fr_replay_costs *c, int32_t color,
         sum.cost->chain = fr_host_chain_empty();
         fr_status status = sum_run(c, color, step, &sum, err);
         if (status != FR_OK) {
-            free(sum.cost->errors);
+            fr_vec_release(&sum.cost->errors);
             free(sum.cost);
             return status;
         }

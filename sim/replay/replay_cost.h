@@ -53,8 +53,7 @@ typedef struct fr_run_cost {
                                that draw their jitter by themselves */
     uint32_t i_collective;  /* the first; UINT32_MAX: none */
     uint32_t part_instr[FR_PART_N]; /* one instruction of each part */
-    uint32_t n_errors;
-    fr_run_error *errors;
+    fr_vec(fr_run_error) errors;
     uint8_t source;
     fr_host_chain chain;
     fr_demand demand;

@@ -20,11 +20,11 @@ typedef struct builder {
 
 void fr_fabric_uses_release(fr_fabric_uses *uses)
 {
-    for (size_t i = 0; i < uses->n_flows; i++) {
-        free(uses->flows[i].first);
-        free(uses->flows[i].uses);
+    for (size_t i = 0; i < uses->flows.n; i++) {
+        free(uses->flows.items[i].first);
+        free(uses->flows.items[i].uses);
     }
-    free(uses->flows);
+    fr_vec_release(&uses->flows);
     free(uses->link_Bps);
     *uses = (fr_fabric_uses){0};
 }
@@ -252,11 +252,11 @@ static fr_traffic traffic_of(const fr_instr *instr)
 static const fr_fabric_flow *find_flow(const fr_fabric_uses *uses, int axis,
                                        int coordinate, fr_traffic traffic)
 {
-    for (size_t i = 0; i < uses->n_flows; i++)
-        if (uses->flows[i].axis == axis &&
-            uses->flows[i].coordinate == coordinate &&
-            uses->flows[i].traffic == traffic)
-            return &uses->flows[i];
+    for (size_t i = 0; i < uses->flows.n; i++)
+        if (uses->flows.items[i].axis == axis &&
+            uses->flows.items[i].coordinate == coordinate &&
+            uses->flows.items[i].traffic == traffic)
+            return &uses->flows.items[i];
     return NULL;
 }
 
@@ -285,16 +285,12 @@ static fr_status add_flow(builder *b, fr_fabric_uses *uses, int axis,
     if ((b->layout->axes[axis].n_groups == 0 && traffic != FR_TRAFFIC_HOST) ||
         find_flow(uses, axis, coordinate, traffic) != NULL)
         return FR_OK;
-    fr_fabric_flow *flows =
-        realloc(uses->flows, (uses->n_flows + 1) * sizeof *flows);
-    if (flows == NULL)
+    fr_fabric_flow flow = {.axis = (uint8_t)axis,
+                           .coordinate = (int16_t)coordinate,
+                           .traffic = (uint8_t)traffic};
+    if (fr_vec_push(&uses->flows, flow) != FR_OK)
         return fr_fail_no_memory(err);
-    uses->flows = flows;
-    fr_fabric_flow *flow = &flows[uses->n_flows++];
-    *flow = (fr_fabric_flow){.axis = (uint8_t)axis,
-                             .coordinate = (int16_t)coordinate,
-                             .traffic = (uint8_t)traffic};
-    return fill_flow(b, flow, err);
+    return fill_flow(b, &uses->flows.items[uses->flows.n - 1], err);
 }
 
 static fr_status add_flows(builder *b, fr_fabric_uses *uses, fr_err *err)

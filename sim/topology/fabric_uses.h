@@ -46,8 +46,7 @@ typedef struct fr_fabric_flow {
 typedef struct fr_fabric_uses {
     int32_t n_links;
     double *link_Bps; /* [n_links] */
-    size_t n_flows;
-    fr_fabric_flow *flows;
+    fr_vec(fr_fabric_flow) flows;
 } fr_fabric_uses;
 
 FR_CHECKED fr_status fr_fabric_uses_init(const fr_rank_layout *layout,

@@ -37,7 +37,7 @@ static bool suits(const fr_search_input *in)
         return false;
     if (fr_plan_space_create(in->request, NULL, NULL, &space, &err) != FR_OK)
         return true; /* create() will say so */
-    bool is_small = space.n <= MOST_PLANS;
+    bool is_small = space.plans.n <= MOST_PLANS;
     fr_plan_space_release(&space);
     return is_small;
 }
@@ -68,8 +68,8 @@ static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
     if (search->next > 0 && has_budget(&search->in) &&
         fr_clock_s() - search->begin_s >= search->in.budget_s)
         return FR_OK;
-    for (; *n < n_max && search->next < search->space.n; ++*n)
-        candidates[*n] = search->space.at[search->next++];
+    for (; *n < n_max && search->next < search->space.plans.n; ++*n)
+        candidates[*n] = search->space.plans.items[search->next++];
     return FR_OK;
 }
 
@@ -85,9 +85,9 @@ static void tell(void *state, const fr_candidate *candidate, double value,
 static void report(const void *state, fr_tuning *tuning)
 {
     const exhaustive *search = state;
-    tuning->space.plans += search->space.n;
+    tuning->space.plans += search->space.plans.n;
     tuning->space.illegal += search->space.n_illegal;
-    if (search->next < search->space.n)
+    if (search->next < search->space.plans.n)
         tuning->certificate.bound =
             fmin(tuning->certificate.bound, fr_ideal_bound(&search->in));
 }

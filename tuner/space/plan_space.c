@@ -147,19 +147,13 @@ static fr_status add_plans(builder *b, const fr_candidate *layers, fr_err *err)
     const fr_plan_space_choices *pipelines = &b->of[FR_DECISION_PIPELINE];
     const fr_plan_space_choices *gradients = &b->of[FR_DECISION_GRADIENTS];
     size_t n = pipelines->n * gradients->n;
-    if (space->n + n > space->cap) {
-        size_t cap = 2 * (space->n + n) + 256;
-        fr_candidate *at = realloc(space->at, cap * sizeof *at);
-        if (at == NULL)
-            return fr_fail_no_memory(err);
-        space->at = at;
-        space->cap = cap;
-    }
+    if (fr_vec_reserve(&space->plans, n) != FR_OK)
+        return fr_fail_no_memory(err);
     for (size_t p = 0; p < pipelines->n; p++)
         for (size_t g = 0; g < gradients->n; g++)
             fr_candidate_join(layers, &pipelines->items[p].candidate,
                               &gradients->items[g].candidate,
-                              &space->at[space->n++]);
+                              &space->plans.items[space->plans.n++]);
     return FR_OK;
 }
 
@@ -202,9 +196,7 @@ fr_status fr_plan_space_create(const fr_plan_space_request *request,
 
 void fr_plan_space_release(fr_plan_space *space)
 {
-    free(space->at);
-    space->at = NULL;
-    space->n = space->cap = 0;
+    fr_vec_release(&space->plans);
 }
 
 void fr_plan_space_plan(const fr_plan_space_request *request,

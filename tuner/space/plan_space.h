@@ -119,8 +119,7 @@ typedef struct fr_candidate {
 
 typedef struct fr_plan_space {
     fr_plan_space_request request;
-    fr_candidate *at;
-    size_t n, cap;
+    fr_vec(fr_candidate) plans;
     uint64_t n_illegal; /* combinations that fr_plan_check refused */
 } fr_plan_space;
 

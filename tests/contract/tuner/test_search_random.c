@@ -98,7 +98,7 @@ static bool is_right_size(const problem *p)
     if (!CHECK_OK(fr_plan_space_create(&p->request, NULL, NULL, &space, &err),
                   &err))
         return false;
-    bool is_right = space.n >= LEAST_PLANS && space.n <= MOST_PLANS;
+    bool is_right = space.plans.n >= LEAST_PLANS && space.plans.n <= MOST_PLANS;
     fr_plan_space_release(&space);
     return is_right;
 }

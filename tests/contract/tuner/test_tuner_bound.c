@@ -125,7 +125,7 @@ static bool draw_space(problem *p, fr_rng *rng)
                 fr_plan_space_create(&p->request, NULL, NULL, &p->space, &err),
                 &err))
             return false;
-        if (p->space.n >= 4 && p->space.n <= p->most_plans)
+        if (p->space.plans.n >= 4 && p->space.plans.n <= p->most_plans)
             return true;
         fr_plan_space_release(&p->space);
     }
@@ -174,7 +174,7 @@ static bool look(problem *p, fr_estimator *estimator, size_t i)
     fr_estimate estimate;
     fr_err err;
     char name[FR_TUNED_NAME];
-    fr_plan_space_plan(&p->space.request, &p->space.at[i], &plan);
+    fr_plan_space_plan(&p->space.request, &p->space.plans.items[i], &plan);
     fr_plan_describe(&plan, name, sizeof name);
     if (!CHECK_OK(fr_plan_check_lowerable(&plan, &p->f.model, &p->f.job, &err),
                   &err) ||
@@ -300,17 +300,17 @@ static void look_at_groups(problem *p, fr_estimator *estimator)
                 look_at_layers(p, estimator, pipelines, gradients, &plan);
         n += pipelines->choices.n * gradients->choices.n;
     }
-    CHECK_INT(n, p->space.n);
+    CHECK_INT(n, p->space.plans.n);
     fr_vec_release(&layers);
     fr_decision_lists_destroy(lists);
 }
 
 static void check_tuning(const problem *p, const fr_tuning *t)
 {
-    CHECK_INT(t->space.plans, p->space.n);
+    CHECK_INT(t->space.plans, p->space.plans.n);
     CHECK_INT(t->space.simulated + t->space.infeasible_memory +
                   t->space.pruned_by_bound,
-              p->space.n);
+              p->space.plans.n);
     CHECK(t->space.infeasible_memory <= p->n_too_large);
     if (p->best_s == HUGE_VAL) {
         CHECK(t->best.plan == NULL && t->nearest.plan != NULL);
@@ -354,7 +354,7 @@ static void try_problem(problem *p, bool is_best_only)
                   &err))
         return;
     bool is_ok = true;
-    for (size_t i = 0; is_ok && i < p->space.n; i++)
+    for (size_t i = 0; is_ok && i < p->space.plans.n; i++)
         is_ok = look(p, estimator, i);
     look_at_groups(p, estimator);
     fr_estimator_destroy(estimator);
@@ -373,7 +373,7 @@ static void test_against_enumeration(void)
     for (int i = 0; i < N_PROBLEMS; i++) {
         if (draw(&p, rng, false))
             try_problem(&p, i % 4 > 0);
-        n_plans += p.space.n;
+        n_plans += p.space.plans.n;
         n_too_large += p.n_too_large;
         n_none += p.best_s == HUGE_VAL;
         fr_plan_space_release(&p.space);
@@ -398,8 +398,9 @@ typedef struct enumerated {
 static bool enumerate(const problem *p, enumerated *out)
 {
     fr_err err;
-    for (size_t i = 0; i < p->space.n; i++) {
-        fr_plan_space_plan(&p->space.request, &p->space.at[i], &out->plans[i]);
+    for (size_t i = 0; i < p->space.plans.n; i++) {
+        fr_plan_space_plan(&p->space.request, &p->space.plans.items[i],
+                           &out->plans[i]);
         if (!CHECK_OK(fr_evaluate(&p->request, p->f.costs, &out->plans[i],
                                   &out->at[i], &err),
                       &err))
@@ -413,7 +414,7 @@ static void weigh(const problem *p, const fr_goal *goal, enumerated *all)
     fr_goal nearest = *goal;
     nearest.is_nearest = true;
     all->best = all->least_excess = HUGE_VAL;
-    for (size_t i = 0; i < p->space.n; i++) {
+    for (size_t i = 0; i < p->space.plans.n; i++) {
         const fr_prediction *at = &all->at[i].prediction;
         const fr_plan *plan = &all->plans[i];
         if (all->at[i].outcome != FR_OUTCOME_SIMULATED)
@@ -433,7 +434,7 @@ static fr_goal draw_goal(const problem *p, const enumerated *all, int i,
     fr_goal goal = {.kind = (fr_goal_kind)(i % FR_GOAL_N),
                     .tokens = 1e9,
                     .critical_batch = 3e5};
-    size_t k = (size_t)pick(rng, (int64_t)p->space.n);
+    size_t k = (size_t)pick(rng, (int64_t)p->space.plans.n);
     while (all->at[k].outcome != FR_OUTCOME_SIMULATED && k > 0)
         k--;
     double step_s = fmax(all->at[k].prediction.step_s, 1e-3);
@@ -458,7 +459,7 @@ static fr_goal draw_goal(const problem *p, const enumerated *all, int i,
 static void check_goal(const problem *p, const fr_goal *goal,
                        const enumerated *all, const fr_tuning *t)
 {
-    CHECK_INT(t->space.plans, p->space.n);
+    CHECK_INT(t->space.plans, p->space.plans.n);
     CHECK_STR(t->goal.name, fr_goal_row_of(goal->kind)->name);
     if (all->best < HUGE_VAL) {
         CHECK(t->certificate.optimal_in_space && t->certificate.gap == 0);

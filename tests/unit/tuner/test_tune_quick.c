@@ -50,10 +50,10 @@ static double fastest(const fixture *f)
     fr_err err;
     double best_s = HUGE_VAL;
     CHECK_OK(fr_plan_space_create(&f->request, NULL, NULL, &space, &err), &err);
-    for (size_t i = 0; i < space.n; i++) {
+    for (size_t i = 0; i < space.plans.n; i++) {
         fr_evaluation found;
         fr_plan plan;
-        fr_plan_space_plan(&space.request, &space.at[i], &plan);
+        fr_plan_space_plan(&space.request, &space.plans.items[i], &plan);
         CHECK_OK(fr_evaluate(&f->request, f->costs, &plan, &found, &err), &err);
         if (found.outcome == FR_OUTCOME_SIMULATED)
             best_s = fmin(best_s, found.prediction.step_s);

@@ -78,11 +78,11 @@ static void test_count_by_hand(void)
     make_job(&job, 2);
     fr_plan_space_request request = make_request(&model, &job, &m);
     CHECK_OK(fr_plan_space_create(&request, NULL, NULL, &space, &err), &err);
-    CHECK_INT(space.n, 6 + 6 + 12 + 9);
+    CHECK_INT(space.plans.n, 6 + 6 + 12 + 9);
     int n_one = 0;
-    for (size_t i = 0; i < space.n; i++) {
+    for (size_t i = 0; i < space.plans.n; i++) {
         fr_plan plan;
-        fr_plan_space_plan(&space.request, &space.at[i], &plan);
+        fr_plan_space_plan(&space.request, &space.plans.items[i], &plan);
         n_one += fr_plan_world(&plan) == 1;
         CHECK_INT(plan.n_threads, fr_plan_world(&plan) == 1 ? 2 : 1);
     }
@@ -98,19 +98,19 @@ static int compare_text(const void *a, const void *b)
 static void check_space(const fr_plan_space *space)
 {
     enum { N_NAME = 200 };
-    char(*names)[N_NAME] = malloc((space->n + 1) * sizeof *names);
+    char(*names)[N_NAME] = malloc((space->plans.n + 1) * sizeof *names);
     fr_err err;
-    CHECK(space->n > 0);
-    for (size_t i = 0; i < space->n; i++) {
+    CHECK(space->plans.n > 0);
+    for (size_t i = 0; i < space->plans.n; i++) {
         fr_plan plan;
-        fr_plan_space_plan(&space->request, &space->at[i], &plan);
+        fr_plan_space_plan(&space->request, &space->plans.items[i], &plan);
         CHECK_OK(fr_plan_check(&plan, space->request.model, space->request.job,
                                &err),
                  &err);
         fr_plan_describe(&plan, names[i], N_NAME);
     }
-    qsort(names, space->n, sizeof *names, compare_text);
-    for (size_t i = 1; i < space->n; i++)
+    qsort(names, space->plans.n, sizeof *names, compare_text);
+    for (size_t i = 1; i < space->plans.n; i++)
         if (!check_that(strcmp(names[i], names[i - 1]) != 0, __FILE__, __LINE__,
                         "twice: %s", names[i]))
             break;
@@ -171,9 +171,9 @@ static void test_axes_are_there(void)
     bool has_schedule[FR_SCHEDULE_N] = {false};
     bool has_hybrid = false, has_zero = false, has_split = false;
     bool has_order = false, has_sp = false, has_sync = false;
-    for (size_t i = 0; i < space.n; i++) {
+    for (size_t i = 0; i < space.plans.n; i++) {
         fr_plan p;
-        fr_plan_space_plan(&space.request, &space.at[i], &p);
+        fr_plan_space_plan(&space.request, &space.plans.items[i], &p);
         has_compressor[p.compressor] = true;
         has_recompute[p.recompute] = true;
         has_schedule[p.schedule] = true;
@@ -214,17 +214,17 @@ static void test_pins(void)
     request.pins = FR_PIN(DP) | FR_PIN(MICRO_BATCH) | FR_PIN(RECOMPUTE) |
                    FR_PIN(ZERO) | FR_PIN(BUCKET);
     CHECK_OK(fr_plan_space_create(&request, NULL, NULL, &space, &err), &err);
-    CHECK(space.n > 0);
-    for (size_t i = 0; i < space.n; i++) {
+    CHECK(space.plans.n > 0);
+    for (size_t i = 0; i < space.plans.n; i++) {
         fr_plan p;
-        fr_plan_space_plan(&space.request, &space.at[i], &p);
+        fr_plan_space_plan(&space.request, &space.plans.items[i], &p);
         CHECK(p.dp == 2 && p.micro_batch == 3 && p.zero_stage == 1);
         CHECK(p.recompute == FR_RECOMPUTE_FULL && p.bucket_bytes == 7340033);
     }
     fr_plan_space_release(&space);
     request.world = 3; /* dp 2 does not divide it */
     CHECK_OK(fr_plan_space_create(&request, NULL, NULL, &space, &err), &err);
-    CHECK_INT(space.n, 0);
+    CHECK_INT(space.plans.n, 0);
     fr_plan_space_release(&space);
 }
 
@@ -244,10 +244,10 @@ static void test_splits(void)
     request.pins = FR_PIN(PP);
     CHECK_OK(fr_plan_space_create(&request, NULL, NULL, &space, &err), &err);
     int n_uneven = 0;
-    for (size_t i = 0; i < space.n; i++) {
+    for (size_t i = 0; i < space.plans.n; i++) {
         fr_plan p;
         int32_t sum = 0;
-        fr_plan_space_plan(&space.request, &space.at[i], &p);
+        fr_plan_space_plan(&space.request, &space.plans.items[i], &p);
         for (int32_t s = 0; s < p.n_split; s++)
             sum += p.layer_split[s];
         if (p.n_split > 0)
