@@ -11,29 +11,29 @@
  * 100 (NCCL 2.30, src/graph/topo.h); limits of LL and shares of NVLS:
  * src/graph/tuning.cc.
  */
-static const fr_gpu_links sm70 = {.capability = 70,
-                                  .nvlink_share = 20.0 / 25.0,
-                                  .ll_most_Bps = {39e9, 39e9, 20.4e9},
-                                  .n_channels = 12};
-static const fr_gpu_links sm80 = {.capability = 80,
-                                  .nvlink_share = 20.0 / 25.0,
-                                  .ll_most_Bps = {87.7e9, 22.5e9, 19e9},
-                                  .n_channels = 24,
-                                  .is_known = true};
-static const fr_gpu_links sm90 = {.capability = 90,
-                                  .nvlink_share = 20.6 / 25.0,
-                                  .ll_most_Bps = {141e9, 45e9, 35e9},
-                                  .nvls_share = 0.85,
-                                  .n_channels = 24,
-                                  .is_known = true,
-                                  .is_new = true};
-static const fr_gpu_links sm100 = {.capability = 100,
-                                   .nvlink_share = 40.1 / 50.0,
-                                   .ll_most_Bps = {282e9, 90e9, 70e9},
-                                   .nvls_share = 0.74,
-                                   .n_channels = 24,
-                                   .is_known = true,
-                                   .is_new = true};
+static const fr_gpu_link_rates sm70 = {.capability = 70,
+                                       .nvlink_share = 20.0 / 25.0,
+                                       .ll_most_Bps = {39e9, 39e9, 20.4e9},
+                                       .n_channels = 12};
+static const fr_gpu_link_rates sm80 = {.capability = 80,
+                                       .nvlink_share = 20.0 / 25.0,
+                                       .ll_most_Bps = {87.7e9, 22.5e9, 19e9},
+                                       .n_channels = 24,
+                                       .is_known = true};
+static const fr_gpu_link_rates sm90 = {.capability = 90,
+                                       .nvlink_share = 20.6 / 25.0,
+                                       .ll_most_Bps = {141e9, 45e9, 35e9},
+                                       .nvls_share = 0.85,
+                                       .n_channels = 24,
+                                       .is_known = true,
+                                       .is_new = true};
+static const fr_gpu_link_rates sm100 = {.capability = 100,
+                                        .nvlink_share = 40.1 / 50.0,
+                                        .ll_most_Bps = {282e9, 90e9, 70e9},
+                                        .nvls_share = 0.74,
+                                        .n_channels = 24,
+                                        .is_known = true,
+                                        .is_new = true};
 
 enum { KIB = 1024, MIB = 1024 * KIB };
 
@@ -101,12 +101,12 @@ fr_gpu_generation fr_gpu_generation_of(const fr_device_type *device)
 /* Devices that have no row: what NCCL, or what stands for it, is like there. */
 static const struct {
     const char *begin; /* of the name */
-    const fr_gpu_links *links;
+    const fr_gpu_link_rates *links;
 } others[] = {{"volta", &sm70},  {"turing", &sm70}, {"pascal", &sm70},
               {"ampere", &sm80}, {"ada", &sm80},    {"cdna", &sm80},
               {"tpu", &sm80},    {"hopper", &sm90}, {"blackwell", &sm100}};
 
-const fr_gpu_links *fr_gpu_links_of(const fr_device_type *device)
+const fr_gpu_link_rates *fr_gpu_link_rates_of(const fr_device_type *device)
 {
     const fr_gpu_generation generation = fr_gpu_generation_of(device);
     if (fr_gpu_generations[generation].links != NULL)

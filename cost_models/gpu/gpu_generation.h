@@ -39,7 +39,7 @@ typedef enum fr_gpu_generation {
 
 /* What NCCL's tuner knows of the links of a compute capability; generations
  * that it does not tell apart share one. */
-typedef struct fr_gpu_links {
+typedef struct fr_gpu_link_rates {
     int capability;        /* 70, 80 ...: later ones are faster */
     double nvlink_share;   /* of the wire's rate, less headers of packets */
     double ll_most_Bps[3]; /* LL's busbw at most, on 1, 2 and more nodes */
@@ -48,7 +48,7 @@ typedef struct fr_gpu_links {
     int n_channels;        /* in a switch that does not add */
     bool is_known;         /* collectives over its switches were measured */
     bool is_new;           /* has the later of two shares of LL128 and steps */
-} fr_gpu_links;
+} fr_gpu_link_rates;
 
 typedef struct fr_gpu_generation_row {
     const char *name; /* in cluster files and the catalogue */
@@ -57,10 +57,10 @@ typedef struct fr_gpu_generation_row {
     double reference_w_per_tflops;
     fr_gpu_generation stands_in; /* whose share, where it has none of its own */
     fr_gpu_attention_kind attention;
-    bool has_large_context;    /* of the driver, as the first tensor cores */
-    uint64_t blas_bytes;       /* workspace of cuBLAS, hipBLAS for one handle */
-    uint64_t fused_bytes;      /* and of Transformer Engine's; 0: it has none */
-    const fr_gpu_links *links; /* NULL: by what its tensor cores can do */
+    bool has_large_context; /* of the driver, as the first tensor cores */
+    uint64_t blas_bytes;    /* workspace of cuBLAS, hipBLAS for one handle */
+    uint64_t fused_bytes;   /* and of Transformer Engine's; 0: it has none */
+    const fr_gpu_link_rates *links; /* NULL: by what its tensor cores can do */
 } fr_gpu_generation_row;
 
 extern const fr_gpu_generation_row fr_gpu_generations[FR_GPU_GENERATION_N];
@@ -71,6 +71,6 @@ const char *fr_gpu_generation_name(fr_gpu_generation generation);
 fr_gpu_generation fr_gpu_generation_of(const fr_device_type *device);
 
 /* Never NULL. */
-const fr_gpu_links *fr_gpu_links_of(const fr_device_type *device);
+const fr_gpu_link_rates *fr_gpu_link_rates_of(const fr_device_type *device);
 
 #endif

@@ -82,7 +82,7 @@ static bool is_xgmi(const fr_node_type *node, const fr_device_type *device)
     if (node->intra_kind != FR_INTRA_NVLINK)
         return false;
     return device->generation[0] != '\0' ? begins(device->generation, "cdna")
-                                         : fr_gpu_links_of(device)->is_new;
+                                         : fr_gpu_link_rates_of(device)->is_new;
 }
 
 double fr_nic_share(const fr_node_type *node)
@@ -97,7 +97,7 @@ static double line_share(const fr_node_type *node, const fr_device_type *device)
         return xgmi_share;
     if (node->intra_kind == FR_INTRA_NVLINK ||
         node->intra_kind == FR_INTRA_NVSWITCH)
-        return fr_gpu_links_of(device)->nvlink_share;
+        return fr_gpu_link_rates_of(device)->nvlink_share;
     return pcie_share;
 }
 
@@ -142,7 +142,7 @@ fr_gpu_fabric fr_gpu_fabric_of(const fr_cluster *cluster, size_t i_node_type)
 {
     const fr_node_type *node = &cluster->node_types[i_node_type];
     const fr_device_type *device = &cluster->devices[node->i_device];
-    const fr_gpu_links *links = fr_gpu_links_of(device);
+    const fr_gpu_link_rates *links = fr_gpu_link_rates_of(device);
     bool is_switched = node->intra_kind == FR_INTRA_NVSWITCH;
     double share = line_share(node, device);
     double intra_Bps = node->intra_Bps > 0.0 ? node->intra_Bps : unknown_Bps;

@@ -34,8 +34,8 @@ extern const fr_link_fit fr_link_fit_known;
 
 /* One node type, or the worst of several. */
 typedef struct fr_gpu_fabric {
-    const fr_link_fit *fit;    /* borrowed: fr_link_fit_known */
-    const fr_gpu_links *links; /* borrowed: of the generation */
+    const fr_link_fit *fit;         /* borrowed: fr_link_fit_known */
+    const fr_gpu_link_rates *links; /* borrowed: of the generation */
     fr_intra_kind kind;
     bool has_switch_sum; /* NVLink SHARP: the switch adds */
     bool is_known;       /* collectives on this kind of link were measured */
