@@ -63,9 +63,8 @@ FR_CHECKED fr_status fr_bench_measure(const fr_bench *bench,
 /* Measures, raises the profile's count of disturbances, and where is_kept
  * keep()s every point in it. */
 FR_CHECKED fr_status fr_bench_profile(const fr_bench *bench,
-                                      const fr_sampling *schedule,
-                                      bool is_kept, fr_profile *profile,
-                                      fr_err *err);
+                                      const fr_sampling *schedule, bool is_kept,
+                                      fr_profile *profile, fr_err *err);
 
 /* Times so far that somebody else got a core of this process. */
 long fr_preemptions(void);
