@@ -29,7 +29,8 @@ const char *fr_gpu_family_name(fr_gpu_family family)
     return (unsigned)family < FR_GPU_FAMILY_N ? family_names[family] : "?";
 }
 
-double fr_gpu_peak_flops(const fr_device_type *device, fr_gpu_math math)
+/* Dense peak of a unit, 0: it has none. */
+static double peak_flops(const fr_device_type *device, fr_gpu_math math)
 {
     static const char *const names[FR_GPU_MATH_N] = {"fp32", "tf32", "fp16",
                                                      "fp8", "fp4"};
@@ -62,11 +63,11 @@ static double share_of(const fr_gpu_constants *c, fr_gpu_generation generation,
  * clock through large products.  (The published maxima of A100 at 250, 300
  * and 400 W, of H100 at 700 W and GH200 at 900 W differ by it.)
  */
-double fr_gpu_power_factor(const fr_device_type *device, double power_exponent)
+static double power_factor(const fr_device_type *device, double power_exponent)
 {
     double reference =
         fr_gpu_generations[fr_gpu_generation_of(device)].reference_w_per_tflops;
-    double peak = fr_gpu_peak_flops(device, FR_GPU_MATH_16);
+    double peak = peak_flops(device, FR_GPU_MATH_16);
 
     if (reference <= 0.0 || device->power_w <= 0.0 || peak <= 0.0)
         return 1.0;
@@ -83,13 +84,13 @@ void fr_gpu_model_init_with(const fr_device_type *device,
     fr_text_copy_cut(model.id, sizeof model.id, device->id);
     model.generation = fr_gpu_generation_of(device);
     model.attention = fr_gpu_generations[model.generation].attention;
-    factor = fr_gpu_power_factor(device, constants->power_exponent);
-    limit = fr_gpu_power_factor(device, constants->sustained_exponent);
+    factor = power_factor(device, constants->power_exponent);
+    limit = power_factor(device, constants->sustained_exponent);
     for (int i = 0; i < FR_GPU_MATH_N; i++) {
         double share = share_of(constants, model.generation, (fr_gpu_math)i,
                                 &model.is_guessed[i]);
         double sustained = constants->sustained[model.generation][i] * limit;
-        double peak = fr_gpu_peak_flops(device, (fr_gpu_math)i);
+        double peak = peak_flops(device, (fr_gpu_math)i);
         /* Tensor cores alone meet the limit. */
         bool is_limited = i != FR_GPU_MATH_F32;
         double first = is_limited ? factor : 1.0;

@@ -31,12 +31,6 @@ void fr_gpu_model_init_with(const fr_device_type *device,
                             const fr_gpu_constants *constants,
                             fr_gpu_model *out);
 
-/* Dense peak of a unit, 0: it has none. */
-double fr_gpu_peak_flops(const fr_device_type *device, fr_gpu_math math);
-/* Rate against a card of the generation that has the reference's power per
- * flop/s; 1 where something is unknown. */
-double fr_gpu_power_factor(const fr_device_type *device, double power_exponent);
-
 /* The unit for a dtype.  An older one where there is none of its own (bf16 on
  * Volta runs on the vector units); FR_GPU_MATH_N: none can do it. */
 fr_gpu_math fr_gpu_math_of(const fr_gpu_model *model, fr_dtype dtype);

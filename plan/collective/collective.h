@@ -101,14 +101,8 @@ bool fr_collective_is_by_servers(fr_collective_kind kind);
 FR_COLLECTIVES(FR_COLLECTIVE_ENTRY)
 #undef FR_COLLECTIVE_ENTRY
 
-/*
- * Hierarchical over n_nodes nodes of n_local members, which come node by node
- * (the table's entry takes nodes of the greatest divisor up to eight).
- */
-FR_CHECKED fr_status fr_hierarchical_emit(fr_op op, int64_t n_nodes,
-                                          int64_t n_local, uint64_t n,
-                                          fr_transfer_list *list, fr_err *err);
-/* With one link inside the nodes and another one between them. */
+/* Hierarchical over n_nodes nodes of n_local members, with one link inside the
+ * nodes and another one between them. */
 double fr_hierarchical_idle_s(fr_op op, int64_t n_nodes, int64_t n_local,
                               double n_bytes, const fr_link_cost *inside,
                               const fr_link_cost *between);

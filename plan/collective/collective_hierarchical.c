@@ -77,8 +77,8 @@ static fr_status between(const shape *s, fr_transfer_list *list, fr_err *err)
     return FR_OK;
 }
 
-fr_status fr_hierarchical_emit(fr_op op, int64_t n_nodes, int64_t n_local,
-                               uint64_t n, fr_transfer_list *list, fr_err *err)
+static fr_status emit_nodes(fr_op op, int64_t n_nodes, int64_t n_local,
+                            uint64_t n, fr_transfer_list *list, fr_err *err)
 {
     shape s = {n_nodes, n_local, n, true};
 
@@ -127,7 +127,7 @@ static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
 {
     int64_t k = local_size(n_group);
 
-    return fr_hierarchical_emit(op, n_group / k, k, n, list, err);
+    return emit_nodes(op, n_group / k, k, n, list, err);
 }
 
 static double idle_s(fr_op op, int64_t n_group, uint64_t n,
