@@ -17,7 +17,7 @@
  */
 #include "cost_models/gpu/gpu_model.h"
 
-#include "core/base/minmax.h"
+#include "core/numbers/minmax.h"
 #include <math.h>
 
 /* Shapes of CUTLASS and cuBLAS: m, n, m n, m + n, root of m n. */

@@ -9,7 +9,7 @@
  * PIECE_OUT arrives.  In backward their gradients travel with them, and once
  * more at the end, home.  CARRY holds what the calls hand to each other.
  */
-#include "core/base/minmax.h"
+#include "core/numbers/minmax.h"
 #include "plan/lower/segment/lower_layer.h"
 
 /* CARRY holds the gradients of qkv, then those of attention's output. */

@@ -4,7 +4,7 @@
  */
 #include "plan/lower/step/lower_rank.h"
 
-#include "core/base/minmax.h"
+#include "core/numbers/minmax.h"
 
 #include <string.h>
 
