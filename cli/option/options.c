@@ -8,23 +8,23 @@
 #include "tuner/answer/tune.h"
 
 static const char *const allowed[] = {"lossy"};
-const fr_names fr_allow_names = FR_NAMES(allowed);
+static const fr_names allow_names = FR_NAMES(allowed);
 
 static const char *const backends[] = {"cpu", "cuda"};
 const fr_names fr_backend_names = FR_NAMES(backends);
 
 static const char *const exports[] = {"nccl-csv"};
-const fr_names fr_export_names = FR_NAMES(exports);
+static const fr_names export_names = FR_NAMES(exports);
 
-const fr_names fr_search_names = {.at = fr_search_name};
-const fr_names fr_framework_names = {.at = fr_framework_rules_name};
+static const fr_names search_names = {.at = fr_search_name};
+static const fr_names framework_names = {.at = fr_framework_rules_name};
 
 static const char *goal_at(int i)
 {
     const fr_goal_row *row = fr_goal_row_of((fr_goal_kind)i);
     return row != NULL ? row->name : NULL;
 }
-const fr_names fr_goal_names = {.at = goal_at};
+static const fr_names goal_names = {.at = goal_at};
 
 static const fr_option_row own_rows[FR_OPT_N] = {
 #define FR_OPTION_ROW(symbol, name, letter, kind, metavar, group, names, low,  \

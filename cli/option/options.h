@@ -23,12 +23,8 @@ typedef enum fr_option_kind {
     FR_OPTION_CHOICE    /* one of a list of names */
 } fr_option_kind;
 
-extern const fr_names fr_allow_names;
+/* Names of --backend. */
 extern const fr_names fr_backend_names;
-extern const fr_names fr_search_names;
-extern const fr_names fr_goal_names;
-extern const fr_names fr_framework_names;
-extern const fr_names fr_export_names;
 
 /* symbol, name, letter, kind, metavar, group, names, min, max, help */
 #define FR_OPTIONS_BEFORE_PLAN(X)                                              \
@@ -47,7 +43,7 @@ extern const fr_names fr_export_names;
       "how many such nodes (1)")                                               \
     X(OUTPUT, "output", 'o', PATH, "FILE", OUTPUT, 0, 0, 0,                    \
       "write the result to FILE")                                              \
-    X(TO, "to", 0, CHOICE, "FORMAT", OUTPUT, &fr_export_names, 0, 0,           \
+    X(TO, "to", 0, CHOICE, "FORMAT", OUTPUT, &export_names, 0, 0,              \
       "what to write: the file of NCCL's example tuner plugin")                \
     X(TRACE, "trace", 0, PATH, "FILE", OUTPUT, 0, 0, 0,                        \
       "write a timeline for ui.perfetto.dev or chrome://tracing")              \
@@ -77,9 +73,9 @@ extern const fr_names fr_export_names;
       "go on from --checkpoint if it holds one")                               \
     X(QUICK, "quick", 0, FLAG, 0, MACHINE, 0, 0, 0,                            \
       "fewer repetitions and sizes")                                           \
-    X(ALLOW, "allow", 0, CHOICE, "WHAT", SEARCH, &fr_allow_names, 0, 0,        \
+    X(ALLOW, "allow", 0, CHOICE, "WHAT", SEARCH, &allow_names, 0, 0,           \
       "lossy: also plans that change the result")                              \
-    X(SEARCH, "search", 0, CHOICE, "NAME", SEARCH, &fr_search_names, 0, 0,     \
+    X(SEARCH, "search", 0, CHOICE, "NAME", SEARCH, &search_names, 0, 0,        \
       "how the space is walked")                                               \
     X(BUDGET, "budget", 0, TEXT, "TIME", SEARCH, 0, 0, 0,                      \
       "stop after so long, 2s; default: about a second of work")               \
@@ -89,7 +85,7 @@ extern const fr_names fr_export_names;
       "run the K best plans here for some steps, and choose by that")          \
     X(UPDATE_PROFILE, "update-profile", 0, FLAG, 0, SEARCH, 0, 0, 0,           \
       "write the measured steps into the --profile file")                      \
-    X(FOR, "for", 0, CHOICE, "NAME", SEARCH, &fr_framework_names, 0, 0,        \
+    X(FOR, "for", 0, CHOICE, "NAME", SEARCH, &framework_names, 0, 0,           \
       "only plans that this framework accepts")                                \
     X(JOBS, "jobs", 'j', COUNT, "N", SEARCH, 0, 1, 4096,                       \
       "threads of the search; any number gives the same answer")               \
@@ -105,7 +101,7 @@ extern const fr_names fr_export_names;
     X(TRIALS, "jobs", 0, COUNT, "N", SEARCH, 0, 1, 1000000,                    \
       "N independent trials: side by side on parts of the cluster, or one "    \
       "after the other on all of it?")                                         \
-    X(GOAL, "goal", 0, CHOICE, "NAME", GOAL, &fr_goal_names, 0, 0,             \
+    X(GOAL, "goal", 0, CHOICE, "NAME", GOAL, &goal_names, 0, 0,                \
       "what is best")                                                          \
     X(TOKENS, "tokens", 0, TEXT, "N", GOAL, 0, 0, 0,                           \
       "of the whole run: 15e12, 300B; default: --steps")                       \

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/base/names.h"
 #include "core/document/json.h"
+#include "core/document/names.h"
 
 /* The C type of a member. */
 typedef enum fr_field_kind {

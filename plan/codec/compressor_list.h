@@ -11,7 +11,7 @@
 #ifndef FR_PLAN_CODEC_COMPRESSOR_LIST_H
 #define FR_PLAN_CODEC_COMPRESSOR_LIST_H
 
-#include "core/base/names.h"
+#include "core/document/names.h"
 
 #define FR_COMPRESSORS(ROW)                                                    \
     ROW(NONE, none)                                                            \

@@ -8,7 +8,7 @@
 #ifndef FR_PLAN_COLLECTIVE_COLLECTIVE_LIST_H
 #define FR_PLAN_COLLECTIVE_COLLECTIVE_LIST_H
 
-#include "core/base/names.h"
+#include "core/document/names.h"
 
 #define FR_COLLECTIVES(ROW)                                                    \
     ROW(RING, ring)                                                            \

@@ -5,7 +5,7 @@
 #ifndef FR_PLAN_DECIDE_PLAN_KINDS_H
 #define FR_PLAN_DECIDE_PLAN_KINDS_H
 
-#include "core/base/names.h"
+#include "core/document/names.h"
 #include "plan/codec/compressor_list.h"
 #include "plan/collective/collective_list.h"
 #include "plan/schedule/schedule_list.h"

@@ -9,7 +9,7 @@
 #ifndef FR_PLAN_SCHEDULE_SCHEDULE_LIST_H
 #define FR_PLAN_SCHEDULE_SCHEDULE_LIST_H
 
-#include "core/base/names.h"
+#include "core/document/names.h"
 
 #define FR_SCHEDULES(ROW)                                                      \
     ROW(GPIPE, gpipe)                                                          \

@@ -26,8 +26,8 @@ static const char *const rules[FR_LR_RULE_N] = {
 };
 
 const fr_names fr_optimizer_names = FR_NAMES(optimizers);
-const fr_names fr_lr_schedule_names = FR_NAMES(schedules);
-const fr_names fr_lr_rule_names = FR_NAMES(rules);
+static const fr_names lr_schedule_names = FR_NAMES(schedules);
+static const fr_names lr_rule_names = FR_NAMES(rules);
 
 #define ROW(symbol, member, json, ...)                                         \
     [FR_JOB_##symbol] = {json, FR_MEMBER(fr_job, member), __VA_ARGS__}
@@ -48,9 +48,9 @@ const fr_field fr_job_fields[FR_JOB_FIELDS_N] = {
         .initial = FR_OPTIMIZER_ADAMW, OPTION("optimizer", "update rule")),
     ROW(LR, lr, "lr", .initial = 3e-4, RANGE(0, FR_NO_LIMIT),
         OPTION("lr", "peak learning rate")),
-    ROW(LR_SCHEDULE, lr_schedule, "lr_schedule", .names = &fr_lr_schedule_names,
+    ROW(LR_SCHEDULE, lr_schedule, "lr_schedule", .names = &lr_schedule_names,
         OPTION("lr-schedule", "decay after warm-up")),
-    ROW(LR_RULE, lr_rule, "lr_rule", .names = &fr_lr_rule_names,
+    ROW(LR_RULE, lr_rule, "lr_rule", .names = &lr_rule_names,
         OPTION("lr-rule", "how the learning rate follows the batch")),
     ROW(LR_BASE_BATCH, lr_base_batch, "lr_base_batch", .initial = 8,
         RANGE(1, FR_NO_LIMIT),
@@ -169,7 +169,7 @@ static fr_status check_counts(const fr_job *job, fr_err *err)
         return fr_fail(err, FR_INPUT,
                        "lr_rule %s needs lr_base_batch, the batch that lr "
                        "was chosen for",
-                       fr_name_of(&fr_lr_rule_names, job->lr_rule));
+                       fr_name_of(&lr_rule_names, job->lr_rule));
     return FR_OK;
 }
 

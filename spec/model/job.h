@@ -6,7 +6,7 @@
 #define FR_SPEC_MODEL_JOB_H
 
 #include "core/base/err.h"
-#include "core/base/names.h"
+#include "core/document/names.h"
 
 typedef enum fr_optimizer_kind {
     FR_OPTIMIZER_SGD, /* with momentum */
@@ -61,8 +61,6 @@ void fr_job_init(fr_job *job);
 double fr_job_lr(const fr_job *job, int64_t i_step);
 
 extern const fr_names fr_optimizer_names;
-extern const fr_names fr_lr_schedule_names;
-extern const fr_names fr_lr_rule_names;
 
 FR_CHECKED fr_status fr_job_check(const fr_job *job, fr_err *err);
 

@@ -6,7 +6,7 @@
 #define FR_SPEC_RESULT_PREDICTION_H
 
 #include "core/base/err.h"
-#include "core/base/names.h"
+#include "core/document/names.h"
 
 typedef enum fr_part {
     FR_PART_COMPUTE,

@@ -1,5 +1,5 @@
 /* names.c: see names.h. */
-#include "core/base/names.h"
+#include "core/document/names.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -26,12 +26,4 @@ int fr_name_find(const fr_names *names, const char *name)
         if (strcmp(other, name) == 0)
             return i;
     return -1;
-}
-
-int fr_names_count(const fr_names *names)
-{
-    int n = 0;
-    while (fr_name_at(names, n) != NULL)
-        n++;
-    return n;
 }

@@ -2,8 +2,8 @@
  * names.h: the names of an enum, one way to look them up.  They stand in a list
  * of their own, or come from a table whose rows have more to say.
  */
-#ifndef FR_CORE_BASE_NAMES_H
-#define FR_CORE_BASE_NAMES_H
+#ifndef FR_CORE_DOCUMENT_NAMES_H
+#define FR_CORE_DOCUMENT_NAMES_H
 
 typedef struct fr_names {
     const char *const *list; /* [n], indexed by the enum; NULL: ask `at` */
@@ -24,6 +24,5 @@ const char *fr_name_at(const fr_names *names, int i);
 const char *fr_name_or_unknown(const fr_names *names, int i);
 /* The index of a name, -1 when it is none of them. */
 int fr_name_find(const fr_names *names, const char *name);
-int fr_names_count(const fr_names *names);
 
 #endif
