@@ -478,19 +478,6 @@ static void set_values(fr_estimator *e)
     e->fullness.value_bytes = sizeof(est_fullness *);
 }
 
-fr_status est_split_find(fr_estimator *e, const fr_plan *plan, uint32_t *out,
-                         fr_err *err)
-{
-    *out = 0;
-    if (plan->n_split == 0)
-        return FR_OK;
-    FR_TRY(fr_memo_number(&e->splits, plan->layer_split,
-                          (size_t)plan->n_split * sizeof plan->layer_split[0],
-                          out, err));
-    ++*out;
-    return FR_OK;
-}
-
 fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
                               const fr_cluster *cluster,
                               const fr_cost_model *costs, fr_estimator **out,

@@ -19,7 +19,7 @@
  *                  tensors only: no bound, and without what the device holds
  *                  besides (gpu_memory.h).
  *   least_bytes    what the device of a rank is seen with at least, of that
- *                  with the least room; no prediction has more room than
+ *                  with the least headroom; no prediction has more room than
  *                  capacity_bytes - least_bytes.  With that alone a plan can
  *                  be given up that does not fit (estimate_memory.c: proof).
  *
@@ -119,7 +119,7 @@ FR_CHECKED fr_status fr_estimate_least_work(fr_estimator *estimator,
 /*
  * What the first pipeline rank holds when its first backward begins, at least,
  * for many plans of the same layers at once: a state, what its share of the
- * model keeps, and what stands besides (estimate_room.c).
+ * model keeps, and what stands besides (estimate_headroom.c).
  */
 typedef struct fr_estimate_share {
     int64_t n_pairs;      /* (chunk, micro-batch), live at once */
@@ -133,20 +133,21 @@ typedef struct fr_estimate_share {
 fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
                                        const fr_plan *plan);
 
-typedef struct fr_estimate_room {
+typedef struct fr_estimate_headroom {
     uint64_t capacity_bytes; /* of the device, less what stands besides */
     uint64_t remade_bytes, plain_bytes; /* of a layer of one micro-batch */
     uint64_t stream_bytes;              /* of these, sent away by a chunk */
     uint64_t remade_scratch_bytes, plain_scratch_bytes; /* of its backward */
-} fr_estimate_room;
+} fr_estimate_headroom;
 
 /* The schedule tells only whether backward is split. */
-FR_CHECKED fr_status fr_estimate_room_of(fr_estimator *estimator,
-                                         const fr_plan *plan,
-                                         fr_estimate_room *out, fr_err *err);
+FR_CHECKED fr_status fr_estimate_headroom_of(fr_estimator *estimator,
+                                             const fr_plan *plan,
+                                             fr_estimate_headroom *out,
+                                             fr_err *err);
 
 /* With the scratch of the backward. */
-uint64_t fr_estimate_kept(const fr_estimate_room *room,
+uint64_t fr_estimate_kept(const fr_estimate_headroom *headroom,
                           const fr_estimate_share *share);
 
 /* Parameters, gradients and optimizer state of so many layers or more. */

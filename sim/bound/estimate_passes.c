@@ -131,27 +131,6 @@ static void add_ends(est_plan *x)
     end->n_dense += end->layers->n_final;
 }
 
-int32_t est_first_of(const fr_model *model, const fr_plan *plan, int32_t i)
-{
-    const int32_t n_stages = plan->pp * plan->vpp;
-    int32_t n = 0;
-    if (i == n_stages) /* those of later tokens too */
-        return (int32_t)(model->n_layers + model->n_mtp_layers);
-    if (plan->n_split == 0) {
-        int32_t rest = (int32_t)(model->n_layers % n_stages);
-        int32_t base = (int32_t)(model->n_layers / n_stages);
-        return i * base + (i < rest ? i : rest);
-    }
-    for (int32_t k = 0; k < i; k++)
-        n += plan->layer_split[k];
-    return n;
-}
-
-int32_t est_first_layer(const est_plan *x, int32_t i)
-{
-    return est_first_of(x->e->model, x->plan, i);
-}
-
 /* The price of what rank s sends to the next one. */
 static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
                            fr_err *err)
@@ -224,7 +203,7 @@ static int32_t first_plain(const fr_plan *plan, int32_t first, int32_t end)
                : first + plan->recompute_layers;
 }
 
-bool est_is_alike(const est_stage *a, const est_stage *b)
+static bool is_alike(const est_stage *a, const est_stage *b)
 {
     return a->place->id == b->place->id && a->layers == b->layers &&
            a->layers->is_uniform && a->n_layers == b->n_layers &&
@@ -249,7 +228,7 @@ fr_status est_stages_find(est_plan *x, fr_err *err)
         est_stage *stage = &x->stages[s];
         if (x->pp > 1)
             FR_TRY(price_hop(x, x->layout, s, err));
-        if (s > 0 && est_is_alike(stage, stage - 1))
+        if (s > 0 && is_alike(stage, stage - 1))
             stage->zero_ps = stage[-1].zero_ps;
         else
             FR_TRY(est_set_zero(x, stage, &stage->zero_ps, err));
@@ -419,7 +398,7 @@ static bool is_same_twice(const est_plan *x)
 /* Do all passes of two neighbours take the same? */
 static bool is_like(const est_stage *a, const est_stage *b)
 {
-    return est_is_alike(a, b) && a->forward_ps == b->forward_ps &&
+    return is_alike(a, b) && a->forward_ps == b->forward_ps &&
            a->backward_ps == b->backward_ps && a->weights_ps == b->weights_ps &&
            a->last_forward_ps == b->last_forward_ps &&
            a->last_backward_ps == b->last_backward_ps &&

@@ -213,9 +213,6 @@ FR_CHECKED fr_status est_ways_find(est_plan *x, fr_err *err);
 FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
                                       fr_err *err);
 
-/* Are a stage's update and memory those of the one before? */
-bool est_is_alike(const est_stage *a, const est_stage *b);
-
 /* Sets all that follows from the plan alone. */
 void est_plan_set(est_plan *x, const fr_plan *plan);
 

@@ -26,11 +26,6 @@ bool fr_bounded_is_nearer(const fr_bounded *a, const fr_bounded *b)
                      (double)b->short_by_bytes);
 }
 
-int fr_bounded_compare(const fr_bounded *a, const fr_bounded *b)
-{
-    return fr_bounded_is_lower(a, b) ? -1 : fr_bounded_is_lower(b, a);
-}
-
 fr_status fr_bound_keep_init(fr_bound_keep *keep, size_t n_max,
                              fr_bounded_before_fn is_before, fr_err *err)
 {

@@ -19,7 +19,7 @@ fr_status fr_bound_layers_find(fr_estimator *estimator,
 {
     fr_plan like = *plan;
     like.schedule = fr_schedule_plain(!pipelines->has_split[0]);
-    FR_TRY(fr_estimate_room_of(estimator, &like, &out->room, err));
+    FR_TRY(fr_estimate_headroom_of(estimator, &like, &out->headroom, err));
     out->state_bytes.n = 0;
     out->least_state_bytes = UINT64_MAX;
     for (size_t g = 0; g < gradients->groups.n; g++) {

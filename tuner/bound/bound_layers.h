@@ -9,7 +9,7 @@
 #include "tuner/space/decision_lists.h"
 
 typedef struct fr_bound_layers {
-    fr_estimate_room room;
+    fr_estimate_headroom headroom;
     fr_vec(uint64_t) state_bytes; /* of each group of gradients, at least */
     uint64_t least_state_bytes;   /* of any of them */
 } fr_bound_layers;
@@ -36,8 +36,8 @@ static inline uint64_t fr_bound_layers_lack(const fr_bound_layers *layers,
                                             uint64_t state_bytes)
 {
     uint64_t bytes = kept_bytes + state_bytes;
-    return bytes > layers->room.capacity_bytes
-               ? bytes - layers->room.capacity_bytes
+    return bytes > layers->headroom.capacity_bytes
+               ? bytes - layers->headroom.capacity_bytes
                : 0;
 }
 

@@ -257,7 +257,7 @@ static void set_kept(const fr_decision_list *pipelines, size_t p, descent *d)
 {
     if (d->needs != NULL)
         d->kept_bytes =
-            fr_estimate_kept(&d->needs->room, &pipelines->shares.items[p]);
+            fr_estimate_kept(&d->needs->headroom, &pipelines->shares.items[p]);
 }
 
 /* Is every pipeline of a kind too large, whatever the gradients? */

@@ -58,9 +58,6 @@ FR_CHECKED fr_status fr_bound_walk_run(fr_bound_walk *walk,
                                        const fr_walk_options *options,
                                        fr_walk_result *out, fr_err *err);
 
-/* By bound, then by choices: the order of by_bound. */
-int fr_bounded_compare(const fr_bounded *a, const fr_bounded *b);
-
 uint64_t fr_bound_walk_n_illegal(const fr_bound_walk *walk);
 
 #endif

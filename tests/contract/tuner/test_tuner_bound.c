@@ -257,7 +257,7 @@ static bool look_at_layers(problem *p, fr_estimator *estimator,
                          &err);
     for (size_t k = 0; is_ok && k < pipelines->choices.n; k++) {
         const fr_estimate_share *share = &pipelines->shares.items[k];
-        const uint64_t kept = fr_estimate_kept(&needs.room, share);
+        const uint64_t kept = fr_estimate_kept(&needs.headroom, share);
         fr_plan_space_set(&p->request, FR_DECISION_PIPELINE,
                           &pipelines->choices.items[k], plan);
         for (size_t g = 0; is_ok && g < gradients->groups.n; g++) {

@@ -1,5 +1,6 @@
 /*
- * estimate_room.c: least_bytes of many plans at once: those of the same layers.
+ * estimate_headroom.c: least_bytes of many plans at once: those of the same
+ * layers.
  *
  * estimate_memory.c counts what the first rank holds when its first backward
  * begins.  Each of its terms grows with the layers of that rank, with those of
@@ -42,8 +43,8 @@ fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
     return share;
 }
 
-fr_status fr_estimate_room_of(fr_estimator *e, const fr_plan *plan,
-                              fr_estimate_room *out, fr_err *err)
+fr_status fr_estimate_headroom_of(fr_estimator *e, const fr_plan *plan,
+                                  fr_estimate_headroom *out, fr_err *err)
 {
     est_plan *x = e->at_plan;
     const est_layers *remade, *plain;
@@ -59,36 +60,37 @@ fr_status fr_estimate_room_of(fr_estimator *e, const fr_plan *plan,
         FR_TRY(est_layers_find(e, &bare, place, &plain, err));
     }
     const uint64_t overhead = est_overhead(x, device);
-    *out =
-        (fr_estimate_room){.remade_bytes = remade->least_kept_bytes,
-                           .plain_bytes = plain->least_kept_bytes,
-                           .stream_bytes = remade->stream_bytes,
-                           .remade_scratch_bytes = remade->least_scratch_bytes,
-                           .plain_scratch_bytes = plain->least_scratch_bytes};
+    *out = (fr_estimate_headroom){
+        .remade_bytes = remade->least_kept_bytes,
+        .plain_bytes = plain->least_kept_bytes,
+        .stream_bytes = remade->stream_bytes,
+        .remade_scratch_bytes = remade->least_scratch_bytes,
+        .plain_scratch_bytes = plain->least_scratch_bytes};
     if (overhead < device->memory_bytes)
         out->capacity_bytes = device->memory_bytes - overhead;
     return FR_OK;
 }
 
 /* Of the last layer, which may be made again or not. */
-static uint64_t scratch_at_least(const fr_estimate_room *room,
+static uint64_t scratch_at_least(const fr_estimate_headroom *headroom,
                                  const fr_estimate_share *share)
 {
-    const uint64_t remade = room->remade_scratch_bytes;
-    const uint64_t plain = room->plain_scratch_bytes;
+    const uint64_t remade = headroom->remade_scratch_bytes;
+    const uint64_t plain = headroom->plain_scratch_bytes;
     if (share->is_split)
         return 0;
     return share->is_all_remade || remade < plain ? remade : plain;
 }
 
-uint64_t fr_estimate_kept(const fr_estimate_room *room,
+uint64_t fr_estimate_kept(const fr_estimate_headroom *headroom,
                           const fr_estimate_share *share)
 {
     const uint64_t n_plain = (uint64_t)share->plain_layers;
     const uint64_t n_remade = (uint64_t)share->chunk_layers - n_plain;
-    uint64_t kept = n_remade * room->remade_bytes + n_plain * room->plain_bytes;
-    kept -= kept < room->stream_bytes ? kept : room->stream_bytes;
-    return kept * (uint64_t)share->n_pairs + scratch_at_least(room, share);
+    uint64_t kept =
+        n_remade * headroom->remade_bytes + n_plain * headroom->plain_bytes;
+    kept -= kept < headroom->stream_bytes ? kept : headroom->stream_bytes;
+    return kept * (uint64_t)share->n_pairs + scratch_at_least(headroom, share);
 }
 
 fr_status fr_estimate_state(fr_estimator *e, const fr_plan *plan,
