@@ -80,9 +80,9 @@ CHECK_MAYBE_UNUSED static size_t plugged_count(const sim_fixture *f,
     if (!CHECK_OK(fr_plan_space_create(&request, NULL, NULL, &space, &err),
                   &err))
         return 0;
-    for (size_t i = 0; i < space.n; i++) {
+    for (size_t i = 0; i < space.plans.n; i++) {
         fr_plan plan;
-        fr_plan_space_plan(&space.request, &space.at[i], &plan);
+        fr_plan_space_plan(&space.request, &space.plans.items[i], &plan);
         n += is_one(&plan);
     }
     fr_plan_space_release(&space);
