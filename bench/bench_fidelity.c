@@ -6,7 +6,6 @@
  *   bench_fidelity CASES FORERUN DIR SHM_PROFILE [NET_PROFILE HOSTS_DIR] OUT
  */
 #include "bench/rounds.h"
-
 #include "core/base/buffer.h"
 #include "core/base/fileio.h"
 #include "core/document/json.h"

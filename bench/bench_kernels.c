@@ -8,16 +8,16 @@
  * step, activations mostly warm.  Usage: bench_kernels [threads (2)
  * [kernel names that contain this]]
  */
-#include <cblas.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/clock.h"
 #include "core/numbers/stats.h"
 #include "plan/codec/compressor.h"
 #include "plan/codec/optimizer.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
+
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
     ROWS = 256,

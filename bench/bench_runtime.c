@@ -6,7 +6,6 @@
  *   bench_runtime FORERUN PLAN_1x2 PLAN_2x1 PYTORCH_COMMAND|"" OUT
  */
 #include "bench/rounds.h"
-
 #include "core/base/buffer.h"
 #include "core/base/fileio.h"
 #include "core/document/json.h"

@@ -1,5 +1,6 @@
 #include "calibrate/fingerprint.h"
 
+#include "calibrate/versions.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 
@@ -8,8 +9,6 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-#include "calibrate/versions.h"
 
 static void read_cpu_name(char *out, size_t n)
 {

@@ -8,11 +8,11 @@
 #ifndef FR_CLI_COMMAND_H
 #define FR_CLI_COMMAND_H
 
-#include <stdbool.h>
-#include <stdio.h>
-
 #include "cli/option/options.h"
 #include "core/base/err.h"
+
+#include <stdbool.h>
+#include <stdio.h>
 
 #define FR_MAX_POSITIONAL 4
 #define FR_MAX_REPEATS 16

@@ -99,14 +99,9 @@ double fr_cost_measured_flops(const fr_cost_model *model, int n_threads);
  * (datasheet.h), GPUs by the model of their kernels (gpu_model.h).
  * FR_INFEASIBLE when the device cannot do it at all.
  */
-FR_CHECKED fr_status fr_cost_compute_on(const fr_cost_model *model,
-                                        const fr_instr *instr, int n_threads,
-                                        int64_t node, fr_cost *out,
-                                        fr_err *err);
-/* The same on node 0. */
 FR_CHECKED fr_status fr_cost_compute(const fr_cost_model *model,
                                      const fr_instr *instr, int n_threads,
-                                     fr_cost *out, fr_err *err);
+                                     int64_t node, fr_cost *out, fr_err *err);
 
 /*
  * A collective or a point-to-point transfer (n_group = 2).  `is_async`: run

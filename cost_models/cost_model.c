@@ -1,11 +1,10 @@
 /*
  * cost_model.c: which source answers, and what a cost takes of the resources.
  */
-#include "cost_models/cost.h"
-
 #include "cost_models/compute/compute_fit.h"
 #include "cost_models/compute/compute_key.h"
 #include "cost_models/compute/datasheet.h"
+#include "cost_models/cost.h"
 #include "cost_models/gpu/gpu_comm.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "cost_models/link/comm_fit.h"
@@ -405,19 +404,13 @@ static fr_status ask_compute(const fr_cost_model *model, const fr_instr *instr,
     return ask_device(model, instr, n_threads, node, out, err);
 }
 
-fr_status fr_cost_compute_on(const fr_cost_model *model, const fr_instr *instr,
-                             int n_threads, int64_t node, fr_cost *out,
-                             fr_err *err)
+fr_status fr_cost_compute(const fr_cost_model *model, const fr_instr *instr,
+                          int n_threads, int64_t node, fr_cost *out,
+                          fr_err *err)
 {
     FR_TRY(ask_compute(model, instr, n_threads, node, out, err));
     scale_compute(model, out);
     return FR_OK;
-}
-
-fr_status fr_cost_compute(const fr_cost_model *model, const fr_instr *instr,
-                          int n_threads, fr_cost *out, fr_err *err)
-{
-    return fr_cost_compute_on(model, instr, n_threads, 0, out, err);
 }
 
 /* ---- communication ------------------------------------------------------ */

@@ -1,7 +1,6 @@
 /* sweep_plot.c: scaling curves on doubly logarithmic axes. */
-#include "report/sweep_report.h"
-
 #include "core/base/units.h"
+#include "report/sweep_report.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  * hand-over between lanes, and memory besides the slab.
  */
 #include "calibrate/cpu/bench_machine.h"
-
 #include "calibrate/cpu/ranks.h"
 #include "calibrate/micro_program.h"
 #include "core/base/clock.h"

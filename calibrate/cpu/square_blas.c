@@ -1,5 +1,4 @@
 #include "calibrate/versions.h"
-
 #include "runtime/kernels_cpu/kernels_cpu.h"
 
 #include <cblas.h>

@@ -2,9 +2,8 @@
  * bench_gpu_overlap.c: kernels beside communication, and the memory that
  * communicators take.
  */
-#include "calibrate/gpu/bench_gpu_comm.h"
-
 #include "calibrate/cpu/ranks.h"
+#include "calibrate/gpu/bench_gpu_comm.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* args.c: words and environment -> option values, by the table alone. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/command.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #define MAX_CHOICES 16
 

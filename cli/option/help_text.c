@@ -1,7 +1,7 @@
 /* help_text.c: the help of the program and of each command, from the tables. */
-#include <string.h>
-
 #include "cli/command.h"
+
+#include <string.h>
 
 #define HELP_COLUMN 32 /* where the explanation of an option begins */
 #define HELP_WIDTH 80

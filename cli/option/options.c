@@ -1,11 +1,11 @@
 /* options.c: the rows of options.h, and of the fields of a plan and a job. */
 #include "cli/option/options.h"
 
-#include <ctype.h>
-#include <stdio.h>
-
 #include "tuner/answer/goal.h"
 #include "tuner/answer/tune.h"
+
+#include <ctype.h>
+#include <stdio.h>
 
 static const char *const allowed[] = {"lossy"};
 static const fr_names allow_names = FR_NAMES(allowed);

@@ -6,11 +6,11 @@
 #ifndef FR_CLI_OPTION_OPTIONS_H
 #define FR_CLI_OPTION_OPTIONS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "plan/decide/plan_fields.h"
 #include "spec/model/job_fields.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 typedef enum fr_option_kind {
     FR_OPTION_FLAG,     /* --x, or --no-x */

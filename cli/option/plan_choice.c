@@ -1,13 +1,13 @@
 /* plan_choice.c: defaults < plan file < environment < flags. */
 #include "cli/option/plan_choice.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/option/plan_options.h"
 #include "core/base/text.h"
 #include "plan/decide/plan_json.h"
 #include "tuner/partition/balance_layers.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /* The file's plan and job; its model gives way to the named one. */
 static fr_status take_file(const char *path, fr_plan_choice *out, fr_err *err)

@@ -1,14 +1,14 @@
 /* plan_options.c: option values -> fields of a plan and a job. */
 #include "cli/option/plan_options.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "plan/codec/compressor.h"
 #include "plan/schedule/schedule.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Names of the compressors, or how those that go by a number are written. */
 static void list_compressors(bool is_by_number, const char *between, char *buf,
@@ -180,7 +180,7 @@ static int find_axis(fr_option option)
         return FR_SPACE_AXIS_WORLD;
     for (int i = 0; i < FR_SPACE_AXIS_N; i++)
         if (fr_plan_space_axes[i].is_listed &&
-            FR_OPT_OF_PLAN(fr_plan_space_axes[i].field) == option)
+            FR_OPT_OF_PLAN(fr_space_axis_fields[i]) == option)
             return i;
     return -1;
 }

@@ -11,11 +11,11 @@
 #ifndef FR_CORE_DOCUMENT_FIELDS_H
 #define FR_CORE_DOCUMENT_FIELDS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "core/document/json.h"
 #include "core/document/names.h"
+
+#include <stddef.h>
+#include <stdint.h>
 
 /* The C type of a member. */
 typedef enum fr_field_kind {

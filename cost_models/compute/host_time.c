@@ -16,6 +16,7 @@
  *             2897, 2026-04
  */
 #include "cost_models/compute/host_time.h"
+
 #include "plan/decide/grid.h"
 
 static const double module_s = 13.48e-6;

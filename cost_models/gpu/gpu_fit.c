@@ -101,27 +101,6 @@ static unknowns unknowns_of(fr_gpu_constants *c,
     return u;
 }
 
-size_t fr_gpu_constants_list(const fr_gpu_constants *constants, double *out,
-                             size_t n_max)
-{
-    bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
-    fr_gpu_constants c = *constants;
-    unknowns u;
-    size_t n = 0;
-
-    memset(shares, true, sizeof shares);
-    u = unknowns_of(&c, shares);
-    for (size_t i = 0; i < u.n; i++, n++)
-        if (n < n_max)
-            out[n] = *u.at[i];
-    for (int i = 0; i < FR_GPU_FAMILY_N; i++, n++)
-        if (n < n_max)
-            out[n] = c.rel_err[i];
-    if (n < n_max)
-        out[n] = c.guess_err;
-    return n + 1;
-}
-
 /* ---- rows ---------------------------------------------------------------- */
 
 fr_gpu_family fr_gpu_row_family(const fr_gpu_row *row)

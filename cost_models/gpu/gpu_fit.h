@@ -68,9 +68,4 @@ double fr_gpu_row_s(const fr_gpu_constants *constants, const fr_gpu_row *row);
 FR_CHECKED fr_status fr_gpu_fit(const fr_gpu_rows *rows, fr_gpu_constants *out,
                                 fr_err *err);
 
-/* Every constant as one list of numbers (the order of the struct), to compare
- * or print tables; returns their number. */
-size_t fr_gpu_constants_list(const fr_gpu_constants *constants, double *out,
-                             size_t n_max);
-
 #endif

@@ -15,9 +15,9 @@
  * Library and hardware hide the shorter behind the longer: their fourth-power
  * mean.  The best tile and split counts, as a tuned library would choose.
  */
+#include "core/numbers/minmax.h"
 #include "cost_models/gpu/gpu_model.h"
 
-#include "core/numbers/minmax.h"
 #include <math.h>
 
 /* Shapes of CUTLASS and cuBLAS: m, n, m n, m + n, root of m n. */

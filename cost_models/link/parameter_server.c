@@ -2,6 +2,7 @@
  * parameter_server.c: gradients through the hosts' memory or through devices.
  */
 #include "cost_models/link/parameter_server.h"
+
 #include "plan/collective/collective.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 /* case.c: what was measured, what may be scored, and the parts together. */
 #include "interop/case/case_internal.h"
-
 #include "interop/case/case_text.h"
 
 #include <ctype.h>

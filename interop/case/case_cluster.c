@@ -3,7 +3,6 @@
  * the text says otherwise, in the vendor's node for that device, likewise.
  */
 #include "interop/case/case_internal.h"
-
 #include "interop/case/case_text.h"
 #include "spec/catalog/catalog.h"
 

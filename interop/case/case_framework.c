@@ -1,6 +1,5 @@
 /* case_framework.c: which framework a row is of, and what is said of rows. */
 #include "interop/case/case_internal.h"
-
 #include "interop/case/case_text.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* case_hardware_text.c: GPUs and networks in the words of people. */
-#include "interop/case/case_text.h"
-
 #include "core/base/text.h"
+#include "interop/case/case_text.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
  * huggingface.co, papers; Megatron-LM's training/arguments.py for its GPT.
  */
 #include "interop/case/case_internal.h"
-
 #include "interop/case/case_text.h"
 
 #include <ctype.h>

@@ -2,7 +2,6 @@
  * case_plan.c: the plan and the batch of a row.
  */
 #include "interop/case/case_internal.h"
-
 #include "interop/case/case_text.h"
 #include "plan/schedule/schedule.h"
 

@@ -3,9 +3,8 @@
  * packages, memory, PCI devices and, with NVML, the NVLink matrix.  Without
  * GPUs the cores are the device.
  */
-#include "interop/import/import_parts.h"
-
 #include "core/base/text.h"
+#include "interop/import/import_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,9 +6,8 @@
  * skeletons of PCI functions; there the PCI class tells GPUs (03) from NICs
  * (02), vendor and device tell the model, and the catalogue the rest.
  */
-#include "interop/import/import_parts.h"
-
 #include "core/base/text.h"
+#include "interop/import/import_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* import_nccl_json.c: what nccl-tests writes with -J, version 3. */
-#include "interop/import/import_nccl_tests.h"
-
 #include "core/base/text.h"
 #include "core/document/json.h"
+#include "interop/import/import_nccl_tests.h"
 
 #include <string.h>
 

@@ -6,9 +6,8 @@
  * pairs, up and down); where that cannot be, as passed both ways.  A link that
  * all share in the middle of a star has no two ends: refused.
  */
-#include "interop/import/import_parts.h"
-
 #include "core/base/text.h"
+#include "interop/import/import_parts.h"
 #include "sim/flows/platform.h"
 
 #include <math.h>

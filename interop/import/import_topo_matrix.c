@@ -3,9 +3,8 @@
  * and NICs are joined, and CPU and NUMA affinities.  Names of NICs stand in
  * the heading, or as NIC0, NIC1 with a legend below.
  */
-#include "interop/import/import_parts.h"
-
 #include "core/base/text.h"
+#include "interop/import/import_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

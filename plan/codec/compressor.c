@@ -3,9 +3,9 @@
  */
 #include "plan/codec/compressor.h"
 
-#include <stddef.h>
-
 #include "core/base/units.h"
+
+#include <stddef.h>
 
 static const char *name_at(int i)
 {

@@ -64,7 +64,7 @@ bool fr_powersgd_next(const fr_bucket *bucket, int64_t rank,
     if (piece->first >= bucket->n)
         return false;
     const fr_tensor *tensor = tensor_at(bucket, piece->first);
-    if (!tensor || tensor->first >= bucket->first + bucket->n)
+    if (tensor == NULL || tensor->first >= bucket->first + bucket->n)
         piece->n = bucket->n - piece->first; /* padding at the end */
     else
         place_matrix(bucket, tensor, rank, piece);

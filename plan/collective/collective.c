@@ -22,7 +22,8 @@ static const uint64_t short_bytes = 512 * 1024;
 
 static bool does(fr_collective_kind kind, fr_op op, int64_t n_group)
 {
-    return fr_collectives[kind] && fr_collectives[kind]->fits(op, n_group);
+    return fr_collectives[kind] != NULL &&
+           fr_collectives[kind]->fits(op, n_group);
 }
 
 fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,

@@ -17,7 +17,7 @@ fr_status fr_transfer_list_add(fr_transfer_list *list, fr_transfer transfer,
     if (list->n == list->cap) {
         size_t cap = list->cap ? 2 * list->cap : 64;
         fr_transfer *at = realloc(list->at, cap * sizeof *at);
-        if (!at)
+        if (at == NULL)
             return fr_fail_no_memory(err);
         list->at = at;
         list->cap = cap;

@@ -5,6 +5,7 @@
  * within every layer, so they want to be neighbours.
  */
 #include "plan/decide/grid.h"
+
 #include "plan/decide/plan.h"
 
 #include <assert.h>
@@ -162,7 +163,7 @@ static int64_t list_line(const fr_plan *plan, const line *l, fr_coord at,
             i_cp %= cp;
         }
     }
-    if (position)
+    if (position != NULL)
         *position = (self - l->first) / l->step;
     return l->n;
 }
@@ -177,7 +178,7 @@ static int64_t model_group(const fr_plan *plan, fr_coord at, bool is_tp_varied,
     for (c.pp = 0; c.pp < plan->pp; c.pp++) {
         for (int32_t tp = 0; tp < n_tp; tp++) {
             c.tp = is_tp_varied ? tp : at.tp;
-            if (position && c.pp == at.pp && c.tp == at.tp)
+            if (position != NULL && c.pp == at.pp && c.tp == at.tp)
                 *position = count;
             ranks[count++] = fr_plan_rank(plan, c);
         }
@@ -191,7 +192,7 @@ static int64_t embed_group(const fr_plan *plan, int64_t rank, fr_coord at,
     bool is_last = at.pp == plan->pp - 1;
     if (plan->pp == 1 || (at.pp != 0 && !is_last)) {
         ranks[0] = rank;
-        if (position)
+        if (position != NULL)
             *position = 0;
         return 1;
     }
@@ -199,7 +200,7 @@ static int64_t embed_group(const fr_plan *plan, int64_t rank, fr_coord at,
     ranks[0] = fr_plan_rank(plan, at);
     at.pp = plan->pp - 1;
     ranks[1] = fr_plan_rank(plan, at);
-    if (position)
+    if (position != NULL)
         *position = is_last ? 1 : 0;
     return 2;
 }
@@ -210,7 +211,7 @@ static int64_t world_group(const fr_plan *plan, int64_t rank, int64_t *ranks,
     int64_t n = fr_plan_world(plan);
     for (int64_t i = 0; i < n; i++)
         ranks[i] = i;
-    if (position)
+    if (position != NULL)
         *position = rank;
     return n;
 }
@@ -270,7 +271,7 @@ bool fr_plan_axis_is_local(const fr_plan *plan, fr_axis axis,
                            const int32_t *node_of_rank)
 {
     const int64_t n_places = stage_size(plan), world = fr_plan_world(plan);
-    if (!node_of_rank || fr_plan_group_size(plan, axis) == 1)
+    if (node_of_rank == NULL || fr_plan_group_size(plan, axis) == 1)
         return true;
     if (axis == FR_AXIS_WORLD) {
         for (int64_t rank = 1; rank < world; rank++)

@@ -1,10 +1,10 @@
 /* plan_describe.c: a plan in one line, a word for each field that matters. */
+#include "plan/decide/plan_fields.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "plan/decide/plan_fields.h"
 
 /* A buffer that is appended to and cut where it ends. */
 typedef struct text {

@@ -18,16 +18,17 @@
     X(CP)                                                                      \
     X(EP)                                                                      \
     X(VPP)                                                                     \
-    X(MICRO_BATCH) X(SCHEDULE) X(ZERO) X(RECOMPUTE) X(SEQUENCE_PARALLEL)       \
-        X(OVERLAP) X(BUCKET) X(COMPRESS) X(ERROR_FEEDBACK) X(COLLECTIVE)       \
-            X(NCCL_PROTOCOL) X(NCCL_CHANNELS) X(SERVER_PLACE) X(SERVERS)       \
-                X(RANK_ORDER) X(LAYER_SPLIT) X(PRECISION) X(GRAD_DTYPE)        \
-                    X(FLASH_ATTENTION) X(FLASH_KIND) X(KERNELS) X(SCALING)     \
-                        X(CUDA_GRAPHS) X(RECOMPUTE_PARTS) X(RECOMPUTE_LAYERS)  \
-                            X(ZERO_GROUP) X(ZERO_RESHARD) X(ZERO_PREFETCH)     \
-                                X(ZERO_UNIT) X(GATHER_OVERLAP) X(TP_OVERLAP)   \
-                                    X(EP_OVERLAP) X(CP_KIND) X(ETP)            \
-                                        X(EXPERT_DISPATCH) X(EXPERT_IMBALANCE) \
+    X(MICRO_BATCH)                                                             \
+    X(SCHEDULE) X(ZERO) X(RECOMPUTE) X(SEQUENCE_PARALLEL) X(OVERLAP) X(BUCKET) \
+        X(COMPRESS) X(ERROR_FEEDBACK) X(COLLECTIVE) X(NCCL_PROTOCOL)           \
+            X(NCCL_CHANNELS) X(SERVER_PLACE) X(SERVERS) X(RANK_ORDER)          \
+                X(LAYER_SPLIT) X(PRECISION) X(GRAD_DTYPE) X(FLASH_ATTENTION)   \
+                    X(FLASH_KIND) X(KERNELS) X(SCALING) X(CUDA_GRAPHS)         \
+                        X(RECOMPUTE_PARTS) X(RECOMPUTE_LAYERS) X(ZERO_GROUP)   \
+                            X(ZERO_RESHARD) X(ZERO_PREFETCH) X(ZERO_UNIT)      \
+                                X(GATHER_OVERLAP) X(TP_OVERLAP) X(EP_OVERLAP)  \
+                                    X(CP_KIND) X(ETP) X(EXPERT_DISPATCH)       \
+                                        X(EXPERT_IMBALANCE)                    \
                                             X(OFFLOAD_OPTIMIZER)               \
                                                 X(OFFLOAD_ACTIVATIONS)         \
                                                     X(THREADS)

@@ -1,9 +1,8 @@
 /* plan_file.c: whole plan files: what a run needs, in one document. */
-#include "plan/decide/plan_json.h"
-
 #include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "plan/decide/plan_json.h"
 #include "spec/model/model_json.h"
 
 #include <stddef.h>
@@ -23,7 +22,7 @@ void fr_plan_file_init(fr_plan_file *file)
 
 void fr_plan_file_release(fr_plan_file *file)
 {
-    if (!file)
+    if (file == NULL)
         return;
     fr_model_release(&file->model);
     free(file->node_of_rank);
@@ -128,7 +127,7 @@ static fr_status read_source(const fr_json_value *object, fr_prediction *out,
                                         "datasheet"};
     const fr_json_value *value = fr_json_find(object, "source");
     const char *text;
-    if (!value)
+    if (value == NULL)
         return FR_OK;
     FR_TRY(fr_json_as_string(value, &text, err));
     int i = fr_text_find(text, names, N_OF(names));
@@ -167,12 +166,12 @@ static fr_status read_prediction(const fr_json_value *object,
     FR_TRY(fr_json_get_object(object, "memory", &part, err));
     FR_TRY(read_memory(part, out, err));
     part = fr_json_find(object, "breakdown_s");
-    if (part) {
+    if (part != NULL) {
         FR_TRY(need_object(part, "breakdown_s", err));
         FR_TRY(read_breakdown(part, out, err));
     }
     part = fr_json_find(object, "cost");
-    if (part) {
+    if (part != NULL) {
         FR_TRY(need_object(part, "cost", err));
         FR_TRY(
             check_keys(part, cost_numbers, N_OF(cost_numbers), NULL, 0, err));
@@ -225,7 +224,7 @@ static fr_status read_hash(const fr_json_value *root, const char *key,
 {
     const fr_json_value *value = fr_json_find(root, key);
     const char *text;
-    if (!value)
+    if (value == NULL)
         return FR_OK;
     FR_TRY(fr_json_as_string(value, &text, err));
     if (!fr_hash_parse(text, out))
@@ -262,7 +261,7 @@ static fr_status read_rank_map(const fr_json_value *root, fr_plan_file *file,
 {
     const fr_json_value *map = fr_json_find(root, "node_of_rank");
     int64_t world = fr_plan_world(&file->plan);
-    if (!map)
+    if (map == NULL)
         return FR_OK;
     if (fr_json_kind_of(map) != FR_JSON_ARRAY ||
         (int64_t)fr_json_n(map) != world)
@@ -271,7 +270,7 @@ static fr_status read_rank_map(const fr_json_value *root, fr_plan_file *file,
                             "%lld ranks",
                             (long long)world);
     file->node_of_rank = calloc((size_t)world, sizeof *file->node_of_rank);
-    if (!file->node_of_rank)
+    if (file->node_of_rank == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < (size_t)world; i++) {
         int64_t node;
@@ -333,7 +332,7 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
     FR_TRY(read_hash(root, "profile_hash", &file->profile_hash, err));
     FR_TRY(read_rank_map(root, file, err));
     const fr_json_value *prediction = fr_json_find(root, "prediction");
-    if (!prediction)
+    if (prediction == NULL)
         return FR_OK;
     file->has_prediction = true;
     return read_prediction(prediction, &file->prediction, err);
@@ -393,7 +392,7 @@ void fr_plan_file_write(const fr_plan_file *file, fr_json_writer *json)
     fr_job_json_write(&file->job, json);
     fr_json_key(json, "model");
     fr_model_to_json(&file->model, json);
-    if (file->node_of_rank) {
+    if (file->node_of_rank != NULL) {
         fr_json_key(json, "node_of_rank");
         fr_json_begin_row(json);
         for (int64_t i = 0; i < world; i++)

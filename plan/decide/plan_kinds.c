@@ -1,9 +1,9 @@
 /* plan_kinds.c: see plan_kinds.h. */
 #include "plan/decide/plan_kinds.h"
 
-#include <stddef.h>
-
 #include "plan/decide/dtype.h"
+
+#include <stddef.h>
 
 static const char *const recomputes[FR_RECOMPUTE_N] = {
     [FR_RECOMPUTE_NONE] = "none",

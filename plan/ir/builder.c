@@ -13,7 +13,7 @@ enum { BLOCK_ALIGN = 64, PAGE = 4096 };
 fr_status fr_builder_create(fr_builder **out, fr_err *err)
 {
     fr_builder *builder = calloc(1, sizeof *builder);
-    if (!builder)
+    if (builder == NULL)
         return fr_fail_no_memory(err);
     *out = builder;
     return FR_OK;
@@ -21,7 +21,7 @@ fr_status fr_builder_create(fr_builder **out, fr_err *err)
 
 void fr_builder_destroy(fr_builder *builder)
 {
-    if (!builder)
+    if (builder == NULL)
         return;
     fr_vec_release(&builder->blocks);
     fr_vec_release(&builder->calls);
@@ -189,7 +189,7 @@ static fr_status share_memory(fr_builder *builder, uint64_t begin,
     fr_pack_item *items = calloc(builder->blocks.n + 1, sizeof *items);
     uint64_t top = 0;
     size_t n_items = 0;
-    if (!items)
+    if (items == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < builder->blocks.n; i++) {
         const builder_block *block = &builder->blocks.items[i];
@@ -372,7 +372,7 @@ static uint32_t *sort_by_last_call(const fr_builder *builder)
     size_t n_calls = builder->calls.n, n_blocks = builder->blocks.n;
     uint32_t *list = malloc((n_blocks + 1) * sizeof *list);
     uint32_t *end = calloc(n_calls + 2, sizeof *end); /* counting sort */
-    if (!list || !end) {
+    if (list == NULL || end == NULL) {
         free(list);
         free(end);
         return NULL;
@@ -395,7 +395,7 @@ static fr_status order_calls(fr_builder *builder, fr_err *err)
     uint32_t previous[FR_LANE_N] = {0};
     uint32_t *leaving = sort_by_last_call(builder);
     uint32_t *next = leaving;
-    if (!leaving ||
+    if (leaving == NULL ||
         fr_vec_reserve(&builder->clocks, builder->calls.n + 1) != FR_OK) {
         free(leaving);
         return fr_fail_no_memory(err);
@@ -426,7 +426,7 @@ static uint32_t merge_blocks(const fr_builder *builder, fr_block *out)
             (!block->is_persistent && block->first_call == 0))
             continue;
         fr_block *last = n > 0 ? &out[n - 1] : NULL;
-        if (block->is_persistent && last && last->is_persistent &&
+        if (block->is_persistent && last != NULL && last->is_persistent &&
             last->kind == (uint8_t)block->kind &&
             last->offset_bytes + last->n_bytes == block->offset_bytes) {
             last->n_bytes += block->n_bytes;
@@ -481,7 +481,8 @@ fr_status fr_builder_finish(fr_builder *builder, fr_rank_program *out,
     made.deps = malloc((builder->deps.n + 1) * sizeof *made.deps);
     made.bases = malloc((builder->uses.n + 1) * sizeof *made.bases);
     made.blocks = malloc((builder->blocks.n + 1) * sizeof *made.blocks);
-    if (!made.calls || !made.deps || !made.bases || !made.blocks) {
+    if (made.calls == NULL || made.deps == NULL || made.bases == NULL ||
+        made.blocks == NULL) {
         free(made.calls);
         free(made.deps);
         free(made.bases);

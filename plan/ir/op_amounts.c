@@ -38,8 +38,8 @@ uint64_t op_element_bytes(const fr_instr *instr, op_element element)
 uint64_t fr_instr_flop(const fr_instr *instr)
 {
     const op_row *row = &op_rows[instr->op];
-    return row->special->flop ? row->special->flop(instr)
-                              : product_of(instr, &row->flop);
+    return row->special->flop != NULL ? row->special->flop(instr)
+                                      : product_of(instr, &row->flop);
 }
 
 uint64_t fr_instr_ref_bytes(const fr_instr *instr, int i_ref, int n_group)
@@ -64,12 +64,12 @@ uint64_t fr_instr_moved_bytes(const fr_instr *instr, int n_group)
 {
     const op_row *row = &op_rows[instr->op];
     uint64_t sum = 0;
-    if (row->special->moved_bytes)
+    if (row->special->moved_bytes != NULL)
         return row->special->moved_bytes(instr);
     for (int i = 0; i < FR_INSTR_REFS && row->operands[i].access; i++) {
         uint64_t bytes = fr_instr_ref_bytes(instr, i, n_group);
         char access = row->operands[i].access;
-        if (row->special->touched_bytes)
+        if (row->special->touched_bytes != NULL)
             bytes = row->special->touched_bytes(instr, i, bytes);
         bool is_added = access == 'w' && instr->flags & FR_INSTR_ACCUMULATE;
         sum += access == 'm' || access == 's' || is_added ? 2 * bytes : bytes;

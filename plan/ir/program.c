@@ -3,6 +3,7 @@
  * its end.
  */
 #include "plan/ir/program.h"
+
 #include "plan/decide/grid.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 void fr_program_destroy(fr_program *program)
 {
-    if (!program)
+    if (program == NULL)
         return;
     for (uint32_t i = 0; i < program->n_rank_programs; i++) {
         fr_rank_program *rank_program = &program->rank_programs[i];
@@ -68,18 +69,6 @@ const fr_rank_program *fr_program_of_rank(const fr_program *program,
     return &program->rank_programs[fr_plan_coord(&program->plan, rank).pp];
 }
 
-const char *fr_memory_kind_name(fr_memory_kind kind)
-{
-    static const char *const names[FR_MEMORY_N] = {
-        [FR_MEMORY_PARAMETERS] = "parameters",
-        [FR_MEMORY_GRADIENTS] = "gradients",
-        [FR_MEMORY_OPTIMIZER] = "optimizer",
-        [FR_MEMORY_ACTIVATIONS] = "activations",
-        [FR_MEMORY_BUFFERS] = "buffers",
-    };
-    return (unsigned)kind < FR_MEMORY_N ? names[kind] : "?";
-}
-
 /* The first call at which most bytes live; *peak_bytes of them. */
 static uint32_t peak_call(const fr_rank_program *rank_program, uint64_t *change,
                           uint32_t n_calls, uint64_t *peak_bytes)
@@ -111,7 +100,7 @@ fr_status fr_rank_program_peak(const fr_rank_program *rank_program,
         if (rank_program->blocks[i].last_call >= n_calls)
             n_calls = rank_program->blocks[i].last_call + 1;
     uint64_t *change = calloc((size_t)n_calls + 1, sizeof *change);
-    if (!change)
+    if (change == NULL)
         return fr_fail_no_memory(err);
     uint32_t call = peak_call(rank_program, change, n_calls, peak_bytes);
     free(change);

@@ -70,8 +70,6 @@ typedef enum fr_memory_kind {
     FR_MEMORY_N
 } fr_memory_kind;
 
-const char *fr_memory_kind_name(fr_memory_kind kind);
-
 typedef struct fr_block {
     uint8_t kind;       /* fr_memory_kind */
     bool is_persistent; /* lives over all steps */

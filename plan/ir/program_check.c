@@ -3,9 +3,8 @@
  * every number in it; program_check_memory.c and program_check_order.c judge
  * what it does.
  */
-#include "plan/ir/program_check_internal.h"
-
 #include "plan/collective/collective.h"
+#include "plan/ir/program_check_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -86,7 +85,7 @@ static const char *wrong_instr(const fr_program *program, const fr_instr *instr)
     }
     if (op_class == FR_OP_CLASS_COLLECTIVE &&
         (instr->algorithm >= fr_n_collectives ||
-         !fr_collectives[instr->algorithm] ||
+         fr_collectives[instr->algorithm] == NULL ||
          !fr_collectives[instr->algorithm]->fits(
              (fr_op)instr->op, check_group_size(&program->plan, instr->axis))))
         return "the collective algorithm does not do this";
@@ -134,7 +133,7 @@ static void check_rank_program(const fr_program *program, uint32_t i_stage,
     const fr_rank_program *rank_program = &program->rank_programs[i_stage];
     for (uint32_t i = 0; i < rank_program->n_calls; i++) {
         const char *wrong = wrong_call(program, rank_program, i);
-        if (wrong)
+        if (wrong != NULL)
             check_problem(report, "stage %u call %u: %s", (unsigned)i_stage,
                           (unsigned)i, wrong);
     }
@@ -155,13 +154,13 @@ static void check_rank_program(const fr_program *program, uint32_t i_stage,
         const fr_tensor *before = i > 0 ? tensor - 1 : NULL;
         if (tensor->first > rank_program->n_parameters ||
             tensor->n > rank_program->n_parameters - tensor->first ||
-            (before && tensor->first < before->first + before->n))
+            (before != NULL && tensor->first < before->first + before->n))
             check_problem(report, "stage %u tensor %.47s: out of place",
                           (unsigned)i_stage, tensor->name);
     }
 }
 
-void check_structure(const fr_program *program, check_report *report)
+static void check_structure(const fr_program *program, check_report *report)
 {
     if (program->n_rank_programs != (uint32_t)program->plan.pp)
         check_problem(report, "%u rank programs for pp %d",
@@ -177,7 +176,7 @@ void check_structure(const fr_program *program, check_report *report)
     }
     for (uint32_t i = 0; i < program->n_instrs; i++) {
         const char *wrong = wrong_instr(program, &program->instrs[i]);
-        if (wrong)
+        if (wrong != NULL)
             check_problem(report, "instruction %u %s: %s", (unsigned)i,
                           fr_op_name((fr_op)program->instrs[i].op), wrong);
     }
@@ -204,7 +203,7 @@ fr_status fr_program_check(const fr_program *program, int *n_problems,
         check_order(program, &report);
     if (report.is_out_of_memory)
         return fr_fail_no_memory(err);
-    if (n_problems)
+    if (n_problems != NULL)
         *n_problems = report.n_problems;
     if (report.n_problems > 0)
         return fr_fail(err, FR_CHECK, "%s", report.first);

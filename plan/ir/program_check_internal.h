@@ -25,8 +25,6 @@ char *check_place(const fr_program *program, uint32_t i_stage, uint32_t i_call,
 
 int64_t check_group_size(const fr_plan *plan, int axis);
 
-/* Numbers in range; nothing else may run when this has found something. */
-void check_structure(const fr_program *program, check_report *report);
 /* Blocks, races and reads before writes of one rank program, seen by a rank
  * whose coordinate is the first or the last one on every axis. */
 void check_memory(const fr_program *program, uint32_t i_stage, bool is_last,

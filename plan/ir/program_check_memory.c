@@ -8,9 +8,8 @@
  * writes must be ordered by lanes and dependencies, which vector clocks tell
  * (as in race detectors: Flanagan and Freund, PLDI 2009).
  */
-#include "plan/ir/program_check_internal.h"
-
 #include "core/base/vec.h"
+#include "plan/ir/program_check_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +52,7 @@ static bool make_clocks(shadow *s)
     const fr_rank_program *rank_program = s->rank_program;
     uint32_t previous[FR_LANE_N] = {0};
     s->before = calloc((size_t)rank_program->n_calls + 1, sizeof *s->before);
-    if (!s->before)
+    if (s->before == NULL)
         return false;
     for (uint32_t now = 1; now <= rank_program->n_calls; now++) {
         const fr_call *call = &rank_program->calls[now - 1];
@@ -349,7 +348,8 @@ void check_memory(const fr_program *program, uint32_t i_stage, bool is_last,
     uint64_t *starts =
         calloc((size_t)rank_program->n_blocks + 1, sizeof *starts);
     /* The second cell is the end of the slab and never looked at. */
-    if (!starts || fr_vec_push(&s.cells, empty) != FR_OK || !make_clocks(&s)) {
+    if (starts == NULL || fr_vec_push(&s.cells, empty) != FR_OK ||
+        !make_clocks(&s)) {
         report->is_out_of_memory = true;
     } else {
         for (uint32_t i = 0; i < rank_program->n_blocks; i++)

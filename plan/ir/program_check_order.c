@@ -122,7 +122,7 @@ static bool meet(order_run *run, uint32_t i_stage, int lane,
         if (!is_member(&program->plan, instr->axis, other))
             continue;
         const fr_instr *head = head_of(run, other, lane);
-        if (!head ||
+        if (head == NULL ||
             fr_op_class_of((fr_op)head->op) != FR_OP_CLASS_COLLECTIVE ||
             head->axis != instr->axis)
             return false;
@@ -161,7 +161,8 @@ static bool transfer(order_run *run, uint32_t i_stage, int lane,
     fr_op wanted = instr->op == FR_OP_SEND ? FR_OP_RECV : FR_OP_SEND;
     for (int other = 0; other < FR_LANE_N; other++) {
         const fr_instr *head = head_of(run, peer, other);
-        if (!head || head->op != wanted || (uint32_t)head->peer != i_stage ||
+        if (head == NULL || head->op != wanted ||
+            (uint32_t)head->peer != i_stage ||
             tag_of(head, call_of(run, peer, other)) != tag)
             continue;
         if (head->comm.n != instr->comm.n || head->dtype != instr->dtype)
@@ -184,7 +185,7 @@ static bool advance(order_run *run, uint32_t i_stage, int lane)
     bool has_moved = settle(run, i_stage, lane);
     for (;;) {
         const fr_instr *instr = head_of(run, i_stage, lane);
-        if (!instr)
+        if (instr == NULL)
             return has_moved;
         fr_op_class op_class = fr_op_class_of((fr_op)instr->op);
         bool can = true;
@@ -208,7 +209,7 @@ static void report_stuck(const order_run *run)
         for (int lane = 0; lane < FR_LANE_N; lane++) {
             const lane_state *at = state(run, c, lane);
             const fr_instr *instr = head_of(run, c, lane);
-            if (at->i_call == at->n_calls || !instr)
+            if (at->i_call == at->n_calls || instr == NULL)
                 continue;
             check_place(run->program, c, at->calls[at->i_call], place,
                         sizeof place);
@@ -264,7 +265,7 @@ static void check_tags(const order_run *run, uint32_t i_stage)
     for (uint32_t i = 0; i < rank_program->n_calls; i++)
         n_max += segment_of(run, i_stage, i)->n_instrs;
     used_tag *tags = calloc(n_max + 1, sizeof *tags);
-    if (!tags) {
+    if (tags == NULL) {
         run->report->is_out_of_memory = true;
         return;
     }
@@ -294,7 +295,7 @@ static bool sort_by_lane(order_run *run, uint32_t i_stage)
     uint32_t *list = calloc((size_t)n_calls + 1, sizeof *list);
     run->lists[i_stage] = list;
     run->is_done[i_stage] = calloc((size_t)n_calls + 1, 1);
-    if (!list || !run->is_done[i_stage])
+    if (list == NULL || run->is_done[i_stage] == NULL)
         return false;
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         lane_state *at = state(run, i_stage, lane);
@@ -314,7 +315,7 @@ void check_order(const fr_program *program, check_report *report)
     run.lanes = calloc(n * FR_LANE_N + 1, sizeof *run.lanes);
     run.lists = calloc(n + 1, sizeof *run.lists);
     run.is_done = calloc(n + 1, sizeof *run.is_done);
-    bool is_ok = run.lanes && run.lists && run.is_done;
+    bool is_ok = run.lanes != NULL && run.lists != NULL && run.is_done != NULL;
     for (uint32_t c = 0; is_ok && c < n; c++)
         is_ok = sort_by_lane(&run, c);
     if (is_ok) {
@@ -324,7 +325,8 @@ void check_order(const fr_program *program, check_report *report)
     } else {
         report->is_out_of_memory = true;
     }
-    for (uint32_t c = 0; run.lists && run.is_done && c < n; c++) {
+    for (uint32_t c = 0; run.lists != NULL && run.is_done != NULL && c < n;
+         c++) {
         free(run.lists[c]);
         free(run.is_done[c]);
     }

@@ -1,4 +1,5 @@
 #include "plan/ir/reuse.h"
+
 #include "plan/decide/grid.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* step_breakdown.c: one rank's step, walked back where its compute lane waits.
  */
 #include "plan/ir/step_breakdown.h"
+
 #include "plan/decide/grid.h"
 
 #include <stdlib.h>

@@ -260,8 +260,9 @@ static bool list_lifetimes(fr_tensor_marks *marks,
     l->next_first = malloc(n_blocks * sizeof *l->next_first);
     l->next_last = malloc(n_blocks * sizeof *l->next_last);
     l->first_tensor = malloc(n_blocks * sizeof *l->first_tensor);
-    if (!l->first || !l->last || !l->next_first || !l->next_last ||
-        !l->first_tensor || !list_tensors(marks, rank_program, l))
+    if (l->first == NULL || l->last == NULL || l->next_first == NULL ||
+        l->next_last == NULL || l->first_tensor == NULL ||
+        !list_tensors(marks, rank_program, l))
         return false;
     memset(l->first, 0xff, n_calls * sizeof *l->first);
     memset(l->last, 0xff, n_calls * sizeof *l->last);
@@ -302,33 +303,26 @@ static bool run_step(allocator *a, const fr_rank_program *rank_program,
 }
 
 static bool run_steps(allocator *a, const fr_rank_program *rank_program,
-                      lifetimes *l, const uint64_t *besides_bytes,
-                      int n_besides)
+                      lifetimes *l, const uint64_t *overhead_bytes,
+                      int n_overhead)
 {
     enum { N_STEPS = 2 };
     bool is_ok = true;
     for (uint32_t i = 0; is_ok && i < rank_program->n_blocks; i++)
         if (rank_program->blocks[i].is_persistent)
             is_ok = allocate_block(a, l, i);
-    for (int i = 0; is_ok && i < n_besides; i++)
-        is_ok = allocate(a, rounded(besides_bytes[i])) != NONE;
+    for (int i = 0; is_ok && i < n_overhead; i++)
+        is_ok = allocate(a, rounded(overhead_bytes[i])) != NONE;
     for (int step = 0; is_ok && step < N_STEPS; step++)
         is_ok = run_step(a, rank_program, l);
     return is_ok;
 }
 
-fr_status fr_rank_program_reserve(const fr_rank_program *rank_program,
-                                  fr_allocator_use *out, fr_err *err)
-{
-    return fr_rank_program_reserve_beside(NULL, rank_program, NULL, 0, out,
-                                          err);
-}
-
-fr_status fr_rank_program_reserve_beside(const fr_program *program,
-                                         const fr_rank_program *rank_program,
-                                         const uint64_t *besides_bytes,
-                                         int n_besides, fr_allocator_use *out,
-                                         fr_err *err)
+fr_status fr_rank_program_reserve(const fr_program *program,
+                                  const fr_rank_program *rank_program,
+                                  const uint64_t *overhead_bytes,
+                                  int n_overhead, fr_allocator_use *out,
+                                  fr_err *err)
 {
     fr_tensor_marks marks;
     allocator a = {0};
@@ -337,7 +331,7 @@ fr_status fr_rank_program_reserve_beside(const fr_program *program,
     fr_free_pieces_init(&a.filed[0]);
     fr_free_pieces_init(&a.filed[1]);
     bool is_ok = list_lifetimes(&marks, rank_program, &l) &&
-                 run_steps(&a, rank_program, &l, besides_bytes, n_besides);
+                 run_steps(&a, rank_program, &l, overhead_bytes, n_overhead);
     fr_tensor_marks_release(&marks);
     release_lifetimes(&l);
     fr_vec_release(&a.pieces);

@@ -25,20 +25,16 @@ typedef struct fr_allocator_use {
  * up to 1 MiB in segments of 2 MiB, up to 10 MiB in segments of 20 MiB, others
  * in segments of their own rounded up to 2 MiB; best fit, split where more
  * than 1 MiB (small: 512 bytes) is left, freed neighbours joined; nothing is
- * given back.  FR_NO_MEMORY.
+ * given back.  n_overhead allocations of overhead_bytes are never freed.
+ *
+ * What a call keeps and its scratch are blocks of many tensors: each tensor is
+ * an allocation of its own here, as it can fill a hole of its own; what a call
+ * hands on alone comes last, when its scratch is there.  program NULL: each
+ * block is one tensor.  FR_NO_MEMORY.
  */
 FR_CHECKED fr_status fr_rank_program_reserve(
-    const fr_rank_program *rank_program, fr_allocator_use *out, fr_err *err);
-
-/*
- * The same of a rank program of `program`, beside n_besides allocations that
- * are never freed.  What a call keeps and its scratch are blocks of many
- * tensors: here each tensor is an allocation of its own, as it can fill a hole
- * of its own; what a call hands on alone comes last, when its scratch is there.
- */
-FR_CHECKED fr_status fr_rank_program_reserve_beside(
     const fr_program *program, const fr_rank_program *rank_program,
-    const uint64_t *besides_bytes, int n_besides, fr_allocator_use *out,
+    const uint64_t *overhead_bytes, int n_overhead, fr_allocator_use *out,
     fr_err *err);
 
 #endif

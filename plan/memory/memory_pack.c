@@ -183,7 +183,7 @@ static bool init_placement(placement *p, const fr_pack_item *items, size_t n)
             n_in[s]++;
     p->slots = malloc((n + 1) * sizeof *p->slots);
     p->memory = malloc(n_total * sizeof *p->memory);
-    if (!p->slots || !p->memory)
+    if (p->slots == NULL || p->memory == NULL)
         return false;
     p->all.at = p->memory;
     placed *next = p->memory + n + 1;
@@ -244,7 +244,7 @@ static fr_status pack_carefully(fr_pack_item *items, size_t n, double tolerance,
     for (size_t i = 0; i < n; i++)
         n_calls = items[i].last >= n_calls ? items[i].last + 1U : n_calls;
     uint64_t *change = malloc((n_calls + 1) * sizeof *change);
-    if (!change || !init_placement(&p, items, n)) {
+    if (change == NULL || !init_placement(&p, items, n)) {
         free(change);
         free(p.slots);
         free(p.memory);
@@ -309,7 +309,7 @@ static fr_status pack_many(fr_pack_item *items, size_t n, uint64_t *total_bytes,
     fr_status status = FR_OK;
     fr_pack_item *mixed = malloc((n + 1) * sizeof *mixed);
     uint64_t *change = malloc((n_calls + 1) * sizeof *change);
-    if (!mixed || !change)
+    if (mixed == NULL || change == NULL)
         status = fr_fail_no_memory(err);
     else
         status = pack_mixed(items, n, mixed, total_bytes, err);

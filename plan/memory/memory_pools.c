@@ -46,9 +46,10 @@ static fr_status pools_alloc(pools *p, fr_err *err)
     p->first_to_come = malloc(((size_t)p->n_calls + 1) * sizeof(uint32_t));
     p->first_to_go = malloc(((size_t)p->n_calls + 1) * sizeof(uint32_t));
     p->above_bytes = calloc((size_t)p->n_calls + 1, sizeof *p->above_bytes);
-    if (!p->pool_of_item || !p->slot_of_item || !p->next_free ||
-        !p->next_to_come || !p->next_to_go || !p->first_to_come ||
-        !p->first_to_go || !p->above_bytes)
+    if (p->pool_of_item == NULL || p->slot_of_item == NULL ||
+        p->next_free == NULL || p->next_to_come == NULL ||
+        p->next_to_go == NULL || p->first_to_come == NULL ||
+        p->first_to_go == NULL || p->above_bytes == NULL)
         return fr_fail_no_memory(err);
     memset(p->first_to_come, 0xff,
            ((size_t)p->n_calls + 1) * sizeof *p->first_to_come);

@@ -142,7 +142,7 @@ fr_status fr_memory_sweep(fr_pack_item *items, size_t n, uint64_t *total_bytes,
     bool is_ok = true;
     arrival *arrivals = malloc((n + 1) * sizeof *arrivals);
     s.live = malloc((n + 1) * sizeof *s.live);
-    if (!arrivals || !s.live)
+    if (arrivals == NULL || s.live == NULL)
         is_ok = false;
     for (size_t i = 0; is_ok && i < n; i++)
         arrivals[i] = (arrival){items[i].first, (uint32_t)i, items[i].n_bytes};

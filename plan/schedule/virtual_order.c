@@ -136,7 +136,8 @@ fr_status fr_virtual_order_init(const fr_plan *plan, const fr_model *model,
     out->next = calloc((size_t)out->pp, sizeof *out->next);
     out->end[0] = malloc(n_ends * sizeof *out->end[0]);
     out->end[1] = malloc(n_ends * sizeof *out->end[1]);
-    if (!out->tasks || !out->next || !out->end[0] || !out->end[1])
+    if (out->tasks == NULL || out->next == NULL || out->end[0] == NULL ||
+        out->end[1] == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < n_ends; i++)
         out->end[0][i] = out->end[1][i] = -1;

@@ -3,10 +3,9 @@
  * asynchronous lanes, gives each a slice of work, and sleeps when none of
  * them can go on.
  */
-#include "runtime/run/interpreter_state.h"
-
 #include "core/base/clock.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
+#include "runtime/run/interpreter_state.h"
 
 #include <sched.h>
 #include <string.h>

@@ -7,9 +7,8 @@
  * slab is a window of MPI-3 shared memory.  MPI is called by one thread at a
  * time (MPI_THREAD_SERIALIZED), and after setup never blocks inside.
  */
-#include "runtime/comm/transport.h"
-
 #include "core/base/hash.h"
+#include "runtime/comm/transport.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,8 @@
  * gpu_interpreter.c: a step from the host's side: what goes in, the launch or
  * the graph, what comes out.
  */
-#include "runtime/gpu/gpu_interpreter_state.h"
-
 #include "core/base/clock.h"
+#include "runtime/gpu/gpu_interpreter_state.h"
 
 #include <math.h>
 #include <string.h>

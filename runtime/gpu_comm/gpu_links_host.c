@@ -7,10 +7,9 @@
  * CPU backend's engine, and the result is copied back: the stream marks a
  * word when the operand is there and waits for another until the result is.
  */
-#include "runtime/gpu_comm/gpu_links.h"
-
 #include "core/base/clock.h"
 #include "runtime/comm/collective_engine.h"
+#include "runtime/gpu_comm/gpu_links.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 
 #include <pthread.h>

@@ -7,6 +7,7 @@
  * init() is told, and v3 is not told whether buffers are registered.
  */
 #include "runtime/gpu_comm/nccl_tuner.h"
+
 #include "plan/collective/collective.h"
 
 #include <stdatomic.h>

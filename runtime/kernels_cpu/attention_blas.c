@@ -11,12 +11,12 @@
  * With SAVE_PROBS probs[b,h,t,s] is written for s < the end of t's row block
  * (0 above the diagonal); what lies beyond is neither written nor read.
  */
+#include "runtime/kernels_cpu/kernels_list.h"
+#include "runtime/kernels_cpu/kernels_simd.h"
+
 #include <assert.h>
 #include <cblas.h>
 #include <math.h>
-
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
 
 #define TILE_ROWS 64
 #define TILE_COLS 256

@@ -5,10 +5,10 @@
  *
  * (1 + tanh(u)) / 2 = sigmoid(2u), which needs one exp and loses no digits.
  */
-#include <math.h>
-
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+
+#include <math.h>
 
 #define GELU_A 1.5957691216057308F /* 2 sqrt(2 / pi) */
 #define GELU_B 0.044715F

@@ -6,12 +6,12 @@
  * 2019, arXiv 1901.09847) the encoder sees gradient + error and leaves what
  * it did not send in the error: sent + error == gradient + old error.
  */
-#include <math.h>
-
 #include "core/numbers/rng.h"
 #include "plan/codec/compressor.h"
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+
+#include <math.h>
 
 /* ---- bf16 --------------------------------------------------------------- */
 

@@ -5,11 +5,11 @@
  * with our own logarithm and cosine: they vectorise, and since nothing in
  * them depends on the width or on libm, every machine makes the same model.
  */
-#include <math.h>
-
 #include "core/numbers/rng.h"
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+
+#include <math.h>
 
 /* ln(x) for normal x > 0, absolute error about 1e-7: x = m 2^e with
  * m in [sqrt(1/2), sqrt(2)), ln m by atanh of s = (m-1)/(m+1). */

@@ -6,10 +6,10 @@
  * are, in a second pass over dy and x (which lie in cache by then): no
  * scratch, and the same bits for any number of threads.
  */
-#include <math.h>
-
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+
+#include <math.h>
 
 FR_SIMD static float row_sum(const float *restrict x, int64_t n)
 {

@@ -6,11 +6,11 @@
  * threads sharing the range; tensor boundaries only switch weight decay and
  * trust ratio.  Elements that belong to no tensor (padding) stay as they are.
  */
-#include <math.h>
-
 #include "plan/codec/optimizer.h"
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+
+#include <math.h>
 
 /* The range of an optimizer instruction, in the flat parameter list. */
 typedef struct flat_range {

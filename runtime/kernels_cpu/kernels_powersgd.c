@@ -11,14 +11,14 @@
  * loop runs along memory.  The skinny products are memory-bound: plain loops
  * (the communication thread, which must not enter OpenBLAS, runs them too).
  */
-#include <assert.h>
-#include <math.h>
-
 #include "core/numbers/rng.h"
 #include "plan/codec/compressor.h"
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
 #include "runtime/kernels_cpu/powersgd_layout.h"
+
+#include <assert.h>
+#include <math.h>
 
 /* One matrix of the bucket and its factors. */
 typedef struct factors {

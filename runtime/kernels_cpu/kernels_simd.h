@@ -8,11 +8,11 @@
 #ifndef FR_RUNTIME_KERNELS_CPU_KERNELS_SIMD_H
 #define FR_RUNTIME_KERNELS_CPU_KERNELS_SIMD_H
 
-#include <stdint.h>
-#include <string.h>
-
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "runtime/run/team.h"
+
+#include <stdint.h>
+#include <string.h>
 
 /*
  * Put before a function that is one loop over a range; a loop inside an

@@ -8,10 +8,10 @@
  * usual convention) is ignored.  The rows' losses are added in double over
  * fixed pieces.
  */
-#include <math.h>
-
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+
+#include <math.h>
 
 #define SUM_BLOCK 1024 /* exponentials added in fp32 before double */
 

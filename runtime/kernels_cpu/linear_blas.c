@@ -6,10 +6,10 @@
  * caller's OpenMP thread count differs, so only one thread of a process may
  * run these kernels with more than one thread; others must have set 1.
  */
-#include <cblas.h>
-
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+
+#include <cblas.h>
 
 void fr_kernels_cpu_set_threads(int n_threads)
 {

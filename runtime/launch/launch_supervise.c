@@ -1,9 +1,8 @@
 /* launch_supervise.c: starts mpirun, passes lines and signals on, and cleans
  * up after it. */
-#include "runtime/launch/launch_state.h"
-
 #include "core/base/clock.h"
 #include "core/base/text.h"
+#include "runtime/launch/launch_state.h"
 
 #include <dirent.h>
 #include <errno.h>

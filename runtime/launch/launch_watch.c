@@ -1,9 +1,8 @@
 /* launch_watch.c: finds out which rank is to blame, and says it in a line. */
-#include "runtime/launch/launch_state.h"
-
 #include "core/base/clock.h"
 #include "core/base/text.h"
 #include "plan/ir/op.h"
+#include "runtime/launch/launch_state.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* executor_cpu.c: the CPU backend: the rank's slab is the transport's. */
 #include "plan/decide/grid.h"
-#include "runtime/run/executor.h"
-
 #include "runtime/kernels_cpu/kernels_cpu.h"
+#include "runtime/run/executor.h"
 #include "runtime/run/measure.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* interpreter.c: the compute lane, and what both threads use. */
-#include "runtime/run/interpreter_state.h"
-
 #include "core/base/clock.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
+#include "runtime/run/interpreter_state.h"
 
 #include <stdlib.h>
 #include <string.h>

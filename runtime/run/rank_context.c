@@ -1,4 +1,5 @@
 #include "runtime/run/rank_context.h"
+
 #include "plan/decide/grid.h"
 
 #include <stdlib.h>

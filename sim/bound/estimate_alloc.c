@@ -28,8 +28,8 @@ static bool alloc_times(size_t n, est_times *out)
     out->backward_ps = calloc(n, sizeof *out->backward_ps);
     out->weights_ps = calloc(n, sizeof *out->weights_ps);
     out->remake_ps = calloc(n, sizeof *out->remake_ps);
-    return out->forward_ps && out->backward_ps && out->weights_ps &&
-           out->remake_ps;
+    return out->forward_ps != NULL && out->backward_ps != NULL &&
+           out->weights_ps != NULL && out->remake_ps != NULL;
 }
 
 est_layers *est_layers_create(int32_t n_layers)
@@ -47,8 +47,9 @@ est_layers *est_layers_create(int32_t n_layers)
     out->plain_bytes = calloc(n, sizeof *out->plain_bytes);
     out->pending_bytes = calloc(n, sizeof *out->pending_bytes);
     out->layer_scratch_bytes = calloc(n, sizeof *out->layer_scratch_bytes);
-    if (!is_ok || !out->n_dense || !out->n_expert || !out->kept_bytes ||
-        !out->plain_bytes || !out->pending_bytes || !out->layer_scratch_bytes) {
+    if (!is_ok || out->n_dense == NULL || out->n_expert == NULL ||
+        out->kept_bytes == NULL || out->plain_bytes == NULL ||
+        out->pending_bytes == NULL || out->layer_scratch_bytes == NULL) {
         est_layers_destroy(out);
         return NULL;
     }

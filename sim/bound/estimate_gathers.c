@@ -14,9 +14,8 @@
  * than the sum.  The first two windows are left out where passes wait for a
  * pipeline: their gathers may come before.
  */
-#include "sim/bound/estimate_state.h"
-
 #include "plan/schedule/schedule.h"
+#include "sim/bound/estimate_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -137,7 +136,7 @@ static fr_status make(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
     bool *is_there = malloc((size_t)uses.n_sets * sizeof *is_there);
     uses.at = malloc((size_t)n_most * sizeof *uses.at);
     fr_status status = FR_OK;
-    if (tasks && next && is_there && uses.at) {
+    if (tasks != NULL && next != NULL && is_there != NULL && uses.at != NULL) {
         schedule->emit(rank, x->pp, x->n_micro, x->vpp, tasks);
         list_uses(x, rank, tasks, n_tasks, &uses);
         link_uses(&uses, next);

@@ -7,9 +7,8 @@
  * a chunk and with the pairs that are live, and with what a layer has: so the
  * least of each will do, over all layers of the model.
  */
-#include "sim/bound/estimate_state.h"
-
 #include "plan/schedule/schedule.h"
+#include "sim/bound/estimate_state.h"
 
 /* Of n layers of a chunk, those that are not made again. */
 static int32_t n_plain(const fr_plan *plan, int32_t n)

@@ -2,13 +2,12 @@
  * estimate_layers.c: what each layer takes and keeps, by lowering one
  * micro-batch of the model without a pipeline and pricing its calls.
  */
-#include "sim/bound/estimate_state.h"
-
 #include "cost_models/compute/host_time.h"
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/codec/optimizer.h"
 #include "plan/lower/step/lower.h"
 #include "plan/schedule/schedule.h"
+#include "sim/bound/estimate_state.h"
 #include "sim/replay/replay_cost.h"
 #include "sim/replay/replay_host.h"
 
@@ -502,7 +501,7 @@ est_layers_key est_layers_key_of(const fr_estimator *e, const fr_plan *plan)
                             .is_loss_fused = plan->is_loss_fused,
                             .is_grad_added_apart = plan->is_grad_added_apart,
                             .is_ep_overlap = plan->is_ep_overlap,
-        .has_more = has_more(e, plan),
+                            .has_more = has_more(e, plan),
                             .is_executable = est_is_executable(e, plan)};
 }
 
@@ -543,7 +542,8 @@ fr_status est_layers_find(fr_estimator *e, const fr_plan *plan,
 {
     est_layers_key key = est_layers_key_of(e, plan);
     key.place = place->layers_id;
-    if (e->at_layers && memcmp(&key, &e->last_layers, sizeof key) == 0) {
+    if (e->at_layers != NULL &&
+        memcmp(&key, &e->last_layers, sizeof key) == 0) {
         *out = e->at_layers;
         return FR_OK;
     }

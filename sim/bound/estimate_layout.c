@@ -234,7 +234,8 @@ fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
                                 .zero_group = plan->zero_group,
                                 .n_threads = plan->n_threads,
                                 .rank_order = (int32_t)plan->rank_order};
-    if (e->at_layout && memcmp(&key, &e->last_layout, sizeof key) == 0) {
+    if (e->at_layout != NULL &&
+        memcmp(&key, &e->last_layout, sizeof key) == 0) {
         *out = e->at_layout;
         return FR_OK;
     }

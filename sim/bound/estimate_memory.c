@@ -27,11 +27,10 @@
  * An allocator rounds up and keeps more, so allocated <= reserved only adds.
  * Own shards of ranges are rounded down, once for each unit of parameters.
  */
-#include "sim/bound/estimate_state.h"
-
 #include "cost_models/gpu/gpu_memory.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "plan/schedule/schedule.h"
+#include "sim/bound/estimate_state.h"
 
 uint64_t est_live_pairs(const fr_plan *plan, int64_t n_micro, int32_t s)
 {

@@ -139,7 +139,7 @@ static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
     const est_stage *before = s > 0 ? stage - 1 : NULL;
     const fr_comm_scope *hop = &layout->hop[s];
     uint64_t bytes = stage->layers->stream_bytes;
-    if (before && before->layers == stage->layers &&
+    if (before != NULL && before->layers == stage->layers &&
         memcmp(hop, &layout->hop[s - 1], sizeof *hop) == 0) {
         stage->hop_ps = before->hop_ps;
         return FR_OK;

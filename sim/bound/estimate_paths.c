@@ -20,10 +20,9 @@
  * pass after them meets its group at once, and came to wait for nothing that
  * may be later (see is_met_late()), it waits for the slowest of them, too.
  */
-#include "sim/bound/estimate_state.h"
-
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/schedule/virtual_order.h"
+#include "sim/bound/estimate_state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -304,8 +303,8 @@ static fr_status find_longest(path_graph *g, const ratios *r,
     g->next = calloc((size_t)o->pp, sizeof *g->next);
     g->due = malloc(o->n_tasks * sizeof *g->due);
     g->due_rank = -1;
-    if (!g->end || !g->how || !g->place[0] || !g->place[1] || !g->next ||
-        !g->due)
+    if (g->end == NULL || g->how == NULL || g->place[0] == NULL ||
+        g->place[1] == NULL || g->next == NULL || g->due == NULL)
         return fr_fail_no_memory(err);
     memset(g->place[0], 0xff, n_made * sizeof *g->place[0]);
     memset(g->place[1], 0xff, n_made * sizeof *g->place[1]);

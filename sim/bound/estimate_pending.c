@@ -5,9 +5,8 @@
  * in which a rank runs its passes, so it also fixes how many micro-batches are
  * before the one and how many before the other at any time.
  */
-#include "sim/bound/estimate_state.h"
-
 #include "plan/schedule/schedule.h"
+#include "sim/bound/estimate_state.h"
 
 #include <stdlib.h>
 

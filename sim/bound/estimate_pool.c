@@ -1,10 +1,10 @@
 /* estimate_pool.c: what layers cost, known to several estimators. */
+#include "core/base/memo.h"
+#include "sim/bound/estimate_state.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/base/memo.h"
-#include "sim/bound/estimate_state.h"
 
 struct est_pool {
     pthread_mutex_t lock;

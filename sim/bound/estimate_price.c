@@ -1,8 +1,7 @@
 /* estimate_price.c: prices of instructions, as a replay asks for them. */
-#include "sim/bound/estimate_state.h"
-
 #include "cost_models/gpu/gpu_price.h"
 #include "plan/codec/optimizer.h"
+#include "sim/bound/estimate_state.h"
 #include "sim/replay/jitter.h"
 #include "sim/replay/replay_cost.h"
 
@@ -73,7 +72,7 @@ fr_status est_price(fr_estimator *e, const fr_plan *plan, const fr_instr *instr,
         FR_TRY(price_scope(e, instr, lane, &place->scopes[instr->axis], place,
                            out, err));
     } else {
-        FR_TRY(fr_cost_compute_on(e->costs, instr, 1, place->node, &cost, err));
+        FR_TRY(fr_cost_compute(e->costs, instr, 1, place->node, &cost, err));
         cost.work_s /= place->compute_frac;
         *out = (est_cost){.ps = fr_ps_of(cost.latency_s) + work_ps(&cost),
                           .core_ps = core_ps(&cost)};

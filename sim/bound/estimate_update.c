@@ -34,7 +34,7 @@ static void close_bucket(est_list *list)
         return;
     const fr_bucket_cut *cut = &list->cut;
     est_bucket *last = list->n > 0 ? &list->at[list->n - 1] : NULL;
-    if (last && last->n == cut->n && last->is_expert == cut->is_expert)
+    if (last != NULL && last->n == cut->n && last->is_expert == cut->is_expert)
         last->count++;
     else
         list->at[list->n++] = (est_bucket){cut->n, cut->is_expert, 1};

@@ -36,7 +36,7 @@ fr_status fr_event_queue_reserve(fr_event_queue *queue, size_t n, fr_err *err)
     /* Three keys of padding put keys[1] at the start of a line. */
     size_t n_bytes = (capacity + 4) * sizeof(fr_event_key);
     memory = aligned_alloc(LINE_BYTES, n_bytes);
-    if (!memory)
+    if (memory == NULL)
         return fr_fail_no_memory(err);
     fr_event_key *keys = (fr_event_key *)memory + 3;
     if (queue->n)

@@ -13,7 +13,7 @@ static fr_status resize(void *array, size_t item_bytes, size_t n, fr_err *err)
     void *items;
     memcpy(&items, array, sizeof items);
     items = realloc(items, (n ? n : 1) * item_bytes);
-    if (!items)
+    if (items == NULL)
         return fr_fail_no_memory(err);
     memcpy(array, &items, sizeof items);
     return FR_OK;
@@ -31,8 +31,8 @@ static fr_status create_links(fr_maxmin *m, const int64_t *capacity,
     m->clocks = calloc(n, sizeof *m->clocks);
     m->safe = calloc(n, sizeof *m->safe);
     m->is_full = calloc(n, sizeof *m->is_full);
-    if (!m->levels || !m->coefficient_sum || !m->clocks || !m->safe ||
-        !m->is_full)
+    if (m->levels == NULL || m->coefficient_sum == NULL || m->clocks == NULL ||
+        m->safe == NULL || m->is_full == NULL)
         return fr_fail_no_memory(err);
     for (size_t l = 0; l < m->n_links; l++) {
         assert(capacity[l] >= 0 && capacity[l] <= FR_MAXMIN_MAX_RATE);
@@ -52,7 +52,7 @@ fr_status fr_maxmin_create(size_t n_links, const int64_t *capacity,
                            fr_maxmin **out, fr_err *err)
 {
     fr_maxmin *m = calloc(1, sizeof *m);
-    if (!m)
+    if (m == NULL)
         return fr_fail_no_memory(err);
     m->n_links = n_links;
     m->least_removed = INT64_MAX;
@@ -67,9 +67,9 @@ fr_status fr_maxmin_create(size_t n_links, const int64_t *capacity,
 
 void fr_maxmin_destroy(fr_maxmin *m)
 {
-    if (!m)
+    if (m == NULL)
         return;
-    for (size_t l = 0; m->levels && l < m->n_links; l++)
+    for (size_t l = 0; m->levels != NULL && l < m->n_links; l++)
         free(m->levels[l].members);
     for (size_t i = 0; i < m->n_used; i++) {
         free(m->flows[i].uses);
@@ -236,7 +236,7 @@ fr_status fr_maxmin_add(fr_maxmin *m, fr_work work, int64_t cap,
     m->bound[i] = FR_NOBODY;
     list_flow(m, i);
     m->n_flows++;
-    if (out)
+    if (out != NULL)
         *out = i;
     return FR_OK;
 }

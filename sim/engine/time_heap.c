@@ -25,11 +25,11 @@ fr_status fr_time_heap_reserve(fr_time_heap *heap, size_t n_ids, fr_err *err)
         return FR_OK;
     fr_time_entry *entries =
         realloc(heap->entries, n_ids * sizeof *heap->entries);
-    if (!entries)
+    if (entries == NULL)
         return fr_fail_no_memory(err);
     heap->entries = entries;
     uint32_t *position = realloc(heap->position, n_ids * sizeof *position);
-    if (!position)
+    if (position == NULL)
         return fr_fail_no_memory(err);
     heap->position = position;
     for (size_t i = heap->n_ids; i < n_ids; i++)

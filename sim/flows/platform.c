@@ -1,8 +1,7 @@
 /* platform.c: what a platform consists of, by name. */
-#include "sim/flows/platform_state.h"
-
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "sim/flows/platform_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,8 @@
  * middle, each with its own link, perhaps a backbone in the middle; or, with
  * a topology, the hosts of a torus, a fat tree or a dragonfly.
  */
-#include "sim/flows/platform_state.h"
-
 #include "core/base/text.h"
+#include "sim/flows/platform_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,8 @@
  * and which of them a message takes; numbering and choices are SimGrid's
  * (its documentation, "Platform examples", and its behaviour).
  */
-#include "sim/flows/platform_state.h"
-
 #include "core/base/text.h"
+#include "sim/flows/platform_state.h"
 
 #include <stdlib.h>
 #include <string.h>

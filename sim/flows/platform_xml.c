@@ -2,9 +2,8 @@
  * platform_xml.c: the elements of a platform file.  Two passes: what there
  * is, then the routes, so that a route may name what stands further down.
  */
-#include "sim/flows/platform_state.h"
-
 #include "core/base/text.h"
+#include "sim/flows/platform_state.h"
 
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /* predict_memory.c: live tensors, an allocator, and what stands beside. */
 #include "sim/predict/predict_memory.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "cost_models/gpu/gpu_memory.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "plan/decide/grid.h"
 #include "plan/memory/caching_allocator.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 /* What a CPU rank uses besides its slab differs from run to run by so much. */
 static const double baseline_rel_err = 0.1;
@@ -118,8 +118,8 @@ static fr_status predict_stage(const fr_program *program,
     fr_gpu_workspaces spaces =
         fr_gpu_workspaces_of(&program->plan, &program->model, device);
     FR_TRY(live_peak(rank_program, out, &live_bytes, err));
-    FR_TRY(fr_rank_program_reserve_beside(program, rank_program, spaces.n_bytes,
-                                          spaces.n, &use, err));
+    FR_TRY(fr_rank_program_reserve(program, rank_program, spaces.n_bytes,
+                                   spaces.n, &use, err));
     out->allocated_bytes = use.allocated_bytes;
     out->reserved_bytes = use.reserved_bytes;
     out->device_bytes = use.reserved_bytes + overhead_bytes;
@@ -268,7 +268,7 @@ static fr_status predict_own(const fr_replay_context *context,
     fr_stage_memory *stages =
         calloc(program->n_rank_programs + 1, sizeof *stages);
     fr_gpu_memory overhead = {.rel_err = baseline_rel_err};
-    fr_status status = stages ? FR_OK : fr_fail_no_memory(err);
+    fr_status status = stages != NULL ? FR_OK : fr_fail_no_memory(err);
     for (uint32_t i = 0; status == FR_OK && i < program->n_rank_programs; i++) {
         const fr_rank_program *rank_program = &program->rank_programs[i];
         uint64_t live_bytes,

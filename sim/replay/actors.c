@@ -129,7 +129,7 @@ static bool list_members(const fr_actors *actors, fr_parties *out)
 {
     out->first = calloc((size_t)out->n_parties + 1, sizeof *out->first);
     out->members = malloc(((size_t)actors->n + 1) * sizeof *out->members);
-    if (!out->first || !out->members)
+    if (out->first == NULL || out->members == NULL)
         return false;
     for (int32_t i = 0; i < actors->n; i++)
         out->first[out->party_of_actor[i] + 1]++;

@@ -129,7 +129,7 @@ fr_status fr_fabric_load_create(const fr_actors *actors,
     bool *is_chosen = calloc((size_t)fabric->n_links, sizeof *is_chosen);
     int32_t *numbers = malloc((size_t)fabric->n_links * sizeof *numbers);
     fr_status status = FR_OK;
-    if (!load || !is_chosen || !numbers) {
+    if (load == NULL || is_chosen == NULL || numbers == NULL) {
         status = fr_fail_no_memory(err);
         goto out_free;
     }

@@ -84,7 +84,7 @@ static void add_partition(refinement *f, const fr_rank_groups *p, uint64_t salt,
         keys[group[r]] += f->mixed[r];
     for (int32_t g = 0; g < p->n_groups; g++) {
         uint64_t h = add_salt(keys[g], salt);
-        if (p->scopes) {
+        if (p->scopes != NULL) {
             const fr_comm_scope *s = &p->scopes[g];
             h = add_salt(h, (uint64_t)s->n_group);
             h = add_salt(h, (uint64_t)s->n_nodes << 20 |
@@ -212,7 +212,7 @@ static fr_status alloc_fold(refinement *f, fr_err *err)
         if (layout->axes[axis].n_groups == 0)
             continue;
         fold->axis_key[axis] = alloc_keys(layout->axes[axis].n_groups);
-        is_there = is_there && fold->axis_key[axis];
+        is_there = is_there && fold->axis_key[axis] != NULL;
     }
     for (f->n_table = 16; f->n_table < 2 * n;)
         f->n_table *= 2;
@@ -220,9 +220,11 @@ static fr_status alloc_fold(refinement *f, fr_err *err)
     f->mixed = malloc(n * sizeof *f->mixed);
     f->next = malloc(n * sizeof *f->next);
     f->table = malloc(f->n_table * sizeof *f->table);
-    if (!is_there || !fold->color_of_rank || !fold->rank_of_color ||
-        !fold->n_alike || !fold->node_key || !fold->rail_key ||
-        !fold->fabric_key || !f->hash || !f->mixed || !f->next || !f->table)
+    if (!is_there || fold->color_of_rank == NULL ||
+        fold->rank_of_color == NULL || fold->n_alike == NULL ||
+        fold->node_key == NULL || fold->rail_key == NULL ||
+        fold->fabric_key == NULL || f->hash == NULL || f->mixed == NULL ||
+        f->next == NULL || f->table == NULL)
         return fr_fail_no_memory(err);
     return FR_OK;
 }

@@ -270,7 +270,8 @@ static fr_status replayer_init(replayer *r, fr_err *err)
     r->done_memory = malloc((n_slots + 1) * sizeof *r->done_memory);
     r->members = malloc(n * sizeof *r->members);
     r->states = malloc(n * sizeof *r->states);
-    if (!r->lanes || !r->done || !r->done_memory || !r->members || !r->states)
+    if (r->lanes == NULL || r->done == NULL || r->done_memory == NULL ||
+        r->members == NULL || r->states == NULL)
         return fr_fail_no_memory(err);
     memset(r->done_memory, 0xff, (n_slots + 1) * sizeof *r->done_memory);
     init_lanes(r);

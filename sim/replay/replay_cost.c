@@ -62,7 +62,7 @@ static fr_status alloc_costs(fr_replay_costs *c, fr_err *err)
     c->instrs = calloc((size_t)c->n_kinds + 1, sizeof *c->instrs);
     c->runs = calloc((size_t)c->fold->n_colors + 1, sizeof *c->runs);
     c->hosts = calloc((size_t)c->fold->n_colors + 1, sizeof *c->hosts);
-    if (!c->instrs || !c->runs || !c->hosts)
+    if (c->instrs == NULL || c->runs == NULL || c->hosts == NULL)
         return fr_fail_no_memory(err);
     return FR_OK;
 }
@@ -97,9 +97,10 @@ out_release:
 
 static void release_runs(fr_replay_costs *c)
 {
-    for (int32_t i = 0; c->runs && i < c->fold->n_colors; i++) {
+    for (int32_t i = 0; c->runs != NULL && i < c->fold->n_colors; i++) {
         int32_t i_stage = c->layout->stage_of_rank[c->fold->rank_of_color[i]];
-        for (uint32_t k = 0; c->runs[i] && k < c->orders[i_stage].n_runs; k++) {
+        for (uint32_t k = 0;
+             c->runs[i] != NULL && k < c->orders[i_stage].n_runs; k++) {
             if (c->runs[i][k] != NULL)
                 fr_vec_release(&c->runs[i][k]->errors);
             free(c->runs[i][k]);
@@ -107,7 +108,7 @@ static void release_runs(fr_replay_costs *c)
         free(c->runs[i]);
     }
     free(c->runs);
-    for (int32_t i = 0; c->hosts && i < c->fold->n_colors; i++)
+    for (int32_t i = 0; c->hosts != NULL && i < c->fold->n_colors; i++)
         free(c->hosts[i].steps);
     free(c->hosts);
 }
@@ -115,7 +116,7 @@ static void release_runs(fr_replay_costs *c)
 void fr_replay_costs_release(fr_replay_costs *c)
 {
     release_runs(c);
-    for (int32_t i = 0; c->instrs && i < c->n_kinds; i++)
+    for (int32_t i = 0; c->instrs != NULL && i < c->n_kinds; i++)
         free(c->instrs[i]);
     free(c->instrs);
     for (size_t i = 0; i < c->transfers.n; i++)
@@ -165,9 +166,8 @@ static fr_status ask_compute(fr_replay_costs *c, const fr_instr *instr,
     bool is_gpu = fr_rank_layout_is_gpu(c->layout, rank);
     int n_threads = lane == FR_LANE_COMPUTE && !is_gpu ? c->n_threads : 1;
     fr_cost cost = {0};
-    FR_TRY(fr_cost_compute_on(c->model, instr, n_threads,
-                              fr_rank_layout_node(c->layout, rank), &cost,
-                              err));
+    FR_TRY(fr_cost_compute(c->model, instr, n_threads,
+                           fr_rank_layout_node(c->layout, rank), &cost, err));
     cost.work_s /= fr_rank_layout_compute_frac(c->layout, rank);
     /* Copy engines of a GPU need no multiprocessors. */
     if (is_gpu && fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_IO)

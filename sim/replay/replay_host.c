@@ -64,7 +64,7 @@ static uint32_t *steps_of_calls(const fr_rank_program *rank_program,
 {
     uint32_t *step_of =
         malloc(((size_t)rank_program->n_calls + 1) * sizeof *step_of);
-    for (uint32_t s = 0; step_of && s < order->first[FR_LANE_N]; s++)
+    for (uint32_t s = 0; step_of != NULL && s < order->first[FR_LANE_N]; s++)
         step_of[order->steps[s].first_call] = s;
     return step_of;
 }
@@ -128,7 +128,7 @@ fr_status fr_host_steps_find(fr_replay_costs *c, int32_t color,
     steps->steps =
         calloc((size_t)order->first[FR_LANE_N] + 1, sizeof *steps->steps);
     fr_status status =
-        step_of && steps->steps
+        step_of != NULL && steps->steps != NULL
             ? fill(c, color, rank_program, order, step_of, steps, err)
             : fr_fail_no_memory(err);
     free(step_of);

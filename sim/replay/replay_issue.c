@@ -10,7 +10,7 @@ fr_status replay_hosts_init(replayer *r, fr_err *err)
     r->hosts = calloc(n + 1, sizeof *r->hosts);
     r->went_on = calloc(n + 1, sizeof *r->went_on);
     r->n_passed = calloc(n + 1, sizeof *r->n_passed);
-    if (!r->hosts || !r->went_on || !r->n_passed)
+    if (r->hosts == NULL || r->went_on == NULL || r->n_passed == NULL)
         return fr_fail_no_memory(err);
     for (int32_t i = 0; i < r->actors->n; i++) {
         FR_TRY(fr_host_steps_find(&r->context->costs,

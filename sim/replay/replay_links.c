@@ -90,7 +90,8 @@ static fr_status number_places(fr_replay_links *links, fr_err *err)
     links->rail = malloc(n * sizeof *links->rail);
     links->on_place = malloc(n * sizeof *links->on_place);
     links->on_rail = malloc(n * sizeof *links->on_rail);
-    if (!links->place || !links->rail || !links->on_place || !links->on_rail ||
+    if (links->place == NULL || links->rail == NULL ||
+        links->on_place == NULL || links->on_rail == NULL ||
         !number_groups(actors, &layout->node, actors->fold->node_key,
                        links->place, &links->n_places) ||
         !number_groups(actors, &layout->rail, actors->fold->rail_key,
@@ -155,9 +156,10 @@ static fr_status describe_links(fr_replay_links *links, fr_err *err)
     links->capacity = malloc(n * sizeof *links->capacity);
     links->uses = malloc(n * sizeof *links->uses);
     links->place_in_uses = malloc(n * sizeof *links->place_in_uses);
-    if (!links->is_gpu || !links->nic_Bps || !links->port_Bps ||
-        !links->rail_Bps || !links->capacity || !links->uses ||
-        !links->place_in_uses)
+    if (links->is_gpu == NULL || links->nic_Bps == NULL ||
+        links->port_Bps == NULL || links->rail_Bps == NULL ||
+        links->capacity == NULL || links->uses == NULL ||
+        links->place_in_uses == NULL)
         return fr_fail_no_memory(err);
     memset(links->place_in_uses, 0xff, n * sizeof *links->place_in_uses);
     for (size_t i = 0; i < links->n_links; i++)

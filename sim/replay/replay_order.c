@@ -180,8 +180,9 @@ fr_status fr_replay_order_init(fr_actors *actors, uint32_t i_stage,
     order.run_key = malloc(n * sizeof *order.run_key);
     order.step_of_run = malloc(n * sizeof *order.step_of_run);
     fr_status status = FR_OK;
-    if (!kinds || !calls || !order.steps || !order.slot_of_call ||
-        !order.run_key || !order.step_of_run) {
+    if (kinds == NULL || calls == NULL || order.steps == NULL ||
+        order.slot_of_call == NULL || order.run_key == NULL ||
+        order.step_of_run == NULL) {
         status = fr_fail_no_memory(err);
         goto out_free;
     }

@@ -197,7 +197,7 @@ static fr_status init_links(fr_fabric_routes *r, fr_err *err)
                          slow_frac(r->cluster, i / N_WAYS);
     r->hops = calloc(n_vertices + 1, sizeof *r->hops);
     r->via = calloc(n_vertices + 1, sizeof *r->via);
-    return r->hops && r->via ? FR_OK : fr_fail_no_memory(err);
+    return r->hops != NULL && r->via != NULL ? FR_OK : fr_fail_no_memory(err);
 }
 
 /* Fewest links from a node to all vertices, all links relaxed until nothing

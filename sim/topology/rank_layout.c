@@ -1,5 +1,6 @@
 /* rank_layout.c: groups are listed once each, nodes and rails are counted. */
 #include "sim/topology/rank_layout.h"
+
 #include "plan/decide/grid.h"
 
 #include <stdlib.h>
@@ -37,8 +38,8 @@ static fr_status partition_alloc(fr_rank_groups *p, int64_t n_ranks,
     p->first = calloc((size_t)n_groups + 1, sizeof *p->first);
     if (has_scopes)
         p->scopes = calloc((size_t)n_groups, sizeof *p->scopes);
-    if (!p->group_of_rank || !p->members || !p->first ||
-        (has_scopes && !p->scopes))
+    if (p->group_of_rank == NULL || p->members == NULL || p->first == NULL ||
+        (has_scopes && p->scopes == NULL))
         return fr_fail_no_memory(err);
     return FR_OK;
 }
@@ -72,7 +73,8 @@ static fr_status number_nodes(fr_rank_layout *layout,
     layout->local = malloc((size_t)n_ranks * sizeof *layout->local);
     fr_status status =
         partition_alloc(&layout->node, n_ranks, n_nodes, false, err);
-    if (!number || !seen || !layout->node_of_group || !layout->local)
+    if (number == NULL || seen == NULL || layout->node_of_group == NULL ||
+        layout->local == NULL)
         status = fr_fail_no_memory(err);
     if (status != FR_OK)
         goto out_free;
@@ -278,7 +280,8 @@ static fr_status note_uses(fr_rank_layout *layout, fr_err *err)
         calloc(program->n_rank_programs + 1, sizeof *layout->axes_of_stage);
     layout->first_peer =
         calloc(program->n_rank_programs + 1, sizeof *layout->first_peer);
-    if (!seen || !layout->axes_of_stage || !layout->first_peer)
+    if (seen == NULL || layout->axes_of_stage == NULL ||
+        layout->first_peer == NULL)
         status = fr_fail_no_memory(err);
     for (uint32_t c = 0; status == FR_OK && c < program->n_rank_programs; c++)
         status = note_rank_program(layout, c, seen, err);

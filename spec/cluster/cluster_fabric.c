@@ -1,7 +1,6 @@
 /* cluster_fabric.c: reads <fabric>. */
-#include "spec/cluster/cluster_reader.h"
-
 #include "core/base/text.h"
+#include "spec/cluster/cluster_reader.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,8 @@
  * prediction depends on.  Fields are hashed one by one: names and the padding
  * of structs do not count.
  */
-#include "spec/cluster/cluster.h"
-
 #include "core/base/hash.h"
+#include "spec/cluster/cluster.h"
 
 static uint64_t hash_u64(uint64_t value, uint64_t seed)
 {

@@ -1,7 +1,6 @@
 /* cluster_path.c: what the network gives to two nodes, and to all at once. */
-#include "spec/cluster/cluster.h"
-
 #include "core/numbers/minmax.h"
+#include "spec/cluster/cluster.h"
 
 #include <math.h>
 #include <stdlib.h>

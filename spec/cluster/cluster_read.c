@@ -1,9 +1,8 @@
 /* cluster_read.c: reads a cluster file; types and fabric have their own. */
-#include "spec/cluster/cluster_reader.h"
-
 #include "core/base/text.h"
 #include "spec/catalog/catalog.h"
 #include "spec/catalog/config_path.h"
+#include "spec/cluster/cluster_reader.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -2,9 +2,8 @@
  * cluster_structure.c: which elements and attributes a cluster file may have.
  * The schema says the same; this table says it with "did you mean".
  */
-#include "spec/cluster/cluster_reader.h"
-
 #include "core/base/text.h"
+#include "spec/cluster/cluster_reader.h"
 
 #define MAX_NAMES 12
 

@@ -1,8 +1,7 @@
 /* cluster_types.c: reads <device>, <node-type> and <machine>. */
-#include "spec/cluster/cluster_reader.h"
-
 #include "core/base/text.h"
 #include "spec/catalog/catalog.h"
+#include "spec/cluster/cluster_reader.h"
 #include "spec/cluster/detect.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* detect_hwloc.c: see detect.h.  The only file that knows hwloc. */
-#include "spec/cluster/detect.h"
-
 #include "core/base/text.h"
+#include "spec/cluster/detect.h"
 
 #include <limits.h>
 #include <sched.h>

@@ -6,9 +6,8 @@
  * required.  Keys that change the arithmetic in a way that is not modelled
  * are refused, all others are passed over as Hugging Face does.
  */
-#include "spec/model/model_json.h"
-
 #include "core/base/text.h"
+#include "spec/model/model_json.h"
 
 #include <string.h>
 

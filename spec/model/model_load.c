@@ -1,9 +1,8 @@
 /* model_load.c: finds a model's file and tells the two formats apart. */
-#include "spec/model/model_json.h"
-
 #include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "spec/catalog/config_path.h"
+#include "spec/model/model_json.h"
 
 #include <stdio.h>
 #include <string.h>

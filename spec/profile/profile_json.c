@@ -1,12 +1,11 @@
 /*
  * profile_json.c: a profile as JSON, schema "forerun.profile/1".
  */
-#include "spec/profile/profile.h"
-
 #include "core/base/buffer.h"
 #include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "core/document/json.h"
+#include "spec/profile/profile.h"
 #include "spec/profile/profile_fields.h"
 
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 /* validation_check.c: do the statistics keep their bounds? */
-#include "spec/result/validation.h"
-
 #include "core/base/buffer.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "spec/result/validation.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,10 +11,10 @@
 #ifndef FR_TESTS_DEVICE_FIXTURE_H
 #define FR_TESTS_DEVICE_FIXTURE_H
 
-#include <cuda_runtime.h>
-
 #include "runtime/kernels_cuda/kernels_cuda.h"
 #include "tests/unit/runtime/kernel_fixture.h"
+
+#include <cuda_runtime.h>
 
 typedef enum df_width {
     DF_NONE,

@@ -1,12 +1,12 @@
 /* baselines.c: smaller searches than the one that was asked for. */
 #include "tuner/answer/baselines.h"
 
+#include "core/base/units.h"
+#include "tuner/study/advice.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "core/base/units.h"
-#include "tuner/study/advice.h"
 
 /* Of the work of a search without a budget: what was not asked for may take
  * less time than the answer. */

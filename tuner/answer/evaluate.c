@@ -1,14 +1,14 @@
 /* evaluate.c: what does not fit is told before it is simulated. */
 #include "tuner/answer/evaluate.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/ir/reuse.h"
 #include "plan/lower/step/lower.h"
 #include "sim/predict/simulate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The most ranks on any node. */
 static int64_t crowd(const int32_t *node_of_rank, int64_t n_ranks, int32_t node)

@@ -1,12 +1,12 @@
 /* goal.c: the table of objectives, and the run that a step time makes. */
 #include "tuner/answer/goal.h"
 
+#include "core/base/text.h"
+#include "core/base/units.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "core/base/text.h"
-#include "core/base/units.h"
 
 /* ---- objectives ---------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* robustness.c: what the model cannot tell apart, and which of that to take. */
+#include "tuner/space/rank_plans.h"
+
 #include <math.h>
 #include <stdio.h>
-
-#include "tuner/space/rank_plans.h"
 
 bool fr_is_tie(const fr_goal *goal, const fr_goal_scale *scale,
                const fr_tuned *best, const fr_tuned *other)

@@ -2,16 +2,16 @@
  * baselines beside it. */
 #include "tuner/answer/tune.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/clock.h"
 #include "core/base/text.h"
 #include "tuner/answer/baselines.h"
 #include "tuner/partition/balance_layers.h"
 #include "tuner/search/search_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #ifdef _OPENMP
 #include <omp.h>

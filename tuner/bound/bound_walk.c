@@ -1,15 +1,15 @@
 /* bound_walk.c: workers, each with an estimator and what it found. */
 #include "tuner/bound/bound_walk.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/bound/estimate.h"
 #include "tuner/bound/bound_keep.h"
 #include "tuner/bound/bound_layers.h"
 #include "tuner/partition/balance_layers.h"
 #include "tuner/space/decision_lists.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #ifdef _OPENMP
 #include <omp.h>

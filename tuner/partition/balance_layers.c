@@ -1,10 +1,6 @@
 /* balance_layers.c: problems made of plans, and what was found for each. */
 #include "tuner/partition/balance_layers.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/hash.h"
 #include "plan/decide/grid.h"
 #include "plan/outline/sharding.h"
@@ -12,6 +8,10 @@
 #include "sim/bound/estimate_stages.h"
 #include "tuner/partition/partition_layers.h"
 #include "tuner/space/plan_space_lists.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 #ifdef _OPENMP
 #include <omp.h>

@@ -2,6 +2,7 @@
 #include "tuner/partition/partition_layers.h"
 
 #include "core/numbers/minmax.h"
+
 #include <stdlib.h>
 #include <string.h>
 

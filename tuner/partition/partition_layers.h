@@ -14,10 +14,10 @@
 #ifndef FR_TUNER_PARTITION_PARTITION_LAYERS_H
 #define FR_TUNER_PARTITION_PARTITION_LAYERS_H
 
+#include "core/base/err.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "core/base/err.h"
 
 #define FR_PARTITION_MOST 512 /* stages */
 

@@ -1,13 +1,13 @@
 #include "tuner/search/search_bound.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "sim/bound/estimate.h"
 #include "tuner/bound/bound_walk.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /*
  * Work is counted in steps of simulations (and what each takes beside), so that

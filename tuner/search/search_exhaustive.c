@@ -1,11 +1,11 @@
 /* search_exhaustive.c: the strategy that cannot miss. */
 #include "tuner/search/search_exhaustive.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "core/base/clock.h"
 #include "tuner/bound/ideal_bound.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 typedef struct exhaustive {
     fr_search_input in;

@@ -1,11 +1,11 @@
 /* search_list.c: the list of search strategies. */
-#include <stddef.h>
-
 #include "tuner/answer/tune.h"
 #include "tuner/search/search.h"
 #include "tuner/search/search_bound.h"
 #include "tuner/search/search_exhaustive.h"
 #include "tuner/search/search_random.h"
+
+#include <stddef.h>
 
 const fr_search *const fr_searches[] = {&fr_search_bound, &fr_search_exhaustive,
                                         &fr_search_random, NULL};

@@ -12,10 +12,6 @@
  */
 #include "tuner/search/search_random.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/numbers/rng.h"
@@ -24,6 +20,10 @@
 #include "tuner/bound/ideal_bound.h"
 #include "tuner/partition/balance_layers.h"
 #include "tuner/space/decision_lists.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
     BATCH = 16,

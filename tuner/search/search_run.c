@@ -1,13 +1,13 @@
 /* search_run.c: asks the search for batches of plans, and simulates them. */
 #include "tuner/search/search_run.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tuner/answer/evaluate.h"
 #include "tuner/search/search.h"
 #include "tuner/search/search_exhaustive.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* One space, of one batch. */
 typedef struct pass {

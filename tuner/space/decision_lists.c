@@ -1,10 +1,10 @@
 #include "tuner/space/decision_lists.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/hash.h"
 #include "tuner/partition/balance_layers.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum { N_WORDS = 8, N_ROWS = 4096 };
 

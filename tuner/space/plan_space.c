@@ -1,11 +1,10 @@
 /* plan_space.c: the walk over the table of axes, one decision level after
  * the other. */
+#include "plan/schedule/schedule.h"
 #include "tuner/space/plan_space_lists.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "plan/schedule/schedule.h"
 
 typedef struct walk {
     const fr_plan_space_request *request;

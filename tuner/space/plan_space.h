@@ -99,9 +99,11 @@ typedef struct fr_plan_space_values {
     int64_t at[FR_SPACE_VALUES];
 } fr_plan_space_values;
 
+/* The field of the plan that an axis is; WORLD: FR_PLAN_FIELDS_N, none. */
+extern const fr_plan_field_id fr_space_axis_fields[FR_SPACE_AXIS_N];
+
 /* One row per axis. */
 typedef struct fr_plan_space_axis_row {
-    fr_plan_field_id field; /* WORLD: FR_PLAN_FIELDS_N, none */
     fr_decision_level level;
     bool is_listed; /* may the user name several values? */
     void (*list)(const fr_plan_space_request *request, const fr_plan *plan,

@@ -1,10 +1,9 @@
 /* plan_space_pipeline.c: axes that decide who has which layers, and when. */
+#include "plan/schedule/schedule.h"
+#include "tuner/partition/balance_layers.h"
 #include "tuner/space/plan_space_lists.h"
 
 #include <string.h>
-
-#include "plan/schedule/schedule.h"
-#include "tuner/partition/balance_layers.h"
 
 /* Virtual stages only where all get the same number of layers; passes in turn
  * ask for chunks, so there also 2, 4, 8 ... others. */

@@ -1,6 +1,12 @@
 /* plan_space_values.c: what the lists of values of the axes have in common. */
 #include "tuner/space/plan_space_lists.h"
 
+#define FIELD(symbol, name, level, values, set)                                \
+    [FR_SPACE_AXIS_##symbol] = FR_PLAN_##symbol,
+
+const fr_plan_field_id fr_space_axis_fields[FR_SPACE_AXIS_N] = {
+    [FR_SPACE_AXIS_WORLD] = FR_PLAN_FIELDS_N, FR_SPACE_AXES(FIELD)};
+
 void fr_push_value(fr_plan_space_values *values, int64_t value)
 {
     if (values->n < FR_SPACE_VALUES)
@@ -39,7 +45,7 @@ bool fr_is_ranged(const fr_plan_space_request *request, fr_plan_space_axis axis)
 bool fr_push_given(const fr_plan_space_request *request,
                    fr_plan_space_axis axis, fr_plan_space_values *values)
 {
-    fr_plan_field_id field = fr_plan_space_axes[axis].field;
+    fr_plan_field_id field = fr_space_axis_fields[axis];
     if (fr_is_ranged(request, axis)) {
         for (int i = 0; i < request->ranges[axis].n; i++)
             fr_push_value(values, request->ranges[axis].at[i]);

@@ -1,13 +1,13 @@
 /* rank_plans.c: order by value, step, name; then cut the lists from it. */
 #include "tuner/space/rank_plans.h"
 
+#include "core/base/text.h"
+#include "tuner/answer/tune.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/base/text.h"
-#include "tuner/answer/tune.h"
 
 typedef struct ranked {
     size_t i;

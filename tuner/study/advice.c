@@ -1,9 +1,9 @@
 #include "tuner/study/advice.h"
 
+#include "tuner/answer/tune.h"
+
 #include <math.h>
 #include <stdio.h>
-
-#include "tuner/answer/tune.h"
 
 static bool is_gpu(const fr_plan_space_request *space)
 {

@@ -1,17 +1,17 @@
 /* break_even.c: a scan over rates, then a root between two of them. */
 #include "tuner/study/break_even.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/text.h"
 #include "plan/codec/compressor.h"
 #include "plan/decide/grid.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/study/what_if.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #ifdef _OPENMP
 #include <omp.h>

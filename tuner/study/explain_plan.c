@@ -1,17 +1,17 @@
 /* explain_plan.c: a list of simulations in parallel, then what they say. */
 #include "tuner/study/explain_plan.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/text.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/study/break_even.h"
 #include "tuner/study/plan_changes.h"
 #include "tuner/study/what_if.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #ifdef _OPENMP
 #include <omp.h>

@@ -1,17 +1,17 @@
 /* run_sweep.c: points in parallel, each written to its own row. */
 #include "tuner/study/run_sweep.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/clock.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/answer/tune.h"
 #include "tuner/study/tune_quick.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #ifdef _OPENMP
 #include <omp.h>

@@ -1,16 +1,16 @@
 /* tune_quick.c: layouts by their usual plan, then the best layouts in full. */
 #include "tuner/study/tune_quick.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "plan/schedule/schedule.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/bound/bound_walk.h"
 #include "tuner/space/plan_space_lists.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Layouts that are looked at in full, or that lack least memory: so many with
  * whole gradients on each rank and so many without, as one estimate of both is
@@ -55,7 +55,7 @@ static void narrow(const fr_plan_space_request *request,
                    fr_plan_space_axis axis, fr_axis_range *ranges, int n,
                    const int64_t *values)
 {
-    if (fr_is_pinned(request, fr_plan_space_axes[axis].field))
+    if (fr_is_pinned(request, fr_space_axis_fields[axis]))
         return;
     ranges[axis].n = n;
     memcpy(ranges[axis].at, values, (size_t)n * sizeof *values);

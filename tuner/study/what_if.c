@@ -1,10 +1,10 @@
 /* what_if.c: a resource changed: in the cluster, or in times of the model. */
 #include "tuner/study/what_if.h"
 
+#include "spec/cluster/cluster_knobs.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "spec/cluster/cluster_knobs.h"
 
 static void scale_network(fr_cluster *cluster, double factor)
 {

@@ -102,7 +102,7 @@ fr_ref lower_temp(lower_context *context, uint64_t n_bytes)
 {
     uint64_t at = context->temp_used;
     context->temp_used += (n_bytes + 63) / 64 * 64;
-    if (context->pass) {
+    if (context->pass != NULL) {
         if (context->temp_used > context->pass->carry_bytes)
             context->pass->carry_bytes = context->temp_used;
         return lower_ref(FR_SPACE_CARRY, at);

@@ -7,6 +7,7 @@
  * when the micro-batch's backward begins: the logits live only that long.
  */
 #include "plan/lower/segment/lower_ends.h"
+
 #include "plan/lower/framework/lower_overhead.h"
 
 static void embed_segments(lower_context *context, const lower_embed_places *e,

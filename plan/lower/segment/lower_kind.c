@@ -163,7 +163,7 @@ fr_status lower_kinds_init(lower_context *context, fr_err *err)
     bool is_list = model->kind == FR_MODEL_LAYERS;
     context->n_kinds = is_list ? (uint32_t)model->n_layer_entries : N_KINDS;
     context->kinds = calloc(context->n_kinds, sizeof *context->kinds);
-    if (!context->kinds)
+    if (context->kinds == NULL)
         return fr_fail_no_memory(err);
     if (is_list) {
         init_entries(context);

@@ -12,6 +12,7 @@
  * before the former and a reduce-scatter after the latter.
  */
 #include "plan/lower/segment/lower_layer.h"
+
 #include "plan/lower/framework/lower_overhead.h"
 
 static lower_norm first_norm(const lower_context *context,

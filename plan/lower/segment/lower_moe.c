@@ -90,10 +90,10 @@ static double far_share(lower_context *context)
     const fr_plan *plan = context->plan;
     const int32_t *node_of_rank = context->node_of_rank;
     double k = (double)context->model->n_experts_per_token, n = 1;
-    if (plan->expert_dispatch != FR_DISPATCH_BY_NODE || !node_of_rank)
+    if (plan->expert_dispatch != FR_DISPATCH_BY_NODE || node_of_rank == NULL)
         return 0;
     int64_t *ranks = malloc((size_t)fr_plan_world(plan) * sizeof *ranks);
-    if (!ranks) {
+    if (ranks == NULL) {
         context->is_out_of_memory = true;
         return 0;
     }

@@ -86,7 +86,7 @@ static void note_space(lower_context *context, fr_space space)
  * lane is of another micro-batch (lower_stage.c). */
 bool lower_is_exchange_overlapped(const lower_context *context)
 {
-    return context->pass && context->plan->is_ep_overlap;
+    return context->pass != NULL && context->plan->is_ep_overlap;
 }
 
 void lower_pass_exchange(lower_context *context, fr_ref src, fr_ref dst)
@@ -154,7 +154,7 @@ static fr_ref column_backward_overlapped(lower_context *context,
  */
 static bool is_in_pieces(const lower_context *context)
 {
-    return context->pass && context->plan->is_tp_overlap &&
+    return context->pass != NULL && context->plan->is_tp_overlap &&
            context->plan->is_sequence_parallel;
 }
 
@@ -319,7 +319,7 @@ fr_ref lower_column_backward(lower_context *context, const lower_kind *kind,
                              const lower_matrix *matrix, fr_ref dy, fr_ref x)
 {
     const lower_shape *s = &context->shape;
-    if (context->pass && lower_is_pass_cut(context))
+    if (context->pass != NULL && lower_is_pass_cut(context))
         return column_backward_overlapped(context, kind, matrix, dy, x);
     fr_ref dx = lower_temp(context, s->stream_bytes);
     uint64_t after_dx = lower_temp_mark(context);

@@ -2,6 +2,7 @@
  * lower_shape.c: sizes on one rank, and which choices of the plan apply.
  */
 #include "plan/lower/segment/lower_shape.h"
+
 #include "plan/decide/grid.h"
 
 #include <math.h>

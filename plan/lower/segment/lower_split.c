@@ -11,7 +11,6 @@
  * part reads (space CARRY) outlives the rest, which dies after the first.
  */
 #include "plan/lower/segment/lower_layer.h"
-
 #include "plan/memory/memory_pack.h"
 
 /* A piece of what forward keeps that the second part reads. */
@@ -161,7 +160,7 @@ static fr_status pack(split *s, uint64_t *n_bytes, fr_err *err)
 {
     size_t n_temps = s->context->temps.n, n = 0;
     fr_pack_item *packed = calloc(n_temps + 1, sizeof *packed);
-    if (!packed)
+    if (packed == NULL)
         return fr_fail_no_memory(err);
     for (size_t t = 0; t < n_temps; t++)
         if (!s->is_kept[t] && s->items[t].n_bytes > 0)
@@ -262,7 +261,7 @@ void lower_split_backward(lower_context *context, lower_kind *kind,
     s.items = calloc(context->temps.n + 1, sizeof *s.items);
     s.is_kept = calloc(context->temps.n + 1, sizeof *s.is_kept);
     s.copied = calloc((size_t)s.n + 1, sizeof *s.copied);
-    if (s.items && s.is_kept && s.copied) {
+    if (s.items != NULL && s.is_kept != NULL && s.copied != NULL) {
         find_lives(&s);
         find_late(&s);
         if (pack(&s, &temp_bytes, &unused) == FR_OK)

@@ -2,6 +2,7 @@
  * lower.c: plan -> program.
  */
 #include "plan/lower/step/lower.h"
+
 #include "plan/collective/collective.h"
 #include "plan/decide/grid.h"
 #include "plan/lower/segment/lower_layer.h"
@@ -46,7 +47,7 @@ static fr_status init_chunks(lower_rank *rank, fr_err *err)
     size_t n_micro = (size_t)context->n_micro, vpp = (size_t)plan->vpp;
     int32_t first = 0;
     rank->chunks = calloc(vpp + 1, sizeof *rank->chunks);
-    if (!rank->chunks)
+    if (rank->chunks == NULL)
         return fr_fail_no_memory(err);
     for (int32_t stage = 0; stage < plan->pp * plan->vpp; stage++) {
         int32_t n = fr_plan_stage_layers(plan, context->model, stage);
@@ -66,8 +67,8 @@ static fr_status init_chunks(lower_rank *rank, fr_err *err)
     rank->gradients = calloc(n_micro * vpp + 1, sizeof *rank->gradients);
     rank->transfers =
         calloc(4 * ((size_t)plan->pp * vpp + 1), sizeof *rank->transfers);
-    if (!rank->slots || !rank->blocks || !rank->tokens || !rank->gradients ||
-        !rank->transfers)
+    if (rank->slots == NULL || rank->blocks == NULL || rank->tokens == NULL ||
+        rank->gradients == NULL || rank->transfers == NULL)
         return fr_fail_no_memory(err);
     return FR_OK;
 }
@@ -117,7 +118,7 @@ static fr_status fill_program(lower_context *context, lower_program *lowered,
     program->n_micro_batches = context->n_micro;
     program->rank_programs =
         calloc((size_t)plan->pp + 1, sizeof *program->rank_programs);
-    if (!program->rank_programs)
+    if (program->rank_programs == NULL)
         return fr_fail_no_memory(err);
     program->n_rank_programs = (uint32_t)plan->pp;
     FR_TRY(fr_builder_create(&lowered->builder, err));
@@ -176,7 +177,7 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                        "model %s: a decoder without a last norm or with a "
                        "normed embedding is not executable",
                        model->name);
-    if (placement && placement->node_of_rank &&
+    if (placement != NULL && placement->node_of_rank != NULL &&
         placement->n_ranks < fr_plan_world(plan))
         return fr_fail(
             err, FR_INPUT, "the plan has %lld ranks, the placement %lld",
@@ -191,13 +192,13 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                        fr_schedules[plan->schedule]->name, (int)plan->pp,
                        (int)plan->vpp, (long long)context.n_micro);
     lower_program program = {.program = calloc(1, sizeof *program.program)};
-    if (!program.program)
+    if (program.program == NULL)
         return fr_fail_no_memory(err);
-    context.target =
-        lower_target_of(model, job, plan, placement && placement->by_framework);
+    context.target = lower_target_of(
+        model, job, plan, placement != NULL && placement->by_framework);
     context.sharding =
         fr_sharding_of(plan, context.target.kernels == LOWER_KERNELS_RUN);
-    context.node_of_rank = placement ? placement->node_of_rank : NULL;
+    context.node_of_rank = placement != NULL ? placement->node_of_rank : NULL;
     context.schedule = fr_schedules[plan->schedule];
     find_local_axes(&context);
     fr_status status = fill_program(&context, &program, err);

@@ -81,7 +81,7 @@ void lower_finish_layer(lower_rank *rank, const fr_task *task, int32_t i)
         reduce_set(rank, unit->i_set, is_last_micro);
         return;
     }
-    if (experts)
+    if (experts != NULL)
         finish_unit(rank, experts);
     finish_unit(rank, unit);
 }

@@ -181,7 +181,7 @@ fr_status lower_uses_init(lower_rank *rank, fr_err *err)
             is_ok = is_ok && push_use(rank, rank->i_embed_set, true);
     }
     uint32_t *next = malloc((rank->sets.n + 1) * sizeof *next);
-    if (!is_ok || !next) {
+    if (!is_ok || next == NULL) {
         free(next);
         return fr_fail_no_memory(err);
     }

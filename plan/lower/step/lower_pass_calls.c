@@ -24,7 +24,7 @@ void lower_bind_layer(lower_rank *rank, fr_space space,
     }
     fr_builder_bind(rank->builder, space, is_grad ? unit->grad : unit->weight,
                     access);
-    if (experts)
+    if (experts != NULL)
         fr_builder_use(rank->builder, is_grad ? experts->grad : experts->weight,
                        access);
 }

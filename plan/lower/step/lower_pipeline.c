@@ -11,7 +11,6 @@
  * no send has to wait for a receiver that is busy.
  */
 #include "plan/lower/step/lower_step.h"
-
 #include "plan/schedule/virtual_order.h"
 
 static int compare_arrivals(const void *va, const void *vb)
@@ -66,7 +65,8 @@ static fr_status list_all(lower_program *program, const fr_virtual_order *o,
     program->tasks = calloc(pp * n, sizeof(fr_task));
     program->arrivals = calloc(pp * n, sizeof *program->arrivals);
     program->n_arrivals = calloc(pp, sizeof *program->n_arrivals);
-    if (!program->tasks || !program->arrivals || !program->n_arrivals)
+    if (program->tasks == NULL || program->arrivals == NULL ||
+        program->n_arrivals == NULL)
         return fr_fail_no_memory(err);
     for (int32_t rank = 0; rank < o->pp; rank++) {
         const size_t first = (size_t)rank * n;

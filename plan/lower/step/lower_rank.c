@@ -69,8 +69,9 @@ void lower_add_call(lower_rank *rank, uint32_t i_segment, int32_t layer,
 void lower_bind_flat(lower_rank *rank, fr_space space, const lower_bucket *only,
                      char access)
 {
-    uint32_t first = only ? only->first_unit : 0;
-    uint32_t end = only ? first + only->n_units : (uint32_t)rank->units.n;
+    uint32_t first = only != NULL ? only->first_unit : 0;
+    uint32_t end =
+        only != NULL ? first + only->n_units : (uint32_t)rank->units.n;
     if (rank->units.n == 0)
         return;
     /* A base alone is no access. */

@@ -37,12 +37,12 @@ void lower_reduce_tied(lower_rank *rank)
                                    ? &rank->sets.items[unit->i_set]
                                    : NULL;
         const uint64_t first =
-            set ? rank->units.items[set->first_unit].first : 0;
+            set != NULL ? rank->units.items[set->first_unit].first : 0;
         const fr_ref tied = lower_grad(context, bucket->first - first);
         lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_EMBED,
                          context->plan->grad_dtype, bucket->n, tied, tied);
         lower_add_call(rank, i_segment, -1, -1, -1);
-        if (set)
+        if (set != NULL)
             lower_bind_set(rank, FR_SPACE_GRAD, unit->i_set, 'm');
         else
             lower_bind_flat(rank, FR_SPACE_GRAD, bucket, 'm');

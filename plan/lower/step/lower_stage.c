@@ -5,10 +5,9 @@
  * where their data are needed first and sends where they are made, each on a
  * lane of its own; every other order follows from who touches which block.
  */
+#include "plan/codec/optimizer.h"
 #include "plan/decide/grid.h"
 #include "plan/lower/step/lower_step.h"
-
-#include "plan/codec/optimizer.h"
 #include "plan/schedule/virtual_order.h"
 
 /* Adds the blocks of weights (ZeRO 3: of the own shards), or of gradients. */

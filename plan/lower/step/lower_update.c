@@ -8,10 +8,9 @@
  * the begin of the next step on lane GATHER, ahead of each layer's first
  * forward (is_gather_overlap), or at the end on COMPUTE.
  */
+#include "plan/codec/optimizer.h"
 #include "plan/decide/grid.h"
 #include "plan/lower/step/lower_step.h"
-
-#include "plan/codec/optimizer.h"
 
 #include <stddef.h>
 

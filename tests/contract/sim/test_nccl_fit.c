@@ -3,11 +3,10 @@
  * of the logarithms, to the rows that they were taken from: they must come out
  * as they stand in fabric_links.c, and no better by much.
  */
-#include "cost_models/link/fabric_links.h"
-#include "cost_models/link/nccl_model.h"
-
 #include "core/base/fileio.h"
 #include "core/numbers/fit.h"
+#include "cost_models/link/fabric_links.h"
+#include "cost_models/link/nccl_model.h"
 #include "tests/contract/plan/collective_rows.h"
 
 enum { N_ROWS_MAX = 200, N_FITTED = 6 };

@@ -3,9 +3,8 @@
  * tests/validate/collectives.csv whose hardware and size are known, through
  * the cost model and catalogue clusters as a user would describe them.
  */
-#include "cost_models/cost.h"
-
 #include "core/base/fileio.h"
+#include "cost_models/cost.h"
 #include "plan/collective/collective.h"
 #include "tests/check.h"
 #include "tests/contract/plan/collective_rows.h"

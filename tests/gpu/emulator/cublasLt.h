@@ -8,9 +8,8 @@
 #ifndef FR_TESTS_CUBLASLT_H
 #define FR_TESTS_CUBLASLT_H
 
-#include <stdbool.h>
-
 #include <cuda_runtime.h>
+#include <stdbool.h>
 
 typedef enum cublasStatus_t {
     CUBLAS_STATUS_SUCCESS,

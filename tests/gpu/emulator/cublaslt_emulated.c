@@ -3,9 +3,8 @@
  * operands as the tensor cores read them, sums in double.  Each product takes
  * its algorithm's time on a clock that events read.
  */
-#include <stdbool.h>
-
 #include <cublasLt.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

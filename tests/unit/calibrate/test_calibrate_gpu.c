@@ -5,7 +5,6 @@
  * the law says of its instructions.
  */
 #include "calibrate/gpu/calibrate_gpu.h"
-
 #include "cost_models/compute/compute_key.h"
 #include "cost_models/cost.h"
 #include "cost_models/link/comm_fit.h"

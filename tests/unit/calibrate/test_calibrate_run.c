@@ -3,7 +3,6 @@
  * with two ranks that are threads of this process.
  */
 #include "calibrate/calibrate.h"
-
 #include "calibrate/cpu/shapes.h"
 #include "cost_models/cost.h"
 #include "tests/check.h"
@@ -92,8 +91,9 @@ static void test_alone(void)
             continue;
         fr_compute_key(&instr, &profile.fingerprint, point->n_threads, &key);
         CHECK(fr_compute_key_equal(&key, point));
-        CHECK_OK(fr_cost_compute(costs, &instr, point->n_threads, &cost, &err),
-                 &err);
+        CHECK_OK(
+            fr_cost_compute(costs, &instr, point->n_threads, 0, &cost, &err),
+            &err);
         CHECK_INT(cost.source, FR_COST_MEASURED);
         if (point->n_busy == 1)
             CHECK(cost.work_s == point->sample.median_s);

@@ -4,7 +4,6 @@
  * failure at any call ends in a clean error.
  */
 #include "calibrate/sampler.h"
-
 #include "core/numbers/fit.h"
 #include "core/numbers/rng.h"
 #include "tests/check.h"

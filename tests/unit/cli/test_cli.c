@@ -2,11 +2,11 @@
  * test_cli.c: the command line as a table: what it accepts, what it refuses
  * and with which words, where values come from, what goes to which stream.
  */
-#include <stdlib.h>
-
 #include "cli/command.h"
 #include "core/document/json.h"
 #include "tests/check.h"
+
+#include <stdlib.h>
 
 typedef struct outcome {
     int exit_code;

@@ -3,11 +3,10 @@
  * and refused where it does not fit.
  */
 #include "core/document/fields.h"
+#include "tests/check.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "tests/check.h"
 
 typedef enum colour { RED, GREEN, BLUE } colour;
 

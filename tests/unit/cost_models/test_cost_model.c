@@ -3,10 +3,9 @@
  * points come back as they are, other shapes by the law, other places, ranks,
  * sizes and groups by what physics says; without a profile the roofline.
  */
-#include "cost_models/cost.h"
-
 #include "cost_models/compute/compute_key.h"
 #include "cost_models/compute/datasheet.h"
+#include "cost_models/cost.h"
 #include "tests/check.h"
 
 #include <math.h>
@@ -131,7 +130,7 @@ static fr_cost ask(const fr_cost_model *model, const fr_instr *instr, int n)
     fr_err err = {0};
     fr_cost cost = {0};
 
-    CHECK_OK(fr_cost_compute(model, instr, n, &cost, &err), &err);
+    CHECK_OK(fr_cost_compute(model, instr, n, 0, &cost, &err), &err);
     return cost;
 }
 
@@ -347,7 +346,7 @@ static void test_datasheet(void)
     CHECK_INT(cost.source, FR_COST_EXTRAPOLATED);
     CHECK(cost.work_s > 0.0 && cost.link_bytes > 0.0);
     CHECK(fr_cost_baseline_bytes(model, 2) == 0);
-    CHECK(fr_cost_compute(model, &instr, 0, &cost, &err) == FR_FAILURE);
+    CHECK(fr_cost_compute(model, &instr, 0, 0, &cost, &err) == FR_FAILURE);
     fr_cost_model_destroy(model);
     fr_cost_model_destroy(NULL);
     fr_cluster_release(&cluster);
@@ -366,8 +365,8 @@ static void test_devices_of_nodes(void)
 
     instr.dtype = FR_DTYPE_F16;
     CHECK_OK(fr_cost_model_create(NULL, &cluster, &model, &err), &err);
-    CHECK_OK(fr_cost_compute_on(model, &instr, 1, 0, &first, &err), &err);
-    CHECK_OK(fr_cost_compute_on(model, &instr, 1, n - 1, &last, &err), &err);
+    CHECK_OK(fr_cost_compute(model, &instr, 1, 0, &first, &err), &err);
+    CHECK_OK(fr_cost_compute(model, &instr, 1, n - 1, &last, &err), &err);
     a = fr_cluster_device(&cluster, 0);
     b = fr_cluster_device(&cluster, n - 1);
     CHECK(a != b);
@@ -375,7 +374,7 @@ static void test_devices_of_nodes(void)
           (fr_device_peak_flops(a, "fp16") > fr_device_peak_flops(b, "fp16")));
     CHECK(first.work_s == ask(model, &instr, 1).work_s);
     instr = (fr_instr){.op = FR_OP_HOST_COPY, .dim = {1 << 30, 1}};
-    CHECK_OK(fr_cost_compute_on(model, &instr, 1, 0, &first, &err), &err);
+    CHECK_OK(fr_cost_compute(model, &instr, 1, 0, &first, &err), &err);
     CHECK_NEAR(first.work_s,
                (1 << 30) / fr_cluster_node_type(&cluster, 0)->host_link_Bps,
                1e-12);

@@ -4,7 +4,6 @@
  * tiles and waves show, sources say what was measured.
  */
 #include "cost_models/gpu/gpu_model.h"
-
 #include "spec/catalog/catalog.h"
 #include "tests/check.h"
 

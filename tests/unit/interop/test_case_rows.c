@@ -1,6 +1,5 @@
 /* test_case_rows.c: made-up rows of measurements as model, cluster and plan. */
 #include "interop/case/case.h"
-
 #include "tests/check.h"
 
 /* Reads the one row below a header. */

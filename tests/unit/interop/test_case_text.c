@@ -1,6 +1,5 @@
 /* test_case_text.c: every form of free text, made up and as people write. */
 #include "interop/case/case_text.h"
-
 #include "tests/check.h"
 
 static void test_scaling(void)

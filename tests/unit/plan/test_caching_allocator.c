@@ -17,7 +17,8 @@ static fr_allocator_use reserve(const fr_block *blocks, uint32_t n_blocks,
     fr_allocator_use use = {0};
     fr_err err;
     memcpy(copy, blocks, n_blocks * sizeof *copy);
-    CHECK_OK(fr_rank_program_reserve(&rank_program, &use, &err), &err);
+    CHECK_OK(fr_rank_program_reserve(NULL, &rank_program, NULL, 0, &use, &err),
+             &err);
     return use;
 }
 
@@ -127,10 +128,12 @@ static void test_tensors(void)
     calls[2].spaces = 1u << FR_SPACE_TEMP;
     rank_program.bases = &blocks[SCRATCH].offset_bytes;
     rank_program.n_bases = 1;
-    CHECK_OK(fr_rank_program_reserve(&rank_program, &whole, &err), &err);
-    CHECK_OK(fr_rank_program_reserve_beside(&program, &rank_program, NULL, 0,
-                                            &cut, &err),
-             &err);
+    CHECK_OK(
+        fr_rank_program_reserve(NULL, &rank_program, NULL, 0, &whole, &err),
+        &err);
+    CHECK_OK(
+        fr_rank_program_reserve(&program, &rank_program, NULL, 0, &cut, &err),
+        &err);
     /* 8 and 12 fill a segment of 20, 4 and 16 another. */
     CHECK_INT(cut.reserved_bytes, 40 * MIB);
     CHECK_INT(whole.reserved_bytes, 52 * MIB);

@@ -141,7 +141,7 @@ static void compare(const fr_rank_program *k)
             oracle_take(&o, k->blocks[i].n_bytes, (int)i);
     for (uint32_t call = 0; call < 2 * k->n_calls; call++)
         oracle_call(&o, k, call % k->n_calls);
-    CHECK_OK(fr_rank_program_reserve(k, &use, &err), &err);
+    CHECK_OK(fr_rank_program_reserve(NULL, k, NULL, 0, &use, &err), &err);
     CHECK_INT(use.reserved_bytes, o.reserved);
     CHECK_INT(use.allocated_bytes, o.peak);
 }

@@ -4,7 +4,6 @@
  */
 #include "plan/decide/grid.h"
 #include "plan/decide/plan.h"
-
 #include "tests/check.h"
 
 #include <stdlib.h>

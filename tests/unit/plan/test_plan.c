@@ -3,7 +3,6 @@
  * one-line description, names.
  */
 #include "plan/decide/plan_fields.h"
-
 #include "tests/check.h"
 
 /* 12 heads, 6 kv heads, ffn 1440: tp may be 1, 2, 3, 6. */

@@ -2,9 +2,8 @@
  * test_plan_json.c: plan files: written, read, written again to the same
  * bytes; every decision survives; bad files.
  */
-#include "plan/decide/plan_json.h"
-
 #include "core/base/fileio.h"
+#include "plan/decide/plan_json.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -2,12 +2,12 @@
  * test_report_answers.c: predictions and runs as JSON and text: every key that
  * scripts rely on is there, numbers come back exactly, texts say the rest.
  */
-#include <stdlib.h>
-
 #include "report/plan_report.h"
 #include "report/prediction_report.h"
 #include "report/run_report.h"
 #include "tests/check.h"
+
+#include <stdlib.h>
 
 static fr_json *parse(fr_buffer *text)
 {

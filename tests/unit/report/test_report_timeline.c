@@ -3,9 +3,6 @@
  * hand: two pipeline stages, one micro-batch, times chosen so that each part
  * can be read off with a pencil.
  */
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "core/base/fileio.h"
 #include "core/document/json.h"
 #include "plan/ir/step_breakdown.h"
@@ -13,6 +10,9 @@
 #include "report/table.h"
 #include "report/trace_json.h"
 #include "tests/check.h"
+
+#include <stdlib.h>
+#include <unistd.h>
 
 /* Instructions and segments of the little program, one instruction each. */
 enum { FWD, SEND_F, RECV_F, BWD, SEND_B, RECV_B, STEP, N_INSTRS };

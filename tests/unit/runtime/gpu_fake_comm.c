@@ -3,10 +3,9 @@
  * one reads all the others' operands, and they meet again before anybody
  * writes.  Members that do not ask for the same thing are a failure.
  */
-#include "tests/unit/runtime/gpu_fake.h"
-
 #include "core/base/clock.h"
 #include "runtime/comm/collective_engine.h"
+#include "tests/unit/runtime/gpu_fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* gpu_fake_law.c: made-up time: clocks of streams, an L2, kinds of memory. */
-#include "tests/unit/runtime/gpu_fake.h"
-
 #include "core/base/clock.h"
+#include "tests/unit/runtime/gpu_fake.h"
 
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* gpu_fake_stream.c: streams, events, copies and graphs of fake devices. */
-#include "tests/unit/runtime/gpu_fake.h"
-
 #include "core/base/clock.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
+#include "tests/unit/runtime/gpu_fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,10 +5,10 @@
 #ifndef FR_TESTS_KERNEL_FIXTURE_H
 #define FR_TESTS_KERNEL_FIXTURE_H
 
-#include <stdlib.h>
-
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "tests/check.h"
+
+#include <stdlib.h>
 
 /* Uniform in [-1, 1) from a counter; its own generator, not rng.h. */
 CHECK_MAYBE_UNUSED static double kf_noise(uint64_t seed, uint64_t i)

@@ -3,12 +3,10 @@
  * algorithm, element type and placement, for groups of 1 to 5 ranks, against
  * sums made here.
  */
-#include "runtime/comm/collective_engine.h"
-
-#include "tests/check.h"
-
 #include "core/base/clock.h"
 #include "core/numbers/rng.h"
+#include "runtime/comm/collective_engine.h"
+#include "tests/check.h"
 
 #include <pthread.h>
 #include <sched.h>

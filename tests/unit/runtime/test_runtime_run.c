@@ -3,13 +3,12 @@
  * same bits, damaged checkpoints are refused, a failing rank takes the others
  * along with its name, timelines are whole.
  */
+#include "core/base/fileio.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/comm/transport.h"
 #include "runtime/run/checkpoint.h"
 #include "runtime/run/run.h"
 #include "tests/check.h"
-
-#include "core/base/fileio.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -4,8 +4,6 @@
  * times that can be said by hand: alone, on shared cores, on a shared link,
  * behind a slow node.
  */
-#include <stdlib.h>
-
 #include "calibrate/micro_program.h"
 #include "plan/ir/step_breakdown.h"
 #include "plan/lower/step/lower.h"
@@ -14,6 +12,8 @@
 #include "tests/check.h"
 #include "tests/unit/sim/whole_replay.h"
 #include "tests/unit/small_model.h"
+
+#include <stdlib.h>
 
 static const char cluster_xml[] =
     "<cluster name=\"hosts\">\n"
@@ -104,7 +104,7 @@ static void test_alone(void)
                 fr_cost cost;
                 CHECK_OK(fr_cost_compute(f.costs,
                                          &f.program->instrs[s->first_instr + k],
-                                         1, &cost, &err),
+                                         1, 0, &cost, &err),
                          &err);
                 *(s->lane == FR_LANE_COMPUTE ? &compute_s : &io_s) +=
                     cost.latency_s + cost.work_s;
@@ -330,7 +330,7 @@ static void test_shared_cores(void)
         fr_instr instr = product();
         fr_cost cost = {0};
         fr_err err;
-        CHECK_OK(fr_cost_compute(f.costs, &instr, 1, &cost, &err), &err);
+        CHECK_OK(fr_cost_compute(f.costs, &instr, 1, 0, &cost, &err), &err);
         CHECK_NEAR(products_s(&f, cases[i].n_ranks),
                    cost.latency_s + cases[i].times * cost.work_s, 1e-6);
         teardown(&f);
@@ -345,7 +345,7 @@ static void test_slow_node(void)
     fr_instr instr = product();
     fr_cost cost = {0};
     fr_err err;
-    CHECK_OK(fr_cost_compute(f.costs, &instr, 1, &cost, &err), &err);
+    CHECK_OK(fr_cost_compute(f.costs, &instr, 1, 0, &cost, &err), &err);
     CHECK_NEAR(products_s(&f, 1), cost.latency_s + 2 * cost.work_s, 1e-6);
     teardown(&f);
 }

@@ -1,6 +1,5 @@
 /* test_cases.c: strict CSV: what is read, what is refused, and where. */
 #include "spec/result/cases.h"
-
 #include "tests/check.h"
 
 static fr_status parse(const char *text, fr_cases *out, fr_err *err)

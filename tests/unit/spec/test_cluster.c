@@ -2,12 +2,11 @@
  * test_cluster.c: files of configs/clusters, paths worked out by hand,
  * placement, bad files.
  */
+#include "core/base/fileio.h"
 #include "spec/catalog/catalog.h"
+#include "spec/catalog/config_path.h"
 #include "spec/cluster/cluster.h"
 #include "spec/cluster/cluster_reader.h"
-
-#include "core/base/fileio.h"
-#include "spec/catalog/config_path.h"
 #include "spec/cluster/detect.h"
 #include "tests/check.h"
 

@@ -3,12 +3,11 @@
  * of configs/clusters, all of the catalogue, and values that no short decimal
  * hits.
  */
+#include "core/base/text.h"
 #include "spec/catalog/catalog.h"
 #include "spec/catalog/config_path.h"
 #include "spec/cluster/cluster_write.h"
 #include "tests/check.h"
-
-#include "core/base/text.h"
 
 #include <dirent.h>
 #include <string.h>

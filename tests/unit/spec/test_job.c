@@ -1,6 +1,5 @@
 /* test_job.c: learning rates worked out by hand, names, checks. */
 #include "spec/model/job.h"
-
 #include "tests/check.h"
 
 static fr_job make(void)

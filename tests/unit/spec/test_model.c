@@ -3,10 +3,9 @@
  * files.  The counts are what transformers reports for the published
  * checkpoints (sum of p.numel()), not results of this code.
  */
+#include "spec/catalog/config_path.h"
 #include "spec/model/model.h"
 #include "spec/model/model_json.h"
-
-#include "spec/catalog/config_path.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -2,8 +2,6 @@
  * test_sweep.c: keys and ranges, knobs of a cluster, curves worked out by
  * hand, and sweeps that must not depend on threads.
  */
-#include <stdlib.h>
-
 #include "cli/sweep_points.h"
 #include "report/sweep_report.h"
 #include "spec/catalog/catalog.h"
@@ -11,6 +9,8 @@
 #include "tests/check.h"
 #include "tests/unit/small_model.h"
 #include "tuner/study/run_sweep.h"
+
+#include <stdlib.h>
 
 /* ---- keys and values ---------------------------------------------------- */
 

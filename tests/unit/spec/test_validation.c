@@ -1,7 +1,6 @@
 /* test_validation.c: statistics of rows worked out by hand. */
 #include "report/validation_report.h"
 #include "spec/result/validation.h"
-
 #include "tests/check.h"
 
 #include <math.h>

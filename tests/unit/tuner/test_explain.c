@@ -2,8 +2,6 @@
  * test_explain.c: elasticities against what arithmetic says of them, single
  * changes of a plan, and the same answer for any number of threads.
  */
-#include <stdlib.h>
-
 #include "report/explanation_report.h"
 #include "spec/catalog/catalog.h"
 #include "spec/cluster/cluster_knobs.h"
@@ -12,6 +10,8 @@
 #include "tuner/answer/evaluate.h"
 #include "tuner/study/explain_plan.h"
 #include "tuner/study/plan_changes.h"
+
+#include <stdlib.h>
 
 static void setup(explain_fixture *f, const char *node, int64_t n_nodes)
 {

@@ -3,12 +3,12 @@
  * ties with the more robust first, the baselines of one device and one node,
  * whether to distribute, batches, and the choice by measurement.
  */
-#include <math.h>
-
 #include "plan/decide/plan.h"
 #include "tests/check.h"
 #include "tuner/answer/tune.h"
 #include "tuner/search/search_run.h"
+
+#include <math.h>
 
 static const char hosts[] =
     "<cluster name=\"hosts\">\n"

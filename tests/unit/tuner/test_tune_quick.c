@@ -2,13 +2,13 @@
  * test_tune_quick.c: quick answers against all plans of a space one by one,
  * their bounds, and what they say where nothing fits.
  */
-#include <stdlib.h>
-
 #include "spec/catalog/catalog.h"
 #include "tests/check.h"
 #include "tests/unit/small_model.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/study/tune_quick.h"
+
+#include <stdlib.h>
 
 typedef struct fixture {
     fr_cluster cluster;

@@ -4,13 +4,13 @@
  * every answer, nothing lossy unless allowed, reasons that are true.
  * The costs are those of a datasheet, so that the test knows no machine.
  */
-#include <stdlib.h>
-
 #include "plan/decide/plan.h"
 #include "tests/check.h"
 #include "tests/unit/small_model.h"
 #include "tests/unit/tuner/tuning_text.h"
 #include "tuner/answer/tune.h"
+
+#include <stdlib.h>
 
 static const char two_cores[] =
     "<cluster name=\"two\">\n"

@@ -2,10 +2,10 @@
  * test_tuner_space.c: what the space holds, counted by hand for a small case,
  * and what every space must keep: legal plans, each once, pins respected.
  */
-#include <stdlib.h>
-
 #include "tests/check.h"
 #include "tuner/space/plan_space.h"
+
+#include <stdlib.h>
 
 /* A machine of `n_nodes` nodes with `n_cores` cores each. */
 typedef struct machine {

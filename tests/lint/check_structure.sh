@@ -1,5 +1,5 @@
 #!/bin/bash
-# structure.sh: what keeps the tree readable and no compiler checks.
+# check_structure.sh: what keeps the tree readable and no compiler checks.
 #   - a folder has at most 25 files, a header at most 250 lines;
 #   - a public type or constant is defined once;
 #   - an external function is called from another file, or it is static;
