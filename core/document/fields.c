@@ -71,7 +71,7 @@ void fr_field_set_i64(const fr_field *field, int64_t value, void *owner)
         *(bool *)at = value != 0;
         break;
     default:
-        assert(!"a whole number");
+        assert(false && "a whole number");
         break;
     }
 }

@@ -162,7 +162,7 @@ fr_status fr_fit_alpha_beta(const double *bytes, const double *seconds,
     fr_line line = {0};
 
     FR_TRY(check_points(p, err));
-    u = malloc(2 * n * sizeof *u);
+    u = calloc(2 * n, sizeof *u);
     if (u == NULL)
         return fr_fail_no_memory(err);
     scratch = u + n;

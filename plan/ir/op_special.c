@@ -3,7 +3,7 @@
  */
 #include "plan/ir/op_table.h"
 
-const op_special op_special_plain = {NULL};
+const op_special op_special_plain = {.flop = NULL};
 
 static uint64_t product(int64_t a, int64_t b)
 {
