@@ -170,8 +170,11 @@ static fr_status find_rank(est_plan *x, int32_t s, est_stage *stage,
     if (x->plan->recompute != FR_RECOMPUTE_FULL ||
         x->plan->recompute_layers == 0 || is_plain_attention(x->plan))
         return FR_OK;
+    /* The runtime recomputes all layers or none: what these are lowered for is
+     * what the whole plan is lowered for. */
     fr_plan bare = *x->plan;
     bare.recompute = FR_RECOMPUTE_NONE;
+    bare.collective = FR_COLLECTIVE_NVLS;
     return est_layers_find(x->e, &bare, stage->place, &stage->bare, err);
 }
 
@@ -454,7 +457,9 @@ static fr_status pipeline_key(const est_plan *x, est_pipeline_key *out,
                               .schedule = (int32_t)plan->schedule,
                               .rank_order = (int32_t)plan->rank_order,
                               .recompute_layers = plan->recompute_layers,
-                              .is_by_unit = x->sharding.is_by_unit};
+                              .is_by_unit = x->sharding.is_by_unit,
+                              .is_regathered =
+                                  plan->zero_stage == 3 && plan->is_resharded};
     return est_split_find(x->e, plan, &out->split, err);
 }
 

@@ -73,7 +73,7 @@ typedef struct est_pipeline_key {
     est_layers_key layers; /* of no place */
     int32_t dp, pp, vpp, zero_group, schedule, rank_order, recompute_layers;
     uint32_t split; /* number of its layers per stage; 0: even */
-    int32_t is_by_unit, unused;
+    int32_t is_by_unit, is_regathered; /* parameters, before backward */
 } est_pipeline_key;
 
 struct fr_estimator {
