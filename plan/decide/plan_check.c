@@ -209,9 +209,9 @@ static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
 static fr_status check_ep_overlap(const fr_plan *plan, fr_err *err)
 {
     const fr_schedule_kind schedule = fr_schedule_usual(plan->pp > 1 ? 2 : 1);
-    bool is_remade = plan->recompute == FR_RECOMPUTE_FULL ||
-                     (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
-                      (plan->recompute_parts & FR_RECOMPUTE_PART_EXPERTS));
+    bool is_recomputed = plan->recompute == FR_RECOMPUTE_FULL ||
+                         (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+                          (plan->recompute_parts & FR_RECOMPUTE_PART_EXPERTS));
     if (!plan->is_ep_overlap)
         return FR_OK;
     if (plan->ep == 1)
@@ -225,7 +225,7 @@ static fr_status check_ep_overlap(const fr_plan *plan, fr_err *err)
                        plan->pp, fr_name_of(&fr_schedule_names, schedule),
                        fr_name_of(&fr_schedule_names, plan->schedule),
                        plan->pp > 1 ? "interleaved with vpp > 1" : "1f1b");
-    if (is_remade)
+    if (is_recomputed)
         return fr_fail(err, FR_INPUT,
                        "ep-overlap with experts made again would send their "
                        "tokens again; choose recompute none, or selective of "
@@ -375,8 +375,9 @@ static fr_status check_context_lowerable(const fr_plan *plan,
 {
     bool is_latent = model->kv_lora_rank > 0;
     int64_t heads = is_latent ? model->n_heads : model->n_kv_heads;
-    bool is_core_remade = plan->recompute == FR_RECOMPUTE_SELECTIVE &&
-                          plan->recompute_parts & FR_RECOMPUTE_PART_ATTENTION;
+    bool is_core_recomputed =
+        plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+        plan->recompute_parts & FR_RECOMPUTE_PART_ATTENTION;
     bool is_plain = model->kind == FR_MODEL_DECODER &&
                     !model->is_parallel_block && model->sliding_window == 0;
     if (plan->cp == 1)
@@ -393,7 +394,7 @@ static fr_status check_context_lowerable(const fr_plan *plan,
     if (!plan->is_flash)
         return fr_plan_refuse(err, "a ring of keys with unfused attention",
                               "choose flash attention, or cp-kind all-gather");
-    if (is_core_remade)
+    if (is_core_recomputed)
         return fr_plan_refuse(err, "recompute of attention's core in a ring",
                               "choose cp-kind all-gather, or other parts");
     if (!is_plain)

@@ -39,14 +39,14 @@ static int64_t time_of(const fr_virtual_order *o, int32_t stage,
     const fr_plan *plan = o->plan;
     int64_t n_layers = fr_plan_stage_layers(plan, o->model, stage);
     n_layers = n_layers > 0 ? n_layers : 1;
-    int64_t n_remade =
+    int64_t n_recomputed =
         plan->recompute != FR_RECOMPUTE_FULL ? 0
         : plan->recompute_layers == 0 || plan->recompute_layers > n_layers
             ? n_layers
             : plan->recompute_layers;
     if (kind != FR_TASK_BACKWARD)
         return n_layers;
-    return (o->schedule->is_split ? 1 : 2) * n_layers + n_remade;
+    return (o->schedule->is_split ? 1 : 2) * n_layers + n_recomputed;
 }
 
 bool fr_virtual_order_is_paired(const fr_plan *plan, const fr_task *task,

@@ -475,7 +475,7 @@ static void set_values(fr_estimator *e)
     e->updates.value_bytes = sizeof(est_update);
     e->gathers.value_bytes = sizeof(est_gathers);
     e->paths.value_bytes = sizeof(int64_t);
-    e->fullness.value_bytes = sizeof(est_fullness *);
+    e->occupancy.value_bytes = sizeof(est_occupancy *);
 }
 
 fr_status fr_estimator_create(const fr_model *model, const fr_job *job,
@@ -523,8 +523,8 @@ void fr_estimator_destroy(fr_estimator *e)
     for (est_layout **at = fr_memo_next(&e->layouts, NULL); at != NULL;
          at = fr_memo_next(&e->layouts, at))
         est_layout_destroy(*at);
-    for (est_fullness **at = fr_memo_next(&e->fullness, NULL); at != NULL;
-         at = fr_memo_next(&e->fullness, at)) {
+    for (est_occupancy **at = fr_memo_next(&e->occupancy, NULL); at != NULL;
+         at = fr_memo_next(&e->occupancy, at)) {
         fr_vec_release(*at);
         free(*at);
     }
@@ -532,7 +532,7 @@ void fr_estimator_destroy(fr_estimator *e)
     fr_memo *const memos[] = {&e->nets,    &e->layer_places, &e->places,
                               &e->splits,  &e->variants,     &e->layouts,
                               &e->layers,  &e->prices,       &e->updates,
-                              &e->gathers, &e->paths,        &e->fullness};
+                              &e->gathers, &e->paths,        &e->occupancy};
     for (size_t i = 0; i < sizeof memos / sizeof memos[0]; i++)
         fr_memo_release(memos[i]);
     fr_vec_release(&e->all_passed);

@@ -122,12 +122,12 @@ FR_CHECKED fr_status fr_estimate_least_work(fr_estimator *estimator,
  * model keeps, and what stands besides (estimate_headroom.c).
  */
 typedef struct fr_estimate_share {
-    int64_t n_pairs;      /* (chunk, micro-batch), live at once */
-    int32_t chunk_layers; /* of its smallest chunk */
-    int32_t plain_layers; /* of these: not made again */
-    int32_t own_layers;   /* of all its chunks */
-    bool is_all_remade;   /* every layer of every chunk */
-    bool is_split;        /* its backward */
+    int64_t n_pairs;        /* (chunk, micro-batch), live at once */
+    int32_t chunk_layers;   /* of its smallest chunk */
+    int32_t plain_layers;   /* of these: not made again */
+    int32_t own_layers;     /* of all its chunks */
+    bool is_all_recomputed; /* every layer of every chunk */
+    bool is_split;          /* its backward */
 } fr_estimate_share;
 
 fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
@@ -135,9 +135,10 @@ fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
 
 typedef struct fr_estimate_headroom {
     uint64_t capacity_bytes; /* of the device, less what stands besides */
-    uint64_t remade_bytes, plain_bytes; /* of a layer of one micro-batch */
-    uint64_t stream_bytes;              /* of these, sent away by a chunk */
-    uint64_t remade_scratch_bytes, plain_scratch_bytes; /* of its backward */
+    uint64_t recomputed_bytes, plain_bytes; /* of a layer of one micro-batch */
+    uint64_t stream_bytes;                  /* of these, sent away by a chunk */
+    uint64_t recomputed_scratch_bytes,
+        plain_scratch_bytes; /* of its backward */
 } fr_estimate_headroom;
 
 /* The schedule tells only whether backward is split. */

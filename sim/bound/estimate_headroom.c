@@ -28,7 +28,7 @@ fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
     fr_estimate_share share = {
         .n_pairs = (int64_t)est_live_pairs(plan, n_micro, 0),
         .chunk_layers = INT32_MAX,
-        .is_all_remade =
+        .is_all_recomputed =
             plan->recompute == FR_RECOMPUTE_FULL && plan->recompute_layers == 0,
         .is_split = schedule->is_split};
     for (int32_t c = 0; c < plan->vpp; c++) {
@@ -46,13 +46,13 @@ fr_status fr_estimate_headroom_of(fr_estimator *e, const fr_plan *plan,
                                   fr_estimate_headroom *out, fr_err *err)
 {
     est_plan *x = e->at_plan;
-    const est_layers *remade, *plain;
+    const est_layers *recomputed, *plain;
     est_plan_set(x, plan);
     FR_TRY(est_layout_find(e, plan, &x->layout, err));
     const est_place *place = &x->layout->places[0];
     const fr_device_type *device = fr_cluster_device(e->cluster, place->node);
-    FR_TRY(est_layers_find(e, plan, place, &remade, err));
-    plain = remade;
+    FR_TRY(est_layers_find(e, plan, place, &recomputed, err));
+    plain = recomputed;
     if (plan->recompute == FR_RECOMPUTE_FULL) {
         fr_plan bare = *plan;
         bare.recompute = FR_RECOMPUTE_NONE;
@@ -60,10 +60,10 @@ fr_status fr_estimate_headroom_of(fr_estimator *e, const fr_plan *plan,
     }
     const uint64_t overhead = est_overhead(x, device);
     *out = (fr_estimate_headroom){
-        .remade_bytes = remade->least_kept_bytes,
+        .recomputed_bytes = recomputed->least_kept_bytes,
         .plain_bytes = plain->least_kept_bytes,
-        .stream_bytes = remade->stream_bytes,
-        .remade_scratch_bytes = remade->least_scratch_bytes,
+        .stream_bytes = recomputed->stream_bytes,
+        .recomputed_scratch_bytes = recomputed->least_scratch_bytes,
         .plain_scratch_bytes = plain->least_scratch_bytes};
     if (overhead < device->memory_bytes)
         out->capacity_bytes = device->memory_bytes - overhead;
@@ -74,20 +74,20 @@ fr_status fr_estimate_headroom_of(fr_estimator *e, const fr_plan *plan,
 static uint64_t scratch_at_least(const fr_estimate_headroom *headroom,
                                  const fr_estimate_share *share)
 {
-    const uint64_t remade = headroom->remade_scratch_bytes;
+    const uint64_t recomputed = headroom->recomputed_scratch_bytes;
     const uint64_t plain = headroom->plain_scratch_bytes;
     if (share->is_split)
         return 0;
-    return share->is_all_remade || remade < plain ? remade : plain;
+    return share->is_all_recomputed || recomputed < plain ? recomputed : plain;
 }
 
 uint64_t fr_estimate_kept(const fr_estimate_headroom *headroom,
                           const fr_estimate_share *share)
 {
     const uint64_t n_plain = (uint64_t)share->plain_layers;
-    const uint64_t n_remade = (uint64_t)share->chunk_layers - n_plain;
-    uint64_t kept =
-        n_remade * headroom->remade_bytes + n_plain * headroom->plain_bytes;
+    const uint64_t n_recomputed = (uint64_t)share->chunk_layers - n_plain;
+    uint64_t kept = n_recomputed * headroom->recomputed_bytes +
+                    n_plain * headroom->plain_bytes;
     kept -= kept < headroom->stream_bytes ? kept : headroom->stream_bytes;
     return kept * (uint64_t)share->n_pairs + scratch_at_least(headroom, share);
 }

@@ -123,8 +123,8 @@ static uint64_t least_of(const est_plan *x, const est_stage *stage)
     const uint64_t pending = stage->pending_bytes;
     const uint64_t gradients = later_gradients(x, stage);
     uint64_t between = more(
-        est_fullness_bytes(stage->fullness, kept, pending, gradients),
-        est_fullness_bytes(stage->last_fullness, kept, pending, gradients));
+        est_occupancy_bytes(stage->occupancy, kept, pending, gradients),
+        est_occupancy_bytes(stage->last_occupancy, kept, pending, gradients));
     return est_states_at_least(x, stage) + more(in_backward, between);
 }
 
@@ -148,8 +148,8 @@ static uint64_t about(const est_plan *x, const est_stage *stage)
         schedule->peak_live_micro(stage->rank, x->pp, x->n_micro, x->vpp);
     uint64_t passes = stage->kept_bytes * (uint64_t)live / (uint64_t)x->vpp;
     passes = more(passes,
-                  est_fullness_bytes(stage->last_fullness, stage->chunk_bytes,
-                                     stage->pending_bytes, 0));
+                  est_occupancy_bytes(stage->last_occupancy, stage->chunk_bytes,
+                                      stage->pending_bytes, 0));
     return bytes + passes + stage->layers->scratch_bytes;
 }
 

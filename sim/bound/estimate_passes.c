@@ -21,7 +21,7 @@ static void clear(const est_plan *x, int32_t s, est_stage *stage)
     stage->n_dense = stage->n_expert = stage->kept_bytes = 0;
     stage->n_layers = 0;
     stage->chunk_bytes = stage->pending_bytes = UINT64_MAX;
-    stage->fullness = stage->last_fullness = NULL;
+    stage->occupancy = stage->last_occupancy = NULL;
     stage->has_embed = stage->has_head = false;
 }
 
@@ -432,13 +432,13 @@ static void list_ranks(est_plan *x)
 }
 
 /* How many passes' memory the ranks have at once, and what libraries take. */
-static fr_status find_fullness(est_plan *x, est_ranks *ranks, fr_err *err)
+static fr_status find_occupancy(est_plan *x, est_ranks *ranks, fr_err *err)
 {
     for (int32_t i = 0; i < ranks->n; i++) {
         est_stage *stage = &ranks->at[i];
         int32_t end = i + 1 < ranks->n ? ranks->at[i + 1].rank : x->pp;
-        FR_TRY(est_fullness_find(x, stage->rank, &stage->fullness, err));
-        FR_TRY(est_fullness_find(x, end - 1, &stage->last_fullness, err));
+        FR_TRY(est_occupancy_find(x, stage->rank, &stage->occupancy, err));
+        FR_TRY(est_occupancy_find(x, end - 1, &stage->last_occupancy, err));
         stage->overhead_bytes = est_overhead(
             x, fr_cluster_device(x->e->cluster, stage->place->node));
     }
@@ -480,7 +480,7 @@ fr_status est_pipeline_find(est_plan *x, fr_err *err)
         find_late_ends(x);
         list_ranks(x);
     }
-    FR_TRY(find_fullness(x, &x->ranks[0], err));
+    FR_TRY(find_occupancy(x, &x->ranks[0], err));
     x->key = key;
     x->has_pipeline = true;
     return FR_OK;
@@ -558,7 +558,7 @@ fr_status est_first_find(est_plan *x, fr_err *err)
     if (first->has_head)
         first->n_dense += first->layers->n_final;
     set_first_times(x, first);
-    FR_TRY(est_fullness_find(x, 0, &first->fullness, err));
+    FR_TRY(est_occupancy_find(x, 0, &first->occupancy, err));
     first->overhead_bytes =
         est_overhead(x, fr_cluster_device(x->e->cluster, first->place->node));
     x->first_key = key;

@@ -43,7 +43,7 @@ static bool covers(est_fullest_point a, est_fullest_point b)
 }
 
 /* Points that another one covers are left out. */
-static fr_status add_point(est_fullness *f, est_fullest_point point,
+static fr_status add_point(est_occupancy *f, est_fullest_point point,
                            fr_err *err)
 {
     size_t n = 0;
@@ -58,7 +58,7 @@ static fr_status add_point(est_fullness *f, est_fullest_point point,
 }
 
 static fr_status walk_tasks(const est_plan *x, const fr_task *tasks, int64_t n,
-                            est_fullness *out, fr_err *err)
+                            est_occupancy *out, fr_err *err)
 {
     est_fullest_point now = {0};
     int64_t n_done[FR_PLAN_MAX_STAGES] = {0}; /* of weights, by chunk */
@@ -80,7 +80,7 @@ static fr_status walk_tasks(const est_plan *x, const fr_task *tasks, int64_t n,
     return FR_OK;
 }
 
-static fr_status fill(const est_plan *x, int32_t rank, est_fullness *out,
+static fr_status fill(const est_plan *x, int32_t rank, est_occupancy *out,
                       fr_err *err)
 {
     const fr_schedule *schedule = fr_schedules[x->plan->schedule];
@@ -94,18 +94,18 @@ static fr_status fill(const est_plan *x, int32_t rank, est_fullness *out,
     return status;
 }
 
-fr_status est_fullness_find(const est_plan *x, int32_t rank,
-                            const est_fullness **out, fr_err *err)
+fr_status est_occupancy_find(const est_plan *x, int32_t rank,
+                             const est_occupancy **out, fr_err *err)
 {
     fr_estimator *e = x->e;
     const int64_t words[] = {x->plan->schedule, rank, x->pp, x->n_micro,
                              x->vpp};
-    est_fullness *fresh;
+    est_occupancy *fresh;
     *out = NULL;
     if (!x->is_split)
         return FR_OK;
-    est_fullness *const *known =
-        fr_memo_find(&e->fullness, words, sizeof words);
+    est_occupancy *const *known =
+        fr_memo_find(&e->occupancy, words, sizeof words);
     if (known != NULL) {
         *out = *known;
         return FR_OK;
@@ -115,7 +115,7 @@ fr_status est_fullness_find(const est_plan *x, int32_t rank,
         return fr_fail_no_memory(err);
     fr_status status = fill(x, rank, fresh, err);
     if (status == FR_OK &&
-        fr_memo_add(&e->fullness, words, sizeof words, &fresh) == NULL)
+        fr_memo_add(&e->occupancy, words, sizeof words, &fresh) == NULL)
         status = fr_fail_no_memory(err);
     if (status != FR_OK) {
         fr_vec_release(fresh);
@@ -126,8 +126,8 @@ fr_status est_fullness_find(const est_plan *x, int32_t rank,
     return FR_OK;
 }
 
-uint64_t est_fullness_bytes(const est_fullness *f, uint64_t kept_bytes,
-                            uint64_t pending_bytes, uint64_t gradients_bytes)
+uint64_t est_occupancy_bytes(const est_occupancy *f, uint64_t kept_bytes,
+                             uint64_t pending_bytes, uint64_t gradients_bytes)
 {
     uint64_t most = 0;
     for (size_t i = 0; f != NULL && i < f->n; i++) {

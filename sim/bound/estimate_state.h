@@ -61,7 +61,7 @@ typedef struct est_fullest_point {
     int64_t n_kept, n_pending;
     bool has_gradients;
 } est_fullest_point;
-typedef fr_vec(est_fullest_point) est_fullness;
+typedef fr_vec(est_fullest_point) est_occupancy;
 
 /* Ranks of the same numbers sit alike. */
 typedef struct est_layout_key {
@@ -88,7 +88,7 @@ struct fr_estimator {
     fr_memo prices;           /* int64_t */
     fr_memo updates, gathers; /* est_update, est_gathers */
     fr_memo paths;            /* int64_t: see estimate_paths.c */
-    fr_memo fullness;         /* est_fullness * */
+    fr_memo occupancy;        /* est_occupancy * */
     est_pool *pool;
     fr_vec(est_passed) all_passed; /* of each path, pp * vpp */
     /* The last that was asked for: searches ask for it again. */
@@ -127,7 +127,7 @@ typedef struct est_stage {
     uint64_t pending_bytes; /* between its backward's parts, the smallest */
     /* NULL where backward is not split; of this rank, of the last that is
      * alike. */
-    const est_fullness *fullness, *last_fullness;
+    const est_occupancy *occupancy, *last_occupancy;
     uint64_t scratch_bytes;         /* of the backward of the last layer */
     uint64_t overhead_bytes;        /* of libraries, on its device */
     int32_t first_layer, end_layer; /* of chunk 0 */
@@ -217,11 +217,11 @@ FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
 void est_plan_set(est_plan *x, const fr_plan *plan);
 
 /* Kept; NULL where backward is not split. */
-FR_CHECKED fr_status est_fullness_find(const est_plan *x, int32_t rank,
-                                       const est_fullness **out, fr_err *err);
+FR_CHECKED fr_status est_occupancy_find(const est_plan *x, int32_t rank,
+                                        const est_occupancy **out, fr_err *err);
 /* The most at any time; 0 of NULL. */
-uint64_t est_fullness_bytes(const est_fullness *f, uint64_t kept_bytes,
-                            uint64_t pending_bytes, uint64_t gradients_bytes);
+uint64_t est_occupancy_bytes(const est_occupancy *f, uint64_t kept_bytes,
+                             uint64_t pending_bytes, uint64_t gradients_bytes);
 
 /* estimate_memory.c: all that is bytes. */
 /* (chunk, micro-batch) pairs of a rank at its first backward, at least. */

@@ -173,9 +173,9 @@ void fr_list_recompute_layers(const fr_plan_space_request *request,
     int64_t n_stages = (int64_t)plan->pp * plan->vpp, last = 0;
     int64_t n = (request->model->n_layers + n_stages - 1) / n_stages;
     for (int64_t q = 1; q < 4 && fr_is_gpu_space(request); q++) {
-        int64_t n_remade = q * n / 4;
-        if (n_remade > last)
-            fr_push_value(values, n_remade);
-        last = n_remade;
+        int64_t n_recomputed = q * n / 4;
+        if (n_recomputed > last)
+            fr_push_value(values, n_recomputed);
+        last = n_recomputed;
     }
 }
