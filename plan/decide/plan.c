@@ -33,12 +33,17 @@ int64_t fr_plan_micro_batches(const fr_plan *plan, const fr_job *job)
     return job->global_batch / per_round;
 }
 
-int32_t fr_plan_stage_layers(const fr_plan *plan, const fr_model *model,
-                             int32_t i_stage)
+int32_t fr_plan_even_layers(const fr_plan *plan, const fr_model *model,
+                            int32_t i_stage)
 {
-    if (plan->n_split > 0)
-        return plan->layer_split[i_stage];
     int64_t n_stages = (int64_t)plan->pp * plan->vpp;
     int64_t rest = model->n_layers % n_stages;
     return (int32_t)(model->n_layers / n_stages + (i_stage < rest));
+}
+
+int32_t fr_plan_stage_layers(const fr_plan *plan, const fr_model *model,
+                             int32_t i_stage)
+{
+    return plan->n_split > 0 ? plan->layer_split[i_stage]
+                             : fr_plan_even_layers(plan, model, i_stage);
 }

@@ -119,6 +119,9 @@ bool fr_plan_is_executable(const fr_plan *plan, const fr_model *model,
 /* Layers of stage i (virtual stages in model order: chunk * pp + pp rank). */
 int32_t fr_plan_stage_layers(const fr_plan *plan, const fr_model *model,
                              int32_t i_stage);
+/* The same of a plan without a split of its own. */
+int32_t fr_plan_even_layers(const fr_plan *plan, const fr_model *model,
+                            int32_t i_stage);
 
 /* "dp2 tp1 pp2 mb4 1f1b zero1": stable, unique, short; returns buf. */
 char *fr_plan_describe(const fr_plan *plan, char *buf, size_t n_buf);

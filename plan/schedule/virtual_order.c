@@ -1,5 +1,7 @@
 #include "plan/schedule/virtual_order.h"
 
+#include "plan/outline/stages.h"
+
 #include <stdlib.h>
 
 static int64_t *end_of(const fr_virtual_order *o, fr_task_kind kind,
@@ -36,17 +38,12 @@ int32_t fr_virtual_order_sender(const fr_virtual_order *o, int32_t stage,
 static int64_t time_of(const fr_virtual_order *o, int32_t stage,
                        fr_task_kind kind)
 {
-    const fr_plan *plan = o->plan;
-    int64_t n_layers = fr_plan_stage_layers(plan, o->model, stage);
+    int32_t n_layers = fr_plan_stage_layers(o->plan, o->model, stage);
     n_layers = n_layers > 0 ? n_layers : 1;
-    int64_t n_recomputed =
-        plan->recompute != FR_RECOMPUTE_FULL ? 0
-        : plan->recompute_layers == 0 || plan->recompute_layers > n_layers
-            ? n_layers
-            : plan->recompute_layers;
     if (kind != FR_TASK_BACKWARD)
         return n_layers;
-    return (o->schedule->is_split ? 1 : 2) * n_layers + n_recomputed;
+    return (o->schedule->is_split ? 1 : 2) * n_layers +
+           fr_stage_n_recomputed(o->plan, n_layers);
 }
 
 bool fr_virtual_order_is_paired(const fr_plan *plan, const fr_task *task,

@@ -42,25 +42,23 @@ static void push(est_uses *uses, int32_t set, bool is_layer, bool is_backward)
 static void list_uses(const est_plan *x, int32_t rank, const fr_task *tasks,
                       int64_t n_tasks, est_uses *uses)
 {
-    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
-    const int32_t n_stages = x->pp * x->vpp, n_all = x->e->n_layers;
+    const int32_t n_all = x->e->n_layers;
     bool is_joined = x->e->model->is_tied;
     const int32_t embed = n_all, head = is_joined ? n_all : n_all + 1;
     for (int64_t t = 0; t < n_tasks; t++) {
         bool is_back = tasks[t].kind == FR_TASK_BACKWARD;
-        int32_t stage =
-            fr_schedule_stage(schedule, rank, tasks[t].chunk, x->pp);
-        int32_t first = est_first_layer(x, stage);
-        int32_t end = est_first_layer(x, stage + 1);
+        const fr_stage_span span =
+            fr_stage_span_held(x->plan, x->e->model, rank, tasks[t].chunk);
+        const int32_t first = span.first, end = span.end;
         if (tasks[t].kind == FR_TASK_WEIGHTS)
             continue;
-        if (!is_back && stage == 0)
+        if (!is_back && span.has_embed)
             push(uses, embed, false, false);
-        if (is_back && stage == n_stages - 1)
+        if (is_back && span.has_head)
             push(uses, head, false, true);
         for (int32_t i = first; i < end; i++)
             push(uses, is_back ? end - 1 - (i - first) : i, true, is_back);
-        if (is_back && stage == 0 && x->e->model->has_embed_norm)
+        if (is_back && span.has_embed && x->e->model->has_embed_norm)
             push(uses, embed, false, true);
     }
 }
@@ -123,10 +121,9 @@ static fr_status make(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
     int64_t n_most = 0;
     *out = (est_gathers){0};
     for (int32_t c = 0; c < x->vpp; c++) {
-        int32_t stage = fr_schedule_stage(schedule, rank, c, x->pp);
-        n_most +=
-            2 * x->n_micro *
-            (2 + est_first_layer(x, stage + 1) - est_first_layer(x, stage));
+        const fr_stage_span span =
+            fr_stage_span_held(x->plan, x->e->model, rank, c);
+        n_most += 2 * x->n_micro * (2 + span.end - span.first);
     }
     if (n_most > MOST_USES)
         return FR_OK;

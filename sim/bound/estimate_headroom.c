@@ -10,16 +10,6 @@
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_state.h"
 
-/* Of n layers of a chunk, those that are not made again. */
-static int32_t n_plain(const fr_plan *plan, int32_t n)
-{
-    if (plan->recompute != FR_RECOMPUTE_FULL)
-        return n;
-    return plan->recompute_layers == 0 || plan->recompute_layers > n
-               ? 0
-               : n - plan->recompute_layers;
-}
-
 fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
                                        const fr_plan *plan)
 {
@@ -32,13 +22,13 @@ fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
             plan->recompute == FR_RECOMPUTE_FULL && plan->recompute_layers == 0,
         .is_split = schedule->is_split};
     for (int32_t c = 0; c < plan->vpp; c++) {
-        int32_t i = fr_schedule_stage(schedule, 0, c, plan->pp);
-        int32_t n =
-            est_first_of(model, plan, i + 1) - est_first_of(model, plan, i);
+        const fr_stage_span span = fr_stage_span_held(plan, model, 0, c);
+        const int32_t n = span.end - span.first;
         share.own_layers += n;
         share.chunk_layers = n < share.chunk_layers ? n : share.chunk_layers;
     }
-    share.plain_layers = n_plain(plan, share.chunk_layers);
+    share.plain_layers =
+        share.chunk_layers - fr_stage_n_recomputed(plan, share.chunk_layers);
     return share;
 }
 

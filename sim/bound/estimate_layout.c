@@ -265,24 +265,3 @@ fr_status est_split_find(fr_estimator *e, const fr_plan *plan, uint32_t *out,
     ++*out;
     return FR_OK;
 }
-
-int32_t est_first_of(const fr_model *model, const fr_plan *plan, int32_t i)
-{
-    const int32_t n_stages = plan->pp * plan->vpp;
-    int32_t n = 0;
-    if (i == n_stages) /* those of later tokens too */
-        return (int32_t)(model->n_layers + model->n_mtp_layers);
-    if (plan->n_split == 0) {
-        int32_t rest = (int32_t)(model->n_layers % n_stages);
-        int32_t base = (int32_t)(model->n_layers / n_stages);
-        return i * base + (i < rest ? i : rest);
-    }
-    for (int32_t k = 0; k < i; k++)
-        n += plan->layer_split[k];
-    return n;
-}
-
-int32_t est_first_layer(const est_plan *x, int32_t i)
-{
-    return est_first_of(x->e->model, x->plan, i);
-}

@@ -53,10 +53,12 @@ static void add_work(const est_layers *l, int32_t first, int32_t end,
                       core->remake_ps[cut] - core->remake_ps[first];
 }
 
-/* Layers [first, end) of a chunk, those before `cut` are made again. */
-static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
-                      int32_t chunk, est_pass_times *pass)
+/* Adds a chunk, whose layers before `cut` are recomputed. */
+static void add_chunk(const fr_plan *plan, const fr_stage_span *span,
+                      int32_t chunk, est_stage *stage, est_pass_times *pass)
 {
+    const int32_t first = span->first, end = span->end;
+    const int32_t cut = first + fr_stage_n_recomputed(plan, end - first);
     const est_layers *l = stage->layers;
     const est_times *t = stage->times;
     int64_t forward = t->forward_ps[end] - t->forward_ps[first];
@@ -100,15 +102,14 @@ static void add_chunk(est_stage *stage, int32_t first, int32_t end, int32_t cut,
 
 static void add_ends(est_plan *x)
 {
-    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
-    int32_t last = fr_schedule_rank(schedule, x->pp * x->vpp - 1, x->pp);
-    est_stage *first = &x->stages[0], *end = &x->stages[last];
+    est_stage *first = &x->stages[0];
+    est_stage *end = &x->stages[fr_stage_head_holder(x->plan)];
     const est_times *l = first->times;
     est_pass_times *passes = x->passes;
     first->has_embed = end->has_head = true;
     passes[0].forward_ps += l->embed_ps;
     passes[0].backward_ps += l->embed_back_ps;
-    passes[x->pp * x->vpp - 1].backward_ps += end->times->head_ps;
+    passes[fr_stages_of(x->plan) - 1].backward_ps += end->times->head_ps;
     first->forward_ps += l->embed_ps;
     first->first_forward_ps += l->embed_ps;
     first->backward_ps += l->embed_back_ps;
@@ -196,16 +197,6 @@ static fr_status find_layers(est_plan *x, fr_err *err)
     return FR_OK;
 }
 
-/* The first layer of a chunk that is not made again. */
-static int32_t first_plain(const fr_plan *plan, int32_t first, int32_t end)
-{
-    if (plan->recompute != FR_RECOMPUTE_FULL)
-        return first;
-    return plan->recompute_layers == 0 || plan->recompute_layers > end - first
-               ? end
-               : first + plan->recompute_layers;
-}
-
 static bool is_alike(const est_stage *a, const est_stage *b)
 {
     return a->place->id == b->place->id && a->layers == b->layers &&
@@ -216,15 +207,14 @@ static bool is_alike(const est_stage *a, const est_stage *b)
 fr_status est_stages_find(est_plan *x, fr_err *err)
 {
     const fr_plan *plan = x->plan;
-    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    fr_stage_span span;
     for (int32_t s = 0; s < x->pp; s++)
         clear(x, s, &x->stages[s]);
-    for (int32_t i = 0, first = 0, end; i < x->pp * x->vpp; i++, first = end) {
-        end = i + 1 < x->pp * x->vpp
-                  ? first + fr_plan_stage_layers(plan, x->e->model, i)
-                  : x->e->n_layers;
-        add_chunk(&x->stages[fr_schedule_rank(schedule, i, x->pp)], first, end,
-                  first_plain(plan, first, end), i / x->pp, &x->passes[i]);
+    for (int32_t i = 0; i < fr_stages_of(plan); i++) {
+        span = i == 0 ? fr_stage_span_of(plan, x->e->model, 0)
+                      : fr_stage_span_after(plan, x->e->model, &span);
+        add_chunk(plan, &span, i / x->pp, &x->stages[fr_stage_holder(plan, i)],
+                  &x->passes[i]);
     }
     add_ends(x);
     for (int32_t s = 0; s < x->pp; s++) {
@@ -532,8 +522,6 @@ static void set_first_times(const est_plan *x, est_stage *first)
 
 fr_status est_first_find(est_plan *x, fr_err *err)
 {
-    const fr_schedule *schedule = fr_schedules[x->plan->schedule];
-    const int32_t n_stages = x->pp * x->vpp;
     est_stage *first = &x->first;
     est_pipeline_key key;
     FR_TRY(pipeline_key(x, &key, err));
@@ -546,15 +534,14 @@ fr_status est_first_find(est_plan *x, fr_err *err)
     FR_TRY(find_rank(x, 0, first, err));
     clear(x, 0, first);
     for (int32_t c = 0; c < x->vpp; c++) {
-        int32_t i = fr_schedule_stage(schedule, 0, c, x->pp);
-        int32_t from = est_first_layer(x, i);
-        int32_t end = est_first_layer(x, i + 1);
+        const fr_stage_span span =
+            fr_stage_span_held(x->plan, x->e->model, 0, c);
         est_pass_times pass;
-        add_chunk(first, from, end, first_plain(x->plan, from, end), c, &pass);
+        add_chunk(x->plan, &span, c, first, &pass);
     }
     first->has_embed = true;
     first->n_dense += first->layers->n_embed;
-    first->has_head = fr_schedule_rank(schedule, n_stages - 1, x->pp) == 0;
+    first->has_head = fr_stage_head_holder(x->plan) == 0;
     if (first->has_head)
         first->n_dense += first->layers->n_final;
     set_first_times(x, first);

@@ -8,6 +8,7 @@
 
 #include "core/base/memo.h"
 #include "core/base/vec.h"
+#include "plan/outline/stages.h"
 #include "sim/bound/estimate_layers.h"
 #include "sim/bound/estimate_price.h"
 
@@ -178,10 +179,6 @@ typedef struct est_plan {
     bool has_first;  /* it is that of first_key */
     est_pipeline_key first_key;
 } est_plan;
-
-/* The first layer of virtual stage i; all of them where there is none. */
-int32_t est_first_layer(const est_plan *x, int32_t i);
-int32_t est_first_of(const fr_model *model, const fr_plan *plan, int32_t i);
 
 /* estimate_passes.c: sets ranks[], from the last plan where that is the same
  * up to the end of its passes. */

@@ -3,7 +3,6 @@
  */
 #include "plan/codec/compressor.h"
 #include "plan/outline/bucket_cut.h"
-#include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_state.h"
 
 #include <stddef.h>
@@ -61,16 +60,14 @@ static void list_buckets(est_plan *x, const est_stage *stage, est_list *list)
 {
     const fr_plan *plan = x->plan;
     const est_layers *l = stage->layers;
-    const fr_schedule *schedule = fr_schedules[plan->schedule];
-    int32_t rank = stage->rank;
     bool is_apart = x->pp > 1 && x->e->model->is_tied;
     *list = (est_list){.at = x->e->buckets, .cut = fr_bucket_cut_of(plan)};
     if (stage->has_head)
         add_unit(list, l->n_final, false, false);
     for (int32_t chunk = x->vpp; chunk-- > 0;) {
-        int32_t i = fr_schedule_stage(schedule, rank, chunk, x->pp);
-        const int32_t first = est_first_layer(x, i);
-        for (int32_t k = est_first_layer(x, i + 1); k > first; k--) {
+        const fr_stage_span span =
+            fr_stage_span_held(plan, x->e->model, stage->rank, chunk);
+        for (int32_t k = span.end; k > span.first; k--) {
             add_unit(list, l->n_expert[k] - l->n_expert[k - 1], true, false);
             add_unit(list, l->n_dense[k] - l->n_dense[k - 1], false, false);
         }
@@ -309,7 +306,6 @@ static size_t key_of(const est_plan *x, const est_stage *stage,
 {
     const fr_plan *plan = x->plan;
     const fr_sharding *sharding = &x->sharding;
-    const fr_schedule *schedule = fr_schedules[plan->schedule];
     bool is_apart = x->pp > 1 && x->e->model->is_tied;
     bool is_first_read =
         x->vpp > 1 && sharding->is_scattered && !sharding->is_gathered;
@@ -344,9 +340,9 @@ static size_t key_of(const est_plan *x, const est_stage *stage,
                sizeof plan->compressor_density);
     }
     for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
-        int32_t i = fr_schedule_stage(schedule, stage->rank, c, x->pp);
-        key->more[n++] = (uint64_t)est_first_layer(x, i) << 32 |
-                         (uint64_t)est_first_layer(x, i + 1);
+        const fr_stage_span span =
+            fr_stage_span_held(plan, x->e->model, stage->rank, c);
+        key->more[n++] = (uint64_t)span.first << 32 | (uint64_t)span.end;
     }
     return offsetof(update_key, more) + n * sizeof key->more[0];
 }

@@ -4,6 +4,7 @@
 #include "core/base/hash.h"
 #include "plan/decide/grid.h"
 #include "plan/outline/sharding.h"
+#include "plan/outline/stages.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_stages.h"
 #include "tuner/partition/partition_layers.h"
@@ -112,8 +113,8 @@ static void set_stage(const problem *p, int32_t i, const device_sums *sums)
 {
     const fr_plan *plan = p->plan;
     const fr_schedule *schedule = fr_schedules[plan->schedule];
-    const int32_t last = plan->pp * plan->vpp - 1;
-    const int32_t rank = fr_schedule_rank(schedule, i, plan->pp);
+    const fr_stage_span span = fr_stage_span_of(plan, p->model, i);
+    const int32_t rank = fr_stage_holder(plan, i);
     const fr_stage_layers *l = &p->layers[rank];
     fr_partition_stage *stage = &p->stages[i];
     *stage = (fr_partition_stage){
@@ -126,11 +127,11 @@ static void set_stage(const problem *p, int32_t i, const device_sums *sums)
         .room_bytes = l->room_bytes,
         .n_least = 1,
         .rank = rank};
-    if (i == 0) {
+    if (span.has_embed) {
         stage->end_ps += l->embed_ps;
         stage->end_bytes += state_of(p, l->n_embed, 0);
     }
-    if (i == last) {
+    if (span.has_head) {
         stage->end_ps += l->head_ps;
         stage->end_bytes += state_of(p, l->n_final, 0);
     }
@@ -147,8 +148,7 @@ static void set_all(problem *p, const fr_plan *plan)
                 break;
             }
     for (int32_t i = 0; i < p->of.n_stages; i++) {
-        int32_t rank =
-            fr_schedule_rank(fr_schedules[plan->schedule], i, plan->pp);
+        const int32_t rank = fr_stage_holder(plan, i);
         int32_t k = 0;
         while (p->sums[k].id != p->layers[rank].id)
             k++;

@@ -73,15 +73,6 @@ static int64_t split_code(int64_t a, int64_t b)
     return 1 + (a + SPLIT_MOVE) * SPLIT_RADIX + b + SPLIT_MOVE;
 }
 
-/* Layers of a stage of the even split. */
-static int32_t even_layers(const fr_plan *plan, const fr_model *model,
-                           int32_t stage)
-{
-    int64_t n_stages = (int64_t)plan->pp * plan->vpp;
-    return (int32_t)(model->n_layers / n_stages +
-                     (stage < model->n_layers % n_stages));
-}
-
 void fr_list_split_moves(const fr_plan_space_request *request,
                          const fr_plan *plan, fr_plan_space_values *values)
 {
@@ -91,8 +82,8 @@ void fr_list_split_moves(const fr_plan_space_request *request,
     if (plan->pp == 1 || plan->vpp > 1)
         return;
     int64_t base = request->model->n_layers / plan->pp;
-    int64_t n_first = even_layers(plan, request->model, 0);
-    int64_t n_last = even_layers(plan, request->model, plan->pp - 1);
+    int64_t n_first = fr_plan_even_layers(plan, request->model, 0);
+    int64_t n_last = fr_plan_even_layers(plan, request->model, plan->pp - 1);
     if (plan->pp == 2) {
         for (int64_t a = -move; a <= move; a++)
             if (a != 0 && n_first - a >= 1 && n_last + a >= 1)
@@ -123,7 +114,7 @@ void fr_split_moved(const fr_plan_space_request *request, const fr_plan *plan,
 {
     const int32_t last = plan->pp * plan->vpp - 1;
     for (int32_t i = 0; i <= last; i++)
-        split[i] = even_layers(plan, request->model, i);
+        split[i] = fr_plan_even_layers(plan, request->model, i);
     if (code == 0)
         return;
     int64_t a = (code - 1) / SPLIT_RADIX - SPLIT_MOVE;

@@ -23,14 +23,6 @@ fr_dtype lower_product_dtype(const lower_context *context)
                                   : fr_plan_storage_dtype(context->plan);
 }
 
-int32_t lower_first_layer(const lower_context *context, int32_t stage)
-{
-    int32_t first = 0;
-    for (int32_t i = 0; i < stage; i++)
-        first += fr_plan_stage_layers(context->plan, context->model, i);
-    return first;
-}
-
 static void init_widths(lower_context *context)
 {
     const fr_model *model = context->model;
@@ -133,15 +125,6 @@ bool lower_is_pass_cut(const lower_context *context)
     /* A backward that is split by schedule is one segment before. */
     return plan->tp > 1 && !context->target.is_f32 &&
            !context->schedule->is_split && !context->model->is_parallel_block;
-}
-
-bool lower_is_tied_apart(const lower_context *context)
-{
-    const int32_t pp = context->plan->pp;
-    const int32_t last = pp * context->plan->vpp - 1;
-    return context->model->is_tied &&
-           fr_schedule_rank(context->schedule, 0, pp) !=
-               fr_schedule_rank(context->schedule, last, pp);
 }
 
 /* ---- places in a flat list ---- */

@@ -14,8 +14,6 @@ void lower_shape_init(lower_context *context);
 uint64_t lower_bytes(const lower_context *context, int64_t rows, int64_t cols);
 /* dtype of a product's operands. */
 fr_dtype lower_product_dtype(const lower_context *context);
-/* The first layer of a global stage. */
-int32_t lower_first_layer(const lower_context *context, int32_t stage);
 
 /* ---- choices of the plan ---- */
 
@@ -30,8 +28,6 @@ bool lower_is_post_norm(const lower_context *context);
 bool lower_is_ring(const lower_context *context);
 /* Is a layer's pass several calls, with TP's collectives between them? */
 bool lower_is_pass_cut(const lower_context *context);
-/* Is the tied matrix held by two pipeline ranks? */
-bool lower_is_tied_apart(const lower_context *context);
 
 /* ---- places in a flat list of parameters, in elements ---- */
 

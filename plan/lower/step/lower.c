@@ -45,21 +45,15 @@ static fr_status init_chunks(lower_rank *rank, fr_err *err)
     const lower_context *context = rank->context;
     const fr_plan *plan = context->plan;
     size_t n_micro = (size_t)context->n_micro, vpp = (size_t)plan->vpp;
-    int32_t first = 0;
     rank->chunks = calloc(vpp + 1, sizeof *rank->chunks);
     if (rank->chunks == NULL)
         return fr_fail_no_memory(err);
-    for (int32_t stage = 0; stage < plan->pp * plan->vpp; stage++) {
-        int32_t n = fr_plan_stage_layers(plan, context->model, stage);
-        int32_t chunk = stage / plan->pp;
-        int32_t holder = fr_schedule_rank(context->schedule, stage, plan->pp);
-        if (stage == plan->pp * plan->vpp - 1)
-            n += (int32_t)context->model->n_mtp_layers;
-        if (holder == rank->stage) {
-            rank->chunks[chunk] = (lower_chunk){n, first, rank->n_slots};
-            rank->n_slots += (uint32_t)n + 1;
-        }
-        first += n;
+    for (int32_t chunk = 0; chunk < plan->vpp; chunk++) {
+        const fr_stage_span span =
+            fr_stage_span_held(plan, context->model, rank->stage, chunk);
+        const int32_t n = span.end - span.first;
+        rank->chunks[chunk] = (lower_chunk){span, n, rank->n_slots};
+        rank->n_slots += (uint32_t)n + 1;
     }
     rank->slots = calloc((size_t)rank->n_slots + 1, sizeof *rank->slots);
     rank->blocks = calloc(n_micro * rank->n_slots + 1, sizeof *rank->blocks);
@@ -77,7 +71,6 @@ static fr_status lower_one_rank(lower_context *context, lower_program *program,
                                 int32_t stage, fr_err *err)
 {
     const fr_plan *plan = context->plan;
-    const int32_t n_stages = plan->pp * plan->vpp;
     fr_rank_program *rank_program = &program->program->rank_programs[stage];
     lower_rank rank = {.context = context,
                        .program = program,
@@ -85,9 +78,7 @@ static fr_status lower_one_rank(lower_context *context, lower_program *program,
                        .builder = program->builder,
                        .stage = stage,
                        .is_first = stage == 0,
-                       .is_last =
-                           stage == fr_schedule_rank(context->schedule,
-                                                     n_stages - 1, plan->pp)};
+                       .is_last = stage == fr_stage_head_holder(plan)};
     rank_program->pp = stage;
     fr_status status;
     FR_TRY_GOTO(status, init_chunks(&rank, err), out_release);

@@ -9,7 +9,7 @@ static lower_layer_at layer_at(const lower_rank *rank, const fr_task *task,
 {
     return (lower_layer_at){.task = task,
                             .i = i,
-                            .layer = rank->chunks[task->chunk].first_layer + i,
+                            .layer = rank->chunks[task->chunk].span.first + i,
                             .input =
                                 rank->blocks[lower_slot(rank, task, i)].input};
 }
@@ -46,11 +46,11 @@ static void bind_late(lower_rank *rank, const lower_layer_at *at, bool is_new)
     fr_builder_bind(rank->builder, FR_SPACE_CARRY, *block, is_new ? 'w' : 'r');
 }
 
-static bool is_layer_recomputed(const lower_context *context, int32_t i)
+static bool is_layer_recomputed(const lower_rank *rank, const fr_task *task,
+                                int32_t i)
 {
-    const fr_plan *plan = context->plan;
-    return plan->recompute == FR_RECOMPUTE_FULL &&
-           (plan->recompute_layers == 0 || i < plan->recompute_layers);
+    return i < fr_stage_n_recomputed(rank->context->plan,
+                                     rank->chunks[task->chunk].n_layers);
 }
 
 void lower_forward_calls(lower_rank *rank, const fr_task *task, int32_t i)
@@ -81,7 +81,7 @@ void lower_forward_calls(lower_rank *rank, const fr_task *task, int32_t i)
     }
     lower_after_use(rank, out);
     rank->blocks[slot].saved =
-        is_layer_recomputed(context, i) ? FR_BLOCK_NONE : saved;
+        is_layer_recomputed(rank, task, i) ? FR_BLOCK_NONE : saved;
     rank->blocks[slot + 1].input = out;
     lower_offload_layer(rank, task, i);
 }
@@ -139,7 +139,7 @@ void lower_backward_calls(lower_rank *rank, const fr_task *task, int32_t i,
     const lower_layer_at at = layer_at(rank, task, i);
     const lower_kind *kind = lower_kind_of(context, at.layer);
     const lower_layer_segments *calls = &kind->segments;
-    if (is_layer_recomputed(context, i))
+    if (is_layer_recomputed(rank, task, i))
         saved = recompute_layer(rank, &at);
     if (is_by_unit)
         lower_open_grads(rank, unit->i_set);

@@ -142,7 +142,6 @@ static bool push_use(lower_rank *rank, uint32_t i_set, bool is_backward)
 fr_status lower_uses_init(lower_rank *rank, fr_err *err)
 {
     const lower_context *context = rank->context;
-    const fr_plan *plan = context->plan;
     const lower_program *program = rank->program;
     const fr_task *tasks =
         &program->tasks[(size_t)rank->stage * program->n_tasks];
@@ -152,19 +151,17 @@ fr_status lower_uses_init(lower_rank *rank, fr_err *err)
     for (size_t t = 0; context->sharding.is_gathered && t < program->n_tasks;
          t++) {
         const fr_task *task = &tasks[t];
+        const fr_stage_span *span = &rank->chunks[task->chunk].span;
         int32_t n = rank->chunks[task->chunk].n_layers;
-        int32_t stage = fr_schedule_stage(context->schedule, rank->stage,
-                                          task->chunk, plan->pp);
         if (task->kind == FR_TASK_WEIGHTS) /* reads no weights */
             continue;
         const lower_slot_state *slots =
             &rank->slots[rank->chunks[task->chunk].first_slot];
         bool is_back = task->kind == FR_TASK_BACKWARD;
-        if (!is_back && stage == 0)
+        if (!is_back && span->has_embed)
             is_ok = is_ok && push_use(rank, rank->i_embed_set, false);
-        bool is_last = stage == plan->pp * plan->vpp - 1;
         int64_t n_heads =
-            is_back && is_last ? 1 + context->model->n_mtp_layers : 0;
+            is_back && span->has_head ? 1 + context->model->n_mtp_layers : 0;
         for (int32_t i = 0; i <= n; i++) {
             if (i < n_heads)
                 is_ok = is_ok && push_use(rank, rank->i_head_set, true);
@@ -177,7 +174,7 @@ fr_status lower_uses_init(lower_rank *rank, fr_err *err)
                                  is_back);
         }
         /* Of its weights only a norm matters in backward. */
-        if (is_back && stage == 0 && context->model->has_embed_norm)
+        if (is_back && span->has_embed && context->model->has_embed_norm)
             is_ok = is_ok && push_use(rank, rank->i_embed_set, true);
     }
     uint32_t *next = malloc((rank->sets.n + 1) * sizeof *next);

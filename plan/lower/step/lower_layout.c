@@ -63,7 +63,8 @@ static uint64_t place_ends(lower_rank *rank, const lower_unit *unit)
     lower_embed_places *embed = &rank->ends.embed;
     lower_head_places *head = &rank->ends.head;
     uint64_t used = unit->first;
-    bool is_split = lower_is_tied_apart(rank->context);
+    bool is_split =
+        fr_stages_are_tied_apart(rank->context->plan, rank->context->model);
     bool is_list = model->kind == FR_MODEL_LAYERS;
     switch (unit->kind) {
     case LOWER_UNIT_TIED:
@@ -143,7 +144,7 @@ static bool add_layer_units(lower_rank *rank, uint32_t slot, int32_t layer)
 static bool add_units(lower_rank *rank)
 {
     const lower_context *context = rank->context;
-    bool is_split = lower_is_tied_apart(context);
+    bool is_split = fr_stages_are_tied_apart(context->plan, context->model);
     /* What one call uses must stand together (see lower_set). */
     bool is_final_early = context->sharding.is_by_unit && rank->is_first &&
                           rank->is_last && context->model->is_tied;
@@ -159,7 +160,7 @@ static bool add_units(lower_rank *rank)
             is_ok =
                 is_ok && add_layer_units(
                              rank, rank->chunks[chunk].first_slot + (uint32_t)i,
-                             rank->chunks[chunk].first_layer + i);
+                             rank->chunks[chunk].span.first + i);
     if (rank->is_last && !is_final_early)
         is_ok = is_ok && add_unit(rank, LOWER_UNIT_FINAL);
     if (rank->is_last && is_split)

@@ -46,7 +46,7 @@ void lower_offload_layer(lower_rank *rank, const fr_task *task, int32_t i)
 {
     const double frac = rank->context->plan->activation_offload_frac;
     const size_t at = lower_slot(rank, task, i);
-    const int32_t layer = rank->chunks[task->chunk].first_layer + i;
+    const int32_t layer = rank->chunks[task->chunk].span.first + i;
     bool has_saved = rank->blocks[at].saved != FR_BLOCK_NONE;
     if (frac <= 0)
         return;
@@ -75,7 +75,7 @@ void lower_fetch_layer(lower_rank *rank, const fr_task *task, int32_t i)
         return;
     const lower_context *context = rank->context;
     const size_t at = lower_slot(rank, task, i);
-    const int32_t layer = rank->chunks[task->chunk].first_layer + i;
+    const int32_t layer = rank->chunks[task->chunk].span.first + i;
     bool has_saved = rank->blocks[at].saved != FR_BLOCK_NONE;
     if (!rank->blocks[at].is_offloaded)
         return;

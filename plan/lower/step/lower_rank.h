@@ -8,6 +8,7 @@
 #include "plan/codec/compressor.h"
 #include "plan/ir/builder.h"
 #include "plan/lower/segment/lower_ends.h"
+#include "plan/outline/stages.h"
 
 #define LOWER_NO_BUCKET UINT32_MAX
 
@@ -92,9 +93,10 @@ typedef struct lower_program {
     fr_vec(lower_shared_segment) shared;
 } lower_program;
 
-/* The layers of one chunk; each has a slot, and what follows the last too. */
+/* One chunk; each of its layers has a slot, and what follows the last too. */
 typedef struct lower_chunk {
-    int32_t n_layers, first_layer; /* global */
+    fr_stage_span span; /* of layers of the whole model */
+    int32_t n_layers;
     uint32_t first_slot;
 } lower_chunk;
 

@@ -61,23 +61,6 @@ static void add_persistent_blocks(lower_rank *rank)
     fr_builder_align_page(rank->builder);
 }
 
-static int32_t stage_of(const lower_rank *rank, int32_t chunk)
-{
-    return fr_schedule_stage(rank->context->schedule, rank->stage, chunk,
-                             rank->context->plan->pp);
-}
-
-static bool is_first_stage(const lower_rank *rank, int32_t chunk)
-{
-    return stage_of(rank, chunk) == 0;
-}
-
-static bool is_last_stage(const lower_rank *rank, int32_t chunk)
-{
-    const fr_plan *plan = rank->context->plan;
-    return stage_of(rank, chunk) == plan->pp * plan->vpp - 1;
-}
-
 /* Loads the tokens of this micro-batch, and already those of the next. */
 static uint32_t load_tokens(lower_rank *rank, int64_t micro_batch)
 {
@@ -103,7 +86,8 @@ static void bind_ends(lower_rank *rank, bool is_head, fr_space space,
                       char access)
 {
     const lower_context *context = rank->context;
-    bool is_shared = context->model->is_tied && !lower_is_tied_apart(context);
+    bool is_shared = context->model->is_tied &&
+                     !fr_stages_are_tied_apart(context->plan, context->model);
     bool is_grad = space == FR_SPACE_GRAD;
     const lower_unit *units = rank->units.items;
     if (context->sharding.is_by_unit) {
@@ -148,11 +132,10 @@ static void hand_on(lower_rank *rank, const fr_task *task, uint32_t block)
 {
     const fr_plan *plan = rank->context->plan;
     bool is_gradient = task->kind == FR_TASK_BACKWARD;
-    int32_t stage = stage_of(rank, task->chunk);
+    int32_t stage = rank->chunks[task->chunk].span.stage;
     int32_t to = is_gradient ? stage - 1 : stage + 1;
     fr_task next = *task;
-    if (fr_schedule_rank(rank->context->schedule, to, plan->pp) !=
-        rank->stage) {
+    if (fr_stage_holder(plan, to) != rank->stage) {
         lower_send(rank, is_gradient ? stage : to, is_gradient, task, block);
         return;
     }
@@ -166,14 +149,14 @@ static void hand_on(lower_rank *rank, const fr_task *task, uint32_t block)
 /* Returns what is to be handed on, or FR_BLOCK_NONE; so does backward(). */
 static uint32_t forward(lower_rank *rank, const fr_task *task)
 {
-    const int32_t n_layers = rank->chunks[task->chunk].n_layers;
-    if (is_first_stage(rank, task->chunk))
+    const lower_chunk *chunk = &rank->chunks[task->chunk];
+    if (chunk->span.has_embed)
         embed(rank, task);
-    for (int32_t i = 0; i < n_layers; i++)
+    for (int32_t i = 0; i < chunk->n_layers; i++)
         lower_forward_calls(rank, task, i);
-    return is_last_stage(rank, task->chunk)
+    return chunk->span.has_head
                ? FR_BLOCK_NONE
-               : rank->blocks[lower_slot(rank, task, n_layers)].input;
+               : rank->blocks[lower_slot(rank, task, chunk->n_layers)].input;
 }
 
 /* Calls the head on what comes before layer i of the chunk; with is_added
@@ -204,10 +187,11 @@ static void head(lower_rank *rank, const fr_task *task, int32_t i,
 static uint32_t backward(lower_rank *rank, const fr_task *task)
 {
     const lower_context *context = rank->context;
+    const fr_stage_span *span = &rank->chunks[task->chunk].span;
     const int32_t n_layers = rank->chunks[task->chunk].n_layers;
     uint32_t gradient = *lower_gradient_of(rank, task);
     lower_fetch_layer(rank, task, n_layers - 1);
-    bool is_last = is_last_stage(rank, task->chunk);
+    const bool is_last = span->has_head;
     const int32_t n_later = is_last ? (int32_t)context->model->n_mtp_layers : 0;
     if (is_last)
         gradient =
@@ -224,7 +208,7 @@ static uint32_t backward(lower_rank *rank, const fr_task *task)
         if (!context->schedule->is_split)
             lower_finish_layer(rank, task, i - 1);
     }
-    if (!is_first_stage(rank, task->chunk))
+    if (!span->has_embed)
         return gradient;
     if (context->sharding.is_by_unit)
         lower_open_grads(rank, rank->i_embed_set);

@@ -330,7 +330,8 @@ bool lower_push_ends(lower_rank *rank, const lower_unit *unit)
     const lower_embed_places *e = &rank->ends.embed;
     const lower_head_places *h = &rank->ends.head;
     static const char *const norm[2] = {"ln_f", "norm"};
-    bool is_split = lower_is_tied_apart(rank->context);
+    bool is_split =
+        fr_stages_are_tied_apart(rank->context->plan, rank->context->model);
     tensor_spec wte = {ID_WTE,
                        e->wte,
                        s->vocab_local,

@@ -28,11 +28,11 @@ static uint32_t transfer_segment(lower_rank *rank, fr_op op, int32_t boundary,
     *known = i_segment + 1;
     fr_instr *instr = lower_emit(context, op);
     instr->axis = FR_AXIS_PP;
-    instr->peer = (int16_t)fr_schedule_rank(context->schedule, peer, plan->pp);
+    instr->peer = (int16_t)fr_stage_holder(plan, peer);
     instr->tag = tag;
     instr->comm.n =
-        (int64_t)(lower_stream_bytes(context,
-                                     lower_first_layer(context, boundary)) /
+        (int64_t)(lower_stream_bytes(
+                      context, fr_stage_first(plan, context->model, boundary)) /
                   fr_dtype_bytes(fr_plan_storage_dtype(plan)));
     instr->ref[FR_SEND_SRC] =
         lower_ref(is_send ? FR_SPACE_IN : FR_SPACE_OUT, 0);
@@ -82,7 +82,7 @@ void lower_receive(lower_rank *rank, size_t i_task, size_t *i_arrival)
             rank, a->is_gradient
                       ? lower_gradient_bytes(rank, a->chunk)
                       : lower_stream_bytes(context,
-                                           rank->chunks[a->chunk].first_layer));
+                                           rank->chunks[a->chunk].span.first));
         fr_task task = {a->is_gradient, a->chunk, a->micro_batch};
         lower_add_call(
             rank,
