@@ -219,14 +219,11 @@ static fr_status prepare(rounds *r, fr_err *err)
     size_t n_points = r->bench->n_points;
     size_t n_max = (size_t)r->schedule->n_max;
 
-    r->points = calloc(n_points, sizeof *r->points);
-    r->storage = calloc(n_points * n_max, sizeof *r->storage);
-    r->fresh = calloc(n_points, sizeof *r->fresh);
-    r->todo = calloc(n_points, sizeof *r->todo);
-    r->scratch = calloc(n_max, sizeof *r->scratch);
-    if (r->points == NULL || r->storage == NULL || r->fresh == NULL ||
-        r->todo == NULL || r->scratch == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(r->points, n_points, err);
+    FR_TRY_CALLOC(r->storage, n_points * n_max, err);
+    FR_TRY_CALLOC(r->fresh, n_points, err);
+    FR_TRY_CALLOC(r->todo, n_points, err);
+    FR_TRY_CALLOC(r->scratch, n_max, err);
     for (size_t i = 0; i < n_points; i++)
         r->points[i].seconds = r->storage + i * n_max;
     return FR_OK;
@@ -268,10 +265,9 @@ out_rounds:
 fr_status fr_bench_profile(const fr_bench *bench, const fr_sampling *schedule,
                            bool is_kept, fr_profile *profile, fr_err *err)
 {
-    fr_sample *samples = calloc(bench->n_points + 1, sizeof *samples);
+    fr_sample *samples;
 
-    if (samples == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(samples, bench->n_points + 1, err);
     fr_status status =
         fr_bench_measure(bench, schedule, samples, &profile->n_disturbed, err);
     for (size_t i = 0; status == FR_OK && is_kept && i < bench->n_points; i++)

@@ -120,9 +120,7 @@ static fr_status take_profile(fr_cost_model *model, fr_err *err)
 {
     const fr_profile *profile = model->profile;
 
-    model->points = calloc(profile->n_compute + 1, sizeof *model->points);
-    if (model->points == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(model->points, profile->n_compute + 1, err);
     if (fr_profile_is_gpu(profile)) /* its kernels: gpu_price.h */
         return fr_comm_fits_create(profile, &model->comm, err);
     for (size_t i = 0; i < profile->n_compute; i++) {
@@ -152,9 +150,7 @@ static fr_status take_devices(fr_cost_model *model, fr_err *err)
     const fr_cluster *cluster = model->cluster;
     size_t n = cluster->n_devices;
 
-    model->cpus = calloc(n > 0 ? n : 1, sizeof *model->cpus);
-    if (model->cpus == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(model->cpus, n > 0 ? n : 1, err);
     for (size_t i = 0; i < n; i++)
         if (cluster->devices[i].kind != FR_DEVICE_GPU)
             model->cpus[i] = fr_device_rates_of_type(&cluster->devices[i]);

@@ -359,9 +359,7 @@ static fr_status open_interpreter(fr_comm_bench *bench, const layout *at,
     options.is_core_shared = bench->cores.is_core_shared;
     options.is_crowded = bench->cores.is_crowded;
     options.comm_core = bench->cores.comm;
-    bench->spans = calloc(n_spans + 1, sizeof *bench->spans);
-    if (bench->spans == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(bench->spans, n_spans + 1, err);
     FR_TRY(fr_ranks_open_slab(transport, at->slab_bytes, err));
     bench->is_slab_open = true;
     fr_cores_pin(&bench->cores, &bench->previous_cores);

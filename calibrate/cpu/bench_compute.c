@@ -38,9 +38,7 @@ static fr_status list_points(fr_compute_bench *bench, const fr_shapes *shapes,
     uint64_t limit = bench->machine->memory_bytes / 16;
     int n_local = (int)bench->transport->n_local;
 
-    bench->points = calloc(2 * shapes->list.n + 1, sizeof *bench->points);
-    if (bench->points == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(bench->points, 2 * shapes->list.n + 1, err);
     for (int together = 0; together < 2; together++) {
         int n_busy = together ? n_local : 1;
         if (together && n_local == 1)

@@ -33,10 +33,9 @@ static void fill(float *x, size_t n)
 
 fr_status fr_sentinel_create(fr_sentinel **out, fr_err *err)
 {
-    fr_sentinel *sentinel = calloc(1, sizeof *sentinel);
+    fr_sentinel *sentinel;
 
-    if (sentinel == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(sentinel, 1, err);
     fill(sentinel->a, SENTINEL_N * SENTINEL_N);
     fill(sentinel->b, SENTINEL_N * SENTINEL_N);
     *out = sentinel;

@@ -29,10 +29,9 @@ uint64_t fr_cache_pool_bytes(const fr_fingerprint *machine)
 fr_status fr_cache_state_create(const fr_fingerprint *machine, void *pool,
                                 fr_cache_state **out, fr_err *err)
 {
-    fr_cache_state *state = calloc(1, sizeof *state);
+    fr_cache_state *state;
 
-    if (state == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(state, 1, err);
     state->pool = pool;
     state->pool_bytes = fr_cache_pool_bytes(machine);
     for (uint64_t i = 0; i < PATTERN_FLOATS; i++)

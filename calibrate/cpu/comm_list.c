@@ -16,7 +16,8 @@ static fr_status add(fr_comm_list *list, const fr_comm_point *point,
             strcmp(known->algorithm, point->algorithm) == 0)
             return FR_OK;
     }
-    return fr_vec_push(list, *point) == FR_OK ? FR_OK : fr_fail_no_memory(err);
+    FR_TRY_PUSH(list, *point, err);
+    return FR_OK;
 }
 
 /* Adds one operation and algorithm at one size, on both lanes, warm and cold.

@@ -35,8 +35,8 @@ static fr_shape *find_shape(const fr_shapes *shapes,
 static fr_status push_shape(fr_shapes *shapes, const fr_shape *shape,
                             fr_err *err)
 {
-    return fr_vec_push(&shapes->list, *shape) == FR_OK ? FR_OK
-                                                       : fr_fail_no_memory(err);
+    FR_TRY_PUSH(&shapes->list, *shape, err);
+    return FR_OK;
 }
 
 fr_status fr_shapes_add(fr_shapes *shapes, fr_shape *shape, fr_err *err)
@@ -96,9 +96,7 @@ fr_status fr_shapes_add_program(fr_shapes *shapes, fr_program *program,
     }
     if (machine->gpu.name[0] == '\0') /* what a GPU's L2 has goes by space */
         FR_TRY(fr_program_mark_reuse(program, err));
-    is_seen = calloc(program->n_instrs + 1, sizeof *is_seen);
-    if (is_seen == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(is_seen, program->n_instrs + 1, err);
     for (uint32_t c = 0; status == FR_OK && c < program->n_rank_programs; c++)
         status = add_rank_program(shapes, program, c, is_seen, machine, err);
     free(is_seen);

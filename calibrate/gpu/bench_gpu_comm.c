@@ -273,9 +273,7 @@ static fr_status time_group(const fr_gpu_comm_bench *bench,
     fr_status status = FR_OK;
     fr_err why = {0};
 
-    t.all = calloc((size_t)bench->rig->transport->world, sizeof *t.all);
-    if (t.all == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(t.all, (size_t)bench->rig->transport->world, err);
     if (fr_gpu_comm_connect(bench, set->program, true, &t.links, &why) !=
         FR_OK) {
         log_left_out(bench, set, why.text);
@@ -350,10 +348,9 @@ static fr_status agree_on_bytes(const fr_gpu_comm_bench *bench, uint64_t *out,
 {
     fr_transport *transport = bench->rig->transport;
     uint64_t own = most_bytes_of(bench);
-    uint64_t *all = calloc((size_t)transport->world, sizeof *all);
+    uint64_t *all;
 
-    if (all == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(all, (size_t)transport->world, err);
     fr_status status =
         fr_transport_all_gather(transport, &own, sizeof own, all, err);
     for (int64_t i = 0; status == FR_OK && i < transport->world; i++)

@@ -190,9 +190,7 @@ static fr_status list_points(gpu_compute *b, const fr_shapes *shapes,
 {
     size_t n_large = 0, n_missing = 0;
 
-    b->points = calloc(shapes->list.n + 1, sizeof *b->points);
-    if (b->points == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(b->points, shapes->list.n + 1, err);
     for (size_t i = 0; i < shapes->list.n; i++) {
         const fr_shape *shape = &shapes->list.items[i];
         void *ptr[FR_INSTR_REFS];

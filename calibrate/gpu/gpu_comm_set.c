@@ -49,9 +49,7 @@ static fr_status list_points(fr_gpu_comm_set *set,
     const uint64_t step = group->is_quick ? 16 : 4;
     int n_ops = is_transfer ? 1 : N_COLLECTIVES;
 
-    set->points = calloc((size_t)n_ops * MOST_SIZES, sizeof *set->points);
-    if (set->points == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(set->points, (size_t)n_ops * MOST_SIZES, err);
     for (int i = 0; i < n_ops; i++) {
         fr_op op = is_transfer ? FR_OP_SEND : collectives[i];
         int n = 0;
@@ -128,9 +126,7 @@ static fr_status find_members(fr_gpu_comm_set *set,
 {
     int64_t position = 0;
 
-    set->members = calloc((size_t)transport->world, sizeof *set->members);
-    if (set->members == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(set->members, (size_t)transport->world, err);
     set->n_members =
         fr_plan_group(&set->plan, 0, set->axis, set->members, &position);
     if (set->axis == FR_AXIS_PP) {
@@ -153,10 +149,7 @@ static fr_status build(fr_gpu_comm_set *set, fr_err *err)
     fr_micro *micro;
 
     for (int side = 0; side < 2; side++) {
-        set->i_instr[side] =
-            calloc(set->n_points + 1, sizeof *set->i_instr[side]);
-        if (set->i_instr[side] == NULL)
-            return fr_fail_no_memory(err);
+        FR_TRY_CALLOC(set->i_instr[side], set->n_points + 1, err);
     }
     for (size_t i = 0; i < set->n_points; i++)
         if (set->points[i].n_bytes > set->dst_bytes)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* symbol, exit code of the program */
 #define FR_STATUS_LIST(X)                                                      \
@@ -78,6 +79,15 @@ int fr_status_exit_code(fr_status status);
         fr_status try_status_ = (expression);                                  \
         if (try_status_ != FR_OK)                                              \
             return try_status_;                                                \
+    } while (0)
+
+/* Zeroed memory for n items at `pointer`; returns from the caller when there
+ * is none left. */
+#define FR_TRY_CALLOC(pointer, n, err)                                         \
+    do {                                                                       \
+        (pointer) = calloc((n), sizeof *(pointer));                            \
+        if ((pointer) == NULL)                                                 \
+            return fr_fail_no_memory(err);                                     \
     } while (0)
 
 /* Jumps to `label` with `status` set when the expression is not FR_OK. */

@@ -37,6 +37,13 @@ FR_CHECKED fr_status fr_vec_grow(void *vec, size_t item_bytes, size_t n_more);
          ? ((vec)->items[(vec)->n++] = (item), FR_OK)                          \
          : FR_NO_MEMORY)
 
+/* Pushes; returns from the caller when there is no memory left. */
+#define FR_TRY_PUSH(vec, item, err)                                            \
+    do {                                                                       \
+        if (fr_vec_push((vec), item) != FR_OK)                                 \
+            return fr_fail_no_memory(err);                                     \
+    } while (0)
+
 #define fr_vec_release(vec)                                                    \
     do {                                                                       \
         free((vec)->items);                                                    \

@@ -400,8 +400,7 @@ static fr_status leave_out(const fr_gpu_rows *rows, const char *source,
             continue;
         if (!is_known(&c, row))
             family = (fr_gpu_family)GUESSES;
-        if (fr_vec_push(&lists[family], fabs(residual)) != FR_OK)
-            return fr_fail_no_memory(err);
+        FR_TRY_PUSH(&lists[family], fabs(residual), err);
     }
     return FR_OK;
 }
@@ -423,8 +422,7 @@ static fr_status add_own(const fr_gpu_rows *rows, const fr_gpu_constants *c,
         const fr_gpu_row *row = &rows->items[i];
         if (row->weight <= 0.0 || fr_gpu_row_family(row) != family)
             continue;
-        if (fr_vec_push(list, fabs(residual_of(c, row))) != FR_OK)
-            return fr_fail_no_memory(err);
+        FR_TRY_PUSH(list, fabs(residual_of(c, row)), err);
     }
     return FR_OK;
 }

@@ -111,13 +111,10 @@ static fr_status fill_curve(comm_curve *curve, const fr_profile *profile,
     double *smooth;
     fr_status status;
 
-    curve->bytes = calloc(cap, sizeof(double));
-    curve->seconds = calloc(cap, sizeof(double));
-    curve->cpu_frac = calloc(cap, sizeof(double));
-    curve->rel_err = calloc(cap, sizeof(double));
-    if (curve->bytes == NULL || curve->seconds == NULL ||
-        curve->cpu_frac == NULL || curve->rel_err == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(curve->bytes, cap, err);
+    FR_TRY_CALLOC(curve->seconds, cap, err);
+    FR_TRY_CALLOC(curve->cpu_frac, cap, err);
+    FR_TRY_CALLOC(curve->rel_err, cap, err);
     for (size_t i = 0; i < profile->n_comm; i++) {
         comm_curve other;
         identify(&profile->comm[i], &other);
@@ -125,9 +122,7 @@ static fr_status fill_curve(comm_curve *curve, const fr_profile *profile,
             insert_point(curve, &profile->comm[i]);
     }
     /* More bytes never take less time: what looks so is noise. */
-    smooth = calloc(curve->n + 1, sizeof *smooth);
-    if (smooth == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(smooth, curve->n + 1, err);
     for (size_t i = 0; i < curve->n; i++)
         smooth[i] = log(curve->seconds[i]);
     status = fr_fit_isotonic(smooth, NULL, curve->n, err);

@@ -104,9 +104,8 @@ static bool run_all(fr_virtual_order *o)
 
 static fr_status list_tasks(fr_virtual_order *o, fr_err *err)
 {
-    fr_task *tasks = calloc(o->n_tasks, sizeof *tasks);
-    if (tasks == NULL)
-        return fr_fail_no_memory(err);
+    fr_task *tasks;
+    FR_TRY_CALLOC(tasks, o->n_tasks, err);
     for (int32_t rank = 0; rank < o->pp; rank++) {
         o->schedule->emit(rank, o->pp, o->n_micro, o->plan->vpp, tasks);
         for (size_t i = 0; i < o->n_tasks; i++)
@@ -129,13 +128,10 @@ fr_status fr_virtual_order_init(const fr_plan *plan, const fr_model *model,
     size_t n_ends = (size_t)out->n_stages * (size_t)n_micro;
     out->n_tasks =
         (size_t)fr_schedule_n_tasks(out->schedule, n_micro, plan->vpp);
-    out->tasks = calloc((size_t)out->pp * out->n_tasks, sizeof *out->tasks);
-    out->next = calloc((size_t)out->pp, sizeof *out->next);
-    out->end[0] = malloc(n_ends * sizeof *out->end[0]);
-    out->end[1] = malloc(n_ends * sizeof *out->end[1]);
-    if (out->tasks == NULL || out->next == NULL || out->end[0] == NULL ||
-        out->end[1] == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(out->tasks, (size_t)out->pp * out->n_tasks, err);
+    FR_TRY_CALLOC(out->next, (size_t)out->pp, err);
+    FR_TRY_CALLOC(out->end[0], n_ends, err);
+    FR_TRY_CALLOC(out->end[1], n_ends, err);
     for (size_t i = 0; i < n_ends; i++)
         out->end[0][i] = out->end[1][i] = -1;
     FR_TRY(list_tasks(out, err));

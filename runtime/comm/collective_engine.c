@@ -30,9 +30,7 @@ static fr_status emit_simple(const fr_engine_route *route,
     uint64_t g = (uint64_t)route->n_group, part = route->n / g;
     size_t n_max = (size_t)g * (size_t)g;
 
-    list->at = malloc(n_max * sizeof *list->at);
-    if (list->at == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(list->at, n_max, err);
     list->cap = n_max;
     list->n_phases = 1;
     for (uint32_t src = 0; src < g; src++) {
@@ -119,9 +117,7 @@ static fr_status keep_own(fr_engine_route *route, const fr_transfer_list *list,
     uint32_t me = (uint32_t)route->position;
     size_t n = 0;
 
-    route->moves = malloc((list->n + 1) * sizeof *route->moves);
-    if (route->moves == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(route->moves, list->n + 1, err);
     if (route->is_shared && route->op != FR_OP_BARRIER) {
         fr_transfer own = own_part(route);
         if (own.n > 0)
@@ -183,9 +179,7 @@ static fr_status prepare_route(fr_engine_route *route, const fr_instr *instr,
         route->dtype = FR_DTYPE_U8;
         route->is_max = true;
     }
-    route->ranks = malloc((size_t)transport->world * sizeof *route->ranks);
-    if (route->ranks == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(route->ranks, (size_t)transport->world, err);
     route->n_group = fr_plan_group(plan, transport->rank, (fr_axis)instr->axis,
                                    route->ranks, &route->position);
     if (is_point_to_point(route))
@@ -252,9 +246,8 @@ static fr_status prepare_routes(fr_engine *engine, const fr_program *program,
         if (!fr_instr_communicates(at.instr) ||
             engine->routes[at.i_instr] != NULL)
             continue;
-        fr_engine_route *route = calloc(1, sizeof *route);
-        if (route == NULL)
-            return fr_fail_no_memory(err);
+        fr_engine_route *route;
+        FR_TRY_CALLOC(route, 1, err);
         engine->routes[at.i_instr] = route;
         route->lane = at.segment->lane;
         FR_TRY(prepare_route(route, at.instr, &program->plan, engine->transport,
@@ -322,10 +315,9 @@ static fr_status allocate_lane(fr_engine *engine, fr_lane lane, fr_err *err)
 fr_status fr_engine_create(const fr_program *program, fr_transport *transport,
                            fr_engine **out, fr_err *err)
 {
-    fr_engine *engine = calloc(1, sizeof *engine);
+    fr_engine *engine;
 
-    if (engine == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(engine, 1, err);
     engine->transport = transport;
     fr_status status = prepare_routes(engine, program, err);
     for (int lane = 0; status == FR_OK && lane < FR_LANE_N; lane++)

@@ -225,9 +225,7 @@ fr_status fr_transport_agree(fr_transport *transport, fr_status mine,
 
     if (mine != FR_OK && err != NULL)
         fr_text_copy_cut(own.text, sizeof own.text, err->text);
-    all = calloc((size_t)transport->world, sizeof *all);
-    if (all == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(all, (size_t)transport->world, err);
     fr_err ignored = {0};
     fr_status status = fr_transport_all_gather(transport, &own, sizeof own, all,
                                                mine == FR_OK ? err : &ignored);

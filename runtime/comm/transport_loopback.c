@@ -37,10 +37,9 @@ typedef struct loopback_transport {
 fr_status fr_loopback_create(int64_t world, const int32_t *node_of_rank,
                              fr_loopback **out, fr_err *err)
 {
-    fr_loopback *hub = calloc(1, sizeof *hub);
+    fr_loopback *hub;
 
-    if (hub == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(hub, 1, err);
     hub->world = world;
     hub->node_of_rank = calloc((size_t)world, sizeof *hub->node_of_rank);
     hub->window = calloc((size_t)world, sizeof *hub->window);
@@ -245,10 +244,9 @@ fr_status fr_transport_loopback_create(fr_loopback *hub, int64_t rank,
                                        double timeout_s, fr_transport **out,
                                        fr_err *err)
 {
-    loopback_transport *self = calloc(1, sizeof *self);
+    loopback_transport *self;
 
-    if (self == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(self, 1, err);
     self->base.ops = &loopback_ops;
     self->base.timeout_s = timeout_s;
     self->hub = hub;

@@ -127,9 +127,8 @@ static fr_status take_frame(tcp_transport *self, fr_err *err)
         if (n > 0)
             memcpy(self->reason, self->payload, n);
     } else if (head->kind == FR_TCP_MESSAGE) {
-        tcp_message *l = calloc(1, sizeof *l);
-        if (l == NULL)
-            return fr_fail_no_memory(err);
+        tcp_message *l;
+        FR_TRY_CALLOC(l, 1, err);
         *l = (tcp_message){.src = head->src,
                            .tag = head->tag,
                            .n_bytes = head->n_bytes,
@@ -240,10 +239,9 @@ static fr_status tcp_irecv(fr_transport *transport, int64_t peer, int tag,
                            fr_err *err)
 {
     tcp_transport *self = (tcp_transport *)transport;
-    tcp_message *l = calloc(1, sizeof *l);
+    tcp_message *l;
 
-    if (l == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(l, 1, err);
     *l = (tcp_message){
         .src = peer, .tag = tag, .n_bytes = n_bytes, .bytes = bytes};
     pthread_mutex_lock(&self->mutex);
@@ -472,10 +470,9 @@ fr_status fr_transport_tcp_create(const char *address, int port, int64_t rank,
                                   int64_t world, double timeout_s,
                                   fr_transport **out, fr_err *err)
 {
-    tcp_transport *self = calloc(1, sizeof *self);
+    tcp_transport *self;
 
-    if (self == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(self, 1, err);
     self->base.ops = &tcp_ops;
     self->base.timeout_s = timeout_s;
     self->fd = -1;

@@ -304,9 +304,8 @@ static fr_status gpu_fill(fr_executor *executor, fr_err *err)
 
     if (rank_program->n_tensors == 0)
         return FR_OK;
-    float *weights = calloc(rank_program->n_parameters + 1, sizeof *weights);
-    if (weights == NULL)
-        return fr_fail_no_memory(err);
+    float *weights;
+    FR_TRY_CALLOC(weights, rank_program->n_parameters + 1, err);
     fr_kernels_cpu_init_weights(
         weights, rank_program->tensors, rank_program->n_tensors,
         fr_plan_coord(&program->plan, executor->transport->rank).tp,
@@ -383,10 +382,9 @@ static fr_status gpu_open(const fr_backend *backend, fr_transport *transport,
                           const fr_run_options *options, fr_executor **out,
                           fr_err *err)
 {
-    gpu_executor *self = calloc(1, sizeof *self);
+    gpu_executor *self;
 
-    if (self == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(self, 1, err);
     fr_executor_init(&self->base, &gpu_ops, transport, program, options);
     self->setup = backend->context;
     self->driver = self->setup->system->driver;

@@ -74,9 +74,7 @@ static fr_status lay_out_comms(fr_gpu_interpreter *it, fr_err *err)
 
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         fr_gpu_lane *own = &it->lanes[lane];
-        own->comms = malloc((own->n_comms + 1) * sizeof *own->comms);
-        if (own->comms == NULL)
-            return fr_fail_no_memory(err);
+        FR_TRY_CALLOC(own->comms, own->n_comms + 1, err);
         own->n_comms = 0;
     }
     while (fr_instr_walk_next(&at)) {
@@ -121,10 +119,8 @@ static fr_status lay_out(fr_gpu_interpreter *it, fr_err *err)
     uint32_t seen[FR_LANE_N][FR_LANE_N] = {{0}}, n_waits = 0;
     uint32_t n_calls = it->rank.rank_program->n_calls;
 
-    it->calls = calloc(n_calls + 1, sizeof *it->calls);
-    it->waits = malloc((it->rank.rank_program->n_deps + 1) * sizeof *it->waits);
-    if (it->calls == NULL || it->waits == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(it->calls, n_calls + 1, err);
+    FR_TRY_CALLOC(it->waits, it->rank.rank_program->n_deps + 1, err);
     for (uint32_t i = 0; i < n_calls; i++) {
         lay_out_call(it, i);
         find_waits(it, i, seen, &n_waits);
@@ -227,10 +223,9 @@ fr_status fr_gpu_interpreter_create(const fr_gpu_place *place,
                                     const fr_gpu_options *options,
                                     fr_gpu_interpreter **out, fr_err *err)
 {
-    fr_gpu_interpreter *it = calloc(1, sizeof *it);
+    fr_gpu_interpreter *it;
 
-    if (it == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(it, 1, err);
     it->place = *place;
     it->driver = place->system->driver;
     it->gpu = place->gpu;

@@ -144,10 +144,9 @@ static fr_status try_call(fr_gpu_interpreter *it, uint32_t i_call,
 fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
 {
     const fr_gpu_lane *main = &it->lanes[FR_LANE_COMPUTE];
-    bool *is_known = calloc(it->rank.program->n_instrs + 1, sizeof *is_known);
+    bool *is_known;
 
-    if (is_known == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(is_known, it->rank.program->n_instrs + 1, err);
     fr_status status = it->driver->zero(it->gpu, main->stream, it->device_step,
                                         sizeof *it->device_step, err);
     if (status == FR_OK)

@@ -95,10 +95,9 @@ fr_status fr_gpu_collectives_list(const fr_program *program,
 {
     fr_instr_walk at = {.program = program, .rank_program = rank_program};
     size_t n_found = 0;
-    fr_gpu_collective *all = calloc(program->n_instrs + 1, sizeof *all);
+    fr_gpu_collective *all;
 
-    if (all == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(all, program->n_instrs + 1, err);
     while (fr_instr_walk_next(&at)) {
         const fr_gpu_route *route = &groups->routes[at.i_instr];
         if (is_collective(at.instr) && route->i_split >= 0 &&

@@ -190,9 +190,7 @@ static fr_status fill_splits(finder *f, fr_err *err)
         for (int lane = 0; lane < FR_LANE_N; lane++)
             n_groups += f->is_used[axis][lane];
     FR_TRY(deal_pairs(f, n_groups, &n_splits, err));
-    f->out->splits = calloc(n_splits + 1, sizeof *f->out->splits);
-    if (f->out->splits == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(f->out->splits, n_splits + 1, err);
     f->out->n_splits = n_splits;
     for (int axis = 0; axis < FR_AXIS_N; axis++)
         for (int lane = 0; lane < FR_LANE_N; lane++)
@@ -251,9 +249,7 @@ static fr_status fill_routes(finder *f, fr_err *err)
     fr_instr_walk at = {.program = f->program, .rank_program = f->rank_program};
 
     f->out->n_instrs = f->program->n_instrs;
-    f->out->routes = calloc(f->out->n_instrs + 1, sizeof *f->out->routes);
-    if (f->out->routes == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(f->out->routes, f->out->n_instrs + 1, err);
     while (fr_instr_walk_next(&at)) {
         fr_gpu_route *route = &f->out->routes[at.i_instr];
         if ((is_transfer(at.instr) || is_collective(at.instr)) &&

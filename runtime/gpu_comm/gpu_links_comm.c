@@ -317,10 +317,8 @@ static fr_status prepare(comm_links *self, fr_err *err)
     fr_gpu_groups *groups = &self->base.groups;
 
     FR_TRY(fr_gpu_groups_init(program, rank, groups, err));
-    self->comms = calloc(groups->n_splits + 1, sizeof(fr_gpu_comm *));
-    self->choices = calloc(groups->n_splits + 1, sizeof *self->choices);
-    if (self->comms == NULL || self->choices == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(self->comms, groups->n_splits + 1, err);
+    FR_TRY_CALLOC(self->choices, groups->n_splits + 1, err);
     for (uint32_t i = 0; i < groups->n_splits; i++)
         fr_gpu_choices_fill(program, rank_program, groups, i,
                             &self->choices[i]);
@@ -336,9 +334,8 @@ fr_status fr_gpu_links_comm_create(const fr_gpu_place *place,
         return fr_fail(err, FR_FAILURE,
                        "several ranks need NCCL, which was left out of this "
                        "build; apt-get install libnccl-dev and make again");
-    comm_links *self = calloc(1, sizeof *self);
-    if (self == NULL)
-        return fr_fail_no_memory(err);
+    comm_links *self;
+    FR_TRY_CALLOC(self, 1, err);
     self->base.ops = &comm_ops;
     self->base.place = *place;
     self->driver = place->system->comm;

@@ -264,10 +264,9 @@ static const fr_gpu_links_ops host_ops = {
 fr_status fr_gpu_links_host_create(const fr_gpu_place *place,
                                    fr_gpu_links **out, fr_err *err)
 {
-    host_links *self = calloc(1, sizeof *self);
+    host_links *self;
 
-    if (self == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(self, 1, err);
     self->base.ops = &host_ops;
     self->base.place = *place;
     fr_status status = prepare(self, err);

@@ -14,9 +14,8 @@ const fr_cuda_kernel_fn fr_kernels_cuda[FR_OP_N] = {
 
 fr_status fr_cuda_kernels_create(fr_cuda_kernels **out, fr_err *err)
 {
-    fr_cuda_kernels *kernels = calloc(1, sizeof *kernels);
-    if (kernels == NULL)
-        return fr_fail_no_memory(err);
+    fr_cuda_kernels *kernels;
+    FR_TRY_CALLOC(kernels, 1, err);
     cudaError_t error =
         cudaMalloc(&kernels->workspace, FR_CUDA_WORKSPACE_BYTES);
     fr_status status = FR_OK;

@@ -49,9 +49,8 @@ static fr_status check_cuda(cudaError_t error, const char *what, fr_err *err)
 
 fr_status fr_cuda_products_create(fr_cuda_products **out, fr_err *err)
 {
-    fr_cuda_products *products = calloc(1, sizeof *products);
-    if (products == NULL)
-        return fr_fail_no_memory(err);
+    fr_cuda_products *products;
+    FR_TRY_CALLOC(products, 1, err);
     fr_status status = check(cublasLtCreate(&products->handle), "start", err);
     if (status != FR_OK) {
         free(products);
@@ -299,8 +298,7 @@ static fr_status choose(const running *at, choice **out, fr_err *err)
     if (known == NULL) {
         choice made = {.product = *at->product,
                        .alignment = alignment_of(at->product)};
-        if (fr_vec_push(choices, made) != FR_OK)
-            return fr_fail_no_memory(err);
+        FR_TRY_PUSH(choices, made, err);
         known = &choices->items[choices->n - 1];
     }
     known->algorithm = candidates[best].algo;

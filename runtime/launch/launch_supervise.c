@@ -409,9 +409,8 @@ fr_status fr_launch_supervise(char *const *argv,
                        "%lld ranks on the %d cores of this machine; name more "
                        "machines with --hostfile",
                        (long long)options->world, n_allowed_cores());
-    fr_supervisor *sv = calloc(1, sizeof *sv);
-    if (sv == NULL)
-        return fr_fail_no_memory(err);
+    fr_supervisor *sv;
+    FR_TRY_CALLOC(sv, 1, err);
     if (own.hung_s <= 0)
         own.hung_s = 20;
     sv->options = &own;

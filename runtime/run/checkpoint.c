@@ -255,9 +255,8 @@ fr_status fr_checkpoint_save(const char *dir, const fr_program *program,
                    (long long)transport->rank);
     FR_TRY(
         save_rank(path, program, transport->rank, state, &first, &hash, err));
-    uint64_t *hashes = malloc((size_t)transport->world * sizeof *hashes);
-    if (hashes == NULL)
-        return fr_fail_no_memory(err);
+    uint64_t *hashes;
+    FR_TRY_CALLOC(hashes, (size_t)transport->world, err);
     fr_status status =
         fr_transport_all_gather(transport, &hash, sizeof hash, hashes, err);
     if (status == FR_OK && transport->rank == 0)

@@ -22,10 +22,9 @@ struct fr_gradient_dump {
 fr_status fr_gradient_dump_create(const fr_program *program, int64_t rank,
                                   fr_gradient_dump **out, fr_err *err)
 {
-    fr_gradient_dump *dump = calloc(1, sizeof *dump);
+    fr_gradient_dump *dump;
 
-    if (dump == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(dump, 1, err);
     dump->program = program;
     dump->rank_program = fr_program_of_rank(program, rank);
     dump->rank = rank;
@@ -144,9 +143,7 @@ static fr_status wholes_init(const fr_program *program, wholes *all,
         for (uint32_t i = 0; i < program->rank_programs[c].n_tensors; i++)
             if (program->rank_programs[c].tensors[i].id >= n)
                 n = program->rank_programs[c].tensors[i].id + 1;
-    all->at = calloc(n + 1, sizeof *all->at);
-    if (all->at == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(all->at, n + 1, err);
     all->n = n;
     for (uint32_t c = 0; c < program->n_rank_programs; c++)
         for (uint32_t i = 0; i < program->rank_programs[c].n_tensors; i++) {
@@ -156,10 +153,8 @@ static fr_status wholes_init(const fr_program *program, wholes *all,
             if (to->tensor != NULL)
                 continue;
             to->tensor = tensor;
-            to->at = calloc(size, sizeof *to->at);
-            to->has = calloc(size, 1);
-            if (to->at == NULL || to->has == NULL)
-                return fr_fail_no_memory(err);
+            FR_TRY_CALLOC(to->at, size, err);
+            FR_TRY_CALLOC(to->has, size, err);
         }
     return FR_OK;
 }

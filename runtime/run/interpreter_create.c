@@ -9,10 +9,9 @@
 static fr_status list_lanes(fr_interpreter *it, fr_err *err)
 {
     const fr_rank_program *rank_program = it->rank.rank_program;
-    uint32_t *at = malloc((rank_program->n_calls + 1) * sizeof *at);
+    uint32_t *at;
 
-    if (at == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(at, rank_program->n_calls + 1, err);
     it->lane_calls = at;
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         fr_lane_state *state = &it->lanes[lane];
@@ -30,9 +29,7 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
         state->cap_spans = n_instrs * (size_t)it->options.trace_steps;
         if (state->cap_spans == 0)
             continue;
-        state->spans = malloc(state->cap_spans * sizeof *state->spans);
-        if (state->spans == NULL)
-            return fr_fail_no_memory(err);
+        FR_TRY_CALLOC(state->spans, state->cap_spans, err);
         /* Touched now, else a page fault would be in the trace; not with
          * zeros, which a compiler may leave to the kernel. */
         memset(state->spans, 0xff, state->cap_spans * sizeof *state->spans);
@@ -42,9 +39,7 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
 
 static fr_status prepare(fr_interpreter *it, fr_err *err)
 {
-    it->done = calloc(it->rank.rank_program->n_calls + 1, sizeof *it->done);
-    if (it->done == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(it->done, it->rank.rank_program->n_calls + 1, err);
     FR_TRY(list_lanes(it, err));
     FR_TRY(fr_engine_create(it->rank.program, it->transport, &it->engine, err));
     return fr_comm_start(it, err);
@@ -55,10 +50,9 @@ fr_status fr_interpreter_create(const fr_program *program,
                                 const fr_interpreter_options *options,
                                 fr_interpreter **out, fr_err *err)
 {
-    fr_interpreter *it = calloc(1, sizeof *it);
+    fr_interpreter *it;
 
-    if (it == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(it, 1, err);
     it->transport = transport;
     it->options = *options;
     it->slab = transport->slab[transport->rank];

@@ -8,10 +8,9 @@ fr_status fr_rank_context_init(const fr_program *program, int64_t rank,
                                fr_data *data, fr_rank_context *out, fr_err *err)
 {
     const fr_plan *plan = &program->plan;
-    int64_t *ranks = malloc((size_t)fr_plan_world(plan) * sizeof *ranks);
+    int64_t *ranks;
 
-    if (ranks == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(ranks, (size_t)fr_plan_world(plan), err);
     *out = (fr_rank_context){.program = program,
                              .rank_program = fr_program_of_rank(program, rank),
                              .data = data};

@@ -82,10 +82,8 @@ static fr_status set_up(run *r, fr_err *err)
     fr_executor *executor = r->executor;
     size_t n = (size_t)r->n_steps + 1;
 
-    r->loss = calloc(n, sizeof *r->loss);
-    r->step_s = calloc(n, sizeof *r->step_s);
-    if (r->loss == NULL || r->step_s == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(r->loss, n, err);
+    FR_TRY_CALLOC(r->step_s, n, err);
     if (r->options.is_checked)
         FR_TRY(fr_program_check(r->program, NULL, err));
     if (loads_tokens(r))
@@ -276,9 +274,7 @@ static fr_status note_collectives(const run *r, fr_run_result *out, fr_err *err)
 
     if (n == 0)
         return FR_OK;
-    out->collectives = calloc(n, sizeof *out->collectives);
-    if (out->collectives == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(out->collectives, n, err);
     out->n_collectives =
         executor->ops->copy_collectives(executor, out->collectives);
     return FR_OK;

@@ -26,14 +26,11 @@ static fr_status create_links(fr_maxmin *m, const int64_t *capacity,
 {
     size_t n = m->n_links ? m->n_links : 1;
 
-    m->levels = calloc(n, sizeof *m->levels);
-    m->coefficient_sum = calloc(n, sizeof *m->coefficient_sum);
-    m->clocks = calloc(n, sizeof *m->clocks);
-    m->safe = calloc(n, sizeof *m->safe);
-    m->is_full = calloc(n, sizeof *m->is_full);
-    if (m->levels == NULL || m->coefficient_sum == NULL || m->clocks == NULL ||
-        m->safe == NULL || m->is_full == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(m->levels, n, err);
+    FR_TRY_CALLOC(m->coefficient_sum, n, err);
+    FR_TRY_CALLOC(m->clocks, n, err);
+    FR_TRY_CALLOC(m->safe, n, err);
+    FR_TRY_CALLOC(m->is_full, n, err);
     for (size_t l = 0; l < m->n_links; l++) {
         assert(capacity[l] >= 0 && capacity[l] <= FR_MAXMIN_MAX_RATE);
         m->levels[l].capacity = capacity[l];
@@ -51,9 +48,8 @@ static fr_status create_links(fr_maxmin *m, const int64_t *capacity,
 fr_status fr_maxmin_create(size_t n_links, const int64_t *capacity,
                            fr_maxmin **out, fr_err *err)
 {
-    fr_maxmin *m = calloc(1, sizeof *m);
-    if (m == NULL)
-        return fr_fail_no_memory(err);
+    fr_maxmin *m;
+    FR_TRY_CALLOC(m, 1, err);
     m->n_links = n_links;
     m->least_removed = INT64_MAX;
     fr_status status = create_links(m, capacity, err);

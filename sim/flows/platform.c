@@ -75,11 +75,9 @@ fr_status fr_platform_add_point(fr_platform *p, const fr_xml_node *node,
     uint32_t i = (uint32_t)p->points.n;
     if (zone != FR_NO_INDEX) {
         point.rank = (uint32_t)p->zones.items[zone].points.n;
-        if (fr_vec_push(&p->zones.items[zone].points, i) != FR_OK)
-            return fr_fail_no_memory(err);
+        FR_TRY_PUSH(&p->zones.items[zone].points, i, err);
     }
-    if (fr_vec_push(&p->points, point) != FR_OK)
-        return fr_fail_no_memory(err);
+    FR_TRY_PUSH(&p->points, point, err);
     *out = i;
     return fr_item_index_add(&p->point_index, fr_hash_text(id, 0), i, err);
 }
@@ -131,8 +129,7 @@ fr_status fr_platform_add_zone(fr_platform *p, const fr_xml_node *node,
     p->points.items[zone.point].inside = i;
     if (parent != FR_NO_INDEX)
         p->zones.items[parent].has_zones = true;
-    if (fr_vec_push(&p->zones, zone) != FR_OK)
-        return fr_fail_no_memory(err);
+    FR_TRY_PUSH(&p->zones, zone, err);
     *out = i;
     return FR_OK;
 }
@@ -155,9 +152,8 @@ fr_status fr_platform_add_route(fr_platform *p, const fr_xml_node *node,
                            p->points.items[route->to].id);
     uint32_t i = (uint32_t)p->routes.n;
     fr_zone *in = &p->zones.items[zone];
-    if (fr_vec_push(&p->routes, *route) != FR_OK ||
-        fr_vec_push(&in->routes, i) != FR_OK)
-        return fr_fail_no_memory(err);
+    FR_TRY_PUSH(&p->routes, *route, err);
+    FR_TRY_PUSH(&in->routes, i, err);
     name_vertex(p, in, route->from);
     name_vertex(p, in, route->to);
     return fr_item_index_add(&p->route_index, pair_hash(route->from, route->to),
@@ -225,8 +221,7 @@ const char *fr_platform_host_nearest(const fr_platform *p, const char *id)
 fr_status fr_platform_append(const fr_platform *p, fr_platform_path *path,
                              uint32_t link, fr_err *err)
 {
-    if (fr_vec_push(&path->links, link) != FR_OK)
-        return fr_fail_no_memory(err);
+    FR_TRY_PUSH(&path->links, link, err);
     path->latency_s += p->links.items[link].latency_s;
     return FR_OK;
 }

@@ -43,8 +43,7 @@ static fr_status read_radical(const fr_xml_node *node, fr_u32_list *out,
             return fr_xml_fail(node, err, "radical '%s': more than %d hosts",
                                text, MAX_HOSTS);
         for (unsigned long long i = first; i <= last; i++)
-            if (fr_vec_push(out, (uint32_t)i) != FR_OK)
-                return fr_fail_no_memory(err);
+            FR_TRY_PUSH(out, (uint32_t)i, err);
         if (*end == '\0')
             return FR_OK;
         s = end;

@@ -296,10 +296,8 @@ static fr_status predict_gpus(const fr_replay_context *context,
         &program->plan,
         fr_cluster_device(context->layout.cluster,
                           fr_rank_layout_node(&context->layout, 0)));
-    fr_stage_memory *stages =
-        calloc(program->n_rank_programs + 1, sizeof *stages);
-    if (stages == NULL)
-        return fr_fail_no_memory(err);
+    fr_stage_memory *stages;
+    FR_TRY_CALLOC(stages, program->n_rank_programs + 1, err);
     fr_status status = predict_stages(
         context, overhead.context_bytes + overhead.nccl_bytes, stages, err);
     if (status == FR_OK) {

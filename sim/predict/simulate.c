@@ -108,9 +108,8 @@ static fr_status recompute_ratio(const fr_program *program, double *ratio,
                                  fr_err *err)
 {
     double all = 0, recomputed = 0;
-    double *flop = malloc((2 * program->n_segments + 1) * sizeof *flop);
-    if (flop == NULL)
-        return fr_fail_no_memory(err);
+    double *flop;
+    FR_TRY_CALLOC(flop, 2 * program->n_segments + 1, err);
     for (uint32_t i = 0; i < program->n_segments; i++)
         flop[2 * i] =
             segment_flop(program, &program->segments[i], &flop[2 * i + 1]);

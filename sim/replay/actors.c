@@ -38,9 +38,7 @@ fr_status fr_actors_init(const fr_rank_layout *layout, const fr_fold *fold,
                         .is_folded = is_folded,
                         .n = is_folded ? fold->n_colors
                                        : (int32_t)layout->n_ranks};
-    actors.rank = malloc((size_t)actors.n * sizeof *actors.rank);
-    if (actors.rank == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(actors.rank, (size_t)actors.n, err);
     for (int32_t i = 0; i < actors.n; i++)
         actors.rank[i] = is_folded ? fold->rank_of_color[i] : i;
     *out = actors;
@@ -154,10 +152,7 @@ fr_status fr_actors_parties(fr_actors *actors, unsigned axes, int32_t *i_table,
     }
     fr_parties table = {.axes = axes};
     fr_status status = FR_OK;
-    table.party_of_actor =
-        malloc(((size_t)actors->n + 1) * sizeof *table.party_of_actor);
-    if (table.party_of_actor == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(table.party_of_actor, (size_t)actors->n + 1, err);
     if ((axes & (axes - 1)) != 0) {
         status = number_joined(actors, &table, err);
     } else {

@@ -191,41 +191,27 @@ static void refine_once(refinement *f)
 
 /* ---- set-up -------------------------------------------------------------- */
 
-static uint64_t *alloc_keys(int64_t n)
-{
-    return calloc((size_t)n + 1, sizeof(uint64_t));
-}
-
 static fr_status alloc_fold(refinement *f, fr_err *err)
 {
     const fr_rank_layout *layout = f->layout;
     fr_fold *fold = f->fold;
     size_t n = (size_t)layout->n_ranks;
-    bool is_there = true;
-    fold->color_of_rank = malloc(n * sizeof *fold->color_of_rank);
-    fold->rank_of_color = malloc(n * sizeof *fold->rank_of_color);
-    fold->n_alike = calloc(n, sizeof *fold->n_alike);
-    fold->node_key = alloc_keys(layout->node.n_groups);
-    fold->rail_key = alloc_keys(layout->rail.n_groups);
-    fold->fabric_key = alloc_keys(f->fabric->n_links);
-    for (int axis = 0; axis < FR_AXIS_N; axis++) {
-        if (layout->axes[axis].n_groups == 0)
-            continue;
-        fold->axis_key[axis] = alloc_keys(layout->axes[axis].n_groups);
-        is_there = is_there && fold->axis_key[axis] != NULL;
-    }
+    FR_TRY_CALLOC(fold->color_of_rank, n, err);
+    FR_TRY_CALLOC(fold->rank_of_color, n, err);
+    FR_TRY_CALLOC(fold->n_alike, n, err);
+    FR_TRY_CALLOC(fold->node_key, (size_t)layout->node.n_groups + 1, err);
+    FR_TRY_CALLOC(fold->rail_key, (size_t)layout->rail.n_groups + 1, err);
+    FR_TRY_CALLOC(fold->fabric_key, (size_t)f->fabric->n_links + 1, err);
+    for (int axis = 0; axis < FR_AXIS_N; axis++)
+        if (layout->axes[axis].n_groups > 0)
+            FR_TRY_CALLOC(fold->axis_key[axis],
+                          (size_t)layout->axes[axis].n_groups + 1, err);
     for (f->n_table = 16; f->n_table < 2 * n;)
         f->n_table *= 2;
-    f->hash = malloc(n * sizeof *f->hash);
-    f->mixed = malloc(n * sizeof *f->mixed);
-    f->next = malloc(n * sizeof *f->next);
-    f->table = malloc(f->n_table * sizeof *f->table);
-    if (!is_there || fold->color_of_rank == NULL ||
-        fold->rank_of_color == NULL || fold->n_alike == NULL ||
-        fold->node_key == NULL || fold->rail_key == NULL ||
-        fold->fabric_key == NULL || f->hash == NULL || f->mixed == NULL ||
-        f->next == NULL || f->table == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(f->hash, n, err);
+    FR_TRY_CALLOC(f->mixed, n, err);
+    FR_TRY_CALLOC(f->next, n, err);
+    FR_TRY_CALLOC(f->table, f->n_table, err);
     return FR_OK;
 }
 

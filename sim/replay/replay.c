@@ -11,8 +11,8 @@
 fr_status replay_wake(replayer *r, int32_t actor, int lane, fr_err *err)
 {
     replay_ready ready = {actor, lane};
-    return fr_vec_push(&r->ready, ready) == FR_OK ? FR_OK
-                                                  : fr_fail_no_memory(err);
+    FR_TRY_PUSH(&r->ready, ready, err);
+    return FR_OK;
 }
 
 /* Of those that end last, the lowest rank's on the lowest lane. */
@@ -121,8 +121,7 @@ static fr_status lane_advance(replayer *r, int32_t actor, int i_lane,
                                .next_member = FR_REPLAY_NONE,
                                .lane = (uint8_t)i_lane};
     uint32_t i_record = (uint32_t)r->out.records.n;
-    if (fr_vec_push(&r->out.records, record) != FR_OK)
-        return fr_fail_no_memory(err);
+    FR_TRY_PUSH(&r->out.records, record, err);
     if (r->jitter.is_on)
         FR_TRY(fr_jitter_add(&r->jitter, cause, err));
     lane->record = i_record;
@@ -253,9 +252,7 @@ static fr_status init_meetings(replayer *r, fr_err *err)
     }
     for (int32_t i = 0; i < actors->n_tables; i++) {
         size_t n = (size_t)actors->tables[i].n_parties * FR_LANE_N;
-        r->n_arrived[i] = calloc(n + 1, sizeof *r->n_arrived[i]);
-        if (r->n_arrived[i] == NULL)
-            return fr_fail_no_memory(err);
+        FR_TRY_CALLOC(r->n_arrived[i], n + 1, err);
     }
     return FR_OK;
 }
@@ -265,14 +262,11 @@ static fr_status replayer_init(replayer *r, fr_err *err)
     size_t n = (size_t)r->actors->n, n_slots = 0;
     for (int32_t actor = 0; actor < r->actors->n; actor++)
         n_slots += order_of(r, actor)->n_slots;
-    r->lanes = calloc(n * FR_LANE_N, sizeof *r->lanes);
-    r->done = calloc(n, sizeof *r->done);
-    r->done_memory = malloc((n_slots + 1) * sizeof *r->done_memory);
-    r->members = malloc(n * sizeof *r->members);
-    r->states = malloc(n * sizeof *r->states);
-    if (r->lanes == NULL || r->done == NULL || r->done_memory == NULL ||
-        r->members == NULL || r->states == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(r->lanes, n * FR_LANE_N, err);
+    FR_TRY_CALLOC(r->done, n, err);
+    FR_TRY_CALLOC(r->done_memory, n_slots + 1, err);
+    FR_TRY_CALLOC(r->members, n, err);
+    FR_TRY_CALLOC(r->states, n, err);
     memset(r->done_memory, 0xff, (n_slots + 1) * sizeof *r->done_memory);
     init_lanes(r);
     FR_TRY(init_meetings(r, err));
@@ -341,9 +335,7 @@ static fr_status context_fill(fr_replay_context *c, const fr_cost_model *model,
     FR_TRY(fr_fold_init(&c->layout, &c->fabric, &c->fold, err));
     FR_TRY(fr_actors_init(&c->layout, &c->fold, !options->is_unfolded,
                           &c->actors, err));
-    c->orders = calloc(program->n_rank_programs + 1, sizeof *c->orders);
-    if (c->orders == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(c->orders, program->n_rank_programs + 1, err);
     for (uint32_t i = 0; i < program->n_rank_programs; i++)
         FR_TRY(fr_replay_order_init(&c->actors, i,
                                     has_runs(&c->layout, options->detail),
@@ -383,9 +375,8 @@ fr_replay_prepare(const fr_program *program, const fr_cost_model *costs,
                   const fr_cluster *cluster, const int32_t *node_of_rank,
                   const fr_replay_options *options, fr_replay *out, fr_err *err)
 {
-    fr_replay_context *context = calloc(1, sizeof *context);
-    if (context == NULL)
-        return fr_fail_no_memory(err);
+    fr_replay_context *context;
+    FR_TRY_CALLOC(context, 1, err);
     context->options = *options;
     context->model = costs;
     context->node_of_rank = node_of_rank;

@@ -59,11 +59,9 @@ static fr_status number_kinds(fr_replay_costs *c, fr_err *err)
 
 static fr_status alloc_costs(fr_replay_costs *c, fr_err *err)
 {
-    c->instrs = calloc((size_t)c->n_kinds + 1, sizeof *c->instrs);
-    c->runs = calloc((size_t)c->fold->n_colors + 1, sizeof *c->runs);
-    c->hosts = calloc((size_t)c->fold->n_colors + 1, sizeof *c->hosts);
-    if (c->instrs == NULL || c->runs == NULL || c->hosts == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(c->instrs, (size_t)c->n_kinds + 1, err);
+    FR_TRY_CALLOC(c->runs, (size_t)c->fold->n_colors + 1, err);
+    FR_TRY_CALLOC(c->hosts, (size_t)c->fold->n_colors + 1, err);
     return FR_OK;
 }
 
@@ -466,10 +464,7 @@ fr_status fr_replay_cost_run(fr_replay_costs *c, int32_t color,
     int32_t rank = c->fold->rank_of_color[color];
     const fr_replay_order *order = &c->orders[c->layout->stage_of_rank[rank]];
     if (c->runs[color] == NULL) {
-        c->runs[color] =
-            calloc((size_t)order->n_runs + 1, sizeof *c->runs[color]);
-        if (c->runs[color] == NULL)
-            return fr_fail_no_memory(err);
+        FR_TRY_CALLOC(c->runs[color], (size_t)order->n_runs + 1, err);
     }
     fr_run_cost **slot = &c->runs[color][step->i_run];
     if (*slot == NULL) {

@@ -7,20 +7,17 @@
 fr_status replay_hosts_init(replayer *r, fr_err *err)
 {
     size_t n = (size_t)r->actors->n, n_held = 0;
-    r->hosts = calloc(n + 1, sizeof *r->hosts);
-    r->went_on = calloc(n + 1, sizeof *r->went_on);
-    r->n_passed = calloc(n + 1, sizeof *r->n_passed);
-    if (r->hosts == NULL || r->went_on == NULL || r->n_passed == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(r->hosts, n + 1, err);
+    FR_TRY_CALLOC(r->went_on, n + 1, err);
+    FR_TRY_CALLOC(r->n_passed, n + 1, err);
     for (int32_t i = 0; i < r->actors->n; i++) {
         FR_TRY(fr_host_steps_find(&r->context->costs,
                                   fr_actors_color(r->actors, i), &r->hosts[i],
                                   err));
         n_held += r->hosts[i]->n_held + 1;
     }
-    int64_t *memory = calloc(n_held, sizeof *memory);
-    if (memory == NULL)
-        return fr_fail_no_memory(err);
+    int64_t *memory;
+    FR_TRY_CALLOC(memory, n_held, err);
     r->went_on_memory = memory;
     for (int32_t i = 0; i < r->actors->n; i++) {
         r->went_on[i] = memory;

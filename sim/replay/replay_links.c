@@ -86,13 +86,11 @@ static fr_status number_places(fr_replay_links *links, fr_err *err)
     const fr_actors *actors = links->actors;
     const fr_rank_layout *layout = actors->layout;
     size_t n = (size_t)actors->n + 1;
-    links->place = malloc(n * sizeof *links->place);
-    links->rail = malloc(n * sizeof *links->rail);
-    links->on_place = malloc(n * sizeof *links->on_place);
-    links->on_rail = malloc(n * sizeof *links->on_rail);
-    if (links->place == NULL || links->rail == NULL ||
-        links->on_place == NULL || links->on_rail == NULL ||
-        !number_groups(actors, &layout->node, actors->fold->node_key,
+    FR_TRY_CALLOC(links->place, n, err);
+    FR_TRY_CALLOC(links->rail, n, err);
+    FR_TRY_CALLOC(links->on_place, n, err);
+    FR_TRY_CALLOC(links->on_rail, n, err);
+    if (!number_groups(actors, &layout->node, actors->fold->node_key,
                        links->place, &links->n_places) ||
         !number_groups(actors, &layout->rail, actors->fold->rail_key,
                        links->rail, &links->n_rails))
@@ -146,21 +144,13 @@ static fr_status describe_links(fr_replay_links *links, fr_err *err)
 {
     links->n_links = link_fabric(links, links->n_fabric);
     size_t n = links->n_links + 1;
-    links->is_gpu = calloc((size_t)links->n_places + 1, sizeof *links->is_gpu);
-    links->nic_Bps =
-        calloc((size_t)links->n_places + 1, sizeof *links->nic_Bps);
-    links->port_Bps =
-        calloc((size_t)links->n_places + 1, sizeof *links->port_Bps);
-    links->rail_Bps =
-        calloc((size_t)links->n_rails + 1, sizeof *links->rail_Bps);
-    links->capacity = malloc(n * sizeof *links->capacity);
-    links->uses = malloc(n * sizeof *links->uses);
-    links->place_in_uses = malloc(n * sizeof *links->place_in_uses);
-    if (links->is_gpu == NULL || links->nic_Bps == NULL ||
-        links->port_Bps == NULL || links->rail_Bps == NULL ||
-        links->capacity == NULL || links->uses == NULL ||
-        links->place_in_uses == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(links->is_gpu, (size_t)links->n_places + 1, err);
+    FR_TRY_CALLOC(links->nic_Bps, (size_t)links->n_places + 1, err);
+    FR_TRY_CALLOC(links->port_Bps, (size_t)links->n_places + 1, err);
+    FR_TRY_CALLOC(links->rail_Bps, (size_t)links->n_rails + 1, err);
+    FR_TRY_CALLOC(links->capacity, n, err);
+    FR_TRY_CALLOC(links->uses, n, err);
+    FR_TRY_CALLOC(links->place_in_uses, n, err);
     memset(links->place_in_uses, 0xff, n * sizeof *links->place_in_uses);
     for (size_t i = 0; i < links->n_links; i++)
         links->capacity[i] = full_rate;

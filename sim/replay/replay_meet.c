@@ -17,8 +17,8 @@ static fr_status activity_add(replayer *r, replay_activity activity,
         return FR_OK;
     }
     *out = (uint32_t)r->activities.n;
-    if (fr_vec_push(&r->activities, activity) != FR_OK ||
-        fr_vec_reserve(&r->free_activities, r->activities.n) != FR_OK)
+    FR_TRY_PUSH(&r->activities, activity, err);
+    if (fr_vec_reserve(&r->free_activities, r->activities.n) != FR_OK)
         return fr_fail_no_memory(err);
     return FR_OK;
 }

@@ -119,9 +119,7 @@ static fr_status set_ranks(const fr_replay *replay, fr_timeline *out,
     out->spans_of_rank = NULL;
     if (!c->actors.is_folded || c->actors.n == c->layout.n_ranks)
         return FR_OK;
-    out->spans_of_rank = malloc(n * sizeof *out->spans_of_rank);
-    if (out->spans_of_rank == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(out->spans_of_rank, n, err);
     for (size_t r = 0; r < n; r++)
         out->spans_of_rank[r] = c->fold.rank_of_color[c->fold.color_of_rank[r]];
     return FR_OK;

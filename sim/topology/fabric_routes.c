@@ -8,8 +8,8 @@ enum { UP, DOWN, N_WAYS };
 
 static fr_status add_link(fr_fabric_path *out, int64_t link, fr_err *err)
 {
-    return fr_vec_push(out, (int32_t)link) == FR_OK ? FR_OK
-                                                    : fr_fail_no_memory(err);
+    FR_TRY_PUSH(out, (int32_t)link, err);
+    return FR_OK;
 }
 
 static fr_status alloc_links(fr_fabric_routes *r, int64_t n, fr_err *err)

@@ -140,8 +140,7 @@ static fr_status finish_rank(builder *b, fr_err *err)
         double weight = fmax(1.0, floor(b->weight[link] * FR_FABRIC_ONE + 0.5));
         fr_fabric_use use = {link, (uint32_t)fmin(weight, 4e9)};
         b->weight[link] = 0;
-        if (fr_vec_push(&b->uses, use) != FR_OK)
-            return fr_fail_no_memory(err);
+        FR_TRY_PUSH(&b->uses, use, err);
     }
     b->crossed.n = 0;
     return FR_OK;
@@ -236,9 +235,7 @@ static fr_status fill_flow(builder *b, fr_fabric_flow *flow, fr_err *err)
     free(position);
     if (status != FR_OK)
         return status;
-    flow->uses = malloc((b->uses.n + 1) * sizeof *flow->uses);
-    if (flow->uses == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(flow->uses, b->uses.n + 1, err);
     if (b->uses.n > 0)
         memcpy(flow->uses, b->uses.items, b->uses.n * sizeof *flow->uses);
     return FR_OK;
@@ -288,8 +285,7 @@ static fr_status add_flow(builder *b, fr_fabric_uses *uses, int axis,
     fr_fabric_flow flow = {.axis = (uint8_t)axis,
                            .coordinate = (int16_t)coordinate,
                            .traffic = (uint8_t)traffic};
-    if (fr_vec_push(&uses->flows, flow) != FR_OK)
-        return fr_fail_no_memory(err);
+    FR_TRY_PUSH(&uses->flows, flow, err);
     return fill_flow(b, &uses->flows.items[uses->flows.n - 1], err);
 }
 

@@ -124,9 +124,8 @@ static void take_rails(fr_rank_layout *layout, int32_t group, int32_t first)
 static fr_status number_rails(fr_rank_layout *layout, fr_err *err)
 {
     int64_t n_rails = 0;
-    int32_t *first = calloc((size_t)layout->node.n_groups + 1, sizeof *first);
-    if (first == NULL)
-        return fr_fail_no_memory(err);
+    int32_t *first;
+    FR_TRY_CALLOC(first, (size_t)layout->node.n_groups + 1, err);
     for (int32_t g = 0; g < layout->node.n_groups; g++) {
         int32_t n = count_rails(layout, layout->node_of_group[g]);
         first[g] = (int32_t)n_rails;
@@ -246,8 +245,8 @@ static fr_status note_instr(fr_rank_layout *layout, uint32_t i_stage,
         if (layout->peers.items[i].axis == peer.axis &&
             layout->peers.items[i].coordinate == peer.coordinate)
             return FR_OK;
-    return fr_vec_push(&layout->peers, peer) == FR_OK ? FR_OK
-                                                      : fr_fail_no_memory(err);
+    FR_TRY_PUSH(&layout->peers, peer, err);
+    return FR_OK;
 }
 
 /* Axes and peers of each rank program: from the segments that it calls. */
@@ -329,10 +328,7 @@ fr_status fr_rank_layout_init(const fr_program *program,
                              .cluster = cluster,
                              .n_ranks = fr_plan_world(&program->plan)};
     fr_status status;
-    layout.stage_of_rank =
-        malloc((size_t)layout.n_ranks * sizeof *layout.stage_of_rank);
-    if (layout.stage_of_rank == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY_CALLOC(layout.stage_of_rank, (size_t)layout.n_ranks, err);
     find_stages(&layout);
     FR_TRY_GOTO(status, number_nodes(&layout, node_of_rank, err), out_release);
     FR_TRY_GOTO(status, number_rails(&layout, err), out_release);
