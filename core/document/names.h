@@ -9,6 +9,7 @@ typedef struct fr_names {
     const char *const *list; /* [n], indexed by the enum; NULL: ask `at` */
     int n;
     const char *(*at)(int i); /* NULL past the last */
+    const int *n_rows;        /* of `at`: how many it has; NULL: ask it */
 } fr_names;
 
 /* Names that stand in an array. */

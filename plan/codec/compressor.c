@@ -11,7 +11,8 @@ static const char *name_at(int i)
 {
     return i < fr_n_compressors ? fr_compressors[i]->name : NULL;
 }
-const fr_names fr_compressor_names = {.at = name_at};
+const fr_names fr_compressor_names = {.at = name_at,
+                                      .n_rows = &fr_n_compressors};
 
 const fr_compressor *fr_compressor_of(const fr_plan *plan)
 {

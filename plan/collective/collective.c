@@ -11,7 +11,8 @@ static const char *name_at(int i)
         return "auto"; /* a choice of plans, no algorithm */
     return i < fr_n_collectives ? fr_collectives[i]->name : NULL;
 }
-const fr_names fr_collective_names = {.at = name_at};
+const fr_names fr_collective_names = {.at = name_at,
+                                      .n_rows = &fr_n_collectives};
 
 /*
  * Up to here the fewer steps of halving and doubling count more than the

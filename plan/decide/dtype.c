@@ -26,14 +26,14 @@ fr_dtype fr_dtype_storage(fr_dtype dtype)
     }
 }
 
+static const char *const names[FR_DTYPE_N] = {
+    [FR_DTYPE_F32] = "f32",   [FR_DTYPE_BF16] = "bf16", [FR_DTYPE_F16] = "f16",
+    [FR_DTYPE_TF32] = "tf32", [FR_DTYPE_FP8] = "fp8",   [FR_DTYPE_FP4] = "fp4",
+    [FR_DTYPE_F64] = "f64",   [FR_DTYPE_I32] = "i32",   [FR_DTYPE_U8] = "u8",
+};
+const fr_names fr_dtype_names = FR_NAMES(names);
+
 const char *fr_dtype_name(fr_dtype dtype)
 {
-    static const char *const names[FR_DTYPE_N] = {
-        [FR_DTYPE_F32] = "f32", [FR_DTYPE_BF16] = "bf16",
-        [FR_DTYPE_F16] = "f16", [FR_DTYPE_TF32] = "tf32",
-        [FR_DTYPE_FP8] = "fp8", [FR_DTYPE_FP4] = "fp4",
-        [FR_DTYPE_F64] = "f64", [FR_DTYPE_I32] = "i32",
-        [FR_DTYPE_U8] = "u8",
-    };
     return (unsigned)dtype < FR_DTYPE_N ? names[dtype] : "?";
 }

@@ -4,6 +4,8 @@
 #ifndef FR_PLAN_DECIDE_DTYPE_H
 #define FR_PLAN_DECIDE_DTYPE_H
 
+#include "core/document/names.h"
+
 #include <stdint.h>
 
 typedef enum fr_dtype {
@@ -27,6 +29,8 @@ uint64_t fr_dtype_bytes(fr_dtype dtype);
  * bits, F32 for TF32, else the dtype itself. */
 fr_dtype fr_dtype_storage(fr_dtype dtype);
 
+extern const fr_names fr_dtype_names;
+/* "?" where it is none. */
 const char *fr_dtype_name(fr_dtype dtype);
 
 #endif

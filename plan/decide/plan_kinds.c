@@ -1,10 +1,6 @@
 /* plan_kinds.c: see plan_kinds.h. */
 #include "plan/decide/plan_kinds.h"
 
-#include "plan/decide/dtype.h"
-
-#include <stddef.h>
-
 static const char *const recomputes[FR_RECOMPUTE_N] = {
     [FR_RECOMPUTE_NONE] = "none",
     [FR_RECOMPUTE_SELECTIVE] = "selective",
@@ -88,9 +84,3 @@ static const char *const zero_units[FR_ZERO_UNIT_N] = {
     [FR_ZERO_UNIT_PARAMETER] = "parameter",
 };
 const fr_names fr_zero_unit_names = FR_NAMES(zero_units);
-
-static const char *dtype_at(int i)
-{
-    return i < FR_DTYPE_N ? fr_dtype_name((fr_dtype)i) : NULL;
-}
-const fr_names fr_dtype_names = {.at = dtype_at};

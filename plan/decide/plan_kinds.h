@@ -153,6 +153,5 @@ extern const fr_names fr_kernel_set_names;
 extern const fr_names fr_scaling_names;
 extern const fr_names fr_cuda_graphs_names;
 extern const fr_names fr_zero_unit_names;
-extern const fr_names fr_dtype_names;
 
 #endif

@@ -9,7 +9,7 @@ static const char *name_at(int i)
 {
     return i < fr_n_schedules ? fr_schedules[i]->name : NULL;
 }
-const fr_names fr_schedule_names = {.at = name_at};
+const fr_names fr_schedule_names = {.at = name_at, .n_rows = &fr_n_schedules};
 
 bool fr_schedule_fits(const fr_schedule *schedule, int64_t n_stages,
                       int64_t n_micro, int64_t vpp)
