@@ -1,6 +1,6 @@
 /*
  * estimate_gathers.c: ZeRO 3: which uses of a layer's weights are preceded by
- * a gather, as lower_gather.c decides, for layers that are all alike.
+ * a gather (plan/outline/weight_uses.h), for layers that are all alike.
  *
  * Use k of a rank takes c_k of the compute lane from its start s_k to its end,
  * and waits for a gather that takes g_k (0: the weights are there).  With one
@@ -14,103 +14,27 @@
  * than the sum.  The first two windows are left out where passes wait for a
  * pipeline: their gathers may come before.
  */
-#include "plan/schedule/schedule.h"
+#include "plan/outline/weight_uses.h"
 #include "sim/bound/estimate_state.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* More uses than these are not looked at. */
 enum { MOST_USES = 1 << 16 };
 
-typedef struct est_use {
-    int32_t set, next; /* next use of the set; -1: none */
-    bool is_layer, is_backward;
-} est_use;
-
-typedef struct est_uses {
-    est_use *at;
-    int32_t n, n_sets;
-} est_uses;
-
-static void push(est_uses *uses, int32_t set, bool is_layer, bool is_backward)
-{
-    uses->at[uses->n++] = (est_use){set, -1, is_layer, is_backward};
-}
-
-/* In the order of lower_uses_init(). */
-static void list_uses(const est_plan *x, int32_t rank, const fr_task *tasks,
-                      int64_t n_tasks, est_uses *uses)
-{
-    const int32_t n_all = x->e->n_layers;
-    bool is_joined = x->e->model->is_tied;
-    const int32_t embed = n_all, head = is_joined ? n_all : n_all + 1;
-    for (int64_t t = 0; t < n_tasks; t++) {
-        bool is_back = tasks[t].kind == FR_TASK_BACKWARD;
-        const fr_stage_span span =
-            fr_stage_span_held(x->plan, x->e->model, rank, tasks[t].chunk);
-        const int32_t first = span.first, end = span.end;
-        if (tasks[t].kind == FR_TASK_WEIGHTS)
-            continue;
-        if (!is_back && span.has_embed)
-            push(uses, embed, false, false);
-        if (is_back && span.has_head)
-            push(uses, head, false, true);
-        for (int32_t i = first; i < end; i++)
-            push(uses, is_back ? end - 1 - (i - first) : i, true, is_back);
-        if (is_back && span.has_embed && x->e->model->has_embed_norm)
-            push(uses, embed, false, true);
-    }
-}
-
-static void link_uses(est_uses *uses, int32_t *next)
-{
-    for (int32_t i = 0; i < uses->n_sets; i++)
-        next[i] = -1;
-    for (int32_t i = uses->n; i-- > 0;) {
-        uses->at[i].next = next[uses->at[i].set];
-        next[uses->at[i].set] = i;
-    }
-}
-
-/* Is what use `now` has read dropped (lower_after_use())? */
-static bool is_dropped(const est_plan *x, const est_uses *uses, int32_t now,
-                       int32_t n_gathered)
-{
-    const fr_plan *plan = x->plan;
-    const est_use *use = &uses->at[now];
-    if (use->next < 0)
-        return true;
-    bool is_next_back = uses->at[use->next].is_backward;
-    bool is_near =
-        use->next < n_gathered || (use->next <= now + 1 + plan->n_prefetch &&
-                                   !(use->is_backward && !is_next_back));
-    return !is_near && (plan->is_resharded ||
-                        (plan->pp == 1 && (use->is_backward || !is_next_back)));
-}
-
-static void count(const est_plan *x, const est_uses *uses, bool *is_there,
+/* Gathers of layers, and of these what follows the use of another layer. */
+static void count(const fr_weight_uses *uses, int32_t n_layers,
                   est_gathers *out)
 {
-    int32_t n_gathered = 0;
-    memset(is_there, 0, (size_t)uses->n_sets * sizeof *is_there);
-    for (int32_t now = 0; now < uses->n; now++) {
-        int32_t end =
-            (int32_t)est_least(uses->n, (int64_t)now + 1 + x->plan->n_prefetch);
-        for (; n_gathered < end; n_gathered++) {
-            const est_use *use = &uses->at[n_gathered];
-            bool is_new = !is_there[use->set];
-            is_there[use->set] = true;
-            if (!is_new || !use->is_layer)
-                continue;
-            out->n++;
-            if (n_gathered < 2 || !use[-1].is_layer)
-                continue;
-            out->n_after_forward += !use[-1].is_backward;
-            out->n_after_backward += use[-1].is_backward;
-        }
-        if (is_dropped(x, uses, now, n_gathered))
-            is_there[uses->at[now].set] = false;
+    for (size_t i = 0; i < uses->n; i++) {
+        const fr_weight_use *use = &uses->items[i];
+        if (!use->is_gathered || use->set >= n_layers)
+            continue;
+        out->n++;
+        if (i < 2 || use[-1].set >= n_layers)
+            continue;
+        out->n_after_forward += !use[-1].is_backward;
+        out->n_after_backward += use[-1].is_backward;
     }
 }
 
@@ -127,24 +51,19 @@ static fr_status make(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
     }
     if (n_most > MOST_USES)
         return FR_OK;
-    est_uses uses = {.n_sets = x->e->n_layers + 2};
+    fr_weight_uses uses = {0};
     fr_task *tasks = malloc((size_t)n_tasks * sizeof *tasks);
-    int32_t *next = malloc((size_t)uses.n_sets * sizeof *next);
-    bool *is_there = malloc((size_t)uses.n_sets * sizeof *is_there);
-    uses.at = malloc((size_t)n_most * sizeof *uses.at);
-    fr_status status = FR_OK;
-    if (tasks != NULL && next != NULL && is_there != NULL && uses.at != NULL) {
-        schedule->emit(rank, x->pp, x->n_micro, x->vpp, tasks);
-        list_uses(x, rank, tasks, n_tasks, &uses);
-        link_uses(&uses, next);
-        count(x, &uses, is_there, out);
-    } else {
-        status = fr_fail_no_memory(err);
+    if (tasks == NULL || fr_vec_reserve(&uses, (size_t)n_most) != FR_OK) {
+        free(tasks);
+        return fr_fail_no_memory(err);
     }
+    schedule->emit(rank, x->pp, x->n_micro, x->vpp, tasks);
+    fr_status status = fr_weight_uses_list(x->plan, x->e->model, rank, tasks,
+                                           (size_t)n_tasks, &uses, err);
+    if (status == FR_OK)
+        count(&uses, x->e->n_layers, out);
     free(tasks);
-    free(next);
-    free(is_there);
-    free(uses.at);
+    fr_vec_release(&uses);
     return status;
 }
 

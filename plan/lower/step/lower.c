@@ -31,6 +31,7 @@ static void release_rank(lower_rank *rank)
     fr_vec_release(&rank->sets);
     fr_vec_release(&rank->uses);
     free(rank->chunks);
+    free(rank->set_of_use);
     free(rank->slots);
     free(rank->blocks);
     free(rank->tokens);

@@ -3,13 +3,9 @@
  * parameters, are whole only while a layer needs them (Rajbhandari et al.,
  * SC 2020, arXiv 1910.02054; Zhao et al., VLDB 2023, arXiv 2304.11277).
  *
- * Gathers run on lane GATHER.  While the calls of one use run, those of the
- * n_prefetch uses after it may be gathered, and none before: a gather waits
- * for what the use before has written (rank->gate).  What is used again within
- * that reach of the same micro-batch stays; else it is dropped after each use
- * (is_resharded), or after backward (not is_resharded).  Under a pipeline what
- * is not dropped after forward stays for the whole step, as in PyTorch's
- * pipeline stages.
+ * Which uses of weights are preceded by a gather, and after which they are
+ * dropped, is decided in plan/outline/weight_uses.h.  Gathers run on lane
+ * GATHER, and each waits for what the use before has written (rank->gate).
  *
  * FSDP2 shards each parameter by itself, so that what was gathered is copied to
  * where it is used, in the way of the products (PyTorch, FSDP2's
@@ -27,7 +23,6 @@
 #include <stdio.h>
 
 #define NO_SET UINT32_MAX
-#define NO_USE UINT32_MAX
 
 enum {
     PURPOSE_GATHER,
@@ -77,7 +72,11 @@ static void rebase(const lower_rank *rank, uint32_t i_set, uint64_t *places,
 
 fr_status lower_sets_init(lower_rank *rank, fr_err *err)
 {
+    const fr_weight_ends ends = fr_weight_ends_of(rank->context->model);
     rank->i_embed_set = rank->i_head_set = NO_SET;
+    rank->set_of_use = calloc((size_t)ends.n_sets, sizeof *rank->set_of_use);
+    if (rank->set_of_use == NULL)
+        return fr_fail_no_memory(err);
     for (uint32_t i = 0; i < rank->units.n; i++) {
         lower_unit *unit = &rank->units.items[i];
         if (i == 0 || !is_joined(rank, unit - 1, unit)) {
@@ -96,11 +95,17 @@ fr_status lower_sets_init(lower_rank *rank, fr_err *err)
         set->n_shard += shard_of(rank, unit);
         set->is_tied = set->is_tied || unit->kind == LOWER_UNIT_TIED;
         bool is_end = unit->kind != LOWER_UNIT_LAYER;
+        if (!is_end)
+            rank->set_of_use[unit->layer] = unit->i_set;
         if (unit->kind == LOWER_UNIT_FINAL || (is_end && !rank->is_first))
             rank->i_head_set = unit->i_set;
         if (unit->kind == LOWER_UNIT_EMBED || (is_end && !rank->is_last))
             rank->i_embed_set = unit->i_set;
     }
+    if (rank->is_last)
+        rank->set_of_use[ends.head] = rank->i_head_set;
+    if (rank->is_first)
+        rank->set_of_use[ends.embed] = rank->i_embed_set;
     rebase(rank, rank->i_embed_set, &rank->ends.embed.wte,
            sizeof rank->ends.embed);
     rebase(rank, rank->i_head_set, &rank->ends.head.norm_w,
@@ -133,64 +138,18 @@ static uint32_t set_segment(lower_rank *rank, int purpose, fr_lane lane,
 
 /* ---- parameters ---- */
 
-static bool push_use(lower_rank *rank, uint32_t i_set, bool is_backward)
-{
-    lower_use use = {i_set, NO_USE, is_backward};
-    return fr_vec_push(&rank->uses, use) == FR_OK;
-}
-
 fr_status lower_uses_init(lower_rank *rank, fr_err *err)
 {
     const lower_context *context = rank->context;
     const lower_program *program = rank->program;
     const fr_task *tasks =
         &program->tasks[(size_t)rank->stage * program->n_tasks];
-    bool is_ok = true;
     rank->gate = FR_BLOCK_NONE;
     rank->left_grad = FR_BLOCK_NONE;
-    for (size_t t = 0; context->sharding.is_gathered && t < program->n_tasks;
-         t++) {
-        const fr_task *task = &tasks[t];
-        const fr_stage_span *span = &rank->chunks[task->chunk].span;
-        int32_t n = rank->chunks[task->chunk].n_layers;
-        if (task->kind == FR_TASK_WEIGHTS) /* reads no weights */
-            continue;
-        const lower_slot_state *slots =
-            &rank->slots[rank->chunks[task->chunk].first_slot];
-        bool is_back = task->kind == FR_TASK_BACKWARD;
-        if (!is_back && span->has_embed)
-            is_ok = is_ok && push_use(rank, rank->i_embed_set, false);
-        int64_t n_heads =
-            is_back && span->has_head ? 1 + context->model->n_mtp_layers : 0;
-        for (int32_t i = 0; i <= n; i++) {
-            if (i < n_heads)
-                is_ok = is_ok && push_use(rank, rank->i_head_set, true);
-            if (i < n)
-                is_ok = is_ok &&
-                        push_use(rank,
-                                 rank->units
-                                     .items[slots[is_back ? n - 1 - i : i].unit]
-                                     .i_set,
-                                 is_back);
-        }
-        /* Of its weights only a norm matters in backward. */
-        if (is_back && span->has_embed && context->model->has_embed_norm)
-            is_ok = is_ok && push_use(rank, rank->i_embed_set, true);
-    }
-    uint32_t *next = malloc((rank->sets.n + 1) * sizeof *next);
-    if (!is_ok || next == NULL) {
-        free(next);
-        return fr_fail_no_memory(err);
-    }
-    for (size_t i = 0; i < rank->sets.n; i++)
-        next[i] = NO_USE;
-    for (uint32_t i = (uint32_t)rank->uses.n; i-- > 0;) {
-        lower_use *use = &rank->uses.items[i];
-        use->next = next[use->i_set];
-        next[use->i_set] = i;
-    }
-    free(next);
-    return FR_OK;
+    if (!context->sharding.is_gathered)
+        return FR_OK;
+    return fr_weight_uses_list(context->plan, context->model, rank->stage,
+                               tasks, program->n_tasks, &rank->uses, err);
 }
 
 /* ---- parameters by themselves ---- */
@@ -340,55 +299,36 @@ static void copy_out(lower_rank *rank, uint32_t i_set)
     set->wire = FR_BLOCK_NONE;
 }
 
-/* The last use whose weights may be gathered while use `now` runs. */
-static uint32_t reach(const lower_rank *rank, uint32_t now)
+/* Enqueues the gathers of the uses before `end`. */
+static void provide(lower_rank *rank, size_t end)
 {
-    uint64_t last = (uint64_t)now + (uint64_t)rank->context->plan->n_prefetch;
-    return last < rank->uses.n ? (uint32_t)last : (uint32_t)rank->uses.n - 1;
-}
-
-/* Gathers what the uses up to `last` need. */
-static void provide(lower_rank *rank, uint32_t last)
-{
-    for (; rank->n_gathered <= last; rank->n_gathered++) {
-        const lower_use *use = &rank->uses.items[rank->n_gathered];
-        uint32_t i_set = use->i_set;
-        const lower_set *set = &rank->sets.items[i_set];
-        if (set->weight == FR_BLOCK_NONE && set->wire == FR_BLOCK_NONE)
-            gather(rank, i_set, use->is_backward);
+    for (; rank->n_gathered < end; rank->n_gathered++) {
+        const fr_weight_use *use = &rank->uses.items[rank->n_gathered];
+        if (use->is_gathered)
+            gather(rank, rank->set_of_use[use->set], use->is_backward);
     }
 }
 
 void lower_before_use(lower_rank *rank)
 {
+    const fr_plan *plan = rank->context->plan;
     if (!rank->context->sharding.is_gathered || rank->context->is_out_of_memory)
         return;
-    const uint32_t i_set = rank->uses.items[rank->i_use].i_set;
-    provide(rank, rank->i_use);
+    const uint32_t i_set = rank->set_of_use[rank->uses.items[rank->i_use].set];
+    provide(rank, rank->i_use + 1);
     if (rank->sets.items[i_set].weight == FR_BLOCK_NONE)
         copy_out(rank, i_set);
-    provide(rank, reach(rank, rank->i_use));
+    provide(rank, fr_weight_uses_reach(plan, &rank->uses, rank->i_use));
 }
 
 void lower_after_use(lower_rank *rank, uint32_t gate)
 {
-    const fr_plan *plan = rank->context->plan;
     rank->gate = gate;
     if (!rank->context->sharding.is_gathered || rank->context->is_out_of_memory)
         return;
-    const lower_use *use = &rank->uses.items[rank->i_use++];
-    bool is_next_round = use->next != NO_USE && use->is_backward &&
-                         !rank->uses.items[use->next].is_backward;
-    bool is_near = use->next != NO_USE &&
-                   (use->next < rank->n_gathered ||
-                    (use->next <= reach(rank, rank->i_use) && !is_next_round));
-    bool is_dropped =
-        plan->is_resharded || (use->is_backward && plan->pp == 1) ||
-        use->next == NO_USE ||
-        /* The embedding has no use in backward. */
-        (plan->pp == 1 && !rank->uses.items[use->next].is_backward);
-    if (is_dropped && !is_near)
-        rank->sets.items[use->i_set].weight = FR_BLOCK_NONE;
+    const fr_weight_use *use = &rank->uses.items[rank->i_use++];
+    if (use->is_dropped)
+        rank->sets.items[rank->set_of_use[use->set]].weight = FR_BLOCK_NONE;
 }
 
 void lower_bind_set(lower_rank *rank, fr_space space, uint32_t i_set,

@@ -9,6 +9,7 @@
 #include "plan/ir/builder.h"
 #include "plan/lower/segment/lower_ends.h"
 #include "plan/outline/stages.h"
+#include "plan/outline/weight_uses.h"
 
 #define LOWER_NO_BUCKET UINT32_MAX
 
@@ -56,13 +57,6 @@ typedef struct lower_set {
     uint32_t grad;    /* whole gradients while they are there */
     uint32_t shard;   /* own shard of the gradients, once reduced */
 } lower_set;
-
-/* ZeRO 3: one use of a set's weights, in the order of the calls. */
-typedef struct lower_use {
-    uint32_t i_set;
-    uint32_t next; /* use of the same set; UINT32_MAX: none */
-    bool is_backward;
-} lower_use;
 
 /* Something that a pipeline rank receives. */
 typedef struct lower_arrival {
@@ -144,9 +138,10 @@ typedef struct lower_rank {
     uint32_t *transfers; /* [boundary][is_gradient][is_send] segments */
     /* ZeRO 2, 3 */
     fr_vec(lower_set) sets;
-    fr_vec(lower_use) uses;
+    uint32_t *set_of_use;             /* by fr_weight_use.set */
+    fr_weight_uses uses;              /* ZeRO 3 */
     uint32_t i_embed_set, i_head_set; /* UINT32_MAX: none */
-    uint32_t i_use, n_gathered;       /* uses that are over, provided for */
+    size_t i_use, n_gathered;         /* uses that are over, provided for */
     uint32_t gate;                    /* block that the last use wrote */
     uint32_t left_grad, left_kept[2]; /* blocks on their way out */
     uint32_t n_offloadable;           /* layers x micro-batches so far */
