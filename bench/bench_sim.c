@@ -390,9 +390,9 @@ static fr_status simulate_once(const scene *of, const stage_set *set,
     FR_TRY(fr_lower(&set->model, &set->job, &set->plan, &set->placement,
                     &program, err));
     double lowered_s = fr_clock_s();
-    fr_status status =
-        fr_simulate_with(program, set->costs, &set->cluster, &set->placement,
-                         &options, NULL, &prediction, err);
+    fr_status status = fr_simulate(
+        program, set->costs, &set->cluster, &set->placement,
+        &(fr_simulate_options){.replay = &options}, &prediction, err);
     double end_s = fr_clock_s();
     fr_program_destroy(program);
     if (status != FR_OK)

@@ -103,11 +103,11 @@ static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
                                  fr_err *err)
 {
     fr_placement placement;
-    int32_t *node_of_rank =
-        malloc((size_t)fr_plan_world(plan) * sizeof *node_of_rank);
-    if (node_of_rank == NULL)
-        return fr_fail_no_memory(err);
+    fr_simulate_options options = {.timeline =
+                                       has_timeline ? &out->timeline : NULL};
+    int32_t *node_of_rank;
     fr_status status;
+    FR_TRY_CALLOC(node_of_rank, (size_t)fr_plan_world(plan), err);
     FR_TRY_GOTO(status, place(inputs, plan, node_of_rank, &placement, err),
                 out_nodes);
     FR_TRY_GOTO(status,
@@ -119,8 +119,7 @@ static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
         FR_TRY_GOTO(status, fr_program_mark_reuse(out->program, err),
                     out_nodes);
     status = fr_simulate(out->program, inputs->costs, &inputs->cluster,
-                         &placement, has_timeline ? &out->timeline : NULL,
-                         &out->prediction, err);
+                         &placement, &options, &out->prediction, err);
 out_nodes:
     free(node_of_rank);
     return status;

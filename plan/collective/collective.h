@@ -78,6 +78,7 @@ typedef struct fr_collective {
     fr_nccl_algorithm nccl; /* of NCCL's model that stands for it on GPUs */
     /* Does it implement `op` for a group of this size? */
     bool (*fits)(fr_op op, int64_t n_group);
+    /* Into an empty list. */
     FR_CHECKED fr_status (*emit)(fr_op op, int64_t n_group, uint64_t n,
                                  fr_transfer_list *list, fr_err *err);
     /* Seconds with all links idle and equal (source: Thakur, Rabenseifner,
@@ -100,6 +101,9 @@ bool fr_collective_is_by_servers(fr_collective_kind kind);
     extern const fr_collective fr_collective_##entry;
 FR_COLLECTIVES(FR_COLLECTIVE_ENTRY)
 #undef FR_COLLECTIVE_ENTRY
+
+/* Seconds of a collective whose halves, reduction and gathering, move alike. */
+double fr_collective_halves_s(fr_op op, double move_s, double reduce_s);
 
 /* Hierarchical over n_nodes nodes of n_local members, with one link inside the
  * nodes and another one between them. */

@@ -22,18 +22,9 @@ static fr_status pull(int64_t g, uint64_t n, bool is_reduce,
     for (int64_t distance = 1; distance < g; distance++) {
         for (int64_t dst = 0; dst < g; dst++) {
             int64_t src = (dst + distance) % g;
-            int64_t slice = is_reduce ? dst : src;
-            uint64_t first = fr_collective_part(n, g, slice);
-            fr_transfer transfer = {
-                .phase = list->n_phases,
-                .src = (uint32_t)src,
-                .dst = (uint32_t)dst,
-                .src_first = first,
-                .dst_first = first,
-                .n = fr_collective_part(n, g, slice + 1) - first,
-                .is_reduce = is_reduce,
-            };
-            FR_TRY(fr_transfer_list_add(list, transfer, err));
+            fr_slice slice = fr_collective_slice(n, g, is_reduce ? dst : src);
+            FR_TRY(
+                fr_transfer_list_move(list, src, dst, slice, is_reduce, err));
         }
     }
     list->n_phases++;
@@ -43,13 +34,11 @@ static fr_status pull(int64_t g, uint64_t n, bool is_reduce,
 static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
                       fr_transfer_list *list, fr_err *err)
 {
-    list->n = 0;
-    list->n_phases = 0;
     if (op == FR_OP_BROADCAST) {
-        list->n_phases = n_group > 1;
         for (int64_t dst = 1; dst < n_group; dst++)
-            FR_TRY(fr_transfer_list_add(
-                list, (fr_transfer){.dst = (uint32_t)dst, .n = n}, err));
+            FR_TRY(fr_transfer_list_move(list, 0, dst, (fr_slice){0, n}, false,
+                                         err));
+        list->n_phases = n_group > 1;
         return FR_OK;
     }
     if (n_group > 1 && op != FR_OP_ALL_GATHER)
@@ -73,9 +62,7 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
                others * (double)(n * element_bytes) * link->s_per_byte;
     double move_s = link->latency_s + others * slice_bytes * link->s_per_byte;
     double reduce_s = others * slice_bytes * link->reduce_s_per_byte;
-    return op == FR_OP_ALL_REDUCE       ? 2 * move_s + reduce_s
-           : op == FR_OP_REDUCE_SCATTER ? move_s + reduce_s
-                                        : move_s;
+    return fr_collective_halves_s(op, move_s, reduce_s);
 }
 
 const fr_collective fr_collective_direct = {

@@ -9,18 +9,9 @@
  */
 #include "plan/collective/collective.h"
 
-static int log2_of(int64_t n)
-{
-    int bits = 0;
-    while (((int64_t)1 << bits) < n)
-        bits++;
-    return bits;
-}
-
 static bool fits(fr_op op, int64_t n_group)
 {
-    return n_group >= 1 && ((int64_t)1 << log2_of(n_group)) == n_group &&
-           op == FR_OP_ALL_REDUCE;
+    return fr_collective_is_power_of_2(n_group) && op == FR_OP_ALL_REDUCE;
 }
 
 /* All of one level to their parents, or from them. */
@@ -36,17 +27,10 @@ static fr_status level(int64_t g, uint64_t n, int bit, bool is_up,
         for (int mirror = 0; mirror < 2; mirror++) {
             int64_t child = mirror ? g - 1 - i : i;
             int64_t upper = mirror ? g - 1 - parent : parent;
-            uint64_t first = mirror ? half : 0;
-            fr_transfer transfer = {
-                .phase = list->n_phases,
-                .src = (uint32_t)(is_up ? child : upper),
-                .dst = (uint32_t)(is_up ? upper : child),
-                .src_first = first,
-                .dst_first = first,
-                .n = mirror ? n - half : half,
-                .is_reduce = is_up,
-            };
-            FR_TRY(fr_transfer_list_add(list, transfer, err));
+            fr_slice slice = {mirror ? half : 0, mirror ? n : half};
+            FR_TRY(fr_transfer_list_move(list, is_up ? child : upper,
+                                         is_up ? upper : child, slice, is_up,
+                                         err));
         }
     }
     list->n_phases++;
@@ -56,11 +40,9 @@ static fr_status level(int64_t g, uint64_t n, int bit, bool is_up,
 static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
                       fr_transfer_list *list, fr_err *err)
 {
-    const int bits = log2_of(n_group);
+    const int bits = fr_collective_levels(n_group);
 
     (void)op;
-    list->n = 0;
-    list->n_phases = 0;
     for (int bit = 0; bit < bits; bit++)
         FR_TRY(level(n_group, n, bit, true, list, err));
     for (int bit = bits; bit-- > 0;)
@@ -72,7 +54,7 @@ static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
 static double idle_s(fr_op op, int64_t n_group, uint64_t n,
                      uint64_t element_bytes, const fr_link_cost *link)
 {
-    const int bits = log2_of(n_group);
+    const int bits = fr_collective_levels(n_group);
     double half = (double)((n + 1) / 2 * element_bytes);
     double n_halves = 2.0 * (double)(bits - 1) + 1.0;
 

@@ -32,18 +32,9 @@ static fr_status pass(const shape *s, int64_t slice, int64_t src, int64_t dst,
                       fr_transfer_list *list, fr_err *err)
 {
     int64_t g = s->n_nodes * s->n_local;
-    uint64_t first = fr_collective_part(s->n, g, slice);
-    fr_transfer transfer = {
-        .phase = list->n_phases,
-        .src = (uint32_t)src,
-        .dst = (uint32_t)dst,
-        .src_first = first,
-        .dst_first = first,
-        .n = fr_collective_part(s->n, g, slice + 1) - first,
-        .is_reduce = s->is_reduce,
-    };
 
-    return fr_transfer_list_add(list, transfer, err);
+    return fr_transfer_list_move(
+        list, src, dst, fr_collective_slice(s->n, g, slice), s->is_reduce, err);
 }
 
 /* In step t member j passes the set of (j - t + shift) to the next one. */
@@ -77,13 +68,12 @@ static fr_status between(const shape *s, fr_transfer_list *list, fr_err *err)
     return FR_OK;
 }
 
-static fr_status emit_nodes(fr_op op, int64_t n_nodes, int64_t n_local,
-                            uint64_t n, fr_transfer_list *list, fr_err *err)
+static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
+                      fr_transfer_list *list, fr_err *err)
 {
-    shape s = {n_nodes, n_local, n, true};
+    int64_t k = local_size(n_group);
+    shape s = {n_group / k, k, n, true};
 
-    list->n = 0;
-    list->n_phases = 0;
     if (op != FR_OP_ALL_GATHER) {
         FR_TRY(inside(&s, list, err));
         FR_TRY(between(&s, list, err));
@@ -120,14 +110,6 @@ double fr_hierarchical_idle_s(fr_op op, int64_t n_nodes, int64_t n_local,
                  half_s((double)(n_nodes - 1), slice, is_reduce, net);
     }
     return sum_s;
-}
-
-static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
-                      fr_transfer_list *list, fr_err *err)
-{
-    int64_t k = local_size(n_group);
-
-    return emit_nodes(op, n_group / k, k, n, list, err);
 }
 
 static double idle_s(fr_op op, int64_t n_group, uint64_t n,

@@ -16,24 +16,19 @@ static bool fits(fr_op op, int64_t n_group)
 }
 
 /* Stages of a chunk: up to the sum, sum to the owner, back, down to all. */
-static fr_status stage_of(int stage, int64_t g, uint64_t first, uint64_t n,
+static fr_status stage_of(int stage, int64_t g, fr_slice chunk,
                           fr_transfer_list *list, fr_err *err)
 {
+    const uint64_t n = chunk.end - chunk.first;
+
     for (int64_t i = 0; i < g; i++) {
         bool is_whole = stage == 0 || stage == N_STAGES - 1;
-        uint64_t begin = is_whole ? 0 : fr_collective_part(n, g, i);
-        uint64_t end = is_whole ? n : fr_collective_part(n, g, i + 1);
+        fr_slice own =
+            is_whole ? (fr_slice){0, n} : fr_collective_slice(n, g, i);
+        fr_slice slice = {chunk.first + own.first, chunk.first + own.end};
         bool is_up = stage % 2 == 0;
-        fr_transfer transfer = {
-            .phase = list->n_phases,
-            .src = (uint32_t)(is_up ? i : g),
-            .dst = (uint32_t)(is_up ? g : i),
-            .src_first = first + begin,
-            .dst_first = first + begin,
-            .n = end - begin,
-            .is_reduce = stage == 0,
-        };
-        FR_TRY(fr_transfer_list_add(list, transfer, err));
+        FR_TRY(fr_transfer_list_move(list, is_up ? i : g, is_up ? g : i, slice,
+                                     stage == 0, err));
     }
     return FR_OK;
 }
@@ -42,18 +37,15 @@ static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
                       fr_transfer_list *list, fr_err *err)
 {
     (void)op;
-    list->n = 0;
-    list->n_phases = 0;
     for (int phase = 0; n_group > 1 && phase < N_CHUNKS + N_STAGES - 1;
          phase++, list->n_phases++)
         for (int stage = 0; stage < N_STAGES; stage++) {
             int chunk = phase - stage;
             if (chunk < 0 || chunk >= N_CHUNKS)
                 continue;
-            uint64_t first = fr_collective_part(n, N_CHUNKS, chunk);
-            FR_TRY(stage_of(stage, n_group, first,
-                            fr_collective_part(n, N_CHUNKS, chunk + 1) - first,
-                            list, err));
+            FR_TRY(stage_of(stage, n_group,
+                            fr_collective_slice(n, N_CHUNKS, chunk), list,
+                            err));
         }
     return FR_OK;
 }

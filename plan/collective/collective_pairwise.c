@@ -13,19 +13,17 @@ static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
                       fr_transfer_list *list, fr_err *err)
 {
     (void)op;
-    list->n = 0;
-    list->n_phases = 0;
     for (int64_t step = 1; step < n_group; step++, list->n_phases++) {
         for (int64_t i = 0; i < n_group; i++) {
             int64_t partner = (i + step) % n_group;
-            uint64_t first = fr_collective_part(n, n_group, partner);
+            fr_slice slice = fr_collective_slice(n, n_group, partner);
             fr_transfer transfer = {
                 .phase = list->n_phases,
                 .src = (uint32_t)i,
                 .dst = (uint32_t)partner,
-                .src_first = first,
+                .src_first = slice.first,
                 .dst_first = fr_collective_part(n, n_group, i),
-                .n = fr_collective_part(n, n_group, partner + 1) - first,
+                .n = slice.end - slice.first,
             };
             FR_TRY(fr_transfer_list_add(list, transfer, err));
         }

@@ -17,29 +17,19 @@ static fr_status rotate(int64_t g, uint64_t n, int64_t shift, bool is_reduce,
 {
     for (int64_t step = 0; step < g - 1; step++) {
         for (int64_t i = 0; i < g; i++) {
-            int64_t slice = (i - step + shift + 2 * g) % g;
-            uint64_t first = fr_collective_part(n, g, slice);
-            fr_transfer transfer = {
-                .phase = list->n_phases + (uint32_t)step,
-                .src = (uint32_t)i,
-                .dst = (uint32_t)((i + 1) % g),
-                .src_first = first,
-                .dst_first = first,
-                .n = fr_collective_part(n, g, slice + 1) - first,
-                .is_reduce = is_reduce,
-            };
-            FR_TRY(fr_transfer_list_add(list, transfer, err));
+            fr_slice slice =
+                fr_collective_slice(n, g, (i - step + shift + 2 * g) % g);
+            FR_TRY(fr_transfer_list_move(list, i, (i + 1) % g, slice, is_reduce,
+                                         err));
         }
+        list->n_phases++;
     }
-    list->n_phases += (uint32_t)(g - 1);
     return FR_OK;
 }
 
 static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
                       fr_transfer_list *list, fr_err *err)
 {
-    list->n = 0;
-    list->n_phases = 0;
     /* After the first half member i holds slice i, as REDUCE_SCATTER asks. */
     if (op != FR_OP_ALL_GATHER)
         FR_TRY(rotate(n_group, n, -1, true, list, err));
@@ -57,9 +47,7 @@ static double idle_s(fr_op op, int64_t n_group, uint64_t n,
     double slice_bytes = (double)slice * (double)element_bytes;
     double move_s = steps * (link->latency_s + slice_bytes * link->s_per_byte);
     double reduce_s = steps * slice_bytes * link->reduce_s_per_byte;
-    return op == FR_OP_ALL_REDUCE       ? 2 * move_s + reduce_s
-           : op == FR_OP_REDUCE_SCATTER ? move_s + reduce_s
-                                        : move_s;
+    return fr_collective_halves_s(op, move_s, reduce_s);
 }
 
 const fr_collective fr_collective_ring = {

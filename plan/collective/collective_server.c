@@ -21,20 +21,12 @@ static fr_status exchange(int64_t g, int64_t n_servers, uint64_t n, bool is_up,
                           fr_transfer_list *list, fr_err *err)
 {
     for (int64_t server = 0; server < n_servers; server++) {
-        uint64_t first = fr_collective_part(n, n_servers, server);
-        uint64_t end = fr_collective_part(n, n_servers, server + 1);
+        fr_slice slice = fr_collective_slice(n, n_servers, server);
         for (int64_t distance = 1; distance < g; distance++) {
             int64_t member = (server + distance) % g;
-            fr_transfer transfer = {
-                .phase = list->n_phases,
-                .src = (uint32_t)(is_up ? member : server),
-                .dst = (uint32_t)(is_up ? server : member),
-                .src_first = first,
-                .dst_first = first,
-                .n = end - first,
-                .is_reduce = is_up,
-            };
-            FR_TRY(fr_transfer_list_add(list, transfer, err));
+            FR_TRY(fr_transfer_list_move(list, is_up ? member : server,
+                                         is_up ? server : member, slice, is_up,
+                                         err));
         }
     }
     list->n_phases++;
@@ -44,8 +36,6 @@ static fr_status exchange(int64_t g, int64_t n_servers, uint64_t n, bool is_up,
 fr_status fr_server_emit(int64_t n_group, int64_t n_servers, uint64_t n,
                          fr_transfer_list *list, fr_err *err)
 {
-    list->n = 0;
-    list->n_phases = 0;
     if (n_group == 1)
         return FR_OK;
     FR_TRY(exchange(n_group, n_servers, n, true, list, err));

@@ -14,13 +14,10 @@ static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
                       fr_transfer_list *list, fr_err *err)
 {
     (void)op;
-    list->n = 0;
+    for (int64_t i = 0; n_group > 1 && i < n_group; i++)
+        FR_TRY(fr_transfer_list_move(list, i, (i + 1) % n_group,
+                                     (fr_slice){0, n}, false, err));
     list->n_phases = n_group > 1;
-    for (int64_t i = 0; n_group > 1 && i < n_group; i++) {
-        fr_transfer transfer = {
-            .src = (uint32_t)i, .dst = (uint32_t)((i + 1) % n_group), .n = n};
-        FR_TRY(fr_transfer_list_add(list, transfer, err));
-    }
     return FR_OK;
 }
 

@@ -32,7 +32,25 @@ void fr_transfer_list_release(fr_transfer_list *list);
 FR_CHECKED fr_status fr_transfer_list_add(fr_transfer_list *list,
                                           fr_transfer transfer, fr_err *err);
 
-/* Where slice i of n elements begins, i = 0 .. n_group (the end). */
+/* Elements [first, end) of a working buffer. */
+typedef struct fr_slice {
+    uint64_t first, end;
+} fr_slice;
+
+/* Appends what goes from one member to another in the phase that is being
+ * written, to the place where it comes from. */
+FR_CHECKED fr_status fr_transfer_list_move(fr_transfer_list *list, int64_t src,
+                                           int64_t dst, fr_slice slice,
+                                           bool is_reduce, fr_err *err);
+
+/* Where slice i of n elements begins, i = 0 .. n_group (the end); and all of
+ * it. */
 uint64_t fr_collective_part(uint64_t n, int64_t n_group, int64_t i);
+fr_slice fr_collective_slice(uint64_t n, int64_t n_group, int64_t i);
+
+/* The steps in which a group doubles from one member to all: log2, rounded
+ * up. */
+int fr_collective_levels(int64_t n_group);
+bool fr_collective_is_power_of_2(int64_t n_group);
 
 #endif

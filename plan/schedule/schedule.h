@@ -106,6 +106,12 @@ int32_t fr_schedule_stage(const fr_schedule *schedule, int32_t rank,
 int32_t fr_schedule_rank(const fr_schedule *schedule, int32_t stage,
                          int32_t n_stages);
 
+/* bubble_s of schedules that idle while the pipeline fills and drains alone:
+ * the passes of a chunk on each of the other ranks (Narayanan et al., SC 2021,
+ * section 2.2). */
+double fr_schedule_filling_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
+                             const fr_pass_times *times);
+
 /* Idle share of a rank's time where each kind of pass takes as long. */
 double fr_schedule_bubble_frac(const fr_schedule *schedule, int64_t n_stages,
                                int64_t n_micro, int64_t vpp);

@@ -25,16 +25,6 @@ static int64_t peak_live_micro(int64_t stage, int64_t n_stages, int64_t n_micro,
     return n_micro;
 }
 
-/* Filling and draining (Narayanan et al., SC 2021, section 2.2). */
-static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
-                       const fr_pass_times *times)
-{
-    (void)n_micro;
-    (void)vpp;
-    return (double)(n_stages - 1) *
-           (times->forward_s + times->input_s + times->weights_s);
-}
-
 const fr_schedule fr_schedule_gpipe = {
     .name = "gpipe",
     .summary = "all forwards, then all backwards",
@@ -42,5 +32,5 @@ const fr_schedule fr_schedule_gpipe = {
     .is_forward_first = true,
     .emit = emit,
     .peak_live_micro = peak_live_micro,
-    .bubble_s = bubble_s,
+    .bubble_s = fr_schedule_filling_s,
 };

@@ -44,15 +44,6 @@ static int64_t peak_live_micro(int64_t stage, int64_t n_stages, int64_t n_micro,
     return live < n_micro * vpp ? live : n_micro * vpp;
 }
 
-/* Filling and draining (Narayanan et al., SC 2021, section 2.2). */
-static double bubble_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
-                       const fr_pass_times *times)
-{
-    (void)n_micro;
-    return (double)(n_stages - 1) *
-           (times->forward_s + times->input_s + times->weights_s) / (double)vpp;
-}
-
 const fr_schedule fr_schedule_interleaved = {
     .name = "interleaved",
     .summary = "1f1b over several chunks per rank: a smaller bubble",
@@ -60,5 +51,5 @@ const fr_schedule fr_schedule_interleaved = {
     .is_grouped = true,
     .emit = emit,
     .peak_live_micro = peak_live_micro,
-    .bubble_s = bubble_s,
+    .bubble_s = fr_schedule_filling_s,
 };

@@ -264,45 +264,44 @@ static fr_status predict(const fr_replay *replay, const fr_cost_model *costs,
     return FR_OK;
 }
 
-/* Memory first: what does not fit may not have to be replayed. */
-static fr_status replay_all(const fr_cost_model *costs, bool always,
-                            fr_replay *replay, fr_timeline *timeline,
-                            fr_prediction *out, fr_err *err)
+/* Memory comes first: what does not fit may not have to be replayed. */
+static fr_status replay_all(const fr_cost_model *costs,
+                            const fr_simulate_options *options,
+                            fr_replay *replay, fr_prediction *out, fr_err *err)
 {
     FR_TRY(fr_predict_memory(replay->context, costs, out, err));
-    if (!always && !out->memory.fits)
+    if (options->stops_without_room && !out->memory.fits)
         return FR_OK;
     FR_TRY(fr_replay_finish(replay, err));
-    return predict(replay, costs, timeline, out, err);
+    return predict(replay, costs, options->timeline, out, err);
 }
 
-static fr_status simulate(const fr_program *program, const fr_cost_model *costs,
-                          const fr_cluster *cluster,
-                          const fr_placement *placement,
-                          const fr_replay_options *options, bool always,
-                          fr_timeline *timeline, fr_prediction *out,
-                          fr_err *err)
+fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
+                      const fr_cluster *cluster, const fr_placement *placement,
+                      const fr_simulate_options *options, fr_prediction *out,
+                      fr_err *err)
 {
+    static const fr_simulate_options usual = {0};
     double begin_s = fr_clock_s();
     int64_t n_ranks = fr_plan_world(&program->plan);
     const int32_t *nodes = placement != NULL ? placement->node_of_rank : NULL;
     int32_t *one_node = NULL;
     fr_prediction result = {0};
     fr_replay replay = {0};
+    options = options != NULL ? options : &usual;
     if (nodes == NULL) {
-        nodes = one_node = calloc((size_t)n_ranks, sizeof *one_node);
-        if (one_node == NULL)
-            return fr_fail_no_memory(err);
+        FR_TRY_CALLOC(one_node, (size_t)n_ranks, err);
+        nodes = one_node;
     }
     bool is_cpu = fr_cluster_device(cluster, nodes[0])->kind == FR_DEVICE_CPU;
-    const fr_replay_options usual = {.is_unfolded =
-                                         timeline != NULL && is_cpu &&
-                                         n_ranks <= MOST_RANKS_SHOWN};
-    fr_status status =
-        fr_replay_prepare(program, costs, cluster, nodes,
-                          options != NULL ? options : &usual, &replay, err);
+    const fr_replay_options chosen = {.is_unfolded =
+                                          options->timeline != NULL && is_cpu &&
+                                          n_ranks <= MOST_RANKS_SHOWN};
+    fr_status status = fr_replay_prepare(
+        program, costs, cluster, nodes,
+        options->replay != NULL ? options->replay : &chosen, &replay, err);
     if (status == FR_OK) {
-        status = replay_all(costs, always, &replay, timeline, &result, err);
+        status = replay_all(costs, options, &replay, &result, err);
         fr_replay_release(&replay);
     }
     if (status == FR_OK) {
@@ -311,32 +310,4 @@ static fr_status simulate(const fr_program *program, const fr_cost_model *costs,
     }
     free(one_node);
     return status;
-}
-
-fr_status
-fr_simulate_with(const fr_program *program, const fr_cost_model *costs,
-                 const fr_cluster *cluster, const fr_placement *placement,
-                 const fr_replay_options *options, fr_timeline *timeline,
-                 fr_prediction *out, fr_err *err)
-{
-    return simulate(program, costs, cluster, placement, options, true, timeline,
-                    out, err);
-}
-
-fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
-                      const fr_cluster *cluster, const fr_placement *placement,
-                      fr_timeline *timeline, fr_prediction *out, fr_err *err)
-{
-    return fr_simulate_with(program, costs, cluster, placement, NULL, timeline,
-                            out, err);
-}
-
-fr_status fr_simulate_if_fits(const fr_program *program,
-                              const fr_cost_model *costs,
-                              const fr_cluster *cluster,
-                              const fr_placement *placement, fr_prediction *out,
-                              fr_err *err)
-{
-    return simulate(program, costs, cluster, placement, NULL, false, NULL, out,
-                    err);
 }

@@ -12,10 +12,17 @@
 #include "spec/result/prediction.h"
 #include "spec/result/timeline.h"
 
+typedef struct fr_simulate_options {
+    const fr_replay_options *replay; /* NULL: chosen as said below */
+    fr_timeline *timeline;           /* is filled; NULL: nobody wants it */
+    bool stops_without_room; /* a step that does not fit is not replayed: all
+                                but the prediction's memory is 0 */
+} fr_simulate_options;
+
 /*
  * Simulates one steady-state step of `program` with ranks placed as in
- * `placement` (NULL: all on one node) and writes the prediction; `timeline`
- * may be NULL.  Deterministic.  Errors: FR_NO_MEMORY, FR_CHECK (the program
+ * `placement` (NULL: all on one node) and writes the prediction; `options` may
+ * be NULL.  Deterministic.  Errors: FR_NO_MEMORY, FR_CHECK (the program
  * deadlocks: names rank, call and what it waits for).
  *
  * Ranks that must behave alike are simulated as one; a timeline then has the
@@ -26,23 +33,7 @@ FR_CHECKED fr_status fr_simulate(const fr_program *program,
                                  const fr_cost_model *costs,
                                  const fr_cluster *cluster,
                                  const fr_placement *placement,
-                                 fr_timeline *timeline, fr_prediction *out,
-                                 fr_err *err);
-
-/* The same; where out->memory does not fit all else is 0. */
-FR_CHECKED fr_status fr_simulate_if_fits(const fr_program *program,
-                                         const fr_cost_model *costs,
-                                         const fr_cluster *cluster,
-                                         const fr_placement *placement,
-                                         fr_prediction *out, fr_err *err);
-
-/* The same with options of the replay (NULL: those of fr_simulate). */
-FR_CHECKED fr_status fr_simulate_with(const fr_program *program,
-                                      const fr_cost_model *costs,
-                                      const fr_cluster *cluster,
-                                      const fr_placement *placement,
-                                      const fr_replay_options *options,
-                                      fr_timeline *timeline, fr_prediction *out,
-                                      fr_err *err);
+                                 const fr_simulate_options *options,
+                                 fr_prediction *out, fr_err *err);
 
 #endif

@@ -231,8 +231,8 @@ static bool record_plan(const bench *b, const fr_plan *plan)
         printf(" refused: %s\n", err.text);
     } else {
         printf(" program %016llx", (unsigned long long)hash_program(program));
-        status = fr_simulate_with(program, b->costs, &b->cluster, &placement,
-                                  NULL, NULL, &prediction, &err);
+        status = fr_simulate(program, b->costs, &b->cluster, &placement, NULL,
+                             &prediction, &err);
         if (status != FR_OK)
             printf(" not simulated: %s\n", err.text);
         else

@@ -83,8 +83,9 @@ static fr_status evaluate_program(const fr_plan_space_request *request,
         out->outcome = FR_OUTCOME_TOO_LARGE;
         return FR_OK;
     }
-    FR_TRY(fr_simulate_if_fits(program, costs, request->cluster, placement,
-                               &out->prediction, err));
+    FR_TRY(fr_simulate(program, costs, request->cluster, placement,
+                       &(fr_simulate_options){.stops_without_room = true},
+                       &out->prediction, err));
     out->outcome = FR_OUTCOME_SIMULATED;
     if (out->prediction.memory.fits)
         return FR_OK;

@@ -211,6 +211,7 @@ static void test_every_entry(void)
                     uint64_t n = is_whole ? sizes[s] : sizes[s] * (uint64_t)g;
                     if (!c->fits(ops[o], g))
                         continue;
+                    list.n = list.n_phases = 0;
                     CHECK_OK(c->emit(ops[o], g, n, &list, &err), &err);
                     check_meaning(c, ops[o], g, n, &list);
                     if (sizes[s] > 500)

@@ -16,8 +16,6 @@ static fr_status emit(fr_op op, int64_t n_group, uint64_t n,
                       fr_transfer_list *list, fr_err *err)
 {
     (void)op;
-    list->n = 0;
-    list->n_phases = 0;
     for (int64_t i = 0; i < 2 * (n_group - 1); i++) {
         bool is_up = i < n_group - 1;
         int64_t from = is_up ? i : 2 * (n_group - 1) - i;

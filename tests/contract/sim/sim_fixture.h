@@ -116,8 +116,9 @@ CHECK_MAYBE_UNUSED static bool sim_fixture_predict(const sim_fixture *f,
         fr_plan_world(&f->plan), f->node_of_rank,
         fr_gpu_is_by_framework(&f->plan, &f->cluster.devices[0])};
     fr_replay_options options = {detail, is_unfolded};
-    return CHECK_OK(fr_simulate_with(f->program, f->costs, &f->cluster,
-                                     &placement, &options, NULL, out, &err),
+    return CHECK_OK(fr_simulate(f->program, f->costs, &f->cluster, &placement,
+                                &(fr_simulate_options){.replay = &options}, out,
+                                &err),
                     &err);
 }
 

@@ -186,8 +186,9 @@ static fr_status use_simulator(fr_err *err)
     fr_timeline timeline;
     fr_prediction prediction;
     fr_timeline_init(&timeline);
-    fr_status status = fr_simulate(f->program, f->costs, &f->cluster,
-                                   &placement, &timeline, &prediction, err);
+    fr_status status = fr_simulate(
+        f->program, f->costs, &f->cluster, &placement,
+        &(fr_simulate_options){.timeline = &timeline}, &prediction, err);
     fr_timeline_release(&timeline);
     return status;
 }
