@@ -129,6 +129,12 @@ fr_status fr_field_check(const fr_field *field, const void *owner, fr_err *err)
     return FR_OK;
 }
 
+/* A key that only has to be known: the caller reads and writes it. */
+static bool is_elsewhere(const fr_field *field)
+{
+    return field->n_bytes == 0 && field->kind != FR_FIELD_OBJECT;
+}
+
 /* ---- reading ------------------------------------------------------------ */
 
 static fr_status read_i32(const fr_json_value *value, const char *key,
@@ -300,7 +306,9 @@ fr_status fr_fields_read(const fr_json_value *object, const fr_field *fields,
     FR_TRY(fr_json_check_keys(object, known, n, err));
     for (size_t i = 0; i < n; i++) {
         const fr_json_value *value = fr_json_find(object, fields[i].key);
-        if (value != NULL)
+        if (value == NULL && fields[i].is_required)
+            return fr_json_fail(object, err, "'%s' is missing", fields[i].key);
+        if (value != NULL && !is_elsewhere(&fields[i]))
             FR_TRY(read_member(value, &fields[i], owner, err));
     }
     return FR_OK;
@@ -404,7 +412,7 @@ void fr_fields_put(const fr_field *fields, size_t n, const void *owner,
                    fr_json_writer *json)
 {
     for (size_t i = 0; i < n; i++) {
-        if (is_left_out(&fields[i], owner))
+        if (is_elsewhere(&fields[i]) || is_left_out(&fields[i], owner))
             continue;
         fr_json_key(json, fields[i].key);
         write_member(&fields[i], owner, json);

@@ -38,6 +38,7 @@ typedef struct fr_field {
     fr_field_kind kind;
     size_t offset, n_bytes; /* of the member */
     const fr_names *names;
+    bool is_required;    /* reading fails where it is absent */
     bool is_optional;    /* not written where it is false, zero or NULL */
     bool is_bytes;       /* U64: an amount, "25MB" on the command line */
     size_t count_offset; /* LIST: of the count */
@@ -87,6 +88,12 @@ void fr_fields_put(const fr_field *fields, size_t n, const void *owner,
 #define FR_FIELD(type, member)                                                 \
     {                                                                          \
 #member, FR_MEMBER(type, member)                                       \
+    }
+
+/* A row for a key that the caller reads and writes. */
+#define FR_FIELD_ELSEWHERE(name)                                               \
+    {                                                                          \
+        .key = (name)                                                          \
     }
 
 /* A row for members of the same struct that stand in an object of their own. */

@@ -5,47 +5,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *fr_device_kind_name(fr_device_kind kind)
-{
-    return kind == FR_DEVICE_CPU ? "cpu" : "gpu";
-}
-
-const char *fr_intra_kind_name(fr_intra_kind kind)
-{
-    static const char *const names[FR_INTRA_N] = {
-        [FR_INTRA_SHARED_MEMORY] = "shared-memory",
-        [FR_INTRA_PCIE] = "pcie",
-        [FR_INTRA_NVLINK] = "nvlink",
-        [FR_INTRA_NVSWITCH] = "nvswitch",
-    };
-    return (unsigned)kind < FR_INTRA_N ? names[kind] : "unknown";
-}
-
-const char *fr_fabric_kind_name(fr_fabric_kind kind)
-{
-    static const char *const names[FR_FABRIC_N] = {
-        [FR_FABRIC_NONE] = "none",         [FR_FABRIC_SWITCH] = "switch",
-        [FR_FABRIC_FAT_TREE] = "fat-tree", [FR_FABRIC_RAIL] = "rail",
-        [FR_FABRIC_TORUS] = "torus",       [FR_FABRIC_DRAGONFLY] = "dragonfly",
-        [FR_FABRIC_LINKS] = "links",
-    };
-    return (unsigned)kind < FR_FABRIC_N ? names[kind] : "unknown";
-}
-
-const char *fr_nic_kind_name(fr_nic_kind kind)
-{
-    static const char *const names[FR_NIC_N] = {
-        [FR_NIC_UNKNOWN] = "unknown",
-        [FR_NIC_INFINIBAND] = "infiniband",
-        [FR_NIC_ROCE] = "roce",
-        [FR_NIC_ETHERNET] = "ethernet",
-        [FR_NIC_EFA] = "efa",
-        [FR_NIC_OMNI_PATH] = "omni-path",
-        [FR_NIC_SLINGSHOT] = "slingshot",
-        [FR_NIC_TCPX] = "tcpx",
-    };
-    return (unsigned)kind < FR_NIC_N ? names[kind] : "unknown";
-}
+static const char *const device_kinds[] = {
+    [FR_DEVICE_CPU] = "cpu",
+    [FR_DEVICE_GPU] = "gpu",
+};
+static const char *const intra_kinds[FR_INTRA_N] = {
+    [FR_INTRA_SHARED_MEMORY] = "shared-memory",
+    [FR_INTRA_PCIE] = "pcie",
+    [FR_INTRA_NVLINK] = "nvlink",
+    [FR_INTRA_NVSWITCH] = "nvswitch",
+};
+static const char *const fabric_kinds[FR_FABRIC_N] = {
+    [FR_FABRIC_NONE] = "none",         [FR_FABRIC_SWITCH] = "switch",
+    [FR_FABRIC_FAT_TREE] = "fat-tree", [FR_FABRIC_RAIL] = "rail",
+    [FR_FABRIC_TORUS] = "torus",       [FR_FABRIC_DRAGONFLY] = "dragonfly",
+    [FR_FABRIC_LINKS] = "links",
+};
+static const char *const nic_kinds[FR_NIC_N] = {
+    [FR_NIC_UNKNOWN] = "unknown",
+    [FR_NIC_INFINIBAND] = "infiniband",
+    [FR_NIC_ROCE] = "roce",
+    [FR_NIC_ETHERNET] = "ethernet",
+    [FR_NIC_EFA] = "efa",
+    [FR_NIC_OMNI_PATH] = "omni-path",
+    [FR_NIC_SLINGSHOT] = "slingshot",
+    [FR_NIC_TCPX] = "tcpx",
+};
+const fr_names fr_device_kinds = FR_NAMES(device_kinds);
+const fr_names fr_intra_kinds = FR_NAMES(intra_kinds);
+const fr_names fr_fabric_kinds = FR_NAMES(fabric_kinds);
+const fr_names fr_nic_kinds = FR_NAMES(nic_kinds);
 
 void fr_cluster_release(fr_cluster *cluster)
 {

@@ -235,8 +235,8 @@ double fr_cluster_usd_per_h(const fr_cluster *cluster, int64_t n_nodes,
 double fr_cluster_power_w(const fr_cluster *cluster, int64_t n_nodes,
                           double load_frac);
 
-const char *fr_device_kind_name(fr_device_kind kind);
-const char *fr_intra_kind_name(fr_intra_kind kind);
-const char *fr_nic_kind_name(fr_nic_kind kind);
+extern const fr_names fr_device_kinds, fr_intra_kinds, fr_nic_kinds;
+#define fr_intra_kind_name(kind) fr_name_of(&fr_intra_kinds, kind)
+#define fr_nic_kind_name(kind) fr_name_of(&fr_nic_kinds, kind)
 
 #endif

@@ -6,44 +6,36 @@
 #include <string.h>
 
 /* Attributes and children that mean nothing for this kind are refused. */
-static fr_status check_foreign(const fr_xml_node *node, fr_fabric_kind kind,
+static fr_status check_foreign(const fr_xml_node *node, const fr_fabric *fabric,
                                fr_err *err)
 {
+    const fr_element *element = fr_element_find("fabric");
     static const struct {
         const char *name;
         unsigned kinds; /* bit set */
-    } attributes[] = {
-        {"dims", 1u << FR_FABRIC_TORUS},
-        {"bandwidth", 1u << FR_FABRIC_TORUS | 1u << FR_FABRIC_DRAGONFLY},
-        {"latency", 1u << FR_FABRIC_TORUS | 1u << FR_FABRIC_DRAGONFLY},
-        {"groups", 1u << FR_FABRIC_DRAGONFLY},
-        {"routers", 1u << FR_FABRIC_DRAGONFLY},
-        {"nodes-per-router", 1u << FR_FABRIC_DRAGONFLY},
-        {"global-bandwidth", 1u << FR_FABRIC_DRAGONFLY},
-        {"global-latency", 1u << FR_FABRIC_DRAGONFLY},
-    };
-    static const struct {
-        const char *name;
-        unsigned kinds;
     } children[] = {
         {"level", 1u << FR_FABRIC_FAT_TREE | 1u << FR_FABRIC_RAIL},
         {"switch", 1u << FR_FABRIC_LINKS},
         {"link", 1u << FR_FABRIC_LINKS},
     };
-    for (size_t i = 0; i < FR_LENGTH(attributes); i++)
-        if (fr_xml_find(node, attributes[i].name) != NULL &&
-            !(attributes[i].kinds & 1u << kind))
+    for (size_t i = 0; i < fr_element_n(element); i++) {
+        const fr_attribute *attribute = &element->attributes[i];
+        if (fr_xml_find(node, attribute->field.key) != NULL &&
+            !fr_attribute_is_of(attribute, fabric))
             return fr_xml_fail(node, err,
                                "'%s' means nothing in a fabric of kind %s; "
                                "remove it",
-                               attributes[i].name, fr_fabric_kind_name(kind));
+                               attribute->field.key,
+                               fr_fabric_kind_name(fabric->kind));
+    }
     for (size_t i = 0; i < FR_LENGTH(children); i++) {
         const fr_xml_node *at = fr_xml_first_named(node, children[i].name);
-        if (at != NULL && !(children[i].kinds & 1u << kind))
+        if (at != NULL && !(children[i].kinds & 1u << fabric->kind))
             return fr_xml_fail(at, err,
                                "<%s> means nothing in a fabric of kind %s; "
                                "remove it",
-                               children[i].name, fr_fabric_kind_name(kind));
+                               children[i].name,
+                               fr_fabric_kind_name(fabric->kind));
     }
     return FR_OK;
 }
@@ -58,14 +50,7 @@ static fr_status read_levels(const fr_xml_node *node, int64_t n_nodes,
                                FR_CLUSTER_LEVELS);
         fr_fabric_level *level = &fabric->levels[fabric->n_levels];
         level->oversubscription = 1.0;
-        FR_TRY(fr_xml_get_i64(at, "down", &level->n_down, err));
-        FR_TRY(fr_xml_maybe_double(at, "oversubscription",
-                                   &level->oversubscription, err));
-        FR_TRY(fr_xml_maybe_quantity(at, "latency", FR_QUANTITY_S, 0,
-                                     &level->latency_s, err));
-        if (level->n_down < 1 || level->n_down > FR_CLUSTER_MAX_NODES)
-            return fr_xml_fail(at, err, "down is %lld; give 1 to %d",
-                               (long long)level->n_down, FR_CLUSTER_MAX_NODES);
+        FR_TRY(fr_element_read(at, level, err));
         if (!(level->oversubscription >= 1.0 && level->oversubscription <= 1e6))
             return fr_xml_fail(at, err,
                                "oversubscription is %g; give 1 (none) or more",
@@ -105,19 +90,17 @@ static fr_status read_torus(const fr_xml_node *node, int64_t n_nodes,
                            "dims make %.0f nodes, the cluster has %lld; make "
                            "them equal",
                            product, (long long)n_nodes);
-    FR_TRY(fr_xml_get_quantity(node, "bandwidth", FR_QUANTITY_BPS, 0,
-                               &fabric->link_Bps, err));
-    return fr_xml_get_quantity(node, "latency", FR_QUANTITY_S, 0,
-                               &fabric->link_latency_s, err);
+    return fr_element_read(node, fabric, err);
 }
 
 static fr_status read_dragonfly(const fr_xml_node *node, int64_t n_nodes,
                                 fr_fabric *fabric, fr_err *err)
 {
-    FR_TRY(fr_xml_get_i64(node, "groups", &fabric->n_groups, err));
-    FR_TRY(fr_xml_get_i64(node, "routers", &fabric->n_routers, err));
-    FR_TRY(
-        fr_xml_get_i64(node, "nodes-per-router", &fabric->n_per_router, err));
+    FR_TRY(fr_element_read(node, fabric, err));
+    if (fr_xml_find(node, "global-bandwidth") == NULL)
+        fabric->global_Bps = fabric->link_Bps;
+    if (fr_xml_find(node, "global-latency") == NULL)
+        fabric->global_latency_s = fabric->link_latency_s;
     const int64_t counts[] = {fabric->n_groups, fabric->n_routers,
                               fabric->n_per_router};
     double product = 1.0;
@@ -134,16 +117,7 @@ static fr_status read_dragonfly(const fr_xml_node *node, int64_t n_nodes,
                            "groups x routers x nodes-per-router = %.0f, the "
                            "cluster has %lld nodes; raise one",
                            product, (long long)n_nodes);
-    FR_TRY(fr_xml_get_quantity(node, "bandwidth", FR_QUANTITY_BPS, 0,
-                               &fabric->link_Bps, err));
-    FR_TRY(fr_xml_get_quantity(node, "latency", FR_QUANTITY_S, 0,
-                               &fabric->link_latency_s, err));
-    fabric->global_Bps = fabric->link_Bps;
-    fabric->global_latency_s = fabric->link_latency_s;
-    FR_TRY(fr_xml_maybe_quantity(node, "global-bandwidth", FR_QUANTITY_BPS, 0,
-                                 &fabric->global_Bps, err));
-    return fr_xml_maybe_quantity(node, "global-latency", FR_QUANTITY_S, 0,
-                                 &fabric->global_latency_s, err);
+    return FR_OK;
 }
 
 /* ---- explicit links ------------------------------------------------------ */
@@ -213,10 +187,7 @@ static fr_status read_link(const fr_xml_node *node, fr_cluster *cluster,
                            "link '%s' goes from '%s' to itself: a cycle of "
                            "one; name two hosts",
                            id, fr_xml_find(node, "from"));
-    FR_TRY(fr_xml_get_quantity(node, "bandwidth", FR_QUANTITY_BPS, 0,
-                               &link.bandwidth_Bps, err));
-    FR_TRY(fr_xml_get_quantity(node, "latency", FR_QUANTITY_S, 0,
-                               &link.latency_s, err));
+    FR_TRY(fr_element_read(node, &link, err));
     link.is_half_duplex = duplex != NULL && strcmp(duplex, "half") == 0;
     fabric->links[fabric->n_links++] = link;
     return FR_OK;
@@ -345,10 +316,8 @@ fr_status fr_cluster_read_fabric(const fr_xml_node *root, fr_cluster *cluster,
         return fr_xml_fail(fr_xml_next_named(node, "fabric"), err,
                            "a second <fabric>; a cluster has one");
     FR_TRY(fr_xml_get_string(node, "kind", &kind, err));
-    for (int i = 0; i < FR_FABRIC_N; i++)
-        if (strcmp(kind, fr_fabric_kind_name((fr_fabric_kind)i)) == 0)
-            fabric->kind = (fr_fabric_kind)i;
-    FR_TRY(check_foreign(node, fabric->kind, err));
+    fabric->kind = (fr_fabric_kind)fr_name_find(&fr_fabric_kinds, kind);
+    FR_TRY(check_foreign(node, fabric, err));
     FR_TRY(check_nics(node, cluster, err));
     switch (fabric->kind) {
     case FR_FABRIC_FAT_TREE:

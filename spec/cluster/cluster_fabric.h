@@ -6,6 +6,7 @@
 #define FR_SPEC_CLUSTER_CLUSTER_FABRIC_H
 
 #include "core/base/err.h"
+#include "core/document/names.h"
 
 #define FR_CLUSTER_ID 64
 #define FR_CLUSTER_LEVELS 4
@@ -59,6 +60,7 @@ typedef struct fr_fabric {
     size_t n_links;
 } fr_fabric;
 
-const char *fr_fabric_kind_name(fr_fabric_kind kind);
+extern const fr_names fr_fabric_kinds;
+#define fr_fabric_kind_name(kind) fr_name_of(&fr_fabric_kinds, kind)
 
 #endif

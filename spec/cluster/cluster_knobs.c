@@ -261,16 +261,6 @@ static fr_status turn_nic(fr_cluster *cluster, fr_knob_value to, fr_err *err)
     return FR_OK;
 }
 
-static fr_status turn_nic_latency(fr_cluster *cluster, fr_knob_value to,
-                                  fr_err *err)
-{
-    (void)err;
-    for (size_t i = 0; i < cluster->n_node_types; i++)
-        node_at(cluster, i)->nic_latency_s =
-            turned(node_at(cluster, i)->nic_latency_s, to);
-    return FR_OK;
-}
-
 static fr_status turn_oversubscription(fr_cluster *cluster, fr_knob_value to,
                                        fr_err *err)
 {
@@ -286,15 +276,6 @@ static fr_status turn_oversubscription(fr_cluster *cluster, fr_knob_value to,
         return FR_OK;
     return fr_fail(err, FR_INPUT, "oversubscription %g: 1 is none",
                    top->oversubscription);
-}
-
-static fr_status turn_memory(fr_cluster *cluster, fr_knob_value to, fr_err *err)
-{
-    (void)err;
-    for (size_t i = 0; i < cluster->n_devices; i++)
-        cluster->devices[i].memory_bytes =
-            (uint64_t)turned((double)cluster->devices[i].memory_bytes, to);
-    return FR_OK;
 }
 
 static fr_status turn_memory_rate(fr_cluster *cluster, fr_knob_value to,
@@ -328,15 +309,6 @@ static fr_status turn_flops(fr_cluster *cluster, fr_knob_value to, fr_err *err)
     return FR_OK;
 }
 
-static fr_status turn_price(fr_cluster *cluster, fr_knob_value to, fr_err *err)
-{
-    (void)err;
-    for (size_t i = 0; i < cluster->n_node_types; i++)
-        node_at(cluster, i)->price_usd_per_h =
-            turned(node_at(cluster, i)->price_usd_per_h, to);
-    return FR_OK;
-}
-
 static fr_status turn_gpu_price(fr_cluster *cluster, fr_knob_value to,
                                 fr_err *err)
 {
@@ -349,42 +321,43 @@ static fr_status turn_gpu_price(fr_cluster *cluster, fr_knob_value to,
     return FR_OK;
 }
 
-static fr_status turn_power(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+static void turn_member(const fr_field *member, fr_knob_value to, void *owner)
 {
-    (void)err;
-    for (size_t i = 0; i < cluster->n_devices; i++)
-        cluster->devices[i].power_w = turned(cluster->devices[i].power_w, to);
-    return FR_OK;
+    if (member->n_bytes > 0)
+        fr_field_set(member, turned(fr_field_get(member, owner), to), owner);
 }
 
 /* ---- the table ---------------------------------------------------------- */
 
 static const fr_cluster_knob knobs[] = {
-    {"cluster", "another cluster: dgx-h100:16, or a file", FR_QUANTITY_N, NULL,
-     swap_cluster},
+    {"cluster", "another cluster: dgx-h100:16, or a file", FR_QUANTITY_N,
+     .swap = swap_cluster},
     {"node", "as many nodes of another type (catalog nodes)", FR_QUANTITY_N,
-     NULL, swap_node},
-    {"nodes", "how many", FR_QUANTITY_COUNT, turn_nodes, NULL},
+     .swap = swap_node},
+    {"nodes", "how many", FR_QUANTITY_COUNT, .turn = turn_nodes},
     {"gpu", "another GPU, with its own links (catalog devices)", FR_QUANTITY_N,
-     NULL, swap_gpu},
-    {"gpus-per-node", "how many", FR_QUANTITY_COUNT, turn_devices, NULL},
+     .swap = swap_gpu},
+    {"gpus-per-node", "how many", FR_QUANTITY_COUNT, .turn = turn_devices},
     {"nvlink", "of one device into the fabric of its node: 450GB/s",
-     FR_QUANTITY_BPS, turn_nvlink, NULL},
-    {"nics", "of a node", FR_QUANTITY_COUNT, turn_nics, NULL},
-    {"nic", "rate of one NIC: 400Gb/s", FR_QUANTITY_BPS, turn_nic, NULL},
+     FR_QUANTITY_BPS, .turn = turn_nvlink},
+    {"nics", "of a node", FR_QUANTITY_COUNT, .turn = turn_nics},
+    {"nic", "rate of one NIC: 400Gb/s", FR_QUANTITY_BPS, .turn = turn_nic},
     {"nic-latency", "of a message between nodes: 5us", FR_QUANTITY_S,
-     turn_nic_latency, NULL},
+     .node_member = {FR_MEMBER(fr_node_type, nic_latency_s)}},
     {"oversubscription", "of the topmost switches: 2", FR_QUANTITY_N,
-     turn_oversubscription, NULL},
-    {"memory", "of a device: 141GiB", FR_QUANTITY_BYTES, turn_memory, NULL},
+     .turn = turn_oversubscription},
+    {"memory", "of a device: 141GiB", FR_QUANTITY_BYTES,
+     .device_member = {FR_MEMBER(fr_device_type, memory_bytes)}},
     {"memory-bandwidth", "of a device: 4.8TB/s", FR_QUANTITY_BPS,
-     turn_memory_rate, NULL},
+     .turn = turn_memory_rate},
     {"flops", "all peaks, and the power for them: x1.5", FR_QUANTITY_FLOPS,
-     turn_flops, NULL},
-    {"price", "of a node: 20USD/h", FR_QUANTITY_USD_PER_H, turn_price, NULL},
+     .turn = turn_flops},
+    {"price", "of a node: 20USD/h", FR_QUANTITY_USD_PER_H,
+     .node_member = {FR_MEMBER(fr_node_type, price_usd_per_h)}},
     {"gpu-price", "of a device, the rest of the node free: 2.5USD/h",
-     FR_QUANTITY_USD_PER_H, turn_gpu_price, NULL},
-    {"power", "of a device: 700W", FR_QUANTITY_W, turn_power, NULL},
+     FR_QUANTITY_USD_PER_H, .turn = turn_gpu_price},
+    {"power", "of a device: 700W", FR_QUANTITY_W,
+     .device_member = {FR_MEMBER(fr_device_type, power_w)}},
 };
 enum { N_KNOBS = FR_LENGTH(knobs) };
 
@@ -426,6 +399,11 @@ fr_status fr_cluster_knob_turn(const fr_cluster_knob *knob, fr_cluster *cluster,
     if (knob->swap != NULL)
         return knob->swap(cluster, text, err);
     FR_TRY(read_value(knob, text, &to, err));
-    FR_TRY(knob->turn(cluster, to, err));
+    if (knob->turn != NULL)
+        FR_TRY(knob->turn(cluster, to, err));
+    for (size_t i = 0; i < cluster->n_devices; i++)
+        turn_member(&knob->device_member, to, &cluster->devices[i]);
+    for (size_t i = 0; i < cluster->n_node_types; i++)
+        turn_member(&knob->node_member, to, node_at(cluster, i));
     return fr_cluster_check(cluster, err);
 }

@@ -6,6 +6,7 @@
 #define FR_SPEC_CLUSTER_CLUSTER_KNOBS_H
 
 #include "core/base/units.h"
+#include "core/document/fields.h"
 #include "spec/cluster/cluster.h"
 
 /* A deep copy; fr_cluster_release() frees it. */
@@ -18,13 +19,14 @@ typedef struct fr_knob_value {
     bool is_factor;
 } fr_knob_value;
 
-/* One of `turn` and `swap`. */
+/* One of `turn`, `swap` and a member of all devices or node types. */
 typedef struct fr_cluster_knob {
     const char *name;
     const char *meaning; /* "one NIC, one direction: 400Gb/s" */
     fr_quantity quantity;
     fr_status (*turn)(fr_cluster *cluster, fr_knob_value to, fr_err *err);
     fr_status (*swap)(fr_cluster *cluster, const char *name, fr_err *err);
+    fr_field device_member, node_member;
 } fr_cluster_knob;
 
 /* Row i in the order in which they are to be turned, NULL past the last. */

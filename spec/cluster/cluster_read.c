@@ -80,7 +80,7 @@ static fr_status read_group(const fr_xml_node *node, fr_cluster *cluster,
                                id);
     fr_text_copy_cut(group->id, sizeof group->id, id);
     FR_TRY(find_node_type(node, type, cluster, &group->i_node_type, err));
-    FR_TRY(fr_xml_maybe_i64(node, "count", &group->n_nodes, err));
+    FR_TRY(fr_element_read(node, group, err));
     if (group->n_nodes < 1 ||
         group->n_nodes + fr_cluster_n_nodes(cluster) > FR_CLUSTER_MAX_NODES)
         return fr_xml_fail(node, err,
@@ -151,10 +151,7 @@ static fr_status read_slow(const fr_xml_node *node, fr_cluster *cluster,
                            "unknown link '%s'; only links of a "
                            "fabric of kind links have names",
                            link);
-    FR_TRY(fr_xml_maybe_quantity(node, "compute", FR_QUANTITY_FRAC, 0,
-                                 &slow->compute_frac, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "network", FR_QUANTITY_FRAC, 0,
-                                 &slow->network_frac, err));
+    FR_TRY(fr_element_read(node, slow, err));
     if (slow->compute_frac <= 0.0 || slow->network_frac <= 0.0)
         return fr_xml_fail(node, err,
                            "a speed of 0; give what is left of the "
@@ -185,12 +182,7 @@ static fr_status read_reliability(const fr_xml_node *node, fr_cluster *cluster,
                                   fr_err *err)
 {
     double every_s = 0.0;
-    FR_TRY(fr_xml_maybe_quantity(node, "device-mtbf", FR_QUANTITY_S, 0,
-                                 &cluster->device_mtbf_s, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "node-mtbf", FR_QUANTITY_S, 0,
-                                 &cluster->node_mtbf_s, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "restart", FR_QUANTITY_S, 0,
-                                 &cluster->restart_s, err));
+    FR_TRY(fr_element_read(node, cluster, err));
     FR_TRY(fr_xml_maybe_quantity(node, "spot-interruption-every", FR_QUANTITY_S,
                                  0, &every_s, err));
     if (every_s > 0.0)
@@ -201,9 +193,7 @@ static fr_status read_reliability(const fr_xml_node *node, fr_cluster *cluster,
 static fr_status read_site(const fr_xml_node *node, fr_cluster *cluster,
                            fr_err *err)
 {
-    FR_TRY(fr_xml_maybe_double(node, "pue", &cluster->pue, err));
-    FR_TRY(fr_xml_maybe_double(node, "carbon-g-per-kwh",
-                               &cluster->carbon_g_per_kwh, err));
+    FR_TRY(fr_element_read(node, cluster, err));
     if (!(cluster->pue >= 1.0 && cluster->pue <= 10.0))
         return fr_xml_fail(node, err, "pue is %g; give 1 to 10", cluster->pue);
     if (!(cluster->carbon_g_per_kwh >= 0.0))
@@ -218,12 +208,8 @@ static fr_status read_rest(const fr_xml_node *root, fr_cluster *cluster,
     const fr_xml_node *jitter = fr_xml_first_named(root, "jitter");
     const fr_xml_node *reliability = fr_xml_first_named(root, "reliability");
     const fr_xml_node *site = fr_xml_first_named(root, "site");
-    if (jitter != NULL) {
-        FR_TRY(fr_xml_maybe_quantity(jitter, "compute", FR_QUANTITY_FRAC, 0,
-                                     &cluster->jitter_compute_frac, err));
-        FR_TRY(fr_xml_maybe_quantity(jitter, "network", FR_QUANTITY_FRAC, 0,
-                                     &cluster->jitter_network_frac, err));
-    }
+    if (jitter != NULL)
+        FR_TRY(fr_element_read(jitter, cluster, err));
     if (reliability != NULL)
         FR_TRY(read_reliability(reliability, cluster, err));
     return site != NULL ? read_site(site, cluster, err) : FR_OK;

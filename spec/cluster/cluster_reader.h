@@ -6,22 +6,17 @@
 #ifndef FR_SPEC_CLUSTER_CLUSTER_READER_H
 #define FR_SPEC_CLUSTER_CLUSTER_READER_H
 
-#include "core/document/xml.h"
 #include "spec/cluster/cluster.h"
+#include "spec/cluster/cluster_elements.h"
 
 enum {
     FR_CLUSTER_MAX_TYPES = 512, /* devices, node types, groups */
-    FR_CLUSTER_MAX_LINKS = 65536,
-    FR_CLUSTER_MAX_NODES = 1000000
+    FR_CLUSTER_MAX_LINKS = 65536
 };
 
 /* configs/schema/cluster.xsd, made into C by the build. */
 extern const unsigned char fr_cluster_xsd[];
 extern const size_t fr_cluster_xsd_n;
-
-/* Refuses unknown elements and attributes with the nearest known name. */
-FR_CHECKED fr_status fr_cluster_check_structure(const fr_xml_node *root,
-                                                fr_err *err);
 
 /* <device>, <node-type>, <machine>: the arrays devices and node_types.  A
  * machine also appends its group. */

@@ -12,19 +12,15 @@
 static fr_status read_peak(const fr_xml_node *node, fr_device_type *device,
                            fr_err *err)
 {
-    const char *dtype;
-    double flops;
-    FR_TRY(fr_xml_get_string(node, "dtype", &dtype, err));
-    FR_TRY(
-        fr_xml_get_quantity(node, "rate", FR_QUANTITY_FLOPS, 0, &flops, err));
+    fr_device_peak peak = {0};
+    FR_TRY(fr_element_read(node, &peak, err));
     int32_t i = 0;
-    while (i < device->n_peaks && strcmp(device->peaks[i].dtype, dtype) != 0)
+    while (i < device->n_peaks &&
+           strcmp(device->peaks[i].dtype, peak.dtype) != 0)
         i++;
     if (i == FR_CLUSTER_PEAKS)
         return fr_xml_fail(node, err, "more than %d peaks", FR_CLUSTER_PEAKS);
-    fr_text_copy_cut(device->peaks[i].dtype, sizeof device->peaks[i].dtype,
-                     dtype);
-    device->peaks[i].flops = flops;
+    device->peaks[i] = peak;
     if (i == device->n_peaks)
         device->n_peaks++;
     return FR_OK;
@@ -74,29 +70,6 @@ static fr_status read_like(const fr_xml_node *node, chain links,
                        like, fr_text_hint(nearest, hint));
 }
 
-static fr_status read_device_attributes(const fr_xml_node *node,
-                                        fr_device_type *device, fr_err *err)
-{
-    const char *kind = fr_xml_find(node, "kind");
-    const char *generation = fr_xml_find(node, "generation");
-    if (generation != NULL)
-        fr_text_copy_cut(device->generation, sizeof device->generation,
-                         generation);
-    if (kind != NULL)
-        device->kind = strcmp(kind, "cpu") == 0 ? FR_DEVICE_CPU : FR_DEVICE_GPU;
-    FR_TRY(fr_xml_maybe_i64(node, "cores", &device->n_cores, err));
-    FR_TRY(fr_xml_maybe_bytes(node, "memory", &device->memory_bytes, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "memory-bandwidth", FR_QUANTITY_BPS, 0,
-                                 &device->memory_Bps, err));
-    FR_TRY(fr_xml_maybe_bytes(node, "cache", &device->cache_bytes, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "power", FR_QUANTITY_W, 0,
-                                 &device->power_w, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "idle-power", FR_QUANTITY_W, 0,
-                                 &device->idle_w, err));
-    return fr_xml_maybe_quantity(node, "price", FR_QUANTITY_USD_PER_H, 0,
-                                 &device->price_usd_per_h, err);
-}
-
 static fr_status read_device(const fr_xml_node *node, chain links,
                              fr_device_type *device, fr_err *err)
 {
@@ -109,8 +82,7 @@ static fr_status read_device(const fr_xml_node *node, chain links,
                            "<device id=\"%s\"> needs kind=\"cpu\" "
                            "or \"gpu\", or like=\"...\"",
                            id);
-    fr_text_copy_cut(device->id, sizeof device->id, id);
-    FR_TRY(read_device_attributes(node, device, err));
+    FR_TRY(fr_element_read(node, device, err));
     fr_xml_each (peak, node, "peak")
         FR_TRY(read_peak(peak, device, err));
     if (device->memory_bytes == 0)
@@ -155,76 +127,26 @@ static fr_status read_devices(const fr_xml_node *root, fr_cluster *cluster,
 static fr_status read_nic(const fr_xml_node *node, fr_node_type *type,
                           fr_err *err)
 {
-    int64_t n_nics = 1, n_rails = 1;
-    FR_TRY(fr_xml_maybe_i64(node, "count", &n_nics, err));
-    FR_TRY(fr_xml_maybe_i64(node, "rails", &n_rails, err));
-    if (n_nics < 1 || n_nics > 4096)
-        return fr_xml_fail(node, err, "count is %lld; give 1 to 4096",
-                           (long long)n_nics);
-    if (n_rails < 1 || n_nics % n_rails != 0)
-        return fr_xml_fail(node, err, "%lld NICs %% %lld rails != 0",
-                           (long long)n_nics, (long long)n_rails);
-    FR_TRY(fr_xml_get_quantity(node, "bandwidth", FR_QUANTITY_BPS, 0,
-                               &type->nic_Bps, err));
-    FR_TRY(fr_xml_get_quantity(node, "latency", FR_QUANTITY_S, 0,
-                               &type->nic_latency_s, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "efficiency", FR_QUANTITY_FRAC, 0,
-                                 &type->nic_efficiency_frac, err));
-    const char *kind = fr_xml_find(node, "kind");
-    for (int i = 0; kind && i < FR_NIC_N; i++)
-        if (strcmp(kind, fr_nic_kind_name((fr_nic_kind)i)) == 0)
-            type->nic_kind = (fr_nic_kind)i;
-    type->n_nics = (int32_t)n_nics;
-    type->n_rails = (int32_t)n_rails;
+    type->n_nics = type->n_rails = 1;
+    FR_TRY(fr_element_read(node, type, err));
+    if (type->n_rails < 1 || type->n_nics % type->n_rails != 0)
+        return fr_xml_fail(node, err, "%d NICs %% %d rails != 0", type->n_nics,
+                           type->n_rails);
     return FR_OK;
-}
-
-static fr_status read_pcie(const fr_xml_node *node, fr_node_type *type,
-                           fr_err *err)
-{
-    int64_t n_switches;
-    FR_TRY(fr_xml_get_i64(node, "switches", &n_switches, err));
-    FR_TRY(fr_xml_get_quantity(node, "uplink", FR_QUANTITY_BPS, 0,
-                               &type->pcie_uplink_Bps, err));
-    if (n_switches < 1 || n_switches > 4096)
-        return fr_xml_fail(node, err, "switches is %lld; give 1 to 4096",
-                           (long long)n_switches);
-    type->n_pcie_switches = (int32_t)n_switches;
-    return FR_OK;
-}
-
-static fr_status read_storage(const fr_xml_node *node, fr_node_type *type,
-                              fr_err *err)
-{
-    FR_TRY(fr_xml_maybe_quantity(node, "read", FR_QUANTITY_BPS, 0,
-                                 &type->storage_read_Bps, err));
-    return fr_xml_maybe_quantity(node, "write", FR_QUANTITY_BPS, 0,
-                                 &type->storage_write_Bps, err);
 }
 
 static fr_status read_intra(const fr_xml_node *node, fr_node_type *type,
                             fr_err *err)
 {
-    const char *kind;
-    FR_TRY(fr_xml_get_string(node, "kind", &kind, err));
-    for (int i = 0; i < FR_INTRA_N; i++)
-        if (strcmp(kind, fr_intra_kind_name((fr_intra_kind)i)) == 0)
-            type->intra_kind = (fr_intra_kind)i;
-    bool has_own_rate = fr_xml_find(node, "bandwidth") != NULL;
-    FR_TRY(fr_xml_maybe_quantity(node, "bandwidth", FR_QUANTITY_BPS, 0,
-                                 &type->intra_Bps, err));
-    if (has_own_rate)
+    FR_TRY(fr_element_read(node, type, err));
+    if (fr_xml_find(node, "bandwidth") != NULL &&
+        fr_xml_find(node, "pair-bandwidth") == NULL)
         type->intra_p2p_Bps = type->intra_Bps;
-    FR_TRY(fr_xml_maybe_quantity(node, "pair-bandwidth", FR_QUANTITY_BPS, 0,
-                                 &type->intra_p2p_Bps, err));
     if (type->intra_p2p_Bps > type->intra_Bps)
         return fr_xml_fail(node, err,
                            "pair-bandwidth %g GB/s > bandwidth %g GB/s",
                            type->intra_p2p_Bps * 1e-9, type->intra_Bps * 1e-9);
-    FR_TRY(fr_xml_maybe_quantity(node, "latency", FR_QUANTITY_S, 0,
-                                 &type->intra_latency_s, err));
-    return fr_xml_maybe_quantity(node, "host-bandwidth", FR_QUANTITY_BPS, 0,
-                                 &type->host_link_Bps, err);
+    return FR_OK;
 }
 
 static fr_status read_node_children(const fr_xml_node *node, fr_node_type *type,
@@ -232,15 +154,15 @@ static fr_status read_node_children(const fr_xml_node *node, fr_node_type *type,
 {
     const fr_xml_node *intra = fr_xml_first_named(node, "intra");
     const fr_xml_node *nic = fr_xml_first_named(node, "nic");
+    const fr_xml_node *pcie = fr_xml_first_named(node, "pcie");
     const fr_xml_node *storage = fr_xml_first_named(node, "storage");
     if (intra != NULL)
         FR_TRY(read_intra(intra, type, err));
-    const fr_xml_node *pcie = fr_xml_first_named(node, "pcie");
     if (nic != NULL)
         FR_TRY(read_nic(nic, type, err));
     if (pcie != NULL)
-        FR_TRY(read_pcie(pcie, type, err));
-    return storage != NULL ? read_storage(storage, type, err) : FR_OK;
+        FR_TRY(fr_element_read(pcie, type, err));
+    return storage != NULL ? fr_element_read(storage, type, err) : FR_OK;
 }
 
 /* Index of a device by name; one of the catalogue is appended when used. */
@@ -307,9 +229,6 @@ static fr_status check_node_type(const fr_xml_node *node,
                                  const fr_node_type *type, fr_err *err)
 {
     const fr_device_type *device = &cluster->devices[type->i_device];
-    if (type->n_devices < 1 || type->n_devices > 4096)
-        return fr_xml_fail(node, err, "devices is %d; give 1 to 4096",
-                           type->n_devices);
     if (device->kind == FR_DEVICE_CPU && type->n_devices != 1)
         return fr_xml_fail(node, err,
                            "devices is %d of kind cpu; a cpu device stands "
@@ -332,28 +251,12 @@ static fr_status read_node_type(const fr_xml_node *node, fr_cluster *cluster,
     FR_TRY(start_node_type(node, cluster, type, &device, err));
     fr_text_copy_cut(type->id, sizeof type->id, id);
     FR_TRY(find_device(node, device, cluster, &type->i_device, err));
-    int64_t n_devices = type->n_devices, n_sockets = type->n_sockets;
-    int64_t n_hosts = type->n_hosts;
-    FR_TRY(fr_xml_maybe_i64(node, "devices", &n_devices, err));
-    FR_TRY(fr_xml_maybe_i64(node, "sockets", &n_sockets, err));
-    FR_TRY(fr_xml_maybe_i64(node, "hosts", &n_hosts, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "host-speed", FR_QUANTITY_FRAC, 0,
-                                 &type->host_speed_frac, err));
-    if (n_devices < 1 || n_devices > 4096 || n_sockets < 1 ||
-        n_sockets > 4096 || n_hosts < 1 || n_hosts > 4096)
-        return fr_xml_fail(node, err,
-                           "give 1 to 4096 devices, sockets and hosts");
-    type->n_hosts = (int32_t)n_hosts;
-    type->n_devices = (int32_t)n_devices;
-    type->n_sockets = (int32_t)n_sockets;
-    FR_TRY(
-        fr_xml_maybe_bytes(node, "host-memory", &type->host_memory_bytes, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "price", FR_QUANTITY_USD_PER_H, 0,
-                                 &type->price_usd_per_h, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "spot-price", FR_QUANTITY_USD_PER_H, 0,
-                                 &type->spot_usd_per_h, err));
-    FR_TRY(fr_xml_maybe_quantity(node, "power", FR_QUANTITY_W, 0,
-                                 &type->power_w, err));
+    FR_TRY(fr_element_read(node, type, err));
+    const int32_t counts[] = {type->n_devices, type->n_sockets, type->n_hosts};
+    for (size_t i = 0; i < FR_LENGTH(counts); i++)
+        if (counts[i] < 1 || counts[i] > 4096)
+            return fr_xml_fail(node, err,
+                               "give 1 to 4096 devices, sockets and hosts");
     FR_TRY(read_node_children(node, type, err));
     return check_node_type(node, cluster, type, err);
 }
@@ -399,8 +302,8 @@ static fr_status read_machine(const fr_xml_node *node, fr_cluster *cluster,
                               fr_err *err)
 {
     bool is_detected = false;
-    int64_t n_parts = 1;
     const char *id = fr_xml_find(node, "id");
+    fr_node_group *group = &cluster->groups[cluster->n_groups];
     fr_machine machine;
     if (fr_xml_next_named(node, "machine") != NULL)
         return fr_xml_fail(fr_xml_next_named(node, "machine"), err,
@@ -411,15 +314,13 @@ static fr_status read_machine(const fr_xml_node *node, fr_cluster *cluster,
         return fr_xml_fail(node, err,
                            "<machine> must have detect=\"yes\"; "
                            "other machines are a <node-type>");
-    FR_TRY(fr_xml_maybe_i64(node, "parts", &n_parts, err));
-    if (n_parts < 1 || n_parts > 1024)
-        return fr_xml_fail(node, err, "parts is %lld; give 1 to 1024",
-                           (long long)n_parts);
+    group->n_nodes = 1;
+    FR_TRY(fr_element_read(node, group, err));
     fr_machine_detect(&machine);
     fr_node_type *type = &cluster->node_types[cluster->n_node_types];
-    fr_node_group *group = &cluster->groups[cluster->n_groups];
     type->i_device = (int32_t)cluster->n_devices++;
-    describe_machine(&machine, n_parts, &cluster->devices[type->i_device]);
+    describe_machine(&machine, group->n_nodes,
+                     &cluster->devices[type->i_device]);
     fr_text_copy_cut(type->id, sizeof type->id, "this-machine");
     type->n_devices = type->n_rails = type->n_hosts = 1;
     type->n_sockets = machine.n_sockets;
@@ -427,10 +328,9 @@ static fr_status read_machine(const fr_xml_node *node, fr_cluster *cluster,
     FR_TRY(read_node_children(node, type, err));
     fr_text_copy_cut(group->id, sizeof group->id, id != NULL ? id : "host");
     group->i_node_type = (int32_t)cluster->n_node_types++;
-    group->n_nodes = n_parts;
     cluster->n_groups++;
     cluster->is_this_machine = true;
-    cluster->is_one_machine = n_parts > 1;
+    cluster->is_one_machine = group->n_nodes > 1;
     return FR_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "spec/cluster/cluster_elements.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,16 +46,23 @@ typedef struct unit {
     double factor;
 } unit;
 
-static const unit units_Bps[] = {
-    {"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}, {"B/s", 1.0}, {NULL, 0}};
-static const unit units_s[] = {{"d", 86400}, {"h", 3600},  {"min", 60},
-                               {"s", 1},     {"ms", 1e-3}, {"us", 1e-6},
-                               {"ns", 1e-9}, {NULL, 0}};
-static const unit units_flops[] = {
-    {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}, {"FLOP/s", 1.0}, {NULL, 0}};
-static const unit units_w[] = {{"W", 1.0}, {NULL, 0}};
-static const unit units_usd[] = {{"USD/h", 1.0}, {NULL, 0}};
-static const unit units_frac[] = {{"", 1.0}, {"%", 0.01}, {NULL, 0}};
+static const unit units_of[FR_QUANTITY_N][8] = {
+    [FR_QUANTITY_BPS] = {{"GB/s", 1e9},
+                         {"MB/s", 1e6},
+                         {"kB/s", 1e3},
+                         {"B/s", 1.0}},
+    [FR_QUANTITY_S] = {{"d", 86400},
+                       {"h", 3600},
+                       {"min", 60},
+                       {"s", 1},
+                       {"ms", 1e-3},
+                       {"us", 1e-6},
+                       {"ns", 1e-9}},
+    [FR_QUANTITY_FLOPS] = {{"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}, {"FLOP/s", 1}},
+    [FR_QUANTITY_W] = {{"W", 1.0}},
+    [FR_QUANTITY_USD_PER_H] = {{"USD/h", 1.0}},
+    [FR_QUANTITY_FRAC] = {{"", 1.0}, {"%", 0.01}},
+};
 
 /* The fewest digits of this unit that are read back as `value`, without an
  * exponent unless all 17 are needed. */
@@ -80,8 +88,9 @@ static bool format_in(const unit *u, fr_quantity quantity, double value,
  * digits of the plain unit where none is.
  */
 static void put_quantity(fr_buffer *out, const char *name, fr_quantity quantity,
-                         const unit *units, double value)
+                         double value)
 {
+    const unit *units = units_of[quantity];
     char best[FR_FORMAT_MAX * 2] = "", text[FR_FORMAT_MAX * 2];
     for (const unit *u = units; u->name != NULL; u++) {
         if (value < u->factor && u[1].name != NULL)
@@ -98,32 +107,13 @@ static void put_quantity(fr_buffer *out, const char *name, fr_quantity quantity,
     put_text(out, name, best);
 }
 
-static void put_Bps(fr_buffer *out, const char *name, double value)
-{
-    if (value > 0.0)
-        put_quantity(out, name, FR_QUANTITY_BPS, units_Bps, value);
-}
-
-/* Latencies are always said, other times when they are known. */
+/* Zero is a multiple of every unit. */
 static void put_s(fr_buffer *out, const char *name, double value)
 {
     if (value == 0.0)
         put_text(out, name, "0s");
     else
-        put_quantity(out, name, FR_QUANTITY_S, units_s, value);
-}
-
-static void put_known_s(fr_buffer *out, const char *name, double value)
-{
-    if (value > 0.0)
-        put_s(out, name, value);
-}
-
-static void put_known(fr_buffer *out, const char *name, fr_quantity quantity,
-                      const unit *units, double value)
-{
-    if (value > 0.0)
-        put_quantity(out, name, quantity, units, value);
+        put_quantity(out, name, FR_QUANTITY_S, value);
 }
 
 static void put_bytes(fr_buffer *out, const char *name, uint64_t value)
@@ -133,8 +123,6 @@ static void put_bytes(fr_buffer *out, const char *name, uint64_t value)
         unsigned shift;
     } units[] = {{"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}};
     size_t i = 0;
-    if (value == 0)
-        return;
     while (value % (1ull << units[i].shift) != 0)
         i++;
     fr_buffer_printf(out, " %s=\"%llu%s\"", name,
@@ -157,70 +145,72 @@ static void put_number(fr_buffer *out, const char *name, double value)
 
 /* ---- elements ----------------------------------------------------------- */
 
+static void put_attribute(fr_buffer *out, const fr_attribute *row,
+                          const void *owner)
+{
+    const fr_field *field = &row->field;
+    const void *at = fr_field_at(field, owner);
+    double value = fr_field_get(field, owner);
+    if (field->kind == FR_FIELD_TEXT) {
+        if (*(const char *)at != '\0')
+            put_text(out, field->key, at);
+    } else if (!row->is_always_written &&
+               (!(value > 0) || value == row->absent)) {
+        return;
+    } else if (field->kind == FR_FIELD_U64) {
+        put_bytes(out, field->key, *(const uint64_t *)at);
+    } else if (field->kind == FR_FIELD_U32) {
+        put_text(out, field->key, fr_name_of(field->names, value));
+    } else if (field->kind != FR_FIELD_DOUBLE) {
+        put_count(out, field->key, fr_field_get_i64(field, owner));
+    } else if (row->quantity == FR_QUANTITY_N) {
+        put_number(out, field->key, value);
+    } else if (row->quantity == FR_QUANTITY_S) {
+        put_s(out, field->key, value);
+    } else {
+        put_quantity(out, field->key, row->quantity, value);
+    }
+}
+
+/* The attributes that are members, behind what the caller has written. */
+static void put_attributes(fr_buffer *out, const char *name, const void *owner)
+{
+    const fr_element *element = fr_element_find(name);
+    for (size_t i = 0; i < fr_element_n(element); i++) {
+        const fr_attribute *row = &element->attributes[i];
+        if (row->field.n_bytes > 0 && fr_attribute_is_of(row, owner))
+            put_attribute(out, row, owner);
+    }
+}
+
+/* An element that is nothing but its attributes. */
+static void put_element(fr_buffer *out, int indent, const char *name,
+                        const void *owner)
+{
+    fr_buffer_printf(out, "%*s<%s", indent, "", name);
+    put_attributes(out, name, owner);
+    fr_buffer_puts(out, "/>\n");
+}
+
 static void put_device(fr_buffer *out, const fr_device_type *device)
 {
     fr_buffer_puts(out, "  <device");
-    put_text(out, "id", device->id);
-    put_text(out, "kind", fr_device_kind_name(device->kind));
-    if (device->generation[0])
-        put_text(out, "generation", device->generation);
-    if (device->n_cores > 0)
-        put_count(out, "cores", device->n_cores);
-    put_bytes(out, "memory", device->memory_bytes);
-    put_Bps(out, "memory-bandwidth", device->memory_Bps);
-    put_bytes(out, "cache", device->cache_bytes);
-    put_known(out, "power", FR_QUANTITY_W, units_w, device->power_w);
-    put_known(out, "idle-power", FR_QUANTITY_W, units_w, device->idle_w);
-    put_known(out, "price", FR_QUANTITY_USD_PER_H, units_usd,
-              device->price_usd_per_h);
+    put_attributes(out, "device", device);
     fr_buffer_puts(out, device->n_peaks > 0 ? ">\n" : "/>\n");
-    for (int32_t i = 0; i < device->n_peaks; i++) {
-        fr_buffer_puts(out, "    <peak");
-        put_text(out, "dtype", device->peaks[i].dtype);
-        put_quantity(out, "rate", FR_QUANTITY_FLOPS, units_flops,
-                     device->peaks[i].flops);
-        fr_buffer_puts(out, "/>\n");
-    }
+    for (int32_t i = 0; i < device->n_peaks; i++)
+        put_element(out, 4, "peak", &device->peaks[i]);
     if (device->n_peaks > 0)
         fr_buffer_puts(out, "  </device>\n");
 }
 
-static void put_nic(fr_buffer *out, const fr_node_type *type)
+static void put_node_children(fr_buffer *out, const fr_node_type *type)
 {
-    if (type->n_nics < 1)
-        return;
-    fr_buffer_puts(out, "    <nic");
-    put_count(out, "count", type->n_nics);
-    if (type->nic_kind != FR_NIC_UNKNOWN)
-        put_text(out, "kind", fr_nic_kind_name(type->nic_kind));
-    put_Bps(out, "bandwidth", type->nic_Bps);
-    put_s(out, "latency", type->nic_latency_s);
-    if (type->n_rails > 1)
-        put_count(out, "rails", type->n_rails);
-    put_known(out, "efficiency", FR_QUANTITY_FRAC, units_frac,
-              type->nic_efficiency_frac);
-    fr_buffer_puts(out, "/>\n");
-}
-
-static void put_storage(fr_buffer *out, const fr_node_type *type)
-{
-    if (type->storage_read_Bps <= 0.0 && type->storage_write_Bps <= 0.0)
-        return;
-    fr_buffer_puts(out, "    <storage");
-    put_Bps(out, "read", type->storage_read_Bps);
-    put_Bps(out, "write", type->storage_write_Bps);
-    fr_buffer_puts(out, "/>\n");
-}
-
-static void put_intra(fr_buffer *out, const fr_node_type *type)
-{
-    fr_buffer_puts(out, "    <intra");
-    put_text(out, "kind", fr_intra_kind_name(type->intra_kind));
-    put_Bps(out, "bandwidth", type->intra_Bps);
-    put_Bps(out, "pair-bandwidth", type->intra_p2p_Bps);
-    put_s(out, "latency", type->intra_latency_s);
-    put_Bps(out, "host-bandwidth", type->host_link_Bps);
-    fr_buffer_puts(out, "/>\n");
+    if (type->n_nics > 0)
+        put_element(out, 4, "nic", type);
+    if (type->n_pcie_switches > 0)
+        put_element(out, 4, "pcie", type);
+    if (type->storage_read_Bps > 0.0 || type->storage_write_Bps > 0.0)
+        put_element(out, 4, "storage", type);
 }
 
 static void put_node_type(fr_buffer *out, const fr_cluster *cluster,
@@ -229,29 +219,10 @@ static void put_node_type(fr_buffer *out, const fr_cluster *cluster,
     fr_buffer_puts(out, "  <node-type");
     put_text(out, "id", type->id);
     put_text(out, "device", cluster->devices[type->i_device].id);
-    put_count(out, "devices", type->n_devices);
-    put_bytes(out, "host-memory", type->host_memory_bytes);
-    if (type->n_sockets > 0)
-        put_count(out, "sockets", type->n_sockets);
-    if (type->n_hosts > 1)
-        put_count(out, "hosts", type->n_hosts);
-    put_known(out, "price", FR_QUANTITY_USD_PER_H, units_usd,
-              type->price_usd_per_h);
-    put_known(out, "spot-price", FR_QUANTITY_USD_PER_H, units_usd,
-              type->spot_usd_per_h);
-    put_known(out, "power", FR_QUANTITY_W, units_w, type->power_w);
-    put_known(out, "host-speed", FR_QUANTITY_FRAC, units_frac,
-              type->host_speed_frac);
+    put_attributes(out, "node-type", type);
     fr_buffer_puts(out, ">\n");
-    put_intra(out, type);
-    put_nic(out, type);
-    if (type->n_pcie_switches > 0) {
-        fr_buffer_puts(out, "    <pcie");
-        put_count(out, "switches", type->n_pcie_switches);
-        put_Bps(out, "uplink", type->pcie_uplink_Bps);
-        fr_buffer_puts(out, "/>\n");
-    }
-    put_storage(out, type);
+    put_element(out, 4, "intra", type);
+    put_node_children(out, type);
     fr_buffer_puts(out, "  </node-type>\n");
 }
 
@@ -261,21 +232,19 @@ static void put_group(fr_buffer *out, const fr_cluster *cluster,
     fr_buffer_puts(out, "  <group");
     put_text(out, "id", group->id);
     put_text(out, "node-type", cluster->node_types[group->i_node_type].id);
-    put_count(out, "count", group->n_nodes);
+    put_attributes(out, "group", group);
     fr_buffer_puts(out, "/>\n");
 }
 
 /* The machine this runs on: its parts, what joins them. */
 static void put_machine(fr_buffer *out, const fr_cluster *cluster)
 {
-    const fr_node_type *type = &cluster->node_types[0];
     fr_buffer_puts(out, "  <machine");
     put_text(out, "id", cluster->groups[0].id);
     put_text(out, "detect", "yes");
-    put_count(out, "parts", cluster->groups[0].n_nodes);
+    put_attributes(out, "machine", &cluster->groups[0]);
     fr_buffer_puts(out, ">\n");
-    put_nic(out, type);
-    put_storage(out, type);
+    put_node_children(out, &cluster->node_types[0]);
     fr_buffer_puts(out, "  </machine>\n");
 }
 
@@ -294,62 +263,21 @@ static void put_vertex(fr_buffer *out, const char *name,
     put_text(out, name, text);
 }
 
-static void put_levels(fr_buffer *out, const fr_fabric *fabric)
-{
-    for (int32_t i = 0; i < fabric->n_levels; i++) {
-        const fr_fabric_level *level = &fabric->levels[i];
-        fr_buffer_puts(out, "    <level");
-        put_count(out, "down", level->n_down);
-        put_number(out, "oversubscription", level->oversubscription);
-        put_s(out, "latency", level->latency_s);
-        fr_buffer_puts(out, "/>\n");
-    }
-}
-
 static void put_links(fr_buffer *out, const fr_cluster *cluster)
 {
     const fr_fabric *fabric = &cluster->fabric;
-    for (size_t i = 0; i < fabric->n_switches; i++) {
-        fr_buffer_puts(out, "    <switch");
-        put_text(out, "id", fabric->switches[i].id);
-        fr_buffer_puts(out, "/>\n");
-    }
+    for (size_t i = 0; i < fabric->n_switches; i++)
+        put_element(out, 4, "switch", &fabric->switches[i]);
     for (size_t i = 0; i < fabric->n_links; i++) {
         const fr_fabric_link *link = &fabric->links[i];
         fr_buffer_puts(out, "    <link");
         put_text(out, "id", link->id);
         put_vertex(out, "from", cluster, link->from);
         put_vertex(out, "to", cluster, link->to);
-        put_Bps(out, "bandwidth", link->bandwidth_Bps);
-        put_s(out, "latency", link->latency_s);
+        put_attributes(out, "link", link);
         if (link->is_half_duplex)
             put_text(out, "duplex", "half");
         fr_buffer_puts(out, "/>\n");
-    }
-}
-
-static void put_fabric_attributes(fr_buffer *out, const fr_fabric *fabric)
-{
-    if (fabric->kind == FR_FABRIC_TORUS) {
-        fr_buffer_puts(out, " dims=\"");
-        for (int32_t i = 0; i < fabric->n_dims; i++)
-            fr_buffer_printf(out, "%s%lld", i > 0 ? "x" : "",
-                             (long long)fabric->dims[i]);
-        fr_buffer_putc(out, '"');
-    }
-    if (fabric->kind == FR_FABRIC_DRAGONFLY) {
-        put_count(out, "groups", fabric->n_groups);
-        put_count(out, "routers", fabric->n_routers);
-        put_count(out, "nodes-per-router", fabric->n_per_router);
-    }
-    if (fabric->kind == FR_FABRIC_TORUS ||
-        fabric->kind == FR_FABRIC_DRAGONFLY) {
-        put_Bps(out, "bandwidth", fabric->link_Bps);
-        put_s(out, "latency", fabric->link_latency_s);
-    }
-    if (fabric->kind == FR_FABRIC_DRAGONFLY) {
-        put_Bps(out, "global-bandwidth", fabric->global_Bps);
-        put_s(out, "global-latency", fabric->global_latency_s);
     }
 }
 
@@ -359,9 +287,15 @@ static void put_fabric(fr_buffer *out, const fr_cluster *cluster)
     bool has_children = fabric->n_levels > 0 || fabric->kind == FR_FABRIC_LINKS;
     fr_buffer_puts(out, "  <fabric");
     put_text(out, "kind", fr_fabric_kind_name(fabric->kind));
-    put_fabric_attributes(out, fabric);
+    for (int32_t i = 0; i < fabric->n_dims; i++)
+        fr_buffer_printf(out, "%s%lld", i > 0 ? "x" : " dims=\"",
+                         (long long)fabric->dims[i]);
+    if (fabric->n_dims > 0)
+        fr_buffer_putc(out, '"');
+    put_attributes(out, "fabric", fabric);
     fr_buffer_puts(out, has_children ? ">\n" : "/>\n");
-    put_levels(out, fabric);
+    for (int32_t i = 0; i < fabric->n_levels; i++)
+        put_element(out, 4, "level", &fabric->levels[i]);
     put_links(out, cluster);
     if (has_children)
         fr_buffer_puts(out, "  </fabric>\n");
@@ -379,12 +313,7 @@ static void put_slow(fr_buffer *out, const fr_cluster *cluster,
         put_vertex(out, "node", cluster, slow->node);
     if (slow->device >= 0)
         put_count(out, "device", slow->device);
-    if (slow->compute_frac < 1.0)
-        put_known(out, "compute", FR_QUANTITY_FRAC, units_frac,
-                  slow->compute_frac);
-    if (slow->network_frac < 1.0)
-        put_known(out, "network", FR_QUANTITY_FRAC, units_frac,
-                  slow->network_frac);
+    put_attributes(out, "slow", slow);
     fr_buffer_puts(out, "/>\n");
 }
 
@@ -410,30 +339,18 @@ static void put_rest(fr_buffer *out, const fr_cluster *cluster)
     for (size_t i = 0; i < cluster->n_slow; i++)
         put_slow(out, cluster, &cluster->slow[i]);
     if (cluster->jitter_compute_frac > 0.0 ||
-        cluster->jitter_network_frac > 0.0) {
-        fr_buffer_puts(out, "  <jitter");
-        put_known(out, "compute", FR_QUANTITY_FRAC, units_frac,
-                  cluster->jitter_compute_frac);
-        put_known(out, "network", FR_QUANTITY_FRAC, units_frac,
-                  cluster->jitter_network_frac);
-        fr_buffer_puts(out, "/>\n");
-    }
+        cluster->jitter_network_frac > 0.0)
+        put_element(out, 2, "jitter", cluster);
     if (cluster->device_mtbf_s > 0.0 || cluster->node_mtbf_s > 0.0 ||
         cluster->restart_s > 0.0 || per_h > 0.0) {
         fr_buffer_puts(out, "  <reliability");
-        put_known_s(out, "device-mtbf", cluster->device_mtbf_s);
-        put_known_s(out, "node-mtbf", cluster->node_mtbf_s);
-        put_known_s(out, "restart", cluster->restart_s);
+        put_attributes(out, "reliability", cluster);
         if (per_h > 0.0)
             put_s(out, "spot-interruption-every", interruption_every_s(per_h));
         fr_buffer_puts(out, "/>\n");
     }
-    if (cluster->pue != 1.0 || cluster->carbon_g_per_kwh > 0.0) {
-        fr_buffer_puts(out, "  <site");
-        put_number(out, "pue", cluster->pue);
-        put_number(out, "carbon-g-per-kwh", cluster->carbon_g_per_kwh);
-        fr_buffer_puts(out, "/>\n");
-    }
+    if (cluster->pue != 1.0 || cluster->carbon_g_per_kwh > 0.0)
+        put_element(out, 2, "site", cluster);
 }
 
 /* Bytes at `at` that XML may hold, as one character; 0: none. */

@@ -5,6 +5,7 @@
 #include "spec/model/model_json.h"
 
 #include "core/base/text.h"
+#include "core/document/fields.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -12,102 +13,75 @@
 
 #define SCHEMA "forerun.model/1"
 
-typedef enum field_kind { FIELD_I64, FIELD_BOOL, FIELD_DOUBLE } field_kind;
-
-/* A member of fr_model; what is absent keeps fr_model_init()'s value. */
-typedef struct field {
-    const char *key;
-    size_t offset;
-    field_kind kind;
-    bool is_required;
-} field;
-
-#define I64(name, required)                                                    \
+/* Members of fr_model; what is absent keeps fr_model_init()'s value. */
+#define NEEDED(name)                                                           \
     {                                                                          \
-#name, offsetof(fr_model, name), FIELD_I64, required                   \
+        .key = #name, FR_MEMBER(fr_model, name), .is_required = true           \
     }
-#define BOOL(key, name)                                                        \
-    {                                                                          \
-        key, offsetof(fr_model, name), FIELD_BOOL, false                       \
-    }
-#define DOUBLE(name)                                                           \
-    {                                                                          \
-#name, offsetof(fr_model, name), FIELD_DOUBLE, false                   \
-    }
-
-static const field fields[] = {
-    I64(n_layers, true),
-    I64(hidden, true),
-    I64(n_heads, true),
-    I64(n_kv_heads, false),
-    I64(head_dim, false),
-    I64(ffn_hidden, true),
-    I64(vocab, true),
-    I64(max_seq, true),
-    BOOL("gated_mlp", is_gated_mlp),
-    BOOL("rms_norm", is_rms_norm),
-    BOOL("rope", is_rope),
-    BOOL("tied", is_tied),
-    BOOL("qkv_bias", has_qkv_bias),
-    BOOL("out_bias", has_out_bias),
-    BOOL("mlp_bias", has_mlp_bias),
-    BOOL("qk_norm", has_qk_norm),
-    DOUBLE(norm_eps),
-    DOUBLE(rope_theta),
-    I64(sliding_window, false),
-    I64(n_experts, false),
-    I64(n_experts_per_token, false),
-    I64(expert_ffn_hidden, false),
-    I64(shared_expert_ffn_hidden, false),
-    I64(first_dense_layers, false),
-    I64(moe_every, false),
-    BOOL("shared_expert_gate", has_shared_expert_gate),
-    I64(q_lora_rank, false),
-    I64(kv_lora_rank, false),
-    I64(qk_rope_head_dim, false),
-    I64(qk_nope_head_dim, false),
-    I64(v_head_dim, false),
-    I64(n_mtp_layers, false),
-    BOOL("parallel_block", is_parallel_block),
-    DOUBLE(rope_frac),
-    BOOL("rope_scaling", has_rope_scaling),
-    BOOL("scaled_embedding", has_scaled_embedding),
-    BOOL("final_norm", has_final_norm),
-    BOOL("embed_norm", has_embed_norm),
-    I64(n_token_types, false),
-    BOOL("pooler", has_pooler),
-    BOOL("mlm_head", has_mlm_head),
-    I64(image_size, false),
-    I64(patch_size, false),
-    I64(n_channels, false),
-    I64(n_labels, false),
+static const fr_field fields[] = {
+    FR_FIELD_ELSEWHERE("schema"),
+    FR_FIELD_ELSEWHERE("name"),
+    FR_FIELD_ELSEWHERE("kind"),
+    FR_FIELD_ELSEWHERE("activation"),
+    NEEDED(n_layers),
+    NEEDED(hidden),
+    NEEDED(n_heads),
+    FR_FIELD(fr_model, n_kv_heads),
+    FR_FIELD(fr_model, head_dim),
+    NEEDED(ffn_hidden),
+    NEEDED(vocab),
+    NEEDED(max_seq),
+    {"gated_mlp", FR_MEMBER(fr_model, is_gated_mlp)},
+    {"rms_norm", FR_MEMBER(fr_model, is_rms_norm)},
+    {"rope", FR_MEMBER(fr_model, is_rope)},
+    {"tied", FR_MEMBER(fr_model, is_tied)},
+    {"qkv_bias", FR_MEMBER(fr_model, has_qkv_bias)},
+    {"out_bias", FR_MEMBER(fr_model, has_out_bias)},
+    {"mlp_bias", FR_MEMBER(fr_model, has_mlp_bias)},
+    {"qk_norm", FR_MEMBER(fr_model, has_qk_norm)},
+    FR_FIELD(fr_model, norm_eps),
+    FR_FIELD(fr_model, rope_theta),
+    FR_FIELD(fr_model, sliding_window),
+    FR_FIELD(fr_model, n_experts),
+    FR_FIELD(fr_model, n_experts_per_token),
+    FR_FIELD(fr_model, expert_ffn_hidden),
+    FR_FIELD(fr_model, shared_expert_ffn_hidden),
+    FR_FIELD(fr_model, first_dense_layers),
+    FR_FIELD(fr_model, moe_every),
+    {"shared_expert_gate", FR_MEMBER(fr_model, has_shared_expert_gate)},
+    FR_FIELD(fr_model, q_lora_rank),
+    FR_FIELD(fr_model, kv_lora_rank),
+    FR_FIELD(fr_model, qk_rope_head_dim),
+    FR_FIELD(fr_model, qk_nope_head_dim),
+    FR_FIELD(fr_model, v_head_dim),
+    FR_FIELD(fr_model, n_mtp_layers),
+    {"parallel_block", FR_MEMBER(fr_model, is_parallel_block)},
+    FR_FIELD(fr_model, rope_frac),
+    {"rope_scaling", FR_MEMBER(fr_model, has_rope_scaling)},
+    {"scaled_embedding", FR_MEMBER(fr_model, has_scaled_embedding)},
+    {"final_norm", FR_MEMBER(fr_model, has_final_norm)},
+    {"embed_norm", FR_MEMBER(fr_model, has_embed_norm)},
+    FR_FIELD(fr_model, n_token_types),
+    {"pooler", FR_MEMBER(fr_model, has_pooler)},
+    {"mlm_head", FR_MEMBER(fr_model, has_mlm_head)},
+    FR_FIELD(fr_model, image_size),
+    FR_FIELD(fr_model, patch_size),
+    FR_FIELD(fr_model, n_channels),
+    FR_FIELD(fr_model, n_labels),
 };
-enum { N_FIELDS = FR_LENGTH(fields) };
 
-static fr_status check_known(const fr_json_value *object, fr_err *err)
-{
-    const char *known[N_FIELDS + 4] = {"schema", "name", "kind", "activation"};
-    for (size_t i = 0; i < N_FIELDS; i++)
-        known[4 + i] = fields[i].key;
-    return fr_json_check_keys(object, known, N_FIELDS + 4, err);
-}
-
-static fr_status read_field(const fr_json_value *object, const field *f,
-                            fr_model *model, fr_err *err)
-{
-    void *at = (char *)model + f->offset;
-    switch (f->kind) {
-    case FIELD_BOOL:
-        return fr_json_get_bool_or(object, f->key, *(bool *)at, at, err);
-    case FIELD_DOUBLE:
-        return fr_json_get_double_or(object, f->key, *(double *)at, at, err);
-    case FIELD_I64:
-        break;
-    }
-    if (f->is_required)
-        return fr_json_get_i64(object, f->key, at, err);
-    return fr_json_get_i64_or(object, f->key, *(int64_t *)at, at, err);
-}
+static const fr_field layer_fields[] = {
+    {"name", FR_MEMBER(fr_model_layer, name), .is_required = true},
+    {"forward_flop", FR_MEMBER(fr_model_layer, forward_flop),
+     .is_required = true},
+    {"parameters", FR_MEMBER(fr_model_layer, n_parameters),
+     .is_required = true},
+    {"activation_bytes", FR_MEMBER(fr_model_layer, activation_bytes),
+     .is_required = true},
+    {"output_bytes", FR_MEMBER(fr_model_layer, output_bytes),
+     .is_required = true},
+    {"repeat", FR_MEMBER(fr_model_layer, repeat)},
+};
 
 static fr_status read_name(const fr_json_value *object, fr_model *model,
                            fr_err *err)
@@ -142,10 +116,8 @@ static fr_status read_activation(const fr_json_value *object, fr_model *model,
 static fr_status read_transformer(const fr_json_value *object, fr_model *model,
                                   fr_err *err)
 {
-    FR_TRY(check_known(object, err));
+    FR_TRY(fr_fields_read(object, FR_FIELDS(fields), model, err));
     FR_TRY(read_name(object, model, err));
-    for (size_t i = 0; i < N_FIELDS; i++)
-        FR_TRY(read_field(object, &fields[i], model, err));
     FR_TRY(read_activation(object, model, err));
     if (fr_json_find(object, "n_kv_heads") == NULL)
         model->n_kv_heads = model->n_heads;
@@ -163,24 +135,15 @@ static fr_status read_transformer(const fr_json_value *object, fr_model *model,
 static fr_status read_layer(const fr_json_value *object, fr_model_layer *layer,
                             fr_err *err)
 {
-    static const char *const known[] = {"name",         "forward_flop",
-                                        "parameters",   "activation_bytes",
-                                        "output_bytes", "repeat"};
     const char *name;
     if (fr_json_kind_of(object) != FR_JSON_OBJECT)
         return fr_json_fail(object, err, "a layer must be an object");
-    FR_TRY(fr_json_check_keys(object, known, FR_LENGTH(known), err));
-    FR_TRY(fr_json_get_string(object, "name", &name, err));
-    if (!fr_text_copy(layer->name, sizeof layer->name, name))
+    FR_TRY(fr_json_get_string_or(object, "name", "", &name, err));
+    if (strlen(name) >= sizeof layer->name)
         return fr_json_fail(object, err, "layer name is longer than %zu bytes",
                             sizeof layer->name - 1);
-    FR_TRY(
-        fr_json_get_double(object, "forward_flop", &layer->forward_flop, err));
-    FR_TRY(fr_json_get_u64(object, "parameters", &layer->n_parameters, err));
-    FR_TRY(fr_json_get_u64(object, "activation_bytes", &layer->activation_bytes,
-                           err));
-    FR_TRY(fr_json_get_u64(object, "output_bytes", &layer->output_bytes, err));
-    return fr_json_get_i64_or(object, "repeat", 1, &layer->repeat, err);
+    layer->repeat = 1;
+    return fr_fields_read(object, FR_FIELDS(layer_fields), layer, err);
 }
 
 static fr_status read_layers(const fr_json_value *object, fr_model *model,
@@ -260,40 +223,6 @@ fr_status fr_model_from_json(const fr_json_value *object, fr_model *out,
     return FR_OK;
 }
 
-static void write_field(const fr_model *model, const field *f,
-                        fr_json_writer *writer)
-{
-    const void *at = (const char *)model + f->offset;
-    switch (f->kind) {
-    case FIELD_BOOL:
-        fr_json_put_bool(writer, f->key, *(const bool *)at);
-        break;
-    case FIELD_DOUBLE:
-        fr_json_put_double(writer, f->key, *(const double *)at);
-        break;
-    case FIELD_I64:
-        fr_json_put_i64(writer, f->key, *(const int64_t *)at);
-        break;
-    }
-}
-
-static void write_layers(const fr_model *model, fr_json_writer *writer)
-{
-    fr_json_open_array(writer, "layers");
-    for (size_t i = 0; i < model->n_layer_entries; i++) {
-        const fr_model_layer *layer = &model->layers[i];
-        fr_json_begin_object(writer);
-        fr_json_put_string(writer, "name", layer->name);
-        fr_json_put_double(writer, "forward_flop", layer->forward_flop);
-        fr_json_put_u64(writer, "parameters", layer->n_parameters);
-        fr_json_put_u64(writer, "activation_bytes", layer->activation_bytes);
-        fr_json_put_u64(writer, "output_bytes", layer->output_bytes);
-        fr_json_put_i64(writer, "repeat", layer->repeat);
-        fr_json_end_object(writer);
-    }
-    fr_json_end_array(writer);
-}
-
 void fr_model_to_json(const fr_model *model, fr_json_writer *writer)
 {
     fr_json_begin_object(writer);
@@ -301,12 +230,12 @@ void fr_model_to_json(const fr_model *model, fr_json_writer *writer)
     fr_json_put_string(writer, "name", model->name);
     fr_json_put_string(writer, "kind", fr_model_kind_name(model->kind));
     if (model->kind == FR_MODEL_LAYERS) {
-        write_layers(model, writer);
+        fr_fields_put_array("layers", layer_fields, model->layers,
+                            model->n_layer_entries, writer);
     } else {
         fr_json_put_string(writer, "activation",
                            fr_activation_name(model->activation));
-        for (size_t i = 0; i < N_FIELDS; i++)
-            write_field(model, &fields[i], writer);
+        fr_fields_put(FR_FIELDS(fields), model, writer);
     }
     fr_json_end_object(writer);
 }

@@ -1,0 +1,55 @@
+/*
+ * cluster_elements.h: the elements of a cluster file, a table of attributes for
+ * each: the member that holds one, its unit, its range.  The reader, the writer
+ * and the check of the structure are made from the rows.  Known to the files of
+ * the cluster's reader and writer only.
+ */
+#ifndef FR_SPEC_CLUSTER_CLUSTER_ELEMENTS_H
+#define FR_SPEC_CLUSTER_CLUSTER_ELEMENTS_H
+
+#include "core/document/fields.h"
+#include "core/document/xml.h"
+
+enum { FR_ELEMENT_NAMES = 12, FR_CLUSTER_MAX_NODES = 1000000 };
+
+/*
+ * An amount of bytes is a U64, a count an I32 or I64, an enum has names, and a
+ * double is a quantity or (FR_QUANTITY_N) a plain number.
+ */
+typedef struct fr_attribute {
+    fr_field field; /* key: the attribute; n_bytes 0: a reference, which the
+                       reader and the writer look up themselves */
+    fr_quantity quantity;
+    bool is_required;
+    bool is_always_written; /* else not where it is 0 or `absent` */
+    double absent;          /* what is meant where nothing is said */
+    unsigned fabrics;       /* kinds of fabrics (bits) that have it, 0: all */
+} fr_attribute;
+
+typedef struct fr_element {
+    const char *name;
+    fr_attribute attributes[FR_ELEMENT_NAMES];
+    const char *children[FR_ELEMENT_NAMES];
+} fr_element;
+
+/* Of that name, which must be one of the file's. */
+const fr_element *fr_element_find(const char *name);
+
+/* Attributes up to the first without a name. */
+size_t fr_element_n(const fr_element *element);
+
+/* Does the owner, which is a fabric where that matters, have the attribute? */
+bool fr_attribute_is_of(const fr_attribute *attribute, const void *owner);
+
+/*
+ * Sets the members of `owner` that the node says something about: a device
+ * type, node type, fabric, whatever the rows of its element are members of.
+ */
+FR_CHECKED fr_status fr_element_read(const fr_xml_node *node, void *owner,
+                                     fr_err *err);
+
+/* Refuses unknown elements and attributes with the nearest known name. */
+FR_CHECKED fr_status fr_cluster_check_structure(const fr_xml_node *root,
+                                                fr_err *err);
+
+#endif
