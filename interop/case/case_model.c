@@ -29,112 +29,47 @@ typedef struct family {
     int64_t vocab;
 } family;
 
+#define GATED_SILU .activation = FR_ACTIVATION_SILU, .is_gated = true
+#define LATENT .kv_lora_rank = 512, .q_lora_rank = 1536
+/* As GPT-2: every weight has a bias, the head is tied. */
+#define GPT2_LIKE                                                              \
+    .flags = LEARNED_POSITIONS | LAYER_NORM | BIASES, .is_tied = true,         \
+    .has_qkv_bias = true
+#define LLAMA GATED_SILU, .vocab = 32000
+#define NEMOTRON                                                               \
+    .word = "nemotron", .activation = FR_ACTIVATION_RELU, .flags = LAYER_NORM, \
+    .rope_frac = 0.5, .vocab = 256000
+#define GPT                                                                    \
+    .word = "gpt", .activation = FR_ACTIVATION_GELU_TANH, GPT2_LIKE,           \
+    .vocab = 50257
+
 /* The first whose word stands in the name. */
 static const family families[] = {
-    {.word = "deepseekv3",
-     .activation = FR_ACTIVATION_SILU,
-     .is_gated = true,
-     .kv_lora_rank = 512,
-     .q_lora_rank = 1536,
-     .first_dense = 3,
-     .n_mtp = 1,
+    {"deepseekv3", GATED_SILU, LATENT, .first_dense = 3, .n_mtp = 1,
      .vocab = 129280},
-    {.word = "deepseekv2",
-     .activation = FR_ACTIVATION_SILU,
-     .is_gated = true,
-     .kv_lora_rank = 512,
-     .q_lora_rank = 1536,
-     .first_dense = 1,
-     .vocab = 102400},
-    {.word = "kimik2",
-     .activation = FR_ACTIVATION_SILU,
-     .is_gated = true,
-     .kv_lora_rank = 512,
-     .q_lora_rank = 1536,
-     .first_dense = 1,
-     .vocab = 163840},
-    {.word = "gptoss",
-     .activation = FR_ACTIVATION_SILU,
-     .flags = BIASES,
-     .is_gated = true,
-     .has_qkv_bias = true,
-     .head_dim = 64,
-     .vocab = 201088},
-    {.word = "qwen3",
-     .activation = FR_ACTIVATION_SILU,
-     .is_gated = true,
-     .has_qk_norm = true,
-     .head_dim = 128,
+    {"deepseekv2", GATED_SILU, LATENT, .first_dense = 1, .vocab = 102400},
+    {"kimik2", GATED_SILU, LATENT, .first_dense = 1, .vocab = 163840},
+    {"gptoss", GATED_SILU, .flags = BIASES, .has_qkv_bias = true,
+     .head_dim = 64, .vocab = 201088},
+    {"qwen3", GATED_SILU, .has_qk_norm = true, .head_dim = 128,
      .vocab = 151936},
-    {.word = "qwen",
-     .activation = FR_ACTIVATION_SILU,
-     .is_gated = true,
-     .has_qkv_bias = true,
-     .vocab = 151936},
-    {.word = "llama3",
-     .activation = FR_ACTIVATION_SILU,
-     .is_gated = true,
-     .vocab = 128256},
-    {.word = "llama",
-     .activation = FR_ACTIVATION_SILU,
-     .is_gated = true,
-     .vocab = 32000},
-    {.word = "mixtral",
-     .activation = FR_ACTIVATION_SILU,
-     .is_gated = true,
-     .vocab = 32000},
-    {.word = "mistral",
-     .activation = FR_ACTIVATION_SILU,
-     .is_gated = true,
-     .vocab = 32000},
-    {.word = "nemotron",
-     .activation = FR_ACTIVATION_RELU,
-     .flags = LAYER_NORM,
-     .rope_frac = 0.5,
-     .vocab = 256000},
-    {.word = "mpt",
-     .activation = FR_ACTIVATION_GELU,
-     .flags = LEARNED_POSITIONS | LAYER_NORM,
-     .is_tied = true,
-     .vocab = 50368},
-    {.word = "opt",
-     .activation = FR_ACTIVATION_RELU,
-     .flags = LEARNED_POSITIONS | LAYER_NORM | BIASES,
-     .is_tied = true,
-     .has_qkv_bias = true,
-     .vocab = 50272},
-    {.word = "bert",
-     .activation = FR_ACTIVATION_GELU,
-     .flags = LEARNED_POSITIONS | LAYER_NORM | BIASES,
-     .is_tied = true,
-     .has_qkv_bias = true,
-     .vocab = 30522},
-    {.word = "gpt",
-     .activation = FR_ACTIVATION_GELU_TANH,
-     .flags = LEARNED_POSITIONS | LAYER_NORM | BIASES,
-     .is_tied = true,
-     .has_qkv_bias = true,
-     .vocab = 50257},
+    {"qwen", GATED_SILU, .has_qkv_bias = true, .vocab = 151936},
+    {"llama3", GATED_SILU, .vocab = 128256},
+    {"llama", LLAMA},
+    {"mixtral", LLAMA},
+    {"mistral", LLAMA},
+    {NEMOTRON},
+    {"mpt", FR_ACTIVATION_GELU, .flags = LEARNED_POSITIONS | LAYER_NORM,
+     .is_tied = true, .vocab = 50368},
+    {"opt", FR_ACTIVATION_RELU, GPT2_LIKE, .vocab = 50272},
+    {"bert", FR_ACTIVATION_GELU, GPT2_LIKE, .vocab = 30522},
+    {GPT},
 };
 
 /* Where no family is named: by the matrices of the MLP. */
-static const family llama_like = {.word = "llama",
-                                  .activation = FR_ACTIVATION_SILU,
-                                  .is_gated = true,
-                                  .vocab = 32000};
-static const family gpt_like = {.word = "gpt",
-                                .activation = FR_ACTIVATION_GELU_TANH,
-                                .flags =
-                                    LEARNED_POSITIONS | LAYER_NORM | BIASES,
-                                .is_tied = true,
-                                .has_qkv_bias = true,
-                                .vocab = 50257};
+static const family llama_like = {"llama", LLAMA}, gpt_like = {GPT};
 /* Two matrices and grouped queries: Nemotron-4 (arXiv 2402.16819). */
-static const family nemotron_4_like = {.word = "nemotron",
-                                       .activation = FR_ACTIVATION_RELU,
-                                       .flags = LAYER_NORM,
-                                       .rope_frac = 0.5,
-                                       .vocab = 256000};
+static const family nemotron_4_like = {NEMOTRON};
 
 /* Not decoders or encoders of equal transformer layers. */
 static const struct {
