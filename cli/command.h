@@ -63,6 +63,7 @@ typedef struct fr_cli {
 
 typedef struct fr_command {
     const char *name;
+    fr_status (*run)(const fr_cli *cli, fr_err *err);
     const char *summary;  /* one line, lower case, no full stop */
     const char *synopsis; /* positional part of the usage line */
     int n_required, n_positional;
@@ -71,7 +72,6 @@ typedef struct fr_command {
     const fr_option *options; /* FR_OPT_N at the end; COMMON is implied */
     const char *description;  /* paragraphs of the help text; may be NULL */
     const char *examples;     /* 2 or 3 lines, indented by two */
-    fr_status (*run)(const fr_cli *cli, fr_err *err);
 } fr_command;
 
 /*

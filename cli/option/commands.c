@@ -2,8 +2,8 @@
 #include "cli/command.h"
 
 #define OPTION(symbol) FR_OPT_##symbol,
-#define PLAN_OPTIONS FR_PLAN_OPTIONS(OPTION)
-#define JOB_OPTIONS FR_JOB_OPTIONS(OPTION)
+/* The last of the lists of commands that take a plan. */
+#define OF_PLAN_AND_JOB FR_PLAN_OPTIONS(OPTION) FR_JOB_OPTIONS(OPTION) FR_OPT_N
 #define GOAL_OPTIONS                                                           \
     FR_OPT_GOAL, FR_OPT_TOKENS, FR_OPT_DEADLINE, FR_OPT_MAX_COST,              \
         FR_OPT_MAX_ENERGY, FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM,            \
@@ -15,55 +15,25 @@ static const fr_option calibrate_options[] = {
     FR_OPT_QUICK,   FR_OPT_SEQ,   FR_OPT_GLOBAL_BATCH, FR_OPT_TIMEOUT,
     FR_OPT_OUTPUT,  FR_OPT_N};
 static const fr_option simulate_options[] = {
-    PLAN_OPTIONS JOB_OPTIONS FR_OPT_PROFILE,
-    FR_OPT_OUTPUT,
-    FR_OPT_TRACE,
-    FR_OPT_GANTT,
-    FR_OPT_RANKS_PER_NODE,
-    FR_OPT_N};
+    FR_OPT_PROFILE, FR_OPT_OUTPUT,         FR_OPT_TRACE,
+    FR_OPT_GANTT,   FR_OPT_RANKS_PER_NODE, OF_PLAN_AND_JOB};
 static const fr_option tune_options[] = {
-    PLAN_OPTIONS JOB_OPTIONS FR_OPT_PROFILE,
-    FR_OPT_OUTPUT,
-    FR_OPT_RANKS,
-    FR_OPT_ALLOW,
-    FR_OPT_SEARCH,
-    FR_OPT_BUDGET,
-    FR_OPT_EXACT,
-    FR_OPT_FOR,
-    FR_OPT_JOBS,
-    FR_OPT_TOP,
-    GOAL_OPTIONS,
-    FR_OPT_MEASURE,
-    FR_OPT_UPDATE_PROFILE,
-    FR_OPT_TIMEOUT,
-    FR_OPT_N};
+    FR_OPT_PROFILE,        FR_OPT_OUTPUT,  FR_OPT_RANKS,   FR_OPT_ALLOW,
+    FR_OPT_SEARCH,         FR_OPT_BUDGET,  FR_OPT_EXACT,   FR_OPT_FOR,
+    FR_OPT_JOBS,           FR_OPT_TOP,     GOAL_OPTIONS,   FR_OPT_MEASURE,
+    FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT, OF_PLAN_AND_JOB};
 static const fr_option sweep_options[] = {
-    PLAN_OPTIONS JOB_OPTIONS FR_OPT_PROFILE,
-    FR_OPT_VARY,
-    FR_OPT_FIXED,
-    FR_OPT_WEAK,
-    FR_OPT_KNEE,
-    FR_OPT_TRIALS,
-    FR_OPT_ALLOW,
-    FR_OPT_RANKS,
-    GOAL_OPTIONS,
-    FR_OPT_CSV,
-    FR_OPT_PLOT,
-    FR_OPT_EXACT,
-    FR_OPT_N};
+    FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,   FR_OPT_WEAK,  FR_OPT_KNEE,
+    FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,   GOAL_OPTIONS, FR_OPT_CSV,
+    FR_OPT_PLOT,    FR_OPT_EXACT, OF_PLAN_AND_JOB};
 static const fr_option run_options[] = {
     FR_OPT_DATA,     FR_OPT_STEPS,   FR_OPT_BACKEND,    FR_OPT_SHARE_GPU,
     FR_OPT_HOSTFILE, FR_OPT_PROFILE, FR_OPT_TIMEOUT,    FR_OPT_TRACE,
     FR_OPT_OUTPUT,   FR_OPT_RESUME,  FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY,
     FR_OPT_N};
 static const fr_option explain_options[] = {
-    PLAN_OPTIONS JOB_OPTIONS FR_OPT_PROFILE,
-    FR_OPT_GANTT,
-    FR_OPT_TRACE,
-    FR_OPT_ALLOW,
-    FR_OPT_JOBS,
-    FR_OPT_TOP,
-    FR_OPT_N};
+    FR_OPT_PROFILE, FR_OPT_GANTT, FR_OPT_TRACE,   FR_OPT_ALLOW,
+    FR_OPT_JOBS,    FR_OPT_TOP,   OF_PLAN_AND_JOB};
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
                                            FR_OPT_N};
 
@@ -87,46 +57,32 @@ static const char *const import_words[] = {
     "nccl-tests", "slurm", "topo-m",     NULL};
 static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
 
+#define IS(kind) FR_POSITIONAL_##kind
+/* clang-format off */
 const fr_command fr_commands[] = {
-    {"calibrate",
+    {"calibrate", fr_cmd_calibrate,
      "measure this machine: kernels, memory, links, storage",
-     "[MODEL...]",
-     0,
-     4,
-     {FR_POSITIONAL_MODEL, FR_POSITIONAL_MODEL, FR_POSITIONAL_MODEL,
-      FR_POSITIONAL_MODEL},
-     NULL,
-     calibrate_options,
+     "[MODEL...]", 0, 4, {IS(MODEL), IS(MODEL), IS(MODEL), IS(MODEL)},
+     NULL, calibrate_options,
      "Times the very kernels and collectives that 'forerun run' calls, over "
      "the shapes\nthat the models need (default: gpt2-demo; of GPUs "
      "gpt2-124m and llama-3-8b).\nWith --backend cuda one rank per GPU.",
      "  forerun calibrate gpt2-demo -o machine.json\n"
      "  forerun calibrate --quick --ranks 2 -o machine.json\n"
-     "  forerun calibrate --backend cuda -o gpu.json",
-     fr_cmd_calibrate},
-    {"simulate",
+     "  forerun calibrate --backend cuda -o gpu.json"},
+    {"simulate", fr_cmd_simulate,
      "predict one plan: time of a step by part, memory, cost",
-     "MODEL CLUSTER [PLAN]",
-     2,
-     3,
-     {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER, FR_POSITIONAL_FILE},
-     NULL,
-     simulate_options,
+     "MODEL CLUSTER [PLAN]", 2, 3, {IS(MODEL), IS(CLUSTER), IS(FILE)},
+     NULL, simulate_options,
      "Plan and job options change what the PLAN file says; without one they "
      "start\nfrom a single rank.  -o writes the plan with its prediction.",
      "  forerun simulate gpt2-demo this-machine --dp 2 -p machine.json\n"
      "  forerun simulate gpt2-124m this-machine --pp 2 --schedule 1f1b "
      "--micro-batch 1 --gantt\n"
-     "  forerun simulate gpt2-124m this-machine plan.json --json",
-     fr_cmd_simulate},
-    {"tune",
+     "  forerun simulate gpt2-124m this-machine plan.json --json"},
+    {"tune", fr_cmd_tune,
      "find the best plan that fits, and say why the others lose",
-     "MODEL CLUSTER",
-     2,
-     2,
-     {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER},
-     NULL,
-     tune_options,
+     "MODEL CLUSTER", 2, 2, {IS(MODEL), IS(CLUSTER)}, NULL, tune_options,
      "A plan option pins its axis, a list such as --tp 2,4,8 leaves these "
      "values.\nOn GPUs plans are simulated in the order of their lower bounds, "
      "for about a\nsecond: the gap says how much better any other can be, "
@@ -145,16 +101,11 @@ const fr_command fr_commands[] = {
      "  forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 4096 "
      "--tokens 1T \\\n      --goal deadline --deadline 60d\n"
      "  forerun tune gpt2-1.5b p5.48xlarge:2 --seq 1024 --goal loss --tokens "
-     "10B \\\n      --critical-batch 500k",
-     fr_cmd_tune},
-    {"sweep",
+     "10B \\\n      --critical-batch 500k"},
+    {"sweep", fr_cmd_sweep,
      "what-if: a table over nodes, GPUs, links, batches, prices",
-     "MODEL CLUSTER [PLAN]",
-     2,
-     3,
-     {FR_POSITIONAL_MODEL, FR_POSITIONAL_CLUSTER, FR_POSITIONAL_FILE},
-     NULL,
-     sweep_options,
+     "MODEL CLUSTER [PLAN]", 2, 3, {IS(MODEL), IS(CLUSTER), IS(FILE)},
+     NULL, sweep_options,
      "Keys: cluster, node, nodes, gpu, gpus-per-node, nvlink, nics, nic, "
      "nic-latency,\noversubscription, memory, memory-bandwidth, flops, price, "
      "gpu-price, power,\nmodel, ranks, and all options of the plan and the "
@@ -169,32 +120,20 @@ const fr_command fr_commands[] = {
      "--pp 1\n"
      "  forerun sweep llama-3-8b p5.48xlarge:8 --vary nodes=4,8,16,32 "
      "--fixed --zero 1 \\\n      --global-batch 1024 --seq 8192 --tokens 1T "
-     "--goal deadline --deadline 60d",
-     fr_cmd_sweep},
-    {"run",
-     "train under a plan and compare with its prediction",
-     "PLAN",
-     1,
-     1,
-     {FR_POSITIONAL_FILE},
-     NULL,
-     run_options,
+     "--goal deadline --deadline 60d"},
+    {"run", fr_cmd_run, "train under a plan and compare with its prediction",
+     "PLAN", 1, 1, {IS(FILE)}, NULL, run_options,
      "Started by itself it starts its ranks with mpirun and watches them; "
      "inside\nmpirun, srun or a torchrun-style environment it is one of the "
      "ranks.  On GPUs\n(--backend cuda) srun and torchrun need no MPI.",
      "  forerun run plan.json --data book.txt --steps 100\n"
      "  forerun run plan.json --trace trace.json -p machine.json\n"
      "  mpirun -n 2 forerun run plan.json --json\n"
-     "  srun -N 2 --ntasks-per-node 8 forerun run plan.json --backend cuda",
-     fr_cmd_run},
-    {"explain",
+     "  srun -N 2 --ntasks-per-node 8 forerun run plan.json --backend cuda"},
+    {"explain", fr_cmd_explain,
      "say what a plan does, what binds it, what to change next",
-     "PLAN [CLUSTER] | MODEL CLUSTER",
-     1,
-     2,
-     {FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
-     NULL,
-     explain_options,
+     "PLAN [CLUSTER] | MODEL CLUSTER", 1, 2, {IS(FILE), IS(CLUSTER)},
+     NULL, explain_options,
      "With a CLUSTER the step is simulated again with each rate and latency a "
      "little\nlarger and smaller, and with every single change of the plan; "
      "without, the\nprediction that the plan carries is shown.  Plan and job "
@@ -202,72 +141,41 @@ const fr_command fr_commands[] = {
      "  forerun explain plan.json\n"
      "  forerun explain plan.json this-machine -p machine.json --gantt\n"
      "  forerun explain llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 "
-     "--global-batch 128 --seq 4096",
-     fr_cmd_explain},
-    {"compare",
+     "--global-batch 128 --seq 4096"},
+    {"compare", fr_cmd_compare,
      "two plans, predictions or runs beside each other",
-     "A B",
-     2,
-     2,
-     {FR_POSITIONAL_FILE, FR_POSITIONAL_FILE},
-     NULL,
-     no_options,
+     "A B", 2, 2, {IS(FILE), IS(FILE)}, NULL, no_options,
      "A and B: plan files, or what simulate and run print with --json.",
      "  forerun compare plan.json other.json\n"
      "  forerun run plan.json --json > run.json && "
-     "forerun compare plan.json run.json",
-     fr_cmd_compare},
-    {"validate",
+     "forerun compare plan.json run.json"},
+    {"validate", fr_cmd_validate,
      "predict a file of measured runs, and print the errors",
-     "CASES.csv...",
-     1,
-     4,
-     {FR_POSITIONAL_FILE, FR_POSITIONAL_FILE, FR_POSITIONAL_FILE,
-      FR_POSITIONAL_FILE},
-     NULL,
-     validate_options,
+     "CASES.csv...", 1, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},
+     NULL, validate_options,
      "One measured run a row: model, gpu, num_gpus, tp, pp, mbs, gbs, "
      "precision,\nrecompute, step_time_s, peak_mem_gib ... (docs/formats.md "
      "has all columns and\nhow they are read).  Rows graded A or B with a full "
      "configuration are scored;\nwithout such columns all rows are.",
      "  forerun validate runs.csv\n"
      "  forerun validate llm_steps.csv memory.csv --rows -o errors.json\n"
-     "  forerun validate runs.csv --check 'mape<=10%,bias<=3%'",
-     fr_cmd_validate},
-    {"flows",
-     "finish times of data flows that share a network",
-     "PLATFORM.xml FLOWS.csv",
-     2,
-     2,
-     {FR_POSITIONAL_FILE, FR_POSITIONAL_FILE},
-     NULL,
-     no_options,
+     "  forerun validate runs.csv --check 'mape<=10%,bias<=3%'"},
+    {"flows", fr_cmd_flows, "finish times of data flows that share a network",
+     "PLATFORM.xml FLOWS.csv", 2, 2, {IS(FILE), IS(FILE)}, NULL, no_options,
      "PLATFORM: a SimGrid platform.  FLOWS: id,src,dst,bytes,start_s,delay_s,"
      "deps\n(deps: ids joined by ';').  Links are shared max-min fairly.",
      "  forerun flows platform.xml flows.csv\n"
-     "  forerun flows platform.xml flows.csv --json",
-     fr_cmd_flows},
-    {"catalog",
+     "  forerun flows platform.xml flows.csv --json"},
+    {"catalog", fr_cmd_catalog,
      "models, clusters, nodes and devices with names and sources",
-     "[models|clusters|nodes|devices|sources]",
-     0,
-     1,
-     {FR_POSITIONAL_WORD},
-     catalog_words,
-     no_options,
+     "[models|clusters|nodes|devices|sources]", 0, 1, {IS(WORD)},
+     catalog_words, no_options,
      "A node times a count is a cluster: dgx-h100:16.  Bandwidths are one "
      "direction,\npeaks dense.",
      "  forerun catalog\n  forerun catalog devices\n"
-     "  forerun catalog nodes --json",
-     fr_cmd_catalog},
-    {"import",
-     "read what other tools say of machines and links",
-     "[KIND] FILE",
-     1,
-     2,
-     {FR_POSITIONAL_WORD, FR_POSITIONAL_FILE},
-     import_words,
-     import_options,
+     "  forerun catalog nodes --json"},
+    {"import", fr_cmd_import, "read what other tools say of machines and links",
+     "[KIND] FILE", 1, 2, {IS(WORD), IS(FILE)}, import_words, import_options,
      "KIND: nccl (topology XML), hwloc (lstopo XML), topo-m (nvidia-smi topo "
      "-m),\nslurm (topology.conf), simgrid (platform XML): a cluster file; "
      "nccl-tests\n(text or JSON): a profile for --profile.  Without KIND it is "
@@ -275,82 +183,37 @@ const fr_command fr_commands[] = {
      "said on stderr.",
      "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
-     "  forerun import all_reduce.txt -o links.json",
-     fr_cmd_import},
-    {"export",
-     "what a plan tells NCCL, for other programs",
-     "PLAN [CLUSTER]",
-     1,
-     2,
-     {FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
-     NULL,
-     export_options,
+     "  forerun import all_reduce.txt -o links.json"},
+    {"export", fr_cmd_export, "what a plan tells NCCL, for other programs",
+     "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options,
      "--to nccl-csv: the file of NCCL's example tuner plugin: algorithm, "
      "protocol and\nchannels of what reduces gradients and gathers "
      "parameters.  What the plan leaves\nto NCCL is what NCCL's model "
      "takes on CLUSTER (the plan's own), by size.",
      "  forerun export plan.json --to nccl-csv -o nccl_tuner.conf\n"
      "  forerun export plan.json dgx-h100:4 --to nccl-csv "
-     "--nccl-protocol ll128",
-     fr_cmd_export},
-    {"report",
-     "timelines as files",
-     "trace PLAN CLUSTER | check-trace FILE",
-     2,
-     3,
-     {FR_POSITIONAL_WORD, FR_POSITIONAL_FILE, FR_POSITIONAL_CLUSTER},
-     report_words,
-     report_options,
+     "--nccl-protocol ll128"},
+    {"report", fr_cmd_report, "timelines as files",
+     "trace PLAN CLUSTER | check-trace FILE", 2, 3,
+     {IS(WORD), IS(FILE), IS(CLUSTER)}, report_words, report_options,
      "trace: the simulated step as a Chrome trace.  check-trace: exit 4 unless "
      "every\ntrack of a trace file is properly nested.",
      "  forerun report trace plan.json this-machine -p machine.json "
      "-o trace.json\n"
-     "  forerun report check-trace trace.json",
-     fr_cmd_report},
-    {"help",
-     "explain a command",
-     "[COMMAND]",
-     0,
-     1,
-     {FR_POSITIONAL_COMMAND},
+     "  forerun report check-trace trace.json"},
+    {"help", fr_cmd_help, "explain a command",
+     "[COMMAND]", 0, 1, {IS(COMMAND)}, NULL, no_options,
      NULL,
-     no_options,
+     "  forerun help\n  forerun help tune"},
+    {"version", fr_cmd_version, "version and what was built in",
+     "", 0, 0, {IS(NONE)}, NULL, no_options,
      NULL,
-     "  forerun help\n  forerun help tune",
-     fr_cmd_help},
-    {"version",
-     "version and what was built in",
-     "",
-     0,
-     0,
-     {FR_POSITIONAL_NONE},
-     NULL,
-     no_options,
-     NULL,
-     "  forerun version\n  forerun version --json",
-     fr_cmd_version},
-    {"completions",
-     "completion script of a shell",
-     "bash|zsh|fish",
-     1,
-     1,
-     {FR_POSITIONAL_WORD},
-     shell_words,
-     no_options,
+     "  forerun version\n  forerun version --json"},
+    {"completions", fr_cmd_completions, "completion script of a shell",
+     "bash|zsh|fish", 1, 1, {IS(WORD)}, shell_words, no_options,
      NULL,
      "  source <(forerun completions bash)\n"
      "  forerun completions fish > "
-     "~/.config/fish/completions/forerun.fish",
-     fr_cmd_completions},
-    {NULL,
-     NULL,
-     NULL,
-     0,
-     0,
-     {FR_POSITIONAL_NONE},
-     NULL,
-     NULL,
-     NULL,
-     NULL,
-     NULL},
+     "~/.config/fish/completions/forerun.fish"},
+    {.name = NULL},
 };
