@@ -53,57 +53,31 @@ void fr_json_err_write(const fr_json_value *value, fr_err *err,
 #define fr_json_fail(value, err, ...)                                          \
     (fr_json_err_write((value), (err), __VA_ARGS__), fr_status_same(FR_INPUT))
 
-/* ---- typed access: FR_INPUT says path:line, key and what was expected --- */
-FR_CHECKED fr_status fr_json_as_string(const fr_json_value *value,
-                                       const char **out, fr_err *err);
-FR_CHECKED fr_status fr_json_as_double(const fr_json_value *value, double *out,
-                                       fr_err *err);
-FR_CHECKED fr_status fr_json_as_i64(const fr_json_value *value, int64_t *out,
-                                    fr_err *err);
-FR_CHECKED fr_status fr_json_as_u64(const fr_json_value *value, uint64_t *out,
-                                    fr_err *err);
-FR_CHECKED fr_status fr_json_as_bool(const fr_json_value *value, bool *out,
-                                     fr_err *err);
-
-/* Required members: absent or null is an error.  Strings are borrowed. */
-FR_CHECKED fr_status fr_json_get_string(const fr_json_value *object,
-                                        const char *key, const char **out,
-                                        fr_err *err);
-FR_CHECKED fr_status fr_json_get_double(const fr_json_value *object,
-                                        const char *key, double *out,
-                                        fr_err *err);
-FR_CHECKED fr_status fr_json_get_i64(const fr_json_value *object,
-                                     const char *key, int64_t *out,
-                                     fr_err *err);
-FR_CHECKED fr_status fr_json_get_u64(const fr_json_value *object,
-                                     const char *key, uint64_t *out,
-                                     fr_err *err);
-FR_CHECKED fr_status fr_json_get_bool(const fr_json_value *object,
-                                      const char *key, bool *out, fr_err *err);
+/* ---- typed access -------------------------------------------------------
+ * fr_json_as_X reads a value, fr_json_get_X a required member (absent or null
+ * is an error), fr_json_get_X_or an optional one (absent or null gives
+ * `otherwise`; a wrong kind fails).  FR_INPUT says path:line, key and what was
+ * expected.  Strings are borrowed.
+ */
+#define FR_JSON_READERS(X, type)                                               \
+    FR_CHECKED fr_status fr_json_as_##X(const fr_json_value *value, type *out, \
+                                        fr_err *err);                          \
+    FR_CHECKED fr_status fr_json_get_##X(                                      \
+        const fr_json_value *object, const char *key, type *out, fr_err *err); \
+    FR_CHECKED fr_status fr_json_get_##X##_or(const fr_json_value *object,     \
+                                              const char *key, type otherwise, \
+                                              type *out, fr_err *err);
+FR_JSON_READERS(string, const char *)
+FR_JSON_READERS(double, double)
+FR_JSON_READERS(i64, int64_t)
+FR_JSON_READERS(u64, uint64_t)
+FR_JSON_READERS(bool, bool)
 FR_CHECKED fr_status fr_json_get_array(const fr_json_value *object,
                                        const char *key,
                                        const fr_json_value **out, fr_err *err);
 FR_CHECKED fr_status fr_json_get_object(const fr_json_value *object,
                                         const char *key,
                                         const fr_json_value **out, fr_err *err);
-
-/* Optional members: absent or null gives `otherwise`; a wrong kind fails. */
-FR_CHECKED fr_status fr_json_get_string_or(const fr_json_value *object,
-                                           const char *key,
-                                           const char *otherwise,
-                                           const char **out, fr_err *err);
-FR_CHECKED fr_status fr_json_get_double_or(const fr_json_value *object,
-                                           const char *key, double otherwise,
-                                           double *out, fr_err *err);
-FR_CHECKED fr_status fr_json_get_i64_or(const fr_json_value *object,
-                                        const char *key, int64_t otherwise,
-                                        int64_t *out, fr_err *err);
-FR_CHECKED fr_status fr_json_get_u64_or(const fr_json_value *object,
-                                        const char *key, uint64_t otherwise,
-                                        uint64_t *out, fr_err *err);
-FR_CHECKED fr_status fr_json_get_bool_or(const fr_json_value *object,
-                                         const char *key, bool otherwise,
-                                         bool *out, fr_err *err);
 
 /*
  * Refuses members that are not in `known`: "path:line: unknown key 'hiden':
@@ -139,22 +113,20 @@ void fr_json_key(fr_json_writer *w, const char *key);
 /* A key, and the beginning of its value. */
 void fr_json_open_object(fr_json_writer *w, const char *key);
 void fr_json_open_array(fr_json_writer *w, const char *key);
-/* Escaped; NULL writes null; broken UTF-8 becomes U+FFFD. */
-void fr_json_string(fr_json_writer *w, const char *text);
-/* Shortest text that reads back the same; NaN and infinities write null. */
-void fr_json_double(fr_json_writer *w, double value);
-void fr_json_u64(fr_json_writer *w, uint64_t value);
-void fr_json_i64(fr_json_writer *w, int64_t value);
-void fr_json_bool(fr_json_writer *w, bool value);
+/* A value; a key and its value.  Strings: escaped, NULL writes null, broken
+ * UTF-8 becomes U+FFFD.  Doubles: the shortest text that reads back the same;
+ * NaN and infinities write null. */
+#define FR_JSON_WRITERS(X, type)                                               \
+    void fr_json_##X(fr_json_writer *w, type value);                           \
+    void fr_json_put_##X(fr_json_writer *w, const char *key, type value);
+FR_JSON_WRITERS(string, const char *)
+FR_JSON_WRITERS(double, double)
+FR_JSON_WRITERS(i64, int64_t)
+FR_JSON_WRITERS(u64, uint64_t)
+FR_JSON_WRITERS(bool, bool)
 void fr_json_null(fr_json_writer *w);
 /* Copies a value that was read, numbers as they stood in the file. */
 void fr_json_copy(fr_json_writer *w, const fr_json_value *value);
-/* key + value in one call */
-void fr_json_put_string(fr_json_writer *w, const char *key, const char *text);
-void fr_json_put_double(fr_json_writer *w, const char *key, double value);
-void fr_json_put_u64(fr_json_writer *w, const char *key, uint64_t value);
-void fr_json_put_i64(fr_json_writer *w, const char *key, int64_t value);
-void fr_json_put_bool(fr_json_writer *w, const char *key, bool value);
 void fr_json_put_null(fr_json_writer *w, const char *key);
 void fr_json_put_doubles(fr_json_writer *w, const char *key,
                          const double *values, size_t n); /* a row */

@@ -161,31 +161,22 @@ static const fr_json_value *get(const fr_json_value *object, const char *key,
     return value;
 }
 
-fr_status fr_json_get_array(const fr_json_value *object, const char *key,
-                            const fr_json_value **out, fr_err *err)
-{
-    const fr_json_value *value = get(object, key, err);
+#define DEFINE_CONTAINER(suffix, wanted, what)                                 \
+    fr_status fr_json_get_##suffix(const fr_json_value *object,                \
+                                   const char *key, const fr_json_value **out, \
+                                   fr_err *err)                                \
+    {                                                                          \
+        const fr_json_value *value = get(object, key, err);                    \
+        if (value == NULL)                                                     \
+            return FR_INPUT;                                                   \
+        if (value->kind != (wanted))                                           \
+            return fail_kind(value, what, err);                                \
+        *out = value;                                                          \
+        return FR_OK;                                                          \
+    }
 
-    if (value == NULL)
-        return FR_INPUT;
-    if (value->kind != FR_JSON_ARRAY)
-        return fail_kind(value, "an array", err);
-    *out = value;
-    return FR_OK;
-}
-
-fr_status fr_json_get_object(const fr_json_value *object, const char *key,
-                             const fr_json_value **out, fr_err *err)
-{
-    const fr_json_value *value = get(object, key, err);
-
-    if (value == NULL)
-        return FR_INPUT;
-    if (value->kind != FR_JSON_OBJECT)
-        return fail_kind(value, "an object", err);
-    *out = value;
-    return FR_OK;
-}
+DEFINE_CONTAINER(array, FR_JSON_ARRAY, "an array")
+DEFINE_CONTAINER(object, FR_JSON_OBJECT, "an object")
 
 /* The required and the optional getter of one type. */
 #define DEFINE_GETTERS(suffix, type)                                           \
@@ -209,9 +200,7 @@ fr_status fr_json_get_object(const fr_json_value *object, const char *key,
         return FR_OK;                                                          \
     }
 
-typedef const char *string;
-
-DEFINE_GETTERS(string, string)
+DEFINE_GETTERS(string, const char *)
 DEFINE_GETTERS(double, double)
 DEFINE_GETTERS(i64, int64_t)
 DEFINE_GETTERS(u64, uint64_t)

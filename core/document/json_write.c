@@ -271,35 +271,18 @@ void fr_json_copy(fr_json_writer *w, const fr_json_value *value)
     }
 }
 
-void fr_json_put_string(fr_json_writer *w, const char *key, const char *text)
-{
-    fr_json_key(w, key);
-    fr_json_string(w, text);
-}
+#define DEFINE_PUT(X, type)                                                    \
+    void fr_json_put_##X(fr_json_writer *w, const char *key, type value)       \
+    {                                                                          \
+        fr_json_key(w, key);                                                   \
+        fr_json_##X(w, value);                                                 \
+    }
 
-void fr_json_put_double(fr_json_writer *w, const char *key, double value)
-{
-    fr_json_key(w, key);
-    fr_json_double(w, value);
-}
-
-void fr_json_put_u64(fr_json_writer *w, const char *key, uint64_t value)
-{
-    fr_json_key(w, key);
-    fr_json_u64(w, value);
-}
-
-void fr_json_put_i64(fr_json_writer *w, const char *key, int64_t value)
-{
-    fr_json_key(w, key);
-    fr_json_i64(w, value);
-}
-
-void fr_json_put_bool(fr_json_writer *w, const char *key, bool value)
-{
-    fr_json_key(w, key);
-    fr_json_bool(w, value);
-}
+DEFINE_PUT(string, const char *)
+DEFINE_PUT(double, double)
+DEFINE_PUT(u64, uint64_t)
+DEFINE_PUT(i64, int64_t)
+DEFINE_PUT(bool, bool)
 
 void fr_json_put_null(fr_json_writer *w, const char *key)
 {

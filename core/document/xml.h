@@ -76,18 +76,14 @@ FR_CHECKED fr_status fr_xml_get_quantity(const fr_xml_node *node,
                                          double *out, fr_err *err);
 
 /* Optional: absent leaves *out as it is (set the default before). */
-FR_CHECKED fr_status fr_xml_maybe_i64(const fr_xml_node *node,
-                                      const char *attribute, int64_t *out,
-                                      fr_err *err);
-FR_CHECKED fr_status fr_xml_maybe_double(const fr_xml_node *node,
-                                         const char *attribute, double *out,
-                                         fr_err *err);
-FR_CHECKED fr_status fr_xml_maybe_bool(const fr_xml_node *node,
-                                       const char *attribute, bool *out,
-                                       fr_err *err);
-FR_CHECKED fr_status fr_xml_maybe_bytes(const fr_xml_node *node,
-                                        const char *attribute, uint64_t *out,
-                                        fr_err *err);
+#define FR_XML_READER(X, type)                                                 \
+    FR_CHECKED fr_status fr_xml_maybe_##X(const fr_xml_node *node,             \
+                                          const char *attribute, type *out,    \
+                                          fr_err *err);
+FR_XML_READER(i64, int64_t)
+FR_XML_READER(double, double)
+FR_XML_READER(bool, bool)
+FR_XML_READER(bytes, uint64_t)
 FR_CHECKED fr_status fr_xml_maybe_quantity(const fr_xml_node *node,
                                            const char *attribute,
                                            fr_quantity quantity, unsigned flags,
