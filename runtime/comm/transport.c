@@ -248,27 +248,20 @@ static uint64_t piece_bytes(uint64_t n_bytes, uint64_t at)
     return n_left < FR_TRANSPORT_MAX_BYTES ? n_left : FR_TRANSPORT_MAX_BYTES;
 }
 
-static fr_status send_pieces(fr_transport *transport, int64_t peer,
-                             const unsigned char *bytes, uint64_t n_bytes,
-                             fr_err *err)
+/* Sends `from`, or receives into `to`: the other one is NULL. */
+static fr_status move_pieces(fr_transport *transport, int64_t peer,
+                             const unsigned char *from, unsigned char *to,
+                             uint64_t n_bytes, fr_err *err)
 {
-    for (uint64_t at = 0; at < n_bytes; at += piece_bytes(n_bytes, at)) {
-        fr_request request = {0};
-        FR_TRY(transport->ops->isend(transport, peer, FR_TAG_SETUP, bytes + at,
-                                     piece_bytes(n_bytes, at), &request, err));
-        FR_TRY(fr_transport_wait(transport, &request, peer, "gather", err));
-    }
-    return FR_OK;
-}
+    const fr_transport_ops *ops = transport->ops;
 
-static fr_status receive_pieces(fr_transport *transport, int64_t peer,
-                                unsigned char *bytes, uint64_t n_bytes,
-                                fr_err *err)
-{
     for (uint64_t at = 0; at < n_bytes; at += piece_bytes(n_bytes, at)) {
+        uint64_t n = piece_bytes(n_bytes, at);
         fr_request request = {0};
-        FR_TRY(transport->ops->irecv(transport, peer, FR_TAG_SETUP, bytes + at,
-                                     piece_bytes(n_bytes, at), &request, err));
+        FR_TRY(from != NULL ? ops->isend(transport, peer, FR_TAG_SETUP,
+                                         from + at, n, &request, err)
+                            : ops->irecv(transport, peer, FR_TAG_SETUP, to + at,
+                                         n, &request, err));
         FR_TRY(fr_transport_wait(transport, &request, peer, "gather", err));
     }
     return FR_OK;
@@ -287,7 +280,7 @@ fr_status fr_transport_gather(fr_transport *transport, const void *bytes,
     fr_status status = fr_transport_all_gather(transport, &n_bytes,
                                                sizeof n_bytes, sizes, err);
     if (status == FR_OK && transport->rank != 0) {
-        status = send_pieces(transport, 0, bytes, n_bytes, err);
+        status = move_pieces(transport, 0, bytes, NULL, n_bytes, err);
         free(sizes);
         return status;
     }
@@ -303,8 +296,8 @@ fr_status fr_transport_gather(fr_transport *transport, const void *bytes,
     if (status == FR_OK && n_bytes > 0)
         memcpy(all, bytes, n_bytes);
     for (int64_t i = 1; status == FR_OK && i < world; i++)
-        status = receive_pieces(transport, i, all + sizes[i],
-                                sizes[i + 1] - sizes[i], err);
+        status = move_pieces(transport, i, NULL, all + sizes[i],
+                             sizes[i + 1] - sizes[i], err);
     if (status == FR_OK) {
         memcpy(first_bytes, sizes, ((size_t)world + 1) * sizeof *sizes);
         *out = all;

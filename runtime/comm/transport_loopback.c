@@ -25,7 +25,7 @@ struct fr_loopback {
     int64_t world, n_open;
     int32_t *node_of_rank;
     unsigned char **window; /* control block, then slab */
-    posting *first, *last;  /* unmatched, in order of posting */
+    posting *first;         /* unmatched, in order of posting */
 };
 
 typedef struct loopback_transport {
@@ -128,9 +128,9 @@ static fr_status loopback_open_slab(fr_transport *transport, uint64_t n_bytes,
 /* Under the mutex: pairs `mine` with the oldest fitting posting, or queues. */
 static void post(fr_loopback *hub, posting *mine)
 {
-    posting **link = &hub->first, *before = NULL;
+    posting **link = &hub->first;
 
-    for (; *link != NULL; before = *link, link = &(*link)->next) {
+    for (; *link != NULL; link = &(*link)->next) {
         posting *other = *link;
         if (other->is_send == mine->is_send || other->src != mine->src ||
             other->dst != mine->dst || other->tag != mine->tag)
@@ -139,15 +139,12 @@ static void post(fr_loopback *hub, posting *mine)
         const posting *recv = mine->is_send ? other : mine;
         memcpy(recv->to, send->from,
                send->n_bytes < recv->n_bytes ? send->n_bytes : recv->n_bytes);
-        if (hub->last == other)
-            hub->last = before;
         *link = other->next;
         mine->is_done = other->is_done = true;
         return;
     }
     mine->next = NULL;
     *link = mine;
-    hub->last = mine;
 }
 
 static fr_status loopback_post(fr_transport *transport, const posting *parts,

@@ -40,7 +40,7 @@ typedef struct tcp_transport {
     fr_tcp_head head;
     uint64_t n_read;
     unsigned char *payload;
-    tcp_message *arrived, *last_arrived, *awaited, *last_awaited;
+    tcp_message *arrived, *awaited; /* oldest first */
     bool has_joined;
     int64_t dead_rank; /* -1: nobody is */
     char reason[512];
@@ -61,7 +61,7 @@ static void free_messages(tcp_message *first, bool is_owner)
 static void forget_awaited(tcp_transport *self)
 {
     free_messages(self->awaited, false);
-    self->awaited = self->last_awaited = NULL;
+    self->awaited = NULL;
 }
 
 static fr_status fail_dead(const tcp_transport *self, fr_err *err)
@@ -72,34 +72,24 @@ static fr_status fail_dead(const tcp_transport *self, fr_err *err)
                    (long long)self->base.rank, (long long)self->dead_rank);
 }
 
-static void append(tcp_message **first, tcp_message **last, tcp_message *l)
+static void append(tcp_message **list, tcp_message *l)
 {
+    while (*list != NULL)
+        list = &(*list)->next;
     l->next = NULL;
-    if (*first != NULL)
-        (*last)->next = l;
-    else
-        *first = l;
-    *last = l;
+    *list = l;
 }
 
-/* Takes the first tcp_message of a source and tag out of a list. */
-static tcp_message *take(tcp_message **first, tcp_message **last, int64_t src,
-                         int tag)
+/* Takes the oldest message of a source and tag out of a list; NULL: there is
+ * none. */
+static tcp_message *take(tcp_message **list, int64_t src, int tag)
 {
-    tcp_message *before = NULL;
-
-    for (tcp_message *l = *first; l != NULL; before = l, l = l->next) {
-        if (l->src != src || l->tag != tag)
-            continue;
-        if (before != NULL)
-            before->next = l->next;
-        else
-            *first = l->next;
-        if (*last == l)
-            *last = before;
-        return l;
-    }
-    return NULL;
+    while (*list != NULL && ((*list)->src != src || (*list)->tag != tag))
+        list = &(*list)->next;
+    tcp_message *l = *list;
+    if (l != NULL)
+        *list = l->next;
+    return l;
 }
 
 static void deliver(tcp_message *to, tcp_message *from)
@@ -134,12 +124,11 @@ static fr_status take_frame(tcp_transport *self, fr_err *err)
                            .n_bytes = head->n_bytes,
                            .bytes = self->payload};
         self->payload = NULL;
-        tcp_message *to =
-            take(&self->awaited, &self->last_awaited, l->src, l->tag);
+        tcp_message *to = take(&self->awaited, l->src, l->tag);
         if (to != NULL)
             deliver(to, l);
         else
-            append(&self->arrived, &self->last_arrived, l);
+            append(&self->arrived, l);
     }
     free(self->payload);
     self->payload = NULL;
@@ -245,11 +234,11 @@ static fr_status tcp_irecv(fr_transport *transport, int64_t peer, int tag,
     *l = (tcp_message){
         .src = peer, .tag = tag, .n_bytes = n_bytes, .bytes = bytes};
     pthread_mutex_lock(&self->mutex);
-    tcp_message *from = take(&self->arrived, &self->last_arrived, peer, tag);
+    tcp_message *from = take(&self->arrived, peer, tag);
     if (from != NULL)
         deliver(l, from);
     else
-        append(&self->awaited, &self->last_awaited, l);
+        append(&self->awaited, l);
     pthread_mutex_unlock(&self->mutex);
     request->handle = l;
     return FR_OK;
@@ -267,19 +256,15 @@ static fr_status tcp_check(fr_transport *transport, fr_err *err)
     return status;
 }
 
-/* Whether it has come or not. */
+/* Frees a message that was waited for, whether it has come or not. */
 static void remove_message(tcp_transport *self, tcp_message *l)
 {
-    tcp_message *before = NULL, *at = self->awaited;
+    tcp_message **at = &self->awaited;
 
-    for (; at != NULL && at != l; at = at->next)
-        before = at;
-    if (at != NULL && before != NULL)
-        before->next = at->next;
-    else if (at != NULL)
-        self->awaited = at->next;
-    if (at != NULL && self->last_awaited == at)
-        self->last_awaited = before;
+    while (*at != NULL && *at != l)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = l->next;
     free(l);
 }
 

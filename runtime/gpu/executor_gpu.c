@@ -56,12 +56,10 @@ static fr_status start_heartbeat(gpu_executor *self, fr_err *err)
     return FR_OK;
 }
 
-static void gpu_destroy(fr_executor *executor)
+static void gpu_close(fr_executor *executor)
 {
     gpu_executor *self = (gpu_executor *)executor;
 
-    if (self == NULL)
-        return;
     /* Streams end before the communicators that their work is in. */
     fr_gpu_interpreter_destroy(self->interpreter);
     fr_gpu_links_destroy(self->links);
@@ -75,7 +73,20 @@ static void gpu_destroy(fr_executor *executor)
     atomic_store(&self->should_stop, true);
     if (self->has_heartbeat)
         (void)pthread_join(self->heartbeat, NULL);
-    free(self);
+}
+
+static fr_status gpu_open(fr_executor *executor, fr_err *err)
+{
+    gpu_executor *self = (gpu_executor *)executor;
+    fr_transport *transport = executor->transport;
+
+    self->setup = executor->backend->context;
+    self->driver = self->setup->system->driver;
+    bool is_mirrored = self->setup->is_shared && transport->world > 1;
+    FR_TRY(transport->ops->open_slab(
+        transport, is_mirrored ? executor->rank_program->slab_bytes : 0, err));
+    return fr_gpu_choose(self->setup->system, transport, self->setup->is_shared,
+                         &self->gpu, err);
 }
 
 /* ---- memory -------------------------------------------------------------- */
@@ -188,14 +199,9 @@ static fr_status gpu_connect(fr_executor *executor, fr_err *err)
                           .slab = self->slab,
                           .is_estimated = self->setup->is_estimated,
                           .timeout_s = executor->options->timeout_s};
-    fr_gpu_options options = {.timeout_s = executor->options->timeout_s,
-                              .trace_steps = executor->options->trace_steps,
+    fr_gpu_options options = {.trace_steps = executor->options->trace_steps,
                               .is_launched = self->setup->is_launched,
-                              .on_gradients = executor->on_gradients,
-                              .on_gradients_context =
-                                  executor->on_gradients_context,
-                              .on_status = executor->on_status,
-                              .on_status_context = executor->on_status_context};
+                              .watch = executor->watch};
     uint64_t now_bytes = 0;
 
     FR_TRY(clear(self, err));
@@ -362,7 +368,8 @@ static fr_status gpu_peak(fr_executor *executor, uint64_t *peak_bytes,
 }
 
 static const fr_executor_ops gpu_ops = {
-    .destroy = gpu_destroy,
+    .open = gpu_open,
+    .close = gpu_close,
     .set_up = gpu_set_up,
     .connect = gpu_connect,
     .fill = gpu_fill,
@@ -375,40 +382,11 @@ static const fr_executor_ops gpu_ops = {
     .peak = gpu_peak,
 };
 
-/* ---- opening ------------------------------------------------------------- */
-
-static fr_status gpu_open(const fr_backend *backend, fr_transport *transport,
-                          const fr_program *program,
-                          const fr_run_options *options, fr_executor **out,
-                          fr_err *err)
-{
-    gpu_executor *self;
-
-    FR_TRY_CALLOC(self, 1, err);
-    fr_executor_init(&self->base, &gpu_ops, transport, program, options);
-    self->setup = backend->context;
-    self->driver = self->setup->system->driver;
-    fr_status status =
-        transport->ops->open_slab(transport,
-                                  self->setup->is_shared && transport->world > 1
-                                      ? self->base.rank_program->slab_bytes
-                                      : 0,
-                                  err);
-    if (status == FR_OK)
-        status = fr_gpu_choose(self->setup->system, transport,
-                               self->setup->is_shared, &self->gpu, err);
-    if (status != FR_OK) {
-        gpu_destroy(&self->base);
-        return status;
-    }
-    *out = &self->base;
-    return FR_OK;
-}
-
 fr_backend fr_gpu_backend(const fr_gpu_setup *setup)
 {
     return (fr_backend){.name = setup->system->name,
                         .is_slow_traced = true,
-                        .open = gpu_open,
+                        .executor_bytes = sizeof(gpu_executor),
+                        .ops = &gpu_ops,
                         .context = setup};
 }

@@ -169,10 +169,10 @@ fr_status fr_gpu_interpreter_step(fr_gpu_interpreter *it, int64_t i_step,
                                   bool is_traced, double *step_s, fr_err *err)
 {
     it->is_traced = is_traced && it->trace != NULL;
-    it->is_noted = it->options.on_gradients != NULL && it->n_steps == 0;
+    it->is_noted = it->options.watch.on_gradients != NULL && it->n_steps == 0;
     set_step(it, i_step);
-    if (it->options.on_status != NULL)
-        it->options.on_status(it->options.on_status_context, i_step, 0, 0);
+    if (it->options.watch.on_status != NULL)
+        it->options.watch.on_status(it->options.watch.context, i_step, 0, 0);
     fr_status status = run_step(it, step_s, err);
     if (status == FR_OK)
         it->n_steps++;

@@ -18,20 +18,14 @@
 typedef struct fr_gpu_interpreter fr_gpu_interpreter;
 
 typedef struct fr_gpu_options {
-    double timeout_s;    /* of a communication, from its begin to its end; and
-                            of the device, from one call of a lane to the
-                            next */
     int64_t trace_steps; /* room for spans of so many steps */
     bool is_launched;    /* no graphs */
-    /* Called before each OPT_STEP of the first step, with operand 0 (the
-     * gradients) as float32 in the host's memory; may be NULL. */
-    void (*on_gradients)(void *context, const fr_instr_view *view);
-    void *on_gradients_context;
-    fr_status_fn on_status; /* may be NULL */
-    void *on_status_context;
+    fr_step_watch watch;
 } fr_gpu_options;
 
-/* Borrows everything; links NULL: a world of one.  data NULL: the program
+/* Borrows everything; place->timeout_s is that of a communication, from its
+ * begin to its end, and of the device, from one call of a lane to the next;
+ * links NULL: a world of one.  data NULL: the program
  * loads no tokens.  FR_CHECK: an instruction has no kernel. */
 FR_CHECKED fr_status fr_gpu_interpreter_create(
     const fr_gpu_place *place, fr_gpu_links *links, fr_data *data,

@@ -190,7 +190,7 @@ static fr_status create_memory(fr_gpu_interpreter *it, fr_err *err)
     if (it->host_store_bytes > 0)
         FR_TRY(driver->alloc_host(it->gpu, it->host_store_bytes, &store, err));
     it->host_store = store;
-    if (it->options.on_gradients == NULL)
+    if (it->options.watch.on_gradients == NULL)
         return FR_OK;
     it->gradients =
         malloc(it->rank.rank_program->n_parameters * sizeof(float) + 1);

@@ -55,7 +55,7 @@ static fr_status note_gradients(fr_gpu_interpreter *it, uint32_t i_call,
         wide[i] = widen(bits);
     }
     fr_instr_view view = {instr, &it->rank.rank_program->calls[i_call], shown};
-    it->options.on_gradients(it->options.on_gradients_context, &view);
+    it->options.watch.on_gradients(it->options.watch.context, &view);
     return FR_OK;
 }
 

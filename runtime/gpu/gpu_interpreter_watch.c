@@ -82,11 +82,11 @@ static int look_at_lanes(fr_gpu_interpreter *it, int64_t now_ns)
 
 static void show_status(const fr_gpu_interpreter *it, int slowest)
 {
-    if (it->options.on_status == NULL || slowest < 0)
+    if (it->options.watch.on_status == NULL || slowest < 0)
         return;
     const fr_gpu_lane_comm *comm = current_comm(it, slowest);
-    it->options.on_status(it->options.on_status_context, it->i_step,
-                          comm->i_call, comm->i_instr);
+    it->options.watch.on_status(it->options.watch.context, it->i_step,
+                                comm->i_call, comm->i_instr);
 }
 
 static fr_status fail_late(const fr_gpu_interpreter *it, int lane, fr_err *err)
@@ -96,9 +96,9 @@ static fr_status fail_late(const fr_gpu_interpreter *it, int lane, fr_err *err)
         it->links->ops->waits_for(it->links, comm->i_instr, (fr_lane)lane);
     fr_status status =
         absent >= 0 ? fr_fail(err, FR_FAILURE, "waited %.3g s for rank %lld",
-                              it->options.timeout_s, (long long)absent)
+                              it->place.timeout_s, (long long)absent)
                     : fr_fail(err, FR_FAILURE, "no end after %.3g s",
-                              it->options.timeout_s);
+                              it->place.timeout_s);
 
     name_comm(it, comm, err);
     return status;
@@ -132,7 +132,7 @@ static fr_status fail_stuck(const fr_gpu_interpreter *it, fr_err *err)
         return fr_fail(err, FR_FAILURE,
                        "rank %lld: step %lld: the device does nothing for "
                        "%.3g s",
-                       rank, (long long)it->i_step, it->options.timeout_s);
+                       rank, (long long)it->i_step, it->place.timeout_s);
     const fr_segment *segment = fr_rank_segment(&it->rank, (uint32_t)i_call);
     const fr_instr *instrs = it->rank.program->instrs + segment->first_instr;
     return fr_fail(err, FR_FAILURE,
@@ -141,7 +141,7 @@ static fr_status fail_stuck(const fr_gpu_interpreter *it, fr_err *err)
                    rank, (long long)it->i_step, (long long)i_call,
                    segment->name, fr_op_name((fr_op)instrs[0].op),
                    fr_op_name((fr_op)instrs[segment->n_instrs - 1].op),
-                   it->options.timeout_s);
+                   it->place.timeout_s);
 }
 
 /* Asks the library of communicators for failures. */
@@ -175,7 +175,7 @@ static fr_status look(fr_gpu_interpreter *it, int64_t now_ns, fr_err *err)
     if (it->links != NULL)
         FR_TRY(look_at_links(it, slowest, err));
     int64_t moved_ns = slowest < 0 ? it->moved_ns : it->lanes[slowest].moved_ns;
-    if ((double)(now_ns - moved_ns) * 1e-9 <= it->options.timeout_s)
+    if ((double)(now_ns - moved_ns) * 1e-9 <= it->place.timeout_s)
         return FR_OK;
     return slowest < 0 ? fail_stuck(it, err) : fail_late(it, slowest, err);
 }

@@ -1,6 +1,7 @@
 /* launch.c: who started this process, and the way back to it. */
 #include "runtime/launch/launch.h"
 
+#include "core/base/units.h"
 #include "runtime/launch/rank_page.h"
 
 #include <signal.h>
@@ -8,15 +9,15 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-static bool env_number(const char *name, int64_t *out)
+bool fr_launch_number(const char *name, int64_t least, int64_t most,
+                      int64_t *out)
 {
     const char *text = getenv(name);
-    char *end = NULL;
+    int64_t value = 0;
+    fr_err ignored;
 
-    if (text == NULL || !text[0])
-        return false;
-    long long value = strtoll(text, &end, 10);
-    if (*end != '\0' || value < 0)
+    if (text == NULL || fr_parse_i64(text, &value, &ignored) != FR_OK ||
+        value < least || value > most)
         return false;
     *out = value;
     return true;
@@ -27,8 +28,8 @@ static bool detect_pair(const char *rank_name, const char *world_name,
 {
     int64_t rank = 0, world = 0;
 
-    if (!env_number(rank_name, &rank) || !env_number(world_name, &world) ||
-        world < 1 || rank >= world)
+    if (!fr_launch_number(world_name, 1, INT64_MAX, &world) ||
+        !fr_launch_number(rank_name, 0, world - 1, &rank))
         return false;
     out->rank = rank;
     out->world = world;
@@ -47,7 +48,7 @@ void fr_launch_detect(fr_launch *out)
         detect_pair("PMI_RANK", "PMI_SIZE", out)) {
         out->role = FR_LAUNCH_RANK;
         out->launcher = "mpirun";
-    } else if (env_number("SLURM_STEP_ID", &step) &&
+    } else if (fr_launch_number("SLURM_STEP_ID", 0, INT64_MAX, &step) &&
                detect_pair("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", out)) {
         /* A shell within a step of one task is somebody's terminal. */
         out->role = out->world > 1 ? FR_LAUNCH_RANK : FR_LAUNCH_STANDALONE;

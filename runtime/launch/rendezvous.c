@@ -2,7 +2,6 @@
 #include "runtime/launch/rendezvous.h"
 
 #include "core/base/text.h"
-#include "core/base/units.h"
 #include "runtime/comm/transport_tcp.h"
 #include "runtime/launch/launch.h"
 
@@ -10,20 +9,6 @@
 #include <string.h>
 
 #define DEFAULT_PORT 29500 /* torchrun's */
-
-static bool env_number(const char *name, int64_t least, int64_t most,
-                       int64_t *out)
-{
-    const char *text = getenv(name);
-    int64_t value = 0;
-    fr_err ignored;
-
-    if (text == NULL || fr_parse_i64(text, &value, &ignored) != FR_OK ||
-        value < least || value > most)
-        return false;
-    *out = value;
-    return true;
-}
 
 bool fr_rendezvous_first_host(const char *list, char *out, size_t n)
 {
@@ -65,7 +50,8 @@ static fr_status find_address(fr_rendezvous *place, fr_err *err)
     if (list != NULL &&
         fr_rendezvous_first_host(list, place->address, sizeof place->address))
         return FR_OK;
-    if (env_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, INT32_MAX, &n_local) &&
+    if (fr_launch_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, INT32_MAX,
+                         &n_local) &&
         n_local == place->world &&
         fr_text_copy(place->address, sizeof place->address, "127.0.0.1"))
         return FR_OK;
@@ -82,11 +68,11 @@ static fr_status find_port(fr_rendezvous *place, fr_err *err)
     const int64_t first = 20000, n_ports = 10000; /* below the ephemeral ones */
 
     if (getenv("MASTER_PORT") != NULL &&
-        !env_number("MASTER_PORT", 1, 65534, &port))
+        !fr_launch_number("MASTER_PORT", 1, 65534, &port))
         return fr_fail(err, FR_INPUT, "MASTER_PORT=%.40s is no port",
                        getenv("MASTER_PORT"));
     if (getenv("MASTER_PORT") == NULL &&
-        env_number("SLURM_JOB_ID", 0, INT64_MAX, &job))
+        fr_launch_number("SLURM_JOB_ID", 0, INT64_MAX, &job))
         port = first + job % n_ports; /* jobs may share a node */
     if (agent != NULL && strcmp(agent, "True") == 0)
         port++;
@@ -101,8 +87,8 @@ fr_status fr_rendezvous_find(fr_rendezvous *out, fr_err *err)
     fr_launch launch;
 
     if (getenv("MASTER_ADDR") != NULL &&
-        env_number("WORLD_SIZE", 1, INT32_MAX, &place.world) &&
-        env_number("RANK", 0, place.world - 1, &place.rank)) {
+        fr_launch_number("WORLD_SIZE", 1, INT32_MAX, &place.world) &&
+        fr_launch_number("RANK", 0, place.world - 1, &place.rank)) {
         place.launcher = "torchrun";
         place.by = FR_BOOTSTRAP_TCP;
     } else {

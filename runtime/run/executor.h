@@ -4,7 +4,7 @@
  * executor_gpu.c.
  *
  * In this order, on all ranks: open(), set_up(), connect(), fill(), then
- * steps; destroy() at any time.
+ * steps; close() at any time.
  */
 #ifndef FR_RUNTIME_RUN_EXECUTOR_H
 #define FR_RUNTIME_RUN_EXECUTOR_H
@@ -15,8 +15,12 @@
 typedef struct fr_executor fr_executor;
 
 typedef struct fr_executor_ops {
-    /* Collective; takes what the executor holds, itself too.  Takes NULL. */
-    void (*destroy)(fr_executor *executor);
+    /* Collective: chooses the device and opens the transport's slab as the
+     * backend wants it. */
+    fr_status (*open)(fr_executor *executor, fr_err *err);
+    /* Collective: gives back what the executor holds, but not its own
+     * memory; also after an open() that failed. */
+    void (*close)(fr_executor *executor);
     /* Not collective.  Allocates memory for the program, which nobody writes
      * yet. */
     fr_status (*set_up)(fr_executor *executor, fr_err *err);
@@ -42,37 +46,35 @@ typedef struct fr_executor_ops {
 } fr_executor_ops;
 
 struct fr_executor {
-    const fr_executor_ops *ops;
-    fr_transport *transport; /* all borrowed */
+    const fr_backend *backend;
+    const fr_executor_ops *ops; /* the backend's */
+    fr_transport *transport;    /* all borrowed */
     const fr_program *program;
     const fr_rank_program *rank_program;
     const fr_run_options *options;
     fr_data *data; /* NULL: loads no tokens.  Set before set_up(), like: */
-    /* Shown each OPT_STEP of the first step, gradients in the host's memory
-     * as float32; may be NULL. */
-    void (*on_gradients)(void *context, const fr_instr_view *view);
-    void *on_gradients_context;
-    fr_status_fn on_status; /* may be NULL */
-    void *on_status_context;
+    fr_step_watch watch;
     _Atomic int64_t *beat_ns; /* may be NULL */
     uint64_t baseline_bytes;  /* connect() sets it */
     bool is_oversubscribed;   /* open() sets it */
 };
 
-/* open(): collective, opens the transport's slab as the backend wants it. */
 struct fr_backend {
     const char *name;
-    bool is_slow_traced; /* traced steps take longer than others */
-    fr_status (*open)(const fr_backend *backend, fr_transport *transport,
-                      const fr_program *program, const fr_run_options *options,
-                      fr_executor **out, fr_err *err);
+    bool is_slow_traced;   /* traced steps take longer than others */
+    size_t executor_bytes; /* of a struct that begins with fr_executor */
+    const fr_executor_ops *ops;
     const void *context;
 };
 
-/* For backends: fills what all executors have. */
-void fr_executor_init(fr_executor *executor, const fr_executor_ops *ops,
-                      fr_transport *transport, const fr_program *program,
-                      const fr_run_options *options);
+/* Collective: makes a backend's executor, which fr_executor_destroy() gives
+ * back, and opens it. */
+FR_CHECKED fr_status fr_executor_open(const fr_backend *backend,
+                                      fr_transport *transport,
+                                      const fr_program *program,
+                                      const fr_run_options *options,
+                                      fr_executor **out, fr_err *err);
+void fr_executor_destroy(fr_executor *executor); /* takes NULL */
 
 extern const fr_backend fr_backend_cpu;
 

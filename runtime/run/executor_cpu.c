@@ -4,7 +4,6 @@
 #include "runtime/run/executor.h"
 #include "runtime/run/measure.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -15,26 +14,26 @@ typedef struct cpu_executor {
     fr_core_mask previous_cores;
 } cpu_executor;
 
-void fr_executor_init(fr_executor *executor, const fr_executor_ops *ops,
-                      fr_transport *transport, const fr_program *program,
-                      const fr_run_options *options)
-{
-    executor->ops = ops;
-    executor->transport = transport;
-    executor->program = program;
-    executor->rank_program = fr_program_of_rank(program, transport->rank);
-    executor->options = options;
-}
-
-static void cpu_destroy(fr_executor *executor)
+static void cpu_close(fr_executor *executor)
 {
     cpu_executor *self = (cpu_executor *)executor;
 
-    if (self == NULL)
-        return;
     fr_interpreter_destroy(self->interpreter);
     fr_cores_restore(&self->previous_cores);
-    free(self);
+}
+
+static fr_status cpu_open(fr_executor *executor, fr_err *err)
+{
+    cpu_executor *self = (cpu_executor *)executor;
+    fr_transport *transport = executor->transport;
+
+    fr_measure_reset_peak();
+    fr_cores_assign(transport->n_local, transport->i_local,
+                    executor->program->plan.n_threads, &self->cores);
+    fr_cores_pin(&self->cores, &self->previous_cores);
+    executor->is_oversubscribed = self->cores.is_crowded;
+    return transport->ops->open_slab(transport,
+                                     executor->rank_program->slab_bytes, err);
 }
 
 /*
@@ -97,14 +96,6 @@ static unsigned char *slab_of(const fr_executor *executor)
     return executor->transport->slab[executor->transport->rank];
 }
 
-static void show_instr(void *context, const fr_instr_view *view)
-{
-    const fr_executor *executor = context;
-
-    if (view->instr->op == FR_OP_OPT_STEP)
-        executor->on_gradients(executor->on_gradients_context, view);
-}
-
 static fr_status cpu_set_up(fr_executor *executor, fr_err *err)
 {
     cpu_executor *self = (cpu_executor *)executor;
@@ -114,15 +105,10 @@ static fr_status cpu_set_up(fr_executor *executor, fr_err *err)
         .is_core_shared = self->cores.is_core_shared,
         .is_crowded = self->cores.is_crowded,
         .comm_core = self->cores.comm,
-        .on_status = executor->on_status,
-        .on_status_context = executor->on_status_context,
+        .watch = executor->watch,
         .beat_ns = executor->beat_ns,
     };
 
-    if (executor->on_gradients != NULL) {
-        options.on_instr = show_instr;
-        options.on_instr_context = executor;
-    }
     warm_up_blas(executor->program->plan.n_threads);
     return fr_interpreter_create(executor->program, executor->transport,
                                  executor->data, &options, &self->interpreter,
@@ -202,7 +188,8 @@ static fr_status cpu_peak(fr_executor *executor, uint64_t *peak_bytes,
 }
 
 static const fr_executor_ops cpu_ops = {
-    .destroy = cpu_destroy,
+    .open = cpu_open,
+    .close = cpu_close,
     .set_up = cpu_set_up,
     .connect = cpu_connect,
     .fill = cpu_fill,
@@ -214,30 +201,5 @@ static const fr_executor_ops cpu_ops = {
     .peak = cpu_peak,
 };
 
-static fr_status cpu_open(const fr_backend *backend, fr_transport *transport,
-                          const fr_program *program,
-                          const fr_run_options *options, fr_executor **out,
-                          fr_err *err)
-{
-    cpu_executor *self = calloc(1, sizeof *self);
-
-    (void)backend;
-    if (self == NULL)
-        return fr_fail_no_memory(err);
-    fr_executor_init(&self->base, &cpu_ops, transport, program, options);
-    fr_measure_reset_peak();
-    fr_cores_assign(transport->n_local, transport->i_local,
-                    program->plan.n_threads, &self->cores);
-    fr_cores_pin(&self->cores, &self->previous_cores);
-    self->base.is_oversubscribed = self->cores.is_crowded;
-    fr_status status = transport->ops->open_slab(
-        transport, self->base.rank_program->slab_bytes, err);
-    if (status != FR_OK) {
-        cpu_destroy(&self->base);
-        return status;
-    }
-    *out = &self->base;
-    return FR_OK;
-}
-
-const fr_backend fr_backend_cpu = {.name = "cpu", .open = cpu_open};
+const fr_backend fr_backend_cpu = {
+    .name = "cpu", .executor_bytes = sizeof(cpu_executor), .ops = &cpu_ops};

@@ -23,10 +23,9 @@ fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
         fr_rank_kernel_call(&it->rank, instr, n_threads, it->i_step);
 
     fr_interpreter_resolve(it, i_call, instr, kernel.ptr);
-    if (it->options.on_instr != NULL) {
-        fr_instr_view view = {instr, &it->rank.rank_program->calls[i_call],
-                              kernel.ptr};
-        it->options.on_instr(it->options.on_instr_context, &view);
+    if (it->options.watch.on_gradients != NULL && instr->op == FR_OP_OPT_STEP) {
+        fr_instr_view view = {instr, call, kernel.ptr};
+        it->options.watch.on_gradients(it->options.watch.context, &view);
     }
     if (instr->op == FR_OP_LOAD_TOKENS)
         return fr_rank_load_tokens(&it->rank, call, instr, it->i_step,
@@ -218,9 +217,9 @@ static fr_status run_call(fr_interpreter *it, uint32_t i_call, fr_err *err)
     for (uint32_t i = 0; i < segment->n_instrs; i++) {
         uint32_t i_instr = segment->first_instr + i;
         int64_t begin_ns = it->is_traced ? fr_clock_ns() : 0;
-        if (it->options.on_status != NULL)
-            it->options.on_status(it->options.on_status_context, it->i_step,
-                                  i_call, i_instr);
+        if (it->options.watch.on_status != NULL)
+            it->options.watch.on_status(it->options.watch.context, it->i_step,
+                                        i_call, i_instr);
         if (fr_instr_communicates(&it->rank.program->instrs[i_instr]))
             FR_TRY(communicate(it, i_call, i_instr, err));
         else

@@ -15,7 +15,7 @@
 
 typedef struct fr_interpreter fr_interpreter;
 
-/* Shown an instruction's operand before it runs; see `on_instr`. */
+/* An instruction and its operands; see `on_gradients`. */
 typedef struct fr_instr_view {
     const fr_instr *instr;
     const fr_call *call;
@@ -26,18 +26,22 @@ typedef struct fr_instr_view {
 typedef void (*fr_status_fn)(void *context, int64_t i_step, uint32_t i_call,
                              uint32_t i_instr);
 
+/* Who looks on while a rank steps; each may be NULL. */
+typedef struct fr_step_watch {
+    /* Shown each OPT_STEP before it runs (on GPUs in the first step alone),
+     * with its gradients in the host's memory as float32. */
+    void (*on_gradients)(void *context, const fr_instr_view *view);
+    fr_status_fn on_status;
+    void *context; /* of both */
+} fr_step_watch;
+
 typedef struct fr_interpreter_options {
     double timeout_s;    /* of every wait */
     int64_t trace_steps; /* room for spans of so many steps */
     bool is_core_shared; /* the communication thread has no core of its own */
     bool is_crowded;     /* more threads than cores: give them away early */
     int comm_core;       /* where the communication thread runs; -1: anywhere */
-    /* Called before each compute instruction, by the thread of its lane; may
-     * be NULL. */
-    void (*on_instr)(void *context, const fr_instr_view *view);
-    void *on_instr_context;
-    fr_status_fn on_status; /* may be NULL */
-    void *on_status_context;
+    fr_step_watch watch;
     /* Clock of the communication thread's last round; may be NULL. */
     _Atomic int64_t *beat_ns;
 } fr_interpreter_options;

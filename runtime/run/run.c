@@ -90,18 +90,17 @@ static fr_status set_up(run *r, fr_err *err)
         FR_TRY(fr_data_open(&r->program->job, r->program->model.vocab, &r->data,
                             err));
     executor->data = r->data;
+    executor->watch.context = r;
     if (r->options.is_gradient_dump) {
         FR_TRY(fr_gradient_dump_create(r->program, r->transport->rank, &r->dump,
                                        err));
-        executor->on_gradients = note_gradients;
-        executor->on_gradients_context = r;
+        executor->watch.on_gradients = note_gradients;
     }
     if (!r->options.is_unwatched)
         r->page = fr_rank_page_open(getenv(FR_STATUS_DIR_ENV),
                                     r->transport->rank, true);
     if (r->page != NULL) {
-        executor->on_status = note_status;
-        executor->on_status_context = r;
+        executor->watch.on_status = note_status;
         executor->beat_ns = &r->page->beat_ns;
     }
     return executor->ops->set_up(executor, err);
@@ -315,8 +314,7 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
 
 static void tear_down(run *r)
 {
-    if (r->executor != NULL)
-        r->executor->ops->destroy(r->executor);
+    fr_executor_destroy(r->executor);
     fr_data_close(r->data);
     fr_gradient_dump_destroy(r->dump);
     fr_rank_page_close(r->page);
@@ -355,8 +353,8 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
     r.backend = options->backend != NULL ? options->backend : &fr_backend_cpu;
     r.n_steps = options->n_steps > 0 ? options->n_steps : program->job.n_steps;
     transport->timeout_s = options->timeout_s;
-    fr_status status = r.backend->open(r.backend, transport, program,
-                                       &r.options, &r.executor, &local);
+    fr_status status = fr_executor_open(r.backend, transport, program,
+                                        &r.options, &r.executor, &local);
     if (status == FR_OK)
         status =
             fr_transport_agree(transport, set_up(&r, &local), true, &local);
