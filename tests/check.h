@@ -17,6 +17,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct check_test {
@@ -63,6 +64,27 @@ __attribute__((weak)) check_counts check_state;
     } while (0)
 
 #define CHECK_MAYBE_UNUSED __attribute__((unused))
+
+/* Where tests may write: TMPDIR, else /tmp. */
+CHECK_MAYBE_UNUSED static const char *check_tmp_dir(void)
+{
+    const char *dir = getenv("TMPDIR");
+    return dir != NULL && dir[0] != '\0' ? dir : "/tmp";
+}
+
+/* A path in that folder, its last part by a format. */
+enum { CHECK_PATH_BYTES = 256 };
+
+CHECK_MAYBE_UNUSED
+FR_PRINTF(2, 3)
+static void check_tmp_path(char path[CHECK_PATH_BYTES], const char *format, ...)
+{
+    va_list args;
+    int n = snprintf(path, CHECK_PATH_BYTES, "%.160s/", check_tmp_dir());
+    va_start(args, format);
+    vsnprintf(path + n, CHECK_PATH_BYTES - (size_t)n, format, args);
+    va_end(args);
+}
 
 CHECK_MAYBE_UNUSED
 FR_PRINTF(4, 5)

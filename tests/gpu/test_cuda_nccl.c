@@ -126,7 +126,7 @@ static void release(bench *t)
 
 static void test_alone(void)
 {
-    char path[64], why[200];
+    char path[CHECK_PATH_BYTES], why[200];
     fr_err err = {0};
     bench t = {0};
     int n = 0;
@@ -138,8 +138,7 @@ static void test_alone(void)
     }
     if (t.system->comm == NULL)
         SKIP("this build has no NCCL");
-    (void)snprintf(path, sizeof path, "/tmp/test_cuda_nccl.%d.xml",
-                   (int)getpid());
+    check_tmp_path(path, "test_cuda_nccl.%d.xml", (int)getpid());
     (void)setenv("NCCL_TOPO_DUMP_FILE", path, 0);
     if (!CHECK_OK(t.system->driver->open(t.system->context, 0, &t.gpu, &err),
                   &err))

@@ -5,9 +5,9 @@ flags=$1
 shift
 # It says how many warnings of system headers it kept to itself: noise.
 clang-tidy --quiet --warnings-as-errors='*' "$@" -- -xc $flags \
-    2>/tmp/tidy.$$ || {
-    grep -v 'warnings generated' /tmp/tidy.$$ >&2 || true
-    rm -f /tmp/tidy.$$
+    2>"${TMPDIR:-/tmp}/tidy.$$" || {
+    grep -v 'warnings generated' "${TMPDIR:-/tmp}/tidy.$$" >&2 || true
+    rm -f "${TMPDIR:-/tmp}/tidy.$$"
     exit 1
 }
-rm -f /tmp/tidy.$$
+rm -f "${TMPDIR:-/tmp}/tidy.$$"

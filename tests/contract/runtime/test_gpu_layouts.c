@@ -23,7 +23,7 @@ typedef struct reference {
 
 static struct {
     reference references[2][FR_OPTIMIZER_N];
-    char path[64];
+    char path[CHECK_PATH_BYTES];
 } self;
 
 static void prepare(gpu_show *show, const layout_row *l, layout_target target)
@@ -128,8 +128,7 @@ int main(int argc, char **argv)
 {
     static const check_test tests[] = {{"layouts", test_layouts}};
 
-    (void)snprintf(self.path, sizeof self.path, "/tmp/test_gpu_layouts.%d",
-                   (int)getpid());
+    check_tmp_path(self.path, "test_gpu_layouts.%d", (int)getpid());
     int code = check_run(tests, sizeof tests / sizeof *tests, argc, argv);
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < FR_OPTIMIZER_N; k++)

@@ -31,12 +31,9 @@ static struct {
     reference references[2][FR_OPTIMIZER_N];
 } self;
 
-#define PATH_BYTES 128
-
-static void dump_path(const char *what, char path[PATH_BYTES])
+static void dump_path(const char *what, char path[CHECK_PATH_BYTES])
 {
-    (void)snprintf(path, PATH_BYTES, "/tmp/test_layouts.%d.%s", (int)getpid(),
-                   what);
+    check_tmp_path(path, "test_layouts.%d.%s", (int)getpid(), what);
 }
 
 static fr_status lower(const layout_row *l, fr_transport *transport,
@@ -99,7 +96,7 @@ static const reference *find_reference(const layout_row *l)
 
     if (r->is_there)
         return r;
-    char path[PATH_BYTES];
+    char path[CHECK_PATH_BYTES];
     dump_path("reference", path);
     if (CHECK_OK(run_layout(&alone, r->loss, path, &err), &err) &&
         CHECK_OK(gradient_file_load(path, &r->gradients, &err), &err))
@@ -144,7 +141,7 @@ static void compare_gradients(const char *name, const gradient_file *mine,
 static void check_layout(const layout_row *l)
 {
     double loss[N_STEPS] = {0}, again[N_STEPS] = {0};
-    char path[PATH_BYTES];
+    char path[CHECK_PATH_BYTES];
     gradient_file gradients = {0};
     fr_err err = {0};
 

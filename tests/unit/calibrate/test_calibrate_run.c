@@ -33,7 +33,7 @@ static void tiny_init(tiny *t)
                                         .n_cases = 1,
                                         .is_quick = true,
                                         .budget_s = budget_s,
-                                        .scratch_dir = "/tmp"};
+                                        .scratch_dir = check_tmp_dir()};
 }
 
 static void check_points(const fr_profile *profile)

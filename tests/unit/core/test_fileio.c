@@ -61,8 +61,9 @@ static void write_and_read(const char *dir)
 
 static void test_files(void)
 {
-    char dir[] = "/tmp/forerun-test-XXXXXX", line[300];
+    char dir[CHECK_PATH_BYTES], line[300];
 
+    check_tmp_path(dir, "forerun-test-XXXXXX");
     if (!mkdtemp(dir))
         SKIP("no temporary folder");
     write_and_read(dir);

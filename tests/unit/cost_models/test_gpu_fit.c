@@ -113,9 +113,9 @@ static void test_fit_finds_the_law(void)
 
 static void check_refused(const char *row, const char *why)
 {
-    char path[] = "/tmp/forerun-kernels-XXXXXX";
+    char path[CHECK_PATH_BYTES], text[1024];
+    check_tmp_path(path, "forerun-kernels-XXXXXX");
     int file = mkstemp(path);
-    char text[1024];
     fr_gpu_rows rows;
     fr_err err = {0};
 

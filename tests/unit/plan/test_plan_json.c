@@ -127,8 +127,8 @@ static void test_round_trip(void)
 
 static void test_file(void)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/forerun-plan-%d.json", (int)getpid());
+    char path[CHECK_PATH_BYTES];
+    check_tmp_path(path, "forerun-plan-%d.json", (int)getpid());
     fr_plan_file first, second = {0};
     fr_err err = {0};
     char *one = NULL, *two = NULL;

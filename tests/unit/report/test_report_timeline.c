@@ -219,8 +219,8 @@ static void test_trace(void)
     fr_buffer text;
     fr_err err;
     fr_json *json = NULL;
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/forerun-trace-%d", (int)getpid());
+    char path[CHECK_PATH_BYTES];
+    check_tmp_path(path, "forerun-trace-%d", (int)getpid());
     fr_buffer_init(&text);
     CHECK_OK(fr_trace_json(&l->program, parts, 2, &text, &err), &err);
     CHECK_OK(fr_json_parse("trace", text.data, text.n, &json, &err), &err);
@@ -247,8 +247,8 @@ static void test_trace(void)
 static void test_trace_check_refuses(void)
 {
     fr_err err;
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/forerun-trace-%d", (int)getpid());
+    char path[CHECK_PATH_BYTES];
+    check_tmp_path(path, "forerun-trace-%d", (int)getpid());
     write_text(path,
                "{\"traceEvents\":[\n"
                "{\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":1,\"dur\":2.5},\n"

@@ -202,11 +202,11 @@ static void perform_part(gpu_fake *fake, const char *dir, int64_t n_steps,
 /* On devices, and gone on with on the CPU. */
 static void test_checkpoint(void)
 {
-    char dir[64], command[96];
+    char dir[CHECK_PATH_BYTES], command[CHECK_PATH_BYTES + 16];
     gpu_show whole, first, second, cpu;
     gpu_fake fake;
 
-    (void)snprintf(dir, sizeof dir, "/tmp/test_gpu_run.%d", (int)getpid());
+    check_tmp_path(dir, "test_gpu_run.%d", (int)getpid());
     gpu_fake_init(&fake, 2);
     perform_part(&fake, NULL, 6, false, &whole);
     perform_part(&fake, dir, 3, false, &first);

@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static char path_of[256];
+static char path_of[CHECK_PATH_BYTES];
 
 static const char *path(const char *name)
 {
-    (void)snprintf(path_of, sizeof path_of, "/tmp/test_runtime_data.%d.%s",
-                   (int)getpid(), name);
+    check_tmp_path(path_of, "test_runtime_data.%d.%s", (int)getpid(), name);
     return path_of;
 }
 
@@ -131,7 +130,7 @@ static void test_bad_files(void)
 
     CHECK_FAILS(fr_data_open(&job, 256, &data, &err), FR_IO, &err);
     CHECK_HAS(err.text, "/nowhere/text");
-    job = job_for("/tmp");
+    job = job_for(check_tmp_dir());
     CHECK_FAILS(fr_data_open(&job, 256, &data, &err), FR_INPUT, &err);
     job = job_for(path("short"));
     CHECK_OK(fr_file_write(job.data, "thirteen byte", 13, &err), &err);

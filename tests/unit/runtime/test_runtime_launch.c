@@ -194,8 +194,11 @@ static void test_supervisor_dies(void)
     char text[64] = "";
     int ends[2];
 
-    char dir[] = "/tmp/test_runtime_launch.XXXXXX", command[128];
+    char dir[CHECK_PATH_BYTES], command[CHECK_PATH_BYTES + 16];
+    char before[CHECK_PATH_BYTES];
 
+    (void)snprintf(before, sizeof before, "%s", check_tmp_dir());
+    check_tmp_path(dir, "test_runtime_launch.XXXXXX");
     if (!has_mpirun())
         SKIP("no mpirun");
     if (!CHECK(pipe(ends) == 0) || !CHECK(mkdtemp(dir) != NULL))
@@ -224,7 +227,7 @@ static void test_supervisor_dies(void)
         CHECK(kill(rank, 0) != 0);
     }
     (void)close(ends[0]);
-    (void)unsetenv("TMPDIR");
+    (void)setenv("TMPDIR", before, 1);
     (void)snprintf(command, sizeof command, "rm -rf '%s'", dir);
     CHECK(system(command) == 0);
 }

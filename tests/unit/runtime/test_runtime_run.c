@@ -137,15 +137,15 @@ static bool perform_well(show *s)
 
 static const char *scratch_dir(void)
 {
-    static char dir[64];
+    static char dir[CHECK_PATH_BYTES];
 
-    (void)snprintf(dir, sizeof dir, "/tmp/test_runtime_run.%d", (int)getpid());
+    check_tmp_path(dir, "test_runtime_run.%d", (int)getpid());
     return dir;
 }
 
 static void remove_scratch(void)
 {
-    char command[128];
+    char command[CHECK_PATH_BYTES + 64];
 
     (void)snprintf(command, sizeof command, "rm -rf '%s'", scratch_dir());
     CHECK(system(command) == 0);
@@ -205,7 +205,7 @@ static void test_resume(void)
 static void test_checkpoints_are_pruned(void)
 {
     show s;
-    char path[128];
+    char path[CHECK_PATH_BYTES + 64];
 
     show_init(&s);
     s.options.checkpoint_dir = scratch_dir();
@@ -239,7 +239,7 @@ static void check_refused(const show *like, const char *needle)
 static void test_bad_checkpoints(void)
 {
     show s, other;
-    char path[128];
+    char path[CHECK_PATH_BYTES + 64];
 
     show_init(&s);
     s.options.checkpoint_dir = scratch_dir();

@@ -63,7 +63,8 @@ static void test_round_trip(void)
 {
     fr_err err = {0};
     fr_profile profile = make_profile(), again;
-    char path[] = "/tmp/forerun-profile-XXXXXX";
+    char path[CHECK_PATH_BYTES];
+    check_tmp_path(path, "forerun-profile-XXXXXX");
     int file = mkstemp(path);
 
     CHECK(file >= 0);
