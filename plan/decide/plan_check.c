@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "1,2,3,4,6,12": the tensor-parallel degrees that divide all three. */
+/* Writes the tensor-parallel degrees that divide all three numbers, such as
+ * "1,2,3,4,6,12". */
 static void list_divisors(const int64_t n[3], char *buf, size_t n_buf)
 {
     size_t used = 0;
@@ -34,8 +35,8 @@ static int64_t expert_tp(const fr_plan *plan)
     return plan->etp > 0 ? plan->etp : plan->tp;
 }
 
-/* The MLP width that tensor parallelism splits: that of experts, where their
- * matrices are split alike. */
+/* The MLP width that tensor parallelism splits: that of an expert if experts
+ * are split like the rest of the layer. */
 static int64_t split_ffn(const fr_plan *plan, const fr_model *model)
 {
     return model->n_experts > 0 && model->expert_ffn_hidden > 0 &&
@@ -62,7 +63,7 @@ static fr_status check_ranks(const fr_plan *plan, fr_err *err)
     return FR_OK;
 }
 
-/* NCCL's choices make sense together. */
+/* Refuses choices of NCCL's that contradict the rest of the plan. */
 static fr_status check_nccl(const fr_plan *plan, fr_err *err)
 {
     bool is_told = plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0;
@@ -139,7 +140,7 @@ static fr_status check_batch(const fr_plan *plan, const fr_job *job,
                    (long long)plan->micro_batch, choices);
 }
 
-/* A schedule with as many chunks as the plan asks for. */
+/* Chunks of a schedule that can have any number of them. */
 static fr_status check_chunks(const fr_plan *plan, const char *name,
                               fr_err *err)
 {
@@ -156,7 +157,7 @@ static fr_status check_chunks(const fr_plan *plan, const char *name,
     return FR_OK;
 }
 
-/* A schedule that has a number of chunks of its own. */
+/* Chunks of a schedule that has a fixed number of them. */
 static fr_status check_own_chunks(const fr_plan *plan,
                                   const fr_schedule *schedule, fr_err *err)
 {
@@ -406,7 +407,7 @@ static fr_status check_context_lowerable(const fr_plan *plan,
     return FR_OK;
 }
 
-/* What lowering of layers does not have. */
+/* Refuses what has no lowering in the layers. */
 static fr_status check_layers_lowerable(const fr_plan *plan,
                                         const fr_model *model, fr_err *err)
 {
@@ -436,7 +437,8 @@ static fr_status check_layers_lowerable(const fr_plan *plan,
     return FR_OK;
 }
 
-/* Where a layer is one call forward and one backward, the latter can be cut. */
+/* A backward can be split only if a layer is one call forward and one
+ * backward. */
 static fr_status check_split_lowerable(const fr_plan *plan,
                                        const fr_model *model, fr_err *err)
 {
@@ -456,9 +458,9 @@ static fr_status check_split_lowerable(const fr_plan *plan,
     return FR_OK;
 }
 
-/* Passes in turn: what comes and goes layer by layer beside them does not know
- * their order. */
-static fr_status check_turns_lowerable(const fr_plan *plan, fr_err *err)
+/* Combined 1F1B: gathers, rings and offload go layer by layer and do not know
+ * the order of two passes that are merged. */
+static fr_status check_combined_lowerable(const fr_plan *plan, fr_err *err)
 {
     if (!plan->is_ep_overlap)
         return FR_OK;
@@ -474,7 +476,7 @@ static fr_status check_turns_lowerable(const fr_plan *plan, fr_err *err)
     return FR_OK;
 }
 
-/* What lowering of parameters, gradients and optimizer does not have. */
+/* Refuses what has no lowering in parameters, gradients and optimizer. */
 static fr_status check_states_lowerable(const fr_plan *plan,
                                         const fr_model *model,
                                         const fr_job *job, fr_err *err)
@@ -516,6 +518,6 @@ fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
     FR_TRY(fr_plan_check(plan, model, job, err));
     FR_TRY(check_layers_lowerable(plan, model, err));
     FR_TRY(check_split_lowerable(plan, model, err));
-    FR_TRY(check_turns_lowerable(plan, err));
+    FR_TRY(check_combined_lowerable(plan, err));
     return check_states_lowerable(plan, model, job, err);
 }

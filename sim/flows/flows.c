@@ -12,15 +12,15 @@ typedef struct flow_run {
     const fr_flow_set *set;
     fr_maxmin *maxmin;
     fr_event_queue queue;
-    uint32_t *n_waiting; /* deps that have not ended */
-    int64_t *ready_ps;   /* latest end of those that have */
+    uint32_t *n_waiting; /* how many dependencies have not ended */
+    int64_t *ready_ps;   /* the latest end of those that have ended */
     int64_t *end_ps;
     size_t n_ended;
     uint64_t n_events;
     fr_err *err;
 } flow_run;
 
-/* All deps have ended: it starts after its delay. */
+/* All dependencies have ended, so the flow starts after its delay. */
 static fr_status schedule(flow_run *run, uint32_t i)
 {
     const fr_flow_item *item = &run->set->items[i];
@@ -60,7 +60,8 @@ static fr_status start_flow(flow_run *run, uint32_t i, int64_t now_ps)
                          NULL, run->err);
 }
 
-/* Everything that happens at one instant, then the new rates. */
+/* Handles everything that happens at one instant, then solves once for the new
+ * rates. */
 static fr_status step(flow_run *run, int64_t now_ps)
 {
     uint32_t tags[BATCH], i;

@@ -1,7 +1,7 @@
 /*
- * flows.h: transfers over a network, each with links, a size and what it
- * waits for; when does each end?  Pure max-min sharing; the latency of a
- * route is a delay before the transfer, never a weight.
+ * flows.h: when do transfers over a network end?  Each has links, a size and
+ * transfers that it waits for.  Links are shared max-min fairly; the latency of
+ * a route is a delay before the transfer and never a weight.
  *
  *     start = max(start_s, ends of its deps) + delay_s + route's latency
  *
@@ -18,7 +18,7 @@
 
 /* ---- the engine ---------------------------------------------------------- */
 
-/* A way through the network that any number of flows may take. */
+/* A route through the network that any number of flows may take. */
 typedef struct fr_flow_route {
     uint32_t first_use, n_uses; /* in uses */
     int64_t cap;                /* quanta per picosecond */

@@ -20,7 +20,7 @@ typedef struct cluster_text {
     fr_zone_kind kind;
 } cluster_text;
 
-/* "0-15,20,30-31" in that order. */
+/* Parses a list of numbers like "0-15,20,30-31", which keeps its order. */
 static fr_status read_radical(const fr_xml_node *node, fr_u32_list *out,
                               fr_err *err)
 {
@@ -250,7 +250,8 @@ static fr_status make_flat(const cluster_maker *c, const fr_u32_list *radical)
     if (!router || !*router)
         router = fr_arena_printf(&c->p->arena, "%s%s_router%s", t->prefix,
                                  t->id, t->suffix);
-    /* One more than hosts: the router, with no link of its own. */
+    /* There is one point more than hosts: the router, without a link of its
+     * own. */
     fr_spoke *spokes =
         fr_arena_array(&c->p->arena, radical->n + 1, sizeof *spokes);
     char *id = fr_arena_printf(&c->p->arena, "%s_backbone", t->id);

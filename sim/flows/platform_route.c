@@ -86,8 +86,8 @@ static fr_status make_rows(fr_platform *p, fr_zone *zone, fr_err *err)
 }
 
 /*
- * Dijkstra from one vertex; of equally near ones the lowest number first, the
- * first way found stays.
+ * Dijkstra from one vertex.  Of equally near vertices the one with the lowest
+ * number comes first, and the first path that was found stays.
  */
 static fr_status find_row(fr_platform *p, fr_zone *zone, uint32_t start,
                           fr_err *err)
@@ -127,7 +127,7 @@ static fr_status find_row(fr_platform *p, fr_zone *zone, uint32_t start,
     return FR_OK;
 }
 
-/* The point before `to` on the way from `from`, FR_NO_INDEX: no way. */
+/* The point before `to` on the path from `from`; FR_NO_INDEX: there is none. */
 static fr_status find_previous(fr_platform *p, fr_zone *zone, uint32_t from,
                                uint32_t to, uint32_t *out, fr_err *err)
 {
@@ -200,7 +200,8 @@ out:
     return status;
 }
 
-/* Up from one point to the middle, down to the other; none stands twice. */
+/* Links up from one point to the middle and down to the other, none of them
+ * twice. */
 static fr_status walk_star(walk *w, const fr_zone *zone, uint32_t from,
                            uint32_t to)
 {
@@ -306,7 +307,7 @@ static fr_status walk_between(walk *w, uint32_t from, uint32_t to)
         w->depth--;
         return FR_OK;
     }
-    /* Which gateways the route takes is known only after it was found. */
+    /* The gateways of a route are known only after it was found. */
     fr_platform_path inner = {0}, *outer = w->path;
     w->path = &inner;
     fr_status status = walk_in_zone(w, zone, a, b, &gates);

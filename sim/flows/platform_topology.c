@@ -15,7 +15,7 @@ enum { BLUE, BLACK, GREEN };
 
 /* ---- parameters ---------------------------------------------------------- */
 
-/* "4,4" into out[*n]; everything at least 1. */
+/* Parses numbers like "4,4", all at least 1, into out[*n]. */
 static fr_status parse_row(char *text, uint32_t *out, uint32_t *n, fr_err *err)
 {
     char *fields[FR_TOPOLOGY_LEVELS];
@@ -216,7 +216,7 @@ static fr_status limit(const trip *r, uint32_t host)
     return fr_platform_append(r->p, r->path, r->t->limiter[host], r->err);
 }
 
-/* Dimension after dimension, the shorter way round. */
+/* Goes dimension after dimension, in each the shorter direction. */
 static fr_status walk_torus(const trip *r, uint32_t from, uint32_t to)
 {
     const fr_topology *t = r->t;
@@ -308,9 +308,9 @@ static fr_status climb(const trip *r, tree_node *at, const tree_node *host,
 }
 
 /*
- * Down; of parallel cables the source picks.  Ports are numbered child digit
- * + parallel * children, and SimGrid goes on looking at the port after the
- * last one taken before it begins again.
+ * Goes down; among parallel cables the source picks.  Ports are numbered child
+ * digit + parallel * children, and SimGrid goes on looking at the port after
+ * the last one taken before it starts at the first.
  */
 static fr_status descend(const trip *r, tree_node *at, const tree_node *host,
                          uint32_t from)
@@ -396,7 +396,8 @@ static fr_status hop_black(const trip *r, router *at, uint32_t chassis)
                &at->chassis, chassis);
 }
 
-/* To another group: to the blade that its number names here. */
+/* The way to another group begins at the blade that the group's number names
+ * here. */
 static fr_status hop_blue(const trip *r, router *at, uint32_t group)
 {
     const fr_topology *t = r->t;

@@ -17,12 +17,13 @@ typedef struct known_list {
 struct fr_decision_lists {
     const fr_plan_space_request *request;
     known_list *rows[N_ROWS];
-    const known_list *last[FR_DECISION_N]; /* neighbours ask for the same */
+    const known_list *last[FR_DECISION_N]; /* neighbours often want the same */
 };
 
-/* PIPELINE: schedules and splits see ranks and micro-batches, and lowering of
- * a split backward asks for context parallelism and TP overlap, passes in turn
- * for chunks; balanced splits depend on all, but are seldom more than none. */
+/* Writes down all that a level's list depends on.  For PIPELINE schedules and
+ * splits depend on ranks and micro-batches, the legality of a split backward on
+ * context parallelism and TP overlap, and that of combined 1F1B on chunks;
+ * balanced splits depend on all, but are seldom there. */
 static void set_words(const fr_plan_space_request *request,
                       fr_decision_level level, const fr_plan *plan,
                       uint64_t words[N_WORDS])
@@ -70,7 +71,7 @@ static fr_estimate_variant variant_of(const fr_plan_space_choice *choice)
         .bucket_bytes = (uint64_t)choice->value[FR_SPACE_AXIS_BUCKET]};
 }
 
-/* Does a wait less for gradients than b? */
+/* Does choice a wait less for gradients than choice b? */
 static bool is_freer(const fr_estimate_variant *a, const fr_estimate_variant *b)
 {
     if (a->is_overlap != b->is_overlap)

@@ -1,7 +1,7 @@
 /*
- * decision_lists.h: what PIPELINE and GRADIENTS can be below a choice of
- * LAYERS, listed once for all that it depends on (the words of
- * decision_lists.c).
+ * decision_lists.h: the choices of PIPELINE and GRADIENTS below a choice
+ * of LAYERS.  A list is made once for all choices of LAYERS that agree in what
+ * it depends on (set_words() in decision_lists.c).
  */
 #ifndef FR_TUNER_SPACE_DECISION_LISTS_H
 #define FR_TUNER_SPACE_DECISION_LISTS_H
@@ -9,8 +9,8 @@
 #include "sim/bound/estimate.h"
 #include "tuner/space/plan_space.h"
 
-/* Neighbours among the choices of GRADIENTS that hold the same state, so need
- * the same memory at least, and are variants of each other. */
+/* Neighbouring choices of GRADIENTS that hold the same state: they have the
+ * same lower bound of memory and are variants of each other. */
 typedef struct fr_gradient_group {
     size_t first, n;
     size_t i_free; /* the variant that waits least: fr_estimate_least() */

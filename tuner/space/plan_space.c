@@ -15,15 +15,16 @@ typedef struct walk {
     fr_err *err;
 } walk;
 
-/* What the axes of a decision level are where they do not matter. */
+/* Gives the axes of a level values that cannot make a plan illegal, so that the
+ * levels before it can be checked alone. */
 static void set_neutral(fr_decision_level level, fr_plan *plan)
 {
     fr_plan plain;
     fr_plan_init(&plain);
     if (level == FR_DECISION_PIPELINE) {
-        /* Turns of a pipeline ask for chunks: the least that they do. */
-        bool is_in_turn = plan->is_ep_overlap && plan->pp > 1;
-        plan->vpp = is_in_turn ? 2 : 1;
+        /* Combined 1F1B in a pipeline needs chunks: two are the fewest. */
+        bool is_combined = plan->is_ep_overlap && plan->pp > 1;
+        plan->vpp = is_combined ? 2 : 1;
         plan->schedule = fr_schedule_usual(plan->vpp);
         plan->n_split = 0;
         plan->recompute_layers = 0;
@@ -44,8 +45,9 @@ static fr_status add(const walk *w, const fr_plan_space_choice *choice,
     const fr_plan_space_request *request = w->request;
     fr_plan asked = *plan;
     fr_err why;
+    /* EP overlap, which changes what is neutral, is known only here. */
     if (w->level == FR_DECISION_LAYERS)
-        set_neutral(FR_DECISION_PIPELINE, &asked); /* known only now */
+        set_neutral(FR_DECISION_PIPELINE, &asked);
     fr_status status =
         fr_plan_check_lowerable(&asked, request->model, request->job, &why);
     if (status == FR_OK && request->framework != NULL)

@@ -16,12 +16,17 @@
 #include "tuner/space/frameworks.h"
 
 /*
- * Axes in the order in which they are decided; each is a field of the plan.
- *   symbol, name   of the field (plan_fields.h); fr_list_NAME() lists its
- * values level          the decision level values         LISTED: the user may
- * name several, SINGLE: one set            fr_set_NAME() where more follows
- * from a value than that of the field, else NULL WORLD, the number of ranks,
- * comes before them and is no field.  dp is what the other degrees leave of it.
+ * The axes in the order in which they are decided; each is a field of the plan.
+ *
+ * - symbol, name: of the field (plan_fields.h), whose values fr_list_NAME()
+ *   lists.
+ * - level: the decision level.
+ * - values: LISTED if the user may name several, SINGLE if only one.
+ * - set: fr_set_NAME() if more follows from a value than that of the field,
+ *   else NULL.
+ *
+ * WORLD, the number of ranks, comes before them and is no field.  dp is what
+ * the other degrees leave of it.
  */
 #define FR_SPACE_AXES(X)                                                       \
     X(THREADS, threads, LAYERS, SINGLE, NULL)                                  \
@@ -62,11 +67,11 @@ typedef enum fr_plan_space_axis {
 
 /* Plan fields that the user has fixed: bits of fr_plan_space_request.pins. */
 #define FR_PIN(symbol) (UINT64_C(1) << FR_PLAN_##symbol)
-/* Of those that are axes, and of dp: others are never chosen. */
+/* Only fields that are axes, and dp, are ever chosen: these are their bits. */
 #define FR_PIN_OR(symbol, name, level, values, set) | FR_PIN(symbol)
 #define FR_PINS_ALL (FR_PIN(DP) FR_SPACE_AXES(FR_PIN_OR))
 
-/* Values of an axis that the user has named; n == 0: none. */
+/* The values of an axis that the user has named; n is 0 if there are none. */
 #define FR_RANGE_VALUES 16
 typedef struct fr_axis_range {
     int n;
@@ -79,10 +84,10 @@ typedef struct fr_plan_space_request {
     const fr_model *model;
     const fr_job *job;
     const fr_cluster *cluster;
-    fr_plan base;       /* pinned fields; what is no axis stays as here */
+    fr_plan base;       /* has the pinned fields and all that is no axis */
     uint64_t pins;      /* FR_PIN() */
     int64_t world;      /* 0: every divisor of the cluster's slots */
-    int64_t most_nodes; /* that are there: the first ones; 0: all */
+    int64_t most_nodes; /* only so many first nodes are used; 0: all */
     bool is_any_nodes;  /* world 0: also other numbers of whole nodes */
     bool allow_lossy;   /* compressors, precision */
     const fr_axis_range *ranges;         /* [FR_SPACE_AXIS_N]; NULL: none */

@@ -23,7 +23,8 @@ void fr_list_zero(const fr_plan_space_request *request, const fr_plan *plan,
         fr_push_value(values, i);
 }
 
-/* GPUs, ZeRO 3: all of dp x cp, or the ranks of a node (HSDP). */
+/* On GPUs ZeRO 3 shards over all of dp x cp, or over the ranks of a node
+ * (HSDP). */
 void fr_list_zero_group(const fr_plan_space_request *request,
                         const fr_plan *plan, fr_plan_space_values *values)
 {
@@ -60,7 +61,7 @@ void fr_list_reshard(const fr_plan_space_request *request, const fr_plan *plan,
     push_switch(request, FR_PLAN_ZERO_RESHARD, plan->zero_stage == 3, values);
 }
 
-/* As asked for. */
+/* Offload is not searched: the plan has what was asked for. */
 void fr_list_offload(const fr_plan_space_request *request, const fr_plan *plan,
                      fr_plan_space_values *values)
 {
@@ -86,7 +87,8 @@ void fr_list_compressor(const fr_plan_space_request *request,
             fr_push_value(values, i);
 }
 
-/* Gradient bytes of one rank, near enough to leave out useless buckets. */
+/* The gradient bytes of one rank, precise enough to leave out buckets that are
+ * larger than all gradients. */
 static uint64_t gradient_bytes(const fr_plan_space_request *request,
                                const fr_plan *plan)
 {
@@ -97,7 +99,8 @@ static uint64_t gradient_bytes(const fr_plan_space_request *request,
 enum { N_BUCKETS = 4 };
 static const uint64_t cpu_buckets[N_BUCKETS] = {1000000, 4000000, 25000000,
                                                 100000000};
-/* PyTorch's, Megatron's (40 M parameters of 4 bytes), and larger ones. */
+/* The defaults of PyTorch and of Megatron (40 M parameters of 4 bytes), and
+ * two larger buckets. */
 static const uint64_t gpu_buckets[N_BUCKETS] = {25000000, 160000000, 400000000,
                                                 1000000000};
 
@@ -106,7 +109,8 @@ static const uint64_t *buckets_of(const fr_plan_space_request *request)
     return fr_is_gpu_space(request) ? gpu_buckets : cpu_buckets;
 }
 
-/* One bucket is complete only when backward ends: nothing to overlap. */
+/* A single bucket is complete only when backward ends, so there is nothing to
+ * overlap. */
 void fr_list_overlap(const fr_plan_space_request *request, const fr_plan *plan,
                      fr_plan_space_values *values)
 {
@@ -123,7 +127,7 @@ void fr_list_overlap(const fr_plan_space_request *request, const fr_plan *plan,
     }
 }
 
-/* GPUs: parameters of ZeRO 1 and 2 beside forward, or after the step. */
+/* On GPUs ZeRO 1 and 2 gather parameters beside forward, or after the step. */
 void fr_list_gather(const fr_plan_space_request *request, const fr_plan *plan,
                     fr_plan_space_values *values)
 {
@@ -131,7 +135,7 @@ void fr_list_gather(const fr_plan_space_request *request, const fr_plan *plan,
                 plan->zero_stage == 1 || plan->zero_stage == 2, values);
 }
 
-/* ZeRO 2 and 3 reduce layer by layer. */
+/* ZeRO 2 and 3 reduce layer by layer, so bucket sizes make no difference. */
 void fr_list_bucket(const fr_plan_space_request *request, const fr_plan *plan,
                     fr_plan_space_values *values)
 {

@@ -15,7 +15,7 @@ static int64_t nodes_of(const fr_plan_space_request *request)
                : n_nodes;
 }
 
-/* Slots of the first nodes. */
+/* How many ranks the first n_nodes nodes have slots for. */
 static int64_t slots_of(const fr_plan_space_request *request, int64_t n_nodes)
 {
     int64_t n = 0;
@@ -26,7 +26,8 @@ static int64_t slots_of(const fr_plan_space_request *request, int64_t n_nodes)
     return n;
 }
 
-/* Numbers of five significant bits: 1 to 32, then 34, 36 ... 64, 68, 72 ... */
+/* The next number of at most five significant bits: 1 to 32, then 34, 36 ...
+ * 64, 68, 72 ... */
 static int64_t after_rounded(int64_t n)
 {
     int64_t step = 1;
@@ -36,8 +37,8 @@ static int64_t after_rounded(int64_t n)
 }
 
 /*
- * Whole nodes, one to all of them; CPUs: also fewer ranks on each, equally
- * many.  Of more than 32 nodes not every number, but one in each 3 %.
+ * Numbers of whole nodes, from one to all of them; on CPUs also fewer ranks on
+ * each node, equally many.  Beyond 32 nodes one number in each 3 % is tried.
  */
 static void push_nodes(const fr_plan_space_request *request,
                        fr_plan_space_values *values)
@@ -91,7 +92,8 @@ void fr_set_world(const fr_plan_space_request *request, fr_plan *plan,
     plan->tp = plan->pp = plan->cp = 1;
 }
 
-/* CPU: r ranks on a node share its cores; every r that fills whole nodes. */
+/* On CPUs r ranks of a node share its cores; every r that fills whole nodes is
+ * tried. */
 void fr_list_threads(const fr_plan_space_request *request, const fr_plan *plan,
                      fr_plan_space_values *values)
 {
@@ -118,8 +120,9 @@ void fr_list_threads(const fr_plan_space_request *request, const fr_plan *plan,
 }
 
 /*
- * GPUs.  Unless asked for, no rank has less than this many tokens of a
- * sequence: below, keys and values take longer than attention over them.
+ * On GPUs no rank has less than this many tokens of a sequence, unless asked
+ * for: with fewer, moving keys and values takes longer than attention over
+ * them.
  */
 enum { LEAST_TOKENS = 1024 };
 
@@ -147,7 +150,7 @@ void fr_set_cp(const fr_plan_space_request *request, fr_plan *plan,
     plan->dp /= plan->cp;
 }
 
-/* GPUs.  Unless asked for, at most the GPUs of two nodes. */
+/* On GPUs tp is at most the GPUs of two nodes, unless asked for. */
 void fr_list_tp(const fr_plan_space_request *request, const fr_plan *plan,
                 fr_plan_space_values *values)
 {
@@ -192,7 +195,8 @@ void fr_set_pp(const fr_plan_space_request *request, fr_plan *plan,
     plan->dp /= plan->pp;
 }
 
-/* Experts are spread over ranks of a stage, as many as divide both. */
+/* Experts are spread over as many ranks as divide both the experts and the
+ * ranks of a stage. */
 void fr_list_ep(const fr_plan_space_request *request, const fr_plan *plan,
                 fr_plan_space_values *values)
 {
@@ -205,7 +209,7 @@ void fr_list_ep(const fr_plan_space_request *request, const fr_plan *plan,
     fr_keep_divisors((int64_t)plan->tp * plan->cp * plan->dp, values);
 }
 
-/* An expert whole (1) or split as the rest is (0, tp). */
+/* An expert is whole (1) or split like the rest of the layer (0: tp). */
 void fr_list_etp(const fr_plan_space_request *request, const fr_plan *plan,
                  fr_plan_space_values *values)
 {
@@ -217,9 +221,9 @@ void fr_list_etp(const fr_plan_space_request *request, const fr_plan *plan,
 }
 
 /*
- * On one node every order is the same; else orders that differ only in axes
- * of size one are.  GPUs: unless asked for, tp and cp stay together, as they
- * move bytes in every layer: the others are asked for with --rank-order.
+ * On one node every order is the same, and orders that differ only in axes of
+ * size one always are.  On GPUs only orders that begin with tp and cp are tried
+ * by default, because these move bytes in every layer.
  */
 void fr_list_rank_order(const fr_plan_space_request *request,
                         const fr_plan *plan, fr_plan_space_values *values)
@@ -241,7 +245,7 @@ void fr_list_rank_order(const fr_plan_space_request *request,
             fr_push_value(values, i);
         return;
     }
-    /* the other order of the two wide axes */
+    /* The remaining choice is the other order of the two wide axes. */
     fr_push_value(values, plan->tp == 1   ? FR_RANK_ORDER_TP_PP_DP
                           : plan->dp == 1 ? FR_RANK_ORDER_PP_TP_DP
                                           : FR_RANK_ORDER_DP_TP_PP);
@@ -283,7 +287,8 @@ void fr_list_sequence_parallel(const fr_plan_space_request *request,
         fr_push_value(values, 1);
 }
 
-/* GPUs: in pieces only where there are rows to gather and to scatter. */
+/* On GPUs products run in pieces only where sequence parallelism has rows to
+ * gather and to scatter. */
 void fr_list_tp_overlap(const fr_plan_space_request *request,
                         const fr_plan *plan, fr_plan_space_values *values)
 {
@@ -308,8 +313,8 @@ void fr_list_recompute(const fr_plan_space_request *request,
         fr_push_value(values, i);
 }
 
-/* GPUs: off and on where there is something to send; the rest is a matter of
- * legality. */
+/* On GPUs it is tried off and on where experts lie on several ranks;
+ * fr_plan_check() refuses what is illegal. */
 void fr_list_ep_overlap(const fr_plan_space_request *request,
                         const fr_plan *plan, fr_plan_space_values *values)
 {
@@ -321,7 +326,8 @@ void fr_list_ep_overlap(const fr_plan_space_request *request,
         fr_push_value(values, 1);
 }
 
-/* As asked for: it changes the result. */
+/* Precision changes the result, so it is not searched: the plan has what was
+ * asked for. */
 void fr_list_precision(const fr_plan_space_request *request,
                        const fr_plan *plan, fr_plan_space_values *values)
 {

@@ -20,14 +20,14 @@ fr_set_value_fn fr_set_world, fr_set_cp, fr_set_tp, fr_set_pp, fr_set_split;
 FR_SPACE_AXES(FR_SPACE_AXIS_DECLARE)
 #undef FR_SPACE_AXIS_DECLARE
 
-/* Decides an axis: the field, and what follows from it. */
+/* Decides an axis: sets the field of the plan and what follows from it. */
 void fr_set_axis(const fr_plan_space_request *request, fr_plan_space_axis axis,
                  int64_t value, fr_plan *plan);
 
 void fr_push_value(fr_plan_space_values *values, int64_t value);
-/* Unless it is there. */
+/* Appends the value unless it is there. */
 void fr_push_new(int64_t value, fr_plan_space_values *values);
-/* Divisors of n up to `high`, ascending. */
+/* Appends the divisors of n up to `high`, ascending. */
 void fr_push_divisors(int64_t n, int64_t high, fr_plan_space_values *values);
 
 bool fr_is_pinned(const fr_plan_space_request *request, fr_plan_field_id field);
@@ -35,16 +35,16 @@ bool fr_is_pinned(const fr_plan_space_request *request, fr_plan_field_id field);
 bool fr_is_ranged(const fr_plan_space_request *request,
                   fr_plan_space_axis axis);
 
-/* Has the user named values of the axis?  Then appends those: the range, or
- * the pinned one of the base plan. */
+/* If the user has named values of the axis, appends those (the range, or the
+ * pinned value of the base plan) and returns true. */
 bool fr_push_given(const fr_plan_space_request *request,
                    fr_plan_space_axis axis, fr_plan_space_values *values);
 
 /* Drops the values that do not divide n. */
 void fr_keep_divisors(int64_t n, fr_plan_space_values *values);
 
-/* Splits that take layers from the ends, coded, and the layers of one:
- * split[pp * vpp].  The first is the even one. */
+/* Lists the codes of splits that take layers from the ends, the even one
+ * first; fr_split_moved() writes the layers of one into split[pp * vpp]. */
 void fr_list_split_moves(const fr_plan_space_request *request,
                          const fr_plan *plan, fr_plan_space_values *values);
 void fr_split_moved(const fr_plan_space_request *request, const fr_plan *plan,

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Virtual stages only where all get the same number of layers; passes in turn
- * ask for chunks, so there also 2, 4, 8 ... others. */
+/* Virtual stages are tried where all get the same number of layers.  Combined
+ * 1F1B needs chunks, so with it 2, 4, 8 ... are tried in any case. */
 void fr_list_vpp(const fr_plan_space_request *request, const fr_plan *plan,
                  fr_plan_space_values *values)
 {
@@ -17,20 +17,20 @@ void fr_list_vpp(const fr_plan_space_request *request, const fr_plan *plan,
                 fr_push_value(values, all.at[i]);
         return;
     }
-    bool is_in_turn = plan->is_ep_overlap && plan->pp > 1;
-    if (!is_in_turn)
+    bool is_combined = plan->is_ep_overlap && plan->pp > 1;
+    if (!is_combined)
         fr_push_value(values, 1);
     int64_t n_layers = request->model->n_layers;
     for (int64_t v = 2; plan->pp > 1 && v * plan->pp <= n_layers; v++)
         if (n_layers % (v * plan->pp) == 0)
             fr_push_value(values, v);
-    for (int64_t v = 2; is_in_turn && v * plan->pp <= n_layers; v *= 2)
+    for (int64_t v = 2; is_combined && v * plan->pp <= n_layers; v *= 2)
         fr_push_new(v, values);
 }
 
-/* The usual schedule, and every other one that the plan fits.  Without a
- * pipeline, or with one micro-batch, all are the same; those that split
- * backward are for GPUs. */
+/* The usual schedule comes first, then every other one that the plan fits.
+ * Without a pipeline, or with one micro-batch, all are the same.  Schedules
+ * that split backward are for GPUs. */
 void fr_list_schedule(const fr_plan_space_request *request, const fr_plan *plan,
                       fr_plan_space_values *values)
 {
@@ -131,7 +131,7 @@ void fr_set_split(const fr_plan_space_request *request, fr_plan *plan,
 {
     if (fr_is_pinned(request, FR_PLAN_LAYER_SPLIT)) {
         plan->n_split = request->base.n_split;
-        return; /* the layers stand in the base plan */
+        return; /* the base plan has the layers */
     }
     plan->n_split = 0;
     if (value == 0)
@@ -142,15 +142,15 @@ void fr_set_split(const fr_plan_space_request *request, fr_plan *plan,
     } else {
         const fr_balanced *balanced = fr_balance_find(request, plan);
         if (-1 - value >= balanced->n)
-            return; /* without memory: fr_balance_status() */
+            return; /* out of memory, which fr_balance_status() reports */
         memcpy(plan->layer_split, balanced->at[-1 - value],
                (size_t)n * sizeof *plan->layer_split);
     }
     plan->n_split = n;
 }
 
-/* Full recompute, GPUs: all layers of a chunk (0), or one to three quarters
- * of them. */
+/* On GPUs full recompute is of all layers of a chunk (0), or of one to three
+ * quarters of them. */
 void fr_list_recompute_layers(const fr_plan_space_request *request,
                               const fr_plan *plan, fr_plan_space_values *values)
 {
