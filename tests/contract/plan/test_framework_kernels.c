@@ -1,5 +1,5 @@
 /*
- * What frameworks' kernels move besides the operations of a layer, against
+ * What frameworks' kernels move beyond the operations of a layer, against
  * sums made by hand from the operators that they run.
  */
 #include "plan/lower/step/lower.h"
@@ -9,14 +9,14 @@
 #include <string.h>
 
 /* Bytes and kernels of ELEMENTWISE in one segment. */
-typedef struct besides {
+typedef struct overhead {
     double bytes;
     int n_kernels;
-} besides;
+} overhead;
 
-static besides besides_of(const fr_program *program, const char *name)
+static overhead overhead_of(const fr_program *program, const char *name)
 {
-    besides sum = {0.0, 0};
+    overhead sum = {0.0, 0};
     for (uint32_t s = 0; s < program->n_segments; s++) {
         const fr_segment *segment = &program->segments[s];
         if (strcmp(segment->name, name) != 0)
@@ -33,21 +33,21 @@ static besides besides_of(const fr_program *program, const char *name)
 }
 
 /* The job's 8 micro-batches, or one. */
-static besides sum_over(const fr_model *m, const fr_plan *plan, double dropout,
-                        const char *name, bool is_one)
+static overhead sum_over(const fr_model *m, const fr_plan *plan, double dropout,
+                         const char *name, bool is_one)
 {
     fr_job job = layer_small_job();
     job.dropout = dropout;
     if (is_one)
         job.global_batch = plan->micro_batch * plan->dp;
     fr_program *program = layer_lower(m, &job, plan);
-    besides sum = besides_of(program, name);
+    overhead sum = overhead_of(program, name);
     fr_program_destroy(program);
     return sum;
 }
 
-static besides lower_and_sum(const fr_model *m, const fr_plan *plan,
-                             double dropout, const char *name)
+static overhead lower_and_sum(const fr_model *m, const fr_plan *plan,
+                              double dropout, const char *name)
 {
     return sum_over(m, plan, dropout, name, true);
 }
@@ -67,13 +67,13 @@ static void test_eager_llama(void)
     double rotation = R * (Q + 160) * (6 + 8 + 6 - 4.0);
     /* k and v read, written for eight heads. */
     double repeated = R * (KV + 640) * 2.0;
-    besides fwd = lower_and_sum(&m, &plan, 0.0, "layer_fwd");
+    overhead fwd = lower_and_sum(&m, &plan, 0.0, "layer_fwd");
     CHECK_NEAR(fwd.bytes, 2 * norm + rotation + repeated + R * F * (10 - 6.0),
                1e-12);
     /* weight: 4 + 6 + 2; casts 12; x r: 8, 12, 4; mean 4, pow 8 8 12; both
      * gradients of x 12; then the residual's, which NORM_BWD has as 4. */
     norm = R * H * (12 + 12 + 24 + 32 + 12 - 6 + 6 - 2.0);
-    besides bwd = lower_and_sum(&m, &plan, 0.0, "layer_bwd");
+    overhead bwd = lower_and_sum(&m, &plan, 0.0, "layer_bwd");
     CHECK_NEAR(bwd.bytes,
                2 * norm + rotation + repeated + R * F * (18 - 10.0) +
                    R * H * (12 + 6.0),
@@ -215,8 +215,8 @@ static void check_scaling(fr_plan plan, double per_element, double per_weight,
     plain.precision = FR_DTYPE_FP8;
     plain.scaling = FR_SCALING_DELAYED;
     for (int i = 0; i < 3; i++) {
-        besides with = lower_and_sum(&m, &plan, 0.0, names[i]);
-        besides without = lower_and_sum(&m, &plain, 0.0, names[i]);
+        overhead with = lower_and_sum(&m, &plan, 0.0, names[i]);
+        overhead without = lower_and_sum(&m, &plain, 0.0, names[i]);
         double per = i < 2 ? per_element : per_weight;
         CHECK_NEAR(with.bytes - without.bytes, per * n[i], 1e-6);
         if (i < 2)

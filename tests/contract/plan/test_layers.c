@@ -153,7 +153,7 @@ static void test_matrix(void)
  * -------------------------------------------------------------------- */
 
 typedef struct amounts {
-    double products, attention, remade;
+    double products, attention, recomputed;
 } amounts;
 
 static amounts sum_flop(const fr_program *program)
@@ -177,7 +177,7 @@ static amounts sum_flop(const fr_program *program)
                 a.attention += is_attention ? flop : 0;
                 if (instr->flags & FR_INSTR_REMADE ||
                     s->role == FR_SEGMENT_RECOMPUTE)
-                    a.remade += flop;
+                    a.recomputed += flop;
             }
         }
     }
@@ -323,12 +323,12 @@ static void test_remade_flop(void)
     fr_program *program = layer_lower(&m, &job, &plan);
     double b = 16, s = 128, h = 256, l = 4, a = 8;
     /* 4 b s^2 h per layer (Korthikanti et al., appendix A), and the softmax. */
-    CHECK_NEAR(sum_flop(program).remade,
+    CHECK_NEAR(sum_flop(program).recomputed,
                l * (4 * b * s * s * h + 5 * b * a * s * s), 1e-12);
     fr_program_destroy(program);
     plan.recompute_parts = FR_RECOMPUTE_PART_MLP;
     program = layer_lower(&m, &job, &plan);
-    CHECK_NEAR(sum_flop(program).remade,
+    CHECK_NEAR(sum_flop(program).recomputed,
                l * (8 * b * s * h * h + 12 * b * s * 4 * h), 1e-12);
     fr_program_destroy(program);
 }

@@ -447,7 +447,7 @@ static void test_experts(void)
 }
 
 /* Two micro-batches in turn, with and without a pipeline. */
-static void turns_plan(uint64_t random, fr_plan *plan)
+static void combined_plan(uint64_t random, fr_plan *plan)
 {
     state_plan(random >> 3, plan);
     plan->is_ep_overlap = true;
@@ -465,7 +465,7 @@ static void turns_plan(uint64_t random, fr_plan *plan)
         plan->recompute = FR_RECOMPUTE_NONE;
 }
 
-static void test_turns(void)
+static void test_combined(void)
 {
     totals sums = {0};
     uint64_t random = 88172645463325252U;
@@ -474,13 +474,13 @@ static void test_turns(void)
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        turns_plan(random, &plan);
+        combined_plan(random, &plan);
         fr_model model = expert_model(random);
         fr_job job = tiny_job((int)((random >> 30) % FR_OPTIMIZER_N));
         job.global_batch = 8 * plan.dp;
         try_states(&model, &job, &plan, &sums);
     }
-    printf("# %d plans in turns lowered and checked, %d illegal\n",
+    printf("# %d plans with combined 1F1B lowered and checked, %d illegal\n",
            sums.n_legal, sums.n_illegal);
     CHECK(sums.n_legal >= 200);
 }
@@ -562,7 +562,7 @@ static void test_states(void)
 }
 
 CHECK_MAIN({"matrix", test_matrix}, {"states", test_states},
-           {"experts", test_experts}, {"turns", test_turns},
+           {"experts", test_experts}, {"combined", test_combined},
            {"peak_order", test_peak_order},
            {"check_is_quick", test_check_is_quick},
            {"placement", test_placement}, {"wires", test_wires},

@@ -1,6 +1,6 @@
 /*
  * test_kernels_attention.c: causal attention with grouped heads against plain
- * double loops and their finite differences, kept and remade probabilities,
+ * double loops and their finite differences, kept and recomputed probabilities,
  * lengths below, at and beyond the kernels' tiles.
  */
 #include "tests/unit/runtime/kernel_fixture.h"

@@ -145,11 +145,11 @@ static void test_stages(void)
         return;
     uint64_t most = 0;
     /* Two cuBLAS workspaces and Transformer Engine's, of 32 MiB each. */
-    const double besides = 96 * MIB;
+    const double overhead = 96 * MIB;
     for (int i = 0; i < 4; i++) {
         const fr_stage_memory *s = &p.memory.stages[i];
-        CHECK((double)s->allocated_bytes >= stage_sum(s) + besides);
-        CHECK((double)s->allocated_bytes < 1.05 * stage_sum(s) + besides);
+        CHECK((double)s->allocated_bytes >= stage_sum(s) + overhead);
+        CHECK((double)s->allocated_bytes < 1.05 * stage_sum(s) + overhead);
         CHECK(s->reserved_bytes >= s->allocated_bytes);
         CHECK_INT(s->device_bytes - s->reserved_bytes,
                   p.memory.stages[0].device_bytes -

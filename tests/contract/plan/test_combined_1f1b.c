@@ -1,6 +1,6 @@
 /*
- * Passes in turn: each micro-batch does what it does without them, in the
- * same order; only where tokens are on their way does somebody else compute.
+ * Combined 1F1B: each micro-batch does what it does without it, in the same
+ * order, and another one computes only while its tokens are on their way.
  */
 #include "plan/lower/step/lower.h"
 #include "tests/check.h"
@@ -41,14 +41,14 @@ static chain chain_of(const fr_program *program,
     return out;
 }
 
-static void compare(const fr_program *plain, const fr_program *turns)
+static void compare(const fr_program *plain, const fr_program *combined)
 {
-    CHECK_INT(plain->n_rank_programs, turns->n_rank_programs);
+    CHECK_INT(plain->n_rank_programs, combined->n_rank_programs);
     for (uint32_t c = 0; c < plain->n_rank_programs; c++)
         for (int m = 0; m < plain->n_micro_batches; m++)
             for (int v = 0; v < plain->plan.vpp; v++) {
                 chain a = chain_of(plain, &plain->rank_programs[c], m, v);
-                chain b = chain_of(turns, &turns->rank_programs[c], m, v);
+                chain b = chain_of(combined, &combined->rank_programs[c], m, v);
                 CHECK_INT(a.n, b.n);
                 CHECK(a.n > 0);
                 for (int i = 0; i < a.n && a.n == b.n; i++)
@@ -105,19 +105,19 @@ static void try_plan(fr_model model, fr_plan plan)
     plan.micro_batch = 1;
     fr_program *plain = layer_lower(&model, &job, &plan);
     plan.is_ep_overlap = true;
-    fr_program *turns = layer_lower(&model, &job, &plan);
-    if (!plain || !turns)
+    fr_program *combined = layer_lower(&model, &job, &plan);
+    if (!plain || !combined)
         return;
-    CHECK_OK(fr_program_check(turns, NULL, &err), &err);
-    compare(plain, turns);
-    exchanges a = count(plain), b = count(turns);
+    CHECK_OK(fr_program_check(combined, NULL, &err), &err);
+    compare(plain, combined);
+    exchanges a = count(plain), b = count(combined);
     CHECK(a.n_beside == 0 && b.n_on_compute == 0 && b.n_beside > 0);
     CHECK_INT(a.n_on_compute, b.n_beside);
     /* 8 micro-batches: all forwards but the first few and all backwards but
      * the last few of each rank are in pairs. */
     CHECK(2 * b.n_covered > b.n_beside);
     fr_program_destroy(plain);
-    fr_program_destroy(turns);
+    fr_program_destroy(combined);
 }
 
 static void test_without_pipeline(void)
