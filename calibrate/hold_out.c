@@ -1,6 +1,7 @@
 /* hold_out.c: how well the fits meet what they never saw. */
 #include "calibrate/calibrate.h"
 #include "cost_models/compute/compute_fit.h"
+#include "cost_models/compute/compute_key.h"
 #include "cost_models/gpu/gpu_measured.h"
 #include "cost_models/link/comm_fit.h"
 
@@ -28,14 +29,6 @@ static fr_status keep_check(fr_profile *profile, fr_held_out *check,
     return fr_profile_add_held_out(profile, check, err);
 }
 
-static bool is_alike(const fr_compute_point *a, const fr_compute_point *b)
-{
-    return a->n_threads == b->n_threads && a->n_busy == b->n_busy &&
-           a->flags == b->flags && strcmp(a->op, b->op) == 0 &&
-           strcmp(a->dtype, b->dtype) == 0 &&
-           strcmp(a->variant, b->variant) == 0;
-}
-
 /* The fit that a cost model would make for this point. */
 static fr_status fit_like(const fr_profile *profile,
                           const fr_compute_point *like, fr_compute_fit **out,
@@ -49,7 +42,7 @@ static fr_status fit_like(const fr_profile *profile,
     if (members == NULL)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < profile->n_compute; i++)
-        if (is_alike(&profile->compute[i], like))
+        if (fr_compute_key_same_fit(&profile->compute[i], like))
             members[n++] = &profile->compute[i];
     status = fr_compute_fit_create(members, n, out, err);
     free(members);

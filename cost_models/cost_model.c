@@ -63,19 +63,11 @@ static int compare_points(const void *left, const void *right)
            (a->point->n_busy < b->point->n_busy);
 }
 
-static bool in_group(const fr_compute_point *a, const fr_compute_point *b)
-{
-    return a->n_threads == b->n_threads && a->n_busy == b->n_busy &&
-           a->flags == b->flags && strcmp(a->op, b->op) == 0 &&
-           strcmp(a->dtype, b->dtype) == 0 &&
-           strcmp(a->variant, b->variant) == 0;
-}
-
 static const fit_group *find_group(const fr_cost_model *model,
                                    const fr_compute_point *key)
 {
     for (size_t i = 0; i < model->n_groups; i++)
-        if (in_group(model->groups[i].like, key))
+        if (fr_compute_key_same_fit(model->groups[i].like, key))
             return &model->groups[i];
     return NULL;
 }
@@ -99,7 +91,7 @@ static fr_status make_groups(fr_cost_model *model, fr_err *err)
         if (like->is_held_out || find_group(model, like) != NULL)
             continue;
         for (size_t k = i; k < profile->n_compute; k++)
-            if (in_group(like, &profile->compute[k]))
+            if (fr_compute_key_same_fit(like, &profile->compute[k]))
                 members[n++] = &profile->compute[k];
         group->like = like;
         status = fr_compute_fit_create(members, n, &group->fit, err);

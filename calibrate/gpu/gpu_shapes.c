@@ -239,10 +239,7 @@ static fr_status add_places(filling *f, fr_err *err)
             continue;
         for (size_t k = 0; k < n_known; k++) {
             const fr_shape *other = &f->shapes->list.items[k];
-            if (other->instr.op != shape.instr.op ||
-                strcmp(other->key.dtype, shape.key.dtype) != 0 ||
-                strcmp(other->key.variant, shape.key.variant) != 0 ||
-                other->key.flags != shape.key.flags ||
+            if (!fr_compute_key_is_alike(&other->key, &shape.key) ||
                 fr_shape_bytes(other) > f->machine->gpu.l2_bytes / 2)
                 continue;
             is_first =

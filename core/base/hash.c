@@ -6,16 +6,6 @@
 static const uint64_t fnv_prime = 0x100000001b3u;
 static const uint64_t fnv_offset = 0xcbf29ce484222325u;
 
-uint64_t fr_hash_mix(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= 0xbf58476d1ce4e5b9u;
-    x ^= x >> 27;
-    x *= 0x94d049bb133111ebu;
-    x ^= x >> 31;
-    return x;
-}
-
 /* Little-endian whatever the machine. */
 static uint64_t load_word(const unsigned char *p, size_t n)
 {

@@ -8,7 +8,14 @@
 #include "core/base/err.h"
 
 /* Bijective mix (splitmix64's finalizer, Steele et al. 2014). */
-uint64_t fr_hash_mix(uint64_t x);
+static inline uint64_t fr_hash_mix(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9U;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebU;
+    return x ^ x >> 31;
+}
 /* Chain blocks by giving the last result as the seed. */
 uint64_t fr_hash_bytes(const void *bytes, size_t n, uint64_t seed);
 uint64_t fr_hash_text(const char *text, uint64_t seed);

@@ -161,13 +161,26 @@ void fr_compute_key(const fr_instr *instr, const fr_fingerprint *fingerprint,
     out->moved_bytes = fr_instr_moved_bytes(instr, 1);
 }
 
+bool fr_compute_key_is_alike(const fr_compute_point *a,
+                             const fr_compute_point *b)
+{
+    return a->flags == b->flags && strcmp(a->op, b->op) == 0 &&
+           strcmp(a->dtype, b->dtype) == 0 &&
+           strcmp(a->variant, b->variant) == 0;
+}
+
+bool fr_compute_key_same_fit(const fr_compute_point *a,
+                             const fr_compute_point *b)
+{
+    return a->n_threads == b->n_threads && a->n_busy == b->n_busy &&
+           fr_compute_key_is_alike(a, b);
+}
+
 bool fr_compute_key_same_shape(const fr_compute_point *a,
                                const fr_compute_point *b)
 {
-    return a->flags == b->flags && strcmp(a->op, b->op) == 0 &&
-           memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
-           strcmp(a->dtype, b->dtype) == 0 &&
-           strcmp(a->variant, b->variant) == 0;
+    return memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
+           fr_compute_key_is_alike(a, b);
 }
 
 bool fr_compute_key_equal(const fr_compute_point *a, const fr_compute_point *b)

@@ -31,6 +31,12 @@ bool fr_compute_key_equal(const fr_compute_point *a, const fr_compute_point *b);
 /* The same but for the places. */
 bool fr_compute_key_same_shape(const fr_compute_point *a,
                                const fr_compute_point *b);
+/* The same kind of kernel: op, dtype, variant and flags. */
+bool fr_compute_key_is_alike(const fr_compute_point *a,
+                             const fr_compute_point *b);
+/* Points of one fit: alike, by as many threads beside as many others. */
+bool fr_compute_key_same_fit(const fr_compute_point *a,
+                             const fr_compute_point *b);
 uint64_t fr_compute_key_hash(const fr_compute_point *key);
 
 /*

@@ -114,18 +114,11 @@ static double model_s(const fr_gpu_measured *m, const fr_instr *instr)
     return cost.work_s;
 }
 
-static bool is_alike(const fr_compute_point *a, const fr_compute_point *b)
-{
-    return a->flags == b->flags && strcmp(a->op, b->op) == 0 &&
-           strcmp(a->dtype, b->dtype) == 0 &&
-           strcmp(a->variant, b->variant) == 0;
-}
-
 static const kind *find_kind(const fr_gpu_measured *m,
                              const fr_compute_point *key)
 {
     for (size_t i = 0; i < m->n_kinds; i++)
-        if (is_alike(m->kinds[i].at[0].point, key))
+        if (fr_compute_key_is_alike(m->kinds[i].at[0].point, key))
             return &m->kinds[i];
     return NULL;
 }
@@ -317,7 +310,7 @@ static void fill_kind(fr_gpu_measured *m, kind *k, size_t first)
         const fr_compute_point *point = &profile->compute[i];
         fr_instr instr;
         double seconds;
-        if (point->is_held_out || !is_alike(like, point) ||
+        if (point->is_held_out || !fr_compute_key_is_alike(like, point) ||
             !fr_compute_key_instr(point, &instr))
             continue;
         seconds = model_s(m, &instr);

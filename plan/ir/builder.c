@@ -81,7 +81,7 @@ void fr_builder_add_call(fr_builder *builder, uint32_t i_segment, fr_lane lane,
         builder->is_out_of_memory = true;
 }
 
-/* False: there is no block, or no memory. */
+/* Adds a use to the last call; false: there is no such block, or no memory. */
 static bool add_use(fr_builder *builder, fr_space space, uint32_t block,
                     char access)
 {
@@ -169,7 +169,7 @@ static uint64_t place_persistent(fr_builder *builder)
     return to_page(bottom);
 }
 
-/* One behind the other, from `begin`; returns the end. */
+/* Places blocks one behind the other from `begin` on; returns their end. */
 static uint64_t line_up(fr_builder *builder, uint64_t begin)
 {
     for (size_t i = 0; i < builder->blocks.n; i++) {
@@ -182,7 +182,7 @@ static uint64_t line_up(fr_builder *builder, uint64_t begin)
     return begin;
 }
 
-/* Where lives allow it, in the same memory. */
+/* Places blocks in the same memory where their lives allow it. */
 static fr_status share_memory(fr_builder *builder, uint64_t begin,
                               uint64_t *end, fr_err *err)
 {
@@ -235,7 +235,7 @@ static void raise_mark(lane_marks *marks, fr_lane lane, uint32_t call)
         marks->at[lane] = call;
 }
 
-/* First dead range that ends after `begin`. */
+/* Finds the first dead range that ends after `begin`. */
 static size_t find_dead(const fr_builder *builder, uint64_t begin)
 {
     size_t low = 0, high = builder->dead.n;
@@ -249,7 +249,7 @@ static size_t find_dead(const fr_builder *builder, uint64_t begin)
     return low;
 }
 
-/* A new block takes [begin, end): it waits for those who used it last. */
+/* Gives [begin, end) to a new block, which waits for those who used it last. */
 static void take_memory(const fr_builder *builder, const builder_block *block,
                         lane_marks *wanted)
 {
@@ -259,7 +259,7 @@ static void take_memory(const fr_builder *builder, const builder_block *block,
         raise_marks(wanted, &builder->dead.items[i].users);
 }
 
-/* A block has died: its memory now belongs to its last users. */
+/* Notes that a block has died: its memory now belongs to its last users. */
 static void leave_memory(fr_builder *builder, const builder_block *block)
 {
     dead_range fresh = {block->offset_bytes,
@@ -291,7 +291,7 @@ static void leave_memory(fr_builder *builder, const builder_block *block)
     builder->dead.n = builder->dead.n - (last - first) + n_kept;
 }
 
-/* The calls that call `now` has to wait for because of its accesses. */
+/* Lists the calls that call `now` has to wait for because of its accesses. */
 static void collect_wanted(fr_builder *builder, uint32_t now,
                            lane_marks *wanted)
 {
@@ -330,7 +330,7 @@ static void collect_wanted(fr_builder *builder, uint32_t now,
     }
 }
 
-/* Is it done once another call is that is waited for, too? */
+/* Is this call done anyway once another one is that is waited for, too? */
 static bool is_implied(const fr_builder *builder, const lane_marks *wanted,
                        int own_lane, int lane)
 {
@@ -366,7 +366,8 @@ static void add_deps(fr_builder *builder, uint32_t now, uint32_t previous,
     builder->clocks.items[now] = clock;
 }
 
-/* Transient blocks by the end of their life; FR_BLOCK_NONE ends the list. */
+/* Lists transient blocks by the end of their life; FR_BLOCK_NONE ends the
+ * list. */
 static uint32_t *sort_by_last_call(const fr_builder *builder)
 {
     size_t n_calls = builder->calls.n, n_blocks = builder->blocks.n;

@@ -20,7 +20,7 @@ typedef struct fr_builder fr_builder;
 
 FR_CHECKED fr_status fr_builder_create(fr_builder **out, fr_err *err);
 void fr_builder_destroy(fr_builder *builder);
-/* As new, for the next rank program; what it has of memory stays. */
+/* Makes the builder as new for the next rank program, but keeps its memory. */
 void fr_builder_reset(fr_builder *builder);
 /*
  * From here on no two blocks share memory, in this and all later rank programs:
@@ -75,7 +75,7 @@ void fr_builder_keep(fr_builder *builder, uint32_t block);
 FR_CHECKED fr_status fr_builder_finish(fr_builder *builder,
                                        fr_rank_program *out, fr_err *err);
 
-/* Where a block lies; after finish. */
+/* Where a block lies, once the rank program is finished. */
 uint64_t fr_builder_offset(const fr_builder *builder, uint32_t block);
 
 #endif

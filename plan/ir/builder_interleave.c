@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Begins and ends of lives again, for the calls after `first`. */
+/* Finds the begins and ends of lives anew, for the calls after `first`. */
 static void live_again(fr_builder *builder, uint32_t first)
 {
     const builder_call *calls = builder->calls.items;

@@ -8,9 +8,9 @@
 #include "core/base/vec.h"
 #include "plan/ir/builder.h"
 
-/* Access of a use that only makes the block live on. */
+/* The access of a use that only makes the block live on. */
 #define BUILDER_KEPT 'k'
-/* Of one that only waits for who wrote the block. */
+/* The access of a use that only waits for who wrote the block. */
 #define BUILDER_AFTER 'a'
 
 /* Calls are numbered from 1 here; 0: none. */

@@ -109,7 +109,8 @@ static void stack_touch(reuse_stack *stack, uint32_t piece)
     stack->next_slot++;
 }
 
-/* Bytes in pieces used after this one's last use; < 0: never used. */
+/* Counts the bytes of pieces that were used after this one's last use; < 0: it
+ * was never used. */
 static double stack_distance(const reuse_stack *stack, uint32_t piece)
 {
     uint32_t slot = stack->slot_of_piece[piece];

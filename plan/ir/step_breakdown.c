@@ -163,7 +163,8 @@ out_spans:
     return status;
 }
 
-/* When the peer of a RECV span began to send; its own begin if unknown. */
+/* When the peer of a RECV span began to send; where that is unknown, the begin
+ * of the span itself. */
 static int64_t peer_begin_ps(const rank_spans *s, const fr_span *recv)
 {
     const fr_instr *instr = &s->program->instrs[recv->i_instr];
@@ -204,7 +205,7 @@ static double seconds(int64_t ps)
     return ps > 0 ? 1e-12 * (double)ps : 0.0;
 }
 
-/* Adds what of a span lies in (low_ps, high_ps]. */
+/* Adds the part of a span that lies in (low_ps, high_ps]. */
 static void attribute(const rank_spans *s, const fr_span *span, int64_t low_ps,
                       int64_t high_ps, double *breakdown_s)
 {
@@ -221,7 +222,8 @@ static void attribute(const rank_spans *s, const fr_span *span, int64_t low_ps,
     breakdown_s[part] += seconds(high_ps - from_ps);
 }
 
-/* What span i waited for: the later of its lane and its dependencies. */
+/* Finds the span that span i waited for: the later of the one before on its
+ * lane and of its dependencies. */
 static size_t predecessor(const rank_spans *s, size_t i)
 {
     const fr_span *span = s->at[i];
@@ -249,7 +251,7 @@ static size_t predecessor(const rank_spans *s, size_t i)
 static void explain_gap(const rank_spans *s, size_t i, int64_t low_ps,
                         int64_t high_ps, double *breakdown_s)
 {
-    /* Each step goes strictly back, or it ends: n steps are enough. */
+    /* Each step goes strictly back or is the last, so n steps are enough. */
     for (size_t k = 0; k < s->n && i != NO_SPAN && high_ps > low_ps; k++) {
         const fr_span *span = s->at[i];
         if (span->lane == FR_LANE_COMPUTE)
@@ -323,7 +325,7 @@ fr_status fr_step_breakdown(const fr_program *program,
     return FR_OK;
 }
 
-/* The next recorded step after `step`, in numbers; INT32_MAX: none. */
+/* The number of the recorded step that follows `step`; INT32_MAX: none does. */
 static int32_t next_step(const fr_timeline *timeline, int64_t step)
 {
     int32_t next = INT32_MAX;

@@ -5,6 +5,7 @@
  * with our own logarithm and cosine: they vectorise, and since nothing in
  * them depends on the width or on libm, every machine makes the same model.
  */
+#include "core/base/hash.h"
 #include "core/numbers/rng.h"
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
@@ -40,17 +41,6 @@ FR_INLINE float fast_sin_turns(float b)
     return t + t * t2 * p;
 }
 
-/* splitmix64's finalizer (Steele, Lea, Flood 2014). */
-FR_INLINE uint64_t mix64(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= 0xbf58476d1ce4e5b9U;
-    x ^= x >> 27;
-    x *= 0x94d049bb133111ebU;
-    x ^= x >> 31;
-    return x;
-}
-
 /* w[i] = std * normal number `counter + i` of the key */
 FR_SIMD static void fill_normal(float *restrict w, int64_t n, uint64_t key,
                                 uint64_t counter, float std)
@@ -58,7 +48,7 @@ FR_SIMD static void fill_normal(float *restrict w, int64_t n, uint64_t key,
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         uint64_t word =
-            mix64(key + (counter + (uint64_t)i) * 0x9e3779b97f4a7c15U);
+            fr_hash_mix(key + (counter + (uint64_t)i) * 0x9e3779b97f4a7c15U);
         int32_t high = (int32_t)(uint32_t)(word >> 41);      /* 23 bits */
         int32_t low = (int32_t)(uint32_t)(word & 0xffffffU); /* 24 bits */
         float u = ((float)high + 0.5F) * 0x1p-23F; /* exact, in (0, 1) */

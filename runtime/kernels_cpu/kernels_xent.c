@@ -100,37 +100,45 @@ static void row_finish(const xent_shape *shape, float *x, int64_t row,
     memset(x + shape->n_valid, 0, n_padding * sizeof *x);
 }
 
-static double xent_row(const xent_shape *shape, float *x, int64_t row,
-                       double scale)
+typedef double (*row_loss_fn)(const fr_kernel_call *call,
+                              const xent_shape *shape, int64_t row);
+
+/* The losses of all rows, added over fixed pieces. */
+static double sum_losses(const fr_kernel_call *call, const xent_shape *shape,
+                         row_loss_fn row_loss)
 {
+    double losses[FR_SUM_PIECES], loss = 0;
+#pragma omp parallel for schedule(static)                                      \
+    num_threads(fr_team(call, shape->rows * shape->cols))
+    for (int piece = 0; piece < FR_SUM_PIECES; piece++) {
+        fr_range part = fr_range_part(shape->rows, 1, piece, FR_SUM_PIECES);
+        double sum = 0;
+        for (int64_t row = part.first; row < part.last; row++)
+            sum += row_loss(call, shape, row);
+        losses[piece] = sum;
+    }
+    for (int piece = 0; piece < FR_SUM_PIECES; piece++)
+        loss += losses[piece];
+    return loss;
+}
+
+static double xent_row(const fr_kernel_call *call, const xent_shape *shape,
+                       int64_t row)
+{
+    float *logits = call->ptr[FR_XENT_LOGITS], *x = logits + row * shape->cols;
     int64_t column = target_column(shape, row);
     float max = fr_floats_max(x, shape->n_valid, x[0]);
     float target = column >= 0 ? x[column] : 0.0F;
     double sum = row_exp(x, shape->n_valid, max, true);
-    row_finish(shape, x, row, sum, scale);
+    row_finish(shape, x, row, sum, call->instr->scalar);
     return column >= 0 ? log(sum) + (double)max - (double)target : 0.0;
 }
 
 void fr_kernel_xent(const fr_kernel_call *call)
 {
     xent_shape shape = shape_of(call);
-    float *logits = call->ptr[FR_XENT_LOGITS];
     fr_step_scalars *step = call->ptr[FR_XENT_STEP];
-    double scale = call->instr->scalar;
-    double losses[FR_SUM_PIECES];
-#pragma omp parallel for schedule(static)                                      \
-    num_threads(fr_team(call, shape.rows *shape.cols))
-    for (int piece = 0; piece < FR_SUM_PIECES; piece++) {
-        fr_range part = fr_range_part(shape.rows, 1, piece, FR_SUM_PIECES);
-        double loss = 0;
-        for (int64_t row = part.first; row < part.last; row++)
-            loss += xent_row(&shape, logits + row * shape.cols, row, scale);
-        losses[piece] = loss;
-    }
-    double loss = 0;
-    for (int piece = 0; piece < FR_SUM_PIECES; piece++)
-        loss += losses[piece];
-    step->loss_sum += loss * scale;
+    step->loss_sum += sum_losses(call, &shape, xent_row) * call->instr->scalar;
 }
 
 void fr_kernel_xent_max(const fr_kernel_call *call)
@@ -179,19 +187,7 @@ void fr_kernel_xent_grad(const fr_kernel_call *call)
 {
     xent_shape shape = shape_of(call);
     fr_step_scalars *step = call->ptr[FR_XENT_GRAD_STEP];
-    double losses[FR_SUM_PIECES];
-#pragma omp parallel for schedule(static)                                      \
-    num_threads(fr_team(call, shape.rows *shape.cols))
-    for (int piece = 0; piece < FR_SUM_PIECES; piece++) {
-        fr_range part = fr_range_part(shape.rows, 1, piece, FR_SUM_PIECES);
-        double loss = 0;
-        for (int64_t row = part.first; row < part.last; row++)
-            loss += grad_row(call, &shape, row);
-        losses[piece] = loss;
-    }
-    double loss = 0;
-    for (int piece = 0; piece < FR_SUM_PIECES; piece++)
-        loss += losses[piece];
+    double loss = sum_losses(call, &shape, grad_row);
     if (call->coordinate == 0)
         step->loss_sum += loss * call->instr->scalar;
 }

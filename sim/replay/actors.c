@@ -58,7 +58,7 @@ void fr_actors_release(fr_actors *actors)
 
 /* ---- one axis ------------------------------------------------------------ */
 
-/* Groups that behave alike are one party. */
+/* Numbers the parties of one axis: groups that behave alike are one. */
 static bool number_axis(const fr_actors *actors, int axis, fr_parties *out)
 {
     const fr_rank_groups *p = &actors->layout->axes[axis];
@@ -86,7 +86,8 @@ static int32_t find_root(int32_t *parent, int32_t i)
     return i;
 }
 
-/* All that parties of the axes join, lowest actor as the root. */
+/* Numbers the parties of several axes: actors that any of their groups join are
+ * in one.  The root of each is its lowest actor. */
 static fr_status number_joined(fr_actors *actors, fr_parties *out, fr_err *err)
 {
     int32_t *parent = malloc(((size_t)actors->n + 1) * sizeof *parent);
@@ -122,7 +123,8 @@ static fr_status number_joined(fr_actors *actors, fr_parties *out, fr_err *err)
     return status;
 }
 
-/* Members of each party, ascending. */
+/* Lists the members of each party in ascending order; false: there is no memory
+ * for them. */
 static bool list_members(const fr_actors *actors, fr_parties *out)
 {
     out->first = calloc((size_t)out->n_parties + 1, sizeof *out->first);

@@ -30,7 +30,7 @@ typedef struct fr_fabric_crossing {
     uint32_t n;    /* ranks that do */
 } fr_fabric_crossing;
 
-/* The next link; false: that was all. */
+/* Moves on to the next link; false: there is none. */
 bool fr_fabric_load_next(const fr_fabric_load *load, fr_fabric_crossing *at);
 
 #endif

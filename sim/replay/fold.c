@@ -40,7 +40,7 @@ static uint64_t bits_of(double x)
 
 /* ---- the begin ----------------------------------------------------------- */
 
-/* What a node is, apart from who runs on it. */
+/* A key of what a node is, whoever runs on it. */
 static uint64_t node_hash(const fr_rank_layout *layout, int32_t group)
 {
     const fr_cluster *cluster = layout->cluster;
@@ -73,7 +73,8 @@ static void begin_colors(refinement *f)
 
 /* ---- a round ------------------------------------------------------------- */
 
-/* Adds to every rank what its group is; keys[g] is left as that. */
+/* Adds to the colour of every rank what its group is, which is left in
+ * keys[g]. */
 static void add_partition(refinement *f, const fr_rank_groups *p, uint64_t salt,
                           uint64_t *keys)
 {
@@ -94,7 +95,7 @@ static void add_partition(refinement *f, const fr_rank_groups *p, uint64_t salt,
         keys[g] = h;
     }
     if (p->n_groups == 1)
-        return; /* the same for everybody */
+        return; /* it would be the same for everybody */
     for (int64_t r = 0; r < n_ranks; r++)
         f->next[r] = fr_hash_mix(f->next[r] * 3 + keys[group[r]]);
 }
@@ -123,7 +124,7 @@ static uint64_t use_hash(const fr_fabric_flow *flow, size_t i_flow,
     return add_salt(i_flow << 32 | flow->uses[i_use].weight, SALT_FABRIC);
 }
 
-/* Links are coloured by who crosses them, ranks by what they cross. */
+/* Colours links by who crosses them, and ranks by the links they cross. */
 static void add_fabric(refinement *f)
 {
     const fr_fabric_uses *fabric = f->fabric;

@@ -31,7 +31,7 @@ typedef struct fr_fold {
     uint64_t *fabric_key;          /* of the fabric's links */
 } fr_fold;
 
-/* `fabric` may have no links. */
+/* Finds the colours; `fabric` may have no links. */
 FR_CHECKED fr_status fr_fold_init(const fr_rank_layout *layout,
                                   const fr_fabric_uses *fabric, fr_fold *out,
                                   fr_err *err);

@@ -57,7 +57,7 @@ void fr_jitter_release(fr_jitter *jitter);
 FR_CHECKED fr_status fr_jitter_add(fr_jitter *jitter, uint32_t cause,
                                    fr_err *err);
 
-/* It has computed by itself. */
+/* Notes that a rank has computed for so long by itself. */
 void fr_jitter_compute(fr_jitter *jitter, uint32_t state, int64_t ps);
 
 /* What is done by those that meet, from their meeting on. */
@@ -72,7 +72,7 @@ int64_t fr_jitter_meet(fr_jitter *jitter, int32_t i_table, int64_t n_ranks,
                        const uint32_t *members, int64_t n_members,
                        const fr_jitter_work *work);
 
-/* A transfer makes the two as late as the later one. */
+/* Notes a transfer, which makes both ranks as late as the later one. */
 void fr_jitter_transfer(fr_jitter *jitter, uint32_t from, uint32_t to,
                         int64_t ps);
 

@@ -15,7 +15,8 @@ fr_status replay_wake(replayer *r, int32_t actor, int lane, fr_err *err)
     return FR_OK;
 }
 
-/* Of those that end last, the lowest rank's on the lowest lane. */
+/* Notes the end of the step: of the records that end last, the one of the
+ * lowest rank on its lowest lane, so that it does not depend on their order. */
 static void note_end(replayer *r, uint32_t record)
 {
     const fr_replay_record *a = record_at(r, record);
@@ -71,7 +72,8 @@ fr_status replay_activity_end(replayer *r, uint32_t activity, fr_err *err)
 
 /* ---- lanes --------------------------------------------------------------- */
 
-/* The latest of what the next step of a lane waited for. */
+/* Can the next step of a lane begin?  *cause is then the record that it waited
+ * for longest. */
 static bool is_ready(const replayer *r, int32_t actor, const replay_lane *lane,
                      const fr_replay_order *order, uint32_t *cause)
 {
@@ -193,7 +195,7 @@ static fr_status replay_loop(replayer *r, fr_err *err)
     }
 }
 
-/* Every lane must be at its end: else name the first that is not. */
+/* Every lane must be at its end; the first that is not is named. */
 static fr_status check_finished(const replayer *r, fr_err *err)
 {
     for (int32_t actor = 0; actor < r->actors->n; actor++) {
@@ -235,8 +237,8 @@ static void init_lanes(replayer *r)
     }
 }
 
-/* Meeting places: one table for each axis of a collective, and those that
- * runs need. */
+/* Makes the meeting places: a table for each axis that a collective is over,
+ * and those that runs need. */
 static fr_status init_meetings(replayer *r, fr_err *err)
 {
     fr_actors *actors = &r->context->actors;
@@ -297,8 +299,8 @@ static void replayer_release(replayer *r)
     fr_replay_links_release(&r->links);
 }
 
-/* Calls as a whole only where all ranks are GPUs: what CPU ranks do was
- * validated instruction by instruction. */
+/* Calls are replayed as a whole only where all ranks are GPUs, for what CPU
+ * ranks do was validated instruction by instruction. */
 static bool has_runs(const fr_rank_layout *layout, fr_replay_detail detail)
 {
     if (detail != FR_REPLAY_AUTO)
@@ -392,7 +394,8 @@ fr_replay_prepare(const fr_program *program, const fr_cost_model *costs,
     return FR_OK;
 }
 
-/* Too many ranks on one link to fold. */
+/* Prepares again with every rank by itself, where too many ranks share one link
+ * for a folded replay. */
 static fr_status prepare_unfolded(fr_replay *replay, fr_err *err)
 {
     fr_replay each;

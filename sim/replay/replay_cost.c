@@ -17,7 +17,7 @@ int64_t fr_ps_of(double seconds)
 
 /* ---- set-up -------------------------------------------------------------- */
 
-/* Where the groups of a rank sit, and what it runs on. */
+/* A key of where the groups of a rank sit and of what it runs on. */
 static uint64_t kind_key(const fr_rank_layout *layout, int32_t rank)
 {
     int32_t node = fr_rank_layout_node(layout, rank);
@@ -145,7 +145,7 @@ static void set_cost(fr_instr_cost *out, const fr_cost *cost)
     out->is_known = true;
 }
 
-/* CPUs run what they issue. */
+/* CPUs run what they issue, so only GPUs have hosts that issue. */
 static int64_t host_ps(const fr_replay_costs *c, const fr_instr *instr,
                        int32_t rank, int n_kernels)
 {
@@ -156,7 +156,7 @@ static int64_t host_ps(const fr_replay_costs *c, const fr_instr *instr,
         fr_rank_layout_node(c->layout, rank)));
 }
 
-/* A kernel; what runs on asynchronous lanes has one thread. */
+/* Costs of a kernel; on asynchronous lanes it has one thread. */
 static fr_status ask_compute(fr_replay_costs *c, const fr_instr *instr,
                              int32_t rank, int lane, fr_instr_cost *out,
                              fr_err *err)
@@ -200,14 +200,14 @@ static fr_status ask_communicate(fr_replay_costs *c, const fr_instr *instr,
         scope->n_nodes > 1 ? fr_fabric_uses_find(c->fabric, instr) : NULL);
     fr_demand_add_local(&out->demand, out->demand.port_Bps,
                         fr_fabric_uses_local(c->fabric, instr));
-    out->solo_ps = out->latency_ps; /* alone, not beside its like */
+    out->solo_ps = out->latency_ps; /* it runs alone, not beside its like */
     if (out->has_work)
         out->solo_ps +=
             fr_maxmin_duration_ps(out->demand.work, out->demand.cap);
     return FR_OK;
 }
 
-/* The colours that meet those of `color` on an axis. */
+/* Lists the colours that meet those of `color` on an axis. */
 static fr_status find_members(fr_replay_costs *c, int32_t color, int axis,
                               const int32_t **members, int64_t *n, fr_err *err)
 {
@@ -244,7 +244,7 @@ fr_status fr_replay_cost_instr(fr_replay_costs *c, int32_t color,
                            cost, err);
 }
 
-/* Costs of transfers between nodes of these types. */
+/* Finds, or makes, the costs of transfers between nodes of these types. */
 static fr_status find_transfers(fr_replay_costs *c, uint32_t node_types,
                                 bool is_same_node, fr_transfer_costs **out,
                                 fr_err *err)
@@ -329,7 +329,7 @@ static bool add_error(run_sum *sum, fr_error_key key, double ps)
     return fr_vec_push(&cost->errors, ((fr_run_error){key, ps})) == FR_OK;
 }
 
-/* The place of the instruction's traffic among those of the run. */
+/* Finds the place of an instruction's traffic among those of the run. */
 static int find_net(fr_demand *demand, const fr_demand *one, int i_net)
 {
     const fr_fabric_flow *fabric = one->nets[i_net].fabric;
@@ -349,7 +349,7 @@ static int find_net(fr_demand *demand, const fr_demand *one, int i_net)
 static void add_demand(run_sum *sum, const fr_instr_cost *one)
 {
     const fr_demand *d = &one->demand;
-    /* Slowed down by its like, it takes more time and no more in all. */
+    /* Where its like slows it down it takes longer, but no more in all. */
     double alone_ps = (double)fr_maxmin_duration_ps(d->work, d->cap);
     sum->cores_ps += d->cores * d->unit_cores * alone_ps;
     sum->memory_ps += d->memory * d->unit_cores * alone_ps;
@@ -419,7 +419,8 @@ static fr_status add_instr(fr_replay_costs *c, int32_t color, uint32_t i_instr,
     return FR_OK;
 }
 
-/* Averages over the run's time; its work is its time at the highest rate. */
+/* A run takes of everything the average over its time; its work is that time at
+ * the highest rate. */
 static void finish_run(run_sum *sum)
 {
     fr_run_cost *cost = sum->cost;

@@ -33,7 +33,7 @@ typedef struct fr_instr_cost {
     fr_demand demand;
 } fr_instr_cost;
 
-/* Transfers between nodes of certain types, or within one. */
+/* Costs of transfers between nodes of certain types, or within one. */
 typedef struct fr_transfer_costs {
     uint32_t node_types;
     bool is_same_node;
@@ -77,7 +77,7 @@ typedef struct fr_replay_costs {
     fr_host_steps *hosts; /* [n_colors] */
 } fr_replay_costs;
 
-/* Borrows all but out. */
+/* Prepares the costs; borrows all but `out`. */
 FR_CHECKED fr_status fr_replay_costs_init(const fr_rank_layout *layout,
                                           const fr_cost_model *model,
                                           const fr_fold *fold,
@@ -85,12 +85,13 @@ FR_CHECKED fr_status fr_replay_costs_init(const fr_rank_layout *layout,
                                           fr_replay_costs *out, fr_err *err);
 void fr_replay_costs_release(fr_replay_costs *costs);
 
-/* Of an instruction on a lane by a rank of the colour; not a transfer. */
+/* What an instruction other than a transfer costs a rank of the colour on a
+ * lane. */
 FR_CHECKED fr_status fr_replay_cost_instr(fr_replay_costs *costs, int32_t color,
                                           uint32_t i_instr, int lane,
                                           const fr_instr_cost **out,
                                           fr_err *err);
-/* A send of `rank` to its peer. */
+/* What a send of `rank` to its peer costs. */
 FR_CHECKED fr_status fr_replay_cost_transfer(fr_replay_costs *costs,
                                              uint32_t i_instr, int lane,
                                              int32_t rank, int32_t peer,
@@ -105,7 +106,7 @@ FR_CHECKED fr_status fr_replay_cost_host(fr_replay_costs *costs, int32_t color,
                                          uint32_t i_instr, int lane,
                                          int64_t *out_ps, bool *is_held,
                                          fr_err *err);
-/* Of a run of the colour's program. */
+/* What a run of the colour's program costs. */
 FR_CHECKED fr_status fr_replay_cost_run(fr_replay_costs *costs, int32_t color,
                                         const fr_replay_step *step,
                                         const fr_run_cost **out, fr_err *err);

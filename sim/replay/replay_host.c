@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* What nothing leads to: below every sum that a step can have. */
+/* Stands for a path that does not exist: below every sum a step can have. */
 static const int64_t never_ps = INT64_MIN / 4;
 
 static int64_t latest(int64_t a, int64_t b)
@@ -69,7 +69,7 @@ static uint32_t *steps_of_calls(const fr_rank_program *rank_program,
     return step_of;
 }
 
-/* Of a call by instructions. */
+/* The chain of a call that is replayed instruction by instruction. */
 static fr_status add_call(fr_replay_costs *c, int32_t color,
                           const fr_segment *segment, int64_t *host_ps,
                           bool *is_held, fr_err *err)

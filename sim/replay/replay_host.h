@@ -25,20 +25,20 @@ typedef struct fr_host_chain {
     bool is_held; /* at least once */
 } fr_host_chain;
 
-/* Of nothing. */
+/* The chain of nothing. */
 fr_host_chain fr_host_chain_empty(void);
-/* Then an instruction that the host issues in host_ps and that takes ps. */
+/* Appends an instruction that the host issues in host_ps and that takes ps. */
 void fr_host_chain_add(fr_host_chain *chain, int64_t host_ps, int64_t ps,
                        bool is_held);
-/* Then another chain. */
+/* Appends another chain. */
 void fr_host_chain_append(fr_host_chain *chain, const fr_host_chain *next);
-/* When both are through. */
+/* The time at which both the device and the host are through. */
 int64_t fr_host_chain_device(const fr_host_chain *chain, int64_t device_ps,
                              int64_t host_ps);
 int64_t fr_host_chain_host(const fr_host_chain *chain, int64_t device_ps,
                            int64_t host_ps);
 
-/* Of a step (replay_order.h): when the host begins to issue it. */
+/* When the host begins to issue a step (replay_order.h). */
 typedef struct fr_host_step {
     int64_t since_ps; /* after it went on from where it was held last */
     uint32_t n_held;  /* steps before it in which it is held */
@@ -52,7 +52,7 @@ typedef struct fr_host_steps {
 
 struct fr_replay_costs;
 
-/* Of a colour; kept with the costs. */
+/* The host's steps of a colour, which are kept with its costs. */
 FR_CHECKED fr_status fr_host_steps_find(struct fr_replay_costs *costs,
                                         int32_t color,
                                         const fr_host_steps **out, fr_err *err);

@@ -40,7 +40,7 @@ static const fr_host_step *host_step_of(const replayer *r, int32_t actor,
     return &r->hosts[actor]->steps[lane->next];
 }
 
-/* When what the lane comes to next is issued; host_ps moves on. */
+/* Finds when the host issues what the lane comes to next; moves host_ps on. */
 static fr_status find_due(replayer *r, int32_t actor, int i_lane,
                           replay_lane *lane, fr_err *err)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Quanta per picosecond of one core, and of a link that is used in full. */
+/* Quanta per picosecond that one core, or a link used in full, works off. */
 static const int64_t full_rate = INT64_C(1) << 24;
 
 /* A thread that needs less of a core than this is not worth a share. */
@@ -52,7 +52,7 @@ static bool is_one_machine(const fr_replay_links *links)
 
 /* ---- places and rails ---------------------------------------------------- */
 
-/* Ranks of the actor's colour among the members of a group. */
+/* Counts the ranks of the actor's colour among the members of its group. */
 static int32_t count_alike(const fr_actors *actors, int32_t actor,
                            const fr_rank_groups *p)
 {
@@ -65,7 +65,8 @@ static int32_t count_alike(const fr_actors *actors, int32_t actor,
     return n;
 }
 
-/* Numbers the groups of a partition that actors lie in. */
+/* Numbers the groups of a partition in which actors lie; false: there is no
+ * memory. */
 static bool number_groups(const fr_actors *actors, const fr_rank_groups *p,
                           const uint64_t *keys, int32_t *number, int32_t *n)
 {
@@ -102,7 +103,7 @@ static fr_status number_places(fr_replay_links *links, fr_err *err)
     return FR_OK;
 }
 
-/* The device of a GPU rank is its one core. */
+/* A GPU rank has one core, its device. */
 static int64_t count_cores(const fr_cluster *cluster, int64_t node)
 {
     const fr_device_type *device = fr_cluster_device(cluster, node);
@@ -261,7 +262,7 @@ static size_t add_use(fr_replay_links *links, size_t n_uses, uint32_t link,
     return n_uses;
 }
 
-/* What member i of the flow takes of the network. */
+/* Adds what member i of the flow takes of the network. */
 static size_t add_network(fr_replay_links *links, size_t n_uses,
                           const fr_demand *d, int32_t actor, int64_t i)
 {

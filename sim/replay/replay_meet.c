@@ -52,7 +52,7 @@ static uint32_t find_latest(const replayer *r, uint32_t first_record)
     return latest;
 }
 
-/* What it takes: of a run, that of the slowest member. */
+/* What a meeting takes; of a run, what its slowest member takes. */
 typedef struct replay_price {
     int64_t latency_ps;
     const fr_demand *demand; /* NULL: no work */
@@ -113,7 +113,7 @@ static fr_status price_instr(replayer *r, uint32_t first_record,
     return FR_OK;
 }
 
-/* Ranks that meet through groups of these axes. */
+/* Counts the ranks that meet through groups of these axes. */
 static int64_t count_ranks(const replayer *r, int32_t i_table, int32_t rank)
 {
     int64_t n = 1;
@@ -154,7 +154,7 @@ static int64_t jitter_delay(replayer *r, uint32_t first_record, int32_t i_table,
                           &work);
 }
 
-/* Everybody is there: it starts now. */
+/* Starts an activity, for everybody who takes part is there. */
 static fr_status start(replayer *r, uint32_t first_record, int32_t i_table,
                        const fr_replay_step *step, fr_err *err)
 {
@@ -216,7 +216,7 @@ fr_status replay_wake_at(replayer *r, int32_t actor, int lane, int64_t at_ps,
 
 /* ---- meeting others ------------------------------------------------------ */
 
-/* Waits for the rest of the party; its records are linked in its order. */
+/* Waits for the rest of the party; the records are linked in its order. */
 static fr_status meet_party(replayer *r, uint32_t record, int32_t i_table,
                             const fr_replay_step *step, fr_err *err)
 {

@@ -48,7 +48,7 @@ static segment_kind kind_of(const fr_rank_layout *layout,
     return kind;
 }
 
-/* Which calls somebody waits for: only their ends are kept. */
+/* Gives a slot to each call that another waits for: only its end is kept. */
 static void number_slots(const fr_rank_program *rank_program,
                          fr_replay_order *order)
 {
@@ -63,7 +63,7 @@ static void number_slots(const fr_rank_program *rank_program,
         }
 }
 
-/* The number of a run with this content. */
+/* Finds the number of the run with this content, or gives it one. */
 static void number_run(fr_replay_order *order, uint32_t i_step, uint64_t key)
 {
     uint32_t i = 0;
@@ -77,8 +77,8 @@ static void number_run(fr_replay_order *order, uint32_t i_step, uint64_t key)
     order->steps[i_step].i_run = i;
 }
 
-/* The run that begins with call `at` of the compute lane; calls[] are the
- * lane's, n of them. */
+/* Measures the run that begins with call `at` of the compute lane, whose n
+ * calls are calls[]. */
 static uint32_t make_run(const fr_rank_program *rank_program,
                          const segment_kind *kinds, const uint32_t *calls,
                          uint32_t n, fr_replay_order *order, uint32_t i_step)
@@ -103,7 +103,7 @@ static uint32_t make_run(const fr_rank_program *rank_program,
     return length;
 }
 
-/* Kinds of the segments that the rank program calls. */
+/* Finds the kinds of the segments that the rank program calls. */
 static void find_kinds(const fr_rank_layout *layout,
                        const fr_rank_program *rank_program, segment_kind *kinds)
 {
@@ -114,7 +114,7 @@ static void find_kinds(const fr_rank_layout *layout,
     }
 }
 
-/* calls[] lane by lane, each in program order; lane l ends at end[l]. */
+/* Sorts calls[] by lanes, each in program order; lane l ends at end[l]. */
 static void sort_by_lane(const fr_program *program,
                          const fr_rank_program *rank_program, uint32_t *calls,
                          uint32_t end[FR_LANE_N])
@@ -187,7 +187,7 @@ fr_status fr_replay_order_init(fr_actors *actors, uint32_t i_stage,
         goto out_free;
     }
     number_slots(rank_program, &order);
-    if (has_runs) /* else none is one */
+    if (has_runs) /* else every call is replayed by instructions */
         find_kinds(actors->layout, rank_program, kinds);
     make_steps(program, rank_program, kinds, calls, &order);
     status = find_tables(actors, &order, err);

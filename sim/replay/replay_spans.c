@@ -36,7 +36,7 @@ static int64_t place_in(const fr_replay_record *rec, int64_t done, int64_t all)
                                      (fr_work)done / (fr_work)all);
 }
 
-/* Waiting for the others is part of the first collective. */
+/* Shows the wait for the others as a part of the first collective. */
 static fr_status add_wait(const fr_replay *replay, const fr_replay_record *rec,
                           fr_timeline *out, fr_err *err)
 {
@@ -80,7 +80,7 @@ static fr_status add_parts(const fr_replay *replay, const fr_replay_record *rec,
     return FR_OK;
 }
 
-/* Every instruction of a run. */
+/* Adds a span for every instruction of a run. */
 static fr_status add_instrs(const fr_replay *replay,
                             const fr_replay_record *rec, fr_timeline *out,
                             fr_err *err)
