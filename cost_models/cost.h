@@ -85,7 +85,7 @@ typedef struct fr_cost_scale {
 extern const fr_cost_scale fr_cost_scale_none;
 void fr_cost_model_scale(fr_cost_model *model, const fr_cost_scale *scale);
 
-/* What a rank of a world of n_ranks uses besides its slab: code, libraries,
+/* What a rank of a world of n_ranks uses beyond its slab: code, libraries,
  * MPI; 0 without a profile. */
 uint64_t fr_cost_baseline_bytes(const fr_cost_model *model, int64_t n_ranks);
 

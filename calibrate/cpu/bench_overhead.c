@@ -1,6 +1,6 @@
 /*
  * bench_overhead.c: what the runtime itself costs: an instruction, a call, a
- * hand-over between lanes, and memory besides the slab.
+ * hand-over between lanes, and memory beyond the slab.
  */
 #include "calibrate/cpu/bench_machine.h"
 #include "calibrate/cpu/ranks.h"

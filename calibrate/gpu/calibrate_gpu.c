@@ -73,7 +73,7 @@ static fr_status measure_compute(calibration *c, fr_err *err)
 }
 
 /*
- * What a rank holds besides its slab: a run of two steps on one rank, of the
+ * What a rank holds beyond its slab: a run of two steps on one rank, of the
  * smallest program that there is.  First of all, for libraries keep what they
  * have loaded.
  */

@@ -35,7 +35,7 @@ double fr_gpu_prices_issue_s(const fr_gpu_prices *prices, const fr_plan *plan,
                              const fr_instr *instr, int n_kernels,
                              int64_t node);
 
-/* What forerun's own runtime holds of a measured GPU besides its slab. */
+/* What forerun's own runtime holds of a measured GPU beyond its slab. */
 typedef struct fr_own_memory {
     uint64_t alone_bytes;     /* context, libraries, one stream's workspace */
     uint64_t workspace_bytes; /* of each further stream with kernels */

@@ -1,5 +1,5 @@
 /*
- * transport_shm.h: what ranks of one node share besides their slabs: a
+ * transport_shm.h: what ranks of one node share beyond their slabs: a
  * control block each, with sequence counters for collectives, a mail slot per
  * lane for sends, and doorbells for threads that sleep.
  *

@@ -12,7 +12,7 @@
 #include "plan/ir/program.h"
 #include "spec/model/job.h"
 
-/* Everything a kernel may need besides its operands. */
+/* All that a kernel may need in addition to its operands. */
 typedef struct fr_kernel_call {
     const fr_instr *instr;
     void *ptr[FR_INSTR_REFS]; /* resolved operands; NULL: absent */

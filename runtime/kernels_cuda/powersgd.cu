@@ -1,5 +1,5 @@
 /*
- * powersgd.cu: what PowerSGD needs besides products (kernels_powersgd.c).
+ * powersgd.cu: what PowerSGD needs beyond products (kernels_powersgd.c).
  * Bound by reading P a few times: small beside the gradient's products.
  */
 #include "runtime/kernels_cuda/kernel_launch.cuh"

@@ -11,13 +11,13 @@
  *                  work one after the other, chains of passes that wait for
  *                  each other, hosts, processors, stragglers and gathers,
  *                  each at the price that it has alone.
- *   estimate_s     the same with buckets and turns of the pipeline filled in,
+ *   estimate_s     the same with buckets and the periods of 1F1B counted,
  *                  and what shares processors and NICs in the way of layers;
  *                  never below the bound.
  *   peak_bytes     of the stage that needs most: parameters, gradients,
  *                  optimizer, what live micro-batches keep, scratch.  Live
  *                  tensors only: no bound, and without what the device holds
- *                  besides (gpu_memory.h).
+ *                  beyond them (gpu_memory.h).
  *   least_bytes    what the device of a rank is seen with at least, of that
  *                  with the least headroom; no prediction has more room than
  *                  capacity_bytes - least_bytes.  With that alone a plan can
@@ -119,12 +119,12 @@ FR_CHECKED fr_status fr_estimate_least_work(fr_estimator *estimator,
 /*
  * What the first pipeline rank holds when its first backward begins, at least,
  * for many plans of the same layers at once: a state, what its share of the
- * model keeps, and what stands besides (estimate_headroom.c).
+ * model keeps, and the overhead (estimate_headroom.c).
  */
 typedef struct fr_estimate_share {
     int64_t n_pairs;        /* (chunk, micro-batch), live at once */
     int32_t chunk_layers;   /* of its smallest chunk */
-    int32_t plain_layers;   /* of these: not made again */
+    int32_t plain_layers;   /* of these, not recomputed */
     int32_t own_layers;     /* of all its chunks */
     bool is_all_recomputed; /* every layer of every chunk */
     bool is_split;          /* its backward */
@@ -134,7 +134,7 @@ fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
                                        const fr_plan *plan);
 
 typedef struct fr_estimate_headroom {
-    uint64_t capacity_bytes; /* of the device, less what stands besides */
+    uint64_t capacity_bytes; /* of the device, less the overhead */
     uint64_t recomputed_bytes, plain_bytes; /* of a layer of one micro-batch */
     uint64_t stream_bytes;                  /* of these, sent away by a chunk */
     uint64_t recomputed_scratch_bytes,

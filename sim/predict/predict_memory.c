@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What a CPU rank uses besides its slab differs from run to run by so much. */
+/* What a CPU rank uses beyond its slab differs from run to run by so much. */
 static const double baseline_rel_err = 0.1;
 
 /*
