@@ -23,6 +23,8 @@ fr_sharding fr_sharding_of(const fr_plan *plan, bool is_executable)
         .has_master = fr_plan_has_master(plan),
         .is_state_on_host = plan->is_optimizer_offloaded,
         .reduce_lane = plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE,
+        .norm_axis = plan->zero_stage > 0 || plan->ep > 1 ? FR_AXIS_WORLD
+                                                          : FR_AXIS_MODEL,
     };
     for (int i = 0; i < 2 && s.is_scattered; i++)
         s.n_shards[i] = (uint64_t)fr_plan_group_size(plan, s.shard_axis[i]);
@@ -53,6 +55,18 @@ fr_move fr_sharding_gather(const fr_sharding *s, bool is_expert, uint64_t n)
 {
     return (fr_move){s->gather_lane, FR_OP_ALL_GATHER, s->shard_axis[is_expert],
                      s->weight_dtype, n};
+}
+
+fr_move fr_sharding_norm_sum(const fr_sharding *s)
+{
+    return (fr_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE, s->norm_axis,
+                     FR_DTYPE_F64, 1};
+}
+
+fr_move fr_sharding_loss_sum(void)
+{
+    return (fr_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE, FR_AXIS_WORLD,
+                     FR_DTYPE_F64, 1};
 }
 
 void fr_move_tell(const fr_move *move, const fr_plan *plan, int64_t n_group,

@@ -27,6 +27,7 @@ typedef struct fr_sharding {
     bool is_gathered_early;
     bool has_master, is_state_on_host;
     fr_lane reduce_lane, gather_lane;
+    fr_axis norm_axis; /* ranks that hold different gradients, all of them */
 } fr_sharding;
 
 /*
@@ -51,6 +52,10 @@ int fr_sharding_reduce(const fr_sharding *sharding, bool is_expert, uint64_t n,
 /* How n parameters become whole again. */
 fr_move fr_sharding_gather(const fr_sharding *sharding, bool is_expert,
                            uint64_t n);
+/* The sums of one number each for which ranks meet at the end of a step: of the
+ * squares of gradients, where these are clipped, and of the loss. */
+fr_move fr_sharding_norm_sum(const fr_sharding *sharding);
+fr_move fr_sharding_loss_sum(void);
 
 /*
  * Bytes of n parameters of which own_n are in the rank's own shards.  With ZeRO
@@ -75,10 +80,25 @@ static inline fr_state_bytes fr_sharding_state(const fr_sharding *sharding,
                                                  sharding->has_master)};
 }
 
+/* What stands on the device. */
+static inline uint64_t fr_sharding_resident(const fr_sharding *sharding,
+                                            const fr_state_bytes *state)
+{
+    return state->parameters + state->gradients +
+           (sharding->is_state_on_host ? 0 : state->optimizer);
+}
+
 /* Sets what an instruction needs of a move, for n_group ranks; is_local: on one
  * node.  Servers of gradients are not told. */
 void fr_move_tell(const fr_move *move, const fr_plan *plan, int64_t n_group,
                   bool is_local, fr_instr *out);
+
+/* What a rank has of n elements. */
+static inline uint64_t fr_sharding_part(const fr_sharding *sharding,
+                                        bool is_expert, uint64_t n)
+{
+    return n / sharding->n_shards[is_expert];
+}
 
 /* Elements of the own shards. */
 static inline uint64_t fr_sharding_own(const fr_sharding *sharding,

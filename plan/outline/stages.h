@@ -11,6 +11,7 @@
 #define FR_PLAN_OUTLINE_STAGES_H
 
 #include "plan/decide/plan.h"
+#include "plan/schedule/schedule.h"
 
 /* A virtual stage has the layers [first, end). */
 typedef struct fr_stage_span {
@@ -31,15 +32,31 @@ int32_t fr_stage_first(const fr_plan *plan, const fr_model *model,
 
 fr_stage_span fr_stage_span_of(const fr_plan *plan, const fr_model *model,
                                int32_t stage);
-/* The one that follows. */
-fr_stage_span fr_stage_span_after(const fr_plan *plan, const fr_model *model,
-                                  const fr_stage_span *before);
+/* The same where the layers before are known, as in a loop over all stages. */
+static inline fr_stage_span fr_stage_span_from(const fr_plan *plan,
+                                               const fr_model *model,
+                                               int32_t stage, int32_t first)
+{
+    const bool is_last = stage == fr_stages_of(plan) - 1;
+    return (fr_stage_span){
+        .stage = stage,
+        .first = first,
+        .end = is_last ? (int32_t)(model->n_layers + model->n_mtp_layers)
+                       : first + fr_plan_stage_layers(plan, model, stage),
+        .has_embed = stage == 0,
+        .has_head = is_last};
+}
+
 /* ... that is chunk `chunk` of a pipeline rank. */
 fr_stage_span fr_stage_span_held(const fr_plan *plan, const fr_model *model,
                                  int32_t rank, int32_t chunk);
 
 /* The pipeline rank that holds a virtual stage, and that of the head. */
-int32_t fr_stage_holder(const fr_plan *plan, int32_t stage);
+static inline int32_t fr_stage_holder(const fr_plan *plan, int32_t stage)
+{
+    return fr_schedule_rank(fr_schedules[plan->schedule], stage, plan->pp);
+}
+
 static inline int32_t fr_stage_head_holder(const fr_plan *plan)
 {
     return fr_stage_holder(plan, fr_stages_of(plan) - 1);

@@ -9,42 +9,39 @@ fr_weight_ends fr_weight_ends_of(const fr_model *model)
         .embed = n, .head = model->is_tied ? n : n + 1, .n_sets = n + 2};
 }
 
-static bool push(fr_weight_uses *uses, int32_t set, bool is_backward)
+/* There is room for it. */
+static inline void add(fr_weight_uses *uses, int32_t set, bool is_backward)
 {
-    const fr_weight_use use = {
-        .set = set, .next = -1, .is_backward = is_backward};
-    return fr_vec_push(uses, use) == FR_OK;
+    uses->items[uses->n++] =
+        (fr_weight_use){.set = set, .is_backward = is_backward};
 }
 
 /* Each token ahead has its loss, so the head is used before the layers that
  * predict later tokens, too. */
-static bool list_backward(const fr_model *model, const fr_stage_span *span,
+static void list_backward(const fr_model *model, const fr_stage_span *span,
                           fr_weight_uses *out)
 {
     const fr_weight_ends ends = fr_weight_ends_of(model);
     const int32_t n = span->end - span->first;
     const int64_t n_heads = span->has_head ? 1 + model->n_mtp_layers : 0;
-    bool is_ok = true;
     for (int32_t i = 0; i <= n; i++) {
         if (i < n_heads)
-            is_ok = is_ok && push(out, ends.head, true);
+            add(out, ends.head, true);
         if (i < n)
-            is_ok = is_ok && push(out, span->end - 1 - i, true);
+            add(out, span->end - 1 - i, true);
     }
     /* Of the embedding's weights only a norm matters in backward. */
     if (span->has_embed && model->has_embed_norm)
-        is_ok = is_ok && push(out, ends.embed, true);
-    return is_ok;
+        add(out, ends.embed, true);
 }
 
-static bool list_forward(const fr_model *model, const fr_stage_span *span,
+static void list_forward(const fr_model *model, const fr_stage_span *span,
                          fr_weight_uses *out)
 {
-    bool is_ok =
-        !span->has_embed || push(out, fr_weight_ends_of(model).embed, false);
+    if (span->has_embed)
+        add(out, fr_weight_ends_of(model).embed, false);
     for (int32_t i = span->first; i < span->end; i++)
-        is_ok = is_ok && push(out, i, false);
-    return is_ok;
+        add(out, i, false);
 }
 
 static void link_uses(fr_weight_uses *uses, int32_t n_sets, int32_t *next)
@@ -105,10 +102,13 @@ fr_status fr_weight_uses_list(const fr_plan *plan, const fr_model *model,
     for (size_t t = 0; is_ok && t < n_tasks; t++) {
         const fr_stage_span span =
             fr_stage_span_held(plan, model, rank, tasks[t].chunk);
-        if (tasks[t].kind == FR_TASK_FORWARD)
-            is_ok = list_forward(model, &span, out);
-        else if (tasks[t].kind == FR_TASK_BACKWARD)
-            is_ok = list_backward(model, &span, out);
+        const size_t n_most =
+            (size_t)(span.end - span.first + 2 + model->n_mtp_layers);
+        is_ok = fr_vec_reserve(out, n_most) == FR_OK;
+        if (is_ok && tasks[t].kind == FR_TASK_FORWARD)
+            list_forward(model, &span, out);
+        else if (is_ok && tasks[t].kind == FR_TASK_BACKWARD)
+            list_backward(model, &span, out);
         /* The other part of a split backward reads no weights. */
     }
     if (is_ok) {

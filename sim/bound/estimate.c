@@ -265,24 +265,17 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
 static fr_status meet(est_plan *x, const est_stage *stage, fr_err *err)
 {
     const fr_plan *plan = x->plan;
-    bool is_spread = plan->zero_stage > 0 || plan->ep > 1;
+    const fr_move norm = fr_sharding_norm_sum(&x->sharding);
+    const fr_move loss = fr_sharding_loss_sum();
     int64_t loss_ps, norm_ps = 0;
-    if (x->met == stage->place && x->is_met_spread == is_spread)
+    if (x->met == stage->place && x->met_axis == norm.axis)
         return FR_OK;
-    FR_TRY(est_collective(x->e, plan, stage->place,
-                          &(fr_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
-                                     FR_AXIS_WORLD, FR_DTYPE_F64, 1},
-                          &loss_ps, err));
+    FR_TRY(est_collective(x->e, plan, stage->place, &loss, &loss_ps, err));
     if (x->e->job->clip_norm > 0)
-        FR_TRY(
-            est_collective(x->e, plan, stage->place,
-                           &(fr_move){FR_LANE_COMPUTE, FR_OP_ALL_REDUCE,
-                                      is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL,
-                                      FR_DTYPE_F64, 1},
-                           &norm_ps, err));
+        FR_TRY(est_collective(x->e, plan, stage->place, &norm, &norm_ps, err));
     x->meeting_ps = loss_ps + norm_ps;
     x->met = stage->place;
-    x->is_met_spread = is_spread;
+    x->met_axis = norm.axis;
     return FR_OK;
 }
 

@@ -97,12 +97,12 @@ uint64_t est_gathered_at_least(const est_plan *x, const est_stage *stage)
 
 uint64_t est_states_at_least(const est_plan *x, const est_stage *stage)
 {
-    const fr_state_bytes bytes = fr_sharding_state(
-        &x->sharding, x->e->job->optimizer, stage->n_dense + stage->n_expert,
-        own_at_least(x, stage));
-    return bytes.parameters +
-           (x->sharding.is_state_on_host ? 0 : bytes.optimizer) +
-           (x->sharding.is_by_unit ? 0 : bytes.gradients);
+    fr_state_bytes bytes = fr_sharding_state(&x->sharding, x->e->job->optimizer,
+                                             stage->n_dense + stage->n_expert,
+                                             own_at_least(x, stage));
+    if (x->sharding.is_by_unit)
+        bytes.gradients = 0;
+    return fr_sharding_resident(&x->sharding, &bytes);
 }
 
 static uint64_t least_of(const est_plan *x, const est_stage *stage)

@@ -207,12 +207,12 @@ static bool is_alike(const est_stage *a, const est_stage *b)
 fr_status est_stages_find(est_plan *x, fr_err *err)
 {
     const fr_plan *plan = x->plan;
-    fr_stage_span span;
     for (int32_t s = 0; s < x->pp; s++)
         clear(x, s, &x->stages[s]);
-    for (int32_t i = 0; i < fr_stages_of(plan); i++) {
-        span = i == 0 ? fr_stage_span_of(plan, x->e->model, 0)
-                      : fr_stage_span_after(plan, x->e->model, &span);
+    for (int32_t i = 0, first = 0; i < fr_stages_of(plan); i++) {
+        const fr_stage_span span =
+            fr_stage_span_from(plan, x->e->model, i, first);
+        first = span.end;
         add_chunk(plan, &span, i / x->pp, &x->stages[fr_stage_holder(plan, i)],
                   &x->passes[i]);
     }

@@ -162,7 +162,7 @@ typedef struct est_plan {
     int64_t n_micro;
     int64_t meeting_ps;   /* of all, for norm and loss */
     const est_place *met; /* where that is; NULL: nowhere yet */
-    bool is_met_spread;
+    fr_axis met_axis;     /* of the norm */
     int32_t pp, vpp;
     bool is_likely; /* about; else at least */
     bool is_split, is_v;

@@ -128,7 +128,7 @@ static fr_status step(est_plan *x, const est_stage *stage,
                       const est_bucket *bucket, est_update *out, fr_err *err)
 {
     const est_layers *l = stage->layers;
-    uint64_t n = bucket->n / x->sharding.n_shards[bucket->is_expert];
+    uint64_t n = fr_sharding_part(&x->sharding, bucket->is_expert, bucket->n);
     int64_t ps;
     /* The host has its own time, which is not counted. */
     if (x->plan->is_optimizer_offloaded)

@@ -81,8 +81,7 @@ static uint64_t state_of(const problem *p, uint64_t n_dense, uint64_t n_expert)
     const fr_state_bytes bytes =
         fr_sharding_state(&sharding, p->job->optimizer, n_dense + n_expert,
                           fr_sharding_own(&sharding, n_dense, n_expert));
-    return bytes.parameters + bytes.gradients +
-           (sharding.is_state_on_host ? 0 : bytes.optimizer);
+    return fr_sharding_resident(&sharding, &bytes);
 }
 
 static void set_states(const problem *p, const fr_stage_layers *l,

@@ -41,7 +41,7 @@ static const lower_unit *unit_of(const lower_rank *rank, const lower_set *set,
 
 static uint64_t shard_of(const lower_rank *rank, const lower_unit *unit)
 {
-    return unit->n / rank->context->sharding.n_shards[unit->is_expert];
+    return fr_sharding_part(&rank->context->sharding, unit->is_expert, unit->n);
 }
 
 /* ---- sets ---- */
@@ -373,7 +373,7 @@ void lower_open_grads(lower_rank *rank, uint32_t i_set)
 
 /* Scatters a unit, where the plan says so one parameter after the other. */
 static void scatter_pieces(lower_rank *rank, const lower_unit *unit,
-                           fr_ref whole, fr_ref own)
+                           fr_move move, fr_ref whole, fr_ref own)
 {
     lower_context *context = rank->context;
     const uint64_t grad_bytes = lower_element_bytes(context, FR_SPACE_GRAD);
@@ -381,12 +381,10 @@ static void scatter_pieces(lower_rank *rank, const lower_unit *unit,
     uint64_t pieces[MOST_PIECES], at = 0;
     int n = list_pieces(rank, unit, pieces);
     for (int i = 0; i < n; i++) {
-        fr_instr *instr =
-            lower_collective(context, FR_OP_REDUCE_SCATTER,
-                             context->sharding.shard_axis[unit->is_expert],
-                             context->plan->grad_dtype, pieces[i],
-                             lower_moved(whole, at * grad_bytes),
-                             lower_moved(own, at / n_shards * grad_bytes));
+        move.n = pieces[i];
+        fr_instr *instr = lower_move(context, &move);
+        instr->ref[FR_COMM_SRC] = lower_moved(whole, at * grad_bytes);
+        instr->ref[FR_COMM_DST] = lower_moved(own, at / n_shards * grad_bytes);
         if (is_by_parameter(context))
             instr->flags |= FR_INSTR_LISTED;
         at += pieces[i];
@@ -406,14 +404,16 @@ static void emit_reduce(lower_rank *rank, const lower_unit *unit, uint64_t from,
     uint64_t shard = shard_of(rank, unit);
     uint64_t mark = lower_temp_mark(context);
     fr_ref sum = whole;
+    fr_move moves[2];
     fr_instr *instr;
     if (shard < unit->n) {
         sum = is_added ? lower_temp(context, shard * grad_bytes) : own;
-        scatter_pieces(rank, unit, whole, sum);
-        if (!unit->is_expert &&
-            fr_plan_group_size(context->plan, FR_AXIS_REPLICA) > 1) {
-            lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_REPLICA, dtype,
-                             shard, sum, sum);
+        const int n = fr_sharding_reduce(&context->sharding, unit->is_expert,
+                                         unit->n, moves);
+        scatter_pieces(rank, unit, moves[0], whole, sum);
+        for (int i = 1; i < n; i++) {
+            instr = lower_move(context, &moves[i]);
+            instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] = sum;
         }
     }
     if (is_added) {

@@ -99,7 +99,7 @@ void lower_offload_grads(lower_rank *rank, uint32_t i_bucket)
     lower_context *context = rank->context;
     const lower_bucket *bucket = &rank->buckets.items[i_bucket];
     const uint64_t n =
-        bucket->n / context->sharding.n_shards[bucket->is_expert];
+        fr_sharding_part(&context->sharding, bucket->is_expert, bucket->n);
     const uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
     const uint64_t weight = lower_element_bytes(context, FR_SPACE_WEIGHT);
     if (!context->plan->is_optimizer_offloaded)

@@ -19,9 +19,9 @@ static void add_flat_blocks(lower_rank *rank, fr_space space)
     fr_builder_align_page(rank->builder);
     for (size_t i = 0; i < rank->units.n; i++) {
         lower_unit *unit = &rank->units.items[i];
-        uint64_t n =
-            unit->n /
-            (is_sharded ? context->sharding.n_shards[unit->is_expert] : 1);
+        uint64_t n = is_sharded ? fr_sharding_part(&context->sharding,
+                                                   unit->is_expert, unit->n)
+                                : unit->n;
         *(is_weight ? &unit->weight : &unit->grad) = fr_builder_add_block(
             rank->builder,
             is_weight ? FR_MEMORY_PARAMETERS : FR_MEMORY_GRADIENTS, true,
@@ -42,7 +42,7 @@ static void add_persistent_blocks(lower_rank *rank)
         lower_bucket *bucket = &rank->buckets.items[b];
         uint64_t state = fr_optimizer_resident_bytes(
             context->job->optimizer,
-            bucket->n / context->sharding.n_shards[bucket->is_expert],
+            fr_sharding_part(&context->sharding, bucket->is_expert, bucket->n),
             fr_plan_has_master(plan));
         if (state > 0 && !plan->is_optimizer_offloaded)
             bucket->opt = fr_builder_add_block(

@@ -76,7 +76,8 @@ void lower_zero(lower_rank *rank)
 /* The elements of a bucket that this rank updates; ZeRO gives it a shard. */
 static uint64_t own_elements(const lower_rank *rank, const lower_bucket *bucket)
 {
-    return bucket->n / rank->context->sharding.n_shards[bucket->is_expert];
+    return fr_sharding_part(&rank->context->sharding, bucket->is_expert,
+                            bucket->n);
 }
 
 /* Sets the range and the shard of an instruction over a bucket. */
@@ -93,31 +94,33 @@ static void set_range(const lower_rank *rank, const lower_bucket *bucket,
     instr->shard_bytes = n * (weight > grad ? weight : grad);
 }
 
-/* Sums doubles of the step's scalars over an axis. */
-static void sum_scalar(lower_rank *rank, const char *name, fr_axis axis,
-                       uint64_t offset_bytes, uint64_t n)
+/* Sums what lies at a place among the step's scalars. */
+static void sum_scalars(lower_rank *rank, const char *name, const fr_move *move,
+                        uint64_t offset_bytes)
 {
     lower_context *context = rank->context;
-    if (fr_plan_group_size(context->plan, axis) == 1)
+    if (fr_plan_group_size(context->plan, move->axis) == 1)
         return;
     uint32_t i_segment = lower_segment_begin(context, FR_LANE_COMPUTE, "%s_%u",
                                              name, (unsigned)rank->stage);
-    const fr_ref at = lower_ref(FR_SPACE_STEP, offset_bytes);
-    lower_collective(context, FR_OP_ALL_REDUCE, axis, FR_DTYPE_F64, n, at, at);
+    fr_instr *instr = lower_move(context, move);
+    instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
+        lower_ref(FR_SPACE_STEP, offset_bytes);
     add_step_call(rank, i_segment, 'm');
 }
 
 static void reduce_loss(lower_rank *rank)
 {
-    sum_scalar(rank, "loss_reduce", FR_AXIS_WORLD,
-               offsetof(fr_step_scalars, loss_sum), 1);
+    const fr_move move = fr_sharding_loss_sum();
+    sum_scalars(rank, "loss_reduce", &move,
+                offsetof(fr_step_scalars, loss_sum));
 }
 
-/* The norm is summed over all who hold different gradients. */
-static fr_axis norm_axis(const lower_context *context)
+static void reduce_norms(lower_rank *rank, const char *name, fr_axis axis)
 {
-    bool is_spread = context->plan->zero_stage > 0 || context->plan->ep > 1;
-    return is_spread ? FR_AXIS_WORLD : FR_AXIS_MODEL;
+    const fr_move move = {FR_LANE_COMPUTE, FR_OP_ALL_REDUCE, axis, FR_DTYPE_F64,
+                          norms_bytes(rank) / sizeof(double)};
+    sum_scalars(rank, name, &move, NORMS_OFFSET);
 }
 
 /* Ranks of a sum over the world that hold the same gradients of a bucket. */
@@ -125,8 +128,8 @@ static uint64_t n_copies(const lower_context *context,
                          const lower_bucket *bucket)
 {
     fr_axis axis = context->sharding.reduce_axis[bucket->is_expert];
-    return (uint64_t)fr_plan_group_size(context->plan, axis) /
-           context->sharding.n_shards[bucket->is_expert];
+    return fr_sharding_part(&context->sharding, bucket->is_expert,
+                            (uint64_t)fr_plan_group_size(context->plan, axis));
 }
 
 /*
@@ -166,7 +169,7 @@ static void clip(lower_rank *rank)
         uint32_t i_segment = begin(rank, FR_LANE_COMPUTE, "grad_sqsum", b);
         fr_instr *instr = lower_emit(context, FR_OP_GRAD_SQSUM);
         set_range(rank, bucket, instr);
-        if (norm_axis(context) == FR_AXIS_WORLD &&
+        if (context->sharding.norm_axis == FR_AXIS_WORLD &&
             n_copies(context, bucket) > 1)
             instr->scalar = 1.0 / (double)n_copies(context, bucket);
         instr->ref[FR_GRAD_SQSUM_G] = lower_own(rank, bucket, FR_SPACE_GRAD);
@@ -176,8 +179,9 @@ static void clip(lower_rank *rank)
         use_main_grads(rank);
     }
     if (is_clipped) {
-        sum_scalar(rank, "grad_norm_reduce", norm_axis(context),
-                   offsetof(fr_step_scalars, grad_sq_sum), 1);
+        const fr_move move = fr_sharding_norm_sum(&context->sharding);
+        sum_scalars(rank, "grad_norm_reduce", &move,
+                    offsetof(fr_step_scalars, grad_sq_sum));
         /* Everybody has just met: the loss costs one more latency only. */
         reduce_loss(rank);
     }
@@ -269,17 +273,15 @@ void lower_gather_early(lower_rank *rank)
 void lower_update(lower_rank *rank)
 {
     lower_context *context = rank->context;
-    const fr_plan *plan = context->plan;
-    uint64_t n_norms = norms_bytes(rank) / sizeof(double);
     add_main_grads(rank);
     clip(rank);
-    if (n_norms > 0) {
+    if (norms_bytes(rank) > 0) {
         for (size_t b = 0; b < rank->buckets.n; b++)
             optimize(rank, FR_OP_OPT_NORMS, b);
-        sum_scalar(rank, "norms_reduce_tp", FR_AXIS_TP, NORMS_OFFSET, n_norms);
-        if (plan->zero_stage > 0)
-            sum_scalar(rank, "norms_reduce_dp", context->sharding.shard_axis[0],
-                       NORMS_OFFSET, n_norms);
+        reduce_norms(rank, "norms_reduce_tp", FR_AXIS_TP);
+        if (context->sharding.is_scattered)
+            reduce_norms(rank, "norms_reduce_dp",
+                         context->sharding.shard_axis[0]);
     }
     for (size_t b = 0; b < rank->buckets.n; b++) {
         optimize(rank, FR_OP_OPT_STEP, b);
