@@ -1,6 +1,7 @@
 /* catalog_rows.c: devices, nodes and where their numbers come from. */
 #include "cli/catalog_rows.h"
 
+#include "core/document/fields.h"
 #include "report/table.h"
 #include "spec/catalog/catalog.h"
 
@@ -10,35 +11,40 @@
 
 /* ---- devices ------------------------------------------------------------- */
 
-static void put_device(fr_json_writer *json, const fr_catalog_device *device)
-{
-    const fr_device_type *type = &device->type;
-    fr_json_begin_object(json);
-    fr_json_put_string(json, "name", type->id);
-    fr_json_put_string(json, "summary", device->summary);
-    fr_json_put_string(json, "generation", type->generation);
-    fr_json_put_i64(json, "cores", type->n_cores);
-    fr_json_put_u64(json, "memory_bytes", type->memory_bytes);
-    fr_json_put_double(json, "memory_Bps", type->memory_Bps);
-    fr_json_put_u64(json, "cache_bytes", type->cache_bytes);
-    fr_json_open_object(json, "peak_flops");
-    for (int32_t i = 0; i < type->n_peaks; i++)
-        fr_json_put_double(json, type->peaks[i].dtype, type->peaks[i].flops);
-    fr_json_end_object(json);
-    fr_json_put_double(json, "link_Bps", device->link_Bps);
-    fr_json_put_double(json, "link_pair_Bps", device->link_pair_Bps);
-    fr_json_put_double(json, "pcie_Bps", device->pcie_Bps);
-    fr_json_put_double(json, "power_w", type->power_w);
-    fr_json_put_string(json, "source", device->source);
-    fr_json_put_string(json, "date", device->date);
-    fr_json_end_object(json);
-}
+static const fr_field device_fields[] = {
+    {"name", FR_MEMBER(fr_catalog_device, type.id)},
+    FR_FIELD(fr_catalog_device, summary),
+    {"generation", FR_MEMBER(fr_catalog_device, type.generation)},
+    {"cores", FR_MEMBER(fr_catalog_device, type.n_cores)},
+    {"memory_bytes", FR_MEMBER(fr_catalog_device, type.memory_bytes)},
+    {"memory_Bps", FR_MEMBER(fr_catalog_device, type.memory_Bps)},
+    {"cache_bytes", FR_MEMBER(fr_catalog_device, type.cache_bytes)},
+};
+
+static const fr_field device_link_fields[] = {
+    FR_FIELD(fr_catalog_device, link_Bps),
+    FR_FIELD(fr_catalog_device, link_pair_Bps),
+    FR_FIELD(fr_catalog_device, pcie_Bps),
+    {"power_w", FR_MEMBER(fr_catalog_device, type.power_w)},
+    FR_FIELD(fr_catalog_device, source),
+    FR_FIELD(fr_catalog_device, date),
+};
 
 void fr_catalog_put_devices(fr_json_writer *json)
 {
     fr_json_open_array(json, "devices");
-    for (size_t i = 0; i < fr_catalog_n_devices(); i++)
-        put_device(json, fr_catalog_device_at(i));
+    for (size_t i = 0; i < fr_catalog_n_devices(); i++) {
+        const fr_catalog_device *device = fr_catalog_device_at(i);
+        fr_json_begin_object(json);
+        fr_fields_put(FR_FIELDS(device_fields), device, json);
+        fr_json_open_object(json, "peak_flops");
+        for (int32_t k = 0; k < device->type.n_peaks; k++)
+            fr_json_put_double(json, device->type.peaks[k].dtype,
+                               device->type.peaks[k].flops);
+        fr_json_end_object(json);
+        fr_fields_put(FR_FIELDS(device_link_fields), device, json);
+        fr_json_end_object(json);
+    }
     fr_json_end_array(json);
 }
 
@@ -81,38 +87,36 @@ fr_status fr_catalog_print_devices(fr_buffer *out, fr_err *err)
 
 /* ---- nodes --------------------------------------------------------------- */
 
-static void put_node(fr_json_writer *json, const fr_catalog_node *node)
-{
-    const fr_node_type *type = &node->type;
-    fr_json_begin_object(json);
-    fr_json_put_string(json, "name", type->id);
-    fr_json_put_string(json, "summary", node->summary);
-    fr_json_put_string(json, "device", node->device);
-    fr_json_put_i64(json, "devices", type->n_devices);
-    fr_json_put_i64(json, "hosts", type->n_hosts);
-    fr_json_put_string(json, "intra", fr_intra_kind_name(type->intra_kind));
-    fr_json_put_double(json, "intra_Bps", type->intra_Bps);
-    fr_json_put_double(json, "intra_pair_Bps", type->intra_p2p_Bps);
-    fr_json_put_i64(json, "nics", type->n_nics);
-    fr_json_put_double(json, "nic_Bps", type->nic_Bps);
-    fr_json_put_string(json, "nic_kind", fr_nic_kind_name(type->nic_kind));
-    fr_json_put_i64(json, "rails", type->n_rails);
-    fr_json_put_i64(json, "pcie_switches", type->n_pcie_switches);
-    fr_json_put_string(json, "fabric", fr_fabric_kind_name(node->fabric));
-    fr_json_put_double(json, "usd_per_h", type->price_usd_per_h);
-    fr_json_put_double(json, "spot_usd_per_h", type->spot_usd_per_h);
-    if (node->price_source != NULL)
-        fr_json_put_string(json, "price_source", node->price_source);
-    fr_json_put_string(json, "source", node->source);
-    fr_json_put_string(json, "date", node->date);
-    fr_json_end_object(json);
-}
+static const fr_field node_fields[] = {
+    {"name", FR_MEMBER(fr_catalog_node, type.id)},
+    FR_FIELD(fr_catalog_node, summary),
+    FR_FIELD(fr_catalog_node, device),
+    {"devices", FR_MEMBER(fr_catalog_node, type.n_devices)},
+    {"hosts", FR_MEMBER(fr_catalog_node, type.n_hosts)},
+    {"intra", FR_MEMBER(fr_catalog_node, type.intra_kind),
+     .names = &fr_intra_kinds},
+    {"intra_Bps", FR_MEMBER(fr_catalog_node, type.intra_Bps)},
+    {"intra_pair_Bps", FR_MEMBER(fr_catalog_node, type.intra_p2p_Bps)},
+    {"nics", FR_MEMBER(fr_catalog_node, type.n_nics)},
+    {"nic_Bps", FR_MEMBER(fr_catalog_node, type.nic_Bps)},
+    {"nic_kind", FR_MEMBER(fr_catalog_node, type.nic_kind),
+     .names = &fr_nic_kinds},
+    {"rails", FR_MEMBER(fr_catalog_node, type.n_rails)},
+    {"pcie_switches", FR_MEMBER(fr_catalog_node, type.n_pcie_switches)},
+    {"fabric", FR_MEMBER(fr_catalog_node, fabric), .names = &fr_fabric_kinds},
+    {"usd_per_h", FR_MEMBER(fr_catalog_node, type.price_usd_per_h)},
+    {"spot_usd_per_h", FR_MEMBER(fr_catalog_node, type.spot_usd_per_h)},
+    {"price_source", FR_MEMBER(fr_catalog_node, price_source),
+     .is_optional = true},
+    FR_FIELD(fr_catalog_node, source),
+    FR_FIELD(fr_catalog_node, date),
+};
 
 void fr_catalog_put_nodes(fr_json_writer *json)
 {
     fr_json_open_array(json, "nodes");
     for (size_t i = 0; i < fr_catalog_n_nodes(); i++)
-        put_node(json, fr_catalog_node_at(i));
+        fr_fields_write(FR_FIELDS(node_fields), fr_catalog_node_at(i), json);
     fr_json_end_array(json);
 }
 

@@ -52,12 +52,14 @@ static cell_kind kind_of(const fr_program *program, const fr_span *span)
         break;
     }
     /* Segments that do both: by the instruction. */
-    const char *op = fr_op_name((fr_op)instr->op);
-    if (strstr(op, "_bwd") != NULL || strstr(op, "grad") != NULL)
+    switch (fr_op_pass_of((fr_op)instr->op)) {
+    case FR_OP_PASS_BACKWARD:
         return CELL_BACKWARD;
-    return strstr(op, "_fwd") != NULL || strstr(op, "xent") != NULL
-               ? CELL_FORWARD
-               : CELL_OTHER;
+    case FR_OP_PASS_FORWARD:
+        return CELL_FORWARD;
+    default:
+        return CELL_OTHER;
+    }
 }
 
 typedef struct picture {

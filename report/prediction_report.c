@@ -34,10 +34,7 @@ static const fr_field stage_fields[] = {
     FR_FIELD(fr_stage_memory, device_bytes),
 };
 
-static const fr_field memory_fields[] = {
-    {"fits", FR_MEMBER(fr_prediction, memory.fits)},
-    {"peak_bytes", FR_MEMBER(fr_prediction, memory.peak_bytes)},
-    {"capacity_bytes", FR_MEMBER(fr_prediction, memory.capacity_bytes)},
+static const fr_field memory_part_fields[] = {
     {"parameters_bytes", FR_MEMBER(fr_prediction, memory.parameters_bytes)},
     {"gradients_bytes", FR_MEMBER(fr_prediction, memory.gradients_bytes)},
     {"optimizer_bytes", FR_MEMBER(fr_prediction, memory.optimizer_bytes)},
@@ -46,7 +43,12 @@ static const fr_field memory_fields[] = {
     {"overhead_bytes", FR_MEMBER(fr_prediction, memory.overhead_bytes)},
     {"reserved_bytes", FR_MEMBER(fr_prediction, memory.reserved_bytes)},
     {"device_bytes", FR_MEMBER(fr_prediction, memory.device_bytes)},
-    {"p_fits", FR_MEMBER(fr_prediction, memory.p_fits)},
+};
+
+static const fr_field memory_fields[] = {
+    {"fits", FR_MEMBER(fr_prediction, memory.fits)},
+    {"peak_bytes", FR_MEMBER(fr_prediction, memory.peak_bytes)},
+    {"capacity_bytes", FR_MEMBER(fr_prediction, memory.capacity_bytes)},
 };
 
 static const fr_field time_fields[] = {
@@ -80,10 +82,17 @@ static const fr_field rest_fields[] = {
     FR_GROUP("sim", sim_fields),
 };
 
+void fr_report_memory_parts_json(const fr_prediction *p, fr_json_writer *json)
+{
+    fr_fields_put(FR_FIELDS(memory_part_fields), p, json);
+}
+
 static void put_memory(const fr_prediction *p, fr_json_writer *json)
 {
     fr_json_open_object(json, "memory");
     fr_fields_put(FR_FIELDS(memory_fields), p, json);
+    fr_report_memory_parts_json(p, json);
+    fr_json_put_double(json, "p_fits", p->memory.p_fits);
     if (p->memory.n_stages > 0) {
         fr_json_put_u64(json, "allocated_bytes", p->memory.allocated_bytes);
         fr_json_open_array(json, "stages");

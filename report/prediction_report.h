@@ -13,6 +13,10 @@
 void fr_report_prediction_json(const fr_prediction *prediction,
                                fr_json_writer *json);
 
+/* "parameters_bytes" to "device_bytes": what the memory is made of. */
+void fr_report_memory_parts_json(const fr_prediction *prediction,
+                                 fr_json_writer *json);
+
 /* "step_s": {"compute": ...}: all parts, zeros too. */
 void fr_report_breakdown_json(const char *key,
                               const double breakdown_s[FR_PART_N],

@@ -134,6 +134,13 @@ static bool is_told(const fr_sweep *sweep, const column *c,
            ((c->flags & IS_MEMORY) && point->peak_bytes > 0);
 }
 
+/* NAN: not known, or not told. */
+static double told_value(const fr_sweep *sweep, const column *c,
+                         const fr_sweep_point *point)
+{
+    return is_told(sweep, c, point) ? value_of(c, point) : NAN;
+}
+
 /* ---- JSON --------------------------------------------------------------- */
 
 static void put_keys(const fr_sweep *sweep, fr_json_writer *json)
@@ -154,7 +161,7 @@ static void put_keys(const fr_sweep *sweep, fr_json_writer *json)
 static void put_amount(const fr_sweep *sweep, const column *c,
                        const fr_sweep_point *point, fr_json_writer *json)
 {
-    double value = is_told(sweep, c, point) ? value_of(c, point) : NAN;
+    double value = told_value(sweep, c, point);
     if ((c->flags & IS_COUNT) && isfinite(value))
         fr_json_put_u64(json, c->key, (uint64_t)value);
     else
@@ -226,8 +233,7 @@ void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
 static bool is_used(const fr_sweep *sweep, const column *c)
 {
     for (size_t i = 0; i < sweep->n_points; i++)
-        if (is_told(sweep, c, &sweep->points[i]) &&
-            isfinite(value_of(c, &sweep->points[i])))
+        if (isfinite(told_value(sweep, c, &sweep->points[i])))
             return c->heading != NULL;
     return false;
 }
@@ -264,9 +270,7 @@ static void add_row(const fr_sweep *sweep, size_t i, const bool *has_column,
     for (int c = 0; c < N_COLUMNS; c++) {
         if (!has_column[c])
             continue;
-        double value = is_told(sweep, &columns[c], point)
-                           ? value_of(&columns[c], point)
-                           : NAN;
+        double value = told_value(sweep, &columns[c], point);
         fr_table_text(table, isfinite(value)
                                  ? columns[c].format(cell, sizeof cell, value)
                                  : "");
@@ -385,9 +389,7 @@ static void put_line(const fr_sweep *sweep, size_t i, fr_buffer *out)
         fr_buffer_putc(out, ',');
     }
     for (int c = 0; c < N_COLUMNS; c++) {
-        double value = is_told(sweep, &columns[c], point)
-                           ? value_of(&columns[c], point)
-                           : NAN;
+        double value = told_value(sweep, &columns[c], point);
         if (columns[c].key == NULL)
             continue;
         if (isfinite(value))

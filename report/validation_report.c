@@ -3,6 +3,7 @@
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
+#include "report/prediction_report.h"
 #include "report/table.h"
 
 #include <math.h>
@@ -44,25 +45,6 @@ static const fr_field memory_row_fields[] = {
     {"source", FR_MEMBER(fr_validation_row, source)},
     {"measured_bytes", FR_MEMBER(fr_validation_row, measured_bytes)},
     {"predicted_bytes", FR_MEMBER(fr_validation_row, predicted_bytes)},
-};
-
-static const fr_field memory_part_fields[] = {
-    {"parameters_bytes",
-     FR_MEMBER(fr_validation_row, prediction.memory.parameters_bytes)},
-    {"gradients_bytes",
-     FR_MEMBER(fr_validation_row, prediction.memory.gradients_bytes)},
-    {"optimizer_bytes",
-     FR_MEMBER(fr_validation_row, prediction.memory.optimizer_bytes)},
-    {"activations_bytes",
-     FR_MEMBER(fr_validation_row, prediction.memory.activations_bytes)},
-    {"buffers_bytes",
-     FR_MEMBER(fr_validation_row, prediction.memory.buffers_bytes)},
-    {"overhead_bytes",
-     FR_MEMBER(fr_validation_row, prediction.memory.overhead_bytes)},
-    {"reserved_bytes",
-     FR_MEMBER(fr_validation_row, prediction.memory.reserved_bytes)},
-    {"device_bytes",
-     FR_MEMBER(fr_validation_row, prediction.memory.device_bytes)},
 };
 
 static const fr_field memory_fields[] = {
@@ -123,7 +105,7 @@ static void put_memory_row(const fr_validation_row *row, fr_json_writer *json)
     fr_json_begin_object(json);
     fr_fields_put(FR_FIELDS(memory_row_fields), row, json);
     fr_json_put_double(json, "rel_err", fr_validation_memory_err(row));
-    fr_fields_put(FR_FIELDS(memory_part_fields), row, json);
+    fr_report_memory_parts_json(&row->prediction, json);
     if (row->fits != FR_FITS_UNKNOWN)
         fr_json_put_bool(json, "fits", row->fits == FR_FITS_YES);
     fr_json_put_bool(json, "predicted_fits",

@@ -125,32 +125,31 @@ static bool is_scored(double predicted, double measured)
     return measured > 0 && !isnan(predicted);
 }
 
-double fr_stats_mape(const double *predicted, const double *measured, size_t n)
+/* Mean of the relative errors, or of their sizes; NAN: nothing is scored. */
+static double mean_error(const double *predicted, const double *measured,
+                         size_t n, bool is_size)
 {
     double sum = 0;
     size_t n_scored = 0;
 
     for (size_t i = 0; i < n; i++) {
+        double error = (predicted[i] - measured[i]) / measured[i];
         if (!is_scored(predicted[i], measured[i]))
             continue;
-        sum += fabs(predicted[i] - measured[i]) / measured[i];
+        sum += is_size ? fabs(error) : error;
         n_scored++;
     }
     return n_scored ? sum / (double)n_scored : NAN;
 }
 
+double fr_stats_mape(const double *predicted, const double *measured, size_t n)
+{
+    return mean_error(predicted, measured, n, true);
+}
+
 double fr_stats_bias(const double *predicted, const double *measured, size_t n)
 {
-    double sum = 0;
-    size_t n_scored = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (!is_scored(predicted[i], measured[i]))
-            continue;
-        sum += (predicted[i] - measured[i]) / measured[i];
-        n_scored++;
-    }
-    return n_scored ? sum / (double)n_scored : NAN;
+    return mean_error(predicted, measured, n, false);
 }
 
 static int sign(double x)

@@ -10,6 +10,22 @@
 #define GBITPS 0.125e9
 #define GBPS 1e9
 
+/* The number of `text` that ends before `at`, 0: none; *where: it begins. */
+static double number_ending(const char *text, const char *at,
+                            const char **where)
+{
+    const char *begin = at;
+    while (begin > text && begin[-1] == ' ')
+        begin--;
+    while (begin > text &&
+           (isdigit((unsigned char)begin[-1]) || begin[-1] == '.'))
+        begin--;
+    double value = begin < at ? strtod(begin, NULL) : 0;
+    if (value > 0 && where != NULL)
+        *where = begin;
+    return value > 0 ? value : 0;
+}
+
 /*
  * The number that stands right before `unit` ("80" of "80GB"), 0: none.  What
  * follows the unit is no letter, so that "GB" is not met in "GB200" or "GBps".
@@ -19,20 +35,11 @@ static double number_before(const char *text, const char *unit,
 {
     size_t n_unit = strlen(unit);
     for (const char *at = text; (at = strcasestr(at, unit)) != NULL; at++) {
-        const char *begin = at;
         if (isalnum((unsigned char)at[n_unit]) || at[n_unit] == '/')
             continue;
-        while (begin > text && begin[-1] == ' ')
-            begin--;
-        while (begin > text &&
-               (isdigit((unsigned char)begin[-1]) || begin[-1] == '.'))
-            begin--;
-        double value = strtod(begin, NULL);
-        if (value > 0 && begin < at) {
-            if (where != NULL)
-                *where = begin;
+        double value = number_ending(text, at, where);
+        if (value > 0)
             return value;
-        }
     }
     return 0;
 }
@@ -51,19 +58,9 @@ static double find_rate_Bps(const char *text, const char **where)
     };
     for (size_t i = 0; i < FR_LENGTH(units); i++) {
         const char *at = strstr(text, units[i].unit);
-        if (at == NULL)
-            continue;
-        const char *begin = at;
-        while (begin > text && begin[-1] == ' ')
-            begin--;
-        while (begin > text &&
-               (isdigit((unsigned char)begin[-1]) || begin[-1] == '.'))
-            begin--;
-        double value = strtod(begin, NULL);
-        if (value > 0 && begin < at) {
-            *where = begin;
+        double value = at != NULL ? number_ending(text, at, where) : 0;
+        if (value > 0)
             return value * units[i].Bps;
-        }
     }
     return 0;
 }

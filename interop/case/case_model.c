@@ -89,16 +89,6 @@ static const struct {
     {"peft", "adapters"},
 };
 
-/* Letters and digits in lower case: "LLAMA3.1-405B" -> "llama31405b". */
-static void squeeze(const char *text, char *out, size_t n)
-{
-    size_t used = 0;
-    for (; *text != '\0' && used + 1 < n; text++)
-        if (isalnum((unsigned char)*text))
-            out[used++] = (char)tolower((unsigned char)*text);
-    out[used] = '\0';
-}
-
 /*
  * Does the name have this word?  Separators are passed over ("GPT OSS" has
  * "gptoss"), it begins where a word begins ("optimizer" is no "opt") and a
@@ -263,7 +253,7 @@ static fr_status read_vocab(const fr_case *row, const family *f,
     setup->model.vocab = f->vocab;
     if (*text == '\0' || isdigit((unsigned char)*text))
         return fr_case_count(row, FR_CASE_VOCAB, 2, &setup->model.vocab, err);
-    squeeze(text, name, sizeof name);
+    fr_case_squeeze(text, name, sizeof name);
     for (size_t i = 0; i < FR_LENGTH(tokenizers); i++)
         if (strstr(name, tokenizers[i].word) != NULL) {
             setup->model.vocab = tokenizers[i].vocab;

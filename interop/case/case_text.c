@@ -215,8 +215,7 @@ fr_status fr_case_parse_zero(const char *text, fr_case_zero *out, fr_err *err)
 
 /* ---- schedule and switches ----------------------------------------------- */
 
-/* Letters and digits of the text in lower case. */
-static void squeeze(const char *text, char *out, size_t n)
+void fr_case_squeeze(const char *text, char *out, size_t n)
 {
     size_t used = 0;
     for (; *text != '\0' && used + 1 < n; text++)
@@ -228,7 +227,7 @@ static void squeeze(const char *text, char *out, size_t n)
 fr_status fr_case_parse_schedule(const char *text, int *out, fr_err *err)
 {
     char word[64];
-    squeeze(text, word, sizeof word);
+    fr_case_squeeze(text, word, sizeof word);
     if (word[0] == '\0' || starts(word, "none")) {
         *out = -1;
         return FR_OK;
@@ -242,8 +241,8 @@ fr_status fr_case_parse_schedule(const char *text, int *out, fr_err *err)
     /* Every schedule under its own name, however it is hyphenated. */
     for (int i = 0; i < fr_n_schedules; i++) {
         char name[64];
-        squeeze(fr_name_of(&fr_schedule_names, (fr_schedule_kind)i), name,
-                sizeof name);
+        fr_case_squeeze(fr_name_of(&fr_schedule_names, (fr_schedule_kind)i),
+                        name, sizeof name);
         if (i != FR_SCHEDULE_1F1B && starts(word, name)) {
             *out = i;
             return FR_OK;

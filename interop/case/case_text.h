@@ -13,6 +13,9 @@
 /* Does `word` stand in the text, case ignored? */
 bool fr_case_has(const char *text, const char *word);
 
+/* Letters and digits in lower case: "LLAMA3.1-405B" -> "llama31405b". */
+void fr_case_squeeze(const char *text, char *out, size_t n);
+
 /* "none", "none (...)", "full (uniform 1)", "full (block 4)", "selective",
  * "selective (layernorm, moe)", "norm, act".  FR_INPUT: an unknown part. */
 typedef struct fr_case_recompute {

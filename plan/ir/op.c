@@ -60,10 +60,18 @@
 #define FLOP_FIRST(flop, ...) flop
 #define FLOP(dims, ...) FLOP_SPREAD(dims, STRIP FLOP_FIRST(__VA_ARGS__, ))
 
+#define PASS_FORWARD FR_OP_PASS_FORWARD
+#define PASS_BACKWARD FR_OP_PASS_BACKWARD
+#define PASS_COMPUTE FR_OP_PASS_ANY
+#define PASS_COLLECTIVE FR_OP_PASS_ANY
+#define PASS_P2P FR_OP_PASS_ANY
+#define PASS_IO FR_OP_PASS_ANY
+
 const op_row op_rows[FR_OP_N] = {
 #define OP(symbol, op_name, kind, where, dims, special_name, ...)              \
     [FR_OP_##symbol] = {op_name,                                               \
                         FR_OP_CLASS_##kind,                                    \
+                        PASS_##kind,                                           \
                         sizeof(fr_##dims##_dims) / sizeof(int64_t),            \
                         FLOP(dims, __VA_ARGS__),                               \
                         {FR_OP_EACH(OPERAND, dims, __VA_ARGS__){0}},           \
@@ -80,6 +88,11 @@ const char *fr_op_name(fr_op op)
 fr_op_class fr_op_class_of(fr_op op)
 {
     return (fr_op_class)op_rows[op].op_class;
+}
+
+fr_op_pass fr_op_pass_of(fr_op op)
+{
+    return (fr_op_pass)op_rows[op].pass;
 }
 
 char fr_op_access(fr_op op, int i_ref)

@@ -68,8 +68,18 @@ typedef enum fr_op_class {
     FR_OP_CLASS_COMPUTE,
     FR_OP_CLASS_COLLECTIVE,
     FR_OP_CLASS_P2P,
-    FR_OP_CLASS_IO
+    FR_OP_CLASS_IO,
+    /* Words of the list that are of the class COMPUTE. */
+    FR_OP_CLASS_FORWARD = FR_OP_CLASS_COMPUTE,
+    FR_OP_CLASS_BACKWARD = FR_OP_CLASS_COMPUTE
 } fr_op_class;
+
+/* The pass that an operation is of, whatever the segment it stands in. */
+typedef enum fr_op_pass {
+    FR_OP_PASS_ANY,
+    FR_OP_PASS_FORWARD,
+    FR_OP_PASS_BACKWARD
+} fr_op_pass;
 
 enum {
     FR_INSTR_HOST = 1 << 15, /* on the host's processor, with what lies in the
@@ -141,6 +151,7 @@ typedef struct fr_instr {
 
 const char *fr_op_name(fr_op op);
 fr_op_class fr_op_class_of(fr_op op);
+fr_op_pass fr_op_pass_of(fr_op op);
 
 /* 'r', 'w', 'm', or 0 past the last operand. */
 char fr_op_access(fr_op op, int i_ref);

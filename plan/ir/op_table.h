@@ -47,6 +47,7 @@ typedef struct op_special {
 typedef struct op_row {
     const char *name;
     uint8_t op_class; /* fr_op_class */
+    uint8_t pass;     /* fr_op_pass */
     uint8_t n_dims;
     op_product flop;
     op_operand operands[FR_INSTR_REFS];
