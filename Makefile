@@ -141,7 +141,9 @@ CFLAGS_ALL := $(CFLAGS_ALL)
 LIBS := $(filter-out -lgslcblas,$(call flags_of,--libs,$(PKGS))) \
     $(BLAS_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(CUDA_LIBS) $(OPENMP_FLAGS) \
     -lm -lpthread $(NCCL_TUNER)
-LINK = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
+# Archives behind all that uses them.
+LINK = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
+    $(filter %.a,$^) $(LIBS)
 
 # ---- building ---------------------------------------------------------------
 .PHONY: all lib unit clean features format
@@ -249,6 +251,10 @@ $(RECORDER): %: %.o $(BUILD)/tests/record/random_plans.o $(LIB)
 
 $(BENCH_BIN): %: %.o $(BENCH_AIDS) $(LIB)
 	$(LINK)
+
+# The fit of `make fit-gpu`, which no command needs.
+$(BUILD)/tests/unit/cost_models/test_gpu_fit $(BUILD)/tests/fuzz/fuzz_kernels: \
+    $(BUILD)/bench/gpu_fit.o $(BUILD)/bench/gpu_rows.o
 
 # In `make check` a fuzz target is a program that replays its corpus; in
 # `make fuzz` libFuzzer brings the main.

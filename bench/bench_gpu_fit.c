@@ -5,7 +5,7 @@
  *
  *     bench_gpu_fit [-v] [TABLE.csv]      -v: every row
  */
-#include "cost_models/gpu/gpu_fit.h"
+#include "bench/gpu_fit.h"
 
 #include <math.h>
 #include <stdio.h>

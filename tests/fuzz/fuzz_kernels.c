@@ -1,5 +1,5 @@
 /* fuzz_kernels.c: any bytes as a table of measured kernels. */
-#include "cost_models/gpu/gpu_fit.h"
+#include "bench/gpu_fit.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

@@ -3,8 +3,8 @@
  * give; what they predict of these is printed and stays within bounds; the
  * fit finds constants that made-up kernels were made with.
  */
+#include "bench/gpu_fit.h"
 #include "core/base/fileio.h"
-#include "cost_models/gpu/gpu_fit.h"
 #include "tests/check.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * gpu_fit.c: see gpu_fit.h.  All unknowns are positive: their logarithms are
  * what moves.
  */
-#include "cost_models/gpu/gpu_fit.h"
+#include "bench/gpu_fit.h"
 
 #include "core/base/vec.h"
 #include "core/numbers/fit.h"

@@ -6,8 +6,8 @@
  * (Huber), with a weak prior where the rows say little; the rows of one table
  * of one source count as the square root of their number.
  */
-#ifndef FR_COST_MODELS_GPU_GPU_FIT_H
-#define FR_COST_MODELS_GPU_GPU_FIT_H
+#ifndef FR_BENCH_GPU_FIT_H
+#define FR_BENCH_GPU_FIT_H
 
 #include "cost_models/gpu/gpu_model.h"
 
