@@ -62,6 +62,15 @@ fr_nccl_algorithm fr_collective_nccl(fr_collective_kind kind)
     return entry != NULL ? entry->nccl : FR_NCCL_NO_ALGORITHM;
 }
 
+fr_collective_kind fr_collective_of_simulation(void)
+{
+    for (int kind = 1; kind < fr_n_collectives; kind++)
+        if (fr_collectives[kind]->not_executable != NULL &&
+            fr_collectives[kind]->has_nccl)
+            return (fr_collective_kind)kind;
+    return FR_COLLECTIVE_AUTO;
+}
+
 bool fr_collective_is_by_servers(fr_collective_kind kind)
 {
     const fr_collective *entry = fr_collectives[kind];

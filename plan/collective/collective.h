@@ -93,6 +93,9 @@ extern const fr_collective *const fr_collectives[];
 
 /* NCCL's algorithm that stands for an entry, also for AUTO, which has none. */
 fr_nccl_algorithm fr_collective_nccl(fr_collective_kind kind);
+/* An algorithm that GPUs have and our runtime has not: a plan with it is
+ * lowered for simulation alone. */
+fr_collective_kind fr_collective_of_simulation(void);
 /* Is it one that parameter servers carry out? */
 bool fr_collective_is_by_servers(fr_collective_kind kind);
 

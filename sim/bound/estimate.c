@@ -10,13 +10,13 @@
  *   back_s  = end of the last backward of chunk 0, at least
  *             max(begin_s + m (f_s + b_s),
  *                 back_(s+1) + c_s + b_s of chunk 0,
- *                 begin_s + ceil(m / k) turn_s)
+ *                 begin_s + ceil(m / k) trip_s)
  *
  * The last line holds for 1F1B and ZB-H1: rank s has k = p - s micro-batches
  * under way, and forward i + k waits for backward i, which has been to the
- * last rank and back: turn_s = sum over r >= s of (f_r + b_r) + 2 c_r.  So
- * in the long run a micro-batch takes max_s (f_s + b_s, turn_s / k): the
- * estimate is turn_0 + (m - 1) times that.
+ * last rank and back: trip_s = sum over r >= s of (f_r + b_r) + 2 c_r.  So
+ * in the long run a micro-batch takes max_s (f_s + b_s, trip_s / k): the
+ * estimate is trip_0 + (m - 1) times that.
  *
  * Gradients: what is reduced beside backward begins at the earliest when the
  * last micro-batch has left the first bucket's layers and takes the sum of
@@ -75,15 +75,15 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     bool is_each =
         x->sharding.is_by_unit && x->pp == 1; /* after each micro-batch */
     int64_t all_ps = update->reduce_ps, start_ps;
-    const int64_t way_ps = stage->way_ps;
-    const int64_t end_ps = est_most(stage->end_ps, way_ps);
+    const int64_t path_ps = stage->path_ps;
+    const int64_t end_ps = est_most(stage->end_ps, path_ps);
     /* The embedding's gradients come with those of inputs. */
     bool is_embed_last = stage->has_embed && !x->is_split;
     int64_t last_ps =
         is_embed_last || !stage->has_embed ? update->last_reduce_ps : 0;
-    /* Of sums between passes the longest way need not meet any. */
+    /* Of sums between passes the critical path need not meet any. */
     if (!plan->is_overlap && x->sharding.is_by_unit)
-        return est_most(stage->end_ps + (is_each ? m : 1) * all_ps, way_ps);
+        return est_most(stage->end_ps + (is_each ? m : 1) * all_ps, path_ps);
     if (!plan->is_overlap)
         return end_ps + all_ps;
     /* The head's gradients of a split backward come with those of inputs. */
@@ -97,7 +97,7 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
                    m * (stage->forward_ps + stage->backward_ps) -
                    after_first_bucket(x, stage, update);
     else
-        start_ps = est_most(stage->back_ps, way_ps) -
+        start_ps = est_most(stage->back_ps, path_ps) -
                    after_first_bucket(x, stage, update);
     int64_t reduced_ps = est_most(end_ps + last_ps, start_ps + all_ps);
     if (is_each)
@@ -117,7 +117,7 @@ static int64_t rounds_of(const est_plan *x, const est_stage *stage,
         return stage->gathers.n * layer_ps;
     int64_t n_rounds = is_kept && x->pp > 1 ? 1 : x->n_micro;
     int64_t reach_ps =
-        (plan->n_prefetch + 1) * (x->is_likely ? 1 : x->vpp) * long_ps;
+        (plan->n_prefetch + 1) * (x->is_estimate ? 1 : x->vpp) * long_ps;
     int64_t round_ps = is_kept || x->is_split
                            ? all_ps
                            : est_most(all_ps, 2 * all_ps - reach_ps);
@@ -137,7 +137,7 @@ static int64_t shared_ps(const est_plan *x, const est_stage *stage)
                                  : est_least(stage->n_layers,
                                              stage->gathers.n_after_backward);
     int64_t both_ps = u->layer_gather_ps + u->layer_reduce_ps;
-    if (!x->is_likely || !x->plan->is_overlap)
+    if (!x->is_estimate || !x->plan->is_overlap)
         return 0;
     return n *
            est_most(0, both_ps - n_passes * stage->layers->most_backward_ps);
@@ -253,8 +253,8 @@ static int64_t ready_at(const est_plan *x, const est_stage *stage,
     else
         reduced_ps =
             est_most(reduced_ps + update->last_norm_ps,
-                     est_most(stage->end_ps, stage->way_ps) + update->norm_ps);
-    reduced_ps = est_most(reduced_ps, stage->crowded_ps);
+                     est_most(stage->end_ps, stage->path_ps) + update->norm_ps);
+    reduced_ps = est_most(reduced_ps, stage->contended_ps);
     reduced_ps = est_most(reduced_ps, used_at(x, stage)) + start_ps;
     reduced_ps = est_most(reduced_ps, worked_at(x, stage, start_ps));
     reduced_ps = est_most(reduced_ps, stage->issued_ps);
@@ -300,7 +300,7 @@ static double total_of(const est_plan *x, const est_stage *ranks, int32_t n)
 
 static double total(const est_plan *x)
 {
-    const est_ranks *ranks = &x->ranks[x->is_likely];
+    const est_ranks *ranks = &x->ranks[x->is_estimate];
     return total_of(x, ranks->at, ranks->n);
 }
 
@@ -308,7 +308,7 @@ static double total(const est_plan *x)
 static bool is_same_update(const est_plan *x, int32_t i)
 {
     const est_ranks *least = &x->ranks[0], *ranks = &x->ranks[1];
-    return x->is_likely && ranks->n == least->n &&
+    return x->is_estimate && ranks->n == least->n &&
            ranks->at[i].rank == least->at[i].rank &&
            x->plan->compressor == FR_COMPRESSOR_NONE &&
            (x->pp == 1 || !x->e->model->is_tied);
@@ -317,7 +317,7 @@ static bool is_same_update(const est_plan *x, int32_t i)
 /* What comes after the passes of each rank. */
 static fr_status find_updates(est_plan *x, fr_err *err)
 {
-    est_ranks *ranks = &x->ranks[x->is_likely];
+    est_ranks *ranks = &x->ranks[x->is_estimate];
     for (int32_t i = 0; i < ranks->n; i++) {
         if (is_same_update(x, i))
             ranks->at[i].update = x->ranks[0].at[i].update;
@@ -368,9 +368,9 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     FR_TRY(meet(x, &x->stages[0], err));
     est_memory(x, out);
     if (out->least_bytes <= out->capacity_bytes)
-        FR_TRY(est_ways_find(x, err));
+        FR_TRY(est_paths_find(x, err));
     for (int i = 0; i < 2; i++) {
-        x->is_likely = i > 0;
+        x->is_estimate = i > 0;
         FR_TRY(find_updates(x, err));
         s[i] = total(x);
     }
@@ -384,7 +384,7 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
 static fr_status bound_first(est_plan *x, const fr_estimate_variants *variants,
                              double *out_s, fr_err *err)
 {
-    x->is_likely = false;
+    x->is_estimate = false;
     FR_TRY(est_update_least(x, variants, &x->first, err));
     FR_TRY(est_gathers_find(x, &x->first, err));
     *out_s = total_of(x, &x->first, 1);
@@ -410,7 +410,7 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
     est_memory(x, out);
     if (out->least_bytes > out->capacity_bytes)
         return FR_OK;
-    x->is_likely = false;
+    x->is_estimate = false;
     for (int32_t i = 0; i < x->ranks[0].n; i++) {
         est_stage *stage = &x->ranks[0].at[i];
         FR_TRY(est_update_least(x, variants, stage, err));
@@ -419,7 +419,7 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
     out->lower_bound_s = out->estimate_s = total(x);
     if (out->lower_bound_s > limit_s)
         return FR_OK;
-    FR_TRY(est_ways_find(x, err));
+    FR_TRY(est_paths_find(x, err));
     out->lower_bound_s = out->estimate_s = total(x);
     return FR_OK;
 }

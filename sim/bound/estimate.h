@@ -107,7 +107,7 @@ FR_CHECKED fr_status fr_estimate_least(fr_estimator *estimator,
                                        fr_err *err);
 
 /*
- * No plan of these layers (tp, cp, ep, etp, micro-batch, what is made again and
+ * No plan of these layers (tp, cp, ep, etp, micro-batch, what is recomputed and
  * how) on as many ranks and pp takes less, whatever else it does, but for
  * whether its schedule splits backward, which is read too: estimate_work.c.
  * 0: not known.

@@ -11,7 +11,7 @@ void est_layers_destroy(est_layers *layers)
         free(layers->times[k].forward_ps);
         free(layers->times[k].backward_ps);
         free(layers->times[k].weights_ps);
-        free(layers->times[k].remake_ps);
+        free(layers->times[k].recompute_ps);
     }
     free(layers->n_dense);
     free(layers->n_expert);
@@ -27,9 +27,9 @@ static bool alloc_times(size_t n, est_times *out)
     out->forward_ps = calloc(n, sizeof *out->forward_ps);
     out->backward_ps = calloc(n, sizeof *out->backward_ps);
     out->weights_ps = calloc(n, sizeof *out->weights_ps);
-    out->remake_ps = calloc(n, sizeof *out->remake_ps);
+    out->recompute_ps = calloc(n, sizeof *out->recompute_ps);
     return out->forward_ps != NULL && out->backward_ps != NULL &&
-           out->weights_ps != NULL && out->remake_ps != NULL;
+           out->weights_ps != NULL && out->recompute_ps != NULL;
 }
 
 est_layers *est_layers_create(int32_t n_layers)

@@ -44,9 +44,9 @@ fr_status fr_estimate_headroom_of(fr_estimator *e, const fr_plan *plan,
     FR_TRY(est_layers_find(e, plan, place, &recomputed, err));
     plain = recomputed;
     if (plan->recompute == FR_RECOMPUTE_FULL) {
-        fr_plan bare = *plan;
-        bare.recompute = FR_RECOMPUTE_NONE;
-        FR_TRY(est_layers_find(e, &bare, place, &plain, err));
+        fr_plan without = *plan;
+        without.recompute = FR_RECOMPUTE_NONE;
+        FR_TRY(est_layers_find(e, &without, place, &plain, err));
     }
     const uint64_t overhead = est_overhead(x, device);
     *out = (fr_estimate_headroom){
@@ -60,7 +60,7 @@ fr_status fr_estimate_headroom_of(fr_estimator *e, const fr_plan *plan,
     return FR_OK;
 }
 
-/* Of the last layer, which may be made again or not. */
+/* Of the last layer, which may be recomputed or not. */
 static uint64_t scratch_at_least(const fr_estimate_headroom *headroom,
                                  const fr_estimate_share *share)
 {

@@ -5,6 +5,7 @@
 #include "cost_models/compute/host_time.h"
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/codec/optimizer.h"
+#include "plan/collective/collective.h"
 #include "plan/lower/step/lower.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_state.h"
@@ -58,7 +59,8 @@ static void small_plan(const fr_plan *plan, bool is_split, bool is_executable,
     out->is_overlap = true;
     /* What the CPU runtime can train is lowered otherwise: the same here.
      * How data-parallel ranks add up says nothing about layers. */
-    out->collective = is_executable ? FR_COLLECTIVE_AUTO : FR_COLLECTIVE_NVLS;
+    out->collective =
+        is_executable ? FR_COLLECTIVE_AUTO : fr_collective_of_simulation();
     out->protocol = FR_PROTOCOL_AUTO;
     out->n_channels = 0;
     out->rank_order = FR_RANK_ORDER_TP_DP_PP;
@@ -161,7 +163,7 @@ est_pass est_pass_of(const fr_segment *segment)
 {
     switch ((fr_segment_role)segment->role) {
     case FR_SEGMENT_RECOMPUTE:
-        return EST_REMAKE;
+        return EST_RECOMPUTE;
     case FR_SEGMENT_INPUT:
     case FR_SEGMENT_EMBED:
     case FR_SEGMENT_FORWARD:
@@ -177,7 +179,7 @@ est_pass est_pass_of(const fr_segment *segment)
 static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 {
     int64_t *sums[EST_PASSES] = {out->forward_ps, out->backward_ps,
-                                 out->weights_ps, out->remake_ps};
+                                 out->weights_ps, out->recompute_ps};
     est_pass pass = est_pass_of(segment);
     if (layer >= 0)
         return &sums[pass][layer + 1];
@@ -189,7 +191,7 @@ static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 
 /* ---- sums --------------------------------------------------------------- */
 
-/* Lanes at least and about: EST_LEAST, EST_ABOUT. */
+/* Lanes at least and about: EST_BOUND, EST_ESTIMATE. */
 typedef struct est_lanes {
     int64_t free_ps[FR_LANE_N];
     int64_t all_ps; /* the end of all */
@@ -219,7 +221,7 @@ static void finish_walk(est_walk *walk)
     for (int k = 0; k < 2; k++) {
         est_lanes *l = &walk->lanes[k];
         int64_t ps = l->free_ps[FR_LANE_COMPUTE] - l->begin_ps;
-        if (k == EST_ABOUT) {
+        if (k == EST_ESTIMATE) {
             ps = l->all_ps - l->begin_all_ps;
             ps = est_most(ps, walk->chain.ss_ps);
             ps = est_most(ps, walk->host_ps);
@@ -235,14 +237,14 @@ static void finish_walk(est_walk *walk)
         *walk->sum[EST_CORES] += walk->core_ps;
     }
     walk->host_ps = walk->core_ps = walk->work_ps = walk->exchange_ps = 0;
-    walk->met_ps = walk->lanes[EST_LEAST].begin_ps;
+    walk->met_ps = walk->lanes[EST_BOUND].begin_ps;
     walk->beside = NOBODY;
     walk->chain = fr_host_chain_empty();
 }
 
 /* About: what a call of the compute lane takes more, because the last
  * collective beside it takes some of its processors. */
-static int64_t crowd_ps(const est_walk *walk, int64_t start_ps, int64_t ps)
+static int64_t contention_ps(const est_walk *walk, int64_t start_ps, int64_t ps)
 {
     const double rate = 1 - walk->beside_frac;
     int64_t from_ps = est_most(start_ps, walk->beside_ps[0]);
@@ -288,11 +290,11 @@ static void walk_on(const fr_rank_program *rank_program, bool is_in_order,
             uint32_t dep = rank_program->deps[call->first_dep + d];
             start_ps = est_most(start_ps, end_ps[2 * dep + (uint32_t)k]);
         }
-        if (k == EST_LEAST && lane == FR_LANE_COMPUTE && is_in_order)
+        if (k == EST_BOUND && lane == FR_LANE_COMPUTE && is_in_order)
             start_ps = met_at(rank_program, call, cost, start_ps, walk);
-        if (k == EST_ABOUT && lane == FR_LANE_COMPUTE)
-            ps += crowd_ps(walk, start_ps, ps);
-        if (k == EST_ABOUT && lane != FR_LANE_COMPUTE && ps > 0) {
+        if (k == EST_ESTIMATE && lane == FR_LANE_COMPUTE)
+            ps += contention_ps(walk, start_ps, ps);
+        if (k == EST_ESTIMATE && lane != FR_LANE_COMPUTE && ps > 0) {
             walk->beside_ps[0] = start_ps;
             walk->beside_ps[1] = start_ps + ps;
             walk->beside_frac = (double)cost->core_ps / (double)ps;

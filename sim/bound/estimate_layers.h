@@ -11,18 +11,19 @@
 /* What passes take; prefix sums over the layers, [n_layers + 1]. */
 typedef struct est_times {
     int64_t *forward_ps;
-    int64_t *backward_ps; /* of inputs where the schedule splits it */
-    int64_t *weights_ps;  /* the rest */
-    int64_t *remake_ps;   /* full recompute, before backward */
+    int64_t *backward_ps;  /* of inputs where the schedule splits it */
+    int64_t *weights_ps;   /* the rest */
+    int64_t *recompute_ps; /* full recompute, before backward */
     int64_t embed_ps, head_ps, embed_back_ps;
 } est_times;
 
 /* What is summed over the layers. */
 typedef enum est_kind {
-    EST_LEAST, /* to the end of the last call of the compute lane */
-    EST_ABOUT, /* to that of all lanes, or what the host needs if it is more */
-    EST_HOST,  /* of the host */
-    EST_CORES, /* of all processors of the device, on any lane */
+    EST_BOUND,    /* to the end of the last call of the compute lane */
+    EST_ESTIMATE, /* to that of all lanes, or what the host needs if it is more
+                   */
+    EST_HOST,     /* of the host */
+    EST_CORES,    /* of all processors of the device, on any lane */
     EST_KINDS
 } est_kind;
 
@@ -31,12 +32,12 @@ typedef struct est_layers {
     est_times times[EST_KINDS];
     int64_t least_forward_ps, least_backward_ps, least_weights_ps; /* of any
                                                                 layer */
-    int64_t most_forward_ps, most_backward_ps; /* with what is made again */
+    int64_t most_forward_ps, most_backward_ps; /* with what is recomputed */
     int64_t most_forward_rest_ps, most_backward_rest_ps; /* of that, in which
                               its processors are free, at most */
     uint64_t *n_dense, *n_expert;                        /* parameters */
     uint64_t *kept_bytes;          /* by one micro-batch from forward on */
-    uint64_t *plain_bytes;         /* of a layer that is not made again */
+    uint64_t *plain_bytes;         /* of a layer that is not recomputed */
     uint64_t *pending_bytes;       /* split backward: between its parts */
     uint64_t *layer_scratch_bytes; /* no sum: of the backward of the layer
                                       before, beyond what is kept up to it */
@@ -49,7 +50,7 @@ typedef struct est_layers {
     int64_t n_steps; /* of a replay for one micro-batch of all layers, about */
     /* Of any layer. */
     uint64_t least_kept_bytes, least_scratch_bytes, least_dense, least_expert;
-    bool is_exact;   /* EST_LEAST is EST_ABOUT */
+    bool is_exact;   /* EST_BOUND is EST_ESTIMATE */
     bool is_uniform; /* all layers have the same parameters */
     int64_t n_met;   /* ranks that meet first in a layer's backward, at least */
     uint32_t parameters_id; /* the same parameters, updated alike */
@@ -105,7 +106,7 @@ typedef enum est_pass {
     EST_FORWARD,
     EST_BACKWARD,
     EST_WEIGHTS,
-    EST_REMAKE,
+    EST_RECOMPUTE,
     EST_PASSES
 } est_pass;
 est_pass est_pass_of(const fr_segment *segment);

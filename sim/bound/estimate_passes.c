@@ -2,6 +2,7 @@
  * estimate_passes.c: when the passes of each pipeline rank begin and end; the
  * equations stand at the head of estimate.c.
  */
+#include "plan/collective/collective.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_state.h"
 
@@ -14,9 +15,9 @@ static void clear(const est_plan *x, int32_t s, est_stage *stage)
 {
     stage->rank = s;
     stage->n_all = x->e->n_layers;
-    stage->times = &stage->layers->times[x->is_likely];
+    stage->times = &stage->layers->times[x->is_estimate];
     stage->forward_ps = stage->backward_ps = stage->weights_ps = 0;
-    stage->host_ps = stage->core_ps = stage->way_ps = 0;
+    stage->host_ps = stage->core_ps = stage->path_ps = 0;
     stage->gathers_of = 0;
     stage->n_dense = stage->n_expert = stage->kept_bytes = 0;
     stage->n_layers = 0;
@@ -35,8 +36,8 @@ static uint64_t chunk_bytes(const est_stage *stage, int32_t first, int32_t end,
                             int32_t cut)
 {
     const uint64_t *kept = stage->layers->kept_bytes;
-    const uint64_t *bare = stage->bare->kept_bytes;
-    return kept[cut] - kept[first] + bare[end] - bare[cut];
+    const uint64_t *plain = stage->plain->kept_bytes;
+    return kept[cut] - kept[first] + plain[end] - plain[cut];
 }
 
 /* What hosts and processors have to do for them. */
@@ -46,11 +47,11 @@ static void add_work(const est_layers *l, int32_t first, int32_t end,
     const est_times *host = &l->times[EST_HOST], *core = &l->times[EST_CORES];
     stage->host_ps += host->forward_ps[end] - host->forward_ps[first] +
                       host->backward_ps[end] - host->backward_ps[first] +
-                      host->remake_ps[cut] - host->remake_ps[first];
+                      host->recompute_ps[cut] - host->recompute_ps[first];
     stage->core_ps += core->forward_ps[end] - core->forward_ps[first] +
                       core->backward_ps[end] - core->backward_ps[first] +
                       core->weights_ps[end] - core->weights_ps[first] +
-                      core->remake_ps[cut] - core->remake_ps[first];
+                      core->recompute_ps[cut] - core->recompute_ps[first];
 }
 
 /* Adds a chunk, whose layers before `cut` are recomputed. */
@@ -63,13 +64,13 @@ static void add_chunk(const fr_plan *plan, const fr_stage_span *span,
     const est_times *t = stage->times;
     int64_t forward = t->forward_ps[end] - t->forward_ps[first];
     int64_t backward = t->backward_ps[end] - t->backward_ps[first] +
-                       t->remake_ps[cut] - t->remake_ps[first];
+                       t->recompute_ps[cut] - t->recompute_ps[first];
     *pass = (est_pass_times){
         .forward_ps = forward,
         .backward_ps = backward,
         .weights_ps = t->weights_ps[end] - t->weights_ps[first],
         .early_ps = cut == end && end > first
-                        ? t->remake_ps[end] - t->remake_ps[end - 1]
+                        ? t->recompute_ps[end] - t->recompute_ps[end - 1]
                         : 0,
         .n_layers = end - first};
     add_work(l, first, end, cut, stage);
@@ -81,7 +82,7 @@ static void add_chunk(const fr_plan *plan, const fr_stage_span *span,
     stage->pending_bytes = least_bytes(
         stage->pending_bytes, l->pending_bytes[end] - l->pending_bytes[first]);
     stage->scratch_bytes = cut == end ? l->layer_scratch_bytes[end]
-                                      : stage->bare->layer_scratch_bytes[end];
+                                      : stage->plain->layer_scratch_bytes[end];
     stage->n_last_layer =
         end > first ? l->n_dense[end] - l->n_dense[end - 1] : 0;
     stage->n_dense += l->n_dense[end] - l->n_dense[first];
@@ -167,16 +168,16 @@ static fr_status find_rank(est_plan *x, int32_t s, est_stage *stage,
 {
     stage->place = &x->layout->places[s];
     FR_TRY(est_layers_find(x->e, x->plan, stage->place, &stage->layers, err));
-    stage->bare = stage->layers;
+    stage->plain = stage->layers;
     if (x->plan->recompute != FR_RECOMPUTE_FULL ||
         x->plan->recompute_layers == 0 || is_plain_attention(x->plan))
         return FR_OK;
     /* The runtime recomputes all layers or none: what these are lowered for is
      * what the whole plan is lowered for. */
-    fr_plan bare = *x->plan;
-    bare.recompute = FR_RECOMPUTE_NONE;
-    bare.collective = FR_COLLECTIVE_NVLS;
-    return est_layers_find(x->e, &bare, stage->place, &stage->bare, err);
+    fr_plan plain = *x->plan;
+    plain.recompute = FR_RECOMPUTE_NONE;
+    plain.collective = fr_collective_of_simulation();
+    return est_layers_find(x->e, &plain, stage->place, &stage->plain, err);
 }
 
 /* Where each stage sits, what its layers are, and which. */
@@ -192,7 +193,7 @@ static fr_status find_layers(est_plan *x, fr_err *err)
         }
         stage->place = place;
         stage->layers = stage[-1].layers;
-        stage->bare = stage[-1].bare;
+        stage->plain = stage[-1].plain;
     }
     return FR_OK;
 }
@@ -237,32 +238,32 @@ fr_status est_stages_find(est_plan *x, fr_err *err)
 
 /* ---- the pipeline ------------------------------------------------------- */
 
-/* The longest that a micro-batch takes in the long run, and a turn of one
- * from rank 0 to the last and back. */
-static int64_t turns(est_plan *x, int64_t *period_ps)
+/* The longest that a micro-batch takes in the long run, and its round trip from
+ * rank 0 to the last and back. */
+static int64_t round_trip(est_plan *x, int64_t *period_ps)
 {
     const int64_t m = x->n_micro;
     const fr_schedule *schedule = fr_schedules[x->plan->schedule];
-    int64_t turn_ps = 0, forward_ps = 0, backward_ps = 0;
+    int64_t round_trip_ps = 0, forward_ps = 0, backward_ps = 0;
     *period_ps = 0;
     for (int32_t s = x->pp; s-- > 0;) {
         est_stage *stage = &x->stages[s];
         int64_t k = est_least(x->pp - s, m);
         int64_t pass_ps = stage->forward_ps + stage->backward_ps;
-        turn_ps += pass_ps;
+        round_trip_ps += pass_ps;
         if (s < x->pp - 1)
-            turn_ps += 2 * stage->hop_ps - stage->early_ps;
+            round_trip_ps += 2 * stage->hop_ps - stage->early_ps;
         forward_ps = est_most(forward_ps, stage->forward_ps);
         backward_ps = est_most(backward_ps, stage->backward_ps);
         if (!schedule->is_1f1b)
             continue;
-        stage->back_ps = est_most(stage->back_ps,
-                                  stage->begin_ps + (m + k - 1) / k * turn_ps);
-        *period_ps = est_most(*period_ps, est_most(pass_ps, turn_ps / k));
+        stage->back_ps = est_most(
+            stage->back_ps, stage->begin_ps + (m + k - 1) / k * round_trip_ps);
+        *period_ps = est_most(*period_ps, est_most(pass_ps, round_trip_ps / k));
     }
     if (schedule->is_forward_first)
         *period_ps = forward_ps + backward_ps;
-    return turn_ps;
+    return round_trip_ps;
 }
 
 /*
@@ -271,28 +272,28 @@ static int64_t turns(est_plan *x, int64_t *period_ps)
  * before, up to the last micro-batch's first backward, which goes back through
  * all chunks.  Of p micro-batches all chunks but the last are forward before,
  * and backward after.  Up to the end of the first rank's last backward, with
- * crowd_ps more for each micro-batch that the last rank has to itself.
+ * contention_ps more for each micro-batch that the last rank has to itself.
  */
-static int64_t through_all(const est_plan *x, int64_t crowd_ps)
+static int64_t through_all(const est_plan *x, int64_t contention_ps)
 {
     const est_stage *last = &x->stages[x->pp - 1];
     const int64_t pass_ps = last->forward_ps + last->backward_ps;
     const int64_t last_ps = last->last_forward_ps + last->last_backward_ps;
-    int64_t ways_ps = 0;
+    int64_t chain_ps = 0;
     if (!fr_schedules[x->plan->schedule]->is_grouped || x->pp == 1 ||
         x->plan->recompute == FR_RECOMPUTE_FULL)
         return 0;
     for (int32_t s = 0; s < x->pp; s++) {
         const est_stage *stage = &x->stages[s];
         int64_t n_hops = s < x->pp - 1 ? x->vpp : x->vpp - 1;
-        ways_ps += stage->forward_ps + stage->backward_ps;
-        ways_ps += 2 * n_hops * stage->hop_ps;
+        chain_ps += stage->forward_ps + stage->backward_ps;
+        chain_ps += 2 * n_hops * stage->hop_ps;
     }
     int64_t own_ps =
         x->n_micro * pass_ps - x->pp * (pass_ps - last_ps) - last_ps;
     int64_t n_own = pass_ps > 0 ? own_ps / pass_ps - 1 : 0;
-    return x->stages[0].begin_ps + ways_ps + own_ps +
-           est_most(0, n_own) * crowd_ps;
+    return x->stages[0].begin_ps + chain_ps + own_ps +
+           est_most(0, n_own) * contention_ps;
 }
 
 static void find_ends(est_plan *x)
@@ -300,7 +301,7 @@ static void find_ends(est_plan *x)
     const fr_schedule *schedule = fr_schedules[x->plan->schedule];
     est_stage *first = &x->stages[0];
     const int64_t m = x->n_micro;
-    int64_t period_ps, tail_ps = 0, turn_ps;
+    int64_t period_ps, tail_ps = 0, round_trip_ps;
     for (int32_t s = 0; s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
         int64_t backward_ps =
@@ -311,7 +312,7 @@ static void find_ends(est_plan *x)
             stage->back_ps +=
                 (m - schedule->weights_at_end(s, m)) * stage->weights_ps;
     }
-    turn_ps = turns(x, &period_ps);
+    round_trip_ps = round_trip(x, &period_ps);
     for (int32_t s = x->pp; s-- > 0;) {
         est_stage *stage = &x->stages[s];
         if (s < x->pp - 1)
@@ -329,11 +330,11 @@ static void find_ends(est_plan *x)
     }
     first->back_ps = est_most(first->back_ps, through_all(x, 0));
     first->end_ps = est_most(first->end_ps, first->back_ps);
-    bool is_known = x->is_likely && period_ps > 0 && !x->is_split;
+    bool is_known = x->is_estimate && period_ps > 0 && !x->is_split;
     for (int32_t s = 0; is_known && s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
         stage->back_ps =
-            est_most(stage->back_ps, x->stages[0].begin_ps + turn_ps +
+            est_most(stage->back_ps, x->stages[0].begin_ps + round_trip_ps +
                                          (m - 1) * period_ps - tail_ps);
         stage->end_ps = est_most(stage->back_ps, stage->end_ps);
         tail_ps += stage->first_backward_ps + stage->hop_ps;
@@ -347,32 +348,33 @@ static void find_ends(est_plan *x)
  */
 static void find_late_ends(est_plan *x)
 {
-    int64_t last_crowd_ps = 0;
+    int64_t last_contention_ps = 0;
     for (int32_t s = x->pp; s-- > 0;) {
         est_stage *stage = &x->stages[s];
         int64_t lane_ps = stage->forward_ps + stage->backward_ps;
-        int64_t crowd_ps =
+        int64_t contention_ps =
             est_most(0, stage->core_ps - lane_ps - stage->weights_ps);
-        last_crowd_ps = s == x->pp - 1 ? crowd_ps : last_crowd_ps;
-        stage->crowded_ps = stage->issued_ps = 0;
+        last_contention_ps =
+            s == x->pp - 1 ? contention_ps : last_contention_ps;
+        stage->contended_ps = stage->issued_ps = 0;
         if (x->is_v)
             continue;
         stage->issued_ps = x->n_micro * stage->host_ps;
         if (!x->is_split)
-            stage->crowded_ps = stage->begin_ps + x->n_micro * lane_ps +
-                                (x->n_micro - 1) * crowd_ps;
+            stage->contended_ps = stage->begin_ps + x->n_micro * lane_ps +
+                                  (x->n_micro - 1) * contention_ps;
         if (s == x->pp - 1)
             continue;
         int64_t back_ps =
             stage->hop_ps + stage->first_backward_ps - stage->early_ps;
-        stage->crowded_ps =
-            est_most(stage->crowded_ps, stage[1].crowded_ps + back_ps);
+        stage->contended_ps =
+            est_most(stage->contended_ps, stage[1].contended_ps + back_ps);
         stage->issued_ps =
             est_most(stage->issued_ps, stage[1].issued_ps + back_ps);
     }
     est_stage *first = &x->stages[0];
-    first->crowded_ps =
-        est_most(first->crowded_ps, through_all(x, last_crowd_ps));
+    first->contended_ps =
+        est_most(first->contended_ps, through_all(x, last_contention_ps));
 }
 
 /* Are the stages about as they are at least? */
@@ -403,7 +405,7 @@ static bool is_like(const est_stage *a, const est_stage *b)
  * grows with each of them by itself, so the latest of each will do. */
 static void list_ranks(est_plan *x)
 {
-    est_ranks *ranks = &x->ranks[x->is_likely];
+    est_ranks *ranks = &x->ranks[x->is_estimate];
     ranks->n = 0;
     for (int32_t s = 0; s < x->pp; s++) {
         const est_stage *stage = &x->stages[s];
@@ -415,8 +417,8 @@ static void list_ranks(est_plan *x)
         last->begin_ps = est_most(last->begin_ps, stage->begin_ps);
         last->back_ps = est_most(last->back_ps, stage->back_ps);
         last->end_ps = est_most(last->end_ps, stage->end_ps);
-        last->way_ps = est_most(last->way_ps, stage->way_ps);
-        last->crowded_ps = est_most(last->crowded_ps, stage->crowded_ps);
+        last->path_ps = est_most(last->path_ps, stage->path_ps);
+        last->contended_ps = est_most(last->contended_ps, stage->contended_ps);
         last->issued_ps = est_most(last->issued_ps, stage->issued_ps);
     }
 }
@@ -459,11 +461,11 @@ fr_status est_pipeline_find(est_plan *x, fr_err *err)
     FR_TRY(pipeline_key(x, &key, err));
     if (x->has_pipeline && memcmp(&key, &x->key, sizeof key) == 0)
         return FR_OK;
-    x->has_pipeline = x->has_ways = false;
+    x->has_pipeline = x->has_paths = false;
     FR_TRY(find_layers(x, err));
     x->is_known_twice = is_same_twice(x);
     for (int i = 0; i < 2; i++) {
-        x->is_likely = i > 0;
+        x->is_estimate = i > 0;
         if (i == 0 || !x->is_known_twice)
             FR_TRY(est_stages_find(x, err));
         find_ends(x);
@@ -493,7 +495,7 @@ static int32_t smallest_chunk(const est_plan *x)
 /*
  * The chain of est_pipeline_find() from rank 0 to the last, there all
  * micro-batches, and back, as if each rank had the chunks of the smallest and
- * each layer were the shortest, nothing were made again and sends took no
+ * each layer were the shortest, nothing were recomputed and sends took no
  * time: no later than that of any plan with these layers.
  */
 static void set_first_times(const est_plan *x, est_stage *first)
@@ -506,7 +508,7 @@ static void set_first_times(const est_plan *x, est_stage *first)
         m * (first->forward_ps +
              (x->is_v ? first->first_backward_ps : first->backward_ps));
     first->end_ps = est_most(own_ps, first->back_ps);
-    first->crowded_ps = 0;
+    first->contended_ps = 0;
     first->issued_ps = x->is_v ? 0 : m * first->host_ps;
     if (x->is_v || !first->layers->is_uniform)
         return;
@@ -529,7 +531,7 @@ fr_status est_first_find(est_plan *x, fr_err *err)
     if (x->has_first && memcmp(&key, &x->first_key, sizeof key) == 0)
         return FR_OK;
     x->has_first = false;
-    x->is_likely = false;
+    x->is_estimate = false;
     FR_TRY(est_layout_find(x->e, x->plan, &x->layout, err));
     FR_TRY(find_rank(x, 0, first, err));
     clear(x, 0, first);

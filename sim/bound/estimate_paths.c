@@ -1,5 +1,5 @@
 /*
- * estimate_paths.c: the longest way through all passes of a pipeline, for
+ * estimate_paths.c: the critical path through all passes of a pipeline, for
  * schedules that split the backward.
  *
  * Passes of all ranks are the vertices of a graph: each waits for the one
@@ -8,10 +8,10 @@
  * that lowering orders receives by, frameworks begin to receive it only when
  * the pass before is over, so that the rank takes the time of the transfer,
  * too.  Whatever passes and transfers take, the time from the first rank's
- * first forward to the last pass of any is no shorter than any way between the
+ * first forward to the last pass of any is no shorter than any path between the
  * two.
  *
- * Which way is the longest depends on the schedule and on how long passes are
+ * Which path is critical depends on the schedule and on how long passes are
  * against each other.  So it is looked for once for each schedule and each
  * quarter power of two of these ratios, and kept as how often every virtual
  * stage is passed: for a pipeline it is a scalar product.
@@ -34,7 +34,7 @@ enum { MOST_PASSES = 1 << 16 };
 /* How a pass came to begin when it did. */
 enum { AFTER_PASS, AFTER_INPUT, AFTER_WAIT };
 
-/* What is kept of a way: the place in all_passed, the rank it ends at. */
+/* What is kept of a path: the place in all_passed, the rank it ends at. */
 enum { RANK_BITS = 16 };
 
 /* What passes take against a layer's forward: powers of two, in quarters. */
@@ -232,7 +232,8 @@ static bool is_met_late(path_graph *g, int32_t rank, size_t i, int32_t stage)
     return fr_virtual_order_input(o, stage, task) < g->due[i];
 }
 
-/* ---- the longest way ---------------------------------------------------- */
+/* ---- the critical path ----------------------------------------------------
+ */
 
 /* The rank that is the last to be over. */
 static int32_t last_rank(const path_graph *g)
@@ -264,7 +265,7 @@ static void follow(path_graph *g, est_passed *passed)
         if (how != AFTER_INPUT && is_met_late(g, rank, i, stage)) {
             int32_t chunk = fr_virtual_order_at(o, rank, i - 1)->task.chunk;
             passed[fr_schedule_stage(o->schedule, rank, chunk, o->pp)]
-                .n_stray++;
+                .n_straggler++;
         }
         if (how == AFTER_PASS) {
             if (i-- == 0)
@@ -395,8 +396,8 @@ static bool has_passes(const est_plan *x)
 
 /* What a pass that meets its group waits for the slowest, in each second that
  * was computed before. */
-static fr_status stray_frac(est_plan *x, const est_stage *stage, double *out,
-                            fr_err *err)
+static fr_status straggler_frac(est_plan *x, const est_stage *stage,
+                                double *out, fr_err *err)
 {
     *out = 0;
     if (x->plan->zero_stage == 3 && x->plan->is_resharded)
@@ -404,12 +405,12 @@ static fr_status stray_frac(est_plan *x, const est_stage *stage, double *out,
     return est_jitter(x->e, stage->layers->n_met, out, err);
 }
 
-/* The way, with x->passes. */
-static fr_status length_of_way(est_plan *x, int64_t way, int64_t *out_ps,
-                               fr_err *err)
+/* The path, with x->passes. */
+static fr_status length_of_path(est_plan *x, int64_t path, int64_t *out_ps,
+                                fr_err *err)
 {
     const fr_schedule *schedule = fr_schedules[x->plan->schedule];
-    const est_passed *passed = &x->e->all_passed.items[way >> RANK_BITS];
+    const est_passed *passed = &x->e->all_passed.items[path >> RANK_BITS];
     *out_ps = x->stages[0].begin_ps;
     for (int32_t i = 0; i < x->pp * x->vpp; i++) {
         const est_passed *n = &passed[i];
@@ -421,44 +422,44 @@ static fr_status length_of_way(est_plan *x, int64_t way, int64_t *out_ps,
         const est_stage *stage =
             &x->stages[fr_schedule_rank(schedule, i, x->pp)];
         double frac = 0;
-        if (n->n_stray > 0)
-            FR_TRY(stray_frac(x, stage, &frac, err));
+        if (n->n_straggler > 0)
+            FR_TRY(straggler_frac(x, stage, &frac, err));
         *out_ps += n->n_forward * t->forward_ps +
                    n->n_backward * t->backward_ps +
                    n->n_weights * t->weights_ps - n->n_late * t->early_ps +
                    n->n_hops * hop->hop_ps +
-                   (int64_t)(frac * n->n_stray * (double)t->weights_ps);
+                   (int64_t)(frac * n->n_straggler * (double)t->weights_ps);
     }
     return FR_OK;
 }
 
-static void set_way(est_ranks *ranks, int32_t rank, int64_t ps)
+static void set_path(est_ranks *ranks, int32_t rank, int64_t ps)
 {
     int32_t i = 0;
     while (i + 1 < ranks->n && ranks->at[i + 1].rank <= rank)
         i++;
-    ranks->at[i].way_ps = ps;
+    ranks->at[i].path_ps = ps;
 }
 
-fr_status est_ways_find(est_plan *x, fr_err *err)
+fr_status est_paths_find(est_plan *x, fr_err *err)
 {
-    const bool is_likely = x->is_likely;
-    int64_t way = 0, ps = 0;
-    if (x->has_ways || !is_looked_at(x))
+    const bool is_estimate = x->is_estimate;
+    int64_t path = 0, ps = 0;
+    if (x->has_paths || !is_looked_at(x))
         return FR_OK;
     for (int i = 0; i < 2; i++) {
-        x->is_likely = i > 0;
+        x->is_estimate = i > 0;
         if (i == 0 || !x->is_known_twice)
             FR_TRY(est_stages_find(x, err));
         if (i == 0 && !has_passes(x))
             break;
         if (i == 0)
-            FR_TRY(find(x, &way, err));
+            FR_TRY(find(x, &path, err));
         if (i == 0 || !x->is_known_twice)
-            FR_TRY(length_of_way(x, way, &ps, err));
-        set_way(&x->ranks[i], (int32_t)(way & ((1 << RANK_BITS) - 1)), ps);
+            FR_TRY(length_of_path(x, path, &ps, err));
+        set_path(&x->ranks[i], (int32_t)(path & ((1 << RANK_BITS) - 1)), ps);
     }
-    x->is_likely = is_likely;
-    x->has_ways = true;
+    x->is_estimate = is_estimate;
+    x->has_paths = true;
     return FR_OK;
 }

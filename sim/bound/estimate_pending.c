@@ -36,14 +36,14 @@ void est_add_pending(const fr_program *program, est_layers *out)
 /* ---- how many at once ---------------------------------------------------- */
 
 /* Is at least as much there at a as at b? */
-static bool covers(est_fullest_point a, est_fullest_point b)
+static bool covers(est_occupancy_point a, est_occupancy_point b)
 {
     return a.n_kept >= b.n_kept && a.n_pending >= b.n_pending &&
            a.has_gradients >= b.has_gradients;
 }
 
 /* Points that another one covers are left out. */
-static fr_status add_point(est_occupancy *f, est_fullest_point point,
+static fr_status add_point(est_occupancy *f, est_occupancy_point point,
                            fr_err *err)
 {
     size_t n = 0;
@@ -60,7 +60,7 @@ static fr_status add_point(est_occupancy *f, est_fullest_point point,
 static fr_status walk_tasks(const est_plan *x, const fr_task *tasks, int64_t n,
                             est_occupancy *out, fr_err *err)
 {
-    est_fullest_point now = {0};
+    est_occupancy_point now = {0};
     int64_t n_done[FR_PLAN_MAX_STAGES] = {0}; /* of weights, by chunk */
     int32_t n_open = 0; /* chunks with some of them done and some not */
     for (int64_t i = 0; i < n; i++) {

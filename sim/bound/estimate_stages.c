@@ -4,8 +4,8 @@
 #include "cost_models/gpu/gpu_memory.h"
 #include "sim/bound/estimate_state.h"
 
-static uint64_t room_of(const fr_estimator *e, const fr_plan *plan,
-                        const est_place *place)
+static uint64_t headroom_of(const fr_estimator *e, const fr_plan *plan,
+                            const est_place *place)
 {
     const fr_device_type *device = fr_cluster_device(e->cluster, place->node);
     uint64_t bytes = 0;
@@ -37,24 +37,24 @@ fr_status fr_estimate_stages(fr_estimator *e, const fr_plan *plan,
         const est_place *place = &layout->places[s];
         const est_layers *l;
         FR_TRY(est_layers_find(e, plan, place, &l, err));
-        const est_times *t = &l->times[EST_ABOUT];
+        const est_times *t = &l->times[EST_ESTIMATE];
         const int64_t n = e->model->n_layers, all = e->n_layers;
-        out[s] = (fr_stage_layers){.forward_ps = t->forward_ps,
-                                   .backward_ps = t->backward_ps,
-                                   .weights_ps = t->weights_ps,
-                                   .remake_ps = t->remake_ps,
-                                   .n_dense = l->n_dense,
-                                   .n_expert = l->n_expert,
-                                   .kept_bytes = l->kept_bytes,
-                                   .embed_ps = t->embed_ps + t->embed_back_ps,
-                                   .head_ps = t->head_ps + later_ps(e, t),
-                                   .n_embed = l->n_embed,
-                                   .n_final = l->n_final + l->n_dense[all] -
-                                              l->n_dense[n] + l->n_expert[all] -
-                                              l->n_expert[n],
-                                   .scratch_bytes = l->scratch_bytes,
-                                   .room_bytes = room_of(e, plan, place),
-                                   .id = l};
+        out[s] = (fr_stage_layers){
+            .forward_ps = t->forward_ps,
+            .backward_ps = t->backward_ps,
+            .weights_ps = t->weights_ps,
+            .recompute_ps = t->recompute_ps,
+            .n_dense = l->n_dense,
+            .n_expert = l->n_expert,
+            .kept_bytes = l->kept_bytes,
+            .embed_ps = t->embed_ps + t->embed_back_ps,
+            .head_ps = t->head_ps + later_ps(e, t),
+            .n_embed = l->n_embed,
+            .n_final = l->n_final + l->n_dense[all] - l->n_dense[n] +
+                       l->n_expert[all] - l->n_expert[n],
+            .scratch_bytes = l->scratch_bytes,
+            .headroom_bytes = headroom_of(e, plan, place),
+            .id = l};
     }
     return FR_OK;
 }

@@ -12,14 +12,14 @@
 
 /* Sums over the layers before, [n + 1]: layers [i, j) take x[j] - x[i]. */
 typedef struct fr_stage_layers {
-    const int64_t *forward_ps, *backward_ps, *weights_ps, *remake_ps;
+    const int64_t *forward_ps, *backward_ps, *weights_ps, *recompute_ps;
     const uint64_t *n_dense, *n_expert; /* parameters */
     const uint64_t *kept_bytes;         /* of one micro-batch */
     int64_t embed_ps, head_ps;          /* of the first and the last stage */
     uint64_t n_embed, n_final;
-    uint64_t scratch_bytes; /* of a backward */
-    uint64_t room_bytes;    /* of the device, less what libraries take */
-    const void *id;         /* the same lists, the same id */
+    uint64_t scratch_bytes;  /* of a backward */
+    uint64_t headroom_bytes; /* of the device, less what libraries take */
+    const void *id;          /* the same lists, the same id */
 } fr_stage_layers;
 
 /* As fr_estimator_create(), of CPUs too: for fr_estimate_stages() alone. */

@@ -48,21 +48,21 @@ typedef struct est_pass_times {
     int32_t n_layers;
 } est_pass_times;
 
-/* How often a way through all passes goes through those of a virtual stage,
+/* How often a path through all passes goes through those of a virtual stage,
  * through the late part of its backward alone, over the boundary before it,
  * and from gradients of weights to a pass that meets others. */
 typedef struct est_passed {
-    uint32_t n_forward, n_backward, n_weights, n_late, n_hops, n_stray;
+    uint32_t n_forward, n_backward, n_weights, n_late, n_hops, n_straggler;
 } est_passed;
 
 /* Of a rank at some time: (chunk, micro-batch) pairs that wait for backward,
  * and for the gradients of weights after it; are gradients of all its layers
  * there, which more are to be added to? */
-typedef struct est_fullest_point {
+typedef struct est_occupancy_point {
     int64_t n_kept, n_pending;
     bool has_gradients;
-} est_fullest_point;
-typedef fr_vec(est_fullest_point) est_occupancy;
+} est_occupancy_point;
+typedef fr_vec(est_occupancy_point) est_occupancy;
 
 /* Ranks of the same numbers sit alike. */
 typedef struct est_layout_key {
@@ -116,7 +116,7 @@ FR_CHECKED fr_status est_split_find(fr_estimator *e, const fr_plan *plan,
 typedef struct est_stage {
     const est_place *place;
     const est_layers *layers;
-    const est_layers *bare; /* where some layers are not made again: those */
+    const est_layers *plain; /* where some layers are not recomputed: those */
     const est_times *times;
     int64_t forward_ps, backward_ps, weights_ps;
     int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
@@ -144,8 +144,8 @@ typedef struct est_stage {
     uint32_t gathers_of;     /* what else they are of; 0: not known yet */
     int64_t begin_ps;        /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
-    int64_t way_ps; /* of all passes, by the longest way; 0: not known */
-    int64_t crowded_ps, issued_ps; /* of the last backward, because of the
+    int64_t path_ps; /* of all passes, by the critical path; 0: not known */
+    int64_t contended_ps, issued_ps; /* of the last backward, because of the
                                       processors, because of hosts */
 } est_stage;
 
@@ -164,7 +164,7 @@ typedef struct est_plan {
     const est_place *met; /* where that is; NULL: nowhere yet */
     fr_axis met_axis;     /* of the norm */
     int32_t pp, vpp;
-    bool is_likely; /* about; else at least */
+    bool is_estimate; /* about; else at least */
     bool is_split, is_v;
     bool is_executable;
     fr_sharding sharding;
@@ -172,7 +172,7 @@ typedef struct est_plan {
     est_pass_times passes[FR_PLAN_MAX_STAGES]; /* of the virtual stages */
     est_ranks ranks[2];                        /* at least, about */
     bool has_pipeline;                         /* all of it is that of `key` */
-    bool has_ways;       /* and the longest ways are known */
+    bool has_paths;      /* and the critical paths are known */
     bool is_known_twice; /* the stages are the same about as at least */
     est_pipeline_key key;
     est_stage first; /* what the first rank holds, and its times at least */
@@ -203,8 +203,8 @@ FR_CHECKED fr_status est_update_least(est_plan *x,
 /* Sets x->stages up to when they begin, and x->passes. */
 FR_CHECKED fr_status est_stages_find(est_plan *x, fr_err *err);
 
-/* estimate_paths.c: sets way_ps of one of ranks[0] and ranks[1] each. */
-FR_CHECKED fr_status est_ways_find(est_plan *x, fr_err *err);
+/* estimate_paths.c: sets path_ps of one of ranks[0] and ranks[1] each. */
+FR_CHECKED fr_status est_paths_find(est_plan *x, fr_err *err);
 
 /* estimate_gathers.c: sets stage->gathers. */
 FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,

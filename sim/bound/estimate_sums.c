@@ -18,7 +18,7 @@ static void spread(int32_t n, int32_t n_few, est_layers *out)
             t->forward_ps[to] = t->forward_ps[from];
             t->backward_ps[to] = t->backward_ps[from];
             t->weights_ps[to] = t->weights_ps[from];
-            t->remake_ps[to] = t->remake_ps[from];
+            t->recompute_ps[to] = t->recompute_ps[from];
         }
         out->n_dense[to] = out->n_dense[from];
         out->n_expert[to] = out->n_expert[from];
@@ -40,7 +40,7 @@ static int64_t shortest(int32_t n, const int64_t *sum_ps)
 /* The most that a pass of any layer takes, and leaves of its processors. */
 static void find_most(int32_t n, est_layers *l)
 {
-    const est_times *t = &l->times[EST_LEAST], *c = &l->times[EST_CORES];
+    const est_times *t = &l->times[EST_BOUND], *c = &l->times[EST_CORES];
     for (int32_t i = 0; i < n; i++) {
         int64_t forward_ps = t->forward_ps[i + 1] - t->forward_ps[i];
         int64_t core_ps = c->forward_ps[i + 1] - c->forward_ps[i];
@@ -48,15 +48,15 @@ static void find_most(int32_t n, est_layers *l)
         l->most_forward_rest_ps =
             est_most(l->most_forward_rest_ps, forward_ps - core_ps);
         int64_t backward_ps = t->backward_ps[i + 1] - t->backward_ps[i];
-        int64_t remake_ps = t->remake_ps[i + 1] - t->remake_ps[i];
+        int64_t recompute_ps = t->recompute_ps[i + 1] - t->recompute_ps[i];
         core_ps = c->backward_ps[i + 1] - c->backward_ps[i];
         l->most_backward_ps =
-            est_most(l->most_backward_ps, backward_ps + remake_ps);
+            est_most(l->most_backward_ps, backward_ps + recompute_ps);
         l->most_backward_rest_ps =
             est_most(l->most_backward_rest_ps, backward_ps - core_ps);
-        core_ps += c->remake_ps[i + 1] - c->remake_ps[i];
-        l->most_backward_rest_ps = est_most(l->most_backward_rest_ps,
-                                            backward_ps + remake_ps - core_ps);
+        core_ps += c->recompute_ps[i + 1] - c->recompute_ps[i];
+        l->most_backward_rest_ps = est_most(
+            l->most_backward_rest_ps, backward_ps + recompute_ps - core_ps);
     }
 }
 
@@ -86,7 +86,7 @@ static bool is_exact(int32_t n_layers, const est_layers *l)
     return memcmp(a->forward_ps, b->forward_ps, n) == 0 &&
            memcmp(a->backward_ps, b->backward_ps, n) == 0 &&
            memcmp(a->weights_ps, b->weights_ps, n) == 0 &&
-           memcmp(a->remake_ps, b->remake_ps, n) == 0 &&
+           memcmp(a->recompute_ps, b->recompute_ps, n) == 0 &&
            a->embed_ps == b->embed_ps && a->head_ps == b->head_ps &&
            a->embed_back_ps == b->embed_back_ps;
 }
@@ -99,7 +99,7 @@ static void sum_up(int32_t n, est_layers *out)
             t->forward_ps[i] += t->forward_ps[i - 1];
             t->backward_ps[i] += t->backward_ps[i - 1];
             t->weights_ps[i] += t->weights_ps[i - 1];
-            t->remake_ps[i] += t->remake_ps[i - 1];
+            t->recompute_ps[i] += t->recompute_ps[i - 1];
         }
     }
     for (int32_t i = 1; i <= n; i++) {
@@ -113,7 +113,7 @@ static void sum_up(int32_t n, est_layers *out)
 
 void est_layers_sum(int32_t n, int32_t n_few, est_layers *l)
 {
-    const est_times *least = &l->times[EST_LEAST];
+    const est_times *least = &l->times[EST_BOUND];
     if (n_few > 0) {
         spread(n, n_few, l);
         l->n_steps = l->n_steps * n / n_few;

@@ -72,7 +72,7 @@ static void list_buckets(est_plan *x, const est_stage *stage, est_list *list)
             add_unit(list, l->n_dense[k] - l->n_dense[k - 1], false, false);
         }
     }
-    if (stage->has_embed && !(is_apart && !x->is_likely))
+    if (stage->has_embed && !(is_apart && !x->is_estimate))
         add_unit(list, l->n_embed, false, is_apart);
     close_bucket(list);
 }
@@ -106,7 +106,7 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
     }
     /* Compressed: at least nothing, about the share of bytes. */
     if (plan->compressor != FR_COMPRESSOR_NONE)
-        *out_ps = x->is_likely
+        *out_ps = x->is_estimate
                       ? (int64_t)((double)*out_ps * sent_frac(x, bucket))
                       : 0;
     return FR_OK;
@@ -201,7 +201,7 @@ static fr_status start_gathers(est_plan *x, const est_stage *stage,
                  l->n_expert[first];
     if (!x->sharding.is_gathered_early)
         return FR_OK;
-    if (stage->has_embed && !(is_apart && !x->is_likely))
+    if (stage->has_embed && !(is_apart && !x->is_estimate))
         n += l->n_embed;
     for (size_t i = list->n; i-- > 0 && n > 0;) {
         const est_bucket *bucket = &list->at[i];
@@ -293,7 +293,7 @@ typedef struct update_key {
     uint8_t weight_dtype, grad_dtype, zero_stage;
     uint8_t collective, protocol, compressor;
     bool has_master, is_overlap, is_gathered_early, is_executable, has_embed;
-    bool has_head, is_tied_likely, is_state_on_host, is_compressed_likely;
+    bool has_head, is_tied_estimate, is_state_on_host, is_compressed_estimate;
     bool unused;
     /* What only some have: how much is compressed, and layers. */
     uint64_t more[2 + FR_PLAN_MAX_STAGES];
@@ -330,11 +330,11 @@ static size_t key_of(const est_plan *x, const est_stage *stage,
     key->is_executable = x->is_executable;
     key->has_embed = stage->has_embed;
     key->has_head = stage->has_head;
-    key->is_tied_likely = is_apart && x->is_likely;
+    key->is_tied_estimate = is_apart && x->is_estimate;
     key->is_state_on_host = sharding->is_state_on_host;
     if (plan->compressor != FR_COMPRESSOR_NONE) {
         key->compressor = (uint8_t)plan->compressor;
-        key->is_compressed_likely = x->is_likely;
+        key->is_compressed_estimate = x->is_estimate;
         key->more[n++] = (uint64_t)plan->compressor_rank;
         memcpy(&key->more[n++], &plan->compressor_density,
                sizeof plan->compressor_density);

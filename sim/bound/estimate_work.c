@@ -6,7 +6,7 @@
  *   m / p (sum over layers of (forward + backward + weights) + embedding +
  *          head)
  *
- * with layers as est_layers has them at least.  What is made again is not
+ * with layers as est_layers has them at least.  What is recomputed is not
  * counted: a pipeline decides for how many layers that is.  Where ranks of a
  * pipeline stand on unlike places nothing is said.
  */
@@ -22,7 +22,7 @@ static bool is_one_place(const est_layout *layout, int32_t n_stages)
 
 static int64_t work_of(const est_layers *layers, int32_t n)
 {
-    const est_times *t = &layers->times[EST_LEAST];
+    const est_times *t = &layers->times[EST_BOUND];
     return t->forward_ps[n] + t->backward_ps[n] + t->weights_ps[n] +
            t->embed_ps + t->embed_back_ps + t->head_ps;
 }

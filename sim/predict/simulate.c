@@ -97,7 +97,8 @@ static double segment_flop(const fr_program *program, const fr_segment *s,
         if (fr_step_part_of(instr) != FR_PART_COMPUTE)
             continue;
         sum += (double)fr_instr_flop(instr);
-        if (s->role == FR_SEGMENT_RECOMPUTE || instr->flags & FR_INSTR_REMADE)
+        if (s->role == FR_SEGMENT_RECOMPUTE ||
+            instr->flags & FR_INSTR_RECOMPUTED)
             *recomputed += (double)fr_instr_flop(instr);
     }
     return sum;

@@ -102,7 +102,7 @@ static fr_status add_sums(problem *p, const fr_stage_layers *l, fr_err *err)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < n; i++)
         sums->pass_ps[i] = l->forward_ps[i] + l->backward_ps[i] +
-                           l->weights_ps[i] + l->remake_ps[i];
+                           l->weights_ps[i] + l->recompute_ps[i];
     set_states(p, l, sums);
     return FR_OK;
 }
@@ -123,7 +123,7 @@ static void set_stage(const problem *p, int32_t i, const device_sums *sums)
         .n_live = (uint64_t)schedule->peak_live_micro(
             rank, plan->pp, fr_plan_micro_batches(plan, p->job), plan->vpp),
         .end_bytes = l->scratch_bytes / (uint64_t)plan->vpp,
-        .room_bytes = l->room_bytes,
+        .headroom_bytes = l->headroom_bytes,
         .n_least = 1,
         .rank = rank};
     if (span.has_embed) {

@@ -35,7 +35,7 @@ static double square(int64_t ps)
 /* What a rank has. */
 typedef struct load {
     int64_t ps;
-    uint64_t bytes, room_bytes;
+    uint64_t bytes, headroom_bytes;
 } load;
 
 static void measure_loads(const fr_partition_problem *p, const int32_t *split,
@@ -49,11 +49,11 @@ static void measure_loads(const fr_partition_problem *p, const int32_t *split,
         out->fits = out->fits && split[s] >= stage->n_least;
         own->ps += time_of(stage, i, i + split[s]);
         own->bytes += bytes_of(p, stage, i, i + split[s]);
-        own->room_bytes = stage->room_bytes;
+        own->headroom_bytes = stage->headroom_bytes;
     }
     for (int32_t r = 0; r < p->n_ranks; r++) {
         const int64_t ps = loads[r].ps;
-        out->fits = out->fits && loads[r].bytes <= loads[r].room_bytes;
+        out->fits = out->fits && loads[r].bytes <= loads[r].headroom_bytes;
         out->n_slowest =
             ps > out->slowest_ps ? 1 : out->n_slowest + (ps == out->slowest_ps);
         out->slowest_ps = fr_max_i64(out->slowest_ps, ps);
@@ -76,7 +76,7 @@ static bool is_held(const fr_partition_problem *p, int32_t s, int32_t i,
                     int32_t j)
 {
     return bytes_of(p, &p->stages[s], i, j) <=
-           p->stages[s].room_bytes / (uint64_t)chunks_of(p);
+           p->stages[s].headroom_bytes / (uint64_t)chunks_of(p);
 }
 
 /* The last j up to which a stage that begins at i fits and takes less than
@@ -123,13 +123,13 @@ static int64_t most_layers(const fr_partition_problem *p, int32_t rank,
             own_ps -= stage->end_ps;
             end_bytes += stage->end_bytes;
         }
-    if (stage == NULL || own_ps < 0 || end_bytes > stage->room_bytes)
+    if (stage == NULL || own_ps < 0 || end_bytes > stage->headroom_bytes)
         return -1;
     shortest_layer(p, stage, &least_ps, &least_bytes);
     int64_t n = least_ps > 0 ? own_ps / least_ps : p->n_layers;
     if (least_bytes == 0)
         return n;
-    uint64_t n_held = (stage->room_bytes - end_bytes) / least_bytes;
+    uint64_t n_held = (stage->headroom_bytes - end_bytes) / least_bytes;
     return n_held < (uint64_t)n ? (int64_t)n_held : n;
 }
 
@@ -351,7 +351,7 @@ static bool move_one(const fr_partition_problem *p, int32_t *split,
     measure_loads(p, split, loads, &(fr_partition){0});
     for (int32_t a = 0; a < p->n_stages; a++) {
         const load *own = &loads[p->stages[a].rank];
-        bool is_full = own->bytes > own->room_bytes;
+        bool is_full = own->bytes > own->headroom_bytes;
         if (split[a] <= p->stages[a].n_least ||
             (p->n_stages > FEW_CHUNKS && own->ps < slowest_ps && !is_full))
             continue;

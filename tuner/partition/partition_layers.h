@@ -29,9 +29,9 @@ typedef struct fr_partition_stage {
     uint64_t n_live; /* (chunk, micro-batch) pairs that a rank keeps at once */
     int64_t end_ps;  /* embedding or head, where the stage has them */
     uint64_t end_bytes;
-    uint64_t room_bytes; /* of the rank, for all of the above */
-    int32_t n_least;     /* layers */
-    int32_t rank;        /* that holds it */
+    uint64_t headroom_bytes; /* of the rank, for all of the above */
+    int32_t n_least;         /* layers */
+    int32_t rank;            /* that holds it */
 } fr_partition_stage;
 
 typedef struct fr_partition_problem {

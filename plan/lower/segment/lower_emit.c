@@ -163,5 +163,5 @@ fr_instr *lower_collective(lower_context *context, fr_op op, fr_axis axis,
 void lower_mark_recompute(lower_context *context, size_t first)
 {
     for (size_t i = first; i < context->instrs.n; i++)
-        context->instrs.items[i].flags |= FR_INSTR_REMADE;
+        context->instrs.items[i].flags |= FR_INSTR_RECOMPUTED;
 }

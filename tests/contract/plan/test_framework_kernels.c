@@ -253,7 +253,7 @@ static void again(const fr_plan *plan, double *flop, uint64_t *saved)
             const fr_instr *instr = &program->instrs[s->first_instr + i];
             if (instr->op == FR_OP_LINEAR_FWD &&
                 (s->role == FR_SEGMENT_RECOMPUTE ||
-                 instr->flags & FR_INSTR_REMADE))
+                 instr->flags & FR_INSTR_RECOMPUTED))
                 *flop += (double)fr_instr_flop(instr);
         }
     }

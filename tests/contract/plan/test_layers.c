@@ -175,7 +175,7 @@ static amounts sum_flop(const fr_program *program)
                     instr->op == FR_OP_ATTN_FWD || instr->op == FR_OP_ATTN_BWD;
                 a.products += is_product ? flop : 0;
                 a.attention += is_attention ? flop : 0;
-                if (instr->flags & FR_INSTR_REMADE ||
+                if (instr->flags & FR_INSTR_RECOMPUTED ||
                     s->role == FR_SEGMENT_RECOMPUTE)
                     a.recomputed += flop;
             }

@@ -70,7 +70,7 @@ static void draw(fr_rng *rng, int p, int v, bool is_alike, bool is_tight,
             .n_live = (uint64_t)(v * (p - s % p)),
             .end_ps = s == 0 || s + 1 == p * v ? below(rng, 4000) : 0,
             .end_bytes = (uint64_t)below(rng, 40),
-            .room_bytes = rooms[s % p],
+            .headroom_bytes = rooms[s % p],
             .n_least = 1,
             .rank = s % p};
     }
@@ -107,7 +107,7 @@ static void look(const fr_partition_problem *p, const int32_t *split,
                          (uint64_t)p->n_stages +
                      g->end_bytes;
             ps += g->end_ps;
-            room = g->room_bytes;
+            room = g->headroom_bytes;
         }
         at.fits = at.fits && bytes <= room;
         at.slowest_ps = ps > at.slowest_ps ? ps : at.slowest_ps;
