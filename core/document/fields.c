@@ -1,6 +1,7 @@
 /* fields.c: a member of a struct from and to JSON, by its row. */
 #include "core/document/fields.h"
 
+#include "core/base/hash.h"
 #include "core/base/text.h"
 
 #include <assert.h>
@@ -20,6 +21,27 @@ int32_t fr_field_count(const fr_field *field, const void *owner)
 {
     const void *at = (const char *)owner + field->count_offset;
     return *(const int32_t *)at;
+}
+
+/* Bytes of the member that mean something. */
+static size_t n_bytes_of(const fr_field *field, const void *owner)
+{
+    return field->kind == FR_FIELD_LIST
+               ? (size_t)fr_field_count(field, owner) * sizeof(int32_t)
+               : field->n_bytes;
+}
+
+bool fr_field_is_same(const fr_field *field, const void *a, const void *b)
+{
+    const size_t n = n_bytes_of(field, a);
+    return n == n_bytes_of(field, b) &&
+           memcmp(fr_field_at(field, a), fr_field_at(field, b), n) == 0;
+}
+
+uint64_t fr_field_hash(const fr_field *field, const void *owner, uint64_t seed)
+{
+    return fr_hash_bytes(fr_field_at(field, owner), n_bytes_of(field, owner),
+                         seed);
 }
 
 int64_t fr_field_get_i64(const fr_field *field, const void *owner)

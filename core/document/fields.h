@@ -136,6 +136,11 @@ FR_CHECKED fr_status fr_field_check(const fr_field *field, const void *owner,
 const void *fr_field_at(const fr_field *field, const void *owner);
 int32_t fr_field_count(const fr_field *field, const void *owner);
 
+/* Have two structs the same in it?  A hash that is then the same; both take a
+ * plain member or a LIST. */
+bool fr_field_is_same(const fr_field *field, const void *a, const void *b);
+uint64_t fr_field_hash(const fr_field *field, const void *owner, uint64_t seed);
+
 /* A number, switch or enum as a double, and back. */
 double fr_field_get(const fr_field *field, const void *owner);
 void fr_field_set(const fr_field *field, double value, void *owner);

@@ -284,6 +284,27 @@ bool fr_plan_field_is_used(const fr_plan *plan, fr_plan_field_id id)
     return (row->part_values >> bit & 1) != 0;
 }
 
+bool fr_plan_is_same(const fr_plan *a, const fr_plan *b)
+{
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+        const bool is_used = fr_plan_field_is_used(a, (fr_plan_field_id)i);
+        if (is_used != fr_plan_field_is_used(b, (fr_plan_field_id)i) ||
+            (is_used && !fr_field_is_same(&fr_plan_fields[i].field, a, b)))
+            return false;
+    }
+    return true;
+}
+
+uint64_t fr_plan_hash(const fr_plan *plan)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
+        if (fr_plan_field_is_used(plan, (fr_plan_field_id)i))
+            hash = fr_field_hash(&fr_plan_fields[i].field, plan,
+                                 hash + (uint64_t)i);
+    return hash;
+}
+
 /* Is there nothing that fr_field_check() could refuse?  It has the last word.
  * Searches check every plan, so that the compiler shall see the row: what is
  * left of this function for a field is one load and one comparison. */

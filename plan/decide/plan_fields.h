@@ -19,25 +19,53 @@
     X(EP)                                                                      \
     X(VPP)                                                                     \
     X(MICRO_BATCH)                                                             \
-    X(SCHEDULE) X(ZERO) X(RECOMPUTE) X(SEQUENCE_PARALLEL) X(OVERLAP) X(BUCKET) \
-        X(COMPRESS) X(ERROR_FEEDBACK) X(COLLECTIVE) X(NCCL_PROTOCOL)           \
-            X(NCCL_CHANNELS) X(SERVER_PLACE) X(SERVERS) X(RANK_ORDER)          \
-                X(LAYER_SPLIT) X(PRECISION) X(GRAD_DTYPE) X(FLASH_ATTENTION)   \
-                    X(FLASH_KIND) X(KERNELS) X(SCALING) X(CUDA_GRAPHS)         \
-                        X(RECOMPUTE_PARTS) X(RECOMPUTE_LAYERS) X(ZERO_GROUP)   \
-                            X(ZERO_RESHARD) X(ZERO_PREFETCH) X(ZERO_UNIT)      \
-                                X(GATHER_OVERLAP) X(TP_OVERLAP) X(EP_OVERLAP)  \
-                                    X(CP_KIND) X(ETP) X(EXPERT_DISPATCH)       \
-                                        X(EXPERT_IMBALANCE)                    \
-                                            X(OFFLOAD_OPTIMIZER)               \
-                                                X(OFFLOAD_ACTIVATIONS)         \
-                                                    X(THREADS)
+    X(SCHEDULE)                                                                \
+    X(ZERO)                                                                    \
+    X(RECOMPUTE)                                                               \
+    X(SEQUENCE_PARALLEL)                                                       \
+    X(OVERLAP)                                                                 \
+    X(BUCKET)                                                                  \
+    X(COMPRESS)                                                                \
+    X(ERROR_FEEDBACK)                                                          \
+    X(COLLECTIVE)                                                              \
+    X(NCCL_PROTOCOL)                                                           \
+    X(NCCL_CHANNELS)                                                           \
+    X(SERVER_PLACE)                                                            \
+    X(SERVERS)                                                                 \
+    X(RANK_ORDER)                                                              \
+    X(LAYER_SPLIT)                                                             \
+    X(PRECISION)                                                               \
+    X(GRAD_DTYPE)                                                              \
+    X(FLASH_ATTENTION)                                                         \
+    X(FLASH_KIND)                                                              \
+    X(KERNELS)                                                                 \
+    X(SCALING)                                                                 \
+    X(CUDA_GRAPHS)                                                             \
+    X(RECOMPUTE_PARTS)                                                         \
+    X(RECOMPUTE_LAYERS)                                                        \
+    X(ZERO_GROUP)                                                              \
+    X(ZERO_RESHARD)                                                            \
+    X(ZERO_PREFETCH)                                                           \
+    X(ZERO_UNIT)                                                               \
+    X(GATHER_OVERLAP)                                                          \
+    X(TP_OVERLAP)                                                              \
+    X(EP_OVERLAP)                                                              \
+    X(CP_KIND)                                                                 \
+    X(ETP)                                                                     \
+    X(EXPERT_DISPATCH)                                                         \
+    X(EXPERT_IMBALANCE)                                                        \
+    X(OFFLOAD_OPTIMIZER)                                                       \
+    X(OFFLOAD_ACTIVATIONS)                                                     \
+    X(THREADS)
 
 /* Fields that only plan files and the readers of measured runs set; the first
  * two are also the number in --compress NAME:NUMBER. */
 #define FR_PLAN_OTHERS(X)                                                      \
     X(COMPRESSOR_RANK)                                                         \
-    X(COMPRESSOR_DENSITY) X(LOSS_FUSED) X(LOSS_METRICS) X(GRAD_ADDED_APART)
+    X(COMPRESSOR_DENSITY)                                                      \
+    X(LOSS_FUSED)                                                              \
+    X(LOSS_METRICS)                                                            \
+    X(GRAD_ADDED_APART)
 
 typedef enum fr_plan_field_id {
 #define FR_PLAN_FIELD_ENUM(symbol) FR_PLAN_##symbol,
@@ -81,6 +109,11 @@ extern const fr_plan_field_id fr_plan_described[FR_PLAN_FIELDS_N];
 /* Is the decision that the field is part of taken?  If not, any value of the
  * field gives the same program. */
 bool fr_plan_field_is_used(const fr_plan *plan, fr_plan_field_id id);
+
+/* Do two plans give the same program wherever either is legal: are they alike
+ * in all fields that are not without effect?  A hash that is then the same. */
+bool fr_plan_is_same(const fr_plan *a, const fr_plan *b);
+uint64_t fr_plan_hash(const fr_plan *plan);
 
 /* All fields within their ranges?  FR_INPUT says what a field may be. */
 FR_CHECKED fr_status fr_plan_check_ranges(const fr_plan *plan, fr_err *err);

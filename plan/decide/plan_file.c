@@ -2,6 +2,7 @@
 #include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "core/document/fields.h"
 #include "plan/decide/plan_json.h"
 #include "spec/model/model_json.h"
 
@@ -31,115 +32,46 @@ void fr_plan_file_release(fr_plan_file *file)
 
 /* ---- the prediction ----------------------------------------------------- */
 
-typedef struct number {
-    const char *key;
-    size_t offset;
-} number;
-
-#define TOP(name)                                                              \
-    {                                                                          \
-#name, offsetof(fr_prediction, name)                                   \
-    }
-#define MEMORY(name)                                                           \
-    {                                                                          \
-#name, offsetof(fr_prediction, memory.name)                            \
-    }
-#define COST(name)                                                             \
-    {                                                                          \
-#name, offsetof(fr_prediction, cost.name)                              \
-    }
-
-static const number top_numbers[] = {
-    TOP(step_s),       TOP(step_s_p5), TOP(step_s_p95), TOP(samples_per_s),
-    TOP(tokens_per_s), TOP(mfu),       TOP(hfu),
+static const fr_field memory_fields[] = {
+    {"fits", FR_MEMBER(fr_prediction, memory.fits)},
+    {"p_fits", FR_MEMBER(fr_prediction, memory.p_fits)},
+    {"peak_bytes", FR_MEMBER(fr_prediction, memory.peak_bytes)},
+    {"capacity_bytes", FR_MEMBER(fr_prediction, memory.capacity_bytes)},
+    {"parameters_bytes", FR_MEMBER(fr_prediction, memory.parameters_bytes)},
+    {"gradients_bytes", FR_MEMBER(fr_prediction, memory.gradients_bytes)},
+    {"optimizer_bytes", FR_MEMBER(fr_prediction, memory.optimizer_bytes)},
+    {"activations_bytes", FR_MEMBER(fr_prediction, memory.activations_bytes)},
+    {"buffers_bytes", FR_MEMBER(fr_prediction, memory.buffers_bytes)},
+    {"overhead_bytes", FR_MEMBER(fr_prediction, memory.overhead_bytes)},
+    {"reserved_bytes", FR_MEMBER(fr_prediction, memory.reserved_bytes)},
+    {"device_bytes", FR_MEMBER(fr_prediction, memory.device_bytes)},
 };
-static const number memory_numbers[] = {
-    MEMORY(peak_bytes),      MEMORY(capacity_bytes),  MEMORY(parameters_bytes),
-    MEMORY(gradients_bytes), MEMORY(optimizer_bytes), MEMORY(activations_bytes),
-    MEMORY(buffers_bytes),   MEMORY(overhead_bytes),  MEMORY(reserved_bytes),
-    MEMORY(device_bytes),
+
+static const fr_field cost_fields[] = {
+    {"usd_per_hour", FR_MEMBER(fr_prediction, cost.usd_per_hour)},
+    {"usd_total", FR_MEMBER(fr_prediction, cost.usd_total)},
+    {"kwh", FR_MEMBER(fr_prediction, cost.kwh)},
 };
-static const number cost_numbers[] = {
-    COST(usd_per_hour),
-    COST(usd_total),
-    COST(kwh),
-};
-#define N_OF(array) (sizeof(array) / sizeof(array)[0])
-
-static fr_status read_doubles(const fr_json_value *object,
-                              const number *numbers, size_t n,
-                              fr_prediction *out, fr_err *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        void *at = (char *)out + numbers[i].offset;
-        FR_TRY(fr_json_get_double_or(object, numbers[i].key, 0.0, at, err));
-    }
-    return FR_OK;
-}
-
-static fr_status check_keys(const fr_json_value *object, const number *numbers,
-                            size_t n, const char *const *more, size_t n_more,
-                            fr_err *err)
-{
-    const char *known[32];
-    size_t n_known = 0;
-    for (size_t i = 0; i < n; i++)
-        known[n_known++] = numbers[i].key;
-    for (size_t i = 0; i < n_more; i++)
-        known[n_known++] = more[i];
-    return fr_json_check_keys(object, known, n_known, err);
-}
-
-static fr_status read_breakdown(const fr_json_value *object, fr_prediction *out,
-                                fr_err *err)
-{
-    const char *known[FR_PART_N];
-    for (int i = 0; i < FR_PART_N; i++)
-        known[i] = fr_part_name((fr_part)i);
-    FR_TRY(fr_json_check_keys(object, known, FR_PART_N, err));
-    for (int i = 0; i < FR_PART_N; i++)
-        FR_TRY(fr_json_get_double_or(object, known[i], 0.0,
-                                     &out->breakdown_s[i], err));
-    return FR_OK;
-}
-
-static fr_status read_memory(const fr_json_value *object, fr_prediction *out,
-                             fr_err *err)
-{
-    static const char *const more[] = {"fits", "p_fits"};
-    FR_TRY(
-        check_keys(object, memory_numbers, N_OF(memory_numbers), more, 2, err));
-    FR_TRY(fr_json_get_bool_or(object, "fits", true, &out->memory.fits, err));
-    FR_TRY(
-        fr_json_get_double_or(object, "p_fits", 1.0, &out->memory.p_fits, err));
-    for (size_t i = 0; i < N_OF(memory_numbers); i++) {
-        void *at = (char *)out + memory_numbers[i].offset;
-        FR_TRY(fr_json_get_u64_or(object, memory_numbers[i].key, 0, at, err));
-    }
-    return FR_OK;
-}
 
 /* The names of cost_models/cost.h: the file only repeats them. */
-static fr_status read_source(const fr_json_value *object, fr_prediction *out,
-                             fr_err *err)
-{
-    static const char *const names[] = {"measured", "fitted", "extrapolated",
-                                        "datasheet"};
-    const fr_json_value *value = fr_json_find(object, "source");
-    const char *text;
-    if (value == NULL)
-        return FR_OK;
-    FR_TRY(fr_json_as_string(value, &text, err));
-    int i = fr_text_find(text, names, N_OF(names));
-    if (i < 0)
-        return fr_json_fail(value, err,
-                            "unknown source '%s'; choose from "
-                            "measured, fitted, extrapolated, "
-                            "datasheet",
-                            text);
-    out->source = names[i];
-    return FR_OK;
-}
+static const char *const sources[] = {"measured", "fitted", "extrapolated",
+                                      "datasheet"};
+static const fr_names source_names = FR_NAMES(sources);
+
+static const fr_field prediction_fields[] = {
+    FR_FIELD(fr_prediction, step_s),
+    FR_FIELD(fr_prediction, step_s_p5),
+    FR_FIELD(fr_prediction, step_s_p95),
+    FR_FIELD(fr_prediction, samples_per_s),
+    FR_FIELD(fr_prediction, tokens_per_s),
+    FR_FIELD(fr_prediction, mfu),
+    FR_FIELD(fr_prediction, hfu),
+    {"breakdown_s", FR_MEMBER(fr_prediction, breakdown_s),
+     .names = &fr_part_names},
+    FR_GROUP("memory", memory_fields),
+    FR_GROUP("cost", cost_fields),
+    {"source", FR_MEMBER(fr_prediction, source), .names = &source_names},
+};
 
 static fr_status need_object(const fr_json_value *value, const char *key,
                              fr_err *err)
@@ -153,68 +85,16 @@ static fr_status need_object(const fr_json_value *value, const char *key,
 static fr_status read_prediction(const fr_json_value *object,
                                  fr_prediction *out, fr_err *err)
 {
-    static const char *const more[] = {"breakdown_s", "memory", "cost",
-                                       "source"};
-    const fr_json_value *part;
+    const fr_json_value *memory;
     FR_TRY(need_object(object, "prediction", err));
-    FR_TRY(check_keys(object, top_numbers, N_OF(top_numbers), more, 4, err));
     FR_TRY(fr_json_get_double(object, "step_s", &out->step_s, err));
     if (!(out->step_s > 0.0))
         return fr_json_fail(fr_json_find(object, "step_s"), err,
                             "step_s is %g; a step takes time", out->step_s);
-    FR_TRY(read_doubles(object, top_numbers, N_OF(top_numbers), out, err));
-    FR_TRY(fr_json_get_object(object, "memory", &part, err));
-    FR_TRY(read_memory(part, out, err));
-    part = fr_json_find(object, "breakdown_s");
-    if (part != NULL) {
-        FR_TRY(need_object(part, "breakdown_s", err));
-        FR_TRY(read_breakdown(part, out, err));
-    }
-    part = fr_json_find(object, "cost");
-    if (part != NULL) {
-        FR_TRY(need_object(part, "cost", err));
-        FR_TRY(
-            check_keys(part, cost_numbers, N_OF(cost_numbers), NULL, 0, err));
-        FR_TRY(read_doubles(part, cost_numbers, N_OF(cost_numbers), out, err));
-    }
-    return read_source(object, out, err);
-}
-
-static void write_doubles(const number *numbers, size_t n,
-                          const fr_prediction *prediction, fr_json_writer *json)
-{
-    for (size_t i = 0; i < n; i++) {
-        const void *at = (const char *)prediction + numbers[i].offset;
-        fr_json_put_double(json, numbers[i].key, *(const double *)at);
-    }
-}
-
-static void write_prediction(const fr_prediction *prediction,
-                             fr_json_writer *json)
-{
-    fr_json_begin_object(json);
-    write_doubles(top_numbers, N_OF(top_numbers), prediction, json);
-    fr_json_key(json, "breakdown_s");
-    fr_json_begin_object(json);
-    for (int i = 0; i < FR_PART_N; i++)
-        fr_json_put_double(json, fr_part_name((fr_part)i),
-                           prediction->breakdown_s[i]);
-    fr_json_end_object(json);
-    fr_json_key(json, "memory");
-    fr_json_begin_object(json);
-    fr_json_put_bool(json, "fits", prediction->memory.fits);
-    fr_json_put_double(json, "p_fits", prediction->memory.p_fits);
-    for (size_t i = 0; i < N_OF(memory_numbers); i++) {
-        const void *at = (const char *)prediction + memory_numbers[i].offset;
-        fr_json_put_u64(json, memory_numbers[i].key, *(const uint64_t *)at);
-    }
-    fr_json_end_object(json);
-    fr_json_key(json, "cost");
-    fr_json_begin_object(json);
-    write_doubles(cost_numbers, N_OF(cost_numbers), prediction, json);
-    fr_json_end_object(json);
-    fr_json_put_string(json, "source", prediction->source);
-    fr_json_end_object(json);
+    FR_TRY(fr_json_get_object(object, "memory", &memory, err));
+    out->memory.fits = true;
+    out->memory.p_fits = 1;
+    return fr_fields_read(object, FR_FIELDS(prediction_fields), out, err);
 }
 
 /* ---- the file ----------------------------------------------------------- */
@@ -323,7 +203,7 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
     if (strcmp(schema, SCHEMA) != 0)
         return fr_json_fail(fr_json_find(root, "schema"), err,
                             "schema is '%s'; expected '" SCHEMA "'", schema);
-    FR_TRY(fr_json_check_keys(root, known, N_OF(known), err));
+    FR_TRY(fr_json_check_keys(root, known, FR_LENGTH(known), err));
     FR_TRY(read_plan(root, file, err));
     FR_TRY(read_backend(root, file, err));
     FR_TRY(
@@ -401,7 +281,7 @@ void fr_plan_file_write(const fr_plan_file *file, fr_json_writer *json)
     }
     if (file->has_prediction) {
         fr_json_key(json, "prediction");
-        write_prediction(&file->prediction, json);
+        fr_fields_write(FR_FIELDS(prediction_fields), &file->prediction, json);
     }
     fr_json_end_object(json);
 }

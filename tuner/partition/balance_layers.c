@@ -2,6 +2,7 @@
 #include "tuner/partition/balance_layers.h"
 
 #include "core/base/hash.h"
+#include "core/base/memo.h"
 #include "plan/decide/grid.h"
 #include "plan/outline/sharding.h"
 #include "plan/outline/stages.h"
@@ -20,21 +21,26 @@
 #define omp_get_thread_num() 0
 #endif
 
-enum { N_WORDS = 10, N_ROWS = 1 << 18 };
+/* What splits depend on. */
+static const fr_plan_field_id of_splits[] = {
+    FR_PLAN_TP,          FR_PLAN_PP,         FR_PLAN_DP,
+    FR_PLAN_CP,          FR_PLAN_EP,         FR_PLAN_ETP,
+    FR_PLAN_MICRO_BATCH, FR_PLAN_THREADS,    FR_PLAN_VPP,
+    FR_PLAN_RANK_ORDER,  FR_PLAN_CP_KIND,    FR_PLAN_SEQUENCE_PARALLEL,
+    FR_PLAN_TP_OVERLAP,  FR_PLAN_EP_OVERLAP, FR_PLAN_RECOMPUTE,
+    FR_PLAN_PRECISION,   FR_PLAN_SCHEDULE};
 
-typedef struct known_splits {
-    uint64_t words[N_WORDS];
-    fr_balanced found;
-    struct known_splits *next; /* of the same row */
-} known_splits;
+typedef struct splits_key {
+    int64_t fields[FR_LENGTH(of_splits)], global_batch;
+} splits_key;
 
 /* One thread's. */
 typedef struct keeper {
     fr_estimator *estimator; /* NULL: not asked for yet */
     const fr_job *job;       /* of the estimator */
     fr_estimator *lent;      /* asked instead, if there is one */
-    known_splits *rows[N_ROWS];
-    fr_err err; /* the first that was met */
+    fr_memo known;           /* splits_key -> fr_balanced * */
+    fr_err err;              /* the first that was met */
 } keeper;
 
 struct fr_balance {
@@ -280,42 +286,29 @@ static fr_status find_splits(keeper *k, const fr_plan_space_request *request,
 
 /* ---- what was found ------------------------------------------------------ */
 
-static void set_words(const fr_job *job, const fr_plan *plan,
-                      uint64_t words[N_WORDS])
+static splits_key key_of(const fr_job *job, const fr_plan *plan)
 {
-    const uint64_t all[N_WORDS] = {
-        (uint64_t)plan->tp << 32 | (uint64_t)plan->pp,
-        (uint64_t)plan->dp << 32 | (uint64_t)plan->cp,
-        (uint64_t)plan->ep << 32 | (uint64_t)plan->etp,
-        (uint64_t)plan->micro_batch,
-        (uint64_t)plan->n_threads << 32 | (uint64_t)plan->vpp,
-        (uint64_t)plan->rank_order,
-        (uint64_t)plan->cp_kind << 8 | (uint64_t)plan->is_sequence_parallel |
-            (uint64_t)plan->is_tp_overlap << 1 |
-            (uint64_t)plan->is_ep_overlap << 2,
-        (uint64_t)plan->recompute << 8 | (uint64_t)plan->precision,
-        (uint64_t)plan->schedule,
-        (uint64_t)job->global_batch};
-    memcpy(words, all, sizeof all);
+    splits_key key = {.global_batch = job->global_batch};
+    for (size_t i = 0; i < FR_LENGTH(of_splits); i++)
+        key.fields[i] =
+            fr_field_get_i64(&fr_plan_fields[of_splits[i]].field, plan);
+    return key;
 }
 
-static known_splits *find_known(keeper *k, const uint64_t words[N_WORDS],
-                                fr_err *err)
+/* What is known of a key; fresh: n is -1.  NULL: out of memory. */
+static fr_balanced *find_known(keeper *k, const splits_key *key, fr_err *err)
 {
-    size_t n_bytes = N_WORDS * sizeof *words;
-    known_splits **row = &k->rows[fr_hash_bytes(words, n_bytes, 9) % N_ROWS];
-    for (known_splits *s = *row; s != NULL; s = s->next)
-        if (memcmp(s->words, words, n_bytes) == 0)
-            return s;
-    known_splits *fresh = calloc(1, sizeof *fresh);
-    if (fresh == NULL) {
+    fr_balanced **known = fr_memo_find(&k->known, key, sizeof *key);
+    if (known != NULL)
+        return *known;
+    fr_balanced *fresh = calloc(1, sizeof *fresh);
+    if (fresh == NULL ||
+        fr_memo_add(&k->known, key, sizeof *key, &fresh) == NULL) {
+        free(fresh);
         (void)fr_fail_no_memory(err);
         return NULL;
     }
-    memcpy(fresh->words, words, n_bytes);
-    fresh->found.n = -1;
-    fresh->next = *row;
-    *row = fresh;
+    fresh->n = -1;
     return fresh;
 }
 
@@ -355,7 +348,6 @@ const fr_balanced *fr_balance_find(const fr_plan_space_request *request,
 {
     static const fr_balanced none = {0};
     fr_balance *balance = request->balance;
-    uint64_t words[N_WORDS];
     if (balance == NULL || plan->pp == 1 ||
         request->model->n_layers < (int64_t)plan->pp * plan->vpp)
         return &none;
@@ -363,16 +355,16 @@ const fr_balanced *fr_balance_find(const fr_plan_space_request *request,
     keeper *k = &balance->keepers[omp_get_thread_num()];
     fr_err err;
     fr_status status = FR_OK;
-    set_words(request->job, plan, words);
-    known_splits *known = find_known(k, words, &err);
-    if (known != NULL && known->found.n < 0) {
-        known->found.n = 0;
+    const splits_key key = key_of(request->job, plan);
+    fr_balanced *known = find_known(k, &key, &err);
+    if (known != NULL && known->n < 0) {
+        known->n = 0;
         status = find_estimator(balance, k, request, &err);
         if (status == FR_OK)
-            status = find_splits(k, request, plan, &known->found, &err);
+            status = find_splits(k, request, plan, known, &err);
     }
     if (known != NULL && status == FR_OK)
-        return &known->found;
+        return known;
     if (k->err.status == FR_OK)
         k->err = err;
     return &none;
@@ -430,19 +422,21 @@ fr_status fr_balance_create(const fr_cost_model *costs, int n_threads,
         free(balance);
         return fr_fail_no_memory(err);
     }
+    for (int i = 0; i < n_threads; i++)
+        balance->keepers[i].known.value_bytes = sizeof(fr_balanced *);
     *out = balance;
     return FR_OK;
 }
 
-static void destroy_splits(known_splits *s)
+static void destroy_known(fr_memo *known)
 {
-    while (s != NULL) {
-        known_splits *next = s->next;
-        for (int i = 0; i < s->found.n; i++)
-            free(s->found.at[i]);
-        free(s);
-        s = next;
+    fr_balanced **found = NULL;
+    while ((found = fr_memo_next(known, found)) != NULL) {
+        for (int i = 0; i < (*found)->n; i++)
+            free((*found)->at[i]);
+        free(*found);
     }
+    fr_memo_release(known);
 }
 
 void fr_balance_lend(fr_balance *balance, int i_thread, fr_estimator *estimator)
@@ -456,8 +450,7 @@ void fr_balance_destroy(fr_balance *balance)
     if (balance == NULL)
         return;
     for (int i = 0; i < balance->n_keepers; i++) {
-        for (int row = 0; row < N_ROWS; row++)
-            destroy_splits(balance->keepers[i].rows[row]);
+        destroy_known(&balance->keepers[i].known);
         fr_estimator_destroy(balance->keepers[i].estimator);
     }
     free(balance->keepers);

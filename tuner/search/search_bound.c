@@ -1,7 +1,6 @@
 #include "tuner/search/search_bound.h"
 
 #include "core/base/clock.h"
-#include "core/base/hash.h"
 #include "sim/bound/estimate.h"
 #include "tuner/bound/bound_walk.h"
 
@@ -91,13 +90,12 @@ static bool is_asked(const search *s, const fr_candidate *candidate)
 /* The same for plans that differ only in what takes next to no memory. */
 static uint64_t memory_key_of(const search *s, const fr_candidate *candidate)
 {
-    char name[256];
     fr_plan plan;
     fr_plan_space_plan(s->in.request, candidate, &plan);
     plan.bucket_bytes = 0;
     plan.is_overlap = plan.is_gather_overlap = plan.is_tp_overlap = false;
     plan.rank_order = FR_RANK_ORDER_TP_DP_PP;
-    return fr_hash_text(fr_plan_describe(&plan, name, sizeof name), 0);
+    return fr_plan_hash(&plan);
 }
 
 /* One of its like was too large: as a seed it is not worth a simulation.  The

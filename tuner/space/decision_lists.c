@@ -1,53 +1,56 @@
 #include "tuner/space/decision_lists.h"
 
-#include "core/base/hash.h"
+#include "core/base/memo.h"
 #include "tuner/partition/balance_layers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_WORDS = 8, N_ROWS = 4096 };
+enum { N_FIELDS = 8 };
+
+/* What the list of a level depends on. */
+typedef struct list_key {
+    int64_t level, fields[N_FIELDS];
+    /* Of PIPELINE; balanced splits depend on all, but are seldom there. */
+    int64_t n_micro, cp_kind;
+    uint64_t splits;
+} list_key;
+
+/* For PIPELINE schedules and splits depend on ranks and micro-batches, the
+ * legality of a split backward on context parallelism and TP overlap, and that
+ * of combined 1F1B on chunks. */
+static const fr_plan_field_id of_pipeline[N_FIELDS] = {
+    FR_PLAN_PP, FR_PLAN_RECOMPUTE, FR_PLAN_TP_OVERLAP, FR_PLAN_EP_OVERLAP};
+enum { N_OF_PIPELINE = 4 };
+static const fr_plan_field_id of_gradients[N_FIELDS] = {
+    FR_PLAN_DP, FR_PLAN_TP,  FR_PLAN_PP,        FR_PLAN_CP,
+    FR_PLAN_EP, FR_PLAN_ETP, FR_PLAN_PRECISION, FR_PLAN_EP_OVERLAP};
 
 typedef struct known_list {
-    uint64_t words[N_WORDS];
+    list_key key;
     fr_decision_list all;
-    struct known_list *next; /* of the same row */
 } known_list;
 
 struct fr_decision_lists {
     const fr_plan_space_request *request;
-    known_list *rows[N_ROWS];
+    fr_memo known;                         /* list_key -> known_list * */
     const known_list *last[FR_DECISION_N]; /* neighbours often want the same */
 };
 
-/* Writes down all that a level's list depends on.  For PIPELINE schedules and
- * splits depend on ranks and micro-batches, the legality of a split backward on
- * context parallelism and TP overlap, and that of combined 1F1B on chunks;
- * balanced splits depend on all, but are seldom there. */
-static void set_words(const fr_plan_space_request *request,
-                      fr_decision_level level, const fr_plan *plan,
-                      uint64_t words[N_WORDS])
+static void set_key(const fr_plan_space_request *request,
+                    fr_decision_level level, const fr_plan *plan, list_key *key)
 {
-    const uint64_t of_pipeline[N_WORDS] = {
-        (uint64_t)level,
-        (uint64_t)plan->pp,
-        (uint64_t)fr_plan_micro_batches(plan, request->job),
-        (uint64_t)plan->recompute,
-        plan->cp > 1 ? 1 + (uint64_t)plan->cp_kind : 0,
-        (uint64_t)plan->is_tp_overlap | (uint64_t)plan->is_ep_overlap << 1,
-        level == FR_DECISION_PIPELINE ? fr_balance_signature(request, plan)
-                                      : 0};
-    const uint64_t of_gradients[N_WORDS] = {
-        (uint64_t)level,
-        (uint64_t)plan->dp,
-        (uint64_t)plan->tp,
-        (uint64_t)plan->pp,
-        (uint64_t)plan->cp,
-        (uint64_t)plan->ep,
-        (uint64_t)plan->etp,
-        (uint64_t)plan->precision | (uint64_t)plan->is_ep_overlap << 8};
-    memcpy(words, level == FR_DECISION_PIPELINE ? of_pipeline : of_gradients,
-           sizeof of_pipeline);
+    const bool is_pipeline = level == FR_DECISION_PIPELINE;
+    const fr_plan_field_id *ids = is_pipeline ? of_pipeline : of_gradients;
+    const int n = is_pipeline ? N_OF_PIPELINE : N_FIELDS;
+    *key = (list_key){.level = level};
+    for (int i = 0; i < n; i++)
+        key->fields[i] = fr_field_get_i64(&fr_plan_fields[ids[i]].field, plan);
+    if (!is_pipeline)
+        return;
+    key->n_micro = fr_plan_micro_batches(plan, request->job);
+    key->cp_kind = plan->cp > 1 ? 1 + (int64_t)plan->cp_kind : 0;
+    key->splits = fr_balance_signature(request, plan);
 }
 
 static bool is_same_state(const fr_plan_space_choice *a,
@@ -139,27 +142,26 @@ fr_status fr_decision_lists_find(fr_decision_lists *lists,
                                  fr_decision_level level, const fr_plan *plan,
                                  const fr_decision_list **out, fr_err *err)
 {
-    uint64_t words[N_WORDS];
-    set_words(lists->request, level, plan, words);
+    list_key key;
+    set_key(lists->request, level, plan, &key);
     const known_list *last = lists->last[level];
-    if (last != NULL && memcmp(last->words, words, sizeof words) == 0) {
+    if (last != NULL && memcmp(&last->key, &key, sizeof key) == 0) {
         *out = &last->all;
         return FR_OK;
     }
-    known_list **row =
-        &lists->rows[fr_hash_bytes(words, sizeof words, 7) % N_ROWS];
-    for (known_list *l = *row; l != NULL; l = l->next)
-        if (memcmp(l->words, words, sizeof words) == 0) {
-            lists->last[level] = l;
-            *out = &l->all;
-            return FR_OK;
-        }
+    known_list **known = fr_memo_find(&lists->known, &key, sizeof key);
+    if (known != NULL) {
+        lists->last[level] = *known;
+        *out = &(*known)->all;
+        return FR_OK;
+    }
     known_list *fresh = calloc(1, sizeof *fresh);
-    if (fresh == NULL)
+    if (fresh == NULL ||
+        fr_memo_add(&lists->known, &key, sizeof key, &fresh) == NULL) {
+        free(fresh);
         return fr_fail_no_memory(err);
-    memcpy(fresh->words, words, sizeof words);
-    fresh->next = *row;
-    *row = fresh;
+    }
+    fresh->key = key;
     lists->last[level] = fresh;
     *out = &fresh->all;
     FR_TRY(fr_plan_space_list(lists->request, level, plan, NULL, NULL,
@@ -176,22 +178,28 @@ fr_status fr_decision_lists_create(const fr_plan_space_request *request,
     if (lists == NULL)
         return fr_fail_no_memory(err);
     lists->request = request;
+    lists->known.value_bytes = sizeof(known_list *);
     *out = lists;
     return FR_OK;
 }
 
+static void destroy_list(known_list *l)
+{
+    for (size_t k = 0; k < l->all.groups.n; k++)
+        free(l->all.groups.items[k].variants.at);
+    fr_vec_release(&l->all.groups);
+    fr_vec_release(&l->all.shares);
+    fr_vec_release(&l->all.choices);
+    free(l);
+}
+
 void fr_decision_lists_destroy(fr_decision_lists *lists)
 {
-    for (int i = 0; lists != NULL && i < N_ROWS; i++)
-        while (lists->rows[i] != NULL) {
-            known_list *l = lists->rows[i];
-            lists->rows[i] = l->next;
-            for (size_t k = 0; k < l->all.groups.n; k++)
-                free(l->all.groups.items[k].variants.at);
-            fr_vec_release(&l->all.groups);
-            fr_vec_release(&l->all.shares);
-            fr_vec_release(&l->all.choices);
-            free(l);
-        }
+    if (lists == NULL)
+        return;
+    known_list **l = NULL;
+    while ((l = fr_memo_next(&lists->known, l)) != NULL)
+        destroy_list(*l);
+    fr_memo_release(&lists->known);
     free(lists);
 }

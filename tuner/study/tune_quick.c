@@ -1,7 +1,6 @@
 /* tune_quick.c: layouts by their usual plan, then the best layouts in full. */
 #include "tuner/study/tune_quick.h"
 
-#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "plan/schedule/schedule.h"
 #include "tuner/answer/evaluate.h"
@@ -32,7 +31,7 @@ typedef struct quick {
     const fr_plan_space_request *request;
     const fr_cost_model *costs;
     int n_threads;
-    uint64_t simulated[MOST_SIMULATED]; /* key_of() them */
+    fr_plan simulated[MOST_SIMULATED];
     fr_quick answer;
     double best_s;           /* HUGE_VAL: nothing fits so far */
     double work;             /* of all simulations */
@@ -112,6 +111,11 @@ static bool is_whole(const fr_plan *plan)
     return plan->zero_stage < 2;
 }
 
+/* What makes a layout, besides is_whole(). */
+static const fr_plan_field_id of_layout[] = {
+    FR_PLAN_DP, FR_PLAN_TP,  FR_PLAN_PP,          FR_PLAN_CP,
+    FR_PLAN_EP, FR_PLAN_ETP, FR_PLAN_MICRO_BATCH, FR_PLAN_RECOMPUTE};
+
 /* All that is open under the layout of a plan. */
 static fr_plan_space_request fine_of(const fr_plan_space_request *request,
                                      const fr_plan *plan, fr_axis_range *ranges)
@@ -123,42 +127,28 @@ static fr_plan_space_request fine_of(const fr_plan_space_request *request,
     narrow(request, FR_SPACE_AXIS_ZERO, ranges, 2,
            is_whole(plan) ? whole : parts);
     fine.world = fr_plan_world(plan);
-    fine.base.dp = plan->dp;
-    fine.base.tp = plan->tp;
-    fine.base.pp = plan->pp;
-    fine.base.cp = plan->cp;
-    fine.base.ep = plan->ep;
-    fine.base.etp = plan->etp;
-    fine.base.micro_batch = plan->micro_batch;
-    fine.base.recompute = plan->recompute;
-    fine.pins |= FR_PIN(DP) | FR_PIN(TP) | FR_PIN(PP) | FR_PIN(CP) |
-                 FR_PIN(EP) | FR_PIN(ETP) | FR_PIN(MICRO_BATCH) |
-                 FR_PIN(RECOMPUTE);
+    for (size_t i = 0; i < FR_LENGTH(of_layout); i++) {
+        const fr_field *field = &fr_plan_fields[of_layout[i]].field;
+        fr_field_set_i64(field, fr_field_get_i64(field, plan), &fine.base);
+        fine.pins |= UINT64_C(1) << of_layout[i];
+    }
     return fine;
 }
 
 static bool is_same_layout(const fr_plan *a, const fr_plan *b)
 {
-    return a->dp == b->dp && a->tp == b->tp && a->pp == b->pp &&
-           a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
-           a->micro_batch == b->micro_batch && a->recompute == b->recompute &&
-           is_whole(a) == is_whole(b);
+    for (size_t i = 0; i < FR_LENGTH(of_layout); i++)
+        if (!fr_field_is_same(&fr_plan_fields[of_layout[i]].field, a, b))
+            return false;
+    return is_whole(a) == is_whole(b);
 }
 
 /* ---- simulations --------------------------------------------------------- */
 
-/* Of its name, which is unique; a layer split of all stages makes it long. */
-static uint64_t key_of(const fr_plan *plan)
-{
-    char name[4096];
-    return fr_hash_text(fr_plan_describe(plan, name, sizeof name), 0);
-}
-
 static bool is_simulated(const quick *q, const fr_plan *plan)
 {
-    const uint64_t key = key_of(plan);
     for (int64_t i = 0; i < q->answer.n_simulated; i++)
-        if (q->simulated[i] == key)
+        if (fr_plan_is_same(&q->simulated[i], plan))
             return true;
     return false;
 }
@@ -187,7 +177,7 @@ static fr_status simulate(quick *q, const fr_plan *plan, double estimate_s,
     q->work += (double)q->request->model->n_layers *
                (double)fr_plan_micro_batches(plan, q->request->job);
     FR_TRY(fr_evaluate(q->request, q->costs, plan, &found, err));
-    q->simulated[answer->n_simulated++] = key_of(plan);
+    q->simulated[answer->n_simulated++] = *plan;
     if (!is_better(q, &found))
         return FR_OK;
     answer->has_plan = true;
