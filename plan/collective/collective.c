@@ -49,13 +49,6 @@ fr_collective_kind fr_collective_choose(fr_collective_kind wanted, fr_op op,
     return FR_COLLECTIVE_DIRECT;
 }
 
-double fr_collective_halves_s(fr_op op, double move_s, double reduce_s)
-{
-    return op == FR_OP_ALL_REDUCE       ? 2 * move_s + reduce_s
-           : op == FR_OP_REDUCE_SCATTER ? move_s + reduce_s
-                                        : move_s;
-}
-
 fr_nccl_algorithm fr_collective_nccl(fr_collective_kind kind)
 {
     const fr_collective *entry = fr_collectives[kind];

@@ -4,6 +4,13 @@
  */
 #include "plan/collective/collective.h"
 
+double fr_collective_halves_s(fr_op op, double move_s, double reduce_s)
+{
+    return op == FR_OP_ALL_REDUCE       ? 2 * move_s + reduce_s
+           : op == FR_OP_REDUCE_SCATTER ? move_s + reduce_s
+                                        : move_s;
+}
+
 static bool fits(fr_op op, int64_t n_group)
 {
     return n_group >= 1 &&

@@ -57,14 +57,6 @@ int32_t fr_schedule_rank(const fr_schedule *schedule, int32_t stage,
     return schedule->is_v && stage / n_stages % 2 == 1 ? n_stages - 1 - at : at;
 }
 
-double fr_schedule_filling_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
-                             const fr_pass_times *times)
-{
-    (void)n_micro;
-    return (double)(n_stages - 1) *
-           (times->forward_s + times->input_s + times->weights_s) / (double)vpp;
-}
-
 double fr_schedule_bubble_frac(const fr_schedule *schedule, int64_t n_stages,
                                int64_t n_micro, int64_t vpp)
 {

@@ -5,6 +5,14 @@
  */
 #include "plan/schedule/schedule.h"
 
+double fr_schedule_filling_s(int64_t n_stages, int64_t n_micro, int64_t vpp,
+                             const fr_pass_times *times)
+{
+    (void)n_micro;
+    return (double)(n_stages - 1) *
+           (times->forward_s + times->input_s + times->weights_s) / (double)vpp;
+}
+
 static void emit(int64_t stage, int64_t n_stages, int64_t n_micro, int64_t vpp,
                  fr_task *tasks)
 {
