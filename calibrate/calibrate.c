@@ -213,16 +213,14 @@ out_payloads:
 static fr_status measure_rates(calibration *c, fr_err *err)
 {
     fr_sampling schedule = c->schedule;
-    const char *dir = c->transport->rank == 0 ? c->options->scratch_dir : NULL;
-    char has_dir = dir != NULL;
+    const char *dir;
 
-    FR_TRY(fr_ranks_share(c->transport, &has_dir, 1, err));
+    FR_TRY(
+        fr_ranks_scratch_dir(c->transport, c->options->scratch_dir, &dir, err));
     schedule.budget_s = rates_frac * c->budget_s;
     schedule.n_min = 3;
     schedule.n_max = 15;
-    return fr_bench_rates(c->transport,
-                          has_dir ? (dir != NULL ? dir : "/") : NULL, &schedule,
-                          &c->profile, err);
+    return fr_bench_rates(c->transport, dir, &schedule, &c->profile, err);
 }
 
 static void note_sharing(fr_profile *profile, const char *name, fr_err *err)

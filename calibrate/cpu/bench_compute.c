@@ -3,7 +3,6 @@
 #include "calibrate/cpu/cache_state.h"
 #include "calibrate/cpu/ranks.h"
 #include "core/base/clock.h"
-#include "core/numbers/rng.h"
 #include "plan/codec/compressor.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 
@@ -129,14 +128,6 @@ static int axis_group(const fr_plan *plan, fr_axis axis)
     }
 }
 
-static void fill_tokens(int32_t *tokens, uint64_t n_bytes, int64_t vocab,
-                        uint64_t seed)
-{
-    for (uint64_t i = 0; i < n_bytes / sizeof *tokens; i++)
-        tokens[i] = (int32_t)(fr_hash_u64(seed, i, 0, 0) %
-                              (uint64_t)(vocab > 0 ? vocab : 1));
-}
-
 /* An execution uses only the rows of its tokens of such a table, so fresh
  * tokens find most rows in the cache that the size of the table implies. */
 static bool is_sparse_operand(const fr_instr *instr, int i_ref)
@@ -199,12 +190,8 @@ static void write_place(fr_compute_bench *bench, const fr_shape *shape,
              n_bytes[i] > bench->machine->llc_bytes))
             continue;
         if (instr->ref[i].space == FR_SPACE_TOKENS)
-            fill_tokens(call->ptr[i], n_bytes[i],
-                        instr->op == FR_OP_EMBED_FWD ||
-                                instr->op == FR_OP_EMBED_BWD
-                            ? instr->embed.vocab
-                            : instr->loss.vocab,
-                        bench->n_runs);
+            fr_shape_fill_tokens(shape, bench->n_runs, call->ptr[i],
+                                 n_bytes[i]);
         else
             fr_cache_write(bench->caches, call->ptr[i], n_bytes[i],
                            call->n_threads);

@@ -65,6 +65,17 @@ fr_status fr_ranks_share(void *transport, void *bytes, size_t n_bytes,
     return fr_transport_share(ranks, bytes, n_bytes, err);
 }
 
+fr_status fr_ranks_scratch_dir(fr_transport *transport, const char *own,
+                               const char **out, fr_err *err)
+{
+    const char *dir = transport->rank == 0 ? own : "/";
+    char has_dir = dir != NULL;
+
+    FR_TRY(fr_ranks_share(transport, &has_dir, 1, err));
+    *out = has_dir ? dir : NULL;
+    return FR_OK;
+}
+
 fr_status fr_ranks_barrier(fr_transport *transport, fr_err *err)
 {
     char nothing = 0;

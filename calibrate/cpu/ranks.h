@@ -25,4 +25,10 @@ FR_CHECKED fr_status fr_ranks_open_slab(fr_transport *transport,
 FR_CHECKED fr_status fr_ranks_clock_offset(fr_transport *transport,
                                            double *out_s, fr_err *err);
 
+/* Where the storage is timed: rank 0's directory; elsewhere, where nothing is
+ * written, "/".  NULL everywhere if rank 0 has none. */
+FR_CHECKED fr_status fr_ranks_scratch_dir(fr_transport *transport,
+                                          const char *own, const char **out,
+                                          fr_err *err);
+
 #endif

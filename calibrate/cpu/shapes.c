@@ -1,5 +1,6 @@
 #include "calibrate/cpu/shapes.h"
 
+#include "core/numbers/rng.h"
 #include "plan/codec/compressor.h"
 #include "plan/ir/reuse.h"
 #include "plan/lower/step/lower.h"
@@ -311,6 +312,19 @@ fr_status fr_shapes_add_held_out(fr_shapes *shapes, int n_per_op,
         FR_TRY(push_shape(shapes, &shape, err));
     }
     return FR_OK;
+}
+
+void fr_shape_fill_tokens(const fr_shape *shape, uint64_t seed, int32_t *tokens,
+                          uint64_t n_bytes)
+{
+    const fr_instr *instr = &shape->instr;
+    bool is_embed =
+        instr->op == FR_OP_EMBED_FWD || instr->op == FR_OP_EMBED_BWD;
+    int64_t vocab = is_embed ? instr->embed.vocab : instr->loss.vocab;
+
+    for (uint64_t i = 0; i < n_bytes / sizeof *tokens; i++)
+        tokens[i] = (int32_t)(fr_hash_u64(seed, i, 0, 0) %
+                              (uint64_t)(vocab > 0 ? vocab : 1));
 }
 
 uint64_t fr_shape_bytes(const fr_shape *shape)

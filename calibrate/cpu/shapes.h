@@ -83,6 +83,10 @@ FR_CHECKED fr_status fr_shapes_add_held_out(fr_shapes *shapes, int n_per_op,
  */
 int fr_shape_free_dim(fr_op op);
 
+/* Draws tokens for an operand of n_bytes from the vocabulary of the shape. */
+void fr_shape_fill_tokens(const fr_shape *shape, uint64_t seed, int32_t *tokens,
+                          uint64_t n_bytes);
+
 /* Bytes of all operands, each rounded up to pages. */
 uint64_t fr_shape_bytes(const fr_shape *shape);
 

@@ -2,7 +2,6 @@
 
 #include "calibrate/cpu/ranks.h"
 #include "core/base/clock.h"
-#include "core/numbers/rng.h"
 #include "plan/codec/compressor.h"
 
 #include <math.h>
@@ -45,9 +44,6 @@ static fr_status write_tokens(gpu_compute *b, const fr_shape *shape,
                               void *const *ptr, fr_err *err)
 {
     const fr_instr *instr = &shape->instr;
-    bool is_embed =
-        instr->op == FR_OP_EMBED_FWD || instr->op == FR_OP_EMBED_BWD;
-    int64_t vocab = is_embed ? instr->embed.vocab : instr->loss.vocab;
 
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         uint64_t n_bytes = ptr[i] != NULL ? fr_instr_ref_bytes(instr, i, 1) : 0;
@@ -60,9 +56,7 @@ static fr_status write_tokens(gpu_compute *b, const fr_shape *shape,
             b->tokens = grown;
             b->tokens_bytes = n_bytes;
         }
-        for (uint64_t k = 0; k < n_bytes / sizeof *b->tokens; k++)
-            b->tokens[k] = (int32_t)(fr_hash_u64(b->n_runs, k, 0, 0) %
-                                     (uint64_t)(vocab > 0 ? vocab : 1));
+        fr_shape_fill_tokens(shape, b->n_runs, b->tokens, n_bytes);
         FR_TRY(b->rig->driver->copy(b->rig->gpu, b->rig->stream, ptr[i],
                                     b->tokens, n_bytes, err));
         FR_TRY(fr_gpu_rig_finish(b->rig, b->rig->stream, b->rig->end, err));

@@ -150,17 +150,15 @@ static fr_status measure_storage(calibration *c, fr_err *err)
 {
     fr_transport *transport = c->rig.transport;
     fr_sampling schedule = c->schedule;
-    const char *dir = transport->rank == 0 ? c->options->scratch_dir : NULL;
-    char has_dir = dir != NULL;
+    const char *dir;
 
-    FR_TRY(fr_ranks_share(transport, &has_dir, 1, err));
-    if (!has_dir)
+    FR_TRY(fr_ranks_scratch_dir(transport, c->options->scratch_dir, &dir, err));
+    if (dir == NULL)
         return FR_OK;
     schedule.budget_s = storage_frac * c->budget_s;
     schedule.n_min = 3;
     schedule.n_max = 9;
-    return fr_bench_storage(transport, dir != NULL ? dir : "/", &schedule,
-                            &c->profile, err);
+    return fr_bench_storage(transport, dir, &schedule, &c->profile, err);
 }
 
 static fr_status measure_device(calibration *c, fr_err *err)

@@ -63,6 +63,25 @@ void fr_call_operands(const fr_rank_program *rank_program, const fr_call *call,
     }
 }
 
+int64_t fr_tensor_global_index(const fr_tensor *tensor, int64_t local,
+                               int64_t n_local, int64_t tp, int64_t n_tp)
+{
+    int64_t first = 0, n_parts_sum = 0;
+
+    for (int part = 0; part < tensor->n_parts; part++)
+        n_parts_sum += tensor->part_rows[part];
+    if (tensor->n_parts <= 1 || n_parts_sum != n_local)
+        return tp * n_local + local;
+    for (int part = 0; part < tensor->n_parts; part++) {
+        int64_t n = tensor->part_rows[part];
+        if (local < n)
+            return first + tp * n + local;
+        local -= n;
+        first += n * n_tp;
+    }
+    return first;
+}
+
 const fr_rank_program *fr_program_of_rank(const fr_program *program,
                                           int64_t rank)
 {

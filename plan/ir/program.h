@@ -96,6 +96,12 @@ typedef struct fr_tensor {
     uint32_t id; /* global: the same tensor on any layout */
 } fr_tensor;
 
+/* Global index of a local one along the sharded dimension, of which this rank,
+ * the tp-th of n_tp, holds n_local: parts are stacked and sharded one by one.
+ * The bias of a stacked matrix has its parts along its columns. */
+int64_t fr_tensor_global_index(const fr_tensor *tensor, int64_t local,
+                               int64_t n_local, int64_t tp, int64_t n_tp);
+
 typedef enum fr_tensor_init {
     FR_TENSOR_INIT_ZERO,
     FR_TENSOR_INIT_ONE,

@@ -66,31 +66,15 @@ typedef struct init_place {
     uint64_t key;
 } init_place;
 
-/* Global row of a local one: each stacked part is sharded by itself. */
-static int64_t global_row(const init_place *at, int64_t row)
-{
-    const fr_tensor *tensor = at->tensor;
-    if (tensor->sharded_dim != 1)
-        return row;
-    if (tensor->n_parts < 2)
-        return at->tp * tensor->rows + row;
-    int64_t first = 0;
-    for (int i = 0; i < tensor->n_parts; i++) {
-        int64_t part = tensor->part_rows[i];
-        if (row < part)
-            return first + at->tp * part + row;
-        row -= part;
-        first += part * at->n_tp;
-    }
-    return first + row;
-}
-
 static void init_row(const init_place *at, float *w, int64_t row)
 {
     const fr_tensor *tensor = at->tensor;
     int64_t cols = tensor->cols;
     int64_t first = tensor->sharded_dim == 2 ? at->tp * cols : 0;
-    int64_t i_row = global_row(at, row);
+    int64_t i_row = tensor->sharded_dim == 1
+                        ? fr_tensor_global_index(tensor, row, tensor->rows,
+                                                 at->tp, at->n_tp)
+                        : row;
     int64_t n = i_row < tensor->global_rows ? tensor->global_cols - first : 0;
     n = n < 0 ? 0 : (n < cols ? n : cols);
     if (tensor->init == FR_TENSOR_INIT_NORMAL)

@@ -65,29 +65,6 @@ void fr_gradient_dump_note(fr_gradient_dump *dump, const fr_instr_view *view)
     memset(dump->has + first, 1, n);
 }
 
-/*
- * Global index of a local one along the sharded dimension: parts are stacked
- * and sharded one by one.  A vector (bias) has its parts along its columns.
- */
-static int64_t global_index(const fr_tensor *tensor, int64_t local,
-                            int64_t n_local, int tp, int n_tp)
-{
-    int64_t first = 0, n_parts_sum = 0;
-
-    for (int part = 0; part < tensor->n_parts; part++)
-        n_parts_sum += tensor->part_rows[part];
-    if (tensor->n_parts <= 1 || n_parts_sum != n_local)
-        return tp * n_local + local;
-    for (int part = 0; part < tensor->n_parts; part++) {
-        int64_t n = tensor->part_rows[part];
-        if (local < n)
-            return first + tp * n + local;
-        local -= n;
-        first += n * n_tp;
-    }
-    return first;
-}
-
 typedef struct whole {
     const fr_tensor *tensor; /* of any rank program */
     float *at;
@@ -108,14 +85,16 @@ static void add_tensor(const fr_tensor *tensor, const float *flat,
 
     for (int64_t row = 0; row < tensor->rows; row++) {
         int64_t whole_row =
-            is_row_cut ? global_index(tensor, row, tensor->rows, tp, n_tp)
-                       : row;
+            is_row_cut
+                ? fr_tensor_global_index(tensor, row, tensor->rows, tp, n_tp)
+                : row;
         if (whole_row >= tensor->global_rows)
             continue; /* padding of the vocabulary */
         for (int64_t col = 0; col < cols; col++) {
             uint64_t from = tensor->first + (uint64_t)(row * cols + col);
             int64_t whole_col =
-                is_col_cut ? global_index(tensor, col, cols, tp, n_tp) : col;
+                is_col_cut ? fr_tensor_global_index(tensor, col, cols, tp, n_tp)
+                           : col;
             uint64_t into = (uint64_t)(whole_row * global_cols + whole_col);
             if (!has[from] || to->at == NULL)
                 continue;
