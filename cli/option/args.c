@@ -20,7 +20,7 @@ static fr_status set_choice(const fr_option_row *row, const char *shown,
         n++;
     int found = fr_text_find(text, names, n);
     if (found >= 0) {
-        value->count = found;
+        value->count = fr_name_find(row->names, text);
         return FR_OK;
     }
     for (size_t i = 0; i < n; i++) {

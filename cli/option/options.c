@@ -72,6 +72,7 @@ static fr_option_row row_of(const fr_field *field, fr_option_group group)
         .names = kind == FR_OPTION_CHOICE ? field->names : NULL,
         .min = field->min,
         .max = field->max,
+        .is_offered = field->is_offered,
         .help = field->help};
 }
 
@@ -88,7 +89,11 @@ fr_option_row fr_option_get(fr_option option)
 
 const char *fr_option_choice(const fr_option_row *row, int i)
 {
-    return row->max > 0 && i > row->max ? NULL : fr_name_at(row->names, i);
+    const char *name;
+    for (int at = 0; (name = fr_name_at(row->names, at)) != NULL; at++)
+        if ((row->is_offered == NULL || row->is_offered(at)) && i-- == 0)
+            return name;
+    return NULL;
 }
 
 const char *fr_option_group_title(fr_option_group group)

@@ -171,6 +171,7 @@ typedef struct fr_option_row {
     const fr_names *names; /* CHOICE */
     double min, max;
     const char *help;
+    bool (*is_offered)(int i); /* of names; NULL: all are */
 } fr_option_row;
 
 fr_option_row fr_option_get(fr_option option);

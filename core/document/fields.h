@@ -44,11 +44,11 @@ typedef struct fr_field {
     size_t count_offset; /* LIST: of the count */
     const struct fr_field *members;
     size_t n_members;
-    /* What follows may be left out.  A range with max 0 is none; of names, that
-     * is the last that the command line accepts. */
+    /* What follows may be left out.  A range with max 0 is none. */
     double initial, min, max;
-    const char *option;  /* without dashes; NULL: none */
-    const char *metavar; /* where its text says more than one value */
+    bool (*is_offered)(int i); /* may the command line ask for name i? */
+    const char *option;        /* without dashes; NULL: none */
+    const char *metavar;       /* where its text says more than one value */
     const char *help;
 } fr_field;
 

@@ -15,7 +15,7 @@
 #define INITIAL(value) .field.initial = (value)
 #define RANGE(low, high) .field.min = (low), .field.max = (high)
 #define NAMES(table) .field.names = &(table)
-#define LAST_CHOICE(value) .field.max = (value)
+#define OFFERS(which) .field.is_offered = (which)
 #define COUNT(member) .field.count_offset = offsetof(fr_plan, member)
 #define METAVAR(text) .field.metavar = (text)
 #define OPTION(name, text) .field.option = (name), .field.help = (text)
@@ -53,6 +53,18 @@ static bool wants_feedback(const fr_plan *plan)
 static bool has_servers(const fr_plan *plan)
 {
     return fr_collective_is_by_servers(plan->collective);
+}
+
+/* What lowering takes by itself is not asked for. */
+static bool is_collective_offered(int i)
+{
+    return fr_collectives[i] == NULL || !fr_collectives[i]->is_internal;
+}
+
+/* Those of products, which stand first. */
+static bool is_dtype_offered(int i)
+{
+    return i <= FR_DTYPE_FP4;
 }
 
 /* The description says "flash", "flash2" or "flash1". */
@@ -109,7 +121,7 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
         OPTION("error-feedback",
                "carry what compression dropped into the next step")),
     ROW(COLLECTIVE, collective, "collective", NAMES(fr_collective_names),
-        LAST_CHOICE(FR_COLLECTIVE_SHIFT - 1), .word = " *",
+        OFFERS(is_collective_offered), .word = " *",
         OPTION("collective", "algorithm of the gradient reduction")),
     ROW(NCCL_PROTOCOL, protocol, "nccl_protocol", NAMES(fr_protocol_names),
         .word = " *",
@@ -135,10 +147,10 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
         OPTION("layer-split", "layers of each stage: N,N,.., even, or auto "
                               "(stages that take alike)")),
     ROW(PRECISION, precision, "precision", NAMES(fr_dtype_names),
-        LAST_CHOICE(FR_DTYPE_FP4), .word = " *",
+        OFFERS(is_dtype_offered), .word = " *",
         OPTION("precision", "data type of weights and activations")),
     ROW(GRAD_DTYPE, grad_dtype, "grad_dtype", NAMES(fr_dtype_names),
-        LAST_CHOICE(FR_DTYPE_FP4), .word = " grad-*",
+        OFFERS(is_dtype_offered), .word = " grad-*",
         OPTION("grad-dtype",
                "data type in which gradients add up and are reduced")),
     ROW(FLASH_ATTENTION, is_flash, "flash_attention", .word = " flash",

@@ -4,6 +4,7 @@
  * and hands the sum back the same way, as one row more, and nothing else knows
  * of it.
  */
+#include "cli/option/options.h"
 #include "plan/collective/collective.h"
 #include "tests/contract/plan/plugged_fixture.h"
 
@@ -66,6 +67,21 @@ static void test_names(void)
     CHECK_STR(fr_name_of(&fr_collective_names, plugged), "chain");
     CHECK_INT(fr_name_find(&fr_collective_names, "chain"), plugged);
     CHECK_HAS(fr_plan_describe(&plan, text, sizeof text), " chain");
+}
+
+/* The command line offers it beside the others, but none that lowering alone
+ * takes. */
+static void test_offered(void)
+{
+    const fr_option_row row = fr_option_get(FR_OPT_COLLECTIVE);
+    const char *name;
+    bool has_plugged = false, has_internal = false;
+    for (int i = 0; (name = fr_option_choice(&row, i)) != NULL; i++) {
+        has_plugged |= strcmp(name, "chain") == 0;
+        has_internal |= strcmp(name, fr_collective_shift.name) == 0;
+    }
+    CHECK(has_plugged);
+    CHECK(!has_internal);
 }
 
 /* Who names it gets it where it does the operation, else what fits. */
@@ -134,6 +150,6 @@ static void test_on_gpus(void)
     sim_fixture_release(&f);
 }
 
-CHECK_MAIN({"names", test_names}, {"chosen", test_chosen},
-           {"legal", test_legal}, {"on_cpus", test_on_cpus},
-           {"on_gpus", test_on_gpus})
+CHECK_MAIN({"names", test_names}, {"offered", test_offered},
+           {"chosen", test_chosen}, {"legal", test_legal},
+           {"on_cpus", test_on_cpus}, {"on_gpus", test_on_gpus})
