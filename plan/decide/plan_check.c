@@ -512,6 +512,27 @@ static fr_status check_states_lowerable(const fr_plan *plan,
     return FR_OK;
 }
 
+/* Does the algorithm do what the groups of the gradients ask of it? */
+static fr_status check_collective_lowerable(const fr_plan *plan, fr_err *err)
+{
+    static const fr_op plain[] = {FR_OP_ALL_REDUCE, FR_OP_N};
+    static const fr_op sharded[] = {FR_OP_REDUCE_SCATTER, FR_OP_ALL_GATHER,
+                                    FR_OP_N};
+    const fr_op *ops = plan->zero_stage > 0 ? sharded : plain;
+    int64_t n_group = fr_plan_group_size(
+        plan, plan->zero_stage > 0 ? FR_AXIS_SHARD : FR_AXIS_DP);
+    if (plan->collective == FR_COLLECTIVE_AUTO || n_group == 1)
+        return FR_OK;
+    const fr_collective *entry = fr_collectives[plan->collective];
+    for (int i = 0; ops[i] != FR_OP_N; i++)
+        if (!entry->fits(ops[i], n_group))
+            return fr_fail(err, FR_INPUT,
+                           "collective %s does not do %s over dp %d; choose "
+                           "ring or auto",
+                           entry->name, fr_op_name(ops[i]), (int)n_group);
+    return FR_OK;
+}
+
 fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
                                   const fr_job *job, fr_err *err)
 {
@@ -519,5 +540,6 @@ fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
     FR_TRY(check_layers_lowerable(plan, model, err));
     FR_TRY(check_split_lowerable(plan, model, err));
     FR_TRY(check_combined_lowerable(plan, err));
+    FR_TRY(check_collective_lowerable(plan, err));
     return check_states_lowerable(plan, model, job, err);
 }

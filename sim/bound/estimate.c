@@ -311,7 +311,7 @@ static bool is_same_update(const est_plan *x, int32_t i)
     return x->is_estimate && ranks->n == least->n &&
            ranks->at[i].rank == least->at[i].rank &&
            x->plan->compressor == FR_COMPRESSOR_NONE &&
-           (x->pp == 1 || !x->e->model->is_tied);
+           !fr_stages_are_tied_apart(x->plan, x->e->model);
 }
 
 /* What comes after the passes of each rank. */

@@ -380,7 +380,7 @@ static void find_late_ends(est_plan *x)
 /* Are the stages about as they are at least? */
 static bool is_same_twice(const est_plan *x)
 {
-    bool is_same = x->pp == 1 || !x->e->model->is_tied;
+    bool is_same = !fr_stages_are_tied_apart(x->plan, x->e->model);
     for (int32_t s = 0; s < x->pp; s++)
         is_same = is_same && x->stages[s].layers->is_exact;
     return is_same;

@@ -60,7 +60,7 @@ static void list_buckets(est_plan *x, const est_stage *stage, est_list *list)
 {
     const fr_plan *plan = x->plan;
     const est_layers *l = stage->layers;
-    bool is_apart = x->pp > 1 && x->e->model->is_tied;
+    bool is_apart = fr_stages_are_tied_apart(x->plan, x->e->model);
     *list = (est_list){.at = x->e->buckets, .cut = fr_bucket_cut_of(plan)};
     if (stage->has_head)
         add_unit(list, l->n_final, false, false);
@@ -196,7 +196,7 @@ static fr_status start_gathers(est_plan *x, const est_stage *stage,
 {
     const est_layers *l = stage->layers;
     const int32_t first = stage->first_layer, end = stage->end_layer;
-    bool is_apart = x->pp > 1 && x->e->model->is_tied;
+    bool is_apart = fr_stages_are_tied_apart(x->plan, x->e->model);
     uint64_t n = l->n_dense[end] - l->n_dense[first] + l->n_expert[end] -
                  l->n_expert[first];
     if (!x->sharding.is_gathered_early)
@@ -306,7 +306,7 @@ static size_t key_of(const est_plan *x, const est_stage *stage,
 {
     const fr_plan *plan = x->plan;
     const fr_sharding *sharding = &x->sharding;
-    bool is_apart = x->pp > 1 && x->e->model->is_tied;
+    bool is_apart = fr_stages_are_tied_apart(x->plan, x->e->model);
     bool is_first_read =
         x->vpp > 1 && sharding->is_scattered && !sharding->is_gathered;
     size_t n = 0;

@@ -137,26 +137,6 @@ static void find_local_axes(lower_context *context)
             context->plan, (fr_axis)axis, context->node_of_rank);
 }
 
-static fr_status check_collective(const fr_plan *plan, fr_err *err)
-{
-    static const fr_op plain[] = {FR_OP_ALL_REDUCE, FR_OP_N};
-    static const fr_op sharded[] = {FR_OP_REDUCE_SCATTER, FR_OP_ALL_GATHER,
-                                    FR_OP_N};
-    const fr_op *ops = plan->zero_stage > 0 ? sharded : plain;
-    int64_t n_group = fr_plan_group_size(
-        plan, plan->zero_stage > 0 ? FR_AXIS_SHARD : FR_AXIS_DP);
-    if (plan->collective == FR_COLLECTIVE_AUTO || n_group == 1)
-        return FR_OK;
-    const fr_collective *entry = fr_collectives[plan->collective];
-    for (int i = 0; ops[i] != FR_OP_N; i++)
-        if (!entry->fits(ops[i], n_group))
-            return fr_fail(err, FR_INPUT,
-                           "collective %s does not do %s over dp %d; choose "
-                           "ring or auto",
-                           entry->name, fr_op_name(ops[i]), (int)n_group);
-    return FR_OK;
-}
-
 fr_status fr_lower(const fr_model *model, const fr_job *job,
                    const fr_plan *plan, const fr_placement *placement,
                    fr_program **out, fr_err *err)
@@ -174,7 +154,6 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
         return fr_fail(
             err, FR_INPUT, "the plan has %lld ranks, the placement %lld",
             (long long)fr_plan_world(plan), (long long)placement->n_ranks);
-    FR_TRY(check_collective(plan, err));
     context.n_micro = fr_plan_micro_batches(plan, job);
     if (!fr_schedule_fits(fr_schedules[plan->schedule], plan->pp,
                           context.n_micro, plan->vpp))
