@@ -46,6 +46,9 @@ void fr_text_copy_cut(char *out, size_t n, const char *text)
     }
     memcpy(out, text, n_text);
     out[n_text] = '\0';
+    for (size_t i = fr_text_utf8_valid(out, n_text); i < n_text;
+         i += fr_text_utf8_valid(out + i, n_text - i))
+        out[i] = '?';
 }
 
 static bool is_blank(char c)

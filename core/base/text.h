@@ -11,7 +11,9 @@ bool fr_text_starts(const char *text, const char *prefix);
 bool fr_text_ends(const char *text, const char *suffix);
 /* Copies with the NUL; false (and nothing written) when it does not fit. */
 bool fr_text_copy(char *out, size_t n, const char *text);
-/* Copies what fits, always ends with a NUL, never cuts a UTF-8 character. */
+/* Copies what fits, always ends with a NUL, never cuts a UTF-8 character.  A
+ * byte that is no UTF-8 becomes '?': what is copied can be written to a file
+ * and read back. */
 void fr_text_copy_cut(char *out, size_t n, const char *text);
 /* Cuts blanks at both ends in place; returns the first other character. */
 char *fr_text_trim(char *text);

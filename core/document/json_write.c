@@ -134,7 +134,9 @@ static void write_string(fr_buffer *buffer, const char *text)
                 write_escaped(buffer, (unsigned char)text[i++]);
         }
         if (i < n) {
-            fr_buffer_puts(buffer, "\xef\xbf\xbd");
+            /* One byte for one: what fitted a field still does when it is
+             * read back. */
+            fr_buffer_putc(buffer, '?');
             i++;
         }
     }

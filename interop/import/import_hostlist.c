@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NAMES = 65536, MAX_NAME = 256, MAX_DIGITS = 9 };
+enum { MAX_NAMES = 65536, MAX_DIGITS = 9 };
 
 typedef struct expansion {
     const fr_import_text *in;
     int line;
     fr_arena *arena;
     fr_hostlist *out;
-    char name[MAX_NAME]; /* what stands before the rest */
+    char name[FR_HOSTLIST_NAME]; /* what stands before the rest */
 } expansion;
 
 static fr_status expand(expansion *e, size_t n_name, const char *rest,
@@ -52,7 +52,7 @@ static fr_status expand_range(expansion *e, size_t n_name, const char *range,
     for (long i = first; i <= last; i++) {
         char number[2 * MAX_DIGITS];
         int n = snprintf(number, sizeof number, "%0*ld", (int)width, i);
-        if (n_name + (size_t)n >= MAX_NAME)
+        if (n_name + (size_t)n >= FR_HOSTLIST_NAME)
             return fail(e, "a name of more than 255 bytes", err);
         memcpy(e->name + n_name, number, (size_t)n);
         FR_TRY(expand(e, n_name + (size_t)n, rest, n_rest, err));
@@ -85,7 +85,7 @@ static fr_status expand(expansion *e, size_t n_name, const char *rest,
     size_t n = 0;
     while (n < n_rest && rest[n] != '[' && rest[n] != ']')
         n++;
-    if (n_name + n >= MAX_NAME)
+    if (n_name + n >= FR_HOSTLIST_NAME)
         return fail(e, "a name of more than 255 bytes", err);
     memcpy(e->name + n_name, rest, n);
     if (n < n_rest && rest[n] == ']')

@@ -7,6 +7,8 @@
 #include "core/base/arena.h"
 #include "interop/import/import_parts.h"
 
+enum { FR_HOSTLIST_NAME = 256 }; /* bytes of a name, with its NUL */
+
 typedef fr_vec(const char *) fr_hostlist;
 
 /* Appends the names (in the arena), at most 65,536; FR_INPUT "name:line:

@@ -64,8 +64,10 @@ fr_status fr_nccl_finish(const fr_import_text *in, const fr_nccl_run *run,
         point->sample.n_samples = run->n_iterations > 0 ? run->n_iterations : 1;
     }
     fr_fingerprint *print = &profile->fingerprint;
-    snprintf(print->cpu, sizeof print->cpu, "%s (nccl-tests)",
+    char cpu[sizeof run->device + 16];
+    snprintf(cpu, sizeof cpu, "%s (nccl-tests)",
              run->device[0] ? run->device : "unknown GPU");
+    fr_text_copy_cut(print->cpu, sizeof print->cpu, cpu);
     print->n_cores = 1; /* unknown; a profile has some */
     print->n_nodes = run->n_hosts > 0 ? run->n_hosts : is_net ? 2 : 1;
     fr_import_note(in, "%zu sizes of %s, %d ranks on %d hosts: scope %s",

@@ -4,16 +4,19 @@
  * the nodes come from --node-type.  A regular tree becomes a fat tree, another
  * one a list of links that never block.
  */
+#include "core/base/memo.h"
 #include "core/base/text.h"
 #include "interop/import/import_hostlist.h"
 #include "interop/import/import_parts.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_DEPTH = 16, MAX_GROUPS = 500 };
+/* A few bytes of a file can name any number of hosts. */
+enum { MAX_DEPTH = 16, MAX_GROUPS = 500, MAX_HOSTS = 1000000 };
 
 typedef struct entry {
     const char *name;
@@ -31,8 +34,40 @@ typedef struct slurm_file {
     fr_vec(entry) entries;
     fr_hostlist nodes; /* all, in the order of the tree */
     fr_vec(int32_t) leaves, roots;
+    fr_memo by_name; /* of entries, in lower case: Slurm's do not differ */
+    size_t n_hosts;
     bool has_blocks, has_switches, has_speeds;
 } slurm_file;
+
+/* ---- names -------------------------------------------------------------- */
+
+/* The name as it is looked up; its bytes with the NUL. */
+static size_t fold(const char *name, char out[FR_HOSTLIST_NAME])
+{
+    size_t n = 0;
+    for (; name[n] != '\0' && n < FR_HOSTLIST_NAME - 1; n++)
+        out[n] = (char)tolower((unsigned char)name[n]);
+    out[n] = '\0';
+    return n + 1;
+}
+
+static int32_t find_entry(const slurm_file *file, const char *name)
+{
+    char key[FR_HOSTLIST_NAME];
+    size_t n = fold(name, key);
+    const uint32_t *at = fr_memo_find(&file->by_name, key, n);
+    return at != NULL ? (int32_t)*at : -1;
+}
+
+static fr_status add_name(slurm_file *file, const char *name, fr_err *err)
+{
+    char key[FR_HOSTLIST_NAME];
+    uint32_t at = (uint32_t)file->entries.n;
+    size_t n = fold(name, key);
+    return fr_memo_add(&file->by_name, key, n, &at) != NULL
+               ? FR_OK
+               : fr_fail_no_memory(err);
+}
 
 /* ---- lines -------------------------------------------------------------- */
 
@@ -76,11 +111,15 @@ static fr_status check_entry(const slurm_file *file, const entry *at,
         return fr_import_fail(file->in, at->line, err,
                               "'%.60s' has neither Nodes nor Switches",
                               at->name);
-    for (size_t i = 0; i < file->entries.n; i++)
-        if (strcasecmp(file->entries.items[i].name, at->name) == 0)
-            return fr_import_fail(file->in, at->line, err,
-                                  "a second '%.60s'; the first is in line %d",
-                                  at->name, file->entries.items[i].line);
+    if (strlen(at->name) >= FR_HOSTLIST_NAME)
+        return fr_import_fail(file->in, at->line, err,
+                              "a name of more than %d bytes: '%.60s...'",
+                              FR_HOSTLIST_NAME - 1, at->name);
+    int32_t first = find_entry(file, at->name);
+    if (first >= 0)
+        return fr_import_fail(file->in, at->line, err,
+                              "a second '%.60s'; the first is in line %d",
+                              at->name, file->entries.items[first].line);
     return FR_OK;
 }
 
@@ -101,6 +140,10 @@ static fr_status read_pairs(slurm_file *file, entry *at, char *line,
     if (at->name == NULL && (at->nodes.n > 0 || at->children.n > 0))
         return fr_import_fail(file->in, at->line, err,
                               "no SwitchName or BlockName in this line");
+    file->n_hosts += at->nodes.n + at->children.n;
+    if (file->n_hosts > MAX_HOSTS)
+        return fr_import_fail(file->in, at->line, err,
+                              "more than %d names in this file", MAX_HOSTS);
     return at->name != NULL ? check_entry(file, at, err) : FR_OK;
 }
 
@@ -113,10 +156,10 @@ static fr_status read_line(slurm_file *file, char *line, int n_line,
     if (status == FR_OK && at.name != NULL) {
         file->has_blocks |= at.is_block;
         file->has_switches |= !at.is_block;
-        status = fr_vec_push(&file->entries, at);
-        if (status == FR_OK)
+        status = add_name(file, at.name, err);
+        if (status == FR_OK && fr_vec_push(&file->entries, at) == FR_OK)
             return FR_OK;
-        (void)fr_fail_no_memory(err);
+        status = fr_fail_no_memory(err);
     }
     fr_vec_release(&at.nodes);
     fr_vec_release(&at.children);
@@ -145,14 +188,6 @@ static fr_status read_lines(slurm_file *file, char *text, fr_err *err)
 }
 
 /* ---- the tree ----------------------------------------------------------- */
-
-static int32_t find_entry(const slurm_file *file, const char *name)
-{
-    for (size_t i = 0; i < file->entries.n; i++)
-        if (strcasecmp(file->entries.items[i].name, name) == 0)
-            return (int32_t)i;
-    return -1;
-}
 
 static fr_status set_parents(slurm_file *file, fr_err *err)
 {
@@ -421,7 +456,7 @@ static fr_status read_file(slurm_file *file, char *text, fr_import *out,
 static fr_status read_slurm(const fr_import_text *in, fr_import *out,
                             fr_err *err)
 {
-    slurm_file file = {.in = in};
+    slurm_file file = {.in = in, .by_name.value_bytes = sizeof(uint32_t)};
     fr_arena_init(&file.arena);
     char *copy = fr_arena_strndup(&file.arena, in->text, in->n);
     fr_status status =
@@ -434,6 +469,7 @@ static fr_status read_slurm(const fr_import_text *in, fr_import *out,
     fr_vec_release(&file.nodes);
     fr_vec_release(&file.leaves);
     fr_vec_release(&file.roots);
+    fr_memo_release(&file.by_name);
     fr_arena_release(&file.arena);
     return status;
 }

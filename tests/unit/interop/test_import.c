@@ -249,6 +249,43 @@ static void test_old_nccl_tests(void)
     free(text);
 }
 
+/* A device's name in bytes that are no UTF-8: the profile is read back. */
+static void test_broken_names(void)
+{
+    fr_buffer text;
+    fr_import a;
+    fr_profile back;
+    fr_err err = {0};
+    fr_buffer_init(&text);
+    fr_buffer_puts(&text, "# nThread 1 iters: 20\n");
+    for (int i = 0; i < 2; i++) {
+        fr_buffer_printf(&text,
+                         "#  Rank  %d Group  0 Pid 1 on a device %d "
+                         "[0x8d] NVIDIA ",
+                         i, i);
+        for (int k = 0; k < 40; k++)
+            fr_buffer_puts(&text, "\xff\xff\xc3\xa9 ");
+        fr_buffer_puts(&text, "\n");
+    }
+    fr_buffer_puts(&text, "#  size count type redop root time algbw busbw "
+                          "#wrong time algbw busbw #wrong\n"
+                          "1024 256 float sum -1 10 0.1 0.1 0 10 0.1 0.1 0\n");
+    if (CHECK_OK(import_text("all_reduce.log", fr_buffer_text(&text), (how){0},
+                             &a, &err),
+                 &err)) {
+        fr_buffer written;
+        fr_buffer_init(&written);
+        CHECK_OK(fr_profile_format(&a.profile, &written, &err), &err);
+        if (CHECK_OK(
+                fr_profile_parse("w", written.data, written.n, &back, &err),
+                &err))
+            fr_profile_release(&back);
+        fr_buffer_release(&written);
+        fr_import_release(&a);
+    }
+    fr_buffer_release(&text);
+}
+
 /* ---- what is refused ---------------------------------------------------- */
 
 #define HEADING                                                                \
@@ -351,4 +388,5 @@ CHECK_MAIN({"skeleton", test_skeleton}, {"dump", test_dump},
            {"matrix", test_matrix}, {"hwloc", test_hwloc},
            {"slurm", test_slurm}, {"simgrid", test_simgrid},
            {"nccl_tests", test_nccl_tests},
-           {"old_nccl_tests", test_old_nccl_tests}, {"bad", test_bad})
+           {"old_nccl_tests", test_old_nccl_tests},
+           {"broken_names", test_broken_names}, {"bad", test_bad})

@@ -1,4 +1,5 @@
 /* test_profile.c: profiles as files, fingerprints, bad input. */
+#include "core/base/text.h"
 #include "spec/profile/profile.h"
 #include "tests/check.h"
 
@@ -246,7 +247,47 @@ static void test_rates(void)
     fr_profile_release(&profile);
 }
 
-CHECK_MAIN({"round_trip", test_round_trip}, {"gpu", test_gpu},
-           {"steps", test_steps}, {"bad_input", test_bad_input},
-           {"missing_file", test_missing_file},
+/* Names come from drivers and from other people's files, in any bytes: what is
+ * written of them is read back, at full length and cut anywhere. */
+static void test_any_text(void)
+{
+    static const char *const patterns[] = {"\xff", "\xc3\xa9", "\xe2\x82\xac",
+                                           "\xc3", "\x01\x7f\t\"\\"};
+
+    for (size_t i = 0; i < FR_LENGTH(patterns); i++) {
+        fr_profile profile = make_profile(), back;
+        fr_err err = {0};
+        struct {
+            char *text;
+            size_t n_bytes;
+        } fields[] = {
+            {profile.fingerprint.cpu, sizeof profile.fingerprint.cpu},
+            {profile.fingerprint.kernel, sizeof profile.fingerprint.kernel},
+            {profile.fingerprint.blas, sizeof profile.fingerprint.blas},
+            {profile.fingerprint.mpi, sizeof profile.fingerprint.mpi},
+            {profile.fingerprint.compiler, sizeof profile.fingerprint.compiler},
+            {profile.fingerprint.gpu.name, sizeof profile.fingerprint.gpu.name},
+            {profile.model, sizeof profile.model}};
+        char name[512];
+        for (size_t at = 0; at + 1 < sizeof name; at++)
+            name[at] = patterns[i][at % strlen(patterns[i])];
+        name[sizeof name - 1] = '\0';
+        for (size_t k = 0; k < FR_LENGTH(fields); k++)
+            fr_text_copy_cut(fields[k].text, fields[k].n_bytes, name);
+        profile.fingerprint.gpu.memory_bytes = UINT64_C(80) << 30;
+        profile.fingerprint.gpu.n_processors = 132;
+        char *text = text_of(&profile);
+        if (CHECK_OK(fr_profile_parse("w", text, strlen(text), &back, &err),
+                     &err)) {
+            CHECK_INT(back.n_comm, profile.n_comm);
+            fr_profile_release(&back);
+        }
+        free(text);
+        fr_profile_release(&profile);
+    }
+}
+
+CHECK_MAIN({"any_text", test_any_text}, {"round_trip", test_round_trip},
+           {"gpu", test_gpu}, {"steps", test_steps},
+           {"bad_input", test_bad_input}, {"missing_file", test_missing_file},
            {"fingerprint", test_fingerprint}, {"rates", test_rates})
