@@ -22,12 +22,12 @@ static void print_list(const char *name, const double *x, int n)
 
 static void
 print_shares(const char *name,
-             const double shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N])
+             const double shares[FR_GPU_GENERATION_N][FR_GPU_MATH_FITTED_N])
 {
     printf("    .%s =\n        {\n", name);
     for (int g = 0; g < FR_GPU_GENERATION_N; g++) {
         printf("            {");
-        for (int m = 0; m < FR_GPU_MATH_N; m++)
+        for (int m = 0; m < FR_GPU_MATH_FITTED_N; m++)
             printf("%s%.4g", m > 0 ? ", " : "", shares[g][m]);
         printf("}, /* %s */\n", fr_gpu_generation_name((fr_gpu_generation)g));
     }

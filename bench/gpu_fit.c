@@ -48,14 +48,14 @@ static fr_gpu_constants prior_constants(void)
         .attention_tile_s = {2e-6, 4e-6}};
 
     for (int g = 0; g < FR_GPU_GENERATION_N; g++)
-        for (int m = 0; m < FR_GPU_MATH_N; m++)
+        for (int m = 0; m < FR_GPU_MATH_FITTED_N; m++)
             c.sustained[g][m] = 0.9;
     return c;
 }
 
 /* ---- unknowns ------------------------------------------------------------ */
 
-enum { MOST_UNKNOWNS = FR_GPU_GENERATION_N * FR_GPU_MATH_N * 2 + 40 };
+enum { MOST_UNKNOWNS = FR_GPU_GENERATION_N * FR_GPU_MATH_FITTED_N * 2 + 40 };
 
 /* Addresses of what is fitted in a set of constants. */
 typedef struct unknowns {
@@ -69,13 +69,14 @@ static void add(unknowns *u, double *at)
 }
 
 /* Shares count as unknown where `shares` says so. */
-static unknowns unknowns_of(fr_gpu_constants *c,
-                            bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N])
+static unknowns
+unknowns_of(fr_gpu_constants *c,
+            bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_FITTED_N])
 {
     unknowns u = {.n = 0};
 
     for (int g = 0; g < FR_GPU_GENERATION_N; g++)
-        for (int m = 0; m < FR_GPU_MATH_N; m++)
+        for (int m = 0; m < FR_GPU_MATH_FITTED_N; m++)
             if (shares[g][m]) {
                 add(&u, &c->achievable[g][m]);
                 add(&u, &c->sustained[g][m]);
@@ -251,13 +252,15 @@ static void residuals(const double *x, double *out, void *context)
 }
 
 /* Which shares have rows of their own; returns the rows that are fitted. */
-static size_t find_shares(fitting *fit,
-                          bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N])
+static size_t
+find_shares(fitting *fit,
+            bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_FITTED_N])
 {
     fr_gpu_constants *c = &fit->constants;
     size_t n = 0;
 
-    memset(shares, 0, sizeof(bool) * FR_GPU_GENERATION_N * FR_GPU_MATH_N);
+    memset(shares, 0,
+           sizeof(bool) * FR_GPU_GENERATION_N * FR_GPU_MATH_FITTED_N);
     for (size_t i = 0; i < fit->rows->n; i++) {
         const fr_gpu_row *row = &fit->rows->items[i];
         fr_gpu_model model;
@@ -270,7 +273,7 @@ static size_t find_shares(fitting *fit,
         math = fr_gpu_math_of(&model, row->dtype);
         if (math != FR_GPU_MATH_N &&
             (row->op == FR_GPU_ROW_GEMM || row->op == FR_GPU_ROW_GROUPED))
-            shares[model.generation][math] = true;
+            shares[model.generation][fr_gpu_math_fitted(math)] = true;
     }
     return n;
 }
@@ -279,7 +282,7 @@ static size_t find_shares(fitting *fit,
 static double spread_of(const fr_gpu_constants *c, const double *at)
 {
     const double *first = &c->sustained[0][0];
-    const double *end = first + FR_GPU_GENERATION_N * FR_GPU_MATH_N;
+    const double *end = first + FR_GPU_GENERATION_N * FR_GPU_MATH_FITTED_N;
     bool is_sustained = at >= first && at < end;
 
     if (is_sustained)
@@ -289,14 +292,14 @@ static double spread_of(const fr_gpu_constants *c, const double *at)
 
 /* The prior, and where the search starts: from `start`, if there is one. */
 static void set_start(fitting *fit,
-                      bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N],
+                      bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_FITTED_N],
                       const fr_gpu_constants *start, double *x)
 {
     unknowns from;
     fr_gpu_constants copy;
 
     for (int g = 0; g < FR_GPU_GENERATION_N; g++)
-        for (int m = 0; m < FR_GPU_MATH_N; m++)
+        for (int m = 0; m < FR_GPU_MATH_FITTED_N; m++)
             if (shares[g][m])
                 fit->constants.achievable[g][m] = 0.75;
     copy = start != NULL ? *start : fit->constants;
@@ -314,7 +317,7 @@ static fr_status fit_once(const fr_gpu_rows *rows, const char *left_out,
                           const fr_gpu_constants *start, fr_gpu_constants *out,
                           fr_err *err)
 {
-    bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
+    bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_FITTED_N];
     fitting *fit = calloc(1, sizeof *fit);
     double x[MOST_UNKNOWNS];
     fr_status status;

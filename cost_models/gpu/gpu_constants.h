@@ -11,15 +11,29 @@
 
 #include <stddef.h>
 
-/* Units that multiply matrices; bf16 and fp16 run at one rate. */
+/* Units that multiply matrices, each with a peak of its own.  bf16 reaches
+ * the share of its peak that fp16 does of its own: one number is fitted. */
 typedef enum fr_gpu_math {
     FR_GPU_MATH_F32, /* the vector units, no tensor core */
     FR_GPU_MATH_TF32,
-    FR_GPU_MATH_16,
+    FR_GPU_MATH_F16,
     FR_GPU_MATH_FP8,
     FR_GPU_MATH_FP4,
+    FR_GPU_MATH_FITTED_N,
+    FR_GPU_MATH_BF16 = FR_GPU_MATH_FITTED_N,
     FR_GPU_MATH_N
 } fr_gpu_math;
+
+static inline bool fr_gpu_math_is_16(fr_gpu_math math)
+{
+    return math == FR_GPU_MATH_F16 || math == FR_GPU_MATH_BF16;
+}
+
+/* Of whose constants a unit's are. */
+static inline fr_gpu_math fr_gpu_math_fitted(fr_gpu_math math)
+{
+    return math == FR_GPU_MATH_BF16 ? FR_GPU_MATH_F16 : math;
+}
 
 /* Kinds of kernel with an error of their own. */
 typedef enum fr_gpu_family {
@@ -37,10 +51,10 @@ typedef struct fr_gpu_constants {
     /* Share of the dense peak that large products reach in the first tens of
      * milliseconds, at the power per flop/s of the generation's reference
      * card; 0: nothing was measured. */
-    double achievable[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
+    double achievable[FR_GPU_GENERATION_N][FR_GPU_MATH_FITTED_N];
     /* Of `achievable`, what the power limit pays for in the long run, at the
      * same power; 1 and more: it does not bind there. */
-    double sustained[FR_GPU_GENERATION_N][FR_GPU_MATH_N];
+    double sustained[FR_GPU_GENERATION_N][FR_GPU_MATH_FITTED_N];
     double power_exponent;     /* of rate over power: of `achievable` */
     double sustained_exponent; /* and once the clock follows the power limit */
     double block_rate;   /* of products with scales of blocks over those with

@@ -136,7 +136,7 @@ static fr_status price_attention(const fr_gpu_model *model,
     out->bytes = (double)fr_instr_moved_bytes(instr, 1);
     out->family = a.is_backward ? FR_GPU_ATTENTION_BWD : FR_GPU_ATTENTION_FWD;
     out->is_guessed =
-        model->is_guessed[a.math] || (!is_apart && a.math != FR_GPU_MATH_16);
+        model->is_guessed[a.math] || (!is_apart && !fr_gpu_math_is_16(a.math));
     if (is_apart) {
         out->family = FR_GPU_ROWS;
         out->n_kernels = a.is_backward ? 6 : 4;

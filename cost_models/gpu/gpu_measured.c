@@ -221,7 +221,8 @@ static fr_gpu_math math_of(const char *dtype)
 
     return found == FR_DTYPE_F32    ? FR_GPU_MATH_F32
            : found == FR_DTYPE_TF32 ? FR_GPU_MATH_TF32
-                                    : FR_GPU_MATH_16;
+           : found == FR_DTYPE_F16  ? FR_GPU_MATH_F16
+                                    : FR_GPU_MATH_BF16;
 }
 
 static const char *generation_of(const char *capability)
@@ -270,6 +271,11 @@ static void make_model(fr_gpu_measured *m)
     for (int i = 0; i < FR_GPU_MATH_N; i++)
         if (flops[i] > 0.0)
             least_flops = fmin(least_flops, flops[i]);
+    /* Of the two units of 16 bits, one may stand for the other. */
+    if (flops[FR_GPU_MATH_F16] <= 0.0)
+        flops[FR_GPU_MATH_F16] = flops[FR_GPU_MATH_BF16];
+    if (flops[FR_GPU_MATH_BF16] <= 0.0)
+        flops[FR_GPU_MATH_BF16] = flops[FR_GPU_MATH_F16];
     for (int i = 0; i < FR_GPU_MATH_N; i++) {
         /* A unit that was not measured is as slow as the slowest one. */
         m->model.flops[i] = flops[i] > 0.0       ? flops[i]

@@ -32,12 +32,16 @@ const char *fr_gpu_family_name(fr_gpu_family family)
 /* Dense peak of a unit, 0: it has none. */
 static double peak_flops(const fr_device_type *device, fr_gpu_math math)
 {
-    static const char *const names[FR_GPU_MATH_N] = {"fp32", "tf32", "fp16",
-                                                     "fp8", "fp4"};
+    static const char *const names[FR_GPU_MATH_N] = {
+        [FR_GPU_MATH_F32] = "fp32", [FR_GPU_MATH_TF32] = "tf32",
+        [FR_GPU_MATH_F16] = "fp16", [FR_GPU_MATH_BF16] = "bf16",
+        [FR_GPU_MATH_FP8] = "fp8",  [FR_GPU_MATH_FP4] = "fp4"};
     double flops = fr_device_peak_flops(device, names[math]);
 
-    if (math == FR_GPU_MATH_16)
-        flops = fmax(flops, fr_device_peak_flops(device, "bf16"));
+    /* A datasheet may list one of the two for both. */
+    if (flops <= 0.0 && fr_gpu_math_is_16(math))
+        flops = fmax(fr_device_peak_flops(device, "fp16"),
+                     fr_device_peak_flops(device, "bf16"));
     return flops;
 }
 
@@ -46,15 +50,16 @@ static double share_of(const fr_gpu_constants *c, fr_gpu_generation generation,
                        fr_gpu_math math, bool *is_guessed)
 {
     fr_gpu_generation other = fr_gpu_generations[generation].stands_in;
+    math = fr_gpu_math_fitted(math);
     double share = c->achievable[generation][math];
 
     *is_guessed = share <= 0.0;
     if (share <= 0.0)
-        share = c->achievable[generation][FR_GPU_MATH_16];
+        share = c->achievable[generation][FR_GPU_MATH_F16];
     if (share <= 0.0)
         share = c->achievable[other][math];
     if (share <= 0.0)
-        share = c->achievable[other][FR_GPU_MATH_16];
+        share = c->achievable[other][FR_GPU_MATH_F16];
     return share > 0.0 ? share : 0.7;
 }
 
@@ -63,11 +68,13 @@ static double share_of(const fr_gpu_constants *c, fr_gpu_generation generation,
  * clock through large products.  (The published maxima of A100 at 250, 300
  * and 400 W, of H100 at 700 W and GH200 at 900 W differ by it.)
  */
-static double power_factor(const fr_device_type *device, double power_exponent)
+static double power_factor(const fr_device_type *device, fr_gpu_math math,
+                           double power_exponent)
 {
     double reference =
         fr_gpu_generations[fr_gpu_generation_of(device)].reference_w_per_tflops;
-    double peak = peak_flops(device, FR_GPU_MATH_16);
+    double peak =
+        peak_flops(device, fr_gpu_math_is_16(math) ? math : FR_GPU_MATH_BF16);
 
     if (reference <= 0.0 || device->power_w <= 0.0 || peak <= 0.0)
         return 1.0;
@@ -79,20 +86,23 @@ void fr_gpu_model_init_with(const fr_device_type *device,
                             fr_gpu_model *out)
 {
     fr_gpu_model model = {.constants = constants};
-    double factor, limit;
 
     fr_text_copy_cut(model.id, sizeof model.id, device->id);
     model.generation = fr_gpu_generation_of(device);
     model.attention = fr_gpu_generations[model.generation].attention;
-    factor = power_factor(device, constants->power_exponent);
-    limit = power_factor(device, constants->sustained_exponent);
     for (int i = 0; i < FR_GPU_MATH_N; i++) {
-        double share = share_of(constants, model.generation, (fr_gpu_math)i,
-                                &model.is_guessed[i]);
-        double sustained = constants->sustained[model.generation][i] * limit;
-        double peak = peak_flops(device, (fr_gpu_math)i);
+        fr_gpu_math math = (fr_gpu_math)i;
+        double factor = power_factor(device, math, constants->power_exponent);
+        double limit =
+            power_factor(device, math, constants->sustained_exponent);
+        double share =
+            share_of(constants, model.generation, math, &model.is_guessed[i]);
+        double sustained =
+            constants->sustained[model.generation][fr_gpu_math_fitted(math)] *
+            limit;
+        double peak = peak_flops(device, math);
         /* Tensor cores alone meet the limit. */
-        bool is_limited = i != FR_GPU_MATH_F32;
+        bool is_limited = math != FR_GPU_MATH_F32;
         double first = is_limited ? factor : 1.0;
         double later = is_limited ? fmin(factor, sustained) : 1.0;
 
@@ -130,10 +140,10 @@ fr_gpu_math fr_gpu_math_of(const fr_gpu_model *model, fr_dtype dtype)
         break;
     case FR_DTYPE_BF16: /* Volta has fp16 alone; an id tells it */
         math = model->generation == FR_GPU_VOLTA ? FR_GPU_MATH_F32
-                                                 : FR_GPU_MATH_16;
+                                                 : FR_GPU_MATH_BF16;
         break;
     case FR_DTYPE_F16:
-        math = FR_GPU_MATH_16;
+        math = FR_GPU_MATH_F16;
         break;
     case FR_DTYPE_FP8:
         math = FR_GPU_MATH_FP8;
@@ -145,8 +155,8 @@ fr_gpu_math fr_gpu_math_of(const fr_gpu_model *model, fr_dtype dtype)
         return FR_GPU_MATH_N;
     }
     /* Cards that list 16 bits alone do everything wider there. */
-    if (model->flops[math] <= 0.0 && math < FR_GPU_MATH_16)
-        math = FR_GPU_MATH_16;
+    if (model->flops[math] <= 0.0 && math < FR_GPU_MATH_F16)
+        math = FR_GPU_MATH_F16;
     return model->flops[math] > 0.0 ? math : FR_GPU_MATH_N;
 }
 

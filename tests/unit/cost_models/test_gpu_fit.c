@@ -89,11 +89,11 @@ static void test_fit_finds_the_law(void)
     law.tile_s = 0.731e-6;
     law.kernel_s = 4.19e-6;
     law.stream_frac = 0.913;
-    law.achievable[FR_GPU_HOPPER][FR_GPU_MATH_16] = 0.688;
+    law.achievable[FR_GPU_HOPPER][FR_GPU_MATH_F16] = 0.688;
     law.attention_core_s[FR_GPU_ATTENTION_ASYNC] = 71.3e-12;
     /* The prior weighs as much as a row of these: it is right here. */
     for (int g = 0; g < FR_GPU_GENERATION_N; g++)
-        for (int m = 0; m < FR_GPU_MATH_N; m++)
+        for (int m = 0; m < FR_GPU_MATH_FITTED_N; m++)
             law.sustained[g][m] = 0.9;
     for (size_t i = 0; i < rows.n; i++) {
         if (rows.items[i].weight > 0.0)
@@ -103,8 +103,8 @@ static void test_fit_finds_the_law(void)
     CHECK_NEAR(found.tile_s, law.tile_s, 0.10);
     CHECK_NEAR(found.kernel_s, law.kernel_s, 0.05);
     CHECK_NEAR(found.stream_frac, law.stream_frac, 0.02);
-    CHECK_NEAR(found.achievable[FR_GPU_HOPPER][FR_GPU_MATH_16],
-               law.achievable[FR_GPU_HOPPER][FR_GPU_MATH_16], 0.04);
+    CHECK_NEAR(found.achievable[FR_GPU_HOPPER][FR_GPU_MATH_F16],
+               law.achievable[FR_GPU_HOPPER][FR_GPU_MATH_F16], 0.04);
     CHECK_NEAR(found.attention_core_s[FR_GPU_ATTENTION_ASYNC],
                law.attention_core_s[FR_GPU_ATTENTION_ASYNC], 0.05);
     CHECK(found.rel_err[FR_GPU_PRODUCT] < 0.05);

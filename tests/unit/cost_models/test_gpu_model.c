@@ -168,7 +168,7 @@ static void test_waves_show(void)
     fr_gpu_product p = {.n = 128 * 9,
                         .k = 8192,
                         .groups = 1,
-                        .math = FR_GPU_MATH_16,
+                        .math = FR_GPU_MATH_BF16,
                         .in_bytes = 2,
                         .out_bytes = 2};
     double full_s, over_s, twice_s;
@@ -345,7 +345,33 @@ static void test_generations(void)
     CHECK_INT(fr_gpu_generation_of(device_of("tpu-v4")), FR_GPU_OTHER);
 }
 
-CHECK_MAIN({"more work takes longer", test_more_work_takes_longer},
+/* bf16 and fp16 have peaks of their own: neither takes the other's. */
+static void test_peaks_of_16_bits(void)
+{
+    fr_device_type device = *device_of("h100-sxm");
+    fr_gpu_model model;
+
+    for (int i = 0; i < 2; i++) {
+        fr_dtype dtype = i == 0 ? FR_DTYPE_BF16 : FR_DTYPE_F16;
+        fr_instr product = linear(FR_OP_LINEAR_FWD, dtype, 8192, 8192, 8192);
+        fr_device_type slow = device, odd = device;
+        for (int k = 0; k < device.n_peaks; k++) {
+            if (strcmp(device.peaks[k].dtype, i == 0 ? "bf16" : "fp16") == 0)
+                slow.peaks[k].flops /= 10.0;
+            if (strcmp(device.peaks[k].dtype, i == 0 ? "fp16" : "bf16") == 0)
+                odd.peaks[k].flops *= 10.0;
+        }
+        fr_gpu_model_init(&device, &model);
+        double usual_s = seconds(&model, product);
+        fr_gpu_model_init(&odd, &model);
+        CHECK_NEAR(seconds(&model, product), usual_s, 1e-12);
+        fr_gpu_model_init(&slow, &model);
+        CHECK(seconds(&model, product) > 3.0 * usual_s);
+    }
+}
+
+CHECK_MAIN({"peaks_of_16_bits", test_peaks_of_16_bits},
+           {"more work takes longer", test_more_work_takes_longer},
            {"memory bound", test_memory_bound},
            {"better device is not slower", test_better_device_is_not_slower},
            {"waves show", test_waves_show},
