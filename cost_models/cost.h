@@ -70,6 +70,8 @@ void fr_cost_model_destroy(fr_cost_model *model);
 
 /* Of the cluster's GPUs; the model's. */
 const struct fr_gpu_prices *fr_cost_gpu_prices(const fr_cost_model *model);
+/* NCCL's side of a cluster of GPUs (gpu_comm.h), NULL of CPUs; the model's. */
+const struct fr_gpu_comm_model *fr_cost_gpu_comm(const fr_cost_model *model);
 
 /*
  * What-if: times over those that the model gives, 1 each when it is created.
@@ -109,7 +111,8 @@ FR_CHECKED fr_status fr_cost_compute(const fr_cost_model *model,
  * GPUs: a profile wins for the groups (op, members, nodes) that it measured
  * (comm_fit.h), the rest is NCCL's model (nccl_model.h); of an instruction
  * with FR_INSTR_GIVEN the algorithm is taken as it stands, else NCCL chooses.
- * FR_INPUT when GPUs of different nodes have no network.
+ * FR_INPUT when GPUs of different nodes have no network, or cannot take that
+ * algorithm (gpu_comm.h).
  */
 FR_CHECKED fr_status fr_cost_communicate(const fr_cost_model *model,
                                          const fr_instr *instr,

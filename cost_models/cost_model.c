@@ -215,6 +215,11 @@ const fr_gpu_prices *fr_cost_gpu_prices(const fr_cost_model *model)
     return model->gpus;
 }
 
+const fr_gpu_comm_model *fr_cost_gpu_comm(const fr_cost_model *model)
+{
+    return model->gpu_comm;
+}
+
 void fr_cost_model_scale(fr_cost_model *model, const fr_cost_scale *scale)
 {
     model->scale = *scale;

@@ -2,7 +2,7 @@
 
 #include "calibrate/cpu/cache_state.h"
 #include "calibrate/cpu/ranks.h"
-#include "calibrate/micro_program.h"
+#include "plan/ir/micro_program.h"
 #include "core/base/clock.h"
 #include "cost_models/compute/compute_key.h"
 #include "runtime/run/interpreter.h"

@@ -4,7 +4,7 @@
  */
 #include "calibrate/cpu/bench_machine.h"
 #include "calibrate/cpu/ranks.h"
-#include "calibrate/micro_program.h"
+#include "plan/ir/micro_program.h"
 #include "core/base/clock.h"
 #include "core/numbers/stats.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"

@@ -1,6 +1,6 @@
 #include "calibrate/gpu/gpu_comm_set.h"
 
-#include "calibrate/micro_program.h"
+#include "plan/ir/micro_program.h"
 #include "cost_models/compute/compute_key.h"
 #include "plan/collective/collective.h"
 #include "plan/decide/grid.h"

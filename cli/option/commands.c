@@ -52,9 +52,15 @@ static const fr_option export_options[] = {FR_OPT_TO,
                                            FR_OPT_NCCL_CHANNELS,
                                            FR_OPT_OUTPUT,
                                            FR_OPT_N};
+static const fr_option collective_options[] = {
+    FR_OPT_PROFILE, FR_OPT_ALGORITHM,      FR_OPT_NCCL_PROTOCOL,
+    FR_OPT_RANKS,   FR_OPT_RANKS_PER_NODE, FR_OPT_N};
 static const char *const import_words[] = {
     "simgrid",    "nccl",  "nccl-graph", "hwloc",
     "nccl-tests", "slurm", "topo-m",     NULL};
+static const char *const collective_words[] = {
+    "all_reduce", "reduce_scatter", "all_gather",
+    "all_to_all", "broadcast",      NULL};
 static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
 
 #define IS(kind) FR_POSITIONAL_##kind
@@ -160,6 +166,20 @@ const fr_command fr_commands[] = {
      "  forerun validate runs.csv\n"
      "  forerun validate llm_steps.csv memory.csv --rows -o errors.json\n"
      "  forerun validate runs.csv --check 'mape<=10%,bias<=3%'"},
+    {"collective", fr_cmd_collective,
+     "time and bandwidth of a collective, by size and algorithm",
+     "OP BYTES CLUSTER", 3, 3, {IS(WORD), IS(WORD), IS(CLUSTER)},
+     collective_words, collective_options,
+     "OP: all_reduce, reduce_scatter, all_gather, all_to_all, broadcast.  "
+     "BYTES: the\nwhole payload, 1GB, or a range such as 1kB..1GB (times 4) "
+     "or 1kB..1GB*2.  algbw\nand busbw are those of nccl-tests.  Without "
+     "--algorithm: what NCCL (between CPUs\nforerun) takes, and all that there "
+     "is beside it.",
+     "  forerun collective all_reduce 1MB..4GB dgx-h100:4\n"
+     "  forerun collective all_gather 256MB dgx-a100:16 --algorithm ring "
+     "--ranks 64\n"
+     "  forerun collective all_reduce 64kB..64MB this-machine -p "
+     "machine.json"},
     {"flows", fr_cmd_flows, "finish times of data flows that share a network",
      "PLATFORM.xml FLOWS.csv", 2, 2, {IS(FILE), IS(FILE)}, NULL, no_options,
      "PLATFORM: a SimGrid platform.  FLOWS: id,src,dst,bytes,start_s,delay_s,"

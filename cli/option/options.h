@@ -59,6 +59,8 @@ extern const fr_names fr_backend_names;
       "default: as many as a node has cores for; more share them")             \
     X(BACKEND, "backend", 0, CHOICE, "NAME", MACHINE, &fr_backend_names, 0, 0, \
       "what computes")                                                         \
+    X(ALGORITHM, "algorithm", 0, TEXT, "NAME,..", MACHINE, 0, 0, 0,           \
+      "of the collective: ring, double-tree, nvls ...")                        \
     X(HOSTFILE, "hostfile", 0, PATH, "FILE", MACHINE, 0, 0, 0,                 \
       "hosts, as mpirun reads them")                                           \
     X(SHARE_GPU, "share-gpu", 0, FLAG, 0, MACHINE, 0, 0, 0,                    \

@@ -3,6 +3,7 @@
 
 #include "cli/option/plan_options.h"
 #include "core/base/text.h"
+#include "plan/collective/collective.h"
 #include "plan/decide/plan_json.h"
 #include "tuner/partition/balance_layers.h"
 
@@ -54,9 +55,16 @@ fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
 void fr_plan_choice_note(const fr_cli *cli, const fr_cluster *cluster,
                          const fr_plan *plan)
 {
+    const fr_collective *entry = fr_collectives[plan->collective];
+    bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
+    if (is_gpu && entry != NULL && !entry->has_nccl && entry->is_whole)
+        fr_cli_note(cli,
+                    "forerun: collective %s is priced as NCCL's tree, which is "
+                    "a double one",
+                    entry->name);
     if (plan->protocol == FR_PROTOCOL_AUTO && plan->n_channels == 0)
         return;
-    if (fr_cluster_device(cluster, 0)->kind == FR_DEVICE_CPU)
+    if (!is_gpu)
         fr_cli_note(cli, "forerun: nccl-protocol and nccl-channels are not "
                          "priced: there is no NCCL between CPUs");
     else if (plan->n_channels > 0)

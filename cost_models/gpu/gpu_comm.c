@@ -4,7 +4,9 @@
 #include "cost_models/link/parameter_server.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct fr_gpu_comm_model {
     const fr_cluster *cluster;
@@ -186,6 +188,39 @@ static double cores_of(const fr_gpu_comm_model *comm, const fr_instr *instr,
                          fabric->n_processors);
 }
 
+static bool can_be_told(const fr_gpu_comm_model *comm, int kind)
+{
+    const fr_collective *entry = fr_collectives[kind];
+
+    if (entry == NULL || entry->is_by_servers)
+        return true;
+    if (entry->nccl == FR_NCCL_NVLS)
+        return comm->worst.has_switch_sum;
+    return entry->nccl != FR_NCCL_NO_ALGORITHM && !entry->is_internal;
+}
+
+fr_status fr_gpu_comm_check(const fr_gpu_comm_model *comm,
+                            fr_collective_kind kind, fr_err *err)
+{
+    char choices[160] = "auto";
+    size_t n = strlen(choices);
+
+    if (can_be_told(comm, (int)kind))
+        return FR_OK;
+    for (int i = 0; i < fr_n_collectives; i++)
+        if (fr_collectives[i] != NULL && can_be_told(comm, i) &&
+            fr_collectives[i]->fits(FR_OP_ALL_REDUCE, 4) && n < sizeof choices)
+            n += (size_t)snprintf(choices + n, sizeof choices - n, ", %s",
+                                  fr_collectives[i]->name);
+    return fr_fail(err, FR_INPUT,
+                   "the GPUs of '%s' have no %s: %s; choose collective %s",
+                   comm->cluster->name, fr_name_of(&fr_collective_names, kind),
+                   fr_collective_nccl(kind) == FR_NCCL_NVLS
+                       ? "no NVLink switch between them adds"
+                       : "NCCL does not do it",
+                   choices);
+}
+
 static fr_status choose(const fr_gpu_comm_model *comm,
                         const fr_gpu_fabric *fabric,
                         const fr_group_links *links, const fr_instr *instr,
@@ -200,6 +235,7 @@ static fr_status choose(const fr_gpu_comm_model *comm,
                        .far_share =
                            instr->op == FR_OP_ALL_TO_ALL ? instr->scalar : 0.0};
 
+    FR_TRY(fr_gpu_comm_check(comm, ask.wanted, err));
     if (fr_nccl_time_of(fabric, links, &ask, out))
         return FR_OK;
     return fr_fail(err, FR_INPUT,

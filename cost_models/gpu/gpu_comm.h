@@ -22,11 +22,21 @@ void fr_gpu_comm_destroy(fr_gpu_comm_model *comm);
 void fr_gpu_comm_set_cores(fr_gpu_comm_model *comm, double cores);
 
 /* What NCCL's model takes for a collective or a transfer, and expects of it,
- * whatever was measured; FR_INPUT as fr_cost_communicate(). */
+ * whatever was measured; FR_INPUT as fr_cost_communicate() and
+ * fr_gpu_comm_check(). */
 FR_CHECKED fr_status fr_gpu_comm_choice(const fr_gpu_comm_model *comm,
                                         const fr_instr *instr,
                                         const fr_comm_scope *scope,
                                         fr_nccl_time *out, fr_err *err);
+
+/*
+ * Whether GPUs can be told to take an algorithm at all: NCCL has it, and their
+ * switches add where it is NVLS.  FR_INPUT with those that they can take.
+ * (Where NCCL has an algorithm, but not for a group of this shape, it takes
+ * another, and so does its model.)
+ */
+FR_CHECKED fr_status fr_gpu_comm_check(const fr_gpu_comm_model *comm,
+                                       fr_collective_kind kind, fr_err *err);
 
 /* As fr_cost_communicate(), for groups of 2 and more. */
 FR_CHECKED fr_status fr_gpu_comm_cost(const fr_gpu_comm_model *comm,

@@ -4,7 +4,7 @@
  * times that can be said by hand: alone, on shared cores, on a shared link,
  * behind a slow node.
  */
-#include "calibrate/micro_program.h"
+#include "plan/ir/micro_program.h"
 #include "plan/ir/step_breakdown.h"
 #include "plan/lower/step/lower.h"
 #include "sim/predict/simulate.h"

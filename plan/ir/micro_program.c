@@ -1,4 +1,4 @@
-#include "calibrate/micro_program.h"
+#include "plan/ir/micro_program.h"
 
 #include "core/base/vec.h"
 

@@ -2,8 +2,8 @@
  * micro_program.h: small programs made by hand, so that calibration measures
  * communication and overheads through the runtime's own interpreter.
  */
-#ifndef FR_CALIBRATE_MICRO_PROGRAM_H
-#define FR_CALIBRATE_MICRO_PROGRAM_H
+#ifndef FR_PLAN_IR_MICRO_PROGRAM_H
+#define FR_PLAN_IR_MICRO_PROGRAM_H
 
 #include "plan/ir/program.h"
 

@@ -1,0 +1,366 @@
+/* cmd_collective.c: what a collective takes on a cluster, by size and
+ * algorithm, in the terms of nccl-tests. */
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
+#include "core/base/vec.h"
+#include "cost_models/gpu/gpu_comm.h"
+#include "report/table.h"
+#include "sim/predict/collective_time.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SIZES = 64, BAR_WIDTH = 20 };
+
+static const fr_op ops[] = {FR_OP_ALL_REDUCE, FR_OP_REDUCE_SCATTER,
+                            FR_OP_ALL_GATHER, FR_OP_ALL_TO_ALL,
+                            FR_OP_BROADCAST};
+
+typedef struct row {
+    fr_collective_kind asked; /* AUTO: what the library takes */
+    fr_collective_time time;
+} row;
+
+typedef struct study {
+    const fr_cli *cli;
+    fr_inputs inputs;
+    fr_placement placement;
+    int32_t *node_of_rank;
+    fr_op op;
+    uint64_t sizes[MAX_SIZES];
+    size_t n_sizes;
+    /* What is asked of every size; the first is the library's own choice
+     * unless --algorithm leaves it out. */
+    fr_collective_kind kinds[FR_COLLECTIVE_N];
+    size_t n_kinds;
+    fr_vec(row) rows; /* [n_sizes][n_kinds] */
+} study;
+
+/* ---- what is asked ------------------------------------------------------ */
+
+static fr_status read_op(study *s, fr_err *err)
+{
+    char word[32];
+
+    fr_text_copy_cut(word, sizeof word, s->cli->positional[0]);
+    for (char *at = word; *at != '\0'; at++)
+        if (*at == '-')
+            *at = '_';
+    for (size_t i = 0; i < FR_LENGTH(ops); i++)
+        if (strcmp(word, fr_op_name(ops[i])) == 0) {
+            s->op = ops[i];
+            return FR_OK;
+        }
+    return fr_fail(err, FR_USAGE,
+                   "collective '%.40s': choose all_reduce, reduce_scatter, "
+                   "all_gather, all_to_all or broadcast",
+                   s->cli->positional[0]);
+}
+
+static fr_status add_size(study *s, uint64_t n_bytes, fr_err *err)
+{
+    if (s->n_sizes == MAX_SIZES || n_bytes == 0)
+        return fr_fail(err, FR_USAGE, "'%.40s': give 1 to %d sizes above 0",
+                       s->cli->positional[1], MAX_SIZES);
+    s->sizes[s->n_sizes++] = n_bytes;
+    return FR_OK;
+}
+
+/* "1MB", "1kB..1GB" (times 4) or "1kB..1GB*2". */
+static fr_status read_range(study *s, char *text, fr_err *err)
+{
+    char *end = strstr(text, ".."), *step = strchr(text, '*');
+    uint64_t first, last, factor = 4;
+
+    if (step != NULL) {
+        *step = '\0';
+        FR_TRY(fr_parse_u64(step + 1, &factor, err));
+    }
+    if (end != NULL)
+        *end = '\0';
+    FR_TRY(fr_parse_bytes(text, &first, err));
+    last = first;
+    if (end != NULL)
+        FR_TRY(fr_parse_bytes(end + 2, &last, err));
+    if (factor < 2 || (step != NULL && end == NULL) || last < first)
+        return fr_fail(err, FR_USAGE,
+                       "a range of sizes is such as 1kB..1GB or 1kB..1GB*2");
+    for (uint64_t at = first;; at *= factor) {
+        FR_TRY(add_size(s, at, err));
+        if (at > last / factor)
+            return FR_OK;
+    }
+}
+
+static fr_status read_sizes(study *s, fr_err *err)
+{
+    char text[256], *at = text;
+
+    if (!fr_text_copy(text, sizeof text, s->cli->positional[1]))
+        return fr_fail(err, FR_USAGE, "the list of sizes is too long");
+    while (at != NULL) {
+        char *comma = strchr(at, ',');
+        if (comma != NULL)
+            *comma++ = '\0';
+        fr_status status = read_range(s, at, err);
+        if (status != FR_OK) {
+            fr_err why = *err;
+            return fr_fail(err, FR_USAGE, "BYTES: %s", why.text);
+        }
+        at = comma;
+    }
+    return FR_OK;
+}
+
+/* Does the cluster carry it out, and for this operation and group? */
+static bool can_do(const study *s, fr_collective_kind kind)
+{
+    const fr_collective *entry = fr_collectives[kind];
+    const fr_gpu_comm_model *comm = fr_cost_gpu_comm(s->inputs.costs);
+    fr_err ignored;
+
+    if (entry->is_internal || !entry->fits(s->op, s->placement.n_ranks))
+        return false;
+    if (comm == NULL)
+        return entry->not_executable == NULL;
+    return entry->has_nccl && fr_gpu_comm_check(comm, kind, &ignored) == FR_OK;
+}
+
+static fr_status read_kinds(study *s, fr_err *err)
+{
+    const char *text = fr_cli_text(s->cli, FR_OPT_ALGORITHM);
+    const fr_gpu_comm_model *comm = fr_cost_gpu_comm(s->inputs.costs);
+
+    if (text == NULL) {
+        s->kinds[s->n_kinds++] = FR_COLLECTIVE_AUTO;
+        for (int i = 0; i < FR_COLLECTIVE_N; i++)
+            if (fr_collectives[i] != NULL && can_do(s, (fr_collective_kind)i))
+                s->kinds[s->n_kinds++] = (fr_collective_kind)i;
+        return FR_OK;
+    }
+    while (*text != '\0') {
+        char word[32];
+        size_t n = strcspn(text, ",");
+        (void)snprintf(word, sizeof word, "%.*s", (int)n, text);
+        int kind = fr_name_find(&fr_collective_names, word);
+        if (kind < 0 || s->n_kinds == FR_COLLECTIVE_N)
+            return fr_fail(err, FR_USAGE,
+                           "--algorithm '%.40s': 'forerun simulate --help' "
+                           "lists them under --collective",
+                           word);
+        if (comm != NULL)
+            FR_TRY(fr_gpu_comm_check(comm, (fr_collective_kind)kind, err));
+        s->kinds[s->n_kinds++] = (fr_collective_kind)kind;
+        text += n + (text[n] == ',');
+    }
+    return FR_OK;
+}
+
+static fr_status place(study *s, fr_err *err)
+{
+    const fr_cluster *cluster = &s->inputs.cluster;
+    int64_t n = fr_cli_has(s->cli, FR_OPT_RANKS)
+                    ? s->cli->option[FR_OPT_RANKS].count
+                    : fr_cluster_slots(cluster);
+
+    if (n < 2)
+        return fr_fail(err, FR_USAGE,
+                       "a collective needs 2 ranks or more; '%s' has a place "
+                       "for %lld",
+                       cluster->name, (long long)n);
+    s->node_of_rank = malloc((size_t)n * sizeof *s->node_of_rank);
+    if (s->node_of_rank == NULL)
+        return fr_fail_no_memory(err);
+    FR_TRY(fr_cluster_place(cluster, n, 1, s->inputs.ranks_per_node,
+                            s->node_of_rank, err));
+    s->placement =
+        (fr_placement){.n_ranks = n, .node_of_rank = s->node_of_rank};
+    return FR_OK;
+}
+
+static fr_status ask_all(study *s, fr_err *err)
+{
+    for (size_t i = 0; i < s->n_sizes; i++)
+        for (size_t k = 0; k < s->n_kinds; k++) {
+            row one = {.asked = s->kinds[k]};
+            fr_collective_ask ask = {
+                .op = s->op,
+                .n_bytes = s->sizes[i],
+                .algorithm = s->kinds[k],
+                .protocol =
+                    (fr_protocol)s->cli->option[FR_OPT_NCCL_PROTOCOL].count};
+            FR_TRY(fr_collective_time_of(s->inputs.costs, &s->inputs.cluster,
+                                         &s->placement, &ask, &one.time, err));
+            if (fr_vec_push(&s->rows, one) != FR_OK)
+                return fr_fail_no_memory(err);
+        }
+    return FR_OK;
+}
+
+/* ---- the answer --------------------------------------------------------- */
+
+static const row *row_at(const study *s, size_t i_size, size_t i_kind)
+{
+    return &s->rows.items[i_size * s->n_kinds + i_kind];
+}
+
+/* As it was asked for: in powers of two, or in thousands. */
+static void put_size(const study *s, size_t i_size, fr_table *table)
+{
+    static const char *const units[2][4] = {{"B", "kB", "MB", "GB"},
+                                            {"B", "KiB", "MiB", "GiB"}};
+    bool is_binary = true;
+    int unit = 0;
+
+    for (size_t i = 0; i < s->n_sizes; i++)
+        is_binary &= s->sizes[i] % 1024 == 0;
+    double value = (double)s->sizes[i_size], base = is_binary ? 1024.0 : 1e3;
+    for (; value >= base && unit < 3; unit++)
+        value /= base;
+    fr_table_cell(table, "%.4g %s", value, units[is_binary][unit]);
+}
+
+static void put_bar(fr_table *table, double share)
+{
+    char bar[3 * BAR_WIDTH + 1] = "";
+    int n = (int)(share * BAR_WIDTH + 0.5);
+
+    for (int i = 0; i < n && i < BAR_WIDTH; i++)
+        memcpy(bar + 3 * i, "\xe2\x96\x88", 4);
+    fr_table_text(table, bar);
+}
+
+static void put_rate(fr_table *table, double rate_Bps)
+{
+    fr_table_cell(table, "%.*f", rate_Bps < 1e9 ? 3 : 1, rate_Bps * 1e-9);
+}
+
+/* The first kind of each size: what the library takes, or what was asked. */
+static fr_status put_choices(const study *s, fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {
+        ">bytes", "algorithm",     "protocol", ">time",
+        ">algbw", ">busbw [GB/s]", "",         NULL};
+    double most = 0.0;
+    fr_table table;
+
+    for (size_t i = 0; i < s->rows.n; i++)
+        if (s->rows.items[i].time.busbw_Bps > most)
+            most = s->rows.items[i].time.busbw_Bps;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < s->n_sizes; i++) {
+        const fr_collective_time *time = &row_at(s, i, 0)->time;
+        put_size(s, i, &table);
+        fr_table_text(&table, time->algorithm);
+        fr_table_text(&table, time->protocol);
+        fr_table_s(&table, time->seconds);
+        put_rate(&table, time->algbw_Bps);
+        put_rate(&table, time->busbw_Bps);
+        put_bar(&table, time->busbw_Bps / most);
+    }
+    return fr_table_finish(&table, out, err);
+}
+
+/* All of them beside each other, '*' before the least time. */
+static fr_status put_kinds(const study *s, fr_buffer *out, fr_err *err)
+{
+    char titles[FR_COLLECTIVE_N][32];
+    const char *headings[FR_COLLECTIVE_N + 2] = {">bytes"};
+    fr_table table;
+    size_t first = s->kinds[0] == FR_COLLECTIVE_AUTO;
+
+    for (size_t k = first; k < s->n_kinds; k++) {
+        (void)snprintf(titles[k], sizeof titles[k], ">%s",
+                       fr_name_of(&fr_collective_names, s->kinds[k]));
+        headings[1 + k - first] = titles[k];
+    }
+    fr_buffer_puts(out, "\nby algorithm\n");
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < s->n_sizes; i++) {
+        double least_s = row_at(s, i, first)->time.seconds;
+        put_size(s, i, &table);
+        for (size_t k = first; k < s->n_kinds; k++)
+            if (row_at(s, i, k)->time.seconds < least_s)
+                least_s = row_at(s, i, k)->time.seconds;
+        for (size_t k = first; k < s->n_kinds; k++) {
+            char text[32];
+            double seconds = row_at(s, i, k)->time.seconds;
+            fr_table_cell(&table, "%s%s", seconds <= least_s ? "*" : "",
+                          fr_format_s(text, sizeof text, seconds));
+        }
+    }
+    return fr_table_finish(&table, out, err);
+}
+
+static fr_status print_text(const study *s, fr_err *err)
+{
+    const fr_collective_time *time = &row_at(s, 0, 0)->time;
+    fr_buffer text;
+
+    fr_buffer_init(&text);
+    fr_buffer_printf(
+        &text, "%s of %lld ranks on %lld node%s of %s%s\n", fr_op_name(s->op),
+        (long long)time->n_group, (long long)time->n_nodes,
+        time->n_nodes == 1 ? "" : "s", s->cli->positional[2],
+        s->kinds[0] != FR_COLLECTIVE_AUTO           ? ""
+        : fr_cost_gpu_comm(s->inputs.costs) != NULL ? ", as NCCL chooses"
+                                                    : ", as forerun chooses");
+    fr_status status = put_choices(s, &text, err);
+    if (status == FR_OK && s->n_kinds > 2)
+        status = put_kinds(s, &text, err);
+    return fr_answer_text(status, &text, s->cli, err);
+}
+
+static fr_status print_json(const study *s, fr_err *err)
+{
+    const fr_collective_time *first = &row_at(s, 0, 0)->time;
+    fr_answer answer;
+    fr_json_writer *json = fr_answer_begin(&answer, "forerun.collective/1");
+
+    fr_json_put_string(json, "op", fr_op_name(s->op));
+    fr_json_put_i64(json, "ranks", first->n_group);
+    fr_json_put_i64(json, "nodes", first->n_nodes);
+    fr_json_open_array(json, "rows");
+    for (size_t i = 0; i < s->rows.n; i++) {
+        const row *one = &s->rows.items[i];
+        fr_json_begin_object(json);
+        fr_json_put_u64(json, "bytes", one->time.n_bytes);
+        fr_json_put_string(json, "asked",
+                           fr_name_of(&fr_collective_names, one->asked));
+        fr_json_put_string(json, "algorithm", one->time.algorithm);
+        if (one->time.protocol[0] != '\0')
+            fr_json_put_string(json, "protocol", one->time.protocol);
+        fr_json_put_double(json, "time_s", one->time.seconds);
+        fr_json_put_double(json, "algbw_Bps", one->time.algbw_Bps);
+        fr_json_put_double(json, "busbw_Bps", one->time.busbw_Bps);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+    return fr_answer_print(&answer, s->cli, err);
+}
+
+static fr_status answer_all(study *s, fr_err *err)
+{
+    FR_TRY(read_op(s, err));
+    FR_TRY(read_sizes(s, err));
+    FR_TRY(fr_inputs_load(s->cli, s->cli->positional[2], &s->inputs, err));
+    FR_TRY(place(s, err));
+    FR_TRY(read_kinds(s, err));
+    FR_TRY(ask_all(s, err));
+    return fr_cli_on(s->cli, FR_OPT_JSON) ? print_json(s, err)
+                                          : print_text(s, err);
+}
+
+FR_COMMAND_FUNCTION(collective)
+{
+    study s = {.cli = cli};
+    fr_status status = answer_all(&s, err);
+
+    fr_vec_release(&s.rows);
+    free(s.node_of_rank);
+    fr_inputs_release(&s.inputs);
+    return status;
+}
