@@ -1,7 +1,10 @@
-/* cmd_help.c: forerun help [COMMAND]. */
+/* cmd_help.c: forerun help [COMMAND | TERM]. */
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/glossary.h"
 #include "core/base/text.h"
+
+#include <string.h>
 
 static void put_command(fr_json_writer *json, const fr_command *command)
 {
@@ -37,9 +40,79 @@ static fr_status print_json(const fr_cli *cli, const fr_command *only,
     return fr_answer_print(&answer, cli, err);
 }
 
+static fr_status print_term(const fr_cli *cli, const fr_term *term, fr_err *err)
+{
+    fr_buffer text;
+    if (fr_cli_on(cli, FR_OPT_JSON)) {
+        fr_answer answer;
+        fr_json_writer *json = fr_answer_begin(&answer, "forerun.term/1");
+        fr_json_put_string(json, "name", term->name);
+        fr_json_put_string(json, "also", term->also);
+        fr_json_put_string(json, "text", term->text);
+        fr_json_put_string(json, "see", term->see);
+        return fr_answer_print(&answer, cli, err);
+    }
+    fr_buffer_init(&text);
+    fr_buffer_puts(&text, term->name);
+    for (const char *at = term->also; at != NULL && *at != '\0';) {
+        int n = (int)strcspn(at, ",");
+        fr_buffer_printf(&text, "%s%.*s", at == term->also ? " (" : ", ", n,
+                         at);
+        at += n + (at[n] == ',');
+    }
+    fr_buffer_printf(&text, "%s\n\n%s\n", term->also != NULL ? ")" : "",
+                     term->text);
+    if (term->see != NULL)
+        fr_buffer_printf(&text, "\nSee %s\n", term->see);
+    return fr_answer_text(FR_OK, &text, cli, err);
+}
+
+static fr_status refuse(const fr_cli *cli, const char *word, fr_err *err)
+{
+    const char *names[128];
+    char hint[FR_HINT_MAX];
+    size_t n = 0;
+    for (const fr_command *c = cli->commands; c->name != NULL; c++)
+        names[n++] = c->name;
+    for (const fr_term *t = fr_glossary;
+         t->name != NULL && n < FR_LENGTH(names); t++)
+        names[n++] = t->name;
+    return fr_fail(err, FR_USAGE,
+                   "no command and no term '%.40s'%s ('forerun help terms' "
+                   "lists the terms)",
+                   word, fr_text_hint(fr_text_nearest(word, names, n), hint));
+}
+
+static fr_status print_terms(const fr_cli *cli, fr_err *err)
+{
+    int column = 0;
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_buffer_puts(&text, "'forerun help TERM' explains one of these:\n");
+    for (const fr_term *t = fr_glossary; t->name != NULL; t++) {
+        int n = (int)strlen(t->name) + 2;
+        bool is_new_line = column == 0 || column + n > 78;
+        fr_buffer_puts(&text, column == 0 ? "" : ",");
+        fr_buffer_puts(&text, is_new_line ? "\n  " : " ");
+        fr_buffer_puts(&text, t->name);
+        column = is_new_line ? n + 2 : column + n;
+    }
+    fr_buffer_putc(&text, '\n');
+    return fr_answer_text(FR_OK, &text, cli, err);
+}
+
 FR_COMMAND_FUNCTION(help)
 {
     const fr_command *command = NULL;
+    const char *word = cli->n_positional > 0 ? cli->positional[0] : "";
+    if (strcmp(word, "terms") == 0 && !fr_cli_on(cli, FR_OPT_JSON))
+        return print_terms(cli, err);
+    /* A word may be both: a profile, a checkpoint.  Commands come first. */
+    if (cli->n_positional > 0 && fr_command_find(cli->commands, word) == NULL &&
+        fr_glossary_find(word) != NULL)
+        return print_term(cli, fr_glossary_find(word), err);
+    if (cli->n_positional > 0 && fr_command_find(cli->commands, word) == NULL)
+        return refuse(cli, word, err);
     if (cli->n_positional > 0)
         FR_TRY(
             fr_command_get(cli->commands, cli->positional[0], &command, err));

@@ -221,10 +221,11 @@ const fr_command fr_commands[] = {
      "  forerun report trace plan.json this-machine -p machine.json "
      "-o trace.json\n"
      "  forerun report check-trace trace.json"},
-    {"help", fr_cmd_help, "explain a command",
-     "[COMMAND]", 0, 1, {IS(COMMAND)}, NULL, no_options,
+    {"help", fr_cmd_help, "explain a command, or a term of the field",
+     "[COMMAND | TERM | terms]", 0, 1, {IS(COMMAND)}, NULL, no_options,
      NULL,
-     "  forerun help\n  forerun help tune"},
+     "  forerun help\n  forerun help tune\n  forerun help bubble\n"
+     "  forerun help terms"},
     {"version", fr_cmd_version, "version and what was built in",
      "", 0, 0, {IS(NONE)}, NULL, no_options,
      NULL,

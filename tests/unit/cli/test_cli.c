@@ -3,6 +3,7 @@
  * and with which words, where values come from, what goes to which stream.
  */
 #include "cli/command.h"
+#include "cli/glossary.h"
 #include "core/document/json.h"
 #include "tests/check.h"
 
@@ -199,7 +200,49 @@ static void test_completions_parse(void)
     CHECK_HAS(RUN("completions", "fish")->out, "-l micro-batch -x");
 }
 
+/* What a term points to is there: options, commands, other terms. */
+static void check_see(const char *see)
+{
+    char word[64], kind[64];
+    for (const char *at = see; at != NULL && *at != '\0';) {
+        int n = (int)strcspn(at, ",");
+        snprintf(word, sizeof word, "%.*s", n, at);
+        if (sscanf(word, " forerun %63s", kind) == 1)
+            CHECK(fr_command_find(fr_commands, kind) != NULL);
+        else if (sscanf(word, " help %63s", kind) == 1)
+            CHECK(fr_glossary_find(kind) != NULL);
+        else if (CHECK(sscanf(word, " --%63[a-z0-9-]", kind) == 1)) {
+            bool is_there = false;
+            for (int i = 0; i < FR_OPT_N; i++)
+                is_there |= strcmp(fr_option_get((fr_option)i).name, kind) == 0;
+            if (!CHECK(is_there))
+                printf("    no option --%s\n", kind);
+        }
+        at += n + (at[n] == ',');
+    }
+}
+
+static void test_glossary(void)
+{
+    const char *last = "";
+    for (const fr_term *t = fr_glossary; t->name != NULL; t++) {
+        CHECK(strcmp(last, t->name) < 0);
+        CHECK(fr_glossary_find(t->name) == t);
+        check_see(t->see);
+        for (const char *at = t->text; *at != '\0';) {
+            size_t n = strcspn(at, "\n");
+            CHECK(n <= 78);
+            at += n + (at[n] != '\0');
+        }
+        last = t->name;
+    }
+    CHECK_HAS(RUN("help", "Tensor_Parallel")->out, "--tp");
+    CHECK_HAS(RUN("help", "terms")->out, "bubble");
+    CHECK_INT(RUN("help", "bubbel")->exit_code, 2);
+    CHECK_HAS(RUN("help", "bubbel")->chatter, "'bubble'");
+}
+
 CHECK_MAIN({"usage", test_usage_errors}, {"help", test_help_of_every_command},
            {"help_width", test_help_width}, {"rows", test_rows_are_complete},
            {"sources", test_sources}, {"json", test_json_is_one_object},
-           {"completions", test_completions_parse})
+           {"completions", test_completions_parse}, {"glossary", test_glossary})

@@ -1,0 +1,316 @@
+/* glossary.c: see glossary.h. */
+#include "cli/glossary.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+
+const fr_term fr_glossary[] = {
+    {"1f1b", "one forward one backward,schedule",
+     "The usual pipeline schedule: after a start-up each stage alternates one\n"
+     "forward and one backward pass, so that it keeps at most as many\n"
+     "micro-batches in memory as there are stages behind it.  Its bubble is "
+     "that\n"
+     "of gpipe: (pp - 1) / (micro-batches + pp - 1) of the step.",
+     "--schedule, help bubble, help interleaved"},
+    {"activation", "activations",
+     "What a layer's forward pass leaves for its backward pass.  Per layer it\n"
+     "grows with micro-batch x sequence x hidden size; sequence, tensor and\n"
+     "context parallelism divide it, recomputation throws most of it away.",
+     "--recompute, --micro-batch, help recompute"},
+    {"algbw", "busbw,bus bandwidth",
+     "Bandwidths as nccl-tests print them.  algbw: bytes of the payload over "
+     "the\n"
+     "time. busbw: what the slowest link carries, algbw times 2 (n-1)/n for "
+     "an\n"
+     "all-reduce, (n-1)/n for reduce-scatter, all-gather and all-to-all; "
+     "compare\n"
+     "it with the link's rate.",
+     "forerun collective"},
+    {"all-gather", "allgather",
+     "Every rank ends with the parts of all ranks.  ZeRO 3 gathers the "
+     "parameters\n"
+     "of a layer so before it is used; half of an all-reduce.",
+     "help all-reduce, help zero"},
+    {"all-reduce", "allreduce",
+     "Every rank ends with the sum of what all have.  Data parallelism adds\n"
+     "gradients so, tensor parallelism the partial results of a layer.  A "
+     "ring\n"
+     "moves 2 (n-1)/n payloads through each link, a tree takes fewer steps.",
+     "--collective, forerun collective"},
+    {"all-to-all", "alltoall",
+     "Every rank sends another part to each other one: tokens to their experts "
+     "and\n"
+     "back, or sequences against heads in context parallelism.",
+     "help expert-parallel"},
+    {"bf16", "bfloat16,fp16,f16,mixed precision",
+     "16-bit numbers.  bf16 has the range of fp32 with 8 bits of precision, "
+     "fp16\n"
+     "less range and 11 bits, and needs loss scaling.  In mixed precision "
+     "products\n"
+     "run in 16 bits while the optimizer keeps fp32 weights: 16 to 18 bytes "
+     "per\n"
+     "parameter with Adam.",
+     "--precision, --grad-dtype"},
+    {"bubble", "pipeline bubble",
+     "Time in which a pipeline stage has nothing to do: at the start until "
+     "the\n"
+     "first micro-batch reaches it, at the end when the last one has passed.  "
+     "With\n"
+     "1f1b or gpipe (pp - 1) / (micro-batches + pp - 1) of the step, divided "
+     "by\n"
+     "the chunks of a rank when stages are interleaved; zero-bubble schedules "
+     "fill\n"
+     "it with gradients of weights.  More micro-batches make it smaller.",
+     "--schedule, --vpp, help zero-bubble"},
+    {"bucket", "gradient bucket",
+     "Gradients that are reduced together.  Small buckets begin early and "
+     "overlap\n"
+     "with the backward pass but pay more latencies; large ones use the links\n"
+     "better. PyTorch DDP's default is 25 MiB.",
+     "--bucket, --overlap"},
+    {"checkpoint", "checkpointing",
+     "Weights and optimizer state on storage, to go on after a failure.\n"
+     "(Activation checkpointing is something else: help recompute.)",
+     "--checkpoint, --checkpoint-every"},
+    {"compression", "gradient compression,powersgd,topk,signsgd",
+     "Gradients are sent in fewer bytes: fp16 or bf16, quantised, sparse "
+     "(top-k)\n"
+     "or of low rank (PowerSGD).  It pays where links are slow against the\n"
+     "compute, costs kernels, and changes the result: plans with it enter "
+     "only\n"
+     "with --allow lossy.",
+     "--compress, forerun explain"},
+    {"context-parallel", "cp,ring attention,context parallelism",
+     "Each rank has a part of every sequence; keys and values go round a ring "
+     "(or\n"
+     "by all-to-all) while attention is computed.  For sequences whose "
+     "activations\n"
+     "do not fit.",
+     "--cp"},
+    {"critical-batch", "critical batch size",
+     "The batch from which on more samples per step hardly save steps: tokens\n"
+     "needed grow as 1 + batch / critical batch (McCandlish et al. 2018).",
+     "--critical-batch, --goal"},
+    {"data-parallel", "dp,data parallelism,ddp",
+     "Each rank has the whole model (or a share of its state: help zero) and\n"
+     "another part of the batch; gradients are added up before every update.",
+     "--dp, help zero, help all-reduce"},
+    {"expert-parallel", "ep,moe,mixture of experts",
+     "The experts of a mixture-of-experts layer are spread over ranks; tokens\n"
+     "travel to their experts and back by all-to-all.",
+     "--ep, help all-to-all"},
+    {"flash-attention", "flash,flash attention",
+     "Attention in one kernel that never writes its probabilities to memory: "
+     "time\n"
+     "and memory of long sequences fall.",
+     "--flash-attention, --flash-kind"},
+    {"fsdp", "fully sharded data parallel",
+     "PyTorch's name of ZeRO 3: parameters, gradients and optimizer state are\n"
+     "sharded, and each layer's parameters are gathered before use.",
+     "--zero, --zero-reshard, help zero"},
+    {"global-batch", "batch,batch size,gbs,gradient accumulation",
+     "Sequences (or images) of one optimizer step, over all ranks.  Each\n"
+     "data-parallel rank takes global batch / dp of them, a micro-batch at a "
+     "time,\n"
+     "and adds up the gradients (accumulation).",
+     "--global-batch, --micro-batch"},
+    {"gpipe", NULL,
+     "The first pipeline schedule: all forward passes, then all backward "
+     "passes.\n"
+     "Its bubble is that of 1f1b, but all micro-batches stay in memory.",
+     "--schedule, help 1f1b"},
+    {"headroom", NULL,
+     "Memory of the device that stays free.  Predictions of memory have an "
+     "error:\n"
+     "a plan of little headroom may run out of memory all the same, which "
+     "'fits\n"
+     "with probability' says.",
+     "--min-headroom"},
+    {"interleaved", "vpp,virtual pipeline,chunks",
+     "Each rank has several chunks of layers instead of one stage, so that "
+     "the\n"
+     "bubble is divided by their number; more transfers between stages pay for "
+     "it.",
+     "--vpp, --schedule, help bubble"},
+    {"jitter", "noise",
+     "Random spread of compute and communication times.  A synchronous step "
+     "waits\n"
+     "for the slowest rank, so that the expected step grows with the number "
+     "of\n"
+     "ranks.",
+     "help straggler"},
+    {"lamb", "lars,large batch,warm-up,warmup",
+     "Optimizers for large batches: LARS (You et al. 2017) and LAMB (You et "
+     "al.\n"
+     "2019) scale each layer's update by the norm of its weights over that of "
+     "the\n"
+     "update; with a warm-up of the learning rate, batches of tens of "
+     "thousands\n"
+     "converge.",
+     "--optimizer"},
+    {"mfu", "hfu,model flops utilization",
+     "Model flop/s utilisation: the flop that the model needs (6 per parameter "
+     "and\n"
+     "token and those of attention; nothing that is recomputed) per second "
+     "over\n"
+     "the peak of the devices.  HFU counts what is recomputed, too.  30 to 50 "
+     "% is\n"
+     "usual for large models on H100.",
+     "forerun simulate"},
+    {"micro-batch", "mbs,microbatch",
+     "What goes through the model at once on one data-parallel rank.  Larger "
+     "ones\n"
+     "make larger, faster products; activations grow with it, and a pipeline "
+     "has\n"
+     "fewer to fill its bubble.",
+     "--micro-batch, help global-batch"},
+    {"nvls", "nvlink sharp,sharp",
+     "The NVLink switch adds what its GPUs send (Hopper and later): an "
+     "all-reduce\n"
+     "moves little more than half of the bytes of a ring through each GPU's "
+     "port.",
+     "--collective, forerun collective"},
+    {"offload", NULL,
+     "Optimizer state (and what else is told) lives in the host's memory; PCIe "
+     "and\n"
+     "the host's update are the price.",
+     "--offload-optimizer, --offload-activations"},
+    {"optimizer-state", "adam,master weights",
+     "What the optimizer keeps beside the weights: Adam in mixed precision 12\n"
+     "bytes per parameter (fp32 weights and two moments).  ZeRO 1 shards it "
+     "over\n"
+     "the data-parallel ranks.",
+     "--optimizer, --zero, help zero"},
+    {"oversubscription", NULL,
+     "Bandwidth below a switch over that above it: 1 does not block; at 4 a\n"
+     "quarter of the nodes' rate leaves the switch.",
+     "forerun sweep"},
+    {"parameter-server", "asynchronous",
+     "Servers hold the parameters; workers push gradients and pull the sums.  "
+     "With\n"
+     "s servers and n workers the busier link carries max(n/s, 1) payloads "
+     "each\n"
+     "way.",
+     "--collective"},
+    {"pipeline-parallel", "pp,pipeline parallelism",
+     "The layers are divided into stages on different ranks; micro-batches go\n"
+     "through them one after the other.  Little is sent, but stages wait: "
+     "help\n"
+     "bubble.",
+     "--pp, --schedule, --layer-split"},
+    {"profile", "calibration",
+     "What 'forerun calibrate' measured of a machine: times of kernels by "
+     "shape,\n"
+     "of collectives by size, memory, storage.  Predictions with -p rest on "
+     "it\n"
+     "instead of datasheets.",
+     "forerun calibrate, --profile"},
+    {"rail", "rails",
+     "NICs of the same number in all nodes, on a switch of their own: GPU i "
+     "talks\n"
+     "through NIC i without crossing another switch.",
+     "help oversubscription"},
+    {"recompute",
+     "activation recomputation,activation checkpointing,gradient checkpointing",
+     "The forward pass of a layer is run again before its backward pass, "
+     "instead\n"
+     "of keeping its activations: 'selective' only parts that are cheap for "
+     "their\n"
+     "bytes, 'full' whole layers, about a third more compute.",
+     "--recompute, --recompute-parts"},
+    {"reduce-scatter", "reducescatter",
+     "Each rank ends with its part of the sum: gradients under ZeRO.  The "
+     "other\n"
+     "half of an all-reduce.",
+     "help all-reduce, help zero"},
+    {"ring", "ring all-reduce",
+     "Members in a circle pass slices on: every link carries 2 (n-1)/n "
+     "payloads of\n"
+     "an all-reduce, in 2 (n-1) steps.  Best bandwidth for large payloads; "
+     "the\n"
+     "steps hurt small ones.",
+     "--collective, help tree"},
+    {"sequence-parallel", "sp",
+     "Beside tensor parallelism: norms and dropouts run on a part of the "
+     "sequence\n"
+     "each, which divides their activations; all-reduces become reduce-scatter "
+     "and\n"
+     "all-gather.",
+     "--sequence-parallel, help tensor-parallel"},
+    {"straggler", "stragglers",
+     "A rank that is slower than the others.  In synchronous training all wait "
+     "for\n"
+     "it; the waits are a part of their own in the breakdown of a step.",
+     "help jitter"},
+    {"tensor-parallel", "tp,tensor parallelism",
+     "Each matrix is divided over ranks; the partial results of every layer "
+     "are\n"
+     "added by all-reduce, in forward and backward.  Best inside a node, "
+     "where\n"
+     "links are fast.",
+     "--tp, help sequence-parallel"},
+    {"tree", "double tree,double-tree",
+     "Data go up and down a tree: about 2 log2(n) steps, fewer than a ring's.\n"
+     "NCCL's are two trees with half of the payload each, so that all links "
+     "work.",
+     "--collective, help ring"},
+    {"weak-scaling", "strong scaling",
+     "Weak: the batch grows with the devices.  Strong: the batch stays, each\n"
+     "device has less to do, and communication shows.",
+     "forerun sweep --weak"},
+    {"zero", "zero1,zero2,zero3,sharding",
+     "ZeRO (Rajbhandari et al. 2020) shards what data-parallel ranks would "
+     "all\n"
+     "hold: 1 the optimizer's state, 2 also gradients, 3 also parameters, "
+     "which\n"
+     "are gathered before use: 1.5 times the bytes of an all-reduce.",
+     "--zero, help fsdp"},
+    {"zero-bubble", "zb,zb-h1,zb-v",
+     "Pipeline schedules that divide the backward pass into gradients of "
+     "inputs,\n"
+     "which other stages wait for, and gradients of weights, which fill the "
+     "bubble\n"
+     "(Qi et al. 2023).",
+     "--schedule, help bubble"},
+    {NULL, NULL, NULL, NULL}};
+
+static bool is_passed_over(char c)
+{
+    return c == '-' || c == '_' || c == ' ';
+}
+
+/* Does `word` spell what stands at `name` up to its end or a comma? */
+static bool is_spelt(const char *name, const char *word)
+{
+    for (;;) {
+        while (is_passed_over(*name))
+            name++;
+        while (is_passed_over(*word))
+            word++;
+        bool is_end = *name == '\0' || *name == ',';
+        if (is_end || *word == '\0')
+            return is_end && *word == '\0';
+        if (tolower((unsigned char)*name++) != tolower((unsigned char)*word++))
+            return false;
+    }
+}
+
+static bool has_spelling(const char *list, const char *word)
+{
+    for (const char *at = list; at != NULL && *at != '\0';) {
+        if (is_spelt(at, word))
+            return true;
+        while (*at != '\0' && *at != ',')
+            at++;
+        at += *at == ',';
+    }
+    return false;
+}
+
+const fr_term *fr_glossary_find(const char *word)
+{
+    for (const fr_term *t = fr_glossary; t->name != NULL; t++)
+        if (is_spelt(t->name, word) || has_spelling(t->also, word))
+            return t;
+    return NULL;
+}
