@@ -149,6 +149,7 @@ static void put_keys(const fr_sweep *sweep, fr_json_writer *json)
     for (int k = 0; k < sweep->n_keys; k++) {
         fr_json_begin_object(json);
         fr_json_put_string(json, "key", sweep->keys[k].name);
+        fr_json_put_bool(json, "acts", fr_sweep_key_acts(sweep, k));
         fr_json_open_array(json, "values");
         for (size_t i = 0; i < sweep->keys[k].n_values; i++)
             fr_json_string(json, sweep->keys[k].values[i]);
@@ -299,6 +300,10 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
     if (!sweep->has_tokens)
         fr_buffer_printf(out, "; rates count %s", what);
     fr_buffer_putc(out, '\n');
+    for (int k = 0; k < sweep->n_keys; k++)
+        if (!fr_sweep_key_acts(sweep, k))
+            fr_buffer_printf(out, "has no effect here: %s\n",
+                             sweep->keys[k].name);
     if (has_gap(sweep))
         fr_buffer_printf(out, "gap: no other plan of %s is faster by more\n",
                          sweep->is_exact

@@ -113,9 +113,9 @@ void fr_json_key(fr_json_writer *w, const char *key);
 /* A key, and the beginning of its value. */
 void fr_json_open_object(fr_json_writer *w, const char *key);
 void fr_json_open_array(fr_json_writer *w, const char *key);
-/* A value; a key and its value.  Strings: escaped, NULL writes null, a
- * byte that is no UTF-8 becomes "?".  Doubles: the shortest text that reads back the same;
- * NaN and infinities write null. */
+/* A value; a key and its value.  Strings: escaped, NULL writes null, a byte
+ * that is no UTF-8 becomes "?".  Doubles: the shortest text that reads back
+ * the same; NaN and infinities write null. */
 #define FR_JSON_WRITERS(X, type)                                               \
     void fr_json_##X(fr_json_writer *w, type value);                           \
     void fr_json_put_##X(fr_json_writer *w, const char *key, type value);

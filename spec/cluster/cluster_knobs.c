@@ -261,21 +261,68 @@ static fr_status turn_nic(fr_cluster *cluster, fr_knob_value to, fr_err *err)
     return FR_OK;
 }
 
+/* Of the ways up from the switches of level `i`, 0 the leaves. */
+static fr_status turn_level(fr_cluster *cluster, int32_t i, fr_knob_value to,
+                            fr_err *err)
+{
+    fr_fabric *net = &cluster->fabric;
+    int32_t n_up = net->n_levels > 0 ? net->n_levels - 1 : 0;
+    if (n_up == 0)
+        return fr_fail(err, FR_INPUT,
+                       "cluster '%s' has no switches above others whose links "
+                       "could be oversubscribed (its network: %s%s); describe "
+                       "leaves and spines in a file",
+                       cluster->name, fr_fabric_kind_name(net->kind),
+                       net->n_levels == 1 ? " of one level" : "");
+    if (i >= n_up)
+        return fr_fail(err, FR_INPUT,
+                       "cluster '%s' has %d level%s with links up: "
+                       "oversubscription.1 is that of the leaves",
+                       cluster->name, n_up, n_up == 1 ? "" : "s");
+    fr_fabric_level *level = &net->levels[i];
+    level->oversubscription = turned(level->oversubscription, to);
+    if (level->oversubscription >= 1)
+        return FR_OK;
+    return fr_fail(err, FR_INPUT, "oversubscription %g: 1 is none",
+                   level->oversubscription);
+}
+
+/* The level that is oversubscribed; none is: the leaves, where it is usual. */
 static fr_status turn_oversubscription(fr_cluster *cluster, fr_knob_value to,
                                        fr_err *err)
 {
-    fr_fabric *net = &cluster->fabric;
-    if (net->n_levels == 0)
-        return fr_fail(err, FR_INPUT,
-                       "cluster '%s' has no tree of switches that could be "
-                       "oversubscribed (its network: %s)",
-                       cluster->name, fr_fabric_kind_name(net->kind));
-    fr_fabric_level *top = &net->levels[net->n_levels - 1];
-    top->oversubscription = turned(top->oversubscription, to);
-    if (top->oversubscription >= 1)
-        return FR_OK;
-    return fr_fail(err, FR_INPUT, "oversubscription %g: 1 is none",
-                   top->oversubscription);
+    const fr_fabric *net = &cluster->fabric;
+    int32_t found = -1;
+    for (int32_t i = 0; i + 1 < net->n_levels; i++) {
+        if (net->levels[i].oversubscription <= 1)
+            continue;
+        if (found >= 0)
+            return fr_fail(err, FR_INPUT,
+                           "cluster '%s' is oversubscribed at levels %d and "
+                           "%d: say which, oversubscription.%d or "
+                           "oversubscription.%d",
+                           cluster->name, found + 1, i + 1, found + 1, i + 1);
+        found = i;
+    }
+    return turn_level(cluster, found >= 0 ? found : 0, to, err);
+}
+
+static fr_status turn_level_1(fr_cluster *cluster, fr_knob_value to,
+                              fr_err *err)
+{
+    return turn_level(cluster, 0, to, err);
+}
+
+static fr_status turn_level_2(fr_cluster *cluster, fr_knob_value to,
+                              fr_err *err)
+{
+    return turn_level(cluster, 1, to, err);
+}
+
+static fr_status turn_level_3(fr_cluster *cluster, fr_knob_value to,
+                              fr_err *err)
+{
+    return turn_level(cluster, 2, to, err);
 }
 
 static fr_status turn_memory_rate(fr_cluster *cluster, fr_knob_value to,
@@ -344,8 +391,15 @@ static const fr_cluster_knob knobs[] = {
     {"nic", "rate of one NIC: 400Gb/s", FR_QUANTITY_BPS, .turn = turn_nic},
     {"nic-latency", "of a message between nodes: 5us", FR_QUANTITY_S,
      .node_member = {FR_MEMBER(fr_node_type, nic_latency_s)}},
-    {"oversubscription", "of the topmost switches: 2", FR_QUANTITY_N,
+    {"oversubscription",
+     "of the level that is oversubscribed, or the leaves: 2", FR_QUANTITY_N,
      .turn = turn_oversubscription},
+    {"oversubscription.1", "of the links up from the leaves", FR_QUANTITY_N,
+     .turn = turn_level_1},
+    {"oversubscription.2", "of those of the level above", FR_QUANTITY_N,
+     .turn = turn_level_2},
+    {"oversubscription.3", "and of the one above that", FR_QUANTITY_N,
+     .turn = turn_level_3},
     {"memory", "of a device: 141GiB", FR_QUANTITY_BYTES,
      .device_member = {FR_MEMBER(fr_device_type, memory_bytes)}},
     {"memory-bandwidth", "of a device: 4.8TB/s", FR_QUANTITY_BPS,

@@ -110,6 +110,34 @@ const char *fr_sweep_text_of(const fr_sweep *sweep, size_t point, int i_key)
     return sweep->keys[i_key].values[fr_sweep_value_of(sweep, point, i_key)];
 }
 
+static bool is_same_answer(const fr_sweep_point *a, const fr_sweep_point *b)
+{
+    return a->is_feasible == b->is_feasible && a->n_ranks == b->n_ranks &&
+           a->global_batch == b->global_batch && a->seq == b->seq &&
+           a->step_s == b->step_s && a->step_s_p5 == b->step_s_p5 &&
+           a->step_s_p95 == b->step_s_p95 && a->mfu == b->mfu &&
+           a->peak_bytes == b->peak_bytes &&
+           a->capacity_bytes == b->capacity_bytes &&
+           a->usd_per_h == b->usd_per_h &&
+           a->kwh_per_1e9_tokens == b->kwh_per_1e9_tokens &&
+           a->run_s == b->run_s && a->all_s == b->all_s && a->goal == b->goal;
+}
+
+bool fr_sweep_key_acts(const fr_sweep *sweep, int i_key)
+{
+    size_t stride = stride_of(sweep, i_key), n_compared = 0;
+    for (size_t i = 0; i < sweep->n_points; i++) {
+        size_t value = fr_sweep_value_of(sweep, i, i_key);
+        const fr_sweep_point *base = &sweep->points[i - value * stride];
+        if (value == 0)
+            continue;
+        if (!is_same_answer(&sweep->points[i], base))
+            return true;
+        n_compared += base->is_feasible;
+    }
+    return n_compared == 0;
+}
+
 /* ---- curves ------------------------------------------------------------- */
 
 static bool is_before(const fr_sweep *sweep, size_t a, size_t b)

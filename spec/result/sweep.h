@@ -90,6 +90,10 @@ int fr_sweep_find_key(const fr_sweep *sweep, const char *name); /* or -1 */
 size_t fr_sweep_value_of(const fr_sweep *sweep, size_t point, int i_key);
 const char *fr_sweep_text_of(const fr_sweep *sweep, size_t point, int i_key);
 
+/* Does the answer depend on the value of key i_key anywhere?  False only where
+ * its values were compared on feasible points, and each time gave the same. */
+bool fr_sweep_key_acts(const fr_sweep *sweep, int i_key);
+
 /*
  * The feasible points of the curve through `point`, by devices (equally many:
  * by number); returns how many, `out` has room for the values of the scale

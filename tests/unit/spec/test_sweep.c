@@ -215,8 +215,8 @@ static void test_knobs(void)
     CHECK_OK(turn(&c, "nics", "4", &err), &err);
     CHECK_INT(c.node_types[0].n_nics, 4);
     CHECK_INT(c.node_types[0].n_rails, 4);
-    CHECK_OK(turn(&c, "oversubscription", "2.5", &err), &err);
-    CHECK_NEAR(c.fabric.levels[0].oversubscription, 2.5, 0);
+    /* Above the one level of its rails there is no link. */
+    CHECK_INT(turn(&c, "oversubscription", "2.5", &err), FR_INPUT);
     CHECK_OK(turn(&c, "price", "17.5USD/h", &err), &err);
     CHECK_NEAR(fr_cluster_usd_per_h(&c, 12, false), 12 * 17.5, 1e-12);
     CHECK_OK(turn(&c, "gpu-price", "2.5USD/h", &err), &err);
@@ -441,10 +441,76 @@ static void test_tuned_is_no_worse(void)
     teardown(&tuned);
 }
 
+/* ---- oversubscription --------------------------------------------------- */
+
+/* Ratios at the leaves and above; what a turn of the knob leaves there. */
+static void test_oversubscription(void)
+{
+    static const struct {
+        double at[2];
+        const char *knob, *value;
+        double then[2]; /* 0: refused */
+    } rows[] = {{{1, 1}, "oversubscription", "4", {4, 1}},
+                {{4, 1}, "oversubscription", "1", {1, 1}},
+                {{1, 4}, "oversubscription", "x2", {1, 8}},
+                {{2, 4}, "oversubscription", "8", {0, 0}},
+                {{2, 4}, "oversubscription.2", "8", {2, 8}},
+                {{1, 1}, "oversubscription.1", "8", {8, 1}},
+                {{1, 1}, "oversubscription.3", "8", {0, 0}},
+                {{1, 1}, "oversubscription", "0.5", {0, 0}}};
+    for (size_t i = 0; i < FR_LENGTH(rows); i++) {
+        fr_cluster cluster;
+        fr_err err = {0};
+        CHECK_OK(fr_cluster_load("selene-like", &cluster, &err), &err);
+        for (int k = 0; k < 2; k++)
+            cluster.fabric.levels[k].oversubscription = rows[i].at[k];
+        fr_status status = fr_cluster_knob_turn(
+            fr_cluster_knob_at(fr_cluster_knob_find(rows[i].knob)), &cluster,
+            rows[i].value, &err);
+        CHECK_INT(status == FR_OK, rows[i].then[0] > 0);
+        for (int k = 0; k < 2 && status == FR_OK; k++)
+            CHECK_NEAR(cluster.fabric.levels[k].oversubscription,
+                       rows[i].then[k], 1e-12);
+        fr_cluster_release(&cluster);
+    }
+}
+
+/* A key whose values give one answer is said to have no effect; one of which
+ * nothing could be compared is not. */
+static void test_keys_without_effect(void)
+{
+    static const struct {
+        double step_s[4]; /* 0: not possible; keys a (slow) and b */
+        bool acts[2];
+    } rows[] = {{{1, 1, 1, 1}, {false, false}}, {{1, 2, 1, 2}, {false, true}},
+                {{1, 1, 2, 2}, {true, false}},  {{1, 1, 1, 2}, {true, true}},
+                {{1, 0, 1, 0}, {false, true}},  {{0, 0, 0, 0}, {true, true}}};
+    for (size_t i = 0; i < FR_LENGTH(rows); i++) {
+        fr_sweep sweep;
+        fr_err err = {0};
+        fr_sweep_init(&sweep);
+        for (int k = 0; k < 2; k++) {
+            CHECK_OK(fr_sweep_add_key(&sweep, k == 0 ? "a" : "b", &err), &err);
+            CHECK_OK(fr_sweep_add_value(&sweep, "1", &err), &err);
+            CHECK_OK(fr_sweep_add_value(&sweep, "2", &err), &err);
+        }
+        CHECK_OK(fr_sweep_make_points(&sweep, 4, &err), &err);
+        for (int p = 0; p < 4; p++) {
+            sweep.points[p].is_feasible = rows[i].step_s[p] > 0;
+            sweep.points[p].step_s = rows[i].step_s[p];
+        }
+        for (int k = 0; k < 2; k++)
+            CHECK_INT(fr_sweep_key_acts(&sweep, k), rows[i].acts[k]);
+        fr_sweep_release(&sweep);
+    }
+}
+
 CHECK_MAIN({"ranges", test_ranges}, {"keys", test_keys},
            {"curve_by_hand", test_curve_by_hand}, {"front", test_front},
            {"knobs", test_knobs}, {"knobs_that_cannot", test_knobs_that_cannot},
            {"fixed", test_fixed}, {"weak", test_weak},
            {"tp_does_not_divide", test_tp_does_not_divide},
            {"threads", test_threads},
+           {"oversubscription", test_oversubscription},
+           {"keys_without_effect", test_keys_without_effect},
            {"tuned_is_no_worse", test_tuned_is_no_worse})
