@@ -35,6 +35,10 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
         return fr_fail(err, FR_USAGE, "--data: the path is too long");
     if (fr_cli_has(cli, FR_OPT_RESUME) && !fr_cli_has(cli, FR_OPT_CHECKPOINT))
         return fr_fail(err, FR_USAGE, "--resume needs --checkpoint DIR");
+    if (fr_cli_has(cli, FR_OPT_CHECKPOINT_EVERY) &&
+        !fr_cli_has(cli, FR_OPT_CHECKPOINT))
+        return fr_fail(err, FR_USAGE,
+                       "--checkpoint-every needs --checkpoint DIR");
     if (fr_cli_on(cli, FR_OPT_SHARE_GPU) && !fr_cli_is_on_gpu(cli))
         return fr_fail(err, FR_USAGE, "--share-gpu needs --backend cuda");
     if (!fr_cli_is_on_gpu(cli))
@@ -67,6 +71,12 @@ static void show_step(void *context, int64_t i_step, double loss, double step_s)
                     (long long)i_step, loss, 1e3 * step_s);
 }
 
+static void show_note(void *context, const char *line)
+{
+    const progress *p = context;
+    fr_cli_note(p->cli, "forerun: %s", line);
+}
+
 static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
                                    progress *shown)
 {
@@ -81,6 +91,7 @@ static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))
         options.timeout_s = cli->option[FR_OPT_TIMEOUT].real;
     options.on_step = show_step;
+    options.on_note = show_note;
     options.context = shown;
     return options;
 }

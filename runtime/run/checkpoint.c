@@ -1,4 +1,4 @@
-/* checkpoint.c: one file per rank, a manifest, and a name of the newest. */
+/* checkpoint.c: what of a run is kept, and one file of it per rank. */
 #include "runtime/run/checkpoint.h"
 
 #include "core/base/fileio.h"
@@ -6,24 +6,30 @@
 #include "core/base/text.h"
 #include "core/document/json.h"
 #include "plan/decide/grid.h"
+#include "runtime/run/checkpoint_dir.h"
+#include "runtime/run/data.h"
+#include "spec/model/model_json.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define PATH_BYTES 1024
-#define KEPT 2 /* newest checkpoints that stay */
-
-static const char magic[8] = {'F', 'R', 'C', 'K', 'P', 'T', '1', '\n'};
+static const char magic[8] = {'F', 'R', 'C', 'K', 'P', 'T', '2', '\n'};
 
 typedef struct head {
     char magic[8];
-    uint64_t fingerprint; /* of plan, model, job and layout */
+    uint64_t fingerprint; /* of plan, model, job, data and layout */
     uint64_t n_steps_done, n_bytes;
 } head;
+
+struct fr_checkpoints {
+    char dir[FR_CHECKPOINT_PATH - 64]; /* names are appended to it */
+    const fr_program *program;
+    fr_transport *transport;
+    uint64_t identity; /* of model and data */
+};
 
 static void append_job(fr_buffer *text, const fr_job *job)
 {
@@ -32,20 +38,21 @@ static void append_job(fr_buffer *text, const fr_job *job)
                      (unsigned long long)job->seed, (int)job->optimizer,
                      job->lr, job->beta1, job->beta2, job->optimizer_eps,
                      job->weight_decay);
-    fr_buffer_printf(text, " %.17g %.17g %d %lld %.17g %d %lld %s",
-                     job->trust_coefficient, job->clip_norm,
-                     (int)job->lr_schedule, (long long)job->warmup_steps,
-                     job->lr_min_frac, (int)job->lr_rule,
-                     (long long)job->lr_base_batch, job->data);
+    fr_buffer_printf(
+        text, " %.17g %.17g %d %lld %.17g %d %lld", job->trust_coefficient,
+        job->clip_norm, (int)job->lr_schedule, (long long)job->warmup_steps,
+        job->lr_min_frac, (int)job->lr_rule, (long long)job->lr_base_batch);
 }
 
 /*
  * The plan by its stable description; the slab by its blocks and tensors.
  * The number of steps may change: training longer is what resuming is for.
  */
-static fr_status fingerprint(const fr_program *program, int64_t rank,
-                             uint64_t *out, fr_err *err)
+static fr_status fingerprint(const fr_checkpoints *c, uint64_t *out,
+                             fr_err *err)
 {
+    const fr_program *program = c->program;
+    int64_t rank = c->transport->rank;
     const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
     fr_coord coord = fr_plan_coord(&program->plan, rank);
     char plan[512];
@@ -56,6 +63,7 @@ static fr_status fingerprint(const fr_program *program, int64_t rank,
     fr_buffer_printf(&text, " %d %d %d %d", coord.tp, coord.cp, coord.dp,
                      coord.pp);
     append_job(&text, &program->job);
+    fr_buffer_printf(&text, " %llx", (unsigned long long)c->identity);
     for (uint32_t i = 0; i < rank_program->n_tensors; i++)
         fr_buffer_printf(&text, " %s %llu %llu", rank_program->tensors[i].name,
                          (unsigned long long)rank_program->tensors[i].first,
@@ -128,19 +136,20 @@ static fr_status write_all(const char *path, FILE *file,
                                                          : fail_io(path, err);
 }
 
-static fr_status save_rank(const char *path, const fr_program *program,
-                           int64_t rank, const fr_state *state, head *first,
-                           uint64_t *hash, fr_err *err)
+static fr_status save_rank(const fr_checkpoints *c, const char *path,
+                           const fr_state *state, head *first, uint64_t *hash,
+                           fr_err *err)
 {
-    const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
-    char temporary[PATH_BYTES + 64];
+    const fr_rank_program *rank_program =
+        fr_program_of_rank(c->program, c->transport->rank);
+    char temporary[FR_CHECKPOINT_PATH + 64];
 
     memcpy(first->magic, magic, sizeof magic);
     for (uint32_t i = 0; i < rank_program->n_blocks; i++)
         first->n_bytes += is_kept(&rank_program->blocks[i])
                               ? rank_program->blocks[i].n_bytes
                               : 0;
-    FR_TRY(fingerprint(program, rank, &first->fingerprint, err));
+    FR_TRY(fingerprint(c, &first->fingerprint, err));
     (void)snprintf(temporary, sizeof temporary, "%s.tmp", path);
     FILE *file = fopen(temporary, "wb");
     if (file == NULL)
@@ -156,166 +165,104 @@ static fr_status save_rank(const char *path, const fr_program *program,
     return status;
 }
 
-static fr_status write_manifest(const char *step_dir, int64_t n_steps_done,
-                                const uint64_t *hashes, int64_t world,
-                                fr_err *err)
-{
-    char path[PATH_BYTES + 32], text[17];
-    fr_buffer buffer;
-    fr_json_writer w;
-
-    fr_buffer_init(&buffer);
-    fr_json_writer_init(&w, &buffer);
-    fr_json_begin_object(&w);
-    fr_json_put_string(&w, "schema", "forerun.checkpoint/1");
-    fr_json_put_i64(&w, "n_steps_done", n_steps_done);
-    fr_json_key(&w, "rank_hashes");
-    fr_json_begin_array(&w);
-    for (int64_t i = 0; i < world; i++) {
-        fr_hash_format(hashes[i], text);
-        fr_json_string(&w, text);
-    }
-    fr_json_end_array(&w);
-    fr_json_end_object(&w);
-    (void)snprintf(path, sizeof path, "%s/manifest.json", step_dir);
-    return fr_file_write_buffer(path, &buffer, err);
-}
-
-static void remove_step(const char *dir, int64_t n_steps_done)
-{
-    char step_dir[PATH_BYTES], path[PATH_BYTES + 300];
-
-    (void)snprintf(step_dir, sizeof step_dir, "%s/step-%lld", dir,
-                   (long long)n_steps_done);
-    DIR *list = opendir(step_dir);
-    if (list == NULL)
-        return;
-    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
-        if (!fr_text_starts(entry->d_name, "rank-") &&
-            strcmp(entry->d_name, "manifest.json") != 0)
-            continue;
-        (void)snprintf(path, sizeof path, "%s/%s", step_dir, entry->d_name);
-        (void)remove(path);
-    }
-    (void)closedir(list);
-    (void)rmdir(step_dir);
-}
-
-/* A checkpoint that cannot be removed only takes space, so failures are
- * ignored. */
-static void prune(const char *dir, int64_t newest_step)
-{
-    int64_t kept[KEPT] = {newest_step, -1};
-    DIR *list = opendir(dir);
-
-    if (list == NULL)
-        return;
-    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
-        if (!fr_text_starts(entry->d_name, "step-"))
-            continue;
-        int64_t step = strtoll(entry->d_name + 5, NULL, 10);
-        if (step >= newest_step)
-            continue;
-        int64_t loser = step < kept[1] ? step : kept[1];
-        kept[1] = step < kept[1] ? kept[1] : step;
-        if (loser >= 0)
-            remove_step(dir, loser);
-    }
-    (void)closedir(list);
-}
-
-static fr_status publish(const char *dir, const char *step_dir,
-                         int64_t n_steps_done, const uint64_t *hashes,
-                         int64_t world, fr_err *err)
-{
-    char path[PATH_BYTES], text[64];
-
-    FR_TRY(write_manifest(step_dir, n_steps_done, hashes, world, err));
-    int n = snprintf(text, sizeof text, "step-%lld\n", (long long)n_steps_done);
-    (void)snprintf(path, sizeof path, "%s/latest", dir);
-    FR_TRY(fr_file_write(path, text, (size_t)n, err));
-    prune(dir, n_steps_done);
-    return FR_OK;
-}
-
-fr_status fr_checkpoint_save(const char *dir, const fr_program *program,
-                             fr_transport *transport, const fr_state *state,
-                             int64_t n_steps_done, fr_err *err)
+fr_status fr_checkpoints_save(fr_checkpoints *c, const fr_state *state,
+                              int64_t n_steps_done, fr_err *err)
 {
     head first = {.n_steps_done = (uint64_t)n_steps_done};
-    char step_dir[PATH_BYTES], path[PATH_BYTES + 32];
-    uint64_t hash = 0;
+    char path[FR_CHECKPOINT_PATH];
+    int64_t world = c->transport->world;
+    uint64_t hash = 0, *hashes;
 
-    int n = snprintf(step_dir, sizeof step_dir, "%s/step-%lld", dir,
-                     (long long)n_steps_done);
-    if (n < 0 || (size_t)n >= sizeof step_dir)
-        return fr_fail(err, FR_INPUT, "%s: the path is too long", dir);
-    FR_TRY(fr_dir_create(step_dir, err));
-    (void)snprintf(path, sizeof path, "%s/rank-%lld", step_dir,
-                   (long long)transport->rank);
-    FR_TRY(
-        save_rank(path, program, transport->rank, state, &first, &hash, err));
-    uint64_t *hashes;
-    FR_TRY_CALLOC(hashes, (size_t)transport->world, err);
+    (void)snprintf(path, sizeof path, "%s/step-%lld", c->dir,
+                   (long long)n_steps_done);
+    FR_TRY(fr_dir_create(path, err));
+    (void)snprintf(path, sizeof path, "%s/step-%lld/rank-%lld", c->dir,
+                   (long long)n_steps_done, (long long)c->transport->rank);
+    FR_TRY(save_rank(c, path, state, &first, &hash, err));
+    FR_TRY_CALLOC(hashes, (size_t)world, err);
     fr_status status =
-        fr_transport_all_gather(transport, &hash, sizeof hash, hashes, err);
-    if (status == FR_OK && transport->rank == 0)
+        fr_transport_all_gather(c->transport, &hash, sizeof hash, hashes, err);
+    if (status == FR_OK && c->transport->rank == 0)
         status =
-            publish(dir, step_dir, n_steps_done, hashes, transport->world, err);
+            fr_checkpoint_publish(c->dir, n_steps_done, hashes, world, err);
     free(hashes);
     return status;
 }
 
-static fr_status read_manifest(const char *dir, const char *name, int64_t world,
-                               int64_t *n_steps_done, uint64_t *hashes,
-                               fr_err *err)
-{
-    char path[PATH_BYTES];
-    fr_json *json = NULL;
-    const fr_json_value *list = NULL;
-    const char *text = NULL;
+/* ---- opening ------------------------------------------------------------ */
 
-    (void)snprintf(path, sizeof path, "%s/%s/manifest.json", dir, name);
-    FR_TRY(fr_json_load(path, &json, err));
-    const fr_json_value *root = fr_json_root(json);
-    fr_status status = fr_json_get_i64(root, "n_steps_done", n_steps_done, err);
+/* All that training depends on and that no description of the plan has. */
+static fr_status identify(const fr_program *program, uint64_t *out, fr_err *err)
+{
+    fr_buffer text;
+    fr_json_writer json;
+    uint64_t data = 0;
+
+    FR_TRY(fr_data_identity(program->job.data, &data, err));
+    fr_buffer_init(&text);
+    fr_json_writer_init(&json, &text);
+    fr_model_to_json(&program->model, &json);
+    fr_status status = fr_buffer_check(&text, err);
     if (status == FR_OK)
-        status = fr_json_get_array(root, "rank_hashes", &list, err);
-    if (status == FR_OK && fr_json_n(list) != (size_t)world)
-        status = fr_json_fail(list, err,
-                              "the checkpoint has %zu ranks, the plan %lld",
-                              fr_json_n(list), (long long)world);
-    for (size_t i = 0; status == FR_OK && i < (size_t)world; i++) {
-        status = fr_json_as_string(fr_json_at(list, i), &text, err);
-        if (status == FR_OK && !fr_hash_parse(text, &hashes[i]))
-            status = fr_json_fail(list, err, "'%s' is not a hash", text);
-    }
-    fr_json_destroy(json);
+        *out = fr_hash_bytes(text.data, text.n, data);
+    fr_buffer_release(&text);
     return status;
 }
 
-/* Rank 0 reads the manifest of the newest checkpoint. */
-static fr_status find_newest(const char *dir, int64_t world,
-                             int64_t *n_steps_done, uint64_t *hashes,
-                             fr_err *err)
+/* What rank 0 sees to before any step. */
+static fr_status prepare(fr_checkpoints *c, bool is_resumed, fr_err *err)
 {
-    char path[PATH_BYTES], *name = NULL;
+    char path[FR_CHECKPOINT_PATH];
+    int64_t there;
 
-    *n_steps_done = 0;
-    int n = snprintf(path, sizeof path, "%s/latest", dir);
-    if (n < 0 || (size_t)n >= sizeof path - 64)
-        return fr_fail(err, FR_INPUT, "%s: the path is too long", dir);
-    if (!fr_file_exists(path))
-        return FR_OK;
-    FR_TRY(fr_file_read(path, 64, &name, NULL, err));
-    const char *trimmed = fr_text_trim(name);
-    fr_status status =
-        fr_text_starts(trimmed, "step-") && strchr(trimmed, '/') == NULL
-            ? read_manifest(dir, trimmed, world, n_steps_done, hashes, err)
-            : fr_fail(err, FR_INPUT, "%s: no name of a checkpoint in it", path);
-    free(name);
-    return status;
+    FR_TRY(fr_dir_create(c->dir, err));
+    (void)snprintf(path, sizeof path, "%s/writable", c->dir);
+    FR_TRY(fr_file_write(path, "", 0, err));
+    (void)remove(path);
+    there = fr_checkpoint_older(c->dir, INT64_MAX);
+    if (!is_resumed && there > 0)
+        return fr_fail(err, FR_INPUT,
+                       "%s: there is a checkpoint of step %lld in it; give "
+                       "--resume to go on from it, or another directory",
+                       c->dir, (long long)there);
+    return identify(c->program, &c->identity, err);
 }
+
+fr_status fr_checkpoints_open(const char *dir, const fr_program *program,
+                              fr_transport *transport, bool is_resumed,
+                              fr_checkpoints **out, fr_err *err)
+{
+    fr_checkpoints *c;
+    fr_status status = FR_OK;
+
+    FR_TRY_CALLOC(c, 1, err);
+    c->program = program;
+    c->transport = transport;
+    if (!fr_text_copy(c->dir, sizeof c->dir, dir))
+        status = fr_fail(err, FR_INPUT, "%s: the path is too long", dir);
+    if (status == FR_OK && transport->rank == 0)
+        status = prepare(c, is_resumed, err);
+    status = fr_transport_agree(transport, status, false, err);
+    if (status == FR_OK)
+        status = fr_transport_share(transport, &c->identity, sizeof c->identity,
+                                    err);
+    if (status != FR_OK) {
+        fr_checkpoints_close(c);
+        return status;
+    }
+    *out = c;
+    return FR_OK;
+}
+
+void fr_checkpoints_close(fr_checkpoints *checkpoints)
+{
+    free(checkpoints);
+}
+
+/* ---- loading ------------------------------------------------------------ */
+
+/* How it went with one checkpoint; the worst of all ranks counts. */
+typedef enum verdict { WHOLE, DAMAGED, FOREIGN, FAILED } verdict;
 
 static fr_status read_blocks(const char *path, FILE *file,
                              const fr_rank_program *rank_program,
@@ -338,66 +285,127 @@ static fr_status read_blocks(const char *path, FILE *file,
     return status;
 }
 
-static fr_status load_rank(const char *path, const fr_program *program,
-                           int64_t rank, const fr_state *state,
-                           uint64_t expected, fr_err *err)
+static fr_status load_rank(const fr_checkpoints *c, const char *path,
+                           const fr_state *state, uint64_t expected,
+                           fr_err *err)
 {
-    const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
+    const fr_rank_program *rank_program =
+        fr_program_of_rank(c->program, c->transport->rank);
     head first;
     uint64_t own = 0;
 
-    FR_TRY(fingerprint(program, rank, &own, err));
+    FR_TRY(fingerprint(c, &own, err));
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         return fail_io(path, err);
     fr_status status = FR_OK;
     if (fread(&first, sizeof first, 1, file) != 1 ||
         memcmp(first.magic, magic, sizeof magic) != 0)
-        status = fr_fail(err, FR_INPUT, "%s: not a checkpoint", path);
+        status = fr_fail(err, FR_IO, "%s: no checkpoint of this version", path);
     else if (first.fingerprint != own)
         status = fr_fail(err, FR_INPUT,
-                         "%s: made by another plan, model or job; resume "
-                         "with that one, or start anew in another directory",
+                         "%s: made by another plan, model, job or data; resume "
+                         "with those, or start anew in another directory",
                          path);
     uint64_t hash = fr_hash_bytes(&first, sizeof first, 0);
     if (status == FR_OK)
         status = read_blocks(path, file, rank_program, state, &hash, err);
     if (status == FR_OK && hash != expected)
-        status = fr_fail(err, FR_INPUT,
+        status = fr_fail(err, FR_IO,
                          "%s: damaged: its hash is not the manifest's", path);
     (void)fclose(file);
     return status;
 }
 
-fr_status fr_checkpoint_load(const char *dir, const fr_program *program,
-                             fr_transport *transport, const fr_state *state,
-                             int64_t *n_steps_done, fr_err *err)
+/* Tries one checkpoint on all ranks: the same verdict everywhere, with the
+ * reason of the first rank that had it. */
+static fr_status try_one(const fr_checkpoints *c, const fr_state *state,
+                         int64_t n_done, verdict *out, fr_err *why, fr_err *err)
 {
-    /* How many steps are done, then a hash for each rank. */
-    size_t n_bytes = ((size_t)transport->world + 1) * sizeof(uint64_t);
-    uint64_t *newest = calloc(1, n_bytes);
-    char path[PATH_BYTES];
-    int64_t n_done = 0;
-
-    if (newest == NULL)
-        return fr_fail_no_memory(err);
-    /* Only rank 0 need see the directory's own files. */
+    fr_transport *transport = c->transport;
+    struct report {
+        int32_t verdict;
+        char text[508];
+    } mine = {WHOLE, ""}, *all = NULL;
+    char path[FR_CHECKPOINT_PATH];
+    fr_err own = {0};
+    uint64_t *hashes;
+    size_t n_bytes = (size_t)transport->world * sizeof *hashes;
     fr_status status = FR_OK;
-    if (transport->rank == 0)
-        status = find_newest(dir, transport->world, &n_done, newest + 1, err);
-    newest[0] = (uint64_t)n_done;
-    status = fr_transport_agree(transport, status, false, err);
-    if (status == FR_OK)
-        status = fr_transport_share(transport, newest, n_bytes, err);
-    n_done = (int64_t)newest[0];
-    if (status == FR_OK && n_done > 0) {
-        (void)snprintf(path, sizeof path, "%s/step-%lld/rank-%lld", dir,
-                       (long long)n_done, (long long)transport->rank);
-        status = load_rank(path, program, transport->rank, state,
-                           newest[1 + transport->rank], err);
+
+    FR_TRY_CALLOC(hashes, (size_t)transport->world, err);
+    all = calloc((size_t)transport->world, sizeof *all);
+    if (all == NULL) {
+        free(hashes);
+        return fr_fail_no_memory(err);
     }
-    if (status == FR_OK)
-        *n_steps_done = n_done;
-    free(newest);
-    return status;
+    if (transport->rank == 0)
+        status = fr_checkpoint_read_manifest(c->dir, n_done, transport->world,
+                                             hashes, &own);
+    /* Only rank 0 need see the directory's own files. */
+    fr_status shared = fr_transport_share(transport, hashes, n_bytes, err);
+    if (shared == FR_OK && status == FR_OK) {
+        (void)snprintf(path, sizeof path, "%s/step-%lld/rank-%lld", c->dir,
+                       (long long)n_done, (long long)transport->rank);
+        status = load_rank(c, path, state, hashes[transport->rank], &own);
+    }
+    mine.verdict = status == FR_OK      ? WHOLE
+                   : status == FR_IO    ? DAMAGED
+                   : status == FR_INPUT ? FOREIGN
+                                        : FAILED;
+    fr_text_copy_cut(mine.text, sizeof mine.text, own.text);
+    if (shared == FR_OK)
+        shared =
+            fr_transport_all_gather(transport, &mine, sizeof mine, all, err);
+    *out = WHOLE;
+    for (int64_t i = 0; shared == FR_OK && i < transport->world; i++)
+        if (all[i].verdict > (int32_t)*out) {
+            *out = (verdict)all[i].verdict;
+            fr_err_write(why, FR_FAILURE, "%s", all[i].text);
+        }
+    free(all);
+    free(hashes);
+    return shared;
+}
+
+fr_status fr_checkpoints_load(fr_checkpoints *c, const fr_state *state,
+                              int64_t *n_steps_done, fr_buffer *notes,
+                              fr_err *err)
+{
+    fr_transport *transport = c->transport;
+    int64_t at = 0;
+    fr_err why = {0};
+    bool has_damaged = false;
+
+    if (transport->rank == 0)
+        at = fr_checkpoint_newest(c->dir, notes);
+    for (;;) {
+        verdict found;
+        FR_TRY(fr_transport_share(transport, &at, sizeof at, err));
+        if (at == 0)
+            break;
+        FR_TRY(try_one(c, state, at, &found, &why, err));
+        if (found == WHOLE) {
+            *n_steps_done = at;
+            return FR_OK;
+        }
+        if (found != DAMAGED)
+            return fr_fail(err, found == FOREIGN ? FR_INPUT : FR_FAILURE, "%s",
+                           why.text);
+        has_damaged = true;
+        if (transport->rank == 0) {
+            fr_buffer_printf(notes, "step-%lld is passed over: %s\n",
+                             (long long)at, why.text);
+            at = fr_checkpoint_older(c->dir, at);
+        }
+    }
+    if (has_damaged)
+        return fr_fail(err, FR_INPUT,
+                       "%s: no checkpoint in it is whole; the last: %s", c->dir,
+                       why.text);
+    if (transport->rank == 0)
+        fr_buffer_printf(notes, "%s holds no checkpoint: starting at step 0\n",
+                         c->dir);
+    *n_steps_done = 0;
+    return FR_OK;
 }

@@ -1,6 +1,7 @@
 /* data.c: token files and made-up tokens. */
 #include "runtime/run/data.h"
 
+#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/numbers/rng.h"
 
@@ -14,6 +15,8 @@
 #define LLMC_MAGIC 20240520U
 #define LLMC_HEADER_BYTES 1024
 #define SCAN_BYTES 65536
+#define IDENTITY_PIECES 64
+#define IDENTITY_BYTES ((uint64_t)1 << 20) /* of a piece */
 
 struct fr_data {
     int fd; /* -1: synthetic */
@@ -169,6 +172,42 @@ void fr_data_close(fr_data *data)
         (void)close(data->fd);
     free(data->window);
     free(data);
+}
+
+fr_status fr_data_identity(const char *path, uint64_t *out, fr_err *err)
+{
+    fr_data data = {.fd = -1};
+    struct stat info;
+    fr_status status = FR_OK;
+
+    *out = 0;
+    if (path[0] == '\0')
+        return FR_OK;
+    fr_text_copy_cut(data.path, sizeof data.path, path);
+    data.fd = open(path, O_RDONLY | O_CLOEXEC);
+    unsigned char *piece = malloc(IDENTITY_BYTES);
+    if (piece == NULL)
+        status = fr_fail_no_memory(err);
+    else if (data.fd < 0 || fstat(data.fd, &info) != 0)
+        status = fr_fail(err, FR_IO, "%s: %s", path, strerror(errno));
+    if (status == FR_OK) {
+        uint64_t n_file = (uint64_t)info.st_size, at = 0;
+        uint64_t step = n_file <= IDENTITY_PIECES * IDENTITY_BYTES
+                            ? IDENTITY_BYTES
+                            : n_file / IDENTITY_PIECES;
+        *out = fr_hash_bytes(&n_file, sizeof n_file, 0);
+        for (; status == FR_OK && at < n_file; at += step) {
+            uint64_t n =
+                n_file - at < IDENTITY_BYTES ? n_file - at : IDENTITY_BYTES;
+            status = read_at(&data, at, piece, n, err);
+            if (status == FR_OK)
+                *out = fr_hash_bytes(piece, n, *out);
+        }
+    }
+    free(piece);
+    if (data.fd >= 0)
+        (void)close(data.fd);
+    return status;
 }
 
 /*

@@ -29,6 +29,14 @@ FR_CHECKED fr_status fr_data_open(const fr_job *job, int64_t vocab,
 void fr_data_close(fr_data *data); /* takes NULL */
 
 /*
+ * A hash of what is in a file, so that another one of the same name is told
+ * from it: of its size and all bytes, of more than 64 MiB of 64 pieces spread
+ * over it.  "": synthetic, 0.  FR_IO: it cannot be read.
+ */
+FR_CHECKED fr_status fr_data_identity(const char *path, uint64_t *out,
+                                      fr_err *err);
+
+/*
  * Samples [first, first + n) of step i_step: tokens[n][seq], then
  * targets[n][seq] (the same window moved by one).  FR_IO on a read error.
  */

@@ -24,6 +24,7 @@ typedef struct run {
     fr_gradient_dump *dump;
     fr_rank_page *page;
     int64_t first_step, n_steps; /* n_steps: until where, from 0 */
+    fr_checkpoints *checkpoints; /* NULL: none are wanted */
     double *loss, *step_s;
 } run;
 
@@ -127,22 +128,51 @@ static fr_state state_of(const run *r)
     return (fr_state){r->executor, view_state, store_state};
 }
 
+static void tell(const run *r, fr_buffer *notes)
+{
+    char *save = NULL;
+    if (notes->n > 0 && r->options.on_note != NULL)
+        for (char *line = strtok_r(notes->data, "\n", &save); line != NULL;
+             line = strtok_r(NULL, "\n", &save))
+            r->options.on_note(r->options.context, line);
+    fr_buffer_release(notes);
+}
+
+static fr_status resume(run *r, fr_err *err)
+{
+    fr_state state = state_of(r);
+    fr_buffer notes;
+
+    fr_buffer_init(&notes);
+    fr_status status = fr_checkpoints_load(r->checkpoints, &state,
+                                           &r->first_step, &notes, err);
+    tell(r, &notes);
+    if (status == FR_OK && r->first_step > r->n_steps)
+        return fr_fail(err, FR_INPUT,
+                       "the checkpoint in %s is of step %lld, the run ends at "
+                       "step %lld; give --steps %lld or more",
+                       r->options.checkpoint_dir, (long long)r->first_step,
+                       (long long)r->n_steps, (long long)r->first_step);
+    return status;
+}
+
 static fr_status fill_slab(run *r, fr_err *err)
 {
     fr_executor *executor = r->executor;
-    fr_state state = state_of(r);
 
+    if (r->options.checkpoint_dir != NULL)
+        FR_TRY(fr_checkpoints_open(r->options.checkpoint_dir, r->program,
+                                   r->transport, r->options.is_resumed,
+                                   &r->checkpoints, err));
     FR_TRY(executor->ops->connect(executor, err));
     FR_TRY(executor->ops->fill(executor, err));
-    if (r->options.is_resumed && r->options.checkpoint_dir != NULL)
-        FR_TRY(fr_checkpoint_load(r->options.checkpoint_dir, r->program,
-                                  r->transport, &state, &r->first_step, err));
-    return FR_OK;
+    return r->options.is_resumed && r->checkpoints != NULL ? resume(r, err)
+                                                           : FR_OK;
 }
 
 static bool is_checkpoint_due(const run *r, int64_t n_done)
 {
-    if (r->options.checkpoint_dir == NULL)
+    if (r->checkpoints == NULL)
         return false;
     return n_done == r->n_steps || (r->options.checkpoint_every > 0 &&
                                     n_done % r->options.checkpoint_every == 0);
@@ -168,8 +198,7 @@ static fr_status do_step(run *r, int64_t i_step, step_news *all, fr_err *err)
                                       r->options.gradient_path, err));
     }
     if (is_checkpoint_due(r, i_step + 1))
-        FR_TRY(fr_checkpoint_save(r->options.checkpoint_dir, r->program,
-                                  transport, &state, i_step + 1, err));
+        FR_TRY(fr_checkpoints_save(r->checkpoints, &state, i_step + 1, err));
     if (transport->rank == 0 && r->options.on_step != NULL)
         r->options.on_step(r->options.context, i_step, r->loss[i_out],
                            r->step_s[i_out]);
@@ -315,6 +344,7 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
 static void tear_down(run *r)
 {
     fr_executor_destroy(r->executor);
+    fr_checkpoints_close(r->checkpoints);
     fr_data_close(r->data);
     fr_gradient_dump_destroy(r->dump);
     fr_rank_page_close(r->page);

@@ -23,7 +23,9 @@ typedef struct fr_run_options {
     double timeout_s;      /* a wait longer than this ends the run */
     bool is_gradient_dump; /* write the gradients of the first step ... */
     const char *gradient_path;  /* ... here, see gradient_dump.h */
-    const char *checkpoint_dir; /* NULL: none, see checkpoint.h */
+    const char *checkpoint_dir; /* NULL: none, see checkpoint.h.  One that
+                                   holds checkpoints is refused unless the
+                                   run is resumed */
     int64_t checkpoint_every;   /* steps; 0: after the last one only */
     bool is_resumed;            /* go on from checkpoint_dir if it has one */
     bool is_checked;   /* fr_program_check first (it may take a while) */
@@ -31,6 +33,8 @@ typedef struct fr_run_options {
                           part of something else */
     /* Called on rank 0 after each step; may be NULL. */
     void (*on_step)(void *context, int64_t i_step, double loss, double step_s);
+    /* Called on rank 0 with a line that the user should read; may be NULL. */
+    void (*on_note)(void *context, const char *line);
     void *context;
 } fr_run_options;
 

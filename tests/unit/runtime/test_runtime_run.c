@@ -247,7 +247,7 @@ static void test_bad_checkpoints(void)
         return;
     show_init(&other);
     other.job.seed = 556;
-    check_refused(&other, "another plan, model or job");
+    check_refused(&other, "another plan, model, job or data");
     (void)snprintf(path, sizeof path, "%s/step-12/rank-0", scratch_dir());
     FILE *file = fopen(path, "r+b");
     if (CHECK(file != NULL)) {
@@ -261,6 +261,166 @@ static void test_bad_checkpoints(void)
     CHECK(truncate(path, 2000) == 0);
     check_refused(&s, "cut off");
     show_release(&s);
+    remove_scratch();
+}
+
+/* What rank 0 was told. */
+static char told[2000];
+
+static void note(void *context, const char *line)
+{
+    (void)context;
+    size_t used = strlen(told);
+    (void)snprintf(told + used, sizeof told - used, "%s\n", line);
+}
+
+static void write_text(const char *name, const char *text)
+{
+    char path[CHECK_PATH_BYTES + 64];
+    fr_err err = {0};
+
+    (void)snprintf(path, sizeof path, "%s/%s", scratch_dir(), name);
+    CHECK_OK(fr_file_write(path, text, strlen(text), &err), &err);
+}
+
+/* Trains with checkpoints at 3, 6, 9 and 12, of which 9 and 12 stay. */
+static void leave_checkpoints(const char *data)
+{
+    show s;
+
+    show_init(&s);
+    s.plan.dp = 2;
+    s.options.checkpoint_dir = scratch_dir();
+    s.options.checkpoint_every = 3;
+    (void)snprintf(s.job.data, sizeof s.job.data, "%s", data);
+    CHECK(perform_well(&s));
+    show_release(&s);
+}
+
+/* Resumes up to `n_steps`; where it began, -1: refused with `needle`. */
+static int64_t resume_to(int64_t n_steps, const char *data, const char *needle)
+{
+    show s;
+    int64_t from = -1;
+
+    told[0] = '\0';
+    show_init(&s);
+    s.plan.dp = 2;
+    s.options.checkpoint_dir = scratch_dir();
+    s.options.is_resumed = true;
+    s.options.n_steps = n_steps;
+    s.options.on_note = note;
+    (void)snprintf(s.job.data, sizeof s.job.data, "%s", data);
+    if (perform(&s) && s.status[0] == FR_OK)
+        from = s.result.resumed_from_step;
+    else
+        CHECK_INT(s.status[0], FR_INPUT);
+    CHECK_HAS(from < 0 ? s.err[0].text : told, needle);
+    show_release(&s);
+    return from;
+}
+
+static void test_resume_below_the_checkpoint(void)
+{
+    leave_checkpoints("");
+    CHECK_INT(resume_to(5, "", "of step 12, the run ends at step 5"), -1);
+    CHECK_INT(resume_to(12, "", ""), 12); /* nothing is left to do */
+    remove_scratch();
+}
+
+/* A damaged checkpoint is named, and the one before it taken. */
+static void test_fall_back(void)
+{
+    static const char *const manifests[] = {
+        "{\"n_steps_done\": -3, \"rank_hashes\": []}",
+        "{\"n_steps_done\": 0, \"rank_hashes\": []}", "{", ""};
+
+    for (size_t i = 0; i < FR_LENGTH(manifests); i++) {
+        leave_checkpoints("");
+        write_text("step-12/manifest.json", manifests[i]);
+        CHECK_INT(resume_to(14, "", "step-12 is passed over"), 9);
+        write_text("step-14/rank-0", "");
+        write_text("step-14/manifest.json", "");
+        CHECK_INT(resume_to(14, "", "no checkpoint in it is whole"), -1);
+        remove_scratch();
+    }
+}
+
+static void test_latest_is_missing(void)
+{
+    static const char *const texts[] = {"", "step-x\n", "step--4\n",
+                                        "../etc/passwd\n"};
+
+    for (size_t i = 0; i < FR_LENGTH(texts); i++) {
+        leave_checkpoints("");
+        write_text("latest", texts[i]);
+        CHECK_INT(resume_to(14, "", "latest is missing or names no"), 12);
+        remove_scratch();
+    }
+    leave_checkpoints("");
+    write_text("latest", "step-9\n"); /* back by hand */
+    CHECK_INT(resume_to(14, "", ""), 9);
+    remove_scratch();
+    CHECK_INT(resume_to(14, "", "holds no checkpoint: starting at step 0"), 0);
+    remove_scratch();
+}
+
+/* A run that is not resumed leaves other runs' checkpoints alone. */
+static void test_fresh_run_into_old_checkpoints(void)
+{
+    show s;
+
+    leave_checkpoints("");
+    show_init(&s);
+    s.plan.dp = 2;
+    s.options.checkpoint_dir = scratch_dir();
+    if (perform(&s)) {
+        CHECK_INT(s.status[0], FR_INPUT);
+        CHECK_HAS(s.err[0].text, "there is a checkpoint of step 12 in it");
+    }
+    show_release(&s);
+    CHECK_INT(resume_to(14, "", ""), 12);
+    remove_scratch();
+}
+
+/* Before the first step, so that nothing is lost. */
+static void test_directory_that_cannot_be_written(void)
+{
+    show s;
+    char path[CHECK_PATH_BYTES];
+
+    check_tmp_path(path, "test_runtime_run.%d.file", (int)getpid());
+    fr_err err = {0};
+    CHECK_OK(fr_file_write(path, "", 0, &err), &err);
+    show_init(&s);
+    s.options.checkpoint_dir = path;
+    if (perform(&s)) {
+        CHECK(s.status[0] != FR_OK);
+        CHECK_HAS(s.err[0].text, path);
+        CHECK(s.result.loss == NULL);
+    }
+    show_release(&s);
+    (void)remove(path);
+}
+
+static void test_changed_data(void)
+{
+    char path[CHECK_PATH_BYTES], text[600];
+    fr_err err = {0};
+
+    check_tmp_path(path, "test_runtime_run.%d.bin", (int)getpid());
+    memset(text, 7, sizeof text);
+    for (size_t i = 1; i < sizeof text; i += 2)
+        text[i] = 0;
+    CHECK_OK(fr_file_write(path, text, sizeof text, &err), &err);
+    leave_checkpoints(path);
+    text[400] = 8;
+    CHECK_OK(fr_file_write(path, text, sizeof text, &err), &err);
+    CHECK_INT(resume_to(14, path, "another plan, model, job or data"), -1);
+    text[400] = 7;
+    CHECK_OK(fr_file_write(path, text, sizeof text, &err), &err);
+    CHECK_INT(resume_to(14, path, ""), 12);
+    (void)remove(path);
     remove_scratch();
 }
 
@@ -367,6 +527,12 @@ static void test_time_limit(void)
 CHECK_MAIN({"resume", test_resume},
            {"checkpoints_are_pruned", test_checkpoints_are_pruned},
            {"bad_checkpoints", test_bad_checkpoints},
+           {"resume_below_the_checkpoint", test_resume_below_the_checkpoint},
+           {"fall_back", test_fall_back},
+           {"latest_is_missing", test_latest_is_missing},
+           {"fresh_run_into_old", test_fresh_run_into_old_checkpoints},
+           {"directory_not_writable", test_directory_that_cannot_be_written},
+           {"changed_data", test_changed_data},
            {"nothing_to_resume", test_nothing_to_resume},
            {"failing_rank", test_failing_rank}, {"timeline", test_timeline},
            {"time_limit", test_time_limit})
