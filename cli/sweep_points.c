@@ -2,6 +2,7 @@
 #include "cli/sweep_points.h"
 
 #include "cli/option/plan_choice.h"
+#include "cli/option/usual_job.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "spec/cluster/cluster_knobs.h"
@@ -335,6 +336,21 @@ static fr_status make_variants(const fr_inputs *inputs, fr_sweep_points *out,
     return FR_OK;
 }
 
+/* The batch is the same everywhere: a sequence for each rank of the largest
+ * cluster, or of the smallest where it grows with them. */
+static int64_t count_usual_ranks(const fr_cli *cli, const fr_sweep_points *at)
+{
+    int64_t n = 0;
+    for (size_t v = 0; v < at->n_variants; v++) {
+        if (at->variants[v].costs == NULL)
+            continue;
+        int64_t n_here = fr_cluster_slots(&at->variants[v].cluster);
+        bool is_better = fr_cli_on(cli, FR_OPT_WEAK) ? n_here < n : n_here > n;
+        n = n == 0 || is_better ? n_here : n;
+    }
+    return n;
+}
+
 /* ---- cases -------------------------------------------------------------- */
 
 static fr_status set_options(const fr_sweep *sweep, size_t point, fr_cli *cli,
@@ -373,6 +389,9 @@ static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
     FR_TRY(fr_plan_choice_make(
         &varied, cli->n_positional > 2 ? cli->positional[2] : NULL,
         out->cluster, &choice, err));
+    if (cli->n_positional < 3)
+        fr_usual_batch(&varied, out->cluster, points->n_usual_ranks,
+                       &choice.job);
     out->job = choice.job;
     out->plan = choice.plan;
     out->pins = choice.pins;
@@ -391,6 +410,7 @@ fr_status fr_sweep_points_make(const fr_cli *cli, const fr_inputs *inputs,
     out->sweep.i_scale_key = find_scale_key(&out->sweep);
     FR_TRY(load_models(cli, out, err));
     FR_TRY(make_variants(inputs, out, err));
+    out->n_usual_ranks = count_usual_ranks(cli, out);
     out->cases = calloc(out->sweep.n_points, sizeof *out->cases);
     if (out->cases == NULL)
         return fr_fail_no_memory(err);

@@ -23,7 +23,8 @@ typedef struct fr_sweep_points {
     size_t n_models;
     fr_sweep_variant *variants; /* one for each choice of all knobs */
     size_t n_variants;
-    fr_sweep_case *cases; /* [sweep.n_points] */
+    fr_sweep_case *cases;  /* [sweep.n_points] */
+    int64_t n_usual_ranks; /* that the usual batch is for */
 } fr_sweep_points;
 
 /*

@@ -2,6 +2,7 @@
 #include "cli/sweep_trials.h"
 
 #include "cli/option/plan_choice.h"
+#include "cli/option/usual_job.h"
 #include "core/base/text.h"
 #include "spec/cluster/cluster_knobs.h"
 
@@ -78,6 +79,8 @@ static fr_status make_case(const fr_cli *cli, const fr_inputs *inputs, size_t i,
     int64_t n_nodes = fr_cluster_n_nodes(&inputs->cluster);
     FR_TRY(make_part(inputs, n_parts, part, err));
     FR_TRY(fr_plan_choice_make(cli, NULL, &inputs->cluster, &choice, err));
+    fr_usual_batch(cli, &inputs->cluster, fr_cluster_slots(&inputs->cluster),
+                   &choice.job);
     *out = (fr_sweep_case){
         .model = &points->models[0],
         .cluster = &part->cluster,

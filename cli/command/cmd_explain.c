@@ -5,6 +5,7 @@
 #include "cli/inputs.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
+#include "cli/option/usual_job.h"
 #include "core/base/fileio.h"
 #include "plan/decide/plan_json.h"
 #include "report/explanation_report.h"
@@ -31,6 +32,12 @@ static const fr_prediction *prediction_of(const subject *s)
     return s->file.has_prediction ? &s->file.prediction : NULL;
 }
 
+static fr_report_setup setup_of(const subject *s)
+{
+    return (fr_report_setup){&s->file.model, &s->file.job, &s->file.plan,
+                             &s->inputs.cluster};
+}
+
 static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
 {
     int n_changes =
@@ -40,7 +47,10 @@ static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
     fr_buffer_init(&text);
     fr_status status = fr_report_plan_text(&s->file.model, &s->file.job,
                                            &s->file.plan, &text, err);
+    fr_report_setup setup = setup_of(s);
     fr_buffer_putc(&text, '\n');
+    if (status == FR_OK && s->inputs.has_cluster)
+        fr_report_setup_text(&setup, &text);
     if (status == FR_OK && prediction != NULL)
         status = fr_report_prediction_text(prediction, &text, err);
     else if (status == FR_OK)
@@ -68,6 +78,9 @@ static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
     fr_json_put_string(json, "model", s->file.model.name);
     fr_json_key(json, "plan");
     fr_plan_json_write(&s->file.plan, json);
+    fr_report_setup setup = setup_of(s);
+    if (s->inputs.has_cluster)
+        fr_report_setup_json(&setup, json);
     fr_json_key(json, "prediction");
     if (prediction == NULL) {
         fr_json_null(json);
@@ -134,6 +147,8 @@ static fr_status load_model(const fr_cli *cli, subject *s, fr_err *err)
     fr_plan_file_init(&s->file);
     fr_status status = fr_plan_choice_load(cli, cli->positional[0], NULL,
                                            &s->inputs, &choice, err);
+    if (status == FR_OK)
+        fr_usual_plan(cli, &s->inputs, &choice);
     if (status == FR_OK)
         status = fr_plan_choice_balance(cli, &s->inputs, &choice.model,
                                         &choice.job, &choice.plan, err);

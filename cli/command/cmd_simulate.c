@@ -3,10 +3,19 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/option/plan_choice.h"
+#include "cli/option/usual_job.h"
 #include "report/prediction_report.h"
 
+static fr_report_setup setup_of(const fr_inputs *inputs,
+                                const fr_plan_choice *choice)
+{
+    return (fr_report_setup){&choice->model, &choice->job, &choice->plan,
+                             &inputs->cluster};
+}
+
 /* Everything a prediction is printed from. */
-static fr_status print_text(const fr_cli *cli, const fr_plan_choice *choice,
+static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
+                            const fr_plan_choice *choice,
                             const fr_forecast *forecast, fr_err *err)
 {
     char name[256];
@@ -15,6 +24,8 @@ static fr_status print_text(const fr_cli *cli, const fr_plan_choice *choice,
     fr_buffer_printf(&text, "%s on %s: %s\n", choice->model.name,
                      cli->positional[1],
                      fr_plan_describe(&choice->plan, name, sizeof name));
+    fr_report_setup setup = setup_of(inputs, choice);
+    fr_report_setup_text(&setup, &text);
     fr_status status =
         fr_report_prediction_text(&forecast->prediction, &text, err);
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT)) {
@@ -24,7 +35,8 @@ static fr_status print_text(const fr_cli *cli, const fr_plan_choice *choice,
     return fr_answer_text(status, &text, cli, err);
 }
 
-static fr_status print_json(const fr_cli *cli, const fr_plan_choice *choice,
+static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
+                            const fr_plan_choice *choice,
                             const fr_forecast *forecast, fr_err *err)
 {
     char name[256];
@@ -32,6 +44,8 @@ static fr_status print_json(const fr_cli *cli, const fr_plan_choice *choice,
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.prediction/1");
     fr_json_put_string(json, "plan",
                        fr_plan_describe(&choice->plan, name, sizeof name));
+    fr_report_setup setup = setup_of(inputs, choice);
+    fr_report_setup_json(&setup, json);
     fr_report_prediction_json(&forecast->prediction, json);
     return fr_answer_print(&answer, cli, err);
 }
@@ -48,8 +62,8 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
         FR_TRY(fr_plan_choice_save(choice, inputs, cli->positional[1],
                                    &forecast->prediction, output, err));
     if (fr_cli_on(cli, FR_OPT_JSON))
-        return print_json(cli, choice, forecast, err);
-    return print_text(cli, choice, forecast, err);
+        return print_json(cli, inputs, choice, forecast, err);
+    return print_text(cli, inputs, choice, forecast, err);
 }
 
 FR_COMMAND_FUNCTION(simulate)
@@ -66,6 +80,8 @@ FR_COMMAND_FUNCTION(simulate)
                             cli->n_positional > 2 ? cli->positional[2] : NULL,
                             &inputs, &choice, err),
         out_inputs);
+    if (cli->n_positional == 2)
+        fr_usual_plan(cli, &inputs, &choice);
     FR_TRY_GOTO(status,
                 fr_plan_choice_balance(cli, &inputs, &choice.model, &choice.job,
                                        &choice.plan, err),

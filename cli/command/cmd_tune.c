@@ -6,6 +6,7 @@
 #include "cli/option/goal_options.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
+#include "cli/option/usual_job.h"
 #include "core/base/units.h"
 #include "report/tuning_report.h"
 #include "tuner/answer/tune.h"
@@ -154,6 +155,11 @@ FR_COMMAND_FUNCTION(tune)
                 fr_plan_choice_load(cli, cli->positional[0], NULL, &inputs,
                                     &choice, err),
                 out_inputs);
+    fr_usual_batch(cli, &inputs.cluster,
+                   fr_cli_has(cli, FR_OPT_RANKS)
+                       ? cli->option[FR_OPT_RANKS].count
+                       : fr_cluster_slots(&inputs.cluster),
+                   &choice.job);
     fr_axis_range ranges[FR_SPACE_AXIS_N];
     FR_TRY_GOTO(status, fr_cli_apply_ranges(cli, ranges, err), out_inputs);
     fr_tune_options options =

@@ -2,6 +2,7 @@
 #include "cli/option/plan_choice.h"
 
 #include "cli/option/plan_options.h"
+#include "cli/option/usual_job.h"
 #include "core/base/text.h"
 #include "plan/collective/collective.h"
 #include "plan/decide/plan_json.h"
@@ -39,6 +40,7 @@ fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
                               fr_err *err)
 {
     FR_TRY(fr_cli_make_job(cli, &choice->model, &choice->job, err));
+    fr_usual_seq(cli, &choice->model, cluster, &choice->job);
     fr_plan_init(&choice->plan);
     default_device(fr_cluster_device(cluster, 0), &choice->plan);
     if (plan_path != NULL) {

@@ -1,0 +1,89 @@
+/* usual_job.c: sequence, batch and data parallelism that nobody gave. */
+#include "cli/option/usual_job.h"
+
+/* Longer ones are trained in a phase of their own; recipes of 2024 begin with
+ * 8192 (Llama 3, arXiv 2407.21783, sec. 3.4.1). */
+static const int64_t most_seq = 8192;
+
+/* Of a pipeline of p stages: "almost negligible when M >= 4 x K" (GPipe, arXiv
+ * 1811.06965, sec. 2.3). */
+static const int64_t micro_batches_per_stage = 4;
+
+/* Sequences: smaller batches are those of an experiment. */
+static const int64_t least_batch = 8;
+
+static bool is_gpu(const fr_cluster *cluster)
+{
+    return fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void fr_usual_seq(const fr_cli *cli, const fr_model *model,
+                  const fr_cluster *cluster, fr_job *job)
+{
+    if (is_gpu(cluster) && !fr_cli_has(cli, FR_OPT_SEQ) &&
+        model->kind != FR_MODEL_LAYERS && model->max_seq > 0)
+        job->seq = smaller(model->max_seq, most_seq);
+}
+
+void fr_usual_batch(const fr_cli *cli, const fr_cluster *cluster,
+                    int64_t n_ranks, fr_job *job)
+{
+    if (is_gpu(cluster) && !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH))
+        job->global_batch = larger(n_ranks, least_batch);
+}
+
+/* Ranks that the cluster has places for, as the options limit them. */
+static int64_t count_places(const fr_cli *cli, const fr_inputs *inputs)
+{
+    int64_t n = fr_cluster_slots(&inputs->cluster);
+    int64_t n_asked = cli->option[FR_OPT_RANKS].count;
+    if (inputs->ranks_per_node > 0)
+        n = smaller(n, inputs->ranks_per_node *
+                           fr_cluster_n_nodes(&inputs->cluster));
+    return n_asked > 0 ? smaller(n, n_asked) : n;
+}
+
+static int64_t batch_of(const fr_plan *plan)
+{
+    int64_t n_micro = plan->pp > 1 ? micro_batches_per_stage * plan->pp : 1;
+    int64_t n_each = (int64_t)plan->dp * plan->micro_batch;
+    n_micro = larger(n_micro, (least_batch + n_each - 1) / n_each);
+    return n_each * n_micro;
+}
+
+void fr_usual_plan(const fr_cli *cli, const fr_inputs *inputs,
+                   fr_plan_choice *choice)
+{
+    fr_plan *plan = &choice->plan;
+    fr_job *job = &choice->job;
+    const bool has_batch = fr_cli_has(cli, FR_OPT_GLOBAL_BATCH);
+    const bool has_dp = fr_cli_has(cli, FR_OPT_DP);
+    fr_err why;
+    if (!is_gpu(&inputs->cluster) || plan->micro_batch < 1 || plan->dp < 1)
+        return;
+    int64_t n_others = fr_plan_world(plan) / plan->dp;
+    int64_t most = n_others > 0 ? count_places(cli, inputs) / n_others : 0;
+    int64_t dp = has_dp ? plan->dp : larger(1, smaller(most, INT32_MAX));
+    const int64_t least = has_dp ? dp : 1;
+    for (; dp >= least; dp--) {
+        plan->dp = (int32_t)dp;
+        if (!has_batch)
+            job->global_batch = batch_of(plan);
+        if (fr_plan_check(plan, &choice->model, job, &why) == FR_OK)
+            return;
+    }
+    /* None is legal, whatever dp: whoever checks the smallest says why. */
+    plan->dp = (int32_t)least;
+    if (!has_batch)
+        job->global_batch = batch_of(plan);
+}

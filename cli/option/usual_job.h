@@ -1,0 +1,27 @@
+/*
+ * usual_job.h: what a command on GPUs takes where nobody said it: the model's
+ * sequence, all of the cluster, a batch that its ranks can share.  Clusters of
+ * CPUs keep the small defaults of a job, which train in seconds.
+ */
+#ifndef FR_CLI_OPTION_USUAL_JOB_H
+#define FR_CLI_OPTION_USUAL_JOB_H
+
+#include "cli/option/plan_choice.h"
+
+/* The model's longest sequence, at most 8192 tokens. */
+void fr_usual_seq(const fr_cli *cli, const fr_model *model,
+                  const fr_cluster *cluster, fr_job *job);
+
+/* For a search over plans of up to n_ranks: a sequence for each of them. */
+void fr_usual_batch(const fr_cli *cli, const fr_cluster *cluster,
+                    int64_t n_ranks, fr_job *job);
+
+/*
+ * For a single plan: the largest legal dp beside the other axes, and a global
+ * batch that is a multiple of its micro-batches.  What was given stays; where
+ * no dp is legal 1 is left for fr_plan_check() to refuse.
+ */
+void fr_usual_plan(const fr_cli *cli, const fr_inputs *inputs,
+                   fr_plan_choice *choice);
+
+#endif
