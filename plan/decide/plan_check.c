@@ -368,6 +368,7 @@ fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
     FR_TRY(check_schedule(plan, job, err));
     FR_TRY(check_ep_overlap(plan, err));
     FR_TRY(check_zero_group(plan, err));
+    FR_TRY(fr_plan_check_size(plan, model, job, err));
     return check_data_parallel(plan, err);
 }
 

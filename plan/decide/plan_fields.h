@@ -117,5 +117,10 @@ uint64_t fr_plan_hash(const fr_plan *plan);
 
 /* All fields within their ranges?  FR_INPUT says what a field may be. */
 FR_CHECKED fr_status fr_plan_check_ranges(const fr_plan *plan, fr_err *err);
+/* plan_size.c: can the bytes of a step be counted?  The plan divides the job.
+ */
+FR_CHECKED fr_status fr_plan_check_size(const fr_plan *plan,
+                                        const fr_model *model,
+                                        const fr_job *job, fr_err *err);
 
 #endif

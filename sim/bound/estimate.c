@@ -35,6 +35,7 @@
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_stages.h"
 #include "sim/bound/estimate_state.h"
+#include "sim/engine/virtual_time.h"
 
 #include <string.h>
 
@@ -358,6 +359,12 @@ void est_plan_set(est_plan *x, const fr_plan *plan)
     x->sharding = fr_sharding_of(plan, x->is_executable);
 }
 
+/* Longer than the clock goes: no search takes it while there is another. */
+static void set_endless(fr_estimate *out)
+{
+    out->lower_bound_s = out->estimate_s = 1e-12 * (double)FR_PS_END;
+}
+
 fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
                                  fr_estimate *out, fr_err *err)
 {
@@ -367,6 +374,11 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     FR_TRY(est_pipeline_find(x, err));
     FR_TRY(meet(x, &x->stages[0], err));
     est_memory(x, out);
+    out->n_steps = x->n_micro * x->stages[0].layers->n_steps;
+    if (x->is_endless) {
+        set_endless(out);
+        return FR_OK;
+    }
     if (out->least_bytes <= out->capacity_bytes)
         FR_TRY(est_paths_find(x, err));
     for (int i = 0; i < 2; i++) {
@@ -376,7 +388,6 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     }
     out->lower_bound_s = s[0];
     out->estimate_s = s[1] > s[0] ? s[1] : s[0];
-    out->n_steps = x->n_micro * x->stages[0].layers->n_steps;
     return FR_OK;
 }
 
@@ -402,6 +413,10 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
     est_memory_first(x, out);
     if (out->least_bytes > out->capacity_bytes)
         return FR_OK;
+    if (x->is_first_endless) {
+        set_endless(out);
+        return FR_OK;
+    }
     FR_TRY(meet(x, &x->first, err));
     FR_TRY(bound_first(x, variants, &out->lower_bound_s, err));
     if (out->lower_bound_s > limit_s)
@@ -410,6 +425,10 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
     est_memory(x, out);
     if (out->least_bytes > out->capacity_bytes)
         return FR_OK;
+    if (x->is_endless) {
+        set_endless(out);
+        return FR_OK;
+    }
     x->is_estimate = false;
     for (int32_t i = 0; i < x->ranks[0].n; i++) {
         est_stage *stage = &x->ranks[0].at[i];

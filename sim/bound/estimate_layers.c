@@ -9,6 +9,7 @@
 #include "plan/lower/step/lower.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_state.h"
+#include "sim/engine/virtual_time.h"
 #include "sim/replay/replay_cost.h"
 #include "sim/replay/replay_host.h"
 
@@ -136,6 +137,8 @@ static fr_status price_segment(fr_estimator *e, est_probe *probe,
     fr_host_chain *chain = &probe->chains[i_segment];
     est_cost sum = {0}, one;
     int64_t compute_ps = 0;
+    /* Passes over all layers must fit the clock, with room for sums. */
+    const int64_t most_ps = FR_PS_END / (8 * ((int64_t)e->n_layers + 8));
     double jitter;
     *out = &probe->segments[i_segment];
     if ((*out)->ps >= 0)
@@ -148,13 +151,16 @@ static fr_status price_segment(fr_estimator *e, est_probe *probe,
                          err));
         fr_host_chain_add(chain, one.host_ps, one.ps,
                           fr_host_is_held(plan, instr));
-        compute_ps += fr_instr_communicates(instr) ? 0 : one.ps;
-        sum.ps += one.ps;
-        sum.host_ps += one.host_ps;
-        sum.core_ps += one.core_ps;
+        compute_ps =
+            fr_ps_add(compute_ps, fr_instr_communicates(instr) ? 0 : one.ps);
+        sum.ps = fr_ps_add(sum.ps, one.ps);
+        sum.host_ps = fr_ps_add(sum.host_ps, one.host_ps);
+        sum.core_ps = fr_ps_add(sum.core_ps, one.core_ps);
     }
+    if (sum.ps > most_ps || sum.host_ps > most_ps || sum.core_ps > most_ps)
+        return fr_ps_fail(err);
     FR_TRY(est_jitter(e, count_met(probe, place, segment), &jitter, err));
-    sum.ps += (int64_t)(jitter * (double)compute_ps);
+    sum.ps = fr_ps_add(sum.ps, fr_ps_cut(jitter * (double)compute_ps));
     probe->segments[i_segment] = sum;
     return FR_OK;
 }

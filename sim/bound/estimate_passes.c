@@ -5,6 +5,7 @@
 #include "plan/collective/collective.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_state.h"
+#include "sim/engine/virtual_time.h"
 
 #include <string.h>
 
@@ -377,6 +378,17 @@ static void find_late_ends(est_plan *x)
         est_most(first->contended_ps, through_all(x, last_contention_ps));
 }
 
+/* Do all micro-batches of a stage take longer than the clock goes? */
+static bool is_endless(const est_plan *x, const est_stage *stage)
+{
+    int64_t pass_ps =
+        stage->forward_ps + stage->backward_ps + stage->weights_ps;
+    int64_t longest_ps = est_most(est_most(pass_ps, stage->host_ps),
+                                  est_most(stage->core_ps, 2 * stage->hop_ps));
+    return (double)(x->n_micro + x->pp) * (double)longest_ps >
+           (double)FR_PS_END;
+}
+
 /* Are the stages about as they are at least? */
 static bool is_same_twice(const est_plan *x)
 {
@@ -461,15 +473,19 @@ fr_status est_pipeline_find(est_plan *x, fr_err *err)
     FR_TRY(pipeline_key(x, &key, err));
     if (x->has_pipeline && memcmp(&key, &x->key, sizeof key) == 0)
         return FR_OK;
-    x->has_pipeline = x->has_paths = false;
+    x->has_pipeline = x->has_paths = x->is_endless = false;
     FR_TRY(find_layers(x, err));
     x->is_known_twice = is_same_twice(x);
     for (int i = 0; i < 2; i++) {
         x->is_estimate = i > 0;
         if (i == 0 || !x->is_known_twice)
             FR_TRY(est_stages_find(x, err));
-        find_ends(x);
-        find_late_ends(x);
+        for (int32_t s = 0; s < x->pp; s++)
+            x->is_endless = x->is_endless || is_endless(x, &x->stages[s]);
+        if (!x->is_endless) {
+            find_ends(x);
+            find_late_ends(x);
+        }
         list_ranks(x);
     }
     FR_TRY(find_occupancy(x, &x->ranks[0], err));
@@ -546,7 +562,9 @@ fr_status est_first_find(est_plan *x, fr_err *err)
     first->has_head = fr_stage_head_holder(x->plan) == 0;
     if (first->has_head)
         first->n_dense += first->layers->n_final;
-    set_first_times(x, first);
+    x->is_first_endless = is_endless(x, first);
+    if (!x->is_first_endless)
+        set_first_times(x, first);
     FR_TRY(est_occupancy_find(x, 0, &first->occupancy, err));
     first->overhead_bytes =
         est_overhead(x, fr_cluster_device(x->e->cluster, first->place->node));

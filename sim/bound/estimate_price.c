@@ -2,6 +2,7 @@
 #include "cost_models/gpu/gpu_price.h"
 #include "plan/codec/optimizer.h"
 #include "sim/bound/estimate_state.h"
+#include "sim/engine/virtual_time.h"
 #include "sim/replay/jitter.h"
 #include "sim/replay/replay_cost.h"
 
@@ -16,7 +17,7 @@ static int64_t work_ps(const fr_cost *cost)
     if (fr_ps_of(cost->work_s) == 0)
         return 0;
     fr_demand demand = fr_demand_of(cost, false, false, NULL);
-    return fr_maxmin_duration_ps(demand.work, demand.cap);
+    return fr_ps_of_work(demand.work, demand.cap);
 }
 
 /* Shares of links are whole parts of FR_MAXMIN_ONE in a replay. */
@@ -24,7 +25,7 @@ static const double rounding = 1e-6;
 
 static int64_t core_ps(const fr_cost *cost)
 {
-    return (int64_t)((double)work_ps(cost) * cost->cores * (1 - rounding));
+    return fr_ps_cut((double)work_ps(cost) * cost->cores * (1 - rounding));
 }
 
 /*
@@ -57,8 +58,8 @@ static fr_status price_scope(fr_estimator *e, const fr_instr *instr,
     double slowdown = slowdown_of(&cost, scope, place);
     int64_t ps = work_ps(&cost);
     if (slowdown > 1)
-        ps = (int64_t)((double)ps * slowdown);
-    *out = (est_cost){.ps = fr_ps_of(cost.latency_s) + ps,
+        ps = fr_ps_cut((double)ps * slowdown);
+    *out = (est_cost){.ps = fr_ps_add(fr_ps_of(cost.latency_s), ps),
                       .core_ps = core_ps(&cost)};
     return FR_OK;
 }
@@ -74,8 +75,9 @@ fr_status est_price(fr_estimator *e, const fr_plan *plan, const fr_instr *instr,
     } else {
         FR_TRY(fr_cost_compute(e->costs, instr, 1, place->node, &cost, err));
         cost.work_s /= place->compute_frac;
-        *out = (est_cost){.ps = fr_ps_of(cost.latency_s) + work_ps(&cost),
-                          .core_ps = core_ps(&cost)};
+        *out = (est_cost){
+            .ps = fr_ps_add(fr_ps_of(cost.latency_s), work_ps(&cost)),
+            .core_ps = core_ps(&cost)};
     }
     out->host_ps =
         fr_ps_of(fr_gpu_prices_issue_s(fr_cost_gpu_prices(e->costs), plan,

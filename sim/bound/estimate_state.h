@@ -172,8 +172,10 @@ typedef struct est_plan {
     est_pass_times passes[FR_PLAN_MAX_STAGES]; /* of the virtual stages */
     est_ranks ranks[2];                        /* at least, about */
     bool has_pipeline;                         /* all of it is that of `key` */
-    bool has_paths;      /* and the critical paths are known */
-    bool is_known_twice; /* the stages are the same about as at least */
+    bool has_paths;        /* and the critical paths are known */
+    bool is_endless;       /* its passes end after FR_PS_END, */
+    bool is_first_endless; /* those of `first` do */
+    bool is_known_twice;   /* the stages are the same about as at least */
     est_pipeline_key key;
     est_stage first; /* what the first rank holds, and its times at least */
     bool has_first;  /* it is that of first_key */

@@ -4,6 +4,7 @@
 #include "plan/codec/compressor.h"
 #include "plan/outline/bucket_cut.h"
 #include "sim/bound/estimate_state.h"
+#include "sim/engine/virtual_time.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -102,7 +103,7 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
     for (int i = 0; i < n; i++) {
         int64_t ps;
         FR_TRY(price(x->e, plan, stage->place, &moves[i], &ps, err));
-        *out_ps += ps;
+        *out_ps = fr_ps_add(*out_ps, ps);
     }
     /* Compressed: at least nothing, about the share of bytes. */
     if (plan->compressor != FR_COMPRESSOR_NONE)
@@ -136,17 +137,17 @@ static fr_status step(est_plan *x, const est_stage *stage,
     if (x->e->job->clip_norm > 0) {
         FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->sqsum, n, &ps,
                               err));
-        out->norm_ps += bucket->count * ps;
+        fr_ps_add_times(&out->norm_ps, bucket->count, ps);
         out->last_norm_ps = ps;
     }
     FR_TRY(
         est_over_range(x->e, x->plan, stage->place, &l->opt_step, n, &ps, err));
-    out->step_ps += bucket->count * ps;
+    fr_ps_add_times(&out->step_ps, bucket->count, ps);
     if (!l->has_norms)
         return FR_OK;
     FR_TRY(est_over_range(x->e, x->plan, stage->place, &l->opt_norms, n, &ps,
                           err));
-    out->step_ps += bucket->count * ps;
+    fr_ps_add_times(&out->step_ps, bucket->count, ps);
     return FR_OK;
 }
 
@@ -158,19 +159,19 @@ static fr_status gathers(est_plan *x, const est_stage *stage,
     if (!sharding->is_scattered)
         return FR_OK;
     FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_wire, &ps, err));
-    out->wire_gather_ps += bucket->count * ps;
+    fr_ps_add_times(&out->wire_gather_ps, bucket->count, ps);
     out->wire_long_gather_ps = est_most(out->wire_long_gather_ps, ps);
     FR_TRY(gather(x, stage, FR_LANE_GATHER, bucket, est_core, &ps, err));
     if (sharding->gather_lane == FR_LANE_GATHER)
-        out->core_gather_ps += bucket->count * ps;
+        fr_ps_add_times(&out->core_gather_ps, bucket->count, ps);
     out->core_long_gather_ps = est_most(out->core_long_gather_ps, ps);
     FR_TRY(gather(x, stage, sharding->gather_lane, bucket, est_collective, &ps,
                   err));
     if (sharding->gather_lane == FR_LANE_GATHER) {
-        out->gather_ps += bucket->count * ps;
+        fr_ps_add_times(&out->gather_ps, bucket->count, ps);
         out->long_gather_ps = est_most(out->long_gather_ps, ps);
     } else if (sharding->gather_lane == FR_LANE_COMPUTE) {
-        out->step_ps += bucket->count * ps;
+        fr_ps_add_times(&out->step_ps, bucket->count, ps);
     }
     return FR_OK;
 }
@@ -212,7 +213,7 @@ static fr_status start_gathers(est_plan *x, const est_stage *stage,
             out->first_gather_ps = ps;
         int64_t count = (int64_t)((n + bucket->n - 1) / bucket->n);
         count = est_least(count, bucket->count);
-        out->start_gather_ps += count * ps;
+        fr_ps_add_times(&out->start_gather_ps, count, ps);
         n -= (uint64_t)count * bucket->n < n ? (uint64_t)count * bucket->n : n;
     }
     return FR_OK;

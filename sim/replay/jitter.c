@@ -1,6 +1,8 @@
 /* jitter.c: expected maxima, and who carries which variance. */
 #include "sim/replay/jitter.h"
 
+#include "sim/engine/virtual_time.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -105,7 +107,7 @@ int64_t fr_jitter_meet(fr_jitter *jitter, int32_t i_table, int64_t n_ranks,
         }
         *carried(jitter, members[i], i_table) = 0;
     }
-    return (int64_t)(of.mean * (sqrt(most_ps2) + sigma * work->compute_ps) +
+    return fr_ps_cut(of.mean * (sqrt(most_ps2) + sigma * work->compute_ps) +
                      0.5);
 }
 

@@ -1,6 +1,7 @@
 /* replay.c: lanes, the loop of virtual time, set-up. */
 #include "sim/replay/replay.h"
 
+#include "sim/engine/virtual_time.h"
 #include "sim/replay/replay_state.h"
 
 #include <stdlib.h>
@@ -180,8 +181,10 @@ static fr_status replay_loop(replayer *r, fr_err *err)
         int64_t event_ps = fr_event_queue_next_ps(&r->queue);
         int64_t flow_ps = fr_maxmin_next_ps(r->links.maxmin);
         int64_t next_ps = event_ps < flow_ps ? event_ps : flow_ps;
-        if (next_ps == INT64_MAX)
+        if (next_ps == INT64_MAX && fr_maxmin_n_flows(r->links.maxmin) == 0)
             return FR_OK;
+        if (next_ps >= FR_PS_END)
+            return fr_ps_fail(err);
         r->now_ps = next_ps;
         FR_TRY(end_flows(r, err));
         FR_TRY(advance_ready(r, err));

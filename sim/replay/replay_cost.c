@@ -5,15 +5,11 @@
 #include "cost_models/compute/host_time.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "plan/ir/step_breakdown.h"
+#include "sim/engine/virtual_time.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-int64_t fr_ps_of(double seconds)
-{
-    return (int64_t)(fmin(seconds, 50 * 86400.0) * 1e12 + 0.5);
-}
 
 /* ---- set-up -------------------------------------------------------------- */
 
@@ -180,8 +176,8 @@ static fr_status ask_compute(fr_replay_costs *c, const fr_instr *instr,
                             fr_fabric_uses_local(c->fabric, instr));
     out->solo_ps = out->latency_ps;
     if (out->has_work)
-        out->solo_ps +=
-            fr_maxmin_duration_ps(out->demand.work, out->demand.cap);
+        out->solo_ps = fr_ps_add(
+            out->solo_ps, fr_ps_of_work(out->demand.work, out->demand.cap));
     return FR_OK;
 }
 
@@ -202,8 +198,8 @@ static fr_status ask_communicate(fr_replay_costs *c, const fr_instr *instr,
                         fr_fabric_uses_local(c->fabric, instr));
     out->solo_ps = out->latency_ps; /* it runs alone, not beside its like */
     if (out->has_work)
-        out->solo_ps +=
-            fr_maxmin_duration_ps(out->demand.work, out->demand.cap);
+        out->solo_ps = fr_ps_add(
+            out->solo_ps, fr_ps_of_work(out->demand.work, out->demand.cap));
     return FR_OK;
 }
 
@@ -350,7 +346,7 @@ static void add_demand(run_sum *sum, const fr_instr_cost *one)
 {
     const fr_demand *d = &one->demand;
     /* Where its like slows it down it takes longer, but no more in all. */
-    double alone_ps = (double)fr_maxmin_duration_ps(d->work, d->cap);
+    double alone_ps = (double)fr_ps_of_work(d->work, d->cap);
     sum->cores_ps += d->cores * d->unit_cores * alone_ps;
     sum->memory_ps += d->memory * d->unit_cores * alone_ps;
     sum->port_ps += d->port_Bps * alone_ps;
@@ -384,7 +380,8 @@ fr_status fr_replay_cost_solo(fr_replay_costs *c, int32_t color,
     if (!one->has_work)
         return FR_OK;
     FR_TRY(find_members(c, color, instr->axis, &members, &n, err));
-    *out_ps += fr_replay_links_solo_ps(&c->links, &one->demand, members, n);
+    *out_ps = fr_ps_add(
+        *out_ps, fr_replay_links_solo_ps(&c->links, &one->demand, members, n));
     return FR_OK;
 }
 
@@ -404,13 +401,13 @@ static fr_status add_instr(fr_replay_costs *c, int32_t color, uint32_t i_instr,
     if (cost->i_collective == UINT32_MAX && is_comm)
         cost->i_collective = i_instr;
     if (!is_comm)
-        cost->compute_ps += ps;
+        cost->compute_ps = fr_ps_add(cost->compute_ps, ps);
     note_jitter(sum, is_comm, ps);
     fr_part part = fr_step_part_of(instr);
     if (cost->part_ps[part] == 0)
         cost->part_instr[part] = i_instr;
-    cost->part_ps[part] += ps;
-    cost->solo_ps += ps;
+    cost->part_ps[part] = fr_ps_add(cost->part_ps[part], ps);
+    cost->solo_ps = fr_ps_add(cost->solo_ps, ps);
     cost->source = one->source > cost->source ? one->source : cost->source;
     if (one->has_work)
         add_demand(sum, one);

@@ -111,7 +111,4 @@ FR_CHECKED fr_status fr_replay_cost_run(fr_replay_costs *costs, int32_t color,
                                         const fr_replay_step *step,
                                         const fr_run_cost **out, fr_err *err);
 
-/* Up to 50 days, far beyond any step; the clock itself ends at 106. */
-int64_t fr_ps_of(double seconds);
-
 #endif

@@ -1,6 +1,7 @@
 /* replay_host.c: chains of host and device, when steps are issued. */
 #include "sim/replay/replay_host.h"
 
+#include "sim/engine/virtual_time.h"
 #include "sim/replay/replay_cost.h"
 #include "sim/replay/replay_order.h"
 
@@ -22,10 +23,10 @@ fr_host_chain fr_host_chain_empty(void)
 void fr_host_chain_add(fr_host_chain *c, int64_t host_ps, int64_t ps,
                        bool is_held)
 {
-    c->hs_ps = latest(never_ps, c->hs_ps + host_ps);
-    c->hh_ps += host_ps;
-    c->ss_ps = latest(c->ss_ps, c->hs_ps) + ps;
-    c->sh_ps = latest(c->sh_ps, c->hh_ps) + ps;
+    c->hs_ps = latest(never_ps, fr_ps_add(c->hs_ps, host_ps));
+    c->hh_ps = fr_ps_add(c->hh_ps, host_ps);
+    c->ss_ps = fr_ps_add(latest(c->ss_ps, c->hs_ps), ps);
+    c->sh_ps = fr_ps_add(latest(c->sh_ps, c->hh_ps), ps);
     if (!is_held)
         return;
     c->hs_ps = latest(c->hs_ps, c->ss_ps);
@@ -36,10 +37,14 @@ void fr_host_chain_add(fr_host_chain *c, int64_t host_ps, int64_t ps,
 void fr_host_chain_append(fr_host_chain *c, const fr_host_chain *next)
 {
     const fr_host_chain a = *c, *b = next;
-    c->ss_ps = latest(a.ss_ps + b->ss_ps, a.hs_ps + b->sh_ps);
-    c->sh_ps = latest(a.sh_ps + b->ss_ps, a.hh_ps + b->sh_ps);
-    c->hs_ps = latest(a.ss_ps + b->hs_ps, a.hs_ps + b->hh_ps);
-    c->hh_ps = latest(a.sh_ps + b->hs_ps, a.hh_ps + b->hh_ps);
+    c->ss_ps =
+        latest(fr_ps_add(a.ss_ps, b->ss_ps), fr_ps_add(a.hs_ps, b->sh_ps));
+    c->sh_ps =
+        latest(fr_ps_add(a.sh_ps, b->ss_ps), fr_ps_add(a.hh_ps, b->sh_ps));
+    c->hs_ps =
+        latest(fr_ps_add(a.ss_ps, b->hs_ps), fr_ps_add(a.hs_ps, b->hh_ps));
+    c->hh_ps =
+        latest(fr_ps_add(a.sh_ps, b->hs_ps), fr_ps_add(a.hh_ps, b->hh_ps));
     c->sh_ps = latest(never_ps, c->sh_ps);
     c->hs_ps = latest(never_ps, c->hs_ps);
     c->is_held = a.is_held || b->is_held;
@@ -48,13 +53,13 @@ void fr_host_chain_append(fr_host_chain *c, const fr_host_chain *next)
 int64_t fr_host_chain_device(const fr_host_chain *c, int64_t device_ps,
                              int64_t host_ps)
 {
-    return latest(device_ps + c->ss_ps, host_ps + c->sh_ps);
+    return latest(fr_ps_add(device_ps, c->ss_ps), fr_ps_add(host_ps, c->sh_ps));
 }
 
 int64_t fr_host_chain_host(const fr_host_chain *c, int64_t device_ps,
                            int64_t host_ps)
 {
-    return latest(device_ps + c->hs_ps, host_ps + c->hh_ps);
+    return latest(fr_ps_add(device_ps, c->hs_ps), fr_ps_add(host_ps, c->hh_ps));
 }
 
 /* ---- when steps are issued ----------------------------------------------- */
@@ -79,7 +84,7 @@ static fr_status add_call(fr_replay_costs *c, int32_t color,
         bool is_one_held;
         FR_TRY(fr_replay_cost_host(c, color, segment->first_instr + k,
                                    segment->lane, &ps, &is_one_held, err));
-        *host_ps += ps;
+        *host_ps = fr_ps_add(*host_ps, ps);
         *is_held = *is_held || is_one_held;
     }
     return FR_OK;
@@ -107,7 +112,7 @@ static fr_status fill(fr_replay_costs *c, int32_t color,
                 &c->program->segments[rank_program->calls[i].i_segment];
             FR_TRY(add_call(c, color, segment, &host_ps, &at->is_held, err));
         }
-        since_ps = at->is_held ? 0 : since_ps + host_ps;
+        since_ps = at->is_held ? 0 : fr_ps_add(since_ps, host_ps);
         out->n_held += at->is_held;
         i += step->n_calls > 0 ? step->n_calls : 1;
     }

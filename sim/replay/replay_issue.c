@@ -1,5 +1,6 @@
 /* replay_issue.c: hosts that issue what their devices run. */
 #include "cost_models/compute/host_time.h"
+#include "sim/engine/virtual_time.h"
 #include "sim/replay/replay_state.h"
 
 #include <stdlib.h>
@@ -49,7 +50,8 @@ static fr_status find_due(replayer *r, int32_t actor, int i_lane,
     const fr_replay_step *step = &order_of(r, actor)->steps[lane->next];
     const fr_host_step *host = host_step_of(r, actor, lane);
     if (lane->i_instr == 0)
-        lane->host_ps = r->went_on[actor][host->n_held] + host->since_ps;
+        lane->host_ps =
+            fr_ps_add(r->went_on[actor][host->n_held], host->since_ps);
     if (step->n_calls > 0) {
         const fr_run_cost *run;
         FR_TRY(fr_replay_cost_run(costs, color, step, &run, err));
@@ -65,7 +67,7 @@ static fr_status find_due(replayer *r, int32_t actor, int i_lane,
     FR_TRY(fr_replay_cost_host(costs, color,
                                segment->first_instr + lane->i_instr, i_lane,
                                &host_ps, &is_held, err));
-    lane->host_ps += host_ps;
+    lane->host_ps = fr_ps_add(lane->host_ps, host_ps);
     lane->due_ps = lane->host_ps;
     return FR_OK;
 }

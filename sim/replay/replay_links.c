@@ -1,6 +1,7 @@
 /* replay_links.c: which links there are, and what a flow takes of them. */
 #include "sim/replay/replay_links.h"
 
+#include "sim/engine/virtual_time.h"
 #include "sim/replay/fabric_load.h"
 
 #include <math.h>
@@ -218,7 +219,9 @@ fr_demand fr_demand_of(const fr_cost *cost, bool is_comm_thread,
                         .memory = cost->memory_frac / unit_cores,
                         .is_comm_thread = is_comm_thread,
                         .is_transfer = is_transfer};
-    demand.work = (fr_work)(cost->work_s * 1e12 * (double)demand.cap + 0.5);
+    /* Work beyond the clock's end is endless; it must fit 128 bits. */
+    const double work_s = fmin(cost->work_s, 2e-12 * (double)FR_PS_END);
+    demand.work = (fr_work)(work_s * 1e12 * (double)demand.cap + 0.5);
     if (cost->work_s > 0)
         demand.port_Bps = cost->port_bytes / cost->work_s;
     if (cost->link_bytes > 0 && cost->work_s > 0) {
@@ -363,5 +366,5 @@ int64_t fr_replay_links_solo_ps(fr_replay_links *links, const fr_demand *demand,
         if (level < (fr_work)rate)
             rate = (int64_t)level;
     }
-    return fr_maxmin_duration_ps(demand->work, rate);
+    return fr_ps_of_work(demand->work, rate);
 }

@@ -1,4 +1,5 @@
 /* replay_meet.c: who has to be there before something starts, and the start. */
+#include "sim/engine/virtual_time.h"
 #include "sim/replay/replay_state.h"
 
 static const fr_instr *instr_of(const replayer *r, uint32_t record)
@@ -164,7 +165,8 @@ static fr_status start(replayer *r, uint32_t first_record, int32_t i_table,
     else
         FR_TRY(price_instr(r, first_record, &price, err));
     if (r->jitter.is_on)
-        price.latency_ps += jitter_delay(r, first_record, i_table, &price);
+        price.latency_ps = fr_ps_add(
+            price.latency_ps, jitter_delay(r, first_record, i_table, &price));
     uint32_t cause = record_at(r, find_latest(r, first_record))->cause;
     for (uint32_t i = first_record; i != FR_REPLAY_NONE;
          i = record_at(r, i)->next_member) {
@@ -186,8 +188,8 @@ static fr_status start(replayer *r, uint32_t first_record, int32_t i_table,
     FR_TRY(activity_add(r, started, &activity, err));
     if (price.latency_ps == 0)
         return replay_activity_flow(r, activity, err);
-    return fr_event_queue_push(&r->queue, r->now_ps + price.latency_ps,
-                               activity, err);
+    return fr_event_queue_push(
+        &r->queue, fr_ps_add(r->now_ps, price.latency_ps), activity, err);
 }
 
 fr_status replay_activity_flow(replayer *r, uint32_t activity, fr_err *err)

@@ -84,6 +84,9 @@ static fr_status check_ranges(const range *ranges, size_t n, fr_err *err)
     return FR_OK;
 }
 
+/* Of one sample: a thousand times what any device has. */
+#define MOST_LAYER_BYTES UINT64_C(1000000000000000)
+
 static fr_status check_layer_list(const fr_model *model, fr_err *err)
 {
     int64_t n_layers = 0;
@@ -100,6 +103,12 @@ static fr_status check_layer_list(const fr_model *model, fr_err *err)
             return fr_fail(err, FR_INPUT,
                            "layer '%s': forward_flop is %g; give 0 or more",
                            layer->name, layer->forward_flop);
+        if (layer->activation_bytes > MOST_LAYER_BYTES ||
+            layer->output_bytes > MOST_LAYER_BYTES)
+            return fr_fail(err, FR_INPUT,
+                           "layer '%s': more than 1e15 bytes of activations "
+                           "or output for one sample",
+                           layer->name);
         n_layers += layer->repeat;
         n_parameters += (double)layer->n_parameters * (double)layer->repeat;
     }

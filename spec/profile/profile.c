@@ -20,10 +20,24 @@
     {                                                                          \
         .key = #member, FR_MEMBER(type, member), .min = 1                      \
     }
+/* Ranges far beyond any machine, within which sums and loops stay finite. */
+#define MOST_S 1e6       /* of one operation */
+#define MOST_RANKS 65536 /* of a node, and threads */
+#define UP_TO(type, member, most)                                              \
+    {                                                                          \
+        .key = #member, FR_MEMBER(type, member), .max = (most)                 \
+    }
+#define POSITIVE_TO(type, member, most)                                        \
+    {                                                                          \
+        .key = #member, FR_MEMBER(type, member), .min = 1, .max = (most)       \
+    }
 /* The members of a sample stand in the object of what was sampled. */
 #define SAMPLE(type)                                                           \
-    {.key = "median_s", FR_MEMBER(type, sample.median_s), .min = 1},           \
-        {.key = "rel_err", FR_MEMBER(type, sample.rel_err)},                   \
+    {.key = "median_s",                                                        \
+     FR_MEMBER(type, sample.median_s),                                         \
+     .min = 1,                                                                 \
+     .max = MOST_S},                                                           \
+        {.key = "rel_err", FR_MEMBER(type, sample.rel_err), .max = 1e6},       \
         {.key = "n_samples", FR_MEMBER(type, sample.n_samples), .min = 1},     \
     {                                                                          \
         .key = "n_outliers", FR_MEMBER(type, sample.n_outliers)                \
@@ -49,11 +63,16 @@ const fr_field fr_gpu_print_fields[] = {
 const size_t fr_gpu_print_fields_n = FR_LENGTH(fr_gpu_print_fields);
 
 const fr_field fr_gpu_costs_fields[] = {
-    FIELD(fr_gpu_costs, workspace_bytes), FIELD(fr_gpu_costs, comm_world_bytes),
-    FIELD(fr_gpu_costs, comm_pair_bytes), FIELD(fr_gpu_costs, comm_group_bytes),
-    FIELD(fr_gpu_costs, launch_s),        FIELD(fr_gpu_costs, graph_launch_s),
-    FIELD(fr_gpu_costs, graph_node_s),    FIELD(fr_gpu_costs, kernel_s),
-    FIELD(fr_gpu_costs, bracket_s),       FIELD(fr_gpu_costs, steady_clock_Hz),
+    FIELD(fr_gpu_costs, workspace_bytes),
+    FIELD(fr_gpu_costs, comm_world_bytes),
+    FIELD(fr_gpu_costs, comm_pair_bytes),
+    FIELD(fr_gpu_costs, comm_group_bytes),
+    UP_TO(fr_gpu_costs, launch_s, MOST_S),
+    UP_TO(fr_gpu_costs, graph_launch_s, MOST_S),
+    UP_TO(fr_gpu_costs, graph_node_s, MOST_S),
+    UP_TO(fr_gpu_costs, kernel_s, MOST_S),
+    UP_TO(fr_gpu_costs, bracket_s, MOST_S),
+    FIELD(fr_gpu_costs, steady_clock_Hz),
     FIELD(fr_gpu_costs, steady_power_w),
 };
 const size_t fr_gpu_costs_fields_n = FR_LENGTH(fr_gpu_costs_fields);
@@ -63,46 +82,56 @@ const fr_field fr_profile_scalars[] = {
     FIELD(fr_profile, wall_s),
     FIELD(fr_profile, baseline_bytes),
     FIELD(fr_profile, baseline_alone_bytes),
-    FIELD(fr_profile, instr_overhead_s),
-    FIELD(fr_profile, call_overhead_s),
-    FIELD(fr_profile, wake_s),
-    FIELD(fr_profile, jitter_frac),
+    UP_TO(fr_profile, instr_overhead_s, MOST_S),
+    UP_TO(fr_profile, call_overhead_s, MOST_S),
+    UP_TO(fr_profile, wake_s, MOST_S),
+    UP_TO(fr_profile, jitter_frac, 10),
     FIELD(fr_profile, n_disturbed),
 };
 const size_t fr_profile_scalars_n = FR_LENGTH(fr_profile_scalars);
 
 static const fr_field compute_fields[] = {
-    POSITIVE(fr_compute_point, op),        POSITIVE(fr_compute_point, dtype),
-    FIELD(fr_compute_point, variant),      FIELD(fr_compute_point, flags),
-    FIELD(fr_compute_point, dim),          FIELD(fr_compute_point, where),
-    POSITIVE(fr_compute_point, n_threads), POSITIVE(fr_compute_point, n_busy),
-    FIELD(fr_compute_point, is_held_out),  FIELD(fr_compute_point, flop),
-    FIELD(fr_compute_point, moved_bytes),  SAMPLE(fr_compute_point),
+    POSITIVE(fr_compute_point, op),
+    POSITIVE(fr_compute_point, dtype),
+    FIELD(fr_compute_point, variant),
+    FIELD(fr_compute_point, flags),
+    FIELD(fr_compute_point, dim),
+    FIELD(fr_compute_point, where),
+    POSITIVE_TO(fr_compute_point, n_threads, MOST_RANKS),
+    POSITIVE_TO(fr_compute_point, n_busy, MOST_RANKS),
+    FIELD(fr_compute_point, is_held_out),
+    FIELD(fr_compute_point, flop),
+    FIELD(fr_compute_point, moved_bytes),
+    SAMPLE(fr_compute_point),
 };
 
 static const fr_field comm_fields[] = {
     POSITIVE(fr_comm_point, op),
     FIELD(fr_comm_point, algorithm),
     POSITIVE(fr_comm_point, scope),
-    POSITIVE(fr_comm_point, n_group),
+    POSITIVE_TO(fr_comm_point, n_group, INT32_MAX),
     FIELD(fr_comm_point, n_bytes),
     FIELD(fr_comm_point, is_async),
     FIELD(fr_comm_point, is_beside),
     FIELD(fr_comm_point, is_cold),
     FIELD(fr_comm_point, is_held_out),
-    FIELD(fr_comm_point, cpu_frac),
+    UP_TO(fr_comm_point, cpu_frac, MOST_RANKS),
     SAMPLE(fr_comm_point),
 };
 
 static const fr_field sharing_fields[] = {
-    POSITIVE(fr_sharing_point, victim), POSITIVE(fr_sharing_point, beside),
-    POSITIVE(fr_sharing_point, n_busy), POSITIVE(fr_sharing_point, slowdown),
+    POSITIVE(fr_sharing_point, victim),
+    POSITIVE(fr_sharing_point, beside),
+    POSITIVE_TO(fr_sharing_point, n_busy, MOST_RANKS),
+    POSITIVE_TO(fr_sharing_point, slowdown, 1e6),
     FIELD(fr_sharing_point, rel_err),
 };
 
 static const fr_field rate_fields[] = {
-    POSITIVE(fr_rate_point, name),   POSITIVE(fr_rate_point, n_threads),
-    POSITIVE(fr_rate_point, n_busy), POSITIVE(fr_rate_point, rate),
+    POSITIVE(fr_rate_point, name),
+    POSITIVE_TO(fr_rate_point, n_threads, MOST_RANKS),
+    POSITIVE_TO(fr_rate_point, n_busy, MOST_RANKS),
+    POSITIVE_TO(fr_rate_point, rate, 1e18),
     FIELD(fr_rate_point, rel_err),
 };
 

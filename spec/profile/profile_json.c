@@ -97,6 +97,7 @@ static fr_status read_text(const fr_json_value *value, const fr_field *field,
 static fr_status read_dims(const fr_json_value *value, const fr_field *field,
                            void *at, fr_err *err)
 {
+    const int64_t most = INT64_C(1) << 40;
     int64_t dim[FR_PROFILE_DIMS];
 
     if (fr_json_kind_of(value) != FR_JSON_ARRAY ||
@@ -108,9 +109,21 @@ static fr_status read_dims(const fr_json_value *value, const fr_field *field,
         if (dim[i] < 0)
             return fr_json_fail(value, err, "'%s' has a negative entry",
                                 field->key);
+        if (dim[i] > most)
+            return fr_json_fail(value, err, "'%s' has an entry above 2^40",
+                                field->key);
     }
     memcpy(at, dim, sizeof dim);
     return FR_OK;
+}
+
+static fr_status check_most(const fr_json_value *value, const fr_field *field,
+                            double number, fr_err *err)
+{
+    if (field->max <= 0 || number <= field->max)
+        return FR_OK;
+    return fr_json_fail(value, err, "'%s' is %g; give at most %g", field->key,
+                        number, field->max);
 }
 
 static fr_status read_whole(const fr_json_value *value, const fr_field *field,
@@ -124,6 +137,7 @@ static fr_status read_whole(const fr_json_value *value, const fr_field *field,
     FR_TRY(fr_json_as_u64(value, &number, err));
     if (number > most || (field->min > 0 && number == 0))
         return fr_json_fail(value, err, "'%s' is out of range", field->key);
+    FR_TRY(check_most(value, field, (double)number, err));
     if (field->kind == FR_FIELD_U64) {
         memcpy(at, &number, sizeof number);
     } else {
@@ -142,6 +156,7 @@ static fr_status read_number(const fr_json_value *value, const fr_field *field,
     if (number < 0.0 || (field->min > 0 && number <= 0.0))
         return fr_json_fail(value, err, "'%s' must be %s", field->key,
                             field->min > 0 ? "positive" : ">= 0");
+    FR_TRY(check_most(value, field, number, err));
     memcpy(at, &number, sizeof number);
     return FR_OK;
 }

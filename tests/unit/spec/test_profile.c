@@ -192,6 +192,9 @@ static void test_bad_input(void)
     expect_bad("\"n_threads\": 2", "\"n_threads\": 99999999999", "n_threads");
     expect_bad("\"n_threads\": 2", "\"n_thread\": 2", "n_thread");
     expect_bad("\"n_threads\": 2,", "", "n_threads");
+    expect_bad("\"n_threads\": 2", "\"n_threads\": 1000000000", "at most");
+    expect_bad("\"median_s\": 0.0061734", "\"median_s\": 1e18", "at most");
+    expect_bad("192,", "1192000000000000,", "2^40");
     expect_bad("192,", "-192,", "dim");
     expect_bad("192,", "", "dim");
     expect_bad("\"nm-l\"", "\"nx-l\"", "where");
