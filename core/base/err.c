@@ -34,6 +34,42 @@ void fr_err_write(fr_err *err, fr_status status, const char *format, ...)
     err->status = status;
 }
 
+static bool add_line(fr_err *err, size_t n_free, const char *format,
+                     va_list args)
+{
+    char text[sizeof err->text];
+    size_t n = strlen(err->text);
+    vsnprintf(text, sizeof text, format, args);
+    make_one_line(text);
+    if (n + 1 + strlen(text) + n_free >= sizeof err->text)
+        return false;
+    err->text[n] = '\n';
+    memcpy(err->text + n + 1, text, strlen(text) + 1);
+    return true;
+}
+
+bool fr_err_add_line(fr_err *err, const char *format, ...)
+{
+    enum { LAST_LINE = 100 };
+    va_list args;
+    if (err == NULL)
+        return false;
+    va_start(args, format);
+    bool is_added = add_line(err, LAST_LINE, format, args);
+    va_end(args);
+    return is_added;
+}
+
+void fr_err_add_last_line(fr_err *err, const char *format, ...)
+{
+    va_list args;
+    if (err == NULL)
+        return;
+    va_start(args, format);
+    (void)add_line(err, 0, format, args);
+    va_end(args);
+}
+
 void fr_err_prefix(fr_err *err, const char *format, ...)
 {
     char prefix[sizeof err->text];

@@ -37,7 +37,8 @@ typedef enum fr_status {
 
 typedef struct fr_err {
     fr_status status;
-    char text[1024]; /* one line, no newline: "path:line: what; the mend" */
+    char text[2048]; /* "path:line: what; the mend": one line, but for what
+                        problems.h gathers */
 } fr_err;
 
 #define FR_CHECKED __attribute__((warn_unused_result))
@@ -48,6 +49,13 @@ typedef struct fr_err {
  * NULL.  Mostly called through fr_fail. */
 void fr_err_write(fr_err *err, fr_status status, const char *format, ...)
     FR_PRINTF(3, 4);
+
+/*
+ * Puts one more line under the text; false, and nothing is written, where it
+ * would not leave room for a last line of 100 characters.
+ */
+bool fr_err_add_line(fr_err *err, const char *format, ...) FR_PRINTF(2, 3);
+void fr_err_add_last_line(fr_err *err, const char *format, ...) FR_PRINTF(2, 3);
 
 static inline fr_status fr_status_same(fr_status status)
 {

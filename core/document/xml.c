@@ -297,6 +297,12 @@ int fr_xml_line(const fr_xml_node *node)
     return (int)xmlGetLineNo(node_of(node));
 }
 
+const char *fr_xml_path(const fr_xml_node *node)
+{
+    const fr_xml *xml = node_of(node)->doc->_private;
+    return xml->path;
+}
+
 const char *fr_xml_text(const fr_xml_node *node)
 {
     for (const xmlNode *child = node_of(node)->children; child != NULL;

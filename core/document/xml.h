@@ -44,6 +44,8 @@ const fr_xml_node *fr_xml_next_named(const fr_xml_node *node, const char *name);
 const char *fr_xml_name(const fr_xml_node *node);
 bool fr_xml_is(const fr_xml_node *node, const char *name);
 int fr_xml_line(const fr_xml_node *node);
+/* What messages call the document of the node. */
+const char *fr_xml_path(const fr_xml_node *node);
 /* Text directly inside the element, NULL when there is none; borrowed. */
 const char *fr_xml_text(const fr_xml_node *node);
 
@@ -89,7 +91,11 @@ FR_CHECKED fr_status fr_xml_maybe_quantity(const fr_xml_node *node,
                                            fr_quantity quantity, unsigned flags,
                                            double *out, fr_err *err);
 
-/* Refuses attributes that are not known, with the nearest known one. */
+/* Refuses attributes that are not known, with the nearest known one: number i,
+ * or any. */
+FR_CHECKED fr_status fr_xml_check_attribute(const fr_xml_node *node, size_t i,
+                                            const char *const *known,
+                                            size_t n_known, fr_err *err);
 FR_CHECKED fr_status fr_xml_check_attributes(const fr_xml_node *node,
                                              const char *const *known,
                                              size_t n_known, fr_err *err);

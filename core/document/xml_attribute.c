@@ -75,26 +75,32 @@ DEFINE_READER(double, double, fr_parse_double)
 DEFINE_READER(bool, bool, fr_parse_bool)
 DEFINE_READER(bytes, uint64_t, fr_parse_bytes)
 
+fr_status fr_xml_check_attribute(const fr_xml_node *node, size_t i,
+                                 const char *const *known, size_t n_known,
+                                 fr_err *err)
+{
+    const char *name = fr_xml_attribute_name(node, i);
+    const char *nearest;
+
+    if (fr_text_find(name, known, n_known) >= 0)
+        return FR_OK;
+    nearest = fr_text_nearest(name, known, n_known);
+    if (nearest != NULL)
+        return fr_xml_fail(
+            node, err,
+            "<%s> has the unknown attribute '%.60s': did you mean '%s'?",
+            fr_xml_name(node), name, nearest);
+    return fr_xml_fail(node, err, "<%s> has the unknown attribute '%.60s'",
+                       fr_xml_name(node), name);
+}
+
 fr_status fr_xml_check_attributes(const fr_xml_node *node,
                                   const char *const *known, size_t n_known,
                                   fr_err *err)
 {
     size_t n = fr_xml_n_attributes(node);
 
-    for (size_t i = 0; i < n; i++) {
-        const char *name = fr_xml_attribute_name(node, i);
-        const char *nearest;
-
-        if (fr_text_find(name, known, n_known) >= 0)
-            continue;
-        nearest = fr_text_nearest(name, known, n_known);
-        if (nearest != NULL)
-            return fr_xml_fail(
-                node, err,
-                "<%s> has the unknown attribute '%.60s': did you mean '%s'?",
-                fr_xml_name(node), name, nearest);
-        return fr_xml_fail(node, err, "<%s> has the unknown attribute '%.60s'",
-                           fr_xml_name(node), name);
-    }
+    for (size_t i = 0; i < n; i++)
+        FR_TRY(fr_xml_check_attribute(node, i, known, n_known, err));
     return FR_OK;
 }

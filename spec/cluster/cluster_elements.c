@@ -9,6 +9,8 @@
 #include "spec/cluster/cluster.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
 #define AT(name, owner, member)                                                \
     .field = {.key = (name), FR_MEMBER(owner, member)}
@@ -18,6 +20,8 @@
 #define RANGE(name, owner, member, most)                                       \
     .field = {(name), FR_MEMBER(owner, member), .min = 1, .max = (most)}
 #define REFERENCE(name) .field = {.key = (name)}
+#define NAMED(name) REFERENCE(name), .form = FR_FORM_ID
+#define ONE_OF(name, choices) .field = {.key = (name), .names = &(choices)}
 #define IN_Bps .quantity = FR_QUANTITY_BPS
 #define IN_s .quantity = FR_QUANTITY_S
 #define IN_flops .quantity = FR_QUANTITY_FLOPS
@@ -30,16 +34,25 @@
 #define OF_ROUTERS .fabrics = 1u << FR_FABRIC_DRAGONFLY
 #define OF_BOTH .fabrics = 1u << FR_FABRIC_TORUS | 1u << FR_FABRIC_DRAGONFLY
 
+static const char *const switch_words[] = {"yes", "no"};
+static const char *const duplex_words[] = {"full", "half"};
+static const char *const dtype_words[] = {"fp64", "fp32", "tf32", "fp16",
+                                          "bf16", "fp8",  "int8", "fp4"};
+static const fr_names switches = FR_NAMES(switch_words);
+static const fr_names duplexes = FR_NAMES(duplex_words);
+static const fr_names dtypes = FR_NAMES(dtype_words);
+
 static const fr_element elements[] = {
     {"cluster",
-     {{REFERENCE("name")}, {REFERENCE("one-machine")}},
+     {{NAMED("name"), REQUIRED}, {ONE_OF("one-machine", switches)}},
      .children = {"device", "node-type", "machine", "group", "fabric", "slow",
                   "jitter", "reliability", "site"}},
     {"device",
-     {{REFERENCE("like")},
-      {AT("id", fr_device_type, id), REQUIRED},
+     {{NAMED("like")},
+      {AT("id", fr_device_type, id), .form = FR_FORM_ID, REQUIRED},
       {KIND(fr_device_type, kind, fr_device_kinds), ALWAYS},
-      {AT("generation", fr_device_type, generation)},
+      {AT("generation", fr_device_type, generation),
+       .form = FR_FORM_GENERATION},
       {AT("cores", fr_device_type, n_cores)},
       {AT("memory", fr_device_type, memory_bytes)},
       {AT("memory-bandwidth", fr_device_type, memory_Bps), IN_Bps},
@@ -49,12 +62,15 @@ static const fr_element elements[] = {
       {AT("price", fr_device_type, price_usd_per_h), IN_usd}},
      .children = {"peak"}},
     {"peak",
-     .attributes = {{AT("dtype", fr_device_peak, dtype), REQUIRED},
+     .attributes = {{.field = {.key = "dtype",
+                               FR_MEMBER(fr_device_peak, dtype),
+                               .names = &dtypes},
+                     REQUIRED},
                     {AT("rate", fr_device_peak, flops), REQUIRED, IN_flops}}},
     {"node-type",
-     {{REFERENCE("id")},
-      {REFERENCE("like")},
-      {REFERENCE("device")},
+     {{NAMED("id"), REQUIRED},
+      {NAMED("like")},
+      {NAMED("device")},
       {AT("devices", fr_node_type, n_devices), ALWAYS},
       {AT("host-memory", fr_node_type, host_memory_bytes)},
       {AT("sockets", fr_node_type, n_sockets)},
@@ -89,16 +105,17 @@ static const fr_element elements[] = {
      .attributes = {{AT("read", fr_node_type, storage_read_Bps), IN_Bps},
                     {AT("write", fr_node_type, storage_write_Bps), IN_Bps}}},
     {"machine",
-     {{REFERENCE("id")},
-      {REFERENCE("detect")},
+     {{NAMED("id")},
+      {ONE_OF("detect", switches), REQUIRED},
       {RANGE("parts", fr_node_group, n_nodes, 1024), ALWAYS}},
      .children = {"nic", "storage"}},
-    {"group", .attributes = {{REFERENCE("id")},
-                             {REFERENCE("node-type")},
+    {"group", .attributes = {{NAMED("id"), REQUIRED},
+                             {NAMED("node-type"), REQUIRED},
                              {AT("count", fr_node_group, n_nodes), ALWAYS}}},
     {"fabric",
-     {{REFERENCE("kind")},
-      {REFERENCE("dims"), .fabrics = 1u << FR_FABRIC_TORUS},
+     {{ONE_OF("kind", fr_fabric_kinds), REQUIRED},
+      {REFERENCE("dims"), REQUIRED, .form = FR_FORM_DIMS,
+       .fabrics = 1u << FR_FABRIC_TORUS},
       {AT("groups", fr_fabric, n_groups), REQUIRED, ALWAYS, OF_ROUTERS},
       {AT("routers", fr_fabric, n_routers), REQUIRED, ALWAYS, OF_ROUTERS},
       {AT("nodes-per-router", fr_fabric, n_per_router), REQUIRED, ALWAYS,
@@ -117,18 +134,19 @@ static const fr_element elements[] = {
                     {AT("oversubscription", fr_fabric_level, oversubscription),
                      PLAIN, ALWAYS},
                     {AT("latency", fr_fabric_level, latency_s), IN_s, ALWAYS}}},
-    {"switch", .attributes = {{AT("id", fr_fabric_switch, id), REQUIRED}}},
-    {"link", .attributes = {{REFERENCE("id")},
-                            {REFERENCE("from")},
-                            {REFERENCE("to")},
+    {"switch", .attributes = {{AT("id", fr_fabric_switch, id),
+                               .form = FR_FORM_ID, REQUIRED}}},
+    {"link", .attributes = {{NAMED("id"), REQUIRED},
+                            {REFERENCE("from"), REQUIRED},
+                            {REFERENCE("to"), REQUIRED},
                             {AT("bandwidth", fr_fabric_link, bandwidth_Bps),
                              IN_Bps, REQUIRED},
                             {AT("latency", fr_fabric_link, latency_s), IN_s,
                              REQUIRED, ALWAYS},
-                            {REFERENCE("duplex")}}},
+                            {ONE_OF("duplex", duplexes)}}},
     {"slow", .attributes = {{REFERENCE("node")},
-                            {REFERENCE("device")},
-                            {REFERENCE("link")},
+                            {REFERENCE("device"), .form = FR_FORM_INDEX},
+                            {NAMED("link")},
                             {AT("compute", fr_slow, compute_frac), IN_frac,
                              .absent = 1},
                             {AT("network", fr_slow, network_frac), IN_frac,
@@ -140,7 +158,8 @@ static const fr_element elements[] = {
      .attributes = {{AT("device-mtbf", fr_cluster, device_mtbf_s), IN_s},
                     {AT("node-mtbf", fr_cluster, node_mtbf_s), IN_s},
                     {AT("restart", fr_cluster, restart_s), IN_s},
-                    {REFERENCE("spot-interruption-every")}}},
+                    {REFERENCE("spot-interruption-every"),
+                     .form = FR_FORM_DURATION}}},
     {"site",
      .attributes = {{AT("pue", fr_cluster, pue), PLAIN, ALWAYS},
                     {AT("carbon-g-per-kwh", fr_cluster, carbon_g_per_kwh),
@@ -180,15 +199,117 @@ static fr_status read_count(const fr_xml_node *node, const fr_field *field,
     int64_t count;
     FR_TRY(fr_xml_get_i64(node, field->key, &count, err));
     if (field->max > 0 && !(count >= field->min && count <= field->max))
-        return fr_xml_fail(node, err, "%s is %lld; give %.0f to %.0f",
-                           field->key, (long long)count, field->min,
-                           field->max);
+        return fr_xml_fail(node, err, "<%s> %s is %lld; give %.0f to %.0f",
+                           fr_xml_name(node), field->key, (long long)count,
+                           field->min, field->max);
+    if (count < 1)
+        return fr_xml_fail(node, err, "<%s> %s is %lld; give 1 or more",
+                           fr_xml_name(node), field->key, (long long)count);
     if (field->kind == FR_FIELD_I32)
-        count = count > INT32_MAX   ? INT32_MAX
-                : count < INT32_MIN ? INT32_MIN
-                                    : count;
+        count = count > INT32_MAX ? INT32_MAX : count;
     fr_field_set_i64(field, count, owner);
     return FR_OK;
+}
+
+static fr_status check_name(const fr_xml_node *node, const fr_field *field,
+                            const char *text, fr_err *err)
+{
+    enum { LIST = 200 };
+    const char *names[FR_ELEMENT_NAMES];
+    char list[LIST] = "";
+    size_t n = 0, used = 0;
+    if (fr_name_find(field->names, text) >= 0)
+        return FR_OK;
+    for (; n < FR_ELEMENT_NAMES; n++) {
+        names[n] = fr_name_at(field->names, (int)n);
+        if (names[n] == NULL)
+            break;
+        used += (size_t)snprintf(list + used, LIST - used, "%s%s",
+                                 n > 0 ? ", " : "", names[n]);
+        assert(used < LIST);
+    }
+    const char *nearest = fr_text_nearest(text, names, n);
+    return fr_xml_fail(node, err, "<%s> %s is '%.60s'; %s%s", fr_xml_name(node),
+                       field->key, text,
+                       nearest != NULL ? "did you mean " : "give one of ",
+                       nearest != NULL ? nearest : list);
+}
+
+static bool is_id(const char *text)
+{
+    size_t n = strlen(text);
+    return n > 0 && n < FR_CLUSTER_ID && text[0] != '-' &&
+           strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                        "0123456789_.-") == n;
+}
+
+static bool is_generation(const char *text)
+{
+    size_t n = strlen(text);
+    return n > 0 && n < 16 && text[0] != '-' &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
+}
+
+/* "4x4x4": at most FR_CLUSTER_DIMS numbers without leading zeros. */
+static bool is_dims(const char *text)
+{
+    for (int n_dims = 0; n_dims < FR_CLUSTER_DIMS; n_dims++) {
+        size_t n = strspn(text, "0123456789");
+        if (n == 0 || n > 7 || text[0] == '0')
+            return false;
+        text += n;
+        if (*text == '\0')
+            return true;
+        if (*text++ != 'x')
+            return false;
+    }
+    return false;
+}
+
+static fr_status check_form(const fr_xml_node *node, const fr_attribute *row,
+                            const char *text, fr_err *err)
+{
+    static const struct {
+        bool (*is_one)(const char *text);
+        const char *mend;
+    } forms[] = {
+        [FR_FORM_ID] = {is_id, "a name has letters, digits, '_', '.' and '-', "
+                               "no blanks, 63 at most"},
+        [FR_FORM_GENERATION] = {is_generation,
+                                "give small letters, digits and '-', such as "
+                                "hopper"},
+        [FR_FORM_DIMS] = {is_dims, "give nodes by dimension, such as 4x4x4"},
+    };
+    int64_t index = 0;
+    if (row->form == FR_FORM_INDEX) {
+        FR_TRY(fr_xml_maybe_i64(node, row->field.key, &index, err));
+        if (index < 0 || index > INT32_MAX)
+            return fr_xml_fail(node, err, "<%s> %s is %lld; give 0 or more",
+                               fr_xml_name(node), row->field.key,
+                               (long long)index);
+        return FR_OK;
+    }
+    if (row->form == FR_FORM_ANY || forms[row->form].is_one(text))
+        return FR_OK;
+    return fr_xml_fail(node, err, "<%s> %s is '%.60s': %s", fr_xml_name(node),
+                       row->field.key, text, forms[row->form].mend);
+}
+
+fr_status fr_attribute_check(const fr_xml_node *node, const fr_attribute *row,
+                             fr_err *err)
+{
+    const char *text = fr_xml_find(node, row->field.key);
+    double value;
+    if (row->is_required)
+        FR_TRY(fr_xml_get_string(node, row->field.key, &text, err));
+    if (text == NULL)
+        return FR_OK;
+    if (row->field.names != NULL)
+        return check_name(node, &row->field, text, err);
+    if (row->form == FR_FORM_DURATION)
+        return fr_xml_maybe_quantity(node, row->field.key, FR_QUANTITY_S, 0,
+                                     &value, err);
+    return check_form(node, row, text, err);
 }
 
 static fr_status read_attribute(const fr_xml_node *node,
@@ -198,15 +319,14 @@ static fr_status read_attribute(const fr_xml_node *node,
     const fr_field *field = &row->field;
     const char *text = fr_xml_find(node, field->key);
     void *at = (char *)owner + field->offset;
-    if (row->is_required)
-        FR_TRY(fr_xml_get_string(node, field->key, &text, err));
+    FR_TRY(fr_attribute_check(node, row, err));
     if (text == NULL)
         return FR_OK;
     switch (field->kind) {
     case FR_FIELD_TEXT:
         fr_text_copy_cut(at, field->n_bytes, text);
         return FR_OK;
-    case FR_FIELD_U32: /* the schema has refused what is none of the names */
+    case FR_FIELD_U32:
         fr_field_set_i64(field, fr_name_find(field->names, text), owner);
         return FR_OK;
     case FR_FIELD_U64:
@@ -253,19 +373,83 @@ static fr_status check_child(const fr_xml_node *child, const fr_element *parent,
                        name, parent->name);
 }
 
-/* Only as deep as the table: what is unknown is not entered. */
-static fr_status check_node(const fr_xml_node *node, const fr_element *kind,
-                            fr_err *err)
+/* Which fabrics the rows of <fabric> may be of; other elements have one. */
+static unsigned fabric_of(const fr_xml_node *node, const fr_element *kind)
+{
+    const char *text = fr_xml_find(node, "kind");
+    int i = text != NULL && fr_text_equal(kind->name, "fabric")
+                ? fr_name_find(&fr_fabric_kinds, text)
+                : -1;
+    return i >= 0 ? 1u << i : 0;
+}
+
+/* Every value is read into a place that nobody looks at. */
+static fr_status check_values(const fr_xml_node *node, const fr_element *kind,
+                              fr_problems *problems, fr_err *err)
+{
+    static const fr_cluster nothing;
+    union {
+        fr_cluster cluster;
+        fr_device_type device;
+        fr_node_type type;
+        fr_fabric fabric;
+        fr_fabric_link link;
+    } unused;
+    unsigned fabric = fabric_of(node, kind);
+    unused.cluster = nothing;
+    for (size_t i = 0; i < fr_element_n(kind); i++) {
+        const fr_attribute *row = &kind->attributes[i];
+        fr_err problem;
+        if (row->fabrics != 0 && !(row->fabrics & fabric))
+            continue; /* the reader says that it has no meaning here */
+        fr_status status = row->field.n_bytes > 0
+                               ? read_attribute(node, row, &unused, &problem)
+                               : fr_attribute_check(node, row, &problem);
+        FR_TRY(fr_problems_take(problems, fr_xml_line(node), status, &problem,
+                                err));
+    }
+    return FR_OK;
+}
+
+static fr_status check_names(const fr_xml_node *node, const fr_element *kind,
+                             fr_problems *problems, fr_err *err)
 {
     const char *known[FR_ELEMENT_NAMES];
-    size_t n = fr_element_n(kind);
+    size_t n = fr_element_n(kind), n_given = fr_xml_n_attributes(node);
     for (size_t i = 0; i < n; i++)
         known[i] = kind->attributes[i].field.key;
-    FR_TRY(fr_xml_check_attributes(node, known, n, err));
+    for (size_t i = 0; i < n_given; i++) {
+        fr_err problem;
+        fr_status status = fr_xml_check_attribute(node, i, known, n, &problem);
+        FR_TRY(fr_problems_take(problems, fr_xml_line(node), status, &problem,
+                                err));
+    }
+    return FR_OK;
+}
+
+/* Only as deep as the table: what is unknown is not entered. */
+static fr_status check_node(const fr_xml_node *node, const fr_element *kind,
+                            fr_problems *problems, fr_err *err)
+{
+    fr_err problem;
+    const char *text = fr_xml_text(node);
+    FR_TRY(check_names(node, kind, problems, err));
+    FR_TRY(check_values(node, kind, problems, err));
+    if (text != NULL) {
+        fr_status status = fr_xml_fail(
+            node, &problem, "<%s> has text in it: put it into <!-- -->",
+            fr_xml_name(node));
+        FR_TRY(fr_problems_take(problems, fr_xml_line(node), status, &problem,
+                                err));
+    }
     for (const fr_xml_node *at = fr_xml_first(node); at != NULL;
          at = fr_xml_next(at)) {
-        FR_TRY(check_child(at, kind, err));
-        FR_TRY(check_node(at, fr_element_find(fr_xml_name(at)), err));
+        fr_status status = check_child(at, kind, &problem);
+        FR_TRY(
+            fr_problems_take(problems, fr_xml_line(at), status, &problem, err));
+        if (status == FR_OK)
+            FR_TRY(check_node(at, fr_element_find(fr_xml_name(at)), problems,
+                              err));
     }
     return FR_OK;
 }
@@ -277,7 +461,8 @@ static const char *const foreign[][2] = {
     {"topology", "hwloc"},
 };
 
-fr_status fr_cluster_check_structure(const fr_xml_node *root, fr_err *err)
+fr_status fr_cluster_check_structure(const fr_xml_node *root,
+                                     fr_problems *problems, fr_err *err)
 {
     for (size_t i = 0; i < FR_LENGTH(foreign); i++)
         if (fr_xml_is(root, foreign[i][0]))
@@ -290,5 +475,5 @@ fr_status fr_cluster_check_structure(const fr_xml_node *root, fr_err *err)
         return fr_xml_fail(root, err,
                            "the root is <%s>, a cluster file has <cluster>",
                            fr_xml_name(root));
-    return check_node(root, &elements[0], err);
+    return check_node(root, &elements[0], problems, err);
 }

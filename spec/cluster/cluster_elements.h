@@ -7,10 +7,21 @@
 #ifndef FR_SPEC_CLUSTER_CLUSTER_ELEMENTS_H
 #define FR_SPEC_CLUSTER_CLUSTER_ELEMENTS_H
 
+#include "core/base/problems.h"
 #include "core/document/fields.h"
 #include "core/document/xml.h"
 
 enum { FR_ELEMENT_NAMES = 12, FR_CLUSTER_MAX_NODES = 1000000 };
+
+/* What a text may look like that is neither a number nor one of some names. */
+typedef enum fr_attribute_form {
+    FR_FORM_ANY,
+    FR_FORM_ID,         /* a name of this file's own */
+    FR_FORM_GENERATION, /* "hopper" */
+    FR_FORM_DIMS,       /* "4x4x4" */
+    FR_FORM_INDEX,      /* 0, 1, 2 ... */
+    FR_FORM_DURATION    /* "30d" */
+} fr_attribute_form;
 
 /*
  * An amount of bytes is a U64, a count an I32 or I64, an enum has names, and a
@@ -19,6 +30,7 @@ enum { FR_ELEMENT_NAMES = 12, FR_CLUSTER_MAX_NODES = 1000000 };
 typedef struct fr_attribute {
     fr_field field; /* key: the attribute; n_bytes 0: a reference, which the
                        reader and the writer look up themselves */
+    fr_attribute_form form;
     fr_quantity quantity;
     bool is_required;
     bool is_always_written; /* else not where it is 0 or `absent` */
@@ -48,8 +60,18 @@ bool fr_attribute_is_of(const fr_attribute *attribute, const void *owner);
 FR_CHECKED fr_status fr_element_read(const fr_xml_node *node, void *owner,
                                      fr_err *err);
 
-/* Refuses unknown elements and attributes with the nearest known name. */
+/* Is this attribute there where it must, and does it say what it may? */
+FR_CHECKED fr_status fr_attribute_check(const fr_xml_node *node,
+                                        const fr_attribute *attribute,
+                                        fr_err *err);
+
+/*
+ * Gathers unknown elements and attributes with the nearest known name, and
+ * values that cannot be read; what refers to what is the reader's.  FR_INPUT
+ * where the file is none of a cluster.
+ */
 FR_CHECKED fr_status fr_cluster_check_structure(const fr_xml_node *root,
+                                                fr_problems *problems,
                                                 fr_err *err);
 
 #endif

@@ -71,12 +71,23 @@ static fr_status read_levels(const fr_xml_node *node, int64_t n_nodes,
     return FR_OK;
 }
 
+static fr_status check_attribute(const fr_xml_node *node, const char *name,
+                                 fr_err *err)
+{
+    const fr_element *element = fr_element_find(fr_xml_name(node));
+    for (size_t i = 0; i < fr_element_n(element); i++)
+        if (strcmp(element->attributes[i].field.key, name) == 0)
+            return fr_attribute_check(node, &element->attributes[i], err);
+    return FR_OK;
+}
+
 static fr_status read_torus(const fr_xml_node *node, int64_t n_nodes,
                             fr_fabric *fabric, fr_err *err)
 {
     const char *text;
     double product = 1.0;
     FR_TRY(fr_xml_get_string(node, "dims", &text, err));
+    FR_TRY(check_attribute(node, "dims", err));
     while (*text && fabric->n_dims < FR_CLUSTER_DIMS) {
         char *end;
         fabric->dims[fabric->n_dims] = strtoll(text, &end, 10);
@@ -216,7 +227,8 @@ static fr_status check_link_names(const fr_xml_node *node, size_t n_links,
     if (names == NULL)
         return fr_fail_no_memory(err);
     fr_xml_each (at, node, "link")
-        names[n++] = (link_name){fr_xml_find(at, "id"), at};
+        if (fr_xml_find(at, "id") != NULL)
+            names[n++] = (link_name){fr_xml_find(at, "id"), at};
     qsort(names, n, sizeof *names, compare_names);
     for (size_t i = 1; i < n && status == FR_OK; i++)
         if (strcmp(names[i - 1].id, names[i].id) == 0)
@@ -291,7 +303,7 @@ static fr_status check_nics(const fr_xml_node *node, const fr_cluster *cluster,
     for (size_t i = 0; i < cluster->n_groups; i++) {
         const fr_node_type *type =
             &cluster->node_types[cluster->groups[i].i_node_type];
-        if (type->n_nics < 1)
+        if (type->n_nics < 1 && !FR_IS_STAND_IN_NODE(type))
             return fr_xml_fail(node, err,
                                "node-type '%s' has no <nic> to reach this "
                                "fabric with",
@@ -316,6 +328,8 @@ fr_status fr_cluster_read_fabric(const fr_xml_node *root, fr_cluster *cluster,
         return fr_xml_fail(fr_xml_next_named(node, "fabric"), err,
                            "a second <fabric>; a cluster has one");
     FR_TRY(fr_xml_get_string(node, "kind", &kind, err));
+    if (fr_name_find(&fr_fabric_kinds, kind) < 0)
+        return FR_SKIPPED; /* the check of the values says so */
     fabric->kind = (fr_fabric_kind)fr_name_find(&fr_fabric_kinds, kind);
     FR_TRY(check_foreign(node, fabric, err));
     FR_TRY(check_nics(node, cluster, err));

@@ -66,11 +66,27 @@ static fr_status find_node_type(const fr_xml_node *node, const char *id,
     return FR_OK;
 }
 
+/* A node type that is not there, for what counts nodes. */
+static fr_status add_stand_in(fr_cluster *cluster, int32_t *out, fr_err *err)
+{
+    fr_node_type *types =
+        realloc(cluster->node_types,
+                (cluster->n_node_types + 1) * sizeof *cluster->node_types);
+    if (types == NULL)
+        return fr_fail_no_memory(err);
+    cluster->node_types = types;
+    types[cluster->n_node_types] = (fr_node_type){0};
+    *out = (int32_t)cluster->n_node_types++;
+    return FR_OK;
+}
+
+/* How many nodes there are is known where this is FR_OK. */
 static fr_status read_group(const fr_xml_node *node, fr_cluster *cluster,
-                            fr_err *err)
+                            fr_problems *problems, fr_err *err)
 {
     fr_node_group *group = &cluster->groups[cluster->n_groups];
     const char *id, *type;
+    fr_err problem;
     group->n_nodes = 1;
     FR_TRY(fr_xml_get_string(node, "id", &id, err));
     FR_TRY(fr_xml_get_string(node, "node-type", &type, err));
@@ -79,7 +95,12 @@ static fr_status read_group(const fr_xml_node *node, fr_cluster *cluster,
             return fr_xml_fail(node, err, "duplicate group id '%s'; rename one",
                                id);
     fr_text_copy_cut(group->id, sizeof group->id, id);
-    FR_TRY(find_node_type(node, type, cluster, &group->i_node_type, err));
+    fr_status status =
+        find_node_type(node, type, cluster, &group->i_node_type, &problem);
+    FR_TRY(
+        fr_problems_take(problems, fr_xml_line(node), status, &problem, err));
+    if (status != FR_OK)
+        FR_TRY(add_stand_in(cluster, &group->i_node_type, err));
     FR_TRY(fr_element_read(node, group, err));
     if (group->n_nodes < 1 ||
         group->n_nodes + fr_cluster_n_nodes(cluster) > FR_CLUSTER_MAX_NODES)
@@ -90,17 +111,28 @@ static fr_status read_group(const fr_xml_node *node, fr_cluster *cluster,
     return FR_OK;
 }
 
+/* *is_complete: every node has its number. */
 static fr_status read_groups(const fr_xml_node *root, fr_cluster *cluster,
+                             fr_problems *problems, bool *is_complete,
                              fr_err *err)
 {
-    fr_xml_each (at, root, "group")
-        FR_TRY(read_group(at, cluster, err));
-    if (cluster->n_groups == 0)
-        return fr_xml_fail(root, err,
-                           "the cluster has no nodes; add a <group id=\"...\" "
-                           "node-type=\"...\" count=\"...\"/>");
+    fr_err problem;
+    fr_status status = FR_OK;
+    *is_complete = true;
+    fr_xml_each (at, root, "group") {
+        status = read_group(at, cluster, problems, &problem);
+        *is_complete = *is_complete && status == FR_OK;
+        FR_TRY(
+            fr_problems_take(problems, fr_xml_line(at), status, &problem, err));
+    }
     fr_cluster_count_nodes(cluster);
-    return FR_OK;
+    if (cluster->n_groups > 0 || !*is_complete)
+        return FR_OK;
+    *is_complete = false;
+    status = fr_xml_fail(root, &problem,
+                         "the cluster has no nodes; add a <group id=\"...\" "
+                         "node-type=\"...\" count=\"...\"/>");
+    return fr_problems_take(problems, fr_xml_line(root), status, &problem, err);
 }
 
 /* ---- what is slow, how things fail --------------------------------------- */
@@ -120,6 +152,10 @@ static fr_status read_slow_node(const fr_xml_node *node,
             name, fr_cluster_node_name(cluster, 0, first, sizeof first));
     }
     FR_TRY(fr_xml_maybe_i64(node, "device", &device, err));
+    const fr_node_type *type = fr_cluster_node_type(cluster, slow->node);
+    if (FR_IS_STAND_IN_NODE(type) ||
+        FR_IS_STAND_IN_DEVICE(&cluster->devices[type->i_device]))
+        return FR_SKIPPED;
     int64_t n_slots = fr_cluster_node_slots(cluster, slow->node, 1);
     if (device >= n_slots)
         return fr_xml_fail(node, err, "device %lld: '%s' has 0 to %lld",
@@ -165,7 +201,7 @@ static fr_status read_slow(const fr_xml_node *node, fr_cluster *cluster,
 }
 
 static fr_status read_all_slow(const fr_xml_node *root, fr_cluster *cluster,
-                               fr_err *err)
+                               fr_problems *problems, fr_err *err)
 {
     size_t n = fr_cluster_n_named(root, "slow");
     if (n == 0)
@@ -173,8 +209,12 @@ static fr_status read_all_slow(const fr_xml_node *root, fr_cluster *cluster,
     cluster->slow = calloc(n, sizeof *cluster->slow);
     if (cluster->slow == NULL)
         return fr_fail_no_memory(err);
-    fr_xml_each (at, root, "slow")
-        FR_TRY(read_slow(at, cluster, err));
+    fr_xml_each (at, root, "slow") {
+        fr_err problem;
+        fr_status status = read_slow(at, cluster, &problem);
+        FR_TRY(
+            fr_problems_take(problems, fr_xml_line(at), status, &problem, err));
+    }
     return FR_OK;
 }
 
@@ -202,52 +242,89 @@ static fr_status read_site(const fr_xml_node *node, fr_cluster *cluster,
     return FR_OK;
 }
 
-static fr_status read_rest(const fr_xml_node *root, fr_cluster *cluster,
-                           fr_err *err)
+static fr_status read_jitter(const fr_xml_node *node, fr_cluster *cluster,
+                             fr_err *err)
 {
-    const fr_xml_node *jitter = fr_xml_first_named(root, "jitter");
-    const fr_xml_node *reliability = fr_xml_first_named(root, "reliability");
-    const fr_xml_node *site = fr_xml_first_named(root, "site");
-    if (jitter != NULL)
-        FR_TRY(fr_element_read(jitter, cluster, err));
-    if (reliability != NULL)
-        FR_TRY(read_reliability(reliability, cluster, err));
-    return site != NULL ? read_site(site, cluster, err) : FR_OK;
+    return fr_element_read(node, cluster, err);
+}
+
+static fr_status read_rest(const fr_xml_node *root, fr_cluster *cluster,
+                           fr_problems *problems, fr_err *err)
+{
+    static const struct {
+        const char *name;
+        fr_status (*read)(const fr_xml_node *, fr_cluster *, fr_err *);
+    } rest[] = {{"jitter", read_jitter},
+                {"reliability", read_reliability},
+                {"site", read_site}};
+    for (size_t i = 0; i < FR_LENGTH(rest); i++) {
+        const fr_xml_node *at = fr_xml_first_named(root, rest[i].name);
+        fr_err problem;
+        if (at == NULL)
+            continue;
+        fr_status status = rest[i].read(at, cluster, &problem);
+        FR_TRY(
+            fr_problems_take(problems, fr_xml_line(at), status, &problem, err));
+    }
+    return FR_OK;
 }
 
 /* What was filled on failure is released by the caller. */
 static fr_status read_root(const fr_xml_node *root, fr_cluster *cluster,
-                           fr_err *err)
+                           fr_problems *problems, fr_err *err)
 {
     size_t n_groups = fr_cluster_n_named(root, "group");
-    const char *name;
+    const char *name = fr_xml_find(root, "name");
+    bool is_complete;
     cluster->pue = 1.0;
-    FR_TRY(fr_xml_get_string(root, "name", &name, err));
-    fr_text_copy_cut(cluster->name, sizeof cluster->name, name);
+    fr_text_copy_cut(cluster->name, sizeof cluster->name,
+                     name != NULL ? name : "");
     if (n_groups > FR_CLUSTER_MAX_TYPES)
         return fr_xml_fail(root, err, "more than %d groups",
                            FR_CLUSTER_MAX_TYPES);
     cluster->groups = calloc(n_groups + 1, sizeof *cluster->groups);
     if (cluster->groups == NULL)
         return fr_fail_no_memory(err);
-    FR_TRY(fr_cluster_read_types(root, cluster, err));
-    FR_TRY(read_groups(root, cluster, err));
-    FR_TRY(fr_cluster_read_fabric(root, cluster, err));
-    FR_TRY(read_all_slow(root, cluster, err));
-    FR_TRY(read_rest(root, cluster, err));
+    FR_TRY(fr_cluster_read_types(root, cluster, problems, err));
+    FR_TRY(read_groups(root, cluster, problems, &is_complete, err));
+    if (is_complete) {
+        fr_err problem;
+        fr_status status = fr_cluster_read_fabric(root, cluster, &problem);
+        FR_TRY(fr_problems_take(problems, fr_xml_line(root), status, &problem,
+                                err));
+        FR_TRY(read_all_slow(root, cluster, problems, err));
+    }
+    FR_TRY(read_rest(root, cluster, problems, err));
     return fr_xml_maybe_bool(root, "one-machine", &cluster->is_one_machine,
                              err);
 }
 
 /* ---- files --------------------------------------------------------------- */
 
+/*
+ * All that is wrong is said at once.  The schema, which says less than the
+ * readers and says it in words of XML, has the last word.
+ */
+static fr_status read_all(const fr_xml *xml, fr_problems *problems,
+                          fr_cluster *out, fr_err *err)
+{
+    const fr_xml_node *root = fr_xml_root(xml);
+    fr_err problem;
+    FR_TRY(fr_cluster_check_structure(root, problems, err));
+    fr_status status = read_root(root, out, problems, &problem);
+    FR_TRY(
+        fr_problems_take(problems, fr_xml_line(root), status, &problem, err));
+    FR_TRY(fr_problems_check(problems, fr_xml_path(root), err));
+    return fr_xml_validate(xml, (const char *)fr_cluster_xsd, fr_cluster_xsd_n,
+                           err);
+}
+
 static fr_status read_xml(const fr_xml *xml, fr_cluster *out, fr_err *err)
 {
     fr_cluster cluster = {0};
-    FR_TRY(fr_cluster_check_structure(fr_xml_root(xml), err));
-    FR_TRY(fr_xml_validate(xml, (const char *)fr_cluster_xsd, fr_cluster_xsd_n,
-                           err));
-    fr_status status = read_root(fr_xml_root(xml), &cluster, err);
+    fr_problems problems = {0};
+    fr_status status = read_all(xml, &problems, &cluster, err);
+    fr_problems_release(&problems);
     if (status != FR_OK) {
         fr_cluster_release(&cluster);
         return status;

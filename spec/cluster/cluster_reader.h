@@ -18,10 +18,19 @@ enum {
 extern const unsigned char fr_cluster_xsd[];
 extern const size_t fr_cluster_xsd_n;
 
+/*
+ * What cannot be read joins the problems and leaves a stand-in behind, so that
+ * what refers to it is not a problem, too: a device without memory, a node type
+ * without devices.
+ */
+#define FR_IS_STAND_IN_DEVICE(device) ((device)->memory_bytes == 0)
+#define FR_IS_STAND_IN_NODE(type) ((type)->n_devices == 0)
+
 /* <device>, <node-type>, <machine>: the arrays devices and node_types.  A
  * machine also appends its group. */
 FR_CHECKED fr_status fr_cluster_read_types(const fr_xml_node *root,
-                                           fr_cluster *cluster, fr_err *err);
+                                           fr_cluster *cluster,
+                                           fr_problems *problems, fr_err *err);
 
 /* <fabric>; the groups must be there. */
 FR_CHECKED fr_status fr_cluster_read_fabric(const fr_xml_node *root,

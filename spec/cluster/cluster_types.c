@@ -75,6 +75,7 @@ static fr_status read_device(const fr_xml_node *node, chain links,
 {
     const char *like = fr_xml_find(node, "like"), *id;
     FR_TRY(fr_xml_get_string(node, "id", &id, err));
+    fr_text_copy_cut(device->id, sizeof device->id, id);
     if (like != NULL)
         FR_TRY(read_like(node, links, like, device, err));
     else if (fr_xml_find(node, "kind") == NULL)
@@ -105,19 +106,32 @@ static fr_status read_device(const fr_xml_node *node, chain links,
     return FR_OK;
 }
 
+static fr_status read_new_device(const fr_xml_node *node, chain links,
+                                 const fr_cluster *cluster,
+                                 fr_device_type *device, fr_err *err)
+{
+    const char *id = fr_xml_find(node, "id");
+    for (size_t i = 0; i < cluster->n_devices; i++)
+        if (fr_text_equal(cluster->devices[i].id, id))
+            return fr_xml_fail(node, err,
+                               "duplicate device id '%s'; rename one", id);
+    return read_device(node, links, device, err);
+}
+
 static fr_status read_devices(const fr_xml_node *root, fr_cluster *cluster,
-                              fr_err *err)
+                              fr_problems *problems, fr_err *err)
 {
     chain links = {root, 0, fr_cluster_n_named(root, "device")};
     fr_xml_each (at, root, "device") {
-        const char *id = fr_xml_find(at, "id");
-        for (size_t i = 0; i < cluster->n_devices; i++)
-            if (fr_text_equal(cluster->devices[i].id, id))
-                return fr_xml_fail(at, err,
-                                   "duplicate device id '%s'; rename one", id);
         fr_device_type *device = &cluster->devices[cluster->n_devices];
-        FR_TRY(read_device(at, links, device, err));
+        fr_err problem;
+        fr_status status =
+            read_new_device(at, links, cluster, device, &problem);
+        if (status != FR_OK)
+            device->memory_bytes = 0;
         cluster->n_devices++;
+        FR_TRY(
+            fr_problems_take(problems, fr_xml_line(at), status, &problem, err));
     }
     return FR_OK;
 }
@@ -204,6 +218,8 @@ static fr_status start_node_type(const fr_xml_node *node, fr_cluster *cluster,
         return FR_OK;
     for (size_t i = 0; i < cluster->n_node_types; i++)
         if (fr_text_equal(cluster->node_types[i].id, like)) {
+            if (FR_IS_STAND_IN_NODE(&cluster->node_types[i]))
+                return FR_SKIPPED;
             *type = cluster->node_types[i];
             if (*device == NULL)
                 *device = cluster->devices[type->i_device].id;
@@ -229,6 +245,8 @@ static fr_status check_node_type(const fr_xml_node *node,
                                  const fr_node_type *type, fr_err *err)
 {
     const fr_device_type *device = &cluster->devices[type->i_device];
+    if (FR_IS_STAND_IN_DEVICE(device))
+        return FR_OK;
     if (device->kind == FR_DEVICE_CPU && type->n_devices != 1)
         return fr_xml_fail(node, err,
                            "devices is %d of kind cpu; a cpu device stands "
@@ -261,18 +279,33 @@ static fr_status read_node_type(const fr_xml_node *node, fr_cluster *cluster,
     return check_node_type(node, cluster, type, err);
 }
 
+static fr_status read_new_node_type(const fr_xml_node *node,
+                                    fr_cluster *cluster, fr_node_type *type,
+                                    fr_err *err)
+{
+    const char *id = fr_xml_find(node, "id");
+    for (size_t i = 0; i < cluster->n_node_types; i++)
+        if (fr_text_equal(cluster->node_types[i].id, id))
+            return fr_xml_fail(node, err,
+                               "duplicate node-type id '%s'; rename one", id);
+    return read_node_type(node, cluster, type, err);
+}
+
 static fr_status read_node_types(const fr_xml_node *root, fr_cluster *cluster,
-                                 fr_err *err)
+                                 fr_problems *problems, fr_err *err)
 {
     fr_xml_each (at, root, "node-type") {
         const char *id = fr_xml_find(at, "id");
-        for (size_t i = 0; i < cluster->n_node_types; i++)
-            if (fr_text_equal(cluster->node_types[i].id, id))
-                return fr_xml_fail(
-                    at, err, "duplicate node-type id '%s'; rename one", id);
         fr_node_type *type = &cluster->node_types[cluster->n_node_types];
-        FR_TRY(read_node_type(at, cluster, type, err));
+        fr_err problem;
+        fr_status status = read_new_node_type(at, cluster, type, &problem);
+        if (status != FR_OK) {
+            *type = (fr_node_type){0};
+            fr_text_copy_cut(type->id, sizeof type->id, id != NULL ? id : "");
+        }
         cluster->n_node_types++;
+        FR_TRY(
+            fr_problems_take(problems, fr_xml_line(at), status, &problem, err));
     }
     return FR_OK;
 }
@@ -335,7 +368,7 @@ static fr_status read_machine(const fr_xml_node *node, fr_cluster *cluster,
 }
 
 fr_status fr_cluster_read_types(const fr_xml_node *root, fr_cluster *cluster,
-                                fr_err *err)
+                                fr_problems *problems, fr_err *err)
 {
     size_t n_devices = fr_cluster_n_named(root, "device");
     size_t n_types = fr_cluster_n_named(root, "node-type");
@@ -349,7 +382,7 @@ fr_status fr_cluster_read_types(const fr_xml_node *root, fr_cluster *cluster,
     cluster->node_types = calloc(n_types + 1, sizeof *cluster->node_types);
     if (cluster->devices == NULL || cluster->node_types == NULL)
         return fr_fail_no_memory(err);
-    FR_TRY(read_devices(root, cluster, err));
-    FR_TRY(read_node_types(root, cluster, err));
+    FR_TRY(read_devices(root, cluster, problems, err));
+    FR_TRY(read_node_types(root, cluster, problems, err));
     return machine != NULL ? read_machine(machine, cluster, err) : FR_OK;
 }

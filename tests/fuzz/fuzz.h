@@ -22,4 +22,18 @@ static inline void fuzz_check_error(fr_status status, const fr_err *err)
         abort();
 }
 
+/* The same where a reader says all that is wrong: each line names the input. */
+static inline void fuzz_check_lines(fr_status status, const fr_err *err,
+                                    const char *name)
+{
+    const char *at = err->text;
+    if (status == FR_OK)
+        return;
+    if (err->status != status)
+        abort();
+    for (; at != NULL; at = strchr(at, '\n'), at = at ? at + 1 : NULL)
+        if (strncmp(at, name, strlen(name)) != 0)
+            abort();
+}
+
 #endif

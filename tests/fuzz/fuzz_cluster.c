@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     fr_status status =
         fr_cluster_parse("input", (const char *)bytes, n, &cluster, &err);
 
-    fuzz_check_error(status, &err);
+    fuzz_check_lines(status, &err, "input:");
     if (status != FR_OK)
         return 0;
     if (fr_cluster_check(&cluster, &err) != FR_OK)

@@ -428,6 +428,18 @@ static const bad bad_clusters[] = {
      "c.xml:"},
 };
 
+/* Each line names the file; none is in the words of a schema. */
+static void check_lines(const char *text)
+{
+    for (const char *at = text; at != NULL;) {
+        CHECK(strncmp(at, "c.xml:", 6) == 0);
+        at = strchr(at, '\n');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    CHECK(strstr(text, "facet") == NULL && strstr(text, "atomic") == NULL &&
+          strstr(text, "Element '") == NULL);
+}
+
 static void test_bad(void)
 {
     for (size_t i = 0; i < sizeof bad_clusters / sizeof bad_clusters[0]; i++) {
@@ -435,13 +447,74 @@ static void test_bad(void)
         fr_err err = {0};
         memset(&cluster, 0x5a, sizeof cluster);
         const fr_cluster before = cluster;
-        CHECK_FAILS(parse(bad_clusters[i].text, &cluster, &err), FR_INPUT,
-                    &err);
+        CHECK_INT(parse(bad_clusters[i].text, &cluster, &err), FR_INPUT);
+        CHECK_INT(err.status, FR_INPUT);
         if (!CHECK_HAS(err.text, bad_clusters[i].says))
             printf("  case %zu\n", i);
-        CHECK_HAS(err.text, "c.xml:");
+        check_lines(err.text);
         CHECK(memcmp(&before, &cluster, sizeof cluster) == 0);
     }
+}
+
+/* What one reading finds, in the order of the lines, each problem once. */
+static void test_all_at_once(void)
+{
+    static const char text[] =
+        "<cluster name=\"two racks\">\n"
+        "<device id=\"g\" kind=\"gpu\" memory=\"80\"/>\n"
+        "<node-type id=\"n\" device=\"g\" devices=\"eight\">\n"
+        "<intra kind=\"nvlinc\" bandwidth=\"450GB/s\"/>\n"
+        "<nic count=\"8\" bandwith=\"400Gb/s\" latency=\"3us\"/>\n"
+        "</node-type>\n"
+        "<group id=\"rack0\" node-type=\"m\" count=\"4\"/>\n"
+        "<group id=\"rack1\" node-type=\"n\" count=\"4\"/>\n"
+        "<fabric kind=\"fat-tree\">\n"
+        "<level down=\"4\" oversubscription=\"2:1\"/></fabric>\n"
+        "<slow node=\"rack7-0\" compute=\"80\"/>\n"
+        "<foo/>\n"
+        "</cluster>";
+    static const char *const says[] = {
+        "c.xml: 11 problems:\nc.xml:1: <cluster> name is 'two racks'",
+        "\nc.xml:2: <device> memory: '80' has no unit",
+        "\nc.xml:3: <node-type> devices: 'eight'",
+        "\nc.xml:4: <intra> kind is 'nvlinc'; did you mean nvlink",
+        "\nc.xml:5: <nic> has the unknown attribute 'bandwith'",
+        "\nc.xml:5: <nic> needs the attribute 'bandwidth'",
+        "\nc.xml:7: no node-type 'm' in this file",
+        "\nc.xml:10: <level> oversubscription: '2:1'",
+        "\nc.xml:11: <slow> compute: '80'",
+        "\nc.xml:11: unknown node 'rack7-0'; nodes are called 'rack0-0'",
+        "\nc.xml:12: unknown element <foo>",
+    };
+    fr_cluster cluster;
+    fr_err err = {0};
+    const char *at = err.text;
+    CHECK_INT(parse(text, &cluster, &err), FR_INPUT);
+    check_lines(err.text);
+    for (size_t i = 0; i < sizeof says / sizeof says[0]; i++) {
+        const char *found = strstr(at, says[i]);
+        if (CHECK_HAS(at, says[i]) && found != NULL)
+            at = found;
+    }
+}
+
+/* More than an error holds is counted. */
+static void test_too_many_problems(void)
+{
+    char text[16384] = "<cluster name=\"c\">\n";
+    size_t n = strlen(text);
+    for (int i = 0; i < 200; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "<group id=\"a%d\" node-type=\"none\"/>\n", i);
+    snprintf(text + n, sizeof text - n, "</cluster>");
+    fr_cluster cluster;
+    fr_err err = {0};
+    CHECK_INT(parse(text, &cluster, &err), FR_INPUT);
+    check_lines(err.text);
+    CHECK_HAS(err.text, "c.xml: 201 problems:");
+    CHECK_HAS(err.text, "\nc.xml: ... and ");
+    const char *last = strrchr(err.text, '\n');
+    CHECK(last != NULL && strlen(last) < 60);
 }
 
 static void test_bad_names(void)
@@ -487,4 +560,6 @@ CHECK_MAIN({"configs", test_configs}, {"sizes", test_sizes},
            {"this_machine", test_this_machine}, {"values", test_values},
            {"nodes_and_slots", test_nodes_and_slots}, {"place", test_place},
            {"paths", test_paths}, {"hash", test_hash}, {"bad", test_bad},
+           {"all at once", test_all_at_once},
+           {"too many problems", test_too_many_problems},
            {"bad_names", test_bad_names}, {"schema", test_schema_is_the_file})
