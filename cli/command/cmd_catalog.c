@@ -5,6 +5,7 @@
 #include "cli/answer.h"
 #include "cli/catalog_rows.h"
 #include "cli/command.h"
+#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/base/vec.h"
@@ -14,6 +15,7 @@
 #include "spec/model/model.h"
 
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,10 +179,71 @@ static fr_status put_part(const part *at, fr_json_writer *json, fr_buffer *text,
     return FR_OK;
 }
 
+/* ---- templates ------------------------------------------------------------
+ */
+
+static fr_status fail_template(const char *name, const name_list *known,
+                               fr_err *err)
+{
+    char all[160] = "", hint[FR_HINT_MAX];
+    size_t used = 0;
+    const char *nearest =
+        fr_text_nearest(name, (const char *const *)known->items, known->n);
+    for (size_t i = 0; i < known->n && used < sizeof all; i++)
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s",
+                                 i > 0 ? ", " : "", known->items[i]);
+    return fr_fail(err, FR_USAGE, "there is no template '%.80s'%s%s%s", name,
+                   fr_text_hint(nearest, hint),
+                   nearest != NULL ? " There are " : "; there are ", all);
+}
+
+/* The file as it stands, which is a cluster file. */
+static fr_status load_template(const char *name, char **text, size_t *n,
+                               fr_err *err)
+{
+    enum { MOST_BYTES = 1 << 20 };
+    char dir[FR_CONFIG_PATH], path[FR_CONFIG_PATH + 80];
+    name_list known = {0};
+    fr_status status = list_names("templates", ".xml", &known, err);
+    if (status == FR_OK &&
+        fr_text_find(name, (const char *const *)known.items, known.n) < 0)
+        status = fail_template(name, &known, err);
+    release_names(&known);
+    if (status != FR_OK)
+        return status;
+    FR_TRY(fr_config_dir("templates", dir, err));
+    snprintf(path, sizeof path, "%s/%s.xml", dir, name);
+    return fr_file_read(path, MOST_BYTES, text, n, err);
+}
+
+static fr_status print_template(const fr_cli *cli, const char *name,
+                                fr_err *err)
+{
+    fr_answer answer;
+    fr_buffer out;
+    char *text;
+    size_t n;
+    FR_TRY(load_template(name, &text, &n, err));
+    if (fr_cli_on(cli, FR_OPT_JSON)) {
+        fr_json_writer *json = fr_answer_begin(&answer, "forerun.template/1");
+        fr_json_put_string(json, "name", name);
+        fr_json_put_string(json, "xml", text);
+        free(text);
+        return fr_answer_print(&answer, cli, err);
+    }
+    fr_buffer_init(&out);
+    fr_buffer_append(&out, text, n);
+    free(text);
+    return fr_answer_text(FR_OK, &out, cli, err);
+}
+
 FR_COMMAND_FUNCTION(catalog)
 {
     const char *word = cli->n_positional > 0 ? cli->positional[0] : NULL;
+    const char *template = fr_cli_text(cli, FR_OPT_TEMPLATE);
     bool is_json = fr_cli_on(cli, FR_OPT_JSON), is_known = word == NULL;
+    if (template != NULL)
+        return print_template(cli, template, err);
     for (size_t i = 0; i < N_PARTS; i++)
         is_known = is_known || strcmp(parts[i].word, word) == 0;
     if (!is_known)

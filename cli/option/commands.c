@@ -44,6 +44,7 @@ static const fr_option validate_options[] = {
 static const char *const catalog_words[] = {"models",  "clusters", "nodes",
                                             "devices", "sources",  NULL};
 static const char *const report_words[] = {"trace", "check-trace", NULL};
+static const fr_option catalog_options[] = {FR_OPT_TEMPLATE, FR_OPT_N};
 static const fr_option import_options[] = {
     FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES, FR_OPT_OUTPUT, FR_OPT_N};
 static const fr_option export_options[] = {FR_OPT_TO,
@@ -189,10 +190,12 @@ const fr_command fr_commands[] = {
     {"catalog", fr_cmd_catalog,
      "models, clusters, nodes and devices with names and sources",
      "[models|clusters|nodes|devices|sources]", 0, 1, {IS(WORD)},
-     catalog_words, no_options,
+     catalog_words, catalog_options,
      "A node times a count is a cluster: dgx-h100:16.  Bandwidths are one "
-     "direction,\npeaks dense.",
+     "direction,\npeaks dense.  --template prints a cluster file with comments "
+     "to start from:\nsingle-node, two-tier, rail, torus.",
      "  forerun catalog\n  forerun catalog devices\n"
+     "  forerun catalog --template two-tier > racks.xml\n"
      "  forerun catalog nodes --json"},
     {"import", fr_cmd_import, "read what other tools say of machines and links",
      "[KIND] FILE", 1, 2, {IS(WORD), IS(FILE)}, import_words, import_options,

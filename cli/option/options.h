@@ -129,6 +129,8 @@ extern const fr_names fr_backend_names;
     X(ALL, "all", 0, FLAG, 0, INPUT, 0, 0, 0,                                  \
       "score every row that runs, whatever its grade")                         \
     X(ROWS, "rows", 0, FLAG, 0, OUTPUT, 0, 0, 0, "print every row that ran")   \
+    X(TEMPLATE, "template", 0, TEXT, "NAME", OUTPUT, 0, 0, 0,                  \
+      "print a commented cluster file to start from")                          \
     X(CHECK, "check", 0, TEXT, "BOUND,..", OUTPUT, 0, 0, 0,                    \
       "exit 4 unless all hold, such as mape<=10%,concordance>=0.88")
 

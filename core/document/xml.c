@@ -53,6 +53,56 @@ static void write_parse_error(parse_state *state, int line, const char *message)
             fr_text_trim(text));
 }
 
+/* What is meant by the commonest errors of who writes XML by hand. */
+static const struct {
+    int code;
+    const char *says;
+} plain[] = {
+    {XML_ERR_DOCUMENT_EMPTY, "there is no element in it"},
+    {XML_ERR_DOCUMENT_END, "more text after the last element; remove it"},
+    {XML_ERR_ATTRIBUTE_NOT_STARTED,
+     "a value stands in quotes: write name=\"value\""},
+    {XML_ERR_ATTRIBUTE_NOT_FINISHED, "a value has no closing quote"},
+    {XML_ERR_ATTRIBUTE_WITHOUT_VALUE,
+     "an attribute without value: write name=\"value\""},
+    {XML_ERR_LT_IN_ATTRIBUTE, "a value has no closing quote, or a '<' in it"},
+    {XML_ERR_SPACE_REQUIRED, "a blank is missing between two attributes"},
+    {XML_ERR_EQUAL_REQUIRED, "a '=' is missing: write name=\"value\""},
+    {XML_ERR_GT_REQUIRED, "a '>' is missing at the end of an element"},
+    {XML_ERR_HYPHEN_IN_COMMENT, "'--' in a comment ends it in XML; remove it"},
+    {XML_ERR_COMMENT_NOT_FINISHED, "a comment is not closed by '-->'"},
+    {XML_ERR_ENTITYREF_SEMICOL_MISSING, "write '&amp;' for '&'"},
+};
+
+static void write_plain_error(parse_state *state, const xmlError *error)
+{
+    const char *says = error->message;
+    char text[256];
+
+    for (size_t i = 0; i < FR_LENGTH(plain); i++)
+        if (plain[i].code == error->code)
+            says = plain[i].says;
+    if (error->code == XML_ERR_ATTRIBUTE_REDEFINED && error->str1 != NULL) {
+        snprintf(text, sizeof text,
+                 "the attribute '%.60s' is redefined: it stands "
+                 "there twice",
+                 error->str1);
+        says = text;
+    } else if (error->code == XML_ERR_TAG_NOT_FINISHED && error->str1 != NULL) {
+        snprintf(text, sizeof text, "<%.60s> is not closed by </%.60s>",
+                 error->str1, error->str1);
+        says = text;
+    } else if (error->code == XML_ERR_TAG_NAME_MISMATCH &&
+               error->str1 != NULL && error->str2 != NULL) {
+        snprintf(text, sizeof text,
+                 "</%.60s> closes <%.60s> of line %d: close that by '/>' or "
+                 "</%.60s>",
+                 error->str2, error->str1, error->int1, error->str1);
+        says = text;
+    }
+    write_parse_error(state, error->line, says);
+}
+
 static void on_parse_error(void *context, xmlErrorPtr error)
 {
     xmlParserCtxtPtr parser = context;
@@ -60,7 +110,7 @@ static void on_parse_error(void *context, xmlErrorPtr error)
     /* A mere warning where a DTD, which is not read, could declare it. */
     if (error->level >= XML_ERR_ERROR ||
         error->code == XML_WAR_UNDECLARED_ENTITY)
-        write_parse_error(parser->_private, error->line, error->message);
+        write_plain_error(parser->_private, error);
 }
 
 /*
