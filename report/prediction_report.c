@@ -113,6 +113,7 @@ static const fr_field time_fields[] = {
     FR_FIELD(fr_prediction, tokens_per_s),
     FR_FIELD(fr_prediction, samples_per_s),
     FR_FIELD(fr_prediction, mfu),
+    FR_FIELD(fr_prediction, mfu_causal),
     FR_FIELD(fr_prediction, hfu),
     {"breakdown_s", FR_MEMBER(fr_prediction, breakdown_s),
      .names = &fr_part_names},
@@ -286,12 +287,17 @@ static void print_head(const fr_prediction *p, fr_buffer *out)
     fr_buffer_printf(out, ", %.0f %s/s", p->tokens_per_s,
                      p->tokens_per_s == p->samples_per_s ? "samples"
                                                          : "tokens");
-    if (p->mfu > 0)
-        fr_buffer_printf(out, ", MFU %.1f %%", 100 * p->mfu);
-    if (p->hfu > 0 && p->hfu != p->mfu)
-        fr_buffer_printf(out, ", HFU %.1f %%", 100 * p->hfu);
     if (p->cost.usd_per_hour > 0)
         fr_buffer_printf(out, ", %.2f USD/h", p->cost.usd_per_hour);
+    if (p->mfu > 0)
+        fr_buffer_printf(out, "\nMFU %.1f %%", 100 * p->mfu);
+    if (p->mfu > 0 && p->mfu_causal > 0 && p->mfu_causal != p->mfu)
+        fr_buffer_printf(out,
+                         " with attention counted in full, %.1f %% with its "
+                         "causal half",
+                         100 * p->mfu_causal);
+    if (p->hfu > 0 && p->hfu != p->mfu)
+        fr_buffer_printf(out, "; HFU %.1f %%", 100 * p->hfu);
     if (p->source != NULL)
         fr_buffer_printf(out, "\nworst source of a cost: %s", p->source);
     fr_buffer_puts(out, "\n\n");

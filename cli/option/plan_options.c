@@ -226,6 +226,12 @@ fr_status fr_cli_make_job(const fr_cli *cli, const fr_model *model, fr_job *out,
     if (model->max_seq > 0 && job.seq > model->max_seq)
         job.seq = model->max_seq;
     FR_TRY(fr_cli_apply_job(cli, &job, err));
+    if (model->kind == FR_MODEL_DECODER && model->is_rope &&
+        model->max_seq > 0 && job.seq > model->max_seq)
+        fr_cli_note(cli,
+                    "forerun: warning: seq %lld is beyond the %lld positions "
+                    "that %s was made for",
+                    (long long)job.seq, (long long)model->max_seq, model->name);
     *out = job;
     return FR_OK;
 }

@@ -245,8 +245,7 @@ fr_status fr_case_read_cluster(const fr_case *row, fr_case_setup *setup,
     double memory_gb;
     fr_node_type node;
     fr_fabric_kind fabric;
-    fr_cluster cluster = {.pue = 1.0,
-                          .jitter_compute_frac = FR_CATALOG_GPU_JITTER_FRAC};
+    fr_cluster cluster = {.pue = 1.0};
     FR_TRY(find_or_fail(row, &gpu, &memory_gb, &device, err));
     FR_TRY(make_node(row, &gpu, device, n_gpus, &node, &fabric, err));
     cluster.devices = calloc(1, sizeof *cluster.devices);
@@ -260,6 +259,7 @@ fr_status fr_case_read_cluster(const fr_case *row, fr_case_setup *setup,
     cluster.n_devices = cluster.n_node_types = cluster.n_groups = 1;
     cluster.devices[0] = device->type;
     apply_device_text(&gpu, memory_gb, &cluster.devices[0]);
+    cluster.jitter_compute_frac = fr_cluster_default_jitter_frac(&cluster);
     cluster.node_types[0] = node;
     cluster.node_types[0].i_device = 0;
     fr_node_group *group = &cluster.groups[0];

@@ -68,6 +68,9 @@ fr_status fr_import_parse(int kind, const char *name, const char *text,
     if (status == FR_OK)
         status = importers[kind]->read(&in, &import, err);
     if (status == FR_OK && !import.is_profile)
+        import.cluster.jitter_compute_frac =
+            fr_cluster_default_jitter_frac(&import.cluster);
+    if (status == FR_OK && !import.is_profile)
         status = fr_cluster_check(&import.cluster, err);
     if (status == FR_OK)
         status = fr_buffer_check(&import.notes, err);

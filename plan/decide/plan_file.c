@@ -65,6 +65,7 @@ static const fr_field prediction_fields[] = {
     FR_FIELD(fr_prediction, samples_per_s),
     FR_FIELD(fr_prediction, tokens_per_s),
     FR_FIELD(fr_prediction, mfu),
+    FR_FIELD(fr_prediction, mfu_causal),
     FR_FIELD(fr_prediction, hfu),
     {"breakdown_s", FR_MEMBER(fr_prediction, breakdown_s),
      .names = &fr_part_names},

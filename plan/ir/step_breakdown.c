@@ -205,6 +205,35 @@ static double seconds(int64_t ps)
     return ps > 0 ? 1e-12 * (double)ps : 0.0;
 }
 
+/* Are the members of the group that a collective is over in one pipeline stage?
+ * The others wait for the passes of other stages: that is the bubble. */
+static bool is_inside_stage(const fr_plan *plan, fr_axis axis)
+{
+    switch (axis) {
+    case FR_AXIS_TP:
+    case FR_AXIS_ETP:
+    case FR_AXIS_CP:
+    case FR_AXIS_EP:
+    case FR_AXIS_DP:
+    case FR_AXIS_SHARD:
+    case FR_AXIS_REPLICA:
+    case FR_AXIS_EDP:
+        return true;
+    default:
+        return plan->pp == 1;
+    }
+}
+
+/* Adds what lies before `until_ps` to a part; the begin of the rest. */
+static int64_t take(int64_t from_ps, int64_t until_ps, int64_t high_ps,
+                    double *part_s)
+{
+    until_ps = until_ps > high_ps ? high_ps : until_ps;
+    until_ps = until_ps < from_ps ? from_ps : until_ps;
+    *part_s += seconds(until_ps - from_ps);
+    return until_ps;
+}
+
 /* Adds the part of a span that lies in (low_ps, high_ps]. */
 static void attribute(const rank_spans *s, const fr_span *span, int64_t low_ps,
                       int64_t high_ps, double *breakdown_s)
@@ -213,11 +242,17 @@ static void attribute(const rank_spans *s, const fr_span *span, int64_t low_ps,
     fr_part part = fr_step_part_of(instr);
     int64_t from_ps = span->begin_ps > low_ps ? span->begin_ps : low_ps;
     if (instr->op == FR_OP_RECV && instr->axis == FR_AXIS_PP) {
-        int64_t peer_ps = peer_begin_ps(s, span);
-        peer_ps = peer_ps < from_ps ? from_ps : peer_ps;
-        peer_ps = peer_ps > high_ps ? high_ps : peer_ps;
-        breakdown_s[FR_PART_BUBBLE] += seconds(peer_ps - from_ps);
-        from_ps = peer_ps;
+        from_ps = take(from_ps, peer_begin_ps(s, span), high_ps,
+                       &breakdown_s[FR_PART_BUBBLE]);
+    }
+    if (span->wait_ps > 0 || span->late_ps > 0) {
+        fr_part waits = is_inside_stage(&s->program->plan, (fr_axis)instr->axis)
+                            ? FR_PART_STRAGGLERS
+                            : FR_PART_BUBBLE;
+        int64_t met_ps = span->begin_ps + span->wait_ps;
+        from_ps = take(from_ps, met_ps, high_ps, &breakdown_s[waits]);
+        from_ps = take(from_ps, met_ps + span->late_ps, high_ps,
+                       &breakdown_s[FR_PART_STRAGGLERS]);
     }
     breakdown_s[part] += seconds(high_ps - from_ps);
 }
@@ -259,12 +294,12 @@ static void explain_gap(const rank_spans *s, size_t i, int64_t low_ps,
         int64_t end_ps = span->end_ps < high_ps ? span->end_ps : high_ps;
         if (end_ps <= low_ps)
             break;
-        breakdown_s[FR_PART_OTHER] += seconds(high_ps - end_ps);
+        breakdown_s[FR_PART_HOST] += seconds(high_ps - end_ps);
         attribute(s, span, low_ps, end_ps, breakdown_s);
         high_ps = span->begin_ps < end_ps ? span->begin_ps : end_ps;
         i = predecessor(s, i);
     }
-    breakdown_s[FR_PART_OTHER] += seconds(high_ps - low_ps);
+    breakdown_s[FR_PART_HOST] += seconds(high_ps - low_ps);
 }
 
 static size_t last_to_end(const rank_spans *s)

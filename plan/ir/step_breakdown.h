@@ -7,7 +7,10 @@
  * the part of the instruction; while the compute lane stands still, the chain
  * of what its next call waits for is followed back over the other lanes:
  * waiting for a peer that has not begun to send is bubble, the transfer after
- * that is exposed communication, and what no lane accounts for is `other`.
+ * that is exposed communication, and what no lane accounts for is the host's,
+ * which has not issued what could run.  In a collective the wait for members
+ * of the same stage, late by themselves or by jitter, is stragglers, that for
+ * other stages bubble; only simulated spans tell it from the collective.
  */
 #ifndef FR_PLAN_IR_STEP_BREAKDOWN_H
 #define FR_PLAN_IR_STEP_BREAKDOWN_H

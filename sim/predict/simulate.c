@@ -18,7 +18,7 @@ static const double z_90 = 1.6448536269514722;
  * By how much all kernels of one GPU are off together: the mean errors of the
  * 92 tables of kernels that the costs are fitted to, root mean square 7.3 %
  * (`make fit-gpu`), and 1.5 % between two GPUs of a type
- * (FR_CATALOG_GPU_JITTER_FRAC).  The same for all that a step does on them,
+ * (fr_cluster_default_jitter_frac).  The same for all that a step does on them,
  * so it does not average out; a profile of these very GPUs has it in its
  * numbers.
  */
@@ -178,9 +178,11 @@ static fr_status predict_rates(const fr_replay_context *context,
     if (peak <= 0)
         return FR_OK;
     FR_TRY(recompute_ratio(program, &ratio, err));
-    out->mfu = tokens *
-               fr_model_flop_per_token(&program->model, job->seq, false) /
-               out->step_s / peak;
+    double tokens_per_flop = tokens / out->step_s / peak;
+    out->mfu = tokens_per_flop *
+               fr_model_flop_per_token(&program->model, job->seq, false);
+    out->mfu_causal = tokens_per_flop *
+                      fr_model_flop_per_token(&program->model, job->seq, true);
     out->hfu = out->mfu * ratio;
     return FR_OK;
 }

@@ -39,6 +39,7 @@ typedef struct fr_replay_record {
     int64_t ready_ps; /* its lane had come to it */
     int64_t start_ps; /* everybody else had too */
     int64_t end_ps;
+    int64_t late_ps;        /* after start_ps: by jitter, for the slowest */
     const fr_run_cost *run; /* NULL: an instruction */
     uint32_t i_call;        /* of a run the first */
     uint32_t i_instr;       /* of a run the first */

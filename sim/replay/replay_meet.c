@@ -62,6 +62,7 @@ typedef struct replay_price {
     fr_error_key error_key;
     float rel_err;
     int64_t solo_ps, compute_ps;
+    int64_t late_ps; /* jitter's part of the latency */
 } replay_price;
 
 static fr_status price_run(replayer *r, uint32_t first_record,
@@ -165,13 +166,14 @@ static fr_status start(replayer *r, uint32_t first_record, int32_t i_table,
     else
         FR_TRY(price_instr(r, first_record, &price, err));
     if (r->jitter.is_on)
-        price.latency_ps = fr_ps_add(
-            price.latency_ps, jitter_delay(r, first_record, i_table, &price));
+        price.late_ps = jitter_delay(r, first_record, i_table, &price);
+    price.latency_ps = fr_ps_add(price.latency_ps, price.late_ps);
     uint32_t cause = record_at(r, find_latest(r, first_record))->cause;
     for (uint32_t i = first_record; i != FR_REPLAY_NONE;
          i = record_at(r, i)->next_member) {
         fr_replay_record *rec = &r->out.records.items[i];
         rec->start_ps = r->now_ps;
+        rec->late_ps = price.late_ps;
         rec->cause = cause;
         rec->run = price.run;
         rec->source = price.source;

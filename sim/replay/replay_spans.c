@@ -6,13 +6,17 @@
 static fr_span span_of(const fr_replay *replay, const fr_replay_record *rec)
 {
     const fr_program *program = replay->context->layout.program;
+    bool meets = fr_op_class_of((fr_op)program->instrs[rec->i_instr].op) ==
+                 FR_OP_CLASS_COLLECTIVE;
     return (fr_span){.rank = rec->rank,
                      .lane = rec->lane,
                      .op = program->instrs[rec->i_instr].op,
                      .i_call = rec->i_call,
                      .i_instr = rec->i_instr,
                      .begin_ps = rec->ready_ps,
-                     .end_ps = rec->end_ps};
+                     .end_ps = rec->end_ps,
+                     .wait_ps = meets ? rec->start_ps - rec->ready_ps : 0,
+                     .late_ps = rec->late_ps};
 }
 
 static fr_status add_piece(const fr_replay *replay, fr_span span,
@@ -21,30 +25,42 @@ static fr_status add_piece(const fr_replay *replay, fr_span span,
 {
     span.i_call = i_call;
     span.i_instr = i_instr;
+    span.wait_ps = span.late_ps = 0;
     span.op = replay->context->layout.program->instrs[i_instr].op;
     span.begin_ps = begin_ps;
     span.end_ps = end_ps;
     return fr_timeline_add(out, span, err);
 }
 
+/* When the work of a record begins: all are there, the slowest too. */
+static int64_t work_begin_ps(const fr_replay_record *rec)
+{
+    return rec->start_ps + rec->late_ps;
+}
+
 /* Where the first `done` of `all` picoseconds of work lie in a record. */
 static int64_t place_in(const fr_replay_record *rec, int64_t done, int64_t all)
 {
+    int64_t begin_ps = work_begin_ps(rec);
     if (all <= 0)
         return rec->end_ps;
-    return rec->start_ps + (int64_t)((fr_work)(rec->end_ps - rec->start_ps) *
-                                     (fr_work)done / (fr_work)all);
+    return begin_ps + (int64_t)((fr_work)(rec->end_ps - begin_ps) *
+                                (fr_work)done / (fr_work)all);
 }
 
 /* Shows the wait for the others as a part of the first collective. */
 static fr_status add_wait(const fr_replay *replay, const fr_replay_record *rec,
                           fr_timeline *out, fr_err *err)
 {
-    if (rec->start_ps == rec->ready_ps || rec->run->i_collective == UINT32_MAX)
+    fr_span span = span_of(replay, rec);
+    if (work_begin_ps(rec) == rec->ready_ps ||
+        rec->run->i_collective == UINT32_MAX)
         return FR_OK;
-    return add_piece(replay, span_of(replay, rec), rec->i_call,
-                     rec->run->i_collective, rec->ready_ps, rec->start_ps, out,
-                     err);
+    span.i_instr = rec->run->i_collective;
+    span.op = replay->context->layout.program->instrs[span.i_instr].op;
+    span.end_ps = work_begin_ps(rec);
+    span.wait_ps = rec->start_ps - rec->ready_ps;
+    return fr_timeline_add(out, span, err);
 }
 
 static uint32_t last_call(const fr_replay_record *rec)
@@ -61,7 +77,7 @@ static fr_status add_parts(const fr_replay *replay, const fr_replay_record *rec,
 {
     const fr_run_cost *run = rec->run;
     fr_span span = span_of(replay, rec);
-    int64_t done_ps = 0, at_ps = rec->start_ps;
+    int64_t done_ps = 0, at_ps = work_begin_ps(rec);
     uint32_t i_call = rec->i_call;
     FR_TRY(add_wait(replay, rec, out, err));
     /* One at its begin, so that there are two at least. */
@@ -89,7 +105,7 @@ static fr_status add_instrs(const fr_replay *replay,
     const fr_rank_program *rank_program =
         &c->layout.program->rank_programs[c->layout.stage_of_rank[rec->rank]];
     int32_t color = c->fold.color_of_rank[rec->rank];
-    int64_t done_ps = 0, at_ps = rec->start_ps;
+    int64_t done_ps = 0, at_ps = work_begin_ps(rec);
     FR_TRY(add_wait(replay, rec, out, err));
     for (uint32_t i = rec->i_call; i <= last_call(rec); i++) {
         uint32_t s = rank_program->calls[i].i_segment;

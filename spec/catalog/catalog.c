@@ -205,14 +205,13 @@ fr_status fr_catalog_cluster(const char *node_id, int64_t n_nodes,
                        node_id, (long long)n_nodes);
     const fr_catalog_device *device = fr_catalog_device_find(node->device);
     fr_cluster cluster = {.pue = 1.0};
-    if (device->type.kind == FR_DEVICE_GPU)
-        cluster.jitter_compute_frac = FR_CATALOG_GPU_JITTER_FRAC;
     fr_status status = make_arrays(&cluster, err);
     if (status != FR_OK) {
         fr_cluster_release(&cluster);
         return status;
     }
     cluster.devices[0] = device->type;
+    cluster.jitter_compute_frac = fr_cluster_default_jitter_frac(&cluster);
     cluster.node_types[0] = node->type;
     fr_node_group *group = &cluster.groups[0];
     fr_text_copy_cut(group->id, sizeof group->id, node_id);

@@ -46,15 +46,6 @@ typedef struct fr_catalog_source {
     const char *meaning;
 } fr_catalog_source;
 
-/*
- * Standard deviation of the speed of GPUs of one type under the same software:
- * boxes and whiskers of five clusters span 8 % of the median (Sinha et al.,
- * "Not All GPUs Are Created Equal", SC 2022, arXiv 2208.11035), which are 5.4
- * standard deviations of a normal distribution.  Clusters of the catalogue
- * have it as their jitter; a cluster file says its own.
- */
-#define FR_CATALOG_GPU_JITTER_FRAC 0.015 /* 0.08 / 5.4 */
-
 size_t fr_catalog_n_devices(void);
 size_t fr_catalog_n_nodes(void);
 size_t fr_catalog_n_sources(void);

@@ -136,6 +136,10 @@ typedef struct fr_cluster {
     double carbon_g_per_kwh;
 } fr_cluster;
 
+/* The compute jitter of a cluster that says none, from the catalogue, imported
+ * or written by hand alike: 1.5 % where it has GPUs, else 0. */
+double fr_cluster_default_jitter_frac(const fr_cluster *cluster);
+
 /*
  * Loads a cluster: a path (".xml" or with a slash), a name under
  * configs/clusters, or a node type of the catalogue times a count

@@ -257,6 +257,7 @@ static fr_status read_rest(const fr_xml_node *root, fr_cluster *cluster,
     } rest[] = {{"jitter", read_jitter},
                 {"reliability", read_reliability},
                 {"site", read_site}};
+    cluster->jitter_compute_frac = fr_cluster_default_jitter_frac(cluster);
     for (size_t i = 0; i < FR_LENGTH(rest); i++) {
         const fr_xml_node *at = fr_xml_first_named(root, rest[i].name);
         fr_err problem;

@@ -338,7 +338,9 @@ static void put_rest(fr_buffer *out, const fr_cluster *cluster)
     double per_h = cluster->spot_interruption_per_h;
     for (size_t i = 0; i < cluster->n_slow; i++)
         put_slow(out, cluster, &cluster->slow[i]);
-    if (cluster->jitter_compute_frac > 0.0 ||
+    if (cluster->jitter_compute_frac !=
+            fr_cluster_default_jitter_frac(cluster) ||
+        cluster->jitter_compute_frac > 0.0 ||
         cluster->jitter_network_frac > 0.0)
         put_element(out, 2, "jitter", cluster);
     if (cluster->device_mtbf_s > 0.0 || cluster->node_mtbf_s > 0.0 ||

@@ -9,8 +9,10 @@ static const char *const names[FR_PART_N] = {
     [FR_PART_EXPOSED_PP] = "exposed_pp",
     [FR_PART_EXPOSED_DP] = "exposed_dp",
     [FR_PART_BUBBLE] = "bubble",
+    [FR_PART_STRAGGLERS] = "stragglers",
     [FR_PART_OPTIMIZER] = "optimizer",
     [FR_PART_DATA] = "data",
+    [FR_PART_HOST] = "host",
     [FR_PART_OTHER] = "other",
 };
 

@@ -16,8 +16,10 @@ typedef enum fr_part {
     FR_PART_EXPOSED_PP,
     FR_PART_EXPOSED_DP,
     FR_PART_BUBBLE,
+    FR_PART_STRAGGLERS, /* waits for ranks that are slower, by jitter too */
     FR_PART_OPTIMIZER,
     FR_PART_DATA,
+    FR_PART_HOST, /* nothing runs: the host has not issued what could */
     FR_PART_OTHER,
     FR_PART_N
 } fr_part;
@@ -40,7 +42,10 @@ typedef struct fr_prediction {
     double step_s, step_s_p5, step_s_p95;
     double samples_per_s; /* sequences or images */
     double tokens_per_s;  /* a list of layers has none: then samples */
-    double mfu, hfu;
+    /* Model flop utilization with all of attention counted (PaLM, appendix
+     * B), and with the half of it that a causal mask leaves; hfu as mfu, with
+     * what is recomputed. */
+    double mfu, mfu_causal, hfu;
     double breakdown_s[FR_PART_N];
     struct {
         bool fits;

@@ -23,7 +23,7 @@ static double percent(double frac)
 
 static double waiting_s(const fr_prediction *p)
 {
-    double exposed_s = 0;
+    double exposed_s = p->breakdown_s[FR_PART_STRAGGLERS];
     for (int i = FR_PART_EXPOSED_TP; i <= FR_PART_EXPOSED_DP; i++)
         exposed_s += p->breakdown_s[i];
     return exposed_s;

@@ -66,7 +66,7 @@ static const char gpu_xml[] =
 /* Seconds of a step of one rank, and of it where nothing runs. */
 static double step_of(int64_t hidden, int64_t seq, fr_kernel_set kernels,
                       fr_cuda_graphs graphs, fr_replay_detail detail,
-                      const char *speed, double *other_s)
+                      const char *speed, double *launch_s)
 {
     sim_fixture f;
     char xml[2048];
@@ -84,38 +84,38 @@ static double step_of(int64_t hidden, int64_t seq, fr_kernel_set kernels,
     if (sim_fixture_cluster(&f, "gpus.xml", xml) && sim_fixture_lower(&f, 1))
         CHECK(sim_fixture_predict(&f, detail, false, &p));
     sim_fixture_release(&f);
-    *other_s = p.breakdown_s[FR_PART_OTHER];
+    *launch_s = p.breakdown_s[FR_PART_HOST];
     return p.step_s;
 }
 
 static void test_steps(void)
 {
-    double other_s, full_other_s;
+    double launch_s, full_launch_s;
     const fr_replay_detail calls = FR_REPLAY_CALLS;
     /* Small: the host's; each layer has four products and attention. */
     double small = step_of(256, 64, FR_KERNELS_FUSED, FR_CUDA_GRAPHS_NONE,
-                           calls, "1", &other_s);
+                           calls, "1", &launch_s);
     double full = step_of(256, 64, FR_KERNELS_FUSED, FR_CUDA_GRAPHS_FULL, calls,
-                          "1", &full_other_s);
+                          "1", &full_launch_s);
     double host = 4 * 8 * 5 * 115e-6 * (1 + 1.75);
     CHECK_WITHIN(small, 1.1 * host, 0.1 * host);
-    CHECK(full < 0.3 * small && full_other_s < 0.01 * full);
-    CHECK(other_s > 0.5 * small);
+    CHECK(full < 0.3 * small && full_launch_s < 0.01 * full);
+    CHECK(launch_s > 0.5 * small);
     CHECK_NEAR(step_of(256, 64, FR_KERNELS_FUSED, FR_CUDA_GRAPHS_NONE,
-                       FR_REPLAY_INSTRUCTIONS, "1", &other_s),
+                       FR_REPLAY_INSTRUCTIONS, "1", &launch_s),
                small, 1e-12);
     /* Eager's operators cost less than Transformer Engine's modules. */
     CHECK(step_of(256, 64, FR_KERNELS_EAGER, FR_CUDA_GRAPHS_NONE, calls, "1",
-                  &other_s) < small);
+                  &launch_s) < small);
     /* A host of half the speed. */
     CHECK_NEAR(step_of(256, 64, FR_KERNELS_FUSED, FR_CUDA_GRAPHS_NONE, calls,
-                       "0.5", &other_s),
+                       "0.5", &launch_s),
                2 * small, 0.01);
     /* Large: the device's. */
     double large = step_of(8192, 2048, FR_KERNELS_FUSED, FR_CUDA_GRAPHS_NONE,
-                           calls, "1", &other_s);
+                           calls, "1", &launch_s);
     CHECK_NEAR(step_of(8192, 2048, FR_KERNELS_FUSED, FR_CUDA_GRAPHS_FULL, calls,
-                       "1", &full_other_s),
+                       "1", &full_launch_s),
                large, 0.005);
 }
 

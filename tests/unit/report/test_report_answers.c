@@ -87,7 +87,8 @@ static void test_prediction_text(void)
     p.memory.peak_bytes = 3 << 20;
     fr_buffer_init(&text);
     CHECK_OK(fr_report_prediction_text(&p, &text, &err), &err);
-    CHECK_HAS(fr_buffer_text(&text), "step 250 ms, 4096 tokens/s, MFU 38.5 %");
+    CHECK_HAS(fr_buffer_text(&text),
+              "step 250 ms, 4096 tokens/s\nMFU 38.5 %\n");
     CHECK_HAS(fr_buffer_text(&text), "exposed dp");
     CHECK_HAS(fr_buffer_text(&text), "25.0 %  ██████\n");
     CHECK(strstr(fr_buffer_text(&text), "bubble") == NULL);

@@ -150,7 +150,7 @@ static void test_breakdown(void)
     /* sends 3 us, then the transfer that comes back, 2 us */
     CHECK_NEAR(parts_s[FR_PART_EXPOSED_PP], 5e-6, 1e-9);
     CHECK_NEAR(parts_s[FR_PART_BUBBLE], (31.25 - 13.5) * 1e-6, 1e-9);
-    CHECK_NEAR(parts_s[FR_PART_OTHER], (0.5 + 0.75 + 0.875) * 1e-6, 1e-9);
+    CHECK_NEAR(parts_s[FR_PART_HOST], (0.5 + 0.75 + 0.875) * 1e-6, 1e-9);
     CHECK_FAILS(
         fr_step_breakdown(&l->program, &l->timeline, 6, parts_s, &step_s, &err),
         FR_INPUT, &err);

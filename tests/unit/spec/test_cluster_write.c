@@ -129,5 +129,45 @@ static void test_all(void)
     fr_cluster_release(&cluster);
 }
 
-CHECK_MAIN({"configs", test_configs}, {"catalog", test_catalog},
-           {"all", test_all})
+/* The same jitter from the catalogue and from a file that says none; what a
+ * file says holds, 0 too. */
+static void test_jitter(void)
+{
+    static const struct {
+        const char *kind, *jitter;
+        double expected_frac;
+    } cases[] = {{"gpu", "", 0.015},
+                 {"gpu", "<jitter network=\"3%\"/>", 0.015},
+                 {"gpu", "<jitter compute=\"0%\"/>", 0},
+                 {"gpu", "<jitter compute=\"2.385%\"/>", 0.02385},
+                 {"cpu", "", 0}};
+    fr_cluster catalog = {0};
+    fr_err err = {0};
+    if (CHECK_OK(fr_catalog_cluster("dgx-h100", 2, &catalog, &err), &err))
+        CHECK_NEAR(catalog.jitter_compute_frac, 0.015, 1e-15);
+    fr_cluster_release(&catalog);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[1024];
+        fr_cluster cluster = {0};
+        snprintf(text, sizeof text,
+                 "<cluster name=\"c\"><device id=\"d\" kind=\"%s\" "
+                 "cores=\"4\" memory=\"8GiB\" memory-bandwidth=\"90GB/s\">"
+                 "<peak dtype=\"fp32\" rate=\"1TFLOP/s\"/></device>"
+                 "<node-type id=\"n\" device=\"d\" devices=\"1\">"
+                 "<nic count=\"1\" bandwidth=\"10Gb/s\" latency=\"9us\"/>"
+                 "</node-type><group id=\"g\" node-type=\"n\" count=\"2\"/>"
+                 "<fabric kind=\"switch\"/>%s</cluster>",
+                 cases[i].kind, cases[i].jitter);
+        if (CHECK_OK(
+                fr_cluster_parse("c.xml", text, strlen(text), &cluster, &err),
+                &err)) {
+            CHECK_NEAR(cluster.jitter_compute_frac, cases[i].expected_frac,
+                       1e-15);
+            check_round_trip(&cluster);
+        }
+        fr_cluster_release(&cluster);
+    }
+}
+
+CHECK_MAIN({"jitter", test_jitter}, {"configs", test_configs},
+           {"catalog", test_catalog}, {"all", test_all})
