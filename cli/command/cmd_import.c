@@ -12,40 +12,137 @@
 
 enum { MAX_FILE_BYTES = 64 << 20 };
 
-/* KIND FILE, or FILE alone. */
-static fr_status find_kind(const fr_cli *cli, const char *text, size_t n,
-                           int *kind, fr_err *err)
+/* A file, of what kind, and what came out of it. */
+typedef struct source {
+    const char *word; /* KIND, NULL: to be guessed */
+    const char *path;
+    char *text; /* owned */
+    size_t n_text;
+    int kind;
+    fr_import import;
+    bool is_read;
+} source;
+
+static fr_status fail_kind(const source *from, fr_err *err)
 {
-    if (cli->n_positional > 1) {
-        *kind = fr_import_kind_find(cli->positional[0]);
-        if (*kind >= 0)
-            return FR_OK;
-    } else {
-        *kind = fr_import_guess(text, n);
-        if (*kind >= 0)
-            return FR_OK;
-    }
     fr_buffer names;
     fr_buffer_init(&names);
     for (int i = 0; fr_import_kind_name(i) != NULL; i++)
         fr_buffer_printf(&names, "%s%s", i > 0 ? ", " : "",
                          fr_import_kind_name(i));
     fr_status status =
-        cli->n_positional > 1
-            ? fr_fail(err, FR_USAGE, "import of '%.40s'? give %s",
-                      cli->positional[0], fr_buffer_text(&names))
+        from->word != NULL
+            ? fr_fail(err, FR_USAGE, "import of '%.40s'? give %s", from->word,
+                      fr_buffer_text(&names))
             : fr_fail(err, FR_INPUT,
                       "%.400s:1: none of the formats that are known; name it: "
                       "%s",
-                      cli->positional[0], fr_buffer_text(&names));
+                      from->path, fr_buffer_text(&names));
     fr_buffer_release(&names);
     return status;
 }
 
-/* The file that was made: XML of a cluster, JSON of a profile. */
-static fr_status format(const fr_import *import, const char *kind,
-                        const char *path, fr_buffer *out, fr_err *err)
+static fr_status load_source(source *from, fr_err *err)
 {
+    FR_TRY(fr_as_input(fr_file_read(from->path, MAX_FILE_BYTES, &from->text,
+                                    &from->n_text, err),
+                       err));
+    from->kind = from->word != NULL ? fr_import_kind_find(from->word)
+                                    : fr_import_guess(from->text, from->n_text);
+    return from->kind >= 0 ? FR_OK : fail_kind(from, err);
+}
+
+static fr_status read_source(source *from, const fr_import_options *options,
+                             fr_err *err)
+{
+    FR_TRY(fr_import_parse(from->kind, from->path, from->text, from->n_text,
+                           options, &from->import, err));
+    from->is_read = true;
+    return FR_OK;
+}
+
+/* Two files: which one says how nodes are joined, the other what a node is. */
+static fr_status order_sources(source sources[2], fr_err *err)
+{
+    fr_import_subject first = fr_import_kind_subject(sources[0].kind);
+    fr_import_subject second = fr_import_kind_subject(sources[1].kind);
+    if (first == FR_IMPORT_OF_NODE && second == FR_IMPORT_OF_TOPOLOGY) {
+        source topology = sources[1];
+        sources[1] = sources[0];
+        sources[0] = topology;
+        return FR_OK;
+    }
+    if (first == FR_IMPORT_OF_TOPOLOGY && second == FR_IMPORT_OF_NODE)
+        return FR_OK;
+    return fr_fail(err, FR_USAGE,
+                   "%.200s (%s) and %.200s (%s) cannot be joined; of two files "
+                   "one says how nodes are joined (slurm), the other what a "
+                   "node is (nccl, nccl-graph, hwloc, topo-m)",
+                   sources[0].path, fr_import_kind_name(sources[0].kind),
+                   sources[1].path, fr_import_kind_name(sources[1].kind));
+}
+
+/* sources[0] becomes the answer, sources[1] is the node of it. */
+static fr_status read_sources(source sources[2], size_t n,
+                              fr_import_options options, fr_err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        FR_TRY(load_source(&sources[i], err));
+    if (n > 1) {
+        fr_import_options of_node = options;
+        of_node.n_nodes = 0;
+        FR_TRY(order_sources(sources, err));
+        FR_TRY(read_source(&sources[1], &of_node, err));
+        options.node = &sources[1].import.cluster;
+    }
+    return read_source(&sources[0], &options, err);
+}
+
+/*
+ * The words of the command line: [KIND] FILE [[KIND] FILE].  A word before
+ * another one is a kind unless it is a file.
+ */
+static fr_status find_sources(const fr_cli *cli, source sources[2], size_t *out,
+                              fr_err *err)
+{
+    size_t n = 0;
+    for (int i = 0; i < cli->n_positional; i++) {
+        const char *word = cli->positional[i];
+        if (n == 2)
+            return fr_fail(err, FR_USAGE, "'%.200s' is one file too many",
+                           word);
+        bool is_last = i + 1 == cli->n_positional;
+        bool is_kind = !is_last && (fr_import_kind_find(word) >= 0 ||
+                                    !fr_file_exists(word));
+        sources[n++] = (source){.word = is_kind ? word : NULL,
+                                .path = cli->positional[i += is_kind]};
+    }
+    *out = n;
+    return FR_OK;
+}
+
+/* What was read from where, and what was assumed. */
+static void describe(const source sources[2], size_t n, fr_buffer *out)
+{
+    fr_buffer_printf(out, "Imported (%s) from %s",
+                     fr_import_kind_name(sources[0].kind),
+                     fr_path_name(sources[0].path));
+    if (n > 1)
+        fr_buffer_printf(out, ", a node of it (%s) from %s",
+                         fr_import_kind_name(sources[1].kind),
+                         fr_path_name(sources[1].path));
+    fr_buffer_puts(out, ".\n");
+    for (size_t i = n; i-- > 0;)
+        fr_buffer_puts(out, fr_buffer_text(&sources[i].import.notes));
+    while (out->n > 0 && out->data[out->n - 1] == '\n')
+        out->data[--out->n] = '\0';
+}
+
+/* The file that was made: XML of a cluster, JSON of a profile. */
+static fr_status format(const source sources[2], size_t n, fr_buffer *out,
+                        fr_err *err)
+{
+    const fr_import *import = &sources[0].import;
     fr_buffer comment;
     if (import->is_profile) {
         FR_TRY(fr_profile_format(&import->profile, out, err));
@@ -53,10 +150,7 @@ static fr_status format(const fr_import *import, const char *kind,
         return fr_buffer_check(out, err);
     }
     fr_buffer_init(&comment);
-    fr_buffer_printf(&comment, "Imported (%s) from %s.\n%s", kind,
-                     fr_path_name(path), fr_buffer_text(&import->notes));
-    while (comment.n > 0 && comment.data[comment.n - 1] == '\n')
-        comment.data[--comment.n] = '\0';
+    describe(sources, n, &comment);
     fr_status status = fr_buffer_check(&comment, err);
     if (status == FR_OK)
         status = fr_cluster_format(&import->cluster, comment.data, out, err);
@@ -66,7 +160,6 @@ static fr_status format(const fr_import *import, const char *kind,
 
 static void put_notes(fr_json_writer *json, const char *notes)
 {
-    fr_json_open_array(json, "assumed");
     for (const char *at = notes; *at;) {
         size_t n = strcspn(at, "\n");
         char *line = strndup(at, n);
@@ -75,17 +168,20 @@ static void put_notes(fr_json_writer *json, const char *notes)
         free(line);
         at += n + (at[n] != '\0');
     }
-    fr_json_end_array(json);
 }
 
-static fr_status print_json(const fr_cli *cli, const fr_import *import,
-                            const char *kind, fr_err *err)
+static fr_status print_json(const fr_cli *cli, const source sources[2],
+                            size_t n, fr_err *err)
 {
     char hash[17];
     fr_answer answer;
+    const fr_import *import = &sources[0].import;
     const fr_cluster *cluster = &import->cluster;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.import/1");
-    fr_json_put_string(json, "kind", kind);
+    fr_json_put_string(json, "kind", fr_import_kind_name(sources[0].kind));
+    if (n > 1)
+        fr_json_put_string(json, "node_kind",
+                           fr_import_kind_name(sources[1].kind));
     if (import->is_profile) {
         fr_hash_format(fr_profile_hash(&import->profile), hash);
         fr_json_put_string(json, "profile_hash", hash);
@@ -102,24 +198,28 @@ static fr_status print_json(const fr_cli *cli, const fr_import *import,
     }
     if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
         fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
-    put_notes(json, fr_buffer_text(&import->notes));
+    fr_json_open_array(json, "assumed");
+    for (size_t i = n; i-- > 0;)
+        put_notes(json, fr_buffer_text(&sources[i].import.notes));
+    fr_json_end_array(json);
     return fr_answer_print(&answer, cli, err);
 }
 
 /* Assumptions are chatter; the file is the answer, or goes where -o says. */
-static fr_status print(const fr_cli *cli, const fr_import *import,
-                       const char *kind, const char *path, fr_err *err)
+static fr_status print(const fr_cli *cli, const source sources[2], size_t n,
+                       fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     fr_buffer text;
     fr_buffer_init(&text);
-    fr_status status = format(import, kind, path, &text, err);
+    fr_status status = format(sources, n, &text, err);
     if (status == FR_OK && output != NULL)
         status = fr_file_write(output, text.data, text.n, err);
-    if (status == FR_OK)
-        fr_cli_note_lines(cli, kind, fr_buffer_text(&import->notes));
+    for (size_t i = n; status == FR_OK && i-- > 0;)
+        fr_cli_note_lines(cli, fr_import_kind_name(sources[i].kind),
+                          fr_buffer_text(&sources[i].import.notes));
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
-        status = print_json(cli, import, kind, err);
+        status = print_json(cli, sources, n, err);
     else if (status == FR_OK && output == NULL)
         return fr_answer_text(FR_OK, &text, cli, err);
     fr_buffer_release(&text);
@@ -128,25 +228,21 @@ static fr_status print(const fr_cli *cli, const fr_import *import,
 
 FR_COMMAND_FUNCTION(import)
 {
-    const char *path = cli->positional[cli->n_positional - 1];
-    fr_import_options options = {
+    const fr_import_options options = {
         .gpu = fr_cli_text(cli, FR_OPT_GPU),
         .node_type = fr_cli_text(cli, FR_OPT_NODE_TYPE),
         .n_nodes = cli->option[FR_OPT_NODES].count,
     };
-    fr_import import;
-    char *text;
-    size_t n;
-    int kind = 0;
-    FR_TRY(
-        fr_as_input(fr_file_read(path, MAX_FILE_BYTES, &text, &n, err), err));
-    fr_status status = find_kind(cli, text, n, &kind, err);
+    source sources[2] = {{0}, {0}};
+    size_t n = 0;
+    FR_TRY(find_sources(cli, sources, &n, err));
+    fr_status status = read_sources(sources, n, options, err);
     if (status == FR_OK)
-        status = fr_import_parse(kind, path, text, n, &options, &import, err);
-    free(text);
-    if (status != FR_OK)
-        return status;
-    status = print(cli, &import, fr_import_kind_name(kind), path, err);
-    fr_import_release(&import);
+        status = print(cli, sources, n, err);
+    for (size_t i = 0; i < n; i++) {
+        free(sources[i].text);
+        if (sources[i].is_read)
+            fr_import_release(&sources[i].import);
+    }
     return status;
 }

@@ -198,14 +198,17 @@ const fr_command fr_commands[] = {
      "  forerun catalog --template two-tier > racks.xml\n"
      "  forerun catalog nodes --json"},
     {"import", fr_cmd_import, "read what other tools say of machines and links",
-     "[KIND] FILE", 1, 2, {IS(WORD), IS(FILE)}, import_words, import_options,
+     "[KIND] FILE [[KIND] FILE]", 1, 4,
+     {IS(WORD), IS(FILE), IS(WORD), IS(FILE)}, import_words, import_options,
      "KIND: nccl (topology XML), hwloc (lstopo XML), topo-m (nvidia-smi topo "
      "-m),\nslurm (topology.conf), simgrid (platform XML): a cluster file; "
      "nccl-tests\n(text or JSON): a profile for --profile.  Without KIND it is "
      "guessed.  What\nthe file does not say is taken from the catalogue and "
-     "said on stderr.",
+     "said on stderr.  Two files,\nwho hangs on which switch (slurm) and what a "
+     "node is (nccl, hwloc, topo-m), make\none cluster.",
      "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
+     "  forerun import topology.conf topo.txt --gpu h100-sxm -o cluster.xml\n"
      "  forerun import all_reduce.txt -o links.json"},
     {"export", fr_cmd_export, "what a plan tells NCCL, for other programs",
      "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options,

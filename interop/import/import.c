@@ -27,6 +27,11 @@ int fr_import_kind_find(const char *name)
     return -1;
 }
 
+fr_import_subject fr_import_kind_subject(int kind)
+{
+    return importers[kind]->subject;
+}
+
 static bool has_word(const char *text, size_t n, const char *word)
 {
     return memmem(text, n < 4096 ? n : 4096, word, strlen(word)) != NULL;

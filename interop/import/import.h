@@ -13,10 +13,20 @@
 #include "spec/profile/profile.h"
 
 typedef struct fr_import_options {
-    const char *gpu;       /* device of the catalogue, NULL: what is found */
-    const char *node_type; /* of the catalogue: what the file leaves out */
-    int64_t n_nodes;       /* 0: one, or what the file says */
+    const char *gpu;        /* device of the catalogue, NULL: what is found */
+    const char *node_type;  /* of the catalogue: what the file leaves out */
+    int64_t n_nodes;        /* 0: one, or what the file says */
+    const fr_cluster *node; /* one node, from another file: what the nodes of a
+                               topology are; NULL: none */
 } fr_import_options;
+
+/* What files of a kind describe. */
+typedef enum fr_import_subject {
+    FR_IMPORT_OF_NODE,
+    FR_IMPORT_OF_TOPOLOGY, /* who hangs on which switch */
+    FR_IMPORT_OF_CLUSTER,
+    FR_IMPORT_OF_LINKS /* measurements: a profile */
+} fr_import_subject;
 
 typedef struct fr_import {
     bool is_profile;
@@ -28,6 +38,7 @@ typedef struct fr_import {
 /* Names of the kinds in the order of the list, NULL past the last. */
 const char *fr_import_kind_name(int kind);
 int fr_import_kind_find(const char *name); /* -1: no such kind */
+fr_import_subject fr_import_kind_subject(int kind);
 
 /* The kind that a text looks like, -1 when none claims it. */
 int fr_import_guess(const char *text, size_t n);

@@ -328,5 +328,6 @@ static fr_status read_nccl_tests(const fr_import_text *in, fr_import *out,
 
 const fr_importer fr_import_nccl_tests = {
     .name = "nccl-tests",
+    .subject = FR_IMPORT_OF_LINKS,
     .marks = {"nThread ", "busbw", "\"nccl_version\""},
     .read = read_nccl_tests};

@@ -20,6 +20,7 @@ typedef struct fr_import_text {
 
 typedef struct fr_importer {
     const char *name;
+    fr_import_subject subject;
     /* Words in the first 4096 bytes of such a file: any of them, or all. */
     const char *marks[3];
     bool has_all;

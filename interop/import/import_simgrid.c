@@ -449,5 +449,7 @@ static fr_status read_simgrid(const fr_import_text *in, fr_import *out,
     return status;
 }
 
-const fr_importer fr_import_simgrid = {
-    .name = "simgrid", .marks = {"<platform"}, .read = read_simgrid};
+const fr_importer fr_import_simgrid = {.name = "simgrid",
+                                       .subject = FR_IMPORT_OF_CLUSTER,
+                                       .marks = {"<platform"},
+                                       .read = read_simgrid};

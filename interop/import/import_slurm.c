@@ -1,13 +1,14 @@
 /*
  * import_slurm.c: Slurm's topology.conf (man 5 topology.conf): a tree of
  * switches, or blocks.  It names who is under which switch and nothing else:
- * the nodes come from --node-type.  A regular tree becomes a fat tree, another
- * one a list of links that never block.
+ * the nodes come from --node-type or from a file of their own.  A regular tree
+ * becomes a fat tree, another one a list of links that never block.
  */
 #include "core/base/memo.h"
 #include "core/base/text.h"
 #include "interop/import/import_hostlist.h"
 #include "interop/import/import_parts.h"
+#include "spec/cluster/cluster_knobs.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -405,13 +406,36 @@ static fr_status merge_hosts(slurm_file *file, int32_t n_hosts, fr_err *err)
     return FR_OK;
 }
 
+/* Nodes of the type that another file describes, or of the catalogue. */
+static fr_status start_cluster(const slurm_file *file,
+                               const fr_catalog_node *row, int64_t n_nodes,
+                               fr_cluster *out, fr_err *err)
+{
+    const fr_cluster *node = file->in->options->node;
+    if (node == NULL)
+        return fr_catalog_cluster(row->type.id, n_nodes, out, err);
+    if (n_nodes > 1 && node->node_types[0].n_nics == 0)
+        return fr_import_fail(file->in, 1, err,
+                              "the other file shows no NIC, and %lld nodes are "
+                              "joined; give --node-type NAME, whose NICs are "
+                              "taken",
+                              (long long)n_nodes);
+    FR_TRY(fr_cluster_copy(node, out, err));
+    if (n_nodes > 1)
+        out->fabric.kind = FR_FABRIC_SWITCH;
+    return FR_OK;
+}
+
 static fr_status make_cluster(slurm_file *file, const fr_catalog_node *row,
                               fr_cluster *out, fr_err *err)
 {
-    if (row->type.n_hosts > 1)
-        FR_TRY(merge_hosts(file, row->type.n_hosts, err));
+    const fr_node_type *type =
+        row != NULL ? &row->type : &file->in->options->node->node_types[0];
+    int32_t n_hosts = type->n_hosts;
+    if (n_hosts > 1)
+        FR_TRY(merge_hosts(file, n_hosts, err));
     int64_t n_nodes = (int64_t)file->nodes.n;
-    FR_TRY(fr_catalog_cluster(row->type.id, n_nodes, out, err));
+    FR_TRY(start_cluster(file, row, n_nodes, out, err));
     free(out->groups);
     out->groups = NULL;
     out->n_groups = 0;
@@ -420,12 +444,12 @@ static fr_status make_cluster(slurm_file *file, const fr_catalog_node *row,
     fr_import_note(file->in,
                    "%lld nodes of type %s; nodes are numbered switch by "
                    "switch: %.60s is %s-0",
-                   (long long)n_nodes, row->type.id, file->nodes.items[0],
-                   out->groups[0].id);
+                   (long long)n_nodes, out->node_types[0].id,
+                   file->nodes.items[0], out->groups[0].id);
     if (file->has_speeds)
         fr_import_note(file->in, "LinkSpeed has no unit in Slurm and is "
                                  "passed over");
-    if (n_nodes == 1 || (row->type.n_hosts > 1 && file->has_blocks))
+    if (n_nodes == 1 || (n_hosts > 1 && file->has_blocks))
         return FR_OK; /* racks, joined as the catalogue says */
     fr_import_note(file->in, "switches do not block (oversubscription 1): "
                              "change it in the file where they do");
@@ -440,16 +464,26 @@ static fr_status make_cluster(slurm_file *file, const fr_catalog_node *row,
 static fr_status read_file(slurm_file *file, char *text, fr_import *out,
                            fr_err *err)
 {
-    const fr_catalog_node *row;
+    const fr_import_options *options = file->in->options;
+    const fr_catalog_node *row = NULL;
     FR_TRY(read_lines(file, text, err));
     FR_TRY(make_tree(file, err));
-    FR_TRY(fr_import_choose_node(file->in, &row, err));
-    if (row == NULL)
+    if (options->node == NULL)
+        FR_TRY(fr_import_choose_node(file->in, &row, err));
+    if (row == NULL && options->node == NULL)
         return fr_import_fail(file->in, 1, err,
                               "Slurm does not say what the %zu nodes are; give "
                               "--node-type NAME ('forerun catalog nodes' lists "
-                              "them)",
+                              "them), or a second file that describes one "
+                              "(nccl, hwloc, topo-m)",
                               file->nodes.n);
+    if (options->n_nodes > 0)
+        fr_import_note(file->in,
+                       "--nodes has no effect here: the file names %zu nodes",
+                       file->nodes.n);
+    if (options->gpu != NULL && options->node == NULL)
+        fr_import_note(file->in, "--gpu has no effect here: --node-type says "
+                                 "what the GPUs are");
     return make_cluster(file, row, &out->cluster, err);
 }
 
@@ -476,5 +510,6 @@ static fr_status read_slurm(const fr_import_text *in, fr_import *out,
 
 const fr_importer fr_import_slurm = {
     .name = "slurm",
+    .subject = FR_IMPORT_OF_TOPOLOGY,
     .marks = {"SwitchName=", "switchname=", "BlockName="},
     .read = read_slurm};
