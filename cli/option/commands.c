@@ -208,7 +208,8 @@ const fr_command fr_commands[] = {
      "node is (nccl, hwloc, topo-m), make\none cluster.",
      "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
-     "  forerun import topology.conf topo.txt --gpu h100-sxm -o cluster.xml\n"
+     "  forerun import topology.conf topo.txt --gpu h100-sxm -o "
+     "cluster.xml\n"
      "  forerun import all_reduce.txt -o links.json"},
     {"export", fr_cmd_export, "what a plan tells NCCL, for other programs",
      "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options,
