@@ -3,6 +3,7 @@
 
 #include "core/base/units.h"
 #include "plan/ir/step_breakdown.h"
+#include "report/span_wait.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@ typedef enum cell_kind {
     CELL_BACKWARD,
     CELL_OPTIMIZER,
     CELL_COMMUNICATION,
+    CELL_WAITING,
     CELL_OTHER,
     CELL_N
 } cell_kind;
@@ -26,6 +28,7 @@ static const struct {
     [CELL_BACKWARD] = {"█", "b", "backward"},
     [CELL_OPTIMIZER] = {"◆", "o", "optimizer"},
     [CELL_COMMUNICATION] = {"━", "=", "communication"},
+    [CELL_WAITING] = {"╌", "-", "waiting for another rank"},
     [CELL_OTHER] = {"░", "x", "other"},
 };
 
@@ -100,20 +103,30 @@ static int line_of(const picture *p, int32_t rank)
     return low < p->n_ranks && p->ranks[low] == rank ? low : -1;
 }
 
-static void paint(picture *p, int line, const fr_span *span, cell_kind kind)
+/* [begin_ps, end_ps] of a line's lane. */
+static void paint(picture *p, int line, int lane, int64_t begin_ps,
+                  int64_t end_ps, cell_kind kind)
 {
-    double frac = (double)span->begin_ps / (double)p->end_ps;
+    double frac = (double)begin_ps / (double)p->end_ps;
     int first = (int)(frac * p->n_cells) - 1; /* one early: rounding */
     for (int i = first < 0 ? 0 : first; i < p->n_cells; i++) {
         int64_t low_ps = edge_ps(p, i), high_ps = edge_ps(p, i + 1);
-        if (low_ps >= span->end_ps)
+        if (low_ps >= end_ps)
             break;
-        int64_t from = span->begin_ps > low_ps ? span->begin_ps : low_ps;
-        int64_t to = span->end_ps < high_ps ? span->end_ps : high_ps;
+        int64_t from = begin_ps > low_ps ? begin_ps : low_ps;
+        int64_t to = end_ps < high_ps ? end_ps : high_ps;
         if (to > from)
-            cell_at(p, line, span->lane, i)[kind] += to - from;
+            cell_at(p, line, lane, i)[kind] += to - from;
     }
-    p->is_used[line * FR_LANE_N + span->lane] = true;
+    p->is_used[line * FR_LANE_N + lane] = true;
+}
+
+/* Waiting first, then the work. */
+static void paint_span(picture *p, int line, const fr_program *program,
+                       const fr_span *span, int64_t work_ps)
+{
+    paint(p, line, span->lane, span->begin_ps, work_ps, CELL_WAITING);
+    paint(p, line, span->lane, work_ps, span->end_ps, kind_of(program, span));
 }
 
 static cell_kind longest(const picture *p, int rank, int lane, int cell)
@@ -177,6 +190,8 @@ fr_status fr_gantt_text(const fr_program *program, const fr_timeline *timeline,
     enum { LABEL_COLUMNS = 14 };
     int64_t world = fr_plan_world(&program->plan);
     picture p = {.n_cells = options->n_columns - LABEL_COLUMNS};
+    fr_span_waits waits = {0};
+    fr_status status = FR_OK;
     for (size_t i = 0; i < timeline->n; i++)
         if (timeline->at[i].step == options->step &&
             timeline->at[i].end_ps > p.end_ps)
@@ -200,20 +215,25 @@ fr_status fr_gantt_text(const fr_program *program, const fr_timeline *timeline,
     p.busy_ps = calloc(n_lines * (size_t)p.n_cells * CELL_N, sizeof *p.busy_ps);
     p.is_used = calloc(n_lines, sizeof *p.is_used);
     if (p.busy_ps == NULL || p.is_used == NULL) {
-        free(p.ranks);
-        free(p.busy_ps);
-        free(p.is_used);
-        return fr_fail_no_memory(err);
+        status = fr_fail_no_memory(err);
+        goto out_picture;
     }
+    FR_TRY_GOTO(
+        status,
+        fr_span_waits_create(program, timeline, options->step, &waits, err),
+        out_picture);
     for (size_t i = 0; i < timeline->n; i++) {
         const fr_span *span = &timeline->at[i];
         int line = span->step == options->step ? line_of(&p, span->rank) : -1;
         if (line >= 0)
-            paint(&p, line, span, kind_of(program, span));
+            paint_span(&p, line, program, span, fr_span_wait_end_ps(&waits, i));
     }
     print_picture(&p, options, spans_of_rank != NULL, out);
+    status = fr_buffer_check(out, err);
+out_picture:
+    fr_span_waits_release(&waits);
     free(p.ranks);
     free(p.busy_ps);
     free(p.is_used);
-    return fr_buffer_check(out, err);
+    return status;
 }

@@ -295,6 +295,10 @@ static void test_gantt(void)
     CHECK_HAS(fr_buffer_text(&text),
               " ffffffffff........................bbbbbbbbbbbbbbbb.oooo\n");
     CHECK_HAS(fr_buffer_text(&text), "f forward");
+    /* posted at 13.5, the peer begins to send at 31.25, it is there at 33.25 */
+    CHECK_HAS(fr_buffer_text(&text),
+              " .............------------------==......................\n");
+    CHECK_HAS(fr_buffer_text(&text), "- waiting for another rank");
     fr_buffer_release(&text);
     free_little(l);
 }
