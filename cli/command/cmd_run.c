@@ -13,6 +13,7 @@
 #include "plan/decide/plan_json.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/gpu/executor_gpu.h"
+#include "runtime/launch/launch.h"
 #include "runtime/launch/rendezvous.h"
 #include "runtime/run/run.h"
 
@@ -133,13 +134,52 @@ out_program:
     return status;
 }
 
+/* Was the plan made for GPUs, and this is a run on CPUs, or the other way? */
+static bool is_for_other_devices(const fr_cli *cli, const fr_plan_file *file)
+{
+    fr_cluster cluster;
+    fr_err unused;
+    if (file->cluster[0] == '\0' ||
+        fr_cluster_load(file->cluster, &cluster, &unused) != FR_OK)
+        return false;
+    bool is_gpu = fr_cluster_is_all_gpu(&cluster);
+    fr_cluster_release(&cluster);
+    return is_gpu != fr_cli_is_on_gpu(cli);
+}
+
+/* Why a plan for another cluster is refused is a consequence of that. */
 static fr_status load_file(const fr_cli *cli, fr_plan_file *out, fr_err *err)
 {
-    FR_TRY(fr_as_input(fr_plan_file_load(cli->positional[0], out, err), err));
+    const char *path = cli->positional[0];
+    FR_TRY(fr_as_input(fr_plan_file_load(path, out, err), err));
     fr_status status = apply_options(cli, out, err);
-    if (status != FR_OK)
-        fr_plan_file_release(out);
+    if (status == FR_OK)
+        return FR_OK;
+    if (is_for_other_devices(cli, out))
+        fr_err_prefix(err,
+                      "%s is a plan for %s, and this is a run on the %s of "
+                      "this machine; make one for it ('forerun tune %s "
+                      "this-machine -o plan.json')%s",
+                      path, out->cluster,
+                      fr_cli_is_on_gpu(cli) ? "GPUs" : "CPUs", out->model.name,
+                      fr_cli_is_on_gpu(cli) ? ""
+                                            : " or run it there with "
+                                              "--backend cuda");
+    fr_plan_file_release(out);
     return status;
+}
+
+/* Said once, by who starts the ranks. */
+static void note_other_devices(const fr_cli *cli, const fr_plan_file *file)
+{
+    fr_launch launch;
+    fr_launch_detect(&launch);
+    if (launch.role == FR_LAUNCH_STANDALONE && file->has_prediction &&
+        is_for_other_devices(cli, file))
+        fr_cli_note(cli,
+                    "forerun: %s was predicted for %s, which this machine is "
+                    "not: the prediction is not of this run",
+                    cli->positional[0], file->cluster);
 }
 
 static fr_status run_rank(const fr_cli *cli, int64_t world, fr_err *err)
@@ -208,6 +248,7 @@ FR_COMMAND_FUNCTION(run)
     FR_TRY(load_file(cli, &file, err));
     int64_t world = fr_plan_world(&file.plan);
     int n_threads = file.plan.n_threads;
+    note_other_devices(cli, &file);
     fr_plan_file_release(&file);
     if (fr_cli_is_on_gpu(cli))
         return fr_supervised_gpus(cli, world, n_threads, run_gpu_rank, err);
