@@ -84,6 +84,8 @@ static const fr_field stage_fields[] = {
     FR_FIELD(fr_stage_memory, optimizer_bytes),
     FR_FIELD(fr_stage_memory, activations_bytes),
     FR_FIELD(fr_stage_memory, buffers_bytes),
+    FR_FIELD(fr_stage_memory, workspaces_bytes),
+    FR_FIELD(fr_stage_memory, alignment_bytes),
     FR_FIELD(fr_stage_memory, allocated_bytes),
     FR_FIELD(fr_stage_memory, reserved_bytes),
     FR_FIELD(fr_stage_memory, device_bytes),
@@ -96,6 +98,8 @@ static const fr_field memory_part_fields[] = {
     {"activations_bytes", FR_MEMBER(fr_prediction, memory.activations_bytes)},
     {"buffers_bytes", FR_MEMBER(fr_prediction, memory.buffers_bytes)},
     {"overhead_bytes", FR_MEMBER(fr_prediction, memory.overhead_bytes)},
+    {"workspaces_bytes", FR_MEMBER(fr_prediction, memory.workspaces_bytes)},
+    {"alignment_bytes", FR_MEMBER(fr_prediction, memory.alignment_bytes)},
     {"reserved_bytes", FR_MEMBER(fr_prediction, memory.reserved_bytes)},
     {"device_bytes", FR_MEMBER(fr_prediction, memory.device_bytes)},
 };
@@ -223,6 +227,10 @@ static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
 {
     static const char *const headings[] = {"memory of the peak rank", ">bytes",
                                            NULL};
+    const uint64_t cache_bytes =
+        p->memory.n_stages > 0
+            ? p->memory.reserved_bytes - p->memory.allocated_bytes
+            : 0;
     const struct {
         const char *name;
         uint64_t n_bytes;
@@ -232,8 +240,12 @@ static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
         {"optimizer state", p->memory.optimizer_bytes},
         {"activations", p->memory.activations_bytes},
         {"buffers", p->memory.buffers_bytes},
-        {p->memory.n_stages > 0 ? "context, NCCL, cache" : "overhead",
-         p->memory.overhead_bytes},
+        {"workspaces of libraries", p->memory.workspaces_bytes},
+        {"alignment", p->memory.alignment_bytes},
+        {"cache of the allocator", cache_bytes},
+        {p->memory.n_stages > 0 ? "context, NCCL" : "overhead",
+         p->memory.overhead_bytes - p->memory.workspaces_bytes -
+             p->memory.alignment_bytes - cache_bytes},
         {"peak", p->memory.peak_bytes},
         {"capacity", p->memory.capacity_bytes},
     };
@@ -263,16 +275,25 @@ static fr_status print_stages(const fr_prediction *p, fr_buffer *out,
 {
     static const char *const headings[] = {
         ">stage",   ">parameters", ">gradients", ">optimizer", ">activations",
-        ">buffers", ">allocated",  ">reserved",  ">device",    NULL};
+        ">buffers", ">other",      ">allocated", ">device",    NULL};
     fr_table table;
     fr_table_init(&table, headings);
     for (int32_t i = 0; i < p->memory.n_stages; i++) {
+        const fr_stage_memory *stage = &p->memory.stages[i];
+        const uint64_t columns[] = {
+            stage->parameters_bytes,
+            stage->gradients_bytes,
+            stage->optimizer_bytes,
+            stage->activations_bytes,
+            stage->buffers_bytes,
+            stage->workspaces_bytes + stage->alignment_bytes,
+            stage->allocated_bytes,
+            stage->device_bytes};
         fr_table_cell(&table, "%d", (int)i);
-        for (size_t k = 0; k < FR_LENGTH(stage_fields); k++)
-            fr_table_bytes(
-                &table, fr_field_get(&stage_fields[k], &p->memory.stages[i]));
+        for (size_t k = 0; k < FR_LENGTH(columns); k++)
+            fr_table_bytes(&table, (double)columns[k]);
     }
-    fr_buffer_putc(out, '\n');
+    fr_buffer_puts(out, "\nother: workspaces of libraries, alignment\n");
     return fr_table_finish(&table, out, err);
 }
 

@@ -40,6 +40,8 @@ static void set_stage(const fr_stage_memory *stage, fr_prediction *out)
     out->memory.optimizer_bytes = stage->optimizer_bytes;
     out->memory.activations_bytes = stage->activations_bytes;
     out->memory.buffers_bytes = stage->buffers_bytes;
+    out->memory.workspaces_bytes = stage->workspaces_bytes;
+    out->memory.alignment_bytes = stage->alignment_bytes;
     out->memory.allocated_bytes = stage->allocated_bytes;
     out->memory.reserved_bytes = stage->reserved_bytes;
     out->memory.device_bytes = stage->device_bytes;
@@ -60,17 +62,28 @@ static void set_fits(uint64_t capacity_bytes, double sigma_bytes,
 }
 
 static fr_status live_peak(const fr_rank_program *rank_program,
-                           fr_stage_memory *out, uint64_t *live_bytes,
-                           fr_err *err)
+                           fr_stage_memory *out, fr_err *err)
 {
-    uint64_t parts[FR_MEMORY_N];
-    FR_TRY(fr_rank_program_peak(rank_program, parts, live_bytes, err));
+    uint64_t parts[FR_MEMORY_N], live_bytes;
+    FR_TRY(fr_rank_program_peak(rank_program, parts, &live_bytes, err));
     out->parameters_bytes = parts[FR_MEMORY_PARAMETERS];
     out->gradients_bytes = parts[FR_MEMORY_GRADIENTS];
     out->optimizer_bytes = parts[FR_MEMORY_OPTIMIZER];
     out->activations_bytes = parts[FR_MEMORY_ACTIVATIONS];
     out->buffers_bytes = parts[FR_MEMORY_BUFFERS];
     return FR_OK;
+}
+
+/* What the parts and the workspaces leave of what is allocated. */
+static void set_allocated(uint64_t allocated_bytes, uint64_t workspaces_bytes,
+                          fr_stage_memory *out)
+{
+    out->workspaces_bytes = workspaces_bytes;
+    out->allocated_bytes = allocated_bytes;
+    out->alignment_bytes = allocated_bytes - out->parameters_bytes -
+                           out->gradients_bytes - out->optimizer_bytes -
+                           out->activations_bytes - out->buffers_bytes -
+                           workspaces_bytes;
 }
 
 /*
@@ -84,7 +97,7 @@ static fr_status predict_slab(const fr_replay_context *context,
     const fr_rank_layout *layout = &context->layout;
     const fr_rank_program *rank_program = NULL;
     double least = INFINITY;
-    uint64_t capacity_bytes = 0, live_bytes;
+    uint64_t capacity_bytes = 0;
     for (int32_t c = 0; c < context->fold.n_colors; c++) {
         int32_t rank = context->fold.rank_of_color[c];
         const fr_rank_program *other =
@@ -99,8 +112,9 @@ static fr_status predict_slab(const fr_replay_context *context,
     }
     fr_stage_memory stage;
     uint64_t baseline = fr_cost_baseline_bytes(costs, layout->n_ranks);
-    FR_TRY(live_peak(rank_program, &stage, &live_bytes, err));
-    stage.allocated_bytes = stage.reserved_bytes = rank_program->slab_bytes;
+    FR_TRY(live_peak(rank_program, &stage, err));
+    set_allocated(rank_program->slab_bytes, 0, &stage);
+    stage.reserved_bytes = rank_program->slab_bytes;
     stage.device_bytes = rank_program->slab_bytes + baseline;
     set_stage(&stage, out);
     set_fits(capacity_bytes, baseline_rel_err * (double)baseline + 1, out);
@@ -113,14 +127,16 @@ static fr_status predict_stage(const fr_program *program,
                                uint64_t overhead_bytes, fr_stage_memory *out,
                                fr_err *err)
 {
-    uint64_t live_bytes;
+    uint64_t workspaces_bytes = 0;
     fr_allocator_use use;
     fr_gpu_workspaces spaces =
         fr_gpu_workspaces_of(&program->plan, &program->model, device);
-    FR_TRY(live_peak(rank_program, out, &live_bytes, err));
+    FR_TRY(live_peak(rank_program, out, err));
     FR_TRY(fr_rank_program_reserve(program, rank_program, spaces.n_bytes,
                                    spaces.n, &use, err));
-    out->allocated_bytes = use.allocated_bytes;
+    for (int i = 0; i < spaces.n; i++)
+        workspaces_bytes += spaces.n_bytes[i];
+    set_allocated(use.allocated_bytes, workspaces_bytes, out);
     out->reserved_bytes = use.reserved_bytes;
     out->device_bytes = use.reserved_bytes + overhead_bytes;
     return FR_OK;
@@ -271,11 +287,10 @@ static fr_status predict_own(const fr_replay_context *context,
     fr_status status = stages != NULL ? FR_OK : fr_fail_no_memory(err);
     for (uint32_t i = 0; status == FR_OK && i < program->n_rank_programs; i++) {
         const fr_rank_program *rank_program = &program->rank_programs[i];
-        uint64_t live_bytes,
-            overhead_bytes = own_overhead(program, rank_program, own);
-        status = live_peak(rank_program, &stages[i], &live_bytes, err);
-        stages[i].allocated_bytes = stages[i].reserved_bytes =
-            rank_program->slab_bytes;
+        uint64_t overhead_bytes = own_overhead(program, rank_program, own);
+        status = live_peak(rank_program, &stages[i], err);
+        set_allocated(rank_program->slab_bytes, 0, &stages[i]);
+        stages[i].reserved_bytes = rank_program->slab_bytes;
         stages[i].device_bytes = rank_program->slab_bytes + overhead_bytes;
         if (overhead_bytes > overhead.context_bytes)
             overhead.context_bytes = overhead_bytes;

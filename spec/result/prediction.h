@@ -28,10 +28,14 @@ extern const fr_names fr_part_names; /* the JSON keys */
 const char *fr_part_name(fr_part part);
 
 /* Memory of the ranks of one pipeline stage: the live tensors at their peak, by
- * component, and the same three sums as in fr_prediction.memory. */
+ * component, and the same three sums as in fr_prediction.memory.  The first
+ * seven add up to allocated_bytes. */
 typedef struct fr_stage_memory {
     uint64_t parameters_bytes, gradients_bytes, optimizer_bytes;
     uint64_t activations_bytes, buffers_bytes;
+    uint64_t workspaces_bytes; /* scratch that libraries keep for good */
+    uint64_t alignment_bytes;  /* what an allocator rounds up, what packing
+                                  at fixed places loses */
     uint64_t allocated_bytes, reserved_bytes, device_bytes;
 } fr_stage_memory;
 
@@ -52,7 +56,9 @@ typedef struct fr_prediction {
         double p_fits;
         uint64_t peak_bytes, capacity_bytes;
         uint64_t parameters_bytes, gradients_bytes, optimizer_bytes;
-        uint64_t activations_bytes, buffers_bytes, overhead_bytes;
+        uint64_t activations_bytes, buffers_bytes;
+        uint64_t overhead_bytes; /* the rest of peak_bytes; of it these: */
+        uint64_t workspaces_bytes, alignment_bytes;
         /* On GPUs: what the caching allocator has given out at the peak, what
          * it took from the driver for that, and what the driver reports for
          * the whole process.  On CPUs the first two are the slab, the third is
