@@ -11,28 +11,31 @@ static uint64_t load(const unsigned char *at)
     return word;
 }
 
-/* A quick hash that no file knows: two words at a time, in two products that do
+static uint64_t mixed(uint64_t h, uint64_t word, uint64_t odd)
+{
+    h = (h ^ word) * odd;
+    return h ^ h >> 32;
+}
+
+/* A quick hash that no file knows: four words at a time, in products that do
  * not wait for each other. */
 static uint64_t hash_of(const void *key, size_t n_bytes)
 {
+    const uint64_t o = UINT64_C(0xbf58476d1ce4e5b9);
+    const uint64_t p = UINT64_C(0x94d049bb133111eb);
     const unsigned char *at = key;
-    uint64_t a = n_bytes, b = 0;
-    for (; n_bytes >= 16; n_bytes -= 16, at += 16) {
-        a = (a ^ load(at)) * UINT64_C(0xbf58476d1ce4e5b9);
-        b = (b ^ load(at + 8)) * UINT64_C(0x94d049bb133111eb);
-        a ^= a >> 32;
-        b ^= b >> 29;
+    uint64_t a = n_bytes, b = 0, c = 0, d = 0;
+    for (; n_bytes >= 32; n_bytes -= 32, at += 32) {
+        a = mixed(a, load(at), o);
+        b = mixed(b, load(at + 8), p);
+        c = mixed(c, load(at + 16), o);
+        d = mixed(d, load(at + 24), p);
     }
-    for (; n_bytes >= 4; n_bytes -= 4, at += 4) {
-        uint32_t word;
-        memcpy(&word, at, sizeof word);
-        a = (a ^ word) * UINT64_C(0xbf58476d1ce4e5b9);
-        a ^= a >> 32;
-    }
+    for (; n_bytes >= 8; n_bytes -= 8, at += 8)
+        a = mixed(a, load(at), p);
     for (; n_bytes > 0; n_bytes--)
-        b = (b ^ *at++) * UINT64_C(0x94d049bb133111eb);
-    a = (a ^ b) * UINT64_C(0x9e3779b97f4a7c15);
-    return a ^ a >> 32;
+        b = mixed(b, *at++, o);
+    return mixed(mixed(a, b, o), mixed(c, d, p), o);
 }
 
 static bool is_same(const void *a, const void *b, size_t n_bytes)

@@ -461,9 +461,7 @@ static fr_status pipeline_key(const est_plan *x, est_pipeline_key *out,
                               .schedule = (int32_t)plan->schedule,
                               .rank_order = (int32_t)plan->rank_order,
                               .recompute_layers = plan->recompute_layers,
-                              .is_by_unit = x->sharding.is_by_unit,
-                              .is_regathered =
-                                  plan->zero_stage == 3 && plan->is_resharded};
+                              .is_by_unit = x->sharding.is_by_unit};
     return est_split_find(x->e, plan, &out->split, err);
 }
 

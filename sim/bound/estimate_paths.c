@@ -394,13 +394,19 @@ static bool has_passes(const est_plan *x)
     return true;
 }
 
+/* Are the weights gathered again before backward? */
+static bool is_regathered(const fr_plan *plan)
+{
+    return plan->zero_stage == 3 && plan->is_resharded;
+}
+
 /* What a pass that meets its group waits for the slowest, in each second that
  * was computed before. */
 static fr_status straggler_frac(est_plan *x, const est_stage *stage,
                                 double *out, fr_err *err)
 {
     *out = 0;
-    if (x->plan->zero_stage == 3 && x->plan->is_resharded)
+    if (is_regathered(x->plan))
         return FR_OK;
     return est_jitter(x->e, stage->layers->n_met, out, err);
 }
@@ -445,7 +451,9 @@ fr_status est_paths_find(est_plan *x, fr_err *err)
 {
     const bool is_estimate = x->is_estimate;
     int64_t path = 0, ps = 0;
-    if (x->has_paths || !is_looked_at(x))
+    const bool is_known =
+        x->has_paths && x->is_regathered == is_regathered(x->plan);
+    if (is_known || !is_looked_at(x))
         return FR_OK;
     for (int i = 0; i < 2; i++) {
         x->is_estimate = i > 0;
@@ -461,5 +469,6 @@ fr_status est_paths_find(est_plan *x, fr_err *err)
     }
     x->is_estimate = is_estimate;
     x->has_paths = true;
+    x->is_regathered = is_regathered(x->plan);
     return FR_OK;
 }

@@ -96,18 +96,26 @@ typedef enum price_kind {
     PRICE_JITTER
 } price_kind;
 
-/* What any of them depends on; the rest is 0.  No padding: a key. */
+/* What any of them depends on; the rest is 0.  No padding: a key.  Searches
+ * ask some times for every plan, so that it is short. */
 typedef struct price_key {
     uint64_t n;
-    int64_t scope[4];
-    int64_t n_beside;
-    double compute_frac;
-    int64_t norms_bytes;
-    int32_t kind, op, axis, dtype, lane, collective, protocol, n_channels;
-    uint32_t net_id, type_bit;
-    int32_t grad_dtype, flags;
-    int32_t has_master, unused;
+    union {
+        struct { /* transfers; ranks are at most 2^20 */
+            int32_t n_group, n_nodes, ranks_on_node, n_beside;
+        };
+        struct { /* ranges */
+            double compute_frac;
+            int64_t norms_bytes;
+        };
+    };
+    uint32_t net_id, node_types;
+    int32_t n_channels;
+    uint16_t flags;
+    uint8_t kind, op, axis, dtype, grad_dtype, lane, collective, protocol;
+    bool has_master, unused;
 } price_key;
+_Static_assert(sizeof(price_key) == 48, "no padding");
 
 static const int64_t *known_price(const fr_estimator *e, const price_key *key)
 {
@@ -131,23 +139,33 @@ static fr_instr collective_of(const fr_plan *plan, const fr_comm_scope *scope,
     return instr;
 }
 
+static price_key scope_key(const fr_comm_scope *scope, const est_place *place,
+                           price_kind kind)
+{
+    return (price_key){.kind = (uint8_t)kind,
+                       .n_group = (int32_t)scope->n_group,
+                       .n_nodes = (int32_t)scope->n_nodes,
+                       .ranks_on_node = (int32_t)scope->ranks_on_node,
+                       .node_types = scope->node_types,
+                       .net_id = place->net_id};
+}
+
 static price_key move_key(const fr_plan *plan, const est_place *place,
                           const fr_move *move, price_kind kind)
 {
     const fr_comm_scope *scope = &place->scopes[move->axis];
-    return (price_key){.kind = (int32_t)kind,
-                       .n = move->n,
-                       .op = (int32_t)move->op,
-                       .axis = (int32_t)move->axis,
-                       .dtype = (int32_t)move->dtype,
-                       .lane = (int32_t)move->lane,
-                       .collective = (int32_t)plan->collective,
-                       .protocol = (int32_t)plan->protocol,
-                       .n_channels = plan->n_channels,
-                       .scope = {scope->n_group, scope->n_nodes,
-                                 scope->ranks_on_node, scope->node_types},
-                       .n_beside = kind == PRICE_WIRE ? place->n_beside : 0,
-                       .net_id = place->net_id};
+    price_key key = scope_key(scope, place, kind);
+    key.n = move->n;
+    key.op = (uint8_t)move->op;
+    key.axis = (uint8_t)move->axis;
+    key.dtype = (uint8_t)move->dtype;
+    key.lane = (uint8_t)move->lane;
+    key.collective = (uint8_t)plan->collective;
+    key.protocol = (uint8_t)plan->protocol;
+    key.n_channels = plan->n_channels;
+    if (kind == PRICE_WIRE)
+        key.n_beside = (int32_t)place->n_beside;
+    return key;
 }
 
 /* Time and processors of a collective, both of which are kept. */
@@ -211,12 +229,9 @@ fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
                    const est_place *place, fr_dtype dtype, uint64_t n,
                    int64_t *out_ps, fr_err *err)
 {
-    const price_key key = {.kind = PRICE_SEND,
-                           .n = n,
-                           .scope = {hop->n_group, hop->n_nodes,
-                                     hop->ranks_on_node, hop->node_types},
-                           .dtype = (int32_t)dtype,
-                           .net_id = place->net_id};
+    price_key key = scope_key(hop, place, PRICE_SEND);
+    key.n = n;
+    key.dtype = (uint8_t)dtype;
     const int64_t *known = known_price(e, &key);
     if (known != NULL) {
         *out_ps = *known;
@@ -246,7 +261,7 @@ fr_status est_over_range(fr_estimator *e, const fr_plan *plan,
                            .grad_dtype = instr->grad_dtype,
                            .flags = instr->flags,
                            .has_master = fr_plan_has_master(plan),
-                           .type_bit = place->type_bit,
+                           .node_types = place->type_bit,
                            .compute_frac = place->compute_frac,
                            .norms_bytes = instr->range.norms_bytes};
     const int64_t *known = known_price(e, &key);

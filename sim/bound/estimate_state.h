@@ -74,7 +74,7 @@ typedef struct est_pipeline_key {
     est_layers_key layers; /* of no place */
     int32_t dp, pp, vpp, zero_group, schedule, rank_order, recompute_layers;
     uint32_t split; /* number of its layers per stage; 0: even */
-    int32_t is_by_unit, is_regathered; /* parameters, before backward */
+    int32_t is_by_unit, unused;
 } est_pipeline_key;
 
 struct fr_estimator {
@@ -172,7 +172,8 @@ typedef struct est_plan {
     est_pass_times passes[FR_PLAN_MAX_STAGES]; /* of the virtual stages */
     est_ranks ranks[2];                        /* at least, about */
     bool has_pipeline;                         /* all of it is that of `key` */
-    bool has_paths;        /* and the critical paths are known */
+    bool has_paths;        /* and the critical paths are known ... */
+    bool is_regathered;    /* ... of a plan of which this is so */
     bool is_endless;       /* its passes end after FR_PS_END, */
     bool is_first_endless; /* those of `first` do */
     bool is_known_twice;   /* the stages are the same about as at least */
