@@ -8,8 +8,8 @@
 #include "cost_models/gpu/gpu_price.h"
 #include "plan/ir/reuse.h"
 #include "plan/lower/step/lower.h"
-#include "report/gantt.h"
-#include "report/trace_json.h"
+#include "report/timeline/gantt.h"
+#include "report/timeline/trace_json.h"
 #include "sim/predict/simulate.h"
 
 #include <stdlib.h>

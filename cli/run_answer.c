@@ -7,7 +7,7 @@
 #include "core/base/fileio.h"
 #include "plan/ir/step_breakdown.h"
 #include "report/run_report.h"
-#include "report/trace_json.h"
+#include "report/timeline/trace_json.h"
 
 #include <string.h>
 

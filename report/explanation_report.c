@@ -65,6 +65,13 @@ static void put_change(const fr_plan_change *change, fr_json_writer *json)
     fr_json_end_object(json);
 }
 
+static const fr_field slow_fields[] = {
+    FR_FIELD(fr_slow_part, name),
+    FR_FIELD(fr_slow_part, compute_frac),
+    FR_FIELD(fr_slow_part, network_frac),
+    {"step_s_without", FR_MEMBER(fr_slow_part, step_s)},
+};
+
 /* Shorter, or the first that fits at all. */
 static const fr_plan_change *next_of(const fr_explanation *e)
 {
@@ -81,6 +88,11 @@ void fr_report_explanation_json(const fr_explanation *e, fr_json_writer *json)
     put_sensitivities(e, json);
     fr_json_put_double(json, "bubble_share", e->bubble_share);
     fr_json_put_double(json, "fixed_share", e->fixed_share);
+    if (e->n_slow > 0) {
+        fr_fields_put_array("slow", slow_fields, e->slow, (size_t)e->n_slow,
+                            json);
+        fr_json_put_double(json, "step_s_without_slow", e->normal_s);
+    }
     fr_json_key(json, "next_change");
     put_change(next_of(e), json);
     fr_json_key(json, "with_more_memory");
@@ -151,6 +163,48 @@ static void print_binding(const fr_explanation *e, fr_buffer *out)
         strcmp(title, "memory") == 0 ? "" : "; memory",
         fr_format_bytes(used, sizeof used, (double)p->memory.peak_bytes),
         fr_format_bytes(all, sizeof all, (double)p->memory.capacity_bytes));
+}
+
+/* "64.6 ms of every step (14.0 %), 53.86 USD/h" */
+static void print_cost_of(const fr_explanation *e, double without_s,
+                          fr_buffer *out)
+{
+    char lost[FR_FORMAT_MAX];
+    double step_s = e->prediction.step_s, share = 1 - without_s / step_s;
+    if (share < 5e-4) {
+        fr_buffer_puts(out, "costs this plan nothing\n");
+        return;
+    }
+    fr_buffer_printf(out, "costs %s of every step (%.1f %%)",
+                     fr_format_s(lost, sizeof lost, step_s - without_s),
+                     100 * share);
+    if (e->prediction.cost.usd_per_hour > 0)
+        fr_buffer_printf(out, ", %.2f USD/h",
+                         share * e->prediction.cost.usd_per_hour);
+    fr_buffer_putc(out, '\n');
+}
+
+/* What the cluster file calls slow, by name, and what it costs. */
+static void print_slow(const fr_explanation *e, fr_buffer *out)
+{
+    for (int i = 0; i < e->n_slow; i++) {
+        const fr_slow_part *at = &e->slow[i];
+        fr_buffer_printf(out, "slow: %s", at->name);
+        if (at->compute_frac < 1)
+            fr_buffer_printf(out, ", computes at %.3g %%",
+                             100 * at->compute_frac);
+        if (at->network_frac < 1)
+            fr_buffer_printf(out, ", network at %.3g %%",
+                             100 * at->network_frac);
+        fr_buffer_puts(out, ": ");
+        print_cost_of(e, at->step_s, out);
+    }
+    if (e->n_slow_more > 0)
+        fr_buffer_printf(out, "slow: %lld more\n", (long long)e->n_slow_more);
+    if (e->n_slow > 1) {
+        fr_buffer_puts(out, "slow: all of that together ");
+        print_cost_of(e, e->normal_s, out);
+    }
 }
 
 static void add_change(fr_table *table, const fr_plan_change *change)
@@ -225,6 +279,7 @@ fr_status fr_report_explanation_text(const fr_explanation *e, int n_changes,
 {
     FR_TRY(print_shares(e, out, err));
     print_binding(e, out);
+    print_slow(e, out);
     fr_buffer_putc(out, '\n');
     FR_TRY(print_changes(e, n_changes, out, err));
     print_next(e, out);

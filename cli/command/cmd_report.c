@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "plan/decide/plan_json.h"
-#include "report/trace_json.h"
+#include "report/timeline/trace_json.h"
 
 #include <string.h>
 

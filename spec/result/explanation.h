@@ -95,8 +95,21 @@ typedef struct fr_break_even {
     int n; /* 0: no data parallelism */
 } fr_break_even;
 
+/* A part that the cluster file calls slow. */
+typedef struct fr_slow_part {
+    char name[128];                    /* "rack0-3", "rack0-3 device 5" */
+    double compute_frac, network_frac; /* of its normal speed */
+    double step_s;                     /* were it not slow */
+} fr_slow_part;
+
+#define FR_SLOW_PARTS 8 /* the first of them */
+
 typedef struct fr_explanation {
     fr_prediction prediction;
+    fr_slow_part slow[FR_SLOW_PARTS];
+    int n_slow;
+    int64_t n_slow_more; /* that are not looked at one by one */
+    double normal_s;     /* the step were nothing slow; 0: nothing is */
     fr_sensitivity of[FR_RESOURCE_N];
     double changed_by; /* factor of x, such as 1.02 */
     /* Of the step: what follows each resource (minus the elasticity of a rate,

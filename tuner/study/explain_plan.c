@@ -6,6 +6,7 @@
 #include "tuner/answer/evaluate.h"
 #include "tuner/study/break_even.h"
 #include "tuner/study/plan_changes.h"
+#include "tuner/study/slow_parts.h"
 #include "tuner/study/what_if.h"
 
 #include <math.h>
@@ -317,6 +318,7 @@ fr_status fr_explain_plan(const fr_explain_request *request,
     FR_TRY_GOTO(status, run_all(&w, err), out_work);
     FR_TRY_GOTO(status, fr_break_even_find(request, &answer->compression, err),
                 out_work);
+    FR_TRY_GOTO(status, fr_slow_parts_find(request, answer, err), out_work);
     answer->changed_by = changed_by;
     fill_shares(&w, answer);
     fill_changes(&w, answer);

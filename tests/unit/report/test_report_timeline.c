@@ -6,9 +6,9 @@
 #include "core/base/fileio.h"
 #include "core/document/json.h"
 #include "plan/ir/step_breakdown.h"
-#include "report/gantt.h"
+#include "report/timeline/gantt.h"
 #include "report/table.h"
-#include "report/trace_json.h"
+#include "report/timeline/trace_json.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* gantt.c: spans are summed into cells, the largest kind gives the glyph. */
-#include "report/gantt.h"
+#include "report/timeline/gantt.h"
 
 #include "core/base/units.h"
 #include "plan/ir/step_breakdown.h"
-#include "report/span_wait.h"
+#include "report/timeline/span_wait.h"
 
 #include <stdio.h>
 #include <stdlib.h>

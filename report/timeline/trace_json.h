@@ -5,8 +5,8 @@
  * zero and stand under each other, rank by rank.  A call encloses its
  * instructions; arrows go from a send to its receive.
  */
-#ifndef FR_REPORT_TRACE_JSON_H
-#define FR_REPORT_TRACE_JSON_H
+#ifndef FR_REPORT_TIMELINE_TRACE_JSON_H
+#define FR_REPORT_TIMELINE_TRACE_JSON_H
 
 #include "core/base/buffer.h"
 #include "plan/ir/program.h"

@@ -3,8 +3,8 @@
  * until its peer begins to send, a collective until the last rank of its group
  * has come.  What is left of the span is the transfer itself.
  */
-#ifndef FR_REPORT_SPAN_WAIT_H
-#define FR_REPORT_SPAN_WAIT_H
+#ifndef FR_REPORT_TIMELINE_SPAN_WAIT_H
+#define FR_REPORT_TIMELINE_SPAN_WAIT_H
 
 #include "plan/ir/program.h"
 #include "spec/result/timeline.h"

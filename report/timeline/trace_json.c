@@ -1,5 +1,5 @@
 /* trace_json.c: the writer; formats as in the Trace Event Format document. */
-#include "report/trace_json.h"
+#include "report/timeline/trace_json.h"
 
 #include "plan/decide/grid.h"
 #include "plan/ir/step_breakdown.h"

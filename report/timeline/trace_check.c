@@ -1,6 +1,6 @@
 /* trace_check.c: are the tracks of a trace file nested? */
 #include "core/document/json.h"
-#include "report/trace_json.h"
+#include "report/timeline/trace_json.h"
 
 #include <math.h>
 #include <stdlib.h>

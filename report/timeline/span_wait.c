@@ -1,5 +1,5 @@
 /* span_wait.c: see span_wait.h. */
-#include "report/span_wait.h"
+#include "report/timeline/span_wait.h"
 
 #include "plan/decide/grid.h"
 

@@ -2,8 +2,8 @@
  * gantt.h: a step as a picture for the terminal: one line per rank and lane,
  * each cell what the lane did longest in its slice of time.
  */
-#ifndef FR_REPORT_GANTT_H
-#define FR_REPORT_GANTT_H
+#ifndef FR_REPORT_TIMELINE_GANTT_H
+#define FR_REPORT_TIMELINE_GANTT_H
 
 #include "core/base/buffer.h"
 #include "plan/ir/program.h"
